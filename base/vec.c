@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "base/vec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void die_no_memory(void)
+{
+	fputs("kron: out of memory\n", stderr);
+	abort();
+}
+
+void *xmalloc(size_t n)
+{
+	void *p = malloc(n ? n : 1);
+
+	if (!p)
+		die_no_memory();
+	return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size ? size : 1);
+
+	if (!p)
+		die_no_memory();
+	return p;
+}
+
+void *xrealloc(void *p, size_t n)
+{
+	p = realloc(p, n ? n : 1);
+	if (!p)
+		die_no_memory();
+	return p;
+}
+
+char *xstrdup(const char *s)
+{
+	return xstrndup(s, strlen(s));
+}
+
+char *xstrndup(const char *s, size_t n)
+{
+	size_t len = strnlen(s, n);
+	char *p = xmalloc(len + 1);
+
+	memcpy(p, s, len);
+	p[len] = 0;
+	return p;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	va_list ap;
+	char *p;
+
+	va_start(ap, fmt);
+	if (vasprintf(&p, fmt, ap) < 0)
+		die_no_memory();
+	va_end(ap);
+	return p;
+}
+
+void xfree(void *p)
+{
+	free(p);
+}
+
+void *vec_grow_(void *v, size_t *cap, size_t need, size_t elem)
+{
+	size_t n = *cap ? *cap : 16;
+
+	while (n < need) {
+		if (n > (size_t)-1 / 2 / elem)
+			die_no_memory();
+		n *= 2;
+	}
+	*cap = n;
+	return xrealloc(v, n * elem);
+}
+
+void *vec_zero_(void *p, size_t n)
+{
+	return memset(p, 0, n);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vec.h - a growing array of any type.  Allocation failure aborts the tool: kron's tools hold
+ * nothing in memory that is not also in the segment or on disk.
+ *
+ *   VEC(struct site) sites = {0};
+ *   *vec_push(&sites) = s;            pointer to a new, zeroed element
+ *   vec_for(&sites, p) ...            p walks the elements
+ *   vec_free(&sites);
+ */
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include <stddef.h>
+
+#define VEC(type)          \
+	struct {           \
+		type *v;   \
+		size_t n;  \
+		size_t cap; \
+	}
+
+void *vec_grow_(void *v, size_t *cap, size_t need, size_t elem);
+void *vec_zero_(void *p, size_t n);
+
+#define vec_reserve(a, need)                                                              \
+	((a)->v = (need) > (a)->cap ? vec_grow_((a)->v, &(a)->cap, (need), sizeof(*(a)->v)) \
+				    : (a)->v)
+#define vec_push(a)                           \
+	(vec_reserve(a, (a)->n + 1), (a)->n++, \
+	 (__typeof__((a)->v))vec_zero_(&(a)->v[(a)->n - 1], sizeof(*(a)->v)))
+#define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p < (a)->v + (a)->n; p++)
+#define vec_free(a) (xfree((a)->v), (a)->v = NULL, (a)->n = (a)->cap = 0)
+
+/* malloc and friends that abort with one line when memory is gone */
+void *xmalloc(size_t n);
+void *xcalloc(size_t n, size_t size);
+void *xrealloc(void *p, size_t n);
+char *xstrdup(const char *s);
+char *xstrndup(const char *s, size_t n);
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void xfree(void *p);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.h - the shared-memory segment of a board: window, control block, tables, chunk pool.
+ *
+ *   offset        what                                      mapped by the runtime
+ *   0x0000000     board address space, 32 MiB                at KRON_WINDOW_ADDR   ┐ the
+ *   0x2000000     struct kron_ctl, one page                  KRON_CTL_ADDR         │ window
+ *   0x2001000     uint64_t chunk_state[KRON_CHUNKS_MAX]                            │
+ *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            ┘
+ *   0x2200000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
+ *
+ * The collector creates it (shm_open, mode 0600) and outlives nobody: every structure stays
+ * consistent when any process, the collector included, is killed between two instructions.
+ * There is no lock.  Ownership moves by one compare-and-swap on one word.
+ *
+ * Who may write what:
+ *   ctl fields     the collector, but for the counters marked RT (runtime)
+ *   chunk_state    both, by the transitions below
+ *   proc           both, by the transitions below
+ *   chunk          its owner; when FULL or its owner is dead, the collector
+ *
+ * Chunk states.  A chunk word says state, owner thread and owner process slot at once, so
+ * that a kill at any point leaves no chunk whose owner is unknown.
+ *
+ *     ABSENT --collector: pages allocated--> FREE --RT: claim--> OWNED --RT: full--> FULL
+ *                                             ^                    |                  |
+ *                                             |    collector, once the thread is gone |
+ *                                             +------ drained and zeroed -------------+
+ *   With KRON_WHEN_FULL_WRAP also: FULL --RT: claim the oldest, zero it--> OWNED
+ *
+ * Memory order: claim is acquire (pairs with the collector's release of a zeroed chunk), full
+ * is release (pairs with the collector's acquire load before it reads the samples).
+ */
+#ifndef KRON_SEGMENT_H
+#define KRON_SEGMENT_H
+
+#include <stdint.h>
+#include <kron/board.h>
+
+#define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
+#define KRON_SEGMENT_VERSION 1u
+
+/*
+ * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
+ * reaches it by absolute address from anywhere without a register.
+ */
+#define KRON_WINDOW_ADDR 0x6b000000u
+#define KRON_CTL_OFFSET KRON_BOARD_SIZE
+#define KRON_STATES_OFFSET (KRON_CTL_OFFSET + 0x1000u)
+#define KRON_PROCS_OFFSET (KRON_CTL_OFFSET + 0x80000u)
+#define KRON_POOL_OFFSET (KRON_CTL_OFFSET + 0x200000u)
+#define KRON_WINDOW_SIZE KRON_POOL_OFFSET
+#define KRON_CTL_ADDR (KRON_WINDOW_ADDR + KRON_CTL_OFFSET)
+
+#define KRON_CHUNK_SIZE 0x10000u /* 64 KiB, and aligned to it */
+#define KRON_CHUNK_HEADER 16u
+#define KRON_CHUNK_SAMPLES 3276u /* (65536 - 16) / 20, no remainder */
+#define KRON_CHUNKS_MAX 32768u   /* 2 GiB of pool */
+#define KRON_PROCS_MAX 16384u
+_Static_assert(KRON_CHUNK_HEADER + KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE == KRON_CHUNK_SIZE,
+	       "samples fill a chunk exactly");
+_Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_PROCS_OFFSET, "tables overlap");
+
+/* ---- what happens when no chunk is free ---- */
+enum kron_when_full {
+	KRON_WHEN_FULL_DISCARD = 0, /* the trigger is lost and counted */
+	KRON_WHEN_FULL_WAIT = 1,    /* the thread waits for the collector; nothing is lost */
+	KRON_WHEN_FULL_WRAP = 2     /* the oldest full chunk goes; its samples count as lost */
+};
+
+/* ---- control block ---- */
+struct kron_ctl {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t when_full; /* enum kron_when_full */
+	uint64_t segment_size;
+	uint8_t session[16]; /* random; also the token of the socket protocol */
+	int32_t collector_pid;
+	uint32_t node; /* 10 bits, goes into every source address */
+	uint32_t chunks_max; /* pool capacity in chunks, <= KRON_CHUNKS_MAX */
+	uint32_t chunks_ready;  /* chunks [0, ready) have left ABSENT; only grows; atomic */
+	uint64_t next_seq;      /* RT, atomic: chunk sequence numbers, from 1 */
+	uint32_t next_uid;      /* RT, atomic: process uids, from 1 */
+	uint32_t closing;       /* collector is finishing: waiters give up; atomic */
+
+	/* Futex words, FUTEX_WAIT without PRIVATE.  free_count is a hint that may drift when a
+	 * process is killed between claim and decrement; the collector sets it right. */
+	int32_t free_count;     /* RT, atomic: chunks in state FREE */
+	uint32_t wake_collector; /* RT, atomic: ++ and FUTEX_WAKE when chunks run short */
+	uint32_t wake_waiters;   /* atomic: collector ++ and FUTEX_WAKE after freeing chunks */
+	uint32_t waiters;        /* RT, atomic: threads in FUTEX_WAIT on wake_waiters */
+
+	/* Registers of the lane bus.  The exact bus keeps its own in the board state. */
+	uint32_t csr;    /* KRON_CSR_SAMPLING is what the gates need */
+	uint32_t filter; /* Filter Register, 16 bits */
+
+	/* Losses that belong to no process slot (table full). RT, atomic. */
+	uint64_t lost_unowned;
+
+	/*
+	 * One gate a filter level: nonzero = a trigger of this level takes a sample.  What CSR
+	 * and Filter Register say together, recomputed when one of them is written
+	 * (kron_gate_recompute).  Every trampoline reads its gate by absolute address.
+	 */
+	_Alignas(64) uint8_t gate[KRON_LEVELS];
+};
+_Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
+#define KRON_GATE_ADDR(level) \
+	(KRON_CTL_ADDR + (uint32_t)__builtin_offsetof(struct kron_ctl, gate) + (level))
+
+/* ---- chunk state word ----
+ *
+ *   bits   0-3   state
+ *   bits   4-25  thread id of the owner
+ *   bits  26-41  process slot of the owner
+ *   bits  42-63  low 22 bits of the owner's process uid
+ */
+enum kron_chunk_state {
+	KRON_CHUNK_ABSENT = 0,
+	KRON_CHUNK_FREE = 1,
+	KRON_CHUNK_OWNED = 2,
+	KRON_CHUNK_FULL = 3
+};
+#define KRON_STATE_MASK 15u
+static inline uint64_t kron_chunk_word(unsigned state, uint32_t tid, uint32_t slot, uint32_t uid)
+{
+	return (uint64_t)state | (uint64_t)(tid & KRON_SOURCE_TID_MASK) << 4 |
+	       (uint64_t)(slot & 0xffffu) << 26 | (uint64_t)(uid & 0x3fffffu) << 42;
+}
+static inline unsigned kron_chunk_word_state(uint64_t w)
+{
+	return (unsigned)(w & KRON_STATE_MASK);
+}
+static inline uint32_t kron_chunk_word_tid(uint64_t w)
+{
+	return (uint32_t)(w >> 4) & KRON_SOURCE_TID_MASK;
+}
+static inline uint32_t kron_chunk_word_slot(uint64_t w)
+{
+	return (uint32_t)(w >> 26) & 0xffffu;
+}
+static inline uint32_t kron_chunk_word_uid(uint64_t w)
+{
+	return (uint32_t)(w >> 42);
+}
+
+/* First bytes of a chunk; samples follow at KRON_CHUNK_HEADER.  A chunk in state FREE is all
+ * zero.  A sample whose head word is zero does not exist: at the end it is room that was not
+ * used, before another sample it is a claim that was cut off or is still being written. */
+struct kron_chunk {
+	uint64_t seq;    /* board-wide, from 1: orders the chunks of a lane */
+	uint32_t source; /* source address of the lane */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct kron_chunk) == KRON_CHUNK_HEADER, "chunk header");
+
+/* ---- process table ----
+ *
+ *   FREE --RT or collector: CAS to CLAIMED, fill, then--> LIVE --collector: pid gone and its
+ *   chunks drained--> FREE
+ *
+ * state holds uid << 8 | state, so the CAS also fixes whose slot it is.
+ */
+enum kron_proc_state { KRON_PROC_FREE = 0, KRON_PROC_CLAIMED = 1, KRON_PROC_LIVE = 2 };
+enum kron_proc_origin { KRON_PROC_EXEC = 1, KRON_PROC_FORK = 2 };
+#define KRON_PROC_FOREIGN_PIDNS 1u /* its pids are not the collector's: reap only at the end */
+struct kron_proc {
+	uint64_t state;     /* atomic: uid << 8 | enum kron_proc_state */
+	int32_t pid;        /* in the process's own pid namespace */
+	uint32_t parent_uid; /* uid of the slot that it was forked from, or 0 */
+	uint64_t start_tsc;
+	uint64_t lost;      /* RT, atomic: triggers lost */
+	uint32_t origin;    /* enum kron_proc_origin */
+	uint32_t flags;
+	uint64_t reserved[3];
+};
+_Static_assert(sizeof(struct kron_proc) == 64, "one cache line a process");
+_Static_assert(KRON_PROCS_OFFSET + 64u * KRON_PROCS_MAX <= KRON_POOL_OFFSET, "tables overlap");
+
+#define KRON_PROC_NONE 0xffffu /* slot value: no slot could be had */
+
+#endif

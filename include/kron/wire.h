@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire.h - what the runtime and the collector say to each other.
+ *
+ * Transport: a SOCK_SEQPACKET Unix socket with an abstract name, which survives chroot and
+ * leaves no file.  A connection serves one question and is closed: nothing of kron's stays in
+ * the process's descriptor table.
+ *
+ *   runtime                                   collector
+ *   HELLO(kind) ------------------------------->
+ *            <------------------------ WORKING   (any number: "still planning, wait on")
+ *            <------------------------ REPLY + fds
+ *   [maps the segment, applies the commands]
+ *   RESULT -------------------------------------> (nothing comes back)
+ *
+ * At START the first fd of REPLY is the board segment; a second, if ncommands > 0, is the
+ * command file (a memfd).  At MODULES only the command file comes.
+ *
+ * Command file:  struct kron_commands, then ncommands x struct kron_command, then whatever
+ * their file offsets point to: page-aligned trampoline blocks and patch arrays.
+ */
+#ifndef KRON_WIRE_H
+#define KRON_WIRE_H
+
+#include <stdint.h>
+
+#define KRON_WIRE_MAGIC 0x4b524f4eu
+#define KRON_WIRE_VERSION 1u
+
+/*
+ * Environment that `kron record` sets.  The runtime takes both out again, an even number of
+ * entries in all, so that the traced program sees its own environment; the exec hook puts
+ * them back for the programs that it starts.
+ *
+ *   LD_PRELOAD=<path of libkron-rt.so>[:what was there before]
+ *   KRON_RT=<abstract socket name without the leading NUL>,<32 hex digits of session>,<path of libkron-rt.so>
+ */
+#define KRON_ENV_RT "KRON_RT"
+
+enum kron_hello_kind {
+	KRON_HELLO_START = 1,  /* first instructions of a program after exec */
+	KRON_HELLO_MODULES = 2 /* the list of loaded modules changed (dlopen, dlclose) */
+};
+
+struct kron_hello {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t kind;
+	int32_t pid; /* as getpid() says; compared with the socket's credentials */
+	uint8_t session[16];
+	uint32_t proc_uid;  /* MODULES: of this process; START: 0 */
+	uint32_t proc_slot; /* likewise */
+	uint64_t thunk;      /* address of the probe thunk in libkron-rt.so */
+	uint64_t hook_thunk; /* address of the hook thunk */
+};
+
+enum kron_msg_kind { KRON_MSG_WORKING = 1, KRON_MSG_REPLY = 2 };
+
+struct kron_reply {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t kind;      /* enum kron_msg_kind */
+	uint32_t ncommands; /* REPLY: 0 = nothing to patch */
+	uint64_t segment_size; /* START */
+	uint64_t commands_size;
+};
+
+enum kron_command_kind {
+	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */
+	KRON_CMD_PATCH = 2, /* apply count patches at file_off to the text [addr, addr+len) */
+	KRON_CMD_UNMAP = 3  /* unmap [addr, addr+len): the trampolines of a module that is gone */
+};
+struct kron_command {
+	uint32_t kind;
+	uint32_t count; /* PATCH: number of patches */
+	uint64_t addr;  /* page-aligned */
+	uint64_t len;   /* page-aligned */
+	uint64_t file_off;
+	uint32_t group; /* commands of one module share it: all of a group apply or none */
+	uint32_t pad;
+};
+
+struct kron_commands {
+	uint32_t magic;
+	uint32_t ncommands;
+	uint64_t size; /* of the whole file */
+};
+
+#define KRON_PATCH_OLD_MAX 24
+#define KRON_PATCH_NEW_MAX 8
+struct kron_patch {
+	uint32_t off;     /* from the command's addr */
+	uint8_t old_len;  /* bytes that must be there: the whole window */
+	uint8_t new_len;  /* bytes to write, <= old_len */
+	uint8_t pad[2];
+	uint8_t old_bytes[KRON_PATCH_OLD_MAX];
+	uint8_t new_bytes[KRON_PATCH_NEW_MAX];
+};
+_Static_assert(sizeof(struct kron_patch) == 40, "patch record");
+
+enum kron_result_code {
+	KRON_RESULT_OK = 0,
+	KRON_RESULT_WINDOW_TAKEN = 1,  /* detail: errno of mmap */
+	KRON_RESULT_MAP_FAILED = 2,    /* detail: errno; aux: group */
+	KRON_RESULT_OLD_BYTES = 3,     /* detail: offset of the first mismatch; aux: group */
+	KRON_RESULT_PROTECT_FAILED = 4, /* detail: errno; aux: group */
+	KRON_RESULT_NO_SLOT = 5,       /* process table full */
+	KRON_RESULT_VERSION = 6        /* runtime and collector are of different versions */
+};
+struct kron_result {
+	uint32_t magic;
+	uint32_t code;   /* the first failure, or OK */
+	uint64_t detail;
+	uint32_t aux;
+	uint32_t groups_applied;
+	uint32_t groups_refused;
+	int32_t pid;
+	uint32_t proc_uid;  /* START: the slot that the runtime claimed */
+	uint32_t proc_slot;
+};
+
+/*
+ * ---- contract between trampolines and runtime ----
+ *
+ * A block starts with a head of KRON_BLOCK_HEAD bytes; probe sites call the two entries in it
+ * by rel32, whatever the distance to libkron-rt.so:
+ *
+ *   +0   ff 25 0a 00 00 00     jmp *16(%rip base)   -> probe thunk, through the word at +16
+ *   +8   ff 25 0a 00 00 00     jmp *24(...)         -> hook thunk, through the word at +24
+ *   +16  .quad thunk
+ *   +24  .quad hook_thunk
+ *
+ * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
+ *
+ *   48 8d 64 24 80              lea  -128(%rsp),%rsp      red zone
+ *   51                          push %rcx
+ *   0f b6 0c 25 gate32          movzbl gate(level),%ecx   absolute
+ *   e3 0c                       jrcxz 1f                  flags stay
+ *   50                          push %rax
+ *   b8 event32                  mov  $event,%eax
+ *   e8 rel32                    call block+0
+ *   58                          pop  %rax
+ *   59                       1: pop  %rcx
+ *   48 8d a4 24 80 00 00 00     lea  128(%rsp),%rsp
+ *
+ * The thunk finds S at KRON_THUNK_SP + %rsp on entry.  It changes no register but %rcx and
+ * %rax (which the trampoline restores) and no flag.
+ *
+ * A hook is the same without gate and jrcxz (always on), with the hook number for the event
+ * and `call block+8`:
+ *
+ *   48 8d 64 24 80 51 50 b8 hook32 e8 rel32 58 59 48 8d a4 24 80 00 00 00
+ */
+#define KRON_BLOCK_HEAD 64u
+#define KRON_BLOCK_THUNK 0u
+#define KRON_BLOCK_HOOK 8u
+#define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */
+
+/* Hooks: places where the runtime itself must act.  X(id, symbol, in which module) */
+enum kron_hook {
+	KRON_HOOK_EXECVE = 0,   /* libc execve: put the environment back */
+	KRON_HOOK_EXECVEAT = 1, /* libc execveat, fexecve */
+	KRON_HOOK_DL_STATE = 2, /* ld.so _dl_debug_state: modules came or went */
+	KRON_HOOK_PRCTL = 3,    /* libc prctl: a seccomp filter is coming */
+	KRON_HOOK_SYSCALL = 4,  /* libc syscall(): likewise, and raw exec */
+	KRON_HOOK_COUNT
+};
+
+#endif

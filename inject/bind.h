@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bind.h - fixes a plan for one process: addresses, event numbers, filter levels.
+ *
+ * Pure: it gets the load bias and the address of the trampoline block, and gives the block's
+ * bytes and the patch array.  bind_size() first, to find a gap of that size (space.h).
+ */
+#ifndef INJECT_BIND_H
+#define INJECT_BIND_H
+
+#include "inject/plan.h"
+
+struct binding {
+	const struct plan *plan;
+	const uint8_t *selected; /* one byte a function: trace it?  NULL = none (hooks only) */
+	bool hooks;              /* bind the hooks too */
+	uint32_t event_base;     /* number of the plan's function 0 in the trace's table */
+	uint8_t level;           /* filter level of the probes */
+	uint64_t bias;           /* load bias of the module */
+	uint64_t block;          /* address of the trampoline block, page-aligned */
+	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
+};
+
+struct bound {
+	uint8_t *block; size_t block_len;          /* multiple of the page size */
+	struct kron_patch *patches; size_t npatches;
+	uint64_t patch_addr;                        /* what their offsets count from, page-aligned */
+	uint64_t patch_len;                         /* page-aligned span */
+	uint64_t probes_bound;
+};
+
+/* Bytes that the block will need, multiple of the page size, 0 when nothing is selected. */
+size_t bind_size(const struct binding *b);
+/* -ERANGE when some rel32 does not reach. */
+int bind_make(struct bound *out, const struct binding *b, struct err *err);
+void bound_free(struct bound *b);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * functions.h - where the functions of an image are, and how we know.
+ *
+ * Sources: .symtab, .dynsym, a separate debug file (by build-id, then debug link),
+ * .gnu_debugdata, and .eh_frame, which names even what a stripped binary hides.  GCC's
+ * ".cold" and ".part" fragments that are entered only by jumps from another function are not
+ * functions: they are parts of their parent, and their exits are their parent's exits.
+ */
+#ifndef INJECT_FUNCTIONS_H
+#define INJECT_FUNCTIONS_H
+
+#include "inject/elf_image.h"
+
+enum function_source {
+	FUNCTION_SYMTAB = 1,
+	FUNCTION_DYNSYM = 2,
+	FUNCTION_DEBUG_FILE = 4,
+	FUNCTION_DEBUGDATA = 8,
+	FUNCTION_EH_FRAME = 16
+};
+
+struct function {
+	uint64_t start, end; /* vaddr, end exclusive; end > start */
+	char *name;          /* demangled later; raw symbol, or NULL when only .eh_frame knows it */
+	uint32_t sources;    /* enum function_source, or-ed */
+	bool has_fde;        /* .eh_frame gives these bounds */
+	bool is_part;        /* a .cold part: no entry of its own */
+	bool is_ifunc;       /* resolver of an STT_GNU_IFUNC */
+	uint32_t parent;     /* is_part: index of the function it belongs to, else own index */
+};
+
+struct functions {
+	struct function *v; /* sorted by start, no overlaps */
+	size_t n;
+};
+
+int functions_find(struct functions *out, const struct elf_image *img, struct err *err);
+void functions_free(struct functions *f);
+/* The function that holds vaddr, or NULL. */
+const struct function *functions_at(const struct functions *f, uint64_t vaddr);
+
+/* ---- frame state, from .eh_frame ---- */
+
+/*
+ * CFA offset from the stack pointer at vaddr: 8 means "as at the function's entry", so that a
+ * jump out from here is a tail call.  -1 when unknown or when the CFA is not rsp-based.
+ */
+struct frame_info;
+struct frame_info *frame_info_open(const struct elf_image *img);
+int64_t frame_info_cfa_from_sp(struct frame_info *fi, uint64_t vaddr);
+/* Landing pads of .gcc_except_table: places that the unwinder jumps to. */
+void frame_info_for_each_landing_pad(struct frame_info *fi, void (*fn)(uint64_t vaddr, void *ctx),
+				     void *ctx);
+void frame_info_close(struct frame_info *fi);
+
+#endif

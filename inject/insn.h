@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * insn.h - one decoded instruction.  The only file of the tree that includes Zydis and
+ * capstone is insn.c.  Zydis says lengths and semantics; whatever is displaced is decoded by
+ * capstone too, and a disagreement refuses the site (insn_confirm).
+ */
+#ifndef INJECT_INSN_H
+#define INJECT_INSN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum insn_kind {
+	INSN_PLAIN,         /* falls through to the next, no branch */
+	INSN_CALL,          /* direct call, target */
+	INSN_CALL_INDIRECT,
+	INSN_JMP,           /* direct jump, target */
+	INSN_JMP_INDIRECT,
+	INSN_JCC,           /* conditional, target; loop and jrcxz too */
+	INSN_RET,           /* near ret, ret imm16, rep ret, bnd ret */
+	INSN_TRAP,          /* ud0-2, int3, hlt: does not fall through */
+	INSN_SYSCALL,
+	INSN_PADDING,       /* a no-op of any length, int3 not included */
+	INSN_OTHER_TRANSFER /* far transfers, iret, sysret, xbegin ...: never displaced */
+};
+
+struct insn {
+	uint64_t addr;
+	uint64_t target;  /* CALL, JMP, JCC: where to; rip-relative operand: what it names */
+	uint8_t len;
+	uint8_t kind;     /* enum insn_kind */
+	bool rip_relative; /* has a rip-relative memory operand; target is its address */
+	uint8_t disp_off;  /* offset of that disp32 or of the branch's displacement */
+	uint8_t disp_size; /* 1 or 4 */
+	bool notrack;      /* JMP_INDIRECT with a notrack prefix: a switch */
+	bool is_loop;      /* JCC: loop, loope, loopne, jrcxz, jecxz: only rel8 forms exist */
+	/* JMP_INDIRECT, CALL_INDIRECT, loads: the memory operand or the register */
+	int8_t reg;        /* register jumped through (0-15), -1 if memory */
+	int8_t mem_base, mem_index; /* 0-15, 16 = rip, -1 none */
+	uint8_t mem_scale;
+	int64_t mem_disp;
+	bool reads_memory;
+	/* constants that may be code addresses */
+	bool has_imm;      /* an immediate operand of 32 or 64 bits */
+	uint64_t imm;      /* sign-extended */
+	uint16_t mnemonic; /* Zydis mnemonic, opaque outside insn.c and jump_table.c */
+	int8_t dest_reg;   /* first operand if it is a written GPR, 0-15, else -1 */
+	uint8_t op;        /* enum insn_op: the few that analyses ask for */
+};
+
+enum insn_op {
+	INSN_OP_OTHER,
+	INSN_OP_LEA,
+	INSN_OP_MOV,
+	INSN_OP_MOVSXD,
+	INSN_OP_ADD,
+	INSN_OP_CMP,
+	INSN_OP_XBEGIN
+};
+
+/* Decode at code[0..avail).  Returns false when the bytes are no known instruction. */
+bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
+/* Does capstone agree on length and kind?  True also when capstone does not know it at all. */
+bool insn_confirm(const struct insn *in, const uint8_t *code);
+/* For people: "mov %rsp, %rbp".  Returns out. */
+char *insn_text(char *out, size_t size, const uint8_t *code, size_t avail, uint64_t addr);
+
+#endif

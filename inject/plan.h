@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan.h - the planner: an image and its functions go in, a plan or refusals come out.
+ *
+ * The plan is pure data.  It knows vaddrs of the file, not addresses of a process, and event
+ * numbers and trampoline addresses are still open: bind.h fixes them for one process.  So one
+ * plan is cached by build-id and serves every process and every selection of functions.
+ *
+ *   image, functions --plan_make--> plan --bind--> trampoline block + patches (addresses)
+ *
+ * A site is a window of whole instructions [addr, addr+len), len >= 5, whose first five bytes
+ * become a jump to a stub.  The stub holds the displaced instructions with probes between
+ * them; a probe stands in front of the instruction that its place names.  One site may carry
+ * several probes (a function that is only `ret` has entry and exit in one window).
+ */
+#ifndef INJECT_PLAN_H
+#define INJECT_PLAN_H
+
+#include "inject/functions.h"
+#include "inject/refusal.h"
+#include <kron/wire.h>
+
+#define PLAN_VERSION 1u /* bump when the planner's output changes: the cache key has it */
+
+enum probe_kind { PROBE_ENTRY = 0, PROBE_EXIT = 1, PROBE_HOOK = 2 };
+
+struct plan_function {
+	uint64_t vaddr, size;
+	uint32_t name;    /* offset into strings; demangled; "" when unknown */
+	uint32_t sources; /* enum function_source */
+	uint32_t first_probe, nprobes;
+};
+
+struct plan_probe {
+	uint64_t vaddr;   /* of the instruction it stands in front of */
+	uint32_t function;
+	uint32_t site;    /* index, or UINT32_MAX when refused */
+	uint8_t kind;     /* enum probe_kind */
+	uint8_t tactic;   /* enum tactic */
+	uint8_t refusal;  /* enum refusal */
+	uint8_t hook;     /* PROBE_HOOK: enum kron_hook */
+};
+
+/* What must be filled in when a stub gets its address. */
+enum fixup_kind {
+	FIXUP_MODULE_REL32, /* rel32 to a vaddr of the module: value = target vaddr */
+	FIXUP_EVENT,        /* imm32: event number of probe `value` (index into probes) */
+	FIXUP_GATE,         /* abs32: gate of probe `value` */
+	FIXUP_THUNK_REL32,  /* rel32 to the block's probe thunk entry */
+	FIXUP_HOOK_REL32,   /* rel32 to the block's hook thunk entry */
+	FIXUP_MODULE_ABS64  /* imm64: address of vaddr in the process (pushed return addresses) */
+};
+struct plan_fixup {
+	uint16_t off;      /* in the stub */
+	uint8_t kind;      /* enum fixup_kind */
+	uint8_t addend;    /* rel32: distance from the field to the end of its instruction */
+	uint32_t pad;
+	uint64_t value;
+};
+
+struct plan_site {
+	uint64_t vaddr;
+	uint32_t function;
+	uint32_t code, code_len;   /* stub bytes: offset into plan.code, length */
+	uint32_t first_fixup, nfixups;
+	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
+	uint8_t window;            /* bytes displaced, <= KRON_PATCH_OLD_MAX */
+	uint8_t patch_len;         /* bytes written, 5 for a jump */
+	uint8_t old_bytes[KRON_PATCH_OLD_MAX];
+};
+
+/* Where each displaced instruction went: for unwinding, fault reports and disassembly. */
+struct plan_map {
+	uint16_t stub_off;
+	uint16_t window_off;
+};
+
+struct plan {
+	uint8_t build_id[32];
+	uint32_t build_id_len;
+	uint64_t text_lo, text_hi; /* page-rounded vaddr span of all patched text */
+	struct plan_function *functions; size_t nfunctions; /* entries only: no .cold parts */
+	struct plan_probe *probes; size_t nprobes;
+	struct plan_site *sites; size_t nsites;            /* sorted by vaddr */
+	struct plan_fixup *fixups; size_t nfixups;
+	struct plan_map *maps; size_t nmaps;
+	uint8_t *code; size_t code_len;
+	char *strings; size_t strings_len;
+	void *mapping; size_t mapping_len; /* set when loaded from a file: arrays point into it */
+};
+
+struct plan_options {
+	bool hooks_only; /* plan the runtime's hooks (kron_hook symbols found here), no probes */
+};
+
+/*
+ * Plan every function of the image, entries and exits, and the runtime's hooks whose symbols
+ * the image defines.  0 or -errno with a sentence.  An image without any function is no error.
+ */
+int plan_make(struct plan **out, const struct elf_image *img, const struct plan_options *opt,
+	      struct err *err);
+void plan_free(struct plan *p);
+
+/* Counts for `kron list --summary` and `kron info`. */
+struct plan_counts {
+	uint64_t found, patched;
+	uint64_t by_tactic[TACTIC_COUNT];
+	uint64_t refused[REFUSAL_COUNT];
+};
+void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *out);
+
+/* ---- the plan as a file (plan_file.c): the cache's format, mapped, not parsed ---- */
+int plan_save(const struct plan *p, int fd, struct err *err);
+/* Checks magic, version, every offset and index: a damaged cache file is refused (-EINVAL). */
+int plan_load(struct plan **out, int fd, struct err *err);
+
+#endif

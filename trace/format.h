@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * format.h - the trace directory (default name kron.data), readable after a crash at any
+ * moment because every file is only ever appended to.
+ *
+ *   lock        flock'ed by the collector while it records
+ *   session     text, "key=value" lines; a later line of the same key replaces an earlier one
+ *   modules     text, a line a module:    id TAB event_base TAB nfunctions TAB patched_entries
+ *               TAB patched_exits TAB refused_entries TAB refused_exits TAB build_id TAB path
+ *   functions   text, a line a function that carries a probe:  n TAB module_id TAB vaddr(hex)
+ *               TAB size TAB name      n counts over the whole trace: events 2n and 2n+1
+ *   refusals    text: module_id TAB entry|exit TAB key TAB count
+ *   tasks       text, one record a line:
+ *                 P uid pid parent_uid origin(exec|fork) start_tsc note TAB exe TAB cmdline
+ *                 E uid end_tsc lost cut_off          process ended
+ *                 T uid tid name                      name of a thread
+ *                 U pid reason                        a program that ran untraced
+ *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them
+ *
+ * In text files a TAB, newline or backslash inside a field is written \t \n \\.  A last line
+ * without newline is a torn write and is ignored, and so is a torn last chunk.
+ */
+#ifndef TRACE_FORMAT_H
+#define TRACE_FORMAT_H
+
+#include <stdint.h>
+#include <kron/board.h>
+
+#define TRACE_DEFAULT_DIR "kron.data"
+#define TRACE_VERSION 1
+
+/* Header of one chunk in `samples`, little-endian. */
+#define TRACE_CHUNK_MAGIC 0x4b43484bu
+struct trace_chunk {
+	uint32_t magic;
+	uint32_t nbytes;   /* of samples that follow: a multiple of 20 while there are only Trace
+			      samples; trailing unused room is not stored */
+	uint64_t seq;      /* board-wide, orders the chunks of one lane; unique */
+	uint32_t proc_uid;
+	uint32_t tid;
+	uint32_t source;
+	uint32_t holes;    /* zero headers among them: triggers that a kill or a longjmp cut off */
+};
+_Static_assert(sizeof(struct trace_chunk) == 32, "chunk header");
+
+/*
+ * Keys of `session`:
+ *   version        TRACE_VERSION
+ *   command        the command line, shell-quoted
+ *   hostname, kernel, cpu, ncpu, kron      what ran it
+ *   segment        name of the shared memory object, for `kron recover`
+ *   collector_pid
+ *   when_full      discard | wait | wrap
+ *   buffer         bytes of pool
+ *   filter         Filter Register at start, hex
+ *   start_tsc, start_mono_ns, start_real_ns      first calibration point
+ *   end_tsc, end_mono_ns                         last one; absent = the collector was killed
+ *   tsc_hz         from the two points, or estimated at start
+ *   exit           "exited N" | "signal N" | "running" (detached)
+ *   samples, lost, cut_off, overwritten, probes, refused, processes, threads
+ *                  totals at the end; a reader counts itself when they are absent
+ *   probe_ns       measured cost of a probe, of the rdtsc + store limit, of a closed gate:
+ *   probe_ns_limit, probe_ns_off
+ *   error          what went wrong while recording, one sentence
+ */
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader.h - reads a trace directory.  Trusts nothing in it: garbage and truncation give an
+ * error or fewer records and a warning count, never a crash.  Streams: memory grows with the
+ * number of chunks, functions and threads, not with the number of samples.
+ */
+#ifndef TRACE_READER_H
+#define TRACE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/format.h"
+
+struct trace_module {
+	uint32_t id;
+	uint32_t event_base, nfunctions;
+	uint64_t patched_entries, patched_exits, refused_entries, refused_exits;
+	char *build_id, *path;
+};
+struct trace_function {
+	uint32_t n;      /* events 2n, 2n+1 */
+	uint32_t module; /* index into modules */
+	uint64_t vaddr, size;
+	char *name; /* never NULL: "module+0x1234" when the function has none */
+};
+struct trace_proc {
+	uint32_t uid;
+	int32_t pid;
+	uint32_t parent_uid;
+	bool by_fork;
+	uint64_t start_tsc, end_tsc; /* end 0: unknown */
+	uint64_t lost, cut_off;
+	char *exe, *cmdline;
+};
+struct trace_lane { /* the samples of one thread */
+	uint32_t proc_uid, tid;
+	uint32_t source;
+	const char *name; /* thread name or "" */
+	uint64_t samples; /* Trace samples, special records not counted */
+};
+struct trace_refusal {
+	uint32_t module;
+	bool exit;
+	char *key;
+	uint64_t count;
+};
+struct trace_untraced {
+	int32_t pid;
+	char *reason;
+};
+
+struct trace {
+	char *dir;
+	struct trace_module *modules; size_t nmodules;
+	struct trace_function *functions; size_t nfunctions; /* sorted by n */
+	struct trace_proc *procs; size_t nprocs;
+	struct trace_lane *lanes; size_t nlanes;
+	struct trace_refusal *refusals; size_t nrefusals;
+	struct trace_untraced *untraced; size_t nuntraced;
+	uint64_t samples;   /* counted, special records left out */
+	uint64_t lost;      /* of all processes */
+	uint64_t cut_off;   /* holes */
+	uint64_t damaged;   /* bytes of `samples` and lines of tables that made no sense */
+	bool complete;      /* the collector ended it properly */
+	double tsc_hz;
+	uint64_t start_tsc;
+	void *priv;
+};
+
+/* -ENOENT no such directory; -ENOTDIR, -EINVAL: not a trace (the sentence says what it is). */
+int trace_open(struct trace **out, const char *dir, struct err *err);
+void trace_close(struct trace *t);
+const char *trace_session(const struct trace *t, const char *key); /* NULL if absent */
+const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
+/* TSC ticks since the start of the trace to nanoseconds, exact to 1 ns over days. */
+uint64_t trace_ns(const struct trace *t, uint64_t tsc);
+
+/* ---- events in order ---- */
+struct trace_event {
+	uint64_t tsc;    /* full, the 56 bits extended from start_tsc */
+	uint32_t lane;   /* index into lanes */
+	uint32_t cpu;    /* full number (from KRON_EVENT_CPU records), not just three bits */
+	struct kron_sample s;
+};
+/*
+ * Walk all samples merged by time (ties: lane order kept, then lane index), special records
+ * included.  A lane whose clock steps back keeps its own order.  lane = -1: all lanes.
+ */
+struct trace_cursor;
+struct trace_cursor *trace_cursor_open(const struct trace *t, int lane);
+bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out);
+void trace_cursor_close(struct trace_cursor *c);
+
+#endif
