@@ -1,0 +1,366 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Prints kron's benchmark table: medians of interleaved runs, and ratios within the run.
+
+usage: bench.py --build DIR [--source DIR] [--rounds N] [--only NAME] [--json]
+
+Every comparison is made inside one run: the variants of a row take turns, round after round,
+so that a drift of the machine's speed hits all of them.  Peers (uftrace, LTTng-UST, ltrace,
+perf) appear when they are installed and work here, else the row says why not.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Bench:
+    def __init__(self, args):
+        self.build = os.path.abspath(args.build)
+        self.kron = os.path.join(self.build, "kron")
+        self.rounds = args.rounds
+        self.rows = []
+        self.tmp = tempfile.mkdtemp(prefix="kron-bench.")
+        self.env = dict(os.environ, LC_ALL="C", XDG_CACHE_HOME=self.tmp + "/cache")
+        self.only = args.only
+
+    def wanted(self, name):
+        return not self.only or self.only in name
+
+    def row(self, group, name, value, unit, target=None, ok=None, note=""):
+        self.rows.append(dict(group=group, name=name, value=value, unit=unit, target=target,
+                              ok=ok, note=note))
+
+    def run(self, argv, stdin=None, check=True):
+        """Wall seconds and output of one run."""
+        with open(stdin or os.devnull, "rb") as inp:
+            t = time.perf_counter()
+            r = subprocess.run(argv, stdin=inp, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=self.env, cwd=self.tmp)
+            t = time.perf_counter() - t
+        if check and r.returncode:
+            raise RuntimeError("%s: status %d: %s" % (" ".join(argv), r.returncode,
+                                                      r.stderr.decode("utf8", "replace")[-300:]))
+        return t, r.stdout.decode("utf8", "replace"), r.stderr.decode("utf8", "replace")
+
+    def interleave(self, variants, rounds=None):
+        """variants: name -> (argv, stdin).  Returns name -> list of seconds, and outputs."""
+        times = {n: [] for n in variants}
+        outs = {}
+        for i in range((rounds or self.rounds) + 1):
+            for n, (argv, stdin) in variants.items():
+                t, out, err = self.run(argv, stdin)
+                outs[n] = (out, err)
+                if i:  # the first round warms caches up
+                    times[n].append(t)
+        return times, outs
+
+    def record(self, argv, *opts):
+        out = os.path.join(self.tmp, "trace")
+        return [self.kron, "record", "-q", "-o", out, *opts, "--", *argv]
+
+    def samples(self):
+        r = self.run([self.kron, "info", "--json", os.path.join(self.tmp, "trace")])
+        d = json.loads(r[1])
+        return d["samples"], d["lost"]
+
+    @staticmethod
+    def paired(a, b):
+        """Median of the pairwise differences a - b."""
+        return statistics.median(x - y for x, y in zip(a, b))
+
+    # ---- rows ----
+
+    def probe(self):
+        prog = os.path.join(self.build, "bench", "probe")
+        if not os.path.exists(prog):
+            self.row("probe", "microbenchmark", None, "", note="bench/probe is not built")
+            return
+        d = json.loads(self.run([prog, "--json"])[1])
+        g = "probe"
+        self.row(g, "empty call", d["empty_ns"], "ns")
+        self.row(g, "rdtsc + one store", d["limit_ns"], "ns")
+        self.row(g, "probe enabled", d["enabled_ns"], "ns")
+        self.row(g, "enabled / (rdtsc + store)", d["enabled_ns"] / d["limit_ns"], "x", "<= 1.15",
+                 d["enabled_ns"] / d["limit_ns"] <= 1.15)
+        off = d["disabled_ns"] - d["empty_ns"]
+        self.row(g, "group off, over the unprobed call", off, "ns", "<= 1.0", off <= 1.0)
+        self.row(g, "two threads / one thread, rate", d["two_threads_ratio"], "x", ">= 1.9",
+                 d["two_threads_ratio"] >= 1.9)
+
+    def startup(self):
+        g = "start-up"
+        src = os.path.join(self.tmp, "many.c")
+        prog = os.path.join(self.tmp, "many")
+        with open(src, "w") as f:
+            for i in range(20000):
+                f.write("__attribute__((noinline)) int f%d(int x)"
+                        "{ return x * %d + (x >> %d); }\n" % (i, i + 3, i % 7))
+            f.write("int main(int c, char **v) { (void)v; return f0(c) == 12345; }\n")
+        self.run(["gcc", "-O1", "-o", prog, src])
+        cold, warm, plain = [], [], []
+        for i in range(self.rounds + 1):
+            shutil.rmtree(self.tmp + "/cache", ignore_errors=True)
+            # libc's hooks are planned beforehand: the row is about the 20,000 functions
+            self.run(self.record(["/bin/true"]))
+            c = self.run(self.record([prog]))[0]
+            w = self.run(self.record([prog]))[0]
+            p = self.run([prog])[0]
+            if i:
+                cold.append(c)
+                warm.append(w)
+                plain.append(p)
+        v = self.paired(cold, plain) * 1e3
+        self.row(g, "20,000 functions, cold plan cache", v, "ms", "< 300", v < 300)
+        v = self.paired(warm, plain) * 1e3
+        self.row(g, "20,000 functions, warm plan cache", v, "ms", "< 30", v < 30)
+        t, _ = self.interleave({"plain": (["/bin/true"], None),
+                                "kron": (self.record(["/bin/true"]), None)}, 4 * self.rounds)
+        v = self.paired(t["kron"], t["plain"]) * 1e3
+        self.row(g, "kron record /bin/true over /bin/true", v, "ms", "<= 5", v <= 5)
+        loop = ["/bin/sh", "-c", "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done"]
+        t, _ = self.interleave({"plain": (loop, None), "kron": (self.record(loop), None)})
+        v = self.paired(t["kron"], t["plain"]) * 1e3 / 100
+        self.row(g, "each /bin/true of a traced shell loop", v, "ms", "<= 5", v <= 5)
+
+    def workloads(self):
+        data = os.path.join(self.tmp, "data")
+        with open(data, "wb") as f:
+            x = 1
+            words = []
+            for _ in range(4096):
+                x = (x * 6364136223846793005 + 1442695040888963407) & (2 ** 64 - 1)
+                words.append(b"%x" % (x >> 40))
+            for i in range(1200000):
+                x = (x * 6364136223846793005 + 1442695040888963407) & (2 ** 64 - 1)
+                f.write(words[(x >> 33) % (1 + (x >> 50) % 4096)] + b" ")
+        perl = ("my %h; for my $i (1..400000) { my $k = 'k' . ($i % 977); $h{$k} .= chr(65+$i%26);"
+                " $h{$k} = '' if length $h{$k} > 90; } my $n = 0;"
+                " $n += length for values %h; print \"$n\\n\";")
+        py = ("def f(n):\n"
+              "    return n if n < 2 else f(n-1) + f(n-2)\n"
+              "d = {}\n"
+              "for i in range(120000):\n"
+              "    d[str(i % 997)] = d.get(str(i % 991), 0) + i\n"
+              "print(f(21), sum(d.values()), len(sorted(d)))\n")
+        sh = ("s=0; for ((i = 0; i < 60000; i++)); do s=$(( (s * 31 + i) % 65521 ));"
+              " a[i % 97]=$s; done; echo $s ${#a[@]}")
+        sql = ("create table t(a integer primary key, b text, c real);"
+               "with recursive n(i) as (select 1 union all select i+1 from n where i < 40000)"
+               " insert into t select i, 'row ' || (i*7919 % 10007), i/3.0 from n;"
+               "create index tb on t(b);"
+               "select count(*), sum(c), max(b) from t where b like 'row 1%';"
+               "select b, count(*) from t group by b order by 2 desc, 1 limit 3;")
+        w = {
+            "gzip": (["/bin/gzip", "-c", "-6", data], []),
+            "xz": (["/usr/bin/xz", "-c", "-1", "-T1", data], ["-L", "liblzma*"]),
+            "perl": (["/usr/bin/perl", "-e", perl], []),
+            "python3": (["/usr/bin/python3", "-S", "-c", py], []),
+            "bash": (["/bin/bash", "-c", sh], []),
+            "sqlite3": (["/usr/bin/sqlite3", ":memory:", sql], ["-L", "libsqlite3*"]),
+        }
+        return {k: v for k, v in w.items() if os.path.exists(v[0][0])}
+
+    def programs(self):
+        g = "programs"
+        for name, (argv, opts) in self.workloads().items():
+            times, _ = self.interleave({"plain": (argv, None),
+                                        "kron": (self.record(argv, *opts), None),
+                                        "off": (self.record(argv, "--filter", "0", *opts), None)})
+            self.run(self.record(argv, *opts))
+            n, lost = self.samples()
+            added = self.paired(times["kron"], times["plain"])
+            off = self.paired(times["off"], times["plain"])
+            if not n + lost:
+                self.row(g, name, None, "", note="no samples")
+                continue
+            per = added * 1e9 / (n + lost)
+            # uftrace -P . costs 90-110 ns an event in programs; a sixth of the lower figure
+            self.row(g, name + ": added per event", per, "ns", "<= 15", per <= 15,
+                     "%.2f s plain, %.2f s traced, %s events, %s lost" %
+                     (statistics.median(times["plain"]), statistics.median(times["kron"]),
+                      format(n + lost, ","), format(lost, ",")))
+            self.row(g, name + ": added per event, groups off", off * 1e9 / (n + lost), "ns")
+
+    def peers(self):
+        g = "peers"
+        work = os.path.join(self.tmp, "work")
+        workpg = os.path.join(self.tmp, "work-pg")
+        workfi = os.path.join(self.tmp, "work-fi")
+        src = os.path.join(HERE, "work.c")
+        self.run(["gcc", "-O2", "-g", "-o", work, src, "-lpthread"])
+        self.run(["gcc", "-O2", "-pg", "-mfentry", "-mnop-mcount", "-o", workpg, src, "-lpthread"],
+                 check=False)
+        self.run(["gcc", "-O2", "-pg", "-o", workpg, src, "-lpthread"])
+        self.run(["gcc", "-O2", "-finstrument-functions", "-o", workfi, src, "-lpthread"])
+        uf = os.path.join(self.tmp, "uf")
+        for mode, n in (("loop", "2000000"), ("tree", "60000")):
+            a = [mode, n]
+            v = {"plain": ([work, *a], None), "kron": (self.record([work, *a]), None)}
+            notes = {}
+            if shutil.which("uftrace"):
+                v["uftrace -P ."] = (["uftrace", "record", "--no-libcall", "-P", ".", "-d", uf,
+                                      work, *a], None)
+                v["plain -pg"] = ([workpg, *a], None)
+                v["uftrace -pg"] = (["uftrace", "record", "--no-libcall", "-d", uf, workpg, *a],
+                                    None)
+            else:
+                notes["uftrace"] = "not installed"
+            if shutil.which("lttng"):
+                pre = self.lttng_preload()
+                if pre:
+                    v["plain -finstrument-functions"] = ([workfi, *a], None)
+                    v["LTTng-UST"] = (["env", "LD_PRELOAD=" + pre, workfi, *a], None)
+                else:
+                    notes["LTTng-UST"] = "no session could be started"
+            else:
+                notes["LTTng-UST"] = "not installed"
+            for k in list(v):
+                try:
+                    self.run(*v[k])
+                except (RuntimeError, OSError) as e:
+                    del v[k]
+                    notes[k] = str(e)[:60]
+            if "plain" not in v:
+                continue
+            started = "LTTng-UST" in v and self.lttng_start()
+            times, outs = self.interleave(v)
+            if started:
+                self.lttng_stop()
+            calls = int(re.search(r"calls (\d+)", outs["plain"][0]).group(1)) * 2  # entry, exit
+            kron = None
+            for k in v:
+                if k.startswith("plain"):
+                    continue
+                base = {"uftrace -pg": "plain -pg",
+                        "LTTng-UST": "plain -finstrument-functions"}.get(k, "plain")
+                per = self.paired(times[k], times[base]) * 1e9 / calls
+                if k == "kron":
+                    kron = per
+                    self.row(g, mode + ": kron, added per event", per, "ns")
+                elif kron:
+                    ok = per / kron >= 6 if k.startswith("uftrace -P") else None
+                    self.row(g, mode + ": " + k, per, "ns",
+                             "kron at most 1/6" if ok is not None else None, ok,
+                             "%.1f times kron" % (per / kron))
+            for k, why in notes.items():
+                self.row(g, mode + ": " + k, None, "", note=why)
+        self.slow_peers(work)
+
+    def slow_peers(self, work):
+        """Peers that trap on every event: a hundredth of the work."""
+        a = ["loop", "20000"]
+        v = {"plain": ([work, *a], None)}
+        if shutil.which("ltrace"):
+            v["ltrace -x"] = (["ltrace", "-o", os.devnull, "-L", "-x", "empty", work, *a], None)
+        uprobe = self.uprobe_setup(work)
+        if uprobe is True:
+            v["perf uprobes"] = (["perf", "record", "-q", "-o", self.tmp + "/perf.data",
+                                  "-e", "probe_kron:empty", work, *a], None)
+        for k in list(v):
+            try:
+                self.run(*v[k])
+            except (RuntimeError, OSError) as e:
+                del v[k]
+                self.row("peers", "loop: " + k, None, "", note=str(e)[:60])
+        times, _ = self.interleave(v, 3)
+        for k in v:
+            if k != "plain":
+                per = self.paired(times[k], times["plain"]) * 1e9 / 20000
+                self.row("peers", "loop: " + k, per, "ns", note="entries only")
+        if uprobe is True:
+            self.run(["perf", "probe", "-q", "-d", "probe_kron:*"], check=False)
+        else:
+            self.row("peers", "loop: perf uprobes", None, "", note=uprobe)
+
+    def uprobe_setup(self, work):
+        if not shutil.which("perf"):
+            return "not installed"
+        try:
+            r = subprocess.run(["perf", "probe", "-q", "-x", work, "--add",
+                                "probe_kron:empty=empty"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.env)
+        except OSError as e:
+            return str(e)
+        return True if not r.returncode else "not permitted here"
+
+    def lttng_preload(self):
+        for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"):
+            p = os.path.join(d, "liblttng-ust-cyg-profile-fast.so.1")
+            if os.path.exists(p):
+                return p
+        return None
+
+    def lttng(self, *args):
+        return subprocess.run(["lttng", "-n", *args], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL,
+                              env=dict(self.env, LTTNG_HOME=self.tmp)).returncode == 0
+
+    def lttng_start(self):
+        self.env["LTTNG_HOME"] = self.tmp
+        subprocess.Popen(["lttng-sessiond", "--no-kernel", "--daemonize"], env=self.env,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait()
+        ok = (self.lttng("create", "kron", "--output", self.tmp + "/lttng") and
+              self.lttng("enable-channel", "-u", "c", "--subbuf-size", "4M", "--num-subbuf", "8") and
+              self.lttng("enable-event", "-u", "-a", "-c", "c") and self.lttng("start"))
+        return ok
+
+    def lttng_stop(self):
+        self.lttng("destroy", "kron")
+        subprocess.run(["pkill", "-f", "lttng-sessiond --no-kernel"], check=False)
+
+    def table(self):
+        group = None
+        bad = 0
+        for r in self.rows:
+            if r["group"] != group:
+                group = r["group"]
+                print("%s%-44s %12s  %-18s" % ("" if group == self.rows[0]["group"] else "\n",
+                                               group.upper(), "median", "target"))
+            v = "-" if r["value"] is None else "%.2f %s" % (r["value"], r["unit"])
+            mark = "" if r["ok"] is None else ("ok" if r["ok"] else "MISSED")
+            bad += r["ok"] is False
+            print(("  %-42s %12s  %-18s %-7s %s" %
+                   (r["name"], v, r["target"] or "", mark, r["note"])).rstrip())
+        if bad:
+            print("\n%d targets missed" % bad)
+
+    def close(self):
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--only", help="probe, startup, programs or peers")
+    p.add_argument("--json", action="store_true")
+    args = p.parse_args()
+    b = Bench(args)
+    try:
+        for part in ("probe", "startup", "programs", "peers"):
+            if b.wanted(part):
+                try:
+                    getattr(b, part)()
+                except (RuntimeError, OSError, KeyError, ValueError) as e:
+                    b.row(part, "failed", None, "", ok=False, note=str(e)[:200])
+        if args.json:
+            json.dump(b.rows, sys.stdout, indent=1)
+            print()
+        else:
+            b.table()
+    finally:
+        b.close()
+
+
+if __name__ == "__main__":
+    main()
