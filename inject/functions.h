@@ -4,8 +4,14 @@
  *
  * Sources: .symtab, .dynsym, a separate debug file (by build-id, then debug link),
  * .gnu_debugdata, and .eh_frame, which names even what a stripped binary hides.  GCC's
- * ".cold" and ".part" fragments that are entered only by jumps from another function are not
- * functions: they are parts of their parent, and their exits are their parent's exits.
+ * ".cold" fragments, which are entered only by jumps from another function, are not functions:
+ * they are parts of their parent, and their exits are their parent's exits.  (".part.0" and
+ * ".constprop.0" are called, so they are functions.)
+ *
+ * functions_find() has the last word on parts: is_part and parent are final when it returns.
+ *
+ * No functions: PLT stubs, the fragments of .init and .fini, signal return trampolines (FDEs
+ * with the S augmentation: unwinders know them by their bytes), code outside the file.
  */
 #ifndef INJECT_FUNCTIONS_H
 #define INJECT_FUNCTIONS_H
@@ -17,27 +23,47 @@ enum function_source {
 	FUNCTION_DYNSYM = 2,
 	FUNCTION_DEBUG_FILE = 4,
 	FUNCTION_DEBUGDATA = 8,
-	FUNCTION_EH_FRAME = 16
+	FUNCTION_EH_FRAME = 16,
+	FUNCTION_ALL_SOURCES = 31
 };
 
 struct function {
-	uint64_t start, end; /* vaddr, end exclusive; end > start */
+	uint64_t start, end; /* vaddr, end exclusive; end > start; all of it in one executable
+				segment's file part */
 	char *name;          /* demangled later; raw symbol, or NULL when only .eh_frame knows it */
 	uint32_t sources;    /* enum function_source, or-ed */
 	bool has_fde;        /* .eh_frame gives these bounds */
+	bool has_size;       /* an FDE or a symbol's size gives the end; else it is only the start
+				of whatever comes next */
 	bool is_part;        /* a .cold part: no entry of its own */
 	bool is_ifunc;       /* resolver of an STT_GNU_IFUNC */
-	uint32_t parent;     /* is_part: index of the function it belongs to, else own index */
+	uint32_t parent;     /* is_part: index of the function it belongs to (never itself a part),
+				own index when that is not known; no part: own index */
 };
 
 struct functions {
 	struct function *v; /* sorted by start, no overlaps */
 	size_t n;
+	/* Values of all symbols of any type and source that lie in executable memory, sorted,
+	 * each once: places that somebody may jump to (code_map's CODE_CONSTANT). */
+	uint64_t *symbols;
+	size_t nsymbols;
 };
 
+struct functions_options {
+	uint32_t sources;      /* which to use; 0 = all */
+	const char *debug_dir; /* instead of /usr/lib/debug; NULL = that */
+};
+
+/*
+ * Find them all.  An image without any function is no error, nor is a damaged table: it gives
+ * less.  -ENOEXEC only when the image is unusable.  Strings are owned by out.
+ */
 int functions_find(struct functions *out, const struct elf_image *img, struct err *err);
+int functions_find_with(struct functions *out, const struct elf_image *img,
+			const struct functions_options *opt, struct err *err);
 void functions_free(struct functions *f);
-/* The function that holds vaddr, or NULL. */
+/* The function (or part) that holds vaddr, or NULL. */
 const struct function *functions_at(const struct functions *f, uint64_t vaddr);
 
 /* ---- frame state, from .eh_frame ---- */
