@@ -10,15 +10,16 @@
  *   functions   text, a line a function that carries a probe:  n TAB module_id TAB vaddr(hex)
  *               TAB size TAB name      n counts over the whole trace: events 2n and 2n+1
  *   refusals    text: module_id TAB entry|exit TAB key TAB count
- *   tasks       text, one record a line:
- *                 P uid pid parent_uid origin(exec|fork) start_tsc note TAB exe TAB cmdline
+ *   tasks       text, one record a line, fields separated by TAB:
+ *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended
  *                 T uid tid name                      name of a thread
  *                 U pid reason                        a program that ran untraced
  *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them
  *
- * In text files a TAB, newline or backslash inside a field is written \t \n \\.  A last line
- * without newline is a torn write and is ignored, and so is a torn last chunk.
+ * The typed calls of trace/writer.h make these lines.  In text files a TAB, newline or
+ * backslash inside a field is written \t \n \\.  A last line without newline is a torn write
+ * and is ignored, and so is a torn last chunk.
  */
 #ifndef TRACE_FORMAT_H
 #define TRACE_FORMAT_H
@@ -31,6 +32,7 @@
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu
+#define TRACE_CHUNK_MAX 0x10000u /* most sample bytes in one chunk */
 struct trace_chunk {
 	uint32_t magic;
 	uint32_t nbytes;   /* of samples that follow: a multiple of 20 while there are only Trace

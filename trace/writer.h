@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* writer.h - appends to a trace directory.  Used by the collector and by `kron recover`. */
+/*
+ * writer.h - appends to a trace directory.  Used by the collector and by `kron recover`.
+ *
+ * Every call may come from any thread.  Text lines wait in memory until trace_writer_flush()
+ * (or until some 64 KiB have gathered); session lines and chunks go to the kernel at once.
+ * A line that could not be written (full disk) stays in memory and is tried again; a chunk
+ * that could not be written is the caller's to keep.
+ */
 #ifndef TRACE_WRITER_H
 #define TRACE_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +33,31 @@ int trace_writer_session(struct trace_writer *w, const char *key, const char *fm
 /* Append one line to a text file of the directory; fields are escaped, joined by TAB. */
 int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields,
 		      size_t n);
+
+/* One call a table, in the format of trace/format.h.  Strings may be NULL: empty. */
+struct trace_module_line {
+	uint32_t id, event_base, nfunctions;
+	uint64_t patched_entries, patched_exits, refused_entries, refused_exits;
+	const char *build_id, *path;
+};
+int trace_writer_module(struct trace_writer *w, const struct trace_module_line *m);
+int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
+			  uint64_t size, const char *name);
+int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
+			 uint64_t count);
+struct trace_proc_line {
+	uint32_t uid, parent_uid;
+	int32_t pid;
+	bool by_fork;
+	uint64_t start_tsc;
+	const char *note, *exe, *cmdline;
+};
+int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p);
+int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc, uint64_t lost,
+			  uint64_t cut_off);
+int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name);
+int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason);
+
 /* Samples of one chunk.  On -ENOSPC or a short write the file is cut back to whole chunks. */
 int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head,
 		       const void *samples);

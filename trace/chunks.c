@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* chunks.c - see chunks.h. */
+#define _GNU_SOURCE
+#include "trace/chunks.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+int chunk_map_open(struct chunk_map *m, int fd)
+{
+	struct stat st;
+	void *p;
+
+	m->base = NULL;
+	m->size = 0;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (!st.st_size)
+		return 0;
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	m->base = p;
+	m->size = (size_t)st.st_size;
+	return 0;
+}
+
+void chunk_map_close(struct chunk_map *m)
+{
+	if (m->base)
+		munmap((void *)(uintptr_t)m->base, m->size);
+	m->base = NULL;
+	m->size = 0;
+}
+
+static bool is_chunk_header(const struct trace_chunk *h)
+{
+	return h->magic == TRACE_CHUNK_MAGIC && h->nbytes <= TRACE_CHUNK_MAX && h->nbytes % 4 == 0;
+}
+
+const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct trace_chunk *head,
+			      uint64_t *skipped)
+{
+	size_t start = *off;
+
+	/* Everything written is a multiple of 4 bytes long, so headers are 4-byte aligned. */
+	for (size_t at = start; at <= m->size && m->size - at >= sizeof(*head); at += 4) {
+		memcpy(head, m->base + at, sizeof(*head));
+		if (!is_chunk_header(head) || head->nbytes > m->size - at - sizeof(*head))
+			continue;
+		*skipped += at - start;
+		*off = at + sizeof(*head) + head->nbytes;
+		return m->base + at + sizeof(*head);
+	}
+	*skipped += m->size - start;
+	*off = m->size;
+	return NULL;
+}
+
+size_t chunk_map_whole(const struct chunk_map *m)
+{
+	struct trace_chunk head;
+	uint64_t skipped = 0;
+	size_t off = 0, end = 0;
+
+	while (chunk_map_next(m, &off, &head, &skipped))
+		end = off;
+	return end;
+}

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * writer.c - makes and appends to a trace directory.
+ *
+ * What a reader finds after a crash at any moment is whole lines and whole chunks, plus at most
+ * one torn tail a file, which it ignores.  When a write fails half-way (full disk), the file is
+ * cut back to its last whole line or chunk, so that later writes that succeed stay readable.
+ *
+ * It never removes a file that is not a trace's: a directory with anything else in it is
+ * refused, not cleaned.
+ */
+#define _GNU_SOURCE
+#include "trace/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "trace/chunks.h"
+
+#define FLUSH_AT (64 * 1024)
+
+static const char *const file_names[] = {"session", "modules", "functions", "refusals", "tasks"};
+#define NTEXT (sizeof(file_names) / sizeof(file_names[0]))
+enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS };
+
+struct text_file {
+	int fd;
+	off_t good; /* bytes of whole lines on disk */
+	VEC(char) buf;
+};
+
+struct trace_writer {
+	pthread_mutex_t mutex;
+	int lock_fd;
+	int samples_fd;
+	off_t samples_good;
+	struct text_file text[NTEXT];
+	int first_error;
+};
+
+/* ---- files of the directory ---- */
+
+static bool is_trace_file(const char *name)
+{
+	if (!strcmp(name, "lock") || !strcmp(name, "samples"))
+		return true;
+	for (size_t i = 0; i < NTEXT; i++)
+		if (!strcmp(name, file_names[i]))
+			return true;
+	return false;
+}
+
+enum dir_kind { DIR_ABSENT, DIR_EMPTY, DIR_TRACE, DIR_FOREIGN, DIR_ERROR };
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* A trace's session starts with its version; one killed at birth has nothing but empty files. */
+static bool is_session_or_empty(int dir, const char *name)
+{
+	char text[8] = "";
+	struct stat st;
+	ssize_t n = 0;
+	int fd;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return false;
+	if (!st.st_size)
+		return true;
+	if (strcmp(name, "session"))
+		return false;
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text));
+		close(fd);
+	}
+	return n == sizeof(text) && !memcmp(text, "version=", sizeof(text));
+}
+
+/* What stands at path?  foreign gets the name of the first file that is no trace file. */
+static enum dir_kind look_at(const char *path, char *foreign, size_t size)
+{
+	enum dir_kind kind = DIR_EMPTY;
+	bool session = false, all_empty = true;
+	struct dirent *de;
+	DIR *d = opendir(path);
+
+	if (size)
+		foreign[0] = 0;
+	if (!d) {
+		struct stat st;
+
+		if (errno == ENOTDIR)
+			return DIR_FOREIGN;
+		return errno == ENOENT && lstat(path, &st) ? DIR_ABSENT : DIR_ERROR;
+	}
+	while ((de = readdir(d))) {
+		if (is_dot(de->d_name))
+			continue;
+		if (!is_trace_file(de->d_name)) {
+			snprintf(foreign, size, "%s", de->d_name);
+			kind = DIR_FOREIGN;
+			break;
+		}
+		kind = DIR_TRACE;
+		if (!is_session_or_empty(dirfd(d), de->d_name))
+			all_empty = false;
+		else if (!strcmp(de->d_name, "session"))
+			session = true;
+		snprintf(foreign, size, "%s", de->d_name);
+	}
+	closedir(d);
+	if (kind == DIR_TRACE && !session && !all_empty)
+		kind = DIR_FOREIGN;
+	return kind;
+}
+
+static int refuse_foreign(struct err *err, const char *path, const char *foreign)
+{
+	if (foreign[0])
+		return err_set(err, EEXIST,
+			       "%s is no trace directory (it holds %s); name another one with -o",
+			       path, foreign);
+	return err_set(err, EEXIST, "%s is there and is no trace directory; name another one with -o",
+		       path);
+}
+
+/* Open and flock dir/lock.  A missing lock file is made: an old trace may lack it. */
+static int lock_dir(const char *path, int *out, struct err *err)
+{
+	char *name = xasprintf("%s/lock", path);
+	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int ret = 0;
+
+	if (fd < 0) {
+		ret = err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
+	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
+		ret = errno == EWOULDBLOCK
+			      ? err_set(err, EBUSY, "another kron is recording to %s", path)
+			      : err_set(err, errno, "cannot lock %s: %s", name, strerror(errno));
+		close(fd);
+	}
+	if (!ret)
+		*out = fd;
+	xfree(name);
+	return ret;
+}
+
+static int remove_trace(const char *path, struct err *err)
+{
+	char foreign[256];
+	enum dir_kind kind = look_at(path, foreign, sizeof(foreign));
+	int fd, dir, lock, ret;
+
+	if (kind == DIR_ABSENT)
+		return 0;
+	if (kind == DIR_FOREIGN)
+		return refuse_foreign(err, path, foreign);
+	if (kind == DIR_TRACE) {
+		ret = lock_dir(path, &lock, err);
+		if (ret)
+			return ret;
+		dir = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+		for (size_t i = 0; dir >= 0 && i < NTEXT; i++)
+			unlinkat(dir, file_names[i], 0);
+		if (dir >= 0) {
+			unlinkat(dir, "samples", 0);
+			unlinkat(dir, "lock", 0);
+			close(dir);
+		}
+		close(lock);
+	}
+	fd = rmdir(path);
+	if (fd && errno == ENOTDIR) /* a symbolic link to where the trace stood */
+		fd = unlink(path);
+	if (fd)
+		return err_set(err, errno, "cannot remove the older trace %s: %s", path,
+			       strerror(errno));
+	return 0;
+}
+
+/* Move the trace at path to path.old, so that recording never destroys the last result. */
+static int set_aside(const char *path, struct err *err)
+{
+	char *old = xasprintf("%s.old", path);
+	int lock, ret;
+
+	ret = lock_dir(path, &lock, err);
+	if (ret)
+		goto out;
+	ret = remove_trace(old, err);
+	if (!ret && rename(path, old))
+		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, old,
+			      strerror(errno));
+	close(lock);
+out:
+	xfree(old);
+	return ret;
+}
+
+static int prepare_dir(const char *path, struct err *err)
+{
+	char foreign[256];
+
+	/* Twice: another kron may have made it between look and mkdir. */
+	for (int round = 0; round < 3; round++) {
+		int ret;
+
+		switch (look_at(path, foreign, sizeof(foreign))) {
+		case DIR_EMPTY:
+			return 0;
+		case DIR_FOREIGN:
+			return refuse_foreign(err, path, foreign);
+		case DIR_ERROR:
+			return err_set(err, errno ? errno : EIO, "cannot use %s: %s", path,
+				       strerror(errno));
+		case DIR_TRACE:
+			ret = set_aside(path, err);
+			if (ret)
+				return ret;
+			break;
+		case DIR_ABSENT:
+			break;
+		}
+		if (!mkdir(path, 0777))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return err_set(err, errno, "cannot make the trace directory %s: %s", path,
+		       strerror(errno));
+}
+
+/* ---- open ---- */
+
+static int open_file(const char *dir, const char *file, int *fd, struct err *err)
+{
+	char *name = xasprintf("%s/%s", dir, file);
+	int ret = 0;
+
+	*fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (*fd < 0)
+		ret = err_set(err, errno, "cannot write %s: %s", name, strerror(errno));
+	xfree(name);
+	return ret;
+}
+
+static struct trace_writer *writer_new(void)
+{
+	struct trace_writer *w = xcalloc(1, sizeof(*w));
+
+	pthread_mutex_init(&w->mutex, NULL);
+	w->lock_fd = w->samples_fd = -1;
+	for (size_t i = 0; i < NTEXT; i++)
+		w->text[i].fd = -1;
+	return w;
+}
+
+static void writer_free(struct trace_writer *w)
+{
+	for (size_t i = 0; i < NTEXT; i++) {
+		if (w->text[i].fd >= 0)
+			close(w->text[i].fd);
+		vec_free(&w->text[i].buf);
+	}
+	if (w->samples_fd >= 0)
+		close(w->samples_fd);
+	if (w->lock_fd >= 0)
+		close(w->lock_fd);
+	pthread_mutex_destroy(&w->mutex);
+	xfree(w);
+}
+
+static int open_all(struct trace_writer *w, const char *dir, struct err *err)
+{
+	int ret = open_file(dir, "samples", &w->samples_fd, err);
+
+	for (size_t i = 0; !ret && i < NTEXT; i++)
+		ret = open_file(dir, file_names[i], &w->text[i].fd, err);
+	return ret;
+}
+
+static char *without_slashes(const char *dir)
+{
+	size_t n = strlen(dir);
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	return xstrndup(dir, n);
+}
+
+int trace_writer_create(struct trace_writer **out, const char *dir, struct err *err)
+{
+	struct trace_writer *w;
+	char *path;
+	int ret;
+
+	*out = NULL;
+	if (!dir[0])
+		return err_set(err, EINVAL, "the name of the trace directory is empty");
+	path = without_slashes(dir);
+	w = writer_new();
+	ret = prepare_dir(path, err);
+	if (!ret)
+		ret = lock_dir(path, &w->lock_fd, err);
+	if (!ret)
+		ret = open_all(w, path, err);
+	if (!ret)
+		ret = trace_writer_session(w, "version", "%d", TRACE_VERSION);
+	if (ret) {
+		if (ret == -ENOSPC || ret == -EIO)
+			err_set(err, -ret, "cannot write to %s: %s", path, strerror(-ret));
+		writer_free(w);
+	} else {
+		*out = w;
+	}
+	xfree(path);
+	return ret;
+}
+
+/* Length of fd's content up to the last newline. */
+static int whole_lines(int fd, off_t *good)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	char buf[4096];
+
+	if (end < 0)
+		return -errno;
+	while (end > 0) {
+		size_t want = end < (off_t)sizeof(buf) ? (size_t)end : sizeof(buf);
+		ssize_t n = pread(fd, buf, want, end - (off_t)want);
+
+		if (n != (ssize_t)want)
+			return n < 0 ? -errno : -EIO;
+		for (size_t i = want; i > 0; i--)
+			if (buf[i - 1] == '\n') {
+				*good = end - (off_t)want + (off_t)i;
+				return 0;
+			}
+		end -= (off_t)want;
+	}
+	*good = 0;
+	return 0;
+}
+
+static int cut_torn_tails(struct trace_writer *w)
+{
+	struct chunk_map map;
+	int ret;
+
+	for (size_t i = 0; i < NTEXT; i++) {
+		ret = whole_lines(w->text[i].fd, &w->text[i].good);
+		if (ret)
+			return ret;
+		if (ftruncate(w->text[i].fd, w->text[i].good))
+			return -errno;
+	}
+	ret = chunk_map_open(&map, w->samples_fd);
+	if (ret)
+		return ret;
+	w->samples_good = (off_t)chunk_map_whole(&map);
+	chunk_map_close(&map);
+	return ftruncate(w->samples_fd, w->samples_good) ? -errno : 0;
+}
+
+int trace_writer_reopen(struct trace_writer **out, const char *dir, struct err *err)
+{
+	struct trace_writer *w;
+	char foreign[256], *path;
+	enum dir_kind kind;
+	int ret;
+
+	*out = NULL;
+	path = without_slashes(dir);
+	kind = look_at(path, foreign, sizeof(foreign));
+	if (kind != DIR_TRACE) {
+		ret = kind == DIR_ABSENT
+			      ? err_set(err, ENOENT, "there is no trace directory %s", path)
+			      : err_set(err, EINVAL, "%s is no trace directory", path);
+		xfree(path);
+		return ret;
+	}
+	w = writer_new();
+	ret = lock_dir(path, &w->lock_fd, err);
+	if (!ret)
+		ret = open_all(w, path, err);
+	if (!ret) {
+		ret = cut_torn_tails(w);
+		if (ret)
+			err_set(err, -ret, "cannot mend the end of the files in %s: %s", path,
+				strerror(-ret));
+	}
+	if (ret)
+		writer_free(w);
+	else
+		*out = w;
+	xfree(path);
+	return ret;
+}
+
+/* ---- append ---- */
+
+/* Write all of iov at off; whatever fails, the file ends at off again. */
+static int write_whole(int fd, struct iovec *iov, int n, off_t off)
+{
+	off_t at = off;
+	int ret;
+
+	while (n > 0) {
+		ssize_t did = pwritev(fd, iov, n, at);
+
+		if (did < 0 && errno == EINTR)
+			continue;
+		if (did <= 0) {
+			ret = did ? -errno : -EIO;
+			if (ftruncate(fd, off))
+				return ret; /* the reader copes with a torn tail */
+			return ret;
+		}
+		at += did;
+		while (n > 0 && (size_t)did >= iov->iov_len) {
+			did -= (ssize_t)iov->iov_len;
+			iov++, n--;
+		}
+		if (n > 0) {
+			iov->iov_base = (char *)iov->iov_base + did;
+			iov->iov_len -= (size_t)did;
+		}
+	}
+	return 0;
+}
+
+static int note_error(struct trace_writer *w, int ret)
+{
+	if (ret && !w->first_error)
+		w->first_error = ret;
+	return ret;
+}
+
+static int flush_text(struct trace_writer *w, struct text_file *t)
+{
+	struct iovec iov = {t->buf.v, t->buf.n};
+	int ret;
+
+	if (!t->buf.n)
+		return 0;
+	ret = write_whole(t->fd, &iov, 1, t->good);
+	if (!ret) {
+		t->good += (off_t)t->buf.n;
+		t->buf.n = 0;
+	}
+	return note_error(w, ret);
+}
+
+static void put_char(struct text_file *t, char c)
+{
+	vec_reserve(&t->buf, t->buf.n + 1);
+	t->buf.v[t->buf.n++] = c;
+}
+
+static void put_escaped(struct text_file *t, const char *s)
+{
+	for (; s && *s; s++) {
+		char c = *s == '\t' ? 't' : *s == '\n' ? 'n' : *s == '\\' ? '\\' : 0;
+
+		if (c)
+			put_char(t, '\\');
+		put_char(t, c ? c : *s);
+	}
+}
+
+int trace_writer_session(struct trace_writer *w, const char *key, const char *fmt, ...)
+{
+	struct text_file *t = &w->text[SESSION];
+	va_list ap;
+	char *value;
+	int ret;
+
+	va_start(ap, fmt);
+	ret = vasprintf(&value, fmt, ap);
+	va_end(ap);
+	if (ret < 0)
+		return -ENOMEM;
+	pthread_mutex_lock(&w->mutex);
+	put_escaped(t, key);
+	put_char(t, '=');
+	put_escaped(t, value);
+	put_char(t, '\n');
+	ret = flush_text(w, t);
+	pthread_mutex_unlock(&w->mutex);
+	xfree(value);
+	return ret;
+}
+
+static int put_line(struct trace_writer *w, struct text_file *t, const char *const *fields,
+		    size_t n)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&w->mutex);
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			put_char(t, '\t');
+		put_escaped(t, fields[i]);
+	}
+	put_char(t, '\n');
+	if (t->buf.n >= FLUSH_AT)
+		ret = flush_text(w, t);
+	pthread_mutex_unlock(&w->mutex);
+	return ret;
+}
+
+int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields,
+		      size_t n)
+{
+	for (size_t i = 0; i < NTEXT; i++)
+		if (!strcmp(file, file_names[i]))
+			return put_line(w, &w->text[i], fields, n);
+	return -EINVAL;
+}
+
+/* Numbers of a line, printed into one row of small buffers. */
+struct numbers {
+	char text[8][24];
+	int n;
+};
+
+static const char *dec(struct numbers *b, uint64_t v)
+{
+	char *s = b->text[b->n++];
+
+	snprintf(s, sizeof(b->text[0]), "%" PRIu64, v);
+	return s;
+}
+
+static const char *dec_signed(struct numbers *b, int64_t v)
+{
+	char *s = b->text[b->n++];
+
+	snprintf(s, sizeof(b->text[0]), "%" PRId64, v);
+	return s;
+}
+
+static const char *hex(struct numbers *b, uint64_t v)
+{
+	char *s = b->text[b->n++];
+
+	snprintf(s, sizeof(b->text[0]), "%" PRIx64, v);
+	return s;
+}
+
+
+int trace_writer_module(struct trace_writer *w, const struct trace_module_line *m)
+{
+	struct numbers b = {.n = 0};
+	const char *f[9];
+
+	f[0] = dec(&b, m->id);
+	f[1] = dec(&b, m->event_base);
+	f[2] = dec(&b, m->nfunctions);
+	f[3] = dec(&b, m->patched_entries);
+	f[4] = dec(&b, m->patched_exits);
+	f[5] = dec(&b, m->refused_entries);
+	f[6] = dec(&b, m->refused_exits);
+	f[7] = m->build_id;
+	f[8] = m->path;
+	return put_line(w, &w->text[MODULES], f, 9);
+}
+
+int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
+			  uint64_t size, const char *name)
+{
+	struct numbers b = {.n = 0};
+	const char *f[5];
+
+	f[0] = dec(&b, n);
+	f[1] = dec(&b, module_id);
+	f[2] = hex(&b, vaddr);
+	f[3] = dec(&b, size);
+	f[4] = name;
+	return put_line(w, &w->text[FUNCTIONS], f, 5);
+}
+
+int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
+			 uint64_t count)
+{
+	struct numbers b = {.n = 0};
+	const char *f[4] = {dec(&b, module_id), exit ? "exit" : "entry", key, NULL};
+
+	f[3] = dec(&b, count);
+	return put_line(w, &w->text[REFUSALS], f, 4);
+}
+
+int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p)
+{
+	struct numbers b = {.n = 0};
+	const char *f[9];
+
+	f[0] = "P";
+	f[1] = dec(&b, p->uid);
+	f[2] = dec_signed(&b, p->pid);
+	f[3] = dec(&b, p->parent_uid);
+	f[4] = p->by_fork ? "fork" : "exec";
+	f[5] = dec(&b, p->start_tsc);
+	f[6] = p->note;
+	f[7] = p->exe;
+	f[8] = p->cmdline;
+	return put_line(w, &w->text[TASKS], f, 9);
+}
+
+int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc, uint64_t lost,
+			  uint64_t cut_off)
+{
+	struct numbers b = {.n = 0};
+	const char *f[5] = {"E", NULL, NULL, NULL, NULL};
+
+	f[1] = dec(&b, uid);
+	f[2] = dec(&b, end_tsc);
+	f[3] = dec(&b, lost);
+	f[4] = dec(&b, cut_off);
+	return put_line(w, &w->text[TASKS], f, 5);
+}
+
+int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name)
+{
+	struct numbers b = {.n = 0};
+	const char *f[4] = {"T", NULL, NULL, name};
+
+	f[1] = dec(&b, uid);
+	f[2] = dec(&b, tid);
+	return put_line(w, &w->text[TASKS], f, 4);
+}
+
+int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason)
+{
+	struct numbers b = {.n = 0};
+	const char *f[3] = {"U", dec_signed(&b, pid), reason};
+
+	return put_line(w, &w->text[TASKS], f, 3);
+}
+
+int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head,
+		       const void *samples)
+{
+	struct trace_chunk h = *head;
+	struct iovec iov[2] = {{&h, sizeof(h)}, {(void *)(uintptr_t)samples, h.nbytes}};
+	int ret;
+
+	if (h.nbytes > TRACE_CHUNK_MAX || h.nbytes % 4)
+		return -EINVAL;
+	h.magic = TRACE_CHUNK_MAGIC;
+	pthread_mutex_lock(&w->mutex);
+	ret = write_whole(w->samples_fd, iov, h.nbytes ? 2 : 1, w->samples_good);
+	if (!ret)
+		w->samples_good += (off_t)(sizeof(h) + h.nbytes);
+	note_error(w, ret);
+	pthread_mutex_unlock(&w->mutex);
+	return ret;
+}
+
+int trace_writer_flush(struct trace_writer *w)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&w->mutex);
+	for (size_t i = 0; i < NTEXT; i++) {
+		int r = flush_text(w, &w->text[i]);
+
+		if (r && !ret)
+			ret = r;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return ret;
+}
+
+int trace_writer_close(struct trace_writer *w)
+{
+	int ret = trace_writer_flush(w);
+
+	if (!ret)
+		ret = w->first_error;
+	writer_free(w);
+	return ret;
+}
