@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * elf_image_impl.h - what the files behind elf_image.h share; not for anybody else.
+ */
+#ifndef INJECT_ELF_IMAGE_IMPL_H
+#define INJECT_ELF_IMAGE_IMPL_H
+
+#include <string.h>
+
+#include "inject/elf_image.h"
+
+struct elf_priv {
+	void *mapping; /* to munmap, of img->size bytes */
+	void *owned;   /* to free */
+	uint64_t dynamic_off; /* PT_DYNAMIC in the file */
+	size_t ndynamic;
+};
+
+enum elf_load_flags {
+	/* A separate debug file: its program headers describe another file, so only its
+	 * sections are read, and kind, segments and entry stay empty. */
+	ELF_LOAD_DEBUG = 1
+};
+
+/* Takes over priv (mapping, owned) whether it succeeds or not. */
+int elf_image_load(struct elf_image **out, const void *bytes, size_t size, const char *name,
+		   struct elf_priv *priv, unsigned int flags, struct err *err);
+int elf_image_open_debug(struct elf_image **out, const char *path, struct err *err);
+
+/* Does [off, off+n) lie in the file?  Safe for any values. */
+static inline bool elf_has(const struct elf_image *img, uint64_t off, uint64_t n)
+{
+	return off <= img->size && n <= img->size - off;
+}
+
+/* Files are read by copy: nothing in a hostile one is aligned. */
+static inline uint64_t elf_read64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+static inline uint32_t elf_read32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* The first dynamic entry with this tag; false when there is none. */
+bool elf_dynamic(const struct elf_image *img, int64_t tag, uint64_t *value);
+
+/*
+ * A string table, cut after its last NUL: one look makes every string in it safe, where a look
+ * for each would let a hostile file make them all scan the whole table.
+ */
+struct elf_strings {
+	const char *v;
+	uint64_t size;
+};
+struct elf_strings elf_strings(const struct elf_image *img, uint64_t off, uint64_t size);
+static inline const char *elf_strings_get(const struct elf_strings *t, uint64_t i)
+{
+	return i < t->size ? t->v + i : "";
+}
+
+#endif
