@@ -146,9 +146,18 @@ static inline uint32_t kron_chunk_word_uid(uint64_t w)
 
 /* First bytes of a chunk; samples follow at KRON_CHUNK_HEADER.  A chunk in state FREE is all
  * zero.  A sample whose head word is zero does not exist: at the end it is room that was not
- * used, before another sample it is a claim that was cut off or is still being written. */
+ * used, before another sample (a hole) it is a claim that was cut off or is still being
+ * written.
+ *
+ * Holes in a FULL chunk: a thread may be interrupted between its claim and the store of the
+ * head, and the handler's probes fill the chunk and hand it over; when the handler returns,
+ * the thread writes into the FULL chunk.  So whoever takes FULL chunks (the collector, a
+ * wrapping runtime) leaves one with holes alone while its owner thread lives.  The first
+ * record of a chunk is always KRON_EVENT_CPU: a chunk can be read without its predecessor. */
 struct kron_chunk {
-	uint64_t seq;    /* board-wide, from 1: orders the chunks of a lane */
+	uint64_t seq;    /* board-wide, from 1: orders the chunks of a lane.  0 in an OWNED
+			  * chunk: being prepared, what it holds does not count (it may be the
+			  * rest of an older chunk that wrap mode has already counted as lost) */
 	uint32_t source; /* source address of the lane */
 	uint32_t reserved;
 };

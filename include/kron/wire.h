@@ -34,8 +34,14 @@
  *
  *   LD_PRELOAD=<path of libkron-rt.so>[:what was there before]
  *   KRON_RT=<abstract socket name without the leading NUL>,<32 hex digits of session>,<path of libkron-rt.so>
+ *   KRON_RT_PAD=  only when there was an LD_PRELOAD before: that one stays, so this entry
+ *                 makes the number of entries that go even
+ *
+ * Even, because the auxiliary vector must stay where it is: the end of envp moves up and the
+ * pairs of words that this frees become AT_IGNORE entries, which walkers skip.
  */
 #define KRON_ENV_RT "KRON_RT"
+#define KRON_ENV_PAD "KRON_RT_PAD"
 
 enum kron_hello_kind {
 	KRON_HELLO_START = 1,  /* first instructions of a program after exec */
@@ -63,7 +69,12 @@ struct kron_reply {
 	uint32_t ncommands; /* REPLY: 0 = nothing to patch */
 	uint64_t segment_size; /* START */
 	uint64_t commands_size;
+	uint32_t flags; /* START: KRON_REPLY_* */
+	uint32_t reserved;
 };
+
+/* Children are not to be traced: hide the environment although no exec hook puts it back. */
+#define KRON_REPLY_NO_CHILDREN 1u
 
 enum kron_command_kind {
 	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */
@@ -76,9 +87,17 @@ struct kron_command {
 	uint64_t addr;  /* page-aligned */
 	uint64_t len;   /* page-aligned */
 	uint64_t file_off;
-	uint32_t group; /* commands of one module share it: all of a group apply or none */
-	uint32_t pad;
+	uint32_t group; /* commands of one module share it and stand together in the file:
+			 * all of a group apply or none */
+	uint32_t flags; /* KRON_CMD_HAS_* */
 };
+
+/*
+ * On a PATCH: the hook KRON_HOOK_EXECVE is among these patches.  The runtime hides kron's
+ * environment only when a group with this flag was applied: with no hook to put it back,
+ * children find it in the environment that they inherit.
+ */
+#define KRON_CMD_HAS_EXEC_HOOK 1u
 
 struct kron_commands {
 	uint32_t magic;
