@@ -44,9 +44,15 @@ struct insn {
 	/* constants that may be code addresses */
 	bool has_imm;      /* an immediate operand of 32 or 64 bits */
 	uint64_t imm;      /* sign-extended */
+	uint8_t imm_size;  /* bytes of a (not pc-relative) immediate of any size, 0 = none */
 	uint16_t mnemonic; /* Zydis mnemonic, opaque outside insn.c and jump_table.c */
 	int8_t dest_reg;   /* first operand if it is a written GPR, 0-15, else -1 */
+	int8_t src_reg;    /* second operand if it is a GPR, 0-15, else -1 */
 	uint8_t op;        /* enum insn_op: the few that analyses ask for */
+	uint8_t op_size;   /* operand size in bytes */
+	bool has_mem;      /* a memory operand with a ModRM byte: mem_* describe it */
+	uint8_t mem_seg;   /* segment prefix byte (0x64 fs, 0x65 gs), 0 = none */
+	uint16_t regs_written; /* GPRs, bit n = register n; implicit ones too, rsp of push not */
 };
 
 enum insn_op {
@@ -56,11 +62,23 @@ enum insn_op {
 	INSN_OP_MOVSXD,
 	INSN_OP_ADD,
 	INSN_OP_CMP,
-	INSN_OP_XBEGIN
+	INSN_OP_XBEGIN,
+	INSN_OP_INT3,
+	INSN_OP_SUB
 };
 
-/* Decode at code[0..avail).  Returns false when the bytes are no known instruction. */
+/*
+ * Decode at code[0..avail).  Returns false when the bytes are no known instruction, or one on
+ * whose length the vendors differ (a near branch with a 66 prefix and no REX.W).
+ * Thread-safe.
+ */
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
+/*
+ * The same without looking at operands, for sweeps: twice as fast.  dest_reg is right for
+ * LEA, MOV and MOVSXD only, src_reg is -1 and regs_written 0 throughout, mem_* are right for
+ * instructions without VEX or EVEX prefix.
+ */
+bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
 /* Does capstone agree on length and kind?  True also when capstone does not know it at all. */
 bool insn_confirm(const struct insn *in, const uint8_t *code);
 /* For people: "mov %rsp, %rbp".  Returns out. */
