@@ -66,6 +66,24 @@ void functions_free(struct functions *f);
 /* The function (or part) that holds vaddr, or NULL. */
 const struct function *functions_at(const struct functions *f, uint64_t vaddr);
 
+/* ---- which of them are parts of others: code_map.c collects, functions.c judges ---- */
+
+#define FUNCTION_NONE UINT32_MAX
+
+/* What the code says about the start of one function.  "Other": any function but itself. */
+struct function_evidence {
+	bool called;           /* target of a direct call */
+	bool address_taken;    /* a relocation, lea or immediate names its start */
+	bool jcc_from_other;   /* target of a conditional jump of another function */
+	bool jmp_from_other;   /* target of an unconditional direct jump of another function */
+	bool jumps_into_other; /* its own direct jumps go to the middle of another function */
+	bool many_jump_here;   /* jumps to its start come from more than one other function */
+	uint32_t jumped_from;  /* a function that jumps to its start, or FUNCTION_NONE */
+	uint32_t jumps_into;   /* a function into whose middle it jumps, or FUNCTION_NONE */
+};
+/* Sets is_part and parent (the parent is itself no part).  ev has f->n elements. */
+void functions_mark_parts(struct functions *f, const struct function_evidence *ev);
+
 /* ---- frame state, from .eh_frame ---- */
 
 /*
