@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "base/err.h"
 
 #include <stdio.h>
@@ -18,17 +19,22 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 
 int err_prefix(struct err *err, int code, const char *fmt, ...)
 {
-	char text[sizeof(err->msg)];
-	size_t n;
+	char old[sizeof(err->msg)];
+	size_t n, room;
 	va_list ap;
 
 	if (!err)
 		return code;
+	memcpy(old, err->msg, sizeof(old));
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(err->msg, sizeof(err->msg) - 3, fmt, ap);
 	va_end(ap);
-	n = strlen(text);
-	snprintf(text + n, sizeof(text) - n, ": %s", err->msg);
-	memcpy(err->msg, text, sizeof(text));
+	n = strlen(err->msg);
+	memcpy(err->msg + n, ": ", 2);
+	n += 2;
+	/* what does not fit is cut off: the prefix says where, the rest says what */
+	room = sizeof(err->msg) - 1 - n;
+	memcpy(err->msg + n, old, strnlen(old, room));
+	err->msg[n + strnlen(old, room)] = 0;
 	return code;
 }

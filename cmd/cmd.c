@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* cmd.c - what all commands share: reading options, saying errors, paging, leaving. */
+#define _GNU_SOURCE
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t pager_pid;
+
+int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fprintf(stderr, "kron %s: ", c->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return status;
+}
+
+/* What scripts of this project ask a command about its table. */
+static bool print_generated(const struct opt_command *c, const char *word)
+{
+	if (!strcmp(word, "--help-man"))
+		opt_man(c, stdout);
+	else if (!strcmp(word, "--help-words"))
+		opt_words(c, stdout);
+	else
+		return false;
+	return true;
+}
+
+int cmd_parse(const struct opt_command *c, int argc, char **argv, int *status)
+{
+	struct err err;
+	int first;
+
+	if (argc == 2 && print_generated(c, argv[1])) {
+		*status = cmd_finish(c, CMD_OK);
+		return 0;
+	}
+	first = opt_parse(c, argc, argv, &err);
+	if (first > 0)
+		return first;
+	if (first == 0) {
+		opt_help(c, stdout);
+		*status = cmd_finish(c, CMD_OK);
+		return 0;
+	}
+	*status = cmd_fail(c, c->usage_status ? c->usage_status : CMD_USAGE,
+			   "%s (`kron %s --help` shows the usage)", err.msg, c->name);
+	return 0;
+}
+
+static void run_pager(const char *pager, int in)
+{
+	dup2(in, STDIN_FILENO);
+	close(in);
+	signal(SIGINT, SIG_IGN); /* ^C ends kron; the pager still shows what came */
+	setenv("LESS", "FRX", 0);
+	execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
+	_exit(127);
+}
+
+void cmd_pager(bool want)
+{
+	const char *pager = getenv("PAGER");
+	int ends[2];
+
+	if (!want || !isatty(STDOUT_FILENO))
+		return;
+	if (!pager)
+		pager = access("/usr/bin/less", X_OK) ? "cat" : "less";
+	if (!*pager || !strcmp(pager, "cat") || pipe2(ends, O_CLOEXEC))
+		return;
+	fflush(stdout);
+	pager_pid = fork();
+	if (pager_pid == 0)
+		run_pager(pager, ends[0]);
+	if (pager_pid > 0)
+		dup2(ends[1], STDOUT_FILENO);
+	else
+		pager_pid = 0;
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int cmd_finish(const struct opt_command *c, int status)
+{
+	bool failed = ferror(stdout) || fflush(stdout);
+	int code = errno;
+
+	if (pager_pid) {
+		fclose(stdout);
+		while (waitpid(pager_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return status;
+	}
+	if (failed && code != EPIPE)
+		return cmd_fail(c, CMD_ERROR, "cannot write the output: %s", strerror(code));
+	return status;
+}

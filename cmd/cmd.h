@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd.h - the subcommands.  Each lives in cmd/NAME.c, reads its own options through cmd_parse
+ * and returns the exit status.  A new command: write cmd/NAME.c, add it to cmd/fragment.am and
+ * its line to COMMANDS below, and a page doc/man/kron-NAME.1 (doc/HOWTO_TEST.md says how the
+ * OPTIONS part of the page is made).
+ */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+#include "base/opt.h"
+
+/* X(name, what it does): the order of `kron --help` */
+#define COMMANDS(X)
+
+#define X(name, text) int cmd_##name(int argc, char **argv);
+COMMANDS(X)
+#undef X
+
+/* Exit statuses of the commands that read traces and files. */
+enum { CMD_OK = 0, CMD_ERROR = 1, CMD_USAGE = 2 };
+
+/*
+ * Parse the options.  Returns the index of the first operand (argc when there is none), or 0:
+ * everything is said, leave with *status.
+ */
+int cmd_parse(const struct opt_command *c, int argc, char **argv, int *status);
+
+/* Say "kron NAME: sentence" on stderr and return status. */
+int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Leave with this after writing to stdout: 1 with a sentence if the output could not be written
+ * (a full disk), else status.  A closed pipe (`kron dump | head`) is no error. */
+int cmd_finish(const struct opt_command *c, int status);
+
+/*
+ * Send stdout through $PAGER (default `less -FRX`, when there is one) if it is a terminal and
+ * want is set.  cmd_finish waits for the pager.
+ */
+void cmd_pager(bool want);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - finds the subcommand and hands over.  What a command does, its options and its exit
+ * statuses are its own file's business.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "config.h"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+};
+
+static const struct command commands[] = {
+#define X(name, text) {#name, cmd_##name, text},
+	COMMANDS(X)
+#undef X
+	{NULL, NULL, NULL},
+};
+
+static void print_help(void)
+{
+	puts("Usage: kron COMMAND [OPTION]... [ARGUMENT]...\n"
+	     "Trace every function of programs that nobody recompiled.\n");
+	for (const struct command *c = commands; c->name; c++)
+		printf("  %-10s%s\n", c->name, c->help);
+	puts("\n`kron COMMAND --help` shows a command's options, `man kron-COMMAND` its page.\n"
+	     "`kron --version` shows the version.");
+}
+
+/* For the shell completion. */
+static void print_words(void)
+{
+	for (const struct command *c = commands; c->name; c++)
+		puts(c->name);
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *c;
+
+	if (!name) {
+		fputs("kron: say what to do: `kron --help` lists the commands\n", stderr);
+		return CMD_USAGE;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+		puts("kron " PACKAGE_VERSION);
+	else if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		print_help();
+	else if (!strcmp(name, "--help-words"))
+		print_words();
+	else {
+		c = find_command(name);
+		if (c) {
+			log_init(getenv("KRON_LOG"));
+			return c->run(argc - 1, argv + 1);
+		}
+		fprintf(stderr, "kron: '%s' is no kron command: `kron --help` lists them\n", name);
+		return CMD_USAGE;
+	}
+	return fflush(stdout) ? CMD_ERROR : CMD_OK;
+}
