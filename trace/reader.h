@@ -33,13 +33,14 @@ struct trace_proc {
 	bool by_fork;
 	uint64_t start_tsc, end_tsc; /* end 0: unknown */
 	uint64_t lost, cut_off;
-	char *exe, *cmdline;
+	char *note, *exe, *cmdline;
+	bool known; /* false: made up, only its samples are there */
 };
 struct trace_lane { /* the samples of one thread */
 	uint32_t proc_uid, tid;
 	uint32_t source;
 	const char *name; /* thread name or "" */
-	uint64_t samples; /* Trace samples, special records not counted */
+	uint64_t samples; /* Trace samples, special records not counted; see trace_count */
 };
 struct trace_refusal {
 	uint32_t module;
@@ -60,13 +61,14 @@ struct trace {
 	struct trace_lane *lanes; size_t nlanes;
 	struct trace_refusal *refusals; size_t nrefusals;
 	struct trace_untraced *untraced; size_t nuntraced;
-	uint64_t samples;   /* counted, special records left out */
+	uint64_t samples;   /* counted, special records left out; see trace_count */
 	uint64_t lost;      /* of all processes */
 	uint64_t cut_off;   /* holes */
 	uint64_t damaged;   /* bytes of `samples` and lines of tables that made no sense */
 	bool complete;      /* the collector ended it properly */
 	double tsc_hz;
 	uint64_t start_tsc;
+	uint64_t end_tsc;   /* last calibration point; 0 = not complete */
 	void *priv;
 };
 
@@ -74,9 +76,18 @@ struct trace {
 int trace_open(struct trace **out, const char *dir, struct err *err);
 void trace_close(struct trace *t);
 const char *trace_session(const struct trace *t, const char *key); /* NULL if absent */
+/* The function of an entry or exit event, NULL when the table does not have it. */
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
-/* TSC ticks since the start of the trace to nanoseconds, exact to 1 ns over days. */
-uint64_t trace_ns(const struct trace *t, uint64_t tsc);
+const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid); /* or NULL */
+/* A span of TSC ticks in nanoseconds, exact to 1 ns over days. */
+uint64_t trace_ns(const struct trace *t, uint64_t ticks);
+/* Nanoseconds from the start of the trace to a point in time; 0 before the start. */
+uint64_t trace_time(const struct trace *t, uint64_t tsc);
+/*
+ * Read all samples once to fill in `samples`, of the trace and of its lanes, and `lost` where
+ * the session does not say.  Opening a trace does not, for that takes time.
+ */
+void trace_count(struct trace *t);
 
 /* ---- events in order ---- */
 struct trace_event {
@@ -91,6 +102,8 @@ struct trace_event {
  */
 struct trace_cursor;
 struct trace_cursor *trace_cursor_open(const struct trace *t, int lane);
+/* Only the lanes i with want[i] set (nlanes of them). */
+struct trace_cursor *trace_cursor_open_some(const struct trace *t, const bool *want);
 bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out);
 void trace_cursor_close(struct trace_cursor *c);
 

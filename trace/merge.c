@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * merge.c - all samples of a trace in order of time: a k-way merge of the lanes.
+ *
+ * A binary heap holds one entry a lane, keyed by the time of its next sample.  The top lane
+ * runs on while its key stays below the better one of the heap's second row, which costs one
+ * comparison a sample; only when it falls behind is the heap mended.
+ *
+ * A lane's own order is never changed: where its clock steps back (a signal handler's probe
+ * runs between another probe's claim and its clock reading), the key stays at the highest time
+ * so far.
+ *
+ * Chunks are mapped, touched once, and given back: the resident memory of a merge is about one
+ * chunk a lane, whatever the trace's size.
+ */
+#include "trace/reader_impl.h"
+
+struct run { /* one lane on its way */
+	uint64_t key;
+	uint64_t tsc; /* of sample */
+	const struct kron_sample *sample;
+	const uint8_t *at, *end; /* rest of the current chunk */
+	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
+	uint32_t lane;
+	uint32_t cpu;
+};
+
+struct trace_cursor {
+	const struct trace *t;
+	struct run **heap;
+	struct run *runs;
+	size_t n;
+	uint64_t limit_key; /* the better of heap[1] and heap[2] */
+	uint32_t limit_lane;
+};
+
+/* The 56 bits of a sample's time, made whole by the start of the trace. */
+static uint64_t full_time(const struct trace *t, const struct kron_sample *s)
+{
+	uint64_t low = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+
+	return t->start_tsc + (uint64_t)((int64_t)((low - t->start_tsc) << 8) >> 8);
+}
+
+static bool next_chunk(const struct trace *t, struct run *r)
+{
+	const struct trace_priv *p = priv_of(t);
+	const struct chunk_ref *c = &p->chunks.v[r->chunk];
+
+	if (r->at)
+		lanes_have_read(t, c++), r->chunk++;
+	if (r->chunk == r->chunk_end)
+		return false;
+	lanes_will_read(t, c);
+	r->at = p->map.base + c->off;
+	r->end = r->at + c->nbytes;
+	return true;
+}
+
+/* A record tells the full number; a sample whose three bits differ tells of a lost record. */
+static void follow_cpu(struct run *r)
+{
+	uint32_t bits = r->sample->head >> KRON_HEAD_CPU_SHIFT;
+
+	if (r->sample->event == KRON_EVENT_CPU)
+		r->cpu = r->sample->payload;
+	else if ((r->cpu & KRON_HEAD_CPU_MASK) != bits)
+		r->cpu = bits;
+}
+
+static inline bool advance(const struct trace *t, struct run *r)
+{
+	const struct kron_sample *s;
+
+	while (!(s = sample_next(&r->at, r->end, NULL)))
+		if (!next_chunk(t, r))
+			return false;
+	r->sample = s;
+	r->tsc = full_time(t, s);
+	if (r->tsc > r->key)
+		r->key = r->tsc;
+	follow_cpu(r);
+	return true;
+}
+
+static bool comes_before(const struct run *a, const struct run *b)
+{
+	return a->key != b->key ? a->key < b->key : a->lane < b->lane;
+}
+
+static void sift_down(struct trace_cursor *c, size_t i)
+{
+	struct run *r = c->heap[i];
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= c->n)
+			break;
+		if (child + 1 < c->n && comes_before(c->heap[child + 1], c->heap[child]))
+			child++;
+		if (!comes_before(c->heap[child], r))
+			break;
+		c->heap[i] = c->heap[child];
+		i = child;
+	}
+	c->heap[i] = r;
+}
+
+static void find_limit(struct trace_cursor *c)
+{
+	const struct run *second = c->n > 1 ? c->heap[1] : NULL;
+
+	if (c->n > 2 && comes_before(c->heap[2], second))
+		second = c->heap[2];
+	c->limit_key = second ? second->key : UINT64_MAX;
+	c->limit_lane = second ? second->lane : UINT32_MAX;
+}
+
+static void add_lane(struct trace_cursor *c, uint32_t lane)
+{
+	const struct trace_priv *p = priv_of(c->t);
+	struct run *r = &c->runs[c->n];
+
+	r->lane = lane;
+	r->chunk = p->lane_first[lane];
+	r->chunk_end = p->lane_first[lane + 1];
+	if (next_chunk(c->t, r) && advance(c->t, r))
+		c->heap[c->n++] = r;
+}
+
+static struct trace_cursor *cursor_new(const struct trace *t, size_t nlanes)
+{
+	struct trace_cursor *c = xcalloc(1, sizeof(*c));
+
+	c->t = t;
+	c->runs = xcalloc(nlanes, sizeof(*c->runs));
+	c->heap = xcalloc(nlanes, sizeof(*c->heap));
+	return c;
+}
+
+static void cursor_start(struct trace_cursor *c)
+{
+	for (size_t i = c->n / 2; i-- > 0;)
+		sift_down(c, i);
+	find_limit(c);
+}
+
+struct trace_cursor *trace_cursor_open_some(const struct trace *t, const bool *want)
+{
+	struct trace_cursor *c = cursor_new(t, t->nlanes);
+
+	for (size_t i = 0; i < t->nlanes; i++)
+		if (!want || want[i])
+			add_lane(c, (uint32_t)i);
+	cursor_start(c);
+	return c;
+}
+
+struct trace_cursor *trace_cursor_open(const struct trace *t, int lane)
+{
+	struct trace_cursor *c;
+
+	if (lane < 0)
+		return trace_cursor_open_some(t, NULL);
+	c = cursor_new(t, 1);
+	if ((size_t)lane < t->nlanes)
+		add_lane(c, (uint32_t)lane);
+	cursor_start(c);
+	return c;
+}
+
+/* heap[0] has moved on, or ended. */
+static void mend(struct trace_cursor *c, bool ended)
+{
+	if (ended)
+		c->heap[0] = c->heap[--c->n];
+	if (c->n)
+		sift_down(c, 0);
+	find_limit(c);
+}
+
+bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
+{
+	struct run *r;
+
+	if (!c->n)
+		return false;
+	r = c->heap[0];
+	out->tsc = r->tsc;
+	out->lane = r->lane;
+	out->cpu = r->cpu;
+	out->s = *r->sample;
+	if (!advance(c->t, r))
+		mend(c, true);
+	else if (r->key >= c->limit_key && (r->key > c->limit_key || r->lane > c->limit_lane))
+		mend(c, false);
+	return true;
+}
+
+void trace_cursor_close(struct trace_cursor *c)
+{
+	if (!c)
+		return;
+	xfree(c->heap);
+	xfree(c->runs);
+	xfree(c);
+}

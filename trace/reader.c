@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reader.c - opens a trace directory: session, tables, chunk index, clock.
+ *
+ * Everything in the directory may be garbage.  Only a missing or foreign session makes it no
+ * trace; the rest is taken as far as it makes sense.
+ */
+#define _GNU_SOURCE
+#include "trace/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/reader_impl.h"
+
+const char *trace_session(const struct trace *t, const char *key)
+{
+	struct trace_priv *p = priv_of(t);
+
+	vec_for(&p->session, e)
+		if (!strcmp(e->key, key))
+			return e->value;
+	return NULL;
+}
+
+static bool session_u64(const struct trace *t, const char *key, uint64_t *out)
+{
+	const char *s = trace_session(t, key);
+	char *end;
+
+	if (!s || *s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	return !errno && !*end;
+}
+
+/* ---- clock ---- */
+
+#define HZ_MIN 1e6
+#define HZ_MAX 1e11
+
+/*
+ * ns = ticks x num / den, as one multiplication: mult = num << shift / den with shift as large
+ * as mult < 2^64 allows.  A clock of 1 GHz or more gets shift 64, so 2^56 ticks are wrong by
+ * less than 2^-8 ns.
+ */
+static void set_ratio(struct trace_priv *p, uint64_t num, uint64_t den)
+{
+	unsigned shift = 64;
+
+	while (shift > 40 && ((unsigned __int128)num << shift) / den > UINT64_MAX)
+		shift--;
+	p->ns_mult = (uint64_t)(((unsigned __int128)num << shift) / den);
+	p->ns_shift = shift;
+}
+
+static bool is_plausible(double hz)
+{
+	return hz >= HZ_MIN && hz <= HZ_MAX;
+}
+
+static void calibrate(struct trace *t)
+{
+	struct trace_priv *p = priv_of(t);
+	uint64_t tsc0 = 0, ns0 = 0, tsc1, ns1;
+	const char *hz = trace_session(t, "tsc_hz");
+	bool start = session_u64(t, "start_tsc", &tsc0) & session_u64(t, "start_mono_ns", &ns0);
+
+	t->start_tsc = tsc0;
+	t->tsc_hz = hz ? strtod(hz, NULL) : 0;
+	if (start && session_u64(t, "end_tsc", &tsc1) && session_u64(t, "end_mono_ns", &ns1) &&
+	    tsc1 > tsc0 && ns1 > ns0 && ns1 - ns0 < (uint64_t)1 << 62) {
+		double measured = (double)(tsc1 - tsc0) * 1e9 / (double)(ns1 - ns0);
+
+		if (is_plausible(measured)) {
+			t->complete = true;
+			t->end_tsc = tsc1;
+			/* Over a few microseconds the estimate at start is the better one. */
+			if (ns1 - ns0 >= 1000000 || !is_plausible(t->tsc_hz)) {
+				t->tsc_hz = measured;
+				set_ratio(p, ns1 - ns0, tsc1 - tsc0);
+				return;
+			}
+		}
+	}
+	if (!is_plausible(t->tsc_hz)) {
+		t->damaged++;
+		t->tsc_hz = 1e9;
+	}
+	set_ratio(p, 1000000000ull << 16, (uint64_t)(t->tsc_hz * 65536));
+}
+
+uint64_t trace_ns(const struct trace *t, uint64_t ticks)
+{
+	const struct trace_priv *p = priv_of(t);
+
+	return (uint64_t)((unsigned __int128)ticks * p->ns_mult >> p->ns_shift);
+}
+
+uint64_t trace_time(const struct trace *t, uint64_t tsc)
+{
+	return (int64_t)(tsc - t->start_tsc) > 0 ? trace_ns(t, tsc - t->start_tsc) : 0;
+}
+
+/* ---- look-up ---- */
+
+const struct trace_function *trace_function_of(const struct trace *t, uint32_t event)
+{
+	const struct trace_priv *p = priv_of(t);
+	uint32_t n = event / 2;
+	size_t lo = 0, hi = t->nfunctions;
+
+	if (event >= KRON_EVENT_SPECIAL)
+		return NULL;
+	if (p->function_at) {
+		if (n >= p->function_limit || !p->function_at[n])
+			return NULL;
+		return &t->functions[p->function_at[n] - 1];
+	}
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->functions[mid].n < n)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->nfunctions && t->functions[lo].n == n ? &t->functions[lo] : NULL;
+}
+
+const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid)
+{
+	size_t lo = 0, hi = t->nprocs;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->procs[mid].uid < uid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->nprocs && t->procs[lo].uid == uid ? &t->procs[lo] : NULL;
+}
+
+/* ---- open and close ---- */
+
+static int check_version(const struct trace *t, struct err *err)
+{
+	const char *version = trace_session(t, "version");
+
+	if (!version)
+		return err_set(err, EINVAL, "%s is no trace directory: its session says no version",
+			       t->dir);
+	if (strcmp(version, "1"))
+		return err_set(err, EINVAL, "%s is a trace of format %.20s; this kron reads format %d",
+			       t->dir, version, TRACE_VERSION);
+	return 0;
+}
+
+static void sum_losses(struct trace *t)
+{
+	uint64_t lost = 0, cut_off = 0, total;
+
+	for (size_t i = 0; i < t->nprocs; i++) {
+		lost += t->procs[i].lost;
+		cut_off += t->procs[i].cut_off;
+	}
+	t->lost = session_u64(t, "lost", &total) ? total : lost;
+	if (session_u64(t, "cut_off", &total))
+		t->cut_off = total;
+	else if (t->cut_off < cut_off)
+		t->cut_off = cut_off;
+}
+
+int trace_open(struct trace **out, const char *dir, struct err *err)
+{
+	struct trace *t;
+	int dirfd, ret;
+
+	*out = NULL;
+	dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd < 0 && errno == ENOENT)
+		return err_set(err, ENOENT, "there is no trace directory %s", dir);
+	if (dirfd < 0 && errno == ENOTDIR)
+		return err_set(err, ENOTDIR, "%s is no directory; a trace is one", dir);
+	if (dirfd < 0)
+		return err_set(err, errno, "cannot open %s: %s", dir, strerror(errno));
+	t = xcalloc(1, sizeof(*t));
+	t->priv = xcalloc(1, sizeof(struct trace_priv));
+	t->dir = xstrdup(dir);
+	ret = tables_read_session(t, dirfd, err);
+	if (!ret)
+		ret = check_version(t, err);
+	if (!ret)
+		ret = lanes_read(t, dirfd, err);
+	if (!ret) {
+		calibrate(t);
+		tables_read(t, dirfd);
+		sum_losses(t);
+		*out = t;
+	} else {
+		trace_close(t);
+	}
+	close(dirfd);
+	return ret;
+}
+
+void trace_close(struct trace *t)
+{
+	struct trace_priv *p;
+
+	if (!t)
+		return;
+	p = priv_of(t);
+	tables_free(t);
+	chunk_map_close(&p->map);
+	vec_free(&p->chunks);
+	xfree(p->lane_first);
+	xfree(p);
+	xfree(t->lanes);
+	xfree(t->dir);
+	xfree(t);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* reader_impl.h - what the files of the reader share; nobody else includes it. */
+#ifndef TRACE_READER_IMPL_H
+#define TRACE_READER_IMPL_H
+
+#include "base/vec.h"
+#include "trace/chunks.h"
+#include "trace/reader.h"
+
+struct session_entry {
+	char *key, *value;
+};
+
+/* Where the samples of one chunk lie in the file. */
+struct chunk_ref {
+	uint64_t seq;
+	uint64_t off;
+	uint32_t nbytes;
+	uint32_t proc_uid, tid; /* of its lane */
+	uint32_t source;
+};
+
+struct trace_priv {
+	struct chunk_map map;
+	VEC(struct session_entry) session;
+	VEC(struct chunk_ref) chunks; /* grouped by lane, by seq within one */
+	uint32_t *lane_first;         /* nlanes + 1: first chunk of each lane */
+	uint32_t *function_at;        /* n -> index + 1, when numbers are dense */
+	uint32_t function_limit;      /* size of function_at */
+	char **thread_names;          /* of T lines, the lanes point into it */
+	size_t nthread_names;
+	uint64_t ns_mult; /* ns = ticks * mult >> shift */
+	unsigned ns_shift;
+	bool counted;
+};
+
+static inline struct trace_priv *priv_of(const struct trace *t)
+{
+	return t->priv;
+}
+
+/* tables.c: read the text files of the directory; missing ones are empty. */
+int tables_read_session(struct trace *t, int dirfd, struct err *err);
+void tables_read(struct trace *t, int dirfd);
+void tables_free(struct trace *t);
+
+/* lanes.c: find the chunks, group them into lanes. */
+int lanes_read(struct trace *t, int dirfd, struct err *err);
+/* Tell the kernel that a chunk's pages will be read, or are no longer needed. */
+void lanes_will_read(const struct trace *t, const struct chunk_ref *c);
+void lanes_have_read(const struct trace *t, const struct chunk_ref *c);
+
+/*
+ * The next sample in [*p, end), *p moved behind it; NULL at the end.  Holes and words that are
+ * no sample are skipped, the latter counted in *damaged (may be NULL) by bytes.
+ */
+const struct kron_sample *sample_next(const uint8_t **p, const uint8_t *end, uint64_t *damaged);
+
+#endif

@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tables.c - reads the text files of a trace directory (formats: trace/format.h).
+ *
+ * A line that makes no sense is counted in trace->damaged and left out.  Whatever the lines
+ * say, what is kept obeys: functions are sorted by n, without doubles; every function and
+ * refusal names an existing module; names are never NULL.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/reader_impl.h"
+
+#define FIELDS_MAX 9
+
+struct lines {
+	char *text; /* mapped, private: unescaped in place */
+	size_t size, at;
+	char *field[FIELDS_MAX];
+	size_t nfields;
+};
+
+/* -errno; a file that is not there has no lines. */
+static int lines_open(struct lines *l, int dirfd, const char *file)
+{
+	struct stat st;
+	int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int ret = 0;
+
+	memset(l, 0, sizeof(*l));
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st)) {
+		ret = -errno;
+	} else if (!S_ISREG(st.st_mode)) {
+		ret = -EINVAL;
+	} else if (st.st_size) {
+		l->text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
+			       0);
+		if (l->text == MAP_FAILED) {
+			ret = -errno;
+			l->text = NULL;
+		} else {
+			l->size = (size_t)st.st_size;
+		}
+	}
+	close(fd);
+	return ret;
+}
+
+static void lines_close(struct lines *l)
+{
+	if (l->text)
+		munmap(l->text, l->size);
+	l->text = NULL;
+}
+
+/* Undo \t \n \\ in place. */
+static void unescape(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (*s == '\\' && s[1]) {
+			s++;
+			*to++ = *s == 't' ? '\t' : *s == 'n' ? '\n' : *s;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = 0;
+}
+
+/* The next whole line, NUL-terminated; one without newline at the end is a torn write. */
+static char *lines_next(struct lines *l)
+{
+	char *line = l->text + l->at;
+	char *nl;
+
+	if (l->at >= l->size)
+		return NULL;
+	nl = memchr(line, '\n', l->size - l->at);
+	if (!nl)
+		return NULL;
+	*nl = 0;
+	l->at = (size_t)(nl + 1 - l->text);
+	return line;
+}
+
+/* Split the next line at its TABs.  Fields that it does not have are "". */
+static bool lines_next_fields(struct lines *l)
+{
+	static char empty[] = "";
+	char *s = lines_next(l);
+
+	if (!s)
+		return false;
+	l->nfields = 0;
+	while (s && l->nfields < FIELDS_MAX) {
+		char *tab = strchr(s, '\t');
+
+		if (tab)
+			*tab++ = 0;
+		unescape(s);
+		l->field[l->nfields++] = s;
+		s = tab;
+	}
+	for (size_t i = l->nfields; i < FIELDS_MAX; i++)
+		l->field[i] = empty;
+	return true;
+}
+
+/* A number and nothing else. */
+static bool number(const char *s, int base, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	if (!(*s >= '0' && *s <= '9') && !(base == 16 && strchr("abcdefABCDEF", *s) && *s))
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, base);
+	return !errno && !*end && *out <= max;
+}
+
+static bool number32(const char *s, uint32_t *out)
+{
+	uint64_t v;
+
+	if (!number(s, 10, UINT32_MAX, &v))
+		return false;
+	*out = (uint32_t)v;
+	return true;
+}
+
+static bool number64(const char *s, uint64_t *out)
+{
+	return number(s, 10, UINT64_MAX, out);
+}
+
+static int32_t pid_number(const char *s)
+{
+	uint64_t v;
+
+	return number(s, 10, INT32_MAX, &v) ? (int32_t)v : 0;
+}
+
+/* ---- session ---- */
+
+int tables_read_session(struct trace *t, int dirfd, struct err *err)
+{
+	struct trace_priv *p = priv_of(t);
+	struct lines l;
+	char *line;
+	int ret = lines_open(&l, dirfd, "session");
+
+	if (ret == -ENOENT)
+		return err_set(err, EINVAL, "%s is no trace directory: it has no session file",
+			       t->dir);
+	if (ret == -EINVAL)
+		return err_set(err, EINVAL, "%s is no trace directory: its session is no file",
+			       t->dir);
+	if (ret)
+		return err_set(err, -ret, "cannot read %s/session: %s", t->dir, strerror(-ret));
+	while ((line = lines_next(&l))) {
+		char *eq = strchr(line, '=');
+		struct session_entry *e = NULL;
+
+		if (!eq || eq == line) {
+			t->damaged++;
+			continue;
+		}
+		*eq++ = 0;
+		unescape(line);
+		unescape(eq);
+		vec_for(&p->session, s)
+			if (!strcmp(s->key, line))
+				e = s;
+		if (e) {
+			xfree(e->value);
+		} else if (p->session.n < 4096) {
+			e = vec_push(&p->session);
+			e->key = xstrdup(line);
+		} else { /* more keys than anyone writes: garbage */
+			t->damaged++;
+			continue;
+		}
+		e->value = xstrdup(eq);
+	}
+	lines_close(&l);
+	return 0;
+}
+
+/* ---- rows: each table is read whole, then put in order ---- */
+
+struct order {
+	uint64_t key;
+	size_t line; /* index into the rows as read */
+};
+
+static int by_key_and_line(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->line > y->line) - (x->line < y->line);
+}
+
+typedef VEC(struct order) order_vec;
+
+static void order_add(order_vec *o, uint64_t key, size_t line)
+{
+	struct order *e = vec_push(o);
+
+	e->key = key;
+	e->line = line;
+}
+
+/* Sorted by key; of equal keys the last line is the one that counts. */
+static void order_sort(order_vec *o)
+{
+	if (o->n)
+		qsort(o->v, o->n, sizeof(*o->v), by_key_and_line);
+}
+
+static bool order_is_last(const order_vec *o, size_t i)
+{
+	return i + 1 == o->n || o->v[i].key != o->v[i + 1].key;
+}
+
+/* ---- modules ---- */
+
+static void module_free(struct trace_module *m)
+{
+	xfree(m->build_id);
+	xfree(m->path);
+}
+
+static void read_modules(struct trace *t, int dirfd)
+{
+	VEC(struct trace_module) rows = {0};
+	order_vec order = {0};
+	struct lines l;
+
+	if (lines_open(&l, dirfd, "modules"))
+		return;
+	while (lines_next_fields(&l)) {
+		struct trace_module m = {0};
+
+		if (!number32(l.field[0], &m.id) || !number32(l.field[1], &m.event_base) ||
+		    !number32(l.field[2], &m.nfunctions) ||
+		    !number64(l.field[3], &m.patched_entries) ||
+		    !number64(l.field[4], &m.patched_exits) ||
+		    !number64(l.field[5], &m.refused_entries) ||
+		    !number64(l.field[6], &m.refused_exits)) {
+			t->damaged++;
+			continue;
+		}
+		m.build_id = xstrdup(l.field[7]);
+		m.path = xstrdup(l.field[8]);
+		order_add(&order, m.id, rows.n);
+		*vec_push(&rows) = m;
+	}
+	lines_close(&l);
+	order_sort(&order);
+	t->modules = xcalloc(order.n + 1, sizeof(*t->modules)); /* + 1: see module_unknown() */
+	for (size_t i = 0; i < order.n; i++) {
+		if (order_is_last(&order, i))
+			t->modules[t->nmodules++] = rows.v[order.v[i].line];
+		else
+			module_free(&rows.v[order.v[i].line]);
+	}
+	vec_free(&rows);
+	vec_free(&order);
+}
+
+/* The module that stands for all that the table does not have; made when first needed. */
+static uint32_t module_unknown(struct trace *t, bool *made)
+{
+	struct trace_module *m;
+
+	if (!t->modules)
+		t->modules = xcalloc(1, sizeof(*t->modules));
+	if (!*made) {
+		m = &t->modules[t->nmodules++];
+		memset(m, 0, sizeof(*m));
+		m->id = UINT32_MAX;
+		m->build_id = xstrdup("");
+		m->path = xstrdup("?");
+		*made = true;
+	}
+	return (uint32_t)(t->nmodules - 1);
+}
+
+/* Index of module id; nknown: those of the table, sorted. */
+static uint32_t module_index(struct trace *t, uint32_t id, size_t nknown, bool *made)
+{
+	size_t lo = 0, hi = nknown;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->modules[mid].id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < nknown && t->modules[lo].id == id)
+		return (uint32_t)lo;
+	t->damaged++;
+	return module_unknown(t, made);
+}
+
+/* ---- functions ---- */
+
+#define FUNCTION_LIMIT (KRON_EVENT_SPECIAL / 2)
+
+static char *function_name(const struct trace_module *m, uint64_t vaddr, const char *name)
+{
+	const char *base = strrchr(m->path, '/');
+
+	if (name[0])
+		return xstrdup(name);
+	return xasprintf("%s+0x%llx", base ? base + 1 : m->path, (unsigned long long)vaddr);
+}
+
+static void index_functions(struct trace *t)
+{
+	struct trace_priv *p = priv_of(t);
+	uint32_t last = t->nfunctions ? t->functions[t->nfunctions - 1].n : 0;
+
+	/* A gap in the numbers is a lost table, not a reason to use 8 GB. */
+	if (!t->nfunctions || last / 8 > t->nfunctions + 65536)
+		return;
+	p->function_limit = last + 1;
+	p->function_at = xcalloc(p->function_limit, sizeof(uint32_t));
+	for (size_t i = 0; i < t->nfunctions; i++)
+		p->function_at[t->functions[i].n] = (uint32_t)i + 1;
+}
+
+static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made)
+{
+	VEC(struct trace_function) rows = {0};
+	order_vec order = {0};
+	struct lines l;
+
+	if (lines_open(&l, dirfd, "functions"))
+		return;
+	while (lines_next_fields(&l)) {
+		struct trace_function f = {0};
+		uint32_t module;
+
+		if (!number32(l.field[0], &f.n) || f.n >= FUNCTION_LIMIT ||
+		    !number32(l.field[1], &module) ||
+		    !number(l.field[2], 16, UINT64_MAX, &f.vaddr) ||
+		    !number64(l.field[3], &f.size)) {
+			t->damaged++;
+			continue;
+		}
+		f.module = module_index(t, module, nknown, made);
+		f.name = function_name(&t->modules[f.module], f.vaddr, l.field[4]);
+		order_add(&order, f.n, rows.n);
+		*vec_push(&rows) = f;
+	}
+	lines_close(&l);
+	order_sort(&order);
+	t->functions = xcalloc(order.n, sizeof(*t->functions));
+	for (size_t i = 0; i < order.n; i++) {
+		if (order_is_last(&order, i))
+			t->functions[t->nfunctions++] = rows.v[order.v[i].line];
+		else
+			xfree(rows.v[order.v[i].line].name);
+	}
+	vec_free(&rows);
+	vec_free(&order);
+	index_functions(t);
+}
+
+/* ---- refusals ---- */
+
+static int by_refusal(const void *a, const void *b)
+{
+	const struct trace_refusal *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	if (x->exit != y->exit)
+		return x->exit ? 1 : -1;
+	return strcmp(x->key, y->key);
+}
+
+static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
+{
+	VEC(struct trace_refusal) rows = {0};
+	struct lines l;
+	size_t out = 0;
+
+	if (lines_open(&l, dirfd, "refusals"))
+		return;
+	while (lines_next_fields(&l)) {
+		struct trace_refusal r = {0};
+		uint32_t module;
+
+		r.exit = !strcmp(l.field[1], "exit");
+		if (!number32(l.field[0], &module) || (!r.exit && strcmp(l.field[1], "entry")) ||
+		    !number64(l.field[3], &r.count)) {
+			t->damaged++;
+			continue;
+		}
+		r.module = module_index(t, module, nknown, made);
+		r.key = xstrdup(l.field[2]);
+		*vec_push(&rows) = r;
+	}
+	lines_close(&l);
+	if (rows.n)
+		qsort(rows.v, rows.n, sizeof(*rows.v), by_refusal);
+	for (size_t i = 0; i < rows.n; i++) { /* the same twice: a line read again, count once */
+		if (out && !by_refusal(&rows.v[out - 1], &rows.v[i]))
+			xfree(rows.v[i].key);
+		else
+			rows.v[out++] = rows.v[i];
+	}
+	t->refusals = rows.v;
+	t->nrefusals = out;
+}
+
+/* ---- tasks ---- */
+
+struct proc_end {
+	uint64_t end_tsc, lost, cut_off;
+};
+
+struct task_rows {
+	VEC(struct trace_proc) procs;
+	VEC(struct proc_end) ends;
+	VEC(struct trace_untraced) untraced;
+	VEC(char *) names;
+	order_vec proc_order, end_order, name_order; /* keys: uid, uid, uid << 32 | tid */
+};
+
+static bool read_proc(struct task_rows *r, const struct lines *l)
+{
+	struct trace_proc p = {.known = true};
+
+	if (!number32(l->field[1], &p.uid) || !number32(l->field[3], &p.parent_uid) ||
+	    !number64(l->field[5], &p.start_tsc))
+		return false;
+	p.pid = pid_number(l->field[2]);
+	p.by_fork = !strcmp(l->field[4], "fork");
+	p.note = xstrdup(l->field[6]);
+	p.exe = xstrdup(l->field[7]);
+	p.cmdline = xstrdup(l->field[8]);
+	order_add(&r->proc_order, p.uid, r->procs.n);
+	*vec_push(&r->procs) = p;
+	return true;
+}
+
+static bool read_task(struct task_rows *r, const struct lines *l)
+{
+	struct trace_untraced *u;
+	struct proc_end e = {0};
+	uint32_t uid, tid;
+
+	switch (l->field[0][0] && !l->field[0][1] ? l->field[0][0] : 0) {
+	case 'P':
+		return read_proc(r, l);
+	case 'E':
+		if (!number32(l->field[1], &uid) || !number64(l->field[2], &e.end_tsc) ||
+		    !number64(l->field[3], &e.lost) || !number64(l->field[4], &e.cut_off))
+			return false;
+		order_add(&r->end_order, uid, r->ends.n);
+		*vec_push(&r->ends) = e;
+		return true;
+	case 'T':
+		if (!number32(l->field[1], &uid) || !number32(l->field[2], &tid))
+			return false;
+		order_add(&r->name_order, (uint64_t)uid << 32 | tid, r->names.n);
+		*vec_push(&r->names) = xstrdup(l->field[3]);
+		return true;
+	case 'U':
+		u = vec_push(&r->untraced);
+		u->pid = pid_number(l->field[1]);
+		u->reason = xstrdup(l->field[2]);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void proc_free(struct trace_proc *p)
+{
+	xfree(p->note);
+	xfree(p->exe);
+	xfree(p->cmdline);
+}
+
+/* Processes that have lanes but no P line: the collector died before it wrote one. */
+static void add_unknown_procs(const struct trace *t, struct task_rows *r)
+{
+	for (size_t i = 0; i < t->nlanes; i++) {
+		struct trace_proc p = {.uid = t->lanes[i].proc_uid};
+		size_t lo = 0, hi = r->proc_order.n;
+
+		if (i && t->lanes[i - 1].proc_uid == p.uid)
+			continue;
+		while (lo < hi) { /* proc_order is sorted up to here; additions go to the end */
+			size_t mid = lo + (hi - lo) / 2;
+
+			if (r->proc_order.v[mid].key < p.uid)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		if (lo < r->proc_order.n && r->proc_order.v[lo].key == p.uid)
+			continue;
+		p.note = xstrdup("");
+		p.exe = xstrdup("");
+		p.cmdline = xstrdup("");
+		*vec_push(&r->procs) = p;
+	}
+}
+
+static void take_procs(struct trace *t, struct task_rows *r)
+{
+	size_t nread = r->procs.n;
+
+	order_sort(&r->proc_order);
+	add_unknown_procs(t, r);
+	for (size_t i = nread; i < r->procs.n; i++)
+		order_add(&r->proc_order, r->procs.v[i].uid, i);
+	order_sort(&r->proc_order);
+	t->procs = xcalloc(r->proc_order.n, sizeof(*t->procs));
+	for (size_t i = 0; i < r->proc_order.n; i++) {
+		struct trace_proc *p = &r->procs.v[r->proc_order.v[i].line];
+
+		if (order_is_last(&r->proc_order, i))
+			t->procs[t->nprocs++] = *p;
+		else
+			proc_free(p);
+	}
+	order_sort(&r->end_order);
+	for (size_t i = 0, j = 0; i < r->end_order.n; i++) {
+		const struct proc_end *e = &r->ends.v[r->end_order.v[i].line];
+
+		if (!order_is_last(&r->end_order, i))
+			continue;
+		while (j < t->nprocs && t->procs[j].uid < r->end_order.v[i].key)
+			j++;
+		if (j == t->nprocs || t->procs[j].uid != r->end_order.v[i].key)
+			continue;
+		t->procs[j].end_tsc = e->end_tsc;
+		t->procs[j].lost = e->lost;
+		t->procs[j].cut_off = e->cut_off;
+	}
+}
+
+/* Lanes and names are both in order of uid and tid. */
+static void take_names(struct trace *t, struct task_rows *r)
+{
+	struct trace_priv *p = priv_of(t);
+	size_t j = 0;
+
+	order_sort(&r->name_order);
+	for (size_t i = 0; i < t->nlanes; i++) {
+		uint64_t key = (uint64_t)t->lanes[i].proc_uid << 32 | t->lanes[i].tid;
+
+		while (j < r->name_order.n &&
+		       (r->name_order.v[j].key < key ||
+			(r->name_order.v[j].key == key && !order_is_last(&r->name_order, j))))
+			j++;
+		t->lanes[i].name = "";
+		if (j < r->name_order.n && r->name_order.v[j].key == key)
+			t->lanes[i].name = r->names.v[r->name_order.v[j].line];
+	}
+	p->thread_names = r->names.v;
+	p->nthread_names = r->names.n;
+}
+
+static void read_tasks(struct trace *t, int dirfd)
+{
+	struct task_rows r = {0};
+	struct lines l;
+
+	if (!lines_open(&l, dirfd, "tasks")) {
+		while (lines_next_fields(&l))
+			if (!read_task(&r, &l))
+				t->damaged++;
+		lines_close(&l);
+	}
+	take_procs(t, &r);
+	take_names(t, &r);
+	t->untraced = r.untraced.v;
+	t->nuntraced = r.untraced.n;
+	vec_free(&r.procs);
+	vec_free(&r.ends);
+	vec_free(&r.proc_order);
+	vec_free(&r.end_order);
+	vec_free(&r.name_order);
+}
+
+/* ---- all ---- */
+
+void tables_read(struct trace *t, int dirfd)
+{
+	bool made_unknown = false;
+	size_t nknown;
+
+	read_modules(t, dirfd);
+	nknown = t->nmodules;
+	read_functions(t, dirfd, nknown, &made_unknown);
+	read_refusals(t, dirfd, nknown, &made_unknown);
+	read_tasks(t, dirfd);
+}
+
+void tables_free(struct trace *t)
+{
+	struct trace_priv *p = priv_of(t);
+
+	for (size_t i = 0; i < t->nmodules; i++)
+		module_free(&t->modules[i]);
+	for (size_t i = 0; i < t->nfunctions; i++)
+		xfree(t->functions[i].name);
+	for (size_t i = 0; i < t->nprocs; i++)
+		proc_free(&t->procs[i]);
+	for (size_t i = 0; i < t->nrefusals; i++)
+		xfree(t->refusals[i].key);
+	for (size_t i = 0; i < t->nuntraced; i++)
+		xfree(t->untraced[i].reason);
+	for (size_t i = 0; i < p->nthread_names; i++)
+		xfree(p->thread_names[i]);
+	vec_for(&p->session, e) {
+		xfree(e->key);
+		xfree(e->value);
+	}
+	vec_free(&p->session);
+	xfree(t->modules);
+	xfree(t->functions);
+	xfree(t->procs);
+	xfree(t->refusals);
+	xfree(t->untraced);
+	xfree(p->thread_names);
+	xfree(p->function_at);
+}
