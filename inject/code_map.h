@@ -33,6 +33,8 @@ enum code_flag {
 struct code_function {
 	bool undecodable;          /* holds bytes that Zydis does not know, or overlapping code */
 	bool unresolved_indirect;  /* an indirect jump whose targets are not all known */
+	bool loops_to_start;       /* a jump of its own goes back to its first instruction: a
+				      patched entry would be passed once an iteration */
 };
 
 enum code_exit_kind { CODE_EXIT_RET, CODE_EXIT_TAIL, CODE_EXIT_TAIL_INDIRECT };
@@ -41,7 +43,8 @@ struct code_exit {
 	uint64_t vaddr;        /* of the ret or jump */
 	uint32_t function;     /* index into functions; for a .cold part its parent */
 	uint8_t kind;          /* enum code_exit_kind */
-	uint8_t refusal;       /* AMBIGUOUS_JUMP when it cannot be told from a switch */
+	uint8_t refusal;       /* AMBIGUOUS_JUMP when it cannot be told from a switch, JCC_TAIL
+				  for a conditional jump out of the function */
 };
 
 struct code_map {
@@ -54,7 +57,11 @@ struct code_map {
 	uint8_t *flags;  /* hi - lo bytes of enum code_flag, or-ed */
 };
 
-int code_map_build(struct code_map **out, const struct elf_image *img, const struct functions *f,
+/*
+ * Also tells f's functions from parts (functions_mark_parts).  img and f must outlive the map.
+ * -EFBIG when the executable segments span more than 2 GiB.
+ */
+int code_map_build(struct code_map **out, const struct elf_image *img, struct functions *f,
 		   struct err *err);
 void code_map_free(struct code_map *m);
 

@@ -22,6 +22,7 @@
 	  "an indirect jump that may be a switch or a tail call")                            \
 	X(LOOP_HEAD, "loop-head",                                                            \
 	  "a loop of the function leads back to its first instruction")                      \
+	X(JCC_TAIL, "conditional-tail", "a conditional jump that leaves the function when taken") \
 	X(NO_BOUNDS, "no-bounds", "the extent of the function is not known for sure")        \
 	X(OUT_OF_FILE, "out-of-file", "the code does not lie in the file")                   \
 	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")

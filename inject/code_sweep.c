@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * code_sweep.c - pass 1 of the code map: decode every function once, from its start to its end.
+ *
+ * Decoding is anchored at function starts and never crosses a bound, so that data between
+ * functions cannot derail it.  The gaps between functions are swept too, but what is found
+ * there is only believed as far as that is harmless: it may add branch targets (code without
+ * symbol or FDE may well jump into a function), never instructions, evidence or exits.
+ */
+#include "inject/code_map_impl.h"
+
+struct sweep {
+	struct map_builder *b;
+	uint32_t function;   /* FUNCTION_NONE in a gap */
+	uint64_t start, end;
+	const uint8_t *code;
+	VEC(uint64_t) forward; /* targets ahead in the same function, to be checked */
+	bool overlap;
+};
+
+static void note_constant(struct map_builder *b, uint64_t vaddr)
+{
+	if (map_has(b, vaddr) && elf_image_is_exec(b->img, vaddr))
+		*map_flag(b, vaddr) |= CODE_CONSTANT | CODE_TAKEN;
+}
+
+/*
+ * An instruction may start one byte into another where code jumps over a lock prefix, as libc
+ * does on machines with one processor.
+ */
+static bool is_behind_lock_prefix(const struct map_builder *b, uint64_t vaddr)
+{
+	const uint8_t *p = elf_image_at(b->img, vaddr - 1, 1);
+
+	return p && *p == 0xf0 && code_map_flags(b->m, vaddr - 1) & CODE_INSN;
+}
+
+static bool is_instruction(const struct map_builder *b, uint64_t vaddr)
+{
+	return code_map_flags(b->m, vaddr) & CODE_INSN || is_behind_lock_prefix(b, vaddr);
+}
+
+static void note_jump(struct sweep *s, const struct insn *in)
+{
+	struct map_builder *b = s->b;
+	bool inside = in->target >= s->start && in->target < s->end;
+
+	map_mark(b, in->target, CODE_TARGET);
+	if (s->function == FUNCTION_NONE)
+		return;
+	if (inside && in->target > in->addr)
+		*vec_push(&s->forward) = in->target;
+	else if (inside && !is_instruction(b, in->target))
+		s->overlap = true;
+	if (!inside || in->target == s->start)
+		*vec_push(&b->branches) = (struct map_branch){
+			.from = in->addr,
+			.to = in->target,
+			.function = s->function,
+			.conditional = in->kind == INSN_JCC,
+		};
+}
+
+static void note_call(struct sweep *s, const struct insn *in)
+{
+	struct map_builder *b = s->b;
+
+	map_mark(b, in->addr + in->len, CODE_AFTER_CALL);
+	if (in->kind != INSN_CALL || !map_has(b, in->target))
+		return;
+	*map_flag(b, in->target) |= CODE_TARGET;
+	if (s->function != FUNCTION_NONE)
+		b->called[(in->target - b->m->lo) / 8] |= 1u << ((in->target - b->m->lo) & 7);
+}
+
+static void note_lea(struct sweep *s, const struct insn *in)
+{
+	note_constant(s->b, in->target);
+	if (s->function != FUNCTION_NONE)
+		*vec_push(&s->b->leas) =
+			(struct map_lea){ .target = in->target, .function = s->function };
+}
+
+/* Non-PIE code holds addresses as immediates and displacements of 32 bits or more. */
+static void note_immediates(struct sweep *s, const struct insn *in)
+{
+	if (in->has_imm) {
+		note_constant(s->b, in->imm);
+		if (in->imm_size == 4)
+			note_constant(s->b, (uint32_t)in->imm);
+	}
+	if (in->has_mem && !in->rip_relative && in->mem_disp)
+		note_constant(s->b, (uint64_t)in->mem_disp);
+}
+
+static void note(struct sweep *s, const struct insn *in)
+{
+	switch (in->kind) {
+	case INSN_CALL:
+	case INSN_CALL_INDIRECT:
+		note_call(s, in);
+		break;
+	case INSN_JMP:
+	case INSN_JCC:
+		note_jump(s, in);
+		break;
+	case INSN_JMP_INDIRECT:
+		if (s->function != FUNCTION_NONE)
+			*vec_push(&s->b->jumps) =
+				(struct map_jump){ .addr = in->addr, .function = s->function };
+		break;
+	case INSN_OTHER_TRANSFER:
+		if (in->op == INSN_OP_XBEGIN)
+			map_mark(s->b, in->target, CODE_TARGET);
+		break;
+	default:
+		if (in->op == INSN_OP_LEA && in->rip_relative)
+			note_lea(s, in);
+	}
+	if (s->b->position_dependent)
+		note_immediates(s, in);
+}
+
+static void sweep_function(struct sweep *s, uint32_t index)
+{
+	struct map_builder *b = s->b;
+	const struct function *fn = &b->f->v[index];
+	struct code_function *cf = &b->m->per_function[index];
+	struct insn in;
+
+	s->function = index;
+	s->start = fn->start;
+	s->end = fn->end;
+	s->code = elf_image_at(b->img, fn->start, fn->end - fn->start);
+	s->forward.n = 0;
+	s->overlap = false;
+	b->first_lea[index] = (uint32_t)b->leas.n;
+	if (!s->code || !elf_image_is_exec(b->img, fn->start) || fn->end > b->m->hi) {
+		cf->undecodable = true;
+		return;
+	}
+	for (uint64_t at = fn->start; at < fn->end;) {
+		uint8_t *flag = map_flag(b, at);
+
+		if (!insn_scan(&in, s->code + (at - s->start), s->end - at, at)) {
+			/* Go on all the same: its branches may hit other functions. */
+			cf->undecodable = true;
+			*flag |= CODE_IN_FUNCTION;
+			at++;
+			continue;
+		}
+		*flag |= CODE_INSN;
+		for (unsigned i = 0; i < in.len; i++)
+			flag[i] |= CODE_IN_FUNCTION;
+		b->shape[at - b->m->lo] = (uint8_t)(in.kind << 4 | in.len);
+		if (in.kind != INSN_PLAIN || in.op == INSN_OP_LEA || b->position_dependent)
+			note(s, &in);
+		at += in.len;
+	}
+	vec_for(&s->forward, t)
+		if (!is_instruction(b, *t))
+			s->overlap = true;
+	cf->undecodable |= s->overlap;
+}
+
+/* Jumps that come from other functions, once every instruction is known. */
+static void judge_branches(struct map_builder *b)
+{
+	vec_for(&b->branches, br) {
+		uint32_t to = map_function(b, br->to);
+		struct function_evidence *ev;
+
+		if (to == FUNCTION_NONE || b->m->per_function[br->function].undecodable)
+			continue;
+		if (to == br->function)
+			continue;
+		if (br->to != b->f->v[to].start) {
+			ev = &b->evidence[br->function];
+			ev->jumps_into_other = true;
+			ev->jumps_into = to;
+			if (!is_instruction(b, br->to))
+				b->m->per_function[to].undecodable = true;
+			continue;
+		}
+		ev = &b->evidence[to];
+		ev->jcc_from_other |= br->conditional;
+		ev->jmp_from_other |= !br->conditional;
+		ev->many_jump_here |= ev->jumped_from != FUNCTION_NONE &&
+				      ev->jumped_from != br->function;
+		ev->jumped_from = br->function;
+	}
+}
+
+void sweep_functions(struct map_builder *b)
+{
+	struct sweep s = { .b = b };
+
+	for (uint32_t i = 0; i < b->f->n; i++) {
+		b->evidence[i].jumped_from = b->evidence[i].jumps_into = FUNCTION_NONE;
+		sweep_function(&s, i);
+	}
+	b->first_lea[b->f->n] = (uint32_t)b->leas.n;
+	vec_free(&s.forward);
+	judge_branches(b);
+}
+
+static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
+{
+	uint64_t room = elf_image_room(b->img, start);
+	struct sweep s = { .b = b, .function = FUNCTION_NONE, .start = start };
+	struct insn in;
+
+	s.end = end - start > room ? start + room : end;
+	s.code = elf_image_at(b->img, start, s.end - start);
+	if (!s.code)
+		return;
+	for (uint64_t at = start; at < s.end;) {
+		const uint8_t *p = s.code + (at - start);
+
+		if (!insn_scan(&in, p, s.end - at, at)) {
+			at++;
+			continue;
+		}
+		if (in.kind != INSN_PADDING)
+			note(&s, &in);
+		at += in.len;
+	}
+}
+
+/* Every stretch of [lo, hi) that no function covers. */
+static void sweep_between(struct map_builder *b, uint64_t lo, uint64_t hi)
+{
+	uint64_t at = lo;
+	size_t i = 0, n = b->f->n;
+
+	for (size_t left = 0; left < n;) { /* first function that ends behind lo */
+		size_t mid = left + (n - left) / 2;
+
+		if (b->f->v[mid].end <= lo)
+			left = i = mid + 1;
+		else
+			n = mid;
+	}
+	for (; i < b->f->n && b->f->v[i].start < hi; i++) {
+		if (b->f->v[i].start > at)
+			sweep_gap(b, at, b->f->v[i].start);
+		if (b->f->v[i].end > at)
+			at = b->f->v[i].end;
+	}
+	if (at < hi)
+		sweep_gap(b, at, hi);
+}
+
+void sweep_gaps(struct map_builder *b)
+{
+	const struct elf_image *img = b->img;
+	uint64_t done = 0; /* sections of a hostile file may overlap */
+
+	for (size_t i = 0; i < img->nsections; i++) {
+		const struct elf_section *s = &img->sections[i];
+		uint64_t lo = s->vaddr, hi;
+
+		if (!(s->flags & SHF_EXECINSTR) || s->type != SHT_PROGBITS || !map_has(b, lo))
+			continue;
+		hi = s->size > b->m->hi - lo ? b->m->hi : lo + s->size;
+		if (lo < done)
+			lo = done;
+		if (lo < hi)
+			sweep_between(b, lo, done = hi);
+	}
+	for (size_t i = 0; i < img->nsegments && !img->nsections; i++) {
+		const struct elf_segment *g = &img->segments[i];
+
+		if (g->flags & PF_X)
+			sweep_between(b, g->vaddr, g->vaddr + g->filesz);
+	}
+}
