@@ -17,6 +17,7 @@ struct constants {
 	void *ctx;
 	const uint8_t *symbols; /* dynamic symbol table */
 	uint64_t nsymbols;      /* at most: how many fit into the file */
+	bool only_resolvers;    /* IRELATIVE and nothing else */
 	uint64_t budget;        /* bytes still to be scanned: sections of a hostile file overlap */
 };
 
@@ -51,6 +52,11 @@ static void emit_reloc(const struct constants *c, uint64_t info, uint64_t addend
 	uint64_t type = ELF64_R_TYPE(info), value;
 	bool defined;
 
+	if (c->only_resolvers) {
+		if (type == R_X86_64_IRELATIVE)
+			emit(c, addend);
+		return;
+	}
 	if (type == R_X86_64_RELATIVE || type == R_X86_64_RELATIVE64 || type == R_X86_64_IRELATIVE) {
 		emit(c, addend);
 		return;
@@ -241,4 +247,15 @@ void elf_image_for_each_address_constant(const struct elf_image *img,
 		section_relocs(&c);
 	if (is_position_dependent(img))
 		scan_data(&c);
+}
+
+void elf_for_each_ifunc_resolver(const struct elf_image *img,
+				 void (*fn)(uint64_t value, void *ctx), void *ctx)
+{
+	struct constants c = { .img = img, .fn = fn, .ctx = ctx, .budget = 4 * img->size,
+			       .only_resolvers = true };
+
+	dynamic_relocs(&c);
+	if (!((const struct elf_priv *)img->priv)->ndynamic)
+		section_relocs(&c);
 }

@@ -241,6 +241,8 @@ static int read_segment(struct elf_image *img, const Elf64_Phdr *ph, struct err 
 	}
 	if (ph->p_type == PT_NOTE)
 		read_notes(img, ph->p_offset, ph->p_filesz, ph->p_align);
+	if (ph->p_type == PT_GNU_EH_FRAME)
+		priv->eh_frame_hdr = ph->p_vaddr;
 	if (ph->p_type == PT_DYNAMIC) {
 		priv->dynamic_off = ph->p_offset;
 		priv->ndynamic = ph->p_filesz / sizeof(Elf64_Dyn);

@@ -8,7 +8,8 @@
  * they are parts of their parent, and their exits are their parent's exits.  (".part.0" and
  * ".constprop.0" are called, so they are functions.)
  *
- * functions_find() has the last word on parts: is_part and parent are final when it returns.
+ * functions_find() tells parts by their names and their frame at the start; where both are
+ * missing, functions_mark_parts() needs the code map's evidence, and has the last word.
  *
  * No functions: PLT stubs, the fragments of .init and .fini, signal return trampolines (FDEs
  * with the S augmentation: unwinders know them by their bytes), code outside the file.
@@ -17,6 +18,8 @@
 #define INJECT_FUNCTIONS_H
 
 #include "inject/elf_image.h"
+
+#define FUNCTION_NONE UINT32_MAX
 
 enum function_source {
 	FUNCTION_SYMTAB = 1,
@@ -37,8 +40,12 @@ struct function {
 				of whatever comes next */
 	bool is_part;        /* a .cold part: no entry of its own */
 	bool is_ifunc;       /* resolver of an STT_GNU_IFUNC */
+	bool odd_start;      /* the frame at the start is not that of an entry: registers saved, or
+				more on the stack than a return address */
 	uint32_t parent;     /* is_part: index of the function it belongs to (never itself a part),
 				own index when that is not known; no part: own index */
+	uint32_t fde_rank;   /* place of its FDE in the file, FUNCTION_NONE without one: compilers
+				write a part's FDE directly after its parent's */
 };
 
 struct functions {
@@ -48,6 +55,7 @@ struct functions {
 	 * each once: places that somebody may jump to (code_map's CODE_CONSTANT). */
 	uint64_t *symbols;
 	size_t nsymbols;
+	char *strings; /* what the names point into */
 };
 
 struct functions_options {
@@ -66,9 +74,7 @@ void functions_free(struct functions *f);
 /* The function (or part) that holds vaddr, or NULL. */
 const struct function *functions_at(const struct functions *f, uint64_t vaddr);
 
-/* ---- which of them are parts of others: code_map.c collects, functions.c judges ---- */
-
-#define FUNCTION_NONE UINT32_MAX
+/* ---- which of them are parts of others: code_map.c collects, function_parts.c judges ---- */
 
 /* What the code says about the start of one function.  "Other": any function but itself. */
 struct function_evidence {
@@ -81,8 +87,11 @@ struct function_evidence {
 	uint32_t jumped_from;  /* a function that jumps to its start, or FUNCTION_NONE */
 	uint32_t jumps_into;   /* a function into whose middle it jumps, or FUNCTION_NONE */
 };
-/* Sets is_part and parent (the parent is itself no part).  ev has f->n elements. */
+/* Sets is_part and parent (the parent is itself no part).  ev has f->n elements; NULL: judge by
+ * names and frames alone. */
 void functions_mark_parts(struct functions *f, const struct function_evidence *ev);
+/* name.cold or name.cold.7: what GCC calls the unlikely part of a function. */
+bool function_is_cold_name(const char *name);
 
 /* ---- frame state, from .eh_frame ---- */
 
