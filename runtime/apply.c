@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * apply.c - applies the collector's commands: maps trampolines, writes patches.
+ *
+ * All the thinking was done by the planner.  Here a group (a module) is applied whole or not
+ * at all:
+ *
+ *   1. check   every command lies inside the file, every page is there, every old byte is
+ *              the expected one: nothing was changed yet
+ *   2. map     trampoline blocks, read and execute, never writable
+ *   3. patch   text to RW, bytes, text to R-X.  Never writable and executable at once: while
+ *              the text is writable nobody executes there, because this runs before the
+ *              program's first instruction, or before the module's
+ *   on a failure in 2 or 3: old bytes back, blocks unmapped, the next group
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "runtime/rt.h"
+#include "runtime/sys.h"
+#include "runtime/mini.h"
+
+#define PAGE 4096ul
+#define ADDRESS_END 0x0000800000000000ul
+
+struct group {
+	const uint8_t *file;
+	uint64_t size;
+	int fd;
+	const struct kron_command *cmd;
+	uint32_t ncmd;
+};
+
+struct failure {
+	uint32_t code; /* enum kron_result_code */
+	uint64_t detail;
+};
+
+static bool fail(struct failure *f, uint32_t code, long detail)
+{
+	f->code = code;
+	f->detail = (uint64_t)(detail < 0 ? -detail : detail);
+	return false;
+}
+
+/* ---- 1. check ---- */
+
+static bool is_page_range(uint64_t addr, uint64_t len)
+{
+	return addr % PAGE == 0 && len % PAGE == 0 && len != 0 && addr != 0 && len < ADDRESS_END &&
+	       addr < ADDRESS_END - len;
+}
+
+static bool is_inside_file(const struct group *g, uint64_t off, uint64_t len)
+{
+	return off <= g->size && len <= g->size - off;
+}
+
+static const struct kron_patch *patches_of(const struct group *g, const struct kron_command *c)
+{
+	return (const struct kron_patch *)(g->file + c->file_off);
+}
+
+static bool is_well_formed(const struct group *g, const struct kron_command *c)
+{
+	const struct kron_patch *p;
+	uint32_t i;
+
+	if (!is_page_range(c->addr, c->len))
+		return false;
+	if (c->kind == KRON_CMD_UNMAP)
+		return true;
+	if (c->kind == KRON_CMD_MAP)
+		return c->file_off % PAGE == 0 && is_inside_file(g, c->file_off, c->len);
+	if (c->kind != KRON_CMD_PATCH || c->file_off % 8 ||
+	    !is_inside_file(g, c->file_off, (uint64_t)c->count * sizeof(*p)))
+		return false;
+	p = patches_of(g, c);
+	for (i = 0; i < c->count; i++) {
+		if (p[i].old_len > KRON_PATCH_OLD_MAX || p[i].new_len > KRON_PATCH_NEW_MAX ||
+		    p[i].new_len > p[i].old_len || (uint64_t)p[i].off + p[i].old_len > c->len)
+			return false;
+	}
+	return true;
+}
+
+/* Pages that are not mapped would fault under our hands. */
+static bool is_mapped(uint64_t addr, uint64_t len)
+{
+	uint8_t resident[512];
+	uint64_t step = sizeof(resident) * PAGE;
+
+	while (len) {
+		uint64_t n = len < step ? len : step;
+
+		if (sys3(__NR_mincore, (long)addr, (long)n, (long)resident) != 0)
+			return false;
+		addr += n;
+		len -= n;
+	}
+	return true;
+}
+
+static bool has_old_bytes(const struct group *g, const struct kron_command *c, uint64_t *where)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	const uint8_t *text = (const uint8_t *)c->addr;
+	uint32_t i;
+
+	for (i = 0; i < c->count; i++) {
+		size_t at = mini_mismatch(text + p[i].off, p[i].old_bytes, p[i].old_len);
+
+		if (at < p[i].old_len) {
+			*where = p[i].off + at;
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool group_check(const struct group *g, struct failure *f)
+{
+	uint64_t where = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->ncmd; i++) {
+		const struct kron_command *c = &g->cmd[i];
+
+		if (!is_well_formed(g, c))
+			return fail(f, KRON_RESULT_MAP_FAILED, EINVAL);
+		if (c->kind != KRON_CMD_PATCH)
+			continue;
+		if (!is_mapped(c->addr, c->len))
+			return fail(f, KRON_RESULT_PROTECT_FAILED, ENOMEM);
+		if (!has_old_bytes(g, c, &where))
+			return fail(f, KRON_RESULT_OLD_BYTES, (long)where);
+	}
+	return true;
+}
+
+/* ---- may text become executable again? ---- */
+
+/*
+ * Some systems let a program take the X from its text but not give it back (SELinux' execmod,
+ * PR_SET_MDWE, systemd's MemoryDenyWriteExecute).  There the first patch would be the
+ * program's end, so we try it on a page of our own first, which nothing else lies on.
+ */
+__asm__(".pushsection .text.kron_trial, \"ax\", @progbits\n"
+	".p2align 12\n"
+	"kron_rt_trial:\n"
+	".fill 4096, 1, 0xcc\n"
+	".popsection\n");
+extern uint8_t kron_rt_trial[] __attribute__((visibility("hidden")));
+
+static long trial(void)
+{
+	static bool passed;
+	long ret;
+
+	if (passed)
+		return 0;
+	ret = sys_mprotect(kron_rt_trial, PAGE, PROT_READ | PROT_WRITE);
+	if (ret)
+		return ret;
+	*(volatile uint8_t *)kron_rt_trial = 0xcc;
+	ret = sys_mprotect(kron_rt_trial, PAGE, PROT_READ | PROT_EXEC);
+	passed = ret == 0;
+	return ret;
+}
+
+/* ---- 2. and 3. ---- */
+
+static long block_map(const struct group *g, const struct kron_command *c)
+{
+	long at = sys_mmap((void *)c->addr, c->len, PROT_READ | PROT_EXEC,
+			   MAP_PRIVATE | MAP_FIXED_NOREPLACE, g->fd, c->file_off);
+
+	if (sys_failed(at))
+		return at;
+	if ((uint64_t)at == c->addr)
+		return 0;
+	/* A kernel before 4.17 takes the address for a wish. */
+	sys_munmap((void *)at, c->len);
+	return -EEXIST;
+}
+
+static void patches_write(const struct group *g, const struct kron_command *c, bool new_bytes)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	uint8_t *text = (uint8_t *)c->addr;
+	uint32_t i;
+
+	for (i = 0; i < c->count; i++)
+		mini_copy(text + p[i].off, new_bytes ? p[i].new_bytes : p[i].old_bytes,
+			  p[i].new_len);
+}
+
+static long text_patch(const struct group *g, const struct kron_command *c)
+{
+	long ret = trial();
+
+	if (ret)
+		return ret;
+	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_WRITE);
+	if (ret) {
+		/* It may have changed the first pages before it met the one that it could not. */
+		sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+		return ret;
+	}
+	patches_write(g, c, true);
+	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+	if (ret) {
+		patches_write(g, c, false);
+		sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+	}
+	return ret;
+}
+
+static void command_undo(const struct group *g, const struct kron_command *c)
+{
+	if (c->kind == KRON_CMD_MAP) {
+		sys_munmap((void *)c->addr, c->len);
+	} else if (c->kind == KRON_CMD_PATCH &&
+		   sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_WRITE) == 0) {
+		patches_write(g, c, false);
+		sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+	}
+}
+
+static long command_do(const struct group *g, const struct kron_command *c)
+{
+	if (c->kind == KRON_CMD_MAP)
+		return block_map(g, c);
+	if (c->kind == KRON_CMD_PATCH)
+		return text_patch(g, c);
+	return sys_munmap((void *)c->addr, c->len);
+}
+
+/* Blocks before patches, whatever their order in the file: a patch jumps into a block. */
+static bool group_do(const struct group *g, struct failure *f)
+{
+	static const uint32_t order[] = { KRON_CMD_UNMAP, KRON_CMD_MAP, KRON_CMD_PATCH };
+	uint32_t pass, i;
+	long ret = 0;
+
+	for (pass = 0; pass < 3; pass++) {
+		for (i = 0; i < g->ncmd; i++) {
+			if (g->cmd[i].kind != order[pass])
+				continue;
+			ret = command_do(g, &g->cmd[i]);
+			if (ret)
+				goto undo;
+		}
+	}
+	return true;
+undo:
+	fail(f, order[pass] == KRON_CMD_PATCH ? KRON_RESULT_PROTECT_FAILED : KRON_RESULT_MAP_FAILED,
+	     ret);
+	for (;;) {
+		while (i-- > 0) {
+			if (g->cmd[i].kind == order[pass])
+				command_undo(g, &g->cmd[i]);
+		}
+		if (pass-- == 0)
+			return false;
+		i = g->ncmd;
+	}
+}
+
+static uint32_t group_flags(const struct group *g)
+{
+	uint32_t flags = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->ncmd; i++)
+		flags |= g->cmd[i].flags;
+	return flags;
+}
+
+/* ---- the file ---- */
+
+static const struct kron_command *file_commands(const uint8_t *file, uint64_t size, uint32_t n)
+{
+	const struct kron_commands *head = (const struct kron_commands *)file;
+
+	if (size < sizeof(*head) || head->magic != KRON_WIRE_MAGIC || head->ncommands != n ||
+	    (size - sizeof(*head)) / sizeof(struct kron_command) < n)
+		return NULL;
+	return (const struct kron_command *)(head + 1);
+}
+
+static void result_refused(struct kron_result *res, const struct failure *f, uint32_t group)
+{
+	res->groups_refused++;
+	if (res->code != KRON_RESULT_OK)
+		return;
+	res->code = f->code;
+	res->detail = f->detail;
+	res->aux = group;
+}
+
+static uint32_t groups_apply(struct group *g, uint32_t ncommands, struct kron_result *res)
+{
+	const struct kron_command *end = g->cmd + ncommands;
+	uint32_t flags = 0;
+
+	while (g->cmd < end) {
+		struct failure f = { .code = KRON_RESULT_OK, .detail = 0 };
+
+		g->ncmd = 1;
+		while (g->cmd + g->ncmd < end && g->cmd[g->ncmd].group == g->cmd->group)
+			g->ncmd++;
+		if (group_check(g, &f) && group_do(g, &f)) {
+			res->groups_applied++;
+			flags |= group_flags(g);
+		} else {
+			rt_log("group refused, code", f.code);
+			result_refused(res, &f, g->cmd->group);
+		}
+		g->cmd += g->ncmd;
+	}
+	return flags;
+}
+
+uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result *res)
+{
+	const struct failure bad = { .code = KRON_RESULT_MAP_FAILED, .detail = EINVAL };
+	struct group g = { .size = size, .fd = fd };
+	struct stat st;
+	uint32_t flags = 0;
+	long at;
+
+	if (fd < 0 || size == 0 || sys2(__NR_fstat, fd, (long)&st) != 0 || st.st_size < 0 ||
+	    (uint64_t)st.st_size < size) {
+		result_refused(res, &bad, 0);
+		return 0;
+	}
+	at = sys_mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (sys_failed(at)) {
+		result_refused(res, &bad, 0);
+		return 0;
+	}
+	g.file = (const uint8_t *)at;
+	g.cmd = file_commands(g.file, size, ncommands);
+	if (g.cmd)
+		flags = groups_apply(&g, ncommands, res);
+	else
+		result_refused(res, &bad, 0);
+	sys_munmap(g.file, size);
+	return flags;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec_target.c - will the file that is about to be executed load libkron-rt.so, and may it?
+ *
+ * Only a program that certainly reads LD_PRELOAD and takes kron's entries out again gets them.
+ * Anything else would see an environment that is not its own: static programs, other
+ * architectures, setuid programs (ld.so ignores LD_PRELOAD there), a root directory in which
+ * our library does not exist (ld.so would complain on the program's stderr).
+ */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include "runtime/exec_target.h"
+#include "runtime/rt.h"
+#include "runtime/sys.h"
+#include "runtime/mini.h"
+
+#define INTERPRETER "/lib64/ld-linux-x86-64.so.2"
+#define SCRIPT_LEVELS 4	/* as the kernel */
+#define SCRIPT_LINE 256 /* likewise: BINPRM_BUF_SIZE */
+#define PHDRS_MAX 128
+
+static long read_at(int fd, void *buf, size_t len, uint64_t off)
+{
+	return sys4(__NR_pread64, fd, (long)buf, (long)len, (long)off);
+}
+
+/* The program would start in ld.so's secure mode: real and effective ids differ. */
+static bool is_secure_process(void)
+{
+	return sys0(__NR_getuid) != sys0(__NR_geteuid) || sys0(__NR_getgid) != sys0(__NR_getegid);
+}
+
+static bool is_privileged_file(int fd, const struct stat *st)
+{
+	return (st->st_mode & (S_ISUID | S_ISGID)) ||
+	       sys4(__NR_fgetxattr, fd, (long)"security.capability", 0, 0) > 0;
+}
+
+static bool has_our_interpreter(int fd, const Elf64_Ehdr *e)
+{
+	char name[sizeof(INTERPRETER)];
+	uint32_t i;
+
+	if (e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phnum > PHDRS_MAX)
+		return false;
+	for (i = 0; i < e->e_phnum; i++) {
+		Elf64_Phdr p;
+
+		if (read_at(fd, &p, sizeof(p), e->e_phoff + i * sizeof(p)) != sizeof(p))
+			return false;
+		if (p.p_type != PT_INTERP)
+			continue;
+		return p.p_filesz == sizeof(name) &&
+		       read_at(fd, name, sizeof(name), p.p_offset) == sizeof(name) &&
+		       mini_mismatch(name, INTERPRETER, sizeof(name)) == sizeof(name);
+	}
+	return false;
+}
+
+static bool is_our_elf(const uint8_t *head, long len)
+{
+	const Elf64_Ehdr *e = (const Elf64_Ehdr *)head;
+
+	return len >= (long)sizeof(*e) && mini_mismatch(head, ELFMAG, SELFMAG) == SELFMAG &&
+	       e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_ident[EI_DATA] == ELFDATA2LSB &&
+	       e->e_machine == EM_X86_64 && (e->e_type == ET_EXEC || e->e_type == ET_DYN);
+}
+
+/* "#! /path arg\n": the path, in place.  NULL: no script, or one that we are not sure about. */
+static const char *script_interpreter(char *line, long len)
+{
+	long i = 2;
+	long start;
+
+	if (len < 4 || line[0] != '#' || line[1] != '!')
+		return NULL;
+	while (i < len && (line[i] == ' ' || line[i] == '\t'))
+		i++;
+	start = i;
+	while (i < len && line[i] && line[i] != ' ' && line[i] != '\t' && line[i] != '\n')
+		i++;
+	if (i >= len || line[start] != '/')
+		return NULL;
+	line[i] = '\0';
+	return line + start;
+}
+
+enum verdict { NO, YES, FOLLOW };
+
+/* What is in this file?  FOLLOW: a script, its interpreter's path is now in *path. */
+static enum verdict look_into(int fd, char *line, const char **path)
+{
+	union {
+		Elf64_Ehdr align;
+		uint8_t bytes[sizeof(Elf64_Ehdr)];
+	} head;
+	struct stat st;
+	long len;
+
+	if (sys2(__NR_fstat, fd, (long)&st) != 0 || !S_ISREG(st.st_mode))
+		return NO;
+	len = read_at(fd, line, SCRIPT_LINE, 0);
+	if (len <= 0)
+		return NO;
+	*path = script_interpreter(line, len);
+	if (*path)
+		return FOLLOW; /* set-id bits of scripts mean nothing */
+	if (!is_our_elf((uint8_t *)line, len) || is_privileged_file(fd, &st))
+		return NO;
+	mini_copy(head.bytes, line, sizeof(head));
+	return has_our_interpreter(fd, &head.align) ? YES : NO;
+}
+
+/* Opening anything but a plain file may block or do something. */
+static int open_plain(int dirfd, const char *path, int flags)
+{
+	struct stat st;
+	long ret = sys4(__NR_newfstatat, dirfd, (long)path, (long)&st, flags);
+
+	if (ret)
+		return (int)ret;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	if (flags & AT_EMPTY_PATH && !*(const volatile char *)path)
+		return (int)sys3(__NR_fcntl, dirfd, F_DUPFD_CLOEXEC, 0);
+	return (int)sys4(__NR_openat, dirfd, (long)path,
+			 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+static bool can_load_our_library(void)
+{
+	int fd = open_plain(AT_FDCWD, kron_rt_env.path, 0);
+
+	if (fd < 0)
+		return false;
+	sys_close(fd);
+	return true;
+}
+
+bool rt_exec_target_traceable(int dirfd, const char *path, int flags)
+{
+	char line[SCRIPT_LINE];
+	enum verdict v = FOLLOW;
+	int level;
+
+	if (is_secure_process() || !can_load_our_library())
+		return false;
+	for (level = 0; v == FOLLOW && level <= SCRIPT_LEVELS; level++) {
+		int fd = open_plain(dirfd, path, flags);
+
+		if (fd < 0)
+			return false;
+		v = look_into(fd, line, &path);
+		sys_close(fd);
+		dirfd = AT_FDCWD;
+		flags = 0;
+	}
+	return v == YES;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hook_seccomp.c - the hooks' entry, and the one that notices seccomp filters.
+ *
+ * A filter may kill for any system call that the program itself does not make.  From the
+ * moment that the program asks for one, whether it gets it or not, the runtime makes none any
+ * more; lane.c says what that costs.  It is never taken back, and forked children inherit it
+ * as they inherit the filter.
+ */
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include "runtime/rt.h"
+#include "runtime/sys.h"
+#include "runtime/mini.h"
+
+static void quiet(void)
+{
+	rt_log("seccomp: no system calls from here on", 0);
+	__atomic_store_n(&kron_rt.quiet, true, __ATOMIC_RELEASE);
+}
+
+void rt_hook_prctl(uint64_t option)
+{
+	if ((int)option == PR_SET_SECCOMP)
+		quiet();
+}
+
+void rt_hook_seccomp(uint64_t operation)
+{
+	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT ||
+	    (unsigned)operation == SECCOMP_SET_MODE_FILTER)
+		quiet();
+}
+
+/* syscall(number, ...): the arguments are one register further on. */
+static void hook_syscall(const struct rt_regs *r)
+{
+	switch (r->rdi) {
+	case __NR_execve:
+		rt_hook_exec(-1, (const char *)r->rsi, (char **)r->rdx, (char **)r->rcx, 0, false);
+		break;
+	case __NR_execveat:
+		rt_hook_exec((int)r->rsi, (const char *)r->rdx, (char **)r->rcx, (char **)r->r8,
+			     (int)r->r9, true);
+		break;
+	case __NR_prctl:
+		rt_hook_prctl(r->rsi);
+		break;
+	case __NR_seccomp:
+		rt_hook_seccomp(r->rsi);
+		break;
+	}
+}
+
+void kron_rt_hook(uint32_t hook, const struct rt_regs *r)
+{
+	if (!kron_rt.live)
+		return;
+	switch (hook) {
+	case KRON_HOOK_EXECVE:
+		rt_hook_exec(-1, (const char *)r->rdi, (char **)r->rsi, (char **)r->rdx, 0, false);
+		break;
+	case KRON_HOOK_EXECVEAT:
+		rt_hook_exec((int)r->rdi, (const char *)r->rsi, (char **)r->rdx, (char **)r->rcx,
+			     (int)r->r8, true);
+		break;
+	case KRON_HOOK_DL_STATE:
+		rt_hook_dl_state();
+		break;
+	case KRON_HOOK_PRCTL:
+		rt_hook_prctl(r->rdi);
+		break;
+	case KRON_HOOK_SYSCALL:
+		hook_syscall(r);
+		break;
+	}
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * init.c - START: runs before the first instruction of the program's own code.
+ *
+ * Linked with -z initfirst, so no constructor of any other library has run, no thread exists
+ * but ours, and no handler is installed.  Whatever goes wrong, the program goes on untraced,
+ * and the collector, if it can be reached, is told why.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "runtime/rt.h"
+#include "runtime/sys.h"
+#include "runtime/mini.h"
+
+#define PAGE 4096u
+
+/* ---- the segment ---- */
+
+static long map_shared(uint64_t addr, uint64_t len, int fd, uint64_t off)
+{
+	int fixed = addr ? MAP_FIXED_NOREPLACE : 0;
+	long at = sys_mmap((void *)addr, len, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_NORESERVE | fixed, fd, off);
+
+	if (!sys_failed(at) && addr && (uint64_t)at != addr) {
+		/* A kernel before 4.17 takes the address for a wish. */
+		sys_munmap((void *)at, len);
+		return -EEXIST;
+	}
+	return at;
+}
+
+static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
+{
+	return ctl->magic == KRON_SEGMENT_MAGIC && ctl->version == KRON_SEGMENT_VERSION &&
+	       mini_mismatch(ctl->session, session, 16) == 16;
+}
+
+/* The process page and the lanes: zero pages for every child with memory of its own. */
+static long map_private(void)
+{
+	uint64_t len = PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane);
+	long at = sys_mmap(NULL, len, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long ret;
+
+	if (sys_failed(at))
+		return at;
+	ret = sys_madvise((void *)at, len, MADV_WIPEONFORK);
+	if (ret) {
+		sys_munmap((void *)at, len);
+		return ret;
+	}
+	kron_rt.proc = (struct rt_proc *)at;
+	kron_rt.lanes = (struct rt_lane *)(at + PAGE);
+	return 0;
+}
+
+static void unmap_all(void)
+{
+	sys_munmap((void *)(uintptr_t)KRON_WINDOW_ADDR, KRON_WINDOW_SIZE);
+	if (kron_rt.pool)
+		sys_munmap(kron_rt.pool, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE);
+	if (kron_rt.proc)
+		sys_munmap(kron_rt.proc,
+			   PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane));
+}
+
+static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)
+{
+	struct stat st;
+	long at;
+
+	if (sys2(__NR_fstat, fd, (long)&st) != 0 || (uint64_t)st.st_size < size ||
+	    size < KRON_WINDOW_SIZE + KRON_CHUNK_SIZE) {
+		*detail = EINVAL;
+		return KRON_RESULT_MAP_FAILED;
+	}
+	at = map_shared(KRON_WINDOW_ADDR, KRON_WINDOW_SIZE, fd, 0);
+	if (sys_failed(at)) {
+		*detail = (uint64_t)-at;
+		return KRON_RESULT_WINDOW_TAKEN;
+	}
+	kron_rt.ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
+	kron_rt.states = (uint64_t *)(at + KRON_STATES_OFFSET);
+	kron_rt.procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
+	if (!is_our_segment(kron_rt.ctl, session)) {
+		unmap_all();
+		return KRON_RESULT_VERSION;
+	}
+	kron_rt.chunks = (uint32_t)((size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
+	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
+		kron_rt.chunks = kron_rt.ctl->chunks_max;
+	at = map_shared(0, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, fd, KRON_POOL_OFFSET);
+	if (!sys_failed(at)) {
+		kron_rt.pool = (uint8_t *)at;
+		at = map_private();
+	}
+	if (sys_failed(at)) {
+		*detail = (uint64_t)-at;
+		unmap_all();
+		return KRON_RESULT_MAP_FAILED;
+	}
+	return KRON_RESULT_OK;
+}
+
+uint32_t rt_attach(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)
+{
+	uint32_t code = map_segment(fd, size, session, detail);
+
+	if (code != KRON_RESULT_OK)
+		return code;
+	kron_rt_find_cpu();
+	if (!rt_proc_claim(KRON_PROC_EXEC)) {
+		unmap_all();
+		return KRON_RESULT_NO_SLOT;
+	}
+	__atomic_store_n(&kron_rt.live, true, __ATOMIC_RELEASE);
+	return KRON_RESULT_OK;
+}
+
+/* ---- START ---- */
+
+static void start(const struct rt_answer *a, char **envp, struct kron_result *res)
+{
+	const struct kron_reply *r = &a->reply;
+	uint32_t flags = 0;
+
+	if (r->version != KRON_WIRE_VERSION) {
+		res->code = KRON_RESULT_VERSION;
+		return;
+	}
+	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
+	res->code = rt_attach(a->fd[0], r->segment_size, kron_rt_env.session, &res->detail);
+	if (res->code != KRON_RESULT_OK) {
+		rt_log("cannot attach, code", res->code);
+	} else {
+		res->proc_uid = kron_rt.proc->uid;
+		res->proc_slot = kron_rt.proc->slot;
+		if (r->ncommands)
+			flags = rt_apply(a->fd[1], r->commands_size, r->ncommands, res);
+	}
+	if (kron_rt.no_children || flags & KRON_CMD_HAS_EXEC_HOOK)
+		rt_env_hide(envp);
+}
+
+static void __attribute__((constructor)) rt_init(int argc, char **argv, char **envp)
+{
+	struct kron_result res;
+	struct rt_answer a;
+	int ret;
+
+	(void)argc;
+	(void)argv;
+	if (!rt_env_read(envp))
+		return;
+	mini_zero(&res, sizeof(res));
+	ret = rt_ask(&a, KRON_HELLO_START);
+	if (ret) {
+		/* Nobody there: kron ended and this program was started by one that it had
+		 * traced.  No use in telling its children. */
+		rt_log("no collector, errno", (uint64_t)-ret);
+		if (ret == -ECONNREFUSED)
+			rt_env_hide(envp);
+		return;
+	}
+	start(&a, envp, &res);
+	res.magic = KRON_WIRE_MAGIC;
+	res.pid = sys_getpid();
+	rt_ask_end(&a, &res);
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lane.c - the slow path of a probe: no lane yet, or no room in its chunk.
+ *
+ *        thunk.S
+ *           | claim says: no room                     board
+ *           v                                    +-------------+
+ *     kron_rt_slow --- nothing free, discard --> | lost += 1   |
+ *           |                                    |             |
+ *           | signals blocked                    |             |
+ *           v                                    |             |
+ *     own lane? (register) --> hand over the --> | OWNED->FULL |
+ *           |                  old chunk         |             |
+ *           v                                    |             |
+ *     take a chunk <---------------------------- | FREE->OWNED | or wait, or wrap, or lose
+ *           |                                    +-------------+
+ *           v
+ *     records: CPU, LOST if any, then the sample itself; publish the claim word
+ *
+ * What may interrupt what:
+ *   A handler's probe may come between any two instructions of thunk.S.  It may run this file
+ *   from end to end.  So the slow path, once signals are blocked, first tries to claim again.
+ *   While signals are blocked the lane is ours alone.  They are not blocked in wait_for_room()
+ *   (the handler may fork, or leave by longjmp) nor in quiet mode (lane->busy guards it).
+ *
+ * Exactness: a trigger ends as one sample or as one loss.  Losses are counted at once in
+ * shared memory (a kill must not lose them), and again in the lane, for the LOST record that
+ * shows in the trace where they were.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+#include <linux/futex.h>
+#include <linux/mman.h>
+#include "runtime/rt.h"
+#include "runtime/sys.h"
+#include "runtime/mini.h"
+
+#define WAIT_SLICE_NS 100000000 /* how often a waiter looks whether the collector still lives */
+#define SWEEP_MIN 64u
+
+__thread struct rt_lane *kron_rt_lane;
+/* Stands in for rseq's cpu_id where rseq is not registered: set at each new chunk. */
+static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
+long kron_rt_cpu_offset;
+
+/* From ld.so (glibc 2.35 and later). */
+extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
+extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
+#define RSEQ_CPU_ID 4 /* struct rseq: cpu_id_start, cpu_id */
+
+/* ---- CPU number ---- */
+
+static bool has_rseq(void)
+{
+	return &__rseq_offset && &__rseq_size && __rseq_size != 0;
+}
+
+void kron_rt_find_cpu(void)
+{
+	if (has_rseq())
+		kron_rt_cpu_offset = __rseq_offset + RSEQ_CPU_ID;
+	else
+		kron_rt_cpu_offset = (char *)&no_rseq_cpu - (char *)__builtin_thread_pointer();
+}
+
+static uint32_t cpu_read(void)
+{
+	uint32_t cpu;
+
+	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(kron_rt_cpu_offset));
+	return cpu;
+}
+
+/* The kernel keeps the CPU number in the limit of a GDT segment, for the vDSO's getcpu(). */
+static uint32_t cpu_from_gdt(void)
+{
+	uint32_t limit = 0;
+
+	__asm__("lsl %1, %0" : "+r"(limit) : "r"(0x7bu) : "cc");
+	return limit & 0xfff;
+}
+
+/* ---- samples ---- */
+
+static uint64_t claim_next(struct rt_lane *lane)
+{
+	uint64_t old = RT_CLAIM_STEP;
+
+	/* One instruction: whole for a handler on this thread, the only one it meets. */
+	__asm__ volatile("xaddq %0, %1" : "+r"(old), "+m"(lane->claim) : : "cc", "memory");
+	return old;
+}
+
+/* An exhausted claim word back to zero, unless a handler has just made it a fresh one. */
+static void claim_exhaust(struct rt_lane *lane)
+{
+	uint64_t seen = __atomic_load_n(&lane->claim, __ATOMIC_RELAXED);
+
+	if (!rt_claim_has_room(seen))
+		__asm__ volatile("cmpxchgq %2, %1"
+				 : "+a"(seen), "+m"(lane->claim)
+				 : "r"(0ul)
+				 : "cc", "memory");
+}
+
+static void sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
+		       uint32_t head_bits)
+{
+	struct kron_sample *s = (struct kron_sample *)addr;
+	uint32_t lo, hi;
+
+	s->event = event;
+	s->payload = payload;
+	s->source = lane->source;
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
+	s->time_lo = lo;
+	/* Release: whoever sees the head sees the sample. */
+	__atomic_store_n(&s->head, lane->head | head_bits | (hi & KRON_HEAD_TIME_MASK),
+			 __ATOMIC_RELEASE);
+}
+
+static void lane_set_cpu(struct rt_lane *lane, uint32_t cpu)
+{
+	/* In this order: see thunk.S. */
+	__atomic_store_n(&lane->head, KRON_HEAD_TRACE(cpu), __ATOMIC_RELAXED);
+	__atomic_store_n(&lane->cpu, cpu, __ATOMIC_RELEASE);
+}
+
+/* The thunk's work in C.  False: no room. */
+static bool lane_sample(struct rt_lane *lane, uint32_t event, uint32_t payload)
+{
+	for (;;) {
+		uint64_t claim = claim_next(lane);
+		uint32_t cpu;
+
+		if (!rt_claim_has_room(claim))
+			return false;
+		cpu = cpu_read();
+		if (cpu == lane->cpu) {
+			sample_put(lane, rt_claim_addr(claim), event, payload, 0);
+			return true;
+		}
+		lane_set_cpu(lane, cpu);
+		sample_put(lane, rt_claim_addr(claim), KRON_EVENT_CPU, cpu, 0);
+	}
+}
+
+static void lane_lose(struct rt_lane *lane)
+{
+	__atomic_fetch_add(&lane->lost, 1, __ATOMIC_RELAXED);
+	rt_proc_count_lost(1);
+}
+
+/* ---- registration ---- */
+
+static void lanes_sweep(uint32_t tid)
+{
+	struct rt_proc *p = kron_rt.proc;
+	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_RELAXED);
+	uint32_t i;
+
+	for (i = 0; i < used; i++) {
+		struct rt_lane *lane = &kron_rt.lanes[i];
+		uint32_t owner = __atomic_load_n(&lane->tid, __ATOMIC_RELAXED);
+
+		if (owner == 0 || owner == RT_TID_DEAD)
+			continue;
+		/* A lane with our number is an earlier thread's: we are only registering now. */
+		if (owner != tid && sys3(__NR_tgkill, p->pid, owner, 0) != -ESRCH)
+			continue;
+		if (__atomic_compare_exchange_n(&lane->tid, &owner, RT_TID_DEAD, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			__atomic_fetch_add(&p->lanes_dead, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static struct rt_lane *lane_reuse(uint32_t tid)
+{
+	struct rt_proc *p = kron_rt.proc;
+	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_RELAXED);
+	uint32_t i;
+
+	if (__atomic_load_n(&p->lanes_dead, __ATOMIC_RELAXED) == 0)
+		return NULL;
+	for (i = 0; i < used; i++) {
+		uint32_t dead = RT_TID_DEAD;
+
+		if (__atomic_compare_exchange_n(&kron_rt.lanes[i].tid, &dead, tid, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_fetch_sub(&p->lanes_dead, 1, __ATOMIC_RELAXED);
+			return &kron_rt.lanes[i];
+		}
+	}
+	return NULL;
+}
+
+static struct rt_lane *lane_fresh(uint32_t tid)
+{
+	struct rt_proc *p = kron_rt.proc;
+	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_RELAXED);
+
+	while (used < RT_LANES_MAX) {
+		if (__atomic_compare_exchange_n(&p->lanes_used, &used, used + 1, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&kron_rt.lanes[used].tid, tid, __ATOMIC_RELAXED);
+			return &kron_rt.lanes[used];
+		}
+	}
+	return NULL;
+}
+
+/*
+ * A lane for a new thread.  Threads do not tell when they end, so the lanes of dead ones are
+ * found by asking the kernel, each time that twice as many are used as after the last look.
+ */
+static struct rt_lane *lane_get(uint32_t tid)
+{
+	struct rt_proc *p = kron_rt.proc;
+	struct rt_lane *lane = lane_reuse(tid);
+	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_RELAXED);
+	uint32_t sweep_at = __atomic_load_n(&p->sweep_at, __ATOMIC_RELAXED);
+
+	if (!lane && used >= (sweep_at ? sweep_at : SWEEP_MIN)) {
+		lanes_sweep(tid);
+		used -= __atomic_load_n(&p->lanes_dead, __ATOMIC_RELAXED);
+		sweep_at = 2 * used < SWEEP_MIN ? SWEEP_MIN : 2 * used;
+		if (sweep_at > RT_LANES_MAX)
+			sweep_at = RT_LANES_MAX;
+		__atomic_store_n(&p->sweep_at, sweep_at, __ATOMIC_RELAXED);
+		lane = lane_reuse(tid);
+	}
+	return lane ? lane : lane_fresh(tid);
+}
+
+/*
+ * The calling thread's lane, made if there is none.  NULL: this thread cannot have one.
+ *
+ * A lane that is registered is used as it is, also by a vfork child, which runs on its
+ * parent's thread data while the parent sleeps.  It never registers one itself: the name in
+ * it would be a process that is about to be another program.
+ */
+static struct rt_lane *lane_self(void)
+{
+	struct rt_lane *lane = kron_rt_lane;
+	uint32_t tid;
+
+	if (lane && lane->tid)
+		return lane;
+	if (!rt_proc_ensure() || !rt_proc_is_ours())
+		return NULL;
+	tid = (uint32_t)sys_gettid();
+	lane = lane_get(tid);
+	if (!lane)
+		return NULL;
+	lane->claim = 0;
+	lane->chunk = 0;
+	lane->busy = 0;
+	lane->lost = 0;
+	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
+	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+	return lane;
+}
+
+/* ---- chunks ---- */
+
+static uint64_t lane_word(const struct rt_lane *lane, enum kron_chunk_state state)
+{
+	const struct rt_proc *p = kron_rt.proc;
+
+	return kron_chunk_word(state, lane->tid, p->slot, p->uid);
+}
+
+static void hand_over(struct rt_lane *lane)
+{
+	uint32_t index = lane->chunk;
+
+	if (!index)
+		return;
+	lane->chunk = 0;
+	/* Release: pairs with the acquire of whoever takes a FULL chunk. */
+	__atomic_store_n(&kron_rt.states[index - 1], lane_word(lane, KRON_CHUNK_FULL),
+			 __ATOMIC_RELEASE);
+}
+
+static void wake_collector(void)
+{
+	__atomic_fetch_add(&kron_rt.ctl->wake_collector, 1, __ATOMIC_RELEASE);
+	if (!kron_rt.quiet)
+		sys3(__NR_futex, (long)&kron_rt.ctl->wake_collector, FUTEX_WAKE, INT_MAX);
+}
+
+/* Index of a chunk that is now ours, or -1. */
+static int32_t take_free(const struct rt_lane *lane)
+{
+	struct kron_ctl *ctl = kron_rt.ctl;
+	uint32_t ready = __atomic_load_n(&ctl->chunks_ready, __ATOMIC_ACQUIRE);
+	uint64_t mine = lane_word(lane, KRON_CHUNK_OWNED);
+	uint32_t i;
+
+	if (ready > kron_rt.chunks)
+		ready = kron_rt.chunks;
+	for (i = 0; i < ready; i++) {
+		uint64_t word = __atomic_load_n(&kron_rt.states[i], __ATOMIC_RELAXED);
+
+		/* Acquire: pairs with the collector's release of a zeroed chunk. */
+		if (kron_chunk_word_state(word) == KRON_CHUNK_FREE &&
+		    __atomic_compare_exchange_n(&kron_rt.states[i], &word, mine, false,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			int32_t left = __atomic_sub_fetch(&ctl->free_count, 1, __ATOMIC_RELAXED);
+
+			if (2 * (int64_t)left < (int64_t)ready)
+				wake_collector();
+			return (int32_t)i;
+		}
+	}
+	return -1;
+}
+
+static struct kron_chunk *chunk_at(uint32_t index)
+{
+	return (struct kron_chunk *)(kron_rt.pool + (uint64_t)index * KRON_CHUNK_SIZE);
+}
+
+/* Trace samples in a chunk that nobody writes to, or -1 when it has a hole (segment.h). */
+static int32_t count_samples(const struct kron_chunk *chunk)
+{
+	const struct kron_sample *s = (const struct kron_sample *)(chunk + 1);
+	int32_t samples = 0;
+	bool ended = false;
+	uint32_t i;
+
+	for (i = 0; i < KRON_CHUNK_SAMPLES; i++) {
+		if (__atomic_load_n(&s[i].head, __ATOMIC_ACQUIRE) == 0)
+			ended = true;
+		else if (ended)
+			return -1;
+		else if (s[i].event < KRON_EVENT_SPECIAL)
+			samples++;
+	}
+	return samples;
+}
+
+/* The FULL chunk with the lowest sequence number above `above`, or -1; *word is its state. */
+static int32_t oldest_full(uint64_t above, uint64_t *seq, uint64_t *word)
+{
+	uint64_t best_seq = UINT64_MAX;
+	int32_t best = -1;
+	uint32_t i;
+
+	for (i = 0; i < kron_rt.chunks; i++) {
+		uint64_t w = __atomic_load_n(&kron_rt.states[i], __ATOMIC_ACQUIRE);
+		uint64_t s;
+
+		if (kron_chunk_word_state(w) != KRON_CHUNK_FULL)
+			continue;
+		s = __atomic_load_n(&chunk_at(i)->seq, __ATOMIC_RELAXED);
+		if (s > above && s < best_seq) {
+			best_seq = s;
+			best = (int32_t)i;
+			*word = w;
+		}
+	}
+	*seq = best_seq;
+	return best;
+}
+
+static void count_wrapped(uint64_t owner, uint64_t samples)
+{
+	struct kron_proc *s = &kron_rt.procs[kron_chunk_word_slot(owner) % KRON_PROCS_MAX];
+	uint64_t uid = __atomic_load_n(&s->state, __ATOMIC_RELAXED) >> 8;
+
+	if ((uid & 0x3fffff) == kron_chunk_word_uid(owner))
+		__atomic_fetch_add(&s->lost, samples, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(&kron_rt.ctl->lost_unowned, samples, __ATOMIC_RELAXED);
+}
+
+/*
+ * Wrap mode: the oldest full chunk goes.  It is taken first and looked at then: with a hole in
+ * it, somebody may still be writing there, so it goes back and the next one is tried.
+ * seq = 0 before the count: a kill in between leaves a chunk whose samples do not count.
+ */
+static int32_t take_oldest(const struct rt_lane *lane)
+{
+	uint64_t mine = lane_word(lane, KRON_CHUNK_OWNED);
+	uint64_t seq = 0;
+	uint64_t word;
+	int32_t index;
+
+	while ((index = oldest_full(seq, &seq, &word)) >= 0) {
+		struct kron_chunk *chunk = chunk_at((uint32_t)index);
+		uint64_t *state = &kron_rt.states[index];
+		uint64_t owner = word;
+		int32_t samples;
+
+		if (!__atomic_compare_exchange_n(state, &word, mine, false, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
+			continue;
+		samples = count_samples(chunk);
+		if (samples < 0) {
+			__atomic_store_n(state, owner, __ATOMIC_RELEASE);
+			continue;
+		}
+		__atomic_store_n(&chunk->seq, 0, __ATOMIC_RELEASE);
+		count_wrapped(owner, (uint64_t)samples);
+		mini_zero(chunk, KRON_CHUNK_SIZE);
+		return index;
+	}
+	return -1;
+}
+
+static int32_t chunk_take(const struct rt_lane *lane)
+{
+	int32_t index = take_free(lane);
+
+	if (index < 0 && kron_rt.ctl->when_full == KRON_WHEN_FULL_WRAP)
+		index = take_oldest(lane);
+	return index;
+}
+
+/* Fill the head of a chunk that is ours, take the sample, and open the rest for claims. */
+static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uint32_t payload)
+{
+	struct kron_chunk *chunk = chunk_at(index);
+	uint64_t at = (uint64_t)(chunk + 1);
+	uint32_t left = KRON_CHUNK_SAMPLES;
+	uint32_t overflow = 0;
+	uint64_t lost;
+
+	if (!kron_rt.quiet)
+		sys_madvise(chunk, KRON_CHUNK_SIZE, MADV_POPULATE_WRITE);
+	chunk->source = lane->source;
+	__atomic_store_n(&chunk->seq,
+			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
+			 __ATOMIC_RELEASE);
+
+	if (!has_rseq())
+		no_rseq_cpu = cpu_from_gdt();
+	lane_set_cpu(lane, cpu_read());
+	sample_put(lane, at, KRON_EVENT_CPU, lane->cpu, 0);
+	at += KRON_SAMPLE_SIZE;
+	left--;
+
+	lost = __atomic_exchange_n(&lane->lost, 0, __ATOMIC_RELAXED);
+	if (lost) {
+		overflow = KRON_HEAD_FIFO_OVERFLOW;
+		sample_put(lane, at, KRON_EVENT_LOST, lost > UINT_MAX ? UINT_MAX : (uint32_t)lost,
+			   0);
+		at += KRON_SAMPLE_SIZE;
+		left--;
+	}
+	sample_put(lane, at, event, payload, overflow);
+	at += KRON_SAMPLE_SIZE;
+	left--;
+
+	lane->chunk = index + 1;
+	__atomic_store_n(&lane->claim, rt_claim_word(at, left), __ATOMIC_RELEASE);
+}
+
+/* ---- full ---- */
+
+static bool may_wait(void)
+{
+	const struct kron_ctl *ctl = kron_rt.ctl;
+
+	return ctl->when_full == KRON_WHEN_FULL_WAIT && !kron_rt.quiet &&
+	       !__atomic_load_n(&ctl->closing, __ATOMIC_ACQUIRE) && !rt_collector_is_gone();
+}
+
+/*
+ * Sleep until the collector has freed something, at most a slice.  `seen` is wake_waiters from
+ * before we looked for a chunk: had it changed since, the kernel would not let us sleep.
+ * Handlers run meanwhile: one may fork (the child comes back here with its lane wiped) or leave
+ * by longjmp, so the trigger counts as lost until we are back.
+ */
+static void wait_for_room(uint64_t mask, uint32_t seen)
+{
+	struct kron_ctl *ctl = kron_rt.ctl;
+	struct timespec slice = { .tv_sec = 0, .tv_nsec = WAIT_SLICE_NS };
+	uint32_t uid = kron_rt.proc->uid;
+
+	rt_proc_count_lost(1);
+	__atomic_fetch_add(&ctl->waiters, 1, __ATOMIC_SEQ_CST);
+	wake_collector();
+	rt_signals_restore(mask);
+	sys4(__NR_futex, (long)&ctl->wake_waiters, FUTEX_WAIT, seen, (long)&slice);
+	rt_signals_block();
+	if (kron_rt.proc->uid != uid)
+		return; /* a child that a handler forked: the books are its parent's */
+	__atomic_fetch_sub(&ctl->waiters, 1, __ATOMIC_RELAXED);
+	rt_proc_count_lost((uint64_t)-1);
+}
+
+/* ---- the slow path ---- */
+
+/* Nothing is free, nobody waits for it, and there is nothing to hand over: no system call. */
+static bool can_only_lose(const struct rt_lane *lane)
+{
+	const struct kron_ctl *ctl = kron_rt.ctl;
+
+	if (lane->tid == 0 || lane->chunk != 0 || rt_claim_has_room(lane->claim))
+		return false;
+	if (__atomic_load_n(&ctl->free_count, __ATOMIC_RELAXED) > 0)
+		return false;
+	if (ctl->when_full == KRON_WHEN_FULL_WAIT)
+		return kron_rt.orphan || __atomic_load_n(&ctl->closing, __ATOMIC_RELAXED);
+	return ctl->when_full == KRON_WHEN_FULL_DISCARD;
+}
+
+static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
+{
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
+		struct rt_lane *lane = lane_self();
+		int32_t index;
+
+		if (!lane) {
+			rt_proc_count_lost(1);
+			return;
+		}
+		if (lane_sample(lane, event, payload))
+			return;
+		claim_exhaust(lane);
+		hand_over(lane);
+		index = chunk_take(lane);
+		if (index >= 0) {
+			lane_begin(lane, (uint32_t)index, event, payload);
+			return;
+		}
+		if (!may_wait()) {
+			lane_lose(lane);
+			return;
+		}
+		wait_for_room(mask, seen);
+	}
+}
+
+/*
+ * Under a seccomp filter: no system call, so signals stay open, and a handler's trigger that
+ * finds us at work is lost.  So are those of threads without a lane, which we cannot name.
+ */
+static void slow_quiet(struct rt_lane *lane, uint32_t event, uint32_t payload)
+{
+	int32_t index;
+
+	if (!lane || !lane->tid) {
+		rt_proc_count_lost(1);
+		return;
+	}
+	if (__atomic_exchange_n(&lane->busy, 1, __ATOMIC_ACQUIRE)) {
+		lane_lose(lane);
+		return;
+	}
+	if (!lane_sample(lane, event, payload)) {
+		claim_exhaust(lane);
+		hand_over(lane);
+		index = chunk_take(lane);
+		if (index >= 0)
+			lane_begin(lane, (uint32_t)index, event, payload);
+		else
+			lane_lose(lane);
+	}
+	__atomic_store_n(&lane->busy, 0, __ATOMIC_RELEASE);
+}
+
+void kron_rt_slow(uint32_t event, uint32_t payload)
+{
+	struct rt_lane *lane = kron_rt_lane;
+	uint64_t mask;
+
+	if (!kron_rt.live)
+		return;
+	if (lane && can_only_lose(lane)) {
+		claim_exhaust(lane);
+		lane_lose(lane);
+		return;
+	}
+	if (kron_rt.proc->state == RT_PROC_REFUSED) {
+		rt_proc_count_lost(1);
+		return;
+	}
+	if (kron_rt.quiet) {
+		slow_quiet(lane, event, payload);
+		return;
+	}
+	mask = rt_signals_block();
+	slow_blocked(event, payload, mask);
+	rt_signals_restore(mask);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lane.h - what the probe thunk (thunk.S) and lane.c share: the lane of one thread.
+ *
+ * The claim word.  A claim is one instruction, xadd of RT_CLAIM_STEP, and its result alone
+ * says whether the slot is real.  Nothing else may take part in that test: a signal handler
+ * may fill the chunk, hand it over and install another between any two instructions of the
+ * code that it interrupts, so a limit that is read separately would belong to another chunk.
+ *
+ *   bits  0-47   address of the next slot, + 20 with every claim
+ *   bits 48-63   65536 - slots left, + 1 with every claim: bit 63 is set while slots are left
+ *                and falls when the last one is gone
+ *
+ * A zero word (a wiped lane, a lane without a chunk) is therefore an exhausted one.  After an
+ * exhausted claim the slow path puts zero back, so that the count never climbs up to bit 63.
+ *
+ * A lane is written by its thread (and its handlers) only, so no instruction here is locked.
+ */
+#ifndef RUNTIME_LANE_H
+#define RUNTIME_LANE_H
+
+#define RT_CLAIM_STEP 0x0001000000000014
+#define RT_CLAIM_COUNT_SHIFT 48
+
+#define RT_LANE_CLAIM 0
+#define RT_LANE_SOURCE 8
+#define RT_LANE_HEAD 12
+#define RT_LANE_CPU 16
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+#include <kron/board.h>
+
+struct rt_lane {
+	uint64_t claim;
+	uint32_t source; /* goes into every sample */
+	uint32_t head;   /* header byte for this CPU; written before cpu */
+	uint32_t cpu;    /* full CPU number that head was made for */
+	uint32_t tid;    /* owner; 0 = wiped or never used, RT_TID_DEAD = may be reused; atomic */
+	uint32_t chunk;  /* index of the owned chunk + 1, 0 = none */
+	uint32_t busy;   /* quiet mode: the slow path is at work below us */
+	uint64_t lost;   /* triggers lost since the last sample that was taken; atomic */
+	uint64_t reserved[3];
+};
+_Static_assert(sizeof(struct rt_lane) == 64, "a cache line of its own");
+_Static_assert(__builtin_offsetof(struct rt_lane, claim) == RT_LANE_CLAIM, "thunk.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, source) == RT_LANE_SOURCE, "thunk.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, head) == RT_LANE_HEAD, "thunk.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, cpu) == RT_LANE_CPU, "thunk.S");
+_Static_assert((RT_CLAIM_STEP & 0xffff) == KRON_SAMPLE_SIZE, "a claim is one sample");
+
+#define RT_TID_DEAD 0xffffffffu
+
+/* The claim word of a lane whose next slot is at addr, with `left` slots to go. */
+static inline uint64_t rt_claim_word(uint64_t addr, uint32_t left)
+{
+	return ((65536ull - left) << RT_CLAIM_COUNT_SHIFT) + addr;
+}
+
+static inline int rt_claim_has_room(uint64_t claim)
+{
+	return (int64_t)claim < 0;
+}
+
+static inline uint64_t rt_claim_addr(uint64_t claim)
+{
+	return claim & ((1ull << RT_CLAIM_COUNT_SHIFT) - 1);
+}
+#endif
+
+#endif

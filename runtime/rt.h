@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rt.h - the parts of libkron-rt.so and what they share.
+ *
+ *                     ld.so                      the program
+ *                       | constructor                | patched sites -> trampolines
+ *                       v                            v
+ *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> proc.c
+ *               |  ^                                |
+ *               v  |                                +--(hooks)--> hook_exec.c, hook_dl.c,
+ *             wire.c  <---------------------------------------    hook_seccomp.c
+ *
+ * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
+ * never print but under KRON_LOG=rt:debug, never change errno, the signal mask or a
+ * descriptor in a way that the program could see.  On any trouble: count it, leave the program
+ * alone, let it go on.
+ */
+#ifndef RUNTIME_RT_H
+#define RUNTIME_RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <kron/segment.h>
+#include <kron/wire.h>
+#include "runtime/lane.h"
+
+#define RT_LANES_MAX 65536u /* threads alive at once; more lose their triggers, counted */
+
+/* What a hook sees: the argument registers of the hooked function. */
+struct rt_regs {
+	uint64_t rdi, rsi, rdx, rcx, r8, r9, r10, r11;
+};
+
+enum rt_proc_state { RT_PROC_NONE = 0, RT_PROC_CLAIMING = 1, RT_PROC_LIVE = 2, RT_PROC_REFUSED = 3 };
+
+/*
+ * What belongs to one process and must not be inherited by its children.  It lies with the
+ * lanes in MADV_WIPEONFORK memory: after fork, or a raw clone without CLONE_VM, the kernel
+ * hands the child zero pages, and the child sees that it has no slot.
+ */
+struct rt_proc {
+	uint32_t state; /* enum rt_proc_state; atomic */
+	uint32_t uid;
+	uint32_t slot;
+	int32_t pid;
+	uint32_t lanes_used; /* atomic: lanes [0, used) have been given out at least once */
+	uint32_t lanes_dead; /* atomic: of them, known to be free again */
+	uint32_t sweep_at;   /* atomic: look for dead threads when so many are used */
+};
+
+/* Set once at START and inherited by forked children, but for the marked fields. */
+struct rt {
+	bool live;	 /* segment mapped, slot claimed; nothing else is valid before */
+	bool quiet;	 /* a seccomp filter may kill us: no system calls any more; only set */
+	bool orphan;	 /* the collector is dead: nobody will make room; only set */
+	bool debug;	 /* KRON_LOG=rt:debug */
+	bool no_children; /* the exec hook does nothing */
+	bool env_hidden;
+	struct kron_ctl *ctl;
+	uint64_t *states;
+	struct kron_proc *procs;
+	uint8_t *pool;
+	uint32_t chunks;	/* mapped */
+	struct rt_proc *proc;	/* wiped on fork */
+	struct rt_lane *lanes;	/* likewise */
+	int32_t collector_pid;	/* in our pid namespace; 0 = cannot be seen from here */
+	uint32_t parent_uid;	/* who forked a process that has no slot yet; changes with every
+				 * slot claimed */
+	uint32_t parent_flags;	/* its slot's flags */
+};
+
+extern struct rt kron_rt __attribute__((visibility("hidden")));
+
+/* ---- thunk.S ---- */
+extern __thread struct rt_lane *kron_rt_lane
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+/* Where the thunk finds the CPU number, from %fs: in rseq's area, or kron_rt_no_cpu. */
+extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
+void kron_rt_probe(void) __attribute__((visibility("hidden")));
+void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
+
+/* ---- lane.c ---- */
+void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
+void kron_rt_find_cpu(void) __attribute__((visibility("hidden")));
+
+/* ---- proc.c ---- */
+/* Count n lost triggers on this process, on nobody when it has no slot. */
+void rt_proc_count_lost(uint64_t n) __attribute__((visibility("hidden")));
+/* Make sure that this process has a slot.  Signals are blocked.  False: it cannot have one. */
+bool rt_proc_ensure(void) __attribute__((visibility("hidden")));
+bool rt_proc_claim(enum kron_proc_origin origin) __attribute__((visibility("hidden")));
+/* The calling thread belongs to this process, not to a vfork child that borrows its memory. */
+bool rt_proc_is_ours(void) __attribute__((visibility("hidden")));
+bool rt_collector_is_gone(void) __attribute__((visibility("hidden")));
+
+/* ---- init.c ---- */
+/* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */
+uint32_t rt_attach(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)
+	__attribute__((visibility("hidden")));
+
+/* ---- wire.c: one question to the collector ---- */
+struct rt_answer {
+	int sock;
+	int fd[2]; /* -1 = none */
+	struct kron_reply reply;
+};
+/* 0 or -errno.  On success the caller ends with rt_ask_end(). */
+int rt_ask(struct rt_answer *a, uint32_t kind) __attribute__((visibility("hidden")));
+/* result may be NULL: nothing to tell. */
+void rt_ask_end(struct rt_answer *a, const struct kron_result *result)
+	__attribute__((visibility("hidden")));
+
+/* ---- apply.c ---- */
+/* Apply the command file.  Fills res; returns the flags of all commands that were applied. */
+uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result *res)
+	__attribute__((visibility("hidden")));
+
+/* ---- env.c ---- */
+struct rt_env {
+	char name[108];	     /* abstract socket name */
+	uint32_t name_len;
+	uint8_t session[16];
+	const char *entry;   /* our copy of "KRON_RT=..." */
+	const char *path;    /* in it: path of libkron-rt.so */
+};
+extern struct rt_env kron_rt_env __attribute__((visibility("hidden")));
+/* False: the environment does not ask us to do anything. */
+bool rt_env_read(char **envp) __attribute__((visibility("hidden")));
+void rt_env_hide(char **envp) __attribute__((visibility("hidden")));
+
+/* ---- hooks ---- */
+void kron_rt_hook(uint32_t hook, const struct rt_regs *regs) __attribute__((visibility("hidden")));
+void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
+		  bool at) __attribute__((visibility("hidden")));
+void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
+void rt_hook_prctl(uint64_t option) __attribute__((visibility("hidden")));
+void rt_hook_seccomp(uint64_t operation) __attribute__((visibility("hidden")));
+
+/* ---- signals: nothing of the program runs on this thread in between ---- */
+uint64_t rt_signals_block(void) __attribute__((visibility("hidden")));
+void rt_signals_restore(uint64_t mask) __attribute__((visibility("hidden")));
+
+/* ---- log.c: only under KRON_LOG=rt:debug ---- */
+void rt_log(const char *what, uint64_t value) __attribute__((visibility("hidden")));
+
+#endif

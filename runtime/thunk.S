@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thunk.S - where every probe and every hook of the process comes in.
+ *
+ * The code that calls it is in the trampolines; wire.h has it byte by byte.  It has left the
+ * red zone and saved %rax and %rcx.  Every other register, and every flag, belongs to the
+ * interrupted program and must leave as it came.  No vector or x87 register is touched, here
+ * or in what is called from here.
+ *
+ * Speed: rdtsc takes the time of some 25 instructions and waits for nothing, so all the rest
+ * runs in its shadow.  Keep it that way: no locked instruction, no serialising one.
+ */
+#include "runtime/lane.h"
+
+#define HEAD_TIME_MASK 0x00ffffff
+#define HEAD_TRACE 0x10000000
+#define HEAD_CPU_SHIFT 29
+#define EVENT_CPU 0xffffff02
+
+/* KRON_THUNK_SP: the program's %rsp lies so far above ours on entry. */
+#define THUNK_SP (128 + 8 + 8 + 8)
+
+	.text
+
+/*
+ * kron_rt_probe: %eax = event.  Clobbers %rax and %rcx, which the trampoline restores.
+ *
+ *   rdx  the lane          rdi  the slot          ecx  the event, later the head
+ *
+ * Interrupted by a signal whose handler has probes: before the xadd, we continue with the
+ * lane as the handler left it; after it, the slot is ours wherever it lies (lane.h).
+ */
+	.globl	kron_rt_probe
+	.hidden	kron_rt_probe
+	.type	kron_rt_probe, @function
+	.p2align 6
+kron_rt_probe:
+	.cfi_startproc
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	mov	%eax, %ecx
+	lahf					/* SF ZF AF PF CF */
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+.Lagain:
+	mov	kron_rt_lane@gottpoff(%rip), %rdi
+	mov	%fs:(%rdi), %rdx
+	test	%rdx, %rdx
+	jz	.Lslow
+	movabs	$RT_CLAIM_STEP, %rdi
+	xadd	%rdi, RT_LANE_CLAIM(%rdx)
+	test	%rdi, %rdi
+	jns	.Lslow
+	mov	kron_rt_cpu_offset(%rip), %rax
+	shl	$16, %rdi
+	mov	%fs:(%rax), %eax
+	shr	$16, %rdi
+	cmp	%eax, RT_LANE_CPU(%rdx)
+	jne	.Lother_cpu
+	mov	%ecx, 16(%rdi)
+	lea	(THUNK_SP + 24)(%rsp), %ecx
+	mov	%ecx, 12(%rdi)
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+	mov	RT_LANE_HEAD(%rdx), %ecx
+	rdtsc
+	mov	%eax, 4(%rdi)
+	and	$HEAD_TIME_MASK, %edx
+	or	%ecx, %edx
+	mov	%edx, (%rdi)			/* last: now the sample exists */
+.Ldone:
+	pop	%rax
+	.cfi_remember_state
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al			/* 1 + 127 overflows, 0 + 127 does not */
+	sahf
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	ret
+
+	/*
+	 * The thread was moved: the slot that we have becomes the record of it, and the sample
+	 * takes the next one.  head before cpu: a handler in between sees the old cpu and does
+	 * all this once more, which is harmless; the other way round it would take samples
+	 * with the old head.
+	 */
+.Lother_cpu:
+	.cfi_restore_state
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	movl	$EVENT_CPU, 16(%rdi)
+	mov	%eax, 12(%rdi)
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+	mov	%eax, %ecx
+	shl	$HEAD_CPU_SHIFT, %ecx
+	or	$HEAD_TRACE, %ecx
+	mov	%ecx, RT_LANE_HEAD(%rdx)
+	mov	%eax, RT_LANE_CPU(%rdx)
+	rdtsc
+	mov	%eax, 4(%rdi)
+	and	$HEAD_TIME_MASK, %edx
+	or	%ecx, %edx
+	mov	%edx, (%rdi)
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	jmp	.Lagain
+
+	/* No lane yet, or no room in it.  kron_rt_slow(event, payload) takes the sample. */
+.Lslow:
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushfq					/* DF, AC: popfq brings them back */
+	cld
+	push	%rsi
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	mov	%ecx, %edi
+	lea	(THUNK_SP + 32)(%rbp), %esi
+	and	$-16, %rsp
+	call	kron_rt_slow
+	lea	-48(%rbp), %rsp
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rsi
+	popfq
+	pop	%rbp
+	.cfi_def_cfa %rsp, 32
+	.cfi_restore %rbp
+	jmp	.Ldone
+	.cfi_endproc
+	.size	kron_rt_probe, . - kron_rt_probe
+
+/*
+ * kron_rt_hook_thunk: %eax = hook number.  Calls kron_rt_hook(hook, struct rt_regs *) with the
+ * argument registers as the hooked function got them (rt.h: struct rt_regs).
+ */
+	.globl	kron_rt_hook_thunk
+	.hidden	kron_rt_hook_thunk
+	.type	kron_rt_hook_thunk, @function
+	.p2align 4
+kron_rt_hook_thunk:
+	.cfi_startproc
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushfq
+	cld
+	push	%r11
+	push	%r10
+	push	%r9
+	push	%r8
+	push	%rcx
+	push	%rdx
+	push	%rsi
+	push	%rdi
+	mov	%rsp, %rsi
+	mov	%eax, %edi
+	and	$-16, %rsp
+	call	kron_rt_hook
+	lea	-72(%rbp), %rsp
+	pop	%rdi
+	pop	%rsi
+	pop	%rdx
+	pop	%rcx
+	pop	%r8
+	pop	%r9
+	pop	%r10
+	pop	%r11
+	popfq
+	pop	%rbp
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+	.size	kron_rt_hook_thunk, . - kron_rt_hook_thunk
+
+	.section .note.GNU-stack, "", @progbits
