@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 
-# KRON_PROBE(NAME, HEADERS, LIBRARY, FUNCTION)
-# Sets have_NAME, and NAME_LIBS for the Makefile.  By header and library, not by pkg-config:
-# Zydis has no .pc file in Debian 12, nor has libiberty.
-AC_DEFUN([KRON_PROBE], [
-	have_$1=yes
+# KRON_HEADERS(NAME, HEADERS): have_NAME becomes no unless each can be included after those
+# before it
+AC_DEFUN([KRON_HEADERS], [
 	AC_CHECK_HEADERS([$2], [], [have_$1=no],
 		[m4_foreach_w([kron_header], [$2], [@%:@if defined __has_include
 @%:@if __has_include(<kron_header>)
@@ -12,20 +10,28 @@ AC_DEFUN([KRON_PROBE], [
 @%:@endif
 @%:@endif
 ])])
-	AC_CHECK_LIB([$3], [$4], [$1_LIBS=-l$3], [have_$1=no])
+])
+
+# KRON_PKG(NAME, PC-MODULE, HEADERS): sets have_NAME, NAME_CFLAGS and NAME_LIBS by pkg-config
+AC_DEFUN([KRON_PKG], [
+	have_$1=yes
+	PKG_CHECK_MODULES([$1], [$2], [], [have_$1=no])
+	kron_saved_CPPFLAGS=$CPPFLAGS
+	CPPFLAGS="$CPPFLAGS $$1_CFLAGS"
+	AS_IF([test "x$have_$1" = xyes], [KRON_HEADERS([$1], [$3])])
+	CPPFLAGS=$kron_saved_CPPFLAGS
+])
+
+# KRON_LIB(NAME, LIBRARY, FUNCTION, HEADERS): the same for a library without a .pc file
+AC_DEFUN([KRON_LIB], [
+	have_$1=yes
+	KRON_HEADERS([$1], [$4])
+	AC_CHECK_LIB([$2], [$3], [$1_LIBS=-l$2], [have_$1=no])
 	AC_SUBST([$1_LIBS])
 ])
 
-# KRON_NEED(NAME, HEADERS, LIBRARY, FUNCTION, DEBIAN-PACKAGE): stop without it
+# KRON_NEED(NAME, WHAT, DEBIAN-PACKAGE): stop when it is missing
 AC_DEFUN([KRON_NEED], [
-	KRON_PROBE([$1], [$2], [$3], [$4])
 	AS_IF([test "x$have_$1" != xyes],
-		[AC_MSG_ERROR([lib$3 is missing; on Debian: apt-get install $5])])
-])
-
-# KRON_NEED_OR_NOT(...): the same, but only tests need it
-AC_DEFUN([KRON_NEED_OR_NOT], [
-	KRON_PROBE([$1], [$2], [$3], [$4])
-	AS_IF([test "x$have_$1" != xyes],
-		[AC_MSG_WARN([lib$3 is missing, unit tests are left out; on Debian: apt-get install $5])])
+		[AC_MSG_ERROR([$2 is missing; on Debian: apt-get install $3])])
 ])

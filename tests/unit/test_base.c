@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* Unit tests of base/: err, vec, json, str, log, term, paths. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "base/term.h"
+#include "base/vec.h"
+
+static void err_keeps_sentence_and_code(void **state)
+{
+	struct err err;
+
+	(void)state;
+	assert_int_equal(err_set(&err, ENOENT, "no %s", "file"), -ENOENT);
+	assert_string_equal(err.msg, "no file");
+	assert_int_equal(err_prefix(&err, -ENOENT, "in %d", 7), -ENOENT);
+	assert_string_equal(err.msg, "in 7: no file");
+	assert_int_equal(err_set(NULL, EIO, "nobody listens"), -EIO);
+	assert_int_equal(err_prefix(NULL, -EIO, "nobody listens"), -EIO);
+}
+
+static void err_prefix_cuts_what_does_not_fit(void **state)
+{
+	struct err err;
+	char full[sizeof(err.msg)];
+
+	(void)state;
+	memset(full, 'x', sizeof(full));
+	full[sizeof(full) - 1] = 0;
+	err_set(&err, EIO, "%s", full);
+	err_prefix(&err, -EIO, "here");
+	assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
+	assert_memory_equal(err.msg, "here: xxx", 9);
+	err_prefix(&err, -EIO, "%s", full);
+	assert_true(strlen(err.msg) < sizeof(err.msg));
+}
+
+static void vec_grows_and_zeroes(void **state)
+{
+	VEC(int) a = {0};
+	int sum = 0;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		int *p = vec_push(&a);
+
+		assert_int_equal(*p, 0);
+		*p = i;
+	}
+	vec_for(&a, p) sum += *p;
+	assert_int_equal(a.n, 1000);
+	assert_int_equal(sum, 499500);
+	vec_free(&a);
+	assert_null(a.v);
+	assert_int_equal(a.n, 0);
+}
+
+/* What writer(j) writes, as one string that the caller frees. */
+static char *json_of(void (*writer)(struct json *))
+{
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	struct json j = JSON_INIT(f);
+
+	writer(&j);
+	fclose(f);
+	return text;
+}
+
+static void assert_json(void (*writer)(struct json *), const char *want)
+{
+	char *got = json_of(writer);
+
+	assert_string_equal(got, want);
+	free(got);
+}
+
+static void write_nested(struct json *j)
+{
+	json_open(j, '{');
+	json_ku64(j, "max", UINT64_MAX);
+	json_key(j, "list");
+	json_open(j, '[');
+	json_i64(j, -5);
+	json_f64(j, 0.5);
+	json_f64(j, NAN);
+	json_f64(j, INFINITY);
+	json_bool(j, 1);
+	json_str(j, NULL);
+	json_open(j, '{');
+	json_close(j, '}');
+	json_close(j, ']');
+	json_kstr(j, "s", "v");
+	json_close(j, '}');
+}
+
+static void json_puts_commas_where_they_belong(void **state)
+{
+	(void)state;
+	assert_json(write_nested, "{\"max\":18446744073709551615,"
+				  "\"list\":[-5,0.5,null,null,true,null,{}],\"s\":\"v\"}\n");
+}
+
+static void write_strings(struct json *j)
+{
+	json_open(j, '[');
+	json_str(j, "a\"b\\c\n\t\x01\x7f");
+	json_str(j, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+	json_str(j, "\xff\xc3");             /* no lead byte; a lead byte at the end */
+	json_str(j, "\xc0\xaf\xed\xa0\x80"); /* overlong; a surrogate */
+	json_close(j, ']');
+}
+
+static void json_escapes_strings(void **state)
+{
+	(void)state;
+	assert_json(write_strings,
+		    "[\"a\\\"b\\\\c\\n\\t\\u0001\\u007f\","
+		    "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\","
+		    "\"\\ufffd\\ufffd\","
+		    "\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"]\n");
+}
+
+static void numbers_read_well(void **state)
+{
+	char s[STR_NUMBER];
+
+	(void)state;
+	assert_string_equal(str_thousands(s, sizeof(s), 0), "0");
+	assert_string_equal(str_thousands(s, sizeof(s), 999), "999");
+	assert_string_equal(str_thousands(s, sizeof(s), 1000), "1,000");
+	assert_string_equal(str_thousands(s, sizeof(s), 1234567), "1,234,567");
+	assert_string_equal(str_thousands(s, sizeof(s), UINT64_MAX), "18,446,744,073,709,551,615");
+	assert_string_equal(str_bytes(s, sizeof(s), 512), "512 B");
+	assert_string_equal(str_bytes(s, sizeof(s), 4096), "4.0 KiB");
+	assert_string_equal(str_bytes(s, sizeof(s), 2684354560), "2.5 GiB");
+}
+
+static void durations_read_like_uftrace(void **state)
+{
+	char s[STR_NUMBER];
+
+	(void)state;
+	assert_string_equal(str_duration(s, sizeof(s), 0), "0.000 us");
+	assert_string_equal(str_duration(s, sizeof(s), 57), "0.057 us");
+	assert_string_equal(str_duration(s, sizeof(s), 1234), "1.234 us");
+	assert_string_equal(str_duration(s, sizeof(s), 999999), "999.999 us");
+	assert_string_equal(str_duration(s, sizeof(s), 12000000), "12.000 ms");
+	assert_string_equal(str_duration(s, sizeof(s), 1500000000), "1.500  s");
+	assert_string_equal(str_duration(s, sizeof(s), 90000000000), "1.500  m");
+	assert_string_equal(str_duration(s, sizeof(s), UINT64_MAX), "5124095.576  h");
+}
+
+static void shell_words_are_quoted_when_needed(void **state)
+{
+	char s[64];
+
+	(void)state;
+	assert_string_equal(str_shell(s, sizeof(s), "/usr/bin/a-b_c.d"), "/usr/bin/a-b_c.d");
+	assert_string_equal(str_shell(s, sizeof(s), ""), "''");
+	assert_string_equal(str_shell(s, sizeof(s), "a b"), "'a b'");
+	assert_string_equal(str_shell(s, sizeof(s), "it's"), "'it'\\''s'");
+	assert_string_equal(str_shell(s, 5, "a b c d"), "'a b");
+}
+
+static void log_rules_decide_by_area_and_level(void **state)
+{
+	(void)state;
+	log_init(NULL);
+	assert_false(log_wants("plan", LOG_ERROR));
+	log_init("plan:debug,collect:info");
+	assert_true(log_wants("plan", LOG_DEBUG));
+	assert_false(log_wants("plan", LOG_TRACE));
+	assert_true(log_wants("collect", LOG_INFO));
+	assert_false(log_wants("collect", LOG_DEBUG));
+	assert_false(log_wants("other", LOG_ERROR));
+	log_init("debug,plan:off");
+	assert_true(log_wants("other", LOG_DEBUG));
+	assert_false(log_wants("plan", LOG_ERROR));
+	log_init("");
+	assert_false(log_wants("plan", LOG_ERROR));
+}
+
+static void colour_follows_setting_and_environment(void **state)
+{
+	int null = open("/dev/null", O_WRONLY);
+
+	(void)state;
+	assert_true(term_wants_color(TERM_COLOR_YES, null));
+	assert_false(term_wants_color(TERM_COLOR_NO, null));
+	assert_false(term_wants_color(TERM_COLOR_AUTO, null));
+	assert_int_equal(term_width(null), 80);
+	close(null);
+}
+
+static void runtime_path_can_be_given(void **state)
+{
+	char path[4096];
+	struct err err;
+
+	(void)state;
+	setenv("KRON_RUNTIME", "/bin/true", 1);
+	assert_int_equal(paths_runtime(path, sizeof(path), &err), 0);
+	assert_string_equal(path + strlen(path) - 4, "true");
+	setenv("KRON_RUNTIME", "/nowhere/libkron-rt.so", 1);
+	assert_int_equal(paths_runtime(path, sizeof(path), &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "/nowhere/libkron-rt.so"));
+	unsetenv("KRON_RUNTIME");
+}
+
+static void runtime_path_without_blank_or_colon(void **state)
+{
+	char dir[] = "/tmp/kron test XXXXXX", file[64], path[4096];
+	struct err err;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/rt.so", dir);
+	close(open(file, O_WRONLY | O_CREAT, 0600));
+	setenv("KRON_RUNTIME", file, 1);
+	assert_int_equal(paths_runtime(path, sizeof(path), &err), -EINVAL);
+	unsetenv("KRON_RUNTIME");
+	unlink(file);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(err_keeps_sentence_and_code),
+		cmocka_unit_test(err_prefix_cuts_what_does_not_fit),
+		cmocka_unit_test(vec_grows_and_zeroes),
+		cmocka_unit_test(json_puts_commas_where_they_belong),
+		cmocka_unit_test(json_escapes_strings),
+		cmocka_unit_test(numbers_read_well),
+		cmocka_unit_test(durations_read_like_uftrace),
+		cmocka_unit_test(shell_words_are_quoted_when_needed),
+		cmocka_unit_test(log_rules_decide_by_area_and_level),
+		cmocka_unit_test(colour_follows_setting_and_environment),
+		cmocka_unit_test(runtime_path_can_be_given),
+		cmocka_unit_test(runtime_path_without_blank_or_colon),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
