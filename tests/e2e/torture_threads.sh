@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# torture_threads.sh - programs made to break tracers: threads, cancellation, signal
+# handlers, and libraries that come and go.
+# One of them alone: tests/e2e/torture_threads.sh FILE
+
+source "${KRON_TOP_SRC:-$(dirname "$0")/../..}/tests/lib.sh"
+source "$KRON_TOP_SRC/tests/e2e/subjects.bash"
+
+suite_start
+if [ $# -gt 0 ]; then
+	subject "$@"
+else
+	subject thread_storm.c pthread_exit.c pthread_cancel.c signals.c altstack.c dlopen_late.c \
+		dlopen_loop.c dlopen_threads.c unwind_signal.c fault_address.c
+fi
+suite_end
