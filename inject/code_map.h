@@ -25,9 +25,8 @@ enum code_flag {
 	CODE_RSEQ = 16,       /* inside a restartable sequence (__rseq_cs descriptors) or its abort */
 	CODE_PADDING = 32,    /* no function's byte, or unreachable: nop forms and int3 only, between
 				 an instruction that does not fall through and the next code */
-	CODE_IN_FUNCTION = 64,
-	CODE_SELF_TARGET = 128 /* with CODE_TARGET: a jump or jcc (no call) of the same function, or
-				  of another part of it, lands here */
+	CODE_IN_FUNCTION = 64
+	/* 128 is the passes' own */
 };
 
 struct code_function {

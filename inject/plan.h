@@ -26,34 +26,37 @@ enum probe_kind { PROBE_ENTRY = 0, PROBE_EXIT = 1, PROBE_HOOK = 2 };
 
 struct plan_function {
 	uint64_t vaddr, size;
-	uint32_t name;    /* offset into strings; demangled; "" when unknown */
-	uint32_t sources; /* enum function_source */
+	uint32_t name;     /* offset into strings; demangled; "" when unknown */
+	uint32_t raw_name; /* the symbol as it stands in the file; == name if it is not mangled */
+	uint32_t sources;  /* enum function_source */
 	uint32_t first_probe, nprobes;
+	uint32_t pad;
 };
 
 struct plan_probe {
-	uint64_t vaddr;   /* of the instruction it stands in front of */
+	uint64_t vaddr; /* of the instruction it stands in front of */
 	uint32_t function;
-	uint32_t site;    /* index, or UINT32_MAX when refused */
-	uint8_t kind;     /* enum probe_kind */
-	uint8_t tactic;   /* enum tactic */
-	uint8_t refusal;  /* enum refusal */
-	uint8_t hook;     /* PROBE_HOOK: enum kron_hook */
+	uint32_t site;   /* index, or UINT32_MAX when refused */
+	uint8_t kind;    /* enum probe_kind */
+	uint8_t tactic;  /* enum tactic */
+	uint8_t refusal; /* enum refusal */
+	uint8_t hook;    /* PROBE_HOOK: enum kron_hook */
 };
 
 /* What must be filled in when a stub gets its address. */
 enum fixup_kind {
+	FIXUP_PROBE,        /* a probe as in wire.h starts here: value = index into probes */
+	FIXUP_HOOK,         /* a hook as in wire.h starts here: value = index into probes */
 	FIXUP_MODULE_REL32, /* rel32 to a vaddr of the module: value = target vaddr */
-	FIXUP_EVENT,        /* imm32: event number of probe `value` (index into probes) */
-	FIXUP_GATE,         /* abs32: gate of probe `value` */
-	FIXUP_THUNK_REL32,  /* rel32 to the block's probe thunk entry */
-	FIXUP_HOOK_REL32,   /* rel32 to the block's hook thunk entry */
-	FIXUP_MODULE_ABS64  /* imm64: address of vaddr in the process (pushed return addresses) */
+	FIXUP_MODULE_LO32,  /* low half of the address of vaddr in the process */
+	FIXUP_MODULE_HI32,  /* high half of it (pushed return addresses) */
+	FIXUP_SITE_REL32,   /* rel32 into a stub of the same function: site << 16 | offset */
+	FIXUP_COUNT
 };
 struct plan_fixup {
-	uint16_t off;      /* in the stub */
-	uint8_t kind;      /* enum fixup_kind */
-	uint8_t addend;    /* rel32: distance from the field to the end of its instruction */
+	uint16_t off;   /* in the stub */
+	uint8_t kind;   /* enum fixup_kind */
+	uint8_t addend; /* rel32: distance from the field to the end of its instruction */
 	uint32_t pad;
 	uint64_t value;
 };
@@ -61,11 +64,13 @@ struct plan_fixup {
 struct plan_site {
 	uint64_t vaddr;
 	uint32_t function;
-	uint32_t code, code_len;   /* stub bytes: offset into plan.code, length */
+	uint32_t code, code_len; /* stub bytes: offset into plan.code, length */
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
 	uint8_t window;            /* bytes displaced, <= KRON_PATCH_OLD_MAX */
 	uint8_t patch_len;         /* bytes written, 5 for a jump */
+	uint8_t has_hook;          /* one of its probes is a PROBE_HOOK */
+	uint8_t pad;
 	uint8_t old_bytes[KRON_PATCH_OLD_MAX];
 };
 
@@ -79,14 +84,25 @@ struct plan {
 	uint8_t build_id[32];
 	uint32_t build_id_len;
 	uint64_t text_lo, text_hi; /* page-rounded vaddr span of all patched text */
-	struct plan_function *functions; size_t nfunctions; /* entries only: no .cold parts */
-	struct plan_probe *probes; size_t nprobes;
-	struct plan_site *sites; size_t nsites;            /* sorted by vaddr */
-	struct plan_fixup *fixups; size_t nfixups;
-	struct plan_map *maps; size_t nmaps;
-	uint8_t *code; size_t code_len;
-	char *strings; size_t strings_len;
-	void *mapping; size_t mapping_len; /* set when loaded from a file: arrays point into it */
+	/* span of everything that stubs reach by rel32, patched text and its data included: what
+	 * space_find() must keep within reach (text_lo and text_hi lie inside) */
+	uint64_t reach_lo, reach_hi;
+	struct plan_function *functions;
+	size_t nfunctions; /* entries only: no .cold parts */
+	struct plan_probe *probes;
+	size_t nprobes;
+	struct plan_site *sites;
+	size_t nsites; /* sorted by vaddr */
+	struct plan_fixup *fixups;
+	size_t nfixups;
+	struct plan_map *maps;
+	size_t nmaps;
+	uint8_t *code;
+	size_t code_len;
+	char *strings;
+	size_t strings_len;
+	void *mapping;
+	size_t mapping_len; /* set when loaded from a file: arrays point into it */
 };
 
 struct plan_options {
@@ -94,11 +110,18 @@ struct plan_options {
 };
 
 /*
+ * Probes of a function stand together: its hooks, its entry (not with hooks_only), then its
+ * exits by vaddr, those of its .cold parts included.
+ *
  * Plan every function of the image, entries and exits, and the runtime's hooks whose symbols
  * the image defines.  0 or -errno with a sentence.  An image without any function is no error.
  */
 int plan_make(struct plan **out, const struct elf_image *img, const struct plan_options *opt,
-	      struct err *err);
+              struct err *err);
+struct code_map;
+/* The same from a map that somebody else made. */
+int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
+                   struct err *err);
 void plan_free(struct plan *p);
 
 /* Counts for `kron list --summary` and `kron info`. */

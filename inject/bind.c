@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bind.c - lays the stubs of the selected functions into a block and fills in addresses.
+ *
+ *   block   head (64 bytes) | stub | stub | ... | int3 up to the page's end
+ *
+ * A stub serves entry, exits and hooks of one function at once.  Where the function is not
+ * selected but its hook is wanted, or the reverse, the unwanted sequences become a short jump
+ * over themselves.
+ */
+#include "inject/bind.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <kron/board.h>
+#include <kron/segment.h>
+
+#include "base/vec.h"
+#include "inject/stub.h"
+
+#define PAGE 4096ull
+
+static bool is_selected(const struct binding *b, uint32_t function)
+{
+	return b->selected && b->selected[function];
+}
+
+static bool is_bound(const struct binding *b, const struct plan_site *site)
+{
+	return is_selected(b, site->function) || (b->hooks && site->has_hook);
+}
+
+size_t bind_size(const struct binding *b)
+{
+	size_t size = KRON_BLOCK_HEAD;
+	bool any = false;
+
+	for (size_t i = 0; i < b->plan->nsites; i++) {
+		const struct plan_site *site = &b->plan->sites[i];
+
+		if (!is_bound(b, site))
+			continue;
+		any = true;
+		size += site->code_len;
+	}
+	return any ? (size + PAGE - 1) & -PAGE : 0;
+}
+
+/* ---- filling in ---- */
+
+static void put32(uint8_t *at, uint32_t v)
+{
+	memcpy(at, &v, sizeof(v));
+}
+
+/* One stub on its way into the block. */
+struct placing {
+	const struct binding *b;
+	const uint32_t *stub_at; /* by site: offset in the block */
+	uint8_t *block;
+	uint64_t probes;
+};
+
+/* rel32 at block offset off; its instruction ends addend bytes behind it */
+static bool put_rel32(const struct placing *pl, uint32_t off, unsigned addend, uint64_t target)
+{
+	int64_t distance = (int64_t)(target - (pl->b->block + off + addend));
+
+	if (distance != (int32_t)distance)
+		return false;
+	put32(pl->block + off, (uint32_t)distance);
+	return true;
+}
+
+static void skip_over(uint8_t *sequence, unsigned len)
+{
+	sequence[0] = 0xeb; /* jmp rel8 */
+	sequence[1] = len - 2;
+}
+
+static bool place_probe(struct placing *pl, uint32_t off, const struct plan_probe *p)
+{
+	const struct binding *b = pl->b;
+	uint32_t number = b->event_base + p->function;
+
+	if (!is_selected(b, p->function)) {
+		skip_over(pl->block + off, STUB_PROBE_LEN);
+		return true;
+	}
+	pl->probes++;
+	put32(pl->block + off + STUB_PROBE_GATE, KRON_GATE_ADDR(b->level));
+	put32(pl->block + off + STUB_PROBE_EVENT,
+	      p->kind == PROBE_EXIT ? KRON_EVENT_EXIT(number) : KRON_EVENT_ENTRY(number));
+	return put_rel32(pl, off + STUB_PROBE_CALL, 4, b->block + KRON_BLOCK_THUNK);
+}
+
+static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe *p)
+{
+	if (!pl->b->hooks) {
+		skip_over(pl->block + off, STUB_HOOK_LEN);
+		return true;
+	}
+	put32(pl->block + off + STUB_HOOK_NUMBER, p->hook);
+	return put_rel32(pl, off + STUB_HOOK_CALL, 4, pl->b->block + KRON_BLOCK_HOOK);
+}
+
+static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fixup *f)
+{
+	const struct binding *b = pl->b;
+	uint32_t off = stub + f->off;
+
+	switch ((enum fixup_kind)f->kind) {
+	case FIXUP_PROBE:
+		return place_probe(pl, off, &b->plan->probes[f->value]);
+	case FIXUP_HOOK:
+		return place_hook(pl, off, &b->plan->probes[f->value]);
+	case FIXUP_MODULE_REL32:
+		return put_rel32(pl, off, f->addend, b->bias + f->value);
+	case FIXUP_MODULE_LO32:
+		put32(pl->block + off, (uint32_t)(b->bias + f->value));
+		return true;
+	case FIXUP_MODULE_HI32:
+		put32(pl->block + off, (uint32_t)((b->bias + f->value) >> 32));
+		return true;
+	case FIXUP_SITE_REL32:
+		return put_rel32(pl, off, f->addend,
+		                 b->block + pl->stub_at[f->value >> 16] + (f->value & 0xffff));
+	case FIXUP_COUNT:
+		break;
+	}
+	return false;
+}
+
+static bool place_stub(struct placing *pl, const struct plan_site *site, uint32_t at)
+{
+	const struct plan *plan = pl->b->plan;
+
+	memcpy(pl->block + at, plan->code + site->code, site->code_len);
+	for (uint32_t i = 0; i < site->nfixups; i++)
+		if (!place_fixup(pl, at, &plan->fixups[site->first_fixup + i]))
+			return false;
+	return true;
+}
+
+static void place_head(const struct binding *b, uint8_t *block)
+{
+	static const uint8_t jump[] = {0xff, 0x25, 0x0a, 0x00, 0x00, 0x00}; /* jmp *10(%rip) */
+
+	memcpy(block + KRON_BLOCK_THUNK, jump, sizeof(jump));
+	memcpy(block + KRON_BLOCK_HOOK, jump, sizeof(jump));
+	memcpy(block + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
+	memcpy(block + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
+}
+
+/* ---- patches ---- */
+
+static bool make_patch(struct kron_patch *out, const struct binding *b,
+                       const struct plan_site *site, uint64_t patch_addr, uint32_t stub)
+{
+	uint64_t addr = b->bias + site->vaddr;
+	int64_t distance = (int64_t)(b->block + stub - (addr + 5));
+
+	memset(out, 0, sizeof(*out));
+	out->off = addr - patch_addr;
+	out->old_len = site->window;
+	out->new_len = site->patch_len;
+	memcpy(out->old_bytes, site->old_bytes, site->window);
+	out->new_bytes[0] = 0xe9; /* jmp rel32 */
+	put32(out->new_bytes + 1, (uint32_t)distance);
+	return distance == (int32_t)distance;
+}
+
+/* Offsets of the bound stubs; returns how many there are. */
+static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *out)
+{
+	uint32_t at = KRON_BLOCK_HEAD;
+	uint64_t lo = UINT64_MAX, hi = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->plan->nsites; i++) {
+		const struct plan_site *site = &b->plan->sites[i];
+
+		stub_at[i] = 0;
+		if (!is_bound(b, site))
+			continue;
+		stub_at[i] = at;
+		at += site->code_len;
+		n++;
+		if (lo == UINT64_MAX)
+			lo = site->vaddr & -PAGE;
+		hi = site->vaddr + site->window;
+	}
+	if (n) {
+		out->patch_addr = b->bias + lo;
+		out->patch_len = ((hi + PAGE - 1) & -PAGE) - lo;
+	}
+	return n;
+}
+
+int bind_make(struct bound *out, const struct binding *b, struct err *err)
+{
+	const struct plan *plan = b->plan;
+	uint32_t *stub_at = xmalloc(plan->nsites * sizeof(*stub_at));
+	struct placing pl = {.b = b, .stub_at = stub_at};
+	bool reaches = true;
+	size_t n;
+
+	memset(out, 0, sizeof(*out));
+	out->block_len = bind_size(b);
+	out->block = pl.block = xmalloc(out->block_len);
+	memset(out->block, 0xcc, out->block_len);
+	n = lay_out(b, stub_at, out);
+	out->patches = xmalloc(n * sizeof(out->patches[0]));
+	if (n)
+		place_head(b, out->block);
+	for (size_t i = 0; i < plan->nsites && reaches; i++) {
+		const struct plan_site *site = &plan->sites[i];
+
+		if (stub_at[i])
+			reaches = place_stub(&pl, site, stub_at[i]) &&
+			          make_patch(&out->patches[out->npatches++], b, site,
+			                     out->patch_addr, stub_at[i]);
+	}
+	out->probes_bound = pl.probes;
+	xfree(stub_at);
+	if (reaches)
+		return 0;
+	bound_free(out);
+	return err_set(err, ERANGE,
+	               "the trampolines at %#lx do not reach the code at %#lx (2 GiB at most)",
+	               (unsigned long)b->block, (unsigned long)(b->bias + plan->text_lo));
+}
+
+void bound_free(struct bound *b)
+{
+	xfree(b->block);
+	xfree(b->patches);
+	memset(b, 0, sizeof(*b));
+}

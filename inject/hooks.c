@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* hooks.c - finds the hooks' symbols; only the two modules that own them are looked at. */
+#include "inject/hooks.h"
+
+#include <string.h>
+
+#include "inject/elf_image_impl.h"
+#include "inject/elf_symbols.h"
+
+static const struct {
+	const char *symbol, *soname;
+} hooks[KRON_HOOK_COUNT] = {
+	[KRON_HOOK_EXECVE] = {"execve", "libc.so.6"},
+	[KRON_HOOK_EXECVEAT] = {"execveat", "libc.so.6"},
+	[KRON_HOOK_DL_STATE] = {"_dl_debug_state", "ld-linux-x86-64.so.2"},
+	[KRON_HOOK_PRCTL] = {"prctl", "libc.so.6"},
+	[KRON_HOOK_SYSCALL] = {"syscall", "libc.so.6"},
+};
+
+static bool has_soname(const struct elf_image *img, const char *soname)
+{
+	uint64_t strings, off;
+	const uint8_t *p;
+
+	if (!elf_dynamic(img, DT_STRTAB, &strings) || !elf_dynamic(img, DT_SONAME, &off))
+		return false;
+	p = elf_image_at(img, strings + off, strlen(soname) + 1);
+	return p && !memcmp(p, soname, strlen(soname) + 1);
+}
+
+struct search {
+	const struct elf_image *img;
+	uint64_t *vaddr;
+	unsigned found;
+};
+
+static bool match(const struct elf_symbol *sym, void *ctx)
+{
+	struct search *s = ctx;
+
+	if (sym->shndx == SHN_UNDEF || sym->type != STT_FUNC ||
+	    !elf_image_is_exec(s->img, sym->value))
+		return true;
+	for (unsigned i = 0; i < KRON_HOOK_COUNT; i++) {
+		if (s->vaddr[i] || strcmp(sym->name, hooks[i].symbol))
+			continue;
+		s->vaddr[i] = sym->value;
+		s->found++;
+	}
+	return s->found < KRON_HOOK_COUNT;
+}
+
+unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_COUNT])
+{
+	struct search s = {.img = img, .vaddr = vaddr};
+	unsigned kept = 0;
+
+	memset(vaddr, 0, KRON_HOOK_COUNT * sizeof(vaddr[0]));
+	if (!has_soname(img, "libc.so.6") && !has_soname(img, "ld-linux-x86-64.so.2"))
+		return 0;
+	elf_symbols_for_each(img, SHT_DYNSYM, match, &s);
+	for (unsigned i = 0; i < KRON_HOOK_COUNT; i++) {
+		if (!has_soname(img, hooks[i].soname))
+			vaddr[i] = 0;
+		kept += vaddr[i] != 0;
+	}
+	return kept;
+}

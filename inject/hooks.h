@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hooks.h - where in an image the runtime itself must act (enum kron_hook).
+ */
+#ifndef INJECT_HOOKS_H
+#define INJECT_HOOKS_H
+
+#include "inject/elf_image.h"
+#include <kron/wire.h>
+
+/*
+ * Fill vaddr[h] for each hook whose symbol this image defines and whose module it is (by
+ * DT_SONAME: libc.so.6, or ld.so for _dl_debug_state), 0 for the others.  Returns how many.
+ */
+unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_COUNT]);
+
+#endif

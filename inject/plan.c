@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan.c - from an image to a plan: which places want a probe, and the ladder that takes them.
+ *
+ *   functions, code map --> per function: hooks, entry, exits --ladder--> drafts --emit--> sites
+ *                                    \--> refusals
+ *
+ * Loops.  When a function's first instruction is the head of a loop, the entry's window
+ * stands in the loop too.  Turns of the loop are no calls, so every jump of the function that
+ * closes the loop is displaced as well and leads into the entry's stub behind the probe.  If
+ * one of them cannot be displaced, the entry is refused.  A jump of a function to its own
+ * start is always such a loop, never an exit: the frame goes on.
+ *
+ * Pure: no file, no process; the same image gives the same bytes.
+ */
+#include "inject/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject/demangle.h"
+#include "inject/hooks.h"
+#include "inject/planner.h"
+
+/* In this order.  Later tactics: region, punned jump, evictions, short jump, int3. */
+static const struct tactic_ops *const ladder[] = {&tactic_jump};
+
+#define NONE UINT32_MAX
+
+/* What plan_make needs to find quickly, by index in functions. */
+struct index {
+	uint32_t *first_part, *next_part; /* list of parts, NONE ends it */
+	uint32_t *first_exit;             /* n + 1 entries into exits */
+	const struct code_exit **exits;   /* grouped by function, each group by vaddr */
+};
+
+struct making {
+	struct planner pl;
+	const struct code_map *map;
+	const struct functions *fns;
+	const struct plan_options *opt;
+	struct index ix;
+	uint64_t hooks[KRON_HOOK_COUNT];
+	VEC(struct plan_function) functions;
+	VEC(char) strings;
+};
+
+/* ---- index ---- */
+
+static void index_parts(struct making *m)
+{
+	size_t n = m->fns->n;
+
+	m->ix.first_part = xmalloc(n * sizeof(uint32_t));
+	m->ix.next_part = xmalloc(n * sizeof(uint32_t));
+	memset(m->ix.first_part, 0xff, n * sizeof(uint32_t));
+	for (size_t i = n; i-- > 0;) {
+		const struct function *f = &m->fns->v[i];
+
+		if (!f->is_part || f->parent == i || f->parent >= n)
+			continue;
+		m->ix.next_part[i] = m->ix.first_part[f->parent];
+		m->ix.first_part[f->parent] = i;
+	}
+}
+
+/* Counting sort: exits are sorted by vaddr, and stay so within a function. */
+static void index_exits(struct making *m)
+{
+	size_t n = m->fns->n;
+	uint32_t *first = xcalloc(n + 2, sizeof(uint32_t));
+
+	m->ix.exits = xmalloc(m->map->nexits * sizeof(m->ix.exits[0]));
+	for (size_t i = 0; i < m->map->nexits; i++)
+		first[m->map->exits[i].function + 2]++;
+	for (size_t i = 2; i < n + 2; i++)
+		first[i] += first[i - 1];
+	for (size_t i = 0; i < m->map->nexits; i++)
+		m->ix.exits[first[m->map->exits[i].function + 1]++] = &m->map->exits[i];
+	m->ix.first_exit = first;
+}
+
+static void index_free(struct index *ix)
+{
+	xfree(ix->first_part);
+	xfree(ix->next_part);
+	xfree(ix->first_exit);
+	xfree(ix->exits);
+}
+
+/* ---- names ---- */
+
+static uint32_t add_string(struct making *m, const char *s)
+{
+	size_t n, off = m->strings.n;
+
+	if (!s || !*s)
+		return 0;
+	n = strlen(s) + 1;
+	vec_reserve(&m->strings, off + n);
+	memcpy(m->strings.v + off, s, n);
+	m->strings.n += n;
+	return off;
+}
+
+static void add_names(struct making *m, struct plan_function *pf, const char *raw)
+{
+	char *readable = raw ? symbol_demangle(raw) : NULL;
+
+	pf->raw_name = add_string(m, raw);
+	pf->name = readable ? add_string(m, readable) : pf->raw_name;
+	xfree(readable);
+}
+
+/* ---- one function ---- */
+
+/* The function itself, then its parts. */
+static uint32_t next_range(const struct making *m, uint32_t i, uint32_t r)
+{
+	return r == i ? m->ix.first_part[r] : m->ix.next_part[r];
+}
+
+static bool is_undecodable(const struct making *m, uint32_t i)
+{
+	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
+		if (m->map->per_function[r].undecodable)
+			return true;
+	return false;
+}
+
+static bool has_unresolved_indirect(const struct making *m, uint32_t i)
+{
+	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
+		if (m->map->per_function[r].unresolved_indirect)
+			return true;
+	return false;
+}
+
+static enum refusal climb(struct planner *pl, const struct place *place, uint32_t *draft)
+{
+	enum refusal first = REFUSAL_NONE;
+
+	for (size_t i = 0; i < sizeof(ladder) / sizeof(ladder[0]); i++) {
+		enum refusal r = ladder[i]->take(pl, place, draft);
+
+		if (r == REFUSAL_NONE)
+			return r;
+		if (i == 0)
+			first = r;
+	}
+	return first;
+}
+
+/* A reason that holds for every probe of the function, or REFUSAL_NONE. */
+static enum refusal refuse_function(const struct making *m, uint32_t i)
+{
+	const struct function *f = &m->fns->v[i];
+
+	if (m->map->img->has_text_relocs)
+		return REFUSAL_NOT_RELOCATABLE; /* the loader changes the code */
+	if (!elf_image_at(m->map->img, f->start, f->end - f->start))
+		return REFUSAL_OUT_OF_FILE;
+	if (is_undecodable(m, i))
+		return REFUSAL_UNDECODABLE;
+	return REFUSAL_NONE;
+}
+
+static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, uint64_t vaddr,
+                                    enum probe_kind kind)
+{
+	struct plan_probe *p = vec_push(&m->pl.probes);
+
+	p->vaddr = vaddr;
+	p->function = m->functions.n - 1;
+	p->site = NONE;
+	p->kind = kind;
+	pf->nprobes++;
+	return p;
+}
+
+static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back)
+{
+	struct place place = {p->vaddr, may_go_back};
+	uint32_t draft;
+
+	p->refusal = climb(&m->pl, &place, &draft);
+	if (p->refusal == REFUSAL_NONE && m->pl.drafts.v[draft].nprobes == DRAFT_PROBES)
+		p->refusal = REFUSAL_OVERLAP;
+	if (p->refusal == REFUSAL_NONE) {
+		struct draft *d = &m->pl.drafts.v[draft];
+
+		d->probes[d->nprobes++] = p - m->pl.probes.v;
+	}
+}
+
+static bool closes_loop(const struct insn *in, uint64_t start)
+{
+	return (in->kind == INSN_JMP || in->kind == INSN_JCC) && in->target == start;
+}
+
+/* Displace every jump to the function's start.  False: one of them cannot be, or there is none
+ * that we see. */
+static bool take_loops(struct making *m, uint32_t i)
+{
+	unsigned found = 0;
+
+	for (uint32_t r = i; r != NONE; r = next_range(m, i, r)) {
+		const struct function *f = &m->fns->v[r];
+
+		for (uint64_t at = f->start; at < f->end; at++) {
+			struct place place = {at, true};
+			struct insn in;
+			uint32_t draft;
+
+			if (!(code_map_flags(m->map, at) & CODE_INSN) ||
+			    !code_map_insn(m->map, at, &in) || !closes_loop(&in, m->pl.fn.start))
+				continue;
+			if (climb(&m->pl, &place, &draft))
+				return false;
+			found++;
+		}
+	}
+	return found > 0;
+}
+
+static void take_entry(struct making *m, uint32_t i, struct plan_probe *p)
+{
+	struct planner *pl = &m->pl;
+
+	pl->fn.has_loops = m->map->per_function[i].loops_to_start;
+	put_probe(m, p, false);
+	if (p->refusal)
+		pl->fn.has_loops = false;
+	if (!pl->fn.has_loops || take_loops(m, i))
+		return;
+	for (size_t k = 0; k < pl->drafts.n; k++)
+		planner_release(pl, k);
+	pl->drafts.n = 0;
+	pl->fn.has_loops = false;
+	p->refusal = REFUSAL_LOOP_HEAD;
+}
+
+static bool is_hooked(const struct making *m, uint64_t vaddr)
+{
+	for (int h = 0; h < KRON_HOOK_COUNT; h++)
+		if (m->hooks[h] == vaddr)
+			return true;
+	return false;
+}
+
+static void add_hooks(struct making *m, struct plan_function *pf)
+{
+	for (int h = 0; h < KRON_HOOK_COUNT; h++)
+		if (m->hooks[h] == pf->vaddr)
+			add_probe(m, pf, pf->vaddr, PROBE_HOOK)->hook = h;
+}
+
+/* A jump to the own start goes on in the same frame: no exit. */
+static bool is_self_loop(const struct making *m, uint64_t start, const struct code_exit *e)
+{
+	struct insn in;
+
+	return e->kind == CODE_EXIT_TAIL && code_map_flags(m->map, start) & CODE_TARGET &&
+	       code_map_insn(m->map, e->vaddr, &in) && closes_loop(&in, start);
+}
+
+static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
+{
+	for (uint32_t k = m->ix.first_exit[i]; k < m->ix.first_exit[i + 1]; k++) {
+		const struct code_exit *e = m->ix.exits[k];
+		const struct function *holder = functions_at(m->fns, e->vaddr);
+		struct plan_probe *p;
+
+		if (is_self_loop(m, pf->vaddr, e))
+			continue;
+		p = add_probe(m, pf, e->vaddr, PROBE_EXIT);
+		if (e->refusal != REFUSAL_JCC_TAIL) /* emit.c has a form for those */
+			p->refusal = e->refusal;
+		/* what lies between the end of the code and the next symbol may be data */
+		if (!p->refusal && holder && !holder->has_size)
+			p->refusal = REFUSAL_NO_BOUNDS;
+	}
+}
+
+/*
+ * The entry first: it has one place only, exits may find room elsewhere.  Hooks share its
+ * window.  Probes keep the order hooks, entry, exits.
+ */
+static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
+{
+	struct plan_probe *v = m->pl.probes.v + pf->first_probe;
+	struct plan_probe *end = v + pf->nprobes;
+
+	for (struct plan_probe *p = v; p < end; p++)
+		if (p->kind == PROBE_ENTRY)
+			take_entry(m, i, p);
+	for (struct plan_probe *p = v; p < end; p++)
+		if (p->kind == PROBE_HOOK)
+			put_probe(m, p, false);
+	for (struct plan_probe *p = v; p < end; p++)
+		if (p->kind == PROBE_EXIT && !p->refusal)
+			put_probe(m, p, true);
+}
+
+static void plan_one(struct making *m, uint32_t i)
+{
+	const struct function *f = &m->fns->v[i];
+	struct plan_function *pf;
+	enum refusal r;
+
+	if (m->opt->hooks_only && !is_hooked(m, f->start))
+		return;
+	pf = vec_push(&m->functions);
+	pf->vaddr = f->start;
+	pf->size = f->end - f->start;
+	pf->sources = f->sources;
+	pf->first_probe = m->pl.probes.n;
+	add_names(m, pf, f->name);
+	m->pl.fn = (struct planner_function){
+		.start = f->start,
+		.one_only = has_unresolved_indirect(m, i),
+	};
+	add_hooks(m, pf);
+	if (!m->opt->hooks_only) {
+		add_probe(m, pf, f->start, PROBE_ENTRY);
+		add_exits(m, pf, i);
+	}
+	r = refuse_function(m, i);
+	if (r) {
+		for (uint32_t k = 0; k < pf->nprobes; k++)
+			m->pl.probes.v[pf->first_probe + k].refusal = r;
+		return;
+	}
+	take_places(m, pf, i);
+	planner_emit(&m->pl, m->functions.n - 1);
+}
+
+/* ---- the whole ---- */
+
+struct site_key {
+	uint64_t vaddr;
+	uint32_t old;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct site_key *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+/* Sites come function by function; parts and exits make them not quite sorted. */
+static void sort_sites(struct making *m)
+{
+	size_t n = m->pl.sites.n;
+	struct site_key *keys = xmalloc(n * sizeof(*keys));
+	uint32_t *place = xmalloc(n * sizeof(*place));
+	struct plan_site *sorted = xmalloc(n * sizeof(*sorted));
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = (struct site_key){m->pl.sites.v[i].vaddr, i};
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	for (size_t i = 0; i < n; i++) {
+		sorted[i] = m->pl.sites.v[keys[i].old];
+		place[keys[i].old] = i;
+	}
+	vec_for(&m->pl.probes, p)
+		if (p->site != NONE)
+			p->site = place[p->site];
+	vec_for(&m->pl.fixups, f)
+		if (f->kind == FIXUP_SITE_REL32)
+			f->value = (uint64_t)place[f->value >> 16] << 16 | (f->value & 0xffff);
+	xfree(m->pl.sites.v);
+	m->pl.sites.v = sorted;
+	m->pl.sites.cap = n;
+	xfree(keys);
+	xfree(place);
+}
+
+#define PAGE 4096ull
+
+static void measure_span(struct plan *p)
+{
+	if (!p->nsites)
+		return;
+	p->text_lo = p->sites[0].vaddr & -PAGE;
+	for (size_t i = 0; i < p->nsites; i++) {
+		uint64_t end = p->sites[i].vaddr + p->sites[i].window;
+
+		if (end > p->text_hi)
+			p->text_hi = end;
+	}
+	p->text_hi = (p->text_hi + PAGE - 1) & -PAGE;
+	p->reach_lo = p->text_lo;
+	p->reach_hi = p->text_hi;
+	for (size_t i = 0; i < p->nfixups; i++) {
+		const struct plan_fixup *f = &p->fixups[i];
+
+		if (f->kind != FIXUP_MODULE_REL32)
+			continue;
+		if (f->value < p->reach_lo)
+			p->reach_lo = f->value;
+		if (f->value >= p->reach_hi)
+			p->reach_hi = f->value + 1;
+	}
+}
+
+/* The vectors become the plan's. */
+static struct plan *finish(struct making *m)
+{
+	struct plan *p = xcalloc(1, sizeof(*p));
+	const struct elf_image *img = m->map->img;
+
+	sort_sites(m);
+	memcpy(p->build_id, img->build_id, sizeof(p->build_id));
+	p->build_id_len = img->build_id_len;
+	p->functions = m->functions.v, p->nfunctions = m->functions.n;
+	p->probes = m->pl.probes.v, p->nprobes = m->pl.probes.n;
+	p->sites = m->pl.sites.v, p->nsites = m->pl.sites.n;
+	p->fixups = m->pl.fixups.v, p->nfixups = m->pl.fixups.n;
+	p->maps = m->pl.maps.v, p->nmaps = m->pl.maps.n;
+	p->code = m->pl.code.v, p->code_len = m->pl.code.n;
+	p->strings = m->strings.v, p->strings_len = m->strings.n;
+	measure_span(p);
+	return p;
+}
+
+int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
+                   struct err *err)
+{
+	static const struct plan_options no_options;
+	struct making m = {.map = map, .fns = map->functions, .opt = opt ? opt : &no_options};
+
+	if (map->functions->n >= NONE || map->hi - map->lo > UINT32_MAX)
+		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
+	m.pl.map = map;
+	m.pl.taken = xcalloc(map->hi - map->lo, 1);
+	*vec_push(&m.strings) = 0; /* offset 0 is "" */
+	hooks_find(map->img, m.hooks);
+	index_parts(&m);
+	index_exits(&m);
+	for (size_t i = 0; i < map->functions->n; i++)
+		if (!map->functions->v[i].is_part)
+			plan_one(&m, i);
+	*out = finish(&m);
+	index_free(&m.ix);
+	vec_free(&m.pl.drafts);
+	xfree(m.pl.taken);
+	return 0;
+}
+
+int plan_make(struct plan **out, const struct elf_image *img, const struct plan_options *opt,
+              struct err *err)
+{
+	struct functions fns = {0};
+	struct code_map *map;
+	int r;
+
+	r = functions_find(&fns, img, err);
+	if (r)
+		return r;
+	r = code_map_build(&map, img, &fns, err);
+	if (r == 0) {
+		r = plan_make_from(out, map, opt, err);
+		code_map_free(map);
+	}
+	functions_free(&fns);
+	return r;
+}
+
+void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < p->nprobes; i++) {
+		const struct plan_probe *probe = &p->probes[i];
+
+		if (probe->kind != kind)
+			continue;
+		out->found++;
+		if (probe->site == NONE) {
+			out->refused[probe->refusal]++;
+			continue;
+		}
+		out->patched++;
+		out->by_tactic[probe->tactic]++;
+	}
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan_file.c - a plan as a file: the plan's arrays one after the other, mapped, not parsed.
+ *
+ *   offset  size  field
+ *        0     8  magic "KRONPLAN"
+ *        8     4  PLAN_VERSION
+ *       12     4  build_id_len
+ *       16    32  build_id
+ *       48     8  file size
+ *       56     8  checksum of everything from byte 64 on
+ *       64    32  text_lo, text_hi, reach_lo, reach_hi
+ *       96    56  element counts of the seven arrays, in the order of struct plan
+ *      152     -  the arrays, each padded to 8 bytes
+ *
+ * A cache file may be cut short by a full disk or damaged; what it says goes into the code of
+ * running programs.  So everything is checked on load: the checksum first, and then, because
+ * a checksum proves no sense, every offset and index.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "inject/plan.h"
+#include "inject/stub.h"
+
+struct header {
+	char magic[8];
+	uint32_t version;
+	uint32_t build_id_len;
+	uint8_t build_id[32];
+	uint64_t size;
+	uint64_t checksum;
+	uint64_t text_lo, text_hi, reach_lo, reach_hi;
+	uint64_t count[7];
+};
+_Static_assert(sizeof(struct header) == 152, "the table above");
+_Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 24 &&
+                       sizeof(struct plan_site) == 64 && sizeof(struct plan_fixup) == 16 &&
+                       sizeof(struct plan_map) == 4,
+               "bump PLAN_VERSION with the arrays' layout");
+#define CHECKED_FROM 64u
+#define ARRAYS 7
+
+static const char magic[8] = {'K', 'R', 'O', 'N', 'P', 'L', 'A', 'N'};
+static const size_t element_size[ARRAYS] = {
+	sizeof(struct plan_function),
+	sizeof(struct plan_probe),
+	sizeof(struct plan_site),
+	sizeof(struct plan_fixup),
+	sizeof(struct plan_map),
+	1,
+	1,
+};
+
+/* Where an array's pointer and count are in struct plan. */
+struct array {
+	void **v;
+	size_t *n;
+};
+
+static void list_arrays(struct plan *p, struct array a[ARRAYS])
+{
+	a[0] = (struct array){(void **)&p->functions, &p->nfunctions};
+	a[1] = (struct array){(void **)&p->probes, &p->nprobes};
+	a[2] = (struct array){(void **)&p->sites, &p->nsites};
+	a[3] = (struct array){(void **)&p->fixups, &p->nfixups};
+	a[4] = (struct array){(void **)&p->maps, &p->nmaps};
+	a[5] = (struct array){(void **)&p->code, &p->code_len};
+	a[6] = (struct array){(void **)&p->strings, &p->strings_len};
+}
+
+/* Four independent lanes, so that it runs at the speed of memory; len is a multiple of 8. */
+static uint64_t checksum(uint64_t sum, const void *data, size_t len)
+{
+	uint64_t lane[4] = {sum, sum ^ 0x9e3779b97f4a7c15, ~sum, sum + 0xd1b54a32d192ed03};
+	const uint8_t *p = data;
+	size_t i;
+
+	for (i = 0; i + 8 <= len; i += 8) {
+		uint64_t w, *l = &lane[i / 8 % 4];
+
+		memcpy(&w, p + i, 8);
+		*l = (*l ^ w) * 0xff51afd7ed558ccd;
+		*l ^= *l >> 32;
+	}
+	for (i = 1; i < 4; i++)
+		lane[0] = (lane[0] ^ lane[i]) * 0xc4ceb9fe1a85ec53;
+	return lane[0] ^ lane[0] >> 29;
+}
+
+static size_t padded(size_t n)
+{
+	return (n + 7) & ~(size_t)7;
+}
+
+/* ---- save ---- */
+
+static int write_all(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n) {
+		ssize_t r = write(fd, p, n);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return r ? -errno : -EIO;
+		p += r;
+		n -= r;
+	}
+	return 0;
+}
+
+int plan_save(const struct plan *plan, int fd, struct err *err)
+{
+	struct plan p = *plan;
+	struct array a[ARRAYS];
+	struct header h = {
+		.version = PLAN_VERSION,
+		.build_id_len = p.build_id_len,
+		.text_lo = p.text_lo,
+		.text_hi = p.text_hi,
+		.reach_lo = p.reach_lo,
+		.reach_hi = p.reach_hi,
+	};
+	uint8_t *image;
+	size_t at = sizeof(h);
+	int r;
+
+	list_arrays(&p, a);
+	memcpy(h.magic, magic, sizeof(magic));
+	memcpy(h.build_id, p.build_id, sizeof(h.build_id));
+	h.size = sizeof(h);
+	for (int i = 0; i < ARRAYS; i++) {
+		h.count[i] = *a[i].n;
+		h.size += padded(*a[i].n * element_size[i]);
+	}
+	image = xcalloc(h.size, 1);
+	for (int i = 0; i < ARRAYS; i++) {
+		if (*a[i].n)
+			memcpy(image + at, *a[i].v, *a[i].n * element_size[i]);
+		at += padded(*a[i].n * element_size[i]);
+	}
+	memcpy(image, &h, sizeof(h));
+	h.checksum = checksum(PLAN_VERSION, image + CHECKED_FROM, h.size - CHECKED_FROM);
+	memcpy(image, &h, sizeof(h));
+	r = write_all(fd, image, h.size);
+	xfree(image);
+	return r ? err_set(err, -r, "cannot write the plan: %s", strerror(-r)) : 0;
+}
+
+/* ---- load ---- */
+
+static bool is_range(uint64_t first, uint64_t n, uint64_t total)
+{
+	return first <= total && n <= total - first;
+}
+
+static bool are_functions_sound(const struct plan *p)
+{
+	uint64_t at = 0;
+
+	if (!p->strings_len || p->strings[0] || p->strings[p->strings_len - 1])
+		return false;
+	for (size_t i = 0; i < p->nfunctions; i++) {
+		const struct plan_function *f = &p->functions[i];
+
+		if (f->name >= p->strings_len || f->raw_name >= p->strings_len ||
+		    f->first_probe != at || !is_range(f->first_probe, f->nprobes, p->nprobes))
+			return false;
+		at += f->nprobes;
+	}
+	return at == p->nprobes;
+}
+
+static bool are_probes_sound(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nprobes; i++) {
+		const struct plan_probe *probe = &p->probes[i];
+
+		if (probe->function >= p->nfunctions || probe->kind > PROBE_HOOK ||
+		    probe->tactic >= TACTIC_COUNT || probe->refusal >= REFUSAL_COUNT ||
+		    probe->hook >= KRON_HOOK_COUNT)
+			return false;
+		if (probe->site == UINT32_MAX ? !probe->refusal : probe->site >= p->nsites)
+			return false;
+	}
+	return true;
+}
+
+/* How many bytes of the stub a fixup writes, 0 when its kind or value makes no sense. */
+static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
+{
+	switch (f->kind) {
+	case FIXUP_PROBE:
+	case FIXUP_HOOK:
+		if (f->value >= p->nprobes ||
+		    (p->probes[f->value].kind == PROBE_HOOK) != (f->kind == FIXUP_HOOK))
+			return 0;
+		return f->kind == FIXUP_HOOK ? STUB_HOOK_LEN : STUB_PROBE_LEN;
+	case FIXUP_MODULE_REL32:
+	case FIXUP_MODULE_LO32:
+	case FIXUP_MODULE_HI32:
+		return 4;
+	case FIXUP_SITE_REL32:
+		if (f->value >> 16 >= p->nsites ||
+		    (f->value & 0xffff) >= p->sites[f->value >> 16].code_len)
+			return 0;
+		return 4;
+	}
+	return 0;
+}
+
+static bool is_site_sound(const struct plan *p, const struct plan_site *s)
+{
+	if (s->function >= p->nfunctions || !s->code_len || s->patch_len != 5 ||
+	    s->window < s->patch_len || s->window > KRON_PATCH_OLD_MAX || s->vaddr < p->text_lo ||
+	    s->vaddr + s->window > p->text_hi || !is_range(s->code, s->code_len, p->code_len) ||
+	    !is_range(s->first_fixup, s->nfixups, p->nfixups) ||
+	    !is_range(s->first_map, s->nmaps, p->nmaps))
+		return false;
+	for (uint32_t i = 0; i < s->nfixups; i++) {
+		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
+		unsigned extent = fixup_extent(p, f);
+
+		if (!extent || f->off + extent > s->code_len)
+			return false;
+	}
+	return true;
+}
+
+static bool are_sites_sound(const struct plan *p)
+{
+	uint64_t free_from = 0;
+
+	if (p->text_hi < p->text_lo || (p->text_lo | p->text_hi) & 4095)
+		return false;
+	for (size_t i = 0; i < p->nsites; i++) {
+		if (p->sites[i].vaddr < free_from || !is_site_sound(p, &p->sites[i]))
+			return false;
+		free_from = p->sites[i].vaddr + p->sites[i].window;
+	}
+	return true;
+}
+
+/* The header's sums fit the file: point the arrays into the mapping. */
+static bool find_arrays(struct plan *p, const struct header *h)
+{
+	struct array a[ARRAYS];
+	uint64_t at = sizeof(*h);
+
+	list_arrays(p, a);
+	for (int i = 0; i < ARRAYS; i++) {
+		if (h->count[i] > (h->size - at) / element_size[i])
+			return false;
+		*a[i].v = (uint8_t *)p->mapping + at;
+		*a[i].n = h->count[i];
+		at += padded(h->count[i] * element_size[i]);
+		if (at > h->size)
+			return false;
+	}
+	return at == h->size;
+}
+
+static const char *why_unsound(struct plan *p)
+{
+	const struct header *h = p->mapping;
+
+	if (p->mapping_len < sizeof(*h) || memcmp(h->magic, magic, sizeof(magic)))
+		return "it is no plan";
+	if (h->version != PLAN_VERSION)
+		return "it is of another version";
+	if (h->size != p->mapping_len || h->size % 8 || h->build_id_len > sizeof(h->build_id))
+		return "its size is wrong";
+	if (h->checksum !=
+	    checksum(PLAN_VERSION, (const uint8_t *)h + CHECKED_FROM, h->size - CHECKED_FROM))
+		return "its checksum is wrong";
+	p->text_lo = h->text_lo, p->text_hi = h->text_hi;
+	p->reach_lo = h->reach_lo, p->reach_hi = h->reach_hi;
+	p->build_id_len = h->build_id_len;
+	memcpy(p->build_id, h->build_id, sizeof(p->build_id));
+	if (!find_arrays(p, h) || !are_functions_sound(p) || !are_probes_sound(p) ||
+	    !are_sites_sound(p))
+		return "its tables contradict each other";
+	return NULL;
+}
+
+int plan_load(struct plan **out, int fd, struct err *err)
+{
+	struct plan *p;
+	struct stat st;
+	const char *why;
+
+	if (fstat(fd, &st))
+		return err_set(err, errno, "cannot read the plan: %s", strerror(errno));
+	if (st.st_size < (off_t)sizeof(struct header))
+		return err_set(err, EINVAL, "the plan cannot be used: it is cut short");
+	p = xcalloc(1, sizeof(*p));
+	p->mapping_len = st.st_size;
+	p->mapping = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (p->mapping == MAP_FAILED) {
+		int code = errno;
+
+		xfree(p);
+		return err_set(err, code, "cannot map the plan: %s", strerror(code));
+	}
+	why = why_unsound(p);
+	if (why) {
+		plan_free(p);
+		return err_set(err, EINVAL, "the plan cannot be used: %s", why);
+	}
+	*out = p;
+	return 0;
+}
+
+void plan_free(struct plan *p)
+{
+	if (!p)
+		return;
+	if (p->mapping) {
+		munmap(p->mapping, p->mapping_len);
+	} else {
+		xfree(p->functions);
+		xfree(p->probes);
+		xfree(p->sites);
+		xfree(p->fixups);
+		xfree(p->maps);
+		xfree(p->code);
+		xfree(p->strings);
+	}
+	xfree(p);
+}

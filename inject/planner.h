@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * planner.h - the planner at work, shared by plan.c and the tactics.  Private to inject/.
+ *
+ * The planner takes one function after the other.  For each place that wants a probe it goes
+ * up the ladder of tactics until one takes it:
+ *
+ *   place --ladder--> tactic->take() --> draft (a window and its probes) --> stub
+ *                       \-- refusal: the next tactic, at last the place is refused
+ *
+ * State of a byte of code: FREE, or TAKEN by exactly one draft.  A draft owns every byte of
+ * its window, the padding too.  Whatever takes bytes can be undone (planner_release) until
+ * the function's stubs are emitted; nothing is written anywhere before.
+ *
+ * To add a tactic: a file tactic_NAME.c with a struct tactic_ops, its line in TACTICS
+ * (refusal.h) and its place in the ladder (plan.c).
+ */
+#ifndef INJECT_PLANNER_H
+#define INJECT_PLANNER_H
+
+#include "base/vec.h"
+#include "inject/plan.h"
+#include "inject/window.h"
+
+/* Entry, hook and one exit an instruction fit. */
+#define DRAFT_PROBES (WINDOW_INSNS + 8u)
+
+/* A site that is not final yet: the window, and the numbers of its probes in order. */
+struct draft {
+	struct window w;
+	uint32_t probes[DRAFT_PROBES];
+	uint8_t nprobes;
+	uint8_t tactic; /* what its first probe counts as; the others share */
+	bool live;      /* false: released */
+};
+
+/* The function whose places are being taken. */
+struct planner_function {
+	uint64_t start;
+	bool one_only; /* an indirect jump, in it or in a part of it, is unresolved */
+	/* Loops back to the first instruction must pass the entry probe by: every jump that
+	 * closes one is displaced and leads into the entry's stub (draft 0). */
+	bool has_loops;
+};
+
+struct planner {
+	const struct code_map *map;
+	uint8_t *taken; /* one byte a byte of code, from map->lo */
+	VEC(struct plan_probe) probes;
+	VEC(struct draft) drafts; /* of the function at work */
+	struct planner_function fn;
+	/* finished stubs */
+	VEC(struct plan_site) sites;
+	VEC(struct plan_fixup) fixups;
+	VEC(struct plan_map) maps;
+	VEC(uint8_t) code;
+};
+
+/* What a place is and where a window for it may lie. */
+struct place {
+	uint64_t vaddr;
+	bool may_go_back; /* instructions before it may be displaced with it: exits and loops */
+};
+
+/*
+ * Takes a place: adds a draft, or finds the place in one that is there or can grow.  The
+ * draft's number comes back in *draft; or a refusal, and the planner is as it was.
+ */
+struct tactic_ops {
+	const char *name;
+	enum refusal (*take)(struct planner *pl, const struct place *place, uint32_t *draft);
+};
+
+extern const struct tactic_ops tactic_jump;
+
+/* Scope of windows around vaddr. */
+struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr);
+/* A draft for this window: marks its bytes. */
+uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic);
+/* Marks the bytes of a draft that was released and may have another window now. */
+void planner_hold_again(struct planner *pl, uint32_t draft);
+/* Gives the bytes back.  The draft's probes are the caller's business. */
+void planner_release(struct planner *pl, uint32_t draft);
+/* The live draft of the function at work that holds vaddr, or UINT32_MAX. */
+uint32_t planner_draft_at(const struct planner *pl, uint64_t vaddr);
+
+/* emit.c: turn the drafts of the function at work into sites and stubs. */
+void planner_emit(struct planner *pl, uint32_t plan_function);
+
+#endif

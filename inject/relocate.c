@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* relocate.c - see relocate.h for the table of forms. */
+#include "inject/relocate.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define REG_RSP 4
+
+/*
+ * Direct branches are written anew from their target, whatever their prefixes: hints, bnd and
+ * the padding of TLS calls do nothing.  The opcode stands right before the displacement.
+ */
+static bool is_known_branch(const struct insn *in, const uint8_t *code)
+{
+	uint8_t op;
+
+	if (in->disp_off < 1 || in->disp_off + in->disp_size != in->len)
+		return false;
+	op = code[in->disp_off - 1];
+	if (in->kind == INSN_CALL)
+		return op == 0xe8;
+	if (in->kind == INSN_JMP)
+		return op == 0xe9 || op == 0xeb;
+	if (in->is_loop) /* e0-e2 loops, e3 jrcxz; a 67 prefix makes them count ecx and stays */
+		return in->disp_size == 1 && op >= 0xe0 && op <= 0xe3;
+	if (in->disp_size == 1)
+		return (op & 0xf0) == 0x70;
+	return in->disp_off >= 2 && code[in->disp_off - 2] == 0x0f && (op & 0xf0) == 0x80;
+}
+
+/*
+ * Where the ff of an indirect call stands behind its prefixes, or -1 when there is a prefix
+ * that changes sizes.
+ */
+static int indirect_opcode_offset(const struct insn *in, const uint8_t *code)
+{
+	for (int i = 0; i + 1 < in->len; i++) {
+		switch (code[i]) {
+		case 0x2e:          /* cs: */
+		case 0x3e:          /* notrack, ds: */
+		case 0xf2:          /* bnd */
+		case 0x64:          /* fs: */
+		case 0x65:          /* gs: */
+		case 0x40 ... 0x4f: /* REX */
+			continue;
+		case 0xff:
+			return i;
+		default:
+			return -1;
+		}
+	}
+	return -1;
+}
+
+static bool has_address_size_prefix(const struct insn *in, const uint8_t *code)
+{
+	static const uint8_t prefixes[] = {0x66, 0xf2, 0xf3, 0x2e, 0x36, 0x3e, 0x26, 0x64, 0x65};
+	int i = 0;
+
+	while (i < in->len && memchr(prefixes, code[i], sizeof(prefixes)))
+		i++;
+	return i < in->len && code[i] == 0x67;
+}
+
+static bool is_movable_indirect_call(const struct insn *in, const uint8_t *code)
+{
+	int op = indirect_opcode_offset(in, code);
+
+	/* ff /2 is the near form, /3 is far; the push moves what rsp points to */
+	return op >= 0 && (code[op + 1] >> 3 & 7) == 2 && in->mem_base != REG_RSP &&
+	       in->reg != REG_RSP;
+}
+
+static bool is_movable(const struct insn *in, const uint8_t *code)
+{
+	if (in->rip_relative && (in->disp_size != 4 || has_address_size_prefix(in, code)))
+		return false; /* eip-relative wraps at 4 GiB */
+	switch ((enum insn_kind)in->kind) {
+	case INSN_JMP:
+	case INSN_CALL:
+	case INSN_JCC:
+		return is_known_branch(in, code);
+	case INSN_CALL_INDIRECT:
+		return is_movable_indirect_call(in, code);
+	case INSN_TRAP:
+	case INSN_OTHER_TRANSFER:
+		return false;
+	case INSN_PLAIN:
+	case INSN_JMP_INDIRECT:
+	case INSN_RET:
+	case INSN_SYSCALL:
+	case INSN_PADDING:
+		return true;
+	}
+	return false;
+}
+
+enum refusal relocate_refusal(const struct insn *in, const uint8_t *code)
+{
+	return is_movable(in, code) ? REFUSAL_NONE : REFUSAL_NOT_RELOCATABLE;
+}
+
+/* The instruction's own bytes, with the disp32 of a rip-relative operand fixed up. */
+static void emit_copy(struct stub *s, const struct insn *in, const uint8_t *code)
+{
+	if (!in->rip_relative) {
+		stub_bytes(s, code, in->len);
+		return;
+	}
+	stub_bytes(s, code, in->disp_off);
+	stub_fixup32(s, FIXUP_MODULE_REL32, in->len - in->disp_off, in->target);
+	stub_bytes(s, code + in->disp_off + 4, in->len - in->disp_off - 4);
+}
+
+struct destination {
+	enum fixup_kind kind;
+	uint64_t value;
+};
+
+static void emit_jmp(struct stub *s, struct destination to)
+{
+	stub_bytes(s, "\xe9", 1);
+	stub_fixup32(s, to.kind, 4, to.value);
+}
+
+static void emit_jcc(struct stub *s, const struct insn *in, const uint8_t *code,
+                     struct destination to)
+{
+	uint8_t condition = code[in->disp_off - 1] & 15;
+
+	stub_bytes(s, (uint8_t[]){0x0f, 0x80 | condition}, 2); /* jcc rel32 */
+	stub_fixup32(s, to.kind, 4, to.value);
+}
+
+/* loop and jrcxz reach 127 bytes only: hop over a jump. */
+static void emit_loop(struct stub *s, const struct insn *in, const uint8_t *code,
+                      struct destination to)
+{
+	stub_bytes(s, code, in->len - 1u);
+	stub_bytes(s, "\x02", 1);     /* loop 1f */
+	stub_bytes(s, "\xeb\x05", 2); /* jmp  2f */
+	emit_jmp(s, to);              /* 1: jmp target; 2: */
+}
+
+static void emit_return_address(struct stub *s, uint64_t vaddr)
+{
+	stub_bytes(s, "\x68", 1); /* push $lo, sign-extended */
+	stub_fixup32(s, FIXUP_MODULE_LO32, 0, vaddr);
+	stub_bytes(s, "\xc7\x44\x24\x04", 4); /* movl $hi,4(%rsp) */
+	stub_fixup32(s, FIXUP_MODULE_HI32, 0, vaddr);
+}
+
+static void emit_indirect_call(struct stub *s, const struct insn *in, const uint8_t *code)
+{
+	uint8_t bytes[16];
+	int op = indirect_opcode_offset(in, code);
+
+	memcpy(bytes, code, in->len);
+	bytes[op + 1] = (bytes[op + 1] & ~(7 << 3)) | 4 << 3; /* call is ff /2, jmp ff /4 */
+	emit_return_address(s, in->addr + in->len);
+	emit_copy(s, in, bytes);
+}
+
+void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
+                   uint64_t loop_to)
+{
+	struct destination to = {FIXUP_MODULE_REL32, in->target};
+
+	if (loop_to != RELOCATE_NO_LOOP && in->target == loop_head)
+		to = (struct destination){FIXUP_SITE_REL32, loop_to};
+	switch ((enum insn_kind)in->kind) {
+	case INSN_JMP:
+		emit_jmp(s, to);
+		break;
+	case INSN_JCC:
+		if (in->is_loop)
+			emit_loop(s, in, code, to);
+		else
+			emit_jcc(s, in, code, to);
+		break;
+	case INSN_CALL:
+		emit_return_address(s, in->addr + in->len);
+		stub_jump(s, in->target);
+		break;
+	case INSN_CALL_INDIRECT:
+		emit_indirect_call(s, in, code);
+		break;
+	case INSN_PADDING:
+		break;
+	case INSN_PLAIN:
+	case INSN_JMP_INDIRECT:
+	case INSN_RET:
+	case INSN_SYSCALL:
+		emit_copy(s, in, code);
+		break;
+	case INSN_TRAP:
+	case INSN_OTHER_TRANSFER:
+		assert(!"refused instructions are not emitted");
+	}
+}

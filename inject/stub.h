@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stub.h - a stub under construction: bytes, fixups, instruction map.
+ */
+#ifndef INJECT_STUB_H
+#define INJECT_STUB_H
+
+#include "inject/plan.h"
+
+#define STUB_PROBE_LEN 37u
+#define STUB_HOOK_LEN 27u
+/* offsets in a probe and in a hook that bind.c fills in */
+#define STUB_PROBE_GATE 10u
+#define STUB_PROBE_EVENT 18u
+#define STUB_PROBE_CALL 23u
+#define STUB_HOOK_NUMBER 8u
+#define STUB_HOOK_CALL 13u
+
+#define STUB_CODE_MAX 2048u
+#define STUB_FIXUPS_MAX 96u
+#define STUB_MAPS_MAX 32u
+
+struct stub {
+	uint16_t len, nfixups, nmaps;
+	uint8_t code[STUB_CODE_MAX];
+	struct plan_fixup fixups[STUB_FIXUPS_MAX];
+	struct plan_map maps[STUB_MAPS_MAX];
+};
+
+void stub_start(struct stub *s);
+void stub_bytes(struct stub *s, const void *bytes, unsigned n);
+/* Four zero bytes with a fixup; addend as in struct plan_fixup. */
+void stub_fixup32(struct stub *s, enum fixup_kind kind, unsigned addend, uint64_t value);
+/* jmp rel32 to a vaddr of the module */
+void stub_jump(struct stub *s, uint64_t vaddr);
+/* Probes and hooks, number `probe` of the plan: the sequences of wire.h. */
+void stub_probe(struct stub *s, uint32_t probe);
+void stub_hook(struct stub *s, uint32_t probe);
+/* The instruction at window offset off starts here. */
+void stub_map(struct stub *s, unsigned window_off);
+
+#endif

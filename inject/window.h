@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * window.h - which instructions may be displaced together.
+ *
+ *   addr                 addr + code_len   addr + len
+ *   | insn 0 | insn 1 | ... | last insn |  padding  |
+ *   |--- 5 bytes: the jump ---|
+ *
+ * A window is sound when control can enter it only through its first byte: whoever else comes
+ * there (another branch, an address constant, a return, a landing pad) would land in the
+ * middle of the jump.  Bytes behind the jump keep their values, but the instructions that
+ * start before them are gone, so every instruction but the first has to be unreachable from
+ * elsewhere.
+ *
+ * Nothing here writes anything or knows about probes.
+ */
+#ifndef INJECT_WINDOW_H
+#define INJECT_WINDOW_H
+
+#include "inject/code_map.h"
+#include <kron/wire.h>
+
+#define WINDOW_JUMP 5u /* bytes of jmp rel32 */
+#define WINDOW_INSNS 16u
+
+struct window {
+	uint64_t addr;
+	uint8_t len;      /* all that is displaced, <= KRON_PATCH_OLD_MAX */
+	uint8_t code_len; /* without the padding */
+	uint8_t n;
+	bool ends; /* the last instruction does not fall through; a call counts */
+	struct insn insns[WINDOW_INSNS];
+};
+
+struct window_scope {
+	const struct code_map *map;
+	const uint8_t *taken; /* one byte a byte of code from map->lo: another site's */
+	uint64_t lo, hi;      /* the function, or the part of it, that the window must lie in */
+	bool one_only;        /* an unresolved indirect jump: every other address stays alive */
+};
+
+/*
+ * Make the window that starts at addr, reaches over the instruction at `through` (addr or
+ * later) and is at least as long as the jump.  REFUSAL_NONE, or the first reason against it.
+ */
+enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
+                         uint64_t through);
+
+/* How much padding that nobody holds follows vaddr, WINDOW_JUMP at most. */
+unsigned window_padding(const struct window_scope *scope, uint64_t vaddr);
+
+/* Does control never reach what follows this instruction, but through its target? */
+bool window_insn_ends(const struct insn *in);
+
+/* Why nobody but the instruction before may lead to vaddr: REFUSAL_NONE if that is so. */
+enum refusal window_entered_at(const struct code_map *map, uint64_t vaddr);
+
+/* Index of the instruction that starts at vaddr, or -1. */
+int window_index(const struct window *w, uint64_t vaddr);
+
+#endif
