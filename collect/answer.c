@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * answer.c - see answer.h.
+ *
+ *   /proc/PID/maps ─► loaded modules ─► wanted? ─► plan ─► gap ─► bind ─► command file
+ *                  └► blocks ─► of a loaded module: done already;  of none: UNMAP
+ *
+ * A module that cannot be traced leaves a note and does not keep the others from being traced.
+ */
+#define _GNU_SOURCE
+#include "collect/answer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "inject/bind.h"
+#include "inject/space.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+#define PAGE 4096ull
+
+struct loaded { /* a module in the process */
+	struct module *module;
+	uint64_t dev, ino, bias;
+	bool full; /* its functions are wanted, else only its hooks */
+	bool hooks;
+	bool done; /* a block of it is there */
+};
+
+/* One answer in the making. */
+struct work {
+	struct answerer *a;
+	const struct question *q;
+	struct answer *out;
+	struct process_maps maps;
+	char *exe;
+	VEC(struct loaded) loaded;
+	VEC(struct space_mapping) space;
+	VEC(struct kron_command) commands;
+	VEC(struct bound) bound; /* by group */
+	VEC(struct block_record) records;
+};
+
+void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
+                   const uint8_t *session, uint8_t level)
+{
+	memset(a, 0, sizeof(*a));
+	a->modules = ms;
+	a->selection = sel;
+	a->level = level;
+	a->next_number = 1;
+	memcpy(&a->session, session, sizeof(a->session));
+	pthread_mutex_init(&a->lock, NULL);
+}
+
+void answerer_free(struct answerer *a)
+{
+	vec_free(&a->blocks);
+}
+
+static void note(struct work *w, const struct err *err)
+{
+	log_info("collect", "pid %d: %s", w->q->pid, err->msg);
+	if (w->out->nnotes < ANSWER_NOTES)
+		w->out->notes[w->out->nnotes++] = *err;
+}
+
+/* ---- which modules? ---- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Where the runtime's hooks are: the C library and the dynamic linker. */
+static bool is_hooked_library(const char *path)
+{
+	const char *name = base_name(path);
+
+	return !strcmp(name, "libc.so.6") || !strncmp(name, "libc-2.", 7) ||
+	       !strcmp(name, "ld-linux-x86-64.so.2") || !strncmp(name, "ld-2.", 5);
+}
+
+static bool is_own_runtime(const struct work *w, const struct process_mapping *m)
+{
+	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
+
+	return (rt && rt->ino == m->ino && rt->dev == m->dev) ||
+	       !strcmp(base_name(m->path), "libkron-rt.so");
+}
+
+static bool is_module_text(const struct process_mapping *m)
+{
+	return process_mapping_is_exec(m) && m->ino && m->path[0] == '/' &&
+	       strncmp(m->path, "/memfd:", 7) && strncmp(m->path, "/SYSV", 5) &&
+	       strncmp(m->path, "/dev/", 5);
+}
+
+static bool is_known(struct work *w, const struct process_mapping *m, uint64_t bias)
+{
+	vec_for(&w->loaded, l)
+		if (l->dev == m->dev && l->ino == m->ino && l->bias == bias)
+			return true;
+	return false;
+}
+
+static void consider_mapping(struct work *w, const struct process_mapping *m)
+{
+	struct loaded l = {.dev = m->dev, .ino = m->ino};
+	bool is_exe = w->exe && !strcmp(m->path, w->exe);
+	struct err err;
+
+	l.full = is_exe || selection_has_library(w->a->selection, m->path);
+	l.hooks = is_hooked_library(m->path);
+	if ((!l.full && !l.hooks) || is_own_runtime(w, m))
+		return;
+	vec_for(&w->loaded, other)
+		if (other->dev == m->dev && other->ino == m->ino)
+			l.module = other->module;
+	if (!l.module && modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
+		note(w, &err);
+		return;
+	}
+	if (module_bias(l.module, m, &l.bias) && !is_known(w, m, l.bias))
+		*vec_push(&w->loaded) = l;
+}
+
+/* ---- which of them are done? ---- */
+
+static struct kron_command *add_command(struct work *w, uint32_t kind, uint32_t group)
+{
+	struct kron_command *c = vec_push(&w->commands);
+
+	c->kind = kind;
+	c->group = group;
+	return c;
+}
+
+static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
+{
+	struct kron_command *c = add_command(w, KRON_CMD_UNMAP, (uint32_t)w->bound.n);
+
+	memset(vec_push(&w->bound), 0, sizeof(struct bound)); /* takes the group's number */
+	c->addr = addr;
+	c->len = len;
+}
+
+static void consider_block(struct work *w, const struct process_mapping *m,
+                           const struct block_record *b)
+{
+	uint64_t addr = m->start + b->off - m->off;
+
+	vec_for(&w->loaded, l) {
+		if (l->dev == b->dev && l->ino == b->ino && l->bias == b->bias) {
+			l->done = true;
+			return;
+		}
+	}
+	/* Only whole blocks: what is left of one is not known to be ours any more. */
+	if (b->off >= m->off && addr + b->len <= m->end)
+		unmap_block(w, addr, b->len);
+}
+
+static void consider_blocks(struct work *w)
+{
+	for (size_t i = 0; i < w->maps.n; i++) {
+		const struct process_mapping *m = &w->maps.v[i];
+		uint64_t number;
+
+		if (!process_mapping_is_block(m, w->a->session, &number))
+			continue;
+		pthread_mutex_lock(&w->a->lock);
+		vec_for(&w->a->blocks, b)
+			if (b->number == number && b->off < m->off + (m->end - m->start) &&
+			    b->off + b->len > m->off)
+				consider_block(w, m, b);
+		pthread_mutex_unlock(&w->a->lock);
+	}
+}
+
+/* ---- one module ---- */
+
+static bool is_text_mapped(const struct work *w, const struct loaded *l, const struct plan *p)
+{
+	uint64_t at = p->text_lo + l->bias, hi = p->text_hi + l->bias;
+
+	while (at < hi) {
+		const struct process_mapping *m = process_maps_at(&w->maps, at);
+
+		if (!m || !process_mapping_is_exec(m) || m->ino != l->ino || m->dev != l->dev)
+			return false;
+		at = m->end;
+	}
+	return true;
+}
+
+static bool has_exec_hook(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nprobes; i++)
+		if (p->probes[i].kind == PROBE_HOOK && p->probes[i].hook == KRON_HOOK_EXECVE &&
+		    p->probes[i].site != UINT32_MAX)
+			return true;
+	return false;
+}
+
+/* The gap is taken: later modules must not get it, too. */
+static void take_gap(struct work *w, uint64_t start, uint64_t len)
+{
+	struct space_mapping gap = {.start = start, .end = start + len};
+	size_t i;
+
+	vec_push(&w->space);
+	for (i = w->space.n - 1; i > 0 && w->space.v[i - 1].start > start; i--)
+		w->space.v[i] = w->space.v[i - 1];
+	w->space.v[i] = gap;
+}
+
+static void add_module_commands(struct work *w, const struct binding *b, const struct bound *bound)
+{
+	uint32_t group = (uint32_t)w->bound.n - 1;
+	struct kron_command *c = add_command(w, KRON_CMD_MAP, group);
+
+	c->addr = b->block;
+	c->len = bound->block_len;
+	c = add_command(w, KRON_CMD_PATCH, group);
+	c->addr = bound->patch_addr;
+	c->len = bound->patch_len;
+	c->count = (uint32_t)bound->npatches;
+	if (b->hooks && has_exec_hook(b->plan))
+		c->flags |= KRON_CMD_HAS_EXEC_HOOK;
+	w->out->probes += bound->probes_bound;
+}
+
+static int bind_module(struct work *w, const struct loaded *l, struct err *err)
+{
+	bool traced = l->full && l->module->nselected;
+	struct binding b = {
+		.plan = l->full ? l->module->full : l->module->hooks,
+		.selected = traced ? l->module->selected : NULL,
+		.hooks = l->hooks,
+		.event_base = l->module->event_base,
+		.level = w->a->level,
+		.bias = l->bias,
+		.thunk = w->q->thunk,
+		.hook_thunk = w->q->hook_thunk,
+	};
+	uint64_t lo, hi;
+	size_t len;
+	int code;
+
+	if (!b.plan)
+		b.plan = l->module->full;
+	len = bind_size(&b);
+	if (!len)
+		return 0;
+	if (!is_text_mapped(w, l, b.plan))
+		return err_set(err, ENOTSUP, "%s is not wholly mapped", l->module->path);
+	module_span(l->module, &lo, &hi);
+	b.block = space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
+	if (!b.block)
+		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
+		               l->module->path);
+	code = bind_make(vec_push(&w->bound), &b, err);
+	if (code) {
+		w->bound.n--;
+		return err_prefix(err, code, "%s", l->module->path);
+	}
+	take_gap(w, b.block, len);
+	*vec_push(&w->records) =
+		(struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
+	add_module_commands(w, &b, &w->bound.v[w->bound.n - 1]);
+	return 0;
+}
+
+static void do_modules(struct work *w)
+{
+	struct err err = {{0}};
+
+	vec_for(&w->loaded, l) {
+		int code;
+
+		if (l->done)
+			continue;
+		code = modules_plan(w->a->modules, l->module, l->full, &err);
+		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
+			note(w, &err);
+			l->full = false;
+			code = modules_plan(w->a->modules, l->module, false, &err);
+		}
+		if (!code)
+			code = bind_module(w, l, &err);
+		if (code)
+			note(w, &err);
+	}
+}
+
+/* ---- the command file ---- */
+
+static uint64_t page_up(uint64_t v)
+{
+	return (v + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* Give every block and patch array its place; returns the size of the file. */
+static uint64_t lay_out(struct work *w)
+{
+	uint64_t at = sizeof(struct kron_commands) + w->commands.n * sizeof(struct kron_command);
+	size_t record = 0;
+
+	vec_for(&w->commands, c) {
+		const struct bound *b = &w->bound.v[c->group];
+
+		if (c->kind == KRON_CMD_MAP) {
+			at = page_up(at);
+			c->file_off = at;
+			w->records.v[record++].off = at;
+			at += b->block_len;
+		} else if (c->kind == KRON_CMD_PATCH) {
+			at = (at + 7) & ~7ull;
+			c->file_off = at;
+			at += b->npatches * sizeof(struct kron_patch);
+		}
+	}
+	return page_up(at);
+}
+
+static int put(int fd, const void *data, size_t n, uint64_t off)
+{
+	const char *p = data;
+
+	while (n) {
+		ssize_t r = pwrite(fd, p, n, (off_t)off);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return r < 0 ? -errno : -EIO;
+		p += r;
+		off += (uint64_t)r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+static int fill_file(struct work *w, int fd, uint64_t size)
+{
+	struct kron_commands head = {
+		.magic = KRON_WIRE_MAGIC, .ncommands = (uint32_t)w->commands.n, .size = size};
+	int code = ftruncate(fd, (off_t)size) ? -errno : put(fd, &head, sizeof(head), 0);
+
+	if (!code)
+		code = put(fd, w->commands.v, w->commands.n * sizeof(*w->commands.v), sizeof(head));
+	for (size_t i = 0; i < w->commands.n && !code; i++) {
+		const struct kron_command *c = &w->commands.v[i];
+		const struct bound *b = &w->bound.v[c->group];
+
+		if (c->kind == KRON_CMD_MAP)
+			code = put(fd, b->block, b->block_len, c->file_off);
+		else if (c->kind == KRON_CMD_PATCH)
+			code = put(fd, b->patches, b->npatches * sizeof(*b->patches), c->file_off);
+	}
+	return code;
+}
+
+static int open_file(struct work *w, struct err *err)
+{
+	char name[64];
+	uint64_t number;
+	int fd;
+
+	pthread_mutex_lock(&w->a->lock);
+	number = w->a->next_number++;
+	vec_for(&w->records, r) {
+		r->number = number;
+		*vec_push(&w->a->blocks) = *r;
+	}
+	pthread_mutex_unlock(&w->a->lock);
+	snprintf(name, sizeof(name), "kron:%" PRIx64 ":%" PRIx64, w->a->session, number);
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd was executable */
+		fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, errno, "cannot make a command file: %s", strerror(errno));
+	return fd;
+}
+
+static int make_file(struct work *w, struct err *err)
+{
+	uint64_t size = lay_out(w);
+	int fd = open_file(w, err);
+	int code;
+
+	if (fd < 0)
+		return fd;
+	code = fill_file(w, fd, size);
+	if (code) {
+		close(fd);
+		return err_set(err, -code, "cannot write a command file: %s", strerror(-code));
+	}
+	w->out->fd = fd;
+	w->out->size = size;
+	w->out->ncommands = (uint32_t)w->commands.n;
+	return 0;
+}
+
+/* ---- all together ---- */
+
+static void copy_space(struct work *w)
+{
+	size_t n;
+	struct space_mapping *v = process_maps_space(&w->maps, &n);
+
+	for (size_t i = 0; i < n; i++)
+		*vec_push(&w->space) = v[i];
+	xfree(v);
+}
+
+int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err)
+{
+	struct work w = {.a = a, .q = q, .out = out};
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	out->fd = -1;
+	code = process_maps_read(&w.maps, q->pid, err);
+	if (code)
+		return code;
+	w.exe = process_exe(q->pid);
+	if (w.exe) { /* as the maps show it */
+		char *gone = strstr(w.exe, " (deleted)");
+
+		if (gone && !gone[10])
+			*gone = 0;
+	}
+	for (size_t i = 0; i < w.maps.n; i++)
+		if (is_module_text(&w.maps.v[i]))
+			consider_mapping(&w, &w.maps.v[i]);
+	consider_blocks(&w);
+	copy_space(&w);
+	do_modules(&w);
+	if (w.commands.n)
+		code = make_file(&w, err);
+	vec_for(&w.bound, b)
+		bound_free(b);
+	vec_free(&w.bound);
+	vec_free(&w.loaded);
+	vec_free(&w.space);
+	vec_free(&w.commands);
+	vec_free(&w.records);
+	xfree(w.exe);
+	process_maps_free(&w.maps);
+	return code;
+}
+
+void answer_free(struct answer *out)
+{
+	if (out->fd >= 0)
+		close(out->fd);
+	out->fd = -1;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * answer.h - what a process has to do: reads its memory map, plans and binds its modules, and
+ * writes the command file (kron/wire.h).
+ *
+ * Which modules have their trampolines already is read from the map, too: a block is a mapping
+ * of a command file of this session, "/memfd:kron:<session>:<number>", and number and offset
+ * say which module it is of.  So forked children need no book-keeping.
+ */
+#ifndef COLLECT_ANSWER_H
+#define COLLECT_ANSWER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "collect/modules.h"
+
+struct block_record { /* a trampoline block in a command file */
+	uint64_t number, off, len;
+	uint64_t dev, ino, bias; /* of the module, dev and ino as in /proc/PID/maps */
+};
+
+struct answerer {
+	struct modules *modules;
+	const struct selection *selection;
+	uint64_t session; /* first eight bytes of the session token */
+	uint8_t level;
+	pthread_mutex_t lock;
+	uint64_t next_number;
+	VEC(struct block_record) blocks; /* sorted by number */
+};
+
+struct question {
+	pid_t pid;
+	uint64_t thunk, hook_thunk;
+};
+
+#define ANSWER_NOTES 8
+struct answer {
+	int fd; /* command file, -1 when there is nothing to do */
+	uint32_t ncommands;
+	uint64_t size;
+	uint64_t probes;
+	struct err notes[ANSWER_NOTES]; /* modules that stay untraced, and why */
+	size_t nnotes;
+};
+
+void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
+                   const uint8_t *session, uint8_t level);
+void answerer_free(struct answerer *a);
+
+int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);
+void answer_free(struct answer *out);
+
+#endif

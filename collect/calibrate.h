@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* calibrate.h - what the time stamp counter means, and what a probe costs here. */
+#ifndef COLLECT_CALIBRATE_H
+#define COLLECT_CALIBRATE_H
+
+#include <stdint.h>
+
+struct time_point {
+	uint64_t tsc, mono_ns, real_ns; /* the same moment on three clocks */
+};
+/* Best of several tries: right to some 20 ns. */
+void time_point_take(struct time_point *t);
+
+/*
+ * Ticks per second of the counter.  The kernel's own figure when it tells it (perf's mmap
+ * page); else from the two points, which is as good when they are a second apart.
+ */
+double tsc_hz(const struct time_point *start, const struct time_point *end);
+
+struct probe_cost {   /* nanoseconds */
+	double on;    /* a probe that takes a sample */
+	double limit; /* rdtsc and one store: less is not possible */
+	double off;   /* a probe whose gate is closed */
+};
+/* Takes about two milliseconds of one CPU. */
+void probe_cost_measure(struct probe_cost *c, double hz);
+
+#endif

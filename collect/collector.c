@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collector.c - see collector.h.
+ *
+ * The order at the end matters: gates closed, so that nothing new comes; server stopped, so
+ * that nobody waits for us; drain stopped; then one last round over every chunk.
+ */
+#define _GNU_SOURCE
+#include "collect/collector.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "collect/session.h"
+
+static int open_parts(struct collector *c, struct err *err)
+{
+	struct segment_options so = {
+		.buffer = c->opt.buffer,
+		.when_full = c->opt.when_full,
+		.filter = c->opt.filter,
+	};
+	int code = segment_create(&c->seg, &so, err);
+
+	if (code)
+		return code;
+	tasks_init(&c->tasks, &c->seg, &c->journal);
+	modules_init(&c->modules, &c->opt.selection, &c->journal);
+	answerer_init(&c->answerer, &c->modules, &c->opt.selection, c->seg.ctl->session,
+	              c->opt.level);
+	c->server = (struct server){
+		.seg = &c->seg,
+		.journal = &c->journal,
+		.tasks = &c->tasks,
+		.answerer = &c->answerer,
+		.no_children = c->opt.no_children,
+		.fd = -1,
+		.wake_fd = -1,
+	};
+	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
+	return 0;
+}
+
+static int start_parts(struct collector *c, struct err *err)
+{
+	int code = server_start(&c->server, err);
+
+	if (!code)
+		code = drain_start(&c->drain, err);
+	return code;
+}
+
+int collector_open(struct collector *c, const struct collector_options *opt, struct err *err)
+{
+	struct trace_writer *w;
+	int code;
+
+	memset(c, 0, sizeof(*c));
+	c->opt = *opt;
+	time_point_take(&c->start);
+	code = trace_writer_create(&w, opt->dir, err);
+	if (code)
+		return code;
+	journal_init(&c->journal, w);
+	code = open_parts(c, err);
+	if (code) {
+		trace_writer_close(w);
+		return code;
+	}
+	segment_set_sampling(&c->seg, true); /* before anybody else may write the gates */
+	session_write_start(&c->journal, &c->seg, &c->opt, &c->start);
+	code = journal_flush(&c->journal);
+	if (code)
+		code = err_set(err, -code, "cannot write to %s: %s", opt->dir, strerror(-code));
+	else
+		code = start_parts(c, err);
+	if (code) {
+		collector_abandon(c, err->msg);
+		return code;
+	}
+	return 0;
+}
+
+void collector_abandon(struct collector *c, const char *why)
+{
+	c->all_ended = server_stop(&c->server);
+	drain_stop(&c->drain);
+	journal_session(&c->journal, "error", "%s", why);
+	trace_writer_close(c->journal.w);
+	segment_unlink(&c->seg);
+	collector_free(c);
+}
+
+char *collector_environment(const struct collector *c, const char *runtime_path)
+{
+	char token[2 * sizeof(c->server.session) + 1];
+
+	for (size_t i = 0; i < sizeof(c->server.session); i++)
+		sprintf(token + 2 * i, "%02x", c->server.session[i]);
+	return xasprintf("%s,%s,%s", c->server.name, token, runtime_path);
+}
+
+/* ---- the end ---- */
+
+static void close_board(struct collector *c)
+{
+	struct kron_ctl *ctl = c->seg.ctl;
+
+	segment_set_sampling(&c->seg, false);
+	__atomic_store_n(&ctl->closing, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&ctl->wake_waiters, 1, __ATOMIC_ACQ_REL);
+	syscall(SYS_futex, &ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Processes that go on may be between a gate and the store behind it. */
+static void let_stores_finish(struct collector *c)
+{
+	struct timespec ts = {.tv_nsec = 2000000};
+	struct task_totals t;
+
+	tasks_look(&c->tasks, true, true);
+	tasks_totals(&c->tasks, &t);
+	if (t.living)
+		nanosleep(&ts, NULL);
+}
+
+static void sum_up(struct collector *c, struct collector_summary *out)
+{
+	struct task_totals tasks;
+	struct modules_totals modules;
+
+	tasks_totals(&c->tasks, &tasks);
+	modules_get_totals(&c->modules, &modules);
+	out->samples = c->drain.totals.samples;
+	out->cut_off = c->drain.totals.cut_off;
+	out->stranded = c->drain.totals.stranded;
+	out->lost = tasks.lost;
+	out->processes = tasks.processes;
+	out->threads = tasks.threads;
+	out->living = tasks.living;
+	out->probes = modules.probes;
+	out->refused = modules.refused;
+	out->modules = modules.modules;
+	out->starts = c->server.starts;
+}
+
+static void write_end(struct collector *c, const char *how, struct collector_summary *out)
+{
+	struct time_point end;
+	double hz;
+
+	time_point_take(&end);
+	hz = tsc_hz(&c->start, &end);
+	out->seconds = (double)(end.mono_ns - c->start.mono_ns) / 1e9;
+	probe_cost_measure(&out->cost, hz);
+	if (journal_error(&c->journal))
+		return; /* `kron recover` writes the end */
+	session_write_end(&c->journal, how, &end, hz, out, c->opt.when_full);
+}
+
+void collector_finish(struct collector *c, const char *how, struct collector_summary *out)
+{
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	close_board(c);
+	c->all_ended = server_stop(&c->server);
+	let_stores_finish(c);
+	drain_stop(&c->drain);
+	drain_all(&c->drain);
+	sum_up(c, out);
+	write_end(c, how, out);
+	code = journal_error(&c->journal);
+	if (code)
+		trace_writer_close(c->journal.w);
+	else
+		code = trace_writer_close(c->journal.w);
+	if (code) {
+		err_set(&out->error, -code, "the trace could not be written: %s", strerror(-code));
+		snprintf(out->segment, sizeof(out->segment), "%s", c->seg.name);
+	} else {
+		segment_unlink(&c->seg);
+	}
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c->all_ended) /* a thread still plans with what is here; the process ends soon */
+		return;
+	server_free(&c->server);
+	answerer_free(&c->answerer);
+	modules_free(&c->modules);
+	tasks_free(&c->tasks);
+	segment_close(&c->seg);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collector.h - one recording: trace directory, board segment, drain, server, put together.
+ *
+ *   collector_open ─► collector_environment ─► (the program runs) ─► collector_finish
+ *
+ * cmd/record.c starts and watches the program; everything that does not need to know how a
+ * command line looks or how a program ends is here.
+ */
+#ifndef COLLECT_COLLECTOR_H
+#define COLLECT_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "collect/calibrate.h"
+#include "collect/drain.h"
+#include "collect/modules.h"
+#include "collect/serve.h"
+
+struct collector_options {
+	const char *dir;
+	const char *command; /* shell-quoted, for the session file */
+	const char *version; /* of kron */
+	struct selection selection;
+	uint64_t buffer; /* 0: default */
+	enum kron_when_full when_full;
+	uint32_t filter;
+	uint8_t level;
+	bool no_children;
+};
+
+struct collector_summary {
+	uint64_t samples, lost, cut_off;
+	uint64_t stranded; /* samples that are in the segment only: the disk is full */
+	uint64_t probes, refused, modules, processes, threads;
+	uint32_t living; /* traced processes that still run */
+	uint64_t starts; /* processes that were traced from their start */
+	struct probe_cost cost;
+	double seconds;   /* from open to finish */
+	char segment[40]; /* its name, when it was kept for `kron recover` */
+	struct err error; /* why the trace is incomplete; empty message: it is complete */
+};
+
+struct collector {
+	struct collector_options opt;
+	struct segment seg;
+	struct journal journal;
+	struct tasks tasks;
+	struct modules modules;
+	struct answerer answerer;
+	struct server server;
+	struct drain drain;
+	struct time_point start;
+	bool all_ended; /* no thread of the server is left */
+};
+
+/* -EBUSY: another kron records there; -ENOSPC: no room in /dev/shm; others as they come. */
+int collector_open(struct collector *c, const struct collector_options *opt, struct err *err);
+
+/* Give up before the program was started: nothing is recorded. */
+void collector_abandon(struct collector *c, const char *why);
+
+/* Value of KRON_RT for the program; allocated. */
+char *collector_environment(const struct collector *c, const char *runtime_path);
+
+/*
+ * Close the gates, take what is left, write the totals.  how: value of the session's `exit`.
+ * Always ends the recording; out->error says whether something is missing.
+ */
+void collector_finish(struct collector *c, const char *how, struct collector_summary *out);
+
+/* After collector_finish(), when c->server.untraced is not needed any more. */
+void collector_free(struct collector *c);
+
+#endif

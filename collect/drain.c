@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain.c - see drain.h.
+ *
+ * Invariants:
+ *  1. A chunk becomes FREE only after its samples are in the file (journal_chunk succeeded) and
+ *     it is all zero.
+ *  2. Its sequence number is zeroed first: whoever finds a killed collector's segment sees in
+ *     that zero that the chunk's samples are in the file already.
+ *  3. A chunk with a hole is left alone while its owner lives: the owner may be inside a signal
+ *     handler's probes, and will store the missing sample when it returns.
+ */
+#define _GNU_SOURCE
+#include "collect/drain.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define MS 1000000ull
+#define WAIT_SHORTEST_MS 2u
+#define WAIT_LONGEST_MS 50u
+#define DEAD_EVERY_MS 50u      /* ask the kernel about owners */
+#define THOROUGH_EVERY_MS 500u /* and about zombies */
+#define COUNT_EVERY_MS 500u    /* set free_count right */
+#define GROW_MOST 256u         /* chunks at once: 16 MiB, a few milliseconds */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
+}
+
+static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, op, val, timeout, NULL, 0);
+}
+
+void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+	uint32_t holes = 0, last = 0, stored = 0, specials = 0;
+
+	for (uint32_t i = 0; i < KRON_CHUNK_SAMPLES; i++) {
+		/* Acquire: the head is stored last; partner: the thunk's store of it. */
+		if (!__atomic_load_n(&s[i].head, __ATOMIC_ACQUIRE))
+			continue;
+		holes += i - last;
+		last = i + 1;
+		stored++;
+		specials += s[i].event >= KRON_EVENT_SPECIAL;
+	}
+	out->samples = stored - specials;
+	out->specials = specials;
+	out->holes = holes;
+	out->tail = KRON_CHUNK_SAMPLES - last;
+	out->nbytes = last * KRON_SAMPLE_SIZE;
+}
+
+/* ---- one chunk ---- */
+
+static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct chunk_owner *o,
+                       const struct chunk_count *n)
+{
+	struct trace_chunk head = {
+		.magic = TRACE_CHUNK_MAGIC,
+		.nbytes = n->nbytes,
+		.seq = c->seq,
+		.proc_uid = o->uid,
+		.tid = (uint32_t)o->tid,
+		.source = c->source,
+		.holes = n->holes,
+	};
+	int code = journal_chunk(d->journal, &head, c + 1);
+
+	if (code)
+		return code;
+	d->totals.samples += n->samples;
+	d->totals.cut_off += n->holes;
+	d->totals.chunks++;
+	if (o->task) {
+		o->task->samples += n->samples;
+		o->task->cut_off += n->holes;
+	}
+	tasks_name_thread(d->tasks, o);
+	return 0;
+}
+
+/* seq 0: being prepared by its owner, or written already (invariant 2). */
+static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
+                              const struct chunk_owner *o, const struct chunk_count *n)
+{
+	if (!__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) || !n->nbytes)
+		return 0;
+	return write_chunk(d, c, o, n);
+}
+
+static void wake_waiters(struct kron_ctl *ctl)
+{
+	__atomic_fetch_add(&ctl->wake_waiters, 1, __ATOMIC_ACQ_REL);
+	if (__atomic_load_n(&ctl->waiters, __ATOMIC_ACQUIRE))
+		futex(&ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
+{
+	struct kron_chunk *c = segment_chunk(d->seg, i);
+	struct kron_ctl *ctl = d->seg->ctl;
+
+	__atomic_store_n(&c->seq, 0, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memset((char *)c + sizeof(c->seq), 0, sizeof(*c) - sizeof(c->seq) + used_bytes);
+	/* Release: the claimer finds zeros; partner: the runtime's claim. */
+	__atomic_store_n(&d->seg->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&ctl->free_count, 1, __ATOMIC_ACQ_REL);
+	wake_waiters(ctl);
+}
+
+enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
+
+/* May this chunk be taken now?  The owner is asked only when it matters: it costs a system
+ * call. */
+static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct chunk_count *n,
+                                const struct chunk_owner *o)
+{
+	bool wrap = d->seg->ctl->when_full == KRON_WHEN_FULL_WRAP;
+
+	if (kron_chunk_word_state(word) == KRON_CHUNK_FULL) {
+		if (wrap)
+			return CHUNK_LEAVE;
+		/* A full chunk's slots were all claimed: an empty last one is a hole, too. */
+		return (n->holes || n->tail) && !o->dead ? CHUNK_LEAVE : CHUNK_TAKE;
+	}
+	if (!o->dead)
+		return CHUNK_LEAVE;
+	return wrap ? CHUNK_TO_FULL : CHUNK_TAKE;
+}
+
+static bool drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, bool thorough)
+{
+	struct kron_chunk *c = segment_chunk(d->seg, i);
+	bool full = kron_chunk_word_state(word) == KRON_CHUNK_FULL;
+	struct chunk_owner o;
+	struct chunk_count n = {0};
+	enum verdict verdict;
+
+	if (!full && !dead)
+		return false;
+	tasks_of_chunk(d->tasks, word, thorough, &o);
+	if (full || o.dead)
+		chunk_count(c, &n);
+	verdict = judge_chunk(d, word, &n, &o);
+	if (verdict == CHUNK_TAKE && !write_chunk_if_any(d, c, &o, &n)) {
+		free_chunk(d, i, n.nbytes);
+		return true;
+	}
+	if (verdict == CHUNK_TO_FULL)
+		__atomic_compare_exchange_n(&d->seg->states[i], &word,
+		                            (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL,
+		                            false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	else if (!full && thorough)
+		tasks_name_thread(d->tasks, &o);
+	if (o.task)
+		o.task->left = true;
+	return false;
+}
+
+/* ---- the pool ---- */
+
+static void set_free_count_right(struct drain *d)
+{
+	uint32_t ready = segment_ready(d->seg);
+	int32_t counted = 0;
+	int32_t said = __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < ready; i++)
+		counted += __atomic_load_n(&d->seg->states[i], __ATOMIC_RELAXED) == KRON_CHUNK_FREE;
+	if (counted != said)
+		__atomic_fetch_add(&d->seg->ctl->free_count, counted - said, __ATOMIC_ACQ_REL);
+}
+
+static void grow_pool(struct drain *d)
+{
+	uint32_t ready = segment_ready(d->seg);
+	int32_t free = __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE);
+	uint32_t want;
+
+	if (ready >= d->seg->chunks_max || d->disk_failed)
+		return;
+	if (ready < SEGMENT_CHUNKS_FIRST)
+		want = SEGMENT_CHUNKS_FIRST - ready;
+	else if (free < (int32_t)(ready / 2))
+		want = ready < GROW_MOST ? ready : GROW_MOST;
+	else
+		return;
+	if (segment_grow(d->seg, want))
+		wake_waiters(d->seg->ctl);
+}
+
+/* ---- rounds ---- */
+
+/* Close the gates at the first failed write: from here on samples would only be lost. */
+static void notice_disk(struct drain *d)
+{
+	int code = journal_error(d->journal);
+
+	if (!code || d->disk_failed)
+		return;
+	d->disk_failed = true;
+	segment_set_sampling(d->seg, false);
+	__atomic_store_n(&d->seg->ctl->closing, 1, __ATOMIC_RELEASE);
+	wake_waiters(d->seg->ctl);
+	log_error("collect", "cannot write the trace: %s", strerror(-code));
+	journal_session(d->journal, "error",
+	                "recording stopped: the trace could not be written: %s", strerror(-code));
+}
+
+uint32_t drain_round(struct drain *d, bool dead, bool thorough)
+{
+	uint32_t ready, moved = 0;
+
+	tasks_look(d->tasks, dead, thorough);
+	grow_pool(d);
+	ready = segment_ready(d->seg);
+	for (uint32_t i = 0; i < ready; i++) {
+		/* Acquire: a FULL chunk's samples are there; partner: the runtime's release. */
+		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
+		unsigned state = kron_chunk_word_state(word);
+
+		if (state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL)
+			continue;
+		if (!journal_error(d->journal))
+			moved += drain_chunk(d, i, word, dead, thorough);
+	}
+	notice_disk(d);
+	if (dead && !d->disk_failed)
+		tasks_release(d->tasks);
+	return moved;
+}
+
+static void wait_for_work(struct drain *d, uint32_t seen, uint32_t ms)
+{
+	struct timespec ts = {.tv_nsec = (long)(ms * MS)};
+
+	if (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
+		futex(&d->seg->ctl->wake_collector, FUTEX_WAIT, seen, &ts);
+}
+
+static bool is_due(uint64_t *next, uint64_t now, uint64_t every_ms)
+{
+	if (now < *next)
+		return false;
+	*next = now + every_ms * MS;
+	return true;
+}
+
+static bool is_short_of_chunks(const struct drain *d)
+{
+	return __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE) <
+	       (int32_t)(segment_ready(d->seg) / 8);
+}
+
+static void *drain_thread(void *arg)
+{
+	struct drain *d = arg;
+	uint32_t ms = WAIT_SHORTEST_MS;
+
+	pthread_setname_np(pthread_self(), "kron-drain");
+	grow_pool(d);
+	segment_grow_procs(d->seg);
+	while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE)) {
+		uint32_t seen = __atomic_load_n(&d->seg->ctl->wake_collector, __ATOMIC_ACQUIRE);
+		bool short_of = is_short_of_chunks(d);
+		uint64_t now = now_ns();
+		/* When room is short, whatever a dead thread holds is worth a system call. */
+		bool dead =
+			is_due(&d->next_dead_ns, now, short_of ? WAIT_SHORTEST_MS : DEAD_EVERY_MS);
+		bool thorough = dead && is_due(&d->next_thorough_ns, now,
+		                               short_of ? DEAD_EVERY_MS : THOROUGH_EVERY_MS);
+
+		if (drain_round(d, dead, thorough))
+			ms = WAIT_SHORTEST_MS;
+		else
+			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;
+		if (is_due(&d->next_count_ns, now, COUNT_EVERY_MS))
+			set_free_count_right(d);
+		wait_for_work(d, seen, ms);
+	}
+	return NULL;
+}
+
+void drain_init(struct drain *d, struct segment *seg, struct journal *j, struct tasks *t)
+{
+	memset(d, 0, sizeof(*d));
+	d->seg = seg;
+	d->journal = j;
+	d->tasks = t;
+}
+
+int drain_start(struct drain *d, struct err *err)
+{
+	int code;
+
+	d->next_dead_ns = now_ns() + DEAD_EVERY_MS * MS;
+	d->next_thorough_ns = now_ns() + THOROUGH_EVERY_MS * MS;
+	d->next_count_ns = d->next_thorough_ns;
+	code = pthread_create(&d->thread, NULL, drain_thread, d);
+	if (code)
+		return err_set(err, code, "cannot start a thread: %s", strerror(code));
+	d->running = true;
+	return 0;
+}
+
+void drain_stop(struct drain *d)
+{
+	if (!d->running)
+		return;
+	__atomic_store_n(&d->stop, true, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&d->seg->ctl->wake_collector, 1, __ATOMIC_ACQ_REL);
+	futex(&d->seg->ctl->wake_collector, FUTEX_WAKE, 1, NULL);
+	pthread_join(d->thread, NULL);
+	d->running = false;
+}
+
+/* In wrap mode the runtime may take a FULL chunk at any time: take it first. */
+static bool take_from_wrapping(struct drain *d, uint32_t i, uint64_t *word)
+{
+	uint64_t mine = (*word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_OWNED;
+
+	if (d->seg->ctl->when_full != KRON_WHEN_FULL_WRAP ||
+	    kron_chunk_word_state(*word) != KRON_CHUNK_FULL)
+		return true;
+	return __atomic_compare_exchange_n(&d->seg->states[i], word, mine, false, __ATOMIC_ACQ_REL,
+	                                   __ATOMIC_RELAXED);
+}
+
+void drain_all(struct drain *d)
+{
+	uint32_t ready = segment_ready(d->seg);
+
+	tasks_look(d->tasks, true, true);
+	for (uint32_t i = 0; i < ready; i++) {
+		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
+		unsigned state = kron_chunk_word_state(word);
+		const struct kron_chunk *c = segment_chunk(d->seg, i);
+		struct chunk_owner o;
+		struct chunk_count n;
+
+		if ((state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL) ||
+		    !take_from_wrapping(d, i, &word))
+			continue;
+		tasks_of_chunk(d->tasks, word, false, &o);
+		chunk_count(c, &n);
+		if (write_chunk_if_any(d, c, &o, &n)) {
+			d->totals.stranded += n.samples;
+			if (o.task)
+				o.task->left = true;
+		} else {
+			/* Invariant 2: recover must not add them again. */
+			__atomic_store_n(&segment_chunk(d->seg, i)->seq, 0, __ATOMIC_RELEASE);
+		}
+	}
+	notice_disk(d);
+	if (!d->disk_failed)
+		tasks_release(d->tasks);
+}

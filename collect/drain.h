@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain.h - moves samples from the segment into the trace while the program runs.
+ *
+ *                 FULL, or OWNED by a thread that is gone
+ *   segment ───────────────────────────────────────────────► trace
+ *      ▲                                                        │
+ *      └── zeroed, FREE, free_count, waiters woken ◄────────────┘
+ *
+ * One thread.  It sleeps 2 to 50 ms, longer the less there is to do, and is woken by the
+ * runtime through ctl->wake_collector when chunks run short; then it also makes the pool
+ * larger.  In wrap mode it takes nothing before the end.
+ *
+ * Disk full: nothing is freed whose samples are not in the file.  The gates are closed, the
+ * program goes on, and the segment keeps what it has for `kron recover`.
+ */
+#ifndef COLLECT_DRAIN_H
+#define COLLECT_DRAIN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "collect/journal.h"
+#include "collect/segment.h"
+#include "collect/tasks.h"
+
+struct drain_totals {
+	uint64_t samples; /* in the trace, special records not counted */
+	uint64_t cut_off; /* holes: claims that were never stored */
+	uint64_t chunks;
+	uint64_t stranded; /* samples that could not be written and stay in the segment */
+};
+
+struct drain {
+	struct segment *seg;
+	struct journal *journal;
+	struct tasks *tasks;
+	struct drain_totals totals;
+	pthread_t thread;
+	bool running;
+	bool stop;        /* atomic */
+	bool disk_failed; /* the journal failed and the gates are closed */
+	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
+};
+
+void drain_init(struct drain *d, struct segment *seg, struct journal *j, struct tasks *t);
+int drain_start(struct drain *d, struct err *err);
+/* Ends the thread; what is left is drain_all()'s. */
+void drain_stop(struct drain *d);
+
+/*
+ * One round.  dead: look for owners that are gone; thorough: zombies too.  Returns how many
+ * chunks it moved.
+ */
+uint32_t drain_round(struct drain *d, bool dead, bool thorough);
+
+/*
+ * The last round, after the gates were closed: every chunk that holds samples, whoever owns
+ * it.  Chunks are not freed.  Counts what could not be written as stranded.
+ */
+void drain_all(struct drain *d);
+
+/* Samples and holes in a chunk, and bytes up to the last sample. */
+struct chunk_count {
+	uint32_t samples; /* special records left out */
+	uint32_t specials;
+	uint32_t holes; /* zero heads before the last sample */
+	uint32_t tail;  /* zero heads behind it */
+	uint32_t nbytes;
+};
+void chunk_count(const struct kron_chunk *c, struct chunk_count *out);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * journal.h - the trace writer, shared by the collector's threads, with a memory for the first
+ * failure: after it (disk full) nothing more is appended, so that what is in the directory
+ * stays consistent and what is not stays in the segment.
+ */
+#ifndef COLLECT_JOURNAL_H
+#define COLLECT_JOURNAL_H
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "trace/writer.h"
+
+struct journal {
+	struct trace_writer *w;
+	pthread_mutex_t lock;
+	int error; /* first failure, -errno, 0 = none; atomic */
+};
+
+void journal_init(struct journal *j, struct trace_writer *w);
+static inline int journal_error(struct journal *j)
+{
+	return __atomic_load_n(&j->error, __ATOMIC_ACQUIRE);
+}
+
+/* Each: 0 or -errno, also when an earlier call failed. */
+int journal_line(struct journal *j, const char *file, const char *const *fields, size_t n);
+int journal_chunk(struct journal *j, const struct trace_chunk *head, const void *samples);
+int journal_flush(struct journal *j);
+/* Many lines of one or more files without another thread's between them. */
+void journal_lock(struct journal *j);
+int journal_line_locked(struct journal *j, const char *file, const char *const *fields, size_t n);
+void journal_unlock(struct journal *j);
+/* Tried even after a failure: a short line may still fit on a full disk. */
+int journal_session(struct journal *j, const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

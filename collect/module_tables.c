@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* module_tables.c - see module_tables.h */
+#include "collect/module_tables.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inject/refusal.h"
+
+#define LAST_FUNCTION (KRON_EVENT_SPECIAL / 2)
+#define NUMBER 24
+
+struct counts { /* by kind: PROBE_ENTRY, PROBE_EXIT */
+	uint64_t patched[2], refused[2];
+	uint64_t why[2][REFUSAL_COUNT];
+};
+
+static void count_probes(const struct module *m, struct counts *c)
+{
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < m->full->nprobes; i++) {
+		const struct plan_probe *p = &m->full->probes[i];
+
+		if (p->kind > PROBE_EXIT || p->function >= m->full->nfunctions ||
+		    !m->selected[p->function])
+			continue;
+		if (p->site != UINT32_MAX) {
+			c->patched[p->kind]++;
+			continue;
+		}
+		c->refused[p->kind]++;
+		if (p->refusal < REFUSAL_COUNT)
+			c->why[p->kind][p->refusal]++;
+	}
+}
+
+static int take_numbers(struct modules *ms, struct module *m, const struct counts *c, uint32_t *id,
+                        struct err *err)
+{
+	size_t n = m->full->nfunctions;
+
+	pthread_mutex_lock(&ms->lock);
+	if (n > LAST_FUNCTION - ms->next_function) {
+		pthread_mutex_unlock(&ms->lock);
+		return err_set(err, EOVERFLOW, "%s: no event numbers are left for its functions",
+		               m->path);
+	}
+	m->event_base = ms->next_function;
+	ms->next_function += (uint32_t)n;
+	*id = ms->next_id++;
+	ms->totals.modules++;
+	ms->totals.probes += c->patched[0] + c->patched[1];
+	ms->totals.refused += c->refused[0] + c->refused[1];
+	pthread_mutex_unlock(&ms->lock);
+	return 0;
+}
+
+static int write_module(struct modules *ms, const struct module *m, uint32_t id,
+                        const struct counts *c)
+{
+	char text[7][NUMBER], build_id[2 * sizeof(m->full->build_id) + 1] = "";
+	const char *fields[] = {text[0], text[1], text[2],  text[3], text[4],
+	                        text[5], text[6], build_id, m->path};
+
+	snprintf(text[0], NUMBER, "%u", id);
+	snprintf(text[1], NUMBER, "%u", m->event_base);
+	snprintf(text[2], NUMBER, "%zu", m->full->nfunctions);
+	snprintf(text[3], NUMBER, "%" PRIu64, c->patched[PROBE_ENTRY]);
+	snprintf(text[4], NUMBER, "%" PRIu64, c->patched[PROBE_EXIT]);
+	snprintf(text[5], NUMBER, "%" PRIu64, c->refused[PROBE_ENTRY]);
+	snprintf(text[6], NUMBER, "%" PRIu64, c->refused[PROBE_EXIT]);
+	for (uint32_t i = 0; i < m->full->build_id_len && i < sizeof(m->full->build_id); i++)
+		snprintf(build_id + 2 * i, 3, "%02x", m->full->build_id[i]);
+	return journal_line_locked(ms->journal, "modules", fields, 9);
+}
+
+static int write_functions(struct modules *ms, const struct module *m, uint32_t id)
+{
+	char n[NUMBER], module[NUMBER], addr[NUMBER], size[NUMBER];
+	const char *fields[] = {n, module, addr, size, NULL};
+	int code = 0;
+
+	snprintf(module, sizeof(module), "%u", id);
+	for (size_t i = 0; i < m->full->nfunctions && !code; i++) {
+		const struct plan_function *f = &m->full->functions[i];
+
+		if (!m->selected[i])
+			continue;
+		snprintf(n, sizeof(n), "%u", m->event_base + (uint32_t)i);
+		snprintf(addr, sizeof(addr), "%" PRIx64, f->vaddr);
+		snprintf(size, sizeof(size), "%" PRIu64, f->size);
+		fields[4] = m->full->strings + f->name;
+		code = journal_line_locked(ms->journal, "functions", fields, 5);
+	}
+	return code;
+}
+
+static int write_refusals(struct modules *ms, uint32_t id, const struct counts *c)
+{
+	static const char *const kinds[] = {"entry", "exit"};
+	char module[NUMBER], count[NUMBER];
+	int code = 0;
+
+	snprintf(module, sizeof(module), "%u", id);
+	for (int kind = 0; kind < 2; kind++)
+		for (int why = 0; why < REFUSAL_COUNT && !code; why++) {
+			const char *fields[] = {module, kinds[kind], refusal_key(why), count};
+
+			if (!c->why[kind][why])
+				continue;
+			snprintf(count, sizeof(count), "%" PRIu64, c->why[kind][why]);
+			code = journal_line_locked(ms->journal, "refusals", fields, 4);
+		}
+	return code;
+}
+
+int module_tables_write(struct modules *ms, struct module *m, struct err *err)
+{
+	struct counts c;
+	uint32_t id = 0;
+	int code;
+
+	count_probes(m, &c);
+	code = take_numbers(ms, m, &c, &id, err);
+	if (code)
+		return code;
+	journal_lock(ms->journal);
+	code = write_module(ms, m, id, &c);
+	if (!code)
+		code = write_functions(ms, m, id);
+	if (!code)
+		code = write_refusals(ms, id, &c);
+	journal_unlock(ms->journal);
+	if (!code)
+		code = journal_flush(ms->journal);
+	if (code)
+		return err_set(err, -code, "%s: its function table could not be written: %s",
+		               m->path, strerror(-code));
+	m->recorded = true;
+	return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * modules.c - see modules.h.
+ *
+ * Opening a module: the path in /proc/PID/maps may be a name in another mount namespace, and by
+ * now another file may stand there.  So several ways to the file are tried, and what is opened
+ * must be the very inode that is mapped.
+ */
+#define _GNU_SOURCE
+#include "collect/modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "collect/module_tables.h"
+
+#define PAGE 4096ull
+
+void modules_init(struct modules *ms, const struct selection *sel, struct journal *j)
+{
+	memset(ms, 0, sizeof(*ms));
+	pthread_mutex_init(&ms->lock, NULL);
+	ms->selection = sel;
+	ms->journal = j;
+	plan_cache_open(&ms->cache, getenv("XDG_CACHE_HOME"), getenv("HOME"));
+}
+
+static void free_module(struct module *m)
+{
+	if (m->img)
+		elf_image_close(m->img);
+	if (m->hooks)
+		plan_free(m->hooks);
+	if (m->full)
+		plan_free(m->full);
+	xfree(m->selected);
+	xfree(m->segments);
+	xfree(m->path);
+	xfree(m);
+}
+
+void modules_free(struct modules *ms)
+{
+	vec_for(&ms->all, p)
+		free_module(*p);
+	vec_free(&ms->all);
+	plan_cache_close(&ms->cache);
+}
+
+/* ---- which file is it? ---- */
+
+static void identify(const struct stat *st, struct module_file *f)
+{
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->size = (uint64_t)st->st_size;
+	f->mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+/* How /proc/PID/maps would show fd: map a page here and look. */
+static bool maps_identity(int fd, uint64_t *dev, uint64_t *ino)
+{
+	void *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	const struct process_mapping *m;
+	struct process_maps maps;
+	bool found = false;
+
+	if (page == MAP_FAILED)
+		return false;
+	if (!process_maps_read(&maps, getpid(), NULL)) {
+		m = process_maps_at(&maps, (uint64_t)(uintptr_t)page);
+		if (m) {
+			*dev = m->dev;
+			*ino = m->ino;
+			found = true;
+		}
+		process_maps_free(&maps);
+	}
+	munmap(page, PAGE);
+	return found;
+}
+
+static bool is_mapped_file(int fd, const struct stat *st, const struct process_mapping *map)
+{
+	uint64_t dev, ino;
+
+	if (st->st_dev == map->dev && st->st_ino == map->ino)
+		return true;
+	return maps_identity(fd, &dev, &ino) && dev == map->dev && ino == map->ino;
+}
+
+static int open_candidate(const char *path, const struct process_mapping *map, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, st) || !S_ISREG(st->st_mode) || !is_mapped_file(fd, st, map)) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+/*
+ * Names under which the file may be reached, best first: the kernel prints paths as seen from
+ * our own root; a process of another mount namespace has it below its root.
+ */
+enum way { WAY_PATH, WAY_ROOT, WAY_EXE, WAY_MAP_FILES, WAY_COUNT };
+
+static char *way_to_file(enum way way, pid_t pid, const struct process_mapping *map, bool is_exe)
+{
+	switch (way) {
+	case WAY_PATH:
+		return map->deleted ? NULL : xstrdup(map->path);
+	case WAY_ROOT:
+		return map->deleted ? NULL : xasprintf("/proc/%d/root%s", pid, map->path);
+	case WAY_EXE:
+		return is_exe ? xasprintf("/proc/%d/exe", pid) : NULL;
+	default: /* needs a capability */
+		return xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start,
+		                 map->end);
+	}
+}
+
+static int open_mapped_file(pid_t pid, const struct process_mapping *map, bool is_exe,
+                            struct stat *st, struct err *err)
+{
+	int first = 0;
+
+	for (enum way way = WAY_PATH; way < WAY_COUNT; way++) {
+		char *path = way_to_file(way, pid, map, is_exe);
+		int fd;
+
+		if (!path)
+			continue;
+		fd = open_candidate(path, map, st);
+		xfree(path);
+		if (fd >= 0)
+			return fd;
+		/* That another file stands there now says more than that we may not look. */
+		if (!first || fd == -ESTALE)
+			first = fd;
+	}
+	if (map->deleted || first == -ESTALE || first == -ENOENT)
+		return err_set(err, ESTALE, "%s was replaced on disk since it was loaded",
+		               map->path);
+	return err_set(err, -first, "cannot open %s: %s", map->path, strerror(-first));
+}
+
+/* ---- entries ---- */
+
+static struct module *find_module(struct modules *ms, const struct module_file *f,
+                                  const struct process_mapping *map)
+{
+	struct module *found = NULL;
+
+	pthread_mutex_lock(&ms->lock);
+	vec_for(&ms->all, p)
+		if (!memcmp(&(*p)->file, f, sizeof(*f)) && (*p)->maps_dev == map->dev &&
+		    f->ino == map->ino)
+			found = *p;
+	pthread_mutex_unlock(&ms->lock);
+	return found;
+}
+
+static struct module *new_module(struct elf_image *img, const struct stat *st,
+                                 const struct process_mapping *map)
+{
+	struct module *m = xcalloc(1, sizeof(*m));
+
+	identify(st, &m->file);
+	m->maps_dev = map->dev;
+	m->path = xstrdup(map->path);
+	m->nsegments = img->nsegments;
+	m->segments = xcalloc(img->nsegments, sizeof(*m->segments));
+	memcpy(m->segments, img->segments, img->nsegments * sizeof(*m->segments));
+	m->img = img;
+	pthread_mutex_init(&m->lock, NULL);
+	return m;
+}
+
+/* Two processes may have come with the same new file: the first entry stays. */
+static struct module *add_module(struct modules *ms, struct module *m,
+                                 const struct process_mapping *map)
+{
+	struct module *other = find_module(ms, &m->file, map);
+
+	if (other) {
+		free_module(m);
+		return other;
+	}
+	pthread_mutex_lock(&ms->lock);
+	*vec_push(&ms->all) = m;
+	pthread_mutex_unlock(&ms->lock);
+	return m;
+}
+
+int modules_get(struct modules *ms, struct module **out, pid_t pid,
+                const struct process_mapping *map, bool is_exe, struct err *err)
+{
+	struct module_file f;
+	struct elf_image *img;
+	struct stat st;
+	int fd, code;
+
+	/* The usual case needs one stat: no open, no ELF. */
+	*out = NULL;
+	if (!map->deleted && !stat(map->path, &st)) {
+		identify(&st, &f);
+		*out = find_module(ms, &f, map);
+	}
+	if (*out)
+		return 0;
+	fd = open_mapped_file(pid, map, is_exe, &st, err);
+	if (fd < 0)
+		return fd;
+	code = elf_image_open_fd(&img, fd, map->path, err);
+	close(fd);
+	if (code)
+		return code;
+	if (img->has_text_relocs) {
+		elf_image_close(img);
+		return err_set(err, ENOTSUP,
+		               "%s has text relocations: its code in memory is not its file's",
+		               map->path);
+	}
+	*out = add_module(ms, new_module(img, &st, map), map);
+	return 0;
+}
+
+/* ---- plans ---- */
+
+static int plan_full(struct modules *ms, struct module *m)
+{
+	int code = plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
+
+	if (code)
+		return code;
+	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
+	m->selected = xcalloc(m->full->nfunctions, 1);
+	m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
+	return m->nselected ? module_tables_write(ms, m, &m->why) : 0;
+}
+
+static int plan_hooks(struct modules *ms, struct module *m)
+{
+	return plan_cache_get(&ms->cache, &m->hooks, m->img, true, &m->why);
+}
+
+static int reopen_image(struct module *m)
+{
+	struct elf_image *img;
+	int code = elf_image_open(&img, m->path, &m->why);
+
+	if (code)
+		return code;
+	if (img->ino != m->file.ino || img->mtime_ns != m->file.mtime_ns) {
+		elf_image_close(img);
+		return err_set(&m->why, ESTALE, "%s was replaced on disk since it was loaded",
+		               m->path);
+	}
+	m->img = img;
+	return 0;
+}
+
+int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err)
+{
+	int *code = full ? &m->full_code : &m->hooks_code;
+
+	pthread_mutex_lock(&m->lock);
+	if (!*code && !(full ? m->full : m->hooks ? m->hooks : m->full)) {
+		if (!m->img)
+			*code = reopen_image(m);
+		if (!*code)
+			*code = full ? plan_full(ms, m) : plan_hooks(ms, m);
+		if (m->img)
+			elf_image_close(m->img);
+		m->img = NULL;
+	}
+	if (*code && err)
+		*err = m->why;
+	pthread_mutex_unlock(&m->lock);
+	return *code;
+}
+
+/* ---- where it lies ---- */
+
+bool module_bias(const struct module *m, const struct process_mapping *map, uint64_t *bias)
+{
+	for (size_t i = 0; i < m->nsegments; i++) {
+		const struct elf_segment *s = &m->segments[i];
+		uint64_t first = s->off & ~(PAGE - 1);
+		uint64_t last = (s->off + s->filesz + PAGE - 1) & ~(PAGE - 1);
+
+		if (!(s->flags & PF_X) || map->off < first || map->off >= last)
+			continue;
+		*bias = map->start - (map->off - s->off + s->vaddr);
+		return true;
+	}
+	return false;
+}
+
+void module_span(const struct module *m, uint64_t *lo, uint64_t *hi)
+{
+	*lo = UINT64_MAX;
+	*hi = 0;
+	for (size_t i = 0; i < m->nsegments; i++) {
+		const struct elf_segment *s = &m->segments[i];
+		uint64_t end = s->vaddr + s->memsz;
+
+		*lo = s->vaddr < *lo ? s->vaddr : *lo;
+		*hi = end > *hi ? end : *hi;
+	}
+}
+
+void modules_get_totals(struct modules *ms, struct modules_totals *out)
+{
+	pthread_mutex_lock(&ms->lock);
+	*out = ms->totals;
+	pthread_mutex_unlock(&ms->lock);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * modules.h - the ELF files that traced processes have loaded: one entry a file in the whole
+ * recording, its plan, its selected functions and their numbers in the trace.
+ *
+ * A file is planned once, however many processes load it at the same time: the first plans
+ * under the entry's lock, the others wait for it.  Entries and plans live until the end.
+ */
+#ifndef COLLECT_MODULES_H
+#define COLLECT_MODULES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "collect/journal.h"
+#include "collect/plan_cache.h"
+#include "collect/process_maps.h"
+#include "collect/selection.h"
+#include "inject/plan.h"
+
+struct module_file { /* identity of a file's content */
+	uint64_t dev, ino, size, mtime_ns;
+};
+
+struct module {
+	struct module_file file;
+	uint64_t maps_dev; /* device as /proc/PID/maps says it: differs on btrfs and overlays */
+	char *path;
+	struct elf_segment *segments;
+	size_t nsegments;
+
+	pthread_mutex_t lock;  /* for all below; plans do not change once set */
+	struct elf_image *img; /* until it is planned */
+	struct plan *hooks, *full;
+	int hooks_code, full_code; /* 0 = not tried or had, else -errno */
+	struct err why;            /* sentence of the last code */
+	uint8_t *selected;         /* a byte a function of full */
+	size_t nselected;
+	uint32_t event_base;
+	bool recorded; /* its tables are in the trace */
+};
+
+struct modules_totals {
+	uint64_t modules, probes, refused;
+};
+
+struct modules {
+	pthread_mutex_t lock;
+	VEC(struct module *) all;
+	struct plan_cache cache;
+	const struct selection *selection;
+	struct journal *journal;
+	uint32_t next_function, next_id;
+	struct modules_totals totals;
+};
+
+void modules_init(struct modules *ms, const struct selection *sel, struct journal *j);
+void modules_free(struct modules *ms);
+
+/*
+ * The module of a mapping of process pid; is_exe: it is what /proc/PID/exe names.  Errors, with
+ * a sentence: the file cannot be opened, is not the one that is mapped any more (-ESTALE), is
+ * no ELF file for us, or must not be patched.
+ */
+int modules_get(struct modules *ms, struct module **out, pid_t pid,
+                const struct process_mapping *map, bool is_exe, struct err *err);
+
+/*
+ * Its plan: full, with the functions selected, numbered and written to the trace's tables; or
+ * the hooks alone.  Takes as long as planning takes.
+ */
+int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err);
+
+/* Load bias of the module where this mapping of its text lies.  False: no segment fits. */
+bool module_bias(const struct module *m, const struct process_mapping *map, uint64_t *bias);
+/* Address span of all its segments, before bias. */
+void module_span(const struct module *m, uint64_t *lo, uint64_t *hi);
+
+void modules_get_totals(struct modules *ms, struct modules_totals *out);
+
+#endif

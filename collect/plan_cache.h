@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan_cache.h - plans on disk, in $XDG_CACHE_HOME/kron or ~/.cache/kron.
+ *
+ *   <build-id hex>-<file size hex>-<debug file's mtime hex>-v<PLAN_VERSION>-<full|hooks>.plan
+ *   f<dev>.<ino>.<mtime>-...      when the file has no build-id
+ *
+ * A cache is a convenience: whatever is wrong with it (missing home, read-only, damaged files,
+ * somebody else's files) costs time and nothing else.
+ */
+#ifndef COLLECT_PLAN_CACHE_H
+#define COLLECT_PLAN_CACHE_H
+
+#include <stdbool.h>
+
+#include "inject/plan.h"
+
+struct plan_cache {
+	char *dir; /* NULL: there is no cache */
+};
+
+/* Values of XDG_CACHE_HOME and HOME; NULL or relative ones are no place. */
+void plan_cache_open(struct plan_cache *c, const char *xdg_cache_home, const char *home);
+void plan_cache_close(struct plan_cache *c);
+
+/* The plan from the cache, else made and put there.  As plan_make(). */
+int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
+                   bool hooks_only, struct err *err);
+
+/* The file that would hold the plan, allocated; for tests and for `kron list -v`. */
+char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, bool hooks_only);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * process_maps.h - what a process has mapped, from /proc/PID/maps.
+ *
+ * The text comes from the kernel, but file names in it are the traced program's choice: they
+ * may hold blanks, newlines (\012) and anything else.
+ */
+#ifndef COLLECT_PROCESS_MAPS_H
+#define COLLECT_PROCESS_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "inject/space.h"
+
+struct process_mapping {
+	uint64_t start, end, off;
+	uint64_t dev; /* as makedev(3) makes it */
+	uint64_t ino;
+	char perms[5];
+	const char *path; /* into process_maps.text; "" when anonymous; escapes are resolved */
+	bool deleted;     /* the kernel's " (deleted)" was there, and is cut off from path */
+};
+
+struct process_maps {
+	struct process_mapping *v; /* sorted by start */
+	size_t n;
+	char *text;
+};
+
+int process_maps_read(struct process_maps *out, pid_t pid, struct err *err);
+/* From text, which is copied; lines that make no sense are left out. */
+void process_maps_parse(struct process_maps *out, const char *text, size_t len);
+void process_maps_free(struct process_maps *m);
+
+static inline bool process_mapping_is_exec(const struct process_mapping *m)
+{
+	return m->perms[2] == 'x';
+}
+const struct process_mapping *process_maps_at(const struct process_maps *m, uint64_t addr);
+/* For space_find(): n entries, the caller frees with xfree(). */
+struct space_mapping *process_maps_space(const struct process_maps *m, size_t *n);
+
+/* "/memfd:kron:<session>:<number>": a command file of this session.  False: it is none. */
+bool process_mapping_is_block(const struct process_mapping *m, uint64_t session, uint64_t *number);
+
+/* ---- small things of /proc/PID ---- */
+
+/* Allocated; NULL when it cannot be read. */
+char *process_exe(pid_t pid);
+/* Arguments joined by blanks, each quoted if it must be; never NULL. */
+char *process_cmdline(pid_t pid);
+/* Name of a thread, or of the process if tid == 0; NULL when it is gone. */
+char *process_thread_name(pid_t pid, pid_t tid);
+
+struct process_stat {
+	char state;
+	int64_t threads;
+	uint64_t starttime;
+};
+bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out);
+
+#endif

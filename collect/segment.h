@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * segment.h - the collector's side of a board segment (kron/segment.h): makes it, grows its
+ * pool, opens the one of a killed collector.
+ *
+ *   /dev/shm/kron-<16 hex>      sparse: only ctl, tables and the chunks in use have pages
+ *
+ * A page of the segment is given to a traced process only after posix_fallocate() has got it,
+ * so a full /dev/shm is an error here and never a SIGBUS there.
+ *
+ * What lies in the segment was written by other processes.  Nothing here, and nobody who
+ * includes this, may trust an index, a length or a state that was read from it.
+ */
+#ifndef COLLECT_SEGMENT_H
+#define COLLECT_SEGMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <kron/segment.h>
+#include "base/err.h"
+
+#define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
+#define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; the drain thread gets the rest */
+#define SEGMENT_CHUNKS_FIRST 64u
+
+struct segment {
+	char name[40]; /* "/kron-..." as shm_open() takes it */
+	int fd;
+	struct kron_ctl *ctl;
+	uint64_t *states; /* use __atomic */
+	struct kron_proc *procs;
+	uint8_t *pool;
+	uint64_t size;
+	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
+	uint32_t procs_ready; /* slots [0, procs_ready) have pages */
+	bool pool_limited;    /* /dev/shm gave less than was asked for */
+};
+
+struct segment_options {
+	uint64_t buffer; /* bytes of pool at most; 0: segment_default_buffer() */
+	enum kron_when_full when_full;
+	uint32_t filter;
+	uint32_t node;
+};
+
+/* min(1 GiB, half of what is free in /dev/shm, a quarter of the RAM) */
+uint64_t segment_default_buffer(void);
+
+/*
+ * Make a segment: gates closed, SEGMENT_CHUNKS_START free chunks.  -ENOSPC with a sentence
+ * when /dev/shm has no room for SEGMENT_CHUNKS_MIN chunks.
+ */
+int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err);
+
+/* Map an existing segment and check its header and sizes.  -ENOENT: there is none. */
+int segment_open(struct segment *seg, const char *name, struct err *err);
+
+/* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
+uint32_t segment_grow(struct segment *seg, uint32_t n);
+/* Get pages for the whole process table. */
+void segment_grow_procs(struct segment *seg);
+
+/* Open (CSR sampling) or close all gates. */
+void segment_set_sampling(struct segment *seg, bool on);
+
+void segment_unlink(struct segment *seg);
+void segment_close(struct segment *seg);
+
+/* Chunks that have left ABSENT, never more than there is room for. */
+static inline uint32_t segment_ready(const struct segment *seg)
+{
+	uint32_t n = __atomic_load_n(&seg->ctl->chunks_ready, __ATOMIC_ACQUIRE);
+
+	return n < seg->chunks_max ? n : seg->chunks_max;
+}
+
+static inline struct kron_chunk *segment_chunk(const struct segment *seg, uint32_t i)
+{
+	return (struct kron_chunk *)(seg->pool + (uint64_t)i * KRON_CHUNK_SIZE);
+}
+
+#endif

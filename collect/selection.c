@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* selection.c - see selection.h */
+#include "collect/selection.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inject/plan.h"
+
+static bool matches_any(const struct globs *g, const char *name)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (!fnmatch(g->v[i], name, 0))
+			return true;
+	return false;
+}
+
+/* Where the argument list of a demangled name starts: the parenthesis that closes last, so that
+ * "operator()(int)" and "(anonymous namespace)::f(int)" are cut at the right one; n if none. */
+static size_t arguments_at(const char *name, size_t n)
+{
+	size_t i = n;
+	int depth = 0;
+
+	while (i > 0 && name[i - 1] != ')')
+		i--;
+	for (; i > 0; i--) {
+		depth += name[i - 1] == ')';
+		depth -= name[i - 1] == '(';
+		if (depth == 0 && name[i - 1] == '(')
+			return i - 1;
+	}
+	return n;
+}
+
+/* Behind the return type that templates carry: after the last blank outside of <> and (). */
+static const char *without_type(const char *name)
+{
+	const char *start = name;
+	int depth = 0;
+
+	for (const char *p = name; *p; p++) {
+		if (!strncmp(p, "operator", 8))
+			break; /* what follows may be any sign, or a type */
+		depth += *p == '<' || *p == '(';
+		depth -= *p == '>' || *p == ')';
+		if (*p == ' ' && depth == 0)
+			start = p + 1;
+	}
+	return start;
+}
+
+static bool matches_name(const struct globs *g, const char *name)
+{
+	char bare[1024];
+	const char *start;
+	size_t n = strlen(name), cut;
+
+	if (!g->n)
+		return false;
+	if (matches_any(g, name))
+		return true;
+	cut = arguments_at(name, n);
+	if (cut == n || cut == 0 || cut >= sizeof(bare))
+		return false;
+	memcpy(bare, name, cut);
+	bare[cut] = 0;
+	start = without_type(bare);
+	return matches_any(g, bare) || (start != bare && matches_any(g, start));
+}
+
+bool selection_has_function(const struct selection *s, const char *name)
+{
+	if (s->only.n && !matches_name(&s->only, name))
+		return false;
+	return !matches_name(&s->except, name);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool selection_has_library(const struct selection *s, const char *path)
+{
+	return matches_any(&s->libraries, path) || matches_any(&s->libraries, base_name(path));
+}
+
+size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
+                      uint8_t *selected)
+{
+	bool all = !s->only.n && !s->except.n;
+	char unnamed[300];
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct plan_function *f = &plan->functions[i];
+		const char *name = plan->strings + f->name;
+
+		if (!all && !name[0]) {
+			snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path),
+			         f->vaddr);
+			name = unnamed;
+		}
+		selected[i] = all || selection_has_function(s, name);
+		count += selected[i];
+	}
+	return count;
+}

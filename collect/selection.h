@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* selection.h - which functions and which modules a recording is about: -F, -N and -L. */
+#ifndef COLLECT_SELECTION_H
+#define COLLECT_SELECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct plan;
+
+struct globs {
+	const char *const *v;
+	size_t n;
+};
+
+struct selection {
+	struct globs only;      /* -F: empty means every function */
+	struct globs except;    /* -N */
+	struct globs libraries; /* -L: by file name or by path */
+};
+
+/*
+ * Is a function of this name selected?  Globs are tried on the whole name, and on a C++ name
+ * without its arguments and without its return type: "ns::Set<int>::insert(int) const" is also
+ * "ns::Set<int>::insert".
+ */
+bool selection_has_function(const struct selection *s, const char *name);
+bool selection_has_library(const struct selection *s, const char *path);
+
+/*
+ * One byte a function of the plan: 1 = selected.  A function without a name is
+ * "module+0x1234".  Returns how many are selected.
+ */
+size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
+                      uint8_t *selected);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serve.c - see serve.h.
+ *
+ * Whoever connects must know the session's token, and is the process that its socket's
+ * credentials name, whatever it says.  It can make us plan a file that it has loaded, and no
+ * more than that.
+ */
+#define _GNU_SOURCE
+#include "collect/serve.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define TICK_MS 1000
+#define HELLO_TIMEOUT_S 5
+#define RESULT_TIMEOUT_S 60
+
+struct connection {
+	struct connection *next;
+	struct server *server;
+	int fd;
+	bool working; /* wants WORKING messages; under the server's lock */
+};
+
+/* ---- notes ---- */
+
+void server_note_untraced(struct server *s, pid_t pid, const char *reason)
+{
+	char text[16];
+	const char *fields[] = {"U", text, reason};
+	bool known = false;
+
+	pthread_mutex_lock(&s->lock);
+	vec_for(&s->untraced, u)
+		if (!strcmp(u->reason, reason)) {
+			u->count++;
+			known = true;
+		}
+	if (!known)
+		*vec_push(&s->untraced) = (struct untraced){.reason = xstrdup(reason), .count = 1};
+	pthread_mutex_unlock(&s->lock);
+	snprintf(text, sizeof(text), "%d", pid);
+	journal_line(s->journal, "tasks", fields, 3);
+	log_info("collect", "pid %d: %s", pid, reason);
+}
+
+/* ---- one question ---- */
+
+static int receive(int fd, void *buf, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = recv(fd, buf, size, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)size ? 0 : -EPROTO;
+}
+
+static void set_timeout(int fd, int seconds)
+{
+	struct timeval tv = {.tv_sec = seconds};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+}
+
+static bool is_hello_of_session(const struct server *s, const struct kron_hello *h)
+{
+	return h->magic == KRON_WIRE_MAGIC && h->version == KRON_WIRE_VERSION &&
+	       !memcmp(h->session, s->session, sizeof(h->session)) &&
+	       (h->kind == KRON_HELLO_START || h->kind == KRON_HELLO_MODULES);
+}
+
+static pid_t peer_pid(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ? 0 : cred.pid;
+}
+
+static int send_reply(int sock, const struct kron_reply *reply, const int *fds, size_t nfds)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (nfds) {
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static void set_working(struct connection *c, bool working)
+{
+	pthread_mutex_lock(&c->server->lock);
+	c->working = working;
+	pthread_mutex_unlock(&c->server->lock);
+}
+
+static int reply_with(struct connection *c, uint32_t kind, const struct answer *a)
+{
+	struct server *s = c->server;
+	struct kron_reply reply = {
+		.magic = KRON_WIRE_MAGIC,
+		.version = KRON_WIRE_VERSION,
+		.kind = KRON_MSG_REPLY,
+		.ncommands = a->ncommands,
+		.commands_size = a->size,
+	};
+	int fds[2];
+	size_t n = 0;
+
+	if (kind == KRON_HELLO_START) {
+		reply.segment_size = s->seg->size;
+		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
+		fds[n++] = s->seg->fd;
+	}
+	if (a->fd >= 0)
+		fds[n++] = a->fd;
+	return send_reply(c->fd, &reply, fds, n);
+}
+
+static void explain_result(const struct kron_result *r, char *text, size_t size)
+{
+	int code = r->detail < 4096 ? (int)r->detail : 0;
+
+	switch (r->code) {
+	case KRON_RESULT_WINDOW_TAKEN:
+		snprintf(text, size, "the board's addresses are taken in it: %s", strerror(code));
+		break;
+	case KRON_RESULT_MAP_FAILED:
+		snprintf(text, size, "trampolines could not be mapped: %s", strerror(code));
+		break;
+	case KRON_RESULT_OLD_BYTES:
+		snprintf(text, size,
+		         "code in memory is not what the file says (offset 0x%" PRIx64 ")",
+		         r->detail);
+		break;
+	case KRON_RESULT_PROTECT_FAILED:
+		snprintf(text, size, "its code may not be changed: %s", strerror(code));
+		break;
+	case KRON_RESULT_NO_SLOT:
+		snprintf(text, size, "the process table of the board is full");
+		break;
+	case KRON_RESULT_VERSION:
+		snprintf(text, size, "libkron-rt.so is of another version than kron");
+		break;
+	default:
+		snprintf(text, size, "the runtime reports problem %u", r->code);
+	}
+}
+
+static void take_result(struct connection *c, pid_t pid, const struct kron_hello *hello)
+{
+	struct server *s = c->server;
+	struct kron_result r;
+	char text[200];
+
+	set_timeout(c->fd, RESULT_TIMEOUT_S);
+	if (receive(c->fd, &r, sizeof(r)) || r.magic != KRON_WIRE_MAGIC)
+		return; /* it has ended, or been killed */
+	log_debug("collect", "pid %d: %u modules patched, %u refused", pid, r.groups_applied,
+	          r.groups_refused);
+	if (r.code != KRON_RESULT_OK) {
+		explain_result(&r, text, sizeof(text));
+		server_note_untraced(s, pid, text);
+	}
+	if (hello->kind == KRON_HELLO_START && r.groups_applied) {
+		pthread_mutex_lock(&s->lock);
+		s->starts++;
+		pthread_mutex_unlock(&s->lock);
+	}
+}
+
+/* With --no-children only the first program counts, and what it executes in its own place. */
+static bool is_wanted(struct server *s, pid_t pid)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&s->lock);
+	if (!s->first_pid)
+		s->first_pid = pid;
+	wanted = !s->no_children || pid == s->first_pid;
+	pthread_mutex_unlock(&s->lock);
+	return wanted;
+}
+
+static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
+{
+	struct question q = {.pid = pid, .thunk = h->thunk, .hook_thunk = h->hook_thunk};
+	struct server *s = c->server;
+	struct answer a;
+	struct err err;
+	int code;
+
+	set_working(c, true);
+	code = answer_make(s->answerer, &q, &a, &err);
+	set_working(c, false);
+	for (size_t i = 0; i < a.nnotes; i++)
+		server_note_untraced(s, pid, a.notes[i].msg);
+	if (code)
+		server_note_untraced(s, pid, err.msg);
+	else if (!reply_with(c, h->kind, &a))
+		take_result(c, pid, h);
+	answer_free(&a);
+}
+
+static void *connection_thread(void *arg)
+{
+	struct connection *c = arg, **p;
+	struct server *s = c->server;
+	struct kron_hello h;
+	pid_t pid = peer_pid(c->fd);
+
+	set_timeout(c->fd, HELLO_TIMEOUT_S);
+	if (!receive(c->fd, &h, sizeof(h)) && is_hello_of_session(s, &h)) {
+		if (pid <= 0) {
+			server_note_untraced(s, h.pid, "it runs where its /proc cannot be seen");
+		} else if (is_wanted(s, pid)) {
+			if (h.kind == KRON_HELLO_START)
+				tasks_announce(s->tasks, pid, h.pid);
+			answer_question(c, pid, &h);
+		}
+	}
+	pthread_mutex_lock(&s->lock);
+	for (p = &s->connections; *p != c; p = &(*p)->next)
+		;
+	*p = c->next;
+	close(c->fd);
+	s->nconnections--;
+	pthread_cond_signal(&s->idle);
+	pthread_mutex_unlock(&s->lock);
+	xfree(c);
+	return NULL;
+}
+
+/* ---- the listener ---- */
+
+static void add_connection(struct server *s, int fd)
+{
+	struct connection *c = xcalloc(1, sizeof(*c));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int code;
+
+	c->server = s;
+	c->fd = fd;
+	pthread_mutex_lock(&s->lock);
+	c->next = s->connections;
+	s->connections = c;
+	s->nconnections++;
+	pthread_mutex_unlock(&s->lock);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	code = pthread_create(&thread, &attr, connection_thread, c);
+	pthread_attr_destroy(&attr);
+	if (code) /* out of threads: do it here, late is better than never */
+		connection_thread(c);
+}
+
+static void tick(struct server *s)
+{
+	struct kron_reply msg = {
+		.magic = KRON_WIRE_MAGIC, .version = KRON_WIRE_VERSION, .kind = KRON_MSG_WORKING};
+
+	pthread_mutex_lock(&s->lock);
+	for (struct connection *c = s->connections; c; c = c->next)
+		if (c->working)
+			send(c->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void *serve_thread(void *arg)
+{
+	struct server *s = arg;
+	uint64_t next_tick = now_ms() + TICK_MS;
+
+	pthread_setname_np(pthread_self(), "kron-serve");
+	for (;;) {
+		struct pollfd p[2] = {{.fd = s->wake_fd, .events = POLLIN},
+		                      {.fd = s->fd, .events = POLLIN}};
+		bool full =
+			__atomic_load_n(&s->nconnections, __ATOMIC_RELAXED) >= SERVE_CONNECTIONS;
+		uint64_t now = now_ms();
+		int fd;
+
+		if (now >= next_tick) {
+			tick(s);
+			next_tick = now + TICK_MS;
+		}
+		if (poll(p, full ? 1 : 2, full ? 5 : (int)(next_tick - now)) < 0 && errno != EINTR)
+			break;
+		if (p[0].revents)
+			break;
+		if (full || !(p[1].revents & POLLIN))
+			continue;
+		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			add_connection(s, fd);
+		else if (errno == EMFILE || errno == ENFILE)
+			poll(p, 1, 10);
+	}
+	return NULL;
+}
+
+static int listen_somewhere(struct server *s, struct err *err)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	uint64_t id[2];
+	socklen_t len;
+
+	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->fd < 0 || getrandom(id, sizeof(id), 0) != sizeof(id))
+		return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
+	snprintf(s->name, sizeof(s->name), "kron-%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+	memcpy(addr.sun_path + 1, s->name, strlen(s->name));
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(s->name));
+	if (bind(s->fd, (struct sockaddr *)&addr, len) || listen(s->fd, 1024))
+		return err_set(err, errno, "cannot listen on a socket: %s", strerror(errno));
+	return 0;
+}
+
+int server_start(struct server *s, struct err *err)
+{
+	int code;
+
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->idle, NULL);
+	memcpy(s->session, s->seg->ctl->session, sizeof(s->session));
+	s->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (s->wake_fd < 0)
+		return err_set(err, errno, "cannot make an eventfd: %s", strerror(errno));
+	code = listen_somewhere(s, err);
+	if (code)
+		return code;
+	code = pthread_create(&s->thread, NULL, serve_thread, s);
+	if (code)
+		return err_set(err, code, "cannot start a thread: %s", strerror(code));
+	s->running = true;
+	return 0;
+}
+
+bool server_stop(struct server *s)
+{
+	uint64_t one = 1;
+	struct timespec until;
+	bool all_ended;
+	int code = 0;
+
+	if (!s->running)
+		return true;
+	if (write(s->wake_fd, &one, sizeof(one)) < 0)
+		log_error("collect", "cannot wake the server: %s", strerror(errno));
+	pthread_join(s->thread, NULL);
+	s->running = false;
+	close(s->fd);
+	s->fd = -1;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	pthread_mutex_lock(&s->lock);
+	s->stopping = true;
+	/* The peers get an end of file, and run on untraced. */
+	for (struct connection *c = s->connections; c; c = c->next)
+		shutdown(c->fd, SHUT_RDWR);
+	while (s->nconnections && !code)
+		code = pthread_cond_timedwait(&s->idle, &s->lock, &until);
+	all_ended = !s->nconnections;
+	pthread_mutex_unlock(&s->lock);
+	return all_ended;
+}
+
+void server_free(struct server *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->wake_fd >= 0)
+		close(s->wake_fd);
+	vec_for(&s->untraced, u)
+		xfree(u->reason);
+	vec_free(&s->untraced);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* session.c - see session.h */
+#define _GNU_SOURCE
+#include "collect/session.h"
+
+#include <cpuid.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const char *const when_full_words[] = {"discard", "wait", "wrap"};
+
+/* "Intel(R) Xeon(R) ...", from the processor itself: /proc/cpuinfo takes the kernel long. */
+static void cpu_name(char *out, size_t size)
+{
+	unsigned words[12], max = __get_cpuid_max(0x80000000, NULL);
+	const char *p = (const char *)words;
+
+	out[0] = 0;
+	if (max < 0x80000004)
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		__cpuid(0x80000002 + i, words[4 * i], words[4 * i + 1], words[4 * i + 2],
+		        words[4 * i + 3]);
+	while (*p == ' ' && p < (const char *)words + sizeof(words) - 1)
+		p++;
+	snprintf(out, size, "%.*s", (int)((const char *)words + sizeof(words) - p), p);
+}
+
+void session_write_start(struct journal *j, const struct segment *seg,
+                         const struct collector_options *opt, const struct time_point *start)
+{
+	struct utsname u = {0};
+	char cpu[64];
+
+	uname(&u);
+	cpu_name(cpu, sizeof(cpu));
+	journal_session(j, "command", "%s", opt->command);
+	journal_session(j, "hostname", "%s", u.nodename);
+	journal_session(j, "kernel", "%s %s", u.sysname, u.release);
+	journal_session(j, "cpu", "%s", cpu);
+	journal_session(j, "ncpu", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+	journal_session(j, "kron", "%s", opt->version);
+	journal_session(j, "segment", "%s", seg->name);
+	journal_session(j, "collector_pid", "%d", getpid());
+	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);
+	journal_session(j, "buffer", "%" PRIu64, (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE);
+	journal_session(j, "filter", "%x", opt->filter);
+	journal_session(j, "start_tsc", "%" PRIu64, start->tsc);
+	journal_session(j, "start_mono_ns", "%" PRIu64, start->mono_ns);
+	journal_session(j, "start_real_ns", "%" PRIu64, start->real_ns);
+}
+
+void session_write_end(struct journal *j, const char *how, const struct time_point *end, double hz,
+                       const struct collector_summary *s, enum kron_when_full when_full)
+{
+	journal_session(j, "exit", "%s", how);
+	journal_session(j, "samples", "%" PRIu64, s->samples);
+	journal_session(j, "lost", "%" PRIu64, s->lost);
+	journal_session(j, "cut_off", "%" PRIu64, s->cut_off);
+	journal_session(j, "overwritten", "%" PRIu64,
+	                when_full == KRON_WHEN_FULL_WRAP ? s->lost : 0);
+	journal_session(j, "probes", "%" PRIu64, s->probes);
+	journal_session(j, "refused", "%" PRIu64, s->refused);
+	journal_session(j, "processes", "%" PRIu64, s->processes);
+	journal_session(j, "threads", "%" PRIu64, s->threads);
+	journal_session(j, "probe_ns", "%.2f", s->cost.on);
+	journal_session(j, "probe_ns_limit", "%.2f", s->cost.limit);
+	journal_session(j, "probe_ns_off", "%.2f", s->cost.off);
+	journal_session(j, "tsc_hz", "%.0f", hz);
+	journal_session(j, "end_mono_ns", "%" PRIu64, end->mono_ns);
+	/* Last: a trace with this line is complete. */
+	journal_session(j, "end_tsc", "%" PRIu64, end->tsc);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tasks.c - see tasks.h.
+ *
+ * Is a process dead?  kill(pid, 0) says ESRCH; or a newer slot has the same pid (it has
+ * executed another program, or the pid was used again); or, asked thoroughly, it is a zombie
+ * without threads, or a process that started at another time has its pid.  Processes of
+ * another pid namespace cannot be asked: they live until the end of the recording.
+ */
+#define _GNU_SOURCE
+#include "collect/tasks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "base/vec.h"
+#include "collect/process_maps.h"
+
+struct task_note {
+	struct task_note *next;
+	pid_t pid, its_pid;
+	char *exe, *cmdline;
+};
+
+struct task_thread {
+	uint64_t key; /* uid << 22 | tid, 0 = empty */
+	uint32_t seen;
+	char name[20];
+};
+
+#define PID_HASH 65536u /* slots of uid_of_pid: collisions only delay a reap */
+#define PROC_SEARCH_SLACK 64u
+
+static uint32_t slot_state(const struct segment *seg, uint32_t i, uint32_t *uid)
+{
+	uint64_t s = __atomic_load_n(&seg->procs[i].state, __ATOMIC_ACQUIRE);
+
+	*uid = (uint32_t)(s >> 8);
+	return (uint32_t)(s & 0xff);
+}
+
+void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
+{
+	memset(t, 0, sizeof(*t));
+	t->seg = seg;
+	t->journal = j;
+	pthread_mutex_init(&t->lock, NULL);
+	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
+	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
+	t->seen_next_uid = 1;
+}
+
+static void free_note(struct task_note *n)
+{
+	xfree(n->exe);
+	xfree(n->cmdline);
+	xfree(n);
+}
+
+void tasks_free(struct tasks *t)
+{
+	while (t->notes) {
+		struct task_note *n = t->notes;
+
+		t->notes = n->next;
+		free_note(n);
+	}
+	for (uint32_t i = 0; i < t->slots_used; i++) {
+		xfree(t->slot[i].exe);
+		xfree(t->slot[i].cmdline);
+	}
+	xfree(t->slot);
+	xfree(t->uid_of_pid);
+	xfree(t->threads);
+	t->slot = NULL;
+	t->threads = NULL;
+}
+
+void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
+{
+	struct task_note *n = xcalloc(1, sizeof(*n));
+
+	n->pid = pid;
+	n->its_pid = its_pid;
+	n->exe = process_exe(pid);
+	n->cmdline = process_cmdline(pid);
+	pthread_mutex_lock(&t->lock);
+	n->next = t->notes;
+	t->notes = n;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Newest note for a pid, as the process calls itself; older ones of that pid are of programs
+ * that it ran before. */
+static struct task_note *take_note(struct tasks *t, pid_t its_pid)
+{
+	struct task_note *found = NULL;
+
+	for (struct task_note **p = &t->notes; *p;) {
+		struct task_note *n = *p;
+
+		if (n->its_pid != its_pid) {
+			p = &n->next;
+			continue;
+		}
+		*p = n->next;
+		if (found)
+			free_note(n);
+		else
+			found = n;
+	}
+	return found;
+}
+
+/* ---- new processes ---- */
+
+static const struct task *task_of_uid(const struct tasks *t, uint32_t uid)
+{
+	for (uint32_t i = 0; uid && i < t->slots_used; i++)
+		if (t->slot[i].uid == uid)
+			return &t->slot[i];
+	return NULL;
+}
+
+static void name_process(struct tasks *t, struct task *k, const struct kron_proc *p,
+                         struct task_note *note)
+{
+	const struct task *parent = task_of_uid(t, p->parent_uid);
+	struct process_stat st;
+
+	k->foreign = (p->flags & KRON_PROC_FOREIGN_PIDNS) || (parent && parent->foreign);
+	if (note) {
+		k->exe = note->exe;
+		k->cmdline = note->cmdline;
+		k->foreign |= note->pid != note->its_pid;
+		note->exe = note->cmdline = NULL;
+	} else if (!k->foreign) {
+		k->exe = process_exe(k->pid);
+		if (k->exe)
+			k->cmdline = process_cmdline(k->pid);
+	}
+	if (!k->exe && parent && parent->exe) { /* gone already, or not to be asked */
+		k->exe = xstrdup(parent->exe);
+		k->cmdline = xstrdup(parent->cmdline ? parent->cmdline : "");
+	}
+	if (!k->foreign && process_read_stat(k->pid, 0, &st))
+		k->starttime = st.starttime;
+}
+
+static void write_process(struct tasks *t, const struct task *k, const struct kron_proc *p)
+{
+	char uid[16], pid[16], parent[16], tsc[24];
+	const char *fields[] = {"P",
+	                        uid,
+	                        pid,
+	                        parent,
+	                        p->origin == KRON_PROC_FORK ? "fork" : "exec",
+	                        tsc,
+	                        k->foreign ? "pidns" : "",
+	                        k->exe ? k->exe : "",
+	                        k->cmdline ? k->cmdline : ""};
+
+	snprintf(uid, sizeof(uid), "%u", k->uid);
+	snprintf(pid, sizeof(pid), "%d", k->pid);
+	snprintf(parent, sizeof(parent), "%u", p->parent_uid);
+	snprintf(tsc, sizeof(tsc), "%" PRIu64, p->start_tsc);
+	journal_line(t->journal, "tasks", fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+static void forget_task(struct task *k)
+{
+	xfree(k->exe);
+	xfree(k->cmdline);
+	memset(k, 0, sizeof(*k));
+}
+
+static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
+{
+	const struct kron_proc *p = &t->seg->procs[i];
+	struct task *k = &t->slot[i];
+	struct task_note *note = NULL;
+	uint32_t *newest;
+
+	forget_task(k); /* nobody frees slots but us; a slot that changed hands is hostile */
+	k->uid = uid;
+	k->pid = p->pid;
+	if (p->origin == KRON_PROC_EXEC)
+		note = take_note(t, k->pid);
+	name_process(t, k, p, note);
+	if (note)
+		free_note(note);
+	newest = &t->uid_of_pid[(uint32_t)k->pid % PID_HASH];
+	if (!k->foreign && *newest < uid)
+		*newest = uid;
+	write_process(t, k, p);
+}
+
+/* Search the table for slots that came into use; only when some uid was given out since. */
+static void find_new(struct tasks *t)
+{
+	uint32_t next = __atomic_load_n(&t->seg->ctl->next_uid, __ATOMIC_ACQUIRE);
+	uint32_t limit = t->seg->procs_ready, used = 0;
+
+	if (next == t->seen_next_uid && !t->unfinished)
+		return;
+	t->seen_next_uid = next;
+	t->unfinished = false;
+	/* Slots are claimed from the lowest up: behind a stretch of unused ones is nothing, but
+	 * pages that would have to be made to be read. */
+	for (uint32_t i = 0; i < limit && i < used + PROC_SEARCH_SLACK + t->slots_used; i++) {
+		uint32_t uid, state = slot_state(t->seg, i, &uid);
+
+		if (state == KRON_PROC_FREE)
+			continue;
+		used = i + 1;
+		if (state == KRON_PROC_CLAIMED)
+			t->unfinished = true;
+		else if (state == KRON_PROC_LIVE && t->slot[i].uid != uid)
+			meet_process(t, i, uid);
+	}
+	if (used > t->slots_used)
+		t->slots_used = used;
+}
+
+/* ---- who is dead ---- */
+
+static bool is_pid_gone(pid_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
+}
+
+/* A zombie whose threads are all gone runs nothing any more; its leader alone may have ended. */
+static bool is_finished(const struct process_stat *st)
+{
+	return (st->state == 'Z' || st->state == 'X') && st->threads <= 1;
+}
+
+static bool is_task_dead(const struct tasks *t, const struct task *k, bool thorough)
+{
+	struct process_stat st;
+
+	if (k->foreign)
+		return false;
+	if (k->pid <= 0 || is_pid_gone(k->pid))
+		return true;
+	if (t->uid_of_pid[(uint32_t)k->pid % PID_HASH] > k->uid) {
+		/* The hash may have taken another pid's uid: look for the real thing. */
+		for (uint32_t i = 0; i < t->slots_used; i++)
+			if (t->slot[i].pid == k->pid && t->slot[i].uid > k->uid &&
+			    !t->slot[i].foreign)
+				return true;
+	}
+	if (!thorough || !process_read_stat(k->pid, 0, &st))
+		return false;
+	return is_finished(&st) || (k->starttime && st.starttime != k->starttime);
+}
+
+void tasks_look(struct tasks *t, bool deaths, bool thorough)
+{
+	pthread_mutex_lock(&t->lock);
+	find_new(t);
+	for (uint32_t i = 0; i < t->slots_used; i++) {
+		struct task *k = &t->slot[i];
+
+		k->left = false;
+		if (deaths && k->uid && !k->dead)
+			k->dead = is_task_dead(t, k, thorough);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+static bool is_thread_gone(const struct task *k, pid_t tid, bool thorough)
+{
+	struct process_stat st;
+
+	if (syscall(SYS_tgkill, k->pid, tid, 0) && errno == ESRCH)
+		return true;
+	return thorough && tid != k->pid && process_read_stat(k->pid, tid, &st) &&
+	       (st.state == 'Z' || st.state == 'X');
+}
+
+void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_owner *out)
+{
+	uint32_t slot = kron_chunk_word_slot(word);
+	uint32_t uid = kron_chunk_word_uid(word);
+	struct task *k;
+	uint32_t real;
+
+	memset(out, 0, sizeof(*out));
+	out->tid = (pid_t)kron_chunk_word_tid(word);
+	out->uid = uid;
+	if (slot >= KRON_PROCS_MAX) { /* the table was full when it started */
+		out->dead = is_pid_gone(out->tid);
+		return;
+	}
+	k = &t->slot[slot];
+	if (k->uid && (k->uid & 0x3fffffu) == uid) {
+		out->task = k;
+		out->uid = k->uid;
+		out->dead = k->dead || (!k->foreign && is_thread_gone(k, out->tid, thorough));
+		return;
+	}
+	/* Not met yet (its P record comes with the next look), or a slot that was freed. */
+	if (slot >= t->seg->procs_ready) {
+		out->dead = true;
+		return;
+	}
+	slot_state(t->seg, slot, &real);
+	out->dead = (real & 0x3fffffu) != uid;
+	if (!out->dead)
+		out->uid = real;
+}
+
+/* ---- threads ---- */
+
+static struct task_thread *find_thread(struct tasks *t, uint64_t key)
+{
+	size_t i = (key * 0x9e3779b97f4a7c15ull >> 32) & (t->threads_cap - 1);
+
+	while (t->threads[i].key && t->threads[i].key != key)
+		i = (i + 1) & (t->threads_cap - 1);
+	return &t->threads[i];
+}
+
+static void grow_threads(struct tasks *t)
+{
+	struct task_thread *old = t->threads;
+	size_t cap = t->threads_cap;
+
+	t->threads_cap = cap ? cap * 2 : 256;
+	t->threads = xcalloc(t->threads_cap, sizeof(*t->threads));
+	for (size_t i = 0; i < cap; i++)
+		if (old[i].key)
+			*find_thread(t, old[i].key) = old[i];
+	xfree(old);
+}
+
+static void read_thread_name(const struct chunk_owner *o, char *name, size_t size)
+{
+	char *comm = NULL;
+	const char *slash;
+
+	if (!o->task->foreign && !o->dead)
+		comm = process_thread_name(o->task->pid, o->tid);
+	if (comm && comm[0]) {
+		snprintf(name, size, "%s", comm);
+	} else if (!name[0] && o->tid == o->task->pid && o->task->exe) {
+		/* The kernel would have named the main thread so. */
+		slash = strrchr(o->task->exe, '/');
+		snprintf(name, size, "%.15s", slash ? slash + 1 : o->task->exe);
+	}
+	xfree(comm);
+}
+
+void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
+{
+	char name[20], uid[16], tid[16];
+	const char *fields[] = {"T", uid, tid, name};
+	uint64_t key = (uint64_t)o->uid << KRON_SOURCE_TID_BITS | (uint32_t)o->tid;
+	struct task_thread *th;
+
+	if (2 * t->nthreads >= t->threads_cap)
+		grow_threads(t);
+	th = find_thread(t, key);
+	if (!th->key) {
+		th->key = key;
+		t->nthreads++;
+	}
+	th->seen++;
+	/* Names change, mostly soon after the start: ask again, ever more rarely. */
+	if ((th->seen & (th->seen - 1)) || !o->task)
+		return;
+	memcpy(name, th->name, sizeof(name));
+	read_thread_name(o, name, sizeof(name));
+	if (!strcmp(name, th->name))
+		return;
+	memcpy(th->name, name, sizeof(name));
+	snprintf(uid, sizeof(uid), "%u", o->uid);
+	snprintf(tid, sizeof(tid), "%d", o->tid);
+	journal_line(t->journal, "tasks", fields, 4);
+}
+
+/* ---- the end of a process ---- */
+
+static void write_end(struct tasks *t, const struct task *k, uint64_t lost)
+{
+	char uid[16], tsc[24], lost_text[24], cut[24];
+	const char *fields[] = {"E", uid, tsc, lost_text, cut};
+
+	snprintf(uid, sizeof(uid), "%u", k->uid);
+	snprintf(tsc, sizeof(tsc), "%" PRIu64, (uint64_t)__rdtsc());
+	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
+	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
+	journal_line(t->journal, "tasks", fields, 5);
+}
+
+static void release_slot(struct tasks *t, uint32_t i)
+{
+	struct kron_proc *p = &t->seg->procs[i];
+	struct task *k = &t->slot[i];
+	uint64_t want = (uint64_t)k->uid << 8 | KRON_PROC_LIVE;
+	uint64_t lost = __atomic_load_n(&p->lost, __ATOMIC_ACQUIRE);
+
+	write_end(t, k, lost);
+	t->ended.processes++;
+	t->ended.samples += k->samples;
+	t->ended.cut_off += k->cut_off;
+	t->ended.lost += lost;
+	forget_task(k);
+	/* Release: a claimer must find what was read here read. */
+	__atomic_compare_exchange_n(&p->state, &want, (uint64_t)KRON_PROC_FREE, false,
+	                            __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void tasks_release(struct tasks *t)
+{
+	pthread_mutex_lock(&t->lock);
+	for (uint32_t i = 0; i < t->slots_used; i++)
+		if (t->slot[i].uid && t->slot[i].dead && !t->slot[i].left)
+			release_slot(t, i);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tasks_totals(struct tasks *t, struct task_totals *out)
+{
+	pthread_mutex_lock(&t->lock);
+	*out = t->ended;
+	for (uint32_t i = 0; i < t->slots_used; i++) {
+		const struct task *k = &t->slot[i];
+
+		if (!k->uid)
+			continue;
+		out->processes++;
+		out->living += !k->dead;
+		out->samples += k->samples;
+		out->cut_off += k->cut_off;
+		out->lost += __atomic_load_n(&t->seg->procs[i].lost, __ATOMIC_ACQUIRE);
+	}
+	out->lost += __atomic_load_n(&t->seg->ctl->lost_unowned, __ATOMIC_ACQUIRE);
+	out->threads = t->nthreads;
+	pthread_mutex_unlock(&t->lock);
+}

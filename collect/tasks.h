@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tasks.h - what the collector knows about the processes and threads that write samples: the
+ * process table of the segment, seen from outside, with names from /proc.
+ *
+ *   HELLO -> tasks_announce(): exe and cmdline, while the process surely lives
+ *   drain -> tasks_look():     new LIVE slots get a P record, dead ones are marked
+ *   drain -> tasks_of_chunk(): whose chunk is it, does its thread live; T records
+ *   drain -> tasks_release():  dead, and nothing of it is left: E record, slot FREE
+ *
+ * One lock; tasks_announce() comes from the connections' threads, all else from the drain
+ * thread or, once that has ended, from whoever finishes the trace.
+ */
+#ifndef COLLECT_TASKS_H
+#define COLLECT_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "collect/journal.h"
+#include "collect/segment.h"
+
+struct task {               /* shadow of one slot */
+	uint32_t uid;       /* 0: nobody known here */
+	pid_t pid;          /* the slot's own, as first seen */
+	uint64_t starttime; /* tells a pid that was used again; 0 unknown */
+	uint64_t samples, cut_off;
+	bool foreign; /* its pids are not ours */
+	bool dead;    /* gone; its chunks may be taken */
+	bool left;    /* a chunk of it is still in the segment */
+	char *exe;    /* of the last P record, for its fork children */
+	char *cmdline;
+};
+
+struct task_totals {
+	uint64_t processes, threads, samples, lost, cut_off;
+	uint32_t living; /* processes that have not ended */
+};
+
+struct task_note;   /* an announced process whose slot was not seen yet */
+struct task_thread; /* a thread that has written samples */
+
+struct tasks {
+	struct segment *seg;
+	struct journal *journal;
+	pthread_mutex_t lock;
+	struct task *slot;      /* KRON_PROCS_MAX */
+	uint32_t slots_used;    /* slots from here on were never seen in use */
+	uint32_t seen_next_uid; /* ctl->next_uid when the table was last searched */
+	bool unfinished;        /* a slot was CLAIMED then: search again */
+	uint32_t *uid_of_pid;   /* newest uid by pid: hash table, see tasks.c */
+	struct task_note *notes;
+	struct task_thread *threads;
+	size_t nthreads, threads_cap;
+	struct task_totals ended; /* sums over the processes with an E record */
+};
+
+void tasks_init(struct tasks *t, struct segment *seg, struct journal *j);
+void tasks_free(struct tasks *t);
+
+/*
+ * A process said HELLO: pid is ours, its_pid what it calls itself.  Call before answering.
+ */
+void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
+
+/*
+ * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about
+ * zombies and pids that were used again, too, which costs three system calls a process.
+ */
+void tasks_look(struct tasks *t, bool deaths, bool thorough);
+
+struct chunk_owner {
+	struct task *task; /* NULL: no slot, or a slot that is another's by now */
+	uint32_t uid;
+	pid_t tid;
+	bool dead;
+};
+/* Decode a chunk state word.  thorough as above. */
+void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_owner *out);
+/* Samples of this owner are being written: name its thread. */
+void tasks_name_thread(struct tasks *t, const struct chunk_owner *o);
+
+/* E records for all that are dead and have nothing left; clears the `left` marks first set by
+ * the drain. */
+void tasks_release(struct tasks *t);
+/* Sums, those of living processes included. */
+void tasks_totals(struct tasks *t, struct task_totals *out);
+
+#endif
