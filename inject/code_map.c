@@ -24,7 +24,7 @@
  *   outward table      exit                     exit                  exit            exit
  *   whole pointer      exit (AMBIGUOUS if the   AMBIGUOUS             -  (computed    AMBIGUOUS
  *                      frame is not so)                                   goto)
- *   unresolved         AMBIGUOUS, but "-" if the frame is known and not as at entry
+ *   mixed, unresolved  AMBIGUOUS, but "-" if the frame is known and not as at entry
  *
  * A whole pointer can only lead into the function's middle if an address constant names it.
  *
@@ -195,7 +195,7 @@ static enum verdict judge_form(struct walk *w, const struct map_jump *j)
 	if (j->form == JUMP_SLOT || j->form == JUMP_OUTWARD)
 		return LEAVES;
 	cfa = w->fi ? frame_info_cfa_from_sp(w->fi, j->addr) : -1;
-	if (j->form == JUMP_UNRESOLVED)
+	if (j->form == JUMP_UNRESOLVED || j->form == JUMP_MIXED)
 		return cfa >= 0 && cfa != 8 ? STAYS : AMBIGUOUS;
 	if (!has_interior_pointer(b, map_root(b, j->function)))
 		return cfa >= 0 && cfa != 8 ? AMBIGUOUS : LEAVES;

@@ -32,6 +32,7 @@ struct map_lea { /* a rip-relative lea of anything in the image */
 enum jump_form {
 	JUMP_UNRESOLVED, /* computed in a way that no table explains */
 	JUMP_SWITCH,     /* through a table whose entries lie in the function: all marked */
+	JUMP_MIXED,      /* through such a table, or to a whole pointer */
 	JUMP_LOADED,     /* a whole pointer, so an address constant if it points into code */
 	JUMP_SLOT,       /* the same, from one fixed place in memory: the GOT */
 	JUMP_OUTWARD     /* through a constant table of other functions' starts */

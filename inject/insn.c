@@ -165,6 +165,8 @@ static uint8_t operation(const ZydisDecodedInstruction *zi)
 									 : INSN_OP_MOV;
 	case 0x8d:
 		return INSN_OP_LEA;
+	case 0x98: /* cltq is movslq %eax,%rax */
+		return zi->raw.rex.W ? INSN_OP_MOVSXD : INSN_OP_OTHER;
 	case 0xcc:
 		return INSN_OP_INT3;
 	}
@@ -244,6 +246,8 @@ static int8_t simple_dest(const ZydisDecodedInstruction *zi, const struct insn *
 	case 0x89:
 	case 0xc7:
 		return in->has_mem || in->op == INSN_OP_XBEGIN ? -1 : (int8_t)rm;
+	case 0x98:
+		return 0;
 	case 0xb8 ... 0xbf:
 		return (int8_t)((zi->opcode & 7) | zi->raw.rex.B << 3);
 	}
@@ -263,6 +267,7 @@ static bool scan(struct insn *in, ZydisDecodedInstruction *zi, ZydisDecoderConte
 		.mem_base = -1,
 		.mem_index = -1,
 		.dest_reg = -1,
+		.first_reg = -1,
 		.src_reg = -1,
 		.mnemonic = (uint16_t)zi->mnemonic,
 		.op_size = zi->operand_width / 8,
@@ -337,9 +342,13 @@ static void fill_operands(struct insn *in, const ZydisDecodedInstruction *zi,
 			if (i == 0)
 				in->dest_reg = reg;
 		}
+		if (i == 0)
+			in->first_reg = reg;
 		if (i == 1 && i < zi->operand_count_visible)
 			in->src_reg = reg;
 	}
+	if (in->op == INSN_OP_MOVSXD && zi->opcode == 0x98)
+		in->first_reg = in->dest_reg = in->src_reg = 0;
 	/* push, call and ret move rsp in a way that everybody knows */
 	if (in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT || in->kind == INSN_RET ||
 	    zi->meta.category == ZYDIS_CATEGORY_PUSH)

@@ -47,6 +47,7 @@ struct insn {
 	uint8_t imm_size;  /* bytes of a (not pc-relative) immediate of any size, 0 = none */
 	uint16_t mnemonic; /* Zydis mnemonic, opaque outside insn.c and jump_table.c */
 	int8_t dest_reg;   /* first operand if it is a written GPR, 0-15, else -1 */
+	int8_t first_reg;  /* first operand if it is a GPR, written or not, 0-15, else -1 */
 	int8_t src_reg;    /* second operand if it is a GPR, 0-15, else -1 */
 	uint8_t op;        /* enum insn_op: the few that analyses ask for */
 	uint8_t op_size;   /* operand size in bytes */
@@ -75,7 +76,7 @@ enum insn_op {
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
 /*
  * The same without looking at operands, for sweeps: twice as fast.  dest_reg is right for
- * LEA, MOV and MOVSXD only, src_reg is -1 and regs_written 0 throughout, mem_* are right for
+ * LEA, MOV and MOVSXD only, first_reg and src_reg are -1 and regs_written 0 throughout, mem_* are right for
  * instructions without VEX or EVEX prefix.
  */
 bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);

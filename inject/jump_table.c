@@ -38,13 +38,13 @@
  * This file marks CODE_CONSTANT and sets map_jump.form; it judges no exits.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "inject/code_map_impl.h"
 #include "inject/elf_image_impl.h"
 
-#define STEPS_MAX   2000 /* instructions looked at for one value */
-#define DEFS_MAX    12   /* definitions of one value */
+#define STEPS_MAX   20000 /* instructions looked at for one jump */
+#define DEFS_MAX    200   /* definitions of one value; interpreters merge many into one jump */
+#define TABLES_MAX  12    /* tables or bases of one jump */
 #define ENTRIES_MAX 65536
 #define NO_REG      (-1)
 
@@ -60,8 +60,9 @@ struct origin {
 	bool sum;      /* base + 32-bit entry */
 	bool absolute; /* a 32-bit entry itself: non-PIE */
 	bool other;    /* arithmetic */
-	uint64_t table[DEFS_MAX], base[DEFS_MAX];
+	uint64_t table[TABLES_MAX], base[TABLES_MAX];
 	unsigned ntables, nbases;
+	uint64_t load; /* of the entry: the bound check is in front of it */
 };
 
 struct table {
@@ -83,7 +84,6 @@ struct resolver {
 struct pending { /* a sum jump, until its function's tables are read */
 	size_t jump;
 	uint32_t root;
-	uint64_t at; /* the load: the bound check is in front of it */
 	struct origin origin;
 };
 
@@ -105,10 +105,19 @@ static bool is_end_of_root(const struct resolver *r, uint64_t vaddr, uint32_t ro
 	return false;
 }
 
-static bool is_entry_target(const struct resolver *r, uint64_t vaddr, uint32_t root)
+static bool is_own_target(const struct resolver *r, uint64_t vaddr, uint32_t root)
 {
 	return (code_map_flags(r->b->m, vaddr) & CODE_INSN && is_in_root(r, vaddr, root)) ||
 	       is_end_of_root(r, vaddr, root);
+}
+
+/*
+ * Within a table any instruction will do: the .cold part that an entry leads to may not have
+ * been recognized as a part of this function.
+ */
+static bool is_entry_target(const struct resolver *r, uint64_t vaddr, uint32_t root)
+{
+	return code_map_flags(r->b->m, vaddr) & CODE_INSN || is_end_of_root(r, vaddr, root);
 }
 
 static bool decode(const struct resolver *r, uint64_t vaddr, struct insn *in)
@@ -273,7 +282,7 @@ static void add_address(uint64_t *v, unsigned *n, uint64_t value)
 	for (unsigned i = 0; i < *n; i++)
 		if (v[i] == value)
 			return;
-	if (*n < DEFS_MAX)
+	if (*n < TABLES_MAX)
 		v[(*n)++] = value;
 }
 
@@ -311,11 +320,28 @@ static void judge_memory(struct resolver *r, struct origin *o, const struct insn
 		find_addresses(r, o->table, &o->ntables, in->addr, in->mem_base, 2);
 }
 
+/* A load of 32 bits from base + index: (%rB,%rI,4), or (%rB,%rI) as unoptimized code has it. */
 static bool is_entry_load(const struct insn *in)
 {
-	return in->has_mem && in->mem_index != NO_REG && in->mem_scale == 4 &&
-	       (in->op == INSN_OP_MOVSXD || (in->op == INSN_OP_MOV && in->op_size == 4 &&
-					     in->reads_memory));
+	return in->has_mem && in->mem_index != NO_REG && !in->mem_seg &&
+	       (in->mem_scale == 4 || (in->mem_scale == 1 && in->mem_base != NO_REG)) &&
+	       (in->op == INSN_OP_MOVSXD ||
+		(in->op == INSN_OP_MOV && in->op_size == 4 && in->reads_memory));
+}
+
+/* Note the tables that an entry load may read; false when it does not look like one. */
+static bool note_tables(struct resolver *r, struct origin *o, const struct insn *in)
+{
+	unsigned before = o->ntables;
+
+	if (in->mem_base == NO_REG)
+		add_address(o->table, &o->ntables, (uint64_t)in->mem_disp);
+	else
+		find_addresses(r, o->table, &o->ntables, in->addr, in->mem_base, 2);
+	if (in->mem_scale == 4)
+		return true;
+	find_addresses(r, o->table, &o->ntables, in->addr, in->mem_index, 2);
+	return o->ntables > before;
 }
 
 /* Is one of reg's definitions a load of a table entry?  Notes the tables it may load from. */
@@ -331,11 +357,8 @@ static bool judge_entry(struct resolver *r, struct origin *o, uint64_t at, int r
 		const struct insn *in = &d.v[i];
 
 		if (is_entry_load(in)) {
-			found = true;
-			if (in->mem_base == NO_REG)
-				add_address(o->table, &o->ntables, (uint64_t)in->mem_disp);
-			else
-				find_addresses(r, o->table, &o->ntables, in->addr, in->mem_base, 2);
+			o->load = in->addr;
+			found |= note_tables(r, o, in);
 		} else if ((in->op == INSN_OP_MOVSXD || in->op == INSN_OP_MOV) && !in->has_mem &&
 			   in->src_reg >= 0 && depth) {
 			/* cltq, movslq %eax,%rax, mov: the entry was loaded before */
@@ -345,20 +368,64 @@ static bool judge_entry(struct resolver *r, struct origin *o, uint64_t at, int r
 	return found;
 }
 
+static uint64_t entry_of(const struct resolver *r, uint64_t table, uint64_t i, uint64_t base,
+			 bool *readable)
+{
+	const uint8_t *p = elf_image_at(r->b->img, table + 4 * i, 4);
+
+	*readable = p;
+	return p ? base + (uint64_t)(int64_t)(int32_t)elf_read32(p) : 0;
+}
+
+/* How many entries at the start of table lead into the function, counted up to most. */
+static unsigned count_entries(const struct resolver *r, uint64_t table, unsigned most)
+{
+	unsigned i;
+
+	for (i = 0; i < most; i++) {
+		bool readable;
+		uint64_t to = entry_of(r, table, i, table, &readable);
+
+		if (!readable || !is_own_target(r, to, r->root))
+			break;
+	}
+	return i;
+}
+
+/*
+ * The entry was spilled, or loaded by constant index and not recognized: then the base alone
+ * must give the table away.
+ */
+static bool judge_base(struct resolver *r, struct origin *o, uint64_t at, int reg)
+{
+	uint64_t v[TABLES_MAX];
+	unsigned n = 0;
+	bool found = false;
+
+	find_addresses(r, v, &n, at, reg, 2);
+	for (unsigned i = 0; i < n; i++)
+		if (count_entries(r, v[i], 2) == 2) {
+			add_address(o->table, &o->ntables, v[i]);
+			add_address(o->base, &o->nbases, v[i]);
+			found = true;
+		}
+	return found;
+}
+
 /* base + entry, in either order: add %b,%a  or  lea (%a,%b),%c */
 static void judge_sum(struct resolver *r, struct origin *o, uint64_t at, int one, int two)
 {
-	int base = two;
-
-	if (!judge_entry(r, o, at, one, 2)) {
-		base = one;
-		if (!judge_entry(r, o, at, two, 2)) {
-			o->other = true;
-			return;
-		}
+	if (judge_entry(r, o, at, one, 2)) {
+		find_addresses(r, o->base, &o->nbases, at, two, 2);
+		o->sum = true;
+	} else if (judge_entry(r, o, at, two, 2)) {
+		find_addresses(r, o->base, &o->nbases, at, one, 2);
+		o->sum = true;
+	} else if (judge_base(r, o, at, one) || judge_base(r, o, at, two)) {
+		o->sum = true;
+	} else {
+		o->other = true;
 	}
-	o->sum = true;
-	find_addresses(r, o->base, &o->nbases, at, base, 2);
 }
 
 static bool is_pointer_load(const struct insn *in)
@@ -377,6 +444,8 @@ static void judge_def(struct resolver *r, struct origin *o, const struct insn *i
 
 	if (is_pointer_load(in) || (is_conditional_move(in, code) && in->has_mem)) {
 		judge_memory(r, o, in);
+	} else if (in->mem_seg && in->reads_memory && in->op_size == 8) {
+		o->loaded = true; /* xor %fs:0x30: libc unmangles a whole pointer */
 	} else if (is_pop || (in->op == INSN_OP_LEA && in->rip_relative)) {
 		o->loaded = true;
 	} else if (in->op == INSN_OP_MOV && in->imm_size >= 4 && !in->has_mem) {
@@ -390,11 +459,9 @@ static void judge_def(struct resolver *r, struct origin *o, const struct insn *i
 		   in->mem_index >= 0 && in->mem_scale == 1 && !in->mem_disp) {
 		judge_sum(r, o, in->addr, in->mem_base, in->mem_index);
 	} else if (r->b->position_dependent && is_entry_load(in)) {
-		o->absolute = true;
-		if (in->mem_base == NO_REG)
-			add_address(o->table, &o->ntables, (uint64_t)in->mem_disp);
-		else
-			find_addresses(r, o->table, &o->ntables, in->addr, in->mem_base, 2);
+		o->absolute = note_tables(r, o, in);
+		o->other |= !o->absolute;
+		o->load = in->addr;
 	} else {
 		o->other = true;
 	}
@@ -412,15 +479,6 @@ static void judge_value(struct resolver *r, struct origin *o, uint64_t at, int r
 }
 
 /* ---- reading tables ---- */
-
-static uint64_t entry_of(const struct resolver *r, uint64_t table, uint64_t i, uint64_t base,
-			 bool *readable)
-{
-	const uint8_t *p = elf_image_at(r->b->img, table + 4 * i, 4);
-
-	*readable = p;
-	return p ? base + (uint64_t)(int64_t)(int32_t)elf_read32(p) : 0;
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -479,38 +537,81 @@ static unsigned condition(const uint8_t *code)
 	return code[i] == 0x0f ? code[i + 1] & 15 : code[i] & 15;
 }
 
+/* The register whose value `in` hands on to reg, with what it subtracts; NO_REG: another's. */
+static int follow_index(const struct insn *in, int reg, uint64_t *less)
+{
+	if (in->op == INSN_OP_SUB && in->imm_size) {
+		*less += in->imm;
+		return reg;
+	}
+	if (in->op == INSN_OP_ADD && in->imm_size) {
+		*less -= in->imm;
+		return reg;
+	}
+	if (in->op == INSN_OP_LEA && in->mem_base >= 0 && in->mem_base < 16 &&
+	    in->mem_index == NO_REG) {
+		*less -= (uint64_t)in->mem_disp;
+		return in->mem_base;
+	}
+	if (in->op == INSN_OP_LEA && in->mem_base == NO_REG && in->mem_scale == 4)
+		return in->mem_index; /* unoptimized: 0(,%rax,4) */
+	/* mov, movzx, movslq and the like: one register in, one out */
+	if (!in->has_mem && in->src_reg >= 0 && in->op != INSN_OP_ADD && in->op != INSN_OP_SUB)
+		return in->src_reg;
+	return NO_REG;
+}
+
 /*
- * How many entries the check in front of `at` lets through: cmp $n,x; ja default, in the same
- * block or the ones before it.  0 when none is found.
+ * How many entries the check in front of the load at `at` lets through: cmp $n,x; ja default,
+ * x being the index or what it was made of.  0 when no such check is found.
  */
 static uint64_t find_bound(const struct resolver *r, uint64_t at)
 {
+	struct insn in;
 	unsigned cc = 16;
+	uint64_t less = 0;
+	int reg;
 
-	for (unsigned i = 0; i < 12; i++) {
-		struct insn in;
-		uint64_t prev = code_map_previous(r->b->m, at);
+	if (!at || !decode(r, at, &in))
+		return 0;
+	reg = in.mem_index;
+	for (unsigned i = 0; i < 16; i++) {
+		uint64_t prev = code_map_previous(r->b->m, at), n;
 
 		if (!prev || !map_falls_through(r->b, prev) || !decode(r, prev, &in))
 			return 0;
-		if (in.kind == INSN_JCC && !in.is_loop)
-			cc = condition(elf_image_at(r->b->img, prev, in.len));
-		if (in.op == INSN_OP_CMP && in.imm_size && cc < 16) {
-			uint64_t n = in.op_size == 1 ? in.imm & 0xff
-				     : in.op_size == 4 ? in.imm & 0xffffffff : in.imm;
-
-			if (n >= ENTRIES_MAX)
-				return 0;
-			return cc == 7 ? n + 1 : cc == 3 ? n : 0;
-		}
-		if (in.op == INSN_OP_CMP)
-			return 0;
 		at = prev;
+		if (in.kind == INSN_JCC && !in.is_loop)
+			cc = condition(elf_image_at(r->b->img, at, in.len));
+		if (in.regs_written >> reg & 1)
+			reg = follow_index(&in, reg, &less);
+		if (reg == NO_REG)
+			return 0;
+		if (in.op != INSN_OP_CMP || !in.imm_size || in.first_reg != reg || cc == 16)
+			continue;
+		n = in.op_size == 1 ? in.imm & 0xff : in.op_size == 4 ? in.imm & 0xffffffff : in.imm;
+		n -= less;
+		if (n >= ENTRIES_MAX)
+			return 0;
+		return cc == 7 ? n + 1 : cc == 3 ? n : 0;
 	}
 	return 0;
 }
 
 /* ---- pointers in arrays ---- */
+
+/* These pointers belong to a switch: they are no sign of computed gotos. */
+static void explain_pointers(const struct resolver *r, uint64_t table)
+{
+	for (uint64_t i = 0; i < ENTRIES_MAX; i++) {
+		const uint8_t *p = elf_image_at(r->b->img, table + 8 * i, 8);
+		uint64_t to = p ? elf_read64(p) : 0;
+
+		if (!is_in_root(r, to, r->root))
+			return;
+		*map_flag(r->b, to) &= (uint8_t)~CODE_TAKEN;
+	}
+}
 
 /* Does a jump through these tables of whole pointers (non-PIE) stay, leave, or can't we tell? */
 static enum jump_form judge_pointers(const struct resolver *r, const struct origin *o)
@@ -535,8 +636,11 @@ static enum jump_form judge_pointers(const struct resolver *r, const struct orig
 				outside = true;
 		}
 	}
-	if (inside && !outside)
+	if (inside && !outside) {
+		for (unsigned t = 0; t < o->ntables; t++)
+			explain_pointers(r, o->table[t]);
 		return JUMP_SWITCH;
+	}
 	return outside && !inside ? JUMP_OUTWARD : JUMP_LOADED;
 }
 
@@ -547,7 +651,7 @@ static enum jump_form judge_origin(const struct resolver *r, const struct origin
 	if (o->other)
 		return JUMP_UNRESOLVED;
 	if (o->sum || o->absolute)
-		return o->loaded ? JUMP_UNRESOLVED : JUMP_SWITCH; /* until its tables are read */
+		return o->loaded ? JUMP_MIXED : JUMP_SWITCH; /* until its tables are read */
 	if (o->indexed)
 		return judge_pointers(r, o);
 	return o->slot ? JUMP_SLOT : JUMP_LOADED;
@@ -564,41 +668,50 @@ static void collect_tables(struct resolver *r, uint32_t root)
 			bool readable;
 			uint64_t to = entry_of(r, at, 0, at, &readable);
 
-			if (readable && is_entry_target(r, to, root))
+			if (readable && is_own_target(r, to, root))
 				*vec_push(&r->tables) = (struct table){ .at = at, .root = root };
 		}
 }
 
-/* Read what a sum jump is known to use; false when it is not explained. */
+/* Read one table that a jump may use, with every base that it may add; the longest reading. */
+static uint64_t read_with_bases(struct resolver *r, const struct pending *p, uint64_t table,
+				uint64_t least)
+{
+	const struct origin *o = &p->origin;
+	uint64_t longest = 0;
+
+	if (o->absolute)
+		return read_table(r, p->root, table, 0, least);
+	if (!o->nbases)
+		return read_table(r, p->root, table, table, least);
+	for (unsigned i = 0; i < o->nbases; i++) {
+		uint64_t n = read_table(r, p->root, table, o->base[i], least);
+
+		if (n > longest)
+			longest = n;
+	}
+	return longest;
+}
+
+/*
+ * Read what a sum jump is known to use; false when it is not explained.  A table without a
+ * single good entry is none: the flow analysis does not see which paths can happen.
+ */
 static bool read_known(struct resolver *r, const struct pending *p)
 {
 	const struct origin *o = &p->origin;
-	uint64_t least = find_bound(r, r->b->jumps.v[p->jump].addr);
+	uint64_t least = find_bound(r, o->load);
 	bool found = false;
 
 	for (unsigned t = 0; t < o->ntables; t++) {
-		uint64_t n;
+		uint64_t n = read_with_bases(r, p, o->table[t], least);
 
-		if (o->absolute) {
-			n = read_table(r, p->root, o->table[t], 0, least);
-			found = true;
-		} else if (o->nbases) {
-			n = 0;
-			for (unsigned i = 0; i < o->nbases; i++) {
-				uint64_t k = read_table(r, p->root, o->table[t], o->base[i], least);
-
-				n = k > n ? k : n;
-			}
-			found = true;
-		} else {
-			n = read_table(r, p->root, o->table[t], o->table[t], least);
-			found = true;
-		}
-		if (!n || n < least)
+		if (n && n < least)
 			return false;
+		found |= n > 0;
 	}
-	if (found)
-		return true;
+	if (found || o->ntables)
+		return found;
 	/* The base was lost: some table of the function it is, and all of them are read. */
 	vec_for(&r->tables, t)
 		if (t->root == p->root)
@@ -645,8 +758,9 @@ void jump_tables_resolve(struct map_builder *b)
 	vec_for(&r.tables, t)
 		read_table(&r, t->root, t->at, t->at, 0);
 	vec_for(&pending, p)
-		if (!read_known(&r, p))
+		if (!read_known(&r, p)) {
 			b->jumps.v[p->jump].form = JUMP_UNRESOLVED;
+		}
 	vec_free(&pending);
 	vec_free(&r.edges);
 	vec_free(&r.tables);
