@@ -12,9 +12,11 @@
  *   - an entry at S closes all open frames of its stack whose S is not above it
  *   - an S far from the current stack belongs to another stack: the one that it fits into, or
  *     a new one.  Frames of the other stacks stay open.
- *   - after a LOST record nothing is assumed: an exit without its entry is an orphan
+ *   - after a LOST record nothing is assumed: an exit without its entry is an orphan, and a
+ *     call that spans the loss is marked, for its entry and exit may be of two calls
  *
  * Samples without such a payload (traces of other boards) fall back to pairing by function.
+ * trace/pairs.c says how the stacks are told apart.
  */
 #ifndef TRACE_PAIRS_H
 #define TRACE_PAIRS_H
@@ -23,32 +25,41 @@
 
 struct pair_call {
 	uint32_t lane;
-	uint32_t function; /* index into trace->functions */
+	uint32_t function; /* number n: events 2n, 2n+1; trace_function_of() knows the rest */
 	uint32_t caller;   /* likewise, UINT32_MAX at the bottom of a stack */
 	uint32_t depth;    /* 0 at the bottom */
-	uint64_t entry_tsc, exit_tsc;
-	uint64_t children_tsc; /* time inside direct callees */
+	uint64_t entry_tsc, exit_tsc; /* entry <= exit */
+	uint64_t children_tsc; /* time inside direct callees, <= exit - entry */
 	bool inferred;     /* no exit sample: closed by inference */
 	bool open;         /* still running when the trace ended */
 	bool recursive;    /* the same function is further up on this stack */
+	bool spans_loss;   /* samples were lost between entry and exit */
 };
 struct pair_sink {
 	void *ctx;
-	/* In order of time for each lane; any may be NULL. */
+	/*
+	 * In order of time for each lane; any may be NULL.  Exception: a frame whose stack was
+	 * taken for one that waits, and turns out to be dead, is closed when that is seen, with
+	 * the earlier exit_tsc.  e is the event that closed it, NULL from pairs_finish.
+	 */
 	void (*enter)(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth);
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
 	void (*orphan_exit)(void *ctx, const struct trace_event *e, uint32_t function);
 	void (*special)(void *ctx, const struct trace_event *e); /* LOST, CPU */
+	bool want_recursive; /* fill in pair_call.recursive: 8 bytes a function and open lane */
 };
 struct pair_counts {
-	uint64_t entries, exits, calls;
+	uint64_t entries, exits, calls; /* calls: frames closed, in whatever way */
 	uint64_t inferred, open, orphans;
+	uint64_t spans_loss;
 };
 
 struct pairs;
 struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink);
 void pairs_feed(struct pairs *p, const struct trace_event *e);
-void pairs_finish(struct pairs *p); /* closes what is open at each lane's last time */
+/* Close what is open in one lane, at its last time, and free its memory. */
+void pairs_finish_lane(struct pairs *p, uint32_t lane);
+void pairs_finish(struct pairs *p); /* all lanes */
 const struct pair_counts *pairs_counts(const struct pairs *p);
 void pairs_close(struct pairs *p);
 

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_pairs.c - entries and exits as threads produce them, and the calls that must come out.
+ *
+ * A case is a script, one event a word:   >f@1000   entry of f with S = 0x1000
+ *                                         <f@1000   exit
+ *                                         !5        LOST record, 5 triggers
+ * Each event takes 10 ticks.  What comes out is written the same way, one call a word:
+ *   f:total/self   a call that exited; then  ~ inferred  * open  % spans a loss  ^ recursive
+ *   ?f             an exit without entry
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/vec.h"
+#include "trace/pairs.h"
+
+struct out {
+	char text[4096];
+	size_t n;
+	uint32_t depth_of_last;
+	uint64_t leaves;
+};
+
+static void say(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (o->n < sizeof(o->text))
+		o->n += (size_t)vsnprintf(o->text + o->n, sizeof(o->text) - o->n, fmt, ap);
+	va_end(ap);
+}
+
+static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
+{
+	struct out *o = ctx;
+
+	(void)e;
+	(void)function;
+	o->depth_of_last = depth;
+}
+
+static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
+{
+	struct out *o = ctx;
+	uint64_t total = c->exit_tsc - c->entry_tsc;
+
+	(void)e;
+	o->leaves++;
+	assert_true(c->entry_tsc <= c->exit_tsc);
+	assert_true(c->children_tsc <= total);
+	say(o, "%s%c:%d/%d%s%s%s%s", o->n ? " " : "", 'a' + (int)c->function % 26, (int)total,
+	    (int)(total - c->children_tsc), c->inferred ? "~" : "", c->open ? "*" : "",
+	    c->spans_loss ? "%" : "", c->recursive ? "^" : "");
+}
+
+static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
+{
+	struct out *o = ctx;
+
+	(void)e;
+	say(o, "%s?%c", o->n ? " " : "", 'a' + (int)function);
+}
+
+static struct trace_function functions[26];
+static struct trace_lane lanes[2];
+static struct trace fake = {.functions = functions, .nfunctions = 26, .lanes = lanes, .nlanes = 2};
+
+static struct pair_sink sink_to(struct out *o)
+{
+	struct pair_sink s = {
+		.ctx = o,
+		.enter = on_enter,
+		.leave = on_leave,
+		.orphan_exit = on_orphan,
+		.want_recursive = true,
+	};
+
+	for (uint32_t i = 0; i < 26; i++)
+		functions[i].n = i;
+	return s;
+}
+
+static struct trace_event event(uint64_t tsc, uint32_t number, uint32_t payload)
+{
+	struct trace_event e = {.tsc = tsc, .s = {.event = number, .payload = payload}};
+
+	return e;
+}
+
+static struct trace_event parse(const char *word, uint64_t tsc)
+{
+	uint32_t function = (uint32_t)(word[1] - 'a');
+
+	switch (word[0]) {
+	case '!':
+		return event(tsc, KRON_EVENT_LOST, (uint32_t)atoi(word + 1));
+	case '>':
+		return event(tsc, KRON_EVENT_ENTRY(function), (uint32_t)strtoul(word + 3, NULL, 16));
+	default:
+		assert_int_equal(word[0], '<');
+		return event(tsc, KRON_EVENT_EXIT(function), (uint32_t)strtoul(word + 3, NULL, 16));
+	}
+}
+
+static struct pair_counts run(const char *script, struct out *o)
+{
+	struct pair_sink sink = sink_to(o);
+	struct pairs *p = pairs_open(&fake, &sink);
+	struct pair_counts counts;
+	char *copy = xstrdup(script);
+	uint64_t tsc = 1000;
+
+	for (char *w = strtok(copy, " "); w; w = strtok(NULL, " ")) {
+		struct trace_event e = parse(w, tsc += 10);
+
+		pairs_feed(p, &e);
+	}
+	pairs_finish(p);
+	counts = *pairs_counts(p);
+	pairs_close(p);
+	xfree(copy);
+	/* What must hold whatever the samples say. */
+	assert_int_equal(counts.entries, counts.calls);
+	assert_int_equal(counts.exits, counts.calls - counts.inferred - counts.open + counts.orphans);
+	return counts;
+}
+
+static void expect(const char *script, const char *calls)
+{
+	struct out o = {0};
+
+	run(script, &o);
+	assert_string_equal(o.text, calls);
+}
+
+/* ---- one stack ---- */
+
+static void nested_calls(void **state)
+{
+	(void)state;
+	expect(">a@9000 >b@8ff0 <b@8ff0 >b@8ff0 <b@8ff0 <a@9000", "b:10/10 b:10/10 a:50/30");
+}
+
+static void recursion(void **state)
+{
+	(void)state;
+	expect(">a@9000 >a@8ff0 >a@8fe0 <a@8fe0 <a@8ff0 <a@9000", "a:10/10^ a:30/20^ a:50/20");
+	expect(">a@9000 >b@8ff0 >a@8fe0 <a@8fe0 <b@8ff0 <a@9000", "a:10/10^ b:30/20 a:50/20");
+}
+
+static void tail_call_with_probed_exit(void **state)
+{
+	(void)state;
+	expect(">m@9000 >a@8ff0 <a@8ff0 >b@8ff0 <b@8ff0 <m@9000", "a:10/10 b:10/10 m:50/30");
+}
+
+static void tail_call_without_exit(void **state)
+{
+	(void)state;
+	/* a jumps to b, and its exit has no probe: b's entry at the same S ends it */
+	expect(">m@9000 >a@8ff0 >b@8ff0 <b@8ff0 <m@9000", "a:10/10~ b:10/10 m:40/20");
+	/* b's entry has none either: its exit ends a, and has no entry */
+	expect(">m@9000 >a@8ff0 <b@8ff0 <m@9000", "?b a:10/10~ m:30/20");
+}
+
+static void longjmp_over_frames(void **state)
+{
+	(void)state;
+	/* d longjmps to m, which calls b and returns */
+	expect(">m@9000 >a@8ff0 >c@8fd0 >d@8fb0 >b@8ff0 <b@8ff0 <m@9000",
+	       "d:10/10~ c:20/10~ a:30/10~ b:10/10 m:60/20");
+	/* to m, which returns at once */
+	expect(">m@9000 >a@8ff0 >c@8fd0 <m@9000", "c:10/10~ a:20/10~ m:30/10");
+	/* the new call is deeper than the first dead frame, not than the others */
+	expect(">m@9000 >a@8ff0 >c@8fd0 >d@8fb0 >b@8fe0 <b@8fe0 <a@8ff0 <m@9000",
+	       "d:10/10~ c:20/10~ b:10/10 a:50/20 m:70/20");
+}
+
+static void exception_through_big_frame(void **state)
+{
+	(void)state;
+	/* m has a 64 KiB array and a never exits: at first a stack switch is as likely */
+	expect(">m@90000 >a@80000 <m@90000", "m:20/20 a:10/10~");
+	/* in a loop the next call at the same place shows that the frame was dead */
+	expect(">m@90000 >a@80000 <m@90000 >m@90000 >a@80000 <m@90000 >m@90000 >a@80000 <m@90000",
+	       "m:20/20 a:10/10~ a:10/10~ m:20/10 a:10/10~ m:20/10");
+	/* and when a was seen to exit properly before, there is no doubt */
+	expect(">m@90000 >a@80000 <a@80000 >a@80000 <m@90000", "a:10/10 a:10/10~ m:40/20");
+}
+
+static void missing_exits_in_a_loop(void **state)
+{
+	struct out o = {0};
+	char script[100 * 10 + 30] = ">m@9000";
+	struct pair_counts c;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		strcat(script, " >a@8ff0");
+	strcat(script, " <m@9000");
+	c = run(script, &o);
+	assert_int_equal(c.calls, 101);
+	assert_int_equal(c.inferred, 100);
+	assert_int_equal(c.orphans, 0);
+	assert_non_null(strstr(o.text, " m:1010/10"));
+}
+
+static void callers_without_probes(void **state)
+{
+	(void)state;
+	/* only a is probed, its callers come from anywhere on the stack */
+	expect(">a@9000 <a@9000 >a@7000 <a@7000 >a@a000 <a@a000", "a:10/10 a:10/10 a:10/10");
+	/* likewise without exits */
+	expect(">a@9000 >a@9010 >a@9018", "a:10/10~ a:10/10~ a:0/0*");
+}
+
+static void open_at_the_end(void **state)
+{
+	(void)state;
+	expect(">m@9000 >a@8ff0 >b@8fe0 <b@8fe0", "b:10/10 a:20/10* m:30/10*");
+}
+
+static void forked_child_starts_inside(void **state)
+{
+	struct out o = {0};
+	struct pair_counts c;
+
+	(void)state;
+	c = run("<f@8f00 >g@8f00 <g@8f00 <b@8f80 >c@8f80 <c@8f80 <a@8ff0 <m@9000", &o);
+	assert_string_equal(o.text, "?f g:10/10 ?b c:10/10 ?a ?m");
+	assert_int_equal(c.orphans, 4);
+	assert_int_equal(c.inferred, 0);
+}
+
+static void vfork_child_shares_the_stack(void **state)
+{
+	(void)state;
+	/* vfork returns twice at the same S; the child's frames end in exec */
+	expect(">m@9000 >v@8ff0 <v@8ff0 >c@8ff0 >e@8fe0 <v@8ff0 <m@9000",
+	       "v:10/10 ?v e:10/10~ c:20/10~ m:60/30");
+}
+
+static void stack_address_wraps(void **state)
+{
+	(void)state;
+	expect(">a@20 >b@fffffff0 >c@ffffff00 <c@ffffff00 >c@ffffff80 <b@fffffff0 <a@20",
+	       "c:10/10 c:10/10~ b:40/20 a:60/20");
+}
+
+static void unknown_functions(void **state)
+{
+	struct out o = {0};
+	struct pair_sink sink = sink_to(&o);
+	struct pairs *p = pairs_open(&fake, &sink);
+	struct trace_event e[] = {
+		event(10, KRON_EVENT_ENTRY(0x7fffff00), 0x9000),
+		event(20, KRON_EVENT_ENTRY(0x7fffff00), 0x8000),
+		event(30, KRON_EVENT_EXIT(0x7fffff00), 0x8000),
+		event(40, KRON_EVENT_EXIT(0x7fffff00), 0x9000),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		pairs_feed(p, &e[i]);
+	pairs_finish(p);
+	assert_int_equal(o.leaves, 2);
+	assert_int_equal(pairs_counts(p)->inferred + pairs_counts(p)->open, 0);
+	pairs_close(p);
+}
+
+/* ---- losses ---- */
+
+static void losses(void **state)
+{
+	(void)state;
+	/* a's exit and another entry of a may be among the lost */
+	expect(">m@9000 >a@8ff0 !7 <a@8ff0 <m@9000", "a:20/20% m:40/20%");
+	/* an exit whose entry was lost */
+	expect(">m@9000 !1 <b@8ff0 >a@8ff0 <a@8ff0 <m@9000", "?b a:10/10 m:50/40%");
+	/* frames that ended in the gap */
+	expect(">m@9000 >a@8ff0 >b@8fe0 !9 >c@8ff0 <c@8ff0 <m@9000",
+	       "b:20/20~% a:30/10~% c:10/10 m:60/20%");
+	/* everything before the gap is gone */
+	expect(">m@9000 >a@8ff0 !9 <x@9100 >y@9100 <y@9100", "?x a:20/20~% m:30/10~% y:10/10");
+}
+
+/* ---- several stacks ---- */
+
+static void signal_stack_in_the_middle(void **state)
+{
+	(void)state;
+	/* handler h on another stack while b runs: b's own time is without it */
+	expect(">m@fff09000 >b@fff08ff0 >h@5000 >x@4fe0 <x@4fe0 <h@5000 <b@fff08ff0 <m@fff09000",
+	       "x:10/10 h:30/20 b:50/20 m:70/20");
+}
+
+static void handler_depth_goes_on(void **state)
+{
+	struct out o = {0};
+
+	(void)state;
+	run(">m@fff09000 >b@fff08ff0 >h@5000", &o);
+	assert_int_equal(o.depth_of_last, 2);
+}
+
+static void siglongjmp_out_of_handler(void **state)
+{
+	(void)state;
+	/* h never exits: m goes on.  b ended when h came, h when m's stack ran again */
+	expect(">m@fff09000 >b@fff08ff0 >h@5000 >c@fff08ff0 <c@fff08ff0 <m@fff09000",
+	       "b:10/10~ c:10/10 m:50/30 h:10/10*");
+	/* the next handler on the same stack shows that the first one is dead */
+	expect(">m@fff09000 >b@fff08ff0 >h@5000 >c@fff08ff0 <c@fff08ff0 >h@5000 <h@5000 <m@fff09000",
+	       "b:10/10~ c:10/10 h:10/10~ h:10/10 m:70/40");
+}
+
+static void coroutines_far_apart(void **state)
+{
+	struct out o = {0};
+	struct pair_counts c;
+
+	(void)state;
+	/* m runs a, b and c in turn; each yields from inside y, twice */
+	c = run(">m@fff09000"
+		" >r@fff08ff0 >a@10005000 >y@10004fe0 <r@fff08ff0"
+		" >r@fff08ff0 >b@20005000 >y@20004fe0 <r@fff08ff0"
+		" >r@fff08ff0 >c@30005000 >y@30004fe0 <r@fff08ff0"
+		" >r@fff08ff0 <y@10004fe0 >y@10004fe0 <r@fff08ff0"
+		" >r@fff08ff0 <y@20004fe0 >y@20004fe0 <r@fff08ff0"
+		" >r@fff08ff0 <y@30004fe0 >y@30004fe0 <r@fff08ff0"
+		" >r@fff08ff0 <y@10004fe0 <a@10005000 <r@fff08ff0"
+		" >r@fff08ff0 <y@20004fe0 <b@20005000 <r@fff08ff0"
+		" >r@fff08ff0 <y@30004fe0 <c@30005000 <r@fff08ff0"
+		" <m@fff09000",
+		&o);
+	assert_int_equal(c.inferred, 0);
+	assert_int_equal(c.orphans, 0);
+	assert_int_equal(c.open, 0);
+	assert_int_equal(c.calls, 19);
+}
+
+/* The stacks of c, b and a are one array: 16 KiB each, c highest. */
+static void coroutines_side_by_side(void **state)
+{
+	static const char *const orders[] = {"abc", "cba", "bca", "acb"};
+
+	(void)state;
+	for (size_t k = 0; k < 4; k++) {
+		struct out o = {0};
+		struct pair_counts c;
+		char script[2000] = ">m@fff09000", word[80];
+
+		for (int round = 0; round < 5; round++) {
+			for (int i = 0; i < 3; i++) {
+				char co = orders[k][i];
+				unsigned top = 0x10004000u + 0x4000u * (unsigned)(co - 'a') - 0x20;
+
+				snprintf(word, sizeof(word), " >r@fff08ff0 %s%c@%x", round ? "<" : ">",
+					 round ? 'y' : co, round ? top - 0x60 : top);
+				strcat(script, word);
+				if (round == 4)
+					snprintf(word, sizeof(word), " <%c@%x <r@fff08ff0", co, top);
+				else
+					snprintf(word, sizeof(word), " >y@%x <r@fff08ff0", top - 0x60);
+				strcat(script, word);
+			}
+		}
+		strcat(script, " <m@fff09000");
+		c = run(script, &o);
+		assert_int_equal(c.inferred, 0);
+		assert_int_equal(c.orphans, 0);
+		assert_int_equal(c.open, 0);
+	}
+}
+
+/* Symmetric: each passes control straight to the next, whose stack lies below its own. */
+static void coroutines_pass_control(void **state)
+{
+	struct out o = {0};
+	struct pair_counts c;
+
+	(void)state;
+	c = run(">m@fff09000 >c@1000bfe0 >b@10007fe0 >a@10003fe0"
+		" >x@1000bf80 <x@1000bf80 >x@10007f80 <x@10007f80 >x@10003f80 <x@10003f80"
+		" >x@1000bf80 <x@1000bf80 >x@10007f80 <x@10007f80 >x@10003f80 <x@10003f80"
+		" <c@1000bfe0 <b@10007fe0 <a@10003fe0 <m@fff09000",
+		&o);
+	assert_int_equal(c.inferred, 0);
+	assert_int_equal(c.orphans, 0);
+	assert_int_equal(c.open, 0);
+}
+
+/* Coroutine stacks are local arrays of m: they lie between m's frame and its callees'. */
+static void coroutines_on_local_arrays(void **state)
+{
+	struct out o = {0};
+	struct pair_counts c;
+
+	(void)state;
+	c = run(">m@f0100000"
+		" >r@f00f0000 >a@f00f7f00 >y@f00f7e00 <r@f00f0000"
+		" >r@f00f0000 >b@f00fbf00 >y@f00fbe00 <r@f00f0000"
+		" >r@f00f0000 <y@f00f7e00 >y@f00f7e00 <r@f00f0000"
+		" >r@f00f0000 <y@f00fbe00 >y@f00fbe00 <r@f00f0000"
+		" >r@f00f0000 <y@f00f7e00 <a@f00f7f00 <r@f00f0000"
+		" >r@f00f0000 <y@f00fbe00 <b@f00fbf00 <r@f00f0000"
+		" <m@f0100000",
+		&o);
+	assert_int_equal(c.inferred, 0);
+	assert_int_equal(c.orphans, 0);
+	assert_int_equal(c.open, 0);
+}
+
+static void thousands_of_coroutines(void **state)
+{
+	struct out o = {0};
+	struct pair_sink sink = sink_to(&o);
+	struct pairs *p = pairs_open(&fake, &sink);
+	const uint32_t n = 5000;
+	uint64_t tsc = 0;
+
+	(void)state;
+	for (uint32_t round = 0; round < 4; round++) {
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t top = 0x10000000u + 0x10000u * i;
+			struct trace_event e = event(++tsc, round < 3 ? 2 : 3, top - round * 0x40);
+
+			if (round == 3)
+				e = event(tsc, KRON_EVENT_EXIT(1), top - 0x80);
+			pairs_feed(p, &e);
+		}
+	}
+	pairs_finish(p);
+	assert_int_equal(pairs_counts(p)->orphans, 0);
+	assert_int_equal(pairs_counts(p)->inferred, 0);
+	assert_int_equal(pairs_counts(p)->open, 2 * n);
+	pairs_close(p);
+}
+
+/* ---- without stack pointers ---- */
+
+static void pairing_by_function(void **state)
+{
+	(void)state;
+	expect(">m@0 >a@0 >b@0 <b@0 <m@0 <a@0", "b:10/10 a:30/20~ m:40/10 ?a");
+}
+
+/* ---- size ---- */
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void deep_recursion_is_linear(void **state)
+{
+	struct out o = {0};
+	struct pair_sink sink = sink_to(&o);
+	struct pairs *p = pairs_open(&fake, &sink);
+	const uint32_t depth = 60000;
+	double start = now();
+	uint64_t tsc = 0;
+
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		for (uint32_t i = 0; i < depth; i++) {
+			struct trace_event e = event(++tsc, KRON_EVENT_ENTRY(0), 0xf0000000u - 48 * i);
+
+			pairs_feed(p, &e);
+		}
+		for (uint32_t i = depth; i-- > 0;) {
+			struct trace_event e = event(++tsc, KRON_EVENT_EXIT(0), 0xf0000000u - 48 * i);
+
+			pairs_feed(p, &e);
+		}
+	}
+	/* and 60,000 frames that a longjmp leaves at once */
+	for (uint32_t i = 0; i < depth; i++) {
+		struct trace_event e = event(++tsc, KRON_EVENT_ENTRY(0), 0xf0000000u - 48 * i);
+
+		pairs_feed(p, &e);
+	}
+	pairs_feed(p, &(struct trace_event){.tsc = ++tsc,
+					   .s = {.event = KRON_EVENT_EXIT(0), .payload = 0xf0000000u}});
+	pairs_finish(p);
+	assert_int_equal(pairs_counts(p)->calls, 21 * depth);
+	assert_int_equal(pairs_counts(p)->inferred, depth - 1);
+	pairs_close(p);
+	assert_true(now() - start < 20); /* it takes 0.2 s; O(depth) an event would take an hour */
+}
+
+/* Random events keep the books balanced and crash nothing. */
+static void random_events(void **state)
+{
+	struct out o = {0};
+	uint32_t seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		struct pair_sink sink = sink_to(&o);
+		struct pairs *p = pairs_open(&fake, &sink);
+		const struct pair_counts *c = pairs_counts(p);
+		uint32_t mask = round % 3 == 0 ? 0xffffffff : round % 3 == 1 ? 0xffff0 : 0x700;
+
+		for (uint64_t i = 0; i < 20000; i++) {
+			uint32_t number, payload;
+			struct trace_event e;
+
+			seed = seed * 1664525 + 1013904223;
+			number = seed >> 8 & 15;
+			seed = seed * 1664525 + 1013904223;
+			payload = (seed ^ seed >> 15) & mask;
+			e = event(i, number == 15 ? KRON_EVENT_LOST : number, payload);
+			e.lane = seed >> 30 & 1;
+			pairs_feed(p, &e);
+		}
+		pairs_finish(p);
+		assert_int_equal(c->entries, c->calls);
+		assert_int_equal(c->exits, c->calls - c->inferred - c->open + c->orphans);
+		pairs_close(p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nested_calls),
+		cmocka_unit_test(recursion),
+		cmocka_unit_test(tail_call_with_probed_exit),
+		cmocka_unit_test(tail_call_without_exit),
+		cmocka_unit_test(longjmp_over_frames),
+		cmocka_unit_test(exception_through_big_frame),
+		cmocka_unit_test(missing_exits_in_a_loop),
+		cmocka_unit_test(callers_without_probes),
+		cmocka_unit_test(open_at_the_end),
+		cmocka_unit_test(forked_child_starts_inside),
+		cmocka_unit_test(vfork_child_shares_the_stack),
+		cmocka_unit_test(stack_address_wraps),
+		cmocka_unit_test(unknown_functions),
+		cmocka_unit_test(losses),
+		cmocka_unit_test(signal_stack_in_the_middle),
+		cmocka_unit_test(handler_depth_goes_on),
+		cmocka_unit_test(siglongjmp_out_of_handler),
+		cmocka_unit_test(coroutines_far_apart),
+		cmocka_unit_test(coroutines_side_by_side),
+		cmocka_unit_test(coroutines_pass_control),
+		cmocka_unit_test(coroutines_on_local_arrays),
+		cmocka_unit_test(thousands_of_coroutines),
+		cmocka_unit_test(pairing_by_function),
+		cmocka_unit_test(deep_recursion_is_linear),
+		cmocka_unit_test(random_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
