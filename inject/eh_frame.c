@@ -185,8 +185,12 @@ static bool register_rule(struct machine *m, struct eh_cursor *c, uint8_t op)
 		skip_block(c);
 		set_saved(m, reg, true);
 		return true;
-	case 0x06: /* DW_CFA_restore_extended */
 	case 0x07: /* DW_CFA_undefined */
+		reg = eh_uleb(c);
+		set_saved(m, reg, false);
+		m->row.outermost |= reg == EH_REG_RA;
+		return true;
+	case 0x06: /* DW_CFA_restore_extended */
 	case 0x08: /* DW_CFA_same_value */
 		set_saved(m, eh_uleb(c), false);
 		return true;

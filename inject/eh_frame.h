@@ -15,8 +15,10 @@ struct eh_row {
 	uint32_t reg;   /* DWARF number: 7 rsp, 6 rbp; EH_REG_UNKNOWN: by an expression */
 	uint32_t saved; /* bit n: a rule says where the caller's register n is (n < 16) */
 	int64_t offset;
+	bool outermost; /* the return address is undefined: nobody called */
 };
 #define EH_REG_RSP     7u
+#define EH_REG_RA      16u
 #define EH_REG_UNKNOWN UINT32_MAX
 
 struct eh_cie {

@@ -8,14 +8,19 @@
  *
  *   .eh_frame, in file order      P  P.cold  Q  R  S  S.cold ...
  *   code, in address order        P.cold  S.cold ... | ... P  Q  R  S
+ *                                 cold region
  *
  *   - Its frame at the start: a call leaves nothing on the stack but a return address.  This
  *     settles most; but parts of leaf functions and of functions that left early look like
- *     entries.
- *   - Its FDE follows its parent's in the file, while its code lies elsewhere: an "excursion".
- *     Cold functions and constructors are excursions too.
- *   - It is never called, and jumps come from its parent only.
+ *     entries ("plain" below).
+ *   - Its FDE follows its parent's in the file, while its code lies away from it, among other
+ *     parts.  (Cold functions and constructors lie away, too.)
+ *   - It is never called, and jumps come from its parent only, some of them conditional: in a
+ *     tail call they are not.
  *   - It jumps back into the middle of its parent.
+ *
+ * Assembly has parts too: libc closes the FDE of a system call and opens another for the lines
+ * that set errno.  Those touch their parent, and a conditional jump leads to them.
  *
  * Nothing that somebody calls is a part: LLVM's outlined "f.cold.1" are functions.
  */
@@ -24,6 +29,9 @@
 
 #include "base/vec.h"
 #include "inject/functions.h"
+
+#define NEIGHBOURS 4
+#define PASSES_MAX 8
 
 struct judge {
 	struct functions *f;
@@ -68,20 +76,47 @@ static uint32_t predecessor(const struct judge *j, uint32_t i)
 }
 
 /* Do the FDEs follow each other while the code does not? */
-static bool is_excursion(const struct judge *j, uint32_t i)
+static bool lies_away(const struct judge *j, uint32_t i)
 {
 	uint32_t before = predecessor(j, i);
 
 	return before != FUNCTION_NONE && i != before + 1;
 }
 
-/* Jumps come from the predecessor alone, or there are none. */
+static bool touches_predecessor(const struct judge *j, uint32_t i)
+{
+	return i && predecessor(j, i) == i - 1 && j->f->v[i - 1].end == j->f->v[i].start;
+}
+
+/* Cold parts come in crowds, with a few cold functions between them. */
+static bool is_among_parts(const struct judge *j, uint32_t i)
+{
+	uint32_t from = i > NEIGHBOURS ? i - NEIGHBOURS : 0;
+
+	for (uint32_t n = from; n <= i + NEIGHBOURS && n < j->f->n; n++)
+		if (n != i && j->f->v[n].is_part && !touches_predecessor(j, n))
+			return true;
+	return false;
+}
+
+/* The function that i is, or is a part of. */
+static uint32_t root_of(const struct judge *j, uint32_t i)
+{
+	unsigned int hops = 0;
+
+	while (i != FUNCTION_NONE && j->f->v[i].is_part && j->f->v[i].parent != i && hops++ < 16)
+		i = j->f->v[i].parent;
+	return i;
+}
+
+/* Jumps come from the predecessor and its parts alone, or there are none. */
 static bool is_reached_from_predecessor(const struct judge *j, uint32_t i)
 {
 	const struct function_evidence *ev = &j->ev[i];
 
-	return !ev->many_jump_here && (ev->jumped_from == FUNCTION_NONE ||
-				       ev->jumped_from == predecessor(j, i));
+	return !ev->many_jump_here &&
+	       (ev->jumped_from == FUNCTION_NONE ||
+		root_of(j, ev->jumped_from) == root_of(j, predecessor(j, i)));
 }
 
 static bool judge_odd(const struct judge *j, uint32_t i)
@@ -94,37 +129,63 @@ static bool judge_odd(const struct judge *j, uint32_t i)
 		return true;
 	/* A switch table or a computed goto names the part's first block; but some assembly
 	 * (_dl_runtime_resolve) is entered with more than a return address on the stack. */
-	return is_excursion(j, i) || ev->jcc_from_other || ev->jmp_from_other ||
-	       ev->jumps_into_other;
+	return lies_away(j, i) || ev->jcc_from_other || ev->jmp_from_other || ev->jumps_into_other;
+}
+
+static bool judge_touching(const struct judge *j, uint32_t i)
+{
+	const struct function_evidence *ev = &j->ev[i];
+
+	if (ev->address_taken || !is_reached_from_predecessor(j, i))
+		return false;
+	/* A jump into the middle: the predecessor also falls into it. */
+	return ev->jcc_from_other || j->ev[i - 1].jumps_into == i;
 }
 
 static bool judge_plain(const struct judge *j, uint32_t i)
 {
 	const struct function_evidence *ev = &j->ev[i];
+	uint32_t before = predecessor(j, i);
+	bool crowd;
 
-	if (ev->called || !is_excursion(j, i) || !is_reached_from_predecessor(j, i))
+	if (before == FUNCTION_NONE || ev->called)
 		return false;
-	if (ev->jumps_into_other && ev->jumps_into == predecessor(j, i))
+	if (touches_predecessor(j, i))
+		return judge_touching(j, i);
+	if (!lies_away(j, i) || j->f->v[before].is_part)
+		return false;
+	/* Several functions may share a cold part that is empty but for what comes next. */
+	crowd = is_among_parts(j, i);
+	if (crowd && ev->jcc_from_other)
 		return true;
-	/* A tail call is a plain jump; an if that leads to the part is a conditional one.  No
-	 * jump at all: reached through a switch, or never, and then nothing is lost. */
-	return !ev->address_taken && !ev->jmp_from_other;
+	if (!is_reached_from_predecessor(j, i))
+		return false;
+	if (ev->jumps_into_other && root_of(j, ev->jumps_into) == before)
+		return true;
+	if (ev->address_taken)
+		return false;
+	/* In the crowd a lone jump of the predecessor is no tail call, and what nobody jumps to
+	 * is reached through a switch, or never, and then nothing is lost. */
+	return crowd || ev->jcc_from_other;
 }
 
-static bool is_part(const struct judge *j, uint32_t i)
+static bool has_function_name(const struct function *fn)
+{
+	return fn->name && !function_is_cold_name(fn->name);
+}
+
+/* What its name or its frame tells. */
+static bool is_certain_part(const struct judge *j, uint32_t i)
 {
 	const struct function *fn = &j->f->v[i];
-	bool cold = fn->name && function_is_cold_name(fn->name);
 
-	if (fn->name && !cold)
+	if (has_function_name(fn))
 		return false;
-	if (!j->ev)
-		return cold || (!fn->name && fn->odd_start);
-	if (cold)
-		return !j->ev[i].called;
-	if (!fn->has_fde)
+	if (fn->name)
+		return !j->ev || !j->ev[i].called;
+	if (!fn->odd_start)
 		return false;
-	return fn->odd_start ? judge_odd(j, i) : judge_plain(j, i);
+	return !j->ev || judge_odd(j, i);
 }
 
 /* The function that a part "f.cold" is named after. */
@@ -149,23 +210,30 @@ static bool is_named_after(const struct function *part, const struct function *f
 	return !strncmp(part->name, fn->name, n) && !fn->name[n];
 }
 
-/* Whom the part belongs to, which may be another part; or FUNCTION_NONE. */
+/* Whom the part belongs to, which may be another part; itself when that is not known. */
 static uint32_t find_parent(const struct judge *j, uint32_t i, unsigned int *namesakes)
 {
 	const struct function *part = &j->f->v[i];
-	uint32_t before = predecessor(j, i);
+	uint32_t parent = predecessor(j, i);
 
-	if (before != FUNCTION_NONE && is_excursion(j, i) &&
-	    (!part->name || is_named_after(part, &j->f->v[before])))
-		return before;
+	if (parent != FUNCTION_NONE && lies_away(j, i) && is_named_after(part, &j->f->v[parent]))
+		return parent;
 	if (j->ev && j->ev[i].jumped_from != FUNCTION_NONE)
 		return j->ev[i].jumped_from;
 	if (j->ev && j->ev[i].jumps_into != FUNCTION_NONE)
 		return j->ev[i].jumps_into;
 	/* A search through all names, so only for the few without FDE. */
 	if (part->name && (*namesakes)++ < 1000)
-		return find_namesake(j->f, part->name);
-	return before;
+		parent = find_namesake(j->f, part->name);
+	return parent == FUNCTION_NONE ? i : parent;
+}
+
+static void make_part(struct judge *j, uint32_t i, unsigned int *namesakes)
+{
+	struct function *fn = &j->f->v[i];
+
+	fn->is_part = true;
+	fn->parent = find_parent(j, i, namesakes);
 }
 
 /* Parents of parts are followed up to a function; a circle of parts has none. */
@@ -180,19 +248,40 @@ static void settle_parents(struct functions *f)
 	}
 }
 
+/* In file order, as a part may follow another; returns how many were found. */
+static size_t mark_plain_parts(struct judge *j, unsigned int *namesakes)
+{
+	size_t found = 0;
+
+	for (size_t rank = 0; rank < j->nranks; rank++) {
+		uint32_t i = j->by_rank[rank];
+		const struct function *fn = i == FUNCTION_NONE ? NULL : &j->f->v[i];
+
+		if (!fn || fn->is_part || fn->name || fn->odd_start || !judge_plain(j, i))
+			continue;
+		make_part(j, i, namesakes);
+		found++;
+	}
+	return found;
+}
+
 void functions_mark_parts(struct functions *f, const struct function_evidence *ev)
 {
 	struct judge j = { .f = f, .ev = ev };
 	unsigned int namesakes = 0;
 
 	index_ranks(&j);
-	for (uint32_t i = 0; i < f->n; i++)
-		f->v[i].is_part = is_part(&j, i);
 	for (uint32_t i = 0; i < f->n; i++) {
-		uint32_t parent = f->v[i].is_part ? find_parent(&j, i, &namesakes) : i;
-
-		f->v[i].parent = parent == FUNCTION_NONE ? i : parent;
+		f->v[i].is_part = false;
+		f->v[i].parent = i;
 	}
+	for (uint32_t i = 0; i < f->n; i++)
+		if (is_certain_part(&j, i))
+			make_part(&j, i, &namesakes);
+	/* Each time more neighbours are known. */
+	for (unsigned int pass = 0; ev && pass < PASSES_MAX; pass++)
+		if (!mark_plain_parts(&j, &namesakes))
+			break;
 	settle_parents(f);
 	xfree(j.by_rank);
 }

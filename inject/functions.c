@@ -253,7 +253,8 @@ static bool is_odd_start(const struct finder *f, const struct eh_fde *fde)
 	const struct eh_row *entry = &f->frame.cies[fde->cie].initial;
 	struct eh_row row = eh_frame_first_row(&f->frame, fde);
 
-	return row.reg != entry->reg || row.offset != entry->offset || row.saved != entry->saved;
+	return row.reg != entry->reg || row.offset != entry->offset ||
+	       row.saved != entry->saved || row.outermost;
 }
 
 static void push_fde(struct finder *f, const struct eh_fde *fde)
