@@ -336,7 +336,7 @@ uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result 
 		result_refused(res, &bad, 0);
 		return 0;
 	}
-	at = sys_mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	at = sys_mmap((void *)RT_FILE_HINT, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	if (sys_failed(at)) {
 		result_refused(res, &bad, 0);
 		return 0;

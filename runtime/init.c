@@ -18,13 +18,12 @@
 
 /* ---- the segment ---- */
 
-static long map_shared(uint64_t addr, uint64_t len, int fd, uint64_t off)
+static long map_shared(uint64_t addr, bool fixed, uint64_t len, int fd, uint64_t off)
 {
-	int fixed = addr ? MAP_FIXED_NOREPLACE : 0;
 	long at = sys_mmap((void *)addr, len, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_NORESERVE | fixed, fd, off);
+			   MAP_SHARED | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0), fd, off);
 
-	if (!sys_failed(at) && addr && (uint64_t)at != addr) {
+	if (!sys_failed(at) && fixed && (uint64_t)at != addr) {
 		/* A kernel before 4.17 takes the address for a wish. */
 		sys_munmap((void *)at, len);
 		return -EEXIST;
@@ -42,7 +41,7 @@ static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 static long map_private(void)
 {
 	uint64_t len = PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane);
-	long at = sys_mmap(NULL, len, PROT_READ | PROT_WRITE,
+	long at = sys_mmap((void *)RT_LANES_HINT, len, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	long ret;
 
@@ -78,7 +77,7 @@ static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint6
 		*detail = EINVAL;
 		return KRON_RESULT_MAP_FAILED;
 	}
-	at = map_shared(KRON_WINDOW_ADDR, KRON_WINDOW_SIZE, fd, 0);
+	at = map_shared(KRON_WINDOW_ADDR, true, KRON_WINDOW_SIZE, fd, 0);
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		return KRON_RESULT_WINDOW_TAKEN;
@@ -93,7 +92,8 @@ static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint6
 	kron_rt.chunks = (uint32_t)((size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
 	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
 		kron_rt.chunks = kron_rt.ctl->chunks_max;
-	at = map_shared(0, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, fd, KRON_POOL_OFFSET);
+	at = map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, fd,
+			KRON_POOL_OFFSET);
 	if (!sys_failed(at)) {
 		kron_rt.pool = (uint8_t *)at;
 		at = map_private();

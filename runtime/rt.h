@@ -27,6 +27,15 @@
 
 #define RT_LANES_MAX 65536u /* threads alive at once; more lose their triggers, counted */
 
+/*
+ * Where our own mappings should lie, if nothing is there: not where the kernel would put them,
+ * right below the libraries, because the collector has chosen gaps there for the trampolines
+ * before we map anything.  It is where the sanitizers' layouts have application memory.
+ */
+#define RT_POOL_HINT 0x7ea000000000ull
+#define RT_LANES_HINT 0x7e9000000000ull
+#define RT_FILE_HINT 0x7e9800000000ull
+
 /* What a hook sees: the argument registers of the hooked function. */
 struct rt_regs {
 	uint64_t rdi, rsi, rdx, rcx, r8, r9, r10, r11;
