@@ -11,7 +11,8 @@
 #include "base/opt.h"
 
 /* X(name, what it does): the order of `kron --help` */
-#define COMMANDS(X)
+#define COMMANDS(X) \
+	X(record, "Run a program and record its functions")
 
 #define X(name, text) int cmd_##name(int argc, char **argv);
 COMMANDS(X)

@@ -50,7 +50,7 @@ struct work {
 };
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
-                   const uint8_t *session, uint8_t level)
+		   const uint8_t *session, uint8_t level)
 {
 	memset(a, 0, sizeof(*a));
 	a->modules = ms;
@@ -156,7 +156,7 @@ static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
 }
 
 static void consider_block(struct work *w, const struct process_mapping *m,
-                           const struct block_record *b)
+			   const struct block_record *b)
 {
 	uint64_t addr = m->start + b->off - m->off;
 
@@ -269,7 +269,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	b.block = space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
 	if (!b.block)
 		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
-		               l->module->path);
+			       l->module->path);
 	code = bind_make(vec_push(&w->bound), &b, err);
 	if (code) {
 		w->bound.n--;

@@ -49,7 +49,7 @@ struct answer {
 };
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
-                   const uint8_t *session, uint8_t level);
+		   const uint8_t *session, uint8_t level);
 void answerer_free(struct answerer *a);
 
 int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);

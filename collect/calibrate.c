@@ -52,11 +52,11 @@ void time_point_take(struct time_point *t)
 static double hz_of_kernel(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-	                               .size = sizeof(attr),
-	                               .config = PERF_COUNT_SW_DUMMY,
-	                               .exclude_kernel = 1,
-	                               .exclude_hv = 1,
-	                               .disabled = 1};
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1,
+				       .disabled = 1};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	const struct perf_event_mmap_page *page;
 	double hz = 0;
@@ -109,35 +109,35 @@ struct fake_lane {
 
 /* void measured_thunk(void): %r11 = lane, %eax = event; keeps all registers but %rax, %rcx */
 __asm__(".text\n"
-        ".p2align 4\n"
-        "kron_measured_thunk:\n"
-        "	lahf\n"
-        "	seto	%al\n"
-        "	push	%rax\n"
-        "	push	%rdx\n"
-        "	push	%rdi\n"
-        "	mov	24(%r11), %ecx\n" /* the lane's CPU */
-        "	cmp	28(%r11), %ecx\n" /* the one we are on */
-        "	jne	1f\n"
-        "	mov	$20, %ecx\n"
-        "	xadd	%rcx, (%r11)\n"
-        "	mov	8(%r11), %rdi\n"
-        "	add	%rcx, %rdi\n"
-        "	rdtsc\n"
-        "	mov	%eax, 4(%rdi)\n"
-        "	mov	16(%r11), %eax\n"
-        "	mov	%eax, 8(%rdi)\n"
-        "	lea	152(%rsp), %rax\n"
-        "	mov	%eax, 12(%rdi)\n"
-        "	mov	%ecx, 16(%rdi)\n"
-        "	or	20(%r11), %edx\n"
-        "	mov	%edx, (%rdi)\n"
-        "1:	pop	%rdi\n"
-        "	pop	%rdx\n"
-        "	pop	%rax\n"
-        "	add	$127, %al\n"
-        "	sahf\n"
-        "	ret\n");
+	".p2align 4\n"
+	"kron_measured_thunk:\n"
+	"	lahf\n"
+	"	seto	%al\n"
+	"	push	%rax\n"
+	"	push	%rdx\n"
+	"	push	%rdi\n"
+	"	mov	24(%r11), %ecx\n" /* the lane's CPU */
+	"	cmp	28(%r11), %ecx\n" /* the one we are on */
+	"	jne	1f\n"
+	"	mov	$20, %ecx\n"
+	"	xadd	%rcx, (%r11)\n"
+	"	mov	8(%r11), %rdi\n"
+	"	add	%rcx, %rdi\n"
+	"	rdtsc\n"
+	"	mov	%eax, 4(%rdi)\n"
+	"	mov	16(%r11), %eax\n"
+	"	mov	%eax, 8(%rdi)\n"
+	"	lea	152(%rsp), %rax\n"
+	"	mov	%eax, 12(%rdi)\n"
+	"	mov	%ecx, 16(%rdi)\n"
+	"	or	20(%r11), %edx\n"
+	"	mov	%edx, (%rdi)\n"
+	"1:	pop	%rdi\n"
+	"	pop	%rdx\n"
+	"	pop	%rax\n"
+	"	add	$127, %al\n"
+	"	sahf\n"
+	"	ret\n");
 
 static double probe_loop(struct fake_lane *lane, const uint8_t *gate)
 {
@@ -147,19 +147,19 @@ static double probe_loop(struct fake_lane *lane, const uint8_t *gate)
 	start = __rdtsc();
 	for (uint32_t i = 0; i < LANE_SAMPLES; i++)
 		__asm__ volatile("mov	%0, %%r11\n\t"
-		                 "lea	-128(%%rsp), %%rsp\n\t"
-		                 "push	%%rcx\n\t"
-		                 "movzbl (%1), %%ecx\n\t"
-		                 "jrcxz	1f\n\t"
-		                 "push	%%rax\n\t"
-		                 "mov	$77, %%eax\n\t"
-		                 "call	kron_measured_thunk\n\t"
-		                 "pop	%%rax\n"
-		                 "1:	pop	%%rcx\n\t"
-		                 "lea	128(%%rsp), %%rsp"
-		                 :
-		                 : "r"(lane), "r"(gate)
-		                 : "r11", "memory", "cc");
+				 "lea	-128(%%rsp), %%rsp\n\t"
+				 "push	%%rcx\n\t"
+				 "movzbl (%1), %%ecx\n\t"
+				 "jrcxz	1f\n\t"
+				 "push	%%rax\n\t"
+				 "mov	$77, %%eax\n\t"
+				 "call	kron_measured_thunk\n\t"
+				 "pop	%%rax\n"
+				 "1:	pop	%%rcx\n\t"
+				 "lea	128(%%rsp), %%rsp"
+				 :
+				 : "r"(lane), "r"(gate)
+				 : "r11", "memory", "cc");
 	return (double)(__rdtsc() - start) / LANE_SAMPLES;
 }
 

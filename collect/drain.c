@@ -68,7 +68,7 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 /* ---- one chunk ---- */
 
 static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct chunk_owner *o,
-                       const struct chunk_count *n)
+		       const struct chunk_count *n)
 {
 	struct trace_chunk head = {
 		.magic = TRACE_CHUNK_MAGIC,
@@ -96,7 +96,7 @@ static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct
 
 /* seq 0: being prepared by its owner, or written already (invariant 2). */
 static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
-                              const struct chunk_owner *o, const struct chunk_count *n)
+			      const struct chunk_owner *o, const struct chunk_count *n)
 {
 	if (!__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) || !n->nbytes)
 		return 0;
@@ -129,7 +129,7 @@ enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
 /* May this chunk be taken now?  The owner is asked only when it matters: it costs a system
  * call. */
 static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct chunk_count *n,
-                                const struct chunk_owner *o)
+				const struct chunk_owner *o)
 {
 	bool wrap = d->seg->ctl->when_full == KRON_WHEN_FULL_WRAP;
 
@@ -164,8 +164,8 @@ static bool drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, b
 	}
 	if (verdict == CHUNK_TO_FULL)
 		__atomic_compare_exchange_n(&d->seg->states[i], &word,
-		                            (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL,
-		                            false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+					    (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL,
+					    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	else if (!full && thorough)
 		tasks_name_thread(d->tasks, &o);
 	if (o.task)
@@ -220,7 +220,7 @@ static void notice_disk(struct drain *d)
 	wake_waiters(d->seg->ctl);
 	log_error("collect", "cannot write the trace: %s", strerror(-code));
 	journal_session(d->journal, "error",
-	                "recording stopped: the trace could not be written: %s", strerror(-code));
+			"recording stopped: the trace could not be written: %s", strerror(-code));
 }
 
 uint32_t drain_round(struct drain *d, bool dead, bool thorough)
@@ -284,7 +284,7 @@ static void *drain_thread(void *arg)
 		bool dead =
 			is_due(&d->next_dead_ns, now, short_of ? WAIT_SHORTEST_MS : DEAD_EVERY_MS);
 		bool thorough = dead && is_due(&d->next_thorough_ns, now,
-		                               short_of ? DEAD_EVERY_MS : THOROUGH_EVERY_MS);
+					       short_of ? DEAD_EVERY_MS : THOROUGH_EVERY_MS);
 
 		if (drain_round(d, dead, thorough))
 			ms = WAIT_SHORTEST_MS;
@@ -339,7 +339,7 @@ static bool take_from_wrapping(struct drain *d, uint32_t i, uint64_t *word)
 	    kron_chunk_word_state(*word) != KRON_CHUNK_FULL)
 		return true;
 	return __atomic_compare_exchange_n(&d->seg->states[i], word, mine, false, __ATOMIC_ACQ_REL,
-	                                   __ATOMIC_RELAXED);
+					   __ATOMIC_RELAXED);
 }
 
 void drain_all(struct drain *d)

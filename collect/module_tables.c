@@ -37,7 +37,7 @@ static void count_probes(const struct module *m, struct counts *c)
 }
 
 static int take_numbers(struct modules *ms, struct module *m, const struct counts *c, uint32_t *id,
-                        struct err *err)
+			struct err *err)
 {
 	size_t n = m->full->nfunctions;
 
@@ -45,7 +45,7 @@ static int take_numbers(struct modules *ms, struct module *m, const struct count
 	if (n > LAST_FUNCTION - ms->next_function) {
 		pthread_mutex_unlock(&ms->lock);
 		return err_set(err, EOVERFLOW, "%s: no event numbers are left for its functions",
-		               m->path);
+			       m->path);
 	}
 	m->event_base = ms->next_function;
 	ms->next_function += (uint32_t)n;
@@ -58,11 +58,11 @@ static int take_numbers(struct modules *ms, struct module *m, const struct count
 }
 
 static int write_module(struct modules *ms, const struct module *m, uint32_t id,
-                        const struct counts *c)
+			const struct counts *c)
 {
 	char text[7][NUMBER], build_id[2 * sizeof(m->full->build_id) + 1] = "";
 	const char *fields[] = {text[0], text[1], text[2],  text[3], text[4],
-	                        text[5], text[6], build_id, m->path};
+				text[5], text[6], build_id, m->path};
 
 	snprintf(text[0], NUMBER, "%u", id);
 	snprintf(text[1], NUMBER, "%u", m->event_base);
@@ -137,7 +137,7 @@ int module_tables_write(struct modules *ms, struct module *m, struct err *err)
 		code = journal_flush(ms->journal);
 	if (code)
 		return err_set(err, -code, "%s: its function table could not be written: %s",
-		               m->path, strerror(-code));
+			       m->path, strerror(-code));
 	m->recorded = true;
 	return 0;
 }

@@ -127,12 +127,12 @@ static char *way_to_file(enum way way, pid_t pid, const struct process_mapping *
 		return is_exe ? xasprintf("/proc/%d/exe", pid) : NULL;
 	default: /* needs a capability */
 		return xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start,
-		                 map->end);
+				 map->end);
 	}
 }
 
 static int open_mapped_file(pid_t pid, const struct process_mapping *map, bool is_exe,
-                            struct stat *st, struct err *err)
+			    struct stat *st, struct err *err)
 {
 	int first = 0;
 
@@ -152,14 +152,14 @@ static int open_mapped_file(pid_t pid, const struct process_mapping *map, bool i
 	}
 	if (map->deleted || first == -ESTALE || first == -ENOENT)
 		return err_set(err, ESTALE, "%s was replaced on disk since it was loaded",
-		               map->path);
+			       map->path);
 	return err_set(err, -first, "cannot open %s: %s", map->path, strerror(-first));
 }
 
 /* ---- entries ---- */
 
 static struct module *find_module(struct modules *ms, const struct module_file *f,
-                                  const struct process_mapping *map)
+				  const struct process_mapping *map)
 {
 	struct module *found = NULL;
 
@@ -173,7 +173,7 @@ static struct module *find_module(struct modules *ms, const struct module_file *
 }
 
 static struct module *new_module(struct elf_image *img, const struct stat *st,
-                                 const struct process_mapping *map)
+				 const struct process_mapping *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
 
@@ -190,7 +190,7 @@ static struct module *new_module(struct elf_image *img, const struct stat *st,
 
 /* Two processes may have come with the same new file: the first entry stays. */
 static struct module *add_module(struct modules *ms, struct module *m,
-                                 const struct process_mapping *map)
+				 const struct process_mapping *map)
 {
 	struct module *other = find_module(ms, &m->file, map);
 
@@ -205,7 +205,7 @@ static struct module *add_module(struct modules *ms, struct module *m,
 }
 
 int modules_get(struct modules *ms, struct module **out, pid_t pid,
-                const struct process_mapping *map, bool is_exe, struct err *err)
+		const struct process_mapping *map, bool is_exe, struct err *err)
 {
 	struct module_file f;
 	struct elf_image *img;
@@ -230,8 +230,8 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 	if (img->has_text_relocs) {
 		elf_image_close(img);
 		return err_set(err, ENOTSUP,
-		               "%s has text relocations: its code in memory is not its file's",
-		               map->path);
+			       "%s has text relocations: its code in memory is not its file's",
+			       map->path);
 	}
 	*out = add_module(ms, new_module(img, &st, map), map);
 	return 0;
@@ -266,7 +266,7 @@ static int reopen_image(struct module *m)
 	if (img->ino != m->file.ino || img->mtime_ns != m->file.mtime_ns) {
 		elf_image_close(img);
 		return err_set(&m->why, ESTALE, "%s was replaced on disk since it was loaded",
-		               m->path);
+			       m->path);
 	}
 	m->img = img;
 	return 0;

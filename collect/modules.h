@@ -66,7 +66,7 @@ void modules_free(struct modules *ms);
  * no ELF file for us, or must not be patched.
  */
 int modules_get(struct modules *ms, struct module **out, pid_t pid,
-                const struct process_mapping *map, bool is_exe, struct err *err);
+		const struct process_mapping *map, bool is_exe, struct err *err);
 
 /*
  * Its plan: full, with the functions selected, numbered and written to the trace's tables; or

@@ -50,7 +50,7 @@ static uint64_t debug_file_mtime(const char *build_id)
 	if (strlen(build_id) < 3)
 		return 0;
 	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id,
-	         build_id + 2);
+		 build_id + 2);
 	return stat(path, &st) ? 0 : (uint64_t)st.st_mtime;
 }
 
@@ -67,12 +67,12 @@ char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, b
 		key = xstrdup(id);
 	} else if (img->ino) {
 		key = xasprintf("f%" PRIx64 ".%" PRIx64 ".%" PRIx64, img->dev, img->ino,
-		                img->mtime_ns);
+				img->mtime_ns);
 	} else {
 		return NULL;
 	}
 	path = xasprintf("%s/%s-%zx-%" PRIx64 "-v%u-%s.plan", c->dir, key, img->size,
-	                 debug_file_mtime(id), PLAN_VERSION, kind);
+			 debug_file_mtime(id), PLAN_VERSION, kind);
 	xfree(key);
 	return path;
 }
@@ -97,14 +97,14 @@ static int load_plan(const char *path, const struct elf_image *img, struct plan 
 	code = is_own_file(fd) ? plan_load(out, fd, &err) : -EPERM;
 	close(fd);
 	if (!code && ((*out)->build_id_len != img->build_id_len ||
-	              memcmp((*out)->build_id, img->build_id, img->build_id_len))) {
+		      memcmp((*out)->build_id, img->build_id, img->build_id_len))) {
 		plan_free(*out);
 		*out = NULL;
 		code = -EINVAL;
 	}
 	if (code)
 		log_info("cache", "%s is of no use: %s", path,
-		         code == -EPERM ? "it may be somebody else's" : "it is damaged");
+			 code == -EPERM ? "it may be somebody else's" : "it is damaged");
 	return code;
 }
 
@@ -160,7 +160,7 @@ static void store_plan(const struct plan_cache *c, const char *path, const struc
 }
 
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
-                   bool hooks_only, struct err *err)
+		   bool hooks_only, struct err *err)
 {
 	struct plan_options opt = {.hooks_only = hooks_only};
 	char *path = plan_cache_path(c, img, hooks_only);

@@ -25,7 +25,7 @@ void plan_cache_close(struct plan_cache *c);
 
 /* The plan from the cache, else made and put there.  As plan_make(). */
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
-                   bool hooks_only, struct err *err);
+		   bool hooks_only, struct err *err);
 
 /* The file that would hold the plan, allocated; for tests and for `kron list -v`. */
 char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, bool hooks_only);

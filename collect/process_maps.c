@@ -282,9 +282,9 @@ bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	/* The name stands in parentheses and may hold anything: start after the last one. */
 	p = strrchr(text, ')');
 	n = p ? sscanf(p + 1,
-	               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-	               "%" SCNd64 " %*d %" SCNu64,
-	               &out->state, &out->threads, &out->starttime)
+		       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		       "%" SCNd64 " %*d %" SCNu64,
+		       &out->state, &out->threads, &out->starttime)
 	      : 0;
 	xfree(text);
 	return n == 3;

@@ -172,7 +172,7 @@ static bool has_name(const char *path, const char *name)
 #define LINKER "ld-linux-x86-64.so.2"
 
 static void look_at_elf(struct program *p, int fd, const char *path, const uint8_t *head, size_t n,
-                        const struct stat *st)
+			const struct stat *st)
 {
 	char interp[4096];
 	Elf64_Ehdr e;

@@ -62,19 +62,19 @@ static int map_segment(struct segment *seg, struct err *err)
 {
 	uint64_t pool_len = (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
 	uint8_t *tables = mmap(NULL, TABLES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd,
-	                       KRON_CTL_OFFSET);
+			       KRON_CTL_OFFSET);
 	uint8_t *pool;
 
 	if (tables == MAP_FAILED)
 		return err_set(err, errno, "cannot map the board segment %s: %s", seg->name,
-		               strerror(errno));
+			       strerror(errno));
 	pool = mmap(NULL, pool_len, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, KRON_POOL_OFFSET);
 	if (pool == MAP_FAILED) {
 		int code = errno;
 
 		munmap(tables, TABLES_SIZE);
 		return err_set(err, code, "cannot map the %.0f MiB pool of the board segment: %s",
-		               (double)pool_len / MIB, strerror(code));
+			       (double)pool_len / MIB, strerror(code));
 	}
 	seg->ctl = (struct kron_ctl *)tables;
 	seg->states = (uint64_t *)(tables + (KRON_STATES_OFFSET - KRON_CTL_OFFSET));
@@ -101,7 +101,7 @@ static int get_first_pages(struct segment *seg, struct err *err)
 		code = get_pages(seg, KRON_PROCS_OFFSET, PROCS_START * sizeof(struct kron_proc));
 	if (code)
 		return err_set(err, -code, "no room in /dev/shm for the board's tables: %s",
-		               strerror(-code));
+			       strerror(-code));
 	seg->procs_ready = PROCS_START;
 	return 0;
 }
@@ -162,9 +162,9 @@ static int fill_segment(struct segment *seg, const struct segment_options *opt, 
 	got = segment_grow(seg, SEGMENT_CHUNKS_START);
 	if (got < SEGMENT_CHUNKS_MIN)
 		return err_set(err, ENOSPC,
-		               "/dev/shm has room for %u of the %u chunks (64 KiB each) that a "
-		               "recording needs at least",
-		               got, SEGMENT_CHUNKS_MIN);
+			       "/dev/shm has room for %u of the %u chunks (64 KiB each) that a "
+			       "recording needs at least",
+			       got, SEGMENT_CHUNKS_MIN);
 	return 0;
 }
 
@@ -207,8 +207,8 @@ static int check_ctl(const struct segment *seg, struct err *err)
 		return err_set(err, EINVAL, "%s is no board segment", seg->name);
 	if (ctl->version != KRON_SEGMENT_VERSION)
 		return err_set(err, EINVAL,
-		               "%s is a board segment of version %u, this kron reads %u", seg->name,
-		               ctl->version, KRON_SEGMENT_VERSION);
+			       "%s is a board segment of version %u, this kron reads %u", seg->name,
+			       ctl->version, KRON_SEGMENT_VERSION);
 	return 0;
 }
 
@@ -226,14 +226,14 @@ int segment_open(struct segment *seg, const char *name, struct err *err)
 	seg->fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
 	if (seg->fd < 0)
 		return err_set(err, errno, "cannot open the board segment %s: %s", name,
-		               strerror(errno));
+			       strerror(errno));
 	if (fstat(seg->fd, &st)) {
 		code = err_set(err, errno, "%s: %s", name, strerror(errno));
 		goto fail;
 	}
 	chunks = st.st_size > (off_t)KRON_WINDOW_SIZE
-	                 ? ((uint64_t)st.st_size - KRON_WINDOW_SIZE) / KRON_CHUNK_SIZE
-	                 : 0;
+			 ? ((uint64_t)st.st_size - KRON_WINDOW_SIZE) / KRON_CHUNK_SIZE
+			 : 0;
 	if (!S_ISREG(st.st_mode) || chunks == 0) {
 		code = err_set(err, EINVAL, "%s is too small for a board segment", name);
 		goto fail;
@@ -258,7 +258,7 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 		n = seg->chunks_max - ready;
 	/* Halve the wish until /dev/shm grants it. */
 	while (n && get_pages(seg, KRON_POOL_OFFSET + (uint64_t)ready * KRON_CHUNK_SIZE,
-	                      (uint64_t)n * KRON_CHUNK_SIZE))
+			      (uint64_t)n * KRON_CHUNK_SIZE))
 		n /= 2;
 	if (!n)
 		return 0;

@@ -91,7 +91,7 @@ bool selection_has_library(const struct selection *s, const char *path)
 }
 
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
-                      uint8_t *selected)
+		      uint8_t *selected)
 {
 	bool all = !s->only.n && !s->except.n;
 	char unnamed[300];
@@ -103,7 +103,7 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 
 		if (!all && !name[0]) {
 			snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path),
-			         f->vaddr);
+				 f->vaddr);
 			name = unnamed;
 		}
 		selected[i] = all || selection_has_function(s, name);

@@ -33,6 +33,6 @@ bool selection_has_library(const struct selection *s, const char *path);
  * "module+0x1234".  Returns how many are selected.
  */
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
-                      uint8_t *selected);
+		      uint8_t *selected);
 
 #endif

@@ -165,8 +165,8 @@ static void explain_result(const struct kron_result *r, char *text, size_t size)
 		break;
 	case KRON_RESULT_OLD_BYTES:
 		snprintf(text, size,
-		         "code in memory is not what the file says (offset 0x%" PRIx64 ")",
-		         r->detail);
+			 "code in memory is not what the file says (offset 0x%" PRIx64 ")",
+			 r->detail);
 		break;
 	case KRON_RESULT_PROTECT_FAILED:
 		snprintf(text, size, "its code may not be changed: %s", strerror(code));
@@ -192,7 +192,7 @@ static void take_result(struct connection *c, pid_t pid, const struct kron_hello
 	if (receive(c->fd, &r, sizeof(r)) || r.magic != KRON_WIRE_MAGIC)
 		return; /* it has ended, or been killed */
 	log_debug("collect", "pid %d: %u modules patched, %u refused", pid, r.groups_applied,
-	          r.groups_refused);
+		  r.groups_refused);
 	if (r.code != KRON_RESULT_OK) {
 		explain_result(&r, text, sizeof(text));
 		server_note_untraced(s, pid, text);
@@ -318,7 +318,7 @@ static void *serve_thread(void *arg)
 	pthread_setname_np(pthread_self(), "kron-serve");
 	for (;;) {
 		struct pollfd p[2] = {{.fd = s->wake_fd, .events = POLLIN},
-		                      {.fd = s->fd, .events = POLLIN}};
+				      {.fd = s->fd, .events = POLLIN}};
 		bool full =
 			__atomic_load_n(&s->nconnections, __ATOMIC_RELAXED) >= SERVE_CONNECTIONS;
 		uint64_t now = now_ms();

@@ -22,14 +22,14 @@ static void cpu_name(char *out, size_t size)
 		return;
 	for (unsigned i = 0; i < 3; i++)
 		__cpuid(0x80000002 + i, words[4 * i], words[4 * i + 1], words[4 * i + 2],
-		        words[4 * i + 3]);
+			words[4 * i + 3]);
 	while (*p == ' ' && p < (const char *)words + sizeof(words) - 1)
 		p++;
 	snprintf(out, size, "%.*s", (int)((const char *)words + sizeof(words) - p), p);
 }
 
 void session_write_start(struct journal *j, const struct segment *seg,
-                         const struct collector_options *opt, const struct time_point *start)
+			 const struct collector_options *opt, const struct time_point *start)
 {
 	struct utsname u = {0};
 	char cpu[64];
@@ -53,14 +53,14 @@ void session_write_start(struct journal *j, const struct segment *seg,
 }
 
 void session_write_end(struct journal *j, const char *how, const struct time_point *end, double hz,
-                       const struct collector_summary *s, enum kron_when_full when_full)
+		       const struct collector_summary *s, enum kron_when_full when_full)
 {
 	journal_session(j, "exit", "%s", how);
 	journal_session(j, "samples", "%" PRIu64, s->samples);
 	journal_session(j, "lost", "%" PRIu64, s->lost);
 	journal_session(j, "cut_off", "%" PRIu64, s->cut_off);
 	journal_session(j, "overwritten", "%" PRIu64,
-	                when_full == KRON_WHEN_FULL_WRAP ? s->lost : 0);
+			when_full == KRON_WHEN_FULL_WRAP ? s->lost : 0);
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);
 	journal_session(j, "processes", "%" PRIu64, s->processes);

@@ -25,6 +25,7 @@
 
 struct task_note {
 	struct task_note *next;
+	uint64_t tsc; /* of the HELLO: before the slot's start_tsc */
 	pid_t pid, its_pid;
 	char *exe, *cmdline;
 };
@@ -37,6 +38,7 @@ struct task_thread {
 
 #define PID_HASH 65536u /* slots of uid_of_pid: collisions only delay a reap */
 #define PROC_SEARCH_SLACK 64u
+#define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
 static uint32_t slot_state(const struct segment *seg, uint32_t i, uint32_t *uid)
 {
@@ -89,6 +91,7 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 
 	n->pid = pid;
 	n->its_pid = its_pid;
+	n->tsc = __rdtsc();
 	n->exe = process_exe(pid);
 	n->cmdline = process_cmdline(pid);
 	pthread_mutex_lock(&t->lock);
@@ -97,25 +100,32 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Newest note for a pid, as the process calls itself; older ones of that pid are of programs
- * that it ran before. */
-static struct task_note *take_note(struct tasks *t, pid_t its_pid)
+/*
+ * The note of the program that a slot is of: the last that this pid announced before the slot
+ * was claimed.  A process may execute several programs before the drain looks once.  Notes that
+ * found no slot (the runtime could not attach) go after a while.
+ */
+static struct task_note *take_note(struct tasks *t, pid_t its_pid, uint64_t before)
 {
-	struct task_note *found = NULL;
+	struct task_note **best = NULL, *found, **p = &t->notes;
+	uint64_t now = __rdtsc();
 
-	for (struct task_note **p = &t->notes; *p;) {
+	while (*p) {
 		struct task_note *n = *p;
 
-		if (n->its_pid != its_pid) {
-			p = &n->next;
+		if (now - n->tsc > NOTE_TICKS && now > n->tsc) {
+			*p = n->next;
+			free_note(n);
 			continue;
 		}
-		*p = n->next;
-		if (found)
-			free_note(n);
-		else
-			found = n;
+		if (n->its_pid == its_pid && n->tsc <= before && (!best || n->tsc > (*best)->tsc))
+			best = p;
+		p = &n->next;
 	}
+	if (!best)
+		return NULL;
+	found = *best;
+	*best = found->next;
 	return found;
 }
 
@@ -130,7 +140,7 @@ static const struct task *task_of_uid(const struct tasks *t, uint32_t uid)
 }
 
 static void name_process(struct tasks *t, struct task *k, const struct kron_proc *p,
-                         struct task_note *note)
+			 struct task_note *note)
 {
 	const struct task *parent = task_of_uid(t, p->parent_uid);
 	struct process_stat st;
@@ -141,12 +151,13 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 		k->cmdline = note->cmdline;
 		k->foreign |= note->pid != note->its_pid;
 		note->exe = note->cmdline = NULL;
-	} else if (!k->foreign) {
+	} else if (!k->foreign && p->origin != KRON_PROC_FORK) {
+		/* A forked child is what its parent was; what /proc says may be its next program. */
 		k->exe = process_exe(k->pid);
 		if (k->exe)
 			k->cmdline = process_cmdline(k->pid);
 	}
-	if (!k->exe && parent && parent->exe) { /* gone already, or not to be asked */
+	if (!k->exe && parent && parent->exe) {
 		k->exe = xstrdup(parent->exe);
 		k->cmdline = xstrdup(parent->cmdline ? parent->cmdline : "");
 	}
@@ -158,14 +169,14 @@ static void write_process(struct tasks *t, const struct task *k, const struct kr
 {
 	char uid[16], pid[16], parent[16], tsc[24];
 	const char *fields[] = {"P",
-	                        uid,
-	                        pid,
-	                        parent,
-	                        p->origin == KRON_PROC_FORK ? "fork" : "exec",
-	                        tsc,
-	                        k->foreign ? "pidns" : "",
-	                        k->exe ? k->exe : "",
-	                        k->cmdline ? k->cmdline : ""};
+				uid,
+				pid,
+				parent,
+				p->origin == KRON_PROC_FORK ? "fork" : "exec",
+				tsc,
+				k->foreign ? "pidns" : "",
+				k->exe ? k->exe : "",
+				k->cmdline ? k->cmdline : ""};
 
 	snprintf(uid, sizeof(uid), "%u", k->uid);
 	snprintf(pid, sizeof(pid), "%d", k->pid);
@@ -192,7 +203,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	k->uid = uid;
 	k->pid = p->pid;
 	if (p->origin == KRON_PROC_EXEC)
-		note = take_note(t, k->pid);
+		note = take_note(t, k->pid, p->start_tsc);
 	name_process(t, k, p, note);
 	if (note)
 		free_note(note);
@@ -416,7 +427,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 	forget_task(k);
 	/* Release: a claimer must find what was read here read. */
 	__atomic_compare_exchange_n(&p->state, &want, (uint64_t)KRON_PROC_FREE, false,
-	                            __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 void tasks_release(struct tasks *t)

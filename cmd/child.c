@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* child.c - see child.h */
+#define _GNU_SOURCE
+#include "cmd/child.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRACE_MS 1000
+
+static void signals_of_interest(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGQUIT);
+	sigaddset(set, SIGCHLD);
+}
+
+void child_prepare(struct child *c)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, plain = {.sa_handler = SIG_DFL};
+	sigset_t set;
+
+	memset(c, 0, sizeof(*c));
+	signals_of_interest(&set);
+	sigprocmask(SIG_BLOCK, &set, &c->mask);
+	/* A file size limit is an error of write(2) to us, no death. */
+	sigaction(SIGXFSZ, &ignore, &c->xfsz);
+	/* An inherited SIG_IGN would take the exit status away. */
+	sigaction(SIGCHLD, &plain, &c->chld);
+}
+
+/*
+ * vfork(): the copy of our page tables that fork() makes is a good part of what starting a
+ * short-lived program costs.  The child shares our memory until execve: it makes system calls
+ * and nothing else.
+ */
+int child_start(struct child *c, const char *path, char *const *argv, char *const *envp)
+{
+	volatile int failed = 0;
+	pid_t pid = vfork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		sigaction(SIGXFSZ, &c->xfsz, NULL);
+		sigaction(SIGCHLD, &c->chld, NULL);
+		sigprocmask(SIG_SETMASK, &c->mask, NULL);
+		execve(path, argv, envp);
+		failed = errno;
+		_exit(127);
+	}
+	if (failed) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return -failed;
+	}
+	c->pid = pid;
+	return 0;
+}
+
+static void look_for_end(struct child *c)
+{
+	pid_t r;
+
+	do
+		r = wait4(c->pid, &c->status, WNOHANG, &c->usage);
+	while (r < 0 && errno == EINTR);
+	c->ended = r == c->pid;
+}
+
+/* From a terminal, and to the program's process group as well as to ours? */
+static bool is_for_the_program_too(const struct child *c, const siginfo_t *info)
+{
+	return info->si_code == SI_KERNEL && getpgid(c->pid) == getpgrp();
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void child_wait(struct child *c)
+{
+	int64_t deadline = 0;
+	sigset_t set;
+
+	signals_of_interest(&set);
+	for (look_for_end(c); !c->ended; look_for_end(c)) {
+		int64_t left = c->signal ? deadline - now_ms() : 1000;
+		struct timespec ts = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
+		siginfo_t info;
+		int sig;
+
+		if (c->signal && left <= 0)
+			return;
+		sig = sigtimedwait(&set, &info, c->signal ? &ts : NULL);
+		if (sig <= 0 || sig == SIGCHLD || is_for_the_program_too(c, &info))
+			continue;
+		kill(c->pid, sig);
+		if (!c->signal) {
+			c->signal = sig;
+			deadline = now_ms() + GRACE_MS;
+		}
+	}
+}
+
+void child_raise(int sig)
+{
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+	struct rlimit none = {0, 0};
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none);
+	sigaction(sig, &plain, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	kill(getpid(), sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - kron record: runs a program and records its functions.
+ *
+ * Exit status: the program's own; a signal that killed it kills kron; 127 there is no such
+ * program; 126 it cannot be executed; 125 kron itself failed.
+ *
+ * Whatever keeps kron from tracing, the program runs, and a note says why it is untraced.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/paths.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cmd/child.h"
+#include "cmd/cmd.h"
+#include "collect/collector.h"
+#include "collect/program.h"
+#include "config.h"
+#include "trace/format.h"
+
+enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
+
+static const char *output = TRACE_DEFAULT_DIR;
+static struct opt_list only, except, libraries;
+static uint64_t buffer, filter = 0xffff, level;
+static int when_full;
+static bool no_children, quiet;
+static int verbose;
+
+static const struct opt options[] = {
+	{'o', "output", OPT_STR, &output, "DIR",
+	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old.", 0,
+	 0},
+	{'F', "function", OPT_LIST, &only, "GLOB",
+	 "Record only functions whose name matches GLOB. May be repeated.", 0, 0},
+	{'N', "no-function", OPT_LIST, &except, "GLOB",
+	 "Do not record functions whose name matches GLOB. May be repeated.", 0, 0},
+	{'L', "library", OPT_LIST, &libraries, "GLOB",
+	 "Also record the libraries whose file name or path matches GLOB: 'libz*', or '*' for "
+	 "all. May be repeated.",
+	 0, 0},
+	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
+	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
+	 "is short; 64M with --when-full wrap.",
+	 1024 * 1024, 2ull << 30},
+	{0, "when-full", OPT_CHOICE, &when_full, "discard|wait|wrap",
+	 "What happens to a sample when the buffer is full: it is lost and counted; the program "
+	 "waits; the oldest samples go.",
+	 0, 0},
+	{0, "filter", OPT_HEX, &filter, "MASK",
+	 "Filter Register at the start: one bit a level, 1 = record. Default ffff.", 0, 0xffff},
+	{'g', "level", OPT_UINT, &level, "LEVEL", "Filter level of the probes, 0 to 15. Default 0.",
+	 0, 15},
+	{0, "no-children", OPT_FLAG, &no_children, NULL,
+	 "Do not record the programs that the program starts.", 0, 0},
+	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print neither summary nor notes.", 0, 0},
+	{'v', "verbose", OPT_COUNT, &verbose, NULL, "Say more about the recording.", 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "record",
+	.operands = "[--] CMD [ARG]...",
+	.summary = "Run CMD and record the entry and exit of each of its functions.",
+	.opts = options,
+	.stop_at_operand = true,
+	.usage_status = OWN_FAILURE,
+	.min_operands = 1,
+};
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* One line, one write: other programs may use the same terminal. */
+static void say(const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+	int n;
+
+	if (quiet)
+		return;
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if (n > (int)sizeof(text) - 2)
+		n = (int)sizeof(text) - 2;
+	text[n] = '\n';
+	if (write(STDERR_FILENO, text, (size_t)n + 1) < 0)
+		return; /* nowhere to say it */
+}
+
+/* ---- the program's environment ---- */
+
+static char **environment_with(char **extra, size_t nextra, const char *without)
+{
+	size_t n = 0, len = without ? strlen(without) : 0;
+	char **env;
+
+	while (environ[n])
+		n++;
+	env = xcalloc(n + nextra + 1, sizeof(*env));
+	n = 0;
+	/* ours first: the runtime finds them soon */
+	for (size_t i = 0; i < nextra; i++)
+		env[n++] = extra[i];
+	for (char **e = environ; *e; e++)
+		if (!without || strncmp(*e, without, len) || (*e)[len] != '=')
+			env[n++] = *e;
+	return env;
+}
+
+/* As kron/wire.h says: two entries more, whether LD_PRELOAD was there before or not. */
+static char **traced_environment(const struct collector *c, const char *runtime)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *value = collector_environment(c, runtime);
+	char *extra[3];
+	size_t n = 0;
+
+	extra[n++] = before ? xasprintf("LD_PRELOAD=%s:%s", runtime, before)
+			    : xasprintf("LD_PRELOAD=%s", runtime);
+	extra[n++] = xasprintf(KRON_ENV_RT "=%s", value);
+	if (before)
+		extra[n++] = xstrdup(KRON_ENV_PAD "=");
+	xfree(value);
+	return environment_with(extra, n, "LD_PRELOAD");
+}
+
+/* ---- start ---- */
+
+static char *quoted_command(char **argv)
+{
+	char word[1024], *line = xstrdup("");
+
+	for (; *argv; argv++) {
+		char *more = xasprintf("%s%s%s", line, *line ? " " : "",
+				       str_shell(word, sizeof(word), *argv));
+
+		xfree(line);
+		line = more;
+	}
+	return line;
+}
+
+static char **shell_argv(const struct program *p, char **argv)
+{
+	size_t n = 0;
+	char **v;
+
+	while (argv[n])
+		n++;
+	v = xcalloc(n + 2, sizeof(*v));
+	v[0] = "sh";
+	v[1] = p->path;
+	for (size_t i = 1; i < n; i++)
+		v[i + 1] = argv[i];
+	return v;
+}
+
+static int start_program(struct child *child, const struct program *p, char **argv, char **env)
+{
+	int code;
+
+	if (!p->needs_shell)
+		return child_start(child, p->path, argv, env);
+	argv = shell_argv(p, argv);
+	code = child_start(child, "/bin/sh", argv, env);
+	xfree(argv);
+	return code;
+}
+
+static void explain_exec_failure(const struct program *p, int code)
+{
+	if (p->verdict != PROGRAM_TRACEABLE)
+		cmd_fail(&command, 0, "cannot execute %s: %s (%s)", p->path, strerror(-code),
+			 p->why.msg);
+	else
+		cmd_fail(&command, 0, "cannot execute %s: %s", p->path, strerror(-code));
+}
+
+/* ---- the end ---- */
+
+static const char *signal_name(int sig, char *buf, size_t size)
+{
+	const char *abbrev = sigabbrev_np(sig);
+
+	if (abbrev)
+		snprintf(buf, size, "SIG%s", abbrev);
+	else
+		snprintf(buf, size, "signal %d", sig);
+	return buf;
+}
+
+static double cpu_seconds(const struct rusage *r)
+{
+	return (double)r->ru_utime.tv_sec + (double)r->ru_stime.tv_sec +
+	       ((double)r->ru_utime.tv_usec + (double)r->ru_stime.tv_usec) / 1e6;
+}
+
+/* What the probes added to the CPU time that the program would have taken without them. */
+static double overhead_percent(const struct collector_summary *s, const struct child *child)
+{
+	double probes = (double)(s->samples + s->stranded) * s->cost.on / 1e9;
+	double all = child->ended ? cpu_seconds(&child->usage) : s->seconds;
+
+	if (all < s->seconds * 0.01) /* who knows who has waited for the children */
+		all = s->seconds;
+	if (probes <= 0 || all <= 0)
+		return 0;
+	return probes < all * 0.95 ? 100.0 * probes / (all - probes) : 100.0 * probes / all;
+}
+
+static void say_notes(struct collector *c, const struct collector_summary *s,
+		      const struct program *p, const struct child *child)
+{
+	char buf[32];
+
+	vec_for(&c->server.untraced, u) {
+		if (u->count > 1)
+			say("kron: untraced (%" PRIu64 " times): %s", u->count, u->reason);
+		else
+			say("kron: untraced: %s", u->reason);
+	}
+	if (p->verdict != PROGRAM_TRACEABLE)
+		say("kron: the program ran untraced: %s", p->why.msg);
+	else if (!s->starts && !c->server.untraced.n)
+		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
+		    "before it was ready");
+	if (child->signal && !child->ended)
+		say("kron: %s: recording ends; the program (pid %d) still runs, untraced from here",
+		    signal_name(child->signal, buf, sizeof(buf)), child->pid);
+	else if (s->living)
+		say("kron: %u traced %s still %s, untraced from here", s->living,
+		    s->living == 1 ? "process" : "processes", s->living == 1 ? "runs" : "run");
+	if (c->seg.pool_limited)
+		say("kron: /dev/shm is small: the buffer can grow to %" PRIu64 " MiB only",
+		    (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE >> 20);
+}
+
+static void say_summary(struct collector *c, const struct collector_summary *s,
+			const struct child *child)
+{
+	char samples[STR_NUMBER], lost[STR_NUMBER], refused[STR_NUMBER], size[STR_NUMBER];
+	double percent = overhead_percent(s, child);
+
+	if (verbose) {
+		say("kron: %" PRIu64 " modules with %s probes; %" PRIu64 " processes, %" PRIu64
+		    " threads; %.3f s",
+		    s->modules, str_thousands(size, sizeof(size), s->probes), s->processes,
+		    s->threads, s->seconds);
+		say("kron: a probe costs %.1f ns here (rdtsc and a store: %.1f ns), switched off "
+		    "%.1f ns; the buffer grew to %s",
+		    s->cost.on, s->cost.limit, s->cost.off,
+		    str_bytes(size, sizeof(size),
+			      (uint64_t)segment_ready(&c->seg) * KRON_CHUNK_SIZE));
+	}
+	if (s->cut_off && verbose)
+		say("kron: %" PRIu64 " samples were cut off by a kill", s->cut_off);
+	say("kron: %s samples, %s lost, %s sites refused, probes cost about %.*f%% -> %s",
+	    str_thousands(samples, sizeof(samples), s->samples),
+	    str_thousands(lost, sizeof(lost), s->lost),
+	    str_thousands(refused, sizeof(refused), s->refused), percent < 10 ? 1 : 0, percent,
+	    output);
+}
+
+/* The disk is full: say what is where.  Not silenced by -q. */
+static void explain_failure(const struct collector_summary *s)
+{
+	char file[STR_NUMBER], segment[STR_NUMBER];
+
+	cmd_fail(&command, 0, "%s", s->error.msg);
+	cmd_fail(&command, 0,
+		 "%s samples are in %s, %s more in shared memory (%s): free some space, then "
+		 "`kron recover %s` adds them",
+		 str_thousands(file, sizeof(file), s->samples), output,
+		 str_thousands(segment, sizeof(segment), s->stranded), s->segment, output);
+}
+
+static void describe_end(const struct child *child, char *text, size_t size)
+{
+	if (!child->ended)
+		snprintf(text, size, "running");
+	else if (WIFSIGNALED(child->status))
+		snprintf(text, size, "signal %d", WTERMSIG(child->status));
+	else
+		snprintf(text, size, "exited %d", WEXITSTATUS(child->status));
+}
+
+static int hand_on(const struct child *child)
+{
+	if (!child->ended) {
+		child_raise(child->signal);
+		return 128 + child->signal;
+	}
+	if (WIFSIGNALED(child->status)) {
+		child_raise(WTERMSIG(child->status));
+		return 128 + WTERMSIG(child->status);
+	}
+	return WEXITSTATUS(child->status);
+}
+
+/* ---- all together ---- */
+
+static struct collector collector;
+
+static int run(struct child *child, const struct program *p, char **argv, const char *runtime)
+{
+	struct collector_summary summary;
+	char how[32];
+	char **env;
+	int code;
+
+	env = p->verdict == PROGRAM_TRACEABLE ? traced_environment(&collector, runtime) : environ;
+	code = start_program(child, p, argv, env);
+	if (code) {
+		explain_exec_failure(p, code);
+		collector_abandon(&collector, strerror(-code));
+		return code == -EAGAIN || code == -ENOMEM ? OWN_FAILURE : NOT_EXECUTABLE;
+	}
+	child_wait(child);
+	describe_end(child, how, sizeof(how));
+	if (p->verdict != PROGRAM_TRACEABLE)
+		server_note_untraced(&collector.server, child->pid, p->why.msg);
+	collector_finish(&collector, how, &summary);
+	say_notes(&collector, &summary, p, child);
+	if (summary.error.msg[0]) {
+		explain_failure(&summary);
+		return OWN_FAILURE;
+	}
+	say_summary(&collector, &summary, child);
+	return -1;
+}
+
+static void take_options(struct collector_options *o, char **argv)
+{
+	*o = (struct collector_options){
+		.dir = output,
+		.command = quoted_command(argv),
+		.version = PACKAGE_VERSION,
+		.selection = {.only = {only.v, only.n},
+			      .except = {except.v, except.n},
+			      .libraries = {libraries.v, libraries.n}},
+		.buffer = buffer,
+		.when_full = (enum kron_when_full)when_full,
+		.filter = (uint32_t)filter,
+		.level = (uint8_t)level,
+		.no_children = no_children,
+	};
+	/* A flight recorder keeps the last things: all of its buffer is in use all the time. */
+	if (!o->buffer && o->when_full == KRON_WHEN_FULL_WRAP)
+		o->buffer = 64ull << 20;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct collector_options opt;
+	struct program program;
+	char runtime[4096] = "";
+	struct child child;
+	struct err err;
+	int status, first = cmd_parse(&command, argc, argv, &status);
+
+	if (!first)
+		return status;
+	argv += first;
+	status = program_find(&program, argv[0], getenv("PATH"), &err);
+	if (status)
+		return cmd_fail(&command, status == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",
+				err.msg);
+	if (program.verdict == PROGRAM_BROKEN)
+		return cmd_fail(&command, NOT_EXECUTABLE, "cannot execute %s: %s", argv[0],
+				program.why.msg);
+	if (program.verdict == PROGRAM_TRACEABLE && paths_runtime(runtime, sizeof(runtime), &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	take_options(&opt, argv);
+	child_prepare(&child);
+	if (collector_open(&collector, &opt, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	status = run(&child, &program, argv, runtime);
+	return status < 0 ? hand_on(&child) : status;
+}
