@@ -151,7 +151,7 @@ subject() {
 				continue
 			fi
 			case $v in
-			*strip*) calls= maybe= exits= lib_calls= lib_exits= ;;
+			*strip*) calls='' maybe='' exits='' lib_calls='' lib_exits='' ;;
 			*)
 				calls=$(head_of "$src" Calls)
 				maybe=$(head_of "$src" 'Calls?')

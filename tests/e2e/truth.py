@@ -79,7 +79,7 @@ class Trace:
             at += CHUNK.size
             if magic != CHUNK_MAGIC or nbytes % 20 or at + nbytes > len(data):
                 self.problems.append(f"no chunk at byte {at - CHUNK.size} of samples")
-                return
+                break
             if seq in self.seqs:
                 self.problems.append(f"chunk {seq} is there twice")
             self.seqs.add(seq)
@@ -98,7 +98,7 @@ class Trace:
                 if src != source:
                     self.problems.append(f"a sample of source {src:#x} in chunk {seq}")
             at += nbytes
-        if at != len(data):
+        if at != len(data) and not self.problems:
             self.problems.append(f"{len(data) - at} bytes after the last chunk")
         self.events = counts
         for event, n in counts.items():

@@ -1,0 +1,474 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""bad_input.py - corrupt files, impossible programs, unwritable and full outputs.
+
+Each must give one clear sentence on stderr, the documented exit status, and no crash; and the
+program runs untraced whenever tracing it is impossible.
+"""
+
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import KRON, Skip, Suite, compile_c, need, rnd, truth
+
+READERS = ("report", "replay", "dump", "info", "recover")
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+
+
+def kron(*args, timeout=60, **kw):
+    r = subprocess.run(
+        [KRON, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, **kw
+    )
+    r.stdout, r.stderr = r.stdout.decode("utf-8", "replace"), r.stderr.decode("utf-8", "replace")
+    return r
+
+
+def no_crash(r, what):
+    need(r.returncode >= 0 and r.returncode not in [128 + s for s in CRASHES],
+         f"{what} died: {r.returncode} {r.stderr[-500:]}")  # fmt: skip
+    for word in ("AddressSanitizer", "runtime error:", "assert"):
+        need(word not in r.stderr, f"{what}: {r.stderr[-2000:]}")
+
+
+def one_sentence(r, status, what, contains=()):
+    no_crash(r, what)
+    statuses = status if isinstance(status, tuple) else (status,)
+    need(r.returncode in statuses, f"{what}: status {r.returncode}, not {status}: {r.stderr}")
+    lines = r.stderr.splitlines()
+    need(len(lines) == 1, f"{what}: {len(lines)} lines, not one sentence: {r.stderr!r}")
+    need(lines[0].startswith("kron"), f"{what}: says not who speaks: {lines[0]!r}")
+    need(len(lines[0]) > 15, f"{what}: {lines[0]!r} is no sentence")
+    for words in contains:
+        need(any(w in lines[0].lower() for w in words.split("|")), f"{what}: no {words}: {lines[0]}")
+
+
+# ---- ELF files ----
+
+PROGRAM = b""  # bytes of a good program, with symbols
+
+
+def put(data, offset, fmt, *values):
+    b = bytearray(data)
+    struct.pack_into(fmt, b, offset, *values)
+    return bytes(b)
+
+
+def header(cls=2, machine=62, kind=2, version=1):
+    ident = b"\x7fELF" + bytes([cls, 1, version, 0]) + bytes(8)
+    if cls == 1:
+        return ident + struct.pack("<HHIIIIIHHHHHH", kind, machine, 1, 0x1000, 52, 0, 0, 52, 32, 0, 40, 0, 0)
+    return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, 0x401000, 64, 0, 0, 64, 56, 0, 64, 0, 0)
+
+
+def write(name, data, mode=0o755):
+    with open(name, "wb") as f:
+        f.write(data)
+    os.chmod(name, mode)
+    return "./" + name
+
+
+def not_an_elf():
+    os.mkdir("dir")
+    write("empty", b"")
+    write("text", b"hello, I am text\n" * 10)
+    write("magic", b"\x7fELF")
+    write("i386", header(cls=1, machine=3))
+    write("aarch64", header(machine=183))
+    write("big-endian", b"\x7fELF\x02\x02\x01" + header()[7:])
+    cases = {
+        "dir": "directory|regular", "empty": "elf|empty", "text": "elf", "magic": "elf|short|trunc",
+        "i386": "32", "aarch64": "machine|aarch64|x86-64", "big-endian": "endian|order|elf",
+        "missing": "no such|exist", "/dev/zero": "elf|regular|device", "/dev/null": "elf|regular|empty|device",
+    }  # fmt: skip
+    for name, words in cases.items():
+        for summary in ((), ("--summary", "--json")):
+            r = kron("list", *summary, name)
+            one_sentence(r, 1, f"list {name}", [words])
+            need(r.stdout == "", f"list {name} prints {r.stdout[:100]}")
+
+
+def truncated():
+    """list of every kind of truncation: an error or a result, never a crash."""
+    sizes = [0, 1, 4, 15, 16, 17, 52, 63, 64, 65, 100, len(PROGRAM) - 1]
+    sizes += [rnd.randrange(len(PROGRAM)) for _ in range(40)]
+    for n in sizes:
+        f = write("cut", PROGRAM[:n])
+        r = kron("list", f)
+        no_crash(r, f"list of {n} bytes")
+        need(r.returncode in (0, 1), f"list of {n} bytes: {r.returncode} {r.stderr}")
+        if r.returncode:
+            one_sentence(r, 1, f"list of {n} bytes")
+
+
+def lying_headers():
+    shoff, = struct.unpack_from("<Q", PROGRAM, 0x28)
+    phnum, shentsize, shnum = struct.unpack_from("<HHH", PROGRAM, 0x38)
+    files = [put(PROGRAM, at, "<Q", v)
+             for at in (0x18, 0x20, 0x28) for v in (0, 1, 2**63, 2**64 - 1, len(PROGRAM) - 8)]
+    files += [put(PROGRAM, at, "<H", v)
+              for at in (0x34, 0x36, 0x38, 0x3A, 0x3C, 0x3E) for v in (0, 1, 0xFFFF, 0xFF00)]
+    for i in range(shnum):  # offset, size, link, entsize of each section
+        at = shoff + i * shentsize
+        files += [put(PROGRAM, at + 24, "<Q", 2**64 - 16), put(PROGRAM, at + 32, "<Q", 2**63),
+                  put(PROGRAM, at + 40, "<I", 0xFFFFFFF0), put(PROGRAM, at + 56, "<Q", 0),
+                  put(PROGRAM, at + 56, "<Q", 2**62), put(PROGRAM, at, "<I", 0xFFFFFFFF)]
+    for i in range(phnum):
+        at = 64 + 56 * i
+        files += [put(PROGRAM, at + 8, "<Q", 2**64 - 4096), put(PROGRAM, at + 16, "<Q", 2**64 - 1),
+                  put(PROGRAM, at + 32, "<Q", 2**63), put(PROGRAM, at + 40, "<Q", 2**64 - 1)]
+    rnd.shuffle(files)
+    for n, data in enumerate(files[:150]):
+        write("lying", data)
+        r = kron("list", "--summary", "./lying", timeout=20)
+        no_crash(r, f"list of a lying header (kept as {os.getcwd()}/lying)")
+        need(r.returncode in (0, 1), f"{r.returncode} {r.stderr}")
+        need(len(r.stderr.splitlines()) <= 1, r.stderr)
+
+
+def flipped():
+    """Random bytes changed, anywhere."""
+    for _ in range(60):
+        data = bytearray(PROGRAM)
+        for _ in range(rnd.choice((1, 5, 50, 500))):
+            data[rnd.randrange(64, len(data))] = rnd.randrange(256)
+        write("flipped", bytes(data))
+        r = kron("list", "./flipped", timeout=20)
+        no_crash(r, "list of flipped bytes")
+
+
+def outcome(cmd):
+    r = subprocess.run(cmd, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+    return r.returncode, r.stdout
+
+
+def hostile_but_runnable():
+    """Symbols and unwind tables are garbage, the code is not: behaves as untraced."""
+    shoff, = struct.unpack_from("<Q", PROGRAM, 0x28)
+    _, shentsize, shnum = struct.unpack_from("<HHH", PROGRAM, 0x38)
+    want = outcome([write("good", PROGRAM)])
+    need(want[0] == 3, want)
+    for i in range(shnum):
+        kind, = struct.unpack_from("<I", PROGRAM, shoff + i * shentsize + 4)
+        off, size = struct.unpack_from("<QQ", PROGRAM, shoff + i * shentsize + 24)
+        link, = struct.unpack_from("<I", PROGRAM, shoff + i * shentsize + 40)
+        flags, = struct.unpack_from("<Q", PROGRAM, shoff + i * shentsize + 8)
+        if kind in (0, 8) or flags & 2 and kind != 0x70000001:
+            continue  # only what the loader does not need: symbols, strings, .eh_frame
+        for _ in range(2):
+            junk = bytes(rnd.randrange(256) for _ in range(size))
+            f = write("hostile", PROGRAM[:off] + junk + PROGRAM[off + size :])
+            r = subprocess.run([KRON, "record", "-q", "-o", "trace", "--", f],
+                               stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            need((r.returncode, r.stdout) == want,
+                 f"section {i}: {r.returncode} {r.stdout} {r.stderr}, not {want}")  # fmt: skip
+    # symbols in the middle of instructions and of other functions
+    for i in range(shnum):
+        kind, = struct.unpack_from("<I", PROGRAM, shoff + i * shentsize + 4)
+        off, size = struct.unpack_from("<QQ", PROGRAM, shoff + i * shentsize + 24)
+        if kind != 2:
+            continue
+        for _ in range(8):
+            data = bytearray(PROGRAM)
+            for s in range(off + 24, off + size, 24):
+                value, length = struct.unpack_from("<QQ", data, s + 8)
+                if value and rnd.random() < 0.5:
+                    struct.pack_into("<QQ", data, s + 8, (value + rnd.randrange(-9, 40)) % 2**64,
+                                     rnd.choice((0, 1, 3, length, 2**40, 2**64 - 1)))
+            f = write("hostile", bytes(data))
+            r = subprocess.run([KRON, "record", "-q", "-o", "trace", "--", f],
+                               stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+            need((r.returncode, r.stdout) == want, f"symbols: {r.returncode} {r.stdout} {r.stderr}")
+
+
+def corrupt_programs():
+    """What the kernel refuses is 126 with one sentence; what it starts ends as untraced."""
+    for n in (0, 64, 200, len(PROGRAM) // 2):
+        f = write("cut", PROGRAM[:n])
+        want = outcome(["env", f])
+        r = kron("record", "-o", "trace", "-q", "--", f)
+        if want[0] == 126:
+            one_sentence(r, 126, f"record of {n} bytes")
+        else:
+            need(r.returncode == want[0], f"record of {n} bytes: {r.returncode}, not {want[0]}")
+    for name, data in (("i386", header(cls=1, machine=3)), ("aarch64", header(machine=183))):
+        f = write(name, data)
+        want = outcome(["env", f])[0]
+        r = kron("record", "-o", "trace", "-q", "--", f)
+        need(r.returncode == want or (want == 126 and r.returncode == 126),
+             f"record {name}: {r.returncode}, not {want}: {r.stderr}")  # fmt: skip
+
+
+# ---- programs that cannot be traced ----
+
+
+def no_program():
+    one_sentence(kron("record", "-o", "t", "--", "./missing"), 127, "missing", ["no such|not found"])
+    one_sentence(kron("record", "-o", "t", "--", "no-such-program-in-path"), 127, "missing in PATH",
+                 ["no such|not found"])
+    write("locked", PROGRAM, 0o644)
+    one_sentence(kron("record", "-o", "t", "--", "./locked"), 126, "locked", ["permission|executable"])
+    os.mkdir("dir")
+    one_sentence(kron("record", "-o", "t", "--", "./dir"), 126, "directory", ["permission|directory"])
+    r = kron("record")
+    no_crash(r, "record without a program")
+    need(r.returncode in (2, 125) and r.stderr, f"{r.returncode} {r.stderr}")
+    need(not os.path.exists("kron.data"), "a trace of nothing")
+
+
+def runs_untraced(path, words):
+    want = outcome([path])
+    r = kron("record", "-o", "trace", "--", path)
+    need((r.returncode, r.stdout.encode()) == want, f"{r.returncode} {r.stdout!r}, not {want}")
+    need(any(w in r.stderr.lower() for w in words.split("|")), f"no word of {words}: {r.stderr!r}")
+    no_crash(r, path)
+    info = truth.kron_json("info", "trace")
+    need(info["samples"] == 0, f"{info['samples']} samples")
+
+
+def static_program():
+    compile_c("static", "torture/plain.c", "-static", "-w")
+    runs_untraced("./static", "static")
+    compile_c("static-pie", "torture/plain.c", "-static-pie", "-w")
+    runs_untraced("./static-pie", "static")
+
+
+def setuid_program():
+    if os.getuid() != 0:
+        raise Skip("needs root")
+    compile_c("setuid", "torture/plain.c", "-w")
+    os.chown("setuid", 65534, 65534)
+    os.chmod("setuid", 0o6755)
+    os.chmod(".", 0o755)
+    if os.statvfs(".").f_flag & os.ST_NOSUID:
+        raise Skip("mounted nosuid")
+    runs_untraced("./setuid", "setuid|set-user|privilege|secure")
+
+
+def through_the_loader():
+    """Started as an argument of ld.so, the program is traced or not, but runs."""
+    compile_c("plain", "torture/plain.c", "-w")
+    want = outcome(["./plain"])
+    r = kron("record", "-o", "trace", "-q", "--", "/lib64/ld-linux-x86-64.so.2", "./plain")
+    need((r.returncode, r.stdout.encode()) == want, f"{r.returncode} {r.stdout} {r.stderr}")
+
+
+# ---- outputs ----
+
+
+def unwritable_output():
+    write("file", b"precious")
+    os.mkdir("precious")
+    write("precious/data", b"data")
+    for o in ("/proc/kron.data", "/nonexistent/kron.data", "file/kron.data", "file", "precious", "/dev/null", ""):
+        r = kron("record", "-o", o, "--", "/bin/true")
+        one_sentence(r, 125, f"-o {o!r}")
+    need(open("file", "rb").read() == b"precious", "the file is gone")
+    need(os.listdir("precious") == ["data"], "the folder was used")
+
+
+def second_record():
+    p = subprocess.Popen([KRON, "record", "-q", "-o", "trace", "--", "sleep", "30"])
+    try:
+        end = time.monotonic() + 10
+        while not os.path.exists("trace/session") and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        r = kron("record", "-o", "trace", "--", "/bin/true")
+        one_sentence(r, 125, "a second record", ["already|another|in use|lock|records|busy"])
+        need(os.path.exists("trace/session"), "the first trace is gone")
+    finally:
+        children = open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()
+        for c in children:
+            os.kill(int(c), signal.SIGTERM)
+        p.wait(20)
+    need(kron("info", "trace").returncode == 0, "the first trace cannot be read")
+
+
+def replaced_output():
+    """The previous trace becomes DIR.old; an older one goes."""
+    for word in ("first", "second", "third"):
+        need(kron("record", "-q", "-o", "trace", "--", "/bin/echo", word).returncode == 0, word)
+    need("third" in open("trace/session").read(), "trace is not the last one")
+    need("second" in open("trace.old/session").read(), "trace.old is not the one before")
+    need(sorted(os.listdir(".")) == ["trace", "trace.old"], os.listdir("."))
+
+
+def full_disk(how):
+    """The program ends as ever; what fitted can be read; one sentence says what happened."""
+    where = "."
+    compile_c("triggers", "bins/triggers.c")
+    if how == "tmpfs":
+        os.mkdir("small")
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "small"],
+                          capture_output=True).returncode:  # fmt: skip
+            raise Skip("cannot mount")
+        where = "small"
+    try:
+        limit = None
+        if how == "limit":
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # noqa: E731
+        r = kron("record", "-o", f"{where}/trace", "--", "./triggers", "2", "300000", preexec_fn=limit)
+        no_crash(r, "record")
+        need(r.stdout == "2 threads, 300000 calls each\n", f"{r.stdout} {r.stderr}")
+        need(r.returncode in (0, 125), f"{r.returncode} {r.stderr}")
+        need(len([l for l in r.stderr.splitlines() if "space" in l.lower() or "large" in l.lower()]) == 1,
+             f"not one sentence about it: {r.stderr!r}")  # fmt: skip
+        need(r.stderr.count("\n") <= 3, r.stderr)
+        for reader in ("info", "report", "dump", "replay"):
+            x = kron(reader, f"{where}/trace")
+            need(x.returncode == 0, f"{reader}: {x.returncode} {x.stderr}")
+        t = truth.Trace(f"{where}/trace")
+        need(t.samples > 1000, f"only {t.samples} samples")
+        info = truth.kron_json("info", f"{where}/trace")
+        need(info["samples"] == t.samples, f"info {info['samples']}, stored {t.samples}")
+        wanted = 2 * 2 * 300000
+        need(info["samples"] + info["lost"] >= wanted, f"{info['samples']} + {info['lost']} < {wanted}")
+    finally:
+        if how == "tmpfs":
+            subprocess.run(["umount", "-l", "small"], check=True)
+
+
+def bad_options():
+    for args in (("-b", "nonsense"), ("-b", "0"), ("-b", "-5"), ("-b", "99999999999T"),
+                 ("--when-full", "explode"), ("--filter", "zz"), ("-g", "16"), ("-g", "-1"),
+                 ("--no-such-option",)):  # fmt: skip
+        r = kron("record", *args, "-o", "trace", "--", "/bin/echo", "ran")
+        no_crash(r, str(args))
+        need(r.returncode in (2, 125), f"{args}: {r.returncode} {r.stderr}")
+        need("ran" not in r.stdout, f"{args}: the program ran")
+        need(1 <= len(r.stderr.splitlines()) <= 2, f"{args}: {r.stderr!r}")
+    for command in ("", "no-such-command", *READERS, "list"):
+        r = kron(*([command] if command else []), "--no-such-option")
+        need(r.returncode == 2, f"{command} --no-such-option: {r.returncode} {r.stderr}")
+
+
+# ---- traces ----
+
+
+def readers_on(path, what, statuses=(1,), timeout=30):
+    for reader in READERS:
+        variants = ((), ("--json",)) if reader in ("report", "dump", "info") else ((),)
+        for options in variants:
+            r = kron(reader, *options, path, timeout=timeout)
+            name = f"{reader} {' '.join(options)} on {what}"
+            no_crash(r, name)
+            need(r.returncode in statuses, f"{name}: {r.returncode} {r.stderr}")
+            if r.returncode:
+                one_sentence(r, 1, name)
+
+
+def no_trace():
+    os.mkdir("empty")
+    write("file", b"x" * 100)
+    os.mkdir("junk")
+    for name in ("session", "modules", "functions", "tasks", "refusals", "samples"):
+        write(f"junk/{name}", bytes(rnd.randrange(256) for _ in range(3000)))
+    os.mkdir("dirs")
+    for name in ("session", "samples"):
+        os.mkdir(f"dirs/{name}")
+    readers_on("missing", "nothing")
+    readers_on("file", "a file")
+    readers_on("empty", "an empty folder")
+    readers_on("junk", "random bytes", (0, 1))
+    readers_on("dirs", "folders for files")
+    readers_on("/dev/null", "a device")
+    for reader in READERS:  # the default folder
+        one_sentence(kron(reader), 1, reader, ["kron.data"])
+
+
+def good_trace(calls="2000"):
+    compile_c("triggers", "bins/triggers.c")
+    r = kron("record", "-q", "-o", "good", "--", "./triggers", "2", calls)
+    need(r.returncode == 0, r.stderr)
+
+
+def damaged_traces():
+    good_trace()
+    names = [n for n in os.listdir("good") if os.path.isfile(f"good/{n}")]
+    for n in range(40):
+        shutil.rmtree("bad", ignore_errors=True)
+        shutil.copytree("good", "bad")
+        name = rnd.choice(names)
+        with open(f"good/{name}", "rb") as f:
+            data = bytearray(f.read())
+        how = rnd.choice(("cut", "flip", "swap", "gone", "huge"))
+        if how == "cut":
+            data = data[: rnd.randrange(len(data) + 1)]
+        elif how == "flip" and data:
+            for _ in range(rnd.choice((1, 8, 64))):
+                data[rnd.randrange(len(data))] = rnd.randrange(256)
+        elif how == "swap" and data:
+            at = rnd.randrange(len(data))
+            data = data[at:] + data[:at]
+        elif how == "huge":
+            data = bytearray(bytes(data).replace(b"1", b"18446744073709551615"))
+        if how == "gone":
+            os.remove(f"bad/{name}")
+        else:
+            write(f"bad/{name}", bytes(data), 0o644)
+        for reader in ("report", "replay", "dump", "info"):
+            r = kron(reader, "bad", timeout=30)
+            no_crash(r, f"{reader}, {name} {how}")
+            need(r.returncode in (0, 1), f"{reader}, {name} {how}: {r.returncode}")
+            need(len(r.stderr.splitlines()) <= 2, f"{reader}, {name} {how}: {r.stderr}")
+        r = kron("recover", "bad", timeout=30)
+        no_crash(r, f"recover, {name} {how}")
+
+
+def torn_samples():
+    """A torn last chunk costs its own samples and no others."""
+    good_trace("20000")
+    whole = truth.Trace("good").samples
+    size = os.path.getsize("good/samples")
+    for cut in (1, 19, 31, 32, 500, size // 2):
+        shutil.rmtree("torn", ignore_errors=True)
+        shutil.copytree("good", "torn")
+        os.truncate("torn/samples", size - cut)
+        # a collector that is killed writes no totals
+        with open("torn/session") as f:
+            lines = [l for l in f if l.split("=")[0] not in ("samples", "lost", "end_tsc", "end_mono_ns")]
+        with open("torn/session", "w") as f:
+            f.writelines(lines)
+        info = truth.kron_json("info", "torn")
+        t = truth.Trace("torn")
+        least = t.samples
+        need(least <= info["samples"] <= whole, f"cut {cut}: {info['samples']} of {whole}, at least {least}")
+        need(info["samples"] >= whole - cut // 20 - 3276, f"cut {cut}: {info['samples']} of {whole}")
+
+
+def main():
+    global PROGRAM
+    with Suite("bad-input") as s:
+        compile_c("program", "torture/plain.c", "-w")
+        with open("program", "rb") as f:
+            PROGRAM = f.read()
+        s.case("list: what is no x86-64 ELF file", not_an_elf)
+        s.case("list: truncated", truncated)
+        s.case("list: lying headers", lying_headers)
+        s.case("list: flipped bytes", flipped)
+        s.case("record: hostile tables, good code", hostile_but_runnable)
+        s.case("record: corrupt programs", corrupt_programs)
+        s.case("record: no program", no_program)
+        s.case("record: static programs run untraced", static_program)
+        s.case("record: setuid programs run untraced", setuid_program)
+        s.case("record: a program started through ld.so", through_the_loader)
+        s.case("record: unwritable outputs", unwritable_output)
+        s.case("record: a second one on the same output", second_record)
+        s.case("record: the previous trace is kept as .old", replaced_output)
+        s.case("record: a full disk", full_disk, "tmpfs")
+        s.case("record: a limit on file sizes", full_disk, "limit")
+        s.case("bad options", bad_options)
+        s.case("readers: no trace", no_trace)
+        s.case("readers: damaged traces", damaged_traces)
+        s.case("readers: a torn last chunk", torn_samples)
+
+
+if __name__ == "__main__":
+    main()

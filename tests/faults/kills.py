@@ -1,0 +1,271 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# timeout: 300
+"""kills.py - kills the traced program, and kron itself, at random moments.
+
+Truth is a counter in a file that the program raises after each of its calls has returned: what
+was counted must be in the trace.  The seed is printed; KRON_TEST_SEED gives it back.
+"""
+
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import KRON, Suite, Wrong, compile_c, need, rnd, truth
+
+
+def counters(path):
+    """The words of the four loops, 64 bytes apart."""
+    with open(path, "rb") as f:
+        return list(struct.unpack("<512Q", f.read(4096))[0:32:8])
+
+
+def start(options, *program):
+    """kron record in a process group of its own; stderr to a file."""
+    return subprocess.Popen(
+        [KRON, "record", "-o", "trace", "-q", *options, "--", *program],
+        stdin=subprocess.DEVNULL,
+        stdout=open("stdout", "w"),
+        stderr=open("stderr", "w"),
+        start_new_session=True,
+    )
+
+
+def wait_for(condition, seconds=20, what="something"):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.005)
+    raise Wrong(f"waited {seconds} s in vain for {what}")
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return [int(p) for p in f.read().split()]
+    except OSError:
+        return []
+
+
+def named(pids, name):
+    for p in pids:
+        try:
+            with open(f"/proc/{p}/comm") as f:
+                if f.read().strip() == name:
+                    return p
+        except OSError:
+            pass
+    return None
+
+
+def program_of(kron):
+    return wait_for(lambda: named(children_of(kron.pid), "counter"), what="the program")
+
+
+def counting(path):
+    def started():
+        return os.path.exists(path) and os.path.getsize(path) == 4096 and counters(path)[0] > 100
+
+    wait_for(started, what="the program's first calls")
+
+
+def exists(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def check_counts(slack_lost=False):
+    """Every counted call is in the trace; at most one more for each thread."""
+    t = truth.Trace("trace")
+    need(not t.problems, t.problems[:5])
+    info = truth.kron_json("info", "trace")
+    for i, counted in enumerate(counters("count")):
+        got = t.entries[f"work_{i}"]
+        if counted == 0:
+            continue
+        if slack_lost and info["lost"]:
+            need(got + info["lost"] >= counted, f"work_{i}: {got} entries of {counted} calls")
+            continue
+        need(got >= counted, f"work_{i}: {got} entries of {counted} calls, {info['lost']} lost")
+        need(got <= counted + 1, f"work_{i}: {got} entries, but only {counted} calls")
+        exits = t.exits[f"work_{i}"]
+        need(exits in (counted, counted + 1), f"work_{i}: {exits} exits of {counted} calls")
+    segment_gone()
+    for command in ("report", "replay", "dump", "info"):
+        r = subprocess.run([KRON, command, "trace"], capture_output=True)
+        need(r.returncode == 0, f"kron {command}: {r.returncode} {r.stderr[:200]}")
+
+
+def segment_gone():
+    with open("trace/session") as f:
+        name = [x.split("=", 1)[1].strip() for x in f if x.startswith("segment=")]
+    need(name, "no segment in the session")
+    path = "/dev/shm/" + name[-1].lstrip("/")
+    need(not os.path.exists(path), f"{path} is left")
+
+
+def stderr_text():
+    with open("stderr") as f:
+        return f.read()
+
+
+def program_is_killed(threads, fork, group):
+    kron = start(["--when-full", "wait"], COUNTER, "count", str(threads), *(["fork"] if fork else []))
+    pid = program_of(kron)
+    counting("count")
+    time.sleep(rnd.uniform(0, 0.25))
+    children = children_of(pid)
+    if group:
+        for c in children:
+            os.kill(c, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
+    status = kron.wait(30)
+    need(status == -signal.SIGKILL, f"kron ended with {status}, not by SIGKILL: {stderr_text()}")
+    check_counts()
+
+
+def interrupt(whole_group):
+    """SIGINT: the program gets it too, from the terminal or from kron; the trace is whole."""
+    kron = start(["--when-full", "wait"], COUNTER, "count", "2")
+    pid = program_of(kron)
+    counting("count")
+    time.sleep(rnd.uniform(0.01, 0.1))
+    if whole_group:
+        os.killpg(kron.pid, signal.SIGINT)
+    else:
+        os.kill(kron.pid, signal.SIGINT)
+        # kron alone was asked to end: the program may live on, untraced
+        time.sleep(0.5)
+        if exists(pid):
+            os.kill(pid, signal.SIGINT)
+    status = kron.wait(20)
+    need(status in (-signal.SIGINT, 130, 0), f"kron ended with {status}: {stderr_text()}")
+    need(not exists(pid), "the program is still there")
+    t = truth.Trace("trace")
+    need(not t.problems and t.samples > 100, f"{t.samples} samples, {t.problems[:3]}")
+    info = truth.kron_json("info", "trace")
+    need(info["samples"] == t.samples, "info counts otherwise")
+    if whole_group:
+        check_counts()
+    segment_gone()
+
+
+def kron_is_killed():
+    """SIGKILL of `kron record`: the program goes on; recover makes a trace of what there is."""
+    kron = start([], COUNTER, "count", "1")
+    pid = program_of(kron)
+    counting("count")
+    time.sleep(rnd.uniform(0, 0.2))
+    at_kill = counters("count")[0]
+    os.kill(kron.pid, signal.SIGKILL)
+    kron.wait(10)
+    time.sleep(0.3)
+    try:
+        need(exists(pid), "the program died with its tracer")
+        later = counters("count")[0]
+        need(later > at_kill, "the program stands still")
+    finally:
+        if exists(pid):
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not exists(pid), what="the program's end")
+    r = subprocess.run([KRON, "recover", "trace"], capture_output=True, text=True)
+    need(r.returncode == 0, f"recover: {r.returncode} {r.stderr}")
+    t = truth.Trace("trace")
+    need(not t.problems, t.problems[:5])
+    need(t.entries["work_0"] >= at_kill, f"{t.entries['work_0']} entries of {at_kill} calls")
+    info = truth.kron_json("info", "trace")
+    need(info["samples"] == t.samples, f"info: {info['samples']}, stored: {t.samples}")
+    segment_gone()
+    r = subprocess.run([KRON, "recover", "trace"], capture_output=True, text=True)
+    need(r.stderr.count("\n") <= 1, f"a second recover says {r.stderr}")
+
+
+def kron_dies_first():
+    """kron is killed while the program starts: the program runs all the same."""
+    for _ in range(4):
+        shutil.rmtree("trace", ignore_errors=True)
+        kron = start([], "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done; echo x >end")
+        time.sleep(rnd.uniform(0.0, 0.08))
+        started = children_of(kron.pid)
+        os.kill(kron.pid, signal.SIGKILL)
+        kron.wait(10)
+        if started:
+            wait_for(lambda: os.path.exists("end") or not any(map(exists, started)), 15, "its end")
+        if started and os.path.exists("end"):
+            os.remove("end")
+        if os.path.exists("trace/session"):
+            subprocess.run([KRON, "recover", "trace"], capture_output=True)
+
+
+def stopped_and_continued():
+    """SIGSTOP and SIGCONT: nothing lost, nothing hangs."""
+    kron = start(["--when-full", "wait", "-b", "512K"], COUNTER, "count", "2")
+    pid = program_of(kron)
+    counting("count")
+    for _ in range(5):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(rnd.uniform(0.005, 0.02))
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(rnd.uniform(0.005, 0.02))
+    # a stopped collector: the program waits for it
+    os.kill(kron.pid, signal.SIGSTOP)
+    time.sleep(0.2)
+    os.kill(kron.pid, signal.SIGCONT)
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    kron.wait(30)
+    check_counts()
+
+
+def collector_frozen():
+    """Wait mode, the collector stopped and then killed: the program must come free."""
+    kron = start(["--when-full", "wait", "-b", "256K"], COUNTER, "count", "1")
+    pid = program_of(kron)
+    counting("count")
+    os.kill(kron.pid, signal.SIGSTOP)
+    time.sleep(0.4)
+    os.kill(kron.pid, signal.SIGKILL)
+    kron.wait(10)
+    try:
+        before = counters("count")[0]
+        wait_for(lambda: counters("count")[0] > before + 1000, 15, "the waiting program")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not exists(pid), what="the program's end")
+    r = subprocess.run([KRON, "recover", "trace"], capture_output=True, text=True)
+    need(r.returncode == 0, f"recover: {r.returncode} {r.stderr}")
+    segment_gone()
+
+
+def main():
+    global COUNTER
+    with Suite("kills") as s:
+        COUNTER = os.path.abspath("counter")
+        compile_c(COUNTER, "faults/counter.c")
+        for i in range(6):
+            s.case(f"program killed, one thread, round {i}", program_is_killed, 1, False, False)
+        for i in range(4):
+            s.case(f"program killed, two threads, round {i}", program_is_killed, 2, False, False)
+        for i in range(4):
+            s.case(f"program and child killed, round {i}", program_is_killed, 2, True, True)
+        s.case("SIGINT to both", interrupt, True)
+        s.case("SIGINT to kron alone", interrupt, False)
+        s.case("stopped and continued", stopped_and_continued)
+        for i in range(3):
+            s.case(f"kron killed, recovered, round {i}", kron_is_killed)
+        s.case("kron killed while programs start", kron_dies_first)
+        s.case("collector frozen and killed under wait", collector_frozen)
+
+
+if __name__ == "__main__":
+    main()
