@@ -257,18 +257,58 @@ static bool is_odd_start(const struct finder *f, const struct eh_fde *fde)
 	       row.saved != entry->saved || row.outermost;
 }
 
-static void push_fde(struct finder *f, const struct eh_fde *fde)
+/* Length of the no-op at p, as assemblers pad with, or 0. */
+static size_t nop_length(const uint8_t *p, size_t n)
+{
+	static const uint8_t with_mod[] = { 3, 4, 7 };
+	size_t i = 0, len;
+
+	while (i < n && (p[i] == 0x66 || p[i] == 0x2e))
+		i++;
+	if (i < n && p[i] == 0x90)
+		return i + 1;
+	if (n - i < 3 || p[i] != 0x0f || p[i + 1] != 0x1f || p[i + 2] >> 6 == 3)
+		return 0;
+	len = i + with_mod[p[i + 2] >> 6] + ((p[i + 2] & 7) == 4);
+	return len <= n ? len : 0;
+}
+
+/*
+ * glibc opens some FDEs before it aligns the code: the function starts behind the padding.
+ * Only padding up to a multiple of 16 is skipped, so that no-ops of an entry that wait to be
+ * patched are kept.
+ */
+static uint64_t skip_padding(const struct finder *f, const struct eh_fde *fde)
+{
+	uint64_t pad = -fde->start & 15;
+	const uint8_t *p = elf_image_at(f->img, fde->start, pad);
+	size_t at = 0, len = 1;
+
+	if (!p || pad >= fde->end - fde->start)
+		return fde->start;
+	while (at < pad && len) {
+		len = nop_length(p + at, pad - at);
+		at += len;
+	}
+	return at == pad ? fde->start + pad : fde->start;
+}
+
+/* next: the first symbol at or behind the FDE's start. */
+static void push_fde(struct finder *f, const struct eh_fde *fde, const struct raw_symbol *next)
 {
 	const struct found *prev = last(f);
+	uint64_t start = skip_padding(f, fde);
 	struct found *new;
 
-	if (prev && prev->f.start == fde->start)
+	if (next && next->value < start)
+		start = fde->start;
+	if (prev && prev->f.start >= start)
 		return;
 	if (!is_code(f, fde->start) || elf_image_room(f->img, fde->start) < fde->end - fde->start)
 		return;
 	if (f->frame.cies[fde->cie].is_signal_frame || is_excluded(f, fde->start))
 		return;
-	new = push(f, fde->start, fde->end, true);
+	new = push(f, start, fde->end, true);
 	new->f.has_fde = true;
 	new->f.odd_start = is_odd_start(f, fde);
 	new->f.fde_rank = fde->order;
@@ -331,10 +371,10 @@ static void merge(struct finder *f)
 	size_t fde = 0, sym = 0;
 
 	while (fde < f->frame.n || sym < f->symbols.n) {
-		if (sym == f->symbols.n ||
-		    (fde < f->frame.n &&
-		     f->frame.v[fde].start <= f->symbols.v[sym].value)) {
-			push_fde(f, &f->frame.v[fde++]);
+		const struct raw_symbol *next = sym < f->symbols.n ? &f->symbols.v[sym] : NULL;
+
+		if (fde < f->frame.n && (!next || f->frame.v[fde].start <= next->value)) {
+			push_fde(f, &f->frame.v[fde++], next);
 		} else {
 			struct symbol_group g = next_group(f, &sym);
 
