@@ -12,7 +12,8 @@
 
 /* X(name, what it does): the order of `kron --help` */
 #define COMMANDS(X) \
-	X(record, "Run a program and record its functions")
+	X(record, "Run a program and record its functions") \
+	X(list, "List the functions of an ELF file and how they can be probed")
 
 #define X(name, text) int cmd_##name(int argc, char **argv);
 COMMANDS(X)

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * list.c - `kron list`: what the planner finds in an ELF file and what it can do with it.
+ *
+ * Plans the file as `kron record` would, without the cache, and shows the plan.  Touches no
+ * process, so static programs are fine here.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "inject/plan.h"
+
+static bool json, summary;
+
+static const struct opt options[] = {
+	{0, "json", OPT_FLAG, &json, NULL, "Print JSON.", 0, 0},
+	{0, "summary", OPT_FLAG, &summary, NULL,
+	 "Print only how many entries and exits were found, how many can be probed and by which "
+	 "tactic, and why the others cannot.",
+	 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "list",
+	.operands = "ELF",
+	.summary = "List the functions of an ELF file: where they were found, which can be probed "
+		   "at entry and exit, and why not.",
+	.opts = options,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+static const struct {
+	enum function_source bit;
+	const char *key;
+} sources[] = {
+	{FUNCTION_SYMTAB, "symtab"},         {FUNCTION_DYNSYM, "dynsym"},
+	{FUNCTION_DEBUG_FILE, "debug-file"}, {FUNCTION_DEBUGDATA, "debugdata"},
+	{FUNCTION_EH_FRAME, "eh_frame"},
+};
+#define NSOURCES (sizeof(sources) / sizeof(sources[0]))
+
+/* ---- one function ---- */
+
+/* The symbol's readable name; without one, module+0x1234. */
+static char *function_name(const struct plan *p, const struct plan_function *f, const char *path)
+{
+	const char *base = strrchr(path, '/');
+
+	if (f->name)
+		return xstrdup(p->strings + f->name);
+	return xasprintf("%s+0x%lx", base ? base + 1 : path, (unsigned long)f->vaddr);
+}
+
+struct tally {
+	const struct plan_probe *entry;
+	unsigned exits, exits_patched;
+};
+
+static struct tally count_probes(const struct plan *p, const struct plan_function *f)
+{
+	struct tally t = {0};
+
+	for (uint32_t i = 0; i < f->nprobes; i++) {
+		const struct plan_probe *probe = &p->probes[f->first_probe + i];
+
+		if (probe->kind == PROBE_ENTRY)
+			t.entry = probe;
+		if (probe->kind != PROBE_EXIT)
+			continue;
+		t.exits++;
+		t.exits_patched += probe->site != UINT32_MAX;
+	}
+	return t;
+}
+
+static void source_words(char *out, size_t size, uint32_t bits)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	for (size_t i = 0; i < NSOURCES; i++)
+		if (bits & sources[i].bit && n < size)
+			n += snprintf(out + n, size - n, "%s%s", n ? "," : "", sources[i].key);
+}
+
+static void print_function(const struct plan *p, const struct plan_function *f, const char *path)
+{
+	struct tally t = count_probes(p, f);
+	char *name = function_name(p, f, path);
+	char words[64], exits[32];
+
+	source_words(words, sizeof(words), f->sources);
+	snprintf(exits, sizeof(exits), "%u/%u", t.exits_patched, t.exits);
+	printf("%#10lx %7lu  %-22s %-13s %7s  %s\n", (unsigned long)f->vaddr,
+	       (unsigned long)f->size, words,
+	       t.entry->site == UINT32_MAX ? "no" : tactic_key(t.entry->tactic), exits, name);
+	xfree(name);
+	for (uint32_t i = 0; i < f->nprobes; i++) {
+		const struct plan_probe *probe = &p->probes[f->first_probe + i];
+
+		if (probe->kind == PROBE_HOOK || probe->site != UINT32_MAX)
+			continue;
+		printf("%20s no %s at %#lx: %s\n", "",
+		       probe->kind == PROBE_ENTRY ? "entry" : "exit", (unsigned long)probe->vaddr,
+		       refusal_text(probe->refusal));
+	}
+}
+
+static void print_functions(const struct plan *p, const char *path)
+{
+	if (!p->nfunctions) {
+		puts("no functions found");
+		return;
+	}
+	printf("%10s %7s  %-22s %-13s %7s  %s\n", "Address", "Size", "Found in", "Entry", "Exits",
+	       "Function");
+	for (size_t i = 0; i < p->nfunctions; i++)
+		print_function(p, &p->functions[i], path);
+}
+
+static void json_probe(struct json *j, const struct plan_probe *probe)
+{
+	json_open(j, '{');
+	json_ku64(j, "address", probe->vaddr);
+	if (probe->site == UINT32_MAX) {
+		json_kstr(j, "refused", refusal_key(probe->refusal));
+		json_kstr(j, "reason", refusal_text(probe->refusal));
+	} else {
+		json_kstr(j, "tactic", tactic_key(probe->tactic));
+	}
+	json_close(j, '}');
+}
+
+static void json_function(struct json *j, const struct plan *p, const struct plan_function *f,
+			  const char *path)
+{
+	char *name = function_name(p, f, path);
+
+	json_open(j, '{');
+	json_ku64(j, "address", f->vaddr);
+	json_ku64(j, "size", f->size);
+	json_kstr(j, "name", name);
+	json_kstr(j, "symbol", f->raw_name ? p->strings + f->raw_name : NULL);
+	json_key(j, "sources");
+	json_open(j, '[');
+	for (size_t i = 0; i < NSOURCES; i++)
+		if (f->sources & sources[i].bit)
+			json_str(j, sources[i].key);
+	json_close(j, ']');
+	json_key(j, "entry");
+	json_probe(j, count_probes(p, f).entry);
+	json_key(j, "exits");
+	json_open(j, '[');
+	for (uint32_t i = 0; i < f->nprobes; i++)
+		if (p->probes[f->first_probe + i].kind == PROBE_EXIT)
+			json_probe(j, &p->probes[f->first_probe + i]);
+	json_close(j, ']');
+	json_close(j, '}');
+	xfree(name);
+}
+
+static void json_functions(struct json *j, const struct plan *p, const char *path)
+{
+	json_open(j, '{');
+	json_kstr(j, "file", path);
+	json_key(j, "functions");
+	json_open(j, '[');
+	for (size_t i = 0; i < p->nfunctions; i++)
+		json_function(j, p, &p->functions[i], path);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+/* ---- summary ---- */
+
+static void print_counts(const char *what, const struct plan_counts *c)
+{
+	char found[STR_NUMBER], patched[STR_NUMBER];
+
+	str_thousands(found, sizeof(found), c->found);
+	str_thousands(patched, sizeof(patched), c->patched);
+	printf("%-8s %10s found  %10s patched", what, found, patched);
+	if (c->found)
+		printf("  %6.2f %%", 100.0 * c->patched / c->found);
+	putchar('\n');
+	for (int i = 0; i < TACTIC_COUNT; i++)
+		if (c->by_tactic[i])
+			printf("  %10s  %s\n", str_thousands(found, sizeof(found), c->by_tactic[i]),
+			       tactic_key(i));
+	for (int i = 0; i < REFUSAL_COUNT; i++)
+		if (c->refused[i])
+			printf("  %10s  refused: %s\n",
+			       str_thousands(found, sizeof(found), c->refused[i]), refusal_text(i));
+}
+
+static void json_counts(struct json *j, const char *what, const struct plan_counts *c)
+{
+	json_key(j, what);
+	json_open(j, '{');
+	json_ku64(j, "found", c->found);
+	json_ku64(j, "patched", c->patched);
+	json_key(j, "by_tactic");
+	json_open(j, '{');
+	for (int i = 0; i < TACTIC_COUNT; i++)
+		if (c->by_tactic[i])
+			json_ku64(j, tactic_key(i), c->by_tactic[i]);
+	json_close(j, '}');
+	json_key(j, "refused");
+	json_open(j, '{');
+	for (int i = 0; i < REFUSAL_COUNT; i++)
+		if (c->refused[i])
+			json_ku64(j, refusal_key(i), c->refused[i]);
+	json_close(j, '}');
+	json_close(j, '}');
+}
+
+static void show_summary(struct json *j, const struct plan *p)
+{
+	struct plan_counts entries, exits;
+
+	plan_count(p, PROBE_ENTRY, &entries);
+	plan_count(p, PROBE_EXIT, &exits);
+	if (json) {
+		json_open(j, '{');
+		json_counts(j, "entries", &entries);
+		json_counts(j, "exits", &exits);
+		json_close(j, '}');
+	} else {
+		print_counts("Entries", &entries);
+		print_counts("Exits", &exits);
+	}
+}
+
+int cmd_list(int argc, char **argv)
+{
+	struct json j = JSON_INIT(stdout);
+	struct elf_image *img;
+	struct plan *p;
+	struct err err;
+	int status, first, r;
+
+	first = cmd_parse(&command, argc, argv, &status);
+	if (!first)
+		return status;
+	if (elf_image_open(&img, argv[first], &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	r = plan_make(&p, img, NULL, &err);
+	elf_image_close(img);
+	if (r)
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	cmd_pager(!json && !summary);
+	if (summary)
+		show_summary(&j, p);
+	else if (json)
+		json_functions(&j, p, argv[first]);
+	else
+		print_functions(p, argv[first]);
+	plan_free(p);
+	return cmd_finish(&command, CMD_OK);
+}
