@@ -68,7 +68,8 @@ static void calibrate(struct trace *t)
 	struct trace_priv *p = priv_of(t);
 	uint64_t tsc0 = 0, ns0 = 0, tsc1, ns1;
 	const char *hz = trace_session(t, "tsc_hz");
-	bool start = session_u64(t, "start_tsc", &tsc0) & session_u64(t, "start_mono_ns", &ns0);
+	bool has_tsc = session_u64(t, "start_tsc", &tsc0);
+	bool start = session_u64(t, "start_mono_ns", &ns0) && has_tsc;
 
 	t->start_tsc = tsc0;
 	t->tsc_hz = hz ? strtod(hz, NULL) : 0;
@@ -157,8 +158,9 @@ static int check_version(const struct trace *t, struct err *err)
 		return err_set(err, EINVAL, "%s is no trace directory: its session says no version",
 			       t->dir);
 	if (strcmp(version, "1"))
-		return err_set(err, EINVAL, "%s is a trace of format %.20s; this kron reads format %d",
-			       t->dir, version, TRACE_VERSION);
+		return err_set(err, EINVAL,
+			       "%s is a trace of format %.20s; this kron reads format %d", t->dir,
+			       version, TRACE_VERSION);
 	return 0;
 }
 
