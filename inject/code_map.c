@@ -221,8 +221,7 @@ static bool is_filler(const struct map_builder *b, uint64_t at)
 {
 	uint8_t kind = map_shape(b, at) >> 4;
 
-	return kind == INSN_PADDING ||
-	       (kind == INSN_TRAP && *elf_image_at(b->img, at, 1) == 0xcc);
+	return kind == INSN_PADDING || (kind == INSN_TRAP && *elf_image_at(b->img, at, 1) == 0xcc);
 }
 
 static void mark_padding(struct map_builder *b, uint64_t at, uint64_t len)
@@ -312,7 +311,7 @@ static void walk_gap(struct map_builder *b, uint64_t at, uint64_t end)
 
 static void walk_functions(struct map_builder *b, struct frame_info *fi)
 {
-	struct walk w = { .b = b, .fi = fi };
+	struct walk w = {.b = b, .fi = fi};
 
 	for (uint32_t i = 0; i < b->f->n; i++) {
 		const struct function *fn = &b->f->v[i];

@@ -18,31 +18,31 @@
 #include "inject/refusal.h"
 
 enum code_flag {
-	CODE_INSN = 1,        /* an instruction starts here */
-	CODE_TARGET = 2,      /* a direct branch from anywhere in the image lands here */
-	CODE_CONSTANT = 4,    /* an address constant, jump table, landing pad or symbol names it */
-	CODE_AFTER_CALL = 8,  /* return address of a call */
-	CODE_RSEQ = 16,       /* inside a restartable sequence (__rseq_cs descriptors) or its abort */
-	CODE_PADDING = 32,    /* no function's byte, or unreachable: nop forms and int3 only, between
+	CODE_INSN = 1,       /* an instruction starts here */
+	CODE_TARGET = 2,     /* a direct branch from anywhere in the image lands here */
+	CODE_CONSTANT = 4,   /* an address constant, jump table, landing pad or symbol names it */
+	CODE_AFTER_CALL = 8, /* return address of a call */
+	CODE_RSEQ = 16,    /* inside a restartable sequence (__rseq_cs descriptors) or its abort */
+	CODE_PADDING = 32, /* no function's byte, or unreachable: nop forms and int3 only, between
 				 an instruction that does not fall through and the next code */
 	CODE_IN_FUNCTION = 64
 	/* 128 is the passes' own */
 };
 
 struct code_function {
-	bool undecodable;          /* holds bytes that Zydis does not know, or overlapping code */
-	bool unresolved_indirect;  /* an indirect jump whose targets are not all known */
-	bool loops_to_start;       /* a jump of its own goes back to its first instruction: a
+	bool undecodable;         /* holds bytes that Zydis does not know, or overlapping code */
+	bool unresolved_indirect; /* an indirect jump whose targets are not all known */
+	bool loops_to_start;      /* a jump of its own goes back to its first instruction: a
 				      patched entry would be passed once an iteration */
 };
 
 enum code_exit_kind { CODE_EXIT_RET, CODE_EXIT_TAIL, CODE_EXIT_TAIL_INDIRECT };
 
 struct code_exit {
-	uint64_t vaddr;        /* of the ret or jump */
-	uint32_t function;     /* index into functions; for a .cold part its parent */
-	uint8_t kind;          /* enum code_exit_kind */
-	uint8_t refusal;       /* AMBIGUOUS_JUMP when it cannot be told from a switch, JCC_TAIL
+	uint64_t vaddr;    /* of the ret or jump */
+	uint32_t function; /* index into functions; for a .cold part its parent */
+	uint8_t kind;      /* enum code_exit_kind */
+	uint8_t refusal;   /* AMBIGUOUS_JUMP when it cannot be told from a switch, JCC_TAIL
 				  for a conditional jump out of the function */
 };
 

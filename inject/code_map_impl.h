@@ -52,8 +52,8 @@ struct map_builder {
 	uint8_t *shape;          /* at an instruction's start: kind << 4 | length */
 	uint8_t *called;         /* bitmap: targets of direct calls */
 	struct function_evidence *evidence;
-	uint32_t *first_lea;     /* per function, and one more: its leas */
-	uint32_t *next_part;     /* per function: the next part of the same root, or NONE */
+	uint32_t *first_lea;             /* per function, and one more: its leas */
+	uint32_t *next_part;             /* per function: the next part of the same root, or NONE */
 	VEC(struct map_branch) branches; /* all three in order of address */
 	VEC(struct map_lea) leas;
 	VEC(struct map_jump) jumps;

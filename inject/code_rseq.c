@@ -20,10 +20,11 @@
 #include "inject/code_map_impl.h"
 #include "inject/elf_image_impl.h"
 
-#define SEQUENCE_MAX 4096      /* bytes; real ones have a few dozen */
-#define SIGNATURE    0x53053053u
+#define SEQUENCE_MAX 4096 /* bytes; real ones have a few dozen */
+#define SIGNATURE 0x53053053u
 
-static bool is_sequence(const struct map_builder *b, uint64_t start, uint64_t len, uint64_t abort_ip)
+static bool is_sequence(const struct map_builder *b, uint64_t start, uint64_t len,
+			uint64_t abort_ip)
 {
 	return len && len <= SEQUENCE_MAX && map_has(b, start) && map_has(b, start + len) &&
 	       map_has(b, abort_ip) && map_has(b, abort_ip - 4) && abort_ip - start >= len;
@@ -79,7 +80,8 @@ static void scan_relocations(struct map_builder *b)
 	if (size > room)
 		size = room;
 	p = elf_image_at(b->img, vaddr, size);
-	for (; p && size >= sizeof(Elf64_Rela); size -= sizeof(Elf64_Rela), p += sizeof(Elf64_Rela)) {
+	for (; p && size >= sizeof(Elf64_Rela);
+	     size -= sizeof(Elf64_Rela), p += sizeof(Elf64_Rela)) {
 		Elf64_Rela r;
 
 		memcpy(&r, p, sizeof(r));
@@ -100,7 +102,8 @@ static void scan_words(struct map_builder *b)
 	for (size_t i = 0; i < b->img->nsegments; i++) {
 		const struct elf_segment *g = &b->img->segments[i];
 		uint64_t at = (g->vaddr + 31) & ~31ull;
-		const uint8_t *p = g->flags & PF_X ? NULL : elf_image_at(b->img, g->vaddr, g->filesz);
+		const uint8_t *p =
+			g->flags & PF_X ? NULL : elf_image_at(b->img, g->vaddr, g->filesz);
 
 		for (; p && at + 32 <= g->vaddr + g->filesz; at += 32) {
 			const uint8_t *d = p + (at - g->vaddr);

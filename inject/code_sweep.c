@@ -11,7 +11,7 @@
 
 struct sweep {
 	struct map_builder *b;
-	uint32_t function;   /* FUNCTION_NONE in a gap */
+	uint32_t function; /* FUNCTION_NONE in a gap */
 	uint64_t start, end;
 	const uint8_t *code;
 	VEC(uint64_t) forward; /* targets ahead in the same function, to be checked */
@@ -78,7 +78,7 @@ static void note_lea(struct sweep *s, const struct insn *in)
 	note_constant(s->b, in->target);
 	if (s->function != FUNCTION_NONE)
 		*vec_push(&s->b->leas) =
-			(struct map_lea){ .target = in->target, .function = s->function };
+			(struct map_lea){.target = in->target, .function = s->function};
 }
 
 /* Non-PIE code holds addresses as immediates and displacements of 32 bits or more. */
@@ -107,7 +107,7 @@ static void note(struct sweep *s, const struct insn *in)
 	case INSN_JMP_INDIRECT:
 		if (s->function != FUNCTION_NONE)
 			*vec_push(&s->b->jumps) =
-				(struct map_jump){ .addr = in->addr, .function = s->function };
+				(struct map_jump){.addr = in->addr, .function = s->function};
 		break;
 	case INSN_OTHER_TRANSFER:
 		if (in->op == INSN_OP_XBEGIN)
@@ -185,15 +185,15 @@ static void judge_branches(struct map_builder *b)
 		ev = &b->evidence[to];
 		ev->jcc_from_other |= br->conditional;
 		ev->jmp_from_other |= !br->conditional;
-		ev->many_jump_here |= ev->jumped_from != FUNCTION_NONE &&
-				      ev->jumped_from != br->function;
+		ev->many_jump_here |=
+			ev->jumped_from != FUNCTION_NONE && ev->jumped_from != br->function;
 		ev->jumped_from = br->function;
 	}
 }
 
 void sweep_functions(struct map_builder *b)
 {
-	struct sweep s = { .b = b };
+	struct sweep s = {.b = b};
 
 	for (uint32_t i = 0; i < b->f->n; i++) {
 		b->evidence[i].jumped_from = b->evidence[i].jumps_into = FUNCTION_NONE;
@@ -207,7 +207,7 @@ void sweep_functions(struct map_builder *b)
 static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
 {
 	uint64_t room = elf_image_room(b->img, start);
-	struct sweep s = { .b = b, .function = FUNCTION_NONE, .start = start };
+	struct sweep s = {.b = b, .function = FUNCTION_NONE, .start = start};
 	struct insn in;
 
 	s.end = end - start > room ? start + room : end;

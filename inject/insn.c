@@ -52,8 +52,7 @@ static uint8_t classify_one_byte(const ZydisDecodedInstruction *zi)
 	case 0x90:
 		/* 41 90 is xchg %r8,%rax; f3 90 is pause, which means something */
 		return zi->mnemonic == ZYDIS_MNEMONIC_NOP ||
-				       (zi->mnemonic == ZYDIS_MNEMONIC_XCHG &&
-					!zi->raw.rex.B)
+				       (zi->mnemonic == ZYDIS_MNEMONIC_XCHG && !zi->raw.rex.B)
 			       ? INSN_PADDING
 			       : INSN_PLAIN;
 	case 0xc2:
@@ -61,7 +60,7 @@ static uint8_t classify_one_byte(const ZydisDecodedInstruction *zi)
 		return INSN_RET;
 	case 0xc7:
 		return zi->raw.modrm.mod == 3 && zi->raw.modrm.reg == 7 ? INSN_OTHER_TRANSFER
-									 : INSN_PLAIN;
+									: INSN_PLAIN;
 	case 0xca:
 	case 0xcb:
 	case 0xcf:
@@ -162,7 +161,7 @@ static uint8_t operation(const ZydisDecodedInstruction *zi)
 		return INSN_OP_MOV;
 	case 0xc7:
 		return zi->raw.modrm.mod == 3 && zi->raw.modrm.reg == 7 ? INSN_OP_XBEGIN
-									 : INSN_OP_MOV;
+									: INSN_OP_MOV;
 	case 0x8d:
 		return INSN_OP_LEA;
 	case 0x98: /* cltq is movslq %eax,%rax */
@@ -352,7 +351,7 @@ static void fill_operands(struct insn *in, const ZydisDecodedInstruction *zi,
 	/* push, call and ret move rsp in a way that everybody knows */
 	if (in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT || in->kind == INSN_RET ||
 	    zi->meta.category == ZYDIS_CATEGORY_PUSH)
-		in->regs_written &= (uint16_t)~(1u << 4);
+		in->regs_written &= (uint16_t) ~(1u << 4);
 }
 
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)

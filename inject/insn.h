@@ -12,14 +12,14 @@
 #include <stdint.h>
 
 enum insn_kind {
-	INSN_PLAIN,         /* falls through to the next, no branch */
-	INSN_CALL,          /* direct call, target */
+	INSN_PLAIN, /* falls through to the next, no branch */
+	INSN_CALL,  /* direct call, target */
 	INSN_CALL_INDIRECT,
-	INSN_JMP,           /* direct jump, target */
+	INSN_JMP, /* direct jump, target */
 	INSN_JMP_INDIRECT,
-	INSN_JCC,           /* conditional, target; loop and jrcxz too */
-	INSN_RET,           /* near ret, ret imm16, rep ret, bnd ret */
-	INSN_TRAP,          /* ud0-2, int3, hlt: does not fall through */
+	INSN_JCC,  /* conditional, target; loop and jrcxz too */
+	INSN_RET,  /* near ret, ret imm16, rep ret, bnd ret */
+	INSN_TRAP, /* ud0-2, int3, hlt: does not fall through */
 	INSN_SYSCALL,
 	INSN_PADDING,       /* a no-op of any length, int3 not included */
 	INSN_OTHER_TRANSFER /* far transfers, iret, sysret, xbegin ...: never displaced */
@@ -27,32 +27,32 @@ enum insn_kind {
 
 struct insn {
 	uint64_t addr;
-	uint64_t target;  /* CALL, JMP, JCC: where to; rip-relative operand: what it names */
+	uint64_t target; /* CALL, JMP, JCC: where to; rip-relative operand: what it names */
 	uint8_t len;
-	uint8_t kind;     /* enum insn_kind */
+	uint8_t kind;      /* enum insn_kind */
 	bool rip_relative; /* has a rip-relative memory operand; target is its address */
 	uint8_t disp_off;  /* offset of that disp32 or of the branch's displacement */
 	uint8_t disp_size; /* 1 or 4 */
 	bool notrack;      /* JMP_INDIRECT with a notrack prefix: a switch */
 	bool is_loop;      /* JCC: loop, loope, loopne, jrcxz, jecxz: only rel8 forms exist */
 	/* JMP_INDIRECT, CALL_INDIRECT, loads: the memory operand or the register */
-	int8_t reg;        /* register jumped through (0-15), -1 if memory */
+	int8_t reg;                 /* register jumped through (0-15), -1 if memory */
 	int8_t mem_base, mem_index; /* 0-15, 16 = rip, -1 none */
 	uint8_t mem_scale;
 	int64_t mem_disp;
 	bool reads_memory;
 	/* constants that may be code addresses */
-	bool has_imm;      /* an immediate operand of 32 or 64 bits */
-	uint64_t imm;      /* sign-extended */
-	uint8_t imm_size;  /* bytes of a (not pc-relative) immediate of any size, 0 = none */
-	uint16_t mnemonic; /* Zydis mnemonic, opaque outside insn.c and jump_table.c */
-	int8_t dest_reg;   /* first operand if it is a written GPR, 0-15, else -1 */
-	int8_t first_reg;  /* first operand if it is a GPR, written or not, 0-15, else -1 */
-	int8_t src_reg;    /* second operand if it is a GPR, 0-15, else -1 */
-	uint8_t op;        /* enum insn_op: the few that analyses ask for */
-	uint8_t op_size;   /* operand size in bytes */
-	bool has_mem;      /* a memory operand with a ModRM byte: mem_* describe it */
-	uint8_t mem_seg;   /* segment prefix byte (0x64 fs, 0x65 gs), 0 = none */
+	bool has_imm;          /* an immediate operand of 32 or 64 bits */
+	uint64_t imm;          /* sign-extended */
+	uint8_t imm_size;      /* bytes of a (not pc-relative) immediate of any size, 0 = none */
+	uint16_t mnemonic;     /* Zydis mnemonic, opaque outside insn.c and jump_table.c */
+	int8_t dest_reg;       /* first operand if it is a written GPR, 0-15, else -1 */
+	int8_t first_reg;      /* first operand if it is a GPR, written or not, 0-15, else -1 */
+	int8_t src_reg;        /* second operand if it is a GPR, 0-15, else -1 */
+	uint8_t op;            /* enum insn_op: the few that analyses ask for */
+	uint8_t op_size;       /* operand size in bytes */
+	bool has_mem;          /* a memory operand with a ModRM byte: mem_* describe it */
+	uint8_t mem_seg;       /* segment prefix byte (0x64 fs, 0x65 gs), 0 = none */
 	uint16_t regs_written; /* GPRs, bit n = register n; implicit ones too, rsp of push not */
 };
 

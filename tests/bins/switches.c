@@ -14,7 +14,7 @@
 #else
 #define NOINLINE __attribute__((noinline, noclone))
 #endif
-#define COLD     __attribute__((cold, noinline))
+#define COLD __attribute__((cold, noinline))
 
 volatile int sink;
 NOINLINE int step(int x)
@@ -34,8 +34,8 @@ COLD __attribute__((noreturn)) void die(int x)
 }
 
 /* Different work in each arm, so that no compiler makes a lookup table of it. */
-#define ARM(n) \
-	case n: \
+#define ARM(n)                             \
+	case n:                            \
 		x = step(x + n) * (n + 3); \
 		break;
 
@@ -50,9 +50,7 @@ NOINLINE int switch_plain(int x)
 NOINLINE int switch_offset(int x)
 {
 	switch (x) {
-		ARM(33) ARM(34) ARM(35) ARM(36) ARM(37) ARM(40) ARM(45)
-	default:
-		return 7;
+		ARM(33) ARM(34) ARM(35) ARM(36) ARM(37) ARM(40) ARM(45) default : return 7;
 	}
 	return x + 1;
 }
@@ -71,14 +69,22 @@ NOINLINE int switch_char(const char *s)
 NOINLINE int switch_leaf(int x, int y)
 {
 	switch (x) {
-	case 0: return y + 1;
-	case 1: return y * 3;
-	case 2: return y - x;
-	case 3: return y / 7;
-	case 4: return y ^ 0x55;
-	case 5: return y << 3;
-	case 6: return y & 0xff;
-	case 7: return -y;
+	case 0:
+		return y + 1;
+	case 1:
+		return y * 3;
+	case 2:
+		return y - x;
+	case 3:
+		return y / 7;
+	case 4:
+		return y ^ 0x55;
+	case 5:
+		return y << 3;
+	case 6:
+		return y & 0xff;
+	case 7:
+		return -y;
 	}
 	return 0;
 }
@@ -86,27 +92,42 @@ NOINLINE int switch_leaf(int x, int y)
 NOINLINE int switch_leaf_unreachable(unsigned x, int y)
 {
 	switch (x) {
-	case 0: return y + 1;
-	case 1: return y * 3;
-	case 2: return y - 2;
-	case 3: return y / 7;
-	case 5: return y ^ 0x55;
-	case 6: return y << 3;
-	default: __builtin_unreachable();
+	case 0:
+		return y + 1;
+	case 1:
+		return y * 3;
+	case 2:
+		return y - 2;
+	case 3:
+		return y / 7;
+	case 5:
+		return y ^ 0x55;
+	case 6:
+		return y << 3;
+	default:
+		__builtin_unreachable();
 	}
 }
 
 NOINLINE int switch_masked(unsigned x, int y)
 {
 	switch (x & 7) {
-	case 0: return step(y + 1);
-	case 1: return y * 3;
-	case 2: return step(y - 2) + 1;
-	case 3: return y / 7;
-	case 4: return y ^ 0x55;
-	case 5: return y << 3;
-	case 6: return y & 0xff;
-	case 7: return -y;
+	case 0:
+		return step(y + 1);
+	case 1:
+		return y * 3;
+	case 2:
+		return step(y - 2) + 1;
+	case 3:
+		return y / 7;
+	case 4:
+		return y ^ 0x55;
+	case 5:
+		return y << 3;
+	case 6:
+		return y & 0xff;
+	case 7:
+		return -y;
 	}
 	return 0;
 }
@@ -125,9 +146,8 @@ NOINLINE int switch_two(int x, int y)
 NOINLINE int switch_nested(int x, int y)
 {
 	switch (x) {
-		ARM(0) ARM(1) ARM(2) ARM(3)
-	case 4:
-		switch (y) {
+		ARM(0) ARM(1) ARM(2) ARM(3) case 4 : switch (y)
+		{
 			ARM(0) ARM(1) ARM(2) ARM(3) ARM(4) ARM(5) ARM(6)
 		}
 		return step(x) + 2;
@@ -143,9 +163,9 @@ NOINLINE int switch_loop(const unsigned char *p, int n)
 
 	for (int i = 0; i < n; i++) {
 		switch (p[i]) {
-			ARM(0) ARM(1) ARM(2) ARM(3) ARM(4) ARM(5) ARM(6) ARM(7) ARM(8) ARM(9)
-		case 20:
-			return x;
+			ARM(0)
+			ARM(1) ARM(2) ARM(3) ARM(4) ARM(5) ARM(6) ARM(7) ARM(8) ARM(9) case 20
+				: return x;
 		default:
 			x++;
 		}
@@ -157,18 +177,30 @@ NOINLINE int switch_loop(const unsigned char *p, int n)
 NOINLINE int switch_cold(int x, int y)
 {
 	switch (x) {
-	case 0: rare(y); die(x);
-	case 1: return step(y) + 3;
-	case 2: rare(y + 2); die(y);
-	case 3: return step(y + 3) * 2;
-	case 4: return rare(y + 4) ^ 5;
-	case 5: y = step(y); return step(y + 1);
-	case 6: rare(1); rare(2); die(3);
+	case 0:
+		rare(y);
+		die(x);
+	case 1:
+		return step(y) + 3;
+	case 2:
+		rare(y + 2);
+		die(y);
+	case 3:
+		return step(y + 3) * 2;
+	case 4:
+		return rare(y + 4) ^ 5;
+	case 5:
+		y = step(y);
+		return step(y + 1);
+	case 6:
+		rare(1);
+		rare(2);
+		die(3);
 	}
 	return step(x);
 }
 
-#define ARM4(n)  ARM(n) ARM(n + 1) ARM(n + 2) ARM(n + 3)
+#define ARM4(n) ARM(n) ARM(n + 1) ARM(n + 2) ARM(n + 3)
 #define ARM16(n) ARM4(n) ARM4(n + 4) ARM4(n + 8) ARM4(n + 12)
 #define ARM64(n) ARM16(n) ARM16(n + 16) ARM16(n + 32) ARM16(n + 48)
 
@@ -184,9 +216,9 @@ NOINLINE int switch_big(int x)
 NOINLINE int switch_holes(int x)
 {
 	switch (x) {
-		ARM(0) ARM(3) ARM(6) ARM(9) ARM(11) ARM(14) ARM(18) ARM(22) ARM(25)
-	default:
-		return step(99);
+		ARM(0)
+		ARM(3) ARM(6) ARM(9) ARM(11) ARM(14) ARM(18) ARM(22) ARM(25) default
+			: return step(99);
 	}
 	return x;
 }
@@ -198,23 +230,55 @@ NOINLINE int switch_pressure(const int *p, int n)
 
 	for (int i = 0; i < n; i++) {
 		switch (p[i + 8]) {
-		case 0: a += step(b); break;
-		case 1: b += step(c) + a; break;
-		case 2: c += step(d) - b; break;
-		case 3: d += step(e) * 3; break;
-		case 4: e += step(f) ^ a; break;
-		case 5: f += step(g) + h; break;
-		case 6: g += step(h) - d; break;
-		case 7: h += step(a) + e; break;
-		case 8: a ^= b; b ^= c; c ^= d; break;
+		case 0:
+			a += step(b);
+			break;
+		case 1:
+			b += step(c) + a;
+			break;
+		case 2:
+			c += step(d) - b;
+			break;
+		case 3:
+			d += step(e) * 3;
+			break;
+		case 4:
+			e += step(f) ^ a;
+			break;
+		case 5:
+			f += step(g) + h;
+			break;
+		case 6:
+			g += step(h) - d;
+			break;
+		case 7:
+			h += step(a) + e;
+			break;
+		case 8:
+			a ^= b;
+			b ^= c;
+			c ^= d;
+			break;
 		}
 		switch (p[i + 9] - 5) {
-		case 0: a -= step(h); break;
-		case 1: b -= step(g) + a; break;
-		case 2: c -= step(f) - b; break;
-		case 3: d -= step(e) * 3; break;
-		case 4: e -= step(d) ^ a; break;
-		case 5: f -= step(c) + h; break;
+		case 0:
+			a -= step(h);
+			break;
+		case 1:
+			b -= step(g) + a;
+			break;
+		case 2:
+			c -= step(f) - b;
+			break;
+		case 3:
+			d -= step(e) * 3;
+			break;
+		case 4:
+			e -= step(d) ^ a;
+			break;
+		case 5:
+			f -= step(c) + h;
+			break;
 		}
 	}
 	return a + b * c - d + e * f - g + h;
@@ -271,7 +335,7 @@ struct object {
 	const struct methods {
 		int (*first)(struct object *, int);
 		int (*second)(struct object *, int);
-	} *methods;
+	} * methods;
 	int value;
 };
 
@@ -314,9 +378,7 @@ NOINLINE int tail_framed(struct object *o, int x)
 NOINLINE int switch_and_direct_tail(int x)
 {
 	switch (x) {
-		ARM(0) ARM(1) ARM(2) ARM(3) ARM(4)
-	default:
-		return twice(x);
+		ARM(0) ARM(1) ARM(2) ARM(3) ARM(4) default : return twice(x);
 	}
 	return thrice(x);
 }
