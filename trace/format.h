@@ -35,13 +35,13 @@
 #define TRACE_CHUNK_MAX 0x10000u /* most sample bytes in one chunk */
 struct trace_chunk {
 	uint32_t magic;
-	uint32_t nbytes;   /* of samples that follow: a multiple of 20 while there are only Trace
+	uint32_t nbytes; /* of samples that follow: a multiple of 20 while there are only Trace
 			      samples; trailing unused room is not stored */
-	uint64_t seq;      /* board-wide, orders the chunks of one lane; unique */
+	uint64_t seq;    /* board-wide, orders the chunks of one lane; unique */
 	uint32_t proc_uid;
 	uint32_t tid;
 	uint32_t source;
-	uint32_t holes;    /* zero headers among them: triggers that a kill or a longjmp cut off */
+	uint32_t holes; /* zero headers among them: triggers that a kill or a longjmp cut off */
 };
 _Static_assert(sizeof(struct trace_chunk) == 32, "chunk header");
 

@@ -63,7 +63,8 @@ static void drop_doubles(struct trace *t)
 	for (size_t i = 0; i < p->chunks.n; i++) {
 		const struct chunk_ref *c = &p->chunks.v[i];
 
-		if (out && same_lane(&p->chunks.v[out - 1], c) && p->chunks.v[out - 1].seq == c->seq)
+		if (out && same_lane(&p->chunks.v[out - 1], c) &&
+		    p->chunks.v[out - 1].seq == c->seq)
 			continue;
 		p->chunks.v[out++] = *c;
 	}

@@ -19,7 +19,7 @@ struct run { /* one lane on its way */
 	uint64_t key;
 	uint64_t tsc; /* of sample */
 	const struct kron_sample *sample;
-	const uint8_t *at, *end; /* rest of the current chunk */
+	const uint8_t *at, *end;   /* rest of the current chunk */
 	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
 	uint32_t lane;
 	uint32_t cpu;
@@ -32,6 +32,7 @@ struct trace_cursor {
 	size_t n;
 	uint64_t limit_key; /* the better of heap[1] and heap[2] */
 	uint32_t limit_lane;
+	const struct run *last; /* that gave the last event; NULL when it has ended */
 };
 
 /* The 56 bits of a sample's time, made whole by the start of the trace. */
@@ -191,10 +192,33 @@ bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
 	out->lane = r->lane;
 	out->cpu = r->cpu;
 	out->s = *r->sample;
-	if (!advance(c->t, r))
+	c->last = r;
+	if (!advance(c->t, r)) {
+		c->last = NULL;
 		mend(c, true);
-	else if (r->key >= c->limit_key && (r->key > c->limit_key || r->lane > c->limit_lane))
+	} else if (r->key >= c->limit_key && (r->key > c->limit_key || r->lane > c->limit_lane)) {
 		mend(c, false);
+	}
+	return true;
+}
+
+bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
+{
+	const struct run *r = c->last;
+	const struct kron_sample *s;
+	const uint8_t *at;
+
+	if (!r)
+		return false;
+	at = r->at;
+	for (s = r->sample; s && s->event == KRON_EVENT_CPU;)
+		s = sample_next(&at, r->end, NULL);
+	if (!s)
+		return false;
+	out->tsc = full_time(c->t, s);
+	out->lane = r->lane;
+	out->cpu = r->cpu;
+	out->s = *s;
 	return true;
 }
 

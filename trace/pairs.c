@@ -374,8 +374,7 @@ static void enter(struct pairs *p, struct lane *l, const struct trace_event *e, 
 	uint32_t sp = e->s.payload;
 
 	p->counts.entries++;
-	if (is_deeper(l->cur, sp) &&
-	    (l->set.n == 1 || strand_set_find(&l->set, sp) == l->cur)) {
+	if (is_deeper(l->cur, sp) && (l->set.n == 1 || strand_set_find(&l->set, sp) == l->cur)) {
 		push(p, l, l->cur, e, function);
 	} else if (sp) {
 		enter_slowly(p, l, e, function);

@@ -29,11 +29,11 @@ struct pair_call {
 	uint32_t caller;   /* likewise, UINT32_MAX at the bottom of a stack */
 	uint32_t depth;    /* 0 at the bottom */
 	uint64_t entry_tsc, exit_tsc; /* entry <= exit */
-	uint64_t children_tsc; /* time inside direct callees, <= exit - entry */
-	bool inferred;     /* no exit sample: closed by inference */
-	bool open;         /* still running when the trace ended */
-	bool recursive;    /* the same function is further up on this stack */
-	bool spans_loss;   /* samples were lost between entry and exit */
+	uint64_t children_tsc;        /* time inside direct callees, <= exit - entry */
+	bool inferred;                /* no exit sample: closed by inference */
+	bool open;                    /* still running when the trace ended */
+	bool recursive;               /* the same function is further up on this stack */
+	bool spans_loss;              /* samples were lost between entry and exit */
 };
 struct pair_sink {
 	void *ctx;

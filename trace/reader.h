@@ -55,20 +55,26 @@ struct trace_untraced {
 
 struct trace {
 	char *dir;
-	struct trace_module *modules; size_t nmodules;
-	struct trace_function *functions; size_t nfunctions; /* sorted by n */
-	struct trace_proc *procs; size_t nprocs;
-	struct trace_lane *lanes; size_t nlanes;
-	struct trace_refusal *refusals; size_t nrefusals;
-	struct trace_untraced *untraced; size_t nuntraced;
-	uint64_t samples;   /* counted, special records left out; see trace_count */
-	uint64_t lost;      /* of all processes */
-	uint64_t cut_off;   /* holes */
-	uint64_t damaged;   /* bytes of `samples` and lines of tables that made no sense */
-	bool complete;      /* the collector ended it properly */
+	struct trace_module *modules;
+	size_t nmodules;
+	struct trace_function *functions;
+	size_t nfunctions; /* sorted by n */
+	struct trace_proc *procs;
+	size_t nprocs;
+	struct trace_lane *lanes;
+	size_t nlanes;
+	struct trace_refusal *refusals;
+	size_t nrefusals;
+	struct trace_untraced *untraced;
+	size_t nuntraced;
+	uint64_t samples; /* counted, special records left out; see trace_count */
+	uint64_t lost;    /* of all processes */
+	uint64_t cut_off; /* holes */
+	uint64_t damaged; /* bytes of `samples` and lines of tables that made no sense */
+	bool complete;    /* the collector ended it properly */
 	double tsc_hz;
 	uint64_t start_tsc;
-	uint64_t end_tsc;   /* last calibration point; 0 = not complete */
+	uint64_t end_tsc; /* last calibration point; 0 = not complete */
 	void *priv;
 };
 
@@ -91,9 +97,9 @@ void trace_count(struct trace *t);
 
 /* ---- events in order ---- */
 struct trace_event {
-	uint64_t tsc;    /* full, the 56 bits extended from start_tsc */
-	uint32_t lane;   /* index into lanes */
-	uint32_t cpu;    /* full number (from KRON_EVENT_CPU records), not just three bits */
+	uint64_t tsc;  /* full, the 56 bits extended from start_tsc */
+	uint32_t lane; /* index into lanes */
+	uint32_t cpu;  /* full number (from KRON_EVENT_CPU records), not just three bits */
 	struct kron_sample s;
 };
 /*
@@ -105,6 +111,11 @@ struct trace_cursor *trace_cursor_open(const struct trace *t, int lane);
 /* Only the lanes i with want[i] set (nlanes of them). */
 struct trace_cursor *trace_cursor_open_some(const struct trace *t, const bool *want);
 bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out);
+/*
+ * The event that will follow the last one in its own lane, CPU records skipped, without moving
+ * on.  false: that lane has no more (in its current chunk: a look-ahead reads no new one).
+ */
+bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out);
 void trace_cursor_close(struct trace_cursor *c);
 
 #endif

@@ -38,10 +38,10 @@ struct strand {
 	uint32_t serial; /* changes when it is given back */
 	uint32_t root;   /* the same in strands that were split from one */
 	uint32_t base_depth;
-	bool linked;     /* frames[0] was called by below; else below was only interrupted */
-	bool aside;      /* cut off from another strand: waits there, or is dead */
-	bool plain;      /* its samples have no stack pointers */
-	bool was_left;   /* another strand ran after its first frame */
+	bool linked;   /* frames[0] was called by below; else below was only interrupted */
+	bool aside;    /* cut off from another strand: waits there, or is dead */
+	bool plain;    /* its samples have no stack pointers */
+	bool was_left; /* another strand ran after its first frame */
 	uint64_t left_tsc;
 	struct frame_ref below;
 	uint32_t cut_function, cut_gap; /* aside: the frame that it was cut from, how far away */

@@ -41,8 +41,8 @@ static int lines_open(struct lines *l, int dirfd, const char *file)
 	} else if (!S_ISREG(st.st_mode)) {
 		ret = -EINVAL;
 	} else if (st.st_size) {
-		l->text = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
-			       0);
+		l->text =
+			mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 		if (l->text == MAP_FAILED) {
 			ret = -errno;
 			l->text = NULL;

@@ -133,8 +133,8 @@ static int refuse_foreign(struct err *err, const char *path, const char *foreign
 		return err_set(err, EEXIST,
 			       "%s is no trace directory (it holds %s); name another one with -o",
 			       path, foreign);
-	return err_set(err, EEXIST, "%s is there and is no trace directory; name another one with -o",
-		       path);
+	return err_set(err, EEXIST,
+		       "%s is there and is no trace directory; name another one with -o", path);
 }
 
 /* Open and flock dir/lock.  A missing lock file is made: an old trace may lack it. */
@@ -202,8 +202,7 @@ static int set_aside(const char *path, struct err *err)
 		goto out;
 	ret = remove_trace(old, err);
 	if (!ret && rename(path, old))
-		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, old,
-			      strerror(errno));
+		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, old, strerror(errno));
 	close(lock);
 out:
 	xfree(old);
@@ -239,8 +238,7 @@ static int prepare_dir(const char *path, struct err *err)
 		if (errno != EEXIST)
 			break;
 	}
-	return err_set(err, errno, "cannot make the trace directory %s: %s", path,
-		       strerror(errno));
+	return err_set(err, errno, "cannot make the trace directory %s: %s", path, strerror(errno));
 }
 
 /* ---- open ---- */
@@ -522,8 +520,7 @@ static int put_line(struct trace_writer *w, struct text_file *t, const char *con
 	return ret;
 }
 
-int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields,
-		      size_t n)
+int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields, size_t n)
 {
 	for (size_t i = 0; i < NTEXT; i++)
 		if (!strcmp(file, file_names[i]))
@@ -560,7 +557,6 @@ static const char *hex(struct numbers *b, uint64_t v)
 	snprintf(s, sizeof(b->text[0]), "%" PRIx64, v);
 	return s;
 }
-
 
 int trace_writer_module(struct trace_writer *w, const struct trace_module_line *m)
 {
@@ -651,8 +647,7 @@ int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reaso
 	return put_line(w, &w->text[TASKS], f, 3);
 }
 
-int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head,
-		       const void *samples)
+int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, const void *samples)
 {
 	struct trace_chunk h = *head;
 	struct iovec iov[2] = {{&h, sizeof(h)}, {(void *)(uintptr_t)samples, h.nbytes}};

@@ -59,8 +59,7 @@ int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, cons
 int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason);
 
 /* Samples of one chunk.  On -ENOSPC or a short write the file is cut back to whole chunks. */
-int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head,
-		       const void *samples);
+int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, const void *samples);
 int trace_writer_flush(struct trace_writer *w); /* text files' buffers to the kernel */
 int trace_writer_close(struct trace_writer *w); /* flushes, unlocks, frees; first error */
 

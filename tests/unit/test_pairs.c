@@ -105,7 +105,8 @@ static struct trace_event parse(const char *word, uint64_t tsc)
 	case '!':
 		return event(tsc, KRON_EVENT_LOST, (uint32_t)atoi(word + 1));
 	case '>':
-		return event(tsc, KRON_EVENT_ENTRY(function), (uint32_t)strtoul(word + 3, NULL, 16));
+		return event(tsc, KRON_EVENT_ENTRY(function),
+			     (uint32_t)strtoul(word + 3, NULL, 16));
 	default:
 		assert_int_equal(word[0], '<');
 		return event(tsc, KRON_EVENT_EXIT(function), (uint32_t)strtoul(word + 3, NULL, 16));
@@ -131,7 +132,8 @@ static struct pair_counts run(const char *script, struct out *o)
 	xfree(copy);
 	/* What must hold whatever the samples say. */
 	assert_int_equal(counts.entries, counts.calls);
-	assert_int_equal(counts.exits, counts.calls - counts.inferred - counts.open + counts.orphans);
+	assert_int_equal(counts.exits,
+			 counts.calls - counts.inferred - counts.open + counts.orphans);
 	return counts;
 }
 
@@ -365,13 +367,16 @@ static void coroutines_side_by_side(void **state)
 				char co = orders[k][i];
 				unsigned top = 0x10004000u + 0x4000u * (unsigned)(co - 'a') - 0x20;
 
-				snprintf(word, sizeof(word), " >r@fff08ff0 %s%c@%x", round ? "<" : ">",
-					 round ? 'y' : co, round ? top - 0x60 : top);
+				snprintf(word, sizeof(word), " >r@fff08ff0 %s%c@%x",
+					 round ? "<" : ">", round ? 'y' : co,
+					 round ? top - 0x60 : top);
 				strcat(script, word);
 				if (round == 4)
-					snprintf(word, sizeof(word), " <%c@%x <r@fff08ff0", co, top);
+					snprintf(word, sizeof(word), " <%c@%x <r@fff08ff0", co,
+						 top);
 				else
-					snprintf(word, sizeof(word), " >y@%x <r@fff08ff0", top - 0x60);
+					snprintf(word, sizeof(word), " >y@%x <r@fff08ff0",
+						 top - 0x60);
 				strcat(script, word);
 			}
 		}
@@ -477,12 +482,14 @@ static void deep_recursion_is_linear(void **state)
 	(void)state;
 	for (int round = 0; round < 20; round++) {
 		for (uint32_t i = 0; i < depth; i++) {
-			struct trace_event e = event(++tsc, KRON_EVENT_ENTRY(0), 0xf0000000u - 48 * i);
+			struct trace_event e =
+				event(++tsc, KRON_EVENT_ENTRY(0), 0xf0000000u - 48 * i);
 
 			pairs_feed(p, &e);
 		}
 		for (uint32_t i = depth; i-- > 0;) {
-			struct trace_event e = event(++tsc, KRON_EVENT_EXIT(0), 0xf0000000u - 48 * i);
+			struct trace_event e =
+				event(++tsc, KRON_EVENT_EXIT(0), 0xf0000000u - 48 * i);
 
 			pairs_feed(p, &e);
 		}
@@ -494,7 +501,8 @@ static void deep_recursion_is_linear(void **state)
 		pairs_feed(p, &e);
 	}
 	pairs_feed(p, &(struct trace_event){.tsc = ++tsc,
-					   .s = {.event = KRON_EVENT_EXIT(0), .payload = 0xf0000000u}});
+					    .s = {.event = KRON_EVENT_EXIT(0),
+						  .payload = 0xf0000000u}});
 	pairs_finish(p);
 	assert_int_equal(pairs_counts(p)->calls, 21 * depth);
 	assert_int_equal(pairs_counts(p)->inferred, depth - 1);

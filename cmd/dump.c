@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* dump.c - kron dump: every sample. */
+#define _GNU_SOURCE
+#include "cmd/analysis.h"
+#include "cmd/cmd.h"
+#include "trace/report.h"
+
+static bool json, no_pager;
+
+static const struct opt options[] = {
+	{0, "json", OPT_FLAG, &json, NULL, "Print one JSON object a line.", 0, 0},
+	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "dump",
+	.operands = "[DIR]",
+	.summary =
+		"Show every sample of the trace DIR (default kron.data): time, header bits, CPU, "
+		"source, data, and what it means.",
+	.opts = options,
+	.max_operands = 1,
+};
+
+int cmd_dump(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+	struct trace *t;
+
+	if (!first)
+		return status;
+	t = analysis_open(&command, argc, argv, first);
+	if (!t)
+		return CMD_ERROR;
+	analysis_output(no_pager || json);
+	report_dump(t, json, stdout);
+	return analysis_close(&command, t, CMD_OK);
+}

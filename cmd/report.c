@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* report.c - kron report: calls and times by function. */
+#define _GNU_SOURCE
+#include "cmd/analysis.h"
+#include "cmd/cmd.h"
+#include "trace/report.h"
+
+static struct profile_options profile = {.sort = PROFILE_TOTAL};
+static bool by_thread, by_process, no_pager;
+
+static const struct opt options[] = {
+	{0, "json", OPT_FLAG, &profile.json, NULL,
+	 "Print a JSON array of objects with function, module, calls, total_ns, self_ns, min_ns, "
+	 "avg_ns and max_ns.",
+	 0, 0},
+	{0, "by-thread", OPT_FLAG, &by_thread, NULL, "One table for each thread.", 0, 0},
+	{0, "by-process", OPT_FLAG, &by_process, NULL, "One table for each process.", 0, 0},
+	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
+	 "Sort by this column. Default total.", 0, 0},
+	{'n', "limit", OPT_UINT, &profile.limit, "N", "Show only the first N functions.", 1, 0},
+	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "report",
+	.operands = "[DIR]",
+	.summary =
+		"Show where the time went: calls, total, self, average, minimum and maximum time "
+		"of each function in the trace DIR (default kron.data).",
+	.opts = options,
+	.max_operands = 1,
+};
+
+int cmd_report(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+	struct trace *t;
+
+	if (!first)
+		return status;
+	if (by_thread && by_process)
+		return cmd_fail(&command, CMD_USAGE,
+				"--by-thread and --by-process exclude each other");
+	profile.by = by_thread    ? PROFILE_BY_THREAD
+		     : by_process ? PROFILE_BY_PROCESS
+				  : PROFILE_BY_FUNCTION;
+	t = analysis_open(&command, argc, argv, first);
+	if (!t)
+		return CMD_ERROR;
+	analysis_output(no_pager || profile.json);
+	report_profile(t, &profile, stdout);
+	return analysis_close(&command, t, CMD_OK);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.h - what the reading commands print.  All of it reads the trace only, writes to the
+ * FILE it is given, and neither exits nor keeps anything.
+ */
+#ifndef TRACE_REPORT_H
+#define TRACE_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "trace/reader.h"
+
+/* ---- kron report: a profile by function ---- */
+
+/* The words of -s, in this order. */
+#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module"
+enum profile_key {
+	PROFILE_TOTAL,
+	PROFILE_SELF,
+	PROFILE_CALLS,
+	PROFILE_AVG,
+	PROFILE_MIN,
+	PROFILE_MAX,
+	PROFILE_NAME,
+	PROFILE_MODULE
+};
+enum profile_by { PROFILE_BY_FUNCTION, PROFILE_BY_THREAD, PROFILE_BY_PROCESS };
+struct profile_options {
+	int sort;       /* enum profile_key */
+	uint64_t limit; /* rows (of each thread or process); 0 = all */
+	enum profile_by by;
+	bool json;
+};
+void report_profile(const struct trace *t, const struct profile_options *o, FILE *out);
+
+/* ---- kron replay: calls in order, indented ---- */
+struct replay_options {
+	const uint64_t *tids; /* only these threads; ntids = 0: all */
+	size_t ntids;
+	const char *const *globs; /* only functions named so, and what they call */
+	size_t nglobs;
+	uint64_t depth; /* levels shown; 0 = all */
+	bool no_merge;  /* leaf calls on two lines, too */
+	bool color;
+};
+/* -ENOENT: no thread has one of the ids, or no function is named so. */
+int report_replay(const struct trace *t, const struct replay_options *o, FILE *out,
+		  struct err *err);
+
+/* ---- kron dump: every sample ---- */
+void report_dump(const struct trace *t, bool json, FILE *out);
+
+/* ---- kron info ---- */
+void report_info(struct trace *t, bool json, FILE *out);
+
+#endif

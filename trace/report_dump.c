@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_dump.c - every sample as the board stored it, with what it means beside it.  With
+ * json, one object a line, so that a reader need not hold the whole document.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "trace/report.h"
+#include "trace/text.h"
+
+struct decoded {
+	uint64_t raw; /* the 56 bits as stored */
+	uint32_t header, node, tid;
+	const char *type, *kind;
+	bool shadow, fifo;
+};
+
+static const char *kind_of(const struct trace *t, uint32_t event)
+{
+	if (event == KRON_EVENT_LOST)
+		return "lost";
+	if (event == KRON_EVENT_CPU)
+		return "cpu";
+	if (event >= KRON_EVENT_SPECIAL)
+		return "special";
+	if (!trace_function_of(t, event))
+		return "unknown";
+	return event & 1 ? "exit" : "entry";
+}
+
+static struct decoded decode(const struct trace *t, const struct trace_event *e)
+{
+	uint32_t head = e->s.head;
+
+	return (struct decoded){
+		.raw = (uint64_t)(head & KRON_HEAD_TIME_MASK) << 32 | e->s.time_lo,
+		.header = head >> 24,
+		.node = e->s.source >> KRON_SOURCE_TID_BITS,
+		.tid = e->s.source & KRON_SOURCE_TID_MASK,
+		.type = (head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) ==
+					KRON_HEAD_TYPE_RESOURCE
+				? "resource"
+				: "trace",
+		.kind = kind_of(t, e->s.event),
+		.shadow = head & KRON_HEAD_SHADOW_OVERFLOW,
+		.fifo = head & KRON_HEAD_FIFO_OVERFLOW,
+	};
+}
+
+static void put_meaning(const struct trace *t, const struct trace_event *e, const struct decoded *d,
+			FILE *out)
+{
+	if (e->s.event == KRON_EVENT_LOST) {
+		fprintf(out, "* %u samples lost before here", e->s.payload);
+	} else if (e->s.event == KRON_EVENT_CPU) {
+		fprintf(out, "* on CPU %u from here", e->s.payload);
+	} else if (e->s.event >= KRON_EVENT_SPECIAL) {
+		fputs("* special record", out);
+	} else if (!trace_function_of(t, e->s.event)) {
+		fprintf(out, "event %u", e->s.event);
+	} else {
+		fprintf(out, "%-5s ", d->kind);
+		text_put_function(out, t, e->s.event / 2);
+		fputs(" [", out);
+		text_put(out, text_base(text_module(t, e->s.event / 2)));
+		fputc(']', out);
+	}
+}
+
+/* HDR in hex, then its fields: type, S = shadow overflow, F = FIFO overflow. */
+static void put_line(const struct trace *t, const struct trace_event *e, FILE *out)
+{
+	struct decoded d = decode(t, e);
+
+	fprintf(out, "%16" PRIu64 "  %014" PRIx64 "  %3u  %02x %-8s %c%c  %4u %7u  %08x:%08x  ",
+		trace_time(t, e->tsc), d.raw, e->cpu, d.header, d.type, d.shadow ? 'S' : '-',
+		d.fifo ? 'F' : '-', d.node, d.tid, e->s.payload, e->s.event);
+	put_meaning(t, e, &d, out);
+	fputc('\n', out);
+}
+
+static void put_json(const struct trace *t, const struct trace_event *e, FILE *out)
+{
+	const struct trace_function *f = trace_function_of(t, e->s.event);
+	const struct trace_lane *l = &t->lanes[e->lane];
+	const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
+	struct decoded d = decode(t, e);
+	struct json j = JSON_INIT(out);
+	char text[24];
+
+	json_open(&j, '{');
+	json_ku64(&j, "time_ns", trace_time(t, e->tsc));
+	snprintf(text, sizeof(text), "%014" PRIx64, d.raw);
+	json_kstr(&j, "timestamp", text);
+	json_ku64(&j, "cpu", e->cpu);
+	json_ku64(&j, "header", d.header);
+	json_kstr(&j, "type", d.type);
+	json_key(&j, "shadow_overflow");
+	json_bool(&j, d.shadow);
+	json_key(&j, "fifo_overflow");
+	json_bool(&j, d.fifo);
+	json_ku64(&j, "source", e->s.source);
+	json_ku64(&j, "node", d.node);
+	json_ku64(&j, "tid", d.tid);
+	json_ku64(&j, "process", proc ? (uint64_t)proc->pid : 0);
+	json_ku64(&j, "thread", l->tid);
+	json_ku64(&j, "event", e->s.event);
+	json_ku64(&j, "payload", e->s.payload);
+	snprintf(text, sizeof(text), "%08x%08x", e->s.payload, e->s.event);
+	json_kstr(&j, "data", text);
+	json_kstr(&j, "kind", d.kind);
+	if (f) {
+		json_kstr(&j, "function", f->name);
+		json_kstr(&j, "module", t->modules[f->module].path);
+	}
+	json_close(&j, '}');
+}
+
+void report_dump(const struct trace *t, bool json, FILE *out)
+{
+	struct trace_cursor *c = trace_cursor_open(t, -1);
+	struct trace_event e;
+
+	if (!json)
+		fprintf(out, "#%15s  %-14s  %3s  %-11s %-2s  %4s %7s  %-17s  %s\n", "TIME (ns)",
+			"TIMESTAMP", "CPU", "HEADER", "OV", "NODE", "TID", "PAYLOAD :EVENT",
+			"MEANING");
+	while (trace_cursor_next(c, &e) && !ferror(out)) {
+		if (json)
+			put_json(t, &e, out);
+		else
+			put_line(t, &e, out);
+	}
+	trace_cursor_close(c);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_info.c - what was recorded, on what, how much, what is missing and why.
+ *
+ * Numbers of samples are counted, not taken from the session: the trace may have been cut
+ * short after its last line was written.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "trace/report.h"
+#include "trace/text.h"
+
+struct facts {
+	const char *command, *exit, *error;
+	uint64_t samples, lost, cut_off, overwritten, probes, refused, processes, threads;
+	uint64_t counted_by_collector; /* UINT64_MAX: it did not say */
+	uint64_t start_real_ns, duration_ns;
+	double probe_ns, probe_ns_limit, probe_ns_off; /* 0: not measured */
+	struct trace_refusal *refusals;                /* summed over modules; module is not set */
+	size_t nrefusals;
+};
+
+static uint64_t number_or(const struct trace *t, const char *key, uint64_t fallback)
+{
+	const char *s = trace_session(t, key);
+	char *end;
+	uint64_t v;
+
+	if (!s || *s < '0' || *s > '9')
+		return fallback;
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	return errno || *end ? fallback : v;
+}
+
+static double real_or_0(const struct trace *t, const char *key)
+{
+	const char *s = trace_session(t, key);
+	double v = s ? strtod(s, NULL) : 0;
+
+	return v > 0 && v < 1e9 ? v : 0;
+}
+
+static void sum_modules(const struct trace *t, struct facts *f)
+{
+	uint64_t probes = 0, refused = 0;
+
+	for (size_t i = 0; i < t->nmodules; i++) {
+		const struct trace_module *m = &t->modules[i];
+
+		probes += m->patched_entries + m->patched_exits;
+		refused += m->refused_entries + m->refused_exits;
+	}
+	f->probes = number_or(t, "probes", probes);
+	f->refused = number_or(t, "refused", refused);
+}
+
+static int by_kind_and_key(const void *a, const void *b)
+{
+	const struct trace_refusal *x = a, *y = b;
+
+	return x->exit != y->exit ? (x->exit ? 1 : -1) : strcmp(x->key, y->key);
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct trace_refusal *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return by_kind_and_key(a, b);
+}
+
+static void sum_refusals(const struct trace *t, struct facts *f)
+{
+	struct trace_refusal *r = xcalloc(t->nrefusals, sizeof(*r));
+	size_t n = 0;
+
+	if (t->nrefusals)
+		memcpy(r, t->refusals, t->nrefusals * sizeof(*r));
+	qsort(r, t->nrefusals, sizeof(*r), by_kind_and_key);
+	for (size_t i = 0; i < t->nrefusals; i++) {
+		if (n && !by_kind_and_key(&r[n - 1], &r[i]))
+			r[n - 1].count += r[i].count;
+		else
+			r[n++] = r[i];
+	}
+	qsort(r, n, sizeof(*r), by_count);
+	f->refusals = r;
+	f->nrefusals = n;
+}
+
+/* From the first calibration to the last one, or to the last sample where that is missing. */
+static uint64_t duration(const struct trace *t)
+{
+	struct trace_cursor *c;
+	struct trace_event e;
+	uint64_t last = t->end_tsc;
+
+	if (!last) {
+		c = trace_cursor_open(t, -1);
+		while (trace_cursor_next(c, &e))
+			if (e.tsc > last)
+				last = e.tsc;
+		trace_cursor_close(c);
+	}
+	return trace_time(t, last);
+}
+
+static struct facts gather(struct trace *t)
+{
+	struct facts f = {
+		.command = trace_session(t, "command"),
+		.exit = trace_session(t, "exit"),
+		.error = trace_session(t, "error"),
+		.counted_by_collector = number_or(t, "samples", UINT64_MAX),
+		.start_real_ns = number_or(t, "start_real_ns", 0),
+		.probe_ns = real_or_0(t, "probe_ns"),
+		.probe_ns_limit = real_or_0(t, "probe_ns_limit"),
+		.probe_ns_off = real_or_0(t, "probe_ns_off"),
+	};
+
+	trace_count(t);
+	f.samples = t->samples;
+	f.lost = t->lost;
+	f.cut_off = t->cut_off;
+	f.overwritten = number_or(t, "overwritten", 0);
+	f.processes = number_or(t, "processes", t->nprocs);
+	f.threads = number_or(t, "threads", t->nlanes);
+	f.duration_ns = duration(t);
+	sum_modules(t, &f);
+	sum_refusals(t, &f);
+	return f;
+}
+
+/* ---- text ---- */
+
+#define LABEL "%-14s "
+
+static void put_text(FILE *out, const char *label, const char *s)
+{
+	if (!s || !*s)
+		return;
+	fprintf(out, LABEL, label);
+	text_put(out, s);
+	fputc('\n', out);
+}
+
+static const char *date_of(uint64_t real_ns, char *buf, size_t size)
+{
+	time_t s = (time_t)(real_ns / 1000000000);
+	struct tm tm;
+
+	if (!real_ns || !localtime_r(&s, &tm) || !strftime(buf, size, "%F %T %z", &tm))
+		snprintf(buf, size, "unknown");
+	return buf;
+}
+
+static void put_machine(const struct trace *t, FILE *out)
+{
+	char cpu[256];
+	const char *name = trace_session(t, "cpu"), *n = trace_session(t, "ncpu");
+
+	put_text(out, "host:", trace_session(t, "hostname"));
+	put_text(out, "kernel:", trace_session(t, "kernel"));
+	snprintf(cpu, sizeof(cpu), "%s%s%s%s", n ? n : "", n ? " x " : "", name ? name : "",
+		 name || !n ? "" : "CPU");
+	put_text(out, "cpu:", cpu);
+	fprintf(out, LABEL "%.3f MHz%s\n", "clock:", t->tsc_hz / 1e6,
+		t->complete ? "" : " (estimated: the recording was cut short)");
+	put_text(out, "recorded by:", trace_session(t, "kron"));
+}
+
+static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
+{
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	fprintf(out, LABEL "%s, %s lost", "samples:", str_thousands(a, sizeof(a), f->samples),
+		str_thousands(b, sizeof(b), f->lost));
+	if (f->overwritten)
+		fprintf(out, ", %s of them overwritten",
+			str_thousands(a, sizeof(a), f->overwritten));
+	if (f->cut_off)
+		fprintf(out, ", %s cut off by a kill", str_thousands(a, sizeof(a), f->cut_off));
+	fputc('\n', out);
+	if (f->counted_by_collector != UINT64_MAX && f->counted_by_collector != f->samples)
+		fprintf(out, LABEL "the collector took %s: the files are not whole\n", "",
+			str_thousands(a, sizeof(a), f->counted_by_collector));
+	if (t->damaged)
+		fprintf(out,
+			LABEL "%s bytes or lines of the trace make no sense and are left out\n",
+			"damaged:", str_thousands(a, sizeof(a), t->damaged));
+	fprintf(out, LABEL "%s, %s sites refused\n",
+		"probes:", str_thousands(a, sizeof(a), f->probes),
+		str_thousands(b, sizeof(b), f->refused));
+}
+
+static void put_cost(const struct facts *f, FILE *out)
+{
+	if (!f->probe_ns)
+		return;
+	fprintf(out, LABEL "%.1f ns a sample", "probe cost:", f->probe_ns);
+	if (f->probe_ns_limit)
+		fprintf(out, " (reading the clock and one store: %.1f ns)", f->probe_ns_limit);
+	if (f->probe_ns_off)
+		fprintf(out, ", %.1f ns switched off", f->probe_ns_off);
+	fputc('\n', out);
+}
+
+static double percent(uint64_t part, uint64_t rest)
+{
+	return part + rest ? 100.0 * (double)part / (double)(part + rest) : 100.0;
+}
+
+static void put_modules(const struct trace *t, FILE *out)
+{
+	if (!t->nmodules)
+		return;
+	fprintf(out, "\n%9s  %8s %7s  %8s %7s  %s\n", "Functions", "Entries", "", "Exits", "",
+		"Module");
+	for (size_t i = 0; i < t->nmodules; i++) {
+		const struct trace_module *m = &t->modules[i];
+
+		fprintf(out, "%9u  %8" PRIu64 " %6.2f%%  %8" PRIu64 " %6.2f%%  ", m->nfunctions,
+			m->patched_entries, percent(m->patched_entries, m->refused_entries),
+			m->patched_exits, percent(m->patched_exits, m->refused_exits));
+		text_put(out, m->path);
+		fputc('\n', out);
+	}
+}
+
+static void put_refusals(const struct facts *f, FILE *out)
+{
+	if (!f->nrefusals)
+		return;
+	fprintf(out, "\n%9s  %-6s %s\n", "Refused", "Where", "Reason");
+	for (size_t i = 0; i < f->nrefusals; i++) {
+		fprintf(out, "%9" PRIu64 "  %-6s ", f->refusals[i].count,
+			f->refusals[i].exit ? "exits" : "entries");
+		text_put(out, f->refusals[i].key);
+		fputc('\n', out);
+	}
+}
+
+#define PROCS_SHOWN 50
+
+static void put_proc(const struct trace *t, const struct trace_proc *p, size_t *lane, FILE *out)
+{
+	uint64_t samples = 0, threads = 0;
+	char number[STR_NUMBER];
+
+	for (; *lane < t->nlanes && t->lanes[*lane].proc_uid <= p->uid; ++*lane)
+		if (t->lanes[*lane].proc_uid == p->uid)
+			samples += t->lanes[*lane].samples, threads++;
+	fprintf(out, "%9d  %7" PRIu64 "  %14s  ", p->pid, threads,
+		str_thousands(number, sizeof(number), samples));
+	text_put_duration(out, trace_time(t, p->start_tsc));
+	fputs("  ", out);
+	if (p->end_tsc)
+		text_put_duration(out, trace_time(t, p->end_tsc));
+	else
+		fputs("         -", out);
+	fprintf(out, "  %s", p->by_fork ? "(fork) " : "");
+	text_put(out, p->cmdline[0] ? p->cmdline : p->exe[0] ? p->exe : "?");
+	if (p->note[0]) {
+		fputs(": ", out);
+		text_put(out, p->note);
+	}
+	fputc('\n', out);
+}
+
+static void put_procs(const struct trace *t, FILE *out)
+{
+	size_t lane = 0;
+
+	if (!t->nprocs)
+		return;
+	fprintf(out, "\n%9s  %7s  %14s  %10s  %10s  %s\n", "Process", "Threads", "Samples", "Start",
+		"End", "Command");
+	for (size_t i = 0; i < t->nprocs && i < PROCS_SHOWN; i++)
+		put_proc(t, &t->procs[i], &lane, out);
+	if (t->nprocs > PROCS_SHOWN)
+		fprintf(out, "%9s  ... and %zu more (--json has all)\n", "",
+			t->nprocs - PROCS_SHOWN);
+}
+
+static void put_untraced(const struct trace *t, FILE *out)
+{
+	if (!t->nuntraced)
+		return;
+	fprintf(out, "\n%9s  %s\n", "Untraced", "Why");
+	for (size_t i = 0; i < t->nuntraced; i++) {
+		fprintf(out, "%9d  ", t->untraced[i].pid);
+		text_put(out, t->untraced[i].reason);
+		fputc('\n', out);
+	}
+}
+
+static void print_text(const struct trace *t, const struct facts *f, FILE *out)
+{
+	char buf[64], number[STR_NUMBER];
+
+	put_text(out, "command:", f->command);
+	fprintf(out, LABEL "%s, for %s\n", "recorded:", date_of(f->start_real_ns, buf, sizeof(buf)),
+		str_duration(number, sizeof(number), f->duration_ns));
+	put_text(out, "ended:",
+		 f->exit       ? f->exit
+		 : t->complete ? NULL
+			       : "unknown: the collector did not finish this trace");
+	put_text(out, "error:", f->error);
+	put_machine(t, out);
+	put_samples(t, f, out);
+	put_cost(f, out);
+	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads\n", "processes:", f->processes,
+		f->threads);
+	put_text(out, "when full:", trace_session(t, "when_full"));
+	put_modules(t, out);
+	put_refusals(f, out);
+	put_procs(t, out);
+	put_untraced(t, out);
+}
+
+/* ---- JSON ---- */
+
+static void json_session(struct json *j, const struct trace *t, const struct facts *f)
+{
+	char buf[64];
+
+	json_kstr(j, "directory", t->dir);
+	json_kstr(j, "command", f->command);
+	json_kstr(j, "exit", f->exit);
+	json_kstr(j, "error", f->error);
+	json_kstr(j, "date", date_of(f->start_real_ns, buf, sizeof(buf)));
+	json_ku64(j, "start_real_ns", f->start_real_ns);
+	json_ku64(j, "duration_ns", f->duration_ns);
+	json_kstr(j, "hostname", trace_session(t, "hostname"));
+	json_kstr(j, "kernel", trace_session(t, "kernel"));
+	json_kstr(j, "cpu", trace_session(t, "cpu"));
+	json_ku64(j, "ncpu", number_or(t, "ncpu", 0));
+	json_kstr(j, "kron", trace_session(t, "kron"));
+	json_kstr(j, "when_full", trace_session(t, "when_full"));
+	json_key(j, "tsc_hz");
+	json_f64(j, t->tsc_hz);
+	json_key(j, "complete");
+	json_bool(j, t->complete);
+	json_key(j, "probe_ns");
+	json_f64(j, f->probe_ns);
+	json_key(j, "probe_ns_limit");
+	json_f64(j, f->probe_ns_limit);
+	json_key(j, "probe_ns_off");
+	json_f64(j, f->probe_ns_off);
+}
+
+static void json_modules(struct json *j, const struct trace *t)
+{
+	json_key(j, "modules");
+	json_open(j, '[');
+	for (size_t i = 0; i < t->nmodules; i++) {
+		const struct trace_module *m = &t->modules[i];
+
+		json_open(j, '{');
+		json_kstr(j, "path", m->path);
+		json_kstr(j, "build_id", m->build_id);
+		json_ku64(j, "functions", m->nfunctions);
+		json_ku64(j, "patched_entries", m->patched_entries);
+		json_ku64(j, "refused_entries", m->refused_entries);
+		json_ku64(j, "patched_exits", m->patched_exits);
+		json_ku64(j, "refused_exits", m->refused_exits);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void json_refusals(struct json *j, const struct facts *f, bool exits, const char *key)
+{
+	json_key(j, key);
+	json_open(j, '{');
+	for (size_t i = 0; i < f->nrefusals; i++)
+		if (f->refusals[i].exit == exits)
+			json_ku64(j, f->refusals[i].key, f->refusals[i].count);
+	json_close(j, '}');
+}
+
+static void json_proc(struct json *j, const struct trace *t, const struct trace_proc *p,
+		      size_t *lane)
+{
+	json_open(j, '{');
+	json_key(j, "pid");
+	json_i64(j, p->pid);
+	json_ku64(j, "uid", p->uid);
+	json_ku64(j, "parent_uid", p->parent_uid);
+	json_kstr(j, "origin", p->by_fork ? "fork" : "exec");
+	json_kstr(j, "exe", p->exe);
+	json_kstr(j, "command", p->cmdline);
+	json_kstr(j, "note", p->note);
+	json_ku64(j, "start_ns", trace_time(t, p->start_tsc));
+	json_key(j, "end_ns");
+	if (p->end_tsc)
+		json_u64(j, trace_time(t, p->end_tsc));
+	else
+		json_str(j, NULL);
+	json_ku64(j, "lost", p->lost);
+	json_ku64(j, "cut_off", p->cut_off);
+	json_key(j, "threads");
+	json_open(j, '[');
+	for (; *lane < t->nlanes && t->lanes[*lane].proc_uid <= p->uid; ++*lane) {
+		if (t->lanes[*lane].proc_uid != p->uid)
+			continue;
+		json_open(j, '{');
+		json_ku64(j, "tid", t->lanes[*lane].tid);
+		json_kstr(j, "name", t->lanes[*lane].name);
+		json_ku64(j, "samples", t->lanes[*lane].samples);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void print_json(const struct trace *t, const struct facts *f, FILE *out)
+{
+	struct json j = JSON_INIT(out);
+	size_t lane = 0;
+
+	json_open(&j, '{');
+	json_ku64(&j, "samples", f->samples);
+	json_ku64(&j, "lost", f->lost);
+	json_ku64(&j, "cut_off", f->cut_off);
+	json_ku64(&j, "overwritten", f->overwritten);
+	json_ku64(&j, "probes", f->probes);
+	json_ku64(&j, "refused", f->refused);
+	json_ku64(&j, "processes", f->processes);
+	json_ku64(&j, "threads", f->threads);
+	json_ku64(&j, "damaged", t->damaged);
+	json_session(&j, t, f);
+	json_modules(&j, t);
+	json_refusals(&j, f, false, "refused_entries");
+	json_refusals(&j, f, true, "refused_exits");
+	json_key(&j, "process_list");
+	json_open(&j, '[');
+	for (size_t i = 0; i < t->nprocs; i++)
+		json_proc(&j, t, &t->procs[i], &lane);
+	json_close(&j, ']');
+	json_key(&j, "untraced");
+	json_open(&j, '[');
+	for (size_t i = 0; i < t->nuntraced; i++) {
+		json_open(&j, '{');
+		json_key(&j, "pid");
+		json_i64(&j, t->untraced[i].pid);
+		json_kstr(&j, "reason", t->untraced[i].reason);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+}
+
+void report_info(struct trace *t, bool json, FILE *out)
+{
+	struct facts f = gather(t);
+
+	if (json)
+		print_json(t, &f, out);
+	else
+		print_text(t, &f, out);
+	xfree(f.refusals);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_replay.c - calls in order of time, indented by depth, as uftrace replay prints them:
+ *
+ *   # DURATION     TID     FUNCTION
+ *              [  1234] | main() {
+ *     1.234 us [  1234] |   leaf();
+ *     2.345 us [  1234] | } (a comment: main)
+ *
+ * Streams: a call is a leaf when its exit is the lane's next sample, which the cursor lets one
+ * look at.  Kept are one word of state a lane and the open frames that pairs.c keeps anyway.
+ */
+#define _GNU_SOURCE
+#include "trace/report.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "trace/pairs.h"
+#include "trace/text.h"
+
+#define INDENT_MAX 64 /* deeper levels are numbered instead: lines stay short */
+
+struct lane_state {
+	bool leaf;          /* the last entry was printed as a leaf: its exit is silent */
+	bool inside;        /* a call that -F selected is open */
+	uint32_t base;      /* its depth */
+	uint32_t depth;     /* of the next entry, as far as known */
+	uint64_t since_tsc; /* when it was entered */
+};
+
+struct replay {
+	const struct trace *t;
+	const struct replay_options *o;
+	FILE *out;
+	struct trace_cursor *cursor;
+	struct lane_state *lanes;
+	bool *selected; /* by index into t->functions; NULL: all */
+};
+
+/* ---- lines ---- */
+
+static void put_left(struct replay *r, uint32_t lane, bool has_duration, uint64_t ticks)
+{
+	uint64_t ns = has_duration ? trace_ns(r->t, ticks) : 0;
+
+	if (has_duration) {
+		bool slow = r->o->color && ns >= 1000000;
+
+		fputs(slow ? "\033[31m" : "", r->out);
+		text_put_duration(r->out, ns);
+		fputs(slow ? "\033[0m" : "", r->out);
+	} else {
+		fputs("          ", r->out);
+	}
+	fprintf(r->out, " [%7u] | ", r->t->lanes[lane].tid);
+}
+
+static void put_indent(struct replay *r, uint32_t depth)
+{
+	fprintf(r->out, "%*s", 2 * (int)(depth < INDENT_MAX ? depth : INDENT_MAX), "");
+	if (depth > INDENT_MAX)
+		fprintf(r->out, "(%u) ", depth);
+}
+
+static void put_comment(struct replay *r, const char *text)
+{
+	fprintf(r->out, r->o->color ? "\033[2m%s\033[0m" : "%s", text);
+}
+
+/* ---- which calls are shown ---- */
+
+static bool is_selected(const struct replay *r, uint32_t function)
+{
+	const struct trace_function *f;
+
+	if (!r->selected)
+		return true;
+	f = trace_function_of(r->t, KRON_EVENT_ENTRY(function));
+	return f && r->selected[f - r->t->functions];
+}
+
+static bool is_shown_depth(const struct replay *r, const struct lane_state *l, uint32_t depth)
+{
+	return !r->o->depth || depth - l->base < r->o->depth;
+}
+
+/* ---- events ---- */
+
+/* Whether the lane goes straight on to leave this call. */
+static bool is_leaf(const struct replay *r, const struct trace_event *e, struct trace_event *exit)
+{
+	return !r->o->no_merge && trace_cursor_peek(r->cursor, exit) &&
+	       exit->s.event == (e->s.event | 1) && exit->s.payload == e->s.payload &&
+	       exit->tsc >= e->tsc;
+}
+
+static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
+{
+	struct replay *r = ctx;
+	struct lane_state *l = &r->lanes[e->lane];
+	struct trace_event exit;
+
+	l->depth = depth + 1;
+	if (!l->inside || depth < l->base) {
+		l->inside = is_selected(r, function);
+		l->base = r->selected ? depth : 0;
+		l->since_tsc = e->tsc;
+	}
+	if (!l->inside || !is_shown_depth(r, l, depth))
+		return;
+	l->leaf = is_leaf(r, e, &exit);
+	put_left(r, e->lane, l->leaf, l->leaf ? exit.tsc - e->tsc : 0);
+	put_indent(r, depth - l->base);
+	text_put_function(r->out, r->t, function);
+	fputs(l->leaf ? "();\n" : "() {\n", r->out);
+}
+
+static void put_end(struct replay *r, const struct pair_call *c, const struct lane_state *l)
+{
+	put_left(r, c->lane, true, c->exit_tsc - c->entry_tsc);
+	put_indent(r, c->depth - l->base);
+	fputs("} ", r->out);
+	put_comment(r, "/* ");
+	text_put_function(r->out, r->t, c->function);
+	put_comment(r, c->inferred     ? ", no exit seen */"
+		       : c->open       ? ", still running */"
+		       : c->spans_loss ? ", samples lost inside */"
+				       : " */");
+	fputc('\n', r->out);
+}
+
+static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
+{
+	struct replay *r = ctx;
+	struct lane_state *l = &r->lanes[c->lane];
+
+	(void)e;
+	l->depth = c->depth;
+	if (!l->inside || c->entry_tsc < l->since_tsc || c->depth < l->base)
+		return;
+	if (l->leaf)
+		l->leaf = false;
+	else if (is_shown_depth(r, l, c->depth))
+		put_end(r, c, l);
+	if (r->selected && c->depth == l->base)
+		l->inside = false;
+}
+
+static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
+{
+	struct replay *r = ctx;
+	struct lane_state *l = &r->lanes[e->lane];
+
+	if (r->selected && !is_selected(r, function))
+		return;
+	put_left(r, e->lane, false, 0);
+	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
+	fputs("} ", r->out);
+	put_comment(r, "/* ");
+	text_put_function(r->out, r->t, function);
+	put_comment(r, ", no entry seen */");
+	fputc('\n', r->out);
+}
+
+static void on_special(void *ctx, const struct trace_event *e)
+{
+	struct replay *r = ctx;
+	struct lane_state *l = &r->lanes[e->lane];
+	char text[STR_NUMBER + 40], number[STR_NUMBER];
+
+	if (e->s.event != KRON_EVENT_LOST)
+		return;
+	put_left(r, e->lane, false, 0);
+	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
+	snprintf(text, sizeof(text), "/* %s samples lost here */\n",
+		 str_thousands(number, sizeof(number), e->s.payload));
+	put_comment(r, text);
+}
+
+/* ---- selection ---- */
+
+static bool *select_lanes(const struct trace *t, const struct replay_options *o, struct err *err)
+{
+	bool *want = xcalloc(t->nlanes, sizeof(*want));
+
+	for (size_t i = 0; i < o->ntids; i++) {
+		bool found = false;
+
+		for (size_t lane = 0; lane < t->nlanes; lane++)
+			if (t->lanes[lane].tid == o->tids[i])
+				want[lane] = found = true;
+		if (!found) {
+			err_set(err, ENOENT, "the trace has no thread %" PRIu64, o->tids[i]);
+			xfree(want);
+			return NULL;
+		}
+	}
+	return want;
+}
+
+static bool *select_functions(const struct trace *t, const struct replay_options *o,
+			      struct err *err)
+{
+	bool *selected = xcalloc(t->nfunctions, sizeof(*selected));
+
+	for (size_t i = 0; i < o->nglobs; i++) {
+		bool found = false;
+
+		for (size_t f = 0; f < t->nfunctions; f++)
+			if (!fnmatch(o->globs[i], t->functions[f].name, 0))
+				selected[f] = found = true;
+		if (!found) {
+			err_set(err, ENOENT, "no function of the trace matches %s", o->globs[i]);
+			xfree(selected);
+			return NULL;
+		}
+	}
+	return selected;
+}
+
+static void replay(struct replay *r, const bool *want)
+{
+	struct pair_sink sink = {
+		.ctx = r,
+		.enter = on_enter,
+		.leave = on_leave,
+		.orphan_exit = on_orphan,
+		.special = on_special,
+	};
+	struct pairs *pairs = pairs_open(r->t, &sink);
+	struct trace_event e;
+
+	fputs("# DURATION       TID     FUNCTION\n", r->out);
+	r->cursor = trace_cursor_open_some(r->t, want);
+	while (trace_cursor_next(r->cursor, &e))
+		pairs_feed(pairs, &e);
+	pairs_finish(pairs);
+	trace_cursor_close(r->cursor);
+	pairs_close(pairs);
+}
+
+int report_replay(const struct trace *t, const struct replay_options *o, FILE *out, struct err *err)
+{
+	struct replay r = {.t = t, .o = o, .out = out};
+	bool *want = NULL;
+	int ret = 0;
+
+	if (o->ntids && !(want = select_lanes(t, o, err)))
+		ret = -ENOENT;
+	if (!ret && o->nglobs && !(r.selected = select_functions(t, o, err)))
+		ret = -ENOENT;
+	if (!ret) {
+		r.lanes = xcalloc(t->nlanes, sizeof(*r.lanes));
+		replay(&r, want);
+	}
+	xfree(r.lanes);
+	xfree(r.selected);
+	xfree(want);
+	return ret;
+}

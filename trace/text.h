@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * text.h - words from a trace on their way to people.  Names in a trace may hold anything, so
+ * control characters (C0, C1, DEL) and bytes that are no UTF-8 are shown as \xNN: they can
+ * neither move a cursor nor forge a line.
+ */
+#ifndef TRACE_TEXT_H
+#define TRACE_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "trace/reader.h"
+
+void text_put(FILE *f, const char *s);
+/* The last part of a path, as a pointer into it. */
+const char *text_base(const char *path);
+
+/* Function number n: its name, or "event 123" when the table does not have it. */
+void text_put_function(FILE *f, const struct trace *t, uint32_t n);
+/* The same, not escaped; buf is used for the second form. */
+const char *text_function(const struct trace *t, uint32_t n, char *buf, size_t size);
+const char *text_module(const struct trace *t, uint32_t n); /* path, or "?" */
+
+/* ns as a duration, right-aligned in 10 columns (wider only beyond 999 hours) */
+void text_put_duration(FILE *f, uint64_t ns);
+
+#endif
