@@ -10,11 +10,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +53,8 @@ static int start_parts(struct collector *c, struct err *err)
 
 	if (!code)
 		code = drain_start(&c->drain, err);
+	if (!code)
+		code = grow_start(&c->grow, &c->seg, err);
 	return code;
 }
 
@@ -93,6 +92,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 void collector_abandon(struct collector *c, const char *why)
 {
 	c->all_ended = server_stop(&c->server);
+	grow_stop(&c->grow);
 	drain_stop(&c->drain);
 	journal_session(&c->journal, "error", "%s", why);
 	trace_writer_close(c->journal.w);
@@ -113,12 +113,9 @@ char *collector_environment(const struct collector *c, const char *runtime_path)
 
 static void close_board(struct collector *c)
 {
-	struct kron_ctl *ctl = c->seg.ctl;
-
 	segment_set_sampling(&c->seg, false);
-	__atomic_store_n(&ctl->closing, 1, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&ctl->wake_waiters, 1, __ATOMIC_ACQ_REL);
-	syscall(SYS_futex, &ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	__atomic_store_n(&c->seg.ctl->closing, 1, __ATOMIC_RELEASE);
+	segment_wake_waiters(&c->seg);
 }
 
 /* Processes that go on may be between a gate and the store behind it. */
@@ -175,6 +172,7 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 	close_board(c);
 	c->all_ended = server_stop(&c->server);
 	let_stores_finish(c);
+	grow_stop(&c->grow);
 	drain_stop(&c->drain);
 	drain_all(&c->drain);
 	sum_up(c, out);

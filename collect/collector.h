@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "collect/calibrate.h"
 #include "collect/drain.h"
+#include "collect/grow.h"
 #include "collect/modules.h"
 #include "collect/serve.h"
 
@@ -52,6 +53,7 @@ struct collector {
 	struct answerer answerer;
 	struct server server;
 	struct drain drain;
+	struct grow grow;
 	struct time_point start;
 	bool all_ended; /* no thread of the server is left */
 };

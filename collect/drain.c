@@ -14,14 +14,11 @@
 #include "collect/drain.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
+#include "collect/grow.h"
 
 #define MS 1000000ull
 #define WAIT_SHORTEST_MS 2u
@@ -29,7 +26,6 @@
 #define DEAD_EVERY_MS 50u      /* ask the kernel about owners */
 #define THOROUGH_EVERY_MS 500u /* and about zombies */
 #define COUNT_EVERY_MS 500u    /* set free_count right */
-#define GROW_MOST 256u         /* chunks at once: 16 MiB, a few milliseconds */
 
 static uint64_t now_ns(void)
 {
@@ -37,11 +33,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
-}
-
-static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
-{
-	return syscall(SYS_futex, word, op, val, timeout, NULL, 0);
 }
 
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
@@ -103,13 +94,6 @@ static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
 	return write_chunk(d, c, o, n);
 }
 
-static void wake_waiters(struct kron_ctl *ctl)
-{
-	__atomic_fetch_add(&ctl->wake_waiters, 1, __ATOMIC_ACQ_REL);
-	if (__atomic_load_n(&ctl->waiters, __ATOMIC_ACQUIRE))
-		futex(&ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL);
-}
-
 static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 {
 	struct kron_chunk *c = segment_chunk(d->seg, i);
@@ -121,7 +105,7 @@ static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 	/* Release: the claimer finds zeros; partner: the runtime's claim. */
 	__atomic_store_n(&d->seg->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&ctl->free_count, 1, __ATOMIC_ACQ_REL);
-	wake_waiters(ctl);
+	segment_wake_waiters(d->seg);
 }
 
 enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
@@ -187,24 +171,6 @@ static void set_free_count_right(struct drain *d)
 		__atomic_fetch_add(&d->seg->ctl->free_count, counted - said, __ATOMIC_ACQ_REL);
 }
 
-static void grow_pool(struct drain *d)
-{
-	uint32_t ready = segment_ready(d->seg);
-	int32_t free = __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE);
-	uint32_t want;
-
-	if (ready >= d->seg->chunks_max || d->disk_failed)
-		return;
-	if (ready < SEGMENT_CHUNKS_FIRST)
-		want = SEGMENT_CHUNKS_FIRST - ready;
-	else if (free < (int32_t)(ready / 2))
-		want = ready < GROW_MOST ? ready : GROW_MOST;
-	else
-		return;
-	if (segment_grow(d->seg, want))
-		wake_waiters(d->seg->ctl);
-}
-
 /* ---- rounds ---- */
 
 /* Close the gates at the first failed write: from here on samples would only be lost. */
@@ -217,7 +183,7 @@ static void notice_disk(struct drain *d)
 	d->disk_failed = true;
 	segment_set_sampling(d->seg, false);
 	__atomic_store_n(&d->seg->ctl->closing, 1, __ATOMIC_RELEASE);
-	wake_waiters(d->seg->ctl);
+	segment_wake_waiters(d->seg);
 	log_error("collect", "cannot write the trace: %s", strerror(-code));
 	journal_session(d->journal, "error",
 			"recording stopped: the trace could not be written: %s", strerror(-code));
@@ -228,7 +194,6 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	uint32_t ready, moved = 0;
 
 	tasks_look(d->tasks, dead, thorough);
-	grow_pool(d);
 	ready = segment_ready(d->seg);
 	for (uint32_t i = 0; i < ready; i++) {
 		/* Acquire: a FULL chunk's samples are there; partner: the runtime's release. */
@@ -244,14 +209,6 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	if (dead && !d->disk_failed)
 		tasks_release(d->tasks);
 	return moved;
-}
-
-static void wait_for_work(struct drain *d, uint32_t seen, uint32_t ms)
-{
-	struct timespec ts = {.tv_nsec = (long)(ms * MS)};
-
-	if (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
-		futex(&d->seg->ctl->wake_collector, FUTEX_WAIT, seen, &ts);
 }
 
 static bool is_due(uint64_t *next, uint64_t now, uint64_t every_ms)
@@ -274,8 +231,6 @@ static void *drain_thread(void *arg)
 	uint32_t ms = WAIT_SHORTEST_MS;
 
 	pthread_setname_np(pthread_self(), "kron-drain");
-	grow_pool(d);
-	segment_grow_procs(d->seg);
 	while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t seen = __atomic_load_n(&d->seg->ctl->wake_collector, __ATOMIC_ACQUIRE);
 		bool short_of = is_short_of_chunks(d);
@@ -292,7 +247,8 @@ static void *drain_thread(void *arg)
 			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;
 		if (is_due(&d->next_count_ns, now, COUNT_EVERY_MS))
 			set_free_count_right(d);
-		wait_for_work(d, seen, ms);
+		if (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
+			segment_wait(d->seg, seen, ms);
 	}
 	return NULL;
 }
@@ -324,8 +280,7 @@ void drain_stop(struct drain *d)
 	if (!d->running)
 		return;
 	__atomic_store_n(&d->stop, true, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&d->seg->ctl->wake_collector, 1, __ATOMIC_ACQ_REL);
-	futex(&d->seg->ctl->wake_collector, FUTEX_WAKE, 1, NULL);
+	segment_wake_collector(d->seg);
 	pthread_join(d->thread, NULL);
 	d->running = false;
 }

@@ -8,8 +8,8 @@
  *      └── zeroed, FREE, free_count, waiters woken ◄────────────┘
  *
  * One thread.  It sleeps 2 to 50 ms, longer the less there is to do, and is woken by the
- * runtime through ctl->wake_collector when chunks run short; then it also makes the pool
- * larger.  In wrap mode it takes nothing before the end.
+ * runtime through ctl->wake_collector when chunks run short (grow.h makes more).  In wrap mode
+ * it takes nothing before the end.
  *
  * Disk full: nothing is freed whose samples are not in the file.  The gates are closed, the
  * program goes on, and the segment keeps what it has for `kron recover`.

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* grow.c - see grow.h */
+#define _GNU_SOURCE
+#include "collect/grow.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STEP 16u /* chunks: a third of a millisecond */
+#define IDLE_MS 1000u
+
+static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, op, val, timeout, NULL, 0);
+}
+
+void segment_wake_waiters(struct segment *seg)
+{
+	__atomic_fetch_add(&seg->ctl->wake_waiters, 1, __ATOMIC_ACQ_REL);
+	if (__atomic_load_n(&seg->ctl->waiters, __ATOMIC_ACQUIRE))
+		futex(&seg->ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+void segment_wake_collector(struct segment *seg)
+{
+	__atomic_fetch_add(&seg->ctl->wake_collector, 1, __ATOMIC_ACQ_REL);
+	futex(&seg->ctl->wake_collector, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+void segment_wait(struct segment *seg, uint32_t seen, uint32_t ms)
+{
+	struct timespec ts = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	futex(&seg->ctl->wake_collector, FUTEX_WAIT, seen, &ts);
+}
+
+static bool is_short_of_chunks(struct segment *seg)
+{
+	uint32_t ready = segment_ready(seg);
+	int32_t free = __atomic_load_n(&seg->ctl->free_count, __ATOMIC_ACQUIRE);
+
+	return ready < seg->chunks_max &&
+	       (ready < SEGMENT_CHUNKS_FIRST || 2 * (int64_t)free < (int64_t)ready);
+}
+
+void grow_pool(struct segment *seg)
+{
+	while (is_short_of_chunks(seg)) {
+		if (__atomic_load_n(&seg->ctl->closing, __ATOMIC_ACQUIRE) ||
+		    !segment_grow(seg, STEP))
+			return;
+		segment_wake_waiters(seg);
+	}
+}
+
+static void *grow_thread(void *arg)
+{
+	struct grow *g = arg;
+
+	pthread_setname_np(pthread_self(), "kron-grow");
+	segment_grow_procs(g->seg);
+	while (!__atomic_load_n(&g->stop, __ATOMIC_ACQUIRE)) {
+		uint32_t seen = __atomic_load_n(&g->seg->ctl->wake_collector, __ATOMIC_ACQUIRE);
+
+		grow_pool(g->seg);
+		if (__atomic_load_n(&g->stop, __ATOMIC_ACQUIRE))
+			break;
+		segment_wait(g->seg, seen, IDLE_MS);
+	}
+	return NULL;
+}
+
+int grow_start(struct grow *g, struct segment *seg, struct err *err)
+{
+	int code;
+
+	memset(g, 0, sizeof(*g));
+	g->seg = seg;
+	code = pthread_create(&g->thread, NULL, grow_thread, g);
+	if (code)
+		return err_set(err, code, "cannot start a thread: %s", strerror(code));
+	g->running = true;
+	return 0;
+}
+
+void grow_stop(struct grow *g)
+{
+	if (!g->running)
+		return;
+	__atomic_store_n(&g->stop, true, __ATOMIC_RELEASE);
+	segment_wake_collector(g->seg);
+	pthread_join(g->thread, NULL);
+	g->running = false;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * grow.h - makes the chunk pool larger while the program runs.
+ *
+ * A thread of its own: writing a chunk to the trace takes longer than a busy thread needs to
+ * fill three, and a thread that finds no chunk loses samples or stands still.  It is woken by
+ * the runtime through ctl->wake_collector whenever less than half of the pool is free.
+ */
+#ifndef COLLECT_GROW_H
+#define COLLECT_GROW_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "collect/segment.h"
+
+struct grow {
+	struct segment *seg;
+	pthread_t thread;
+	bool running;
+	bool stop; /* atomic */
+};
+
+int grow_start(struct grow *g, struct segment *seg, struct err *err);
+void grow_stop(struct grow *g);
+
+/* Get chunks until half of the pool is free, or there are no more to be had. */
+void grow_pool(struct segment *seg);
+
+/* Waiters sleep for a free chunk or the end: wake them. */
+void segment_wake_waiters(struct segment *seg);
+/* The collector's own threads sleep, too. */
+void segment_wake_collector(struct segment *seg);
+/* Sleep until the runtime wants something, at most ms; seen is wake_collector's value. */
+void segment_wait(struct segment *seg, uint32_t seen, uint32_t ms);
+
+#endif
