@@ -12,6 +12,7 @@ static const struct {
 } hooks[KRON_HOOK_COUNT] = {
 	[KRON_HOOK_EXECVE] = {"execve", "libc.so.6"},
 	[KRON_HOOK_EXECVEAT] = {"execveat", "libc.so.6"},
+	[KRON_HOOK_FEXECVE] = {"fexecve", "libc.so.6"},
 	[KRON_HOOK_DL_STATE] = {"_dl_debug_state", "ld-linux-x86-64.so.2"},
 	[KRON_HOOK_PRCTL] = {"prctl", "libc.so.6"},
 	[KRON_HOOK_SYSCALL] = {"syscall", "libc.so.6"},

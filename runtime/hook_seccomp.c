@@ -7,6 +7,7 @@
  * more; lane.c says what that costs.  It is never taken back, and forked children inherit it
  * as they inherit the filter.
  */
+#include <linux/fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include "runtime/rt.h"
@@ -19,16 +20,31 @@ static void quiet(void)
 	__atomic_store_n(&kron_rt.quiet, true, __ATOMIC_RELEASE);
 }
 
-void rt_hook_prctl(uint64_t option)
+/* Strict mode, which is the thread's, also makes rdtsc fault. */
+static void quiet_strict(void)
 {
-	if ((int)option == PR_SET_SECCOMP)
+	quiet();
+	rt_lane_mute();
+}
+
+void rt_hook_prctl(uint64_t option, uint64_t arg)
+{
+	if ((int)option == PR_SET_SECCOMP && arg == SECCOMP_MODE_STRICT) {
+		quiet_strict();
+	} else if ((int)option == PR_SET_SECCOMP) {
 		quiet();
+	} else if ((int)option == PR_SET_TSC && (unsigned)arg == PR_TSC_SIGSEGV) {
+		/* Inherited by new threads, so nobody gets a new chunk any more. */
+		kron_rt.mute = true;
+		rt_lane_mute();
+	}
 }
 
 void rt_hook_seccomp(uint64_t operation)
 {
-	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT ||
-	    (unsigned)operation == SECCOMP_SET_MODE_FILTER)
+	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT)
+		quiet_strict();
+	else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER)
 		quiet();
 }
 
@@ -44,7 +60,7 @@ static void hook_syscall(const struct rt_regs *r)
 			     (int)r->r9, true);
 		break;
 	case __NR_prctl:
-		rt_hook_prctl(r->rsi);
+		rt_hook_prctl(r->rsi, r->rdx);
 		break;
 	case __NR_seccomp:
 		rt_hook_seccomp(r->rsi);
@@ -64,11 +80,15 @@ void kron_rt_hook(uint32_t hook, const struct rt_regs *r)
 		rt_hook_exec((int)r->rdi, (const char *)r->rsi, (char **)r->rdx, (char **)r->rcx,
 			     (int)r->r8, true);
 		break;
+	case KRON_HOOK_FEXECVE: /* execveat(fd, "", argv, envp, AT_EMPTY_PATH), as libc makes it */
+		rt_hook_exec((int)r->rdi, "", (char **)r->rsi, (char **)r->rdx, AT_EMPTY_PATH,
+			     true);
+		break;
 	case KRON_HOOK_DL_STATE:
 		rt_hook_dl_state();
 		break;
 	case KRON_HOOK_PRCTL:
-		rt_hook_prctl(r->rdi);
+		rt_hook_prctl(r->rdi, r->rsi);
 		break;
 	case KRON_HOOK_SYSCALL:
 		hook_syscall(r);
