@@ -13,7 +13,7 @@
 # recorded, do the bytes agree with what `kron info` and `kron report` say, is the segment gone.
 
 TORTURE=$KRON_TOP_SRC/tests/torture
-TRUTH=$KRON_TOP_SRC/tests/e2e/truth.py
+TRUTH=${TRUTH:-$KRON_TOP_SRC/tests/e2e/truth.py}
 
 suite_start() {
 	SUITE=$(mktemp -d "${TMPDIR:-/tmp}/kron-e2e.XXXXXX")

@@ -4,6 +4,7 @@
  * and exits after many switches; one coroutine never finishes.
  *
  * Build: O2 O0
+ * Flags: -fno-optimize-sibling-calls
  * Calls: coroutine=16 nested=12800 turn=12800 main=1
  */
 #include "torture.h"

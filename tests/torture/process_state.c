@@ -23,7 +23,7 @@ static void show_status(void)
 {
 	static const char *const keys[] = { "Name:", "Umask:", "Threads:", "SigPnd:", "ShdPnd:",
 					    "SigBlk:", "SigIgn:", "SigCgt:", "NoNewPrivs:",
-					    "Seccomp:", "TracerPid:", "FDSize:", "CapEff:" };
+					    "Seccomp:", "TracerPid:", "CapEff:" };
 	FILE *f = fopen("/proc/self/status", "r");
 	char line[512];
 

@@ -4,8 +4,8 @@
  * and thunks of multiple inheritance (which are tail jumps themselves).
  *
  * Build: O2 O0 O2,no-pie
- * Calls: forward(shape&,long)=4000 Circle::area(long)=2000 Square::area(long)=2000
- * Calls: run_member(Both*,long(Both::*)(long),long)=2000
+ * Calls: forward=4000 Circle::area=2000 Square::area=2000
+ * Calls: run_member=2000
  */
 #include "torture.h"
 #include <functional>

@@ -8,8 +8,8 @@
  *
  * Build: O2 O0 O2,no-pie
  * Flags: -pthread
- * Calls: throw_at_bottom(int)=1001 frame(int)=11001 rethrower(int)=500
- * Calls: compare(voidconst*,voidconst*)=100 catcher(int)=1000 clean(int)=100
+ * Calls: throw_at_bottom=1001 frame=11001 rethrower=500
+ * Calls: compare=100 catcher=1000 clean=100
  */
 #include "torture.h"
 #include <exception>

@@ -4,7 +4,7 @@
  * terminate handler saw what was thrown.
  *
  * Build: O2
- * Calls: outer(int)=1 inner(int)=1 on_terminate()=1
+ * Calls: outer=1 inner=1 on_terminate=1
  */
 #include "torture.h"
 #include <exception>
