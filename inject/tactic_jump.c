@@ -53,7 +53,7 @@ static enum refusal share(struct planner *pl, uint64_t vaddr, uint32_t *draft)
  * are counted here; window_make() judges the instructions.
  */
 static enum refusal go_back(const struct planner *pl, const struct window_scope *scope,
-                            uint64_t vaddr, uint64_t *start)
+			    uint64_t vaddr, uint64_t *start)
 {
 	struct insn in;
 	unsigned have;
@@ -67,13 +67,15 @@ static enum refusal go_back(const struct planner *pl, const struct window_scope 
 	if (window_insn_ends(&in))
 		have += window_padding(scope, vaddr + in.len);
 	while (have < WINDOW_JUMP) {
+		if (*start <= scope->lo)
+			return REFUSAL_NO_ROOM;
 		r = window_entered_at(pl->map, *start);
 		if (r)
 			return r;
 		if (scope->one_only)
 			return REFUSAL_INDIRECT_JUMP;
 		previous = code_map_previous(pl->map, *start);
-		if (!previous || previous < scope->lo)
+		if (!previous)
 			return REFUSAL_NO_ROOM;
 		have += *start - previous;
 		*start = previous;

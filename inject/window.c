@@ -56,7 +56,7 @@ unsigned window_padding(const struct window_scope *scope, uint64_t vaddr)
 
 /* What the map says about the bytes of one more instruction. */
 static enum refusal refuse_bytes(const struct window *w, const struct window_scope *scope,
-                                 const struct insn *in)
+				 const struct insn *in)
 {
 	enum refusal r;
 
@@ -138,8 +138,16 @@ static enum refusal confirm_insns(const struct window *w, const struct window_sc
 	return REFUSAL_NONE;
 }
 
+/* What stands where padding would have to go on. */
+static enum refusal why_no_padding(const struct window_scope *scope, uint64_t at)
+{
+	enum refusal r = at < scope->hi ? window_entered_at(scope->map, at) : REFUSAL_NONE;
+
+	return r ? r : REFUSAL_NO_ROOM;
+}
+
 enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
-                         uint64_t through)
+			 uint64_t through)
 {
 	unsigned padding;
 	enum refusal r;
@@ -160,10 +168,8 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 		if (is_call(&w->insns[w->n - 1]))
 			return REFUSAL_AFTER_CALL;
 		padding = window_padding(scope, addr + w->len);
-		if (w->len + padding < WINDOW_JUMP) {
-			r = window_entered_at(scope->map, addr + w->len + padding);
-			return r ? r : REFUSAL_NO_ROOM;
-		}
+		if (w->len + padding < WINDOW_JUMP)
+			return why_no_padding(scope, addr + w->len + padding);
 		w->len = WINDOW_JUMP;
 	}
 	return confirm_insns(w, scope);

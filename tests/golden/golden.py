@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Golden planner cases.
+
+Each CASE.in.S is assembled, linked, planned and bound at two pairs of addresses; what objdump
+makes of the patched windows and the stubs must equal CASE.out.
+
+    tests/golden/golden.py             compare (prints TAP)
+    tests/golden/golden.py --update    write the .out files anew: read them before you commit
+
+To keep the files readable, a probe that is byte for byte the sequence of include/kron/wire.h
+stands there as one line; the case "plain" shows it in full.  Bytes of a window behind the
+jump keep their values and are shown as bytes.
+"""
+import difflib
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.environ.get("KRON_TOP_SRC") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("KRON_TOP_BUILD") or TOP
+GOLDEN = TOP + "/tests/golden"
+SHOW_PLAN = os.environ.get("SHOW_PLAN") or BUILD + "/tests/golden/show_plan"
+
+# wire.h: lea -128; push %rcx; movzbl gate; jrcxz; push %rax; mov $event; call; pop; pop; lea 128
+PROBE = re.compile("488d642480 51 0fb60c25(.{8}) e30c 50 b8(.{8}) e8(.{8}) 58 59 "
+                   "488da42480000000")
+PROBE_INSNS = 10
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def little(digits):
+    return int.from_bytes(bytes.fromhex(digits), "little")
+
+
+def disassemble(path, vma, start, end):
+    """[(address, bytes as hex digits, text)] from objdump"""
+    text = run("objdump", "-D", "-w", "-b", "binary", "-m", "i386:x86-64",
+               "--adjust-vma=%#x" % vma, "--start-address=%#x" % start,
+               "--stop-address=%#x" % end, path)
+    found = re.findall(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*(?:\t(.*))?$", text, re.M)
+    return [(int(a, 16), b.replace(" ", ""), " ".join(t.split())) for a, b, t in found]
+
+
+def fold_probe(insns):
+    """One line for a probe at the start of insns, or None"""
+    match = PROBE.fullmatch(" ".join(b for _, b, _ in insns[:PROBE_INSNS]))
+    if not match:
+        return None
+    gate, event = little(match[1]), little(match[2])
+    return "probe: event %#x, gate %#x, %s" % (event, gate, insns[6][2])
+
+
+def show_stub(path, vma, start, end, full):
+    insns = disassemble(path, vma, start, end)
+    lines = []
+    while insns:
+        folded = None if full else fold_probe(insns)
+        count = PROBE_INSNS if folded else 1
+        code = "" if folded else insns[0][1]
+        lines.append("    %x:  %-22s  %s" % (insns[0][0], code, folded or insns[0][2]))
+        insns = insns[count:]
+    return lines
+
+
+def show_window(path, vma, start, end):
+    jump = disassemble(path, vma, start, start + 5)
+    with open(path, "rb") as f:
+        rest = f.read()[start + 5 - vma:end - vma]
+    line = "%x:  %-26s  %s" % (start, jump[0][1] + (" " + rest.hex() if rest else ""), jump[0][2])
+    return ["", line]
+
+
+def show(case, work):
+    run(os.environ.get("CC", "gcc").split()[0], "-c", "-o", work + "/case.o",
+        "%s/%s.in.S" % (GOLDEN, case))
+    run("ld", "-shared", "--build-id=none", "-Ttext=0x1000", "-o", work + "/case.so",
+        work + "/case.o")
+    lines = []
+    for line in run(SHOW_PLAN, work + "/case.so", work).splitlines():
+        if not line.startswith("@"):
+            lines.append(line)
+            continue
+        name, vma, start, end = line.split()[1:]
+        place = (work + "/" + name, int(vma, 16), int(start, 16), int(end, 16))
+        if name.startswith("text"):
+            lines += show_window(*place)
+        else:
+            lines += show_stub(*place, case == "plain")
+    return "".join(line + "\n" for line in lines)
+
+
+def compare(case, work, update):
+    path = "%s/%s.out" % (GOLDEN, case)
+    got = show(case, work)
+    if update:
+        with open(path, "w") as f:
+            f.write(got)
+    with open(path) as f:
+        want = f.read()
+    return list(difflib.unified_diff(want.splitlines(), got.splitlines(), "expected", "got",
+                                     lineterm=""))
+
+
+def main():
+    if not shutil.which("objdump") or not shutil.which("ld"):
+        print("1..0 # SKIP binutils are not installed")
+        return
+    cases = sorted(os.path.basename(p)[:-len(".in.S")] for p in glob.glob(GOLDEN + "/*.in.S"))
+    print("1..%d" % len(cases))
+    for n, case in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory(prefix="kron-golden.") as work:
+            try:
+                diff = compare(case, work, "--update" in sys.argv)
+            except (subprocess.CalledProcessError, OSError) as e:
+                diff = [str(e)] + (getattr(e, "stderr", None) or "").splitlines()
+        print("%sok %d - %s" % ("not " if diff else "", n, case))
+        for line in diff:
+            print("# " + line)
+
+
+main()

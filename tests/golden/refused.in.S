@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused: no room, and what cannot run elsewhere. */
+#include "golden.h"
+function one_byte
+	ret
+end one_byte
+function crowd, 1
+	movb	$1, %al
+	ret
+end crowd
+function traps, 1
+	ud2
+end traps
+	.balign 16
+function begins_transaction
+	xbegin	1f
+	xend
+1:	ret
+end begins_transaction
+	.balign 16

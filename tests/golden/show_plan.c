@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * show_plan.c - prints the plan of an ELF file for golden.sh: every probe in words, and for
+ * each of two pairs of addresses (module, trampolines) where the stubs and patched windows
+ * are, in two files of raw bytes that golden.sh gives to objdump.
+ *
+ *   show_plan ELF DIR
+ *     entry plain+0: jump, window of 5 bytes
+ *     @ objdump DIR/text0 0x555555555000 0x555555555005 patched window
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "inject/bind.h"
+#include "inject/plan.h"
+
+static const struct {
+	uint64_t bias, block;
+} places[] = {
+	{0x555555554000, 0x555555500000}, /* trampolines below a PIE */
+	{0x7ffff7d00000, 0x7ffff8000000}, /* above a library */
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "show_plan: %s\n", what);
+	exit(99);
+}
+
+static void write_file(const char *dir, const char *kind, int place, const void *bytes, size_t n)
+{
+	char *path = xasprintf("%s/%s%d", dir, kind, place);
+	FILE *f = fopen(path, "w");
+
+	if (!f || fwrite(bytes, 1, n, f) != n || fclose(f))
+		die("cannot write");
+	xfree(path);
+}
+
+static const char *kind_word(const struct plan_probe *p)
+{
+	return p->kind == PROBE_ENTRY ? "entry" : p->kind == PROBE_EXIT ? "exit" : "hook";
+}
+
+static void show_probes(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->nprobes; i++) {
+		const struct plan_probe *p = &plan->probes[i];
+		const struct plan_function *f = &plan->functions[p->function];
+
+		printf("%s %s%+" PRId64 ": ", kind_word(p), plan->strings + f->name,
+		       (int64_t)(p->vaddr - f->vaddr));
+		if (p->site == UINT32_MAX)
+			printf("refused, %s\n", refusal_text(p->refusal));
+		else
+			printf("%s, window %#" PRIx64 " of %d bytes\n", tactic_key(p->tactic),
+			       plan->sites[p->site].vaddr, plan->sites[p->site].window);
+	}
+}
+
+/* The bytes of the module as they are in memory once patched. */
+static uint8_t *patched_text(const struct elf_image *img, const struct bound *b, uint64_t bias)
+{
+	const uint8_t *old = elf_image_at(img, b->patch_addr - bias, 1);
+	uint8_t *text = xcalloc(b->patch_len, 1);
+	uint64_t room = elf_image_room(img, b->patch_addr - bias);
+
+	if (!old)
+		die("no text");
+	memcpy(text, old, room < b->patch_len ? room : b->patch_len);
+	for (size_t i = 0; i < b->npatches; i++) {
+		const struct kron_patch *p = &b->patches[i];
+
+		if (memcmp(text + p->off, p->old_bytes, p->old_len))
+			die("the old bytes are not those of the file");
+		memcpy(text + p->off, p->new_bytes, p->new_len);
+	}
+	return text;
+}
+
+static void show_place(const struct plan *plan, const struct elf_image *img, int place,
+		       const char *dir)
+{
+	uint8_t *selected = xmalloc(plan->nfunctions + 1), *text;
+	struct binding b = {
+		.plan = plan,
+		.selected = selected,
+		.event_base = 0x100,
+		.level = 3,
+		.bias = places[place].bias,
+		.block = places[place].block,
+		.thunk = 0x1111111111111111,
+		.hook_thunk = 0x2222222222222222,
+	};
+	uint64_t at = b.block + KRON_BLOCK_HEAD;
+	struct bound bound;
+	struct err err;
+
+	memset(selected, 1, plan->nfunctions);
+	if (bind_make(&bound, &b, &err))
+		die(err.msg);
+	printf("\nmodule at %#" PRIx64 ", trampolines at %#" PRIx64 "\n", b.bias, b.block);
+	text = patched_text(img, &bound, b.bias);
+	write_file(dir, "text", place, text, bound.patch_len);
+	write_file(dir, "block", place, bound.block, bound.block_len);
+	for (size_t i = 0; i < plan->nsites; i++) {
+		const struct plan_site *s = &plan->sites[i];
+		uint64_t window = b.bias + s->vaddr;
+
+		printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 "\n", place, bound.patch_addr,
+		       window, window + s->window);
+		printf("@ block%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 "\n", place, b.block, at,
+		       at + s->code_len);
+		at += s->code_len;
+	}
+	xfree(text);
+	xfree(selected);
+	bound_free(&bound);
+}
+
+int main(int argc, char **argv)
+{
+	struct elf_image *img;
+	struct plan *plan;
+	struct err err;
+
+	if (argc != 3)
+		die("ELF DIR");
+	if (elf_image_open(&img, argv[1], &err) || plan_make(&plan, img, NULL, &err))
+		die(err.msg);
+	show_probes(plan);
+	for (int i = 0; plan->nsites && i < 2; i++)
+		show_place(plan, img, i, argv[2]);
+	plan_free(plan);
+	elf_image_close(img);
+	return 0;
+}
