@@ -37,12 +37,15 @@
 #include "runtime/mini.h"
 
 #define WAIT_SLICE_NS 100000000 /* how often a waiter looks whether the collector still lives */
+#define WAIT_SLICES_MAX 100u	/* 10 s in which nothing at all was freed */
 #define SWEEP_MIN 64u
 
 __thread struct rt_lane *kron_rt_lane;
 /* Stands in for rseq's cpu_id where rseq is not registered: set at each new chunk. */
 static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
 long kron_rt_cpu_offset;
+/* Stands in for the lane of a thread that may take no sample: it never has room. */
+static struct rt_lane mute_lane;
 
 /* From ld.so (glibc 2.35 and later). */
 extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
@@ -458,14 +461,38 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 	__atomic_store_n(&lane->claim, rt_claim_word(at, left), __ATOMIC_RELEASE);
 }
 
+/* The chunk is handed over first: nobody could tell later that its owner is done with it. */
+void rt_lane_mute(void)
+{
+	struct rt_lane *lane = kron_rt_lane;
+
+	__atomic_store_n(&kron_rt_lane, &mute_lane, __ATOMIC_RELEASE);
+	if (lane && lane != &mute_lane && lane->tid)
+		hand_over(lane);
+}
+
 /* ---- full ---- */
 
-static bool may_wait(void)
+static bool may_wait(uint32_t seen)
 {
 	const struct kron_ctl *ctl = kron_rt.ctl;
 
-	return ctl->when_full == KRON_WHEN_FULL_WAIT && !kron_rt.quiet &&
+	if (kron_rt.stuck && kron_rt.stuck_at != seen)
+		kron_rt.stuck = false;
+	return ctl->when_full == KRON_WHEN_FULL_WAIT && !kron_rt.quiet && !kron_rt.stuck &&
 	       !__atomic_load_n(&ctl->closing, __ATOMIC_ACQUIRE) && !rt_collector_is_gone();
+}
+
+/*
+ * Every chunk may belong to a thread that sleeps, for ever perhaps, and perhaps on something
+ * that we hold.  A program must not hang for our sake: after a long time without any room
+ * triggers are lost again, until there is a sign of life.
+ */
+static void patience_ends(uint32_t seen)
+{
+	kron_rt.stuck_at = seen;
+	__atomic_store_n(&kron_rt.stuck, true, __ATOMIC_RELEASE);
+	rt_log("waited too long for room", seen);
 }
 
 /*
@@ -510,6 +537,9 @@ static bool can_only_lose(const struct rt_lane *lane)
 
 static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
 {
+	uint32_t slices = 0;
+	uint32_t last = 0;
+
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
 		struct rt_lane *lane = lane_self();
@@ -528,7 +558,11 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
 			lane_begin(lane, (uint32_t)index, event, payload);
 			return;
 		}
-		if (!may_wait()) {
+		slices = seen == last ? slices + 1 : 0;
+		last = seen;
+		if (slices > WAIT_SLICES_MAX)
+			patience_ends(seen);
+		if (!may_wait(seen)) {
 			lane_lose(lane);
 			return;
 		}
@@ -571,6 +605,12 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 
 	if (!kron_rt.live)
 		return;
+	if (lane == &mute_lane || kron_rt.mute) {
+		if (lane)
+			claim_exhaust(lane);
+		rt_proc_count_lost(1);
+		return;
+	}
 	if (lane && can_only_lose(lane)) {
 		claim_exhaust(lane);
 		lane_lose(lane);

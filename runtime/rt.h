@@ -62,10 +62,13 @@ struct rt_proc {
 struct rt {
 	bool live;	 /* segment mapped, slot claimed; nothing else is valid before */
 	bool quiet;	 /* a seccomp filter may kill us: no system calls any more; only set */
+	bool mute;	 /* rdtsc faults in new threads: no samples any more; only set */
 	bool orphan;	 /* the collector is dead: nobody will make room; only set */
+	bool stuck;	 /* wait mode: no room came for long, while wake_waiters was stuck_at */
 	bool debug;	 /* KRON_LOG=rt:debug */
 	bool no_children; /* the exec hook does nothing */
 	bool env_hidden;
+	uint32_t stuck_at;
 	struct kron_ctl *ctl;
 	uint64_t *states;
 	struct kron_proc *procs;
@@ -91,6 +94,8 @@ void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
 
 /* ---- lane.c ---- */
 void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
+/* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
+void rt_lane_mute(void) __attribute__((visibility("hidden")));
 void kron_rt_find_cpu(void) __attribute__((visibility("hidden")));
 
 /* ---- proc.c ---- */
@@ -143,7 +148,7 @@ void kron_rt_hook(uint32_t hook, const struct rt_regs *regs) __attribute__((visi
 void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
 		  bool at) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
-void rt_hook_prctl(uint64_t option) __attribute__((visibility("hidden")));
+void rt_hook_prctl(uint64_t option, uint64_t arg) __attribute__((visibility("hidden")));
 void rt_hook_seccomp(uint64_t operation) __attribute__((visibility("hidden")));
 
 /* ---- signals: nothing of the program runs on this thread in between ---- */

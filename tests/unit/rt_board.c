@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rt_board.c - see rt_board.h.
+ */
+#define _GNU_SOURCE
+#include "tests/unit/rt_board.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "board/gate.h"
+#include "runtime/rt.h"
+
+#define STUBS_SIZE 65536u
+#define STUB_SIZE 64u
+
+static void __attribute__((noreturn)) die(const char *what)
+{
+	perror(what);
+	_exit(99);
+}
+
+/* ---- the segment ---- */
+
+void board_make(struct board *b, uint32_t chunks, uint32_t ready, enum kron_when_full when_full)
+{
+	uint8_t *at;
+	uint32_t i;
+
+	memset(b, 0, sizeof(*b));
+	b->size = KRON_POOL_OFFSET + (uint64_t)chunks * KRON_CHUNK_SIZE;
+	b->fd = memfd_create("board", MFD_CLOEXEC);
+	if (b->fd < 0 || ftruncate(b->fd, (off_t)b->size))
+		die("memfd");
+	at = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+	if (at == MAP_FAILED)
+		die("mmap");
+	for (i = 0; i < sizeof(b->session); i++)
+		b->session[i] = (uint8_t)(i * 17);
+	b->ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
+	b->states = (uint64_t *)(at + KRON_STATES_OFFSET);
+	b->procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
+	b->pool = at + KRON_POOL_OFFSET;
+	b->ctl->magic = KRON_SEGMENT_MAGIC;
+	b->ctl->version = KRON_SEGMENT_VERSION;
+	b->ctl->when_full = when_full;
+	b->ctl->segment_size = b->size;
+	memcpy(b->ctl->session, b->session, sizeof(b->session));
+	b->ctl->collector_pid = getpid();
+	b->ctl->node = 5;
+	b->ctl->chunks_max = chunks;
+	b->ctl->chunks_ready = ready;
+	b->ctl->free_count = (int32_t)ready;
+	b->ctl->csr = KRON_CSR_SAMPLING;
+	b->ctl->filter = 0xffff;
+	kron_gate_recompute(b->ctl);
+	for (i = 0; i < ready; i++)
+		b->states[i] = KRON_CHUNK_FREE;
+}
+
+void board_attach(const struct board *b)
+{
+	uint64_t detail = 0;
+	uint32_t code = rt_attach(b->fd, b->size, b->session, &detail);
+
+	if (code != KRON_RESULT_OK) {
+		fprintf(stderr, "rt_attach: code %u, detail %lu\n", code, (unsigned long)detail);
+		_exit(99);
+	}
+}
+
+/* ---- stubs ---- */
+
+static uint8_t *stubs;
+static uint32_t nstubs;
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
+{
+	memcpy(at, bytes, n);
+	return at + n;
+}
+
+static uint8_t *put32(uint8_t *at, uint32_t v)
+{
+	return put(at, &v, sizeof(v));
+}
+
+static void block_head(uint8_t *block)
+{
+	static const uint8_t jump[8] = { 0xff, 0x25, 0x0a, 0x00, 0x00, 0x00, 0xcc, 0xcc };
+	uint64_t probe = (uint64_t)kron_rt_probe;
+	uint64_t hook = (uint64_t)kron_rt_hook_thunk;
+
+	put(block + KRON_BLOCK_THUNK, jump, sizeof(jump));
+	put(block + KRON_BLOCK_HOOK, jump, sizeof(jump));
+	put(block + 16, &probe, 8);
+	put(block + 24, &hook, 8);
+}
+
+static uint8_t *stub_new(void)
+{
+	if (!stubs) {
+		stubs = mmap(NULL, STUBS_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+		if (stubs == MAP_FAILED)
+			die("mmap");
+		block_head(stubs);
+	} else if (mprotect(stubs, STUBS_SIZE, PROT_READ | PROT_WRITE)) {
+		die("mprotect");
+	}
+	if (KRON_BLOCK_HEAD + (nstubs + 1) * STUB_SIZE > STUBS_SIZE)
+		_exit(99);
+	return stubs + KRON_BLOCK_HEAD + nstubs++ * STUB_SIZE;
+}
+
+static stub_fn stub_done(uint8_t *stub)
+{
+	if (mprotect(stubs, STUBS_SIZE, PROT_READ | PROT_EXEC))
+		die("mprotect");
+	return (stub_fn)(uintptr_t)stub;
+}
+
+static uint8_t *put_call(uint8_t *at, uint32_t number, uint32_t entry)
+{
+	at = put(at, "\x50\xb8", 2);	 /* push %rax; mov $number,%eax */
+	at = put32(at, number);
+	at = put(at, "\xe8", 1);	 /* call block + entry */
+	at = put32(at, (uint32_t)(stubs + entry - (at + 4)));
+	return put(at, "\x58", 1);	 /* pop %rax */
+}
+
+stub_fn board_stub(uint32_t event, unsigned level)
+{
+	uint8_t *stub = stub_new();
+	uint8_t *at = stub;
+
+	at = put(at, "\x48\x8d\x64\x24\x80\x51", 6);	/* lea -128(%rsp),%rsp; push %rcx */
+	at = put(at, "\x0f\xb6\x0c\x25", 4);		/* movzbl gate,%ecx */
+	at = put32(at, KRON_GATE_ADDR(level));
+	at = put(at, "\xe3\x0c", 2);			/* jrcxz */
+	at = put_call(at, event, KRON_BLOCK_THUNK);
+	at = put(at, "\x59\x48\x8d\xa4\x24\x80\x00\x00\x00", 9); /* pop %rcx; lea 128 */
+	put(at, "\xc3", 1);
+	return stub_done(stub);
+}
+
+stub_fn board_hook_stub(uint32_t hook)
+{
+	uint8_t *stub = stub_new();
+	uint8_t *at = stub;
+
+	at = put(at, "\x48\x8d\x64\x24\x80\x51", 6);
+	at = put_call(at, hook, KRON_BLOCK_HOOK);
+	at = put(at, "\x59\x48\x8d\xa4\x24\x80\x00\x00\x00", 9);
+	put(at, "\xc3", 1);
+	return stub_done(stub);
+}
+
+void board_trigger(stub_fn stub, uint64_t n)
+{
+	while (n--)
+		stub();
+}
+
+/* ---- the collector's part ---- */
+
+struct kron_chunk *board_chunk(const struct board *b, uint32_t index)
+{
+	return (struct kron_chunk *)(b->pool + (uint64_t)index * KRON_CHUNK_SIZE);
+}
+
+const struct kron_sample *board_samples(const struct board *b, uint32_t index)
+{
+	return (const struct kron_sample *)(board_chunk(b, index) + 1);
+}
+
+static void tally_sample(const struct kron_sample *s, struct tally *t)
+{
+	if (s->event == KRON_EVENT_LOST) {
+		t->lost_records += s->payload;
+	} else if (s->event == KRON_EVENT_CPU) {
+		t->cpu_records++;
+	} else {
+		t->samples++;
+		t->flagged += (s->head & KRON_HEAD_FIFO_OVERFLOW) != 0;
+	}
+}
+
+void board_tally_chunk(const struct board *b, uint32_t index, struct tally *t)
+{
+	const struct kron_sample *s = board_samples(b, index);
+	uint32_t used = KRON_CHUNK_SAMPLES;
+	uint32_t i;
+
+	while (used && !__atomic_load_n(&s[used - 1].head, __ATOMIC_ACQUIRE))
+		used--;
+	for (i = 0; i < used; i++) {
+		if (s[i].head)
+			tally_sample(&s[i], t);
+		else
+			t->holes++;
+	}
+	t->chunks += used != 0;
+}
+
+void board_tally(const struct board *b, struct tally *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->ctl->chunks_ready; i++) {
+		unsigned state = kron_chunk_word_state(b->states[i]);
+
+		if ((state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL) &&
+		    board_chunk(b, i)->seq)
+			board_tally_chunk(b, i, t);
+	}
+}
+
+static bool has_hole(const struct board *b, uint32_t index)
+{
+	struct tally t = { 0 };
+
+	board_tally_chunk(b, index, &t);
+	return t.holes != 0;
+}
+
+unsigned board_drain(const struct board *b, struct tally *t)
+{
+	unsigned freed = 0;
+	uint32_t i;
+
+	for (i = 0; i < b->ctl->chunks_ready; i++) {
+		uint64_t word = __atomic_load_n(&b->states[i], __ATOMIC_ACQUIRE);
+
+		if (kron_chunk_word_state(word) != KRON_CHUNK_FULL || has_hole(b, i))
+			continue;
+		board_tally_chunk(b, i, t);
+		memset(board_chunk(b, i), 0, KRON_CHUNK_SIZE);
+		__atomic_store_n(&b->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&b->ctl->free_count, 1, __ATOMIC_SEQ_CST);
+		freed++;
+	}
+	if (freed) {
+		__atomic_fetch_add(&b->ctl->wake_waiters, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&b->ctl->waiters, __ATOMIC_SEQ_CST))
+			syscall(SYS_futex, &b->ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL, NULL,
+				0);
+	}
+	return freed;
+}
+
+uint64_t board_lost(const struct board *b)
+{
+	uint64_t lost = b->ctl->lost_unowned;
+	uint32_t i;
+
+	for (i = 0; i < KRON_PROCS_MAX; i++)
+		lost += b->procs[i].lost;
+	return lost;
+}

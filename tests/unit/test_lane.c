@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_lane.c - lanes, chunks and losses: samples taken + samples lost = triggers, exactly.
+ *
+ * The test counts its own triggers; samples are counted by reading chunks, losses by reading
+ * the process table.  The collector is a thread or the test itself.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "runtime/rt.h"
+#include "tests/unit/rt_board.h"
+#include "tests/unit/tap_fork.h"
+
+static struct board board;
+static stub_fn probe;	      /* of the main flow */
+static stub_fn handler_probe; /* of the signal handler */
+static uint64_t handled;      /* triggers made by handlers; atomic */
+
+static void set_up(uint32_t chunks, enum kron_when_full when_full)
+{
+	board_make(&board, chunks, chunks, when_full);
+	board_attach(&board);
+	probe = board_stub(2, 0);
+	handler_probe = board_stub(4, 0);
+}
+
+static struct tally tally_all(void)
+{
+	struct tally t = { 0 };
+
+	board_tally(&board, &t);
+	return t;
+}
+
+/* ---- a storm of signals whose handler has many probes ---- */
+
+#define HANDLER_TRIGGERS 37u
+
+static void on_signal(int sig)
+{
+	int saved = errno;
+
+	(void)sig;
+	board_trigger(handler_probe, HANDLER_TRIGGERS);
+	__atomic_fetch_add(&handled, HANDLER_TRIGGERS, __ATOMIC_RELAXED);
+	errno = saved;
+}
+
+/* Not setitimer(): that is alarm()'s timer, which guards the test. */
+static timer_t storm;
+
+static void storm_set(long microseconds)
+{
+	struct itimerspec every = { .it_interval = { .tv_nsec = microseconds * 1000 },
+				    .it_value = { .tv_nsec = microseconds * 1000 } };
+
+	CHECK(timer_settime(storm, 0, &every, NULL) == 0);
+}
+
+static void storm_begin(long microseconds, void (*handler)(int))
+{
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+
+	CHECK(sigaction(SIGUSR1, &sa, NULL) == 0);
+	CHECK(timer_create(CLOCK_MONOTONIC, &event, &storm) == 0);
+	storm_set(microseconds);
+}
+
+static void storm_end(void)
+{
+	storm_set(0);
+	timer_delete(storm);
+	signal(SIGUSR1, SIG_IGN);
+}
+
+/* ---- a collector ---- */
+
+static struct {
+	pthread_t thread;
+	struct tally t;
+	unsigned nap_us;
+	int stop; /* atomic */
+} collector;
+
+static void *collect(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&collector.stop, __ATOMIC_ACQUIRE)) {
+		if (!board_drain(&board, &collector.t))
+			usleep(collector.nap_us);
+	}
+	return NULL;
+}
+
+static void collector_start(unsigned nap_us)
+{
+	sigset_t all, old;
+
+	collector.nap_us = nap_us;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	CHECK(pthread_create(&collector.thread, NULL, collect, NULL) == 0);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Stops it and returns what it saw together with what is left. */
+static struct tally collector_stop(void)
+{
+	struct tally t;
+
+	__atomic_store_n(&collector.stop, 1, __ATOMIC_RELEASE);
+	pthread_join(collector.thread, NULL);
+	t = collector.t;
+	board_tally(&board, &t);
+	return t;
+}
+
+/* ---- chunks follow each other ---- */
+
+static void rollover(void)
+{
+	struct tally t;
+	uint64_t seq = 0;
+	uint32_t i;
+
+	set_up(8, KRON_WHEN_FULL_DISCARD);
+	board_trigger(probe, 5 * (KRON_CHUNK_SAMPLES - 1) + 10);
+	t = tally_all();
+	CHECK_EQ(t.samples, 5 * (KRON_CHUNK_SAMPLES - 1) + 10);
+	CHECK_EQ(t.holes, 0);
+	CHECK_EQ(t.chunks, 6);
+	CHECK(t.cpu_records >= 6);
+	CHECK_EQ(board_lost(&board), 0);
+	CHECK_EQ(board.ctl->free_count, 2);
+	for (i = 0; i < 6; i++) {
+		CHECK_EQ(kron_chunk_word_state(board.states[i]),
+			 i < 5 ? KRON_CHUNK_FULL : KRON_CHUNK_OWNED);
+		CHECK(board_chunk(&board, i)->seq > seq);
+		seq = board_chunk(&board, i)->seq;
+		CHECK_EQ(board_samples(&board, i)->event, KRON_EVENT_CPU);
+	}
+	CHECK_EQ(kron_chunk_word_state(board.states[6]), KRON_CHUNK_FREE);
+}
+
+/* ---- discard ---- */
+
+static void discard_says_where(void)
+{
+	struct tally before, after = { 0 };
+	const struct kron_sample *s;
+	uint32_t lost;
+
+	set_up(2, KRON_WHEN_FULL_DISCARD);
+	board_trigger(probe, 10000);
+	before = tally_all();
+	lost = (uint32_t)(10000 - before.samples);
+	CHECK_EQ(board_lost(&board), lost);
+	CHECK_EQ(before.lost_records, 0);
+	CHECK_EQ(board_drain(&board, &after), 2); /* the last one was handed over, too */
+	board_trigger(probe, 3);
+	s = board_samples(&board, 0);
+	CHECK_EQ(s[0].event, KRON_EVENT_CPU);
+	CHECK_EQ(s[1].event, KRON_EVENT_LOST);
+	CHECK_EQ(s[1].payload, lost);
+	CHECK_EQ(s[2].event, 2);
+	CHECK_EQ(s[2].head & KRON_HEAD_FIFO_OVERFLOW, KRON_HEAD_FIFO_OVERFLOW);
+	CHECK_EQ(s[3].head & KRON_HEAD_FIFO_OVERFLOW, 0);
+	CHECK_EQ(s[5].head, 0);
+	CHECK_EQ(board_lost(&board), lost);
+}
+
+#define THREADS 4
+#define PER_THREAD 400000ull
+
+static void *trigger_many(void *arg)
+{
+	(void)arg;
+	board_trigger(probe, PER_THREAD);
+	return NULL;
+}
+
+static void run_threads(void)
+{
+	pthread_t t[THREADS];
+	unsigned i;
+
+	for (i = 0; i < THREADS; i++)
+		CHECK(pthread_create(&t[i], NULL, trigger_many, NULL) == 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+}
+
+static void exact_with(uint32_t chunks, enum kron_when_full when_full, unsigned nap_us)
+{
+	struct tally t;
+	uint64_t triggers;
+
+	set_up(chunks, when_full);
+	collector_start(nap_us);
+	storm_begin(300, on_signal);
+	run_threads();
+	storm_end();
+	t = collector_stop();
+	triggers = THREADS * PER_THREAD + handled;
+	printf("# %llu triggers, %llu by handlers, %llu samples, %llu lost, %llu flagged\n",
+	       (unsigned long long)triggers, (unsigned long long)handled,
+	       (unsigned long long)t.samples, (unsigned long long)board_lost(&board),
+	       (unsigned long long)t.flagged);
+	CHECK(handled > 0);
+	CHECK_EQ(t.holes, 0);
+	CHECK_EQ(t.samples + board_lost(&board), triggers);
+	if (when_full == KRON_WHEN_FULL_WAIT)
+		CHECK_EQ(board_lost(&board), 0);
+}
+
+static void discard_is_exact(void)
+{
+	exact_with(8, KRON_WHEN_FULL_DISCARD, 3000);
+	CHECK(board_lost(&board) > 0);
+	/* What was not yet told in a record is still in some lane. */
+	CHECK(collector.t.lost_records <= board_lost(&board));
+}
+
+static void wait_loses_nothing(void)
+{
+	exact_with(8, KRON_WHEN_FULL_WAIT, 1000);
+	CHECK_EQ(board.ctl->waiters, 0);
+}
+
+static void wait_gives_up_when_closing(void)
+{
+	set_up(1, KRON_WHEN_FULL_WAIT);
+	board.ctl->closing = 1;
+	board_trigger(probe, 100000);
+	CHECK_EQ(tally_all().samples + board_lost(&board), 100000);
+}
+
+static void wait_gives_up_without_collector(void)
+{
+	pid_t dead = fork();
+
+	if (dead == 0)
+		_exit(0);
+	waitpid(dead, NULL, 0);
+	set_up(1, KRON_WHEN_FULL_WAIT);
+	kron_rt.collector_pid = dead;
+	board_trigger(probe, 100000);
+	CHECK_EQ(tally_all().samples + board_lost(&board), 100000);
+}
+
+/* ---- wrap ---- */
+
+static void wrap_is_exact(void)
+{
+	struct tally t;
+	uint64_t triggers;
+
+	set_up(12, KRON_WHEN_FULL_WRAP);
+	storm_begin(300, on_signal);
+	run_threads();
+	storm_end();
+	t = tally_all();
+	triggers = THREADS * PER_THREAD + handled;
+	printf("# %llu triggers, %llu samples, %llu lost\n", (unsigned long long)triggers,
+	       (unsigned long long)t.samples, (unsigned long long)board_lost(&board));
+	CHECK_EQ(t.holes, 0);
+	CHECK_EQ(t.samples + board_lost(&board), triggers);
+	CHECK_EQ(t.chunks, 12);
+}
+
+static void wrap_keeps_the_newest(void)
+{
+	uint64_t seen = 0;
+	uint32_t i;
+
+	set_up(4, KRON_WHEN_FULL_WRAP);
+	board_trigger(probe, 30000);
+	for (i = 0; i < 4; i++)
+		seen |= 1ull << board_chunk(&board, i)->seq;
+	/* 30000 / 3275 = 9.2: ten chunks were begun, the last four of them are there. */
+	CHECK_EQ(seen, 0xfull << 7);
+}
+
+/* A claim that was interrupted before its store: the chunk is handed over with a hole. */
+static void wrap_spares_holes(void)
+{
+	uint64_t claim;
+
+	set_up(3, KRON_WHEN_FULL_WRAP);
+	board_trigger(probe, 10);
+	claim = kron_rt_lane->claim;
+	kron_rt_lane->claim += RT_CLAIM_STEP;
+	board_trigger(probe, 20000); /* round and round, never over chunk 0 */
+	CHECK_EQ(board_chunk(&board, 0)->seq, 1);
+	CHECK_EQ(tally_all().holes, 1);
+	/* Now the interrupted thread goes on. */
+	((struct kron_sample *)rt_claim_addr(claim))->event = 2;
+	((struct kron_sample *)rt_claim_addr(claim))->head = KRON_HEAD_TRACE(0);
+	board_trigger(probe, 20000);
+	CHECK(board_chunk(&board, 0)->seq > 1);
+	CHECK_EQ(tally_all().samples + board_lost(&board), 40011);
+}
+
+/* ---- a handler that switches chunks under a claim ---- */
+
+/*
+ * The thunk's claim, made by hand, with the handler in the middle.  Once the slot is claimed
+ * it is real, and once it is not it is not, whatever became of the lane since.
+ */
+static void handler_switches_chunks(void)
+{
+	struct rt_lane *lane;
+	uint64_t claim;
+	uint32_t left;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	probe();
+	lane = kron_rt_lane;
+	for (left = 0; left < 40000; left++) {
+		claim = lane->claim;
+		lane->claim += RT_CLAIM_STEP;
+		if (left % 1000 == 0)
+			board_trigger(probe, 4000);
+		if (rt_claim_has_room(claim)) {
+			struct kron_sample *s = (struct kron_sample *)rt_claim_addr(claim);
+			uint64_t off = (uint64_t)((uint8_t *)s - kron_rt.pool);
+
+			CHECK_EQ(s->head, 0);
+			CHECK(off < 16ull * KRON_CHUNK_SIZE);
+			CHECK_EQ((off % KRON_CHUNK_SIZE - KRON_CHUNK_HEADER) % KRON_SAMPLE_SIZE, 0);
+			s->head = KRON_HEAD_TRACE(0);
+		} else {
+			probe();
+		}
+		board_drain(&board, &collector.t);
+	}
+}
+
+static sigjmp_buf back;
+
+static void on_signal_leave(int sig)
+{
+	(void)sig;
+	siglongjmp(back, 1);
+}
+
+/* A claim that a longjmp cuts off leaves a hole at worst: the lane goes on. */
+static void handler_leaves_by_longjmp(void)
+{
+	static volatile uint64_t triggers, jumps;
+	struct tally t;
+	uint64_t counted;
+
+	set_up(3000, KRON_WHEN_FULL_DISCARD);
+	storm_begin(200, on_signal_leave);
+	while (jumps < 1000) {
+		jumps++;
+		if (sigsetjmp(back, 1) == 0) {
+			for (;;) {
+				triggers++;
+				probe();
+			}
+		}
+	}
+	storm_end();
+	t = tally_all();
+	counted = t.samples + t.holes + board_lost(&board);
+	printf("# %llu triggers, %llu samples, %llu holes\n", (unsigned long long)triggers,
+	       (unsigned long long)t.samples, (unsigned long long)t.holes);
+	/* A jump may come between our count and the claim. */
+	CHECK(counted <= triggers && counted + jumps >= triggers);
+	CHECK(t.holes <= jumps);
+}
+
+/* ---- processes ---- */
+
+static const struct kron_proc *slot_of(pid_t pid)
+{
+	uint32_t i;
+
+	for (i = 0; i < KRON_PROCS_MAX; i++) {
+		if (board.procs[i].pid == pid)
+			return &board.procs[i];
+	}
+	return NULL;
+}
+
+static uint64_t samples_of(pid_t tid)
+{
+	struct tally t = { 0 };
+	uint32_t i;
+
+	for (i = 0; i < board.ctl->chunks_ready; i++) {
+		if (board_chunk(&board, i)->source == KRON_SOURCE(5, tid))
+			board_tally_chunk(&board, i, &t);
+	}
+	return t.samples;
+}
+
+static void await(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_EQ(status, 0);
+}
+
+static void check_child(pid_t pid, uint64_t triggers)
+{
+	const struct kron_proc *s = slot_of(pid);
+
+	CHECK(s != NULL);
+	CHECK_EQ(s->state & 0xff, KRON_PROC_LIVE);
+	CHECK_EQ(s->parent_uid, kron_rt.proc->uid);
+	CHECK_EQ(s->origin, KRON_PROC_FORK);
+	CHECK(s->start_tsc > slot_of(getpid())->start_tsc);
+	CHECK_EQ(samples_of(pid), triggers);
+}
+
+static void fork_has_own_lane(void)
+{
+	pid_t pid;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	board_trigger(probe, 100);
+	pid = fork();
+	if (pid == 0) {
+		board_trigger(probe, 5000);
+		_exit(0);
+	}
+	board_trigger(probe, 100);
+	await(pid);
+	check_child(pid, 5000);
+	CHECK_EQ(samples_of(getpid()), 200);
+	CHECK_EQ(slot_of(getpid())->origin, KRON_PROC_EXEC);
+	CHECK_EQ(board_lost(&board), 0);
+}
+
+static void raw_clone_has_own_lane(void)
+{
+	long pid;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	board_trigger(probe, 100);
+	pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		board_trigger(probe, 77);
+		syscall(SYS_exit_group, 0);
+	}
+	await((pid_t)pid);
+	check_child((pid_t)pid, 77);
+	CHECK_EQ(samples_of(getpid()), 100);
+}
+
+static void grandchildren_know_their_parents(void)
+{
+	pid_t pid;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	board_trigger(probe, 1);
+	pid = fork();
+	if (pid == 0) {
+		uint32_t uid;
+		pid_t grandchild;
+
+		probe();
+		uid = kron_rt.proc->uid;
+		grandchild = fork();
+		if (grandchild == 0) {
+			probe();
+			_exit(0);
+		}
+		await(grandchild);
+		CHECK_EQ(slot_of(grandchild)->parent_uid, uid);
+		_exit(0);
+	}
+	await(pid);
+}
+
+/* vfork children borrow the parent's lane, or lose what they trigger; never a slot. */
+static void vfork_borrows(void)
+{
+	pid_t pid;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	pid = vfork();
+	if (pid == 0) {
+		board_trigger(probe, 10);
+		_exit(0);
+	}
+	await(pid);
+	CHECK(slot_of(pid) == NULL);
+	CHECK_EQ(board_lost(&board), 10);
+	board_trigger(probe, 5);
+	pid = vfork();
+	if (pid == 0) {
+		board_trigger(probe, 8000);
+		_exit(0);
+	}
+	await(pid);
+	CHECK(slot_of(pid) == NULL);
+	CHECK_EQ(samples_of(getpid()), 8005);
+	CHECK_EQ(board_lost(&board), 10);
+}
+
+/* A fork child that triggered nothing, then a vfork child of it that does. */
+static void vfork_below_fresh_fork(void)
+{
+	pid_t pid;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	probe();
+	pid = fork();
+	if (pid == 0) {
+		pid_t inner = vfork();
+
+		if (inner == 0) {
+			board_trigger(probe, 10);
+			_exit(0);
+		}
+		await(inner);
+		CHECK(slot_of(inner) == NULL);
+		CHECK_EQ(board_lost(&board), 10);
+		board_trigger(probe, 10);
+		_exit(0);
+	}
+	await(pid);
+	check_child(pid, 10);
+}
+
+static void fork_under_load(void)
+{
+	uint64_t triggers = 0;
+	struct tally t;
+	unsigned i;
+
+	set_up(600, KRON_WHEN_FULL_DISCARD);
+	storm_begin(500, on_signal);
+	for (i = 0; i < 100; i++) {
+		pid_t pid;
+
+		board_trigger(probe, 1000);
+		triggers += 1000;
+		pid = fork();
+		if (pid == 0) {
+			board_trigger(probe, 2000);
+			_exit(0);
+		}
+		triggers += 2000;
+		await(pid);
+	}
+	storm_end();
+	t = tally_all();
+	/* Timers are not inherited by children: only we had handlers. */
+	CHECK_EQ(t.samples + board_lost(&board), triggers + handled);
+	CHECK_EQ(board_lost(&board), 0);
+}
+
+static void no_slot_left(void)
+{
+	uint32_t i;
+	pid_t pid;
+
+	set_up(16, KRON_WHEN_FULL_DISCARD);
+	for (i = 1; i < KRON_PROCS_MAX; i++)
+		board.procs[i].state = 1ull << 40 | KRON_PROC_LIVE;
+	probe();
+	pid = fork();
+	if (pid == 0) {
+		board_trigger(probe, 1000);
+		_exit(0);
+	}
+	await(pid);
+	CHECK_EQ(board.ctl->lost_unowned, 1000);
+	CHECK_EQ(tally_all().samples, 1);
+}
+
+/* ---- threads ---- */
+
+static void *trigger_few(void *arg)
+{
+	board_trigger(probe, (uint64_t)(uintptr_t)arg);
+	return NULL;
+}
+
+static void threads_come_and_go(void)
+{
+	uint64_t triggers = 0;
+	unsigned round, i;
+
+	set_up(2000, KRON_WHEN_FULL_DISCARD);
+	for (round = 0; round < 30; round++) {
+		pthread_t t[64];
+
+		for (i = 0; i < 64; i++) {
+			CHECK(pthread_create(&t[i], NULL, trigger_few,
+					     (void *)(uintptr_t)(i + 1)) == 0);
+			triggers += i + 1;
+		}
+		for (i = 0; i < 64; i++)
+			pthread_join(t[i], NULL);
+	}
+	CHECK_EQ(tally_all().samples, triggers);
+	CHECK_EQ(board_lost(&board), 0);
+	/* 1920 threads, 64 at a time. */
+	CHECK(kron_rt.proc->lanes_used <= 4 * 64);
+}
+
+/* ---- seccomp ---- */
+
+/* The hook reads its arguments from the registers, as in front of prctl(). */
+static void before_prctl(stub_fn hook, long option, long arg)
+{
+	__asm__ volatile("sub $128, %%rsp; call *%2; add $128, %%rsp"
+			 :
+			 : "D"(option), "S"(arg), "r"(hook)
+			 : "memory");
+}
+
+/* Kills for every system call but exit. */
+static int filter_nearly_all(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = 4, .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static void survive(long mode)
+{
+	stub_fn hook;
+	pid_t pid;
+
+	set_up(8, KRON_WHEN_FULL_DISCARD);
+	hook = board_hook_stub(KRON_HOOK_PRCTL);
+	pid = fork();
+	if (pid == 0) {
+		board_trigger(probe, 5);
+		before_prctl(hook, PR_SET_SECCOMP, mode);
+		if (mode == SECCOMP_MODE_STRICT ? prctl(PR_SET_SECCOMP, mode) :
+						  filter_nearly_all())
+			_exit(TAP_SKIP);
+		board_trigger(probe, 50000);
+		syscall(SYS_exit, 0);
+	}
+	await(pid);
+	CHECK_EQ(tally_all().samples + board_lost(&board), 50005);
+}
+
+static void seccomp_filter_is_survived(void)
+{
+	survive(SECCOMP_MODE_FILTER);
+	CHECK(tally_all().samples > 20000); /* chunks follow each other without system calls */
+}
+
+/* Strict mode forbids rdtsc, too. */
+static void seccomp_strict_is_survived(void)
+{
+	survive(SECCOMP_MODE_STRICT);
+	CHECK_EQ(tally_all().samples, 5);
+}
+
+static void no_tsc_is_survived(void)
+{
+	stub_fn hook;
+	pthread_t t;
+
+	set_up(8, KRON_WHEN_FULL_DISCARD);
+	hook = board_hook_stub(KRON_HOOK_PRCTL);
+	board_trigger(probe, 5);
+	before_prctl(hook, PR_SET_TSC, PR_TSC_SIGSEGV);
+	CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
+	board_trigger(probe, 5000);
+	CHECK(pthread_create(&t, NULL, trigger_few, (void *)50) == 0);
+	pthread_join(t, NULL);
+	CHECK_EQ(tally_all().samples, 5);
+	CHECK_EQ(board_lost(&board), 5050);
+}
+
+static const struct tap_test tests[] = {
+	{ "rollover", rollover },
+	{ "discard_says_where", discard_says_where },
+	{ "discard_is_exact", discard_is_exact },
+	{ "wait_loses_nothing", wait_loses_nothing },
+	{ "wait_gives_up_when_closing", wait_gives_up_when_closing },
+	{ "wait_gives_up_without_collector", wait_gives_up_without_collector },
+	{ "wrap_is_exact", wrap_is_exact },
+	{ "wrap_keeps_the_newest", wrap_keeps_the_newest },
+	{ "wrap_spares_holes", wrap_spares_holes },
+	{ "handler_switches_chunks", handler_switches_chunks },
+	{ "handler_leaves_by_longjmp", handler_leaves_by_longjmp },
+	{ "fork_has_own_lane", fork_has_own_lane },
+	{ "raw_clone_has_own_lane", raw_clone_has_own_lane },
+	{ "grandchildren_know_their_parents", grandchildren_know_their_parents },
+	{ "vfork_borrows", vfork_borrows },
+	{ "vfork_below_fresh_fork", vfork_below_fresh_fork },
+	{ "fork_under_load", fork_under_load },
+	{ "no_slot_left", no_slot_left },
+	{ "threads_come_and_go", threads_come_and_go },
+	{ "seccomp_filter_is_survived", seccomp_filter_is_survived },
+	{ "seccomp_strict_is_survived", seccomp_strict_is_survived },
+	{ "no_tsc_is_survived", no_tsc_is_survived },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
+}
