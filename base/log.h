@@ -29,10 +29,10 @@ void log_line(const char *area, enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The arguments are not evaluated when nobody listens. */
-#define log_at(area, level, ...)                                \
-	do {                                                    \
-		if (log_wants(area, level))                     \
-			log_line(area, level, __VA_ARGS__);     \
+#define log_at(area, level, ...)                            \
+	do {                                                \
+		if (log_wants(area, level))                 \
+			log_line(area, level, __VA_ARGS__); \
 	} while (0)
 #define log_error(area, ...) log_at(area, LOG_ERROR, __VA_ARGS__)
 #define log_warn(area, ...) log_at(area, LOG_WARN, __VA_ARGS__)

@@ -185,8 +185,7 @@ static void make_tables(const struct opt_command *c, struct getopt_tables *t)
 	for (i = 0; i < n; i++) {
 		const struct opt *o = &c->opts[i];
 
-		t->longs[i] = (struct option){o->name, takes_argument(o), NULL,
-					      LONG_ONLY + (int)i};
+		t->longs[i] = (struct option){o->name, takes_argument(o), NULL, LONG_ONLY + (int)i};
 		if (!o->letter)
 			continue;
 		*p++ = o->letter;
@@ -205,7 +204,8 @@ static const struct opt *find_option(const struct opt_command *c, int value)
 	size_t n = count_options(c);
 
 	for (size_t i = 0; i < n; i++)
-		if (value == LONG_ONLY + (int)i || (c->opts[i].letter && value == c->opts[i].letter))
+		if (value == LONG_ONLY + (int)i ||
+		    (c->opts[i].letter && value == c->opts[i].letter))
 			return &c->opts[i];
 	return NULL;
 }
@@ -230,8 +230,8 @@ static int check_operands(const struct opt_command *c, int argc, char **argv, in
 	int max = c->operands ? c->max_operands : 0;
 
 	if (given < c->min_operands)
-		return err_set(err, EINVAL, "something is missing: kron %s [OPTION]... %s",
-			       c->name, c->operands);
+		return err_set(err, EINVAL, "something is missing: kron %s [OPTION]... %s", c->name,
+			       c->operands);
 	if (given > max && (max || !c->operands))
 		return err_set(err, EINVAL, "one argument too many: '%s'", argv[first + max]);
 	return first;
@@ -347,8 +347,7 @@ static void man_text(FILE *out, const char *text)
 	bool first = true;
 
 	for (const char *p = text; *p; p++) {
-		if (*p == ' ' && p > text && strchr(".?!", p[-1]) &&
-		    isupper((unsigned char)p[1])) {
+		if (*p == ' ' && p > text && strchr(".?!", p[-1]) && isupper((unsigned char)p[1])) {
 			fputc('\n', out);
 			first = true;
 			continue;

@@ -50,15 +50,14 @@ struct opt {
 	char letter;      /* 0: no short form */
 	const char *name; /* long form, without dashes */
 	enum opt_type type;
-	void *value;      /* of the type that enum opt_type says */
-	const char *arg;  /* what --help calls the argument; NULL for FLAG and COUNT */
-	const char *help; /* sentences for people */
+	void *value;       /* of the type that enum opt_type says */
+	const char *arg;   /* what --help calls the argument; NULL for FLAG and COUNT */
+	const char *help;  /* sentences for people */
 	uint64_t min, max; /* UINT, HEX, SIZE: the values allowed; max 0 = no limit */
 };
-#define OPT_END                         \
-	{                               \
-		0, NULL, 0, NULL, NULL, \
-		NULL, 0, 0              \
+#define OPT_END                                    \
+	{                                          \
+		0, NULL, 0, NULL, NULL, NULL, 0, 0 \
 	}
 
 struct opt_command {
@@ -69,7 +68,7 @@ struct opt_command {
 	bool stop_at_operand; /* options end at the first operand (those behind it are CMD's) */
 	int usage_status;     /* exit status of wrong usage; 0 means 2 */
 	int min_operands;
-	int max_operands;     /* 0: no limit, unless operands is NULL */
+	int max_operands; /* 0: no limit, unless operands is NULL */
 };
 
 /*

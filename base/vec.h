@@ -13,20 +13,20 @@
 
 #include <stddef.h>
 
-#define VEC(type)          \
-	struct {           \
-		type *v;   \
-		size_t n;  \
+#define VEC(type)           \
+	struct {            \
+		type *v;    \
+		size_t n;   \
 		size_t cap; \
 	}
 
 void *vec_grow_(void *v, size_t *cap, size_t need, size_t elem);
 void *vec_zero_(void *p, size_t n);
 
-#define vec_reserve(a, need)                                                              \
+#define vec_reserve(a, need)                                                                \
 	((a)->v = (need) > (a)->cap ? vec_grow_((a)->v, &(a)->cap, (need), sizeof(*(a)->v)) \
 				    : (a)->v)
-#define vec_push(a)                           \
+#define vec_push(a)                            \
 	(vec_reserve(a, (a)->n + 1), (a)->n++, \
 	 (__typeof__((a)->v))vec_zero_(&(a)->v[(a)->n - 1], sizeof(*(a)->v)))
 #define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p < (a)->v + (a)->n; p++)

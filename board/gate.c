@@ -11,6 +11,6 @@ void kron_gate_recompute(struct kron_ctl *ctl)
 	unsigned level;
 
 	for (level = 0; level < KRON_LEVELS; level++)
-		__atomic_store_n(&ctl->gate[level],
-				 (uint8_t)kron_gate_is_open(csr, filter, level), __ATOMIC_RELEASE);
+		__atomic_store_n(&ctl->gate[level], (uint8_t)kron_gate_is_open(csr, filter, level),
+				 __ATOMIC_RELEASE);
 }

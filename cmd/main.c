@@ -21,7 +21,7 @@ static const struct command commands[] = {
 #define X(name, text) {#name, cmd_##name, text},
 	COMMANDS(X)
 #undef X
-	{NULL, NULL, NULL},
+		{NULL, NULL, NULL},
 };
 
 static void print_help(void)

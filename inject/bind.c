@@ -125,7 +125,7 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 		return true;
 	case FIXUP_SITE_REL32:
 		return put_rel32(pl, off, f->addend,
-		                 b->block + pl->stub_at[f->value >> 16] + (f->value & 0xffff));
+				 b->block + pl->stub_at[f->value >> 16] + (f->value & 0xffff));
 	case FIXUP_COUNT:
 		break;
 	}
@@ -156,7 +156,7 @@ static void place_head(const struct binding *b, uint8_t *block)
 /* ---- patches ---- */
 
 static bool make_patch(struct kron_patch *out, const struct binding *b,
-                       const struct plan_site *site, uint64_t patch_addr, uint32_t stub)
+		       const struct plan_site *site, uint64_t patch_addr, uint32_t stub)
 {
 	uint64_t addr = b->bias + site->vaddr;
 	int64_t distance = (int64_t)(b->block + stub - (addr + 5));
@@ -219,8 +219,8 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 
 		if (stub_at[i])
 			reaches = place_stub(&pl, site, stub_at[i]) &&
-			          make_patch(&out->patches[out->npatches++], b, site,
-			                     out->patch_addr, stub_at[i]);
+				  make_patch(&out->patches[out->npatches++], b, site,
+					     out->patch_addr, stub_at[i]);
 	}
 	out->probes_bound = pl.probes;
 	xfree(stub_at);
@@ -228,8 +228,8 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 		return 0;
 	bound_free(out);
 	return err_set(err, ERANGE,
-	               "the trampolines at %#lx do not reach the code at %#lx (2 GiB at most)",
-	               (unsigned long)b->block, (unsigned long)(b->bias + plan->text_lo));
+		       "the trampolines at %#lx do not reach the code at %#lx (2 GiB at most)",
+		       (unsigned long)b->block, (unsigned long)(b->bias + plan->text_lo));
 }
 
 void bound_free(struct bound *b)

@@ -12,20 +12,22 @@
 
 struct binding {
 	const struct plan *plan;
-	const uint8_t *selected; /* one byte a function: trace it?  NULL = none (hooks only) */
-	bool hooks;              /* bind the hooks too */
-	uint32_t event_base;     /* number of the plan's function 0 in the trace's table */
-	uint8_t level;           /* filter level of the probes */
-	uint64_t bias;           /* load bias of the module */
-	uint64_t block;          /* address of the trampoline block, page-aligned */
+	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only) */
+	bool hooks;                 /* bind the hooks too */
+	uint32_t event_base;        /* number of the plan's function 0 in the trace's table */
+	uint8_t level;              /* filter level of the probes */
+	uint64_t bias;              /* load bias of the module */
+	uint64_t block;             /* address of the trampoline block, page-aligned */
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
 };
 
 struct bound {
-	uint8_t *block; size_t block_len;          /* multiple of the page size */
-	struct kron_patch *patches; size_t npatches;
-	uint64_t patch_addr;                        /* what their offsets count from, page-aligned */
-	uint64_t patch_len;                         /* page-aligned span */
+	uint8_t *block;
+	size_t block_len; /* multiple of the page size */
+	struct kron_patch *patches;
+	size_t npatches;
+	uint64_t patch_addr; /* what their offsets count from, page-aligned */
+	uint64_t patch_len;  /* page-aligned span */
 	uint64_t probes_bound;
 };
 

@@ -15,7 +15,8 @@
 #include "base/vec.h"
 #include "inject/elf_image_impl.h"
 
-enum { /* DW_EH_PE_*, LSB core §10.5 */
+/* DW_EH_PE_*, LSB core §10.5 */
+enum {
 	PE_ABSPTR = 0x00,
 	PE_ULEB128 = 0x01,
 	PE_UDATA2 = 0x02,
@@ -99,22 +100,43 @@ uint64_t eh_encoded(struct eh_cursor *c, uint8_t encoding, uint64_t func_base)
 	switch (encoding & 0x0f) {
 	case PE_ABSPTR:
 	case PE_UDATA8:
-	case PE_SDATA8: v = eh_uint(c, 8); break;
-	case PE_ULEB128: v = eh_uleb(c); break;
-	case PE_SLEB128: v = eh_sleb(c); break;
-	case PE_UDATA2: v = eh_uint(c, 2); break;
-	case PE_UDATA4: v = eh_uint(c, 4); break;
-	case PE_SDATA2: v = eh_sint(c, 2); break;
-	case PE_SDATA4: v = eh_sint(c, 4); break;
-	default: c->failed = true; return 0;
+	case PE_SDATA8:
+		v = eh_uint(c, 8);
+		break;
+	case PE_ULEB128:
+		v = eh_uleb(c);
+		break;
+	case PE_SLEB128:
+		v = eh_sleb(c);
+		break;
+	case PE_UDATA2:
+		v = eh_uint(c, 2);
+		break;
+	case PE_UDATA4:
+		v = eh_uint(c, 4);
+		break;
+	case PE_SDATA2:
+		v = eh_sint(c, 2);
+		break;
+	case PE_SDATA4:
+		v = eh_sint(c, 4);
+		break;
+	default:
+		c->failed = true;
+		return 0;
 	}
 	if (!v)
 		return 0;
 	switch (encoding & 0x70) {
-	case 0: return v;
-	case PE_PCREL: return v + here;
-	case PE_FUNCREL: return v + func_base;
-	default: c->failed = true; return 0;
+	case 0:
+		return v;
+	case PE_PCREL:
+		return v + here;
+	case PE_FUNCREL:
+		return v + func_base;
+	default:
+		c->failed = true;
+		return 0;
 	}
 }
 
@@ -287,8 +309,8 @@ static bool step(struct machine *m, struct eh_cursor *c, uint8_t op)
 
 static struct eh_row run_cie(const struct eh_cie *cie)
 {
-	struct machine m = { .cie = cie, .row = { .reg = EH_REG_UNKNOWN } };
-	struct eh_cursor c = { .p = cie->insns, .end = cie->insns + cie->ninsns };
+	struct machine m = {.cie = cie, .row = {.reg = EH_REG_UNKNOWN}};
+	struct eh_cursor c = {.p = cie->insns, .end = cie->insns + cie->ninsns};
 
 	while (c.p < c.end && !c.failed) {
 		uint8_t op = *c.p++;
@@ -304,8 +326,8 @@ void eh_frame_rows(const struct eh_frame *f, const struct eh_fde *fde,
 		   void *ctx)
 {
 	const struct eh_cie *cie = &f->cies[fde->cie];
-	struct machine m = { .cie = cie, .row = cie->initial, .pc = fde->start };
-	struct eh_cursor c = { .p = fde->insns, .end = fde->insns + fde->ninsns };
+	struct machine m = {.cie = cie, .row = cie->initial, .pc = fde->start};
+	struct eh_cursor c = {.p = fde->insns, .end = fde->insns + fde->ninsns};
 	uint64_t from = fde->start;
 
 	while (c.p < c.end) {
@@ -337,7 +359,7 @@ static bool take_first_row(uint64_t start, uint64_t end, const struct eh_row *ro
 
 struct eh_row eh_frame_first_row(const struct eh_frame *f, const struct eh_fde *fde)
 {
-	struct eh_row row = { .reg = EH_REG_UNKNOWN };
+	struct eh_row row = {.reg = EH_REG_UNKNOWN};
 
 	eh_frame_rows(f, fde, take_first_row, &row);
 	return row;
@@ -368,16 +390,24 @@ static bool read_augmentation(struct eh_cie *cie, struct eh_cursor *c, const cha
 	data.end = c->p;
 	while (*++aug) {
 		switch (*aug) {
-		case 'R': cie->fde_enc = eh_uint(&data, 1); break;
-		case 'L': cie->lsda_enc = eh_uint(&data, 1); break;
+		case 'R':
+			cie->fde_enc = eh_uint(&data, 1);
+			break;
+		case 'L':
+			cie->lsda_enc = eh_uint(&data, 1);
+			break;
 		case 'P': /* the personality routine, of no interest */
 			encoding = eh_uint(&data, 1);
 			if (encoding != PE_OMIT)
 				eh_encoded(&data, encoding & 0x0f, 0);
 			break;
-		case 'S': cie->is_signal_frame = true; break;
-		case 'B': break; /* pointer authentication, not on x86 */
-		default: return false;
+		case 'S':
+			cie->is_signal_frame = true;
+			break;
+		case 'B':
+			break; /* pointer authentication, not on x86 */
+		default:
+			return false;
 		}
 	}
 	return !data.failed;
@@ -432,7 +462,7 @@ static void read_fde(struct reader *r, struct eh_cursor c, uint64_t cie_vaddr)
 {
 	size_t index = find_cie(r, cie_vaddr);
 	const struct eh_cie *cie;
-	struct eh_fde fde = { 0 };
+	struct eh_fde fde = {0};
 	uint64_t size;
 
 	if (index == SIZE_MAX || r->cies.v[index].unusable)
@@ -503,7 +533,7 @@ static struct eh_cursor cursor_at(const struct elf_image *img, uint64_t vaddr)
 	uint64_t room = elf_image_room(img, vaddr);
 	const uint8_t *p = elf_image_at(img, vaddr, room);
 
-	return (struct eh_cursor){ .p = p, .end = p ? p + room : p, .vaddr = vaddr };
+	return (struct eh_cursor){.p = p, .end = p ? p + room : p, .vaddr = vaddr};
 }
 
 /* .eh_frame_hdr: version 1, three encodings, then the pointer that we want. */
@@ -526,7 +556,7 @@ static uint64_t vaddr_from_header(const struct elf_image *img)
 void eh_frame_read(struct eh_frame *out, const struct elf_image *img)
 {
 	const struct elf_section *s = elf_image_section(img, ".eh_frame");
-	struct reader r = { .sorted = true };
+	struct reader r = {.sorted = true};
 	struct eh_cursor c;
 
 	if (s && s->type != SHT_NOBITS && s->flags & SHF_ALLOC) {
@@ -542,15 +572,14 @@ void eh_frame_read(struct eh_frame *out, const struct elf_image *img)
 	}
 	if (!r.sorted)
 		qsort(r.fdes.v, r.fdes.n, sizeof(*r.fdes.v), compare_fdes);
-	*out = (struct eh_frame){ .v = r.fdes.v, .n = r.fdes.n, .cies = r.cies.v,
-				  .ncies = r.cies.n };
+	*out = (struct eh_frame){.v = r.fdes.v, .n = r.fdes.n, .cies = r.cies.v, .ncies = r.cies.n};
 }
 
 void eh_frame_free(struct eh_frame *f)
 {
 	xfree(f->v);
 	xfree(f->cies);
-	*f = (struct eh_frame){ 0 };
+	*f = (struct eh_frame){0};
 }
 
 const struct eh_fde *eh_frame_at(const struct eh_frame *f, uint64_t vaddr)

@@ -17,8 +17,8 @@ struct eh_row {
 	int64_t offset;
 	bool outermost; /* the return address is undefined: nobody called */
 };
-#define EH_REG_RSP     7u
-#define EH_REG_RA      16u
+#define EH_REG_RSP 7u
+#define EH_REG_RA 16u
 #define EH_REG_UNKNOWN UINT32_MAX
 
 struct eh_cie {
@@ -31,7 +31,7 @@ struct eh_cie {
 	bool unusable;             /* FDEs of an augmentation that we do not know are skipped */
 	uint64_t code_align;
 	int64_t data_align;
-	struct eh_row initial;     /* after insns */
+	struct eh_row initial; /* after insns */
 };
 
 struct eh_fde {
@@ -39,8 +39,8 @@ struct eh_fde {
 	uint64_t lsda;       /* 0 when there is none */
 	const uint8_t *insns;
 	uint32_t ninsns;
-	uint32_t cie;        /* index */
-	uint32_t order;      /* rank in the file */
+	uint32_t cie;   /* index */
+	uint32_t order; /* rank in the file */
 };
 
 struct eh_frame {

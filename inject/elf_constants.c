@@ -57,7 +57,8 @@ static void emit_reloc(const struct constants *c, uint64_t info, uint64_t addend
 			emit(c, addend);
 		return;
 	}
-	if (type == R_X86_64_RELATIVE || type == R_X86_64_RELATIVE64 || type == R_X86_64_IRELATIVE) {
+	if (type == R_X86_64_RELATIVE || type == R_X86_64_RELATIVE64 ||
+	    type == R_X86_64_IRELATIVE) {
 		emit(c, addend);
 		return;
 	}
@@ -147,7 +148,7 @@ static void find_symbols(struct constants *c)
 
 #ifndef DT_RELR
 #define DT_RELRSZ 35
-#define DT_RELR   36
+#define DT_RELR 36
 #endif
 
 static void dynamic_relocs(const struct constants *c)
@@ -233,8 +234,8 @@ static bool is_position_dependent(const struct elf_image *img)
 void elf_image_for_each_address_constant(const struct elf_image *img,
 					 void (*fn)(uint64_t value, void *ctx), void *ctx)
 {
-	static const int64_t entries[] = { DT_INIT, DT_FINI };
-	struct constants c = { .img = img, .fn = fn, .ctx = ctx, .budget = 4 * img->size };
+	static const int64_t entries[] = {DT_INIT, DT_FINI};
+	struct constants c = {.img = img, .fn = fn, .ctx = ctx, .budget = 4 * img->size};
 	uint64_t value;
 
 	emit(&c, img->entry);
@@ -249,11 +250,11 @@ void elf_image_for_each_address_constant(const struct elf_image *img,
 		scan_data(&c);
 }
 
-void elf_for_each_ifunc_resolver(const struct elf_image *img,
-				 void (*fn)(uint64_t value, void *ctx), void *ctx)
+void elf_for_each_ifunc_resolver(const struct elf_image *img, void (*fn)(uint64_t value, void *ctx),
+				 void *ctx)
 {
-	struct constants c = { .img = img, .fn = fn, .ctx = ctx, .budget = 4 * img->size,
-			       .only_resolvers = true };
+	struct constants c = {
+		.img = img, .fn = fn, .ctx = ctx, .budget = 4 * img->size, .only_resolvers = true};
 
 	dynamic_relocs(&c);
 	if (!((const struct elf_priv *)img->priv)->ndynamic)

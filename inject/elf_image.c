@@ -25,32 +25,48 @@
 
 /* A module's code spans far less; a table of a byte for each byte of code must stay sane. */
 #define CODE_SPAN_MAX (1ull << 30)
-#define ADDRESS_MAX   (1ull << 47)
+#define ADDRESS_MAX (1ull << 47)
 /* Tens of thousands of headers may name the same notes: keep the sum of it small. */
-#define NOTES_MAX     (64ull << 10)
+#define NOTES_MAX (64ull << 10)
 
 /* ---- the header ---- */
 
 static const char *machine_name(unsigned int machine)
 {
 	switch (machine) {
-	case EM_386: return "32-bit x86";
-	case EM_ARM: return "32-bit Arm";
-	case EM_AARCH64: return "AArch64";
-	case EM_RISCV: return "RISC-V";
-	case EM_PPC: return "32-bit PowerPC";
-	case EM_PPC64: return "PowerPC 64";
-	case EM_S390: return "IBM Z";
-	case EM_MIPS: return "MIPS";
+	case EM_386:
+		return "32-bit x86";
+	case EM_ARM:
+		return "32-bit Arm";
+	case EM_AARCH64:
+		return "AArch64";
+	case EM_RISCV:
+		return "RISC-V";
+	case EM_PPC:
+		return "32-bit PowerPC";
+	case EM_PPC64:
+		return "PowerPC 64";
+	case EM_S390:
+		return "IBM Z";
+	case EM_MIPS:
+		return "MIPS";
 	case EM_SPARC:
-	case EM_SPARCV9: return "SPARC";
-	case EM_68K: return "Motorola 68000";
-	case EM_PARISC: return "PA-RISC";
-	case EM_ALPHA: return "Alpha";
-	case EM_IA_64: return "Itanium";
-	case EM_BPF: return "BPF";
-	case EM_CUDA: return "CUDA";
-	default: return NULL;
+	case EM_SPARCV9:
+		return "SPARC";
+	case EM_68K:
+		return "Motorola 68000";
+	case EM_PARISC:
+		return "PA-RISC";
+	case EM_ALPHA:
+		return "Alpha";
+	case EM_IA_64:
+		return "Itanium";
+	case EM_BPF:
+		return "BPF";
+	case EM_CUDA:
+		return "CUDA";
+	default:
+		return NULL;
 	}
 }
 
@@ -64,8 +80,10 @@ static int refuse_machine(const struct elf_image *img, unsigned int machine, str
 	if (name)
 		return err_set(err, EPROTO, "%s is for %s; kron traces x86-64 only", img->path,
 			       name);
-	return err_set(err, EPROTO, "%s is for another machine (ELF number %u); "
-		       "kron traces x86-64 only", img->path, machine);
+	return err_set(err, EPROTO,
+		       "%s is for another machine (ELF number %u); "
+		       "kron traces x86-64 only",
+		       img->path, machine);
 }
 
 static int refuse_class(const struct elf_image *img, struct err *err)
@@ -75,11 +93,13 @@ static int refuse_class(const struct elf_image *img, struct err *err)
 	if (img->size >= 20) /* e_machine has the same place in both classes */
 		machine = img->bytes[18] | img->bytes[19] << 8;
 	if (img->bytes[EI_CLASS] != ELFCLASS32)
-		return err_set(err, ENOEXEC, "%s is damaged: its ELF class is neither 32 nor 64 bit",
-			       img->path);
+		return err_set(err, ENOEXEC,
+			       "%s is damaged: its ELF class is neither 32 nor 64 bit", img->path);
 	if (machine == EM_X86_64)
-		return err_set(err, EPROTO, "%s is an x32 program (64-bit code with 32-bit "
-			       "pointers); kron traces x86-64 only", img->path);
+		return err_set(err, EPROTO,
+			       "%s is an x32 program (64-bit code with 32-bit "
+			       "pointers); kron traces x86-64 only",
+			       img->path);
 	if (machine && machine != EM_386)
 		return refuse_machine(img, machine, err);
 	return err_set(err, EPROTO, "%s is a 32-bit program; kron traces x86-64 only", img->path);
@@ -98,7 +118,8 @@ static int check_header(const struct elf_image *img, Elf64_Ehdr *eh, struct err 
 	if (img->bytes[EI_CLASS] != ELFCLASS64)
 		return refuse_class(img, err);
 	if (img->bytes[EI_DATA] == ELFDATA2MSB)
-		return err_set(err, EPROTO, "%s is for a big-endian machine; kron traces x86-64 only",
+		return err_set(err, EPROTO,
+			       "%s is for a big-endian machine; kron traces x86-64 only",
 			       img->path);
 	if (img->bytes[EI_DATA] != ELFDATA2LSB)
 		return err_set(err, ENOEXEC, "%s is damaged: its byte order is unknown", img->path);
@@ -147,15 +168,19 @@ static int add_segment(struct elf_image *img, const Elf64_Phdr *ph, struct err *
 			       img->path);
 	if (ph->p_vaddr >= ADDRESS_MAX || ph->p_memsz > ADDRESS_MAX - ph->p_vaddr)
 		return err_set(err, ENOEXEC,
-			       "%s is damaged: a segment lies outside the address space", img->path);
+			       "%s is damaged: a segment lies outside the address space",
+			       img->path);
 	if (!elf_has(img, ph->p_offset, ph->p_filesz))
 		return err_set(err, ENOEXEC,
 			       "%s is truncated: a segment lies past the end of the file",
 			       img->path);
 	if (!ph->p_memsz)
 		return 0;
-	*s = (struct elf_segment){ .vaddr = ph->p_vaddr, .memsz = ph->p_memsz, .off = ph->p_offset,
-				   .filesz = ph->p_filesz, .flags = ph->p_flags };
+	*s = (struct elf_segment){.vaddr = ph->p_vaddr,
+				  .memsz = ph->p_memsz,
+				  .off = ph->p_offset,
+				  .filesz = ph->p_filesz,
+				  .flags = ph->p_flags};
 	img->nsegments++;
 	return 0;
 }
@@ -212,7 +237,7 @@ static void read_notes(struct elf_image *img, uint64_t off, uint64_t size, uint6
 
 struct elf_strings elf_strings(const struct elf_image *img, uint64_t off, uint64_t size)
 {
-	struct elf_strings t = { 0 };
+	struct elf_strings t = {0};
 	const char *last;
 
 	if (off >= img->size)
@@ -442,14 +467,14 @@ int elf_image_load(struct elf_image **out, const void *bytes, size_t size, const
 int elf_image_from_memory(struct elf_image **out, const void *bytes, size_t size, const char *name,
 			  struct err *err)
 {
-	return elf_image_load(out, bytes, size, name, &(struct elf_priv){ 0 }, 0, err);
+	return elf_image_load(out, bytes, size, name, &(struct elf_priv){0}, 0, err);
 }
 
 /* Takes over fd. */
 static int open_fd(struct elf_image **out, int fd, const char *path, unsigned int load_flags,
 		   struct err *err)
 {
-	struct elf_priv priv = { 0 };
+	struct elf_priv priv = {0};
 	struct stat st;
 	int rc = 0;
 

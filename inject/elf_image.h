@@ -31,10 +31,10 @@ struct elf_segment { /* a PT_LOAD, clipped to the file */
 };
 
 struct elf_section {
-	const char *name; /* "" when the string table lies */
+	const char *name;          /* "" when the string table lies */
 	uint64_t vaddr, size, off; /* size clipped to the file; SHT_NOBITS keeps size, off is 0 */
-	uint64_t flags;   /* SHF_* */
-	uint32_t type;    /* SHT_* */
+	uint64_t flags;            /* SHF_* */
+	uint32_t type;             /* SHT_* */
 	uint32_t link, info;
 	uint64_t entsize;
 };
@@ -51,9 +51,9 @@ struct elf_image {
 	struct elf_section *sections; /* may be none: section headers are optional */
 	size_t nsections;
 	uint8_t build_id[32];
-	size_t build_id_len; /* 0 when there is none */
-	const char *interp;  /* PT_INTERP or NULL */
-	bool has_text_relocs; /* DT_TEXTREL: memory will differ from the file */
+	size_t build_id_len;         /* 0 when there is none */
+	const char *interp;          /* PT_INTERP or NULL */
+	bool has_text_relocs;        /* DT_TEXTREL: memory will differ from the file */
 	uint64_t dev, ino, mtime_ns; /* identity of the file, 0 when opened from memory */
 	void *priv;
 };
@@ -66,8 +66,8 @@ struct elf_image {
 int elf_image_open(struct elf_image **out, const char *path, struct err *err);
 int elf_image_open_fd(struct elf_image **out, int fd, const char *path_for_messages,
 		      struct err *err); /* dups fd */
-int elf_image_from_memory(struct elf_image **out, const void *bytes, size_t size,
-			  const char *name, struct err *err); /* borrows bytes; for fuzz and tests */
+int elf_image_from_memory(struct elf_image **out, const void *bytes, size_t size, const char *name,
+			  struct err *err); /* borrows bytes; for fuzz and tests */
 void elf_image_close(struct elf_image *img);
 
 /* n file bytes that are loaded at vaddr, or NULL when not all of them lie in one segment's

@@ -10,8 +10,8 @@
 #include "inject/elf_image.h"
 
 struct elf_priv {
-	void *mapping; /* to munmap, of img->size bytes */
-	void *owned;   /* to free */
+	void *mapping;        /* to munmap, of img->size bytes */
+	void *owned;          /* to free */
 	uint64_t dynamic_off; /* PT_DYNAMIC in the file */
 	size_t ndynamic;
 	uint64_t eh_frame_hdr; /* vaddr of PT_GNU_EH_FRAME, 0 when there is none */
@@ -51,8 +51,8 @@ static inline uint32_t elf_read32(const uint8_t *p)
 }
 
 /* Resolvers named by IRELATIVE relocations: what is left of STT_GNU_IFUNC after a strip. */
-void elf_for_each_ifunc_resolver(const struct elf_image *img,
-				 void (*fn)(uint64_t value, void *ctx), void *ctx);
+void elf_for_each_ifunc_resolver(const struct elf_image *img, void (*fn)(uint64_t value, void *ctx),
+				 void *ctx);
 
 /* The first dynamic entry with this tag; false when there is none. */
 bool elf_dynamic(const struct elf_image *img, int64_t tag, uint64_t *value);

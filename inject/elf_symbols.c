@@ -16,8 +16,8 @@
 #include "base/vec.h"
 #include "inject/elf_image_impl.h"
 
-#define DEBUG_DIR      "/usr/lib/debug"
-#define DEBUGDATA_MAX  (256ull << 20) /* a hostile one may grow a thousandfold */
+#define DEBUG_DIR "/usr/lib/debug"
+#define DEBUGDATA_MAX (256ull << 20) /* a hostile one may grow a thousandfold */
 
 /* ---- tables ---- */
 
@@ -100,7 +100,7 @@ static bool table_from_dynamic(const struct elf_image *img, struct table *t)
 
 static bool find_table(const struct elf_image *img, uint32_t type, struct table *t)
 {
-	*t = (struct table){ 0 };
+	*t = (struct table){0};
 	return table_from_section(img, type, t) ||
 	       (type == SHT_DYNSYM && table_from_dynamic(img, t));
 }
@@ -110,12 +110,12 @@ static struct elf_symbol get_symbol(const struct table *t, uint64_t i)
 	Elf64_Sym sym;
 
 	memcpy(&sym, t->v + i * sizeof(sym), sizeof(sym));
-	return (struct elf_symbol){ .name = elf_strings_get(&t->strings, sym.st_name),
-				    .value = sym.st_value,
-				    .size = sym.st_size,
-				    .type = ELF64_ST_TYPE(sym.st_info),
-				    .bind = ELF64_ST_BIND(sym.st_info),
-				    .shndx = sym.st_shndx };
+	return (struct elf_symbol){.name = elf_strings_get(&t->strings, sym.st_name),
+				   .value = sym.st_value,
+				   .size = sym.st_size,
+				   .type = ELF64_ST_TYPE(sym.st_info),
+				   .bind = ELF64_ST_BIND(sym.st_info),
+				   .shndx = sym.st_shndx};
 }
 
 void elf_symbols_for_each(const struct elf_image *img, uint32_t table_type,
@@ -152,7 +152,7 @@ static bool match_name(const struct elf_symbol *sym, void *ctx)
 
 bool elf_symbols_lookup(const struct elf_image *img, const char *name, struct elf_symbol *out)
 {
-	struct lookup l = { .name = name, .out = out };
+	struct lookup l = {.name = name, .out = out};
 
 	elf_symbols_for_each(img, SHT_DYNSYM, match_name, &l);
 	if (!l.found)
@@ -286,7 +286,7 @@ static size_t decompress(const uint8_t *in, size_t n, uint8_t **out)
 struct elf_image *elf_debug_data(const struct elf_image *img)
 {
 	const struct elf_section *s = elf_image_section(img, ".gnu_debugdata");
-	struct elf_priv priv = { 0 };
+	struct elf_priv priv = {0};
 	struct elf_image *debug = NULL;
 	uint8_t *bytes;
 	size_t n;

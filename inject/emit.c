@@ -77,7 +77,7 @@ static void emit_insn(struct emitter *e, const struct insn *in)
 		return;
 	stub_map(&e->s, off);
 	relocate_emit(&e->s, in, e->code + off, fn->start,
-	              fn->has_loops ? e->loop_to : RELOCATE_NO_LOOP);
+		      fn->has_loops ? e->loop_to : RELOCATE_NO_LOOP);
 }
 
 static void add_site(struct emitter *e, uint32_t plan_function)

@@ -121,7 +121,7 @@ static void read_lsda(struct pads *pads, struct eh_cursor c, uint64_t func)
 void frame_info_for_each_landing_pad(struct frame_info *fi, void (*fn)(uint64_t vaddr, void *ctx),
 				     void *ctx)
 {
-	struct pads pads = { .fn = fn, .ctx = ctx, .budget = 2 * fi->img->size };
+	struct pads pads = {.fn = fn, .ctx = ctx, .budget = 2 * fi->img->size};
 
 	for (size_t i = 0; i < fi->frame.n; i++) {
 		const struct eh_fde *fde = &fi->frame.v[i];
@@ -129,7 +129,8 @@ void frame_info_for_each_landing_pad(struct frame_info *fi, void (*fn)(uint64_t 
 		const uint8_t *p = room ? elf_image_at(fi->img, fde->lsda, room) : NULL;
 
 		if (p)
-			read_lsda(&pads, (struct eh_cursor){ .p = p, .end = p + room,
-							     .vaddr = fde->lsda }, fde->start);
+			read_lsda(&pads,
+				  (struct eh_cursor){.p = p, .end = p + room, .vaddr = fde->lsda},
+				  fde->start);
 	}
 }

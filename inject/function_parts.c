@@ -267,7 +267,7 @@ static size_t mark_plain_parts(struct judge *j, unsigned int *namesakes)
 
 void functions_mark_parts(struct functions *f, const struct function_evidence *ev)
 {
-	struct judge j = { .f = f, .ev = ev };
+	struct judge j = {.f = f, .ev = ev};
 	unsigned int namesakes = 0;
 
 	index_ranks(&j);

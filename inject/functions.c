@@ -73,7 +73,7 @@ static void find_sections(struct finder *f)
 {
 	for (size_t i = 0; i < f->img->nsections; i++) {
 		const struct elf_section *s = &f->img->sections[i];
-		struct range r = { s->vaddr, s->vaddr + s->size };
+		struct range r = {s->vaddr, s->vaddr + s->size};
 
 		if (!(s->flags & SHF_EXECINSTR) || !(s->flags & SHF_ALLOC) || r.end <= r.start)
 			continue;
@@ -91,7 +91,7 @@ static void find_sections(struct finder *f)
  */
 static bool looks_like_plt(const struct elf_image *img, uint64_t vaddr)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	const uint8_t *p = elf_image_at(img, vaddr, 8);
 
 	if (!p)
@@ -209,7 +209,7 @@ static int compare_symbols(const void *a, const void *b)
 static struct symbol_group next_group(const struct finder *f, size_t *i)
 {
 	const struct raw_symbol *s = &f->symbols.v[*i];
-	struct symbol_group g = { .value = s->value, .is_cold = true };
+	struct symbol_group g = {.value = s->value, .is_cold = true};
 
 	for (; *i < f->symbols.n && s->value == g.value; s++, ++*i) {
 		bool cold = function_is_cold_name(s->name);
@@ -253,14 +253,14 @@ static bool is_odd_start(const struct finder *f, const struct eh_fde *fde)
 	const struct eh_row *entry = &f->frame.cies[fde->cie].initial;
 	struct eh_row row = eh_frame_first_row(&f->frame, fde);
 
-	return row.reg != entry->reg || row.offset != entry->offset ||
-	       row.saved != entry->saved || row.outermost;
+	return row.reg != entry->reg || row.offset != entry->offset || row.saved != entry->saved ||
+	       row.outermost;
 }
 
 /* Length of the no-op at p, as assemblers pad with, or 0. */
 static size_t nop_length(const uint8_t *p, size_t n)
 {
-	static const uint8_t with_mod[] = { 3, 4, 7 };
+	static const uint8_t with_mod[] = {3, 4, 7};
 	size_t i = 0, len;
 
 	while (i < n && (p[i] == 0x66 || p[i] == 0x2e))
@@ -450,13 +450,13 @@ static bool has_full_symbols(const struct finder *f)
 int functions_find_with(struct functions *out, const struct elf_image *img,
 			const struct functions_options *opt, struct err *err)
 {
-	struct finder f = { .img = img };
+	struct finder f = {.img = img};
 	struct elf_image *debug = NULL, *data = NULL;
 	uint32_t use = opt->sources ? opt->sources : FUNCTION_ALL_SOURCES;
 	uint64_t name_budget = 4ull * img->size + 4096;
 
 	(void)err;
-	*out = (struct functions){ 0 };
+	*out = (struct functions){0};
 	find_sections(&f);
 	if (use & FUNCTION_SYMTAB)
 		read_symbols(&f, img, SHT_SYMTAB, FUNCTION_SYMTAB);
@@ -492,7 +492,7 @@ int functions_find_with(struct functions *out, const struct elf_image *img,
 
 int functions_find(struct functions *out, const struct elf_image *img, struct err *err)
 {
-	return functions_find_with(out, img, &(struct functions_options){ 0 }, err);
+	return functions_find_with(out, img, &(struct functions_options){0}, err);
 }
 
 void functions_free(struct functions *f)
@@ -500,7 +500,7 @@ void functions_free(struct functions *f)
 	xfree(f->v);
 	xfree(f->symbols);
 	xfree(f->strings);
-	*f = (struct functions){ 0 };
+	*f = (struct functions){0};
 }
 
 const struct function *functions_at(const struct functions *f, uint64_t vaddr)

@@ -167,7 +167,7 @@ static enum refusal refuse_function(const struct making *m, uint32_t i)
 }
 
 static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, uint64_t vaddr,
-                                    enum probe_kind kind)
+				    enum probe_kind kind)
 {
 	struct plan_probe *p = vec_push(&m->pl.probes);
 
@@ -427,7 +427,7 @@ static struct plan *finish(struct making *m)
 }
 
 int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
-                   struct err *err)
+		   struct err *err)
 {
 	static const struct plan_options no_options;
 	struct making m = {.map = map, .fns = map->functions, .opt = opt ? opt : &no_options};
@@ -451,7 +451,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 }
 
 int plan_make(struct plan **out, const struct elf_image *img, const struct plan_options *opt,
-              struct err *err)
+	      struct err *err)
 {
 	struct functions fns = {0};
 	struct code_map *map;

@@ -117,11 +117,11 @@ struct plan_options {
  * the image defines.  0 or -errno with a sentence.  An image without any function is no error.
  */
 int plan_make(struct plan **out, const struct elf_image *img, const struct plan_options *opt,
-              struct err *err);
+	      struct err *err);
 struct code_map;
 /* The same from a map that somebody else made. */
 int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
-                   struct err *err);
+		   struct err *err);
 void plan_free(struct plan *p);
 
 /* Counts for `kron list --summary` and `kron info`. */

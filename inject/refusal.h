@@ -6,32 +6,31 @@
 #ifndef INJECT_REFUSAL_H
 #define INJECT_REFUSAL_H
 
-#define REFUSALS(X)                                                                          \
-	X(NONE, "none", "not refused")                                                       \
-	X(NO_ROOM, "no-room", "no five bytes that may be displaced together")                \
-	X(BRANCH_TARGET, "branch-target", "a branch may land inside the window")             \
-	X(INDIRECT_JUMP, "indirect-jump",                                                    \
-	  "an indirect jump of the function could not be resolved and may land in the window") \
-	X(UNDECODABLE, "undecodable", "the function holds bytes that are no known instruction") \
-	X(DECODERS_DISAGREE, "decoders-disagree", "the two decoders disagree on an instruction") \
-	X(NOT_RELOCATABLE, "not-relocatable", "an instruction cannot run anywhere else")     \
-	X(AFTER_CALL, "after-call", "a return address points into the window")               \
-	X(RSEQ, "rseq", "inside a restartable sequence")                                     \
-	X(OVERLAP, "overlap", "another probe holds these bytes")                             \
-	X(AMBIGUOUS_JUMP, "ambiguous-jump",                                                  \
-	  "an indirect jump that may be a switch or a tail call")                            \
-	X(LOOP_HEAD, "loop-head",                                                            \
-	  "a loop of the function leads back to its first instruction")                      \
+#define REFUSALS(X)                                                                               \
+	X(NONE, "none", "not refused")                                                            \
+	X(NO_ROOM, "no-room", "no five bytes that may be displaced together")                     \
+	X(BRANCH_TARGET, "branch-target", "a branch may land inside the window")                  \
+	X(INDIRECT_JUMP, "indirect-jump",                                                         \
+	  "an indirect jump of the function could not be resolved and may land in the window")    \
+	X(UNDECODABLE, "undecodable", "the function holds bytes that are no known instruction")   \
+	X(DECODERS_DISAGREE, "decoders-disagree", "the two decoders disagree on an instruction")  \
+	X(NOT_RELOCATABLE, "not-relocatable", "an instruction cannot run anywhere else")          \
+	X(AFTER_CALL, "after-call", "a return address points into the window")                    \
+	X(RSEQ, "rseq", "inside a restartable sequence")                                          \
+	X(OVERLAP, "overlap", "another probe holds these bytes")                                  \
+	X(AMBIGUOUS_JUMP, "ambiguous-jump",                                                       \
+	  "an indirect jump that may be a switch or a tail call")                                 \
+	X(LOOP_HEAD, "loop-head", "a loop of the function leads back to its first instruction")   \
 	X(JCC_TAIL, "conditional-tail", "a conditional jump that leaves the function when taken") \
-	X(NO_BOUNDS, "no-bounds", "the extent of the function is not known for sure")        \
-	X(OUT_OF_FILE, "out-of-file", "the code does not lie in the file")                   \
+	X(NO_BOUNDS, "no-bounds", "the extent of the function is not known for sure")             \
+	X(OUT_OF_FILE, "out-of-file", "the code does not lie in the file")                        \
 	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")
 
 enum refusal {
 #define X(id, key, text) REFUSAL_##id,
 	REFUSALS(X)
 #undef X
-	REFUSAL_COUNT
+		REFUSAL_COUNT
 };
 
 const char *refusal_key(enum refusal r);
@@ -49,7 +48,7 @@ enum tactic {
 #define X(id, key, text) TACTIC_##id,
 	TACTICS(X)
 #undef X
-	TACTIC_COUNT
+		TACTIC_COUNT
 };
 
 const char *tactic_key(enum tactic t);

@@ -125,7 +125,7 @@ static void emit_jmp(struct stub *s, struct destination to)
 }
 
 static void emit_jcc(struct stub *s, const struct insn *in, const uint8_t *code,
-                     struct destination to)
+		     struct destination to)
 {
 	uint8_t condition = code[in->disp_off - 1] & 15;
 
@@ -135,7 +135,7 @@ static void emit_jcc(struct stub *s, const struct insn *in, const uint8_t *code,
 
 /* loop and jrcxz reach 127 bytes only: hop over a jump. */
 static void emit_loop(struct stub *s, const struct insn *in, const uint8_t *code,
-                      struct destination to)
+		      struct destination to)
 {
 	stub_bytes(s, code, in->len - 1u);
 	stub_bytes(s, "\x02", 1);     /* loop 1f */
@@ -163,7 +163,7 @@ static void emit_indirect_call(struct stub *s, const struct insn *in, const uint
 }
 
 void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
-                   uint64_t loop_to)
+		   uint64_t loop_to)
 {
 	struct destination to = {FIXUP_MODULE_REL32, in->target};
 

@@ -36,6 +36,6 @@ enum refusal relocate_refusal(const struct insn *in, const uint8_t *code);
  */
 #define RELOCATE_NO_LOOP UINT64_MAX
 void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
-                   uint64_t loop_to);
+		   uint64_t loop_to);
 
 #endif

@@ -91,7 +91,7 @@ static void consider(struct choice *c, struct gap g, uint64_t text_lo, uint64_t 
 }
 
 uint64_t space_find(const struct space_mapping *maps, size_t n, uint64_t text_lo, uint64_t text_hi,
-                    size_t len)
+		    size_t len)
 {
 	struct choice c = {0, 0};
 	struct gap parts[2];

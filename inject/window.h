@@ -44,7 +44,7 @@ struct window_scope {
  * later) and is at least as long as the jump.  REFUSAL_NONE, or the first reason against it.
  */
 enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
-                         uint64_t through);
+			 uint64_t through);
 
 /* How much padding that nobody holds follows vaddr, WINDOW_JUMP at most. */
 unsigned window_padding(const struct window_scope *scope, uint64_t vaddr);

@@ -240,7 +240,7 @@ static long command_do(const struct group *g, const struct kron_command *c)
 /* Blocks before patches, whatever their order in the file: a patch jumps into a block. */
 static bool group_do(const struct group *g, struct failure *f)
 {
-	static const uint32_t order[] = { KRON_CMD_UNMAP, KRON_CMD_MAP, KRON_CMD_PATCH };
+	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP, KRON_CMD_PATCH};
 	uint32_t pass, i;
 	long ret = 0;
 
@@ -306,7 +306,7 @@ static uint32_t groups_apply(struct group *g, uint32_t ncommands, struct kron_re
 	uint32_t flags = 0;
 
 	while (g->cmd < end) {
-		struct failure f = { .code = KRON_RESULT_OK, .detail = 0 };
+		struct failure f = {.code = KRON_RESULT_OK, .detail = 0};
 
 		g->ncmd = 1;
 		while (g->cmd + g->ncmd < end && g->cmd[g->ncmd].group == g->cmd->group)
@@ -325,8 +325,8 @@ static uint32_t groups_apply(struct group *g, uint32_t ncommands, struct kron_re
 
 uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result *res)
 {
-	const struct failure bad = { .code = KRON_RESULT_MAP_FAILED, .detail = EINVAL };
-	struct group g = { .size = size, .fd = fd };
+	const struct failure bad = {.code = KRON_RESULT_MAP_FAILED, .detail = EINVAL};
+	struct group g = {.size = size, .fd = fd};
 	struct stat st;
 	uint32_t flags = 0;
 	long at;

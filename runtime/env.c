@@ -102,7 +102,7 @@ static char *preload_of_user(char *entry)
 	if (rest && !*rest)
 		return NULL;
 	if (!rest || (*rest != ':' && *rest != ' '))
-		return entry; /* not what kron wrote: hands off */
+		return entry;            /* not what kron wrote: hands off */
 	start = (char *)rest + 1 - name; /* over the separator and the end of our path */
 	mini_copy(start, "LD_PRELOAD=", name);
 	return start;

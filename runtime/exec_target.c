@@ -18,7 +18,7 @@
 #include "runtime/mini.h"
 
 #define INTERPRETER "/lib64/ld-linux-x86-64.so.2"
-#define SCRIPT_LEVELS 4	/* as the kernel */
+#define SCRIPT_LEVELS 4 /* as the kernel */
 #define SCRIPT_LINE 256 /* likewise: BINPRM_BUF_SIZE */
 #define PHDRS_MAX 128
 

@@ -19,8 +19,8 @@
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
-#define OURS_MAX 3	     /* LD_PRELOAD, KRON_RT, KRON_RT_PAD */
-#define STACK_ENTRIES 512u   /* 4 KiB */
+#define OURS_MAX 3         /* LD_PRELOAD, KRON_RT, KRON_RT_PAD */
+#define STACK_ENTRIES 512u /* 4 KiB */
 #define STATIC_ENTRIES 16384u
 #define PRELOAD_MAX 4096u
 
@@ -163,8 +163,8 @@ static void exec_big(const struct exec_call *c, size_t count, const char *of_use
 	__atomic_store_n(&big_array_owner, 0, __ATOMIC_RELEASE);
 }
 
-static void __attribute__((noinline)) exec_small(const struct exec_call *c, size_t count,
-						 const char *of_user, const char *preload)
+static void __attribute__((noinline))
+exec_small(const struct exec_call *c, size_t count, const char *of_user, const char *preload)
 {
 	const char *array[count + OURS_MAX + 1];
 
@@ -172,8 +172,8 @@ static void __attribute__((noinline)) exec_small(const struct exec_call *c, size
 	exec_with(c, array);
 }
 
-static void __attribute__((noinline)) exec_traced(const struct exec_call *c, size_t count,
-						  const char *of_user)
+static void __attribute__((noinline))
+exec_traced(const struct exec_call *c, size_t count, const char *of_user)
 {
 	size_t room = sizeof("LD_PRELOAD=") + mini_len(kron_rt_env.path) + 1 +
 		      (of_user ? mini_len(of_user) : 0);
@@ -195,8 +195,12 @@ static bool is_session_over(void)
 void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
 		  bool at)
 {
-	const struct exec_call c = { .dirfd = at ? dirfd : AT_FDCWD, .path = path, .argv = argv,
-				     .envp = envp, .flags = flags, .at = at };
+	const struct exec_call c = {.dirfd = at ? dirfd : AT_FDCWD,
+				    .path = path,
+				    .argv = argv,
+				    .envp = envp,
+				    .flags = flags,
+				    .at = at};
 	const char *of_user;
 	size_t count;
 	uint64_t mask;

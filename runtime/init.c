@@ -63,8 +63,7 @@ static void unmap_all(void)
 	if (kron_rt.pool)
 		sys_munmap(kron_rt.pool, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE);
 	if (kron_rt.proc)
-		sys_munmap(kron_rt.proc,
-			   PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane));
+		sys_munmap(kron_rt.proc, PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane));
 }
 
 static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)

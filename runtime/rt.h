@@ -41,7 +41,12 @@ struct rt_regs {
 	uint64_t rdi, rsi, rdx, rcx, r8, r9, r10, r11;
 };
 
-enum rt_proc_state { RT_PROC_NONE = 0, RT_PROC_CLAIMING = 1, RT_PROC_LIVE = 2, RT_PROC_REFUSED = 3 };
+enum rt_proc_state {
+	RT_PROC_NONE = 0,
+	RT_PROC_CLAIMING = 1,
+	RT_PROC_LIVE = 2,
+	RT_PROC_REFUSED = 3
+};
 
 /*
  * What belongs to one process and must not be inherited by its children.  It lies with the
@@ -60,12 +65,12 @@ struct rt_proc {
 
 /* Set once at START and inherited by forked children, but for the marked fields. */
 struct rt {
-	bool live;	 /* segment mapped, slot claimed; nothing else is valid before */
-	bool quiet;	 /* a seccomp filter may kill us: no system calls any more; only set */
-	bool mute;	 /* rdtsc faults in new threads: no samples any more; only set */
-	bool orphan;	 /* the collector is dead: nobody will make room; only set */
-	bool stuck;	 /* wait mode: no room came for long, while wake_waiters was stuck_at */
-	bool debug;	 /* KRON_LOG=rt:debug */
+	bool live;        /* segment mapped, slot claimed; nothing else is valid before */
+	bool quiet;       /* a seccomp filter may kill us: no system calls any more; only set */
+	bool mute;        /* rdtsc faults in new threads: no samples any more; only set */
+	bool orphan;      /* the collector is dead: nobody will make room; only set */
+	bool stuck;       /* wait mode: no room came for long, while wake_waiters was stuck_at */
+	bool debug;       /* KRON_LOG=rt:debug */
 	bool no_children; /* the exec hook does nothing */
 	bool env_hidden;
 	uint32_t stuck_at;
@@ -73,13 +78,13 @@ struct rt {
 	uint64_t *states;
 	struct kron_proc *procs;
 	uint8_t *pool;
-	uint32_t chunks;	/* mapped */
-	struct rt_proc *proc;	/* wiped on fork */
-	struct rt_lane *lanes;	/* likewise */
-	int32_t collector_pid;	/* in our pid namespace; 0 = cannot be seen from here */
-	uint32_t parent_uid;	/* who forked a process that has no slot yet; changes with every
+	uint32_t chunks;       /* mapped */
+	struct rt_proc *proc;  /* wiped on fork */
+	struct rt_lane *lanes; /* likewise */
+	int32_t collector_pid; /* in our pid namespace; 0 = cannot be seen from here */
+	uint32_t parent_uid;   /* who forked a process that has no slot yet; changes with every
 				 * slot claimed */
-	uint32_t parent_flags;	/* its slot's flags */
+	uint32_t parent_flags; /* its slot's flags */
 };
 
 extern struct rt kron_rt __attribute__((visibility("hidden")));
@@ -132,11 +137,11 @@ uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result 
 
 /* ---- env.c ---- */
 struct rt_env {
-	char name[108];	     /* abstract socket name */
+	char name[108]; /* abstract socket name */
 	uint32_t name_len;
 	uint8_t session[16];
-	const char *entry;   /* our copy of "KRON_RT=..." */
-	const char *path;    /* in it: path of libkron-rt.so */
+	const char *entry; /* our copy of "KRON_RT=..." */
+	const char *path;  /* in it: path of libkron-rt.so */
 };
 extern struct rt_env kron_rt_env __attribute__((visibility("hidden")));
 /* False: the environment does not ask us to do anything. */

@@ -20,7 +20,7 @@
 static int ask_connect(void)
 {
 	struct sockaddr_un addr;
-	struct timeval patience = { .tv_sec = PATIENCE_SECONDS, .tv_usec = 0 };
+	struct timeval patience = {.tv_sec = PATIENCE_SECONDS, .tv_usec = 0};
 	long sock = sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	long ret;
 
@@ -96,7 +96,7 @@ static int ask_receive(struct rt_answer *a)
 		struct cmsghdr align;
 		char room[CMSG_SPACE(2 * sizeof(int))];
 	} control;
-	struct iovec iov = { .iov_base = &a->reply, .iov_len = sizeof(a->reply) };
+	struct iovec iov = {.iov_base = &a->reply, .iov_len = sizeof(a->reply)};
 	struct msghdr msg;
 	long ret;
 

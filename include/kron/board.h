@@ -90,7 +90,7 @@ _Static_assert(sizeof(struct kron_sample) == 20, "a Trace sample is 160 bits");
 #define KRON_HEAD_FIFO_OVERFLOW (1u << 25) /* samples before this one were lost */
 #define KRON_HEAD_TIME_MASK 0x00ffffffu
 
-#define KRON_HEAD_TRACE(cpu)                                       \
+#define KRON_HEAD_TRACE(cpu)                                             \
 	((((uint32_t)(cpu)&KRON_HEAD_CPU_MASK) << KRON_HEAD_CPU_SHIFT) | \
 	 (KRON_HEAD_TYPE_TRACE << KRON_HEAD_TYPE_SHIFT))
 

@@ -76,16 +76,16 @@ struct kron_ctl {
 	uint64_t segment_size;
 	uint8_t session[16]; /* random; also the token of the socket protocol */
 	int32_t collector_pid;
-	uint32_t node; /* 10 bits, goes into every source address */
-	uint32_t chunks_max; /* pool capacity in chunks, <= KRON_CHUNKS_MAX */
-	uint32_t chunks_ready;  /* chunks [0, ready) have left ABSENT; only grows; atomic */
-	uint64_t next_seq;      /* RT, atomic: chunk sequence numbers, from 1 */
-	uint32_t next_uid;      /* RT, atomic: process uids, from 1 */
-	uint32_t closing;       /* collector is finishing: waiters give up; atomic */
+	uint32_t node;         /* 10 bits, goes into every source address */
+	uint32_t chunks_max;   /* pool capacity in chunks, <= KRON_CHUNKS_MAX */
+	uint32_t chunks_ready; /* chunks [0, ready) have left ABSENT; only grows; atomic */
+	uint64_t next_seq;     /* RT, atomic: chunk sequence numbers, from 1 */
+	uint32_t next_uid;     /* RT, atomic: process uids, from 1 */
+	uint32_t closing;      /* collector is finishing: waiters give up; atomic */
 
 	/* Futex words, FUTEX_WAIT without PRIVATE.  free_count is a hint that may drift when a
 	 * process is killed between claim and decrement; the collector sets it right. */
-	int32_t free_count;     /* RT, atomic: chunks in state FREE */
+	int32_t free_count;      /* RT, atomic: chunks in state FREE */
 	uint32_t wake_collector; /* RT, atomic: ++ and FUTEX_WAKE when chunks run short */
 	uint32_t wake_waiters;   /* atomic: collector ++ and FUTEX_WAKE after freeing chunks */
 	uint32_t waiters;        /* RT, atomic: threads in FUTEX_WAIT on wake_waiters */
@@ -106,7 +106,7 @@ struct kron_ctl {
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
 #define KRON_GATE_ADDR(level) \
-	(KRON_CTL_ADDR + (uint32_t)__builtin_offsetof(struct kron_ctl, gate) + (level))
+	(KRON_CTL_ADDR + (uint32_t) __builtin_offsetof(struct kron_ctl, gate) + (level))
 
 /* ---- chunk state word ----
  *
@@ -174,12 +174,12 @@ enum kron_proc_state { KRON_PROC_FREE = 0, KRON_PROC_CLAIMED = 1, KRON_PROC_LIVE
 enum kron_proc_origin { KRON_PROC_EXEC = 1, KRON_PROC_FORK = 2 };
 #define KRON_PROC_FOREIGN_PIDNS 1u /* its pids are not the collector's: reap only at the end */
 struct kron_proc {
-	uint64_t state;     /* atomic: uid << 8 | enum kron_proc_state */
-	int32_t pid;        /* in the process's own pid namespace */
+	uint64_t state;      /* atomic: uid << 8 | enum kron_proc_state */
+	int32_t pid;         /* in the process's own pid namespace */
 	uint32_t parent_uid; /* uid of the slot that it was forked from, or 0 */
 	uint64_t start_tsc;
-	uint64_t lost;      /* RT, atomic: triggers lost */
-	uint32_t origin;    /* enum kron_proc_origin */
+	uint64_t lost;   /* RT, atomic: triggers lost */
+	uint32_t origin; /* enum kron_proc_origin */
 	uint32_t flags;
 	uint64_t reserved[3];
 };

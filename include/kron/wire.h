@@ -54,8 +54,8 @@ struct kron_hello {
 	uint32_t kind;
 	int32_t pid; /* as getpid() says; compared with the socket's credentials */
 	uint8_t session[16];
-	uint32_t proc_uid;  /* MODULES: of this process; START: 0 */
-	uint32_t proc_slot; /* likewise */
+	uint32_t proc_uid;   /* MODULES: of this process; START: 0 */
+	uint32_t proc_slot;  /* likewise */
 	uint64_t thunk;      /* address of the probe thunk in libkron-rt.so */
 	uint64_t hook_thunk; /* address of the hook thunk */
 };
@@ -65,8 +65,8 @@ enum kron_msg_kind { KRON_MSG_WORKING = 1, KRON_MSG_REPLY = 2 };
 struct kron_reply {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t kind;      /* enum kron_msg_kind */
-	uint32_t ncommands; /* REPLY: 0 = nothing to patch */
+	uint32_t kind;         /* enum kron_msg_kind */
+	uint32_t ncommands;    /* REPLY: 0 = nothing to patch */
 	uint64_t segment_size; /* START */
 	uint64_t commands_size;
 	uint32_t flags; /* START: KRON_REPLY_* */
@@ -108,9 +108,9 @@ struct kron_commands {
 #define KRON_PATCH_OLD_MAX 24
 #define KRON_PATCH_NEW_MAX 8
 struct kron_patch {
-	uint32_t off;     /* from the command's addr */
-	uint8_t old_len;  /* bytes that must be there: the whole window */
-	uint8_t new_len;  /* bytes to write, <= old_len */
+	uint32_t off;    /* from the command's addr */
+	uint8_t old_len; /* bytes that must be there: the whole window */
+	uint8_t new_len; /* bytes to write, <= old_len */
 	uint8_t pad[2];
 	uint8_t old_bytes[KRON_PATCH_OLD_MAX];
 	uint8_t new_bytes[KRON_PATCH_NEW_MAX];
@@ -119,22 +119,22 @@ _Static_assert(sizeof(struct kron_patch) == 40, "patch record");
 
 enum kron_result_code {
 	KRON_RESULT_OK = 0,
-	KRON_RESULT_WINDOW_TAKEN = 1,  /* detail: errno of mmap */
-	KRON_RESULT_MAP_FAILED = 2,    /* detail: errno; aux: group */
-	KRON_RESULT_OLD_BYTES = 3,     /* detail: offset of the first mismatch; aux: group */
+	KRON_RESULT_WINDOW_TAKEN = 1,   /* detail: errno of mmap */
+	KRON_RESULT_MAP_FAILED = 2,     /* detail: errno; aux: group */
+	KRON_RESULT_OLD_BYTES = 3,      /* detail: offset of the first mismatch; aux: group */
 	KRON_RESULT_PROTECT_FAILED = 4, /* detail: errno; aux: group */
-	KRON_RESULT_NO_SLOT = 5,       /* process table full */
-	KRON_RESULT_VERSION = 6        /* runtime and collector are of different versions */
+	KRON_RESULT_NO_SLOT = 5,        /* process table full */
+	KRON_RESULT_VERSION = 6         /* runtime and collector are of different versions */
 };
 struct kron_result {
 	uint32_t magic;
-	uint32_t code;   /* the first failure, or OK */
+	uint32_t code; /* the first failure, or OK */
 	uint64_t detail;
 	uint32_t aux;
 	uint32_t groups_applied;
 	uint32_t groups_refused;
 	int32_t pid;
-	uint32_t proc_uid;  /* START: the slot that the runtime claimed */
+	uint32_t proc_uid; /* START: the slot that the runtime claimed */
 	uint32_t proc_slot;
 };
 

@@ -236,7 +236,7 @@ static int ackermann(int m, int n)
 
 int main(void)
 {
-	static const char *const texts[] = { "1+2*3", "(4-5)*(6+7)/2", "-(-8)+!0*9", "10/(5-5)" };
+	static const char *const texts[] = {"1+2*3", "(4-5)*(6+7)/2", "-(-8)+!0*9", "10/(5-5)"};
 	static long v[2000];
 	long total = 0, sum = 0, mixed = 0;
 	struct node *tree = NULL;

@@ -11,25 +11,46 @@
 #include <string>
 #include <vector>
 
-namespace zoo {
+namespace zoo
+{
 struct Animal {
 	virtual ~Animal();
 	virtual int legs() const = 0;
-	virtual std::string name() const { return "animal"; }
+	virtual std::string name() const
+	{
+		return "animal";
+	}
 };
-Animal::~Animal() {}
+Animal::~Animal()
+{
+}
 struct Bird : virtual Animal {
-	int legs() const override { return 2; }
-	std::string name() const override { return "bird"; }
+	int legs() const override
+	{
+		return 2;
+	}
+	std::string name() const override
+	{
+		return "bird";
+	}
 };
 struct Horse : virtual Animal {
-	int legs() const override { return 4; }
+	int legs() const override
+	{
+		return 4;
+	}
 };
 struct Pegasus : Bird, Horse {
-	int legs() const override { return Horse::legs(); }
-	std::string name() const override { return Bird::name() + "horse"; }
+	int legs() const override
+	{
+		return Horse::legs();
+	}
+	std::string name() const override
+	{
+		return Bird::name() + "horse";
+	}
 };
-}
+} // namespace zoo
 
 template <typename T> __attribute__((noinline)) T larger(T a, T b)
 {
@@ -38,9 +59,12 @@ template <typename T> __attribute__((noinline)) T larger(T a, T b)
 static __attribute__((noinline)) std::unique_ptr<zoo::Animal> make(int i)
 {
 	switch (i % 3) {
-	case 0: return std::make_unique<zoo::Bird>();
-	case 1: return std::make_unique<zoo::Horse>();
-	default: return std::make_unique<zoo::Pegasus>();
+	case 0:
+		return std::make_unique<zoo::Bird>();
+	case 1:
+		return std::make_unique<zoo::Horse>();
+	default:
+		return std::make_unique<zoo::Pegasus>();
 	}
 }
 static __attribute__((noinline)) int apply(const std::function<int(int)> &f, int x)

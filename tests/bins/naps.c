@@ -5,7 +5,7 @@
 
 static void nap(long ms)
 {
-	const struct timespec t = { 0, ms * 1000000 };
+	const struct timespec t = {0, ms * 1000000};
 
 	nanosleep(&t, NULL);
 }

@@ -32,7 +32,7 @@ static double now(void)
 
 static void nap(void)
 {
-	const struct timespec t = { 0, 2000000 };
+	const struct timespec t = {0, 2000000};
 
 	nanosleep(&t, NULL);
 }
@@ -81,7 +81,7 @@ static int reap_orphans(double deadline)
 
 int main(int argc, char **argv)
 {
-	const struct rlimit no_core = { 0, 0 };
+	const struct rlimit no_core = {0, 0};
 	double deadline;
 	int status, left;
 	pid_t pid;

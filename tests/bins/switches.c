@@ -164,8 +164,8 @@ NOINLINE int switch_loop(const unsigned char *p, int n)
 	for (int i = 0; i < n; i++) {
 		switch (p[i]) {
 			ARM(0)
-			ARM(1) ARM(2) ARM(3) ARM(4) ARM(5) ARM(6) ARM(7) ARM(8) ARM(9) case 20
-				: return x;
+			ARM(1)
+			ARM(2) ARM(3) ARM(4) ARM(5) ARM(6) ARM(7) ARM(8) ARM(9) case 20 : return x;
 		default:
 			x++;
 		}
@@ -217,8 +217,8 @@ NOINLINE int switch_holes(int x)
 {
 	switch (x) {
 		ARM(0)
-		ARM(3) ARM(6) ARM(9) ARM(11) ARM(14) ARM(18) ARM(22) ARM(25) default
-			: return step(99);
+		ARM(3)
+		ARM(6) ARM(9) ARM(11) ARM(14) ARM(18) ARM(22) ARM(25) default : return step(99);
 	}
 	return x;
 }

@@ -40,9 +40,9 @@ OPAQUE static int overflow(volatile char *above)
 static void use_small_stack(size_t size)
 {
 	size_t page = 4096, room = (size + page - 1) & ~(page - 1);
-	char *m = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		       0);
-	stack_t st = { .ss_sp = m + page, .ss_size = size };
+	char *m =
+		mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t st = {.ss_sp = m + page, .ss_size = size};
 
 	CHECK(m != MAP_FAILED);
 	CHECK(!mprotect(m, page, PROT_NONE));
@@ -58,9 +58,9 @@ static void *first_call_is_the_handler(void *arg)
 
 int main(void)
 {
-	struct sigaction user = { .sa_handler = on_user, .sa_flags = SA_ONSTACK };
-	struct sigaction segv = { .sa_handler = on_overflow, .sa_flags = SA_ONSTACK };
-	struct rlimit small = { 256 * 1024, 256 * 1024 };
+	struct sigaction user = {.sa_handler = on_user, .sa_flags = SA_ONSTACK};
+	struct sigaction segv = {.sa_handler = on_overflow, .sa_flags = SA_ONSTACK};
+	struct rlimit small = {256 * 1024, 256 * 1024};
 	volatile char top = 0;
 	pthread_t t;
 

@@ -19,10 +19,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define WORK(name)                                   \
+#define WORK(name)                                        \
 	OPAQUE static unsigned long name(unsigned long x) \
-	{                                            \
-		return x * 3 + 1;                    \
+	{                                                 \
+		return x * 3 + 1;                         \
 	}
 WORK(before)
 WORK(after)

@@ -31,10 +31,18 @@ OPAQUE static void walk(int argc, char **argv, char **envp)
 	}
 	for (aux = (const Elf64_auxv_t *)(p + 1); aux->a_type != AT_NULL; aux++) {
 		switch (aux->a_type) {
-		case AT_ENTRY: entry = aux->a_un.a_val; break;
-		case AT_PAGESZ: page = aux->a_un.a_val; break;
-		case AT_RANDOM: random = aux->a_un.a_val; break;
-		case AT_PHDR: phdr = aux->a_un.a_val; break;
+		case AT_ENTRY:
+			entry = aux->a_un.a_val;
+			break;
+		case AT_PAGESZ:
+			page = aux->a_un.a_val;
+			break;
+		case AT_RANDOM:
+			random = aux->a_un.a_val;
+			break;
+		case AT_PHDR:
+			phdr = aux->a_un.a_val;
+			break;
 		}
 	}
 	CHECK(entry == getauxval(AT_ENTRY) && entry);

@@ -31,7 +31,7 @@ OPAQUE static void check(int n, int preload_at)
 static void again(char *self, int n, int preload_at)
 {
 	char **env = calloc((size_t)n + 1, sizeof(*env)), a[16], b[16];
-	char *args[] = { self, a, b, NULL };
+	char *args[] = {self, a, b, NULL};
 	int status;
 	pid_t pid;
 

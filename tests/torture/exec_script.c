@@ -22,7 +22,7 @@ static void script(const char *name, const char *text, mode_t mode)
 
 OPAQUE static void run(const char *name, int want)
 {
-	char *args[] = { (char *)name, "one", "two", NULL };
+	char *args[] = {(char *)name, "one", "two", NULL};
 	int status;
 	pid_t pid;
 

@@ -19,8 +19,8 @@ int main(int argc, char **argv)
 {
 	int round = argc > 1 ? atoi(argv[1]) : 0, x = 0;
 	char next[16];
-	char *args[] = { argv[0], next, NULL };
-	char *nothing[] = { NULL };
+	char *args[] = {argv[0], next, NULL};
+	char *nothing[] = {NULL};
 
 	for (int i = 0; i < 100; i++)
 		x = work(x);

@@ -55,7 +55,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
 int main(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+	struct sigaction sa = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 	volatile int left = 0;
 
 	CHECK(!sigaction(SIGSEGV, &sa, NULL) && !sigaction(SIGFPE, &sa, NULL));

@@ -30,11 +30,11 @@ static size_t emit(unsigned char *p, long add)
 	void *fn = (void *)helper;
 
 	*p++ = 0x48, *p++ = 0x81, *p++ = 0xc7; /* add $imm32,%rdi */
-	memcpy(p, &(int){ (int)add }, 4), p += 4;
+	memcpy(p, &(int){(int)add}, 4), p += 4;
 	*p++ = 0x48, *p++ = 0xb8; /* mov $helper,%rax */
 	memcpy(p, &fn, 8), p += 8;
 	*p++ = 0x48, *p++ = 0x83, *p++ = 0xec, *p++ = 8; /* sub $8,%rsp */
-	*p++ = 0xff, *p++ = 0xd0;                         /* call *%rax */
+	*p++ = 0xff, *p++ = 0xd0;                        /* call *%rax */
 	*p++ = 0x48, *p++ = 0x83, *p++ = 0xc4, *p++ = 8; /* add $8,%rsp */
 	*p++ = 0xc3;
 	return (size_t)(p - start);

@@ -84,7 +84,7 @@ __asm__(".text\n"
 
 OPAQUE long threaded(const unsigned char *program, long acc)
 {
-	static void *const step[] = { &&add, &&twice, &&halt };
+	static void *const step[] = {&&add, &&twice, &&halt};
 
 	goto *step[*program++];
 add:
@@ -99,7 +99,7 @@ halt:
 
 int main(void)
 {
-	static const unsigned char program[] = { 0, 0, 1, 0, 1, 1, 0, 2 };
+	static const unsigned char program[] = {0, 0, 1, 0, 1, 1, 0, 2};
 	long sum = 0;
 
 	for (long i = 0; i < 1000; i++) {

@@ -22,14 +22,22 @@ int plug_select(int n)
 {
 	thread_calls++;
 	switch (n & 7) {
-	case 0: return plug_inner(1);
-	case 1: return plug_inner(2) * 2;
-	case 2: return plug_inner(4) - 3;
-	case 3: return abs(plug_inner(-8));
-	case 4: return plug_inner(16) ^ 5;
-	case 5: return plug_inner(32) / 3;
-	case 6: return plug_inner(64) << 1;
-	default: return thread_calls > 0 ? plug_inner(128) : -1;
+	case 0:
+		return plug_inner(1);
+	case 1:
+		return plug_inner(2) * 2;
+	case 2:
+		return plug_inner(4) - 3;
+	case 3:
+		return abs(plug_inner(-8));
+	case 4:
+		return plug_inner(16) ^ 5;
+	case 5:
+		return plug_inner(32) / 3;
+	case 6:
+		return plug_inner(64) << 1;
+	default:
+		return thread_calls > 0 ? plug_inner(128) : -1;
 	}
 }
 int plug_work(int x);

@@ -21,9 +21,9 @@ OPAQUE static long touches_nothing(long x)
 
 static void show_status(void)
 {
-	static const char *const keys[] = { "Name:", "Umask:", "Threads:", "SigPnd:", "ShdPnd:",
-					    "SigBlk:", "SigIgn:", "SigCgt:", "NoNewPrivs:",
-					    "Seccomp:", "TracerPid:", "CapEff:" };
+	static const char *const keys[] = {
+		"Name:",   "Umask:",  "Threads:",    "SigPnd:",  "ShdPnd:",    "SigBlk:",
+		"SigIgn:", "SigCgt:", "NoNewPrivs:", "Seccomp:", "TracerPid:", "CapEff:"};
 	FILE *f = fopen("/proc/self/status", "r");
 	char line[512];
 
@@ -48,8 +48,9 @@ int main(void)
 
 		if (!sigaction(sig, NULL, &sa))
 			printf("%d:%s ", sig,
-			       sa.sa_handler == SIG_DFL ? "default" :
-			       sa.sa_handler == SIG_IGN ? "ignored" : "caught");
+			       sa.sa_handler == SIG_DFL   ? "default"
+			       : sa.sa_handler == SIG_IGN ? "ignored"
+							  : "caught");
 	}
 	CHECK(!sigaltstack(NULL, &st));
 	printf("\naltstack %d\n", st.ss_flags);

@@ -62,7 +62,7 @@ OPAQUE static void *spin(void *barrier)
 
 static void cancel_rounds(void *(*fn)(void *), unsigned delay_us)
 {
-	const struct timespec d = { 0, delay_us * 1000l };
+	const struct timespec d = {0, delay_us * 1000l};
 	pthread_barrier_t b;
 	void *got;
 

@@ -34,15 +34,16 @@ static uint64_t saved_rsp __attribute__((used));
 
 #define STORE(reg, n, where) "	mov %" reg "," #n "*8+" where "(%rip)\n"
 #define LOAD(reg, n, where) "	mov " #n "*8+" where "(%rip),%" reg "\n"
-#define EACH(X, where)                                                                      \
-	X("rax", 0, where) X("rbx", 1, where) X("rcx", 2, where) X("rdx", 3, where)          \
-	X("rsi", 4, where) X("rdi", 5, where) X("rbp", 6, where) X("r8", 7, where)           \
-	X("r9", 8, where) X("r10", 9, where) X("r11", 10, where) X("r12", 11, where)         \
-	X("r13", 12, where) X("r14", 13, where) X("r15", 14, where)
-#define STORE_ALL(where)                                                              \
-	EACH(STORE, where)                                                            \
-	"	mov %rsp,16*8+" where "(%rip)\n"                                      \
-	"	pushf\n"                                                              \
+#define EACH(X, where)                                                                    \
+	X("rax", 0, where)                                                                \
+	X("rbx", 1, where) X("rcx", 2, where) X("rdx", 3, where) X("rsi", 4, where)       \
+		X("rdi", 5, where) X("rbp", 6, where) X("r8", 7, where) X("r9", 8, where) \
+			X("r10", 9, where) X("r11", 10, where) X("r12", 11, where)        \
+				X("r13", 12, where) X("r14", 13, where) X("r15", 14, where)
+#define STORE_ALL(where)                         \
+	EACH(STORE, where)                       \
+	"	mov %rsp,16*8+" where "(%rip)\n" \
+	"	pushf\n"                               \
 	"	popq 15*8+" where "(%rip)\n"
 
 void run_with_state(void);
@@ -57,27 +58,26 @@ __asm__(".text\n"
 	"	mov in_area(%rip),%rdi\n"
 	"	xrstor64 (%rdi)\n"
 	"	pushq 15*8+in_state(%rip)\n"
-	"	popf\n"
-	EACH(LOAD, "in_state")
-	"	mov %rsp,saved_rsp(%rip)\n"
-	"	call *target_of_call(%rip)\n"
-	STORE_ALL("out_state")
-	"	cld\n"
-	"	mov saved_rsp(%rip),%rsp\n"
-	"	mov xsave_mask(%rip),%eax\n"
-	"	mov 4+xsave_mask(%rip),%edx\n"
-	"	mov out_area(%rip),%rdi\n"
-	"	xsave64 (%rdi)\n"
-	"	fninit\n"
-	"	ldmxcsr default_mxcsr(%rip)\n"
-	"	add $8,%rsp\n"
-	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n"
-	"	pop %rbp\n	pop %rbx\n"
-	"	ret\n"
-	".size run_with_state,.-run_with_state\n"
-	".section .rodata\n"
-	"default_mxcsr: .long 0x1f80\n"
-	".text\n");
+	"	popf\n" EACH(
+		LOAD,
+		"in_state") "	mov %rsp,saved_rsp(%rip)\n"
+			    "	call *target_of_call(%rip)\n" STORE_ALL(
+				    "out_state") "	cld\n"
+						 "	mov saved_rsp(%rip),%rsp\n"
+						 "	mov xsave_mask(%rip),%eax\n"
+						 "	mov 4+xsave_mask(%rip),%edx\n"
+						 "	mov out_area(%rip),%rdi\n"
+						 "	xsave64 (%rdi)\n"
+						 "	fninit\n"
+						 "	ldmxcsr default_mxcsr(%rip)\n"
+						 "	add $8,%rsp\n"
+						 "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n"
+						 "	pop %rbp\n	pop %rbx\n"
+						 "	ret\n"
+						 ".size run_with_state,.-run_with_state\n"
+						 ".section .rodata\n"
+						 "default_mxcsr: .long 0x1f80\n"
+						 ".text\n");
 
 #define TARGET(name, body)                                                               \
 	void name(void);                                                                 \
@@ -160,8 +160,8 @@ static void check_state(const struct state *s, uint64_t rsp, const char *where, 
 		}
 	if ((s->flags ^ in_state.flags) & flags) {
 		snprintf(text, sizeof(text), "%s: flags %lx, not %lx, %s", what,
-			 (unsigned long)(s->flags & flags),
-			 (unsigned long)(in_state.flags & flags), where);
+			 (unsigned long)(s->flags & flags), (unsigned long)(in_state.flags & flags),
+			 where);
 		check_failed(text, __FILE__, __LINE__);
 	}
 	if (s->rsp != rsp) {
@@ -175,9 +175,9 @@ int main(void)
 	static const struct {
 		const char *name;
 		void (*fn)(void);
-	} t[] = { { "ret_only", ret_only }, { "nop_ret", nop_ret }, { "leas", leas },
-		  { "framed", framed }, { "ret_imm", ret_imm }, { "snapshot", snapshot },
-		  { "tail", tail }, { "branches", branches }, { "calls_on", calls_on } };
+	} t[] = {{"ret_only", ret_only}, {"nop_ret", nop_ret},   {"leas", leas},
+		 {"framed", framed},     {"ret_imm", ret_imm},   {"snapshot", snapshot},
+		 {"tail", tail},         {"branches", branches}, {"calls_on", calls_on}};
 	unsigned char *reference;
 
 	setup_areas();

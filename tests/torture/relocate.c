@@ -15,12 +15,12 @@
 
 long cell = 5, stored;
 int small_cell = 7;
-float four[4] __attribute__((aligned(16))) = { 1, 2, 3, 4 };
+float four[4] __attribute__((aligned(16))) = {1, 2, 3, 4};
 long plus_nine(long x);
 long (*pointer)(long) = plus_nine;
 
-#define F(name, body)                                                                     \
-	long name(long);                                                                  \
+#define F(name, body)                                                                    \
+	long name(long);                                                                 \
 	__asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ",@function\n" #name \
 		":\n" body "\n.size " #name ",.-" #name "\n")
 

@@ -35,7 +35,7 @@ static void filter(int by_syscall)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog prog = { sizeof(code) / sizeof(*code), code };
+	struct sock_fprog prog = {sizeof(code) / sizeof(*code), code};
 
 	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 	if (by_syscall)

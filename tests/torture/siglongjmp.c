@@ -43,8 +43,8 @@ OPAQUE static void on_alarm(int sig)
 
 int main(void)
 {
-	const struct itimerval fast = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
-	struct sigaction sa = { .sa_handler = on_alarm };
+	const struct itimerval fast = {{0, 500}, {0, 500}}, off = {{0, 0}, {0, 0}};
+	struct sigaction sa = {.sa_handler = on_alarm};
 	volatile int jumps = 0;
 
 	CHECK(!sigaction(SIGALRM, &sa, NULL));

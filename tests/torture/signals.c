@@ -60,9 +60,9 @@ static void *sender(void *target)
 
 int main(void)
 {
-	const struct itimerval fast = { { 0, 100 }, { 0, 100 } }, off = { { 0, 0 }, { 0, 0 } };
-	struct sigaction alarm_action = { .sa_handler = on_alarm };
-	struct sigaction user_action = { .sa_sigaction = on_user, .sa_flags = SA_SIGINFO };
+	const struct itimerval fast = {{0, 100}, {0, 100}}, off = {{0, 0}, {0, 0}};
+	struct sigaction alarm_action = {.sa_handler = on_alarm};
+	struct sigaction user_action = {.sa_sigaction = on_user, .sa_flags = SA_SIGINFO};
 	pthread_t self = pthread_self(), t;
 	unsigned long x = 1;
 	sigset_t mask;

@@ -29,18 +29,38 @@ OPAQUE int odd(unsigned long n)
 }
 
 typedef long step_fn(long);
-OPAQUE static long step_a(long x) { KEEP(x); return x + 1; }
-OPAQUE static long step_b(long x) { KEEP(x); return x * 2; }
-OPAQUE static long step_c(long x) { KEEP(x); return x - 3; }
-static step_fn *const steps[] = { step_a, step_b, step_c };
+OPAQUE static long step_a(long x)
+{
+	KEEP(x);
+	return x + 1;
+}
+OPAQUE static long step_b(long x)
+{
+	KEEP(x);
+	return x * 2;
+}
+OPAQUE static long step_c(long x)
+{
+	KEEP(x);
+	return x - 3;
+}
+static step_fn *const steps[] = {step_a, step_b, step_c};
 
 OPAQUE long dispatch(unsigned n, long x)
 {
 	return steps[n](x);
 }
 
-OPAQUE static long twice(long x) { KEEP(x); return 2 * x; }
-OPAQUE static long thrice(long x) { KEEP(x); return 3 * x; }
+OPAQUE static long twice(long x)
+{
+	KEEP(x);
+	return 2 * x;
+}
+OPAQUE static long thrice(long x)
+{
+	KEEP(x);
+	return 3 * x;
+}
 OPAQUE long apply(long x, step_fn *fn)
 {
 	return fn(x + 1);
@@ -53,11 +73,15 @@ OPAQUE long search(const long *v, long n, long what, step_fn *found)
 			return found(i);
 	return -1;
 }
-OPAQUE static long found_at(long i) { KEEP(i); return i; }
+OPAQUE static long found_at(long i)
+{
+	KEEP(i);
+	return i;
+}
 
 int main(void)
 {
-	static const long v[] = { 5, 4, 3, 2, 1 };
+	static const long v[] = {5, 4, 3, 2, 1};
 	long sum = 0;
 
 	CHECK(even(DEEP) == 1);

@@ -11,11 +11,15 @@
 #include <functional>
 
 struct shape {
-	virtual ~shape() {}
+	virtual ~shape()
+	{
+	}
 	virtual long area(long) = 0;
 };
 struct named {
-	virtual ~named() {}
+	virtual ~named()
+	{
+	}
 	virtual long name(long) = 0;
 };
 struct Circle : shape {
@@ -31,16 +35,48 @@ struct Both : shape, named {
 	long name(long x) override;
 	long plain(long x);
 };
-OPAQUE long Circle::area(long x) { KEEP(x); return 3 * x; }
-OPAQUE long Square::area(long x) { KEEP(x); return side * x; }
-OPAQUE long Both::area(long x) { KEEP(x); return x + k; }
-OPAQUE long Both::name(long x) { KEEP(x); return x - k; }
-OPAQUE long Both::plain(long x) { KEEP(x); return x * k; }
+OPAQUE long Circle::area(long x)
+{
+	KEEP(x);
+	return 3 * x;
+}
+OPAQUE long Square::area(long x)
+{
+	KEEP(x);
+	return side * x;
+}
+OPAQUE long Both::area(long x)
+{
+	KEEP(x);
+	return x + k;
+}
+OPAQUE long Both::name(long x)
+{
+	KEEP(x);
+	return x - k;
+}
+OPAQUE long Both::plain(long x)
+{
+	KEEP(x);
+	return x * k;
+}
 
-OPAQUE long forward(shape &s, long x) { return s.area(x); }
-OPAQUE static long forward_name(named &n, long x) { return n.name(x); }
-OPAQUE long run_member(Both *b, long (Both::*fn)(long), long x) { return (b->*fn)(x); }
-OPAQUE static long run_function(const std::function<long(long)> &f, long x) { return f(x); }
+OPAQUE long forward(shape &s, long x)
+{
+	return s.area(x);
+}
+OPAQUE static long forward_name(named &n, long x)
+{
+	return n.name(x);
+}
+OPAQUE long run_member(Both *b, long (Both::*fn)(long), long x)
+{
+	return (b->*fn)(x);
+}
+OPAQUE static long run_function(const std::function<long(long)> &f, long x)
+{
+	return f(x);
+}
 
 int main()
 {

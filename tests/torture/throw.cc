@@ -20,7 +20,10 @@
 static int alive;
 
 struct Guard {
-	Guard() { alive++; }
+	Guard()
+	{
+		alive++;
+	}
 	~Guard();
 };
 OPAQUE Guard::~Guard()
@@ -100,14 +103,22 @@ OPAQUE int compare(const void *a, const void *b)
 }
 
 struct Base {
-	virtual ~Base() {}
+	virtual ~Base()
+	{
+	}
 	virtual int act(int) = 0;
 };
 struct Thrower : Base {
 	int act(int x) override;
 };
-OPAQUE int Thrower::act(int x) { throw x; }
-OPAQUE int tail(Base *b, int x) { return b->act(x); }
+OPAQUE int Thrower::act(int x)
+{
+	throw x;
+}
+OPAQUE int tail(Base *b, int x)
+{
+	return b->act(x);
+}
 
 OPAQUE static int noexcept_frame(int n) noexcept
 {
@@ -130,7 +141,7 @@ int main()
 	for (int i = 0; i < 500; i++)
 		CHECK(noexcept_frame(i) == i + 1);
 	for (int i = 0; i < 100; i++) {
-		int v[] = { i, 7 };
+		int v[] = {i, 7};
 
 		try {
 			clean(i);

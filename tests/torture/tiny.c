@@ -15,10 +15,10 @@
  */
 #include "torture.h"
 
-#define FUNCTION(name, align, body)                                              \
-	long name(long);                                                         \
-	__asm__(".text\n" align ".globl " #name "\n.type " #name ",@function\n" \
-		#name ":\n" body "\n.size " #name ",.-" #name "\n")
+#define FUNCTION(name, align, body)                                                              \
+	long name(long);                                                                         \
+	__asm__(".text\n" align ".globl " #name "\n.type " #name ",@function\n" #name ":\n" body \
+		"\n.size " #name ",.-" #name "\n")
 
 #define WIDE ".p2align 4\n"
 FUNCTION(wide_ret, WIDE, "ret");

@@ -40,10 +40,10 @@ static inline void check_failed(const char *what, const char *file, int line)
 		_exit(98);
 	_exit(99);
 }
-#define CHECK(cond)                                                \
-	do {                                                       \
-		if (!(cond))                                       \
-			check_failed(#cond, __FILE__, __LINE__);   \
+#define CHECK(cond)                                              \
+	do {                                                     \
+		if (!(cond))                                     \
+			check_failed(#cond, __FILE__, __LINE__); \
 	} while (0)
 
 /* A function that the compiler neither inlines nor clones nor looks into. */

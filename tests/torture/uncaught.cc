@@ -10,7 +10,10 @@
 #include <exception>
 #include <stdexcept>
 
-OPAQUE void inner(int n) { throw n; }
+OPAQUE void inner(int n)
+{
+	throw n;
+}
 OPAQUE void outer(int n)
 {
 	inner(n);

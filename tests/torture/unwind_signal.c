@@ -47,8 +47,8 @@ OPAQUE static void outer(void)
 
 int main(void)
 {
-	const struct itimerval fast = { { 0, 1000 }, { 0, 1000 } }, off = { { 0, 0 }, { 0, 0 } };
-	struct sigaction sa = { .sa_handler = on_prof, .sa_flags = SA_RESTART };
+	const struct itimerval fast = {{0, 1000}, {0, 1000}}, off = {{0, 0}, {0, 0}};
+	struct sigaction sa = {.sa_handler = on_prof, .sa_flags = SA_RESTART};
 	void *warm[4];
 
 	main_lo = (uintptr_t)main;

@@ -46,7 +46,7 @@ struct tally {
 	uint64_t lost_records; /* sum of the payloads of LOST records */
 	uint64_t cpu_records;
 	uint64_t holes;
-	uint64_t chunks; /* that held anything */
+	uint64_t chunks;  /* that held anything */
 	uint64_t flagged; /* samples with the FIFO overflow bit */
 };
 /* Add what a chunk holds. */

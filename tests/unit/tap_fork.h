@@ -24,13 +24,13 @@ struct tap_test {
 #define TAP_LIMIT_SECONDS 60
 #define TAP_SKIP 77
 
-#define CHECK(condition)                                                                     \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
-			fprintf(stderr, "# %s:%d: not true: %s\n", __FILE__, __LINE__,       \
-				#condition);                                                 \
-			_exit(1);                                                            \
-		}                                                                            \
+#define CHECK(condition)                                                               \
+	do {                                                                           \
+		if (!(condition)) {                                                    \
+			fprintf(stderr, "# %s:%d: not true: %s\n", __FILE__, __LINE__, \
+				#condition);                                           \
+			_exit(1);                                                      \
+		}                                                                      \
 	} while (0)
 
 #define CHECK_EQ(a, b)                                                                       \

@@ -64,7 +64,8 @@ static void vec_grows_and_zeroes(void **state)
 		assert_int_equal(*p, 0);
 		*p = i;
 	}
-	vec_for(&a, p) sum += *p;
+	vec_for(&a, p)
+		sum += *p;
 	assert_int_equal(a.n, 1000);
 	assert_int_equal(sum, 499500);
 	vec_free(&a);
@@ -132,11 +133,10 @@ static void write_strings(struct json *j)
 static void json_escapes_strings(void **state)
 {
 	(void)state;
-	assert_json(write_strings,
-		    "[\"a\\\"b\\\\c\\n\\t\\u0001\\u007f\","
-		    "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\","
-		    "\"\\ufffd\\ufffd\","
-		    "\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"]\n");
+	assert_json(write_strings, "[\"a\\\"b\\\\c\\n\\t\\u0001\\u007f\","
+				   "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\","
+				   "\"\\ufffd\\ufffd\","
+				   "\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"]\n");
 }
 
 static void numbers_read_well(void **state)
