@@ -8,7 +8,7 @@
  *       12     4  build_id_len
  *       16    32  build_id
  *       48     8  file size
- *       56     8  checksum of everything from byte 64 on
+ *       56     8  checksum of everything else
  *       64    32  text_lo, text_hi, reach_lo, reach_hi
  *       96    56  element counts of the seven arrays, in the order of struct plan
  *      152     -  the arrays, each padded to 8 bytes
@@ -18,6 +18,7 @@
  * a checksum proves no sense, every offset and index.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,10 +42,9 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 152, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 24 &&
-                       sizeof(struct plan_site) == 64 && sizeof(struct plan_fixup) == 16 &&
-                       sizeof(struct plan_map) == 4,
-               "bump PLAN_VERSION with the arrays' layout");
-#define CHECKED_FROM 64u
+		       sizeof(struct plan_site) == 64 && sizeof(struct plan_fixup) == 16 &&
+		       sizeof(struct plan_map) == 4,
+	       "bump PLAN_VERSION with the arrays' layout");
 #define ARRAYS 7
 
 static const char magic[8] = {'K', 'R', 'O', 'N', 'P', 'L', 'A', 'N'};
@@ -92,6 +92,15 @@ static uint64_t checksum(uint64_t sum, const void *data, size_t len)
 	for (i = 1; i < 4; i++)
 		lane[0] = (lane[0] ^ lane[i]) * 0xc4ceb9fe1a85ec53;
 	return lane[0] ^ lane[0] >> 29;
+}
+
+/* Of a whole file; its checksum field does not count. */
+static uint64_t file_checksum(const void *file, size_t size)
+{
+	size_t field = offsetof(struct header, checksum), rest = field + sizeof(uint64_t);
+
+	return checksum(checksum(PLAN_VERSION, file, field), (const uint8_t *)file + rest,
+			size - rest);
 }
 
 static size_t padded(size_t n)
@@ -149,7 +158,7 @@ int plan_save(const struct plan *plan, int fd, struct err *err)
 		at += padded(*a[i].n * element_size[i]);
 	}
 	memcpy(image, &h, sizeof(h));
-	h.checksum = checksum(PLAN_VERSION, image + CHECKED_FROM, h.size - CHECKED_FROM);
+	h.checksum = file_checksum(image, h.size);
 	memcpy(image, &h, sizeof(h));
 	r = write_all(fd, image, h.size);
 	xfree(image);
@@ -189,7 +198,10 @@ static bool are_probes_sound(const struct plan *p)
 		    probe->tactic >= TACTIC_COUNT || probe->refusal >= REFUSAL_COUNT ||
 		    probe->hook >= KRON_HOOK_COUNT)
 			return false;
-		if (probe->site == UINT32_MAX ? !probe->refusal : probe->site >= p->nsites)
+		if (probe->site == UINT32_MAX
+			    ? !probe->refusal
+			    : probe->site >= p->nsites ||
+				      p->sites[probe->site].function != probe->function)
 			return false;
 	}
 	return true;
@@ -218,14 +230,8 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 	return 0;
 }
 
-static bool is_site_sound(const struct plan *p, const struct plan_site *s)
+static bool are_fixups_sound(const struct plan *p, const struct plan_site *s)
 {
-	if (s->function >= p->nfunctions || !s->code_len || s->patch_len != 5 ||
-	    s->window < s->patch_len || s->window > KRON_PATCH_OLD_MAX || s->vaddr < p->text_lo ||
-	    s->vaddr + s->window > p->text_hi || !is_range(s->code, s->code_len, p->code_len) ||
-	    !is_range(s->first_fixup, s->nfixups, p->nfixups) ||
-	    !is_range(s->first_map, s->nmaps, p->nmaps))
-		return false;
 	for (uint32_t i = 0; i < s->nfixups; i++) {
 		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
 		unsigned extent = fixup_extent(p, f);
@@ -236,18 +242,49 @@ static bool is_site_sound(const struct plan *p, const struct plan_site *s)
 	return true;
 }
 
-static bool are_sites_sound(const struct plan *p)
+static bool are_maps_sound(const struct plan *p, const struct plan_site *s)
 {
-	uint64_t free_from = 0;
+	for (uint32_t i = 0; i < s->nmaps; i++) {
+		const struct plan_map *m = &p->maps[s->first_map + i];
 
-	if (p->text_hi < p->text_lo || (p->text_lo | p->text_hi) & 4095)
-		return false;
-	for (size_t i = 0; i < p->nsites; i++) {
-		if (p->sites[i].vaddr < free_from || !is_site_sound(p, &p->sites[i]))
+		if (m->stub_off > s->code_len || m->window_off >= s->window)
 			return false;
-		free_from = p->sites[i].vaddr + p->sites[i].window;
 	}
 	return true;
+}
+
+static bool is_site_sound(const struct plan *p, const struct plan_site *s)
+{
+	return s->function < p->nfunctions && s->code_len && s->patch_len == 5 &&
+	       s->window >= s->patch_len && s->window <= KRON_PATCH_OLD_MAX &&
+	       s->vaddr >= p->text_lo && s->vaddr < p->text_hi &&
+	       p->text_hi - s->vaddr >= s->window && is_range(s->code, s->code_len, p->code_len) &&
+	       is_range(s->first_fixup, s->nfixups, p->nfixups) &&
+	       is_range(s->first_map, s->nmaps, p->nmaps) && are_fixups_sound(p, s) &&
+	       are_maps_sound(p, s);
+}
+
+static bool is_span_sound(const struct plan *p)
+{
+	/* offsets of patches have 32 bits */
+	return p->text_lo <= p->text_hi && p->text_hi - p->text_lo <= UINT32_MAX &&
+	       !((p->text_lo | p->text_hi) & 4095) && p->reach_lo <= p->text_lo &&
+	       p->reach_hi >= p->text_hi;
+}
+
+static bool are_sites_sound(const struct plan *p)
+{
+	uint64_t free_from = 0, code = 0;
+
+	for (size_t i = 0; i < p->nsites; i++) {
+		const struct plan_site *s = &p->sites[i];
+
+		if (s->vaddr < free_from || !is_site_sound(p, s))
+			return false;
+		free_from = s->vaddr + s->window;
+		code += s->code_len;
+	}
+	return code == p->code_len; /* each byte of code is one stub's */
 }
 
 /* The header's sums fit the file: point the arrays into the mapping. */
@@ -279,15 +316,14 @@ static const char *why_unsound(struct plan *p)
 		return "it is of another version";
 	if (h->size != p->mapping_len || h->size % 8 || h->build_id_len > sizeof(h->build_id))
 		return "its size is wrong";
-	if (h->checksum !=
-	    checksum(PLAN_VERSION, (const uint8_t *)h + CHECKED_FROM, h->size - CHECKED_FROM))
+	if (h->checksum != file_checksum(h, h->size))
 		return "its checksum is wrong";
 	p->text_lo = h->text_lo, p->text_hi = h->text_hi;
 	p->reach_lo = h->reach_lo, p->reach_hi = h->reach_hi;
 	p->build_id_len = h->build_id_len;
 	memcpy(p->build_id, h->build_id, sizeof(p->build_id));
-	if (!find_arrays(p, h) || !are_functions_sound(p) || !are_probes_sound(p) ||
-	    !are_sites_sound(p))
+	if (!find_arrays(p, h) || !is_span_sound(p) || !are_functions_sound(p) ||
+	    !are_probes_sound(p) || !are_sites_sound(p))
 		return "its tables contradict each other";
 	return NULL;
 }

@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_plan.c - plans as data: the same bytes every time, saved and loaded, damaged files
+ * refused, bound for selections and hooks; and gaps in address spaces.
+ *
+ * plan_file.c is compiled into this test, so that a damaged file can be given a checksum that
+ * is right: only then do the checks behind it get something to do.
+ */
+#define _GNU_SOURCE
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <kron/board.h>
+#include <kron/segment.h>
+
+#include "inject/bind.h"
+#include "inject/insn.h"
+#include "inject/plan_file.c"
+#include "inject/space.h"
+
+#define BIAS 0x555555554000ull
+#define BLOCK 0x555540000000ull
+#define THUNK 0x7ffff7c00100ull
+#define HOOK_THUNK 0x7ffff7c00200ull
+
+/* ---- helpers ---- */
+
+static struct plan *plan_file_of(const char *path, bool hooks_only)
+{
+	struct plan_options opt = {.hooks_only = hooks_only};
+	struct elf_image *img;
+	struct plan *p;
+	struct err err;
+
+	if (elf_image_open(&img, path, &err) || plan_make(&p, img, &opt, &err))
+		fail_msg("%s", err.msg);
+	elf_image_close(img);
+	return p;
+}
+
+static int find_libc(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	(void)size;
+	if (!strstr(info->dlpi_name, "/libc.so.6"))
+		return 0;
+	*(char **)ctx = xstrdup(info->dlpi_name);
+	return 1;
+}
+
+static struct plan *plan_of_libc(bool hooks_only)
+{
+	char *path = NULL;
+	struct plan *p;
+
+	dl_iterate_phdr(find_libc, &path);
+	assert_non_null(path);
+	p = plan_file_of(path, hooks_only);
+	xfree(path);
+	return p;
+}
+
+static int memory_file(void)
+{
+	int fd = memfd_create("plan", 0);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static uint8_t *saved(const struct plan *p, size_t *n)
+{
+	int fd = memory_file();
+	struct stat st;
+	uint8_t *bytes;
+
+	assert_int_equal(plan_save(p, fd, NULL), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	*n = st.st_size;
+	bytes = xmalloc(*n);
+	assert_int_equal(pread(fd, bytes, *n, 0), *n);
+	close(fd);
+	return bytes;
+}
+
+static int load_bytes(struct plan **out, const void *bytes, size_t n)
+{
+	int fd = memory_file(), r;
+	struct err err;
+
+	assert_int_equal(pwrite(fd, bytes, n, 0), n);
+	r = plan_load(out, fd, &err);
+	if (r)
+		assert_int_equal(r, -EINVAL);
+	close(fd);
+	return r;
+}
+
+static struct binding binding_of(const struct plan *p, const uint8_t *selected, bool hooks)
+{
+	return (struct binding){
+		.plan = p,
+		.selected = selected,
+		.hooks = hooks,
+		.event_base = 7,
+		.level = 2,
+		.bias = BIAS,
+		.block = BLOCK,
+		.thunk = THUNK,
+		.hook_thunk = HOOK_THUNK,
+	};
+}
+
+static uint8_t *select_all(const struct plan *p)
+{
+	return memset(xmalloc(p->nfunctions + 1), 1, p->nfunctions + 1);
+}
+
+/* ---- planning ---- */
+
+static void same_input_same_bytes(void **state)
+{
+	struct plan *a = plan_of_libc(false), *b = plan_of_libc(false);
+	size_t na, nb;
+	uint8_t *x = saved(a, &na), *y = saved(b, &nb);
+
+	(void)state;
+	assert_int_equal(na, nb);
+	assert_memory_equal(x, y, na);
+	xfree(x);
+	xfree(y);
+	plan_free(a);
+	plan_free(b);
+}
+
+static void counts_add_up(void **state)
+{
+	struct plan *p = plan_of_libc(false);
+
+	(void)state;
+	for (int kind = PROBE_ENTRY; kind <= PROBE_HOOK; kind++) {
+		struct plan_counts c;
+		uint64_t refused = 0, taken = 0;
+
+		plan_count(p, kind, &c);
+		for (int i = 0; i < REFUSAL_COUNT; i++)
+			refused += c.refused[i];
+		for (int i = 0; i < TACTIC_COUNT; i++)
+			taken += c.by_tactic[i];
+		assert_int_equal(c.found, c.patched + refused);
+		assert_int_equal(c.patched, taken);
+		assert_int_equal(c.refused[REFUSAL_NONE], 0);
+		assert_int_equal(c.by_tactic[TACTIC_NONE], 0);
+	}
+	plan_free(p);
+}
+
+static void probes_of_a_function_stand_together(void **state)
+{
+	struct plan *p = plan_of_libc(false);
+
+	(void)state;
+	for (size_t i = 0; i < p->nfunctions; i++) {
+		const struct plan_function *f = &p->functions[i];
+		unsigned entries = 0;
+		uint64_t last = 0;
+
+		for (uint32_t k = 0; k < f->nprobes; k++) {
+			const struct plan_probe *probe = &p->probes[f->first_probe + k];
+
+			assert_int_equal(probe->function, i);
+			if (probe->kind == PROBE_ENTRY) {
+				entries++;
+				assert_int_equal(probe->vaddr, f->vaddr);
+			} else if (probe->kind == PROBE_EXIT) {
+				assert_int_equal(entries, 1);
+				assert_true(probe->vaddr > last);
+				last = probe->vaddr;
+			} else {
+				assert_int_equal(entries, 0);
+			}
+		}
+		assert_int_equal(entries, 1);
+	}
+	plan_free(p);
+}
+
+/* ---- hooks ---- */
+
+static void libc_has_its_hooks(void **state)
+{
+	struct plan *p = plan_of_libc(true);
+	unsigned found = 0;
+
+	(void)state;
+	for (size_t i = 0; i < p->nprobes; i++) {
+		assert_int_equal(p->probes[i].kind, PROBE_HOOK);
+		assert_true(p->probes[i].site != UINT32_MAX);
+		found |= 1u << p->probes[i].hook;
+	}
+	/* all but ld.so's own */
+	assert_int_equal(found, ((1u << KRON_HOOK_COUNT) - 1) & ~(1u << KRON_HOOK_DL_STATE));
+	plan_free(p);
+}
+
+static void loader_has_its_hook(void **state)
+{
+	struct plan *p = plan_file_of("/lib64/ld-linux-x86-64.so.2", true);
+
+	(void)state;
+	assert_int_equal(p->nprobes, 1);
+	assert_int_equal(p->probes[0].hook, KRON_HOOK_DL_STATE);
+	assert_true(p->probes[0].site != UINT32_MAX);
+	plan_free(p);
+}
+
+static void other_programs_have_no_hooks(void **state)
+{
+	struct plan *p = plan_file_of("/proc/self/exe", true);
+
+	(void)state;
+	assert_int_equal(p->nfunctions, 0);
+	assert_int_equal(p->nsites, 0);
+	plan_free(p);
+}
+
+/* ---- binding ---- */
+
+static uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, 4);
+	return v;
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return v;
+}
+
+static void head_leads_to_the_thunks(void **state)
+{
+	struct plan *p = plan_of_libc(true);
+	struct binding b = binding_of(p, NULL, true);
+	struct bound out;
+	struct insn in;
+
+	(void)state;
+	assert_int_equal(bind_make(&out, &b, NULL), 0);
+	assert_int_equal(out.block_len, bind_size(&b));
+	assert_int_equal(out.block_len % 4096, 0);
+	assert_true(insn_decode(&in, out.block + KRON_BLOCK_THUNK, 15, BLOCK + KRON_BLOCK_THUNK));
+	assert_int_equal(in.kind, INSN_JMP_INDIRECT);
+	assert_int_equal(get64(out.block + (in.target - BLOCK)), THUNK);
+	assert_true(insn_decode(&in, out.block + KRON_BLOCK_HOOK, 15, BLOCK + KRON_BLOCK_HOOK));
+	assert_int_equal(in.kind, INSN_JMP_INDIRECT);
+	assert_int_equal(get64(out.block + (in.target - BLOCK)), HOOK_THUNK);
+	bound_free(&out);
+	plan_free(p);
+}
+
+/*
+ * Every stub decodes from end to end; calls go to the block's head, jumps to the stub itself,
+ * another stub, or the module; every patch is a jump to a stub.
+ */
+static void stubs_lead_where_they_should(void **state)
+{
+	struct plan *p = plan_of_libc(false);
+	uint8_t *all = select_all(p);
+	struct binding b = binding_of(p, all, true);
+	struct bound out;
+	uint64_t calls = 0, end;
+
+	(void)state;
+	assert_int_equal(bind_make(&out, &b, NULL), 0);
+	assert_int_equal(out.npatches, p->nsites);
+	end = KRON_BLOCK_HEAD + p->code_len;
+	for (uint64_t at = KRON_BLOCK_HEAD; at < end;) {
+		struct insn in;
+
+		assert_true(insn_decode(&in, out.block + at, out.block_len - at, BLOCK + at));
+		if (in.kind == INSN_CALL) {
+			assert_true(in.target == BLOCK || in.target == BLOCK + KRON_BLOCK_HOOK);
+			calls += in.target == BLOCK;
+		}
+		if (in.kind == INSN_JMP || in.kind == INSN_JCC)
+			assert_true((in.target > BLOCK && in.target < BLOCK + end) ||
+				    (in.target >= BIAS + p->reach_lo &&
+				     in.target < BIAS + p->reach_hi));
+		at += in.len;
+	}
+	assert_int_equal(calls, out.probes_bound);
+	for (size_t i = 0; i < out.npatches; i++) {
+		const struct kron_patch *patch = &out.patches[i];
+		uint64_t addr = out.patch_addr + patch->off;
+		uint64_t to = addr + 5 + (int32_t)get32(patch->new_bytes + 1);
+
+		assert_int_equal(patch->new_len, 5);
+		assert_int_equal(patch->new_bytes[0], 0xe9);
+		assert_true(to >= BLOCK + KRON_BLOCK_HEAD && to < BLOCK + end);
+		assert_int_equal(addr - BIAS, p->sites[i].vaddr);
+		assert_memory_equal(patch->old_bytes, p->sites[i].old_bytes, patch->old_len);
+	}
+	bound_free(&out);
+	xfree(all);
+	plan_free(p);
+}
+
+static uint64_t count_probes(const struct plan *p, uint32_t function)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->nprobes; i++)
+		n += p->probes[i].function == function && p->probes[i].kind != PROBE_HOOK &&
+		     p->probes[i].site != UINT32_MAX;
+	return n;
+}
+
+static void selection_and_hooks_are_independent(void **state)
+{
+	struct plan *p = plan_of_libc(false);
+	uint8_t *none = xcalloc(p->nfunctions + 1, 1);
+	struct binding b = binding_of(p, none, false);
+	struct bound out;
+	uint32_t hooked = 0;
+
+	(void)state;
+	for (size_t i = 0; i < p->nprobes; i++)
+		if (p->probes[i].kind == PROBE_HOOK)
+			hooked = p->probes[i].function;
+	assert_int_equal(bind_size(&b), 0);
+	b.hooks = true; /* hooks alone: no probe runs */
+	assert_int_equal(bind_make(&out, &b, NULL), 0);
+	assert_int_equal(out.probes_bound, 0);
+	assert_true(out.npatches > 0 && out.npatches <= KRON_HOOK_COUNT);
+	bound_free(&out);
+	none[hooked] = 1; /* a hook's function without its hook */
+	b.hooks = false;
+	assert_int_equal(bind_make(&out, &b, NULL), 0);
+	assert_int_equal(out.probes_bound, count_probes(p, hooked));
+	bound_free(&out);
+	xfree(none);
+	plan_free(p);
+}
+
+static void too_far_is_an_error(void **state)
+{
+	struct plan *p = plan_of_libc(false);
+	uint8_t *all = select_all(p);
+	struct binding b = binding_of(p, all, true);
+	struct bound out;
+	struct err err;
+
+	(void)state;
+	b.block = BIAS - (1ull << 31) - (64 << 20);
+	assert_int_equal(bind_make(&out, &b, &err), -ERANGE);
+	b.block = BIAS + (1ull << 31);
+	assert_int_equal(bind_make(&out, &b, &err), -ERANGE);
+	xfree(all);
+	plan_free(p);
+}
+
+/* ---- files ---- */
+
+static void load_gives_what_was_saved(void **state)
+{
+	struct plan *p = plan_of_libc(false), *q;
+	size_t n, m;
+	uint8_t *x = saved(p, &n), *y;
+
+	(void)state;
+	assert_int_equal(load_bytes(&q, x, n), 0);
+	y = saved(q, &m);
+	assert_int_equal(n, m);
+	assert_memory_equal(x, y, n);
+	assert_int_equal(q->nfunctions, p->nfunctions);
+	assert_int_equal(q->text_hi, p->text_hi);
+	assert_int_equal(q->build_id_len, p->build_id_len);
+	plan_free(p);
+	plan_free(q);
+	xfree(x);
+	xfree(y);
+}
+
+static void empty_plan_can_be_saved(void **state)
+{
+	struct plan *p = plan_file_of("/proc/self/exe", true), *q;
+	size_t n;
+	uint8_t *x = saved(p, &n);
+
+	(void)state;
+	assert_int_equal(load_bytes(&q, x, n), 0);
+	assert_int_equal(q->nsites, 0);
+	plan_free(p);
+	plan_free(q);
+	xfree(x);
+}
+
+static void cut_files_are_refused(void **state)
+{
+	struct plan *p = plan_of_libc(true), *q;
+	size_t n;
+	uint8_t *x = saved(p, &n);
+
+	(void)state;
+	for (size_t len = 0; len < n; len += len < 256 ? 1 : 61)
+		assert_int_equal(load_bytes(&q, x, len), -EINVAL);
+	plan_free(p);
+	xfree(x);
+}
+
+static void flipped_bits_are_refused(void **state)
+{
+	struct plan *p = plan_of_libc(true), *q;
+	size_t n;
+	uint8_t *x = saved(p, &n);
+
+	(void)state;
+	for (size_t i = 0; i < n; i += i < 200 ? 1 : 7) {
+		x[i] ^= 1 << i % 8;
+		assert_int_equal(load_bytes(&q, x, n), -EINVAL);
+		x[i] ^= 1 << i % 8;
+	}
+	plan_free(p);
+	xfree(x);
+}
+
+/* Damage with a right checksum: refused, or harmless. */
+static void lying_files_do_no_harm(void **state)
+{
+	struct plan *p = plan_of_libc(true), *q;
+	size_t n;
+	uint8_t *good = saved(p, &n), *x = xmalloc(n);
+	struct header h;
+	unsigned loaded = 0, refused = 0;
+
+	(void)state;
+	srand(1);
+	for (int round = 0; round < 6000; round++) {
+		size_t at = 64 + rand() % (n - 64 - 8);
+		static const uint64_t values[] = {0,          1,          0xff,       0xffff,
+						  0x7fffffff, UINT32_MAX, 1ull << 32, UINT64_MAX};
+		uint64_t value = values[rand() % 8];
+
+		memcpy(x, good, n);
+		memcpy(x + at, &value, 1 << rand() % 4);
+		memcpy(&h, x, sizeof(h));
+		h.checksum = file_checksum(x, n);
+		memcpy(x, &h, sizeof(h));
+		if (load_bytes(&q, x, n) == 0) {
+			struct binding b = binding_of(q, select_all(q), true);
+			struct bound out = {0};
+			struct plan_counts c;
+
+			loaded++;
+			plan_count(q, PROBE_HOOK, &c);
+			if (bind_make(&out, &b, NULL) == 0)
+				bound_free(&out);
+			xfree((void *)b.selected);
+			plan_free(q);
+		} else {
+			refused++;
+		}
+	}
+	assert_true(loaded > 100 && refused > 100);
+	plan_free(p);
+	xfree(good);
+	xfree(x);
+}
+
+/* ---- space ---- */
+
+#define GIB (1ull << 30)
+
+static uint64_t find(const struct space_mapping *maps, size_t n, size_t module, size_t len)
+{
+	return space_find(maps, n, maps[module].start, maps[module].end, len);
+}
+
+static void space_is_right_below_a_pie(void **state)
+{
+	const struct space_mapping maps[] = {
+		{0x555555554000, 0x555555600000, false, false},
+		{0x555555600000, 0x555555700000, true, false},
+		{0x7ffff7c00000, 0x7ffff7fff000, false, false},
+		{0x7ffffffde000, 0x7ffffffff000, false, true},
+	};
+
+	(void)state;
+	assert_int_equal(find(maps, 4, 0, 8192), 0x555555552000);
+	assert_int_equal(find(maps, 4, 2, 4097), 0x7ffff7bfe000);
+}
+
+static void space_under_a_low_program(void **state)
+{
+	const struct space_mapping maps[] = {
+		{0x400000, 0x800000, false, false},
+		{0x900000, 0xa00000, true, false},
+		{0x7ffff7c00000, 0x7ffff7fff000, false, false},
+	};
+	uint64_t at;
+
+	(void)state;
+	assert_int_equal(find(maps, 3, 0, 0x10000), 0x3f0000);
+	/* no room below: as high as can be, since the heap grows */
+	at = find(maps, 3, 0, 0x500000);
+	assert_true(at > 0x900000 + GIB);
+	assert_true(at + 0x500000 <= KRON_WINDOW_ADDR || at >= KRON_WINDOW_ADDR + KRON_WINDOW_SIZE);
+	assert_true(at + 0x500000 - 0x400000 < 2 * GIB);
+}
+
+static void space_there_is_none(void **state)
+{
+	const struct space_mapping full[] = {
+		{0x10000, 0x555555554000, false, false},
+		{0x555555554000, 0x555555600000, false, false},
+		{0x555555600000, 0x7ffffffff000, false, false},
+	};
+	const struct space_mapping huge[] = {{0x100000000, 0x100000000 + 2 * GIB, false, false}};
+
+	(void)state;
+	assert_int_equal(find(full, 3, 1, 4096), 0);
+	assert_int_equal(find(huge, 1, 0, 4096), 0);
+	assert_int_equal(space_find(NULL, 0, 0x2000, 0x1000, 4096), 0);
+	assert_int_equal(space_find(NULL, 0, 0x555555554000, 0x555555555000, 0), 0);
+}
+
+/* The postcondition, said again in another way, on random address spaces. */
+static void space_keeps_its_promises(void **state)
+{
+	(void)state;
+	srand(2);
+	for (int round = 0; round < 20000; round++) {
+		struct space_mapping maps[12];
+		uint64_t at = round % 2 ? 0x400000 : 0x555500000000ull, len, got;
+		size_t n = 1 + rand() % 12, module = rand() % n;
+
+		for (size_t i = 0; i < n; i++) {
+			at += (uint64_t)(rand() % 0x30000) * 4096 * (rand() % 2);
+			maps[i] = (struct space_mapping){at, 0, rand() % 8 == 0, rand() % 8 == 0};
+			at += (1 + (uint64_t)(rand() % 0x8000)) * 4096;
+			maps[i].end = at;
+		}
+		len = 1 + rand() % (64 << 20);
+		got = find(maps, n, module, len);
+		if (!got)
+			continue;
+		assert_int_equal(got % 4096, 0);
+		for (size_t i = 0; i < n; i++) {
+			assert_true(got + len <= maps[i].start || got >= maps[i].end);
+			if (maps[i].is_heap)
+				assert_false(got >= maps[i].end && got < maps[i].end + GIB / 2 &&
+					     (i + 1 == n || got < maps[i + 1].start));
+		}
+		assert_true(got + len <= KRON_WINDOW_ADDR ||
+			    got >= KRON_WINDOW_ADDR + KRON_WINDOW_SIZE);
+		assert_true(got + len <= maps[module].start + 2 * GIB);
+		assert_true(maps[module].end <= got + 2 * GIB);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(same_input_same_bytes),
+		cmocka_unit_test(counts_add_up),
+		cmocka_unit_test(probes_of_a_function_stand_together),
+		cmocka_unit_test(libc_has_its_hooks),
+		cmocka_unit_test(loader_has_its_hook),
+		cmocka_unit_test(other_programs_have_no_hooks),
+		cmocka_unit_test(head_leads_to_the_thunks),
+		cmocka_unit_test(stubs_lead_where_they_should),
+		cmocka_unit_test(selection_and_hooks_are_independent),
+		cmocka_unit_test(too_far_is_an_error),
+		cmocka_unit_test(load_gives_what_was_saved),
+		cmocka_unit_test(empty_plan_can_be_saved),
+		cmocka_unit_test(cut_files_are_refused),
+		cmocka_unit_test(flipped_bits_are_refused),
+		cmocka_unit_test(lying_files_do_no_harm),
+		cmocka_unit_test(space_is_right_below_a_pie),
+		cmocka_unit_test(space_under_a_low_program),
+		cmocka_unit_test(space_there_is_none),
+		cmocka_unit_test(space_keeps_its_promises),
+	};
+
+	return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}
