@@ -17,7 +17,8 @@
 	X(replay, "Show the calls in order, indented") \
 	X(dump, "Show every sample") \
 	X(info, "Show what was recorded, and what is missing") \
-	X(list, "List the functions of an ELF file and how they can be probed")
+	X(list, "List the functions of an ELF file and how they can be probed") \
+	X(recover, "Finish the trace of a kron record that was killed")
 
 #define X(name, text) int cmd_##name(int argc, char **argv);
 COMMANDS(X)

@@ -190,18 +190,22 @@ static void consider_blocks(struct work *w)
 
 /* ---- one module ---- */
 
-static bool is_text_mapped(const struct work *w, const struct loaded *l, const struct plan *p)
+static bool is_text_of(const struct process_mapping *m, const struct loaded *l)
 {
-	uint64_t at = p->text_lo + l->bias, hi = p->text_hi + l->bias;
+	return m && process_mapping_is_exec(m) && m->ino == l->ino && m->dev == l->dev;
+}
 
+/* The end of the text that is mapped without a gap from `at` to at most `hi`; `at` if none is. */
+static uint64_t text_run(const struct work *w, const struct loaded *l, uint64_t at, uint64_t hi)
+{
 	while (at < hi) {
 		const struct process_mapping *m = process_maps_at(&w->maps, at);
 
-		if (!m || !process_mapping_is_exec(m) || m->ino != l->ino || m->dev != l->dev)
-			return false;
+		if (!is_text_of(m, l))
+			break;
 		at = m->end;
 	}
-	return true;
+	return at < hi ? at : hi;
 }
 
 static bool has_exec_hook(const struct plan *p)
@@ -225,20 +229,60 @@ static void take_gap(struct work *w, uint64_t start, uint64_t len)
 	w->space.v[i] = gap;
 }
 
-static void add_module_commands(struct work *w, const struct binding *b, const struct bound *bound)
+/*
+ * A command for each stretch of text: between two executable segments there may be pages of
+ * nothing (node), which cannot be made writable.  The patches stand in order of their
+ * addresses; their offsets are made to count from their command's address.  lay_out() makes
+ * file_off count from the start of the file.
+ */
+static int add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
+			      uint32_t flags, struct err *err)
 {
-	uint32_t group = (uint32_t)w->bound.n - 1;
+	uint64_t hi = bound->patch_addr + bound->patch_len;
+
+	for (size_t first = 0, n; first < bound->npatches; first += n) {
+		uint64_t addr = (bound->patch_addr + bound->patches[first].off) & ~(PAGE - 1);
+		uint64_t end = text_run(w, l, addr, hi);
+		struct kron_command *c;
+
+		for (n = 0; first + n < bound->npatches; n++) {
+			struct kron_patch *p = &bound->patches[first + n];
+
+			if (bound->patch_addr + p->off + p->old_len > end)
+				break;
+			p->off -= (uint32_t)(addr - bound->patch_addr);
+		}
+		if (!n)
+			return err_set(err, ENOTSUP, "%s is not wholly mapped", l->module->path);
+		c = add_command(w, KRON_CMD_PATCH, (uint32_t)(bound - w->bound.v));
+		c->addr = addr;
+		c->len = end - addr;
+		c->count = (uint32_t)n;
+		c->file_off = first * sizeof(struct kron_patch);
+		c->flags |= flags;
+	}
+	return 0;
+}
+
+static int add_module_commands(struct work *w, const struct loaded *l, const struct binding *b,
+			       struct err *err)
+{
+	uint32_t group = (uint32_t)w->bound.n - 1, flags = 0;
+	struct bound *bound = &w->bound.v[group];
+	size_t before = w->commands.n;
 	struct kron_command *c = add_command(w, KRON_CMD_MAP, group);
+	int code;
 
 	c->addr = b->block;
 	c->len = bound->block_len;
-	c = add_command(w, KRON_CMD_PATCH, group);
-	c->addr = bound->patch_addr;
-	c->len = bound->patch_len;
-	c->count = (uint32_t)bound->npatches;
 	if (b->hooks && has_exec_hook(b->plan))
-		c->flags |= KRON_CMD_HAS_EXEC_HOOK;
-	w->out->probes += bound->probes_bound;
+		flags = KRON_CMD_HAS_EXEC_HOOK;
+	code = add_patch_commands(w, l, bound, flags, err);
+	if (code)
+		w->commands.n = before;
+	else
+		w->out->probes += bound->probes_bound;
+	return code;
 }
 
 static int bind_module(struct work *w, const struct loaded *l, struct err *err)
@@ -263,8 +307,6 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	len = bind_size(&b);
 	if (!len)
 		return 0;
-	if (!is_text_mapped(w, l, b.plan))
-		return err_set(err, ENOTSUP, "%s is not wholly mapped", l->module->path);
 	module_span(l->module, &lo, &hi);
 	b.block = space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
 	if (!b.block)
@@ -275,10 +317,14 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		w->bound.n--;
 		return err_prefix(err, code, "%s", l->module->path);
 	}
+	code = add_module_commands(w, l, &b, err);
+	if (code) {
+		bound_free(&w->bound.v[--w->bound.n]);
+		return code;
+	}
 	take_gap(w, b.block, len);
 	*vec_push(&w->records) =
 		(struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
-	add_module_commands(w, &b, &w->bound.v[w->bound.n - 1]);
 	return 0;
 }
 
@@ -315,6 +361,7 @@ static uint64_t page_up(uint64_t v)
 static uint64_t lay_out(struct work *w)
 {
 	uint64_t at = sizeof(struct kron_commands) + w->commands.n * sizeof(struct kron_command);
+	uint64_t patches = 0;
 	size_t record = 0;
 
 	vec_for(&w->commands, c) {
@@ -326,9 +373,10 @@ static uint64_t lay_out(struct work *w)
 			w->records.v[record++].off = at;
 			at += b->block_len;
 		} else if (c->kind == KRON_CMD_PATCH) {
-			at = (at + 7) & ~7ull;
-			c->file_off = at;
-			at += b->npatches * sizeof(struct kron_patch);
+			if (c->file_off == 0) /* the first of its module */
+				patches = (at + 7) & ~7ull;
+			c->file_off += patches;
+			at = c->file_off + c->count * sizeof(struct kron_patch);
 		}
 	}
 	return page_up(at);
@@ -357,6 +405,7 @@ static int fill_file(struct work *w, int fd, uint64_t size)
 	struct kron_commands head = {
 		.magic = KRON_WIRE_MAGIC, .ncommands = (uint32_t)w->commands.n, .size = size};
 	int code = ftruncate(fd, (off_t)size) ? -errno : put(fd, &head, sizeof(head), 0);
+	size_t done = 0; /* patches of the module */
 
 	if (!code)
 		code = put(fd, w->commands.v, w->commands.n * sizeof(*w->commands.v), sizeof(head));
@@ -364,10 +413,14 @@ static int fill_file(struct work *w, int fd, uint64_t size)
 		const struct kron_command *c = &w->commands.v[i];
 		const struct bound *b = &w->bound.v[c->group];
 
-		if (c->kind == KRON_CMD_MAP)
+		if (c->kind == KRON_CMD_MAP) {
 			code = put(fd, b->block, b->block_len, c->file_off);
-		else if (c->kind == KRON_CMD_PATCH)
-			code = put(fd, b->patches, b->npatches * sizeof(*b->patches), c->file_off);
+			done = 0;
+		} else if (c->kind == KRON_CMD_PATCH) {
+			code = put(fd, b->patches + done, c->count * sizeof(*b->patches),
+				   c->file_off);
+			done += c->count;
+		}
 	}
 	return code;
 }

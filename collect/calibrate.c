@@ -9,12 +9,8 @@
 #define _GNU_SOURCE
 #include "collect/calibrate.h"
 
-#include <linux/perf_event.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
 #include <kron/board.h>
@@ -48,42 +44,11 @@ void time_point_take(struct time_point *t)
 	}
 }
 
-/* ns = ticks * mult >> shift, as the kernel reckons; 0 when it does not say. */
-static double hz_of_kernel(void)
-{
-	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-				       .size = sizeof(attr),
-				       .config = PERF_COUNT_SW_DUMMY,
-				       .exclude_kernel = 1,
-				       .exclude_hv = 1,
-				       .disabled = 1};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	const struct perf_event_mmap_page *page;
-	double hz = 0;
-
-	if (fd < 0)
-		return 0;
-	page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
-	if (page != MAP_FAILED) {
-		if (page->cap_user_time && page->time_mult)
-			hz = (double)SECOND * (double)(1ull << page->time_shift) /
-			     (double)page->time_mult;
-		munmap((void *)page, 4096);
-	}
-	close(fd);
-	return hz;
-}
-
 double tsc_hz(const struct time_point *start, const struct time_point *end)
 {
 	uint64_t ns = end->mono_ns - start->mono_ns;
-	double measured = ns ? (double)(end->tsc - start->tsc) * (double)SECOND / (double)ns : 0;
-	double kernel = ns < SECOND ? hz_of_kernel() : 0;
 
-	/* A counter that the hypervisor scales may tell the guest's kernel another rate. */
-	if (kernel > 0 && (ns < 1000000 || (kernel / measured < 1.01 && measured / kernel < 1.01)))
-		return kernel;
-	return measured;
+	return ns ? (double)(end->tsc - start->tsc) * (double)SECOND / (double)ns : 0;
 }
 
 /* ---- the cost of a probe ---- */

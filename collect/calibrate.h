@@ -12,8 +12,8 @@ struct time_point {
 void time_point_take(struct time_point *t);
 
 /*
- * Ticks per second of the counter.  The kernel's own figure when it tells it (perf's mmap
- * page); else from the two points, which is as good when they are a second apart.
+ * Ticks per second of the counter, on the scale of CLOCK_MONOTONIC: right to a hundred
+ * thousandth when the points are 4 ms apart, and better in proportion.
  */
 double tsc_hz(const struct time_point *start, const struct time_point *end);
 

@@ -44,6 +44,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.wake_fd = -1,
 	};
 	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
+	c->drain.start = c->start;
 	return 0;
 }
 

@@ -85,11 +85,30 @@ static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct
 	return 0;
 }
 
+static bool is_in_file(const struct drain *d, uint64_t seq)
+{
+	size_t lo = 0, hi = d->nwritten;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (d->written[mid] == seq)
+			return true;
+		if (d->written[mid] < seq)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return false;
+}
+
 /* seq 0: being prepared by its owner, or written already (invariant 2). */
 static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
 			      const struct chunk_owner *o, const struct chunk_count *n)
 {
-	if (!__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) || !n->nbytes)
+	const uint64_t seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
+
+	if (!seq || !n->nbytes || is_in_file(d, seq))
 		return 0;
 	return write_chunk(d, c, o, n);
 }
@@ -225,6 +244,18 @@ static bool is_short_of_chunks(const struct drain *d)
 	       (int32_t)(segment_ready(d->seg) / 8);
 }
 
+/* For readers of a trace whose collector was killed; the end writes a better figure. */
+static void estimate_clock(struct drain *d)
+{
+	struct time_point now;
+
+	if (!d->start.tsc)
+		return;
+	time_point_take(&now);
+	journal_session(d->journal, "tsc_hz", "%.0f", tsc_hz(&d->start, &now));
+	d->start.tsc = 0;
+}
+
 static void *drain_thread(void *arg)
 {
 	struct drain *d = arg;
@@ -247,6 +278,10 @@ static void *drain_thread(void *arg)
 			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;
 		if (is_due(&d->next_count_ns, now, COUNT_EVERY_MS))
 			set_free_count_right(d);
+		if (dead) { /* names should outlive us as samples do */
+			estimate_clock(d);
+			journal_flush(d->journal);
+		}
 		if (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
 			segment_wait(d->seg, seen, ms);
 	}

@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "collect/calibrate.h"
 #include "collect/journal.h"
 #include "collect/segment.h"
 #include "collect/tasks.h"
@@ -38,8 +39,11 @@ struct drain {
 	struct drain_totals totals;
 	pthread_t thread;
 	bool running;
-	bool stop;        /* atomic */
-	bool disk_failed; /* the journal failed and the gates are closed */
+	bool stop;               /* atomic */
+	struct time_point start; /* of the recording; 0: do not estimate the clock's rate */
+	bool disk_failed;        /* the journal failed and the gates are closed */
+	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
+	size_t nwritten;
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 

@@ -212,6 +212,24 @@ static int check_ctl(const struct segment *seg, struct err *err)
 	return 0;
 }
 
+/* All that will be read: a page that is missing after all would be a SIGBUS on a full /dev/shm.
+ * Those that are there stay as they are. */
+static int get_pages_again(struct segment *seg, struct err *err)
+{
+	int code = get_pages(seg, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
+
+	if (!code)
+		code = get_pages(seg, KRON_PROCS_OFFSET, KRON_PROCS_MAX * sizeof(struct kron_proc));
+	if (!code && segment_ready(seg))
+		code = get_pages(seg, KRON_POOL_OFFSET,
+				 (uint64_t)segment_ready(seg) * KRON_CHUNK_SIZE);
+	if (code)
+		return err_set(err, -code, "cannot read the board segment %s: %s", seg->name,
+			       strerror(-code));
+	seg->procs_ready = KRON_PROCS_MAX;
+	return 0;
+}
+
 int segment_open(struct segment *seg, const char *name, struct err *err)
 {
 	struct stat st;
@@ -243,6 +261,8 @@ int segment_open(struct segment *seg, const char *name, struct err *err)
 	code = map_segment(seg, err);
 	if (!code)
 		code = check_ctl(seg, err);
+	if (!code)
+		code = get_pages_again(seg, err);
 	if (!code)
 		return 0;
 fail:

@@ -165,6 +165,14 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 		k->starttime = st.starttime;
 }
 
+static bool has_record(const struct tasks *t, uint32_t uid)
+{
+	for (size_t i = 0; i < t->nknown && t->known[i] <= uid; i++)
+		if (t->known[i] == uid)
+			return true;
+	return false;
+}
+
 static void write_process(struct tasks *t, const struct task *k, const struct kron_proc *p)
 {
 	char uid[16], pid[16], parent[16], tsc[24];
@@ -178,6 +186,8 @@ static void write_process(struct tasks *t, const struct task *k, const struct kr
 				k->exe ? k->exe : "",
 				k->cmdline ? k->cmdline : ""};
 
+	if (has_record(t, k->uid))
+		return;
 	snprintf(uid, sizeof(uid), "%u", k->uid);
 	snprintf(pid, sizeof(pid), "%d", k->pid);
 	snprintf(parent, sizeof(parent), "%u", p->parent_uid);
@@ -421,6 +431,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 
 	write_end(t, k, lost);
 	t->ended.processes++;
+	t->ended.unrecorded += !has_record(t, k->uid);
 	t->ended.samples += k->samples;
 	t->ended.cut_off += k->cut_off;
 	t->ended.lost += lost;
@@ -449,6 +460,7 @@ void tasks_totals(struct tasks *t, struct task_totals *out)
 		if (!k->uid)
 			continue;
 		out->processes++;
+		out->unrecorded += !has_record(t, k->uid);
 		out->living += !k->dead;
 		out->samples += k->samples;
 		out->cut_off += k->cut_off;

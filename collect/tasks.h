@@ -35,7 +35,8 @@ struct task {               /* shadow of one slot */
 
 struct task_totals {
 	uint64_t processes, threads, samples, lost, cut_off;
-	uint32_t living; /* processes that have not ended */
+	uint64_t unrecorded; /* of the processes: recover found no P record of them */
+	uint32_t living;     /* processes that have not ended */
 };
 
 struct task_note;   /* an announced process whose slot was not seen yet */
@@ -53,6 +54,8 @@ struct tasks {
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
+	const uint32_t *known; /* recover: uids that have a P record, sorted */
+	size_t nknown;
 	struct task_totals ended; /* sums over the processes with an E record */
 };
 

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recover.c - see recover.h.
+ *
+ *   trace as it is ──► session: name of the segment, start of the clock
+ *                 └──► sequence numbers of its chunks ─┐
+ *   segment ──► chunks with other numbers ─────────────┴─► appended;  totals;  unlink
+ *
+ * Running it twice does no harm: chunks are known by number, and the segment goes last.
+ */
+#define _GNU_SOURCE
+#include "collect/recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "collect/calibrate.h"
+#include "collect/drain.h"
+#include "collect/grow.h"
+#include "trace/chunks.h"
+#include "trace/reader.h"
+
+struct before { /* what the trace says already */
+	char segment[40];
+	struct time_point start;
+	uint64_t samples, lost, cut_off;
+	VEC(uint32_t) uids;
+	VEC(uint64_t) seqs;
+	uint64_t last_tsc;
+};
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t session_number(const struct trace *t, const char *key)
+{
+	const char *text = trace_session(t, key);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static int read_trace(struct before *b, const char *dir, struct err *err)
+{
+	const char *segment;
+	struct trace *t;
+	int code = trace_open(&t, dir, err);
+
+	if (code)
+		return code;
+	segment = trace_session(t, "segment");
+	if (t->complete)
+		code = err_set(err, EALREADY, "%s is complete: there is nothing to recover", dir);
+	else if (!segment)
+		code = err_set(err, ENOENT, "%s names no shared memory to recover from", dir);
+	else
+		snprintf(b->segment, sizeof(b->segment), "%s", segment);
+	b->start.tsc = session_number(t, "start_tsc");
+	b->start.mono_ns = session_number(t, "start_mono_ns");
+	trace_count(t);
+	b->samples = t->samples;
+	b->lost = t->lost;
+	b->cut_off = t->cut_off;
+	for (size_t i = 0; i < t->nprocs; i++)
+		if (t->procs[i].known)
+			*vec_push(&b->uids) = t->procs[i].uid;
+	trace_close(t);
+	if (b->uids.n)
+		qsort(b->uids.v, b->uids.n, sizeof(*b->uids.v), compare_u32);
+	return code;
+}
+
+static void note_last(struct before *b, const struct kron_sample *s)
+{
+	uint64_t tsc = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+
+	if (s->head && tsc > b->last_tsc)
+		b->last_tsc = tsc;
+}
+
+static int read_sequence_numbers(struct before *b, const char *dir, struct err *err)
+{
+	char *path = xasprintf("%s/samples", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct trace_chunk head;
+	struct chunk_map map;
+	uint64_t skipped = 0;
+	const uint8_t *samples;
+	size_t off = 0;
+	int code = fd < 0 ? -errno : chunk_map_open(&map, fd);
+
+	if (fd >= 0)
+		close(fd);
+	if (code) {
+		err_set(err, -code, "cannot read %s: %s", path, strerror(-code));
+		xfree(path);
+		return code;
+	}
+	xfree(path);
+	while ((samples = chunk_map_next(&map, &off, &head, &skipped))) {
+		*vec_push(&b->seqs) = head.seq;
+		if (head.nbytes >= KRON_SAMPLE_SIZE)
+			note_last(b, (const void *)(samples + head.nbytes - KRON_SAMPLE_SIZE));
+	}
+	chunk_map_close(&map);
+	if (b->seqs.n)
+		qsort(b->seqs.v, b->seqs.n, sizeof(*b->seqs.v), compare_u64);
+	return 0;
+}
+
+/* Close the gates; processes that still run get a moment to finish the stores behind them. */
+static void quiet_board(struct segment *seg, struct tasks *tasks, struct recovery *out)
+{
+	struct timespec ts = {.tv_nsec = 20000000};
+	struct task_totals totals;
+
+	segment_set_sampling(seg, false);
+	__atomic_store_n(&seg->ctl->closing, 1, __ATOMIC_RELEASE);
+	segment_wake_waiters(seg);
+	tasks_look(tasks, true, true);
+	tasks_totals(tasks, &totals);
+	out->living = totals.living;
+	if (out->living)
+		nanosleep(&ts, NULL);
+}
+
+static void find_last_sample(struct before *b, const struct segment *seg)
+{
+	for (uint32_t i = 0; i < segment_ready(seg); i++) {
+		const struct kron_chunk *c = segment_chunk(seg, i);
+		struct chunk_count n;
+
+		if (!c->seq)
+			continue;
+		chunk_count(c, &n);
+		if (n.nbytes)
+			note_last(b, (const void *)((const char *)(c + 1) + n.nbytes -
+						    KRON_SAMPLE_SIZE));
+	}
+}
+
+/* The recording ends with its last sample, on the clock as it goes now. */
+static void write_end(struct journal *j, const struct before *b, const struct recovery *r)
+{
+	struct time_point now;
+	uint64_t end_tsc = b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + 1;
+	uint64_t end_ns;
+	double hz;
+
+	time_point_take(&now);
+	hz = tsc_hz(&b->start, &now);
+	end_ns = b->start.mono_ns + (uint64_t)((double)(end_tsc - b->start.tsc) / hz * 1e9);
+	journal_session(j, "recovered", "%" PRIu64, r->recovered);
+	journal_session(j, "error", "%s", "");
+	journal_session(j, "samples", "%" PRIu64, r->in_file + r->recovered);
+	journal_session(j, "lost", "%" PRIu64, r->lost);
+	journal_session(j, "cut_off", "%" PRIu64, r->cut_off);
+	journal_session(j, "processes", "%" PRIu64, r->processes);
+	journal_session(j, "tsc_hz", "%.0f", hz);
+	journal_session(j, "end_mono_ns", "%" PRIu64, end_ns);
+	journal_session(j, "end_tsc", "%" PRIu64, end_tsc);
+}
+
+static int append(struct before *b, struct segment *seg, struct trace_writer *w,
+		  struct recovery *out)
+{
+	struct task_totals totals;
+	struct journal journal;
+	struct tasks tasks;
+	struct drain drain;
+	int code;
+
+	journal_init(&journal, w);
+	tasks_init(&tasks, seg, &journal);
+	tasks.known = b->uids.v;
+	tasks.nknown = b->uids.n;
+	drain_init(&drain, seg, &journal, &tasks);
+	drain.written = b->seqs.v;
+	drain.nwritten = b->seqs.n;
+	quiet_board(seg, &tasks, out);
+	find_last_sample(b, seg);
+	drain_all(&drain);
+	tasks_totals(&tasks, &totals);
+	out->recovered = drain.totals.samples;
+	out->chunks = drain.totals.chunks;
+	out->cut_off = b->cut_off + drain.totals.cut_off;
+	out->lost = b->lost + totals.lost;
+	out->processes = b->uids.n + totals.unrecorded;
+	if (!journal_error(&journal))
+		write_end(&journal, b, out);
+	code = journal_flush(&journal);
+	tasks_free(&tasks);
+	return code ? code : journal_error(&journal);
+}
+
+static int recover_from(struct before *b, const char *dir, struct recovery *out, struct err *err)
+{
+	struct trace_writer *w;
+	struct segment seg;
+	int closed, code = trace_writer_reopen(&w, dir, err);
+
+	if (code == -EBUSY)
+		return err_set(err, EBUSY, "kron still records to %s: end it first", dir);
+	if (code)
+		return code;
+	code = segment_open(&seg, b->segment, err);
+	if (code == -ENOENT)
+		err_set(err, ENOENT,
+			"the shared memory %s of %s is gone (recovered already, or the machine was "
+			"restarted); the trace can be read as it is",
+			b->segment, dir);
+	if (code) {
+		trace_writer_close(w);
+		return code;
+	}
+	code = append(b, &seg, w, out);
+	closed = trace_writer_close(w);
+	code = code ? code : closed;
+	if (code)
+		err_set(err, -code, "cannot write %s: %s; the shared memory stays for another try",
+			dir, strerror(-code));
+	else
+		segment_unlink(&seg);
+	segment_close(&seg);
+	return code;
+}
+
+int recover_trace(const char *dir, struct recovery *out, struct err *err)
+{
+	struct before b;
+	int code;
+
+	memset(&b, 0, sizeof(b));
+	memset(out, 0, sizeof(*out));
+	code = read_trace(&b, dir, err);
+	if (!code)
+		code = read_sequence_numbers(&b, dir, err);
+	out->in_file = b.samples;
+	if (!code)
+		code = recover_from(&b, dir, out, err);
+	vec_free(&b.uids);
+	vec_free(&b.seqs);
+	return code;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recover.h - finishes a trace whose collector was killed, or whose disk was full: what lies in
+ * the segment still is added to the trace, and the segment goes.
+ */
+#ifndef COLLECT_RECOVER_H
+#define COLLECT_RECOVER_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct recovery {
+	uint64_t in_file;   /* samples that the trace had */
+	uint64_t recovered; /* samples that came from the segment */
+	uint64_t chunks;
+	uint64_t lost, cut_off;
+	uint64_t processes;
+	uint32_t living; /* traced processes that still run; their gates are closed now */
+};
+
+/*
+ * -EBUSY: kron still records there.  -EALREADY: the trace is complete.  -ENOENT: there is no
+ * trace, or its segment is gone.  -EINVAL: the segment makes no sense.  -ENOSPC and others: the
+ * trace could not be written, and the segment stays for another try.
+ */
+int recover_trace(const char *dir, struct recovery *out, struct err *err);
+
+#endif
