@@ -32,12 +32,13 @@
 #include <time.h>
 #include <linux/futex.h>
 #include <linux/mman.h>
+#include "board/holes.h"
 #include "runtime/rt.h"
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
 #define WAIT_SLICE_NS 100000000 /* how often a waiter looks whether the collector still lives */
-#define WAIT_SLICES_MAX 100u	/* 10 s in which nothing at all was freed */
+#define WAIT_SLICES_MAX 100u    /* 10 s in which nothing at all was freed */
 #define SWEEP_MIN 64u
 
 __thread struct rt_lane *kron_rt_lane;
@@ -325,23 +326,42 @@ static struct kron_chunk *chunk_at(uint32_t index)
 	return (struct kron_chunk *)(kron_rt.pool + (uint64_t)index * KRON_CHUNK_SIZE);
 }
 
-/* Trace samples in a chunk that nobody writes to, or -1 when it has a hole (segment.h). */
-static int32_t count_samples(const struct kron_chunk *chunk)
+/* A process of another pid namespace cannot be asked about from here, nor from there. */
+static bool owner_is_gone(uint64_t owner)
+{
+	const struct kron_proc *s = &kron_rt.procs[kron_chunk_word_slot(owner) % KRON_PROCS_MAX];
+	uint32_t flags = s->flags | kron_rt.procs[kron_rt.proc->slot].flags;
+
+	return !kron_rt.quiet && !(flags & KRON_PROC_FOREIGN_PIDNS) &&
+	       sys3(__NR_tgkill, s->pid, kron_chunk_word_tid(owner), 0) == -ESRCH;
+}
+
+/*
+ * Triggers in a FULL chunk, those included that were cut off; -1 when somebody may still be
+ * writing there.  Every slot of a FULL chunk was claimed, unless its owner died and the
+ * collector made it FULL: then nobody writes, and the zeros at the end are unused room.
+ */
+static int32_t count_triggers(const struct kron_chunk *chunk, uint64_t owner)
 {
 	const struct kron_sample *s = (const struct kron_sample *)(chunk + 1);
-	int32_t samples = 0;
-	bool ended = false;
+	uint32_t end = KRON_CHUNK_SAMPLES;
+	bool gone = false;
+	int32_t triggers = 0;
 	uint32_t i;
 
-	for (i = 0; i < KRON_CHUNK_SAMPLES; i++) {
-		if (__atomic_load_n(&s[i].head, __ATOMIC_ACQUIRE) == 0)
-			ended = true;
-		else if (ended)
-			return -1;
-		else if (s[i].event < KRON_EVENT_SPECIAL)
-			samples++;
+	for (i = 0; i < end; i++) {
+		uint32_t head = __atomic_load_n(&s[i].head, __ATOMIC_ACQUIRE);
+
+		if (head == 0 && !gone && !kron_hole_is_abandoned(s, i)) {
+			if (!owner_is_gone(owner))
+				return -1;
+			gone = true;
+			while (end > i && s[end - 1].head == 0)
+				end--;
+		}
+		triggers += i < end && (head == 0 || s[i].event < KRON_EVENT_SPECIAL);
 	}
-	return samples;
+	return triggers;
 }
 
 /* The FULL chunk with the lowest sequence number above `above`, or -1; *word is its state. */
@@ -368,15 +388,15 @@ static int32_t oldest_full(uint64_t above, uint64_t *seq, uint64_t *word)
 	return best;
 }
 
-static void count_wrapped(uint64_t owner, uint64_t samples)
+static void count_wrapped(uint64_t owner, uint64_t triggers)
 {
 	struct kron_proc *s = &kron_rt.procs[kron_chunk_word_slot(owner) % KRON_PROCS_MAX];
 	uint64_t uid = __atomic_load_n(&s->state, __ATOMIC_RELAXED) >> 8;
 
 	if ((uid & 0x3fffff) == kron_chunk_word_uid(owner))
-		__atomic_fetch_add(&s->lost, samples, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&s->lost, triggers, __ATOMIC_RELAXED);
 	else
-		__atomic_fetch_add(&kron_rt.ctl->lost_unowned, samples, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&kron_rt.ctl->lost_unowned, triggers, __ATOMIC_RELAXED);
 }
 
 /*
@@ -388,25 +408,25 @@ static int32_t take_oldest(const struct rt_lane *lane)
 {
 	uint64_t mine = lane_word(lane, KRON_CHUNK_OWNED);
 	uint64_t seq = 0;
-	uint64_t word;
+	uint64_t word = 0;
 	int32_t index;
 
 	while ((index = oldest_full(seq, &seq, &word)) >= 0) {
 		struct kron_chunk *chunk = chunk_at((uint32_t)index);
 		uint64_t *state = &kron_rt.states[index];
-		uint64_t owner = word;
-		int32_t samples;
+		const uint64_t owner = word;
+		int32_t triggers;
 
 		if (!__atomic_compare_exchange_n(state, &word, mine, false, __ATOMIC_ACQUIRE,
 						 __ATOMIC_RELAXED))
 			continue;
-		samples = count_samples(chunk);
-		if (samples < 0) {
+		triggers = count_triggers(chunk, owner);
+		if (triggers < 0) {
 			__atomic_store_n(state, owner, __ATOMIC_RELEASE);
 			continue;
 		}
 		__atomic_store_n(&chunk->seq, 0, __ATOMIC_RELEASE);
-		count_wrapped(owner, (uint64_t)samples);
+		count_wrapped(owner, (uint64_t)triggers);
 		mini_zero(chunk, KRON_CHUNK_SIZE);
 		return index;
 	}
@@ -461,14 +481,10 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 	__atomic_store_n(&lane->claim, rt_claim_word(at, left), __ATOMIC_RELEASE);
 }
 
-/* The chunk is handed over first: nobody could tell later that its owner is done with it. */
+/* The chunk stays OWNED till the thread ends: only one whose last slot is claimed may be FULL. */
 void rt_lane_mute(void)
 {
-	struct rt_lane *lane = kron_rt_lane;
-
 	__atomic_store_n(&kron_rt_lane, &mute_lane, __ATOMIC_RELEASE);
-	if (lane && lane != &mute_lane && lane->tid)
-		hand_over(lane);
 }
 
 /* ---- full ---- */
@@ -504,7 +520,7 @@ static void patience_ends(uint32_t seen)
 static void wait_for_room(uint64_t mask, uint32_t seen)
 {
 	struct kron_ctl *ctl = kron_rt.ctl;
-	struct timespec slice = { .tv_sec = 0, .tv_nsec = WAIT_SLICE_NS };
+	struct timespec slice = {.tv_sec = 0, .tv_nsec = WAIT_SLICE_NS};
 	uint32_t uid = kron_rt.proc->uid;
 
 	rt_proc_count_lost(1);

@@ -51,18 +51,18 @@ kron_rt_probe:
 	test	%rdx, %rdx
 	jz	.Lslow
 	movabs	$RT_CLAIM_STEP, %rdi
+	lea	(THUNK_SP + 24)(%rsp), %eax
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)
 	test	%rdi, %rdi
 	jns	.Lslow
-	mov	kron_rt_cpu_offset(%rip), %rax
 	shl	$16, %rdi
-	mov	%fs:(%rax), %eax
 	shr	$16, %rdi
+	mov	%eax, 12(%rdi)			/* at once: see board/holes.h */
+	mov	%ecx, 16(%rdi)
+	mov	kron_rt_cpu_offset(%rip), %rax
+	mov	%fs:(%rax), %eax
 	cmp	%eax, RT_LANE_CPU(%rdx)
 	jne	.Lother_cpu
-	mov	%ecx, 16(%rdi)
-	lea	(THUNK_SP + 24)(%rsp), %ecx
-	mov	%ecx, 12(%rdi)
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
 	mov	RT_LANE_HEAD(%rdx), %ecx

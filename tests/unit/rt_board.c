@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "board/gate.h"
+#include "board/holes.h"
 #include "runtime/rt.h"
 
 #define STUBS_SIZE 65536u
@@ -93,7 +94,7 @@ static uint8_t *put32(uint8_t *at, uint32_t v)
 
 static void block_head(uint8_t *block)
 {
-	static const uint8_t jump[8] = { 0xff, 0x25, 0x0a, 0x00, 0x00, 0x00, 0xcc, 0xcc };
+	static const uint8_t jump[8] = {0xff, 0x25, 0x0a, 0x00, 0x00, 0x00, 0xcc, 0xcc};
 	uint64_t probe = (uint64_t)kron_rt_probe;
 	uint64_t hook = (uint64_t)kron_rt_hook_thunk;
 
@@ -128,11 +129,11 @@ static stub_fn stub_done(uint8_t *stub)
 
 static uint8_t *put_call(uint8_t *at, uint32_t number, uint32_t entry)
 {
-	at = put(at, "\x50\xb8", 2);	 /* push %rax; mov $number,%eax */
+	at = put(at, "\x50\xb8", 2); /* push %rax; mov $number,%eax */
 	at = put32(at, number);
-	at = put(at, "\xe8", 1);	 /* call block + entry */
+	at = put(at, "\xe8", 1); /* call block + entry */
 	at = put32(at, (uint32_t)(stubs + entry - (at + 4)));
-	return put(at, "\x58", 1);	 /* pop %rax */
+	return put(at, "\x58", 1); /* pop %rax */
 }
 
 stub_fn board_stub(uint32_t event, unsigned level)
@@ -140,10 +141,10 @@ stub_fn board_stub(uint32_t event, unsigned level)
 	uint8_t *stub = stub_new();
 	uint8_t *at = stub;
 
-	at = put(at, "\x48\x8d\x64\x24\x80\x51", 6);	/* lea -128(%rsp),%rsp; push %rcx */
-	at = put(at, "\x0f\xb6\x0c\x25", 4);		/* movzbl gate,%ecx */
+	at = put(at, "\x48\x8d\x64\x24\x80\x51", 6); /* lea -128(%rsp),%rsp; push %rcx */
+	at = put(at, "\x0f\xb6\x0c\x25", 4);         /* movzbl gate,%ecx */
 	at = put32(at, KRON_GATE_ADDR(level));
-	at = put(at, "\xe3\x0c", 2);			/* jrcxz */
+	at = put(at, "\xe3\x0c", 2); /* jrcxz */
 	at = put_call(at, event, KRON_BLOCK_THUNK);
 	at = put(at, "\x59\x48\x8d\xa4\x24\x80\x00\x00\x00", 9); /* pop %rcx; lea 128 */
 	put(at, "\xc3", 1);
@@ -222,12 +223,17 @@ void board_tally(const struct board *b, struct tally *t)
 	}
 }
 
-static bool has_hole(const struct board *b, uint32_t index)
+/* Every slot of a FULL chunk was claimed. */
+static bool may_be_written(const struct board *b, uint32_t index)
 {
-	struct tally t = { 0 };
+	const struct kron_sample *s = board_samples(b, index);
+	uint32_t i;
 
-	board_tally_chunk(b, index, &t);
-	return t.holes != 0;
+	for (i = 0; i < KRON_CHUNK_SAMPLES; i++) {
+		if (!__atomic_load_n(&s[i].head, __ATOMIC_ACQUIRE) && !kron_hole_is_abandoned(s, i))
+			return true;
+	}
+	return false;
 }
 
 unsigned board_drain(const struct board *b, struct tally *t)
@@ -238,7 +244,7 @@ unsigned board_drain(const struct board *b, struct tally *t)
 	for (i = 0; i < b->ctl->chunks_ready; i++) {
 		uint64_t word = __atomic_load_n(&b->states[i], __ATOMIC_ACQUIRE);
 
-		if (kron_chunk_word_state(word) != KRON_CHUNK_FULL || has_hole(b, i))
+		if (kron_chunk_word_state(word) != KRON_CHUNK_FULL || may_be_written(b, i))
 			continue;
 		board_tally_chunk(b, i, t);
 		memset(board_chunk(b, i), 0, KRON_CHUNK_SIZE);

@@ -19,12 +19,13 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "board/holes.h"
 #include "runtime/rt.h"
 #include "tests/unit/rt_board.h"
 #include "tests/unit/tap_fork.h"
 
 static struct board board;
-static stub_fn probe;	      /* of the main flow */
+static stub_fn probe;         /* of the main flow */
 static stub_fn handler_probe; /* of the signal handler */
 static uint64_t handled;      /* triggers made by handlers; atomic */
 
@@ -38,7 +39,7 @@ static void set_up(uint32_t chunks, enum kron_when_full when_full)
 
 static struct tally tally_all(void)
 {
-	struct tally t = { 0 };
+	struct tally t = {0};
 
 	board_tally(&board, &t);
 	return t;
@@ -63,16 +64,16 @@ static timer_t storm;
 
 static void storm_set(long microseconds)
 {
-	struct itimerspec every = { .it_interval = { .tv_nsec = microseconds * 1000 },
-				    .it_value = { .tv_nsec = microseconds * 1000 } };
+	struct itimerspec every = {.it_interval = {.tv_nsec = microseconds * 1000},
+				   .it_value = {.tv_nsec = microseconds * 1000}};
 
 	CHECK(timer_settime(storm, 0, &every, NULL) == 0);
 }
 
 static void storm_begin(long microseconds, void (*handler)(int))
 {
-	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1 };
+	struct sigaction sa = {.sa_handler = handler, .sa_flags = SA_RESTART};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 
 	CHECK(sigaction(SIGUSR1, &sa, NULL) == 0);
 	CHECK(timer_create(CLOCK_MONOTONIC, &event, &storm) == 0);
@@ -159,7 +160,7 @@ static void rollover(void)
 
 static void discard_says_where(void)
 {
-	struct tally before, after = { 0 };
+	struct tally before, after = {0};
 	const struct kron_sample *s;
 	uint32_t lost;
 
@@ -263,6 +264,12 @@ static void wait_gives_up_without_collector(void)
 
 /* ---- wrap ---- */
 
+static void *trigger_few(void *arg)
+{
+	board_trigger(probe, (uint64_t)(uintptr_t)arg);
+	return NULL;
+}
+
 static void wrap_is_exact(void)
 {
 	struct tally t;
@@ -312,6 +319,20 @@ static void wrap_spares_holes(void)
 	board_trigger(probe, 20000);
 	CHECK(board_chunk(&board, 0)->seq > 1);
 	CHECK_EQ(tally_all().samples + board_lost(&board), 40011);
+}
+
+/* What the collector makes of a dead thread's chunk in wrap mode: FULL, with room at its end. */
+static void wrap_takes_chunks_of_the_dead(void)
+{
+	pthread_t t;
+
+	set_up(3, KRON_WHEN_FULL_WRAP);
+	CHECK(pthread_create(&t, NULL, trigger_few, (void *)50) == 0);
+	pthread_join(t, NULL);
+	board.states[0] = (board.states[0] & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL;
+	board_trigger(probe, 30000);
+	CHECK(board_chunk(&board, 0)->seq > 1);
+	CHECK_EQ(tally_all().samples + board_lost(&board), 30050);
 }
 
 /* ---- a handler that switches chunks under a claim ---- */
@@ -385,6 +406,66 @@ static void handler_leaves_by_longjmp(void)
 	CHECK(t.holes <= jumps);
 }
 
+/* Chunks with holes that longjmps left come back to the pool while the thread lives. */
+static void longjmp_holes_are_let_go(void)
+{
+	static volatile uint64_t triggers, jumps;
+	struct tally t;
+
+	set_up(200, KRON_WHEN_FULL_DISCARD);
+	storm_begin(200, on_signal_leave);
+	while (jumps < 1000) {
+		jumps++;
+		if (sigsetjmp(back, 1) == 0) {
+			for (;;) {
+				triggers++;
+				probe();
+			}
+		}
+		board_drain(&board, &collector.t);
+	}
+	storm_end();
+	board_drain(&board, &collector.t);
+	t = tally_all();
+	printf("# %llu holes, %llu chunks not let go\n",
+	       (unsigned long long)(collector.t.holes + t.holes), (unsigned long long)t.chunks);
+	CHECK(collector.t.holes > 0);
+	/* Those where not even the payload was stored. */
+	CHECK(t.holes * 5 <= collector.t.holes);
+}
+
+static void hole_rule(void)
+{
+	static struct kron_sample s[KRON_CHUNK_SAMPLES];
+	static const uint32_t depth[] = {100, 140, 0, 2000, 2050, 2000};
+	uint32_t i;
+
+	for (i = 0; i < KRON_CHUNK_SAMPLES; i++) {
+		s[i].head = KRON_HEAD_TRACE(0);
+		s[i].payload = (i < 6 ? 0u - depth[i] : 0u - 2050);
+	}
+	s[2].head = 0;
+	s[2].payload = 0u - 140;
+	CHECK(!kron_hole_is_abandoned(s, 2)); /* all the rest is the handler's */
+	s[3000].payload = 0u - 140;
+	CHECK(kron_hole_is_abandoned(s, 2)); /* a later iteration of the main flow's loop */
+	s[3000].payload = 0u - 2050;
+	s[2].payload = 0;                     /* cut off before it stored even that */
+	CHECK(!kron_hole_is_abandoned(s, 2)); /* all the rest is the handler's */
+	s[3].payload = 0u - 2100;             /* its first function has no probe */
+	CHECK(!kron_hole_is_abandoned(s, 2));
+	s[3000].payload = 0u - 100; /* the main flow again */
+	CHECK(kron_hole_is_abandoned(s, 2));
+	s[1].payload = 0u - 90000; /* before: a deep callee */
+	s[3].payload = 0u - 2000;
+	CHECK(kron_hole_is_abandoned(s, 2));
+	s[3275].head = 0; /* the last slot: nothing comes after it */
+	CHECK(!kron_hole_is_abandoned(s, 3275));
+	for (i = 0; i < 2; i++)
+		s[i].event = KRON_EVENT_CPU;
+	CHECK(kron_hole_is_abandoned(s, 2));
+}
+
 /* ---- processes ---- */
 
 static const struct kron_proc *slot_of(pid_t pid)
@@ -400,7 +481,7 @@ static const struct kron_proc *slot_of(pid_t pid)
 
 static uint64_t samples_of(pid_t tid)
 {
-	struct tally t = { 0 };
+	struct tally t = {0};
 	uint32_t i;
 
 	for (i = 0; i < board.ctl->chunks_ready; i++) {
@@ -590,12 +671,6 @@ static void no_slot_left(void)
 
 /* ---- threads ---- */
 
-static void *trigger_few(void *arg)
-{
-	board_trigger(probe, (uint64_t)(uintptr_t)arg);
-	return NULL;
-}
-
 static void threads_come_and_go(void)
 {
 	uint64_t triggers = 0;
@@ -639,7 +714,7 @@ static int filter_nearly_all(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { .len = 4, .filter = code };
+	struct sock_fprog program = {.len = 4, .filter = code};
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
@@ -656,8 +731,7 @@ static void survive(long mode)
 	if (pid == 0) {
 		board_trigger(probe, 5);
 		before_prctl(hook, PR_SET_SECCOMP, mode);
-		if (mode == SECCOMP_MODE_STRICT ? prctl(PR_SET_SECCOMP, mode) :
-						  filter_nearly_all())
+		if (mode == SECCOMP_MODE_STRICT ? prctl(PR_SET_SECCOMP, mode) : filter_nearly_all())
 			_exit(TAP_SKIP);
 		board_trigger(probe, 50000);
 		syscall(SYS_exit, 0);
@@ -697,28 +771,31 @@ static void no_tsc_is_survived(void)
 }
 
 static const struct tap_test tests[] = {
-	{ "rollover", rollover },
-	{ "discard_says_where", discard_says_where },
-	{ "discard_is_exact", discard_is_exact },
-	{ "wait_loses_nothing", wait_loses_nothing },
-	{ "wait_gives_up_when_closing", wait_gives_up_when_closing },
-	{ "wait_gives_up_without_collector", wait_gives_up_without_collector },
-	{ "wrap_is_exact", wrap_is_exact },
-	{ "wrap_keeps_the_newest", wrap_keeps_the_newest },
-	{ "wrap_spares_holes", wrap_spares_holes },
-	{ "handler_switches_chunks", handler_switches_chunks },
-	{ "handler_leaves_by_longjmp", handler_leaves_by_longjmp },
-	{ "fork_has_own_lane", fork_has_own_lane },
-	{ "raw_clone_has_own_lane", raw_clone_has_own_lane },
-	{ "grandchildren_know_their_parents", grandchildren_know_their_parents },
-	{ "vfork_borrows", vfork_borrows },
-	{ "vfork_below_fresh_fork", vfork_below_fresh_fork },
-	{ "fork_under_load", fork_under_load },
-	{ "no_slot_left", no_slot_left },
-	{ "threads_come_and_go", threads_come_and_go },
-	{ "seccomp_filter_is_survived", seccomp_filter_is_survived },
-	{ "seccomp_strict_is_survived", seccomp_strict_is_survived },
-	{ "no_tsc_is_survived", no_tsc_is_survived },
+	{"rollover", rollover},
+	{"discard_says_where", discard_says_where},
+	{"discard_is_exact", discard_is_exact},
+	{"wait_loses_nothing", wait_loses_nothing},
+	{"wait_gives_up_when_closing", wait_gives_up_when_closing},
+	{"wait_gives_up_without_collector", wait_gives_up_without_collector},
+	{"wrap_is_exact", wrap_is_exact},
+	{"wrap_keeps_the_newest", wrap_keeps_the_newest},
+	{"wrap_spares_holes", wrap_spares_holes},
+	{"wrap_takes_chunks_of_the_dead", wrap_takes_chunks_of_the_dead},
+	{"handler_switches_chunks", handler_switches_chunks},
+	{"handler_leaves_by_longjmp", handler_leaves_by_longjmp},
+	{"longjmp_holes_are_let_go", longjmp_holes_are_let_go},
+	{"hole_rule", hole_rule},
+	{"fork_has_own_lane", fork_has_own_lane},
+	{"raw_clone_has_own_lane", raw_clone_has_own_lane},
+	{"grandchildren_know_their_parents", grandchildren_know_their_parents},
+	{"vfork_borrows", vfork_borrows},
+	{"vfork_below_fresh_fork", vfork_below_fresh_fork},
+	{"fork_under_load", fork_under_load},
+	{"no_slot_left", no_slot_left},
+	{"threads_come_and_go", threads_come_and_go},
+	{"seccomp_filter_is_survived", seccomp_filter_is_survived},
+	{"seccomp_strict_is_survived", seccomp_strict_is_survived},
+	{"no_tsc_is_survived", no_tsc_is_survived},
 };
 
 int main(int argc, char **argv)
