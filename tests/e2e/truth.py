@@ -25,10 +25,9 @@ import subprocess
 import sys
 
 CHUNK = struct.Struct("<IIQIIII")
-SAMPLE = struct.Struct("<IIIII")
 CHUNK_MAGIC = 0x4B43484B
 SPECIAL = 0xFFFFFF00
-LOST, OVERFLOW_BIT = 0xFFFFFF01, 1 << 25
+LOST = 0xFFFFFF01
 
 
 def squeeze(name):
@@ -65,7 +64,7 @@ class Trace:
         self.exits = collections.Counter()
         self.samples = self.holes = self.lost_records = 0
         self.lanes = set()
-        self.seqs = set()
+        self.seqs = set()  # of chunks
         self.problems = []
         self.read_samples()
 
@@ -87,19 +86,24 @@ class Trace:
             self.holes += holes
             if source & 0x3FFFFF != tid:
                 self.problems.append(f"chunk {seq} is of thread {tid}, its source {source:#x}")
-            for head, _, src, payload, event in SAMPLE.iter_unpack(data[at : at + nbytes]):
-                if head == 0:
-                    continue
-                if event >= SPECIAL:
-                    if event == LOST:
-                        self.lost_records += payload
-                    continue
-                counts[event] += 1
-                if src != source:
-                    self.problems.append(f"a sample of source {src:#x} in chunk {seq}")
+            # columns of the samples; slices of a memoryview are fast enough for millions
+            words = memoryview(data)[at : at + nbytes].cast("I")
+            heads, sources, events = words[0::5], words[2::5], words[4::5].tolist()
+            if 0 in heads.tolist():
+                events = [e for h, e in zip(heads, events) if h]
+                sources = [s for h, s in zip(heads, sources) if h]
+            if events and set(sources) != {source}:
+                self.problems.append(f"samples of other sources in chunk {seq}")
+            here = collections.Counter(events)
+            if LOST in here:
+                payloads = words[3::5]
+                self.lost_records += sum(p for e, p in zip(words[4::5], payloads) if e == LOST)
+            counts.update(here)
             at += nbytes
         if at != len(data) and not self.problems:
             self.problems.append(f"{len(data) - at} bytes after the last chunk")
+        for event in [e for e in counts if e >= SPECIAL]:
+            del counts[event]
         self.events = counts
         for event, n in counts.items():
             self.samples += n
