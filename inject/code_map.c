@@ -241,7 +241,8 @@ static bool is_arrival(const struct map_builder *b, uint64_t at, uint64_t len)
 
 /*
  * From the start to the end: an instruction is live when the one before it falls through or
- * when somebody may jump to it.  Dead no-ops are padding, dead rets no exits.  Returns whether
+ * when somebody may jump to it; all are where an unresolved jump may go anywhere.  Dead no-ops
+ * are padding, dead rets no exits.  Returns whether
  * control may run over the function's end.
  */
 static bool walk_function(struct walk *w, uint32_t index)
@@ -259,9 +260,9 @@ static bool walk_function(struct walk *w, uint32_t index)
 			continue;
 		}
 		len = map_shape(b, at) & 15;
-		live = live || is_arrival(b, at, len);
+		live = live || !sure || is_arrival(b, at, len);
 		if (!live) {
-			if (sure && is_filler(b, at))
+			if (is_filler(b, at))
 				mark_padding(b, at, len);
 			continue;
 		}

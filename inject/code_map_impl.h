@@ -24,7 +24,7 @@ struct map_branch { /* a direct jump out of its function, or to its function's s
 	bool conditional;
 };
 
-struct map_lea { /* a rip-relative lea of anything in the image */
+struct map_lea { /* an address in the image that code makes: lea, or an immediate (non-PIE) */
 	uint64_t target;
 	uint32_t function;
 };

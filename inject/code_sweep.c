@@ -73,24 +73,24 @@ static void note_call(struct sweep *s, const struct insn *in)
 		b->called[(in->target - b->m->lo) / 8] |= 1u << ((in->target - b->m->lo) & 7);
 }
 
-static void note_lea(struct sweep *s, const struct insn *in)
+/* An address that the code makes: of code, or of a table. */
+static void note_address(struct sweep *s, uint64_t vaddr)
 {
-	note_constant(s->b, in->target);
-	if (s->function != FUNCTION_NONE)
-		*vec_push(&s->b->leas) =
-			(struct map_lea){.target = in->target, .function = s->function};
+	note_constant(s->b, vaddr);
+	if (s->function != FUNCTION_NONE && elf_image_room(s->b->img, vaddr))
+		*vec_push(&s->b->leas) = (struct map_lea){.target = vaddr, .function = s->function};
 }
 
 /* Non-PIE code holds addresses as immediates and displacements of 32 bits or more. */
 static void note_immediates(struct sweep *s, const struct insn *in)
 {
 	if (in->has_imm) {
-		note_constant(s->b, in->imm);
-		if (in->imm_size == 4)
-			note_constant(s->b, (uint32_t)in->imm);
+		note_address(s, in->imm);
+		if (in->imm_size == 4 && in->imm >> 32)
+			note_address(s, (uint32_t)in->imm);
 	}
 	if (in->has_mem && !in->rip_relative && in->mem_disp)
-		note_constant(s->b, (uint64_t)in->mem_disp);
+		note_address(s, (uint64_t)in->mem_disp);
 }
 
 static void note(struct sweep *s, const struct insn *in)
@@ -115,7 +115,7 @@ static void note(struct sweep *s, const struct insn *in)
 		break;
 	default:
 		if (in->op == INSN_OP_LEA && in->rip_relative)
-			note_lea(s, in);
+			note_address(s, in->target);
 	}
 	if (s->b->position_dependent)
 		note_immediates(s, in);
