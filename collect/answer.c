@@ -64,6 +64,7 @@ void answerer_init(struct answerer *a, struct modules *ms, const struct selectio
 void answerer_free(struct answerer *a)
 {
 	vec_free(&a->blocks);
+	vec_free(&a->refused);
 }
 
 static void note(struct work *w, const struct err *err)
@@ -328,15 +329,48 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	return 0;
 }
 
+static bool is_in_lineage(const struct question *q, uint32_t uid)
+{
+	for (const uint32_t *p = q->lineage; p && *p; p++)
+		if (*p == uid)
+			return true;
+	return false;
+}
+
+static bool was_refused(struct work *w, const struct loaded *l)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&w->a->lock);
+	vec_for(&w->a->refused, r)
+		if (r->ino == l->ino && r->dev == l->dev && r->bias == l->bias &&
+		    is_in_lineage(w->q, r->uid))
+			found = true;
+	pthread_mutex_unlock(&w->a->lock);
+	return found;
+}
+
+/* The same file, where all of it lies: programs map parts of their own file for themselves. */
+static bool has_better_place(struct work *w, const struct loaded *l)
+{
+	vec_for(&w->loaded, other)
+		if (other->module == l->module && other < l)
+			return true;
+	return false;
+}
+
 static void do_modules(struct work *w)
 {
 	struct err err = {{0}};
 
+	w->out->complete = true;
 	vec_for(&w->loaded, l) {
 		int code;
 
-		if (l->done)
+		if (l->done || was_refused(w, l))
 			continue;
+		*vec_push(&w->out->tried) =
+			(struct refused_module){.dev = l->dev, .ino = l->ino, .bias = l->bias};
 		code = modules_plan(w->a->modules, l->module, l->full, &err);
 		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
 			note(w, &err);
@@ -345,7 +379,10 @@ static void do_modules(struct work *w)
 		}
 		if (!code)
 			code = bind_module(w, l, &err);
-		if (code)
+		if (!code)
+			continue;
+		w->out->complete = false;
+		if (!has_better_place(w, l))
 			note(w, &err);
 	}
 }
@@ -515,8 +552,22 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	return code;
 }
 
+void answer_refused(struct answerer *a, const struct answer *answer, uint32_t uid)
+{
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < answer->tried.n; i++) {
+		struct refused_module *r = vec_push(&a->refused);
+
+		*r = answer->tried.v[i];
+		r->uid = uid;
+	}
+	pthread_mutex_unlock(&a->lock);
+}
+
 void answer_free(struct answer *out)
 {
+	vec_free(&out->tried);
+
 	if (out->fd >= 0)
 		close(out->fd);
 	out->fd = -1;

@@ -23,6 +23,16 @@ struct block_record { /* a trampoline block in a command file */
 	uint64_t dev, ino, bias; /* of the module, dev and ino as in /proc/PID/maps */
 };
 
+/*
+ * A module that a process did not get patched, though it was told how or asked for it.  Never
+ * again: by the time of the next question its code may be running, and text that is being
+ * patched is not executable for a moment.
+ */
+struct refused_module {
+	uint32_t uid; /* of the process, or of a parent that it was forked from */
+	uint64_t dev, ino, bias;
+};
+
 struct answerer {
 	struct modules *modules;
 	const struct selection *selection;
@@ -31,11 +41,13 @@ struct answerer {
 	pthread_mutex_t lock;
 	uint64_t next_number;
 	VEC(struct block_record) blocks; /* sorted by number */
+	VEC(struct refused_module) refused;
 };
 
 struct question {
 	pid_t pid;
 	uint64_t thunk, hook_thunk;
+	const uint32_t *lineage; /* uid of the process, its parent's by fork, ...; 0 ends it */
 };
 
 #define ANSWER_NOTES 8
@@ -46,6 +58,8 @@ struct answer {
 	uint64_t probes;
 	struct err notes[ANSWER_NOTES]; /* modules that stay untraced, and why */
 	size_t nnotes;
+	VEC(struct refused_module) tried; /* all modules that were to be patched */
+	bool complete;                    /* there are commands for each of them */
 };
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
@@ -53,6 +67,9 @@ void answerer_init(struct answerer *a, struct modules *ms, const struct selectio
 void answerer_free(struct answerer *a);
 
 int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);
+/* The process uid did not apply all of it, or was not told to: remember what it must not try
+ * again. */
+void answer_refused(struct answerer *a, const struct answer *answer, uint32_t uid);
 void answer_free(struct answer *out);
 
 #endif

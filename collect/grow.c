@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define STEP 16u /* chunks: a third of a millisecond */
+#define RESERVE 256
 #define IDLE_MS 1000u
 
 static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
@@ -43,8 +44,13 @@ static bool is_short_of_chunks(struct segment *seg)
 	uint32_t ready = segment_ready(seg);
 	int32_t free = __atomic_load_n(&seg->ctl->free_count, __ATOMIC_ACQUIRE);
 
-	return ready < seg->chunks_max &&
-	       (ready < SEGMENT_CHUNKS_FIRST || 2 * (int64_t)free < (int64_t)ready);
+	if (ready >= seg->chunks_max)
+		return false;
+	if (ready < SEGMENT_CHUNKS_FIRST || 2 * (int64_t)free < (int64_t)ready)
+		return true;
+	/* The runtime has asked before: a busy thread fills RESERVE chunks in some 7 ms, and so
+	 * long may it take until we get a processor. */
+	return free < RESERVE && __atomic_load_n(&seg->ctl->wake_collector, __ATOMIC_RELAXED);
 }
 
 void grow_pool(struct segment *seg)

@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 
+#define LINEAGE_MAX 63
 #define TICK_MS 1000
 #define HELLO_TIMEOUT_S 5
 #define RESULT_TIMEOUT_S 60
@@ -182,7 +183,8 @@ static void explain_result(const struct kron_result *r, char *text, size_t size)
 	}
 }
 
-static void take_result(struct connection *c, pid_t pid, const struct kron_hello *hello)
+static void take_result(struct connection *c, pid_t pid, const struct kron_hello *hello,
+			const struct answer *a)
 {
 	struct server *s = c->server;
 	struct kron_result r;
@@ -197,6 +199,9 @@ static void take_result(struct connection *c, pid_t pid, const struct kron_hello
 		explain_result(&r, text, sizeof(text));
 		server_note_untraced(s, pid, text);
 	}
+	if (r.groups_refused || !a->complete)
+		answer_refused(s->answerer, a,
+			       hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid);
 	if (hello->kind == KRON_HELLO_START && r.groups_applied) {
 		pthread_mutex_lock(&s->lock);
 		s->starts++;
@@ -221,10 +226,15 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 {
 	struct question q = {.pid = pid, .thunk = h->thunk, .hook_thunk = h->hook_thunk};
 	struct server *s = c->server;
+	uint32_t lineage[LINEAGE_MAX + 1];
 	struct answer a;
 	struct err err;
 	int code;
 
+	if (h->kind == KRON_HELLO_MODULES) {
+		tasks_lineage(s->tasks, h->proc_uid, h->proc_slot, lineage, LINEAGE_MAX);
+		q.lineage = lineage;
+	}
 	set_working(c, true);
 	code = answer_make(s->answerer, &q, &a, &err);
 	set_working(c, false);
@@ -233,7 +243,7 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 	if (code)
 		server_note_untraced(s, pid, err.msg);
 	else if (!reply_with(c, h->kind, &a))
-		take_result(c, pid, h);
+		take_result(c, pid, h, &a);
 	answer_free(&a);
 }
 

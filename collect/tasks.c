@@ -36,7 +36,8 @@ struct task_thread {
 	char name[20];
 };
 
-#define PID_HASH 65536u /* slots of uid_of_pid: collisions only delay a reap */
+#define PID_HASH 65536u         /* slots of uid_of_pid: collisions only delay a reap */
+#define LINEAGE_UIDS (1u << 22) /* uids in a chunk's state word are no longer */
 #define PROC_SEARCH_SLACK 64u
 #define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
@@ -81,6 +82,7 @@ void tasks_free(struct tasks *t)
 	xfree(t->slot);
 	xfree(t->uid_of_pid);
 	xfree(t->threads);
+	xfree(t->fork_parent);
 	t->slot = NULL;
 	t->threads = NULL;
 }
@@ -202,6 +204,38 @@ static void forget_task(struct task *k)
 	memset(k, 0, sizeof(*k));
 }
 
+static void note_parent(struct tasks *t, uint32_t uid, const struct kron_proc *p)
+{
+	uint32_t n = t->fork_parents;
+
+	if (p->origin != KRON_PROC_FORK || p->parent_uid >= uid || uid >= LINEAGE_UIDS)
+		return;
+	if (uid >= n) {
+		n = uid + uid / 2 + 64;
+		t->fork_parent = xrealloc(t->fork_parent, n * sizeof(*t->fork_parent));
+		memset(t->fork_parent + t->fork_parents, 0,
+		       (n - t->fork_parents) * sizeof(*t->fork_parent));
+		t->fork_parents = n;
+	}
+	t->fork_parent[uid] = p->parent_uid;
+}
+
+void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max)
+{
+	uint32_t n = 0, real;
+
+	pthread_mutex_lock(&t->lock);
+	if (slot < t->seg->procs_ready && slot_state(t->seg, slot, &real) == KRON_PROC_LIVE &&
+	    real == uid)
+		note_parent(t, uid, &t->seg->procs[slot]);
+	while (uid && n < max) { /* parents are older: it ends */
+		out[n++] = uid;
+		uid = uid < t->fork_parents ? t->fork_parent[uid] : 0;
+	}
+	out[n] = 0;
+	pthread_mutex_unlock(&t->lock);
+}
+
 static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 {
 	const struct kron_proc *p = &t->seg->procs[i];
@@ -212,6 +246,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	forget_task(k); /* nobody frees slots but us; a slot that changed hands is hostile */
 	k->uid = uid;
 	k->pid = p->pid;
+	note_parent(t, uid, p);
 	if (p->origin == KRON_PROC_EXEC)
 		note = take_note(t, k->pid, p->start_tsc);
 	name_process(t, k, p, note);

@@ -54,6 +54,8 @@ struct tasks {
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
+	uint32_t *fork_parent; /* by uid, 0 = none: outlives the slots */
+	uint32_t fork_parents; /* uids that it has room for */
 	const uint32_t *known; /* recover: uids that have a P record, sorted */
 	size_t nknown;
 	struct task_totals ended; /* sums over the processes with an E record */
@@ -66,6 +68,12 @@ void tasks_free(struct tasks *t);
  * A process said HELLO: pid is ours, its_pid what it calls itself.  Call before answering.
  */
 void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
+
+/*
+ * The process uid and those that it was forked from, as far as is known: at most max uids, and
+ * a 0 behind them.
+ */
+void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max);
 
 /*
  * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about
