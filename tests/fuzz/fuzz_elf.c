@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_elf.c - hostile ELF files against everything that reads them: image, symbols, functions,
+ * frames, names, and the code map with its decoders.
+ *
+ *   clang -fsanitize=fuzzer,address -DKRON_LIBFUZZER ...     with libFuzzer
+ *   fuzz_elf [-t SECONDS] [-s SEED] [-o FILE] [ELF...]       on its own: mutates seeds, prints TAP
+ *
+ * Without ELF files the seeds are the unit tests' made-up file and a few small programs of the
+ * system.  The input in use stands in FILE (default fuzz_elf.input), so that a crash leaves it
+ * there; "fuzz_elf -r FILE" runs that one again.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "inject/code_map.h"
+#include "inject/demangle.h"
+#include "inject/functions.h"
+#include "tests/unit/elf_maker.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void see(uint64_t value, void *ctx)
+{
+	*(uint64_t *)ctx += value;
+}
+
+/* What every user of struct functions relies on. */
+static void check(const struct elf_image *img, const struct functions *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		const struct function *fn = &f->v[i];
+
+		if (fn->start >= fn->end || (i && fn[-1].end > fn->start))
+			abort();
+		if (!elf_image_at(img, fn->start, fn->end - fn->start) ||
+		    !elf_image_is_exec(img, fn->start))
+			abort();
+		if (fn->parent >= f->n || (!fn->is_part && fn->parent != i))
+			abort();
+		if (f->v[fn->parent].is_part && fn->parent != i)
+			abort();
+	}
+}
+
+static void use_functions(const struct elf_image *img, struct functions *f)
+{
+	struct frame_info *fi = frame_info_open(img);
+	struct code_map *map;
+	uint64_t sum = 0;
+
+	frame_info_for_each_landing_pad(fi, see, &sum);
+	for (size_t i = 0; i < f->n; i++) {
+		sum += frame_info_cfa_from_sp(fi, f->v[i].start);
+		sum += frame_info_cfa_from_sp(fi, f->v[i].end - 1);
+		if (f->v[i].name && i < 50)
+			xfree(symbol_demangle(f->v[i].name));
+	}
+	frame_info_close(fi);
+	if (!code_map_build(&map, img, f, NULL)) {
+		check(img, f);
+		code_map_free(map);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* no separate debug files: a fuzzer should not open what its input names */
+	static const struct functions_options opt = {
+		.sources = FUNCTION_ALL_SOURCES & ~FUNCTION_DEBUG_FILE,
+	};
+	struct elf_image *img;
+	struct functions f;
+	uint64_t sum = 0;
+
+	if (elf_image_from_memory(&img, data, size, "input", NULL))
+		return 0;
+	elf_image_for_each_address_constant(img, see, &sum);
+	if (!functions_find_with(&f, img, &opt, NULL)) {
+		check(img, &f);
+		use_functions(img, &f);
+		functions_free(&f);
+	}
+	elf_image_close(img);
+	return 0;
+}
+
+#ifndef KRON_LIBFUZZER
+
+struct seed {
+	uint8_t *bytes;
+	size_t size;
+};
+
+static uint64_t random_state = 1;
+
+static uint64_t rnd(uint64_t below)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return below ? (random_state >> 11) % below : 0;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static bool load(struct seed *s, const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	long n;
+
+	if (!f)
+		return false;
+	fseek(f, 0, SEEK_END);
+	n = ftell(f);
+	rewind(f);
+	s->bytes = xmalloc(n > 0 ? n : 1);
+	s->size = n > 0 ? fread(s->bytes, 1, n, f) : 0;
+	fclose(f);
+	return true;
+}
+
+/* Headers and tables decide more than code does: half of the damage goes there. */
+static size_t pick_place(const uint8_t *p, size_t size)
+{
+	Elf64_Ehdr eh;
+	uint64_t at = rnd(size), table;
+
+	if (size < sizeof(eh) || rnd(2))
+		return at;
+	memcpy(&eh, p, sizeof(eh));
+	table = rnd(3) ? eh.e_shoff + rnd(64 * 64) : eh.e_phoff + rnd(56 * 16);
+	if (!rnd(8))
+		table = rnd(64);
+	return table < size ? table : at;
+}
+
+static void mutate_once(uint8_t *p, size_t *size)
+{
+	static const uint64_t values[] = {
+		0, 1, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, 1ull << 47,
+		1ull << 60, 1ull << 63, ~0ull, ~0ull >> 1, ~0ull - 7,
+	};
+	size_t at = pick_place(p, *size), n;
+	uint64_t v = values[rnd(sizeof(values) / sizeof(*values))];
+
+	switch (rnd(8)) {
+	case 0:
+	case 1:
+		p[at] = rnd(256);
+		break;
+	case 2:
+		p[at] ^= 1u << rnd(8);
+		break;
+	case 3:
+	case 4: /* an interesting number of 1, 2, 4 or 8 bytes */
+		n = 1u << rnd(4);
+		if (rnd(4) == 0)
+			v = rnd(*size);
+		memcpy(p + at, &v, *size - at < n ? *size - at : n);
+		break;
+	case 5: /* something from elsewhere */
+		n = 1 + rnd(64);
+		if (*size > n)
+			memmove(p + rnd(*size - n), p + rnd(*size - n), n);
+		break;
+	case 6:
+		n = 1 + rnd(32);
+		memset(p + at, rnd(256), *size - at < n ? *size - at : n);
+		break;
+	case 7:
+		if (!rnd(4))
+			*size = 1 + rnd(*size);
+		break;
+	}
+}
+
+/* The input ends where a page ends, so that one byte too far faults even without sanitizers. */
+static void run_one(uint8_t *arena_end, const struct seed *s, char *keep, unsigned int changes)
+{
+	uint8_t *work = (uint8_t *)keep;
+	size_t size = s->size;
+
+	memcpy(work, s->bytes, size);
+	for (unsigned int i = 0; i < changes; i++)
+		mutate_once(work, &size);
+	memcpy(arena_end - size, work, size);
+	memset(work + size, 0, s->size - size);
+	LLVMFuzzerTestOneInput(arena_end - size, size);
+}
+
+static int fuzz(const struct seed *seeds, size_t n, double seconds, const char *out)
+{
+	size_t most = 0, runs = 0, room;
+	double end = now() + seconds, slowest = 0;
+	uint8_t *arena;
+	char *keep;
+	int fd;
+
+	for (size_t i = 0; i < n; i++)
+		if (seeds[i].size > most)
+			most = seeds[i].size;
+	room = (most + 4095) & ~4095ul;
+	arena = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	fd = open(out, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (arena == MAP_FAILED || fd < 0 || ftruncate(fd, room))
+		return 99;
+	mprotect(arena + room, 4096, PROT_NONE);
+	keep = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (keep == MAP_FAILED)
+		return 99;
+	while (now() < end) {
+		double start = now();
+
+		run_one(arena + room, &seeds[rnd(n)], keep, 1 + rnd(rnd(3) ? 4 : 32));
+		if (now() - start > slowest)
+			slowest = now() - start;
+		runs++;
+	}
+	munmap(keep, room);
+	munmap(arena, room + 4096);
+	close(fd);
+	unlink(out);
+	printf("# %zu inputs in %.0f s, the slowest took %.0f ms\n", runs, seconds, slowest * 1e3);
+	printf("%s 1 - hostile ELF files\n1..1\n", slowest < 10 ? "ok" : "not ok");
+	return 0;
+}
+
+static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npaths)
+{
+	static const char *defaults[] = { "/bin/true", "/usr/bin/printf", "/lib64/ld-linux-x86-64.so.2" };
+	static struct made made[2];
+	size_t n = 0;
+
+	for (int i = 0; i < npaths && n < max; i++)
+		n += load(&seeds[n], paths[i]);
+	if (npaths)
+		return n;
+	for (int i = 0; i < 2; i++) {
+		make_elf(&made[i], i ? MADE_STATIC : MADE_PIE);
+		seeds[n].bytes = xmalloc(MADE_SIZE);
+		memcpy(seeds[n].bytes, &made[i], MADE_SIZE);
+		seeds[n++].size = MADE_SIZE;
+	}
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
+		n += load(&seeds[n], defaults[i]);
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	struct seed seeds[64];
+	const char *out = "fuzz_elf.input", *again = NULL;
+	double seconds = getenv("KRON_FUZZ_SECONDS") ? atof(getenv("KRON_FUZZ_SECONDS")) : 10;
+	size_t n;
+	int c, rc;
+
+	while ((c = getopt(argc, argv, "t:s:o:r:")) != -1) {
+		switch (c) {
+		case 't': seconds = atof(optarg); break;
+		case 's': random_state = strtoull(optarg, NULL, 0) | 1; break;
+		case 'o': out = optarg; break;
+		case 'r': again = optarg; break;
+		default: return 2;
+		}
+	}
+	if (again) {
+		if (!load(&seeds[0], again))
+			return 2;
+		LLVMFuzzerTestOneInput(seeds[0].bytes, seeds[0].size);
+		xfree(seeds[0].bytes);
+		return 0;
+	}
+	n = load_seeds(seeds, 64, argv + optind, argc - optind);
+	if (!n)
+		return 99;
+	rc = fuzz(seeds, n, seconds, out);
+	for (size_t i = 0; i < n; i++)
+		xfree(seeds[i].bytes);
+	return rc;
+}
+
+#endif
