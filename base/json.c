@@ -83,6 +83,8 @@ static size_t put_char(FILE *f, const unsigned char *s)
 		fputs("\\t", f);
 	else if (*s < 0x20 || *s == 0x7f)
 		fprintf(f, "\\u%04x", *s);
+	else if (s[0] == 0xc2 && s[1] < 0xa0) /* C1 controls, which terminals obey */
+		fprintf(f, "\\u%04x", s[1]);
 	else
 		fwrite(s, 1, n, f);
 	return n;

@@ -16,6 +16,8 @@
 
 #include "trace/reader_impl.h"
 
+#define GIVE_BACK ((size_t)16 << 20) /* looking at headers maps all pages between them */
+
 static int by_lane_and_seq(const void *a, const void *b)
 {
 	const struct chunk_ref *x = a, *y = b;
@@ -39,7 +41,7 @@ static void find_chunks(struct trace *t)
 	struct trace_priv *p = priv_of(t);
 	struct trace_chunk head;
 	const uint8_t *samples;
-	size_t off = 0;
+	size_t off = 0, given_back = 0;
 
 	while ((samples = chunk_map_next(&p->map, &off, &head, &t->damaged))) {
 		struct chunk_ref *c = vec_push(&p->chunks);
@@ -51,6 +53,10 @@ static void find_chunks(struct trace *t)
 		c->tid = head.tid;
 		c->source = head.source;
 		t->cut_off += head.holes;
+		if (off - given_back >= GIVE_BACK) {
+			given_back = off & ~(size_t)(GIVE_BACK - 1);
+			madvise((void *)(uintptr_t)p->map.base, given_back, MADV_DONTNEED);
+		}
 	}
 }
 
@@ -114,28 +120,32 @@ int lanes_read(struct trace *t, int dirfd, struct err *err)
 	return 0;
 }
 
-static void advise(const struct trace *t, const struct chunk_ref *c, int advice)
+static void advise(const struct trace *t, const struct chunk_ref *c, uintptr_t unit, int advice)
 {
 	const struct trace_priv *p = priv_of(t);
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = (uintptr_t)(p->map.base + c->off) & ~(page - 1);
+	uintptr_t from = (uintptr_t)(p->map.base + c->off) & ~(unit - 1);
 	uintptr_t to = (uintptr_t)(p->map.base + c->off + c->nbytes);
 
+	if (from < (uintptr_t)p->map.base)
+		from = (uintptr_t)p->map.base;
 	madvise((void *)from, to - from, advice);
 }
 
 void lanes_will_read(const struct trace *t, const struct chunk_ref *c)
 {
 #ifdef MADV_POPULATE_READ
-	advise(t, c, MADV_POPULATE_READ);
+	int advice = MADV_POPULATE_READ;
 #else
-	advise(t, c, MADV_WILLNEED);
+	int advice = MADV_WILLNEED;
 #endif
+
+	advise(t, c, (uintptr_t)sysconf(_SC_PAGESIZE), advice);
 }
 
+/* A fault maps the pages around it, too, in aligned windows of 64 KiB: give all of them back. */
 void lanes_have_read(const struct trace *t, const struct chunk_ref *c)
 {
-	advise(t, c, MADV_DONTNEED);
+	advise(t, c, 65536, MADV_DONTNEED);
 }
 
 const struct kron_sample *sample_next(const uint8_t **p, const uint8_t *end, uint64_t *damaged)

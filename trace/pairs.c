@@ -502,14 +502,11 @@ static void leave(struct pairs *p, struct lane *l, const struct trace_event *e, 
 struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 {
 	struct pairs *p = xcalloc(1, sizeof(*p));
-	uint32_t last = t->nfunctions ? t->functions[t->nfunctions - 1].n : 0;
 
 	p->t = t;
 	p->sink = *sink;
 	p->lanes = xcalloc(t->nlanes, sizeof(*p->lanes));
-	/* Numbers far beyond the count of functions are garbage: no reason to use gigabytes. */
-	if (t->nfunctions && last / 8 <= t->nfunctions + 65536)
-		p->nfunctions = last + 1;
+	p->nfunctions = trace_function_limit(t);
 	p->reach = xcalloc(p->nfunctions, sizeof(*p->reach));
 	return p;
 }

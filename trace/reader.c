@@ -133,6 +133,13 @@ const struct trace_function *trace_function_of(const struct trace *t, uint32_t e
 	return lo < t->nfunctions && t->functions[lo].n == n ? &t->functions[lo] : NULL;
 }
 
+uint32_t trace_function_limit(const struct trace *t)
+{
+	uint32_t last = t->nfunctions ? t->functions[t->nfunctions - 1].n : 0;
+
+	return t->nfunctions && last >> 24 <= t->nfunctions >> 21 ? last + 1 : 0;
+}
+
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid)
 {
 	size_t lo = 0, hi = t->nprocs;

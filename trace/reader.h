@@ -85,6 +85,11 @@ const char *trace_session(const struct trace *t, const char *key); /* NULL if ab
 /* The function of an entry or exit event, NULL when the table does not have it. */
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid); /* or NULL */
+/*
+ * One more than the highest function number, for arrays by number (calloc'ed ones: most of it
+ * may stay untouched); 0 when the numbers are so far apart that they must be garbage.
+ */
+uint32_t trace_function_limit(const struct trace *t);
 /* A span of TSC ticks in nanoseconds, exact to 1 ns over days. */
 uint64_t trace_ns(const struct trace *t, uint64_t ticks);
 /* Nanoseconds from the start of the trace to a point in time; 0 before the start. */

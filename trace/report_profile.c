@@ -27,7 +27,8 @@
 struct stat { /* times in TSC ticks */
 	uint64_t calls;
 	uint64_t total, self;
-	uint64_t measured, sum, min, max;
+	uint64_t measured, sum, max;
+	uint64_t inverse_min; /* UINT64_MAX - min: zero is the right start */
 };
 
 struct row {
@@ -80,7 +81,6 @@ static struct stat *other_stat(struct profile *p, uint32_t function)
 			return &p->others.v[p->slots[at] - 1].s;
 	r = vec_push(&p->others);
 	r->function = function;
-	r->s.min = UINT64_MAX;
 	p->slots[at] = (uint32_t)p->others.n;
 	return &r->s;
 }
@@ -113,8 +113,8 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 		return;
 	s->measured++;
 	s->sum += time;
-	if (time < s->min)
-		s->min = time;
+	if (~time > s->inverse_min)
+		s->inverse_min = ~time;
 	if (time > s->max)
 		s->max = time;
 }
@@ -128,7 +128,6 @@ static void take_row(struct profile *p, uint32_t function, uint32_t group, struc
 	r->s = *s;
 	p->self_sum += s->self;
 	memset(s, 0, sizeof(*s));
-	s->min = UINT64_MAX;
 }
 
 /* What was gathered since the last time belongs to this thread or process. */
@@ -178,14 +177,20 @@ static void gather(struct profile *p, struct pair_counts *counts)
 
 /* ---- sorting ---- */
 
+/* Where all calls span losses, what they took on average is all there is to say. */
 static uint64_t average(const struct stat *s)
 {
-	return s->measured ? s->sum / s->measured : 0;
+	return s->measured ? s->sum / s->measured : s->total / s->calls;
 }
 
 static uint64_t minimum(const struct stat *s)
 {
-	return s->measured ? s->min : 0;
+	return s->measured ? ~s->inverse_min : average(s);
+}
+
+static uint64_t maximum(const struct stat *s)
+{
+	return s->measured ? s->max : average(s);
 }
 
 static int by_name(const struct trace *t, const struct row *x, const struct row *y)
@@ -208,7 +213,7 @@ static uint64_t sort_value(const struct row *r, int key)
 	case PROFILE_MIN:
 		return minimum(&r->s);
 	case PROFILE_MAX:
-		return r->s.max;
+		return maximum(&r->s);
 	default:
 		return r->s.total;
 	}
@@ -288,7 +293,7 @@ static void print_row(const struct profile *p, const struct row *r, FILE *out)
 	fputs(GAP, out);
 	text_put_duration(out, trace_ns(t, minimum(&r->s)));
 	fputs(GAP, out);
-	text_put_duration(out, trace_ns(t, r->s.max));
+	text_put_duration(out, trace_ns(t, maximum(&r->s)));
 	fputs(GAP, out);
 	text_put_function(out, t, r->function);
 	fputs(" [", out);
@@ -350,7 +355,7 @@ static void json_row(struct json *j, const struct profile *p, const struct row *
 	json_ku64(j, "self_ns", trace_ns(t, r->s.self));
 	json_ku64(j, "min_ns", trace_ns(t, minimum(&r->s)));
 	json_ku64(j, "avg_ns", trace_ns(t, average(&r->s)));
-	json_ku64(j, "max_ns", trace_ns(t, r->s.max));
+	json_ku64(j, "max_ns", trace_ns(t, maximum(&r->s)));
 	if (p->o->by != PROFILE_BY_FUNCTION) {
 		const struct trace_lane *l = &t->lanes[r->group];
 		const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
@@ -383,14 +388,10 @@ static void print_json(struct profile *p, FILE *out)
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out)
 {
 	struct profile p = {.t = t, .o = o};
-	uint32_t last = t->nfunctions ? t->functions[t->nfunctions - 1].n : 0;
 	struct pair_counts counts;
 
-	if (t->nfunctions && last / 8 <= t->nfunctions + 65536)
-		p.nstats = last + 1;
+	p.nstats = trace_function_limit(t);
 	p.stats = xcalloc(p.nstats, sizeof(*p.stats));
-	for (uint32_t i = 0; i < p.nstats; i++)
-		p.stats[i].min = UINT64_MAX;
 	gather(&p, &counts);
 	if (p.rows.n)
 		qsort_r(p.rows.v, p.rows.n, sizeof(*p.rows.v), by_options, &p);

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "base/vec.h"
@@ -71,6 +72,24 @@ static void put_comment(struct replay *r, const char *text)
 	fprintf(r->out, r->o->color ? "\033[2m%s\033[0m" : "%s", text);
 }
 
+/* A demangled name brings its parameters: "f(int) const", not "(anonymous namespace)::f". */
+static bool has_parameters(const char *name)
+{
+	const char *end = strrchr(name, ')');
+
+	return end && !strstr(end, "::") && (!end[1] || end[1] == ' ');
+}
+
+static void put_call(struct replay *r, uint32_t function, const char *end)
+{
+	char buf[32];
+	const char *name = text_function(r->t, function, buf, sizeof(buf));
+
+	text_put(r->out, name);
+	fputs(has_parameters(name) ? "" : "()", r->out);
+	fputs(end, r->out);
+}
+
 /* ---- which calls are shown ---- */
 
 static bool is_selected(const struct replay *r, uint32_t function)
@@ -115,8 +134,7 @@ static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, 
 	l->leaf = is_leaf(r, e, &exit);
 	put_left(r, e->lane, l->leaf, l->leaf ? exit.tsc - e->tsc : 0);
 	put_indent(r, depth - l->base);
-	text_put_function(r->out, r->t, function);
-	fputs(l->leaf ? "();\n" : "() {\n", r->out);
+	put_call(r, function, l->leaf ? ";\n" : " {\n");
 }
 
 static void put_end(struct replay *r, const struct pair_call *c, const struct lane_state *l)

@@ -333,12 +333,10 @@ static char *function_name(const struct trace_module *m, uint64_t vaddr, const c
 static void index_functions(struct trace *t)
 {
 	struct trace_priv *p = priv_of(t);
-	uint32_t last = t->nfunctions ? t->functions[t->nfunctions - 1].n : 0;
 
-	/* A gap in the numbers is a lost table, not a reason to use 8 GB. */
-	if (!t->nfunctions || last / 8 > t->nfunctions + 65536)
+	p->function_limit = trace_function_limit(t);
+	if (!p->function_limit)
 		return;
-	p->function_limit = last + 1;
 	p->function_at = xcalloc(p->function_limit, sizeof(uint32_t));
 	for (size_t i = 0; i < t->nfunctions; i++)
 		p->function_at[t->functions[i].n] = (uint32_t)i + 1;

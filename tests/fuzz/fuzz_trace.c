@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_trace.c - the readers of trace directories against damaged ones.
+ *
+ *   fuzz_trace DIR SECONDS [SEED]    mutates the trace in DIR, reads each result in every way
+ *
+ * Nothing may crash, hang or, built with sanitizers as in CI, do anything undefined.  When
+ * something does, the directory that did it is what $TMPDIR/kron-fuzz-trace.PID holds.
+ *
+ * For libFuzzer, build with -DWITH_LIBFUZZER -fsanitize=fuzzer: an input is the files of a
+ * directory, each as one byte of which file, two bytes of length, and the content.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "trace/report.h"
+
+static const char *const files[] = {"session",  "modules", "functions",
+				    "refusals", "tasks",   "samples"};
+#define NFILES (sizeof(files) / sizeof(files[0]))
+
+struct content {
+	uint8_t *p;
+	size_t n;
+	bool absent;
+};
+
+static char work_dir[256];
+
+static void make_work_dir(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(work_dir, sizeof(work_dir), "%.200s/kron-fuzz-trace.%d", tmp ? tmp : "/tmp",
+		 getpid());
+	if (mkdir(work_dir, 0700) && errno != EEXIST) {
+		perror(work_dir);
+		exit(99);
+	}
+}
+
+static void write_files(const struct content *c)
+{
+	char path[300];
+
+	for (size_t i = 0; i < NFILES; i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/%s", work_dir, files[i]);
+		if (c[i].absent) {
+			unlink(path);
+			continue;
+		}
+		f = fopen(path, "w");
+		if (!f || fwrite(c[i].p, 1, c[i].n, f) != c[i].n || fclose(f)) {
+			perror(path);
+			exit(99);
+		}
+	}
+}
+
+static void remove_files(void)
+{
+	char path[300];
+
+	for (size_t i = 0; i < NFILES; i++) {
+		snprintf(path, sizeof(path), "%s/%s", work_dir, files[i]);
+		unlink(path);
+	}
+	rmdir(work_dir);
+}
+
+/* Every reader, every option that changes what is computed. */
+static bool read_all(FILE *out)
+{
+	struct profile_options profile = {.by = PROFILE_BY_THREAD};
+	struct replay_options replay = {.depth = 3};
+	const char *glob = "*a*";
+	struct trace *t;
+	struct err err = {.msg = ""};
+
+	if (trace_open(&t, work_dir, &err)) {
+		if (!err.msg[0])
+			abort(); /* an error without a sentence */
+		return false;
+	}
+	for (int sort = PROFILE_TOTAL; sort <= PROFILE_MODULE; sort++) {
+		profile.sort = sort;
+		profile.json = sort & 1;
+		profile.by = (enum profile_by)(sort % 3);
+		report_profile(t, &profile, out);
+	}
+	report_replay(t, &replay, out, &err);
+	replay = (struct replay_options){.globs = &glob, .nglobs = 1, .no_merge = true};
+	report_replay(t, &replay, out, &err);
+	report_dump(t, false, out);
+	report_dump(t, true, out);
+	report_info(t, false, out);
+	report_info(t, true, out);
+	trace_close(t);
+	return true;
+}
+
+#ifdef WITH_LIBFUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct content c[NFILES];
+	static FILE *out;
+
+	if (!out) {
+		make_work_dir();
+		out = fopen("/dev/null", "w");
+	}
+	for (size_t i = 0; i < NFILES; i++)
+		c[i] = (struct content){.absent = true};
+	while (size >= 3) {
+		size_t n = (size_t)data[1] | (size_t)data[2] << 8;
+
+		n = n < size - 3 ? n : size - 3;
+		c[data[0] % NFILES] = (struct content){.p = (uint8_t *)(uintptr_t)data + 3, .n = n};
+		data += 3 + n;
+		size -= 3 + n;
+	}
+	write_files(c);
+	read_all(out);
+	return 0;
+}
+#else
+
+/* ---- mutations ---- */
+
+static uint64_t state;
+
+static uint32_t below(size_t n)
+{
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return n ? (uint32_t)((state >> 33) % n) : 0;
+}
+
+static void load(struct content *c, const char *dir)
+{
+	for (size_t i = 0; i < NFILES; i++) {
+		char *path = xasprintf("%s/%s", dir, files[i]);
+		FILE *f = fopen(path, "r");
+
+		c[i] = (struct content){.p = xmalloc(1 << 20)};
+		if (!f) {
+			perror(path);
+			exit(99);
+		}
+		c[i].n = fread(c[i].p, 1, 1 << 20, f);
+		fclose(f);
+		xfree(path);
+	}
+}
+
+static void copy(struct content *to, const struct content *from)
+{
+	for (size_t i = 0; i < NFILES; i++) {
+		to[i] = from[i];
+		to[i].p = xmalloc(2 * from[i].n + 4096);
+		memcpy(to[i].p, from[i].p, from[i].n);
+	}
+}
+
+static void insert(struct content *c, const void *what, size_t n)
+{
+	size_t at = below(c->n + 1);
+
+	if (n > 2048 || n > c->n + 64)
+		return;
+	memmove(c->p + at + n, c->p + at, c->n - at);
+	memcpy(c->p + at, what, n);
+	c->n += n;
+}
+
+static void change_word(struct content *c)
+{
+	static const uint32_t words[] = {0,          1,          2,           0x7fffffff,
+					 0x80000000, 0xffffffff, 0xfffffffe,  0xffffff00,
+					 0xffffff01, 0xffffff02, 0x4b43484bu, 20,
+					 0x10000,    0xfff0,     0xfffffdff};
+	uint32_t w = words[below(sizeof(words) / sizeof(words[0]))];
+
+	if (c->n >= 4)
+		memcpy(c->p + (below(c->n - 3) & ~3u), &w, 4);
+}
+
+static void insert_text(struct content *c)
+{
+	static const char *const texts[] = {
+		"\t",
+		"\n",
+		"\\",
+		"=",
+		"18446744073709551615",
+		"4294967295",
+		"-1",
+		"99999999999999999999",
+		"\0",
+		"P\t9\t9\t0\texec\t0\t\tx\ty\n",
+		"2147483519\t0\t0\t0\tf\n",
+		"start_tsc=0\n",
+		"end_tsc=18446744073709551615\n",
+		"tsc_hz=nan\n",
+		"tsc_hz=1e300\n",
+		"version=1\n",
+		"%s%n",
+		"\xff\xfe",
+		"\xc2\x80",
+	};
+	const char *s = texts[below(sizeof(texts) / sizeof(texts[0]))];
+
+	insert(c, s, *s ? strlen(s) : 1);
+}
+
+static void mutate(struct content *all)
+{
+	struct content *c = &all[below(3) ? NFILES - 1 : below(NFILES)];
+	uint8_t piece[2048];
+	size_t from = below(c->n), n = below(c->n - from < 2000 ? c->n - from : 2000);
+
+	switch (below(9)) {
+	case 0:
+		c->n = below(c->n + 1);
+		break;
+	case 1: /* cut out */
+		memmove(c->p + from, c->p + from + n, c->n - from - n);
+		c->n -= n;
+		break;
+	case 2: /* twice */
+		memcpy(piece, c->p + from, n);
+		insert(c, piece, n);
+		break;
+	case 3:
+		insert_text(c);
+		break;
+	case 4:
+		c->absent = below(4) == 0;
+		break;
+	case 5:
+	case 6:
+		change_word(c);
+		break;
+	default:
+		for (uint32_t i = below(8) + 1; i > 0 && c->n; i--)
+			c->p[below(c->n)] = (uint8_t)below(256);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct content base[NFILES], now[NFILES];
+	uint64_t rounds = 0, accepted = 0, seed;
+	time_t end;
+	FILE *out = fopen("/dev/null", "w");
+
+	if (argc < 3 || !out) {
+		fputs("usage: fuzz_trace DIR SECONDS [SEED]\n", stderr);
+		return 99;
+	}
+	seed = argc > 3 ? strtoull(argv[3], NULL, 10) : (uint64_t)time(NULL);
+	end = time(NULL) + atoi(argv[2]);
+	load(base, argv[1]);
+	make_work_dir();
+	fprintf(stderr, "fuzz_trace: seed %llu, working in %s\n", (unsigned long long)seed,
+		work_dir);
+	for (; time(NULL) < end; rounds++) {
+		state = seed + rounds * 7919;
+		copy(now, base);
+		for (uint32_t i = below(5) + 1; i > 0; i--)
+			mutate(now);
+		write_files(now);
+		accepted += read_all(out);
+		for (size_t i = 0; i < NFILES; i++)
+			xfree(now[i].p);
+	}
+	for (size_t i = 0; i < NFILES; i++)
+		xfree(base[i].p);
+	remove_files();
+	fclose(out);
+	printf("%llu damaged traces read, %llu of them accepted as traces\n",
+	       (unsigned long long)rounds, (unsigned long long)accepted);
+	return accepted && rounds - accepted ? 0 : 1;
+}
+#endif

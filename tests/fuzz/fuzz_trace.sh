@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Damaged traces for a few seconds (FUZZ_SECONDS), with a seed that changes every day; a failure
+# names it.
+source "${KRON_TOP_SRC:-$(dirname "$0")/../..}/tests/lib.sh"
+test_setup
+
+"$KRON_TOP_BUILD/tests/unit/make_trace" small seed
+tap "readers survive damaged traces" env TMPDIR="$T" ASAN_OPTIONS=allocator_may_return_null=1 \
+	timeout 250 "$KRON_TOP_BUILD/tests/fuzz/fuzz_trace" seed "${FUZZ_SECONDS:-10}" "${FUZZ_SEED:-$(date +%j)}"
+[ "$tap_failed" = 1 ] || rm -rf "$T"
+tap_done

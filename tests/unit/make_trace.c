@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * make_trace.c - writes synthetic traces: known input for the golden tests, the fuzzer and
+ * speed measurements of the readers.
+ *
+ *   make_trace small DIR               a bit of everything, always the same bytes
+ *   make_trace big DIR SAMPLES LANES   calls to random depths on LANES threads
+ *
+ * The clock runs at 2 GHz from TSC 10^12.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "trace/writer.h"
+
+#define START 1000000000000ull
+
+struct lane {
+	struct trace_writer *w;
+	struct trace_chunk head;
+	struct kron_sample s[3276];
+	uint32_t n, capacity;
+	uint32_t cpu;
+};
+
+static uint64_t next_seq = 1;
+
+static void check(int ret)
+{
+	if (!ret)
+		return;
+	fprintf(stderr, "make_trace: %s\n", strerror(-ret));
+	exit(1);
+}
+
+static struct lane *lane_new(struct trace_writer *w, uint32_t uid, uint32_t tid)
+{
+	struct lane *l = xcalloc(1, sizeof(*l));
+
+	l->w = w;
+	l->capacity = 3276;
+	l->head.proc_uid = uid;
+	l->head.tid = tid;
+	l->head.source = KRON_SOURCE(3, tid);
+	return l;
+}
+
+static void put_raw(struct lane *l, uint64_t tsc, uint32_t event, uint32_t payload, uint32_t flags)
+{
+	l->s[l->n++] = (struct kron_sample){
+		.head = KRON_HEAD_TRACE(l->cpu) | flags |
+			(uint32_t)(tsc >> 32 & KRON_HEAD_TIME_MASK),
+		.time_lo = (uint32_t)tsc,
+		.source = l->head.source,
+		.payload = payload,
+		.event = event,
+	};
+}
+
+static void flush(struct lane *l)
+{
+	if (!l->n)
+		return;
+	l->head.nbytes = l->n * KRON_SAMPLE_SIZE;
+	l->head.seq = next_seq++;
+	check(trace_writer_chunk(l->w, &l->head, l->s));
+	l->n = 0;
+	l->head.holes = 0;
+}
+
+static void put(struct lane *l, uint64_t tsc, uint32_t event, uint32_t payload)
+{
+	if (l->n == l->capacity)
+		flush(l);
+	if (!l->n && event != KRON_EVENT_CPU)
+		put_raw(l, tsc, KRON_EVENT_CPU, l->cpu, 0);
+	put_raw(l, tsc, event, payload, 0);
+}
+
+static void move(struct lane *l, uint64_t tsc, uint32_t cpu)
+{
+	l->cpu = cpu;
+	put(l, tsc, KRON_EVENT_CPU, cpu);
+}
+
+static void lane_free(struct lane *l)
+{
+	flush(l);
+	xfree(l);
+}
+
+static void session_start(struct trace_writer *w, const char *command)
+{
+	trace_writer_session(w, "command", "%s", command);
+	trace_writer_session(w, "hostname", "example");
+	trace_writer_session(w, "kernel", "Linux 6.1.0");
+	trace_writer_session(w, "cpu", "Example CPU");
+	trace_writer_session(w, "ncpu", "16");
+	trace_writer_session(w, "kron", "kron 0.1");
+	trace_writer_session(w, "when_full", "discard");
+	trace_writer_session(w, "start_tsc", "%llu", START);
+	trace_writer_session(w, "start_mono_ns", "5000000000");
+	trace_writer_session(w, "start_real_ns", "1700000000123456789");
+	trace_writer_session(w, "tsc_hz", "2000000000");
+}
+
+static void session_end(struct trace_writer *w, uint64_t ticks)
+{
+	trace_writer_session(w, "end_mono_ns", "%llu", 5000000000ull + ticks / 2);
+	trace_writer_session(w, "end_tsc", "%llu", START + (unsigned long long)ticks);
+}
+
+/* ---- small ---- */
+
+static const char *const names[] = {
+	"main",
+	"parse",
+	"work",
+	"leaf",
+	"std::vector<int, std::allocator<int>>::push_back(int&&)",
+	"on_signal",
+	"evil\x1b[31m\n\t\"\\name\xff\xc2\x9b",
+	"",
+};
+enum { MAIN, PARSE, WORK, LEAF, CPP, ON_SIGNAL, EVIL, NAMELESS };
+
+static void tables(struct trace_writer *w)
+{
+	struct trace_module_line app = {
+		.id = 0,
+		.event_base = 0,
+		.nfunctions = 6,
+		.patched_entries = 6,
+		.patched_exits = 9,
+		.refused_exits = 1,
+		.build_id = "0123456789abcdef",
+		.path = "/opt/app/bin/app",
+	};
+	struct trace_module_line lib = {
+		.id = 1,
+		.event_base = 6,
+		.nfunctions = 4,
+		.patched_entries = 2,
+		.patched_exits = 3,
+		.refused_entries = 2,
+		.refused_exits = 1,
+		.path = "/opt/app/lib/libevil.so.1",
+	};
+
+	trace_writer_module(w, &app);
+	trace_writer_module(w, &lib);
+	for (uint32_t i = 0; i < 8; i++)
+		trace_writer_function(w, i, i >= 6, 0x1000 + 0x40 * i, 0x3c, names[i]);
+	trace_writer_refusal(w, 0, true, "no-room", 1);
+	trace_writer_refusal(w, 1, true, "no-room", 1);
+	trace_writer_refusal(w, 1, false, "branch-target", 2);
+	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1,
+						       .pid = 1000,
+						       .start_tsc = START + 1000,
+						       .exe = "/opt/app/bin/app",
+						       .cmdline = "app --fast 'a b'"});
+	trace_writer_proc(w, &(struct trace_proc_line){.uid = 2,
+						       .pid = 1002,
+						       .parent_uid = 1,
+						       .by_fork = true,
+						       .start_tsc = START + 60000,
+						       .exe = "/opt/app/bin/app",
+						       .cmdline = "app --fast 'a b'"});
+	trace_writer_thread(w, 1, 1000, "app");
+	trace_writer_thread(w, 1, 1001, "work\x1b]0;er");
+	trace_writer_untraced(w, 1003, "/usr/bin/old is a 32-bit program");
+	trace_writer_proc_end(w, 2, START + 90000, 0, 0);
+	trace_writer_proc_end(w, 1, START + 2100000, 123, 1);
+}
+
+#define ENTER(l, at, f, sp) put(l, START + (at), KRON_EVENT_ENTRY(f), sp)
+#define EXIT(l, at, f, sp) put(l, START + (at), KRON_EVENT_EXIT(f), sp)
+
+/* Nested calls, recursion, a longjmp, a handler on its own stack, calls open at the end. */
+static void first_thread(struct lane *l)
+{
+	ENTER(l, 2000, MAIN, 0xffffe000);
+	ENTER(l, 3000, PARSE, 0xffffdf00);
+	ENTER(l, 3400, LEAF, 0xffffde00);
+	EXIT(l, 3600, LEAF, 0xffffde00);
+	EXIT(l, 4000, PARSE, 0xffffdf00);
+	for (uint32_t i = 0; i < 3; i++)
+		ENTER(l, 5000 + 100 * i, WORK, 0xffffdf00 - 64 * i);
+	for (uint32_t i = 3; i-- > 0;)
+		EXIT(l, 7000 - 500 * i, WORK, 0xffffdf00 - 64 * i);
+	ENTER(l, 8000, PARSE, 0xffffdf00);
+	ENTER(l, 8200, CPP, 0xffffde00); /* throws: neither it nor parse exits */
+	move(l, START + 9000, 9);
+	ENTER(l, 10000, WORK, 0xffffdf00);
+	ENTER(l, 11000, ON_SIGNAL, 0x20001000);
+	ENTER(l, 11100, LEAF, 0x20000f00);
+	EXIT(l, 11300, LEAF, 0x20000f00);
+	EXIT(l, 12000, ON_SIGNAL, 0x20001000);
+	EXIT(l, 14000, WORK, 0xffffdf00);
+	ENTER(l, 15000, EVIL, 0xffffdf00);
+	ENTER(l, 15100, NAMELESS, 0xffffde00);
+	EXIT(l, 15300, NAMELESS, 0xffffde00);
+	EXIT(l, 16000, EVIL, 0xffffdf00);
+	put(l, START + 17000, 4711 * 2, 0xffffdf00); /* no such function */
+	put(l, START + 18000, 4711 * 2 + 1, 0xffffdf00);
+	ENTER(l, 2000000, PARSE, 0xffffdf00); /* exit() inside */
+}
+
+/* Losses, and an overflow flag behind them; two chunks; a claim that a kill cut off. */
+static void second_thread(struct lane *l)
+{
+	ENTER(l, 20000, WORK, 0x40001000);
+	ENTER(l, 20500, LEAF, 0x40000f00);
+	put(l, START + 21000, KRON_EVENT_LOST, 123);
+	put_raw(l, START + 30000, KRON_EVENT_EXIT(LEAF), 0x40000f00, KRON_HEAD_FIFO_OVERFLOW);
+	flush(l);
+	l->cpu = 5;
+	l->head.holes = 1;
+	ENTER(l, 31000, LEAF, 0x40000f00);
+	memset(&l->s[l->n++], 0, KRON_SAMPLE_SIZE);
+	EXIT(l, 31200, LEAF, 0x40000f00);
+	EXIT(l, 40000, WORK, 0x40001000);
+}
+
+/* A forked child: begins inside its parent's frames. */
+static void child(struct lane *l)
+{
+	EXIT(l, 61000, WORK, 0xffffdf00);
+	ENTER(l, 62000, LEAF, 0xffffdf00);
+	EXIT(l, 62500, LEAF, 0xffffdf00);
+	EXIT(l, 63000, MAIN, 0xffffe000);
+}
+
+static void make_small(struct trace_writer *w)
+{
+	struct lane *a = lane_new(w, 1, 1000), *b = lane_new(w, 1, 1001), *c = lane_new(w, 2, 1002);
+
+	session_start(w, "app --fast 'a b'");
+	tables(w);
+	a->capacity = 16;
+	a->cpu = 1;
+	first_thread(a);
+	second_thread(b);
+	child(c);
+	lane_free(c); /* chunks lie in no order in the file */
+	lane_free(b);
+	lane_free(a);
+	trace_writer_session(w, "exit", "exited 3");
+	trace_writer_session(w, "samples", "36");
+	trace_writer_session(w, "lost", "123");
+	trace_writer_session(w, "cut_off", "1");
+	trace_writer_session(w, "probes", "20");
+	trace_writer_session(w, "refused", "4");
+	trace_writer_session(w, "processes", "2");
+	trace_writer_session(w, "threads", "3");
+	trace_writer_session(w, "probe_ns", "9.7");
+	trace_writer_session(w, "probe_ns_limit", "8.6");
+	trace_writer_session(w, "probe_ns_off", "0.3");
+	session_end(w, 2200000);
+}
+
+/* ---- big ---- */
+
+#define BIG_FUNCTIONS 5000
+
+struct walk {
+	struct lane *l;
+	uint32_t depth, functions[64];
+	uint64_t tsc, seed;
+};
+
+static uint32_t random_of(struct walk *k)
+{
+	k->seed = k->seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(k->seed >> 33);
+}
+
+static void step(struct walk *k)
+{
+	uint32_t r = random_of(k), sp;
+
+	k->tsc += 20 + r % 64;
+	if (!k->depth || (k->depth < 64 && r & 0x1000)) {
+		sp = 0xfffff000u - 0x100 * k->depth;
+		k->functions[k->depth++] = (r >> 14) % BIG_FUNCTIONS;
+		put(k->l, START + k->tsc, KRON_EVENT_ENTRY(k->functions[k->depth - 1]), sp);
+	} else {
+		sp = 0xfffff000u - 0x100 * --k->depth;
+		put(k->l, START + k->tsc, KRON_EVENT_EXIT(k->functions[k->depth]), sp);
+	}
+}
+
+static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes)
+{
+	struct walk *walks = xcalloc(nlanes, sizeof(*walks));
+	struct trace_module_line app = {.nfunctions = BIG_FUNCTIONS, .path = "/opt/app/bin/big"};
+	uint64_t last = 0;
+	char name[32];
+
+	session_start(w, "big");
+	trace_writer_module(w, &app);
+	for (uint32_t i = 0; i < BIG_FUNCTIONS; i++) {
+		snprintf(name, sizeof(name), "function_%u", i);
+		trace_writer_function(w, i, 0, 0x1000 + 0x40 * i, 0x3c, name);
+	}
+	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1, .pid = 1000, .start_tsc = START});
+	for (uint32_t i = 0; i < nlanes; i++)
+		walks[i] = (struct walk){.l = lane_new(w, 1, 1000 + i), .seed = i + 1};
+	for (uint64_t n = 0; n < samples; n++)
+		step(&walks[n % nlanes]);
+	for (uint32_t i = 0; i < nlanes; i++) {
+		last = walks[i].tsc > last ? walks[i].tsc : last;
+		lane_free(walks[i].l);
+	}
+	xfree(walks);
+	session_end(w, last);
+}
+
+int main(int argc, char **argv)
+{
+	struct trace_writer *w;
+	struct err err;
+
+	if (argc < 3) {
+		fputs("usage: make_trace small DIR | big DIR SAMPLES LANES\n", stderr);
+		return 2;
+	}
+	if (trace_writer_create(&w, argv[2], &err)) {
+		fprintf(stderr, "make_trace: %s\n", err.msg);
+		return 1;
+	}
+	if (!strcmp(argv[1], "big") && argc == 5)
+		make_big(w, strtoull(argv[3], NULL, 10), (uint32_t)strtoul(argv[4], NULL, 10));
+	else
+		make_small(w);
+	check(trace_writer_close(w));
+	return 0;
+}

@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: MIT */
+/* test_trace.c - trace directories: written, read back, damaged, merged by time. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/vec.h"
+#include "trace/reader.h"
+#include "trace/writer.h"
+
+static char top[] = "/tmp/kron-test-trace.XXXXXX";
+
+static int enter_folder(void **state)
+{
+	(void)state;
+	strcpy(top + sizeof(top) - 7, "XXXXXX");
+	return !mkdtemp(top) || chdir(top);
+}
+
+static int leave_folder(void **state)
+{
+	char *command = xasprintf("rm -rf '%s'", top);
+	int ret;
+
+	(void)state;
+	ret = chdir("/") || system(command);
+	xfree(command);
+	return ret;
+}
+
+/* ---- helpers ---- */
+
+static struct trace_writer *begin(const char *dir)
+{
+	struct trace_writer *w;
+	struct err err;
+
+	if (trace_writer_create(&w, dir, &err))
+		fail_msg("%s", err.msg);
+	return w;
+}
+
+static struct trace *open_trace(const char *dir)
+{
+	struct trace *t;
+	struct err err;
+
+	if (trace_open(&t, dir, &err))
+		fail_msg("%s", err.msg);
+	return t;
+}
+
+static struct kron_sample sample(uint64_t tsc, uint32_t event)
+{
+	return (struct kron_sample){.head = KRON_HEAD_TRACE(0) | (uint32_t)(tsc >> 32 & 0xffffff),
+				    .time_lo = (uint32_t)tsc,
+				    .event = event};
+}
+
+/* A chunk of samples at the given times; their event numbers count up from event. */
+static void chunk(struct trace_writer *w, uint32_t uid, uint32_t tid, uint64_t seq, uint32_t event,
+		  const uint64_t *times, uint32_t n)
+{
+	struct trace_chunk head = {
+		.nbytes = n * KRON_SAMPLE_SIZE, .seq = seq, .proc_uid = uid, .tid = tid};
+	struct kron_sample s[16];
+
+	assert_true(n <= 16);
+	for (uint32_t i = 0; i < n; i++)
+		s[i] = sample(times[i], event + i);
+	assert_int_equal(trace_writer_chunk(w, &head, s), 0);
+}
+#define CHUNK(w, uid, tid, seq, event, ...)                             \
+	chunk(w, uid, tid, seq, event, (const uint64_t[]){__VA_ARGS__}, \
+	      sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* The events of the trace, in order, as words. */
+static void expect_order(const char *dir, const char *expected)
+{
+	struct trace *t = open_trace(dir);
+	struct trace_cursor *c = trace_cursor_open(t, -1);
+	struct trace_event e;
+	char text[1024] = "", word[16];
+
+	while (trace_cursor_next(c, &e)) {
+		snprintf(word, sizeof(word), "%s%u", text[0] ? " " : "", e.s.event);
+		strncat(text, word, sizeof(text) - strlen(text) - 1);
+	}
+	trace_cursor_close(c);
+	trace_close(t);
+	assert_string_equal(text, expected);
+}
+
+static void write_text(const char *path, const char *text, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void append(const char *path, const void *data, size_t n)
+{
+	FILE *f = fopen(path, "a");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static off_t size_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? -1 : st.st_size;
+}
+
+/* ---- writing ---- */
+
+static void round_trip(void **state)
+{
+	static const char hostile[] = "a\tb\nc\\d\\t\x1b[0m\xff";
+	struct trace_writer *w = begin("t");
+	struct trace *t;
+
+	(void)state;
+	trace_writer_session(w, "command", "%s", hostile);
+	trace_writer_session(w, "exit", "first");
+	trace_writer_session(w, "exit", "last=%d", 1);
+	trace_writer_module(w, &(struct trace_module_line){.id = 7,
+							   .event_base = 3,
+							   .nfunctions = 2,
+							   .patched_entries = 1,
+							   .patched_exits = 1ull << 40,
+							   .refused_entries = 3,
+							   .refused_exits = 4,
+							   .build_id = "abc",
+							   .path = hostile});
+	trace_writer_function(w, 4, 7, 0xffffffff81000000, 16, hostile);
+	trace_writer_function(w, 3, 7, 0x10, 16, "");
+	trace_writer_refusal(w, 7, true, "no-room", 9);
+	trace_writer_proc(w, &(struct trace_proc_line){.uid = 2,
+						       .pid = 77,
+						       .parent_uid = 1,
+						       .by_fork = true,
+						       .start_tsc = 1ull << 50,
+						       .exe = hostile,
+						       .cmdline = ""});
+	trace_writer_proc_end(w, 2, 99, 5, 6);
+	trace_writer_thread(w, 2, 78, "old");
+	trace_writer_thread(w, 2, 78, hostile);
+	trace_writer_untraced(w, 79, hostile);
+	CHUNK(w, 2, 78, 1, 6, 100);
+	assert_int_equal(trace_writer_close(w), 0);
+
+	t = open_trace("t");
+	assert_string_equal(trace_session(t, "command"), hostile);
+	assert_string_equal(trace_session(t, "exit"), "last=1");
+	assert_null(trace_session(t, "absent"));
+	assert_int_equal(t->nmodules, 1);
+	assert_int_equal(t->modules[0].patched_exits, 1ull << 40);
+	assert_int_equal(t->modules[0].refused_exits, 4);
+	assert_string_equal(t->modules[0].path, hostile);
+	assert_string_equal(t->modules[0].build_id, "abc");
+	assert_int_equal(t->nfunctions, 2);
+	assert_int_equal(t->functions[0].n, 3);
+	assert_string_equal(t->functions[1].name, hostile);
+	assert_int_equal(t->functions[1].vaddr, 0xffffffff81000000);
+	assert_true(strstr(t->functions[0].name, "+0x10") != NULL);
+	assert_ptr_equal(trace_function_of(t, 9), &t->functions[1]);
+	assert_null(trace_function_of(t, 10));
+	assert_null(trace_function_of(t, 4));
+	assert_null(trace_function_of(t, KRON_EVENT_LOST));
+	assert_int_equal(t->nrefusals, 1);
+	assert_int_equal(t->refusals[0].count, 9);
+	assert_int_equal(t->nprocs, 1);
+	assert_int_equal(t->procs[0].pid, 77);
+	assert_true(t->procs[0].by_fork);
+	assert_int_equal(t->procs[0].start_tsc, 1ull << 50);
+	assert_int_equal(t->procs[0].lost, 5);
+	assert_int_equal(t->lost, 5);
+	assert_string_equal(t->procs[0].exe, hostile);
+	assert_int_equal(t->nlanes, 1);
+	assert_string_equal(t->lanes[0].name, hostile);
+	assert_int_equal(t->nuntraced, 1);
+	assert_string_equal(t->untraced[0].reason, hostile);
+	trace_count(t);
+	assert_int_equal(t->samples, 1);
+	assert_false(t->complete);
+	trace_close(t);
+}
+
+static void keeps_the_previous_trace(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct trace_writer *w = begin("t/");
+
+		trace_writer_session(w, "round", "%d", i);
+		assert_int_equal(trace_writer_close(w), 0);
+	}
+	for (int i = 1; i < 3; i++) {
+		struct trace *t = open_trace(i == 1 ? "t.old" : "t");
+
+		assert_int_equal(atoi(trace_session(t, "round")), i);
+		trace_close(t);
+	}
+}
+
+static void expect_refusal(const char *dir, int code)
+{
+	struct trace_writer *w;
+	struct err err = {.msg = ""};
+
+	assert_int_equal(trace_writer_create(&w, dir, &err), -code);
+	assert_true(err.msg[0] != 0);
+}
+
+static void destroys_nothing_else(void **state)
+{
+	struct trace_writer *w;
+
+	(void)state;
+	mkdir("folder", 0777);
+	write_text("folder/tasks", "buy milk\n", 9);
+	expect_refusal("folder", EEXIST);
+	write_text("file", "x", 1);
+	expect_refusal("file", EEXIST);
+	expect_refusal("", EINVAL);
+	expect_refusal("no/such/parent", ENOENT);
+	w = begin("t");
+	expect_refusal("t", EBUSY);
+	trace_writer_close(w);
+	mkdir("t.old", 0777);
+	write_text("t.old/precious", "x", 1);
+	expect_refusal("t", EEXIST);
+	assert_int_equal(size_of("t.old/precious"), 1);
+	assert_int_equal(size_of("folder/tasks"), 9);
+	mkdir("empty", 0777);
+	trace_writer_close(begin("empty"));
+}
+
+/* A limit on file sizes stands for a full disk: both fail in the middle of a write. */
+static void write_to_full_disk(void)
+{
+	struct rlimit limit = {1000, 1000};
+	struct trace_writer *w;
+	struct err err;
+	int failures = 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	if (trace_writer_create(&w, "t", &err))
+		_exit(2);
+	for (uint32_t i = 0; i < 10; i++) {
+		struct trace_chunk head = {.nbytes = 200, .seq = i + 1, .tid = 5};
+		struct kron_sample s[10];
+
+		for (uint32_t k = 0; k < 10; k++)
+			s[k] = sample(100 * i + k + 1, i);
+		failures += trace_writer_chunk(w, &head, s) != 0;
+	}
+	_exit(trace_writer_close(w) == -EFBIG && failures == 6 ? 0 : 1);
+}
+
+static void full_disk_leaves_whole_chunks(void **state)
+{
+	struct trace *t;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		write_to_full_disk();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(size_of("t/samples"), 4 * 232);
+	t = open_trace("t");
+	trace_count(t);
+	assert_int_equal(t->samples, 40);
+	trace_close(t);
+}
+
+static void reopen_cuts_torn_tails(void **state)
+{
+	struct trace_writer *w = begin("t");
+	struct trace_chunk torn = {.magic = TRACE_CHUNK_MAGIC, .nbytes = 200, .seq = 2};
+	off_t whole;
+	struct err err;
+
+	(void)state;
+	CHUNK(w, 1, 1, 1, 10, 100, 200);
+	trace_writer_function(w, 1, 0, 1, 1, "whole");
+	assert_int_equal(trace_writer_close(w), 0);
+	whole = size_of("t/samples");
+	append("t/samples", &torn, sizeof(torn));
+	append("t/samples", "half of it", 10);
+	append("t/functions", "2\t0\t2\t2\tto", 10);
+	expect_order("t", "10 11");
+
+	assert_int_equal(trace_writer_reopen(&w, "t", &err), 0);
+	assert_int_equal(size_of("t/samples"), whole);
+	CHUNK(w, 1, 1, 2, 20, 300);
+	trace_writer_function(w, 2, 0, 2, 2, "again");
+	assert_int_equal(trace_writer_close(w), 0);
+	expect_order("t", "10 11 20");
+	assert_int_equal(trace_writer_reopen(&w, "nothing", &err), -ENOENT);
+}
+
+/* ---- reading what is not a trace ---- */
+
+static void expect_no_trace(const char *dir, int code)
+{
+	struct trace *t;
+	struct err err = {.msg = ""};
+
+	assert_int_equal(trace_open(&t, dir, &err), -code);
+	assert_null(t);
+	assert_true(strstr(err.msg, dir) != NULL);
+}
+
+static void no_traces(void **state)
+{
+	(void)state;
+	expect_no_trace("absent", ENOENT);
+	write_text("file", "x", 1);
+	expect_no_trace("file", ENOTDIR);
+	mkdir("empty", 0777);
+	expect_no_trace("empty", EINVAL);
+	write_text("empty/session", "", 0);
+	expect_no_trace("empty", EINVAL);
+	write_text("empty/session", "\0\xff\n\n=\nversion\n", 13);
+	expect_no_trace("empty", EINVAL);
+	write_text("empty/session", "version=2\n", 10);
+	expect_no_trace("empty", EINVAL);
+	write_text("empty/session", "version=1", 9); /* torn */
+	expect_no_trace("empty", EINVAL);
+	mkdir("pipe", 0777);
+	assert_int_equal(mkfifo("pipe/session", 0666), 0);
+	expect_no_trace("pipe", EINVAL); /* and does not wait for a writer */
+	mkdir("pipe2", 0777);
+	write_text("pipe2/session", "version=1\n", 10);
+	assert_int_equal(mkfifo("pipe2/samples", 0666), 0);
+	expect_no_trace("pipe2", EINVAL);
+}
+
+static void session_alone_is_enough(void **state)
+{
+	struct trace *t;
+
+	(void)state;
+	mkdir("t", 0777);
+	write_text("t/session", "version=1\n", 10);
+	t = open_trace("t");
+	trace_count(t);
+	assert_int_equal(t->samples + t->nlanes + t->nfunctions + t->nprocs, 0);
+	assert_int_equal(trace_ns(t, 1000), 1000);
+	trace_close(t);
+}
+
+static void tables_that_lie(void **state)
+{
+	static const char functions[] = "4294967295\t0\t0\t0\ttoo high\n"
+					"2147483519\t0\t0\t0\thighest\n"
+					"5\t99\t0\t0\tno module\n"
+					"5\t99\t0\t0\ttwice\n"
+					"x\t0\t0\t0\tno number\n"
+					"6\t0\tg\t0\tno hex\n"
+					"\n"
+					"7\t0\t0\t0\ttorn";
+	static const char tasks[] = "P\t1\tx\t0\texec\t5\t\t\t\nQ\t1\nE\t9\t1\t1\t1\nP\t1\nT\t1\n";
+	struct trace_writer *w = begin("t");
+	struct trace *t;
+
+	(void)state;
+	CHUNK(w, 8, 1, 1, 10, 100);
+	trace_writer_close(w);
+	write_text("t/functions", functions, sizeof(functions) - 1);
+	write_text("t/tasks", tasks, sizeof(tasks) - 1);
+	t = open_trace("t");
+	assert_int_equal(t->nfunctions, 2);
+	assert_string_equal(t->functions[0].name, "twice");
+	assert_string_equal(t->modules[t->functions[0].module].path, "?");
+	assert_ptr_equal(trace_function_of(t, 2 * 2147483519u), &t->functions[1]);
+	assert_int_equal(t->nprocs, 2); /* 1, and 8 that only has samples */
+	assert_true(t->procs[0].known);
+	assert_false(t->procs[1].known);
+	assert_true(t->damaged >= 7);
+	trace_close(t);
+}
+
+static void garbage_between_chunks(void **state)
+{
+	struct trace_writer *w = begin("t");
+	struct trace *t;
+
+	(void)state;
+	CHUNK(w, 1, 1, 1, 10, 100, 200);
+	trace_writer_close(w);
+	append("t/samples", "garbage, 20 bytes..", 20);
+	assert_int_equal(rename("t/samples", "first"), 0);
+	write_text("t/samples", "", 0);
+	assert_int_equal(trace_writer_reopen(&w, "t", NULL), 0);
+	CHUNK(w, 1, 1, 2, 20, 300);
+	trace_writer_close(w);
+	assert_int_equal(system("cat t/samples >>first && mv first t/samples"), 0);
+	expect_order("t", "10 11 20");
+	t = open_trace("t");
+	assert_int_equal(t->damaged, 20 + 1); /* and no tsc_hz */
+	trace_close(t);
+}
+
+/* ---- time ---- */
+
+static void nanoseconds_are_exact(void **state)
+{
+	static const uint64_t ticks[] = {
+		0, 1, 2, 3, 1000003, 86400ull * 2899999999ull, 30 * 86400ull * 2899999999ull};
+	const uint64_t tsc = 10 * 2899999999ull, ns = 10 * 1000000007ull;
+	struct trace_writer *w = begin("t");
+	struct trace *t;
+
+	(void)state;
+	trace_writer_session(w, "start_tsc", "5000");
+	trace_writer_session(w, "start_mono_ns", "77");
+	trace_writer_session(w, "end_tsc", "%llu", 5000ull + tsc);
+	trace_writer_session(w, "end_mono_ns", "%llu", 77ull + ns);
+	trace_writer_close(w);
+	t = open_trace("t");
+	assert_true(t->complete);
+	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
+		uint64_t exact = (uint64_t)((unsigned __int128)ticks[i] * ns / tsc);
+
+		assert_true(exact - trace_ns(t, ticks[i]) <= 1);
+	}
+	assert_int_equal(trace_time(t, 4999), 0);
+	assert_int_equal(trace_time(t, 5029), trace_ns(t, 29));
+	trace_close(t);
+}
+
+static void times_beyond_56_bits(void **state)
+{
+	const uint64_t start = (5ull << 56) - 100;
+	struct trace_writer *w = begin("t");
+	struct trace_cursor *c;
+	struct trace_event e;
+	struct trace *t;
+
+	(void)state;
+	trace_writer_session(w, "start_tsc", "%llu", (unsigned long long)start);
+	CHUNK(w, 1, 1, 1, 10, start - 50, start + 50, start + 150);
+	trace_writer_close(w);
+	t = open_trace("t");
+	c = trace_cursor_open(t, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_true(trace_cursor_next(c, &e));
+		assert_int_equal(e.tsc, start - 50 + 100 * (uint64_t)i);
+	}
+	assert_false(trace_cursor_next(c, &e));
+	trace_cursor_close(c);
+	trace_close(t);
+}
+
+/* ---- order ---- */
+
+static void merged_by_time(void **state)
+{
+	struct trace_writer *w = begin("t");
+
+	(void)state;
+	CHUNK(w, 2, 1, 6, 60, 150, 160);
+	CHUNK(w, 1, 1, 3, 30, 300, 500);
+	CHUNK(w, 1, 1, 1, 10, 100, 200);
+	CHUNK(w, 1, 2, 2, 20, 50, 155, 400);
+	CHUNK(w, 2, 1, 9, 90, 1000);
+	CHUNK(w, 1, 1, 5, 50, 600);
+	trace_writer_close(w);
+	expect_order("t", "20 10 60 21 61 11 30 22 31 50 90");
+}
+
+static void ties_keep_lane_order(void **state)
+{
+	struct trace_writer *w = begin("t");
+
+	(void)state;
+	CHUNK(w, 1, 2, 1, 20, 100, 100, 200);
+	CHUNK(w, 1, 1, 2, 10, 100, 100, 200);
+	CHUNK(w, 1, 3, 3, 30, 100, 200, 200);
+	trace_writer_close(w);
+	expect_order("t", "10 11 20 21 30 12 22 31 32");
+}
+
+/* A handler's probe between claim and clock of another: the lane's own order stays. */
+static void clock_that_steps_back(void **state)
+{
+	struct trace_writer *w = begin("t");
+
+	(void)state;
+	CHUNK(w, 1, 1, 1, 10, 100, 300, 200, 210, 400);
+	CHUNK(w, 1, 2, 2, 20, 250, 299, 301);
+	trace_writer_close(w);
+	expect_order("t", "10 20 21 11 12 13 22 14");
+}
+
+static void double_chunks_count_once(void **state)
+{
+	struct trace_writer *w = begin("t");
+
+	(void)state;
+	CHUNK(w, 1, 1, 1, 10, 100, 200);
+	CHUNK(w, 1, 1, 2, 20, 300);
+	CHUNK(w, 1, 1, 1, 10, 100, 200);
+	CHUNK(w, 1, 2, 1, 30, 150); /* another lane's: not the same chunk */
+	trace_writer_close(w);
+	expect_order("t", "10 30 11 20");
+}
+
+static void holes_and_foreign_samples(void **state)
+{
+	struct trace_writer *w = begin("t");
+	struct kron_sample s[8] = {[0] = sample(100, 10), [2] = sample(200, 11)};
+	struct trace_chunk head = {.nbytes = sizeof(s), .seq = 1, .holes = 1};
+	struct trace *t;
+
+	(void)state;
+	s[3].head = 0x00000001;                                      /* no type that exists */
+	s[4].head = KRON_HEAD_TYPE_RESOURCE << KRON_HEAD_TYPE_SHIFT; /* 84 bytes, 80 are left */
+	trace_writer_chunk(w, &head, s);
+	trace_writer_close(w);
+	expect_order("t", "10 11");
+	t = open_trace("t");
+	trace_count(t);
+	assert_int_equal(t->samples, 2);
+	assert_int_equal(t->cut_off, 1);
+	assert_int_equal(t->damaged, 2 * KRON_SAMPLE_SIZE + 1); /* and no tsc_hz */
+	trace_close(t);
+}
+
+static void cpu_numbers(void **state)
+{
+	static const uint32_t expected[] = {0, 19, 19, 5};
+	struct trace_writer *w = begin("t");
+	struct kron_sample s[4];
+	struct trace_chunk head = {.nbytes = sizeof(s), .seq = 1};
+	struct trace *t;
+	struct trace_cursor *c;
+	struct trace_event e;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		s[i] = sample(100 + i, 10 + i);
+	s[1].event = KRON_EVENT_CPU;
+	s[1].payload = 19;
+	s[1].head |= KRON_HEAD_TRACE(19);
+	s[2].head |= KRON_HEAD_TRACE(19);
+	s[3].head |= KRON_HEAD_TRACE(5); /* its record was lost */
+	trace_writer_chunk(w, &head, s);
+	trace_writer_close(w);
+	t = open_trace("t");
+	c = trace_cursor_open(t, 0);
+	for (int i = 0; i < 4; i++) {
+		assert_true(trace_cursor_next(c, &e));
+		assert_int_equal(e.cpu, expected[i]);
+	}
+	trace_cursor_close(c);
+	trace_close(t);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(round_trip),
+		T(keeps_the_previous_trace),
+		T(destroys_nothing_else),
+		T(full_disk_leaves_whole_chunks),
+		T(reopen_cuts_torn_tails),
+		T(no_traces),
+		T(session_alone_is_enough),
+		T(tables_that_lie),
+		T(garbage_between_chunks),
+		T(nanoseconds_are_exact),
+		T(times_beyond_56_bits),
+		T(merged_by_time),
+		T(ties_keep_lane_order),
+		T(clock_that_steps_back),
+		T(double_chunks_count_once),
+		T(holes_and_foreign_samples),
+		T(cpu_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
