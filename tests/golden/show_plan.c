@@ -24,7 +24,7 @@ static const struct {
 	{0x7ffff7d00000, 0x7ffff8000000}, /* above a library */
 };
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "show_plan: %s\n", what);
 	exit(99);
