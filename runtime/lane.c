@@ -39,6 +39,8 @@
 
 #define WAIT_SLICE_NS 100000000 /* how often a waiter looks whether the collector still lives */
 #define WAIT_SLICES_MAX 100u    /* 10 s in which nothing at all was freed */
+#define GROW_SLICE_NS 5000000   /* likewise where the pool can grow */
+#define GROW_SLICES_MAX 20u     /* 0.1 s without growth, less under a storm of signals */
 #define SWEEP_MIN 64u
 
 __thread struct rt_lane *kron_rt_lane;
@@ -433,11 +435,30 @@ static int32_t take_oldest(const struct rt_lane *lane)
 	return -1;
 }
 
+/*
+ * The pool is not full while it can still grow.  A thread that fills chunks faster than the
+ * collector adds them (a third of a millisecond for a MiB, if it gets a processor) waits for
+ * it in every mode.  When that brings nothing the pool counts as full, until it has grown.
+ */
+static bool can_grow(void)
+{
+	const struct kron_ctl *ctl = kron_rt.ctl;
+	uint32_t ready = __atomic_load_n(&ctl->chunks_ready, __ATOMIC_RELAXED);
+
+	return ready < kron_rt.chunks && kron_rt.grown_to != ready && !kron_rt.quiet &&
+	       !kron_rt.orphan && !__atomic_load_n(&ctl->closing, __ATOMIC_RELAXED);
+}
+
+static void growth_ends(void)
+{
+	kron_rt.grown_to = __atomic_load_n(&kron_rt.ctl->chunks_ready, __ATOMIC_RELAXED);
+}
+
 static int32_t chunk_take(const struct rt_lane *lane)
 {
 	int32_t index = take_free(lane);
 
-	if (index < 0 && kron_rt.ctl->when_full == KRON_WHEN_FULL_WRAP)
+	if (index < 0 && kron_rt.ctl->when_full == KRON_WHEN_FULL_WRAP && !can_grow())
 		index = take_oldest(lane);
 	return index;
 }
@@ -495,7 +516,9 @@ static bool may_wait(uint32_t seen)
 
 	if (kron_rt.stuck && kron_rt.stuck_at != seen)
 		kron_rt.stuck = false;
-	return ctl->when_full == KRON_WHEN_FULL_WAIT && !kron_rt.quiet && !kron_rt.stuck &&
+	if (ctl->when_full != KRON_WHEN_FULL_WAIT)
+		return can_grow() && !rt_collector_is_gone();
+	return !kron_rt.quiet && !kron_rt.stuck &&
 	       !__atomic_load_n(&ctl->closing, __ATOMIC_ACQUIRE) && !rt_collector_is_gone();
 }
 
@@ -520,7 +543,8 @@ static void patience_ends(uint32_t seen)
 static void wait_for_room(uint64_t mask, uint32_t seen)
 {
 	struct kron_ctl *ctl = kron_rt.ctl;
-	struct timespec slice = {.tv_sec = 0, .tv_nsec = WAIT_SLICE_NS};
+	struct timespec slice = {.tv_sec = 0,
+				 .tv_nsec = can_grow() ? GROW_SLICE_NS : WAIT_SLICE_NS};
 	uint32_t uid = kron_rt.proc->uid;
 
 	rt_proc_count_lost(1);
@@ -548,7 +572,7 @@ static bool can_only_lose(const struct rt_lane *lane)
 		return false;
 	if (ctl->when_full == KRON_WHEN_FULL_WAIT)
 		return kron_rt.orphan || __atomic_load_n(&ctl->closing, __ATOMIC_RELAXED);
-	return ctl->when_full == KRON_WHEN_FULL_DISCARD;
+	return ctl->when_full == KRON_WHEN_FULL_DISCARD && !can_grow();
 }
 
 static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
@@ -576,6 +600,8 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
 		}
 		slices = seen == last ? slices + 1 : 0;
 		last = seen;
+		if (slices > GROW_SLICES_MAX)
+			growth_ends();
 		if (slices > WAIT_SLICES_MAX)
 			patience_ends(seen);
 		if (!may_wait(seen)) {

@@ -74,6 +74,7 @@ struct rt {
 	bool no_children; /* the exec hook does nothing */
 	bool env_hidden;
 	uint32_t stuck_at;
+	uint32_t grown_to; /* chunks ready when the collector was waited for and added none */
 	struct kron_ctl *ctl;
 	uint64_t *states;
 	struct kron_proc *procs;
