@@ -136,7 +136,7 @@ prepare() {
 
 # subject FILE...: a TAP line for each program, variant and mode
 subject() {
-	local f src v mode exe modes calls lib_calls maybe exits lib_exits
+	local f src v mode exe modes calls lib_calls maybe exits lib_exits most lossless
 	for f; do
 		src=$TORTURE/$f
 		if [ "$(head_of "$src" Needs)" = "root " ] && [ "$(id -u)" != 0 ]; then
@@ -144,6 +144,8 @@ subject() {
 			continue
 		fi
 		modes=$(head_of "$src" Modes)
+		lossless=--lossless
+		[ -z "$(head_of "$src" Lossy)" ] || lossless=
 		for v in $(head_of "$src" Build); do
 			exe=$SUITE/${f%.*}.${v//,/.}
 			if ! build "$f" "$v" "$exe" 2>"$SUITE/compiler"; then
@@ -151,11 +153,12 @@ subject() {
 				continue
 			fi
 			case $v in
-			*strip*) calls='' maybe='' exits='' lib_calls='' lib_exits='' ;;
+			*strip*) calls='' maybe='' exits='' lib_calls='' lib_exits='' most='' ;;
 			*)
 				calls=$(head_of "$src" Calls)
 				maybe=$(head_of "$src" 'Calls?')
 				exits=$(head_of "$src" Exits)
+				most=$(head_of "$src" 'Exits?')
 				lib_calls=$(head_of "$src" Calls-lib)
 				lib_exits=$(head_of "$src" Exits-lib)
 				;;
@@ -163,10 +166,10 @@ subject() {
 			for mode in ${modes:-exe lib}; do
 				if [ "$mode" = exe ]; then
 					RECORD_OPTIONS='--when-full wait'
-					CHECKS="--lossless --calls $calls --maybe $maybe --exits $exits"
+					CHECKS="$lossless --calls $calls --maybe $maybe --exits $exits --most $most"
 				else
 					RECORD_OPTIONS=
-					CHECKS="--calls $calls $lib_calls --maybe $maybe --exits $exits $lib_exits"
+					CHECKS="--calls $calls $lib_calls --maybe $maybe --exits $exits $lib_exits --most $most"
 				fi
 				# shellcheck disable=SC2046
 				tap "$f $v $mode" behaves "${f%.*}.${v//,/.}" "$mode" "$exe" \

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """truth.py - checks a trace against what must be in it.
 
-    truth.py check TRACE [--calls F=N...] [--maybe F=N...] [--exits F=N...] [--min-samples N]
+    truth.py check TRACE [--calls F=N...] [--exits F=N...] [--maybe F=N...] [--most F=N...]
+                                            maybe: entries N or none; most: exits at most N
     truth.py callgrind FILE OBJECT          calls of each function, from callgrind's output
     truth.py gcov FILE.json.gz...           calls of each function, from gcov --json-format
     truth.py same FILE TRACE MODULE [--balanced]
@@ -169,6 +170,9 @@ def check(args):
         for name, n in expectations(args.exits):
             if t.exits[name] != n:
                 problems.append(f"{name}: {t.exits[name]} exits, not {n}")
+        for name, n in expectations(args.most):
+            if t.exits[name] > n:
+                problems.append(f"{name}: {t.exits[name]} exits, more than {n}")
     for p in problems[:20]:
         print(p)
     return 1 if problems else 0
@@ -193,9 +197,8 @@ def same(args):
     for n, (module, name, vaddr) in t.functions.items():
         if module not in modules:
             continue
-        name = squeeze(name)
-        if re.search(r"\+0x[0-9a-f]+$", name):  # callgrind's way to name the nameless
-            name = f"0x{vaddr:016x}"
+        # callgrind's way to name the nameless
+        name = squeeze(name) or f"0x{vaddr:016x}"
         entries[name] += t.events[2 * n]
         exits[name] += t.events[2 * n + 1]
     if not modules:
@@ -218,7 +221,7 @@ def same(args):
             wrong.append(f"{name}: {n} entries, none in truth")
     for w in wrong[:20]:
         print(w)
-    print(f"{right} functions right, {len(wrong)} wrong, not recorded: {absent}")
+    print(f"{right} functions right, {len(wrong)} wrong, not recorded: {' '.join(absent[:9])}")
     return 1 if wrong or right == 0 or len(absent) > args.absent else 0
 
 
@@ -254,7 +257,17 @@ def callgrind_calls(path, wanted):
                     # recursion levels and versions: f'2, f@@V
                     calls[squeeze(re.sub(r"'\d+$", "", called).split("@@")[0])] += n
                 called_obj = None
-    return calls
+    return demangled(calls)
+
+
+def demangled(calls):
+    """Names without parameters, as kron shows them."""
+    names = list(calls)
+    r = subprocess.run(["c++filt", "-p"], input="\n".join(names), capture_output=True, text=True)
+    out = collections.Counter()
+    for name, shown in zip(names, r.stdout.split("\n")):
+        out[squeeze(shown)] += calls[name]
+    return out
 
 
 def gcov_calls(paths):
@@ -272,7 +285,7 @@ def main():
     sub = p.add_subparsers(dest="command", required=True)
     c = sub.add_parser("check")
     c.add_argument("trace")
-    for name in ("calls", "maybe", "exits"):
+    for name in ("calls", "maybe", "exits", "most"):
         c.add_argument("--" + name, nargs="*", default=[])
     c.add_argument("--min-samples", type=int, default=1)
     c.add_argument("--lossless", action="store_true")

@@ -25,7 +25,7 @@ static volatile uint64_t *count;
 	__attribute__((noinline)) static unsigned long work_##n(unsigned long x) \
 	{                                                                        \
 		__asm__ volatile("" : "+r"(x));                                  \
-		return x * 2862933555777941757ul + 3037000493ul;                 \
+		return x * 2862933555777941757ul + n; /* no two alike: GCC merges */ \
 	}                                                                        \
 	static void *run_##n(void *arg)                                          \
 	{                                                                        \

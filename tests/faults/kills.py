@@ -209,7 +209,7 @@ def kron_dies_first():
 
 def stopped_and_continued():
     """SIGSTOP and SIGCONT: nothing lost, nothing hangs."""
-    kron = start(["--when-full", "wait", "-b", "512K"], COUNTER, "count", "2")
+    kron = start(["--when-full", "wait", "-b", "1M"], COUNTER, "count", "2")
     pid = program_of(kron)
     counting("count")
     for _ in range(5):
@@ -229,7 +229,7 @@ def stopped_and_continued():
 
 def collector_frozen():
     """Wait mode, the collector stopped and then killed: the program must come free."""
-    kron = start(["--when-full", "wait", "-b", "256K"], COUNTER, "count", "1")
+    kron = start(["--when-full", "wait", "-b", "1M"], COUNTER, "count", "1")
     pid = program_of(kron)
     counting("count")
     os.kill(kron.pid, signal.SIGSTOP)

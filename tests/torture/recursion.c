@@ -6,7 +6,7 @@
  * Build: O2 O0 O2,no-pie
  * Flags: -fno-optimize-sibling-calls
  * Calls: descend=180003 bottom=3 main=1
- * Exits: descend=180003 bottom=3
+ * Exits?: descend=180003 bottom=3
  */
 #include "torture.h"
 #include <sys/resource.h>

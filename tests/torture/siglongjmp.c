@@ -5,7 +5,10 @@
  * The jump may leave a probe half done: its claimed sample stays a hole, and the next probe
  * of the thread must not mind.  Round N ends when the timer has fired once in it.
  *
+ * A trigger that waits for room when the handler jumps is lost, and counted as lost.
+ *
  * Build: O2 O0
+ * Lossy: yes
  */
 #include "torture.h"
 #include <setjmp.h>

@@ -8,7 +8,7 @@
  *
  * Build: O2 O0 O2,no-pie O2,nopatch
  * Calls: dense=4000 sparse=4000 leaf=4000 twin=4000 arms=4000 machine=40
- * Exits: dense=4000 leaf=4000 twin=4000
+ * Exits?: dense=4000 sparse=4000 leaf=4000 twin=4000 arms=4000
  */
 #include "torture.h"
 

@@ -12,7 +12,9 @@
  *   Args:    arguments of the program
  *   Calls:   function=N ...  entries that a complete trace has, exactly
  *   Calls?:  likewise, for functions that kron may refuse
- *   Exits:   function=N ...  likewise for exits
+ *   Exits:   function=N ...  likewise for exits; Exits?: for those that kron may refuse
+ *   Calls-lib, Exits-lib     likewise, when libraries are traced, too
+ *   Lossy:   yes, when the program itself cuts off triggers
  *   Needs:   root
  *   Modes:   exe lib (default: both)
  *
