@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_elf.c - hostile ELF files against everything that reads them: image, symbols, functions,
- * frames, names, and the code map with its decoders.
+ * frames, names, the code map with its decoders, and the planner.
  *
  *   clang -fsanitize=fuzzer,address -DKRON_LIBFUZZER ...     with libFuzzer
  *   fuzz_elf [-t SECONDS] [-s SEED] [-o FILE] [ELF...]       on its own: mutates seeds, prints TAP
@@ -24,6 +24,7 @@
 #include "inject/code_map.h"
 #include "inject/demangle.h"
 #include "inject/functions.h"
+#include "inject/plan.h"
 #include "tests/unit/elf_maker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,6 +56,7 @@ static void use_functions(const struct elf_image *img, struct functions *f)
 {
 	struct frame_info *fi = frame_info_open(img);
 	struct code_map *map;
+	struct plan *plan;
 	uint64_t sum = 0;
 
 	frame_info_for_each_landing_pad(fi, see, &sum);
@@ -69,11 +71,13 @@ static void use_functions(const struct elf_image *img, struct functions *f)
 		check(img, f);
 		code_map_free(map);
 	}
+	if (!plan_make(&plan, img, &(struct plan_options){ 0 }, NULL))
+		plan_free(plan);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* no separate debug files: a fuzzer should not open what its input names */
+	/* no separate debug files: they are not what is tested here */
 	static const struct functions_options opt = {
 		.sources = FUNCTION_ALL_SOURCES & ~FUNCTION_DEBUG_FILE,
 	};
