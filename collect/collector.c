@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -66,6 +67,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 
 	memset(c, 0, sizeof(*c));
 	c->opt = *opt;
+	mallopt(M_ARENA_MAX, 1); /* our threads are short-lived, an arena costs 0.1 ms each */
 	time_point_take(&c->start);
 	code = trace_writer_create(&w, opt->dir, err);
 	if (code)
@@ -171,6 +173,8 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 
 	memset(out, 0, sizeof(*out));
 	close_board(c);
+	grow_ask_to_stop(&c->grow);
+	drain_ask_to_stop(&c->drain);
 	c->all_ended = server_stop(&c->server);
 	let_stores_finish(c);
 	grow_stop(&c->grow);

@@ -310,12 +310,18 @@ int drain_start(struct drain *d, struct err *err)
 	return 0;
 }
 
+void drain_ask_to_stop(struct drain *d)
+{
+	if (!d->running || __atomic_exchange_n(&d->stop, true, __ATOMIC_ACQ_REL))
+		return;
+	segment_wake_collector(d->seg);
+}
+
 void drain_stop(struct drain *d)
 {
 	if (!d->running)
 		return;
-	__atomic_store_n(&d->stop, true, __ATOMIC_RELEASE);
-	segment_wake_collector(d->seg);
+	drain_ask_to_stop(d);
 	pthread_join(d->thread, NULL);
 	d->running = false;
 }

@@ -49,7 +49,8 @@ struct drain {
 
 void drain_init(struct drain *d, struct segment *seg, struct journal *j, struct tasks *t);
 int drain_start(struct drain *d, struct err *err);
-/* Ends the thread; what is left is drain_all()'s. */
+/* Ends the thread; what is left is drain_all()'s.  stop() waits, ask_to_stop() does not. */
+void drain_ask_to_stop(struct drain *d);
 void drain_stop(struct drain *d);
 
 /*

@@ -93,12 +93,18 @@ int grow_start(struct grow *g, struct segment *seg, struct err *err)
 	return 0;
 }
 
+void grow_ask_to_stop(struct grow *g)
+{
+	if (!g->running || __atomic_exchange_n(&g->stop, true, __ATOMIC_ACQ_REL))
+		return;
+	segment_wake_collector(g->seg);
+}
+
 void grow_stop(struct grow *g)
 {
 	if (!g->running)
 		return;
-	__atomic_store_n(&g->stop, true, __ATOMIC_RELEASE);
-	segment_wake_collector(g->seg);
+	grow_ask_to_stop(g);
 	pthread_join(g->thread, NULL);
 	g->running = false;
 }

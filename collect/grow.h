@@ -22,6 +22,7 @@ struct grow {
 };
 
 int grow_start(struct grow *g, struct segment *seg, struct err *err);
+void grow_ask_to_stop(struct grow *g); /* stop() waits: asking everybody first saves time */
 void grow_stop(struct grow *g);
 
 /* Get chunks until half of the pool is free, or there are no more to be had. */

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unit tests of collect/: segment, drain, tasks, recover.  The test plays the traced processes:
+ * it claims slots and chunks in a real segment and fills them by the rules of kron/segment.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/vec.h"
+#include "collect/drain.h"
+#include "collect/grow.h"
+#include "collect/recover.h"
+#include "trace/reader.h"
+
+static char base[] = "/tmp/kron-drain-XXXXXX";
+
+struct board { /* everything that a test needs */
+	char *dir;
+	struct trace_writer *w;
+	struct segment seg;
+	struct journal journal;
+	struct tasks tasks;
+	struct drain drain;
+};
+
+static void board_open(struct board *b, const char *name, enum kron_when_full when_full)
+{
+	struct segment_options o = {.buffer = 4 << 20, .when_full = when_full, .filter = 0xffff};
+	struct err err = {{0}};
+
+	memset(b, 0, sizeof(*b));
+	b->dir = xasprintf("%s/%s", base, name);
+	if (trace_writer_create(&b->w, b->dir, &err) || segment_create(&b->seg, &o, &err))
+		fail_msg("%s", err.msg);
+	journal_init(&b->journal, b->w);
+	journal_session(&b->journal, "segment", "%s", b->seg.name);
+	journal_session(&b->journal, "start_tsc", "%d", 1000);
+	journal_session(&b->journal, "start_mono_ns", "%d", 1000);
+	tasks_init(&b->tasks, &b->seg, &b->journal);
+	drain_init(&b->drain, &b->seg, &b->journal, &b->tasks);
+	segment_set_sampling(&b->seg, true);
+}
+
+/* End of the collector; the segment stays if keep, as when it was killed. */
+static void board_close(struct board *b, bool keep)
+{
+	tasks_free(&b->tasks);
+	trace_writer_close(b->w);
+	if (!keep)
+		segment_unlink(&b->seg);
+	segment_close(&b->seg);
+	xfree(b->dir);
+}
+
+static void slot_claim(struct board *b, uint32_t slot, uint32_t uid, pid_t pid, uint32_t flags)
+{
+	struct kron_proc *p = &b->seg.procs[slot];
+
+	p->pid = pid;
+	p->origin = KRON_PROC_EXEC;
+	p->start_tsc = 2000;
+	p->flags = flags;
+	p->lost = 0;
+	p->state = (uint64_t)uid << 8 | KRON_PROC_LIVE;
+	b->seg.ctl->next_uid = uid + 1;
+}
+
+static struct kron_sample *samples_of(struct board *b, uint32_t i)
+{
+	return (struct kron_sample *)(segment_chunk(&b->seg, i) + 1);
+}
+
+static void fill(struct board *b, uint32_t i, uint32_t n)
+{
+	struct kron_chunk *c = segment_chunk(&b->seg, i);
+
+	c->seq = b->seg.ctl->next_seq++;
+	c->source = 77;
+	for (uint32_t k = 0; k < n; k++) {
+		samples_of(b, i)[k] = (struct kron_sample){
+			.head = KRON_HEAD_TRACE(0), .time_lo = 3000 + k, .source = 77, .event = k};
+	}
+}
+
+static void claim(struct board *b, uint32_t i, unsigned state, uint32_t slot, uint32_t uid,
+		  pid_t tid)
+{
+	assert_int_equal(b->seg.states[i], KRON_CHUNK_FREE);
+	b->seg.states[i] = kron_chunk_word(state, (uint32_t)tid, slot, uid);
+	b->seg.ctl->free_count--;
+}
+
+static unsigned state_of(const struct board *b, uint32_t i)
+{
+	return kron_chunk_word_state(b->seg.states[i]);
+}
+
+static bool is_zero(struct board *b, uint32_t i)
+{
+	const uint64_t *p = (const uint64_t *)segment_chunk(&b->seg, i);
+
+	for (size_t k = 0; k < KRON_CHUNK_SIZE / 8; k++)
+		if (p[k])
+			return false;
+	return true;
+}
+
+static pid_t start_sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end_sleeper(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static uint64_t samples_in(const char *dir)
+{
+	struct trace *t;
+	struct err err;
+	uint64_t n;
+
+	assert_int_equal(trace_open(&t, dir, &err), 0);
+	trace_count(t);
+	n = t->samples;
+	trace_close(t);
+	return n;
+}
+
+/* ---- drain ---- */
+
+static void a_full_chunk_moves(void **state)
+{
+	struct board b;
+	int32_t before;
+
+	(void)state;
+	board_open(&b, "full", KRON_WHEN_FULL_DISCARD);
+	before = b.seg.ctl->free_count;
+	slot_claim(&b, 0, 1, getpid(), 0);
+	fill(&b, 0, KRON_CHUNK_SAMPLES);
+	claim(&b, 0, KRON_CHUNK_FULL, 0, 1, getpid());
+	assert_int_equal(drain_round(&b.drain, false, false), 1);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_FREE);
+	assert_true(is_zero(&b, 0));
+	assert_int_equal(b.seg.ctl->free_count, before);
+	assert_int_equal(b.drain.totals.samples, KRON_CHUNK_SAMPLES);
+	assert_int_equal(samples_in(b.dir), KRON_CHUNK_SAMPLES);
+	board_close(&b, false);
+}
+
+static void a_living_threads_chunk_stays(void **state)
+{
+	struct board b;
+
+	(void)state;
+	board_open(&b, "living", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	fill(&b, 0, 10);
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, getpid());
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_OWNED);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, 10);
+	assert_int_equal(samples_in(b.dir), 10);
+	board_close(&b, false);
+}
+
+static void a_dead_process_is_drained_and_freed(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct task_totals t;
+	struct board b;
+
+	(void)state;
+	board_open(&b, "dead", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 3, 1, pid, 0);
+	fill(&b, 0, 5);
+	claim(&b, 0, KRON_CHUNK_OWNED, 3, 1, pid);
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	end_sleeper(pid);
+	b.seg.procs[3].lost = 9;
+	assert_int_equal(drain_round(&b.drain, true, false), 1);
+	assert_int_equal(b.seg.procs[3].state, KRON_PROC_FREE);
+	tasks_totals(&b.tasks, &t);
+	assert_int_equal(t.processes, 1);
+	assert_int_equal(t.living, 0);
+	assert_int_equal(t.samples, 5);
+	assert_int_equal(t.lost, 9);
+	board_close(&b, false);
+}
+
+/* Nobody waits for it: its parent may never do so. */
+static void a_zombie_counts_as_dead(void **state)
+{
+	pid_t pid = start_sleeper();
+	siginfo_t info;
+	struct board b;
+
+	(void)state;
+	board_open(&b, "zombie", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, pid, 0);
+	fill(&b, 0, 5);
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, pid);
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	assert_int_equal(drain_round(&b.drain, true, false), 0);
+	assert_int_equal(drain_round(&b.drain, true, true), 1);
+	waitpid(pid, NULL, 0);
+	board_close(&b, false);
+}
+
+static void a_hole_waits_for_its_owner(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct board b;
+
+	(void)state;
+	board_open(&b, "hole", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, pid, 0);
+	fill(&b, 0, KRON_CHUNK_SAMPLES);
+	samples_of(&b, 0)[100].head = 0;
+	claim(&b, 0, KRON_CHUNK_FULL, 0, 1, pid);
+	fill(&b, 1, KRON_CHUNK_SAMPLES);
+	samples_of(&b, 1)[7].head = 0;
+	claim(&b, 1, KRON_CHUNK_FULL, 0, 1, pid);
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	samples_of(&b, 0)[100].head = KRON_HEAD_TRACE(0); /* the handler has returned */
+	assert_int_equal(drain_round(&b.drain, false, false), 1);
+	assert_int_equal(b.drain.totals.cut_off, 0);
+	end_sleeper(pid);
+	assert_int_equal(drain_round(&b.drain, true, false), 1);
+	assert_int_equal(b.drain.totals.cut_off, 1);
+	assert_int_equal(b.drain.totals.samples, 2 * KRON_CHUNK_SAMPLES - 1);
+	board_close(&b, false);
+}
+
+static void an_exec_ends_the_older_slot(void **state)
+{
+	struct board b;
+
+	(void)state;
+	board_open(&b, "exec", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	slot_claim(&b, 1, 2, getpid(), 0);
+	fill(&b, 0, 4);
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, getpid());
+	fill(&b, 1, 6);
+	claim(&b, 1, KRON_CHUNK_OWNED, 1, 2, getpid());
+	assert_int_equal(drain_round(&b.drain, true, false), 1);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_FREE);
+	assert_int_equal(state_of(&b, 1), KRON_CHUNK_OWNED);
+	assert_int_equal(b.seg.procs[0].state, KRON_PROC_FREE);
+	assert_int_equal(b.seg.procs[1].state & 0xff, KRON_PROC_LIVE);
+	board_close(&b, false);
+}
+
+static void foreign_pids_are_not_asked(void **state)
+{
+	struct board b;
+
+	(void)state;
+	board_open(&b, "foreign", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, 0x3ffff0, KRON_PROC_FOREIGN_PIDNS); /* no such process here */
+	fill(&b, 0, 8);
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, 0x3ffff0);
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, 8);
+	board_close(&b, false);
+}
+
+static void special_records_are_no_samples(void **state)
+{
+	struct chunk_count n;
+	struct board b;
+
+	(void)state;
+	board_open(&b, "special", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	fill(&b, 0, 10);
+	samples_of(&b, 0)[0].event = KRON_EVENT_CPU;
+	samples_of(&b, 0)[5].event = KRON_EVENT_LOST;
+	samples_of(&b, 0)[8].head = 0;
+	chunk_count(segment_chunk(&b.seg, 0), &n);
+	assert_int_equal(n.samples, 7);
+	assert_int_equal(n.specials, 2);
+	assert_int_equal(n.holes, 1);
+	assert_int_equal(n.tail, KRON_CHUNK_SAMPLES - 10);
+	assert_int_equal(n.nbytes, 200);
+	board_close(&b, false);
+}
+
+static void a_chunk_in_preparation_counts_nothing(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct board b;
+
+	(void)state;
+	board_open(&b, "prepared", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, pid, 0);
+	fill(&b, 0, 10);
+	segment_chunk(&b.seg, 0)->seq = 0;
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, pid);
+	end_sleeper(pid);
+	assert_int_equal(drain_round(&b.drain, true, false), 1);
+	assert_true(is_zero(&b, 0));
+	assert_int_equal(b.drain.totals.samples, 0);
+	assert_int_equal(samples_in(b.dir), 0);
+	board_close(&b, false);
+}
+
+static void wrap_takes_all_at_the_end(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct board b;
+
+	(void)state;
+	board_open(&b, "wrap", KRON_WHEN_FULL_WRAP);
+	slot_claim(&b, 0, 1, pid, 0);
+	fill(&b, 0, KRON_CHUNK_SAMPLES);
+	claim(&b, 0, KRON_CHUNK_FULL, 0, 1, pid);
+	fill(&b, 1, 3);
+	claim(&b, 1, KRON_CHUNK_OWNED, 0, 1, pid);
+	end_sleeper(pid);
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_FULL);
+	assert_int_equal(state_of(&b, 1), KRON_CHUNK_FULL); /* free for the taking */
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, KRON_CHUNK_SAMPLES + 3);
+	board_close(&b, false);
+}
+
+/* Many processes and chunks, all kinds mixed: not one sample more or less. */
+static void accounting_is_exact(void **state)
+{
+	uint64_t want = 0, holes = 0;
+	unsigned seed = 42;
+	struct board b;
+	pid_t pid[8];
+
+	(void)state;
+	board_open(&b, "exact", KRON_WHEN_FULL_DISCARD);
+	assert_true(segment_grow(&b.seg, 40) > 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		pid[i] = start_sleeper();
+		slot_claim(&b, i, i + 1, pid[i], 0);
+	}
+	for (int round = 0; round < 60; round++) {
+		uint32_t ready = segment_ready(&b.seg);
+
+		for (uint32_t i = 0; i < ready; i++) {
+			uint32_t slot = (uint32_t)rand_r(&seed) % 8, n;
+			bool full = rand_r(&seed) % 2;
+
+			if (b.seg.states[i] != KRON_CHUNK_FREE || rand_r(&seed) % 3)
+				continue;
+			n = full ? KRON_CHUNK_SAMPLES
+				 : (uint32_t)rand_r(&seed) % KRON_CHUNK_SAMPLES;
+			fill(&b, i, n);
+			if (n > 2 && rand_r(&seed) % 4 == 0) {
+				samples_of(&b, i)[n - 2].head = 0;
+				n--;
+				holes++;
+			}
+			want += n;
+			claim(&b, i, full ? KRON_CHUNK_FULL : KRON_CHUNK_OWNED, slot, slot + 1,
+			      pid[slot]);
+		}
+		drain_round(&b.drain, round % 3 == 0, round % 9 == 0);
+	}
+	for (uint32_t i = 0; i < 8; i++)
+		end_sleeper(pid[i]);
+	drain_round(&b.drain, true, true);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, want);
+	assert_int_equal(b.drain.totals.cut_off, holes);
+	assert_int_equal(b.drain.totals.stranded, 0);
+	assert_int_equal(samples_in(b.dir), want);
+	board_close(&b, false);
+}
+
+static void the_pool_grows_and_stops(void **state)
+{
+	struct board b;
+	struct grow g;
+	struct err err;
+
+	(void)state;
+	board_open(&b, "grow", KRON_WHEN_FULL_DISCARD);
+	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_START);
+	assert_int_equal(grow_start(&g, &b.seg, &err), 0);
+	for (int i = 0; i < 2000 && segment_ready(&b.seg) < SEGMENT_CHUNKS_FIRST; i++)
+		usleep(1000);
+	grow_stop(&g);
+	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_FIRST); /* = 4 MiB, the limit */
+	assert_int_equal(segment_grow(&b.seg, 1), 0);
+	assert_int_equal(b.seg.ctl->free_count, SEGMENT_CHUNKS_FIRST);
+	board_close(&b, false);
+}
+
+/* ---- a full disk, and recover ---- */
+
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit r;
+
+	getrlimit(RLIMIT_FSIZE, &r);
+	r.rlim_cur = bytes;
+	setrlimit(RLIMIT_FSIZE, &r);
+}
+
+static void a_full_disk_loses_nothing(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct recovery r;
+	struct err err = {{0}};
+	struct board b;
+	char *dir;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	board_open(&b, "disk", KRON_WHEN_FULL_DISCARD);
+	dir = xstrdup(b.dir);
+	slot_claim(&b, 0, 1, pid, 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		fill(&b, i, KRON_CHUNK_SAMPLES);
+		claim(&b, i, KRON_CHUNK_FULL, 0, 1, pid);
+	}
+	fill(&b, 4, 11);
+	claim(&b, 4, KRON_CHUNK_OWNED, 0, 1, pid);
+	assert_int_equal(b.seg.ctl->gate[0], 1);
+	limit_files(150000); /* two chunks and a bit */
+	assert_int_equal(drain_round(&b.drain, true, true), 2);
+	assert_int_equal(b.seg.ctl->gate[0], 0);
+	assert_int_equal(b.drain.totals.samples, 2 * KRON_CHUNK_SAMPLES);
+	end_sleeper(pid);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.stranded, 2 * KRON_CHUNK_SAMPLES + 11);
+	limit_files(RLIM_INFINITY);
+	board_close(&b, true);
+	assert_int_equal(samples_in(dir), 2 * KRON_CHUNK_SAMPLES);
+	if (recover_trace(dir, &r, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(r.recovered, 2 * KRON_CHUNK_SAMPLES + 11);
+	assert_int_equal(samples_in(dir), 4 * KRON_CHUNK_SAMPLES + 11);
+	assert_int_equal(recover_trace(dir, &r, &err), -EALREADY);
+	xfree(dir);
+}
+
+static void recover_adds_no_chunk_twice(void **state)
+{
+	struct kron_chunk *copy = xmalloc(KRON_CHUNK_SIZE);
+	struct recovery r;
+	struct err err = {{0}};
+	struct board b;
+	char *dir;
+
+	(void)state;
+	board_open(&b, "twice", KRON_WHEN_FULL_DISCARD);
+	dir = xstrdup(b.dir);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	b.seg.procs[0].lost = 5;
+	fill(&b, 0, KRON_CHUNK_SAMPLES);
+	memcpy(copy, segment_chunk(&b.seg, 0), KRON_CHUNK_SIZE);
+	claim(&b, 0, KRON_CHUNK_FULL, 0, 1, getpid());
+	assert_int_equal(drain_round(&b.drain, false, false), 1);
+	/* Killed between the write and the zeroing, so to speak. */
+	memcpy(segment_chunk(&b.seg, 0), copy, KRON_CHUNK_SIZE);
+	claim(&b, 0, KRON_CHUNK_FULL, 0, 1, getpid());
+	fill(&b, 1, 20);
+	claim(&b, 1, KRON_CHUNK_OWNED, 0, 1, getpid());
+	assert_int_equal(recover_trace(dir, &r, &err), -EBUSY); /* the collector lives */
+	board_close(&b, true);
+	if (recover_trace(dir, &r, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(r.living, 1); /* that is us */
+	assert_int_equal(r.recovered, 20);
+	assert_int_equal(r.in_file, KRON_CHUNK_SAMPLES);
+	assert_int_equal(r.lost, 5);
+	assert_int_equal(r.processes, 1);
+	assert_int_equal(samples_in(dir), KRON_CHUNK_SAMPLES + 20);
+	xfree(copy);
+	xfree(dir);
+}
+
+static void recover_without_a_segment_says_so(void **state)
+{
+	struct recovery r;
+	struct err err = {{0}};
+	struct board b;
+	char *dir;
+
+	(void)state;
+	board_open(&b, "gone", KRON_WHEN_FULL_DISCARD);
+	dir = xstrdup(b.dir);
+	board_close(&b, false);
+	assert_int_equal(recover_trace(dir, &r, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "gone"));
+	assert_true(recover_trace("/nonexistent", &r, &err) < 0);
+	xfree(dir);
+}
+
+/* Whatever the traced processes wrote into the segment, recover ends. */
+static void a_hostile_segment_is_survived(void **state)
+{
+	unsigned seed = 7;
+
+	(void)state;
+	for (int round = 0; round < 12; round++) {
+		struct recovery r;
+		struct err err = {{0}};
+		struct board b;
+		char name[40];
+		uint8_t *p;
+		char *dir;
+
+		board_open(&b, "hostile", KRON_WHEN_FULL_DISCARD);
+		dir = xstrdup(b.dir);
+		strcpy(name, b.seg.name);
+		for (uint32_t i = 0; i < segment_ready(&b.seg); i++) {
+			b.seg.states[i] = (uint64_t)rand_r(&seed) << 33 ^
+					  (uint64_t)rand_r(&seed) << 4 ^
+					  (unsigned)rand_r(&seed) % 6;
+			p = (uint8_t *)segment_chunk(&b.seg, i);
+			for (int k = 0; k < 4000; k++)
+				p[(unsigned)rand_r(&seed) % KRON_CHUNK_SIZE] =
+					(uint8_t)rand_r(&seed);
+		}
+		segment_grow_procs(&b.seg);
+		p = (uint8_t *)b.seg.procs;
+		for (int k = 0; k < 20000; k++) /* no pid of anybody: kill(pid, 0) harms none */
+			p[(unsigned)rand_r(&seed) % (64 * 300)] = (uint8_t)rand_r(&seed);
+		if (round % 2) {
+			b.seg.ctl->chunks_ready = 0xffffffff;
+			b.seg.ctl->chunks_max = 0xffffffff;
+			b.seg.ctl->next_uid = (uint32_t)rand_r(&seed);
+		}
+		if (round % 3 == 0)
+			drain_round(&b.drain, true, true);
+		if (round == 11)
+			b.seg.ctl->magic = 0;
+		board_close(&b, true);
+		if (round == 11)
+			assert_int_equal(recover_trace(dir, &r, &err), -EINVAL);
+		else
+			recover_trace(dir, &r, &err);
+		samples_in(dir);
+		shm_unlink(name); /* still there when it could not be recovered */
+		xfree(dir);
+	}
+}
+
+static void a_segment_is_checked(void **state)
+{
+	struct segment seg;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(segment_open(&seg, "/etc/passwd", &err), -EINVAL);
+	assert_int_equal(segment_open(&seg, "/kron-../../../etc", &err), -EINVAL);
+	assert_int_equal(segment_open(&seg, "/kron-0123456789abcdef", &err), -ENOENT);
+}
+
+/* ---- main ---- */
+
+static int make_base(void **state)
+{
+	(void)state;
+	return mkdtemp(base) ? 0 : -1;
+}
+
+static int remove_base(void **state)
+{
+	char *command = xasprintf("rm -rf %s", base);
+	int code = system(command);
+
+	(void)state;
+	xfree(command);
+	return code;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_chunk_moves),
+		cmocka_unit_test(a_living_threads_chunk_stays),
+		cmocka_unit_test(a_dead_process_is_drained_and_freed),
+		cmocka_unit_test(a_zombie_counts_as_dead),
+		cmocka_unit_test(a_hole_waits_for_its_owner),
+		cmocka_unit_test(an_exec_ends_the_older_slot),
+		cmocka_unit_test(foreign_pids_are_not_asked),
+		cmocka_unit_test(special_records_are_no_samples),
+		cmocka_unit_test(a_chunk_in_preparation_counts_nothing),
+		cmocka_unit_test(wrap_takes_all_at_the_end),
+		cmocka_unit_test(accounting_is_exact),
+		cmocka_unit_test(the_pool_grows_and_stops),
+		cmocka_unit_test(a_full_disk_loses_nothing),
+		cmocka_unit_test(recover_adds_no_chunk_twice),
+		cmocka_unit_test(recover_without_a_segment_says_so),
+		cmocka_unit_test(a_hostile_segment_is_survived),
+		cmocka_unit_test(a_segment_is_checked),
+	};
+
+	return cmocka_run_group_tests(tests, make_base, remove_base);
+}
