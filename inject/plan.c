@@ -214,7 +214,7 @@ static bool take_loops(struct making *m, uint32_t i)
 			uint32_t draft;
 
 			if (!(code_map_flags(m->map, at) & CODE_INSN) ||
-			    !code_map_insn(m->map, at, &in) || !closes_loop(&in, m->pl.fn.start))
+			    !window_decode(m->map, at, &in) || !closes_loop(&in, m->pl.fn.start))
 				continue;
 			if (climb(&m->pl, &place, &draft))
 				return false;
@@ -262,7 +262,7 @@ static bool is_self_loop(const struct making *m, uint64_t start, const struct co
 	struct insn in;
 
 	return e->kind == CODE_EXIT_TAIL && code_map_flags(m->map, start) & CODE_TARGET &&
-	       code_map_insn(m->map, e->vaddr, &in) && closes_loop(&in, start);
+	       window_decode(m->map, e->vaddr, &in) && closes_loop(&in, start);
 }
 
 static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)

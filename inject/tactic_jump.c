@@ -61,7 +61,7 @@ static enum refusal go_back(const struct planner *pl, const struct window_scope 
 	enum refusal r;
 
 	*start = vaddr;
-	if (!code_map_insn(pl->map, vaddr, &in))
+	if (!window_decode(pl->map, vaddr, &in))
 		return REFUSAL_UNDECODABLE;
 	have = in.len;
 	if (window_insn_ends(&in))

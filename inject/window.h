@@ -46,6 +46,9 @@ struct window_scope {
 enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
 			 uint64_t through);
 
+/* The instruction at vaddr, as insn_scan() sees it. */
+bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out);
+
 /* How much padding that nobody holds follows vaddr, WINDOW_JUMP at most. */
 unsigned window_padding(const struct window_scope *scope, uint64_t vaddr);
 

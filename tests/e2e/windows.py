@@ -226,6 +226,9 @@ def faults(path, with_windows, work):
                         "--start-address=%#x" % (block + 64), work + "/block0")
     print("# %s: %d windows" % (path, len(sites)))
     for site in sites:
+        if site[0] not in module:  # the sweep went astray in data
+            module.update(disassemble("-d", "--start-address=%#x" % site[0],
+                                      "--stop-address=%#x" % (site[0] + site[1]), path))
         try:
             check_site(site, module, stubs, block)
         except (Mismatch, KeyError) as e:

@@ -5,8 +5,15 @@
  * are, in two files of raw bytes that golden.sh gives to objdump.
  *
  *   show_plan ELF DIR
- *     entry plain+0: jump, window of 5 bytes
- *     @ objdump DIR/text0 0x555555555000 0x555555555005 patched window
+ *     entry plain+0: jump, window 0x1000 of 5 bytes
+ *     @ text0 0x555555555000 0x555555555000 0x555555555005    file, its address, start, end
+ *
+ * For windows.py it prints where every displaced instruction went, bound at bias 0:
+ *
+ *   show_plan --map ELF DIR
+ *     block ADDRESS                            of DIR/block0
+ *     site ADDRESS LENGTH STUB STUB_LENGTH FUNCTION
+ *     insn STUB_ADDRESS ADDRESS                those of the site before
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -121,18 +128,56 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 	bound_free(&bound);
 }
 
+static void show_map(const struct plan *plan, const char *dir)
+{
+	uint8_t *selected = xmalloc(plan->nfunctions + 1);
+	struct binding b = {
+		.plan = plan,
+		.selected = selected,
+		.block = (plan->reach_hi + 0xfffff) & ~0xfffffull,
+	};
+	uint64_t at = b.block + KRON_BLOCK_HEAD;
+	struct bound bound;
+	struct err err;
+
+	memset(selected, 1, plan->nfunctions);
+	if (bind_make(&bound, &b, &err))
+		die(err.msg);
+	write_file(dir, "block", 0, bound.block, bound.block_len);
+	printf("block %#" PRIx64 "\n", b.block);
+	for (size_t i = 0; i < plan->nsites; i++) {
+		const struct plan_site *s = &plan->sites[i];
+
+		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 "\n", s->vaddr, s->window,
+		       at, s->code_len, plan->functions[s->function].vaddr);
+		for (uint32_t k = 0; k < s->nmaps; k++)
+			printf("insn %#" PRIx64 " %#" PRIx64 "\n",
+			       at + plan->maps[s->first_map + k].stub_off,
+			       s->vaddr + plan->maps[s->first_map + k].window_off);
+		at += s->code_len;
+	}
+	xfree(selected);
+	bound_free(&bound);
+}
+
 int main(int argc, char **argv)
 {
+	bool map = argc > 1 && !strcmp(argv[1], "--map");
 	struct elf_image *img;
 	struct plan *plan;
 	struct err err;
 
+	argc -= map;
+	argv += map;
 	if (argc != 3)
-		die("ELF DIR");
+		die("[--map] ELF DIR");
 	if (elf_image_open(&img, argv[1], &err) || plan_make(&plan, img, NULL, &err))
 		die(err.msg);
-	show_probes(plan);
-	for (int i = 0; plan->nsites && i < 2; i++)
+	if (map)
+		show_map(plan, argv[2]);
+	else
+		show_probes(plan);
+	for (int i = 0; !map && plan->nsites && i < 2; i++)
 		show_place(plan, img, i, argv[2]);
 	plan_free(plan);
 	elf_image_close(img);
