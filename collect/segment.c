@@ -294,7 +294,8 @@ void segment_grow_procs(struct segment *seg)
 {
 	if (seg->procs_ready < KRON_PROCS_MAX &&
 	    !get_pages(seg, KRON_PROCS_OFFSET, KRON_PROCS_MAX * sizeof(struct kron_proc)))
-		seg->procs_ready = KRON_PROCS_MAX;
+		/* Release: who reads it finds pages; partner: tasks.c. */
+		__atomic_store_n(&seg->procs_ready, KRON_PROCS_MAX, __ATOMIC_RELEASE);
 }
 
 void segment_set_sampling(struct segment *seg, bool on)

@@ -34,9 +34,14 @@ struct segment {
 	uint8_t *pool;
 	uint64_t size;
 	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
-	uint32_t procs_ready; /* slots [0, procs_ready) have pages */
+	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
 };
+
+static inline uint32_t segment_procs_ready(const struct segment *seg)
+{
+	return __atomic_load_n(&seg->procs_ready, __ATOMIC_ACQUIRE);
+}
 
 struct segment_options {
 	uint64_t buffer; /* bytes of pool at most; 0: segment_default_buffer() */

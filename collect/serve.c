@@ -269,7 +269,7 @@ static void *connection_thread(void *arg)
 		;
 	*p = c->next;
 	close(c->fd);
-	s->nconnections--;
+	__atomic_fetch_sub(&s->nconnections, 1, __ATOMIC_RELAXED);
 	pthread_cond_signal(&s->idle);
 	pthread_mutex_unlock(&s->lock);
 	xfree(c);
@@ -290,7 +290,7 @@ static void add_connection(struct server *s, int fd)
 	pthread_mutex_lock(&s->lock);
 	c->next = s->connections;
 	s->connections = c;
-	s->nconnections++;
+	__atomic_fetch_add(&s->nconnections, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&s->lock);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

@@ -225,7 +225,7 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 	uint32_t n = 0, real;
 
 	pthread_mutex_lock(&t->lock);
-	if (slot < t->seg->procs_ready && slot_state(t->seg, slot, &real) == KRON_PROC_LIVE &&
+	if (slot < segment_procs_ready(t->seg) && slot_state(t->seg, slot, &real) == KRON_PROC_LIVE &&
 	    real == uid)
 		note_parent(t, uid, &t->seg->procs[slot]);
 	while (uid && n < max) { /* parents are older: it ends */
@@ -262,7 +262,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 static void find_new(struct tasks *t)
 {
 	uint32_t next = __atomic_load_n(&t->seg->ctl->next_uid, __ATOMIC_ACQUIRE);
-	uint32_t limit = t->seg->procs_ready, used = 0;
+	uint32_t limit = segment_procs_ready(t->seg), used = 0;
 
 	if (next == t->seen_next_uid && !t->unfinished)
 		return;
@@ -364,7 +364,7 @@ void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_
 		return;
 	}
 	/* Not met yet (its P record comes with the next look), or a slot that was freed. */
-	if (slot >= t->seg->procs_ready) {
+	if (slot >= segment_procs_ready(t->seg)) {
 		out->dead = true;
 		return;
 	}
