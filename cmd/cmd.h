@@ -11,12 +11,12 @@
 #include "base/opt.h"
 
 /* X(name, what it does): the order of `kron --help` */
-#define COMMANDS(X) \
-	X(record, "Run a program and record its functions") \
-	X(report, "Show calls and times by function") \
-	X(replay, "Show the calls in order, indented") \
-	X(dump, "Show every sample") \
-	X(info, "Show what was recorded, and what is missing") \
+#define COMMANDS(X)                                                             \
+	X(record, "Run a program and record its functions")                     \
+	X(report, "Show calls and times by function")                           \
+	X(replay, "Show the calls in order, indented")                          \
+	X(dump, "Show every sample")                                            \
+	X(info, "Show what was recorded, and what is missing")                  \
 	X(list, "List the functions of an ELF file and how they can be probed") \
 	X(recover, "Finish the trace of a kron record that was killed")
 

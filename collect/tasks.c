@@ -225,8 +225,8 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 	uint32_t n = 0, real;
 
 	pthread_mutex_lock(&t->lock);
-	if (slot < segment_procs_ready(t->seg) && slot_state(t->seg, slot, &real) == KRON_PROC_LIVE &&
-	    real == uid)
+	if (slot < segment_procs_ready(t->seg) &&
+	    slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid)
 		note_parent(t, uid, &t->seg->procs[slot]);
 	while (uid && n < max) { /* parents are older: it ends */
 		out[n++] = uid;

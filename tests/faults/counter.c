@@ -21,24 +21,24 @@
 
 static volatile uint64_t *count;
 
-#define WORK(n)                                                                  \
-	__attribute__((noinline)) static unsigned long work_##n(unsigned long x) \
-	{                                                                        \
-		__asm__ volatile("" : "+r"(x));                                  \
+#define WORK(n)                                                                      \
+	__attribute__((noinline)) static unsigned long work_##n(unsigned long x)     \
+	{                                                                            \
+		__asm__ volatile("" : "+r"(x));                                      \
 		return x * 2862933555777941757ul + n; /* no two alike: GCC merges */ \
-	}                                                                        \
-	static void *run_##n(void *arg)                                          \
-	{                                                                        \
-		unsigned long x = 1;                                             \
-		for (;;) {                                                       \
-			x = work_##n(x);                                         \
-			__asm__ volatile("" : : "r"(x) : "memory");              \
-			count[8 * n]++;                                          \
-			/* slow enough that the collector keeps up */            \
-			for (int i = 0; i < 60; i++)                             \
-				__builtin_ia32_pause();                          \
-		}                                                                \
-		return arg;                                                      \
+	}                                                                            \
+	static void *run_##n(void *arg)                                              \
+	{                                                                            \
+		unsigned long x = 1;                                                 \
+		for (;;) {                                                           \
+			x = work_##n(x);                                             \
+			__asm__ volatile("" : : "r"(x) : "memory");                  \
+			count[8 * n]++;                                              \
+			/* slow enough that the collector keeps up */                \
+			for (int i = 0; i < 60; i++)                                 \
+				__builtin_ia32_pause();                              \
+		}                                                                    \
+		return arg;                                                          \
 	}
 WORK(0)
 WORK(1)

@@ -71,7 +71,7 @@ static void use_functions(const struct elf_image *img, struct functions *f)
 		check(img, f);
 		code_map_free(map);
 	}
-	if (!plan_make(&plan, img, &(struct plan_options){ 0 }, NULL))
+	if (!plan_make(&plan, img, &(struct plan_options){0}, NULL))
 		plan_free(plan);
 }
 
@@ -156,8 +156,9 @@ static size_t pick_place(const uint8_t *p, size_t size)
 static void mutate_once(uint8_t *p, size_t *size)
 {
 	static const uint64_t values[] = {
-		0, 1, 7, 8, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, 1ull << 47,
-		1ull << 60, 1ull << 63, ~0ull, ~0ull >> 1, ~0ull - 7,
+		0,          1,          7,      8,          0x7f,       0x80,
+		0xff,       0x7fff,     0xffff, 0x7fffffff, 0xffffffff, 1ull << 47,
+		1ull << 60, 1ull << 63, ~0ull,  ~0ull >> 1, ~0ull - 7,
 	};
 	size_t at = pick_place(p, *size), n;
 	uint64_t v = values[rnd(sizeof(values) / sizeof(*values))];
@@ -246,7 +247,8 @@ static int fuzz(const struct seed *seeds, size_t n, double seconds, const char *
 
 static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npaths)
 {
-	static const char *defaults[] = { "/bin/true", "/usr/bin/printf", "/lib64/ld-linux-x86-64.so.2" };
+	static const char *defaults[] = {"/bin/true", "/usr/bin/printf",
+					 "/lib64/ld-linux-x86-64.so.2"};
 	static struct made made[2];
 	size_t n = 0;
 
@@ -275,11 +277,20 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "t:s:o:r:")) != -1) {
 		switch (c) {
-		case 't': seconds = atof(optarg); break;
-		case 's': random_state = strtoull(optarg, NULL, 0) | 1; break;
-		case 'o': out = optarg; break;
-		case 'r': again = optarg; break;
-		default: return 2;
+		case 't':
+			seconds = atof(optarg);
+			break;
+		case 's':
+			random_state = strtoull(optarg, NULL, 0) | 1;
+			break;
+		case 'o':
+			out = optarg;
+			break;
+		case 'r':
+			again = optarg;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (again) {

@@ -67,16 +67,23 @@ static int dump(const char *path, const struct functions_options *opt, bool only
 
 int main(int argc, char **argv)
 {
-	struct functions_options opt = { 0 };
+	struct functions_options opt = {0};
 	bool only_time = false;
 	int c;
 
 	while ((c = getopt(argc, argv, "s:d:t")) != -1) {
 		switch (c) {
-		case 's': opt.sources = strtoul(optarg, NULL, 0); break;
-		case 'd': opt.debug_dir = optarg; break;
-		case 't': only_time = true; break;
-		default: return 2;
+		case 's':
+			opt.sources = strtoul(optarg, NULL, 0);
+			break;
+		case 'd':
+			opt.debug_dir = optarg;
+			break;
+		case 't':
+			only_time = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (optind + 1 != argc)

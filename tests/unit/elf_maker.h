@@ -35,8 +35,19 @@ enum made_kind { MADE_PIE, MADE_EXEC, MADE_SHARED, MADE_LIBC, MADE_STATIC, MADE_
 enum made_phdr { PH_TEXT, PH_DATA, PH_DYNAMIC, PH_INTERP, PH_NOTE, PH_EH, PH_COUNT };
 
 enum made_section {
-	SH_NULL, SH_TEXT, SH_PLT, SH_DYNSYM, SH_DYNSTR, SH_RELA, SH_EH_FRAME, SH_DYNAMIC, SH_DATA,
-	SH_SYMTAB, SH_STRTAB, SH_SHSTRTAB, SH_COUNT
+	SH_NULL,
+	SH_TEXT,
+	SH_PLT,
+	SH_DYNSYM,
+	SH_DYNSTR,
+	SH_RELA,
+	SH_EH_FRAME,
+	SH_DYNAMIC,
+	SH_DATA,
+	SH_SYMTAB,
+	SH_STRTAB,
+	SH_SHSTRTAB,
+	SH_COUNT
 };
 
 struct made {
@@ -44,22 +55,27 @@ struct made {
 };
 
 #define MADE_AT(m, off, type) ((type *)((m)->bytes + (off)))
-#define MADE_EHDR(m)          MADE_AT(m, 0, Elf64_Ehdr)
-#define MADE_PHDR(m, i)       (MADE_AT(m, 0x40, Elf64_Phdr) + (i))
-#define MADE_SHDR(m, i)       (MADE_AT(m, 0x1800, Elf64_Shdr) + (i))
-#define MADE_DYN(m)           MADE_AT(m, 0x1000, Elf64_Dyn)
-#define MADE_DYNSYM(m, i)     (MADE_AT(m, 0x280, Elf64_Sym) + (i))
-#define MADE_SYMTAB(m, i)     (MADE_AT(m, 0x1400, Elf64_Sym) + (i))
-#define MADE_RELA(m, i)       (MADE_AT(m, 0x400, Elf64_Rela) + (i))
+#define MADE_EHDR(m) MADE_AT(m, 0, Elf64_Ehdr)
+#define MADE_PHDR(m, i) (MADE_AT(m, 0x40, Elf64_Phdr) + (i))
+#define MADE_SHDR(m, i) (MADE_AT(m, 0x1800, Elf64_Shdr) + (i))
+#define MADE_DYN(m) MADE_AT(m, 0x1000, Elf64_Dyn)
+#define MADE_DYNSYM(m, i) (MADE_AT(m, 0x280, Elf64_Sym) + (i))
+#define MADE_SYMTAB(m, i) (MADE_AT(m, 0x1400, Elf64_Sym) + (i))
+#define MADE_RELA(m, i) (MADE_AT(m, 0x400, Elf64_Rela) + (i))
 
 static inline void made_phdr(struct made *m, enum made_phdr i, uint32_t type, uint32_t flags,
 			     uint64_t off, uint64_t size)
 {
 	uint64_t vaddr = MADE_BASE + off + (off >= 0x1000 ? 0x1000 : 0);
 
-	*MADE_PHDR(m, i) = (Elf64_Phdr){ .p_type = type, .p_flags = flags, .p_offset = off,
-					 .p_vaddr = vaddr, .p_paddr = vaddr, .p_filesz = size,
-					 .p_memsz = size, .p_align = type == PT_LOAD ? 0x1000 : 4 };
+	*MADE_PHDR(m, i) = (Elf64_Phdr){.p_type = type,
+					.p_flags = flags,
+					.p_offset = off,
+					.p_vaddr = vaddr,
+					.p_paddr = vaddr,
+					.p_filesz = size,
+					.p_memsz = size,
+					.p_align = type == PT_LOAD ? 0x1000 : 4};
 }
 
 static inline void made_section(struct made *m, enum made_section i, const char *name,
@@ -73,8 +89,12 @@ static inline void made_section(struct made *m, enum made_section i, const char 
 		at += strlen(names + at) + 1;
 	strcpy(names + at, name);
 	*MADE_SHDR(m, i) = (Elf64_Shdr){
-		.sh_name = at, .sh_type = type, .sh_flags = flags, .sh_offset = off,
-		.sh_size = size, .sh_link = link,
+		.sh_name = at,
+		.sh_type = type,
+		.sh_flags = flags,
+		.sh_offset = off,
+		.sh_size = size,
+		.sh_link = link,
 		.sh_addr = flags & SHF_ALLOC ? MADE_BASE + off + (off >= 0x1000 ? 0x1000 : 0) : 0,
 	};
 }
@@ -89,8 +109,11 @@ static inline void made_symbol(struct made *m, Elf64_Sym *sym, uint64_t names, c
 	while (table[at])
 		at += strlen(table + at) + 1;
 	strcpy(table + at, name);
-	*sym = (Elf64_Sym){ .st_name = at, .st_info = ELF64_ST_INFO(bind, type),
-			    .st_shndx = SH_TEXT, .st_value = MADE_BASE + off, .st_size = size };
+	*sym = (Elf64_Sym){.st_name = at,
+			   .st_info = ELF64_ST_INFO(bind, type),
+			   .st_shndx = SH_TEXT,
+			   .st_value = MADE_BASE + off,
+			   .st_size = size};
 }
 
 static inline void made_put32(struct made *m, uint64_t off, uint32_t v)
@@ -115,12 +138,12 @@ static inline uint64_t made_fde(struct made *m, uint64_t at, uint64_t start, uin
 
 static inline void made_eh_frame(struct made *m)
 {
-	static const uint8_t cie[] = { 0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1,
-				       0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0 };
+	static const uint8_t cie[] = {0x14, 0,    0,  0, 0,    0,    0, 0, 1,    'z', 'R', 0,
+				      1,    0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1,   0,   0};
 	/* advance 4, CFA rsp+16; advance 0x13, CFA rsp+8 */
-	static const uint8_t rows[] = { 0x44, 0x0e, 16, 0x53, 0x0e, 8 };
-	static const uint8_t cold[] = { 0x0e, 16 };
-	static const uint8_t header[] = { 1, 0x1b, 0xff, 0xff };
+	static const uint8_t rows[] = {0x44, 0x0e, 16, 0x53, 0x0e, 8};
+	static const uint8_t cold[] = {0x0e, 16};
+	static const uint8_t header[] = {1, 0x1b, 0xff, 0xff};
 	uint64_t at = 0x520 + sizeof(cie);
 
 	memcpy(m->bytes + 0x520, cie, sizeof(cie));
@@ -131,16 +154,17 @@ static inline void made_eh_frame(struct made *m)
 	at = made_fde(m, at, 0x980, 0x9a0, "", 0); /* what linkers write for .plt */
 	memcpy(m->bytes + 0x500, header, sizeof(header));
 	made_put32(m, 0x504, 0x520 - 0x504);
-	made_section(m, SH_EH_FRAME, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x520, at + 4 - 0x520, 0);
+	made_section(m, SH_EH_FRAME, ".eh_frame", SHT_PROGBITS, SHF_ALLOC, 0x520, at + 4 - 0x520,
+		     0);
 }
 
 static inline void made_code(struct made *m)
 {
-	static const uint8_t a[] = { 0x48, 0x83, 0xec, 0x08, 0xe8, 0x17, 0, 0, 0, 0x85, 0xc0, 0x0f,
-				     0x85, 0xef, 0, 0, 0, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x08, 0x90,
-				     0xc3 };
-	static const uint8_t b[] = { 0x31, 0xc0, 0xe9, 0x19, 0, 0, 0 };
-	static const uint8_t plt[] = { 0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90 };
+	static const uint8_t a[] = {0x48, 0x83, 0xec, 0x08, 0xe8, 0x17, 0,   0, 0,
+				    0x85, 0xc0, 0x0f, 0x85, 0xef, 0,    0,   0, 0x90,
+				    0x90, 0x48, 0x83, 0xc4, 0x08, 0x90, 0xc3};
+	static const uint8_t b[] = {0x31, 0xc0, 0xe9, 0x19, 0, 0, 0};
+	static const uint8_t plt[] = {0xff, 0x25, 0, 0, 0, 0, 0x66, 0x90};
 
 	memset(m->bytes + 0x800, 0xcc, 0x800);
 	memcpy(m->bytes + 0x800, a, sizeof(a));
@@ -155,31 +179,31 @@ static inline void made_dynamic(struct made *m, enum made_kind kind)
 {
 	Elf64_Dyn *d = MADE_DYN(m);
 
-	*d++ = (Elf64_Dyn){ DT_SYMTAB, { MADE_BASE + 0x280 } };
-	*d++ = (Elf64_Dyn){ DT_STRTAB, { MADE_BASE + 0x340 } };
-	*d++ = (Elf64_Dyn){ DT_STRSZ, { 0x40 } };
-	*d++ = (Elf64_Dyn){ DT_HASH, { MADE_BASE + 0x380 } };
-	*d++ = (Elf64_Dyn){ DT_RELA, { MADE_BASE + 0x400 } };
-	*d++ = (Elf64_Dyn){ DT_RELASZ, { 4 * sizeof(Elf64_Rela) } };
-	*d++ = (Elf64_Dyn){ 36 /* DT_RELR */, { MADE_BASE + 0x480 } };
-	*d++ = (Elf64_Dyn){ 35 /* DT_RELRSZ */, { 16 } };
+	*d++ = (Elf64_Dyn){DT_SYMTAB, {MADE_BASE + 0x280}};
+	*d++ = (Elf64_Dyn){DT_STRTAB, {MADE_BASE + 0x340}};
+	*d++ = (Elf64_Dyn){DT_STRSZ, {0x40}};
+	*d++ = (Elf64_Dyn){DT_HASH, {MADE_BASE + 0x380}};
+	*d++ = (Elf64_Dyn){DT_RELA, {MADE_BASE + 0x400}};
+	*d++ = (Elf64_Dyn){DT_RELASZ, {4 * sizeof(Elf64_Rela)}};
+	*d++ = (Elf64_Dyn){36 /* DT_RELR */, {MADE_BASE + 0x480}};
+	*d++ = (Elf64_Dyn){35 /* DT_RELRSZ */, {16}};
 	if (kind == MADE_SHARED || kind == MADE_LIBC)
-		*d++ = (Elf64_Dyn){ DT_SONAME, { 1 } };
+		*d++ = (Elf64_Dyn){DT_SONAME, {1}};
 	if (kind == MADE_PIE || kind == MADE_STATIC_PIE)
-		*d++ = (Elf64_Dyn){ DT_FLAGS_1, { DF_1_PIE } };
-	*d = (Elf64_Dyn){ DT_NULL, { 0 } };
+		*d++ = (Elf64_Dyn){DT_FLAGS_1, {DF_1_PIE}};
+	*d = (Elf64_Dyn){DT_NULL, {0}};
 }
 
 static inline void made_relocs(struct made *m)
 {
-	uint64_t relr[] = { MADE_BASE + 0x2200, 1 | 1 << 1 }, word;
+	uint64_t relr[] = {MADE_BASE + 0x2200, 1 | 1 << 1}, word;
 
-	*MADE_RELA(m, 0) = (Elf64_Rela){ MADE_BASE + 0x2300, R_X86_64_RELATIVE, MADE_BASE + 0x801 };
-	*MADE_RELA(m, 1) = (Elf64_Rela){ MADE_BASE + 0x2308, R_X86_64_IRELATIVE, MADE_BASE + 0x820 };
-	*MADE_RELA(m, 2) = (Elf64_Rela){ MADE_BASE + 0x2310,
-					 ELF64_R_INFO(1ull, R_X86_64_GLOB_DAT), 0 };
-	*MADE_RELA(m, 3) = (Elf64_Rela){ MADE_BASE + 0x2318,
-					 ELF64_R_INFO(1ull << 24, R_X86_64_64), 5 };
+	*MADE_RELA(m, 0) = (Elf64_Rela){MADE_BASE + 0x2300, R_X86_64_RELATIVE, MADE_BASE + 0x801};
+	*MADE_RELA(m, 1) = (Elf64_Rela){MADE_BASE + 0x2308, R_X86_64_IRELATIVE, MADE_BASE + 0x820};
+	*MADE_RELA(m, 2) =
+		(Elf64_Rela){MADE_BASE + 0x2310, ELF64_R_INFO(1ull, R_X86_64_GLOB_DAT), 0};
+	*MADE_RELA(m, 3) =
+		(Elf64_Rela){MADE_BASE + 0x2318, ELF64_R_INFO(1ull << 24, R_X86_64_64), 5};
 	memcpy(m->bytes + 0x480, relr, sizeof(relr));
 	word = MADE_BASE + 0x803;
 	memcpy(m->bytes + 0x1200, &word, 8);
@@ -216,18 +240,26 @@ static inline void made_sections(struct made *m)
 
 static inline void make_elf(struct made *m, enum made_kind kind)
 {
-	static const uint8_t note[] = { 4, 0, 0, 0, 8, 0, 0, 0, NT_GNU_BUILD_ID, 0, 0, 0,
-					'G', 'N', 'U', 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+	static const uint8_t note[] = {4, 0, 0, 0,   8,   0,   0, 0, NT_GNU_BUILD_ID,
+				       0, 0, 0, 'G', 'N', 'U', 0, 1, 2,
+				       3, 4, 5, 6,   7,   8};
 	bool has_interp = kind == MADE_PIE || kind == MADE_EXEC || kind == MADE_LIBC;
 
 	memset(m, 0, sizeof(*m));
 	*MADE_EHDR(m) = (Elf64_Ehdr){
-		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 		.e_type = kind == MADE_EXEC || kind == MADE_STATIC ? ET_EXEC : ET_DYN,
-		.e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_entry = MADE_BASE + 0x800,
-		.e_phoff = 0x40, .e_shoff = 0x1800, .e_ehsize = sizeof(Elf64_Ehdr),
-		.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = PH_COUNT,
-		.e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SH_COUNT, .e_shstrndx = SH_SHSTRTAB,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_entry = MADE_BASE + 0x800,
+		.e_phoff = 0x40,
+		.e_shoff = 0x1800,
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = PH_COUNT,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = SH_COUNT,
+		.e_shstrndx = SH_SHSTRTAB,
 	};
 	made_phdr(m, PH_TEXT, PT_LOAD, PF_R | PF_X, 0, 0x1000);
 	made_phdr(m, PH_DATA, PT_LOAD, PF_R | PF_W, 0x1000, 0x400);

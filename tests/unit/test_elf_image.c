@@ -25,7 +25,7 @@
 static struct elf_image *open_made(const struct made *m)
 {
 	struct elf_image *img;
-	struct err err = { "" };
+	struct err err = {""};
 	int rc = elf_image_from_memory(&img, m->bytes, sizeof(m->bytes), "made", &err);
 
 	if (rc)
@@ -37,7 +37,7 @@ static struct elf_image *open_made(const struct made *m)
 static void assert_refused(const void *bytes, size_t n, int code, const char *sentence)
 {
 	struct elf_image *img = (void *)1;
-	struct err err = { "" };
+	struct err err = {""};
 
 	assert_int_equal(elf_image_from_memory(&img, bytes, n, "made", &err), code);
 	assert_string_equal(err.msg, sentence);
@@ -46,7 +46,7 @@ static void assert_refused(const void *bytes, size_t n, int code, const char *se
 
 static void a_sound_file_is_read(void **state)
 {
-	static const uint8_t id[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	static const uint8_t id[] = {1, 2, 3, 4, 5, 6, 7, 8};
 	struct made m;
 	struct elf_image *img;
 
@@ -83,9 +83,9 @@ static void kinds_are_told(void **state)
 		enum made_kind made;
 		enum elf_kind kind;
 	} cases[] = {
-		{ MADE_EXEC, ELF_KIND_EXEC },     { MADE_PIE, ELF_KIND_PIE },
-		{ MADE_SHARED, ELF_KIND_SHARED }, { MADE_LIBC, ELF_KIND_SHARED },
-		{ MADE_STATIC, ELF_KIND_STATIC }, { MADE_STATIC_PIE, ELF_KIND_STATIC },
+		{MADE_EXEC, ELF_KIND_EXEC},     {MADE_PIE, ELF_KIND_PIE},
+		{MADE_SHARED, ELF_KIND_SHARED}, {MADE_LIBC, ELF_KIND_SHARED},
+		{MADE_STATIC, ELF_KIND_STATIC}, {MADE_STATIC_PIE, ELF_KIND_STATIC},
 	};
 	struct made m;
 
@@ -108,19 +108,20 @@ static void other_machines_are_named(void **state)
 	make_elf(&m, MADE_PIE);
 	m.bytes[EI_CLASS] = ELFCLASS32;
 	MADE_EHDR(&m)->e_machine = EM_386;
-	assert_refused(&m, sizeof(m), -EPROTO,
-		       "made is a 32-bit program; kron traces x86-64 only");
+	assert_refused(&m, sizeof(m), -EPROTO, "made is a 32-bit program; kron traces x86-64 only");
 	MADE_EHDR(&m)->e_machine = EM_X86_64;
-	assert_refused(&m, sizeof(m), -EPROTO, "made is an x32 program (64-bit code with 32-bit "
-					       "pointers); kron traces x86-64 only");
+	assert_refused(&m, sizeof(m), -EPROTO,
+		       "made is an x32 program (64-bit code with 32-bit "
+		       "pointers); kron traces x86-64 only");
 	MADE_EHDR(&m)->e_machine = EM_ARM;
 	assert_refused(&m, sizeof(m), -EPROTO, "made is for 32-bit Arm; kron traces x86-64 only");
 	m.bytes[EI_CLASS] = ELFCLASS64;
 	MADE_EHDR(&m)->e_machine = EM_AARCH64;
 	assert_refused(&m, sizeof(m), -EPROTO, "made is for AArch64; kron traces x86-64 only");
 	MADE_EHDR(&m)->e_machine = 4711;
-	assert_refused(&m, sizeof(m), -EPROTO, "made is for another machine (ELF number 4711); "
-					       "kron traces x86-64 only");
+	assert_refused(&m, sizeof(m), -EPROTO,
+		       "made is for another machine (ELF number 4711); "
+		       "kron traces x86-64 only");
 	m.bytes[EI_DATA] = ELFDATA2MSB;
 	assert_refused(&m, sizeof(m), -EPROTO,
 		       "made is for a big-endian machine; kron traces x86-64 only");
@@ -320,7 +321,7 @@ static bool has(const struct seen *s, uint64_t off)
 static struct seen constants_of(const struct made *m)
 {
 	struct elf_image *img = open_made(m);
-	struct seen s = { .n = 0 };
+	struct seen s = {.n = 0};
 
 	elf_image_for_each_address_constant(img, see, &s);
 	elf_image_close(img);
@@ -343,7 +344,7 @@ static void address_constants_are_found(void **state)
 	assert_true(has(&s, 0x804)); /* RELR, by the map */
 	assert_int_equal(s.n, 6);    /* a symbol number out of bounds adds none */
 	make_elf(&m, MADE_STATIC);
-	memcpy(m.bytes + 0x13f8, &(uint64_t){ MADE_BASE + 0x844 }, 8);
+	memcpy(m.bytes + 0x13f8, &(uint64_t){MADE_BASE + 0x844}, 8);
 	s = constants_of(&m); /* plain words of .data, relocations by section */
 	assert_true(has(&s, 0x803) && has(&s, 0x804) && has(&s, 0x844) && has(&s, 0x820));
 	made_drop_sections(&m);
@@ -360,8 +361,8 @@ static void lying_relocations_give_less(void **state)
 	MADE_DYN(&m)[5].d_un.d_val = 1ull << 60; /* DT_RELASZ */
 	MADE_DYN(&m)[7].d_un.d_val = UINT64_MAX; /* DT_RELRSZ */
 	constants_of(&m);
-	MADE_DYN(&m)[4].d_un.d_ptr = UINT64_MAX - 3; /* DT_RELA */
-	MADE_DYN(&m)[6].d_un.d_ptr = 1;              /* DT_RELR */
+	MADE_DYN(&m)[4].d_un.d_ptr = UINT64_MAX - 3;    /* DT_RELA */
+	MADE_DYN(&m)[6].d_un.d_ptr = 1;                 /* DT_RELR */
 	MADE_DYN(&m)[0].d_un.d_ptr = MADE_BASE + 0xfff; /* DT_SYMTAB */
 	constants_of(&m);
 }
@@ -373,16 +374,18 @@ static void use(const uint8_t *bytes, size_t n)
 	struct elf_image *img;
 	struct functions f;
 	struct frame_info *fi;
-	struct seen s = { .n = 0 };
-	struct err err = { "" };
+	struct seen s = {.n = 0};
+	struct err err = {""};
 
 	if (elf_image_from_memory(&img, bytes, n, "made", &err)) {
 		assert_true(*err.msg);
 		return;
 	}
 	elf_image_for_each_address_constant(img, see, &s);
-	functions_find_with(&f, img, &(struct functions_options){
-		.sources = FUNCTION_ALL_SOURCES & ~FUNCTION_DEBUG_FILE }, &err);
+	functions_find_with(&f, img,
+			    &(struct functions_options){.sources = FUNCTION_ALL_SOURCES &
+								   ~FUNCTION_DEBUG_FILE},
+			    &err);
 	fi = frame_info_open(img);
 	frame_info_for_each_landing_pad(fi, see, &s);
 	for (size_t i = 0; i < f.n; i++) {
@@ -420,7 +423,7 @@ static void every_truncation_is_survived(void **state)
 
 static void every_single_byte_may_be_wrong(void **state)
 {
-	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
+	static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
 	struct made m;
 
 	(void)state;

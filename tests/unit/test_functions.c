@@ -24,12 +24,12 @@ struct subject {
 
 static void find(struct subject *s, uint32_t sources)
 {
-	struct err err = { "" };
+	struct err err = {""};
 
 	assert_int_equal(elf_image_from_memory(&s->img, &s->m, sizeof(s->m), "made", &err), 0);
 	assert_int_equal(functions_find_with(&s->f, s->img,
-					     &(struct functions_options){ .sources = sources },
-					     &err), 0);
+					     &(struct functions_options){.sources = sources}, &err),
+			 0);
 }
 
 static void done(struct subject *s)
@@ -70,8 +70,7 @@ static void symbols_and_frames_are_merged(void **state)
 		assert_int_equal(s.f.v[i].parent, i == 3 ? 0 : i);
 		assert_int_equal(s.f.v[i].is_ifunc, i == 1); /* by its IRELATIVE relocation */
 	}
-	assert_int_equal(s.f.v[2].sources,
-			 FUNCTION_SYMTAB | FUNCTION_DYNSYM | FUNCTION_EH_FRAME);
+	assert_int_equal(s.f.v[2].sources, FUNCTION_SYMTAB | FUNCTION_DYNSYM | FUNCTION_EH_FRAME);
 	assert_ptr_equal(functions_at(&s.f, MADE_BASE + 0x818), &s.f.v[0]);
 	assert_null(functions_at(&s.f, MADE_BASE + 0x819));
 	assert_null(functions_at(&s.f, 0));
@@ -182,7 +181,7 @@ static void bogus_frames_are_no_functions(void **state)
 
 static void evidence_has_the_last_word(void **state)
 {
-	struct function_evidence ev[4] = { 0 };
+	struct function_evidence ev[4] = {0};
 	struct subject s;
 
 	(void)state;
@@ -208,8 +207,8 @@ static void evidence_has_the_last_word(void **state)
 	ev[3].jumped_from = 1; /* from some other function: a tail call */
 	functions_mark_parts(&s.f, ev);
 	assert_false(s.f.v[3].is_part);
-	ev[3] = (struct function_evidence){ .jmp_from_other = true, .jumped_from = 0,
-					    .jumps_into = FUNCTION_NONE };
+	ev[3] = (struct function_evidence){
+		.jmp_from_other = true, .jumped_from = 0, .jumps_into = FUNCTION_NONE};
 	functions_mark_parts(&s.f, ev);
 	assert_false(s.f.v[3].is_part); /* a lone jump may be a tail call */
 	ev[3].jumps_into_other = true;
@@ -240,8 +239,8 @@ static void the_stack_depth_is_known(void **state)
 		uint64_t off;
 		int64_t cfa;
 	} cases[] = {
-		{ 0x800, 8 }, { 0x803, 8 },  { 0x804, 16 }, { 0x816, 16 }, { 0x817, 8 },
-		{ 0x818, 8 }, { 0x819, -1 }, { 0x820, 8 },  { 0x900, 16 }, { 0x7ff, -1 },
+		{0x800, 8}, {0x803, 8},  {0x804, 16}, {0x816, 16}, {0x817, 8},
+		{0x818, 8}, {0x819, -1}, {0x820, 8},  {0x900, 16}, {0x7ff, -1},
 	};
 	struct frame_info *fi;
 	struct subject s;
@@ -278,17 +277,17 @@ static bool keep(uint64_t start, uint64_t end, const struct eh_row *row, void *c
 
 static struct program run(const void *insns, size_t n, uint64_t at)
 {
-	struct eh_cie cie = { .code_align = 1, .data_align = -8,
-			      .initial = { .reg = EH_REG_RSP, .offset = 8 } };
-	struct eh_fde fde = { .start = 0x1000, .end = 0x1100, .insns = insns, .ninsns = n };
-	struct eh_frame frame = { .v = &fde, .n = 1, .cies = &cie, .ncies = 1 };
-	struct program p = { .at = 0x1000 + at };
+	struct eh_cie cie = {
+		.code_align = 1, .data_align = -8, .initial = {.reg = EH_REG_RSP, .offset = 8}};
+	struct eh_fde fde = {.start = 0x1000, .end = 0x1100, .insns = insns, .ninsns = n};
+	struct eh_frame frame = {.v = &fde, .n = 1, .cies = &cie, .ncies = 1};
+	struct program p = {.at = 0x1000 + at};
 
 	eh_frame_rows(&frame, &fde, keep, &p);
 	return p;
 }
 
-#define RUN(at, ...) run((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), at)
+#define RUN(at, ...) run((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), at)
 
 static void programs_are_run(void **state)
 {
@@ -327,9 +326,10 @@ static void see_pad(uint64_t vaddr, void *ctx)
 static void landing_pads_are_found(void **state)
 {
 	/* no base, no types, uleb call sites: [0,4) -> 0x11, [4,8) -> none, [8,9) -> 0x13 */
-	static const uint8_t lsda[] = { 0xff, 0xff, 1, 12, 0, 4, 0x11, 0, 4, 4, 0, 0, 8, 1, 0x13, 0 };
-	static const uint8_t cie[] = { 0x1c, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'L', 'R', 0, 1, 0x78, 16,
-				       2, 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t lsda[] = {0xff, 0xff, 1, 12, 0, 4, 0x11, 0, 4, 4, 0, 0, 8, 1, 0x13, 0};
+	static const uint8_t cie[] = {0x1c, 0, 0, 0,    0,  0, 0,    0,    1,    'z', 'L',
+				      'R',  0, 1, 0x78, 16, 2, 0x1b, 0x1b, 0x0c, 7,   8,
+				      0x90, 1, 0, 0,    0,  0, 0,    0,    0,    0};
 	struct subject s;
 	struct frame_info *fi;
 	uint64_t seen = 0;

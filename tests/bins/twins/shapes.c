@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define NOINLINE __attribute__((noinline))
-#define COLD     __attribute__((cold, noinline))
+#define COLD __attribute__((cold, noinline))
 
 static volatile int sink;
 static jmp_buf back;
@@ -73,30 +73,50 @@ NOINLINE static int tail_cold(int n)
 NOINLINE static const char *name_of(int n)
 {
 	switch (n) {
-	case 0: return "zero";
-	case 1: return "one";
-	case 2: return "two";
-	case 3: return "three";
-	case 4: return "four";
-	case 5: return "five";
-	case 6: return "six";
-	default: __builtin_unreachable();
+	case 0:
+		return "zero";
+	case 1:
+		return "one";
+	case 2:
+		return "two";
+	case 3:
+		return "three";
+	case 4:
+		return "four";
+	case 5:
+		return "five";
+	case 6:
+		return "six";
+	default:
+		__builtin_unreachable();
 	}
 }
 
 NOINLINE static int dispatch(int n, char *buf)
 {
 	switch (n) {
-	case 0: return tail(n);
-	case 1: return tail_if(n);
-	case 2: return checked_with_frame(n, buf);
-	case 3: return (int)strlen(buf);
-	case 4: sink += 7; return sink;
-	case 5: return tail_cold(n);
-	case 6: complain("six", n); abort();
-	case 7: return buf[n];
-	case 8: return checked(buf[1]);
-	default: abort();
+	case 0:
+		return tail(n);
+	case 1:
+		return tail_if(n);
+	case 2:
+		return checked_with_frame(n, buf);
+	case 3:
+		return (int)strlen(buf);
+	case 4:
+		sink += 7;
+		return sink;
+	case 5:
+		return tail_cold(n);
+	case 6:
+		complain("six", n);
+		abort();
+	case 7:
+		return buf[n];
+	case 8:
+		return checked(buf[1]);
+	default:
+		abort();
 	}
 }
 
@@ -114,11 +134,11 @@ static int divide(int a, int b)
 		abort();
 	return a / b;
 }
-static int (*const table[])(int, int) = { add, sub, divide };
+static int (*const table[])(int, int) = {add, sub, divide};
 
 NOINLINE static int interpret(const unsigned char *code)
 {
-	static void *const labels[] = { &&inc, &&dec, &&dbl, &&end };
+	static void *const labels[] = {&&inc, &&dec, &&dbl, &&end};
 	int acc = 0;
 
 	goto *labels[*code++ & 3];
@@ -212,8 +232,8 @@ int shapes_extra(int n);
 
 int main(int argc, char **argv)
 {
-	static const unsigned char code[] = { 0, 0, 2, 2, 1, 3 };
-	int numbers[] = { 3, 1, 2 }, total = 0;
+	static const unsigned char code[] = {0, 0, 2, 2, 1, 3};
+	int numbers[] = {3, 1, 2}, total = 0;
 	char buf[65] = "text";
 
 	(void)argv;

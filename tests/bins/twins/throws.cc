@@ -13,7 +13,10 @@ namespace
 {
 struct counter {
 	int n = 0;
-	~counter() { total += n; }
+	~counter()
+	{
+		total += n;
+	}
 	static int total;
 };
 int counter::total;
@@ -24,11 +27,20 @@ struct shape {
 };
 struct named {
 	virtual ~named() = default;
-	virtual std::string name() const { return "named"; }
+	virtual std::string name() const
+	{
+		return "named";
+	}
 };
 template <int N> struct square : shape, named {
-	int area() const override { return N * N; }
-	std::string name() const override { return "square" + std::to_string(N); }
+	int area() const override
+	{
+		return N * N;
+	}
+	std::string name() const override
+	{
+		return "square" + std::to_string(N);
+	}
 };
 
 __attribute__((noinline)) int may_throw(int n)
@@ -72,7 +84,7 @@ template <typename T> __attribute__((noinline)) T sum_of(const std::vector<T> &v
 	return s;
 }
 
-std::map<std::string, int> registry = { { "a", 1 }, { "b", 2 } };
+std::map<std::string, int> registry = {{"a", 1}, {"b", 2}};
 
 __attribute__((noinline)) int look_up(const std::string &key)
 {
@@ -96,15 +108,15 @@ int main()
 	}
 	for (int i = 0; i < 500; i++)
 		total += passes_on(i);
-	total += sum_of(std::vector<int>{ 1, 2, 3 });
-	total += static_cast<int>(sum_of(std::vector<double>{ 1, 2.5 }));
-	total += static_cast<int>(sum_of(std::vector<std::string>{ "x", "y" }).size());
+	total += sum_of(std::vector<int>{1, 2, 3});
+	total += static_cast<int>(sum_of(std::vector<double>{1, 2.5}));
+	total += static_cast<int>(sum_of(std::vector<std::string>{"x", "y"}).size());
 	try {
 		total += look_up("a") + look_up("nothing");
 	} catch (const std::exception &e) {
 		total++;
 	}
-	std::vector<int> v{ 3, 1, 2 };
+	std::vector<int> v{3, 1, 2};
 	std::sort(v.begin(), v.end(), [](int a, int b) { return a > b; });
 	std::printf("%d\n", total != 0 && v[0] == 3 && counter::total != 0);
 }
