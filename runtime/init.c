@@ -14,7 +14,7 @@
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
-#define PAGE 4096u
+#define PRIVATE_SIZE (RT_PROC_SIZE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane))
 
 /* ---- the segment ---- */
 
@@ -40,20 +40,19 @@ static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 /* The process page and the lanes: zero pages for every child with memory of its own. */
 static long map_private(void)
 {
-	uint64_t len = PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane);
-	long at = sys_mmap((void *)RT_LANES_HINT, len, PROT_READ | PROT_WRITE,
+	long at = sys_mmap((void *)RT_LANES_HINT, PRIVATE_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	long ret;
 
 	if (sys_failed(at))
 		return at;
-	ret = sys_madvise((void *)at, len, MADV_WIPEONFORK);
+	ret = sys_madvise((void *)at, PRIVATE_SIZE, MADV_WIPEONFORK);
 	if (ret) {
-		sys_munmap((void *)at, len);
+		sys_munmap((void *)at, PRIVATE_SIZE);
 		return ret;
 	}
 	kron_rt.proc = (struct rt_proc *)at;
-	kron_rt.lanes = (struct rt_lane *)(at + PAGE);
+	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
 	return 0;
 }
 
@@ -63,7 +62,7 @@ static void unmap_all(void)
 	if (kron_rt.pool)
 		sys_munmap(kron_rt.pool, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE);
 	if (kron_rt.proc)
-		sys_munmap(kron_rt.proc, PAGE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane));
+		sys_munmap(kron_rt.proc, PRIVATE_SIZE);
 }
 
 static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)

@@ -463,6 +463,21 @@ static int32_t chunk_take(const struct rt_lane *lane)
 	return index;
 }
 
+/*
+ * First touches of pages, in the midst of samples, would double a probe's cost: have them all
+ * made at once, the first time that this process gets the chunk.
+ */
+static void populate(uint32_t index)
+{
+	uint64_t bit = 1ull << index % 64;
+	uint64_t *word = &kron_rt.proc->populated[index / 64];
+
+	if (kron_rt.quiet || __atomic_load_n(word, __ATOMIC_RELAXED) & bit)
+		return;
+	sys_madvise(chunk_at(index), KRON_CHUNK_SIZE, MADV_POPULATE_WRITE);
+	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
+
 /* Fill the head of a chunk that is ours, take the sample, and open the rest for claims. */
 static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uint32_t payload)
 {
@@ -472,8 +487,7 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 	uint32_t overflow = 0;
 	uint64_t lost;
 
-	if (!kron_rt.quiet)
-		sys_madvise(chunk, KRON_CHUNK_SIZE, MADV_POPULATE_WRITE);
+	populate(index);
 	chunk->source = lane->source;
 	__atomic_store_n(&chunk->seq,
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),

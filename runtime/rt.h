@@ -25,6 +25,7 @@
 #include <kron/wire.h>
 #include "runtime/lane.h"
 
+#define RT_PROC_SIZE 8192u  /* of struct rt_proc, in pages; the lanes follow */
 #define RT_LANES_MAX 65536u /* threads alive at once; more lose their triggers, counted */
 
 /*
@@ -61,7 +62,11 @@ struct rt_proc {
 	uint32_t lanes_used; /* atomic: lanes [0, used) have been given out at least once */
 	uint32_t lanes_dead; /* atomic: of them, known to be free again */
 	uint32_t sweep_at;   /* atomic: look for dead threads when so many are used */
+	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */
+	uint64_t populated[KRON_CHUNKS_MAX / 64];
 };
+
+_Static_assert(sizeof(struct rt_proc) <= RT_PROC_SIZE, "whole pages");
 
 /* Set once at START and inherited by forked children, but for the marked fields. */
 struct rt {
