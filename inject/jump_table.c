@@ -71,7 +71,24 @@ static int by_address(const void *a, const void *b)
 {
 	const struct table *x = a, *y = b;
 
-	return x->at < y->at ? -1 : x->at > y->at;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->base != y->base)
+		return x->base < y->base ? -1 : 1;
+	return x->root < y->root ? -1 : x->root > y->root;
+}
+
+/* Sorted, each once: a function may name its table in many places. */
+static void sort_tables(struct resolver *r)
+{
+	size_t n = 0;
+
+	if (r->tables.n)
+		qsort(r->tables.v, r->tables.n, sizeof(*r->tables.v), by_address);
+	for (size_t i = 0; i < r->tables.n; i++)
+		if (!n || by_address(&r->tables.v[n - 1], &r->tables.v[i]))
+			r->tables.v[n++] = r->tables.v[i];
+	r->tables.n = n;
 }
 
 /* Address of the first known table behind `table`. */
@@ -333,8 +350,7 @@ void jump_tables_resolve(struct map_builder *b)
 		last = f.root;
 		collect_tables(&r, last);
 	}
-	if (r.tables.n)
-		qsort(r.tables.v, r.tables.n, sizeof(*r.tables.v), by_address);
+	sort_tables(&r);
 	vec_for(&r.tables, t)
 		read_table(&r, t->root, t->at, t->base, 0);
 	vec_for(&r.pending, p)
