@@ -304,8 +304,11 @@ static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 		make_current(l, s, e->tsc);
 		s = begin_strand(p, l, e->tsc, false);
 	} else {
+		if (keep) /* again a call from there: so that is how far its callees are */
+			learn_reach(p, s->frames[keep - 1].function,
+				    s->frames[keep - 1].sp - s->frames[keep].sp);
 		close_above(p, l, s, keep, e, end_of(l, s, e));
-		if (keep || s == l->cur) {
+		if (keep || s == l->cur || (s->linked && frame_ref_get(&s->below))) {
 			make_current(l, s, e->tsc);
 		} else { /* all of it was dead: a new start on the same memory */
 			retire(p, l, s);
@@ -332,6 +335,25 @@ static bool is_grown_over(const struct pairs *p, const struct strand *s, uint32_
 	return strand_top(s) - sp > reach_of(p, s->frames[s->n - 1].function);
 }
 
+/*
+ * The strand further down that sp is a usual callee's place of, while it lies oddly far from
+ * the current top: what runs now was started by that strand, on memory between its frames.
+ */
+static struct strand *usual_caller(const struct pairs *p, const struct strand *cur, uint32_t sp)
+{
+	const struct strand *s = cur;
+
+	if (strand_top(cur) - sp <= reach_of(p, cur->frames[cur->n - 1].function))
+		return NULL;
+	for (int hops = 0; hops < 8 && frame_ref_get(&s->below); hops++) {
+		s = s->below.strand;
+		if (is_deeper(s, sp) &&
+		    strand_top(s) - sp <= reach_of(p, s->frames[s->n - 1].function))
+			return (struct strand *)(uintptr_t)s;
+	}
+	return NULL;
+}
+
 static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_event *e,
 			 uint32_t function)
 {
@@ -348,6 +370,12 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 		return;
 	}
 	if (deeper && s == l->cur) {
+		struct strand *caller = usual_caller(p, s, sp);
+
+		if (caller) {
+			make_current(l, caller, e->tsc);
+			s = begin_strand(p, l, e->tsc, true);
+		}
 		push(p, l, s, e, function);
 		return;
 	}

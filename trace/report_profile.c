@@ -10,6 +10,9 @@
  *   self    total without the time in probed callees, of all calls
  *   avg, min, max    of all calls; a call that spans a loss counts for none of the three, for
  *                    its entry and exit may belong to different calls
+ *   ~N without exit  calls closed by inference: by an exception, or because the exit has no
+ *                    probe.  They are taken to last until their caller is seen again, so their
+ *                    times are upper limits.
  */
 #define _GNU_SOURCE
 #include "trace/report.h"
@@ -25,7 +28,7 @@
 #include "trace/text.h"
 
 struct stat { /* times in TSC ticks */
-	uint64_t calls;
+	uint64_t calls, inferred;
 	uint64_t total, self;
 	uint64_t measured, sum, max;
 	uint64_t inverse_min; /* UINT64_MAX - min: zero is the right start */
@@ -106,6 +109,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	uint64_t time = c->exit_tsc - c->entry_tsc;
 
 	(void)e;
+	s->inferred += c->inferred;
 	if (!c->recursive)
 		s->total += time;
 	s->self += time - c->children_tsc;
@@ -298,7 +302,13 @@ static void print_row(const struct profile *p, const struct row *r, FILE *out)
 	text_put_function(out, t, r->function);
 	fputs(" [", out);
 	text_put(out, text_base(text_module(t, r->function)));
-	fputs("]\n", out);
+	fputs("]", out);
+	if (r->s.inferred)
+		fprintf(out, "  ~%s without exit",
+			r->s.inferred == r->s.calls
+				? "all"
+				: str_thousands(calls, sizeof(calls), r->s.inferred));
+	fputc('\n', out);
 }
 
 static void print_count(FILE *out, uint64_t n, const char *text)

@@ -426,6 +426,29 @@ static void coroutines_on_local_arrays(void **state)
 	assert_int_equal(c.open, 0);
 }
 
+/* The same where neither the callees of m nor what yields has probed exits. */
+static void coroutines_on_local_arrays_without_exits(void **state)
+{
+	struct out o = {0};
+	struct pair_counts c;
+
+	(void)state;
+	c = run(">m@f0100000"
+		" >r@f00f0000 >a@f00f7f00 >y@f00f7e00"
+		" >r@f00f0000 >b@f00fbf00 >y@f00fbe00"
+		" >r@f00f0000 >y@f00f7e00"
+		" >r@f00f0000 >y@f00fbe00"
+		" >r@f00f0000 <a@f00f7f00"
+		" >r@f00f0000 <b@f00fbf00"
+		" >h@20001000" /* and a handler that jumps out */
+		" >l@f00f0000 <l@f00f0000 <m@f0100000",
+		&o);
+	assert_int_equal(c.orphans, 0);
+	assert_int_equal(c.open, 1); /* h, as far as anyone can know */
+	assert_non_null(strstr(o.text, " l:10/10 m:180/"));
+	assert_non_null(strstr(o.text, " h:10/10*"));
+}
+
 static void thousands_of_coroutines(void **state)
 {
 	struct out o = {0};
@@ -566,6 +589,7 @@ int main(void)
 		cmocka_unit_test(coroutines_side_by_side),
 		cmocka_unit_test(coroutines_pass_control),
 		cmocka_unit_test(coroutines_on_local_arrays),
+		cmocka_unit_test(coroutines_on_local_arrays_without_exits),
 		cmocka_unit_test(thousands_of_coroutines),
 		cmocka_unit_test(pairing_by_function),
 		cmocka_unit_test(deep_recursion_is_linear),
