@@ -278,11 +278,10 @@ static void explain_failure(const struct collector_summary *s)
 {
 	char file[STR_NUMBER], segment[STR_NUMBER];
 
-	cmd_fail(&command, 0, "%s", s->error.msg);
 	cmd_fail(&command, 0,
-		 "%s samples are in %s, %s more in shared memory (%s): free some space, then "
+		 "%s: %s samples are in %s, %s more in shared memory (%s): make room, then "
 		 "`kron recover %s` adds them",
-		 str_thousands(file, sizeof(file), s->samples), output,
+		 s->error.msg, str_thousands(file, sizeof(file), s->samples), output,
 		 str_thousands(segment, sizeof(segment), s->stranded), s->segment, output);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -143,14 +144,35 @@ static int create_object(struct segment *seg, struct err *err)
 	return err_set(err, errno, "cannot create shared memory in /dev/shm: %s", strerror(errno));
 }
 
+/*
+ * ftruncate() without the limit on file sizes: that one is about files on disk, and the
+ * segment is some 34 MiB at least.  Only around this call: the trace obeys the limit.
+ */
+static int set_size(int fd, uint64_t size)
+{
+	struct rlimit old, none = {RLIM_INFINITY, RLIM_INFINITY};
+	int code = 0;
+
+	getrlimit(RLIMIT_FSIZE, &old);
+	if (setrlimit(RLIMIT_FSIZE, &none)) { /* only root may raise the hard one */
+		none.rlim_cur = none.rlim_max = old.rlim_max;
+		setrlimit(RLIMIT_FSIZE, &none);
+	}
+	if (ftruncate(fd, (off_t)size))
+		code = -errno;
+	setrlimit(RLIMIT_FSIZE, &old);
+	return code;
+}
+
 static int fill_segment(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
 	uint8_t random[sizeof(seg->ctl->session)];
 	uint32_t got;
 	int code;
 
-	if (ftruncate(seg->fd, (off_t)seg->size))
-		return err_set(err, errno, "cannot size the board segment: %s", strerror(errno));
+	code = set_size(seg->fd, seg->size);
+	if (code)
+		return err_set(err, -code, "cannot size the board segment: %s", strerror(-code));
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, EIO, "no random numbers for a session");
 	code = get_first_pages(seg, err);
