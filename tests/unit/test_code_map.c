@@ -81,6 +81,7 @@ static void direct_branches(void **state)
 			     "L_after: inc %eax\n"
 			     "L_target: loop L_call\n"
 			     "L_inner: xbegin L_abort\n"
+			     "L_transaction:"
 			     "ret\n"
 			     "L_abort: ret\n" END(one)
 				     FUNC(two) "xor %eax,%eax\n"
@@ -95,6 +96,7 @@ static void direct_branches(void **state)
 	assert_true(flags(&t, "L_after") & CODE_AFTER_CALL);
 	assert_false(flags(&t, "L_after") & CODE_TARGET);
 	assert_true(flags(&t, "L_abort") & CODE_TARGET);
+	assert_int_equal(exit_at(&t, "L_transaction"), CODE_EXIT_RET);
 	assert_false(code_map_is_target(t.m, label(&t.a, "L_inner")));
 	assert_true(flags(&t, "L_inner") & CODE_INSN);
 	assert_false(code_map_flags(t.m, label(&t.a, "L_inner") + 1) & CODE_INSN);
