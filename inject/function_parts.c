@@ -40,16 +40,28 @@ struct judge {
 	size_t nranks;
 };
 
+/* Where ".cold" starts, as GCC and LLVM name parts, or ".warm", as BOLT does; or NULL. */
+static const char *find_suffix(const char *name)
+{
+	static const char *const suffixes[] = {".cold", ".warm"};
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		const char *at = strstr(name, suffixes[i]), *p = at;
+
+		if (!at || at == name)
+			continue;
+		p += strlen(suffixes[i]);
+		if (*p == '.')
+			p += 1 + strspn(p + 1, "0123456789");
+		if (!*p || *p == '@')
+			return at;
+	}
+	return NULL;
+}
+
 bool function_is_cold_name(const char *name)
 {
-	const char *p = strstr(name, ".cold");
-
-	if (!p || p == name)
-		return false;
-	p += strlen(".cold");
-	if (*p == '.')
-		p += 1 + strspn(p + 1, "0123456789");
-	return !*p || *p == '@';
+	return find_suffix(name);
 }
 
 static void index_ranks(struct judge *j)
@@ -191,7 +203,7 @@ static bool is_certain_part(const struct judge *j, uint32_t i)
 /* The function that a part "f.cold" is named after. */
 static uint32_t find_namesake(const struct functions *f, const char *cold)
 {
-	size_t n = strstr(cold, ".cold") - cold;
+	size_t n = find_suffix(cold) - cold;
 
 	for (size_t i = 0; i < f->n; i++)
 		if (f->v[i].name && !f->v[i].is_part && !strncmp(f->v[i].name, cold, n) &&
@@ -206,7 +218,7 @@ static bool is_named_after(const struct function *part, const struct function *f
 
 	if (!part->name || !fn->name)
 		return true;
-	n = strstr(part->name, ".cold") - part->name;
+	n = find_suffix(part->name) - part->name;
 	return !strncmp(part->name, fn->name, n) && !fn->name[n];
 }
 

@@ -90,7 +90,7 @@ struct function_evidence {
 /* Sets is_part and parent (the parent is itself no part).  ev has f->n elements; NULL: judge by
  * names and frames alone. */
 void functions_mark_parts(struct functions *f, const struct function_evidence *ev);
-/* name.cold or name.cold.7: what GCC calls the unlikely part of a function. */
+/* name.cold or name.cold.7: what GCC calls the unlikely part of a function; name.warm: BOLT. */
 bool function_is_cold_name(const char *name);
 
 /* ---- frame state, from .eh_frame ---- */

@@ -225,6 +225,7 @@ static void cold_names_are_told(void **state)
 	assert_true(function_is_cold_name("f.cold.12"));
 	assert_true(function_is_cold_name("f.part.0.cold"));
 	assert_true(function_is_cold_name("f.cold@V1"));
+	assert_true(function_is_cold_name("f.warm"));
 	assert_false(function_is_cold_name("f.part.0"));
 	assert_false(function_is_cold_name("f.coldest"));
 	assert_false(function_is_cold_name(".cold"));
