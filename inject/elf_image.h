@@ -5,7 +5,8 @@
  * Everything here is bounds-checked against the file: a truncated file, headers that lie, or
  * a hostile symbol table give an error or less data, never a crash.  The image is immutable
  * after elf_image_open(); pointers into it live until elf_image_close().  Addresses ("vaddr")
- * are those of the file, before load bias.
+ * are those of the file, before load bias.  The file is mapped, not copied: whoever shortens it
+ * in place meanwhile gives us a SIGBUS, as he gives every program that runs it.
  */
 #ifndef INJECT_ELF_IMAGE_H
 #define INJECT_ELF_IMAGE_H
@@ -19,7 +20,7 @@
 
 enum elf_kind {
 	ELF_KIND_EXEC,   /* ET_EXEC with an interpreter */
-	ELF_KIND_PIE,    /* ET_DYN with an interpreter or DF_1_PIE */
+	ELF_KIND_PIE,    /* ET_DYN with an interpreter, and DF_1_PIE or no DT_SONAME */
 	ELF_KIND_SHARED, /* ET_DYN, a library */
 	ELF_KIND_STATIC  /* no interpreter, no PT_DYNAMIC, or static-pie */
 };
