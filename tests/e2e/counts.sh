@@ -64,7 +64,9 @@ exported_of_library() { # NAME OBJECT LGLOB [-- CMD...]
 	shift 3
 	callgrind "$d" "$object" "$@" || return 1
 	record "$d" --when-full wait -L "$glob" -- "$@" || { cat stderr; return 1; }
-	cmp stdout cg/stdout && truth same truth trace "$object" --absent 2
+	# A function that jumps to its own start loops, says kron; callgrind calls it a call.
+	cmp stdout cg/stdout &&
+		truth same truth trace "$object" --absent 2 --except sqlite3WhereSplit
 }
 
 # ---- triggers ----

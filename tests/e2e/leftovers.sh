@@ -11,10 +11,10 @@ places() {
 	rm -rf "$d"
 	mkdir -p "$d"/{tmp,home,cache,run} "$d/work" && cd "$d/work" || return 1
 }
-ours() { # ours FOLDER CMD...
+ours() { # ours FOLDER CMD...: instead of this shell, so use it in ( ) or with &
 	local d=$1
 	shift
-	env -i PATH=/usr/bin:/bin HOME="$d/home" TMPDIR="$d/tmp" XDG_CACHE_HOME="$d/cache" \
+	exec env -i PATH=/usr/bin:/bin HOME="$d/home" TMPDIR="$d/tmp" XDG_CACHE_HOME="$d/cache" \
 		XDG_RUNTIME_DIR="$d/run" LC_ALL=C.UTF-8 "$@"
 }
 
@@ -54,7 +54,7 @@ after_a_run() { # after_a_run NAME CMD...
 	local d=$SUITE/$1
 	places "$d" || return 1
 	shift
-	ours "$d" timeout 60 "$KRON" record -q -o trace -- "$@" >../out 2>&1 </dev/null
+	(ours "$d" timeout 60 "$KRON" record -q -o trace -- "$@") >../out 2>&1 </dev/null
 	clean "$d"
 }
 
@@ -91,8 +91,8 @@ after_signal() { # after_signal SIGNAL: to kron, while a program runs
 after_a_daemon() {
 	local d=$SUITE/daemon
 	places "$d" || return 1
-	ours "$d" timeout 60 "$KRON" record -q -o trace -- \
-		sh -c '(sleep 0.7; echo late >subject-was-here) >/dev/null 2>&1 & exit 3' >../out 2>&1 </dev/null
+	(ours "$d" timeout 60 "$KRON" record -q -o trace -- sh -c \
+		'(sleep 0.7; echo late >subject-was-here) >/dev/null 2>&1 & exit 3') >../out 2>&1 </dev/null
 	[ $? = 3 ] || return 1
 	wait_until 10 test -s subject-was-here || { echo "the daemon was killed"; return 1; }
 	sleep 0.2

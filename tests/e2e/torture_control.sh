@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# timeout: 600
 # torture_control.sh - programs made to break tracers: computed jumps, tiny functions, switches, tail calls,
 # long jumps, exceptions, coroutines, registers.
 # One of them alone: tests/e2e/torture_control.sh FILE

@@ -206,7 +206,7 @@ def same(args):
         return 1
     wrong, absent, right = [], [], 0
     for name, n in truth.items():
-        if name in STARTUP or name.startswith("0x") and not args.nameless or "[clone.cold]" in name:
+        if name in STARTUP or name in args.excepted or name.startswith("0x") and not args.nameless or "[clone.cold]" in name:
             continue
         if entries[name] == n:
             right += 1
@@ -300,6 +300,7 @@ def main():
     c.add_argument("module")
     c.add_argument("--balanced", action="store_true")
     c.add_argument("--nameless", action="store_true")
+    c.add_argument("--except", dest="excepted", nargs="*", default=[])
     c.add_argument("--absent", type=int, default=0, help="functions that may be refused")
     c = sub.add_parser("counts")
     c.add_argument("trace")
