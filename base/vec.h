@@ -29,7 +29,7 @@ void *vec_zero_(void *p, size_t n);
 #define vec_push(a)                            \
 	(vec_reserve(a, (a)->n + 1), (a)->n++, \
 	 (__typeof__((a)->v))vec_zero_(&(a)->v[(a)->n - 1], sizeof(*(a)->v)))
-#define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p < (a)->v + (a)->n; p++)
+#define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p && p < (a)->v + (a)->n; p++)
 #define vec_free(a) (xfree((a)->v), (a)->v = NULL, (a)->n = (a)->cap = 0)
 
 /* malloc and friends that abort with one line when memory is gone */
