@@ -34,13 +34,13 @@ static uint64_t saved_rsp __attribute__((used));
 
 #define STORE(reg, n, where) "	mov %" reg "," #n "*8+" where "(%rip)\n"
 #define LOAD(reg, n, where) "	mov " #n "*8+" where "(%rip),%" reg "\n"
-#define EACH(X, where)                                                                    \
-	X("rax", 0, where)                                                                \
-	X("rbx", 1, where)                                                                \
-	X("rcx", 2, where) X("rdx", 3, where) X("rsi", 4, where) X("rdi", 5, where)       \
-		X("rbp", 6, where) X("r8", 7, where) X("r9", 8, where) X("r10", 9, where) \
-			X("r11", 10, where) X("r12", 11, where) X("r13", 12, where)       \
-				X("r14", 13, where) X("r15", 14, where)
+/* clang-format off */
+#define EACH(X, where)                                                        \
+	X("rax", 0, where) X("rbx", 1, where) X("rcx", 2, where) X("rdx", 3, where)   \
+	X("rsi", 4, where) X("rdi", 5, where) X("rbp", 6, where) X("r8", 7, where)    \
+	X("r9", 8, where) X("r10", 9, where) X("r11", 10, where) X("r12", 11, where)  \
+	X("r13", 12, where) X("r14", 13, where) X("r15", 14, where)
+/* clang-format on */
 #define STORE_ALL(where)                         \
 	EACH(STORE, where)                       \
 	"	mov %rsp,16*8+" where "(%rip)\n" \

@@ -35,7 +35,7 @@ static struct plan *plan_file_of(const char *path, bool hooks_only)
 {
 	struct plan_options opt = {.hooks_only = hooks_only};
 	struct elf_image *img;
-	struct plan *p;
+	struct plan *p = NULL;
 	struct err err;
 
 	if (elf_image_open(&img, path, &err) || plan_make(&p, img, &opt, &err))

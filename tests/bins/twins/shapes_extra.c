@@ -78,12 +78,14 @@ NOINLINE static int fail(int n)
 	}
 #define ALL(i) SMALL(i) GUARD(i) FRAME(i) LOOP(i) SWITCH(i)
 
+/* clang-format off */
 ALL(1)
 ALL(2) ALL(3) ALL(4) ALL(5) ALL(6) ALL(7) ALL(8) ALL(9) ALL(10) ALL(11) ALL(12) ALL(13) ALL(14)
-	ALL(15) ALL(16) ALL(17) ALL(18) ALL(19) ALL(20) ALL(21) ALL(22) ALL(23) ALL(24) ALL(25)
-		ALL(26) ALL(27) ALL(28) ALL(29) ALL(30)
+ALL(15) ALL(16) ALL(17) ALL(18) ALL(19) ALL(20) ALL(21) ALL(22) ALL(23) ALL(24) ALL(25) ALL(26)
+ALL(27) ALL(28) ALL(29) ALL(30)
+	/* clang-format on */
 
-			typedef int (*function)(int);
+	typedef int (*function)(int);
 
 #define ROW(i) switch_##i, loop_##i
 static const function functions[] = {
@@ -97,7 +99,9 @@ int shapes_extra(int n)
 {
 	int s = functions[n % (int)(sizeof(functions) / sizeof(*functions))](n);
 
-	DIRECT(21)
-	DIRECT(22) DIRECT(23) DIRECT(24) DIRECT(25) DIRECT(26) DIRECT(27) DIRECT(28) DIRECT(29)
-		DIRECT(30) return s;
+	/* clang-format off */
+	DIRECT(21) DIRECT(22) DIRECT(23) DIRECT(24) DIRECT(25)
+	DIRECT(26) DIRECT(27) DIRECT(28) DIRECT(29) DIRECT(30)
+		/* clang-format on */
+		return s;
 }
