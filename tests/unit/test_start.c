@@ -1,0 +1,800 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_start.c - libkron-rt.so as it is preloaded, against a collector made by hand.
+ *
+ * Each test starts this program again as the target, with the runtime preloaded, and plays the
+ * collector, well or badly.  The target looks at itself and exits 42; whatever the collector
+ * does, it must get that far.
+ *
+ * KRON_TOP_BUILD says where the library is.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include <kron/segment.h>
+#include <kron/wire.h>
+#include "tests/unit/tap_fork.h"
+
+#define TARGET_STATUS 42
+#define CALLS 1000
+#define CHUNKS 16u
+#define SEGMENT_SIZE (KRON_POOL_OFFSET + (uint64_t)CHUNKS * KRON_CHUNK_SIZE)
+
+static const uint8_t session[16] = "0123456789abcde";
+static char self[PATH_MAX], runtime[PATH_MAX];
+
+/* A page of text with the function to patch: "mov $7,%eax; ret". */
+int victim(void);
+__asm__(".text\n.p2align 12\n.globl victim\n.type victim, @function\nvictim:\n"
+	"	mov $7, %eax\n	ret\n.p2align 12\n");
+
+/* ---- the target ---- */
+
+static bool has_env(const char *name)
+{
+	return getenv(name) != NULL;
+}
+
+static int count_fds(void)
+{
+	int n = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Readable text; "w" and "x" never together. */
+static bool is_w_xor_x(void)
+{
+	char line[512], perms[8];
+	FILE *f = fopen("/proc/self/maps", "r");
+	bool ok = true;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*x-%*x %7s", perms) == 1 && strchr(perms, 'w') &&
+		    strchr(perms, 'x'))
+			ok = false;
+	}
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+/* The auxiliary vector is where it was, and behind the end of the environment. */
+static bool auxv_is_found(char **envp)
+{
+	const Elf64_auxv_t *a;
+	bool seen = false;
+
+	while (*envp)
+		envp++;
+	for (a = (const Elf64_auxv_t *)(envp + 1); a->a_type != AT_NULL; a++)
+		seen |= a->a_type == AT_PAGESZ && a->a_un.a_val == 4096;
+	return seen && getauxval(AT_PAGESZ) == 4096;
+}
+
+static int target(const char *mode, char **envp)
+{
+	int sum = 0;
+	int i;
+
+	for (i = 0; i < CALLS; i++)
+		sum += victim();
+	CHECK_EQ(sum, 7 * CALLS);
+	CHECK_EQ(count_fds(), 3);
+	CHECK(is_w_xor_x());
+	CHECK(auxv_is_found(envp));
+	CHECK(strcmp(getenv("OTHER"), "stays") == 0);
+	if (strcmp(mode, "hidden") == 0) {
+		CHECK(!has_env("LD_PRELOAD") && !has_env("KRON_RT") && !has_env("KRON_RT_PAD"));
+	} else if (strcmp(mode, "user") == 0) {
+		CHECK(strcmp(getenv("LD_PRELOAD"), "libutil.so.1") == 0);
+		CHECK(!has_env("KRON_RT") && !has_env("KRON_RT_PAD"));
+	} else if (strcmp(mode, "exec") == 0) {
+		char *args[] = {self, "target", "hidden", NULL};
+
+		CHECK(!has_env("KRON_RT"));
+		execve(self, args, environ);
+		_exit(99);
+	} else {
+		CHECK(has_env("LD_PRELOAD") && has_env("KRON_RT"));
+	}
+	return TARGET_STATUS;
+}
+
+/* ---- the collector ---- */
+
+static char sock_name[64];
+static int listener;
+static pid_t child;
+
+static struct sockaddr_un address(socklen_t *len)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	memcpy(a.sun_path + 1, sock_name, strlen(sock_name));
+	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(sock_name));
+	return a;
+}
+
+static void collector_listen(void)
+{
+	struct sockaddr_un a;
+	socklen_t len;
+
+	snprintf(sock_name, sizeof(sock_name), "kron-test-%d", (int)getpid());
+	a = address(&len);
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK(listener >= 0 && bind(listener, (struct sockaddr *)&a, len) == 0 &&
+	      listen(listener, 8) == 0);
+}
+
+static void start_target(const char *mode, const char *user_preload)
+{
+	char rt[PATH_MAX + 128], hex[33];
+	int i;
+
+	for (i = 0; i < 16; i++)
+		sprintf(hex + 2 * i, "%02x", session[i]);
+	fflush(NULL);
+	child = fork();
+	if (child)
+		return;
+	close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what we inherited ourselves */
+	clearenv();
+	setenv("FIRST", "1", 1);
+	if (user_preload) {
+		snprintf(rt, sizeof(rt), "%s:%s", runtime, user_preload);
+		setenv("LD_PRELOAD", rt, 1);
+		setenv("KRON_RT_PAD", "", 1);
+	} else {
+		setenv("LD_PRELOAD", runtime, 1);
+	}
+	setenv("OTHER", "stays", 1);
+	snprintf(rt, sizeof(rt), "%s,%s,%s", sock_name, hex, runtime);
+	setenv("KRON_RT", rt, 1);
+	setenv("LAST", "1", 1);
+	execl(self, self, "target", mode, NULL);
+	_exit(99);
+}
+
+static int accept_hello(struct kron_hello *h)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(recv(fd, h, sizeof(*h), 0), sizeof(*h));
+	CHECK_EQ(h->magic, KRON_WIRE_MAGIC);
+	CHECK_EQ(h->version, KRON_WIRE_VERSION);
+	CHECK_EQ(h->kind, KRON_HELLO_START);
+	CHECK_EQ(h->pid, child);
+	CHECK(memcmp(h->session, session, 16) == 0);
+	return fd;
+}
+
+static void expect_target_ends(void)
+{
+	int status;
+
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), TARGET_STATUS);
+}
+
+static void send_with_fds(int sock, const void *msg, size_t len, const int *fds, unsigned nfds)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)msg, .iov_len = len};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	memset(&control, 0, sizeof(control));
+	if (nfds) {
+		m.msg_control = &control;
+		m.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), fds, nfds * sizeof(int));
+	}
+	CHECK_EQ(sendmsg(sock, &m, MSG_NOSIGNAL), len);
+}
+
+static uint8_t *segment;
+
+static int make_segment(void)
+{
+	int fd = memfd_create("segment", MFD_CLOEXEC);
+	struct kron_ctl *ctl;
+	uint32_t i;
+
+	CHECK(fd >= 0 && ftruncate(fd, (off_t)SEGMENT_SIZE) == 0);
+	segment = mmap(NULL, SEGMENT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(segment != MAP_FAILED);
+	ctl = (struct kron_ctl *)(segment + KRON_CTL_OFFSET);
+	ctl->magic = KRON_SEGMENT_MAGIC;
+	ctl->version = KRON_SEGMENT_VERSION;
+	ctl->segment_size = SEGMENT_SIZE;
+	memcpy(ctl->session, session, 16);
+	ctl->collector_pid = getpid();
+	ctl->chunks_max = CHUNKS;
+	ctl->chunks_ready = CHUNKS;
+	ctl->free_count = CHUNKS;
+	ctl->next_uid = 1;
+	ctl->next_seq = 1;
+	memset(ctl->gate, 1, sizeof(ctl->gate));
+	for (i = 0; i < CHUNKS; i++)
+		((uint64_t *)(segment + KRON_STATES_OFFSET))[i] = KRON_CHUNK_FREE;
+	return fd;
+}
+
+static uint64_t samples_taken(void)
+{
+	uint64_t n = 0;
+	uint32_t i, j;
+
+	for (i = 0; i < CHUNKS; i++) {
+		const struct kron_sample *s =
+			(const struct kron_sample *)(segment + KRON_POOL_OFFSET +
+						     i * KRON_CHUNK_SIZE + KRON_CHUNK_HEADER);
+
+		for (j = 0; j < KRON_CHUNK_SAMPLES; j++)
+			n += s[j].head && s[j].event == 2;
+	}
+	return n;
+}
+
+/* Address of the start of a mapped file in the target. */
+static uint64_t base_of(const char *name)
+{
+	char path[64], line[PATH_MAX + 128];
+	uint64_t base = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)child);
+	f = fopen(path, "r");
+	CHECK(f != NULL);
+	while (!base && fgets(line, sizeof(line), f)) {
+		if (strstr(line, name))
+			base = strtoull(line, NULL, 16);
+	}
+	fclose(f);
+	CHECK(base != 0);
+	return base;
+}
+
+static uint64_t own_base(const void *address_in_it)
+{
+	Dl_info info;
+
+	CHECK(dladdr(address_in_it, &info) != 0);
+	return (uint64_t)(uintptr_t)info.dli_fbase;
+}
+
+/* ---- a command file: one block, stubs in it, patches ---- */
+
+struct job {
+	struct kron_commands head;
+	struct kron_command cmd[8];
+	struct kron_patch patch[8] __attribute__((aligned(8)));
+	uint8_t block[4096] __attribute__((aligned(4096)));
+};
+_Static_assert(sizeof(struct job) == 8192, "the block begins a page");
+
+static void job_block(struct job *j, const struct kron_hello *h)
+{
+	static const uint8_t jump[8] = {0xff, 0x25, 0x0a, 0, 0, 0, 0xcc, 0xcc};
+
+	memcpy(j->block, jump, 8);
+	memcpy(j->block + 8, jump, 8);
+	memcpy(j->block + 16, &h->thunk, 8);
+	memcpy(j->block + 24, &h->hook_thunk, 8);
+}
+
+static void put_rel32(uint8_t *at, uint64_t from, uint64_t to)
+{
+	int32_t rel = (int32_t)(to - (from + 4));
+
+	memcpy(at, &rel, 4);
+}
+
+/* A stub for a place whose first instruction is 5 bytes long.  Returns its length. */
+static void job_stub(struct job *j, unsigned off, uint64_t block, bool hook, uint32_t number,
+		     const uint8_t displaced[5], uint64_t place)
+{
+	uint8_t *s = j->block + off;
+	uint64_t at = block + off;
+	unsigned n = 6;
+
+	memcpy(s, "\x48\x8d\x64\x24\x80\x51", 6);
+	if (!hook) {
+		uint32_t gate = KRON_GATE_ADDR(0);
+
+		memcpy(s + n, "\x0f\xb6\x0c\x25", 4);
+		memcpy(s + n + 4, &gate, 4);
+		memcpy(s + n + 8, "\xe3\x0c", 2);
+		n += 10;
+	}
+	memcpy(s + n, "\x50\xb8", 2);
+	memcpy(s + n + 2, &number, 4);
+	s[n + 6] = 0xe8;
+	put_rel32(s + n + 7, at + n + 7, block + (hook ? KRON_BLOCK_HOOK : KRON_BLOCK_THUNK));
+	memcpy(s + n + 11, "\x58\x59\x48\x8d\xa4\x24\x80\0\0\0", 10);
+	memcpy(s + n + 21, displaced, 5);
+	s[n + 26] = 0xe9;
+	put_rel32(s + n + 27, at + n + 27, place + 5);
+}
+
+static const uint8_t victim_bytes[6] = {0xb8, 7, 0, 0, 0, 0xc3};
+
+static void job_patch(struct kron_patch *p, uint64_t page, uint64_t place, uint64_t stub,
+		      const uint8_t *old, uint8_t old_len)
+{
+	memset(p, 0, sizeof(*p));
+	p->off = (uint32_t)(place - page);
+	p->old_len = old_len;
+	p->new_len = 5;
+	memcpy(p->old_bytes, old, old_len);
+	p->new_bytes[0] = 0xe9;
+	put_rel32(p->new_bytes + 1, place + 1, stub);
+}
+
+/* Group 1: a block right above the target's last mapping, a probe at victim's entry. */
+static void job_for_victim(struct job *j, const struct kron_hello *h)
+{
+	uint64_t base = base_of(self);
+	uint64_t place = base + ((uint64_t)(uintptr_t)victim - own_base(victim));
+	uint64_t block = base - 0x100000;
+
+	memset(j, 0, sizeof(*j));
+	j->head = (struct kron_commands){
+		.magic = KRON_WIRE_MAGIC, .ncommands = 2, .size = sizeof(*j)};
+	j->cmd[0] = (struct kron_command){.kind = KRON_CMD_MAP,
+					  .addr = block,
+					  .len = 4096,
+					  .file_off = offsetof(struct job, block),
+					  .group = 1};
+	j->cmd[1] = (struct kron_command){.kind = KRON_CMD_PATCH,
+					  .count = 1,
+					  .addr = place,
+					  .len = 4096,
+					  .file_off = offsetof(struct job, patch),
+					  .group = 1};
+	job_block(j, h);
+	job_stub(j, 64, block, false, 2, victim_bytes, place);
+	job_patch(&j->patch[0], place, place, block + 64, victim_bytes, 6);
+}
+
+static int job_file(const struct job *j)
+{
+	int fd = memfd_create("kron:test", MFD_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, j, sizeof(*j)) == (ssize_t)sizeof(*j));
+	return fd;
+}
+
+static struct kron_reply reply_for(const struct job *j, uint32_t flags)
+{
+	return (struct kron_reply){
+		.magic = KRON_WIRE_MAGIC,
+		.version = KRON_WIRE_VERSION,
+		.kind = KRON_MSG_REPLY,
+		.ncommands = j ? j->head.ncommands : 0,
+		.segment_size = SEGMENT_SIZE,
+		.commands_size = j ? sizeof(*j) : 0,
+		.flags = flags,
+	};
+}
+
+static struct kron_result do_reply(int sock, const struct job *j, uint32_t flags)
+{
+	struct kron_reply r = reply_for(j, flags);
+	struct kron_result res;
+	int fds[2] = {make_segment(), j ? job_file(j) : -1};
+
+	send_with_fds(sock, &r, sizeof(r), fds, j ? 2 : 1);
+	CHECK_EQ(recv(sock, &res, sizeof(res), 0), sizeof(res));
+	CHECK_EQ(res.magic, KRON_WIRE_MAGIC);
+	CHECK_EQ(res.pid, child);
+	close(sock);
+	return res;
+}
+
+/* ---- tests: a good collector ---- */
+
+static void check_slot(const struct kron_result *res)
+{
+	const struct kron_proc *p =
+		(const struct kron_proc *)(segment + KRON_PROCS_OFFSET) + res->proc_slot;
+
+	CHECK_EQ(p->state, (uint64_t)res->proc_uid << 8 | KRON_PROC_LIVE);
+	CHECK_EQ(p->pid, child);
+	CHECK_EQ(p->origin, KRON_PROC_EXEC);
+}
+
+static void applies_and_hides(void)
+{
+	struct kron_result res;
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	collector_listen();
+	start_target("hidden", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	j.cmd[1].flags = KRON_CMD_HAS_EXEC_HOOK;
+	res = do_reply(sock, &j, 0);
+	CHECK_EQ(res.code, KRON_RESULT_OK);
+	CHECK_EQ(res.groups_applied, 1);
+	expect_target_ends();
+	check_slot(&res);
+	CHECK_EQ(samples_taken(), CALLS);
+}
+
+static void keeps_the_users_preload(void)
+{
+	struct kron_hello h;
+	int sock;
+
+	collector_listen();
+	start_target("user", "libutil.so.1");
+	sock = accept_hello(&h);
+	CHECK_EQ(do_reply(sock, NULL, KRON_REPLY_NO_CHILDREN).code, KRON_RESULT_OK);
+	expect_target_ends();
+}
+
+static void without_exec_hook_children_inherit(void)
+{
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	CHECK_EQ(do_reply(sock, &j, 0).code, KRON_RESULT_OK);
+	expect_target_ends();
+	CHECK_EQ(samples_taken(), CALLS);
+}
+
+static void is_patient_with_a_working_one(void)
+{
+	struct kron_reply working = {
+		.magic = KRON_WIRE_MAGIC, .version = KRON_WIRE_VERSION, .kind = KRON_MSG_WORKING};
+	struct kron_hello h;
+	int sock, i;
+
+	collector_listen();
+	start_target("hidden", NULL);
+	sock = accept_hello(&h);
+	for (i = 0; i < 3; i++) {
+		sleep(2);
+		send_with_fds(sock, &working, sizeof(working), NULL, 0);
+	}
+	CHECK_EQ(do_reply(sock, NULL, KRON_REPLY_NO_CHILDREN).code, KRON_RESULT_OK);
+	expect_target_ends();
+}
+
+/* libc's execve begins with "mov $59,%eax", five bytes. */
+static void exec_hook_puts_environment_back(void)
+{
+	static const uint8_t old[5] = {0xb8, 59, 0, 0, 0};
+	uint64_t libc, place, block;
+	void *mine = dlsym(RTLD_NEXT, "execve");
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	if (memcmp(mine, old, sizeof(old)))
+		_exit(TAP_SKIP);
+	collector_listen();
+	start_target("exec", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	libc = base_of("libc.so.6");
+	place = libc + ((uint64_t)(uintptr_t)mine - own_base(mine));
+	block = libc - 0x10000000;
+	j.cmd[0].addr = block;
+	job_stub(&j, 64, block, true, KRON_HOOK_EXECVE, old, place);
+	j.cmd[1].addr = place & ~4095ull;
+	j.cmd[1].len = 8192;
+	j.cmd[1].flags = KRON_CMD_HAS_EXEC_HOOK;
+	job_patch(&j.patch[0], place & ~4095ull, place, block + 64, old, 5);
+	CHECK_EQ(do_reply(sock, &j, 0).code, KRON_RESULT_OK);
+	sock = accept_hello(&h); /* the same process, another program */
+	CHECK_EQ(do_reply(sock, NULL, KRON_REPLY_NO_CHILDREN).code, KRON_RESULT_OK);
+	expect_target_ends();
+}
+
+/* ---- tests: what does not fit is not touched ---- */
+
+static void refuses_wrong_old_bytes(void)
+{
+	struct kron_result res;
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	/* The first patch fits, the second does not: none is applied, the block is gone. */
+	j.patch[1] = j.patch[0];
+	j.patch[1].off += 16;
+	j.cmd[1].count = 2;
+	res = do_reply(sock, &j, 0);
+	CHECK_EQ(res.code, KRON_RESULT_OLD_BYTES);
+	CHECK_EQ(res.detail, 16);
+	CHECK_EQ(res.aux, 1);
+	CHECK_EQ(res.groups_applied, 0);
+	CHECK_EQ(res.groups_refused, 1);
+	expect_target_ends();
+	CHECK_EQ(samples_taken(), 0);
+}
+
+static void undoes_a_group_that_fails_late(void)
+{
+	struct kron_result res;
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	/* A second block where something is already: the first one must go again. */
+	j.cmd[2] = j.cmd[1];
+	j.cmd[1] = j.cmd[0];
+	j.cmd[1].addr = base_of("libc.so.6");
+	j.head.ncommands = 3;
+	res = do_reply(sock, &j, 0);
+	CHECK_EQ(res.code, KRON_RESULT_MAP_FAILED);
+	CHECK_EQ(res.detail, EEXIST);
+	expect_target_ends();
+	CHECK_EQ(samples_taken(), 0);
+}
+
+static void one_bad_group_does_not_stop_others(void)
+{
+	struct kron_result res;
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	j.cmd[2] = j.cmd[1];
+	j.cmd[1] = j.cmd[0];
+	j.cmd[0].addr += 8; /* not a page */
+	j.cmd[0].group = 7;
+	j.head.ncommands = 3;
+	res = do_reply(sock, &j, 0);
+	CHECK_EQ(res.code, KRON_RESULT_MAP_FAILED);
+	CHECK_EQ(res.aux, 7);
+	CHECK_EQ(res.groups_applied, 1);
+	CHECK_EQ(res.groups_refused, 1);
+	expect_target_ends();
+	CHECK_EQ(samples_taken(), CALLS);
+}
+
+static void refuse_job(void (*spoil)(struct job *))
+{
+	struct kron_hello h;
+	struct job j;
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	job_for_victim(&j, &h);
+	spoil(&j);
+	CHECK(do_reply(sock, &j, 0).code != KRON_RESULT_OK);
+	expect_target_ends();
+	CHECK_EQ(samples_taken(), 0);
+}
+
+static void spoil_offset(struct job *j)
+{
+	j->cmd[1].file_off = UINT64_MAX - 7;
+}
+
+static void spoil_count(struct job *j)
+{
+	j->cmd[1].count = UINT32_MAX;
+}
+
+static void spoil_patch_length(struct job *j)
+{
+	j->patch[0].old_len = 200;
+}
+
+static void spoil_patch_place(struct job *j)
+{
+	j->patch[0].off = 4094;
+}
+
+static void spoil_unmapped_text(struct job *j)
+{
+	j->cmd[1].addr = j->cmd[0].addr - 0x100000;
+}
+
+static void spoil_kind(struct job *j)
+{
+	j->cmd[1].kind = 99;
+}
+
+static void refuses_malformed_commands(void)
+{
+	void (*const spoilers[])(struct job *) = {spoil_offset,        spoil_count,
+						  spoil_patch_length,  spoil_patch_place,
+						  spoil_unmapped_text, spoil_kind};
+	size_t i;
+
+	for (i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
+		refuse_job(spoilers[i]);
+		close(listener);
+		munmap(segment, SEGMENT_SIZE);
+	}
+}
+
+static void refuses_a_foreign_segment(void)
+{
+	struct kron_reply r = reply_for(NULL, 0);
+	struct kron_result res;
+	struct kron_hello h;
+	int sock, fd;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	fd = make_segment();
+	((struct kron_ctl *)(segment + KRON_CTL_OFFSET))->session[3] ^= 1;
+	send_with_fds(sock, &r, sizeof(r), &fd, 1);
+	CHECK_EQ(recv(sock, &res, sizeof(res), 0), sizeof(res));
+	CHECK_EQ(res.code, KRON_RESULT_VERSION);
+	expect_target_ends();
+}
+
+/* ---- tests: a bad collector ---- */
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void goes_on_without_an_answer(void)
+{
+	double begin = seconds();
+	struct kron_hello h;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	accept_hello(&h);
+	expect_target_ends();
+	CHECK(seconds() - begin >= 4 && seconds() - begin < 20);
+}
+
+static void goes_on_when_collector_dies(void)
+{
+	double begin = seconds();
+	struct kron_hello h;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	close(accept_hello(&h));
+	expect_target_ends();
+	CHECK(seconds() - begin < 4);
+}
+
+static void goes_on_after_half_a_message(void)
+{
+	struct kron_reply r = reply_for(NULL, 0);
+	struct kron_hello h;
+	int fds[4] = {0, 1, 2, 0};
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL); /* counts its descriptors */
+	sock = accept_hello(&h);
+	send_with_fds(sock, &r, sizeof(r) / 2, fds, 4);
+	expect_target_ends();
+}
+
+static void goes_on_after_nonsense(void)
+{
+	struct kron_reply r = reply_for(NULL, 0);
+	struct kron_hello h;
+	int sock;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	r.segment_size = UINT64_MAX;
+	send_with_fds(sock, &r, sizeof(r), NULL, 0); /* and no descriptor */
+	expect_target_ends();
+}
+
+static void other_version_is_refused(void)
+{
+	struct kron_reply r = reply_for(NULL, 0);
+	struct kron_result res;
+	struct kron_hello h;
+	int sock, fd;
+
+	collector_listen();
+	start_target("inherits", NULL);
+	sock = accept_hello(&h);
+	r.version++;
+	fd = make_segment();
+	send_with_fds(sock, &r, sizeof(r), &fd, 1);
+	CHECK_EQ(recv(sock, &res, sizeof(res), 0), sizeof(res));
+	CHECK_EQ(res.code, KRON_RESULT_VERSION);
+	expect_target_ends();
+}
+
+static void nobody_there_leaves_no_trace(void)
+{
+	collector_listen();
+	close(listener);
+	start_target("hidden", NULL);
+	expect_target_ends();
+}
+
+static const struct tap_test tests[] = {
+	{"applies_and_hides", applies_and_hides},
+	{"keeps_the_users_preload", keeps_the_users_preload},
+	{"without_exec_hook_children_inherit", without_exec_hook_children_inherit},
+	{"is_patient_with_a_working_one", is_patient_with_a_working_one},
+	{"exec_hook_puts_environment_back", exec_hook_puts_environment_back},
+	{"refuses_wrong_old_bytes", refuses_wrong_old_bytes},
+	{"undoes_a_group_that_fails_late", undoes_a_group_that_fails_late},
+	{"one_bad_group_does_not_stop_others", one_bad_group_does_not_stop_others},
+	{"refuses_malformed_commands", refuses_malformed_commands},
+	{"refuses_a_foreign_segment", refuses_a_foreign_segment},
+	{"goes_on_without_an_answer", goes_on_without_an_answer},
+	{"goes_on_when_collector_dies", goes_on_when_collector_dies},
+	{"goes_on_after_half_a_message", goes_on_after_half_a_message},
+	{"goes_on_after_nonsense", goes_on_after_nonsense},
+	{"other_version_is_refused", other_version_is_refused},
+	{"nobody_there_leaves_no_trace", nobody_there_leaves_no_trace},
+};
+
+int main(int argc, char **argv, char **envp)
+{
+	const char *build = getenv("KRON_TOP_BUILD");
+
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	if (argc > 2 && strcmp(argv[1], "target") == 0)
+		return target(argv[2], envp);
+	CHECK(realpath(build ? build : ".", runtime) != NULL);
+	strncat(runtime, "/runtime/libkron-rt.so", sizeof(runtime) - strlen(runtime) - 1);
+	if (access(runtime, R_OK))
+		printf("Bail out! %s: not there\n", runtime);
+	return tap_main(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
+}
