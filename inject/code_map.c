@@ -13,8 +13,9 @@
  * are, so gaps, where data looks like code, come after the sweep of functions; jump tables
  * need the parts, since a table of a function also points into its .cold part.
  *
- * Exits.  A ret is one; a direct jump out of the function and its parts is one; a conditional
- * jump out of them is one that this ladder cannot take.  An indirect jump is told by where it
+ * Exits.  A ret is one; a direct jump out of the function and its parts is one, and so is one to
+ * the function's own start when the frame was torn down before it (a tail call of itself, not
+ * a loop); a conditional jump out of them is one that not every tactic can take.  An indirect jump is told by where it
  * may go (jump_table.c) and by the frame:
  *
  *                      no pointer names the     some pointer names the middle of the function
@@ -129,9 +130,6 @@ static void share_among_parts(struct map_builder *b)
 	vec_for(&b->jumps, j)
 		if (j->form == JUMP_UNRESOLVED)
 			cf[map_root(b, j->function)].unresolved_indirect = true;
-	vec_for(&b->branches, br)
-		if (br->to == b->f->v[map_root(b, br->function)].start)
-			cf[map_root(b, br->function)].loops_to_start = true;
 	for (uint32_t i = 0; i < b->f->n; i++) {
 		uint32_t root = map_root(b, i);
 
@@ -164,12 +162,39 @@ static void add_exit(struct walk *w, uint64_t vaddr, uint32_t function, uint8_t 
 	};
 }
 
-/* A direct jump is an exit when it leaves the function and its parts. */
+/*
+ * Was the frame torn down on the straight way to the jump at `at`?  Then the stack was deeper
+ * somewhere on it, or counted from a frame pointer.
+ */
+static bool is_frame_torn_down(const struct walk *w, uint64_t at)
+{
+	const struct map_builder *b = w->b;
+
+	if (!w->fi || frame_info_cfa_from_sp(w->fi, at) != 8)
+		return false;
+	for (int i = 0; i < 12 && !code_map_is_target(b->m, at); i++) {
+		uint64_t previous = code_map_previous(b->m, at);
+
+		if (!previous || previous + (map_shape(b, previous) & 15) != at ||
+		    !map_falls_through(b, previous))
+			return false;
+		if (frame_info_cfa_from_sp(w->fi, previous) != 8)
+			return true;
+		at = previous;
+	}
+	return false;
+}
+
+/*
+ * A direct jump is an exit when it leaves the function and its parts, or when it begins the
+ * function anew without a frame: `f: push; ...; pop; jmp f` calls itself, `f: ...; jmp f`
+ * loops.
+ */
 static void judge_direct(struct walk *w, uint64_t at, uint32_t function)
 {
 	struct map_builder *b = w->b;
 	const struct map_branch *br;
-	uint32_t to;
+	uint32_t to, root = map_root(b, function);
 
 	while (w->branch < b->branches.n && b->branches.v[w->branch].from < at)
 		w->branch++;
@@ -177,7 +202,11 @@ static void judge_direct(struct walk *w, uint64_t at, uint32_t function)
 		return;
 	br = &b->branches.v[w->branch];
 	to = map_function(b, br->to);
-	if (to != FUNCTION_NONE && map_root(b, to) == map_root(b, function))
+	if (br->to == b->f->v[root].start && !is_frame_torn_down(w, at)) {
+		b->m->per_function[root].loops_to_start = true;
+		return;
+	}
+	if (to != FUNCTION_NONE && map_root(b, to) == root && br->to != b->f->v[root].start)
 		return;
 	add_exit(w, at, function, CODE_EXIT_TAIL,
 		 br->conditional ? REFUSAL_JCC_TAIL : REFUSAL_NONE);

@@ -32,8 +32,11 @@ enum code_flag {
 struct code_function {
 	bool undecodable;         /* holds bytes that Zydis does not know, or overlapping code */
 	bool unresolved_indirect; /* an indirect jump whose targets are not all known */
-	bool loops_to_start;      /* a jump of its own goes back to its first instruction: a
-				      patched entry would be passed once an iteration */
+	bool loops_to_start;      /* a jump of its own goes back to its first instruction in the
+				      same frame: a patched entry would be passed once an
+				      iteration.  (Where the frame was torn down just before,
+				      it is a tail call of itself: an exit.) */
+	bool switches_to_start;   /* a case of a switch does so */
 };
 
 enum code_exit_kind { CODE_EXIT_RET, CODE_EXIT_TAIL, CODE_EXIT_TAIL_INDIRECT };

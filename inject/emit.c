@@ -26,11 +26,6 @@ struct emitter {
 	struct stub s;
 };
 
-static bool is_conditional_exit(const struct insn *in, const struct plan_probe *p)
-{
-	return p->kind == PROBE_EXIT && in->kind == INSN_JCC;
-}
-
 static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint32_t probe)
 {
 	uint8_t condition = e->code[in->addr - e->d->w.addr + in->disp_off - 1] & 15;
@@ -41,43 +36,53 @@ static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint
 	stub_jump(&e->s, in->target);
 }
 
-/* Entries and hooks come before the loop label, exits behind it. */
-static bool emit_probes(struct emitter *e, const struct insn *in, bool exits)
+/* What stands in front of the instruction, but for an exit. */
+static void emit_entry_probes(struct emitter *e, const struct insn *in)
 {
-	bool replaced = false;
-
 	for (int i = 0; i < e->d->nprobes; i++) {
-		uint32_t probe = e->d->probes[i];
-		const struct plan_probe *p = &e->pl->probes.v[probe];
+		const struct plan_probe *p = &e->pl->probes.v[e->d->probes[i]];
 
-		if (p->vaddr != in->addr || (p->kind == PROBE_EXIT) != exits)
+		if (p->vaddr != in->addr || p->kind == PROBE_EXIT)
 			continue;
-		if (is_conditional_exit(in, p)) {
-			stub_map(&e->s, in->addr - e->d->w.addr);
-			emit_conditional_exit(e, in, probe);
-			replaced = true;
-		} else if (p->kind == PROBE_HOOK) {
-			stub_hook(&e->s, probe);
-		} else {
-			stub_probe(&e->s, probe);
-		}
+		if (p->kind == PROBE_HOOK)
+			stub_hook(&e->s, e->d->probes[i]);
+		else
+			stub_probe(&e->s, e->d->probes[i]);
 	}
-	return replaced;
+}
+
+/* The exit probe that stands there, or UINT32_MAX. */
+static uint32_t find_exit(const struct emitter *e, const struct insn *in)
+{
+	for (int i = 0; i < e->d->nprobes; i++) {
+		const struct plan_probe *p = &e->pl->probes.v[e->d->probes[i]];
+
+		if (p->vaddr == in->addr && p->kind == PROBE_EXIT)
+			return e->d->probes[i];
+	}
+	return UINT32_MAX;
 }
 
 static void emit_insn(struct emitter *e, const struct insn *in)
 {
 	const struct planner_function *fn = &e->pl->fn;
 	unsigned off = in->addr - e->d->w.addr;
+	uint32_t exit = find_exit(e, in);
 
-	emit_probes(e, in, false);
+	emit_entry_probes(e, in);
 	if (fn->has_loops && in->addr == fn->start)
 		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
-	if (emit_probes(e, in, true))
+	if (exit != UINT32_MAX && in->kind == INSN_JCC) {
+		stub_map(&e->s, off);
+		emit_conditional_exit(e, in, exit);
 		return;
+	}
+	if (exit != UINT32_MAX)
+		stub_probe(&e->s, exit);
 	stub_map(&e->s, off);
+	/* an exit to the own start is a tail call, not a loop */
 	relocate_emit(&e->s, in, e->code + off, fn->start,
-		      fn->has_loops ? e->loop_to : RELOCATE_NO_LOOP);
+		      fn->has_loops && exit == UINT32_MAX ? e->loop_to : RELOCATE_NO_LOOP);
 }
 
 static void add_site(struct emitter *e, uint32_t plan_function)

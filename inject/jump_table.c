@@ -131,6 +131,8 @@ static uint64_t read_table(struct resolver *r, uint32_t root, uint64_t table, ui
 		if (i >= least && table + 4 * i >= stop)
 			break;
 		map_mark(r->b, to, CODE_CONSTANT);
+		if (i < least && to == r->b->f->v[root].start)
+			r->b->m->per_function[root].switches_to_start = true;
 	}
 	return i;
 }

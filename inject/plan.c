@@ -8,8 +8,8 @@
  * Loops.  When a function's first instruction is the head of a loop, the entry's window
  * stands in the loop too.  Turns of the loop are no calls, so every jump of the function that
  * closes the loop is displaced as well and leads into the entry's stub behind the probe.  If
- * one of them cannot be displaced, the entry is refused.  A jump of a function to its own
- * start is always such a loop, never an exit: the frame goes on.
+ * one of them cannot be displaced, the entry is refused.  Tail calls of a function to itself
+ * are no loops: the code map tells them by their frame and lists them as exits.
  *
  * Pure: no file, no process; the same image gives the same bytes.
  */
@@ -194,9 +194,22 @@ static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back)
 	}
 }
 
-static bool closes_loop(const struct insn *in, uint64_t start)
+static bool is_exit(const struct making *m, uint32_t i, uint64_t vaddr)
 {
-	return (in->kind == INSN_JMP || in->kind == INSN_JCC) && in->target == start;
+	for (uint32_t k = m->ix.first_exit[i]; k < m->ix.first_exit[i + 1]; k++)
+		if (m->ix.exits[k]->vaddr == vaddr)
+			return true;
+	return false;
+}
+
+/* A jump to the function's start that stays in its frame; the others are tail calls. */
+static bool closes_loop(const struct making *m, uint32_t i, uint64_t vaddr)
+{
+	struct insn in;
+
+	return code_map_flags(m->map, vaddr) & CODE_INSN && window_decode(m->map, vaddr, &in) &&
+	       (in.kind == INSN_JMP || in.kind == INSN_JCC) && in.target == m->pl.fn.start &&
+	       !is_exit(m, i, vaddr);
 }
 
 /* Displace every jump to the function's start.  False: one of them cannot be, or there is none
@@ -210,11 +223,9 @@ static bool take_loops(struct making *m, uint32_t i)
 
 		for (uint64_t at = f->start; at < f->end; at++) {
 			struct place place = {at, true};
-			struct insn in;
 			uint32_t draft;
 
-			if (!(code_map_flags(m->map, at) & CODE_INSN) ||
-			    !window_decode(m->map, at, &in) || !closes_loop(&in, m->pl.fn.start))
+			if (!closes_loop(m, i, at))
 				continue;
 			if (climb(&m->pl, &place, &draft))
 				return false;
@@ -228,6 +239,10 @@ static void take_entry(struct making *m, uint32_t i, struct plan_probe *p)
 {
 	struct planner *pl = &m->pl;
 
+	if (m->map->per_function[i].switches_to_start) {
+		p->refusal = REFUSAL_LOOP_HEAD;
+		return;
+	}
 	pl->fn.has_loops = m->map->per_function[i].loops_to_start;
 	put_probe(m, p, false);
 	if (p->refusal)
@@ -256,15 +271,6 @@ static void add_hooks(struct making *m, struct plan_function *pf)
 			add_probe(m, pf, pf->vaddr, PROBE_HOOK)->hook = h;
 }
 
-/* A jump to the own start goes on in the same frame: no exit. */
-static bool is_self_loop(const struct making *m, uint64_t start, const struct code_exit *e)
-{
-	struct insn in;
-
-	return e->kind == CODE_EXIT_TAIL && code_map_flags(m->map, start) & CODE_TARGET &&
-	       window_decode(m->map, e->vaddr, &in) && closes_loop(&in, start);
-}
-
 static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 {
 	for (uint32_t k = m->ix.first_exit[i]; k < m->ix.first_exit[i + 1]; k++) {
@@ -272,8 +278,6 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 		const struct function *holder = functions_at(m->fns, e->vaddr);
 		struct plan_probe *p;
 
-		if (is_self_loop(m, pf->vaddr, e))
-			continue;
 		p = add_probe(m, pf, e->vaddr, PROBE_EXIT);
 		if (e->refusal != REFUSAL_JCC_TAIL) /* emit.c has a form for those */
 			p->refusal = e->refusal;
