@@ -42,6 +42,17 @@ static bool is_chunk_header(const struct trace_chunk *h)
 	return h->magic == TRACE_CHUNK_MAGIC && h->nbytes <= TRACE_CHUNK_MAX && h->nbytes % 4 == 0;
 }
 
+/* The last chunk, not written to its end: what a kill leaves, or one that is being written. */
+static bool is_torn_chunk(const struct chunk_map *m, size_t at)
+{
+	uint32_t magic;
+
+	if (at >= m->size || m->size - at < sizeof(magic))
+		return true;
+	memcpy(&magic, m->base + at, sizeof(magic));
+	return magic == TRACE_CHUNK_MAGIC;
+}
+
 const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct trace_chunk *head,
 			      uint64_t *skipped)
 {
@@ -56,7 +67,8 @@ const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct tra
 		*off = at + sizeof(*head) + head->nbytes;
 		return m->base + at + sizeof(*head);
 	}
-	*skipped += m->size - start;
+	if (!is_torn_chunk(m, start))
+		*skipped += m->size - start;
 	*off = m->size;
 	return NULL;
 }

@@ -142,10 +142,21 @@ void lanes_will_read(const struct trace *t, const struct chunk_ref *c)
 	advise(t, c, (uintptr_t)sysconf(_SC_PAGESIZE), advice);
 }
 
-/* A fault maps the pages around it, too, in aligned windows of 64 KiB: give all of them back. */
+/*
+ * A fault maps the pages around it, too, in aligned windows of 64 KiB, and more where the page
+ * cache holds the file in large pieces.  So give back the windows of each chunk, and everything
+ * now and then; what is still being read comes back by itself.
+ */
 void lanes_have_read(const struct trace *t, const struct chunk_ref *c)
 {
+	struct trace_priv *p = priv_of(t);
+
 	advise(t, c, 65536, MADV_DONTNEED);
+	p->read_since += c->nbytes;
+	if (p->read_since >= GIVE_BACK) {
+		p->read_since = 0;
+		madvise((void *)(uintptr_t)p->map.base, p->map.size, MADV_DONTNEED);
+	}
 }
 
 const struct kron_sample *sample_next(const uint8_t **p, const uint8_t *end, uint64_t *damaged)

@@ -32,6 +32,7 @@ struct trace_priv {
 	uint64_t ns_mult; /* ns = ticks * mult >> shift */
 	unsigned ns_shift;
 	bool counted;
+	size_t read_since; /* bytes of chunks since all pages were given back */
 };
 
 static inline struct trace_priv *priv_of(const struct trace *t)

@@ -251,6 +251,20 @@ static void put_refusals(const struct facts *f, FILE *out)
 }
 
 #define PROCS_SHOWN 50
+#define COMMAND_SHOWN 100 /* bytes of a command line in the table */
+
+static void put_command(const char *s, FILE *out)
+{
+	char head[COMMAND_SHOWN + 1];
+	size_t n = strnlen(s, COMMAND_SHOWN);
+
+	while (s[n] && n > 0 && (s[n] & 0xc0) == 0x80) /* not inside a character */
+		n--;
+	memcpy(head, s, n);
+	head[n] = 0;
+	text_put(out, head);
+	fputs(s[n] ? "..." : "", out);
+}
 
 static void put_proc(const struct trace *t, const struct trace_proc *p, size_t *lane, FILE *out)
 {
@@ -269,7 +283,7 @@ static void put_proc(const struct trace *t, const struct trace_proc *p, size_t *
 	else
 		fputs("         -", out);
 	fprintf(out, "  %s", p->by_fork ? "(fork) " : "");
-	text_put(out, p->cmdline[0] ? p->cmdline : p->exe[0] ? p->exe : "?");
+	put_command(p->cmdline[0] ? p->cmdline : p->exe[0] ? p->exe : "?", out);
 	if (p->note[0]) {
 		fputs(": ", out);
 		text_put(out, p->note);

@@ -50,7 +50,7 @@ struct profile {
 	size_t nslots;
 	VEC(uint32_t) touched; /* functions below nstats that were called in this group */
 	VEC(struct row) rows;
-	uint64_t self_sum;
+	uint64_t self_sum; /* of the table that is printed */
 };
 
 /* ---- gathering ---- */
@@ -130,7 +130,6 @@ static void take_row(struct profile *p, uint32_t function, uint32_t group, struc
 	r->function = function;
 	r->group = group;
 	r->s = *s;
-	p->self_sum += s->self;
 	memset(s, 0, sizeof(*s));
 }
 
@@ -331,17 +330,29 @@ static void print_foot(const struct profile *p, const struct pair_counts *c, FIL
 	fprintf(out, "; %s samples lost\n", str_thousands(number, sizeof(number), p->t->lost));
 }
 
+/* What "Self %" is of: all rows of one table, also those that -n leaves out. */
+static uint64_t sum_self(const struct profile *p, size_t from)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = from; i < p->rows.n && p->rows.v[i].group == p->rows.v[from].group; i++)
+		sum += p->rows.v[i].s.self;
+	return sum;
+}
+
 static void print_text(struct profile *p, const struct pair_counts *counts, FILE *out)
 {
 	uint64_t shown = 0;
 
 	if (p->o->by == PROFILE_BY_FUNCTION || !p->rows.n)
 		print_head(out);
+	p->self_sum = sum_self(p, 0);
 	vec_for(&p->rows, r) {
 		if (p->o->by != PROFILE_BY_FUNCTION &&
 		    (r == p->rows.v || r[-1].group != r->group)) {
 			if (r != p->rows.v)
 				fputc('\n', out);
+			p->self_sum = sum_self(p, (size_t)(r - p->rows.v));
 			print_group(p, r->group, out);
 			print_head(out);
 			shown = 0;
