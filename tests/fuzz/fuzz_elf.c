@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "inject/bind.h"
 #include "inject/code_map.h"
 #include "inject/demangle.h"
 #include "inject/functions.h"
@@ -52,6 +53,30 @@ static void check(const struct elf_image *img, const struct functions *f)
 	}
 }
 
+/* Whatever the planner makes of it can be kept, loaded and bound. */
+static void use_plan(const struct plan *p)
+{
+	uint8_t *all = memset(xmalloc(p->nfunctions + 1), 1, p->nfunctions + 1);
+	int fd = memfd_create("plan", 0);
+	struct plan *loaded;
+	struct bound bound;
+
+	if (fd < 0 || plan_save(p, fd, NULL) || plan_load(&loaded, fd, NULL))
+		abort();
+	if (!bind_make(&bound,
+		       &(struct binding){
+			       .plan = loaded,
+			       .selected = all,
+			       .hooks = true,
+			       .block = (p->reach_hi + 0xfff) & ~0xfffull,
+		       },
+		       NULL))
+		bound_free(&bound);
+	plan_free(loaded);
+	xfree(all);
+	close(fd);
+}
+
 static void use_functions(const struct elf_image *img, struct functions *f)
 {
 	struct frame_info *fi = frame_info_open(img);
@@ -71,8 +96,10 @@ static void use_functions(const struct elf_image *img, struct functions *f)
 		check(img, f);
 		code_map_free(map);
 	}
-	if (!plan_make(&plan, img, &(struct plan_options){0}, NULL))
+	if (!plan_make(&plan, img, &(struct plan_options){0}, NULL)) {
+		use_plan(plan);
 		plan_free(plan);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
