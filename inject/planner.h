@@ -12,8 +12,7 @@
  * its window, the padding too.  Whatever takes bytes can be undone (planner_release) until
  * the function's stubs are emitted; nothing is written anywhere before.
  *
- * To add a tactic: a file tactic_NAME.c with a struct tactic_ops, its line in TACTICS
- * (refusal.h) and its place in the ladder (plan.c).
+ * doc/HOWTO_ADD_TACTIC.md says how to add one.
  */
 #ifndef INJECT_PLANNER_H
 #define INJECT_PLANNER_H
