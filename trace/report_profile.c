@@ -261,7 +261,10 @@ static void print_group(const struct profile *p, uint32_t lane, FILE *out)
 		}
 		fputs(" of ", out);
 	}
-	fprintf(out, "process %d", proc ? proc->pid : 0);
+	if (proc && proc->known)
+		fprintf(out, "process %d", proc->pid);
+	else
+		fputs("an unknown process", out);
 	if (proc && proc->exe[0]) {
 		fputs(" (", out);
 		text_put(out, text_base(proc->exe));

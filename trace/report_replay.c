@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -240,6 +241,18 @@ static bool *select_functions(const struct trace *t, const struct replay_options
 	return selected;
 }
 
+/* In wrap mode what is lost is what came first: no record in the lanes says so. */
+static void put_overwritten(const struct replay *r)
+{
+	const char *s = trace_session(r->t, "overwritten");
+	char number[STR_NUMBER];
+	uint64_t n = s ? strtoull(s, NULL, 10) : 0;
+
+	if (n)
+		fprintf(r->out, "/* %s samples before these were overwritten */\n",
+			str_thousands(number, sizeof(number), n));
+}
+
 static void replay(struct replay *r, const bool *want)
 {
 	struct pair_sink sink = {
@@ -253,6 +266,7 @@ static void replay(struct replay *r, const bool *want)
 	struct trace_event e;
 
 	fputs("# DURATION       TID     FUNCTION\n", r->out);
+	put_overwritten(r);
 	r->cursor = trace_cursor_open_some(r->t, want);
 	while (trace_cursor_next(r->cursor, &e))
 		pairs_feed(pairs, &e);
