@@ -210,8 +210,13 @@ static double cpu_seconds(const struct rusage *r)
 /* What the probes added to the CPU time that the program would have taken without them. */
 static double overhead_percent(const struct collector_summary *s, const struct child *child)
 {
-	double probes = (double)(s->samples + s->stranded) * s->cost.on / 1e9;
-	double all = child->ended ? cpu_seconds(&child->usage) : s->seconds;
+	uint64_t taken = s->samples + s->stranded;
+	double probes, all;
+
+	if (when_full == KRON_WHEN_FULL_WRAP) /* what was overwritten was taken, too */
+		taken += s->lost;
+	probes = (double)taken * s->cost.on / 1e9;
+	all = child->ended ? cpu_seconds(&child->usage) : s->seconds;
 
 	if (all < s->seconds * 0.01) /* who knows who has waited for the children */
 		all = s->seconds;
@@ -236,6 +241,8 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 	else if (!s->starts && !c->server.untraced.n)
 		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
 		    "before it was ready");
+	else if (s->starts && !s->modules)
+		say("kron: no function was selected: nothing matches -F, or -N takes all");
 	if (child->signal && !child->ended)
 		say("kron: %s: recording ends; the program (pid %d) still runs, untraced from here",
 		    signal_name(child->signal, buf, sizeof(buf)), child->pid);
