@@ -7,12 +7,12 @@
  *   jmp rel8, rel32               jmp rel32
  *   jcc rel8, rel32               jcc rel32
  *   loop, jrcxz rel8              loop 1f; jmp 2f; 1: jmp rel32; 2:
- *   call rel32                    push the original return address; jmp rel32
- *   call *operand                 push the original return address; jmp *operand
+ *   call rel32                    put the original return address on the stack; jmp rel32
+ *   call *operand                 put the original return address on the stack; jmp *operand
  *   padding (nop)                 nothing
  *   anything else                 itself
  *
- * No form changes a register or a flag that the original does not.  The pushed address is
+ * No form changes a register or a flag that the original does not.  The return address is
  * that of the byte after the original call, so neither the callee, a backtrace nor an
  * exception ever sees a trampoline; nothing can follow a call in a stub.
  *

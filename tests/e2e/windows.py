@@ -115,11 +115,13 @@ class Stub:
                 original.address, original.mnemonic, original.operands, self.at))
 
     def return_address(self, original):
-        push, high = self.next(), self.next()
-        self.need(push.mnemonic == "push" and high.code.startswith("c7442404"), original)
-        low = int.from_bytes(bytes.fromhex(push.code[2:]), "little")
-        high = int.from_bytes(bytes.fromhex(high.code[8:]), "little")
-        self.need(high << 32 | low == original.end, original)
+        """call over a jmp to the original return address, which then replaces what it pushed"""
+        call, jump, low, high = self.next(), self.next(), self.next(), self.next()
+        self.need(call.mnemonic == "call" and call.target == low.address and
+                  jump.mnemonic == "jmp" and jump.target == original.end, original)
+        self.need(low.code.startswith("c70424") and high.code.startswith("c7442404"), original)
+        value = int.from_bytes(bytes.fromhex(low.code[6:] + high.code[8:]), "little")
+        self.need(value == original.end, original)
 
     def check(self, original):
         if original.is_nothing():

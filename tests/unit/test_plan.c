@@ -288,7 +288,7 @@ static void stubs_lead_where_they_should(void **state)
 		struct insn in;
 
 		assert_true(insn_decode(&in, out.block + at, out.block_len - at, BLOCK + at));
-		if (in.kind == INSN_CALL) {
+		if (in.kind == INSN_CALL && in.target != BLOCK + at + 10) { /* or over a jmp */
 			assert_true(in.target == BLOCK || in.target == BLOCK + KRON_BLOCK_HOOK);
 			calls += in.target == BLOCK;
 		}
