@@ -50,8 +50,7 @@ static struct decoded decode(const struct trace *t, const struct trace_event *e)
 	};
 }
 
-static void put_meaning(const struct trace *t, const struct trace_event *e, const struct decoded *d,
-			FILE *out)
+static void put_meaning(const struct trace *t, const struct trace_event *e, FILE *out)
 {
 	if (e->s.event == KRON_EVENT_LOST) {
 		fprintf(out, "* %u samples lost before here", e->s.payload);
@@ -122,7 +121,7 @@ static void put_line(const struct trace *t, const struct trace_event *e, FILE *o
 	p = add_hex(add_text(p, ":"), e->s.event, 8);
 	p = add_text(p, "  ");
 	fwrite(line, 1, (size_t)(p - line), out);
-	put_meaning(t, e, &d, out);
+	put_meaning(t, e, out);
 	fputc('\n', out);
 }
 
