@@ -54,7 +54,7 @@ double tsc_hz(const struct time_point *start, const struct time_point *end)
 /* ---- the cost of a probe ---- */
 
 #define ROUNDS 3
-#define LANE_SAMPLES 8192u
+#define LANE_SAMPLES 2048u
 
 static double limit_loop(uint32_t *lane)
 {

@@ -22,7 +22,7 @@ struct probe_cost {   /* nanoseconds */
 	double limit; /* rdtsc and one store: less is not possible */
 	double off;   /* a probe whose gate is closed */
 };
-/* Takes about two milliseconds of one CPU. */
+/* Takes some 0.2 milliseconds. */
 void probe_cost_measure(struct probe_cost *c, double hz);
 
 #endif

@@ -68,7 +68,6 @@ static void *grow_thread(void *arg)
 	struct grow *g = arg;
 
 	pthread_setname_np(pthread_self(), "kron-grow");
-	segment_grow_procs(g->seg);
 	while (!__atomic_load_n(&g->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t seen = __atomic_load_n(&g->seg->ctl->wake_collector, __ATOMIC_ACQUIRE);
 
