@@ -8,7 +8,8 @@
  *  2. Its sequence number is zeroed first: whoever finds a killed collector's segment sees in
  *     that zero that the chunk's samples are in the file already.
  *  3. A chunk with a hole is left alone while its owner lives: the owner may be inside a signal
- *     handler's probes, and will store the missing sample when it returns.
+ *     handler's probes, and will store the missing sample when it returns.  Unless a later
+ *     sample shows that the handler has left by longjmp (board/holes.h).
  */
 #define _GNU_SOURCE
 #include "collect/drain.h"
@@ -18,6 +19,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "board/holes.h"
 #include "collect/grow.h"
 
 #define MS 1000000ull
@@ -113,11 +115,18 @@ static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
 	return write_chunk(d, c, o, n);
 }
 
+/* Claims behind the last sample that a kill cut off, some bytes of each stored already: one
+ * for each handler that interrupted another one. */
+#define CUT_OFF_CLAIMS 8u
+
 static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 {
 	struct kron_chunk *c = segment_chunk(d->seg, i);
 	struct kron_ctl *ctl = d->seg->ctl;
 
+	used_bytes += CUT_OFF_CLAIMS * KRON_SAMPLE_SIZE;
+	if (used_bytes > KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE)
+		used_bytes = KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE;
 	__atomic_store_n(&c->seq, 0, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memset((char *)c + sizeof(c->seq), 0, sizeof(*c) - sizeof(c->seq) + used_bytes);
@@ -129,18 +138,31 @@ static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 
 enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
 
+/* Every slot of a full chunk was claimed: an empty last one is a hole, too. */
+static bool may_be_written(const struct kron_chunk *c, const struct chunk_count *n)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+
+	if (!n->holes && !n->tail)
+		return false;
+	for (uint32_t i = 0; i < KRON_CHUNK_SAMPLES; i++) {
+		if (!__atomic_load_n(&s[i].head, __ATOMIC_ACQUIRE) && !kron_hole_is_abandoned(s, i))
+			return true;
+	}
+	return false;
+}
+
 /* May this chunk be taken now?  The owner is asked only when it matters: it costs a system
  * call. */
-static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct chunk_count *n,
-				const struct chunk_owner *o)
+static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct kron_chunk *c,
+				const struct chunk_count *n, const struct chunk_owner *o)
 {
 	bool wrap = d->seg->ctl->when_full == KRON_WHEN_FULL_WRAP;
 
 	if (kron_chunk_word_state(word) == KRON_CHUNK_FULL) {
 		if (wrap)
 			return CHUNK_LEAVE;
-		/* A full chunk's slots were all claimed: an empty last one is a hole, too. */
-		return (n->holes || n->tail) && !o->dead ? CHUNK_LEAVE : CHUNK_TAKE;
+		return !o->dead && may_be_written(c, n) ? CHUNK_LEAVE : CHUNK_TAKE;
 	}
 	if (!o->dead)
 		return CHUNK_LEAVE;
@@ -160,7 +182,7 @@ static bool drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, b
 	tasks_of_chunk(d->tasks, word, thorough, &o);
 	if (full || o.dead)
 		chunk_count(c, &n);
-	verdict = judge_chunk(d, word, &n, &o);
+	verdict = judge_chunk(d, word, c, &n, &o);
 	if (verdict == CHUNK_TAKE && !write_chunk_if_any(d, c, &o, &n)) {
 		free_chunk(d, i, n.nbytes);
 		return true;
@@ -212,6 +234,10 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 {
 	uint32_t ready, moved = 0;
 
+	/* A process that claims a slot without pages makes them itself, but on a full /dev/shm
+	 * that is a SIGBUS: be ahead of it. */
+	if (__atomic_load_n(&d->seg->ctl->next_uid, __ATOMIC_RELAXED) > d->seg->procs_ready / 4)
+		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
 	ready = segment_ready(d->seg);
 	for (uint32_t i = 0; i < ready; i++) {

@@ -28,6 +28,9 @@ static long map_shared(uint64_t addr, bool fixed, uint64_t len, int fd, uint64_t
 		sys_munmap((void *)at, len);
 		return -EEXIST;
 	}
+	/* A core dump of the program need not have gigabytes of the board in it. */
+	if (!sys_failed(at))
+		sys_madvise((void *)at, len, MADV_DONTDUMP);
 	return at;
 }
 
