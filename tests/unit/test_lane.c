@@ -753,6 +753,16 @@ static void seccomp_strict_is_survived(void)
 	CHECK_EQ(tally_all().samples, 5);
 }
 
+static int tsc_is_forbidden; /* atomic */
+
+static void *trigger_when_forbidden(void *arg)
+{
+	while (!__atomic_load_n(&tsc_is_forbidden, __ATOMIC_ACQUIRE))
+		sched_yield();
+	return trigger_few(arg);
+}
+
+/* The other thread is made before, because sanitizers read the TSC themselves. */
 static void no_tsc_is_survived(void)
 {
 	stub_fn hook;
@@ -760,11 +770,13 @@ static void no_tsc_is_survived(void)
 
 	set_up(8, KRON_WHEN_FULL_DISCARD);
 	hook = board_hook_stub(KRON_HOOK_PRCTL);
+	CHECK(pthread_create(&t, NULL, trigger_when_forbidden, (void *)50) == 0);
 	board_trigger(probe, 5);
 	before_prctl(hook, PR_SET_TSC, PR_TSC_SIGSEGV);
 	CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
 	board_trigger(probe, 5000);
-	CHECK(pthread_create(&t, NULL, trigger_few, (void *)50) == 0);
+	CHECK(prctl(PR_SET_TSC, PR_TSC_ENABLE) == 0);
+	__atomic_store_n(&tsc_is_forbidden, 1, __ATOMIC_RELEASE);
 	pthread_join(t, NULL);
 	CHECK_EQ(tally_all().samples, 5);
 	CHECK_EQ(board_lost(&board), 5050);
