@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A call may end a window: its return address is the original one. */
-#include "golden.h"
+	.include "golden.h"
 function direct
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8

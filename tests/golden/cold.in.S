@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Exits of a cold part are its parent's; the part has no entry. */
-#include "golden.h"
+	.include "golden.h"
 function parent
 	testl	%edi, %edi
 	.byte	0x0f, 0x88

@@ -80,8 +80,7 @@ def show_window(path, vma, start, end):
 
 
 def show(case, work):
-    run(os.environ.get("CC", "gcc").split()[0], "-c", "-o", work + "/case.o",
-        "%s/%s.in.S" % (GOLDEN, case))
+    run("as", "-I", GOLDEN, "-o", work + "/case.o", "%s/%s.in.S" % (GOLDEN, case))
     run("ld", "-shared", "--build-id=none", "-Ttext=0x1000", "-o", work + "/case.so",
         work + "/case.o")
     lines = []

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conditional jumps in windows become long ones; loop and jrcxz hop over a jump. */
-#include "golden.h"
+	.include "golden.h"
 function short_jcc
 	testl	%edi, %edi
 	js	1f

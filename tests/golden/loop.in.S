@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A loop at the first instruction: its turns pass the entry probe by. */
-#include "golden.h"
+	.include "golden.h"
 function near
 	shrl	$1, %edi
 	jne	near

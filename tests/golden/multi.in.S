@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Several short instructions; an exit that takes the ones before it. */
-#include "golden.h"
+	.include "golden.h"
 function multi
 	push	%rbx
 	.cfi_adjust_cfa_offset 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Windows that reach over padding: behind a short jump, behind a ret. */
-#include "golden.h"
+	.include "golden.h"
 function jumps
 	jmp	1f
 	nopl	0(%rax)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Refused: no room, and what cannot run elsewhere. */
-#include "golden.h"
+	.include "golden.h"
 function one_byte
 	ret
 end one_byte

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* An indirect jump nobody can resolve: only what keeps every address alive. */
-#include "golden.h"
+	.include "golden.h"
 function computed
 	pushq	%rbx		/* one byte: the window would need two instructions */
 	.cfi_adjust_cfa_offset 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Refused: something else may land inside the window. */
-#include "golden.h"
+	.include "golden.h"
 function into_entry
 	movl	%edi, %eax
 1:	addl	$1, %eax

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operands that count from rip, with and without an immediate behind them. */
-#include "golden.h"
+	.include "golden.h"
 function load
 	movq	word(%rip), %rax
 	ret

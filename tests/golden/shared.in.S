@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Entry and exit in one window. */
-#include "golden.h"
+	.include "golden.h"
 function ret_only
 	ret
 end ret_only

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tail jumps: long, short, through a register, through a pointer. */
-#include "golden.h"
+	.include "golden.h"
 function tail_long
 	leaq	1(%rdi), %rdi
 	addq	$2, %rdi

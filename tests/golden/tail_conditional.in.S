@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A conditional jump out of the function is an exit when it is taken. */
-#include "golden.h"
+	.include "golden.h"
 function long_one
 	testl	%edi, %edi
 	leaq	1(%rdi), %rax

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A function that tears down its frame and jumps to its start calls itself: exit and entry. */
-#include "golden.h"
+	.include "golden.h"
 function tail_self
 	push	%rbx
 	.cfi_adjust_cfa_offset 8
