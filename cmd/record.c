@@ -119,8 +119,9 @@ static char **environment_with(char **extra, size_t nextra, const char *without)
 	return env;
 }
 
-/* As kron/wire.h says: two entries more, whether LD_PRELOAD was there before or not. */
-static char **traced_environment(const struct collector *c, const char *runtime)
+/* As kron/wire.h says: two entries more, whether LD_PRELOAD was there before or not.  The first
+ * *own entries are ours to free. */
+static char **traced_environment(const struct collector *c, const char *runtime, size_t *own)
 {
 	const char *before = getenv("LD_PRELOAD");
 	char *value = collector_environment(c, runtime);
@@ -133,7 +134,16 @@ static char **traced_environment(const struct collector *c, const char *runtime)
 	if (before)
 		extra[n++] = xstrdup(KRON_ENV_PAD "=");
 	xfree(value);
+	*own = n;
 	return environment_with(extra, n, "LD_PRELOAD");
+}
+
+static void free_environment(char **env, size_t own)
+{
+	while (own)
+		xfree(env[--own]);
+	if (env != environ)
+		xfree(env);
 }
 
 /* ---- start ---- */
@@ -322,12 +332,14 @@ static struct collector collector;
 static int run(struct child *child, const struct program *p, char **argv, const char *runtime)
 {
 	struct collector_summary summary;
-	char how[32];
-	char **env;
+	char how[32], **env = environ;
+	size_t own = 0;
 	int code;
 
-	env = p->verdict == PROGRAM_TRACEABLE ? traced_environment(&collector, runtime) : environ;
+	if (p->verdict == PROGRAM_TRACEABLE)
+		env = traced_environment(&collector, runtime, &own);
 	code = start_program(child, p, argv, env);
+	free_environment(env, own);
 	if (code) {
 		explain_exec_failure(p, code);
 		collector_abandon(&collector, strerror(-code));
@@ -339,12 +351,12 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 		server_note_untraced(&collector.server, child->pid, p->why.msg);
 	collector_finish(&collector, how, &summary);
 	say_notes(&collector, &summary, p, child);
-	if (summary.error.msg[0]) {
+	if (summary.error.msg[0])
 		explain_failure(&summary);
-		return OWN_FAILURE;
-	}
-	say_summary(&collector, &summary, child);
-	return -1;
+	else
+		say_summary(&collector, &summary, child);
+	collector_free(&collector);
+	return summary.error.msg[0] ? OWN_FAILURE : -1;
 }
 
 static void take_options(struct collector_options *o, char **argv)
@@ -393,5 +405,7 @@ int cmd_record(int argc, char **argv)
 	if (collector_open(&collector, &opt, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	status = run(&child, &program, argv, runtime);
+	program_free(&program);
+	xfree((char *)opt.command);
 	return status < 0 ? hand_on(&child) : status;
 }
