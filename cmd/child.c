@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,34 @@ static void signals_of_interest(sigset_t *set)
 	sigaddset(set, SIGCHLD);
 }
 
+/*
+ * glibc keeps one realtime signal for setuid() in all threads.  With our first thread it sets a
+ * handler, and an inherited SIG_IGN is gone; sigaction(3) does not let us near, so we ask the
+ * kernel, in its own layout.
+ */
+#define SIGNAL_SETXID 33
+struct kernel_sigaction {
+	uintptr_t handler;
+	unsigned long flags;
+	uintptr_t restorer;
+	uint64_t mask;
+};
+
+static bool is_setxid_ignored(void)
+{
+	struct kernel_sigaction now;
+
+	return !syscall(SYS_rt_sigaction, SIGNAL_SETXID, NULL, &now, sizeof(now.mask)) &&
+	       now.handler == (uintptr_t)SIG_IGN;
+}
+
+static void ignore_setxid(void)
+{
+	struct kernel_sigaction ignore = {.handler = (uintptr_t)SIG_IGN};
+
+	syscall(SYS_rt_sigaction, SIGNAL_SETXID, &ignore, NULL, sizeof(ignore.mask));
+}
+
 void child_prepare(struct child *c)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, plain = {.sa_handler = SIG_DFL};
@@ -34,6 +63,7 @@ void child_prepare(struct child *c)
 	sigaction(SIGXFSZ, &ignore, &c->xfsz);
 	/* An inherited SIG_IGN would take the exit status away. */
 	sigaction(SIGCHLD, &plain, &c->chld);
+	c->setxid_ignored = is_setxid_ignored();
 }
 
 /*
@@ -51,6 +81,8 @@ int child_start(struct child *c, const char *path, char *const *argv, char *cons
 	if (pid == 0) {
 		sigaction(SIGXFSZ, &c->xfsz, NULL);
 		sigaction(SIGCHLD, &c->chld, NULL);
+		if (c->setxid_ignored)
+			ignore_setxid();
 		sigprocmask(SIG_SETMASK, &c->mask, NULL);
 		execve(path, argv, envp);
 		failed = errno;

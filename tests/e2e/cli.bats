@@ -59,3 +59,17 @@ source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 	run sh -c '"$KRON" --help >/dev/full'
 	[ "$status" = 1 ]
 }
+
+@test "a program inherits which signals are ignored, glibc's own one too" {
+	cat >ignore.py <<-'PY'
+	import ctypes, os, struct, sys
+	ignore = struct.pack("QQQQ", 1, 0, 0, 0)  # the kernel's struct sigaction
+	for sig in (15, 33, 40):
+	    assert ctypes.CDLL(None).syscall(13, sig, ignore, None, 8) == 0
+	os.execvp(sys.argv[1], sys.argv[1:])
+	PY
+	"$PYTHON" ignore.py grep SigIgn /proc/self/status >want
+	"$PYTHON" ignore.py "$KRON" record -q -- grep SigIgn /proc/self/status >got
+	grep -q '1........$' want # 33 is among them
+	diff want got
+}

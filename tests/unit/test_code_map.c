@@ -84,9 +84,9 @@ static void direct_branches(void **state)
 			     "L_transaction:"
 			     "ret\n"
 			     "L_abort: ret\n" END(one)
-				     FUNC(two) "xor %eax,%eax\n"
+				     FUNC(two) "L_two: xor %eax,%eax\n"
 					       "L_body: dec %edi\n"
-					       "jne two\n"
+					       "jne L_two\n" /* a global name may go by the PLT */
 					       "ret\n" END(two)
 						       FUNC(three) "nop\n"
 								   "jmp L_body\n" END(three),
