@@ -78,6 +78,27 @@ bool selection_has_function(const struct selection *s, const char *name)
 	return !matches_name(&s->except, name);
 }
 
+/*
+ * The stand-in name of a function that has none starts with its module's.  A glob for names,
+ * like 'sqlite3*', must not catch every nameless function of /usr/bin/sqlite3; one that
+ * spells the "+0x", or '*', means them.
+ */
+static bool matches_unnamed(const struct globs *g, const char *stand_in)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if ((!strcmp(g->v[i], "*") || strstr(g->v[i], "+0x")) &&
+		    !fnmatch(g->v[i], stand_in, 0))
+			return true;
+	return false;
+}
+
+static bool selection_has_unnamed(const struct selection *s, const char *stand_in)
+{
+	if (s->only.n && !matches_unnamed(&s->only, stand_in))
+		return false;
+	return !matches_unnamed(&s->except, stand_in);
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -101,12 +122,13 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 		const struct plan_function *f = &plan->functions[i];
 		const char *name = plan->strings + f->name;
 
-		if (!all && !name[0]) {
+		if (all || name[0]) {
+			selected[i] = all || selection_has_function(s, name);
+		} else {
 			snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path),
 				 f->vaddr);
-			name = unnamed;
+			selected[i] = selection_has_unnamed(s, unnamed);
 		}
-		selected[i] = all || selection_has_function(s, name);
 		count += selected[i];
 	}
 	return count;

@@ -30,7 +30,7 @@ bool selection_has_library(const struct selection *s, const char *path);
 
 /*
  * One byte a function of the plan: 1 = selected.  A function without a name is
- * "module+0x1234".  Returns how many are selected.
+ * "module+0x1234" to globs that have a "+0x", and to '*'.  Returns how many are selected.
  */
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
 		      uint8_t *selected);

@@ -269,6 +269,13 @@ static void selection_marks_unnamed_functions(void **state)
 	assert_int_equal(mark[0], 0);
 	assert_int_equal(mark[1], 1);
 	assert_int_equal(mark[2], 1);
+	/* a glob that fits the module's name does not mean what has no name in it */
+	s.only = globs_of(LIST("libx*", "alpha"));
+	assert_int_equal(selection_mark(&s, &p, "/lib/libx.so", mark), 1);
+	assert_int_equal(mark[0], 1);
+	assert_int_equal(mark[1], 0);
+	s.only = globs_of(LIST("*"));
+	assert_int_equal(selection_mark(&s, &p, "/lib/libx.so", mark), 3);
 }
 
 /* ---- plan cache ---- */
