@@ -176,9 +176,9 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 	grow_ask_to_stop(&c->grow);
 	drain_ask_to_stop(&c->drain);
 	c->all_ended = server_stop(&c->server);
-	let_stores_finish(c);
 	grow_stop(&c->grow);
 	drain_stop(&c->drain);
+	let_stores_finish(c);
 	drain_all(&c->drain);
 	sum_up(c, out);
 	write_end(c, how, out);

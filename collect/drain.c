@@ -236,7 +236,8 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 
 	/* A process that claims a slot without pages makes them itself, but on a full /dev/shm
 	 * that is a SIGBUS: be ahead of it. */
-	if (__atomic_load_n(&d->seg->ctl->next_uid, __ATOMIC_RELAXED) > d->seg->procs_ready / 4)
+	if (__atomic_load_n(&d->seg->ctl->next_uid, __ATOMIC_RELAXED) >
+	    segment_procs_ready(d->seg) / 4)
 		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
 	ready = segment_ready(d->seg);

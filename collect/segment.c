@@ -314,7 +314,7 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 
 void segment_grow_procs(struct segment *seg)
 {
-	if (seg->procs_ready < KRON_PROCS_MAX &&
+	if (segment_procs_ready(seg) < KRON_PROCS_MAX &&
 	    !get_pages(seg, KRON_PROCS_OFFSET, KRON_PROCS_MAX * sizeof(struct kron_proc)))
 		/* Release: who reads it finds pages; partner: tasks.c. */
 		__atomic_store_n(&seg->procs_ready, KRON_PROCS_MAX, __ATOMIC_RELEASE);
