@@ -18,9 +18,9 @@
 
 /* ---- the segment ---- */
 
-static long map_shared(uint64_t addr, bool fixed, uint64_t len, int fd, uint64_t off)
+static long map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
 {
-	long at = sys_mmap((void *)addr, len, PROT_READ | PROT_WRITE,
+	long at = sys_mmap((void *)addr, len, prot,
 			   MAP_SHARED | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0), fd, off);
 
 	if (!sys_failed(at) && fixed && (uint64_t)at != addr) {
@@ -78,7 +78,7 @@ static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint6
 		*detail = EINVAL;
 		return KRON_RESULT_MAP_FAILED;
 	}
-	at = map_shared(KRON_WINDOW_ADDR, true, KRON_WINDOW_SIZE, fd, 0);
+	at = map_shared(KRON_WINDOW_ADDR, true, KRON_WINDOW_SIZE, PROT_READ | PROT_WRITE, fd, 0);
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		return KRON_RESULT_WINDOW_TAKEN;
@@ -93,8 +93,9 @@ static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint6
 	kron_rt.chunks = (uint32_t)((size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
 	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
 		kron_rt.chunks = kron_rt.ctl->chunks_max;
-	at = map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, fd,
-			KRON_POOL_OFFSET);
+	/* lane.c opens it as far as it has pages: mlockall() would make pages for all the rest. */
+	at = map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, PROT_NONE,
+			fd, KRON_POOL_OFFSET);
 	if (!sys_failed(at)) {
 		kron_rt.pool = (uint8_t *)at;
 		at = map_private();

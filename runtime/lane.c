@@ -29,6 +29,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <linux/futex.h>
 #include <linux/mman.h>
@@ -296,16 +297,39 @@ static void wake_collector(void)
 		sys3(__NR_futex, (long)&kron_rt.ctl->wake_collector, FUTEX_WAKE, INT_MAX);
 }
 
+/*
+ * Chunks [0, n) that we may touch: those that have pages, opened here as the pool grows.  In
+ * quiet mode it does not grow for us any more.
+ */
+static uint32_t usable_chunks(void)
+{
+	uint32_t ready = __atomic_load_n(&kron_rt.ctl->chunks_ready, __ATOMIC_ACQUIRE);
+	uint32_t opened = __atomic_load_n(&kron_rt.opened, __ATOMIC_ACQUIRE);
+	uint64_t from = (uint64_t)opened * KRON_CHUNK_SIZE;
+
+	if (ready > kron_rt.chunks)
+		ready = kron_rt.chunks;
+	if (ready <= opened)
+		return ready;
+	if (kron_rt.quiet ||
+	    sys_mprotect(kron_rt.pool + from, (uint64_t)ready * KRON_CHUNK_SIZE - from,
+			 PROT_READ | PROT_WRITE))
+		return opened;
+	while (opened < ready &&
+	       !__atomic_compare_exchange_n(&kron_rt.opened, &opened, ready, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	return ready;
+}
+
 /* Index of a chunk that is now ours, or -1. */
 static int32_t take_free(const struct rt_lane *lane)
 {
 	struct kron_ctl *ctl = kron_rt.ctl;
-	uint32_t ready = __atomic_load_n(&ctl->chunks_ready, __ATOMIC_ACQUIRE);
+	uint32_t ready = usable_chunks();
 	uint64_t mine = lane_word(lane, KRON_CHUNK_OWNED);
 	uint32_t i;
 
-	if (ready > kron_rt.chunks)
-		ready = kron_rt.chunks;
 	for (i = 0; i < ready; i++) {
 		uint64_t word = __atomic_load_n(&kron_rt.states[i], __ATOMIC_RELAXED);
 
@@ -369,11 +393,12 @@ static int32_t count_triggers(const struct kron_chunk *chunk, uint64_t owner)
 /* The FULL chunk with the lowest sequence number above `above`, or -1; *word is its state. */
 static int32_t oldest_full(uint64_t above, uint64_t *seq, uint64_t *word)
 {
+	uint32_t usable = usable_chunks();
 	uint64_t best_seq = UINT64_MAX;
 	int32_t best = -1;
 	uint32_t i;
 
-	for (i = 0; i < kron_rt.chunks; i++) {
+	for (i = 0; i < usable; i++) {
 		uint64_t w = __atomic_load_n(&kron_rt.states[i], __ATOMIC_ACQUIRE);
 		uint64_t s;
 

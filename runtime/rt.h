@@ -84,6 +84,7 @@ struct rt {
 	uint64_t *states;
 	struct kron_proc *procs;
 	uint8_t *pool;
+	uint32_t opened;       /* chunks whose memory may be touched; only grows; atomic */
 	uint32_t chunks;       /* mapped */
 	struct rt_proc *proc;  /* wiped on fork */
 	struct rt_lane *lanes; /* likewise */
