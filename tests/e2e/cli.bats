@@ -3,6 +3,8 @@
 # The command line: names, help, versions, mistakes.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 
+bats_require_minimum_version 1.5.0
+
 @test "kron is an ELF executable" {
 	[ "$(head -c 4 "$KRON" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]
 }
