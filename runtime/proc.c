@@ -141,8 +141,12 @@ bool rt_collector_is_gone(void)
 
 	if (kron_rt.orphan)
 		return true;
-	/* EPERM (we changed user) means that it lives. */
-	if (pid > 0 && sys2(__NR_kill, pid, 0) == -ESRCH)
+	/* The first process of a new namespace, before it has claimed a slot: see claim. */
+	if (pid > 0 && sys_getpid() == 1)
+		pid = kron_rt.collector_pid = 0;
+	/* EPERM (we changed user) means that it lives.  In another pid namespace than our parent's
+	 * (unshare -fp) its number means nothing, so it has the last word itself. */
+	if (pid > 0 && sys2(__NR_kill, pid, 0) == -ESRCH && !rt_collector_answers())
 		kron_rt.orphan = true;
 	return kron_rt.orphan;
 }

@@ -126,6 +126,8 @@ uint32_t rt_attach(int fd, uint64_t size, const uint8_t *session, uint64_t *deta
 	__attribute__((visibility("hidden")));
 
 /* ---- wire.c: one question to the collector ---- */
+/* Does anybody listen on its socket?  Where we cannot see its pid. */
+bool rt_collector_answers(void) __attribute__((visibility("hidden")));
 struct rt_answer {
 	int sock;
 	int fd[2]; /* -1 = none */

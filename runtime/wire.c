@@ -50,6 +50,17 @@ static void note_collector_pid(int sock)
 		kron_rt.collector_pid = cred.pid;
 }
 
+bool rt_collector_answers(void)
+{
+	uint64_t mask = rt_signals_block();
+	int sock = ask_connect();
+
+	if (sock >= 0)
+		sys_close(sock);
+	rt_signals_restore(mask);
+	return sock >= 0;
+}
+
 static int ask_send(int sock, const void *msg, size_t len)
 {
 	long ret;
