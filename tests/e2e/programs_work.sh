@@ -123,7 +123,8 @@ have node && both "node" node work.js
 have node && both "node version" node -e 'console.log(6 * 7); process.exitCode = 3'
 if have java; then
 	if command -v javac >/dev/null; then
-		both "java" sh -c 'java Hello.java'
+		prepare && javac -d "$SUITE" Hello.java && rm -f work.* ./*.py text in.sql Hello.java
+		both "java" java -cp "$SUITE" Hello
 	else
 		both "java" java -version
 	fi

@@ -339,9 +339,11 @@ def full_disk():
         info = truth.kron_json("info", "small/trace")
         need(not t.problems, t.problems[:3])
         need(info["samples"] == t.samples, f"info {info['samples']}, stored {t.samples}")
-        wanted = 2 * 2 * 300000 + 2  # and main's entry and exit
-        need(t.entries["tick"] + t.exits["tick"] + info["lost"] >= wanted - 2,
-             f"{t.entries['tick']} + {t.exits['tick']} + {info['lost']} < {wanted}")  # fmt: skip
+        # what the sentence promised: so many in the trace, so many more in shared memory
+        promised = re.search(r"([\d,]+) samples are in .*, ([\d,]+) more in", about[0])
+        need(promised, f"no numbers in {about[0]!r}")
+        wanted = sum(int(n.replace(",", "")) for n in promised.groups())
+        need(t.samples == wanted, f"{t.samples} after recover, {promised.groups()} promised")
         segment = t.session["segment"].lstrip("/")
         need(not os.path.exists("/dev/shm/" + segment), f"/dev/shm/{segment} is left")
     finally:

@@ -53,8 +53,9 @@ OPAQUE static void *spin(void *barrier)
 {
 	unsigned long x = 1;
 
-	CHECK(!pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL));
+	/* not before: cancelled inside, a barrier would stay unusable */
 	pthread_barrier_wait(barrier);
+	CHECK(!pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL));
 	for (;;)
 		sink = x = leaf(x);
 	return NULL;

@@ -14,7 +14,7 @@
 #include <setjmp.h>
 #include <sys/time.h>
 
-#define ROUNDS 300
+#define ROUNDS 150
 
 static sigjmp_buf back;
 static volatile sig_atomic_t armed;

@@ -41,8 +41,11 @@ OPAQUE static void outer(void)
 {
 	unsigned long x = 1;
 
-	while (samples < 400)
+	while (samples < 200) {
 		sink = x = middle(x);
+		for (int i = 0; i < 20; i++)
+			__builtin_ia32_pause();
+	}
 }
 
 int main(void)
