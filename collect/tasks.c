@@ -4,8 +4,9 @@
  *
  * Is a process dead?  kill(pid, 0) says ESRCH; or a newer slot has the same pid (it has
  * executed another program, or the pid was used again); or, asked thoroughly, it is a zombie
- * without threads, or a process that started at another time has its pid.  Processes of
- * another pid namespace cannot be asked: they live until the end of the recording.
+ * without threads, or a process that started at another time has its pid.  Of processes in
+ * another pid namespace we know the pid only if they said HELLO; forked ones cannot be asked
+ * about, and count as living until the end of the recording.
  */
 #define _GNU_SOURCE
 #include "collect/tasks.h"
@@ -148,10 +149,12 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 	struct process_stat st;
 
 	k->foreign = (p->flags & KRON_PROC_FOREIGN_PIDNS) || (parent && parent->foreign);
+	k->here = k->foreign || k->pid < 0 ? 0 : k->pid;
 	if (note) {
 		k->exe = note->exe;
 		k->cmdline = note->cmdline;
-		k->foreign |= note->pid != note->its_pid;
+		k->foreign = note->pid != note->its_pid;
+		k->here = note->pid; /* the socket's credentials know it */
 		note->exe = note->cmdline = NULL;
 	} else if (!k->foreign && p->origin != KRON_PROC_FORK) {
 		/* A forked child is what its parent was; what /proc says may be its next program. */
@@ -163,7 +166,7 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 		k->exe = xstrdup(parent->exe);
 		k->cmdline = xstrdup(parent->cmdline ? parent->cmdline : "");
 	}
-	if (!k->foreign && process_read_stat(k->pid, 0, &st))
+	if (k->here && process_read_stat(k->here, 0, &st))
 		k->starttime = st.starttime;
 }
 
@@ -252,8 +255,8 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	name_process(t, k, p, note);
 	if (note)
 		free_note(note);
-	newest = &t->uid_of_pid[(uint32_t)k->pid % PID_HASH];
-	if (!k->foreign && *newest < uid)
+	newest = &t->uid_of_pid[(uint32_t)k->here % PID_HASH];
+	if (k->here && *newest < uid)
 		*newest = uid;
 	write_process(t, k, p);
 }
@@ -302,18 +305,17 @@ static bool is_task_dead(const struct tasks *t, const struct task *k, bool thoro
 {
 	struct process_stat st;
 
-	if (k->foreign)
-		return false;
-	if (k->pid <= 0 || is_pid_gone(k->pid))
+	if (!k->here)
+		return !k->foreign; /* no process has pid 0 */
+	if (is_pid_gone(k->here))
 		return true;
-	if (t->uid_of_pid[(uint32_t)k->pid % PID_HASH] > k->uid) {
+	if (t->uid_of_pid[(uint32_t)k->here % PID_HASH] > k->uid) {
 		/* The hash may have taken another pid's uid: look for the real thing. */
 		for (uint32_t i = 0; i < t->slots_used; i++)
-			if (t->slot[i].pid == k->pid && t->slot[i].uid > k->uid &&
-			    !t->slot[i].foreign)
+			if (t->slot[i].here == k->here && t->slot[i].uid > k->uid)
 				return true;
 	}
-	if (!thorough || !process_read_stat(k->pid, 0, &st))
+	if (!thorough || !process_read_stat(k->here, 0, &st))
 		return false;
 	return is_finished(&st) || (k->starttime && st.starttime != k->starttime);
 }
@@ -496,7 +498,7 @@ void tasks_totals(struct tasks *t, struct task_totals *out)
 			continue;
 		out->processes++;
 		out->unrecorded += !has_record(t, k->uid);
-		out->living += !k->dead;
+		out->living += k->here && !k->dead;
 		out->samples += k->samples;
 		out->cut_off += k->cut_off;
 		out->lost += __atomic_load_n(&t->seg->procs[i].lost, __ATOMIC_ACQUIRE);

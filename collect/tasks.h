@@ -24,6 +24,7 @@
 struct task {               /* shadow of one slot */
 	uint32_t uid;       /* 0: nobody known here */
 	pid_t pid;          /* the slot's own, as first seen */
+	pid_t here;         /* the same in our pid namespace; 0 unknown: nobody can be asked */
 	uint64_t starttime; /* tells a pid that was used again; 0 unknown */
 	uint64_t samples, cut_off;
 	bool foreign; /* its pids are not ours */
