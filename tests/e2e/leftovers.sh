@@ -64,7 +64,7 @@ wait_until() {
 	shift
 	while ! "$@"; do
 		n=$((n - 1))
-		[ $n -gt 0 ] || return 1
+		[ "$n" -gt 0 ] || return 1
 		sleep 0.02
 	done
 }
@@ -76,9 +76,9 @@ after_signal() { # after_signal SIGNAL: to kron, while a program runs
 	pid=$!
 	wait_until 10 test -e trace/samples || { echo "it did not start"; return 1; }
 	sleep 0.1
-	kill -"$1" $pid
-	wait_until 10 eval "! kill -0 $pid 2>/dev/null" || { echo "kron goes on"; kill -KILL $pid; return 1; }
-	wait $pid 2>/dev/null
+	kill -"$1" "$pid"
+	wait_until 10 eval "! kill -0 $pid 2>/dev/null" || { echo "kron goes on"; kill -KILL "$pid"; return 1; }
+	wait "$pid" 2>/dev/null
 	# a program that kron left to itself is no leftover: the signal was for kron alone
 	for pid in $(running "$d"); do
 		kill "$pid"

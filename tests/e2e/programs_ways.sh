@@ -16,8 +16,8 @@ prepare() {
 	seq 20 >numbers
 }
 
-# traced_program NAME: the trace left by the last `behaves` (kept by KEEP) has its functions
-in_trace() { # in_trace FUNCTION=COUNT CMD...: record CMD with -F FUNCTION, compare the entries
+# in_trace FUNCTION=COUNT... CMD...: the trace of CMD has so many entries (the first argument)
+in_trace() {
 	local want=$1 d=$SUITE/in-trace
 	shift
 	one_way "$d" "$KRON" record -q -o "$d/trace" --when-full wait -- "$@"

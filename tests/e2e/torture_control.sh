@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # timeout: 600
-# torture_control.sh - programs made to break tracers: computed jumps, tiny functions, switches, tail calls,
-# long jumps, exceptions, coroutines, registers.
+# torture_control.sh - programs made to break tracers: computed jumps, tiny functions, switches,
+# tail calls, long jumps, exceptions, coroutines, registers.
 # One of them alone: tests/e2e/torture_control.sh FILE
 
 source "${KRON_TOP_SRC:-$(dirname "$0")/../..}/tests/lib.sh"
