@@ -11,6 +11,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include "runtime/exec_target.h"
 #include "runtime/rt.h"
@@ -130,7 +131,7 @@ static int open_plain(int dirfd, const char *path, int flags)
 			 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 }
 
-static bool can_load_our_library(void)
+static bool can_open_our_library(void)
 {
 	int fd = open_plain(AT_FDCWD, kron_rt_env.path, 0);
 
@@ -138,6 +139,30 @@ static bool can_load_our_library(void)
 		return false;
 	sys_close(fd);
 	return true;
+}
+
+/*
+ * Who gave up being root may still open everything (setpriv, setuid with PR_SET_KEEPCAPS), but
+ * what it executes may not: capabilities end there.  So we try without them.  They are this
+ * thread's alone and back at once; the caller has signals blocked.
+ */
+static bool can_load_our_library(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct now[2], less[2];
+	bool can;
+
+	if (sys0(__NR_geteuid) == 0 || sys2(__NR_capget, (long)&head, (long)now) != 0 ||
+	    !now[0].effective)
+		return can_open_our_library();
+	less[0] = now[0];
+	less[1] = now[1];
+	less[0].effective &= ~(1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
+	if (sys2(__NR_capset, (long)&head, (long)less) != 0)
+		return false;
+	can = can_open_our_library();
+	sys2(__NR_capset, (long)&head, (long)now);
+	return can;
 }
 
 bool rt_exec_target_traceable(int dirfd, const char *path, int flags)
