@@ -80,7 +80,10 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 }
 
 @test "what runs on after the program's end is named and not waited for" {
-	run "$KRON" record -o t -- sh -c 'sleep 2 >/dev/null 2>&1 & echo main'
+	mkfifo up
+	# it has run, and so is known, before the program ends
+	run "$KRON" record -o t -- sh -c \
+		'(echo 1 >up; exec sleep 2) >/dev/null 2>&1 & read x <up; echo main'
 	[ "$status" = 0 ]
 	[[ $output == *main* ]]
 	[[ $output == *"1 traced process still runs"* ]]
