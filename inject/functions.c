@@ -130,6 +130,22 @@ static bool is_code(const struct finder *f, uint64_t vaddr)
 
 /* ---- symbols ---- */
 
+/*
+ * What GCC's crtstuff.c brings into every program: no FDE, no size, jumps from one into the
+ * next.  Nobody wrote them, a stripped file does not show them, and an entry whose end is
+ * unknown would stay open around all that follows.
+ */
+static bool is_start_file_symbol(const struct elf_symbol *sym)
+{
+	static const char *const names[] = {"deregister_tm_clones", "register_tm_clones",
+					    "__do_global_dtors_aux", "frame_dummy"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!sym->size && sym->bind == STB_LOCAL && !strcmp(sym->name, names[i]))
+			return true;
+	return false;
+}
+
 static bool add_symbol(const struct elf_symbol *sym, void *ctx)
 {
 	struct finder *f = ctx;
@@ -139,7 +155,7 @@ static bool add_symbol(const struct elf_symbol *sym, void *ctx)
 	    !sym->value || !is_code(f, sym->value))
 		return true;
 	*vec_push(&f->addresses) = sym->value;
-	if (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC)
+	if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) || is_start_file_symbol(sym))
 		return true;
 	raw = vec_push(&f->symbols);
 	raw->value = sym->value;

@@ -20,7 +20,7 @@
 #include "inject/refusal.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 4u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 5u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind { PROBE_ENTRY = 0, PROBE_EXIT = 1, PROBE_HOOK = 2 };
 
