@@ -53,8 +53,8 @@ double tsc_hz(const struct time_point *start, const struct time_point *end)
 
 /* ---- the cost of a probe ---- */
 
-#define ROUNDS 3
-#define LANE_SAMPLES 2048u
+#define ROUNDS 2
+#define LANE_SAMPLES 1024u
 
 static double limit_loop(uint32_t *lane)
 {
