@@ -202,7 +202,7 @@ class Bench:
         self.run(["gcc", "-O2", "-pg", "-o", workpg, src, "-lpthread"])
         self.run(["gcc", "-O2", "-finstrument-functions", "-o", workfi, src, "-lpthread"])
         uf = os.path.join(self.tmp, "uf")
-        for mode, n in (("loop", "2000000"), ("tree", "60000")):
+        for mode, n in (("loop", "6000000"), ("tree", "200000")):
             a = [mode, n]
             v = {"plain": ([work, *a], None), "kron": (self.record([work, *a]), None)}
             notes = {}
