@@ -71,11 +71,11 @@ static bool matches_name(const struct globs *g, const char *name)
 	return matches_any(g, bare) || (start != bare && matches_any(g, start));
 }
 
-bool selection_has_function(const struct selection *s, const char *name)
+bool selection_has_function(const struct selection *s, const char *name, const char *raw)
 {
-	if (s->only.n && !matches_name(&s->only, name))
+	if (s->only.n && !matches_name(&s->only, name) && !matches_any(&s->only, raw))
 		return false;
-	return !matches_name(&s->except, name);
+	return !matches_name(&s->except, name) && !matches_any(&s->except, raw);
 }
 
 /*
@@ -123,7 +123,8 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 		const char *name = plan->strings + f->name;
 
 		if (all || name[0]) {
-			selected[i] = all || selection_has_function(s, name);
+			selected[i] =
+				all || selection_has_function(s, name, plan->strings + f->raw_name);
 		} else {
 			snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path),
 				 f->vaddr);

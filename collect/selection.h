@@ -21,11 +21,11 @@ struct selection {
 };
 
 /*
- * Is a function of this name selected?  Globs are tried on the whole name, and on a C++ name
- * without its arguments and without its return type: "ns::Set<int>::insert(int) const" is also
- * "ns::Set<int>::insert".
+ * Is a function of this name selected?  Globs are tried on the whole name, on a C++ name without
+ * its arguments and without its return type ("ns::Set<int>::insert(int) const" is also
+ * "ns::Set<int>::insert"), and on the symbol as it stands in the file.
  */
-bool selection_has_function(const struct selection *s, const char *name);
+bool selection_has_function(const struct selection *s, const char *name, const char *raw);
 bool selection_has_library(const struct selection *s, const char *path);
 
 /*

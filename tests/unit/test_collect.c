@@ -204,7 +204,7 @@ static bool selects(const char *const *only, const char *const *except, const ch
 {
 	struct selection s = {.only = globs_of(only), .except = globs_of(except)};
 
-	return selection_has_function(&s, name);
+	return selection_has_function(&s, name, name);
 }
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -224,7 +224,14 @@ static void selection_of_plain_names(void **state)
 
 static void selection_of_cxx_names(void **state)
 {
+	struct selection raw = {.only = globs_of(LIST("_ZN2ns*"))};
+	struct selection no_raw = {.except = globs_of(LIST("_ZN2ns*"))};
+
 	(void)state;
+	assert_true(selection_has_function(&raw, "ns::f", "_ZN2ns1fEi"));
+	assert_false(selection_has_function(&raw, "nt::f", "_ZN2nt1fEi"));
+	assert_false(selection_has_function(&no_raw, "ns::f", "_ZN2ns1fEi"));
+	assert_true(selection_has_function(&no_raw, "nt::f", "_ZN2nt1fEi"));
 	assert_true(selects(LIST("ns::f"), NULL, "ns::f(int, char*)"));
 	assert_true(selects(LIST("ns::f(int*"), NULL, "ns::f(int, char*)"));
 	assert_true(selects(LIST("ns::Set<int>::size"), NULL, "ns::Set<int>::size() const"));
