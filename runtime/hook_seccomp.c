@@ -3,7 +3,7 @@
  * hook_seccomp.c - the hooks' entry, and the one that notices seccomp filters.
  *
  * A filter may kill for any system call that the program itself does not make.  From the
- * moment that the program asks for one, whether it gets it or not, the runtime makes none any
+ * moment that the program installs one, whether it gets it or not, the runtime makes none any
  * more; lane.c says what that costs.  It is never taken back, and forked children inherit it
  * as they inherit the filter.
  */
@@ -27,11 +27,11 @@ static void quiet_strict(void)
 	rt_lane_mute();
 }
 
-void rt_hook_prctl(uint64_t option, uint64_t arg)
+void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 {
 	if ((int)option == PR_SET_SECCOMP && arg == SECCOMP_MODE_STRICT) {
 		quiet_strict();
-	} else if ((int)option == PR_SET_SECCOMP) {
+	} else if ((int)option == PR_SET_SECCOMP && filter) {
 		quiet();
 	} else if ((int)option == PR_SET_TSC && (unsigned)arg == PR_TSC_SIGSEGV) {
 		/* Inherited by new threads, so nobody gets a new chunk any more. */
@@ -40,11 +40,15 @@ void rt_hook_prctl(uint64_t option, uint64_t arg)
 	}
 }
 
-void rt_hook_seccomp(uint64_t operation)
+/*
+ * libseccomp asks what the kernel can by calls that must fail: strict mode with flags, a filter
+ * at address zero.  Those change nothing.
+ */
+void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 {
-	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT)
+	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT && !(unsigned)flags && !args)
 		quiet_strict();
-	else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER)
+	else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER && args)
 		quiet();
 }
 
@@ -60,10 +64,10 @@ static void hook_syscall(const struct rt_regs *r)
 			     (int)r->r9, true);
 		break;
 	case __NR_prctl:
-		rt_hook_prctl(r->rsi, r->rdx);
+		rt_hook_prctl(r->rsi, r->rdx, r->rcx);
 		break;
 	case __NR_seccomp:
-		rt_hook_seccomp(r->rsi);
+		rt_hook_seccomp(r->rsi, r->rdx, r->rcx);
 		break;
 	}
 }
@@ -88,7 +92,7 @@ void kron_rt_hook(uint32_t hook, const struct rt_regs *r)
 		rt_hook_dl_state();
 		break;
 	case KRON_HOOK_PRCTL:
-		rt_hook_prctl(r->rdi, r->rsi);
+		rt_hook_prctl(r->rdi, r->rsi, r->rdx);
 		break;
 	case KRON_HOOK_SYSCALL:
 		hook_syscall(r);

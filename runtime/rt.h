@@ -162,8 +162,10 @@ void kron_rt_hook(uint32_t hook, const struct rt_regs *regs) __attribute__((visi
 void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
 		  bool at) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
-void rt_hook_prctl(uint64_t option, uint64_t arg) __attribute__((visibility("hidden")));
-void rt_hook_seccomp(uint64_t operation) __attribute__((visibility("hidden")));
+void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
+	__attribute__((visibility("hidden")));
+void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
+	__attribute__((visibility("hidden")));
 
 /* ---- signals: nothing of the program runs on this thread in between ---- */
 uint64_t rt_signals_block(void) __attribute__((visibility("hidden")));

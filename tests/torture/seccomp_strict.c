@@ -44,6 +44,14 @@ static void filter(int by_syscall)
 		CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
 }
 
+/* What libseccomp does to learn what the kernel can: calls that must fail and change nothing. */
+static void ask(void)
+{
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) == -1);
+	CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) == -1);
+	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == -1);
+}
+
 int main(int argc, char **argv)
 {
 	char text[64];
@@ -52,7 +60,9 @@ int main(int argc, char **argv)
 
 	for (int i = 0; i < 100; i++)
 		x = before(x);
-	if (argc > 1 && !strcmp(argv[1], "strict"))
+	if (argc > 1 && !strcmp(argv[1], "ask"))
+		ask();
+	else if (argc > 1 && !strcmp(argv[1], "strict"))
 		CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
 	else
 		filter(argc > 1 && !strcmp(argv[1], "syscall"));
