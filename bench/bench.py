@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -197,8 +198,6 @@ class Bench:
         workfi = os.path.join(self.tmp, "work-fi")
         src = os.path.join(HERE, "work.c")
         self.run(["gcc", "-O2", "-g", "-o", work, src, "-lpthread"])
-        self.run(["gcc", "-O2", "-pg", "-mfentry", "-mnop-mcount", "-o", workpg, src, "-lpthread"],
-                 check=False)
         self.run(["gcc", "-O2", "-pg", "-o", workpg, src, "-lpthread"])
         self.run(["gcc", "-O2", "-finstrument-functions", "-o", workfi, src, "-lpthread"])
         uf = os.path.join(self.tmp, "uf")
@@ -306,7 +305,8 @@ class Bench:
 
     def lttng_start(self):
         self.env["LTTNG_HOME"] = self.tmp
-        subprocess.Popen(["lttng-sessiond", "--no-kernel", "--daemonize"], env=self.env,
+        subprocess.Popen(["lttng-sessiond", "--no-kernel", "--daemonize",
+                          "--pidfile", self.tmp + "/sessiond.pid"], env=self.env,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait()
         ok = (self.lttng("create", "kron", "--output", self.tmp + "/lttng") and
               self.lttng("enable-channel", "-u", "c", "--subbuf-size", "4M", "--num-subbuf", "8") and
@@ -315,7 +315,11 @@ class Bench:
 
     def lttng_stop(self):
         self.lttng("destroy", "kron")
-        subprocess.run(["pkill", "-f", "lttng-sessiond --no-kernel"], check=False)
+        try:
+            with open(self.tmp + "/sessiond.pid") as f:
+                os.kill(int(f.read()), signal.SIGTERM)
+        except (OSError, ValueError):
+            pass
 
     def table(self):
         group = None
