@@ -241,6 +241,8 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 	char buf[32];
 
 	vec_for(&c->server.untraced, u) {
+		if (p->verdict != PROGRAM_TRACEABLE && !strcmp(u->reason, p->why.msg))
+			continue; /* said below */
 		if (u->count > 1)
 			say("kron: untraced (%" PRIu64 " times): %s", u->count, u->reason);
 		else

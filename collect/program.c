@@ -162,6 +162,21 @@ static bool read_interpreter(int fd, const Elf64_Ehdr *e, char *out, size_t size
 	return true;
 }
 
+/* The kernel may start a file that is cut off; it dies of SIGBUS or SIGSEGV where pages lack. */
+static bool is_cut_off(int fd, const Elf64_Ehdr *e, uint64_t size)
+{
+	for (unsigned i = 0; i < e->e_phnum; i++) {
+		Elf64_Phdr ph;
+
+		if (!is_readable_part(fd, (off_t)(e->e_phoff + i * sizeof(ph)), &ph, sizeof(ph)))
+			return true;
+		if (ph.p_type == PT_LOAD &&
+		    (ph.p_offset > size || ph.p_filesz > size - ph.p_offset))
+			return true;
+	}
+	return false;
+}
+
 static bool has_name(const char *path, const char *name)
 {
 	const char *slash = strrchr(path, '/');
@@ -192,6 +207,9 @@ static void look_at_elf(struct program *p, int fd, const char *path, const uint8
 		judge(p, PROGRAM_BROKEN, "%s is an ELF file, but no program", path);
 	else if (!read_interpreter(fd, &e, interp, sizeof(interp)))
 		judge(p, PROGRAM_BROKEN, "%s is a damaged ELF file", path);
+	else if (is_cut_off(fd, &e, (uint64_t)st->st_size))
+		judge(p, PROGRAM_UNTRACEABLE,
+		      "%s is truncated: a segment lies past the end of the file", path);
 	else if (!interp[0] && !has_name(path, LINKER))
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is statically linked; tracing such programs is not possible yet", path);

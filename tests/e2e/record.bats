@@ -241,3 +241,17 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[ -n "$segment" ]
 	[ ! -e "/dev/shm$segment" ]
 }
+
+@test "why a program runs untraced is said once, in one sentence" {
+	head -c 3000 /bin/ls >cut && chmod +x cut
+	run ./cut
+	plain=$status
+	run "$KRON" record -o t -- ./cut
+	[ "$status" = "$plain" ]
+	[ "$(grep -c untraced <<<"$output")" = 1 ]
+	[[ $output == *"./cut is truncated: a segment lies past the end of the file"* ]]
+	run "$KRON" record -o t -- /sbin/ldconfig --version
+	[ "$status" = 0 ]
+	[ "$(grep -c untraced <<<"$output")" = 1 ]
+	[[ $output == *"is statically linked"* ]]
+}
