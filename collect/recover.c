@@ -209,16 +209,13 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	return code ? code : journal_error(&journal);
 }
 
-static int recover_from(struct before *b, const char *dir, struct recovery *out, struct err *err)
+/* Closes w. */
+static int recover_from(struct before *b, struct trace_writer *w, const char *dir,
+			struct recovery *out, struct err *err)
 {
-	struct trace_writer *w;
 	struct segment seg;
-	int closed, code = trace_writer_reopen(&w, dir, err);
+	int closed, code;
 
-	if (code == -EBUSY)
-		return err_set(err, EBUSY, "kron still records to %s: end it first", dir);
-	if (code)
-		return code;
 	code = segment_open(&seg, b->segment, err);
 	if (code == -ENOENT)
 		err_set(err, ENOENT,
@@ -243,17 +240,26 @@ static int recover_from(struct before *b, const char *dir, struct recovery *out,
 
 int recover_trace(const char *dir, struct recovery *out, struct err *err)
 {
+	struct trace_writer *w;
 	struct before b;
 	int code;
 
 	memset(&b, 0, sizeof(b));
 	memset(out, 0, sizeof(*out));
+	/* The lock first: what a living kron still writes says nothing yet. */
+	code = trace_writer_reopen(&w, dir, err);
+	if (code == -EBUSY)
+		return err_set(err, EBUSY, "kron still records to %s: end it first", dir);
+	if (code)
+		return code;
 	code = read_trace(&b, dir, err);
 	if (!code)
 		code = read_sequence_numbers(&b, dir, err);
 	out->in_file = b.samples;
-	if (!code)
-		code = recover_from(&b, dir, out, err);
+	if (code)
+		trace_writer_close(w);
+	else
+		code = recover_from(&b, w, dir, out, err);
 	vec_free(&b.uids);
 	vec_free(&b.seqs);
 	return code;
