@@ -697,11 +697,11 @@ static void threads_come_and_go(void)
 /* ---- seccomp ---- */
 
 /* The hook reads its arguments from the registers, as in front of prctl(). */
-static void before_prctl(stub_fn hook, long option, long arg)
+static void before_prctl(stub_fn hook, long option, long arg, const void *filter)
 {
-	__asm__ volatile("sub $128, %%rsp; call *%2; add $128, %%rsp"
+	__asm__ volatile("sub $128, %%rsp; call *%3; add $128, %%rsp"
 			 :
-			 : "D"(option), "S"(arg), "r"(hook)
+			 : "D"(option), "S"(arg), "d"(filter), "r"(hook)
 			 : "memory");
 }
 
@@ -730,7 +730,7 @@ static void survive(long mode)
 	pid = fork();
 	if (pid == 0) {
 		board_trigger(probe, 5);
-		before_prctl(hook, PR_SET_SECCOMP, mode);
+		before_prctl(hook, PR_SET_SECCOMP, mode, mode == SECCOMP_MODE_FILTER ? &pid : NULL);
 		if (mode == SECCOMP_MODE_STRICT ? prctl(PR_SET_SECCOMP, mode) : filter_nearly_all())
 			_exit(TAP_SKIP);
 		board_trigger(probe, 50000);
@@ -772,7 +772,7 @@ static void no_tsc_is_survived(void)
 	hook = board_hook_stub(KRON_HOOK_PRCTL);
 	CHECK(pthread_create(&t, NULL, trigger_when_forbidden, (void *)50) == 0);
 	board_trigger(probe, 5);
-	before_prctl(hook, PR_SET_TSC, PR_TSC_SIGSEGV);
+	before_prctl(hook, PR_SET_TSC, PR_TSC_SIGSEGV, NULL);
 	CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
 	board_trigger(probe, 5000);
 	CHECK(prctl(PR_SET_TSC, PR_TSC_ENABLE) == 0);
