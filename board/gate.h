@@ -10,13 +10,14 @@
 #include <kron/segment.h>
 
 /* Does a trigger of this level take a sample?  Bit n of the Filter Register is level n. */
-static inline int kron_gate_is_open(uint32_t csr, uint32_t filter, unsigned level)
+static inline int kron_gate_is_open(uint32_t csr, uint32_t filter, uint32_t config, unsigned level)
 {
-	return (csr & KRON_CSR_SAMPLING) != 0 && (filter >> level & 1) != 0;
+	return (csr & KRON_CSR_SAMPLING) != 0 && (config & KRON_CONFIG_MK_OE) != 0 &&
+	       (filter >> level & 1) != 0;
 }
 
 /*
- * Make the gates say what csr and filter say.  To be called after either was written.  Each
+ * Make the gates say what csr, filter and config say.  To be called after one was written.  Each
  * gate is one byte store: probes that run meanwhile see the old one or the new one.  Of two
  * callers at once the last to read the registers must be the last to write the gates, which is
  * their business to arrange (one writer: the collector, or kron ctl with its lock).

@@ -121,6 +121,7 @@ static void fill_ctl(struct segment *seg, const struct segment_options *opt, con
 	ctl->next_seq = 1;
 	ctl->next_uid = 1;
 	ctl->filter = opt->filter & 0xffff;
+	ctl->config = KRON_CONFIG_DEFAULT;
 	kron_gate_recompute(ctl);
 	/* Last: who finds the magic number finds the rest. */
 	__atomic_store_n(&ctl->magic, KRON_SEGMENT_MAGIC, __ATOMIC_RELEASE);

@@ -14,8 +14,17 @@
 
 /* ---- address map (NISTIR 5993, Table 1), byte offsets from the start of the window ---- */
 
-#define KRON_BOARD_SIZE 0x02000000u /* 32 MiB of PCI address space */
-#define KRON_BOARD_CHIP 0x00001000u /* the chip's 128 words, 0x1000-0x11fc */
+#define KRON_BOARD_SIZE 0x02000000u   /* 32 MiB of PCI address space */
+#define KRON_BOARD_CHIP 0x00001000u   /* the chip's 128 words, 0x1000-0x11fc */
+#define KRON_BOARD_RESET 0x00001200u  /* board Software Reset: any write */
+#define KRON_BOARD_CONFIG 0x00001204u /* Configuration Register, Table 2 */
+#define KRON_BOARD_MAP 0x00001208u    /* Memory Address Pointer: 24 bits, counts words */
+#define KRON_BOARD_TEST 0x0000120cu   /* TEST Operation */
+#define KRON_BOARD_VC 0x00004000u     /* MultiKron_vc, 0x4000-0x7ffc, if installed */
+#define KRON_BOARD_VC_SIZE 0x00004000u
+#define KRON_BOARD_MEMORY 0x01000000u /* local memory */
+#define KRON_BOARD_MEMORY_SIZE 0x01000000u
+#define KRON_BOARD_MEMORY_WORDS (KRON_BOARD_MEMORY_SIZE / 4u)
 
 /*
  * NISTIR 5571 numbers the chip's 128 addresses by word.  Reading: on the PCI board they are
@@ -23,30 +32,100 @@
  */
 #define KRON_CHIP_BYTE(word) (KRON_BOARD_CHIP + 4u * (word))
 
+/* ---- Configuration Register (NISTIR 5993, Table 2) ---- */
+
+#define KRON_CONFIG_CPU_ID 0x000000ffu   /* bits 0-7: the CPU ID lines, one hot */
+#define KRON_CONFIG_TEST (1u << 8)       /* 1: the CPU empties the board FIFO by hand */
+#define KRON_CONFIG_LOCAL (1u << 9)      /* 1: samples to local memory, 0: to the cable */
+#define KRON_CONFIG_EXT_CPU (1u << 10)   /* 1: CPU ID from the external lines */
+#define KRON_CONFIG_WAIT_CPU (1u << 11)  /* a wait state; read by the chip at a reset */
+#define KRON_CONFIG_TESTB (1u << 12)     /* 0: the chip is in test mode */
+#define KRON_CONFIG_MK_OE (1u << 13)     /* 1: the chips' outputs are enabled */
+#define KRON_CONFIG_WRAPB (1u << 14)     /* 1: simple buffer, 0: circular */
+#define KRON_CONFIG_EN_EXT (1u << 15)    /* 1: external clock and reset */
+#define KRON_CONFIG_DIS_STATE (1u << 16) /* 1: no new sequence of the FIFO state machine */
+#define KRON_CONFIG_TS_RATIO (1u << 18)  /* 1: NODECLK / 3 for the timestamp, 0: / 4 */
+#define KRON_CONFIG_DIV2 (1u << 19)      /* 1: NODECLK = oscillator / 2 */
+#define KRON_CONFIG_WAIT_MEM (1u << 20)  /* MultiKron_vc memory wait state */
+#define KRON_CONFIG_WRITABLE 0x00ffffffu /* bits 0-23; zero after a reset */
+#define KRON_CONFIG_VERSION 0x90000000u  /* bits 24-31, read only */
+#define KRON_CONFIG_DEFAULT 0x00003201u  /* "recommended default value" */
+#define KRON_OSCILLATOR_HZ 40000000u     /* the local oscillator */
+
+/* ---- Memory Address Pointer: the next free word; its top two bits count the wraps ---- */
+
+#define KRON_MAP_MASK 0x00ffffffu
+#define KRON_MAP_WORD 0x003fffffu
+#define KRON_MAP_WRAPS_SHIFT 22
+
 /* ---- chip words (NISTIR 5571, Table B4) ---- */
 
 enum kron_chip_word {
 	KRON_WORD_RESET = 0,     /* write: software reset, the timestamp goes on */
 	KRON_WORD_CSR = 1,       /* Control and Status Register, Table B1 */
-	KRON_WORD_TIMESTAMP = 2, /* 56 bits, read only outside test mode */
+	KRON_WORD_TIMESTAMP = 2, /* 56 bits, written only in test mode */
 	KRON_WORD_FILTER = 4,    /* Filter Register, one bit a level */
-	KRON_WORD_WAIT = 5,      /* Wait Counter; any write zeroes it */
-	KRON_WORD_OVERRUN = 6,   /* Overrun Counter; any write zeroes it */
+	KRON_WORD_WAIT = 5,      /* Wait Counter; any write zeroes it (not in test mode) */
+	KRON_WORD_OVERRUN = 6,   /* Overrun Counter; likewise */
 	KRON_WORD_HIGH = 7,      /* High Order 32 bit register (32-bit mode) */
-	KRON_WORD_TRACE = 96,    /* + level: take a Trace sample */
-	KRON_WORD_RESOURCE = 112 /* + level: take a Resource sample */
+	KRON_WORD_ENABLE = 8,    /* Enable Register, 16 fields of four bits, Table B7 */
+	KRON_WORD_MODE = 10,     /* Mode Register, Table B5 */
+	KRON_WORD_CLOCK = 12,    /* Clock Select Register, Table B6 */
+	/* 16-21 and writes to 25-29: in test mode only */
+	KRON_WORD_INCR_TIMESTAMP = 16,
+	KRON_WORD_INCR_WAIT = 17,
+	KRON_WORD_INCR_OVERRUN = 18,
+	KRON_WORD_NETWORK_OFF = 19, /* disable output network */
+	KRON_WORD_NETWORK_ON = 20,
+	KRON_WORD_ADVANCE = 21,   /* advance FIFO and free Resource Counter shadow registers */
+	KRON_WORD_FIFO = 25,      /* 25-29: FIFO groups A-E */
+	KRON_WORD_SOURCE = 32,    /* 32-39: Source Address Registers */
+	KRON_WORD_COUNTER = 64,   /* 64-79: Resource Counters; read with copy */
+	KRON_WORD_INCREMENT = 80, /* 80-95: write: increment; read: counter without copy */
+	KRON_WORD_TRACE = 96,     /* + level: take a Trace sample */
+	KRON_WORD_RESOURCE = 112  /* + level: take a Resource sample */
 };
+#define KRON_CHIP_WORDS 128u
+#define KRON_SOURCES 8u   /* Source Address Registers, CPU ID lines */
+#define KRON_COUNTERS 16u /* Resource Counters */
 
 #define KRON_LEVELS 16u /* filter levels: the low four bits of the chip address */
 
-/* ---- CSR (Table B1): what a read returns, and the write-1 commands ---- */
+/* ---- CSR (Table B1): what a read returns, and the write-1 commands ----
+ * Unused bits read as 0 here, as 1 in every other register (Readings). */
 
-#define KRON_CSR_SAMPLING (1u << 0)  /* write 1: enable sampling */
-#define KRON_CSR_STOP (1u << 1)      /* write 1: disable sampling (default on reset) */
-#define KRON_CSR_WAIT (1u << 2)      /* write 1: wait on a full FIFO */
-#define KRON_CSR_DISCARD (1u << 3)   /* write 1: discard on a full FIFO (default) */
-#define KRON_CSR_FIFO_FULL (1u << 6) /* read only */
-#define KRON_CSR_OVERRUN (1u << 8)   /* read only */
+#define KRON_CSR_SAMPLING (1u << 0)    /* write 1: enable sampling; read: enabled */
+#define KRON_CSR_STOP (1u << 1)        /* write 1: disable sampling (default on reset) */
+#define KRON_CSR_WAIT (1u << 2)        /* write 1: wait on a full FIFO or busy shadows */
+#define KRON_CSR_DISCARD (1u << 3)     /* write 1: discard (default) */
+#define KRON_CSR_READ_WAIT (1u << 4)   /* write 1: read-with-copy waits for the shadows */
+#define KRON_CSR_READ_NOWAIT (1u << 5) /* write 1: it returns bad data (default) */
+#define KRON_CSR_FIFO_FULL (1u << 6)   /* 6-12: read only */
+#define KRON_CSR_SHADOW_BUSY (1u << 7)
+#define KRON_CSR_OVERRUN (1u << 8)
+#define KRON_CSR_SHADOW_OVERRUN (1u << 9)
+#define KRON_CSR_BIT161 (1u << 10) /* the sample at the FIFO's output is a Resource sample */
+#define KRON_CSR_WAIT_STATES (1u << 12)
+#define KRON_CSR_MODE32 (1u << 14) /* write 1: 32-bit mode; read: it is on */
+#define KRON_CSR_MODE64 (1u << 15) /* write 1: 64-bit mode; read: it is on */
+
+/* ---- the Resource Counters' fields, four bits a counter; 0 = no change ---- */
+
+enum kron_counter_enable { KRON_ENABLE_OFF = 1, KRON_ENABLE_ON = 2, KRON_ENABLE_RESET = 3 };
+enum kron_counter_mode { /* bits 0-2; 5, 6, 7 are the same as 1, 2, 3 */
+			 KRON_MODE_CLOCK = 1,
+			 KRON_MODE_SOFTWARE = 2,
+			 KRON_MODE_GATED =
+				 3, /* internal clock while the external signal is active */
+			 KRON_MODE_EXTERNAL = 4, /* default: rising edges of the external signal */
+			 KRON_MODE_DOUBLE = 8    /* bit 3: 64 bits, on even counters */
+};
+enum kron_counter_clock {
+	KRON_CLOCK_NODE = 1,
+	KRON_CLOCK_NODE_10 = 2,
+	KRON_CLOCK_NODE_100 = 3,
+	KRON_CLOCK_TIMESTAMP = 4 /* default */
+};
 
 /* ---- samples (Table B2) ----
  *
@@ -93,6 +172,13 @@ _Static_assert(sizeof(struct kron_sample) == 20, "a Trace sample is 160 bits");
 #define KRON_HEAD_TRACE(cpu)                                             \
 	((((uint32_t)(cpu)&KRON_HEAD_CPU_MASK) << KRON_HEAD_CPU_SHIFT) | \
 	 (KRON_HEAD_TYPE_TRACE << KRON_HEAD_TYPE_SHIFT))
+
+/* A Resource sample as it lies in board memory and in mk.dat. */
+struct kron_resource_sample {
+	struct kron_sample sample;
+	uint32_t counter[KRON_COUNTERS];
+};
+_Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 bits");
 
 /* Source address: node (10 bits) << 22 | thread id (22 bits, Linux' pid_max). */
 #define KRON_SOURCE_TID_BITS 22

@@ -3,11 +3,18 @@
  * segment.h - the shared-memory segment of a board: window, control block, tables, chunk pool.
  *
  *   offset        what                                      mapped by the runtime
- *   0x0000000     board address space, 32 MiB                at KRON_WINDOW_ADDR   ┐ the
- *   0x2000000     struct kron_ctl, one page                  KRON_CTL_ADDR         │ window
- *   0x2001000     uint64_t chunk_state[KRON_CHUNKS_MAX]                            │
- *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            ┘
+ *   0x0000000     the board's local memory, 32 MiB           exact bus only, anywhere
+ *   0x2000000     struct kron_ctl, one page                  KRON_CTL_ADDR         ┐
+ *   0x2001000     uint64_t chunk_state[KRON_CHUNKS_MAX]                            │ the
+ *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ window
+ *   0x2180000     the board as a machine (board/access.h)                          ┘
  *   0x2200000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
+ *
+ * In a process the window begins at KRON_WINDOW_ADDR with the board's address space (NISTIR
+ * 5993, Table 1): 32 MiB that nobody can touch directly on an emulated board, for there every
+ * access is a bus cycle of the machine (board/access.h) or a trap that becomes one.  The same
+ * 32 MiB of the segment hold the local memory, 4M words with 8 bytes each: the word, and which
+ * generation of the machine wrote it.
  *
  * The collector creates it (shm_open, mode 0600) and outlives nobody: every structure stays
  * consistent when any process, the collector included, is killed between two instructions.
@@ -38,7 +45,7 @@
 #include <kron/board.h>
 
 #define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
-#define KRON_SEGMENT_VERSION 1u
+#define KRON_SEGMENT_VERSION 2u
 
 /*
  * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
@@ -48,6 +55,10 @@
 #define KRON_CTL_OFFSET KRON_BOARD_SIZE
 #define KRON_STATES_OFFSET (KRON_CTL_OFFSET + 0x1000u)
 #define KRON_PROCS_OFFSET (KRON_CTL_OFFSET + 0x80000u)
+#define KRON_DEVICE_OFFSET (KRON_CTL_OFFSET + 0x180000u)
+#define KRON_DEVICE_SIZE 0x80000u
+#define KRON_MEMORY_OFFSET 0u
+#define KRON_MEMORY_BYTES (8u * KRON_BOARD_MEMORY_WORDS)
 #define KRON_POOL_OFFSET (KRON_CTL_OFFSET + 0x200000u)
 #define KRON_WINDOW_SIZE KRON_POOL_OFFSET
 #define KRON_CTL_ADDR (KRON_WINDOW_ADDR + KRON_CTL_OFFSET)
@@ -59,6 +70,8 @@
 #define KRON_PROCS_MAX 16384u
 _Static_assert(KRON_CHUNK_HEADER + KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE == KRON_CHUNK_SIZE,
 	       "samples fill a chunk exactly");
+_Static_assert(KRON_MEMORY_OFFSET + KRON_MEMORY_BYTES <= KRON_CTL_OFFSET, "memory overlaps");
+_Static_assert(KRON_DEVICE_OFFSET + KRON_DEVICE_SIZE <= KRON_POOL_OFFSET, "machine overlaps");
 _Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_PROCS_OFFSET, "tables overlap");
 
 /* ---- what happens when no chunk is free ---- */
@@ -66,6 +79,13 @@ enum kron_when_full {
 	KRON_WHEN_FULL_DISCARD = 0, /* the trigger is lost and counted */
 	KRON_WHEN_FULL_WAIT = 1,    /* the thread waits for the collector; nothing is lost */
 	KRON_WHEN_FULL_WRAP = 2     /* the oldest full chunk goes; its samples count as lost */
+};
+
+/* ---- the way that samples of injected probes go ---- */
+enum kron_bus {
+	KRON_BUS_LANE = 0,  /* into the thread's lane */
+	KRON_BUS_EXACT = 1, /* a bus cycle of the machine */
+	KRON_BUS_DEVICE = 2 /* a store to real hardware, or to a file */
 };
 
 /* ---- control block ---- */
@@ -90,21 +110,33 @@ struct kron_ctl {
 	uint32_t wake_waiters;   /* atomic: collector ++ and FUTEX_WAKE after freeing chunks */
 	uint32_t waiters;        /* RT, atomic: threads in FUTEX_WAIT on wake_waiters */
 
-	/* Registers of the lane bus.  The exact bus keeps its own in the board state. */
+	/*
+	 * What the gates were last computed from.  The registers themselves are in the machine;
+	 * who changes them there brings these and the gates up to date (board/access.h).
+	 */
 	uint32_t csr;    /* KRON_CSR_SAMPLING is what the gates need */
 	uint32_t filter; /* Filter Register, 16 bits */
+	uint32_t config; /* KRON_CONFIG_MK_OE: without it no trigger is answered */
+	uint32_t bus;    /* enum kron_bus; fixed while a recorder is on the board */
+	/* 1: a trigger costs the same whether or not its sample is taken, as on the hardware */
+	uint32_t constant_time;
+	uint32_t permanent; /* 1: made by `kron board create`; else it goes with its recorder */
 
 	/* Losses that belong to no process slot (table full). RT, atomic. */
 	uint64_t lost_unowned;
 
 	/*
-	 * One gate a filter level: nonzero = a trigger of this level takes a sample.  What CSR
-	 * and Filter Register say together, recomputed when one of them is written
-	 * (kron_gate_recompute).  Every trampoline reads its gate by absolute address.
+	 * One gate a filter level.  What CSR, Filter Register and Configuration Register say
+	 * together (kron_gate_recompute).  Every trampoline reads its gate by absolute address;
+	 * zero sends it past the probe, and what is not zero reaches the thunk in %ecx.
 	 */
 	_Alignas(64) uint8_t gate[KRON_LEVELS];
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
+#define KRON_GATE_CLOSED 0u
+#define KRON_GATE_TAKE 1u /* take the sample */
+#define KRON_GATE_DROP 2u /* constant time: do all of it, keep nothing */
+#define KRON_GATE(how, level) ((uint8_t)((how) | (level) << 4))
 #define KRON_GATE_ADDR(level) \
 	(KRON_CTL_ADDR + (uint32_t) __builtin_offsetof(struct kron_ctl, gate) + (level))
 

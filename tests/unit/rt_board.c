@@ -60,6 +60,7 @@ void board_make(struct board *b, uint32_t chunks, uint32_t ready, enum kron_when
 	b->ctl->free_count = (int32_t)ready;
 	b->ctl->csr = KRON_CSR_SAMPLING;
 	b->ctl->filter = 0xffff;
+	b->ctl->config = KRON_CONFIG_DEFAULT;
 	kron_gate_recompute(b->ctl);
 	for (i = 0; i < ready; i++)
 		b->states[i] = KRON_CHUNK_FREE;

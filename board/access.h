@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * access.h - the board in shared memory: bus cycles from many processes at once.
+ *
+ *   struct device (in the segment)
+ *     active ──► slot 17: the machine's state      local memory: {tag, value} a word
+ *                slot 18: being written by A        ▲
+ *                slot 19: being written by B        └ stores of the active state, applied by
+ *                ...                                  whoever comes next
+ *
+ * There is no lock.  A cycle copies the active state into a free slot, runs the model there,
+ * and makes that slot the active one by a single compare-and-swap, which also counts the
+ * generations.  Who loses the race does it again.  So:
+ *   - a process that is killed inside a cycle has either done it or not;
+ *   - a signal handler that interrupts a cycle can do cycles of its own;
+ *   - siglongjmp out of one costs a slot until the thread is gone, nothing else.
+ * Words that the state machine moved to local memory are part of the state (store[]); the next
+ * cycle, or the same one after its swap, carries them out.  Each word of local memory has the
+ * generation that wrote it beside it, so that a writer who comes late changes nothing.
+ *
+ * Freestanding.  Async-signal-safe.  Trusts nothing that it reads from the segment.
+ */
+#ifndef BOARD_ACCESS_H
+#define BOARD_ACCESS_H
+
+#include "board/device.h"
+#include <kron/segment.h>
+
+/* A mapped board, as one process sees it.  Filled by who maps the segment. */
+struct board {
+	struct kron_ctl *ctl;
+	struct device *device; /* KRON_DEVICE_OFFSET of the segment */
+	void *memory;          /* KRON_MEMORY_OFFSET: the tagged words of local memory */
+};
+
+enum access_clock {
+	ACCESS_CLOCK_REAL = 0,   /* the machine's time stamp counter, scaled to the oscillator */
+	ACCESS_CLOCK_VIRTUAL = 1 /* moved by board_tick(): for tests and reproducible runs */
+};
+
+/*
+ * Make the device part of a fresh, zeroed segment: power-on state, clock.  Before anybody else
+ * sees the segment.
+ */
+void board_init(const struct board *b, const struct device_geometry *g, enum access_clock clock,
+		uint64_t tsc_hz);
+
+/* Header, clock and active state make sense.  To be asked once after mapping. */
+bool board_is_sane(const struct board *b);
+
+/*
+ * One bus cycle, now.  Returns after the board has acknowledged: with waits enabled that may be
+ * later.  Recomputes the gates when the cycle changed what they depend on.
+ * 0, or -EIO: the segment is damaged.
+ */
+int board_cycle(const struct board *b, struct device_cycle *c);
+
+/* Short forms of board_cycle() by the CPU that the Configuration Register names. */
+uint32_t board_read32(const struct board *b, uint32_t offset);
+uint64_t board_read64(const struct board *b, uint32_t offset);
+void board_write32(const struct board *b, uint32_t offset, uint32_t value);
+void board_write64(const struct board *b, uint32_t offset, uint64_t value);
+
+/*
+ * A trigger by a thread: its CPU's line is active and holds its source address, in one
+ * indivisible step, so that no sample ever has another thread's source.  True: taken.
+ */
+bool board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
+		   uint64_t data);
+
+/* Time goes on by itself, or (virtual clock) by n NODECLKs; what is due is carried out. */
+void board_tick(const struct board *b, uint64_t n);
+
+/* A consistent copy of the machine as it is now.  false: the segment is damaged. */
+bool board_snapshot(const struct board *b, struct device_state *out);
+
+/* Copy n words of local memory from `first` on; cheaper than n read cycles. */
+void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
+
+void board_set_external(const struct board *b, unsigned counter, bool high);
+
+/* Seconds to NODECLKs and back for the board's clock as configured now. */
+uint64_t board_tsc_of_nodeclk(const struct board *b, uint64_t nodeclk);
+
+#endif

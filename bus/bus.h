@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bus.h - how a tool gets at a board: one by name, or a real one by path.
+ *
+ *   struct bus ──┬── exact: a named board in shared memory, every access through the model
+ *                └── device: a PCI BAR, /dev/mk0 or a file; literal loads and stores
+ *
+ * For the tools (kron ctl, status, read, board; mk_*) and for libmk.  The traced process has
+ * its own way (runtime/).  Prints nothing, exits never.
+ */
+#ifndef BUS_BUS_H
+#define BUS_BUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "board/access.h"
+
+struct bus {
+	const struct bus_ops *ops;
+	char name[256];           /* as the user named it: "default", "/dev/mk0" */
+	struct board board;       /* exact only */
+	volatile uint8_t *window; /* device only: the 32 MiB */
+	int fd;
+	uint64_t mapped; /* bytes */
+	void *base;
+};
+
+struct bus_ops {
+	const char *name; /* "exact", "device" */
+	uint32_t (*read32)(struct bus *b, uint32_t offset);
+	uint64_t (*read64)(struct bus *b, uint32_t offset);
+	void (*write32)(struct bus *b, uint32_t offset, uint32_t value);
+	void (*write64)(struct bus *b, uint32_t offset, uint64_t value);
+	void (*read_memory)(struct bus *b, uint32_t first, uint32_t n, uint32_t *out);
+};
+
+/*
+ * Which board is meant: `name` if not NULL, else $KRON_BOARD, else "default" if there is one,
+ * else the only one that there is.  A name with a slash is the path of a device or file.
+ * -ENOENT: there is none (the sentence lists those that there are and how to make one);
+ * -EACCES: it belongs to another user; -EINVAL: no board, or one of another version.
+ */
+int bus_open(struct bus *b, const char *name, struct err *err);
+void bus_close(struct bus *b);
+
+static inline uint32_t bus_read32(struct bus *b, uint32_t offset)
+{
+	return b->ops->read32(b, offset);
+}
+static inline uint64_t bus_read64(struct bus *b, uint32_t offset)
+{
+	return b->ops->read64(b, offset);
+}
+static inline void bus_write32(struct bus *b, uint32_t offset, uint32_t value)
+{
+	b->ops->write32(b, offset, value);
+}
+static inline void bus_write64(struct bus *b, uint32_t offset, uint64_t value)
+{
+	b->ops->write64(b, offset, value);
+}
+static inline void bus_read_memory(struct bus *b, uint32_t first, uint32_t n, uint32_t *out)
+{
+	b->ops->read_memory(b, first, n, out);
+}
+
+/*
+ * What the toolkit's initialisation does (NISTIR 5993, "Default Configuration"): board reset,
+ * Configuration Register 003201, Memory Address Pointer 0, all filter levels on, Source Address
+ * Register 0 = source, sampling on.
+ */
+void bus_init_default(struct bus *b, uint32_t source);
+
+/* ---- named boards ---- */
+struct boards_entry {
+	char name[64];
+	uint64_t bytes;       /* shared memory that it has pages for */
+	int32_t recorder_pid; /* 0: no kron record on it */
+	bool permanent;       /* by `kron board create`; else it goes with its recorder */
+	bool damaged;
+};
+#define BOARDS_DEFAULT "default"
+
+/* Letters, digits, . _ -; at most 63; no leading dot. */
+bool boards_name_is_valid(const char *name);
+/* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST. */
+int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
+		  struct err *err);
+/* -ENOENT; -EBUSY: a kron record is on it. */
+int boards_remove(const char *name, struct err *err);
+/* All boards of this user, sorted by name; *out is the caller's to xfree(). */
+int boards_list(struct boards_entry **out, size_t *n, struct err *err);
+
+#endif
