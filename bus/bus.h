@@ -20,13 +20,18 @@
 
 struct bus {
 	const struct bus_ops *ops;
-	char name[256];           /* as the user named it: "default", "/dev/mk0" */
+	char name[256];           /* "default", "kron-0123456789abcdef", "/dev/mk0" */
 	struct board board;       /* exact only */
 	volatile uint8_t *window; /* device only: the 32 MiB */
 	int fd;
 	uint64_t mapped; /* bytes */
 	void *base;
 };
+
+static inline bool bus_is_exact(const struct bus *b)
+{
+	return b->board.ctl != NULL;
+}
 
 struct bus_ops {
 	const char *name; /* "exact", "device" */
@@ -39,7 +44,9 @@ struct bus_ops {
 
 /*
  * Which board is meant: `name` if not NULL, else $KRON_BOARD, else "default" if there is one,
- * else the only one that there is.  A name with a slash is the path of a device or file.
+ * else the only one that there is.  A name with a slash is the path of a device or file, which
+ * must have the 32 MiB of Table 1; "kron-<16 hex>" or a process id is the board that this
+ * running kron record has for itself.
  * -ENOENT: there is none (the sentence lists those that there are and how to make one);
  * -EACCES: it belongs to another user; -EINVAL: no board, or one of another version.
  */
@@ -68,6 +75,12 @@ static inline void bus_read_memory(struct bus *b, uint32_t first, uint32_t n, ui
 }
 
 /*
+ * A timestamp tick is this many NODECLKs, a NODECLK so many of the oscillator's: how fast the
+ * timestamp counts with this value of the Configuration Register.
+ */
+double bus_timestamp_hz(uint32_t config);
+
+/*
  * What the toolkit's initialisation does (NISTIR 5993, "Default Configuration"): board reset,
  * Configuration Register 003201, Memory Address Pointer 0, all filter levels on, Source Address
  * Register 0 = source, sampling on.
@@ -80,16 +93,24 @@ struct boards_entry {
 	uint64_t bytes;       /* shared memory that it has pages for */
 	int32_t recorder_pid; /* 0: no kron record on it */
 	bool permanent;       /* by `kron board create`; else it goes with its recorder */
-	bool damaged;
+	bool damaged;         /* cannot be used; why[] says why */
+	bool orphaned;        /* its recorder was killed and left samples in it... */
+	int32_t orphaned_pid; /* ...this one... */
+	char dir[1024];       /* ...for the trace in this folder; "" unknown */
+	char why[256];
 };
 #define BOARDS_DEFAULT "default"
+#define BOARDS_ENV "KRON_BOARD"
+
+/* What a board is made with when nobody says otherwise. */
+extern const struct device_geometry boards_geometry;
 
 /* Letters, digits, . _ -; at most 63; no leading dot. */
 bool boards_name_is_valid(const char *name);
 /* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST. */
 int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
 		  struct err *err);
-/* -ENOENT; -EBUSY: a kron record is on it. */
+/* Damaged ones and those of killed recorders, too.  -ENOENT; -EBUSY: a kron record is on it. */
 int boards_remove(const char *name, struct err *err);
 /* All boards of this user, sorted by name; *out is the caller's to xfree(). */
 int boards_list(struct boards_entry **out, size_t *n, struct err *err);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* boards.c - boards by name: made, removed, listed.  See bus.h. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "bus/bus_impl.h"
+#include "bus/clock.h"
+
+#define CALIBRATE_MS 20 /* the clock of a board that stays: right to some 2 in a million */
+
+const struct device_geometry boards_geometry = {
+	.chip_fifo = 4,
+	.board_fifo = DEVICE_BOARD_FIFO_MAX,
+	.drain_memory = 5,
+	.drain_cable = 5,
+};
+
+bool boards_name_is_valid(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._-";
+	size_t n = strlen(name);
+
+	return n > 0 && n < sizeof(((struct boards_entry *)0)->name) && name[0] != '.' &&
+	       strspn(name, letters) == n;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	if (boards_name_is_valid(name))
+		return 0;
+	return err_set(err, EINVAL,
+		       "\"%.80s\" is no name for a board: up to 63 letters, digits and . _ -, not "
+		       "with a dot first",
+		       name);
+}
+
+/* ---- create ---- */
+
+static int make_board(int fd, const struct device_geometry *g, enum access_clock clock,
+		      struct err *err)
+{
+	struct bus bus = {.ops = &bus_exact_ops, .fd = -1};
+	struct window w;
+	int code = object_map(fd, &w, err);
+
+	if (code)
+		return code;
+	code = object_fill(fd, &w, g, clock, tsc_hz_measure(CALIBRATE_MS), true, err);
+	if (!code) {
+		w.board.ctl->permanent = 1;
+		bus.board = w.board;
+		bus_init_default(&bus, 0);
+		object_seal(&w, KRON_WINDOW_SIZE);
+	}
+	object_unmap(&w);
+	return code;
+}
+
+static int check_geometry(const struct device_geometry *g, struct err *err)
+{
+	if (g->chip_fifo < 1 || g->chip_fifo > DEVICE_CHIP_FIFO_MAX)
+		return err_set(err, EINVAL, "a chip's FIFO holds 1 to %u samples",
+			       DEVICE_CHIP_FIFO_MAX);
+	if (g->board_fifo < 4 || g->board_fifo > DEVICE_BOARD_FIFO_MAX)
+		return err_set(err, EINVAL, "a board's FIFO holds 4 to %u bytes",
+			       DEVICE_BOARD_FIFO_MAX);
+	return 0;
+}
+
+int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
+		  struct err *err)
+{
+	char object[OBJECT_NAME];
+	int fd, named, code = check_name(name, err);
+
+	if (!g)
+		g = &boards_geometry;
+	if (!code)
+		code = check_geometry(g, err);
+	if (!code)
+		code = object_begin(&fd, KRON_WINDOW_SIZE, err);
+	if (code)
+		return code;
+	code = make_board(fd, g, clock, err);
+	object_name_of_board(object, sizeof(object), name);
+	if (!code)
+		code = object_publish(fd, object, &named, err);
+	if (code == -EEXIST)
+		err_set(err, EEXIST, "there is a board %s already: `kron board rm %s` removes it",
+			name, name);
+	if (!code)
+		close(named);
+	close(fd);
+	return code;
+}
+
+/* ---- which object ---- */
+
+/* The board of the kron record with this process id. */
+static bool find_recorder(const char *digits, char *object, size_t size)
+{
+	long pid = strtol(digits, NULL, 10);
+	struct boards_entry *all;
+	bool found = false;
+	size_t n;
+
+	if (boards_list(&all, &n, NULL))
+		return false;
+	for (size_t i = 0; i < n && !found; i++) {
+		found = all[i].recorder_pid && all[i].recorder_pid == pid;
+		if (found && !strncmp(all[i].name, "kron-", 5))
+			snprintf(object, size, "/%s", all[i].name);
+		else if (found)
+			object_name_of_board(object, size, all[i].name);
+	}
+	xfree(all);
+	return found;
+}
+
+static bool is_there(const char *object)
+{
+	struct stat st;
+
+	return !object_stat(object, &st);
+}
+
+void boards_object_of(const char *name, char *object, size_t size)
+{
+	char own[OBJECT_NAME];
+
+	object_name_of_board(object, size, name);
+	if (is_there(object))
+		return;
+	snprintf(own, sizeof(own), "%s%.64s", strncmp(name, "kron-", 5) ? "/kron-" : "/", name);
+	if (object_is_recorders_own(own) && is_there(own))
+		snprintf(object, size, "%s", own);
+	else if (*name && strspn(name, "0123456789") == strlen(name) &&
+		 find_recorder(name, own, sizeof(own)))
+		snprintf(object, size, "%s", own);
+}
+
+/* ---- look ---- */
+
+/* There are samples that nobody but `kron recover` will fetch. */
+static bool has_samples_left(const struct window *w)
+{
+	return w->board.ctl->collector_pid != 0;
+}
+
+static void look_into(int fd, struct boards_entry *e)
+{
+	struct window w;
+	struct err err;
+
+	if (object_map_checked(fd, e->name, &w, &err)) {
+		e->damaged = true;
+		snprintf(e->why, sizeof(e->why), "%.255s", err.msg);
+		return;
+	}
+	e->permanent = w.board.ctl->permanent != 0;
+	if (object_is_locked(fd)) {
+		e->recorder_pid = w.board.ctl->collector_pid;
+	} else if (has_samples_left(&w)) {
+		e->orphaned = true;
+		e->orphaned_pid = w.board.ctl->collector_pid;
+		snprintf(e->dir, sizeof(e->dir), "%.*s", (int)sizeof(e->dir) - 1,
+			 object_note(w.board.ctl)->dir);
+	}
+	object_unmap(&w);
+}
+
+bool boards_look_at(const char *object, struct boards_entry *e)
+{
+	struct stat st;
+	struct err err;
+	int fd, code;
+
+	memset(e, 0, sizeof(*e));
+	if (!object_shown_name(object, e->name, sizeof(e->name)) || object_stat(object, &st))
+		return false;
+	/* Other users' recordings are nothing to us; a board with our name on it is. */
+	if (object_is_recorders_own(object) && st.st_uid != geteuid())
+		return false;
+	code = object_open(object, e->name, &fd, &st, &err);
+	if (code == -ENOENT)
+		return false;
+	if (code) {
+		e->damaged = true;
+		snprintf(e->why, sizeof(e->why), "%.255s", err.msg);
+		return true;
+	}
+	e->bytes = (uint64_t)st.st_blocks * 512;
+	look_into(fd, e);
+	close(fd);
+	return true;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	return strcmp(((const struct boards_entry *)a)->name,
+		      ((const struct boards_entry *)b)->name);
+}
+
+int boards_list(struct boards_entry **out, size_t *n, struct err *err)
+{
+	VEC(struct boards_entry) all = {0};
+	char object[NAME_MAX + 2];
+	struct boards_entry e;
+	struct dirent *d;
+	DIR *dir = opendir(OBJECT_DIR);
+
+	*out = NULL;
+	*n = 0;
+	if (!dir)
+		return err_set(err, errno, "cannot read " OBJECT_DIR ": %s", strerror(errno));
+	while ((d = readdir(dir))) {
+		snprintf(object, sizeof(object), "/%s", d->d_name);
+		if (strlen(object) < OBJECT_NAME && boards_look_at(object, &e))
+			*vec_push(&all) = e;
+	}
+	closedir(dir);
+	if (all.n)
+		qsort(all.v, all.n, sizeof(*all.v), compare_entries);
+	*out = all.v;
+	*n = all.n;
+	return 0;
+}
+
+/* ---- remove ---- */
+
+/* Whatever is in it; but not while somebody records there, and nothing of other users. */
+static int check_removable(const char *object, const char *name, struct err *err)
+{
+	struct stat st;
+	bool locked;
+	int fd;
+
+	if (object_stat(object, &st))
+		return err_set(err, errno, "there is no board %s (`kron board list` shows all)",
+			       name);
+	if (st.st_uid != geteuid())
+		return err_set(err, EACCES,
+			       "board %s belongs to another user (uid %u), who alone may remove it",
+			       name, (unsigned)st.st_uid);
+	fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+	locked = fd >= 0 && object_is_locked(fd);
+	if (fd >= 0)
+		close(fd);
+	return locked ? err_set(err, EBUSY, "a kron record is on board %s: end it first", name) : 0;
+}
+
+int boards_remove(const char *name, struct err *err)
+{
+	char object[OBJECT_NAME];
+	int code = check_name(name, err);
+
+	if (code)
+		return code;
+	boards_object_of(name, object, sizeof(object));
+	code = check_removable(object, name, err);
+	if (!code && (code = object_remove(object)))
+		err_set(err, -code, "cannot remove board %s: %s", name, strerror(-code));
+	return code;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* clock.c - see clock.h */
+#define _GNU_SOURCE
+#include "bus/clock.h"
+
+#include <errno.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#define SECOND 1000000000ull
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
+void time_point_take(struct time_point *t)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t before = __rdtsc();
+		uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		uint64_t after = __rdtsc();
+
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		t->tsc = before + best / 2;
+		t->mono_ns = mono;
+		t->real_ns = clock_ns(CLOCK_REALTIME);
+	}
+}
+
+double tsc_hz(const struct time_point *start, const struct time_point *end)
+{
+	uint64_t ns = end->mono_ns - start->mono_ns;
+
+	return ns ? (double)(end->tsc - start->tsc) * (double)SECOND / (double)ns : 0;
+}
+
+uint64_t tsc_hz_measure(unsigned ms)
+{
+	struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+	struct time_point start, end;
+
+	time_point_take(&start);
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+	time_point_take(&end);
+	return (uint64_t)(tsc_hz(&start, &end) + 0.5);
+}
