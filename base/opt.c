@@ -34,6 +34,11 @@ static size_t count_options(const struct opt_command *c)
 	return n;
 }
 
+static const char *program_prefix(const struct opt_command *c)
+{
+	return c->alone ? "" : "kron ";
+}
+
 /* -h means --help unless the command uses the letter itself. */
 static bool has_letter(const struct opt_command *c, char letter)
 {
@@ -230,8 +235,8 @@ static int check_operands(const struct opt_command *c, int argc, char **argv, in
 	int max = c->operands ? c->max_operands : 0;
 
 	if (given < c->min_operands)
-		return err_set(err, EINVAL, "something is missing: kron %s [OPTION]... %s", c->name,
-			       c->operands);
+		return err_set(err, EINVAL, "something is missing: %s%s [OPTION]... %s",
+			       program_prefix(c), c->name, c->operands);
 	if (given > max && (max || !c->operands))
 		return err_set(err, EINVAL, "one argument too many: '%s'", argv[first + max]);
 	return first;
@@ -309,8 +314,8 @@ static void print_option(FILE *out, const struct opt *o, bool letter)
 
 void opt_help(const struct opt_command *c, FILE *out)
 {
-	fprintf(out, "Usage: kron %s [OPTION]...%s%s\n", c->name, c->operands ? " " : "",
-		c->operands ? c->operands : "");
+	fprintf(out, "Usage: %s%s [OPTION]...%s%s\n", program_prefix(c), c->name,
+		c->operands ? " " : "", c->operands ? c->operands : "");
 	print_wrapped(out, c->summary, 0);
 	fputc('\n', out);
 	for (size_t i = 0; i < count_options(c); i++)

@@ -69,6 +69,7 @@ struct opt_command {
 	int usage_status;     /* exit status of wrong usage; 0 means 2 */
 	int min_operands;
 	int max_operands; /* 0: no limit, unless operands is NULL */
+	bool alone;       /* a program of its own (mk_rpt), not a command of kron */
 };
 
 /*

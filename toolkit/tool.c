@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* tool.c - what the mk_ programs share.  Prints to stdout and stderr, exits never. */
+#define _GNU_SOURCE
+#include "toolkit/tool.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+static void say(const struct opt_command *c, const char *fmt, va_list ap)
+{
+	fflush(stdout);
+	fprintf(stderr, "%s: ", c->name);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+}
+
+int tool_fail(const struct opt_command *c, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(c, fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+void tool_note(const struct opt_command *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(c, fmt, ap);
+	va_end(ap);
+}
+
+/* --version anywhere among the options; --help-man alone, for scripts/update-man. */
+static bool print_about(const struct opt_command *c, int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--help-man")) {
+		opt_man(c, stdout);
+		return true;
+	}
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "--version")) {
+			printf("%s (kron) %s\n", c->name, PACKAGE_VERSION);
+			return true;
+		}
+	}
+	return false;
+}
+
+int tool_parse(const struct opt_command *c, int argc, char **argv, int *status)
+{
+	struct err err;
+	int first;
+
+	if (print_about(c, argc, argv)) {
+		*status = tool_finish(c, TOOL_OK);
+		return 0;
+	}
+	first = opt_parse(c, argc, argv, &err);
+	if (first > 0)
+		return first;
+	if (first == 0) {
+		opt_help(c, stdout);
+		*status = tool_finish(c, TOOL_OK);
+		return 0;
+	}
+	*status = tool_fail(c, TOOL_USAGE, "%s (`%s --help` shows the usage)", err.msg, c->name);
+	return 0;
+}
+
+int tool_finish(const struct opt_command *c, int status)
+{
+	bool failed = ferror(stdout);
+
+	/* what failed earlier keeps its reason: the flush fails the same way again */
+	errno = 0;
+	if (fflush(stdout))
+		failed = true;
+	if (failed && errno != EPIPE)
+		return tool_fail(c, TOOL_ERROR, "cannot write the output%s%s", errno ? ": " : "",
+				 errno ? strerror(errno) : "");
+	return status;
+}
+
+int tool_number(const char *text, uint64_t *out)
+{
+	int base = text[0] == '0' && (text[1] | 0x20) == 'x' ? 16 : 10;
+	const char *digits = base == 16 ? text + 2 : text;
+	char *end;
+
+	if (base == 16 ? !isxdigit((unsigned char)*digits) : !isdigit((unsigned char)*digits))
+		return -EINVAL;
+	errno = 0;
+	*out = strtoull(digits, &end, base);
+	return errno || *end ? -EINVAL : 0;
+}
