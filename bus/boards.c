@@ -17,13 +17,6 @@
 
 #define CALIBRATE_MS 20 /* the clock of a board that stays: right to some 2 in a million */
 
-const struct device_geometry boards_geometry = {
-	.chip_fifo = 4,
-	.board_fifo = DEVICE_BOARD_FIFO_MAX,
-	.drain_memory = 5,
-	.drain_cable = 5,
-};
-
 bool boards_name_is_valid(const char *name)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -74,30 +67,45 @@ static int check_geometry(const struct device_geometry *g, struct err *err)
 	if (g->board_fifo < 4 || g->board_fifo > DEVICE_BOARD_FIFO_MAX)
 		return err_set(err, EINVAL, "a board's FIFO holds 4 to %u bytes",
 			       DEVICE_BOARD_FIFO_MAX);
+	if (g->drain_memory < 1 || g->drain_memory > DEVICE_DRAIN_MAX || g->drain_cable < 1 ||
+	    g->drain_cable > DEVICE_DRAIN_MAX)
+		return err_set(err, EINVAL,
+			       "the FIFO's state machine takes 1 to %u clocks for a transfer",
+			       DEVICE_DRAIN_MAX);
 	return 0;
+}
+
+static int refuse_taken_name(const char *name, struct err *err)
+{
+	return err_set(err, EEXIST, "there is a board %s already: `kron board rm %s` removes it",
+		       name, name);
 }
 
 int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
 		  struct err *err)
 {
+	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
 	char object[OBJECT_NAME];
 	int fd, named, code = check_name(name, err);
+	struct stat st;
 
 	if (!g)
-		g = &boards_geometry;
+		g = &standard;
 	if (!code)
 		code = check_geometry(g, err);
-	if (!code)
-		code = object_begin(&fd, KRON_WINDOW_SIZE, err);
+	if (code)
+		return code;
+	object_name_of_board(object, sizeof(object), name);
+	if (!object_stat(object, &st)) /* before the work; object_publish() decides */
+		return refuse_taken_name(name, err);
+	code = object_begin(&fd, KRON_WINDOW_SIZE, err);
 	if (code)
 		return code;
 	code = make_board(fd, g, clock, err);
-	object_name_of_board(object, sizeof(object), name);
 	if (!code)
 		code = object_publish(fd, object, &named, err);
 	if (code == -EEXIST)
-		err_set(err, EEXIST, "there is a board %s already: `kron board rm %s` removes it",
-			name, name);
+		refuse_taken_name(name, err);
 	if (!code)
 		close(named);
 	close(fd);

@@ -102,12 +102,10 @@ struct boards_entry {
 #define BOARDS_DEFAULT "default"
 #define BOARDS_ENV "KRON_BOARD"
 
-/* What a board is made with when nobody says otherwise. */
-extern const struct device_geometry boards_geometry;
-
 /* Letters, digits, . _ -; at most 63; no leading dot. */
 bool boards_name_is_valid(const char *name);
-/* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST. */
+/* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST.
+ * g NULL: DEVICE_GEOMETRY_DEFAULT. */
 int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
 		  struct err *err);
 /* Damaged ones and those of killed recorders, too.  -ENOENT; -EBUSY: a kron record is on it. */

@@ -83,7 +83,6 @@ static uint64_t read_copy(struct device_state *s, unsigned word, unsigned bytes)
 	};
 
 	device_cycle(s, 0, &c);
-	s->nstores = 0;
 	return bytes == 8 ? c.data : (uint32_t)c.data;
 }
 
@@ -97,7 +96,6 @@ static void enable_outputs(struct device_state *s)
 	};
 
 	device_cycle(s, 0, &c);
-	s->nstores = 0;
 }
 
 static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
@@ -106,7 +104,7 @@ static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
 
 	if (!board_snapshot(&b->board, &s))
 		return err_set(err, EIO, "board %s is damaged: its state makes no sense", b->name);
-	s.nstores = 0; /* the board's own copy of them is carried out there */
+	v->geometry = s.geometry;
 	v->csr = device_csr(&s);
 	v->filter = device_filter(&s);
 	v->config = device_config(&s);

@@ -15,6 +15,7 @@ struct bus_view {
 	uint64_t timestamp, enable, mode, clock;
 	uint32_t source[KRON_SOURCES];
 	uint64_t counter[KRON_COUNTERS]; /* of a double one both halves in the even */
+	struct device_geometry geometry; /* zero for a real board */
 	bool counters_are_shadows;       /* a real board: what was last copied, not what counts */
 };
 
