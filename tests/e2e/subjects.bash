@@ -71,6 +71,7 @@ behaves() {
 	shift 2
 	[ "$mode" = exe ] || lib=(-L '*')
 	one_way "$d/plain" "$@" || { echo "the untraced run could not be made"; return 1; }
+	! grep -q timeout "$d/plain/outcome" || { echo "the untraced run hangs, too"; return 1; }
 	# shellcheck disable=SC2086
 	one_way "$d/traced" "$KRON" record -o "$d/traced/trace" -q ${RECORD_OPTIONS-} "${lib[@]}" -- "$@"
 	echo "$KRON record -o trace ${RECORD_OPTIONS-} ${lib[*]} -- $*" >"$d/command"
