@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "inject/elf_image.h"
 
 #define SCRIPT_DEPTH 5 /* interpreters of interpreters that the kernel follows */
 #define HEAD 512
@@ -140,10 +141,16 @@ static bool is_readable_part(int fd, off_t off, void *buf, size_t n)
 	return pread(fd, buf, n, off) == (ssize_t)n;
 }
 
-/* The interpreter's path, or "" when there is none; false: the headers lie. */
-static bool read_interpreter(int fd, const Elf64_Ehdr *e, char *out, size_t size)
+struct load_headers {      /* what the program headers say to the kernel */
+	char interp[4096]; /* "" when there is none */
+	bool cut_off;      /* part of a segment is not in the file */
+};
+
+/* false: the headers lie. */
+static bool read_load_headers(int fd, const Elf64_Ehdr *e, uint64_t size, struct load_headers *out)
 {
-	out[0] = 0;
+	out->interp[0] = 0;
+	out->cut_off = false;
 	if (e->e_phentsize != sizeof(Elf64_Phdr) || !e->e_phnum)
 		return false;
 	for (unsigned i = 0; i < e->e_phnum; i++) {
@@ -151,30 +158,16 @@ static bool read_interpreter(int fd, const Elf64_Ehdr *e, char *out, size_t size
 
 		if (!is_readable_part(fd, (off_t)(e->e_phoff + i * sizeof(ph)), &ph, sizeof(ph)))
 			return false;
-		if (ph.p_type != PT_INTERP)
+		if (ph.p_type == PT_LOAD && !elf_file_has(size, ph.p_offset, ph.p_filesz))
+			out->cut_off = true;
+		if (ph.p_type != PT_INTERP || out->interp[0])
 			continue;
-		if (ph.p_filesz < 2 || ph.p_filesz > size ||
-		    !is_readable_part(fd, (off_t)ph.p_offset, out, ph.p_filesz))
+		if (ph.p_filesz < 2 || ph.p_filesz > sizeof(out->interp) ||
+		    !is_readable_part(fd, (off_t)ph.p_offset, out->interp, ph.p_filesz))
 			return false;
-		out[ph.p_filesz - 1] = 0;
-		return true;
+		out->interp[ph.p_filesz - 1] = 0;
 	}
 	return true;
-}
-
-/* The kernel may start a file that is cut off; it dies of SIGBUS or SIGSEGV where pages lack. */
-static bool is_cut_off(int fd, const Elf64_Ehdr *e, uint64_t size)
-{
-	for (unsigned i = 0; i < e->e_phnum; i++) {
-		Elf64_Phdr ph;
-
-		if (!is_readable_part(fd, (off_t)(e->e_phoff + i * sizeof(ph)), &ph, sizeof(ph)))
-			return true;
-		if (ph.p_type == PT_LOAD &&
-		    (ph.p_offset > size || ph.p_filesz > size - ph.p_offset))
-			return true;
-	}
-	return false;
 }
 
 static bool has_name(const char *path, const char *name)
@@ -189,7 +182,7 @@ static bool has_name(const char *path, const char *name)
 static void look_at_elf(struct program *p, int fd, const char *path, const uint8_t *head, size_t n,
 			const struct stat *st)
 {
-	char interp[4096];
+	struct load_headers h;
 	Elf64_Ehdr e;
 
 	if (n < sizeof(e)) {
@@ -205,17 +198,17 @@ static void look_at_elf(struct program *p, int fd, const char *path, const uint8
 		      path, machine_name(e.e_machine));
 	else if (e.e_type != ET_EXEC && e.e_type != ET_DYN)
 		judge(p, PROGRAM_BROKEN, "%s is an ELF file, but no program", path);
-	else if (!read_interpreter(fd, &e, interp, sizeof(interp)))
+	else if (!read_load_headers(fd, &e, (uint64_t)st->st_size, &h))
 		judge(p, PROGRAM_BROKEN, "%s is a damaged ELF file", path);
-	else if (is_cut_off(fd, &e, (uint64_t)st->st_size))
+	else if (h.cut_off)
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is truncated: a segment lies past the end of the file", path);
-	else if (!interp[0] && !has_name(path, LINKER))
+	else if (!h.interp[0] && !has_name(path, LINKER))
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is statically linked; tracing such programs is not possible yet", path);
-	else if (interp[0] && !has_name(interp, LINKER))
+	else if (h.interp[0] && !has_name(h.interp, LINKER))
 		judge(p, PROGRAM_UNTRACEABLE, "%s uses the dynamic linker %s; kron knows glibc's",
-		      path, interp);
+		      path, h.interp);
 	else if (is_privileged(fd, st))
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s changes its user, group or capabilities when it starts (setuid, setgid "

@@ -59,6 +59,13 @@ struct elf_image {
 	void *priv;
 };
 
+/* Does [off, off+n) lie in a file of this size?  A file with a PT_LOAD that does not is cut off:
+ * the kernel may start it, and it dies where pages lack.  Safe for any values. */
+static inline bool elf_file_has(uint64_t size, uint64_t off, uint64_t n)
+{
+	return off <= size && n <= size - off;
+}
+
 /*
  * Open an x86-64 little-endian ELF file.  Errors (positive errno in the message's code):
  * -ENOENT, -EACCES, -EISDIR as from open(2); -ENOEXEC not ELF, truncated or lying headers;

@@ -28,10 +28,9 @@ int elf_image_load(struct elf_image **out, const void *bytes, size_t size, const
 		   struct elf_priv *priv, unsigned int flags, struct err *err);
 int elf_image_open_debug(struct elf_image **out, const char *path, struct err *err);
 
-/* Does [off, off+n) lie in the file?  Safe for any values. */
 static inline bool elf_has(const struct elf_image *img, uint64_t off, uint64_t n)
 {
-	return off <= img->size && n <= img->size - off;
+	return elf_file_has(img->size, off, n);
 }
 
 /* Files are read by copy: nothing in a hostile one is aligned. */
