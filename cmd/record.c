@@ -21,6 +21,7 @@
 #include "base/vec.h"
 #include "cmd/child.h"
 #include "cmd/cmd.h"
+#include "cmd/probe_cost.h"
 #include "collect/collector.h"
 #include "collect/program.h"
 #include "config.h"
@@ -375,6 +376,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.filter = (uint32_t)filter,
 		.level = (uint8_t)level,
 		.no_children = no_children,
+		.measure = probe_cost_measure,
 	};
 	/* A flight recorder keeps the last things: all of its buffer is in use all the time. */
 	if (!o->buffer && o->when_full == KRON_WHEN_FULL_WRAP)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calibrate.h - what the time stamp counter means, and what a probe costs here. */
+/* calibrate.h - what the time stamp counter means, and how what a probe costs is told. */
 #ifndef COLLECT_CALIBRATE_H
 #define COLLECT_CALIBRATE_H
 
@@ -22,7 +22,7 @@ struct probe_cost {   /* nanoseconds */
 	double limit; /* rdtsc and one store: less is not possible */
 	double off;   /* a probe whose gate is closed */
 };
-/* Takes some 0.2 milliseconds. */
-void probe_cost_measure(struct probe_cost *c, double hz);
+/* Who measures it has the runtime's thunk, which nothing here may know.  hz: see tsc_hz(). */
+typedef void (*probe_cost_fn)(struct probe_cost *c, double hz);
 
 #endif

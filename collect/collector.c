@@ -161,7 +161,8 @@ static void write_end(struct collector *c, const char *how, struct collector_sum
 	time_point_take(&end);
 	hz = tsc_hz(&c->start, &end);
 	out->seconds = (double)(end.mono_ns - c->start.mono_ns) / 1e9;
-	probe_cost_measure(&out->cost, hz);
+	if (c->opt.measure)
+		c->opt.measure(&out->cost, hz);
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
 	session_write_end(&c->journal, how, &end, hz, out, c->opt.when_full);

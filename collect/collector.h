@@ -30,6 +30,7 @@ struct collector_options {
 	uint32_t filter;
 	uint8_t level;
 	bool no_children;
+	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
 };
 
 struct collector_summary {

@@ -255,3 +255,9 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[ "$(grep -c untraced <<<"$output")" = 1 ]
 	[[ $output == *"is statically linked"* ]]
 }
+
+@test "the cost of a probe is measured, with the runtime's own thunk" {
+	"$KRON" record -q -o t -- true
+	[ "$("$KRON" info --json t | json 'min(d["probe_ns_off"], d["probe_ns"]) > 0')" = True ]
+	nm "$KRON" | grep -q ' kron_rt_probe$'
+}

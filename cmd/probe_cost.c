@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * probe_cost.c - see probe_cost.h.
+ *
+ *   probe sequence of kron/wire.h ──► runtime/thunk.S ──► a lane of ours
+ *
+ * The thunk is linked in, alone: what it wants from the rest of the runtime is below.  Its slow
+ * path cannot come, because the lane has room for every sample; should it, the sample is
+ * missing afterwards and the measurement is void.  Nothing here touches a board.
+ */
+#define _GNU_SOURCE
+#include "cmd/probe_cost.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <x86intrin.h>
+
+#include <kron/board.h>
+#include <kron/segment.h>
+#include "base/vec.h"
+#include "runtime/lane.h"
+
+#define ROUNDS 2
+#define SAMPLES 1024u
+#define SPARE 64u /* records of moves to another CPU */
+#define EVENT 77u
+
+/* ---- what thunk.S knows by name ---- */
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+extern __thread struct rt_lane *kron_rt_lane HIDDEN __attribute__((tls_model("initial-exec")));
+__thread struct rt_lane *kron_rt_lane;
+extern long kron_rt_cpu_offset HIDDEN;
+long kron_rt_cpu_offset;
+void kron_rt_slow(uint32_t event, uint32_t payload) HIDDEN;
+void kron_rt_hook(uint32_t hook, const void *regs) HIDDEN;
+void kron_rt_probe(void) HIDDEN;
+
+void kron_rt_slow(uint32_t event, uint32_t payload)
+{
+	(void)event;
+	(void)payload;
+}
+
+void kron_rt_hook(uint32_t hook, const void *regs)
+{
+	(void)hook;
+	(void)regs;
+}
+
+/* ---- the lane ---- */
+
+/* As in runtime/lane.c: the CPU number is in rseq's area, or in a word that stands in for it. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+#define RSEQ_CPU_ID 4
+static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
+
+static uint32_t read_cpu(void)
+{
+	uint32_t cpu;
+
+	if (&__rseq_offset && &__rseq_size && __rseq_size)
+		kron_rt_cpu_offset = __rseq_offset + RSEQ_CPU_ID;
+	else
+		kron_rt_cpu_offset = (char *)&no_rseq_cpu - (char *)__builtin_thread_pointer();
+	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(kron_rt_cpu_offset));
+	return cpu;
+}
+
+static void lane_fresh(struct rt_lane *lane, struct kron_sample *samples)
+{
+	memset(samples, 0, (SAMPLES + SPARE) * sizeof(*samples));
+	memset(lane, 0, sizeof(*lane));
+	lane->cpu = read_cpu();
+	lane->head = KRON_HEAD_TRACE(lane->cpu);
+	lane->claim = rt_claim_word((uintptr_t)samples, SAMPLES + SPARE);
+	kron_rt_lane = lane;
+}
+
+static bool has_all(const struct kron_sample *samples)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SAMPLES + SPARE; i++)
+		n += samples[i].head && samples[i].event == EVENT;
+	return n == SAMPLES;
+}
+
+/* ---- the loops ---- */
+
+/* What cannot be undercut: the clock and one store. */
+static double limit_loop(struct kron_sample *samples)
+{
+	uint64_t start = __rdtsc();
+
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		*(volatile uint32_t *)&samples[i].time_lo = (uint32_t)__rdtsc();
+	return (double)(__rdtsc() - start) / SAMPLES;
+}
+
+static double probe_loop(const uint8_t *gate)
+{
+	uint64_t start = __rdtsc();
+
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		__asm__ volatile("lea	-128(%%rsp), %%rsp\n\t"
+				 "push	%%rcx\n\t"
+				 "movzbl (%0), %%ecx\n\t"
+				 "jrcxz	1f\n\t"
+				 "push	%%rax\n\t"
+				 "mov	%1, %%eax\n\t"
+				 "call	kron_rt_probe\n\t"
+				 "pop	%%rax\n"
+				 "1:	pop	%%rcx\n\t"
+				 "lea	128(%%rsp), %%rsp"
+				 :
+				 : "r"(gate), "i"(EVENT)
+				 : "memory", "cc");
+	return (double)(__rdtsc() - start) / SAMPLES;
+}
+
+static void keep_least(double *least, double v)
+{
+	if (*least == 0 || v < *least)
+		*least = v;
+}
+
+void probe_cost_measure(struct probe_cost *c, double hz)
+{
+	static const uint8_t open = KRON_GATE(KRON_GATE_TAKE, 0), closed = KRON_GATE_CLOSED;
+	double per_ns = hz / 1e9;
+	struct kron_sample *samples;
+	struct rt_lane lane;
+	bool taken = true;
+
+	memset(c, 0, sizeof(*c));
+	if (per_ns <= 0)
+		return;
+	samples = xcalloc(SAMPLES + SPARE, sizeof(*samples));
+	for (int i = 0; i < ROUNDS; i++) {
+		lane_fresh(&lane, samples);
+		keep_least(&c->limit, limit_loop(samples) / per_ns);
+		keep_least(&c->off, probe_loop(&closed) / per_ns);
+		lane_fresh(&lane, samples);
+		keep_least(&c->on, probe_loop(&open) / per_ns);
+		taken = taken && has_all(samples);
+	}
+	kron_rt_lane = NULL;
+	xfree(samples);
+	if (!taken)
+		memset(c, 0, sizeof(*c));
+}
