@@ -11,9 +11,24 @@
 
 #include "config.h"
 
+static int write_error; /* why stdout took no more: errno of the first failure */
+
+bool tool_can_write(void)
+{
+	if (ferror(stdout) && !write_error)
+		write_error = errno;
+	return !ferror(stdout);
+}
+
+static void flush(void)
+{
+	if (tool_can_write() && fflush(stdout))
+		tool_can_write();
+}
+
 static void say(const struct opt_command *c, const char *fmt, va_list ap)
 {
-	fflush(stdout);
+	flush();
 	fprintf(stderr, "%s: ", c->name);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
@@ -77,15 +92,10 @@ int tool_parse(const struct opt_command *c, int argc, char **argv, int *status)
 
 int tool_finish(const struct opt_command *c, int status)
 {
-	bool failed = ferror(stdout);
-
-	/* what failed earlier keeps its reason: the flush fails the same way again */
-	errno = 0;
-	if (fflush(stdout))
-		failed = true;
-	if (failed && errno != EPIPE)
-		return tool_fail(c, TOOL_ERROR, "cannot write the output%s%s", errno ? ": " : "",
-				 errno ? strerror(errno) : "");
+	flush();
+	if (write_error && write_error != EPIPE)
+		return tool_fail(c, TOOL_ERROR, "cannot write the output: %s",
+				 strerror(write_error));
 	return status;
 }
 

@@ -47,6 +47,9 @@ void tool_note(const struct opt_command *c, const char *fmt, ...)
  */
 int tool_finish(const struct opt_command *c, int status);
 
+/* stdout still takes what is printed; ask now and then in a long output. */
+bool tool_can_write(void);
+
 /* Decimal, or hexadecimal after 0x; no sign, no blanks.  0 or -EINVAL. */
 int tool_number(const char *text, uint64_t *out);
 
