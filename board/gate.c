@@ -1,27 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gate.c - keeps the gates equal to what the registers say.  See gate.h.
+ * gate.c - makes the gates equal to what the registers say.  See gate.h.
  */
 #include "board/gate.h"
 
+#define GATES_A_STORE 8u
+
+static uint8_t gate_of(const struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config,
+		       unsigned level)
+{
+	if (kron_gate_is_open(csr, filter, config, level))
+		return KRON_GATE(KRON_GATE_TAKE, level);
+	if (!ctl->constant_time)
+		return KRON_GATE_CLOSED;
+	/* Hardware decides behind the store; a lane has to decide before it. */
+	return KRON_GATE(ctl->bus == KRON_BUS_LANE ? KRON_GATE_DROP : KRON_GATE_TAKE, level);
+}
+
+void kron_gate_set(struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config)
+{
+	uint64_t *word = (uint64_t *)ctl->gate;
+	unsigned first, i;
+
+	for (first = 0; first < KRON_LEVELS; first += GATES_A_STORE) {
+		uint64_t gates = 0;
+
+		for (i = 0; i < GATES_A_STORE; i++)
+			gates |= (uint64_t)gate_of(ctl, csr, filter, config, first + i) << 8 * i;
+		__atomic_store_n(&word[first / GATES_A_STORE], gates, __ATOMIC_RELEASE);
+	}
+}
+
 void kron_gate_recompute(struct kron_ctl *ctl)
 {
-	uint32_t csr = __atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE);
-	uint32_t filter = __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE);
-	uint32_t config = __atomic_load_n(&ctl->config, __ATOMIC_ACQUIRE);
-	uint8_t closed = KRON_GATE_CLOSED;
-	unsigned level;
-
-	for (level = 0; level < KRON_LEVELS; level++) {
-		uint8_t gate = KRON_GATE(KRON_GATE_TAKE, level);
-
-		/* Hardware decides behind the store; a lane has to decide before it. */
-		if (ctl->constant_time && ctl->bus == KRON_BUS_LANE)
-			closed = KRON_GATE(KRON_GATE_DROP, level);
-		else if (ctl->constant_time)
-			closed = gate;
-		if (!kron_gate_is_open(csr, filter, config, level))
-			gate = closed;
-		__atomic_store_n(&ctl->gate[level], gate, __ATOMIC_RELEASE);
-	}
+	kron_gate_set(ctl, __atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE),
+		      __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE),
+		      __atomic_load_n(&ctl->config, __ATOMIC_ACQUIRE));
 }

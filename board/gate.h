@@ -17,11 +17,13 @@ static inline int kron_gate_is_open(uint32_t csr, uint32_t filter, uint32_t conf
 }
 
 /*
- * Make the gates say what csr, filter and config say.  To be called after one was written.  Each
- * gate is one byte store: probes that run meanwhile see the old one or the new one.  Of two
- * callers at once the last to read the registers must be the last to write the gates, which is
- * their business to arrange (one writer: the collector, or kron ctl with its lock).
+ * Make the gates say what these registers say.  Two stores of eight gates each: probes that run
+ * meanwhile see the old ones or the new ones.  Who may do this when: board_repair_gates().
  */
+void kron_gate_set(struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config)
+	__attribute__((visibility("hidden")));
+
+/* Likewise from the copies in the control block: for segments without a machine (tests). */
 void kron_gate_recompute(struct kron_ctl *ctl) __attribute__((visibility("hidden")));
 
 #endif

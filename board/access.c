@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * access.c - bus cycles on the shared machine, without a lock.  See access.h for the picture.
+ *
+ *   1. a = active: {generation g, slot x}
+ *   2. carry out the words that state g has for local memory      access_memory.c
+ *   3. claim a free slot y                                        access_slots.c
+ *   4. copy x to y; is a still active?  no: from 1 again
+ *   5. run the model on y
+ *   6. swap active from {g, x} to {g + 1, y}; failed: from 1 again
+ *   7. bring the gates up to date; wait until the board acknowledges
+ *
+ * Why nothing that happens to a process or thread T can harm another, or T itself:
+ *
+ *   Copies are whole.  Nobody writes a slot while it is active or while another owns it, and a
+ *   generation never comes back.  If a is active before and after the copy, it was in between.
+ *   The model never runs on anything else, so no torn state ever reaches it.
+ *   Cycles are one after the other.  The swap succeeds only from the very state that y was made
+ *   from; it is the moment at which the cycle happens, for everybody.
+ *   Local memory follows.  Who publishes g + 1 has carried out the words of g (2 before 6).
+ *
+ *   T is killed before 6: an owned slot stays behind (access_slots.c fetches it); the board has
+ *   not seen the cycle.  After 6: it has.  There is nothing between.  Words that T did not
+ *   carry out are carried out by the next.
+ *   T is stopped: likewise, and when it goes on it finds its swap fail, its late store to local
+ *   memory fail (access_memory.c) and its late gates set right again by itself (7).
+ *   A signal handler interrupts T and does cycles: it is another user with a slot of its own; T
+ *   finds a changed and does it again.  Between 4 and 6 nothing can be torn by that, for y is
+ *   T's and the handler takes another.
+ *   siglongjmp out of that handler: as a kill, but that T goes on; it finds the slot itself.
+ *   fork in that handler: access_slots.c.
+ *
+ * Somebody always gets on: a swap fails only because another succeeded.  But a state that lies in
+ * the other CPU's cache takes longer to copy than a cycle takes there, so that one who triggers
+ * without pause could keep all others out for ever.  Who has lost some times says so in
+ * `urgent`, and the others give way, for a few microseconds at most: it is a request, not a lock,
+ * and dies with its time.
+ */
+#include "board/access_layout.h"
+#include "board/gate.h"
+
+#define EIO_ 5
+#define URGENT_AFTER 3u     /* lost races */
+#define GIVE_WAY_TSC 20000u /* 5 to 10 us */
+
+enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL };
+
+struct op {
+	enum op_kind kind;
+	bool high;
+	unsigned counter;
+	struct device_cycle *cycle; /* what is asked; what came out, once it is done */
+	/* out */
+	uint64_t active; /* the state that it made */
+	uint64_t gates;
+	struct access_clock_point anchor;
+	uint64_t now;  /* by the clock */
+	uint64_t tick; /* by the machine, which may be ahead: somebody waits */
+	uint64_t done;
+};
+
+enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_ };
+
+static inline void copy_words(void *to, const void *from, uint32_t bytes)
+{
+	uint64_t n = bytes / 8;
+
+	/* Not memcpy: there is no libc, and it would be a race to race detectors. */
+	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+/* x to y, state and all.  Whether it is whole has to be checked. */
+static bool copy_state(struct access_slot *y, const struct access_slot *x)
+{
+	uint32_t used = (ACCESS_READ(&x->used) + 7u) & ~7u;
+
+	if (used > sizeof(struct device_state))
+		return false;
+	ACCESS_WRITE(&y->gates, ACCESS_READ(&x->gates));
+	ACCESS_WRITE(&y->anchor_tsc, ACCESS_READ(&x->anchor_tsc));
+	ACCESS_WRITE(&y->anchor_tick, ACCESS_READ(&x->anchor_tick));
+	ACCESS_WRITE(&y->time, ACCESS_READ(&x->time));
+	copy_words(&y->state, &x->state, used);
+	return true;
+}
+
+/* What time is it for the machine in y?  Never before its own. */
+static void set_time(const struct board *b, struct op *op, struct access_slot *y, uint64_t tsc)
+{
+	op->anchor.tsc = y->anchor_tsc;
+	op->anchor.tick = y->anchor_tick;
+	if (b->device->clock == ACCESS_CLOCK_VIRTUAL) {
+		op->now = ACCESS_READ(&b->device->virtual_now);
+	} else {
+		op->now = access_tick(b->device->tsc_mult, &op->anchor, tsc);
+		if (op->now + ACCESS_WAIT_MAX < y->time) {
+			op->now = y->time;
+			op->anchor.tsc = tsc;
+			op->anchor.tick = y->time;
+			ACCESS_WRITE(&y->anchor_tsc, tsc);
+			ACCESS_WRITE(&y->anchor_tick, y->time);
+		}
+	}
+	op->tick = op->now > y->time ? op->now : y->time;
+}
+
+/* Two helpers must not undo each other: one word, one value (access_memory.c). */
+static void merge_stores(struct device_state *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->ncpu && i < 2; i++) {
+		uint32_t at = (s->cpu_word + i - s->store_first) & KRON_MAP_WORD;
+
+		if (at < s->nstores)
+			s->store[at] = s->cpu_value[i];
+	}
+}
+
+static void run_model(struct op *op, struct access_slot *y, struct device_cycle *c)
+{
+	bool gates_changed = false;
+
+	op->done = op->tick;
+	switch (op->kind) {
+	case OP_CYCLE:
+		*c = *op->cycle;
+		c->gates_changed = false;
+		device_cycle(&y->state, op->tick, c);
+		gates_changed = c->gates_changed;
+		if (c->done > op->done)
+			op->done = c->done;
+		break;
+	case OP_ADVANCE:
+		device_advance(&y->state, op->tick);
+		break;
+	case OP_EXTERNAL:
+		device_set_external(&y->state, op->tick, op->counter, op->high);
+		break;
+	}
+	if (y->state.ncpu)
+		merge_stores(&y->state);
+	if (gates_changed)
+		ACCESS_WRITE(&y->gates, access_gates(&y->state));
+}
+
+static void describe(struct access_slot *y, uint64_t done, unsigned prev)
+{
+	ACCESS_WRITE(&y->time, done);
+	ACCESS_WRITE(&y->used, device_used_bytes(&y->state));
+	ACCESS_WRITE(&y->nstores, (uint32_t)y->state.nstores);
+	ACCESS_WRITE(&y->ncpu, (uint32_t)y->state.ncpu);
+	ACCESS_WRITE(&y->prev, prev);
+}
+
+/* Steps 1 to 6, once. */
+static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h)
+{
+	uint64_t tsc = b->device->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
+	uint64_t a = access_active(b);
+	const struct access_slot *x;
+	struct access_slot *y;
+	struct device_cycle c;
+	enum access_carry carry;
+
+	if (!access_active_is_sane(a))
+		return DAMAGED;
+	carry = access_carry_out(b, a);
+	if (carry != ACCESS_CARRIED)
+		return carry == ACCESS_MOVED_ON ? AGAIN : DAMAGED;
+	if (!h->owner && !access_claim(b, h, a))
+		return DAMAGED;
+	x = access_slot(b, access_slot_number(a));
+	y = access_slot(b, h->slot);
+	if (x == y)
+		return AGAIN;
+	if (!copy_state(y, x))
+		return access_active(b) == a ? DAMAGED : AGAIN;
+	if (access_active(b) != a)
+		return AGAIN;
+	if (!device_is_sane(&y->state))
+		return DAMAGED;
+	set_time(b, op, y, tsc);
+	run_model(op, y, &c);
+	describe(y, op->done, access_slot_number(a));
+	op->gates = y->gates;
+	op->active = (access_generation(a) + 1) << ACCESS_SLOT_BITS | h->slot;
+	if (!access_publish(b, h, a))
+		return AGAIN;
+	if (op->kind == OP_CYCLE)
+		*op->cycle = c;
+	return DONE;
+}
+
+/* ---- giving way ---- */
+
+/* Let the urgent one go first, unless that is we (`ours`). */
+static void give_way(const struct board *b, uint64_t ours)
+{
+	uint64_t *word = &b->device->urgent;
+	uint64_t urgent = ACCESS_READ(word);
+	uint64_t start;
+
+	if (!urgent || urgent == ours)
+		return;
+	start = access_tsc();
+	while (access_tsc() - start < GIVE_WAY_TSC) {
+		__builtin_ia32_pause();
+		if (ACCESS_READ(word) != urgent)
+			return;
+	}
+	/* It was killed or stopped, or simply is not running. */
+	__atomic_compare_exchange_n(word, &urgent, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* A number that nobody else has; 0: another is urgent already. */
+static uint64_t say_urgent(const struct board *b)
+{
+	uint64_t none = 0;
+	uint64_t ours = access_tsc() << 8 ^ (uintptr_t)&none >> 4;
+
+	if (!ours || !__atomic_compare_exchange_n(&b->device->urgent, &none, ours, false,
+						  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return 0;
+	return ours;
+}
+
+static void say_done(const struct board *b, uint64_t ours)
+{
+	__atomic_compare_exchange_n(&b->device->urgent, &ours, 0, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
+/* ---- one operation ---- */
+
+static void follow_up(const struct board *b, const struct op *op)
+{
+	if (b->ctl && access_gates_differ(b->ctl, op->gates))
+		board_repair_gates(b);
+	if (op->done > op->now)
+		access_wait(b, &op->anchor, op->done);
+}
+
+static int operate(const struct board *b, struct op *op)
+{
+	struct access_hold h;
+	uint64_t ours = 0;
+	unsigned lost = 0;
+	int code;
+
+	access_hold_init(b, &h);
+	give_way(b, 0);
+	while ((code = attempt(b, op, &h)) == AGAIN) {
+		if (++lost >= URGENT_AFTER && !ours)
+			ours = say_urgent(b);
+		give_way(b, ours);
+	}
+	if (ours)
+		say_done(b, ours);
+	if (h.owner)
+		access_release(b, &h);
+	if (code == DONE)
+		follow_up(b, op);
+	/* The mark has to stand on the stack until here. */
+	__asm__ volatile("" : : "m"(h.mark));
+	return code;
+}
+
+/* ---- the interface ---- */
+
+static bool is_memory_read(const struct device_cycle *c)
+{
+	return !c->write && c->offset >= KRON_BOARD_MEMORY && c->offset < KRON_BOARD_SIZE;
+}
+
+static void read_memory(const struct board *b, const struct op *op, struct device_cycle *c)
+{
+	uint32_t word[2] = {0, 0};
+
+	/* Words that this very cycle's state has moved there count. */
+	access_carry_out(b, op->active);
+	access_load_memory(b, (c->offset - KRON_BOARD_MEMORY) / 4, c->bytes == 8 ? 2 : 1, word);
+	c->data = word[0] | (uint64_t)word[1] << 32;
+}
+
+int board_cycle(const struct board *b, struct device_cycle *c)
+{
+	struct op op = {.kind = OP_CYCLE, .cycle = c};
+	int code = operate(b, &op);
+
+	if (code) {
+		c->no_answer = true;
+		c->taken = false;
+		c->gates_changed = false;
+		if (!c->write)
+			c->data = ~0ull;
+		return code;
+	}
+	if (is_memory_read(c) && !c->no_answer)
+		read_memory(b, &op, c);
+	return 0;
+}
+
+static uint64_t short_read(const struct board *b, uint32_t offset, uint8_t bytes)
+{
+	struct device_cycle c = {.offset = offset, .bytes = bytes};
+
+	board_cycle(b, &c);
+	return c.data;
+}
+
+static void short_write(const struct board *b, uint32_t offset, uint8_t bytes, uint64_t value)
+{
+	struct device_cycle c = {.offset = offset, .bytes = bytes, .write = true, .data = value};
+
+	board_cycle(b, &c);
+}
+
+uint32_t board_read32(const struct board *b, uint32_t offset)
+{
+	return (uint32_t)short_read(b, offset, 4);
+}
+
+uint64_t board_read64(const struct board *b, uint32_t offset)
+{
+	return short_read(b, offset, 8);
+}
+
+void board_write32(const struct board *b, uint32_t offset, uint32_t value)
+{
+	short_write(b, offset, 4, value);
+}
+
+void board_write64(const struct board *b, uint32_t offset, uint64_t value)
+{
+	short_write(b, offset, 8, value);
+}
+
+bool board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
+		   uint64_t data)
+{
+	struct device_cycle c = {.offset = KRON_CHIP_BYTE(word),
+				 .bytes = 8,
+				 .write = true,
+				 .cpu_lines = (uint8_t)(1u << (cpu & 7)),
+				 .set_source = true,
+				 .source = source,
+				 .data = data};
+
+	return !board_cycle(b, &c) && c.taken;
+}
+
+void board_tick(const struct board *b, uint64_t n)
+{
+	struct op op = {.kind = OP_ADVANCE};
+
+	if (b->device->clock == ACCESS_CLOCK_VIRTUAL)
+		__atomic_add_fetch(&b->device->virtual_now, n, __ATOMIC_RELAXED);
+	if (!operate(b, &op))
+		access_carry_out(b, op.active);
+}
+
+void board_set_external(const struct board *b, unsigned counter, bool high)
+{
+	struct op op = {.kind = OP_EXTERNAL, .counter = counter, .high = high};
+
+	operate(b, &op);
+}
+
+void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out)
+{
+	board_tick(b, 0);
+	access_load_memory(b, first, n, out);
+}
