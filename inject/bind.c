@@ -18,6 +18,7 @@
 
 #include "base/vec.h"
 #include "inject/stub.h"
+#include "inject/window.h"
 
 #define PAGE 4096ull
 
@@ -155,20 +156,50 @@ static void place_head(const struct binding *b, uint8_t *block)
 
 /* ---- patches ---- */
 
-static bool make_patch(struct kron_patch *out, const struct binding *b,
-		       const struct plan_site *site, uint64_t patch_addr, uint32_t stub)
+/* Old bytes and a jump to `to`, of 5 or 2 bytes. */
+static bool make_patch(struct kron_patch *out, uint32_t off, const uint8_t *old, unsigned old_len,
+		       unsigned new_len, int64_t to)
 {
-	uint64_t addr = b->bias + site->vaddr;
-	int64_t distance = (int64_t)(b->block + stub - (addr + 5));
+	int64_t distance = to - (int64_t)(off + new_len);
 
 	memset(out, 0, sizeof(*out));
-	out->off = addr - patch_addr;
-	out->old_len = site->window;
-	out->new_len = site->patch_len;
-	memcpy(out->old_bytes, site->old_bytes, site->window);
+	out->off = off;
+	out->old_len = old_len;
+	out->new_len = new_len;
+	memcpy(out->old_bytes, old, old_len);
+	if (new_len == WINDOW_SHORT) {
+		out->new_bytes[0] = 0xeb; /* jmp rel8 */
+		out->new_bytes[1] = (uint8_t)distance;
+		return distance == (int8_t)distance;
+	}
 	out->new_bytes[0] = 0xe9; /* jmp rel32 */
 	put32(out->new_bytes + 1, (uint32_t)distance);
 	return distance == (int32_t)distance;
+}
+
+/* All places as offsets from the first patched page. */
+static bool make_patches(struct bound *out, const struct binding *b, const struct plan_site *site,
+			 uint32_t stub)
+{
+	uint64_t text = out->patch_addr - b->bias;
+	int64_t to = (int64_t)(b->block + stub - out->patch_addr);
+
+	if (site->landing) {
+		if (!make_patch(&out->patches[out->npatches++], site->landing - text,
+				site->landing_bytes, PLAN_LANDING, PLAN_LANDING, to))
+			return false;
+		to = site->landing - text;
+	}
+	return make_patch(&out->patches[out->npatches++], site->vaddr - text, site->old_bytes,
+			  site->window, site->patch_len, to);
+}
+
+static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
+{
+	if (vaddr < *lo)
+		*lo = vaddr;
+	if (vaddr + len > *hi)
+		*hi = vaddr + len;
 }
 
 /* Offsets of the bound stubs; returns how many there are. */
@@ -187,11 +218,12 @@ static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *
 		stub_at[i] = at;
 		at += site->code_len;
 		n++;
-		if (lo == UINT64_MAX)
-			lo = site->vaddr & -PAGE;
-		hi = site->vaddr + site->window;
+		span(&lo, &hi, site->vaddr, site->window);
+		if (site->landing)
+			span(&lo, &hi, site->landing, PLAN_LANDING);
 	}
 	if (n) {
+		lo &= -PAGE;
 		out->patch_addr = b->bias + lo;
 		out->patch_len = ((hi + PAGE - 1) & -PAGE) - lo;
 	}
@@ -211,7 +243,7 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 	out->block = pl.block = xmalloc(out->block_len);
 	memset(out->block, 0xcc, out->block_len);
 	n = lay_out(b, stub_at, out);
-	out->patches = xmalloc(n * sizeof(out->patches[0]));
+	out->patches = xmalloc(2 * n * sizeof(out->patches[0])); /* landings, too */
 	if (n)
 		place_head(b, out->block);
 	for (size_t i = 0; i < plan->nsites && reaches; i++) {
@@ -219,8 +251,7 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 
 		if (stub_at[i])
 			reaches = place_stub(&pl, site, stub_at[i]) &&
-				  make_patch(&out->patches[out->npatches++], b, site,
-					     out->patch_addr, stub_at[i]);
+				  make_patches(out, b, site, stub_at[i]);
 	}
 	out->probes_bound = pl.probes;
 	xfree(stub_at);

@@ -101,8 +101,12 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	site->first_map = pl->maps.n;
 	site->nmaps = e->s.nmaps;
 	site->window = d->w.len;
-	site->patch_len = WINDOW_JUMP;
+	site->patch_len = d->landing ? WINDOW_SHORT : WINDOW_JUMP;
 	memcpy(site->old_bytes, e->code, d->w.len);
+	site->landing = d->landing;
+	if (d->landing)
+		memcpy(site->landing_bytes, elf_image_at(pl->map->img, d->landing, PLAN_LANDING),
+		       PLAN_LANDING);
 	for (int i = 0; i < d->nprobes; i++) {
 		struct plan_probe *p = &pl->probes.v[d->probes[i]];
 

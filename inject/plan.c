@@ -23,8 +23,8 @@
 #include "inject/hooks.h"
 #include "inject/planner.h"
 
-/* In this order.  Later tactics: region, punned jump, evictions, short jump, int3. */
-static const struct tactic_ops *const ladder[] = {&tactic_jump};
+/* In this order.  Later tactics: region, punned jump, evictions, int3. */
+static const struct tactic_ops *const ladder[] = {&tactic_jump, &tactic_short};
 
 #define NONE UINT32_MAX
 
@@ -137,16 +137,20 @@ static bool has_unresolved_indirect(const struct making *m, uint32_t i)
 	return false;
 }
 
-static enum refusal climb(struct planner *pl, const struct place *place, uint32_t *draft)
+#define RUNGS (sizeof(ladder) / sizeof(ladder[0]))
+
+/* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
+static enum refusal climb(struct planner *pl, const struct place *place, size_t from, size_t to,
+			  uint32_t *draft)
 {
 	enum refusal first = REFUSAL_NONE;
 
-	for (size_t i = 0; i < sizeof(ladder) / sizeof(ladder[0]); i++) {
+	for (size_t i = from; i < to; i++) {
 		enum refusal r = ladder[i]->take(pl, place, draft);
 
 		if (r == REFUSAL_NONE)
 			return r;
-		if (i == 0)
+		if (i == from)
 			first = r;
 	}
 	return first;
@@ -179,12 +183,13 @@ static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, 
 	return p;
 }
 
-static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back)
+static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back, size_t from,
+		      size_t to)
 {
 	struct place place = {p->vaddr, may_go_back};
 	uint32_t draft;
 
-	p->refusal = climb(&m->pl, &place, &draft);
+	p->refusal = climb(&m->pl, &place, from, to, &draft);
 	if (p->refusal == REFUSAL_NONE && m->pl.drafts.v[draft].nprobes == DRAFT_PROBES)
 		p->refusal = REFUSAL_OVERLAP;
 	if (p->refusal == REFUSAL_NONE) {
@@ -227,7 +232,7 @@ static bool take_loops(struct making *m, uint32_t i)
 
 			if (!closes_loop(m, i, at))
 				continue;
-			if (climb(&m->pl, &place, &draft))
+			if (climb(&m->pl, &place, 0, RUNGS, &draft))
 				return false;
 			found++;
 		}
@@ -244,7 +249,7 @@ static void take_entry(struct making *m, uint32_t i, struct plan_probe *p)
 		return;
 	}
 	pl->fn.has_loops = m->map->per_function[i].loops_to_start;
-	put_probe(m, p, false);
+	put_probe(m, p, false, 0, RUNGS);
 	if (p->refusal)
 		pl->fn.has_loops = false;
 	if (!pl->fn.has_loops || take_loops(m, i))
@@ -291,6 +296,18 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
  * The entry first: it has one place only, exits may find room elsewhere.  Hooks share its
  * window.  Probes keep the order hooks, entry, exits.
  */
+/* The rungs above the first, for an exit that the first could not take. */
+static void retry_exit(struct making *m, struct plan_probe *p)
+{
+	enum refusal first = p->refusal;
+
+	if (first == REFUSAL_NO_BOUNDS || first == REFUSAL_AMBIGUOUS_JUMP)
+		return;                  /* no matter of room */
+	put_probe(m, p, true, 0, RUNGS); /* the first may share what another one moved */
+	if (p->refusal)
+		p->refusal = first;
+}
+
 static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 {
 	struct plan_probe *v = m->pl.probes.v + pf->first_probe;
@@ -301,10 +318,14 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 			take_entry(m, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_HOOK)
-			put_probe(m, p, false);
+			put_probe(m, p, false, 0, RUNGS);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && !p->refusal)
-			put_probe(m, p, true);
+			put_probe(m, p, true, 0, 1);
+	/* what is left of the padding now, nobody takes for a better tactic */
+	for (struct plan_probe *p = v; p < end; p++)
+		if (p->kind == PROBE_EXIT && p->refusal && p->site == NONE)
+			retry_exit(m, p);
 }
 
 static void plan_one(struct making *m, uint32_t i)
@@ -326,6 +347,7 @@ static void plan_one(struct making *m, uint32_t i)
 		.one_only = has_unresolved_indirect(m, i),
 	};
 	add_hooks(m, pf);
+	m->pl.fn.has_hooks = pf->nprobes;
 	if (!m->opt->hooks_only) {
 		add_probe(m, pf, f->start, PROBE_ENTRY);
 		add_exits(m, pf, i);
@@ -390,10 +412,16 @@ static void measure_span(struct plan *p)
 		return;
 	p->text_lo = p->sites[0].vaddr & -PAGE;
 	for (size_t i = 0; i < p->nsites; i++) {
-		uint64_t end = p->sites[i].vaddr + p->sites[i].window;
+		const struct plan_site *s = &p->sites[i];
 
-		if (end > p->text_hi)
-			p->text_hi = end;
+		if (s->vaddr + s->window > p->text_hi)
+			p->text_hi = s->vaddr + s->window;
+		if (!s->landing)
+			continue;
+		if (s->landing < p->text_lo)
+			p->text_lo = s->landing & -PAGE;
+		if (s->landing + PLAN_LANDING > p->text_hi)
+			p->text_hi = s->landing + PLAN_LANDING;
 	}
 	p->text_hi = (p->text_hi + PAGE - 1) & -PAGE;
 	p->reach_lo = p->text_lo;

@@ -9,7 +9,8 @@
  *   image, functions --plan_make--> plan --bind--> trampoline block + patches (addresses)
  *
  * A site is a window of whole instructions [addr, addr+len), len >= 5, whose first five bytes
- * become a jump to a stub.  The stub holds the displaced instructions with probes between
+ * become a jump to a stub; or len >= 2, whose first two become a short jump to a landing, five
+ * bytes of padding, where the jump to the stub stands.  The stub holds the displaced instructions with probes between
  * them; a probe stands in front of the instruction that its place names.  One site may carry
  * several probes (a function that is only `ret` has entry and exit in one window).
  */
@@ -20,7 +21,7 @@
 #include "inject/refusal.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 5u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 6u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind { PROBE_ENTRY = 0, PROBE_EXIT = 1, PROBE_HOOK = 2 };
 
@@ -68,11 +69,15 @@ struct plan_site {
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
 	uint8_t window;            /* bytes displaced, <= KRON_PATCH_OLD_MAX */
-	uint8_t patch_len;         /* bytes written, 5 for a jump */
+	uint8_t patch_len;         /* bytes written: 5 for a jump, 2 for a short one */
 	uint8_t has_hook;          /* one of its probes is a PROBE_HOOK */
 	uint8_t pad;
 	uint8_t old_bytes[KRON_PATCH_OLD_MAX];
+	/* Of a short jump: PLAN_LANDING bytes of padding, where the jump to the stub goes. */
+	uint64_t landing;
+	uint8_t landing_bytes[8]; /* what stands there */
 };
+#define PLAN_LANDING 5u
 
 /* Where each displaced instruction went: for unwinding, fault reports and disassembly. */
 struct plan_map {

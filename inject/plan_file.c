@@ -29,6 +29,7 @@
 #include "base/vec.h"
 #include "inject/plan.h"
 #include "inject/stub.h"
+#include "inject/window.h"
 
 struct header {
 	char magic[8];
@@ -42,7 +43,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 152, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 24 &&
-		       sizeof(struct plan_site) == 64 && sizeof(struct plan_fixup) == 16 &&
+		       sizeof(struct plan_site) == 80 && sizeof(struct plan_fixup) == 16 &&
 		       sizeof(struct plan_map) == 4,
 	       "bump PLAN_VERSION with the arrays' layout");
 #define ARRAYS 7
@@ -253,9 +254,21 @@ static bool are_maps_sound(const struct plan *p, const struct plan_site *s)
 	return true;
 }
 
+/* A short jump has a landing within its reach, and within the text; another one has none. */
+static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
+{
+	int64_t distance = (int64_t)(s->landing - (s->vaddr + s->patch_len));
+
+	if (!s->landing)
+		return s->patch_len == WINDOW_JUMP;
+	return s->patch_len == WINDOW_SHORT && distance == (int8_t)distance &&
+	       s->landing >= p->text_lo && s->landing < p->text_hi &&
+	       p->text_hi - s->landing >= PLAN_LANDING;
+}
+
 static bool is_site_sound(const struct plan *p, const struct plan_site *s)
 {
-	return s->function < p->nfunctions && s->code_len && s->patch_len == 5 &&
+	return s->function < p->nfunctions && s->code_len && is_landing_sound(p, s) &&
 	       s->window >= s->patch_len && s->window <= KRON_PATCH_OLD_MAX &&
 	       s->vaddr >= p->text_lo && s->vaddr < p->text_hi &&
 	       p->text_hi - s->vaddr >= s->window && is_range(s->code, s->code_len, p->code_len) &&
@@ -272,6 +285,49 @@ static bool is_span_sound(const struct plan *p)
 	       p->reach_hi >= p->text_hi;
 }
 
+static int compare_places(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* No patch of a window reaches into a landing, nor does one lie behind it in the window. */
+static bool is_clear_of_sites(const struct plan *p, uint64_t vaddr)
+{
+	size_t lo = 0, hi = p->nsites;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->sites[mid].vaddr < vaddr + PLAN_LANDING)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return !lo || p->sites[lo - 1].vaddr + p->sites[lo - 1].patch_len <= vaddr;
+}
+
+/* Landings overlap neither each other nor a window. */
+static bool are_landings_apart(const struct plan *p)
+{
+	uint64_t *places = xmalloc((p->nsites + 1) * sizeof(*places));
+	bool apart = true;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->nsites; i++) {
+		if (!p->sites[i].landing)
+			continue;
+		apart &= is_clear_of_sites(p, p->sites[i].landing);
+		places[n++] = p->sites[i].landing;
+	}
+	qsort(places, n, sizeof(*places), compare_places);
+	for (size_t i = 1; i < n; i++)
+		apart &= places[i] - places[i - 1] >= PLAN_LANDING;
+	xfree(places);
+	return apart;
+}
+
 static bool are_sites_sound(const struct plan *p)
 {
 	uint64_t free_from = 0, code = 0;
@@ -284,7 +340,8 @@ static bool are_sites_sound(const struct plan *p)
 		free_from = s->vaddr + s->window;
 		code += s->code_len;
 	}
-	return code == p->code_len; /* each byte of code is one stub's */
+	/* each byte of code is one stub's */
+	return code == p->code_len && are_landings_apart(p);
 }
 
 /* The header's sums fit the file: point the arrays into the mapping. */

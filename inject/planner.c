@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr)
+struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump)
 {
 	const struct function *holder = functions_at(pl->map->functions, vaddr);
 
@@ -13,13 +13,16 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr)
 		.taken = pl->taken,
 		.lo = holder ? holder->start : vaddr,
 		.hi = holder ? holder->end : vaddr,
+		.jump = jump,
 		.one_only = pl->fn.one_only,
 	};
 }
 
-static void mark(struct planner *pl, const struct window *w, uint8_t state)
+static void mark(struct planner *pl, const struct draft *d, uint8_t state)
 {
-	memset(pl->taken + (w->addr - pl->map->lo), state, w->len);
+	memset(pl->taken + (d->w.addr - pl->map->lo), state, d->w.len);
+	if (d->landing && !d->is_guest)
+		memset(pl->taken + (d->landing - pl->map->lo), state, WINDOW_JUMP);
 }
 
 uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic)
@@ -31,16 +34,31 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	d->w = *w;
 	d->nprobes = 0;
 	d->tactic = tactic;
+	d->landing = 0;
+	d->is_guest = false;
+	d->is_host = false;
 	d->live = true;
-	mark(pl, w, 1);
+	mark(pl, d, 1);
 	return pl->drafts.n - 1;
+}
+
+void planner_land(struct planner *pl, uint32_t draft, uint64_t landing, struct draft *host)
+{
+	struct draft *d = &pl->drafts.v[draft];
+
+	d->landing = landing;
+	d->is_guest = host;
+	if (host)
+		host->is_host = true;
+	else
+		mark(pl, d, 1);
 }
 
 void planner_hold_again(struct planner *pl, uint32_t draft)
 {
 	struct draft *d = &pl->drafts.v[draft];
 
-	mark(pl, &d->w, 1);
+	mark(pl, d, 1);
 	d->live = true;
 }
 
@@ -48,7 +66,7 @@ void planner_release(struct planner *pl, uint32_t draft)
 {
 	struct draft *d = &pl->drafts.v[draft];
 
-	mark(pl, &d->w, 0);
+	mark(pl, d, 0);
 	d->live = false;
 }
 
@@ -62,4 +80,65 @@ uint32_t planner_draft_at(const struct planner *pl, uint64_t vaddr)
 			return i;
 	}
 	return UINT32_MAX;
+}
+
+enum refusal planner_go_back(const struct planner *pl, const struct window_scope *scope,
+			     uint64_t vaddr, uint64_t *start)
+{
+	struct insn in;
+	unsigned have;
+	uint64_t previous;
+	enum refusal r;
+
+	*start = vaddr;
+	if (!window_decode(pl->map, vaddr, &in))
+		return REFUSAL_UNDECODABLE;
+	have = in.len;
+	if (window_insn_ends(&in))
+		have += window_padding(scope, vaddr + in.len);
+	while (have < scope->jump) {
+		if (*start <= scope->lo)
+			return REFUSAL_NO_ROOM;
+		r = window_entered_at(pl->map, *start);
+		if (r)
+			return r;
+		if (scope->one_only)
+			return REFUSAL_INDIRECT_JUMP;
+		previous = code_map_previous(pl->map, *start);
+		if (!previous)
+			return REFUSAL_NO_ROOM;
+		have += *start - previous;
+		*start = previous;
+		if (pl->taken[*start - pl->map->lo])
+			break; /* the other window's owner decides */
+	}
+	return REFUSAL_NONE;
+}
+
+enum refusal planner_share(const struct planner *pl, uint64_t vaddr, uint32_t *draft)
+{
+	*draft = planner_draft_at(pl, vaddr);
+	if (*draft == UINT32_MAX || window_index(&pl->drafts.v[*draft].w, vaddr) < 0)
+		return REFUSAL_OVERLAP;
+	return REFUSAL_NONE;
+}
+
+enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, unsigned jump)
+{
+	struct draft *d = &pl->drafts.v[draft];
+	struct window_scope scope = planner_scope(pl, d->w.addr, jump);
+	struct window w;
+	enum refusal r;
+
+	if (through < d->w.addr || through - d->w.addr >= KRON_PATCH_OLD_MAX || through >= scope.hi)
+		return REFUSAL_NO_ROOM;
+	planner_release(pl, draft);
+	r = window_make(&w, &scope, d->w.addr, through);
+	if (r == REFUSAL_NONE) {
+		d->w = w;
+		if (jump == WINDOW_JUMP)
+			d->landing = 0;
+	}
+	planner_hold_again(pl, draft);
+	return r;
 }

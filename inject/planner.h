@@ -29,8 +29,11 @@ struct draft {
 	struct window w;
 	uint32_t probes[DRAFT_PROBES];
 	uint8_t nprobes;
-	uint8_t tactic; /* what its first probe counts as; the others share */
-	bool live;      /* false: released */
+	uint8_t tactic;   /* what its first probe counts as; the others share */
+	bool live;        /* false: released */
+	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
+	bool is_guest;    /* they lie in the window of another draft, which holds them */
+	bool is_host;     /* bytes 5 to 9 of the window are another draft's landing */
 };
 
 /* The function whose places are being taken. */
@@ -40,6 +43,7 @@ struct planner_function {
 	/* Loops back to the first instruction must pass the entry probe by: every jump that
 	 * closes one is displaced and leads into the entry's stub (draft 0). */
 	bool has_loops;
+	bool has_hooks; /* some of its sites may be patched without the others */
 };
 
 struct planner {
@@ -71,11 +75,24 @@ struct tactic_ops {
 };
 
 extern const struct tactic_ops tactic_jump;
+extern const struct tactic_ops tactic_short;
 
-/* Scope of windows around vaddr. */
-struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr);
+/* Scope of windows around vaddr, for a jump of so many bytes. */
+struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump);
+/*
+ * Where the smallest window that goes back from the instruction at vaddr begins.  Only bytes
+ * are counted here; window_make() judges the instructions.
+ */
+enum refusal planner_go_back(const struct planner *pl, const struct window_scope *scope,
+			     uint64_t vaddr, uint64_t *start);
+/* The draft whose window has an instruction at vaddr. */
+enum refusal planner_share(const struct planner *pl, uint64_t vaddr, uint32_t *draft);
+/* The draft's window becomes one that also reaches over `through`, for a jump of so many bytes. */
+enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, unsigned jump);
 /* A draft for this window: marks its bytes. */
 uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic);
+/* The draft also holds a landing: padding, whose bytes it marks, or bytes of a host's window. */
+void planner_land(struct planner *pl, uint32_t draft, uint64_t landing, struct draft *host);
 /* Marks the bytes of a draft that was released and may have another window now. */
 void planner_hold_again(struct planner *pl, uint32_t draft);
 /* Gives the bytes back.  The draft's probes are the caller's business. */

@@ -37,12 +37,13 @@ const char *refusal_key(enum refusal r);
 const char *refusal_text(enum refusal r);
 
 /* Which tactic took a site.  Later tactics (puns, evictions, int3) get their lines here. */
-#define TACTICS(X)                                                                \
-	X(NONE, "none", "no tactic")                                              \
-	X(JUMP, "jump", "a 5-byte jump over one instruction")                     \
-	X(JUMP_MULTI, "jump-multi", "a 5-byte jump over several instructions")    \
-	X(JUMP_PADDING, "jump-padding", "a 5-byte jump that also covers padding") \
-	X(JUMP_SHARED, "jump-shared", "taken together with another probe of the same window")
+#define TACTICS(X)                                                                            \
+	X(NONE, "none", "no tactic")                                                          \
+	X(JUMP, "jump", "a 5-byte jump over one instruction")                                 \
+	X(JUMP_MULTI, "jump-multi", "a 5-byte jump over several instructions")                \
+	X(JUMP_PADDING, "jump-padding", "a 5-byte jump that also covers padding")             \
+	X(JUMP_SHARED, "jump-shared", "taken together with another probe of the same window") \
+	X(JUMP_SHORT, "jump-short", "a 2-byte jump to padding nearby, which jumps on")
 
 enum tactic {
 #define X(id, key, text) TACTIC_##id,

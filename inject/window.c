@@ -49,7 +49,7 @@ unsigned window_padding(const struct window_scope *scope, uint64_t vaddr)
 {
 	unsigned n = 0;
 
-	while (n < WINDOW_JUMP && is_free_padding(scope, vaddr + n))
+	while (n < scope->jump && is_free_padding(scope, vaddr + n))
 		n++;
 	return n;
 }
@@ -67,7 +67,7 @@ static enum refusal refuse_bytes(const struct window *w, const struct window_sco
 			return REFUSAL_OVERLAP;
 		/* a branch into the middle of an instruction still finds the old bytes there
 		 * if they lie behind the jump */
-		if (at == w->addr || at >= w->addr + WINDOW_JUMP)
+		if (at == w->addr || at >= w->addr + scope->jump)
 			continue;
 		r = window_entered_at(scope->map, at);
 		if (r)
@@ -161,7 +161,7 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 	enum refusal r;
 
 	*w = (struct window){.addr = addr};
-	while (addr + w->len <= through || w->len < WINDOW_JUMP) {
+	while (addr + w->len <= through || w->len < scope->jump) {
 		if (w->ends)
 			break;
 		r = add_insn(w, scope, addr + w->len);
@@ -171,14 +171,14 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 	if (addr + w->len <= through)
 		return REFUSAL_NO_ROOM; /* the block ends before `through` */
 	w->code_len = w->len;
-	if (w->len < WINDOW_JUMP) {
+	if (w->len < scope->jump) {
 		/* a return address would point into the jump, even if nobody returns there */
 		if (is_call(&w->insns[w->n - 1]))
 			return REFUSAL_AFTER_CALL;
 		padding = window_padding(scope, addr + w->len);
-		if (w->len + padding < WINDOW_JUMP)
+		if (w->len + padding < scope->jump)
 			return why_no_padding(scope, addr + w->len + padding);
-		w->len = WINDOW_JUMP;
+		w->len = scope->jump;
 	}
 	return confirm_insns(w, scope);
 }

@@ -4,7 +4,7 @@
  *
  *   addr                 addr + code_len   addr + len
  *   | insn 0 | insn 1 | ... | last insn |  padding  |
- *   |--- 5 bytes: the jump ---|
+ *   |--- 5 or 2 bytes: the jump ---|
  *
  * A window is sound when control can enter it only through its first byte: whoever else comes
  * there (another branch, an address constant, a return, a landing pad) would land in the
@@ -20,7 +20,8 @@
 #include "inject/code_map.h"
 #include <kron/wire.h>
 
-#define WINDOW_JUMP 5u /* bytes of jmp rel32 */
+#define WINDOW_JUMP 5u  /* bytes of jmp rel32 */
+#define WINDOW_SHORT 2u /* bytes of jmp rel8 */
 #define WINDOW_INSNS 16u
 
 struct window {
@@ -36,6 +37,7 @@ struct window_scope {
 	const struct code_map *map;
 	const uint8_t *taken; /* one byte a byte of code from map->lo: another site's */
 	uint64_t lo, hi;      /* the function, or the part of it, that the window must lie in */
+	uint8_t jump;         /* bytes that are written: WINDOW_JUMP or WINDOW_SHORT */
 	bool one_only;        /* an unresolved indirect jump: every other address stays alive */
 };
 
@@ -49,7 +51,7 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 /* The instruction at vaddr, as insn_scan() sees it. */
 bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out);
 
-/* How much padding that nobody holds follows vaddr, WINDOW_JUMP at most. */
+/* How much padding that nobody holds follows vaddr, scope->jump at most. */
 unsigned window_padding(const struct window_scope *scope, uint64_t vaddr);
 
 /* Does control never reach what follows this instruction, but through its target? */

@@ -7,7 +7,7 @@ original: same operation and operands, rip-relative operands that name the same 
 branches that lead to the same place, calls that push the original return address.
 
 For each window, no instruction but the first may be the target of a direct branch, the return
-address of a call, the value of a relocation, or a symbol.
+address of a call, the value of a relocation, or a symbol.  For each landing, no byte may.
 """
 import os
 import re
@@ -157,7 +157,7 @@ def condition_byte(branch):
 
 
 def check_site(site, module, stubs, block):
-    start, length, stub_at, stub_length, function = site
+    start, length, stub_at, stub_length, function, *_ = site
     stub = Stub(stubs, stub_at, stub_at + stub_length, function, block)
     at = start
     while stub.at < stub.end or at < start + length:
@@ -210,15 +210,38 @@ def forbidden_places(path, module):
 
 
 def check_windows(sites, module, places):
-    for start, length, *_ in sites:
+    for start, length, _, _, _, written, _ in sites:
         at = start
         while at < start + length:
-            inside = range(max(at, start + 1), min(module[at].end, start + 5))
+            inside = range(max(at, start + 1), min(module[at].end, start + written))
             covered = list(inside) + ([at] if at > start else [])
             for place in covered:
                 if place in places:
                     yield "window %#x: at %#x %s" % (start, place, places[place])
             at = module[at].end
+
+
+def covering(module, place):
+    """The instruction that holds the byte"""
+    return next((module[at] for at in range(place, place - 16, -1)
+                 if at in module and module[at].end > place), None)
+
+
+def check_landings(sites, module, places):
+    """Five bytes that nobody reaches: padding, or what is left of a window behind its jump"""
+    dead = {at for start, length, _, _, _, written, _ in sites
+            for at in range(start + written, start + length)}
+    written = {at for start, _, _, _, _, n, _ in sites for at in range(start, start + n)}
+    for *_, landing in sites:
+        for at in range(landing, landing + 5) if landing else ():
+            insn = covering(module, at)
+            if at in written:
+                yield "landing %#x: something else is written at %#x" % (landing, at)
+            if at in places:
+                yield "landing %#x: at %#x %s" % (landing, at, places[at])
+            if at not in dead and not insn.is_nothing() and insn.mnemonic != "int3":
+                yield "landing %#x: at %#x is %s" % (landing, at, insn.mnemonic)
+            written.add(at)
 
 
 def faults(path, with_windows, work):
@@ -236,7 +259,9 @@ def faults(path, with_windows, work):
         except (Mismatch, KeyError) as e:
             yield "stub of %#x: %r" % (site[0], e)
     if with_windows:
-        yield from check_windows(sites, module, forbidden_places(path, module))
+        places = forbidden_places(path, module)
+        yield from check_windows(sites, module, places)
+        yield from check_landings(sites, module, places)
 
 
 def main():

@@ -71,10 +71,10 @@ def show_stub(path, vma, start, end, full):
     return lines
 
 
-def show_window(path, vma, start, end):
-    jump = disassemble(path, vma, start, start + 5)
+def show_window(path, vma, start, end, written):
+    jump = disassemble(path, vma, start, start + written)
     with open(path, "rb") as f:
-        rest = f.read()[start + 5 - vma:end - vma]
+        rest = f.read()[start + written - vma:end - vma]
     line = "%x:  %-26s  %s" % (start, jump[0][1] + (" " + rest.hex() if rest else ""), jump[0][2])
     return ["", line]
 
@@ -88,10 +88,10 @@ def show(case, work):
         if not line.startswith("@"):
             lines.append(line)
             continue
-        name, vma, start, end = line.split()[1:]
+        name, vma, start, end, *written = line.split()[1:]
         place = (work + "/" + name, int(vma, 16), int(start, 16), int(end, 16))
         if name.startswith("text"):
-            lines += show_window(*place)
+            lines += show_window(*place, int(written[0]))
         else:
             lines += show_stub(*place, case == "plain")
     return "".join(line + "\n" for line in lines)

@@ -24,6 +24,8 @@ function by_loop
 	leal	2(%rdi), %eax
 	ret
 end by_loop
+	.balign 16
+	.fill	144, 1, 0xf4
 function no_room	/* the jump that closes the loop stands alone behind a target */
 	leal	-1(%rdi), %edi
 	leal	-1(%rsi), %esi
@@ -33,5 +35,6 @@ function no_room	/* the jump that closes the loop stands alone behind a target *
 1:	jmp	no_room
 2:	ret
 end no_room
+	.fill	140, 1, 0xf4
 	.balign 16
 	.hidden	near, far, by_loop, no_room

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Refused: no room, and what cannot run elsewhere. */
 	.include "golden.h"
+	.fill	144, 1, 0xf4		/* no padding within 127 bytes */
 function one_byte
 	ret
 end one_byte
@@ -8,10 +9,12 @@ function crowd, 1
 	movb	$1, %al
 	ret
 end crowd
+	.fill	144, 1, 0xf4
 function traps, 1
 	ud2
 end traps
 	.balign 16
+	.fill	144, 1, 0xf4
 function begins_transaction
 	xbegin	1f
 	xend

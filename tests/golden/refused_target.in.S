@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused: something else may land inside the window. */
+/* Something else may land inside a window of five bytes: refused, or taken by a short jump. */
 	.include "golden.h"
 function into_entry
 	movl	%edi, %eax

@@ -6,13 +6,14 @@
  *
  *   show_plan ELF DIR
  *     entry plain+0: jump, window 0x1000 of 5 bytes
- *     @ text0 0x555555555000 0x555555555000 0x555555555005    file, its address, start, end
+ *     @ text0 0x555555555000 0x555555555000 0x555555555005 5    file, its address, start, end,
+ *                                                             bytes that were written
  *
  * For windows.py it prints where every displaced instruction went, bound at bias 0:
  *
  *   show_plan --map ELF DIR
  *     block ADDRESS                            of DIR/block0
- *     site ADDRESS LENGTH STUB STUB_LENGTH FUNCTION
+ *     site ADDRESS LENGTH STUB STUB_LENGTH FUNCTION PATCH_LENGTH LANDING
  *     insn STUB_ADDRESS ADDRESS                those of the site before
  */
 #include <inttypes.h>
@@ -78,13 +79,12 @@ static uint8_t *patched_text(const struct elf_image *img, const struct bound *b,
 	if (!old)
 		die("no text");
 	memcpy(text, old, room < b->patch_len ? room : b->patch_len);
-	for (size_t i = 0; i < b->npatches; i++) {
-		const struct kron_patch *p = &b->patches[i];
-
-		if (memcmp(text + p->off, p->old_bytes, p->old_len))
+	for (size_t i = 0; i < b->npatches; i++)
+		if (memcmp(text + b->patches[i].off, b->patches[i].old_bytes,
+			   b->patches[i].old_len))
 			die("the old bytes are not those of the file");
-		memcpy(text + p->off, p->new_bytes, p->new_len);
-	}
+	for (size_t i = 0; i < b->npatches; i++)
+		memcpy(text + b->patches[i].off, b->patches[i].new_bytes, b->patches[i].new_len);
 	return text;
 }
 
@@ -117,8 +117,12 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 		const struct plan_site *s = &plan->sites[i];
 		uint64_t window = b.bias + s->vaddr;
 
-		printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 "\n", place, bound.patch_addr,
-		       window, window + s->window);
+		printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 " %d\n", place,
+		       bound.patch_addr, window, window + s->window, s->patch_len);
+		if (s->landing)
+			printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 " %d\n", place,
+			       bound.patch_addr, b.bias + s->landing,
+			       b.bias + s->landing + PLAN_LANDING, (int)PLAN_LANDING);
 		printf("@ block%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 "\n", place, b.block, at,
 		       at + s->code_len);
 		at += s->code_len;
@@ -148,8 +152,9 @@ static void show_map(const struct plan *plan, const char *dir)
 	for (size_t i = 0; i < plan->nsites; i++) {
 		const struct plan_site *s = &plan->sites[i];
 
-		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 "\n", s->vaddr, s->window,
-		       at, s->code_len, plan->functions[s->function].vaddr);
+		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 " %d %#" PRIx64 "\n",
+		       s->vaddr, s->window, at, s->code_len, plan->functions[s->function].vaddr,
+		       s->patch_len, s->landing);
 		for (uint32_t k = 0; k < s->nmaps; k++)
 			printf("insn %#" PRIx64 " %#" PRIx64 "\n",
 			       at + plan->maps[s->first_map + k].stub_off,

@@ -64,6 +64,60 @@ snippet	mov_ret			/* entry window of exactly five bytes, exit without room: grow
 	.byte	0x0f, 0xff, 0xc0 /* no padding */
 end	mov_ret
 
+/* The exit's block is two bytes, a branch target and followed by another block: a short jump to
+ * a landing.  Padding, a window's rest, code that is moved out. */
+snippet	short_padding
+	movl	%esi, %eax
+	testl	%esi, %esi
+	jns	1f
+	negl	%eax
+1:	cltq
+	ret
+	jmp	1b
+end	short_padding
+	.p2align 4
+
+snippet	short_guest
+	movabsq	$0x1122334455667788, %rax
+	testl	%esi, %esi
+	jns	1f
+	incl	%eax
+1:	cltq
+	ret
+	jmp	1b
+	.p2align 4, 0xf4	/* no padding: hlt */
+end	short_guest
+
+snippet	short_evicts
+	movl	%esi, %eax
+	addl	$1, %eax
+	testb	$1, %sil
+	jz	1f
+	movabsq	$0x1122334455667788, %rdx
+	adcl	%edx, %eax
+1:	cltq
+	ret
+	jmp	1b
+	.p2align 4, 0xf4
+end	short_evicts
+
+snippet	short_grows
+	movb	$1, %al
+	ret
+	.byte	0xf4, 0xf4, 0xf4
+end	short_grows
+
+snippet	short_after_call
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	callee
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	ret
+	hlt
+end	short_after_call
+	.fill	8, 1, 0x90
+
 snippet	ret_imm
 	leaq	8(%rsi), %rax
 	nopl	0(%rax)

@@ -268,9 +268,51 @@ static void head_leads_to_the_thunks(void **state)
 	plan_free(p);
 }
 
+static size_t count_landings(const struct plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->nsites; i++)
+		n += p->sites[i].landing != 0;
+	return n;
+}
+
+/* A patch is a jump; returns to where. */
+static uint64_t check_patch(const struct bound *out, const struct kron_patch *patch, uint64_t vaddr,
+			    const uint8_t *old, unsigned old_len, unsigned len)
+{
+	uint64_t addr = out->patch_addr + patch->off;
+
+	assert_int_equal(addr, BIAS + vaddr);
+	assert_int_equal(patch->old_len, old_len);
+	assert_memory_equal(patch->old_bytes, old, old_len);
+	assert_int_equal(patch->new_len, len);
+	assert_int_equal(patch->new_bytes[0], len == 2 ? 0xeb : 0xe9);
+	return addr + len +
+	       (len == 2 ? (int8_t)patch->new_bytes[1] : (int32_t)get32(patch->new_bytes + 1));
+}
+
+/* Those of one site, from number n on: to a stub, or to the landing that goes to a stub. */
+static size_t check_patches(const struct bound *out, size_t n, const struct plan_site *s,
+			    uint64_t end)
+{
+	const struct kron_patch *patch = &out->patches[n];
+	uint64_t to = 0;
+
+	if (s->landing)
+		to = check_patch(out, patch++, s->landing, s->landing_bytes, 5, 5);
+	if (s->landing)
+		assert_int_equal(check_patch(out, patch++, s->vaddr, s->old_bytes, s->window, 2),
+				 BIAS + s->landing);
+	else
+		to = check_patch(out, patch++, s->vaddr, s->old_bytes, s->window, 5);
+	assert_true(to >= BLOCK + KRON_BLOCK_HEAD && to < BLOCK + end);
+	return patch - out->patches;
+}
+
 /*
  * Every stub decodes from end to end; calls go to the block's head, jumps to the stub itself,
- * another stub, or the module; every patch is a jump to a stub.
+ * another stub, or the module; every patch is a jump to a stub or to a landing.
  */
 static void stubs_lead_where_they_should(void **state)
 {
@@ -282,7 +324,7 @@ static void stubs_lead_where_they_should(void **state)
 
 	(void)state;
 	assert_int_equal(bind_make(&out, &b, NULL), 0);
-	assert_int_equal(out.npatches, p->nsites);
+	assert_int_equal(out.npatches, p->nsites + count_landings(p));
 	end = KRON_BLOCK_HEAD + p->code_len;
 	for (uint64_t at = KRON_BLOCK_HEAD; at < end;) {
 		struct insn in;
@@ -299,17 +341,8 @@ static void stubs_lead_where_they_should(void **state)
 		at += in.len;
 	}
 	assert_int_equal(calls, out.probes_bound);
-	for (size_t i = 0; i < out.npatches; i++) {
-		const struct kron_patch *patch = &out.patches[i];
-		uint64_t addr = out.patch_addr + patch->off;
-		uint64_t to = addr + 5 + (int32_t)get32(patch->new_bytes + 1);
-
-		assert_int_equal(patch->new_len, 5);
-		assert_int_equal(patch->new_bytes[0], 0xe9);
-		assert_true(to >= BLOCK + KRON_BLOCK_HEAD && to < BLOCK + end);
-		assert_int_equal(addr - BIAS, p->sites[i].vaddr);
-		assert_memory_equal(patch->old_bytes, p->sites[i].old_bytes, patch->old_len);
-	}
+	for (size_t i = 0, n = 0; i < p->nsites; i++)
+		n = check_patches(&out, n, &p->sites[i], end);
 	bound_free(&out);
 	xfree(all);
 	plan_free(p);

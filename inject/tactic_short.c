@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tactic_short.c - a 2-byte jump to a landing nearby: five bytes where a jump to the stub fits.
+ *
+ *        ... 1: pop %rbx        two bytes; the loop's end jumps to 1b
+ *               ret     ---->   jmp landing
+ *            2: xor ...
+ *
+ *        landing:               within 127 bytes
+ *                       ---->   jmp stub
+ *
+ * For places where no five bytes may be displaced together.  A landing is, in this order,
+ *   padding   that no control reaches (code_map.h) and that nobody holds.  Behind a function
+ *             that is not planned yet it keeps its first bytes: a 5-byte jump over a short
+ *             exit may want them.
+ *   a guest   of a window that is ten bytes long or more: what lies behind its jump is dead.
+ *   evicted   ten bytes of code nearby move out to make room: a window that has no probe.
+ */
+#include "inject/planner.h"
+
+#define PADDING_WANTED (WINDOW_JUMP - 1) /* by a `ret` in front of it */
+
+static bool is_free(const struct planner *pl, uint64_t vaddr)
+{
+	return code_map_flags(pl->map, vaddr) & CODE_PADDING &&
+	       window_entered_at(pl->map, vaddr) == REFUSAL_NONE && !pl->taken[vaddr - pl->map->lo];
+}
+
+static bool is_padding(const struct planner *pl, uint64_t vaddr)
+{
+	return code_map_flags(pl->map, vaddr) & CODE_PADDING;
+}
+
+/* Where the padding behind the function at work ends: up to there all is decided. */
+static uint64_t decided_up_to(const struct planner *pl, const struct window_scope *scope)
+{
+	uint64_t at = scope->hi;
+
+	while (at < pl->map->hi && is_padding(pl, at))
+		at++;
+	return at;
+}
+
+static bool may_land(const struct planner *pl, uint64_t vaddr, uint64_t decided)
+{
+	if (!elf_image_at(pl->map->img, vaddr, WINDOW_JUMP))
+		return false;
+	for (unsigned i = 0; i < WINDOW_JUMP; i++)
+		if (!is_free(pl, vaddr + i))
+			return false;
+	if (vaddr + WINDOW_JUMP <= decided)
+		return true;
+	for (unsigned i = 1; i <= PADDING_WANTED; i++)
+		if (!is_padding(pl, vaddr - i))
+			return false;
+	return true;
+}
+
+/* Padding within reach of a short jump at vaddr, the nearest, or 0. */
+static uint64_t find_padding(const struct planner *pl, const struct window_scope *scope,
+			     uint64_t vaddr)
+{
+	uint64_t decided = decided_up_to(pl, scope);
+	uint64_t from = vaddr + WINDOW_SHORT;
+
+	for (int distance = 0; distance <= 128; distance++) {
+		if (distance <= 127 && may_land(pl, from + distance, decided))
+			return from + distance;
+		if (may_land(pl, from - distance, decided))
+			return from - distance;
+	}
+	return 0;
+}
+
+static bool reaches(uint64_t vaddr, uint64_t landing)
+{
+	int64_t distance = (int64_t)(landing - (vaddr + WINDOW_SHORT));
+
+	return distance == (int8_t)distance;
+}
+
+/* Can this window have a guest, behind its jump? */
+static bool has_room(const struct draft *d)
+{
+	return d->live && !d->landing && !d->is_host && d->w.len >= WINDOW_JUMP + WINDOW_JUMP;
+}
+
+static struct draft *find_host(struct planner *pl, uint64_t vaddr)
+{
+	for (size_t i = 0; i < pl->drafts.n; i++) {
+		struct draft *d = &pl->drafts.v[i];
+
+		if (has_room(d) && reaches(vaddr, d->w.addr + WINDOW_JUMP))
+			return d;
+	}
+	return NULL;
+}
+
+/* Ten bytes of code whose second half a short jump at vaddr can reach move out. */
+static struct draft *evict(struct planner *pl, uint64_t vaddr)
+{
+	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_JUMP + WINDOW_JUMP);
+	uint64_t from = vaddr + WINDOW_SHORT - WINDOW_JUMP;
+	struct window w;
+
+	if (scope.one_only)
+		return NULL;
+	for (int k = 0; k <= 256; k++) {
+		uint64_t at = k & 1 ? from - (k + 1) / 2 : from + k / 2;
+
+		if (at < scope.lo || at >= scope.hi || !reaches(vaddr, at + WINDOW_JUMP) ||
+		    !(code_map_flags(pl->map, at) & CODE_INSN) || at == pl->fn.start)
+			continue;
+		if (window_make(&w, &scope, at, at) == REFUSAL_NONE)
+			return &pl->drafts.v[planner_hold(pl, &w, TACTIC_JUMP_MULTI)];
+	}
+	return NULL;
+}
+
+/* Gives the draft a landing. */
+static bool land(struct planner *pl, const struct window_scope *scope, uint32_t draft)
+{
+	uint64_t vaddr = pl->drafts.v[draft].w.addr;
+	uint64_t landing = find_padding(pl, scope, vaddr);
+	struct draft *host = NULL;
+
+	/* a host's patch and its guest's must come together or not at all */
+	if (!landing && !pl->fn.has_hooks) {
+		host = find_host(pl, vaddr);
+		if (!host)
+			host = evict(pl, vaddr);
+		if (host)
+			landing = host->w.addr + WINDOW_JUMP;
+	}
+	if (landing)
+		planner_land(pl, draft, landing, host);
+	return landing;
+}
+
+static enum refusal take(struct planner *pl, const struct place *place, uint32_t *draft)
+{
+	struct window_scope scope = planner_scope(pl, place->vaddr, WINDOW_SHORT);
+	uint64_t start = place->vaddr;
+	struct window w;
+	enum refusal r;
+
+	if (pl->taken[place->vaddr - pl->map->lo])
+		return planner_share(pl, place->vaddr, draft);
+	if (place->may_go_back) {
+		r = planner_go_back(pl, &scope, place->vaddr, &start);
+		if (r)
+			return r;
+	}
+	if (pl->taken[start - pl->map->lo]) {
+		*draft = planner_draft_at(pl, start);
+		if (*draft == UINT32_MAX || !pl->drafts.v[*draft].landing)
+			return REFUSAL_OVERLAP;
+		return planner_grow(pl, *draft, place->vaddr, WINDOW_SHORT);
+	}
+	r = window_make(&w, &scope, start, place->vaddr);
+	if (r)
+		return r;
+	*draft = planner_hold(pl, &w, TACTIC_JUMP_SHORT);
+	if (land(pl, &scope, *draft))
+		return REFUSAL_NONE;
+	planner_release(pl, *draft);
+	return REFUSAL_NO_ROOM;
+}
+
+const struct tactic_ops tactic_short = {.name = "short", .take = take};
