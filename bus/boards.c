@@ -42,16 +42,18 @@ static int check_name(const char *name, struct err *err)
 static int make_board(int fd, const struct device_geometry *g, enum access_clock clock,
 		      struct err *err)
 {
-	struct bus bus = {.ops = &bus_exact_ops, .fd = -1};
+	struct bus bus;
+	struct time_point start;
 	struct window w;
 	int code = object_map(fd, &w, err);
 
 	if (code)
 		return code;
-	code = object_fill(fd, &w, g, clock, tsc_hz_measure(CALIBRATE_MS), true, err);
+	time_point_take(&start);
+	code = object_fill(fd, &w, g, clock, tsc_hz_since(&start, CALIBRATE_MS), true, err);
 	if (!code) {
 		w.board.ctl->permanent = 1;
-		bus.board = w.board;
+		bus_use_board(&bus, &w.board);
 		bus_init_default(&bus, 0);
 		object_seal(&w, KRON_WINDOW_SIZE);
 	}

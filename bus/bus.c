@@ -84,6 +84,48 @@ const struct bus_ops bus_device_ops = {
 
 /* ---- both ---- */
 
+void bus_use_board(struct bus *b, const struct board *board)
+{
+	*b = (struct bus){.ops = &bus_exact_ops, .board = *board, .fd = -1};
+}
+
+bool bus_has_virtual_clock(const struct bus *b)
+{
+	const uint64_t tick = 1u << 20;
+
+	/* Nothing else counts ticks as the counter's: that one is a hundred times as fast. */
+	return bus_is_exact(b) && board_tsc_of_tick(&b->board, tick) == tick;
+}
+
+static bool is_in_32_bit_mode(struct bus *b)
+{
+	return bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_CSR)) & KRON_CSR_MODE32;
+}
+
+/*
+ * Output bits 32-63 are on the pins and in the High Order register in both modes; a 64-bit load
+ * of a word takes the next word, too, on a bus of 32 bits.
+ */
+uint64_t bus_read_chip64(struct bus *b, unsigned word)
+{
+	uint32_t low;
+
+	if (bus_is_exact(b))
+		return bus_read64(b, KRON_CHIP_BYTE(word));
+	low = bus_read32(b, KRON_CHIP_BYTE(word));
+	return (uint64_t)bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_HIGH)) << 32 | low;
+}
+
+void bus_write_chip64(struct bus *b, unsigned word, uint64_t value)
+{
+	if (is_in_32_bit_mode(b)) {
+		bus_write32(b, KRON_CHIP_BYTE(KRON_WORD_HIGH), (uint32_t)(value >> 32));
+		bus_write32(b, KRON_CHIP_BYTE(word), (uint32_t)value);
+	} else {
+		bus_write64(b, KRON_CHIP_BYTE(word), value);
+	}
+}
+
 void bus_close(struct bus *b)
 {
 	if (b->base)

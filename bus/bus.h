@@ -52,6 +52,8 @@ struct bus_ops {
  */
 int bus_open(struct bus *b, const char *name, struct err *err);
 void bus_close(struct bus *b);
+/* A bus to a board that the caller has mapped and will unmap. */
+void bus_use_board(struct bus *b, const struct board *board);
 
 static inline uint32_t bus_read32(struct bus *b, uint32_t offset)
 {
@@ -73,6 +75,16 @@ static inline void bus_read_memory(struct bus *b, uint32_t first, uint32_t n, ui
 {
 	b->ops->read_memory(b, first, n, out);
 }
+
+/* An emulated board whose time moves by board_tick() alone. */
+bool bus_has_virtual_clock(const struct bus *b);
+
+/*
+ * A register of 64 bits, in either mode of the chip: in the 32-bit mode the upper half goes
+ * through the High Order register, which is no indivisible operation (NISTIR 5993, 1.1).
+ */
+uint64_t bus_read_chip64(struct bus *b, unsigned word);
+void bus_write_chip64(struct bus *b, unsigned word, uint64_t value);
 
 /*
  * A timestamp tick is this many NODECLKs, a NODECLK so many of the oscillator's: how fast the

@@ -3,11 +3,11 @@
 #define _GNU_SOURCE
 #include "bus/clock.h"
 
-#include <errno.h>
 #include <time.h>
 #include <x86intrin.h>
 
 #define SECOND 1000000000ull
+#define MS 1000000ull
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -42,14 +42,19 @@ double tsc_hz(const struct time_point *start, const struct time_point *end)
 	return ns ? (double)(end->tsc - start->tsc) * (double)SECOND / (double)ns : 0;
 }
 
-uint64_t tsc_hz_measure(unsigned ms)
+uint64_t tsc_hz_since(const struct time_point *start, unsigned ms)
 {
-	struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-	struct time_point start, end;
+	struct time_point end;
+	uint64_t age;
 
-	time_point_take(&start);
-	while (nanosleep(&left, &left) && errno == EINTR)
-		;
-	time_point_take(&end);
-	return (uint64_t)(tsc_hz(&start, &end) + 0.5);
+	do {
+		time_point_take(&end);
+		age = end.mono_ns - start->mono_ns;
+		if (age < ms * MS) {
+			struct timespec left = {.tv_nsec = (long)((ms * MS - age) % SECOND)};
+
+			nanosleep(&left, NULL);
+		}
+	} while (age < ms * MS);
+	return (uint64_t)(tsc_hz(start, &end) + 0.5);
 }

@@ -17,7 +17,7 @@ void time_point_take(struct time_point *t);
  */
 double tsc_hz(const struct time_point *start, const struct time_point *end);
 
-/* The same now, from two points that are `ms` apart: waits so long. */
-uint64_t tsc_hz_measure(unsigned ms);
+/* The same from a point in the past, once it is `ms` old: waits for that. */
+uint64_t tsc_hz_since(const struct time_point *start, unsigned ms);
 
 #endif

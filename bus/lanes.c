@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lanes.c - which processes have the lanes of a board?
+ * lanes.c - the recorder's part of a board, seen from outside.  See lanes.h and object.h.
  *
- * Only a traced process (and the recorder) maps the chunk pool of the object, so its line in
+ * Which processes have lanes?  Only a traced process (and the recorder) maps the chunk pool of the object, so its line in
  * /proc/PID/maps gives it away, in whatever pid namespace it calls itself something else:
  *
  *   7f55c0000000-7f55c4000000 ---s 02200000 00:1a 4711   /dev/shm/kron-board.1000.default
@@ -17,6 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "bus/lanes.h"
 #include "bus/object.h"
 
 static bool is_pool_line(const char *line, const struct stat *st)
@@ -67,4 +68,75 @@ bool object_has_lanes(int fd, pid_t *who)
 	if (proc)
 		closedir(proc);
 	return *who != 0;
+}
+
+/* ---- what lies there ---- */
+
+static uint64_t object_size(const struct bus *b)
+{
+	struct stat st;
+
+	return fstat(b->fd, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+static void count_chunks(const struct kron_ctl *ctl, uint64_t size, struct lanes_view *l)
+{
+	const uint64_t *states =
+		(const void *)((const uint8_t *)ctl + (KRON_STATES_OFFSET - KRON_CTL_OFFSET));
+	uint64_t fit = size > KRON_POOL_OFFSET ? (size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE : 0;
+	uint32_t ready = __atomic_load_n(&ctl->chunks_ready, __ATOMIC_ACQUIRE);
+
+	if (fit > KRON_CHUNKS_MAX)
+		fit = KRON_CHUNKS_MAX;
+	l->chunks_max = (uint32_t)fit;
+	for (uint32_t i = 0; i < ready && i < fit; i++) {
+		unsigned state =
+			kron_chunk_word_state(__atomic_load_n(&states[i], __ATOMIC_RELAXED));
+
+		l->free += state == KRON_CHUNK_FREE;
+		l->owned += state == KRON_CHUNK_OWNED;
+		l->full += state == KRON_CHUNK_FULL;
+	}
+}
+
+/* Slots are claimed from the first on, and given back: as many as there were processes. */
+static void count_processes(const struct kron_ctl *ctl, struct lanes_view *l)
+{
+	const struct kron_proc *p =
+		(const void *)((const uint8_t *)ctl + (KRON_PROCS_OFFSET - KRON_CTL_OFFSET));
+	uint32_t uids = __atomic_load_n(&ctl->next_uid, __ATOMIC_RELAXED);
+
+	l->started = uids ? uids - 1 : 0;
+	l->lost = __atomic_load_n(&ctl->lost_unowned, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < l->started && i < KRON_PROCS_MAX; i++) {
+		uint64_t state = __atomic_load_n(&p[i].state, __ATOMIC_RELAXED);
+
+		l->live += (state & 0xff) == KRON_PROC_LIVE;
+		l->lost += __atomic_load_n(&p[i].lost, __ATOMIC_RELAXED);
+	}
+}
+
+void lanes_look(const struct bus *b, struct lanes_view *l)
+{
+	const struct kron_ctl *ctl = b->board.ctl;
+
+	memset(l, 0, sizeof(*l));
+	if (!ctl || !ctl->collector_pid)
+		return;
+	l->orphaned = !object_is_locked(b->fd);
+	if (l->orphaned)
+		return;
+	l->recorder_pid = ctl->collector_pid;
+	l->bus = ctl->bus;
+	l->constant_time = ctl->constant_time != 0;
+	snprintf(l->dir, sizeof(l->dir), "%.*s", (int)sizeof(l->dir) - 1, object_note(ctl)->dir);
+	count_chunks(ctl, object_size(b), l);
+	count_processes(ctl, l);
+}
+
+const char *lanes_bus_word(uint32_t bus)
+{
+	static const char *const words[] = {"lane", "exact", "device"};
+
+	return bus < 3 ? words[bus] : "?";
 }

@@ -13,6 +13,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "bus/bus.h"
+
 #define OWN_PREFIX "/kron-"
 #define OWN_DIGITS 16
 #define BOARD_PREFIX "/kron-board."
@@ -40,7 +42,8 @@ bool object_shown_name(const char *object, char *out, size_t size)
 	object_name_of_board(prefix, sizeof(prefix), "");
 	if (object_is_recorders_own(object))
 		snprintf(out, size, "%s", object + 1);
-	else if (!strncmp(object, prefix, strlen(prefix)) && object[strlen(prefix)])
+	else if (!strncmp(object, prefix, strlen(prefix)) &&
+		 boards_name_is_valid(object + strlen(prefix)))
 		snprintf(out, size, "%s", object + strlen(prefix));
 	else
 		return false;
@@ -222,7 +225,7 @@ static int get_pages_of_machine(int fd)
 	return code ? code : object_get_pages(fd, KRON_DEVICE_OFFSET, KRON_DEVICE_SIZE);
 }
 
-static int check_window(const char *shown, const struct window *w, struct err *err)
+int object_check_format(const char *shown, const struct window *w, struct err *err)
 {
 	const struct kron_ctl *ctl = w->board.ctl;
 	uint32_t version = ctl->version;
@@ -237,6 +240,11 @@ static int check_window(const char *shown, const struct window *w, struct err *e
 			       "board %s was made by another version of kron (its layout is %u, "
 			       "this kron's is %u): `kron board rm %s` removes it",
 			       shown, version, KRON_SEGMENT_VERSION, shown);
+	return 0;
+}
+
+static int check_machine(const char *shown, const struct window *w, struct err *err)
+{
 	if (!board_is_sane(&w->board))
 		return err_set(err, EINVAL,
 			       "board %s is damaged: its state makes no sense; `kron board rm %s` "
@@ -254,7 +262,9 @@ int object_map_checked(int fd, const char *shown, struct window *w, struct err *
 		return err_set(err, -code, "cannot read board %s: %s", shown, strerror(-code));
 	code = object_map(fd, w, err);
 	if (!code)
-		code = check_window(shown, w, err);
+		code = object_check_format(shown, w, err);
+	if (!code)
+		code = check_machine(shown, w, err);
 	if (code)
 		object_unmap(w);
 	return code;

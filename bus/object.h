@@ -66,6 +66,8 @@ struct window {
 	struct board board;
 };
 int object_map(int fd, struct window *w, struct err *err); /* fresh: not looked at */
+/* Magic number and version only.  -EINVAL. */
+int object_check_format(const char *shown, const struct window *w, struct err *err);
 /* object_map(), and what lies in it is a board of this version.  -EINVAL: it is not. */
 int object_map_checked(int fd, const char *shown, struct window *w, struct err *err);
 void object_unmap(struct window *w);

@@ -113,26 +113,16 @@ static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
 	for (unsigned i = 0; i < KRON_COUNTERS; i++)
 		v->counter[i] = device_counter(&s, i);
 	enable_outputs(&s);
+	/* First: what is read next leaves its upper half there. */
+	v->high = (uint32_t)read_copy(&s, KRON_WORD_HIGH, 4);
 	v->wait = (uint32_t)read_copy(&s, KRON_WORD_WAIT, 4);
 	v->overrun = (uint32_t)read_copy(&s, KRON_WORD_OVERRUN, 4);
-	v->high = (uint32_t)read_copy(&s, KRON_WORD_HIGH, 4);
 	v->enable = read_copy(&s, KRON_WORD_ENABLE, 8);
 	v->mode = read_copy(&s, KRON_WORD_MODE, 8);
 	v->clock = read_copy(&s, KRON_WORD_CLOCK, 8);
 	for (unsigned i = 0; i < KRON_SOURCES; i++)
 		v->source[i] = (uint32_t)read_copy(&s, KRON_WORD_SOURCE + i, 4);
 	return 0;
-}
-
-/*
- * Two 32-bit loads: a PCI bus may have 32 bits only, and the High Order register holds the upper
- * half of what was read last.
- */
-static uint64_t load64(struct bus *b, unsigned word)
-{
-	uint32_t low = bus_read32(b, KRON_CHIP_BYTE(word));
-
-	return (uint64_t)bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_HIGH)) << 32 | low;
 }
 
 static void look_at_device(struct bus *b, struct bus_view *v)
@@ -144,10 +134,10 @@ static void look_at_device(struct bus *b, struct bus_view *v)
 	v->filter = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER)) & 0xffff;
 	v->wait = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_WAIT));
 	v->overrun = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_OVERRUN));
-	v->timestamp = load64(b, KRON_WORD_TIMESTAMP) & 0x00ffffffffffffffull;
-	v->enable = load64(b, KRON_WORD_ENABLE);
-	v->mode = load64(b, KRON_WORD_MODE);
-	v->clock = load64(b, KRON_WORD_CLOCK);
+	v->timestamp = bus_read_chip64(b, KRON_WORD_TIMESTAMP) & 0x00ffffffffffffffull;
+	v->enable = bus_read_chip64(b, KRON_WORD_ENABLE);
+	v->mode = bus_read_chip64(b, KRON_WORD_MODE);
+	v->clock = bus_read_chip64(b, KRON_WORD_CLOCK);
 	for (unsigned i = 0; i < KRON_SOURCES; i++)
 		v->source[i] = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_SOURCE + i));
 	for (unsigned i = 0; i < KRON_COUNTERS; i++) /* without copy */

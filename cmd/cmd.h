@@ -11,14 +11,18 @@
 #include "base/opt.h"
 
 /* X(name, what it does): the order of `kron --help` */
-#define COMMANDS(X)                                                             \
-	X(record, "Run a program and record its functions")                     \
-	X(report, "Show calls and times by function")                           \
-	X(replay, "Show the calls in order, indented")                          \
-	X(dump, "Show every sample")                                            \
-	X(info, "Show what was recorded, and what is missing")                  \
-	X(list, "List the functions of an ELF file and how they can be probed") \
-	X(recover, "Finish the trace of a kron record that was killed")
+#define COMMANDS(X)                                                                \
+	X(record, "Run a program and record its functions")                        \
+	X(report, "Show calls and times by function")                              \
+	X(replay, "Show the calls in order, indented")                             \
+	X(dump, "Show every sample")                                               \
+	X(info, "Show what was recorded, and what is missing")                     \
+	X(list, "List the functions of an ELF file and how they can be probed")    \
+	X(recover, "Finish the trace of a kron record that was killed")            \
+	X(read, "Write the MultiKron toolkit's data file from a trace or a board") \
+	X(board, "Make, list and remove boards that have names")                   \
+	X(ctl, "Change the registers of a board while it is used")                 \
+	X(status, "Show every register of a board, and who records on it")
 
 #define X(name, text) int cmd_##name(int argc, char **argv);
 COMMANDS(X)

@@ -19,6 +19,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "bus/bus.h"
 #include "cmd/child.h"
 #include "cmd/cmd.h"
 #include "cmd/probe_cost.h"
@@ -31,7 +32,9 @@ enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
 static const char *output = TRACE_DEFAULT_DIR;
 static struct opt_list only, except, libraries;
-static uint64_t buffer, filter = 0xffff, level;
+#define NO_FILTER UINT64_MAX
+static uint64_t buffer, filter = NO_FILTER, level;
+static const char *board;
 static int when_full;
 static bool no_children, quiet;
 static int verbose;
@@ -57,9 +60,15 @@ static const struct opt options[] = {
 	 "waits; the oldest samples go.",
 	 0, 0},
 	{0, "filter", OPT_HEX, &filter, "MASK",
-	 "Filter Register at the start: one bit a level, 1 = record. Default ffff.", 0, 0xffff},
+	 "Filter Register at the start: one bit a level, 1 = record. Default ffff, or on a board "
+	 "that is there what it is.",
+	 0, 0xffff},
 	{'g', "level", OPT_UINT, &level, "LEVEL", "Filter level of the probes, 0 to 15. Default 0.",
 	 0, 15},
+	{0, "board", OPT_STR, &board, "NAME",
+	 "Record on the board with this name; it is made if it is not there, and then goes at the "
+	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
+	 0, 0},
 	{0, "no-children", OPT_FLAG, &no_children, NULL,
 	 "Do not record the programs that the program starts.", 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print neither summary nor notes.", 0, 0},
@@ -373,7 +382,9 @@ static void take_options(struct collector_options *o, char **argv)
 			      .libraries = {libraries.v, libraries.n}},
 		.buffer = buffer,
 		.when_full = (enum kron_when_full)when_full,
-		.filter = (uint32_t)filter,
+		.filter = filter == NO_FILTER ? 0xffff : (uint32_t)filter,
+		.keep_filter = filter == NO_FILTER,
+		.board = board,
 		.level = (uint8_t)level,
 		.no_children = no_children,
 		.measure = probe_cost_measure,
@@ -395,6 +406,10 @@ int cmd_record(int argc, char **argv)
 	if (!first)
 		return status;
 	argv += first;
+	if (!board)
+		board = getenv(BOARDS_ENV);
+	if (board && !*board)
+		board = NULL;
 	status = program_find(&program, argv[0], getenv("PATH"), &err);
 	if (status)
 		return cmd_fail(&command, status == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",

@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* calibrate.h - what the time stamp counter means, and how what a probe costs is told. */
+/* calibrate.h - how what a probe costs is told; bus/clock.h says what time is. */
 #ifndef COLLECT_CALIBRATE_H
 #define COLLECT_CALIBRATE_H
 
-#include <stdint.h>
-
-struct time_point {
-	uint64_t tsc, mono_ns, real_ns; /* the same moment on three clocks */
-};
-/* Best of several tries: right to some 20 ns. */
-void time_point_take(struct time_point *t);
-
-/*
- * Ticks per second of the counter, on the scale of CLOCK_MONOTONIC: right to a hundred
- * thousandth when the points are 4 ms apart, and better in proportion.
- */
-double tsc_hz(const struct time_point *start, const struct time_point *end);
+#include "bus/clock.h"
 
 struct probe_cost {   /* nanoseconds */
 	double on;    /* a probe that takes a sample */

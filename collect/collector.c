@@ -26,6 +26,10 @@ static int open_parts(struct collector *c, struct err *err)
 		.buffer = c->opt.buffer,
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
+		.keep_filter = c->opt.keep_filter,
+		.board = c->opt.board,
+		.dir = c->opt.dir,
+		.start = c->start,
 	};
 	int code = segment_create(&c->seg, &so, err);
 

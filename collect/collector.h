@@ -28,6 +28,8 @@ struct collector_options {
 	uint64_t buffer; /* 0: default */
 	enum kron_when_full when_full;
 	uint32_t filter;
+	bool keep_filter;  /* of a board that is there already: leave it as it is */
+	const char *board; /* record on the board with this name; NULL: on one of our own */
 	uint8_t level;
 	bool no_children;
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
@@ -41,7 +43,7 @@ struct collector_summary {
 	uint64_t starts; /* processes that were traced from their start */
 	struct probe_cost cost;
 	double seconds;   /* from open to finish */
-	char segment[40]; /* its name, when it was kept for `kron recover` */
+	char segment[OBJECT_NAME]; /* its name, when it was kept for `kron recover` */
 	struct err error; /* why the trace is incomplete; empty message: it is complete */
 };
 

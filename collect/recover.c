@@ -27,7 +27,7 @@
 #include "trace/reader.h"
 
 struct before { /* what the trace says already */
-	char segment[40];
+	char segment[OBJECT_NAME];
 	struct time_point start;
 	uint64_t samples, lost, cut_off;
 	VEC(uint32_t) uids;
@@ -209,6 +209,15 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	return code ? code : journal_error(&journal);
 }
 
+/* A board that stays may have been used by another recording since. */
+static bool is_of_this_recording(const struct segment *seg, const struct before *b)
+{
+	uint64_t tsc = object_note(seg->ctl)->start_tsc;
+
+	return object_is_recorders_own(seg->name) ||
+	       (seg->ctl->collector_pid && tsc == b->start.tsc);
+}
+
 /* Closes w. */
 static int recover_from(struct before *b, struct trace_writer *w, const char *dir,
 			struct recovery *out, struct err *err)
@@ -217,6 +226,10 @@ static int recover_from(struct before *b, struct trace_writer *w, const char *di
 	int closed, code;
 
 	code = segment_open(&seg, b->segment, err);
+	if (!code && !is_of_this_recording(&seg, b)) {
+		segment_close(&seg);
+		code = -ENOENT;
+	}
 	if (code == -ENOENT)
 		err_set(err, ENOENT,
 			"the shared memory %s of %s is gone (recovered already, or the machine was "

@@ -2,8 +2,9 @@
 /*
  * segment.c - shared memory of a board, collector's side.  See segment.h.
  *
- * Pages are had in this order, each by posix_fallocate(): ctl, chunk_state, the first slots of
- * the process table, the first chunks.  The 32 MiB of board addresses stay a hole.
+ * Pages are had in this order, each by posix_fallocate(): the machine, ctl, chunk_state, the
+ * first slots of the process table, the first chunks.  The local memory stays a hole unless
+ * samples go there.
  */
 #define _GNU_SOURCE
 #include "collect/segment.h"
@@ -11,36 +12,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "board/gate.h"
+#include "bus/bus.h"
 
 #define PROCS_START 512u
-#define TABLES_SIZE (KRON_POOL_OFFSET - KRON_CTL_OFFSET)
+#define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
+#define CALIBRATE_EXACT_MS 10
 #define MIB (1024.0 * 1024.0)
 
-static uint64_t shm_free_bytes(void)
-{
-	struct statvfs v;
-
-	if (statvfs("/dev/shm", &v))
-		return 0;
-	if (v.f_blocks == 0) /* a tmpfs without a limit */
-		return UINT64_MAX / 4;
-	return (uint64_t)v.f_bavail * v.f_frsize;
-}
+/* ---- sizes ---- */
 
 uint64_t segment_default_buffer(void)
 {
 	uint64_t limit = 1ull << 30;
-	uint64_t half_shm = shm_free_bytes() / 2;
+	uint64_t half_shm = object_room() / 2;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 
 	if (half_shm < limit)
@@ -59,47 +51,50 @@ static uint32_t chunks_of_buffer(uint64_t buffer)
 	return n > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)n;
 }
 
-static int map_segment(struct segment *seg, struct err *err)
+static void choose_size(struct segment *seg, uint64_t buffer)
 {
-	uint64_t pool_len = (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
-	uint8_t *tables = mmap(NULL, TABLES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd,
-			       KRON_CTL_OFFSET);
-	uint8_t *pool;
+	uint64_t room = object_room();
+	uint64_t tables = KRON_POOL_OFFSET - KRON_CTL_OFFSET;
 
-	if (tables == MAP_FAILED)
-		return err_set(err, errno, "cannot map the board segment %s: %s", seg->name,
-			       strerror(errno));
-	pool = mmap(NULL, pool_len, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, KRON_POOL_OFFSET);
-	if (pool == MAP_FAILED) {
-		int code = errno;
-
-		munmap(tables, TABLES_SIZE);
-		return err_set(err, code, "cannot map the %.0f MiB pool of the board segment: %s",
-			       (double)pool_len / MIB, strerror(code));
+	seg->chunks_max = chunks_of_buffer(buffer ? buffer : segment_default_buffer());
+	room = room > tables ? room - tables : 0;
+	if ((uint64_t)seg->chunks_max * KRON_CHUNK_SIZE > room) {
+		seg->chunks_max = chunks_of_buffer(room);
+		seg->pool_limited = true;
 	}
-	seg->ctl = (struct kron_ctl *)tables;
-	seg->states = (uint64_t *)(tables + (KRON_STATES_OFFSET - KRON_CTL_OFFSET));
-	seg->procs = (struct kron_proc *)(tables + (KRON_PROCS_OFFSET - KRON_CTL_OFFSET));
+	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
+}
+
+/* ---- the lane part ---- */
+
+static void set_pointers(struct segment *seg)
+{
+	uint8_t *base = seg->window.base;
+
+	seg->ctl = seg->window.board.ctl;
+	seg->states = (uint64_t *)(base + KRON_STATES_OFFSET);
+	seg->procs = (struct kron_proc *)(base + KRON_PROCS_OFFSET);
+}
+
+static int map_pool(struct segment *seg, struct err *err)
+{
+	uint64_t len = (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
+	void *pool = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, seg->fd, KRON_POOL_OFFSET);
+
+	if (pool == MAP_FAILED)
+		return err_set(err, errno, "cannot map the %.0f MiB pool of the board segment: %s",
+			       (double)len / MIB, strerror(errno));
 	seg->pool = pool;
 	return 0;
 }
 
-static int get_pages(struct segment *seg, uint64_t off, uint64_t len)
-{
-	int code;
-
-	do
-		code = posix_fallocate(seg->fd, (off_t)off, (off_t)len);
-	while (code == EINTR);
-	return -code;
-}
-
 static int get_first_pages(struct segment *seg, struct err *err)
 {
-	int code = get_pages(seg, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
+	int code = object_get_pages(seg->fd, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
 
 	if (!code)
-		code = get_pages(seg, KRON_PROCS_OFFSET, PROCS_START * sizeof(struct kron_proc));
+		code = object_get_pages(seg->fd, KRON_PROCS_OFFSET,
+					PROCS_START * sizeof(struct kron_proc));
 	if (code)
 		return err_set(err, -code, "no room in /dev/shm for the board's tables: %s",
 			       strerror(-code));
@@ -107,81 +102,53 @@ static int get_first_pages(struct segment *seg, struct err *err)
 	return 0;
 }
 
-static void fill_ctl(struct segment *seg, const struct segment_options *opt, const uint8_t *random)
+static void leave_note(struct segment *seg, const struct segment_options *opt)
+{
+	struct object_note *note = object_note(seg->ctl);
+	char path[PATH_MAX];
+
+	note->start_tsc = opt->start.tsc;
+	if (!opt->dir || !realpath(opt->dir, path) || strlen(path) >= sizeof(note->dir))
+		path[0] = 0;
+	snprintf(note->dir, sizeof(note->dir), "%.*s", (int)sizeof(note->dir) - 1, path);
+}
+
+static int fill_ctl(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
 	struct kron_ctl *ctl = seg->ctl;
 
-	ctl->version = KRON_SEGMENT_VERSION;
+	if (getrandom(ctl->session, sizeof(ctl->session), 0) != sizeof(ctl->session))
+		return err_set(err, EIO, "no random numbers for a session");
 	ctl->when_full = opt->when_full;
-	ctl->segment_size = seg->size;
-	memcpy(ctl->session, random, sizeof(ctl->session));
-	ctl->collector_pid = getpid();
 	ctl->node = opt->node;
 	ctl->chunks_max = seg->chunks_max;
+	ctl->chunks_ready = 0;
+	ctl->free_count = 0;
+	ctl->lost_unowned = 0;
 	ctl->next_seq = 1;
 	ctl->next_uid = 1;
-	ctl->filter = opt->filter & 0xffff;
-	ctl->config = KRON_CONFIG_DEFAULT;
-	kron_gate_recompute(ctl);
-	/* Last: who finds the magic number finds the rest. */
-	__atomic_store_n(&ctl->magic, KRON_SEGMENT_MAGIC, __ATOMIC_RELEASE);
+	ctl->waiters = 0;
+	ctl->bus = opt->bus;
+	ctl->constant_time = opt->constant_time;
+	ctl->segment_size = seg->size;
+	leave_note(seg, opt);
+	ctl->collector_pid = getpid();
+	__atomic_store_n(&ctl->closing, 0, __ATOMIC_RELEASE);
+	return 0;
 }
 
-/* Name and create it; the name is random, so O_EXCL fails only by accident or by malice. */
-static int create_object(struct segment *seg, struct err *err)
+/* The window is there: tables, pool, first chunks. */
+static int add_lanes(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
-	uint64_t id;
-
-	for (int attempt = 0; attempt < 8; attempt++) {
-		if (getrandom(&id, sizeof(id), 0) != sizeof(id))
-			return err_set(err, EIO, "no random numbers for a segment name");
-		snprintf(seg->name, sizeof(seg->name), "/kron-%016" PRIx64, id);
-		seg->fd = shm_open(seg->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (seg->fd >= 0)
-			return 0;
-		if (errno != EEXIST)
-			break;
-	}
-	return err_set(err, errno, "cannot create shared memory in /dev/shm: %s", strerror(errno));
-}
-
-/*
- * ftruncate() without the limit on file sizes: that one is about files on disk, and the
- * segment is some 34 MiB at least.  Only around this call: the trace obeys the limit.
- */
-static int set_size(int fd, uint64_t size)
-{
-	struct rlimit old, none = {RLIM_INFINITY, RLIM_INFINITY};
-	int code = 0;
-
-	getrlimit(RLIMIT_FSIZE, &old);
-	if (setrlimit(RLIMIT_FSIZE, &none)) { /* only root may raise the hard one */
-		none.rlim_cur = none.rlim_max = old.rlim_max;
-		setrlimit(RLIMIT_FSIZE, &none);
-	}
-	if (ftruncate(fd, (off_t)size))
-		code = -errno;
-	setrlimit(RLIMIT_FSIZE, &old);
-	return code;
-}
-
-static int fill_segment(struct segment *seg, const struct segment_options *opt, struct err *err)
-{
-	uint8_t random[sizeof(seg->ctl->session)];
 	uint32_t got;
-	int code;
+	int code = get_first_pages(seg, err);
 
-	code = set_size(seg->fd, seg->size);
-	if (code)
-		return err_set(err, -code, "cannot size the board segment: %s", strerror(-code));
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return err_set(err, EIO, "no random numbers for a session");
-	code = get_first_pages(seg, err);
 	if (!code)
-		code = map_segment(seg, err);
+		code = map_pool(seg, err);
+	if (!code)
+		code = fill_ctl(seg, opt, err);
 	if (code)
 		return code;
-	fill_ctl(seg, opt, random);
 	got = segment_grow(seg, SEGMENT_CHUNKS_START);
 	if (got < SEGMENT_CHUNKS_MIN)
 		return err_set(err, ENOSPC,
@@ -191,61 +158,215 @@ static int fill_segment(struct segment *seg, const struct segment_options *opt, 
 	return 0;
 }
 
-int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err)
+/* Nobody has lanes here: no table, no pool. */
+static int wipe_lanes(int fd, struct err *err)
 {
-	uint64_t room = shm_free_bytes();
-	uint64_t tables = TABLES_SIZE;
-	int code;
+	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	int code = object_set_size(fd, KRON_WINDOW_SIZE);
 
-	memset(seg, 0, sizeof(*seg));
-	seg->chunks_max = chunks_of_buffer(opt->buffer ? opt->buffer : segment_default_buffer());
-	room = room > tables ? room - tables : 0;
-	if ((uint64_t)seg->chunks_max * KRON_CHUNK_SIZE > room) {
-		seg->chunks_max = chunks_of_buffer(room);
-		seg->pool_limited = true;
-	}
-	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
-	code = create_object(seg, err);
+	if (!code &&
+	    fallocate(fd, how, KRON_STATES_OFFSET, KRON_DEVICE_OFFSET - KRON_STATES_OFFSET))
+		code = -errno;
+	return code ? err_set(err, -code, "cannot clean the board: %s", strerror(-code)) : 0;
+}
+
+/* ---- a segment that is made for this recording ---- */
+
+static void name_own(struct segment *seg)
+{
+	uint64_t id = 0;
+
+	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+		id = (uint64_t)getpid(); /* a name that is taken is an error, no more */
+	snprintf(seg->name, sizeof(seg->name), "/kron-%016" PRIx64, id);
+}
+
+static void set_registers(struct segment *seg, uint32_t filter)
+{
+	struct bus bus;
+
+	bus_use_board(&bus, &seg->window.board);
+	bus_init_default(&bus, 0);
+	bus_write32(&bus, KRON_CHIP_BYTE(KRON_WORD_CSR), KRON_CSR_STOP);
+	bus_write32(&bus, KRON_CHIP_BYTE(KRON_WORD_FILTER), filter & 0xffff);
+}
+
+static int fill_new(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
+	bool exact = opt->bus == KRON_BUS_EXACT;
+	struct time_point start = opt->start;
+	int code = object_map(seg->fd, &seg->window, err);
+
 	if (code)
 		return code;
-	code = fill_segment(seg, opt, err);
-	if (code) {
-		segment_unlink(seg);
-		segment_close(seg);
-	}
+	set_pointers(seg);
+	if (!start.tsc)
+		time_point_take(&start);
+	code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
+			   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS), exact,
+			   err);
+	if (!code)
+		code = add_lanes(seg, opt, err);
+	if (code)
+		return code;
+	set_registers(seg, opt->filter);
+	object_seal(&seg->window, seg->size);
+	return 0;
+}
+
+/* It has its lock before it has its name: nobody ever takes it for one without a recorder. */
+static int publish_new(struct segment *seg, struct err *err)
+{
+	int code = object_lock(seg->fd);
+
+	if (code)
+		return err_set(err, -code, "cannot lock the board segment: %s", strerror(-code));
+	seg->lock_fd = seg->fd;
+	seg->fd = -1;
+	return object_publish(seg->lock_fd, seg->name, &seg->fd, err);
+}
+
+static int create_new(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	int code = object_begin(&seg->fd, seg->size, err);
+
+	if (!code)
+		code = fill_new(seg, opt, err);
+	if (!code)
+		code = publish_new(seg, err);
 	return code;
 }
 
-static bool is_segment_name(const char *name)
+/* ---- a board that is there ---- */
+
+static int refuse_busy(const struct segment *seg, const char *board, struct err *err)
 {
-	return !strncmp(name, "/kron-", 6) && strlen(name) == 22 &&
-	       strspn(name + 6, "0123456789abcdef") == 16;
+	return err_set(err, EBUSY,
+		       "a kron record (pid %d) is on board %s, which takes one at a time: end it "
+		       "first, or record without --board",
+		       seg->ctl->collector_pid, board);
 }
 
-static int check_ctl(const struct segment *seg, struct err *err)
+/* What a recorder has left there that is worth more than this recording. */
+static int check_remains(const struct segment *seg, const char *board, struct err *err)
 {
-	const struct kron_ctl *ctl = seg->ctl;
+	const struct object_note *note = object_note(seg->ctl);
+	pid_t who;
 
-	if (ctl->magic != KRON_SEGMENT_MAGIC)
-		return err_set(err, EINVAL, "%s is no board segment", seg->name);
-	if (ctl->version != KRON_SEGMENT_VERSION)
-		return err_set(err, EINVAL,
-			       "%s is a board segment of version %u, this kron reads %u", seg->name,
-			       ctl->version, KRON_SEGMENT_VERSION);
+	if (seg->ctl->collector_pid)
+		return err_set(err, EBUSY,
+			       "the kron record (pid %d) on board %s was killed and has left "
+			       "samples there: `kron recover %.300s` gets them, `kron board rm %s` "
+			       "gives them up",
+			       seg->ctl->collector_pid, board, note->dir[0] ? note->dir : "DIR",
+			       board);
+	if (object_has_lanes(seg->fd, &who))
+		return err_set(err, EBUSY,
+			       "process %d of an earlier recording still runs on board %s: end it "
+			       "first",
+			       who, board);
 	return 0;
 }
+
+static int lock_board(struct segment *seg, const char *board, struct err *err)
+{
+	struct stat st;
+	int code = object_open(seg->name, board, &seg->lock_fd, &st, err);
+
+	if (code)
+		return code;
+	code = object_lock(seg->lock_fd);
+	if (code == -EBUSY)
+		return refuse_busy(seg, board, err);
+	return code ? err_set(err, -code, "cannot lock board %s: %s", board, strerror(-code)) : 0;
+}
+
+static int attach(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	struct board *b = &seg->window.board;
+	int code;
+
+	seg->was_sampling = board_read32(b, KRON_CHIP_BYTE(KRON_WORD_CSR)) & KRON_CSR_SAMPLING;
+	segment_set_sampling(seg, false);
+	code = wipe_lanes(seg->fd, err);
+	if (!code && (code = object_set_size(seg->fd, seg->size)))
+		err_set(err, -code, "cannot size the board segment: %s", strerror(-code));
+	if (!code)
+		code = add_lanes(seg, opt, err);
+	if (code) {
+		seg->ctl->collector_pid = 0;
+		return code;
+	}
+	if (!opt->keep_filter)
+		board_write32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER), opt->filter & 0xffff);
+	return 0;
+}
+
+static int use_existing(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	struct stat st;
+	int code = object_open(seg->name, opt->board, &seg->fd, &st, err);
+
+	if (!code)
+		code = object_map_checked(seg->fd, opt->board, &seg->window, err);
+	if (code)
+		return code;
+	set_pointers(seg);
+	code = lock_board(seg, opt->board, err);
+	if (!code)
+		code = check_remains(seg, opt->board, err);
+	if (!code)
+		code = attach(seg, opt, err);
+	if (code)
+		seg->name[0] = 0; /* it is not ours to remove */
+	return code;
+}
+
+static int create_named(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	struct stat st;
+
+	if (!boards_name_is_valid(opt->board))
+		return err_set(err, EINVAL,
+			       "\"%.80s\" is no name for a board (a device is recorded to with "
+			       "--bus device:PATH)",
+			       opt->board);
+	object_name_of_board(seg->name, sizeof(seg->name), opt->board);
+	if (object_stat(seg->name, &st) && errno == ENOENT)
+		return create_new(seg, opt, err);
+	return use_existing(seg, opt, err);
+}
+
+int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	int code;
+
+	memset(seg, 0, sizeof(*seg));
+	seg->fd = seg->lock_fd = -1;
+	choose_size(seg, opt->buffer);
+	if (opt->board) {
+		code = create_named(seg, opt, err);
+	} else {
+		name_own(seg);
+		code = create_new(seg, opt, err);
+	}
+	if (code)
+		segment_close(seg); /* what has no name yet goes with its descriptors */
+	return code;
+}
+
+/* ---- the segment of a killed collector ---- */
 
 /* All that will be read: a page that is missing after all would be a SIGBUS on a full /dev/shm.
  * Those that are there stay as they are. */
 static int get_pages_again(struct segment *seg, struct err *err)
 {
-	int code = get_pages(seg, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
+	int code = object_get_pages(seg->fd, KRON_CTL_OFFSET, KRON_POOL_OFFSET - KRON_CTL_OFFSET);
 
-	if (!code)
-		code = get_pages(seg, KRON_PROCS_OFFSET, KRON_PROCS_MAX * sizeof(struct kron_proc));
 	if (!code && segment_ready(seg))
-		code = get_pages(seg, KRON_POOL_OFFSET,
-				 (uint64_t)segment_ready(seg) * KRON_CHUNK_SIZE);
+		code = object_get_pages(seg->fd, KRON_POOL_OFFSET,
+					(uint64_t)segment_ready(seg) * KRON_CHUNK_SIZE);
 	if (code)
 		return err_set(err, -code, "cannot read the board segment %s: %s", seg->name,
 			       strerror(-code));
@@ -253,45 +374,48 @@ static int get_pages_again(struct segment *seg, struct err *err)
 	return 0;
 }
 
+static int open_parts(struct segment *seg, uint64_t size, const char *shown, struct err *err)
+{
+	uint64_t chunks = (size - KRON_WINDOW_SIZE) / KRON_CHUNK_SIZE;
+	int code;
+
+	if (!chunks)
+		return err_set(err, EINVAL, "%s is too small for a board segment with samples",
+			       seg->name);
+	seg->size = size;
+	seg->chunks_max = chunks > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)chunks;
+	code = object_map(seg->fd, &seg->window, err);
+	if (code)
+		return code;
+	set_pointers(seg);
+	code = object_check_format(shown, &seg->window, err);
+	if (!code)
+		code = map_pool(seg, err);
+	if (!code)
+		code = get_pages_again(seg, err);
+	return code ? code : lock_board(seg, shown, err);
+}
+
 int segment_open(struct segment *seg, const char *name, struct err *err)
 {
+	char shown[OBJECT_NAME];
 	struct stat st;
-	uint64_t chunks;
 	int code;
 
 	memset(seg, 0, sizeof(*seg));
-	seg->fd = -1;
-	if (!is_segment_name(name))
+	seg->fd = seg->lock_fd = -1;
+	if (!object_shown_name(name, shown, sizeof(shown)))
 		return err_set(err, EINVAL, "\"%.64s\" is no name of a board segment", name);
 	snprintf(seg->name, sizeof(seg->name), "%s", name);
-	seg->fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
-	if (seg->fd < 0)
-		return err_set(err, errno, "cannot open the board segment %s: %s", name,
-			       strerror(errno));
-	if (fstat(seg->fd, &st)) {
-		code = err_set(err, errno, "%s: %s", name, strerror(errno));
-		goto fail;
-	}
-	chunks = st.st_size > (off_t)KRON_WINDOW_SIZE
-			 ? ((uint64_t)st.st_size - KRON_WINDOW_SIZE) / KRON_CHUNK_SIZE
-			 : 0;
-	if (!S_ISREG(st.st_mode) || chunks == 0) {
-		code = err_set(err, EINVAL, "%s is too small for a board segment", name);
-		goto fail;
-	}
-	seg->size = (uint64_t)st.st_size;
-	seg->chunks_max = chunks > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)chunks;
-	code = map_segment(seg, err);
+	code = object_open(name, shown, &seg->fd, &st, err);
 	if (!code)
-		code = check_ctl(seg, err);
-	if (!code)
-		code = get_pages_again(seg, err);
-	if (!code)
-		return 0;
-fail:
-	segment_close(seg);
+		code = open_parts(seg, (uint64_t)st.st_size, shown, err);
+	if (code)
+		segment_close(seg);
 	return code;
 }
+
+/* ---- while it is used ---- */
 
 uint32_t segment_grow(struct segment *seg, uint32_t n)
 {
@@ -300,8 +424,8 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 	if (n > seg->chunks_max - ready)
 		n = seg->chunks_max - ready;
 	/* Halve the wish until /dev/shm grants it. */
-	while (n && get_pages(seg, KRON_POOL_OFFSET + (uint64_t)ready * KRON_CHUNK_SIZE,
-			      (uint64_t)n * KRON_CHUNK_SIZE))
+	while (n && object_get_pages(seg->fd, KRON_POOL_OFFSET + (uint64_t)ready * KRON_CHUNK_SIZE,
+				     (uint64_t)n * KRON_CHUNK_SIZE))
 		n /= 2;
 	if (!n)
 		return 0;
@@ -316,24 +440,52 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 void segment_grow_procs(struct segment *seg)
 {
 	if (segment_procs_ready(seg) < KRON_PROCS_MAX &&
-	    !get_pages(seg, KRON_PROCS_OFFSET, KRON_PROCS_MAX * sizeof(struct kron_proc)))
+	    !object_get_pages(seg->fd, KRON_PROCS_OFFSET,
+			      KRON_PROCS_MAX * sizeof(struct kron_proc)))
 		/* Release: who reads it finds pages; partner: tasks.c. */
 		__atomic_store_n(&seg->procs_ready, KRON_PROCS_MAX, __ATOMIC_RELEASE);
 }
 
 void segment_set_sampling(struct segment *seg, bool on)
 {
+	board_write32(&seg->window.board, KRON_CHIP_BYTE(KRON_WORD_CSR),
+		      on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
 	if (on)
-		__atomic_or_fetch(&seg->ctl->csr, KRON_CSR_SAMPLING, __ATOMIC_ACQ_REL);
-	else
-		__atomic_and_fetch(&seg->ctl->csr, ~KRON_CSR_SAMPLING, __ATOMIC_ACQ_REL);
-	kron_gate_recompute(seg->ctl);
+		return;
+	/* Even if the machine is damaged or does not answer, and even with constant time. */
+	for (unsigned level = 0; level < KRON_LEVELS; level++)
+		__atomic_store_n(&seg->ctl->gate[level], KRON_GATE_CLOSED, __ATOMIC_RELEASE);
+}
+
+/* ---- the end ---- */
+
+/* For the next recorder and for those who look. */
+static void leave_board(struct segment *seg)
+{
+	struct kron_ctl *ctl = seg->ctl;
+	pid_t who;
+
+	ctl->bus = KRON_BUS_LANE;
+	ctl->constant_time = 0;
+	object_note(ctl)->dir[0] = 0;
+	__atomic_store_n(&ctl->collector_pid, 0, __ATOMIC_RELEASE);
+	/* Who has lanes may be about to store there, and must go first. */
+	if (object_has_lanes(seg->fd, &who))
+		return;
+	ctl->chunks_ready = 0;
+	ctl->chunks_max = 0;
+	ctl->segment_size = KRON_WINDOW_SIZE;
+	wipe_lanes(seg->fd, NULL);
+	if (seg->was_sampling)
+		segment_set_sampling(seg, true);
 }
 
 void segment_unlink(struct segment *seg)
 {
-	if (seg->name[0])
-		shm_unlink(seg->name);
+	if (seg->name[0] && seg->ctl->permanent)
+		leave_board(seg);
+	else if (seg->name[0])
+		object_remove(seg->name);
 	seg->name[0] = 0;
 }
 
@@ -341,11 +493,12 @@ void segment_close(struct segment *seg)
 {
 	if (seg->pool)
 		munmap(seg->pool, (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE);
-	if (seg->ctl)
-		munmap(seg->ctl, TABLES_SIZE);
+	object_unmap(&seg->window);
 	if (seg->fd >= 0)
 		close(seg->fd);
+	if (seg->lock_fd >= 0)
+		close(seg->lock_fd);
 	seg->pool = NULL;
 	seg->ctl = NULL;
-	seg->fd = -1;
+	seg->fd = seg->lock_fd = -1;
 }

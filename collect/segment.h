@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * segment.h - the collector's side of a board segment (kron/segment.h): makes it, grows its
- * pool, opens the one of a killed collector.
+ * segment.h - the collector's side of a board segment (kron/segment.h): makes it or goes on the
+ * one that is there, grows its pool, opens the one of a killed collector.
  *
- *   /dev/shm/kron-<16 hex>      sparse: only ctl, tables and the chunks in use have pages
+ *   /dev/shm/kron-<16 hex>              made for one recording, removed at its end
+ *   /dev/shm/kron-board.<uid>.<NAME>    likewise, or there before and afterwards
+ *
+ * Sparse: only ctl, tables and the chunks in use have pages.  A board that stays has the lane
+ * part (tables, pool) only while a recorder is on it.  One recorder a board: bus/object.h has
+ * the lock.
  *
  * A page of the segment is given to a traced process only after posix_fallocate() has got it,
  * so a full /dev/shm is an error here and never a SIGBUS there.
@@ -20,22 +25,27 @@
 
 #include <kron/segment.h>
 #include "base/err.h"
+#include "bus/clock.h"
+#include "bus/object.h"
 
 #define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
 #define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; the drain thread gets the rest */
 #define SEGMENT_CHUNKS_FIRST 64u
 
 struct segment {
-	char name[40]; /* "/kron-..." as shm_open() takes it */
+	char name[OBJECT_NAME]; /* "/kron-..." as shm_open() takes it */
 	int fd;
-	struct kron_ctl *ctl;
-	uint64_t *states; /* use __atomic */
+	int lock_fd; /* another descriptor: traced processes get fd, and the lock would stay */
+	struct window window;
+	struct kron_ctl *ctl; /* window.board.ctl */
+	uint64_t *states;     /* use __atomic */
 	struct kron_proc *procs;
 	uint8_t *pool;
 	uint64_t size;
 	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
+	bool was_sampling;    /* when we came to a board that stays */
 };
 
 static inline uint32_t segment_procs_ready(const struct segment *seg)
@@ -47,19 +57,28 @@ struct segment_options {
 	uint64_t buffer; /* bytes of pool at most; 0: segment_default_buffer() */
 	enum kron_when_full when_full;
 	uint32_t filter;
+	bool keep_filter; /* of a board that is there: leave its Filter Register alone */
 	uint32_t node;
+	enum kron_bus bus;
+	bool constant_time;
+	const char *board; /* name; NULL: a segment of our own */
+	const char *dir;   /* of the trace, for those who find the board without us */
+	struct time_point start;
 };
 
 /* min(1 GiB, half of what is free in /dev/shm, a quarter of the RAM) */
 uint64_t segment_default_buffer(void);
 
 /*
- * Make a segment: gates closed, SEGMENT_CHUNKS_START free chunks.  -ENOSPC with a sentence
- * when /dev/shm has no room for SEGMENT_CHUNKS_MIN chunks.
+ * Make a segment, or come to the board that opt->board names: sampling off, gates closed,
+ * SEGMENT_CHUNKS_START free chunks.  -ENOSPC with a sentence when /dev/shm has no room for
+ * SEGMENT_CHUNKS_MIN chunks.  -EBUSY: another recorder is on the board, or was and was killed,
+ * or processes of its recording still run.
  */
 int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err);
 
-/* Map an existing segment and check its header and sizes.  -ENOENT: there is none. */
+/* Map the segment of a collector that is gone and check its header and sizes.  -ENOENT: there
+ * is none.  -EBUSY: a collector is on it. */
 int segment_open(struct segment *seg, const char *name, struct err *err);
 
 /* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
@@ -70,6 +89,7 @@ void segment_grow_procs(struct segment *seg);
 /* Open (CSR sampling) or close all gates. */
 void segment_set_sampling(struct segment *seg, bool on);
 
+/* Remove it; a board that stays is made clean for the next recorder instead. */
 void segment_unlink(struct segment *seg);
 void segment_close(struct segment *seg);
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lanes.h - the recorder's part of a board, seen from outside: who records, how full it is.
+ * Reads only; every number is bounded before it is used.
+ */
+#ifndef BUS_LANES_H
+#define BUS_LANES_H
+
+#include "bus/bus.h"
+
+struct lanes_view {
+	int32_t recorder_pid; /* 0: none, and all below is 0 */
+	bool orphaned;        /* there was one; it was killed and left samples */
+	bool constant_time;
+	uint32_t bus;           /* enum kron_bus */
+	uint32_t live, started; /* processes */
+	uint32_t free, owned, full, chunks_max;
+	uint64_t lost; /* samples, of processes that are in the table still and of none */
+	char dir[1024];
+};
+
+void lanes_look(const struct bus *b, struct lanes_view *l); /* an exact bus; else zeroes */
+const char *lanes_bus_word(uint32_t bus);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ctl.c - kron ctl: writes the registers of a running board.
+ *
+ * Each verb is one bus cycle or two; who records on the board or takes samples there sees it at
+ * once, for the cycle that writes a register sets the gates, too.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus/bus.h"
+#include "cmd/cmd.h"
+#include "cmd/registers.h"
+
+static const char *board;
+
+static const struct opt options[] = {
+	{0, "board", OPT_STR, &board, "NAME",
+	 "The board: a name, the process id of a kron record, or the path of a device. Default: "
+	 "$KRON_BOARD, else \"default\", else the only one that there is.",
+	 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "ctl",
+	.operands = "VERB [ARG]...",
+	.summary = "Change the registers of a board while it is used: filter [MASK], on GROUP..., "
+		   "off GROUP..., sampling on|off, wait, discard, reset, read ADDR, write ADDR "
+		   "VALUE, tick N.",
+	.opts = options,
+	.min_operands = 1,
+};
+
+static int usage(const char *sentence)
+{
+	return cmd_fail(&command, CMD_USAGE, "%s (`kron ctl --help` shows the usage)", sentence);
+}
+
+/* ---- numbers ---- */
+
+static bool parse_number(const char *text, int base, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	if (!strchr("0123456789abcdefABCDEF", text[0]) || !text[0])
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, base);
+	return !errno && !*end && *out <= max;
+}
+
+/* "3", "3-5", "all" */
+static bool parse_groups(const char *text, uint32_t *mask)
+{
+	uint64_t from, to;
+	const char *dash = strchr(text, '-');
+	char first[8];
+
+	if (!strcmp(text, "all")) {
+		*mask |= 0xffff;
+		return true;
+	}
+	snprintf(first, sizeof(first), "%.*s", dash ? (int)(dash - text) : 7, text);
+	if (!parse_number(first, 10, KRON_LEVELS - 1, &from))
+		return false;
+	to = from;
+	if (dash && !parse_number(dash + 1, 10, KRON_LEVELS - 1, &to))
+		return false;
+	if (to < from)
+		return false;
+	for (uint64_t i = from; i <= to; i++)
+		*mask |= 1u << i;
+	return true;
+}
+
+/* ---- verbs: argv[0] is the verb, n arguments follow it ---- */
+
+#define WORD(w) KRON_CHIP_BYTE(KRON_WORD_##w)
+
+static uint32_t filter_of(struct bus *b)
+{
+	return bus_read32(b, WORD(FILTER)) & 0xffff;
+}
+
+static int do_filter(struct bus *b, int n, char **argv)
+{
+	uint64_t mask;
+
+	if (!n) {
+		printf("%04x\n", filter_of(b));
+		return CMD_OK;
+	}
+	if (!parse_number(argv[1], 16, 0xffff, &mask))
+		return usage("filter takes 16 bits in hexadecimal: one a group, 1 = take samples");
+	bus_write32(b, WORD(FILTER), (uint32_t)mask);
+	return CMD_OK;
+}
+
+static int do_groups(struct bus *b, int n, char **argv)
+{
+	bool on = !strcmp(argv[0], "on");
+	uint32_t mask = 0;
+
+	for (int i = 1; i <= n; i++)
+		if (!parse_groups(argv[i], &mask))
+			return usage("a group is a number from 0 to 15, a range like 3-5, or all");
+	bus_write32(b, WORD(FILTER), on ? filter_of(b) | mask : filter_of(b) & ~mask);
+	return CMD_OK;
+}
+
+static int do_sampling(struct bus *b, int n, char **argv)
+{
+	(void)n;
+	if (strcmp(argv[1], "on") && strcmp(argv[1], "off"))
+		return usage("sampling is on or off");
+	bus_write32(b, WORD(CSR), strcmp(argv[1], "on") ? KRON_CSR_STOP : KRON_CSR_SAMPLING);
+	return CMD_OK;
+}
+
+static int do_full(struct bus *b, int n, char **argv)
+{
+	(void)n;
+	bus_write32(b, WORD(CSR), strcmp(argv[0], "wait") ? KRON_CSR_DISCARD : KRON_CSR_WAIT);
+	return CMD_OK;
+}
+
+static int do_reset(struct bus *b, int n, char **argv)
+{
+	(void)n;
+	(void)argv;
+	bus_init_default(b, 0);
+	return CMD_OK;
+}
+
+static bool find_register(const char *text, struct reg *r)
+{
+	if (registers_find(text, r))
+		return true;
+	usage("that is neither the name of a register nor the offset of a word in the board's "
+	      "address space");
+	return false;
+}
+
+static int do_read(struct bus *b, int n, char **argv)
+{
+	struct reg r;
+
+	(void)n;
+	if (!find_register(argv[1], &r))
+		return CMD_USAGE;
+	if (r.bits > 32)
+		printf("%0*" PRIx64 "\n", (int)r.bits / 4,
+		       bus_read_chip64(b, r.word) & (UINT64_MAX >> (64 - r.bits)));
+	else
+		printf("%08" PRIx32 "\n", bus_read32(b, r.offset));
+	return CMD_OK;
+}
+
+static int do_write(struct bus *b, int n, char **argv)
+{
+	uint64_t value;
+	struct reg r;
+
+	(void)n;
+	if (!find_register(argv[1], &r))
+		return CMD_USAGE;
+	if (!parse_number(argv[2], 0, r.bits > 32 ? UINT64_MAX : UINT32_MAX, &value))
+		return usage(r.bits > 32 ? "a value has at most 64 bits: 123, 0x7b"
+					 : "a value has at most 32 bits: 123, 0x7b");
+	if (r.bits > 32)
+		bus_write_chip64(b, r.word, value);
+	else
+		bus_write32(b, r.offset, (uint32_t)value);
+	return CMD_OK;
+}
+
+static int do_tick(struct bus *b, int n, char **argv)
+{
+	uint64_t ticks;
+
+	(void)n;
+	if (!parse_number(argv[1], 10, 1ull << 62, &ticks))
+		return usage("tick takes a number of clocks, decimal");
+	if (!bus_is_exact(b))
+		return cmd_fail(&command, CMD_ERROR, "%s is a device: its clock runs by itself",
+				b->name);
+	if (!bus_has_virtual_clock(b))
+		return cmd_fail(&command, CMD_ERROR,
+				"the clock of board %s runs by itself: `kron board create "
+				"--virtual-clock` makes one whose does not",
+				b->name);
+	board_tick(&b->board, ticks);
+	return CMD_OK;
+}
+
+static const struct verb {
+	const char *name;
+	int min, max; /* arguments */
+	int (*run)(struct bus *b, int n, char **argv);
+} verbs[] = {
+	{"filter", 0, 1, do_filter},     {"on", 1, 16, do_groups}, {"off", 1, 16, do_groups},
+	{"sampling", 1, 1, do_sampling}, {"wait", 0, 0, do_full},  {"discard", 0, 0, do_full},
+	{"reset", 0, 0, do_reset},       {"read", 1, 1, do_read},  {"write", 2, 2, do_write},
+	{"tick", 1, 1, do_tick},
+};
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
+
+int cmd_ctl(int argc, char **argv)
+{
+	int status, n, first = cmd_parse(&command, argc, argv, &status);
+	const struct verb *verb;
+	struct bus bus;
+	struct err err;
+
+	if (!first)
+		return status;
+	n = argc - first - 1;
+	verb = find_verb(argv[first]);
+	if (!verb)
+		return usage("that is no verb");
+	if (n < verb->min || n > verb->max)
+		return usage(verb->max ? "that verb takes other arguments"
+				       : "that verb takes no arguments");
+	if (bus_open(&bus, board, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	status = verb->run(&bus, n, argv + first);
+	bus_close(&bus);
+	return cmd_finish(&command, status);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * read.c - kron read: writes mk.dat, the data file of the MultiKron toolkit, from a trace or
+ * from the local memory of a board.
+ *
+ * mk.dat is what lies in a board's memory: samples of 20 or 84 bytes, each 32-bit word
+ * little-endian, no header.  A trace counts time in the machine's own ticks; here they become
+ * those of a board's timestamp clock, counted from where CLOCK_MONOTONIC has its zero, so that
+ * files of one machine go together.
+ */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "bus/samples.h"
+#include "cmd/analysis.h"
+#include "cmd/cmd.h"
+
+#define TIMESTAMP_HZ (KRON_OSCILLATOR_HZ / 4)
+#define TIMESTAMP_MASK 0x00ffffffffffffffull
+
+static const char *output = "mk.dat", *board, *intervals;
+static uint64_t hz = TIMESTAMP_HZ;
+
+static const struct opt options[] = {
+	{'o', "output", OPT_STR, &output, "FILE", "Write to FILE (default mk.dat); - is stdout.", 0,
+	 0},
+	{0, "hz", OPT_UINT, &hz, "N",
+	 "Timestamps of a trace count N ticks a second. Default 10000000, as the board's do.", 1,
+	 1000000000000ull},
+	{0, "intervals", OPT_STR, &intervals, "FILE",
+	 "Also write an interval description for mk_rpt to FILE: one line of class 1 for each "
+	 "function that is in the trace.",
+	 0, 0},
+	{0, "board", OPT_STR, &board, "NAME",
+	 "Read the local memory of this board, or of the device with this path, instead of a "
+	 "trace.",
+	 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "read",
+	.operands = "[DIR]",
+	.summary = "Write the samples of the trace DIR (default kron.data) in order of time as the "
+		   "MultiKron toolkit's data file mk.dat, or those in a board's local memory.",
+	.opts = options,
+	.max_operands = 1,
+};
+
+struct file {
+	FILE *f;
+	const char *name;
+	uint64_t samples;
+};
+
+/* ---- output ---- */
+
+static int open_file(struct file *o, const char *name)
+{
+	*o = (struct file){.name = name};
+	if (!strcmp(name, "-"))
+		o->f = stdout;
+	else
+		o->f = fopen(name, "we");
+	if (o->f)
+		return 0;
+	return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", name, strerror(errno));
+}
+
+static int close_file(struct file *o)
+{
+	bool failed = ferror(o->f) || fflush(o->f);
+	int code = errno;
+
+	if (o->f != stdout && fclose(o->f) && !failed) {
+		failed = true;
+		code = errno;
+	}
+	if (!failed || (o->f == stdout && code == EPIPE))
+		return CMD_OK;
+	return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", o->name, strerror(code));
+}
+
+static void put_words(struct file *o, const uint32_t *words, size_t n)
+{
+	uint32_t le[KRON_RESOURCE_SIZE / 4];
+
+	for (size_t i = 0; i < n; i++)
+		le[i] = htole32(words[i]);
+	fwrite(le, sizeof(le[0]), n, o->f);
+}
+
+static int say_result(const struct file *o)
+{
+	char n[STR_NUMBER];
+
+	if (o->f != stdout)
+		printf("%s samples -> %s\n", str_thousands(n, sizeof(n), o->samples), o->name);
+	return cmd_finish(&command, CMD_OK);
+}
+
+/* ---- a trace ---- */
+
+struct clock {
+	uint64_t start_tsc;
+	long double start_ticks, ticks_per_tsc;
+};
+
+static void set_clock(struct clock *c, const struct trace *t)
+{
+	const char *mono = trace_session(t, "start_mono_ns");
+
+	c->start_tsc = t->start_tsc;
+	c->start_ticks =
+		(long double)(mono ? strtoull(mono, NULL, 10) : 0) * (long double)hz / 1e9L;
+	c->ticks_per_tsc = t->tsc_hz > 0 ? (long double)hz / (long double)t->tsc_hz : 0;
+}
+
+static uint64_t timestamp(const struct clock *c, uint64_t tsc)
+{
+	long double ticks =
+		c->start_ticks + (long double)(int64_t)(tsc - c->start_tsc) * c->ticks_per_tsc;
+
+	return ticks > 0 && ticks < 1.8e19L ? (uint64_t)ticks & TIMESTAMP_MASK : 0;
+}
+
+static void put_event(struct file *o, const struct clock *c, const struct trace_event *e)
+{
+	uint64_t time = timestamp(c, e->tsc);
+	uint32_t words[] = {
+		(e->s.head & ~KRON_HEAD_TIME_MASK) | (uint32_t)(time >> 32),
+		(uint32_t)time,
+		e->s.source,
+		e->s.payload,
+		e->s.event,
+	};
+
+	put_words(o, words, sizeof(words) / sizeof(words[0]));
+	o->samples++;
+}
+
+/* seen, if not NULL: a byte for each function number below limit, set when it occurs. */
+static void put_trace(struct file *o, const struct trace *t, uint8_t *seen, uint32_t limit)
+{
+	struct trace_cursor *c = trace_cursor_open(t, -1);
+	struct trace_event e;
+	struct clock clock;
+
+	set_clock(&clock, t);
+	while (trace_cursor_next(c, &e) && !ferror(o->f)) {
+		if (e.s.event >= KRON_EVENT_SPECIAL)
+			continue;
+		put_event(o, &clock, &e);
+		if (seen && e.s.event / 2 < limit)
+			seen[e.s.event / 2] = 1;
+	}
+	trace_cursor_close(c);
+}
+
+/* The grammar has no escape: a quote in a name becomes another one. */
+static void put_quoted(FILE *f, const char *s)
+{
+	putc('"', f);
+	for (; *s; s++)
+		putc(*s == '"' ? '\'' : *s == '\n' ? ' ' : *s, f);
+	putc('"', f);
+}
+
+static int write_intervals(const struct trace *t, const uint8_t *seen, uint32_t limit)
+{
+	struct file o;
+	int status = open_file(&o, intervals);
+
+	if (status)
+		return status;
+	for (size_t i = 0; i < t->nfunctions; i++) {
+		uint32_t n = t->functions[i].n;
+
+		if (n >= limit || !seen[n])
+			continue;
+		fprintf(o.f, "1 %" PRIu32 " %" PRIu32 " ", KRON_EVENT_ENTRY(n), KRON_EVENT_EXIT(n));
+		put_quoted(o.f, t->functions[i].name);
+		putc('\n', o.f);
+	}
+	return close_file(&o);
+}
+
+static int read_trace(int argc, char **argv, int first)
+{
+	struct trace *t = analysis_open(&command, argc, argv, first);
+	uint8_t *seen = NULL;
+	uint32_t limit = 0;
+	struct file o;
+	int status;
+
+	if (!t)
+		return CMD_ERROR;
+	status = open_file(&o, output);
+	if (!status) {
+		if (intervals) {
+			limit = trace_function_limit(t);
+			seen = xcalloc(limit + 1, 1);
+		}
+		put_trace(&o, t, seen, limit);
+		status = close_file(&o);
+	}
+	if (!status && intervals)
+		status = write_intervals(t, seen, limit);
+	if (!status)
+		status = say_result(&o);
+	xfree(seen);
+	return analysis_close(&command, t, status);
+}
+
+/* ---- a board ---- */
+
+static int put_sample(void *to, const uint32_t *words, unsigned n)
+{
+	struct file *o = to;
+
+	put_words(o, words, n);
+	o->samples++;
+	return ferror(o->f) ? -EIO : 0;
+}
+
+static int read_board(void)
+{
+	struct bus bus;
+	struct err err;
+	struct file o;
+	int code, status;
+
+	if (bus_open(&bus, board, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	status = open_file(&o, output);
+	if (!status) {
+		code = bus_samples(&bus, put_sample, &o, &err);
+		status = close_file(&o);
+		if (!status && code)
+			status = cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	}
+	bus_close(&bus);
+	return status ? status : say_result(&o);
+}
+
+/* ---- all together ---- */
+
+int cmd_read(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+
+	if (!first)
+		return status;
+	if (!board)
+		return read_trace(argc, argv, first);
+	if (first < argc)
+		return cmd_fail(&command, CMD_USAGE, "either a trace or --board, not both");
+	if (intervals)
+		return cmd_fail(&command, CMD_USAGE,
+				"a board knows no functions: --intervals needs a trace");
+	return read_board();
+}
