@@ -30,7 +30,7 @@
 
 static char base[] = "/tmp/kron-drain-XXXXXX";
 
-struct board { /* everything that a test needs */
+struct recording { /* everything that a test needs */
 	char *dir;
 	struct trace_writer *w;
 	struct segment seg;
@@ -39,7 +39,7 @@ struct board { /* everything that a test needs */
 	struct drain drain;
 };
 
-static void board_open(struct board *b, const char *name, enum kron_when_full when_full)
+static void board_open(struct recording *b, const char *name, enum kron_when_full when_full)
 {
 	struct segment_options o = {.buffer = 4 << 20, .when_full = when_full, .filter = 0xffff};
 	struct err err = {{0}};
@@ -58,7 +58,7 @@ static void board_open(struct board *b, const char *name, enum kron_when_full wh
 }
 
 /* End of the collector; the segment stays if keep, as when it was killed. */
-static void board_close(struct board *b, bool keep)
+static void board_close(struct recording *b, bool keep)
 {
 	tasks_free(&b->tasks);
 	trace_writer_close(b->w);
@@ -68,7 +68,7 @@ static void board_close(struct board *b, bool keep)
 	xfree(b->dir);
 }
 
-static void slot_claim(struct board *b, uint32_t slot, uint32_t uid, pid_t pid, uint32_t flags)
+static void slot_claim(struct recording *b, uint32_t slot, uint32_t uid, pid_t pid, uint32_t flags)
 {
 	struct kron_proc *p = &b->seg.procs[slot];
 
@@ -81,12 +81,12 @@ static void slot_claim(struct board *b, uint32_t slot, uint32_t uid, pid_t pid, 
 	b->seg.ctl->next_uid = uid + 1;
 }
 
-static struct kron_sample *samples_of(struct board *b, uint32_t i)
+static struct kron_sample *samples_of(struct recording *b, uint32_t i)
 {
 	return (struct kron_sample *)(segment_chunk(&b->seg, i) + 1);
 }
 
-static void fill(struct board *b, uint32_t i, uint32_t n)
+static void fill(struct recording *b, uint32_t i, uint32_t n)
 {
 	struct kron_chunk *c = segment_chunk(&b->seg, i);
 
@@ -98,7 +98,7 @@ static void fill(struct board *b, uint32_t i, uint32_t n)
 	}
 }
 
-static void claim(struct board *b, uint32_t i, unsigned state, uint32_t slot, uint32_t uid,
+static void claim(struct recording *b, uint32_t i, unsigned state, uint32_t slot, uint32_t uid,
 		  pid_t tid)
 {
 	assert_int_equal(b->seg.states[i], KRON_CHUNK_FREE);
@@ -106,12 +106,12 @@ static void claim(struct board *b, uint32_t i, unsigned state, uint32_t slot, ui
 	b->seg.ctl->free_count--;
 }
 
-static unsigned state_of(const struct board *b, uint32_t i)
+static unsigned state_of(const struct recording *b, uint32_t i)
 {
 	return kron_chunk_word_state(b->seg.states[i]);
 }
 
-static bool is_zero(struct board *b, uint32_t i)
+static bool is_zero(struct recording *b, uint32_t i)
 {
 	const uint64_t *p = (const uint64_t *)segment_chunk(&b->seg, i);
 
@@ -155,7 +155,7 @@ static uint64_t samples_in(const char *dir)
 
 static void a_full_chunk_moves(void **state)
 {
-	struct board b;
+	struct recording b;
 	int32_t before;
 
 	(void)state;
@@ -175,7 +175,7 @@ static void a_full_chunk_moves(void **state)
 
 static void a_living_threads_chunk_stays(void **state)
 {
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "living", KRON_WHEN_FULL_DISCARD);
@@ -194,7 +194,7 @@ static void a_dead_process_is_drained_and_freed(void **state)
 {
 	pid_t pid = start_sleeper();
 	struct task_totals t;
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "dead", KRON_WHEN_FULL_DISCARD);
@@ -219,7 +219,7 @@ static void a_zombie_counts_as_dead(void **state)
 {
 	pid_t pid = start_sleeper();
 	siginfo_t info;
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "zombie", KRON_WHEN_FULL_DISCARD);
@@ -237,7 +237,7 @@ static void a_zombie_counts_as_dead(void **state)
 static void a_hole_waits_for_its_owner(void **state)
 {
 	pid_t pid = start_sleeper();
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "hole", KRON_WHEN_FULL_DISCARD);
@@ -261,7 +261,7 @@ static void a_hole_waits_for_its_owner(void **state)
 
 static void an_exec_ends_the_older_slot(void **state)
 {
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "exec", KRON_WHEN_FULL_DISCARD);
@@ -281,7 +281,7 @@ static void an_exec_ends_the_older_slot(void **state)
 
 static void foreign_pids_are_not_asked(void **state)
 {
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "foreign", KRON_WHEN_FULL_DISCARD);
@@ -297,7 +297,7 @@ static void foreign_pids_are_not_asked(void **state)
 static void special_records_are_no_samples(void **state)
 {
 	struct chunk_count n;
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "special", KRON_WHEN_FULL_DISCARD);
@@ -318,7 +318,7 @@ static void special_records_are_no_samples(void **state)
 static void a_chunk_in_preparation_counts_nothing(void **state)
 {
 	pid_t pid = start_sleeper();
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "prepared", KRON_WHEN_FULL_DISCARD);
@@ -337,7 +337,7 @@ static void a_chunk_in_preparation_counts_nothing(void **state)
 static void wrap_takes_all_at_the_end(void **state)
 {
 	pid_t pid = start_sleeper();
-	struct board b;
+	struct recording b;
 
 	(void)state;
 	board_open(&b, "wrap", KRON_WHEN_FULL_WRAP);
@@ -360,7 +360,7 @@ static void accounting_is_exact(void **state)
 {
 	uint64_t want = 0, holes = 0;
 	unsigned seed = 42;
-	struct board b;
+	struct recording b;
 	pid_t pid[8];
 
 	(void)state;
@@ -406,7 +406,7 @@ static void accounting_is_exact(void **state)
 
 static void the_pool_grows_and_stops(void **state)
 {
-	struct board b;
+	struct recording b;
 	struct grow g;
 	struct err err;
 
@@ -439,7 +439,7 @@ static void a_full_disk_loses_nothing(void **state)
 	pid_t pid = start_sleeper();
 	struct recovery r;
 	struct err err = {{0}};
-	struct board b;
+	struct recording b;
 	char *dir;
 
 	(void)state;
@@ -477,7 +477,7 @@ static void recover_adds_no_chunk_twice(void **state)
 	struct kron_chunk *copy = xmalloc(KRON_CHUNK_SIZE);
 	struct recovery r;
 	struct err err = {{0}};
-	struct board b;
+	struct recording b;
 	char *dir;
 
 	(void)state;
@@ -512,7 +512,7 @@ static void recover_without_a_segment_says_so(void **state)
 {
 	struct recovery r;
 	struct err err = {{0}};
-	struct board b;
+	struct recording b;
 	char *dir;
 
 	(void)state;
@@ -534,7 +534,7 @@ static void a_hostile_segment_is_survived(void **state)
 	for (int round = 0; round < 12; round++) {
 		struct recovery r;
 		struct err err = {{0}};
-		struct board b;
+		struct recording b;
 		char name[40];
 		uint8_t *p;
 		char *dir;
