@@ -44,9 +44,14 @@ static void run_clocks(struct device_state *s, uint64_t ticks)
 		n = (ticks + s->half) >> 1;
 		s->half = (ticks + s->half) & 1;
 	}
+	if (n == 0)
+		return;
 	s->node += n;
 	phase = s->ts_phase + n;
 	if (s->config & KRON_CONFIG_TS_RATIO) {
+		/* It divided by 4 until now: the next NODECLK is the third one, too. */
+		if (s->ts_phase == 3)
+			phase--;
 		q = phase / 3;
 		s->ts_phase = (uint8_t)(phase - 3 * q);
 	} else {
@@ -139,10 +144,8 @@ static bool geometry_is_sane(const struct device_geometry *g)
  */
 bool device_is_sane(const struct device_state *s)
 {
-	uint32_t ratio = s->config & KRON_CONFIG_TS_RATIO ? 3 : 4;
-
 	return geometry_is_sane(&s->geometry) && s->config <= KRON_CONFIG_WRITABLE &&
 	       s->map <= KRON_MAP_MASK && s->time <= 2 * DEVICE_TIME_MAX &&
 	       s->node <= 2 * DEVICE_TIME_MAX && s->ts <= s->node && s->half < device_period(s) &&
-	       s->ts_phase < ratio && device_counters_are_sane(s) && device_fifo_is_sane(s);
+	       s->ts_phase < 4 && device_counters_are_sane(s) && device_fifo_is_sane(s);
 }

@@ -49,9 +49,6 @@ static void write_config(struct device_state *s, uint32_t value)
 	s->config = config;
 	if (changed & KRON_CONFIG_DIV2)
 		s->half = 0;
-	/* The divider is one of 3 now: its next clock comes with the next NODECLK. */
-	if ((config & KRON_CONFIG_TS_RATIO) && s->ts_phase == 3)
-		s->ts_phase = 2;
 }
 
 static void write_map(struct device_state *s, uint32_t value)
@@ -66,10 +63,11 @@ static void write_map(struct device_state *s, uint32_t value)
 
 static bool begin_test_operation(struct device_state *s, uint32_t bytes)
 {
+	if ((s->config & (KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE)) != KRON_CONFIG_TEST)
+		return false;
 	if (s->sequence != DEVICE_IDLE)
 		device_run(s, s->sequence_end);
-	return (s->config & (KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE)) == KRON_CONFIG_TEST &&
-	       device_fifo_fill(s) >= bytes;
+	return device_fifo_fill(s) >= bytes;
 }
 
 static uint32_t test_read(struct device_state *s)
@@ -146,8 +144,8 @@ void device_board_cycle(struct device_state *s, struct device_cycle *c)
 	uint32_t offset = c->offset & ~3u;
 	bool two = c->bytes == 8;
 
-	if (two && offset == KRON_BOARD_MAP && s->sequence != DEVICE_IDLE)
-		device_run(s, s->sequence_end);
+	if (two && offset == KRON_BOARD_MAP)
+		begin_test_operation(s, 0);
 	if (c->write) {
 		write4(s, c, offset, (uint32_t)c->data);
 		if (two)

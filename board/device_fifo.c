@@ -48,15 +48,16 @@ struct device_entry *device_fifo_push(struct device_state *s, bool resource)
 
 void device_fifo_pop(struct device_state *s, unsigned n)
 {
-	uint32_t *to = s->entry[0].group;
-	const uint32_t *from = s->entry[n].group;
-	const uint32_t *end = s->entry[s->nfifo].group;
+	unsigned left = s->nfifo - n;
+	unsigned i, k;
 
-	while (from < end) {
-		*to++ = *from++;
-		DEVICE_PLAIN_LOOP();
+	for (i = 0; i < left; i++) {
+		for (k = 0; k < 5; k++) {
+			s->entry[i].group[k] = s->entry[i + n].group[k];
+			DEVICE_PLAIN_LOOP();
+		}
 	}
-	s->nfifo = (uint8_t)(s->nfifo - n);
+	s->nfifo = (uint8_t)left;
 	s->fifo_resource = (uint16_t)(s->fifo_resource >> n);
 	s->sent = 0;
 }
@@ -245,13 +246,13 @@ static void send_byte(struct device_state *s)
 
 /*
  * NETRDY is not there at `tick`: how many network clocks until the next try that can succeed,
- * or the first one after `until` if nothing will make room by itself.
+ * or until the first one after `until`.
  */
 static uint64_t clocks_to_retry(const struct device_state *s, uint64_t tick, uint64_t until)
 {
 	uint32_t byte_ticks = NETWORK_CLOCK * device_period(s);
 
-	if (s->sequence == DEVICE_IDLE)
+	if (s->sequence == DEVICE_IDLE || s->sequence_end > until)
 		return (until - tick) / byte_ticks + 1;
 	return (s->sequence_end - tick + byte_ticks - 1) / byte_ticks;
 }
