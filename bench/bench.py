@@ -94,6 +94,10 @@ class Bench:
                  d["enabled_ns"] / d["limit_ns"] <= 1.15)
         off = d["disabled_ns"] - d["empty_ns"]
         self.row(g, "group off, over the unprobed call", off, "ns", "<= 1.0", off <= 1.0)
+        ratio = d["taken_ns"] / d["dropped_ns"]
+        self.row(g, "--constant-time, sample taken", d["taken_ns"], "ns")
+        self.row(g, "--constant-time, sample dropped", d["dropped_ns"], "ns")
+        self.row(g, "taken / dropped", ratio, "x", "0.95-1.05", 0.95 <= ratio <= 1.05)
         self.row(g, "two threads / one thread, rate", d["two_threads_ratio"], "x", ">= 1.9",
                  d["two_threads_ratio"] >= 1.9)
 

@@ -11,6 +11,8 @@
  *   rdtsc    the same with rdtsc and one store in it: the least that a timestamp can cost
  *   on       the same as `call`, its entry patched: jump to a stub, probe, jump back
  *   off      likewise, with the probe's group switched off
+ *   taken    likewise, with the thunk of --constant-time, the group on
+ *   dropped  and off: the sample goes nowhere, at the same price
  *   one      `on`, by a thread of its own
  *   two      `on`, by two threads at once, each on its own lane: calls per second of both
  *
@@ -35,8 +37,7 @@
 #define CALLS 1000000u /* a round of one function */
 #define ROUNDS_DEFAULT 31u
 #define ROUNDS_MAX 1001u
-#define ON 0u /* levels */
-#define OFF 1u
+enum { ON, OFF, TAKEN, DROPPED, PROBES }; /* levels */
 
 uint64_t bench_sink __attribute__((visibility("hidden")));
 void bench_call(void);
@@ -64,7 +65,7 @@ __asm__(".text\n"
 static stub_fn patched_function(unsigned level)
 {
 	static const uint8_t displaced[] = {0xb8, 1, 0, 0, 0};
-	uint8_t *stub = (uint8_t *)(uintptr_t)board_stub(2, level);
+	uint8_t *stub = (uint8_t *)(uintptr_t)rig_stub(2, level);
 	uint8_t *page = (uint8_t *)((uintptr_t)stub & ~4095ul);
 	uint8_t *function = stub + 512;
 	int32_t there = (int32_t)(stub - (function + 5));
@@ -157,7 +158,7 @@ static double time_team(stub_fn f, unsigned n)
 
 #define POOL_CHUNKS 2048u
 
-static struct board board;
+static struct rig board;
 
 /* Everything back to FREE, but for the chunks that living threads (this one) are writing. */
 static void pool_empty(void)
@@ -165,14 +166,14 @@ static void pool_empty(void)
 	struct tally t = {0};
 	uint32_t i;
 
-	board_drain(&board, &t);
+	rig_drain(&board, &t);
 	for (i = 0; i < POOL_CHUNKS; i++) {
 		uint64_t word = board.states[i];
 
 		if (kron_chunk_word_state(word) != KRON_CHUNK_OWNED ||
 		    kron_chunk_word_tid(word) == (uint32_t)gettid())
 			continue;
-		memset(board_chunk(&board, i), 0, KRON_CHUNK_SIZE);
+		memset(rig_chunk(&board, i), 0, KRON_CHUNK_SIZE);
 		board.states[i] = KRON_CHUNK_FREE;
 		board.ctl->free_count++;
 	}
@@ -180,7 +181,7 @@ static void pool_empty(void)
 
 /* ---- rounds ---- */
 
-enum series { S_CALL, S_RDTSC, S_ON, S_OFF, S_ONE, S_TWO, S_COUNT };
+enum series { S_CALL, S_RDTSC, S_ON, S_OFF, S_TAKEN, S_DROPPED, S_ONE, S_TWO, S_COUNT };
 static double series[S_COUNT][ROUNDS_MAX];
 static double median[S_COUNT];
 
@@ -191,16 +192,19 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void run_round(unsigned r, stub_fn on, stub_fn off, bool two_cpus)
+static void run_round(unsigned r, const stub_fn *probe, bool two_cpus)
 {
 	series[S_CALL][r] = time_calls(bench_call);
 	series[S_RDTSC][r] = time_calls(bench_rdtsc);
-	series[S_ON][r] = time_calls(on);
-	series[S_OFF][r] = time_calls(off);
+	series[S_ON][r] = time_calls(probe[ON]);
+	series[S_OFF][r] = time_calls(probe[OFF]);
 	pool_empty();
-	series[S_ONE][r] = time_team(on, 1);
+	series[S_TAKEN][r] = time_calls(probe[TAKEN]);
+	series[S_DROPPED][r] = time_calls(probe[DROPPED]);
 	pool_empty();
-	series[S_TWO][r] = two_cpus ? time_team(on, 2) : 0;
+	series[S_ONE][r] = time_team(probe[ON], 1);
+	pool_empty();
+	series[S_TWO][r] = two_cpus ? time_team(probe[ON], 2) : 0;
 	pool_empty();
 }
 
@@ -217,10 +221,11 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 
 	if (json) {
 		printf("{\"empty_ns\": %.3f, \"limit_ns\": %.3f, \"enabled_ns\": %.3f, "
-		       "\"disabled_ns\": %.3f, \"two_threads_ratio\": %.3f, \"rounds\": %u, "
-		       "\"lost\": %llu}\n",
-		       median[S_CALL], median[S_RDTSC], median[S_ON], median[S_OFF], scaling,
-		       rounds, (unsigned long long)lost);
+		       "\"disabled_ns\": %.3f, \"taken_ns\": %.3f, \"dropped_ns\": %.3f, "
+		       "\"two_threads_ratio\": %.3f, \"rounds\": %u, \"lost\": %llu}\n",
+		       median[S_CALL], median[S_RDTSC], median[S_ON], median[S_OFF],
+		       median[S_TAKEN], median[S_DROPPED], scaling, rounds,
+		       (unsigned long long)lost);
 		return;
 	}
 	printf("an empty call                  %7.2f ns\n", median[S_CALL]);
@@ -229,6 +234,9 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	       median[S_ON], on_ratio);
 	printf("probe off                      %7.2f ns  %.2f ns over the call (at most 1.0)\n",
 	       median[S_OFF], off_cost);
+	printf("constant time, sample taken    %7.2f ns\n", median[S_TAKEN]);
+	printf("constant time, sample dropped  %7.2f ns  taken / dropped %.3f (at most 1.05)\n",
+	       median[S_DROPPED], ratio_of_medians(S_TAKEN, S_DROPPED));
 	printf("probe on, a thread             %7.2f ns\n", median[S_ONE]);
 	printf("probe on, two threads together %7.2f ns  %.2f x the rate of one (at least 1.9)\n",
 	       median[S_TWO], scaling);
@@ -240,7 +248,7 @@ int main(int argc, char **argv)
 {
 	unsigned rounds = ROUNDS_DEFAULT;
 	bool json = false;
-	stub_fn on, off;
+	stub_fn probe[PROBES];
 	unsigned i, r;
 
 	for (i = 1; i < (unsigned)argc; i++) {
@@ -256,19 +264,23 @@ int main(int argc, char **argv)
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		rounds = ROUNDS_DEFAULT;
 
-	board_make(&board, POOL_CHUNKS, POOL_CHUNKS, KRON_WHEN_FULL_DISCARD);
-	board_attach(&board);
-	on = patched_function(ON);
-	off = patched_function(OFF);
-	board.ctl->gate[OFF] = 0;
-	thread_calls((void *)(uintptr_t)on); /* warm */
+	rig_make(&board, POOL_CHUNKS, POOL_CHUNKS, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&board);
+	for (i = 0; i < PROBES; i++) {
+		if (i == TAKEN)
+			rig_use_thunk(KRON_THUNK_LANE_CONSTANT);
+		probe[i] = patched_function(i);
+	}
+	board.ctl->gate[OFF] = KRON_GATE_CLOSED;
+	board.ctl->gate[DROPPED] = KRON_GATE(KRON_GATE_DROP, DROPPED);
+	thread_calls((void *)(uintptr_t)probe[ON]); /* warm */
 	pool_empty();
 	for (r = 0; r < rounds; r++)
-		run_round(r, on, off, sysconf(_SC_NPROCESSORS_ONLN) > 1);
+		run_round(r, probe, sysconf(_SC_NPROCESSORS_ONLN) > 1);
 	for (i = 0; i < S_COUNT; i++) {
 		qsort(series[i], rounds, sizeof(double), compare);
 		median[i] = series[i][rounds / 2];
 	}
-	print(json, rounds, board_lost(&board));
+	print(json, rounds, rig_lost(&board));
 	return 0;
 }

@@ -36,7 +36,7 @@ static struct opt_list only, except, libraries;
 static uint64_t buffer, filter = NO_FILTER, level;
 static const char *board;
 static int when_full;
-static bool no_children, quiet;
+static bool no_children, quiet, constant_time;
 static int verbose;
 
 static const struct opt options[] = {
@@ -68,6 +68,10 @@ static const struct opt options[] = {
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
+	 0, 0},
+	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
+	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
+	 "this a level that is off costs next to nothing.",
 	 0, 0},
 	{0, "no-children", OPT_FLAG, &no_children, NULL,
 	 "Do not record the programs that the program starts.", 0, 0},
@@ -387,6 +391,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.board = board,
 		.level = (uint8_t)level,
 		.no_children = no_children,
+		.constant_time = constant_time,
 		.measure = probe_cost_measure,
 	};
 	/* A flight recorder keeps the last things: all of its buffer is in use all the time. */

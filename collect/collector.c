@@ -27,6 +27,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
 		.keep_filter = c->opt.keep_filter,
+		.constant_time = c->opt.constant_time,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
 		.start = c->start,
@@ -45,6 +46,8 @@ static int open_parts(struct collector *c, struct err *err)
 		.tasks = &c->tasks,
 		.answerer = &c->answerer,
 		.no_children = c->opt.no_children,
+		.thunk = c->opt.constant_time ? KRON_THUNK_LANE_CONSTANT : KRON_THUNK_LANE,
+		.device_fd = -1,
 		.fd = -1,
 		.wake_fd = -1,
 	};

@@ -32,6 +32,7 @@ struct collector_options {
 	const char *board; /* record on the board with this name; NULL: on one of our own */
 	uint8_t level;
 	bool no_children;
+	bool constant_time;
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
 };
 

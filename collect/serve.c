@@ -100,7 +100,7 @@ static int send_reply(int sock, const struct kron_reply *reply, const int *fds, 
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -140,13 +140,17 @@ static int reply_with(struct connection *c, uint32_t kind, const struct answer *
 		.ncommands = a->ncommands,
 		.commands_size = a->size,
 	};
-	int fds[2];
+	int fds[3];
 	size_t n = 0;
 
 	if (kind == KRON_HELLO_START) {
 		reply.segment_size = s->seg->size;
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
 		fds[n++] = s->seg->fd;
+		if (s->device_fd >= 0) {
+			reply.flags |= KRON_REPLY_DEVICE;
+			fds[n++] = s->device_fd;
+		}
 	}
 	if (a->fd >= 0)
 		fds[n++] = a->fd;
@@ -177,6 +181,15 @@ static void explain_result(const struct kron_result *r, char *text, size_t size)
 		break;
 	case KRON_RESULT_VERSION:
 		snprintf(text, size, "libkron-rt.so is of another version than kron");
+		break;
+	case KRON_RESULT_NO_RSEQ:
+		snprintf(
+			text, size,
+			"--bus device needs the rseq areas that glibc 2.35 and later register, and "
+			"it has none");
+		break;
+	case KRON_RESULT_BOARD:
+		snprintf(text, size, "the board in shared memory is damaged");
 		break;
 	default:
 		snprintf(text, size, "the runtime reports problem %u", r->code);
@@ -224,8 +237,8 @@ static bool is_wanted(struct server *s, pid_t pid)
 
 static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
 {
-	struct question q = {.pid = pid, .thunk = h->thunk, .hook_thunk = h->hook_thunk};
 	struct server *s = c->server;
+	struct question q = {.pid = pid, .thunk = h->thunk[s->thunk], .hook_thunk = h->hook_thunk};
 	uint32_t lineage[LINEAGE_MAX + 1];
 	struct answer a;
 	struct err err;

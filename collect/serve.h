@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <kron/wire.h>
 #include "base/vec.h"
 #include "collect/answer.h"
 #include "collect/journal.h"
@@ -33,7 +34,9 @@ struct server {
 	struct tasks *tasks;
 	struct answerer *answerer;
 	bool no_children;
-	char name[64]; /* abstract, without the leading NUL */
+	enum kron_thunk thunk; /* what all probes are bound to */
+	int device_fd;         /* bus device: what the programs map; else -1 */
+	char name[64];         /* abstract, without the leading NUL */
 	uint8_t session[16];
 	int fd, wake_fd;
 	pthread_t thread;

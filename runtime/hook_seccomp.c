@@ -18,6 +18,7 @@ static void quiet(void)
 {
 	rt_log("seccomp: no system calls from here on", 0);
 	__atomic_store_n(&kron_rt.quiet, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&kron_rt.board.quiet, true, __ATOMIC_RELEASE);
 }
 
 /* Strict mode, which is the thread's, also makes rdtsc fault. */

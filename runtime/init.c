@@ -59,64 +59,126 @@ static long map_private(void)
 	return 0;
 }
 
-static void unmap_all(void)
+#define TAIL_SIZE (KRON_WINDOW_SIZE - KRON_CTL_OFFSET)
+
+static void unmap_all(bool device)
 {
-	sys_munmap((void *)(uintptr_t)KRON_WINDOW_ADDR, KRON_WINDOW_SIZE);
+	sys_munmap((void *)(uintptr_t)KRON_CTL_ADDR, TAIL_SIZE);
+	if (device)
+		sys_munmap((void *)(uintptr_t)KRON_WINDOW_ADDR, KRON_BOARD_SIZE);
+	if (kron_rt.board.memory)
+		sys_munmap(kron_rt.board.memory, KRON_MEMORY_BYTES);
 	if (kron_rt.pool)
 		sys_munmap(kron_rt.pool, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE);
 	if (kron_rt.proc)
 		sys_munmap(kron_rt.proc, PRIVATE_SIZE);
 }
 
-static uint32_t map_segment(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)
+/*
+ * Control block, tables, machine, at their place behind the window.  The window itself stays
+ * free: a program that uses the board by itself (libmk) has it there.
+ */
+static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)
 {
-	struct stat st;
-	long at;
+	long at = map_shared(KRON_CTL_ADDR, true, TAIL_SIZE, PROT_READ | PROT_WRITE, seg->fd,
+			     KRON_CTL_OFFSET);
 
-	if (sys2(__NR_fstat, fd, (long)&st) != 0 || (uint64_t)st.st_size < size ||
-	    size < KRON_WINDOW_SIZE + KRON_CHUNK_SIZE) {
-		*detail = EINVAL;
-		return KRON_RESULT_MAP_FAILED;
-	}
-	at = map_shared(KRON_WINDOW_ADDR, true, KRON_WINDOW_SIZE, PROT_READ | PROT_WRITE, fd, 0);
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		return KRON_RESULT_WINDOW_TAKEN;
 	}
+	at -= KRON_CTL_OFFSET;
 	kron_rt.ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
 	kron_rt.states = (uint64_t *)(at + KRON_STATES_OFFSET);
+	kron_rt.sources = (struct kron_source *)(at + KRON_SOURCES_OFFSET);
 	kron_rt.procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
-	if (!is_our_segment(kron_rt.ctl, session)) {
-		unmap_all();
-		return KRON_RESULT_VERSION;
+	kron_rt.board.ctl = kron_rt.ctl;
+	kron_rt.board.device = (struct device *)(at + KRON_DEVICE_OFFSET);
+	return is_our_segment(kron_rt.ctl, seg->session) ? KRON_RESULT_OK : KRON_RESULT_VERSION;
+}
+
+/* What the bus of the session needs. */
+static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
+{
+	long at;
+
+	if (kron_rt.ctl->bus == KRON_BUS_EXACT) {
+		at = map_shared(RT_MEMORY_HINT, false, KRON_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+				seg->fd, KRON_MEMORY_OFFSET);
+		if (sys_failed(at)) {
+			*detail = (uint64_t)-at;
+			return KRON_RESULT_MAP_FAILED;
+		}
+		kron_rt.board.memory = (void *)at;
+		return board_is_sane(&kron_rt.board) ? KRON_RESULT_OK : KRON_RESULT_BOARD;
 	}
-	kron_rt.chunks = (uint32_t)((size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
-	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
-		kron_rt.chunks = kron_rt.ctl->chunks_max;
-	/* lane.c opens it as far as it has pages: mlockall() would make pages for all the rest. */
-	at = map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, PROT_NONE,
-			fd, KRON_POOL_OFFSET);
-	if (!sys_failed(at)) {
-		kron_rt.pool = (uint8_t *)at;
-		at = map_private();
-	}
+	if (kron_rt.ctl->bus != KRON_BUS_DEVICE)
+		return KRON_RESULT_OK;
+	if (!rt_has_rseq())
+		return KRON_RESULT_NO_RSEQ;
+	at = map_shared(KRON_WINDOW_ADDR, true, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE,
+			seg->device, 0);
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
-		unmap_all();
-		return KRON_RESULT_MAP_FAILED;
+		return KRON_RESULT_WINDOW_TAKEN;
 	}
 	return KRON_RESULT_OK;
 }
 
-uint32_t rt_attach(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)
+static long map_pool(const struct rt_segment *seg)
 {
-	uint32_t code = map_segment(fd, size, session, detail);
+	long at;
+
+	kron_rt.chunks = (uint32_t)((seg->size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
+	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
+		kron_rt.chunks = kron_rt.ctl->chunks_max;
+	/* lane.c opens it as far as it has pages: mlockall() would make pages for all the rest. */
+	at = map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, PROT_NONE,
+			seg->fd, KRON_POOL_OFFSET);
+	if (sys_failed(at))
+		return at;
+	kron_rt.pool = (uint8_t *)at;
+	return map_private();
+}
+
+static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
+{
+	struct stat st;
+	uint32_t code;
+	bool device;
+	long at;
+
+	if (sys2(__NR_fstat, seg->fd, (long)&st) != 0 || (uint64_t)st.st_size < seg->size ||
+	    seg->size < KRON_WINDOW_SIZE + KRON_CHUNK_SIZE) {
+		*detail = EINVAL;
+		return KRON_RESULT_MAP_FAILED;
+	}
+	code = map_tail(seg, detail);
+	if (code == KRON_RESULT_WINDOW_TAKEN)
+		return code; /* what is there is not ours */
+	if (code == KRON_RESULT_OK)
+		code = map_bus(seg, detail);
+	device = code == KRON_RESULT_OK && kron_rt.ctl->bus == KRON_BUS_DEVICE;
+	at = code == KRON_RESULT_OK ? map_pool(seg) : 0;
+	if (sys_failed(at)) {
+		*detail = (uint64_t)-at;
+		code = KRON_RESULT_MAP_FAILED;
+	}
+	if (code != KRON_RESULT_OK)
+		unmap_all(device);
+	return code;
+}
+
+uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
+{
+	uint32_t code = map_segment(seg, detail);
 
 	if (code != KRON_RESULT_OK)
 		return code;
 	kron_rt_find_cpu();
+	board_remember_threads(&kron_rt.proc->epoch);
 	if (!rt_proc_claim(KRON_PROC_EXEC)) {
-		unmap_all();
+		unmap_all(seg->device >= 0);
 		return KRON_RESULT_NO_SLOT;
 	}
 	__atomic_store_n(&kron_rt.live, true, __ATOMIC_RELEASE);
@@ -128,6 +190,11 @@ uint32_t rt_attach(int fd, uint64_t size, const uint8_t *session, uint64_t *deta
 static void start(const struct rt_answer *a, char **envp, struct kron_result *res)
 {
 	const struct kron_reply *r = &a->reply;
+	const bool device = r->flags & KRON_REPLY_DEVICE;
+	const struct rt_segment seg = {.fd = a->fd[0],
+				       .device = device ? a->fd[1] : -1,
+				       .size = r->segment_size,
+				       .session = kron_rt_env.session};
 	uint32_t flags = 0;
 
 	if (r->version != KRON_WIRE_VERSION) {
@@ -135,14 +202,14 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		return;
 	}
 	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
-	res->code = rt_attach(a->fd[0], r->segment_size, kron_rt_env.session, &res->detail);
+	res->code = rt_attach(&seg, &res->detail);
 	if (res->code != KRON_RESULT_OK) {
 		rt_log("cannot attach, code", res->code);
 	} else {
 		res->proc_uid = kron_rt.proc->uid;
 		res->proc_slot = kron_rt.proc->slot;
 		if (r->ncommands)
-			flags = rt_apply(a->fd[1], r->commands_size, r->ncommands, res);
+			flags = rt_apply(a->fd[1 + device], r->commands_size, r->ncommands, res);
 	}
 	if (kron_rt.no_children || flags & KRON_CMD_HAS_EXEC_HOOK)
 		rt_env_hide(envp);

@@ -58,14 +58,14 @@ extern const unsigned int __rseq_size __attribute__((weak, visibility("default")
 
 /* ---- CPU number ---- */
 
-static bool has_rseq(void)
+bool rt_has_rseq(void)
 {
 	return &__rseq_offset && &__rseq_size && __rseq_size != 0;
 }
 
 void kron_rt_find_cpu(void)
 {
-	if (has_rseq())
+	if (rt_has_rseq())
 		kron_rt_cpu_offset = __rseq_offset + RSEQ_CPU_ID;
 	else
 		kron_rt_cpu_offset = (char *)&no_rseq_cpu - (char *)__builtin_thread_pointer();
@@ -80,7 +80,7 @@ static uint32_t cpu_read(void)
 }
 
 /* The kernel keeps the CPU number in the limit of a GDT segment, for the vDSO's getcpu(). */
-static uint32_t cpu_from_gdt(void)
+uint32_t rt_cpu(void)
 {
 	uint32_t limit = 0;
 
@@ -247,7 +247,7 @@ static struct rt_lane *lane_get(uint32_t tid)
  * parent's thread data while the parent sleeps.  It never registers one itself: the name in
  * it would be a process that is about to be another program.
  */
-static struct rt_lane *lane_self(void)
+struct rt_lane *rt_lane_self(void)
 {
 	struct rt_lane *lane = kron_rt_lane;
 	uint32_t tid;
@@ -262,6 +262,7 @@ static struct rt_lane *lane_self(void)
 		return NULL;
 	lane->claim = 0;
 	lane->chunk = 0;
+	lane->known = 0;
 	lane->busy = 0;
 	lane->lost = 0;
 	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
@@ -518,8 +519,8 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
 			 __ATOMIC_RELEASE);
 
-	if (!has_rseq())
-		no_rseq_cpu = cpu_from_gdt();
+	if (!rt_has_rseq())
+		no_rseq_cpu = rt_cpu();
 	lane_set_cpu(lane, cpu_read());
 	sample_put(lane, at, KRON_EVENT_CPU, lane->cpu, 0);
 	at += KRON_SAMPLE_SIZE;
@@ -545,6 +546,11 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 void rt_lane_mute(void)
 {
 	__atomic_store_n(&kron_rt_lane, &mute_lane, __ATOMIC_RELEASE);
+}
+
+bool rt_lane_is_mute(void)
+{
+	return kron_rt_lane == &mute_lane || kron_rt.mute;
 }
 
 /* ---- full ---- */
@@ -621,7 +627,7 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
 
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
-		struct rt_lane *lane = lane_self();
+		struct rt_lane *lane = rt_lane_self();
 		int32_t index;
 
 		if (!lane) {
@@ -708,4 +714,27 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 	mask = rt_signals_block();
 	slow_blocked(event, payload, mask);
 	rt_signals_restore(mask);
+}
+
+/*
+ * Constant time, and a sample that is not to be taken: what registers a thread that takes one
+ * registers this one, too.  Its lane need not have room.
+ */
+static void meet_lane(void)
+{
+	uint64_t mask;
+
+	if (!kron_rt.live || kron_rt.quiet || kron_rt.proc->state == RT_PROC_REFUSED)
+		return;
+	mask = rt_signals_block();
+	rt_lane_self();
+	rt_signals_restore(mask);
+}
+
+void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
+{
+	if (take)
+		kron_rt_slow(event, payload);
+	else
+		meet_lane();
 }

@@ -26,10 +26,23 @@
 #define RT_LANE_SOURCE 8
 #define RT_LANE_HEAD 12
 #define RT_LANE_CPU 16
+#define RT_LANE_SCRATCH 40
+#define RT_LANE_KNOWN 60
+
+/* Bus device: lines in the control block, registers in the window, struct rseq. */
+#define RT_LINE_SHIFT 6
+#define RT_LINE_OWNER 0x6d0000c0
+#define RT_LINE_CPU 0x6d0000c4
+#define RT_DEVICE_SOURCE 0x6b001080
+#define RT_DEVICE_TRACE 0x6b001180
+#define RT_RSEQ_CPU 4
+#define RT_RSEQ_CS 8
+#define RT_RSEQ_SIG 0x53053053
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 #include <kron/board.h>
+#include <kron/segment.h>
 
 struct rt_lane {
 	uint64_t claim;
@@ -37,16 +50,31 @@ struct rt_lane {
 	uint32_t head;   /* header byte for this CPU; written before cpu */
 	uint32_t cpu;    /* full CPU number that head was made for */
 	uint32_t tid;    /* owner; 0 = wiped or never used, RT_TID_DEAD = may be reused; atomic */
-	uint32_t chunk;  /* index of the owned chunk + 1, 0 = none */
+	uint32_t chunk;  /* index of the owned chunk + 1, 0 = none; without lanes of its entry
+			  * in the source table */
 	uint32_t busy;   /* quiet mode: the slow path is at work below us */
 	uint64_t lost;   /* triggers lost since the last sample that was taken; atomic */
-	uint64_t reserved[3];
+	/* constant time: a sample that is not taken goes here */
+	uint32_t scratch[KRON_SAMPLE_SIZE / 4];
+	uint32_t known; /* source.c: our source address once the source table has it, else 0 */
 };
 _Static_assert(sizeof(struct rt_lane) == 64, "a cache line of its own");
 _Static_assert(__builtin_offsetof(struct rt_lane, claim) == RT_LANE_CLAIM, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, source) == RT_LANE_SOURCE, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, head) == RT_LANE_HEAD, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, cpu) == RT_LANE_CPU, "thunk.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, scratch) == RT_LANE_SCRATCH, "thunk_constant.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, known) == RT_LANE_KNOWN, "thunk_bus.S");
+_Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +
+			       __builtin_offsetof(struct kron_line, owner) ==
+		       RT_LINE_OWNER,
+	       "thunk_bus.S");
+_Static_assert(__builtin_offsetof(struct kron_line, cpu) == RT_LINE_CPU - RT_LINE_OWNER &&
+		       sizeof(struct kron_line) == 1 << RT_LINE_SHIFT,
+	       "thunk_bus.S");
+_Static_assert(RT_DEVICE_SOURCE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_SOURCE) &&
+		       RT_DEVICE_TRACE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_TRACE),
+	       "thunk_bus.S");
 _Static_assert((RT_CLAIM_STEP & 0xffff) == KRON_SAMPLE_SIZE, "a claim is one sample");
 
 #define RT_TID_DEAD 0xffffffffu

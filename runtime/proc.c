@@ -16,7 +16,7 @@
 
 struct rt kron_rt;
 
-static inline uint64_t tsc(void)
+uint64_t rt_tsc(void)
 {
 	uint32_t lo, hi;
 
@@ -87,7 +87,7 @@ bool rt_proc_claim(enum kron_proc_origin origin)
 	p->pid = sys_getpid();
 	s->pid = p->pid;
 	s->parent_uid = kron_rt.parent_uid;
-	s->start_tsc = tsc();
+	s->start_tsc = rt_tsc();
 	s->lost = 0;
 	s->origin = origin;
 	s->flags = kron_rt.parent_flags;

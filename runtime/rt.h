@@ -6,7 +6,7 @@
  *                       | constructor                | patched sites -> trampolines
  *                       v                            v
  *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> proc.c
- *               |  ^                                |
+ *               |  ^                                |   (board)--> source.c --> board/access.h
  *               v  |                                +--(hooks)--> hook_exec.c, hook_dl.c,
  *             wire.c  <---------------------------------------    hook_seccomp.c
  *
@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <kron/segment.h>
 #include <kron/wire.h>
+#include "board/access.h"
 #include "runtime/lane.h"
 
 #define RT_PROC_SIZE 8192u  /* of struct rt_proc, in pages; the lanes follow */
@@ -36,6 +37,7 @@
 #define RT_POOL_HINT 0x7ea000000000ull
 #define RT_LANES_HINT 0x7e9000000000ull
 #define RT_FILE_HINT 0x7e9800000000ull
+#define RT_MEMORY_HINT 0x7e9a00000000ull
 
 /* What a hook sees: the argument registers of the hooked function. */
 struct rt_regs {
@@ -62,6 +64,7 @@ struct rt_proc {
 	uint32_t lanes_used; /* atomic: lanes [0, used) have been given out at least once */
 	uint32_t lanes_dead; /* atomic: of them, known to be free again */
 	uint32_t sweep_at;   /* atomic: look for dead threads when so many are used */
+	uint32_t epoch;      /* board/access.h: zero in a forked child */
 	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */
 	uint64_t populated[KRON_CHUNKS_MAX / 64];
 };
@@ -83,6 +86,8 @@ struct rt {
 	struct kron_ctl *ctl;
 	uint64_t *states;
 	struct kron_proc *procs;
+	struct kron_source *sources;
+	struct board board; /* bus exact: with its local memory */
 	uint8_t *pool;
 	uint32_t opened;       /* chunks whose memory may be touched; only grows; atomic */
 	uint32_t chunks;       /* mapped */
@@ -104,13 +109,45 @@ extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
 void kron_rt_probe(void) __attribute__((visibility("hidden")));
 void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
 
+/* ---- thunk_constant.S, thunk_bus.S ---- */
+void kron_rt_probe_constant(void) __attribute__((visibility("hidden")));
+void kron_rt_probe_exact(void) __attribute__((visibility("hidden")));
+void kron_rt_probe_device(void) __attribute__((visibility("hidden")));
+/* The critical section of the latter. */
+extern const uint8_t kron_rt_device_start[] __attribute__((visibility("hidden")));
+extern const uint8_t kron_rt_device_end[] __attribute__((visibility("hidden")));
+
 /* ---- lane.c ---- */
 void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
+/* take: 0 or 1. */
+void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
+	__attribute__((visibility("hidden")));
+/*
+ * The calling thread's lane, made if there is none; without a chunk.  Signals are blocked.
+ * NULL: this thread cannot have one.
+ */
+struct rt_lane *rt_lane_self(void) __attribute__((visibility("hidden")));
+/* This thread may not read the time: nothing of it can be a sample. */
+bool rt_lane_is_mute(void) __attribute__((visibility("hidden")));
+/* The CPU that we are on, from the processor itself. */
+uint32_t rt_cpu(void) __attribute__((visibility("hidden")));
+/* The C library registers its threads' rseq areas (but for threads that it did not make). */
+bool rt_has_rseq(void) __attribute__((visibility("hidden")));
 /* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
 void rt_lane_mute(void) __attribute__((visibility("hidden")));
 void kron_rt_find_cpu(void) __attribute__((visibility("hidden")));
 
+/* ---- source.c ---- */
+/* A probe on the exact bus. */
+void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
+	__attribute__((visibility("hidden")));
+/* Make this thread's source address known.  False: it cannot be; its trigger counts as lost. */
+bool kron_rt_meet(void) __attribute__((visibility("hidden")));
+/* A trigger on the device bus could not be made. */
+void kron_rt_lose(void) __attribute__((visibility("hidden")));
+
 /* ---- proc.c ---- */
+uint64_t rt_tsc(void) __attribute__((visibility("hidden")));
 /* Count n lost triggers on this process, on nobody when it has no slot. */
 void rt_proc_count_lost(uint64_t n) __attribute__((visibility("hidden")));
 /* Make sure that this process has a slot.  Signals are blocked.  False: it cannot have one. */
@@ -121,16 +158,23 @@ bool rt_proc_is_ours(void) __attribute__((visibility("hidden")));
 bool rt_collector_is_gone(void) __attribute__((visibility("hidden")));
 
 /* ---- init.c ---- */
+struct rt_segment {
+	int fd;
+	int device; /* bus device: what to map in the window; else -1 */
+	uint64_t size;
+	const uint8_t *session;
+};
 /* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */
-uint32_t rt_attach(int fd, uint64_t size, const uint8_t *session, uint64_t *detail)
+uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));
 
 /* ---- wire.c: one question to the collector ---- */
 /* Does anybody listen on its socket?  Where we cannot see its pid. */
 bool rt_collector_answers(void) __attribute__((visibility("hidden")));
+#define RT_ANSWER_FDS 3
 struct rt_answer {
 	int sock;
-	int fd[2]; /* -1 = none */
+	int fd[RT_ANSWER_FDS]; /* in the order of wire.h; -1 = none */
 	struct kron_reply reply;
 };
 /* 0 or -errno.  On success the caller ends with rt_ask_end(). */

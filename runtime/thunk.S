@@ -10,15 +10,7 @@
  * Speed: rdtsc takes the time of some 25 instructions and waits for nothing, so all the rest
  * runs in its shadow.  Keep it that way: no locked instruction, no serialising one.
  */
-#include "runtime/lane.h"
-
-#define HEAD_TIME_MASK 0x00ffffff
-#define HEAD_TRACE 0x10000000
-#define HEAD_CPU_SHIFT 29
-#define EVENT_CPU 0xffffff02
-
-/* KRON_THUNK_SP: the program's %rsp lies so far above ours on entry. */
-#define THUNK_SP (128 + 8 + 8 + 8)
+#include "runtime/thunk.inc"
 
 	.text
 
@@ -113,32 +105,13 @@ kron_rt_probe:
 
 	/* No lane yet, or no room in it.  kron_rt_slow(event, payload) takes the sample. */
 .Lslow:
-	push	%rbp
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset %rbp, 0
-	mov	%rsp, %rbp
-	.cfi_def_cfa_register %rbp
-	pushfq					/* DF, AC: popfq brings them back */
-	cld
 	push	%rsi
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
+	.cfi_adjust_cfa_offset 8
 	mov	%ecx, %edi
-	lea	(THUNK_SP + 32)(%rbp), %esi
-	and	$-16, %rsp
-	call	kron_rt_slow
-	lea	-48(%rbp), %rsp
-	pop	%r11
-	pop	%r10
-	pop	%r9
-	pop	%r8
+	lea	(THUNK_SP + 32)(%rsp), %esi
+	CALL_C	kron_rt_slow, 40
 	pop	%rsi
-	popfq
-	pop	%rbp
-	.cfi_def_cfa %rsp, 32
-	.cfi_restore %rbp
+	.cfi_adjust_cfa_offset -8
 	jmp	.Ldone
 	.cfi_endproc
 	.size	kron_rt_probe, . - kron_rt_probe

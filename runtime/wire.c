@@ -71,19 +71,19 @@ static int ask_send(int sock, const void *msg, size_t len)
 	return ret < 0 ? (int)ret : 0;
 }
 
-static void fds_close(int fd[2])
+static void fds_close(int fd[RT_ANSWER_FDS])
 {
 	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < RT_ANSWER_FDS; i++) {
 		if (fd[i] >= 0)
 			sys_close(fd[i]);
 		fd[i] = -1;
 	}
 }
 
-/* The descriptors of one message into fd[]; more than two are none of ours. */
-static void fds_take(struct msghdr *msg, int fd[2])
+/* The descriptors of one message into fd[]; more than that are none of ours. */
+static void fds_take(struct msghdr *msg, int fd[RT_ANSWER_FDS])
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 	const int *got;
@@ -94,7 +94,7 @@ static void fds_take(struct msghdr *msg, int fd[2])
 	got = (const int *)CMSG_DATA(c);
 	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 	for (i = 0; i < n; i++) {
-		if (i < 2 && fd[i] < 0)
+		if (i < RT_ANSWER_FDS && fd[i] < 0)
 			fd[i] = got[i];
 		else
 			sys_close(got[i]);
@@ -105,7 +105,7 @@ static int ask_receive(struct rt_answer *a)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
+		char room[CMSG_SPACE(RT_ANSWER_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = &a->reply, .iov_len = sizeof(a->reply)};
 	struct msghdr msg;
@@ -130,10 +130,10 @@ static int ask_receive(struct rt_answer *a)
 int rt_ask(struct rt_answer *a, uint32_t kind)
 {
 	struct kron_hello hello;
-	int ret;
+	int ret, i;
 
-	a->fd[0] = -1;
-	a->fd[1] = -1;
+	for (i = 0; i < RT_ANSWER_FDS; i++)
+		a->fd[i] = -1;
 	a->sock = ask_connect();
 	if (a->sock < 0)
 		return a->sock;
@@ -149,7 +149,10 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 		hello.proc_uid = kron_rt.proc->uid;
 		hello.proc_slot = kron_rt.proc->slot;
 	}
-	hello.thunk = (uint64_t)kron_rt_probe;
+	hello.thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_probe;
+	hello.thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
+	hello.thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_probe_exact;
+	hello.thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 	hello.hook_thunk = (uint64_t)kron_rt_hook_thunk;
 
 	ret = ask_send(a->sock, &hello, sizeof(hello));

@@ -6,7 +6,8 @@
  *   0x0000000     the board's local memory, 32 MiB           exact bus only, anywhere
  *   0x2000000     struct kron_ctl, one page                  KRON_CTL_ADDR         ┐
  *   0x2001000     uint64_t chunk_state[KRON_CHUNKS_MAX]                            │ the
- *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ window
+ *   0x2041000     struct kron_source source[KRON_SOURCES_MAX]                      │ window's
+ *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ tail
  *   0x2180000     the board as a machine (board/access.h)                          ┘
  *   0x2200000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
  *
@@ -23,6 +24,7 @@
  * Who may write what:
  *   ctl fields     the collector, but for the counters marked RT (runtime)
  *   chunk_state    both, by the transitions below
+ *   source         both, by the transitions below
  *   proc           both, by the transitions below
  *   chunk          its owner; when FULL or its owner is dead, the collector
  *
@@ -54,6 +56,7 @@
 #define KRON_WINDOW_ADDR 0x6b000000u
 #define KRON_CTL_OFFSET KRON_BOARD_SIZE
 #define KRON_STATES_OFFSET (KRON_CTL_OFFSET + 0x1000u)
+#define KRON_SOURCES_OFFSET (KRON_CTL_OFFSET + 0x41000u)
 #define KRON_PROCS_OFFSET (KRON_CTL_OFFSET + 0x80000u)
 #define KRON_DEVICE_OFFSET (KRON_CTL_OFFSET + 0x180000u)
 #define KRON_DEVICE_SIZE 0x80000u
@@ -67,12 +70,14 @@
 #define KRON_CHUNK_HEADER 16u
 #define KRON_CHUNK_SAMPLES 3276u /* (65536 - 16) / 20, no remainder */
 #define KRON_CHUNKS_MAX 32768u   /* 2 GiB of pool */
+#define KRON_SOURCES_MAX 16128u
 #define KRON_PROCS_MAX 16384u
 _Static_assert(KRON_CHUNK_HEADER + KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE == KRON_CHUNK_SIZE,
 	       "samples fill a chunk exactly");
 _Static_assert(KRON_MEMORY_OFFSET + KRON_MEMORY_BYTES <= KRON_CTL_OFFSET, "memory overlaps");
 _Static_assert(KRON_DEVICE_OFFSET + KRON_DEVICE_SIZE <= KRON_POOL_OFFSET, "machine overlaps");
-_Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_PROCS_OFFSET, "tables overlap");
+_Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_SOURCES_OFFSET, "tables overlap");
+_Static_assert(KRON_SOURCES_OFFSET + 16u * KRON_SOURCES_MAX <= KRON_PROCS_OFFSET, "tables overlap");
 
 /* ---- what happens when no chunk is free ---- */
 enum kron_when_full {
@@ -87,6 +92,17 @@ enum kron_bus {
 	KRON_BUS_EXACT = 1, /* a bus cycle of the machine */
 	KRON_BUS_DEVICE = 2 /* a store to real hardware, or to a file */
 };
+
+/*
+ * Bus device: a CPU ID line and the CPU whose line it is.  `owner` is the source address that
+ * the line's Source Address Register holds, 0 while it is being changed.  Written by threads on
+ * that CPU only, inside an rseq critical section (runtime/thunk_device.S).
+ */
+struct kron_line {
+	_Alignas(64) uint32_t owner; /* RT */
+	uint32_t cpu;                /* full number; KRON_LINE_UNUSED: none */
+};
+#define KRON_LINE_UNUSED 0xffffffffu
 
 /* ---- control block ---- */
 struct kron_ctl {
@@ -131,6 +147,12 @@ struct kron_ctl {
 	 * zero sends it past the probe, and what is not zero reaches the thunk in %ecx.
 	 */
 	_Alignas(64) uint8_t gate[KRON_LEVELS];
+
+	/* Bus exact: words of local memory, counted from the start of the recording, whose samples
+	 * are in the trace's file; for `kron recover`. */
+	uint64_t fetched;
+
+	struct kron_line line[KRON_SOURCES];
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
 #define KRON_GATE_CLOSED 0u
@@ -194,6 +216,23 @@ struct kron_chunk {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct kron_chunk) == KRON_CHUNK_HEADER, "chunk header");
+
+/* ---- source table ----
+ *
+ * Samples that went through a board name their thread by source address only.  On the buses
+ * exact and device each thread says here, before its first trigger, whose it is; a thread id that
+ * is used again has an entry for each thread that had it, told apart by the time.
+ *
+ *   FREE --RT: CAS to OWNED, start_tsc, then--> FULL --collector: the thread is gone and its
+ *   samples are in the trace--> FREE
+ *
+ * The word is that of a chunk: state, thread id, process slot and uid of the owner.
+ */
+struct kron_source {
+	uint64_t word;      /* atomic */
+	uint64_t start_tsc; /* before its first trigger, after the last of who had its number */
+};
+_Static_assert(sizeof(struct kron_source) == 16, "source table");
 
 /* ---- process table ----
  *

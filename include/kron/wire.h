@@ -13,8 +13,9 @@
  *   [maps the segment, applies the commands]
  *   RESULT -------------------------------------> (nothing comes back)
  *
- * At START the first fd of REPLY is the board segment; a second, if ncommands > 0, is the
- * command file (a memfd).  At MODULES only the command file comes.
+ * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_DEVICE, the device
+ * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  At MODULES
+ * only the command file comes.
  *
  * Command file:  struct kron_commands, then ncommands x struct kron_command, then whatever
  * their file offsets point to: page-aligned trampoline blocks and patch arrays.
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 1u
+#define KRON_WIRE_VERSION 2u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -48,16 +49,25 @@ enum kron_hello_kind {
 	KRON_HELLO_MODULES = 2 /* the list of loaded modules changed (dlopen, dlclose) */
 };
 
+/* The ways of a probe; the collector binds all probes of a session to one of them. */
+enum kron_thunk {
+	KRON_THUNK_LANE = 0,          /* into the thread's lane */
+	KRON_THUNK_LANE_CONSTANT = 1, /* the same work whether the sample is taken or not */
+	KRON_THUNK_EXACT = 2,         /* a bus cycle of the machine */
+	KRON_THUNK_DEVICE = 3,        /* a store to the device in the window */
+	KRON_THUNKS
+};
+
 struct kron_hello {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t kind;
 	int32_t pid; /* as getpid() says; compared with the socket's credentials */
 	uint8_t session[16];
-	uint32_t proc_uid;   /* MODULES: of this process; START: 0 */
-	uint32_t proc_slot;  /* likewise */
-	uint64_t thunk;      /* address of the probe thunk in libkron-rt.so */
-	uint64_t hook_thunk; /* address of the hook thunk */
+	uint32_t proc_uid;           /* MODULES: of this process; START: 0 */
+	uint32_t proc_slot;          /* likewise */
+	uint64_t thunk[KRON_THUNKS]; /* addresses of the probe thunks in libkron-rt.so */
+	uint64_t hook_thunk;         /* address of the hook thunk */
 };
 
 enum kron_msg_kind { KRON_MSG_WORKING = 1, KRON_MSG_REPLY = 2 };
@@ -75,6 +85,8 @@ struct kron_reply {
 
 /* Children are not to be traced: hide the environment although no exec hook puts it back. */
 #define KRON_REPLY_NO_CHILDREN 1u
+/* A descriptor of the device comes with it. */
+#define KRON_REPLY_DEVICE 2u
 
 enum kron_command_kind {
 	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */
@@ -124,7 +136,9 @@ enum kron_result_code {
 	KRON_RESULT_OLD_BYTES = 3,      /* detail: offset of the first mismatch; aux: group */
 	KRON_RESULT_PROTECT_FAILED = 4, /* detail: errno; aux: group */
 	KRON_RESULT_NO_SLOT = 5,        /* process table full */
-	KRON_RESULT_VERSION = 6         /* runtime and collector are of different versions */
+	KRON_RESULT_VERSION = 6,        /* runtime and collector are of different versions */
+	KRON_RESULT_NO_RSEQ = 7,        /* bus device: the C library registers no rseq area */
+	KRON_RESULT_BOARD = 8           /* bus exact: the machine in the segment makes no sense */
 };
 struct kron_result {
 	uint32_t magic;
@@ -162,8 +176,9 @@ struct kron_result {
  *   59                       1: pop  %rcx
  *   48 8d a4 24 80 00 00 00     lea  128(%rsp),%rsp
  *
- * The thunk finds S at KRON_THUNK_SP + %rsp on entry.  It changes no register but %rcx and
- * %rax (which the trampoline restores) and no flag.
+ * The thunk finds S at KRON_THUNK_SP + %rsp on entry, the gate's value (KRON_GATE_*: take or
+ * drop, and the level) in %ecx, the event in %eax.  It changes no register but %rcx and %rax
+ * (which the trampoline restores) and no flag.
  *
  * A hook is the same without gate and jrcxz (always on), with the hook number for the event
  * and `call block+8`:

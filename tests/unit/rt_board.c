@@ -29,7 +29,7 @@ static void __attribute__((noreturn)) die(const char *what)
 
 /* ---- the segment ---- */
 
-void board_make(struct board *b, uint32_t chunks, uint32_t ready, enum kron_when_full when_full)
+void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_full when_full)
 {
 	uint8_t *at;
 	uint32_t i;
@@ -45,7 +45,9 @@ void board_make(struct board *b, uint32_t chunks, uint32_t ready, enum kron_when
 	for (i = 0; i < sizeof(b->session); i++)
 		b->session[i] = (uint8_t)(i * 17);
 	b->ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
+	b->device = -1;
 	b->states = (uint64_t *)(at + KRON_STATES_OFFSET);
+	b->sources = (struct kron_source *)(at + KRON_SOURCES_OFFSET);
 	b->procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
 	b->pool = at + KRON_POOL_OFFSET;
 	b->ctl->magic = KRON_SEGMENT_MAGIC;
@@ -66,10 +68,12 @@ void board_make(struct board *b, uint32_t chunks, uint32_t ready, enum kron_when
 		b->states[i] = KRON_CHUNK_FREE;
 }
 
-void board_attach(const struct board *b)
+void rig_attach(const struct rig *b)
 {
+	const struct rt_segment seg = {
+		.fd = b->fd, .device = b->device, .size = b->size, .session = b->session};
 	uint64_t detail = 0;
-	uint32_t code = rt_attach(b->fd, b->size, b->session, &detail);
+	uint32_t code = rt_attach(&seg, &detail);
 
 	if (code != KRON_RESULT_OK) {
 		fprintf(stderr, "rt_attach: code %u, detail %lu\n", code, (unsigned long)detail);
@@ -80,6 +84,7 @@ void board_attach(const struct board *b)
 /* ---- stubs ---- */
 
 static uint8_t *stubs;
+static enum kron_thunk stubs_thunk;
 static uint32_t nstubs;
 
 static uint8_t *put(uint8_t *at, const void *bytes, size_t n)
@@ -96,13 +101,26 @@ static uint8_t *put32(uint8_t *at, uint32_t v)
 static void block_head(uint8_t *block)
 {
 	static const uint8_t jump[8] = {0xff, 0x25, 0x0a, 0x00, 0x00, 0x00, 0xcc, 0xcc};
-	uint64_t probe = (uint64_t)kron_rt_probe;
+	static void (*const thunk[KRON_THUNKS])(void) = {
+		[KRON_THUNK_LANE] = kron_rt_probe,
+		[KRON_THUNK_LANE_CONSTANT] = kron_rt_probe_constant,
+		[KRON_THUNK_EXACT] = kron_rt_probe_exact,
+		[KRON_THUNK_DEVICE] = kron_rt_probe_device,
+	};
+	uint64_t probe = (uint64_t)thunk[stubs_thunk];
 	uint64_t hook = (uint64_t)kron_rt_hook_thunk;
 
 	put(block + KRON_BLOCK_THUNK, jump, sizeof(jump));
 	put(block + KRON_BLOCK_HOOK, jump, sizeof(jump));
 	put(block + 16, &probe, 8);
 	put(block + 24, &hook, 8);
+}
+
+void rig_use_thunk(enum kron_thunk thunk)
+{
+	stubs_thunk = thunk;
+	stubs = NULL; /* a new block with the next stub */
+	nstubs = 0;
 }
 
 static uint8_t *stub_new(void)
@@ -137,7 +155,7 @@ static uint8_t *put_call(uint8_t *at, uint32_t number, uint32_t entry)
 	return put(at, "\x58", 1); /* pop %rax */
 }
 
-stub_fn board_stub(uint32_t event, unsigned level)
+stub_fn rig_stub(uint32_t event, unsigned level)
 {
 	uint8_t *stub = stub_new();
 	uint8_t *at = stub;
@@ -152,7 +170,7 @@ stub_fn board_stub(uint32_t event, unsigned level)
 	return stub_done(stub);
 }
 
-stub_fn board_hook_stub(uint32_t hook)
+stub_fn rig_hook_stub(uint32_t hook)
 {
 	uint8_t *stub = stub_new();
 	uint8_t *at = stub;
@@ -164,7 +182,7 @@ stub_fn board_hook_stub(uint32_t hook)
 	return stub_done(stub);
 }
 
-void board_trigger(stub_fn stub, uint64_t n)
+void rig_trigger(stub_fn stub, uint64_t n)
 {
 	while (n--)
 		stub();
@@ -172,14 +190,14 @@ void board_trigger(stub_fn stub, uint64_t n)
 
 /* ---- the collector's part ---- */
 
-struct kron_chunk *board_chunk(const struct board *b, uint32_t index)
+struct kron_chunk *rig_chunk(const struct rig *b, uint32_t index)
 {
 	return (struct kron_chunk *)(b->pool + (uint64_t)index * KRON_CHUNK_SIZE);
 }
 
-const struct kron_sample *board_samples(const struct board *b, uint32_t index)
+const struct kron_sample *rig_samples(const struct rig *b, uint32_t index)
 {
-	return (const struct kron_sample *)(board_chunk(b, index) + 1);
+	return (const struct kron_sample *)(rig_chunk(b, index) + 1);
 }
 
 static void tally_sample(const struct kron_sample *s, struct tally *t)
@@ -194,9 +212,9 @@ static void tally_sample(const struct kron_sample *s, struct tally *t)
 	}
 }
 
-void board_tally_chunk(const struct board *b, uint32_t index, struct tally *t)
+void rig_tally_chunk(const struct rig *b, uint32_t index, struct tally *t)
 {
-	const struct kron_sample *s = board_samples(b, index);
+	const struct kron_sample *s = rig_samples(b, index);
 	uint32_t used = KRON_CHUNK_SAMPLES;
 	uint32_t i;
 
@@ -211,23 +229,22 @@ void board_tally_chunk(const struct board *b, uint32_t index, struct tally *t)
 	t->chunks += used != 0;
 }
 
-void board_tally(const struct board *b, struct tally *t)
+void rig_tally(const struct rig *b, struct tally *t)
 {
 	uint32_t i;
 
 	for (i = 0; i < b->ctl->chunks_ready; i++) {
 		unsigned state = kron_chunk_word_state(b->states[i]);
 
-		if ((state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL) &&
-		    board_chunk(b, i)->seq)
-			board_tally_chunk(b, i, t);
+		if ((state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL) && rig_chunk(b, i)->seq)
+			rig_tally_chunk(b, i, t);
 	}
 }
 
 /* Every slot of a FULL chunk was claimed. */
-static bool may_be_written(const struct board *b, uint32_t index)
+static bool may_be_written(const struct rig *b, uint32_t index)
 {
-	const struct kron_sample *s = board_samples(b, index);
+	const struct kron_sample *s = rig_samples(b, index);
 	uint32_t i;
 
 	for (i = 0; i < KRON_CHUNK_SAMPLES; i++) {
@@ -237,7 +254,7 @@ static bool may_be_written(const struct board *b, uint32_t index)
 	return false;
 }
 
-unsigned board_drain(const struct board *b, struct tally *t)
+unsigned rig_drain(const struct rig *b, struct tally *t)
 {
 	unsigned freed = 0;
 	uint32_t i;
@@ -247,8 +264,8 @@ unsigned board_drain(const struct board *b, struct tally *t)
 
 		if (kron_chunk_word_state(word) != KRON_CHUNK_FULL || may_be_written(b, i))
 			continue;
-		board_tally_chunk(b, i, t);
-		memset(board_chunk(b, i), 0, KRON_CHUNK_SIZE);
+		rig_tally_chunk(b, i, t);
+		memset(rig_chunk(b, i), 0, KRON_CHUNK_SIZE);
 		__atomic_store_n(&b->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&b->ctl->free_count, 1, __ATOMIC_SEQ_CST);
 		freed++;
@@ -262,7 +279,7 @@ unsigned board_drain(const struct board *b, struct tally *t)
 	return freed;
 }
 
-uint64_t board_lost(const struct board *b)
+uint64_t rig_lost(const struct rig *b)
 {
 	uint64_t lost = b->ctl->lost_unowned;
 	uint32_t i;

@@ -14,32 +14,36 @@
 #include <kron/segment.h>
 #include <kron/wire.h>
 
-struct board {
+struct rig {
 	int fd;
+	int device; /* for bus device, else -1 */
 	uint64_t size;
 	uint8_t session[16];
 	/* A mapping of our own: it stays what it is when the runtime's is gone. */
 	struct kron_ctl *ctl;
 	uint64_t *states;
+	struct kron_source *sources;
 	struct kron_proc *procs;
 	uint8_t *pool;
 };
 
 /* chunks in all, of which `ready` are FREE and the rest ABSENT; all gates open. */
-void board_make(struct board *b, uint32_t chunks, uint32_t ready, enum kron_when_full when_full);
+void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_full when_full);
 /* Attach this process as START does; dies when that fails. */
-void board_attach(const struct board *b);
+void rig_attach(const struct rig *b);
 
+/* The stubs to come call this thunk; KRON_THUNK_LANE at first. */
+void rig_use_thunk(enum kron_thunk thunk);
 /* A stub: a probe of that event and level, then "ret". */
 typedef void (*stub_fn)(void);
-stub_fn board_stub(uint32_t event, unsigned level);
+stub_fn rig_stub(uint32_t event, unsigned level);
 /* The same for a hook. */
-stub_fn board_hook_stub(uint32_t hook);
+stub_fn rig_hook_stub(uint32_t hook);
 /* Call it n times. */
-void board_trigger(stub_fn stub, uint64_t n);
+void rig_trigger(stub_fn stub, uint64_t n);
 
-struct kron_chunk *board_chunk(const struct board *b, uint32_t index);
-const struct kron_sample *board_samples(const struct board *b, uint32_t index);
+struct kron_chunk *rig_chunk(const struct rig *b, uint32_t index);
+const struct kron_sample *rig_samples(const struct rig *b, uint32_t index);
 
 struct tally {
 	uint64_t samples;      /* Trace samples of events below KRON_EVENT_SPECIAL */
@@ -50,12 +54,12 @@ struct tally {
 	uint64_t flagged; /* samples with the FIFO overflow bit */
 };
 /* Add what a chunk holds. */
-void board_tally_chunk(const struct board *b, uint32_t index, struct tally *t);
+void rig_tally_chunk(const struct rig *b, uint32_t index, struct tally *t);
 /* Add what all chunks hold that are OWNED or FULL. */
-void board_tally(const struct board *b, struct tally *t);
+void rig_tally(const struct rig *b, struct tally *t);
 /* As the collector does: count the FULL chunks, zero them, set them free, wake waiters. */
-unsigned board_drain(const struct board *b, struct tally *t);
+unsigned rig_drain(const struct rig *b, struct tally *t);
 /* Losses of all process slots, and of none. */
-uint64_t board_lost(const struct board *b);
+uint64_t rig_lost(const struct rig *b);
 
 #endif

@@ -24,24 +24,24 @@
 #include "tests/unit/rt_board.h"
 #include "tests/unit/tap_fork.h"
 
-static struct board board;
+static struct rig board;
 static stub_fn probe;         /* of the main flow */
 static stub_fn handler_probe; /* of the signal handler */
 static uint64_t handled;      /* triggers made by handlers; atomic */
 
 static void set_up(uint32_t chunks, enum kron_when_full when_full)
 {
-	board_make(&board, chunks, chunks, when_full);
-	board_attach(&board);
-	probe = board_stub(2, 0);
-	handler_probe = board_stub(4, 0);
+	rig_make(&board, chunks, chunks, when_full);
+	rig_attach(&board);
+	probe = rig_stub(2, 0);
+	handler_probe = rig_stub(4, 0);
 }
 
 static struct tally tally_all(void)
 {
 	struct tally t = {0};
 
-	board_tally(&board, &t);
+	rig_tally(&board, &t);
 	return t;
 }
 
@@ -54,7 +54,7 @@ static void on_signal(int sig)
 	int saved = errno;
 
 	(void)sig;
-	board_trigger(handler_probe, HANDLER_TRIGGERS);
+	rig_trigger(handler_probe, HANDLER_TRIGGERS);
 	__atomic_fetch_add(&handled, HANDLER_TRIGGERS, __ATOMIC_RELAXED);
 	errno = saved;
 }
@@ -100,7 +100,7 @@ static void *collect(void *arg)
 {
 	(void)arg;
 	while (!__atomic_load_n(&collector.stop, __ATOMIC_ACQUIRE)) {
-		if (!board_drain(&board, &collector.t))
+		if (!rig_drain(&board, &collector.t))
 			usleep(collector.nap_us);
 	}
 	return NULL;
@@ -125,7 +125,7 @@ static struct tally collector_stop(void)
 	__atomic_store_n(&collector.stop, 1, __ATOMIC_RELEASE);
 	pthread_join(collector.thread, NULL);
 	t = collector.t;
-	board_tally(&board, &t);
+	rig_tally(&board, &t);
 	return t;
 }
 
@@ -138,20 +138,20 @@ static void rollover(void)
 	uint32_t i;
 
 	set_up(8, KRON_WHEN_FULL_DISCARD);
-	board_trigger(probe, 5 * (KRON_CHUNK_SAMPLES - 1) + 10);
+	rig_trigger(probe, 5 * (KRON_CHUNK_SAMPLES - 1) + 10);
 	t = tally_all();
 	CHECK_EQ(t.samples, 5 * (KRON_CHUNK_SAMPLES - 1) + 10);
 	CHECK_EQ(t.holes, 0);
 	CHECK_EQ(t.chunks, 6);
 	CHECK(t.cpu_records >= 6);
-	CHECK_EQ(board_lost(&board), 0);
+	CHECK_EQ(rig_lost(&board), 0);
 	CHECK_EQ(board.ctl->free_count, 2);
 	for (i = 0; i < 6; i++) {
 		CHECK_EQ(kron_chunk_word_state(board.states[i]),
 			 i < 5 ? KRON_CHUNK_FULL : KRON_CHUNK_OWNED);
-		CHECK(board_chunk(&board, i)->seq > seq);
-		seq = board_chunk(&board, i)->seq;
-		CHECK_EQ(board_samples(&board, i)->event, KRON_EVENT_CPU);
+		CHECK(rig_chunk(&board, i)->seq > seq);
+		seq = rig_chunk(&board, i)->seq;
+		CHECK_EQ(rig_samples(&board, i)->event, KRON_EVENT_CPU);
 	}
 	CHECK_EQ(kron_chunk_word_state(board.states[6]), KRON_CHUNK_FREE);
 }
@@ -165,14 +165,14 @@ static void discard_says_where(void)
 	uint32_t lost;
 
 	set_up(2, KRON_WHEN_FULL_DISCARD);
-	board_trigger(probe, 10000);
+	rig_trigger(probe, 10000);
 	before = tally_all();
 	lost = (uint32_t)(10000 - before.samples);
-	CHECK_EQ(board_lost(&board), lost);
+	CHECK_EQ(rig_lost(&board), lost);
 	CHECK_EQ(before.lost_records, 0);
-	CHECK_EQ(board_drain(&board, &after), 2); /* the last one was handed over, too */
-	board_trigger(probe, 3);
-	s = board_samples(&board, 0);
+	CHECK_EQ(rig_drain(&board, &after), 2); /* the last one was handed over, too */
+	rig_trigger(probe, 3);
+	s = rig_samples(&board, 0);
 	CHECK_EQ(s[0].event, KRON_EVENT_CPU);
 	CHECK_EQ(s[1].event, KRON_EVENT_LOST);
 	CHECK_EQ(s[1].payload, lost);
@@ -180,7 +180,7 @@ static void discard_says_where(void)
 	CHECK_EQ(s[2].head & KRON_HEAD_FIFO_OVERFLOW, KRON_HEAD_FIFO_OVERFLOW);
 	CHECK_EQ(s[3].head & KRON_HEAD_FIFO_OVERFLOW, 0);
 	CHECK_EQ(s[5].head, 0);
-	CHECK_EQ(board_lost(&board), lost);
+	CHECK_EQ(rig_lost(&board), lost);
 }
 
 #define THREADS 4
@@ -189,7 +189,7 @@ static void discard_says_where(void)
 static void *trigger_many(void *arg)
 {
 	(void)arg;
-	board_trigger(probe, PER_THREAD);
+	rig_trigger(probe, PER_THREAD);
 	return NULL;
 }
 
@@ -218,21 +218,21 @@ static void exact_with(uint32_t chunks, enum kron_when_full when_full, unsigned 
 	triggers = THREADS * PER_THREAD + handled;
 	printf("# %llu triggers, %llu by handlers, %llu samples, %llu lost, %llu flagged\n",
 	       (unsigned long long)triggers, (unsigned long long)handled,
-	       (unsigned long long)t.samples, (unsigned long long)board_lost(&board),
+	       (unsigned long long)t.samples, (unsigned long long)rig_lost(&board),
 	       (unsigned long long)t.flagged);
 	CHECK(handled > 0);
 	CHECK_EQ(t.holes, 0);
-	CHECK_EQ(t.samples + board_lost(&board), triggers);
+	CHECK_EQ(t.samples + rig_lost(&board), triggers);
 	if (when_full == KRON_WHEN_FULL_WAIT)
-		CHECK_EQ(board_lost(&board), 0);
+		CHECK_EQ(rig_lost(&board), 0);
 }
 
 static void discard_is_exact(void)
 {
 	exact_with(8, KRON_WHEN_FULL_DISCARD, 3000);
-	CHECK(board_lost(&board) > 0);
+	CHECK(rig_lost(&board) > 0);
 	/* What was not yet told in a record is still in some lane. */
-	CHECK(collector.t.lost_records <= board_lost(&board));
+	CHECK(collector.t.lost_records <= rig_lost(&board));
 }
 
 static void wait_loses_nothing(void)
@@ -245,8 +245,8 @@ static void wait_gives_up_when_closing(void)
 {
 	set_up(1, KRON_WHEN_FULL_WAIT);
 	board.ctl->closing = 1;
-	board_trigger(probe, 100000);
-	CHECK_EQ(tally_all().samples + board_lost(&board), 100000);
+	rig_trigger(probe, 100000);
+	CHECK_EQ(tally_all().samples + rig_lost(&board), 100000);
 }
 
 static void wait_gives_up_without_collector(void)
@@ -258,15 +258,15 @@ static void wait_gives_up_without_collector(void)
 	waitpid(dead, NULL, 0);
 	set_up(1, KRON_WHEN_FULL_WAIT);
 	kron_rt.collector_pid = dead;
-	board_trigger(probe, 100000);
-	CHECK_EQ(tally_all().samples + board_lost(&board), 100000);
+	rig_trigger(probe, 100000);
+	CHECK_EQ(tally_all().samples + rig_lost(&board), 100000);
 }
 
 /* ---- wrap ---- */
 
 static void *trigger_few(void *arg)
 {
-	board_trigger(probe, (uint64_t)(uintptr_t)arg);
+	rig_trigger(probe, (uint64_t)(uintptr_t)arg);
 	return NULL;
 }
 
@@ -282,9 +282,9 @@ static void wrap_is_exact(void)
 	t = tally_all();
 	triggers = THREADS * PER_THREAD + handled;
 	printf("# %llu triggers, %llu samples, %llu lost\n", (unsigned long long)triggers,
-	       (unsigned long long)t.samples, (unsigned long long)board_lost(&board));
+	       (unsigned long long)t.samples, (unsigned long long)rig_lost(&board));
 	CHECK_EQ(t.holes, 0);
-	CHECK_EQ(t.samples + board_lost(&board), triggers);
+	CHECK_EQ(t.samples + rig_lost(&board), triggers);
 	CHECK_EQ(t.chunks, 12);
 }
 
@@ -294,9 +294,9 @@ static void wrap_keeps_the_newest(void)
 	uint32_t i;
 
 	set_up(4, KRON_WHEN_FULL_WRAP);
-	board_trigger(probe, 30000);
+	rig_trigger(probe, 30000);
 	for (i = 0; i < 4; i++)
-		seen |= 1ull << board_chunk(&board, i)->seq;
+		seen |= 1ull << rig_chunk(&board, i)->seq;
 	/* 30000 / 3275 = 9.2: ten chunks were begun, the last four of them are there. */
 	CHECK_EQ(seen, 0xfull << 7);
 }
@@ -307,18 +307,18 @@ static void wrap_spares_holes(void)
 	uint64_t claim;
 
 	set_up(3, KRON_WHEN_FULL_WRAP);
-	board_trigger(probe, 10);
+	rig_trigger(probe, 10);
 	claim = kron_rt_lane->claim;
 	kron_rt_lane->claim += RT_CLAIM_STEP;
-	board_trigger(probe, 20000); /* round and round, never over chunk 0 */
-	CHECK_EQ(board_chunk(&board, 0)->seq, 1);
+	rig_trigger(probe, 20000); /* round and round, never over chunk 0 */
+	CHECK_EQ(rig_chunk(&board, 0)->seq, 1);
 	CHECK_EQ(tally_all().holes, 1);
 	/* Now the interrupted thread goes on. */
 	((struct kron_sample *)rt_claim_addr(claim))->event = 2;
 	((struct kron_sample *)rt_claim_addr(claim))->head = KRON_HEAD_TRACE(0);
-	board_trigger(probe, 20000);
-	CHECK(board_chunk(&board, 0)->seq > 1);
-	CHECK_EQ(tally_all().samples + board_lost(&board), 40011);
+	rig_trigger(probe, 20000);
+	CHECK(rig_chunk(&board, 0)->seq > 1);
+	CHECK_EQ(tally_all().samples + rig_lost(&board), 40011);
 }
 
 /* What the collector makes of a dead thread's chunk in wrap mode: FULL, with room at its end. */
@@ -330,9 +330,9 @@ static void wrap_takes_chunks_of_the_dead(void)
 	CHECK(pthread_create(&t, NULL, trigger_few, (void *)50) == 0);
 	pthread_join(t, NULL);
 	board.states[0] = (board.states[0] & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL;
-	board_trigger(probe, 30000);
-	CHECK(board_chunk(&board, 0)->seq > 1);
-	CHECK_EQ(tally_all().samples + board_lost(&board), 30050);
+	rig_trigger(probe, 30000);
+	CHECK(rig_chunk(&board, 0)->seq > 1);
+	CHECK_EQ(tally_all().samples + rig_lost(&board), 30050);
 }
 
 /* ---- a handler that switches chunks under a claim ---- */
@@ -354,7 +354,7 @@ static void handler_switches_chunks(void)
 		claim = lane->claim;
 		lane->claim += RT_CLAIM_STEP;
 		if (left % 1000 == 0)
-			board_trigger(probe, 4000);
+			rig_trigger(probe, 4000);
 		if (rt_claim_has_room(claim)) {
 			struct kron_sample *s = (struct kron_sample *)rt_claim_addr(claim);
 			uint64_t off = (uint64_t)((uint8_t *)s - kron_rt.pool);
@@ -366,7 +366,7 @@ static void handler_switches_chunks(void)
 		} else {
 			probe();
 		}
-		board_drain(&board, &collector.t);
+		rig_drain(&board, &collector.t);
 	}
 }
 
@@ -398,7 +398,7 @@ static void handler_leaves_by_longjmp(void)
 	}
 	storm_end();
 	t = tally_all();
-	counted = t.samples + t.holes + board_lost(&board);
+	counted = t.samples + t.holes + rig_lost(&board);
 	printf("# %llu triggers, %llu samples, %llu holes\n", (unsigned long long)triggers,
 	       (unsigned long long)t.samples, (unsigned long long)t.holes);
 	/* A jump may come between our count and the claim. */
@@ -422,10 +422,10 @@ static void longjmp_holes_are_let_go(void)
 				probe();
 			}
 		}
-		board_drain(&board, &collector.t);
+		rig_drain(&board, &collector.t);
 	}
 	storm_end();
-	board_drain(&board, &collector.t);
+	rig_drain(&board, &collector.t);
 	t = tally_all();
 	printf("# %llu holes, %llu chunks not let go\n",
 	       (unsigned long long)(collector.t.holes + t.holes), (unsigned long long)t.chunks);
@@ -485,8 +485,8 @@ static uint64_t samples_of(pid_t tid)
 	uint32_t i;
 
 	for (i = 0; i < board.ctl->chunks_ready; i++) {
-		if (board_chunk(&board, i)->source == KRON_SOURCE(5, tid))
-			board_tally_chunk(&board, i, &t);
+		if (rig_chunk(&board, i)->source == KRON_SOURCE(5, tid))
+			rig_tally_chunk(&board, i, &t);
 	}
 	return t.samples;
 }
@@ -516,18 +516,18 @@ static void fork_has_own_lane(void)
 	pid_t pid;
 
 	set_up(16, KRON_WHEN_FULL_DISCARD);
-	board_trigger(probe, 100);
+	rig_trigger(probe, 100);
 	pid = fork();
 	if (pid == 0) {
-		board_trigger(probe, 5000);
+		rig_trigger(probe, 5000);
 		_exit(0);
 	}
-	board_trigger(probe, 100);
+	rig_trigger(probe, 100);
 	await(pid);
 	check_child(pid, 5000);
 	CHECK_EQ(samples_of(getpid()), 200);
 	CHECK_EQ(slot_of(getpid())->origin, KRON_PROC_EXEC);
-	CHECK_EQ(board_lost(&board), 0);
+	CHECK_EQ(rig_lost(&board), 0);
 }
 
 static void raw_clone_has_own_lane(void)
@@ -535,10 +535,10 @@ static void raw_clone_has_own_lane(void)
 	long pid;
 
 	set_up(16, KRON_WHEN_FULL_DISCARD);
-	board_trigger(probe, 100);
+	rig_trigger(probe, 100);
 	pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (pid == 0) {
-		board_trigger(probe, 77);
+		rig_trigger(probe, 77);
 		syscall(SYS_exit_group, 0);
 	}
 	await((pid_t)pid);
@@ -551,7 +551,7 @@ static void grandchildren_know_their_parents(void)
 	pid_t pid;
 
 	set_up(16, KRON_WHEN_FULL_DISCARD);
-	board_trigger(probe, 1);
+	rig_trigger(probe, 1);
 	pid = fork();
 	if (pid == 0) {
 		uint32_t uid;
@@ -579,22 +579,22 @@ static void vfork_borrows(void)
 	set_up(16, KRON_WHEN_FULL_DISCARD);
 	pid = vfork();
 	if (pid == 0) {
-		board_trigger(probe, 10);
+		rig_trigger(probe, 10);
 		_exit(0);
 	}
 	await(pid);
 	CHECK(slot_of(pid) == NULL);
-	CHECK_EQ(board_lost(&board), 10);
-	board_trigger(probe, 5);
+	CHECK_EQ(rig_lost(&board), 10);
+	rig_trigger(probe, 5);
 	pid = vfork();
 	if (pid == 0) {
-		board_trigger(probe, 8000);
+		rig_trigger(probe, 8000);
 		_exit(0);
 	}
 	await(pid);
 	CHECK(slot_of(pid) == NULL);
 	CHECK_EQ(samples_of(getpid()), 8005);
-	CHECK_EQ(board_lost(&board), 10);
+	CHECK_EQ(rig_lost(&board), 10);
 }
 
 /* A fork child that triggered nothing, then a vfork child of it that does. */
@@ -609,13 +609,13 @@ static void vfork_below_fresh_fork(void)
 		pid_t inner = vfork();
 
 		if (inner == 0) {
-			board_trigger(probe, 10);
+			rig_trigger(probe, 10);
 			_exit(0);
 		}
 		await(inner);
 		CHECK(slot_of(inner) == NULL);
-		CHECK_EQ(board_lost(&board), 10);
-		board_trigger(probe, 10);
+		CHECK_EQ(rig_lost(&board), 10);
+		rig_trigger(probe, 10);
 		_exit(0);
 	}
 	await(pid);
@@ -633,11 +633,11 @@ static void fork_under_load(void)
 	for (i = 0; i < 100; i++) {
 		pid_t pid;
 
-		board_trigger(probe, 1000);
+		rig_trigger(probe, 1000);
 		triggers += 1000;
 		pid = fork();
 		if (pid == 0) {
-			board_trigger(probe, 2000);
+			rig_trigger(probe, 2000);
 			_exit(0);
 		}
 		triggers += 2000;
@@ -646,8 +646,8 @@ static void fork_under_load(void)
 	storm_end();
 	t = tally_all();
 	/* Timers are not inherited by children: only we had handlers. */
-	CHECK_EQ(t.samples + board_lost(&board), triggers + handled);
-	CHECK_EQ(board_lost(&board), 0);
+	CHECK_EQ(t.samples + rig_lost(&board), triggers + handled);
+	CHECK_EQ(rig_lost(&board), 0);
 }
 
 static void no_slot_left(void)
@@ -661,7 +661,7 @@ static void no_slot_left(void)
 	probe();
 	pid = fork();
 	if (pid == 0) {
-		board_trigger(probe, 1000);
+		rig_trigger(probe, 1000);
 		_exit(0);
 	}
 	await(pid);
@@ -689,7 +689,7 @@ static void threads_come_and_go(void)
 			pthread_join(t[i], NULL);
 	}
 	CHECK_EQ(tally_all().samples, triggers);
-	CHECK_EQ(board_lost(&board), 0);
+	CHECK_EQ(rig_lost(&board), 0);
 	/* 1920 threads, 64 at a time. */
 	CHECK(kron_rt.proc->lanes_used <= 4 * 64);
 }
@@ -726,18 +726,18 @@ static void survive(long mode)
 	pid_t pid;
 
 	set_up(8, KRON_WHEN_FULL_DISCARD);
-	hook = board_hook_stub(KRON_HOOK_PRCTL);
+	hook = rig_hook_stub(KRON_HOOK_PRCTL);
 	pid = fork();
 	if (pid == 0) {
-		board_trigger(probe, 5);
+		rig_trigger(probe, 5);
 		before_prctl(hook, PR_SET_SECCOMP, mode, mode == SECCOMP_MODE_FILTER ? &pid : NULL);
 		if (mode == SECCOMP_MODE_STRICT ? prctl(PR_SET_SECCOMP, mode) : filter_nearly_all())
 			_exit(TAP_SKIP);
-		board_trigger(probe, 50000);
+		rig_trigger(probe, 50000);
 		syscall(SYS_exit, 0);
 	}
 	await(pid);
-	CHECK_EQ(tally_all().samples + board_lost(&board), 50005);
+	CHECK_EQ(tally_all().samples + rig_lost(&board), 50005);
 }
 
 static void seccomp_filter_is_survived(void)
@@ -769,17 +769,17 @@ static void no_tsc_is_survived(void)
 	pthread_t t;
 
 	set_up(8, KRON_WHEN_FULL_DISCARD);
-	hook = board_hook_stub(KRON_HOOK_PRCTL);
+	hook = rig_hook_stub(KRON_HOOK_PRCTL);
 	CHECK(pthread_create(&t, NULL, trigger_when_forbidden, (void *)50) == 0);
-	board_trigger(probe, 5);
+	rig_trigger(probe, 5);
 	before_prctl(hook, PR_SET_TSC, PR_TSC_SIGSEGV, NULL);
 	CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
-	board_trigger(probe, 5000);
+	rig_trigger(probe, 5000);
 	CHECK(prctl(PR_SET_TSC, PR_TSC_ENABLE) == 0);
 	__atomic_store_n(&tsc_is_forbidden, 1, __ATOMIC_RELEASE);
 	pthread_join(t, NULL);
 	CHECK_EQ(tally_all().samples, 5);
-	CHECK_EQ(board_lost(&board), 5050);
+	CHECK_EQ(rig_lost(&board), 5050);
 }
 
 static const struct tap_test tests[] = {

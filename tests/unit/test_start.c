@@ -306,7 +306,7 @@ static void job_block(struct job *j, const struct kron_hello *h)
 
 	memcpy(j->block, jump, 8);
 	memcpy(j->block + 8, jump, 8);
-	memcpy(j->block + 16, &h->thunk, 8);
+	memcpy(j->block + 16, &h->thunk[KRON_THUNK_LANE], 8);
 	memcpy(j->block + 24, &h->hook_thunk, 8);
 }
 

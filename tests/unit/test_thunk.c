@@ -160,7 +160,7 @@ static void machine_same(const struct machine *in, const struct machine *out)
 }
 
 /* n calls with random state; the sample's payload is the stack pointer.  Drains on the way. */
-static void check_calls(const struct board *b, stub_fn stub, unsigned n)
+static void check_calls(const struct rig *b, stub_fn stub, unsigned n)
 {
 	struct machine in, out;
 	struct tally t = {0};
@@ -171,43 +171,43 @@ static void check_calls(const struct board *b, stub_fn stub, unsigned n)
 		machine_call(stub, &in, &out);
 		machine_same(&in, &out);
 		if (i % 1000 == 0)
-			board_drain(b, &t);
+			rig_drain(b, &t);
 	}
 }
 
 static void state_survives_enabled(void)
 {
-	struct board b;
+	struct rig b;
 
-	board_make(&b, 8, 8, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	check_calls(&b, board_stub(7, 0), 40000); /* registration, some chunks, fast path */
+	rig_make(&b, 8, 8, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	check_calls(&b, rig_stub(7, 0), 40000); /* registration, some chunks, fast path */
 }
 
 static void state_survives_loss(void)
 {
-	struct board b;
+	struct rig b;
 
-	board_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	board_trigger(board_stub(7, 0), 4000);
+	rig_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	rig_trigger(rig_stub(7, 0), 4000);
 	b.states[0] = KRON_CHUNK_OWNED; /* nothing to drain */
-	check_calls(&b, board_stub(8, 0), 2000);
-	CHECK(board_lost(&b) >= 2000);
+	check_calls(&b, rig_stub(8, 0), 2000);
+	CHECK(rig_lost(&b) >= 2000);
 }
 
 static void state_survives_slow_path(void)
 {
 	struct machine in, out;
-	struct board b;
+	struct rig b;
 	stub_fn stub;
 	unsigned i;
 
-	board_make(&b, 4, 4, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	stub = board_stub(7, 0);
+	rig_make(&b, 4, 4, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	stub = rig_stub(7, 0);
 	for (i = 0; i < 2000; i++) {
-		struct kron_sample *s = (struct kron_sample *)board_samples(&b, i % 2);
+		struct kron_sample *s = (struct kron_sample *)rig_samples(&b, i % 2);
 
 		machine_random(&in);
 		if (kron_rt_lane)
@@ -215,7 +215,7 @@ static void state_survives_slow_path(void)
 		machine_call(stub, &in, &out);
 		machine_same(&in, &out);
 		CHECK_EQ(s[1].event, 7);
-		memset(board_chunk(&b, 1 - i % 2), 0, KRON_CHUNK_SIZE);
+		memset(rig_chunk(&b, 1 - i % 2), 0, KRON_CHUNK_SIZE);
 		b.states[1 - i % 2] = KRON_CHUNK_FREE;
 		b.ctl->free_count++;
 	}
@@ -223,13 +223,13 @@ static void state_survives_slow_path(void)
 
 static void state_survives_off(void)
 {
-	struct board b;
+	struct rig b;
 
-	board_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
+	rig_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
 	b.ctl->filter = 0xfffe;
 	kron_gate_recompute(b.ctl);
-	check_calls(&b, board_stub(7, 0), 5000);
+	check_calls(&b, rig_stub(7, 0), 5000);
 	CHECK_EQ(b.states[0], KRON_CHUNK_FREE);
 }
 
@@ -237,13 +237,13 @@ static void state_survives_other_cpu(void)
 {
 	struct machine in, out;
 	struct tally t = {0};
-	struct board b;
+	struct rig b;
 	stub_fn stub;
 	unsigned i;
 
-	board_make(&b, 4, 4, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	stub = board_stub(7, 0);
+	rig_make(&b, 4, 4, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	stub = rig_stub(7, 0);
 	stub();
 	for (i = 0; i < 1000; i++) {
 		machine_random(&in);
@@ -251,7 +251,7 @@ static void state_survives_other_cpu(void)
 		machine_call(stub, &in, &out);
 		machine_same(&in, &out);
 	}
-	board_tally(&b, &t);
+	rig_tally(&b, &t);
 	CHECK_EQ(t.samples, 1001);
 	CHECK(t.cpu_records >= 1001);
 }
@@ -259,19 +259,82 @@ static void state_survives_other_cpu(void)
 static void state_survives_hook(void)
 {
 	struct machine in, out;
-	struct board b;
+	struct rig b;
 	stub_fn stub;
 	unsigned i;
 
-	board_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	stub = board_hook_stub(KRON_HOOK_COUNT); /* one that does nothing */
+	rig_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	stub = rig_hook_stub(KRON_HOOK_COUNT); /* one that does nothing */
 	for (i = 0; i < 1000; i++) {
 		machine_random(&in);
 		machine_call(stub, &in, &out);
 		machine_same(&in, &out);
 	}
 	CHECK_EQ(b.states[0], KRON_CHUNK_FREE);
+}
+
+/* ---- constant time ---- */
+
+static void set_filter(const struct rig *b, uint32_t filter)
+{
+	b->ctl->filter = filter;
+	kron_gate_recompute(b->ctl);
+}
+
+static void rig_make_constant(struct rig *b, uint32_t chunks)
+{
+	rig_make(b, chunks, chunks, KRON_WHEN_FULL_DISCARD);
+	b->ctl->constant_time = 1;
+	rig_attach(b);
+	rig_use_thunk(KRON_THUNK_LANE_CONSTANT);
+}
+
+static void constant_state_survives(void)
+{
+	struct rig b;
+	stub_fn stub;
+
+	rig_make_constant(&b, 8);
+	stub = rig_stub(7, 0);
+	set_filter(&b, 0); /* before there is a lane */
+	CHECK_EQ(b.ctl->gate[0], KRON_GATE(KRON_GATE_DROP, 0));
+	check_calls(&b, stub, 2000);
+	set_filter(&b, 1);
+	check_calls(&b, stub, 20000);
+	set_filter(&b, 0);
+	check_calls(&b, stub, 2000);
+	kron_rt_lane->claim = 0; /* no room: none is needed */
+	check_calls(&b, stub, 2000);
+	CHECK_EQ(rig_lost(&b), 0);
+}
+
+/* What is dropped is neither sample nor loss, and says nothing of where the thread is. */
+static void constant_time_drops(void)
+{
+	struct tally t = {0};
+	struct rig b;
+	uint64_t on = 0;
+	unsigned i;
+	stub_fn stub;
+
+	rig_make_constant(&b, 8);
+	stub = rig_stub(7, 3);
+	for (i = 0; i < 20000; i++) {
+		bool take = random64() & 1;
+
+		set_filter(&b, take ? 0xffff : 0xfff7);
+		if (i % 97 == 5 && kron_rt_lane)
+			kron_rt_lane->cpu ^= 0x55; /* as if we had been elsewhere */
+		stub();
+		on += take;
+	}
+	rig_tally(&b, &t);
+	CHECK_EQ(t.samples, on);
+	CHECK_EQ(rig_lost(&b), 0);
+	CHECK(t.cpu_records >= 20000 / 97 / 2);
+	CHECK(t.cpu_records <= 20000 / 97 + 16); /* one a move, whatever was dropped before it */
+	CHECK_EQ(t.holes, 0);
 }
 
 /* ---- what is in a sample ---- */
@@ -310,18 +373,18 @@ static void sample_fields(void)
 	const struct kron_sample *s;
 	struct machine in, out;
 	uint64_t before, after;
-	struct board b;
+	struct rig b;
 	unsigned i;
 	int cpu = nth_cpu(0);
 
 	pin(cpu);
-	board_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	s = board_samples(&b, 0);
+	rig_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	s = rig_samples(&b, 0);
 	for (i = 0; i < 100; i++) {
 		machine_random(&in);
 		before = __rdtsc() & TIME_MASK;
-		machine_call(board_stub(1000 + i, 0), &in, &out);
+		machine_call(rig_stub(1000 + i, 0), &in, &out);
 		after = __rdtsc() & TIME_MASK;
 		CHECK_EQ(s[i + 1].event, 1000 + i);
 		CHECK_EQ(s[i + 1].payload, (uint32_t)out.sp);
@@ -332,8 +395,8 @@ static void sample_fields(void)
 	CHECK_EQ(s[0].event, KRON_EVENT_CPU);
 	CHECK_EQ(s[0].payload, cpu);
 	CHECK_EQ(s[101].head, 0);
-	CHECK_EQ(board_chunk(&b, 0)->source, KRON_SOURCE(5, syscall(SYS_gettid)));
-	CHECK(board_chunk(&b, 0)->seq != 0);
+	CHECK_EQ(rig_chunk(&b, 0)->source, KRON_SOURCE(5, syscall(SYS_gettid)));
+	CHECK(rig_chunk(&b, 0)->seq != 0);
 	CHECK_EQ(b.states[0], kron_chunk_word(KRON_CHUNK_OWNED, (uint32_t)getpid(),
 					      kron_rt.proc->slot, kron_rt.proc->uid));
 }
@@ -341,7 +404,7 @@ static void sample_fields(void)
 static void migration_is_recorded(void)
 {
 	const struct kron_sample *s;
-	struct board b;
+	struct rig b;
 	stub_fn stub;
 	int cpu[2] = {nth_cpu(0), nth_cpu(1)};
 	unsigned i;
@@ -349,10 +412,10 @@ static void migration_is_recorded(void)
 	if (cpu[1] < 0)
 		_exit(TAP_SKIP);
 	pin(cpu[0]);
-	board_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
-	stub = board_stub(3, 0);
-	s = board_samples(&b, 0);
+	rig_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	stub = rig_stub(3, 0);
+	s = rig_samples(&b, 0);
 	stub();
 	for (i = 1; i <= 50; i++) {
 		pin(cpu[i % 2]);
@@ -369,11 +432,11 @@ static void migration_is_recorded(void)
 
 static void gates_follow_registers(void)
 {
-	struct board b;
+	struct rig b;
 	unsigned level;
 
-	board_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	board_attach(&b);
+	rig_make(&b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
 	for (level = 0; level < KRON_LEVELS; level++) {
 		struct tally t = {0};
 		unsigned other;
@@ -381,8 +444,8 @@ static void gates_follow_registers(void)
 		b.ctl->filter = 1u << level;
 		kron_gate_recompute(b.ctl);
 		for (other = 0; other < KRON_LEVELS; other++)
-			board_stub(other, other)();
-		board_tally(&b, &t);
+			rig_stub(other, other)();
+		rig_tally(&b, &t);
 		CHECK_EQ(t.samples, level + 1);
 	}
 	b.ctl->filter = 0xffff;
@@ -410,6 +473,8 @@ static const struct tap_test tests[] = {
 	{"state_survives_off", state_survives_off},
 	{"state_survives_other_cpu", state_survives_other_cpu},
 	{"state_survives_hook", state_survives_hook},
+	{"constant_state_survives", constant_state_survives},
+	{"constant_time_drops", constant_time_drops},
 	{"sample_fields", sample_fields},
 	{"migration_is_recorded", migration_is_recorded},
 	{"gates_follow_registers", gates_follow_registers},

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * source.c - probes on the buses without lanes: who is the thread behind a source address?
+ *
+ *   thunk_bus.S ── first trigger of a thread ──► kron_rt_meet ──► lane (lane.c, for its source
+ *        │                                                        address and its process slot)
+ *        │                                                    ──► entry in the source table
+ *        └── exact: each trigger ──► kron_rt_exact ──► board_trigger (board/access.h)
+ *
+ * A sample in a board's memory has a source address and nothing else to tell its process by, so
+ * the table says it, before the first trigger.  Entries are the collector's to free: it knows
+ * when the last sample of a dead thread has been fetched.
+ *
+ * Exactness: a trigger goes to the board, whose counters account for it, or it is counted as
+ * lost here.  Nothing in between can be cut off: a bus cycle is one compare-and-swap.
+ */
+#include "runtime/rt.h"
+#include "runtime/mini.h"
+
+static bool entry_take(struct kron_source *s, uint64_t owner)
+{
+	uint64_t word = __atomic_load_n(&s->word, __ATOMIC_RELAXED);
+
+	/* Acquire: pairs with the collector's release of what it has read. */
+	return kron_chunk_word_state(word) == KRON_CHUNK_ABSENT &&
+	       __atomic_compare_exchange_n(&s->word, &word, owner | KRON_CHUNK_OWNED, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* False: the table is full. */
+static bool enter(struct rt_lane *lane)
+{
+	const struct rt_proc *p = kron_rt.proc;
+	uint64_t owner = kron_chunk_word(0, lane->tid, p->slot, p->uid);
+	uint32_t i;
+
+	for (i = 0; i < KRON_SOURCES_MAX; i++) {
+		struct kron_source *s = &kron_rt.sources[i];
+
+		if (!entry_take(s, owner))
+			continue;
+		s->start_tsc = rt_tsc();
+		/* Release: the collector reads the time once it sees FULL. */
+		__atomic_store_n(&s->word, owner | KRON_CHUNK_FULL, __ATOMIC_RELEASE);
+		lane->chunk = i + 1;
+		return true;
+	}
+	return false;
+}
+
+static bool meet_blocked(void)
+{
+	struct rt_lane *lane = rt_lane_self();
+
+	if (!lane)
+		return false;
+	if (lane->known)
+		return true; /* by a handler's probe, before signals were blocked */
+	if (!enter(lane))
+		return false;
+	__atomic_store_n(&lane->known, lane->source, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool is_known(void)
+{
+	const struct rt_lane *lane = kron_rt_lane;
+
+	return lane && lane->known;
+}
+
+/* Not here: under a seccomp filter we can ask nobody for our thread id any more. */
+static bool may_meet(void)
+{
+	return !rt_lane_is_mute() && !kron_rt.quiet && kron_rt.proc->state != RT_PROC_REFUSED;
+}
+
+bool kron_rt_meet(void)
+{
+	bool met = false;
+	uint64_t mask;
+
+	if (!kron_rt.live)
+		return false;
+	if (is_known())
+		return true;
+	if (may_meet()) {
+		mask = rt_signals_block();
+		met = meet_blocked();
+		rt_signals_restore(mask);
+	}
+	if (!met)
+		rt_proc_count_lost(1);
+	return met;
+}
+
+void kron_rt_lose(void)
+{
+	rt_proc_count_lost(1);
+}
+
+void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
+{
+	if (kron_rt_meet())
+		board_trigger(&kron_rt.board, KRON_WORD_TRACE + (gate >> 4), rt_cpu(),
+			      kron_rt_lane->known, (uint64_t)payload << 32 | event);
+}

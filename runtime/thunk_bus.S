@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thunk_bus.S - the probes that go to a board: a bus cycle of the emulated machine (exact), or
+ * a store to the real one (device).
+ */
+#include "runtime/thunk.inc"
+
+	.text
+
+/* kron_rt_exact(event, payload, gate) */
+	.globl	kron_rt_probe_exact
+	.hidden	kron_rt_probe_exact
+	.type	kron_rt_probe_exact, @function
+	.p2align 4
+kron_rt_probe_exact:
+	.cfi_startproc
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	mov	%eax, %edi
+	mov	%ecx, %edx
+	lahf
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	lea	(THUNK_SP + 32)(%rsp), %esi
+	CALL_C	kron_rt_exact, 40
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al
+	sahf
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	kron_rt_probe_exact, . - kron_rt_probe_exact
+
+/*
+ * The hardware puts into a sample what the Source Address Register of the active CPU ID line
+ * holds, so the register of our CPU's line must be ours when the trigger arrives.  Between
+ * looking and storing nobody else may run on this CPU: an rseq critical section, which the
+ * kernel starts again when we are moved, preempted or interrupted in it.
+ *
+ *   section   which CPU?  its line is another CPU's, too: leave, the trigger is lost
+ *             owner[line] is us:    store the trigger                                (commit)
+ *             another's or nobody's: owner = 0, register = us, owner = us, then the trigger
+ *
+ * Cut off anywhere, what is left is right for whoever comes next: owner names whom the register
+ * belongs to, or nobody while that is in doubt.  All these stores come from this CPU, so all
+ * threads on it see them in this order.
+ *
+ * A vfork child runs on its parent's thread data, and the kernel starts nothing again for it.
+ * Until its exec it is protected only as far as its five instructions are not interrupted.
+ *
+ * The kernel keeps the CPU number in the limit of GDT segment 0x7b; inside the section that and
+ * rseq's cpu_id are the same, but in a vfork child it is cpu_id that is out of date.
+ *
+ *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
+ */
+	.globl	kron_rt_probe_device
+	.hidden	kron_rt_probe_device
+	.type	kron_rt_probe_device, @function
+	.p2align 6
+kron_rt_probe_device:
+	.cfi_startproc
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	mov	%eax, %esi
+	lahf
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	shr	$4, %ecx
+.Lagain:
+	mov	kron_rt_lane@gottpoff(%rip), %rdi
+	mov	%fs:(%rdi), %rdx
+	test	%rdx, %rdx
+	jz	.Lunknown
+	mov	RT_LANE_KNOWN(%rdx), %edi
+	test	%edi, %edi			/* zero, too, in a forked child */
+	jz	.Lunknown
+.Lrestart:
+	mov	kron_rt_cpu_offset(%rip), %rdx
+	lea	device_section(%rip), %rax
+	mov	%rax, %fs:(RT_RSEQ_CS - RT_RSEQ_CPU)(%rdx)
+
+	.globl	kron_rt_device_start, kron_rt_device_end
+	.hidden	kron_rt_device_start, kron_rt_device_end
+kron_rt_device_start:
+	mov	%fs:(%rdx), %eax
+	test	%eax, %eax
+	js	.Llost				/* a thread without rseq */
+	mov	$0x7b, %eax
+	lsl	%eax, %eax
+	and	$0xfff, %eax
+	mov	%eax, %edx
+	and	$7, %edx
+	shl	$RT_LINE_SHIFT, %edx
+	cmp	%eax, RT_LINE_CPU(%rdx)
+	jne	.Llost
+	cmp	%edi, RT_LINE_OWNER(%rdx)
+	je	1f
+	movl	$0, RT_LINE_OWNER(%rdx)
+	and	$7, %eax
+	mov	%edi, RT_DEVICE_SOURCE(, %rax, 4)
+	mov	%edi, RT_LINE_OWNER(%rdx)
+1:	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
+kron_rt_device_end:
+
+.Ldone:
+	pop	%rax
+	.cfi_remember_state
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al
+	sahf
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	ret
+
+	.long	RT_RSEQ_SIG
+.Laborted:
+	.cfi_restore_state
+	jmp	.Lrestart
+
+.Lunknown:
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	CALL_C	kron_rt_meet, 56
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	test	%al, %al
+	jnz	.Lagain
+	jmp	.Ldone
+
+.Llost:
+	CALL_C	kron_rt_lose, 40
+	jmp	.Ldone
+	.cfi_endproc
+	.size	kron_rt_probe_device, . - kron_rt_probe_device
+
+	/* struct rseq_cs */
+	.section .data.rel.ro, "aw", @progbits
+	.balign 32
+device_section:
+	.long	0, 0
+	.quad	kron_rt_device_start
+	.quad	kron_rt_device_end - kron_rt_device_start
+	.quad	.Laborted
+
+	.section .note.GNU-stack, "", @progbits
