@@ -43,9 +43,9 @@ struct collector_summary {
 	uint32_t living; /* traced processes that still run */
 	uint64_t starts; /* processes that were traced from their start */
 	struct probe_cost cost;
-	double seconds;   /* from open to finish */
+	double seconds;            /* from open to finish */
 	char segment[OBJECT_NAME]; /* its name, when it was kept for `kron recover` */
-	struct err error; /* why the trace is incomplete; empty message: it is complete */
+	struct err error;          /* why the trace is incomplete; empty message: it is complete */
 };
 
 struct collector {
