@@ -101,7 +101,8 @@ static int read_info(struct interval_info *info)
 	if (!info->defs.n)
 		return tool_fail(&command, TOOL_ERROR, "%s describes no interval", info_name);
 	if (verbose)
-		tool_note(&command, "%s: %zu intervals", info_name, info->defs.n);
+		tool_note(&command, "%s: %zu %s", info_name, info->defs.n,
+			  info->defs.n == 1 ? "interval" : "intervals");
 	return TOOL_OK;
 }
 

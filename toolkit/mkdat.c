@@ -13,7 +13,9 @@
  *
  * What tells them apart is time: behind true headers it goes on, by less than CHAIN_STEP from
  * one sample to the next.  So each candidate is scored by how many samples follow from it in
- * that way, and one whose time stands still loses against one whose time goes on.
+ * that way, and one whose time stands still loses against one whose time goes on.  (User data
+ * whose upper half looks like a header and whose lower half counts up are a second clock: then
+ * the first candidate wins, and may be wrong.)
  */
 #define _GNU_SOURCE
 #include "toolkit/mkdat.h"
@@ -222,18 +224,48 @@ static bool find_beginning(struct mkdat *m)
 	return found < n;
 }
 
-/* A sample begins at p by its header; is it cut off by the beginning of another one in it? */
+/* By their lengths alone, samples from 0 on meet a beginning at `found`. */
+static bool leads_to(const uint8_t *p, size_t found)
+{
+	size_t at = 0, size;
+
+	while (at < found) {
+		size = mkdat_size(p + at);
+		if (!size)
+			return false;
+		at += size;
+	}
+	return at == found;
+}
+
+/* No reason to doubt that the `size` bytes at `at` are a sample. */
+static bool is_expected(const struct mkdat *m, size_t size)
+{
+	const uint8_t *p = m->buf + m->at;
+	size_t left = m->n - m->at;
+	bool next = left >= size + 4 ? mkdat_size(p + size) != 0 : left == size;
+
+	return next && m->has_last && can_follow(m->last_time, time_at(p));
+}
+
+/*
+ * There is a header at `at`; where inside of what it announces does a better chain begin that
+ * goes past it?  0: nowhere.  So a sample that was cut off is not filled up from the next file,
+ * and a first sample whose time stands alone (a short file before a long one) is kept.
+ */
 static size_t cut_off_at(const struct mkdat *m, size_t size)
 {
 	const uint8_t *p = m->buf + m->at;
-	size_t n = m->n - m->at, found;
+	size_t n = m->n - m->at, found, end;
+	bool moved;
 
-	if (size + 4 <= n ? mkdat_size(p + size) != 0 : size == n)
-		return 0; /* the next one is where it should be, or the end is */
-	found = 1 + mkdat_find(p + 1, n - 1, (size < n ? size : n) - 1, 1, CHAIN_LOOK, m->eof);
-	if (found >= n || mkdat_chain(p + found, n - found, CHAIN_CUT, &n) < CHAIN_CUT)
+	if (is_expected(m, size))
 		return 0;
-	return found;
+	found = mkdat_find(p, n, size < n ? size : n, 1, CHAIN_LOOK, m->eof);
+	if (found >= n || leads_to(p, found))
+		return 0;
+	return follow(p + found, n - found, CHAIN_CUT, &end, &moved) == CHAIN_CUT && moved ? found
+											   : 0;
 }
 
 /* true: *size bytes at `at` are a sample.  false: look again, or there is no more. */
