@@ -5,21 +5,12 @@
  *   simple, or not yet wrapped     0 ──────────────► pointer
  *   circular, wrapped              pointer ──► end, 0 ──► pointer
  *
- * After a wrap the oldest sample is cut off somewhere: the first place is looked for from which
- * one whole sample follows the other, with time that does not run back.
+ * See local_memory.h for where they begin after a wrap; here one is handed on at a time.
  */
 #ifndef BUS_SAMPLES_H
 #define BUS_SAMPLES_H
 
 #include "bus/bus.h"
-
-/* 5 or 21: how many words the sample has that begins with this one. */
-static inline unsigned sample_words(uint32_t head)
-{
-	return (head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) == KRON_HEAD_TYPE_RESOURCE
-		       ? KRON_RESOURCE_SIZE / 4
-		       : KRON_SAMPLE_SIZE / 4;
-}
 
 /*
  * Hand every whole sample to put(to, words, n), which ends the walk by returning not 0.  The

@@ -164,12 +164,15 @@ static void put_trace(struct file *o, const struct trace *t, uint8_t *seen, uint
 	trace_cursor_close(c);
 }
 
-/* The grammar has no escape: a quote in a name becomes another one. */
+/* interval.info(5): \" and \\ in double quotes. */
 static void put_quoted(FILE *f, const char *s)
 {
 	putc('"', f);
-	for (; *s; s++)
-		putc(*s == '"' ? '\'' : *s == '\n' ? ' ' : *s, f);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			putc('\\', f);
+		putc(*s == '\n' ? ' ' : *s, f);
+	}
 	putc('"', f);
 }
 

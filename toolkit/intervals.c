@@ -322,7 +322,7 @@ static void pair_marks(struct intervals *m, uint32_t def)
 
 static void advance(struct intervals *m, const struct mkdat_sample *s)
 {
-	int64_t step = m->samples ? mkdat_elapsed(m->time56, s->time) : 0;
+	int64_t step = m->samples ? sample_elapsed(m->time56, s->time) : 0;
 
 	if (!m->samples)
 		m->time = (int64_t)s->time;

@@ -93,12 +93,12 @@ static void print_elapsed(int64_t ticks)
 	char digits[32] = "-";
 
 	digits_of(time_radix, size, digits + 1, sizeof(digits) - 1);
-	printf("%*s", width_of(time_radix, MKDAT_TIME_BITS) + 1, ticks < 0 ? digits : digits + 1);
+	printf("%*s", width_of(time_radix, SAMPLE_TIME_BITS) + 1, ticks < 0 ? digits : digits + 1);
 }
 
 static void print_heading(void)
 {
-	int t = width_of(time_radix, MKDAT_TIME_BITS) + elapsed;
+	int t = width_of(time_radix, SAMPLE_TIME_BITS) + elapsed;
 	int s = width_of(source_radix, 32);
 
 	printf("%s  %-*s  %-*s  %s\n", expand ? "CPU TY SO FO NA" : "HD", t,
@@ -144,9 +144,9 @@ static bool print_sample(void *arg, const struct mkdat_sample *s)
 	print_header(s->header);
 	fputs("  ", stdout);
 	if (elapsed)
-		print_elapsed(mkdat_elapsed(p->first, s->time));
+		print_elapsed(sample_elapsed(p->first, s->time));
 	else
-		print_number(time_radix, MKDAT_TIME_BITS, s->time);
+		print_number(time_radix, SAMPLE_TIME_BITS, s->time);
 	fputs("  ", stdout);
 	print_number(source_radix, 32, s->source);
 	fputs("  ", stdout);

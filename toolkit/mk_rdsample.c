@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "toolkit/local_memory.h"
+#include "bus/local_memory.h"
 #include "toolkit/mkdat.h"
 #include "toolkit/tool.h"
 

@@ -1,22 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * mkdat.c - see mkdat.h.
- *
- * Finding the next beginning.  Problem: any four bytes are a header with a chance of 1 in 4
- * (two type bits of which one must be set, a bit that must be zero), and data repeat every 20
- * bytes, so that a wrong place often looks as regular as the right one.
- *
- * Example, 32-bit words, samples of five; a reader that starts at (2) sees words (2), (7),
- * (12) as headers: source addresses, all alike, "Trace" if their bits are so.
- *
- *     (0)head (1)time (2)source (3)data (4)data | (5)head (6)time (7)source ...
- *
- * What tells them apart is time: behind true headers it goes on, by less than CHAIN_STEP from
- * one sample to the next.  So each candidate is scored by how many samples follow from it in
- * that way, and one whose time stands still loses against one whose time goes on.  (User data
- * whose upper half looks like a header and whose lower half counts up are a second clock: then
- * the first candidate wins, and may be wrong.)
- */
+/* mkdat.c - see mkdat.h. */
 #define _GNU_SOURCE
 #include "toolkit/mkdat.h"
 
@@ -30,126 +13,21 @@
 
 enum {
 	BUFFER = 1 << 18,
-	CHAIN_MIN = 3,   /* samples that make a place believable in the middle of data */
-	CHAIN_CUT = 4,   /* ... inside what could be a sample itself */
+	CHAIN_CUT = 4,   /* samples that prove a beginning inside what could be a sample itself */
 	CHAIN_LOOK = 32, /* no need to follow it further */
 	LOOK = (CHAIN_LOOK + 2) * (int)KRON_RESOURCE_SIZE,
 };
-/* Ticks between two samples of a chain: 2^40 are thirty hours at 10 MHz. */
-#define CHAIN_STEP (1ll << 40)
-
-static uint32_t word_at(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static uint64_t time_at(const uint8_t *p)
-{
-	return (uint64_t)(word_at(p) & KRON_HEAD_TIME_MASK) << 32 | word_at(p + 4);
-}
-
-size_t mkdat_size(const uint8_t *p)
-{
-	uint32_t head = word_at(p);
-
-	if (head & 1u << 24) /* the header's N/A bit is zero */
-		return 0;
-	switch (head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) {
-	case KRON_HEAD_TYPE_TRACE:
-		return KRON_SAMPLE_SIZE;
-	case KRON_HEAD_TYPE_RESOURCE:
-		return KRON_RESOURCE_SIZE;
-	default:
-		return 0;
-	}
-}
 
 void mkdat_decode(const uint8_t *p, struct mkdat_sample *s)
 {
 	s->header = p[3];
 	s->cpu = s->header >> 5;
-	s->time = time_at(p);
-	s->source = word_at(p + 8);
-	s->data = (uint64_t)word_at(p + 12) << 32 | word_at(p + 16);
-	s->resource = mkdat_size(p) == KRON_RESOURCE_SIZE;
+	s->time = sample_time(p);
+	s->source = sample_word(p + 8);
+	s->data = (uint64_t)sample_word(p + 12) << 32 | sample_word(p + 16);
+	s->resource = sample_size(p) == KRON_RESOURCE_SIZE;
 	for (size_t i = 0; s->resource && i < KRON_COUNTERS; i++)
-		s->counter[i] = word_at(p + KRON_SAMPLE_SIZE + 4 * i);
-}
-
-int64_t mkdat_elapsed(uint64_t a, uint64_t b)
-{
-	/* the difference's sign bit is bit 55 */
-	return (int64_t)((b - a) << (64 - MKDAT_TIME_BITS)) >> (64 - MKDAT_TIME_BITS);
-}
-
-static bool can_follow(uint64_t before, uint64_t time)
-{
-	int64_t step = mkdat_elapsed(before, time);
-
-	return step >= 0 && step < CHAIN_STEP;
-}
-
-/* *moved: the last sample is later than the first. */
-static size_t follow(const uint8_t *p, size_t n, size_t max, size_t *end, bool *moved)
-{
-	size_t at = 0, count = 0;
-	uint64_t first = 0, last = 0;
-
-	while (count < max && n - at >= KRON_SAMPLE_SIZE) {
-		size_t size = mkdat_size(p + at);
-		uint64_t time = time_at(p + at);
-
-		if (!size || size > n - at || (count && !can_follow(last, time)))
-			break;
-		if (!count)
-			first = time;
-		last = time;
-		at += size;
-		count++;
-	}
-	*end = at;
-	*moved = last != first;
-	return count;
-}
-
-size_t mkdat_chain(const uint8_t *p, size_t n, size_t max, size_t *end)
-{
-	bool moved;
-
-	return follow(p, n, max, end, &moved);
-}
-
-/* 0: not believable; else the more the better. */
-static size_t score(const uint8_t *p, size_t n, size_t max, bool whole)
-{
-	size_t end, count;
-	bool moved;
-
-	if (n < KRON_SAMPLE_SIZE || !mkdat_size(p))
-		return 0;
-	count = follow(p, n, max, &end, &moved);
-	/* at the end of the data two will do, if they fill it to the last byte */
-	if (count < CHAIN_MIN && !(whole && count == 2 && end == n))
-		return 0;
-	return 2 * count + moved;
-}
-
-size_t mkdat_find(const uint8_t *p, size_t n, size_t limit, size_t step, size_t max, bool whole)
-{
-	size_t best = n, best_score = 0, last = limit;
-
-	for (size_t o = 0; o < last && o < n; o += step) {
-		size_t s = score(p + o, n - o, max, whole);
-
-		/* a better one can only be another phase of the same samples */
-		if (!best_score && s && last > o + KRON_RESOURCE_SIZE)
-			last = o + KRON_RESOURCE_SIZE;
-		if (s > best_score) {
-			best = o;
-			best_score = s;
-		}
-	}
-	return best;
+		s->counter[i] = sample_word(p + KRON_SAMPLE_SIZE + 4 * i);
 }
 
 /* ---- a file ---- */
@@ -205,13 +83,13 @@ static bool find_beginning(struct mkdat *m)
 	size_t n = m->n - m->at, limit, found;
 
 	if (m->eof) {
-		found = mkdat_find(p, n, n, 1, CHAIN_LOOK, true);
+		found = sample_find(p, n, n, 1, CHAIN_LOOK, true);
 		/* one last sample that ends the file and fits to those before it */
 		if (found == n && n >= KRON_SAMPLE_SIZE && m->has_last) {
 			size_t o = n - KRON_SAMPLE_SIZE;
 
-			if (mkdat_size(p + o) == KRON_SAMPLE_SIZE &&
-			    can_follow(m->last_time, time_at(p + o)))
+			if (sample_size(p + o) == KRON_SAMPLE_SIZE &&
+			    sample_can_follow(m->last_time, sample_time(p + o)))
 				found = o;
 		}
 		skip(m, found);
@@ -219,7 +97,7 @@ static bool find_beginning(struct mkdat *m)
 	}
 	/* so far that every candidate has its chain in the buffer */
 	limit = n > LOOK ? n - LOOK + 1 : 1;
-	found = mkdat_find(p, n, limit, 1, CHAIN_LOOK, false);
+	found = sample_find(p, n, limit, 1, CHAIN_LOOK, false);
 	skip(m, found < n ? found : limit);
 	return found < n;
 }
@@ -230,7 +108,7 @@ static bool leads_to(const uint8_t *p, size_t found)
 	size_t at = 0, size;
 
 	while (at < found) {
-		size = mkdat_size(p + at);
+		size = sample_size(p + at);
 		if (!size)
 			return false;
 		at += size;
@@ -243,9 +121,9 @@ static bool is_expected(const struct mkdat *m, size_t size)
 {
 	const uint8_t *p = m->buf + m->at;
 	size_t left = m->n - m->at;
-	bool next = left >= size + 4 ? mkdat_size(p + size) != 0 : left == size;
+	bool next = left >= size + 4 ? sample_size(p + size) != 0 : left == size;
 
-	return next && m->has_last && can_follow(m->last_time, time_at(p));
+	return next && m->has_last && sample_can_follow(m->last_time, sample_time(p));
 }
 
 /*
@@ -261,11 +139,12 @@ static size_t cut_off_at(const struct mkdat *m, size_t size)
 
 	if (is_expected(m, size))
 		return 0;
-	found = mkdat_find(p, n, size < n ? size : n, 1, CHAIN_LOOK, m->eof);
+	found = sample_find(p, n, size < n ? size : n, 1, CHAIN_LOOK, m->eof);
 	if (found >= n || leads_to(p, found))
 		return 0;
-	return follow(p + found, n - found, CHAIN_CUT, &end, &moved) == CHAIN_CUT && moved ? found
-											   : 0;
+	return sample_chain(p + found, n - found, CHAIN_CUT, &end, &moved) == CHAIN_CUT && moved
+		       ? found
+		       : 0;
 }
 
 /* true: *size bytes at `at` are a sample.  false: look again, or there is no more. */
@@ -273,7 +152,7 @@ static bool at_sample(struct mkdat *m, size_t *size)
 {
 	size_t left = m->n - m->at, cut;
 
-	*size = left >= 4 ? mkdat_size(m->buf + m->at) : 0;
+	*size = left >= 4 ? sample_size(m->buf + m->at) : 0;
 	if (*size) {
 		cut = cut_off_at(m, *size);
 		if (!cut && *size <= left)

@@ -7,7 +7,7 @@
  *
  * A sample says by its header byte how long it is, and nothing else marks where one begins.  So
  * after a damaged place (files of interrupted runs put together, a circular memory's oldest
- * sample cut in two) the reader has to find the next beginning.  See mkdat_find().
+ * sample cut in two) the reader has to find the next beginning.  See sample_find().
  *
  * Never trusts a byte, never fails on garbage: what is no sample is counted and left out.
  */
@@ -20,12 +20,9 @@
 #include <kron/board.h>
 
 #include "base/err.h"
+#include "bus/find_sample.h"
 
 #define MKDAT_FILE "mk.dat" /* the name that NIST's programs agree on */
-
-/* Timestamps count 56 bits. */
-#define MKDAT_TIME_BITS 56
-#define MKDAT_TIME_MASK ((1ull << MKDAT_TIME_BITS) - 1)
 
 struct mkdat_sample {
 	uint64_t time; /* 56 bits */
@@ -67,25 +64,7 @@ void mkdat_add(struct mkdat_count *sum, const struct mkdat_count *c);
 /* "12 bytes in 2 places are no samples and were left out", or NULL when all is well */
 const char *mkdat_complaint(const struct mkdat_count *c, char *out, size_t size);
 
-/* ---- on bytes in memory ---- */
-
-/* Bytes of the sample whose first 4 bytes are at p: 20, 84, or 0: that is no header. */
-size_t mkdat_size(const uint8_t *p);
+/* The sample at p, whose length sample_size() knows. */
 void mkdat_decode(const uint8_t *p, struct mkdat_sample *s);
-/* The signed difference b - a of two timestamps, which count modulo 2^56. */
-int64_t mkdat_elapsed(uint64_t a, uint64_t b);
-
-/*
- * How many samples follow one another from p on, at most max: each with a header, none earlier
- * than the one before or much later.  *end: bytes used.
- */
-size_t mkdat_chain(const uint8_t *p, size_t n, size_t max, size_t *end);
-
-/*
- * The beginning of a sample in p[0..n), looked for at 0, step, 2 * step ... below limit, or n
- * if there is none: the offset with the longest chain behind it.  `whole`: the data end at n,
- * so a chain that reaches the end is complete.  max: samples of a chain that are enough.
- */
-size_t mkdat_find(const uint8_t *p, size_t n, size_t limit, size_t step, size_t max, bool whole);
 
 #endif

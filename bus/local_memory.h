@@ -8,14 +8,14 @@
  *
  * Samples of 20 and 84 bytes do not divide 16 MiB: in a circular memory that has wrapped the
  * oldest sample is mostly overwritten in part.  Where the first whole one begins is found by
- * mkdat_find().  While sampling is on, the newest may not be all there; and what is overwritten
+ * sample_find().  While sampling is on, the newest may not be all there; and what is overwritten
  * while it is being read is not believed.
  *
  * The pointer counts wraps with two bits, so after the fourth it looks as if there had been
  * none.  Then the samples themselves must say: do those at the memory's end go on at word 0?
  */
-#ifndef TOOLKIT_LOCAL_MEMORY_H
-#define TOOLKIT_LOCAL_MEMORY_H
+#ifndef BUS_LOCAL_MEMORY_H
+#define BUS_LOCAL_MEMORY_H
 
 #include "bus/bus.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* local_memory.c - see local_memory.h. */
 #define _GNU_SOURCE
-#include "toolkit/local_memory.h"
+#include "bus/local_memory.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "toolkit/mkdat.h"
+#include "bus/find_sample.h"
 
 /* mk.dat has the bytes of each word as the CPU reads it; so words[] is mk.dat already. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the board's CPU is little-endian");
@@ -37,9 +37,9 @@ static bool runs_over_the_end(struct bus *b, uint32_t map)
 
 	bus_read_memory(b, WORDS - before, before, seam);
 	bus_read_memory(b, 0, after, seam + before);
-	from = mkdat_find(p, n, KRON_RESOURCE_SIZE, 4, FOLLOW, false);
+	from = sample_find(p, n, KRON_RESOURCE_SIZE, 4, FOLLOW, false);
 	if (from < n)
-		mkdat_chain(p + from, n - from, FOLLOW, &used);
+		sample_chain(p + from, n - from, FOLLOW, &used, NULL);
 	xfree(seam);
 	/* up to one whole sample behind the seam, at least */
 	return from < 4 * (size_t)before && from + used >= 4 * (size_t)before + KRON_SAMPLE_SIZE;
@@ -120,10 +120,10 @@ static size_t count_overwritten(const struct local_memory *m, struct bus *b, uin
 static void drop_cut_oldest(struct local_memory *m)
 {
 	const uint8_t *p = (const uint8_t *)m->words;
-	size_t n = 4 * m->n, found = mkdat_find(p, n, KRON_RESOURCE_SIZE, 4, FOLLOW, true);
+	size_t n = 4 * m->n, found = sample_find(p, n, KRON_RESOURCE_SIZE, 4, FOLLOW, true);
 
 	if (found >= n)
-		found = mkdat_find(p, n, n, 4, FOLLOW, true);
+		found = sample_find(p, n, n, 4, FOLLOW, true);
 	m->oldest = found / 4;
 	drop_first(m, m->oldest);
 }
@@ -135,7 +135,7 @@ static void count_samples(struct local_memory *m, bool drop_newest)
 	size_t n = 4 * m->n, at = 0, size;
 
 	while (n - at >= 4) {
-		size = mkdat_size(p + at);
+		size = sample_size(p + at);
 		if (size > n - at)
 			break;
 		if (size == KRON_SAMPLE_SIZE)
@@ -143,8 +143,8 @@ static void count_samples(struct local_memory *m, bool drop_newest)
 		else if (size)
 			m->resource++;
 		else
-			size = mkdat_find(p + at, n - at, n - at, 4, 32, true);
-		if (!mkdat_size(p + at))
+			size = sample_find(p + at, n - at, n - at, 4, 32, true);
+		if (!sample_size(p + at))
 			m->damaged += size / 4;
 		at += size;
 	}
