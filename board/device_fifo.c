@@ -8,8 +8,8 @@
  * Problem.  The network and the state machine run on different clocks and each may block the
  * other; a probe must not pay for 20 simulated bytes.  So device_fifo_run() has two ways:
  *
- *   whole samples  while nothing is in the board FIFO and each word leaves it before the next
- *                  is complete, a sample that is out as a whole goes to memory as words;
+ *   word by word   while the state machine is idle and the board FIFO holds nothing but the
+ *                  first bytes of the word that is being sent, that word goes to memory at once;
  *   byte by byte   everything else: the earlier of "sequence completes" and "byte goes" happens,
  *                  and again, up to the wanted tick.
  *
@@ -97,7 +97,10 @@ void device_fifo_reset_board(struct device_state *s)
 	s->sequence = DEVICE_IDLE;
 }
 
-/* The words of the call before are gone; room in the arena for all that this one can move. */
+/*
+ * The words of the call before are gone.  The board FIFO moves to the front once as much has been
+ * taken from it as is in it, for device_used_bytes(), and to have room for all that comes.
+ */
 void device_fifo_begin_call(struct device_state *s)
 {
 	uint8_t *arena = (uint8_t *)s->store;
@@ -105,7 +108,7 @@ void device_fifo_begin_call(struct device_state *s)
 
 	s->nstores = 0;
 	s->ncpu = 0;
-	if (fill && s->wr + s->nfifo * KRON_RESOURCE_SIZE <= DEVICE_ARENA_BYTES)
+	if (s->rd < fill && s->wr + s->nfifo * KRON_RESOURCE_SIZE <= DEVICE_ARENA_BYTES)
 		return;
 	for (i = 0; i < fill; i++) {
 		arena[i] = arena[s->rd + i];
@@ -192,53 +195,75 @@ static bool is_board_full(const struct device_state *s)
 	return device_fifo_fill(s) >= s->geometry.board_fifo;
 }
 
-/* Nothing is under way in the board FIFO and nothing can pile up there. */
-static bool is_clear_way(const struct device_state *s)
+/* As configured, a word has left the board FIFO before the next one can be complete. */
+static bool is_way_clear(const struct device_state *s)
 {
-	const uint32_t switches = KRON_CONFIG_LOCAL | KRON_CONFIG_MK_OE | KRON_CONFIG_TEST |
-				  KRON_CONFIG_DIS_STATE | KRON_CONFIG_EN_EXT;
+	const uint32_t switches =
+		KRON_CONFIG_LOCAL | KRON_CONFIG_MK_OE | KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE;
 
 	return (s->config & switches) == (KRON_CONFIG_LOCAL | KRON_CONFIG_MK_OE) &&
-	       s->sequence == DEVICE_IDLE && device_fifo_fill(s) == 0 && s->nfifo > 0 &&
-	       s->sent == 0 && !s->network_off && s->geometry.board_fifo >= 8 &&
+	       s->geometry.board_fifo >= 8 &&
 	       s->geometry.drain_memory <= 4 * NETWORK_CLOCK * device_period(s);
 }
 
-/* Samples that are in memory as a whole by `until`. */
-static void move_samples(struct device_state *s, uint64_t until)
+/* The head sample has one byte less to send. */
+static void count_sent(struct device_state *s, unsigned n)
+{
+	s->sent = (uint8_t)(s->sent + n);
+	if (s->sent != head_bytes(s))
+		return;
+	if (s->fifo_resource & 1)
+		s->shadow_busy = 0;
+	device_fifo_pop(s, 1);
+}
+
+/* Is what is in the board FIFO the beginning of `word`, of which `n` bytes were sent? */
+static bool is_begun(const struct device_state *s, uint32_t word, unsigned n)
+{
+	const uint8_t *byte = (const uint8_t *)s->store + s->rd;
+	unsigned i;
+
+	if (device_fifo_fill(s) != n)
+		return false;
+	for (i = 0; i < n; i++) {
+		if (byte[i] != (uint8_t)(word >> (24 - 8 * i)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Words of the head samples that are in memory by `until`, the next byte going at `tick`.
+ * Returns when the first byte goes that was not moved.
+ */
+static uint64_t move_words(struct device_state *s, uint64_t tick, uint64_t until)
 {
 	uint32_t byte_ticks = NETWORK_CLOCK * device_period(s);
-	uint64_t tick = network_tick(s);
-	unsigned n = 0;
-	unsigned i, words;
+	uint32_t word;
+	unsigned n, left;
+	uint64_t sent;
 
-	for (; n < s->nfifo; n++) {
-		words = s->fifo_resource >> n & 1 ? KRON_RESOURCE_SIZE / 4 : TRACE_BYTES / 4;
-		if (tick + (4 * words - 1) * byte_ticks + s->geometry.drain_memory > until)
+	while (s->nfifo && s->sequence == DEVICE_IDLE) {
+		n = s->sent % 4;
+		left = 4 - n;
+		word = head_word(s, 0, s->sent / 4);
+		sent = tick + left * byte_ticks;
+		if (sent - byte_ticks + s->geometry.drain_memory > until || !is_begun(s, word, n))
 			break;
-		for (i = 0; i < words; i++)
-			store_word(s, head_word(s, n, i));
-		if (words != TRACE_BYTES / 4)
-			s->shadow_busy = 0;
-		tick += 4 * words * byte_ticks;
-		s->network += 4 * words * NETWORK_CLOCK;
+		store_word(s, word);
+		s->rd = s->wr = (uint16_t)(4 * s->nstores);
+		s->network += left * NETWORK_CLOCK;
+		count_sent(s, left);
+		tick = sent;
 	}
-	if (n == 0)
-		return;
-	device_fifo_pop(s, n);
-	s->rd = s->wr = (uint16_t)(4 * s->nstores);
+	return s->nfifo ? tick : DEVICE_NEVER;
 }
 
 static void send_byte(struct device_state *s)
 {
-	unsigned i = s->sent++;
-	uint8_t byte = (uint8_t)(head_word(s, 0, i / 4) >> (24 - 8 * (i % 4)));
+	uint8_t byte = (uint8_t)(head_word(s, 0, s->sent / 4) >> (24 - 8 * (s->sent % 4)));
 
-	if (s->sent == head_bytes(s)) {
-		if (s->fifo_resource & 1)
-			s->shadow_busy = 0;
-		device_fifo_pop(s, 1);
-	}
+	count_sent(s, 1);
 	/* Reading of MK_OE: the chip sends, but its pins are off, and the byte is lost. */
 	if (s->config & KRON_CONFIG_MK_OE)
 		((uint8_t *)s->store)[s->wr++] = byte;
@@ -257,40 +282,42 @@ static uint64_t clocks_to_retry(const struct device_state *s, uint64_t tick, uin
 	return (s->sequence_end - tick + byte_ticks - 1) / byte_ticks;
 }
 
-static void move_bytes(struct device_state *s, uint64_t until)
+/* One try of the network; returns when the next one is. */
+static uint64_t try_byte(struct device_state *s, uint64_t tick, uint64_t until)
 {
-	uint32_t byte_ticks = NETWORK_CLOCK * device_period(s);
-	uint64_t tick = network_tick(s);
-	uint64_t n;
+	uint64_t n = 1;
 
+	if (is_board_full(s)) {
+		n = clocks_to_retry(s, tick, until);
+	} else {
+		send_byte(s);
+		begin_sequence(s, tick);
+	}
+	s->network += n * NETWORK_CLOCK;
+	return s->nfifo ? tick + n * NETWORK_CLOCK * device_period(s) : DEVICE_NEVER;
+}
+
+void device_fifo_run(struct device_state *s, uint64_t until)
+{
+	bool clear = is_way_clear(s);
+	uint64_t tick = network_tick(s);
+
+	begin_sequence(s, s->time);
+	if (clear && tick <= until)
+		tick = move_words(s, tick, until);
 	for (;;) {
 		if (s->sequence != DEVICE_IDLE && s->sequence_end <= until &&
 		    s->sequence_end <= tick) {
 			device_fifo_finish_sequence(s);
 			begin_sequence(s, s->sequence_end);
-			continue;
-		}
-		if (tick > until)
-			break;
-		n = 1;
-		if (is_board_full(s)) {
-			n = clocks_to_retry(s, tick, until);
+			if (clear && tick <= until)
+				tick = move_words(s, tick, until);
+		} else if (tick <= until) {
+			tick = try_byte(s, tick, until);
 		} else {
-			send_byte(s);
-			begin_sequence(s, tick);
+			break;
 		}
-		s->network += n * NETWORK_CLOCK;
-		tick = s->nfifo ? tick + n * byte_ticks : DEVICE_NEVER;
 	}
-}
-
-void device_fifo_run(struct device_state *s, uint64_t until)
-{
-	begin_sequence(s, s->time);
-	if (is_clear_way(s))
-		move_samples(s, until);
-	if (s->nfifo || s->sequence != DEVICE_IDLE)
-		move_bytes(s, until);
 }
 
 uint64_t device_fifo_next(const struct device_state *s)
