@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bus/bus.h"
@@ -63,10 +66,28 @@ uint64_t object_room(void)
 	return (uint64_t)v.f_bavail * v.f_frsize;
 }
 
+/* -EFBIG where the kernel would send SIGXFSZ, too. */
+static int truncate_quietly(int fd, uint64_t size)
+{
+	const struct timespec now = {0};
+	sigset_t set, old, pending;
+	int code;
+
+	sigpending(&pending);
+	sigemptyset(&set);
+	sigaddset(&set, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	code = ftruncate(fd, (off_t)size) ? -errno : 0;
+	if (code == -EFBIG && !sigismember(&pending, SIGXFSZ))
+		sigtimedwait(&set, NULL, &now);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return code;
+}
+
 int object_set_size(int fd, uint64_t size)
 {
 	struct rlimit old, none = {RLIM_INFINITY, RLIM_INFINITY};
-	int code = 0;
+	int code;
 
 	/* Only around this call: files on disk obey the limit. */
 	getrlimit(RLIMIT_FSIZE, &old);
@@ -74,8 +95,7 @@ int object_set_size(int fd, uint64_t size)
 		none.rlim_cur = none.rlim_max = old.rlim_max;
 		setrlimit(RLIMIT_FSIZE, &none);
 	}
-	if (ftruncate(fd, (off_t)size))
-		code = -errno;
+	code = truncate_quietly(fd, size);
 	setrlimit(RLIMIT_FSIZE, &old);
 	return code;
 }
@@ -279,11 +299,9 @@ int object_fill(int fd, struct window *w, const struct device_geometry *g, enum 
 		code = object_get_pages(fd, KRON_MEMORY_OFFSET, KRON_MEMORY_BYTES);
 	if (code)
 		return err_set(err, -code,
-			       "a board needs %.0f MiB of shared memory; " OBJECT_DIR
+			       "a board needs %u MiB of shared memory; " OBJECT_DIR
 			       " has room for %.0f MiB: %s",
-			       (memory ? KRON_MEMORY_BYTES + KRON_DEVICE_SIZE : KRON_DEVICE_SIZE) /
-				       MIB,
-			       (double)object_room() / MIB, strerror(-code));
+			       memory ? 33 : 1, (double)object_room() / MIB, strerror(-code));
 	board_init(&w->board, g, clock, tsc_hz);
 	w->board.ctl->version = KRON_SEGMENT_VERSION;
 	return 0;

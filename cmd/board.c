@@ -132,7 +132,6 @@ static void print_json(const struct boards_entry *all, size_t n)
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
-	putchar('\n');
 }
 
 static int list(void)

@@ -310,7 +310,6 @@ static void print_json(const struct bus *b, const struct status *s)
 	if (s->exact)
 		json_lanes(&j, &s->lanes);
 	json_close(&j, '}');
-	putchar('\n');
 }
 
 /* ---- all together ---- */
