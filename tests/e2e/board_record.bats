@@ -40,7 +40,7 @@ wait_for_state() { # wait_for_state EXPRESSION: of the entry e in kron board lis
 	steps 300
 	"$KRON" ctl --board "$own" write config 0x3201
 	steps 5
-	[ "$("$KRON" ctl --board "$own" filter)" = ffff ]
+	[ "$("$KRON" ctl --board "$own" filter)" = 0001 ]
 	steps_end
 	[ "$(calls_of_step t)" = $((3 * (100 + 10 + 1 + 1000 + 5))) ]
 	[ ! -e "/dev/shm/$own" ]

@@ -69,14 +69,14 @@ print(len(t) == 4 and t[3] - t[0])')
 	cat >shapes.cc <<-'EOF'
 		#include <string>
 		__attribute__((noinline)) int f(const std::string &s) { int n = 0; for (char c : s) n += c * c; return n; }
-		__attribute__((noinline)) int never(int x) { __asm__ volatile("" : "+r"(x)); return x; }
+		__attribute__((noinline)) int never(int x) { __asm__ volatile("" : "+r"(x)); return x * 12345 + 678; }
 		int main(int argc, char **) { return f("abc") - 28814 + (argc > 7 ? never(1) : 0); }
 	EOF
 	compile shapes "$PWD/shapes.cc"
 	"$KRON" record -q -- ./shapes
 	"$KRON" read --intervals interval.info
 	grep -qE '^1 [0-9]+ [0-9]+ "main"$' interval.info
-	grep -qE '^1 [0-9]+ [0-9]+ "f\(' interval.info
+	grep -qE '^1 [0-9]+ [0-9]+ "f"$' interval.info
 	[ "$(grep -c never interval.info)" = 0 ]
 	# each line's events are those of the samples
 	mkdat mk.dat '"\n".join(sorted({str((e[3] & 0xffffffff) // 2) for e in s}))' >in_samples
