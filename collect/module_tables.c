@@ -106,12 +106,13 @@ static int write_refusals(struct modules *ms, uint32_t id, const struct counts *
 	snprintf(module, sizeof(module), "%u", id);
 	for (int kind = 0; kind < 2; kind++)
 		for (int why = 0; why < REFUSAL_COUNT && !code; why++) {
-			const char *fields[] = {module, kinds[kind], refusal_key(why), count};
+			const char *fields[] = {module, kinds[kind], refusal_key(why), count,
+						refusal_text(why)};
 
 			if (!c->why[kind][why])
 				continue;
 			snprintf(count, sizeof(count), "%" PRIu64, c->why[kind][why]);
-			code = journal_line_locked(ms->journal, "refusals", fields, 4);
+			code = journal_line_locked(ms->journal, "refusals", fields, 5);
 		}
 	return code;
 }

@@ -9,7 +9,8 @@
  *               TAB patched_exits TAB refused_entries TAB refused_exits TAB build_id TAB path
  *   functions   text, a line a function that carries a probe:  n TAB module_id TAB vaddr(hex)
  *               TAB size TAB name      n counts over the whole trace: events 2n and 2n+1
- *   refusals    text: module_id TAB entry|exit TAB key TAB count
+ *   refusals    text: module_id TAB entry|exit TAB key TAB count TAB sentence
+ *               (no sentence in older traces)
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended

@@ -46,6 +46,7 @@ struct trace_refusal {
 	uint32_t module;
 	bool exit;
 	char *key;
+	char *text; /* what the key means; "" when the trace does not say it */
 	uint64_t count;
 };
 struct trace_untraced {

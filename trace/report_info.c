@@ -246,6 +246,10 @@ static void put_refusals(const struct facts *f, FILE *out)
 		fprintf(out, "%9" PRIu64 "  %-6s ", f->refusals[i].count,
 			f->refusals[i].exit ? "exits" : "entries");
 		text_put(out, f->refusals[i].key);
+		if (f->refusals[i].text[0]) {
+			fputs(": ", out);
+			text_put(out, f->refusals[i].text);
+		}
 		fputc('\n', out);
 	}
 }
@@ -393,6 +397,22 @@ static void json_modules(struct json *j, const struct trace *t)
 	json_close(j, ']');
 }
 
+/* Each reason with its sentence, most frequent first. */
+static void json_reasons(struct json *j, const struct facts *f)
+{
+	json_key(j, "refusals");
+	json_open(j, '[');
+	for (size_t i = 0; i < f->nrefusals; i++) {
+		json_open(j, '{');
+		json_kstr(j, "at", f->refusals[i].exit ? "exit" : "entry");
+		json_kstr(j, "key", f->refusals[i].key);
+		json_ku64(j, "count", f->refusals[i].count);
+		json_kstr(j, "reason", f->refusals[i].text);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void json_refusals(struct json *j, const struct facts *f, bool exits, const char *key)
 {
 	json_key(j, key);
@@ -457,6 +477,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_modules(&j, t);
 	json_refusals(&j, f, false, "refused_entries");
 	json_refusals(&j, f, true, "refused_exits");
+	json_reasons(&j, f);
 	json_key(&j, "process_list");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->nprocs; i++)

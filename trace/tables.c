@@ -393,6 +393,12 @@ static int by_refusal(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
+static void free_refusal(struct trace_refusal *r)
+{
+	xfree(r->key);
+	xfree(r->text);
+}
+
 static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_refusal) rows = {0};
@@ -413,6 +419,7 @@ static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 		}
 		r.module = module_index(t, module, nknown, made);
 		r.key = xstrdup(l.field[2]);
+		r.text = xstrdup(l.field[4]);
 		*vec_push(&rows) = r;
 	}
 	lines_close(&l);
@@ -420,7 +427,7 @@ static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 		qsort(rows.v, rows.n, sizeof(*rows.v), by_refusal);
 	for (size_t i = 0; i < rows.n; i++) { /* the same twice: a line read again, count once */
 		if (out && !by_refusal(&rows.v[out - 1], &rows.v[i]))
-			xfree(rows.v[i].key);
+			free_refusal(&rows.v[i]);
 		else
 			rows.v[out++] = rows.v[i];
 	}
@@ -627,7 +634,7 @@ void tables_free(struct trace *t)
 	for (size_t i = 0; i < t->nprocs; i++)
 		proc_free(&t->procs[i]);
 	for (size_t i = 0; i < t->nrefusals; i++)
-		xfree(t->refusals[i].key);
+		free_refusal(&t->refusals[i]);
 	for (size_t i = 0; i < t->nuntraced; i++)
 		xfree(t->untraced[i].reason);
 	for (size_t i = 0; i < p->nthread_names; i++)

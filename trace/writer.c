@@ -590,13 +590,13 @@ int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id
 }
 
 int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
-			 uint64_t count)
+			 uint64_t count, const char *text)
 {
 	struct numbers b = {.n = 0};
-	const char *f[4] = {dec(&b, module_id), exit ? "exit" : "entry", key, NULL};
+	const char *f[5] = {dec(&b, module_id), exit ? "exit" : "entry", key, NULL, text};
 
 	f[3] = dec(&b, count);
-	return put_line(w, &w->text[REFUSALS], f, 4);
+	return put_line(w, &w->text[REFUSALS], f, text ? 5 : 4);
 }
 
 int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p)

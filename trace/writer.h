@@ -44,7 +44,7 @@ int trace_writer_module(struct trace_writer *w, const struct trace_module_line *
 int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
 			  uint64_t size, const char *name);
 int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
-			 uint64_t count);
+			 uint64_t count, const char *text); /* text may be NULL */
 struct trace_proc_line {
 	uint32_t uid, parent_uid;
 	int32_t pid;

@@ -261,3 +261,9 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[ "$("$KRON" info --json t | json 'min(d["probe_ns_off"], d["probe_ns"]) > 0')" = True ]
 	nm "$KRON" | grep -q ' kron_rt_probe$'
 }
+
+@test "kron info says why sites were refused, in sentences" {
+	"$KRON" record -q -o t -- bash -c true
+	[ "$("$KRON" info --json t | json 'len(d["refusals"]) > 0 and all(" " in r["reason"] for r in d["refusals"])')" = True ]
+	"$KRON" info t | grep -q 'no-room: no five bytes that may be displaced together$'
+}

@@ -153,9 +153,12 @@ static void tables(struct trace_writer *w)
 	trace_writer_module(w, &lib);
 	for (uint32_t i = 0; i < 8; i++)
 		trace_writer_function(w, i, i >= 6, 0x1000 + 0x40 * i, 0x3c, names[i]);
-	trace_writer_refusal(w, 0, true, "no-room", 1);
-	trace_writer_refusal(w, 1, true, "no-room", 1);
-	trace_writer_refusal(w, 1, false, "branch-target", 2);
+	trace_writer_refusal(w, 0, true, "no-room", 1,
+			     "no five bytes that may be displaced together");
+	trace_writer_refusal(w, 1, true, "no-room", 1,
+			     "no five bytes that may be displaced together");
+	/* as kron 0.1 wrote it first */
+	trace_writer_refusal(w, 1, false, "branch-target", 2, NULL);
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1,
 						       .pid = 1000,
 						       .start_tsc = START + 1000,

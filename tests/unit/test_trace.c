@@ -153,7 +153,7 @@ static void round_trip(void **state)
 							   .path = hostile});
 	trace_writer_function(w, 4, 7, 0xffffffff81000000, 16, hostile);
 	trace_writer_function(w, 3, 7, 0x10, 16, "");
-	trace_writer_refusal(w, 7, true, "no-room", 9);
+	trace_writer_refusal(w, 7, true, "no-room", 9, hostile);
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 2,
 						       .pid = 77,
 						       .parent_uid = 1,
@@ -188,6 +188,7 @@ static void round_trip(void **state)
 	assert_null(trace_function_of(t, KRON_EVENT_LOST));
 	assert_int_equal(t->nrefusals, 1);
 	assert_int_equal(t->refusals[0].count, 9);
+	assert_string_equal(t->refusals[0].text, hostile);
 	assert_int_equal(t->nprocs, 1);
 	assert_int_equal(t->procs[0].pid, 77);
 	assert_true(t->procs[0].by_fork);
