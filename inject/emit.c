@@ -9,6 +9,8 @@
  *
  *           jncc 1f;  probe;  jmp target;  1:
  *
+ * One probe may stand in several stubs: an exit on all the ways that lead to it.
+ *
  * Decides nothing: whatever is refused was refused before.
  */
 #include "inject/planner.h"
@@ -40,34 +42,36 @@ static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint
 static void emit_entry_probes(struct emitter *e, const struct insn *in)
 {
 	for (int i = 0; i < e->d->nprobes; i++) {
-		const struct plan_probe *p = &e->pl->probes.v[e->d->probes[i]];
+		const struct draft_probe *p = &e->d->probes[i];
+		uint8_t kind = e->pl->probes.v[p->probe].kind;
 
-		if (p->vaddr != in->addr || p->kind == PROBE_EXIT)
+		if (p->vaddr != in->addr || kind == PROBE_EXIT)
 			continue;
-		if (p->kind == PROBE_HOOK)
-			stub_hook(&e->s, e->d->probes[i]);
+		if (kind == PROBE_HOOK)
+			stub_hook(&e->s, p->probe);
 		else
-			stub_probe(&e->s, e->d->probes[i]);
+			stub_probe(&e->s, p->probe);
 	}
 }
 
 /* The exit probe that stands there, or UINT32_MAX. */
-static uint32_t find_exit(const struct emitter *e, const struct insn *in)
+static uint32_t find_exit(const struct emitter *e, const struct insn *in, enum draft_where where)
 {
 	for (int i = 0; i < e->d->nprobes; i++) {
-		const struct plan_probe *p = &e->pl->probes.v[e->d->probes[i]];
+		const struct draft_probe *p = &e->d->probes[i];
 
-		if (p->vaddr == in->addr && p->kind == PROBE_EXIT)
-			return e->d->probes[i];
+		if (p->vaddr == in->addr && p->where == where &&
+		    e->pl->probes.v[p->probe].kind == PROBE_EXIT)
+			return p->probe;
 	}
 	return UINT32_MAX;
 }
 
-static void emit_insn(struct emitter *e, const struct insn *in)
+static void emit_displaced(struct emitter *e, const struct insn *in)
 {
 	const struct planner_function *fn = &e->pl->fn;
 	unsigned off = in->addr - e->d->w.addr;
-	uint32_t exit = find_exit(e, in);
+	uint32_t exit = find_exit(e, in, DRAFT_BEFORE);
 
 	emit_entry_probes(e, in);
 	if (fn->has_loops && in->addr == fn->start)
@@ -83,6 +87,15 @@ static void emit_insn(struct emitter *e, const struct insn *in)
 	/* an exit to the own start is a tail call, not a loop */
 	relocate_emit(&e->s, in, e->code + off, fn->start,
 		      fn->has_loops && exit == UINT32_MAX ? e->loop_to : RELOCATE_NO_LOOP);
+}
+
+static void emit_insn(struct emitter *e, const struct insn *in)
+{
+	uint32_t after = find_exit(e, in, DRAFT_AFTER);
+
+	emit_displaced(e, in);
+	if (after != UINT32_MAX)
+		stub_probe(&e->s, after);
 }
 
 static void add_site(struct emitter *e, uint32_t plan_function)
@@ -108,10 +121,12 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 		memcpy(site->landing_bytes, elf_image_at(pl->map->img, d->landing, PLAN_LANDING),
 		       PLAN_LANDING);
 	for (int i = 0; i < d->nprobes; i++) {
-		struct plan_probe *p = &pl->probes.v[d->probes[i]];
+		struct plan_probe *p = &pl->probes.v[d->probes[i].probe];
 
 		p->site = index;
 		p->tactic = i ? TACTIC_JUMP_SHARED : d->tactic;
+		if (d->probes[i].tactic)
+			p->tactic = d->probes[i].tactic;
 		site->has_hook |= p->kind == PROBE_HOOK;
 	}
 }

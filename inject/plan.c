@@ -24,7 +24,7 @@
 #include "inject/planner.h"
 
 /* In this order.  Later tactics: region, punned jump, evictions, int3. */
-static const struct tactic_ops *const ladder[] = {&tactic_jump, &tactic_short};
+static const struct tactic_ops *const ladder[] = {&tactic_jump, &tactic_short, &tactic_arrivals};
 
 #define NONE UINT32_MAX
 
@@ -44,6 +44,8 @@ struct making {
 	uint64_t hooks[KRON_HOOK_COUNT];
 	VEC(struct plan_function) functions;
 	VEC(char) strings;
+	VEC(uint32_t) ranges;  /* of the function at work */
+	VEC(uint32_t) numbers; /* by plan function: in fns */
 };
 
 /* ---- index ---- */
@@ -79,6 +81,25 @@ static void index_exits(struct making *m)
 	for (size_t i = 0; i < m->map->nexits; i++)
 		m->ix.exits[first[m->map->exits[i].function + 1]++] = &m->map->exits[i];
 	m->ix.first_exit = first;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Jumps from one function into another are the first one's exits. */
+static void list_arrivals(struct making *m)
+{
+	struct insn in;
+
+	for (size_t i = 0; i < m->map->nexits; i++)
+		if (m->map->exits[i].kind == CODE_EXIT_TAIL &&
+		    window_decode(m->map, m->map->exits[i].vaddr, &in))
+			*vec_push(&m->pl.arrivals) = in.target;
+	qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
 }
 
 static void index_free(struct index *ix)
@@ -140,13 +161,12 @@ static bool has_unresolved_indirect(const struct making *m, uint32_t i)
 #define RUNGS (sizeof(ladder) / sizeof(ladder[0]))
 
 /* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
-static enum refusal climb(struct planner *pl, const struct place *place, size_t from, size_t to,
-			  uint32_t *draft)
+static enum refusal climb(struct planner *pl, const struct place *place, size_t from, size_t to)
 {
 	enum refusal first = REFUSAL_NONE;
 
 	for (size_t i = from; i < to; i++) {
-		enum refusal r = ladder[i]->take(pl, place, draft);
+		enum refusal r = ladder[i]->take(pl, place);
 
 		if (r == REFUSAL_NONE)
 			return r;
@@ -186,17 +206,9 @@ static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, 
 static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back, size_t from,
 		      size_t to)
 {
-	struct place place = {p->vaddr, may_go_back};
-	uint32_t draft;
+	struct place place = {p->vaddr, p - m->pl.probes.v, may_go_back};
 
-	p->refusal = climb(&m->pl, &place, from, to, &draft);
-	if (p->refusal == REFUSAL_NONE && m->pl.drafts.v[draft].nprobes == DRAFT_PROBES)
-		p->refusal = REFUSAL_OVERLAP;
-	if (p->refusal == REFUSAL_NONE) {
-		struct draft *d = &m->pl.drafts.v[draft];
-
-		d->probes[d->nprobes++] = p - m->pl.probes.v;
-	}
+	p->refusal = climb(&m->pl, &place, from, to);
 }
 
 static bool is_exit(const struct making *m, uint32_t i, uint64_t vaddr)
@@ -227,12 +239,11 @@ static bool take_loops(struct making *m, uint32_t i)
 		const struct function *f = &m->fns->v[r];
 
 		for (uint64_t at = f->start; at < f->end; at++) {
-			struct place place = {at, true};
-			uint32_t draft;
+			struct place place = {at, PLACE_NO_PROBE, true};
 
 			if (!closes_loop(m, i, at))
 				continue;
-			if (climb(&m->pl, &place, 0, RUNGS, &draft))
+			if (climb(&m->pl, &place, 0, RUNGS))
 				return false;
 			found++;
 		}
@@ -328,6 +339,19 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 			retry_exit(m, p);
 }
 
+/* Function i is at work. */
+static void set_function(struct making *m, uint32_t i)
+{
+	m->ranges.n = 0;
+	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
+		*vec_push(&m->ranges) = r;
+	m->pl.fn = (struct planner_function){
+		.start = m->fns->v[i].start,
+		.ranges = m->ranges.v,
+		.nranges = m->ranges.n,
+	};
+}
+
 static void plan_one(struct making *m, uint32_t i)
 {
 	const struct function *f = &m->fns->v[i];
@@ -342,10 +366,8 @@ static void plan_one(struct making *m, uint32_t i)
 	pf->sources = f->sources;
 	pf->first_probe = m->pl.probes.n;
 	add_names(m, pf, f->name);
-	m->pl.fn = (struct planner_function){
-		.start = f->start,
-		.one_only = has_unresolved_indirect(m, i),
-	};
+	*vec_push(&m->numbers) = i;
+	set_function(m, i);
 	add_hooks(m, pf);
 	m->pl.fn.has_hooks = pf->nprobes;
 	if (!m->opt->hooks_only) {
@@ -360,6 +382,58 @@ static void plan_one(struct making *m, uint32_t i)
 	}
 	take_places(m, pf, i);
 	planner_emit(&m->pl, m->functions.n - 1);
+}
+
+/* ---- the second round ---- */
+
+static bool is_for_want_of_room(enum refusal r)
+{
+	return r == REFUSAL_NO_ROOM || r == REFUSAL_BRANCH_TARGET || r == REFUSAL_AFTER_CALL ||
+	       r == REFUSAL_OVERLAP || r == REFUSAL_INDIRECT_JUMP;
+}
+
+/* What the first round found no room for, now that every function has taken its places. */
+static void plan_again(struct making *m, uint32_t plan_function)
+{
+	const struct plan_function *pf = &m->functions.v[plan_function];
+	const struct code_function *cf = &m->map->per_function[m->numbers.v[plan_function]];
+
+	set_function(m, m->numbers.v[plan_function]);
+	m->pl.fn.second_round = true;
+	for (uint32_t k = 0; k < pf->nprobes; k++) {
+		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
+		enum refusal first = p->refusal;
+
+		if (p->kind == PROBE_HOOK)
+			return; /* its site may be patched without the others */
+		if (!is_for_want_of_room(first) ||
+		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
+			continue;
+		put_probe(m, p, p->kind == PROBE_EXIT, 0, RUNGS);
+		if (p->refusal)
+			p->refusal = first;
+	}
+	planner_emit(&m->pl, plan_function);
+}
+
+static void plan_all(struct making *m)
+{
+	for (size_t i = 0; i < m->fns->n; i++)
+		if (!m->fns->v[i].is_part)
+			plan_one(m, i);
+	for (size_t i = 0; i < m->functions.n; i++)
+		plan_again(m, i);
+}
+
+static void list_one_only(struct making *m)
+{
+	m->pl.one_only = xcalloc(m->fns->n + 1, 1);
+	for (uint32_t i = 0; i < m->fns->n; i++) {
+		bool one_only = !m->fns->v[i].is_part && has_unresolved_indirect(m, i);
+
+		for (uint32_t r = i; one_only && r != NONE; r = next_range(m, i, r))
+			m->pl.one_only[r] = true;
+	}
 }
 
 /* ---- the whole ---- */
@@ -472,12 +546,16 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	hooks_find(map->img, m.hooks);
 	index_parts(&m);
 	index_exits(&m);
-	for (size_t i = 0; i < map->functions->n; i++)
-		if (!map->functions->v[i].is_part)
-			plan_one(&m, i);
+	list_arrivals(&m);
+	list_one_only(&m);
+	plan_all(&m);
 	*out = finish(&m);
 	index_free(&m.ix);
 	vec_free(&m.pl.drafts);
+	vec_free(&m.pl.arrivals);
+	vec_free(&m.ranges);
+	vec_free(&m.numbers);
+	xfree(m.pl.one_only);
 	xfree(m.pl.taken);
 	return 0;
 }

@@ -21,7 +21,7 @@
 #include "inject/refusal.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 6u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 7u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind { PROBE_ENTRY = 0, PROBE_EXIT = 1, PROBE_HOOK = 2 };
 
@@ -37,7 +37,7 @@ struct plan_function {
 struct plan_probe {
 	uint64_t vaddr; /* of the instruction it stands in front of */
 	uint32_t function;
-	uint32_t site;   /* index, or UINT32_MAX when refused */
+	uint32_t site;   /* index, of one of them if there are several; UINT32_MAX: refused */
 	uint8_t kind;    /* enum probe_kind */
 	uint8_t tactic;  /* enum tactic */
 	uint8_t refusal; /* enum refusal */

@@ -14,7 +14,7 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 		.lo = holder ? holder->start : vaddr,
 		.hi = holder ? holder->end : vaddr,
 		.jump = jump,
-		.one_only = pl->fn.one_only,
+		.one_only = !holder || pl->one_only[holder - pl->map->functions->v],
 	};
 }
 
@@ -141,4 +141,21 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 	}
 	planner_hold_again(pl, draft);
 	return r;
+}
+
+enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p)
+{
+	struct draft *d = &pl->drafts.v[draft];
+
+	if (d->nprobes == DRAFT_PROBES)
+		return REFUSAL_OVERLAP;
+	d->probes[d->nprobes++] = *p;
+	return REFUSAL_NONE;
+}
+
+enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place)
+{
+	struct draft_probe p = {place->probe, DRAFT_BEFORE, TACTIC_NONE, place->vaddr};
+
+	return place->probe == PLACE_NO_PROBE ? REFUSAL_NONE : planner_put_at(pl, draft, &p);
 }

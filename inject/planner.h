@@ -24,10 +24,22 @@
 /* Entry, hook and one exit an instruction fit. */
 #define DRAFT_PROBES (WINDOW_INSNS + 8u)
 
-/* A site that is not final yet: the window, and the numbers of its probes in order. */
+/* Where a probe stands: at an instruction of a window. */
+enum draft_where {
+	DRAFT_BEFORE, /* in front of it; an exit at a conditional jump: only when it is taken */
+	DRAFT_AFTER   /* where it falls through */
+};
+struct draft_probe {
+	uint32_t probe; /* number in the plan */
+	uint8_t where;  /* enum draft_where */
+	uint8_t tactic; /* what it counts as, if not as the draft's */
+	uint64_t vaddr;
+};
+
+/* A site that is not final yet: the window, and its probes in order. */
 struct draft {
 	struct window w;
-	uint32_t probes[DRAFT_PROBES];
+	struct draft_probe probes[DRAFT_PROBES];
 	uint8_t nprobes;
 	uint8_t tactic;   /* what its first probe counts as; the others share */
 	bool live;        /* false: released */
@@ -39,11 +51,14 @@ struct draft {
 /* The function whose places are being taken. */
 struct planner_function {
 	uint64_t start;
-	bool one_only; /* an indirect jump, in it or in a part of it, is unresolved */
+	const uint32_t *ranges; /* numbers of the function and its parts, in map->functions */
+	uint32_t nranges;
 	/* Loops back to the first instruction must pass the entry probe by: every jump that
 	 * closes one is displaced and leads into the entry's stub (draft 0). */
 	bool has_loops;
 	bool has_hooks; /* some of its sites may be patched without the others */
+	/* All functions have been planned once: code of any of them may be evicted. */
+	bool second_round;
 };
 
 struct planner {
@@ -51,6 +66,8 @@ struct planner {
 	uint8_t *taken; /* one byte a byte of code, from map->lo */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
+	VEC(uint64_t) arrivals;   /* where jumps out of other functions lead, sorted */
+	uint8_t *one_only; /* by function: an indirect jump, in it or its parts, is unresolved */
 	struct planner_function fn;
 	/* finished stubs */
 	VEC(struct plan_site) sites;
@@ -62,20 +79,28 @@ struct planner {
 /* What a place is and where a window for it may lie. */
 struct place {
 	uint64_t vaddr;
+	uint32_t probe;   /* number of the probe that it is for, PLACE_NO_PROBE: only to displace */
 	bool may_go_back; /* instructions before it may be displaced with it: exits and loops */
 };
+#define PLACE_NO_PROBE UINT32_MAX
 
 /*
- * Takes a place: adds a draft, or finds the place in one that is there or can grow.  The
- * draft's number comes back in *draft; or a refusal, and the planner is as it was.
+ * Takes a place: adds a draft, or finds the place in one that is there or can grow, and puts
+ * the probe there (planner_put).  Or a refusal, and the probe is nowhere.
  */
 struct tactic_ops {
 	const char *name;
-	enum refusal (*take)(struct planner *pl, const struct place *place, uint32_t *draft);
+	enum refusal (*take)(struct planner *pl, const struct place *place);
 };
 
 extern const struct tactic_ops tactic_jump;
 extern const struct tactic_ops tactic_short;
+extern const struct tactic_ops tactic_arrivals;
+
+/* The place's probe in front of its instruction, in this draft. */
+enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
+/* Another probe there. */
+enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p);
 
 /* Scope of windows around vaddr, for a jump of so many bytes. */
 struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump);

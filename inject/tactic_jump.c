@@ -20,7 +20,7 @@ static enum tactic tactic_of(const struct window *w)
 	return w->n > 1 ? TACTIC_JUMP_MULTI : TACTIC_JUMP;
 }
 
-static enum refusal take(struct planner *pl, const struct place *place, uint32_t *draft)
+static enum refusal find(struct planner *pl, const struct place *place, uint32_t *draft)
 {
 	struct window_scope scope = planner_scope(pl, place->vaddr, WINDOW_JUMP);
 	uint64_t start = place->vaddr;
@@ -48,6 +48,14 @@ static enum refusal take(struct planner *pl, const struct place *place, uint32_t
 		return r;
 	*draft = planner_hold(pl, &w, tactic_of(&w));
 	return REFUSAL_NONE;
+}
+
+static enum refusal take(struct planner *pl, const struct place *place)
+{
+	uint32_t draft;
+	enum refusal r = find(pl, place, &draft);
+
+	return r ? r : planner_put(pl, draft, place);
 }
 
 const struct tactic_ops tactic_jump = {.name = "jump", .take = take};

@@ -15,6 +15,8 @@
  *             exit may want them.
  *   a guest   of a window that is ten bytes long or more: what lies behind its jump is dead.
  *   evicted   ten bytes of code nearby move out to make room: a window that has no probe.
+ *             Where nothing else helps, in a second round, those of a neighbouring function:
+ *             it has then taken all that it wants.
  */
 #include "inject/planner.h"
 
@@ -96,22 +98,29 @@ static struct draft *find_host(struct planner *pl, uint64_t vaddr)
 	return NULL;
 }
 
-/* Ten bytes of code whose second half a short jump at vaddr can reach move out. */
-static struct draft *evict(struct planner *pl, uint64_t vaddr)
+/* May ten bytes at vaddr move out?  In the first round only those of the same function. */
+static bool may_evict(const struct planner *pl, uint64_t vaddr, const struct window_scope *home,
+		      struct window *w)
 {
 	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_JUMP + WINDOW_JUMP);
+
+	if (!(code_map_flags(pl->map, vaddr) & CODE_INSN) || scope.one_only || vaddr == scope.lo)
+		return false;
+	if (scope.lo != home->lo && !pl->fn.second_round)
+		return false;
+	return window_make(w, &scope, vaddr, vaddr) == REFUSAL_NONE;
+}
+
+/* Ten bytes of code whose second half a short jump at vaddr can reach move out. */
+static struct draft *evict(struct planner *pl, const struct window_scope *home, uint64_t vaddr)
+{
 	uint64_t from = vaddr + WINDOW_SHORT - WINDOW_JUMP;
 	struct window w;
 
-	if (scope.one_only)
-		return NULL;
 	for (int k = 0; k <= 256; k++) {
 		uint64_t at = k & 1 ? from - (k + 1) / 2 : from + k / 2;
 
-		if (at < scope.lo || at >= scope.hi || !reaches(vaddr, at + WINDOW_JUMP) ||
-		    !(code_map_flags(pl->map, at) & CODE_INSN) || at == pl->fn.start)
-			continue;
-		if (window_make(&w, &scope, at, at) == REFUSAL_NONE)
+		if (reaches(vaddr, at + WINDOW_JUMP) && may_evict(pl, at, home, &w))
 			return &pl->drafts.v[planner_hold(pl, &w, TACTIC_JUMP_MULTI)];
 	}
 	return NULL;
@@ -128,7 +137,7 @@ static bool land(struct planner *pl, const struct window_scope *scope, uint32_t 
 	if (!landing && !pl->fn.has_hooks) {
 		host = find_host(pl, vaddr);
 		if (!host)
-			host = evict(pl, vaddr);
+			host = evict(pl, scope, vaddr);
 		if (host)
 			landing = host->w.addr + WINDOW_JUMP;
 	}
@@ -137,7 +146,7 @@ static bool land(struct planner *pl, const struct window_scope *scope, uint32_t 
 	return landing;
 }
 
-static enum refusal take(struct planner *pl, const struct place *place, uint32_t *draft)
+static enum refusal find(struct planner *pl, const struct place *place, uint32_t *draft)
 {
 	struct window_scope scope = planner_scope(pl, place->vaddr, WINDOW_SHORT);
 	uint64_t start = place->vaddr;
@@ -165,6 +174,14 @@ static enum refusal take(struct planner *pl, const struct place *place, uint32_t
 		return REFUSAL_NONE;
 	planner_release(pl, *draft);
 	return REFUSAL_NO_ROOM;
+}
+
+static enum refusal take(struct planner *pl, const struct place *place)
+{
+	uint32_t draft;
+	enum refusal r = find(pl, place, &draft);
+
+	return r ? r : planner_put(pl, draft, place);
 }
 
 const struct tactic_ops tactic_short = {.name = "short", .take = take};

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """How much of Debian's programs the planner can probe, and whether what it says adds up.
 
-Of the programs below at least 99.9 % of the entries and 98.5 % of the exits must be taken.  The
+Of the programs below at least 99.9 % of the entries and 99.8 % of the exits must be taken.  The
 number of functions is compared with what readelf finds in the frame tables: a planner that
 found few functions could take them all.
 """
@@ -17,7 +17,7 @@ KRON = os.environ.get("KRON") or os.environ.get("KRON_TOP_BUILD", ".") + "/kron"
 LIB = "/usr/lib/x86_64-linux-gnu/"
 PROGRAMS = ["/usr/bin/bash", "/usr/bin/git", LIB + "libc.so.6", LIB + "libcrypto.so.3",
             "/usr/bin/perl", "/usr/bin/gdb", "/usr/bin/cmake"]
-ENTRIES, EXITS = 0.999, 0.985
+ENTRIES, EXITS = 0.999, 0.998
 
 
 def summary(path):

@@ -8,7 +8,7 @@
  * Build: O2 O0 O2,no-pie
  * Calls: wide_ret=1000 wide_nop_ret=1000 wide_zero=1000 wide_same=1000 wide_five=1000
  * Calls: wide_six=1000
- * Calls?: packed_ret=1000 packed_zero=1000 packed_same=2000 packed_rep=1000 packed_one=1000
+ * Calls?: packed_ret=1000 packed_zero=1000 packed_same=1000 packed_rep=1000 packed_one=1000
  * Calls?: packed_jump=1000 last_ret=1000
  * Exits: wide_ret=1000 wide_nop_ret=1000 wide_zero=1000 wide_same=1000 wide_five=1000
  * Exits: wide_six=1000

@@ -101,6 +101,27 @@ snippet	short_evicts
 	.p2align 4, 0xf4
 end	short_evicts
 
+/* A ret of one byte that jumps lead to, code behind it: each way to it is probed. */
+snippet	arrivals
+	movl	%esi, %eax
+	testb	$1, %sil
+	jz	1f
+	leal	1(%rax), %eax
+	cmpl	$100, %edx
+	ja	1f
+	addl	%edx, %eax
+	testb	$2, %sil
+	jnz	2f
+1:	ret
+2:	leal	3(%rax), %eax
+	testb	$4, %sil
+	jz	3f
+	jmp	1b
+3:	rorl	$3, %eax
+	jmp	1b
+	.p2align 4, 0xf4
+end	arrivals
+
 snippet	short_grows
 	movb	$1, %al
 	ret

@@ -92,6 +92,7 @@ static const struct {
 	{"short_padding", RETURNS, 0},
 	{"short_guest", RETURNS, 0},
 	{"short_evicts", RETURNS, 0},
+	{"arrivals", RETURNS, 0},
 	{"short_grows", RETURNS, 0},
 	{"short_after_call", RETURNS, 0},
 	{"ret_imm", RETURNS, 16},

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tactic_arrivals.c - an exit that cannot be touched is probed on every way that leads to it.
+ *
+ *        cmp %rcx,%rax                    jncc past; probe; jmp ret
+ *        je  1f           ---->           past: ...
+ *        ...
+ *        mov %rdx,%rax    ---->           mov %rdx,%rax; probe; jmp ret
+ *   1:   ret                              stays as it is
+ *
+ * For a `ret` of one byte that is a branch target and has code behind it.  Sound when all ways
+ * are known: direct jumps out of this function and the instruction before.  If one of them
+ * cannot be taken, the place is refused; what was displaced for the others stays displaced,
+ * without a probe.
+ */
+#include "inject/planner.h"
+
+#include <stdlib.h>
+
+#define ARRIVALS_MAX 24u
+
+struct ways {
+	struct draft_probe v[ARRIVALS_MAX];
+	unsigned n;
+};
+
+static enum refusal add(struct ways *w, uint64_t vaddr, enum draft_where where, uint32_t probe)
+{
+	if (w->n == ARRIVALS_MAX)
+		return REFUSAL_BRANCH_TARGET;
+	w->v[w->n++] = (struct draft_probe){probe, where, TACTIC_ARRIVALS, vaddr};
+	return REFUSAL_NONE;
+}
+
+static bool is_listed(const struct planner *pl, uint64_t vaddr)
+{
+	size_t lo = 0, hi = pl->arrivals.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (pl->arrivals.v[mid] < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < pl->arrivals.n && pl->arrivals.v[lo] == vaddr;
+}
+
+/* The jumps of the function, wherever its parts lie. */
+static enum refusal find_jumps(const struct planner *pl, const struct place *place, struct ways *w)
+{
+	enum refusal r = REFUSAL_NONE;
+
+	for (uint32_t k = 0; k < pl->fn.nranges && !r; k++) {
+		const struct function *f = &pl->map->functions->v[pl->fn.ranges[k]];
+		struct insn in;
+
+		for (uint64_t at = f->start; at < f->end && !r; at++) {
+			if (!(code_map_flags(pl->map, at) & CODE_INSN) ||
+			    !window_decode(pl->map, at, &in))
+				continue;
+			if ((in.kind != INSN_JCC && in.kind != INSN_JMP) ||
+			    in.target != place->vaddr)
+				continue;
+			r = in.is_loop ? REFUSAL_BRANCH_TARGET
+				       : add(w, at, DRAFT_BEFORE, place->probe);
+		}
+	}
+	return r;
+}
+
+static enum refusal find_previous(const struct planner *pl, const struct place *place,
+				  struct ways *w)
+{
+	uint64_t previous = code_map_previous(pl->map, place->vaddr);
+	struct insn in;
+
+	if (!previous || !window_decode(pl->map, previous, &in) ||
+	    previous + in.len != place->vaddr)
+		return REFUSAL_UNDECODABLE;
+	if (window_insn_ends(&in) || code_map_flags(pl->map, previous) & CODE_PADDING)
+		return REFUSAL_NONE;
+	return add(w, previous, DRAFT_AFTER, place->probe);
+}
+
+static enum refusal find_ways(const struct planner *pl, const struct place *place, struct ways *w)
+{
+	uint8_t flags = code_map_flags(pl->map, place->vaddr);
+	enum refusal r;
+
+	if (flags & CODE_AFTER_CALL)
+		return REFUSAL_AFTER_CALL;
+	if (flags & CODE_RSEQ)
+		return REFUSAL_RSEQ;
+	if (flags & CODE_CONSTANT || is_listed(pl, place->vaddr) || place->vaddr == pl->fn.start)
+		return REFUSAL_BRANCH_TARGET;
+	if (planner_scope(pl, place->vaddr, WINDOW_JUMP).one_only)
+		return REFUSAL_INDIRECT_JUMP;
+	r = find_jumps(pl, place, w);
+	return r ? r : find_previous(pl, place, w);
+}
+
+/* The instruction is displaced, by whichever tactic can. */
+static enum refusal displace(struct planner *pl, uint64_t vaddr)
+{
+	struct place place = {vaddr, PLACE_NO_PROBE, true};
+	enum refusal r = tactic_jump.take(pl, &place);
+
+	return r ? tactic_short.take(pl, &place) : r;
+}
+
+static enum refusal take(struct planner *pl, const struct place *place)
+{
+	struct ways w = {.n = 0};
+	enum refusal r;
+
+	/* a hook's site may be patched without the others; loops have a rule of their own */
+	if (!place->may_go_back || place->probe == PLACE_NO_PROBE || pl->fn.has_hooks)
+		return REFUSAL_BRANCH_TARGET;
+	r = find_ways(pl, place, &w);
+	for (unsigned i = 0; i < w.n && !r; i++)
+		r = displace(pl, w.v[i].vaddr);
+	for (unsigned i = 0; i < w.n && !r; i++)
+		if (pl->drafts.v[planner_draft_at(pl, w.v[i].vaddr)].nprobes + w.n > DRAFT_PROBES)
+			r = REFUSAL_OVERLAP;
+	for (unsigned i = 0; i < w.n && !r; i++)
+		r = planner_put_at(pl, planner_draft_at(pl, w.v[i].vaddr), &w.v[i]);
+	return r || w.n ? r : REFUSAL_BRANCH_TARGET;
+}
+
+const struct tactic_ops tactic_arrivals = {.name = "arrivals", .take = take};
