@@ -20,6 +20,8 @@
 #include "base/opt.h"
 #include "bus/bus.h"
 
+#define GAPS_MAX 64
+
 enum { TRACE_NODECLKS = 40, RESOURCE_NODECLKS = 168, BOARD_SAMPLES = 51 };
 
 static uint64_t burst = 100, depth = 4;
@@ -227,6 +229,14 @@ static int open_board(struct err *err)
 	return code;
 }
 
+static bool parse_gap(const char *text, uint64_t *gap)
+{
+	char *end;
+
+	*gap = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && *gap <= 1000000;
+}
+
 static int fail(const char *sentence, int status)
 {
 	fprintf(stderr, "overrun: %s\n", sentence);
@@ -236,7 +246,7 @@ static int fail(const char *sentence, int status)
 int main(int argc, char **argv)
 {
 	static const uint64_t usual[] = {0, 4, 8, 16, 20, 32, 39, 40, 41, 84, 100, 167, 168, 200};
-	uint64_t gaps[64];
+	uint64_t gaps[GAPS_MAX];
 	size_t n = 0;
 	struct err err;
 	int first = opt_parse(&command, argc, argv, &err);
@@ -245,8 +255,9 @@ int main(int argc, char **argv)
 		opt_help(&command, stdout);
 	if (first <= 0)
 		return first ? fail(err.msg, 2) : 0;
-	for (; n < gap_texts.n && n < 64; n++)
-		gaps[n] = strtoull(gap_texts.v[n], NULL, 10) & 0xffffff;
+	for (; n < gap_texts.n && n < GAPS_MAX; n++)
+		if (!parse_gap(gap_texts.v[n], &gaps[n]))
+			return fail("a gap is a number of NODECLKs, 0 to 1000000", 2);
 	if (open_board(&err))
 		return fail(err.msg, 1);
 	print_rates(n ? gaps : usual, n ? n : sizeof(usual) / sizeof(*usual));
