@@ -248,13 +248,16 @@ int boards_list(struct boards_entry **out, size_t *n, struct err *err)
 
 /* ---- remove ---- */
 
-/* Whatever is in it; but not while somebody records there, and nothing of other users. */
-static int check_removable(const char *object, const char *name, struct err *err)
+/*
+ * Whatever is in it; but not while somebody records there, and nothing of other users.  *fd holds
+ * the recorder's lock, so that nobody begins to record on what is being removed; -1: cannot be
+ * opened.
+ */
+static int check_removable(const char *object, const char *name, int *fd, struct err *err)
 {
 	struct stat st;
-	bool locked;
-	int fd;
 
+	*fd = -1;
 	if (object_stat(object, &st))
 		return err_set(err, errno, "there is no board %s (`kron board list` shows all)",
 			       name);
@@ -262,23 +265,24 @@ static int check_removable(const char *object, const char *name, struct err *err
 		return err_set(err, EACCES,
 			       "board %s belongs to another user (uid %u), who alone may remove it",
 			       name, (unsigned)st.st_uid);
-	fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
-	locked = fd >= 0 && object_is_locked(fd);
-	if (fd >= 0)
-		close(fd);
-	return locked ? err_set(err, EBUSY, "a kron record is on board %s: end it first", name) : 0;
+	*fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+	if (*fd >= 0 && object_lock(*fd) == -EBUSY)
+		return err_set(err, EBUSY, "a kron record is on board %s: end it first", name);
+	return 0;
 }
 
 int boards_remove(const char *name, struct err *err)
 {
 	char object[OBJECT_NAME];
-	int code = check_name(name, err);
+	int fd, code = check_name(name, err);
 
 	if (code)
 		return code;
 	boards_object_of(name, object, sizeof(object));
-	code = check_removable(object, name, err);
+	code = check_removable(object, name, &fd, err);
 	if (!code && (code = object_remove(object)))
 		err_set(err, -code, "cannot remove board %s: %s", name, strerror(-code));
+	if (fd >= 0)
+		close(fd);
 	return code;
 }

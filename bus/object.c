@@ -315,19 +315,49 @@ void object_seal(struct window *w, uint64_t size)
 
 /* ---- its recorder ---- */
 
+/*
+ * Locks of the open file, not of the process: a fork or a close elsewhere keeps them, and a
+ * SIGKILL ends them.
+ */
+enum { BYTE_RECORDER = 0, BYTE_CHANGE = 1 };
+
+static int set_lock(int fd, int command, short type, off_t byte)
+{
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+	int code;
+
+	do
+		code = fcntl(fd, command, &l) ? -errno : 0;
+	while (code == -EINTR);
+	return code == -EACCES || code == -EAGAIN ? -EBUSY : code;
+}
+
 int object_lock(int fd)
 {
-	/* Belongs to the open file, not to the process: a fork or a close elsewhere keeps it. */
-	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-
-	if (!fcntl(fd, F_OFD_SETLK, &l))
-		return 0;
-	return errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	return set_lock(fd, F_OFD_SETLK, F_WRLCK, BYTE_RECORDER);
 }
 
 bool object_is_locked(int fd)
 {
-	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	struct flock l = {.l_type = F_WRLCK, .l_start = BYTE_RECORDER, .l_len = 1};
 
 	return !fcntl(fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
+}
+
+void object_lock_change(int fd)
+{
+	set_lock(fd, F_OFD_SETLKW, F_WRLCK, BYTE_CHANGE);
+}
+
+void object_unlock_change(int fd)
+{
+	set_lock(fd, F_OFD_SETLK, F_UNLCK, BYTE_CHANGE);
+}
+
+bool object_is_named(int fd, const char *object)
+{
+	struct stat by_fd, by_name;
+
+	return !fstat(fd, &by_fd) && !object_stat(object, &by_name) &&
+	       by_fd.st_ino == by_name.st_ino && by_fd.st_dev == by_name.st_dev;
 }

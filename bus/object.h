@@ -84,6 +84,11 @@ void object_seal(struct window *w, uint64_t size);
  * no one's but the recorder's.  -EBUSY: another has it. */
 int object_lock(int fd);
 bool object_is_locked(int fd); /* by somebody who did not open it through fd */
+/* Between people who change a register by reading and writing it: waits.  Until unlock or close. */
+void object_lock_change(int fd);
+void object_unlock_change(int fd);
+/* Is this still the object of that name?  It may have been removed, and made again. */
+bool object_is_named(int fd, const char *object);
 
 /* What a recorder leaves on a board for those who find it without one. */
 #define OBJECT_NOTE_OFFSET 2048u /* in the page of the control block */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "bus/bus.h"
+#include "bus/object.h"
 #include "cmd/cmd.h"
 #include "cmd/registers.h"
 
@@ -78,6 +79,18 @@ static bool parse_groups(const char *text, uint32_t *mask)
 	return true;
 }
 
+/* With its outputs off the chip answers nobody: reads are all ones, writes are gone. */
+static bool chip_answers(struct bus *b)
+{
+	if (!bus_is_exact(b) || bus_read32(b, KRON_BOARD_CONFIG) & KRON_CONFIG_MK_OE)
+		return true;
+	cmd_fail(&command, CMD_ERROR,
+		 "the chip of board %s does not answer: MK_OE is off in the Configuration Register "
+		 "(`kron ctl write config 0x%x` switches it on)",
+		 b->name, KRON_CONFIG_DEFAULT);
+	return false;
+}
+
 /* ---- verbs: argv[0] is the verb, n arguments follow it ---- */
 
 #define WORD(w) KRON_CHIP_BYTE(KRON_WORD_##w)
@@ -109,7 +122,10 @@ static int do_groups(struct bus *b, int n, char **argv)
 	for (int i = 1; i <= n; i++)
 		if (!parse_groups(argv[i], &mask))
 			return usage("a group is a number from 0 to 15, a range like 3-5, or all");
+	/* Two who do this at the same time must both have their way. */
+	object_lock_change(b->fd);
 	bus_write32(b, WORD(FILTER), on ? filter_of(b) | mask : filter_of(b) & ~mask);
+	object_unlock_change(b->fd);
 	return CMD_OK;
 }
 
@@ -146,6 +162,11 @@ static bool find_register(const char *text, struct reg *r)
 	return false;
 }
 
+static bool is_of_chip(const struct reg *r)
+{
+	return r->offset >= KRON_BOARD_CHIP && r->offset < KRON_CHIP_BYTE(KRON_CHIP_WORDS);
+}
+
 static int do_read(struct bus *b, int n, char **argv)
 {
 	struct reg r;
@@ -153,6 +174,8 @@ static int do_read(struct bus *b, int n, char **argv)
 	(void)n;
 	if (!find_register(argv[1], &r))
 		return CMD_USAGE;
+	if (is_of_chip(&r) && !chip_answers(b))
+		return CMD_ERROR;
 	if (r.bits > 32)
 		printf("%0*" PRIx64 "\n", (int)r.bits / 4,
 		       bus_read_chip64(b, r.word) & (UINT64_MAX >> (64 - r.bits)));
@@ -169,6 +192,8 @@ static int do_write(struct bus *b, int n, char **argv)
 	(void)n;
 	if (!find_register(argv[1], &r))
 		return CMD_USAGE;
+	if (is_of_chip(&r) && !chip_answers(b))
+		return CMD_ERROR;
 	if (!parse_number(argv[2], 0, r.bits > 32 ? UINT64_MAX : UINT32_MAX, &value))
 		return usage(r.bits > 32 ? "a value has at most 64 bits: 123, 0x7b"
 					 : "a value has at most 32 bits: 123, 0x7b");
@@ -202,11 +227,13 @@ static const struct verb {
 	const char *name;
 	int min, max; /* arguments */
 	int (*run)(struct bus *b, int n, char **argv);
+	bool chip; /* for it alone */
 } verbs[] = {
-	{"filter", 0, 1, do_filter},     {"on", 1, 16, do_groups}, {"off", 1, 16, do_groups},
-	{"sampling", 1, 1, do_sampling}, {"wait", 0, 0, do_full},  {"discard", 0, 0, do_full},
-	{"reset", 0, 0, do_reset},       {"read", 1, 1, do_read},  {"write", 2, 2, do_write},
-	{"tick", 1, 1, do_tick},
+	{"filter", 0, 1, do_filter, true}, {"on", 1, 16, do_groups, true},
+	{"off", 1, 16, do_groups, true},   {"sampling", 1, 1, do_sampling, true},
+	{"wait", 0, 0, do_full, true},     {"discard", 0, 0, do_full, true},
+	{"reset", 0, 0, do_reset, false},  {"read", 1, 1, do_read, false},
+	{"write", 2, 2, do_write, false},  {"tick", 1, 1, do_tick, false},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -235,7 +262,9 @@ int cmd_ctl(int argc, char **argv)
 				       : "that verb takes no arguments");
 	if (bus_open(&bus, board, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	status = verb->run(&bus, n, argv + first);
+	status = CMD_ERROR;
+	if (!verb->chip || chip_answers(&bus))
+		status = verb->run(&bus, n, argv + first);
 	bus_close(&bus);
 	return cmd_finish(&command, status);
 }

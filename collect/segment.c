@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bus/bus.h"
@@ -269,6 +270,22 @@ static int check_remains(const struct segment *seg, const char *board, struct er
 	return 0;
 }
 
+/* Without a recorder's name in it the lock is somebody's who is about to remove the board, or to
+ * write his name: that takes no time. */
+static int wait_for_lock(struct segment *seg)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	int code;
+
+	for (int i = 0; i < 100; i++) {
+		code = object_lock(seg->lock_fd);
+		if (code != -EBUSY || __atomic_load_n(&seg->ctl->collector_pid, __ATOMIC_ACQUIRE))
+			break;
+		nanosleep(&nap, NULL);
+	}
+	return code;
+}
+
 static int lock_board(struct segment *seg, const char *board, struct err *err)
 {
 	struct stat st;
@@ -276,9 +293,11 @@ static int lock_board(struct segment *seg, const char *board, struct err *err)
 
 	if (code)
 		return code;
-	code = object_lock(seg->lock_fd);
+	code = wait_for_lock(seg);
 	if (code == -EBUSY)
 		return refuse_busy(seg, board, err);
+	if (!code && !object_is_named(seg->fd, seg->name))
+		return err_set(err, ESTALE, "board %s was removed just now", board);
 	return code ? err_set(err, -code, "cannot lock board %s: %s", board, strerror(-code)) : 0;
 }
 
@@ -323,9 +342,12 @@ static int use_existing(struct segment *seg, const struct segment_options *opt, 
 	return code;
 }
 
+/* Others make and remove boards, too: what has changed meanwhile is looked at once more. */
 static int create_named(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
+	struct segment fresh;
 	struct stat st;
+	int code = 0;
 
 	if (!boards_name_is_valid(opt->board))
 		return err_set(err, EINVAL,
@@ -333,9 +355,17 @@ static int create_named(struct segment *seg, const struct segment_options *opt, 
 			       "--bus device:PATH)",
 			       opt->board);
 	object_name_of_board(seg->name, sizeof(seg->name), opt->board);
-	if (object_stat(seg->name, &st) && errno == ENOENT)
-		return create_new(seg, opt, err);
-	return use_existing(seg, opt, err);
+	fresh = *seg;
+	for (int i = 0; i < 10; i++) {
+		bool absent = object_stat(seg->name, &st) && errno == ENOENT;
+
+		code = absent ? create_new(seg, opt, err) : use_existing(seg, opt, err);
+		if (code != (absent ? -EEXIST : -ESTALE) && !(code == -ENOENT && !absent))
+			break;
+		segment_close(seg);
+		*seg = fresh;
+	}
+	return code;
 }
 
 int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err)

@@ -161,6 +161,30 @@ print(a["timestamp"] < b["timestamp"])')" = True ]
 	[[ $output == *"--bus device:PATH"* ]]
 }
 
+@test "many want to record on a board at once" {
+	compile triggers bins/triggers.c
+	for there in no yes; do
+		if [ $there = yes ]; then "$KRON" board create "$B"; fi
+		for i in $(seq 6); do
+			(st=0
+			"$KRON" record --board "$B" -o t.$i -F tick -- ./triggers 1 1000 2>err.$i || st=$?
+			echo $st >status.$i) &
+		done
+		wait
+		grep -qx 0 status.*
+		for i in $(seq 6); do
+			if [ "$(cat status.$i)" = 0 ]; then
+				[ "$("$KRON" info --json t.$i | json 'd["samples"]')" = 2000 ]
+			else
+				[ "$(cat status.$i)" = 125 ]
+				grep -qE 'is on board|was removed just now' err.$i
+			fi
+		done
+		rm -rf t.* status.* err.*
+	done
+	"$KRON" board rm "$B"
+}
+
 @test "what a killed recorder leaves on a board is recovered" {
 	"$KRON" board create "$B"
 	"$KRON" ctl --board "$B" write source5 0x1234
