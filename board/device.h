@@ -134,4 +134,10 @@ uint32_t device_map(const struct device_state *s); /* Memory Address Pointer */
 uint64_t device_timestamp(const struct device_state *s);
 uint64_t device_counter(const struct device_state *s, unsigned counter); /* without copy */
 
+/* Nothing is in the FIFOs, nor on its way out of them. */
+static inline bool device_is_idle(const struct device_state *s)
+{
+	return s->nfifo == 0 && s->rd == s->wr && s->sequence == DEVICE_IDLE;
+}
+
 #endif

@@ -34,7 +34,7 @@ static const char *output = TRACE_DEFAULT_DIR;
 static struct opt_list only, except, libraries;
 #define NO_FILTER UINT64_MAX
 static uint64_t buffer, filter = NO_FILTER, level;
-static const char *board;
+static const char *board, *bus = "lane";
 static int when_full;
 static bool no_children, quiet, constant_time;
 static int verbose;
@@ -68,6 +68,11 @@ static const struct opt options[] = {
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
+	 0, 0},
+	{0, "bus", OPT_STR, &bus, "lane|exact|device:PATH",
+	 "How samples travel: into a buffer of their thread (lane, the default); each one by a bus "
+	 "cycle of the emulated board, with its clock, FIFOs and limits (exact); by a store to a "
+	 "real board at PATH, a PCI BAR or /dev/mk0, whose samples stay there (device).",
 	 0, 0},
 	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
 	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
@@ -237,9 +242,9 @@ static double overhead_percent(const struct collector_summary *s, const struct c
 	uint64_t taken = s->samples + s->stranded;
 	double probes, all;
 
-	if (when_full == KRON_WHEN_FULL_WRAP) /* what was overwritten was taken, too */
-		taken += s->lost;
-	probes = (double)taken * s->cost.on / 1e9;
+	if (when_full == KRON_WHEN_FULL_WRAP || s->overruns || s->overwritten)
+		taken += s->lost; /* what was overwritten, or found no room, took its time, too */
+	probes = (double)taken * s->cost.on / 1e9 + (double)s->waited / KRON_OSCILLATOR_HZ;
 	all = child->ended ? cpu_seconds(&child->usage) : s->seconds;
 
 	if (all < s->seconds * 0.01) /* who knows who has waited for the children */
@@ -280,22 +285,65 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 		    (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE >> 20);
 }
 
-static void say_summary(struct collector *c, const struct collector_summary *s,
-			const struct child *child)
+/* What the board itself has counted. */
+static void say_board(const struct collector *c, const struct collector_summary *s)
 {
-	char samples[STR_NUMBER], lost[STR_NUMBER], refused[STR_NUMBER], size[STR_NUMBER];
-	double percent = overhead_percent(s, child);
+	char overruns[STR_NUMBER], gone[STR_NUMBER], waits[STR_NUMBER];
 
-	if (verbose) {
-		say("kron: %" PRIu64 " modules with %s probes; %" PRIu64 " processes, %" PRIu64
-		    " threads; %.3f s",
-		    s->modules, str_thousands(size, sizeof(size), s->probes), s->processes,
-		    s->threads, s->seconds);
+	say("kron: board: %s triggers found its FIFO full, %s samples were overwritten in its "
+	    "memory, %s clocks of waiting; a bus cycle costs %.1f ns here",
+	    str_thousands(overruns, sizeof(overruns), s->overruns),
+	    str_thousands(gone, sizeof(gone), s->overwritten),
+	    str_thousands(waits, sizeof(waits), s->waited), s->cost.on);
+	if (c->fetch.damaged)
+		say("kron: %" PRIu64 " words of its memory belong to no sample", c->fetch.damaged);
+}
+
+static void say_details(const struct collector *c, const struct collector_summary *s)
+{
+	char size[STR_NUMBER];
+
+	say("kron: %" PRIu64 " modules with %s probes; %" PRIu64 " processes, %" PRIu64
+	    " threads; %.3f s",
+	    s->modules, str_thousands(size, sizeof(size), s->probes), s->processes, s->threads,
+	    s->seconds);
+	if (c->opt.bus == KRON_BUS_EXACT)
+		say_board(c, s);
+	else if (c->opt.bus == KRON_BUS_LANE)
 		say("kron: a probe costs %.1f ns here (rdtsc and a store: %.1f ns), switched off "
 		    "%.1f ns; the buffer grew to %s",
 		    s->cost.on, s->cost.limit, s->cost.off,
 		    str_bytes(size, sizeof(size),
 			      (uint64_t)segment_ready(&c->seg) * KRON_CHUNK_SIZE));
+}
+
+static void say_device_summary(const struct collector *c, const struct collector_summary *s)
+{
+	char samples[STR_NUMBER], lost[STR_NUMBER];
+
+	str_thousands(lost, sizeof(lost), s->lost + s->device.overruns);
+	if (s->device_answers)
+		say("kron: %s samples are on the board at %s, %s lost; `mk_rdsample --board %s` "
+		    "fetches them; the functions' names -> %s",
+		    str_thousands(samples, sizeof(samples), s->device.samples), c->opt.device, lost,
+		    c->opt.device, output);
+	else
+		say("kron: %s is memory and no board: it took the stores of the probes, %s were "
+		    "not made, and there are no samples; the functions' names -> %s",
+		    c->opt.device, lost, output);
+}
+
+static void say_summary(struct collector *c, const struct collector_summary *s,
+			const struct child *child)
+{
+	char samples[STR_NUMBER], lost[STR_NUMBER], refused[STR_NUMBER];
+	double percent = overhead_percent(s, child);
+
+	if (verbose)
+		say_details(c, s);
+	if (c->opt.bus == KRON_BUS_DEVICE) {
+		say_device_summary(c, s);
+		return;
 	}
 	if (s->cut_off && verbose)
 		say("kron: %" PRIu64 " samples were cut off by a kill", s->cut_off);
@@ -375,6 +423,16 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 	return summary.error.msg[0] ? OWN_FAILURE : -1;
 }
 
+static bool take_bus(struct collector_options *o)
+{
+	static const char prefix[] = "device:";
+	const char *path = strncmp(bus, prefix, strlen(prefix)) ? NULL : bus + strlen(prefix);
+
+	o->bus = path ? KRON_BUS_DEVICE : strcmp(bus, "exact") ? KRON_BUS_LANE : KRON_BUS_EXACT;
+	o->device = path;
+	return path ? *path : o->bus == KRON_BUS_EXACT || !strcmp(bus, "lane");
+}
+
 static void take_options(struct collector_options *o, char **argv)
 {
 	*o = (struct collector_options){
@@ -425,6 +483,9 @@ int cmd_record(int argc, char **argv)
 	if (program.verdict == PROGRAM_TRACEABLE && paths_runtime(runtime, sizeof(runtime), &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	take_options(&opt, argv);
+	if (!take_bus(&opt))
+		return cmd_fail(&command, OWN_FAILURE,
+				"--bus: \"%s\" is none of lane, exact, device:PATH", bus);
 	child_prepare(&child);
 	if (collector_open(&collector, &opt, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);

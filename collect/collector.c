@@ -20,6 +20,50 @@
 #include "base/vec.h"
 #include "collect/session.h"
 
+static enum kron_thunk thunk_of(const struct collector_options *o)
+{
+	if (o->bus == KRON_BUS_EXACT)
+		return KRON_THUNK_EXACT;
+	if (o->bus == KRON_BUS_DEVICE)
+		return KRON_THUNK_DEVICE;
+	return o->constant_time ? KRON_THUNK_LANE_CONSTANT : KRON_THUNK_LANE;
+}
+
+/* What the segment has no pages of when there are only lanes. */
+static int get_source_table(struct segment *seg, struct err *err)
+{
+	int code = object_get_pages(seg->fd, KRON_SOURCES_OFFSET,
+				    KRON_SOURCES_MAX * sizeof(struct kron_source));
+
+	return code ? err_set(err, -code, "no room in /dev/shm for the board's tables: %s",
+			      strerror(-code))
+		    : 0;
+}
+
+static int open_bus(struct collector *c, struct err *err)
+{
+	const struct machine_setup setup = {.when_full = c->opt.when_full, .filter = c->opt.filter};
+	int code;
+
+	c->clock_start = c->start;
+	if (c->opt.bus == KRON_BUS_LANE)
+		return 0;
+	code = get_source_table(&c->seg, err);
+	if (code)
+		return code;
+	if (c->opt.bus == KRON_BUS_EXACT) {
+		fetch_start(&c->fetch, &c->drain, &setup);
+		board_time_point(&c->seg.window.board, &c->clock_start);
+		return 0;
+	}
+	code = device_board_open(&c->device, c->opt.device, &c->seg, &setup, err);
+	if (code)
+		return code;
+	c->server.device_fd = c->device.bus.fd;
+	fetch_start_device(&c->fetch, &c->drain);
+	return 0;
+}
+
 static int open_parts(struct collector *c, struct err *err)
 {
 	struct segment_options so = {
@@ -27,6 +71,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
 		.keep_filter = c->opt.keep_filter,
+		.bus = c->opt.bus,
 		.constant_time = c->opt.constant_time,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
@@ -46,14 +91,15 @@ static int open_parts(struct collector *c, struct err *err)
 		.tasks = &c->tasks,
 		.answerer = &c->answerer,
 		.no_children = c->opt.no_children,
-		.thunk = c->opt.constant_time ? KRON_THUNK_LANE_CONSTANT : KRON_THUNK_LANE,
+		.thunk = thunk_of(&c->opt),
 		.device_fd = -1,
 		.fd = -1,
 		.wake_fd = -1,
 	};
 	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
-	c->drain.start = c->start;
-	return 0;
+	code = open_bus(c, err);
+	c->drain.start = c->clock_start;
+	return code;
 }
 
 static int start_parts(struct collector *c, struct err *err)
@@ -62,7 +108,7 @@ static int start_parts(struct collector *c, struct err *err)
 
 	if (!code)
 		code = drain_start(&c->drain, err);
-	if (!code)
+	if (!code && c->opt.bus == KRON_BUS_LANE)
 		code = grow_start(&c->grow, &c->seg, err);
 	return code;
 }
@@ -82,11 +128,16 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	journal_init(&c->journal, w);
 	code = open_parts(c, err);
 	if (code) {
+		device_board_close(&c->device);
+		segment_unlink(&c->seg);
+		segment_close(&c->seg);
 		trace_writer_close(w);
 		return code;
 	}
+	if (c->device.open)
+		machine_sampling(&c->device.machine, true);
 	segment_set_sampling(&c->seg, true); /* before anybody else may write the gates */
-	session_write_start(&c->journal, &c->seg, &c->opt, &c->start);
+	session_write_start(&c->journal, &c->seg, &c->opt, &c->clock_start);
 	code = journal_flush(&c->journal);
 	if (code)
 		code = err_set(err, -code, "cannot write to %s: %s", opt->dir, strerror(-code));
@@ -99,6 +150,20 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	return 0;
 }
 
+static void end_device(struct collector *c, struct collector_summary *out)
+{
+	struct device_end end;
+
+	if (!c->device.open)
+		return;
+	device_board_end(&c->device, &end);
+	if (!out)
+		return;
+	out->device = end;
+	out->device_answers = c->device.answers;
+	out->waited = end.waited;
+}
+
 void collector_abandon(struct collector *c, const char *why)
 {
 	c->all_ended = server_stop(&c->server);
@@ -106,6 +171,7 @@ void collector_abandon(struct collector *c, const char *why)
 	drain_stop(&c->drain);
 	journal_session(&c->journal, "error", "%s", why);
 	trace_writer_close(c->journal.w);
+	end_device(c, NULL);
 	segment_unlink(&c->seg);
 	collector_free(c);
 }
@@ -150,7 +216,13 @@ static void sum_up(struct collector *c, struct collector_summary *out)
 	out->samples = c->drain.totals.samples;
 	out->cut_off = c->drain.totals.cut_off;
 	out->stranded = c->drain.totals.stranded;
-	out->lost = tasks.lost;
+	out->overruns = c->fetch.overruns;
+	out->overwritten = c->opt.bus == KRON_BUS_LANE && c->opt.when_full == KRON_WHEN_FULL_WRAP
+				   ? tasks.lost
+				   : c->fetch.overwritten;
+	if (c->opt.bus == KRON_BUS_EXACT)
+		out->waited = c->fetch.waited;
+	out->lost = tasks.lost + c->fetch.overruns + c->fetch.overwritten;
 	out->processes = tasks.processes;
 	out->threads = tasks.threads;
 	out->living = tasks.living;
@@ -158,6 +230,16 @@ static void sum_up(struct collector *c, struct collector_summary *out)
 	out->refused = modules.refused;
 	out->modules = modules.modules;
 	out->starts = c->server.starts;
+}
+
+static void measure(struct collector *c, double hz, struct probe_cost *out)
+{
+	if (c->opt.bus == KRON_BUS_DEVICE)
+		return; /* what a store takes to get there, it cannot be told */
+	if (c->opt.measure)
+		c->opt.measure(out, hz);
+	if (c->opt.bus == KRON_BUS_EXACT)
+		out->on = fetch_trigger_ns(&c->fetch, hz);
 }
 
 static void write_end(struct collector *c, const char *how, struct collector_summary *out)
@@ -168,11 +250,14 @@ static void write_end(struct collector *c, const char *how, struct collector_sum
 	time_point_take(&end);
 	hz = tsc_hz(&c->start, &end);
 	out->seconds = (double)(end.mono_ns - c->start.mono_ns) / 1e9;
-	if (c->opt.measure)
-		c->opt.measure(&out->cost, hz);
+	measure(c, hz, &out->cost);
+	if (c->opt.bus == KRON_BUS_EXACT) {
+		board_time_point(&c->seg.window.board, &end);
+		hz = tsc_hz(&c->clock_start, &end);
+	}
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
-	session_write_end(&c->journal, how, &end, hz, out, c->opt.when_full);
+	session_write_end(&c->journal, how, &end, hz, out, &c->opt);
 }
 
 void collector_finish(struct collector *c, const char *how, struct collector_summary *out)
@@ -188,6 +273,7 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 	drain_stop(&c->drain);
 	let_stores_finish(c);
 	drain_all(&c->drain);
+	end_device(c, out);
 	sum_up(c, out);
 	write_end(c, how, out);
 	code = journal_error(&c->journal);
@@ -199,6 +285,8 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 		err_set(&out->error, -code, "the trace could not be written: %s", strerror(-code));
 		snprintf(out->segment, sizeof(out->segment), "%s", c->seg.name);
 	} else {
+		if (c->opt.bus == KRON_BUS_EXACT)
+			fetch_restore(&c->fetch);
 		segment_unlink(&c->seg);
 	}
 }
@@ -210,6 +298,8 @@ void collector_free(struct collector *c)
 	server_free(&c->server);
 	answerer_free(&c->answerer);
 	modules_free(&c->modules);
+	fetch_free(&c->fetch);
 	tasks_free(&c->tasks);
+	device_board_close(&c->device);
 	segment_close(&c->seg);
 }

@@ -15,7 +15,9 @@
 
 #include "base/err.h"
 #include "collect/calibrate.h"
+#include "collect/device.h"
 #include "collect/drain.h"
+#include "collect/fetch.h"
 #include "collect/grow.h"
 #include "collect/modules.h"
 #include "collect/serve.h"
@@ -33,6 +35,8 @@ struct collector_options {
 	uint8_t level;
 	bool no_children;
 	bool constant_time;
+	enum kron_bus bus;
+	const char *device;    /* bus device: its path */
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
 };
 
@@ -40,7 +44,12 @@ struct collector_summary {
 	uint64_t samples, lost, cut_off;
 	uint64_t stranded; /* samples that are in the segment only: the disk is full */
 	uint64_t probes, refused, modules, processes, threads;
-	uint32_t living; /* traced processes that still run */
+	uint32_t living;      /* traced processes that still run */
+	uint64_t overruns;    /* of lost: the chip's FIFO was full */
+	uint64_t overwritten; /* of lost: went round in memory before they were fetched */
+	uint64_t waited;      /* NODECLKs that the board made its users wait */
+	bool device_answers;  /* bus device: it is a board */
+	struct device_end device;
 	uint64_t starts; /* processes that were traced from their start */
 	struct probe_cost cost;
 	double seconds;            /* from open to finish */
@@ -57,9 +66,12 @@ struct collector {
 	struct answerer answerer;
 	struct server server;
 	struct drain drain;
+	struct fetch fetch;         /* buses exact and device */
+	struct device_board device; /* bus device */
 	struct grow grow;
 	struct time_point start;
-	bool all_ended; /* no thread of the server is left */
+	struct time_point clock_start; /* on the clock of the samples */
+	bool all_ended;                /* no thread of the server is left */
 };
 
 /* -EBUSY: another kron records there; -ENOSPC: no room in /dev/shm; others as they come. */

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "board/holes.h"
+#include "collect/fetch.h"
 #include "collect/grow.h"
 
 #define MS 1000000ull
@@ -60,10 +61,28 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 
 /* ---- one chunk ---- */
 
+int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
+		const struct chunk_owner *o, uint32_t samples)
+{
+	int code = journal_chunk(d->journal, head, data);
+
+	if (code)
+		return code;
+	d->totals.samples += samples;
+	d->totals.cut_off += head->holes;
+	d->totals.chunks++;
+	if (o->task) {
+		o->task->samples += samples;
+		o->task->cut_off += head->holes;
+	}
+	tasks_name_thread(d->tasks, o);
+	return 0;
+}
+
 static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct chunk_owner *o,
 		       const struct chunk_count *n)
 {
-	struct trace_chunk head = {
+	const struct trace_chunk head = {
 		.magic = TRACE_CHUNK_MAGIC,
 		.nbytes = n->nbytes,
 		.seq = c->seq,
@@ -72,19 +91,8 @@ static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct
 		.source = c->source,
 		.holes = n->holes,
 	};
-	int code = journal_chunk(d->journal, &head, c + 1);
 
-	if (code)
-		return code;
-	d->totals.samples += n->samples;
-	d->totals.cut_off += n->holes;
-	d->totals.chunks++;
-	if (o->task) {
-		o->task->samples += n->samples;
-		o->task->cut_off += n->holes;
-	}
-	tasks_name_thread(d->tasks, o);
-	return 0;
+	return drain_write(d, &head, c + 1, o, n->samples);
 }
 
 static bool is_in_file(const struct drain *d, uint64_t seq)
@@ -240,6 +248,8 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	    segment_procs_ready(d->seg) / 4)
 		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
+	if (d->fetch)
+		moved += fetch_round(d->fetch, dead, thorough) != 0;
 	ready = segment_ready(d->seg);
 	for (uint32_t i = 0; i < ready; i++) {
 		/* Acquire: a FULL chunk's samples are there; partner: the runtime's release. */
@@ -278,7 +288,10 @@ static void estimate_clock(struct drain *d)
 
 	if (!d->start.tsc)
 		return;
-	time_point_take(&now);
+	if (d->fetch && d->fetch->machine.board)
+		board_time_point(d->fetch->machine.board, &now);
+	else
+		time_point_take(&now);
 	journal_session(d->journal, "tsc_hz", "%.0f", tsc_hz(&d->start, &now));
 	d->start.tsc = 0;
 }
@@ -370,6 +383,8 @@ void drain_all(struct drain *d)
 	uint32_t ready = segment_ready(d->seg);
 
 	tasks_look(d->tasks, true, true);
+	if (d->fetch)
+		fetch_all(d->fetch);
 	for (uint32_t i = 0; i < ready; i++) {
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
 		unsigned state = kron_chunk_word_state(word);

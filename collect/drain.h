@@ -32,6 +32,8 @@ struct drain_totals {
 	uint64_t stranded; /* samples that could not be written and stay in the segment */
 };
 
+struct fetch; /* collect/fetch.h */
+
 struct drain {
 	struct segment *seg;
 	struct journal *journal;
@@ -44,6 +46,7 @@ struct drain {
 	bool disk_failed;        /* the journal failed and the gates are closed */
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;
+	struct fetch *fetch; /* bus exact: where samples come from instead of lanes */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 
@@ -64,6 +67,10 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough);
  * it.  Chunks are not freed.  Counts what could not be written as stranded.
  */
 void drain_all(struct drain *d);
+
+/* Append a chunk to the trace and count it; holes and samples are its owner's. */
+int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
+		const struct chunk_owner *o, uint32_t samples);
 
 /* Samples and holes in a chunk, and bytes up to the last sample. */
 struct chunk_count {

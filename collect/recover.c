@@ -22,6 +22,7 @@
 #include "base/vec.h"
 #include "collect/calibrate.h"
 #include "collect/drain.h"
+#include "collect/fetch.h"
 #include "collect/grow.h"
 #include "trace/chunks.h"
 #include "trace/reader.h"
@@ -30,9 +31,12 @@ struct before { /* what the trace says already */
 	char segment[OBJECT_NAME];
 	struct time_point start;
 	uint64_t samples, lost, cut_off;
+	uint32_t overruns; /* exact: what the board had counted when the recording began */
 	VEC(uint32_t) uids;
 	VEC(uint64_t) seqs;
 	uint64_t last_tsc;
+	bool exact;
+	VEC(struct trace_chunk) chunks; /* exact: their heads */
 };
 
 static int compare_u32(const void *a, const void *b)
@@ -71,6 +75,8 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 		code = err_set(err, ENOENT, "%s names no shared memory to recover from", dir);
 	else
 		snprintf(b->segment, sizeof(b->segment), "%s", segment);
+	b->exact = trace_session(t, "bus") && !strcmp(trace_session(t, "bus"), "exact");
+	b->overruns = (uint32_t)session_number(t, "board_overruns_before");
 	b->start.tsc = session_number(t, "start_tsc");
 	b->start.mono_ns = session_number(t, "start_mono_ns");
 	trace_count(t);
@@ -115,6 +121,8 @@ static int read_sequence_numbers(struct before *b, const char *dir, struct err *
 	xfree(path);
 	while ((samples = chunk_map_next(&map, &off, &head, &skipped))) {
 		*vec_push(&b->seqs) = head.seq;
+		if (b->exact)
+			*vec_push(&b->chunks) = head;
 		if (head.nbytes >= KRON_SAMPLE_SIZE)
 			note_last(b, (const void *)(samples + head.nbytes - KRON_SAMPLE_SIZE));
 	}
@@ -155,15 +163,33 @@ static void find_last_sample(struct before *b, const struct segment *seg)
 	}
 }
 
+/*
+ * Bus exact: chunks that were written after the last time that ctl->fetched was set.  The
+ * samples in them come once more, each thread's in the same order.
+ */
+static void note_fetched(const struct before *b, struct fetch *f)
+{
+	for (size_t i = 0; i < b->chunks.n; i++) {
+		const struct trace_chunk *c = &b->chunks.v[i];
+
+		if (c->seq > f->fetched)
+			fetch_has_already(f, c->source, c->nbytes);
+	}
+}
+
 /* The recording ends with its last sample, on the clock as it goes now. */
-static void write_end(struct journal *j, const struct before *b, const struct recovery *r)
+static void write_end(struct journal *j, const struct before *b, const struct recovery *r,
+		      const struct board *board)
 {
 	struct time_point now;
 	uint64_t end_tsc = b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + 1;
 	uint64_t end_ns;
 	double hz;
 
-	time_point_take(&now);
+	if (board)
+		board_time_point(board, &now);
+	else
+		time_point_take(&now);
 	hz = tsc_hz(&b->start, &now);
 	end_ns = b->start.mono_ns + (uint64_t)((double)(end_tsc - b->start.tsc) / hz * 1e9);
 	journal_session(j, "recovered", "%" PRIu64, r->recovered);
@@ -180,6 +206,8 @@ static void write_end(struct journal *j, const struct before *b, const struct re
 static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 		  struct recovery *out)
 {
+	const struct board *board = b->exact ? &seg->window.board : NULL;
+	struct fetch fetch = {.words = NULL};
 	struct task_totals totals;
 	struct journal journal;
 	struct tasks tasks;
@@ -194,17 +222,25 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	drain.written = b->seqs.v;
 	drain.nwritten = b->seqs.n;
 	quiet_board(seg, &tasks, out);
+	if (board) {
+		fetch_resume(&fetch, &drain);
+		fetch.overrun_register = b->overruns;
+		note_fetched(b, &fetch);
+	}
 	find_last_sample(b, seg);
 	drain_all(&drain);
 	tasks_totals(&tasks, &totals);
 	out->recovered = drain.totals.samples;
 	out->chunks = drain.totals.chunks;
 	out->cut_off = b->cut_off + drain.totals.cut_off;
-	out->lost = b->lost + totals.lost;
+	out->lost = b->lost + totals.lost + fetch.overruns + fetch.overwritten;
+	if (fetch.last_ticks > b->last_tsc)
+		b->last_tsc = fetch.last_ticks;
 	out->processes = b->uids.n + totals.unrecorded;
 	if (!journal_error(&journal))
-		write_end(&journal, b, out);
+		write_end(&journal, b, out, board);
 	code = journal_flush(&journal);
+	fetch_free(&fetch);
 	tasks_free(&tasks);
 	return code ? code : journal_error(&journal);
 }
@@ -275,5 +311,6 @@ int recover_trace(const char *dir, struct recovery *out, struct err *err)
 		code = recover_from(&b, w, dir, out, err);
 	vec_free(&b.uids);
 	vec_free(&b.seqs);
+	vec_free(&b.chunks);
 	return code;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static const char *const when_full_words[] = {"discard", "wait", "wrap"};
+static const char *const bus_words[] = {"lane", "exact", "device"};
 
 /* "Intel(R) Xeon(R) ...", from the processor itself: /proc/cpuinfo takes the kernel long. */
 static void cpu_name(char *out, size_t size)
@@ -44,6 +45,15 @@ void session_write_start(struct journal *j, const struct segment *seg,
 	journal_session(j, "kron", "%s", opt->version);
 	journal_session(j, "segment", "%s", seg->name);
 	journal_session(j, "collector_pid", "%d", getpid());
+	journal_session(j, "bus", "%s", bus_words[opt->bus]);
+	if (opt->bus == KRON_BUS_DEVICE)
+		journal_session(j, "device", "%s", opt->device);
+	if (opt->bus == KRON_BUS_EXACT)
+		journal_session(j, "board_overruns_before", "%u",
+				board_read32(&seg->window.board,
+					     KRON_CHIP_BYTE(KRON_WORD_OVERRUN)));
+	if (opt->constant_time)
+		journal_session(j, "constant_time", "1");
 	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);
 	journal_session(j, "buffer", "%" PRIu64, (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE);
 	journal_session(j, "filter", "%x", seg->ctl->filter);
@@ -53,14 +63,20 @@ void session_write_start(struct journal *j, const struct segment *seg,
 }
 
 void session_write_end(struct journal *j, const char *how, const struct time_point *end, double hz,
-		       const struct collector_summary *s, enum kron_when_full when_full)
+		       const struct collector_summary *s, const struct collector_options *opt)
 {
 	journal_session(j, "exit", "%s", how);
 	journal_session(j, "samples", "%" PRIu64, s->samples);
 	journal_session(j, "lost", "%" PRIu64, s->lost);
 	journal_session(j, "cut_off", "%" PRIu64, s->cut_off);
-	journal_session(j, "overwritten", "%" PRIu64,
-			when_full == KRON_WHEN_FULL_WRAP ? s->lost : 0);
+	journal_session(j, "overwritten", "%" PRIu64, s->overwritten);
+	if (opt->bus != KRON_BUS_LANE) {
+		journal_session(j, "board_overruns", "%" PRIu64,
+				opt->bus == KRON_BUS_EXACT ? s->overruns : s->device.overruns);
+		journal_session(j, "board_waits", "%" PRIu64, s->waited);
+	}
+	if (opt->bus == KRON_BUS_DEVICE && s->device_answers)
+		journal_session(j, "board_samples", "%" PRIu64, s->device.samples);
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);
 	journal_session(j, "processes", "%" PRIu64, s->processes);

@@ -8,6 +8,6 @@
 void session_write_start(struct journal *j, const struct segment *seg,
 			 const struct collector_options *opt, const struct time_point *start);
 void session_write_end(struct journal *j, const char *how, const struct time_point *end, double hz,
-		       const struct collector_summary *s, enum kron_when_full when_full);
+		       const struct collector_summary *s, const struct collector_options *opt);
 
 #endif

@@ -196,7 +196,7 @@ static void write_process(struct tasks *t, const struct task *k, const struct kr
 	snprintf(uid, sizeof(uid), "%u", k->uid);
 	snprintf(pid, sizeof(pid), "%d", k->pid);
 	snprintf(parent, sizeof(parent), "%u", p->parent_uid);
-	snprintf(tsc, sizeof(tsc), "%" PRIu64, p->start_tsc);
+	snprintf(tsc, sizeof(tsc), "%" PRIu64, board_clock_ticks(t->clock, p->start_tsc));
 	journal_line(t->journal, "tasks", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
@@ -453,7 +453,7 @@ static void write_end(struct tasks *t, const struct task *k, uint64_t lost)
 	const char *fields[] = {"E", uid, tsc, lost_text, cut};
 
 	snprintf(uid, sizeof(uid), "%u", k->uid);
-	snprintf(tsc, sizeof(tsc), "%" PRIu64, (uint64_t)__rdtsc());
+	snprintf(tsc, sizeof(tsc), "%" PRIu64, board_clock_ticks(t->clock, __rdtsc()));
 	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
 	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
 	journal_line(t->journal, "tasks", fields, 5);

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "collect/journal.h"
+#include "collect/machine.h"
 #include "collect/segment.h"
 
 struct task {               /* shadow of one slot */
@@ -59,7 +60,8 @@ struct tasks {
 	uint32_t fork_parents; /* uids that it has room for */
 	const uint32_t *known; /* recover: uids that have a P record, sorted */
 	size_t nknown;
-	struct task_totals ended; /* sums over the processes with an E record */
+	const struct board_clock *clock; /* of the times that are written; NULL: the counter's */
+	struct task_totals ended;        /* sums over the processes with an E record */
 };
 
 void tasks_init(struct tasks *t, struct segment *seg, struct journal *j);

@@ -53,15 +53,22 @@ _Static_assert(sizeof(struct trace_chunk) == 32, "chunk header");
  *   hostname, kernel, cpu, ncpu, kron      what ran it
  *   segment        name of the shared memory object, for `kron recover`
  *   collector_pid
+ *   bus            lane | exact | device; absent: lane
+ *   device         its path
+ *   constant_time  1: a closed gate costs as much as an open one; else absent
  *   when_full      discard | wait | wrap
  *   buffer         bytes of pool
  *   filter         Filter Register at start, hex
- *   start_tsc, start_mono_ns, start_real_ns      first calibration point
+ *   start_tsc, start_mono_ns, start_real_ns      first calibration point; "tsc" is the clock
+ *                  of the samples: the processor's counter, on bus exact the board's timestamp
  *   end_tsc, end_mono_ns                         last one; absent = the collector was killed
  *   tsc_hz         from the two points, or estimated at start
  *   exit           "exited N" | "signal N" | "running" (detached)
  *   samples, lost, cut_off, overwritten, probes, refused, processes, threads
  *                  totals at the end; a reader counts itself when they are absent
+ *   board_overruns, board_waits, board_samples
+ *                  exact, device: what the board counted: triggers that found its FIFO full,
+ *                  NODECLKs it made its users wait; samples that are still in its memory
  *   probe_ns       measured cost of a probe, of the rdtsc + store limit, of a closed gate:
  *   probe_ns_limit, probe_ns_off
  *   error          what went wrong while recording, one sentence

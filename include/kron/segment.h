@@ -148,9 +148,10 @@ struct kron_ctl {
 	 */
 	_Alignas(64) uint8_t gate[KRON_LEVELS];
 
-	/* Bus exact: words of local memory, counted from the start of the recording, whose samples
-	 * are in the trace's file; for `kron recover`. */
-	uint64_t fetched;
+	/* Bus exact, for `kron recover`: words of local memory, counted from the start of the
+	 * recording, whose samples are in the trace's file; and where the Memory Address Pointer
+	 * was seen last.  It has their low 24 bits. */
+	uint64_t fetched, passed;
 
 	struct kron_line line[KRON_SOURCES];
 };

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/* fetch.c - see fetch.h */
+#define _GNU_SOURCE
+#include "collect/fetch.h"
+
+#include <string.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "base/log.h"
+
+#define SAMPLE_WORDS (KRON_SAMPLE_SIZE / 4u)
+#define RESOURCE_WORDS (KRON_RESOURCE_SIZE / 4u)
+#define BATCH_WORDS (SAMPLE_WORDS * 16384u)
+#define BOXES_HASH 4096u
+#define CHAIN 8u /* samples that look like ones make a beginning */
+/* Skip so much more than was overwritten: the board goes on while we read. */
+#define HEAD_START (KRON_BOARD_MEMORY_WORDS / 8)
+/* A sample's word takes the chip eight clocks, 200 ns; more than that was no counting. */
+#define WORDS_PER_US 5u
+#define FIFO_WORDS 4096u
+#define DRAIN_NS 10000000000ull
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- start and end ---- */
+
+static void fetch_init(struct fetch *f, struct drain *d)
+{
+	memset(f, 0, sizeof(*f));
+	f->drain = d;
+	f->seg = d->seg;
+	f->words = xcalloc(BATCH_WORDS, sizeof(*f->words));
+	f->box_at = xcalloc(BOXES_HASH, sizeof(*f->box_at));
+	f->at_end = d->seg->ctl->when_full == KRON_WHEN_FULL_WRAP;
+	f->passed_ns = now_ns();
+}
+
+static void fetch_begin(struct fetch *f, const struct board_clock *clock)
+{
+	sources_init(&f->sources, f->seg, f->drain->tasks,
+		     (struct kron_source *)(f->seg->window.base + KRON_SOURCES_OFFSET), clock);
+	f->sources.keep = f->at_end;
+	f->drain->tasks->clock = clock;
+	f->drain->fetch = f;
+}
+
+static void fetch_begin_exact(struct fetch *f)
+{
+	board_clock_read(&f->clock, f->machine.board);
+	fetch_begin(f, &f->clock);
+}
+
+/* Where they stand now: a board that was there goes on counting. */
+static void note_counters(struct fetch *f)
+{
+	f->overrun_register = machine_read(&f->machine, KRON_WORD_OVERRUN);
+	f->wait_register = machine_read(&f->machine, KRON_WORD_WAIT);
+}
+
+void fetch_start(struct fetch *f, struct drain *d, const struct machine_setup *s)
+{
+	fetch_init(f, d);
+	f->machine.board = &d->seg->window.board;
+	f->stays = d->seg->ctl->permanent;
+	if (f->stays)
+		f->config = machine_adopt(&f->machine, s);
+	else
+		machine_setup(&f->machine, s);
+	note_counters(f);
+	f->fetched = f->passed = machine_pointer(&f->machine);
+	f->seg->ctl->fetched = f->seg->ctl->passed = f->passed;
+	fetch_begin_exact(f);
+}
+
+void fetch_start_device(struct fetch *f, struct drain *d)
+{
+	fetch_init(f, d);
+	f->at_end = false;
+	fetch_begin(f, NULL);
+}
+
+void fetch_resume(struct fetch *f, struct drain *d)
+{
+	fetch_init(f, d);
+	f->machine.board = &d->seg->window.board;
+	f->at_end = false; /* all that is there, now */
+	f->fetched = f->seg->ctl->fetched;
+	f->passed = f->seg->ctl->passed;
+	f->passed_ns = 0; /* who knows how long ago */
+	if (f->passed < f->fetched)
+		f->passed = f->fetched;
+	fetch_begin_exact(f);
+}
+
+void fetch_free(struct fetch *f)
+{
+	if (!f->words)
+		return;
+	sources_free(&f->sources);
+	vec_for(&f->boxes, b)
+		vec_free(&b->bytes);
+	vec_free(&f->boxes);
+	vec_free(&f->already);
+	xfree(f->words);
+	xfree(f->box_at);
+	f->words = NULL;
+}
+
+void fetch_restore(struct fetch *f)
+{
+	if (f->stays)
+		machine_restore(&f->machine, f->config);
+}
+
+/* ---- chunks ---- */
+
+static struct outbox *box_of(struct fetch *f, const struct source *who, uint32_t source,
+			     uint64_t position)
+{
+	uint64_t word = who ? who->word : 0;
+	uint32_t *head = &f->box_at[(source ^ (uint32_t)(word >> 42)) * 2654435761u >> 20];
+	struct outbox *b;
+
+	for (uint32_t i = *head; i; i = b->next) {
+		b = &f->boxes.v[i - 1];
+		if (b->word == word && b->source == source)
+			return b;
+	}
+	/* Boxes of the last batch keep their memory. */
+	b = f->nboxes < f->boxes.n ? &f->boxes.v[f->nboxes] : vec_push(&f->boxes);
+	f->nboxes++;
+	b->word = word;
+	b->source = source;
+	b->next = *head;
+	b->first = position;
+	*head = f->nboxes;
+	return b;
+}
+_Static_assert(BOXES_HASH == 1u << 12, "box_of()");
+
+/* Samples of a source that nobody entered in the table: of programs that use the board too. */
+static void owner_of_box(struct fetch *f, const struct outbox *b, struct chunk_owner *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->tid = (pid_t)(b->source & KRON_SOURCE_TID_MASK);
+	if (b->word)
+		tasks_of_chunk(f->drain->tasks, b->word, false, o);
+}
+
+static int send_box(struct fetch *f, struct outbox *b)
+{
+	struct chunk_owner o;
+	struct trace_chunk head = {
+		.magic = TRACE_CHUNK_MAGIC,
+		.nbytes = (uint32_t)b->bytes.n,
+		.seq = b->first + 1,
+		.source = b->source,
+	};
+	int code;
+
+	if (!b->bytes.n)
+		return 0;
+	owner_of_box(f, b, &o);
+	head.proc_uid = o.uid;
+	head.tid = (uint32_t)o.tid;
+	code = drain_write(f->drain, &head, b->bytes.v, &o, b->samples);
+	b->bytes.n = 0;
+	b->samples = 0;
+	return code;
+}
+
+static int send_all(struct fetch *f)
+{
+	int code = 0;
+
+	for (uint32_t i = 0; i < f->nboxes && !code; i++)
+		code = send_box(f, &f->boxes.v[i]);
+	f->nboxes = 0;
+	memset(f->box_at, 0, BOXES_HASH * sizeof(*f->box_at));
+	return code;
+}
+
+/* recover: the killed collector had written the first chunks of its last batch. */
+static bool is_written_already(struct fetch *f, uint32_t source, uint32_t bytes)
+{
+	vec_for(&f->already, a)
+		if (a->source == source && a->bytes >= bytes) {
+			a->bytes -= bytes;
+			return true;
+		}
+	return false;
+}
+
+void fetch_has_already(struct fetch *f, uint32_t source, uint32_t bytes)
+{
+	vec_for(&f->already, a)
+		if (a->source == source) {
+			a->bytes += bytes;
+			return;
+		}
+	*vec_push(&f->already) = (struct fetched_already){.source = source, .bytes = bytes};
+}
+
+static int take_sample(struct fetch *f, const uint32_t *w, uint32_t nwords, uint64_t position)
+{
+	const struct kron_sample *s = (const void *)w;
+	uint64_t ticks = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+	const struct source *who = sources_find(&f->sources, s->source, ticks);
+	struct outbox *b;
+	int code = 0;
+
+	if (ticks > f->last_ticks)
+		f->last_ticks = ticks;
+	if (f->already.n && is_written_already(f, s->source, 4 * nwords))
+		return 0;
+	b = box_of(f, who, s->source, position);
+	if (b->bytes.n + 4 * nwords > TRACE_CHUNK_MAX)
+		code = send_box(f, b);
+	if (!b->bytes.n)
+		b->first = position;
+	vec_reserve(&b->bytes, b->bytes.n + 4 * nwords);
+	memcpy(b->bytes.v + b->bytes.n, w, 4 * nwords);
+	b->bytes.n += 4 * nwords;
+	b->samples += s->event < KRON_EVENT_SPECIAL;
+	return code;
+}
+
+/* ---- words ---- */
+
+/* How long is the sample that begins here?  0: none does. */
+static uint32_t sample_words(uint32_t head)
+{
+	if (head & 1u << 24) /* the header's "N/A" */
+		return 0;
+	switch (head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) {
+	case KRON_HEAD_TYPE_TRACE:
+		return SAMPLE_WORDS;
+	case KRON_HEAD_TYPE_RESOURCE:
+		return RESOURCE_WORDS;
+	}
+	return 0;
+}
+
+/* A chain of samples, in order of their times, as far as the words go. */
+static bool is_beginning(const uint32_t *w, uint32_t n)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0, at = 0; i < CHAIN && at + 1 < n; i++) {
+		uint32_t len = sample_words(w[at]);
+		uint64_t ticks = (uint64_t)(w[at] & KRON_HEAD_TIME_MASK) << 32 | w[at + 1];
+
+		if (!len || ticks < last)
+			return false;
+		last = ticks;
+		at += len;
+	}
+	return true;
+}
+
+/* Words up to the next beginning. */
+static uint32_t find_beginning(const uint32_t *w, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < n && !is_beginning(w + i, n - i))
+		i++;
+	return i;
+}
+
+/* How many words were used up: all but a sample at the end whose rest is not there yet. */
+static uint32_t take_words(struct fetch *f, uint32_t n, int *code)
+{
+	uint32_t at = 0;
+
+	while (at < n && !*code) {
+		uint32_t len = sample_words(f->words[at]);
+
+		if (!len || f->unsure) {
+			uint32_t skip = find_beginning(f->words + at, n - at);
+
+			f->unsure = false;
+			f->damaged += skip;
+			at += skip;
+			if (skip || !len)
+				continue;
+		}
+		if (len > n - at)
+			break;
+		*code = take_sample(f, f->words + at, len, f->fetched + at);
+		at += len;
+	}
+	return at;
+}
+
+/* What came round before it was fetched: go on with a sample that is there. */
+static void skip_to(struct fetch *f, uint64_t position)
+{
+	uint64_t samples = (position - f->fetched + SAMPLE_WORDS - 1) / SAMPLE_WORDS;
+
+	f->overwritten += samples;
+	f->fetched += samples * SAMPLE_WORDS;
+	f->unsure = true;
+	log_debug("collect", "%llu samples were overwritten", (unsigned long long)samples);
+}
+
+/* The pointer now, as a position. */
+static uint64_t look_at_pointer(struct fetch *f)
+{
+	uint32_t pointer = machine_pointer(&f->machine);
+	uint64_t ns = now_ns();
+	uint32_t words = (pointer - (uint32_t)f->passed) & KRON_MAP_MASK;
+
+	if (f->passed_ns && words > (ns - f->passed_ns) / 1000 * WORDS_PER_US + FIFO_WORDS) {
+		/* It was set back, by a reset of the board: what is there is from then on. */
+		f->passed = (f->passed | KRON_MAP_MASK) + 1 + pointer;
+		f->fetched = f->passed - (pointer & KRON_MAP_WORD);
+	} else {
+		f->passed += words;
+	}
+	f->passed_ns = ns;
+	__atomic_store_n(&f->seg->ctl->passed, f->passed, __ATOMIC_RELAXED);
+	return f->passed;
+}
+
+/* Words [fetched, +n) are in f->words, whole; or the board was faster, and they are skipped. */
+static bool read_words(struct fetch *f, uint32_t n)
+{
+	uint64_t now;
+
+	board_read_memory(f->machine.board, f->fetched & KRON_MAP_WORD, n, f->words);
+	now = f->fetched + ((machine_pointer(&f->machine) - (uint32_t)f->fetched) & KRON_MAP_MASK);
+	if (now - f->fetched <= KRON_BOARD_MEMORY_WORDS)
+		return true;
+	skip_to(f, now - KRON_BOARD_MEMORY_WORDS + HEAD_START);
+	return false;
+}
+
+static int take_until(struct fetch *f, uint64_t end)
+{
+	int code = 0;
+
+	if (end > f->fetched && end - f->fetched > KRON_BOARD_MEMORY_WORDS)
+		skip_to(f, end - KRON_BOARD_MEMORY_WORDS);
+	while (f->fetched < end && !code) {
+		uint64_t left = end - f->fetched;
+		uint32_t n = left < BATCH_WORDS ? (uint32_t)left : BATCH_WORDS;
+		uint32_t used;
+
+		if (!read_words(f, n))
+			continue;
+		used = take_words(f, n, &code);
+		if (!code)
+			code = send_all(f);
+		if (code || !used)
+			break;
+		f->fetched += used;
+		__atomic_store_n(&f->seg->ctl->fetched, f->fetched, __ATOMIC_RELEASE);
+	}
+	return code;
+}
+
+/* ---- rounds ---- */
+
+static void read_counters(struct fetch *f)
+{
+	uint32_t overrun = machine_read(&f->machine, KRON_WORD_OVERRUN);
+	uint32_t wait = machine_read(&f->machine, KRON_WORD_WAIT);
+
+	/* They go round at 2^32; somebody may have cleared them. */
+	f->overruns += overrun >= f->overrun_register ? overrun - f->overrun_register : overrun;
+	f->waited += wait >= f->wait_register ? wait - f->wait_register : wait;
+	f->overrun_register = overrun;
+	f->wait_register = wait;
+}
+
+uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
+{
+	uint64_t before = f->drain->totals.samples;
+	uint64_t end;
+
+	if (!f->machine.board) {
+		sources_look(&f->sources, deaths, thorough);
+		return 0;
+	}
+	end = look_at_pointer(f);
+	sources_look(&f->sources, deaths, thorough);
+	if (deaths) {
+		read_counters(f);
+		if (!__atomic_load_n(&f->seg->ctl->closing, __ATOMIC_ACQUIRE))
+			board_repair_gates(f->machine.board);
+	}
+	if (!f->at_end && !journal_error(f->drain->journal))
+		take_until(f, end);
+	return f->drain->totals.samples - before;
+}
+
+/* Until the FIFOs are empty; a board that is stopped in the middle keeps what it has. */
+static void let_fifos_drain(struct fetch *f)
+{
+	struct timespec ts = {.tv_nsec = 200000};
+	uint64_t until = now_ns() + DRAIN_NS;
+	struct device_state s;
+
+	while (now_ns() < until) {
+		board_tick(f->machine.board, 0);
+		if (!board_snapshot(f->machine.board, &s) || device_is_idle(&s) ||
+		    !(device_config(&s) & KRON_CONFIG_LOCAL) ||
+		    device_config(&s) & (KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE))
+			return;
+		nanosleep(&ts, NULL);
+	}
+}
+
+void fetch_all(struct fetch *f)
+{
+	uint64_t end;
+
+	if (!f->machine.board) {
+		sources_look(&f->sources, false, false);
+		return;
+	}
+	let_fifos_drain(f);
+	end = look_at_pointer(f);
+	sources_look(&f->sources, false, false);
+	read_counters(f);
+	f->at_end = false;
+	if (journal_error(f->drain->journal) || take_until(f, end))
+		f->drain->totals.stranded += (end - f->fetched) / SAMPLE_WORDS;
+}
+
+double fetch_trigger_ns(const struct fetch *f, double tsc_hz)
+{
+	uint32_t source = machine_read(&f->machine, KRON_WORD_SOURCE);
+	double best = 0;
+
+	for (int i = 0; i < 64; i++) {
+		uint64_t start = __rdtsc();
+		double ns;
+
+		board_trigger(f->machine.board, KRON_WORD_TRACE, 0, source, 0);
+		ns = (double)(__rdtsc() - start) / tsc_hz * 1e9;
+		if (!i || ns < best)
+			best = ns;
+	}
+	return best;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* machine.c - see machine.h */
+#define _GNU_SOURCE
+#include "collect/machine.h"
+
+#include <time.h>
+#include <x86intrin.h>
+
+static void put(const struct machine *m, uint32_t offset, uint32_t value)
+{
+	if (m->board)
+		board_write32(m->board, offset, value);
+	else
+		bus_write32(m->device, offset, value);
+}
+
+static uint32_t get(const struct machine *m, uint32_t offset)
+{
+	return m->board ? board_read32(m->board, offset) : bus_read32(m->device, offset);
+}
+
+static void put_chip(const struct machine *m, unsigned word, uint32_t value)
+{
+	put(m, KRON_CHIP_BYTE(word), value);
+}
+
+uint32_t machine_read(const struct machine *m, unsigned chip_word)
+{
+	return get(m, KRON_CHIP_BYTE(chip_word));
+}
+
+uint32_t machine_pointer(const struct machine *m)
+{
+	return get(m, KRON_BOARD_MAP) & KRON_MAP_MASK;
+}
+
+void machine_setup(const struct machine *m, const struct machine_setup *s)
+{
+	uint32_t config = (KRON_CONFIG_DEFAULT & ~KRON_CONFIG_CPU_ID) | s->config |
+			  (s->lines ? s->lines : KRON_CONFIG_EXT_CPU);
+
+	put(m, KRON_BOARD_RESET, 0);
+	/* The pointer ignores writes while LOCAL is set. */
+	put(m, KRON_BOARD_CONFIG, config & ~KRON_CONFIG_LOCAL);
+	put(m, KRON_BOARD_MAP, 0);
+	put(m, KRON_BOARD_CONFIG, config);
+	put_chip(m, KRON_WORD_CSR,
+		 KRON_CSR_STOP | (s->mode32 ? KRON_CSR_MODE32 : KRON_CSR_MODE64) |
+			 (s->when_full == KRON_WHEN_FULL_WAIT ? KRON_CSR_WAIT : KRON_CSR_DISCARD));
+	if (s->mode32)
+		put_chip(m, KRON_WORD_HIGH, 0);
+	put_chip(m, KRON_WORD_WAIT, 0);
+	put_chip(m, KRON_WORD_OVERRUN, 0);
+	put_chip(m, KRON_WORD_FILTER, s->filter & 0xffff);
+}
+
+uint32_t machine_adopt(const struct machine *m, const struct machine_setup *s)
+{
+	uint32_t config = get(m, KRON_BOARD_CONFIG) & KRON_CONFIG_WRITABLE;
+	uint32_t needed =
+		KRON_CONFIG_LOCAL | KRON_CONFIG_EXT_CPU | KRON_CONFIG_MK_OE | KRON_CONFIG_TESTB;
+	uint32_t wrong = KRON_CONFIG_WRAPB | KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE;
+
+	put(m, KRON_BOARD_CONFIG, (config | needed) & ~wrong);
+	put_chip(m, KRON_WORD_CSR,
+		 KRON_CSR_MODE64 | (s->when_full == KRON_WHEN_FULL_WAIT ? KRON_CSR_WAIT : 0));
+	return config;
+}
+
+void machine_restore(const struct machine *m, uint32_t config)
+{
+	put(m, KRON_BOARD_CONFIG, config);
+}
+
+void machine_sampling(const struct machine *m, bool on)
+{
+	put_chip(m, KRON_WORD_CSR, on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
+}
+
+/* ---- time ---- */
+
+static uint64_t timestamp(const struct board *b)
+{
+	return board_read64(b, KRON_CHIP_BYTE(KRON_WORD_TIMESTAMP)) & 0x00ffffffffffffffull;
+}
+
+/* Counter ticks in a second of the board's, as the board reckons. */
+static double tsc_per_second(const struct board *b)
+{
+	uint64_t seconds = 1000;
+	uint64_t now = board_now(b);
+	uint64_t span = board_tsc_of_tick(b, now + seconds * KRON_OSCILLATOR_HZ) -
+			board_tsc_of_tick(b, now);
+
+	return (double)span / (double)seconds;
+}
+
+void board_clock_read(struct board_clock *c, const struct board *b)
+{
+	uint64_t best = UINT64_MAX;
+	double per_second = tsc_per_second(b);
+
+	c->hz = bus_timestamp_hz(board_read32(b, KRON_BOARD_CONFIG));
+	c->ticks_per_tsc = per_second > 0 ? c->hz / per_second : 0;
+	for (int i = 0; i < 8; i++) {
+		uint64_t before = __rdtsc();
+		uint64_t ticks = timestamp(b);
+		uint64_t after = __rdtsc();
+
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		c->tsc = before + best / 2;
+		c->ticks = ticks;
+	}
+}
+
+uint64_t board_clock_ticks(const struct board_clock *c, uint64_t tsc)
+{
+	double ticks;
+
+	if (!c)
+		return tsc;
+	ticks = (double)(int64_t)(tsc - c->tsc) * c->ticks_per_tsc;
+	if (ticks < 0 && (double)c->ticks < -ticks)
+		return 0;
+	return ticks < 0 ? c->ticks - (uint64_t)-ticks : c->ticks + (uint64_t)ticks;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void board_time_point(const struct board *b, struct time_point *t)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t before = __rdtsc();
+		uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		uint64_t ticks = timestamp(b);
+		uint64_t after = __rdtsc();
+
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		t->tsc = ticks;
+		t->mono_ns = mono;
+		t->real_ns = clock_ns(CLOCK_REALTIME);
+	}
+}

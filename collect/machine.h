@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * machine.h - puts a board into the state that a recording needs, and says what its time is.
+ *
+ *   emulated board ──► board/access.h ─┐
+ *                                      ├─► registers as a driver would write them
+ *   real one, or a file ──► bus/bus.h ─┘
+ */
+#ifndef COLLECT_MACHINE_H
+#define COLLECT_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kron/segment.h>
+#include "board/access.h"
+#include "bus/bus.h"
+#include "bus/clock.h"
+
+/* One of the two. */
+struct machine {
+	const struct board *board;
+	struct bus *device;
+};
+
+struct machine_setup {
+	enum kron_when_full when_full;
+	uint32_t filter;
+	uint32_t config; /* besides KRON_CONFIG_DEFAULT */
+	uint8_t lines;   /* CPU_ID lines, one hot; 0: external ones */
+	bool mode32;     /* a bus of 32 bits: the upper half of the data is zero */
+};
+
+/* Reset it and set it up: local memory from word 0 on, sampling off. */
+void machine_setup(const struct machine *m, const struct machine_setup *s);
+/*
+ * What a board that is used as it stands still needs: a line a CPU, its memory in use and
+ * circular.  Returns its Configuration Register for machine_restore().
+ */
+uint32_t machine_adopt(const struct machine *m, const struct machine_setup *s);
+void machine_restore(const struct machine *m, uint32_t config);
+void machine_sampling(const struct machine *m, bool on);
+uint32_t machine_read(const struct machine *m, unsigned chip_word);
+uint32_t machine_pointer(const struct machine *m); /* Memory Address Pointer, 24 bits */
+
+/* ---- time ---- */
+
+/* The board's timestamp at one moment of the machine's counter, and how they go on. */
+struct board_clock {
+	uint64_t tsc, ticks;
+	double ticks_per_tsc;
+	double hz; /* nominal */
+};
+
+void board_clock_read(struct board_clock *c, const struct board *b);
+/* c NULL: the counter itself. */
+uint64_t board_clock_ticks(const struct board_clock *c, uint64_t tsc);
+/* As time_point_take(), with the board's timestamp instead of the counter. */
+void board_time_point(const struct board *b, struct time_point *t);
+
+#endif
