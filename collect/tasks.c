@@ -5,8 +5,9 @@
  * Is a process dead?  kill(pid, 0) says ESRCH; or a newer slot has the same pid (it has
  * executed another program, or the pid was used again); or, asked thoroughly, it is a zombie
  * without threads, or a process that started at another time has its pid.  Of processes in
- * another pid namespace we know the pid only if they said HELLO; forked ones cannot be asked
- * about, and count as living until the end of the recording.
+ * another pid namespace we know the pid if they said HELLO; forked ones are looked for in /proc
+ * (pidns.h).  Where that may hide them they cannot be asked about, and keep their slots until
+ * the end of the recording.
  */
 #define _GNU_SOURCE
 #include "collect/tasks.h"
@@ -22,12 +23,14 @@
 #include <x86intrin.h>
 
 #include "base/vec.h"
+#include "collect/pidns.h"
 #include "collect/process_maps.h"
 
 struct task_note {
 	struct task_note *next;
 	uint64_t tsc; /* of the HELLO: before the slot's start_tsc */
 	pid_t pid, its_pid;
+	uint64_t pidns;
 	char *exe, *cmdline;
 };
 
@@ -59,6 +62,7 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
 	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
 	t->seen_next_uid = 1;
+	t->own_pidns = pidns_of(getpid());
 }
 
 static void free_note(struct task_note *n)
@@ -95,6 +99,7 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	n->pid = pid;
 	n->its_pid = its_pid;
 	n->tsc = __rdtsc();
+	n->pidns = pidns_of(pid);
 	n->exe = process_exe(pid);
 	n->cmdline = process_cmdline(pid);
 	pthread_mutex_lock(&t->lock);
@@ -142,7 +147,17 @@ static const struct task *task_of_uid(const struct tasks *t, uint32_t uid)
 	return NULL;
 }
 
-static void name_process(struct tasks *t, struct task *k, const struct kron_proc *p,
+/* In which pid namespace a process is whose pid is not ours; `parent` may be NULL. */
+static uint64_t foreign_pidns(const struct task *parent, const struct kron_proc *p)
+{
+	if (!parent)
+		return 0;
+	if (p->origin == KRON_PROC_FORK && p->pid == 1) /* the first of a new one */
+		return parent->here ? pidns_for_children(parent->here) : 0;
+	return parent->pidns;
+}
+
+static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 			 struct task_note *note)
 {
 	const struct task *parent = task_of_uid(t, p->parent_uid);
@@ -150,10 +165,14 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 
 	k->foreign = (p->flags & KRON_PROC_FOREIGN_PIDNS) || (parent && parent->foreign);
 	k->here = k->foreign || k->pid < 0 ? 0 : k->pid;
+	if (k->foreign)
+		k->pidns = foreign_pidns(parent, p);
 	if (note) {
 		k->exe = note->exe;
 		k->cmdline = note->cmdline;
-		k->foreign = note->pid != note->its_pid;
+		k->foreign = note->pid != note->its_pid ||
+			     (note->pidns && t->own_pidns && note->pidns != t->own_pidns);
+		k->pidns = note->pidns;
 		k->here = note->pid; /* the socket's credentials know it */
 		note->exe = note->cmdline = NULL;
 	} else if (!k->foreign && p->origin != KRON_PROC_FORK) {
@@ -166,6 +185,8 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 		k->exe = xstrdup(parent->exe);
 		k->cmdline = xstrdup(parent->cmdline ? parent->cmdline : "");
 	}
+	if (k->foreign) /* the runtime hands it on to the children that it forks */
+		__atomic_or_fetch(&p->flags, KRON_PROC_FOREIGN_PIDNS, __ATOMIC_RELAXED);
 	if (k->here && process_read_stat(k->here, 0, &st))
 		k->starttime = st.starttime;
 }
@@ -239,12 +260,19 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 	pthread_mutex_unlock(&t->lock);
 }
 
+static void note_newest(struct tasks *t, const struct task *k)
+{
+	uint32_t *newest = &t->uid_of_pid[(uint32_t)k->here % PID_HASH];
+
+	if (k->here && *newest < k->uid)
+		*newest = k->uid;
+}
+
 static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 {
-	const struct kron_proc *p = &t->seg->procs[i];
+	struct kron_proc *p = &t->seg->procs[i];
 	struct task *k = &t->slot[i];
 	struct task_note *note = NULL;
-	uint32_t *newest;
 
 	forget_task(k); /* nobody frees slots but us; a slot that changed hands is hostile */
 	k->uid = uid;
@@ -255,15 +283,26 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	name_process(t, k, p, note);
 	if (note)
 		free_note(note);
-	newest = &t->uid_of_pid[(uint32_t)k->here % PID_HASH];
-	if (k->here && *newest < uid)
-		*newest = uid;
+	note_newest(t, k);
 	write_process(t, k, p);
 }
 
-/* Search the table for slots that came into use; only when some uid was given out since. */
+struct new_slot {
+	uint32_t uid, slot;
+};
+
+static int by_uid(const void *a, const void *b)
+{
+	const struct new_slot *x = a, *y = b;
+
+	return x->uid < y->uid ? -1 : x->uid > y->uid;
+}
+
+/* Search the table for slots that came into use; only when some uid was given out since.
+ * Parents, whose uid is lower, are met before their children. */
 static void find_new(struct tasks *t)
 {
+	VEC(struct new_slot) found = {0};
 	uint32_t next = __atomic_load_n(&t->seg->ctl->next_uid, __ATOMIC_ACQUIRE);
 	uint32_t limit = segment_procs_ready(t->seg), used = 0;
 
@@ -282,10 +321,15 @@ static void find_new(struct tasks *t)
 		if (state == KRON_PROC_CLAIMED)
 			t->unfinished = true;
 		else if (state == KRON_PROC_LIVE && t->slot[i].uid != uid)
-			meet_process(t, i, uid);
+			*vec_push(&found) = (struct new_slot){uid, i};
 	}
 	if (used > t->slots_used)
 		t->slots_used = used;
+	if (found.n)
+		qsort(found.v, found.n, sizeof(*found.v), by_uid);
+	vec_for(&found, f)
+		meet_process(t, f->slot, f->uid);
+	vec_free(&found);
 }
 
 /* ---- who is dead ---- */
@@ -320,10 +364,44 @@ static bool is_task_dead(const struct tasks *t, const struct task *k, bool thoro
 	return is_finished(&st) || (k->starttime && st.starttime != k->starttime);
 }
 
+static bool is_unplaced(const struct task *k)
+{
+	return k->uid && !k->dead && k->foreign && !k->here && k->pidns;
+}
+
+/* Forked processes of other pid namespaces: which of ours are they, or are they gone? */
+static void place_foreign(struct tasks *t)
+{
+	struct pidns_list list;
+	struct process_stat st;
+	bool any = false;
+
+	for (uint32_t i = 0; i < t->slots_used && !any; i++)
+		any = is_unplaced(&t->slot[i]);
+	if (!any)
+		return;
+	pidns_list_read(&list);
+	for (uint32_t i = 0; i < t->slots_used; i++) {
+		struct task *k = &t->slot[i];
+		enum pidns_answer a;
+
+		if (!is_unplaced(k))
+			continue;
+		a = pidns_find(&list, k->pidns, k->pid, &k->here);
+		k->dead = a == PIDNS_GONE;
+		if (a == PIDNS_FOUND && process_read_stat(k->here, 0, &st))
+			k->starttime = st.starttime;
+		note_newest(t, k);
+	}
+	pidns_list_free(&list);
+}
+
 void tasks_look(struct tasks *t, bool deaths, bool thorough)
 {
 	pthread_mutex_lock(&t->lock);
 	find_new(t);
+	if (deaths && thorough)
+		place_foreign(t);
 	for (uint32_t i = 0; i < t->slots_used; i++) {
 		struct task *k = &t->slot[i];
 

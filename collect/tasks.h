@@ -27,6 +27,7 @@ struct task {               /* shadow of one slot */
 	pid_t pid;          /* the slot's own, as first seen */
 	pid_t here;         /* the same in our pid namespace; 0 unknown: nobody can be asked */
 	uint64_t starttime; /* tells a pid that was used again; 0 unknown */
+	uint64_t pidns;     /* foreign: number of its pid namespace; 0 unknown */
 	uint64_t samples, cut_off;
 	bool foreign; /* its pids are not ours */
 	bool dead;    /* gone; its chunks may be taken */
@@ -47,6 +48,7 @@ struct task_thread; /* a thread that has written samples */
 struct tasks {
 	struct segment *seg;
 	struct journal *journal;
+	uint64_t own_pidns;
 	pthread_mutex_t lock;
 	struct task *slot;      /* KRON_PROCS_MAX */
 	uint32_t slots_used;    /* slots from here on were never seen in use */
@@ -80,7 +82,8 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 
 /*
  * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about
- * zombies and pids that were used again, too, which costs three system calls a process.
+ * zombies and pids that were used again, too, which costs three system calls a process, and
+ * who forked children in other pid namespaces are, which costs a walk through all of /proc.
  */
 void tasks_look(struct tasks *t, bool deaths, bool thorough);
 

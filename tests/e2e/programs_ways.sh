@@ -14,6 +14,7 @@ prepare() {
 		chmod 777 .
 	fi
 	seq 20 >numbers
+	mkfifo pipe
 }
 
 # in_trace FUNCTION=COUNT... CMD...: the trace of CMD has so many entries (the first argument)
@@ -34,6 +35,19 @@ nested() {
 	[ ! -s "$d/stderr" ] || { cat "$d/stderr"; return 1; }
 	"$PYTHON" "$TRUTH" check "$d/inner" --calls work=1000 &&
 		"$PYTHON" "$TRUTH" check "$d/outer"
+}
+
+# who still runs at the end: those of another pid namespace are asked about by our pids
+pidns_notes() { # pidns_notes EXPECTED CMD...
+	local want=$1 d=$SUITE/pidns
+	shift
+	one_way "$d" "$KRON" record -o "$d/trace" --when-full wait -- "$@"
+	[ "$(sed -n 's/^kron: \([0-9]*\) traced process.* still run.*/\1/p' "$d/stderr")" = "$want" ] ||
+		{ cat "$d/stderr"; return 1; }
+	# forked children are of bash as their parent is, and not what has their number here
+	"$KRON" info --json "$d/trace" | json 'sorted({(p["exe"].split("/")[-1], t["name"])
+		for p in d["process_list"] if p["note"] == "pidns" for t in p["threads"]})' >"$d/names"
+	[ "$(cat "$d/names")" = "[('bash', 'bash')]" ] || { cat "$d/names"; return 1; }
 }
 
 # two recordings at once do not meet
@@ -123,6 +137,11 @@ if [ "$(id -u)" = 0 ]; then
 	if unshare -fp true 2>/dev/null; then
 		both "a pid namespace" unshare -fp sh -c './plain; echo $$; (exit 3) & wait $!; echo $?'
 		tap "a pid namespace is traced" in_trace work=2000 unshare -fp sh -c './plain; ./plain; true'
+		tap "forked in a pid namespace, and ended" pidns_notes '' \
+			unshare -fp bash -c 'for i in 1 2 3; do (:) & done; wait; (:); exit 3'
+		tap "forked in a pid namespace, and still there" pidns_notes 3 bash -c \
+			'unshare -fp bash -c "(read <>pipe) & echo >ready; read <>pipe" &
+			until [ -s ready ]; do read -t 0.05 <>pipe; done'
 		both "a mount namespace" unshare -m sh -c 'mount -t tmpfs tmpfs /mnt && ls /mnt; ./plain'
 		both "a network namespace" unshare -n ./plain
 		both "a user namespace" unshare -Ur sh -c 'id -u; ./plain'

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
+#include "collect/pidns.h"
 #include "collect/plan_cache.h"
 #include "collect/process_maps.h"
 #include "collect/program.h"
@@ -577,6 +578,47 @@ static void privileged_programs_are_told(void **state)
 	xfree(path);
 }
 
+/* ---- pid namespaces ---- */
+
+static void a_status_says_the_inner_pid(void **state)
+{
+	(void)state;
+	assert_int_equal(pidns_inner("Name:\tx\nNStgid:\t77\t5\nNSpid:\t77\t5\nNSpgid:\t1\n"), 5);
+	assert_int_equal(pidns_inner("Name:\tx\nNSpid:\t77\t5\t1\n"), 1);
+	assert_int_equal(pidns_inner("Name:\tx\nNSpid:\t77\n"), 0);
+	assert_int_equal(pidns_inner("Name:\tx\nNSpid:\t77\t"), 0);
+	assert_int_equal(pidns_inner("Name:\tNSpid:\t77\t5\n"), 0);
+	assert_int_equal(pidns_inner(""), 0);
+}
+
+static void a_hiding_proc_is_noticed(void **state)
+{
+	(void)state;
+	assert_false(pidns_is_hiding("22 1 0:20 / /proc rw - proc proc rw\n"));
+	assert_false(pidns_is_hiding("22 1 0:20 / /proc rw - proc proc rw,hidepid=0\n"));
+	assert_false(
+		pidns_is_hiding("1 1 0:1 / /proc rw - proc proc rw\n2 1 0:2 / /hidepid=2 rw\n"));
+	assert_true(pidns_is_hiding("22 1 0:20 / /proc rw - proc proc rw,hidepid=invisible\n"));
+	assert_true(pidns_is_hiding("1 1 0:1 / /a rw - proc proc rw\n"
+				    "2 1 0:2 / /b rw - proc proc rw,gid=4,hidepid=2\n"));
+}
+
+static void who_is_not_found_is_gone_only_if_all_are_seen(void **state)
+{
+	struct pidns_process v[] = {{100, 5, 1005}, {100, 6, 1006}, {200, 5, 2005}, {0, 9, 3009}};
+	struct pidns_list l = {.v = {.v = v, .n = 4}, .complete = true};
+	pid_t here = 0;
+
+	(void)state;
+	assert_int_equal(pidns_find(&l, 200, 5, &here), PIDNS_FOUND);
+	assert_int_equal(here, 2005);
+	assert_int_equal(pidns_find(&l, 200, 6, &here), PIDNS_GONE);
+	assert_int_equal(pidns_find(&l, 200, 9, &here), PIDNS_UNKNOWN);
+	l.complete = false;
+	assert_int_equal(pidns_find(&l, 200, 6, &here), PIDNS_UNKNOWN);
+	assert_int_equal(pidns_find(&l, 100, 6, &here), PIDNS_FOUND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -599,6 +641,9 @@ int main(void)
 		cmocka_unit_test(elf_programs_are_judged),
 		cmocka_unit_test(scripts_are_followed),
 		cmocka_unit_test(privileged_programs_are_told),
+		cmocka_unit_test(a_status_says_the_inner_pid),
+		cmocka_unit_test(a_hiding_proc_is_noticed),
+		cmocka_unit_test(who_is_not_found_is_gone_only_if_all_are_seen),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -129,7 +129,8 @@ static int ask(const struct server *s, uint32_t kind)
 		.version = KRON_WIRE_VERSION,
 		.kind = kind,
 		.pid = getpid(),
-		.thunk = (uintptr_t)ask, /* so the executable is the runtime: not to be planned */
+		.thunk = {[KRON_THUNK_LANE] = (uintptr_t)
+				  ask}, /* so the executable is the runtime: not to be planned */
 		.hook_thunk = (uintptr_t)ask,
 		.proc_uid = UID,
 	};
