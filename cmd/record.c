@@ -31,9 +31,9 @@
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
 static const char *output = TRACE_DEFAULT_DIR;
-static struct opt_list only, except, libraries;
+static struct opt_list only, except, libraries, levels;
 #define NO_FILTER UINT64_MAX
-static uint64_t buffer, filter = NO_FILTER, level;
+static uint64_t buffer, filter = NO_FILTER;
 static const char *board, *bus = "lane";
 static int when_full;
 static bool no_children, quiet, constant_time;
@@ -63,8 +63,11 @@ static const struct opt options[] = {
 	 "Filter Register at the start: one bit a level, 1 = record. Default ffff, or on a board "
 	 "that is there what it is.",
 	 0, 0xffff},
-	{'g', "level", OPT_UINT, &level, "LEVEL", "Filter level of the probes, 0 to 15. Default 0.",
-	 0, 15},
+	{'g', "level", OPT_LIST, &levels, "LEVEL[=GLOB]",
+	 "Filter level of the probes, 0 to 15, default 0; or of those of the functions, or of the "
+	 "library, whose name matches GLOB. May be repeated; where several match, the last one "
+	 "counts.",
+	 0, 0},
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
@@ -433,6 +436,45 @@ static bool take_bus(struct collector_options *o)
 	return path ? *path : o->bus == KRON_BUS_EXACT || !strcmp(bus, "lane");
 }
 
+/* ---- -g LEVEL and -g LEVEL=GLOB ---- */
+
+static struct level_globs level_globs;
+
+static bool take_level(const char *text, const char **glob, uint8_t *level)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (text[0] < '0' || text[0] > '9' || n >= KRON_LEVELS || (*end && *end != '='))
+		return false;
+	*level = (uint8_t)n;
+	*glob = *end ? end + 1 : NULL;
+	return !*glob || **glob;
+}
+
+static int take_levels(struct err *err)
+{
+	const char **globs = xcalloc(levels.n + 1, sizeof(*globs));
+	uint8_t *numbers = xcalloc(levels.n + 1, 1), number;
+	const char *glob;
+
+	for (size_t i = 0; i < levels.n; i++) {
+		if (!take_level(levels.v[i], &glob, &number))
+			return err_set(err, EINVAL,
+				       "-g %s: LEVEL or LEVEL=GLOB is needed, LEVEL from 0 to 15",
+				       levels.v[i]);
+		if (!glob) {
+			level_globs.others = number;
+			continue;
+		}
+		globs[level_globs.n] = glob;
+		numbers[level_globs.n++] = number;
+	}
+	level_globs.v = globs;
+	level_globs.level = numbers;
+	return 0;
+}
+
 static void take_options(struct collector_options *o, char **argv)
 {
 	*o = (struct collector_options){
@@ -441,13 +483,13 @@ static void take_options(struct collector_options *o, char **argv)
 		.version = PACKAGE_VERSION,
 		.selection = {.only = {only.v, only.n},
 			      .except = {except.v, except.n},
-			      .libraries = {libraries.v, libraries.n}},
+			      .libraries = {libraries.v, libraries.n},
+			      .levels = level_globs},
 		.buffer = buffer,
 		.when_full = (enum kron_when_full)when_full,
 		.filter = filter == NO_FILTER ? 0xffff : (uint32_t)filter,
 		.keep_filter = filter == NO_FILTER,
 		.board = board,
-		.level = (uint8_t)level,
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.measure = probe_cost_measure,
@@ -473,6 +515,9 @@ int cmd_record(int argc, char **argv)
 		board = getenv(BOARDS_ENV);
 	if (board && !*board)
 		board = NULL;
+	if (take_levels(&err))
+		return cmd_fail(&command, OWN_FAILURE, "%s (`kron record --help` shows the usage)",
+				err.msg);
 	status = program_find(&program, argv[0], getenv("PATH"), &err);
 	if (status)
 		return cmd_fail(&command, status == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",

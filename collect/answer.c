@@ -50,12 +50,11 @@ struct work {
 };
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
-		   const uint8_t *session, uint8_t level)
+		   const uint8_t *session)
 {
 	memset(a, 0, sizeof(*a));
 	a->modules = ms;
 	a->selection = sel;
-	a->level = level;
 	a->next_number = 1;
 	memcpy(&a->session, session, sizeof(a->session));
 	pthread_mutex_init(&a->lock, NULL);
@@ -294,7 +293,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		.selected = traced ? l->module->selected : NULL,
 		.hooks = l->hooks,
 		.event_base = l->module->event_base,
-		.level = w->a->level,
+		.levels = traced ? l->module->levels : NULL,
 		.bias = l->bias,
 		.thunk = w->q->thunk,
 		.hook_thunk = w->q->hook_thunk,

@@ -37,7 +37,6 @@ struct answerer {
 	struct modules *modules;
 	const struct selection *selection;
 	uint64_t session; /* first eight bytes of the session token */
-	uint8_t level;
 	pthread_mutex_t lock;
 	uint64_t next_number;
 	VEC(struct block_record) blocks; /* sorted by number */
@@ -63,7 +62,7 @@ struct answer {
 };
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
-		   const uint8_t *session, uint8_t level);
+		   const uint8_t *session);
 void answerer_free(struct answerer *a);
 
 int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);

@@ -83,8 +83,7 @@ static int open_parts(struct collector *c, struct err *err)
 		return code;
 	tasks_init(&c->tasks, &c->seg, &c->journal);
 	modules_init(&c->modules, &c->opt.selection, &c->journal);
-	answerer_init(&c->answerer, &c->modules, &c->opt.selection, c->seg.ctl->session,
-		      c->opt.level);
+	answerer_init(&c->answerer, &c->modules, &c->opt.selection, c->seg.ctl->session);
 	c->server = (struct server){
 		.seg = &c->seg,
 		.journal = &c->journal,

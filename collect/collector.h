@@ -32,7 +32,6 @@ struct collector_options {
 	uint32_t filter;
 	bool keep_filter;  /* of a board that is there already: leave it as it is */
 	const char *board; /* record on the board with this name; NULL: on one of our own */
-	uint8_t level;
 	bool no_children;
 	bool constant_time;
 	enum kron_bus bus;

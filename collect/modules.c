@@ -42,6 +42,7 @@ static void free_module(struct module *m)
 	if (m->full)
 		plan_free(m->full);
 	xfree(m->selected);
+	xfree(m->levels);
 	xfree(m->segments);
 	xfree(m->path);
 	xfree(m);
@@ -248,6 +249,8 @@ static int plan_full(struct modules *ms, struct module *m)
 	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
 	m->selected = xcalloc(m->full->nfunctions, 1);
 	m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
+	m->levels = xcalloc(m->full->nfunctions, 1);
+	selection_levels(ms->selection, m->full, m->path, m->levels);
 	return m->nselected ? module_tables_write(ms, m, &m->why) : 0;
 }
 

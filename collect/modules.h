@@ -38,6 +38,7 @@ struct module {
 	int hooks_code, full_code; /* 0 = not tried or had, else -errno */
 	struct err why;            /* sentence of the last code */
 	uint8_t *selected;         /* a byte a function of full */
+	uint8_t *levels;           /* likewise: its filter level */
 	size_t nselected;
 	uint32_t event_base;
 	bool recorded; /* its tables are in the trace */

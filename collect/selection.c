@@ -134,3 +134,31 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 	}
 	return count;
 }
+
+static uint8_t level_of(const struct selection *s, const struct plan_function *f, const char *name,
+			const char *raw, const char *path)
+{
+	char unnamed[300];
+
+	snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path), f->vaddr);
+	for (size_t i = s->levels.n; i-- > 0;) {
+		const struct globs one = {&s->levels.v[i], 1};
+
+		if (matches_any(&one, path) || matches_any(&one, base_name(path)) ||
+		    (name[0] ? matches_name(&one, name) || matches_any(&one, raw)
+			     : matches_unnamed(&one, unnamed)))
+			return s->levels.level[i];
+	}
+	return s->levels.others;
+}
+
+void selection_levels(const struct selection *s, const struct plan *plan, const char *path,
+		      uint8_t *levels)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct plan_function *f = &plan->functions[i];
+
+		levels[i] =
+			level_of(s, f, plan->strings + f->name, plan->strings + f->raw_name, path);
+	}
+}

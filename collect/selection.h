@@ -14,10 +14,19 @@ struct globs {
 	size_t n;
 };
 
+/* -g: level[i] is that of what v[i] matches; where several match, the last one's. */
+struct level_globs {
+	const char *const *v;
+	const uint8_t *level;
+	size_t n;
+	uint8_t others; /* what none of them matches */
+};
+
 struct selection {
 	struct globs only;      /* -F: empty means every function */
 	struct globs except;    /* -N */
 	struct globs libraries; /* -L: by file name or by path */
+	struct level_globs levels;
 };
 
 /*
@@ -34,5 +43,9 @@ bool selection_has_library(const struct selection *s, const char *path);
  */
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
 		      uint8_t *selected);
+
+/* One byte a function of the plan: its filter level, by its name or by its module's. */
+void selection_levels(const struct selection *s, const struct plan *plan, const char *path,
+		      uint8_t *levels);
 
 #endif

@@ -84,13 +84,14 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 {
 	const struct binding *b = pl->b;
 	uint32_t number = b->event_base + p->function;
+	uint8_t level = b->levels ? b->levels[p->function] : b->level;
 
 	if (!is_selected(b, p->function)) {
 		skip_over(pl->block + off, STUB_PROBE_LEN);
 		return true;
 	}
 	pl->probes++;
-	put32(pl->block + off + STUB_PROBE_GATE, KRON_GATE_ADDR(b->level));
+	put32(pl->block + off + STUB_PROBE_GATE, KRON_GATE_ADDR(level));
 	put32(pl->block + off + STUB_PROBE_EVENT,
 	      p->kind == PROBE_EXIT ? KRON_EVENT_EXIT(number) : KRON_EVENT_ENTRY(number));
 	return put_rel32(pl, off + STUB_PROBE_CALL, 4, b->block + KRON_BLOCK_THUNK);

@@ -16,6 +16,7 @@ struct binding {
 	bool hooks;                 /* bind the hooks too */
 	uint32_t event_base;        /* number of the plan's function 0 in the trace's table */
 	uint8_t level;              /* filter level of the probes */
+	const uint8_t *levels;      /* one byte a function: its own; NULL = `level` for all */
 	uint64_t bias;              /* load bias of the module */
 	uint64_t block;             /* address of the trampoline block, page-aligned */
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */

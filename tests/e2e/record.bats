@@ -139,6 +139,25 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[ "$(total t)" = 0 ]
 }
 
+@test "levels for some functions, or for a library" {
+	"$KRON" record -q -o t -g 3 -g 5=tick --filter 20 -- ./triggers 1 10
+	[ "$(total t)" = 20 ]
+	"$KRON" record -q -o t -g 3 -g 5=tick --filter 8 -- ./triggers 1 10
+	run "$KRON" report t
+	[[ $output = *thread_main* ]]
+	[[ $output != *tick* ]]
+	# the last one that matches, and a module's file name
+	"$KRON" record -q -o t -g 5=tick -g 6='t*' -g 7=tick --filter 80 -- ./triggers 1 10
+	[ "$(total t)" = 20 ]
+	"$KRON" record -q -o t -g 7=triggers --filter 80 -- ./triggers 1 10
+	[ "$(total t)" -gt 20 ]
+	for bad in 16 16=x -1 1x 5= =x ''; do
+		run "$KRON" record -q -o t -g "$bad" -- ./triggers 1 10
+		[ "$status" = 125 ]
+		[[ $output = "kron record: -g $bad: LEVEL or LEVEL=GLOB is needed"* ]]
+	done
+}
+
 @test "--no-children leaves what the program starts alone" {
 	"$KRON" record -q -o t -- sh -c './triggers 1 10; true'
 	grep -q triggers t/modules
