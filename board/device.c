@@ -65,6 +65,8 @@ static void run_clocks(struct device_state *s, uint64_t ticks)
 
 void device_run(struct device_state *s, uint64_t until)
 {
+	if (until > DEVICE_TIME_MAX)
+		until = DEVICE_TIME_MAX;
 	device_fifo_run(s, until);
 	run_clocks(s, until - s->time);
 	s->time = until;
@@ -72,8 +74,6 @@ void device_run(struct device_state *s, uint64_t until)
 
 static void begin_call(struct device_state *s, uint64_t now)
 {
-	if (now > DEVICE_TIME_MAX)
-		now = DEVICE_TIME_MAX;
 	if (now < s->time)
 		now = s->time;
 	device_fifo_begin_call(s);
@@ -145,7 +145,7 @@ static bool geometry_is_sane(const struct device_geometry *g)
 bool device_is_sane(const struct device_state *s)
 {
 	return geometry_is_sane(&s->geometry) && s->config <= KRON_CONFIG_WRITABLE &&
-	       s->map <= KRON_MAP_MASK && s->time <= 2 * DEVICE_TIME_MAX &&
-	       s->node <= 2 * DEVICE_TIME_MAX && s->ts <= s->node && s->half < device_period(s) &&
-	       s->ts_phase < 4 && device_counters_are_sane(s) && device_fifo_is_sane(s);
+	       s->map <= KRON_MAP_MASK && s->time <= DEVICE_TIME_MAX && s->node <= s->time &&
+	       s->ts <= s->node && s->half < device_period(s) && s->ts_phase < 4 &&
+	       device_counters_are_sane(s) && device_fifo_is_sane(s);
 }

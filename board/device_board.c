@@ -67,7 +67,7 @@ static bool begin_test_operation(struct device_state *s, uint32_t bytes)
 		return false;
 	if (s->sequence != DEVICE_IDLE)
 		device_run(s, s->sequence_end);
-	return device_fifo_fill(s) >= bytes;
+	return s->sequence == DEVICE_IDLE && device_fifo_fill(s) >= bytes;
 }
 
 static uint32_t test_read(struct device_state *s)

@@ -324,8 +324,9 @@ uint64_t device_fifo_next(const struct device_state *s)
 {
 	uint64_t byte = is_board_full(s) ? DEVICE_NEVER : network_tick(s);
 	uint64_t word = s->sequence != DEVICE_IDLE ? s->sequence_end : DEVICE_NEVER;
+	uint64_t next = byte < word ? byte : word;
 
-	return byte < word ? byte : word;
+	return next <= DEVICE_TIME_MAX ? next : DEVICE_NEVER;
 }
 
 bool device_fifo_is_sane(const struct device_state *s)

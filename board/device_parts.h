@@ -30,7 +30,7 @@
 /* Reading: a read-with-copy that does not wait for busy shadow registers returns this. */
 #define DEVICE_BAD_DATA DEVICE_ONES64
 #define DEVICE_TIMESTAMP_MASK 0x00ffffffffffffffull
-/* 3,600 years: nothing that the model adds to a time overflows. */
+/* 3,600 years: the machine's time ends here, so that nothing that is added to it overflows. */
 #define DEVICE_TIME_MAX (1ull << 62)
 
 /* In the body of a small copying loop: the compiler must not make a call of memcpy of it. */
@@ -84,7 +84,7 @@ bool device_counters_are_sane(const struct device_state *s);
 /* device_fifo.c */
 void device_fifo_begin_call(struct device_state *s);
 void device_fifo_run(struct device_state *s, uint64_t until);
-/* The next tick at which something comes out of or into a FIFO; DEVICE_NEVER. */
+/* The next tick at which something comes out of or into a FIFO, or DEVICE_NEVER. */
 uint64_t device_fifo_next(const struct device_state *s);
 /* The entry after the last; the caller has seen to it that there is one. */
 struct device_entry *device_fifo_push(struct device_state *s, bool resource);
