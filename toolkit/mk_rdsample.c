@@ -26,7 +26,7 @@ static const struct opt options[] = {
 	{'e', "end", OPT_STR, &end_text, "WORD",
 	 "End before this word; default: the Memory Address Pointer.", 0, 0},
 	{'v', "verbose", OPT_FLAG, &verbose, NULL, "Say what is being done.", 0, 0},
-	{0, "board", OPT_STR, &board_name, "NAME",
+	{'b', "board", OPT_STR, &board_name, "NAME",
 	 "The board, or the path of a device; default: $KRON_BOARD, then the board named default, "
 	 "then the only one that there is.",
 	 0, 0},

@@ -16,7 +16,7 @@
 static const char *board_name;
 
 static const struct opt options[] = {
-	{0, "board", OPT_STR, &board_name, "NAME",
+	{'b', "board", OPT_STR, &board_name, "NAME",
 	 "The board, or the path of a device; default: $KRON_BOARD, then the board named default, "
 	 "then the only one that there is.",
 	 0, 0},
