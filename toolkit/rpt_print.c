@@ -75,18 +75,26 @@ static void put_table(const struct rpt *r, FILE *out)
 
 /* ---- what is missing ---- */
 
+/* Nothing of it is there: those with a begin or an end alone are incomplete. */
+static bool is_unseen(const struct rpt *r, const struct tally_row *row)
+{
+	const struct intervals_left *left = intervals_left(r->intervals, row->def_number);
+
+	return !row->all.count && !left->begun && !left->ended;
+}
+
 static void put_unseen(const struct rpt *r, FILE *out)
 {
 	size_t n = 0, named = 0;
 
 	vec_for(&r->tally->rows, row)
-		n += !row->all.count;
+		n += is_unseen(r, row);
 	if (!n)
 		return;
 	fprintf(out, "\n%zu %s\n", n,
 		n == 1 ? "interval did not occur:" : "intervals did not occur:");
 	vec_for(&r->tally->rows, row) {
-		if (row->all.count || (named >= NAMED && !r->verbose))
+		if (!is_unseen(r, row) || (named >= NAMED && !r->verbose))
 			continue;
 		fputs("    ", out);
 		text_put(out, name_of(row));

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import BUILD, Suite, need, rnd  # noqa: E402
+from tap import BUILD, KRON, Suite, compile_c, need, rnd  # noqa: E402
 import mkdat  # noqa: E402
 
 RPT = os.path.join(BUILD, "toolkit/mk_rpt")
@@ -385,6 +385,23 @@ def bad_files():
             one_sentence(r.stderr.decode(), "cannot write the output: No space left on device")
 
 
+def functions_of_a_trace():
+    """kron record, kron read, mk_rpt: as many calls as the program made."""
+    compile_c("triggers", "bins/triggers.c")
+    subprocess.run([KRON, "record", "-q", "--", "./triggers", "2", "5000"], check=True, capture_output=True)
+    subprocess.run([KRON, "read", "--intervals", "interval.info"], check=True, capture_output=True)
+    out, err = rpt("-d", "--json")
+    need(not err, err)
+    got = {x["description"]: x for x in json.loads(out)["intervals"]}
+    calls = {"main": 1, "thread_main": 2, "tick": 10000}
+    need({n: got[n]["count"] for n in calls} == calls, {n: x["count"] for n, x in got.items()})
+    r = subprocess.run([KRON, "report", "--json"], check=True, capture_output=True)
+    for x in json.loads(r.stdout):
+        if x["function"] in calls:
+            ns, n = got[x["function"]]["total"] * 100, x["calls"]
+            need(abs(ns - x["total_ns"]) <= 200 * n, f"{x['function']}: {ns} ns, not {x['total_ns']}")
+
+
 def usage():
     for args in (["-q"], ["--nonsense"], ["-f"], ["--by", "x"], ["--hz", "0"], ["--bins", "0"], ["-e"]):
         one_sentence(rpt(*args, want=2)[1], "mk_rpt: ")
@@ -409,4 +426,5 @@ with Suite("mk-rpt") as s:
     s.case("descriptions", descriptions)
     s.case("interval.info: wrong lines are named", wrong_lines)
     s.case("missing, empty, cut and foreign files, a full disk", bad_files)
+    s.case("the functions of a trace", functions_of_a_trace)
     s.case("usage", usage)
