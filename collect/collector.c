@@ -294,6 +294,7 @@ void collector_free(struct collector *c)
 {
 	if (!c->all_ended) /* a thread still plans with what is here; the process ends soon */
 		return;
+	plan_cache_trim(&c->modules.cache);
 	server_free(&c->server);
 	answerer_free(&c->answerer);
 	modules_free(&c->modules);

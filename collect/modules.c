@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/opt.h"
 #include "collect/module_tables.h"
 
 #define PAGE 4096ull
@@ -31,6 +32,8 @@ void modules_init(struct modules *ms, const struct selection *sel, struct journa
 	ms->selection = sel;
 	ms->journal = j;
 	plan_cache_open(&ms->cache, getenv("XDG_CACHE_HOME"), getenv("HOME"));
+	if (getenv("KRON_CACHE_SIZE"))
+		opt_size(getenv("KRON_CACHE_SIZE"), &ms->cache.max_bytes);
 }
 
 static void free_module(struct module *m)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -23,6 +24,7 @@
 void plan_cache_open(struct plan_cache *c, const char *xdg_cache_home, const char *home)
 {
 	c->dir = NULL;
+	c->max_bytes = PLAN_CACHE_BYTES;
 	if (xdg_cache_home && xdg_cache_home[0] == '/')
 		c->dir = xasprintf("%s/kron", xdg_cache_home);
 	else if (home && home[0] == '/')
@@ -78,23 +80,31 @@ char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, b
 }
 
 /* Plans become code in traced processes: take none that another user could have written. */
-static bool is_own_file(int fd)
+static bool is_own_file(const struct stat *st)
 {
-	struct stat st;
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() &&
+	       !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
 
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+/* Its mtime says when a plan was last used, right to an hour; that it cannot be set is no harm. */
+static void note_use(int fd, const struct stat *st)
+{
+	if (time(NULL) - st->st_mtime > 3600)
+		futimens(fd, NULL);
 }
 
 static int load_plan(const char *path, const struct elf_image *img, struct plan **out)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct err err;
+	struct stat st;
 	int code;
 
 	if (fd < 0)
 		return -errno;
-	code = is_own_file(fd) ? plan_load(out, fd, &err) : -EPERM;
+	code = !fstat(fd, &st) && is_own_file(&st) ? plan_load(out, fd, &err) : -EPERM;
+	if (!code)
+		note_use(fd, &st);
 	close(fd);
 	if (!code && ((*out)->build_id_len != img->build_id_len ||
 		      memcmp((*out)->build_id, img->build_id, img->build_id_len))) {

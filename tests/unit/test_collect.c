@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -393,6 +394,87 @@ static void damaged_cache_is_replanned(void **state)
 	elf_image_close(img);
 }
 
+static void put_plan(const char *name, size_t size, int days)
+{
+	struct timespec t[2] = {{.tv_sec = time(NULL) - days * 86400 - 3600}};
+	char *text = xcalloc(1, size + 1), *path;
+
+	memset(text, 'x', size);
+	path = file_in_dir(name, text, size, 0600);
+	t[1] = t[0];
+	assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
+	xfree(path);
+	xfree(text);
+}
+
+static bool has_file(const char *name)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	bool there = !access(path, F_OK);
+
+	xfree(path);
+	return there;
+}
+
+static void unused_plans_go(void **state)
+{
+	struct plan_cache c;
+	char *base = xasprintf("%s/trim", dir);
+
+	(void)state;
+	plan_cache_open(&c, base, NULL);
+	c.max_bytes = 100 << 10;
+	plan_cache_trim(&c); /* there is no folder: nothing happens */
+	mkdir(base, 0700);
+	mkdir(c.dir, 0700);
+	put_plan("trim/kron/young.plan", 40000, 0);
+	put_plan("trim/kron/old.plan", 10, 91);
+	put_plan("trim/kron/large.plan", 90000, 5);
+	put_plan("trim/kron/small.plan", 10, 6);
+	put_plan("trim/kron/.new-abcdef", 10, 2);
+	put_plan("trim/kron/.new-ghijkl", 10, 0);
+	put_plan("trim/kron/not-ours", 10, 400);
+	plan_cache_trim(&c);
+	assert_true(has_file("trim/kron/young.plan"));
+	assert_false(has_file("trim/kron/old.plan"));
+	assert_false(has_file("trim/kron/large.plan"));
+	assert_false(has_file("trim/kron/small.plan")); /* its use was longer ago than large's */
+	assert_false(has_file("trim/kron/.new-abcdef"));
+	assert_true(has_file("trim/kron/.new-ghijkl"));
+	assert_true(has_file("trim/kron/not-ours"));
+
+	put_plan("trim/kron/old.plan", 10, 91); /* once a day */
+	plan_cache_trim(&c);
+	assert_true(has_file("trim/kron/old.plan"));
+	put_plan("trim/kron/.trimmed", 0, 1);
+	plan_cache_trim(&c);
+	assert_false(has_file("trim/kron/old.plan"));
+	assert_true(has_file("trim/kron/young.plan"));
+	plan_cache_close(&c);
+	xfree(base);
+}
+
+static void a_used_plan_is_young(void **state)
+{
+	struct timespec old[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+	struct elf_image *img = open_self();
+	struct plan_cache c;
+	struct stat st;
+	char *path;
+
+	(void)state;
+	plan_cache_open(&c, dir, NULL);
+	path = plan_cache_path(&c, img, false);
+	functions_from(&c, img);
+	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
+	functions_from(&c, img);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_mtime > time(NULL) - 600);
+	xfree(path);
+	plan_cache_close(&c);
+	elf_image_close(img);
+}
+
 static void cache_that_others_can_write_is_not_used(void **state)
 {
 	struct elf_image *img = open_self();
@@ -641,6 +723,8 @@ int main(void)
 		cmocka_unit_test(elf_programs_are_judged),
 		cmocka_unit_test(scripts_are_followed),
 		cmocka_unit_test(privileged_programs_are_told),
+		cmocka_unit_test(unused_plans_go),
+		cmocka_unit_test(a_used_plan_is_young),
 		cmocka_unit_test(a_status_says_the_inner_pid),
 		cmocka_unit_test(a_hiding_proc_is_noticed),
 		cmocka_unit_test(who_is_not_found_is_gone_only_if_all_are_seen),
