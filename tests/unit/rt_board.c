@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,9 @@ void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_ful
 	b->sources = (struct kron_source *)(at + KRON_SOURCES_OFFSET);
 	b->procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
 	b->pool = at + KRON_POOL_OFFSET;
+	b->board = (struct board){.ctl = b->ctl,
+				  .device = (struct device *)(at + KRON_DEVICE_OFFSET),
+				  .memory = at + KRON_MEMORY_OFFSET};
 	b->ctl->magic = KRON_SEGMENT_MAGIC;
 	b->ctl->version = KRON_SEGMENT_VERSION;
 	b->ctl->when_full = when_full;
@@ -66,6 +70,44 @@ void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_ful
 	kron_gate_recompute(b->ctl);
 	for (i = 0; i < ready; i++)
 		b->states[i] = KRON_CHUNK_FREE;
+}
+
+/* The counter's rate, roughly: what the tests compare is the board's own time. */
+#define TSC_HZ 2000000000ull
+
+void rig_make_exact(struct rig *b, enum kron_when_full when_full)
+{
+	const struct device_geometry g = DEVICE_GEOMETRY_DEFAULT;
+	const struct board *m = &b->board;
+
+	rig_make(b, 1, 1, when_full);
+	b->ctl->bus = KRON_BUS_EXACT;
+	board_init(m, &g, ACCESS_CLOCK_REAL, TSC_HZ);
+	board_write32(m, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT | KRON_CONFIG_EXT_CPU);
+	board_write32(m, KRON_CHIP_BYTE(KRON_WORD_FILTER), 0xffff);
+	board_write32(m, KRON_CHIP_BYTE(KRON_WORD_CSR),
+		      KRON_CSR_SAMPLING | KRON_CSR_MODE64 |
+			      (when_full == KRON_WHEN_FULL_WAIT ? KRON_CSR_WAIT
+								: KRON_CSR_DISCARD));
+	rig_use_thunk(KRON_THUNK_EXACT);
+}
+
+void rig_make_device(struct rig *b)
+{
+	cpu_set_t set;
+
+	rig_make(b, 1, 1, KRON_WHEN_FULL_DISCARD);
+	b->ctl->bus = KRON_BUS_DEVICE;
+	b->device = memfd_create("device", MFD_CLOEXEC);
+	if (b->device < 0 || ftruncate(b->device, KRON_BOARD_SIZE))
+		die("memfd");
+	b->window = mmap(NULL, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, b->device, 0);
+	if (b->window == MAP_FAILED || sched_getaffinity(0, sizeof(set), &set))
+		die("device");
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			b->ctl->line[cpu % KRON_SOURCES].cpu = cpu;
+	rig_use_thunk(KRON_THUNK_DEVICE);
 }
 
 void rig_attach(const struct rig *b)

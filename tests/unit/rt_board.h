@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <kron/segment.h>
 #include <kron/wire.h>
+#include "board/access.h"
 
 struct rig {
 	int fd;
@@ -25,10 +26,16 @@ struct rig {
 	struct kron_source *sources;
 	struct kron_proc *procs;
 	uint8_t *pool;
+	struct board board; /* its machine, for bus exact */
+	uint8_t *window;    /* the device, for bus device */
 };
 
 /* chunks in all, of which `ready` are FREE and the rest ABSENT; all gates open. */
 void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_full when_full);
+/* The same for the other buses; lanes are there, too, but nobody uses them. */
+void rig_make_exact(struct rig *b, enum kron_when_full when_full);
+/* The device is memory: each CPU that we may run on has its line. */
+void rig_make_device(struct rig *b);
 /* Attach this process as START does; dies when that fails. */
 void rig_attach(const struct rig *b);
 

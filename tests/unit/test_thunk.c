@@ -337,6 +337,41 @@ static void constant_time_drops(void)
 	CHECK_EQ(t.holes, 0);
 }
 
+/* ---- the buses to a board ---- */
+
+static void exact_state_survives(void)
+{
+	struct rig b;
+
+	rig_make_exact(&b, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&b);
+	check_calls(&b, rig_stub(7, 5), 20000);
+	board_write32(&b.board, KRON_CHIP_BYTE(KRON_WORD_CSR), KRON_CSR_WAIT);
+	check_calls(&b, rig_stub(7, 5), 5000);
+	CHECK_EQ(rig_lost(&b), 0);
+}
+
+static void device_state_survives(void)
+{
+	struct rig b;
+	stub_fn stub;
+	unsigned i;
+
+	rig_make_device(&b);
+	rig_attach(&b);
+	stub = rig_stub(7, 5);
+	check_calls(&b, stub, 10000);
+	for (i = 0; i < 1000; i++) {
+		b.ctl->line[i % KRON_SOURCES].owner = 99; /* as if another had been there */
+		check_calls(&b, stub, 1);
+	}
+	CHECK_EQ(rig_lost(&b), 0);
+	for (i = 0; i < KRON_SOURCES; i++)
+		b.ctl->line[i].cpu = KRON_LINE_UNUSED; /* as if we had come to a ninth CPU */
+	check_calls(&b, stub, 1000);
+	CHECK_EQ(rig_lost(&b), 1000);
+}
+
 /* ---- what is in a sample ---- */
 
 static void pin(int cpu)
@@ -475,6 +510,8 @@ static const struct tap_test tests[] = {
 	{"state_survives_hook", state_survives_hook},
 	{"constant_state_survives", constant_state_survives},
 	{"constant_time_drops", constant_time_drops},
+	{"exact_state_survives", exact_state_survives},
+	{"device_state_survives", device_state_survives},
 	{"sample_fields", sample_fields},
 	{"migration_is_recorded", migration_is_recorded},
 	{"gates_follow_registers", gates_follow_registers},
