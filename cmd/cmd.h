@@ -16,6 +16,7 @@
 	X(report, "Show calls and times by function")                              \
 	X(replay, "Show the calls in order, indented")                             \
 	X(dump, "Show every sample")                                               \
+	X(export, "Write the trace in the format of another tool")                 \
 	X(info, "Show what was recorded, and what is missing")                     \
 	X(list, "List the functions of an ELF file and how they can be probed")    \
 	X(recover, "Finish the trace of a kron record that was killed")            \

@@ -117,6 +117,14 @@ static bool activity_leave(struct pairs *p, struct lane *l, const struct strand 
 	return --a->count > 0;
 }
 
+/* Who called the top frame; NULL: nobody that we saw. */
+static const struct frame *caller_of_top(const struct strand *s)
+{
+	if (s->n > 1)
+		return &s->frames[s->n - 2];
+	return s->linked ? frame_ref_get(&s->below) : NULL;
+}
+
 static void push(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e,
 		 uint32_t function)
 {
@@ -124,6 +132,12 @@ static void push(struct pairs *p, struct lane *l, struct strand *s, const struct
 	if (s->n == 1 && !s->plain)
 		strand_set_add(&l->set, s);
 	activity_enter(p, l, s, function);
+	if (p->sink.node) {
+		const struct frame *caller = caller_of_top(s);
+
+		s->frames[s->n - 1].node =
+			p->sink.node(p->sink.ctx, caller ? caller->node : PAIR_NO_NODE, function);
+	}
 	if (p->sink.enter)
 		p->sink.enter(p->sink.ctx, e, function, s->base_depth + s->n - 1);
 }
@@ -141,16 +155,6 @@ static struct frame *parent_of_top(struct strand *s)
 	return f;
 }
 
-static uint32_t caller_of_top(const struct strand *s)
-{
-	const struct frame *f;
-
-	if (s->n > 1)
-		return s->frames[s->n - 2].function;
-	f = s->linked ? frame_ref_get(&s->below) : NULL;
-	return f ? f->function : UINT32_MAX;
-}
-
 static void count_call(struct pairs *p, const struct pair_call *c)
 {
 	p->counts.calls++;
@@ -166,10 +170,12 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 	struct frame *f = &s->frames[s->n - 1];
 	uint64_t exit = tsc > f->entry ? tsc : f->entry, duration = exit - f->entry;
 	struct frame *parent = parent_of_top(s);
+	const struct frame *caller = caller_of_top(s);
 	struct pair_call call = {
 		.lane = lane,
 		.function = f->function,
-		.caller = caller_of_top(s),
+		.caller = caller ? caller->function : UINT32_MAX,
+		.node = f->node,
 		.depth = s->base_depth + s->n - 1,
 		.entry_tsc = f->entry,
 		.exit_tsc = exit,

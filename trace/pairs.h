@@ -34,7 +34,9 @@ struct pair_call {
 	bool open;                    /* still running when the trace ended */
 	bool recursive;               /* the same function is further up on this stack */
 	bool spans_loss;              /* samples were lost between entry and exit */
+	uint32_t node;                /* what pair_sink.node said of this frame */
 };
+#define PAIR_NO_NODE UINT32_MAX
 struct pair_sink {
 	void *ctx;
 	/*
@@ -46,6 +48,11 @@ struct pair_sink {
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
 	void (*orphan_exit)(void *ctx, const struct trace_event *e, uint32_t function);
 	void (*special)(void *ctx, const struct trace_event *e); /* LOST, CPU */
+	/*
+	 * Asked at each entry, if not NULL: the caller's own number and the function (PAIR_NO_NODE at
+	 * the bottom of a stack) give the frame's number.  A call tree, in other words.
+	 */
+	uint32_t (*node)(void *ctx, uint32_t caller, uint32_t function);
 	bool want_recursive; /* fill in pair_call.recursive: 8 bytes a function and open lane */
 };
 struct pair_counts {

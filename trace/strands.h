@@ -22,6 +22,7 @@ struct frame {
 	uint32_t sp; /* low 32 bits of where the return address lies */
 	uint32_t function;
 	uint64_t entry, children; /* TSC */
+	uint32_t node;            /* pair_sink.node's answer */
 };
 
 /* A frame of a strand; either may be gone by the time it is looked at. */
@@ -84,6 +85,7 @@ static inline void strand_push(struct strand *s, uint32_t sp, uint32_t function,
 	f->function = function;
 	f->entry = entry;
 	f->children = 0;
+	f->node = 0;
 }
 
 /* How many frames, from the bottom, lie above sp; sp is within 2^31 below the bottom. */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * calltree.h - the calls of a trace as a tree: one node for each way to a function.
+ *
+ *   main ──► parse ──► read        a node holds calls, self time and time with its callees
+ *        └─► read                  (TSC ticks) of all threads together
+ *
+ * Memory grows with the number of different ways, not of calls.
+ */
+#ifndef TRACE_CALLTREE_H
+#define TRACE_CALLTREE_H
+
+#include "base/vec.h"
+#include "trace/pairs.h"
+
+#define CALLTREE_ROOT UINT32_MAX
+
+struct calltree_node {
+	uint32_t parent; /* index, CALLTREE_ROOT */
+	uint32_t function;
+	uint64_t calls;
+	uint64_t self, total;
+};
+struct calltree {
+	VEC(struct calltree_node) nodes; /* a parent comes before its children */
+	uint32_t *slots;
+	size_t nslots;
+	struct pair_counts counts;
+};
+
+void calltree_build(struct calltree *c, const struct trace *t);
+void calltree_free(struct calltree *c);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_callgrind.c - functions with self time, and who called whom how often and for how
+ * long, in callgrind's format.  One event: ns.  There are no lines, so all positions are 0.
+ *
+ *   ob=(1) /usr/bin/bash
+ *   fn=(7) main
+ *   0 1234                    self
+ *   cfn=(9) parse
+ *   calls=3 0
+ *   0 5678                    inclusive, of those three
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "trace/calltree.h"
+#include "trace/export.h"
+#include "trace/text.h"
+
+struct edge {
+	uint32_t caller, callee; /* caller == callee and calls 0: self time */
+	bool is_self;
+	uint64_t calls, ticks;
+};
+
+static int by_caller(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	if (x->caller != y->caller)
+		return x->caller < y->caller ? -1 : 1;
+	if (x->is_self != y->is_self)
+		return x->is_self ? -1 : 1;
+	return x->callee < y->callee ? -1 : x->callee > y->callee;
+}
+
+/* Edges of the tree, equal ones together. */
+static size_t make_edges(const struct calltree *c, struct edge *v)
+{
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < c->nodes.n; i++) {
+		const struct calltree_node *node = &c->nodes.v[i];
+
+		v[n++] = (struct edge){node->function, node->function, true, 0, node->self};
+		if (node->parent != CALLTREE_ROOT)
+			v[n++] = (struct edge){c->nodes.v[node->parent].function, node->function,
+					       false, node->calls, node->total};
+	}
+	qsort(v, n, sizeof(*v), by_caller);
+	for (size_t i = 0; i < n; i++) {
+		if (kept && !by_caller(&v[kept - 1], &v[i])) {
+			v[kept - 1].calls += v[i].calls;
+			v[kept - 1].ticks += v[i].ticks;
+		} else {
+			v[kept++] = v[i];
+		}
+	}
+	return kept;
+}
+
+struct writer {
+	const struct trace *t;
+	FILE *out;
+	uint8_t *named; /* by function number: its name has been given */
+	uint32_t limit;
+};
+
+/* "(7) main" the first time, "(7)" later. */
+static void put_function(struct writer *w, const char *key, uint32_t function)
+{
+	fprintf(w->out, "%s=(%" PRIu32 ")", key, function + 1);
+	if (function >= w->limit || !w->named[function]) {
+		putc(' ', w->out);
+		text_put_function(w->out, w->t, function);
+	}
+	if (function < w->limit)
+		w->named[function] = 1;
+	putc('\n', w->out);
+}
+
+static void put_object(struct writer *w, const char *key, uint32_t function)
+{
+	fprintf(w->out, "%s=", key);
+	text_put(w->out, text_module(w->t, function));
+	putc('\n', w->out);
+}
+
+static void put_edge(struct writer *w, const struct edge *e)
+{
+	if (e->is_self) {
+		put_object(w, "ob", e->caller);
+		put_function(w, "fn", e->caller);
+	} else {
+		put_object(w, "cob", e->callee);
+		put_function(w, "cfn", e->callee);
+		fprintf(w->out, "calls=%" PRIu64 " 0\n", e->calls);
+	}
+	fprintf(w->out, "0 %" PRIu64 "\n", trace_ns(w->t, e->ticks));
+}
+
+void export_callgrind(const struct trace *t, FILE *out)
+{
+	struct writer w = {.t = t, .out = out, .limit = trace_function_limit(t)};
+	const char *command = trace_session(t, "command");
+	struct calltree c;
+	struct edge *v;
+	size_t n;
+
+	calltree_build(&c, t);
+	v = xmalloc((2 * c.nodes.n + 1) * sizeof(*v));
+	n = make_edges(&c, v);
+	w.named = xcalloc(w.limit + 1, 1);
+	fputs("# callgrind format\nversion: 1\ncreator: kron\ncmd: ", out);
+	text_put(out, command ? command : "?");
+	fputs("\npositions: line\nevents: ns\nfl=(1) ???\n\n", out);
+	for (size_t i = 0; i < n; i++)
+		put_edge(&w, &v[i]);
+	xfree(w.named);
+	xfree(v);
+	calltree_free(&c);
+}
