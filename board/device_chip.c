@@ -4,7 +4,7 @@
  *
  *        write                             read
  *   4-byte, 32-bit mode: High Order ┐      every word is 64 bits; 63..32 go to the High Order
- *   4-byte, 64-bit mode: ones       ├ 63..32    register as well, in either mode
+ *   4-byte, 64-bit mode: zeros      ├ 63..32    register as well, in either mode
  *   8-byte, 64-bit mode: the bus    ┘
  *
  * Readings:

@@ -25,8 +25,12 @@
 #define DEVICE_NEVER DEVICE_ONES64
 /* Reading: unused bits above a 32-bit register read as ones. */
 #define DEVICE_UNUSED_HIGH 0xffffffff00000000ull
-/* Reading: in 64-bit mode a 4-byte transfer leaves pins 32-63 to the PCI bus' pull-ups. */
-#define DEVICE_UNDRIVEN_HIGH 0xffffffff00000000ull
+/*
+ * Reading: "the data path dynamically and transparently configures to handle 32 or 64 bit data":
+ * in 64-bit mode the board gives the chip these pins 32-63 with a 4-byte transfer.  Zeros, which
+ * change no field of the control registers.
+ */
+#define DEVICE_UNDRIVEN_HIGH 0ull
 /* Reading: a read-with-copy that does not wait for busy shadow registers returns this. */
 #define DEVICE_BAD_DATA DEVICE_ONES64
 #define DEVICE_TIMESTAMP_MASK 0x00ffffffffffffffull

@@ -527,7 +527,7 @@ static void chip_cycle(struct slow_board *b, struct device_cycle *c)
 	if (c->set_source && has(b, EXT_CPU) && __builtin_popcount(c->cpu_lines) == 1)
 		b->source[cpu_number(b, c->cpu_lines)] = c->source;
 	if (c->write) {
-		data = c->bytes == 8 ? c->data : upper_ones | (uint32_t)c->data;
+		data = c->bytes == 8 ? c->data : (uint32_t)c->data;
 		if (b->mode32)
 			data = (uint64_t)b->high << 32 | (uint32_t)data;
 		write_word(b, c, word, data);

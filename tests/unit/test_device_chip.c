@@ -376,9 +376,11 @@ static void bus_supplies_all_64_bits_in_64_bit_mode(void **state)
 	put(KRON_WORD_RESET, 0);
 	put(KRON_WORD_FILTER, 0xffff);
 	put(KRON_WORD_CSR, KRON_CSR_SAMPLING);
-	write4(KRON_CHIP_BYTE(KRON_WORD_TRACE), 7); /* nobody drives pins 32-63 */
-	assert_int_equal((uint32_t)get(KRON_WORD_FIFO + 3), ONES);
+	write4(KRON_CHIP_BYTE(KRON_WORD_TRACE), 7);
+	assert_int_equal((uint32_t)get(KRON_WORD_FIFO + 3), 0); /* the board's zeros */
 	assert_int_equal((uint32_t)get(KRON_WORD_FIFO + 4), 7);
+	write4(KRON_CHIP_BYTE(KRON_WORD_ENABLE), 0x22222222); /* counters 8-15 stay as they are */
+	assert_int_equal(get(KRON_WORD_ENABLE), 0x1111111122222222ull);
 }
 
 /* ---- timestamp ---- */
