@@ -147,7 +147,7 @@ static void a_memory_that_fills_up_while_it_is_read(void **state)
 	assert_true(first >= 8);
 	local_memory_free(&m);
 	/* the board stores faster than anybody reads */
-	begin(2 * (uint64_t)KRON_BOARD_MEMORY_WORDS, 2 * KRON_BOARD_MEMORY_WORDS);
+	begin(2 * (uint64_t)KRON_BOARD_MEMORY_WORDS, KRON_BOARD_MEMORY_WORDS);
 	read_all(&m);
 	assert_int_equal(m.n, 0);
 	local_memory_free(&m);
