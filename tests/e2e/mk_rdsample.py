@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import BUILD, KRON, Suite, need, rnd  # noqa: E402
+from tap import BUILD, KRON, Skip, Suite, need, rnd  # noqa: E402
 import mkdat  # noqa: E402
 
 RDSAMPLE = os.path.join(BUILD, "toolkit/mk_rdsample")
@@ -284,6 +284,51 @@ def while_it_goes_on():
         check_numbers(read("mk.dat"))
 
 
+def damaged_boards():
+    """Whatever stands in the shared memory: an answer or one sentence, never a crash."""
+    path = f"/dev/shm/kron-board.{os.getuid()}.rdsample-{os.getpid()}"
+    with Board() as name:
+        run(DRIVE, name, "300")
+        good = read(path)[: 1 << 20]
+        for n in range(60):
+            data = bytearray(good)
+            if n < 8:  # the header: magic, version, sizes
+                data[4 * n : 4 * n + 4] = rnd.randbytes(4)
+            elif n < 20:
+                at = rnd.randrange(len(data))
+                data[at:] = rnd.randbytes(len(data) - at)
+            else:
+                used = [i for i in range(0, len(data), 64) if any(data[i : i + 64])]
+                for _ in range(rnd.choice((1, 5, 50))):
+                    at = rnd.choice(used) + rnd.randrange(64)
+                    data[at] = rnd.randrange(256)
+            with open(path, "r+b") as f:
+                f.write(data)
+            for tool in ((STATUS,), (RDSAMPLE, "-f", "out")):
+                r = subprocess.run([*tool, "--board", name], capture_output=True, timeout=60)
+                need(r.returncode in (0, 1), f"{tool[0]}, round {n}: {r.returncode} {r.stderr}")
+                if r.returncode:
+                    one_sentence(r.stderr.decode(), name)
+        with open(path, "r+b") as f:
+            f.write(good)
+            f.truncate(5000)
+        for tool in (STATUS, RDSAMPLE):
+            one_sentence(run(tool, "--board", name, want=1)[1], name)
+
+
+def of_another_user():
+    if os.getuid():
+        raise Skip("needs root")
+    with Board() as name:
+        path = f"/dev/shm/kron-board.0.{name}"
+        os.chown(path, 65534, 65534)
+        try:
+            for tool in (STATUS, RDSAMPLE):
+                one_sentence(run(tool, "--board", name, want=1)[1], "user")
+        finally:
+            os.chown(path, 0, 0)
+
+
 with Suite("mk-rdsample") as s:
     s.case("a memory that is partly filled", partly_filled)
     s.case("a circular memory that has wrapped", wrapped)
@@ -295,4 +340,6 @@ with Suite("mk-rdsample") as s:
     s.case("no board", no_board)
     s.case("mk_status of a device", status_of_a_device)
     s.case("an emulated board", emulated)
+    s.case("damaged boards", damaged_boards)
+    s.case("a board of another user", of_another_user)
     s.case("an emulated board that goes on sampling", while_it_goes_on)
