@@ -83,6 +83,7 @@ void fetch_start_device(struct fetch *f, struct drain *d)
 {
 	fetch_init(f, d);
 	f->at_end = false;
+	d->tasks->all_threads = true; /* no sample will tell of them */
 	fetch_begin(f, NULL);
 }
 

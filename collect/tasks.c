@@ -515,7 +515,7 @@ void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
 		return;
 	memcpy(name, th->name, sizeof(name));
 	read_thread_name(o, name, sizeof(name));
-	if (!strcmp(name, th->name))
+	if (!strcmp(name, th->name) && !(t->all_threads && th->seen == 1))
 		return;
 	memcpy(th->name, name, sizeof(name));
 	snprintf(uid, sizeof(uid), "%u", o->uid);

@@ -62,6 +62,7 @@ struct tasks {
 	uint32_t fork_parents; /* uids that it has room for */
 	const uint32_t *known; /* recover: uids that have a P record, sorted */
 	size_t nknown;
+	bool all_threads;                /* T records also of threads whose name nobody knows */
 	const struct board_clock *clock; /* of the times that are written; NULL: the counter's */
 	struct task_totals ended;        /* sums over the processes with an E record */
 };

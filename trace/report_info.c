@@ -21,7 +21,8 @@
 struct facts {
 	const char *command, *exit, *error;
 	uint64_t samples, lost, cut_off, overwritten, probes, refused, processes, threads;
-	uint64_t counted_by_collector; /* UINT64_MAX: it did not say */
+	uint64_t overruns, waits, on_board; /* what the board counted; on_board: not fetched */
+	uint64_t counted_by_collector;      /* UINT64_MAX: it did not say */
 	uint64_t start_real_ns, duration_ns;
 	double probe_ns, probe_ns_limit, probe_ns_off; /* 0: not measured */
 	struct trace_refusal *refusals;                /* summed over modules; module is not set */
@@ -133,6 +134,9 @@ static struct facts gather(struct trace *t)
 	f.lost = t->lost;
 	f.cut_off = t->cut_off;
 	f.overwritten = number_or(t, "overwritten", 0);
+	f.overruns = number_or(t, "board_overruns", 0);
+	f.waits = number_or(t, "board_waits", 0);
+	f.on_board = number_or(t, "board_samples", 0);
 	f.processes = number_or(t, "processes", t->nprocs);
 	f.threads = number_or(t, "threads", t->nlanes);
 	f.duration_ns = duration(t);
@@ -322,6 +326,36 @@ static void put_untraced(const struct trace *t, FILE *out)
 	}
 }
 
+static const char *bus_of(const struct trace *t)
+{
+	const char *bus = trace_session(t, "bus");
+
+	return bus && *bus ? bus : "lane";
+}
+
+/* What the board said of itself when the recording ended. */
+static void put_board(const struct trace *t, const struct facts *f, FILE *out)
+{
+	const char *device = trace_session(t, "device");
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	fprintf(out, LABEL "%s", "bus:", bus_of(t));
+	if (device) {
+		fputs(", ", out);
+		text_put(out, device);
+	}
+	fprintf(out, "%s\n", trace_session(t, "constant_time") ? ", constant time" : "");
+	if (!strcmp(bus_of(t), "lane") || !trace_session(t, "board_overruns"))
+		return;
+	fprintf(out, LABEL "%s triggers found its FIFO full, %s clocks of waiting",
+		"board:", str_thousands(a, sizeof(a), f->overruns),
+		str_thousands(b, sizeof(b), f->waits));
+	if (trace_session(t, "board_samples"))
+		fprintf(out, ", %s samples in its memory",
+			str_thousands(a, sizeof(a), f->on_board));
+	fputc('\n', out);
+}
+
 static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 {
 	char buf[64], number[STR_NUMBER];
@@ -339,6 +373,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_cost(f, out);
 	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads\n", "processes:", f->processes,
 		f->threads);
+	put_board(t, f, out);
 	put_text(out, "when full:", trace_session(t, "when_full"));
 	put_modules(t, out);
 	put_refusals(f, out);
@@ -365,6 +400,13 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_ku64(j, "ncpu", number_or(t, "ncpu", 0));
 	json_kstr(j, "kron", trace_session(t, "kron"));
 	json_kstr(j, "when_full", trace_session(t, "when_full"));
+	json_kstr(j, "bus", bus_of(t));
+	json_kstr(j, "device", trace_session(t, "device"));
+	json_key(j, "constant_time");
+	json_bool(j, trace_session(t, "constant_time") != NULL);
+	json_ku64(j, "board_overruns", f->overruns);
+	json_ku64(j, "board_waits", f->waits);
+	json_ku64(j, "board_samples", f->on_board);
 	json_key(j, "tsc_hz");
 	json_f64(j, t->tsc_hz);
 	json_key(j, "complete");
