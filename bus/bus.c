@@ -47,6 +47,9 @@ const struct bus_ops bus_exact_ops = {
 
 /* ---- device: the loads and stores that the caller asks for, no more and no fewer ---- */
 
+/* 64 bits at any word: the board's addresses are multiples of 4. */
+typedef uint64_t __attribute__((aligned(4))) word64;
+
 static uint32_t device_read32(struct bus *b, uint32_t offset)
 {
 	return *(volatile uint32_t *)(b->window + offset);
@@ -54,7 +57,7 @@ static uint32_t device_read32(struct bus *b, uint32_t offset)
 
 static uint64_t device_read64(struct bus *b, uint32_t offset)
 {
-	return *(volatile uint64_t *)(b->window + offset);
+	return *(volatile word64 *)(b->window + offset);
 }
 
 static void device_write32(struct bus *b, uint32_t offset, uint32_t value)
@@ -64,7 +67,7 @@ static void device_write32(struct bus *b, uint32_t offset, uint32_t value)
 
 static void device_write64(struct bus *b, uint32_t offset, uint64_t value)
 {
-	*(volatile uint64_t *)(b->window + offset) = value;
+	*(volatile word64 *)(b->window + offset) = value;
 }
 
 static void device_read_memory(struct bus *b, uint32_t first, uint32_t n, uint32_t *out)
