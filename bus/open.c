@@ -176,10 +176,11 @@ int bus_open(struct bus *b, const char *name, struct err *err)
 
 	memset(b, 0, sizeof(*b));
 	b->fd = -1;
-	if (!name)
+	if (!name) {
 		name = getenv(BOARDS_ENV);
-	if (name && !*name)
-		name = NULL;
+		if (name && !*name)
+			name = NULL;
+	}
 	object_name_of_board(object, sizeof(object), BOARDS_DEFAULT);
 	if (name && strchr(name, '/'))
 		code = open_device(b, name, err);

@@ -511,10 +511,8 @@ int cmd_record(int argc, char **argv)
 	if (!first)
 		return status;
 	argv += first;
-	if (!board)
+	if (!board && getenv(BOARDS_ENV) && *getenv(BOARDS_ENV))
 		board = getenv(BOARDS_ENV);
-	if (board && !*board)
-		board = NULL;
 	if (take_levels(&err))
 		return cmd_fail(&command, OWN_FAILURE, "%s (`kron record --help` shows the usage)",
 				err.msg);

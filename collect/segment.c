@@ -381,8 +381,10 @@ int segment_create(struct segment *seg, const struct segment_options *opt, struc
 		name_own(seg);
 		code = create_new(seg, opt, err);
 	}
-	if (code)
+	if (code) {
 		segment_close(seg); /* what has no name yet goes with its descriptors */
+		seg->name[0] = 0;
+	}
 	return code;
 }
 
@@ -440,8 +442,10 @@ int segment_open(struct segment *seg, const char *name, struct err *err)
 	code = object_open(name, shown, &seg->fd, &st, err);
 	if (!code)
 		code = open_parts(seg, (uint64_t)st.st_size, shown, err);
-	if (code)
+	if (code) {
 		segment_close(seg);
+		seg->name[0] = 0;
+	}
 	return code;
 }
 

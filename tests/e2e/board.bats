@@ -266,8 +266,10 @@ bats_require_minimum_version 1.5.0
 	[[ $output == *"Board  "*"one"* ]]
 	run in_own_shm 128M "KRON_BOARD=nope $KRON status"
 	refuses_with "there is no board nope"
-	run "$KRON" status --board 'a b'
-	refuses_with "is no name of a board"
+	for bad in '' 'a b'; do
+		run "$KRON" status --board "$bad"
+		refuses_with "is no name of a board"
+	done
 }
 
 @test "a full /dev/shm is an error" {
