@@ -99,7 +99,8 @@ static void list_arrivals(struct making *m)
 		if (m->map->exits[i].kind == CODE_EXIT_TAIL &&
 		    window_decode(m->map, m->map->exits[i].vaddr, &in))
 			*vec_push(&m->pl.arrivals) = in.target;
-	qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
+	if (m->pl.arrivals.n)
+		qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
 }
 
 static void index_free(struct index *ix)
