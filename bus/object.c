@@ -237,12 +237,20 @@ void object_unmap(struct window *w)
 	w->base = NULL;
 }
 
+/* Looking at a board whose pages are there must not even change its times. */
+static int get_missing_pages(int fd, uint64_t off, uint64_t len)
+{
+	off_t hole = lseek(fd, (off_t)off, SEEK_HOLE);
+
+	return hole >= (off_t)(off + len) ? 0 : object_get_pages(fd, off, len);
+}
+
 /* What every user of a board touches.  Local memory has pages where samples go there. */
 static int get_pages_of_machine(int fd)
 {
-	int code = object_get_pages(fd, KRON_CTL_OFFSET, 4096);
+	int code = get_missing_pages(fd, KRON_CTL_OFFSET, 4096);
 
-	return code ? code : object_get_pages(fd, KRON_DEVICE_OFFSET, KRON_DEVICE_SIZE);
+	return code ? code : get_missing_pages(fd, KRON_DEVICE_OFFSET, KRON_DEVICE_SIZE);
 }
 
 int object_check_format(const char *shown, const struct window *w, struct err *err)

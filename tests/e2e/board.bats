@@ -212,11 +212,13 @@ bats_require_minimum_version 1.5.0
 	"$KRON" ctl write trace0 7
 	"$KRON" ctl write high 0x5555
 	cp "$(board_object "$B")" before
+	stat -c '%y %z %b' "$(board_object "$B")" >times
 	"$KRON" status >one
 	"$KRON" status --json >two
 	"$KRON" status >three
 	"$KRON" board list >four
 	cmp one three
+	stat -c '%y %z %b' "$(board_object "$B")" | diff times -
 	# local memory, gates and tables, byte by byte; the machine may have moved to another slot
 	cmp -n $((0x2180000)) before "$(board_object "$B")"
 	grep -q '^High Order  *00005555' one
