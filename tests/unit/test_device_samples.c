@@ -165,6 +165,20 @@ static void filter_level_is_the_address_low_four_bits(void **state)
 	assert_int_equal((uint32_t)get(KRON_WORD_OVERRUN), 0);
 }
 
+static void any_combination_of_levels(void **state)
+{
+	UNUSED_STATE;
+	begin();
+	for (uint32_t filter = 0; filter < 0x10000; filter += 0x1235) {
+		put(KRON_WORD_FILTER, filter);
+		for (unsigned level = 0; level < 16; level++) {
+			put(KRON_WORD_TRACE + level, 0);
+			assert_int_equal(last.taken, filter >> level & 1);
+			tick(50);
+		}
+	}
+}
+
 static void filtered_triggers_take_the_same_time(void **state)
 {
 	uint64_t before;
@@ -543,6 +557,7 @@ int main(void)
 		cmocka_unit_test(external_cpu_lines),
 		cmocka_unit_test(source_and_trigger_in_one_cycle),
 		cmocka_unit_test(filter_level_is_the_address_low_four_bits),
+		cmocka_unit_test(any_combination_of_levels),
 		cmocka_unit_test(filtered_triggers_take_the_same_time),
 		cmocka_unit_test(no_sample_while_sampling_is_disabled),
 		cmocka_unit_test(wait_for_room),
