@@ -14,6 +14,8 @@
 #include "toolkit/nite.h"
 
 #define CHUNK 1024u /* words looked at at a time */
+/* By the machine's clock, for the board's own may stand: far longer than NITE_SAFE. */
+#define PATIENCE_NS 10000000000u
 
 static unsigned words_of(bool resource)
 {
@@ -150,31 +152,43 @@ static bool is_too_late(struct nite *n, const struct nite_batch *b)
 	return moved >= NITE_BEHIND || elapsed(n, b) >= NITE_SAFE;
 }
 
+/* Round the end of the memory. */
+static void read_words(struct nite *n, uint32_t at, uint32_t count, uint32_t *words)
+{
+	while (count) {
+		uint32_t first = at & KRON_MAP_WORD, part = KRON_BOARD_MEMORY_WORDS - first;
+
+		if (part > count)
+			part = count;
+		bus_read_memory(&n->t.bus, first, part, words);
+		words += part;
+		at += part;
+		count -= part;
+	}
+}
+
+/*
+ * Whether it is time to give up is asked before the last look, not after it: whoever is stopped
+ * in between finds the samples all the same, or that it is too late to say.
+ */
 void nite_samples(struct nite *n)
 {
-	uint64_t errors = n->t.errors;
+	uint64_t errors = n->t.errors, end = tester_now() + PATIENCE_NS;
 	struct nite_batch b = {0};
 	uint32_t words[CHUNK];
+	bool last = false;
 
 	if (tester_is_memory_locked(&n->t, tester_pointer(&n->t), NITE_FREE))
 		return; /* a memory test is ahead; others do their tests meanwhile, and so do we */
 	trigger(n, &b);
-	while (b.found < b.n && n->t.errors == errors) {
+	while (b.found < b.n && n->t.errors == errors && !last) {
+		bool late = elapsed(n, &b) > NITE_SAFE / 2, no_more = tester_now() > end;
 		uint32_t have = (tester_pointer(&n->t) - b.at) & KRON_MAP_MASK;
-		bool late = elapsed(n, &b) > NITE_SAFE / 2;
 
+		last = no_more || (late && have <= CHUNK);
 		if (have > CHUNK)
 			have = CHUNK;
-		else if (late)
-			break;                    /* and here ends what there is */
-		for (uint32_t i = 0; i < have;) { /* round the end of the memory */
-			uint32_t at = (b.at + i) & KRON_MAP_WORD, part = have - i;
-
-			if (part > KRON_BOARD_MEMORY_WORDS - at)
-				part = KRON_BOARD_MEMORY_WORDS - at;
-			bus_read_memory(&n->t.bus, at, part, words + i);
-			i += part;
-		}
+		read_words(n, b.at, have, words);
 		if (is_too_late(n, &b)) {
 			n->kind[NITE_SAMPLES].skipped += b.n - b.found;
 			return;

@@ -226,6 +226,28 @@ wait_for() { # until CMD... succeeds
 	[[ $output = "mk_mem_test: board $KRON_BOARD: kron record is on it (pid "*")" ]]
 }
 
+@test "a damaged board gives errors, and ends nobody" {
+	for seed in 1 2 3 4 5 6 7 8; do
+		a_board
+		# all over the machine's state, but for what makes it one: the first 64 bytes
+		"$PYTHON" - "/dev/shm/kron-board.$(id -u).$KRON_BOARD" $seed <<-'END'
+			import random, sys
+			rnd = random.Random(int(sys.argv[2]))
+			with open(sys.argv[1], "r+b") as f:
+			    for _ in range(2000):
+			        f.seek(0x2180040 + (rnd.randrange(0x80000 - 0x40) >> rnd.randrange(8)))
+			        f.write(bytes([rnd.randrange(256)]))
+		END
+		for tool in "mk_mem_test 0 100" "test_mk -w 0" mk_sample_test "mk_nite_test -t 0.1" "mk_nite_test -x -t 0.1"; do
+			# shellcheck disable=SC2086
+			run timeout 60 $tool
+			echo "# $seed $tool: $status"
+			[[ $status = [0123] ]]
+		done
+		rm "/dev/shm/kron-board.$(id -u).$KRON_BOARD"
+	done
+}
+
 @test "help and version" {
 	for tool in mk_mem_test test_mk mk_sample_test mk_nite_test; do
 		run $tool --help
