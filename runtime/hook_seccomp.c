@@ -16,6 +16,8 @@
 
 static void quiet(void)
 {
+	if (!kron_rt.quiet)
+		rt_lane_open_ahead();
 	rt_log("seccomp: no system calls from here on", 0);
 	__atomic_store_n(&kron_rt.quiet, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&kron_rt.board.quiet, true, __ATOMIC_RELEASE);

@@ -176,8 +176,9 @@ uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	if (code != KRON_RESULT_OK)
 		return code;
 	kron_rt_find_cpu();
+	rt_tid_find();
 	board_remember_threads(&kron_rt.proc->epoch);
-	if (!rt_proc_claim(KRON_PROC_EXEC)) {
+	if (!rt_proc_claim(KRON_PROC_EXEC, sys_getpid())) {
 		unmap_all(seg->device >= 0);
 		return KRON_RESULT_NO_SLOT;
 	}

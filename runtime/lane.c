@@ -43,6 +43,7 @@
 #define GROW_SLICE_NS 5000000   /* likewise where the pool can grow */
 #define GROW_SLICES_MAX 20u     /* 0.1 s without growth, less under a storm of signals */
 #define SWEEP_MIN 64u
+#define QUIET_CHUNKS 512u /* 32 MiB, opened before a seccomp filter */
 
 __thread struct rt_lane *kron_rt_lane;
 /* Stands in for rseq's cpu_id where rseq is not registered: set at each new chunk. */
@@ -240,6 +241,21 @@ static struct rt_lane *lane_get(uint32_t tid)
 	return lane ? lane : lane_fresh(tid);
 }
 
+static struct rt_lane *lane_register(struct rt_lane *lane, uint32_t tid)
+{
+	if (!lane)
+		return NULL;
+	lane->claim = 0;
+	lane->chunk = 0;
+	lane->known = 0;
+	lane->busy = 0;
+	lane->lost = 0;
+	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
+	rt_tid_registered(tid);
+	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+	return lane;
+}
+
 /*
  * The calling thread's lane, made if there is none.  NULL: this thread cannot have one.
  *
@@ -257,16 +273,31 @@ struct rt_lane *rt_lane_self(void)
 	if (!rt_proc_ensure() || !rt_proc_is_ours())
 		return NULL;
 	tid = (uint32_t)sys_gettid();
-	lane = lane_get(tid);
-	if (!lane)
+	return lane_register(lane_get(tid), tid);
+}
+
+/*
+ * The same without a system call.  Lanes of dead threads cannot be found then.  Signals are open:
+ * a handler's trigger that finds us at work is lost.  `at_work` is not taken over by a child that
+ * the handler forks: there it names another process.
+ */
+static struct rt_lane *lane_self_quiet(void)
+{
+	static __thread uint32_t at_work __attribute__((tls_model("initial-exec")));
+	struct rt_lane *lane = kron_rt_lane;
+	uint32_t me = kron_rt.proc->uid + 1;
+	uint32_t tid;
+
+	if (lane && lane->tid)
+		return lane;
+	if (__atomic_exchange_n(&at_work, me, __ATOMIC_ACQUIRE) == me)
 		return NULL;
-	lane->claim = 0;
-	lane->chunk = 0;
-	lane->known = 0;
-	lane->busy = 0;
-	lane->lost = 0;
-	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
-	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+	tid = rt_proc_ensure_quiet(lane != NULL) ? rt_tid_known(false) : 0;
+	lane = tid ? lane_reuse(tid) : NULL;
+	if (tid && !lane)
+		lane = lane_fresh(tid);
+	lane = lane_register(lane, tid);
+	__atomic_store_n(&at_work, 0, __ATOMIC_RELEASE);
 	return lane;
 }
 
@@ -298,6 +329,16 @@ static void wake_collector(void)
 		sys3(__NR_futex, (long)&kron_rt.ctl->wake_collector, FUTEX_WAKE, INT_MAX);
 }
 
+static void note_opened(uint32_t chunks)
+{
+	uint32_t opened = __atomic_load_n(&kron_rt.opened, __ATOMIC_RELAXED);
+
+	while (opened < chunks &&
+	       !__atomic_compare_exchange_n(&kron_rt.opened, &opened, chunks, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
 /*
  * Chunks [0, n) that we may touch: those that have pages, opened here as the pool grows.  In
  * quiet mode it does not grow for us any more.
@@ -316,11 +357,21 @@ static uint32_t usable_chunks(void)
 	    sys_mprotect(kron_rt.pool + from, (uint64_t)ready * KRON_CHUNK_SIZE - from,
 			 PROT_READ | PROT_WRITE))
 		return opened;
-	while (opened < ready &&
-	       !__atomic_compare_exchange_n(&kron_rt.opened, &opened, ready, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	note_opened(ready);
 	return ready;
+}
+
+/* Chunks that have no pages yet are not touched before they are FREE (take_free). */
+void rt_lane_open_ahead(void)
+{
+	uint32_t opened = usable_chunks();
+	uint32_t wanted = kron_rt.chunks < QUIET_CHUNKS ? kron_rt.chunks : QUIET_CHUNKS;
+	uint64_t from = (uint64_t)opened * KRON_CHUNK_SIZE;
+
+	if (opened < wanted &&
+	    !sys_mprotect(kron_rt.pool + from, (uint64_t)wanted * KRON_CHUNK_SIZE - from,
+			  PROT_READ | PROT_WRITE))
+		note_opened(wanted);
 }
 
 /* Index of a chunk that is now ours, or -1. */
@@ -659,13 +710,14 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
 
 /*
  * Under a seccomp filter: no system call, so signals stay open, and a handler's trigger that
- * finds us at work is lost.  So are those of threads without a lane, which we cannot name.
+ * finds us at work is lost.  So are those of threads that we cannot name (tid.c).
  */
-static void slow_quiet(struct rt_lane *lane, uint32_t event, uint32_t payload)
+static void slow_quiet(uint32_t event, uint32_t payload)
 {
+	struct rt_lane *lane = lane_self_quiet();
 	int32_t index;
 
-	if (!lane || !lane->tid) {
+	if (!lane) {
 		rt_proc_count_lost(1);
 		return;
 	}
@@ -708,7 +760,7 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 		return;
 	}
 	if (kron_rt.quiet) {
-		slow_quiet(lane, event, payload);
+		slow_quiet(event, payload);
 		return;
 	}
 	mask = rt_signals_block();

@@ -74,7 +74,7 @@ static uint32_t slot_find(uint32_t uid)
 	return KRON_PROC_NONE;
 }
 
-bool rt_proc_claim(enum kron_proc_origin origin)
+bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
 {
 	struct rt_proc *p = kron_rt.proc;
 	uint32_t uid = __atomic_add_fetch(&kron_rt.ctl->next_uid, 1, __ATOMIC_RELAXED);
@@ -84,7 +84,7 @@ bool rt_proc_claim(enum kron_proc_origin origin)
 	if (slot == KRON_PROC_NONE)
 		return false;
 	s = &kron_rt.procs[slot];
-	p->pid = sys_getpid();
+	p->pid = pid;
 	s->pid = p->pid;
 	s->parent_uid = kron_rt.parent_uid;
 	s->start_tsc = rt_tsc();
@@ -129,7 +129,30 @@ bool rt_proc_ensure(void)
 		}
 		return state == RT_PROC_LIVE;
 	}
-	if (rt_proc_claim(KRON_PROC_FORK))
+	if (rt_proc_claim(KRON_PROC_FORK, sys_getpid()))
+		return true;
+	__atomic_store_n(&p->state, RT_PROC_REFUSED, __ATOMIC_RELEASE);
+	return false;
+}
+
+/*
+ * A forked child's pid is the number of its first thread, the one that forked.  Only a thread that
+ * had a lane in the parent is known to be that one: other threads of the child wait for it.  A
+ * vfork child of such a child runs on its thread data and takes the slot in its name, rightly.
+ */
+bool rt_proc_ensure_quiet(bool had_lane)
+{
+	struct rt_proc *p = kron_rt.proc;
+	uint32_t state = RT_PROC_NONE;
+	uint32_t tid;
+
+	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == RT_PROC_LIVE)
+		return true;
+	tid = had_lane ? rt_tid_known(true) : 0;
+	if (!tid || !__atomic_compare_exchange_n(&p->state, &state, RT_PROC_CLAIMING, false,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	if (rt_proc_claim(KRON_PROC_FORK, (int32_t)tid))
 		return true;
 	__atomic_store_n(&p->state, RT_PROC_REFUSED, __ATOMIC_RELEASE);
 	return false;

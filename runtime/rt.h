@@ -135,6 +135,8 @@ uint32_t rt_cpu(void) __attribute__((visibility("hidden")));
 bool rt_has_rseq(void) __attribute__((visibility("hidden")));
 /* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
 void rt_lane_mute(void) __attribute__((visibility("hidden")));
+/* Nothing can be opened later: open what may be needed of the pool. */
+void rt_lane_open_ahead(void) __attribute__((visibility("hidden")));
 void kron_rt_find_cpu(void) __attribute__((visibility("hidden")));
 
 /* ---- source.c ---- */
@@ -152,10 +154,21 @@ uint64_t rt_tsc(void) __attribute__((visibility("hidden")));
 void rt_proc_count_lost(uint64_t n) __attribute__((visibility("hidden")));
 /* Make sure that this process has a slot.  Signals are blocked.  False: it cannot have one. */
 bool rt_proc_ensure(void) __attribute__((visibility("hidden")));
-bool rt_proc_claim(enum kron_proc_origin origin) __attribute__((visibility("hidden")));
+bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid) __attribute__((visibility("hidden")));
+/* The same as rt_proc_ensure() without a system call; had_lane: the calling thread had one. */
+bool rt_proc_ensure_quiet(bool had_lane) __attribute__((visibility("hidden")));
 /* The calling thread belongs to this process, not to a vfork child that borrows its memory. */
 bool rt_proc_is_ours(void) __attribute__((visibility("hidden")));
 bool rt_collector_is_gone(void) __attribute__((visibility("hidden")));
+
+/* ---- tid.c ---- */
+/* At START, while there are system calls. */
+void rt_tid_find(void) __attribute__((visibility("hidden")));
+/* The calling thread has a lane under this number. */
+void rt_tid_registered(uint32_t tid) __attribute__((visibility("hidden")));
+/* The calling thread's number, 0 = not known.  forked: it is to be that of a new process, whose
+ * first thread had a lane in its parent. */
+uint32_t rt_tid_known(bool forked) __attribute__((visibility("hidden")));
 
 /* ---- init.c ---- */
 struct rt_segment {
