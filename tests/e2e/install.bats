@@ -19,8 +19,15 @@ install_to() {
 		[ -r "$tree/share/man/man1/kron-$c.1" ] || { echo "no page of $c"; false; }
 	done
 	[ -r "$tree/share/bash-completion/completions/kron" ]
+	for c in mk_rdsample mk_expand mk_rpt mk_status mk_mem_test test_mk mk_sample_test mk_nite_test; do
+		[ -x "$tree/bin/$c" ]
+		[ -r "$tree/share/man/man1/$c.1" ]
+	done
+	[ -r "$tree/share/man/man5/interval.info.5" ]
+	[ -r "$tree/share/man/man5/mk.dat.5" ]
 	# nothing else comes along: of libraries and headers only what programs with mk.h need, no test
-	[ "$(cd "$tree" && find . -name "*.a" -o -name "*.h" -o -name "test_*" | sort | xargs)" = "./include/mk.h ./lib/libmk.a" ]
+	[ "$(cd "$tree" && find . -name "*.a" -o -name "*.h" -o -name "test_*" | sort | xargs)" = \
+		"./bin/test_mk ./include/mk.h ./lib/libmk.a ./share/man/man1/test_mk.1" ]
 }
 
 @test "kron records from a DESTDIR tree, wherever it lies" {
