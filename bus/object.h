@@ -93,7 +93,7 @@ bool object_is_named(int fd, const char *object);
 /* What a recorder leaves on a board for those who find it without one. */
 #define OBJECT_NOTE_OFFSET 2048u /* in the page of the control block */
 struct object_note {
-	uint64_t start_tsc; /* of the recording: tells whose samples these are */
+	uint64_t recording; /* random: tells whose samples these are */
 	char dir[1024];     /* of the trace, absolute; "" unknown */
 };
 _Static_assert(sizeof(struct kron_ctl) <= OBJECT_NOTE_OFFSET, "room for the note");

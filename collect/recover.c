@@ -29,6 +29,7 @@
 
 struct before { /* what the trace says already */
 	char segment[OBJECT_NAME];
+	uint64_t recording; /* which one of those on that segment */
 	struct time_point start;
 	uint64_t samples, lost, cut_off;
 	uint32_t overruns; /* exact: what the board had counted when the recording began */
@@ -60,6 +61,13 @@ static uint64_t session_number(const struct trace *t, const char *key)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
+static uint64_t session_hex(const struct trace *t, const char *key)
+{
+	const char *text = trace_session(t, key);
+
+	return text ? strtoull(text, NULL, 16) : 0;
+}
+
 static int read_trace(struct before *b, const char *dir, struct err *err)
 {
 	const char *segment;
@@ -77,6 +85,7 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 		snprintf(b->segment, sizeof(b->segment), "%s", segment);
 	b->exact = trace_session(t, "bus") && !strcmp(trace_session(t, "bus"), "exact");
 	b->overruns = (uint32_t)session_number(t, "board_overruns_before");
+	b->recording = session_hex(t, "recording");
 	b->start.tsc = session_number(t, "start_tsc");
 	b->start.mono_ns = session_number(t, "start_mono_ns");
 	trace_count(t);
@@ -248,10 +257,8 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 /* A board that stays may have been used by another recording since. */
 static bool is_of_this_recording(const struct segment *seg, const struct before *b)
 {
-	uint64_t tsc = object_note(seg->ctl)->start_tsc;
-
 	return object_is_recorders_own(seg->name) ||
-	       (seg->ctl->collector_pid && tsc == b->start.tsc);
+	       (seg->ctl->collector_pid && object_note(seg->ctl)->recording == b->recording);
 }
 
 /* Closes w. */

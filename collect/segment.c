@@ -103,12 +103,12 @@ static int get_first_pages(struct segment *seg, struct err *err)
 	return 0;
 }
 
-static void leave_note(struct segment *seg, const struct segment_options *opt)
+static void leave_note(struct segment *seg, const struct segment_options *opt, const void *random)
 {
 	struct object_note *note = object_note(seg->ctl);
 	char path[PATH_MAX];
 
-	note->start_tsc = opt->start.tsc;
+	memcpy(&note->recording, random, sizeof(note->recording));
 	if (!opt->dir || !realpath(opt->dir, path) || strlen(path) >= sizeof(note->dir))
 		path[0] = 0;
 	snprintf(note->dir, sizeof(note->dir), "%.*s", (int)sizeof(note->dir) - 1, path);
@@ -117,9 +117,11 @@ static void leave_note(struct segment *seg, const struct segment_options *opt)
 static int fill_ctl(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
 	struct kron_ctl *ctl = seg->ctl;
+	uint8_t random[sizeof(ctl->session) + sizeof(uint64_t)];
 
-	if (getrandom(ctl->session, sizeof(ctl->session), 0) != sizeof(ctl->session))
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, EIO, "no random numbers for a session");
+	memcpy(ctl->session, random, sizeof(ctl->session));
 	ctl->when_full = opt->when_full;
 	ctl->node = opt->node;
 	ctl->chunks_max = seg->chunks_max;
@@ -132,7 +134,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	ctl->bus = opt->bus;
 	ctl->constant_time = opt->constant_time;
 	ctl->segment_size = seg->size;
-	leave_note(seg, opt);
+	leave_note(seg, opt, random + sizeof(ctl->session));
 	ctl->collector_pid = getpid();
 	__atomic_store_n(&ctl->closing, 0, __ATOMIC_RELEASE);
 	return 0;

@@ -44,6 +44,7 @@ void session_write_start(struct journal *j, const struct segment *seg,
 	journal_session(j, "ncpu", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
 	journal_session(j, "kron", "%s", opt->version);
 	journal_session(j, "segment", "%s", seg->name);
+	journal_session(j, "recording", "%016" PRIx64, object_note(seg->ctl)->recording);
 	journal_session(j, "collector_pid", "%d", getpid());
 	journal_session(j, "bus", "%s", bus_words[opt->bus]);
 	if (opt->bus == KRON_BUS_DEVICE)

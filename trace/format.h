@@ -52,6 +52,7 @@ _Static_assert(sizeof(struct trace_chunk) == 32, "chunk header");
  *   command        the command line, shell-quoted
  *   hostname, kernel, cpu, ncpu, kron      what ran it
  *   segment        name of the shared memory object, for `kron recover`
+ *   recording      random, hex: which of the recordings that were on this segment
  *   collector_pid
  *   bus            lane | exact | device; absent: lane
  *   device         its path

@@ -186,10 +186,10 @@ print(a["timestamp"] < b["timestamp"])')" = True ]
 	"$KRON" board rm "$B"
 }
 
-@test "what a killed recorder leaves on a board is recovered" {
+killed_on_a_board() { # killed_on_a_board RECORD-OPTION...
 	"$KRON" board create "$B"
 	"$KRON" ctl --board "$B" write source5 0x1234
-	steps_start 2 --board "$B"
+	steps_start 2 --board "$B" "$@"
 	steps 12345
 	kill_recorder
 	wait_for_state "e['name'] == '$B' and e['orphaned'] and e['trace'] == '$PWD/t'"
@@ -207,12 +207,38 @@ print(a["timestamp"] < b["timestamp"])')" = True ]
 		if ! grep -qs "kron-board.$(id -u).$B" /proc/[0-9]*/maps; then break; fi
 		sleep 0.02
 	done
-	steps_start 1 --board "$B"
+	steps_start 1 --board "$B" "$@"
 	steps 77
 	steps_end
 	[ "$(calls_of_step t)" = 77 ]
 	run "$KRON" recover t
 	[[ $output == *"complete"* ]]
+}
+
+@test "what a killed recorder leaves on a board is recovered" {
+	killed_on_a_board
+}
+
+@test "what it leaves in the local memory of a board, too" {
+	killed_on_a_board --bus exact --when-full wait
+}
+
+@test "the exact bus heeds the registers of its board" {
+	"$KRON" board create "$B"
+	steps_start 3 --board "$B" --bus exact --when-full wait
+	steps 100
+	"$KRON" ctl --board "$B" off 0
+	steps 1000
+	"$KRON" ctl --board "$B" on 0
+	steps 10
+	"$KRON" ctl --board "$B" sampling off
+	steps 1000
+	"$KRON" ctl --board "$B" sampling on
+	steps 1
+	"$KRON" status --board "$B" | grep -q "^Recorder  *kron record, pid $RECORDER, bus exact"
+	steps_end
+	[ "$(calls_of_step t)" = 333 ]
+	[ "$("$KRON" read t -o mk.dat)" = "666 samples -> mk.dat" ]
 }
 
 @test "processes that outlive their recorder keep the next one off" {
