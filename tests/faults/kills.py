@@ -120,8 +120,8 @@ def stderr_text():
         return f.read()
 
 
-def program_is_killed(threads, fork, group):
-    kron = start(["--when-full", "wait"], COUNTER, "count", str(threads), *(["fork"] if fork else []))
+def program_is_killed(threads, fork, group, bus="lane"):
+    kron = start(["--when-full", "wait", "--bus", bus], COUNTER, "count", str(threads), *(["fork"] if fork else []))
     pid = program_of(kron)
     counting("count")
     time.sleep(rnd.uniform(0, 0.25))
@@ -161,9 +161,10 @@ def interrupt(whole_group):
     segment_gone()
 
 
-def kron_is_killed():
+def kron_is_killed(bus="lane"):
     """SIGKILL of `kron record`: the program goes on; recover makes a trace of what there is."""
-    kron = start([], COUNTER, "count", "1")
+    options = ["--bus", bus] if bus == "lane" else ["--bus", bus, "--when-full", "wait"]
+    kron = start(options, COUNTER, "count", "1")
     pid = program_of(kron)
     counting("count")
     time.sleep(rnd.uniform(0, 0.2))
@@ -184,6 +185,11 @@ def kron_is_killed():
     t = truth.Trace("trace")
     need(not t.problems, t.problems[:5])
     need(t.entries["work_0"] >= at_kill, f"{t.entries['work_0']} entries of {at_kill} calls")
+    if bus == "exact":  # the board went on without its collector; nothing is there twice
+        calls = counters("count")[0]
+        lost = truth.kron_json("info", "trace")["lost"]
+        got = t.entries["work_0"] + t.exits["work_0"]
+        need(2 * calls <= got + lost <= 2 * calls + 2, f"{got} samples, {lost} lost of {calls} calls")
     info = truth.kron_json("info", "trace")
     need(info["samples"] == t.samples, f"info: {info['samples']}, stored: {t.samples}")
     segment_gone()
@@ -259,11 +265,17 @@ def main():
             s.case(f"program killed, two threads, round {i}", program_is_killed, 2, False, False)
         for i in range(4):
             s.case(f"program and child killed, round {i}", program_is_killed, 2, True, True)
+        for i in range(4):
+            s.case(f"program killed, exact bus, round {i}", program_is_killed, 2, False, False, "exact")
+        for i in range(2):
+            s.case(f"program and child killed, exact, round {i}", program_is_killed, 2, True, True, "exact")
         s.case("SIGINT to both", interrupt, True)
         s.case("SIGINT to kron alone", interrupt, False)
         s.case("stopped and continued", stopped_and_continued)
         for i in range(3):
             s.case(f"kron killed, recovered, round {i}", kron_is_killed)
+        for i in range(4):
+            s.case(f"kron killed, exact bus, recovered, round {i}", kron_is_killed, "exact")
         s.case("kron killed while programs start", kron_dies_first)
         s.case("collector frozen and killed under wait", collector_frozen)
 
