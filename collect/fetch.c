@@ -8,6 +8,7 @@
 #include <x86intrin.h>
 
 #include "base/log.h"
+#include "collect/grow.h"
 
 #define SAMPLE_WORDS (KRON_SAMPLE_SIZE / 4u)
 #define RESOURCE_WORDS (KRON_RESOURCE_SIZE / 4u)
@@ -364,6 +365,7 @@ static int take_until(struct fetch *f, uint64_t end)
 			break;
 		f->fetched += used;
 		__atomic_store_n(&f->seg->ctl->fetched, f->fetched, __ATOMIC_RELEASE);
+		segment_wake_waiters(f->seg); /* wait mode: runtime/source.c */
 	}
 	return code;
 }

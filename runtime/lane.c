@@ -655,6 +655,30 @@ static void wait_for_room(uint64_t mask, uint32_t seen)
 	rt_proc_count_lost((uint64_t)-1);
 }
 
+void rt_wait_while(bool (*full)(void))
+{
+	uint32_t slices = 0;
+	uint32_t last = 0;
+	uint64_t mask;
+
+	growth_ends(); /* chunks are nothing to us */
+	mask = rt_signals_block();
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
+
+		if (!full())
+			break;
+		slices = seen == last ? slices + 1 : 0;
+		last = seen;
+		if (slices > WAIT_SLICES_MAX)
+			patience_ends(seen);
+		if (!may_wait(seen))
+			break;
+		wait_for_room(mask, seen);
+	}
+	rt_signals_restore(mask);
+}
+
 /* ---- the slow path ---- */
 
 /* Nothing is free, nobody waits for it, and there is nothing to hand over: no system call. */

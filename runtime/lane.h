@@ -45,7 +45,7 @@
 #include <kron/segment.h>
 
 struct rt_lane {
-	uint64_t claim;
+	uint64_t claim;  /* bus exact: triggers that this thread has made */
 	uint32_t source; /* goes into every sample */
 	uint32_t head;   /* header byte for this CPU; written before cpu */
 	uint32_t cpu;    /* full CPU number that head was made for */

@@ -127,6 +127,11 @@ void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
  * NULL: this thread cannot have one.
  */
 struct rt_lane *rt_lane_self(void) __attribute__((visibility("hidden")));
+/*
+ * Wait mode without lanes: sleep until the collector has made room, or is not going to.  Handlers
+ * run meanwhile, and one may fork.
+ */
+void rt_wait_while(bool (*full)(void)) __attribute__((visibility("hidden")));
 /* This thread may not read the time: nothing of it can be a sample. */
 bool rt_lane_is_mute(void) __attribute__((visibility("hidden")));
 /* The CPU that we are on, from the processor itself. */

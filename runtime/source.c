@@ -99,9 +99,40 @@ void kron_rt_lose(void)
 	rt_proc_count_lost(1);
 }
 
+/* ---- exact ---- */
+
+/*
+ * The board waits for its FIFO, but its memory goes round whether the collector has fetched what
+ * is there or not.  Who wants to lose nothing waits for the collector, too.  To ask costs a bus
+ * cycle, so each thread asks now and then: between two looks it writes a fraction of what is
+ * left free.
+ */
+#define LOOK_EVERY 1024u
+#define NEARLY_FULL (KRON_BOARD_MEMORY_WORDS / 4 * 3)
+
+static bool is_memory_nearly_full(void)
+{
+	uint32_t fetched = (uint32_t)__atomic_load_n(&kron_rt.ctl->fetched, __ATOMIC_ACQUIRE);
+	uint32_t pointer = board_read32(&kron_rt.board, KRON_BOARD_MAP);
+
+	return ((pointer - fetched) & KRON_MAP_MASK) > NEARLY_FULL;
+}
+
+/* False: we are another process now, and a thread that is not known. */
+static bool wait_for_collector(void)
+{
+	if (!kron_rt.quiet && is_memory_nearly_full())
+		rt_wait_while(is_memory_nearly_full);
+	return kron_rt_meet();
+}
+
 void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
 {
-	if (kron_rt_meet())
-		board_trigger(&kron_rt.board, KRON_WORD_TRACE + (gate >> 4), rt_cpu(),
-			      kron_rt_lane->known, (uint64_t)payload << 32 | event);
+	if (!kron_rt_meet())
+		return;
+	if (++kron_rt_lane->claim % LOOK_EVERY == 0 &&
+	    kron_rt.ctl->when_full == KRON_WHEN_FULL_WAIT && !wait_for_collector())
+		return;
+	board_trigger(&kron_rt.board, KRON_WORD_TRACE + (gate >> 4), rt_cpu(), kron_rt_lane->known,
+		      (uint64_t)payload << 32 | event);
 }

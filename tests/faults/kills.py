@@ -234,9 +234,29 @@ def stopped_and_continued():
     check_counts()
 
 
-def collector_frozen():
+def collector_naps():
+    """Wait mode, exact bus: while the collector is stopped, the board's memory is not overrun."""
+    kron = start(["--when-full", "wait", "--bus", "exact"], COUNTER, "count", "1")
+    pid = program_of(kron)
+    counting("count")
+    os.kill(kron.pid, signal.SIGSTOP)
+    time.sleep(2.5)  # its 838,860 samples last for 0.84 s at most
+    still = counters("count")[0]
+    time.sleep(0.3)
+    stands = counters("count")[0] - still
+    os.kill(kron.pid, signal.SIGCONT)
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    kron.wait(30)
+    need(truth.kron_json("info", "trace")["lost"] == 0, "samples were lost")
+    if still > 300000:
+        need(stands < 10, f"the program went on: {stands} calls")
+    check_counts()
+
+
+def collector_frozen(bus="lane"):
     """Wait mode, the collector stopped and then killed: the program must come free."""
-    kron = start(["--when-full", "wait", "-b", "1M"], COUNTER, "count", "1")
+    kron = start(["--when-full", "wait", "-b", "1M", "--bus", bus], COUNTER, "count", "1")
     pid = program_of(kron)
     counting("count")
     os.kill(kron.pid, signal.SIGSTOP)
@@ -278,6 +298,8 @@ def main():
             s.case(f"kron killed, exact bus, recovered, round {i}", kron_is_killed, "exact")
         s.case("kron killed while programs start", kron_dies_first)
         s.case("collector frozen and killed under wait", collector_frozen)
+        s.case("collector frozen and killed under wait, exact bus", collector_frozen, "exact")
+        s.case("collector frozen for a while, exact bus", collector_naps)
 
 
 if __name__ == "__main__":
