@@ -134,6 +134,17 @@ void lanes_look(const struct bus *b, struct lanes_view *l)
 	count_processes(ctl, l);
 }
 
+void lanes_set_wait(struct bus *b, bool wait)
+{
+	uint32_t *when_full = &b->board.ctl->when_full;
+	uint32_t before = __atomic_load_n(when_full, __ATOMIC_ACQUIRE);
+	uint32_t now = wait ? KRON_WHEN_FULL_WAIT : KRON_WHEN_FULL_DISCARD;
+
+	if (before != KRON_WHEN_FULL_WRAP && before != now)
+		__atomic_compare_exchange_n(when_full, &before, now, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+}
+
 const char *lanes_bus_word(uint32_t bus)
 {
 	static const char *const words[] = {"lane", "exact", "device"};

@@ -20,6 +20,8 @@ struct lanes_view {
 };
 
 void lanes_look(const struct bus *b, struct lanes_view *l); /* an exact bus; else zeroes */
+/* The lanes of a recorder wait or discard, too; a flight recorder goes on going round. */
+void lanes_set_wait(struct bus *b, bool wait);
 const char *lanes_bus_word(uint32_t bus);
 
 #endif

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "bus/bus.h"
+#include "bus/lanes.h"
 #include "bus/object.h"
 #include "cmd/cmd.h"
 #include "cmd/registers.h"
@@ -140,8 +141,12 @@ static int do_sampling(struct bus *b, int n, char **argv)
 
 static int do_full(struct bus *b, int n, char **argv)
 {
+	bool wait = !strcmp(argv[0], "wait");
+
 	(void)n;
-	bus_write32(b, WORD(CSR), strcmp(argv[0], "wait") ? KRON_CSR_DISCARD : KRON_CSR_WAIT);
+	bus_write32(b, WORD(CSR), wait ? KRON_CSR_WAIT : KRON_CSR_DISCARD);
+	if (bus_is_exact(b))
+		lanes_set_wait(b, wait);
 	return CMD_OK;
 }
 

@@ -103,6 +103,18 @@ static int get_first_pages(struct segment *seg, struct err *err)
 	return 0;
 }
 
+static void write_csr(struct segment *seg, uint32_t bits)
+{
+	board_write32(&seg->window.board, KRON_CHIP_BYTE(KRON_WORD_CSR), bits);
+}
+
+/* What a sample does that finds no room, the register says, too: kron ctl changes both. */
+static void set_when_full(struct segment *seg, enum kron_when_full when_full)
+{
+	seg->ctl->when_full = when_full;
+	write_csr(seg, when_full == KRON_WHEN_FULL_WAIT ? KRON_CSR_WAIT : KRON_CSR_DISCARD);
+}
+
 static void leave_note(struct segment *seg, const struct segment_options *opt, const void *random)
 {
 	struct object_note *note = object_note(seg->ctl);
@@ -122,7 +134,6 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, EIO, "no random numbers for a session");
 	memcpy(ctl->session, random, sizeof(ctl->session));
-	ctl->when_full = opt->when_full;
 	ctl->node = opt->node;
 	ctl->chunks_max = seg->chunks_max;
 	ctl->chunks_ready = 0;
@@ -214,6 +225,7 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 	if (code)
 		return code;
 	set_registers(seg, opt->filter);
+	set_when_full(seg, opt->when_full);
 	object_seal(&seg->window, seg->size);
 	return 0;
 }
@@ -308,7 +320,7 @@ static int attach(struct segment *seg, const struct segment_options *opt, struct
 	struct board *b = &seg->window.board;
 	int code;
 
-	seg->was_sampling = board_read32(b, KRON_CHIP_BYTE(KRON_WORD_CSR)) & KRON_CSR_SAMPLING;
+	seg->csr_before = board_read32(b, KRON_CHIP_BYTE(KRON_WORD_CSR));
 	segment_set_sampling(seg, false);
 	code = wipe_lanes(seg->fd, err);
 	if (!code && (code = object_set_size(seg->fd, seg->size)))
@@ -319,6 +331,7 @@ static int attach(struct segment *seg, const struct segment_options *opt, struct
 		seg->ctl->collector_pid = 0;
 		return code;
 	}
+	set_when_full(seg, opt->when_full);
 	if (!opt->keep_filter)
 		board_write32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER), opt->filter & 0xffff);
 	return 0;
@@ -484,8 +497,7 @@ void segment_grow_procs(struct segment *seg)
 
 void segment_set_sampling(struct segment *seg, bool on)
 {
-	board_write32(&seg->window.board, KRON_CHIP_BYTE(KRON_WORD_CSR),
-		      on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
+	write_csr(seg, on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
 	if (on)
 		return;
 	/* Even if the machine is damaged or does not answer, and even with constant time. */
@@ -512,7 +524,8 @@ static void leave_board(struct segment *seg)
 	ctl->chunks_max = 0;
 	ctl->segment_size = KRON_WINDOW_SIZE;
 	wipe_lanes(seg->fd, NULL);
-	if (seg->was_sampling)
+	write_csr(seg, seg->csr_before & KRON_CSR_WAIT ? KRON_CSR_WAIT : KRON_CSR_DISCARD);
+	if (seg->csr_before & KRON_CSR_SAMPLING)
 		segment_set_sampling(seg, true);
 }
 

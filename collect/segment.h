@@ -45,7 +45,7 @@ struct segment {
 	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
-	bool was_sampling;    /* when we came to a board that stays */
+	uint32_t csr_before;  /* when we came to a board that stays */
 };
 
 static inline uint32_t segment_procs_ready(const struct segment *seg)
