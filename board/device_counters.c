@@ -155,8 +155,7 @@ void device_counter_edge(struct device_state *s, unsigned i)
 void device_counter_increment(struct device_state *s, unsigned i)
 {
 	if (!device_is_test_mode(s) && !(is_enabled(s, i) && source(s, i) == KRON_MODE_SOFTWARE))
-		return;
-	device_counters_settle(s);
+		return; /* else nothing else counts it, so it is settled */
 	add_one(s, i);
 }
 

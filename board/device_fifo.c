@@ -38,10 +38,8 @@ struct device_entry *device_fifo_push(struct device_state *s, bool resource)
 {
 	unsigned n = s->nfifo++;
 
-	if (n == 0) {
-		s->sent = 0;
+	if (n == 0)
 		s->network = s->node + NETWORK_CLOCK;
-	}
 	s->fifo_resource = (uint16_t)((s->fifo_resource & ~(1u << n)) | (unsigned)resource << n);
 	return &s->entry[n];
 }

@@ -135,6 +135,26 @@ static void outputs_disabled_loses_samples_under_way(void **state)
 	assert_int_equal(memory[4], 2);
 }
 
+/* What is left must not be taken for the beginning of the word that is being sent. */
+static void words_of_what_is_left(void **state)
+{
+	UNUSED_STATE;
+	begin();
+	put(KRON_WORD_SOURCE, 0x01020304);
+	tick(4 * 0x00aabbcc);
+	trace(0x1112131415161718ull);
+	tick(4); /* two bytes are out: 10 00 */
+	switch_config(0, KRON_CONFIG_MK_OE);
+	tick(8); /* four are lost: 00 00 00 aa */
+	switch_config(KRON_CONFIG_MK_OE, 0);
+	tick(1000);
+	assert_int_equal(words_stored, 4);
+	assert_int_equal(memory[0], 0x1000bbcc);
+	assert_int_equal(memory[1], 0x01020304);
+	assert_int_equal(memory[2], 0x11121314);
+	assert_int_equal(memory[3], 0x15161718);
+}
+
 static void reset_samples_wait_cpu(void **state)
 {
 	UNUSED_STATE;
@@ -601,6 +621,24 @@ static void test_operation_awaits_the_sequence_under_way(void **state)
 	assert_int_equal(words_stored, 1);
 }
 
+/* An 8-byte write at the pointer is one to it and then a TEST operation. */
+static void pointer_and_test_operation_in_one_transfer(void **state)
+{
+	UNUSED_STATE;
+	begin();
+	trace(0x1122334455667788ull);
+	tick(10);          /* the first word is under way */
+	configure(0x3101); /* TEST, not LOCAL */
+	tick(2);
+	write8(KRON_BOARD_MAP, 1000);
+	assert_int_equal(memory[0], 0x10000000); /* where the pointer was */
+	assert_int_equal(device_map(&board), 1000);
+	tick(100);
+	write8(KRON_BOARD_MAP, 2000);
+	assert_int_equal(memory[2000], 2);
+	assert_int_equal(device_map(&board), 2001);
+}
+
 /* ---- MultiKron_vc ---- */
 
 static void vc_answers_if_installed(void **state)
@@ -631,6 +669,7 @@ int main(void)
 		cmocka_unit_test(default_configuration_works),
 		cmocka_unit_test(outputs_disabled_is_a_bus_time_out),
 		cmocka_unit_test(outputs_disabled_loses_samples_under_way),
+		cmocka_unit_test(words_of_what_is_left),
 		cmocka_unit_test(reset_samples_wait_cpu),
 		cmocka_unit_test(ts_ratio),
 		cmocka_unit_test(div2_halves_the_node_clock),
@@ -657,6 +696,7 @@ int main(void)
 		cmocka_unit_test(test_write_moves_four_bytes_to_memory),
 		cmocka_unit_test(test_operation_needs_test),
 		cmocka_unit_test(test_operation_awaits_the_sequence_under_way),
+		cmocka_unit_test(pointer_and_test_operation_in_one_transfer),
 		cmocka_unit_test(vc_answers_if_installed),
 	};
 

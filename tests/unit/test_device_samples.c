@@ -415,6 +415,20 @@ static void read_without_copy_delays_the_network(void **state)
 	}
 }
 
+static void each_read_delays_the_network_at_any_time(void **state)
+{
+	UNUSED_STATE;
+	begin();
+	tick(1ull << 50);
+	resource(0);
+	for (unsigned i = 0; i < 16; i++)
+		get(KRON_WORD_INCREMENT + i);
+	tick(168 + 2 * 16 - 1);
+	assert_int_equal(csr() & KRON_CSR_SHADOW_BUSY, KRON_CSR_SHADOW_BUSY);
+	tick(1);
+	assert_int_equal(csr() & KRON_CSR_SHADOW_BUSY, 0);
+}
+
 static void read_with_copy_that_cannot_end(void **state)
 {
 	UNUSED_STATE;
@@ -569,6 +583,7 @@ int main(void)
 		cmocka_unit_test(read_with_copy_waits),
 		cmocka_unit_test(read_with_copy_returns_bad_data),
 		cmocka_unit_test(read_without_copy_delays_the_network),
+		cmocka_unit_test(each_read_delays_the_network_at_any_time),
 		cmocka_unit_test(read_with_copy_that_cannot_end),
 		cmocka_unit_test(network_sends_a_byte_in_two_nodeclks),
 		cmocka_unit_test(trace_samples_every_40_nodeclks),
