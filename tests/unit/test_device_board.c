@@ -626,6 +626,7 @@ static void pointer_and_test_operation_in_one_transfer(void **state)
 {
 	UNUSED_STATE;
 	begin();
+	tick(8);
 	trace(0x1122334455667788ull);
 	tick(10);          /* the first word is under way */
 	configure(0x3101); /* TEST, not LOCAL */
