@@ -98,6 +98,8 @@ class Bench:
         self.row(g, "--constant-time, sample taken", d["taken_ns"], "ns")
         self.row(g, "--constant-time, sample dropped", d["dropped_ns"], "ns")
         self.row(g, "taken / dropped", ratio, "x", "0.95-1.05", 0.95 <= ratio <= 1.05)
+        self.row(g, "on the exact bus", d["exact_ns"], "ns")
+        self.row(g, "on the device bus, a file", d["device_ns"], "ns")
         self.row(g, "two threads / one thread, rate", d["two_threads_ratio"], "x", ">= 1.9",
                  d["two_threads_ratio"] >= 1.9)
 

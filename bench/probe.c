@@ -13,6 +13,8 @@
  *   off      likewise, with the probe's group switched off
  *   taken    likewise, with the thunk of --constant-time, the group on
  *   dropped  and off: the sample goes nowhere, at the same price
+ *   exact    likewise, on the exact bus: a bus cycle each, most of which find the FIFO full
+ *   device   likewise, on the device bus, the device being memory
  *   one      `on`, by a thread of its own
  *   two      `on`, by two threads at once, each on its own lane: calls per second of both
  *
@@ -28,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,14 +101,19 @@ static double now(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static double __attribute__((noinline)) time_calls(stub_fn f)
+static double __attribute__((noinline)) time_some(stub_fn f, unsigned calls)
 {
 	double begin = now();
 	unsigned i;
 
-	for (i = 0; i < CALLS; i++)
+	for (i = 0; i < calls; i++)
 		f();
-	return (now() - begin) / CALLS;
+	return (now() - begin) / calls;
+}
+
+static double time_calls(stub_fn f)
+{
+	return time_some(f, CALLS);
 }
 
 static void *thread_calls(void *arg)
@@ -179,9 +187,70 @@ static void pool_empty(void)
 	}
 }
 
+/* ---- the other buses, each in a process of its own ---- */
+
+static double exact_ns(void)
+{
+	static struct rig exact;
+	stub_fn f;
+
+	rig_make_exact(&exact, KRON_WHEN_FULL_DISCARD);
+	rig_attach(&exact);
+	f = patched_function(ON);
+	f();
+	return time_some(f, CALLS / 10);
+}
+
+static double device_ns(void)
+{
+	static struct rig device;
+	stub_fn f;
+
+	rig_make_device(&device);
+	rig_attach(&device);
+	f = patched_function(ON);
+	f();
+	return time_some(f, CALLS);
+}
+
+/* 0: it could not be measured. */
+static double in_child(double (*measure)(void))
+{
+	double ns = 0;
+	int fd[2];
+	pid_t pid;
+
+	if (pipe(fd))
+		return 0;
+	pid = fork();
+	if (pid == 0) {
+		ns = measure();
+		_exit(write(fd[1], &ns, sizeof(ns)) != sizeof(ns));
+	}
+	close(fd[1]);
+	if (pid < 0 || read(fd[0], &ns, sizeof(ns)) != sizeof(ns))
+		ns = 0;
+	close(fd[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return ns;
+}
+
 /* ---- rounds ---- */
 
-enum series { S_CALL, S_RDTSC, S_ON, S_OFF, S_TAKEN, S_DROPPED, S_ONE, S_TWO, S_COUNT };
+enum series {
+	S_CALL,
+	S_RDTSC,
+	S_ON,
+	S_OFF,
+	S_TAKEN,
+	S_DROPPED,
+	S_EXACT,
+	S_DEVICE,
+	S_ONE,
+	S_TWO,
+	S_COUNT
+};
 static double series[S_COUNT][ROUNDS_MAX];
 static double median[S_COUNT];
 
@@ -222,10 +291,11 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	if (json) {
 		printf("{\"empty_ns\": %.3f, \"limit_ns\": %.3f, \"enabled_ns\": %.3f, "
 		       "\"disabled_ns\": %.3f, \"taken_ns\": %.3f, \"dropped_ns\": %.3f, "
+		       "\"exact_ns\": %.3f, \"device_ns\": %.3f, "
 		       "\"two_threads_ratio\": %.3f, \"rounds\": %u, \"lost\": %llu}\n",
 		       median[S_CALL], median[S_RDTSC], median[S_ON], median[S_OFF],
-		       median[S_TAKEN], median[S_DROPPED], scaling, rounds,
-		       (unsigned long long)lost);
+		       median[S_TAKEN], median[S_DROPPED], median[S_EXACT], median[S_DEVICE],
+		       scaling, rounds, (unsigned long long)lost);
 		return;
 	}
 	printf("an empty call                  %7.2f ns\n", median[S_CALL]);
@@ -237,6 +307,8 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	printf("constant time, sample taken    %7.2f ns\n", median[S_TAKEN]);
 	printf("constant time, sample dropped  %7.2f ns  taken / dropped %.3f (at most 1.05)\n",
 	       median[S_DROPPED], ratio_of_medians(S_TAKEN, S_DROPPED));
+	printf("probe on the exact bus         %7.2f ns\n", median[S_EXACT]);
+	printf("probe on the device bus        %7.2f ns\n", median[S_DEVICE]);
 	printf("probe on, a thread             %7.2f ns\n", median[S_ONE]);
 	printf("probe on, two threads together %7.2f ns  %.2f x the rate of one (at least 1.9)\n",
 	       median[S_TWO], scaling);
@@ -264,6 +336,10 @@ int main(int argc, char **argv)
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		rounds = ROUNDS_DEFAULT;
 
+	for (r = 0; r < rounds; r++) {
+		series[S_EXACT][r] = in_child(exact_ns);
+		series[S_DEVICE][r] = in_child(device_ns);
+	}
 	rig_make(&board, POOL_CHUNKS, POOL_CHUNKS, KRON_WHEN_FULL_DISCARD);
 	rig_attach(&board);
 	for (i = 0; i < PROBES; i++) {
