@@ -421,25 +421,37 @@ static bool touches_window(const struct string *t, unsigned unit)
 	       (t->writes && cycle_is_window(t->to, unit));
 }
 
-static enum emulate_result string_step(struct step *s, struct string *t)
+static enum emulate_result string_move(struct step *s, const struct string *t, unsigned unit)
 {
-	unsigned unit = string_unit(s, t);
 	enum emulate_result r;
 	uint64_t value = 0;
-	uint64_t move = t->down ? -(uint64_t)unit : unit;
 
-	if (!touches_window(t, unit))
-		return EMULATE_NOT_OURS;
 	if (t->writes && cycle_is_window(t->to, unit) && !cycle_can_store(t->to, unit))
 		return EMULATE_REFUSED;
 	r = string_load(s, t, &value, unit);
-	if (r == EMULATE_DONE)
-		r = string_store(s, t, &value, unit);
+	return r == EMULATE_DONE ? string_store(s, t, &value, unit) : r;
+}
+
+static enum emulate_result string_step(struct step *s, struct string *t)
+{
+	unsigned size = s->insn.size;
+	unsigned unit = string_unit(s, t);
+	enum emulate_result r;
+	uint64_t move;
+
+	if (!touches_window(t, unit))
+		return EMULATE_NOT_OURS;
+	r = string_move(s, t, unit);
+	if (r == EMULATE_FAULT && unit > size) { /* which of the elements was it? */
+		unit = size;
+		r = string_move(s, t, unit);
+	}
 	if (r != EMULATE_DONE)
 		return r;
+	move = t->down ? -(uint64_t)unit : unit;
 	t->from = low_bytes(t->from + move, t->width);
 	t->to = low_bytes(t->to + move, t->width);
-	t->count -= unit / s->insn.size;
+	t->count -= unit / size;
 	return EMULATE_DONE;
 }
 

@@ -302,7 +302,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 				uc);
 			break;
 		case EMULATE_NOT_OURS:
-			explain("an instruction that the emulated board does not know", info, uc);
+			explain("an access that the emulated board cannot carry out", info, uc);
 			break;
 		case EMULATE_FAULT:
 			break;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * message.h - what sender and receiver share but for the probes: a socket between them, and a
+ * common reset of their boards.
+ *
+ * Intervals from one board to another mean something only when both timestamps count the same.
+ * With hardware a common clock and reset signal see to that (NISTIR 5571).  Here both processes
+ * reset their boards at a moment that the first message names, by the clock of the machine that
+ * they share; on two machines, by clocks that are kept together.
+ */
+#ifndef MESSAGE_H
+#define MESSAGE_H
+
+#include <mk.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEND_EVENT 10
+#define RECEIVE_EVENT 20
+
+#define MESSAGES 200
+#define BURST 4       /* so many before the receiver gets a chance */
+#define ON_TIME 20000 /* ns */
+#define GO 0          /* instead of another moment: both were on time */
+
+static inline int fail(const char *what)
+{
+	perror(what);
+	return 1;
+}
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Reset the board then.  Returns how much later it was when it was done. */
+static inline uint64_t reset_at(uint64_t ns)
+{
+	while (now_ns() < ns)
+		;
+	mk_init();
+	return now_ns() - ns;
+}
+
+static inline int send_msg(int fd, uint64_t value)
+{
+	return send(fd, &value, sizeof(value), 0) != sizeof(value);
+}
+
+static inline int receive_msg(int fd, uint64_t *value)
+{
+	return recv(fd, value, sizeof(*value), 0) != sizeof(*value);
+}
+
+static inline struct sockaddr_un address_of(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	strncpy(a.sun_path, path, sizeof(a.sun_path) - 1);
+	return a;
+}
+
+#endif

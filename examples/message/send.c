@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * send.c - the sender of NISTIR 5993's pseudo-code (3.6): interval class 4.
+ *
+ *	send SOCKET        receive SOCKET runs elsewhere and waits
+ *
+ * Each has a board of its own; their mk.dat files are concatenated for mk_rpt(1).
+ */
+#include "examples/message/message.h"
+
+static int reset_both(int fd)
+{
+	uint64_t start, late, his;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		start = now_ns() + 1000000;
+		if (send_msg(fd, start))
+			return 1;
+		late = reset_at(start);
+		if (receive_msg(fd, &his))
+			return 1;
+		if (late < ON_TIME && his < ON_TIME)
+			break;
+	}
+	return send_msg(fd, GO);
+}
+
+int main(int argc, char **argv)
+{
+	const struct timespec pause = {0, 2000000};
+	struct sockaddr_un a;
+	int fd, i;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: send SOCKET\n");
+		return 2;
+	}
+	/* init MultiKron device */
+	MK_DEFAULT_MAP();
+	a = address_of(argv[1]);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	for (i = 0; connect(fd, (struct sockaddr *)&a, sizeof(a)); i++) {
+		if (i == 1000)
+			return fail("send: connect");
+		nanosleep(&pause, NULL); /* the receiver is not there yet */
+	}
+	if (reset_both(fd))
+		return fail("send");
+	for (i = 0; i < MESSAGES; i++) {
+		if (i % BURST == 0)
+			nanosleep(&pause, NULL);
+		mk_ts1 = SEND_EVENT;
+		if (send_msg(fd, (uint64_t)i))
+			return fail("send");
+	}
+	return 0;
+}
