@@ -26,14 +26,15 @@
 #define TIMESTAMP_MASK 0x00ffffffffffffffull
 
 static const char *output = "mk.dat", *board, *intervals;
-static uint64_t hz = TIMESTAMP_HZ;
+static uint64_t hz; /* 0: not said */
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "FILE", "Write to FILE (default mk.dat); - is stdout.", 0,
 	 0},
 	{0, "hz", OPT_UINT, &hz, "N",
-	 "Timestamps of a trace count N ticks a second. Default 10000000, as the board's do.", 1,
-	 1000000000000ull},
+	 "Timestamps of a trace count N ticks a second. Default 10000000, as the board's do; those of "
+	 "a trace by the exact bus stay what the board said.",
+	 1, 1000000000000ull},
 	{0, "intervals", OPT_STR, &intervals, "FILE",
 	 "Also write an interval description for mk_rpt to FILE: one line of class 1 for each "
 	 "function that is in the trace.",
@@ -111,16 +112,27 @@ static int say_result(const struct file *o)
 struct clock {
 	uint64_t start_tsc;
 	long double start_ticks, ticks_per_tsc;
+	bool as_it_is;
 };
+
+/* What went over a board has its timestamps: `kron read --board` would say the same. */
+static bool has_timestamps(const struct trace *t)
+{
+	const char *bus = trace_session(t, "bus");
+
+	return bus && strcmp(bus, "lane") != 0;
+}
 
 static void set_clock(struct clock *c, const struct trace *t)
 {
 	const char *mono = trace_session(t, "start_mono_ns");
+	uint64_t want = hz ? hz : TIMESTAMP_HZ;
 
+	c->as_it_is = !hz && has_timestamps(t);
 	c->start_tsc = t->start_tsc;
 	c->start_ticks =
-		(long double)(mono ? strtoull(mono, NULL, 10) : 0) * (long double)hz / 1e9L;
-	c->ticks_per_tsc = t->tsc_hz > 0 ? (long double)hz / (long double)t->tsc_hz : 0;
+		(long double)(mono ? strtoull(mono, NULL, 10) : 0) * (long double)want / 1e9L;
+	c->ticks_per_tsc = t->tsc_hz > 0 ? (long double)want / (long double)t->tsc_hz : 0;
 }
 
 static uint64_t timestamp(const struct clock *c, uint64_t tsc)
@@ -128,6 +140,8 @@ static uint64_t timestamp(const struct clock *c, uint64_t tsc)
 	long double ticks =
 		c->start_ticks + (long double)(int64_t)(tsc - c->start_tsc) * c->ticks_per_tsc;
 
+	if (c->as_it_is)
+		return tsc & TIMESTAMP_MASK;
 	return ticks > 0 && ticks < 1.8e19L ? (uint64_t)ticks & TIMESTAMP_MASK : 0;
 }
 

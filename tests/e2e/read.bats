@@ -125,6 +125,18 @@ print("\n".join(sorted(str(int(x[1]) // 2) for x in m)))' >in_info
 	[ "$status" = 2 ]
 }
 
+@test "by the exact bus a trace and the board's memory say the same" {
+	"$KRON" board create "$B"
+	steps_start 1 --board "$B" --bus exact --when-full wait
+	steps 700
+	steps 1
+	steps_end
+	"$KRON" read t -o trace.dat
+	"$KRON" read --board "$B" -o board.dat
+	[ "$(stat -c %s board.dat)" = $((20 * 1402)) ]
+	cmp trace.dat board.dat
+}
+
 @test "what cannot be read or written is said" {
 	run "$KRON" read nothing
 	refuses_with "nothing"
