@@ -103,6 +103,24 @@ class Bench:
         self.row(g, "two threads / one thread, rate", d["two_threads_ratio"], "x", ">= 1.9",
                  d["two_threads_ratio"] >= 1.9)
 
+    def trap(self):
+        prog = os.path.join(self.build, "bench", "trap")
+        if not os.path.exists(prog):
+            self.row("trap", "C stores", None, "", note="bench/trap is not built")
+            return
+        name = "bench-trap-%d" % os.getpid()
+        self.env["KRON_BOARD"] = name
+        try:
+            d = json.loads(self.run([prog, "--json"])[1])
+        finally:
+            del self.env["KRON_BOARD"]
+            self.run([self.kron, "board", "rm", name], check=False)
+        g = "C store to an emulated board"
+        self.row(g, "a signal alone", d["signal_ns"], "ns")
+        self.row(g, "C store by trap", d["store_ns"], "ns")
+        self.row(g, "C load by trap", d["load_ns"], "ns")
+        self.row(g, "the store's share over the signal", d["store_ns"] - d["signal_ns"], "ns")
+
     def startup(self):
         g = "start-up"
         src = os.path.join(self.tmp, "many.c")
@@ -352,12 +370,12 @@ def main():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--only", help="probe, startup, programs or peers")
+    p.add_argument("--only", help="probe, trap, startup, programs or peers")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "startup", "programs", "peers"):
+        for part in ("probe", "trap", "startup", "programs", "peers"):
             if b.wanted(part):
                 try:
                     getattr(b, part)()
