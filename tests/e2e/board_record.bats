@@ -87,17 +87,18 @@ wait_for_state() { # wait_for_state EXPRESSION: of the entry e in kron board lis
 	"$KRON" board create "$B"
 	"$KRON" ctl --board "$B" wait
 	steps_start 2 --board "$B" -b 1M
+	steps 10
 	[ "$("$KRON" status --board "$B" --json | json 'd["csr"]["write_wait"]')" = False ]
 	"$KRON" ctl --board "$B" wait
 	steps 300000
 	[ "$("$KRON" status --board "$B" --json | json 'd["csr"]["write_wait"]')" = True ]
 	steps_end
-	[ "$(calls_of_step t)" = 600000 ]
+	[ "$(calls_of_step t)" = 600020 ]
 	[ "$("$KRON" info --json t | json 'd["lost"]')" = 0 ]
 	[ "$("$KRON" status --board "$B" --json | json 'd["csr"]["write_wait"]')" = True ]
 	steps_start 1 --board "$B" -b 1M --when-full wait
-	[ "$("$KRON" status --board "$B" --json | json 'd["csr"]["write_wait"]')" = True ]
 	steps 10
+	[ "$("$KRON" status --board "$B" --json | json 'd["csr"]["write_wait"]')" = True ]
 	steps_end
 }
 
