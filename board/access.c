@@ -93,7 +93,7 @@ static void set_time(const struct board *b, struct op *op, struct access_slot *y
 		op->now = ACCESS_READ(&b->device->virtual_now);
 	} else {
 		op->now = access_tick(b->device->tsc_mult, &op->anchor, tsc);
-		if (op->now + ACCESS_WAIT_MAX < y->time) {
+		if (op->now + ACCESS_WAIT_MAX < y->time || tsc + ACCESS_SKEW_MAX < op->anchor.tsc) {
 			op->now = y->time;
 			op->anchor.tsc = tsc;
 			op->anchor.tick = y->time;

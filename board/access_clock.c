@@ -12,6 +12,7 @@
 #include "board/access_sys.h"
 
 #define TICKS_TO_SLEEP 2000u /* 50 us: less is spun away */
+#define TSC_MAX (1ull << 33) /* two seconds and more */
 #define NS_PER_TICK (1000000000u / KRON_OSCILLATOR_HZ)
 
 /* high:0 / by; no 128-bit division from a library.  high < by */
@@ -34,16 +35,21 @@ uint64_t access_tsc_mult(uint64_t tsc_hz)
 static void wait_real(const struct board *b, const struct access_clock_point *anchor, uint64_t done)
 {
 	uint64_t mult = b->device->tsc_mult;
-	uint64_t now = access_tick(mult, anchor, access_tsc());
+	uint64_t start = access_tsc(), tsc = start;
 
-	if (done - now > ACCESS_WAIT_MAX && now < done)
+	/* The clock may be damaged, too. */
+	if (mult < ACCESS_MULT_MIN)
 		return;
-	while (now < done) {
+	while (tsc - start < TSC_MAX) {
+		uint64_t now = access_tick(mult, anchor, tsc);
+
+		if (now >= done || done - now > ACCESS_WAIT_MAX)
+			break;
 		if (!b->quiet && done - now > TICKS_TO_SLEEP)
 			access_sys_sleep((done - now - TICKS_TO_SLEEP / 2) * NS_PER_TICK);
 		else
 			__builtin_ia32_pause();
-		now = access_tick(mult, anchor, access_tsc());
+		tsc = access_tsc();
 	}
 }
 

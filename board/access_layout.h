@@ -75,6 +75,7 @@ struct device {
 };
 _Static_assert(sizeof(struct device) <= ACCESS_SLOTS_OFFSET, "header");
 #define ACCESS_TSC_SHIFT 56
+#define ACCESS_MULT_MIN (1ull << 41) /* a TSC of 1.3 THz */
 
 /* While a thread owns a slot, this stands on its stack at a multiple of 64. */
 struct access_mark {
@@ -162,6 +163,8 @@ static inline uint64_t access_tick(uint64_t mult, const struct access_clock_poin
 /* A time that is further from now than this (1.7 s) is no wait, but a TSC that began anew (a
  * machine that slept) or a damaged segment. */
 #define ACCESS_WAIT_MAX (1ull << 26)
+/* The TSCs of two CPUs differ by less than this (cycles), or it began anew. */
+#define ACCESS_SKEW_MAX (1ull << 24)
 /* Of the active state, with the latest tick that it has seen; false: damaged. */
 bool access_read_anchor(const struct board *b, struct access_clock_point *anchor, uint64_t *time);
 uint64_t access_tsc_mult(uint64_t tsc_hz);

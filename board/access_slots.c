@@ -28,7 +28,10 @@
  *     may judge so: of another thread's word and mark, one could be older than the other.)
  *
  * fork() in a signal handler that interrupted a cycle makes two who believe that they own the
- * slot.  The child finds that it is another thread before it publishes, and starts again.
+ * slot.  The child finds that it is another process before it publishes, and starts again.  Until
+ * then, some 50 ns, it writes to its parent's slot: harmless while the parent waits in the
+ * handler; should both go on at once, those writes could come after the parent has published.
+ * Nothing here can prevent that, and it needs a handler that forks and whose child returns.
  */
 #include "board/access_layout.h"
 #include "board/access_sys.h"

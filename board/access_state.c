@@ -37,7 +37,7 @@ void board_init(const struct board *b, const struct device_geometry *g, enum acc
 	fill_zero(d, KRON_DEVICE_SIZE);
 	d->version = ACCESS_VERSION;
 	d->clock = clock;
-	d->tsc_mult = clock == ACCESS_CLOCK_REAL ? access_tsc_mult(tsc_hz) : 1;
+	d->tsc_mult = clock == ACCESS_CLOCK_REAL ? access_tsc_mult(tsc_hz) : ACCESS_MULT_MIN;
 	d->stride = ACCESS_STRIDE;
 	d->slots = ACCESS_SLOTS;
 	d->state_bytes = sizeof(struct device_state);
@@ -135,8 +135,8 @@ static bool is_header_sane(const struct device *d)
 {
 	return __atomic_load_n(&d->magic, __ATOMIC_ACQUIRE) == ACCESS_MAGIC &&
 	       d->version == ACCESS_VERSION && d->clock <= ACCESS_CLOCK_VIRTUAL &&
-	       d->tsc_mult != 0 && d->stride == ACCESS_STRIDE && d->slots == ACCESS_SLOTS &&
-	       d->state_bytes == sizeof(struct device_state);
+	       d->tsc_mult >= ACCESS_MULT_MIN && d->stride == ACCESS_STRIDE &&
+	       d->slots == ACCESS_SLOTS && d->state_bytes == sizeof(struct device_state);
 }
 
 bool board_is_sane(const struct board *b)

@@ -52,7 +52,7 @@ static inline long access_sys_peek(uint32_t tid, uint64_t addr, uint64_t *out)
 /* Only whether the thread is there: -ESRCH, or anything else. */
 static inline long access_sys_exists(uint32_t tid)
 {
-	return access_sys6(__NR_kill, tid, 0, 0, 0, 0, 0);
+	return access_sys6(__NR_tkill, tid, 0, 0, 0, 0, 0);
 }
 
 #endif
