@@ -217,11 +217,11 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 	set_pointers(seg);
 	if (!start.tsc)
 		time_point_take(&start);
-	code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
-			   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS), exact,
-			   err);
-	if (!code)
-		code = add_lanes(seg, opt, err);
+	code = add_lanes(seg, opt, err);
+	if (!code) /* last, for the clock must have run for a while */
+		code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
+				   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS),
+				   exact, err);
 	if (code)
 		return code;
 	set_registers(seg, opt->filter);
