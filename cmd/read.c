@@ -91,7 +91,7 @@ static int close_file(struct file *o)
 
 static void put_words(struct file *o, const uint32_t *words, size_t n)
 {
-	uint32_t le[KRON_RESOURCE_SIZE / 4];
+	uint32_t le[KRON_RESOURCE_SIZE / 4] = {0};
 
 	for (size_t i = 0; i < n; i++)
 		le[i] = htole32(words[i]);
