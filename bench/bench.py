@@ -103,6 +103,21 @@ class Bench:
         self.row(g, "two threads / one thread, rate", d["two_threads_ratio"], "x", ">= 1.9",
                  d["two_threads_ratio"] >= 1.9)
 
+    def board(self):
+        prog = os.path.join(self.build, "bench", "board")
+        if not os.path.exists(prog):
+            self.row("board", "bus cycles", None, "", note="bench/board is not built")
+            return
+        d = json.loads(self.run([prog, "--json"])[1])
+        g = "bus cycle by call, exact bus"
+        self.row(g, "trigger, chip FIFO mostly full", d["trigger_ns"], "ns", "< 150",
+                 d["trigger_ns"] < 150)
+        self.row(g, "trigger, sample taken", d["taken_ns"], "ns", "< 150", d["taken_ns"] < 150)
+        self.row(g, "register read", d["read_ns"], "ns", "< 150", d["read_ns"] < 150)
+        self.row(g, "local memory read", d["memory_ns"], "ns", "< 150", d["memory_ns"] < 150)
+        self.row(g, "trigger, two processes at once", d["two_ns"], "ns")
+        self.row(g, "trigger, eight processes at once", d["eight_ns"], "ns")
+
     def trap(self):
         prog = os.path.join(self.build, "bench", "trap")
         if not os.path.exists(prog):
@@ -370,12 +385,12 @@ def main():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--only", help="probe, trap, startup, programs or peers")
+    p.add_argument("--only", help="probe, board, trap, startup, programs or peers")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "trap", "startup", "programs", "peers"):
+        for part in ("probe", "board", "trap", "startup", "programs", "peers"):
             if b.wanted(part):
                 try:
                     getattr(b, part)()
