@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Prints kron's benchmark table: medians of interleaved runs, and ratios within the run.
 
-usage: bench.py --build DIR [--source DIR] [--rounds N] [--only NAME] [--json]
+usage: bench.py --build DIR [--programs DIR] [--rounds N] [--only NAME] [--json]
 
 Every comparison is made inside one run: the variants of a row take turns, round after round,
 so that a drift of the machine's speed hits all of them.  Peers (uftrace, LTTng-UST, ltrace,
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import statistics
@@ -32,6 +33,7 @@ class Bench:
         self.tmp = tempfile.mkdtemp(prefix="kron-bench.")
         self.env = dict(os.environ, LC_ALL="C", XDG_CACHE_HOME=self.tmp + "/cache")
         self.only = args.only
+        self.built = os.path.abspath(args.programs) if args.programs else None
 
     def wanted(self, name):
         return not self.only or self.only in name
@@ -171,7 +173,8 @@ class Bench:
         v = self.paired(t["kron"], t["plain"]) * 1e3 / 100
         self.row(g, "each /bin/true of a traced shell loop", v, "ms", "<= 5", v <= 5)
 
-    def workloads(self):
+    def workloads(self, part=1):
+        """part: a fraction of the work, for those who record it slowly."""
         data = os.path.join(self.tmp, "data")
         with open(data, "wb") as f:
             x = 1
@@ -179,26 +182,29 @@ class Bench:
             for _ in range(4096):
                 x = (x * 6364136223846793005 + 1442695040888963407) & (2 ** 64 - 1)
                 words.append(b"%x" % (x >> 40))
-            for i in range(1200000):
+            for i in range(1200000 // part):
                 x = (x * 6364136223846793005 + 1442695040888963407) & (2 ** 64 - 1)
                 f.write(words[(x >> 33) % (1 + (x >> 50) % 4096)] + b" ")
-        perl = ("my %h; for my $i (1..400000) { my $k = 'k' . ($i % 977); $h{$k} .= chr(65+$i%26);"
+        perl = ("my %h; for my $i (1..REPEAT) { my $k = 'k' . ($i % 977); $h{$k} .= chr(65+$i%26);"
                 " $h{$k} = '' if length $h{$k} > 90; } my $n = 0;"
-                " $n += length for values %h; print \"$n\\n\";")
+                " $n += length for values %h; print \"$n\\n\";"
+                ).replace("REPEAT", str(400000 // part))
         py = ("def f(n):\n"
               "    return n if n < 2 else f(n-1) + f(n-2)\n"
               "d = {}\n"
-              "for i in range(120000):\n"
+              "for i in range(REPEAT):\n"
               "    d[str(i % 997)] = d.get(str(i % 991), 0) + i\n"
-              "print(f(21), sum(d.values()), len(sorted(d)))\n")
-        sh = ("s=0; for ((i = 0; i < 60000; i++)); do s=$(( (s * 31 + i) % 65521 ));"
-              " a[i % 97]=$s; done; echo $s ${#a[@]}")
+              "print(f(21), sum(d.values()), len(sorted(d)))\n"
+              ).replace("REPEAT", str(120000 // part))
+        sh = ("s=0; for ((i = 0; i < REPEAT; i++)); do s=$(( (s * 31 + i) % 65521 ));"
+              " a[i % 97]=$s; done; echo $s ${#a[@]}").replace("REPEAT", str(60000 // part))
         sql = ("create table t(a integer primary key, b text, c real);"
-               "with recursive n(i) as (select 1 union all select i+1 from n where i < 40000)"
+               "with recursive n(i) as (select 1 union all select i+1 from n where i < REPEAT)"
                " insert into t select i, 'row ' || (i*7919 % 10007), i/3.0 from n;"
                "create index tb on t(b);"
                "select count(*), sum(c), max(b) from t where b like 'row 1%';"
-               "select b, count(*) from t group by b order by 2 desc, 1 limit 3;")
+               "select b, count(*) from t group by b order by 2 desc, 1 limit 3;"
+               ).replace("REPEAT", str(40000 // part))
         w = {
             "gzip": (["/bin/gzip", "-c", "-6", data], []),
             "xz": (["/usr/bin/xz", "-c", "-1", "-T1", data], ["-L", "liblzma*"]),
@@ -207,11 +213,14 @@ class Bench:
             "bash": (["/bin/bash", "-c", sh], []),
             "sqlite3": (["/usr/bin/sqlite3", ":memory:", sql], ["-L", "libsqlite3*"]),
         }
-        return {k: v for k, v in w.items() if os.path.exists(v[0][0])}
+        return w
 
     def programs(self):
         g = "programs"
         for name, (argv, opts) in self.workloads().items():
+            if not os.path.exists(argv[0]):
+                self.row(g, name, None, "", note="is not installed")
+                continue
             times, _ = self.interleave({"plain": (argv, None),
                                         "kron": (self.record(argv, *opts), None),
                                         "off": (self.record(argv, "--filter", "0", *opts), None)})
@@ -229,6 +238,65 @@ class Bench:
                      (statistics.median(times["plain"]), statistics.median(times["kron"]),
                       format(n + lost, ","), format(lost, ",")))
             self.row(g, name + ": added per event, groups off", off * 1e9 / (n + lost), "ns")
+
+    def walls_and_cpus(self, variants):
+        """As interleave(), and the processor time of all processes, the recorder's included."""
+        walls, cpus = {n: [] for n in variants}, {n: [] for n in variants}
+        for i in range(self.rounds + 1):
+            for n, argv in variants.items():
+                a = resource.getrusage(resource.RUSAGE_CHILDREN)
+                wall = self.run(argv)[0]
+                b = resource.getrusage(resource.RUSAGE_CHILDREN)
+                if i:
+                    walls[n].append(wall)
+                    cpus[n].append(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime)
+        return walls, cpus
+
+    def uftrace_events(self, where):
+        """Records of 16 bytes, one file a thread."""
+        return sum(os.path.getsize(os.path.join(where, f)) for f in os.listdir(where)
+                   if f.endswith(".dat")) // 16
+
+    def same(self):
+        """Real programs with their library inside (bench/build-programs), by kron and by
+        uftrace -P ., which patch the same functions: some 99.9 % of the events are the same."""
+        g = "the same functions"
+        if not self.built or not shutil.which("uftrace"):
+            self.row(g, "uftrace -P . on real programs", None, "",
+                     note="uftrace is not installed" if self.built else "no --programs")
+            return
+        uf = os.path.join(self.tmp, "uf")
+        load = os.getloadavg()[0]
+        if load > 0.5:
+            self.row(g, "load of the machine before this", load, "",
+                     note="busy: the recorder has no processor of its own")
+        for name, (argv, _) in self.workloads(4).items():
+            prog = [os.path.join(self.built, name), *argv[1:]]
+            if not os.path.exists(prog[0]):
+                self.row(g, name, None, "", note="is not built")
+                continue
+            if name == "python3":
+                lib = [d for d in os.listdir(self.built + "/src") if d.startswith("Python-")]
+                self.env["PYTHONPATH"] = os.path.join(self.built, "src", lib[0], "Lib")
+            wall, cpu = self.walls_and_cpus({
+                "plain": prog,
+                "kron": self.record(prog),
+                "uftrace": ["uftrace", "record", "--no-libcall", "-P", ".", "-d", uf, *prog]})
+            self.env.pop("PYTHONPATH", None)
+            n, lost = self.samples()
+            events = {"kron": n + lost, "uftrace": self.uftrace_events(uf)}
+            per, work = ({k: self.paired(t[k], t["plain"]) * 1e9 / events[k] for k in events}
+                         for t in (wall, cpu))
+            ratio = per["uftrace"] / per["kron"]
+            self.row(g, name + ": kron, added per event", per["kron"], "ns", None, None,
+                     "%.2f s plain, %s events, %s lost" %
+                     (statistics.median(wall["plain"]), format(events["kron"], ","), lost))
+            self.row(g, name + ": uftrace -P .", per["uftrace"], "ns", "kron at most 1/6",
+                     ratio >= 6, "%.1f times kron, %s events" %
+                     (ratio, format(events["uftrace"], ",")))
+            self.row(g, name + ": processor time, kron", work["kron"], "ns", note="with the recorder")
+            self.row(g, name + ": processor time, uftrace -P .", work["uftrace"], "ns",
+                     note="%.1f times kron" % (work["uftrace"] / work["kron"]))
 
     def peers(self):
         g = "peers"
@@ -385,12 +453,13 @@ def main():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--only", help="probe, board, trap, startup, programs or peers")
+    p.add_argument("--programs", help="folder that bench/build-programs has filled")
+    p.add_argument("--only", help="probe, board, trap, startup, programs, same or peers")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "board", "trap", "startup", "programs", "peers"):
+        for part in ("probe", "board", "trap", "startup", "programs", "same", "peers"):
             if b.wanted(part):
                 try:
                     getattr(b, part)()
