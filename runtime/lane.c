@@ -281,7 +281,7 @@ struct rt_lane *rt_lane_self(void)
  * a handler's trigger that finds us at work is lost.  `at_work` is not taken over by a child that
  * the handler forks: there it names another process.
  */
-static struct rt_lane *lane_self_quiet(void)
+struct rt_lane *rt_lane_self_quiet(void)
 {
 	static __thread uint32_t at_work __attribute__((tls_model("initial-exec")));
 	struct rt_lane *lane = kron_rt_lane;
@@ -738,7 +738,7 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
  */
 static void slow_quiet(uint32_t event, uint32_t payload)
 {
-	struct rt_lane *lane = lane_self_quiet();
+	struct rt_lane *lane = rt_lane_self_quiet();
 	int32_t index;
 
 	if (!lane) {
@@ -800,8 +800,12 @@ static void meet_lane(void)
 {
 	uint64_t mask;
 
-	if (!kron_rt.live || kron_rt.quiet || kron_rt.proc->state == RT_PROC_REFUSED)
+	if (!kron_rt.live || kron_rt.proc->state == RT_PROC_REFUSED)
 		return;
+	if (kron_rt.quiet) {
+		rt_lane_self_quiet();
+		return;
+	}
 	mask = rt_signals_block();
 	rt_lane_self();
 	rt_signals_restore(mask);

@@ -127,6 +127,8 @@ void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
  * NULL: this thread cannot have one.
  */
 struct rt_lane *rt_lane_self(void) __attribute__((visibility("hidden")));
+/* The same without a system call: signals are open, and NULL comes more often. */
+struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
 /*
  * Wait mode without lanes: sleep until the collector has made room, or is not going to.  Handlers
  * run meanwhile, and one may fork.

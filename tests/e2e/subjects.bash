@@ -73,8 +73,9 @@ behaves() {
 	one_way "$d/plain" "$@" || { echo "the untraced run could not be made"; return 1; }
 	! grep -q timeout "$d/plain/outcome" || { echo "the untraced run hangs, too"; return 1; }
 	# shellcheck disable=SC2086
-	one_way "$d/traced" "$KRON" record -o "$d/traced/trace" -q ${RECORD_OPTIONS-} "${lib[@]}" -- "$@"
-	echo "$KRON record -o trace ${RECORD_OPTIONS-} ${lib[*]} -- $*" >"$d/command"
+	one_way "$d/traced" "$KRON" record -o "$d/traced/trace" -q ${RECORD_OPTIONS-} \
+		${KRON_TEST_OPTIONS-} "${lib[@]}" -- "$@"
+	echo "$KRON record -o trace ${RECORD_OPTIONS-} ${KRON_TEST_OPTIONS-} ${lib[*]} -- $*" >"$d/command"
 	hide "$d/plain"
 	hide "$d/traced"
 	for what in outcome stdout stderr; do
