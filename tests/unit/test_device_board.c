@@ -80,6 +80,10 @@ static void config_is_zero_after_reset_and_has_version_90(void **state)
 	assert_int_equal(read4(KRON_BOARD_CONFIG), 0x90ffffff);
 	assert_true((configure(0x123456), last.gates_changed));
 	assert_int_equal(read4(KRON_BOARD_CONFIG), 0x90123456);
+	assert_false(last.gates_changed); /* by a read, or a write to something else */
+	last.gates_changed = true;
+	write4(KRON_BOARD_MEMORY, 0);
+	assert_false(last.gates_changed);
 	write4(KRON_BOARD_RESET, 0x123);
 	assert_int_equal(read4(KRON_BOARD_CONFIG), 0x90000000);
 }

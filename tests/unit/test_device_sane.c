@@ -189,6 +189,30 @@ static void a_jump_of_years_is_one_step(void **state)
 	carry_out_stores();
 }
 
+/* ... also while the network tries in vain to send: it is blocked, switched off, or has no clock. */
+static void years_of_waiting_are_one_step(void **state)
+{
+	static const uint32_t blocked[] = {KRON_CONFIG_DIS_STATE, KRON_CONFIG_TEST,
+					   KRON_CONFIG_EN_EXT,
+					   KRON_CONFIG_DIS_STATE | KRON_CONFIG_DIV2};
+
+	UNUSED_STATE;
+	for (unsigned i = 0; i < 4; i++) {
+		begin();
+		switch_config(KRON_CONFIG_DIS_STATE, 0);
+		for (unsigned n = 0; n < 60; n++) {
+			trace(n);
+			tick(40);
+		}
+		switch_config(blocked[i], KRON_CONFIG_DIS_STATE & ~blocked[i]);
+		for (unsigned year = 0; year < 100; year++)
+			tick(40000000ull * 3600 * 24 * 365);
+		switch_config(0, blocked[i]);
+		tick(10000);
+		assert_int_equal(words_stored, 5 * 55);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +221,7 @@ int main(void)
 		cmocka_unit_test(each_bound_is_checked),
 		cmocka_unit_test(inconsistent_states_are_refused),
 		cmocka_unit_test(a_jump_of_years_is_one_step),
+		cmocka_unit_test(years_of_waiting_are_one_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
