@@ -66,7 +66,8 @@ struct finder {
 static bool is_excluded_section(const char *name)
 {
 	return !strcmp(name, ".plt") || !strncmp(name, ".plt.", 5) || !strcmp(name, ".iplt") ||
-	       !strcmp(name, ".init") || !strcmp(name, ".fini");
+	       !strcmp(name, ".init") || !strcmp(name, ".fini") ||
+	       !strncmp(name, ".kron.text", 10); /* libmk: see libmk/fragment.am */
 }
 
 static void find_sections(struct finder *f)

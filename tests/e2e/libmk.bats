@@ -84,6 +84,7 @@ samples_are_those() {
 	"$prefix/bin/mk_rdsample"
 	[ "$(od -An -tu4 -j16 -N4 mk.dat | tr -d ' ')" = 10 ]
 	[ -r "$prefix/share/man/man3/libmk.3" ]
+	[ -L "$prefix/lib/libmk.so" ]
 }
 
 @test "a library that asks libc for sigaction gets libmk's" {
@@ -238,6 +239,26 @@ same_with_the_board() { # SOURCE FLAG...
 	samples_are_those out
 	[ "$("$KRON" info --json trace | json 'd["lost"]')" = 0 ]
 	[ "$("$KRON" info --json trace | json 'd["samples"] > 1000')" = True ]
+}
+
+@test "a program and its recorder on one board, exact" {
+	cat >prog.c <<-'END'
+		#include <mk.h>
+		__attribute__((noinline)) void probed(int i) { mk_ts1 = 1000000 + i; }
+		int main(void)
+		{
+			MK_DEFAULT_MAP();
+			for (int i = 0; i < 100; i++)
+				probed(i);
+			return 0;
+		}
+	END
+	gcc -O1 -o prog prog.c "$INCLUDE" "$STATIC"
+	# a probe inside a bus cycle would make it begin again for ever: there is none in libmk
+	timeout 60 "$KRON" record -q --bus exact -o trace -- ./prog
+	"$KRON" dump trace >dump
+	grep -q 'probed' dump
+	[ "$(grep -c 'board_cycle\|emulate\|on_fault' dump)" = 0 ]
 }
 
 @test "every public name of libmk is in the page, and no other is public" {
