@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
@@ -12,13 +14,19 @@
 static int format = -1;
 static const char *output;
 
+/* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
+#define FORMATS "folded|callgrind|chrome|speedscope|uftrace"
+
 static const struct opt options[] = {
-	{'f', "format", OPT_CHOICE, &format, "folded|callgrind|chrome|speedscope",
+	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded stacks for flame graphs, with self times in ns; callgrind's, "
-	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's.",
+	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's; a "
+	 "directory for uftrace.",
 	 0, 0},
-	{'o', "output", OPT_STR, &output, "FILE", "Write to FILE instead of standard output.", 0,
-	 0},
+	{'o', "output", OPT_STR, &output, "FILE",
+	 "Write to FILE instead of standard output. Formats that are a directory need it: they make "
+	 "the directory FILE, which may not hold anything yet.",
+	 0, 0},
 	OPT_END,
 };
 
@@ -31,23 +39,45 @@ static const struct opt_command command = {
 };
 
 #define X(name, function, text) function,
-static void (*const exporters[])(const struct trace *, FILE *) = {EXPORTS(X)};
+static void (*const streams[])(const struct trace *, FILE *) = {EXPORT_STREAMS(X)};
+static int (*const paths[])(const struct trace *, const char *, struct err *) = {EXPORT_PATHS(X)};
 #undef X
+#define NSTREAMS (int)(sizeof(streams) / sizeof(streams[0]))
 
-/* To a file of our own, so that a failure names it. */
+/* To a file of our own, so that a failure names it; half of one goes. */
 static int export_to_file(const struct trace *t)
 {
 	FILE *f = fopen(output, "we");
-	bool failed;
+	struct stat st;
+	int error;
 
 	if (!f)
 		return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output,
 				strerror(errno));
-	exporters[format](t, f);
-	failed = ferror(f);
-	if (fclose(f) || failed)
-		return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output,
-				strerror(errno));
+	streams[format](t, f);
+	error = ferror(f) ? errno : 0;
+	if (fclose(f) && !error)
+		error = errno;
+	if (!error)
+		return CMD_OK;
+	if (!stat(output, &st) && S_ISREG(st.st_mode))
+		unlink(output);
+	return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output, strerror(error));
+}
+
+static int export_path(const struct trace *t)
+{
+	struct err err;
+
+	if (paths[format - NSTREAMS](t, output, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	return CMD_OK;
+}
+
+static int export_to_stdout(const struct trace *t)
+{
+	analysis_output(true);
+	streams[format](t, stdout);
 	return CMD_OK;
 }
 
@@ -59,18 +89,15 @@ int cmd_export(int argc, char **argv)
 	if (!first)
 		return status;
 	if (format < 0)
-		return cmd_fail(&command, CMD_USAGE,
-				"which format? -f "
-				"folded|callgrind|chrome|speedscope");
+		return cmd_fail(&command, CMD_USAGE, "which format? -f " FORMATS);
+	if (format >= NSTREAMS && !output)
+		return cmd_fail(&command, CMD_USAGE, "where to? This format needs -o");
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
-	status = CMD_OK;
-	if (output) {
-		status = export_to_file(t);
-	} else {
-		analysis_output(true);
-		exporters[format](t, stdout);
-	}
+	if (format >= NSTREAMS)
+		status = export_path(t);
+	else
+		status = output ? export_to_file(t) : export_to_stdout(t);
 	return analysis_close(&command, t, status);
 }

@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export.h - a trace in the formats of other tools.  Reads the trace only, writes to the FILE
- * that it is given; the caller asks ferror().
+ * export.h - a trace in the formats of other tools.  Reads the trace only.
+ *
+ * Two kinds: streams go to the FILE that they are given, and the caller asks ferror().  The
+ * others are directories and databases: they are made beside PATH and renamed when they are
+ * whole, so that PATH is never half of one.
  */
 #ifndef TRACE_EXPORT_H
 #define TRACE_EXPORT_H
 
 #include <stdio.h>
 
+#include "base/err.h"
 #include "trace/reader.h"
 
-/* X(name, function, what it is): the words of `kron export -f`, in this order */
-#define EXPORTS(X)                                                                     \
+/* X(name, function, what it is): the words of `kron export -f`, streams first */
+#define EXPORT_STREAMS(X)                                                              \
 	X(folded, export_folded, "stacks for flame graphs: a;b;c and self time in ns") \
 	X(callgrind, export_callgrind, "for callgrind_annotate and KCachegrind")       \
 	X(chrome, export_chrome, "Chrome's trace event JSON, for about:tracing")       \
 	X(speedscope, export_speedscope, "for speedscope.app")
+#define EXPORT_PATHS(X) X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph")
 
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
-EXPORTS(X)
+EXPORT_STREAMS(X)
+#undef X
+#define X(name, function, text) \
+	int function(const struct trace *t, const char *path, struct err *err);
+EXPORT_PATHS(X)
 #undef X
 
 #endif

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * export_speedscope.c - speedscope's own format: one "evented" profile a thread.
- *
- * Its opens and closes must nest.  A thread's do not always: coroutines and signal stacks run
- * in the middle of other calls.  So a close of what is not on top closes what lies above and
- * opens it again at once.
  */
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "base/vec.h"
 #include "trace/export.h"
-#include "trace/pairs.h"
+#include "trace/export_nest.h"
 #include "trace/text.h"
 
 struct speedscope {
@@ -19,8 +14,7 @@ struct speedscope {
 	FILE *out;
 	uint32_t *frame_of; /* by function number below limit: index of its frame + 1 */
 	uint32_t limit, nframes;
-	VEC(uint32_t) stack;
-	uint64_t last; /* times in a profile never run back */
+	uint64_t last;
 	bool first;
 };
 
@@ -28,8 +22,6 @@ static void put(struct speedscope *s, char type, uint32_t function, uint64_t tsc
 {
 	uint64_t at = trace_time(s->t, tsc);
 
-	if (at < s->last)
-		at = s->last;
 	s->last = at;
 	fprintf(s->out, "%s\n{\"type\":\"%c\",\"frame\":%" PRIu32 ",\"at\":%" PRIu64 "}",
 		s->first ? "" : ",", type, s->frame_of[function] - 1, at);
@@ -41,35 +33,18 @@ static bool is_known(const struct speedscope *s, uint32_t function)
 	return function < s->limit && s->frame_of[function];
 }
 
-static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
 {
-	struct speedscope *s = ctx;
-
-	(void)depth;
-	if (!is_known(s, function))
-		return;
-	*vec_push(&s->stack) = function;
-	put(s, 'O', function, e->tsc);
+	(void)again;
+	if (is_known(ctx, function))
+		put(ctx, 'O', function, tsc);
 }
 
-static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
 {
-	struct speedscope *s = ctx;
-	size_t i = s->stack.n, at;
-
-	(void)e;
-	while (i > 0 && s->stack.v[i - 1] != call->function)
-		i--;
-	if (!i)
-		return;
-	at = i - 1;
-	for (i = s->stack.n; i > at; i--)
-		put(s, 'C', s->stack.v[i - 1], call->exit_tsc);
-	for (i = at; i + 1 < s->stack.n; i++) {
-		s->stack.v[i] = s->stack.v[i + 1];
-		put(s, 'O', s->stack.v[i], call->exit_tsc);
-	}
-	s->stack.n--;
+	(void)call;
+	if (is_known(ctx, function))
+		put(ctx, 'C', function, tsc);
 }
 
 static void put_frames(struct speedscope *s)
@@ -91,13 +66,11 @@ static void put_frames(struct speedscope *s)
 	json_close(&j, ']');
 }
 
-static void put_profile(struct speedscope *s, struct pairs *pairs, uint32_t lane)
+static void put_profile(struct speedscope *s, struct export_nest *nest, uint32_t lane)
 {
 	const struct trace_lane *l = &s->t->lanes[lane];
 	const struct trace_proc *p = trace_proc_of(s->t, l->proc_uid);
-	struct trace_cursor *cursor = trace_cursor_open(s->t, (int)lane);
 	struct json j = JSON_INIT(s->out);
-	struct trace_event e;
 	char *name = xasprintf("%s %" PRIu32,
 			       l->name[0]       ? l->name
 			       : p && p->exe[0] ? text_base(p->exe)
@@ -106,31 +79,22 @@ static void put_profile(struct speedscope *s, struct pairs *pairs, uint32_t lane
 
 	s->first = true;
 	s->last = 0;
-	s->stack.n = 0;
 	fprintf(s->out,
 		"%s\n{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"startValue\":0,\"name\":",
 		lane ? "," : "");
 	json_str(&j, name);
 	fputs(",\"events\":[", s->out);
-	while (trace_cursor_next(cursor, &e))
-		pairs_feed(pairs, &e);
-	pairs_finish_lane(pairs, lane);
-	while (s->stack.n) {
-		uint32_t function = s->stack.v[--s->stack.n];
-
-		put(s, 'C', function, e.tsc);
-	}
+	export_nest_lane(nest, lane);
 	fprintf(s->out, "],\"endValue\":%" PRIu64 "}", s->last);
-	trace_cursor_close(cursor);
 	xfree(name);
 }
 
 void export_speedscope(const struct trace *t, FILE *out)
 {
 	struct speedscope s = {.t = t, .out = out, .limit = trace_function_limit(t)};
-	struct pair_sink sink = {.ctx = &s, .enter = on_enter, .leave = on_leave};
-	struct pairs *pairs = pairs_open(t, &sink);
+	struct export_nest nest = {.t = t, .ctx = &s, .begin = on_begin, .end = on_end};
 
+	export_nest_open(&nest);
 	s.frame_of = xcalloc(s.limit + 1, sizeof(*s.frame_of));
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 	      "\"exporter\":\"kron\",\"shared\":{\"frames\":",
@@ -138,9 +102,8 @@ void export_speedscope(const struct trace *t, FILE *out)
 	put_frames(&s);
 	fputs("},\"profiles\":[", out);
 	for (size_t lane = 0; lane < t->nlanes; lane++)
-		put_profile(&s, pairs, (uint32_t)lane);
+		put_profile(&s, &nest, (uint32_t)lane);
 	fputs("]}\n", out);
-	pairs_close(pairs);
-	vec_free(&s.stack);
+	export_nest_close(&nest);
 	xfree(s.frame_of);
 }

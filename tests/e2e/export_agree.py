@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""What readers of other formats say about a trace, against kron report.
+
+    export_agree.py FORMAT EXPORT REPORT.json
+
+Each reader below returns {(function, module): [calls, total ns, self ns, tolerance ns]}; module
+is None where the format does not tell modules apart, a figure None where it is not there.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
+
+
+def run(*argv):
+    return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=True).stdout.decode()
+
+
+def of_uftrace(path):
+    found = {}
+    for line in run("uftrace", "report", "--no-pager", "-d", path).splitlines()[2:]:
+        # two times, either empty when it is 0, calls, name
+        times, calls, name = line[:24], *line[24:].split(None, 1)
+        total, self_ = ((float(c.split()[0]), UNITS[c.split()[1]]) if c.strip() else (0, 1)
+                        for c in (times[:12], times[12:]))
+        # three decimals of the unit that it chose
+        found[name, None] = [int(calls), total[0] * total[1], self_[0] * self_[1],
+                             max(total[1], self_[1]) / 1000]
+    # the same once more, from the calls one after another
+    calls = {}
+    for line in run("uftrace", "replay", "--no-pager", "--no-merge", "-d", path).splitlines():
+        m = re.match(r"^[ \d.a-z]* \[ *\d+\] \| +(.*?)(?:\(\))? \{$", line)
+        if m:
+            calls[m[1]] = calls.get(m[1], 0) + 1
+    assert calls == {f: v[0] for (f, _), v in found.items()}, "replay and report differ"
+    return found
+
+
+def shown(name):
+    """As kron shows a name to people: control characters and bad bytes as \\xNN.
+
+    JSON has U+FFFD where the bytes were bad, so these match anything there.
+    """
+    return "".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in name)
+
+
+READERS = {n[3:]: f for n, f in list(globals().items()) if n.startswith("of_")}
+
+
+def main():
+    kind, path, report = sys.argv[1:4]
+    found = READERS[kind](path)
+    has_modules = any(m is not None for _, m in found)
+    want = {}
+    for r in json.load(open(report)):
+        key = (shown(r["function"]), r["module"] if has_modules else None)
+        w = want.setdefault(key, [0, 0, 0])
+        for i, k in enumerate(("calls", "total_ns", "self_ns")):
+            w[i] += r[k]
+    bad = 0
+    for key in sorted(set(want) | set(found), key=str):
+        w = want.pop(key, None)
+        f = found.pop(key, None)
+        if f is None and "\ufffd" in key[0]:  # bytes that JSON cannot hold
+            shape = re.compile(r"(\\x[0-9a-f]{2})+".join(map(re.escape, re.split("\ufffd+", key[0]))))
+            other = next((k for k in found if shape.fullmatch(k[0])), None)
+            f = found.pop(other, None)
+            want.pop(other, None)
+        elif w is None and re.search(r"\\x[89a-f]", key[0]):
+            found[key] = f  # taken by the line above, later
+            continue
+        if w is None or f is None:
+            print("only in", "the report" if f is None else kind, key, w or f)
+            bad += 1
+            continue
+        near = w[0] * 1 + 2 + f[3]  # each time is rounded to a nanosecond
+        for what, a, b, tolerance in zip(("calls", "total", "self"), w, f, (0, near, 2 * near)):
+            if b is not None and abs(a - b) > tolerance:
+                print(key, what, "report", a, kind, b)
+                bad += 1
+    bad += len(found)
+    print("functions differ: %d, left over %s" % (bad, list(found)[:3]))
+    sys.exit(bad > 0)
+
+
+main()
