@@ -9,9 +9,11 @@ how often they call what.
 
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -133,6 +135,25 @@ def nothing_is_forgotten(when_full, calls):
     need(t.samples == samples, f"{t.samples} samples in the file")
 
 
+def slow_collector():
+    """What goes round in memory while nobody fetches it is counted, too."""
+    calls = 5000000
+    kron = subprocess.Popen(
+        [KRON, "record", "-q", "-o", "trace", "--bus", "exact", "-F", "tick", "--", TRIGGERS, "2", str(calls)],
+        stdout=subprocess.DEVNULL,
+    )
+    time.sleep(0.3)
+    os.kill(kron.pid, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(kron.pid, signal.SIGCONT)
+    need(kron.wait(60) == 0, "kron failed")
+    samples, lost, info = totals()
+    need(samples + lost == 4 * calls, f"{samples} samples + {lost} lost != {4 * calls}")
+    need(info["board_overruns"] + info["overwritten"] == lost, str(info))
+    t = truth.Trace("trace")
+    need(not t.problems and t.samples == samples, t.problems[:5])
+
+
 def processes():
     """Forked children and programs that are started have what they did on the lane bus."""
     script = f"{CALC} >/dev/null & {CALC} >/dev/null; wait; ({CALC} >/dev/null; exit 3); {CALC} >/dev/null"
@@ -223,6 +244,7 @@ with Suite("buses") as s:
     s.case("samples + lost = triggers: discard", nothing_is_forgotten, "discard", 100000)
     s.case("samples + lost = triggers: wait", nothing_is_forgotten, "wait", 50000)
     s.case("samples + lost = triggers: wrap", nothing_is_forgotten, "wrap", 2500000)
+    s.case("samples + lost = triggers: a collector that is stopped for a while", slow_collector)
     s.case("processes", processes)
     s.case("constant time: lane", constant_time, "lane")
     s.case("constant time: exact", constant_time, "exact")
