@@ -16,7 +16,7 @@
 /* ---- kron report: a profile by function ---- */
 
 /* The words of -s, in this order. */
-#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module"
+#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module|p50|p90|p99"
 enum profile_key {
 	PROFILE_TOTAL,
 	PROFILE_SELF,
@@ -25,14 +25,21 @@ enum profile_key {
 	PROFILE_MIN,
 	PROFILE_MAX,
 	PROFILE_NAME,
-	PROFILE_MODULE
+	PROFILE_MODULE,
+	PROFILE_KEY_P50,
+	PROFILE_KEY_P90,
+	PROFILE_KEY_P99
 };
-enum profile_by { PROFILE_BY_FUNCTION, PROFILE_BY_THREAD, PROFILE_BY_PROCESS };
+enum profile_by { PROFILE_BY_FUNCTION, PROFILE_BY_THREAD, PROFILE_BY_PROCESS, PROFILE_BY_CPU };
 struct profile_options {
 	int sort;       /* enum profile_key */
-	uint64_t limit; /* rows (of each thread or process); 0 = all */
+	uint64_t limit; /* rows (of each thread, process or CPU); 0 = all */
 	enum profile_by by;
 	bool json;
+	bool percentiles; /* as columns; JSON has them always */
+	bool virtual;     /* each time also without the probes in it */
+	bool histogram;   /* bars of the lengths of each function's calls */
+	bool totals;      /* only what stands below the table */
 };
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out);
 

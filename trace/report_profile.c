@@ -1,202 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report_profile.c - calls and times by function.
+ * report_profile.c - calls and times by function; trace/profile.c adds them up.
  *
- * Lanes are read one after another: their order does not matter to a sum, and so neither a
- * merge nor the state of more than one thread is needed.
- *
- *   calls   entry samples
- *   total   time between entry and exit, of outermost calls only: recursion counts once
- *   self    total without the time in probed callees, of all calls
- *   avg, min, max    of all calls; a call that spans a loss counts for none of the three, for
- *                    its entry and exit may belong to different calls
  *   ~N without exit  calls closed by inference: by an exception, or because the exit has no
- *                    probe.  They are taken to last until their caller is seen again, so their
- *                    times are upper limits.
+ *                    probe.  Their times are upper limits.
+ *   virtual          with --virtual, a second line below each row: the same times without the
+ *                    cost of the probes that they enclose
  */
 #define _GNU_SOURCE
-#include "trace/report.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/str.h"
-#include "base/vec.h"
-#include "trace/pairs.h"
+#include "trace/profile.h"
 #include "trace/text.h"
 
-struct stat { /* times in TSC ticks */
-	uint64_t calls, inferred;
-	uint64_t total, self;
-	uint64_t measured, sum, max;
-	uint64_t inverse_min; /* UINT64_MAX - min: zero is the right start */
-};
-
-struct row {
-	uint32_t function;
-	uint32_t group; /* lane, or index of process */
-	struct stat s;
-};
-
-struct profile {
+struct report {
+	struct profile p;
 	const struct trace *t;
 	const struct profile_options *o;
-	struct stat *stats; /* by function number, below nstats */
-	uint32_t nstats;
-	VEC(struct row) others; /* numbers beyond: no functions, open addressing in `slots` */
-	uint32_t *slots;
-	size_t nslots;
-	VEC(uint32_t) touched; /* functions below nstats that were called in this group */
-	VEC(struct row) rows;
 	uint64_t self_sum; /* of the table that is printed */
 };
 
-/* ---- gathering ---- */
-
-static void grow_slots(struct profile *p)
-{
-	size_t n = p->nslots ? p->nslots * 2 : 64;
-
-	xfree(p->slots);
-	p->slots = xcalloc(n, sizeof(*p->slots));
-	p->nslots = n;
-	for (size_t i = 0; i < p->others.n; i++) {
-		size_t at = p->others.v[i].function * 2654435761u & (n - 1);
-
-		while (p->slots[at])
-			at = (at + 1) & (n - 1);
-		p->slots[at] = (uint32_t)i + 1;
-	}
-}
-
-static struct stat *other_stat(struct profile *p, uint32_t function)
-{
-	size_t at;
-	struct row *r;
-
-	if (p->others.n * 2 >= p->nslots)
-		grow_slots(p);
-	at = function * 2654435761u & (p->nslots - 1);
-	for (; p->slots[at]; at = (at + 1) & (p->nslots - 1))
-		if (p->others.v[p->slots[at] - 1].function == function)
-			return &p->others.v[p->slots[at] - 1].s;
-	r = vec_push(&p->others);
-	r->function = function;
-	p->slots[at] = (uint32_t)p->others.n;
-	return &r->s;
-}
-
-static inline struct stat *stat_of(struct profile *p, uint32_t function)
-{
-	return function < p->nstats ? &p->stats[function] : other_stat(p, function);
-}
-
-static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
-{
-	struct profile *p = ctx;
-
-	(void)e;
-	(void)depth;
-	if (!stat_of(p, function)->calls++ && function < p->nstats)
-		*vec_push(&p->touched) = function;
-}
-
-static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
-{
-	struct stat *s = stat_of(ctx, c->function);
-	uint64_t time = c->exit_tsc - c->entry_tsc;
-
-	(void)e;
-	s->inferred += c->inferred;
-	if (!c->recursive)
-		s->total += time;
-	s->self += time - c->children_tsc;
-	if (c->spans_loss)
-		return;
-	s->measured++;
-	s->sum += time;
-	if (~time > s->inverse_min)
-		s->inverse_min = ~time;
-	if (time > s->max)
-		s->max = time;
-}
-
-static void take_row(struct profile *p, uint32_t function, uint32_t group, struct stat *s)
-{
-	struct row *r = vec_push(&p->rows);
-
-	r->function = function;
-	r->group = group;
-	r->s = *s;
-	memset(s, 0, sizeof(*s));
-}
-
-/* What was gathered since the last time belongs to this thread or process. */
-static void end_group(struct profile *p, uint32_t group)
-{
-	vec_for(&p->touched, f)
-		take_row(p, *f, group, &p->stats[*f]);
-	p->touched.n = 0;
-	vec_for(&p->others, r)
-		take_row(p, r->function, group, &r->s);
-	p->others.n = 0;
-	if (p->slots)
-		memset(p->slots, 0, p->nslots * sizeof(*p->slots));
-}
-
-static bool ends_group(const struct profile *p, size_t lane)
-{
-	const struct trace *t = p->t;
-
-	if (lane + 1 == t->nlanes || p->o->by == PROFILE_BY_THREAD)
-		return true;
-	return p->o->by == PROFILE_BY_PROCESS &&
-	       t->lanes[lane].proc_uid != t->lanes[lane + 1].proc_uid;
-}
-
-static void gather(struct profile *p, struct pair_counts *counts)
-{
-	const struct trace *t = p->t;
-	struct pair_sink sink = {
-		.ctx = p, .enter = on_enter, .leave = on_leave, .want_recursive = true};
-	struct pairs *pairs = pairs_open(t, &sink);
-	struct trace_event e;
-
-	for (size_t lane = 0; lane < t->nlanes; lane++) {
-		struct trace_cursor *c = trace_cursor_open(t, (int)lane);
-
-		while (trace_cursor_next(c, &e))
-			pairs_feed(pairs, &e);
-		trace_cursor_close(c);
-		pairs_finish_lane(pairs, (uint32_t)lane);
-		if (ends_group(p, lane))
-			end_group(p, (uint32_t)lane);
-	}
-	*counts = *pairs_counts(pairs);
-	pairs_close(pairs);
-}
-
 /* ---- sorting ---- */
 
-/* Where all calls span losses, what they took on average is all there is to say. */
-static uint64_t average(const struct stat *s)
-{
-	return s->measured ? s->sum / s->measured : s->total / s->calls;
-}
-
-static uint64_t minimum(const struct stat *s)
-{
-	return s->measured ? ~s->inverse_min : average(s);
-}
-
-static uint64_t maximum(const struct stat *s)
-{
-	return s->measured ? s->max : average(s);
-}
-
-static int by_name(const struct trace *t, const struct row *x, const struct row *y)
+static int by_name(const struct trace *t, const struct profile_row *x, const struct profile_row *y)
 {
 	char bx[32], by[32];
 
@@ -204,7 +34,7 @@ static int by_name(const struct trace *t, const struct row *x, const struct row 
 		      text_function(t, y->function, by, sizeof(by)));
 }
 
-static uint64_t sort_value(const struct row *r, int key)
+static uint64_t sort_value(const struct profile_row *r, int key)
 {
 	switch (key) {
 	case PROFILE_SELF:
@@ -212,11 +42,15 @@ static uint64_t sort_value(const struct row *r, int key)
 	case PROFILE_CALLS:
 		return r->s.calls;
 	case PROFILE_AVG:
-		return average(&r->s);
+		return profile_average(&r->s);
 	case PROFILE_MIN:
-		return minimum(&r->s);
+		return profile_minimum(&r->s);
 	case PROFILE_MAX:
-		return maximum(&r->s);
+		return profile_maximum(&r->s);
+	case PROFILE_KEY_P50:
+	case PROFILE_KEY_P90:
+	case PROFILE_KEY_P99:
+		return r->percentile[key - PROFILE_KEY_P50];
 	default:
 		return r->s.total;
 	}
@@ -225,34 +59,39 @@ static uint64_t sort_value(const struct row *r, int key)
 /* Groups in the trace's order; numbers from large to small, words from a to z. */
 static int by_options(const void *a, const void *b, void *ctx)
 {
-	const struct row *x = a, *y = b;
-	const struct profile *p = ctx;
-	int key = p->o->sort, order = 0;
+	const struct profile_row *x = a, *y = b;
+	const struct report *r = ctx;
+	int key = r->o->sort, order = 0;
 
 	if (x->group != y->group)
 		return x->group < y->group ? -1 : 1;
 	if (key == PROFILE_MODULE)
-		order = strcmp(text_module(p->t, x->function), text_module(p->t, y->function));
+		order = strcmp(text_module(r->t, x->function), text_module(r->t, y->function));
 	if (!order && key == PROFILE_NAME)
-		order = by_name(p->t, x, y);
+		order = by_name(r->t, x, y);
 	if (!order) {
 		uint64_t vx = sort_value(x, key), vy = sort_value(y, key);
 
 		order = (vx < vy) - (vx > vy);
 	}
 	if (!order)
-		order = by_name(p->t, x, y);
+		order = by_name(r->t, x, y);
 	return order ? order : (x->function > y->function) - (x->function < y->function);
 }
 
-/* ---- output ---- */
+/* ---- text ---- */
 
-static void print_group(const struct profile *p, uint32_t lane, FILE *out)
+static void print_group(const struct report *r, uint32_t group, FILE *out)
 {
-	const struct trace_lane *l = &p->t->lanes[lane];
-	const struct trace_proc *proc = trace_proc_of(p->t, l->proc_uid);
+	const struct trace_lane *l = &r->t->lanes[group];
+	const struct trace_proc *proc;
 
-	if (p->o->by == PROFILE_BY_THREAD) {
+	if (r->o->by == PROFILE_BY_CPU) {
+		fprintf(out, "CPU %u:\n", group);
+		return;
+	}
+	proc = trace_proc_of(r->t, l->proc_uid);
+	if (r->o->by == PROFILE_BY_THREAD) {
 		fprintf(out, "thread %u", l->tid);
 		if (l->name[0]) {
 			fputs(" (", out);
@@ -274,43 +113,79 @@ static void print_group(const struct profile *p, uint32_t lane, FILE *out)
 }
 
 #define GAP "  "
+#define RULE "=========="
 
-static void print_head(FILE *out)
+static void print_head(const struct report *r, FILE *out)
 {
-	fputs("Total time" GAP " Self time" GAP "Self %" GAP "       Calls" GAP "  Avg time" GAP
-	      "  Min time" GAP "  Max time" GAP "Function [Module]\n"
-	      "==========" GAP "==========" GAP "======" GAP "============" GAP "==========" GAP
-	      "==========" GAP "==========" GAP "=================\n",
-	      out);
+	bool more = r->o->percentiles;
+
+	fprintf(out,
+		"Total time" GAP " Self time" GAP "Self %%" GAP "       Calls" GAP "  Avg time" GAP
+		"  Min time" GAP "%s  Max time" GAP "Function [Module]\n",
+		more ? "       p50" GAP "       p90" GAP "       p99" GAP : "");
+	fprintf(out,
+		RULE GAP RULE GAP "======" GAP "============" GAP RULE GAP RULE GAP "%s" RULE GAP
+				  "=================\n",
+		more ? RULE GAP RULE GAP RULE GAP : "");
 }
 
-static void print_row(const struct profile *p, const struct row *r, FILE *out)
+static void put_time(const struct report *r, uint64_t ticks, FILE *out)
 {
-	const struct trace *t = p->t;
+	text_put_duration(out, trace_ns(r->t, ticks));
+	fputs(GAP, out);
+}
+
+static void put_percentiles(const struct report *r, const uint64_t *v, FILE *out)
+{
+	for (int i = 0; r->o->percentiles && i < PROFILE_NPERCENTILES; i++)
+		put_time(r, v[i], out);
+}
+
+static void print_virtual(const struct report *r, const struct profile_row *row, FILE *out)
+{
+	struct profile_virtual v = profile_virtual_of(&r->p, row);
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	put_time(r, v.total, out);
+	put_time(r, v.self, out);
+	fprintf(out, "%6s" GAP "%12s" GAP, "", "");
+	put_time(r, v.average, out);
+	put_time(r, v.minimum, out);
+	put_percentiles(r, row->virtual_percentile, out);
+	put_time(r, v.maximum, out);
+	fprintf(out, "  virtual; total +-%s, self +-%s\n",
+		str_duration(a, sizeof(a), trace_ns(r->t, v.total_error)),
+		str_duration(b, sizeof(b), trace_ns(r->t, v.self_error)));
+}
+
+static void print_row(const struct report *r, const struct profile_row *row, FILE *out)
+{
+	const struct profile_stat *s = &row->s;
+	const struct trace *t = r->t;
 	char calls[STR_NUMBER];
 
-	text_put_duration(out, trace_ns(t, r->s.total));
-	fputs(GAP, out);
-	text_put_duration(out, trace_ns(t, r->s.self));
-	fprintf(out, GAP "%5.1f%%" GAP "%12s" GAP,
-		p->self_sum ? 100.0 * (double)r->s.self / (double)p->self_sum : 0.0,
-		str_thousands(calls, sizeof(calls), r->s.calls));
-	text_put_duration(out, trace_ns(t, average(&r->s)));
-	fputs(GAP, out);
-	text_put_duration(out, trace_ns(t, minimum(&r->s)));
-	fputs(GAP, out);
-	text_put_duration(out, trace_ns(t, maximum(&r->s)));
-	fputs(GAP, out);
-	text_put_function(out, t, r->function);
+	put_time(r, s->total, out);
+	put_time(r, s->self, out);
+	fprintf(out, "%5.1f%%" GAP "%12s" GAP,
+		r->self_sum ? 100.0 * (double)s->self / (double)r->self_sum : 0.0,
+		str_thousands(calls, sizeof(calls), s->calls));
+	put_time(r, profile_average(s), out);
+	put_time(r, profile_minimum(s), out);
+	put_percentiles(r, row->percentile, out);
+	put_time(r, profile_maximum(s), out);
+	text_put_function(out, t, row->function);
 	fputs(" [", out);
-	text_put(out, text_base(text_module(t, r->function)));
+	text_put(out, text_base(text_module(t, row->function)));
 	fputs("]", out);
-	if (r->s.inferred)
+	if (s->inferred)
 		fprintf(out, "  ~%s without exit",
-			r->s.inferred == r->s.calls
-				? "all"
-				: str_thousands(calls, sizeof(calls), r->s.inferred));
+			s->inferred == s->calls ? "all"
+						: str_thousands(calls, sizeof(calls), s->inferred));
 	fputc('\n', out);
+	if (r->o->virtual)
+		print_virtual(r, row, out);
+	if (r->o->histogram)
+		loghist_print(&s->lengths, t, out);
 }
 
 static void print_count(FILE *out, uint64_t n, const char *text)
@@ -321,111 +196,258 @@ static void print_count(FILE *out, uint64_t n, const char *text)
 		fprintf(out, ", %s %s", str_thousands(number, sizeof(number), n), text);
 }
 
-static void print_foot(const struct profile *p, const struct pair_counts *c, FILE *out)
+/* What "Self %" is of: all rows of one table, also those that -n leaves out. */
+static uint64_t sum_self(const struct report *r, size_t from)
 {
-	char number[STR_NUMBER];
+	const struct profile_row *row = r->p.rows.v + from, *end = r->p.rows.v + r->p.rows.n;
+	uint64_t sum = 0;
 
-	fprintf(out, "\n%s calls", str_thousands(number, sizeof(number), c->entries));
+	for (uint32_t group = from < r->p.rows.n ? row->group : 0; row < end && row->group == group;
+	     row++)
+		sum += row->s.self;
+	return sum;
+}
+
+/* ---- what stands below ---- */
+
+struct totals {
+	uint64_t lost, overwritten, cut_off;
+	double probe_ns, error_ns;
+	double probes_ns, threads_ns; /* what the probes cost, of how much */
+};
+
+static uint64_t session_number(const struct trace *t, const char *key)
+{
+	const char *s = trace_session(t, key);
+
+	return s && *s >= '0' && *s <= '9' ? strtoull(s, NULL, 10) : 0;
+}
+
+static struct totals know_totals(const struct report *r)
+{
+	const struct profile_totals *p = &r->p.totals;
+	double ns = 1e9 / r->t->tsc_hz;
+	struct totals s = {
+		.lost = r->t->lost > p->lost ? r->t->lost : p->lost,
+		.overwritten = session_number(r->t, "overwritten"),
+		.cut_off = r->t->cut_off,
+		.probe_ns = r->p.probe_ticks * ns,
+		.error_ns = r->p.probe_error * ns,
+		.threads_ns = (double)p->thread_ticks * ns,
+	};
+
+	s.probes_ns = s.probe_ns * (double)p->samples;
+	return s;
+}
+
+static double share(const struct totals *s)
+{
+	return s->threads_ns > 0 ? 100.0 * s->probes_ns / s->threads_ns : 0;
+}
+
+static void print_losses(const struct report *r, const struct totals *s, FILE *out)
+{
+	const struct profile_totals *p = &r->p.totals;
+	char number[STR_NUMBER], places[STR_NUMBER];
+
+	fprintf(out, "; %s samples lost", str_thousands(number, sizeof(number), s->lost));
+	if (p->loss_places)
+		fprintf(out, " in %s place%s",
+			str_thousands(places, sizeof(places), p->loss_places),
+			p->loss_places == 1 ? "" : "s");
+	print_count(out, s->overwritten, "overwritten");
+	print_count(out, s->cut_off, "cut off by a kill");
+	fputc('\n', out);
+}
+
+static void print_foot(struct report *r, FILE *out)
+{
+	const struct pair_counts *c = &r->p.totals.calls;
+	struct totals s = know_totals(r);
+	char number[STR_NUMBER], cost[STR_NUMBER], time[STR_NUMBER];
+
+	fprintf(out, "%s calls", str_thousands(number, sizeof(number), c->entries));
 	print_count(out, c->inferred, "of them without an exit (closed by inference)");
 	print_count(out, c->open, "still running at the end");
 	print_count(out, c->spans_loss, "across a loss");
 	print_count(out, c->orphans, "exits without an entry");
-	fprintf(out, "; %s samples lost\n", str_thousands(number, sizeof(number), p->t->lost));
+	print_losses(r, &s, out);
+	fprintf(out, "%s migrations of threads to another CPU",
+		str_thousands(number, sizeof(number), r->p.totals.migrations));
+	if (r->o->by == PROFILE_BY_CPU)
+		print_count(out, r->p.totals.moved,
+			    "calls ended on another CPU than the one they count for");
+	fputc('\n', out);
+	if (s.probe_ns > 0)
+		fprintf(out, "%s probes of %.1f ns (+-%.1f): %s, %.*f%% of the threads' %s\n",
+			str_thousands(number, sizeof(number), r->p.totals.samples), s.probe_ns,
+			s.error_ns, str_duration(cost, sizeof(cost), (uint64_t)s.probes_ns),
+			share(&s) < 10 ? 2 : 0, share(&s),
+			str_duration(time, sizeof(time), (uint64_t)s.threads_ns));
+	else
+		fputs("what a probe costs was not measured\n", out);
+	if (r->o->percentiles || r->o->histogram)
+		fprintf(out, "percentiles are within %.1f%%\n", LOGHIST_ERROR_PERCENT);
 }
 
-/* What "Self %" is of: all rows of one table, also those that -n leaves out. */
-static uint64_t sum_self(const struct profile *p, size_t from)
+static void print_text(struct report *r, FILE *out)
 {
-	uint64_t sum = 0;
-
-	for (size_t i = from; i < p->rows.n && p->rows.v[i].group == p->rows.v[from].group; i++)
-		sum += p->rows.v[i].s.self;
-	return sum;
-}
-
-static void print_text(struct profile *p, const struct pair_counts *counts, FILE *out)
-{
+	const struct profile_options *o = r->o;
 	uint64_t shown = 0;
 
-	if (p->o->by == PROFILE_BY_FUNCTION || !p->rows.n)
-		print_head(out);
-	p->self_sum = sum_self(p, 0);
-	vec_for(&p->rows, r) {
-		if (p->o->by != PROFILE_BY_FUNCTION &&
-		    (r == p->rows.v || r[-1].group != r->group)) {
-			if (r != p->rows.v)
+	if (o->by == PROFILE_BY_FUNCTION || !r->p.rows.n)
+		print_head(r, out);
+	r->self_sum = sum_self(r, 0);
+	vec_for(&r->p.rows, row) {
+		if (o->by != PROFILE_BY_FUNCTION &&
+		    (row == r->p.rows.v || row[-1].group != row->group)) {
+			if (row != r->p.rows.v)
 				fputc('\n', out);
-			p->self_sum = sum_self(p, (size_t)(r - p->rows.v));
-			print_group(p, r->group, out);
-			print_head(out);
+			r->self_sum = sum_self(r, (size_t)(row - r->p.rows.v));
+			print_group(r, row->group, out);
+			print_head(r, out);
 			shown = 0;
 		}
-		if (!p->o->limit || shown++ < p->o->limit)
-			print_row(p, r, out);
+		if (!o->limit || shown++ < o->limit)
+			print_row(r, row, out);
 	}
-	print_foot(p, counts, out);
+	fputc('\n', out);
+	print_foot(r, out);
 }
 
-static void json_row(struct json *j, const struct profile *p, const struct row *r)
+/* ---- JSON ---- */
+
+static void json_time(struct json *j, const struct report *r, const char *key, uint64_t ticks)
 {
-	const struct trace *t = p->t;
+	json_ku64(j, key, trace_ns(r->t, ticks));
+}
+
+static void json_real(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_f64(j, v);
+}
+
+static void json_group(struct json *j, const struct report *r, uint32_t group)
+{
+	const struct trace_lane *l = &r->t->lanes[group];
+	const struct trace_proc *proc;
+
+	if (r->o->by == PROFILE_BY_CPU) {
+		json_ku64(j, "cpu", group);
+		return;
+	}
+	proc = trace_proc_of(r->t, l->proc_uid);
+	if (r->o->by == PROFILE_BY_THREAD)
+		json_ku64(j, "thread", l->tid);
+	json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
+	json_ku64(j, "process_uid", l->proc_uid);
+}
+
+static void json_virtual(struct json *j, const struct report *r, const struct profile_row *row)
+{
+	struct profile_virtual v = profile_virtual_of(&r->p, row);
+
+	json_time(j, r, "total_virtual_ns", v.total);
+	json_time(j, r, "total_error_ns", v.total_error);
+	json_time(j, r, "self_virtual_ns", v.self);
+	json_time(j, r, "self_error_ns", v.self_error);
+	json_time(j, r, "min_virtual_ns", v.minimum);
+	json_time(j, r, "avg_virtual_ns", v.average);
+	json_time(j, r, "max_virtual_ns", v.maximum);
+	json_time(j, r, "p50_virtual_ns", row->virtual_percentile[PROFILE_P50]);
+	json_time(j, r, "p90_virtual_ns", row->virtual_percentile[PROFILE_P90]);
+	json_time(j, r, "p99_virtual_ns", row->virtual_percentile[PROFILE_P99]);
+}
+
+static void json_row(struct json *j, const struct report *r, const struct profile_row *row)
+{
 	char buf[32];
 
 	json_open(j, '{');
-	json_kstr(j, "function", text_function(t, r->function, buf, sizeof(buf)));
-	json_kstr(j, "module", text_module(t, r->function));
-	json_ku64(j, "calls", r->s.calls);
-	json_ku64(j, "total_ns", trace_ns(t, r->s.total));
-	json_ku64(j, "self_ns", trace_ns(t, r->s.self));
-	json_ku64(j, "min_ns", trace_ns(t, minimum(&r->s)));
-	json_ku64(j, "avg_ns", trace_ns(t, average(&r->s)));
-	json_ku64(j, "max_ns", trace_ns(t, maximum(&r->s)));
-	if (p->o->by != PROFILE_BY_FUNCTION) {
-		const struct trace_lane *l = &t->lanes[r->group];
-		const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
-
-		if (p->o->by == PROFILE_BY_THREAD)
-			json_ku64(j, "thread", l->tid);
-		json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
-		json_ku64(j, "process_uid", l->proc_uid);
+	json_kstr(j, "function", text_function(r->t, row->function, buf, sizeof(buf)));
+	json_kstr(j, "module", text_module(r->t, row->function));
+	json_ku64(j, "calls", row->s.calls);
+	json_time(j, r, "total_ns", row->s.total);
+	json_time(j, r, "self_ns", row->s.self);
+	json_time(j, r, "min_ns", profile_minimum(&row->s));
+	json_time(j, r, "avg_ns", profile_average(&row->s));
+	json_time(j, r, "max_ns", profile_maximum(&row->s));
+	json_time(j, r, "p50_ns", row->percentile[PROFILE_P50]);
+	json_time(j, r, "p90_ns", row->percentile[PROFILE_P90]);
+	json_time(j, r, "p99_ns", row->percentile[PROFILE_P99]);
+	if (r->o->virtual)
+		json_virtual(j, r, row);
+	if (r->o->by != PROFILE_BY_FUNCTION)
+		json_group(j, r, row->group);
+	if (r->o->histogram) {
+		json_key(j, "histogram");
+		loghist_json(&row->s.lengths, r->t, j);
 	}
 	json_close(j, '}');
 }
 
-static void print_json(struct profile *p, FILE *out)
+static void print_json(struct report *r, FILE *out)
 {
 	struct json j = JSON_INIT(out);
 	uint64_t shown = 0;
 
 	json_open(&j, '[');
-	vec_for(&p->rows, r) {
-		if (r == p->rows.v || r[-1].group != r->group)
+	vec_for(&r->p.rows, row) {
+		if (row == r->p.rows.v || row[-1].group != row->group)
 			shown = 0;
-		if (!p->o->limit || shown++ < p->o->limit) {
+		if (!r->o->limit || shown++ < r->o->limit) {
 			fputc('\n', out);
-			json_row(&j, p, r);
+			json_row(&j, r, row);
 		}
 	}
 	json_close(&j, ']');
 }
 
+static void print_json_totals(struct report *r, FILE *out)
+{
+	const struct profile_totals *p = &r->p.totals;
+	struct totals s = know_totals(r);
+	struct json j = JSON_INIT(out);
+
+	json_open(&j, '{');
+	json_ku64(&j, "calls", p->calls.entries);
+	json_ku64(&j, "inferred", p->calls.inferred);
+	json_ku64(&j, "open", p->calls.open);
+	json_ku64(&j, "spans_loss", p->calls.spans_loss);
+	json_ku64(&j, "orphans", p->calls.orphans);
+	json_ku64(&j, "samples", p->samples);
+	json_ku64(&j, "lost", s.lost);
+	json_ku64(&j, "loss_places", p->loss_places);
+	json_ku64(&j, "overwritten", s.overwritten);
+	json_ku64(&j, "cut_off", s.cut_off);
+	json_ku64(&j, "migrations", p->migrations);
+	json_real(&j, "threads_ns", s.threads_ns);
+	json_real(&j, "probe_ns", s.probe_ns);
+	json_real(&j, "probe_error_ns", s.error_ns);
+	json_real(&j, "probes_ns", s.probes_ns);
+	json_real(&j, "probes_percent", share(&s));
+	json_close(&j, '}');
+}
+
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out)
 {
-	struct profile p = {.t = t, .o = o};
-	struct pair_counts counts;
+	struct report r = {.t = t, .o = o};
+	struct profile_want want = {
+		.by = o->by,
+		.percentiles = (o->percentiles || o->json || o->histogram) && !o->totals,
+		.virtual = o->virtual && !o->totals,
+		.histograms = o->histogram,
+	};
 
-	p.nstats = trace_function_limit(t);
-	p.stats = xcalloc(p.nstats, sizeof(*p.stats));
-	gather(&p, &counts);
-	if (p.rows.n)
-		qsort_r(p.rows.v, p.rows.n, sizeof(*p.rows.v), by_options, &p);
-	if (o->json)
-		print_json(&p, out);
+	profile_gather(&r.p, t, &want);
+	if (r.p.rows.n)
+		qsort_r(r.p.rows.v, r.p.rows.n, sizeof(*r.p.rows.v), by_options, &r);
+	if (o->totals)
+		(o->json ? print_json_totals : print_foot)(&r, out);
+	else if (o->json)
+		print_json(&r, out);
 	else
-		print_text(&p, &counts, out);
-	vec_free(&p.rows);
-	vec_free(&p.touched);
-	vec_free(&p.others);
-	xfree(p.slots);
-	xfree(p.stats);
+		print_text(&r, out);
+	profile_free(&r.p);
 }

@@ -5,6 +5,7 @@
  *
  *   make_trace small DIR               a bit of everything, always the same bytes
  *   make_trace big DIR SAMPLES LANES   calls to random depths on LANES threads
+ *   make_trace walk DIR SAMPLES LANES  the same with few functions, on CPUs that change
  *
  * The clock runs at 2 GHz from TSC 10^12.
  */
@@ -272,6 +273,8 @@ struct walk {
 	struct lane *l;
 	uint32_t depth, functions[64];
 	uint64_t tsc, seed;
+	uint32_t nfunctions;
+	bool moves;
 };
 
 static uint32_t random_of(struct walk *k)
@@ -285,9 +288,11 @@ static void step(struct walk *k)
 	uint32_t r = random_of(k), sp;
 
 	k->tsc += 20 + r % 64;
+	if (k->moves && !(r % 199))
+		move(k->l, START + k->tsc, r % 7);
 	if (!k->depth || (k->depth < 64 && r & 0x1000)) {
 		sp = 0xfffff000u - 0x100 * k->depth;
-		k->functions[k->depth++] = (r >> 14) % BIG_FUNCTIONS;
+		k->functions[k->depth++] = (r >> 14) % k->nfunctions;
 		put(k->l, START + k->tsc, KRON_EVENT_ENTRY(k->functions[k->depth - 1]), sp);
 	} else {
 		sp = 0xfffff000u - 0x100 * --k->depth;
@@ -295,7 +300,7 @@ static void step(struct walk *k)
 	}
 }
 
-static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes)
+static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes, bool walk)
 {
 	struct walk *walks = xcalloc(nlanes, sizeof(*walks));
 	struct trace_module_line app = {.nfunctions = BIG_FUNCTIONS, .path = "/opt/app/bin/big"};
@@ -310,7 +315,10 @@ static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes)
 	}
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1, .pid = 1000, .start_tsc = START});
 	for (uint32_t i = 0; i < nlanes; i++)
-		walks[i] = (struct walk){.l = lane_new(w, 1, 1000 + i), .seed = i + 1};
+		walks[i] = (struct walk){.l = lane_new(w, 1, 1000 + i),
+					 .seed = i + 1,
+					 .nfunctions = walk ? 40 : BIG_FUNCTIONS,
+					 .moves = walk};
 	for (uint64_t n = 0; n < samples; n++)
 		step(&walks[n % nlanes]);
 	for (uint32_t i = 0; i < nlanes; i++) {
@@ -327,15 +335,16 @@ int main(int argc, char **argv)
 	struct err err;
 
 	if (argc < 3) {
-		fputs("usage: make_trace small DIR | big DIR SAMPLES LANES\n", stderr);
+		fputs("usage: make_trace small DIR | big|walk DIR SAMPLES LANES\n", stderr);
 		return 2;
 	}
 	if (trace_writer_create(&w, argv[2], &err)) {
 		fprintf(stderr, "make_trace: %s\n", err.msg);
 		return 1;
 	}
-	if (!strcmp(argv[1], "big") && argc == 5)
-		make_big(w, strtoull(argv[3], NULL, 10), (uint32_t)strtoul(argv[4], NULL, 10));
+	if ((!strcmp(argv[1], "big") || !strcmp(argv[1], "walk")) && argc == 5)
+		make_big(w, strtoull(argv[3], NULL, 10), (uint32_t)strtoul(argv[4], NULL, 10),
+			 !strcmp(argv[1], "walk"));
 	else
 		make_small(w);
 	check(trace_writer_close(w));

@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What kron report adds up, against python's word on the same samples (report_truth.py).
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
+bats_require_minimum_version 1.5.0
+
+setup() {
+	test_setup
+	make_trace=$KRON_TOP_BUILD/tests/unit/make_trace
+}
+
+truth() {
+	"$PYTHON" "$KRON_TOP_SRC/tests/e2e/report_truth.py" "$@"
+}
+
+# walk DIR SAMPLES THREADS: random calls of few functions on CPUs that change; a probe costs 7.5 ns
+walk() {
+	"$make_trace" walk "$1" "$2" "$3"
+	printf 'probe_ns=7.5\nprobe_ns_limit=5\n' >>"$1/session"
+}
+
+@test "profile: all columns, percentiles, virtual times, by CPU and by thread" {
+	walk kron.data 30000 3
+	truth profile kron.data
+}
+
+@test "percentiles and virtual times in text" {
+	"$make_trace" small kron.data
+	"$KRON" report -p >out
+	grep -q ' p50 .* p90 .* p99 ' out
+	grep -q 'within 1.6%' out
+	# leaf: three calls of 100 ns, one of 250, one across a loss that does not count
+	grep -Eq '0\.100 us +0\.100 us +0\.249 us +0\.249 us +0\.250 us  leaf ' out
+	"$KRON" report -s p99 -n 1 | grep -q ' p99 '
+	# work, outermost: 13 us with 15 probes in it of 9.7 ns
+	"$KRON" report -V | grep -A 1 ' work ' | grep -q '^ 12\.85[45] us .* virtual; total +-0\.01[67] us'
+	run "$KRON" report --by-cpu --by-thread
+	[ "$status" = 2 ]
+}
+
+@test "totals: losses, migrations, cost of the probes" {
+	"$make_trace" small kron.data
+	"$KRON" report --totals >out
+	grep -q '123 samples lost in 1 place, 1 cut off by a kill' out
+	grep -q '^2 migrations of threads' out
+	grep -q '^36 probes of 9.7 ns (+-1.1): 0.349 us, 0.03% of the threads. 1.010 ms' out
+	sed -i '/^probe_ns/d' kron.data/session
+	"$KRON" report --totals | grep -q 'what a probe costs was not measured'
+}
+
+@test "histogram: bars" {
+	"$make_trace" small kron.data
+	"$KRON" report --histogram >out
+	[ "$(grep -c '###' out)" -ge 9 ]
+	"$KRON" report --histogram --json | json '[sum(b[2] for b in r["histogram"]) for r in d if r["function"] == "leaf"]' >out
+	[ "$(cat out)" = '[4]' ]
+}
+
+@test "damage: every kind of report ends, and says what it left out" {
+	walk kron.data 20000 3
+	head -c 50000 /dev/urandom >>kron.data/samples
+	printf 'probe_ns=nan\nprobe_ns_limit=1e400\n' >>kron.data/session
+	for o in --percentiles --virtual --histogram --by-cpu '--by-cpu -V -p' --totals; do
+		# shellcheck disable=SC2086
+		timeout 20 "$KRON" report $o >out 2>err
+		grep -q 'makes no sense' err
+		[ -s out ]
+	done
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# report_truth.py WHAT DIR: works out from `kron dump --json` what a report of the trace has to
+# say, shares no code with it, and compares.  For traces in which calls are nested and all
+# threads run their own functions, as `make_trace big` writes them; but calls may be open.
+import collections
+import json
+import math
+import os
+import subprocess
+import sys
+
+KRON = os.environ["KRON"]
+
+
+def kron(*args):
+    return subprocess.run([KRON, *args], check=True, stdout=subprocess.PIPE).stdout
+
+
+class Call:
+    def __init__(self, function, entry, up, samples):
+        self.function, self.entry, self.up, self.samples = function, entry, up, samples
+        self.children = 0
+        self.children_probes = 0
+
+    def path(self):
+        return (self.up.path() if self.up else ()) + (self.function,)
+
+
+def calls_of(trace):
+    """All calls, with time, self, outer (no caller of the same name), probes and so on."""
+    stacks, last, samples, done = (collections.defaultdict(list), {}, collections.Counter(), [])
+    cpus, migrations = {}, 0
+
+    def close(thread, now):
+        c = stacks[thread].pop()
+        c.thread, c.time = thread, now - c.entry
+        c.self = c.time - c.children
+        c.probes = samples[thread] - c.samples
+        c.self_probes = c.probes - c.children_probes
+        c.outer = c.function not in c.path()[:-1]
+        if c.up:
+            c.up.children += c.time
+            c.up.children_probes += c.probes
+        done.append(c)
+
+    for line in kron("dump", "--json", trace).splitlines():
+        d = json.loads(line)
+        if d["kind"] not in ("entry", "exit"):
+            continue
+        thread = d["thread"]
+        now = last[thread] = d["time_ns"]
+        samples[thread] += 1
+        migrations += cpus.setdefault(thread, d["cpu"]) != d["cpu"]
+        cpus[thread] = d["cpu"]
+        stack = stacks[thread]
+        if d["kind"] == "entry":
+            c = Call(d["function"], now, stack[-1] if stack else None, samples[thread])
+            c.cpu = d["cpu"]
+            stack.append(c)
+        else:
+            assert stack[-1].function == d["function"], "not nested"
+            close(thread, now)
+    for thread in list(stacks):
+        while stacks[thread]:
+            close(thread, last[thread])
+    return done, samples, migrations
+
+
+def near(got, want, slack, what):
+    assert abs(got - want) <= slack, f"{what}: {got}, expected {want} +- {slack}"
+
+
+def percentile(sorted_times, p):
+    return sorted_times[max(0, math.ceil(len(sorted_times) * p / 100) - 1)]
+
+
+def session(trace, key):
+    lines = [l.rstrip("\n").split("=", 1) for l in open(f"{trace}/session")]
+    return [float(v) for k, v in lines if k == key][-1]
+
+
+def check_rows(calls, rows, virtual, cost):
+    by = collections.defaultdict(list)
+    for c in calls:
+        by[c.function].append(c)
+    assert sorted(by) == sorted(r["function"] for r in rows)
+    for r in rows:
+        f, mine = r["function"], by[r["function"]]
+        times = sorted(c.time for c in mine)
+        slack = len(mine) + 1  # each time is rounded once here
+        assert r["calls"] == len(mine), f
+        near(r["total_ns"], sum(c.time for c in mine if c.outer), slack, f)
+        near(r["self_ns"], sum(c.self for c in mine), 3 * slack, f)
+        near(r["min_ns"], times[0], 1, f)
+        near(r["max_ns"], times[-1], 1, f)
+        near(r["avg_ns"], sum(times) / len(times), 2, f)
+        for p in (50, 90, 99):
+            want = percentile(times, p)
+            near(r[f"p{p}_ns"], want, 2 + want / 64, f"p{p} of {f}")
+        if virtual:
+            probes = sum(c.probes for c in mine if c.outer)
+            want = sum(c.time for c in mine if c.outer) - probes * cost
+            near(r["total_virtual_ns"], max(0, want), slack + 1, "virtual " + f)
+            want = sum(c.self for c in mine) - sum(c.self_probes for c in mine) * cost
+            near(r["self_virtual_ns"], max(0, want), 3 * slack + 1, "virtual self of " + f)
+            lengths = sorted(max(0, c.time - c.probes * cost) for c in mine)
+            near(r["min_virtual_ns"], lengths[0], 2, "virtual min of " + f)
+            near(r["max_virtual_ns"], lengths[-1], 2, "virtual max of " + f)
+            want = percentile(lengths, 90)
+            near(r["p90_virtual_ns"], want, 2 + want / 64, "virtual p90 of " + f)
+
+
+def check_profile(trace):
+    calls, samples, migrations = calls_of(trace)
+    cost = session(trace, "probe_ns")
+    rows = json.loads(kron("report", "--json", "--virtual", trace))
+    check_rows(calls, rows, True, cost)
+    rows = json.loads(kron("report", "--json", "--by-cpu", "--histogram", trace))
+    for cpu in {c.cpu for c in calls} | {r["cpu"] for r in rows}:
+        check_rows([c for c in calls if c.cpu == cpu], [r for r in rows if r["cpu"] == cpu],
+                   False, cost)
+    for r in rows:
+        times = [c.time for c in calls if c.cpu == r["cpu"] and c.function == r["function"]]
+        assert sum(n for a, b, n in r["histogram"]) == len(times)
+        for a, b, n in r["histogram"]:
+            if b - a > 100:  # bins of some ticks are too fine for nanoseconds
+                assert sum(a - 1 <= t <= b + 1 for t in times) >= n
+    rows = json.loads(kron("report", "--json", "--by-thread", "--virtual", trace))
+    for thread in {c.thread for c in calls}:
+        check_rows([c for c in calls if c.thread == thread],
+                   [r for r in rows if r["thread"] == thread], True, cost)
+    totals = json.loads(kron("report", "--json", "--totals", trace))
+    assert totals["calls"] == len(calls)
+    assert totals["samples"] == sum(samples.values())
+    assert totals["migrations"] == migrations
+    near(totals["probes_ns"], cost * sum(samples.values()), 1, "cost of the probes")
+
+
+if __name__ == "__main__":
+    globals()["check_" + sys.argv[1]](*sys.argv[2:])
