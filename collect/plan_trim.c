@@ -50,7 +50,8 @@ static bool is_left_over(const char *name) /* of a kron that was killed while it
 	return !strncmp(name, ".new-", 5) && strlen(name) == 11;
 }
 
-/* The mark, locked; -1: it is not time yet, another kron is at it, or there is no cache. */
+/* The mark, locked; -1: it is not time yet, another kron is at it, or there is no cache.  A mark
+ * of the far future is a clock that was set back. */
 static int take_mark(int dir, int64_t now)
 {
 	struct stat st;
@@ -62,7 +63,7 @@ static int take_mark(int dir, int64_t now)
 	if (fd < 0)
 		return -1;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
-	    (is_new || st.st_mtime > now || now - st.st_mtime >= DAY) &&
+	    (is_new || st.st_mtime > now + DAY || now - st.st_mtime >= DAY) &&
 	    !flock(fd, LOCK_EX | LOCK_NB) && !futimens(fd, NULL))
 		return fd;
 	close(fd);

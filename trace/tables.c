@@ -80,11 +80,11 @@ static void unescape(char *s)
 /* The next whole line, NUL-terminated; one without newline at the end is a torn write. */
 static char *lines_next(struct lines *l)
 {
-	char *line = l->text + l->at;
-	char *nl;
+	char *line, *nl;
 
 	if (l->at >= l->size)
 		return NULL;
+	line = l->text + l->at;
 	nl = memchr(line, '\n', l->size - l->at);
 	if (!nl)
 		return NULL;
