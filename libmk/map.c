@@ -157,9 +157,14 @@ static int open_board(const char *name, bool *created)
 	return code && code != -EEXIST ? code : bus_open(&mk.bus, name, &error);
 }
 
+static uint32_t own_source(void)
+{
+	return KRON_SOURCE(0, getpid());
+}
+
 static void initialise(void)
 {
-	bus_init_default(&mk.bus, KRON_SOURCE(0, getpid()));
+	bus_init_default(&mk.bus, own_source());
 }
 
 /* After a reset bits 0-23 are zero, and the chip answers nobody. */
@@ -184,7 +189,10 @@ static int map_board(const char *name)
 		bus_close(&mk.bus);
 		return code;
 	}
-	if (created || is_as_after_reset())
+	/* A new board is set up but for who we are.  Others may use it already: no reset. */
+	if (created)
+		bus_write32(&mk.bus, KRON_CHIP_BYTE(KRON_WORD_SOURCE), own_source());
+	else if (is_as_after_reset())
 		initialise();
 	if (exact) {
 		board_remember_threads(NULL);

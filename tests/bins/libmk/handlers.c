@@ -341,13 +341,19 @@ static void sent_signals(void)
 }
 
 static int pipe_in, pipe_out;
+static volatile bool returned;
 
+/* Signals until read() has returned, or some of them and then a byte. */
 static void *interrupt(void *main_thread)
 {
-	usleep(100000);
-	pthread_kill(*(pthread_t *)main_thread, SIGSEGV);
-	usleep(100000);
-	CHECK_EQ(write(pipe_out, "x", 1), 1);
+	int i;
+
+	for (i = 0; i < 10 || (pipe_out < 0 && !returned); i++) {
+		pthread_kill(*(pthread_t *)main_thread, SIGSEGV);
+		usleep(20000);
+	}
+	if (pipe_out >= 0)
+		CHECK_EQ(write(pipe_out, "x", 1), 1);
 	return NULL;
 }
 
@@ -359,9 +365,11 @@ static ssize_t read_interrupted(int flags)
 
 	set(SIGSEGV, note, flags, NULL);
 	STORE();
+	returned = false;
 	pthread_create(&t, NULL, interrupt, &self);
 	n = read(pipe_in, &c, 1);
 	n = n < 0 && errno == EINTR ? -EINTR : n;
+	returned = true;
 	pthread_join(t, NULL);
 	return n;
 }
@@ -369,16 +377,15 @@ static ssize_t read_interrupted(int flags)
 static void restarts(void)
 {
 	int p[2];
-	char c;
 
 	MAP();
 	CHECK_EQ(pipe(p), 0);
 	pipe_in = p[0];
 	pipe_out = p[1];
 	CHECK_EQ(read_interrupted(SA_RESTART), 1);
+	pipe_out = -1;
 	CHECK_EQ(read_interrupted(0), -EINTR);
-	CHECK_EQ(read(pipe_in, &c, 1), 1);
-	CHECK_EQ(handled, 2);
+	CHECK(handled >= 11);
 }
 
 /* ---- masks and actions are what the program set ---- */
@@ -417,6 +424,29 @@ static void old_actions(void)
 	CHECK_EQ(sigaction(32, &a, NULL), -1);
 	CHECK_EQ(sigaction(SIGKILL, &a, NULL), -1);
 	CHECK_EQ(errno, EINVAL);
+	STORE();
+}
+
+/* Handler and mask that are older than the board. */
+static void from_before(void)
+{
+	sigset_t s, old;
+
+	page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	set(SIGSEGV, open_page, SA_RESTART, NULL);
+	sigemptyset(&s);
+	sigaddset(&s, SIGSEGV);
+	sigprocmask(SIG_BLOCK, &s, NULL);
+	MAP();
+	STORE();
+	sigprocmask(SIG_BLOCK, NULL, &old);
+	CHECK(sigismember(&old, SIGSEGV));
+	sigprocmask(SIG_UNBLOCK, &s, &old);
+	CHECK(sigismember(&old, SIGSEGV));
+	sigprocmask(SIG_BLOCK, NULL, &old);
+	CHECK(!sigismember(&old, SIGSEGV));
+	page[5] = 1;
+	CHECK_EQ(handled, 1);
 	STORE();
 }
 
@@ -726,6 +756,7 @@ static const struct tap_test tests[] = {
 	{"signals that somebody sends", sent_signals},
 	{"SA_RESTART", restarts},
 	{"sigaction() answers what was set", old_actions},
+	{"a handler and a mask from before", from_before},
 	{"signal() and its relatives", old_functions},
 	{"masks in a handler and after it", masks},
 	{"stores with everything blocked", everything_blocked},
