@@ -214,6 +214,15 @@ static void end_workers(bool threads)
 
 /* ---- one board's life ---- */
 
+static const struct mode {
+	uint32_t csr;
+	bool few_slots;
+	const char *what;
+} modes[] = {{KRON_CSR_DISCARD, false, "discard: every trigger accounted for"},
+	     {KRON_CSR_WAIT, false, "wait: no sample lost"},
+	     {KRON_CSR_DISCARD, true, "slots of killed processes are needed at once"}};
+#define MODES (sizeof(modes) / sizeof(modes[0]))
+
 static bool registers_held(void)
 {
 	uint32_t n = board_read32(&stream.board, KRON_CHIP_BYTE(KRON_WORD_COUNTER));
@@ -247,7 +256,7 @@ static bool run_rounds(unsigned rounds, time_t end, bool threads)
 	return true;
 }
 
-static bool run_board(uint32_t csr, unsigned rounds, time_t end, bool threads)
+static bool run_board(const struct mode *mode, unsigned rounds, time_t end, bool threads)
 {
 	const struct board *b = &stream.board;
 	bool ok = true;
@@ -256,7 +265,9 @@ static bool run_board(uint32_t csr, unsigned rounds, time_t end, bool threads)
 	next_source = 1;
 	cuts = 0;
 	memset(shared, 0, sizeof(*shared));
-	stream_start(&stream, csr);
+	stream_start(&stream, mode->csr);
+	/* One for each worker and one for us; those that are killed hold theirs until then. */
+	stream_leave_slots(&stream, mode->few_slots ? nworkers + 1 : 0);
 	board_write64(b, KRON_CHIP_BYTE(KRON_WORD_MODE), KRON_MODE_SOFTWARE);
 	board_write64(b, KRON_CHIP_BYTE(KRON_WORD_ENABLE), KRON_ENABLE_ON);
 	for (i = 0; i < nworkers; i++)
@@ -266,7 +277,7 @@ static bool run_board(uint32_t csr, unsigned rounds, time_t end, bool threads)
 	__atomic_store_n(&shared->read_upto, ~0ull >> 1, __ATOMIC_RELAXED);
 	end_workers(threads);
 	ok = ok && stream_drain(&stream) && stream_settle(&stream, cuts) && registers_held();
-	if (csr & KRON_CSR_WAIT && ok && board_read32(b, KRON_CHIP_BYTE(KRON_WORD_OVERRUN)))
+	if (mode->csr & KRON_CSR_WAIT && ok && board_read32(b, KRON_CHIP_BYTE(KRON_WORD_OVERRUN)))
 		ok = stream_fail(&stream, "samples were lost in wait mode");
 	return ok;
 }
@@ -283,11 +294,6 @@ static void report(unsigned number, const char *what, bool ok)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		uint32_t csr;
-		const char *what;
-	} modes[] = {{KRON_CSR_DISCARD, "discard: every trigger accounted for"},
-		     {KRON_CSR_WAIT, "wait: no sample lost"}};
 	bool threads = false, all = true;
 	time_t end = 0;
 	unsigned i;
@@ -314,12 +320,14 @@ int main(int argc, char **argv)
 		printf("Bail out! %s\n", stream.wrong);
 		return 99;
 	}
-	for (i = 0; all && (i < 2 || (end && time(NULL) < end)); i++) {
-		time_t until = end && i == 0 ? time(NULL) + (end - time(NULL)) / 2 : end;
+	for (i = 0; all && (i < MODES || time(NULL) < end); i++) {
+		time_t until = end && i < MODES
+				       ? time(NULL) + (end - time(NULL)) / (time_t)(MODES - i)
+				       : end;
 		bool ok =
-			run_board(modes[i & 1].csr, end ? ROUNDS_A_BOARD : ROUNDS, until, threads);
+			run_board(&modes[i % MODES], end ? ROUNDS_A_BOARD : ROUNDS, until, threads);
 
-		report(i + 1, modes[i & 1].what, ok);
+		report(i + 1, modes[i % MODES].what, ok);
 		all = all && ok;
 	}
 	printf("1..%u\n", i);

@@ -186,10 +186,19 @@ static bool jumping(void)
 	return run(&jumps, JUMPS);
 }
 
+static bool jumping_with_few_slots(void)
+{
+	/* Main flow and two handlers, the second over the first or the reverse; one to jump from. */
+	stream_leave_slots(&stream, 5);
+	jumps = 0;
+	return run(&jumps, JUMPS);
+}
+
 static bool forking(void)
 {
 	bool ok;
 
+	stream_leave_slots(&stream, 0);
 	jumps = JUMPS;
 	forks = 0;
 	may_fork = true;
@@ -236,13 +245,15 @@ int main(int argc, char **argv)
 		return 99;
 	}
 	set_signals(SIG_BLOCK);
-	end = time(NULL) + seconds / 3;
+	end = time(NULL) + seconds / 4;
 	ok = test(1, "handlers that do cycles inside cycles", returning);
-	end = time(NULL) + seconds / 3;
+	end = time(NULL) + seconds / 4;
 	ok = ok && test(2, "handlers that jump out of cycles", jumping);
-	end = time(NULL) + seconds / 3;
-	ok = ok && test(3, "handlers that fork inside cycles", forking);
-	printf("1..3\n");
+	end = time(NULL) + seconds / 4;
+	ok = ok && test(3, "likewise, with hardly enough slots", jumping_with_few_slots);
+	end = time(NULL) + seconds / 4;
+	ok = ok && test(4, "handlers that fork inside cycles", forking);
+	printf("1..4\n");
 	stream_close(&stream);
 	return !ok;
 }

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "board_stream.h"
 
+#include "board/access_layout.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,6 +81,16 @@ void stream_start(struct stream *s, uint32_t csr)
 	s->samples = 0;
 	s->time = 0;
 	s->map = 0;
+}
+
+void stream_leave_slots(struct stream *s, unsigned n)
+{
+	unsigned i, left = 0;
+
+	for (i = 0; i < ACCESS_SLOTS; i++) {
+		if (i != access_slot_number(s->board.device->active))
+			access_slot(&s->board, i)->owner = !n || left++ < n ? 0 : ACCESS_OWNED;
+	}
 }
 
 static uint32_t check(uint32_t source, uint32_t number)

@@ -43,6 +43,10 @@ void stream_close(struct stream *s);
 /* Default configuration with the CPUs' own lines, all levels, sampling on. */
 void stream_start(struct stream *s, uint32_t csr);
 
+/* Leave n slots besides the active one, so that those of the dead are needed all the time; 0:
+ * all of them again. */
+void stream_leave_slots(struct stream *s, unsigned n);
+
 /* Trigger number `number` of a source; counts what became of it. */
 bool stream_trigger(const struct board *b, struct source *sources, uint32_t source);
 

@@ -6,12 +6,14 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -503,6 +505,27 @@ static void slots_of_zombies_come_back(void **state)
 	drop_board(&b);
 }
 
+static void slots_of_living_threads_stay(void **state)
+{
+	struct board b = make_board();
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	own_all_slots(&b, ACCESS_OWNED | (uint32_t)pid);
+	access_slot(&b, 10)->owner = ACCESS_OWNED | KRON_SOURCE_TID_MASK; /* above pid_max */
+	board_tick(&b, 1);
+	assert_int_equal(access_slot_number(b.device->active), 10);
+	assert_int_equal(owned_slots(&b), ACCESS_SLOTS - 2);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	drop_board(&b);
+}
+
 /* Owner words name marks; of two the one stands, of the other there is only the place. */
 static void slots_of_left_frames_come_back(void **state)
 {
@@ -599,6 +622,7 @@ int main(void)
 		cmocka_unit_test(no_slot_stays_owned),
 		cmocka_unit_test(slots_of_dead_threads_come_back),
 		cmocka_unit_test(slots_of_zombies_come_back),
+		cmocka_unit_test(slots_of_living_threads_stay),
 		cmocka_unit_test(slots_of_left_frames_come_back),
 		cmocka_unit_test(slots_without_a_name_stay),
 		cmocka_unit_test(another_layout_is_refused),
