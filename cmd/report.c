@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - kron report: calls and times by function. */
 #define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "trace/report.h"
 
 static struct profile_options profile = {.sort = PROFILE_TOTAL};
+static struct edges_options edges;
+static const char *callers, *callees, *threshold;
+static struct graph_options graph = {.threshold = 0.5};
+static bool call_graph;
 static bool by_thread, by_process, by_cpu, no_pager;
 
 static const struct opt options[] = {
@@ -27,6 +34,14 @@ static const struct opt options[] = {
 	 "Show only what stands below the table: calls, losses, migrations, cost of the probes; "
 	 "with --json an object.",
 	 0, 0},
+	{0, "callers", OPT_STR, &callers, "FUNC",
+	 "Show who calls FUNC, a name or a glob, and how much of its time is theirs.", 0, 0},
+	{0, "callees", OPT_STR, &callees, "FUNC",
+	 "Show whom FUNC calls, and how much of its time they take.", 0, 0},
+	{'g', "call-graph", OPT_FLAG, &call_graph, NULL,
+	 "Show the tree of calls, each way to a function on a line.", 0, 0},
+	{0, "threshold", OPT_STR, &threshold, "PERCENT",
+	 "Leave out of the tree what takes less than PERCENT of all time. Default 0.5.", 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
 	 "Sort by this column. Default total.", 0, 0},
 	{'n', "limit", OPT_UINT, &profile.limit, "N", "Show only the first N functions.", 1, 0},
@@ -44,26 +59,70 @@ static const struct opt_command command = {
 	.max_operands = 1,
 };
 
-int cmd_report(int argc, char **argv)
+/* What is wrong with the options together; NULL: nothing. */
+static const char *check_options(void)
 {
-	int status, first = cmd_parse(&command, argc, argv, &status);
-	struct trace *t;
+	char *end;
 
-	if (!first)
-		return status;
 	if (by_thread + by_process + by_cpu > 1)
-		return cmd_fail(&command, CMD_USAGE,
-				"--by-thread, --by-process and --by-cpu exclude each other");
+		return "--by-thread, --by-process and --by-cpu exclude each other";
+	if ((callers || callees) + call_graph > 1)
+		return "--call-graph excludes --callers and --callees";
+	if (callers && callees && strcmp(callers, callees))
+		return "--callers and --callees together want the same function";
+	if (threshold) {
+		graph.threshold = strtod(threshold, &end);
+		if (end == threshold || *end || !(graph.threshold >= 0 && graph.threshold <= 100))
+			return "--threshold wants a number from 0 to 100";
+	}
+	return NULL;
+}
+
+static void take_options(void)
+{
 	profile.by = by_thread    ? PROFILE_BY_THREAD
 		     : by_process ? PROFILE_BY_PROCESS
 		     : by_cpu     ? PROFILE_BY_CPU
 				  : PROFILE_BY_FUNCTION;
 	if (profile.sort >= PROFILE_KEY_P50)
 		profile.percentiles = true;
+	edges = (struct edges_options){.function = callers ? callers : callees,
+				       .callers = callers,
+				       .callees = callees,
+				       .json = profile.json};
+	graph.json = profile.json;
+}
+
+static int run(const struct trace *t)
+{
+	struct err err;
+
+	if (edges.function) {
+		if (report_edges(t, &edges, stdout, &err))
+			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	} else if (call_graph) {
+		report_graph(t, &graph, stdout);
+	} else {
+		report_profile(t, &profile, stdout);
+	}
+	return CMD_OK;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+	const char *wrong;
+	struct trace *t;
+
+	if (!first)
+		return status;
+	wrong = check_options();
+	if (wrong)
+		return cmd_fail(&command, CMD_USAGE, "%s", wrong);
+	take_options();
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
 	analysis_output(no_pager || profile.json);
-	report_profile(t, &profile, stdout);
-	return analysis_close(&command, t, CMD_OK);
+	return analysis_close(&command, t, run(t));
 }

@@ -43,6 +43,22 @@ struct profile_options {
 };
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out);
 
+/* ---- kron report --callers, --callees ---- */
+struct edges_options {
+	const char *function; /* a name, or a glob */
+	bool callers, callees;
+	bool json;
+};
+/* -ENOENT: no function is named so. */
+int report_edges(const struct trace *t, const struct edges_options *o, FILE *out, struct err *err);
+
+/* ---- kron report --call-graph ---- */
+struct graph_options {
+	double threshold; /* percent of all time, what takes less is left out */
+	bool json;
+};
+void report_graph(const struct trace *t, const struct graph_options *o, FILE *out);
+
 /* ---- kron replay: calls in order, indented ---- */
 struct replay_options {
 	const uint64_t *tids; /* only these threads; ntids = 0: all */

@@ -56,11 +56,45 @@ walk() {
 	[ "$(cat out)" = '[4]' ]
 }
 
+@test "callers and callees" {
+	walk kron.data 20000 2
+	truth edges kron.data function_7
+	truth edges kron.data function_21
+	"$KRON" report --callers function_7 --callees function_7 >out
+	grep -q '^callers of function_7 \[big\]:' out
+	grep -q '^callees of function_7 \[big\]:' out
+	# the share of the callers, who do not call each other through it, is the whole
+	"$make_trace" small small
+	"$KRON" report --callers leaf small | awk '$3 ~ /%/ { sum += $3 } END { exit !(sum > 99.5 && sum < 100.5) }'
+	run "$KRON" report --callers 'nothing*'
+	[ "$status" = 1 ]
+	run "$KRON" report --callers a --callees b
+	[ "$status" = 2 ]
+}
+
+@test "call graph" {
+	walk kron.data 6000 2
+	truth graph kron.data
+	"$make_trace" small small
+	"$KRON" report -g --threshold 0 small >out
+	# leaf is called by parse, which main calls
+	grep -A 1 '  main \[app\]$' out | grep -q '  main '
+	grep -q '^ *3.000 us .*    work \[app\]$' out
+	grep -q '^ *0.100 us .*      leaf \[app\]$' out
+	for bad in x -1 101 nan ''; do
+		run "$KRON" report -g --threshold="$bad" small
+		[ "$status" = 2 ]
+	done
+	run "$KRON" report -g --callers leaf
+	[ "$status" = 2 ]
+}
+
 @test "damage: every kind of report ends, and says what it left out" {
 	walk kron.data 20000 3
 	head -c 50000 /dev/urandom >>kron.data/samples
 	printf 'probe_ns=nan\nprobe_ns_limit=1e400\n' >>kron.data/session
-	for o in --percentiles --virtual --histogram --by-cpu '--by-cpu -V -p' --totals; do
+	for o in --percentiles --virtual --histogram --by-cpu '--by-cpu -V -p' --totals \
+		--call-graph '--callers function_1?' '--callees function_?'; do
 		# shellcheck disable=SC2086
 		timeout 20 "$KRON" report $o >out 2>err
 		grep -q 'makes no sense' err

@@ -137,5 +137,53 @@ def check_profile(trace):
     near(totals["probes_ns"], cost * sum(samples.values()), 1, "cost of the probes")
 
 
+def check_edges(trace, function):
+    calls = calls_of(trace)[0]
+    edges = collections.defaultdict(list)
+    for c in calls:
+        path = c.path()
+        c.edge = path[-2:] if len(path) > 1 else (None, path[0])
+        above = list(zip((None,) + path, path))[:-1]
+        c.edge_outer = c.edge not in above
+        edges[c.edge].append(c)
+    for which, mine in (("--callers", {e for e in edges if e[1] == function}),
+                        ("--callees", {e for e in edges if e[0] == function})):
+        rows = json.loads(kron("report", "--json", which, function, trace))
+        assert sorted(map(str, mine)) == sorted(str((r["caller"], r["function"])) for r in rows)
+        for r in rows:
+            want = edges[(r["caller"], r["function"])]
+            assert r["calls"] == len(want)
+            near(r["total_ns"], sum(c.time for c in want if c.edge_outer), len(want) + 1, r)
+            near(r["self_ns"], sum(c.self for c in want), 3 * len(want) + 1, r)
+            near(r["min_ns"], min(c.time for c in want), 1, r)
+            near(r["max_ns"], max(c.time for c in want), 1, r)
+
+
+def check_graph(trace):
+    ways = collections.defaultdict(list)
+    calls = calls_of(trace)[0]
+    for c in calls:
+        ways[c.path()].append(c)
+    whole = sum(c.time for c in calls if not c.up)
+    for threshold in (0, 1, 5):
+        rows = json.loads(kron("report", "--json", "-g", "--threshold", str(threshold), trace))
+        path_of = {}
+        for r in rows:  # a parent comes before its children
+            up = path_of[r["parent"]] if r["parent"] is not None else ()
+            path_of[r["id"]] = path = up + (r["function"],)
+            want = ways[path]
+            assert r["depth"] == len(up) and r["calls"] == len(want)
+            near(r["total_ns"], sum(c.time for c in want), len(want) + 1, path)
+            near(r["self_ns"], sum(c.self for c in want), 3 * len(want) + 1, path)
+            near(r["percent"], r["total_ns"] / whole * 100, 0.01, path)
+        assert len(set(path_of.values())) == len(rows)
+        for path, want in ways.items():
+            share = sum(c.time for c in want) / whole * 100
+            if share > threshold + 0.001:
+                assert path in path_of.values(), path
+            if share < threshold - 0.001:
+                assert path not in path_of.values(), path
+
+
 if __name__ == "__main__":
     globals()["check_" + sys.argv[1]](*sys.argv[2:])
