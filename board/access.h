@@ -17,8 +17,9 @@
  *   - siglongjmp out of one costs a slot for a while, nothing else.
  * access.c has the argument, step by step.
  *
- * Freestanding.  Async-signal-safe.  Needs about 500 bytes of stack and no memory.  Trusts
- * nothing that it reads from the segment.
+ * Freestanding.  Async-signal-safe.  Needs less than 1 KiB of stack (board_is_sane() 4) and no
+ * memory.  Trusts nothing that it reads from the segment.  Reads the TSC: not for threads that
+ * may not (PR_SET_TSC).
  */
 #ifndef BOARD_ACCESS_H
 #define BOARD_ACCESS_H
