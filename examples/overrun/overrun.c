@@ -125,19 +125,20 @@ static uint64_t least(uint64_t a, uint64_t b)
  * Trace samples go one after the other, 40 NODECLKs each, while the next ones stand in the chip
  * FIFO.  At the last trigger (n - 1) * gap / 40 have gone, and as many as the FIFO holds are in
  * it.  A Resource sample needs the one set of shadow registers: there is room for one, and the
- * next is taken by the first trigger after its 168 NODECLKs.
+ * next is taken by the first trigger after its 168 NODECLKs.  So it is with Trace samples in a
+ * FIFO of one place, which stands empty until a trigger comes.
  */
 static uint64_t expect_taken(const struct experiment *e, uint64_t gap)
 {
-	uint64_t every;
+	uint64_t every, nodeclks = e->resource ? RESOURCE_NODECLKS : TRACE_NODECLKS;
 
 	if (e->stopped)
 		return least(e->n, BOARD_SAMPLES + depth);
-	if (!e->resource)
+	if (!e->resource && depth > 1)
 		return least(e->n, depth + (e->n - 1) * gap / TRACE_NODECLKS);
 	if (!gap)
 		return 1;
-	every = (RESOURCE_NODECLKS + gap - 1) / gap;
+	every = (nodeclks + gap - 1) / gap;
 	return 1 + (e->n - 1) / every;
 }
 
