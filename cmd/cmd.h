@@ -14,6 +14,7 @@
 #define COMMANDS(X)                                                                \
 	X(record, "Run a program and record its functions")                        \
 	X(report, "Show calls and times by function")                              \
+	X(diff, "Compare two traces by function")                                  \
 	X(replay, "Show the calls in order, indented")                             \
 	X(dump, "Show every sample")                                               \
 	X(export, "Write the trace in the format of another tool")                 \

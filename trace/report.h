@@ -59,6 +59,17 @@ struct graph_options {
 };
 void report_graph(const struct trace *t, const struct graph_options *o, FILE *out);
 
+/* ---- kron diff: two traces by function ---- */
+#define DIFF_KEYS "self|total|calls|avg"
+enum diff_key { DIFF_SELF, DIFF_TOTAL, DIFF_CALLS, DIFF_AVG };
+struct diff_options {
+	int sort; /* enum diff_key */
+	uint64_t limit;
+	bool json;
+};
+void report_diff(const struct trace *before, const struct trace *after,
+		 const struct diff_options *o, FILE *out);
+
 /* ---- kron replay: calls in order, indented ---- */
 struct replay_options {
 	const uint64_t *tids; /* only these threads; ntids = 0: all */

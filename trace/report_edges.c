@@ -137,7 +137,8 @@ static void on_leave(void *ctx, const struct trace_event *event, const struct pa
 
 static void gather(struct edges *x)
 {
-	struct pair_sink sink = {.ctx = x, .node = on_node, .leave = on_leave, .want_recursive = true};
+	struct pair_sink sink = {
+		.ctx = x, .node = on_node, .leave = on_leave, .want_recursive = true};
 	struct pairs *pairs = pairs_open(x->t, &sink);
 	struct trace_event e;
 

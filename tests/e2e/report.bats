@@ -89,6 +89,61 @@ walk() {
 	[ "$status" = 2 ]
 }
 
+@test "diff: calls, times, significance" {
+	walk before 20000 3
+	walk after 3000 2
+	truth diff before after >out
+	"$KRON" diff before after >text
+	grep -q "of which $(awk '{ print $5 }' out) differ significantly" text
+	# the same calls at a tenth of the clock's speed take ten times as long, which shows where they are regular enough
+	walk slow 20000 3
+	sed -i /^end_/d slow/session
+	sed -i s/^tsc_hz=.*/tsc_hz=200000000/ slow/session
+	truth diff before slow >out
+	grep -q '^40 functions, 40 tested' out
+	[ "$(awk '{ print $5 }' out)" -ge 1 ]
+	"$KRON" diff --json -s avg before slow | json 'all(9.9 < r["after"]["avg_ns"] / r["before"]["avg_ns"] < 10.1 for r in d)' | grep -qx True
+	# and a trace does not differ from itself
+	"$KRON" diff --json before before | json 'all(r["p"] == 1 and not r["significant"] for r in d)' | grep -qx True
+}
+
+@test "diff: functions that are new, gone, or called too rarely" {
+	"$make_trace" small a
+	cp -r a b
+	sed -i 's/\tleaf$/\ttwig/' b/functions
+	"$KRON" diff a b >out
+	grep -Eq ' gone +leaf \[app\]$' out
+	grep -Eq ' new +twig \[app\]$' out
+	grep -Eq ' few +work \[app\]$' out
+	grep -q 'functions, 1 of them gone and 1 new; 0 with 5 calls' out
+	grep -q 'samples lost: 123 before, 123 after' out
+	# two functions of one name in a module count as one
+	sed -i 's/\tparse$/\twork/' b/functions
+	"$KRON" diff --json b b | json '[r["before"]["calls"] for r in d if r["function"] == "work"]' | grep -qx '\[8\]'
+	for key in self total calls avg; do
+		"$KRON" diff -s $key -n 1 a b >out
+	done
+}
+
+@test "diff: operands" {
+	"$make_trace" small kron.data
+	run --separate-stderr "$KRON" diff
+	[ "$status" = 1 ]
+	[[ $stderr == *kron.data.old* ]]
+	cp -r kron.data kron.data.old
+	"$KRON" diff >a
+	"$KRON" diff kron.data.old kron.data >b
+	cmp a b
+	run --separate-stderr "$KRON" diff kron.data absent
+	[ "$status" = 1 ]
+	[[ $stderr == *absent* ]]
+	run "$KRON" diff a b c
+	[ "$status" = 2 ]
+	head -c 5000 /dev/urandom >>kron.data.old/samples
+	"$KRON" diff 2>err >out
+	grep -q 'makes no sense' err
+}
+
 @test "damage: every kind of report ends, and says what it left out" {
 	walk kron.data 20000 3
 	head -c 50000 /dev/urandom >>kron.data/samples

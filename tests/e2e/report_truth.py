@@ -185,5 +185,59 @@ def check_graph(trace):
                 assert path not in path_of.values(), path
 
 
+def student_p(t, df):
+    """Two-sided: the density of Student's t from 0 to t, by Simpson's rule."""
+    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    n, t = 20000, abs(t)
+    s = 0
+    for i in range(n + 1):
+        x = t * i / n
+        s += (1 if i in (0, n) else 4 if i % 2 else 2) * (1 + x * x / df) ** (-(df + 1) / 2)
+    return 1 - 2 * scale * s * t / n / 3
+
+
+def welch(a, b):
+    def mean_and_error(v):
+        m = sum(v) / len(v)
+        return m, sum((x - m) ** 2 for x in v) / (len(v) - 1) / len(v)
+    (ma, sa), (mb, sb) = mean_and_error(a), mean_and_error(b)
+    return ((mb - ma) / math.sqrt(sa + sb),
+            (sa + sb) ** 2 / (sa ** 2 / (len(a) - 1) + sb ** 2 / (len(b) - 1)))
+
+
+def check_diff(before, after):
+    by = []
+    for trace in (before, after):
+        by.append(collections.defaultdict(list))
+        for c in calls_of(trace)[0]:
+            by[-1][c.function].append(c)
+    rows = json.loads(kron("diff", "--json", before, after))
+    assert sorted(r["function"] for r in rows) == sorted(set(by[0]) | set(by[1]))
+    differences = [abs(r["before"]["self_ns"] - r["after"]["self_ns"]) for r in rows]
+    assert differences == sorted(differences, reverse=True)
+    tested = sum(r["p"] is not None for r in rows)
+    significant = 0
+    for r in rows:
+        times = []
+        for side, calls in ((r["before"], by[0]), (r["after"], by[1])):
+            mine = calls[r["function"]]
+            times.append([c.time for c in mine])
+            assert side["calls"] == len(mine)
+            near(side["total_ns"], sum(c.time for c in mine if c.outer), len(mine) + 1, r)
+            near(side["self_ns"], sum(c.self for c in mine), 3 * len(mine) + 1, r)
+            if mine:
+                near(side["avg_ns"], sum(times[-1]) / len(mine), 1, r)
+        if min(map(len, times)) < 5:
+            assert r["p"] is None and r["significant"] is None
+            continue
+        t, df = welch(*times)
+        near(r["t"], t, 0.01 + abs(t) / 500, r)
+        near(r["df"], df, df / 50, r)
+        near(r["p"], student_p(r["t"], r["df"]), 1e-6, r)
+        assert r["significant"] == (r["p"] * tested < 0.05), r
+        significant += r["significant"]
+    print(f"{len(rows)} functions, {tested} tested, {significant} significant")
+
+
 if __name__ == "__main__":
     globals()["check_" + sys.argv[1]](*sys.argv[2:])
