@@ -10,6 +10,7 @@
 
 static struct profile_options profile = {.sort = PROFILE_TOTAL};
 static struct edges_options edges;
+static struct intervals_options intervals;
 static const char *callers, *callees, *threshold;
 static struct graph_options graph = {.threshold = 0.5};
 static bool call_graph;
@@ -42,6 +43,10 @@ static const struct opt options[] = {
 	 "Show the tree of calls, each way to a function on a line.", 0, 0},
 	{0, "threshold", OPT_STR, &threshold, "PERCENT",
 	 "Leave out of the tree what takes less than PERCENT of all time. Default 0.5.", 0, 0},
+	{'i', "intervals", OPT_STR, &intervals.file, "FILE",
+	 "Show the intervals that FILE describes, an interval.info(5) whose events may be names of "
+	 "functions.",
+	 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
 	 "Sort by this column. Default total.", 0, 0},
 	{'n', "limit", OPT_UINT, &profile.limit, "N", "Show only the first N functions.", 1, 0},
@@ -66,8 +71,8 @@ static const char *check_options(void)
 
 	if (by_thread + by_process + by_cpu > 1)
 		return "--by-thread, --by-process and --by-cpu exclude each other";
-	if ((callers || callees) + call_graph > 1)
-		return "--call-graph excludes --callers and --callees";
+	if ((callers || callees) + call_graph + (intervals.file != NULL) > 1)
+		return "--intervals, --call-graph, and --callers or --callees exclude each other";
 	if (callers && callees && strcmp(callers, callees))
 		return "--callers and --callees together want the same function";
 	if (threshold) {
@@ -91,6 +96,10 @@ static void take_options(void)
 				       .callees = callees,
 				       .json = profile.json};
 	graph.json = profile.json;
+	intervals.by = profile.by;
+	intervals.json = profile.json;
+	intervals.histogram = profile.histogram;
+	intervals.virtual = profile.virtual;
 }
 
 static int run(const struct trace *t)
@@ -99,6 +108,9 @@ static int run(const struct trace *t)
 
 	if (edges.function) {
 		if (report_edges(t, &edges, stdout, &err))
+			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	} else if (intervals.file) {
+		if (report_intervals(t, &intervals, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	} else if (call_graph) {
 		report_graph(t, &graph, stdout);

@@ -92,7 +92,7 @@ static int read_info(struct interval_info *info)
 				 "cannot open %s: %s (it describes the intervals; see "
 				 "interval.info(5))",
 				 info_name, strerror(errno));
-	code = interval_info_read(info, f, (unsigned)event_bits, &err);
+	code = interval_info_read(info, f, (unsigned)event_bits, NULL, &err);
 	fclose(f);
 	if (info->nerrors)
 		return say_errors(info);
@@ -106,9 +106,25 @@ static int read_info(struct interval_info *info)
 	return TOOL_OK;
 }
 
+/* The board's 56 bits made a time that goes on where they wrap. */
+struct clock {
+	struct intervals *m;
+	uint64_t time56;
+	int64_t time;
+	bool runs;
+};
+
 static bool take_sample(void *arg, const struct mkdat_sample *s)
 {
-	intervals_sample(arg, s);
+	struct clock *c = arg;
+	struct interval_sample out = {.data = s->data, .source = s->source, .cpu = s->cpu};
+	int64_t step = c->runs ? sample_elapsed(c->time56, s->time) : (int64_t)s->time;
+
+	c->time = (int64_t)((uint64_t)c->time + (uint64_t)step);
+	c->time56 = s->time;
+	c->runs = true;
+	out.time = c->time;
+	intervals_sample(c->m, &out);
 	return true;
 }
 
@@ -147,12 +163,13 @@ static int report(const struct interval_info *info, struct input *in)
 			  .summary = summary,
 			  .chronological = chronological,
 			  .verbose = verbose};
+	struct clock clock = {0};
 	struct intervals *m = intervals_new(info, match, (unsigned)event_bits, tally_add, &tally);
 	int status;
 
 	tally_init(&tally, info);
-	rpt.intervals = m;
-	status = input_read(in, take_sample, m);
+	rpt.intervals = clock.m = m;
+	status = input_read(in, take_sample, &clock);
 	if (in->count.trace + in->count.resource) {
 		intervals_finish(m);
 		tally_sort(&tally);

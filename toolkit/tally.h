@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "toolkit/index.h"
-#include "toolkit/intervals.h"
+#include "trace/index.h"
+#include "trace/intervals.h"
 
 /* The words of --by, in this order. */
 #define TALLY_BY_WORDS "cpu|source|none"

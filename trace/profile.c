@@ -351,14 +351,14 @@ double profile_session_real(const struct trace *t, const char *key)
  * The cost was measured with warm caches, and the clock and one store of it are certain; of
  * the rest the program may see less, or more.
  */
-static void know_probe(struct profile *p)
+void profile_know_probe(const struct trace *t, double *ticks, double *error)
 {
-	double ns = profile_session_real(p->t, "probe_ns");
-	double limit = profile_session_real(p->t, "probe_ns_limit");
+	double ns = profile_session_real(t, "probe_ns");
+	double limit = profile_session_real(t, "probe_ns_limit");
 	double rest = limit < ns ? ns - limit : 0;
 
-	p->probe_ticks = ns * p->t->tsc_hz / 1e9;
-	p->probe_error = (rest > ns / 10 ? rest : ns / 10) * p->t->tsc_hz / 1e9;
+	*ticks = ns * t->tsc_hz / 1e9;
+	*error = (rest > ns / 10 ? rest : ns / 10) * t->tsc_hz / 1e9;
 }
 
 void profile_gather(struct profile *p, const struct trace *t, const struct profile_want *want)
@@ -367,7 +367,7 @@ void profile_gather(struct profile *p, const struct trace *t, const struct profi
 
 	memset(p, 0, sizeof(*p));
 	p->t = t;
-	know_probe(p);
+	profile_know_probe(t, &p->probe_ticks, &p->probe_error);
 	g.stats = xcalloc(g.nstats, sizeof(*g.stats));
 	read_lanes(&g);
 	vec_free(&g.touched);

@@ -85,6 +85,8 @@ struct profile_virtual {
 };
 struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r);
 
+/* What a probe costs by the session, 0 if it does not say, and how far that may be off. */
+void profile_know_probe(const struct trace *t, double *ticks, double *error);
 /* A positive number from the session, or 0 when it is missing or makes no sense. */
 double profile_session_real(const struct trace *t, const char *key);
 

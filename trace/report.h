@@ -59,6 +59,16 @@ struct graph_options {
 };
 void report_graph(const struct trace *t, const struct graph_options *o, FILE *out);
 
+/* ---- kron report --intervals ---- */
+struct intervals_options {
+	const char *file; /* an interval.info */
+	enum profile_by by;
+	bool json, histogram, virtual;
+};
+/* The file cannot be read, or is wrong. */
+int report_intervals(const struct trace *t, const struct intervals_options *o, FILE *out,
+		     struct err *err);
+
 /* ---- kron diff: two traces by function ---- */
 #define DIFF_KEYS "self|total|calls|avg"
 enum diff_key { DIFF_SELF, DIFF_TOTAL, DIFF_CALLS, DIFF_AVG };

@@ -144,12 +144,82 @@ walk() {
 	grep -q 'makes no sense' err
 }
 
+@test "intervals: the four classes on any events" {
+	walk kron.data 60000 3
+	cat >info <<-'END'
+	1 14 15 "inside function_7"
+	1 14 21 "from 7 to the end of 10"
+	2 4 6 9 "2, then 3" "2, then the end of 4"
+	3 10 12 16 "5 to 6" "6 to 8"
+	4 30 40 "15 to 20"
+	4 50 60 "25 to 30"
+	1 99990 99991 "never"
+	END
+	truth intervals kron.data info >out
+	# each of them occurred, but the last
+	[[ $(cat out) =~ ^[1-9][0-9]*( [1-9][0-9]*){7}\ 0$ ]]
+	cat >names <<-'END'
+	1 function_7 function_7%return "inside function_7"
+	1 big:function_7 'function_10'%return "from 7 to the end of 10"
+	2 function_2 'function_3' function_4%return "2, then 3" "2, then the end of 4"
+	3 0xa function_6 function_8 "5 to 6" "6 to 8"
+	4 function_15 function_20 "15 to 20"
+	4 function_25 big:function_30 "25 to 30"
+	1 99990 99991 "never"
+	END
+	for o in '' --json --by-thread '--by-cpu --json' '--by-process --virtual --histogram'; do
+		# shellcheck disable=SC2086
+		"$KRON" report $o --intervals info >a
+		# shellcheck disable=SC2086
+		"$KRON" report $o -i names >b
+		cmp a b
+	done
+	"$KRON" report -i info --json | json '[r["count"] for r in d]' >a
+	"$KRON" report -i info --json --by-cpu | json '[sum(r["count"] for r in d if r["interval"] == n) for n in ("inside function_7", "15 to 20")]' >b
+	[ "$(json '[d[0], d[7]]' <a)" = "$(cat b)" ]
+	# what calls take by the profile, recursion apart, is what they take by their events
+	[ "$("$KRON" report -i info --json | json 'd[0]["max_ns"]')" = \
+		"$("$KRON" report --json | json '[r["max_ns"] for r in d if r["function"] == "function_7"][0]')" ]
+}
+
+@test "intervals: what is wrong with the file" {
+	"$make_trace" small kron.data
+	sed -i 's/\ton_signal$/\tleaf/' kron.data/functions
+	says() { # TEXT LINE
+		printf '%s\n' "$2" >info
+		run --separate-stderr "$KRON" report -i info
+		[ "$status" = 1 ]
+		[ -z "$output" ]
+		[ "${#stderr_lines[@]}" = 1 ]
+		[[ $stderr == *info*"$1"* ]]
+	}
+	says "1: nobody is no function of this trace" '1 nobody work "x"'
+	says "leaf is the name of 2 functions" '1 leaf leaf%return "x"'
+	says "closing quote" "1 'work work \"x\""
+	says "%return" "1 'work'%exit 3 \"x\""
+	says "event 2 should be a number" '1 work "x"'
+	says "no class" '5 work work "x"'
+	says "no interval" '# nothing'
+	printf '1 std::vector\074int,3 5 "x"' >info
+	says "is no function" '1 std::vector 5 "x"'
+	# a demangled name, whole, and a module
+	echo "1 'std::vector<int, std::allocator<int>>::push_back(int&&)' app:main%return \"x\"" >info
+	"$KRON" report -i info >out
+	echo "1 'app:std::vector<int, std::allocator<int>>::push_back' 'main'%return \"x\"" >info
+	"$KRON" report -i info | cmp - out
+	run "$KRON" report -i absent
+	[ "$status" = 1 ]
+	run "$KRON" report -i info --call-graph
+	[ "$status" = 2 ]
+}
+
 @test "damage: every kind of report ends, and says what it left out" {
 	walk kron.data 20000 3
 	head -c 50000 /dev/urandom >>kron.data/samples
+	printf '1 14 15 "x"\n4 function_1 function_2 "y"\n' >info
 	printf 'probe_ns=nan\nprobe_ns_limit=1e400\n' >>kron.data/session
 	for o in --percentiles --virtual --histogram --by-cpu '--by-cpu -V -p' --totals \
-		--call-graph '--callers function_1?' '--callees function_?'; do
+		--call-graph '--intervals info' '--intervals info --by-cpu -V --histogram' '--callers function_1?' '--callees function_?'; do
 		# shellcheck disable=SC2086
 		timeout 20 "$KRON" report $o >out 2>err
 		grep -q 'makes no sense' err

@@ -239,5 +239,66 @@ def check_diff(before, after):
     print(f"{len(rows)} functions, {tested} tested, {significant} significant")
 
 
+def check_intervals(trace, info):
+    """Classes by the text of interval.info(5); events as numbers here."""
+    defs = []
+    for line in open(info):
+        if line.strip() and not line.startswith("#"):
+            numbers, names = line.split('"', 1)
+            fields = [int(x) for x in numbers.split()]
+            names = [n for n in names.rstrip().rstrip('"').split('" "')]
+            defs.append((fields[0], fields[1:], names))
+    found, open_ = collections.defaultdict(list), collections.defaultdict(list)
+    left = collections.Counter()
+    for line in kron("dump", "--json", trace).splitlines():
+        d = json.loads(line)
+        event, now, thread = d["event"], d["time_ns"], d["thread"]
+        if d["kind"] in ("lost", "cpu", "special"):
+            continue
+        for i, (kind, events, names) in enumerate(defs):
+            stack = open_[i, 0 if kind == 4 else thread]
+            if event == events[0] and event not in events[1:]:
+                stack.append([now, None])
+            elif kind == 3 and event == events[1] and stack and not stack[-1][1]:
+                stack[-1][1] = now
+            elif event in events[1:]:
+                if not stack or (kind == 3 and event == events[1]):
+                    left[i, "ended"] += 1
+                    continue
+                begin, middle = stack.pop(0 if kind == 4 else -1)
+                if kind == 3 and not middle:
+                    left[i, "begun"] += 1
+                elif kind == 3:
+                    found[i, names[0]].append(middle - begin)
+                    found[i, names[1]].append(now - middle)
+                    found[i, " ".join(names)].append(now - begin)
+                else:
+                    found[i, names[events.index(event) - 1]].append(now - begin)
+    for (i, _), stack in open_.items():
+        left[i, "begun"] += len(stack)
+    rows = json.loads(kron("report", "--json", "--intervals", info, trace))
+    assert len(rows) == sum({1: 1, 2: 2, 3: 3, 4: 1}[kind] for kind, _, _ in defs)
+    at = 0
+    for i, (kind, events, names) in enumerate(defs):
+        for name in names if kind != 3 else [*names, " ".join(names)]:
+            r, times = rows[at], sorted(found[i, name])
+            at += 1
+            assert (r["interval"], r["class"], r["count"]) == (name, kind, len(times)), r
+            assert (r["begun"], r["ended"]) == (left[i, "begun"], left[i, "ended"]), (r, left)
+            if not times:
+                continue
+            mean = sum(times) / len(times)
+            near(r["total_ns"], sum(times), len(times) + 1, r)
+            near(r["avg_ns"], mean, 2, r)
+            near(r["min_ns"], times[0], 1, r)
+            near(r["max_ns"], times[-1], 1, r)
+            deviation = math.sqrt(sum((t - mean) ** 2 for t in times) / len(times))
+            near(r["stddev_ns"], deviation, 1 + deviation / 1000, r)
+            for p in (50, 90, 99):
+                want = percentile(times, p)
+                near(r[f"p{p}_ns"], want, 2 + want / 64, f"p{p} of {r}")
+    print(" ".join(str(len(found[i, n])) for i, d in enumerate(defs) for n in d[2]))
+
+
 if __name__ == "__main__":
     globals()["check_" + sys.argv[1]](*sys.argv[2:])

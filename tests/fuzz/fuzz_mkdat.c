@@ -176,8 +176,14 @@ static uint64_t read_samples(const struct bytes *data, struct intervals *m,
 	if (fd < 0 || write(fd, data->v, data->n) != (ssize_t)data->n || lseek(fd, 0, SEEK_SET))
 		exit(99);
 	mkdat_open(&r, fd);
+	if (!rnd(4))
+		intervals_in_order(m); /* even where they are not */
 	while (mkdat_next(&r, &s, &err) > 0)
-		intervals_sample(m, &s);
+		intervals_sample(m, &(struct interval_sample){.time = (int64_t)(s.time << rnd(9)),
+							      .data = s.data,
+							      .mark = s.time,
+							      .source = s.source,
+							      .cpu = s.cpu});
 	*count = r.count;
 	mkdat_close(&r);
 	close(fd);
@@ -204,15 +210,23 @@ static void report(const struct interval_info *info, const struct bytes *data)
 	tally_free(&t);
 }
 
+static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t *event)
+{
+	(void)ctx;
+	*event = 2 * strlen(name) + is_exit;
+	return rnd(4) ? NULL : "is no function";
+}
+
 static bool read_info(struct interval_info *info, const struct bytes *text)
 {
 	FILE *f = text->n ? fmemopen((void *)(uintptr_t)text->v, text->n, "r") : NULL;
+	struct interval_names names = {.find = find_name};
 	struct err err;
 	int code;
 
 	if (!f)
 		return false;
-	code = interval_info_read(info, f, 64, &err);
+	code = interval_info_read(info, f, 64, rnd(2) ? &names : NULL, &err);
 	fclose(f);
 	if (code && !info->errors.n)
 		abort(); /* an error without a sentence */

@@ -17,23 +17,34 @@
  * belongs to the k-th end, even if the clocks disagree so much that the length is negative.
  *
  * Times are 64-bit numbers that go on where the board's 56 bits wrap.
+ *
+ * Samples that are known to be of one clock and in order (a trace of kron's, merged) may say so:
+ * then time does not end anything where it steps back a little within a thread, and class 4 is
+ * matched at once, so that memory does not grow with the number of intervals.
  */
-#ifndef TOOLKIT_INTERVALS_H
-#define TOOLKIT_INTERVALS_H
+#ifndef TRACE_INTERVALS_H
+#define TRACE_INTERVALS_H
 
-#include "toolkit/interval_info.h"
-#include "toolkit/mkdat.h"
+#include "trace/interval_info.h"
 
 /* The words of --match, in this order. */
 #define INTERVALS_MATCH_WORDS "source|cpu|any"
 enum intervals_match { MATCH_SOURCE, MATCH_CPU, MATCH_ANY };
 
+struct interval_sample {
+	int64_t time;
+	uint64_t data; /* user data: the event is its low bits */
+	uint64_t mark; /* the caller's; comes back with the intervals that begin and end here */
+	uint32_t source, cpu;
+};
+
 /* One that was found.  Source and processor are those of its begin. */
 struct interval {
 	int64_t begin; /* ticks */
 	int64_t ticks; /* end - begin */
-	uint32_t source;
-	uint8_t cpu;
+	uint64_t begin_mark, end_mark;
+	uint32_t source, end_source;
+	uint32_t cpu;
 };
 
 /* Events of one definition that are in no interval. */
@@ -49,7 +60,9 @@ struct intervals;
 
 struct intervals *intervals_new(const struct interval_info *info, int match, unsigned event_bits,
 				intervals_fn *fn, void *arg);
-void intervals_sample(struct intervals *m, const struct mkdat_sample *s);
+/* Before the first sample: they are of one clock and in order. */
+void intervals_in_order(struct intervals *m);
+void intervals_sample(struct intervals *m, const struct interval_sample *s);
 /* After the last sample: class 4, and what is left open. */
 void intervals_finish(struct intervals *m);
 const struct intervals_left *intervals_left(const struct intervals *m, size_t def);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* interval_info.c - parses interval.info, line by line; see interval_info.h for the grammar. */
 #define _GNU_SOURCE
-#include "toolkit/interval_info.h"
+#include "trace/interval_info.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -17,6 +17,7 @@ struct line {
 	unsigned number;
 	unsigned event_bits;
 	const char *at;
+	const struct interval_names *names;
 };
 
 /* ---- sentences ---- */
@@ -84,6 +85,47 @@ static bool read_number(struct line *l, const char *what, uint64_t *out)
 	return true;
 }
 
+/* NAME, 'NAME', and %return behind it. */
+static bool read_function(struct line *l, uint64_t *out)
+{
+	char word[SHOWN + 1], *name, *suffix;
+	const char *end = l->at, *why = NULL;
+	bool is_quoted = *end == '\'', is_exit = false;
+
+	if (is_quoted) {
+		end = strchr(end + 1, '\'');
+		if (!end)
+			return wrong(l, "the name has no closing quote: %s", word_here(l, word));
+		end++;
+	}
+	while (*end && !isspace((unsigned char)*end))
+		end++;
+	name = xstrndup(l->at + is_quoted, (size_t)(end - l->at) - is_quoted);
+	suffix = is_quoted ? strchr(name, '\'') : strstr(name, "%return");
+	if (is_quoted)
+		*suffix++ = 0;
+	if (suffix && !strcmp(suffix, "%return")) {
+		is_exit = true;
+		*suffix = 0;
+	} else if (suffix && *suffix) {
+		why = "has something behind it that is not %return";
+	}
+	if (!why)
+		why = l->names->find(l->names->ctx, name, is_exit, out);
+	xfree(name);
+	if (why)
+		return wrong(l, "%s %s", word_here(l, word), why);
+	l->at = end;
+	return true;
+}
+
+static bool read_event(struct line *l, const char *what, uint64_t *out)
+{
+	if (!l->names || !next_field(l) || isdigit((unsigned char)*l->at) || *l->at == '"')
+		return read_number(l, what, out);
+	return read_function(l, out);
+}
+
 static bool read_name(struct line *l, char **out)
 {
 	char word[SHOWN + 1], *name, *to;
@@ -132,7 +174,7 @@ static bool read_events(struct line *l, struct interval_def *d)
 	static const char *const names[] = {"event 1", "event 2", "event 3"};
 
 	for (int i = 0; i < d->nevents; i++) {
-		if (!read_number(l, names[i], &d->event[i]))
+		if (!read_event(l, names[i], &d->event[i]))
 			return false;
 		if (l->event_bits < 64 && d->event[i] >> l->event_bits)
 			return wrong(l, "%s, %" PRIu64 ", does not fit into %u bits", names[i],
@@ -191,9 +233,10 @@ static void read_line(struct line *l)
 		free_def(&d);
 }
 
-int interval_info_read(struct interval_info *info, FILE *f, unsigned event_bits, struct err *err)
+int interval_info_read(struct interval_info *info, FILE *f, unsigned event_bits,
+		       const struct interval_names *names, struct err *err)
 {
-	struct line l = {.info = info, .event_bits = event_bits};
+	struct line l = {.info = info, .event_bits = event_bits, .names = names};
 	char *text = NULL;
 	size_t size = 0;
 	ssize_t len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* index.c - open addressing, at most half full. */
-#include "toolkit/index.h"
+#include "trace/index.h"
 
 #include "base/vec.h"
 

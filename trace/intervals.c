@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* intervals.c - see intervals.h. */
 #define _GNU_SOURCE
-#include "toolkit/intervals.h"
+#include "trace/intervals.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "toolkit/index.h"
+#include "trace/index.h"
 
 /* A definition that names an event: bit i of `roles` says that it is its event i + 1. */
 struct use {
@@ -18,8 +20,8 @@ enum { FIRST = 1, SECOND = 2, THIRD = 4 };
 /* An open interval of class 1, 2 or 3. */
 struct frame {
 	int64_t begin, middle;
-	uint32_t source;
-	uint8_t cpu;
+	uint64_t begin_mark, middle_mark;
+	uint32_t source, cpu;
 	bool has_middle;
 };
 
@@ -39,13 +41,14 @@ struct stream {
 struct mark {
 	int64_t time;
 	uint64_t number; /* of the sample */
-	uint32_t source;
-	uint8_t cpu;
+	uint64_t mark;
+	uint32_t source, cpu;
 };
 typedef VEC(struct mark) marks;
 
 struct queue {
 	marks starts, ends;
+	size_t first; /* in order: of the starts that wait */
 };
 
 struct intervals {
@@ -59,11 +62,11 @@ struct intervals {
 	VEC(struct use) uses;
 	uint32_t *first_use; /* by event index; one more at the end */
 
-	uint64_t time56; /* of the sample before */
-	int64_t time;
+	bool in_order;
+	int64_t time; /* of this sample */
+	uint64_t mark;
+	uint32_t source, cpu;
 	uint64_t samples, other, parts;
-	uint32_t source; /* of this sample */
-	uint8_t cpu;
 
 	struct index stream_keys, stack_keys;
 	VEC(struct stream) streams;
@@ -164,7 +167,7 @@ static uint32_t stream_here(struct intervals *m)
 	if (i == m->streams.n)
 		vec_push(&m->streams)->last = m->time;
 	s = &m->streams.v[i];
-	if (m->time < s->last)
+	if (m->time < s->last && !m->in_order)
 		s->epoch++;
 	s->last = m->time;
 	return i;
@@ -187,12 +190,17 @@ static struct stack *stack_of(struct intervals *m, uint32_t stream, uint32_t def
 	return s;
 }
 
-static void emit(struct intervals *m, uint32_t def, int row, const struct frame *f, int64_t begin,
-		 int64_t end)
+/* From the begin (or the middle) of f to here (or to the middle). */
+static void emit(struct intervals *m, uint32_t def, int row, const struct frame *f,
+		 bool from_middle, bool to_middle)
 {
+	int64_t begin = from_middle ? f->middle : f->begin, end = to_middle ? f->middle : m->time;
 	struct interval i = {.begin = begin,
 			     .ticks = difference(end, begin),
+			     .begin_mark = from_middle ? f->middle_mark : f->begin_mark,
+			     .end_mark = to_middle ? f->middle_mark : m->mark,
 			     .source = f->source,
+			     .end_source = m->source,
 			     .cpu = f->cpu};
 
 	m->fn(m->arg, def, row, &i);
@@ -207,7 +215,7 @@ static void end_one(struct intervals *m, uint32_t def, struct stack *s, int row)
 		return;
 	}
 	f = &s->frames.v[--s->frames.n];
-	emit(m, def, row, f, f->begin, m->time);
+	emit(m, def, row, f, false, false);
 }
 
 /* The middle of class 3: of the innermost one. */
@@ -220,6 +228,7 @@ static void pass_middle(struct intervals *m, uint32_t def, struct stack *s)
 		return;
 	}
 	f->middle = m->time;
+	f->middle_mark = m->mark;
 	f->has_middle = true;
 }
 
@@ -237,9 +246,9 @@ static void end_both(struct intervals *m, uint32_t def, struct stack *s)
 		m->left[def].begun++;
 		return;
 	}
-	emit(m, def, 0, f, f->begin, f->middle);
-	emit(m, def, 1, f, f->middle, m->time);
-	emit(m, def, 2, f, f->begin, m->time);
+	emit(m, def, 0, f, false, true);
+	emit(m, def, 1, f, true, false);
+	emit(m, def, 2, f, false, false);
 }
 
 /* An event that ends and begins ends first. */
@@ -261,21 +270,13 @@ static void use_nested(struct intervals *m, const struct use *u, uint32_t stream
 		struct frame *f = vec_push(&s->frames);
 
 		f->begin = m->time;
+		f->begin_mark = m->mark;
 		f->source = m->source;
 		f->cpu = m->cpu;
 	}
 }
 
 /* ---- class 4 ---- */
-
-static void use_queued(struct intervals *m, const struct use *u)
-{
-	struct queue *q = &m->queues[u->def];
-	struct mark *k = vec_push(u->roles & FIRST ? &q->starts : &q->ends);
-
-	*k = (struct mark){
-		.time = m->time, .number = m->samples, .source = m->source, .cpu = m->cpu};
-}
 
 static int by_time(const void *a, const void *b)
 {
@@ -291,16 +292,51 @@ static void emit_pair(struct intervals *m, uint32_t def, const struct mark *star
 {
 	struct interval i = {.begin = start->time,
 			     .ticks = difference(end->time, start->time),
+			     .begin_mark = start->mark,
+			     .end_mark = end->mark,
 			     .source = start->source,
+			     .end_source = end->source,
 			     .cpu = start->cpu};
 
 	m->fn(m->arg, def, 0, &i);
 }
 
+/* In order: what a start has waited for, or an end that had none. */
+static void pair_at_once(struct intervals *m, uint32_t def, struct queue *q, const struct mark *end)
+{
+	if (q->first == q->starts.n) {
+		m->left[def].ended++;
+		return;
+	}
+	emit_pair(m, def, &q->starts.v[q->first++], end);
+	if (q->first > 1024 && q->first > q->starts.n / 2) {
+		q->starts.n -= q->first;
+		memmove(q->starts.v, q->starts.v + q->first, q->starts.n * sizeof(*q->starts.v));
+		q->first = 0;
+	}
+}
+
+static void use_queued(struct intervals *m, const struct use *u)
+{
+	struct queue *q = &m->queues[u->def];
+	struct mark k = {.time = m->time,
+			 .number = m->samples,
+			 .mark = m->mark,
+			 .source = m->source,
+			 .cpu = m->cpu};
+
+	if (u->roles & FIRST)
+		*vec_push(&q->starts) = k;
+	else if (m->in_order)
+		pair_at_once(m, u->def, q, &k);
+	else
+		*vec_push(&q->ends) = k;
+}
+
 static void pair_marks(struct intervals *m, uint32_t def)
 {
 	struct queue *q = &m->queues[def];
-	size_t s = 0;
+	size_t s = q->first;
 
 	if (m->parts > 1 && q->starts.n && q->ends.n) {
 		qsort(q->starts.v, q->starts.n, sizeof(*q->starts.v), by_time);
@@ -320,26 +356,29 @@ static void pair_marks(struct intervals *m, uint32_t def)
 
 /* ---- samples ---- */
 
-static void advance(struct intervals *m, const struct mkdat_sample *s)
+static void advance(struct intervals *m, const struct interval_sample *s)
 {
-	int64_t step = m->samples ? sample_elapsed(m->time56, s->time) : 0;
-
-	if (!m->samples)
-		m->time = (int64_t)s->time;
-	m->time = (int64_t)((uint64_t)m->time + (uint64_t)step);
-	m->parts += step < 0;
-	m->time56 = s->time;
+	if (m->samples && difference(s->time, m->time) < 0 && !m->in_order)
+		m->parts++;
 	m->samples++;
+	m->time = s->time;
+	m->mark = s->mark;
 	m->source = s->source;
 	m->cpu = s->cpu;
 }
 
-void intervals_sample(struct intervals *m, const struct mkdat_sample *s)
+void intervals_in_order(struct intervals *m)
 {
-	uint32_t stream, event = index_find(&m->events, s->data & m->event_mask);
+	m->in_order = true;
+}
+
+void intervals_sample(struct intervals *m, const struct interval_sample *s)
+{
+	uint32_t stream = 0, event = index_find(&m->events, s->data & m->event_mask);
 
 	advance(m, s);
-	stream = stream_here(m);
+	if (event != INDEX_NONE || !m->in_order) /* else the stream's last time is not needed */
+		stream = stream_here(m);
 	if (event == INDEX_NONE) {
 		m->other++;
 		return;

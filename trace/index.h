@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* index.h - gives each new number the next small index: 0, 1, 2 ... in order of appearance. */
-#ifndef TOOLKIT_INDEX_H
-#define TOOLKIT_INDEX_H
+#ifndef TRACE_INDEX_H
+#define TRACE_INDEX_H
 
 #include <stddef.h>
 #include <stdint.h>

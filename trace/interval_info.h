@@ -7,14 +7,21 @@
  *   3 8 17 12 "process input" "write output"     begin, middle, end
  *   4 27 36 "message timer"                      sent, received: first in, first out
  *
+ * A reader that knows functions takes their names for events, too: NAME is the entry of a
+ * function, NAME%return its exit.  A name ends at a blank, or stands in single quotes:
+ *
+ *   1 parse parse%return "parsing"
+ *   4 'queue::put(int)' 'queue::get()'%return "in the queue"
+ *
  * kron's readings of what the report leaves open: `#` begins a comment where a field could
  * begin; blank lines count for nothing; numbers are decimal, or hexadecimal after 0x;
  * descriptions stand in double quotes, with \" and \\ for those two characters; the interval
  * of class 3 as a whole is named by both descriptions with a blank between.
  */
-#ifndef TOOLKIT_INTERVAL_INFO_H
-#define TOOLKIT_INTERVAL_INFO_H
+#ifndef TRACE_INTERVAL_INFO_H
+#define TRACE_INTERVAL_INFO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -42,11 +49,17 @@ struct interval_info {
 };
 #define INTERVAL_ERRORS 10
 
+struct interval_names {
+	/* Returns NULL and *event, or a sentence's end that says what is wrong with the name. */
+	const char *(*find)(void *ctx, const char *name, bool is_exit, uint64_t *event);
+	void *ctx;
+};
 /*
- * Read f.  event_bits: events have to fit.  0; or -EINVAL: some lines are wrong, info->errors
+ * Read f.  event_bits: events have to fit.  names: may be NULL, then there are only numbers.  0; or -EINVAL: some lines are wrong, info->errors
  * has a sentence for each of the first; or another -errno and *err: f cannot be read.
  */
-int interval_info_read(struct interval_info *info, FILE *f, unsigned event_bits, struct err *err);
+int interval_info_read(struct interval_info *info, FILE *f, unsigned event_bits,
+		       const struct interval_names *names, struct err *err);
 void interval_info_free(struct interval_info *info);
 
 #endif
