@@ -15,6 +15,7 @@ import re
 import resource
 import shutil
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -428,6 +429,28 @@ class Bench:
         except (OSError, ValueError):
             pass
 
+    def exports(self):
+        """A full board memory, 838,860 samples, as a database."""
+        make = os.path.join(self.build, "tests/unit/make_trace")
+        g, db = "exports", self.tmp + "/db"
+        if not os.path.exists(make):
+            self.row(g, "SQLite", None, "", note="tests/unit/make_trace is not built")
+            return
+        self.run([make, "big", self.tmp + "/full", "838860", "1"])
+        a = [self.kron, "export", "-f", "sqlite", "-o", db, self.tmp + "/full"]
+        v = statistics.median(self.run(a)[0] for i in range(self.rounds))
+        self.row(g, "SQLite: import of 838,860 samples", v, "s", "< 2", v < 2)
+        with open(os.path.join(HERE, "../examples/queries/sample.sql")) as f:
+            queries = [q for q in f.read().split(";\n") if "SELECT" in q]
+        con, times = sqlite3.connect(db), []
+        for n in range(1, 838860, 4001):
+            t = time.perf_counter()
+            for q in queries:
+                con.execute(q, {"sample": n}).fetchall()
+            times.append(time.perf_counter() - t)
+        v = max(times) * 1e3
+        self.row(g, "SQLite: a sample with its context, longest", v, "ms", "< 10", v < 10)
+
     def table(self):
         group = None
         bad = 0
@@ -454,12 +477,12 @@ def main():
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--programs", help="folder that bench/build-programs has filled")
-    p.add_argument("--only", help="probe, board, trap, startup, programs, same or peers")
+    p.add_argument("--only", help="probe, board, trap, startup, programs, same, peers or exports")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "board", "trap", "startup", "programs", "same", "peers"):
+        for part in ("probe", "board", "trap", "startup", "programs", "same", "peers", "exports"):
             if b.wanted(part):
                 try:
                     getattr(b, part)()

@@ -15,17 +15,17 @@ static int format = -1;
 static const char *output;
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
-#define FORMATS "folded|callgrind|chrome|speedscope|uftrace"
+#define FORMATS "folded|callgrind|chrome|speedscope|uftrace|sqlite"
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded stacks for flame graphs, with self times in ns; callgrind's, "
 	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's; a "
-	 "directory for uftrace.",
+	 "directory for uftrace; an SQLite database.",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE",
-	 "Write to FILE instead of standard output. Formats that are a directory need it: they make "
-	 "the directory FILE, which may not hold anything yet.",
+	 "Write to FILE instead of standard output. Formats that are a directory or a database need "
+	 "it. A directory of that name may not hold anything yet; a database is replaced.",
 	 0, 0},
 	OPT_END,
 };

@@ -34,9 +34,8 @@ static void grow_slots(struct calltree *c)
 			(uint32_t)i + 1;
 }
 
-static uint32_t on_node(void *ctx, uint32_t parent, uint32_t function)
+uint32_t calltree_node_of(struct calltree *c, uint32_t parent, uint32_t function)
 {
-	struct calltree *c = ctx;
 	size_t at;
 
 	if (2 * c->nodes.n >= c->nslots)
@@ -51,6 +50,11 @@ static uint32_t on_node(void *ctx, uint32_t parent, uint32_t function)
 	}
 	c->nodes.v[c->slots[at] - 1].calls++;
 	return c->slots[at] - 1;
+}
+
+static uint32_t on_node(void *ctx, uint32_t parent, uint32_t function)
+{
+	return calltree_node_of(ctx, parent, function);
 }
 
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)

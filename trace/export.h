@@ -20,7 +20,9 @@
 	X(callgrind, export_callgrind, "for callgrind_annotate and KCachegrind")       \
 	X(chrome, export_chrome, "Chrome's trace event JSON, for about:tracing")       \
 	X(speedscope, export_speedscope, "for speedscope.app")
-#define EXPORT_PATHS(X) X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph")
+#define EXPORT_PATHS(X)                                                             \
+	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
+	X(sqlite, export_sqlite, "a database")
 
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
 EXPORT_STREAMS(X)

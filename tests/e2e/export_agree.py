@@ -9,6 +9,7 @@ is None where the format does not tell modules apart, a figure None where it is 
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 
@@ -40,6 +41,19 @@ def of_uftrace(path):
     return found
 
 
+def of_sqlite(path):
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+    found = {}
+    for f, m, *figures in db.execute("SELECT function, module, calls, total_ns, self_ns FROM functions"):
+        v = found.setdefault((f, m or "?"), [0, 0, 0, 0])
+        for i, n in enumerate(figures):
+            v[i] += n
+        v[3] -= figures[0]  # sums of ticks, as in the report: exact to a nanosecond
+    return found
+
+
 def shown(name):
     """As kron shows a name to people: control characters and bad bytes as \\xNN.
 
@@ -57,7 +71,7 @@ def main():
     has_modules = any(m is not None for _, m in found)
     want = {}
     for r in json.load(open(report)):
-        key = (shown(r["function"]), r["module"] if has_modules else None)
+        key = (shown(r["function"]), shown(r["module"]) if has_modules else None)
         w = want.setdefault(key, [0, 0, 0])
         for i, k in enumerate(("calls", "total_ns", "self_ns")):
             w[i] += r[k]

@@ -33,6 +33,65 @@ agree() {
 	uftrace info --no-pager -d tree.uftrace | grep -q 'number of tasks'
 }
 
+@test "SQLite: calls and times of kron report, every sample" {
+	agree sqlite
+	need sqlite3
+	for trace in $traces; do
+		"$KRON" dump --json $trace >dump
+		"$PYTHON" - $trace.sqlite dump <<-'EOF'
+			import json, sqlite3, sys
+			db = sqlite3.connect(sys.argv[1])
+			dump = [json.loads(line) for line in open(sys.argv[2])]
+			mine = db.execute("SELECT time_ns, event, data, cpu, tid FROM samples ORDER BY sample_id").fetchall()
+			assert len(mine) == len(dump), (len(mine), len(dump))
+			for (ns, *rest), d in zip(mine, dump):
+			    assert abs(ns - d["time_ns"]) <= 1, (ns, d)
+			    assert rest == [d["event"], d["payload"], d["cpu"], d["tid"]], (rest, d)
+			# an entry is one call, an exit is one call's or an orphan
+			one = lambda sql: db.execute(sql).fetchone()[0]
+			assert one("SELECT count(*) FROM call") == one("SELECT count(*) FROM sample WHERE type = 0")
+			assert one("SELECT count(exit_id) FROM call") + one("SELECT count(*) FROM orphan") == one("SELECT count(*) FROM sample WHERE type = 1")
+			assert one("SELECT sum(self) FROM call") == one("SELECT sum(self) FROM node")
+		EOF
+	done
+	# nothing that a terminal would obey
+	sqlite3 small.sqlite 'SELECT name FROM function; SELECT name FROM thread' >names
+	run ! grep -q "[[:cntrl:]]" names
+}
+
+@test "SQLite: the queries of examples/queries give the answers that stand in them" {
+	need sqlite3
+	"$KRON" export -f sqlite -o db small
+	for query in "$KRON_TOP_SRC"/examples/queries/*.sql; do
+		sed '1,/^-- Answer for/d; s/^-- //' "$query" >want
+		[ -s want ]
+		sqlite3 -batch -markdown db <"$query" >got
+		diff want got
+	done
+}
+
+@test "SQLite: a database is replaced when the new one is whole, and only a file" {
+	need sqlite3
+	"$KRON" export -f sqlite -o db small
+	cp db before
+	run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 20; exec "$@"' - \
+		"$KRON" export -f sqlite -o db tree
+	[ "$status" = 1 ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr == *"cannot write db"* ]]
+	cmp db before
+	"$KRON" export -f sqlite -o db real
+	[ "$(sqlite3 db "SELECT value FROM session WHERE key = 'command'")" = "git --version" ]
+	ls -A | grep new && false
+	for place in /dev/full . none/db; do
+		run --separate-stderr "$KRON" export -f sqlite -o $place small
+		[ "$status" = 1 ]
+		[ "${#stderr_lines[@]}" = 1 ]
+	done
+	run "$KRON" export -f sqlite small
+	[ "$status" = 2 ]
+}
+
 @test "directories: never half of one, never over another" {
 	local format
 	for format in uftrace; do

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_sqlite.c - a trace as an SQLite database (tables: export_sqlite_schema.h).
+ *
+ * All samples are read once, merged by time, so sample_id counts in order of time.  A row of
+ * `call` is written when the call ends; what it needs of the entry waits in a slot of an open
+ * frame.  So memory grows with open frames, functions and ways to them, not with samples.
+ *
+ * The database is made beside FILE without journal or sync, and renamed when it is whole.
+ * Words from the trace are only ever bound, and stored as people see them elsewhere (text.h),
+ * for shells print what they find to terminals.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "trace/calltree.h"
+#include "trace/export.h"
+#include "trace/export_nest.h"
+#include "trace/export_sqlite_schema.h"
+#include "trace/text.h"
+
+#define TRACE_ID 1
+#define NONE INT64_MIN /* NULL, in rows of numbers */
+
+/* X(table, columns): statements that are made once */
+#define TABLES(X)       \
+	X(session, 3)   \
+	X(module, 4)    \
+	X(function, 6)  \
+	X(process, 12)  \
+	X(thread, 6)    \
+	X(sample, 9)    \
+	X(node, 8)      \
+	X(call, 10)     \
+	X(orphan, 3)    \
+	X(loss, 3)      \
+	X(migration, 4) \
+	X(stay, 6)
+
+enum table {
+#define X(name, columns) T_##name,
+	TABLES(X)
+#undef X
+		NTABLES
+};
+
+struct frame { /* open */
+	int64_t call, parent;
+	uint32_t node;
+	uint32_t next_free;
+};
+
+struct stay { /* on one CPU, now */
+	uint32_t thread;
+	uint64_t start, stop, samples;
+};
+
+struct database {
+	const struct trace *t;
+	sqlite3 *db;
+	sqlite3_stmt *insert[NTABLES];
+	int error; /* SQLite's, of the first failure */
+	char *why;
+	struct calltree tree;
+	VEC(struct frame) frames;
+	uint32_t free_frame; /* index + 1 */
+	struct export_set functions;
+	VEC(struct stay) stays; /* by CPU */
+	int64_t *cpus;          /* by lane: where it was last, NONE: nowhere yet */
+	int64_t sample, calls;
+	uint64_t first, last;
+};
+
+/* ---- SQLite ---- */
+
+static bool check(struct database *d, int ret)
+{
+	if (ret == SQLITE_OK || ret == SQLITE_DONE)
+		return true;
+	if (!d->error) {
+		d->error = ret;
+		d->why = xstrdup(sqlite3_errmsg(d->db));
+	}
+	return false;
+}
+
+static void run(struct database *d, const char *sql)
+{
+	if (!d->error)
+		check(d, sqlite3_exec(d->db, sql, NULL, NULL, NULL));
+}
+
+static void prepare(struct database *d)
+{
+	static const struct {
+		const char *name;
+		int columns;
+	} tables[] = {
+#define X(name, columns) {#name, columns},
+		TABLES(X)
+#undef X
+	};
+
+	for (int i = 0; i < NTABLES && !d->error; i++) {
+		char *sql = xasprintf("INSERT INTO %s VALUES(?%.*s)", tables[i].name,
+				      2 * (tables[i].columns - 1), ",?,?,?,?,?,?,?,?,?,?,?,?");
+
+		check(d, sqlite3_prepare_v3(d->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+					    &d->insert[i], NULL));
+		sqlite3_bind_int64(d->insert[i], 1, TRACE_ID); /* stays bound */
+		xfree(sql);
+	}
+}
+
+static void add(struct database *d, enum table table)
+{
+	if (d->error)
+		return;
+	sqlite3_step(d->insert[table]);
+	check(d, sqlite3_reset(d->insert[table]));
+}
+
+static void set(struct database *d, enum table table, int column, int64_t value)
+{
+	if (value == NONE)
+		sqlite3_bind_null(d->insert[table], column);
+	else
+		sqlite3_bind_int64(d->insert[table], column, value);
+}
+
+/* A row of numbers, from the column behind trace_id on. */
+#define ROW(d, table, ...) \
+	put_row(d, table, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8)
+
+static void put_row(struct database *d, enum table table, const int64_t *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		set(d, table, (int)i + 2, values[i]);
+	add(d, table);
+}
+
+static void set_text(struct database *d, enum table table, int column, const char *s)
+{
+	char *shown = NULL;
+	size_t size;
+	FILE *f = s ? open_memstream(&shown, &size) : NULL;
+
+	if (f) {
+		text_put(f, s);
+		fclose(f);
+	}
+	sqlite3_bind_text(d->insert[table], column, shown, -1, SQLITE_TRANSIENT);
+	free(shown);
+}
+
+/* ---- tables that the trace has, too ---- */
+
+static int64_t tick_of(const struct trace *t, uint64_t tsc)
+{
+	return (int64_t)(tsc - t->start_tsc);
+}
+
+static void put_function(struct database *d, uint32_t n)
+{
+	const struct trace_function *f = trace_function_of(d->t, KRON_EVENT_ENTRY(n));
+	char buf[32];
+
+	if (!export_set_add(&d->functions, n))
+		return;
+	set(d, T_function, 3, f ? (int64_t)d->t->modules[f->module].id : NONE);
+	set(d, T_function, 4, f ? (int64_t)f->vaddr : NONE);
+	set(d, T_function, 5, f ? (int64_t)f->size : NONE);
+	set_text(d, T_function, 6, text_function(d->t, n, buf, sizeof(buf)));
+	set(d, T_function, 2, n);
+	add(d, T_function);
+}
+
+static void put_modules(struct database *d)
+{
+	struct export_set seen = {0};
+
+	for (size_t i = 0; i < d->t->nmodules; i++) {
+		const struct trace_module *m = &d->t->modules[i];
+
+		if (!export_set_add(&seen, m->id))
+			continue; /* a damaged table */
+		set(d, T_module, 2, m->id);
+		set_text(d, T_module, 3, m->path);
+		set_text(d, T_module, 4, m->build_id);
+		add(d, T_module);
+	}
+	export_set_free(&seen);
+	for (size_t i = 0; i < d->t->nfunctions; i++)
+		put_function(d, d->t->functions[i].n);
+}
+
+static void put_process(struct database *d, const struct trace_proc *p)
+{
+	const struct trace *t = d->t;
+
+	set(d, T_process, 2, p->uid);
+	set(d, T_process, 3, p->known ? p->pid : NONE);
+	set(d, T_process, 4, p->parent_uid ? (int64_t)p->parent_uid : NONE);
+	set(d, T_process, 5, p->by_fork);
+	set(d, T_process, 6, p->known ? tick_of(t, p->start_tsc) : NONE);
+	set(d, T_process, 7, p->end_tsc ? tick_of(t, p->end_tsc) : NONE);
+	set(d, T_process, 8, (int64_t)p->lost);
+	set(d, T_process, 9, (int64_t)p->cut_off);
+	set_text(d, T_process, 10, p->exe);
+	set_text(d, T_process, 11, p->cmdline);
+	set_text(d, T_process, 12, p->note);
+	add(d, T_process);
+}
+
+static void put_tables(struct database *d)
+{
+	static const char *const keys[] = {
+		"command",  "hostname",      "kernel",       "cpu",       "ncpu",
+		"kron",     "bus",           "device",       "when_full", "buffer",
+		"filter",   "start_mono_ns", "tsc_hz",       "exit",      "start_real_ns",
+		"probe_ns", "recording",     "probe_ns_off", "start_tsc"};
+	const struct trace *t = d->t;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!trace_session(t, keys[i]))
+			continue;
+		set_text(d, T_session, 2, keys[i]);
+		set_text(d, T_session, 3, trace_session(t, keys[i]));
+		add(d, T_session);
+	}
+	put_modules(d);
+	for (size_t i = 0; i < t->nprocs; i++)
+		put_process(d, &t->procs[i]);
+	for (size_t i = 0; i < t->nlanes; i++) {
+		set_text(d, T_thread, 6, t->lanes[i].name);
+		ROW(d, T_thread, (int64_t)i, t->lanes[i].proc_uid, t->lanes[i].tid,
+		    t->lanes[i].source);
+	}
+}
+
+static void put_trace(struct database *d)
+{
+	const struct trace *t = d->t;
+	sqlite3_stmt *s = NULL;
+
+	/* 2^40 ticks: as exact as a double */
+	if (d->error ||
+	    !check(d, sqlite3_prepare_v2(d->db, "INSERT INTO trace VALUES(1,?,?,?,?,?,?,?)", -1, &s,
+					 NULL)))
+		return;
+	sqlite3_bind_double(s, 1, (double)trace_ns(t, 1ull << 40) / (double)(1ull << 40));
+	sqlite3_bind_int64(s, 2, tick_of(t, d->first));
+	sqlite3_bind_int64(s, 3, tick_of(t, d->last));
+	sqlite3_bind_int64(s, 4, d->sample);
+	sqlite3_bind_int64(s, 5, (int64_t)t->lost);
+	sqlite3_bind_int64(s, 6, (int64_t)t->cut_off);
+	sqlite3_bind_int(s, 7, t->complete);
+	check(d, sqlite3_step(s));
+	sqlite3_finalize(s);
+}
+
+/* ---- calls ---- */
+
+static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
+{
+	struct database *d = ctx;
+	bool has_caller = caller != PAIR_NO_NODE;
+	struct frame *f;
+	uint32_t at;
+
+	if (d->free_frame) {
+		at = d->free_frame - 1;
+		d->free_frame = d->frames.v[at].next_free;
+	} else {
+		at = (uint32_t)d->frames.n;
+		vec_push(&d->frames);
+	}
+	f = &d->frames.v[at];
+	f->call = d->sample;
+	f->parent = has_caller ? d->frames.v[caller].call : NONE;
+	f->node = calltree_node_of(&d->tree, has_caller ? d->frames.v[caller].node : CALLTREE_ROOT,
+				   function);
+	return at;
+}
+
+static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
+{
+	struct database *d = ctx;
+	struct frame *f = &d->frames.v[c->node];
+	struct calltree_node *n = &d->tree.nodes.v[f->node];
+	int64_t ticks = (int64_t)(c->exit_tsc - c->entry_tsc);
+	int64_t self = ticks - (int64_t)c->children_tsc;
+	bool exited = e && !c->inferred && !c->open;
+
+	d->calls++;
+	n->total += (uint64_t)ticks;
+	n->self += (uint64_t)self;
+	ROW(d, T_call, f->call, exited ? d->sample : NONE, f->parent, f->node, ticks, self,
+	    c->open       ? 2
+	    : c->inferred ? 1
+			  : 0,
+	    c->recursive, c->spans_loss);
+	f->next_free = d->free_frame;
+	d->free_frame = c->node + 1;
+}
+
+static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
+{
+	struct database *d = ctx;
+
+	(void)e;
+	put_function(d, function);
+	ROW(d, T_orphan, d->sample, function);
+}
+
+/* A parent comes before its children. */
+static void put_nodes(struct database *d)
+{
+	uint32_t *depths = xcalloc(d->tree.nodes.n + 1, sizeof(*depths));
+
+	for (size_t i = 0; i < d->tree.nodes.n; i++) {
+		const struct calltree_node *n = &d->tree.nodes.v[i];
+		bool is_root = n->parent == CALLTREE_ROOT;
+
+		depths[i] = is_root ? 0 : depths[n->parent] + 1;
+		put_function(d, n->function);
+		ROW(d, T_node, (int64_t)i, is_root ? NONE : (int64_t)n->parent, n->function,
+		    depths[i], (int64_t)n->calls, (int64_t)n->total, (int64_t)n->self);
+	}
+	xfree(depths);
+}
+
+/* ---- samples ---- */
+
+#define CPU_MAX 65536u
+
+static void end_stay(struct database *d, uint32_t cpu)
+{
+	struct stay *s = &d->stays.v[cpu];
+
+	if (s->samples)
+		ROW(d, T_stay, cpu, tick_of(d->t, s->start), tick_of(d->t, s->stop), s->thread,
+		    (int64_t)s->samples);
+	s->samples = 0;
+}
+
+static void occupy(struct database *d, const struct trace_event *e)
+{
+	struct stay *s;
+	int64_t was = d->cpus[e->lane];
+
+	if (e->cpu >= CPU_MAX)
+		return;
+	if (was != NONE && was != e->cpu && d->stays.v[was].thread == e->lane)
+		end_stay(d, (uint32_t)was);
+	while (d->stays.n <= e->cpu)
+		vec_push(&d->stays);
+	s = &d->stays.v[e->cpu];
+	if (s->samples && s->thread != e->lane)
+		end_stay(d, e->cpu);
+	if (!s->samples++) {
+		s->thread = e->lane;
+		s->start = e->tsc;
+	}
+	s->stop = e->tsc;
+}
+
+static int type_of(uint32_t event)
+{
+	if (event < KRON_EVENT_SPECIAL)
+		return event & 1 ? TYPE_EXIT : TYPE_ENTRY;
+	return event == KRON_EVENT_LOST  ? TYPE_LOSS
+	       : event == KRON_EVENT_CPU ? TYPE_CPU
+					 : TYPE_OTHER;
+}
+
+static void put_sample(struct database *d, const struct trace_event *e)
+{
+	int64_t was = d->cpus[e->lane];
+	int type = type_of(e->s.event);
+
+	if (!d->sample++ || e->tsc < d->first)
+		d->first = e->tsc;
+	if (e->tsc > d->last)
+		d->last = e->tsc;
+	ROW(d, T_sample, d->sample, type, e->lane, e->cpu, tick_of(d->t, e->tsc), e->s.head,
+	    e->s.event, e->s.payload);
+	if (type == TYPE_LOSS)
+		ROW(d, T_loss, d->sample, e->s.payload);
+	if (was != NONE && was != e->cpu)
+		ROW(d, T_migration, d->sample, was, e->cpu);
+	occupy(d, e);
+	if (e->cpu < CPU_MAX)
+		d->cpus[e->lane] = e->cpu;
+}
+
+static void put_samples(struct database *d)
+{
+	const struct trace *t = d->t;
+	struct pair_sink sink = {.ctx = d,
+				 .node = on_node,
+				 .leave = on_leave,
+				 .orphan_exit = on_orphan,
+				 .want_recursive = true};
+	struct pairs *pairs = pairs_open(t, &sink);
+	struct trace_cursor *cursor = trace_cursor_open(t, -1);
+	struct trace_event e;
+
+	d->cpus = xmalloc((t->nlanes + 1) * sizeof(*d->cpus));
+	for (size_t i = 0; i < t->nlanes; i++)
+		d->cpus[i] = NONE;
+	while (!d->error && trace_cursor_next(cursor, &e)) {
+		put_sample(d, &e);
+		pairs_feed(pairs, &e);
+	}
+	trace_cursor_close(cursor);
+	pairs_finish(pairs);
+	pairs_close(pairs);
+	for (uint32_t cpu = 0; cpu < d->stays.n; cpu++)
+		end_stay(d, cpu);
+}
+
+/*
+ * What ANALYZE would count, from what we know.  Without it, SQLite's planner takes any trace_id
+ * for a choice of few rows.
+ */
+static void put_statistics(struct database *d)
+{
+	int64_t nodes = (int64_t)d->tree.nodes.n;
+	const struct {
+		const char *table, *index;
+		int64_t rows, same; /* rows with the same trace_id, the same whole key */
+	} v[] = {
+		{"sample", "sample", d->sample, 1},
+		{"call", "call", d->calls, 1},
+		{"call", "call_exit", d->calls, 1},
+		{"call", "call_node", d->calls, nodes ? d->calls / nodes + 1 : 1},
+		{"node", "node", nodes, 1},
+		{"node", "node_parent", nodes, 4},
+		{"function", "function", (int64_t)d->functions.n, 1},
+		{"thread", "thread", (int64_t)d->t->nlanes, 1},
+		{"process", "process", (int64_t)d->t->nprocs, 1},
+	};
+
+	run(d, "ANALYZE sqlite_schema"); /* makes the table, and nothing else */
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		char *sql =
+			sqlite3_mprintf("INSERT INTO sqlite_stat1 VALUES(%Q, %Q, '%lld %lld %lld')",
+					v[i].table, v[i].index, v[i].rows + 1, v[i].rows + 1,
+					v[i].same);
+
+		run(d, sql);
+		sqlite3_free(sql);
+	}
+}
+
+/* ---- the file ---- */
+
+static void fill(struct database *d, const char *path)
+{
+	char head[200];
+
+	check(d, sqlite3_open_v2(path, &d->db,
+				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+				 NULL));
+	snprintf(head, sizeof(head),
+		 "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
+		 "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384;"
+		 "PRAGMA application_id=%d; PRAGMA user_version=%d; BEGIN;",
+		 SCHEMA_APPLICATION, SCHEMA_VERSION);
+	run(d, head);
+	run(d, schema_tables);
+	prepare(d);
+	put_tables(d);
+	put_samples(d);
+	put_nodes(d);
+	put_trace(d);
+	for (int i = 0; i < NTABLES; i++)
+		sqlite3_finalize(d->insert[i]);
+	run(d, schema_indexes);
+	run(d, schema_views);
+	put_statistics(d);
+	run(d, "COMMIT");
+	if (d->db)
+		check(d, sqlite3_close(d->db));
+}
+
+static void database_free(struct database *d)
+{
+	calltree_free(&d->tree);
+	vec_free(&d->frames);
+	vec_free(&d->stays);
+	export_set_free(&d->functions);
+	xfree(d->cpus);
+	xfree(d->why);
+}
+
+int export_sqlite(const struct trace *t, const char *path, struct err *err)
+{
+	struct database d = {.t = t};
+	char *temp = xasprintf("%s.new-XXXXXX", path);
+	mode_t mask = umask(0);
+	struct stat st;
+	int fd, ret = 0;
+
+	umask(mask);
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		xfree(temp);
+		return err_set(err, EINVAL, "cannot write %s: a database needs a regular file",
+			       path);
+	}
+	fd = mkstemp(temp);
+	if (fd < 0) {
+		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+		xfree(temp);
+		return ret;
+	}
+	fchmod(fd, 0666 & ~mask);
+	close(fd);
+	fill(&d, temp);
+	if (d.error)
+		ret = err_set(err, EIO, "cannot write %s: %s", path, d.why);
+	else if (rename(temp, path))
+		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	if (ret)
+		unlink(temp);
+	xfree(temp);
+	database_free(&d);
+	return ret;
+}

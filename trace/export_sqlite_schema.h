@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_sqlite_schema.h - the tables of a trace database.
+ *
+ *   trace ─┬─ session, module ── function ◄── node ◄──┐
+ *          ├─ process ── thread ◄──┐                  │
+ *          └─ sample (every sample, by time) ◄── call (an entry, its exit, its caller)
+ *                                            ◄── orphan (an exit without an entry)
+ *                                            ◄── loss, migration (records of the runtime)
+ *
+ * The key of every table begins with trace_id, that of a sample's tables goes on with
+ * sample_id.  Times are ticks of the trace's clock since its start; trace.tick_ns makes
+ * nanoseconds of them, and the views give nothing else.
+ */
+#ifndef TRACE_EXPORT_SQLITE_SCHEMA_H
+#define TRACE_EXPORT_SQLITE_SCHEMA_H
+
+#define SCHEMA_APPLICATION 0x6b726f6e /* "kron", in the database's header */
+#define SCHEMA_VERSION 1
+
+/* Numbers of sample.type */
+enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER };
+
+static const char schema_tables[] =
+	"CREATE TABLE trace(trace_id INTEGER PRIMARY KEY, tick_ns REAL NOT NULL,"
+	" first_tick INT, last_tick INT, samples INT, lost INT, cut_off INT, complete INT);\n"
+	"CREATE TABLE session(trace_id INT REFERENCES trace, key TEXT, value TEXT,"
+	" PRIMARY KEY(trace_id, key)) WITHOUT ROWID;\n"
+	"CREATE TABLE module(trace_id INT REFERENCES trace, module_id INT, path TEXT,"
+	" build_id TEXT, PRIMARY KEY(trace_id, module_id)) WITHOUT ROWID;\n"
+	"CREATE TABLE function(trace_id INT REFERENCES trace, function_id INT, module_id INT,"
+	" address INT, size INT, name TEXT NOT NULL, PRIMARY KEY(trace_id, function_id),"
+	" FOREIGN KEY(trace_id, module_id) REFERENCES module) WITHOUT ROWID;\n"
+	"CREATE TABLE process(trace_id INT REFERENCES trace, process_id INT, pid INT,"
+	" parent_id INT, by_fork INT, start INT, stop INT, lost INT, cut_off INT, exe TEXT,"
+	" cmdline TEXT, note TEXT, PRIMARY KEY(trace_id, process_id)) WITHOUT ROWID;\n"
+	"CREATE TABLE thread(trace_id INT REFERENCES trace, thread_id INT, process_id INT,"
+	" tid INT, source INT, name TEXT, PRIMARY KEY(trace_id, thread_id),"
+	" FOREIGN KEY(trace_id, process_id) REFERENCES process) WITHOUT ROWID;\n"
+	"CREATE TABLE sample_type(type INTEGER PRIMARY KEY, name TEXT);\n"
+	"INSERT INTO sample_type VALUES(0,'entry'),(1,'exit'),(2,'loss'),(3,'cpu'),(4,'other');\n"
+	"CREATE TABLE sample(trace_id INT REFERENCES trace, sample_id INT,"
+	" type INT REFERENCES sample_type, thread_id INT, cpu INT, tick INT, head INT,"
+	" event INT, data INT, PRIMARY KEY(trace_id, sample_id),"
+	" FOREIGN KEY(trace_id, thread_id) REFERENCES thread) WITHOUT ROWID;\n"
+	"CREATE TABLE node(trace_id INT REFERENCES trace, node_id INT, parent_id INT,"
+	" function_id INT, depth INT, calls INT, total INT, self INT,"
+	" PRIMARY KEY(trace_id, node_id), FOREIGN KEY(trace_id, parent_id) REFERENCES node,"
+	" FOREIGN KEY(trace_id, function_id) REFERENCES function) WITHOUT ROWID;\n"
+	/* sample_id: of the entry; end: 0 exit, 1 inferred, 2 still running */
+	"CREATE TABLE call(trace_id INT, sample_id INT, exit_id INT, parent_id INT, node_id INT,"
+	" ticks INT, self INT, end INT, recursive INT, spans_loss INT,"
+	" PRIMARY KEY(trace_id, sample_id), FOREIGN KEY(trace_id, sample_id) REFERENCES sample,"
+	" FOREIGN KEY(trace_id, exit_id) REFERENCES sample,"
+	" FOREIGN KEY(trace_id, parent_id) REFERENCES call,"
+	" FOREIGN KEY(trace_id, node_id) REFERENCES node) WITHOUT ROWID;\n"
+	"CREATE TABLE orphan(trace_id INT, sample_id INT, function_id INT,"
+	" PRIMARY KEY(trace_id, sample_id), FOREIGN KEY(trace_id, sample_id) REFERENCES sample,"
+	" FOREIGN KEY(trace_id, function_id) REFERENCES function) WITHOUT ROWID;\n"
+	"CREATE TABLE loss(trace_id INT, sample_id INT, lost INT,"
+	" PRIMARY KEY(trace_id, sample_id),"
+	" FOREIGN KEY(trace_id, sample_id) REFERENCES sample) WITHOUT ROWID;\n"
+	"CREATE TABLE migration(trace_id INT, sample_id INT, from_cpu INT, to_cpu INT,"
+	" PRIMARY KEY(trace_id, sample_id),"
+	" FOREIGN KEY(trace_id, sample_id) REFERENCES sample) WITHOUT ROWID;\n"
+	/* from the first to the last of a thread's samples that came one after another on a CPU */
+	"CREATE TABLE stay(trace_id INT, cpu INT, start INT, stop INT, thread_id INT,"
+	" samples INT, FOREIGN KEY(trace_id, thread_id) REFERENCES thread);\n";
+
+static const char schema_indexes[] =
+	"CREATE INDEX call_exit ON call(trace_id, exit_id) WHERE exit_id IS NOT NULL;\n"
+	"CREATE INDEX node_parent ON node(trace_id, parent_id);\n"
+	"CREATE INDEX call_node ON call(trace_id, node_id);\n";
+
+#define NS(x) "CAST(" x " * t.tick_ns AS INT)"
+static const char schema_views[] =
+	/* as kron report: total of outermost calls; min, avg, max without calls across a loss */
+	"CREATE VIEW functions AS SELECT f.trace_id, f.function_id, f.name AS function,"
+	" m.path AS module, s.calls, " NS("s.total") " AS total_ns, " NS("s.self") " AS self_ns, " NS("s.min") " AS min_ns, " NS("s.avg") " AS avg_ns, " NS(
+		"s.max") " AS max_ns, s.inferred "
+			 "FROM (SELECT c.trace_id, n.function_id, count(*) AS calls,"
+			 " sum(CASE WHEN c.recursive THEN 0 ELSE c.ticks END) AS total, sum(c.self) AS self,"
+			 " coalesce(min(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), min(c.ticks)) AS min,"
+			 " coalesce(avg(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), avg(c.ticks)) AS avg,"
+			 " coalesce(max(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), max(c.ticks)) AS max,"
+			 " sum(c.end = 1) AS inferred FROM call c JOIN node n USING(trace_id, node_id)"
+			 " GROUP BY c.trace_id, n.function_id) s JOIN function f USING(trace_id, function_id)"
+			 " LEFT JOIN module m USING(trace_id, module_id) JOIN trace t USING(trace_id);\n"
+			 "CREATE VIEW intervals AS SELECT c.trace_id, c.sample_id, c.exit_id, c.parent_id,"
+			 " c.node_id, h.thread_id, f.function_id, f.name AS function, n.depth, s.cpu, " NS("s.tick") " AS start_ns, " NS("c.ticks") " AS duration_ns, " NS(
+				 "c.self") " AS self_ns,"
+					   " CASE c.end WHEN 0 THEN 'exit' WHEN 1 THEN 'inferred' ELSE 'running' END AS end,"
+					   " c.recursive, c.spans_loss, p.pid, h.tid FROM call c JOIN sample s USING(trace_id, sample_id)"
+					   " JOIN node n USING(trace_id, node_id) JOIN function f USING(trace_id, function_id)"
+					   " JOIN thread h USING(trace_id, thread_id) JOIN process p USING(trace_id, process_id)"
+					   " JOIN trace t USING(trace_id);\n"
+					   "CREATE VIEW call_tree AS SELECT n.trace_id, n.node_id, n.parent_id, n.depth, n.function_id,"
+					   " f.name AS function, n.calls, " NS("n.total") " AS total_ns, " NS(
+						   "n.self") " AS self_ns"
+							     " FROM node n JOIN function f USING(trace_id, function_id) JOIN trace t USING(trace_id);\n"
+							     "CREATE VIEW cpu_occupancy AS SELECT s.trace_id, s.cpu, " NS(
+								     "sum(s.stop - s.start)") " AS busy_ns,"
+											      " round(100.0 * sum(s.stop - s.start) / max(1, t.last_tick - t.first_tick), 2) AS percent,"
+											      " count(*) AS stays, count(DISTINCT s.thread_id) AS threads, sum(s.samples) AS samples"
+											      " FROM stay s JOIN trace t USING(trace_id) GROUP BY s.trace_id, s.cpu;\n"
+											      "CREATE VIEW samples AS SELECT s.trace_id, s.sample_id, y.name AS type, " NS(
+												      "s.tick") " AS time_ns, p.pid, h.tid, s.cpu, s.event, s.data, f.name AS function,"
+														" m.path AS module, s.thread_id, p.process_id FROM sample s JOIN sample_type y USING(type)"
+														" JOIN thread h USING(trace_id, thread_id) JOIN process p USING(trace_id, process_id)"
+														" JOIN trace t USING(trace_id) LEFT JOIN function f ON f.trace_id = s.trace_id AND"
+														" s.type < 2 AND f.function_id = s.event / 2 LEFT JOIN module m ON"
+														" m.trace_id = f.trace_id AND m.module_id = f.module_id;\n"
+														"CREATE VIEW losses AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, l.lost"
+														" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"
+														"CREATE VIEW migrations AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid,"
+														" m.from_cpu, m.to_cpu FROM migration m JOIN samples s USING(trace_id, sample_id);\n";
+#undef NS
+
+#endif
