@@ -15,13 +15,14 @@ static int format = -1;
 static const char *output;
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
-#define FORMATS "folded|callgrind|chrome|speedscope|uftrace|sqlite"
+#define FORMATS "folded|callgrind|chrome|speedscope|uftrace|sqlite|ctf"
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded stacks for flame graphs, with self times in ns; callgrind's, "
 	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's; a "
-	 "directory for uftrace; an SQLite database.",
+	 "directory for uftrace; an SQLite database; a CTF "
+	 "trace, for babeltrace2.",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE",
 	 "Write to FILE instead of standard output. Formats that are a directory or a database need "

@@ -22,7 +22,7 @@
 	X(speedscope, export_speedscope, "for speedscope.app")
 #define EXPORT_PATHS(X)                                                             \
 	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
-	X(sqlite, export_sqlite, "a database")
+	X(sqlite, export_sqlite, "a database") X(ctf, export_ctf, "CTF 1.8, for babeltrace2")
 
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
 EXPORT_STREAMS(X)

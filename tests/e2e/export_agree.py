@@ -41,6 +41,45 @@ def of_uftrace(path):
     return found
 
 
+class Stacks:
+    """Calls and times from entries and exits that nest, by thread."""
+
+    def __init__(self):
+        self.found, self.stacks = {}, {}
+
+    def entry(self, thread, key, ns):
+        self.stacks.setdefault(thread, []).append([key, ns, 0])
+        self.found.setdefault(key, [0, 0, 0, 0])[0] += 1
+
+    def exit(self, thread, key, ns):
+        stack = self.stacks[thread]
+        name, start, children = stack.pop()
+        assert name == key and ns >= start, (name, key)
+        v = self.found[key]
+        if all(f[0] != key for f in stack):
+            v[1] += ns - start
+        v[2] += ns - start - children
+        if stack:
+            stack[-1][2] += ns - start
+
+    def end(self):
+        assert not any(self.stacks.values())
+        return self.found
+
+
+def of_ctf(path):
+    calls = Stacks()
+    event = re.compile(r"\[(\d+)\.(\d{9})\] \([^)]*\) (?:\S+ )?(entry|exit): .*pid = (\d+), tid = (\d+) \}, "
+                       r'\{ function = \( "(.*?)" : container = \d+ \)')
+    for line in run("babeltrace2", "--clock-seconds", path).splitlines():
+        m = event.match(line)
+        assert m, line
+        # as babeltrace2 writes a string: with backslashes before quotes and backslashes
+        key = re.sub(r'\\(["\\])', r"\1", m[6]), None
+        getattr(calls, m[3])((m[4], m[5]), key, int(m[1] + m[2]))
+    return calls.end()
+
+
 def of_sqlite(path):
     db = sqlite3.connect(path)
     assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

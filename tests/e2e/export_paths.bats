@@ -92,9 +92,19 @@ agree() {
 	[ "$status" = 2 ]
 }
 
+@test "CTF: babeltrace2 finds calls, times and losses of kron report" {
+	need babeltrace2
+	agree ctf
+	# 123 samples lost, in the thread that lost them
+	babeltrace2 small.ctf 2>&1 >/dev/null | grep -q 'discarded 123 events'
+	# more than 2^27 ns without an event
+	"$KRON" record -q -o slow -- sh -c 'sleep 0.3' >/dev/null
+	traces=slow agree ctf
+}
+
 @test "directories: never half of one, never over another" {
 	local format
-	for format in uftrace; do
+	for format in uftrace ctf; do
 		mkdir full
 		echo mine >full/file
 		run --separate-stderr "$KRON" export -f $format -o full small
