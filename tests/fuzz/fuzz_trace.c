@@ -78,6 +78,45 @@ static void remove_files(void)
 	rmdir(work_dir);
 }
 
+/* An interval.info that names what the trace may have. */
+static void write_info(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		exit(99);
+	fputs("1 4 5 \"work\"\n2 0 6 7 \"a\" \"b\"\n3 4 6 7 \"c\" \"d\"\n4 6 3 \"e\"\n"
+	      "1 leaf app:leaf%return \"f\"\n",
+	      f);
+	fclose(f);
+}
+
+static void read_relations(struct trace *t, FILE *out)
+{
+	char info[300];
+	struct err err;
+
+	snprintf(info, sizeof(info), "%s.info", work_dir);
+	write_info(info);
+	for (int i = 0; i < 8; i++) {
+		struct edges_options edges = {
+			.function = "*", .callers = i & 1, .callees = i & 2, .json = i & 4};
+		struct graph_options graph = {.threshold = i, .json = i & 4};
+		struct diff_options diff = {.sort = i & 3, .json = i & 4};
+		struct intervals_options intervals = {.file = info,
+						      .by = (enum profile_by)(i & 3),
+						      .virtual = i & 4,
+						      .histogram = i & 1,
+						      .json = i & 2};
+
+		report_edges(t, &edges, out, &err);
+		report_graph(t, &graph, out);
+		report_diff(t, t, &diff, out);
+		report_intervals(t, &intervals, out, &err);
+	}
+	unlink(info);
+}
+
 /* Every reader, every option that changes what is computed. */
 static bool read_all(FILE *out)
 {
@@ -92,12 +131,17 @@ static bool read_all(FILE *out)
 			abort(); /* an error without a sentence */
 		return false;
 	}
-	for (int sort = PROFILE_TOTAL; sort <= PROFILE_MODULE; sort++) {
+	for (int sort = PROFILE_TOTAL; sort <= PROFILE_KEY_P99; sort++) {
 		profile.sort = sort;
 		profile.json = sort & 1;
-		profile.by = (enum profile_by)(sort % 3);
+		profile.by = (enum profile_by)(sort % 4);
+		profile.virtual = sort & 2;
+		profile.histogram = sort & 4;
+		profile.percentiles = sort > PROFILE_MIN;
+		profile.totals = sort == PROFILE_MIN;
 		report_profile(t, &profile, out);
 	}
+	read_relations(t, out);
 	report_replay(t, &replay, out, &err);
 	replay = (struct replay_options){.globs = &glob, .nglobs = 1, .no_merge = true};
 	report_replay(t, &replay, out, &err);
