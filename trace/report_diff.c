@@ -254,8 +254,10 @@ static void put_difference(const struct diff *d, uint64_t a, uint64_t b, FILE *o
 {
 	char number[STR_NUMBER], text[STR_NUMBER + 1];
 
-	(d->o->sort == DIFF_CALLS ? str_thousands : str_duration)(number, sizeof(number),
-								  distance(a, b));
+	if (d->o->sort == DIFF_CALLS)
+		str_thousands(number, sizeof(number), distance(a, b));
+	else
+		str_duration(number, sizeof(number), distance(a, b));
 	snprintf(text, sizeof(text), "%c%s",
 		 a < b   ? '+'
 		 : a > b ? '-'
