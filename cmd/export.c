@@ -15,12 +15,12 @@ static int format = -1;
 static const char *output;
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
-#define FORMATS "folded|callgrind|chrome|speedscope|uftrace|sqlite|ctf"
+#define FORMATS "folded|callgrind|chrome|speedscope|perfetto|pprof|uftrace|sqlite|ctf"
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded stacks for flame graphs, with self times in ns; callgrind's, "
-	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's; a "
+	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's; Perfetto's; pprof's; a "
 	 "directory for uftrace; an SQLite database; a CTF "
 	 "trace, for babeltrace2.",
 	 0, 0},
@@ -44,6 +44,12 @@ static void (*const streams[])(const struct trace *, FILE *) = {EXPORT_STREAMS(X
 static int (*const paths[])(const struct trace *, const char *, struct err *) = {EXPORT_PATHS(X)};
 #undef X
 #define NSTREAMS (int)(sizeof(streams) / sizeof(streams[0]))
+
+static bool is_binary(void)
+{
+	return format < NSTREAMS &&
+	       (streams[format] == export_perfetto || streams[format] == export_pprof);
+}
 
 /* To a file of our own, so that a failure names it; half of one goes. */
 static int export_to_file(const struct trace *t)
@@ -93,6 +99,9 @@ int cmd_export(int argc, char **argv)
 		return cmd_fail(&command, CMD_USAGE, "which format? -f " FORMATS);
 	if (format >= NSTREAMS && !output)
 		return cmd_fail(&command, CMD_USAGE, "where to? This format needs -o");
+	if (!output && is_binary() && isatty(STDOUT_FILENO))
+		return cmd_fail(&command, CMD_USAGE,
+				"this format is none for a terminal: use -o, or a pipe");
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;

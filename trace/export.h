@@ -19,7 +19,9 @@
 	X(folded, export_folded, "stacks for flame graphs: a;b;c and self time in ns") \
 	X(callgrind, export_callgrind, "for callgrind_annotate and KCachegrind")       \
 	X(chrome, export_chrome, "Chrome's trace event JSON, for about:tracing")       \
-	X(speedscope, export_speedscope, "for speedscope.app")
+	X(speedscope, export_speedscope, "for speedscope.app")                         \
+	X(perfetto, export_perfetto, "for ui.perfetto.dev")                            \
+	X(pprof, export_pprof, "for go tool pprof")
 #define EXPORT_PATHS(X)                                                             \
 	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
 	X(sqlite, export_sqlite, "a database") X(ctf, export_ctf, "CTF 1.8, for babeltrace2")

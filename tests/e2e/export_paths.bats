@@ -102,6 +102,31 @@ agree() {
 	traces=slow agree ctf
 }
 
+@test "Perfetto and pprof: protoc finds calls and times of kron report" {
+	need protoc
+	agree perfetto
+	agree pprof
+}
+
+@test "callgrind_annotate: the self time of each function of kron report" {
+	need callgrind_annotate
+	agree callgrind
+}
+
+@test "a file: half of one goes" {
+	for format in chrome pprof; do
+		run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' - \
+			"$KRON" export -f $format -o out tree
+		[ "$status" = 1 ]
+		[ "${#stderr_lines[@]}" = 1 ]
+		[[ $stderr == *"cannot write out: File too large"* ]]
+		[ ! -e out ]
+	done
+	need script
+	run script -qec "'$KRON' export -f pprof small" /dev/null
+	[ "$status" = 2 ]
+}
+
 @test "directories: never half of one, never over another" {
 	local format
 	for format in uftrace ctf; do

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_perfetto.c - Perfetto's trace, for ui.perfetto.dev and trace_processor.
+ *
+ * Each thread is a track and a packet sequence of its own.  A sequence begins with a packet that
+ * sets its clock (each timestamp is the step from the one before) and its track, so an event
+ * needs little more than its type and the number of its name, which the first event of a
+ * function on the sequence explains.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "trace/export.h"
+#include "trace/export_nest.h"
+#include "trace/export_proto.h"
+#include "trace/text.h"
+
+/* Field numbers, of perfetto/protos/perfetto/trace */
+enum { TRACE_PACKET = 1 };
+enum {
+	PACKET_CLOCKS = 6,
+	PACKET_TIME = 8,
+	PACKET_SEQUENCE = 10,
+	PACKET_EVENT = 11,
+	PACKET_INTERNED = 12,
+	PACKET_FLAGS = 13,
+	PACKET_DEFAULTS = 59,
+	PACKET_TRACK = 60
+};
+enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
+enum { CLOCKS_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIME = 2, CLOCK_INCREMENTAL = 3 };
+enum { CLOCK_MONOTONIC_ID = 3, CLOCK_OF_SEQUENCE = 64 };
+enum { DEFAULTS_EVENT = 11, DEFAULTS_CLOCK = 58 };
+enum { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
+enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
+enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+enum { EVENT_TYPE = 9, EVENT_NAME_IID = 10, EVENT_TRACK = 11, EVENT_NAME = 23 };
+enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
+enum { INTERNED_NAMES = 2, NAME_IID = 1, NAME_TEXT = 2 };
+
+struct perfetto {
+	const struct trace *t;
+	FILE *out;
+	uint32_t lane;
+	uint64_t base_ns, last_ns;
+	struct export_set named; /* functions of this sequence */
+	struct proto packet, part, inner;
+};
+
+static int32_t pid_of(const struct trace *t, uint32_t uid)
+{
+	const struct trace_proc *p = trace_proc_of(t, uid);
+
+	return p && p->known ? p->pid : (int32_t)uid;
+}
+
+/* Tracks have numbers over the whole trace: processes even ones, threads odd ones. */
+static uint64_t process_track(uint32_t uid)
+{
+	return 2 * (uint64_t)uid + 2;
+}
+
+static uint64_t thread_track(uint32_t lane)
+{
+	return 2 * (uint64_t)lane + 1;
+}
+
+static void write_packet(struct perfetto *p, unsigned flags)
+{
+	proto_uint(&p->packet, PACKET_SEQUENCE, p->lane + 1ul);
+	if (flags)
+		proto_uint(&p->packet, PACKET_FLAGS, flags);
+	proto_write(&p->packet, TRACE_PACKET, p->out);
+}
+
+static void put_time(struct perfetto *p, uint64_t tsc)
+{
+	uint64_t ns = p->base_ns + trace_time(p->t, tsc);
+
+	proto_uint(&p->packet, PACKET_TIME, ns - p->last_ns);
+	p->last_ns = ns;
+}
+
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+{
+	struct perfetto *p = ctx;
+	char name[32];
+
+	(void)again;
+	put_time(p, tsc);
+	if (export_set_add(&p->named, function)) {
+		proto_uint(&p->inner, NAME_IID, function + 1ul);
+		proto_text(&p->inner, NAME_TEXT, text_function(p->t, function, name, sizeof(name)));
+		proto_message(&p->part, INTERNED_NAMES, &p->inner);
+		proto_message(&p->packet, PACKET_INTERNED, &p->part);
+	}
+	proto_uint(&p->part, EVENT_TYPE, SLICE_BEGIN);
+	proto_uint(&p->part, EVENT_NAME_IID, function + 1ul);
+	proto_message(&p->packet, PACKET_EVENT, &p->part);
+	write_packet(p, FLAG_NEEDS_STATE);
+}
+
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+{
+	struct perfetto *p = ctx;
+
+	(void)function;
+	(void)call;
+	put_time(p, tsc);
+	proto_uint(&p->part, EVENT_TYPE, SLICE_END);
+	proto_message(&p->packet, PACKET_EVENT, &p->part);
+	write_packet(p, FLAG_NEEDS_STATE);
+}
+
+static void on_special(void *ctx, const struct trace_event *e)
+{
+	struct perfetto *p = ctx;
+	char name[40];
+
+	if (e->s.event != KRON_EVENT_LOST)
+		return;
+	snprintf(name, sizeof(name), "%" PRIu32 " samples lost", e->s.payload);
+	put_time(p, e->tsc);
+	proto_uint(&p->part, EVENT_TYPE, INSTANT);
+	proto_text(&p->part, EVENT_NAME, name);
+	proto_message(&p->packet, PACKET_EVENT, &p->part);
+	write_packet(p, FLAG_NEEDS_STATE);
+}
+
+static void put_process(struct perfetto *p, const struct trace_proc *proc)
+{
+	proto_uint(&p->inner, PROCESS_PID, (uint64_t)pid_of(p->t, proc->uid));
+	proto_text(&p->inner, PROCESS_CMDLINE, proc->cmdline);
+	proto_text(&p->inner, PROCESS_NAME, proc->exe[0] ? text_base(proc->exe) : "?");
+	proto_uint(&p->part, TRACK_UUID, process_track(proc->uid));
+	proto_message(&p->part, TRACK_PROCESS, &p->inner);
+	proto_message(&p->packet, PACKET_TRACK, &p->part);
+	write_packet(p, 0);
+}
+
+static void put_thread(struct perfetto *p, const struct trace_lane *l)
+{
+	proto_uint(&p->inner, THREAD_PID, (uint64_t)pid_of(p->t, l->proc_uid));
+	proto_uint(&p->inner, THREAD_TID, l->tid);
+	if (l->name[0])
+		proto_text(&p->inner, THREAD_NAME, l->name);
+	proto_uint(&p->part, TRACK_UUID, thread_track(p->lane));
+	proto_uint(&p->part, TRACK_PARENT, process_track(l->proc_uid));
+	proto_message(&p->part, TRACK_THREAD, &p->inner);
+	proto_message(&p->packet, PACKET_TRACK, &p->part);
+	write_packet(p, 0);
+}
+
+static void put_clock(struct perfetto *p, unsigned id, bool incremental)
+{
+	proto_uint(&p->inner, CLOCK_ID, id);
+	proto_uint(&p->inner, CLOCK_TIME, p->last_ns);
+	if (incremental)
+		proto_uint(&p->inner, CLOCK_INCREMENTAL, 1);
+	proto_message(&p->part, CLOCKS_CLOCK, &p->inner);
+}
+
+/* What the events of this sequence are steps from, and belong to. */
+static void start_sequence(struct perfetto *p)
+{
+	p->last_ns = p->base_ns;
+	put_clock(p, CLOCK_MONOTONIC_ID, false);
+	put_clock(p, CLOCK_OF_SEQUENCE, true);
+	proto_message(&p->packet, PACKET_CLOCKS, &p->part);
+	proto_uint(&p->inner, EVENT_TRACK, thread_track(p->lane));
+	proto_message(&p->part, DEFAULTS_EVENT, &p->inner);
+	proto_uint(&p->part, DEFAULTS_CLOCK, CLOCK_OF_SEQUENCE);
+	proto_message(&p->packet, PACKET_DEFAULTS, &p->part);
+	write_packet(p, FLAG_CLEARED);
+}
+
+void export_perfetto(const struct trace *t, FILE *out)
+{
+	struct perfetto p = {.t = t, .out = out};
+	struct export_nest nest = {
+		.t = t, .ctx = &p, .begin = on_begin, .end = on_end, .special = on_special};
+	const char *start = trace_session(t, "start_mono_ns");
+
+	p.base_ns = start ? strtoull(start, NULL, 10) & INT64_MAX : 0;
+	for (size_t i = 0; i < t->nprocs; i++)
+		put_process(&p, &t->procs[i]);
+	export_nest_open(&nest);
+	for (p.lane = 0; p.lane < t->nlanes; p.lane++) {
+		put_thread(&p, &t->lanes[p.lane]);
+		start_sequence(&p);
+		export_nest_lane(&nest, p.lane);
+		export_set_free(&p.named);
+		p.named = (struct export_set){0};
+	}
+	export_nest_close(&nest);
+	proto_free(&p.packet);
+	proto_free(&p.part);
+	proto_free(&p.inner);
+}

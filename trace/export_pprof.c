@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_pprof.c - a profile for `go tool pprof`, not compressed: a sample for each way to a
+ * function, with its calls and its self time in ns.
+ *
+ * Numbers of strings count from 0 in the order of the file; locations and functions have the
+ * number of the function + 1, mappings that of the module's row + 1.
+ */
+#include "trace/calltree.h"
+#include "trace/export.h"
+#include "trace/export_nest.h"
+#include "trace/export_proto.h"
+#include "trace/text.h"
+
+#include <stdlib.h>
+
+/* Field numbers, of pprof's profile.proto */
+enum {
+	PROFILE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION = 10,
+	PROFILE_DEFAULT = 14
+};
+enum { TYPE_TYPE = 1, TYPE_UNIT = 2 };
+enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES = 2 };
+enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_BUILD_ID = 6, MAPPING_HAS_FUNCTIONS = 7 };
+enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
+
+struct pprof {
+	const struct trace *t;
+	FILE *out;
+	struct proto top, part, inner;
+	uint64_t strings;
+	uint64_t *files; /* by module: number of the path's string */
+	struct export_set functions;
+};
+
+static uint64_t put_string(struct pprof *p, const char *s)
+{
+	/* text straight into the file: the field's head is its own */
+	proto_text(&p->top, PROFILE_STRING, s);
+	fwrite(p->top.bytes.v, 1, p->top.bytes.n, p->out);
+	p->top.bytes.n = 0;
+	return p->strings++;
+}
+
+static void put_number(struct pprof *p, unsigned field, uint64_t value)
+{
+	proto_uint(&p->top, field, value);
+	fwrite(p->top.bytes.v, 1, p->top.bytes.n, p->out);
+	p->top.bytes.n = 0;
+}
+
+static void put_type(struct pprof *p, const char *type, const char *unit)
+{
+	proto_uint(&p->part, TYPE_TYPE, put_string(p, type));
+	proto_uint(&p->part, TYPE_UNIT, put_string(p, unit));
+	proto_write(&p->part, PROFILE_TYPE, p->out);
+}
+
+static void put_modules(struct pprof *p)
+{
+	const struct trace *t = p->t;
+
+	p->files = xcalloc(t->nmodules + 1, sizeof(*p->files));
+	for (size_t i = 0; i < t->nmodules; i++) {
+		p->files[i] = put_string(p, t->modules[i].path);
+		proto_uint(&p->part, MAPPING_ID, i + 1);
+		proto_uint(&p->part, MAPPING_FILE, p->files[i]);
+		proto_uint(&p->part, MAPPING_BUILD_ID,
+			   t->modules[i].build_id[0] ? put_string(p, t->modules[i].build_id) : 0);
+		proto_uint(&p->part, MAPPING_HAS_FUNCTIONS, 1);
+		proto_write(&p->part, PROFILE_MAPPING, p->out);
+	}
+}
+
+static void put_function(struct pprof *p, uint32_t n)
+{
+	const struct trace_function *f = trace_function_of(p->t, KRON_EVENT_ENTRY(n));
+	char buf[32];
+	uint64_t name;
+
+	if (!export_set_add(&p->functions, n))
+		return;
+	name = put_string(p, text_function(p->t, n, buf, sizeof(buf)));
+	proto_uint(&p->part, FUNCTION_ID, n + 1ul);
+	proto_uint(&p->part, FUNCTION_NAME, name);
+	proto_uint(&p->part, FUNCTION_SYSTEM_NAME, name);
+	if (f)
+		proto_uint(&p->part, FUNCTION_FILE, p->files[f->module]);
+	proto_write(&p->part, PROFILE_FUNCTION, p->out);
+	proto_uint(&p->part, LOCATION_ID, n + 1ul);
+	if (f) {
+		proto_uint(&p->part, LOCATION_MAPPING, f->module + 1ul);
+		proto_uint(&p->part, LOCATION_ADDRESS, f->vaddr);
+	}
+	proto_uint(&p->inner, LINE_FUNCTION, n + 1ul);
+	proto_message(&p->part, LOCATION_LINE, &p->inner);
+	proto_write(&p->part, PROFILE_LOCATION, p->out);
+}
+
+/* The innermost function first. */
+static void put_way(struct pprof *p, const struct calltree *c, uint32_t node)
+{
+	for (uint32_t at = node; at != CALLTREE_ROOT; at = c->nodes.v[at].parent)
+		proto_packed(&p->inner, c->nodes.v[at].function + 1ul);
+	proto_message(&p->part, SAMPLE_LOCATIONS, &p->inner);
+	proto_packed(&p->inner, c->nodes.v[node].calls);
+	proto_packed(&p->inner, trace_ns(p->t, c->nodes.v[node].self));
+	proto_message(&p->part, SAMPLE_VALUES, &p->inner);
+	proto_write(&p->part, PROFILE_SAMPLE, p->out);
+}
+
+void export_pprof(const struct trace *t, FILE *out)
+{
+	struct pprof p = {.t = t, .out = out};
+	const char *real = trace_session(t, "start_real_ns");
+	struct calltree c;
+
+	calltree_build(&c, t);
+	put_string(&p, ""); /* number 0 has to be */
+	put_type(&p, "calls", "count");
+	put_type(&p, "self", "nanoseconds");
+	put_number(&p, PROFILE_DEFAULT, 3); /* "self" */
+	put_number(&p, PROFILE_TIME, real ? strtoull(real, NULL, 10) & INT64_MAX : 0);
+	if (t->end_tsc > t->start_tsc)
+		put_number(&p, PROFILE_DURATION, trace_ns(t, t->end_tsc - t->start_tsc));
+	put_modules(&p);
+	for (uint32_t i = 0; i < c.nodes.n; i++) {
+		put_function(&p, c.nodes.v[i].function);
+		put_way(&p, &c, i);
+	}
+	calltree_free(&c);
+	export_set_free(&p.functions);
+	xfree(p.files);
+	proto_free(&p.top);
+	proto_free(&p.part);
+	proto_free(&p.inner);
+}
