@@ -112,6 +112,9 @@ static char *name_of(const char *path)
 	for (char *s = name; *s; s++)
 		if (*s == ' ' || *s == '[' || *s == '"')
 			*s = '_';
+	/* so that the last part, a file's name, holds no slash */
+	for (size_t i = size; i > 0 && name[i - 1] == '/'; i--)
+		name[i - 1] = '_';
 	if (size > 200) /* names of files and lines of a map have an end */
 		memmove(name, name + size - 200, 201);
 	return name;

@@ -127,6 +127,19 @@ agree() {
 	[ "$status" = 2 ]
 }
 
+@test "uftrace: modules of hostile names stay inside the directory" {
+	mkdir -p in/evil
+	cp -r small evil
+	# "/evil/.sym" would be a file beside the directory
+	sed -i 's|/opt/app/bin/app|../evil/|; s|/opt/app/lib/libevil.so.1|a b/.. /x"y[|' evil/modules
+	"$KRON" export -f uftrace -o in/out evil
+	[ -z "$(ls -A in/evil)" ]
+	[ "$(ls -A in)" = "evil"$'\n'"out" ]
+	if command -v uftrace >/dev/null; then
+		uftrace report --no-pager -d in/out | grep -q push_back
+	fi
+}
+
 @test "directories: never half of one, never over another" {
 	local format
 	for format in uftrace ctf; do
