@@ -297,14 +297,35 @@ static void print_wrapped(FILE *out, const char *text, int column)
 	fputc('\n', out);
 }
 
+#define CHOICE_SHOWN 48
+
+/* " ARG": a choice of many words by the option's name in capitals; its help has the words. */
+static const char *shown_argument(const struct opt *o, char *buf, size_t size)
+{
+	size_t n = 1;
+
+	buf[0] = 0;
+	if (!o->arg)
+		return buf;
+	if (o->type != OPT_CHOICE || strlen(o->arg) <= CHOICE_SHOWN) {
+		snprintf(buf, size, " %s", o->arg);
+		return buf;
+	}
+	buf[0] = ' ';
+	for (const char *p = o->name; *p && n + 1 < size; p++)
+		buf[n++] = (char)toupper((unsigned char)*p);
+	buf[n] = 0;
+	return buf;
+}
+
 static void print_option(FILE *out, const struct opt *o, bool letter)
 {
-	char left[128];
+	char left[128], arg[64];
 	int n;
 
-	n = snprintf(left, sizeof(left), "  %c%c%s --%s%s%s", letter ? '-' : ' ',
-		     letter ? o->letter : ' ', letter ? "," : " ", o->name, o->arg ? " " : "",
-		     o->arg ? o->arg : "");
+	n = snprintf(left, sizeof(left), "  %c%c%s --%s%s", letter ? '-' : ' ',
+		     letter ? o->letter : ' ', letter ? "," : " ", o->name,
+		     shown_argument(o, arg, sizeof(arg)));
 	if (n >= HELP_COLUMN)
 		fprintf(out, "%s\n%*s", left, HELP_COLUMN, "");
 	else
@@ -365,16 +386,19 @@ static void man_text(FILE *out, const char *text)
 
 static void man_option(FILE *out, const struct opt *o, bool letter)
 {
+	char arg[64];
+
+	shown_argument(o, arg, sizeof(arg));
 	fputs(".It ", out);
 	if (letter) {
 		fprintf(out, "Fl %c", o->letter);
 		if (o->arg)
-			fprintf(out, " Ar %s", o->arg);
+			fprintf(out, " Ar%s", arg);
 		fputs(" , ", out);
 	}
 	fprintf(out, "Fl -%s", o->name);
 	if (o->arg)
-		fprintf(out, " Ar %s", o->arg);
+		fprintf(out, " Ar%s", arg);
 	fputc('\n', out);
 	man_text(out, o->help);
 }

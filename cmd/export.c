@@ -19,10 +19,10 @@ static const char *output;
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
-	 "Format of the output: folded stacks for flame graphs, with self times in ns; callgrind's, "
-	 "for callgrind_annotate and KCachegrind; Chrome's trace event JSON; speedscope's; Perfetto's; pprof's; a "
-	 "directory for uftrace; an SQLite database; a CTF "
-	 "trace, for babeltrace2.",
+	 "Format of the output: folded (stacks for flame graphs, with self times in ns), callgrind "
+	 "(for callgrind_annotate and KCachegrind), chrome (trace event JSON), speedscope, "
+	 "perfetto, pprof, uftrace (a directory), sqlite (a database), ctf (a directory, for "
+	 "babeltrace2).",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE",
 	 "Write to FILE instead of standard output. Formats that are a directory or a database need "
