@@ -48,7 +48,9 @@ static const struct opt options[] = {
 	 "functions.",
 	 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
-	 "Sort by this column. Default total.", 0, 0},
+	 "Sort by this column: total, self, calls, avg, min, max, name, module, p50, p90 or p99. "
+	 "Default total.",
+	 0, 0},
 	{'n', "limit", OPT_UINT, &profile.limit, "N", "Show only the first N functions.", 1, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
 	OPT_END,
