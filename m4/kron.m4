@@ -36,24 +36,22 @@ AC_DEFUN([KRON_NEED], [
 		[AC_MSG_ERROR([$2 is missing; on Debian: apt-get install $3])])
 ])
 
-# KRON_STATIC_CAPSTONE
-# Take capstone's archive where there is one and kron can be linked at a fixed address: sets
-# CAPSTONE_LIBS and KRON_LDFLAGS.  Otherwise the shared library stays.
-AC_DEFUN([KRON_STATIC_CAPSTONE], [
-AC_MSG_CHECKING([whether capstone can be linked statically])
+# KRON_STATIC(NAME, LIBRARIES, HEADER, STATEMENT)
+# Take the library's archive where there is one and kron can be linked at a fixed address: sets
+# NAME_LIBS and KRON_LDFLAGS.  Otherwise the shared library stays.
+AC_DEFUN([KRON_STATIC], [
+AC_MSG_CHECKING([whether $2 can be linked statically])
 kron_saved_LIBS=$LIBS
 kron_saved_LDFLAGS=$LDFLAGS
-LIBS="-Wl,-Bstatic -lcapstone -Wl,-Bdynamic"
+LIBS="-Wl,-Bstatic $2 -Wl,-Bdynamic -lm"
 LDFLAGS="$LDFLAGS -no-pie"
-AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <capstone/capstone.h>]],
-		[[csh h; return cs_open(CS_ARCH_X86, CS_MODE_64, &h) != CS_ERR_OK;]])],
+AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <$3>]], [[$4]])],
 	[AC_MSG_RESULT([yes])
-	CAPSTONE_LIBS=$LIBS
+	$1_LIBS=$LIBS
 	KRON_LDFLAGS=-no-pie],
-	[AC_MSG_RESULT([no])
-	KRON_LDFLAGS=])
+	[AC_MSG_RESULT([no])])
 LIBS=$kron_saved_LIBS
 LDFLAGS=$kron_saved_LDFLAGS
-AC_SUBST([CAPSTONE_LIBS])
+AC_SUBST([$1_LIBS])
 AC_SUBST([KRON_LDFLAGS])
 ])
