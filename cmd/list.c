@@ -103,7 +103,7 @@ static void print_function(const struct plan *p, const struct plan_function *f, 
 	for (uint32_t i = 0; i < f->nprobes; i++) {
 		const struct plan_probe *probe = &p->probes[f->first_probe + i];
 
-		if (probe->kind == PROBE_HOOK || probe->site != UINT32_MAX)
+		if (probe->kind >= PROBE_HOOK || probe->site != UINT32_MAX)
 			continue;
 		printf("%20s no %s at %#lx: %s\n", "",
 		       probe->kind == PROBE_ENTRY ? "entry" : "exit", (unsigned long)probe->vaddr,

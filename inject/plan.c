@@ -35,12 +35,24 @@ struct index {
 	const struct code_exit **exits;   /* grouped by function, each group by vaddr */
 };
 
+struct place_key {
+	uint64_t vaddr;
+	uint32_t function, number;
+};
+
+/* The request's places that lie in functions, grouped like exits. */
+struct places {
+	uint32_t *first; /* n + 2 entries into order; the last group is in no function */
+	uint32_t *order; /* numbers of the request, each group by vaddr, then as asked for */
+};
+
 struct making {
 	struct planner pl;
 	const struct code_map *map;
 	const struct functions *fns;
 	const struct plan_options *opt;
 	struct index ix;
+	struct places places;
 	uint64_t hooks[KRON_HOOK_COUNT];
 	VEC(struct plan_function) functions;
 	VEC(char) strings;
@@ -101,6 +113,50 @@ static void list_arrivals(struct making *m)
 			*vec_push(&m->pl.arrivals) = in.target;
 	if (m->pl.arrivals.n)
 		qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
+}
+
+static int compare_keyed(const void *a, const void *b)
+{
+	const struct place_key *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* The function, not a part of one, that vaddr belongs to; fns->n: none. */
+static uint32_t owner_of(const struct making *m, uint64_t vaddr)
+{
+	const struct function *f = functions_at(m->fns, vaddr);
+
+	if (!f)
+		return m->fns->n;
+	return f->is_part && f->parent < m->fns->n ? f->parent : f - m->fns->v;
+}
+
+static void index_places(struct making *m)
+{
+	const struct plan_request *r = m->opt->request;
+	size_t n = r && !m->opt->hooks_only ? r->nplaces : 0;
+	struct place_key *keys = xmalloc(n * sizeof(*keys));
+
+	m->places.first = xcalloc(m->fns->n + 2, sizeof(uint32_t));
+	m->places.order = xmalloc(n * sizeof(uint32_t));
+	for (size_t i = 0; i < n; i++) {
+		uint64_t vaddr = r->places[i].vaddr;
+
+		keys[i] = (struct place_key){vaddr, owner_of(m, vaddr), i};
+		m->places.first[keys[i].function + 1]++;
+	}
+	for (size_t i = 1; i < m->fns->n + 2; i++)
+		m->places.first[i] += m->places.first[i - 1];
+	if (n)
+		qsort(keys, n, sizeof(*keys), compare_keyed);
+	for (size_t i = 0; i < n; i++)
+		m->places.order[i] = keys[i].number;
+	xfree(keys);
 }
 
 static void index_free(struct index *ix)
@@ -304,6 +360,29 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 	}
 }
 
+/* Places of the request that belong to function i; fns->n: to none. */
+static void add_places(struct making *m, uint32_t i)
+{
+	for (uint32_t k = m->places.first[i]; k < m->places.first[i + 1]; k++) {
+		const struct place_request *r = &m->opt->request->places[m->places.order[k]];
+		struct plan_probe *p = vec_push(&m->pl.probes);
+
+		p->vaddr = r->vaddr;
+		p->site = NONE;
+		p->kind = PROBE_PLACE;
+		p->where = r->where;
+		p->action = r->action;
+		p->event = r->event;
+		p->function = i == m->fns->n ? PLAN_NO_FUNCTION : m->functions.n - 1;
+		if (i == m->fns->n)
+			p->refusal = REFUSAL_NO_FUNCTION;
+		else if (!(code_map_flags(m->map, r->vaddr) & CODE_INSN))
+			p->refusal = REFUSAL_NO_INSN;
+		if (i != m->fns->n)
+			m->functions.v[m->functions.n - 1].nprobes++;
+	}
+}
+
 /*
  * The entry first: it has one place only, exits may find room elsewhere.  Hooks share its
  * window.  Probes keep the order hooks, entry, exits.
@@ -318,6 +397,13 @@ static void retry_exit(struct making *m, struct plan_probe *p)
 	put_probe(m, p, true, 0, RUNGS); /* the first may share what another one moved */
 	if (p->refusal)
 		p->refusal = first;
+}
+
+/* A place of the request. */
+static void take_request(struct making *m, struct plan_probe *p)
+{
+	p->refusal = REFUSAL_NO_ROOM; /* until emit.c knows their actions */
+	(void)m;
 }
 
 static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
@@ -338,6 +424,9 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && p->refusal && p->site == NONE)
 			retry_exit(m, p);
+	for (struct plan_probe *p = v; p < end; p++)
+		if (p->kind == PROBE_PLACE && !p->refusal)
+			take_request(m, p);
 }
 
 /* Function i is at work. */
@@ -371,10 +460,12 @@ static void plan_one(struct making *m, uint32_t i)
 	set_function(m, i);
 	add_hooks(m, pf);
 	m->pl.fn.has_hooks = pf->nprobes;
-	if (!m->opt->hooks_only) {
+	if (!m->opt->hooks_only && (!m->opt->request || m->opt->request->functions)) {
 		add_probe(m, pf, f->start, PROBE_ENTRY);
 		add_exits(m, pf, i);
 	}
+	add_places(m, i);
+	pf = &m->functions.v[m->functions.n - 1];
 	r = refuse_function(m, i);
 	if (r) {
 		for (uint32_t k = 0; k < pf->nprobes; k++)
@@ -405,6 +496,8 @@ static void plan_again(struct making *m, uint32_t plan_function)
 		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
 		enum refusal first = p->refusal;
 
+		if (p->kind == PROBE_PLACE)
+			continue;
 		if (p->kind == PROBE_HOOK)
 			return; /* its site may be patched without the others */
 		if (!is_for_want_of_room(first) ||
@@ -424,6 +517,7 @@ static void plan_all(struct making *m)
 			plan_one(m, i);
 	for (size_t i = 0; i < m->functions.n; i++)
 		plan_again(m, i);
+	add_places(m, m->fns->n);
 }
 
 static void list_one_only(struct making *m)
@@ -529,8 +623,27 @@ static struct plan *finish(struct making *m)
 	p->maps = m->pl.maps.v, p->nmaps = m->pl.maps.n;
 	p->code = m->pl.code.v, p->code_len = m->pl.code.n;
 	p->strings = m->strings.v, p->strings_len = m->strings.n;
+	if (m->opt->request && m->opt->request->nactions) {
+		p->nactions = m->opt->request->nactions;
+		p->actions = xmalloc(p->nactions * sizeof(p->actions[0]));
+		memcpy(p->actions, m->opt->request->actions, p->nactions * sizeof(p->actions[0]));
+	}
 	measure_span(p);
 	return p;
+}
+
+static bool is_request_sound(const struct plan_request *r)
+{
+	for (size_t i = 0; r && i < r->nactions; i++)
+		if (r->actions[i].kind >= ACTION_KINDS || r->actions[i].level > 15 ||
+		    r->actions[i].word > 127 || r->actions[i].payload >= PAYLOAD_KINDS ||
+		    r->actions[i].reg > 15 ||
+		    (r->actions[i].kind == ACTION_COUNT && r->actions[i].word > 15))
+			return false;
+	for (size_t i = 0; r && i < r->nplaces; i++)
+		if (r->places[i].action >= r->nactions || r->places[i].where > PLACE_AFTER)
+			return false;
+	return !r || r->nplaces < NONE;
 }
 
 int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
@@ -539,6 +652,8 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	static const struct plan_options no_options;
 	struct making m = {.map = map, .fns = map->functions, .opt = opt ? opt : &no_options};
 
+	if (!is_request_sound(m.opt->request))
+		return err_set(err, EINVAL, "%s: a place names no action", map->img->path);
 	if (map->functions->n >= NONE || map->hi - map->lo > UINT32_MAX)
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
@@ -547,11 +662,14 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	hooks_find(map->img, m.hooks);
 	index_parts(&m);
 	index_exits(&m);
+	index_places(&m);
 	list_arrivals(&m);
 	list_one_only(&m);
 	plan_all(&m);
 	*out = finish(&m);
 	index_free(&m.ix);
+	xfree(m.places.first);
+	xfree(m.places.order);
 	vec_free(&m.pl.drafts);
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.ranges);
@@ -596,4 +714,33 @@ void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *
 		out->patched++;
 		out->by_tactic[probe->tactic]++;
 	}
+}
+
+static uint64_t mix(uint64_t sum, uint64_t word)
+{
+	sum = (sum ^ word) * 0xff51afd7ed558ccd;
+	return sum ^ sum >> 32;
+}
+
+/* Field by field: padding is nobody's. */
+uint64_t plan_request_hash(const struct plan_request *r)
+{
+	uint64_t sum = mix(mix(r->functions, r->nplaces), r->nactions);
+
+	for (size_t i = 0; i < r->nactions; i++) {
+		const struct place_action *a = &r->actions[i];
+
+		sum = mix(sum, a->kind | a->level << 8 | a->word << 16 |
+				       (uint64_t)a->payload << 24 | (uint64_t)a->reg << 32 |
+				       (uint64_t)a->ungated << 40);
+		sum = mix(sum, a->value);
+	}
+	for (size_t i = 0; i < r->nplaces; i++) {
+		const struct place_request *p = &r->places[i];
+
+		sum = mix(sum, p->vaddr);
+		sum = mix(sum, p->where | (uint64_t)p->action << 8);
+		sum = mix(sum, p->event);
+	}
+	return sum;
 }

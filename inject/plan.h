@@ -19,11 +19,18 @@
 
 #include "inject/functions.h"
 #include "inject/refusal.h"
+#include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 7u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 8u /* bump when the planner's output changes: the cache key has it */
 
-enum probe_kind { PROBE_ENTRY = 0, PROBE_EXIT = 1, PROBE_HOOK = 2 };
+enum probe_kind {
+	PROBE_ENTRY = 0,
+	PROBE_EXIT = 1,
+	PROBE_HOOK = 2,
+	PROBE_PLACE = 3, /* a place of the request */
+	PROBE_KINDS
+};
 
 struct plan_function {
 	uint64_t vaddr, size;
@@ -35,14 +42,19 @@ struct plan_function {
 };
 
 struct plan_probe {
-	uint64_t vaddr; /* of the instruction it stands in front of */
+	uint64_t vaddr; /* of the instruction it stands in front of (PLACE_AFTER: behind) */
 	uint32_t function;
 	uint32_t site;   /* index, of one of them if there are several; UINT32_MAX: refused */
 	uint8_t kind;    /* enum probe_kind */
 	uint8_t tactic;  /* enum tactic */
 	uint8_t refusal; /* enum refusal */
 	uint8_t hook;    /* PROBE_HOOK: enum kron_hook */
+	uint8_t where;   /* PROBE_PLACE: enum place_where */
+	uint8_t pad[3];
+	uint32_t action; /* PROBE_PLACE: index into the plan's actions */
+	uint32_t event;  /* PROBE_PLACE: index in the session's list of user events */
 };
+#define PLAN_NO_FUNCTION UINT32_MAX /* plan_probe.function: a place in no known function */
 
 /* What must be filled in when a stub gets its address. */
 enum fixup_kind {
@@ -102,6 +114,8 @@ struct plan {
 	size_t nfixups;
 	struct plan_map *maps;
 	size_t nmaps;
+	struct place_action *actions; /* of the request */
+	size_t nactions;
 	uint8_t *code;
 	size_t code_len;
 	char *strings;
@@ -112,11 +126,17 @@ struct plan {
 
 struct plan_options {
 	bool hooks_only; /* plan the runtime's hooks (kron_hook symbols found here), no probes */
+	/* The user's places; NULL: entries and exits of all functions.  The cache key of a plan
+	 * with a request must tell it from others: plan_request_hash(). */
+	const struct plan_request *request;
 };
+/* Of what makes the plan different: places, actions, functions. */
+uint64_t plan_request_hash(const struct plan_request *r);
 
 /*
  * Probes of a function stand together: its hooks, its entry (not with hooks_only), then its
- * exits by vaddr, those of its .cold parts included.
+ * exits by vaddr, those of its .cold parts included, then the places of the request by vaddr.
+ * Places in no function come last of all, with function PLAN_NO_FUNCTION and a refusal.
  *
  * Plan every function of the image, entries and exits, and the runtime's hooks whose symbols
  * the image defines.  0 or -errno with a sentence.  An image without any function is no error.

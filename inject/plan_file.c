@@ -10,8 +10,8 @@
  *       48     8  file size
  *       56     8  checksum of everything else
  *       64    32  text_lo, text_hi, reach_lo, reach_hi
- *       96    56  element counts of the seven arrays, in the order of struct plan
- *      152     -  the arrays, each padded to 8 bytes
+ *       96    64  element counts of the eight arrays, in the order of struct plan
+ *      160     -  the arrays, each padded to 8 bytes
  *
  * A cache file may be cut short by a full disk or damaged; what it says goes into the code of
  * running programs.  So everything is checked on load: the checksum first, and then, because
@@ -39,14 +39,14 @@ struct header {
 	uint64_t size;
 	uint64_t checksum;
 	uint64_t text_lo, text_hi, reach_lo, reach_hi;
-	uint64_t count[7];
+	uint64_t count[8];
 };
-_Static_assert(sizeof(struct header) == 152, "the table above");
-_Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 24 &&
+_Static_assert(sizeof(struct header) == 160, "the table above");
+_Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 80 && sizeof(struct plan_fixup) == 16 &&
-		       sizeof(struct plan_map) == 4,
+		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16,
 	       "bump PLAN_VERSION with the arrays' layout");
-#define ARRAYS 7
+#define ARRAYS 8
 
 static const char magic[8] = {'K', 'R', 'O', 'N', 'P', 'L', 'A', 'N'};
 static const size_t element_size[ARRAYS] = {
@@ -55,6 +55,7 @@ static const size_t element_size[ARRAYS] = {
 	sizeof(struct plan_site),
 	sizeof(struct plan_fixup),
 	sizeof(struct plan_map),
+	sizeof(struct place_action),
 	1,
 	1,
 };
@@ -72,8 +73,9 @@ static void list_arrays(struct plan *p, struct array a[ARRAYS])
 	a[2] = (struct array){(void **)&p->sites, &p->nsites};
 	a[3] = (struct array){(void **)&p->fixups, &p->nfixups};
 	a[4] = (struct array){(void **)&p->maps, &p->nmaps};
-	a[5] = (struct array){(void **)&p->code, &p->code_len};
-	a[6] = (struct array){(void **)&p->strings, &p->strings_len};
+	a[5] = (struct array){(void **)&p->actions, &p->nactions};
+	a[6] = (struct array){(void **)&p->code, &p->code_len};
+	a[7] = (struct array){(void **)&p->strings, &p->strings_len};
 }
 
 /* Four independent lanes, so that it runs at the speed of memory; len is a multiple of 8. */
@@ -187,7 +189,23 @@ static bool are_functions_sound(const struct plan *p)
 			return false;
 		at += f->nprobes;
 	}
-	return at == p->nprobes;
+	for (; at < p->nprobes; at++)
+		if (p->probes[at].function != PLAN_NO_FUNCTION)
+			return false;
+	return true;
+}
+
+static bool are_actions_sound(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nactions; i++) {
+		const struct place_action *a = &p->actions[i];
+
+		if (a->kind >= ACTION_KINDS || a->level > 15 || a->word > 127 ||
+		    a->payload >= PAYLOAD_KINDS || a->reg > 15 ||
+		    (a->kind == ACTION_COUNT && a->word > 15))
+			return false;
+	}
+	return true;
 }
 
 static bool are_probes_sound(const struct plan *p)
@@ -195,7 +213,13 @@ static bool are_probes_sound(const struct plan *p)
 	for (size_t i = 0; i < p->nprobes; i++) {
 		const struct plan_probe *probe = &p->probes[i];
 
-		if (probe->function >= p->nfunctions || probe->kind > PROBE_HOOK ||
+		if (probe->kind == PROBE_PLACE &&
+		    (probe->action >= p->nactions || probe->where > PLACE_AFTER))
+			return false;
+		if (probe->function == PLAN_NO_FUNCTION && probe->kind == PROBE_PLACE &&
+		    probe->site == UINT32_MAX && probe->refusal == REFUSAL_NO_FUNCTION)
+			continue;
+		if (probe->function >= p->nfunctions || probe->kind >= PROBE_KINDS ||
 		    probe->tactic >= TACTIC_COUNT || probe->refusal >= REFUSAL_COUNT ||
 		    probe->hook >= KRON_HOOK_COUNT)
 			return false;
@@ -380,7 +404,7 @@ static const char *why_unsound(struct plan *p)
 	p->build_id_len = h->build_id_len;
 	memcpy(p->build_id, h->build_id, sizeof(p->build_id));
 	if (!find_arrays(p, h) || !is_span_sound(p) || !are_functions_sound(p) ||
-	    !are_probes_sound(p) || !are_sites_sound(p))
+	    !are_actions_sound(p) || !are_probes_sound(p) || !are_sites_sound(p))
 		return "its tables contradict each other";
 	return NULL;
 }
@@ -425,6 +449,7 @@ void plan_free(struct plan *p)
 		xfree(p->sites);
 		xfree(p->fixups);
 		xfree(p->maps);
+		xfree(p->actions);
 		xfree(p->code);
 		xfree(p->strings);
 	}

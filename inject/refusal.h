@@ -24,7 +24,14 @@
 	X(JCC_TAIL, "conditional-tail", "a conditional jump that leaves the function when taken") \
 	X(NO_BOUNDS, "no-bounds", "the extent of the function is not known for sure")             \
 	X(OUT_OF_FILE, "out-of-file", "the code does not lie in the file")                        \
-	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")
+	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")         \
+	X(NO_FUNCTION, "no-function", "the place lies in no known function")                      \
+	X(NO_INSN, "no-instruction", "no instruction starts there")                               \
+	X(NOT_REACHED, "not-reached", "control never gets behind the instruction")                \
+	X(NO_OPERAND, "no-operand",                                                               \
+	  "the instruction has no memory operand whose address could be taken")                   \
+	X(SHARED_RETURN, "shared-return",                                                         \
+	  "other branches lead to where the call returns, and not all of them can be told from it")
 
 enum refusal {
 #define X(id, key, text) REFUSAL_##id,

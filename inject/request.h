@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * request.h - the places that a user wants probes at, as data: what the probe language and
+ * the options become before the planner sees them.
+ *
+ *   -p SPEC --probes/--> specs --resolve--> struct plan_request --plan_make--> plan
+ *
+ * Vaddrs are those of the module's file.  The caller owns all arrays; the plan keeps copies of
+ * what it needs.  A place in no function, or not at the start of an instruction, is refused
+ * like any other place: it stays in the plan with its reason.
+ *
+ * What an action does is the board's business (MultiKron, NISTIR 5993): a TRACE is a store to
+ * word 96+level, a RESOURCE one to 112+level, a COUNT one to 80+j.
+ */
+#ifndef INJECT_REQUEST_H
+#define INJECT_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum action_kind {
+	ACTION_TRACE,    /* a sample of 20 bytes */
+	ACTION_RESOURCE, /* a sample of 84 bytes: with the 16 counters */
+	ACTION_COUNT,    /* counter += 1 */
+	ACTION_STORE,    /* a store of `value` to a chip word */
+	ACTION_KINDS
+};
+
+/* What a sample's high data word carries: the low 32 bits of it. */
+enum payload_kind {
+	PAYLOAD_SP, /* the stack pointer, as functions' probes have it */
+	PAYLOAD_ZERO,
+	PAYLOAD_IMM,     /* place_action.value */
+	PAYLOAD_REG,     /* place_action.reg, as the program has it there */
+	PAYLOAD_ADDRESS, /* effective address, with segment base, of the instruction's memory
+			  * operand; also with PLACE_AFTER it is taken before the instruction */
+	PAYLOAD_KINDS
+};
+
+struct place_action {
+	uint8_t kind;    /* enum action_kind */
+	uint8_t level;   /* filter level 0..15: the gate of every kind */
+	uint8_t word;    /* COUNT: counter J, 0..15; STORE: chip word, 0..127 */
+	uint8_t payload; /* enum payload_kind; TRACE and RESOURCE */
+	uint8_t reg;     /* PAYLOAD_REG: 0..15 as the hardware numbers them: rax rcx rdx rbx rsp
+			  * rbp rsi rdi r8..r15 */
+	uint8_t ungated; /* STORE, COUNT: always, whatever the filter says */
+	uint64_t value;  /* STORE: data, sign-extended from 32 bits; PAYLOAD_IMM */
+};
+
+enum place_where {
+	PLACE_BEFORE, /* before the instruction is executed, each time that it is */
+	PLACE_AFTER   /* when it has been executed and control is behind it; behind a call: when
+		       * it has returned.  A branch that is taken does not pass there. */
+};
+
+struct place_request {
+	uint64_t vaddr;  /* an instruction of the module */
+	uint8_t where;   /* enum place_where */
+	uint32_t action; /* index into plan_request.actions */
+	uint32_t event;  /* index into the session's list of user events */
+};
+
+/*
+ * Several places may share an instruction; their probes run in the order of the array.  The
+ * array need not be sorted.
+ */
+struct plan_request {
+	const struct place_request *places;
+	size_t nplaces;
+	const struct place_action *actions;
+	size_t nactions;
+	bool functions; /* the entries and exits of functions too */
+};
+
+#endif
