@@ -15,14 +15,14 @@ static int format = -1;
 static const char *output;
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
-#define FORMATS "folded|callgrind|chrome|speedscope|perfetto|pprof|uftrace|sqlite|ctf"
+#define FORMATS "folded|callgrind|chrome|speedscope|perfetto|pprof|uftrace|sqlite|ctf|otf2"
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded (stacks for flame graphs, with self times in ns), callgrind "
 	 "(for callgrind_annotate and KCachegrind), chrome (trace event JSON), speedscope, "
 	 "perfetto, pprof, uftrace (a directory), sqlite (a database), ctf (a directory, for "
-	 "babeltrace2).",
+	 "babeltrace2), otf2 (a directory, for otf2-print and Vampir).",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE",
 	 "Write to FILE instead of standard output. Formats that are a directory or a database need "

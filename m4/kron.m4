@@ -55,3 +55,12 @@ LDFLAGS=$kron_saved_LDFLAGS
 AC_SUBST([$1_LIBS])
 AC_SUBST([KRON_LDFLAGS])
 ])
+
+# KRON_WISH(NAME, WHAT, DEBIAN-PACKAGE, CONSEQUENCE): without it something is left out; else
+# HAVE_NAME is defined
+AC_DEFUN([KRON_WISH], [
+	AS_IF([test "x$have_$1" = xyes],
+		[AC_DEFINE([HAVE_$1], [1], [Define to 1 if $2 can be linked with.])],
+		[$1_LIBS=
+		AC_MSG_WARN([$2 is missing, so $4; on Debian: apt-get install $3])])
+])

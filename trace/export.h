@@ -24,7 +24,9 @@
 	X(pprof, export_pprof, "for go tool pprof")
 #define EXPORT_PATHS(X)                                                             \
 	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
-	X(sqlite, export_sqlite, "a database") X(ctf, export_ctf, "CTF 1.8, for babeltrace2")
+	X(sqlite, export_sqlite, "a database")                                      \
+	X(ctf, export_ctf, "CTF 1.8, for babeltrace2")                              \
+	X(otf2, export_otf2, "OTF2, for otf2-print, Vampir and others")
 
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
 EXPORT_STREAMS(X)

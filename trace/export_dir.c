@@ -76,13 +76,19 @@ void export_dir_close(struct export_dir *d, FILE *f)
 		d->error = errno ? errno : ENOSPC;
 }
 
+/* Our own directory, with its folders. */
 static void remove_all(const char *path)
 {
 	struct dirent *e;
 	DIR *d = opendir(path);
 
-	while (d && (e = readdir(d)))
-		unlinkat(dirfd(d), e->d_name, 0);
+	while (d && (e = readdir(d))) {
+		char *below = xasprintf("%s/%s", path, e->d_name);
+
+		if (e->d_name[0] != '.' && unlinkat(dirfd(d), e->d_name, 0) && errno == EISDIR)
+			remove_all(below);
+		xfree(below);
+	}
 	if (d)
 		closedir(d);
 	rmdir(path);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 
 /* Length of the UTF-8 sequence at s, 0 if it is none or a control character. */
 static size_t printable(const unsigned char *s)
@@ -53,6 +54,19 @@ void text_put(FILE *f, const char *s)
 		from = ++p;
 	}
 	fwrite(from, 1, (size_t)(p - from), f);
+}
+
+char *text_shown(const char *s)
+{
+	char *shown = NULL;
+	size_t size;
+	FILE *f = open_memstream(&shown, &size);
+
+	if (!f)
+		return xstrdup("?");
+	text_put(f, s);
+	fclose(f);
+	return shown;
 }
 
 const char *text_base(const char *path)

@@ -13,6 +13,7 @@
 #include "trace/reader.h"
 
 void text_put(FILE *f, const char *s);
+char *text_shown(const char *s); /* the same in memory, for xfree() */
 /* The last part of a path, as a pointer into it. */
 const char *text_base(const char *path);
 

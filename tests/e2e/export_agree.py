@@ -81,6 +81,27 @@ def of_ctf(path):
     return calls.end()
 
 
+def of_otf2(path):
+    path = os.path.join(path, "traces.otf2")
+    calls, regions, counts = Stacks(), {}, {}
+    for line in run("otf2-print", "-G", path).splitlines():
+        m = re.match(r'REGION +(\d+)  Name: "(.*)" <\d+> \(Aka\. .*, File: "(.*)" <\d+>, Begin: 0, End: 0$', line)
+        if m:
+            regions[m[1]] = m[2], m[3]
+        m = re.match(r"LOCATION +(\d+)  .*, # Events: (\d+), Group: ", line)
+        if m:
+            counts[m[1]] = int(m[2])
+    for line in run("otf2-print", path).splitlines():
+        m = re.match(r"(ENTER|LEAVE|PARAMETER_UINT64) +(\d+) +(\d+)  (?:Region: .* <(\d+)>$)?", line)
+        if m:
+            counts[m[2]] -= 1
+        if m and m[4]:
+            what = calls.entry if m[1] == "ENTER" else calls.exit
+            what(m[2], regions[m[4]], int(m[3]))
+    assert not any(counts.values()), counts
+    return calls.end()
+
+
 def decode(path, message, schema):
     """What protoc says, as {field: [values]}, messages likewise; a field unknown to it fails."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "proto")

@@ -102,6 +102,23 @@ agree() {
 	traces=slow agree ctf
 }
 
+@test "OTF2: otf2-print finds calls, times and losses of kron report" {
+	need otf2-print
+	[ "$(grep -c '^#define HAVE_OTF2 ' "$KRON_TOP_BUILD/config.h")" = 1 ] || skip "built without OTF2"
+	agree otf2
+	otf2-print small.otf2/traces.otf2 | grep -q 'Parameter: "samples lost" <0>, Value: 123$'
+	otf2-print -G tree.otf2/traces.otf2 >definitions
+	[ "$(grep -c '^LOCATION_GROUP' definitions)" = "$("$KRON" info --json tree | json 'd["processes"]')" ]
+	run ! grep -q "[[:cntrl:]]" <(otf2-print -G small.otf2/traces.otf2)
+}
+
+@test "OTF2 is built in, or its package is named" {
+	! grep -q '^#define HAVE_OTF2 ' "$KRON_TOP_BUILD/config.h" || skip "built with OTF2"
+	run "$KRON" export -f otf2 -o out small
+	[ "$status" = 1 ]
+	[[ $output == *libopen-trace-format2-dev* ]]
+}
+
 @test "Perfetto and pprof: protoc finds calls and times of kron report" {
 	need protoc
 	agree perfetto
@@ -142,7 +159,8 @@ agree() {
 
 @test "directories: never half of one, never over another" {
 	local format
-	for format in uftrace ctf; do
+	for format in uftrace ctf otf2; do
+		[ $format != otf2 ] || grep -q "^#define HAVE_OTF2 " "$KRON_TOP_BUILD/config.h" || continue
 		mkdir full
 		echo mine >full/file
 		run --separate-stderr "$KRON" export -f $format -o full small

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_otf2.c - an OTF2 archive, for otf2-print, Vampir, Cube and their kin.  The only file
+ * that knows the library; without it, export_otf2() says so.
+ *
+ *   PATH/traces.otf2          anchor
+ *   PATH/traces.def           strings, processes (location groups), threads (locations),
+ *                             functions (regions), the clock
+ *   PATH/traces/N.evt, .def   events of thread N: Enter and Leave; a parameter where samples
+ *                             were lost or the thread came to another CPU
+ *
+ * One thread is written after the other, so there is one buffer of events.  Definitions come
+ * last, for they count the events.
+ */
+#define _GNU_SOURCE
+#include "trace/export.h"
+
+#include <errno.h>
+
+#include "config.h"
+
+#ifndef HAVE_OTF2
+
+int export_otf2(const struct trace *t, const char *path, struct err *err)
+{
+	(void)t;
+	return err_set(err, ENOSYS,
+		       "cannot write %s: this kron was built without OTF2; on Debian: "
+		       "apt-get install libopen-trace-format2-dev, and build it again",
+		       path);
+}
+
+#else
+#include <inttypes.h>
+#include <otf2/otf2.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/export_dir.h"
+#include "trace/export_nest.h"
+#include "trace/index.h"
+#include "trace/text.h"
+
+#define EVENT_CHUNK (1 << 20)
+#define DEFINITION_CHUNK (256 << 10)
+#define NAME "traces"
+
+enum { PARAMETER_LOST, PARAMETER_CPU, NPARAMETERS };
+enum { NODE_HOST };
+
+struct otf2 {
+	const struct trace *t;
+	OTF2_Archive *archive;
+	OTF2_EvtWriter *events; /* of this lane */
+	OTF2_GlobalDefWriter *definitions;
+	struct index regions; /* function number -> region */
+	uint32_t strings;
+	uint64_t last;    /* ns, of all lanes */
+	uint64_t *counts; /* events, by lane */
+	uint32_t cpu;
+	bool failed;
+	char why[200];
+};
+
+/* ---- errors ---- */
+
+static OTF2_ErrorCode on_error(void *ctx, const char *file, uint64_t line, const char *function,
+			       OTF2_ErrorCode code, const char *format, va_list args)
+{
+	struct otf2 *o = ctx;
+
+	(void)file, (void)line, (void)function, (void)format, (void)args;
+	if (code != OTF2_SUCCESS && !o->failed)
+		snprintf(o->why, sizeof(o->why), "%s", OTF2_Error_GetDescription(code));
+	o->failed |= code != OTF2_SUCCESS;
+	return code;
+}
+
+static void check(struct otf2 *o, OTF2_ErrorCode code)
+{
+	on_error(o, NULL, 0, NULL, code, NULL, (va_list){0});
+}
+
+static OTF2_FlushType on_flush(void *ctx, OTF2_FileType type, OTF2_LocationRef location,
+			       void *caller, bool final)
+{
+	(void)ctx, (void)type, (void)location, (void)caller, (void) final;
+	return OTF2_FLUSH;
+}
+
+/* ---- events ---- */
+
+static uint64_t time_of(struct otf2 *o, uint64_t tsc)
+{
+	uint64_t ns = trace_time(o->t, tsc);
+
+	if (ns > o->last)
+		o->last = ns;
+	return ns;
+}
+
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+{
+	struct otf2 *o = ctx;
+
+	(void)again;
+	check(o, OTF2_EvtWriter_Enter(o->events, NULL, time_of(o, tsc),
+				      index_of(&o->regions, function)));
+}
+
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+{
+	struct otf2 *o = ctx;
+
+	(void)call;
+	check(o, OTF2_EvtWriter_Leave(o->events, NULL, time_of(o, tsc),
+				      index_of(&o->regions, function)));
+}
+
+static void put_parameter(struct otf2 *o, uint32_t parameter, uint64_t tsc, uint64_t value)
+{
+	check(o, OTF2_EvtWriter_ParameterUnsignedInt(o->events, NULL, time_of(o, tsc), parameter,
+						     value));
+}
+
+static void on_special(void *ctx, const struct trace_event *e)
+{
+	struct otf2 *o = ctx;
+
+	if (e->s.event == KRON_EVENT_LOST)
+		put_parameter(o, PARAMETER_LOST, e->tsc, e->s.payload);
+	else if (e->s.event == KRON_EVENT_CPU && e->s.payload != o->cpu)
+		put_parameter(o, PARAMETER_CPU, e->tsc, o->cpu = e->s.payload);
+}
+
+/* A location needs a file of definitions of its own, be it empty. */
+static void put_lane(struct otf2 *o, struct export_nest *nest, uint32_t lane)
+{
+	OTF2_DefWriter *own;
+
+	o->cpu = UINT32_MAX;
+	o->events = OTF2_Archive_GetEvtWriter(o->archive, lane);
+	own = OTF2_Archive_GetDefWriter(o->archive, lane);
+	if (!o->events || !own) {
+		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
+		return;
+	}
+	export_nest_lane(nest, lane);
+	check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &o->counts[lane]));
+	check(o, OTF2_Archive_CloseDefWriter(o->archive, own));
+	check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
+}
+
+static void put_lanes(struct otf2 *o)
+{
+	struct export_nest nest = {
+		.t = o->t, .ctx = o, .begin = on_begin, .end = on_end, .special = on_special};
+
+	check(o, OTF2_Archive_OpenEvtFiles(o->archive));
+	check(o, OTF2_Archive_OpenDefFiles(o->archive));
+	export_nest_open(&nest);
+	for (uint32_t lane = 0; lane < o->t->nlanes && !o->failed; lane++)
+		put_lane(o, &nest, lane);
+	export_nest_close(&nest);
+	check(o, OTF2_Archive_CloseDefFiles(o->archive));
+	check(o, OTF2_Archive_CloseEvtFiles(o->archive));
+}
+
+/* ---- definitions ---- */
+
+static OTF2_StringRef put_string(struct otf2 *o, const char *s)
+{
+	char *shown = text_shown(s);
+
+	check(o, OTF2_GlobalDefWriter_WriteString(o->definitions, o->strings, shown));
+	xfree(shown);
+	return o->strings++;
+}
+
+static void put_clock(struct otf2 *o)
+{
+	const char *real = trace_session(o->t, "start_real_ns");
+
+	check(o, OTF2_GlobalDefWriter_WriteClockProperties(
+			 o->definitions, 1000000000, 0, o->last + 1,
+			 real ? strtoull(real, NULL, 10) : OTF2_UNDEFINED_TIMESTAMP));
+}
+
+static void put_parameters(struct otf2 *o)
+{
+	static const char *const names[NPARAMETERS] = {
+		[PARAMETER_LOST] = "samples lost", [PARAMETER_CPU] = "cpu"};
+
+	for (uint32_t i = 0; i < NPARAMETERS; i++)
+		check(o, OTF2_GlobalDefWriter_WriteParameter(o->definitions, i,
+							     put_string(o, names[i]),
+							     OTF2_PARAMETER_TYPE_UINT64));
+}
+
+/* Location groups are numbered as the trace's processes are. */
+static uint32_t group_of(const struct trace *t, uint32_t uid)
+{
+	const struct trace_proc *p = trace_proc_of(t, uid);
+
+	return p ? (uint32_t)(p - t->procs) : OTF2_UNDEFINED_LOCATION_GROUP;
+}
+
+static void put_process(struct otf2 *o, const struct trace_proc *p)
+{
+	char *name = xasprintf("%s [%d]", p->exe[0] ? text_base(p->exe) : "?",
+			       p->known ? p->pid : (int32_t)p->uid);
+
+	check(o, OTF2_GlobalDefWriter_WriteLocationGroup(
+			 o->definitions, (uint32_t)(p - o->t->procs), put_string(o, name),
+			 OTF2_LOCATION_GROUP_TYPE_PROCESS, NODE_HOST,
+			 p->parent_uid ? group_of(o->t, p->parent_uid)
+				       : OTF2_UNDEFINED_LOCATION_GROUP));
+	xfree(name);
+}
+
+static void put_thread(struct otf2 *o, uint32_t lane)
+{
+	const struct trace_lane *l = &o->t->lanes[lane];
+	char *name = xasprintf("%s [%" PRIu32 "]", l->name[0] ? l->name : "thread", l->tid);
+
+	check(o, OTF2_GlobalDefWriter_WriteLocation(o->definitions, lane, put_string(o, name),
+						    OTF2_LOCATION_TYPE_CPU_THREAD, o->counts[lane],
+						    group_of(o->t, l->proc_uid)));
+	xfree(name);
+}
+
+static void put_regions(struct otf2 *o)
+{
+	OTF2_StringRef *modules = xcalloc(o->t->nmodules + 1, sizeof(*modules));
+	OTF2_StringRef none = put_string(o, "");
+
+	for (size_t i = 0; i < o->t->nmodules; i++)
+		modules[i] = put_string(o, o->t->modules[i].path);
+	for (uint32_t i = 0; i < o->regions.n; i++) {
+		uint32_t n = (uint32_t)o->regions.keys[i];
+		const struct trace_function *f = trace_function_of(o->t, KRON_EVENT_ENTRY(n));
+		char buf[32];
+		OTF2_StringRef name = put_string(o, text_function(o->t, n, buf, sizeof(buf)));
+
+		check(o, OTF2_GlobalDefWriter_WriteRegion(
+				 o->definitions, i, name, name, none, OTF2_REGION_ROLE_FUNCTION,
+				 OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,
+				 f ? modules[f->module] : put_string(o, "?"), 0, 0));
+	}
+	xfree(modules);
+}
+
+static void put_definitions(struct otf2 *o)
+{
+	const char *host = trace_session(o->t, "hostname");
+
+	o->definitions = OTF2_Archive_GetGlobalDefWriter(o->archive);
+	if (!o->definitions) {
+		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
+		return;
+	}
+	put_clock(o);
+	put_parameters(o);
+	check(o, OTF2_GlobalDefWriter_WriteSystemTreeNode(
+			 o->definitions, NODE_HOST, put_string(o, host ? host : "?"),
+			 put_string(o, "node"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+	for (size_t i = 0; i < o->t->nprocs; i++)
+		put_process(o, &o->t->procs[i]);
+	for (uint32_t lane = 0; lane < o->t->nlanes; lane++)
+		put_thread(o, lane);
+	put_regions(o);
+	check(o, OTF2_Archive_CloseGlobalDefWriter(o->archive, o->definitions));
+}
+
+static void fill(struct otf2 *o, const char *dir)
+{
+	static const OTF2_FlushCallbacks flush = {.otf2_pre_flush = on_flush};
+	const char *command = trace_session(o->t, "command");
+	char *shown = text_shown(command ? command : "");
+
+	o->archive =
+		OTF2_Archive_Open(dir, NAME, OTF2_FILEMODE_WRITE, EVENT_CHUNK, DEFINITION_CHUNK,
+				  OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+	if (o->archive) {
+		check(o, OTF2_Archive_SetFlushCallbacks(o->archive, &flush, NULL));
+		check(o, OTF2_Archive_SetSerialCollectiveCallbacks(o->archive));
+		check(o, OTF2_Archive_SetCreator(o->archive, "kron"));
+		check(o, OTF2_Archive_SetDescription(o->archive, shown));
+		put_lanes(o);
+		if (!o->failed)
+			put_definitions(o);
+		check(o, OTF2_Archive_Close(o->archive));
+	} else if (!o->failed) {
+		check(o, OTF2_ERROR_FILE_CAN_NOT_OPEN);
+	}
+	xfree(shown);
+}
+
+int export_otf2(const struct trace *t, const char *path, struct err *err)
+{
+	struct otf2 o = {.t = t};
+	struct export_dir dir;
+	OTF2_ErrorCallback before;
+	int ret = export_dir_begin(&dir, path, err);
+
+	if (ret)
+		return ret;
+	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
+	before = OTF2_Error_RegisterCallback(on_error, &o);
+	fill(&o, dir.temp);
+	OTF2_Error_RegisterCallback(before, NULL);
+	if (o.failed)
+		dir.error = EIO;
+	ret = export_dir_end(&dir, err);
+	if (ret && o.failed)
+		ret = err_set(err, EIO, "cannot write %s: OTF2: %s", path, o.why);
+	index_free(&o.regions);
+	xfree(o.counts);
+	return ret;
+}
+#endif
