@@ -157,24 +157,37 @@ static void place_head(const struct binding *b, uint8_t *block)
 
 /* ---- patches ---- */
 
+/* Old bytes to be checked, at most KRON_PATCH_OLD_MAX of them. */
+static struct kron_patch *add_patch(struct bound *out, uint32_t off, const uint8_t *old,
+				    unsigned old_len)
+{
+	struct kron_patch *p = &out->patches[out->npatches++];
+
+	memset(p, 0, sizeof(*p));
+	p->off = off;
+	p->old_len = old_len < KRON_PATCH_OLD_MAX ? old_len : KRON_PATCH_OLD_MAX;
+	memcpy(p->old_bytes, old, p->old_len);
+	return p;
+}
+
 /* Old bytes and a jump to `to`, of 5 or 2 bytes. */
-static bool make_patch(struct kron_patch *out, uint32_t off, const uint8_t *old, unsigned old_len,
+static bool make_patch(struct bound *out, uint32_t off, const uint8_t *old, unsigned old_len,
 		       unsigned new_len, int64_t to)
 {
 	int64_t distance = to - (int64_t)(off + new_len);
+	struct kron_patch *p = add_patch(out, off, old, old_len);
 
-	memset(out, 0, sizeof(*out));
-	out->off = off;
-	out->old_len = old_len;
-	out->new_len = new_len;
-	memcpy(out->old_bytes, old, old_len);
+	p->new_len = new_len;
+	/* of a long window the rest is checked only */
+	for (unsigned at = p->old_len; at < old_len; at += KRON_PATCH_OLD_MAX)
+		add_patch(out, off + at, old + at, old_len - at);
 	if (new_len == WINDOW_SHORT) {
-		out->new_bytes[0] = 0xeb; /* jmp rel8 */
-		out->new_bytes[1] = (uint8_t)distance;
+		p->new_bytes[0] = 0xeb; /* jmp rel8 */
+		p->new_bytes[1] = (uint8_t)distance;
 		return distance == (int8_t)distance;
 	}
-	out->new_bytes[0] = 0xe9; /* jmp rel32 */
-	put32(out->new_bytes + 1, (uint32_t)distance);
+	p->new_bytes[0] = 0xe9; /* jmp rel32 */
+	put32(p->new_bytes + 1, (uint32_t)distance);
 	return distance == (int32_t)distance;
 }
 
@@ -186,13 +199,19 @@ static bool make_patches(struct bound *out, const struct binding *b, const struc
 	int64_t to = (int64_t)(b->block + stub - out->patch_addr);
 
 	if (site->landing) {
-		if (!make_patch(&out->patches[out->npatches++], site->landing - text,
-				site->landing_bytes, PLAN_LANDING, PLAN_LANDING, to))
+		if (!make_patch(out, site->landing - text, site->landing_bytes, PLAN_LANDING,
+				PLAN_LANDING, to))
 			return false;
 		to = site->landing - text;
 	}
-	return make_patch(&out->patches[out->npatches++], site->vaddr - text, site->old_bytes,
-			  site->window, site->patch_len, to);
+	return make_patch(out, site->vaddr - text, plan_old_bytes(b->plan, site), site->window,
+			  site->patch_len, to);
+}
+
+/* How many patches a site takes, at most. */
+static size_t count_patches(const struct plan_site *site)
+{
+	return 1 + (site->window + KRON_PATCH_OLD_MAX - 1) / KRON_PATCH_OLD_MAX;
 }
 
 static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
@@ -203,7 +222,7 @@ static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
 		*hi = vaddr + len;
 }
 
-/* Offsets of the bound stubs; returns how many there are. */
+/* Offsets of the bound stubs; returns how many patches they need at most. */
 static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *out)
 {
 	uint32_t at = KRON_BLOCK_HEAD;
@@ -218,7 +237,7 @@ static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *
 			continue;
 		stub_at[i] = at;
 		at += site->code_len;
-		n++;
+		n += count_patches(site);
 		span(&lo, &hi, site->vaddr, site->window);
 		if (site->landing)
 			span(&lo, &hi, site->landing, PLAN_LANDING);
@@ -244,7 +263,7 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 	out->block = pl.block = xmalloc(out->block_len);
 	memset(out->block, 0xcc, out->block_len);
 	n = lay_out(b, stub_at, out);
-	out->patches = xmalloc(2 * n * sizeof(out->patches[0])); /* landings, too */
+	out->patches = xmalloc(n * sizeof(out->patches[0]));
 	if (n)
 		place_head(b, out->block);
 	for (size_t i = 0; i < plan->nsites && reaches; i++) {

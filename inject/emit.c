@@ -25,8 +25,34 @@ struct emitter {
 	const struct draft *d;
 	const uint8_t *code; /* of the window */
 	uint64_t loop_to;    /* as relocate_emit() wants it */
+	/* the draft's probes by vaddr, then as they were put; those of the instruction at work
+	 * are [from, to) */
+	const struct draft_probe *probes[DRAFT_LONG_PROBES];
+	unsigned nprobes, from, to;
 	struct stub s;
 };
+
+/* Nearly sorted already. */
+static void list_probes(struct emitter *e)
+{
+	const struct draft_link *links = e->pl->draft_probes.v;
+
+	e->nprobes = e->to = 0;
+	for (uint32_t l = e->d->first; l != DRAFT_END; l = links[l].next) {
+		unsigned k = e->nprobes++;
+
+		for (; k && e->probes[k - 1]->vaddr > links[l].p.vaddr; k--)
+			e->probes[k] = e->probes[k - 1];
+		e->probes[k] = &links[l].p;
+	}
+}
+
+static void find_probes(struct emitter *e, uint64_t vaddr)
+{
+	e->from = e->to;
+	while (e->to < e->nprobes && e->probes[e->to]->vaddr == vaddr)
+		e->to++;
+}
 
 static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint32_t probe)
 {
@@ -39,13 +65,13 @@ static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint
 }
 
 /* What stands in front of the instruction, but for an exit. */
-static void emit_entry_probes(struct emitter *e, const struct insn *in)
+static void emit_entry_probes(struct emitter *e)
 {
-	for (int i = 0; i < e->d->nprobes; i++) {
-		const struct draft_probe *p = &e->d->probes[i];
+	for (unsigned i = e->from; i < e->to; i++) {
+		const struct draft_probe *p = e->probes[i];
 		uint8_t kind = e->pl->probes.v[p->probe].kind;
 
-		if (p->vaddr != in->addr || kind == PROBE_EXIT)
+		if (kind == PROBE_EXIT)
 			continue;
 		if (kind == PROBE_HOOK)
 			stub_hook(&e->s, p->probe);
@@ -55,13 +81,12 @@ static void emit_entry_probes(struct emitter *e, const struct insn *in)
 }
 
 /* The exit probe that stands there, or UINT32_MAX. */
-static uint32_t find_exit(const struct emitter *e, const struct insn *in, enum draft_where where)
+static uint32_t find_exit(const struct emitter *e, enum draft_where where)
 {
-	for (int i = 0; i < e->d->nprobes; i++) {
-		const struct draft_probe *p = &e->d->probes[i];
+	for (unsigned i = e->from; i < e->to; i++) {
+		const struct draft_probe *p = e->probes[i];
 
-		if (p->vaddr == in->addr && p->where == where &&
-		    e->pl->probes.v[p->probe].kind == PROBE_EXIT)
+		if (p->where == where && e->pl->probes.v[p->probe].kind == PROBE_EXIT)
 			return p->probe;
 	}
 	return UINT32_MAX;
@@ -71,9 +96,9 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 {
 	const struct planner_function *fn = &e->pl->fn;
 	unsigned off = in->addr - e->d->w.addr;
-	uint32_t exit = find_exit(e, in, DRAFT_BEFORE);
+	uint32_t exit = find_exit(e, DRAFT_BEFORE);
 
-	emit_entry_probes(e, in);
+	emit_entry_probes(e);
 	if (fn->has_loops && in->addr == fn->start)
 		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
 	if (exit != UINT32_MAX && in->kind == INSN_JCC) {
@@ -91,8 +116,10 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 
 static void emit_insn(struct emitter *e, const struct insn *in)
 {
-	uint32_t after = find_exit(e, in, DRAFT_AFTER);
+	uint32_t after;
 
+	find_probes(e, in->addr);
+	after = find_exit(e, DRAFT_AFTER);
 	emit_displaced(e, in);
 	if (after != UINT32_MAX)
 		stub_probe(&e->s, after);
@@ -115,33 +142,48 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	site->nmaps = e->s.nmaps;
 	site->window = d->w.len;
 	site->patch_len = d->landing ? WINDOW_SHORT : WINDOW_JUMP;
-	memcpy(site->old_bytes, e->code, d->w.len);
 	site->landing = d->landing;
 	if (d->landing)
 		memcpy(site->landing_bytes, elf_image_at(pl->map->img, d->landing, PLAN_LANDING),
 		       PLAN_LANDING);
-	for (int i = 0; i < d->nprobes; i++) {
-		struct plan_probe *p = &pl->probes.v[d->probes[i].probe];
+	for (uint32_t l = d->first; l != DRAFT_END; l = pl->draft_probes.v[l].next) {
+		const struct draft_probe *dp = &pl->draft_probes.v[l].p;
+		struct plan_probe *p = &pl->probes.v[dp->probe];
 
 		p->site = index;
-		p->tactic = i ? TACTIC_JUMP_SHARED : d->tactic;
-		if (d->probes[i].tactic)
-			p->tactic = d->probes[i].tactic;
+		p->tactic = l == d->first ? d->tactic : TACTIC_JUMP_SHARED;
+		if (dp->tactic)
+			p->tactic = dp->tactic;
 		site->has_hook |= p->kind == PROBE_HOOK;
 	}
 }
 
-static void append(struct planner *pl, const struct stub *s)
+/* The stub, and behind it the window's old bytes. */
+static void append(struct planner *pl, const struct stub *s, const uint8_t *old, unsigned window)
 {
-	vec_reserve(&pl->code, pl->code.n + s->len);
+	vec_reserve(&pl->code, pl->code.n + s->len + window);
 	memcpy(pl->code.v + pl->code.n, s->code, s->len);
-	pl->code.n += s->len;
+	memcpy(pl->code.v + pl->code.n + s->len, old, window);
+	pl->code.n += s->len + window;
 	vec_reserve(&pl->fixups, pl->fixups.n + s->nfixups);
 	memcpy(pl->fixups.v + pl->fixups.n, s->fixups, s->nfixups * sizeof(s->fixups[0]));
 	pl->fixups.n += s->nfixups;
 	vec_reserve(&pl->maps, pl->maps.n + s->nmaps);
 	memcpy(pl->maps.v + pl->maps.n, s->maps, s->nmaps * sizeof(s->maps[0]));
 	pl->maps.n += s->nmaps;
+}
+
+static void emit_window(struct emitter *e)
+{
+	const struct window *w = &e->d->w;
+	struct insn in;
+
+	for (uint64_t at = w->addr; at < w->addr + w->code_len; at += in.len) {
+		window_decode(e->pl->map, at, &in); /* it was part of making the window */
+		emit_insn(e, &in);
+	}
+	if (!w->ends)
+		stub_jump(&e->s, w->addr + w->code_len);
 }
 
 void planner_emit(struct planner *pl, uint32_t plan_function)
@@ -157,13 +199,12 @@ void planner_emit(struct planner *pl, uint32_t plan_function)
 			continue;
 		e.d = d;
 		e.code = elf_image_at(pl->map->img, d->w.addr, d->w.len);
+		list_probes(&e);
 		stub_start(&e.s);
-		for (int k = 0; k < d->w.n; k++)
-			emit_insn(&e, &d->w.insns[k]);
-		if (!d->w.ends)
-			stub_jump(&e.s, d->w.addr + d->w.code_len);
+		emit_window(&e);
 		add_site(&e, plan_function);
-		append(pl, &e.s);
+		append(pl, &e.s, e.code, d->w.len);
 	}
 	pl->drafts.n = 0;
+	pl->draft_probes.n = 0;
 }

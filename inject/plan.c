@@ -671,6 +671,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	xfree(m.places.first);
 	xfree(m.places.order);
 	vec_free(&m.pl.drafts);
+	vec_free(&m.pl.draft_probes);
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.ranges);
 	vec_free(&m.numbers);

@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 8u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 9u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -80,16 +80,16 @@ struct plan_site {
 	uint32_t code, code_len; /* stub bytes: offset into plan.code, length */
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
-	uint8_t window;            /* bytes displaced, <= KRON_PATCH_OLD_MAX */
+	uint16_t window;           /* bytes displaced: their old values follow the stub in code */
 	uint8_t patch_len;         /* bytes written: 5 for a jump, 2 for a short one */
 	uint8_t has_hook;          /* one of its probes is a PROBE_HOOK */
-	uint8_t pad;
-	uint8_t old_bytes[KRON_PATCH_OLD_MAX];
 	/* Of a short jump: PLAN_LANDING bytes of padding, where the jump to the stub goes. */
 	uint64_t landing;
 	uint8_t landing_bytes[8]; /* what stands there */
 };
 #define PLAN_LANDING 5u
+/* The old bytes of its window: plan_old_bytes(plan, site). */
+#define plan_old_bytes(p, s) ((const uint8_t *)(p)->code + (s)->code + (s)->code_len)
 
 /* Where each displaced instruction went: for unwinding, fault reports and disassembly. */
 struct plan_map {

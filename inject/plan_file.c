@@ -43,7 +43,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 160, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
-		       sizeof(struct plan_site) == 80 && sizeof(struct plan_fixup) == 16 &&
+		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
 		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16,
 	       "bump PLAN_VERSION with the arrays' layout");
 #define ARRAYS 8
@@ -293,9 +293,9 @@ static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
 static bool is_site_sound(const struct plan *p, const struct plan_site *s)
 {
 	return s->function < p->nfunctions && s->code_len && is_landing_sound(p, s) &&
-	       s->window >= s->patch_len && s->window <= KRON_PATCH_OLD_MAX &&
+	       s->window >= s->patch_len && s->window <= WINDOW_LONG_MAX &&
 	       s->vaddr >= p->text_lo && s->vaddr < p->text_hi &&
-	       p->text_hi - s->vaddr >= s->window && is_range(s->code, s->code_len, p->code_len) &&
+	       p->text_hi - s->vaddr >= s->window && is_range(s->code, (uint64_t)s->code_len + s->window, p->code_len) &&
 	       is_range(s->first_fixup, s->nfixups, p->nfixups) &&
 	       is_range(s->first_map, s->nmaps, p->nmaps) && are_fixups_sound(p, s) &&
 	       are_maps_sound(p, s);
@@ -362,9 +362,9 @@ static bool are_sites_sound(const struct plan *p)
 		if (s->vaddr < free_from || !is_site_sound(p, s))
 			return false;
 		free_from = s->vaddr + s->window;
-		code += s->code_len;
+		code += s->code_len + s->window;
 	}
-	/* each byte of code is one stub's */
+	/* each byte of code is one stub's, or a window's */
 	return code == p->code_len && are_landings_apart(p);
 }
 

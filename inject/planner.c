@@ -15,6 +15,7 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 		.hi = holder ? holder->end : vaddr,
 		.jump = jump,
 		.one_only = !holder || pl->one_only[holder - pl->map->functions->v],
+		.is_long = pl->is_long,
 	};
 }
 
@@ -32,6 +33,7 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	vec_reserve(&pl->drafts, pl->drafts.n + 1);
 	d = &pl->drafts.v[pl->drafts.n++];
 	d->w = *w;
+	d->first = d->last = DRAFT_END;
 	d->nprobes = 0;
 	d->tactic = tactic;
 	d->landing = 0;
@@ -118,7 +120,7 @@ enum refusal planner_go_back(const struct planner *pl, const struct window_scope
 enum refusal planner_share(const struct planner *pl, uint64_t vaddr, uint32_t *draft)
 {
 	*draft = planner_draft_at(pl, vaddr);
-	if (*draft == UINT32_MAX || window_index(&pl->drafts.v[*draft].w, vaddr) < 0)
+	if (*draft == UINT32_MAX || !window_has(&pl->drafts.v[*draft].w, pl->map, vaddr))
 		return REFUSAL_OVERLAP;
 	return REFUSAL_NONE;
 }
@@ -130,7 +132,7 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 	struct window w;
 	enum refusal r;
 
-	if (through < d->w.addr || through - d->w.addr >= KRON_PATCH_OLD_MAX || through >= scope.hi)
+	if (through < d->w.addr || through - d->w.addr >= WINDOW_LONG_MAX || through >= scope.hi)
 		return REFUSAL_NO_ROOM;
 	planner_release(pl, draft);
 	r = window_make(&w, &scope, d->w.addr, through);
@@ -143,13 +145,24 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 	return r;
 }
 
+unsigned planner_room(const struct planner *pl, uint32_t draft)
+{
+	return (pl->is_long ? DRAFT_LONG_PROBES : DRAFT_PROBES) - pl->drafts.v[draft].nprobes;
+}
+
 enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p)
 {
 	struct draft *d = &pl->drafts.v[draft];
+	uint32_t link = pl->draft_probes.n;
 
-	if (d->nprobes == DRAFT_PROBES)
+	if (!planner_room(pl, draft))
 		return REFUSAL_OVERLAP;
-	d->probes[d->nprobes++] = *p;
+	*vec_push(&pl->draft_probes) = (struct draft_link){*p, DRAFT_END};
+	if (d->nprobes++)
+		pl->draft_probes.v[d->last].next = link;
+	else
+		d->first = link;
+	d->last = link;
 	return REFUSAL_NONE;
 }
 

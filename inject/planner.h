@@ -21,8 +21,10 @@
 #include "inject/plan.h"
 #include "inject/window.h"
 
-/* Entry, hook and one exit an instruction fit. */
+/* Entry, hook and one exit an instruction fit; in long windows two at each instruction, and
+ * what several probes at one place need. */
 #define DRAFT_PROBES (WINDOW_INSNS + 8u)
+#define DRAFT_LONG_PROBES 512u
 
 /* Where a probe stands: at an instruction of a window. */
 enum draft_where {
@@ -36,11 +38,18 @@ struct draft_probe {
 	uint64_t vaddr;
 };
 
+/* Probes of a draft: a list in planner.draft_probes. */
+struct draft_link {
+	struct draft_probe p;
+	uint32_t next;
+};
+#define DRAFT_END UINT32_MAX
+
 /* A site that is not final yet: the window, and its probes in order. */
 struct draft {
 	struct window w;
-	struct draft_probe probes[DRAFT_PROBES];
-	uint8_t nprobes;
+	uint32_t first, last; /* of its probes, DRAFT_END: none */
+	uint16_t nprobes;
 	uint8_t tactic;   /* what its first probe counts as; the others share */
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
@@ -66,7 +75,9 @@ struct planner {
 	uint8_t *taken; /* one byte a byte of code, from map->lo */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
-	VEC(uint64_t) arrivals;   /* where jumps out of other functions lead, sorted */
+	VEC(struct draft_link) draft_probes;
+	VEC(uint64_t) arrivals; /* where jumps out of other functions lead, sorted */
+	bool is_long;      /* a request's places: windows are straight runs, not few instructions */
 	uint8_t *one_only; /* by function: an indirect jump, in it or its parts, is unresolved */
 	struct planner_function fn;
 	/* finished stubs */
@@ -101,6 +112,8 @@ extern const struct tactic_ops tactic_arrivals;
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
 /* Another probe there. */
 enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p);
+/* How many more it may hold. */
+unsigned planner_room(const struct planner *pl, uint32_t draft);
 
 /* Scope of windows around vaddr, for a jump of so many bytes. */
 struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump);

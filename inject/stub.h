@@ -16,12 +16,13 @@
 #define STUB_HOOK_NUMBER 8u
 #define STUB_HOOK_CALL 13u
 
-#define STUB_CODE_MAX 2048u
-#define STUB_FIXUPS_MAX 96u
-#define STUB_MAPS_MAX 32u
+/* What a long window with DRAFT_LONG_PROBES needs; offsets of fixups and maps have 16 bits. */
+#define STUB_CODE_MAX 65535u
+#define STUB_FIXUPS_MAX 2048u
+#define STUB_MAPS_MAX 256u
 
 struct stub {
-	uint16_t len, nfixups, nmaps;
+	uint32_t len, nfixups, nmaps;
 	uint8_t code[STUB_CODE_MAX];
 	struct plan_fixup fixups[STUB_FIXUPS_MAX];
 	struct plan_map maps[STUB_MAPS_MAX];

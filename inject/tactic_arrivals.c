@@ -122,7 +122,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	for (unsigned i = 0; i < w.n && !r; i++)
 		r = displace(pl, w.v[i].vaddr);
 	for (unsigned i = 0; i < w.n && !r; i++)
-		if (pl->drafts.v[planner_draft_at(pl, w.v[i].vaddr)].nprobes + w.n > DRAFT_PROBES)
+		if (planner_room(pl, planner_draft_at(pl, w.v[i].vaddr)) < w.n)
 			r = REFUSAL_OVERLAP;
 	for (unsigned i = 0; i < w.n && !r; i++)
 		r = planner_put_at(pl, planner_draft_at(pl, w.v[i].vaddr), &w.v[i]);

@@ -26,12 +26,10 @@ enum refusal window_entered_at(const struct code_map *map, uint64_t vaddr)
 	return REFUSAL_NONE;
 }
 
-int window_index(const struct window *w, uint64_t vaddr)
+bool window_has(const struct window *w, const struct code_map *map, uint64_t vaddr)
 {
-	for (int i = 0; i < w->n; i++)
-		if (w->insns[i].addr == vaddr)
-			return i;
-	return -1;
+	return vaddr >= w->addr && vaddr < w->addr + w->code_len &&
+	       code_map_flags(map, vaddr) & CODE_INSN;
 }
 
 static bool is_taken(const struct window_scope *scope, uint64_t vaddr)
@@ -84,12 +82,45 @@ bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out)
 	return room && insn_scan(out, elf_image_at(map->img, vaddr, 1), room, vaddr);
 }
 
-static enum refusal add_insn(struct window *w, const struct window_scope *scope, uint64_t at)
+/* A window under construction. */
+struct making {
+	struct window *w;
+	struct insn last;
+	uint64_t inner;    /* the lowest target of its branches behind its start */
+	enum refusal late; /* why an instruction cannot be displaced, whatever the room */
+};
+
+/*
+ * A branch of the window into the window, other than to its start, which goes round by the
+ * jump.  The map knows such targets, so this only guards against a map that does not.
+ */
+static void note_inner(struct making *m, const struct insn *in)
 {
-	struct insn *in = &w->insns[w->n];
+	bool jumps = in->kind == INSN_JMP || in->kind == INSN_JCC || in->kind == INSN_CALL;
+
+	if (jumps && in->target > m->w->addr && in->target < m->inner)
+		m->inner = in->target;
+}
+
+static enum refusal confirm(const struct making *m, const struct window_scope *scope)
+{
+	const struct insn *in = &m->last;
+	const uint8_t *bytes = elf_image_at(scope->map->img, in->addr, in->len);
+	enum refusal r = bytes ? relocate_refusal(in, bytes) : REFUSAL_OUT_OF_FILE;
+
+	if (r)
+		return r;
+	return insn_confirm(in, bytes) ? REFUSAL_NONE : REFUSAL_DECODERS_DISAGREE;
+}
+
+static enum refusal add_insn(struct making *m, const struct window_scope *scope)
+{
+	struct window *w = m->w;
+	struct insn *in = &m->last;
+	uint64_t at = w->addr + w->len;
 	enum refusal r;
 
-	if (w->n == WINDOW_INSNS || at >= scope->hi)
+	if (w->n == (scope->is_long ? WINDOW_LONG_INSNS : WINDOW_INSNS) || at >= scope->hi)
 		return REFUSAL_NO_ROOM;
 	if (w->n) {
 		r = window_entered_at(scope->map, at);
@@ -100,49 +131,18 @@ static enum refusal add_insn(struct window *w, const struct window_scope *scope,
 	}
 	if (!(code_map_flags(scope->map, at) & CODE_INSN) || !window_decode(scope->map, at, in))
 		return REFUSAL_UNDECODABLE;
-	if (at + in->len > scope->hi || w->len + in->len > KRON_PATCH_OLD_MAX)
+	if (at + in->len > scope->hi ||
+	    w->len + in->len > (scope->is_long ? WINDOW_LONG_MAX : WINDOW_MAX))
 		return REFUSAL_NO_ROOM;
 	r = refuse_bytes(w, scope, in);
 	if (r)
 		return r;
+	if (!m->late)
+		m->late = confirm(m, scope);
+	note_inner(m, in);
 	w->n++;
 	w->len += in->len;
 	w->ends = window_insn_ends(in) || is_call(in);
-	return REFUSAL_NONE;
-}
-
-/* A branch of the window into the window, other than to its start, which goes round by the
- * jump.  The map knows such targets, so this only guards against a map that does not. */
-static bool has_inner_branch(const struct window *w)
-{
-	for (int i = 0; i < w->n; i++) {
-		const struct insn *in = &w->insns[i];
-
-		if ((in->kind == INSN_JMP || in->kind == INSN_JCC || in->kind == INSN_CALL) &&
-		    in->target > w->addr && in->target < w->addr + w->len)
-			return true;
-	}
-	return false;
-}
-
-static enum refusal confirm_insns(const struct window *w, const struct window_scope *scope)
-{
-	const uint8_t *code = elf_image_at(scope->map->img, w->addr, w->len);
-	enum refusal r;
-
-	if (!code)
-		return REFUSAL_OUT_OF_FILE;
-	if (has_inner_branch(w))
-		return REFUSAL_BRANCH_TARGET;
-	for (int i = 0; i < w->n; i++) {
-		const uint8_t *bytes = code + (w->insns[i].addr - w->addr);
-
-		r = relocate_refusal(&w->insns[i], bytes);
-		if (r)
-			return r;
-		if (!insn_confirm(&w->insns[i], bytes))
-			return REFUSAL_DECODERS_DISAGREE;
-	}
 	return REFUSAL_NONE;
 }
 
@@ -157,6 +157,7 @@ static enum refusal why_no_padding(const struct window_scope *scope, uint64_t at
 enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
 			 uint64_t through)
 {
+	struct making m = {.w = w, .inner = UINT64_MAX};
 	unsigned padding;
 	enum refusal r;
 
@@ -164,7 +165,7 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 	while (addr + w->len <= through || w->len < scope->jump) {
 		if (w->ends)
 			break;
-		r = add_insn(w, scope, addr + w->len);
+		r = add_insn(&m, scope);
 		if (r)
 			return r;
 	}
@@ -173,12 +174,14 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 	w->code_len = w->len;
 	if (w->len < scope->jump) {
 		/* a return address would point into the jump, even if nobody returns there */
-		if (is_call(&w->insns[w->n - 1]))
+		if (is_call(&m.last))
 			return REFUSAL_AFTER_CALL;
 		padding = window_padding(scope, addr + w->len);
 		if (w->len + padding < scope->jump)
 			return why_no_padding(scope, addr + w->len + padding);
 		w->len = scope->jump;
 	}
-	return confirm_insns(w, scope);
+	if (m.inner < addr + w->len)
+		return REFUSAL_BRANCH_TARGET;
+	return m.late;
 }

@@ -12,6 +12,9 @@
  * start before them are gone, so every instruction but the first has to be unreachable from
  * elsewhere.
  *
+ * The instructions are not kept: whoever wants them decodes them again (window_decode), which
+ * is cheaper than carrying them about.
+ *
  * Nothing here writes anything or knows about probes.
  */
 #ifndef INJECT_WINDOW_H
@@ -22,15 +25,18 @@
 
 #define WINDOW_JUMP 5u  /* bytes of jmp rel32 */
 #define WINDOW_SHORT 2u /* bytes of jmp rel8 */
+/* Windows for entries and exits, and long ones: straight runs with a probe anywhere. */
+#define WINDOW_MAX 24u
 #define WINDOW_INSNS 16u
+#define WINDOW_LONG_MAX 512u
+#define WINDOW_LONG_INSNS 128u
 
 struct window {
 	uint64_t addr;
-	uint8_t len;      /* all that is displaced, <= KRON_PATCH_OLD_MAX */
-	uint8_t code_len; /* without the padding */
-	uint8_t n;
-	bool ends; /* the last instruction does not fall through; a call counts */
-	struct insn insns[WINDOW_INSNS];
+	uint16_t len;      /* all that is displaced, <= WINDOW_LONG_MAX */
+	uint16_t code_len; /* without the padding */
+	uint8_t n;         /* instructions */
+	bool ends;         /* the last one does not fall through; a call counts */
 };
 
 struct window_scope {
@@ -39,6 +45,7 @@ struct window_scope {
 	uint64_t lo, hi;      /* the function, or the part of it, that the window must lie in */
 	uint8_t jump;         /* bytes that are written: WINDOW_JUMP or WINDOW_SHORT */
 	bool one_only;        /* an unresolved indirect jump: every other address stays alive */
+	bool is_long;         /* up to WINDOW_LONG_MAX bytes instead of WINDOW_MAX */
 };
 
 /*
@@ -60,7 +67,7 @@ bool window_insn_ends(const struct insn *in);
 /* Why nobody but the instruction before may lead to vaddr: REFUSAL_NONE if that is so. */
 enum refusal window_entered_at(const struct code_map *map, uint64_t vaddr);
 
-/* Index of the instruction that starts at vaddr, or -1. */
-int window_index(const struct window *w, uint64_t vaddr);
+/* Does one of its instructions start at vaddr? */
+bool window_has(const struct window *w, const struct code_map *map, uint64_t vaddr);
 
 #endif

@@ -293,19 +293,20 @@ static uint64_t check_patch(const struct bound *out, const struct kron_patch *pa
 }
 
 /* Those of one site, from number n on: to a stub, or to the landing that goes to a stub. */
-static size_t check_patches(const struct bound *out, size_t n, const struct plan_site *s,
-			    uint64_t end)
+static size_t check_patches(const struct bound *out, size_t n, const struct plan *p,
+			    const struct plan_site *s, uint64_t end)
 {
 	const struct kron_patch *patch = &out->patches[n];
+	const uint8_t *old = plan_old_bytes(p, s);
 	uint64_t to = 0;
 
 	if (s->landing)
 		to = check_patch(out, patch++, s->landing, s->landing_bytes, 5, 5);
 	if (s->landing)
-		assert_int_equal(check_patch(out, patch++, s->vaddr, s->old_bytes, s->window, 2),
+		assert_int_equal(check_patch(out, patch++, s->vaddr, old, s->window, 2),
 				 BIAS + s->landing);
 	else
-		to = check_patch(out, patch++, s->vaddr, s->old_bytes, s->window, 5);
+		to = check_patch(out, patch++, s->vaddr, old, s->window, 5);
 	assert_true(to >= BLOCK + KRON_BLOCK_HEAD && to < BLOCK + end);
 	return patch - out->patches;
 }
@@ -325,7 +326,9 @@ static void stubs_lead_where_they_should(void **state)
 	(void)state;
 	assert_int_equal(bind_make(&out, &b, NULL), 0);
 	assert_int_equal(out.npatches, p->nsites + count_landings(p));
-	end = KRON_BLOCK_HEAD + p->code_len;
+	end = KRON_BLOCK_HEAD;
+	for (size_t i = 0; i < p->nsites; i++)
+		end += p->sites[i].code_len;
 	for (uint64_t at = KRON_BLOCK_HEAD; at < end;) {
 		struct insn in;
 
@@ -342,7 +345,7 @@ static void stubs_lead_where_they_should(void **state)
 	}
 	assert_int_equal(calls, out.probes_bound);
 	for (size_t i = 0, n = 0; i < p->nsites; i++)
-		n = check_patches(&out, n, &p->sites[i], end);
+		n = check_patches(&out, n, p, &p->sites[i], end);
 	bound_free(&out);
 	xfree(all);
 	plan_free(p);
