@@ -74,3 +74,35 @@ int paths_runtime(char *out, size_t size, struct err *err)
 			       out);
 	return 0;
 }
+
+/* ---- packs ---- */
+
+int paths_pack(char *out, size_t size, const char *name)
+{
+	static const char *const places[] = {"probes/packs", "../share/kron/packs"};
+	const char *given = getenv("KRON_PACKS");
+	char dir[PATH_MAX], path[2 * PATH_MAX];
+
+	if (strlen(name) > NAME_MAX || strchr(name, '/'))
+		return -ENOENT;
+	if (given && *given) {
+		snprintf(path, sizeof(path), "%.*s/%s.probe", PATH_MAX, given, name);
+		return try_path(path, out, size) ? 0 : -ENOENT;
+	}
+	if (!own_directory(dir, sizeof(dir))) {
+		for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+			snprintf(path, sizeof(path), "%s/%s/%s.probe", dir, places[i], name);
+			if (try_path(path, out, size))
+				return 0;
+		}
+	}
+	snprintf(path, sizeof(path), KRON_PKGDATADIR "/packs/%s.probe", name);
+	return try_path(path, out, size) ? 0 : -ENOENT;
+}
+
+const char *paths_packs(void)
+{
+	const char *given = getenv("KRON_PACKS");
+
+	return given && *given ? given : KRON_PKGDATADIR "/packs";
+}

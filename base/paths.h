@@ -15,4 +15,12 @@
  */
 int paths_runtime(char *out, size_t size, struct err *err);
 
+/*
+ * Path of a pack of probes, NAME.probe: in $KRON_PACKS, else beside this executable in the build
+ * tree (DIR/probes/packs/), else as installed.  -ENOENT when it is in none of them.
+ */
+int paths_pack(char *out, size_t size, const char *name);
+/* Where packs are looked for, for messages. */
+const char *paths_packs(void);
+
 #endif

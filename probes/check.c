@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check.c - what is well-formed and still makes no sense: values that are not where the probe
+ * stands, places that have no "behind".
+ */
+#include <string.h>
+
+#include "probes/parse.h"
+
+#define ARGUMENT_REGISTERS 6u
+#define MARKER_ARGUMENTS 12u
+
+static int check_after(const struct lex *lx, const struct probe_spec *s, const char *at)
+{
+	if (!s->after)
+		return 0;
+	switch (s->place) {
+	case SPEC_RETURN:
+		return lex_error(lx, at,
+				 "behind a return is the caller: FUNC%%after is the place "
+				 "behind the calls of FUNC");
+	case SPEC_BLOCKS:
+	case SPEC_USDT:
+		return lex_error(lx, at,
+				 "%%after follows an instruction: a call, load, store, "
+				 "branch, FUNC+OFF or an address");
+	}
+	return 0;
+}
+
+/* Argument registers hold the arguments where a function begins and where it is called. */
+static bool has_arguments(const struct probe_spec *s)
+{
+	switch (s->place) {
+	case SPEC_ENTRY:
+		return true;
+	case SPEC_OFFSET:
+	case SPEC_LINE:
+		return s->offset == 0 && !s->after;
+	case SPEC_CALLS:
+	case SPEC_CALLERS:
+		return !s->after;
+	}
+	return false;
+}
+
+static int check_argument(const struct lex *lx, const struct probe_spec *s, const char *at)
+{
+	if (s->place == SPEC_USDT)
+		return s->value <= MARKER_ARGUMENTS
+			       ? 0
+			       : lex_error(lx, at, "a USDT probe has %u arguments at most",
+					   MARKER_ARGUMENTS);
+	if (s->value > ARGUMENT_REGISTERS)
+		return lex_error(lx, at, "$arg1 to $arg6 are in registers, further ones are not");
+	if (!has_arguments(s))
+		return lex_error(lx, at,
+				 "the arguments are in their registers at a function's entry "
+				 "and at a call only; name the register (%%rdi) if it is "
+				 "meant");
+	return 0;
+}
+
+static int check_payload(const struct lex *lx, const struct probe_spec *s, const char *at)
+{
+	if (s->payload != SPEC_PAYLOAD_NONE && s->kind >= SPEC_COUNT)
+		return lex_error(lx, at, "%s takes no payload",
+				 s->kind == SPEC_COUNT ? "count:J" : "store:WORD=VALUE");
+	switch (s->payload) {
+	case SPEC_PAYLOAD_ARGUMENT:
+		return check_argument(lx, s, at);
+	case SPEC_PAYLOAD_RETVAL:
+		if (s->place == SPEC_RETURN ||
+		    (s->after && (s->place == SPEC_CALLS || s->place == SPEC_CALLERS)))
+			return 0;
+		return lex_error(lx, at,
+				 "there is a return value at %%return, behind calls "
+				 "(%%after) and nowhere else");
+	case SPEC_PAYLOAD_ADDRESS:
+		if (s->place == SPEC_RETURN || s->place == SPEC_BLOCKS || s->place == SPEC_USDT ||
+		    s->place == SPEC_ENTRY)
+			return lex_error(lx, at,
+					 "$addr is that of an instruction's memory operand: "
+					 "%%loads, %%stores, FUNC+OFF, an address");
+		if (s->after)
+			return lex_error(lx, at,
+					 "behind the instruction its operand's registers may "
+					 "have changed: $addr and %%after do not go together");
+		return 0;
+	case SPEC_PAYLOAD_IMMEDIATE:
+		if (s->value > UINT32_MAX && s->value < -(uint64_t)0x80000000u)
+			return lex_error(lx, at, "a payload has 32 bits");
+		return 0;
+	}
+	return 0;
+}
+
+static int check_event(const struct lex *lx, const struct probe_spec *s,
+		       const struct spec_marks *marks)
+{
+	if (marks->event && s->kind >= SPEC_COUNT)
+		return lex_error(lx, marks->event, "%s makes no sample, so it has no event",
+				 s->kind == SPEC_COUNT ? "count:J" : "store:WORD=VALUE");
+	return 0;
+}
+
+static int compile_regex(const struct lex *lx, const char *at, struct spec_name *name)
+{
+	char why[128];
+	int code;
+
+	if (!name->text || name->match != MATCH_REGEX)
+		return 0;
+	if (strlen(name->text) > 1000) /* a deep one costs regcomp() the stack */
+		return lex_error(lx, at, "this expression is too long");
+	name->regex = xmalloc(sizeof(*name->regex));
+	code = regcomp(name->regex, name->text, REG_EXTENDED | REG_NOSUB);
+	if (!code)
+		return 0;
+	regerror(code, name->regex, why, sizeof(why));
+	xfree(name->regex);
+	name->regex = NULL;
+	return lex_error(lx, at, "this is no regular expression: %s", why);
+}
+
+int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_marks *marks)
+{
+	int code = check_after(lx, s, marks->place);
+
+	if (!code)
+		code = compile_regex(lx, marks->place, &s->function);
+	if (!code)
+		code = compile_regex(lx, marks->place, &s->object);
+	if (!code)
+		code = check_payload(lx, s, marks->payload);
+	return code ? code : check_event(lx, s, marks);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* match.c - which names and modules a probe means. */
+#include <fnmatch.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/probe.h"
+
+/* A path may be a link to the module's. */
+static bool is_path_to(const struct spec_name *n, const char *path)
+{
+	char *real = strchr(n->text, '/') ? realpath(n->text, NULL) : NULL;
+	bool same = real && !strcmp(real, path);
+
+	free(real);
+	return same;
+}
+
+bool spec_name_matches(const struct spec_name *n, const char *name)
+{
+	switch (n->match) {
+	case MATCH_REGEX:
+		return !regexec(n->regex, name, 0, NULL, 0);
+	case MATCH_GLOB:
+		return !fnmatch(n->text, name, 0) || !strcmp(n->text, name);
+	}
+	return !strcmp(n->text, name);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* "libc" is libc.so.6 and libc-2.36.so: the name up to ".so" or "-2." */
+static bool is_stem(const struct spec_name *n, const char *base)
+{
+	const char *so = strstr(base, ".so");
+	size_t len = strlen(n->text);
+
+	if (n->match != MATCH_NAME || !so || strncmp(base, n->text, len))
+		return false;
+	return base + len == so ||
+	       (base[len] == '-' && base[len + 1] >= '0' && base[len + 1] <= '9');
+}
+
+bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe)
+{
+	if (!s->object.text) /* a note says itself whose it is */
+		return is_exe || s->place == SPEC_USDT;
+	return spec_name_matches(&s->object, path) ||
+	       spec_name_matches(&s->object, base_name(path)) ||
+	       is_stem(&s->object, base_name(path)) || is_path_to(&s->object, path);
+}
+
+bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe)
+{
+	for (size_t i = 0; i < set->specs.n; i++)
+		if (probe_spec_wants(&set->specs.v[i], path, is_exe))
+			return true;
+	return false;
+}

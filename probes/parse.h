@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * parse.h - the parts of the parser.  Private to probes/.
+ *
+ *   parse.c        a line: declaration, include, or a probe with its group and event
+ *   parse_place.c  where: [OBJ:]FUNC... and its other spellings
+ *   parse_what.c   kind and payload
+ *   check.c        what is well-formed and still makes no sense
+ */
+#ifndef PROBES_PARSE_H
+#define PROBES_PARSE_H
+
+#include "probes/lex.h"
+
+/* Where the parts stood, for the checker's carets. */
+struct spec_marks {
+	const char *start, *place, *kind, *payload, *event;
+};
+
+int parse_place(struct lex *lx, struct probe_spec *s);
+int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks);
+/* Also compiles regular expressions. */
+int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_marks *marks);
+/* One line.  Without NUL and newline; may be empty. */
+int parse_line(struct probe_set *set, struct lex *lx);
+void probe_spec_free(struct probe_spec *s);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* parse_what.c - what a probe does, and the value that it takes along. */
+#include <string.h>
+
+#include "probes/parse.h"
+
+static const char *const registers[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					"r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+
+const char *spec_register_name(unsigned reg)
+{
+	return reg < 16 ? registers[reg] : NULL;
+}
+
+static const char *const kinds[] = {"trace", "resource", "count", "store"};
+
+const char *spec_kind_key(enum spec_kind kind)
+{
+	return kind <= SPEC_STORE ? kinds[kind] : "?";
+}
+
+/* %rdi, as perf writes it %di; the name ends with the span. */
+static bool register_number(struct span sp, uint64_t *out)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		if (span_is(sp, registers[i]) || (i < 8 && span_is(sp, registers[i] + 1))) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct span behind(struct span sp, size_t n)
+{
+	return (struct span){.s = sp.s + n, .n = sp.n - n};
+}
+
+static bool starts_with(struct span sp, const char *word)
+{
+	size_t n = strlen(word);
+
+	return sp.n >= n && !memcmp(sp.s, word, n);
+}
+
+/* ---- kinds ---- */
+
+static int take_count(const struct lex *lx, struct probe_spec *s, struct span sp)
+{
+	uint64_t n;
+
+	if (!span_number(sp, &n) || n >= PROBE_COUNTERS)
+		return lex_error(lx, sp.s, "the number of a resource counter is needed, 0 to %u",
+				 PROBE_COUNTERS - 1);
+	s->kind = SPEC_COUNT;
+	s->word = (uint8_t)n;
+	return 0;
+}
+
+static int take_store(const struct lex *lx, struct probe_spec *s, struct span sp)
+{
+	const char *equals = memchr(sp.s, '=', sp.n);
+	struct span word = {.s = sp.s, .n = equals ? (size_t)(equals - sp.s) : sp.n};
+	uint64_t n;
+
+	if (!span_number(word, &n) || n >= PROBE_WORDS)
+		return lex_error(lx, sp.s,
+				 "the number of a chip word is needed, 0 to %u: "
+				 "store:WORD=VALUE",
+				 PROBE_WORDS - 1);
+	if (!equals)
+		return lex_error(lx, sp.s + sp.n, "=VALUE is missing: store:WORD=VALUE");
+	if (!span_number(behind(sp, word.n + 1), &s->data))
+		return lex_error(lx, equals + 1, "this is no number of 64 bits");
+	s->kind = SPEC_STORE;
+	s->word = (uint8_t)n;
+	return 0;
+}
+
+/* 1: it is no kind. */
+static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
+{
+	if (span_is(sp, "trace") || span_is(sp, "resource")) {
+		s->kind = sp.s[0] == 't' ? SPEC_TRACE : SPEC_RESOURCE;
+		return 0;
+	}
+	if (starts_with(sp, "count:"))
+		return take_count(lx, s, behind(sp, 6));
+	if (starts_with(sp, "store:"))
+		return take_store(lx, s, behind(sp, 6));
+	if (span_is(sp, "count") || span_is(sp, "store"))
+		return lex_error(lx, sp.s, "say which: %s",
+				 sp.s[0] == 'c' ? "count:J" : "store:WORD=VALUE");
+	return 1;
+}
+
+/* ---- payloads ---- */
+
+static bool argument_number(struct span sp, uint64_t *out)
+{
+	return starts_with(sp, "arg") && sp.n > 3 && sp.s[3] != '-' &&
+	       span_number(behind(sp, 3), out) && *out >= 1;
+}
+
+static int take_variable(const struct lex *lx, struct probe_spec *s, struct span sp)
+{
+	struct span word = behind(sp, 1);
+
+	if (argument_number(word, &s->value))
+		s->payload = SPEC_PAYLOAD_ARGUMENT;
+	else if (span_is(word, "retval"))
+		s->payload = SPEC_PAYLOAD_RETVAL;
+	else if (span_is(word, "addr"))
+		s->payload = SPEC_PAYLOAD_ADDRESS;
+	else if (span_is(word, "sp") || span_is(word, "stack"))
+		s->payload = SPEC_PAYLOAD_STACK;
+	else
+		return lex_error(lx, sp.s, "there is no %.*s: $arg1 and up, $retval, $addr, $sp",
+				 (int)(sp.n < 40 ? sp.n : 40), sp.s);
+	return 0;
+}
+
+static int take_payload(const struct lex *lx, struct probe_spec *s, struct span sp)
+{
+	if (!sp.n)
+		return lex_error(lx, sp.s, "a value is missing here");
+	if (memchr(sp.s, ':', sp.n))
+		return lex_error(lx, memchr(sp.s, ':', sp.n),
+				 "a payload has no type: it is the low 32 bits of the value");
+	if (sp.s[0] == '$')
+		return take_variable(lx, s, sp);
+	if (sp.s[0] == '%') {
+		s->payload = SPEC_PAYLOAD_REGISTER;
+		return register_number(behind(sp, 1), &s->value)
+			       ? 0
+			       : lex_error(lx, sp.s,
+					   "there is no register of this name: %%rax to %%r15");
+	}
+	if (argument_number(sp, &s->value)) {
+		s->payload = SPEC_PAYLOAD_ARGUMENT;
+		return 0;
+	}
+	if (span_is(sp, "retval")) {
+		s->payload = SPEC_PAYLOAD_RETVAL;
+		return 0;
+	}
+	s->payload = SPEC_PAYLOAD_IMMEDIATE;
+	if (span_number(sp, &s->value))
+		return 0;
+	return lex_error(lx, sp.s,
+			 "neither a kind (trace, resource, count:J, store:WORD=VALUE) nor "
+			 "a payload ($arg1, $retval, $addr, %%rdi, a number)");
+}
+
+/* NAME=EXPR or EXPR; the name is kept as the trace shows it. */
+static int named_payload(const struct lex *lx, struct probe_spec *s, struct span sp)
+{
+	const char *equals = memchr(sp.s, '=', sp.n);
+	struct span name = {.s = sp.s, .n = equals ? (size_t)(equals - sp.s) : 0};
+	int code;
+
+	if (!equals) {
+		code = take_payload(lx, s, sp);
+		if (!code)
+			s->payload_name =
+				span_dup(sp.s[0] == '$' || sp.s[0] == '%' ? behind(sp, 1) : sp);
+		return code;
+	}
+	for (size_t i = 0; i < name.n; i++)
+		if (!lex_is_word(name.s[i]))
+			return lex_error(lx, name.s + i, "a name has letters, digits and _ only");
+	if (!name.n)
+		return lex_error(lx, sp.s, "a name is missing before the =");
+	code = take_payload(lx, s, behind(sp, name.n + 1));
+	if (!code)
+		s->payload_name = span_dup(name);
+	return code;
+}
+
+int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks)
+{
+	for (lex_blanks(lx); !lex_at_end(lx); lex_blanks(lx)) {
+		struct span sp = lex_token(lx);
+		int code = take_kind(lx, s, sp);
+
+		if (code < 0)
+			return code;
+		if (!code && marks->kind)
+			return lex_error(lx, sp.s, "a probe has one kind only");
+		if (!code) {
+			marks->kind = sp.s;
+			continue;
+		}
+		if (marks->payload)
+			return lex_error(lx, sp.s, "a sample has room for one value only");
+		marks->payload = sp.s;
+		code = named_payload(lx, s, sp);
+		if (code)
+			return code;
+	}
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * probe.h - the probe language: what `-p SPEC` and `-P FILE` say, as data.
+ *
+ *   [[GROUP:]EVENT=][OBJ:]PLACE [KIND] [[NAME=]PAYLOAD]          kron-probes(7) has the rest
+ *
+ *   text --parse--> struct probe_spec --check--> a set      inject/resolve.h: set + image -> places
+ *
+ * Nothing here knows an ELF file: whether there is such a function is found out later.  An error
+ * has the form "FILE:LINE:COLUMN: sentence", the line itself, and a caret below its column.
+ */
+#ifndef PROBES_PROBE_H
+#define PROBES_PROBE_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+
+#define PROBE_LEVELS 16u
+#define PROBE_WORDS 128u   /* chip words that a store may name */
+#define PROBE_COUNTERS 16u /* resource counters */
+/* Event numbers end here: 28 bits travel on a board of several nodes, and some are its own. */
+#define PROBE_NUMBER_MAX 0x7fffffffu
+
+/* What of the function, or where else. */
+enum spec_place {
+	SPEC_ENTRY,   /* FUNC */
+	SPEC_RETURN,  /* FUNC%return: in front of each ret and tail jump */
+	SPEC_OFFSET,  /* FUNC+OFF */
+	SPEC_LINE,    /* FUNC:LINE, counted from the function's own line */
+	SPEC_SOURCE,  /* SRC:LINE, inlined copies too */
+	SPEC_ADDRESS, /* 0x1234, as in the file */
+	SPEC_BLOCKS,  /* FUNC%blocks, and so on: every one in FUNC */
+	SPEC_CALLS,
+	SPEC_BRANCHES,
+	SPEC_LOADS,
+	SPEC_STORES,
+	SPEC_INSNS,
+	SPEC_CALLERS, /* FUNC%callers, FUNC%after: the calls of FUNC, in the module that is probed */
+	SPEC_USDT     /* sdt_PROVIDER:NAME */
+};
+
+enum spec_kind { SPEC_TRACE, SPEC_RESOURCE, SPEC_COUNT, SPEC_STORE };
+
+enum spec_payload {
+	SPEC_PAYLOAD_NONE,
+	SPEC_PAYLOAD_REGISTER, /* value: 0..15, as the hardware numbers them */
+	SPEC_PAYLOAD_ARGUMENT, /* value: 1.. */
+	SPEC_PAYLOAD_RETVAL,
+	SPEC_PAYLOAD_ADDRESS, /* of the memory operand */
+	SPEC_PAYLOAD_STACK,   /* the stack pointer */
+	SPEC_PAYLOAD_IMMEDIATE
+};
+
+/* How a name is meant. */
+enum spec_match { MATCH_NAME, MATCH_GLOB, MATCH_REGEX };
+
+struct spec_name {
+	char *text;    /* NULL: none given */
+	uint8_t match; /* enum spec_match */
+	regex_t *regex;
+};
+
+struct probe_spec {
+	char *where;     /* "<-p 1>" or "malloc.probe:12": for messages */
+	char *text;      /* as the user wrote it, without group, event and comment */
+	uint8_t level;   /* of the gate */
+	bool gated;      /* a group was given, or the kind always has a gate */
+	char *event;     /* NULL: named after each place */
+	uint32_t number; /* with has_number: the number that samples carry */
+	bool has_number;
+
+	uint8_t place;           /* enum spec_place */
+	bool after;              /* behind the instruction, not in front of it */
+	struct spec_name object; /* the module; none: the main executable */
+	struct spec_name function;
+	char *source;            /* SRC of SRC:LINE and FUNC@SRC; NULL */
+	uint64_t offset;         /* OFF, LINE or the address */
+	char *provider, *marker; /* USDT; the marker may be a glob */
+
+	uint8_t kind;  /* enum spec_kind */
+	uint8_t word;  /* COUNT: the counter; STORE: the chip word */
+	uint64_t data; /* STORE */
+	uint8_t payload;
+	uint64_t value;
+	char *payload_name; /* as the user called or wrote it; NULL without a payload */
+};
+
+struct probe_level {
+	char *name;
+	uint8_t level;
+};
+
+struct probe_set {
+	VEC(struct probe_spec) specs;
+	VEC(struct probe_level) levels;
+	uint8_t default_level; /* of probes that name no group */
+	unsigned depth;        /* of includes */
+};
+
+void probe_set_free(struct probe_set *set);
+
+/* ---- reading; all: 0, or -errno with the message that users see ---- */
+
+/* One `-p SPEC`; number counts from 1 and stands in messages: <-p 1>:1:7. */
+int probe_set_add(struct probe_set *set, const char *spec, unsigned number, struct err *err);
+/* Text of several lines, as in a file of this name. */
+int probe_set_add_text(struct probe_set *set, const char *name, const char *text, size_t n,
+		       struct err *err);
+/* `-P FILE`: a path, or the name of a pack: "malloc" is malloc.probe where kron's packs are. */
+int probe_set_add_file(struct probe_set *set, const char *name, struct err *err);
+
+/* ---- asking ---- */
+
+/* Is this module meant?  A name matches the path, its last part, or that without ".so...". */
+bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe);
+/* Has the set a probe for this module? */
+bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe);
+/* Does the name match?  (A bad regex never gets this far.) */
+bool spec_name_matches(const struct spec_name *n, const char *name);
+const char *spec_kind_key(enum spec_kind kind);
+/* "rdi"; NULL beyond 15. */
+const char *spec_register_name(unsigned reg);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/* Unit tests of the probe language: what each spelling means, and where errors point. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "probes/probe.h"
+
+static const char *const places[] = {
+	"entry", "return",   "offset", "line",   "source", "address", "blocks",
+	"calls", "branches", "loads",  "stores", "insns",  "callers", "usdt",
+};
+static const char *const payloads[] = {"-", "reg", "arg", "retval", "addr", "sp", "imm"};
+static const char matches[] = {'=', '*', '/'};
+
+static void put_name(char *out, size_t size, const char *key, const struct spec_name *n)
+{
+	size_t at = strlen(out);
+
+	if (n->text)
+		snprintf(out + at, size - at, " %s%c%s", key, matches[n->match], n->text);
+}
+
+static void put_text(char *out, size_t size, const char *key, const char *text)
+{
+	size_t at = strlen(out);
+
+	if (text)
+		snprintf(out + at, size - at, " %s=%s", key, text);
+}
+
+/* All of a probe in one line. */
+static void describe(const struct probe_spec *s, char *out, size_t size)
+{
+	size_t at;
+
+	snprintf(out, size, "%s%s", places[s->place], s->after ? " after" : "");
+	put_name(out, size, "obj", &s->object);
+	put_name(out, size, "fn", &s->function);
+	put_text(out, size, "src", s->source);
+	put_text(out, size, "provider", s->provider);
+	put_text(out, size, "marker", s->marker);
+	at = strlen(out);
+	if (s->place >= SPEC_OFFSET && s->place <= SPEC_ADDRESS)
+		at += (size_t)snprintf(out + at, size - at, " at=%" PRIu64, s->offset);
+	if (s->gated && s->level)
+		at += (size_t)snprintf(out + at, size - at, " level=%u", s->level);
+	if (!s->gated)
+		at += (size_t)snprintf(out + at, size - at, " ungated");
+	put_text(out, size, "event", s->event);
+	at = strlen(out);
+	if (s->has_number)
+		at += (size_t)snprintf(out + at, size - at, " number=%u", s->number);
+	if (s->kind)
+		at += (size_t)snprintf(out + at, size - at, " %s", spec_kind_key(s->kind));
+	if (s->kind >= SPEC_COUNT)
+		at += (size_t)snprintf(out + at, size - at, ":%u", s->word);
+	if (s->kind == SPEC_STORE)
+		at += (size_t)snprintf(out + at, size - at, "=%" PRIu64, s->data);
+	if (s->payload)
+		snprintf(out + at, size - at, " %s=%s:%" PRId64, s->payload_name,
+			 payloads[s->payload], (int64_t)s->value);
+}
+
+static const struct {
+	const char *text, *meaning;
+} good[] = {
+	{"main", "entry fn=main"},
+	{"main # and why", "entry fn=main"},
+	{"main%return", "return fn=main"},
+	{"main%exit", "return fn=main"},
+	{"main+4", "offset fn=main at=4"},
+	{"main+0x1f", "offset fn=main at=31"},
+	{"main:3", "line fn=main at=3"},
+	{"main@calc.c:3", "line fn=main src=calc.c at=3"},
+	{"main@calc.c", "entry fn=main src=calc.c"},
+	{"calc.c:12", "source src=calc.c at=12"},
+	{"src/calc:12", "source src=src/calc at=12"},
+	{"libz.so.1:deflate.c:12", "source obj=libz.so.1 src=deflate.c at=12"},
+	{"\"foo.part.0\":2", "line fn=foo.part.0 at=2"},
+	{"0x401000", "address at=4198400"},
+	{"libc:0x401000", "address obj=libc at=4198400"},
+	{"libc:malloc", "entry obj=libc fn=malloc"},
+	{"/usr/lib/libz.so.1:deflate%return", "return obj=/usr/lib/libz.so.1 fn=deflate"},
+	{"libstdc++.so.6:__cxa_throw", "entry obj=libstdc++.so.6 fn=__cxa_throw"},
+	{"mem*", "entry fn*mem*"},
+	{"/^mem(cpy|set)$/", "entry fn/^mem(cpy|set)$"},
+	{"libc:/^mem/%loads", "loads obj=libc fn/^mem"},
+	{"/a\\/b/+4", "offset fn/a\\/b at=4"},
+	{"ns::f", "entry fn=ns::f"},
+	{"ns::f(int, char const*)%return", "return fn*ns::f(int, char const*)"},
+	{"libx:ns::Set<int, ns::Less>::insert", "entry obj=libx fn=ns::Set<int, ns::Less>::insert"},
+	{"\"ns::f(int) const\"", "entry fn=ns::f(int) const"},
+	{"operator+(A, A)+4", "offset fn=operator+(A, A) at=4"},
+	{"A::operator==(A const&)", "entry fn=A::operator==(A const&)"},
+	{"operator==", "entry fn=operator=="},
+	{"A::operator()", "entry fn=A::operator()"},
+	{"operator<<", "entry fn=operator<<"},
+	{"operator%%return", "return fn=operator%"},
+	{"(anonymous namespace)::f(int)", "entry fn=(anonymous namespace)::f(int)"},
+	{"memcpy@@GLIBC_2.14", "entry fn=memcpy@@GLIBC_2.14"},
+	{"main%blocks", "blocks fn=main"},
+	{"main%calls", "calls fn=main"},
+	{"main%calls%after", "calls after fn=main"},
+	{"main%branches", "branches fn=main"},
+	{"*%loads count:3", "loads fn** ungated count:3"},
+	{"main%stores $addr", "stores fn=main addr=addr:0"},
+	{"main%insns", "insns fn=main"},
+	{"malloc%after", "callers after fn=malloc"},
+	{"malloc%callers", "callers fn=malloc"},
+	{"malloc%after size=$retval", "callers after fn=malloc size=retval:0"},
+	{"sdt_libc:setjmp", "usdt provider=libc marker=setjmp"},
+	{"%libc:setjmp", "usdt provider=libc marker=setjmp"},
+	{"libc.so.6:%libc:setjmp", "usdt obj=libc.so.6 provider=libc marker=setjmp"},
+	{"%python:gc__* $arg1", "usdt provider=python marker=gc__* arg1=arg:1"},
+	{"uprobe:/bin/bash:readline", "entry obj=/bin/bash fn=readline"},
+	{"uprobe:/bin/bash:readline+4", "offset obj=/bin/bash fn=readline at=4"},
+	{"uprobe:/bin/bash:0x1234", "address obj=/bin/bash at=4660"},
+	{"uretprobe:libc:mem* retval", "return obj=libc fn*mem* retval=retval:0"},
+	{"usdt:libx.so:prov:name", "usdt obj=libx.so provider=prov marker=name"},
+	{"usdt:libx.so:name", "usdt obj=libx.so provider=* marker=name"},
+	{"start=main", "entry fn=main event=start"},
+	{"3:start=main", "entry fn=main level=3 event=start"},
+	{"3:=main", "entry fn=main level=3"},
+	{"5:1234=main", "entry fn=main level=5 number=1234"},
+	{"0x10=main", "entry fn=main number=16"},
+	{"main arg1", "entry fn=main arg1=arg:1"},
+	{"main n=$arg6", "entry fn=main n=arg:6"},
+	{"main %di", "entry fn=main di=reg:7"},
+	{"main %r15", "entry fn=main r15=reg:15"},
+	{"main 42", "entry fn=main 42=imm:42"},
+	{"main tag=-1", "entry fn=main tag=imm:-1"},
+	{"main $sp", "entry fn=main sp=sp:0"},
+	{"main resource", "entry fn=main resource"},
+	{"main $arg1 resource", "entry fn=main resource arg1=arg:1"},
+	{"main store:8=0x1f", "entry fn=main ungated store:8=31"},
+	{"2:=main store:8=1", "entry fn=main level=2 store:8=1"},
+	{"level", "entry fn=level"},
+	{"include", "entry fn=include"},
+	{"level x=%rdi", "entry fn=level x=reg:7"},
+	{"a#b", "entry fn=a#b"},
+};
+
+static void test_meanings(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct probe_set set = {0};
+		struct err err = {{0}};
+		char text[512];
+
+		if (probe_set_add(&set, good[i].text, 1, &err))
+			fail_msg("%s: %s", good[i].text, err.msg);
+		assert_int_equal(set.specs.n, 1);
+		describe(&set.specs.v[0], text, sizeof(text));
+		assert_string_equal(text, good[i].meaning);
+		probe_set_free(&set);
+	}
+}
+
+static const struct {
+	const char *text;
+	unsigned column; /* of the caret */
+	const char *words;
+} bad[] = {
+	{"", 1, "missing"},
+	{"# nothing", 1, "missing"},
+	{"99:x=main", 1, "0 to 15"},
+	{"nobody:x=main", 1, "no level"},
+	{"x=", 3, "a place is missing"},
+	{"main%foo", 5, "there is no %foo"},
+	{"main%return%after", 1, "behind a return"},
+	{"main%blocks%after", 1, "%after follows"},
+	{"main%loads%stores", 11, "once"},
+	{"main%after%after", 11, "twice"},
+	{"main+4+4", 7, "+OFF"},
+	{"main%return $arg1", 13, "entry"},
+	{"main $retval", 6, "%return"},
+	{"main $arg7", 6, "arg6"},
+	{"main $addr", 6, "memory operand"},
+	{"main%loads%after $addr", 18, "%after"},
+	{"main $foo", 6, "there is no $foo"},
+	{"main %xmm0", 6, "no register"},
+	{"main x=", 8, "value is missing"},
+	{"main =1", 6, "name is missing"},
+	{"main $arg1 $arg2", 12, "one value"},
+	{"main trace resource", 12, "one kind"},
+	{"main count:16", 12, "0 to 15"},
+	{"main count", 6, "count:J"},
+	{"main store:200=1", 12, "chip word"},
+	{"main store:8", 13, "=VALUE"},
+	{"main store:8=x", 14, "64 bits"},
+	{"main count:1 $arg1", 14, "no payload"},
+	{"e=main count:1", 1, "no event"},
+	{"main $arg1:u32", 11, "no type"},
+	{"main 0x100000000", 6, "32 bits"},
+	{"a:b:c:d:e", 9, "too many"},
+	{"a:b:c", 5, "one too many"},
+	{"libc:", 6, "behind the colon"},
+	{"f(int", 2, "never closed"},
+	{"f)", 2, "never opened"},
+	{"\"f", 1, "never closed"},
+	{"/a(/", 1, "regular expression"},
+	{"%libc", 1, "colon"},
+	{"usdt:a", 6, "usdt:OBJ"},
+	{"uprobe:main", 8, "uprobe:OBJ:FUNC"},
+	{"4294967296=main", 1, "up to"},
+	{"level 1x = 3", 7, "letter"},
+	{"level io = 16", 12, "0 to 15"},
+	{"level io = 3 x", 14, "all that"},
+	{"include a b", 9, "one file"},
+	{"include no-such-pack", 9, "no pack"},
+	{"main\t\001", 6, "neither"},
+};
+
+static void test_errors(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct probe_set set = {0};
+		struct err err = {{0}};
+		char place[32];
+		const char *caret;
+
+		assert_int_equal(probe_set_add(&set, bad[i].text, 3, &err), -EINVAL);
+		snprintf(place, sizeof(place), "<-p 3>:1:%u: ", bad[i].column);
+		if (strncmp(err.msg, place, strlen(place)) || !strstr(err.msg, bad[i].words))
+			fail_msg("%s: expected %s and %s, got %s", bad[i].text, place, bad[i].words,
+				 err.msg);
+		caret = strrchr(err.msg, '\n') + 1;
+		assert_int_equal(strlen(caret), 2 + bad[i].column);
+		assert_int_equal(caret[strlen(caret) - 1], '^');
+		assert_int_equal(set.specs.n, 0);
+		probe_set_free(&set);
+	}
+}
+
+static void test_file(void **state)
+{
+	static const char text[] = "# a file\n"
+				   "level io = 4   # a name\n"
+				   "level lock=5\n"
+				   "\n"
+				   "io:open = main\n";
+	static const char text2[] = "level io = 4\n"
+				    "\tio:open=main $arg1\r\n"
+				    "f%return";
+	struct probe_set set = {0};
+	struct err err;
+
+	(void)state;
+	/* a blank before the = makes it no head */
+	assert_int_equal(probe_set_add_text(&set, "x.probe", text, sizeof(text) - 1, &err),
+			 -EINVAL);
+	assert_non_null(strstr(err.msg, "x.probe:5:"));
+	assert_int_equal(probe_set_add_text(&set, "y.probe", text2, sizeof(text2) - 1, &err), 0);
+	assert_int_equal(set.specs.n, 2);
+	assert_int_equal(set.specs.v[0].level, 4);
+	assert_string_equal(set.specs.v[0].event, "open");
+	assert_string_equal(set.specs.v[1].where, "y.probe:3");
+	assert_int_equal(set.specs.v[1].place, SPEC_RETURN);
+	assert_int_equal(probe_set_add(&set, "lock:x=main", 1, &err), 0);
+	assert_int_equal(set.specs.v[2].level, 5);
+	assert_int_equal(probe_set_add(&set, "level io = 3", 1, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "4 already"));
+	probe_set_free(&set);
+}
+
+static void write_file(const char *dir, const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void remove_files(const char *dir)
+{
+	static const char *const names[] = {"a.probe", "b.probe", "c.probe", "loop.probe"};
+	char path[256];
+
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void test_includes(void **state)
+{
+	char dir[] = "/tmp/kron-test-XXXXXX", path[128];
+	struct probe_set set = {0};
+	struct err err;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	write_file(dir, "a.probe", "include b.probe\nio:x=main\n");
+	write_file(dir, "b.probe", "level io = 7\n");
+	write_file(dir, "c.probe", "main\n\nmain%%x\n");
+	write_file(dir, "loop.probe", "include loop.probe\n");
+	snprintf(path, sizeof(path), "%s/a.probe", dir);
+	assert_int_equal(probe_set_add_file(&set, path, &err), 0);
+	assert_int_equal(set.specs.v[0].level, 7);
+	snprintf(path, sizeof(path), "%s/c.probe", dir);
+	assert_int_equal(probe_set_add_file(&set, path, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "c.probe:3:6: "));
+	snprintf(path, sizeof(path), "%s/loop.probe", dir);
+	assert_int_equal(probe_set_add_file(&set, path, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "more than 8 deep"));
+	assert_int_equal(probe_set_add_file(&set, "/no/such/file", &err), -ENOENT);
+	setenv("KRON_PACKS", dir, 1);
+	assert_int_equal(probe_set_add_file(&set, "a", &err), 0);
+	assert_int_equal(probe_set_add_file(&set, "z", &err), -ENOENT);
+	unsetenv("KRON_PACKS");
+	probe_set_free(&set);
+	remove_files(dir);
+}
+
+static bool wants(const char *spec, const char *path, bool is_exe)
+{
+	struct probe_set set = {0};
+	struct err err;
+	bool yes;
+
+	assert_int_equal(probe_set_add(&set, spec, 1, &err), 0);
+	yes = probe_set_wants(&set, path, is_exe);
+	probe_set_free(&set);
+	return yes;
+}
+
+static void test_objects(void **state)
+{
+	(void)state;
+	assert_true(wants("main", "/bin/x", true));
+	assert_false(wants("main", "/lib/libc.so.6", false));
+	assert_true(wants("libc:f", "/lib/libc.so.6", false));
+	assert_true(wants("libc:f", "/lib/libc-2.31.so", false));
+	assert_false(wants("libc:f", "/lib/libcap.so.2", false));
+	assert_false(wants("libc:f", "/lib/libc-client.so.2", false));
+	assert_true(wants("libc.so.6:f", "/lib/libc.so.6", false));
+	assert_true(wants("/lib/libc.so.6:f", "/lib/libc.so.6", false));
+	assert_false(wants("/usr/libc.so.6:f", "/lib/libc.so.6", false));
+	assert_true(wants("libc*:f", "/lib/libcap.so.2", false));
+	assert_true(wants("/^libz/:f", "/lib/libz.so.1", false));
+	assert_true(wants("%p:n", "/lib/libz.so.1", false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_meanings), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_file),     cmocka_unit_test(test_includes),
+		cmocka_unit_test(test_objects),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
