@@ -11,9 +11,14 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/list_places.h"
+#include "inject/classes.h"
 #include "inject/plan.h"
 
 static bool json, summary;
+/* The classes of classes.h in their order, then two more. */
+#define PLACES "insns|branches|loads|stores|calls|blocks|entries|exits"
+static int places = -1;
 
 static const struct opt options[] = {
 	{0, "json", OPT_FLAG, &json, NULL, "Print JSON.", 0, 0},
@@ -21,6 +26,8 @@ static const struct opt options[] = {
 	 "Print only how many entries and exits were found, how many can be probed and by which "
 	 "tactic, and why the others cannot.",
 	 0, 0},
+	{0, "places", OPT_CHOICE, &places, PLACES,
+	 "Plan every place of this class, instead of entries and exits.", 0, 0},
 	OPT_END,
 };
 
@@ -178,6 +185,11 @@ static void json_functions(struct json *j, const struct plan *p, const char *pat
 
 /* ---- summary ---- */
 
+static bool is_class(void)
+{
+	return places >= 0 && places < CLASS_COUNT;
+}
+
 static void print_counts(const char *what, const struct plan_counts *c)
 {
 	char found[STR_NUMBER], patched[STR_NUMBER];
@@ -219,27 +231,47 @@ static void json_counts(struct json *j, const char *what, const struct plan_coun
 	json_close(j, '}');
 }
 
-static void show_summary(struct json *j, const struct plan *p)
+/* What the summary shows: entries and exits, or the class that was asked for. */
+static void show_summary(struct json *j, const struct plan *p, uint64_t filler)
 {
-	struct plan_counts entries, exits;
+	static const struct {
+		const char *key, *words;
+	} kinds[] = {{"entries", "Entries"}, {"exits", "Exits"}};
+	struct plan_counts c;
 
-	plan_count(p, PROBE_ENTRY, &entries);
-	plan_count(p, PROBE_EXIT, &exits);
-	if (json) {
+	if (json)
 		json_open(j, '{');
-		json_counts(j, "entries", &entries);
-		json_counts(j, "exits", &exits);
-		json_close(j, '}');
-	} else {
-		print_counts("Entries", &entries);
-		print_counts("Exits", &exits);
+	for (int kind = PROBE_ENTRY; kind <= PROBE_EXIT; kind++) {
+		if (places >= 0 && places != CLASS_COUNT + kind)
+			continue;
+		plan_count(p, kind, &c);
+		if (json)
+			json_counts(j, kinds[kind].key, &c);
+		else
+			print_counts(kinds[kind].words, &c);
 	}
+	if (is_class()) {
+		plan_count(p, PROBE_PLACE, &c);
+		if (json)
+			json_counts(j, class_key(places), &c);
+		else
+			print_counts(class_key(places), &c);
+	}
+	if (is_class() && json)
+		json_ku64(j, "filler", filler);
+	else if (filler)
+		printf("  %10lu  more that nothing reaches (filler between code)\n",
+		       (unsigned long)filler);
+	if (json)
+		json_close(j, '}');
 }
 
 int cmd_list(int argc, char **argv)
 {
 	struct json j = JSON_INIT(stdout);
+	struct plan_options opt = {0};
 	struct elf_image *img;
+	uint64_t filler = 0;
 	struct plan *p;
 	struct err err;
 	int status, first, r;
@@ -249,13 +281,16 @@ int cmd_list(int argc, char **argv)
 		return status;
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	r = plan_make(&p, img, NULL, &err);
+	if (is_class())
+		r = list_plan_places(&p, &filler, img, places, &opt, &err);
+	else
+		r = plan_make(&p, img, &opt, &err);
 	elf_image_close(img);
 	if (r)
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	cmd_pager(!json && !summary);
 	if (summary)
-		show_summary(&j, p);
+		show_summary(&j, p, filler);
 	else if (json)
 		json_functions(&j, p, argv[first]);
 	else

@@ -52,6 +52,7 @@ struct insn {
 	uint8_t op;            /* enum insn_op: the few that analyses ask for */
 	uint8_t op_size;       /* operand size in bytes */
 	bool has_mem;          /* a memory operand with a ModRM byte: mem_* describe it */
+	bool loads, stores;    /* memory through an operand that is written out: no push, no ret */
 	uint8_t mem_seg;       /* segment prefix byte (0x64 fs, 0x65 gs), 0 = none */
 	uint16_t regs_written; /* GPRs, bit n = register n; implicit ones too, rsp of push not */
 };
@@ -76,7 +77,8 @@ enum insn_op {
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
 /*
  * The same without looking at operands, for sweeps: twice as fast.  dest_reg is right for
- * LEA, MOV and MOVSXD only, first_reg and src_reg are -1 and regs_written 0 throughout, mem_* are right for
+ * LEA, MOV and MOVSXD only, first_reg and src_reg are -1, regs_written 0, loads and
+ * stores false throughout, mem_* are right for
  * instructions without VEX or EVEX prefix.
  */
 bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);

@@ -23,9 +23,6 @@
 #include "inject/hooks.h"
 #include "inject/planner.h"
 
-/* In this order.  Later tactics: region, punned jump, evictions, int3. */
-static const struct tactic_ops *const ladder[] = {&tactic_jump, &tactic_short, &tactic_arrivals};
-
 #define NONE UINT32_MAX
 
 /* What plan_make needs to find quickly, by index in functions. */
@@ -215,24 +212,6 @@ static bool has_unresolved_indirect(const struct making *m, uint32_t i)
 	return false;
 }
 
-#define RUNGS (sizeof(ladder) / sizeof(ladder[0]))
-
-/* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
-static enum refusal climb(struct planner *pl, const struct place *place, size_t from, size_t to)
-{
-	enum refusal first = REFUSAL_NONE;
-
-	for (size_t i = from; i < to; i++) {
-		enum refusal r = ladder[i]->take(pl, place);
-
-		if (r == REFUSAL_NONE)
-			return r;
-		if (i == from)
-			first = r;
-	}
-	return first;
-}
-
 /* A reason that holds for every probe of the function, or REFUSAL_NONE. */
 static enum refusal refuse_function(const struct making *m, uint32_t i)
 {
@@ -263,9 +242,9 @@ static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, 
 static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back, size_t from,
 		      size_t to)
 {
-	struct place place = {p->vaddr, p - m->pl.probes.v, may_go_back};
+	struct place place = {p->vaddr, p - m->pl.probes.v, may_go_back, DRAFT_BEFORE};
 
-	p->refusal = climb(&m->pl, &place, from, to);
+	p->refusal = planner_climb(&m->pl, &place, from, to);
 }
 
 static bool is_exit(const struct making *m, uint32_t i, uint64_t vaddr)
@@ -296,11 +275,11 @@ static bool take_loops(struct making *m, uint32_t i)
 		const struct function *f = &m->fns->v[r];
 
 		for (uint64_t at = f->start; at < f->end; at++) {
-			struct place place = {at, PLACE_NO_PROBE, true};
+			struct place place = {at, PLACE_NO_PROBE, true, DRAFT_BEFORE};
 
 			if (!closes_loop(m, i, at))
 				continue;
-			if (climb(&m->pl, &place, 0, RUNGS))
+			if (planner_climb(&m->pl, &place, 0, PLANNER_RUNGS))
 				return false;
 			found++;
 		}
@@ -317,7 +296,7 @@ static void take_entry(struct making *m, uint32_t i, struct plan_probe *p)
 		return;
 	}
 	pl->fn.has_loops = m->map->per_function[i].loops_to_start;
-	put_probe(m, p, false, 0, RUNGS);
+	put_probe(m, p, false, 0, PLANNER_RUNGS);
 	if (p->refusal)
 		pl->fn.has_loops = false;
 	if (!pl->fn.has_loops || take_loops(m, i))
@@ -393,17 +372,10 @@ static void retry_exit(struct making *m, struct plan_probe *p)
 	enum refusal first = p->refusal;
 
 	if (first == REFUSAL_NO_BOUNDS || first == REFUSAL_AMBIGUOUS_JUMP)
-		return;                  /* no matter of room */
-	put_probe(m, p, true, 0, RUNGS); /* the first may share what another one moved */
+		return;                          /* no matter of room */
+	put_probe(m, p, true, 0, PLANNER_RUNGS); /* the first may share what another one moved */
 	if (p->refusal)
 		p->refusal = first;
-}
-
-/* A place of the request. */
-static void take_request(struct making *m, struct plan_probe *p)
-{
-	p->refusal = REFUSAL_NO_ROOM; /* until emit.c knows their actions */
-	(void)m;
 }
 
 static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
@@ -416,7 +388,7 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 			take_entry(m, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_HOOK)
-			put_probe(m, p, false, 0, RUNGS);
+			put_probe(m, p, false, 0, PLANNER_RUNGS);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && !p->refusal)
 			put_probe(m, p, true, 0, 1);
@@ -424,9 +396,9 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && p->refusal && p->site == NONE)
 			retry_exit(m, p);
-	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_PLACE && !p->refusal)
-			take_request(m, p);
+	for (v = end; v > m->pl.probes.v + pf->first_probe && v[-1].kind == PROBE_PLACE;)
+		v--;
+	planner_take_places(&m->pl, v - m->pl.probes.v, end - v);
 }
 
 /* Function i is at work. */
@@ -496,14 +468,16 @@ static void plan_again(struct making *m, uint32_t plan_function)
 		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
 		enum refusal first = p->refusal;
 
-		if (p->kind == PROBE_PLACE)
-			continue;
+		if (p->kind == PROBE_PLACE) {
+			planner_retry_places(&m->pl, pf->first_probe + k, pf->nprobes - k);
+			break;
+		}
 		if (p->kind == PROBE_HOOK)
 			return; /* its site may be patched without the others */
 		if (!is_for_want_of_room(first) ||
 		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
 			continue;
-		put_probe(m, p, p->kind == PROBE_EXIT, 0, RUNGS);
+		put_probe(m, p, p->kind == PROBE_EXIT, 0, PLANNER_RUNGS);
 		if (p->refusal)
 			p->refusal = first;
 	}
@@ -657,6 +631,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	if (map->functions->n >= NONE || map->hi - map->lo > UINT32_MAX)
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
+	m.pl.is_long = m.opt->request;
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);
@@ -672,6 +647,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	xfree(m.places.order);
 	vec_free(&m.pl.drafts);
 	vec_free(&m.pl.draft_probes);
+	vec_free(&m.pl.places);
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.ranges);
 	vec_free(&m.numbers);

@@ -4,6 +4,25 @@
 
 #include <string.h>
 
+/* In this order. */
+static const struct tactic_ops *const ladder[PLANNER_RUNGS] = {&tactic_jump, &tactic_short,
+							       &tactic_arrivals};
+
+enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to)
+{
+	enum refusal first = REFUSAL_NONE;
+
+	for (size_t i = from; i < to; i++) {
+		enum refusal r = ladder[i]->take(pl, place);
+
+		if (r == REFUSAL_NONE)
+			return r;
+		if (i == from)
+			first = r;
+	}
+	return first;
+}
+
 struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump)
 {
 	const struct function *holder = functions_at(pl->map->functions, vaddr);
@@ -19,11 +38,29 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 	};
 }
 
+/* The bytes that the draft writes over its window's first. */
+static unsigned head_len(const struct draft *d)
+{
+	return d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+}
+
+static void mark_landing(struct planner *pl, const struct draft *d, uint8_t state)
+{
+	memset(pl->taken + (d->landing - pl->map->lo), state, WINDOW_JUMP);
+}
+
 static void mark(struct planner *pl, const struct draft *d, uint8_t state)
 {
-	memset(pl->taken + (d->w.addr - pl->map->lo), state, d->w.len);
+	uint8_t *taken = pl->taken + (d->w.addr - pl->map->lo);
+
+	memset(taken, state, d->w.len);
+	if (state == BYTE_TAKEN && pl->is_long)
+		for (unsigned i = head_len(d); i < d->w.len && i < d->w.dead; i++)
+			taken[i] = BYTE_DEAD;
 	if (d->landing && !d->is_guest)
-		memset(pl->taken + (d->landing - pl->map->lo), state, WINDOW_JUMP);
+		mark_landing(pl, d, state);
+	else if (d->landing && pl->is_long)
+		mark_landing(pl, d, state == BYTE_FREE ? BYTE_DEAD : state);
 }
 
 uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic)
@@ -40,7 +77,7 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	d->is_guest = false;
 	d->is_host = false;
 	d->live = true;
-	mark(pl, d, 1);
+	mark(pl, d, BYTE_TAKEN);
 	return pl->drafts.n - 1;
 }
 
@@ -53,14 +90,34 @@ void planner_land(struct planner *pl, uint32_t draft, uint64_t landing, struct d
 	if (host)
 		host->is_host = true;
 	else
-		mark(pl, d, 1);
+		mark(pl, d, BYTE_TAKEN);
+}
+
+void planner_land_in(struct planner *pl, uint32_t draft, uint64_t landing)
+{
+	struct draft *d = &pl->drafts.v[draft];
+
+	d->landing = landing;
+	d->is_guest = true;
+	mark(pl, d, BYTE_TAKEN);
+}
+
+/* Does a landing stand behind the window's jump? */
+static bool has_guests(const struct planner *pl, const struct draft *d)
+{
+	const uint8_t *taken = pl->taken + (d->w.addr - pl->map->lo);
+
+	for (unsigned i = head_len(d); i < d->w.len && i < d->w.dead; i++)
+		if (taken[i] == BYTE_TAKEN)
+			return pl->is_long;
+	return false;
 }
 
 void planner_hold_again(struct planner *pl, uint32_t draft)
 {
 	struct draft *d = &pl->drafts.v[draft];
 
-	mark(pl, d, 1);
+	mark(pl, d, BYTE_TAKEN);
 	d->live = true;
 }
 
@@ -68,7 +125,7 @@ void planner_release(struct planner *pl, uint32_t draft)
 {
 	struct draft *d = &pl->drafts.v[draft];
 
-	mark(pl, d, 0);
+	mark(pl, d, BYTE_FREE);
 	d->live = false;
 }
 
@@ -134,6 +191,8 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 
 	if (through < d->w.addr || through - d->w.addr >= WINDOW_LONG_MAX || through >= scope.hi)
 		return REFUSAL_NO_ROOM;
+	if (has_guests(pl, d))
+		return REFUSAL_OVERLAP;
 	planner_release(pl, draft);
 	r = window_make(&w, &scope, d->w.addr, through);
 	if (r == REFUSAL_NONE) {
@@ -168,7 +227,7 @@ enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct dra
 
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place)
 {
-	struct draft_probe p = {place->probe, DRAFT_BEFORE, TACTIC_NONE, place->vaddr};
+	struct draft_probe p = {place->probe, place->where, TACTIC_NONE, place->vaddr};
 
 	return place->probe == PLACE_NO_PROBE ? REFUSAL_NONE : planner_put_at(pl, draft, &p);
 }

@@ -8,8 +8,8 @@
  *   place --ladder--> tactic->take() --> draft (a window and its probes) --> stub
  *                       \-- refusal: the next tactic, at last the place is refused
  *
- * State of a byte of code: FREE, or TAKEN by exactly one draft.  A draft owns every byte of
- * its window, the padding too.  Whatever takes bytes can be undone (planner_release) until
+ * State of a byte of code (enum planner_byte): free, or taken by exactly one draft.  A draft
+ * owns every byte of its window, the padding too; those behind its jump may be lent.  Whatever takes bytes can be undone (planner_release) until
  * the function's stubs are emitted; nothing is written anywhere before.
  *
  * doc/HOWTO_ADD_TACTIC.md says how to add one.
@@ -20,6 +20,12 @@
 #include "base/vec.h"
 #include "inject/plan.h"
 #include "inject/window.h"
+
+enum planner_byte {
+	BYTE_FREE,
+	BYTE_TAKEN,
+	BYTE_DEAD /* taken, but its value is nobody's: a landing may stand there (is_long) */
+};
 
 /* Entry, hook and one exit an instruction fit; in long windows two at each instruction, and
  * what several probes at one place need. */
@@ -57,6 +63,15 @@ struct draft {
 	bool is_host;     /* bytes 5 to 9 of the window are another draft's landing */
 };
 
+/* What a place is and where a window for it may lie. */
+struct place {
+	uint64_t vaddr;
+	uint32_t probe;   /* number of the probe that it is for, PLACE_NO_PROBE: only to displace */
+	bool may_go_back; /* instructions before it may be displaced with it: exits and loops */
+	uint8_t where;    /* enum draft_where */
+};
+#define PLACE_NO_PROBE UINT32_MAX
+
 /* The function whose places are being taken. */
 struct planner_function {
 	uint64_t start;
@@ -72,7 +87,7 @@ struct planner_function {
 
 struct planner {
 	const struct code_map *map;
-	uint8_t *taken; /* one byte a byte of code, from map->lo */
+	uint8_t *taken; /* enum planner_byte, one a byte of code, from map->lo */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;
@@ -80,20 +95,13 @@ struct planner {
 	bool is_long;      /* a request's places: windows are straight runs, not few instructions */
 	uint8_t *one_only; /* by function: an indirect jump, in it or its parts, is unresolved */
 	struct planner_function fn;
+	VEC(struct place) places; /* of a request, in the function at work, by vaddr */
 	/* finished stubs */
 	VEC(struct plan_site) sites;
 	VEC(struct plan_fixup) fixups;
 	VEC(struct plan_map) maps;
 	VEC(uint8_t) code;
 };
-
-/* What a place is and where a window for it may lie. */
-struct place {
-	uint64_t vaddr;
-	uint32_t probe;   /* number of the probe that it is for, PLACE_NO_PROBE: only to displace */
-	bool may_go_back; /* instructions before it may be displaced with it: exits and loops */
-};
-#define PLACE_NO_PROBE UINT32_MAX
 
 /*
  * Takes a place: adds a draft, or finds the place in one that is there or can grow, and puts
@@ -105,8 +113,15 @@ struct tactic_ops {
 };
 
 extern const struct tactic_ops tactic_jump;
+/* As what a window with a 5-byte jump counts. */
+enum tactic tactic_jump_kind(const struct window *w);
 extern const struct tactic_ops tactic_short;
 extern const struct tactic_ops tactic_arrivals;
+
+/* The ladder has so many rungs. */
+#define PLANNER_RUNGS 3u
+/* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
+enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to);
 
 /* The place's probe in front of its instruction, in this draft. */
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
@@ -131,12 +146,22 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic);
 /* The draft also holds a landing: padding, whose bytes it marks, or bytes of a host's window. */
 void planner_land(struct planner *pl, uint32_t draft, uint64_t landing, struct draft *host);
+/* A landing on dead bytes, of whichever window: is_long only. */
+void planner_land_in(struct planner *pl, uint32_t draft, uint64_t landing);
 /* Marks the bytes of a draft that was released and may have another window now. */
 void planner_hold_again(struct planner *pl, uint32_t draft);
 /* Gives the bytes back.  The draft's probes are the caller's business. */
 void planner_release(struct planner *pl, uint32_t draft);
 /* The live draft of the function at work that holds vaddr, or UINT32_MAX. */
 uint32_t planner_draft_at(const struct planner *pl, uint64_t vaddr);
+
+/*
+ * places.c: the ladder for n probes from number `first` on, places of a request in the function
+ * at work, by vaddr.  Those that got nothing keep a refusal.
+ */
+void planner_take_places(struct planner *pl, uint32_t first, size_t n);
+/* Those that are left over, when every function has had its turn. */
+void planner_retry_places(struct planner *pl, uint32_t first, size_t n);
 
 /* emit.c: turn the drafts of the function at work into sites and stubs. */
 void planner_emit(struct planner *pl, uint32_t plan_function);

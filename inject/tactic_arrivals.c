@@ -104,7 +104,7 @@ static enum refusal find_ways(const struct planner *pl, const struct place *plac
 /* The instruction is displaced, by whichever tactic can. */
 static enum refusal displace(struct planner *pl, uint64_t vaddr)
 {
-	struct place place = {vaddr, PLACE_NO_PROBE, true};
+	struct place place = {vaddr, PLACE_NO_PROBE, true, DRAFT_BEFORE};
 	enum refusal r = tactic_jump.take(pl, &place);
 
 	return r ? tactic_short.take(pl, &place) : r;
@@ -116,7 +116,8 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	enum refusal r;
 
 	/* a hook's site may be patched without the others; loops have a rule of their own */
-	if (!place->may_go_back || place->probe == PLACE_NO_PROBE || pl->fn.has_hooks)
+	if (!place->may_go_back || place->probe == PLACE_NO_PROBE || pl->fn.has_hooks ||
+	    pl->probes.v[place->probe].kind != PROBE_EXIT)
 		return REFUSAL_BRANCH_TARGET;
 	r = find_ways(pl, place, &w);
 	for (unsigned i = 0; i < w.n && !r; i++)

@@ -13,7 +13,7 @@
  */
 #include "inject/planner.h"
 
-static enum tactic tactic_of(const struct window *w)
+enum tactic tactic_jump_kind(const struct window *w)
 {
 	if (w->len > w->code_len)
 		return TACTIC_JUMP_PADDING;
@@ -40,13 +40,13 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 			return REFUSAL_OVERLAP;
 		r = planner_grow(pl, *draft, place->vaddr, WINDOW_JUMP);
 		if (r == REFUSAL_NONE)
-			pl->drafts.v[*draft].tactic = tactic_of(&pl->drafts.v[*draft].w);
+			pl->drafts.v[*draft].tactic = tactic_jump_kind(&pl->drafts.v[*draft].w);
 		return r;
 	}
 	r = window_make(&w, &scope, start, place->vaddr);
 	if (r)
 		return r;
-	*draft = planner_hold(pl, &w, tactic_of(&w));
+	*draft = planner_hold(pl, &w, tactic_jump_kind(&w));
 	return REFUSAL_NONE;
 }
 

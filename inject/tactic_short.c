@@ -84,7 +84,8 @@ static bool reaches(uint64_t vaddr, uint64_t landing)
 /* Can this window have a guest, behind its jump? */
 static bool has_room(const struct draft *d)
 {
-	return d->live && !d->landing && !d->is_host && d->w.len >= WINDOW_JUMP + WINDOW_JUMP;
+	return d->live && !d->landing && !d->is_host && d->w.len >= WINDOW_JUMP + WINDOW_JUMP &&
+	       d->w.dead >= WINDOW_JUMP + WINDOW_JUMP;
 }
 
 static struct draft *find_host(struct planner *pl, uint64_t vaddr)
@@ -126,12 +127,39 @@ static struct draft *evict(struct planner *pl, const struct window_scope *home, 
 	return NULL;
 }
 
+/*
+ * Dead bytes of any window within reach of a short jump at vaddr, or 0.  Dead bytes that touch
+ * belong to one window: each begins with a jump.
+ */
+static uint64_t find_dead(const struct planner *pl, uint64_t vaddr)
+{
+	uint64_t from = vaddr + WINDOW_SHORT,
+		 lo = from > pl->map->lo + 128 ? from - 128 : pl->map->lo;
+	uint64_t hi = from + 127 + WINDOW_JUMP;
+	unsigned run = 0;
+
+	if (hi > pl->map->hi)
+		hi = pl->map->hi;
+	for (uint64_t at = lo; at < hi; at++) {
+		run = pl->taken[at - pl->map->lo] == BYTE_DEAD ? run + 1 : 0;
+		if (run == WINDOW_JUMP && elf_image_at(pl->map->img, at + 1 - run, run))
+			return at + 1 - run;
+	}
+	return 0;
+}
+
 /* Gives the draft a landing. */
 static bool land(struct planner *pl, const struct window_scope *scope, uint32_t draft)
 {
 	uint64_t vaddr = pl->drafts.v[draft].w.addr;
-	uint64_t landing = find_padding(pl, scope, vaddr);
+	uint64_t landing = pl->is_long ? find_dead(pl, vaddr) : 0;
 	struct draft *host = NULL;
+
+	if (landing) {
+		planner_land_in(pl, draft, landing);
+		return true;
+	}
+	landing = find_padding(pl, scope, vaddr);
 
 	/* a host's patch and its guest's must come together or not at all */
 	if (!landing && !pl->fn.has_hooks) {

@@ -53,9 +53,10 @@ unsigned window_padding(const struct window_scope *scope, uint64_t vaddr)
 }
 
 /* What the map says about the bytes of one more instruction. */
-static enum refusal refuse_bytes(const struct window *w, const struct window_scope *scope,
+static enum refusal refuse_bytes(struct window *w, const struct window_scope *scope,
 				 const struct insn *in)
 {
+	uint16_t dead = w->dead;
 	enum refusal r;
 
 	for (uint64_t at = in->addr; at < in->addr + in->len; at++) {
@@ -65,12 +66,13 @@ static enum refusal refuse_bytes(const struct window *w, const struct window_sco
 			return REFUSAL_OVERLAP;
 		/* a branch into the middle of an instruction still finds the old bytes there
 		 * if they lie behind the jump */
-		if (at == w->addr || at >= w->addr + scope->jump)
-			continue;
 		r = window_entered_at(scope->map, at);
-		if (r)
+		if (r && at >= w->addr + scope->jump && at - w->addr < dead)
+			dead = at - w->addr;
+		if (r && at != w->addr && at < w->addr + scope->jump)
 			return r;
 	}
+	w->dead = dead;
 	return REFUSAL_NONE;
 }
 
@@ -88,6 +90,7 @@ struct making {
 	struct insn last;
 	uint64_t inner;    /* the lowest target of its branches behind its start */
 	enum refusal late; /* why an instruction cannot be displaced, whatever the room */
+	bool reaches;      /* stop before such an instruction */
 };
 
 /*
@@ -128,6 +131,9 @@ static enum refusal add_insn(struct making *m, const struct window_scope *scope)
 			return r;
 		if (scope->one_only)
 			return REFUSAL_INDIRECT_JUMP;
+		/* whoever jumps behind a lock prefix comes out here, unprobed */
+		if (scope->is_long && w->dead < w->len)
+			return REFUSAL_BRANCH_TARGET;
 	}
 	if (!(code_map_flags(scope->map, at) & CODE_INSN) || !window_decode(scope->map, at, in))
 		return REFUSAL_UNDECODABLE;
@@ -139,6 +145,8 @@ static enum refusal add_insn(struct making *m, const struct window_scope *scope)
 		return r;
 	if (!m->late)
 		m->late = confirm(m, scope);
+	if (m->reaches && m->late)
+		return m->late;
 	note_inner(m, in);
 	w->n++;
 	w->len += in->len;
@@ -154,14 +162,32 @@ static enum refusal why_no_padding(const struct window_scope *scope, uint64_t at
 	return r ? r : REFUSAL_NO_ROOM;
 }
 
+/* Padding behind a window that is shorter than the jump. */
+static enum refusal add_padding(struct making *m, const struct window_scope *scope)
+{
+	struct window *w = m->w;
+	unsigned padding;
+
+	w->code_len = w->len;
+	if (w->len >= scope->jump)
+		return REFUSAL_NONE;
+	/* a return address would point into the jump, even if nobody returns there */
+	if (is_call(&m->last))
+		return REFUSAL_AFTER_CALL;
+	padding = window_padding(scope, w->addr + w->len);
+	if (w->len + padding < scope->jump)
+		return why_no_padding(scope, w->addr + w->len + padding);
+	w->len = scope->jump;
+	return REFUSAL_NONE;
+}
+
 enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
 			 uint64_t through)
 {
 	struct making m = {.w = w, .inner = UINT64_MAX};
-	unsigned padding;
 	enum refusal r;
 
-	*w = (struct window){.addr = addr};
+	*w = (struct window){.addr = addr, .dead = UINT16_MAX};
 	while (addr + w->len <= through || w->len < scope->jump) {
 		if (w->ends)
 			break;
@@ -171,17 +197,27 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 	}
 	if (addr + w->len <= through)
 		return REFUSAL_NO_ROOM; /* the block ends before `through` */
-	w->code_len = w->len;
-	if (w->len < scope->jump) {
-		/* a return address would point into the jump, even if nobody returns there */
-		if (is_call(&m.last))
-			return REFUSAL_AFTER_CALL;
-		padding = window_padding(scope, addr + w->len);
-		if (w->len + padding < scope->jump)
-			return why_no_padding(scope, addr + w->len + padding);
-		w->len = scope->jump;
-	}
+	r = add_padding(&m, scope);
+	if (r)
+		return r;
 	if (m.inner < addr + w->len)
 		return REFUSAL_BRANCH_TARGET;
 	return m.late;
+}
+
+enum refusal window_reach(struct window *w, const struct window_scope *scope, uint64_t addr,
+			  uint64_t through)
+{
+	struct making m = {.w = w, .inner = UINT64_MAX, .reaches = true};
+	enum refusal stop = REFUSAL_NONE, r;
+
+	*w = (struct window){.addr = addr, .dead = UINT16_MAX};
+	while (!w->ends && !stop && (addr + w->len <= through || w->len < scope->jump))
+		stop = add_insn(&m, scope);
+	if (!w->n)
+		return stop;
+	r = w->ends || w->len >= scope->jump ? add_padding(&m, scope) : stop;
+	if (r)
+		return r;
+	return m.inner < addr + w->len ? REFUSAL_BRANCH_TARGET : REFUSAL_NONE;
 }

@@ -35,6 +35,7 @@ struct window {
 	uint64_t addr;
 	uint16_t len;      /* all that is displaced, <= WINDOW_LONG_MAX */
 	uint16_t code_len; /* without the padding */
+	uint16_t dead;     /* bytes [jump, dead) are nobody's any more: a jump may stand there */
 	uint8_t n;         /* instructions */
 	bool ends;         /* the last one does not fall through; a call counts */
 };
@@ -54,6 +55,13 @@ struct window_scope {
  */
 enum refusal window_make(struct window *w, const struct window_scope *scope, uint64_t addr,
 			 uint64_t through);
+
+/*
+ * Make the window that starts at addr and goes on, towards `through`, as far as windows may:
+ * what cannot be displaced ends it, as long as there is room for the jump.
+ */
+enum refusal window_reach(struct window *w, const struct window_scope *scope, uint64_t addr,
+			  uint64_t through);
 
 /* The instruction at vaddr, as insn_scan() sees it. */
 bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out);

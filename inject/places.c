@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * places.c - the places of a request: long windows, each with as many of them as it reaches.
+ *
+ *   runs     from a place that is not held yet, straight on to the last place that belongs to
+ *            the same run of code: one jump for all probes in it
+ *   ladder   what is left: runs too short for a jump, and what nobody may displace together
+ *   retry    in a second round, when neighbours have taken what they want
+ *
+ * A run ends where control may come in from elsewhere, behind a call, and where what stands
+ * there cannot be displaced.
+ */
+#include "inject/planner.h"
+
+/* Places further apart than this get a window each. */
+#define GAP_MAX 32u
+
+static bool is_call(const struct insn *in)
+{
+	return in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
+}
+
+/* Behind a call is before the instruction that it returns to. */
+static struct place place_of(const struct planner *pl, uint32_t probe)
+{
+	const struct plan_probe *p = &pl->probes.v[probe];
+	struct place place = {p->vaddr, probe, true, DRAFT_BEFORE};
+	struct insn in;
+
+	if (p->where != PLACE_AFTER)
+		return place;
+	place.where = DRAFT_AFTER;
+	if (window_decode(pl->map, p->vaddr, &in) && is_call(&in)) {
+		place.vaddr = p->vaddr + in.len;
+		place.where = DRAFT_BEFORE;
+	}
+	return place;
+}
+
+/* Those that wait for a window, in order; what is behind a call may stand too early. */
+static void list_places(struct planner *pl, uint32_t first, size_t n)
+{
+	pl->places.n = 0;
+	for (uint32_t probe = first; probe < first + n; probe++) {
+		const struct plan_probe *p = &pl->probes.v[probe];
+		struct place place;
+		size_t k;
+
+		if (p->site != UINT32_MAX || p->refusal == REFUSAL_NO_INSN)
+			continue;
+		place = place_of(pl, probe);
+		vec_push(&pl->places);
+		for (k = pl->places.n - 1; k && pl->places.v[k - 1].vaddr > place.vaddr; k--)
+			pl->places.v[k] = pl->places.v[k - 1];
+		pl->places.v[k] = place;
+	}
+}
+
+static uint8_t *refusal_of(struct planner *pl, size_t place)
+{
+	return &pl->probes.v[pl->places.v[place].probe].refusal;
+}
+
+/* How far a window from place i should go: over places that follow closely. */
+static uint64_t find_end(const struct planner *pl, size_t i)
+{
+	uint64_t start = pl->places.v[i].vaddr, end = start;
+
+	for (; i < pl->places.n; i++) {
+		uint64_t next = pl->places.v[i].vaddr;
+
+		if (next - end > GAP_MAX || next - start >= WINDOW_LONG_MAX)
+			break;
+		end = next;
+	}
+	return end;
+}
+
+/* A window from place i on; returns the first place that it says nothing about. */
+static size_t take_run(struct planner *pl, size_t i)
+{
+	uint64_t vaddr = pl->places.v[i].vaddr;
+	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_JUMP);
+	struct window w;
+	uint32_t draft;
+
+	*refusal_of(pl, i) = window_reach(&w, &scope, vaddr, find_end(pl, i));
+	if (*refusal_of(pl, i))
+		return i + 1;
+	draft = planner_hold(pl, &w, tactic_jump_kind(&w));
+	for (; i < pl->places.n && window_has(&w, pl->map, pl->places.v[i].vaddr); i++)
+		*refusal_of(pl, i) = planner_put(pl, draft, &pl->places.v[i]);
+	return i;
+}
+
+static void climb_all(struct planner *pl)
+{
+	for (size_t i = 0; i < pl->places.n; i++)
+		if (*refusal_of(pl, i))
+			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], 0, PLANNER_RUNGS);
+}
+
+void planner_take_places(struct planner *pl, uint32_t first, size_t n)
+{
+	list_places(pl, first, n);
+	for (size_t i = 0; i < pl->places.n;) {
+		if (pl->taken[pl->places.v[i].vaddr - pl->map->lo]) {
+			*refusal_of(pl, i) = tactic_jump.take(pl, &pl->places.v[i]);
+			i++;
+		} else {
+			i = take_run(pl, i);
+		}
+	}
+	climb_all(pl);
+}
+
+void planner_retry_places(struct planner *pl, uint32_t first, size_t n)
+{
+	list_places(pl, first, n);
+	climb_all(pl);
+}
