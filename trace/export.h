@@ -21,7 +21,8 @@
 	X(chrome, export_chrome, "Chrome's trace event JSON, for about:tracing")       \
 	X(speedscope, export_speedscope, "for speedscope.app")                         \
 	X(perfetto, export_perfetto, "for ui.perfetto.dev")                            \
-	X(pprof, export_pprof, "for go tool pprof")
+	X(pprof, export_pprof, "for go tool pprof")                                    \
+	X(parquet, export_parquet, "a table of calls, for DuckDB and data frames")
 #define EXPORT_PATHS(X)                                                             \
 	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
 	X(sqlite, export_sqlite, "a database")                                      \

@@ -102,6 +102,18 @@ def of_otf2(path):
     return calls.end()
 
 
+def duckdb(sql):
+    here = os.path.dirname(os.path.abspath(__file__))
+    return json.loads(run("node", os.path.join(here, "duckdb.js"), os.environ["DUCKDB"], sql))
+
+
+def of_parquet(path):
+    return {(f, m): [calls, total, self_, calls] for f, m, calls, total, self_ in duckdb(
+        "SELECT function, module, count(*), coalesce(sum(duration_ns) FILTER (NOT recursive), 0)::BIGINT,"
+        " sum(self_ns)::BIGINT FROM '%s' WHERE kind IN ('call', 'inferred', 'running') GROUP BY ALL"
+        % path)}
+
+
 def decode(path, message, schema):
     """What protoc says, as {field: [values]}, messages likewise; a field unknown to it fails."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "proto")

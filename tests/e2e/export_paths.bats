@@ -7,6 +7,7 @@ source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 bats_require_minimum_version 1.5.0
 
 traces='small real tree'
+home=$HOME
 
 setup() {
 	test_setup
@@ -102,6 +103,43 @@ agree() {
 	traces=slow agree ctf
 }
 
+# duckdb: have it in $DUCKDB, by the npm of whoever runs the tests
+duckdb() {
+	need node npm
+	mkdir duckdb
+	(cd duckdb && HOME=$home timeout 120 npm install --no-audit --no-fund --loglevel=error \
+		@duckdb/node-api) >npm.log 2>&1 || skip "npm cannot get DuckDB here"
+	export DUCKDB=$T/duckdb
+}
+
+ask() { node "$KRON_TOP_SRC/tests/e2e/duckdb.js" "$DUCKDB" "$1"; }
+
+@test "Parquet: DuckDB finds calls, times, losses and statistics" {
+	duckdb
+	agree parquet
+	[ "$(ask "SELECT sum(value)::INT, count(*)::INT FROM 'small.parquet' WHERE kind = 'lost'")" = "[[123,1]]" ]
+	# orphans are in the trace's dump, and in no call
+	[ "$(ask "SELECT time_ns::INT, function FROM 'small.parquet' WHERE kind = 'orphan'")" = '[[30500,"work"],[31500,"main"]]' ]
+	ask "SELECT DISTINCT tid FROM 'tree.parquet'" >got
+	"$KRON" dump --json tree | "$PYTHON" -c '
+import json, sys
+tids = {json.loads(l)["tid"] for l in sys.stdin}
+assert {t for t, in json.load(open("got"))} == tids'
+	# many row groups, which the statistics tell apart: what they say must be what is there
+	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 600000 3
+	traces=walk agree parquet
+	[ "$(ask "SELECT count(*)::INT FROM (SELECT m.row_group_id FROM parquet_metadata('walk.parquet') m
+		WHERE path_in_schema = 'time_ns' GROUP BY ALL)")" = "[[3]]" ]
+	[ "$(ask "SELECT (min(stats_min_value::BIGINT) = (SELECT min(time_ns) FROM 'walk.parquet'))::INT,
+		(max(stats_max_value::BIGINT) = (SELECT max(time_ns) FROM 'walk.parquet'))::INT
+		FROM parquet_metadata('walk.parquet') WHERE path_in_schema = 'time_ns'")" = "[[1,1]]" ]
+	# one table from several files
+	"$KRON" export -f parquet real | cat >again.parquet
+	cmp again.parquet real.parquet
+	ask "SELECT count(*)::INT FROM read_parquet(['real.parquet', 'tree.parquet', 'small.parquet'])" >all
+	[ "$(cat all)" != "[[0]]" ]
+}
+
 @test "OTF2: otf2-print finds calls, times and losses of kron report" {
 	need otf2-print
 	[ "$(grep -c '^#define HAVE_OTF2 ' "$KRON_TOP_BUILD/config.h")" = 1 ] || skip "built without OTF2"
@@ -131,7 +169,7 @@ agree() {
 }
 
 @test "a file: half of one goes" {
-	for format in chrome pprof; do
+	for format in chrome pprof parquet; do
 		run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' - \
 			"$KRON" export -f $format -o out tree
 		[ "$status" = 1 ]

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * parquet.h - writes one Parquet file, row by row, to a stream.
+ *
+ *   "PAR1"
+ *   row group: for each column [dictionary page] data page    PARQUET_GROUP rows
+ *   ...
+ *   metadata: schema, where the pages are, their smallest and greatest values
+ *   u32 length of the metadata, "PAR1"
+ *
+ * Texts are numbered once (parquet_text) and stored by dictionary; numbers are stored plainly.
+ * Pages are compressed with zstd where kron was built with it.  Memory: a row group, the texts,
+ * and 2 KiB for each row group that was written.
+ */
+#ifndef TRACE_PARQUET_H
+#define TRACE_PARQUET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PARQUET_GROUP 122880u
+#define PARQUET_NULL INT64_MIN /* in an optional column */
+
+/* As the format numbers them. */
+enum parquet_type { PARQUET_BOOL = 0, PARQUET_INT32 = 1, PARQUET_INT64 = 2, PARQUET_TEXT = 6 };
+
+struct parquet_column {
+	const char *name;
+	enum parquet_type type;
+	bool optional;
+};
+
+struct parquet;
+/* Columns must stay where they are. */
+struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, size_t ncolumns);
+/* The number of a text, for a row's value of type PARQUET_TEXT; it must be valid UTF-8. */
+int64_t parquet_text(struct parquet *p, const char *s);
+void parquet_row(struct parquet *p, const int64_t *values);               /* one a column */
+void parquet_note(struct parquet *p, const char *key, const char *value); /* in the metadata */
+void parquet_close(struct parquet *p); /* writes what is left; the caller asks ferror() */
+
+#endif
