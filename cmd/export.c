@@ -15,13 +15,14 @@ static int format = -1;
 static const char *output;
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
-#define FORMATS "folded|callgrind|chrome|speedscope|perfetto|pprof|parquet|uftrace|sqlite|ctf|otf2"
+#define FORMATS \
+	"folded|callgrind|chrome|speedscope|perfetto|pprof|parquet|mk.dat|uftrace|sqlite|ctf|otf2"
 
 static const struct opt options[] = {
 	{'f', "format", OPT_CHOICE, &format, FORMATS,
 	 "Format of the output: folded (stacks for flame graphs, with self times in ns), callgrind "
 	 "(for callgrind_annotate and KCachegrind), chrome (trace event JSON), speedscope, "
-	 "perfetto, pprof, parquet (a table of calls), uftrace (a directory), "
+	 "perfetto, pprof, parquet (a table of calls), mk.dat, uftrace (a directory), "
 	 "sqlite (a database), ctf (a directory, for "
 	 "babeltrace2), otf2 (a directory, for otf2-print and Vampir).",
 	 0, 0},
@@ -50,7 +51,7 @@ static bool is_binary(void)
 {
 	return format < NSTREAMS &&
 	       (streams[format] == export_perfetto || streams[format] == export_pprof ||
-		streams[format] == export_parquet);
+		streams[format] == export_parquet || streams[format] == export_mkdat);
 }
 
 /* To a file of our own, so that a failure names it; half of one goes. */

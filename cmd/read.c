@@ -4,9 +4,7 @@
  * from the local memory of a board.
  *
  * mk.dat is what lies in a board's memory: samples of 20 or 84 bytes, each 32-bit word
- * little-endian, no header.  A trace counts time in the machine's own ticks; here they become
- * those of a board's timestamp clock, counted from where CLOCK_MONOTONIC has its zero, so that
- * files of one machine go together.
+ * little-endian, no header.  trace/export_mkdat.c makes it from a trace.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -21,9 +19,7 @@
 #include "bus/samples.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-
-#define TIMESTAMP_HZ (KRON_OSCILLATOR_HZ / 4)
-#define TIMESTAMP_MASK 0x00ffffffffffffffull
+#include "trace/export_mkdat.h"
 
 static const char *output = "mk.dat", *board, *intervals;
 static uint64_t hz; /* 0: not said */
@@ -109,75 +105,6 @@ static int say_result(const struct file *o)
 
 /* ---- a trace ---- */
 
-struct clock {
-	uint64_t start_tsc;
-	long double start_ticks, ticks_per_tsc;
-	bool as_it_is;
-};
-
-/* What went over a board has its timestamps: `kron read --board` would say the same. */
-static bool has_timestamps(const struct trace *t)
-{
-	const char *bus = trace_session(t, "bus");
-
-	return bus && strcmp(bus, "lane") != 0;
-}
-
-static void set_clock(struct clock *c, const struct trace *t)
-{
-	const char *mono = trace_session(t, "start_mono_ns");
-	uint64_t want = hz ? hz : TIMESTAMP_HZ;
-
-	c->as_it_is = !hz && has_timestamps(t);
-	c->start_tsc = t->start_tsc;
-	c->start_ticks =
-		(long double)(mono ? strtoull(mono, NULL, 10) : 0) * (long double)want / 1e9L;
-	c->ticks_per_tsc = t->tsc_hz > 0 ? (long double)want / (long double)t->tsc_hz : 0;
-}
-
-static uint64_t timestamp(const struct clock *c, uint64_t tsc)
-{
-	long double ticks =
-		c->start_ticks + (long double)(int64_t)(tsc - c->start_tsc) * c->ticks_per_tsc;
-
-	if (c->as_it_is)
-		return tsc & TIMESTAMP_MASK;
-	return ticks > 0 && ticks < 1.8e19L ? (uint64_t)ticks & TIMESTAMP_MASK : 0;
-}
-
-static void put_event(struct file *o, const struct clock *c, const struct trace_event *e)
-{
-	uint64_t time = timestamp(c, e->tsc);
-	uint32_t words[] = {
-		(e->s.head & ~KRON_HEAD_TIME_MASK) | (uint32_t)(time >> 32),
-		(uint32_t)time,
-		e->s.source,
-		e->s.payload,
-		e->s.event,
-	};
-
-	put_words(o, words, sizeof(words) / sizeof(words[0]));
-	o->samples++;
-}
-
-/* seen, if not NULL: a byte for each function number below limit, set when it occurs. */
-static void put_trace(struct file *o, const struct trace *t, uint8_t *seen, uint32_t limit)
-{
-	struct trace_cursor *c = trace_cursor_open(t, -1);
-	struct trace_event e;
-	struct clock clock;
-
-	set_clock(&clock, t);
-	while (trace_cursor_next(c, &e) && !ferror(o->f)) {
-		if (e.s.event >= KRON_EVENT_SPECIAL)
-			continue;
-		put_event(o, &clock, &e);
-		if (seen && e.s.event / 2 < limit)
-			seen[e.s.event / 2] = 1;
-	}
-	trace_cursor_close(c);
-}
-
 /* interval.info(5): \" and \\ in double quotes. */
 static void put_quoted(FILE *f, const char *s)
 {
@@ -225,7 +152,7 @@ static int read_trace(int argc, char **argv, int first)
 			limit = trace_function_limit(t);
 			seen = xcalloc(limit + 1, 1);
 		}
-		put_trace(&o, t, seen, limit);
+		o.samples = export_mkdat_at(t, o.f, hz, seen, limit);
 		status = close_file(&o);
 	}
 	if (!status && intervals)

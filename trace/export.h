@@ -22,7 +22,8 @@
 	X(speedscope, export_speedscope, "for speedscope.app")                         \
 	X(perfetto, export_perfetto, "for ui.perfetto.dev")                            \
 	X(pprof, export_pprof, "for go tool pprof")                                    \
-	X(parquet, export_parquet, "a table of calls, for DuckDB and data frames")
+	X(parquet, export_parquet, "a table of calls, for DuckDB and data frames")     \
+	X(mk_dat, export_mkdat, "mk.dat of the MultiKron toolkit")
 #define EXPORT_PATHS(X)                                                             \
 	X(uftrace, export_uftrace, "a directory for uftrace replay, report, graph") \
 	X(sqlite, export_sqlite, "a database")                                      \

@@ -140,6 +140,16 @@ assert {t for t, in json.load(open("got"))} == tids'
 	[ "$(cat all)" != "[[0]]" ]
 }
 
+@test "mk.dat: what kron read writes, and mk_expand reads" {
+	for trace in $traces; do
+		"$KRON" export -f mk.dat -o $trace.mkdat $trace
+		"$KRON" read -o want $trace
+		cmp want $trace.mkdat
+		"$KRON_TOP_BUILD/toolkit/mk_expand" $trace.mkdat >text
+		[ "$(stat -c %s $trace.mkdat)" = $((20 * $("$KRON" info --json $trace | json 'd["samples"]'))) ]
+	done
+}
+
 @test "OTF2: otf2-print finds calls, times and losses of kron report" {
 	need otf2-print
 	[ "$(grep -c '^#define HAVE_OTF2 ' "$KRON_TOP_BUILD/config.h")" = 1 ] || skip "built without OTF2"
