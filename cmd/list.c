@@ -20,6 +20,11 @@ static bool json, summary;
 #define PLACES "insns|branches|loads|stores|calls|blocks|entries|exits"
 static int places = -1;
 
+static bool is_class(void)
+{
+	return places >= 0 && places < CLASS_COUNT;
+}
+
 static const struct opt options[] = {
 	{0, "json", OPT_FLAG, &json, NULL, "Print JSON.", 0, 0},
 	{0, "summary", OPT_FLAG, &summary, NULL,
@@ -171,6 +176,35 @@ static void json_function(struct json *j, const struct plan *p, const struct pla
 	xfree(name);
 }
 
+static void json_places(struct json *j, const struct plan *p, const char *path)
+{
+	json_open(j, '{');
+	json_kstr(j, "file", path);
+	json_key(j, class_key(places));
+	json_open(j, '[');
+	for (size_t i = 0; i < p->nprobes; i++)
+		if (p->probes[i].kind == PROBE_PLACE)
+			json_probe(j, &p->probes[i]);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void print_places(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nprobes; i++) {
+		const struct plan_probe *probe = &p->probes[i];
+
+		if (probe->kind != PROBE_PLACE)
+			continue;
+		if (probe->site == UINT32_MAX)
+			printf("%#10lx  no: %s\n", (unsigned long)probe->vaddr,
+			       refusal_text(probe->refusal));
+		else
+			printf("%#10lx  %s\n", (unsigned long)probe->vaddr,
+			       tactic_key(probe->tactic));
+	}
+}
+
 static void json_functions(struct json *j, const struct plan *p, const char *path)
 {
 	json_open(j, '{');
@@ -184,11 +218,6 @@ static void json_functions(struct json *j, const struct plan *p, const char *pat
 }
 
 /* ---- summary ---- */
-
-static bool is_class(void)
-{
-	return places >= 0 && places < CLASS_COUNT;
-}
 
 static void print_counts(const char *what, const struct plan_counts *c)
 {
@@ -291,6 +320,10 @@ int cmd_list(int argc, char **argv)
 	cmd_pager(!json && !summary);
 	if (summary)
 		show_summary(&j, p, filler);
+	else if (is_class() && json)
+		json_places(&j, p, argv[first]);
+	else if (is_class())
+		print_places(p);
 	else if (json)
 		json_functions(&j, p, argv[first]);
 	else
