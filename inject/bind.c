@@ -111,6 +111,7 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 {
 	const struct binding *b = pl->b;
 	uint32_t off = stub + f->off;
+	uint64_t target;
 
 	switch ((enum fixup_kind)f->kind) {
 	case FIXUP_PROBE:
@@ -128,6 +129,10 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 	case FIXUP_SITE_REL32:
 		return put_rel32(pl, off, f->addend,
 				 b->block + pl->stub_at[f->value >> 16] + (f->value & 0xffff));
+	case FIXUP_CHAIN_REL32:
+		target = pl->stub_at[f->value] ? b->block + pl->stub_at[f->value]
+					       : b->bias + b->plan->sites[f->value].vaddr;
+		return put_rel32(pl, off, f->addend, target);
 	case FIXUP_COUNT:
 		break;
 	}
@@ -170,7 +175,7 @@ static struct kron_patch *add_patch(struct bound *out, uint32_t off, const uint8
 	return p;
 }
 
-/* Old bytes and a jump to `to`, of 5 or 2 bytes. */
+/* Old bytes and a jump to `to`, of 5 or 2 bytes, or none. */
 static bool make_patch(struct bound *out, uint32_t off, const uint8_t *old, unsigned old_len,
 		       unsigned new_len, int64_t to)
 {
@@ -181,6 +186,8 @@ static bool make_patch(struct bound *out, uint32_t off, const uint8_t *old, unsi
 	/* of a long window the rest is checked only */
 	for (unsigned at = p->old_len; at < old_len; at += KRON_PATCH_OLD_MAX)
 		add_patch(out, off + at, old + at, old_len - at);
+	if (!new_len)
+		return true;
 	if (new_len == WINDOW_SHORT) {
 		p->new_bytes[0] = 0xeb; /* jmp rel8 */
 		p->new_bytes[1] = (uint8_t)distance;

@@ -64,14 +64,15 @@ static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint
 	stub_jump(&e->s, in->target);
 }
 
-/* What stands in front of the instruction, but for an exit. */
-static void emit_entry_probes(struct emitter *e)
+/* What stands in front of the instruction, but for an exit: what belongs to the function's
+ * entry, or the rest, which a loop back to the entry passes. */
+static void emit_entry_probes(struct emitter *e, bool entry)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
 		const struct draft_probe *p = e->probes[i];
 		uint8_t kind = e->pl->probes.v[p->probe].kind;
 
-		if (kind == PROBE_EXIT)
+		if (kind == PROBE_EXIT || (kind == PROBE_PLACE) == entry)
 			continue;
 		if (kind == PROBE_HOOK)
 			stub_hook(&e->s, p->probe);
@@ -98,9 +99,10 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 	unsigned off = in->addr - e->d->w.addr;
 	uint32_t exit = find_exit(e, DRAFT_BEFORE);
 
-	emit_entry_probes(e);
+	emit_entry_probes(e, true);
 	if (fn->has_loops && in->addr == fn->start)
 		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
+	emit_entry_probes(e, false);
 	if (exit != UINT32_MAX && in->kind == INSN_JCC) {
 		stub_map(&e->s, off);
 		emit_conditional_exit(e, in, exit);
@@ -141,7 +143,7 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	site->first_map = pl->maps.n;
 	site->nmaps = e->s.nmaps;
 	site->window = d->w.len;
-	site->patch_len = d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+	site->patch_len = d->is_detour ? 0 : d->landing ? WINDOW_SHORT : WINDOW_JUMP;
 	site->landing = d->landing;
 	if (d->landing)
 		memcpy(site->landing_bytes, elf_image_at(pl->map->img, d->landing, PLAN_LANDING),
@@ -178,6 +180,13 @@ static void emit_window(struct emitter *e)
 	const struct window *w = &e->d->w;
 	struct insn in;
 
+	if (e->d->is_detour) { /* what stands there is as it was */
+		find_probes(e, w->addr);
+		emit_entry_probes(e, false);
+		stub_bytes(&e->s, "\xe9", 1);
+		stub_fixup32(&e->s, FIXUP_MODULE_REL32, 4, w->addr);
+		return;
+	}
 	for (uint64_t at = w->addr; at < w->addr + w->code_len; at += in.len) {
 		window_decode(e->pl->map, at, &in); /* it was part of making the window */
 		emit_insn(e, &in);

@@ -77,20 +77,44 @@ static uint64_t find_end(const struct planner *pl, size_t i)
 }
 
 /* A window from place i on; returns the first place that it says nothing about. */
-static size_t take_run(struct planner *pl, size_t i)
+static size_t take_run(struct planner *pl, size_t i, unsigned jump)
 {
 	uint64_t vaddr = pl->places.v[i].vaddr;
-	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_JUMP);
+	struct window_scope scope = planner_scope(pl, vaddr, jump);
 	struct window w;
 	uint32_t draft;
 
 	*refusal_of(pl, i) = window_reach(&w, &scope, vaddr, find_end(pl, i));
+	if (!*refusal_of(pl, i) && jump == WINDOW_SHORT)
+		*refusal_of(pl, i) = tactic_short_hold(pl, &w, &draft);
 	if (*refusal_of(pl, i))
 		return i + 1;
-	draft = planner_hold(pl, &w, tactic_jump_kind(&w));
+	if (jump == WINDOW_JUMP)
+		draft = planner_hold(pl, &w, tactic_jump_kind(&w));
 	for (; i < pl->places.n && window_has(&w, pl->map, pl->places.v[i].vaddr); i++)
 		*refusal_of(pl, i) = planner_put(pl, draft, &pl->places.v[i]);
 	return i;
+}
+
+/* Each run that nobody holds yet, by a jump of so many bytes, or what else holds the place. */
+static void take_runs(struct planner *pl, unsigned jump)
+{
+	for (size_t i = 0; i < pl->places.n;) {
+		const struct place *place = &pl->places.v[i];
+		bool is_taken = pl->taken[place->vaddr - pl->map->lo];
+
+		if (jump == WINDOW_SHORT && !*refusal_of(pl, i)) {
+			i++;
+			continue;
+		}
+		/* what stands before it may help it to a jump of five bytes */
+		if (is_taken || jump == WINDOW_SHORT)
+			*refusal_of(pl, i) = tactic_jump.take(pl, place);
+		if (is_taken || (jump == WINDOW_SHORT && !*refusal_of(pl, i)))
+			i++;
+		else
+			i = take_run(pl, i, jump);
+	}
 }
 
 static void climb_all(struct planner *pl)
@@ -103,14 +127,8 @@ static void climb_all(struct planner *pl)
 void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 {
 	list_places(pl, first, n);
-	for (size_t i = 0; i < pl->places.n;) {
-		if (pl->taken[pl->places.v[i].vaddr - pl->map->lo]) {
-			*refusal_of(pl, i) = tactic_jump.take(pl, &pl->places.v[i]);
-			i++;
-		} else {
-			i = take_run(pl, i);
-		}
-	}
+	take_runs(pl, WINDOW_JUMP);
+	take_runs(pl, WINDOW_SHORT);
 	climb_all(pl);
 }
 

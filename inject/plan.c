@@ -519,6 +519,28 @@ static int compare_keys(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
+/*
+ * Control that goes from a stub to where another site begins goes on in that site's stub.
+ * Plans for entries and exits alone do without: there a stub seldom leads to another.
+ */
+static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n)
+{
+	size_t lo = 0, hi = n;
+
+	while (keys && lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (keys[mid].vaddr < f->value)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (keys && lo < n && keys[lo].vaddr == f->value)
+		f->value = lo;
+	else
+		f->kind = FIXUP_MODULE_REL32;
+}
+
 /* Sites come function by function; parts and exits make them not quite sorted. */
 static void sort_sites(struct making *m)
 {
@@ -540,6 +562,8 @@ static void sort_sites(struct making *m)
 	vec_for(&m->pl.fixups, f)
 		if (f->kind == FIXUP_SITE_REL32)
 			f->value = (uint64_t)place[f->value >> 16] << 16 | (f->value & 0xffff);
+		else if (f->kind == FIXUP_CHAIN_REL32)
+			chain(f, m->pl.is_long ? keys : NULL, n);
 	xfree(m->pl.sites.v);
 	m->pl.sites.v = sorted;
 	m->pl.sites.cap = n;
@@ -648,6 +672,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	vec_free(&m.pl.drafts);
 	vec_free(&m.pl.draft_probes);
 	vec_free(&m.pl.places);
+	vec_free(&m.pl.jumps);
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.ranges);
 	vec_free(&m.numbers);

@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 9u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 10u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -64,6 +64,8 @@ enum fixup_kind {
 	FIXUP_MODULE_LO32,  /* low half of the address of vaddr in the process */
 	FIXUP_MODULE_HI32,  /* high half of it (pushed return addresses) */
 	FIXUP_SITE_REL32,   /* rel32 into a stub of the same function: site << 16 | offset */
+	FIXUP_CHAIN_REL32,  /* control goes to a site of the module: to its stub if that is bound,
+			     * else to the module: value = site.  While the plan is made: a vaddr */
 	FIXUP_COUNT
 };
 struct plan_fixup {
@@ -81,7 +83,8 @@ struct plan_site {
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
 	uint16_t window;           /* bytes displaced: their old values follow the stub in code */
-	uint8_t patch_len;         /* bytes written: 5 for a jump, 2 for a short one */
+	uint8_t patch_len;         /* bytes written: 5 for a jump, 2 for a short one, 0: none, all
+				    * ways that lead there are displaced and lead to the stub */
 	uint8_t has_hook;          /* one of its probes is a PROBE_HOOK */
 	/* Of a short jump: PLAN_LANDING bytes of padding, where the jump to the stub goes. */
 	uint64_t landing;

@@ -251,6 +251,8 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 		    (f->value & 0xffff) >= p->sites[f->value >> 16].code_len)
 			return 0;
 		return 4;
+	case FIXUP_CHAIN_REL32:
+		return f->value < p->nsites ? 4 : 0;
 	}
 	return 0;
 }
@@ -284,7 +286,7 @@ static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
 	int64_t distance = (int64_t)(s->landing - (s->vaddr + s->patch_len));
 
 	if (!s->landing)
-		return s->patch_len == WINDOW_JUMP;
+		return s->patch_len == WINDOW_JUMP || !s->patch_len;
 	return s->patch_len == WINDOW_SHORT && distance == (int8_t)distance &&
 	       s->landing >= p->text_lo && s->landing < p->text_hi &&
 	       p->text_hi - s->landing >= PLAN_LANDING;

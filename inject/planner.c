@@ -6,7 +6,7 @@
 
 /* In this order. */
 static const struct tactic_ops *const ladder[PLANNER_RUNGS] = {&tactic_jump, &tactic_short,
-							       &tactic_arrivals};
+							       &tactic_arrivals, &tactic_detour};
 
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to)
 {
@@ -41,7 +41,7 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 /* The bytes that the draft writes over its window's first. */
 static unsigned head_len(const struct draft *d)
 {
-	return d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+	return d->is_detour ? d->w.len : d->landing ? WINDOW_SHORT : WINDOW_JUMP;
 }
 
 static void mark_landing(struct planner *pl, const struct draft *d, uint8_t state)
@@ -75,6 +75,7 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	d->tactic = tactic;
 	d->landing = 0;
 	d->is_guest = false;
+	d->is_detour = tactic == TACTIC_DETOUR;
 	d->is_host = false;
 	d->live = true;
 	mark(pl, d, BYTE_TAKEN);

@@ -60,6 +60,7 @@ struct draft {
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
 	bool is_guest;    /* they lie in the window of another draft, which holds them */
+	bool is_detour;   /* nothing is patched or displaced: all ways there lead into the stub */
 	bool is_host;     /* bytes 5 to 9 of the window are another draft's landing */
 };
 
@@ -85,6 +86,12 @@ struct planner_function {
 	bool second_round;
 };
 
+/* A direct jump, conditional or not. */
+struct planner_jump {
+	uint64_t target, from;
+	bool is_loop; /* loop, jrcxz: one byte of distance */
+};
+
 struct planner {
 	const struct code_map *map;
 	uint8_t *taken; /* enum planner_byte, one a byte of code, from map->lo */
@@ -95,7 +102,9 @@ struct planner {
 	bool is_long;      /* a request's places: windows are straight runs, not few instructions */
 	uint8_t *one_only; /* by function: an indirect jump, in it or its parts, is unresolved */
 	struct planner_function fn;
-	VEC(struct place) places; /* of a request, in the function at work, by vaddr */
+	VEC(struct planner_jump) jumps; /* of the function at work, by target; see jumps_of */
+	uint64_t jumps_of;              /* its start */
+	VEC(struct place) places;       /* of a request, in the function at work, by vaddr */
 	/* finished stubs */
 	VEC(struct plan_site) sites;
 	VEC(struct plan_fixup) fixups;
@@ -117,14 +126,31 @@ extern const struct tactic_ops tactic_jump;
 enum tactic tactic_jump_kind(const struct window *w);
 extern const struct tactic_ops tactic_short;
 extern const struct tactic_ops tactic_arrivals;
+extern const struct tactic_ops tactic_detour;
 
 /* The ladder has so many rungs. */
-#define PLANNER_RUNGS 3u
+#define PLANNER_RUNGS 4u
 /* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to);
 
 /* The place's probe in front of its instruction, in this draft. */
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
+/* A short jump for this window, and its landing, or a refusal. */
+enum refusal tactic_short_hold(struct planner *pl, const struct window *w, uint32_t *draft);
+/* The instruction is displaced, by a jump or a short one: it may stand in a window already. */
+enum refusal tactic_displace(struct planner *pl, uint64_t vaddr);
+
+/*
+ * The ways that lead to a place: direct jumps of the function, wherever its parts lie, and the
+ * instruction before.  A refusal when there may be others.
+ */
+#define WAYS_MAX 256u
+struct ways {
+	struct draft_probe v[WAYS_MAX]; /* DRAFT_BEFORE: a jump; DRAFT_AFTER: falls through */
+	unsigned n;
+};
+enum refusal tactic_find_ways(struct planner *pl, const struct place *place, struct ways *w);
+
 /* Another probe there. */
 enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p);
 /* How many more it may hold. */

@@ -51,7 +51,8 @@ const char *refusal_text(enum refusal r);
 	X(JUMP_PADDING, "jump-padding", "a 5-byte jump that also covers padding")             \
 	X(JUMP_SHARED, "jump-shared", "taken together with another probe of the same window") \
 	X(JUMP_SHORT, "jump-short", "a 2-byte jump to a place nearby, which jumps on")        \
-	X(ARRIVALS, "arrivals", "on every way that leads there, each by a jump of its own")
+	X(ARRIVALS, "arrivals", "on every way that leads there, each by a jump of its own")   \
+	X(DETOUR, "detour", "every way that leads there goes round by the trampolines")
 
 enum tactic {
 #define X(id, key, text) TACTIC_##id,

@@ -174,7 +174,7 @@ static void emit_indirect_call(struct stub *s, const struct insn *in, const uint
 void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
 		   uint64_t loop_to)
 {
-	struct destination to = {FIXUP_MODULE_REL32, in->target};
+	struct destination to = {FIXUP_CHAIN_REL32, in->target};
 
 	if (loop_to != RELOCATE_NO_LOOP && in->target == loop_head)
 		to = (struct destination){FIXUP_SITE_REL32, loop_to};

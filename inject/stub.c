@@ -37,7 +37,7 @@ void stub_fixup32(struct stub *s, enum fixup_kind kind, unsigned addend, uint64_
 void stub_jump(struct stub *s, uint64_t vaddr)
 {
 	stub_bytes(s, "\xe9", 1); /* jmp rel32 */
-	stub_fixup32(s, FIXUP_MODULE_REL32, 4, vaddr);
+	stub_fixup32(s, FIXUP_CHAIN_REL32, 4, vaddr);
 }
 
 void stub_map(struct stub *s, unsigned window_off)

@@ -32,7 +32,7 @@ void stub_start(struct stub *s);
 void stub_bytes(struct stub *s, const void *bytes, unsigned n);
 /* Four zero bytes with a fixup; addend as in struct plan_fixup. */
 void stub_fixup32(struct stub *s, enum fixup_kind kind, unsigned addend, uint64_t value);
-/* jmp rel32 to a vaddr of the module */
+/* jmp rel32 to a vaddr of the module, or to the stub of the site there */
 void stub_jump(struct stub *s, uint64_t vaddr);
 /* Probes and hooks, number `probe` of the plan: the sequences of wire.h. */
 void stub_probe(struct stub *s, uint32_t probe);

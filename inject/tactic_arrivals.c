@@ -17,16 +17,11 @@
 
 #include <stdlib.h>
 
-#define ARRIVALS_MAX 24u
-
-struct ways {
-	struct draft_probe v[ARRIVALS_MAX];
-	unsigned n;
-};
+#define ARRIVALS_MAX 24u /* more of them are a probe each */
 
 static enum refusal add(struct ways *w, uint64_t vaddr, enum draft_where where, uint32_t probe)
 {
-	if (w->n == ARRIVALS_MAX)
+	if (w->n == WAYS_MAX)
 		return REFUSAL_BRANCH_TARGET;
 	w->v[w->n++] = (struct draft_probe){probe, where, TACTIC_ARRIVALS, vaddr};
 	return REFUSAL_NONE;
@@ -47,26 +42,55 @@ static bool is_listed(const struct planner *pl, uint64_t vaddr)
 	return lo < pl->arrivals.n && pl->arrivals.v[lo] == vaddr;
 }
 
+static int compare_jumps(const void *a, const void *b)
+{
+	const struct planner_jump *x = a, *y = b;
+
+	if (x->target != y->target)
+		return x->target < y->target ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
 /* The jumps of the function, wherever its parts lie. */
-static enum refusal find_jumps(const struct planner *pl, const struct place *place, struct ways *w)
+static void list_jumps(struct planner *pl)
+{
+	struct insn in;
+
+	if (pl->jumps_of == pl->fn.start)
+		return;
+	pl->jumps_of = pl->fn.start;
+	pl->jumps.n = 0;
+	for (uint32_t k = 0; k < pl->fn.nranges; k++) {
+		const struct function *f = &pl->map->functions->v[pl->fn.ranges[k]];
+
+		for (uint64_t at = f->start; at < f->end; at++)
+			if (code_map_flags(pl->map, at) & CODE_INSN &&
+			    window_decode(pl->map, at, &in) &&
+			    (in.kind == INSN_JCC || in.kind == INSN_JMP))
+				*vec_push(&pl->jumps) =
+					(struct planner_jump){in.target, at, in.is_loop};
+	}
+	if (pl->jumps.n)
+		qsort(pl->jumps.v, pl->jumps.n, sizeof(pl->jumps.v[0]), compare_jumps);
+}
+
+static enum refusal find_jumps(struct planner *pl, const struct place *place, struct ways *w)
 {
 	enum refusal r = REFUSAL_NONE;
+	size_t lo = 0, hi;
 
-	for (uint32_t k = 0; k < pl->fn.nranges && !r; k++) {
-		const struct function *f = &pl->map->functions->v[pl->fn.ranges[k]];
-		struct insn in;
+	list_jumps(pl);
+	hi = pl->jumps.n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
 
-		for (uint64_t at = f->start; at < f->end && !r; at++) {
-			if (!(code_map_flags(pl->map, at) & CODE_INSN) ||
-			    !window_decode(pl->map, at, &in))
-				continue;
-			if ((in.kind != INSN_JCC && in.kind != INSN_JMP) ||
-			    in.target != place->vaddr)
-				continue;
-			r = in.is_loop ? REFUSAL_BRANCH_TARGET
-				       : add(w, at, DRAFT_BEFORE, place->probe);
-		}
+		if (pl->jumps.v[mid].target < place->vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
+	for (; lo < pl->jumps.n && pl->jumps.v[lo].target == place->vaddr && !r; lo++)
+		r = add(w, pl->jumps.v[lo].from, DRAFT_BEFORE, place->probe);
 	return r;
 }
 
@@ -84,11 +108,12 @@ static enum refusal find_previous(const struct planner *pl, const struct place *
 	return add(w, previous, DRAFT_AFTER, place->probe);
 }
 
-static enum refusal find_ways(const struct planner *pl, const struct place *place, struct ways *w)
+enum refusal tactic_find_ways(struct planner *pl, const struct place *place, struct ways *w)
 {
 	uint8_t flags = code_map_flags(pl->map, place->vaddr);
 	enum refusal r;
 
+	w->n = 0;
 	if (flags & CODE_AFTER_CALL)
 		return REFUSAL_AFTER_CALL;
 	if (flags & CODE_RSEQ)
@@ -101,8 +126,7 @@ static enum refusal find_ways(const struct planner *pl, const struct place *plac
 	return r ? r : find_previous(pl, place, w);
 }
 
-/* The instruction is displaced, by whichever tactic can. */
-static enum refusal displace(struct planner *pl, uint64_t vaddr)
+enum refusal tactic_displace(struct planner *pl, uint64_t vaddr)
 {
 	struct place place = {vaddr, PLACE_NO_PROBE, true, DRAFT_BEFORE};
 	enum refusal r = tactic_jump.take(pl, &place);
@@ -110,18 +134,30 @@ static enum refusal displace(struct planner *pl, uint64_t vaddr)
 	return r ? tactic_short.take(pl, &place) : r;
 }
 
+static bool has_loop(const struct planner *pl, const struct ways *w)
+{
+	struct insn in;
+
+	for (unsigned i = 0; i < w->n; i++)
+		if (window_decode(pl->map, w->v[i].vaddr, &in) && in.is_loop)
+			return true;
+	return false;
+}
+
 static enum refusal take(struct planner *pl, const struct place *place)
 {
-	struct ways w = {.n = 0};
+	struct ways w;
 	enum refusal r;
 
 	/* a hook's site may be patched without the others; loops have a rule of their own */
 	if (!place->may_go_back || place->probe == PLACE_NO_PROBE || pl->fn.has_hooks ||
 	    pl->probes.v[place->probe].kind != PROBE_EXIT)
 		return REFUSAL_BRANCH_TARGET;
-	r = find_ways(pl, place, &w);
+	r = tactic_find_ways(pl, place, &w);
+	if (!r && (w.n > ARRIVALS_MAX || has_loop(pl, &w)))
+		r = REFUSAL_BRANCH_TARGET;
 	for (unsigned i = 0; i < w.n && !r; i++)
-		r = displace(pl, w.v[i].vaddr);
+		r = tactic_displace(pl, w.v[i].vaddr);
 	for (unsigned i = 0; i < w.n && !r; i++)
 		if (planner_room(pl, planner_draft_at(pl, w.v[i].vaddr)) < w.n)
 			r = REFUSAL_OVERLAP;

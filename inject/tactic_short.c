@@ -174,6 +174,17 @@ static bool land(struct planner *pl, const struct window_scope *scope, uint32_t 
 	return landing;
 }
 
+enum refusal tactic_short_hold(struct planner *pl, const struct window *w, uint32_t *draft)
+{
+	struct window_scope scope = planner_scope(pl, w->addr, WINDOW_SHORT);
+
+	*draft = planner_hold(pl, w, TACTIC_JUMP_SHORT);
+	if (land(pl, &scope, *draft))
+		return REFUSAL_NONE;
+	planner_release(pl, *draft);
+	return REFUSAL_NO_ROOM;
+}
+
 static enum refusal find(struct planner *pl, const struct place *place, uint32_t *draft)
 {
 	struct window_scope scope = planner_scope(pl, place->vaddr, WINDOW_SHORT);
@@ -197,11 +208,7 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 	r = window_make(&w, &scope, start, place->vaddr);
 	if (r)
 		return r;
-	*draft = planner_hold(pl, &w, TACTIC_JUMP_SHORT);
-	if (land(pl, &scope, *draft))
-		return REFUSAL_NONE;
-	planner_release(pl, *draft);
-	return REFUSAL_NO_ROOM;
+	return tactic_short_hold(pl, &w, draft);
 }
 
 static enum refusal take(struct planner *pl, const struct place *place)
