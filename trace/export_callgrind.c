@@ -9,6 +9,9 @@
  *   cfn=(9) parse
  *   calls=3 0
  *   0 5678                    inclusive, of those three
+ *
+ * What has no caller is called by "(root)": callgrind_annotate takes for a function's inclusive
+ * time that of the calls to it, as soon as there is one.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +19,8 @@
 #include "trace/calltree.h"
 #include "trace/export.h"
 #include "trace/text.h"
+
+#define ROOT UINT32_MAX /* no function has this number: events are twice it */
 
 struct edge {
 	uint32_t caller, callee; /* caller == callee and calls 0: self time */
@@ -43,9 +48,9 @@ static size_t make_edges(const struct calltree *c, struct edge *v)
 		const struct calltree_node *node = &c->nodes.v[i];
 
 		v[n++] = (struct edge){node->function, node->function, true, 0, node->self};
-		if (node->parent != CALLTREE_ROOT)
-			v[n++] = (struct edge){c->nodes.v[node->parent].function, node->function,
-					       false, node->calls, node->total};
+		v[n++] = (struct edge){
+			node->parent == CALLTREE_ROOT ? ROOT : c->nodes.v[node->parent].function,
+			node->function, false, node->calls, node->total};
 	}
 	qsort(v, n, sizeof(*v), by_caller);
 	for (size_t i = 0; i < n; i++) {
@@ -70,7 +75,9 @@ struct writer {
 static void put_function(struct writer *w, const char *key, uint32_t function)
 {
 	fprintf(w->out, "%s=(%" PRIu32 ")", key, function + 1);
-	if (function >= w->limit || !w->named[function]) {
+	if (function == ROOT) {
+		fputs(" (root)", w->out);
+	} else if (function >= w->limit || !w->named[function]) {
 		putc(' ', w->out);
 		text_put_function(w->out, w->t, function);
 	}
@@ -84,6 +91,14 @@ static void put_object(struct writer *w, const char *key, uint32_t function)
 	fprintf(w->out, "%s=", key);
 	text_put(w->out, text_module(w->t, function));
 	putc('\n', w->out);
+}
+
+/* The root stands behind all others and has no self time. */
+static void start_root(struct writer *w)
+{
+	put_object(w, "ob", ROOT);
+	put_function(w, "fn", ROOT);
+	fputs("0 0\n", w->out);
 }
 
 static void put_edge(struct writer *w, const struct edge *e)
@@ -114,8 +129,11 @@ void export_callgrind(const struct trace *t, FILE *out)
 	fputs("# callgrind format\nversion: 1\ncreator: kron\ncmd: ", out);
 	text_put(out, command ? command : "?");
 	fputs("\npositions: line\nevents: ns\nfl=(1) ???\n\n", out);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].caller == ROOT && v[i - 1].caller != ROOT)
+			start_root(&w);
 		put_edge(&w, &v[i]);
+	}
 	xfree(w.named);
 	xfree(v);
 	calltree_free(&c);

@@ -62,6 +62,7 @@ class Stacks:
         v[2] += ns - start - children
         if stack:
             stack[-1][2] += ns - start
+            self.found[stack[-1][0]][3] += 1  # each end of a child is rounded
 
     def end(self):
         assert not any(self.stacks.values())
@@ -189,11 +190,85 @@ def of_pprof(path):
 
 
 def of_callgrind(path):
-    found = {}
-    text = run("callgrind_annotate", "--show-percs=no", "--threshold=100", path)
-    for m in re.finditer(r"^ *([\d,]+) +\?\?\?:(.*) \[(.*)\]$", text, re.M):
-        found[m[2], m[3]] = [None, None, int(m[1].replace(",", "")), 0]
+    def figures(*options):
+        text = run("callgrind_annotate", "--show-percs=no", "--threshold=100", *options, path)
+        return {(m[2], m[3]): int(m[1].replace(",", "")) for m in
+                re.finditer(r"^ *([\d,]+) +\?\?\?:(.*) \[(.*)\]$", text, re.M)}
+
+    totals, selfs = figures("--inclusive=yes"), figures("--inclusive=no")
+    callees, module, names, caller = {}, None, {}, None
+    for line in open(path, errors="surrogateescape"):
+        m = re.match(r"(c?fn|c?ob)=(\(\d+\))?(?: ?(.*))?$", line)
+        if not m:
+            continue
+        if m[1] in ("ob", "cob"):
+            module = m[3]
+            continue
+        name = names.setdefault(m[2], (m[3], module))
+        if m[1] == "fn":
+            caller = name
+        else:
+            callees.setdefault(caller, set()).add(name)
+    # callgrind adds up what recursion and its circles take as often as it is called
+    circles = circular(callees)
+    totals = {f: ns for f, ns in totals.items() if f[0] != "(root)"}
+    return {f: [None, None if f in circles else totals[f], selfs.get(f, 0), 2 * len(totals)]
+            for f in totals}
+
+
+def circular(callees):
+    """Functions that can be reached from themselves."""
+    found = set()
+    for f in callees:
+        seen, todo = set(), list(callees[f])
+        while todo:
+            g = todo.pop()
+            if g not in seen:
+                seen.add(g)
+                todo += callees.get(g, ())
+        if f in seen:
+            found.add(f)
     return found
+
+
+def of_chrome(path):
+    """Complete events in any order; a call inside one of the same function is no time of its own."""
+    found, threads = {}, {}
+    for e in json.load(open(path))["traceEvents"]:
+        if e["ph"] == "X":
+            start = round(e["ts"] * 1000)
+            threads.setdefault((e["pid"], e["tid"]), []).append(
+                (start, -round(e["dur"] * 1000), shown(e["name"])))
+    for calls in threads.values():
+        busy = {}
+        for start, length, name in sorted(calls):
+            v = found.setdefault((name, None), [0, 0, None, 0])
+            v[0] += 1
+            v[3] += 1
+            if start - length > busy.get(name, -1):
+                v[1] -= length
+                busy[name] = start - length
+    return found
+
+
+def of_folded(path):
+    found = {}
+    for line in open(path):
+        way, ns = line.rsplit(" ", 1)
+        v = found.setdefault((way.split(";")[-1], None), [None, None, 0, 0])
+        v[2] += int(ns)
+        v[3] += 1
+    return found
+
+
+def of_speedscope(path):
+    d = json.load(open(path))
+    frames = [(shown(f["name"]), shown(f["file"])) for f in d["shared"]["frames"]]
+    calls = Stacks()
+    for i, p in enumerate(d["profiles"]):
+        for e in p["events"]:
+            (calls.entry if e["type"] == "O" else calls.exit)(i, frames[e["frame"]], round(e["at"]))
+    return calls.end()
 
 
 def of_sqlite(path):
@@ -226,7 +301,10 @@ def main():
     has_modules = any(m is not None for _, m in found)
     want = {}
     for r in json.load(open(report)):
-        key = (shown(r["function"]), shown(r["module"]) if has_modules else None)
+        name = shown(r["function"])
+        if kind == "folded":  # where they separate
+            name = name.replace(";", ":").replace(" ", "_")
+        key = (name, shown(r["module"]) if has_modules else None)
         w = want.setdefault(key, [0, 0, 0])
         for i, k in enumerate(("calls", "total_ns", "self_ns")):
             w[i] += r[k]
@@ -242,8 +320,8 @@ def main():
         elif w is None and re.search(r"\\x[89a-f]", key[0]):
             found[key] = f  # taken by the line above, later
             continue
-        if kind == "callgrind" and f is None and w[2] == 0:
-            continue  # callgrind_annotate leaves out what took no time
+        if kind in ("callgrind", "folded") and f is None and w[2] == 0:
+            continue  # callgrind_annotate and folded stacks leave out what took no time
         if w is None or f is None:
             print("only in", "the report" if f is None else kind, key, w or f)
             bad += 1

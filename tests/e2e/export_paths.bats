@@ -173,7 +173,13 @@ assert {t for t, in json.load(open("got"))} == tids'
 	agree pprof
 }
 
-@test "callgrind_annotate: the self time of each function of kron report" {
+@test "Chrome, folded stacks, speedscope: calls and times of kron report" {
+	agree chrome
+	agree folded
+	traces='real tree' agree speedscope # small has calls that only splitting makes nest
+}
+
+@test "callgrind_annotate: self and inclusive time of each function of kron report" {
 	need callgrind_annotate
 	agree callgrind
 }
