@@ -106,6 +106,7 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 	if (exit != UINT32_MAX && in->kind == INSN_JCC) {
 		stub_map(&e->s, off);
 		emit_conditional_exit(e, in, exit);
+		stub_settle(&e->s, off);
 		return;
 	}
 	if (exit != UINT32_MAX)
@@ -191,8 +192,13 @@ static void emit_window(struct emitter *e)
 		window_decode(e->pl->map, at, &in); /* it was part of making the window */
 		emit_insn(e, &in);
 	}
-	if (!w->ends)
-		stub_jump(&e->s, w->addr + w->code_len);
+	if (w->ends) {
+		stub_settle(&e->s, w->code_len);
+		return;
+	}
+	stub_shape(&e->s, KRON_SHAPE_BACK);
+	stub_settle(&e->s, w->code_len);
+	stub_jump(&e->s, w->addr + w->code_len);
 }
 
 void planner_emit(struct planner *pl, uint32_t plan_function)

@@ -94,10 +94,15 @@ struct plan_site {
 /* The old bytes of its window: plan_old_bytes(plan, site). */
 #define plan_old_bytes(p, s) ((const uint8_t *)(p)->code + (s)->code + (s)->code_len)
 
-/* Where each displaced instruction went: for unwinding, fault reports and disassembly. */
+/*
+ * What stands where in a stub, in order: for unwinding, fault reports and disassembly.  From
+ * stub_off on, up to the next entry, the stub does what the module does at window_off; shape
+ * says what moves the stack there.  window_off == the code's length: it goes back.
+ */
 struct plan_map {
 	uint16_t stub_off;
-	uint16_t window_off;
+	uint16_t window_off : 11;
+	uint16_t shape : 5; /* enum kron_shape */
 };
 
 struct plan {

@@ -271,11 +271,15 @@ static bool are_fixups_sound(const struct plan *p, const struct plan_site *s)
 
 static bool are_maps_sound(const struct plan *p, const struct plan_site *s)
 {
+	uint16_t before = 0;
+
 	for (uint32_t i = 0; i < s->nmaps; i++) {
 		const struct plan_map *m = &p->maps[s->first_map + i];
 
-		if (m->stub_off > s->code_len || m->window_off >= s->window)
+		if (m->stub_off > s->code_len || m->window_off > s->window ||
+		    m->shape >= KRON_SHAPES || m->stub_off < before)
 			return false;
+		before = m->stub_off;
 	}
 	return true;
 }
@@ -297,7 +301,8 @@ static bool is_site_sound(const struct plan *p, const struct plan_site *s)
 	return s->function < p->nfunctions && s->code_len && is_landing_sound(p, s) &&
 	       s->window >= s->patch_len && s->window <= WINDOW_LONG_MAX &&
 	       s->vaddr >= p->text_lo && s->vaddr < p->text_hi &&
-	       p->text_hi - s->vaddr >= s->window && is_range(s->code, (uint64_t)s->code_len + s->window, p->code_len) &&
+	       p->text_hi - s->vaddr >= s->window &&
+	       is_range(s->code, (uint64_t)s->code_len + s->window, p->code_len) &&
 	       is_range(s->first_fixup, s->nfixups, p->nfixups) &&
 	       is_range(s->first_map, s->nmaps, p->nmaps) && are_fixups_sound(p, s) &&
 	       are_maps_sound(p, s);

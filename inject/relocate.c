@@ -152,6 +152,7 @@ static void emit_loop(struct stub *s, const struct insn *in, const uint8_t *code
  */
 static void emit_return_address(struct stub *s, uint64_t vaddr)
 {
+	stub_reshape(s, KRON_SHAPE_CALL);
 	stub_bytes(s, "\xe8\x05\0\0\0", 5); /* call 1f */
 	stub_jump(s, vaddr);                /* jmp  original return address */
 	stub_bytes(s, "\xc7\x04\x24", 3);   /* 1: movl $lo,(%rsp) */

@@ -7,7 +7,7 @@
 
 void stub_start(struct stub *s)
 {
-	s->len = s->nfixups = s->nmaps = 0;
+	s->len = s->nfixups = s->nmaps = s->settled = 0;
 }
 
 void stub_bytes(struct stub *s, const void *bytes, unsigned n)
@@ -40,10 +40,28 @@ void stub_jump(struct stub *s, uint64_t vaddr)
 	stub_fixup32(s, FIXUP_CHAIN_REL32, 4, vaddr);
 }
 
-void stub_map(struct stub *s, unsigned window_off)
+void stub_shape(struct stub *s, enum kron_shape shape)
 {
 	assert(s->nmaps < STUB_MAPS_MAX);
-	s->maps[s->nmaps++] = (struct plan_map){.stub_off = s->len, .window_off = window_off};
+	s->maps[s->nmaps++] = (struct plan_map){.stub_off = s->len, .shape = shape};
+}
+
+void stub_settle(struct stub *s, unsigned window_off)
+{
+	for (; s->settled < s->nmaps; s->settled++)
+		s->maps[s->settled].window_off = window_off;
+}
+
+void stub_map(struct stub *s, unsigned window_off)
+{
+	stub_shape(s, KRON_SHAPE_INSN);
+	stub_settle(s, window_off);
+}
+
+void stub_reshape(struct stub *s, enum kron_shape shape)
+{
+	if (s->nmaps && s->maps[s->nmaps - 1].stub_off == s->len)
+		s->maps[s->nmaps - 1].shape = shape;
 }
 
 void stub_probe(struct stub *s, uint32_t probe)
@@ -61,6 +79,7 @@ void stub_probe(struct stub *s, uint32_t probe)
 		0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00, /* lea 128(%rsp),%rsp */
 	};
 
+	stub_shape(s, KRON_SHAPE_PROBE);
 	add_fixup(s, FIXUP_PROBE, 0, probe);
 	stub_bytes(s, code, sizeof(code));
 }
@@ -79,6 +98,7 @@ void stub_hook(struct stub *s, uint32_t probe)
 	};
 
 	_Static_assert(sizeof(code) == STUB_HOOK_LEN, "hook sequence");
+	stub_shape(s, KRON_SHAPE_HOOK);
 	add_fixup(s, FIXUP_HOOK, 0, probe);
 	stub_bytes(s, code, sizeof(code));
 }

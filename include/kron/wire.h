@@ -24,6 +24,7 @@
 #define KRON_WIRE_H
 
 #include <stdint.h>
+#include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
 #define KRON_WIRE_VERSION 2u
@@ -162,6 +163,7 @@ struct kron_result {
  *   +8   ff 25 0a 00 00 00     jmp *24(...)         -> hook thunk, through the word at +24
  *   +16  .quad thunk
  *   +24  .quad hook_thunk
+ *   +56  .long offset of struct kron_tables (tables.h), 0 = none
  *
  * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
  *

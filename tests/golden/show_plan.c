@@ -155,10 +155,13 @@ static void show_map(const struct plan *plan, const char *dir)
 		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 " %d %#" PRIx64 "\n",
 		       s->vaddr, s->window, at, s->code_len, plan->functions[s->function].vaddr,
 		       s->patch_len, s->landing);
-		for (uint32_t k = 0; k < s->nmaps; k++)
-			printf("insn %#" PRIx64 " %#" PRIx64 "\n",
-			       at + plan->maps[s->first_map + k].stub_off,
-			       s->vaddr + plan->maps[s->first_map + k].window_off);
+		for (uint32_t k = 0; k < s->nmaps; k++) {
+			const struct plan_map *m = &plan->maps[s->first_map + k];
+
+			if (m->shape == KRON_SHAPE_INSN || m->shape == KRON_SHAPE_CALL)
+				printf("insn %#" PRIx64 " %#" PRIx64 "\n", at + m->stub_off,
+				       s->vaddr + m->window_off);
+		}
 		at += s->code_len;
 	}
 	xfree(selected);

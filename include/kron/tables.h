@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tables.h - what a trampoline block carries behind its stubs: where each piece of a stub
+ * belongs in the module, and how far it has moved the stack.
+ *
+ *   head | stubs | int3 up to a page's end | struct kron_tables | its arrays | .eh_frame ...
+ *      \--- word KRON_BLOCK_TABLES: offset of the tables ---^
+ *
+ * Three read it: unwinders, by way of the .eh_frame in it (inject/unwind_frame.c); the runtime's
+ * fault handlers (runtime/faults.c); a debugger, by way of the ELF image in it.  All in place,
+ * from signal handlers too: sorted arrays, no pointers but absolute addresses.
+ *
+ * A *spot* is a piece of a stub that belongs to one instruction of the module: the instruction
+ * itself in its new place, a probe in front of it, or the jump back (which belongs to the
+ * instruction that it leads to).  Whoever stands in a spot is, as far as the program is
+ * concerned, in front of that instruction, with the stack pointer as it was before the spot
+ * began: `depth` bytes above the present one.
+ */
+#ifndef KRON_TABLES_H
+#define KRON_TABLES_H
+
+#include <stdint.h>
+
+#define KRON_BLOCK_TABLES 56u /* in the head: uint32_t, 0 = none */
+#define KRON_TABLES_MAGIC 0x6b72740au
+
+/* How a spot moves the stack; depths are in inject/unwind_shapes.c. */
+enum kron_shape {
+	KRON_SHAPE_INSN = 0, /* not at all: what it does is the program's doing */
+	KRON_SHAPE_BACK = 1, /* likewise: the jump back behind the last displaced instruction */
+	KRON_SHAPE_CALL = 2, /* a displaced call: its return address stands on the stack */
+	KRON_SHAPE_PROBE = 3,
+	KRON_SHAPE_HOOK = 4,
+	KRON_SHAPES = 16 /* room; the tables of those that are not there are zero */
+};
+#define KRON_SHAPE_BYTES 128u /* positions that a depth is kept for; the last holds for the rest */
+
+/* Offsets count from the struct's own address. */
+struct kron_tables {
+	uint32_t magic;
+	uint32_t size;     /* of everything */
+	uint64_t block;    /* address that `spot` counts from */
+	uint64_t lo, hi;   /* span of the patched text, as addresses */
+	uint32_t nspots;   /* spots; spot[] goes on with UINT32_MAX up to a power of two */
+	uint32_t spot_at;  /* uint32_t spot[]: where they begin, ascending */
+	uint32_t insn_at;  /* uint64_t insn[]: address in the module of what they belong to */
+	uint32_t shape_at; /* uint8_t shape[] */
+	uint32_t depth_at; /* uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]: in units of 8 bytes */
+	uint32_t flags;    /* KRON_TABLES_* */
+	uint32_t ntraps;   /* int3 sites */
+	uint32_t traps_at; /* struct kron_trap[], ascending by addr */
+	uint32_t frame_at; /* .eh_frame */
+	uint32_t frame_hdr_at; /* .eh_frame_hdr */
+	uint32_t frame_hdr_size;
+	uint32_t elf_at; /* an ELF image for debuggers */
+	uint32_t elf_size;
+	uint32_t reserved;
+};
+
+/* insn[] is ascending, too. */
+#define KRON_TABLES_SORTED 1u
+
+/* An int3 stands at addr in the module, for a jump to the stub. */
+struct kron_trap {
+	uint64_t addr;
+	uint64_t stub;
+};
+
+#endif
