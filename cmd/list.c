@@ -5,6 +5,7 @@
  * Plans the file as `kron record` would, without the cache, and shows the plan.  Touches no
  * process, so static programs are fine here.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -12,6 +13,8 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/list_places.h"
+#include "cmd/list_probes.h"
+#include "cmd/probe_options.h"
 #include "inject/classes.h"
 #include "inject/plan.h"
 
@@ -19,6 +22,7 @@ static bool json, summary;
 /* The classes of classes.h in their order, then two more. */
 #define PLACES "insns|branches|loads|stores|calls|blocks|entries|exits"
 static int places = -1;
+static struct opt_list specs, files;
 
 static bool is_class(void)
 {
@@ -31,6 +35,12 @@ static const struct opt options[] = {
 	 "Print only how many entries and exits were found, how many can be probed and by which "
 	 "tactic, and why the others cannot.",
 	 0, 0},
+	{'p', "probe", OPT_LIST, &specs, "SPEC",
+	 "List the places of this probe (see kron-probes(7)) instead of all functions. May be "
+	 "repeated.",
+	 0, 0},
+	{'P', "probe-file", OPT_LIST, &files, "FILE",
+	 "The same for the probes in FILE, or in kron's pack of this name. May be repeated.", 0, 0},
 	{0, "places", OPT_CHOICE, &places, PLACES,
 	 "Plan every place of this class, instead of entries and exits.", 0, 0},
 	OPT_END,
@@ -295,6 +305,35 @@ static void show_summary(struct json *j, const struct plan *p, uint64_t filler)
 		json_close(j, '}');
 }
 
+/* -p and -P */
+static int list_probes(const struct elf_image *img, const char *path, struct plan_options *opt)
+{
+	struct json j = JSON_INIT(stdout);
+	struct probe_set set = {0};
+	struct probe_list list;
+	char *full = realpath(path, NULL);
+	size_t missing;
+	struct err err;
+
+	if (probe_options_read(&set, &specs, &files, 0, &err))
+		return cmd_fail(&command, CMD_USAGE, "%s", err.msg);
+	if (probe_list_make(&list, img, &set, full ? full : path, opt, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	cmd_pager(!json);
+	if (json)
+		probe_list_json(&j, &list, &set, path);
+	else
+		probe_list_print(&list, &set);
+	fflush(stdout);
+	for (size_t i = 0; i < list.found.notes.n; i++)
+		cmd_fail(&command, 0, "%s", list.found.notes.v[i].text);
+	missing = probe_list_missing(&list);
+	probe_list_free(&list);
+	probe_set_free(&set);
+	free(full);
+	return cmd_finish(&command, missing ? CMD_ERROR : CMD_OK);
+}
+
 int cmd_list(int argc, char **argv)
 {
 	struct json j = JSON_INIT(stdout);
@@ -310,6 +349,11 @@ int cmd_list(int argc, char **argv)
 		return status;
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	if (specs.n || files.n) {
+		r = list_probes(img, argv[first], &opt);
+		elf_image_close(img);
+		return r;
+	}
 	if (is_class())
 		r = list_plan_places(&p, &filler, img, places, &opt, &err);
 	else

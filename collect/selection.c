@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inject/name_forms.h"
 #include "inject/plan.h"
 
 static bool matches_any(const struct globs *g, const char *name)
@@ -17,58 +18,17 @@ static bool matches_any(const struct globs *g, const char *name)
 	return false;
 }
 
-/* Where the argument list of a demangled name starts: the parenthesis that closes last, so that
- * "operator()(int)" and "(anonymous namespace)::f(int)" are cut at the right one; n if none. */
-static size_t arguments_at(const char *name, size_t n)
-{
-	size_t i = n;
-	int depth = 0;
-
-	while (i > 0 && name[i - 1] != ')')
-		i--;
-	for (; i > 0; i--) {
-		depth += name[i - 1] == ')';
-		depth -= name[i - 1] == '(';
-		if (depth == 0 && name[i - 1] == '(')
-			return i - 1;
-	}
-	return n;
-}
-
-/* Behind the return type that templates carry: after the last blank outside of <> and (). */
-static const char *without_type(const char *name)
-{
-	const char *start = name;
-	int depth = 0;
-
-	for (const char *p = name; *p; p++) {
-		if (!strncmp(p, "operator", 8))
-			break; /* what follows may be any sign, or a type */
-		depth += *p == '<' || *p == '(';
-		depth -= *p == '>' || *p == ')';
-		if (*p == ' ' && depth == 0)
-			start = p + 1;
-	}
-	return start;
-}
-
 static bool matches_name(const struct globs *g, const char *name)
 {
-	char bare[1024];
-	const char *start;
-	size_t n = strlen(name), cut;
+	struct name_forms forms;
 
 	if (!g->n)
 		return false;
-	if (matches_any(g, name))
-		return true;
-	cut = arguments_at(name, n);
-	if (cut == n || cut == 0 || cut >= sizeof(bare))
-		return false;
-	memcpy(bare, name, cut);
-	bare[cut] = 0;
-	start = without_type(bare);
-	return matches_any(g, bare) || (start != bare && matches_any(g, start));
+	name_forms_make(&forms, name);
+	for (unsigned i = 0; i < forms.n; i++)
+		if (matches_any(g, forms.v[i]))
+			return true;
+	return false;
 }
 
 bool selection_has_function(const struct selection *s, const char *name, const char *raw)

@@ -107,3 +107,11 @@ void class_list(struct class_places *out, const struct code_map *map, enum place
 			walk_function(&w, f, lo, hi);
 	}
 }
+
+void class_list_function(struct class_places *out, const struct code_map *map, enum place_class c,
+			 const struct function *f)
+{
+	struct walk w = {.out = out, .map = map, .c = c};
+
+	walk_function(&w, f, 0, UINT64_MAX);
+}

@@ -42,5 +42,8 @@ struct class_places {
 /* Those in [lo, hi), or in all functions: 0, UINT64_MAX.  out is added to. */
 void class_list(struct class_places *out, const struct code_map *map, enum place_class c,
 		uint64_t lo, uint64_t hi);
+/* Those of one function, or of one part of a function. */
+void class_list_function(struct class_places *out, const struct code_map *map, enum place_class c,
+			 const struct function *f);
 
 #endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resolve.h - from what a user wrote to addresses of one module: probe_set + code map -> a
+ * request for the planner, the events that its samples are, and a sentence for each probe that
+ * found nothing.
+ *
+ *   probe_set --resolve_make--> places, actions --plan_make--> plan
+ *                          \--> events (place_request.event is an index into them)
+ *                          \--> notes: "no function is called mian; is it main?"
+ *
+ * A probe with an event of its own (NAME= or NUMBER=) is one event, wherever its places are.
+ * One without is one event for each place, named after it: "main", "main%return", "main+0x1f".
+ */
+#ifndef INJECT_RESOLVE_H
+#define INJECT_RESOLVE_H
+
+#include "base/vec.h"
+#include "inject/code_map.h"
+#include "inject/request.h"
+#include "probes/probe.h"
+
+#define RESOLVE_NO_EVENT UINT32_MAX /* of a place that makes no sample */
+
+struct resolved_event {
+	uint32_t spec;  /* index in the set */
+	uint64_t vaddr; /* of the first place */
+	char *name;
+};
+
+/* Something that a user must hear. */
+struct resolve_note {
+	uint32_t spec;
+	bool nothing; /* the probe found no place here at all */
+	char *text;
+};
+
+struct resolution {
+	VEC(struct place_request) places;
+	VEC(uint32_t) specs; /* by place */
+	VEC(struct place_action) actions;
+	VEC(struct resolved_event) events;
+	VEC(struct resolve_note) notes;
+	VEC(uint64_t) semaphores; /* of USDT probes: vaddrs, each once */
+};
+
+/*
+ * Only the probes that want this module; path as their OBJ: knows it.  Never fails: what cannot
+ * be found becomes a note.
+ */
+void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,
+		  const char *path, bool is_exe);
+void resolve_free(struct resolution *r);
+/* The places and actions as the planner takes them; points into r. */
+struct plan_request resolve_request(const struct resolution *r, bool functions);
+/* Has the module a note of a probe in the set?  Quick: reads the notes and nothing else. */
+bool resolve_has_marker(const struct probe_set *set, const struct elf_image *img);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resolve_impl.h - what the files behind resolve.h share; not for anybody else.
+ *
+ *   resolve.c          one probe after the other; events, actions, notes
+ *   resolve_names.c    which functions a name means
+ *   resolve_places.c   places in a function: exits, blocks, calls, loads ...
+ *   resolve_callers.c  the calls of a function, imported ones too
+ *   resolve_lines.c    lines of a source
+ *   resolve_usdt.c     notes of owner stapsdt
+ */
+#ifndef INJECT_RESOLVE_IMPL_H
+#define INJECT_RESOLVE_IMPL_H
+
+#include "inject/imports.h"
+#include "inject/lines.h"
+#include "inject/resolve.h"
+
+/* A name that a symbol table gives to the start of a function. */
+struct alias {
+	const char *raw;
+	char *readable; /* NULL: as raw */
+	uint32_t function;
+	bool is_ifunc;
+};
+
+struct resolver {
+	const struct probe_set *set;
+	const struct code_map *map;
+	const struct elf_image *img;
+	const struct functions *fns;
+	const char *path; /* of the module */
+	struct resolution *out;
+	VEC(struct alias) aliases;
+	uint32_t *next_part, *first_part; /* by function: list of its .cold parts */
+	struct imports imports;
+	bool has_imports;
+	struct lines *lines;
+	bool has_lines;
+	struct err no_lines; /* why not */
+	/* the probe at work */
+	const struct probe_spec *spec;
+	uint32_t number, action, event;
+	size_t before;              /* places when it began */
+	size_t no_operand, skipped; /* places without what $addr needs; conditional tails */
+	bool told;                  /* a note says why nothing was found */
+};
+
+void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A place of the probe at work, with its action and event.  The suffix names it: "%return". */
+void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix);
+/* The next places have this payload. */
+void resolver_payload(struct resolver *r, enum payload_kind payload, uint8_t reg, uint64_t value);
+/* "main", or "bash+0x1234"; allocated. */
+char *resolver_function_name(const struct resolver *r, uint32_t function);
+
+/* ---- names ---- */
+void names_build(struct resolver *r);
+void names_free(struct resolver *r);
+/* Calls fn for each function, no part, that the probe's FUNC[@SRC] means; false: there is none,
+ * and a note says so. */
+bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t function));
+
+/* ---- places ---- */
+void places_in_function(struct resolver *r, uint32_t function);
+void places_at_offset(struct resolver *r, uint32_t function);
+void places_at_address(struct resolver *r);
+/* fn for the function and its parts. */
+uint32_t resolver_next_range(const struct resolver *r, uint32_t function, uint32_t range);
+
+void callers_find(struct resolver *r);
+void lines_in_function(struct resolver *r, uint32_t function);
+void lines_in_source(struct resolver *r);
+/* The module's line tables; NULL, and r->no_lines says why. */
+struct lines *resolver_lines(struct resolver *r);
+void markers_find(struct resolver *r);
+
+#endif
