@@ -5,6 +5,7 @@
  *   code_sweep.c   pass 1: instructions, direct branches, evidence about function starts
  *   code_map.c     passes 2 and 3: other ways to arrive, padding, exits
  *   jump_table.c   where indirect jumps go
+ *   jump_stride.c  those into a row of pieces of one size
  *   code_rseq.c    restartable sequences
  */
 #ifndef INJECT_CODE_MAP_IMPL_H
@@ -110,6 +111,7 @@ static inline bool map_falls_through(const struct map_builder *b, uint64_t vaddr
 void sweep_functions(struct map_builder *b);
 void sweep_gaps(struct map_builder *b);
 void jump_tables_resolve(struct map_builder *b);
+void jump_stride_resolve(struct map_builder *b, struct map_jump *j);
 void rseq_mark(struct map_builder *b);
 
 #endif

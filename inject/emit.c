@@ -184,6 +184,8 @@ static void emit_window(struct emitter *e)
 	if (e->d->is_detour) { /* what stands there is as it was */
 		find_probes(e, w->addr);
 		emit_entry_probes(e, false);
+		stub_shape(&e->s, KRON_SHAPE_BACK);
+		stub_settle(&e->s, 0);
 		stub_bytes(&e->s, "\xe9", 1);
 		stub_fixup32(&e->s, FIXUP_MODULE_REL32, 4, w->addr);
 		return;

@@ -358,6 +358,9 @@ void jump_tables_resolve(struct map_builder *b)
 	vec_for(&r.pending, p)
 		if (!read_known(&r, &f, p))
 			b->jumps.v[p->jump].form = JUMP_UNRESOLVED;
+	vec_for(&b->jumps, j)
+		if (j->form == JUMP_UNRESOLVED)
+			jump_stride_resolve(b, j);
 	vec_free(&r.pending);
 	vec_free(&r.tables);
 	flow_close(&f);
