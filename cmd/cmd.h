@@ -20,6 +20,7 @@
 	X(export, "Write the trace in the format of another tool")                 \
 	X(info, "Show what was recorded, and what is missing")                     \
 	X(list, "List the functions of an ELF file and how they can be probed")    \
+	X(patch, "Write a copy of an ELF file that has the probes in it")          \
 	X(recover, "Finish the trace of a kron record that was killed")            \
 	X(read, "Write the MultiKron toolkit's data file from a trace or a board") \
 	X(board, "Make, list and remove boards that have names")                   \

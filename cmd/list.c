@@ -16,6 +16,7 @@
 #include "cmd/list_probes.h"
 #include "cmd/probe_options.h"
 #include "inject/classes.h"
+#include "inject/patch_info.h"
 #include "inject/plan.h"
 
 static bool json, summary;
@@ -334,6 +335,17 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 	return cmd_finish(&command, missing ? CMD_ERROR : CMD_OK);
 }
 
+/* A file from kron patch: the probes that are in it. */
+static int read_patched(struct plan **out, const struct elf_image *img, struct err *err)
+{
+	struct patch_info info;
+	int code = patch_info_read(&info, img, err);
+
+	*out = info.plan;
+	xfree(info.levels);
+	return code;
+}
+
 int cmd_list(int argc, char **argv)
 {
 	struct json j = JSON_INIT(stdout);
@@ -354,7 +366,9 @@ int cmd_list(int argc, char **argv)
 		elf_image_close(img);
 		return r;
 	}
-	if (is_class())
+	if (patch_info_is_there(img))
+		r = read_patched(&p, img, &err);
+	else if (is_class())
 		r = list_plan_places(&p, &filler, img, places, &opt, &err);
 	else
 		r = plan_make(&p, img, &opt, &err);

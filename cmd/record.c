@@ -22,6 +22,7 @@
 #include "bus/bus.h"
 #include "cmd/child.h"
 #include "cmd/cmd.h"
+#include "cmd/levels.h"
 #include "cmd/probe_cost.h"
 #include "collect/collector.h"
 #include "collect/program.h"
@@ -436,44 +437,7 @@ static bool take_bus(struct collector_options *o)
 	return path ? *path : o->bus == KRON_BUS_EXACT || !strcmp(bus, "lane");
 }
 
-/* ---- -g LEVEL and -g LEVEL=GLOB ---- */
-
 static struct level_globs level_globs;
-
-static bool take_level(const char *text, const char **glob, uint8_t *level)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (text[0] < '0' || text[0] > '9' || n >= KRON_LEVELS || (*end && *end != '='))
-		return false;
-	*level = (uint8_t)n;
-	*glob = *end ? end + 1 : NULL;
-	return !*glob || **glob;
-}
-
-static int take_levels(struct err *err)
-{
-	const char **globs = xcalloc(levels.n + 1, sizeof(*globs));
-	uint8_t *numbers = xcalloc(levels.n + 1, 1), number;
-	const char *glob;
-
-	for (size_t i = 0; i < levels.n; i++) {
-		if (!take_level(levels.v[i], &glob, &number))
-			return err_set(err, EINVAL,
-				       "-g %s: LEVEL or LEVEL=GLOB is needed, LEVEL from 0 to 15",
-				       levels.v[i]);
-		if (!glob) {
-			level_globs.others = number;
-			continue;
-		}
-		globs[level_globs.n] = glob;
-		numbers[level_globs.n++] = number;
-	}
-	level_globs.v = globs;
-	level_globs.level = numbers;
-	return 0;
-}
 
 static void take_options(struct collector_options *o, char **argv)
 {
@@ -513,7 +477,7 @@ int cmd_record(int argc, char **argv)
 	argv += first;
 	if (!board && getenv(BOARDS_ENV) && *getenv(BOARDS_ENV))
 		board = getenv(BOARDS_ENV);
-	if (take_levels(&err))
+	if (levels_take(&level_globs, &levels, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s (`kron record --help` shows the usage)",
 				err.msg);
 	status = program_find(&program, argv[0], getenv("PATH"), &err);

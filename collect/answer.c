@@ -270,13 +270,18 @@ static int add_module_commands(struct work *w, const struct loaded *l, const str
 	uint32_t group = (uint32_t)w->bound.n - 1, flags = 0;
 	struct bound *bound = &w->bound.v[group];
 	size_t before = w->commands.n;
-	struct kron_command *c = add_command(w, KRON_CMD_MAP, group);
+	struct kron_command *c = add_command(w, b->whole ? KRON_CMD_REPLACE : KRON_CMD_MAP, group);
 	int code;
 
 	c->addr = b->block;
 	c->len = bound->block_len;
 	if (b->hooks && has_exec_hook(b->plan))
 		flags = KRON_CMD_HAS_EXEC_HOOK;
+	if (b->whole) { /* the text is patched on disk */
+		c->flags |= flags;
+		w->out->probes += bound->probes_bound;
+		return 0;
+	}
 	code = add_patch_commands(w, l, bound, flags, err);
 	if (code)
 		w->commands.n = before;
@@ -304,11 +309,18 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 
 	if (!b.plan)
 		b.plan = l->module->full;
+	if (l->module->patched) {
+		if (!traced && !b.hooks)
+			return 0; /* it may sleep on */
+		b.whole = true;
+		b.id = l->module->block_id;
+	}
 	len = bind_size(&b);
 	if (!len)
 		return 0;
 	module_span(l->module, &lo, &hi);
-	b.block = space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
+	b.block = b.whole ? l->bias + l->module->block_vaddr
+			  : space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
 	if (!b.block)
 		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
 			       l->module->path);
@@ -322,7 +334,8 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		bound_free(&w->bound.v[--w->bound.n]);
 		return code;
 	}
-	take_gap(w, b.block, len);
+	if (!b.whole)
+		take_gap(w, b.block, len);
 	*vec_push(&w->records) =
 		(struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
 	return 0;
@@ -403,7 +416,7 @@ static uint64_t lay_out(struct work *w)
 	vec_for(&w->commands, c) {
 		const struct bound *b = &w->bound.v[c->group];
 
-		if (c->kind == KRON_CMD_MAP) {
+		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE) {
 			at = page_up(at);
 			c->file_off = at;
 			w->records.v[record++].off = at;
@@ -449,7 +462,7 @@ static int fill_file(struct work *w, int fd, uint64_t size)
 		const struct kron_command *c = &w->commands.v[i];
 		const struct bound *b = &w->bound.v[c->group];
 
-		if (c->kind == KRON_CMD_MAP) {
+		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE) {
 			code = put(fd, b->block, b->block_len, c->file_off);
 			done = 0;
 		} else if (c->kind == KRON_CMD_PATCH) {

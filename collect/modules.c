@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "collect/module_tables.h"
+#include "inject/patch_info.h"
 
 #define PAGE 4096ull
 
@@ -243,22 +244,50 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 
 /* ---- plans ---- */
 
+/* The plan of a file from kron patch is in the file, and the code that the cache knows by its
+ * build-id is the original's. */
+static int take_patched(struct module *m, struct plan **plan, uint8_t **levels)
+{
+	struct patch_info info;
+	int code = patch_info_read(&info, m->img, &m->why);
+
+	if (code)
+		return code;
+	m->patched = true;
+	m->block_vaddr = info.block_vaddr;
+	m->block_len = info.block_len;
+	memcpy(m->block_id, info.id, sizeof(m->block_id));
+	*plan = info.plan;
+	if (levels)
+		*levels = info.levels;
+	else
+		xfree(info.levels);
+	return 0;
+}
+
 static int plan_full(struct modules *ms, struct module *m)
 {
-	int code = plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
+	int code = patch_info_is_there(m->img)
+			   ? take_patched(m, &m->full, &m->levels)
+			   : plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
 
 	if (code)
 		return code;
 	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
 	m->selected = xcalloc(m->full->nfunctions, 1);
 	m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
-	m->levels = xcalloc(m->full->nfunctions, 1);
-	selection_levels(ms->selection, m->full, m->path, m->levels);
+	if (!m->levels || ms->selection->levels.given) {
+		xfree(m->levels);
+		m->levels = xcalloc(m->full->nfunctions, 1);
+		selection_levels(ms->selection, m->full, m->path, m->levels);
+	}
 	return m->nselected ? module_tables_write(ms, m, &m->why) : 0;
 }
 
 static int plan_hooks(struct modules *ms, struct module *m)
 {
+	if (patch_info_is_there(m->img))
+		return take_patched(m, &m->hooks, NULL);
 	return plan_cache_get(&ms->cache, &m->hooks, m->img, true, &m->why);
 }
 

@@ -42,6 +42,9 @@ struct module {
 	size_t nselected;
 	uint32_t event_base;
 	bool recorded; /* its tables are in the trace */
+	bool patched;  /* a file from kron patch: both plans are what it brought along */
+	uint64_t block_vaddr, block_len; /* its block */
+	uint8_t block_id[KRON_BLOCK_ID_LEN];
 };
 
 struct modules_totals {

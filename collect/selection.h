@@ -20,6 +20,7 @@ struct level_globs {
 	const uint8_t *level;
 	size_t n;
 	uint8_t others; /* what none of them matches */
+	bool given;     /* there was a -g: a patched file's own levels do not count */
 };
 
 struct selection {

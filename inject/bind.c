@@ -29,7 +29,7 @@ static bool is_selected(const struct binding *b, uint32_t function)
 
 static bool is_bound(const struct binding *b, const struct plan_site *site)
 {
-	return is_selected(b, site->function) || (b->hooks && site->has_hook);
+	return b->whole || is_selected(b, site->function) || (b->hooks && site->has_hook);
 }
 
 size_t bind_size(const struct binding *b)
@@ -86,7 +86,7 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 	uint32_t number = b->event_base + p->function;
 	uint8_t level = b->levels ? b->levels[p->function] : b->level;
 
-	if (!is_selected(b, p->function)) {
+	if (b->dormant || !is_selected(b, p->function)) {
 		skip_over(pl->block + off, STUB_PROBE_LEN);
 		return true;
 	}
@@ -99,7 +99,7 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 
 static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe *p)
 {
-	if (!pl->b->hooks) {
+	if (pl->b->dormant || !pl->b->hooks) {
 		skip_over(pl->block + off, STUB_HOOK_LEN);
 		return true;
 	}
@@ -158,6 +158,8 @@ static void place_head(const struct binding *b, uint8_t *block)
 	memcpy(block + KRON_BLOCK_HOOK, jump, sizeof(jump));
 	memcpy(block + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
 	memcpy(block + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
+	if (b->id)
+		memcpy(block + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
 }
 
 /* ---- patches ---- */

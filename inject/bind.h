@@ -20,6 +20,9 @@ struct binding {
 	uint64_t bias;              /* load bias of the module */
 	uint64_t block;             /* address of the trampoline block, page-aligned */
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
+	bool whole;        /* give each site of the plan its place in the block, selected or not */
+	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
+	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 };
 
 struct bound {
@@ -31,6 +34,11 @@ struct bound {
 	uint64_t patch_len;  /* page-aligned span */
 	uint64_t probes_bound;
 };
+
+/*
+ * A block on disk and the live block that takes its place have the same layout: both are bound
+ * whole, from the same plan.  A dormant probe differs in its first two bytes only.
+ */
 
 /* Bytes that the block will need, multiple of the page size, 0 when nothing is selected. */
 size_t bind_size(const struct binding *b);

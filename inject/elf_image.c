@@ -229,6 +229,11 @@ static void read_notes(struct elf_image *img, uint64_t off, uint64_t size, uint6
 						    : sizeof(img->build_id);
 			memcpy(img->build_id, img->bytes + desc, img->build_id_len);
 		}
+		if (nh.n_type == NT_VERSION && nh.n_namesz > sizeof(KRON_NOTE_OWNER) &&
+		    !memcmp(img->bytes + name, KRON_NOTE_OWNER, sizeof(KRON_NOTE_OWNER))) {
+			img->kron_note.off = name + sizeof(KRON_NOTE_OWNER);
+			img->kron_note.size = nh.n_namesz - sizeof(KRON_NOTE_OWNER);
+		}
 		if (next > end)
 			return;
 		off = next;

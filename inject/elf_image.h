@@ -25,6 +25,10 @@ enum elf_kind {
 	ELF_KIND_STATIC  /* no interpreter, no PT_DYNAMIC, or static-pie */
 };
 
+/* The note that patch_info.h is about: of type NT_VERSION, which has no description but a name
+ * to be made use of.  (With a description eu-elflint would not know its type.) */
+#define KRON_NOTE_OWNER "kron\0\0\0" /* what it holds comes behind these eight bytes */
+
 struct elf_segment { /* a PT_LOAD, clipped to the file */
 	uint64_t vaddr, memsz;
 	uint64_t off, filesz;
@@ -52,8 +56,11 @@ struct elf_image {
 	struct elf_section *sections; /* may be none: section headers are optional */
 	size_t nsections;
 	uint8_t build_id[32];
-	size_t build_id_len;         /* 0 when there is none */
-	const char *interp;          /* PT_INTERP or NULL */
+	size_t build_id_len;        /* 0 when there is none */
+	const char *interp;         /* PT_INTERP or NULL */
+	struct {                    /* what the note of `kron patch` holds */
+		uint64_t off, size; /* in the file; 0 when there is none */
+	} kron_note;
 	bool has_text_relocs;        /* DT_TEXTREL: memory will differ from the file */
 	uint64_t dev, ino, mtime_ns; /* identity of the file, 0 when opened from memory */
 	void *priv;

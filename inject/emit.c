@@ -218,6 +218,7 @@ void planner_emit(struct planner *pl, uint32_t plan_function)
 		e.code = elf_image_at(pl->map->img, d->w.addr, d->w.len);
 		list_probes(&e);
 		stub_start(&e.s);
+		e.s.position_independent = pl->position_independent;
 		emit_window(&e);
 		add_site(&e, plan_function);
 		append(pl, &e.s, e.code, d->w.len);

@@ -656,6 +656,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
 	m.pl.is_long = m.opt->request;
+	m.pl.position_independent = m.opt->position_independent;
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);

@@ -134,6 +134,9 @@ struct plan {
 
 struct plan_options {
 	bool hooks_only; /* plan the runtime's hooks (kron_hook symbols found here), no probes */
+	/* Stubs whose bytes are right wherever the module is loaded: for a file on disk, whose
+	 * load bias nobody knows.  They hold no FIXUP_MODULE_LO32 and HI32. */
+	bool position_independent;
 	/* The user's places; NULL: entries and exits of all functions.  The cache key of a plan
 	 * with a request must tell it from others: plan_request_hash(). */
 	const struct plan_request *request;
@@ -156,6 +159,9 @@ struct code_map;
 int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
 		   struct err *err);
 void plan_free(struct plan *p);
+
+/* Do its tables make sense together?  For plans that come out of files. */
+bool plan_is_sound(const struct plan *p);
 
 /* Counts for `kron list --summary` and `kron info`. */
 struct plan_counts {

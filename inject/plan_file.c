@@ -375,6 +375,12 @@ static bool are_sites_sound(const struct plan *p)
 	return code == p->code_len && are_landings_apart(p);
 }
 
+bool plan_is_sound(const struct plan *p)
+{
+	return is_span_sound(p) && are_functions_sound(p) && are_actions_sound(p) &&
+	       are_probes_sound(p) && are_sites_sound(p);
+}
+
 /* The header's sums fit the file: point the arrays into the mapping. */
 static bool find_arrays(struct plan *p, const struct header *h)
 {
@@ -410,8 +416,7 @@ static const char *why_unsound(struct plan *p)
 	p->reach_lo = h->reach_lo, p->reach_hi = h->reach_hi;
 	p->build_id_len = h->build_id_len;
 	memcpy(p->build_id, h->build_id, sizeof(p->build_id));
-	if (!find_arrays(p, h) || !is_span_sound(p) || !are_functions_sound(p) ||
-	    !are_actions_sound(p) || !are_probes_sound(p) || !are_sites_sound(p))
+	if (!find_arrays(p, h) || !plan_is_sound(p))
 		return "its tables contradict each other";
 	return NULL;
 }

@@ -94,7 +94,8 @@ struct planner_jump {
 
 struct planner {
 	const struct code_map *map;
-	uint8_t *taken; /* enum planner_byte, one a byte of code, from map->lo */
+	uint8_t *taken;            /* enum planner_byte, one a byte of code, from map->lo */
+	bool position_independent; /* as in struct plan_options */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;

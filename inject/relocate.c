@@ -144,6 +144,21 @@ static void emit_loop(struct stub *s, const struct insn *in, const uint8_t *code
 }
 
 /*
+ * At label 1 below, where nobody knows the load bias.  The red zone is the caller's until its
+ * call, and some assembly keeps values there for its own subroutines, so it is not written to.
+ */
+static void emit_relative_address(struct stub *s, uint64_t vaddr)
+{
+	stub_bytes(s, "\x48\x8d\x64\x24\x80", 5); /* lea  -128(%rsp),%rsp */
+	stub_bytes(s, "\x50", 1);                 /* push %rax */
+	stub_bytes(s, "\x48\x8d\x05", 3);         /* lea  vaddr(%rip),%rax */
+	stub_fixup32(s, FIXUP_MODULE_REL32, 4, vaddr);
+	stub_bytes(s, "\x48\x89\x84\x24\x88\0\0\0", 8); /* mov  %rax,136(%rsp) */
+	stub_bytes(s, "\x58", 1);                       /* pop  %rax */
+	stub_bytes(s, "\x48\x8d\xa4\x24\x80\0\0\0", 8); /* lea  128(%rsp),%rsp */
+}
+
+/*
  * The return address is that of the original, but the processor's own stack of return
  * addresses must stay in step, or every return up to main is mispredicted (measured: 62 ns
  * for eight frames, against 11 for the one return that is).  So a real call is made and what
@@ -152,10 +167,14 @@ static void emit_loop(struct stub *s, const struct insn *in, const uint8_t *code
  */
 static void emit_return_address(struct stub *s, uint64_t vaddr)
 {
-	stub_reshape(s, KRON_SHAPE_CALL);
+	stub_reshape(s, s->position_independent ? KRON_SHAPE_CALL_RELATIVE : KRON_SHAPE_CALL);
 	stub_bytes(s, "\xe8\x05\0\0\0", 5); /* call 1f */
 	stub_jump(s, vaddr);                /* jmp  original return address */
-	stub_bytes(s, "\xc7\x04\x24", 3);   /* 1: movl $lo,(%rsp) */
+	if (s->position_independent) {
+		emit_relative_address(s, vaddr);
+		return;
+	}
+	stub_bytes(s, "\xc7\x04\x24", 3); /* 1: movl $lo,(%rsp) */
 	stub_fixup32(s, FIXUP_MODULE_LO32, 0, vaddr);
 	stub_bytes(s, "\xc7\x44\x24\x04", 4); /* movl $hi,4(%rsp) */
 	stub_fixup32(s, FIXUP_MODULE_HI32, 0, vaddr);

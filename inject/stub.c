@@ -8,6 +8,7 @@
 void stub_start(struct stub *s)
 {
 	s->len = s->nfixups = s->nmaps = s->settled = 0;
+	s->position_independent = false;
 }
 
 void stub_bytes(struct stub *s, const void *bytes, unsigned n)

@@ -23,6 +23,7 @@
 
 struct stub {
 	uint32_t len, nfixups, nmaps;
+	bool position_independent; /* as in struct plan_options */
 	uint8_t code[STUB_CODE_MAX];
 	struct plan_fixup fixups[STUB_FIXUPS_MAX];
 	struct plan_map maps[STUB_MAPS_MAX];

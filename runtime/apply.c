@@ -7,7 +7,8 @@
  *
  *   1. check   every command lies inside the file, every page is there, every old byte is
  *              the expected one: nothing was changed yet
- *   2. map     trampoline blocks, read and execute, never writable
+ *   2. map     trampoline blocks, read and execute, never writable; over the block that a
+ *              file from `kron patch` brought along, its text is patched already
  *   3. patch   text to RW, bytes, text to R-X.  Never writable and executable at once: while
  *              the text is writable nobody executes there, because this runs before the
  *              program's first instruction, or before the module's
@@ -71,7 +72,7 @@ static bool is_well_formed(const struct group *g, const struct kron_command *c)
 		return false;
 	if (c->kind == KRON_CMD_UNMAP)
 		return true;
-	if (c->kind == KRON_CMD_MAP)
+	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE)
 		return c->file_off % PAGE == 0 && is_inside_file(g, c->file_off, c->len);
 	if (c->kind != KRON_CMD_PATCH || c->file_off % 8 ||
 	    !is_inside_file(g, c->file_off, (uint64_t)c->count * sizeof(*p)))
@@ -119,6 +120,16 @@ static bool has_old_bytes(const struct group *g, const struct kron_command *c, u
 	return true;
 }
 
+/* A block from the file that the live one was made for: text jumps into it already. */
+static bool is_same_block(const struct group *g, const struct kron_command *c)
+{
+	const uint8_t *old = (const uint8_t *)c->addr;
+
+	return is_mapped(c->addr, c->len) &&
+	       mini_mismatch(old + KRON_BLOCK_ID, g->file + c->file_off + KRON_BLOCK_ID,
+			     KRON_BLOCK_ID_LEN) == KRON_BLOCK_ID_LEN;
+}
+
 static bool group_check(const struct group *g, struct failure *f)
 {
 	uint64_t where = 0;
@@ -129,6 +140,8 @@ static bool group_check(const struct group *g, struct failure *f)
 
 		if (!is_well_formed(g, c))
 			return fail(f, KRON_RESULT_MAP_FAILED, EINVAL);
+		if (c->kind == KRON_CMD_REPLACE && !is_same_block(g, c))
+			return fail(f, KRON_RESULT_OLD_BYTES, KRON_BLOCK_ID);
 		if (c->kind != KRON_CMD_PATCH)
 			continue;
 		if (!is_mapped(c->addr, c->len))
@@ -185,6 +198,26 @@ static long block_map(const struct group *g, const struct kron_command *c)
 	return -EEXIST;
 }
 
+/*
+ * The last step of its group, because it cannot be undone: the file's block is not at hand any
+ * more.  Mapped elsewhere first, so that all that can fail has failed before the old one goes;
+ * moving it over is one system call.
+ */
+static long block_replace(const struct group *g, const struct kron_command *c)
+{
+	long at = sys_mmap(NULL, c->len, PROT_READ | PROT_EXEC, MAP_PRIVATE, g->fd, c->file_off);
+	long ret;
+
+	if (sys_failed(at))
+		return at;
+	ret = sys5(__NR_mremap, at, (long)c->len, (long)c->len, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (long)c->addr);
+	if (!sys_failed(ret))
+		return 0;
+	sys_munmap((void *)at, c->len);
+	return ret;
+}
+
 static void patches_write(const struct group *g, const struct kron_command *c, bool new_bytes)
 {
 	const struct kron_patch *p = patches_of(g, c);
@@ -234,17 +267,20 @@ static long command_do(const struct group *g, const struct kron_command *c)
 		return block_map(g, c);
 	if (c->kind == KRON_CMD_PATCH)
 		return text_patch(g, c);
+	if (c->kind == KRON_CMD_REPLACE)
+		return block_replace(g, c);
 	return sys_munmap((void *)c->addr, c->len);
 }
 
 /* Blocks before patches, whatever their order in the file: a patch jumps into a block. */
 static bool group_do(const struct group *g, struct failure *f)
 {
-	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP, KRON_CMD_PATCH};
+	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP, KRON_CMD_PATCH,
+					 KRON_CMD_REPLACE};
 	uint32_t pass, i;
 	long ret = 0;
 
-	for (pass = 0; pass < 3; pass++) {
+	for (pass = 0; pass < 4; pass++) {
 		for (i = 0; i < g->ncmd; i++) {
 			if (g->cmd[i].kind != order[pass])
 				continue;

@@ -31,7 +31,8 @@ enum kron_shape {
 	KRON_SHAPE_CALL = 2, /* a displaced call: its return address stands on the stack */
 	KRON_SHAPE_PROBE = 3,
 	KRON_SHAPE_HOOK = 4,
-	KRON_SHAPES = 16 /* room; the tables of those that are not there are zero */
+	KRON_SHAPE_CALL_RELATIVE = 5, /* a displaced call, position independent */
+	KRON_SHAPES = 16              /* room; the tables of those that are not there are zero */
 };
 #define KRON_SHAPE_BYTES 128u /* positions that a depth is kept for; the last holds for the rest */
 

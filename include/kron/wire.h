@@ -27,7 +27,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 2u
+#define KRON_WIRE_VERSION 3u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -92,7 +92,10 @@ struct kron_reply {
 enum kron_command_kind {
 	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */
 	KRON_CMD_PATCH = 2, /* apply count patches at file_off to the text [addr, addr+len) */
-	KRON_CMD_UNMAP = 3  /* unmap [addr, addr+len): the trampolines of a module that is gone */
+	KRON_CMD_UNMAP = 3, /* unmap [addr, addr+len): the trampolines of a module that is gone */
+	/* MAP over the block that a file from `kron patch` brought along: only where every page
+	 * of [addr, addr+len) is there and the head's KRON_BLOCK_ID bytes are the same. */
+	KRON_CMD_REPLACE = 4
 };
 struct kron_command {
 	uint32_t kind;
@@ -106,7 +109,7 @@ struct kron_command {
 };
 
 /*
- * On a PATCH: the hook KRON_HOOK_EXECVE is among these patches.  The runtime hides kron's
+ * On a PATCH or REPLACE: the hook KRON_HOOK_EXECVE is among these patches.  The runtime hides kron's
  * environment only when a group with this flag was applied: with no hook to put it back,
  * children find it in the environment that they inherit.
  */
@@ -163,6 +166,7 @@ struct kron_result {
  *   +8   ff 25 0a 00 00 00     jmp *24(...)         -> hook thunk, through the word at +24
  *   +16  .quad thunk
  *   +24  .quad hook_thunk
+ *   +48  KRON_BLOCK_ID
  *   +56  .long offset of struct kron_tables (tables.h), 0 = none
  *
  * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
@@ -188,6 +192,8 @@ struct kron_result {
  *   48 8d 64 24 80 51 50 b8 hook32 e8 rel32 58 59 48 8d a4 24 80 00 00 00
  */
 #define KRON_BLOCK_HEAD 64u
+#define KRON_BLOCK_ID 48u    /* in a file from `kron patch`: which plan the block is of */
+#define KRON_BLOCK_ID_LEN 8u /* else int3 */
 #define KRON_BLOCK_THUNK 0u
 #define KRON_BLOCK_HOOK 8u
 #define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */

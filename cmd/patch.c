@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * patch.c - kron patch: writes a copy of an ELF file that has the probes in it, asleep.
+ *
+ *   IN ─► plan ─► selection ─► edits ─► temporary file beside OUT ─► fsync ─► rename to OUT
+ *
+ * OUT appears whole or not at all, and nothing but OUT is written.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "cmd/levels.h"
+#include "inject/apply_elf.h"
+#include "inject/patch_info.h"
+
+static const char *output;
+static struct opt_list only, except, levels;
+static bool quiet;
+
+static const struct opt options[] = {
+	{'o', "output", OPT_STR, &output, "OUT",
+	 "Write the patched copy to OUT, which may be the file itself.", 0, 0},
+	{'F', "function", OPT_LIST, &only, "GLOB",
+	 "Only functions whose name matches GLOB get probes. May be repeated.", 0, 0},
+	{'N', "no-function", OPT_LIST, &except, "GLOB",
+	 "Functions whose name matches GLOB get none. May be repeated.", 0, 0},
+	{'g', "level", OPT_LIST, &levels, "LEVEL[=GLOB]",
+	 "Filter level of the probes, 0 to 15, default 0; or of those of the functions whose name "
+	 "matches GLOB. May be repeated; where several match, the last one counts. The option of "
+	 "the same name of kron record overrules it.",
+	 0, 0},
+	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "patch",
+	.operands = "-o OUT ELF",
+	.summary = "Write a copy of an ELF file with a probe at the entry and the exits of each of "
+		   "its functions. The probes sleep until kron record starts the program.",
+	.opts = options,
+	.min_operands = 1,
+	.max_operands = 1,
+};
+
+/* ---- writing the file ---- */
+
+struct writing {
+	char *path; /* what OUT names, behind symbolic links */
+	char *temp; /* beside it */
+	int fd;
+	const struct elf_image *img;
+	struct elf_edits *edits;
+	struct err *err;
+};
+
+static int failed(struct writing *w, int code)
+{
+	return err_set(w->err, code, "cannot write %s: %s", w->path, strerror(code));
+}
+
+/* Only a regular file, or none, is replaced: `-o /dev/null` must not become a file. */
+static int find_place(struct writing *w)
+{
+	struct stat st;
+
+	w->path = realpath(output, NULL);
+	if (!w->path)
+		w->path = strdup(output);
+	if (!lstat(w->path, &st) && S_ISLNK(st.st_mode))
+		return err_set(w->err, ENOENT, "%s is a link to nothing", w->path);
+	if (stat(w->path, &st))
+		return errno == ENOENT ? 0 : failed(w, errno);
+	if (S_ISDIR(st.st_mode))
+		return failed(w, EISDIR);
+	if (!S_ISREG(st.st_mode))
+		return err_set(w->err, EINVAL, "%s is not a regular file", w->path);
+	return 0;
+}
+
+static int open_temp(struct writing *w)
+{
+	const char *slash = strrchr(w->path, '/');
+	size_t dir = slash ? (size_t)(slash - w->path) + 1 : 0;
+
+	w->temp = xasprintf("%.*s.kron-patch.XXXXXX", (int)dir, w->path);
+	w->fd = mkostemp(w->temp, O_CLOEXEC);
+	if (w->fd >= 0)
+		return 0;
+	xfree(w->temp);
+	w->temp = NULL;
+	return failed(w, errno);
+}
+
+static int put(struct writing *w, const uint8_t *bytes, uint64_t n, uint64_t off)
+{
+	while (n) {
+		ssize_t r = pwrite(w->fd, bytes, n, (off_t)off);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return failed(w, r ? errno : EIO);
+		bytes += r;
+		off += (uint64_t)r;
+		n -= (uint64_t)r;
+	}
+	return 0;
+}
+
+static int copy_by_hand(struct writing *w, off_t at)
+{
+	size_t room = 1 << 20;
+	uint8_t *buf = xmalloc(room);
+	int code = 0;
+
+	while (!code && (uint64_t)at < w->img->size) {
+		ssize_t r = pread(w->img->fd, buf, room, at);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			code = err_set(w->err, r ? errno : EIO, "cannot read %s: %s", w->img->path,
+				       r ? strerror(errno) : "it has become shorter");
+		else
+			code = put(w, buf, (uint64_t)r, (uint64_t)at);
+		at += r;
+	}
+	xfree(buf);
+	return code;
+}
+
+/* The kernel copies, or shares the blocks where the file system can. */
+static int copy_file(struct writing *w)
+{
+	off_t from = 0, to = 0;
+
+	while ((uint64_t)from < w->img->size) {
+		ssize_t r = copy_file_range(w->img->fd, &from, w->fd, &to,
+					    w->img->size - (uint64_t)from, 0);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return copy_by_hand(w, from);
+	}
+	return 0;
+}
+
+/* As IN's; set-id bits only where they would mean the same. */
+static int take_mode(struct writing *w)
+{
+	struct stat in, out;
+	mode_t mode;
+
+	if (fstat(w->img->fd, &in) || fstat(w->fd, &out))
+		return failed(w, errno);
+	mode = in.st_mode & 0777;
+	if (in.st_uid == out.st_uid && in.st_gid == out.st_gid)
+		mode = in.st_mode & 07777;
+	return fchmod(w->fd, mode) ? failed(w, errno) : 0;
+}
+
+static int fill(struct writing *w)
+{
+	int code = copy_file(w);
+
+	/* a hole before the new segment */
+	if (!code && ftruncate(w->fd, (off_t)w->edits->size))
+		code = failed(w, errno);
+	vec_for(&w->edits->v, e)
+		if (!code)
+			code = put(w, e->bytes, e->len, e->off);
+	if (!code)
+		code = take_mode(w);
+	if (!code && fsync(w->fd))
+		code = failed(w, errno);
+	return code;
+}
+
+/* The name is on disk, too; that it cannot be made sure is no failure. */
+static void sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		fsync(fd);
+		close(fd);
+	}
+	xfree(dir);
+}
+
+static int write_file(const struct elf_image *img, struct elf_edits *edits, struct err *err)
+{
+	struct writing w = {.fd = -1, .img = img, .edits = edits, .err = err};
+	int code = find_place(&w);
+
+	if (!code)
+		code = open_temp(&w);
+	if (!code)
+		code = fill(&w);
+	if (w.fd >= 0 && close(w.fd) && !code)
+		code = failed(&w, errno);
+	if (!code && rename(w.temp, w.path))
+		code = failed(&w, errno);
+	if (!code)
+		sync_folder(w.path);
+	else if (w.temp)
+		unlink(w.temp);
+	xfree(w.temp);
+	free(w.path);
+	return code;
+}
+
+/* ---- which probes ---- */
+
+static struct level_globs level_globs;
+
+static int plan_selected(struct plan **out, const struct elf_image *img, const struct plan *all,
+			 uint8_t *levels_of, struct err *err)
+{
+	const struct selection sel = {
+		.only = {only.v, only.n},
+		.except = {except.v, except.n},
+		.levels = level_globs,
+	};
+	uint8_t *selected = xcalloc(all->nfunctions, 1);
+	size_t n = selection_mark(&sel, all, img->path, selected);
+
+	selection_levels(&sel, all, img->path, levels_of);
+	if (n)
+		*out = patch_plan_trim(all, selected, levels_of);
+	xfree(selected);
+	if (n)
+		return 0;
+	if (!all->nfunctions)
+		return err_set(err, ENOENT, "%s: no function was found in it", img->path);
+	return err_set(err, ENOENT,
+		       "%s: no function was selected: nothing matches -F, or -N takes all",
+		       img->path);
+}
+
+static void say(const struct plan *p, const struct elf_image *img, const struct elf_edits *e)
+{
+	char entries[STR_NUMBER], exits[STR_NUMBER], refused[STR_NUMBER], before[STR_NUMBER],
+		after[STR_NUMBER];
+	struct plan_counts in, out;
+
+	if (quiet)
+		return;
+	plan_count(p, PROBE_ENTRY, &in);
+	plan_count(p, PROBE_EXIT, &out);
+	printf("%s: %s entries and %s exits, %s refused; %s -> %s\n", output,
+	       str_thousands(entries, sizeof(entries), in.patched),
+	       str_thousands(exits, sizeof(exits), out.patched),
+	       str_thousands(refused, sizeof(refused),
+			     in.found + out.found - in.patched - out.patched),
+	       str_bytes(before, sizeof(before), img->size),
+	       str_bytes(after, sizeof(after), e->size));
+}
+
+static int write_patched(const struct elf_image *img, const struct plan *plan,
+			 const uint8_t *levels_of, struct err *err)
+{
+	struct elf_edits edits;
+	int code = apply_elf_make(&edits, img, plan, levels_of, err);
+
+	if (code)
+		return code;
+	code = write_file(img, &edits, err);
+	if (!code)
+		say(plan, img, &edits);
+	elf_edits_free(&edits);
+	return code;
+}
+
+static int patch(const struct elf_image *img, struct err *err)
+{
+	struct plan_options opt = apply_elf_options(img);
+	struct plan *all, *plan = NULL;
+	uint8_t *levels_of;
+	int code = apply_elf_check(img, err);
+
+	if (!code)
+		code = plan_make(&all, img, &opt, err);
+	if (code)
+		return code;
+	levels_of = xcalloc(all->nfunctions, 1);
+	code = plan_selected(&plan, img, all, levels_of, err);
+	plan_free(all);
+	if (!code)
+		code = write_patched(img, plan, levels_of, err);
+	plan_free(plan);
+	xfree(levels_of);
+	return code;
+}
+
+int cmd_patch(int argc, char **argv)
+{
+	struct elf_image *img;
+	struct err err;
+	int status, first = cmd_parse(&command, argc, argv, &status);
+
+	if (!first)
+		return status;
+	if (!output || !*output)
+		return cmd_fail(&command, CMD_USAGE,
+				"-o OUT is needed (`kron patch --help` shows the usage)");
+	if (levels_take(&level_globs, &levels, &err))
+		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
+				err.msg);
+	if (elf_image_open(&img, argv[first], &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	status = patch(img, &err) ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;
+	elf_image_close(img);
+	return cmd_finish(&command, status);
+}

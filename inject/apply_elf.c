@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * apply_elf.c - see apply_elf.h.
+ *
+ *   image, plan ─► layout (where the new segment lies) ─► bind, asleep ─► edits:
+ *                  header, sites, program headers, note, block, plan
+ *
+ * Writes no file.  Whatever the headers leave in doubt is refused.
+ */
+#include "inject/apply_elf.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject/bind.h"
+#include "inject/elf_image_impl.h"
+#include "inject/elf_symbols.h"
+#include "inject/patch_info.h"
+
+#define PAGE 4096ull
+/* What the distance that old kernels want may cost. */
+#define HOLE_MAX (64ull << 20)
+#define GAP_MAX (1ull << 30)
+#define SYMBOL_MAX (1ull << 20) /* larger ones are no reason for a gap */
+/* rel32, less something for the block itself */
+#define REACH_MAX (0x7fff0000ull)
+#define NEW_HEADERS 2u /* PT_LOAD, PT_NOTE */
+/* A string table, and where in it the second and the third name stand. */
+#define SECTION_NAMES ".note.kron\0.kron\0.kron.plan"
+#define SECTION_BLOCK_NAME 11u
+#define SECTION_PLAN_NAME 17u
+#define NEW_SECTIONS 3u
+
+/* ---- may it be patched? ---- */
+
+static uint64_t page_up(uint64_t v)
+{
+	return (v + PAGE - 1) & -PAGE;
+}
+
+/* The jump that is written into one segment would show in another one. */
+static bool has_shared_text(const struct elf_image *img)
+{
+	for (size_t i = 0; i < img->nsegments; i++) {
+		const struct elf_segment *x = &img->segments[i];
+
+		if (!(x->flags & PF_X))
+			continue;
+		for (size_t k = 0; k < img->nsegments; k++) {
+			const struct elf_segment *y = &img->segments[k];
+
+			if (k != i && y->off < x->off + x->filesz && x->off < y->off + y->filesz)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool has_writable_text(const struct elf_image *img)
+{
+	for (size_t i = 0; i < img->nsegments; i++)
+		if ((img->segments[i].flags & (PF_X | PF_W)) == (PF_X | PF_W))
+			return true;
+	return false;
+}
+
+static Elf64_Phdr header_at(const struct elf_image *img, const Elf64_Ehdr *eh, size_t i)
+{
+	Elf64_Phdr ph;
+
+	memcpy(&ph, img->bytes + eh->e_phoff + i * sizeof(ph), sizeof(ph));
+	return ph;
+}
+
+/* The kernel and the dynamic linker take the first and the last one for the ends. */
+static bool are_loads_in_order(const struct elf_image *img, const Elf64_Ehdr *eh)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < eh->e_phnum; i++) {
+		Elf64_Phdr ph = header_at(img, eh, i);
+
+		if (ph.p_type != PT_LOAD)
+			continue;
+		if (ph.p_vaddr < last)
+			return false;
+		last = ph.p_vaddr;
+	}
+	return true;
+}
+
+int apply_elf_check(const struct elf_image *img, struct err *err)
+{
+	Elf64_Ehdr eh;
+
+	memcpy(&eh, img->bytes, sizeof(eh));
+	if (patch_info_is_there(img))
+		return err_set(err, EEXIST,
+			       "%s has probes from kron patch already: patch the original",
+			       img->path);
+	if (img->kind == ELF_KIND_STATIC)
+		return err_set(
+			err, ENOTSUP,
+			"%s is a static program: nothing loads kron's runtime into it, so its "
+			"probes could never be switched on",
+			img->path);
+	if (img->has_text_relocs)
+		return err_set(err, ENOTSUP,
+			       "%s has text relocations: its code in memory is not its file's",
+			       img->path);
+	if (has_writable_text(img))
+		return err_set(err, ENOTSUP, "%s has code that it may write to", img->path);
+	if (has_shared_text(img))
+		return err_set(err, ENOTSUP, "%s loads the same bytes twice, once as code",
+			       img->path);
+	if (!are_loads_in_order(img, &eh))
+		return err_set(err, ENOEXEC, "%s is damaged: its segments are not in order",
+			       img->path);
+	if (eh.e_phnum > PN_XNUM - NEW_HEADERS - 1)
+		return err_set(err, ENOTSUP, "%s has too many program headers", img->path);
+	return 0;
+}
+
+struct plan_options apply_elf_options(const struct elf_image *img)
+{
+	Elf64_Ehdr eh;
+
+	memcpy(&eh, img->bytes, sizeof(eh));
+	return (struct plan_options){.position_independent = eh.e_type != ET_EXEC};
+}
+
+/* ---- where it goes ---- */
+
+struct layout {              /* of the new parts, in the order of the file */
+	uint64_t vaddr, off; /* of the new segment */
+	uint64_t head_len;   /* table and note, up to the page's end; the block follows */
+	uint64_t block_len;
+	uint64_t info_off;
+	uint64_t names_off, sections_off; /* has_sections */
+	size_t phnum;
+	uint64_t note_at; /* in the segment */
+};
+
+struct applying {
+	const struct elf_image *img;
+	const struct plan *plan;
+	Elf64_Ehdr eh;
+	struct layout at;
+	struct bound bound;
+	struct patch_note note;
+	uint8_t *info;
+	uint8_t *head;       /* head_len bytes */
+	bool has_sections;   /* there are section headers, and they can be added to */
+	Elf64_Shdr names;    /* the old one of their names */
+	Elf64_Shdr *headers; /* the new table */
+	char *strings;       /* the new names */
+	uint64_t strings_len;
+};
+
+#define NOTE_HEAD (sizeof(Elf64_Nhdr) + sizeof(KRON_NOTE_OWNER))
+#define NOTE_LEN (NOTE_HEAD + sizeof(struct patch_note))
+
+static bool take_larger(const struct elf_symbol *sym, void *ctx)
+{
+	uint64_t *largest = ctx;
+
+	if (sym->size > *largest && sym->size < SYMBOL_MAX)
+		*largest = sym->size;
+	return true;
+}
+
+/*
+ * The end of what is loaded, and some distance more: eu-elflint takes a relocation for one that
+ * changes the new segment when the segment begins less than the symbol's size behind it.
+ */
+static uint64_t loaded_end(const struct elf_image *img)
+{
+	const struct elf_segment *last = &img->segments[img->nsegments - 1];
+	uint64_t largest = 0;
+
+	elf_symbols_for_each(img, SHT_DYNSYM, take_larger, &largest);
+	return page_up(last->vaddr + last->memsz + largest);
+}
+
+static int lay_out(struct applying *a, struct err *err)
+{
+	const struct elf_image *img = a->img;
+	const struct elf_segment *first = &img->segments[0];
+	uint64_t end = loaded_end(img), file_end = page_up(img->size);
+	struct layout *at = &a->at;
+
+	at->phnum = a->eh.e_phnum + NEW_HEADERS;
+	at->note_at = at->phnum * sizeof(Elf64_Phdr);
+	at->head_len = page_up(at->note_at + NOTE_LEN);
+	/* as far from the first segment as in the file, if it can be had */
+	at->vaddr = first->vaddr - first->off + file_end;
+	if (first->off > first->vaddr || first->vaddr % PAGE != first->off % PAGE ||
+	    at->vaddr < end || at->vaddr - end > GAP_MAX)
+		at->vaddr = end;
+	at->off = at->vaddr - (first->vaddr - first->off);
+	if (first->off > first->vaddr || at->off < file_end || at->off - file_end > HOLE_MAX)
+		at->off = file_end;
+	if (at->vaddr + at->head_len + at->block_len - a->plan->reach_lo > REACH_MAX)
+		return err_set(err, ERANGE, "%s: there is no room within 2 GiB of its code",
+			       img->path);
+	at->info_off = at->off + at->head_len + at->block_len;
+	return 0;
+}
+
+/* ---- the parts ---- */
+
+static int bind_block(struct applying *a, struct err *err)
+{
+	struct binding b = {
+		.plan = a->plan,
+		.block = a->at.vaddr + a->at.head_len,
+		.whole = true,
+		.dormant = true,
+		.id = a->note.id,
+	};
+	int code = bind_make(&a->bound, &b, err);
+
+	return code ? err_prefix(err, code, "%s", a->img->path) : 0;
+}
+
+static void describe(struct applying *a, const uint8_t *levels)
+{
+	a->note = (struct patch_note){
+		.version = PATCH_VERSION,
+		.block_vaddr = a->at.vaddr + a->at.head_len,
+		.block_len = a->at.block_len,
+		.info_off = a->at.info_off,
+	};
+	a->info = patch_info_encode(a->plan, levels, &a->note);
+}
+
+/* The old headers in their order, ours behind the last PT_LOAD and at the end. */
+static void make_headers(struct applying *a)
+{
+	const struct layout *at = &a->at;
+	Elf64_Phdr *ph = (Elf64_Phdr *)a->head;
+	const Elf64_Phdr load = {
+		.p_type = PT_LOAD,
+		.p_flags = PF_R | PF_X,
+		.p_offset = at->off,
+		.p_vaddr = at->vaddr,
+		.p_paddr = at->vaddr,
+		.p_filesz = at->head_len + at->block_len,
+		.p_memsz = at->head_len + at->block_len,
+		.p_align = PAGE,
+	};
+	const Elf64_Phdr note = {
+		.p_type = PT_NOTE,
+		.p_flags = PF_R,
+		.p_offset = at->off + at->note_at,
+		.p_vaddr = at->vaddr + at->note_at,
+		.p_paddr = at->vaddr + at->note_at,
+		.p_filesz = NOTE_LEN,
+		.p_memsz = NOTE_LEN,
+		.p_align = 4,
+	};
+	size_t last = 0, n = 0;
+
+	for (size_t i = 0; i < a->eh.e_phnum; i++)
+		if (header_at(a->img, &a->eh, i).p_type == PT_LOAD)
+			last = i;
+	for (size_t i = 0; i < a->eh.e_phnum; i++) {
+		ph[n] = header_at(a->img, &a->eh, i);
+		if (ph[n].p_type == PT_PHDR) {
+			ph[n].p_offset = at->off;
+			ph[n].p_vaddr = ph[n].p_paddr = at->vaddr;
+			ph[n].p_filesz = ph[n].p_memsz = at->phnum * sizeof(*ph);
+		}
+		n++;
+		if (i == last)
+			ph[n++] = load;
+	}
+	ph[n] = note;
+}
+
+static void make_note(struct applying *a)
+{
+	const Elf64_Nhdr nh = {
+		.n_namesz = sizeof(KRON_NOTE_OWNER) + sizeof(a->note),
+		.n_type = NT_VERSION,
+	};
+	uint8_t *at = a->head + a->at.note_at;
+
+	memcpy(at, &nh, sizeof(nh));
+	memcpy(at + sizeof(nh), KRON_NOTE_OWNER, sizeof(KRON_NOTE_OWNER));
+	memcpy(at + NOTE_HEAD, &a->note, sizeof(a->note));
+}
+
+static void make_head(struct applying *a)
+{
+	a->head = xcalloc(a->at.head_len, 1);
+	make_headers(a);
+	make_note(a);
+}
+
+/* ---- section headers ---- */
+
+/*
+ * Headers for the new parts make debuggers and disassemblers show them.  Nothing needs them, so
+ * where the old table is at all strange it stays alone.
+ */
+static bool can_add_sections(const struct elf_image *img, const Elf64_Ehdr *eh, Elf64_Shdr *names)
+{
+	if (!eh->e_shoff || eh->e_shentsize != sizeof(*names) || !eh->e_shnum ||
+	    eh->e_shnum >= SHN_LORESERVE - NEW_SECTIONS || eh->e_shstrndx >= eh->e_shnum ||
+	    !elf_has(img, eh->e_shoff, (uint64_t)eh->e_shnum * sizeof(*names)))
+		return false;
+	memcpy(names, img->bytes + eh->e_shoff + eh->e_shstrndx * sizeof(*names), sizeof(*names));
+	return names->sh_type == SHT_STRTAB && names->sh_size && names->sh_size < UINT32_MAX / 2 &&
+	       elf_has(img, names->sh_offset, names->sh_size);
+}
+
+static void make_names(struct applying *a)
+{
+	static const char names[] = SECTION_NAMES;
+	uint64_t old = a->names.sh_size;
+
+	a->strings_len = old + sizeof(names);
+	a->strings = xmalloc(a->strings_len);
+	memcpy(a->strings, a->img->bytes + a->names.sh_offset, old);
+	memcpy(a->strings + old, names, sizeof(names));
+}
+
+static void make_sections(struct applying *a)
+{
+	const struct layout *at = &a->at;
+	uint32_t name = (uint32_t)a->names.sh_size;
+	size_t n = a->eh.e_shnum;
+	const Elf64_Shdr added[NEW_SECTIONS] = {
+		{
+			.sh_name = name,
+			.sh_type = SHT_NOTE,
+			.sh_flags = SHF_ALLOC,
+			.sh_addr = at->vaddr + at->note_at,
+			.sh_offset = at->off + at->note_at,
+			.sh_size = NOTE_LEN,
+			.sh_addralign = 4,
+		},
+		{
+			.sh_name = name + SECTION_BLOCK_NAME,
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			.sh_addr = at->vaddr + at->head_len,
+			.sh_offset = at->off + at->head_len,
+			.sh_size = at->block_len,
+			.sh_addralign = PAGE,
+		},
+		{
+			.sh_name = name + SECTION_PLAN_NAME,
+			.sh_type = SHT_PROGBITS,
+			.sh_offset = at->info_off,
+			.sh_size = a->note.info_len,
+			.sh_addralign = 1,
+		},
+	};
+
+	a->headers = xmalloc((n + NEW_SECTIONS) * sizeof(*a->headers));
+	memcpy(a->headers, a->img->bytes + a->eh.e_shoff, n * sizeof(*a->headers));
+	a->headers[a->eh.e_shstrndx].sh_offset = at->names_off;
+	a->headers[a->eh.e_shstrndx].sh_size = a->strings_len;
+	memcpy(a->headers + n, added, sizeof(added));
+}
+
+/* Behind the plan, whose length is known by now. */
+static void add_sections(struct applying *a)
+{
+	a->has_sections = can_add_sections(a->img, &a->eh, &a->names);
+	if (!a->has_sections)
+		return;
+	make_names(a);
+	a->at.names_off = a->at.info_off + a->note.info_len;
+	a->at.sections_off = (a->at.names_off + a->strings_len + 7) & ~7ull;
+	make_sections(a);
+}
+
+/* ---- the edits ---- */
+
+static void add(struct elf_edits *out, uint64_t off, const void *bytes, uint64_t len)
+{
+	*vec_push(&out->v) = (struct elf_edit){.off = off, .len = len, .bytes = bytes};
+}
+
+static int compare_edits(const void *a, const void *b)
+{
+	const struct elf_edit *x = a, *y = b;
+
+	return x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* The jumps; false when one of them does not lie in the file where it should. */
+static bool add_sites(struct applying *a, struct elf_edits *out)
+{
+	for (size_t i = 0; i < a->bound.npatches; i++) {
+		const struct kron_patch *p = &a->bound.patches[i];
+		uint64_t vaddr = a->bound.patch_addr + p->off;
+		const uint8_t *text = elf_image_at(a->img, vaddr, p->old_len);
+
+		if (!text || !elf_image_is_exec(a->img, vaddr) ||
+		    memcmp(text, p->old_bytes, p->old_len))
+			return false;
+		if (p->new_len)
+			add(out, (uint64_t)(text - a->img->bytes), p->new_bytes, p->new_len);
+	}
+	return true;
+}
+
+/* The ELF header may be part of a segment with code, but no site lies in it. */
+static bool are_apart(const struct elf_edits *e)
+{
+	for (size_t i = 1; i < e->v.n; i++)
+		if (e->v.v[i - 1].off + e->v.v[i - 1].len > e->v.v[i].off)
+			return false;
+	return true;
+}
+
+/* What the edits point into. */
+struct owned {
+	Elf64_Ehdr eh;
+	uint8_t *head, *info;
+	Elf64_Shdr *headers;
+	char *strings;
+	struct bound bound;
+};
+
+static void free_owned(struct owned *o)
+{
+	xfree(o->head);
+	xfree(o->info);
+	xfree(o->headers);
+	xfree(o->strings);
+	bound_free(&o->bound);
+	xfree(o);
+}
+
+static void own(struct elf_edits *out, const struct applying *a)
+{
+	struct owned *o = xcalloc(1, sizeof(*o));
+
+	o->eh = a->eh;
+	o->eh.e_phoff = a->at.off;
+	o->eh.e_phnum = (uint16_t)a->at.phnum;
+	if (a->has_sections) {
+		o->eh.e_shoff = a->at.sections_off;
+		o->eh.e_shnum += NEW_SECTIONS;
+	}
+	o->head = a->head;
+	o->info = a->info;
+	o->headers = a->headers;
+	o->strings = a->strings;
+	o->bound = a->bound;
+	out->owned = o;
+}
+
+static int make_edits(struct applying *a, struct elf_edits *out, struct err *err)
+{
+	const struct layout *at = &a->at;
+	const struct elf_edit *last;
+	const struct owned *o;
+	bool fits;
+
+	own(out, a);
+	o = out->owned;
+	add(out, 0, &o->eh, sizeof(o->eh));
+	fits = add_sites(a, out);
+	qsort(out->v.v, out->v.n, sizeof(*out->v.v), compare_edits);
+	add(out, at->off, o->head, at->head_len);
+	add(out, at->off + at->head_len, o->bound.block, at->block_len);
+	add(out, at->info_off, o->info, a->note.info_len);
+	if (a->has_sections) {
+		add(out, at->names_off, o->strings, a->strings_len);
+		add(out, at->sections_off, o->headers, o->eh.e_shnum * sizeof(*o->headers));
+	}
+	last = &out->v.v[out->v.n - 1];
+	out->size = last->off + last->len;
+	out->sites = a->plan->nsites;
+	out->block_len = at->block_len;
+	if (fits && are_apart(out))
+		return 0;
+	elf_edits_free(out);
+	return err_set(err, ENOEXEC, "%s is damaged: its code is not where its headers say",
+		       a->img->path);
+}
+
+int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const struct plan *plan,
+		   const uint8_t *levels, struct err *err)
+{
+	const struct binding whole = {.plan = plan, .whole = true};
+	struct applying a = {.img = img, .plan = plan};
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	memcpy(&a.eh, img->bytes, sizeof(a.eh));
+	code = apply_elf_check(img, err);
+	if (code)
+		return code;
+	a.at.block_len = bind_size(&whole);
+	if (!a.at.block_len)
+		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
+			       img->path);
+	code = lay_out(&a, err);
+	if (code)
+		return code;
+	describe(&a, levels);
+	code = bind_block(&a, err);
+	if (code) {
+		xfree(a.info);
+		return code;
+	}
+	make_head(&a);
+	add_sections(&a);
+	return make_edits(&a, out, err);
+}
+
+void elf_edits_free(struct elf_edits *e)
+{
+	vec_free(&e->v);
+	if (e->owned)
+		free_owned(e->owned);
+	memset(e, 0, sizeof(*e));
+}

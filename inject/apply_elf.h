@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * apply_elf.h - the static writer: what must change in an ELF file to have a plan's probes.
+ *
+ * Pure: an image and a plan go in, a list of edits comes out; somebody else copies the file and
+ * applies them, so a file of a gigabyte is never in memory.
+ *
+ *   ┌──────────────────┐  0
+ *   │ ELF header       │  e_phoff, e_phnum
+ *   │ segments         │  a jump at each site
+ *   │ sections …       │
+ *   ├──────────────────┤  the old end, up to the next page
+ *   │ program headers  │  ┐ one more PT_LOAD, R-X: the table, moved here because it has grown
+ *   │ note "kron"      │  │ by two entries, and the block
+ *   │ block            │  ┘
+ *   ├──────────────────┤
+ *   │ the plan         │  not loaded (patch_info.h)
+ *   │ section headers  │  of files that have some: the old ones, one each for the note, the
+ *   └──────────────────┘  block and the plan, and their names
+ *
+ * The new segment lies above all others in memory, and, when that costs no more than a hole of
+ * some megabytes, as far from the first segment as in the file: kernels before 5.18 tell a
+ * program the address of its headers by that.  What lay in the file before stays where it was.
+ */
+#ifndef INJECT_APPLY_ELF_H
+#define INJECT_APPLY_ELF_H
+
+#include "base/vec.h"
+#include "inject/elf_image.h"
+#include "inject/plan.h"
+
+struct elf_edit { /* bytes that stand at off in the new file */
+	uint64_t off, len;
+	const uint8_t *bytes;
+};
+
+struct elf_edits {
+	VEC(struct elf_edit) v; /* by off; they do not overlap; gaps past the end are zeros */
+	uint64_t size;          /* of the new file */
+	uint64_t sites;         /* jumps written */
+	uint64_t block_len;
+	void *owned; /* what the edits point into */
+};
+
+/* Can this file be patched at all?  Ask before planning: 0, or -errno with a sentence. */
+int apply_elf_check(const struct elf_image *img, struct err *err);
+
+/* How the plan must be made for it. */
+struct plan_options apply_elf_options(const struct elf_image *img);
+
+/*
+ * The plan, made with those options, goes in as a whole: patch_plan_trim() first.  levels: a byte
+ * a function.  -ERANGE when the block does not reach the code, -ENOTSUP with a sentence.
+ */
+int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const struct plan *plan,
+		   const uint8_t *levels, struct err *err);
+void elf_edits_free(struct elf_edits *e);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * patch_info.h - what a file from `kron patch` says about its own probes.
+ *
+ * Its block is code with every probe asleep.  To wake them, and to show them, somebody must
+ * know where they are and what they are: the plan, as far as the block does not say it
+ * itself.  A note (PT_NOTE, owner "kron") gives the place of it:
+ *
+ *   offset  size  behind the owner's name (struct patch_note)
+ *        0     4  PATCH_VERSION
+ *        4     4  0
+ *        8    16  block's vaddr, length
+ *       24    16  file offset and length of the plan's description
+ *       40     8  checksum of the plan's description
+ *       48     8  id: the same bytes as in the block's head at KRON_BLOCK_ID
+ *
+ * The description lies behind everything else in the file and is never loaded.  It is a run of
+ * numbers, seven bits a byte, mostly differences: some 30 bytes a site.  Fixups other than
+ * probes and hooks are not in it, for the block has them done: it is the same wherever the
+ * module is loaded.  Stub bytes are in the block.
+ *
+ * Nothing in the file is believed: patch_info_read() refuses what contradicts itself, the
+ * block or the patched text.
+ */
+#ifndef INJECT_PATCH_INFO_H
+#define INJECT_PATCH_INFO_H
+
+#include "inject/elf_image.h"
+#include "inject/plan.h"
+
+/* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
+#define PATCH_VERSION 1u
+
+struct patch_note {
+	uint32_t version, zero;
+	uint64_t block_vaddr, block_len;
+	uint64_t info_off, info_len;
+	uint64_t info_sum;
+	uint8_t id[KRON_BLOCK_ID_LEN];
+};
+_Static_assert(sizeof(struct patch_note) == 56, "the table above");
+
+struct patch_info {
+	struct plan *plan; /* bound whole it makes the file's block */
+	uint8_t *levels;   /* a byte a function: the filter level that kron patch was told */
+	uint64_t block_vaddr, block_len;
+	uint8_t id[KRON_BLOCK_ID_LEN];
+};
+
+/* Has the image a note of ours? */
+bool patch_info_is_there(const struct elf_image *img);
+/* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */
+int patch_info_read(struct patch_info *out, const struct elf_image *img, struct err *err);
+void patch_info_free(struct patch_info *info);
+
+/*
+ * The other way: the part of a plan that is in a file.  patch_plan_trim() copies the plan with
+ * the functions of which selected[] is set and those with hooks, and their levels with them.
+ */
+struct plan *patch_plan_trim(const struct plan *p, const uint8_t *selected, uint8_t *levels);
+/* Allocated.  note gets info_len, info_sum and id. */
+uint8_t *patch_info_encode(const struct plan *p, const uint8_t *levels, struct patch_note *note);
+
+#endif
