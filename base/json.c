@@ -67,6 +67,14 @@ static size_t utf8_length(const unsigned char *s)
 	return n;
 }
 
+/* Line separators, and marks that turn the direction of the text behind them; 0: none of them. */
+static unsigned turning_mark(const unsigned char *s)
+{
+	unsigned code = s[0] == 0xe2 ? 0x2000u | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu) : 0;
+
+	return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ? code : 0;
+}
+
 static size_t put_char(FILE *f, const unsigned char *s)
 {
 	size_t n = utf8_length(s);
@@ -85,6 +93,8 @@ static size_t put_char(FILE *f, const unsigned char *s)
 		fprintf(f, "\\u%04x", *s);
 	else if (s[0] == 0xc2 && s[1] < 0xa0) /* C1 controls, which terminals obey */
 		fprintf(f, "\\u%04x", s[1]);
+	else if (n == 3 && turning_mark(s))
+		fprintf(f, "\\u%04x", turning_mark(s));
 	else
 		fwrite(s, 1, n, f);
 	return n;

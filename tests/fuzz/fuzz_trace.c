@@ -11,6 +11,7 @@
  * directory, each as one byte of which file, two bytes of length, and the content.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "trace/export.h"
 #include "trace/report.h"
 
 static const char *const files[] = {"session",  "modules", "functions",
@@ -117,6 +119,44 @@ static void read_relations(struct trace *t, FILE *out)
 	unlink(info);
 }
 
+static void remove_tree(const char *path)
+{
+	struct dirent *e;
+	DIR *d = opendir(path);
+
+	while (d && (e = readdir(d))) {
+		char *below = xasprintf("%s/%s", path, e->d_name);
+
+		if (e->d_name[0] != '.')
+			remove_tree(below);
+		xfree(below);
+	}
+	if (d)
+		closedir(d);
+	remove(path);
+}
+
+/* Streams always, one format that is a path each round: those take milliseconds. */
+static void export_all(const struct trace *t, FILE *out)
+{
+	static int (*const paths[])(const struct trace *, const char *, struct err *) = {
+#define X(name, function, text) function,
+		EXPORT_PATHS(X)
+#undef X
+	};
+	static unsigned turn;
+	char *path = xasprintf("%s/export", work_dir);
+	struct err err = {.msg = ""};
+
+#define X(name, function, text) function(t, out);
+	EXPORT_STREAMS(X)
+#undef X
+	if (paths[turn++ % (sizeof(paths) / sizeof(paths[0]))](t, path, &err) && !err.msg[0])
+		abort(); /* an error without a sentence */
+	remove_tree(path);
+	xfree(path);
+}
+
 /* Every reader, every option that changes what is computed. */
 static bool read_all(FILE *out)
 {
@@ -149,6 +189,7 @@ static bool read_all(FILE *out)
 	report_dump(t, true, out);
 	report_info(t, false, out);
 	report_info(t, true, out);
+	export_all(t, out);
 	trace_close(t);
 	return true;
 }
