@@ -9,7 +9,11 @@
  *               TAB patched_exits TAB refused_entries TAB refused_exits TAB build_id TAB path
  *   functions   text, a line a function that carries a probe:  n TAB module_id TAB vaddr(hex)
  *               TAB size TAB name      n counts over the whole trace: events 2n and 2n+1
- *   refusals    text: module_id TAB entry|exit TAB key TAB count TAB sentence
+ *   events      text, a line an event of the user's (-p):  n TAB level TAB trace|resource TAB
+ *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no
+ *               function's number; payload: what the high word is called, empty without one;
+ *               module and vaddr: of its first place
+ *   refusals    text: module_id TAB entry|exit|place TAB key TAB count TAB sentence
  *               (no sentence in older traces)
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline

@@ -548,6 +548,7 @@ struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 void pairs_feed(struct pairs *p, const struct trace_event *e)
 {
 	struct lane *l = &p->lanes[e->lane];
+	const struct trace_user_event *u;
 
 	if (e->tsc > l->last_tsc)
 		l->last_tsc = e->tsc;
@@ -558,6 +559,9 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 		}
 		if (p->sink.special)
 			p->sink.special(p->sink.ctx, e);
+	} else if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {
+		if (p->sink.user_event)
+			p->sink.user_event(p->sink.ctx, e, u);
 	} else if (e->s.event & 1) {
 		leave(p, l, e, e->s.event / 2);
 	} else {

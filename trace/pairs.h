@@ -48,6 +48,9 @@ struct pair_sink {
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
 	void (*orphan_exit)(void *ctx, const struct trace_event *e, uint32_t function);
 	void (*special)(void *ctx, const struct trace_event *e); /* LOST, CPU */
+	/* A sample of the user's own: no call begins or ends. */
+	void (*user_event)(void *ctx, const struct trace_event *e,
+			   const struct trace_user_event *u);
 	/*
 	 * Asked at each entry, if not NULL: the caller's own number and the function (PAIR_NO_NODE at
 	 * the bottom of a stack) give the frame's number.  A call tree, in other words.

@@ -133,6 +133,24 @@ const struct trace_function *trace_function_of(const struct trace *t, uint32_t e
 	return lo < t->nfunctions && t->functions[lo].n == n ? &t->functions[lo] : NULL;
 }
 
+const struct trace_user_event *trace_user_event_of(const struct trace *t, uint32_t event)
+{
+	size_t lo = 0, hi = t->nuser_events;
+
+	if (event >= KRON_EVENT_SPECIAL || event & 1)
+		return NULL;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->user_events[mid].n < event / 2)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->nuser_events && t->user_events[lo].n == event / 2 ? &t->user_events[lo]
+									 : NULL;
+}
+
 uint32_t trace_function_limit(const struct trace *t)
 {
 	uint32_t last = t->nfunctions ? t->functions[t->nfunctions - 1].n : 0;

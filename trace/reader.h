@@ -42,9 +42,18 @@ struct trace_lane { /* the samples of one thread */
 	const char *name; /* thread name or "" */
 	uint64_t samples; /* Trace samples, special records not counted; see trace_count */
 };
+struct trace_user_event { /* of a probe that a user placed; its samples carry 2n */
+	uint32_t n;
+	uint8_t level;
+	bool resource;   /* makes Resource samples */
+	uint32_t module; /* index into modules, and vaddr: of its first place */
+	uint64_t vaddr;
+	char *name;
+	char *payload; /* what the payload is called; "" when there is none */
+};
 struct trace_refusal {
 	uint32_t module;
-	bool exit;
+	bool exit, place; /* neither: an entry */
 	char *key;
 	char *text; /* what the key means; "" when the trace does not say it */
 	uint64_t count;
@@ -60,6 +69,8 @@ struct trace {
 	size_t nmodules;
 	struct trace_function *functions;
 	size_t nfunctions; /* sorted by n */
+	struct trace_user_event *user_events;
+	size_t nuser_events; /* sorted by n; no function has such a number */
 	struct trace_proc *procs;
 	size_t nprocs;
 	struct trace_lane *lanes;
@@ -85,6 +96,8 @@ void trace_close(struct trace *t);
 const char *trace_session(const struct trace *t, const char *key); /* NULL if absent */
 /* The function of an entry or exit event, NULL when the table does not have it. */
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
+/* The user's event that a sample is of, or NULL. */
+const struct trace_user_event *trace_user_event_of(const struct trace *t, uint32_t event);
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid); /* or NULL */
 /*
  * One more than the highest function number, for arrays by number (calloc'ed ones: most of it

@@ -26,6 +26,8 @@ static const char *kind_of(const struct trace *t, uint32_t event)
 		return "cpu";
 	if (event >= KRON_EVENT_SPECIAL)
 		return "special";
+	if (trace_user_event_of(t, event))
+		return "event";
 	if (!trace_function_of(t, event))
 		return "unknown";
 	return event & 1 ? "exit" : "entry";
@@ -50,14 +52,33 @@ static struct decoded decode(const struct trace *t, const struct trace_event *e)
 	};
 }
 
+static void put_user_event(const struct trace *t, const struct trace_event *e,
+			   const struct trace_user_event *u, FILE *out)
+{
+	fputs("event ", out);
+	text_put(out, u->name);
+	if (u->payload[0]) {
+		fputc(' ', out);
+		text_put(out, u->payload);
+		fprintf(out, "=0x%x", e->s.payload);
+	}
+	fputs(" [", out);
+	text_put(out, text_base(t->modules[u->module].path));
+	fputc(']', out);
+}
+
 static void put_meaning(const struct trace *t, const struct trace_event *e, FILE *out)
 {
+	const struct trace_user_event *u = trace_user_event_of(t, e->s.event);
+
 	if (e->s.event == KRON_EVENT_LOST) {
 		fprintf(out, "* %u samples lost before here", e->s.payload);
 	} else if (e->s.event == KRON_EVENT_CPU) {
 		fprintf(out, "* on CPU %u from here", e->s.payload);
 	} else if (e->s.event >= KRON_EVENT_SPECIAL) {
 		fputs("* special record", out);
+	} else if (u) {
+		put_user_event(t, e, u, out);
 	} else if (!trace_function_of(t, e->s.event)) {
 		fprintf(out, "event %u", e->s.event);
 	} else {
@@ -128,6 +149,7 @@ static void put_line(const struct trace *t, const struct trace_event *e, FILE *o
 static void put_json(const struct trace *t, const struct trace_event *e, FILE *out)
 {
 	const struct trace_function *f = trace_function_of(t, e->s.event);
+	const struct trace_user_event *u = trace_user_event_of(t, e->s.event);
 	const struct trace_lane *l = &t->lanes[e->lane];
 	const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
 	struct decoded d = decode(t, e);
@@ -158,6 +180,13 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	if (f) {
 		json_kstr(&j, "function", f->name);
 		json_kstr(&j, "module", t->modules[f->module].path);
+	}
+	if (u) {
+		json_kstr(&j, "name", u->name);
+		json_ku64(&j, "level", u->level);
+		if (u->payload[0])
+			json_kstr(&j, "payload_name", u->payload);
+		json_kstr(&j, "module", t->modules[u->module].path);
 	}
 	json_close(&j, '}');
 }

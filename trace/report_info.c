@@ -68,7 +68,11 @@ static int by_kind_and_key(const void *a, const void *b)
 {
 	const struct trace_refusal *x = a, *y = b;
 
-	return x->exit != y->exit ? (x->exit ? 1 : -1) : strcmp(x->key, y->key);
+	if (x->exit != y->exit)
+		return x->exit ? 1 : -1;
+	if (x->place != y->place)
+		return x->place ? 1 : -1;
+	return strcmp(x->key, y->key);
 }
 
 static int by_count(const void *a, const void *b)
@@ -245,10 +249,12 @@ static void put_refusals(const struct facts *f, FILE *out)
 {
 	if (!f->nrefusals)
 		return;
-	fprintf(out, "\n%9s  %-6s %s\n", "Refused", "Where", "Reason");
+	fprintf(out, "\n%9s  %-7s %s\n", "Refused", "Where", "Reason");
 	for (size_t i = 0; i < f->nrefusals; i++) {
-		fprintf(out, "%9" PRIu64 "  %-6s ", f->refusals[i].count,
-			f->refusals[i].exit ? "exits" : "entries");
+		fprintf(out, "%9" PRIu64 "  %-7s ", f->refusals[i].count,
+			f->refusals[i].place  ? "places"
+			: f->refusals[i].exit ? "exits"
+					      : "entries");
 		text_put(out, f->refusals[i].key);
 		if (f->refusals[i].text[0]) {
 			fputs(": ", out);
@@ -446,7 +452,10 @@ static void json_reasons(struct json *j, const struct facts *f)
 	json_open(j, '[');
 	for (size_t i = 0; i < f->nrefusals; i++) {
 		json_open(j, '{');
-		json_kstr(j, "at", f->refusals[i].exit ? "exit" : "entry");
+		json_kstr(j, "at",
+			  f->refusals[i].place  ? "place"
+			  : f->refusals[i].exit ? "exit"
+						: "entry");
 		json_kstr(j, "key", f->refusals[i].key);
 		json_ku64(j, "count", f->refusals[i].count);
 		json_kstr(j, "reason", f->refusals[i].text);

@@ -185,6 +185,25 @@ static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
 	fputc('\n', r->out);
 }
 
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	struct replay *r = ctx;
+	struct lane_state *l = &r->lanes[e->lane];
+
+	if (r->selected && !l->inside)
+		return;
+	put_left(r, e->lane, false, 0);
+	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
+	fputs("* ", r->out);
+	text_put(r->out, u->name);
+	if (u->payload[0]) {
+		fputc(' ', r->out);
+		text_put(r->out, u->payload);
+		fprintf(r->out, "=0x%x", e->s.payload);
+	}
+	fputc('\n', r->out);
+}
+
 static void on_special(void *ctx, const struct trace_event *e)
 {
 	struct replay *r = ctx;
@@ -261,6 +280,7 @@ static void replay(struct replay *r, const bool *want)
 		.leave = on_leave,
 		.orphan_exit = on_orphan,
 		.special = on_special,
+		.user_event = on_user_event,
 	};
 	struct pairs *pairs = pairs_open(r->t, &sink);
 	struct trace_event e;

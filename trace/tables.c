@@ -380,6 +380,62 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 	index_functions(t);
 }
 
+/* ---- the user's events ---- */
+
+static bool read_user_event(const struct lines *l, struct trace_user_event *e, uint32_t *module)
+{
+	uint32_t level;
+
+	e->resource = !strcmp(l->field[2], "resource");
+	if (!number32(l->field[0], &e->n) || e->n >= FUNCTION_LIMIT ||
+	    !number32(l->field[1], &level) || level > 15 ||
+	    (!e->resource && strcmp(l->field[2], "trace")) || !number32(l->field[4], module) ||
+	    !number(l->field[5], 16, UINT64_MAX, &e->vaddr))
+		return false;
+	e->level = (uint8_t)level;
+	return true;
+}
+
+static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *made)
+{
+	VEC(struct trace_user_event) rows = {0};
+	order_vec order = {0};
+	struct lines l;
+
+	if (lines_open(&l, dirfd, "events"))
+		return;
+	while (lines_next_fields(&l)) {
+		struct trace_user_event e = {0};
+		uint32_t module;
+
+		if (!read_user_event(&l, &e, &module)) {
+			t->damaged++;
+			continue;
+		}
+		e.module = module_index(t, module, nknown, made);
+		e.payload = xstrdup(l.field[3]);
+		e.name = xstrdup(l.field[6]);
+		order_add(&order, e.n, rows.n);
+		*vec_push(&rows) = e;
+	}
+	lines_close(&l);
+	order_sort(&order);
+	t->user_events = xcalloc(order.n, sizeof(*t->user_events));
+	for (size_t i = 0; i < order.n; i++) {
+		struct trace_user_event *e = &rows.v[order.v[i].line];
+
+		/* a number that is a function's, too, is the function's */
+		if (order_is_last(&order, i) && !trace_function_of(t, KRON_EVENT_ENTRY(e->n))) {
+			t->user_events[t->nuser_events++] = *e;
+			continue;
+		}
+		xfree(e->name);
+		xfree(e->payload);
+	}
+	vec_free(&rows);
+	vec_free(&order);
+}
+
 /* ---- refusals ---- */
 
 static int by_refusal(const void *a, const void *b)
@@ -390,6 +446,8 @@ static int by_refusal(const void *a, const void *b)
 		return x->module < y->module ? -1 : 1;
 	if (x->exit != y->exit)
 		return x->exit ? 1 : -1;
+	if (x->place != y->place)
+		return x->place ? 1 : -1;
 	return strcmp(x->key, y->key);
 }
 
@@ -412,7 +470,9 @@ static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 		uint32_t module;
 
 		r.exit = !strcmp(l.field[1], "exit");
-		if (!number32(l.field[0], &module) || (!r.exit && strcmp(l.field[1], "entry")) ||
+		r.place = !strcmp(l.field[1], "place");
+		if (!number32(l.field[0], &module) ||
+		    (!r.exit && !r.place && strcmp(l.field[1], "entry")) ||
 		    !number64(l.field[3], &r.count)) {
 			t->damaged++;
 			continue;
@@ -619,6 +679,7 @@ void tables_read(struct trace *t, int dirfd)
 	read_modules(t, dirfd);
 	nknown = t->nmodules;
 	read_functions(t, dirfd, nknown, &made_unknown);
+	read_user_events(t, dirfd, nknown, &made_unknown);
 	read_refusals(t, dirfd, nknown, &made_unknown);
 	read_tasks(t, dirfd);
 }
@@ -631,6 +692,10 @@ void tables_free(struct trace *t)
 		module_free(&t->modules[i]);
 	for (size_t i = 0; i < t->nfunctions; i++)
 		xfree(t->functions[i].name);
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		xfree(t->user_events[i].name);
+		xfree(t->user_events[i].payload);
+	}
 	for (size_t i = 0; i < t->nprocs; i++)
 		proc_free(&t->procs[i]);
 	for (size_t i = 0; i < t->nrefusals; i++)
@@ -646,6 +711,7 @@ void tables_free(struct trace *t)
 	vec_free(&p->session);
 	xfree(t->modules);
 	xfree(t->functions);
+	xfree(t->user_events);
 	xfree(t->procs);
 	xfree(t->refusals);
 	xfree(t->untraced);

@@ -29,9 +29,10 @@
 
 #define FLUSH_AT (64 * 1024)
 
-static const char *const file_names[] = {"session", "modules", "functions", "refusals", "tasks"};
+static const char *const file_names[] = {"session",  "modules", "functions",
+					 "refusals", "tasks",   "events"};
 #define NTEXT (sizeof(file_names) / sizeof(file_names[0]))
-enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS };
+enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS, EVENTS };
 
 struct text_file {
 	int fd;
@@ -587,6 +588,21 @@ int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id
 	f[3] = dec(&b, size);
 	f[4] = name;
 	return put_line(w, &w->text[FUNCTIONS], f, 5);
+}
+
+int trace_writer_event(struct trace_writer *w, const struct trace_event_line *e)
+{
+	struct numbers b = {.n = 0};
+	const char *f[7];
+
+	f[0] = dec(&b, e->n);
+	f[1] = dec(&b, e->level);
+	f[2] = e->resource ? "resource" : "trace";
+	f[3] = e->payload ? e->payload : "";
+	f[4] = dec(&b, e->module_id);
+	f[5] = hex(&b, e->vaddr);
+	f[6] = e->name;
+	return put_line(w, &w->text[EVENTS], f, 7);
 }
 
 int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,

@@ -43,6 +43,14 @@ struct trace_module_line {
 int trace_writer_module(struct trace_writer *w, const struct trace_module_line *m);
 int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
 			  uint64_t size, const char *name);
+struct trace_event_line {
+	uint32_t n, level, module_id;
+	bool resource;
+	const char *payload; /* what the value is called, NULL: there is none */
+	uint64_t vaddr;
+	const char *name;
+};
+int trace_writer_event(struct trace_writer *w, const struct trace_event_line *e);
 int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
 			 uint64_t count, const char *text); /* text may be NULL */
 struct trace_proc_line {

@@ -26,7 +26,7 @@
 #include "trace/report.h"
 
 static const char *const files[] = {"session",  "modules", "functions",
-				    "refusals", "tasks",   "samples"};
+				    "refusals", "tasks",   "events",  "samples"};
 #define NFILES (sizeof(files) / sizeof(files[0]))
 
 struct content {
