@@ -386,7 +386,7 @@ static void computed_jumps(void **state)
 	map_source(&t,
 		   /* arithmetic on a code address */
 		   FUNC(one) "lea L_base(%rip),%rax\n"
-			     "shl $4,%rdi\n"
+			     "imul $24,%rdi\n"
 			     "add %rdi,%rax\n"
 			     "L_one: jmp *%rax\n"
 			     "L_base: nop\n"
@@ -407,7 +407,20 @@ static void computed_jumps(void **state)
 			      "mov (%rdi),%rax\n"
 			      "L_four: jmp *%rax\n"
 			      "L_framed: pop %rbx\n.cfi_adjust_cfa_offset -8\n"
-			      "ret\n" END(four) ".data\n.quad L_inside, L_framed\n",
+			      "ret\n" END(four)
+		   /* into a row of pieces of 16 bytes */
+		   FUNC(five) "and $3,%edi\n"
+			      "lea L_row(%rip),%rax\n"
+			      "shl $4,%edi\n"
+			      "add %rdi,%rax\n"
+			      "L_five: jmp *%rax\n"
+			      ".p2align 4,0x90\n"
+			      "L_row: mov $1,%eax\n"
+			      "ret\n"
+			      ".p2align 4,0x90\n"
+			      "L_row1: mov $2,%eax\n"
+			      "L_between: ret\n"
+			      ".p2align 4,0x90\n" END(five) ".data\n.quad L_inside, L_framed\n",
 		   SHARED);
 	assert_true(function(&t, "one")->unresolved_indirect);
 	assert_int_equal(exit_at(&t, "L_one"), 100 + REFUSAL_AMBIGUOUS_JUMP);
@@ -419,6 +432,11 @@ static void computed_jumps(void **state)
 	assert_int_equal(exit_at(&t, "L_three"), 100 + REFUSAL_AMBIGUOUS_JUMP);
 	assert_int_equal(exit_at(&t, "L_four"), -1);
 	assert_false(function(&t, "four")->unresolved_indirect);
+	assert_false(function(&t, "five")->unresolved_indirect);
+	assert_int_equal(exit_at(&t, "L_five"), -1);
+	assert_true(code_map_flags(t.m, label(&t.a, "L_row")) & CODE_CONSTANT);
+	assert_true(code_map_flags(t.m, label(&t.a, "L_row1")) & CODE_CONSTANT);
+	assert_false(code_map_is_target(t.m, label(&t.a, "L_between")));
 	unmap(&t);
 }
 
