@@ -249,9 +249,9 @@ static void put_refusals(const struct facts *f, FILE *out)
 {
 	if (!f->nrefusals)
 		return;
-	fprintf(out, "\n%9s  %-7s %s\n", "Refused", "Where", "Reason");
+	fprintf(out, "\n%9s  %-6s %s\n", "Refused", "Where", "Reason");
 	for (size_t i = 0; i < f->nrefusals; i++) {
-		fprintf(out, "%9" PRIu64 "  %-7s ", f->refusals[i].count,
+		fprintf(out, "%9" PRIu64 "  %-6s ", f->refusals[i].count,
 			f->refusals[i].place  ? "places"
 			: f->refusals[i].exit ? "exits"
 					      : "entries");
