@@ -24,6 +24,7 @@
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
 #include "cmd/probe_cost.h"
+#include "cmd/probe_options.h"
 #include "collect/collector.h"
 #include "collect/program.h"
 #include "config.h"
@@ -32,7 +33,9 @@
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
 static const char *output = TRACE_DEFAULT_DIR;
-static struct opt_list only, except, libraries, levels;
+static struct opt_list only, except, libraries, levels, specs, files;
+static struct level_globs level_globs;
+static struct probe_set probes;
 #define NO_FILTER UINT64_MAX
 static uint64_t buffer, filter = NO_FILTER;
 static const char *board, *bus = "lane";
@@ -51,6 +54,14 @@ static const struct opt options[] = {
 	{'L', "library", OPT_LIST, &libraries, "GLOB",
 	 "Also record the libraries whose file name or path matches GLOB: 'libz*', or '*' for "
 	 "all. May be repeated.",
+	 0, 0},
+	{'p', "probe", OPT_LIST, &specs, "SPEC",
+	 "Place a probe: see kron-probes(7). With it functions are recorded only if -F, -N or -L "
+	 "asks for them. May be repeated.",
+	 0, 0},
+	{'P', "probe-file", OPT_LIST, &files, "FILE",
+	 "Place the probes of FILE, or of kron's pack of this name (malloc, pthread, io, process, "
+	 "python3, libstdcxx). May be repeated.",
 	 0, 0},
 	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
 	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
@@ -258,6 +269,23 @@ static double overhead_percent(const struct collector_summary *s, const struct c
 	return probes < all * 0.95 ? 100.0 * probes / (all - probes) : 100.0 * probes / all;
 }
 
+/* Probes that found no place, and what is wrong with those that did. */
+static void say_probes(const struct collector *c)
+{
+	const struct probe_results *r = &c->modules.results;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct probe_spec *s = &probes.specs.v[i];
+
+		for (size_t k = 0; k < r->v[i].notes.n; k++)
+			if (!r->v[i].places || verbose)
+				say("kron: %s: %s", s->where, r->v[i].notes.v[k]);
+		if (!r->v[i].places && !r->v[i].notes.n)
+			say("kron: %s: %s: the program loaded no module that this means", s->where,
+			    s->text);
+	}
+}
+
 static void say_notes(struct collector *c, const struct collector_summary *s,
 		      const struct program *p, const struct child *child)
 {
@@ -277,7 +305,10 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
 		    "before it was ready");
 	else if (s->starts && !s->modules)
-		say("kron: no function was selected: nothing matches -F, or -N takes all");
+		say(probes.specs.n ? "kron: no place of a probe was found"
+				   : "kron: no function was selected: nothing matches -F, or -N "
+				     "takes all");
+	say_probes(c);
 	if (child->signal && !child->ended)
 		say("kron: %s: recording ends; the program (pid %d) still runs, untraced from here",
 		    signal_name(child->signal, buf, sizeof(buf)), child->pid);
@@ -437,7 +468,6 @@ static bool take_bus(struct collector_options *o)
 	return path ? *path : o->bus == KRON_BUS_EXACT || !strcmp(bus, "lane");
 }
 
-static struct level_globs level_globs;
 
 static void take_options(struct collector_options *o, char **argv)
 {
@@ -448,7 +478,10 @@ static void take_options(struct collector_options *o, char **argv)
 		.selection = {.only = {only.v, only.n},
 			      .except = {except.v, except.n},
 			      .libraries = {libraries.v, libraries.n},
-			      .levels = level_globs},
+			      .levels = level_globs,
+			      .probes = probes.specs.n ? &probes : NULL,
+			      .probes_only =
+				      probes.specs.n && !only.n && !except.n && !libraries.n},
 		.buffer = buffer,
 		.when_full = (enum kron_when_full)when_full,
 		.filter = filter == NO_FILTER ? 0xffff : (uint32_t)filter,
@@ -480,6 +513,8 @@ int cmd_record(int argc, char **argv)
 	if (levels_take(&level_globs, &levels, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s (`kron record --help` shows the usage)",
 				err.msg);
+	if (probe_options_read(&probes, &specs, &files, level_globs.others, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	status = program_find(&program, argv[0], getenv("PATH"), &err);
 	if (status)
 		return cmd_fail(&command, status == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",

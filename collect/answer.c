@@ -117,12 +117,14 @@ static bool is_known(struct work *w, const struct process_mapping *m, uint64_t b
 static void consider_mapping(struct work *w, const struct process_mapping *m)
 {
 	struct loaded l = {.dev = m->dev, .ino = m->ino};
-	bool is_exe = w->exe && !strcmp(m->path, w->exe);
+	bool is_exe = w->exe && !strcmp(m->path, w->exe), probes;
 	struct err err;
 
-	l.full = is_exe || selection_has_library(w->a->selection, m->path);
+	l.full = !w->a->selection->probes_only &&
+		 (is_exe || selection_has_library(w->a->selection, m->path));
 	l.hooks = is_hooked_library(m->path);
-	if ((!l.full && !l.hooks) || is_own_runtime(w, m))
+	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
+	if ((!l.full && !l.hooks && !probes) || is_own_runtime(w, m))
 		return;
 	vec_for(&w->loaded, other)
 		if (other->dev == m->dev && other->ino == m->ino)
@@ -131,6 +133,9 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 		note(w, &err);
 		return;
 	}
+	l.full = l.full || (probes && modules_wants_probes(w->a->modules, l.module));
+	if (!l.full && !l.hooks)
+		return;
 	if (module_bias(l.module, m, &l.bias) && !is_known(w, m, l.bias))
 		*vec_push(&w->loaded) = l;
 }

@@ -42,7 +42,9 @@ static int take_numbers(struct modules *ms, struct module *m, const struct count
 	size_t n = m->full->nfunctions;
 
 	pthread_mutex_lock(&ms->lock);
-	if (n > LAST_FUNCTION - ms->next_function) {
+	ms->next_function =
+		module_probes_free_numbers(ms->selection->probes, ms->next_function, (uint32_t)n);
+	if (ms->next_function > LAST_FUNCTION || n > LAST_FUNCTION - ms->next_function) {
 		pthread_mutex_unlock(&ms->lock);
 		return err_set(err, EOVERFLOW, "%s: no event numbers are left for its functions",
 			       m->path);
@@ -133,6 +135,8 @@ int module_tables_write(struct modules *ms, struct module *m, struct err *err)
 		code = write_functions(ms, m, id);
 	if (!code)
 		code = write_refusals(ms, id, &c);
+	if (!code && m->probed)
+		code = module_probes_write(ms, m, id);
 	journal_unlock(ms->journal);
 	if (!code)
 		code = journal_flush(ms->journal);

@@ -33,6 +33,7 @@ void modules_init(struct modules *ms, const struct selection *sel, struct journa
 	ms->selection = sel;
 	ms->journal = j;
 	plan_cache_open(&ms->cache, getenv("XDG_CACHE_HOME"), getenv("HOME"));
+	probe_results_init(&ms->results, sel->probes);
 	if (getenv("KRON_CACHE_SIZE"))
 		opt_size(getenv("KRON_CACHE_SIZE"), &ms->cache.max_bytes);
 }
@@ -45,6 +46,7 @@ static void free_module(struct module *m)
 		plan_free(m->hooks);
 	if (m->full)
 		plan_free(m->full);
+	module_probes_free(&m->probes);
 	xfree(m->selected);
 	xfree(m->levels);
 	xfree(m->segments);
@@ -57,6 +59,8 @@ void modules_free(struct modules *ms)
 	vec_for(&ms->all, p)
 		free_module(*p);
 	vec_free(&ms->all);
+	vec_free(&ms->events);
+	probe_results_free(&ms->results);
 	plan_cache_close(&ms->cache);
 }
 
@@ -238,7 +242,9 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 			       "%s has text relocations: its code in memory is not its file's",
 			       map->path);
 	}
-	*out = add_module(ms, new_module(img, &st, map), map);
+	*out = new_module(img, &st, map);
+	(*out)->is_exe = is_exe;
+	*out = add_module(ms, *out, map);
 	return 0;
 }
 
@@ -265,23 +271,44 @@ static int take_patched(struct module *m, struct plan **plan, uint8_t **levels)
 	return 0;
 }
 
+/* Its functions are wanted, not its probes' places alone. */
+static bool wants_functions(const struct modules *ms, const struct module *m)
+{
+	return !ms->selection->probes_only &&
+	       (m->is_exe || selection_has_library(ms->selection, m->path));
+}
+
+static int make_full(struct modules *ms, struct module *m)
+{
+	if (patch_info_is_there(m->img)) /* its places are what was asked for on disk */
+		return take_patched(m, &m->full, &m->levels);
+	if (module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img)) {
+		m->probed = true;
+		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
+	}
+	return plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
+}
+
 static int plan_full(struct modules *ms, struct module *m)
 {
-	int code = patch_info_is_there(m->img)
-			   ? take_patched(m, &m->full, &m->levels)
-			   : plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
+	int code = make_full(ms, m);
 
 	if (code)
 		return code;
 	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
 	m->selected = xcalloc(m->full->nfunctions, 1);
-	m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
+	if (wants_functions(ms, m))
+		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
 	if (!m->levels || ms->selection->levels.given) {
 		xfree(m->levels);
 		m->levels = xcalloc(m->full->nfunctions, 1);
 		selection_levels(ms->selection, m->full, m->path, m->levels);
 	}
-	return m->nselected ? module_tables_write(ms, m, &m->why) : 0;
+	if (m->probed)
+		code = module_probes_number(ms, m, &m->why);
+	if (code || (!m->nselected && !m->probes.found.places.n))
+		return code;
+	return module_tables_write(ms, m, &m->why);
 }
 
 static int plan_hooks(struct modules *ms, struct module *m)
@@ -305,6 +332,21 @@ static int reopen_image(struct module *m)
 	}
 	m->img = img;
 	return 0;
+}
+
+bool modules_wants_probes(struct modules *ms, struct module *m)
+{
+	bool yes;
+
+	if (!ms->selection->probes)
+		return false;
+	pthread_mutex_lock(&m->lock);
+	if (m->img)
+		yes = module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img);
+	else
+		yes = m->probed;
+	pthread_mutex_unlock(&m->lock);
+	return yes;
 }
 
 int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err)

@@ -16,6 +16,7 @@
 
 #include "base/vec.h"
 #include "collect/journal.h"
+#include "collect/module_probes.h"
 #include "collect/plan_cache.h"
 #include "collect/process_maps.h"
 #include "collect/selection.h"
@@ -43,12 +44,22 @@ struct module {
 	uint32_t event_base;
 	bool recorded; /* its tables are in the trace */
 	bool patched;  /* a file from kron patch: both plans are what it brought along */
+	bool is_exe;   /* it was seen first as somebody's main executable */
+	bool probed;   /* its full plan has places of probes */
+	struct module_probes probes;
 	uint64_t block_vaddr, block_len; /* its block */
 	uint8_t block_id[KRON_BLOCK_ID_LEN];
 };
 
 struct modules_totals {
 	uint64_t modules, probes, refused;
+};
+
+/* An event that users named: one number in all modules. */
+struct named_event {
+	const char *name;
+	uint32_t n;
+	uint8_t level;
 };
 
 struct modules {
@@ -59,6 +70,8 @@ struct modules {
 	struct journal *journal;
 	uint32_t next_function, next_id;
 	struct modules_totals totals;
+	VEC(struct named_event) events;
+	struct probe_results results;
 };
 
 void modules_init(struct modules *ms, const struct selection *sel, struct journal *j);
@@ -71,6 +84,9 @@ void modules_free(struct modules *ms);
  */
 int modules_get(struct modules *ms, struct module **out, pid_t pid,
 		const struct process_mapping *map, bool is_exe, struct err *err);
+
+/* Have the user's probes anything to do with the module?  Looks for USDT notes, too. */
+bool modules_wants_probes(struct modules *ms, struct module *m);
 
 /*
  * Its plan: full, with the functions selected, numbered and written to the trace's tables; or

@@ -56,10 +56,9 @@ static uint64_t debug_file_mtime(const char *build_id)
 	return stat(path, &st) ? 0 : (uint64_t)st.st_mtime;
 }
 
-char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, bool hooks_only)
+static char *path_of(const struct plan_cache *c, const struct elf_image *img, const char *kind)
 {
 	char id[2 * sizeof(img->build_id) + 1] = "";
-	const char *kind = hooks_only ? "hooks" : "full";
 	char *key, *path;
 
 	if (!c->dir)
@@ -77,6 +76,11 @@ char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, b
 			 debug_file_mtime(id), PLAN_VERSION, kind);
 	xfree(key);
 	return path;
+}
+
+char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, bool hooks_only)
+{
+	return path_of(c, img, hooks_only ? "hooks" : "full");
 }
 
 /* Plans become code in traced processes: take none that another user could have written. */
@@ -178,6 +182,26 @@ int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct e
 
 	if (code) {
 		code = plan_make(out, img, &opt, err);
+		if (!code && path)
+			store_plan(c, path, *out);
+	}
+	xfree(path);
+	return code;
+}
+
+int plan_cache_get_request(const struct plan_cache *c, struct plan **out,
+			   const struct code_map *map, const struct plan_request *request,
+			   struct err *err)
+{
+	struct plan_options opt = {.request = request};
+	char kind[32], *path;
+	int code;
+
+	snprintf(kind, sizeof(kind), "%016" PRIx64, plan_request_hash(request));
+	path = path_of(c, map->img, kind);
+	code = path ? load_plan(path, map->img, out) : -ENOENT;
+	if (code) {
+		code = plan_make_from(out, map, &opt, err);
 		if (!code && path)
 			store_plan(c, path, *out);
 	}

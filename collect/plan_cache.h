@@ -3,6 +3,7 @@
  * plan_cache.h - plans on disk, in $XDG_CACHE_HOME/kron or ~/.cache/kron.
  *
  *   <build-id hex>-<file size hex>-<debug file's mtime hex>-v<PLAN_VERSION>-<full|hooks>.plan
+ *   ...-<hash of the request>.plan      with the places of probes
  *   f<dev>.<ino>.<mtime>-...      when the file has no build-id
  *
  * Once a day, after a recording, the plans go that were not used for PLAN_CACHE_DAYS, and those
@@ -17,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "inject/code_map.h"
 #include "inject/plan.h"
 
 #define PLAN_CACHE_BYTES (512ull << 20)
@@ -37,6 +39,11 @@ void plan_cache_trim(const struct plan_cache *c);
 /* The plan from the cache, else made and put there.  As plan_make(). */
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
 		   bool hooks_only, struct err *err);
+
+/* The same for a plan with the places of a request, of the image that the map is of. */
+int plan_cache_get_request(const struct plan_cache *c, struct plan **out,
+			   const struct code_map *map, const struct plan_request *request,
+			   struct err *err);
 
 /* The file that would hold the plan, allocated; for tests and for `kron list -v`. */
 char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, bool hooks_only);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct plan;
+struct probe_set;
 
 struct globs {
 	const char *const *v;
@@ -28,6 +29,8 @@ struct selection {
 	struct globs except;    /* -N */
 	struct globs libraries; /* -L: by file name or by path */
 	struct level_globs levels;
+	const struct probe_set *probes; /* -p and -P; NULL: none */
+	bool probes_only;               /* no functions beside them */
 };
 
 /*

@@ -22,8 +22,8 @@
 #define PROBE_LEVELS 16u
 #define PROBE_WORDS 128u   /* chip words that a store may name */
 #define PROBE_COUNTERS 16u /* resource counters */
-/* Event numbers end here: 28 bits travel on a board of several nodes, and some are its own. */
-#define PROBE_NUMBER_MAX 0x7fffffffu
+/* Twice the number travels in a sample, and the highest ones are the runtime's own. */
+#define PROBE_NUMBER_MAX 0x7fffff7eu
 
 /* What of the function, or where else. */
 enum spec_place {
