@@ -18,6 +18,7 @@
 	X(replay, "Show the calls in order, indented")                             \
 	X(dump, "Show every sample")                                               \
 	X(export, "Write the trace in the format of another tool")                 \
+	X(view, "Make a page with pictures of the trace")                          \
 	X(info, "Show what was recorded, and what is missing")                     \
 	X(list, "List the functions of an ELF file and how they can be probed")    \
 	X(patch, "Write a copy of an ELF file that has the probes in it")          \

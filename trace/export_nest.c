@@ -51,10 +51,21 @@ static void on_special(void *ctx, const struct trace_event *e)
 	n->special(n->ctx, &at);
 }
 
+static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
+{
+	struct export_nest *n = ctx;
+
+	return n->node(n->ctx, caller, function);
+}
+
 void export_nest_open(struct export_nest *n)
 {
-	struct pair_sink sink = {
-		.ctx = n, .enter = on_enter, .leave = on_leave, .special = on_special};
+	struct pair_sink sink = {.ctx = n,
+				 .enter = on_enter,
+				 .leave = on_leave,
+				 .special = on_special,
+				 .node = n->node ? on_node : NULL,
+				 .want_recursive = n->want_recursive};
 
 	n->pairs = pairs_open(n->t, &sink);
 }
@@ -66,8 +77,11 @@ void export_nest_lane(struct export_nest *n, uint32_t lane)
 
 	n->stack.n = 0;
 	n->last = n->t->start_tsc;
-	while (trace_cursor_next(cursor, &e))
+	while (trace_cursor_next(cursor, &e)) {
+		if (n->event)
+			n->event(n->ctx, &e);
 		pairs_feed(n->pairs, &e);
+	}
 	trace_cursor_close(cursor);
 	pairs_finish_lane(n->pairs, lane);
 }

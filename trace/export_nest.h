@@ -25,6 +25,11 @@ struct export_nest {
 	void (*end)(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call);
 	/* a LOST or CPU record; may be NULL */
 	void (*special)(void *ctx, const struct trace_event *e);
+	/* every event of the lane, before what it begins or ends; may be NULL */
+	void (*event)(void *ctx, const struct trace_event *e);
+	/* as pair_sink.node and .want_recursive */
+	uint32_t (*node)(void *ctx, uint32_t caller, uint32_t function);
+	bool want_recursive;
 
 	/* private */
 	VEC(uint32_t) stack;

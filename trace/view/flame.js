@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// flame.js - the flame graph, root on top: each box is a way to a function, as wide as the time
+// of its calls; and the table of functions.
+
+const flame = {
+	id: "flame", title: "Flame graph", ROW: 18, root: tree[0], selected: null, search: "",
+
+	get empty() {
+		return !tree[0].total && !functions.size;
+	},
+
+	build(section) {
+		this.section = section;
+		this.surface = new Surface("Flame graph");
+		this.tall = el("div", {class: "tall"});
+		this.box = el("div", {class: "canvas", tabindex: 0, "aria-label": "Flame graph; press ? for its keys"},
+			      this.surface.canvas, this.tall);
+		this.find = el("input", {type: "search", placeholder: "find a function  ( / )", size: 24,
+					 "aria-label": "find a function", on: {input: () => this.lookFor(this.find.value)}});
+		this.where = el("span", {class: "note", id: "flame-where"});
+		this.found = el("span", {class: "note"});
+		const columns = [
+			{name: "Self", value: f => f.self, show: f => duration(f.self)},
+			{name: "Self %", value: f => f.self, show: f => percent(f.self, tree[0].total)},
+			{name: "Total", value: f => f.total, show: f => duration(f.total)},
+			{name: "Calls", value: f => f.calls, show: f => thousands(f.calls)},
+			{name: "Avg", value: f => f.avg, show: f => duration(f.avg)},
+			{name: "Min", value: f => f.min, show: f => duration(f.min)},
+			{name: "Max", value: f => f.max, show: f => duration(f.max)},
+			{name: "Inferred ends", value: f => f.inferred, show: f => f.inferred ? thousands(f.inferred) : ""},
+			{name: "Function", word: true, value: f => f.name},
+			{name: "Module", word: true, value: f => f.module},
+		];
+		section.append(
+			el("div", {class: "bar"}, el("h2", {}, "Flame graph"), this.where, el("span", {class: "space"}), this.found, this.find,
+			   el("button", {type: "button", on: {click: () => this.go(tree[0])}}, "Whole (0)")),
+			el("p", {class: "note"}, `All threads together, ${duration(tree[0].total)} of calls, by the way they were called: width is time with callees, what no callee covers is the function's own.`),
+			el("div", {class: "stage"}, this.box),
+			el("div", {class: "bar"}, el("h2", {}, "Functions"), el("span", {class: "note"},
+				`${thousands(functions.size)} functions; click a column to sort by it, a row to find it above` +
+				(functions.size > 500 ? "; the first 500 of the order are listed" : ""))),
+			el("div", {class: "tablebox", id: "functions"}, sortedTable(columns, [...functions.values()], 0, f => {
+				this.find.value = f.name;
+				this.lookFor(f.name);
+			})));
+		section.querySelector("#functions").style.maxHeight = "34%";
+		this.listen();
+		new ResizeObserver(() => this.wish()).observe(this.box);
+	},
+
+	wish() {
+		if (this.asked || this.section.hidden && !printing)
+			return;
+		this.asked = true;
+		requestAnimationFrame(() => {
+			this.asked = false;
+			this.draw();
+		});
+	},
+
+	go(node) {
+		this.root = node;
+		this.selected = node;
+		this.box.scrollTop = 0;
+		this.wish();
+	},
+
+	draw() {
+		readColours();
+		const s = this.surface, width = printing ? 1000 : this.box.clientWidth;
+		this.boxes = [];
+		this.scroll = printing ? 0 : this.box.scrollTop;
+		s.resize(width, printing ? 420 : this.box.clientHeight);
+		// the way to the root, then the root and what is below it
+		const way = [];
+		for (let n = this.root.parent; n; n = n.parent)
+			way.unshift(n);
+		way.forEach((n, i) => this.put(n, 0, width, i, true));
+		this.deepest = way.length;
+		this.walk(this.root, 0, width, way.length);
+		this.tall.style.height = `${(this.deepest + 2) * this.ROW}px`;
+		for (const b of this.boxes)
+			this.paint(b);
+		const r = this.root;
+		this.where.textContent = r.fn === -1 ? "" : `${nodeName(r)}: ${thousands(r.calls)} calls, ${duration(r.total)}, ${percent(r.total, tree[0].total)} of all`;
+		this.surface.canvas.setAttribute("aria-label", `Flame graph of ${nodeName(r)}, ${duration(r.total)}; the table below has its numbers`);
+	},
+
+	put(node, x, w, level, isWay) {
+		this.deepest = Math.max(this.deepest, level);
+		this.boxes.push({node, x, w, y: level * this.ROW, isWay});
+	},
+
+	walk(root, x, width, level) {
+		const work = [[root, x, width, level]];
+		while (work.length) {
+			const [node, left, w, depth] = work.pop();
+			this.put(node, left, w, depth);
+			let at = left;
+			for (const c of node.children) {
+				const cw = node.total > 0 ? w * Math.min(1, c.total / node.total) : 0;
+				if (cw < 0.5)
+					continue;
+				work.push([c, at, Math.min(cw, left + w - at), depth + 1]);
+				at += cw;
+			}
+		}
+	},
+
+	paint(b) {
+		const s = this.surface, y = b.y - this.scroll;
+		if (y + this.ROW < 0 || y > s.height)
+			return;
+		const name = nodeName(b.node), colour = b.node.fn < 0 ? QUIET : functionColour(b.node.fn);
+		const found = !this.search || name.toLowerCase().includes(this.search);
+		s.g.globalAlpha = (b.isWay ? 0.55 : 1) * (found ? 1 : 0.25);
+		s.rect(b.x, y, Math.max(0.7, b.w - (b.w > 3 ? 1 : 0)), this.ROW - 1, colour.fill);
+		s.font(11.5);
+		if (b.w > 26)
+			s.words(name, b.x + 4, y + this.ROW / 2, b.w - 8, colour.ink);
+		s.g.globalAlpha = 1;
+		if (b.node === this.selected) {
+			s.g.strokeStyle = paint.select;
+			s.g.lineWidth = 2;
+			s.g.strokeRect(b.x + 1, y + 1, Math.max(2, b.w - 3), this.ROW - 3);
+		}
+	},
+
+	at(x, y) {
+		return this.boxes?.find(b => x >= b.x && x < b.x + b.w && y + this.scroll >= b.y && y + this.scroll < b.y + this.ROW)?.node;
+	},
+
+	wordsOf(n) {
+		return `${nodeName(n)}${n.fn >= 0 ? `  (${functions.get(n.fn)?.module ?? "?"})` : ""}\n${thousands(n.calls)} calls, ${duration(n.total)}, ` +
+			`${percent(n.total, tree[0].total)} of all` + (n.parent && n.parent.fn >= 0 ? `, ${percent(n.total, n.parent.total)} of ${nodeName(n.parent)}` : "") +
+			(n.fn === -1 ? "" : `\nself ${duration(n.self)}`);
+	},
+
+	listen() {
+		const c = this.surface.canvas;
+		this.box.addEventListener("scroll", () => this.wish());
+		c.addEventListener("pointermove", e => {
+			const n = this.at(...placeIn(e, c));
+			showTip(n ? this.wordsOf(n) : "", e.clientX, e.clientY);
+		});
+		c.addEventListener("pointerleave", hideTip);
+		c.addEventListener("click", e => {
+			const n = this.at(...placeIn(e, c));
+			if (n)
+				this.go(n);
+		});
+	},
+
+	lookFor(words) {
+		this.search = words.toLowerCase();
+		let sum = 0, n = 0;
+		if (this.search)
+			for (const node of tree) {
+				if (node.fn < 0 || !nodeName(node).toLowerCase().includes(this.search))
+					continue;
+				n++;
+				let up = node.parent;
+				while (up && !(up.fn >= 0 && nodeName(up).toLowerCase().includes(this.search)))
+					up = up.parent;
+				if (!up)
+					sum += node.total;
+			}
+		this.found.textContent = this.search ? `${n} ways, ${duration(sum)}, ${percent(sum, tree[0].total)}` : "";
+		this.wish();
+	},
+
+	step(node, by) {
+		const all = node.parent?.children ?? [node], at = all.indexOf(node) + by;
+		return all[Math.max(0, Math.min(all.length - 1, at))];
+	},
+
+	key(e) {
+		const n = this.selected ?? this.root;
+		const select = x => {
+			if (x)
+				this.selected = x;
+			status(this.wordsOf(this.selected).replace(/\n/g, "; "));
+			this.wish();
+			return true;
+		};
+		switch (e.key) {
+		case "ArrowDown": return select(n.children[0]);
+		case "ArrowUp": return select(n.parent);
+		case "ArrowLeft": return select(this.step(n, -1));
+		case "ArrowRight": return select(this.step(n, 1));
+		case "Enter": case "z": this.go(n); return true;
+		case "Backspace": case "u": this.go(this.root.parent ?? this.root); return true;
+		case "0": case "Home": this.go(tree[0]); return true;
+		case "/": this.find.focus(); return true;
+		case "Escape": this.find.value = ""; this.lookFor(""); this.go(tree[0]); return true;
+		}
+		return false;
+	},
+
+	keys: [["arrows", "caller, callee, neighbours"], ["Enter, or click", "zoom to a box"], ["u, Backspace", "back to its caller"],
+	       ["0", "everything"], ["/", "find a function"]],
+};

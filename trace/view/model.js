@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+// model.js - the data of the page, read once: names, threads, tracks, calls, samples.
+// Times are nanoseconds from the start of the trace; numbers, exact up to 104 days.
+
+const data = JSON.parse(document.getElementById("kron-data").textContent);
+const tickNs = data.hz > 0 ? 1e9 / data.hz : 1;
+const NO_FUNCTION = 0xfffffffe;
+const NO_KEY = 0xffffffff;
+
+function bytesOf(text) {
+	const s = atob(text), out = new Uint8Array(s.length);
+	for (let i = 0; i < s.length; i++)
+		out[i] = s.charCodeAt(i);
+	return out;
+}
+
+// LEB128, as view_put.c writes it
+class Numbers {
+	constructor(text) {
+		this.bytes = bytesOf(text);
+		this.at = 0;
+	}
+	get more() {
+		return this.at < this.bytes.length;
+	}
+	next() {
+		let v = 0, scale = 1, b;
+		do {
+			b = this.bytes[this.at++];
+			v += (b & 0x7f) * scale;
+			scale *= 128;
+		} while (b & 0x80);
+		return v;
+	}
+	signed() {
+		const v = this.next();
+		return v % 2 ? -(v + 1) / 2 : v / 2;
+	}
+}
+
+// ---- functions ----
+
+const functions = new Map(); // by number
+for (const f of data.functions)
+	functions.set(f[0], {n: f[0], name: f[1], module: data.modules[f[2]] ?? "?", calls: f[3], total: f[4],
+			     self: f[5], min: f[6], avg: f[7], max: f[8], inferred: f[9], measured: f[10],
+			     histogram: f[11]});
+
+function functionName(n) {
+	if (n === NO_FUNCTION)
+		return "(no traced function)";
+	return functions.get(n)?.name ?? `function ${n}`;
+}
+
+// ---- tracks: see view_track.c ----
+
+class Level {
+	constructor(text, width, origin) {
+		const n = new Numbers(text), bins = [], keys = [], part = [], busy = [], calls = [], depth = [];
+		let bin = 0;
+		while (n.more) {
+			const key = n.next();
+			if (!key) {
+				bin += n.next();
+				continue;
+			}
+			bins.push(bin++);
+			keys.push(key - 1);
+			part.push(n.next() * tickNs);
+			busy.push(n.next() * tickNs);
+			calls.push(n.next());
+			depth.push(n.next());
+		}
+		this.width = width;
+		this.origin = origin;
+		this.bins = Float64Array.from(bins);
+		this.keys = Uint32Array.from(keys);
+		this.part = Float64Array.from(part);
+		this.busy = Float64Array.from(busy);
+		this.calls = Float64Array.from(calls);
+		this.depth = Uint32Array.from(depth);
+	}
+	// index of the first bin that ends after t
+	first(t) {
+		return lowerBound(this.bins, Math.floor((t - this.origin) / this.width));
+	}
+	begin(i) {
+		return this.origin + this.bins[i] * this.width;
+	}
+}
+
+class Track {
+	constructor(texts, ticks) {
+		this.texts = texts;
+		this.ticks = ticks;
+		this.made = [];
+	}
+	level(i) {
+		this.made[i] ??= new Level(this.texts[i], this.ticks * tickNs * data.level_factor ** i, data.from_ns);
+		return this.made[i];
+	}
+	// the coarsest level with bins of at most so many ns, or the finest
+	levelFor(ns) {
+		let i = 0;
+		while (i + 1 < this.texts.length && this.ticks * tickNs * data.level_factor ** (i + 1) <= ns)
+			i++;
+		return this.level(i);
+	}
+	// time within [a, b); bins at the edges count by the part that lies in it
+	busy(a, b) {
+		const l = this.levelFor((b - a) / 200);
+		let sum = 0;
+		for (let i = l.first(a); i < l.bins.length && l.begin(i) < b; i++) {
+			const begin = l.begin(i), end = begin + l.width;
+			const inside = Math.min(end, b) - Math.max(begin, a);
+			sum += l.busy[i] * Math.min(1, inside / l.width);
+		}
+		return Math.min(sum, b - a);
+	}
+}
+
+function lowerBound(array, value) {
+	let low = 0, high = array.length;
+	while (low < high) {
+		const mid = (low + high) >> 1;
+		if (array[mid] < value)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+// ---- calls of a thread: see view_spans.c ----
+
+const INFERRED = 1, OPEN = 2, LOSS = 4, SPLIT = 8;
+
+class Spans {
+	constructor(text, count) {
+		const n = new Numbers(text);
+		this.count = count;
+		this.begin = new Float64Array(count);
+		this.end = new Float64Array(count);
+		this.depth = new Uint32Array(count);
+		this.fn = new Uint32Array(count);
+		this.flags = new Uint8Array(count);
+		let last = data.from_ns;
+		for (let i = 0; i < count; i++) {
+			last += n.signed();
+			this.begin[i] = last;
+			this.end[i] = last + n.next();
+			this.depth[i] = n.next();
+			this.fn[i] = n.next();
+			this.flags[i] = n.next();
+		}
+	}
+	// by depth: indexes in order of begin
+	get rows() {
+		if (!this.made) {
+			this.made = [];
+			for (let i = 0; i < this.count; i++)
+				(this.made[this.depth[i]] ??= []).push(i);
+			for (let d = 0; d < this.made.length; d++)
+				this.made[d] ??= [];
+		}
+		return this.made;
+	}
+	// index into the row of the first span that ends after t
+	firstInRow(row, t) {
+		let low = 0, high = row.length;
+		while (low < high) {
+			const mid = (low + high) >> 1;
+			if (this.end[row[mid]] <= t)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		return low;
+	}
+	// who was on top of the stack, as [begin, end, function] in order; only of all calls
+	get states() {
+		if (this.top)
+			return this.top;
+		const out = [], stack = [];
+		let at = 0;
+		const until = t => {
+			if (stack.length && t > at) {
+				const fn = this.fn[stack[stack.length - 1]], last = out[out.length - 1];
+				if (last && last[2] === fn && last[1] === at)
+					last[1] = t;
+				else
+					out.push([at, t, fn]);
+			}
+			at = Math.max(at, t);
+		};
+		for (let i = 0; i < this.count; i++) {
+			while (stack.length && this.end[stack[stack.length - 1]] <= this.begin[i]) {
+				until(this.end[stack[stack.length - 1]]);
+				stack.pop();
+			}
+			until(this.begin[i]);
+			stack.push(i);
+		}
+		while (stack.length)
+			until(this.end[stack.pop()]);
+		return this.top = out;
+	}
+}
+
+// ---- threads, in order of process and thread ----
+
+const threads = data.threads.map(t => ({
+	...t,
+	kind: "thread",
+	label: `${t.name || t.exe || "thread"} ${t.tid}`,
+	track: t.track && new Track(t.track, data.bin_ticks),
+	spans: t.spans && new Spans(t.spans, t.nspans),
+})).sort((a, b) => a.process - b.process || a.lane - b.lane);
+const threadOfLane = new Map(threads.map(t => [t.lane, t]));
+const shownThreads = threads.filter(t => t.track && t.samples);
+
+const cpus = data.cpus.map(c => ({
+	...c,
+	kind: "cpu",
+	label: `CPU ${c.cpu}`,
+	byThread: new Track(c.by_thread, data.cpu_bin_ticks),
+	byFunction: new Track(c.by_function, data.cpu_bin_ticks),
+}));
+
+const laneLabel = lane => threadOfLane.get(lane)?.label ?? `thread ${lane}`;
+const lossesOfLane = new Map();
+for (const l of data.losses) {
+	if (!lossesOfLane.has(l[1]))
+		lossesOfLane.set(l[1], []);
+	lossesOfLane.get(l[1]).push(l);
+}
+
+// ---- call tree: see view_tables.c ----
+
+const tree = (() => {
+	const n = new Numbers(data.tree.data);
+	const nodes = [{id: 0, fn: -1, calls: 0, total: 0, self: 0, children: [], parent: null, depth: 0}];
+	while (n.more) {
+		const id = nodes.length, back = n.next();
+		const node = {id, fn: n.next(), calls: n.next(), total: n.next(), self: n.next(), children: [],
+			      parent: nodes[id - back]};
+		node.depth = node.parent.depth + 1;
+		node.parent.children.push(node);
+		nodes.push(node);
+	}
+	for (const [at, calls, total] of data.tree.rest) {
+		const node = {id: nodes.length, fn: -2, calls, total, self: total, children: [], parent: nodes[at],
+			      depth: nodes[at].depth + 1};
+		nodes[at].children.push(node);
+		nodes.push(node);
+	}
+	for (const node of nodes)
+		node.children.sort((a, b) => b.total - a.total || a.fn - b.fn);
+	nodes[0].total = nodes[0].children.reduce((sum, c) => sum + c.total, 0);
+	nodes[0].calls = nodes[0].children.reduce((sum, c) => sum + c.calls, 0);
+	return nodes;
+})();
+
+function nodeName(node) {
+	return node.fn === -1 ? "all" : node.fn === -2 ? "(smaller ones)" : functionName(node.fn);
+}
+
+// ---- samples: see view_samples.c ----
+
+const samples = (() => {
+	const n = new Numbers(data.samples.data), count = data.samples.kept;
+	const s = {count, number: new Float64Array(count), ns: new Float64Array(count), ticks: new Float64Array(count),
+		   lane: new Uint32Array(count), cpu: new Uint32Array(count), head: new Uint8Array(count),
+		   source: new Uint32Array(count), high: new Uint32Array(count), low: new Uint32Array(count)};
+	let number = 0, ticks = 0;
+	for (let i = 0; i < count; i++) {
+		number += n.next();
+		ticks += n.signed();
+		s.number[i] = number++;
+		s.ticks[i] = ticks;
+		s.ns[i] = data.from_ns + ticks * tickNs;
+		s.lane[i] = n.next();
+		s.cpu[i] = n.next();
+		s.head[i] = n.next();
+		s.source[i] = n.next();
+		s.high[i] = n.next();
+		s.low[i] = n.next();
+	}
+	return s;
+})();
+const EVENT_SPECIAL = 0xffffff00, EVENT_LOST = 0xffffff01, EVENT_CPU = 0xffffff02;
+
+function eventName(event) {
+	if (event === EVENT_LOST)
+		return "(samples lost before this)";
+	if (event === EVENT_CPU)
+		return "(now on CPU)";
+	if (event >= EVENT_SPECIAL)
+		return "(record of the runtime)";
+	const f = functions.get(Math.floor(event / 2));
+	if (!f)
+		return `event ${event}`;
+	return event % 2 ? `${f.name} exit` : `${f.name} entry`;
+}
+
+// Exact, from a string that holds 64 bits; 56 bits as the board stores them.
+const fromTicks = BigInt(data.from_tsc);
+function timestampOf(i) {
+	return (fromTicks + BigInt(samples.ticks[i])) & 0xffffffffffffffn;
+}
+
+const isEmpty = !data.view_samples;
+const cpuCount = cpus.length;

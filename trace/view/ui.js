@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// ui.js - elements, words and numbers for people, colours.
+//
+// Words of a trace are put on the page as text, never as markup: through textContent, fillText
+// and setAttribute("title" and such); nothing here makes elements of strings.
+
+function el(name, attributes, ...children) {
+	const e = document.createElement(name);
+	for (const [k, v] of Object.entries(attributes ?? {})) {
+		if (k === "on")
+			for (const [type, f] of Object.entries(v))
+				e.addEventListener(type, f);
+		else if (v !== false && v !== null && v !== undefined)
+			e.setAttribute(k, v === true ? "" : v);
+	}
+	e.append(...children.filter(c => c !== null && c !== undefined));
+	return e;
+}
+
+function svg(name, attributes, ...children) {
+	const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+	for (const [k, v] of Object.entries(attributes ?? {})) {
+		if (k === "on")
+			for (const [type, f] of Object.entries(v))
+				e.addEventListener(type, f);
+		else if (v !== null && v !== undefined)
+			e.setAttribute(k, typeof v === "number" ? Math.round(v * 100) / 100 : v);
+	}
+	e.append(...children.filter(c => c !== null && c !== undefined));
+	return e;
+}
+
+const text = (x, y, words, attributes) => svg("text", {x, y, ...attributes}, words);
+
+// ---- numbers ----
+
+const thousands = n => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+const percent = (part, all, digits = 1) => all > 0 ? `${(100 * part / all).toFixed(digits)}%` : "-";
+
+const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"], [1, "ns"]];
+function duration(ns) {
+	if (Math.abs(ns) < 1000)
+		return `${Math.round(ns)} ns`;
+	const [scale, unit] = UNITS.find(([s]) => Math.abs(ns) >= s);
+	return `${(ns / scale).toFixed(3)} ${unit}`;
+}
+
+// A point in time, in the unit that suits the end of the view, as exact as a step of so many ns
+// needs it.
+function moment(ns, step = 1) {
+	const most = Math.max(Math.abs(data.to_ns), 1), [scale, unit] = UNITS.find(([s]) => most >= s);
+	const digits = Math.max(0, Math.ceil(Math.log10(scale / Math.max(step, 1)) - 1e-9));
+	return `${(ns / scale).toFixed(digits)} ${unit}`;
+}
+
+// Steps of 1, 2 or 5 times a power of ten, about n of them.
+function niceStep(span, n) {
+	const raw = span / Math.max(1, n), power = 10 ** Math.floor(Math.log10(raw));
+	const m = raw / power;
+	return (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10) * power;
+}
+function* ticks(a, b, n) {
+	if (!(b > a))
+		return;
+	const step = niceStep(b - a, n);
+	for (let i = Math.ceil(a / step - 1e-9); i * step <= b + step * 1e-9; i++)
+		yield i * step;
+}
+
+// ---- colours: Okabe and Ito's, which people with any colour vision tell apart, in three
+// brightnesses; a function has the same one in each picture and in each trace ----
+
+const HUES = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0],
+	      [240, 228, 66]];
+const SHADES = [0, 0.35, -0.25]; // towards white, towards black
+
+function hash(words) {
+	let h = 2166136261;
+	for (let i = 0; i < words.length; i++)
+		h = Math.imul(h ^ words.charCodeAt(i), 16777619);
+	h ^= h >>> 15;
+	h = Math.imul(h, 0x2c1b3c6d);
+	return (h ^ h >>> 13) >>> 0;
+}
+
+const coloursByName = new Map();
+function colourOf(name) {
+	let c = coloursByName.get(name);
+	if (!c) {
+		const h = hash(name), hue = HUES[h % HUES.length];
+		const shade = SHADES[Math.floor(h / HUES.length) % SHADES.length];
+		const rgb = hue.map(v => Math.round(shade < 0 ? v * (1 + shade) : v + (255 - v) * shade));
+		const light = (0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2]));
+		c = {fill: `rgb(${rgb.join(",")})`, ink: light > 0.18 ? "#000" : "#fff"};
+		coloursByName.set(name, c);
+	}
+	return c;
+}
+const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+
+const QUIET = {fill: "#9aa2aa", ink: "#000"};
+const functionColours = new Map();
+function functionColour(n) {
+	let c = functionColours.get(n);
+	if (!c) {
+		c = n === NO_FUNCTION || n === NO_KEY || n < 0 ? QUIET : colourOf(functionName(n));
+		functionColours.set(n, c);
+	}
+	return c;
+}
+const threadColour = lane => lane === NO_KEY ? QUIET : colourOf(laneLabel(lane));
+
+// Cividis: equal steps for everybody, also on grey paper.
+const STEPS = ["#fee838", "#d4c058", "#ada076", "#87827b", "#60677d", "#36486c", "#00224e"];
+const stepColour = share => STEPS[Math.max(0, Math.min(STEPS.length - 1, Math.floor(share * STEPS.length)))];
+
+function swatch(colour) {
+	return svg("svg", {class: "swatch", viewBox: "0 0 13 13"},
+		   svg("rect", {x: 0.5, y: 0.5, width: 12, height: 12, fill: colour}));
+}
+
+const paint = {};
+function readColours() {
+	const style = getComputedStyle(document.documentElement);
+	for (const name of ["paper", "ink", "quiet", "line", "faint", "panel", "accent", "select", "loss"])
+		paint[name] = style.getPropertyValue(`--${name}`).trim();
+	if (printing)
+		Object.assign(paint, {paper: "#fff", ink: "#000", quiet: "#333", line: "#888", faint: "#eee",
+				      panel: "#fff", accent: "#00527f", select: "#b35900", loss: "#b30f00"});
+}
+let printing = false;
+
+// ---- the tool tip and the line at the bottom ----
+
+const tip = document.getElementById("tip");
+function showTip(words, x, y) {
+	tip.textContent = words;
+	tip.hidden = !words;
+	if (!words)
+		return;
+	const w = tip.offsetWidth, h = tip.offsetHeight;
+	tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - w - 4))}px`;
+	tip.style.top = `${y + 18 + h > innerHeight ? Math.max(4, y - h - 8) : y + 18}px`;
+}
+const hideTip = () => showTip("");
+function status(words) {
+	document.getElementById("status").textContent = words;
+}
+// An element of a picture that says something when pointed at, or read aloud.
+function telling(e, words) {
+	e.append(svg("title", {}, words));
+	return e;
+}
+
+function message(...parts) {
+	return el("p", {class: "message"}, ...parts);
+}
+const code = words => el("code", {}, words);
+
+// A command that the user may copy; the folder's name is quoted for a shell.
+function command(options) {
+	const dir = /^[\w@%+=:,./-]+$/.test(data.dir) ? data.dir : `'${data.dir.replace(/'/g, "'\\''")}'`;
+	return `kron view ${options}${options ? " " : ""}-o zoom.html ${dir}`;
+}
+const rangeOptions = (a, b) => `--from ${Math.max(0, Math.floor(a))}ns --to ${Math.ceil(b)}ns`;
+
+// ---- a table that sorts: columns are {name, word, value(row), show(row)} ----
+
+function sortedTable(columns, rows, by, onSelect) {
+	let order = -1;
+	const body = el("tbody"), heads = columns.map((c, i) => el("th", {
+		class: `sortable${c.word ? " word" : ""}`, tabindex: 0, scope: "col",
+		on: {
+			click: () => sort(i),
+			keydown: e => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); sort(i); } },
+		}}, c.name));
+	const sort = i => {
+		order = i === by ? -order : columns[i].word ? 1 : -1;
+		by = i;
+		fill();
+	};
+	const fill = () => {
+		heads.forEach((h, i) => i === by ? h.setAttribute("aria-sort", order > 0 ? "ascending" : "descending")
+						 : h.removeAttribute("aria-sort"));
+		const value = columns[by].value;
+		rows.sort((a, b) => {
+			const x = value(a), y = value(b);
+			return order * (typeof x === "string" ? x.localeCompare(y) : x - y);
+		});
+		body.replaceChildren(...rows.slice(0, 500).map(r => {
+			const line = el("tr", {on: onSelect ? {click: () => onSelect(r)} : {}}, ...columns.map(c =>
+				el("td", {class: c.word ? "word" : null}, c.show ? c.show(r) : String(c.value(r)))));
+			return line;
+		}));
+	};
+	fill();
+	return el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body);
+}

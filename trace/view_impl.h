@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* view_impl.h - what the files of kron view share; nobody else includes it. */
+#ifndef TRACE_VIEW_IMPL_H
+#define TRACE_VIEW_IMPL_H
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "trace/calltree.h"
+#include "trace/index.h"
+#include "trace/intervals.h"
+#include "trace/pairs.h"
+#include "trace/profile.h"
+#include "trace/view.h"
+
+/* ---- bytes on their way into the page (view_put.c) ---- */
+
+struct view_bytes {
+	uint8_t *v;
+	size_t n, cap;
+};
+void view_put_number(struct view_bytes *b, uint64_t v); /* LEB128 */
+void view_put_signed(struct view_bytes *b, int64_t v);  /* zigzag */
+void view_bytes_free(struct view_bytes *b);
+/* A base64 string as the next value. */
+void view_put_bytes(struct json *j, const struct view_bytes *b);
+/* A name from the trace: printable, and shortened if it is very long. */
+void view_put_name(struct json *j, const char *s);
+void view_put_key_name(struct json *j, const char *key, const char *s);
+/*
+ * A FILE that writes to out what may stand in an HTML <script> that is no script: no byte of what
+ * goes through it can end the element, or begin another.  Everything that comes from a trace
+ * goes through it.
+ */
+FILE *view_put_open(FILE *out);
+
+/* ---- time in bins, at several levels (view_track.c) ---- */
+
+struct view_tally { /* time by key */
+	uint32_t *keys, *slots;
+	uint64_t *ticks;
+	uint32_t n, cap, last;
+};
+struct view_level {
+	struct view_tally tally;
+	uint64_t at;   /* bin that is being filled */
+	uint64_t next; /* bin that would be written next */
+	uint64_t busy, calls;
+	uint32_t depth;
+	bool used;
+	struct view_bytes out;
+};
+#define VIEW_LEVELS 8
+#define VIEW_LEVEL_FACTOR 4
+struct view_track {
+	struct view_level levels[VIEW_LEVELS];
+	unsigned nlevels;
+	uint64_t width;      /* ticks of a bin of level 0 */
+	uint64_t begin, end; /* of its bin that is being filled */
+};
+unsigned view_track_levels(uint64_t nbins);
+void view_track_open(struct view_track *k, uint64_t nbins, uint64_t width);
+/* [a, b) belongs to key; ticks from the beginning of the view, never before an earlier call's b */
+void view_track_add(struct view_track *k, uint64_t a, uint64_t b, uint32_t key);
+/* A call began at a. */
+void view_track_call(struct view_track *k, uint64_t a, uint32_t depth);
+/* As the next value: an array of strings, one a level, finest first.  Frees the track. */
+void view_track_put(struct view_track *k, struct json *j);
+
+/* ---- the longest calls (view_spans.c) ---- */
+
+enum { VIEW_INFERRED = 1, VIEW_OPEN = 2, VIEW_LOSS = 4, VIEW_SPLIT = 8 };
+struct view_span {
+	uint64_t begin, end; /* TSC */
+	uint32_t function;
+	uint32_t depth;
+	uint32_t flags;
+};
+struct view_spans { /* a heap, the shortest first */
+	struct view_span *v;
+	size_t n, cap, most;
+	uint64_t left_out, longest_left_out; /* ticks */
+};
+void view_spans_reset(struct view_spans *s, size_t most);
+void view_spans_add(struct view_spans *s, const struct view_span *span);
+struct view;
+void view_spans_put(struct view_spans *s, const struct view *v, struct json *j);
+
+/* ---- the view ---- */
+
+struct view_lane {
+	uint64_t samples; /* that lie in the view */
+	uint64_t first, last;
+	uint64_t lost;
+	bool shown; /* has a track of its own */
+};
+struct view_node { /* of a calltree node with the same index */
+	uint64_t calls, self, total;
+};
+struct view_budget {
+	uint64_t lanes, bins, cpus; /* tracks; bins of one */
+	size_t spans, samples, nodes, functions, messages, names, histograms, losses;
+};
+struct view {
+	const struct trace *t;
+	const struct view_options *o;
+	uint64_t from, to;                /* TSC: what is shown */
+	uint64_t trace_first, trace_last; /* what there is */
+	uint64_t samples, trace_samples;  /* shown, and all */
+	uint64_t bin_ticks;
+	struct view_budget budget;
+	struct view_lane *lanes;
+	uint32_t *order; /* lanes, those with few samples first */
+	struct json j;
+
+	/* by function */
+	uint32_t *function_at; /* number -> index + 1, below function_limit */
+	uint32_t function_limit;
+	struct index other_functions; /* their keys are numbers; index into other_at */
+	VEC(uint32_t) other_at;
+	VEC(struct profile_stat) stats;
+	VEC(uint32_t) numbers; /* by index of stats */
+	struct calltree tree;
+	VEC(struct view_node) nodes;
+	struct pair_counts counts;
+};
+
+static inline bool view_holds(const struct view *v, uint64_t tsc)
+{
+	return tsc >= v->from && tsc <= v->to;
+}
+/* Nanoseconds from the start of the trace; may be negative in a damaged one. */
+int64_t view_ns(const struct view *v, uint64_t tsc);
+
+/* view_calls.c: the lanes one after another.  Writes "threads"; the rest follows. */
+void view_calls(struct view *v);
+void view_put_functions(struct view *v);
+void view_put_tree(struct view *v);
+void view_calls_free(struct view *v);
+
+/* Things that look at all samples in order of time, in one pass. */
+struct view_cpus;
+struct view_cpus *view_cpus_open(struct view *v);
+void view_cpus_feed(struct view_cpus *c, const struct trace_event *e);
+void view_cpus_put(struct view_cpus *c); /* "cpus" */
+void view_cpus_free(struct view_cpus *c);
+
+struct view_samples;
+struct view_samples *view_samples_open(struct view *v);
+void view_samples_feed(struct view_samples *s, const struct trace_event *e);
+void view_samples_put(struct view_samples *s); /* "samples", "losses" */
+void view_samples_free(struct view_samples *s);
+
+struct view_intervals;
+int view_intervals_open(struct view_intervals **out, struct view *v, struct err *err);
+void view_intervals_feed(struct view_intervals *i, const struct trace_event *e);
+void view_intervals_put(struct view_intervals *i); /* "intervals", "messages" */
+void view_intervals_free(struct view_intervals *i);
+
+#endif
