@@ -61,13 +61,9 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 
 /* ---- one chunk ---- */
 
-int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
-		const struct chunk_owner *o, uint32_t samples)
+static void count_written(struct drain *d, const struct trace_chunk *head,
+			  const struct chunk_owner *o, uint32_t samples)
 {
-	int code = journal_chunk(d->journal, head, data);
-
-	if (code)
-		return code;
 	d->totals.samples += samples;
 	d->totals.cut_off += head->holes;
 	d->totals.chunks++;
@@ -76,13 +72,22 @@ int drain_write(struct drain *d, const struct trace_chunk *head, const void *dat
 		o->task->cut_off += head->holes;
 	}
 	tasks_name_thread(d->tasks, o);
-	return 0;
 }
 
-static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct chunk_owner *o,
-		       const struct chunk_count *n)
+int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
+		const struct chunk_owner *o, uint32_t samples)
 {
-	const struct trace_chunk head = {
+	int code = journal_chunk(d->journal, head, data);
+
+	if (!code)
+		count_written(d, head, o, samples);
+	return code;
+}
+
+static struct trace_chunk head_of(const struct kron_chunk *c, const struct chunk_owner *o,
+				  const struct chunk_count *n)
+{
+	return (struct trace_chunk){
 		.magic = TRACE_CHUNK_MAGIC,
 		.nbytes = n->nbytes,
 		.seq = c->seq,
@@ -91,8 +96,6 @@ static int write_chunk(struct drain *d, const struct kron_chunk *c, const struct
 		.source = c->source,
 		.holes = n->holes,
 	};
-
-	return drain_write(d, &head, c + 1, o, n->samples);
 }
 
 static bool is_in_file(const struct drain *d, uint64_t seq)
@@ -113,14 +116,19 @@ static bool is_in_file(const struct drain *d, uint64_t seq)
 }
 
 /* seq 0: being prepared by its owner, or written already (invariant 2). */
-static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
-			      const struct chunk_owner *o, const struct chunk_count *n)
+static bool has_news(const struct drain *d, const struct kron_chunk *c, const struct chunk_count *n)
 {
 	const uint64_t seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
 
-	if (!seq || !n->nbytes || is_in_file(d, seq))
-		return 0;
-	return write_chunk(d, c, o, n);
+	return seq && n->nbytes && !is_in_file(d, seq);
+}
+
+static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
+			      const struct chunk_owner *o, const struct chunk_count *n)
+{
+	const struct trace_chunk head = head_of(c, o, n);
+
+	return has_news(d, c, n) ? drain_write(d, &head, c + 1, o, n->samples) : 0;
 }
 
 /* Claims behind the last sample that a kill cut off, some bytes of each stored already: one
@@ -142,6 +150,58 @@ static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 	__atomic_store_n(&d->seg->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&ctl->free_count, 1, __ATOMIC_ACQ_REL);
 	segment_wake_waiters(d->seg);
+}
+
+/* ---- chunks that are written together ---- */
+
+/* By itself: the batch could not be written, or not be had.  How many chunks are free again. */
+static uint32_t write_alone(struct drain *d, const struct drain_pending *p)
+{
+	const struct kron_chunk *c = segment_chunk(d->seg, p->chunk);
+
+	if (drain_write(d, &p->head, c + 1, &p->owner, p->samples)) {
+		if (p->owner.task)
+			p->owner.task->left = true;
+		return 0;
+	}
+	free_chunk(d, p->chunk, p->head.nbytes);
+	return 1;
+}
+
+static uint32_t write_pending(struct drain *d)
+{
+	int failed = d->npending ? journal_commit(d->journal) : 0;
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < d->npending; i++) {
+		const struct drain_pending *p = &d->pending[i];
+
+		if (failed) {
+			moved += write_alone(d, p);
+			continue;
+		}
+		count_written(d, &p->head, &p->owner, p->samples);
+		free_chunk(d, p->chunk, p->head.nbytes);
+		moved++;
+	}
+	d->npending = 0;
+	return moved;
+}
+
+static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owner *o,
+			    const struct chunk_count *n)
+{
+	const struct kron_chunk *c = segment_chunk(d->seg, i);
+	const struct drain_pending p = {i, n->samples, head_of(c, o, n), *o};
+	uint32_t moved = 0;
+
+	if (d->npending == DRAIN_PENDING || !journal_stage(d->journal, &p.head, c + 1)) {
+		moved = write_pending(d);
+		if (!journal_stage(d->journal, &p.head, c + 1))
+			return moved + write_alone(d, &p);
+	}
+	d->pending[d->npending++] = p;
+	return moved;
 }
 
 enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
@@ -177,7 +237,8 @@ static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct kro
 	return wrap ? CHUNK_TO_FULL : CHUNK_TAKE;
 }
 
-static bool drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, bool thorough)
+/* How many chunks are free again. */
+static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, bool thorough)
 {
 	struct kron_chunk *c = segment_chunk(d->seg, i);
 	bool full = kron_chunk_word_state(word) == KRON_CHUNK_FULL;
@@ -186,14 +247,16 @@ static bool drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, b
 	enum verdict verdict;
 
 	if (!full && !dead)
-		return false;
+		return 0;
 	tasks_of_chunk(d->tasks, word, thorough, &o);
 	if (full || o.dead)
 		chunk_count(c, &n);
 	verdict = judge_chunk(d, word, c, &n, &o);
-	if (verdict == CHUNK_TAKE && !write_chunk_if_any(d, c, &o, &n)) {
+	if (verdict == CHUNK_TAKE) {
+		if (has_news(d, c, &n))
+			return put_pending(d, i, &o, &n);
 		free_chunk(d, i, n.nbytes);
-		return true;
+		return 1;
 	}
 	if (verdict == CHUNK_TO_FULL)
 		__atomic_compare_exchange_n(&d->seg->states[i], &word,
@@ -203,7 +266,7 @@ static bool drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, b
 		tasks_name_thread(d->tasks, &o);
 	if (o.task)
 		o.task->left = true;
-	return false;
+	return 0;
 }
 
 /* ---- the pool ---- */
@@ -261,6 +324,7 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 		if (!journal_error(d->journal))
 			moved += drain_chunk(d, i, word, dead, thorough);
 	}
+	moved += write_pending(d);
 	notice_disk(d);
 	if (dead && !d->disk_failed)
 		tasks_release(d->tasks);

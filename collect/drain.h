@@ -32,6 +32,15 @@ struct drain_totals {
 	uint64_t stranded; /* samples that could not be written and stay in the segment */
 };
 
+/* A chunk of lanes whose samples wait in the journal's stage. */
+struct drain_pending {
+	uint32_t chunk; /* in the pool */
+	uint32_t samples;
+	struct trace_chunk head;
+	struct chunk_owner owner;
+};
+#define DRAIN_PENDING 32u
+
 struct fetch; /* collect/fetch.h */
 
 struct drain {
@@ -39,6 +48,8 @@ struct drain {
 	struct journal *journal;
 	struct tasks *tasks;
 	struct drain_totals totals;
+	struct drain_pending pending[DRAIN_PENDING];
+	uint32_t npending;
 	pthread_t thread;
 	bool running;
 	bool stop;               /* atomic */

@@ -55,6 +55,21 @@ int journal_chunk(struct journal *j, const struct trace_chunk *head, const void 
 	return code;
 }
 
+bool journal_stage(struct journal *j, const struct trace_chunk *head, const void *samples)
+{
+	return trace_writer_stage(j->w, head, samples);
+}
+
+int journal_commit(struct journal *j)
+{
+	int code;
+
+	journal_lock(j);
+	code = j->error ? j->error : trace_writer_commit(j->w);
+	journal_unlock(j);
+	return code;
+}
+
 int journal_flush(struct journal *j)
 {
 	int code;

@@ -29,6 +29,10 @@ static inline int journal_error(struct journal *j)
 /* Each: 0 or -errno, also when an earlier call failed. */
 int journal_line(struct journal *j, const char *file, const char *const *fields, size_t n);
 int journal_chunk(struct journal *j, const struct trace_chunk *head, const void *samples);
+/* Of the drain thread only: trace_writer_stage(), trace_writer_commit().  A commit that fails is
+ * not remembered as a failure: the chunks come again, one by one. */
+bool journal_stage(struct journal *j, const struct trace_chunk *head, const void *samples);
+int journal_commit(struct journal *j);
 int journal_flush(struct journal *j);
 /* Many lines of one or more files without another thread's between them. */
 void journal_lock(struct journal *j);

@@ -37,12 +37,13 @@ void chunk_map_close(struct chunk_map *m)
 	m->size = 0;
 }
 
-static bool is_chunk_header(const struct trace_chunk *h)
+static bool is_header(const struct trace_chunk *h)
 {
-	return h->magic == TRACE_CHUNK_MAGIC && h->nbytes <= TRACE_CHUNK_MAX && h->nbytes % 4 == 0;
+	return (h->magic == TRACE_CHUNK_MAGIC || h->magic == TRACE_PAD_MAGIC) &&
+	       h->nbytes <= TRACE_CHUNK_MAX && h->nbytes % 4 == 0;
 }
 
-/* The last chunk, not written to its end: what a kill leaves, or one that is being written. */
+/* The last chunk or pad, not written to its end: what a kill leaves, or is being written. */
 static bool is_torn_chunk(const struct chunk_map *m, size_t at)
 {
 	uint32_t magic;
@@ -50,22 +51,25 @@ static bool is_torn_chunk(const struct chunk_map *m, size_t at)
 	if (at >= m->size || m->size - at < sizeof(magic))
 		return true;
 	memcpy(&magic, m->base + at, sizeof(magic));
-	return magic == TRACE_CHUNK_MAGIC;
+	return magic == TRACE_CHUNK_MAGIC || magic == TRACE_PAD_MAGIC;
 }
 
 const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct trace_chunk *head,
 			      uint64_t *skipped)
 {
-	size_t start = *off;
+	size_t start = *off, at = start;
 
-	/* Everything written is a multiple of 4 bytes long, so headers are 4-byte aligned. */
-	for (size_t at = start; at <= m->size && m->size - at >= sizeof(*head); at += 4) {
+	while (at <= m->size && m->size - at >= sizeof(*head)) {
 		memcpy(head, m->base + at, sizeof(*head));
-		if (!is_chunk_header(head) || head->nbytes > m->size - at - sizeof(*head))
+		if (!is_header(head) || head->nbytes > m->size - at - sizeof(*head)) {
+			at += 4; /* everything written is a multiple of 4 bytes long */
 			continue;
+		}
 		*skipped += at - start;
 		*off = at + sizeof(*head) + head->nbytes;
-		return m->base + at + sizeof(*head);
+		if (head->magic == TRACE_CHUNK_MAGIC)
+			return m->base + at + sizeof(*head);
+		start = at = *off;
 	}
 	if (!is_torn_chunk(m, start))
 		*skipped += m->size - start;

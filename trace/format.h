@@ -20,7 +20,8 @@
  *                 E uid end_tsc lost cut_off          process ended
  *                 T uid tid name                      name of a thread
  *                 U pid reason                        a program that ran untraced
- *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them
+ *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them;
+ *               and pads between them, of which only magic and nbytes count
  *
  * The typed calls of trace/writer.h make these lines.  In text files a TAB, newline or
  * backslash inside a field is written \t \n \\.  A last line without newline is a torn write
@@ -37,7 +38,8 @@
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu
-#define TRACE_CHUNK_MAX 0x10000u /* most sample bytes in one chunk */
+#define TRACE_PAD_MAGIC 0x4b504144u   /* nothing follows, nbytes of it */
+#define TRACE_CHUNK_MAX 0x10000u      /* most sample bytes in one chunk */
 struct trace_chunk {
 	uint32_t magic;
 	uint32_t nbytes; /* of samples that follow: a multiple of 20 while there are only Trace

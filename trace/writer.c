@@ -26,6 +26,7 @@
 
 #include "base/vec.h"
 #include "trace/chunks.h"
+#include "trace/sample_file.h"
 
 #define FLUSH_AT (64 * 1024)
 
@@ -43,8 +44,7 @@ struct text_file {
 struct trace_writer {
 	pthread_mutex_t mutex;
 	int lock_fd;
-	int samples_fd;
-	off_t samples_good;
+	struct sample_file samples;
 	struct text_file text[NTEXT];
 	int first_error;
 };
@@ -261,7 +261,8 @@ static struct trace_writer *writer_new(void)
 	struct trace_writer *w = xcalloc(1, sizeof(*w));
 
 	pthread_mutex_init(&w->mutex, NULL);
-	w->lock_fd = w->samples_fd = -1;
+	w->lock_fd = -1;
+	w->samples = SAMPLE_FILE_INIT;
 	for (size_t i = 0; i < NTEXT; i++)
 		w->text[i].fd = -1;
 	return w;
@@ -274,8 +275,7 @@ static void writer_free(struct trace_writer *w)
 			close(w->text[i].fd);
 		vec_free(&w->text[i].buf);
 	}
-	if (w->samples_fd >= 0)
-		close(w->samples_fd);
+	sample_file_close(&w->samples);
 	if (w->lock_fd >= 0)
 		close(w->lock_fd);
 	pthread_mutex_destroy(&w->mutex);
@@ -284,7 +284,7 @@ static void writer_free(struct trace_writer *w)
 
 static int open_all(struct trace_writer *w, const char *dir, struct err *err)
 {
-	int ret = open_file(dir, "samples", &w->samples_fd, err);
+	int ret = open_file(dir, "samples", &w->samples.fd, err);
 
 	for (size_t i = 0; !ret && i < NTEXT; i++)
 		ret = open_file(dir, file_names[i], &w->text[i].fd, err);
@@ -366,12 +366,12 @@ static int cut_torn_tails(struct trace_writer *w)
 		if (ftruncate(w->text[i].fd, w->text[i].good))
 			return -errno;
 	}
-	ret = chunk_map_open(&map, w->samples_fd);
+	ret = chunk_map_open(&map, w->samples.fd);
 	if (ret)
 		return ret;
-	w->samples_good = (off_t)chunk_map_whole(&map);
+	w->samples.good = (off_t)chunk_map_whole(&map);
 	chunk_map_close(&map);
-	return ftruncate(w->samples_fd, w->samples_good) ? -errno : 0;
+	return ftruncate(w->samples.fd, w->samples.good) ? -errno : 0;
 }
 
 int trace_writer_reopen(struct trace_writer **out, const char *dir, struct err *err)
@@ -410,36 +410,6 @@ int trace_writer_reopen(struct trace_writer **out, const char *dir, struct err *
 }
 
 /* ---- append ---- */
-
-/* Write all of iov at off; whatever fails, the file ends at off again. */
-static int write_whole(int fd, struct iovec *iov, int n, off_t off)
-{
-	off_t at = off;
-	int ret;
-
-	while (n > 0) {
-		ssize_t did = pwritev(fd, iov, n, at);
-
-		if (did < 0 && errno == EINTR)
-			continue;
-		if (did <= 0) {
-			ret = did ? -errno : -EIO;
-			if (ftruncate(fd, off))
-				return ret; /* the reader copes with a torn tail */
-			return ret;
-		}
-		at += did;
-		while (n > 0 && (size_t)did >= iov->iov_len) {
-			did -= (ssize_t)iov->iov_len;
-			iov++, n--;
-		}
-		if (n > 0) {
-			iov->iov_base = (char *)iov->iov_base + did;
-			iov->iov_len -= (size_t)did;
-		}
-	}
-	return 0;
-}
 
 static int note_error(struct trace_writer *w, int ret)
 {
@@ -663,20 +633,41 @@ int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reaso
 	return put_line(w, &w->text[TASKS], f, 3);
 }
 
+static bool is_well_formed(const struct trace_chunk *head)
+{
+	return head->nbytes <= TRACE_CHUNK_MAX && head->nbytes % 4 == 0;
+}
+
 int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, const void *samples)
 {
-	struct trace_chunk h = *head;
-	struct iovec iov[2] = {{&h, sizeof(h)}, {(void *)(uintptr_t)samples, h.nbytes}};
 	int ret;
 
-	if (h.nbytes > TRACE_CHUNK_MAX || h.nbytes % 4)
+	if (!is_well_formed(head))
 		return -EINVAL;
-	h.magic = TRACE_CHUNK_MAGIC;
 	pthread_mutex_lock(&w->mutex);
-	ret = write_whole(w->samples_fd, iov, h.nbytes ? 2 : 1, w->samples_good);
-	if (!ret)
-		w->samples_good += (off_t)(sizeof(h) + h.nbytes);
-	note_error(w, ret);
+	ret = note_error(w, sample_file_append(&w->samples, head, samples));
+	pthread_mutex_unlock(&w->mutex);
+	return ret;
+}
+
+bool trace_writer_stage(struct trace_writer *w, const struct trace_chunk *head, const void *samples)
+{
+	bool fits;
+
+	if (!is_well_formed(head))
+		return false;
+	pthread_mutex_lock(&w->mutex);
+	fits = sample_file_stage(&w->samples, head, samples);
+	pthread_mutex_unlock(&w->mutex);
+	return fits;
+}
+
+int trace_writer_commit(struct trace_writer *w)
+{
+	int ret;
+
+	pthread_mutex_lock(&w->mutex);
+	ret = sample_file_commit(&w->samples);
 	pthread_mutex_unlock(&w->mutex);
 	return ret;
 }

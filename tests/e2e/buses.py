@@ -39,9 +39,10 @@ def lanes_of(trace):
         data = f.read()
     chunks, at = [], 0
     while at + truth.CHUNK.size <= len(data):
-        _, nbytes, seq, uid, tid, _, _ = truth.CHUNK.unpack_from(data, at)
+        magic, nbytes, seq, uid, tid, _, _ = truth.CHUNK.unpack_from(data, at)
         at += truth.CHUNK.size
-        chunks.append((uid, tid, seq, data[at : at + nbytes]))
+        if magic == truth.CHUNK_MAGIC:
+            chunks.append((uid, tid, seq, data[at : at + nbytes]))
         at += nbytes
     lanes = {}
     for uid, tid, _, body in sorted(chunks):

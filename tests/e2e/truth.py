@@ -27,6 +27,7 @@ import sys
 
 CHUNK = struct.Struct("<IIQIIII")
 CHUNK_MAGIC = 0x4B43484B
+PAD_MAGIC = 0x4B504144
 SPECIAL = 0xFFFFFF00
 LOST = 0xFFFFFF01
 
@@ -77,6 +78,9 @@ class Trace:
         while at + CHUNK.size <= len(data):
             magic, nbytes, seq, uid, tid, source, holes = CHUNK.unpack_from(data, at)
             at += CHUNK.size
+            if magic == PAD_MAGIC and at + nbytes <= len(data):
+                at += nbytes
+                continue
             if magic != CHUNK_MAGIC or nbytes % 20 or at + nbytes > len(data):
                 self.problems.append(f"no chunk at byte {at - CHUNK.size} of samples")
                 break

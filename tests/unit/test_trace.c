@@ -297,6 +297,126 @@ static void full_disk_leaves_whole_chunks(void **state)
 	trace_close(t);
 }
 
+/* ---- batches ---- */
+
+#define FULL 3276u
+
+/* A full chunk whose samples all have its number as their event. */
+static const struct kron_sample *full_chunk(uint32_t number, struct trace_chunk *head)
+{
+	static struct kron_sample s[FULL];
+
+	for (uint32_t i = 0; i < FULL; i++)
+		s[i] = sample(1000 * number + i / 4 + 1, number);
+	*head = (struct trace_chunk){.nbytes = sizeof(s), .seq = number + 1, .tid = 5};
+	return s;
+}
+
+static uint32_t stage_full(struct trace_writer *w, uint32_t first, uint32_t end)
+{
+	struct trace_chunk head;
+
+	for (; first < end; first++) {
+		const struct kron_sample *s = full_chunk(first, &head);
+
+		if (!trace_writer_stage(w, &head, s))
+			break;
+	}
+	return first;
+}
+
+/* Numbers from first on: each FULL times, in this order, and nothing is damaged. */
+static void expect_full_chunks(struct trace_cursor *c, uint32_t first, uint32_t end)
+{
+	struct trace_event e;
+
+	for (uint32_t i = first * FULL; i < end * FULL; i++) {
+		assert_true(trace_cursor_next(c, &e));
+		assert_int_equal(e.s.event, i / FULL);
+	}
+}
+
+static void batches_and_single_chunks_mix(void **state)
+{
+	struct trace_writer *w = begin("t");
+	struct trace_cursor *c;
+	struct trace_event e;
+	struct trace *t;
+	uint32_t at;
+
+	(void)state;
+	assert_int_equal(trace_writer_commit(w), 0); /* nothing is staged */
+	CHUNK(w, 0, 5, 1, 0, 1);
+	at = stage_full(w, 1, 100);
+	assert_in_range(at, 5, 99); /* more than a few fit, not all */
+	assert_int_equal(trace_writer_commit(w), 0);
+	CHUNK(w, 0, 5, at + 1, at, 1000 * at + 1);
+	assert_int_equal(stage_full(w, at + 1, at + 3), at + 3); /* a small batch */
+	assert_int_equal(trace_writer_commit(w), 0);
+	assert_int_equal(stage_full(w, at + 3, at + 9), at + 9);
+	assert_int_equal(trace_writer_commit(w), 0);
+	assert_int_equal(trace_writer_close(w), 0);
+
+	t = open_trace("t");
+	c = trace_cursor_open(t, 0);
+	assert_true(trace_cursor_next(c, &e) && e.s.event == 0);
+	expect_full_chunks(c, 1, at);
+	assert_true(trace_cursor_next(c, &e) && e.s.event == at);
+	expect_full_chunks(c, at + 1, at + 9);
+	assert_false(trace_cursor_next(c, &e));
+	trace_cursor_close(c);
+	trace_count(t);
+	assert_int_equal(t->nlanes, 1);
+	assert_int_equal(t->samples, 2 + (at + 7) * FULL);
+	assert_int_equal(t->damaged, 1); /* no tsc_hz */
+	trace_close(t);
+}
+
+/* All of a batch or nothing: its chunks come again one by one, and those that fit are there. */
+static void write_batch_to_full_disk(void)
+{
+	struct rlimit limit = {400000, 400000};
+	struct trace_chunk head;
+	struct trace_writer *w;
+	struct err err;
+	int fit = 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	if (trace_writer_create(&w, "t", &err) || stage_full(w, 0, 4) != 4 ||
+	    trace_writer_commit(w) || stage_full(w, 4, 12) != 12 || !trace_writer_commit(w))
+		_exit(2);
+	for (uint32_t i = 4; i < 12; i++) {
+		const struct kron_sample *s = full_chunk(i, &head);
+
+		fit += trace_writer_chunk(w, &head, s) == 0;
+	}
+	_exit(trace_writer_close(w) == -EFBIG ? fit : 0);
+}
+
+static void full_disk_takes_no_half_batch(void **state)
+{
+	struct trace_cursor *c;
+	struct trace_event e;
+	struct trace *t;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		write_batch_to_full_disk();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_in_range(WEXITSTATUS(status), 1, 2); /* 400,000 bytes are six chunks */
+	t = open_trace("t");
+	c = trace_cursor_open(t, 0);
+	expect_full_chunks(c, 0, 4 + (uint32_t)WEXITSTATUS(status));
+	assert_false(trace_cursor_next(c, &e));
+	assert_int_equal(t->damaged, 1); /* no tsc_hz */
+	trace_cursor_close(c);
+	trace_close(t);
+}
+
 static void reopen_cuts_torn_tails(void **state)
 {
 	struct trace_writer *w = begin("t");
@@ -591,6 +711,8 @@ int main(void)
 		T(keeps_the_previous_trace),
 		T(destroys_nothing_else),
 		T(full_disk_leaves_whole_chunks),
+		T(batches_and_single_chunks_mix),
+		T(full_disk_takes_no_half_batch),
 		T(reopen_cuts_torn_tails),
 		T(no_traces),
 		T(session_alone_is_enough),
