@@ -2,7 +2,7 @@
 /*
  * bind.c - lays the stubs of the selected functions into a block and fills in addresses.
  *
- *   block   head (64 bytes) | stub | stub | ... | int3 up to the page's end
+ *   block   head (128 bytes) | stub | stub | ... | int3 up to the page's end
  *
  * A stub serves entry, exits and hooks of one function at once.  Where the function is not
  * selected but its hook is wanted, or the reverse, the unwanted sequences become a short jump
@@ -17,6 +17,7 @@
 #include <kron/segment.h>
 
 #include "base/vec.h"
+#include "inject/action.h"
 #include "inject/stub.h"
 #include "inject/window.h"
 
@@ -29,7 +30,8 @@ static bool is_selected(const struct binding *b, uint32_t function)
 
 static bool is_bound(const struct binding *b, const struct plan_site *site)
 {
-	return b->whole || is_selected(b, site->function) || (b->hooks && site->has_hook);
+	return b->whole || is_selected(b, site->function) || (b->hooks && site->has_hook) ||
+	       site->has_place;
 }
 
 size_t bind_size(const struct binding *b)
@@ -107,6 +109,51 @@ static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe
 	return put_rel32(pl, off + STUB_HOOK_CALL, 4, pl->b->block + KRON_BLOCK_HOOK);
 }
 
+/* Of a place: its count or store.  Samples have nothing that is not filled in elsewhere. */
+static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fixup *f)
+{
+	const struct binding *b = pl->b;
+	struct action_ground ground = {.way = b->way, .counts = b->counts};
+	const struct place_action *a;
+	struct action_room room;
+	unsigned call;
+
+	action_room_get(&room, f);
+	a = &b->plan->actions[b->plan->probes[room.probe].action];
+	if (b->dormant) {
+		skip_over(pl->block + stub + f->off, room.hot);
+		return true;
+	}
+	pl->probes += room.times ? room.times : 1;
+	if (!room.cold)
+		return true;
+	call = action_fill(pl->block + stub, f, a, &ground);
+	return !call || put_rel32(pl, stub + call, 4, b->block + KRON_BLOCK_ACTION);
+}
+
+static bool place_event(struct placing *pl, uint32_t off, const struct plan_probe *p)
+{
+	const struct binding *b = pl->b;
+
+	if (b->dormant)
+		return true;
+	if (p->event >= b->nevents)
+		return false;
+	put32(pl->block + off, KRON_EVENT_ENTRY(b->events[p->event]));
+	return true;
+}
+
+/* An entry that is not bound has its function's own first instruction. */
+static bool place_site(struct placing *pl, uint32_t off, const struct plan_fixup *f)
+{
+	const struct binding *b = pl->b;
+	uint32_t site = (uint32_t)(f->value >> 16);
+	uint64_t to = pl->stub_at[site] ? b->block + pl->stub_at[site] + (f->value & 0xffff)
+					: b->bias + b->plan->sites[site].vaddr;
+
+	return put_rel32(pl, off, f->addend, to);
+}
+
 static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fixup *f)
 {
 	const struct binding *b = pl->b;
@@ -127,12 +174,17 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 		put32(pl->block + off, (uint32_t)((b->bias + f->value) >> 32));
 		return true;
 	case FIXUP_SITE_REL32:
-		return put_rel32(pl, off, f->addend,
-				 b->block + pl->stub_at[f->value >> 16] + (f->value & 0xffff));
+		return place_site(pl, off, f);
 	case FIXUP_CHAIN_REL32:
 		target = pl->stub_at[f->value] ? b->block + pl->stub_at[f->value]
 					       : b->bias + b->plan->sites[f->value].vaddr;
 		return put_rel32(pl, off, f->addend, target);
+	case FIXUP_PLACE:
+		return place_action(pl, stub, f);
+	case FIXUP_EVENT:
+		return place_event(pl, off, &b->plan->probes[f->value]);
+	case FIXUP_BLOCK_REL32:
+		return put_rel32(pl, off, f->addend, b->block + f->value);
 	case FIXUP_COUNT:
 		break;
 	}
@@ -156,10 +208,14 @@ static void place_head(const struct binding *b, uint8_t *block)
 
 	memcpy(block + KRON_BLOCK_THUNK, jump, sizeof(jump));
 	memcpy(block + KRON_BLOCK_HOOK, jump, sizeof(jump));
+	memcpy(block + KRON_BLOCK_PAYLOAD, jump, sizeof(jump));
+	memcpy(block + KRON_BLOCK_ACTION, jump, sizeof(jump));
 	memcpy(block + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
 	memcpy(block + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
 	if (b->id)
 		memcpy(block + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
+	memcpy(block + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
+	memcpy(block + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
 }
 
 /* ---- patches ---- */

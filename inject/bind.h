@@ -23,6 +23,12 @@ struct binding {
 	bool whole;        /* give each site of the plan its place in the block, selected or not */
 	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
+	/* For places; a plan without any needs none of it. */
+	uint64_t payload_thunk, action_thunk; /* likewise */
+	enum kron_thunk way;                  /* what `thunk` and `payload_thunk` do */
+	int32_t counts;                       /* struct kron_hello */
+	const uint32_t *events;               /* numbers of the session's user events */
+	size_t nevents;                       /* all that the plan's places name */
 };
 
 struct bound {

@@ -13,24 +13,12 @@
  *
  * Decides nothing: whatever is refused was refused before.
  */
-#include "inject/planner.h"
+#include "inject/emit.h"
 
 #include <string.h>
 
 #include "inject/relocate.h"
 #include "inject/stub.h"
-
-struct emitter {
-	struct planner *pl;
-	const struct draft *d;
-	const uint8_t *code; /* of the window */
-	uint64_t loop_to;    /* as relocate_emit() wants it */
-	/* the draft's probes by vaddr, then as they were put; those of the instruction at work
-	 * are [from, to) */
-	const struct draft_probe *probes[DRAFT_LONG_PROBES];
-	unsigned nprobes, from, to;
-	struct stub s;
-};
 
 /* Nearly sorted already. */
 static void list_probes(struct emitter *e)
@@ -64,15 +52,14 @@ static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint
 	stub_jump(&e->s, in->target);
 }
 
-/* What stands in front of the instruction, but for an exit: what belongs to the function's
- * entry, or the rest, which a loop back to the entry passes. */
-static void emit_entry_probes(struct emitter *e, bool entry)
+/* What belongs to the function's entry; a loop back to it comes in behind. */
+static void emit_entry_probes(struct emitter *e)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
 		const struct draft_probe *p = e->probes[i];
 		uint8_t kind = e->pl->probes.v[p->probe].kind;
 
-		if (kind == PROBE_EXIT || (kind == PROBE_PLACE) == entry)
+		if (kind == PROBE_EXIT || kind == PROBE_PLACE)
 			continue;
 		if (kind == PROBE_HOOK)
 			stub_hook(&e->s, p->probe);
@@ -99,10 +86,10 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 	unsigned off = in->addr - e->d->w.addr;
 	uint32_t exit = find_exit(e, DRAFT_BEFORE);
 
-	emit_entry_probes(e, true);
+	emit_entry_probes(e);
 	if (fn->has_loops && in->addr == fn->start)
 		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
-	emit_entry_probes(e, false);
+	emit_places(e, in, DRAFT_BEFORE);
 	if (exit != UINT32_MAX && in->kind == INSN_JCC) {
 		stub_map(&e->s, off);
 		emit_conditional_exit(e, in, exit);
@@ -126,6 +113,7 @@ static void emit_insn(struct emitter *e, const struct insn *in)
 	emit_displaced(e, in);
 	if (after != UINT32_MAX)
 		stub_probe(&e->s, after);
+	emit_places(e, in, DRAFT_AFTER);
 }
 
 static void add_site(struct emitter *e, uint32_t plan_function)
@@ -158,6 +146,7 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 		if (dp->tactic)
 			p->tactic = dp->tactic;
 		site->has_hook |= p->kind == PROBE_HOOK;
+		site->has_place |= p->kind == PROBE_PLACE;
 	}
 }
 
@@ -176,31 +165,40 @@ static void append(struct planner *pl, const struct stub *s, const uint8_t *old,
 	pl->maps.n += s->nmaps;
 }
 
+/* It was part of making the window: it can be decoded. */
+void emit_decode(const struct emitter *e, uint64_t vaddr, struct insn *in)
+{
+	if (!e->pl->actions || !code_map_insn(e->pl->map, vaddr, in))
+		window_decode(e->pl->map, vaddr, in);
+}
+
 static void emit_window(struct emitter *e)
 {
 	const struct window *w = &e->d->w;
 	struct insn in;
 
+	emit_places_begin(e);
 	if (e->d->is_detour) { /* what stands there is as it was */
+		emit_decode(e, w->addr, &in);
 		find_probes(e, w->addr);
-		emit_entry_probes(e, false);
+		emit_places(e, &in, DRAFT_BEFORE);
 		stub_shape(&e->s, KRON_SHAPE_BACK);
 		stub_settle(&e->s, 0);
 		stub_bytes(&e->s, "\xe9", 1);
 		stub_fixup32(&e->s, FIXUP_MODULE_REL32, 4, w->addr);
+		emit_places_end(e);
 		return;
 	}
 	for (uint64_t at = w->addr; at < w->addr + w->code_len; at += in.len) {
-		window_decode(e->pl->map, at, &in); /* it was part of making the window */
+		emit_decode(e, at, &in);
 		emit_insn(e, &in);
 	}
-	if (w->ends) {
-		stub_settle(&e->s, w->code_len);
-		return;
-	}
-	stub_shape(&e->s, KRON_SHAPE_BACK);
+	if (!w->ends)
+		stub_shape(&e->s, KRON_SHAPE_BACK);
 	stub_settle(&e->s, w->code_len);
-	stub_jump(&e->s, w->addr + w->code_len);
+	if (!w->ends)
+		stub_jump(&e->s, w->addr + w->code_len);
+	emit_places_end(e);
 }
 
 void planner_emit(struct planner *pl, uint32_t plan_function)

@@ -328,6 +328,7 @@ static void fill_operands(struct insn *in, const ZydisDecodedInstruction *zi,
 		    in->has_mem && !in->rip_relative) {
 			in->mem_base = gpr_number(o->mem.base);
 			in->mem_index = gpr_number(o->mem.index);
+			in->is_vsib = o->mem.index != ZYDIS_REGISTER_NONE && in->mem_index < 0;
 			in->mem_scale = o->mem.scale;
 			in->mem_disp = o->mem.disp.has_displacement ? o->mem.disp.value : 0;
 		}
@@ -359,6 +360,159 @@ static void fill_operands(struct insn *in, const ZydisDecodedInstruction *zi,
 		in->regs_written &= (uint16_t) ~(1u << 4);
 }
 
+/* ---- data flow ---- */
+
+static uint8_t status_flags(ZydisAccessedFlagsMask mask)
+{
+	return (mask & ZYDIS_CPUFLAG_CF ? INSN_CF : 0) | (mask & ZYDIS_CPUFLAG_PF ? INSN_PF : 0) |
+	       (mask & ZYDIS_CPUFLAG_AF ? INSN_AF : 0) | (mask & ZYDIS_CPUFLAG_ZF ? INSN_ZF : 0) |
+	       (mask & ZYDIS_CPUFLAG_SF ? INSN_SF : 0) | (mask & ZYDIS_CPUFLAG_OF ? INSN_OF : 0);
+}
+
+/* With a count of zero they change no flag; a count in %cl may be that. */
+static bool may_shift_nothing(const ZydisDecodedInstruction *zi, const struct insn *in)
+{
+	bool shifts = zi->meta.category == ZYDIS_CATEGORY_SHIFT ||
+		      zi->meta.category == ZYDIS_CATEGORY_ROTATE;
+
+	if (!shifts || zi->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return false;
+	if (zi->opcode == 0xd0 || zi->opcode == 0xd1)
+		return false;
+	return !in->imm_size || !(in->imm & 31);
+}
+
+static bool is_repeated(const ZydisDecodedInstruction *zi)
+{
+	return zi->attributes &
+	       (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
+}
+
+/* Instructions that leave AF undefined in the manuals, and clear it in every processor. */
+static bool is_logical(const ZydisDecodedInstruction *zi)
+{
+	return zi->meta.category == ZYDIS_CATEGORY_LOGICAL &&
+	       zi->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
+}
+
+static void fill_flags(struct insn *in, const ZydisDecodedInstruction *zi)
+{
+	const ZydisAccessedFlags *f = zi->cpu_flags;
+
+	if (!f) {
+		in->flags_read = INSN_FLAGS;
+		return;
+	}
+	in->flags_read = status_flags(f->tested);
+	if (is_repeated(zi) || may_shift_nothing(zi, in))
+		return;
+	in->flags_killed = status_flags(f->modified | f->set_0 | f->set_1) &
+			   (uint8_t)~status_flags(f->undefined);
+	if (is_logical(zi) && f->undefined & ZYDIS_CPUFLAG_AF)
+		in->flags_killed |= INSN_AF;
+}
+
+/* Sets the register to a constant, whatever it was: xor %eax,%eax. */
+static bool is_zeroing(const ZydisDecodedInstruction *zi, const ZydisDecodedOperand *ops)
+{
+	return (zi->mnemonic == ZYDIS_MNEMONIC_XOR || zi->mnemonic == ZYDIS_MNEMONIC_SUB) &&
+	       ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER && ops[0].reg.value == ops[1].reg.value &&
+	       ops[0].size >= 32;
+}
+
+/* bsf and bsr of zero leave their destination as it was. */
+static bool may_be_left_alone(const ZydisDecodedInstruction *zi)
+{
+	return zi->mnemonic == ZYDIS_MNEMONIC_BSF || zi->mnemonic == ZYDIS_MNEMONIC_BSR;
+}
+
+/* In every case, with all 64 bits: the upper half goes to zero with the lower one. */
+static bool kills(const ZydisDecodedInstruction *zi, const ZydisDecodedOperand *o)
+{
+	return o->actions & ZYDIS_OPERAND_ACTION_WRITE && o->size >= 32 && !is_repeated(zi) &&
+	       !may_be_left_alone(zi);
+}
+
+static bool is_gpr_operand(const ZydisDecodedOperand *o)
+{
+	return (o->type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_number(o->reg.value) >= 0) ||
+	       o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+}
+
+static bool is_flags_operand(const ZydisDecodedOperand *o)
+{
+	return o->type == ZYDIS_OPERAND_TYPE_REGISTER && o->reg.value >= ZYDIS_REGISTER_FLAGS &&
+	       o->reg.value <= ZYDIS_REGISTER_RFLAGS;
+}
+
+/* Arithmetic of the integer unit that has no way to fail. */
+static bool is_harmless(const ZydisDecodedInstruction *zi)
+{
+	switch (zi->meta.category) {
+	case ZYDIS_CATEGORY_BINARY:
+		return zi->mnemonic != ZYDIS_MNEMONIC_DIV && zi->mnemonic != ZYDIS_MNEMONIC_IDIV;
+	case ZYDIS_CATEGORY_LOGICAL:
+	case ZYDIS_CATEGORY_SHIFT:
+	case ZYDIS_CATEGORY_ROTATE:
+	case ZYDIS_CATEGORY_BITBYTE:
+	case ZYDIS_CATEGORY_CMOV:
+	case ZYDIS_CATEGORY_SETCC:
+	case ZYDIS_CATEGORY_CONVERT:
+	case ZYDIS_CATEGORY_DATAXFER:
+	case ZYDIS_CATEGORY_NOP:
+	case ZYDIS_CATEGORY_WIDENOP:
+		return zi->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY;
+	case ZYDIS_CATEGORY_MISC:
+		return zi->mnemonic == ZYDIS_MNEMONIC_LEA;
+	default:
+		return false;
+	}
+}
+
+static bool is_pure(const struct insn *in, const ZydisDecodedInstruction *zi,
+		    const ZydisDecodedOperand *ops)
+{
+	if (in->kind == INSN_PADDING)
+		return true;
+	if (in->kind != INSN_PLAIN || !is_harmless(zi) || zi->attributes & ZYDIS_ATTRIB_HAS_LOCK)
+		return false;
+	for (unsigned i = 0; i < zi->operand_count; i++)
+		if (!is_gpr_operand(&ops[i]) && !is_flags_operand(&ops[i]) &&
+		    !(zi->mnemonic == ZYDIS_MNEMONIC_LEA && i == 1))
+			return false;
+	return true;
+}
+
+static void fill_data_flow(struct insn *in, const ZydisDecodedInstruction *zi,
+			   const ZydisDecodedOperand *ops)
+{
+	for (unsigned i = 0; i < zi->operand_count; i++) {
+		const ZydisDecodedOperand *o = &ops[i];
+		int8_t reg;
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+			reg = gpr_number(o->mem.base);
+			in->regs_read |= reg >= 0 ? 1u << reg : 0;
+			reg = gpr_number(o->mem.index);
+			in->regs_read |= reg >= 0 ? 1u << reg : 0;
+		}
+		if (o->type != ZYDIS_OPERAND_TYPE_REGISTER)
+			continue;
+		reg = gpr_number(o->reg.value);
+		if (reg < 0)
+			continue;
+		if (kills(zi, o))
+			in->regs_killed |= (uint16_t)(1u << reg);
+		if (!kills(zi, o) ||
+		    (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ && !is_zeroing(zi, ops)))
+			in->regs_read |= (uint16_t)(1u << reg);
+	}
+	in->is_narrow = zi->address_width == 32;
+	fill_flags(in, zi);
+	in->is_pure = is_pure(in, zi, ops);
+}
+
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)
 {
 	ZydisDecodedInstruction zi;
@@ -371,6 +525,7 @@ bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t a
 		return false;
 	out->dest_reg = -1;
 	fill_operands(out, &zi, ops);
+	fill_data_flow(out, &zi, ops);
 	return true;
 }
 

@@ -55,6 +55,25 @@ struct insn {
 	bool loads, stores;    /* memory through an operand that is written out: no push, no ret */
 	uint8_t mem_seg;       /* segment prefix byte (0x64 fs, 0x65 gs), 0 = none */
 	uint16_t regs_written; /* GPRs, bit n = register n; implicit ones too, rsp of push not */
+	/* Data flow, from insn_decode() only; whatever is in doubt is read and not killed. */
+	uint16_t regs_read;   /* GPRs whose old value matters, that of parts and addresses too */
+	uint16_t regs_killed; /* GPRs of which nothing old remains, whatever happens */
+	uint8_t flags_read;   /* enum insn_flag */
+	uint8_t flags_killed; /* likewise */
+	bool is_vsib;         /* the index is a vector: many addresses */
+	bool is_narrow;       /* addresses have 32 bits (67 prefix) */
+	bool is_pure;         /* nothing but GPRs and flags: no memory, no fault, no branch */
+};
+
+/* The status flags. */
+enum insn_flag {
+	INSN_CF = 1,
+	INSN_PF = 2,
+	INSN_AF = 4,
+	INSN_ZF = 8,
+	INSN_SF = 16,
+	INSN_OF = 32,
+	INSN_FLAGS = 63
 };
 
 enum insn_op {

@@ -37,6 +37,13 @@ static struct place place_of(const struct planner *pl, uint32_t probe)
 	return place;
 }
 
+/* No matter of room. */
+static bool is_final(enum refusal r)
+{
+	return r == REFUSAL_NO_INSN || r == REFUSAL_NOT_REACHED || r == REFUSAL_NO_OPERAND ||
+	       r == REFUSAL_OPERAND_GONE || r == REFUSAL_SHARED_RETURN;
+}
+
 /* Those that wait for a window, in order; what is behind a call may stand too early. */
 static void list_places(struct planner *pl, uint32_t first, size_t n)
 {
@@ -46,7 +53,7 @@ static void list_places(struct planner *pl, uint32_t first, size_t n)
 		struct place place;
 		size_t k;
 
-		if (p->site != UINT32_MAX || p->refusal == REFUSAL_NO_INSN)
+		if (p->site != UINT32_MAX || is_final(p->refusal))
 			continue;
 		place = place_of(pl, probe);
 		vec_push(&pl->places);

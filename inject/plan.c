@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/action.h"
 #include "inject/demangle.h"
 #include "inject/hooks.h"
 #include "inject/planner.h"
@@ -339,6 +340,38 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 	}
 }
 
+/*
+ * Behind an instruction is where it falls through.  Behind a call is the instruction that it
+ * returns to: if others lead there, the probe cannot tell who came.
+ */
+static enum refusal refuse_after(const struct making *m, const struct insn *in)
+{
+	uint64_t next = in->addr + in->len;
+	uint8_t flags = code_map_flags(m->map, next);
+
+	if (in->kind != INSN_CALL && in->kind != INSN_CALL_INDIRECT)
+		return window_insn_ends(in) ? REFUSAL_NOT_REACHED : REFUSAL_NONE;
+	if (!(flags & CODE_INSN) || owner_of(m, next) != owner_of(m, in->addr))
+		return REFUSAL_NOT_REACHED;
+	return flags & (CODE_TARGET | CODE_CONSTANT) ? REFUSAL_SHARED_RETURN : REFUSAL_NONE;
+}
+
+/* A reason that no tactic can help. */
+static enum refusal refuse_place(const struct making *m, const struct place_request *r)
+{
+	enum refusal why = REFUSAL_NONE;
+	struct insn in;
+
+	if (!(code_map_flags(m->map, r->vaddr) & CODE_INSN) ||
+	    !code_map_insn(m->map, r->vaddr, &in))
+		return REFUSAL_NO_INSN;
+	if (r->where == PLACE_AFTER)
+		why = refuse_after(m, &in);
+	return why ? why
+		   : action_refusal(&m->opt->request->actions[r->action], r->where, &in,
+				    elf_image_at(m->map->img, r->vaddr, in.len));
+}
+
 /* Places of the request that belong to function i; fns->n: to none. */
 static void add_places(struct making *m, uint32_t i)
 {
@@ -353,10 +386,7 @@ static void add_places(struct making *m, uint32_t i)
 		p->action = r->action;
 		p->event = r->event;
 		p->function = i == m->fns->n ? PLAN_NO_FUNCTION : m->functions.n - 1;
-		if (i == m->fns->n)
-			p->refusal = REFUSAL_NO_FUNCTION;
-		else if (!(code_map_flags(m->map, r->vaddr) & CODE_INSN))
-			p->refusal = REFUSAL_NO_INSN;
+		p->refusal = i == m->fns->n ? REFUSAL_NO_FUNCTION : refuse_place(m, r);
 		if (i != m->fns->n)
 			m->functions.v[m->functions.n - 1].nprobes++;
 	}
@@ -573,6 +603,18 @@ static void sort_sites(struct making *m)
 
 #define PAGE 4096ull
 
+/* A function's sites lead to each other: with a place in one of them all are patched. */
+static void mark_places(struct plan *p)
+{
+	uint8_t *has_place = xcalloc(p->nfunctions + 1, 1);
+
+	for (size_t i = 0; i < p->nsites; i++)
+		has_place[p->sites[i].function] |= p->sites[i].has_place;
+	for (size_t i = 0; i < p->nsites; i++)
+		p->sites[i].has_place = has_place[p->sites[i].function];
+	xfree(has_place);
+}
+
 static void measure_span(struct plan *p)
 {
 	if (!p->nsites)
@@ -626,6 +668,7 @@ static struct plan *finish(struct making *m)
 		p->actions = xmalloc(p->nactions * sizeof(p->actions[0]));
 		memcpy(p->actions, m->opt->request->actions, p->nactions * sizeof(p->actions[0]));
 	}
+	mark_places(p);
 	measure_span(p);
 	return p;
 }
@@ -657,6 +700,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.map = map;
 	m.pl.is_long = m.opt->request;
 	m.pl.position_independent = m.opt->position_independent;
+	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);
@@ -668,6 +712,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	plan_all(&m);
 	*out = finish(&m);
 	index_free(&m.ix);
+	liveness_free(m.pl.liveness);
 	xfree(m.places.first);
 	xfree(m.places.order);
 	vec_free(&m.pl.drafts);

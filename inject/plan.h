@@ -63,6 +63,9 @@ enum fixup_kind {
 	FIXUP_MODULE_REL32, /* rel32 to a vaddr of the module: value = target vaddr */
 	FIXUP_MODULE_LO32,  /* low half of the address of vaddr in the process */
 	FIXUP_MODULE_HI32,  /* high half of it (pushed return addresses) */
+	FIXUP_PLACE,        /* a place's sequence starts here: action.h's struct action_room */
+	FIXUP_EVENT,        /* the event of a place: value = index into probes */
+	FIXUP_BLOCK_REL32,  /* rel32 to the head of the block: value = offset in it */
 	FIXUP_SITE_REL32,   /* rel32 into a stub of the same function: site << 16 | offset */
 	FIXUP_CHAIN_REL32,  /* control goes to a site of the module: to its stub if that is bound,
 			     * else to the module: value = site.  While the plan is made: a vaddr */
@@ -72,7 +75,7 @@ struct plan_fixup {
 	uint16_t off;   /* in the stub */
 	uint8_t kind;   /* enum fixup_kind */
 	uint8_t addend; /* rel32: distance from the field to the end of its instruction */
-	uint32_t pad;
+	uint32_t aux;   /* FIXUP_PLACE; else 0 */
 	uint64_t value;
 };
 
@@ -85,7 +88,8 @@ struct plan_site {
 	uint16_t window;           /* bytes displaced: their old values follow the stub in code */
 	uint8_t patch_len;         /* bytes written: 5 for a jump, 2 for a short one, 0: none, all
 				    * ways that lead there are displaced and lead to the stub */
-	uint8_t has_hook;          /* one of its probes is a PROBE_HOOK */
+	uint8_t has_hook : 1;      /* one of its probes is a PROBE_HOOK */
+	uint8_t has_place : 1;     /* likewise a PROBE_PLACE: it is always patched */
 	/* Of a short jump: PLAN_LANDING bytes of padding, where the jump to the stub goes. */
 	uint64_t landing;
 	uint8_t landing_bytes[8]; /* what stands there */

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "inject/action.h"
 #include "inject/plan.h"
 #include "inject/stub.h"
 #include "inject/window.h"
@@ -232,6 +233,11 @@ static bool are_probes_sound(const struct plan *p)
 	return true;
 }
 
+static bool is_place(const struct plan *p, uint64_t probe)
+{
+	return probe < p->nprobes && p->probes[probe].kind == PROBE_PLACE;
+}
+
 /* How many bytes of the stub a fixup writes, 0 when its kind or value makes no sense. */
 static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 {
@@ -246,6 +252,10 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 	case FIXUP_MODULE_LO32:
 	case FIXUP_MODULE_HI32:
 		return 4;
+	case FIXUP_EVENT:
+		return is_place(p, f->value) ? 4 : 0;
+	case FIXUP_BLOCK_REL32:
+		return f->value < KRON_BLOCK_HEAD ? 4 : 0;
 	case FIXUP_SITE_REL32:
 		if (f->value >> 16 >= p->nsites ||
 		    (f->value & 0xffff) >= p->sites[f->value >> 16].code_len)
@@ -257,12 +267,34 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 	return 0;
 }
 
+/* A place's sequence, and its cold part behind it. */
+static bool is_action_sound(const struct plan *p, const struct plan_site *s,
+			    const struct plan_fixup *f)
+{
+	struct action_room room;
+	bool has_cold;
+
+	action_room_get(&room, f);
+	if (!is_place(p, room.probe) || f->off + room.hot > s->code_len)
+		return false;
+	has_cold = p->actions[p->probes[room.probe].action].kind >= ACTION_COUNT;
+	if (!has_cold)
+		return !room.cold && room.hot >= 2;
+	return room.hot >= action_hot_len(&p->actions[p->probes[room.probe].action], &room) &&
+	       room.cold >= f->off + room.hot && room.cold + ACTION_COLD_LEN <= s->code_len;
+}
+
 static bool are_fixups_sound(const struct plan *p, const struct plan_site *s)
 {
 	for (uint32_t i = 0; i < s->nfixups; i++) {
 		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
 		unsigned extent = fixup_extent(p, f);
 
+		if (f->kind == FIXUP_PLACE) {
+			if (!is_action_sound(p, s, f))
+				return false;
+			continue;
+		}
 		if (!extent || f->off + extent > s->code_len)
 			return false;
 	}

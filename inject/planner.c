@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "inject/liveness.h"
+
 /* In this order. */
 static const struct tactic_ops *const ladder[PLANNER_RUNGS] = {&tactic_jump, &tactic_short,
 							       &tactic_arrivals, &tactic_detour};
@@ -231,4 +233,11 @@ enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place 
 	struct draft_probe p = {place->probe, place->where, TACTIC_NONE, place->vaddr};
 
 	return place->probe == PLACE_NO_PROBE ? REFUSAL_NONE : planner_put_at(pl, draft, &p);
+}
+
+const struct liveness *planner_liveness(struct planner *pl)
+{
+	if (!pl->liveness)
+		pl->liveness = liveness_new(pl->map);
+	return pl->liveness;
 }

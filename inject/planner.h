@@ -30,7 +30,7 @@ enum planner_byte {
 /* Entry, hook and one exit an instruction fit; in long windows two at each instruction, and
  * what several probes at one place need. */
 #define DRAFT_PROBES (WINDOW_INSNS + 8u)
-#define DRAFT_LONG_PROBES 512u
+#define DRAFT_LONG_PROBES 400u
 
 /* Where a probe stands: at an instruction of a window. */
 enum draft_where {
@@ -103,9 +103,11 @@ struct planner {
 	bool is_long;      /* a request's places: windows are straight runs, not few instructions */
 	uint8_t *one_only; /* by function: an indirect jump, in it or its parts, is unresolved */
 	struct planner_function fn;
-	VEC(struct planner_jump) jumps; /* of the function at work, by target; see jumps_of */
-	uint64_t jumps_of;              /* its start */
-	VEC(struct place) places;       /* of a request, in the function at work, by vaddr */
+	VEC(struct planner_jump) jumps;     /* of the function at work, by target; see jumps_of */
+	uint64_t jumps_of;                  /* its start */
+	VEC(struct place) places;           /* of a request, in the function at work, by vaddr */
+	const struct place_action *actions; /* of the request, NULL: there are none */
+	struct liveness *liveness;          /* made when it is asked for: planner_liveness() */
 	/* finished stubs */
 	VEC(struct plan_site) sites;
 	VEC(struct plan_fixup) fixups;
@@ -189,6 +191,8 @@ uint32_t planner_draft_at(const struct planner *pl, uint64_t vaddr);
 void planner_take_places(struct planner *pl, uint32_t first, size_t n);
 /* Those that are left over, when every function has had its turn. */
 void planner_retry_places(struct planner *pl, uint32_t first, size_t n);
+
+const struct liveness *planner_liveness(struct planner *pl);
 
 /* emit.c: turn the drafts of the function at work into sites and stubs. */
 void planner_emit(struct planner *pl, uint32_t plan_function);

@@ -30,6 +30,8 @@
 	X(NOT_REACHED, "not-reached", "control never gets behind the instruction")                \
 	X(NO_OPERAND, "no-operand",                                                               \
 	  "the instruction has no memory operand whose address could be taken")                   \
+	X(OPERAND_GONE, "operand-gone",                                                           \
+	  "the instruction overwrites the registers of its operand's address")                    \
 	X(SHARED_RETURN, "shared-return",                                                         \
 	  "other branches lead to where the call returns, and not all of them can be told from it")
 

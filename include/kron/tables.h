@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define KRON_BLOCK_TABLES 56u /* in the head: uint32_t, 0 = none */
+#define KRON_BLOCK_TABLES 64u /* in the head: uint32_t, 0 = none */
 #define KRON_TABLES_MAGIC 0x6b72740au
 
 /* How a spot moves the stack; depths are in inject/unwind_shapes.c. */
@@ -32,7 +32,16 @@ enum kron_shape {
 	KRON_SHAPE_PROBE = 3,
 	KRON_SHAPE_HOOK = 4,
 	KRON_SHAPE_CALL_RELATIVE = 5, /* a displaced call, position independent */
-	KRON_SHAPES = 16              /* room; the tables of those that are not there are zero */
+	/* pieces of a place's sequence (inject/action.h), always so many bytes deep */
+	KRON_SHAPE_128 = 6,
+	KRON_SHAPE_136 = 7,
+	KRON_SHAPE_144 = 8,
+	KRON_SHAPE_152 = 9,
+	/* the cold part of a count or store, which is entered 0, 136 or 144 bytes deep */
+	KRON_SHAPE_COLD = 10,
+	KRON_SHAPE_COLD_136 = 11,
+	KRON_SHAPE_COLD_144 = 12,
+	KRON_SHAPES = 16 /* room; the tables of those that are not there are zero */
 };
 #define KRON_SHAPE_BYTES 128u /* positions that a depth is kept for; the last holds for the rest */
 

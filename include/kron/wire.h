@@ -65,10 +65,13 @@ struct kron_hello {
 	uint32_t kind;
 	int32_t pid; /* as getpid() says; compared with the socket's credentials */
 	uint8_t session[16];
-	uint32_t proc_uid;           /* MODULES: of this process; START: 0 */
-	uint32_t proc_slot;          /* likewise */
-	uint64_t thunk[KRON_THUNKS]; /* addresses of the probe thunks in libkron-rt.so */
-	uint64_t hook_thunk;         /* address of the hook thunk */
+	uint32_t proc_uid;                   /* MODULES: of this process; START: 0 */
+	uint32_t proc_slot;                  /* likewise */
+	uint64_t thunk[KRON_THUNKS];         /* addresses of the probe thunks in libkron-rt.so */
+	uint64_t hook_thunk;                 /* address of the hook thunk */
+	uint64_t payload_thunk[KRON_THUNKS]; /* likewise for probes with a payload of their own */
+	uint64_t action_thunk;
+	int64_t counts; /* %fs offset of the word that leads to a thread's counters */
 };
 
 enum kron_msg_kind { KRON_MSG_WORKING = 1, KRON_MSG_REPLY = 2 };
@@ -166,8 +169,12 @@ struct kron_result {
  *   +8   ff 25 0a 00 00 00     jmp *24(...)         -> hook thunk, through the word at +24
  *   +16  .quad thunk
  *   +24  .quad hook_thunk
- *   +48  KRON_BLOCK_ID
- *   +56  .long offset of struct kron_tables (tables.h), 0 = none
+ *   +32  ff 25 0a 00 00 00     jmp *48(...)         -> payload thunk
+ *   +40  ff 25 0a 00 00 00     jmp *56(...)         -> action thunk
+ *   +48  .quad payload_thunk
+ *   +56  .quad action_thunk
+ *   +64  .long offset of struct kron_tables (tables.h), 0 = none
+ *   +72  KRON_BLOCK_ID
  *
  * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
  *
@@ -190,12 +197,33 @@ struct kron_result {
  * and `call block+8`:
  *
  *   48 8d 64 24 80 51 50 b8 hook32 e8 rel32 58 59 48 8d a4 24 80 00 00 00
+ *
+ * A place of the user's (inject/action.h has the sequences) calls
+ *
+ *   block+32   with the event in %eax, the gate's value in %ecx, KRON_GATE_RESOURCE added for a
+ *              Resource sample, and the payload in the 8 bytes above the return address; low 32
+ *              bits of it count
+ *   block+40   with KRON_ACTION() in %eax and 8 bytes of data above the return address: a store
+ *              to the board as the session's bus understands it.  It tests the gate itself.
+ *
+ * Both change no register but %rax (and the first %rcx), and no flag.
+ *
+ * Counters on the lane bus: %fs:counts holds the address of a word, which holds the address of
+ * the calling thread's 16 counters, 8 bytes each; the word is 0 when the thread has none yet,
+ * and in a forked child (it lies in memory that is wiped).  Then block+40 makes them.
  */
-#define KRON_BLOCK_HEAD 64u
-#define KRON_BLOCK_ID 48u    /* in a file from `kron patch`: which plan the block is of */
+#define KRON_BLOCK_ID 72u    /* in a file from `kron patch`: which plan the block is of */
 #define KRON_BLOCK_ID_LEN 8u /* else int3 */
+#define KRON_BLOCK_HEAD 128u
 #define KRON_BLOCK_THUNK 0u
 #define KRON_BLOCK_HOOK 8u
+#define KRON_BLOCK_PAYLOAD 32u
+#define KRON_BLOCK_ACTION 40u
+#define KRON_GATE_RESOURCE 0x100u
+/* What a store to a chip word is to the action thunk; gated: only while the level is on.  The
+ * data of a store to KRON_WORD_INCREMENT + j is how often. */
+#define KRON_ACTION(word, level, gated) \
+	((uint32_t)(word) | (uint32_t)(level) << 8 | ((gated) ? 1u << 12 : 0u))
 #define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */
 
 /* Hooks: places where the runtime itself must act.  X(id, symbol, in which module) */

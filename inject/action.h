@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * action.h - machine code for the probes of a request: what stands in a stub at a place.
+ *
+ * TRACE and RESOURCE look the same on every bus; the planner writes them and bind.c fills in
+ * the event (FIXUP_EVENT) and the way to the thunk (FIXUP_BLOCK_REL32):
+ *
+ *   lea  -128(%rsp),%rsp         red zone
+ *   push %rcx
+ *   movzbl gate(level),%ecx
+ *   jrcxz 1f                     flags stay
+ *   push %rax
+ *   push payload                 several instructions for an address
+ *   [lea 0x100(%rcx),%ecx]       RESOURCE
+ *   mov  $event,%eax
+ *   call block + KRON_BLOCK_PAYLOAD
+ *   lea  8(%rsp),%rsp
+ *   pop  %rax
+ *   1: pop %rcx
+ *   lea  128(%rsp),%rsp
+ *
+ * COUNT and STORE depend on the bus, which only bind.c knows.  The planner leaves room for the
+ * hot part where the place is and for the cold part behind the stub's last jump, and says in
+ * the fixup (FIXUP_PLACE) what may be used without saving it.  Hot parts of all buses have the
+ * same layout, so that the stack's depth is known without the bus:
+ *
+ *   [save what is live: lea -128(%rsp),%rsp; push %rax; push %rcx; lahf; seto %al]
+ *   [cmpb $0,gate; je 1f]
+ *   lane, COUNT      mov %fs:counts,%r; mov (%r),%r; test %r,%r; jz cold; incq 8*j(%r)
+ *   device           movl $1,register   or   movq $value,register
+ *   else             jmp cold
+ *   1: [restore]
+ *
+ *   cold             lea -128(%rsp),%rsp; push %rax; push $value; mov $code,%eax;
+ *                    call block + KRON_BLOCK_ACTION; lea 8(%rsp),%rsp; pop %rax;
+ *                    lea 128(%rsp),%rsp; jmp back
+ *
+ * %fs:counts leads to the thread's counters through one word that is zero in a thread without
+ * any and in a forked child (wire.h).  The increment is one instruction, so a handler on the
+ * same thread loses nothing.
+ *
+ * A dormant sequence begins with a jump over itself and is not filled in.
+ */
+#ifndef INJECT_ACTION_H
+#define INJECT_ACTION_H
+
+#include "inject/liveness.h"
+#include "inject/stub.h"
+
+/* Of a FIXUP_PLACE, in its value and aux. */
+struct action_room {
+	uint32_t probe;
+	uint16_t cold;  /* offset of the cold part in the stub; 0: no COUNT or STORE */
+	uint16_t times; /* COUNT: so many at once */
+	uint8_t hot;    /* bytes of the hot part, of the whole sequence without a cold one */
+	struct dead dead;
+};
+void action_room_put(struct plan_fixup *f, const struct action_room *room);
+void action_room_get(struct action_room *room, const struct plan_fixup *f);
+
+/* Why the place's action cannot be done at this instruction: REFUSAL_NONE if it can. */
+enum refusal action_refusal(const struct place_action *a, enum place_where where,
+			    const struct insn *in, const uint8_t *code);
+
+/* ---- planner ---- */
+
+/* A TRACE or RESOURCE; `in`: the instruction whose operand a PAYLOAD_ADDRESS is. */
+void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t probe,
+			const struct insn *in, const uint8_t *code);
+/* The hot part of a COUNT or STORE; returns the number of its fixup. */
+unsigned action_emit_hot(struct stub *s, const struct place_action *a, uint32_t probe,
+			 unsigned times, struct dead dead);
+/* Its cold part: here.  It belongs to the instruction at window_off. */
+void action_emit_cold(struct stub *s, const struct place_action *a, unsigned fixup,
+		      unsigned window_off);
+
+/* ---- binder ---- */
+
+/* Bytes that the hot part needs on whatever bus. */
+unsigned action_hot_len(const struct place_action *a, const struct action_room *room);
+
+/* What a process brings along. */
+struct action_ground {
+	enum kron_thunk way;
+	int32_t counts; /* %fs offset of the word that leads to the counters */
+};
+/*
+ * Fill in a COUNT or STORE of the stub whose bytes begin at `stub`.  Returns where in it the cold
+ * part's rel32 to block + KRON_BLOCK_ACTION is, or 0 when that is not used.
+ */
+unsigned action_fill(uint8_t *stub, const struct plan_fixup *f, const struct place_action *a,
+		     const struct action_ground *ground);
+
+/* How deep in the stack, in units of 8 bytes, at position pos of a piece of one of our shapes. */
+unsigned action_shape_depth(enum kron_shape shape, unsigned pos);
+
+#define ACTION_COLD_LEN 40u
+#define ACTION_HOT_MAX 96u
+
+#endif
