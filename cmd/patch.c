@@ -23,7 +23,7 @@
 
 static const char *output;
 static struct opt_list only, except, levels;
-static bool quiet;
+static bool jumps, quiet;
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "OUT",
@@ -36,6 +36,10 @@ static const struct opt options[] = {
 	 "Filter level of the probes, 0 to 15, default 0; or of those of the functions whose name "
 	 "matches GLOB. May be repeated; where several match, the last one counts. The option of "
 	 "the same name of kron record overrules it.",
+	 0, 0},
+	{0, "jumps", OPT_FLAG, &jumps, NULL,
+	 "Write the jumps to the probes into the code, too, so that nothing has to write to the "
+	 "code of the running program when they wake. Probes that sleep then take some time.",
 	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
 	OPT_END,
@@ -273,7 +277,7 @@ static int write_patched(const struct elf_image *img, const struct plan *plan,
 			 const uint8_t *levels_of, struct err *err)
 {
 	struct elf_edits edits;
-	int code = apply_elf_make(&edits, img, plan, levels_of, err);
+	int code = apply_elf_make(&edits, img, plan, levels_of, jumps, err);
 
 	if (code)
 		return code;

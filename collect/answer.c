@@ -282,7 +282,7 @@ static int add_module_commands(struct work *w, const struct loaded *l, const str
 	c->len = bound->block_len;
 	if (b->hooks && has_exec_hook(b->plan))
 		flags = KRON_CMD_HAS_EXEC_HOOK;
-	if (b->whole) { /* the text is patched on disk */
+	if (b->whole && l->module->has_jumps) {
 		c->flags |= flags;
 		w->out->probes += bound->probes_bound;
 		return 0;

@@ -262,6 +262,7 @@ static int take_patched(struct module *m, struct plan **plan, uint8_t **levels)
 	m->patched = true;
 	m->block_vaddr = info.block_vaddr;
 	m->block_len = info.block_len;
+	m->has_jumps = info.has_jumps;
 	memcpy(m->block_id, info.id, sizeof(m->block_id));
 	*plan = info.plan;
 	if (levels)

@@ -49,6 +49,7 @@ struct module {
 	struct module_probes probes;
 	uint64_t block_vaddr, block_len; /* its block */
 	uint8_t block_id[KRON_BLOCK_ID_LEN];
+	bool has_jumps; /* to it, in its text */
 };
 
 struct modules_totals {

@@ -146,6 +146,7 @@ struct layout {              /* of the new parts, in the order of the file */
 struct applying {
 	const struct elf_image *img;
 	const struct plan *plan;
+	bool jumps;
 	Elf64_Ehdr eh;
 	struct layout at;
 	struct bound bound;
@@ -229,6 +230,7 @@ static void describe(struct applying *a, const uint8_t *levels)
 {
 	a->note = (struct patch_note){
 		.version = PATCH_VERSION,
+		.flags = a->jumps ? PATCH_HAS_JUMPS : 0,
 		.block_vaddr = a->at.vaddr + a->at.head_len,
 		.block_len = a->at.block_len,
 		.info_off = a->at.info_off,
@@ -405,7 +407,7 @@ static bool add_sites(struct applying *a, struct elf_edits *out)
 		if (!text || !elf_image_is_exec(a->img, vaddr) ||
 		    memcmp(text, p->old_bytes, p->old_len))
 			return false;
-		if (p->new_len)
+		if (p->new_len && a->jumps)
 			add(out, (uint64_t)(text - a->img->bytes), p->new_bytes, p->new_len);
 	}
 	return true;
@@ -489,10 +491,10 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 }
 
 int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const struct plan *plan,
-		   const uint8_t *levels, struct err *err)
+		   const uint8_t *levels, bool jumps, struct err *err)
 {
 	const struct binding whole = {.plan = plan, .whole = true};
-	struct applying a = {.img = img, .plan = plan};
+	struct applying a = {.img = img, .plan = plan, .jumps = jumps};
 	int code;
 
 	memset(out, 0, sizeof(*out));

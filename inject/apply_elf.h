@@ -7,7 +7,7 @@
  *
  *   ┌──────────────────┐  0
  *   │ ELF header       │  e_phoff, e_phnum
- *   │ segments         │  a jump at each site
+ *   │ segments         │  with jumps: one at each site
  *   │ sections …       │
  *   ├──────────────────┤  the old end, up to the next page
  *   │ program headers  │  ┐ one more PT_LOAD, R-X: the table, moved here because it has grown
@@ -37,7 +37,7 @@ struct elf_edit { /* bytes that stand at off in the new file */
 struct elf_edits {
 	VEC(struct elf_edit) v; /* by off; they do not overlap; gaps past the end are zeros */
 	uint64_t size;          /* of the new file */
-	uint64_t sites;         /* jumps written */
+	uint64_t sites;
 	uint64_t block_len;
 	void *owned; /* what the edits point into */
 };
@@ -49,11 +49,16 @@ int apply_elf_check(const struct elf_image *img, struct err *err);
 struct plan_options apply_elf_options(const struct elf_image *img);
 
 /*
+ * jumps: they stand in the text of the new file.  Without them its text is that of the old one,
+ * byte by byte, and whoever wakes the probes writes them: a probe that sleeps behind a jump is
+ * not free (entry and exit of all functions of gcc's cc1: 1.7 times its time), one that nothing
+ * leads to is.
+ *
  * The plan, made with those options, goes in as a whole: patch_plan_trim() first.  levels: a byte
  * a function.  -ERANGE when the block does not reach the code, -ENOTSUP with a sentence.
  */
 int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const struct plan *plan,
-		   const uint8_t *levels, struct err *err);
+		   const uint8_t *levels, bool jumps, struct err *err);
 void elf_edits_free(struct elf_edits *e);
 
 #endif

@@ -511,6 +511,20 @@ static struct plan *make_plan(struct reader *r, const struct elf_image *img, con
 	return p;
 }
 
+/* Text is as before the jumps were written, or as after it. */
+static bool is_text(const struct elf_image *img, const struct bound *bound, bool has_jumps)
+{
+	for (size_t i = 0; i < bound->npatches; i++) {
+		const struct kron_patch *p = &bound->patches[i];
+		unsigned len = has_jumps ? p->new_len : p->old_len;
+		const uint8_t *text = elf_image_at(img, bound->patch_addr + p->off, len);
+
+		if (!text || memcmp(text, has_jumps ? p->new_bytes : p->old_bytes, len))
+			return false;
+	}
+	return true;
+}
+
 /* Bound again, the plan gives the block that is in the file, and its text. */
 static bool is_true(const struct patch_info *info, const struct elf_image *img,
 		    const uint8_t *block)
@@ -527,13 +541,8 @@ static bool is_true(const struct patch_info *info, const struct elf_image *img,
 
 	if (bind_size(&b) != info->block_len || bind_make(&bound, &b, NULL))
 		return false;
-	same = !memcmp(bound.block, block, info->block_len);
-	for (size_t i = 0; i < bound.npatches && same; i++) {
-		const struct kron_patch *p = &bound.patches[i];
-		const uint8_t *text = elf_image_at(img, bound.patch_addr + p->off, p->new_len);
-
-		same = text && !memcmp(text, p->new_bytes, p->new_len);
-	}
+	same = !memcmp(bound.block, block, info->block_len) &&
+	       is_text(img, &bound, info->has_jumps);
 	bound_free(&bound);
 	return same;
 }
@@ -559,6 +568,7 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	out->levels = r.levels.v;
 	out->block_vaddr = note->block_vaddr;
 	out->block_len = note->block_len;
+	out->has_jumps = note->flags & PATCH_HAS_JUMPS;
 	memcpy(out->id, note->id, sizeof(out->id));
 	vec_free(&r.awake);
 	if (!r.bad && plan_is_sound(out->plan) && is_true(out, img, block))

@@ -8,7 +8,7 @@
  *
  *   offset  size  behind the owner's name (struct patch_note)
  *        0     4  PATCH_VERSION
- *        4     4  0
+ *        4     4  PATCH_HAS_JUMPS: the jumps to the block stand in the text
  *        8    16  block's vaddr, length
  *       24    16  file offset and length of the plan's description
  *       40     8  checksum of the plan's description
@@ -31,8 +31,10 @@
 /* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
 #define PATCH_VERSION 1u
 
+#define PATCH_HAS_JUMPS 1u
+
 struct patch_note {
-	uint32_t version, zero;
+	uint32_t version, flags;
 	uint64_t block_vaddr, block_len;
 	uint64_t info_off, info_len;
 	uint64_t info_sum;
@@ -45,6 +47,7 @@ struct patch_info {
 	uint8_t *levels;   /* a byte a function: the filter level that kron patch was told */
 	uint64_t block_vaddr, block_len;
 	uint8_t id[KRON_BLOCK_ID_LEN];
+	bool has_jumps;
 };
 
 /* Has the image a note of ours? */
