@@ -468,7 +468,6 @@ static bool take_bus(struct collector_options *o)
 	return path ? *path : o->bus == KRON_BUS_EXACT || !strcmp(bus, "lane");
 }
 
-
 static void take_options(struct collector_options *o, char **argv)
 {
 	*o = (struct collector_options){

@@ -38,8 +38,8 @@
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu
-#define TRACE_PAD_MAGIC 0x4b504144u   /* nothing follows, nbytes of it */
-#define TRACE_CHUNK_MAX 0x10000u      /* most sample bytes in one chunk */
+#define TRACE_PAD_MAGIC 0x4b504144u /* nothing follows, nbytes of it */
+#define TRACE_CHUNK_MAX 0x10000u    /* most sample bytes in one chunk */
 struct trace_chunk {
 	uint32_t magic;
 	uint32_t nbytes; /* of samples that follow: a multiple of 20 while there are only Trace

@@ -73,7 +73,8 @@ int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, c
  * writes all that were staged, together, or none of them.  Its failure is not final: one by one
  * some of them may fit.
  */
-bool trace_writer_stage(struct trace_writer *w, const struct trace_chunk *head, const void *samples);
+bool trace_writer_stage(struct trace_writer *w, const struct trace_chunk *head,
+			const void *samples);
 int trace_writer_commit(struct trace_writer *w);
 int trace_writer_flush(struct trace_writer *w); /* text files' buffers to the kernel */
 int trace_writer_close(struct trace_writer *w); /* flushes, unlocks, frees; first error */

@@ -25,8 +25,8 @@
 #include "trace/export.h"
 #include "trace/report.h"
 
-static const char *const files[] = {"session",  "modules", "functions",
-				    "refusals", "tasks",   "events",  "samples"};
+static const char *const files[] = {"session", "modules", "functions", "refusals",
+				    "tasks",   "events",  "samples"};
 #define NFILES (sizeof(files) / sizeof(files[0]))
 
 struct content {
