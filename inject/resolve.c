@@ -251,7 +251,7 @@ static void resolve_one(struct resolver *r, uint32_t number)
 	r->spec = &r->set->specs.v[number];
 	r->before = r->out->places.n;
 	r->event = NONE;
-	r->no_operand = r->skipped = 0;
+	r->no_operand = r->skipped = r->tails = 0;
 	r->told = false;
 	first_payload(r);
 	find_places(r);
@@ -264,6 +264,10 @@ static void resolve_one(struct resolver *r, uint32_t number)
 			      "%zu conditional jumps that leave the function are not watched: they "
 			      "are exits only when they are taken",
 			      r->skipped);
+	if (r->tails)
+		resolver_note(r, r->before == r->out->places.n,
+			      "%zu tail call%s: the function that is jumped to returns the value",
+			      r->tails, r->tails == 1 ? " is not watched" : "s are not watched");
 	if (r->before == r->out->places.n && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
 }

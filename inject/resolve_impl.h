@@ -41,9 +41,11 @@ struct resolver {
 	/* the probe at work */
 	const struct probe_spec *spec;
 	uint32_t number, action, event;
-	size_t before;              /* places when it began */
-	size_t no_operand, skipped; /* places without what $addr needs; conditional tails */
-	bool told;                  /* a note says why nothing was found */
+	size_t before;     /* places when it began */
+	size_t no_operand; /* places without what $addr needs */
+	size_t skipped;    /* conditional tail jumps */
+	size_t tails;      /* tail jumps without a return value */
+	bool told;         /* a note says why nothing was found */
 };
 
 void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
