@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "collect/semaphores.h"
 #include "inject/bind.h"
 #include "inject/space.h"
 
@@ -295,6 +296,18 @@ static int add_module_commands(struct work *w, const struct loaded *l, const str
 	return code;
 }
 
+/* Without them the program passes the probes by: a note, and everything else goes on. */
+static void raise_semaphores(struct work *w, const struct loaded *l)
+{
+	const struct resolution *found = &l->module->probes.found;
+	struct err err;
+
+	if (!semaphores_raise(w->q->pid, l->bias, found->semaphores.v, found->semaphores.n, &err))
+		return;
+	err_prefix(&err, -1, "%s", l->module->path);
+	note(w, &err);
+}
+
 static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 {
 	bool traced = l->full && l->module->nselected;
@@ -307,6 +320,12 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		.bias = l->bias,
 		.thunk = w->q->thunk,
 		.hook_thunk = w->q->hook_thunk,
+		.payload_thunk = w->q->payload_thunk,
+		.action_thunk = w->q->action_thunk,
+		.way = w->q->way,
+		.counts = w->q->counts,
+		.events = l->module->probes.events,
+		.nevents = l->module->probes.found.events.n,
 	};
 	uint64_t lo, hi;
 	size_t len;
@@ -314,6 +333,9 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 
 	if (!b.plan)
 		b.plan = l->module->full;
+	if (b.plan == l->module->full && l->module->probes.found.places.n && !b.payload_thunk)
+		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
+			       l->module->path);
 	if (l->module->patched) {
 		if (!traced && !b.hooks)
 			return 0; /* it may sleep on */
@@ -339,6 +361,8 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		bound_free(&w->bound.v[--w->bound.n]);
 		return code;
 	}
+	if (b.plan == l->module->full)
+		raise_semaphores(w, l);
 	if (!b.whole)
 		take_gap(w, b.block, len);
 	*vec_push(&w->records) =

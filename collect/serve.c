@@ -238,7 +238,15 @@ static bool is_wanted(struct server *s, pid_t pid)
 static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
 {
 	struct server *s = c->server;
-	struct question q = {.pid = pid, .thunk = h->thunk[s->thunk], .hook_thunk = h->hook_thunk};
+	struct question q = {
+		.pid = pid,
+		.thunk = h->thunk[s->thunk],
+		.hook_thunk = h->hook_thunk,
+		.payload_thunk = h->payload_thunk[s->thunk],
+		.action_thunk = h->action_thunk,
+		.way = s->thunk,
+		.counts = (int32_t)h->counts,
+	};
 	uint32_t lineage[LINEAGE_MAX + 1];
 	struct answer a;
 	struct err err;

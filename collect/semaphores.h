@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * semaphores.h - tells a program that somebody watches its USDT probes.
+ *
+ * A probe may have a counter beside it that the program looks at before it comes to the probe's
+ * place (to save the work of preparing arguments): zero means that nobody is there.
+ */
+#ifndef COLLECT_SEMAPHORES_H
+#define COLLECT_SEMAPHORES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* One more in each counter of a process that waits for its answer.  0 or -errno. */
+int semaphores_raise(pid_t pid, uint64_t bias, const uint64_t *vaddrs, size_t n, struct err *err);
+
+#endif
