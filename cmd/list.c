@@ -18,12 +18,14 @@
 #include "inject/classes.h"
 #include "inject/patch_info.h"
 #include "inject/plan.h"
+#include "inject/tactics.h"
 
 static bool json, summary;
 /* The classes of classes.h in their order, then two more. */
 #define PLACES "insns|branches|loads|stores|calls|blocks|entries|exits"
 static int places = -1;
 static struct opt_list specs, files;
+static const char *tactics;
 
 static bool is_class(void)
 {
@@ -44,6 +46,11 @@ static const struct opt options[] = {
 	 "The same for the probes in FILE, or in kron's pack of this name. May be repeated.", 0, 0},
 	{0, "places", OPT_CHOICE, &places, PLACES,
 	 "Plan every place of this class, instead of entries and exits.", 0, 0},
+	{0, "tactics", OPT_STR, &tactics, "LIST",
+	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
+	 "int3. With + or - before each: the default, and these too or without them. int3 is not "
+	 "in the default.",
+	 0, 0},
 	OPT_END,
 };
 
@@ -359,6 +366,8 @@ int cmd_list(int argc, char **argv)
 	first = cmd_parse(&command, argc, argv, &status);
 	if (!first)
 		return status;
+	if (tactics && tactics_parse(&opt.tactics, tactics, &err))
+		return cmd_fail(&command, CMD_USAGE, "%s", err.msg);
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	if (specs.n || files.n) {

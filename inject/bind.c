@@ -28,25 +28,69 @@ static bool is_selected(const struct binding *b, uint32_t function)
 	return b->selected && b->selected[function];
 }
 
-static bool is_bound(const struct binding *b, const struct plan_site *site)
+static bool is_wanted(const struct binding *b, const struct plan_site *site)
 {
 	return b->whole || is_selected(b, site->function) || (b->hooks && site->has_hook) ||
 	       site->has_place;
 }
 
+/* The site whose window holds vaddr, or plan->nsites. */
+static size_t site_at(const struct plan *plan, uint64_t vaddr)
+{
+	size_t lo = 0, hi = plan->nsites;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (plan->sites[mid].vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo && vaddr - plan->sites[lo - 1].vaddr < plan->sites[lo - 1].window)
+		return lo - 1;
+	return plan->nsites;
+}
+
+/* A site, and those that it stands on: whose dead bytes hold its landing, and whose first byte
+ * is its distance. */
+static void bind_site(const struct plan *plan, uint8_t *bound, size_t i)
+{
+	while (i < plan->nsites && !bound[i]) {
+		const struct plan_site *site = &plan->sites[i];
+
+		bound[i] = true;
+		if (!site->landing)
+			return;
+		if (site->patch_len == 1)
+			bind_site(plan, bound, site_at(plan, site->vaddr + 1));
+		i = site_at(plan, site->landing);
+	}
+}
+
+/* One byte a site. */
+static uint8_t *list_bound(const struct binding *b)
+{
+	uint8_t *bound = xcalloc(b->plan->nsites + 1, 1);
+
+	for (size_t i = 0; i < b->plan->nsites; i++)
+		if (is_wanted(b, &b->plan->sites[i]))
+			bind_site(b->plan, bound, i);
+	return bound;
+}
+
 size_t bind_size(const struct binding *b)
 {
+	uint8_t *bound = list_bound(b);
 	size_t size = KRON_BLOCK_HEAD;
 	bool any = false;
 
-	for (size_t i = 0; i < b->plan->nsites; i++) {
-		const struct plan_site *site = &b->plan->sites[i];
-
-		if (!is_bound(b, site))
-			continue;
-		any = true;
-		size += site->code_len;
-	}
+	for (size_t i = 0; i < b->plan->nsites; i++)
+		if (bound[i]) {
+			any = true;
+			size += b->plan->sites[i].code_len;
+		}
+	xfree(bound);
 	return any ? (size + PAGE - 1) & -PAGE : 0;
 }
 
@@ -233,27 +277,42 @@ static struct kron_patch *add_patch(struct bound *out, uint32_t off, const uint8
 	return p;
 }
 
-/* Old bytes and a jump to `to`, of 5 or 2 bytes, or none. */
-static bool make_patch(struct bound *out, uint32_t off, const uint8_t *old, unsigned old_len,
-		       unsigned new_len, int64_t to)
+/* Old bytes to be checked, as many as there are; the first record is returned. */
+static struct kron_patch *add_window(struct bound *out, uint32_t off, const uint8_t *old,
+				     unsigned len)
 {
-	int64_t distance = to - (int64_t)(off + new_len);
-	struct kron_patch *p = add_patch(out, off, old, old_len);
+	struct kron_patch *p = add_patch(out, off, old, len);
 
-	p->new_len = new_len;
-	/* of a long window the rest is checked only */
-	for (unsigned at = p->old_len; at < old_len; at += KRON_PATCH_OLD_MAX)
-		add_patch(out, off + at, old + at, old_len - at);
-	if (!new_len)
-		return true;
-	if (new_len == WINDOW_SHORT) {
-		p->new_bytes[0] = 0xeb; /* jmp rel8 */
-		p->new_bytes[1] = (uint8_t)distance;
-		return distance == (int8_t)distance;
-	}
-	p->new_bytes[0] = 0xe9; /* jmp rel32 */
-	put32(p->new_bytes + 1, (uint32_t)distance);
+	for (unsigned at = KRON_PATCH_OLD_MAX; at < len; at += KRON_PATCH_OLD_MAX)
+		add_patch(out, off + at, old + at, len - at);
+	return p;
+}
+
+/* jmp rel32, behind a prefix if there is one. */
+static bool put_jump(struct kron_patch *p, uint8_t prefix, int64_t to)
+{
+	unsigned at = prefix != 0;
+	int64_t distance = to - (int64_t)(p->off + at + WINDOW_JUMP);
+
+	p->new_len = at + WINDOW_JUMP;
+	p->new_bytes[0] = prefix;
+	p->new_bytes[at] = 0xe9;
+	put32(p->new_bytes + at + 1, (uint32_t)distance);
 	return distance == (int32_t)distance;
+}
+
+/* jmp rel8, or no more of it than its first byte. */
+static bool put_short(struct kron_patch *p, uint8_t prefix, unsigned len, int64_t to)
+{
+	unsigned at = prefix != 0;
+	int64_t distance = to - (int64_t)(p->off + at + WINDOW_SHORT);
+
+	p->new_len = len;
+	p->new_bytes[0] = prefix;
+	p->new_bytes[at] = 0xeb;
+	if (len > 1)
+		p->new_bytes[at + 1] = (uint8_t)distance;
+	return distance == (int8_t)distance;
 }
 
 /* All places as offsets from the first patched page. */
@@ -262,15 +321,21 @@ static bool make_patches(struct bound *out, const struct binding *b, const struc
 {
 	uint64_t text = out->patch_addr - b->bias;
 	int64_t to = (int64_t)(b->block + stub - out->patch_addr);
+	struct kron_patch *p;
 
 	if (site->landing) {
-		if (!make_patch(out, site->landing - text, site->landing_bytes, PLAN_LANDING,
-				PLAN_LANDING, to))
+		p = add_patch(out, site->landing - text, site->landing_bytes, PLAN_LANDING);
+		if (!put_jump(p, 0, to))
 			return false;
-		to = site->landing - text;
 	}
-	return make_patch(out, site->vaddr - text, plan_old_bytes(b->plan, site), site->window,
-			  site->patch_len, to);
+	p = add_window(out, site->vaddr - text, plan_old_bytes(b->plan, site), site->window);
+	if (site->landing)
+		return put_short(p, site->prefix, site->patch_len, site->landing - text);
+	if (site->patch_len > 1)
+		return put_jump(p, site->prefix, to);
+	p->new_len = site->patch_len; /* int3, or nothing */
+	p->new_bytes[0] = 0xcc;
+	return true;
 }
 
 /* How many patches a site takes, at most. */
@@ -292,13 +357,14 @@ static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *
 {
 	uint32_t at = KRON_BLOCK_HEAD;
 	uint64_t lo = UINT64_MAX, hi = 0;
+	uint8_t *bound = list_bound(b);
 	size_t n = 0;
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
 		const struct plan_site *site = &b->plan->sites[i];
 
 		stub_at[i] = 0;
-		if (!is_bound(b, site))
+		if (!bound[i])
 			continue;
 		stub_at[i] = at;
 		at += site->code_len;
@@ -307,6 +373,7 @@ static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *
 		if (site->landing)
 			span(&lo, &hi, site->landing, PLAN_LANDING);
 	}
+	xfree(bound);
 	if (n) {
 		lo &= -PAGE;
 		out->patch_addr = b->bias + lo;

@@ -132,7 +132,8 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	site->first_map = pl->maps.n;
 	site->nmaps = e->s.nmaps;
 	site->window = d->w.len;
-	site->patch_len = d->is_detour ? 0 : d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+	site->patch_len = d->is_detour ? 0 : draft_head(d) + (d->prefix != 0);
+	site->prefix = d->prefix;
 	site->landing = d->landing;
 	if (d->landing)
 		memcpy(site->landing_bytes, elf_image_at(pl->map->img, d->landing, PLAN_LANDING),

@@ -124,9 +124,10 @@ static void take_runs(struct planner *pl, unsigned jump)
 	}
 }
 
+/* From the highest place down: a pun wants to know what stands behind it. */
 static void climb_all(struct planner *pl)
 {
-	for (size_t i = 0; i < pl->places.n; i++)
+	for (size_t i = pl->places.n; i-- > 0;)
 		if (*refusal_of(pl, i))
 			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], 0, PLANNER_RUNGS);
 }
@@ -134,8 +135,12 @@ static void climb_all(struct planner *pl)
 void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 {
 	list_places(pl, first, n);
-	take_runs(pl, WINDOW_JUMP);
-	take_runs(pl, WINDOW_SHORT);
+	for (size_t i = 0; i < pl->places.n; i++)
+		*refusal_of(pl, i) = REFUSAL_SWITCHED_OFF;
+	if (pl->use & USE_JUMP)
+		take_runs(pl, WINDOW_JUMP);
+	if (pl->use & USE_SHORT)
+		take_runs(pl, WINDOW_SHORT);
 	climb_all(pl);
 }
 
@@ -143,4 +148,7 @@ void planner_retry_places(struct planner *pl, uint32_t first, size_t n)
 {
 	list_places(pl, first, n);
 	climb_all(pl);
+	for (size_t i = 0; pl->use & USE_INT3 && i < pl->places.n; i++)
+		if (*refusal_of(pl, i))
+			*refusal_of(pl, i) = tactic_int3.take(pl, &pl->places.v[i]);
 }

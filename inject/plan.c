@@ -537,18 +537,6 @@ static void list_one_only(struct making *m)
 
 /* ---- the whole ---- */
 
-struct site_key {
-	uint64_t vaddr;
-	uint32_t old;
-};
-
-static int compare_keys(const void *a, const void *b)
-{
-	const struct site_key *x = a, *y = b;
-
-	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
-}
-
 /*
  * Control that goes from a stub to where another site begins goes on in that site's stub.
  * Plans for entries and exits alone do without: there a stub seldom leads to another.
@@ -581,10 +569,10 @@ static void sort_sites(struct making *m)
 
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct site_key){m->pl.sites.v[i].vaddr, i};
-	qsort(keys, n, sizeof(*keys), compare_keys);
+	qsort(keys, n, sizeof(*keys), planner_compare_sites);
 	for (size_t i = 0; i < n; i++) {
-		sorted[i] = m->pl.sites.v[keys[i].old];
-		place[keys[i].old] = i;
+		sorted[i] = m->pl.sites.v[keys[i].number];
+		place[keys[i].number] = i;
 	}
 	vec_for(&m->pl.probes, p)
 		if (p->site != NONE)
@@ -699,6 +687,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
 	m.pl.is_long = m.opt->request;
+	m.pl.use = m.opt->tactics ? m.opt->tactics : USE_DEFAULT;
 	m.pl.position_independent = m.opt->position_independent;
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
@@ -719,6 +708,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	vec_free(&m.pl.draft_probes);
 	vec_free(&m.pl.places);
 	vec_free(&m.pl.jumps);
+	vec_free(&m.pl.site_index);
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.ranges);
 	vec_free(&m.numbers);

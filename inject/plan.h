@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 12u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 13u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -86,10 +86,12 @@ struct plan_site {
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
 	uint16_t window;           /* bytes displaced: their old values follow the stub in code */
-	uint8_t patch_len;         /* bytes written: 5 for a jump, 2 for a short one, 0: none, all
-				    * ways that lead there are displaced and lead to the stub */
+	uint8_t patch_len : 4;     /* bytes written: 5 for a jump, 2 for a short one; 1 with a
+				    * landing: the byte behind is its distance, without: int3;
+				    * 0: none, all ways there are displaced and lead to the stub */
 	uint8_t has_hook : 1;      /* one of its probes is a PROBE_HOOK */
 	uint8_t has_place : 1;     /* likewise a PROBE_PLACE: it is always patched */
+	uint8_t prefix;            /* 0, or the byte before the jump; patch_len counts it */
 	/* Of a short jump: PLAN_LANDING bytes of padding, where the jump to the stub goes. */
 	uint64_t landing;
 	uint8_t landing_bytes[8]; /* what stands there */
@@ -144,6 +146,7 @@ struct plan_options {
 	/* The user's places; NULL: entries and exits of all functions.  The cache key of a plan
 	 * with a request must tell it from others: plan_request_hash(). */
 	const struct plan_request *request;
+	uint32_t tactics; /* enum tactic_switch; 0: USE_DEFAULT */
 };
 /* Of what makes the plan different: places, actions, functions. */
 uint64_t plan_request_hash(const struct plan_request *r);

@@ -319,11 +319,12 @@ static bool are_maps_sound(const struct plan *p, const struct plan_site *s)
 /* A short jump has a landing within its reach, and within the text; another one has none. */
 static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
 {
-	int64_t distance = (int64_t)(s->landing - (s->vaddr + s->patch_len));
+	unsigned jump = s->patch_len - (s->prefix != 0);
+	int64_t distance = (int64_t)(s->landing - (s->vaddr + WINDOW_SHORT + (s->prefix != 0)));
 
 	if (!s->landing)
-		return s->patch_len == WINDOW_JUMP || !s->patch_len;
-	return s->patch_len == WINDOW_SHORT && distance == (int8_t)distance &&
+		return jump == WINDOW_JUMP || (jump <= 1 && !s->prefix);
+	return (jump == WINDOW_SHORT || (jump == 1 && !s->prefix)) && distance == (int8_t)distance &&
 	       s->landing >= p->text_lo && s->landing < p->text_hi &&
 	       p->text_hi - s->landing >= PLAN_LANDING;
 }

@@ -2,21 +2,31 @@
 /* planner.c - the per-byte state and the drafts of the function at work (planner.h). */
 #include "inject/planner.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "inject/liveness.h"
 
 /* In this order. */
-static const struct tactic_ops *const ladder[PLANNER_RUNGS] = {&tactic_jump, &tactic_short,
-							       &tactic_arrivals, &tactic_detour};
+static const struct {
+	const struct tactic_ops *tactic;
+	uint32_t use;
+} ladder[PLANNER_RUNGS] = {
+	{&tactic_jump, USE_JUMP},     {&tactic_short, USE_SHORT}, {&tactic_arrivals, USE_ARRIVALS},
+	{&tactic_detour, USE_DETOUR}, {&tactic_pun, USE_PUN},
+};
 
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to)
 {
 	enum refusal first = REFUSAL_NONE;
 
 	for (size_t i = from; i < to; i++) {
-		enum refusal r = ladder[i]->take(pl, place);
+		enum refusal r;
 
+		/* a jump that is there already may be shared; tactic_jump minds the switch */
+		if (i && !(pl->use & ladder[i].use))
+			continue;
+		r = ladder[i].tactic->take(pl, place);
 		if (r == REFUSAL_NONE)
 			return r;
 		if (i == from)
@@ -40,10 +50,17 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 	};
 }
 
-/* The bytes that the draft writes over its window's first. */
+unsigned draft_head(const struct draft *d)
+{
+	if (d->tactic == TACTIC_PUN || d->tactic == TACTIC_INT3)
+		return 1;
+	return d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+}
+
+/* Bytes from the window's start on that keep a meaning. */
 static unsigned head_len(const struct draft *d)
 {
-	return d->is_detour ? d->w.len : d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+	return d->is_detour ? d->w.len : draft_head(d) + (d->prefix != 0);
 }
 
 static void mark_landing(struct planner *pl, const struct draft *d, uint8_t state)
@@ -77,6 +94,7 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	d->tactic = tactic;
 	d->landing = 0;
 	d->is_guest = false;
+	d->prefix = 0;
 	d->is_detour = tactic == TACTIC_DETOUR;
 	d->is_host = false;
 	d->live = true;
@@ -130,6 +148,44 @@ void planner_release(struct planner *pl, uint32_t draft)
 
 	mark(pl, d, BYTE_FREE);
 	d->live = false;
+}
+
+int planner_compare_sites(const void *a, const void *b)
+{
+	const struct site_key *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void index_sites(struct planner *pl)
+{
+	vec_reserve(&pl->site_index, pl->sites.n);
+	for (uint32_t i = pl->site_index.n; i < pl->sites.n; i++)
+		pl->site_index.v[i] = (struct site_key){pl->sites.v[i].vaddr, i};
+	pl->site_index.n = pl->sites.n;
+	qsort(pl->site_index.v, pl->site_index.n, sizeof(struct site_key), planner_compare_sites);
+}
+
+struct plan_site *planner_site_at(struct planner *pl, uint64_t vaddr)
+{
+	size_t lo = 0, hi;
+
+	if (pl->sites.n - pl->site_index.n > 256 || !pl->site_index.n)
+		index_sites(pl);
+	for (size_t i = pl->site_index.n; i < pl->sites.n; i++) /* of this round */
+		if (pl->sites.v[i].vaddr == vaddr)
+			return &pl->sites.v[i];
+	for (hi = pl->site_index.n; lo < hi;) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (pl->site_index.v[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == pl->site_index.n || pl->site_index.v[lo].vaddr != vaddr)
+		return NULL;
+	return &pl->sites.v[pl->site_index.v[lo].number];
 }
 
 uint32_t planner_draft_at(const struct planner *pl, uint64_t vaddr)

@@ -19,6 +19,7 @@
 
 #include "base/vec.h"
 #include "inject/plan.h"
+#include "inject/tactics.h"
 #include "inject/window.h"
 
 enum planner_byte {
@@ -59,6 +60,7 @@ struct draft {
 	uint8_t tactic;   /* what its first probe counts as; the others share */
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
+	uint8_t prefix;   /* 0, or what stands before the jump: the place before it wants it so */
 	bool is_guest;    /* they lie in the window of another draft, which holds them */
 	bool is_detour;   /* nothing is patched or displaced: all ways there lead into the stub */
 	bool is_host;     /* bytes 5 to 9 of the window are another draft's landing */
@@ -92,6 +94,12 @@ struct planner_jump {
 	bool is_loop; /* loop, jrcxz: one byte of distance */
 };
 
+struct site_key {
+	uint64_t vaddr;
+	uint32_t number;
+};
+int planner_compare_sites(const void *a, const void *b);
+
 struct planner {
 	const struct code_map *map;
 	uint8_t *taken;            /* enum planner_byte, one a byte of code, from map->lo */
@@ -108,6 +116,8 @@ struct planner {
 	VEC(struct place) places;           /* of a request, in the function at work, by vaddr */
 	const struct place_action *actions; /* of the request, NULL: there are none */
 	struct liveness *liveness;          /* made when it is asked for: planner_liveness() */
+	uint32_t use;                       /* enum tactic_switch */
+	VEC(struct site_key) site_index;    /* of the first round's sites, by vaddr */
 	/* finished stubs */
 	VEC(struct plan_site) sites;
 	VEC(struct plan_fixup) fixups;
@@ -130,9 +140,11 @@ enum tactic tactic_jump_kind(const struct window *w);
 extern const struct tactic_ops tactic_short;
 extern const struct tactic_ops tactic_arrivals;
 extern const struct tactic_ops tactic_detour;
+extern const struct tactic_ops tactic_pun;
+extern const struct tactic_ops tactic_int3;
 
-/* The ladder has so many rungs. */
-#define PLANNER_RUNGS 4u
+/* The ladder has so many rungs; int3 stands beside it, the last of all. */
+#define PLANNER_RUNGS 5u
 /* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to);
 
@@ -169,6 +181,10 @@ enum refusal planner_go_back(const struct planner *pl, const struct window_scope
 			     uint64_t vaddr, uint64_t *start);
 /* The draft whose window has an instruction at vaddr. */
 enum refusal planner_share(const struct planner *pl, uint64_t vaddr, uint32_t *draft);
+/* The bytes that the draft writes at its window's start, without a prefix. */
+unsigned draft_head(const struct draft *d);
+/* The finished site that begins at vaddr, or NULL.  In the second round only. */
+struct plan_site *planner_site_at(struct planner *pl, uint64_t vaddr);
 /* The draft's window becomes one that also reaches over `through`, for a jump of so many bytes. */
 enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, unsigned jump);
 /* A draft for this window: marks its bytes. */

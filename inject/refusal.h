@@ -24,6 +24,7 @@
 	X(JCC_TAIL, "conditional-tail", "a conditional jump that leaves the function when taken") \
 	X(NO_BOUNDS, "no-bounds", "the extent of the function is not known for sure")             \
 	X(OUT_OF_FILE, "out-of-file", "the code does not lie in the file")                        \
+	X(SWITCHED_OFF, "switched-off", "the tactics for it are switched off")                    \
 	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")         \
 	X(NO_FUNCTION, "no-function", "the place lies in no known function")                      \
 	X(NO_INSN, "no-instruction", "no instruction starts there")                               \
@@ -54,7 +55,9 @@ const char *refusal_text(enum refusal r);
 	X(JUMP_SHARED, "jump-shared", "taken together with another probe of the same window") \
 	X(JUMP_SHORT, "jump-short", "a 2-byte jump to a place nearby, which jumps on")        \
 	X(ARRIVALS, "arrivals", "on every way that leads there, each by a jump of its own")   \
-	X(DETOUR, "detour", "every way that leads there goes round by the trampolines")
+	X(DETOUR, "detour", "every way that leads there goes round by the trampolines")       \
+	X(PUN, "pun", "a jump of one byte, whose distance is the next jump's first byte")     \
+	X(INT3, "int3", "a trap")
 
 enum tactic {
 #define X(id, key, text) TACTIC_##id,

@@ -131,7 +131,7 @@ enum refusal tactic_displace(struct planner *pl, uint64_t vaddr)
 	struct place place = {vaddr, PLACE_NO_PROBE, true, DRAFT_BEFORE};
 	enum refusal r = tactic_jump.take(pl, &place);
 
-	return r ? tactic_short.take(pl, &place) : r;
+	return r && pl->use & USE_SHORT ? tactic_short.take(pl, &place) : r;
 }
 
 static bool has_loop(const struct planner *pl, const struct ways *w)

@@ -29,6 +29,8 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 
 	if (pl->taken[place->vaddr - pl->map->lo])
 		return planner_share(pl, place->vaddr, draft);
+	if (!(pl->use & USE_JUMP))
+		return REFUSAL_SWITCHED_OFF;
 	if (place->may_go_back) {
 		r = planner_go_back(pl, &scope, place->vaddr, &start);
 		if (r)

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tactic_pun.c - a jump of which only the first byte is written: the next site's first byte is
+ * its distance.
+ *
+ *   a:    ret                     eb         jmp a+2-23
+ *   a+1:  mov ...       ---->     e9 ....    jmp stub             e9 = -23
+ *
+ *   a-21: (dead)        ---->     e9 ....    jmp stub of a
+ *
+ * For an instruction of one byte with a place behind it that must stay a place of its own.  The
+ * landing has to be dead bytes or padding at exactly that distance; where the next site has a
+ * byte to spare, a prefix that means nothing in front of its jump gives other distances.
+ *
+ * In the second round only, when the next site is decided.  What it begins with is locked then.
+ */
+#include "inject/planner.h"
+
+/* Segment and address-size prefixes, REX: a near jump takes no notice of them. */
+static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x40, 0x41, 0x42, 0x43,
+				   0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b,
+				   0x4c, 0x4d, 0x4e, 0x4f, 0x64, 0x65, 0x67};
+
+/* What stands at the byte behind the place: a draft, a finished site, or what the file has. */
+struct next {
+	uint64_t vaddr;
+	uint8_t first; /* its first byte when it is patched */
+	uint8_t head;  /* bytes of its jump; 0: it stays as it is */
+	struct draft *draft;
+	struct plan_site *site;
+	bool may_prefix;
+};
+
+static uint8_t state(const struct planner *pl, uint64_t vaddr)
+{
+	return vaddr >= pl->map->lo && vaddr < pl->map->hi ? pl->taken[vaddr - pl->map->lo]
+							   : BYTE_TAKEN;
+}
+
+static bool is_landing(const struct planner *pl, uint64_t vaddr)
+{
+	if (!elf_image_at(pl->map->img, vaddr, WINDOW_JUMP))
+		return false;
+	for (unsigned i = 0; i < WINDOW_JUMP; i++) {
+		uint8_t flags = code_map_flags(pl->map, vaddr + i);
+
+		if (state(pl, vaddr + i) == BYTE_DEAD)
+			continue;
+		if (state(pl, vaddr + i) != BYTE_FREE || !(flags & CODE_PADDING) ||
+		    window_entered_at(pl->map, vaddr + i))
+			return false;
+	}
+	/* all of it in one window, or all of it padding */
+	for (unsigned i = 1; i < WINDOW_JUMP; i++)
+		if (state(pl, vaddr + i) != state(pl, vaddr))
+			return false;
+	return true;
+}
+
+/* A byte behind the jump that nobody has put a landing on? */
+static bool has_spare(const struct planner *pl, const struct next *n)
+{
+	return n->head && state(pl, n->vaddr + n->head) == BYTE_DEAD &&
+	       functions_at(pl->map->functions, n->vaddr + n->head) ==
+		       functions_at(pl->map->functions, n->vaddr);
+}
+
+static void see_draft(struct next *n, struct draft *d)
+{
+	if (d->is_detour)
+		return;
+	n->draft = d;
+	n->head = draft_head(d);
+	n->first = d->prefix                  ? d->prefix
+		   : d->tactic == TACTIC_INT3 ? 0xcc
+		   : n->head == WINDOW_JUMP   ? 0xe9
+					      : 0xeb;
+	n->may_prefix = !d->prefix && n->head > 1 && d->w.len > n->head;
+}
+
+static void see_site(struct next *n, struct plan_site *s)
+{
+	if (!s->patch_len)
+		return;
+	n->site = s;
+	n->head = s->patch_len;
+	n->first = s->prefix                          ? s->prefix
+		   : s->patch_len == 1 && !s->landing ? 0xcc
+		   : s->landing                       ? 0xeb
+						      : 0xe9;
+	n->may_prefix = !s->prefix && n->head > 1 && s->window > n->head;
+}
+
+static enum refusal find_next(struct planner *pl, uint64_t vaddr, struct next *n)
+{
+	const uint8_t *byte = elf_image_at(pl->map->img, vaddr, 1);
+	uint32_t draft = planner_draft_at(pl, vaddr);
+	struct plan_site *site = planner_site_at(pl, vaddr);
+
+	*n = (struct next){.vaddr = vaddr};
+	if (!byte)
+		return REFUSAL_OUT_OF_FILE;
+	n->first = *byte;
+	if (draft != UINT32_MAX && pl->drafts.v[draft].w.addr == vaddr)
+		see_draft(n, &pl->drafts.v[draft]);
+	else if (site)
+		see_site(n, site);
+	else if (state(pl, vaddr) != BYTE_FREE)
+		return REFUSAL_OVERLAP; /* the middle of something, or lent to a landing */
+	n->may_prefix = n->may_prefix && has_spare(pl, n);
+	return REFUSAL_NONE;
+}
+
+/* The next site's jump gets a prefix, or, if nothing is patched there, the byte is locked. */
+static void settle_next(struct planner *pl, const struct next *n, uint8_t prefix)
+{
+	if (!n->head)
+		pl->taken[n->vaddr - pl->map->lo] = BYTE_TAKEN;
+	if (!prefix)
+		return;
+	pl->taken[n->vaddr + n->head - pl->map->lo] = BYTE_TAKEN;
+	if (n->draft) {
+		n->draft->prefix = prefix;
+		return;
+	}
+	n->site->prefix = prefix;
+	n->site->patch_len++;
+}
+
+static uint64_t landing_for(uint64_t vaddr, uint8_t distance)
+{
+	return vaddr + WINDOW_SHORT + (uint64_t)(int64_t)(int8_t)distance;
+}
+
+/* Where the jump may lead; the prefix that this needs, or 0. */
+static uint64_t choose(const struct planner *pl, uint64_t vaddr, const struct next *n,
+		       uint8_t *prefix)
+{
+	*prefix = 0;
+	if (is_landing(pl, landing_for(vaddr, n->first)))
+		return landing_for(vaddr, n->first);
+	for (unsigned i = 0; n->may_prefix && i < sizeof(prefixes); i++) {
+		uint64_t landing = landing_for(vaddr, prefixes[i]);
+		uint64_t spare = n->vaddr + n->head;
+
+		if (!is_landing(pl, landing) || (spare >= landing && spare < landing + WINDOW_JUMP))
+			continue;
+		*prefix = prefixes[i];
+		return landing;
+	}
+	return 0;
+}
+
+static enum refusal take(struct planner *pl, const struct place *place)
+{
+	struct window_scope scope = planner_scope(pl, place->vaddr, 1);
+	struct next next;
+	struct window w;
+	enum refusal r;
+	uint64_t landing;
+	uint32_t draft;
+	uint8_t prefix;
+
+	if (!pl->is_long || !pl->fn.second_round || place->probe == PLACE_NO_PROBE)
+		return REFUSAL_NO_ROOM;
+	r = window_make(&w, &scope, place->vaddr, place->vaddr);
+	if (!r && w.len != 1)
+		r = REFUSAL_NO_ROOM;
+	if (!r)
+		r = find_next(pl, place->vaddr + 1, &next);
+	if (r)
+		return r;
+	landing = choose(pl, place->vaddr, &next, &prefix);
+	if (!landing)
+		return REFUSAL_NO_ROOM;
+	settle_next(pl, &next, prefix);
+	draft = planner_hold(pl, &w, TACTIC_PUN);
+	planner_land_in(pl, draft, landing);
+	return planner_put(pl, draft, place);
+}
+
+const struct tactic_ops tactic_pun = {.name = "pun", .take = take};
