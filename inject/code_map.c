@@ -41,6 +41,17 @@
 
 #define SPAN_MAX (2ull << 30)
 
+/* By the low bits of the address: a function of usual size fits without a collision. */
+#define CACHE_SIZE 8192u
+
+struct insn_cache {
+	struct {
+		uint64_t vaddr; /* 0: empty; no code lies there */
+		bool has_operands;
+		struct insn in;
+	} at[CACHE_SIZE];
+};
+
 /* ---- other ways to arrive ---- */
 
 static void mark_constant(uint64_t value, void *ctx)
@@ -417,6 +428,7 @@ int code_map_build(struct code_map **out, const struct elf_image *img, struct fu
 		xfree(m);
 		return rc;
 	}
+	m->decoded = xcalloc(1, sizeof(*m->decoded));
 	span = m->hi - m->lo;
 	m->img = img;
 	m->functions = f;
@@ -447,10 +459,11 @@ void code_map_free(struct code_map *m)
 	xfree(m->per_function);
 	xfree(m->exits);
 	xfree(m->flags);
+	xfree(m->decoded);
 	xfree(m);
 }
 
-bool code_map_insn(const struct code_map *m, uint64_t vaddr, struct insn *out)
+static bool decode(const struct code_map *m, uint64_t vaddr, bool operands, struct insn *out)
 {
 	uint64_t room = elf_image_room(m->img, vaddr);
 	const uint8_t *p;
@@ -458,7 +471,36 @@ bool code_map_insn(const struct code_map *m, uint64_t vaddr, struct insn *out)
 	if (room > 15)
 		room = 15;
 	p = room ? elf_image_at(m->img, vaddr, room) : NULL;
-	return p && insn_decode(out, p, room, vaddr);
+	if (!p)
+		return false;
+	return operands ? insn_decode(out, p, room, vaddr) : insn_scan(out, p, room, vaddr);
+}
+
+static bool decode_cached(const struct code_map *m, uint64_t vaddr, bool operands, struct insn *out)
+{
+	unsigned i = vaddr % CACHE_SIZE;
+	struct insn_cache *c = m->decoded;
+
+	if (!c->at[i].vaddr || c->at[i].vaddr != vaddr || (operands && !c->at[i].has_operands)) {
+		if (!decode(m, vaddr, operands, out))
+			return false;
+		c->at[i].vaddr = vaddr;
+		c->at[i].has_operands = operands;
+		c->at[i].in = *out;
+		return true;
+	}
+	*out = c->at[i].in;
+	return true;
+}
+
+bool code_map_insn(const struct code_map *m, uint64_t vaddr, struct insn *out)
+{
+	return decode_cached(m, vaddr, true, out);
+}
+
+bool code_map_scan(const struct code_map *m, uint64_t vaddr, struct insn *out)
+{
+	return decode_cached(m, vaddr, false, out);
 }
 
 uint64_t code_map_previous(const struct code_map *m, uint64_t vaddr)

@@ -630,7 +630,7 @@ static uint8_t kind_class(uint8_t kind)
 	return kind;
 }
 
-bool insn_confirm(const struct insn *in, const uint8_t *code)
+static bool confirm(const struct insn *in, const uint8_t *code)
 {
 	struct second_decoder *d = second();
 	uint8_t kind;
@@ -653,6 +653,44 @@ bool insn_confirm(const struct insn *in, const uint8_t *code)
 		return false;
 	if (kind == INSN_CALL || kind == INSN_JMP || kind == INSN_JCC)
 		return strtoull(d->insn->op_str, NULL, 0) == in->target;
+	return true;
+}
+
+/*
+ * Code repeats itself: what was confirmed once is not asked again.  Displacements of branches
+ * and of rip-relative operands do not matter, so they are left out.
+ */
+#define CONFIRMED 4096u
+struct confirmed {
+	uint8_t bytes[15];
+	uint8_t len; /* 0: empty */
+	uint8_t kind;
+};
+static __thread struct confirmed confirmed[CONFIRMED];
+
+static struct confirmed *find_confirmed(const struct confirmed *key)
+{
+	uint64_t a, b;
+
+	memcpy(&a, key->bytes, 8);
+	memcpy(&b, key->bytes + 7, 8);
+	a = (a ^ b << 3 ^ key->len) * 0xff51afd7ed558ccd;
+	return &confirmed[a >> 40 & (CONFIRMED - 1)];
+}
+
+bool insn_confirm(const struct insn *in, const uint8_t *code)
+{
+	struct confirmed key = {.len = in->len, .kind = in->kind}, *slot;
+
+	memcpy(key.bytes, code, in->len);
+	if (in->disp_size)
+		memset(key.bytes + in->disp_off, 0, in->disp_size);
+	slot = find_confirmed(&key);
+	if (!memcmp(slot, &key, sizeof(key)))
+		return true;
+	if (!confirm(in, code))
+		return false;
+	*slot = key;
 	return true;
 }
 

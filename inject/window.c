@@ -76,12 +76,9 @@ static enum refusal refuse_bytes(struct window *w, const struct window_scope *sc
 	return REFUSAL_NONE;
 }
 
-/* Operands do not matter here beyond what a scan tells: twice as fast as code_map_insn(). */
 bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out)
 {
-	uint64_t room = elf_image_room(map->img, vaddr);
-
-	return room && insn_scan(out, elf_image_at(map->img, vaddr, 1), room, vaddr);
+	return code_map_scan(map, vaddr, out);
 }
 
 /* A window under construction. */
