@@ -2,7 +2,7 @@
 /*
  * bind.c - lays the stubs of the selected functions into a block and fills in addresses.
  *
- *   block   head (128 bytes) | stub | stub | ... | int3 up to the page's end
+ *   block   head (128 bytes) | stub | stub | ... | tables (kron/tables.h)
  *
  * A stub serves entry, exits and hooks of one function at once.  Where the function is not
  * selected but its hook is wanted, or the reverse, the unwanted sequences become a short jump
@@ -19,6 +19,7 @@
 #include "base/vec.h"
 #include "inject/action.h"
 #include "inject/stub.h"
+#include "inject/unwind.h"
 #include "inject/window.h"
 
 #define PAGE 4096ull
@@ -79,19 +80,29 @@ static uint8_t *list_bound(const struct binding *b)
 	return bound;
 }
 
+/* Where the tables begin, behind so many bytes of head and stubs. */
+static size_t tables_at(size_t stubs_end)
+{
+	return (stubs_end + UNWIND_ALIGN - 1) & -(size_t)UNWIND_ALIGN;
+}
+
 size_t bind_size(const struct binding *b)
 {
 	uint8_t *bound = list_bound(b);
-	size_t size = KRON_BLOCK_HEAD;
-	bool any = false;
+	size_t size = KRON_BLOCK_HEAD, spots = 0, traps = 0;
 
-	for (size_t i = 0; i < b->plan->nsites; i++)
-		if (bound[i]) {
-			any = true;
-			size += b->plan->sites[i].code_len;
-		}
+	for (size_t i = 0; i < b->plan->nsites; i++) {
+		const struct plan_site *site = &b->plan->sites[i];
+
+		if (!bound[i])
+			continue;
+		size += site->code_len;
+		spots += unwind_count(site);
+		traps += unwind_is_trap(site);
+	}
 	xfree(bound);
-	return any ? (size + PAGE - 1) & -PAGE : 0;
+	size = tables_at(size) + unwind_size(spots, traps);
+	return spots ? (size + PAGE - 1) & -PAGE : 0;
 }
 
 /* ---- filling in ---- */
@@ -382,6 +393,30 @@ static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *
 	return n;
 }
 
+static void place_tables(struct bound *out, const struct binding *b, const uint32_t *stub_at)
+{
+	struct unwind_block in = {.plan = b->plan,
+				  .stub_at = stub_at,
+				  .bias = b->bias,
+				  .block = b->block,
+				  .stubs_end = KRON_BLOCK_HEAD,
+				  .lo = out->patch_addr,
+				  .hi = out->patch_addr + out->patch_len};
+	uint32_t at;
+
+	for (size_t i = 0; i < b->plan->nsites; i++) {
+		if (!stub_at[i])
+			continue;
+		in.stubs_end = stub_at[i] + b->plan->sites[i].code_len;
+		in.nspots += unwind_count(&b->plan->sites[i]);
+		in.ntraps += unwind_is_trap(&b->plan->sites[i]);
+	}
+	at = tables_at(in.stubs_end);
+	memset(out->block + at, 0, out->block_len - at);
+	unwind_make(out->block + at, b->block + at, &in);
+	put32(out->block + KRON_BLOCK_TABLES, at);
+}
+
 int bind_make(struct bound *out, const struct binding *b, struct err *err)
 {
 	const struct plan *plan = b->plan;
@@ -405,6 +440,8 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 			reaches = place_stub(&pl, site, stub_at[i]) &&
 				  make_patches(out, b, site, stub_at[i]);
 	}
+	if (n && reaches)
+		place_tables(out, b, stub_at);
 	out->probes_bound = pl.probes;
 	xfree(stub_at);
 	if (reaches)

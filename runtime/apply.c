@@ -7,8 +7,8 @@
  *
  *   1. check   every command lies inside the file, every page is there, every old byte is
  *              the expected one: nothing was changed yet
- *   2. map     trampoline blocks, read and execute, never writable; over the block that a
- *              file from `kron patch` brought along, its text is patched already
+ *   2. map     trampoline blocks, read and execute, not writable any more; over the block that
+ *              a file from `kron patch` brought along, its text is patched already
  *   3. patch   text to RW, bytes, text to R-X.  Never writable and executable at once: while
  *              the text is writable nobody executes there, because this runs before the
  *              program's first instruction, or before the module's
@@ -19,6 +19,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "runtime/rt.h"
+#include "runtime/faults.h"
+#include "runtime/unwind.h"
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
@@ -184,18 +186,36 @@ static long trial(void)
 
 /* ---- 2. and 3. ---- */
 
+/*
+ * One byte is written to it, its own value: a mapping of a file goes into a core dump only when
+ * something in it was changed, and a debugger needs the tables to get through the stubs.
+ */
 static long block_map(const struct group *g, const struct kron_command *c)
 {
-	long at = sys_mmap((void *)c->addr, c->len, PROT_READ | PROT_EXEC,
+	long at = sys_mmap((void *)c->addr, c->len, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_FIXED_NOREPLACE, g->fd, c->file_off);
+	long ret;
 
 	if (sys_failed(at))
 		return at;
-	if ((uint64_t)at == c->addr)
-		return 0;
-	/* A kernel before 4.17 takes the address for a wish. */
-	sys_munmap((void *)at, c->len);
-	return -EEXIST;
+	if ((uint64_t)at != c->addr) {
+		/* A kernel before 4.17 takes the address for a wish. */
+		sys_munmap((void *)at, c->len);
+		return -EEXIST;
+	}
+	*(volatile uint8_t *)at = *(volatile uint8_t *)at;
+	ret = sys_mprotect((void *)at, c->len, PROT_READ | PROT_EXEC);
+	if (ret)
+		sys_munmap((void *)at, c->len);
+	else
+		rt_unwind_add(c->addr, c->len);
+	return ret;
+}
+
+static long block_unmap(const struct kron_command *c)
+{
+	rt_unwind_remove(c->addr);
+	return sys_munmap((void *)c->addr, c->len);
 }
 
 /*
@@ -212,8 +232,10 @@ static long block_replace(const struct group *g, const struct kron_command *c)
 		return at;
 	ret = sys5(__NR_mremap, at, (long)c->len, (long)c->len, MREMAP_MAYMOVE | MREMAP_FIXED,
 		   (long)c->addr);
-	if (!sys_failed(ret))
+	if (!sys_failed(ret)) {
+		rt_unwind_add(c->addr, c->len);
 		return 0;
+	}
 	sys_munmap((void *)at, c->len);
 	return ret;
 }
@@ -253,7 +275,7 @@ static long text_patch(const struct group *g, const struct kron_command *c)
 static void command_undo(const struct group *g, const struct kron_command *c)
 {
 	if (c->kind == KRON_CMD_MAP) {
-		sys_munmap((void *)c->addr, c->len);
+		block_unmap(c);
 	} else if (c->kind == KRON_CMD_PATCH &&
 		   sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_WRITE) == 0) {
 		patches_write(g, c, false);
@@ -269,7 +291,7 @@ static long command_do(const struct group *g, const struct kron_command *c)
 		return text_patch(g, c);
 	if (c->kind == KRON_CMD_REPLACE)
 		return block_replace(g, c);
-	return sys_munmap((void *)c->addr, c->len);
+	return block_unmap(c);
 }
 
 /* Blocks before patches, whatever their order in the file: a patch jumps into a block. */

@@ -6,7 +6,7 @@
  *   head | stubs | int3 up to a page's end | struct kron_tables | its arrays | .eh_frame ...
  *      \--- word KRON_BLOCK_TABLES: offset of the tables ---^
  *
- * Three read it: unwinders, by way of the .eh_frame in it (inject/unwind_frame.c); the runtime's
+ * Three read it: unwinders, by way of the .eh_frames in it (inject/unwind_frame.c); the runtime's
  * fault handlers (runtime/faults.c); a debugger, by way of the ELF image in it.  All in place,
  * from signal handlers too: sorted arrays, no pointers but absolute addresses.
  *
@@ -53,22 +53,23 @@ struct kron_tables {
 	uint64_t lo, hi;   /* span of the patched text, as addresses */
 	uint32_t nspots;   /* spots; spot[] goes on with UINT32_MAX up to a power of two */
 	uint32_t spot_at;  /* uint32_t spot[]: where they begin, ascending */
-	uint32_t insn_at;  /* uint64_t insn[]: address in the module of what they belong to */
+	uint32_t insn_at;  /* uint64_t insn[]: address in the module of what they belong to, + 1 */
 	uint32_t shape_at; /* uint8_t shape[] */
 	uint32_t depth_at; /* uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]: in units of 8 bytes */
 	uint32_t flags;    /* KRON_TABLES_* */
 	uint32_t ntraps;   /* int3 sites */
 	uint32_t traps_at; /* struct kron_trap[], ascending by addr */
-	uint32_t frame_at; /* .eh_frame */
-	uint32_t frame_hdr_at; /* .eh_frame_hdr */
-	uint32_t frame_hdr_size;
-	uint32_t elf_at; /* an ELF image for debuggers */
+	uint32_t frame_at; /* .eh_frame, for libgcc; of the others in the ELF image */
+	uint32_t frame_hdr_at;
+	uint32_t walker_hdr_at; /* .eh_frame_hdr of the other one */
+	uint32_t elf_at;        /* an ELF image for debuggers */
 	uint32_t elf_size;
 	uint32_t reserved;
 };
 
 /* insn[] is ascending, too. */
 #define KRON_TABLES_SORTED 1u
+#define KRON_FRAME_HDR_SIZE 28u
 
 /* An int3 stands at addr in the module, for a jump to the stub. */
 struct kron_trap {

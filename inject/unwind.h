@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unwind.h - the tables behind a block's stubs (kron/tables.h) and the frame information that
+ * reads them.
+ *
+ * To an unwinder a stub is a function that the displaced instruction has called: its frame ends
+ * where the program's stack pointer was, and its caller stands in front of that instruction, in
+ * the module, where the module's own frame information takes over.  So nothing of the module's
+ * rows is copied, and a backtrace through a stub is as good as one from the instruction itself:
+ * the same rules, landing pads, lines and variables, plus one frame for the stub.
+ *
+ *   bind ──► unwind_make() ──► spots, shapes            unwind_tables.c, unwind_shapes.c
+ *                         ──► .eh_frame, its table      unwind_frame.c
+ *                         ──► an ELF image for gdb      unwind_elf.c
+ *
+ * The .eh_frame is the same few entries for any number of stubs: its expressions do a binary
+ * search in the tables.  That keeps binding as fast as it was.
+ */
+#ifndef INJECT_UNWIND_H
+#define INJECT_UNWIND_H
+
+#include "inject/plan.h"
+#include <kron/tables.h>
+
+struct unwind_block {
+	const struct plan *plan;
+	const uint32_t *stub_at; /* by site: offset of its stub in the block, 0 = not bound */
+	uint64_t bias, block;
+	uint32_t stubs_end; /* offset behind the last stub */
+	uint64_t lo, hi;    /* patched text, addresses */
+	size_t nspots;      /* unwind_count() of all bound sites */
+	size_t ntraps;      /* unwind_is_trap() sites among them */
+};
+
+/* How many spots a bound site makes. */
+static inline size_t unwind_count(const struct plan_site *site)
+{
+	return site->nmaps;
+}
+
+/* Is it an int3 that stands there? */
+static inline bool unwind_is_trap(const struct plan_site *site)
+{
+	return site->patch_len == 1 && !site->landing;
+}
+
+/* Bytes of the tables; they must be aligned to UNWIND_ALIGN. */
+#define UNWIND_ALIGN 16u
+size_t unwind_size(size_t nspots, size_t ntraps);
+/* Writes them: `out` has unwind_size() bytes, all zero, and will lie at address `at`. */
+void unwind_make(uint8_t *out, uint64_t at, const struct unwind_block *in);
+
+/* ---- parts ---- */
+
+/* By how many units of 8 bytes a spot has moved the stack, at each position in it. */
+void unwind_shapes(uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]);
+
+/* What the expressions need to know. */
+struct unwind_places {
+	uint64_t block, stubs, stubs_end;  /* addresses: of the block, of its first stub */
+	uint64_t spot, insn, shape, depth; /* addresses of the arrays */
+	uint32_t nspots;                   /* entries of spot[], a power of two */
+};
+
+#define UNWIND_FRAME_MAX 1024u
+/*
+ * The frame information: by_call, as if the instruction had called the stub; or as if a signal
+ * had stopped it.  fde[] gets the offsets of the head's entry and of the stubs'.  Returns its
+ * length.
+ */
+size_t unwind_frame_make(uint8_t out[UNWIND_FRAME_MAX], const struct unwind_places *w, bool by_call,
+			 uint32_t fde[2]);
+/* .eh_frame_hdr at address `at` for an .eh_frame at address `frame`. */
+void unwind_hdr_make(uint8_t out[KRON_FRAME_HDR_SIZE], uint64_t at, uint64_t frame,
+		     const struct unwind_places *w, const uint32_t fde[2]);
+
+#define UNWIND_ELF_MAX 2048u
+/* Returns its length.  *frame: offset of its .eh_frame, by_call. */
+size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *w, size_t *frame,
+		       uint32_t fde[2]);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unwind_elf.c - a block as an object file that a debugger reads from the process's memory
+ * (gdb, "JIT Compilation Interface"): a .text that is there already, one symbol, .eh_frame.
+ */
+#include "inject/unwind.h"
+
+#include <assert.h>
+#include <elf.h>
+#include <string.h>
+
+enum { SECTION_NONE, SECTION_TEXT, SECTION_FRAME, SECTION_SYMBOLS, SECTION_STRINGS, SECTIONS };
+
+static const char strings[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0kron_stubs";
+enum {
+	NAME_TEXT = 1,
+	NAME_FRAME = NAME_TEXT + sizeof(".text"),
+	NAME_SYMBOLS = NAME_FRAME + sizeof(".eh_frame"),
+	NAME_STRINGS = NAME_SYMBOLS + sizeof(".symtab"),
+	NAME_STUBS = NAME_STRINGS + sizeof(".strtab")
+};
+
+struct image {
+	Elf64_Ehdr head;
+	Elf64_Shdr section[SECTIONS];
+	Elf64_Sym symbol[2];
+	char strings[(sizeof(strings) + 7) & ~7ul];
+	uint8_t frame[UNWIND_FRAME_MAX];
+};
+_Static_assert(sizeof(struct image) <= UNWIND_ELF_MAX, "room");
+
+static void fill_head(Elf64_Ehdr *h)
+{
+	memcpy(h->e_ident, ELFMAG, SELFMAG);
+	h->e_ident[EI_CLASS] = ELFCLASS64;
+	h->e_ident[EI_DATA] = ELFDATA2LSB;
+	h->e_ident[EI_VERSION] = EV_CURRENT;
+	h->e_type = ET_REL;
+	h->e_machine = EM_X86_64;
+	h->e_version = EV_CURRENT;
+	h->e_shoff = offsetof(struct image, section);
+	h->e_ehsize = sizeof(*h);
+	h->e_shentsize = sizeof(Elf64_Shdr);
+	h->e_shnum = SECTIONS;
+	h->e_shstrndx = SECTION_STRINGS;
+}
+
+static void fill_sections(Elf64_Shdr s[SECTIONS], const struct unwind_places *w, size_t frame)
+{
+	s[SECTION_TEXT] = (Elf64_Shdr){.sh_name = NAME_TEXT,
+				       .sh_type = SHT_NOBITS,
+				       .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+				       .sh_addr = w->block,
+				       .sh_offset = offsetof(struct image, frame),
+				       .sh_size = w->stubs_end - w->block,
+				       .sh_addralign = 1};
+	s[SECTION_FRAME] = (Elf64_Shdr){.sh_name = NAME_FRAME,
+					.sh_type = SHT_PROGBITS,
+					.sh_flags = SHF_ALLOC,
+					.sh_offset = offsetof(struct image, frame),
+					.sh_size = frame,
+					.sh_addralign = 8};
+	s[SECTION_SYMBOLS] = (Elf64_Shdr){.sh_name = NAME_SYMBOLS,
+					  .sh_type = SHT_SYMTAB,
+					  .sh_offset = offsetof(struct image, symbol),
+					  .sh_size = 2 * sizeof(Elf64_Sym),
+					  .sh_link = SECTION_STRINGS,
+					  .sh_info = 1,
+					  .sh_addralign = 8,
+					  .sh_entsize = sizeof(Elf64_Sym)};
+	s[SECTION_STRINGS] = (Elf64_Shdr){.sh_name = NAME_STRINGS,
+					  .sh_type = SHT_STRTAB,
+					  .sh_offset = offsetof(struct image, strings),
+					  .sh_size = sizeof(strings),
+					  .sh_addralign = 1};
+}
+
+size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *w, size_t *frame,
+		       uint32_t fde[2])
+{
+	struct image m;
+	size_t len;
+
+	memset(&m, 0, sizeof(m));
+	len = unwind_frame_make(m.frame, w, true, fde);
+	fill_head(&m.head);
+	fill_sections(m.section, w, len);
+	memcpy(m.strings, strings, sizeof(strings));
+	m.symbol[1] = (Elf64_Sym){.st_name = NAME_STUBS,
+				  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				  .st_shndx = SECTION_TEXT,
+				  .st_size = w->stubs_end - w->block};
+	memcpy(out, &m, sizeof(m));
+	*frame = offsetof(struct image, frame);
+	return *frame + len;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unwind_frame.c - the .eh_frame of a block: two entries, whatever the number of stubs.
+ *
+ *   head    jmp *thunk: called from a stub, CFA = rsp + 8 as everywhere
+ *   stubs   CFA = rsp + depth[shape[i]][pc - spot[i]]     the program's stack pointer
+ *           ra  = insn[i] - 1                             the displaced instruction's address
+ *           where spot[i] is the last one that is not behind the pc
+ *
+ * There are two forms of it, because unwinders differ.
+ *
+ *   for libgcc      The frame counts as a signal's: the address is taken as it is, and names the
+ *                   right function in backtrace_symbols(), too.
+ *   for all others  As if the instruction had called the stub: ra is one more.  gdb would call
+ *                   the other form's frame a signal handler's, and nongnu libunwind takes each
+ *                   such frame for the kernel's.  And ra is a place in memory, insn[i] itself:
+ *                   that libunwind knows no computed values.
+ *
+ * DWARF 5 §2.5 and §6.4; LSB "Exception Frames".  All operations are among those that libgcc,
+ * both libunwinds, elfutils and gdb know.
+ */
+#include "inject/unwind.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { /* DW_OP_* */
+       OP_DEREF = 0x06,
+       OP_CONST1U = 0x08,
+       OP_CONST4U = 0x0c,
+       OP_CONST8U = 0x0e,
+       OP_DUP = 0x12,
+       OP_DROP = 0x13,
+       OP_OVER = 0x14,
+       OP_PICK = 0x15,
+       OP_SWAP = 0x16,
+       OP_ROT = 0x17,
+       OP_MINUS = 0x1c,
+       OP_PLUS = 0x22,
+       OP_SHL = 0x24,
+       OP_SHR = 0x25,
+       OP_BRA = 0x28,
+       OP_LE = 0x2c,
+       OP_SKIP = 0x2f,
+       OP_LIT0 = 0x30,
+       OP_BREG_RSP = 0x77,
+       OP_BREG_PC = 0x80,
+       OP_DEREF_SIZE = 0x94
+};
+enum { /* DW_CFA_* */
+       CFA_DEF_CFA = 0x0c,
+       CFA_DEF_CFA_EXPRESSION = 0x0f,
+       CFA_EXPRESSION = 0x10,
+       CFA_VAL_EXPRESSION = 0x16,
+       CFA_OFFSET = 0x80
+};
+enum { REG_RSP = 7, REG_PC = 16 };
+
+struct bytes {
+	uint8_t v[UNWIND_FRAME_MAX];
+	size_t n;
+};
+
+static void put(struct bytes *b, const void *p, size_t n)
+{
+	assert(b->n + n <= sizeof(b->v));
+	memcpy(b->v + b->n, p, n);
+	b->n += n;
+}
+
+static void put1(struct bytes *b, uint8_t v)
+{
+	put(b, &v, 1);
+}
+
+static void put4(struct bytes *b, uint32_t v)
+{
+	put(b, &v, 4);
+}
+
+static void put8(struct bytes *b, uint64_t v)
+{
+	put(b, &v, 8);
+}
+
+static void put_uleb(struct bytes *b, size_t v)
+{
+	for (; v > 0x7f; v >>= 7)
+		put1(b, 0x80 | (v & 0x7f));
+	put1(b, v);
+}
+
+/* ---- expressions ---- */
+
+static void op_const(struct bytes *b, uint64_t v)
+{
+	put1(b, OP_CONST8U);
+	put8(b, v);
+}
+
+static void op_load(struct bytes *b, unsigned size)
+{
+	put1(b, OP_DEREF_SIZE);
+	put1(b, size);
+}
+
+/* A jump forward: where its distance stands. */
+static size_t op_jump(struct bytes *b, uint8_t op)
+{
+	put1(b, op);
+	put(b, "\0\0", 2);
+	return b->n;
+}
+
+static void land(struct bytes *b, size_t jump)
+{
+	int16_t distance = b->n - jump;
+
+	memcpy(b->v + jump - 2, &distance, 2);
+}
+
+static void op_jump_back(struct bytes *b, size_t to)
+{
+	int16_t distance = (int16_t)(to - (b->n + 3));
+
+	put1(b, OP_SKIP);
+	put(b, &distance, 2);
+}
+
+/* Leaves x = pc - block, and i, the last with spot[i] <= x. */
+static void op_search(struct bytes *b, const struct unwind_places *w)
+{
+	size_t loop, more, end, take;
+
+	put1(b, OP_BREG_PC);
+	put1(b, 0);
+	op_const(b, w->block);
+	put1(b, OP_MINUS);
+	put1(b, OP_LIT0);
+	put1(b, OP_CONST4U);
+	put4(b, w->nspots); /* x i step */
+	loop = b->n;
+	put(b, (uint8_t[]){OP_LIT0 + 1, OP_SHR, OP_DUP}, 3);
+	more = op_jump(b, OP_BRA);
+	end = op_jump(b, OP_SKIP);
+	land(b, more);
+	put(b, (uint8_t[]){OP_OVER, OP_OVER, OP_PLUS}, 3); /* x i step i+step */
+	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 2, OP_SHL}, 3);
+	op_const(b, w->spot);
+	put1(b, OP_PLUS);
+	op_load(b, 4);
+	put(b, (uint8_t[]){OP_PICK, 4, OP_LE}, 3);
+	take = op_jump(b, OP_BRA);
+	put1(b, OP_DROP);
+	op_jump_back(b, loop);
+	land(b, take);
+	put(b, (uint8_t[]){OP_ROT, OP_SWAP, OP_DROP}, 3); /* x i+step step */
+	op_jump_back(b, loop);
+	land(b, end);
+	put1(b, OP_DROP);
+}
+
+static void op_cfa(struct bytes *b, const struct unwind_places *w)
+{
+	const uint8_t last = KRON_SHAPE_BYTES - 1;
+	size_t small;
+
+	op_search(b, w);
+	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 2, OP_SHL}, 3);
+	op_const(b, w->spot);
+	put1(b, OP_PLUS);
+	op_load(b, 4);
+	put(b, (uint8_t[]){OP_PICK, 2, OP_SWAP, OP_MINUS}, 4); /* x i position */
+	put(b, (uint8_t[]){OP_DUP, OP_CONST1U, last, OP_LE}, 4);
+	small = op_jump(b, OP_BRA);
+	put(b, (uint8_t[]){OP_DROP, OP_CONST1U, last}, 3);
+	land(b, small);
+	put1(b, OP_SWAP); /* x position i */
+	op_const(b, w->shape);
+	put1(b, OP_PLUS);
+	op_load(b, 1);
+	put(b, (uint8_t[]){OP_LIT0 + 7, OP_SHL, OP_PLUS}, 3); /* x index */
+	op_const(b, w->depth);
+	put1(b, OP_PLUS);
+	op_load(b, 1);
+	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL, OP_BREG_RSP, 0, OP_PLUS}, 5);
+}
+_Static_assert(KRON_SHAPE_BYTES == 1 << 7, "OP_LIT0 + 7");
+
+static void op_insn(struct bytes *b, const struct unwind_places *w, bool by_call)
+{
+	op_search(b, w);
+	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL}, 2);
+	op_const(b, w->insn);
+	put1(b, OP_PLUS);
+	if (!by_call)
+		put(b, (uint8_t[]){OP_DEREF, OP_LIT0 + 1, OP_MINUS}, 3);
+}
+
+static void put_expression(struct bytes *b, const struct bytes *expression)
+{
+	put_uleb(b, expression->n);
+	put(b, expression->v, expression->n);
+}
+
+/* ---- entries ---- */
+
+/* Begins an entry; end_entry() fills in its length. */
+static size_t begin_entry(struct bytes *b)
+{
+	put4(b, 0);
+	return b->n;
+}
+
+static void end_entry(struct bytes *b, size_t start)
+{
+	uint32_t length;
+
+	while (b->n % 8)
+		put1(b, 0); /* DW_CFA_nop */
+	length = b->n - start;
+	memcpy(b->v + start - 4, &length, 4);
+}
+
+/* Version 1, absolute addresses, CFA instructions to come. */
+static size_t begin_cie(struct bytes *b, bool signal_frame)
+{
+	const char *augmentation = signal_frame ? "zRS" : "zR";
+	size_t start = begin_entry(b);
+
+	put4(b, 0);
+	put1(b, 1);
+	put(b, augmentation, strlen(augmentation) + 1);
+	put1(b, 1);    /* code alignment */
+	put1(b, 0x78); /* data alignment -8 */
+	put1(b, REG_PC);
+	put1(b, 1); /* augmentation data: */
+	put1(b, 0); /* DW_EH_PE_absptr */
+	return start;
+}
+
+/* Returns its offset. */
+static uint32_t put_fde(struct bytes *b, size_t cie, uint64_t start, uint64_t end)
+{
+	size_t entry = begin_entry(b);
+
+	put4(b, b->n - (cie - 4));
+	put8(b, start);
+	put8(b, end - start);
+	put1(b, 0); /* augmentation data */
+	end_entry(b, entry);
+	return entry - 4;
+}
+
+static void put_head(struct bytes *b, const struct unwind_places *w, uint32_t *fde)
+{
+	size_t cie = begin_cie(b, false);
+
+	put(b, (uint8_t[]){CFA_DEF_CFA, REG_RSP, 8, CFA_OFFSET | REG_PC, 1}, 5);
+	end_entry(b, cie);
+	*fde = put_fde(b, cie, w->block, w->stubs);
+}
+
+static void put_stubs(struct bytes *b, const struct unwind_places *w, bool by_call, uint32_t *fde)
+{
+	size_t cie = begin_cie(b, !by_call);
+	struct bytes expression = {.n = 0};
+
+	op_cfa(&expression, w);
+	put1(b, CFA_DEF_CFA_EXPRESSION);
+	put_expression(b, &expression);
+	expression.n = 0;
+	op_insn(&expression, w, by_call);
+	put1(b, by_call ? CFA_EXPRESSION : CFA_VAL_EXPRESSION);
+	put1(b, REG_PC);
+	put_expression(b, &expression);
+	end_entry(b, cie);
+	*fde = put_fde(b, cie, w->stubs, w->stubs_end);
+}
+
+size_t unwind_frame_make(uint8_t out[UNWIND_FRAME_MAX], const struct unwind_places *w, bool by_call,
+			 uint32_t fde[2])
+{
+	struct bytes b = {.n = 0};
+
+	put_head(&b, w, &fde[0]);
+	put_stubs(&b, w, by_call, &fde[1]);
+	put4(&b, 0);
+	memcpy(out, b.v, b.n);
+	return b.n;
+}
+
+/* ---- .eh_frame_hdr ---- */
+
+void unwind_hdr_make(uint8_t out[KRON_FRAME_HDR_SIZE], uint64_t at, uint64_t frame,
+		     const struct unwind_places *w, const uint32_t fde[2])
+{
+	/* version; .eh_frame: pcrel sdata4; count: udata4; table: datarel sdata4 */
+	static const uint8_t head[4] = {1, 0x1b, 0x03, 0x3b};
+	const int32_t rest[] = {
+		(int32_t)(frame - (at + 4)), 2,
+		(int32_t)(w->block - at),    (int32_t)(frame + fde[0] - at),
+		(int32_t)(w->stubs - at),    (int32_t)(frame + fde[1] - at),
+	};
+
+	_Static_assert(sizeof(head) + sizeof(rest) == KRON_FRAME_HDR_SIZE, "its size");
+	memcpy(out, head, sizeof(head));
+	memcpy(out + sizeof(head), rest, sizeof(rest));
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unwind.h - the trampoline blocks of the process, for unwinders, debuggers and fault handlers.
+ */
+#ifndef RUNTIME_UNWIND_H
+#define RUNTIME_UNWIND_H
+
+#include <stdint.h>
+#include <kron/tables.h>
+
+/* A block was mapped, or is about to be unmapped.  One thread at a time. */
+void rt_unwind_add(uint64_t addr, uint64_t len) __attribute__((visibility("hidden")));
+void rt_unwind_remove(uint64_t addr) __attribute__((visibility("hidden")));
+
+/* The tables of the block that holds pc, or NULL.  Async-signal-safe, as is the next. */
+const struct kron_tables *rt_block_at(uint64_t pc) __attribute__((visibility("hidden")));
+/* Those of the block whose module's patched text holds pc. */
+const struct kron_tables *rt_block_of_text(uint64_t pc) __attribute__((visibility("hidden")));
+
+#endif
