@@ -17,6 +17,12 @@ struct step {
 static const struct step steps[] = {
 	{KRON_SHAPE_CALL, 5, 8}, /* call 1f: what it pushed becomes the return address */
 
+	{KRON_SHAPE_CALL_RELATIVE, 5, 8},    /* likewise */
+	{KRON_SHAPE_CALL_RELATIVE, 15, 136}, /* lea -128(%rsp),%rsp */
+	{KRON_SHAPE_CALL_RELATIVE, 16, 144}, /* push %rax */
+	{KRON_SHAPE_CALL_RELATIVE, 32, 136}, /* pop %rax */
+	{KRON_SHAPE_CALL_RELATIVE, 40, 8},   /* lea 128(%rsp),%rsp */
+
 	{KRON_SHAPE_PROBE, 5, 128},            /* lea -128(%rsp),%rsp */
 	{KRON_SHAPE_PROBE, 6, 136},            /* push %rcx */
 	{KRON_SHAPE_PROBE, 17, 144},           /* push %rax */
