@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -54,6 +55,9 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *c;
 
+	/* plans are a few big arrays that grow: each in a mapping of its own, which moves without
+	 * a copy and goes when it is freed */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	if (!name) {
 		fputs("kron: say what to do: `kron --help` lists the commands\n", stderr);
 		return CMD_USAGE;

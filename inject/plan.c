@@ -13,6 +13,7 @@
  *
  * Pure: no file, no process; the same image gives the same bytes.
  */
+#define _GNU_SOURCE
 #include "inject/plan.h"
 
 #include <errno.h>
@@ -33,14 +34,9 @@ struct index {
 	const struct code_exit **exits;   /* grouped by function, each group by vaddr */
 };
 
-struct place_key {
-	uint64_t vaddr;
-	uint32_t function, number;
-};
-
 /* The request's places that lie in functions, grouped like exits. */
 struct places {
-	uint32_t *first; /* n + 2 entries into order; the last group is in no function */
+	uint32_t *first; /* n + 3 entries into order; the last but one group is in no function */
 	uint32_t *order; /* numbers of the request, each group by vaddr, then as asked for */
 };
 
@@ -113,17 +109,6 @@ static void list_arrivals(struct making *m)
 		qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
 }
 
-static int compare_keyed(const void *a, const void *b)
-{
-	const struct place_key *x = a, *y = b;
-
-	if (x->function != y->function)
-		return x->function < y->function ? -1 : 1;
-	if (x->vaddr != y->vaddr)
-		return x->vaddr < y->vaddr ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
-
 /* The function, not a part of one, that vaddr belongs to; fns->n: none. */
 static uint32_t owner_of(const struct making *m, uint64_t vaddr)
 {
@@ -134,27 +119,45 @@ static uint32_t owner_of(const struct making *m, uint64_t vaddr)
 	return f->is_part && f->parent < m->fns->n ? f->parent : f - m->fns->v;
 }
 
+/* One function's places by vaddr, then as asked for: mostly they are so already. */
+static bool is_sorted(const struct place_request *v, const uint32_t *order, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (v[order[i]].vaddr < v[order[i - 1]].vaddr)
+			return false;
+	return true;
+}
+
+static int compare_ordered(const void *a, const void *b, void *ctx)
+{
+	const struct place_request *v = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	if (v[x].vaddr != v[y].vaddr)
+		return v[x].vaddr < v[y].vaddr ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+/* Counting sort by function, as with exits. */
 static void index_places(struct making *m)
 {
 	const struct plan_request *r = m->opt->request;
-	size_t n = r && !m->opt->hooks_only ? r->nplaces : 0;
-	struct place_key *keys = xmalloc(n * sizeof(*keys));
+	size_t n = r && !m->opt->hooks_only ? r->nplaces : 0, none = m->fns->n;
+	uint32_t *first = xcalloc(none + 3, sizeof(uint32_t));
+	uint32_t *order = xmalloc(n * sizeof(uint32_t));
 
-	m->places.first = xcalloc(m->fns->n + 2, sizeof(uint32_t));
-	m->places.order = xmalloc(n * sizeof(uint32_t));
-	for (size_t i = 0; i < n; i++) {
-		uint64_t vaddr = r->places[i].vaddr;
-
-		keys[i] = (struct place_key){vaddr, owner_of(m, vaddr), i};
-		m->places.first[keys[i].function + 1]++;
-	}
-	for (size_t i = 1; i < m->fns->n + 2; i++)
-		m->places.first[i] += m->places.first[i - 1];
-	if (n)
-		qsort(keys, n, sizeof(*keys), compare_keyed);
 	for (size_t i = 0; i < n; i++)
-		m->places.order[i] = keys[i].number;
-	xfree(keys);
+		first[owner_of(m, r->places[i].vaddr) + 2]++;
+	for (size_t i = 2; i < none + 3; i++)
+		first[i] += first[i - 1];
+	for (size_t i = 0; i < n; i++)
+		order[first[owner_of(m, r->places[i].vaddr) + 1]++] = i;
+	for (size_t i = 0; n && i <= none; i++)
+		if (!is_sorted(r->places, order + first[i], first[i + 1] - first[i]))
+			qsort_r(order + first[i], first[i + 1] - first[i], sizeof(*order),
+				compare_ordered, (void *)r->places);
+	m->places.first = first;
+	m->places.order = order;
 }
 
 static void index_free(struct index *ix)
@@ -559,21 +562,33 @@ static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n)
 		f->kind = FIXUP_MODULE_REL32;
 }
 
+/* Each site goes to its place; place[] is used up. */
+static void permute(struct plan_site *sites, uint32_t *place, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		while (place[i] != i) {
+			uint32_t to = place[i];
+			struct plan_site site = sites[to];
+
+			sites[to] = sites[i];
+			sites[i] = site;
+			place[i] = place[to];
+			place[to] = to;
+		}
+}
+
 /* Sites come function by function; parts and exits make them not quite sorted. */
 static void sort_sites(struct making *m)
 {
 	size_t n = m->pl.sites.n;
 	struct site_key *keys = xmalloc(n * sizeof(*keys));
 	uint32_t *place = xmalloc(n * sizeof(*place));
-	struct plan_site *sorted = xmalloc(n * sizeof(*sorted));
 
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct site_key){m->pl.sites.v[i].vaddr, i};
 	qsort(keys, n, sizeof(*keys), planner_compare_sites);
-	for (size_t i = 0; i < n; i++) {
-		sorted[i] = m->pl.sites.v[keys[i].number];
+	for (size_t i = 0; i < n; i++)
 		place[keys[i].number] = i;
-	}
 	vec_for(&m->pl.probes, p)
 		if (p->site != NONE)
 			p->site = place[p->site];
@@ -582,10 +597,8 @@ static void sort_sites(struct making *m)
 			f->value = (uint64_t)place[f->value >> 16] << 16 | (f->value & 0xffff);
 		else if (f->kind == FIXUP_CHAIN_REL32)
 			chain(f, m->pl.is_long ? keys : NULL, n);
-	xfree(m->pl.sites.v);
-	m->pl.sites.v = sorted;
-	m->pl.sites.cap = n;
 	xfree(keys);
+	permute(m->pl.sites.v, place, n);
 	xfree(place);
 }
 
@@ -641,6 +654,8 @@ static struct plan *finish(struct making *m)
 	struct plan *p = xcalloc(1, sizeof(*p));
 	const struct elf_image *img = m->map->img;
 
+	xfree(m->pl.taken);
+	m->pl.taken = NULL;
 	sort_sites(m);
 	memcpy(p->build_id, img->build_id, sizeof(p->build_id));
 	p->build_id_len = img->build_id_len;
@@ -670,7 +685,7 @@ static bool is_request_sound(const struct plan_request *r)
 		    (r->actions[i].kind == ACTION_COUNT && r->actions[i].word > 15))
 			return false;
 	for (size_t i = 0; r && i < r->nplaces; i++)
-		if (r->places[i].action >= r->nactions || r->places[i].where > PLACE_AFTER)
+		if (r->places[i].action >= r->nactions)
 			return false;
 	return !r || r->nplaces < NONE;
 }

@@ -56,10 +56,10 @@ enum place_where {
 };
 
 struct place_request {
-	uint64_t vaddr;  /* an instruction of the module */
-	uint8_t where;   /* enum place_where */
-	uint32_t action; /* index into plan_request.actions */
-	uint32_t event;  /* index into the session's list of user events */
+	uint64_t vaddr;       /* an instruction of the module */
+	uint32_t where : 1;   /* enum place_where */
+	uint32_t action : 31; /* index into plan_request.actions */
+	uint32_t event;       /* index into the session's list of user events */
 };
 
 /*
