@@ -2,8 +2,8 @@
 /* list_places.c - `kron list --places`: a class of places as a request, and its plan. */
 #include "cmd/list_places.h"
 
-/* One action for all: a count behind a gate. */
-static const struct place_action count = {.kind = ACTION_COUNT};
+/* One action for all: a count. */
+static const struct place_action count = {.kind = ACTION_COUNT, .ungated = 1};
 
 static struct place_request *make_request(struct class_places *found)
 {
