@@ -377,9 +377,9 @@ static void put_gate(struct hot *h)
 {
 	if (h->a->ungated)
 		return;
-	PUT(h, "\x80\x3c\x25"); /* cmpb $0,gate */
+	PUT(h, "\xf6\x04\x25"); /* testb $KRON_GATE_TAKE,gate */
 	put32(h, KRON_GATE_ADDR(h->a->level));
-	PUT(h, "\0\x74\0"); /* je: to restore() */
+	PUT(h, "\x01\x74\0"); /* je: to restore() */
 	h->skip = h->len - 1;
 }
 
@@ -611,9 +611,11 @@ static void store32(uint8_t *at, uint32_t v)
 
 static uint32_t action_code(const struct place_action *a)
 {
-	unsigned word = a->word + (a->kind == ACTION_COUNT ? (unsigned)KRON_WORD_INCREMENT : 0);
+	bool counts = a->kind == ACTION_COUNT;
+	unsigned word = a->word + (counts ? (unsigned)KRON_WORD_INCREMENT : 0);
 
-	return KRON_ACTION(word, a->level, !a->ungated);
+	return KRON_ACTION(word, a->level) | (a->ungated ? 0 : KRON_ACTION_GATED) |
+	       (counts ? KRON_ACTION_COUNT : 0);
 }
 
 unsigned action_fill(uint8_t *stub, const struct plan_fixup *f, const struct place_action *a,

@@ -25,7 +25,7 @@
  * same layout, so that the stack's depth is known without the bus:
  *
  *   [save what is live: lea -128(%rsp),%rsp; push %rax; push %rcx; lahf; seto %al]
- *   [cmpb $0,gate; je 1f]
+ *   [testb $KRON_GATE_TAKE,gate; je 1f]
  *   lane, COUNT      mov %fs:counts,%r; mov (%r),%r; test %r,%r; jz cold; incq 8*j(%r)
  *   device           movl $1,register   or   movq $value,register
  *   else             jmp cold

@@ -14,7 +14,8 @@
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
-#define PRIVATE_SIZE (RT_PROC_SIZE + (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane))
+#define LANES_SIZE ((uint64_t)RT_LANES_MAX * sizeof(struct rt_lane))
+#define PRIVATE_SIZE (RT_PROC_SIZE + LANES_SIZE + (uint64_t)RT_LANES_MAX * sizeof(uint64_t *))
 
 /* ---- the segment ---- */
 
@@ -56,6 +57,7 @@ static long map_private(void)
 	}
 	kron_rt.proc = (struct rt_proc *)at;
 	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
+	kron_rt.counts = (uint64_t **)(at + RT_PROC_SIZE + LANES_SIZE);
 	return 0;
 }
 
@@ -92,6 +94,7 @@ static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)
 	kron_rt.states = (uint64_t *)(at + KRON_STATES_OFFSET);
 	kron_rt.sources = (struct kron_source *)(at + KRON_SOURCES_OFFSET);
 	kron_rt.procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
+	kron_rt.count_table = (struct kron_counts *)(at + KRON_COUNTS_OFFSET);
 	kron_rt.board.ctl = kron_rt.ctl;
 	kron_rt.board.device = (struct device *)(at + KRON_DEVICE_OFFSET);
 	return is_our_segment(kron_rt.ctl, seg->session) ? KRON_RESULT_OK : KRON_RESULT_VERSION;

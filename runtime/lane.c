@@ -162,6 +162,12 @@ static void lane_lose(struct rt_lane *lane)
 
 /* ---- registration ---- */
 
+/* The i-th lane that this process has given out. */
+static struct rt_lane *lane_at(uint32_t i)
+{
+	return &kron_rt.lanes[(kron_rt.proc->first_lane + i) % RT_LANES_MAX];
+}
+
 static void lanes_sweep(uint32_t tid)
 {
 	struct rt_proc *p = kron_rt.proc;
@@ -169,7 +175,7 @@ static void lanes_sweep(uint32_t tid)
 	uint32_t i;
 
 	for (i = 0; i < used; i++) {
-		struct rt_lane *lane = &kron_rt.lanes[i];
+		struct rt_lane *lane = lane_at(i);
 		uint32_t owner = __atomic_load_n(&lane->tid, __ATOMIC_RELAXED);
 
 		if (owner == 0 || owner == RT_TID_DEAD)
@@ -194,10 +200,10 @@ static struct rt_lane *lane_reuse(uint32_t tid)
 	for (i = 0; i < used; i++) {
 		uint32_t dead = RT_TID_DEAD;
 
-		if (__atomic_compare_exchange_n(&kron_rt.lanes[i].tid, &dead, tid, false,
+		if (__atomic_compare_exchange_n(&lane_at(i)->tid, &dead, tid, false,
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 			__atomic_fetch_sub(&p->lanes_dead, 1, __ATOMIC_RELAXED);
-			return &kron_rt.lanes[i];
+			return lane_at(i);
 		}
 	}
 	return NULL;
@@ -211,8 +217,9 @@ static struct rt_lane *lane_fresh(uint32_t tid)
 	while (used < RT_LANES_MAX) {
 		if (__atomic_compare_exchange_n(&p->lanes_used, &used, used + 1, false,
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			__atomic_store_n(&kron_rt.lanes[used].tid, tid, __ATOMIC_RELAXED);
-			return &kron_rt.lanes[used];
+			__atomic_fetch_add(&kron_rt.lanes_before, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&lane_at(used)->tid, tid, __ATOMIC_RELAXED);
+			return lane_at(used);
 		}
 	}
 	return NULL;

@@ -102,6 +102,9 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
 
 	p->uid = uid;
 	p->slot = slot;
+	/* The thread that forked still points to its parent's lane, in memory that is wiped:
+	 * until it registers nobody else may have that one. */
+	p->first_lane = kron_rt.lanes_before % RT_LANES_MAX;
 	kron_rt.parent_uid = uid;
 	__atomic_store_n(&p->state, RT_PROC_LIVE, __ATOMIC_RELEASE);
 	rt_log("slot claimed", slot);

@@ -7,7 +7,8 @@
  *                       v                            v
  *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> proc.c
  *               |  ^                                |   (board)--> source.c --> board/access.h
- *               v  |                                +--(hooks)--> hook_exec.c, hook_dl.c,
+ *               v  |                                +--(stores)-> action.c
+ *               |  |                                +--(hooks)--> hook_exec.c, hook_dl.c,
  *             wire.c  <---------------------------------------    hook_seccomp.c
  *
  * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
@@ -61,6 +62,7 @@ struct rt_proc {
 	uint32_t uid;
 	uint32_t slot;
 	int32_t pid;
+	uint32_t first_lane; /* index of the lane that is given out first */
 	uint32_t lanes_used; /* atomic: lanes [0, used) have been given out at least once */
 	uint32_t lanes_dead; /* atomic: of them, known to be free again */
 	uint32_t sweep_at;   /* atomic: look for dead threads when so many are used */
@@ -87,12 +89,15 @@ struct rt {
 	uint64_t *states;
 	struct kron_proc *procs;
 	struct kron_source *sources;
+	struct kron_counts *count_table;
 	struct board board; /* bus exact: with its local memory */
 	uint8_t *pool;
 	uint32_t opened;       /* chunks whose memory may be touched; only grows; atomic */
 	uint32_t chunks;       /* mapped */
 	struct rt_proc *proc;  /* wiped on fork */
 	struct rt_lane *lanes; /* likewise */
+	uint64_t **counts;     /* likewise; by lane: its thread's counters, NULL = none yet */
+	uint32_t lanes_before; /* lanes that processes before a fork have used; atomic */
 	int32_t collector_pid; /* in our pid namespace; 0 = cannot be seen from here */
 	uint32_t parent_uid;   /* who forked a process that has no slot yet; changes with every
 				 * slot claimed */
@@ -108,6 +113,13 @@ extern __thread struct rt_lane *kron_rt_lane
 extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
 void kron_rt_probe(void) __attribute__((visibility("hidden")));
 void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
+/* The same with a payload of the probe's own (wire.h: KRON_BLOCK_PAYLOAD). */
+void kron_rt_payload(void) __attribute__((visibility("hidden")));
+void kron_rt_payload_constant(void) __attribute__((visibility("hidden")));
+void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
+void kron_rt_payload_device(void) __attribute__((visibility("hidden")));
+/* A store to the board (KRON_BLOCK_ACTION). */
+void kron_rt_action_thunk(void) __attribute__((visibility("hidden")));
 
 /* ---- thunk_constant.S, thunk_bus.S ---- */
 void kron_rt_probe_constant(void) __attribute__((visibility("hidden")));
@@ -154,6 +166,15 @@ void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
 bool kron_rt_meet(void) __attribute__((visibility("hidden")));
 /* A trigger on the device bus could not be made. */
 void kron_rt_lose(void) __attribute__((visibility("hidden")));
+
+/* A store to a trigger word by a thread that the board knows. */
+void rt_trigger(uint32_t word, uint64_t data) __attribute__((visibility("hidden")));
+
+/* ---- action.c ---- */
+/* code: KRON_ACTION(). */
+void kron_rt_action(uint32_t code, uint64_t data) __attribute__((visibility("hidden")));
+/* kron_hello.counts */
+int64_t rt_counts_offset(void) __attribute__((visibility("hidden")));
 
 /* ---- proc.c ---- */
 uint64_t rt_tsc(void) __attribute__((visibility("hidden")));

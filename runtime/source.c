@@ -141,13 +141,19 @@ static bool wait_for_collector(void)
 	return kron_rt_meet();
 }
 
-void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
+void rt_trigger(uint32_t word, uint64_t data)
 {
 	if (!kron_rt_meet())
 		return;
 	if (++kron_rt_lane->claim % LOOK_EVERY == 0 &&
 	    kron_rt.ctl->when_full == KRON_WHEN_FULL_WAIT && !wait_for_collector())
 		return;
-	board_trigger(&kron_rt.board, KRON_WORD_TRACE + (gate >> 4), rt_cpu(), kron_rt_lane->known,
-		      (uint64_t)payload << 32 | event);
+	board_trigger(&kron_rt.board, word, rt_cpu(), kron_rt_lane->known, data);
+}
+
+void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
+{
+	uint32_t word = gate & KRON_GATE_RESOURCE ? KRON_WORD_RESOURCE : KRON_WORD_TRACE;
+
+	rt_trigger(word + (gate >> 4 & 15), (uint64_t)payload << 32 | event);
 }

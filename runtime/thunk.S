@@ -22,11 +22,12 @@
  * Interrupted by a signal whose handler has probes: before the xadd, we continue with the
  * lane as the handler left it; after it, the slot is ours wherever it lies (lane.h).
  */
-	.globl	kron_rt_probe
-	.hidden	kron_rt_probe
-	.type	kron_rt_probe, @function
+	.macro	PROBE_LANE name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
 	.p2align 6
-kron_rt_probe:
+\name:
 	.cfi_startproc
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
@@ -37,16 +38,16 @@ kron_rt_probe:
 	seto	%al
 	push	%rax
 	.cfi_adjust_cfa_offset 8
-.Lagain:
+.Lagain\@:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
 	mov	%fs:(%rdi), %rdx
 	test	%rdx, %rdx
-	jz	.Lslow
+	jz	.Lslow\@
 	movabs	$RT_CLAIM_STEP, %rdi
-	lea	(THUNK_SP + 24)(%rsp), %eax
+	PAYLOAD	\own, 24, %eax
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)
 	test	%rdi, %rdi
-	jns	.Lslow
+	jns	.Lslow\@
 	shl	$16, %rdi
 	shr	$16, %rdi
 	mov	%eax, 12(%rdi)			/* at once: see board/holes.h */
@@ -54,7 +55,7 @@ kron_rt_probe:
 	mov	kron_rt_cpu_offset(%rip), %rax
 	mov	%fs:(%rax), %eax
 	cmp	%eax, RT_LANE_CPU(%rdx)
-	jne	.Lother_cpu
+	jne	.Lother_cpu\@
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
 	mov	RT_LANE_HEAD(%rdx), %ecx
@@ -63,7 +64,7 @@ kron_rt_probe:
 	and	$HEAD_TIME_MASK, %edx
 	or	%ecx, %edx
 	mov	%edx, (%rdi)			/* last: now the sample exists */
-.Ldone:
+.Ldone\@:
 	pop	%rax
 	.cfi_remember_state
 	.cfi_adjust_cfa_offset -8
@@ -81,7 +82,7 @@ kron_rt_probe:
 	 * all this once more, which is harmless; the other way round it would take samples
 	 * with the old head.
 	 */
-.Lother_cpu:
+.Lother_cpu\@:
 	.cfi_restore_state
 	push	%rcx
 	.cfi_adjust_cfa_offset 8
@@ -101,20 +102,24 @@ kron_rt_probe:
 	mov	%edx, (%rdi)
 	pop	%rcx
 	.cfi_adjust_cfa_offset -8
-	jmp	.Lagain
+	jmp	.Lagain\@
 
 	/* No lane yet, or no room in it.  kron_rt_slow(event, payload) takes the sample. */
-.Lslow:
+.Lslow\@:
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
 	mov	%ecx, %edi
-	lea	(THUNK_SP + 32)(%rsp), %esi
+	PAYLOAD	\own, 32, %esi
 	CALL_C	kron_rt_slow, 40
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
-	jmp	.Ldone
+	jmp	.Ldone\@
 	.cfi_endproc
-	.size	kron_rt_probe, . - kron_rt_probe
+	.size	\name, . - \name
+	.endm
+
+	PROBE_LANE	kron_rt_probe, 0
+	PROBE_LANE	kron_rt_payload, 1
 
 /*
  * kron_rt_hook_thunk: %eax = hook number.  Calls kron_rt_hook(hook, struct rt_regs *) with the

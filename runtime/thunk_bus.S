@@ -8,11 +8,12 @@
 	.text
 
 /* kron_rt_exact(event, payload, gate) */
-	.globl	kron_rt_probe_exact
-	.hidden	kron_rt_probe_exact
-	.type	kron_rt_probe_exact, @function
+	.macro	PROBE_EXACT name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
 	.p2align 4
-kron_rt_probe_exact:
+\name:
 	.cfi_startproc
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
@@ -26,7 +27,7 @@ kron_rt_probe_exact:
 	seto	%al
 	push	%rax
 	.cfi_adjust_cfa_offset 8
-	lea	(THUNK_SP + 32)(%rsp), %esi
+	PAYLOAD	\own, 32, %esi
 	CALL_C	kron_rt_exact, 40
 	pop	%rax
 	.cfi_adjust_cfa_offset -8
@@ -40,7 +41,11 @@ kron_rt_probe_exact:
 	.cfi_adjust_cfa_offset -8
 	ret
 	.cfi_endproc
-	.size	kron_rt_probe_exact, . - kron_rt_probe_exact
+	.size	\name, . - \name
+	.endm
+
+	PROBE_EXACT	kron_rt_probe_exact, 0
+	PROBE_EXACT	kron_rt_payload_exact, 1
 
 /*
  * The hardware puts into a sample what the Source Address Register of the active CPU ID line
@@ -64,11 +69,12 @@ kron_rt_probe_exact:
  *
  *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
  */
-	.globl	kron_rt_probe_device
-	.hidden	kron_rt_probe_device
-	.type	kron_rt_probe_device, @function
+	.macro	PROBE_DEVICE name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
 	.p2align 6
-kron_rt_probe_device:
+\name:
 	.cfi_startproc
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
@@ -76,31 +82,39 @@ kron_rt_probe_device:
 	.cfi_adjust_cfa_offset 8
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
+	.if \own
+	push	%r8
+	.cfi_adjust_cfa_offset 8
+	PAYLOAD	1, 32, %r8d
+	.endif
 	mov	%eax, %esi
 	lahf
 	seto	%al
 	push	%rax
 	.cfi_adjust_cfa_offset 8
 	shr	$4, %ecx
-.Lagain:
+.Lagain\@:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
 	mov	%fs:(%rdi), %rdx
 	test	%rdx, %rdx
-	jz	.Lunknown
+	jz	.Lunknown\@
 	mov	RT_LANE_KNOWN(%rdx), %edi
 	test	%edi, %edi			/* zero, too, in a forked child */
-	jz	.Lunknown
-.Lrestart:
+	jz	.Lunknown\@
+.Lrestart\@:
 	mov	kron_rt_cpu_offset(%rip), %rdx
-	lea	device_section(%rip), %rax
+	lea	.Lsection\@(%rip), %rax
 	mov	%rax, %fs:(RT_RSEQ_CS - RT_RSEQ_CPU)(%rdx)
 
+.Lstart\@:
+	.if !\own
 	.globl	kron_rt_device_start, kron_rt_device_end
 	.hidden	kron_rt_device_start, kron_rt_device_end
 kron_rt_device_start:
+	.endif
 	mov	%fs:(%rdx), %eax
 	test	%eax, %eax
-	js	.Llost				/* a thread without rseq */
+	js	.Llost\@				/* a thread without rseq */
 	mov	$0x7b, %eax
 	lsl	%eax, %eax
 	and	$0xfff, %eax
@@ -108,22 +122,33 @@ kron_rt_device_start:
 	and	$7, %edx
 	shl	$RT_LINE_SHIFT, %edx
 	cmp	%eax, RT_LINE_CPU(%rdx)
-	jne	.Llost
+	jne	.Llost\@
 	cmp	%edi, RT_LINE_OWNER(%rdx)
 	je	1f
 	movl	$0, RT_LINE_OWNER(%rdx)
 	and	$7, %eax
 	mov	%edi, RT_DEVICE_SOURCE(, %rax, 4)
 	mov	%edi, RT_LINE_OWNER(%rdx)
-1:	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
+1:
+	.if \own
+	mov	%r8d, RT_DEVICE_HIGH
+	.endif
+	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
+.Lend\@:
+	.if !\own
 kron_rt_device_end:
+	.endif
 
-.Ldone:
+.Ldone\@:
 	pop	%rax
 	.cfi_remember_state
 	.cfi_adjust_cfa_offset -8
 	add	$0x7f, %al
 	sahf
+	.if \own
+	pop	%r8
+	.cfi_adjust_cfa_offset -8
+	.endif
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	pop	%rdi
@@ -133,37 +158,80 @@ kron_rt_device_end:
 	ret
 
 	.long	RT_RSEQ_SIG
-.Laborted:
+.Laborted\@:
 	.cfi_restore_state
-	jmp	.Lrestart
+	jmp	.Lrestart\@
 
-.Lunknown:
+.Lunknown\@:
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
 	push	%rcx
 	.cfi_adjust_cfa_offset 8
-	CALL_C	kron_rt_meet, 56
+	CALL_C	kron_rt_meet, (56 + 8 * \own)
 	pop	%rcx
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	test	%al, %al
-	jnz	.Lagain
-	jmp	.Ldone
+	jnz	.Lagain\@
+	jmp	.Ldone\@
 
-.Llost:
-	CALL_C	kron_rt_lose, 40
-	jmp	.Ldone
+.Llost\@:
+	CALL_C	kron_rt_lose, (40 + 8 * \own)
+	jmp	.Ldone\@
 	.cfi_endproc
-	.size	kron_rt_probe_device, . - kron_rt_probe_device
+	.size	\name, . - \name
 
 	/* struct rseq_cs */
 	.section .data.rel.ro, "aw", @progbits
 	.balign 32
-device_section:
+.Lsection\@:
 	.long	0, 0
-	.quad	kron_rt_device_start
-	.quad	kron_rt_device_end - kron_rt_device_start
-	.quad	.Laborted
+	.quad	.Lstart\@
+	.quad	.Lend\@ - .Lstart\@
+	.quad	.Laborted\@
+	.text
+	.endm
+
+	PROBE_DEVICE	kron_rt_probe_device, 0
+	PROBE_DEVICE	kron_rt_payload_device, 1
+
+/* kron_rt_action(code, data) */
+	.globl	kron_rt_action_thunk
+	.hidden	kron_rt_action_thunk
+	.type	kron_rt_action_thunk, @function
+	.p2align 4
+kron_rt_action_thunk:
+	.cfi_startproc
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	mov	%eax, %edi
+	mov	40(%rsp), %rsi
+	lahf
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	CALL_C	kron_rt_action, 48
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al
+	sahf
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	kron_rt_action_thunk, . - kron_rt_action_thunk
 
 	.section .note.GNU-stack, "", @progbits

@@ -17,11 +17,12 @@
 /*
  *   rdx  the lane     rdi  the slot     esi  the event     ecx  1 = take, 0 = drop, later head
  */
-	.globl	kron_rt_probe_constant
-	.hidden	kron_rt_probe_constant
-	.type	kron_rt_probe_constant, @function
+	.macro	PROBE_CONSTANT name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
 	.p2align 6
-kron_rt_probe_constant:
+\name:
 	.cfi_startproc
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
@@ -35,30 +36,30 @@ kron_rt_probe_constant:
 	push	%rax
 	.cfi_adjust_cfa_offset 8
 	and	$1, %ecx			/* KRON_GATE_TAKE */
-.Lagain:
+.Lagain\@:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
 	mov	%fs:(%rdi), %rdx
 	test	%rdx, %rdx
-	jz	.Lslow
+	jz	.Lslow\@
 	movabs	$RT_CLAIM_STEP, %rdi
 	imul	%rcx, %rdi
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)
 	lea	-1(%rcx), %rax			/* all ones to drop: then there is always room */
 	or	%rdi, %rax
-	jns	.Lslow
+	jns	.Lslow\@
 	shl	$16, %rdi
 	shr	$16, %rdi
 	lea	RT_LANE_SCRATCH(%rdx), %rax
 	test	%ecx, %ecx
 	cmovz	%rax, %rdi
-	lea	(THUNK_SP + 32)(%rsp), %eax
+	PAYLOAD	\own, 32, %eax
 	mov	%eax, 12(%rdi)
 	mov	%esi, 16(%rdi)
 	mov	kron_rt_cpu_offset(%rip), %rax
 	mov	%fs:(%rax), %eax
 	cmp	%eax, RT_LANE_CPU(%rdx)
-	jne	.Lother_cpu
-.Lstore:
+	jne	.Lother_cpu\@
+.Lstore\@:
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
 	mov	RT_LANE_HEAD(%rdx), %ecx
@@ -67,7 +68,7 @@ kron_rt_probe_constant:
 	and	$HEAD_TIME_MASK, %edx
 	or	%ecx, %edx
 	mov	%edx, (%rdi)
-.Ldone:
+.Ldone\@:
 	pop	%rax
 	.cfi_remember_state
 	.cfi_adjust_cfa_offset -8
@@ -82,10 +83,10 @@ kron_rt_probe_constant:
 	ret
 
 	/* The record of the move is for the next sample that is taken to make. */
-.Lother_cpu:
+.Lother_cpu\@:
 	.cfi_restore_state
 	test	%ecx, %ecx
-	jz	.Lstore
+	jz	.Lstore\@
 	movl	$EVENT_CPU, 16(%rdi)
 	mov	%eax, 12(%rdi)
 	mov	RT_LANE_SOURCE(%rdx), %ecx
@@ -101,16 +102,20 @@ kron_rt_probe_constant:
 	or	%ecx, %edx
 	mov	%edx, (%rdi)
 	mov	$1, %ecx
-	jmp	.Lagain
+	jmp	.Lagain\@
 
 	/* kron_rt_slow_constant(event, payload, take) */
-.Lslow:
+.Lslow\@:
 	mov	%esi, %edi
-	lea	(THUNK_SP + 32)(%rsp), %esi
+	PAYLOAD	\own, 32, %esi
 	mov	%ecx, %edx
 	CALL_C	kron_rt_slow_constant, 40
-	jmp	.Ldone
+	jmp	.Ldone\@
 	.cfi_endproc
-	.size	kron_rt_probe_constant, . - kron_rt_probe_constant
+	.size	\name, . - \name
+	.endm
+
+	PROBE_CONSTANT	kron_rt_probe_constant, 0
+	PROBE_CONSTANT	kron_rt_payload_constant, 1
 
 	.section .note.GNU-stack, "", @progbits

@@ -154,6 +154,12 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 	hello.thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_probe_exact;
 	hello.thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 	hello.hook_thunk = (uint64_t)kron_rt_hook_thunk;
+	hello.payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
+	hello.payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
+	hello.payload_thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_payload_exact;
+	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_payload_device;
+	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
+	hello.counts = rt_counts_offset();
 
 	ret = ask_send(a->sock, &hello, sizeof(hello));
 	while (ret == 0) {

@@ -8,8 +8,9 @@
  *   0x2001000     uint64_t chunk_state[KRON_CHUNKS_MAX]                            │ the
  *   0x2041000     struct kron_source source[KRON_SOURCES_MAX]                      │ window's
  *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ tail
- *   0x2180000     the board as a machine (board/access.h)                          ┘
- *   0x2200000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
+ *   0x2180000     struct kron_counts counts[KRON_COUNTS_MAX]                       │
+ *   0x2240000     the board as a machine (board/access.h)                          ┘
+ *   0x2400000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
  *
  * In a process the window begins at KRON_WINDOW_ADDR with the board's address space (NISTIR
  * 5993, Table 1): 32 MiB that nobody can touch directly on an emulated board, for there every
@@ -47,7 +48,7 @@
 #include <kron/board.h>
 
 #define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
-#define KRON_SEGMENT_VERSION 2u
+#define KRON_SEGMENT_VERSION 3u
 
 /*
  * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
@@ -58,11 +59,12 @@
 #define KRON_STATES_OFFSET (KRON_CTL_OFFSET + 0x1000u)
 #define KRON_SOURCES_OFFSET (KRON_CTL_OFFSET + 0x41000u)
 #define KRON_PROCS_OFFSET (KRON_CTL_OFFSET + 0x80000u)
-#define KRON_DEVICE_OFFSET (KRON_CTL_OFFSET + 0x180000u)
+#define KRON_COUNTS_OFFSET (KRON_CTL_OFFSET + 0x180000u)
+#define KRON_DEVICE_OFFSET (KRON_CTL_OFFSET + 0x240000u)
 #define KRON_DEVICE_SIZE 0x80000u
 #define KRON_MEMORY_OFFSET 0u
 #define KRON_MEMORY_BYTES (8u * KRON_BOARD_MEMORY_WORDS)
-#define KRON_POOL_OFFSET (KRON_CTL_OFFSET + 0x200000u)
+#define KRON_POOL_OFFSET (KRON_CTL_OFFSET + 0x400000u)
 #define KRON_WINDOW_SIZE KRON_POOL_OFFSET
 #define KRON_CTL_ADDR (KRON_WINDOW_ADDR + KRON_CTL_OFFSET)
 
@@ -75,6 +77,8 @@
 _Static_assert(KRON_CHUNK_HEADER + KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE == KRON_CHUNK_SIZE,
 	       "samples fill a chunk exactly");
 _Static_assert(KRON_MEMORY_OFFSET + KRON_MEMORY_BYTES <= KRON_CTL_OFFSET, "memory overlaps");
+#define KRON_COUNTS_MAX 4096u
+_Static_assert(KRON_COUNTS_OFFSET + 192u * KRON_COUNTS_MAX <= KRON_DEVICE_OFFSET, "counts overlap");
 _Static_assert(KRON_DEVICE_OFFSET + KRON_DEVICE_SIZE <= KRON_POOL_OFFSET, "machine overlaps");
 _Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_SOURCES_OFFSET, "tables overlap");
 _Static_assert(KRON_SOURCES_OFFSET + 16u * KRON_SOURCES_MAX <= KRON_PROCS_OFFSET, "tables overlap");
@@ -154,6 +158,11 @@ struct kron_ctl {
 	uint64_t fetched, passed;
 
 	struct kron_line line[KRON_SOURCES];
+
+	/* Lane bus: counts of threads that found no entry in the table. RT, atomic. */
+	uint64_t counts[KRON_COUNTERS];
+	uint32_t counts_ready; /* entries [0, ready) have pages */
+	uint32_t counts_used;  /* RT, atomic: entries [0, used) have been owned; only grows */
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
 #define KRON_GATE_CLOSED 0u
@@ -234,6 +243,22 @@ struct kron_source {
 	uint64_t start_tsc; /* before its first trigger, after the last of who had its number */
 };
 _Static_assert(sizeof(struct kron_source) == 16, "source table");
+
+/* ---- Resource Counters on the lane bus ----
+ *
+ * Each thread that counts has an entry and is the only one to write its counters, by one
+ * instruction each, unlocked.  Board counter j is the sum of all n[j], whoever owns the entry or
+ * owned it, and of ctl->counts[j]: an entry keeps its numbers when it changes hands, so nothing
+ * has to be added up at the death of anybody, and a kill at any point loses nothing.
+ *
+ *   FREE (0) --RT: CAS--> OWNED, by a lane of a process --collector: the process is gone--> FREE
+ */
+struct kron_counts {
+	uint64_t word; /* atomic; that of a chunk: state OWNED, thread, slot and uid */
+	uint64_t reserved[7];
+	uint64_t n[KRON_COUNTERS];
+};
+_Static_assert(sizeof(struct kron_counts) == 192, "three cache lines");
 
 /* ---- process table ----
  *

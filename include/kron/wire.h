@@ -203,7 +203,7 @@ struct kron_result {
  *   block+32   with the event in %eax, the gate's value in %ecx, KRON_GATE_RESOURCE added for a
  *              Resource sample, and the payload in the 8 bytes above the return address; low 32
  *              bits of it count
- *   block+40   with KRON_ACTION() in %eax and 8 bytes of data above the return address: a store
+ *   block+40   with KRON_ACTION in %eax and 8 bytes of data above the return address: a store
  *              to the board as the session's bus understands it.  It tests the gate itself.
  *
  * Both change no register but %rax (and the first %rcx), and no flag.
@@ -220,10 +220,10 @@ struct kron_result {
 #define KRON_BLOCK_PAYLOAD 32u
 #define KRON_BLOCK_ACTION 40u
 #define KRON_GATE_RESOURCE 0x100u
-/* What a store to a chip word is to the action thunk; gated: only while the level is on.  The
- * data of a store to KRON_WORD_INCREMENT + j is how often. */
-#define KRON_ACTION(word, level, gated) \
-	((uint32_t)(word) | (uint32_t)(level) << 8 | ((gated) ? 1u << 12 : 0u))
+/* A store to a chip word: what the action thunk is told. */
+#define KRON_ACTION(word, level) ((uint32_t)(word) | (uint32_t)(level) << 8)
+#define KRON_ACTION_GATED 0x1000u       /* only while the level is on */
+#define KRON_ACTION_COUNT 0x2000u       /* the data is how many times to store */
 #define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */
 
 /* Hooks: places where the runtime itself must act.  X(id, symbol, in which module) */

@@ -133,7 +133,7 @@ __attribute__((target("general-regs-only"))) void saw_action(uint32_t code, uint
 	unsigned word = code & 127, level = code >> 8 & 15;
 
 	(void)unused;
-	if (code & 1 << 12 && !*(volatile uint8_t *)(uintptr_t)KRON_GATE_ADDR(level))
+	if (code & KRON_ACTION_GATED && !*(volatile uint8_t *)(uintptr_t)KRON_GATE_ADDR(level))
 		return;
 	if (word >= 80 && word < 96)
 		counters[word - 80] += data;
