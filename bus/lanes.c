@@ -116,6 +116,29 @@ static void count_processes(const struct kron_ctl *ctl, struct lanes_view *l)
 	}
 }
 
+uint32_t lanes_counts_used(const struct kron_ctl *ctl)
+{
+	uint32_t used = __atomic_load_n(&ctl->counts_used, __ATOMIC_ACQUIRE);
+	uint32_t ready = __atomic_load_n(&ctl->counts_ready, __ATOMIC_ACQUIRE);
+
+	if (used > ready)
+		used = ready;
+	return used < KRON_COUNTS_MAX ? used : KRON_COUNTS_MAX;
+}
+
+void lanes_count(const struct kron_ctl *ctl, uint64_t out[KRON_COUNTERS])
+{
+	const struct kron_counts *table =
+		(const void *)((const uint8_t *)ctl + (KRON_COUNTS_OFFSET - KRON_CTL_OFFSET));
+	uint32_t used = lanes_counts_used(ctl);
+
+	for (unsigned k = 0; k < KRON_COUNTERS; k++) {
+		out[k] = __atomic_load_n(&ctl->counts[k], __ATOMIC_RELAXED);
+		for (uint32_t i = 0; i < used; i++)
+			out[k] += __atomic_load_n(&table[i].n[k], __ATOMIC_RELAXED);
+	}
+}
+
 void lanes_look(const struct bus *b, struct lanes_view *l)
 {
 	const struct kron_ctl *ctl = b->board.ctl;
@@ -128,6 +151,8 @@ void lanes_look(const struct bus *b, struct lanes_view *l)
 		return;
 	l->recorder_pid = ctl->collector_pid;
 	l->bus = ctl->bus;
+	if (l->bus == KRON_BUS_LANE)
+		lanes_count(ctl, l->counts);
 	l->constant_time = ctl->constant_time != 0;
 	snprintf(l->dir, sizeof(l->dir), "%.*s", (int)sizeof(l->dir) - 1, object_note(ctl)->dir);
 	count_chunks(ctl, object_size(b), l);

@@ -16,8 +16,14 @@ struct lanes_view {
 	uint32_t live, started; /* processes */
 	uint32_t free, owned, full, chunks_max;
 	uint64_t lost; /* samples, of processes that are in the table still and of none */
+	uint64_t counts[KRON_COUNTERS]; /* bus lane: what probes have counted */
 	char dir[1024];
 };
+
+/* Lane bus: the counters so far, as segment.h says how they are kept. */
+void lanes_count(const struct kron_ctl *ctl, uint64_t out[KRON_COUNTERS]);
+/* Entries of their table that may be in use. */
+uint32_t lanes_counts_used(const struct kron_ctl *ctl);
 
 void lanes_look(const struct bus *b, struct lanes_view *l); /* an exact bus; else zeroes */
 /* The lanes of a recorder wait or discard, too; a flight recorder goes on going round. */

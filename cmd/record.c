@@ -495,6 +495,17 @@ static void take_options(struct collector_options *o, char **argv)
 		o->buffer = 64ull << 20;
 }
 
+/* Does one of them trigger a Resource sample? */
+static bool wants_counters(const struct probe_set *set)
+{
+	for (size_t i = 0; i < set->specs.n; i++)
+		if (set->specs.v[i].kind == SPEC_RESOURCE ||
+		    (set->specs.v[i].kind == SPEC_STORE &&
+		     set->specs.v[i].word >= KRON_WORD_RESOURCE))
+			return true;
+	return false;
+}
+
 int cmd_record(int argc, char **argv)
 {
 	struct collector_options opt;
@@ -527,6 +538,11 @@ int cmd_record(int argc, char **argv)
 	if (!take_bus(&opt))
 		return cmd_fail(&command, OWN_FAILURE,
 				"--bus: \"%s\" is none of lane, exact, device:PATH", bus);
+	if (opt.bus == KRON_BUS_LANE && wants_counters(&probes))
+		return cmd_fail(
+			&command, OWN_FAILURE,
+			"a Resource sample has the 16 counters of a board, and lanes have none: "
+			"use --bus exact or --bus device:PATH");
 	child_prepare(&child);
 	if (collector_open(&collector, &opt, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);

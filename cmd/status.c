@@ -184,6 +184,10 @@ static void print_lanes(const struct status *s)
 	       l->full, l->chunks_max,
 	       str_bytes(room, sizeof(room), (uint64_t)l->chunks_max * KRON_CHUNK_SIZE));
 	printf("%-14s %s samples\n", "Lost", str_thousands(lost, sizeof(lost), l->lost));
+	for (unsigned i = 0; i < KRON_COUNTERS; i++)
+		if (l->counts[i])
+			printf("%-14s %2u: %s\n", "Counted", i,
+			       str_thousands(lost, sizeof(lost), l->counts[i]));
 }
 
 static void print_text(const struct bus *b, const struct status *s)
@@ -293,6 +297,11 @@ static void json_lanes(struct json *j, const struct lanes_view *l)
 	json_ku64(j, "chunks_full", l->full);
 	json_ku64(j, "chunks_max", l->chunks_max);
 	json_ku64(j, "lost", l->lost);
+	json_key(j, "counts");
+	json_open(j, '[');
+	for (unsigned i = 0; i < KRON_COUNTERS; i++)
+		json_u64(j, l->counts[i]);
+	json_close(j, ']');
 }
 
 static void print_json(const struct bus *b, const struct status *s)

@@ -18,6 +18,8 @@
 
 #include "base/log.h"
 #include "base/vec.h"
+#include "bus/lanes.h"
+#include "collect/counts.h"
 #include "collect/session.h"
 
 static enum kron_thunk thunk_of(const struct collector_options *o)
@@ -40,25 +42,51 @@ static int get_source_table(struct segment *seg, struct err *err)
 		    : 0;
 }
 
+/* The counters that the user's probes count with. */
+static uint16_t counters_of(const struct probe_set *set)
+{
+	uint16_t counters = 0;
+
+	for (size_t i = 0; set && i < set->specs.n; i++)
+		if (set->specs.v[i].kind == SPEC_COUNT)
+			counters |= (uint16_t)(1u << set->specs.v[i].word);
+	return counters;
+}
+
+static struct machine machine_of(struct collector *c)
+{
+	if (c->opt.bus == KRON_BUS_DEVICE)
+		return c->device.machine;
+	return (struct machine){.board = &c->seg.window.board};
+}
+
 static int open_bus(struct collector *c, struct err *err)
 {
+	struct machine machine;
+
 	const struct machine_setup setup = {.when_full = c->opt.when_full, .filter = c->opt.filter};
 	int code;
 
 	c->clock_start = c->start;
-	if (c->opt.bus == KRON_BUS_LANE)
+	if (c->opt.bus == KRON_BUS_LANE) {
+		counts_start(&c->seg);
 		return 0;
+	}
 	code = get_source_table(&c->seg, err);
 	if (code)
 		return code;
 	if (c->opt.bus == KRON_BUS_EXACT) {
 		fetch_start(&c->fetch, &c->drain, &setup);
+		machine = machine_of(c);
+		counts_set_up(&machine, counters_of(c->opt.selection.probes));
 		board_time_point(&c->seg.window.board, &c->clock_start);
 		return 0;
 	}
 	code = device_board_open(&c->device, c->opt.device, &c->seg, &setup, err);
 	if (code)
 		return code;
+	machine = machine_of(c);
+	counts_set_up(&machine, counters_of(c->opt.selection.probes));
 	c->server.device_fd = c->device.bus.fd;
 	fetch_start_device(&c->fetch, &c->drain);
 	return 0;
@@ -205,6 +233,16 @@ static void let_stores_finish(struct collector *c)
 		nanosleep(&ts, NULL);
 }
 
+static void read_counts(struct collector *c, uint64_t out[KRON_COUNTERS])
+{
+	struct machine machine = machine_of(c);
+
+	if (c->opt.bus == KRON_BUS_LANE)
+		lanes_count(c->seg.ctl, out);
+	else if (counters_of(c->opt.selection.probes))
+		counts_read_machine(&machine, out);
+}
+
 static void sum_up(struct collector *c, struct collector_summary *out)
 {
 	struct task_totals tasks;
@@ -229,6 +267,7 @@ static void sum_up(struct collector *c, struct collector_summary *out)
 	out->refused = modules.refused;
 	out->modules = modules.modules;
 	out->starts = c->server.starts;
+	read_counts(c, out->counts);
 }
 
 static void measure(struct collector *c, double hz, struct probe_cost *out)

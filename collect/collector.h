@@ -49,7 +49,8 @@ struct collector_summary {
 	uint64_t waited;      /* NODECLKs that the board made its users wait */
 	bool device_answers;  /* bus device: it is a board */
 	struct device_end device;
-	uint64_t starts; /* processes that were traced from their start */
+	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
+	uint64_t starts;                /* processes that were traced from their start */
 	struct probe_cost cost;
 	double seconds;            /* from open to finish */
 	char segment[OBJECT_NAME]; /* its name, when it was kept for `kron recover` */

@@ -29,6 +29,14 @@ uint32_t machine_read(const struct machine *m, unsigned chip_word)
 	return get(m, KRON_CHIP_BYTE(chip_word));
 }
 
+void machine_write64(const struct machine *m, unsigned chip_word, uint64_t value)
+{
+	if (m->board)
+		board_write64(m->board, KRON_CHIP_BYTE(chip_word), value);
+	else
+		bus_write64(m->device, KRON_CHIP_BYTE(chip_word), value);
+}
+
 uint32_t machine_pointer(const struct machine *m)
 {
 	return get(m, KRON_BOARD_MAP) & KRON_MAP_MASK;

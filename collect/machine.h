@@ -41,6 +41,7 @@ uint32_t machine_adopt(const struct machine *m, const struct machine_setup *s);
 void machine_restore(const struct machine *m, uint32_t config);
 void machine_sampling(const struct machine *m, bool on);
 uint32_t machine_read(const struct machine *m, unsigned chip_word);
+void machine_write64(const struct machine *m, unsigned chip_word, uint64_t value);
 uint32_t machine_pointer(const struct machine *m); /* Memory Address Pointer, 24 bits */
 
 /* ---- time ---- */

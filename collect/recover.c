@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bus/lanes.h"
+#include "collect/counts.h"
 #include "base/vec.h"
 #include "collect/calibrate.h"
 #include "collect/drain.h"
@@ -221,6 +223,7 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	struct journal journal;
 	struct tasks tasks;
 	struct drain drain;
+	uint64_t counts[KRON_COUNTERS];
 	int code;
 
 	journal_init(&journal, w);
@@ -246,6 +249,10 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	if (fetch.last_ticks > b->last_tsc)
 		b->last_tsc = fetch.last_ticks;
 	out->processes = b->uids.n + totals.unrecorded;
+	if (!b->exact) {
+		lanes_count(seg->ctl, counts);
+		counts_write(&journal, counts);
+	}
 	if (!journal_error(&journal))
 		write_end(&journal, b, out, board);
 	code = journal_flush(&journal);

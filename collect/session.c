@@ -9,6 +9,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "collect/counts.h"
+
 static const char *const when_full_words[] = {"discard", "wait", "wrap"};
 static const char *const bus_words[] = {"lane", "exact", "device"};
 
@@ -80,6 +82,7 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 		journal_session(j, "board_samples", "%" PRIu64, s->device.samples);
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);
+	counts_write(j, s->counts);
 	journal_session(j, "processes", "%" PRIu64, s->processes);
 	journal_session(j, "threads", "%" PRIu64, s->threads);
 	journal_session(j, "probe_ns", "%.2f", s->cost.on);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "collect/counts.h"
 #include "base/vec.h"
 #include "collect/pidns.h"
 #include "collect/process_maps.h"
@@ -550,6 +551,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 	t->ended.samples += k->samples;
 	t->ended.cut_off += k->cut_off;
 	t->ended.lost += lost;
+	counts_release(t->seg, k->uid);
 	forget_task(k);
 	/* Release: a claimer must find what was read here read. */
 	__atomic_compare_exchange_n(&p->state, &want, (uint64_t)KRON_PROC_FREE, false,

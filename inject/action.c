@@ -423,12 +423,22 @@ static void count_on_lane(struct hot *h, int32_t counts)
 	put_increment(h, p);
 }
 
+/*
+ * Registers of 64 bits.  Any other store has 32: on a bus of 32 bits a wider one would be two,
+ * of which the second goes to the next register.
+ */
+static bool is_wide(unsigned word)
+{
+	return word == KRON_WORD_TIMESTAMP || word == KRON_WORD_ENABLE || word == KRON_WORD_MODE ||
+	       word == KRON_WORD_CLOCK;
+}
+
 static void store_on_device(struct hot *h)
 {
 	bool counts = h->a->kind == ACTION_COUNT;
 	unsigned word = h->a->word + (counts ? (unsigned)KRON_WORD_INCREMENT : 0);
 
-	if (!counts)
+	if (!counts && is_wide(word))
 		PUT(h, "\x48"); /* movq */
 	PUT(h, "\xc7\x04\x25"); /* movl $value,word */
 	put32(h, KRON_WINDOW_ADDR + KRON_CHIP_BYTE(word));

@@ -27,7 +27,7 @@
  *   [save what is live: lea -128(%rsp),%rsp; push %rax; push %rcx; lahf; seto %al]
  *   [testb $KRON_GATE_TAKE,gate; je 1f]
  *   lane, COUNT      mov %fs:counts,%r; mov (%r),%r; test %r,%r; jz cold; incq 8*j(%r)
- *   device           movl $1,register   or   movq $value,register
+ *   device           movl $value,register (movq where it has 64 bits)
  *   else             jmp cold
  *   1: [restore]
  *

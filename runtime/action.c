@@ -133,14 +133,20 @@ static void store(uint32_t word, uint64_t data)
 		board_write64(&kron_rt.board, KRON_CHIP_BYTE(word), data);
 }
 
+/* As the trampoline's own store does it. */
 static void store_to_device(uint32_t word, uint64_t data, bool counts)
 {
 	uintptr_t at = KRON_WINDOW_ADDR + KRON_CHIP_BYTE(word);
 
-	if (!counts)
-		*(volatile uint64_t *)at = data;
 	for (; counts && data; data--)
 		*(volatile uint32_t *)at = 1;
+	if (counts)
+		return;
+	if (word == KRON_WORD_TIMESTAMP || word == KRON_WORD_ENABLE || word == KRON_WORD_MODE ||
+	    word == KRON_WORD_CLOCK)
+		*(volatile uint64_t *)at = data;
+	else
+		*(volatile uint32_t *)at = (uint32_t)data;
 }
 
 void kron_rt_action(uint32_t code, uint64_t data)

@@ -35,7 +35,6 @@
 #define RT_LINE_CPU 0x6d0000c4
 #define RT_DEVICE_SOURCE 0x6b001080
 #define RT_DEVICE_TRACE 0x6b001180
-#define RT_DEVICE_HIGH 0x6b00101c
 #define RT_RSEQ_CPU 4
 #define RT_RSEQ_CS 8
 #define RT_RSEQ_SIG 0x53053053
@@ -74,8 +73,7 @@ _Static_assert(__builtin_offsetof(struct kron_line, cpu) == RT_LINE_CPU - RT_LIN
 		       sizeof(struct kron_line) == 1 << RT_LINE_SHIFT,
 	       "thunk_bus.S");
 _Static_assert(RT_DEVICE_SOURCE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_SOURCE) &&
-		       RT_DEVICE_TRACE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_TRACE) &&
-		       RT_DEVICE_HIGH == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_HIGH),
+		       RT_DEVICE_TRACE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_TRACE),
 	       "thunk_bus.S");
 _Static_assert((RT_CLAIM_STEP & 0xffff) == KRON_SAMPLE_SIZE, "a claim is one sample");
 

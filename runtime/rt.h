@@ -113,11 +113,11 @@ extern __thread struct rt_lane *kron_rt_lane
 extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
 void kron_rt_probe(void) __attribute__((visibility("hidden")));
 void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
-/* The same with a payload of the probe's own (wire.h: KRON_BLOCK_PAYLOAD). */
+/* The same with a payload of the probe's own (wire.h: KRON_BLOCK_PAYLOAD).  A device has a bus of
+ * 32 bits and no room for one: there kron_rt_probe_device serves. */
 void kron_rt_payload(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_constant(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
-void kron_rt_payload_device(void) __attribute__((visibility("hidden")));
 /* A store to the board (KRON_BLOCK_ACTION). */
 void kron_rt_action_thunk(void) __attribute__((visibility("hidden")));
 

@@ -69,12 +69,11 @@
  *
  *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
  */
-	.macro	PROBE_DEVICE name, own
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
+	.globl	kron_rt_probe_device
+	.hidden	kron_rt_probe_device
+	.type	kron_rt_probe_device, @function
 	.p2align 6
-\name:
+kron_rt_probe_device:
 	.cfi_startproc
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
@@ -82,39 +81,32 @@
 	.cfi_adjust_cfa_offset 8
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
-	.if \own
-	push	%r8
-	.cfi_adjust_cfa_offset 8
-	PAYLOAD	1, 32, %r8d
-	.endif
 	mov	%eax, %esi
 	lahf
 	seto	%al
 	push	%rax
 	.cfi_adjust_cfa_offset 8
 	shr	$4, %ecx
-.Lagain\@:
+.Lagain:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
 	mov	%fs:(%rdi), %rdx
 	test	%rdx, %rdx
-	jz	.Lunknown\@
+	jz	.Lunknown
 	mov	RT_LANE_KNOWN(%rdx), %edi
 	test	%edi, %edi			/* zero, too, in a forked child */
-	jz	.Lunknown\@
-.Lrestart\@:
+	jz	.Lunknown
+.Lrestart:
 	mov	kron_rt_cpu_offset(%rip), %rdx
-	lea	.Lsection\@(%rip), %rax
+	lea	.Lsection(%rip), %rax
 	mov	%rax, %fs:(RT_RSEQ_CS - RT_RSEQ_CPU)(%rdx)
 
-.Lstart\@:
-	.if !\own
+.Lstart:
 	.globl	kron_rt_device_start, kron_rt_device_end
 	.hidden	kron_rt_device_start, kron_rt_device_end
 kron_rt_device_start:
-	.endif
 	mov	%fs:(%rdx), %eax
 	test	%eax, %eax
-	js	.Llost\@				/* a thread without rseq */
+	js	.Llost				/* a thread without rseq */
 	mov	$0x7b, %eax
 	lsl	%eax, %eax
 	and	$0xfff, %eax
@@ -122,33 +114,23 @@ kron_rt_device_start:
 	and	$7, %edx
 	shl	$RT_LINE_SHIFT, %edx
 	cmp	%eax, RT_LINE_CPU(%rdx)
-	jne	.Llost\@
+	jne	.Llost
 	cmp	%edi, RT_LINE_OWNER(%rdx)
 	je	1f
 	movl	$0, RT_LINE_OWNER(%rdx)
 	and	$7, %eax
 	mov	%edi, RT_DEVICE_SOURCE(, %rax, 4)
 	mov	%edi, RT_LINE_OWNER(%rdx)
-1:
-	.if \own
-	mov	%r8d, RT_DEVICE_HIGH
-	.endif
-	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
-.Lend\@:
-	.if !\own
+1:	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
+.Lend:
 kron_rt_device_end:
-	.endif
 
-.Ldone\@:
+.Ldone:
 	pop	%rax
 	.cfi_remember_state
 	.cfi_adjust_cfa_offset -8
 	add	$0x7f, %al
 	sahf
-	.if \own
-	pop	%r8
-	.cfi_adjust_cfa_offset -8
-	.endif
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	pop	%rdi
@@ -158,43 +140,40 @@ kron_rt_device_end:
 	ret
 
 	.long	RT_RSEQ_SIG
-.Laborted\@:
+.Laborted:
 	.cfi_restore_state
-	jmp	.Lrestart\@
+	jmp	.Lrestart
 
-.Lunknown\@:
+.Lunknown:
 	push	%rsi
 	.cfi_adjust_cfa_offset 8
 	push	%rcx
 	.cfi_adjust_cfa_offset 8
-	CALL_C	kron_rt_meet, (56 + 8 * \own)
+	CALL_C	kron_rt_meet, 56
 	pop	%rcx
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
 	.cfi_adjust_cfa_offset -8
 	test	%al, %al
-	jnz	.Lagain\@
-	jmp	.Ldone\@
+	jnz	.Lagain
+	jmp	.Ldone
 
-.Llost\@:
-	CALL_C	kron_rt_lose, (40 + 8 * \own)
-	jmp	.Ldone\@
+.Llost:
+	CALL_C	kron_rt_lose, 40
+	jmp	.Ldone
 	.cfi_endproc
-	.size	\name, . - \name
+	.size	kron_rt_probe_device, . - kron_rt_probe_device
 
 	/* struct rseq_cs */
 	.section .data.rel.ro, "aw", @progbits
 	.balign 32
-.Lsection\@:
+.Lsection:
 	.long	0, 0
-	.quad	.Lstart\@
-	.quad	.Lend\@ - .Lstart\@
-	.quad	.Laborted\@
+	.quad	.Lstart
+	.quad	.Lend - .Lstart
+	.quad	.Laborted
 	.text
-	.endm
 
-	PROBE_DEVICE	kron_rt_probe_device, 0
-	PROBE_DEVICE	kron_rt_payload_device, 1
 
 /* kron_rt_action(code, data) */
 	.globl	kron_rt_action_thunk

@@ -157,7 +157,7 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 	hello.payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello.payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
 	hello.payload_thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_payload_exact;
-	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_payload_device;
+	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
 	hello.counts = rt_counts_offset();
 

@@ -211,6 +211,54 @@ static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
 		str_thousands(b, sizeof(b), f->refused));
 }
 
+#define COUNTERS 16u
+
+/* What probes of kind count:J have counted, 0 where none has. */
+static uint64_t counter(const struct trace *t, unsigned j)
+{
+	char key[16];
+
+	snprintf(key, sizeof(key), "counter.%u", j);
+	return number_or(t, key, 0);
+}
+
+static void put_counters(const struct trace *t, FILE *out)
+{
+	char n[STR_NUMBER];
+
+	for (unsigned j = 0; j < COUNTERS; j++)
+		if (counter(t, j))
+			fprintf(out, LABEL "%2u: %s\n", "counted:", j,
+				str_thousands(n, sizeof(n), counter(t, j)));
+}
+
+static void json_counters(struct json *j, const struct trace *t)
+{
+	json_key(j, "counters");
+	json_open(j, '[');
+	for (unsigned i = 0; i < COUNTERS; i++)
+		json_u64(j, counter(t, i));
+	json_close(j, ']');
+}
+
+static void json_events(struct json *j, const struct trace *t)
+{
+	json_key(j, "events");
+	json_open(j, '[');
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		const struct trace_user_event *e = &t->user_events[i];
+
+		json_open(j, '{');
+		json_ku64(j, "number", e->n);
+		json_kstr(j, "name", e->name);
+		json_ku64(j, "level", e->level);
+		json_kstr(j, "kind", e->resource ? "resource" : "trace");
+		json_kstr(j, "payload", e->payload);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void put_cost(const struct facts *f, FILE *out)
 {
 	if (!f->probe_ns)
@@ -376,6 +424,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_text(out, "error:", f->error);
 	put_machine(t, out);
 	put_samples(t, f, out);
+	put_counters(t, out);
 	put_cost(f, out);
 	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads\n", "processes:", f->processes,
 		f->threads);
@@ -525,6 +574,8 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_ku64(&j, "threads", f->threads);
 	json_ku64(&j, "damaged", t->damaged);
 	json_session(&j, t, f);
+	json_counters(&j, t);
+	json_events(&j, t);
 	json_modules(&j, t);
 	json_refusals(&j, f, false, "refused_entries");
 	json_refusals(&j, f, true, "refused_exits");
