@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz_elf.c - hostile ELF files against everything that reads them: image, symbols, functions,
- * frames, names, the code map with its decoders, and the planner.
+ * frames, names, the code map with its decoders, the planner, the writer of patched files and
+ * the reader of what they say about themselves.
  *
  *   clang -fsanitize=fuzzer,address -DKRON_LIBFUZZER ...     with libFuzzer
  *   fuzz_elf [-t SECONDS] [-s SEED] [-o FILE] [ELF...]       on its own: mutates seeds, prints TAP
@@ -21,10 +22,12 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "inject/apply_elf.h"
 #include "inject/bind.h"
 #include "inject/code_map.h"
 #include "inject/demangle.h"
 #include "inject/functions.h"
+#include "inject/patch_info.h"
 #include "inject/plan.h"
 #include "tests/unit/elf_maker.h"
 
@@ -77,6 +80,71 @@ static void use_plan(const struct plan *p)
 	close(fd);
 }
 
+/* The file as the edits make it.  Holes of this size are the writer's business, not ours. */
+static uint8_t *edited(const struct elf_image *img, struct elf_edits *e)
+{
+	uint8_t *file;
+
+	if (e->size > img->size + (96ull << 20))
+		return NULL;
+	file = xcalloc(e->size, 1);
+	memcpy(file, img->bytes, img->size);
+	vec_for(&e->v, edit) {
+		if (edit->off > e->size || edit->len > e->size - edit->off)
+			abort();
+		memcpy(file + edit->off, edit->bytes, edit->len);
+	}
+	return file;
+}
+
+/* What was written can be opened, says what its probes are, and is not patched again. */
+static void read_back(const uint8_t *file, size_t size, const struct plan *plan)
+{
+	struct patch_info info;
+	struct elf_image *img;
+	struct err err;
+
+	if (elf_image_from_memory(&img, file, size, "patched", &err) ||
+	    patch_info_read(&info, img, &err) || !apply_elf_check(img, NULL)) {
+		fprintf(stderr, "a patched file: %s\n", err.msg);
+		abort();
+	}
+	if (info.plan->nsites != plan->nsites || info.plan->nprobes != plan->nprobes ||
+	    info.plan->code_len != plan->code_len)
+		abort();
+	patch_info_free(&info);
+	elf_image_close(img);
+}
+
+static void write_patched(const struct elf_image *img, bool jumps)
+{
+	struct plan_options opt = apply_elf_options(img);
+	struct plan *all, *plan;
+	struct elf_edits edits;
+	uint8_t *selected, *levels, *file;
+
+	if (apply_elf_check(img, NULL) || plan_make(&all, img, &opt, NULL))
+		return;
+	selected = xcalloc(all->nfunctions, 1);
+	levels = xcalloc(all->nfunctions, 1);
+	for (size_t i = 0; i < all->nfunctions; i++) {
+		selected[i] = i % 5 != 3;
+		levels[i] = i % 16;
+	}
+	plan = patch_plan_trim(all, selected, levels);
+	if (!apply_elf_make(&edits, img, plan, levels, jumps, NULL)) {
+		file = edited(img, &edits);
+		if (file)
+			read_back(file, edits.size, plan);
+		xfree(file);
+		elf_edits_free(&edits);
+	}
+	plan_free(plan);
+	plan_free(all);
+	xfree(selected);
+	xfree(levels);
+}
+
 static void use_functions(const struct elf_image *img, struct functions *f)
 {
 	struct frame_info *fi = frame_info_open(img);
@@ -108,12 +176,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct functions_options opt = {
 		.sources = FUNCTION_ALL_SOURCES & ~FUNCTION_DEBUG_FILE,
 	};
+	struct patch_info info;
 	struct elf_image *img;
 	struct functions f;
 	uint64_t sum = 0;
 
 	if (elf_image_from_memory(&img, data, size, "input", NULL))
 		return 0;
+	if (!patch_info_read(&info, img, NULL))
+		patch_info_free(&info);
+	write_patched(img, size & 1);
 	elf_image_for_each_address_constant(img, see, &sum);
 	if (!functions_find_with(&f, img, &opt, NULL)) {
 		check(img, &f);
@@ -171,6 +243,8 @@ static size_t pick_place(const uint8_t *p, size_t size)
 	Elf64_Ehdr eh;
 	uint64_t at = rnd(size), table;
 
+	if (!rnd(4)) /* what patched files say about themselves */
+		return size - 1 - rnd(size / 3 + 1);
 	if (size < sizeof(eh) || rnd(2))
 		return at;
 	memcpy(&eh, p, sizeof(eh));
@@ -221,6 +295,27 @@ static void mutate_once(uint8_t *p, size_t *size)
 	}
 }
 
+/* Without a right checksum nobody looks further. */
+static void mend_checksum(uint8_t *p, size_t size)
+{
+	uint64_t sum = 0xcbf29ce484222325;
+	struct patch_note note;
+	struct elf_image *img;
+
+	if (elf_image_from_memory(&img, p, size, "input", NULL))
+		return;
+	if (img->kron_note.size == sizeof(note)) {
+		memcpy(&note, p + img->kron_note.off, sizeof(note));
+		if (elf_file_has(size, note.info_off, note.info_len)) {
+			for (uint64_t i = 0; i < note.info_len; i++)
+				sum = (sum ^ p[note.info_off + i]) * 0x100000001b3;
+			note.info_sum = sum;
+			memcpy(p + img->kron_note.off, &note, sizeof(note));
+		}
+	}
+	elf_image_close(img);
+}
+
 /* The input ends where a page ends, so that one byte too far faults even without sanitizers. */
 static void run_one(uint8_t *arena_end, const struct seed *s, char *keep, unsigned int changes)
 {
@@ -230,6 +325,8 @@ static void run_one(uint8_t *arena_end, const struct seed *s, char *keep, unsign
 	memcpy(work, s->bytes, size);
 	for (unsigned int i = 0; i < changes; i++)
 		mutate_once(work, &size);
+	if (rnd(4))
+		mend_checksum(work, size);
 	memcpy(arena_end - size, work, size);
 	memset(work + size, 0, s->size - size);
 	LLVMFuzzerTestOneInput(arena_end - size, size);
@@ -272,6 +369,32 @@ static int fuzz(const struct seed *seeds, size_t n, double seconds, const char *
 	return 0;
 }
 
+/* A patched file of the program at path. */
+static bool load_patched(struct seed *s, const char *path, bool jumps)
+{
+	struct plan_options opt;
+	struct elf_edits edits;
+	struct elf_image *img;
+	struct plan *plan;
+	uint8_t *levels;
+
+	if (elf_image_open(&img, path, NULL))
+		return false;
+	opt = apply_elf_options(img);
+	if (plan_make(&plan, img, &opt, NULL))
+		return false;
+	levels = xcalloc(plan->nfunctions, 1);
+	if (!apply_elf_make(&edits, img, plan, levels, jumps, NULL)) {
+		s->bytes = edited(img, &edits);
+		s->size = edits.size;
+		elf_edits_free(&edits);
+	}
+	xfree(levels);
+	plan_free(plan);
+	elf_image_close(img);
+	return s->bytes;
+}
+
 static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npaths)
 {
 	static const char *defaults[] = {"/bin/true", "/usr/bin/printf",
@@ -291,12 +414,14 @@ static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npath
 	}
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
 		n += load(&seeds[n], defaults[i]);
+	for (int i = 0; i < 2; i++)
+		n += load_patched(&seeds[n], defaults[0], i);
 	return n;
 }
 
 int main(int argc, char **argv)
 {
-	struct seed seeds[64];
+	struct seed seeds[64] = {{NULL, 0}};
 	const char *out = "fuzz_elf.input", *again = NULL;
 	double seconds = getenv("KRON_FUZZ_SECONDS") ? atof(getenv("KRON_FUZZ_SECONDS")) : 10;
 	size_t n;
