@@ -18,11 +18,13 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
+#include "cmd/probe_options.h"
 #include "inject/apply_elf.h"
 #include "inject/patch_info.h"
+#include "inject/resolve.h"
 
 static const char *output;
-static struct opt_list only, except, levels;
+static struct opt_list only, except, levels, specs, files;
 static bool jumps, quiet;
 
 static const struct opt options[] = {
@@ -37,6 +39,12 @@ static const struct opt options[] = {
 	 "matches GLOB. May be repeated; where several match, the last one counts. The option of "
 	 "the same name of kron record overrules it.",
 	 0, 0},
+	{'p', "probe", OPT_LIST, &specs, "SPEC",
+	 "Place a probe: see kron-probes(7). With it functions get probes only if -F or -N asks for "
+	 "them. May be repeated.",
+	 0, 0},
+	{'P', "probe-file", OPT_LIST, &files, "FILE",
+	 "Place the probes of FILE, or of kron's pack of this name. May be repeated.", 0, 0},
 	{0, "jumps", OPT_FLAG, &jumps, NULL,
 	 "Write the jumps to the probes into the code, too, so that nothing has to write to the "
 	 "code of the running program when they wake. Probes that sleep then take some time.",
@@ -229,9 +237,96 @@ static int write_file(const struct elf_image *img, struct elf_edits *edits, stru
 /* ---- which probes ---- */
 
 static struct level_globs level_globs;
+static struct probe_set probes;
 
-static int plan_selected(struct plan **out, const struct elf_image *img, const struct plan *all,
-			 uint8_t *levels_of, struct err *err)
+/* As kron record: with -p functions only if they are asked for. */
+static bool wants_functions(void)
+{
+	return !probes.specs.n || only.n || except.n;
+}
+
+static struct patch_event event_of(const struct resolved_event *e)
+{
+	const struct probe_spec *s = &probes.specs.v[e->spec];
+
+	return (struct patch_event){
+		.name = xstrdup(e->name),
+		.payload = s->payload_name ? xstrdup(s->payload_name) : NULL,
+		.vaddr = e->vaddr,
+		.number = s->has_number ? s->number : 0,
+		.level = s->level,
+		.has_number = s->has_number,
+		.is_named = s->event,
+		.is_resource = s->kind == SPEC_RESOURCE,
+	};
+}
+
+static void take_events(struct patch_info *out, const struct resolution *found)
+{
+	out->nevents = found->events.n;
+	out->events = xcalloc(out->nevents + 1, sizeof(*out->events));
+	for (size_t i = 0; i < out->nevents; i++)
+		out->events[i] = event_of(&found->events.v[i]);
+	out->nsemaphores = found->semaphores.n;
+	out->semaphores = xcalloc(out->nsemaphores + 1, sizeof(*out->semaphores));
+	for (size_t i = 0; i < out->nsemaphores; i++)
+		out->semaphores[i] = found->semaphores.v[i];
+}
+
+/* Every probe of -p and -P must have a place here: there is only this file. */
+static int check_found(const struct resolution *found, struct err *err)
+{
+	for (size_t i = 0; i < found->notes.n; i++) {
+		if (found->notes.v[i].nothing)
+			return err_set(err, ENOENT, "%s", found->notes.v[i].text);
+		cmd_fail(&command, 0, "%s", found->notes.v[i].text);
+	}
+	return 0;
+}
+
+static int plan_map(struct plan **all, struct patch_info *out, const struct code_map *map,
+		    struct err *err)
+{
+	struct plan_options opt = apply_elf_options(map->img);
+	struct plan_request request;
+	struct resolution found;
+	int code;
+
+	if (!probes.specs.n)
+		return plan_make_from(all, map, &opt, err);
+	resolve_make(&found, &probes, map, map->img->path, true);
+	request = resolve_request(&found, wants_functions());
+	opt.request = &request;
+	code = check_found(&found, err);
+	if (!code)
+		code = plan_make_from(all, map, &opt, err);
+	if (!code)
+		take_events(out, &found);
+	resolve_free(&found);
+	return code;
+}
+
+static int make_plan(struct plan **all, struct patch_info *out, const struct elf_image *img,
+		     struct err *err)
+{
+	struct functions fns = {0};
+	struct code_map *map;
+	int code = functions_find(&fns, img, err);
+
+	if (code)
+		return code;
+	code = code_map_build(&map, img, &fns, err);
+	if (!code) {
+		code = plan_map(all, out, map, err);
+		code_map_free(map);
+	}
+	functions_free(&fns);
+	return code;
+}
+
+/* What of it goes into the file. */
+static int select_probes(struct patch_info *out, const struct elf_image *img,
+			 const struct plan *all, struct err *err)
 {
 	const struct selection sel = {
 		.only = {only.v, only.n},
@@ -239,13 +334,16 @@ static int plan_selected(struct plan **out, const struct elf_image *img, const s
 		.levels = level_globs,
 	};
 	uint8_t *selected = xcalloc(all->nfunctions, 1);
-	size_t n = selection_mark(&sel, all, img->path, selected);
+	size_t n = 0;
 
-	selection_levels(&sel, all, img->path, levels_of);
-	if (n)
-		*out = patch_plan_trim(all, selected, levels_of);
+	if (wants_functions())
+		n = selection_mark(&sel, all, img->path, selected);
+	out->levels = xcalloc(all->nfunctions, 1);
+	selection_levels(&sel, all, img->path, out->levels);
+	out->plan = patch_plan_trim(all, selected, out->levels);
+	out->has_jumps = jumps;
 	xfree(selected);
-	if (n)
+	if (n || probes.specs.n)
 		return 0;
 	if (!all->nfunctions)
 		return err_set(err, ENOENT, "%s: no function was found in it", img->path);
@@ -254,58 +352,61 @@ static int plan_selected(struct plan **out, const struct elf_image *img, const s
 		       img->path);
 }
 
-static void say(const struct plan *p, const struct elf_image *img, const struct elf_edits *e)
+static void say(const struct patch_info *what, const struct elf_image *img,
+		const struct elf_edits *e)
 {
-	char entries[STR_NUMBER], exits[STR_NUMBER], refused[STR_NUMBER], before[STR_NUMBER],
-		after[STR_NUMBER];
-	struct plan_counts in, out;
+	char counts[3][STR_NUMBER], sizes[2][STR_NUMBER];
+	struct plan_counts in, out, places;
 
 	if (quiet)
 		return;
-	plan_count(p, PROBE_ENTRY, &in);
-	plan_count(p, PROBE_EXIT, &out);
-	printf("%s: %s entries and %s exits, %s refused; %s -> %s\n", output,
-	       str_thousands(entries, sizeof(entries), in.patched),
-	       str_thousands(exits, sizeof(exits), out.patched),
-	       str_thousands(refused, sizeof(refused),
-			     in.found + out.found - in.patched - out.patched),
-	       str_bytes(before, sizeof(before), img->size),
-	       str_bytes(after, sizeof(after), e->size));
+	plan_count(what->plan, PROBE_ENTRY, &in);
+	plan_count(what->plan, PROBE_EXIT, &out);
+	plan_count(what->plan, PROBE_PLACE, &places);
+	printf("%s: ", output);
+	if (wants_functions())
+		printf("%s entries, %s exits, ",
+		       str_thousands(counts[0], sizeof(counts[0]), in.patched),
+		       str_thousands(counts[1], sizeof(counts[1]), out.patched));
+	if (probes.specs.n)
+		printf("%s places, ", str_thousands(counts[0], sizeof(counts[0]), places.patched));
+	printf("%s refused; %s -> %s\n",
+	       str_thousands(counts[2], sizeof(counts[2]),
+			     in.found - in.patched + out.found - out.patched + places.found -
+				     places.patched),
+	       str_bytes(sizes[0], sizeof(sizes[0]), img->size),
+	       str_bytes(sizes[1], sizeof(sizes[1]), e->size));
 }
 
-static int write_patched(const struct elf_image *img, const struct plan *plan,
-			 const uint8_t *levels_of, struct err *err)
+static int write_patched(const struct elf_image *img, const struct patch_info *what,
+			 struct err *err)
 {
 	struct elf_edits edits;
-	int code = apply_elf_make(&edits, img, plan, levels_of, jumps, err);
+	int code = apply_elf_make(&edits, img, what, err);
 
 	if (code)
 		return code;
 	code = write_file(img, &edits, err);
 	if (!code)
-		say(plan, img, &edits);
+		say(what, img, &edits);
 	elf_edits_free(&edits);
 	return code;
 }
 
 static int patch(const struct elf_image *img, struct err *err)
 {
-	struct plan_options opt = apply_elf_options(img);
-	struct plan *all, *plan = NULL;
-	uint8_t *levels_of;
+	struct patch_info what = {.plan = NULL};
+	struct plan *all = NULL;
 	int code = apply_elf_check(img, err);
 
 	if (!code)
-		code = plan_make(&all, img, &opt, err);
-	if (code)
-		return code;
-	levels_of = xcalloc(all->nfunctions, 1);
-	code = plan_selected(&plan, img, all, levels_of, err);
+		code = make_plan(&all, &what, img, err);
+	if (!code)
+		code = select_probes(&what, img, all, err);
 	plan_free(all);
 	if (!code)
-		code = write_patched(img, plan, levels_of, err);
-	plan_free(plan);
-	xfree(levels_of);
+		code = write_patched(img, &what, err);
+	patch_info_free(&what);
 	return code;
 }
 
@@ -320,7 +421,8 @@ int cmd_patch(int argc, char **argv)
 	if (!output || !*output)
 		return cmd_fail(&command, CMD_USAGE,
 				"-o OUT is needed (`kron patch --help` shows the usage)");
-	if (levels_take(&level_globs, &levels, &err))
+	if (levels_take(&level_globs, &levels, &err) ||
+	    probe_options_read(&probes, &specs, &files, level_globs.others, &err))
 		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
 				err.msg);
 	if (elf_image_open(&img, argv[first], &err))

@@ -333,13 +333,14 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 
 	if (!b.plan)
 		b.plan = l->module->full;
-	if (b.plan == l->module->full && l->module->probes.found.places.n && !b.payload_thunk)
+	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
 		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
 			       l->module->path);
 	if (l->module->patched) {
-		if (!traced && !b.hooks)
+		if (!traced && !b.hooks && !b.nevents && !l->module->probed)
 			return 0; /* it may sleep on */
 		b.whole = true;
+		b.no_places = b.plan != l->module->full;
 		b.id = l->module->block_id;
 	}
 	len = bind_size(&b);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "collect/modules.h"
+#include "inject/patch_info.h"
 
 #define NUMBER 24
 #define LAST_NUMBER (KRON_EVENT_SPECIAL / 2)
@@ -131,7 +132,52 @@ int module_probes_plan(struct modules *ms, struct module *m, bool functions, str
 	return code;
 }
 
+static void take_event(struct module *m, const struct patch_event *e)
+{
+	struct probe_spec *s = vec_push(&m->probes.brought.specs);
+
+	s->event = e->is_named ? xstrdup(e->name) : NULL;
+	s->payload_name = e->payload ? xstrdup(e->payload) : NULL;
+	s->has_number = e->has_number;
+	s->number = e->number;
+	s->level = e->level;
+	s->kind = e->is_resource ? SPEC_RESOURCE : SPEC_TRACE;
+	*vec_push(&m->probes.found.events) = (struct resolved_event){
+		.spec = (uint32_t)m->probes.brought.specs.n - 1,
+		.vaddr = e->vaddr,
+		.name = xstrdup(e->name),
+	};
+}
+
+void module_probes_take(struct module *m, const struct patch_info *info)
+{
+	for (size_t i = 0; i < info->nevents; i++)
+		take_event(m, &info->events[i]);
+	for (size_t i = 0; i < info->nsemaphores; i++)
+		*vec_push(&m->probes.found.semaphores) = info->semaphores[i];
+	count_places(m);
+	m->probed = m->probes.patched || m->probes.refused;
+}
+
 /* ---- numbers ---- */
+
+static const struct probe_set *set_of(const struct modules *ms, const struct module *m)
+{
+	return m->patched ? &m->probes.brought : ms->selection->probes;
+}
+
+/* A number that a patched file wants and that was given away before it was loaded is lost. */
+static void settle_numbers(struct modules *ms, struct module *m)
+{
+	vec_for(&m->probes.brought.specs, s) {
+		if (!s->has_number)
+			continue;
+		if (s->number < ms->next_function)
+			s->has_number = false;
+		else
+			ms->next_function = s->number + 1;
+	}
+}
 
 static bool is_chosen(const struct probe_set *set, uint32_t from, uint32_t n, uint32_t *which)
 {
@@ -170,15 +216,16 @@ static bool shared_number(const struct modules *ms, const struct probe_spec *s, 
 
 static void number_events(struct modules *ms, struct module *m)
 {
-	const struct probe_set *set = ms->selection->probes;
+	const struct probe_set *set = set_of(ms, m);
 
+	settle_numbers(ms, m);
 	for (size_t i = 0; i < m->probes.found.events.n; i++) {
 		const struct resolved_event *e = &m->probes.found.events.v[i];
 		const struct probe_spec *s = &set->specs.v[e->spec];
 		uint32_t n;
 
 		if (!shared_number(ms, s, &n)) {
-			n = module_probes_free_numbers(set, ms->next_function, 1);
+			n = module_probes_free_numbers(ms->selection->probes, ms->next_function, 1);
 			ms->next_function = n + 1;
 			if (s->event)
 				*vec_push(&ms->events) =
@@ -211,7 +258,7 @@ int module_probes_number(struct modules *ms, struct module *m, struct err *err)
 static int write_event(struct modules *ms, const struct module *m, const char *id, size_t i)
 {
 	const struct resolved_event *e = &m->probes.found.events.v[i];
-	const struct probe_spec *s = &ms->selection->probes->specs.v[e->spec];
+	const struct probe_spec *s = &set_of(ms, m)->specs.v[e->spec];
 	char n[NUMBER], level[NUMBER], vaddr[NUMBER];
 	const char *fields[] = {n,
 				level,
@@ -265,4 +312,5 @@ void module_probes_free(struct module_probes *p)
 {
 	resolve_free(&p->found);
 	xfree(p->events);
+	probe_set_free(&p->brought);
 }

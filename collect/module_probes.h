@@ -33,6 +33,7 @@ struct module_probes {
 	uint32_t *events; /* by index in found.events: number in the trace */
 	/* counts of the plan's PROBE_PLACE probes */
 	uint64_t patched, refused;
+	struct probe_set brought; /* by a patched file: the set that its events are of */
 };
 
 void probe_results_init(struct probe_results *r, const struct probe_set *set);
@@ -43,6 +44,9 @@ bool module_probes_want(const struct probe_set *set, const char *path, bool is_e
 			const struct elf_image *img);
 /* Plans the module with the probes' places, and its functions if they are wanted, too. */
 int module_probes_plan(struct modules *ms, struct module *m, bool functions, struct err *err);
+/* The places that a patched file brought along, instead of a plan. */
+struct patch_info;
+void module_probes_take(struct module *m, const struct patch_info *info);
 /* Numbers its events; called when its functions have theirs. */
 int module_probes_number(struct modules *ms, struct module *m, struct err *err);
 /* Its lines in the table `events`, and its refusals.  The journal is locked. */

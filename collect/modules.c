@@ -252,7 +252,7 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 
 /* The plan of a file from kron patch is in the file, and the code that the cache knows by its
  * build-id is the original's. */
-static int take_patched(struct module *m, struct plan **plan, uint8_t **levels)
+static int take_patched(struct module *m, bool full)
 {
 	struct patch_info info;
 	int code = patch_info_read(&info, m->img, &m->why);
@@ -264,11 +264,14 @@ static int take_patched(struct module *m, struct plan **plan, uint8_t **levels)
 	m->block_len = info.block_len;
 	m->has_jumps = info.has_jumps;
 	memcpy(m->block_id, info.id, sizeof(m->block_id));
-	*plan = info.plan;
-	if (levels)
-		*levels = info.levels;
-	else
-		xfree(info.levels);
+	*(full ? &m->full : &m->hooks) = info.plan;
+	info.plan = NULL;
+	if (full) {
+		m->levels = info.levels;
+		info.levels = NULL;
+		module_probes_take(m, &info);
+	}
+	patch_info_free(&info);
 	return 0;
 }
 
@@ -282,7 +285,7 @@ static bool wants_functions(const struct modules *ms, const struct module *m)
 static int make_full(struct modules *ms, struct module *m)
 {
 	if (patch_info_is_there(m->img)) /* its places are what was asked for on disk */
-		return take_patched(m, &m->full, &m->levels);
+		return take_patched(m, true);
 	if (module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img)) {
 		m->probed = true;
 		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
@@ -307,7 +310,7 @@ static int plan_full(struct modules *ms, struct module *m)
 	}
 	if (m->probed)
 		code = module_probes_number(ms, m, &m->why);
-	if (code || (!m->nselected && !m->probes.found.places.n))
+	if (code || (!m->nselected && !m->probes.patched && !m->probes.refused))
 		return code;
 	return module_tables_write(ms, m, &m->why);
 }
@@ -315,7 +318,7 @@ static int plan_full(struct modules *ms, struct module *m)
 static int plan_hooks(struct modules *ms, struct module *m)
 {
 	if (patch_info_is_there(m->img))
-		return take_patched(m, &m->hooks, NULL);
+		return take_patched(m, false);
 	return plan_cache_get(&ms->cache, &m->hooks, m->img, true, &m->why);
 }
 

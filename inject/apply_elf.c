@@ -146,7 +146,7 @@ struct layout {              /* of the new parts, in the order of the file */
 struct applying {
 	const struct elf_image *img;
 	const struct plan *plan;
-	bool jumps;
+	const struct patch_info *what;
 	Elf64_Ehdr eh;
 	struct layout at;
 	struct bound bound;
@@ -226,16 +226,16 @@ static int bind_block(struct applying *a, struct err *err)
 	return code ? err_prefix(err, code, "%s", a->img->path) : 0;
 }
 
-static void describe(struct applying *a, const uint8_t *levels)
+static void describe(struct applying *a)
 {
 	a->note = (struct patch_note){
 		.version = PATCH_VERSION,
-		.flags = a->jumps ? PATCH_HAS_JUMPS : 0,
+		.flags = a->what->has_jumps ? PATCH_HAS_JUMPS : 0,
 		.block_vaddr = a->at.vaddr + a->at.head_len,
 		.block_len = a->at.block_len,
 		.info_off = a->at.info_off,
 	};
-	a->info = patch_info_encode(a->plan, levels, &a->note);
+	a->info = patch_info_encode(a->what, &a->note);
 }
 
 /* The old headers in their order, ours behind the last PT_LOAD and at the end. */
@@ -407,7 +407,7 @@ static bool add_sites(struct applying *a, struct elf_edits *out)
 		if (!text || !elf_image_is_exec(a->img, vaddr) ||
 		    memcmp(text, p->old_bytes, p->old_len))
 			return false;
-		if (p->new_len && a->jumps)
+		if (p->new_len && a->what->has_jumps)
 			add(out, (uint64_t)(text - a->img->bytes), p->new_bytes, p->new_len);
 	}
 	return true;
@@ -490,11 +490,11 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 		       a->img->path);
 }
 
-int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const struct plan *plan,
-		   const uint8_t *levels, bool jumps, struct err *err)
+int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
+		   const struct patch_info *what, struct err *err)
 {
-	const struct binding whole = {.plan = plan, .whole = true};
-	struct applying a = {.img = img, .plan = plan, .jumps = jumps};
+	const struct binding whole = {.plan = what->plan, .whole = true};
+	struct applying a = {.img = img, .plan = what->plan, .what = what};
 	int code;
 
 	memset(out, 0, sizeof(*out));
@@ -509,7 +509,7 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const str
 	code = lay_out(&a, err);
 	if (code)
 		return code;
-	describe(&a, levels);
+	describe(&a);
 	code = bind_block(&a, err);
 	if (code) {
 		xfree(a.info);

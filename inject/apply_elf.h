@@ -27,6 +27,7 @@
 
 #include "base/vec.h"
 #include "inject/elf_image.h"
+#include "inject/patch_info.h"
 #include "inject/plan.h"
 
 struct elf_edit { /* bytes that stand at off in the new file */
@@ -49,16 +50,17 @@ int apply_elf_check(const struct elf_image *img, struct err *err);
 struct plan_options apply_elf_options(const struct elf_image *img);
 
 /*
- * jumps: they stand in the text of the new file.  Without them its text is that of the old one,
- * byte by byte, and whoever wakes the probes writes them: a probe that sleeps behind a jump is
- * not free (entry and exit of all functions of gcc's cc1: 1.7 times its time), one that nothing
- * leads to is.
+ * what->plan, made with those options, goes in as a whole: patch_plan_trim() first.
  *
- * The plan, made with those options, goes in as a whole: patch_plan_trim() first.  levels: a byte
- * a function.  -ERANGE when the block does not reach the code, -ENOTSUP with a sentence.
+ * what->has_jumps: they stand in the text of the new file.  Without them its text is that of the
+ * old one, byte by byte, and whoever wakes the probes writes them: a probe that sleeps behind a
+ * jump is not free (entry and exit of all functions of gcc's cc1: 1.7 times its time), one that
+ * nothing leads to is.
+ *
+ * -ERANGE when the block does not reach the code, -ENOTSUP with a sentence.
  */
-int apply_elf_make(struct elf_edits *out, const struct elf_image *img, const struct plan *plan,
-		   const uint8_t *levels, bool jumps, struct err *err);
+int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
+		   const struct patch_info *what, struct err *err);
 void elf_edits_free(struct elf_edits *e);
 
 #endif

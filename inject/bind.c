@@ -53,9 +53,7 @@ static size_t site_at(const struct plan *plan, uint64_t vaddr)
 	return plan->nsites;
 }
 
-/* A site, and those that it stands on: whose dead bytes hold its landing, and whose first byte
- * is its distance. */
-static void bind_site(const struct plan *plan, uint8_t *bound, size_t i)
+void bind_support(const struct plan *plan, uint8_t *bound, size_t i)
 {
 	while (i < plan->nsites && !bound[i]) {
 		const struct plan_site *site = &plan->sites[i];
@@ -64,7 +62,7 @@ static void bind_site(const struct plan *plan, uint8_t *bound, size_t i)
 		if (!site->landing)
 			return;
 		if (site->patch_len == 1)
-			bind_site(plan, bound, site_at(plan, site->vaddr + 1));
+			bind_support(plan, bound, site_at(plan, site->vaddr + 1));
 		i = site_at(plan, site->landing);
 	}
 }
@@ -76,7 +74,7 @@ static uint8_t *list_bound(const struct binding *b)
 
 	for (size_t i = 0; i < b->plan->nsites; i++)
 		if (is_wanted(b, &b->plan->sites[i]))
-			bind_site(b->plan, bound, i);
+			bind_support(b->plan, bound, i);
 	return bound;
 }
 
@@ -175,7 +173,7 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 
 	action_room_get(&room, f);
 	a = &b->plan->actions[b->plan->probes[room.probe].action];
-	if (b->dormant) {
+	if (b->dormant || b->no_places) {
 		skip_over(pl->block + stub + f->off, room.hot);
 		return true;
 	}
@@ -190,7 +188,7 @@ static bool place_event(struct placing *pl, uint32_t off, const struct plan_prob
 {
 	const struct binding *b = pl->b;
 
-	if (b->dormant)
+	if (b->dormant || b->no_places)
 		return true;
 	if (p->event >= b->nevents)
 		return false;

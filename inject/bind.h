@@ -22,6 +22,7 @@ struct binding {
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
 	bool whole;        /* give each site of the plan its place in the block, selected or not */
 	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
+	bool no_places;    /* places sleep, the others do not */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 	/* For places; a plan without any needs none of it. */
 	uint64_t payload_thunk, action_thunk; /* likewise */
@@ -50,6 +51,9 @@ struct bound {
 size_t bind_size(const struct binding *b);
 /* -ERANGE when some rel32 does not reach. */
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
+/* Marks site i, and those that it stands on: whose dead bytes hold its landing, and whose first
+ * byte is its distance. */
+void bind_support(const struct plan *plan, uint8_t *bound, size_t i);
 void bound_free(struct bound *b);
 
 #endif

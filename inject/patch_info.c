@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <kron/segment.h>
+
 #include "base/vec.h"
 #include "inject/bind.h"
 #include "inject/demangle.h"
@@ -24,9 +26,16 @@
 #define NAME_MAX_LEN (64u << 10)
 
 /* Which fixups still mean something once the file is written: those that wake up. */
+static bool is_kept(const struct plan_fixup *f)
+{
+	return f->kind == FIXUP_PROBE || f->kind == FIXUP_HOOK || f->kind == FIXUP_PLACE ||
+	       f->kind == FIXUP_EVENT;
+}
+
+/* Where it is, a sequence begins whose first two bytes are a jump while it sleeps. */
 static bool is_sequence(const struct plan_fixup *f)
 {
-	return f->kind == FIXUP_PROBE || f->kind == FIXUP_HOOK;
+	return f->kind != FIXUP_EVENT;
 }
 
 /* FNV-1a; it finds damage, not malice. */
@@ -68,11 +77,18 @@ static void put_from(struct writer *w, uint64_t v, uint64_t from)
 	put(w, (uint64_t)d << 1 ^ (uint64_t)(d >> 63));
 }
 
+static void put_string(struct writer *w, const char *s)
+{
+	size_t n = strnlen(s, NAME_MAX_LEN - 1);
+
+	put(w, n);
+	put_bytes(w, s, n);
+}
+
 static void put_function(struct writer *w, const struct plan *p, size_t i, uint8_t level)
 {
 	const struct plan_function *f = &p->functions[i];
 	const char *name = p->strings + f->raw_name;
-	size_t n = strnlen(name, NAME_MAX_LEN - 1);
 
 	put_from(w, f->vaddr, w->last);
 	w->last = f->vaddr;
@@ -80,8 +96,7 @@ static void put_function(struct writer *w, const struct plan *p, size_t i, uint8
 	put(w, f->sources);
 	put(w, f->nprobes);
 	put(w, level);
-	put(w, n);
-	put_bytes(w, name, n);
+	put_string(w, name);
 }
 
 static void put_probe(struct writer *w, const struct plan_probe *p)
@@ -103,24 +118,36 @@ static void put_probe(struct writer *w, const struct plan_probe *p)
 	put(w, p->event);
 }
 
-static void put_sequences(struct writer *w, const struct plan *p, const struct plan_site *s)
+static void put_fixup(struct writer *w, const uint8_t *code, const struct plan_fixup *f)
+{
+	put(w, f->kind);
+	put_from(w, (uint32_t)f->value, w->last_probe);
+	w->last_probe = (uint32_t)f->value;
+	if (f->kind == FIXUP_PLACE) {
+		put(w, f->value >> 32);
+		put(w, f->addend);
+		put(w, f->aux);
+	}
+	if (is_sequence(f))
+		put_bytes(w, code + f->off, 2);
+}
+
+static void put_fixups(struct writer *w, const struct plan *p, const struct plan_site *s)
 {
 	uint32_t n = 0;
 	unsigned off = 0;
 
 	for (uint32_t i = 0; i < s->nfixups; i++)
-		n += is_sequence(&p->fixups[s->first_fixup + i]);
+		n += is_kept(&p->fixups[s->first_fixup + i]);
 	put(w, n);
 	for (uint32_t i = 0; i < s->nfixups; i++) {
 		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
 
-		if (!is_sequence(f))
+		if (!is_kept(f))
 			continue;
-		put(w, (uint64_t)(f->off - off) << 1 | (f->kind == FIXUP_HOOK));
+		put_from(w, f->off, off);
 		off = f->off;
-		put_from(w, f->value, w->last_probe);
-		w->last_probe = f->value;
-		put_bytes(w, p->code + s->code + f->off, 2); /* asleep they are a jump */
+		put_fixup(w, p->code + s->code, f);
 	}
 }
 
@@ -146,14 +173,15 @@ static void put_site(struct writer *w, const struct plan *p, const struct plan_s
 	w->last = s->vaddr;
 	put(w, s->function);
 	put(w, s->code_len);
-	put(w, (uint64_t)s->window << 1 | s->has_hook);
+	put(w, (uint64_t)s->window << 3 | (s->landing != 0) << 2 | s->has_place << 1 | s->has_hook);
 	put(w, s->patch_len);
+	put(w, s->prefix);
 	put_bytes(w, plan_old_bytes(p, s), s->window);
-	if (s->patch_len == WINDOW_SHORT) {
+	if (s->landing) {
 		put_from(w, s->landing, s->vaddr);
 		put_bytes(w, s->landing_bytes, PLAN_LANDING);
 	}
-	put_sequences(w, p, s);
+	put_fixups(w, p, s);
 	put_map(w, p, s);
 }
 
@@ -173,6 +201,24 @@ static void put_actions(struct writer *w, const struct plan *p)
 	}
 }
 
+static void put_events(struct writer *w, const struct patch_info *info)
+{
+	put(w, info->nevents);
+	for (size_t i = 0; i < info->nevents; i++) {
+		const struct patch_event *e = &info->events[i];
+
+		put(w, (uint64_t)e->level << 3 | e->is_resource << 2 | e->is_named << 1 |
+			       e->has_number);
+		put(w, e->number);
+		put(w, e->vaddr);
+		put_string(w, e->name);
+		put_string(w, e->payload ? e->payload : "");
+	}
+	put(w, info->nsemaphores);
+	for (size_t i = 0; i < info->nsemaphores; i++)
+		put(w, info->semaphores[i]);
+}
+
 static void make_id(struct patch_note *note, const struct plan *p)
 {
 	uint64_t sum = sum_of(p->build_id, p->build_id_len, note->info_sum ^ note->block_vaddr);
@@ -180,13 +226,14 @@ static void make_id(struct patch_note *note, const struct plan *p)
 	memcpy(note->id, &sum, sizeof(note->id));
 }
 
-uint8_t *patch_info_encode(const struct plan *p, const uint8_t *levels, struct patch_note *note)
+uint8_t *patch_info_encode(const struct patch_info *info, struct patch_note *note)
 {
+	const struct plan *p = info->plan;
 	struct writer w = {0};
 
 	put(&w, p->nfunctions);
 	for (size_t i = 0; i < p->nfunctions; i++)
-		put_function(&w, p, i, levels[i]);
+		put_function(&w, p, i, info->levels[i]);
 	put(&w, p->nprobes);
 	w.last = 0;
 	for (size_t i = 0; i < p->nprobes; i++)
@@ -196,6 +243,7 @@ uint8_t *patch_info_encode(const struct plan *p, const uint8_t *levels, struct p
 	for (size_t i = 0; i < p->nsites; i++)
 		put_site(&w, p, &p->sites[i]);
 	put_actions(&w, p);
+	put_events(&w, info);
 	note->info_len = w.out.n;
 	note->info_sum = sum_of(w.out.v, w.out.n, SUM_START);
 	make_id(note, p);
@@ -215,6 +263,8 @@ struct reader {
 	VEC(struct plan_fixup) fixups;
 	VEC(struct plan_map) maps;
 	VEC(struct place_action) actions;
+	VEC(struct patch_event) events;
+	VEC(uint64_t) semaphores;
 	VEC(char) strings;
 	VEC(uint8_t) levels;
 	uint64_t code_len; /* of all stubs */
@@ -288,20 +338,26 @@ static uint32_t add_string(struct reader *r, const char *s, size_t n)
 	return at;
 }
 
-static void get_names(struct reader *r, struct plan_function *f)
+/* Allocated; never NULL. */
+static char *get_string(struct reader *r)
 {
-	char *raw, *readable;
 	size_t n = get_most(r, NAME_MAX_LEN - 1);
+	char *s;
 
 	if (r->bad || (size_t)(r->end - r->at) < n) {
 		r->bad = true;
-		return;
+		n = 0;
 	}
-	raw = xstrndup((const char *)r->at, n);
+	s = xstrndup((const char *)r->at, n);
 	r->at += n;
-	n = strlen(raw);
-	readable = n ? symbol_demangle(raw) : NULL;
-	f->raw_name = add_string(r, raw, n);
+	return s;
+}
+
+static void get_names(struct reader *r, struct plan_function *f)
+{
+	char *raw = get_string(r), *readable = *raw ? symbol_demangle(raw) : NULL;
+
+	f->raw_name = add_string(r, raw, strlen(raw));
 	f->name = readable ? add_string(r, readable, strlen(readable)) : f->raw_name;
 	xfree(readable);
 	xfree(raw);
@@ -366,21 +422,34 @@ static void get_probes(struct reader *r)
 	}
 }
 
-static void get_sequences(struct reader *r, struct plan_site *s)
+static void get_fixup(struct reader *r, struct plan_fixup *f)
+{
+	uint16_t *awake = vec_push(&r->awake);
+
+	f->kind = (uint8_t)get_most(r, FIXUP_COUNT - 1);
+	f->value = r->last_probe = get_from(r, r->last_probe);
+	r->bad |= f->value > UINT32_MAX || !is_kept(f);
+	if (f->kind == FIXUP_PLACE) {
+		f->value |= get_most(r, UINT32_MAX) << 32;
+		f->addend = (uint8_t)get_most(r, UINT8_MAX);
+		f->aux = (uint32_t)get_most(r, UINT32_MAX);
+	}
+	if (is_sequence(f))
+		get_bytes(r, awake, 2);
+}
+
+static void get_fixups(struct reader *r, struct plan_site *s)
 {
 	uint64_t n = get_count(r), off = 0;
 
 	s->first_fixup = (uint32_t)r->fixups.n;
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		struct plan_fixup *f = vec_push(&r->fixups);
-		uint64_t v = get_most(r, UINT16_MAX);
 
-		f->kind = v & 1 ? FIXUP_HOOK : FIXUP_PROBE;
-		off += v >> 1;
+		off = get_from(r, off);
 		r->bad |= off > UINT16_MAX;
 		f->off = (uint16_t)off;
-		f->value = r->last_probe = get_from(r, r->last_probe);
-		get_bytes(r, vec_push(&r->awake), 2);
+		get_fixup(r, f);
 	}
 	s->nfixups = (uint32_t)r->fixups.n - s->first_fixup;
 }
@@ -412,10 +481,12 @@ static void get_site(struct reader *r, struct plan_site *s)
 	s->code = (uint32_t)r->code.n;
 	s->code_len = (uint32_t)get_most(r, UINT16_MAX);
 	r->code_len += s->code_len;
-	window = get_most(r, WINDOW_LONG_MAX << 1 | 1);
-	s->window = (uint16_t)(window >> 1);
+	window = get_most(r, WINDOW_LONG_MAX << 3 | 7);
+	s->window = (uint16_t)(window >> 3);
+	s->has_place = window >> 1 & 1;
 	s->has_hook = window & 1;
-	s->patch_len = (uint8_t)get_most(r, KRON_PATCH_NEW_MAX);
+	s->patch_len = get_most(r, KRON_PATCH_NEW_MAX) & 0xf;
+	s->prefix = (uint8_t)get_most(r, UINT8_MAX);
 	r->bad |= r->code_len > r->block_room;
 	if (r->bad)
 		return;
@@ -423,11 +494,11 @@ static void get_site(struct reader *r, struct plan_site *s)
 	r->code.n += s->code_len;
 	get_bytes(r, r->code.v + r->code.n, s->window);
 	r->code.n += s->window;
-	if (s->patch_len == WINDOW_SHORT) {
+	if (window >> 2 & 1) {
 		s->landing = get_from(r, s->vaddr);
 		get_bytes(r, s->landing_bytes, PLAN_LANDING);
 	}
-	get_sequences(r, s);
+	get_fixups(r, s);
 	get_map(r, s);
 }
 
@@ -455,6 +526,32 @@ static void get_actions(struct reader *r)
 		a->ungated = (uint8_t)get_most(r, 1);
 		a->value = get(r);
 	}
+}
+
+static void get_events(struct reader *r)
+{
+	uint64_t n = get_count(r);
+
+	for (uint64_t i = 0; i < n && !r->bad; i++) {
+		struct patch_event *e = vec_push(&r->events);
+		uint64_t bits = get_most(r, 15 << 3 | 7);
+
+		e->level = (uint8_t)(bits >> 3);
+		e->is_resource = bits >> 2 & 1;
+		e->is_named = bits >> 1 & 1;
+		e->has_number = bits & 1;
+		e->number = (uint32_t)get_most(r, KRON_EVENT_SPECIAL / 2 - 1);
+		e->vaddr = get(r);
+		e->name = get_string(r);
+		e->payload = get_string(r);
+		if (!*e->payload) {
+			xfree(e->payload);
+			e->payload = NULL;
+		}
+	}
+	n = get_count(r);
+	for (uint64_t i = 0; i < n && !r->bad; i++)
+		*vec_push(&r->semaphores) = get(r);
 }
 
 /* ---- the plan, and whether it is true ---- */
@@ -503,7 +600,7 @@ static struct plan *make_plan(struct reader *r, const struct elf_image *img, con
 		for (uint32_t k = 0; k < s->nfixups; k++) {
 			uint32_t f = s->first_fixup + k;
 
-			if (p->fixups[f].off + 2u <= s->code_len)
+			if (is_sequence(&p->fixups[f]) && p->fixups[f].off + 2u <= s->code_len)
 				memcpy(p->code + s->code + p->fixups[f].off, &r->awake.v[f], 2);
 		}
 	}
@@ -547,6 +644,19 @@ static bool is_true(const struct patch_info *info, const struct elf_image *img,
 	return same;
 }
 
+static bool are_events_there(const struct patch_info *info)
+{
+	for (size_t i = 0; i < info->plan->nprobes; i++) {
+		const struct plan_probe *p = &info->plan->probes[i];
+		uint8_t kind = p->kind == PROBE_PLACE ? info->plan->actions[p->action].kind : 0;
+
+		if (p->kind == PROBE_PLACE && (kind == ACTION_TRACE || kind == ACTION_RESOURCE) &&
+		    p->site != NONE && p->event >= info->nevents)
+			return false;
+	}
+	return true;
+}
+
 static int read_plan(struct patch_info *out, const struct elf_image *img,
 		     const struct patch_note *note)
 {
@@ -563,15 +673,20 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	get_probes(&r);
 	get_sites(&r);
 	get_actions(&r);
+	get_events(&r);
 	r.bad |= r.at != r.end;
 	out->plan = make_plan(&r, img, block);
 	out->levels = r.levels.v;
+	out->events = r.events.v;
+	out->nevents = r.events.n;
+	out->semaphores = r.semaphores.v;
+	out->nsemaphores = r.semaphores.n;
 	out->block_vaddr = note->block_vaddr;
 	out->block_len = note->block_len;
 	out->has_jumps = note->flags & PATCH_HAS_JUMPS;
 	memcpy(out->id, note->id, sizeof(out->id));
 	vec_free(&r.awake);
-	if (!r.bad && plan_is_sound(out->plan) && is_true(out, img, block))
+	if (!r.bad && plan_is_sound(out->plan) && are_events_there(out) && is_true(out, img, block))
 		return 0;
 	patch_info_free(out);
 	return -EINVAL;
@@ -618,9 +733,20 @@ int patch_info_read(struct patch_info *out, const struct elf_image *img, struct 
 	return 0;
 }
 
+void patch_events_free(struct patch_event *events, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		xfree(events[i].name);
+		xfree(events[i].payload);
+	}
+	xfree(events);
+}
+
 void patch_info_free(struct patch_info *info)
 {
 	plan_free(info->plan);
 	xfree(info->levels);
+	xfree(info->semaphores);
+	patch_events_free(info->events, info->nevents);
 	memset(info, 0, sizeof(*info));
 }

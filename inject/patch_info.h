@@ -42,12 +42,29 @@ struct patch_note {
 };
 _Static_assert(sizeof(struct patch_note) == 56, "the table above");
 
+/* An event of the user's probes (-p, -P): plan_probe.event is an index of these. */
+struct patch_event {
+	char *name;
+	char *payload;   /* what the user called it; NULL: none */
+	uint64_t vaddr;  /* of its first place */
+	uint32_t number; /* with has_number: the user's */
+	uint8_t level;
+	bool has_number;
+	bool is_named; /* by the user: one event wherever its places are */
+	bool is_resource;
+};
+
 struct patch_info {
 	struct plan *plan; /* bound whole it makes the file's block */
 	uint8_t *levels;   /* a byte a function: the filter level that kron patch was told */
+	struct patch_event *events;
+	size_t nevents;
+	uint64_t *semaphores; /* vaddrs, of USDT probes */
+	size_t nsemaphores;
+	bool has_jumps; /* the text has the jumps to the block */
+	/* set by patch_info_read(): */
 	uint64_t block_vaddr, block_len;
 	uint8_t id[KRON_BLOCK_ID_LEN];
-	bool has_jumps;
 };
 
 /* Has the image a note of ours? */
@@ -55,13 +72,15 @@ bool patch_info_is_there(const struct elf_image *img);
 /* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */
 int patch_info_read(struct patch_info *out, const struct elf_image *img, struct err *err);
 void patch_info_free(struct patch_info *info);
+void patch_events_free(struct patch_event *events, size_t n);
 
 /*
  * The other way: the part of a plan that is in a file.  patch_plan_trim() copies the plan with
- * the functions of which selected[] is set and those with hooks, and their levels with them.
+ * the entries and exits of the functions of which selected[] is set, with hooks and places;
+ * levels[] becomes that of the functions that are left.
  */
 struct plan *patch_plan_trim(const struct plan *p, const uint8_t *selected, uint8_t *levels);
-/* Allocated.  note gets info_len, info_sum and id. */
-uint8_t *patch_info_encode(const struct plan *p, const uint8_t *levels, struct patch_note *note);
+/* Allocated.  note gets info_len, info_sum and id; its block_vaddr must stand there. */
+uint8_t *patch_info_encode(const struct patch_info *info, struct patch_note *note);
 
 #endif

@@ -132,7 +132,10 @@ static void write_patched(const struct elf_image *img, bool jumps)
 		levels[i] = i % 16;
 	}
 	plan = patch_plan_trim(all, selected, levels);
-	if (!apply_elf_make(&edits, img, plan, levels, jumps, NULL)) {
+	if (!apply_elf_make(
+		    &edits, img,
+		    &(struct patch_info){.plan = plan, .levels = levels, .has_jumps = jumps},
+		    NULL)) {
 		file = edited(img, &edits);
 		if (file)
 			read_back(file, edits.size, plan);
@@ -384,7 +387,10 @@ static bool load_patched(struct seed *s, const char *path, bool jumps)
 	if (plan_make(&plan, img, &opt, NULL))
 		return false;
 	levels = xcalloc(plan->nfunctions, 1);
-	if (!apply_elf_make(&edits, img, plan, levels, jumps, NULL)) {
+	if (!apply_elf_make(
+		    &edits, img,
+		    &(struct patch_info){.plan = plan, .levels = levels, .has_jumps = jumps},
+		    NULL)) {
 		s->bytes = edited(img, &edits);
 		s->size = edits.size;
 		elf_edits_free(&edits);
