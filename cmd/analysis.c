@@ -5,9 +5,24 @@
 
 #include <inttypes.h>
 #include <stdio_ext.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/cmd.h"
+
+struct filter_options analysis_filter;
+
+/* What is wrong with a filter is wrong use, whatever the trace is. */
+static struct trace *set_filter(const struct opt_command *c, struct trace *t)
+{
+	struct err err;
+
+	if (trace_filter_set(t, &analysis_filter, &err))
+		exit(cmd_fail(c, CMD_USAGE, "%s", err.msg));
+	if (analysis_filter.trigger && !trace_filter_fired(t->filter))
+		fprintf(stderr, "kron %s: the trigger never fires in this trace\n", c->name);
+	return t;
+}
 
 struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, int first)
 {
@@ -16,7 +31,7 @@ struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, 
 	struct err err;
 
 	if (!trace_open(&t, dir, &err))
-		return t;
+		return set_filter(c, t);
 	if (first >= argc)
 		cmd_fail(c, CMD_ERROR, "%s (`kron record` makes one)", err.msg);
 	else

@@ -4,7 +4,44 @@
 #define CMD_ANALYSIS_H
 
 #include "base/opt.h"
+#include "trace/filter.h"
 #include "trace/reader.h"
+
+/* What of the trace to look at: analysis_open() applies it.  In the table of each such command. */
+extern struct filter_options analysis_filter;
+#define ANALYSIS_FILTER                                                                       \
+	{0,                                                                                   \
+	 "where",                                                                             \
+	 OPT_STR,                                                                             \
+	 &analysis_filter.where,                                                              \
+	 "CONDITION",                                                                         \
+	 "Look only at the samples for which CONDITION holds: a function's or event's name, " \
+	 "entry=NAME, exit=NAME, event=N, data=V, data&MASK=V, cpu=N, thread=T, process=P, "  \
+	 "module=M, source=V, joined by and, or, not and parentheses.",                       \
+	 0,                                                                                   \
+	 0},                                                                                  \
+		{0,                                                                           \
+		 "trigger",                                                                   \
+		 OPT_STR,                                                                     \
+		 &analysis_filter.trigger,                                                    \
+		 "SEQUENCE",                                                                  \
+		 "Look only around the places where SEQUENCE comes about: up to four such "   \
+		 "conditions, 'A then B within 1ms then C'.",                                 \
+		 0,                                                                           \
+		 0},                                                                          \
+		{0,                                                                           \
+		 "pre",                                                                       \
+		 OPT_STR,                                                                     \
+		 &analysis_filter.pre,                                                        \
+		 "SPAN",                                                                      \
+		 "How much to see before the trigger: a number of samples, or a time like "   \
+		 "20us. Default 1000.",                                                       \
+		 0,                                                                           \
+		 0},                                                                          \
+	{                                                                                     \
+		0, "post", OPT_STR, &analysis_filter.post, "SPAN",                            \
+			"How much to see after it. Default 1000.", 0, 0                       \
+	}
 
 /*
  * Open the trace that the operand argv[first] names, kron.data if there is none.  NULL: said

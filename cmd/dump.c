@@ -10,6 +10,7 @@ static bool json, no_pager;
 static const struct opt options[] = {
 	{0, "json", OPT_FLAG, &json, NULL, "Print one JSON object a line.", 0, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	ANALYSIS_FILTER,
 	OPT_END,
 };
 

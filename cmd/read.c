@@ -39,6 +39,7 @@ static const struct opt options[] = {
 	 "Read the local memory of this board, or of the device with this path, instead of a "
 	 "trace.",
 	 0, 0},
+	ANALYSIS_FILTER,
 	OPT_END,
 };
 

@@ -25,6 +25,7 @@ static const struct opt options[] = {
 	 "Show entry and exit of leaf calls on two lines, too.", 0, 0},
 	{0, "color", OPT_CHOICE, &color, TERM_COLOR_WORDS, "Use colours. Default auto.", 0, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	ANALYSIS_FILTER,
 	OPT_END,
 };
 

@@ -31,6 +31,7 @@ static const struct opt options[] = {
 	 "Let the page have about so many bytes at most, 20M by default: the more, the more of a long "
 	 "trace is shown one by one.",
 	 VIEW_SIZE_MIN, VIEW_SIZE_MAX},
+	ANALYSIS_FILTER,
 	OPT_END,
 };
 

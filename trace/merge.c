@@ -13,6 +13,7 @@
  * Chunks are mapped, touched once, and given back: the resident memory of a merge is about one
  * chunk a lane, whatever the trace's size.
  */
+#include "trace/filter.h"
 #include "trace/reader_impl.h"
 
 struct run { /* one lane on its way */
@@ -181,7 +182,7 @@ static void mend(struct trace_cursor *c, bool ended)
 	find_limit(c);
 }
 
-bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
+static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 {
 	struct run *r;
 
@@ -202,24 +203,36 @@ bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
 	return true;
 }
 
+bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
+{
+	const struct trace_filter *f = c->t->filter;
+
+	while (next_sample(c, out))
+		if (!f || trace_filter_passes(f, out))
+			return true;
+	return false;
+}
+
 bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 {
+	const struct trace_filter *f = c->t->filter;
 	const struct run *r = c->last;
-	const struct kron_sample *s;
 	const uint8_t *at;
 
 	if (!r)
 		return false;
 	at = r->at;
-	for (s = r->sample; s && s->event == KRON_EVENT_CPU;)
-		s = sample_next(&at, r->end, NULL);
-	if (!s)
-		return false;
-	out->tsc = full_time(c->t, s);
-	out->lane = r->lane;
-	out->cpu = r->cpu;
-	out->s = *s;
-	return true;
+	for (const struct kron_sample *s = r->sample; s; s = sample_next(&at, r->end, NULL)) {
+		if (s->event == KRON_EVENT_CPU)
+			continue;
+		out->tsc = full_time(c->t, s);
+		out->lane = r->lane;
+		out->cpu = r->cpu;
+		out->s = *s;
+		if (!f || trace_filter_passes(f, out))
+			return true;
+	}
+	return false;
 }
 
 void trace_cursor_close(struct trace_cursor *c)

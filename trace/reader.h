@@ -87,6 +87,7 @@ struct trace {
 	double tsc_hz;
 	uint64_t start_tsc;
 	uint64_t end_tsc; /* last calibration point; 0 = not complete */
+	struct trace_filter *filter; /* trace/filter.h: what cursors leave out; NULL: nothing */
 	void *priv;
 };
 
@@ -123,7 +124,8 @@ struct trace_event {
 };
 /*
  * Walk all samples merged by time (ties: lane order kept, then lane index), special records
- * included.  A lane whose clock steps back keeps its own order.  lane = -1: all lanes.
+ * included, but for those that the trace's filter stops.  A lane whose clock steps back keeps its
+ * own order.  lane = -1: all lanes.
  */
 struct trace_cursor;
 struct trace_cursor *trace_cursor_open(const struct trace *t, int lane);

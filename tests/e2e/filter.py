@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""--where and --trigger against conditions and sequences worked out here from the whole dump."""
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import BUILD, KRON, Suite, need, rnd  # noqa: E402
+
+HZ = 2e9  # of make_trace's clock
+
+
+def kron(*args, status=0):
+    r = subprocess.run([KRON, *args], capture_output=True, text=True)
+    need(r.returncode == status, f"{args}: status {r.returncode}: {r.stderr}")
+    return r.stdout, r.stderr
+
+
+def dump(*args):
+    return [json.loads(line) for line in kron("dump", "--json", *args, "t")[0].splitlines()]
+
+
+def make():
+    subprocess.run([BUILD + "/tests/unit/make_trace", "walk", "t", "4000", "4"], check=True)
+    everything = dump()
+    for s in everything:
+        s["tsc"] = int(s["timestamp"], 16)
+    return everything
+
+
+def is_special(s):
+    return s["event"] >= 0xFFFFFF00
+
+
+# ---- random conditions: the text, and what it means ----
+
+
+def test_of(field, op, value, get):
+    how = {
+        "=": lambda a, b: a == b, "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
+        "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
+        ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+    }[op]
+    shown = rnd.choice([str(value), hex(value)])
+    gap = rnd.choice(["", " "])
+    return f"{field}{gap}{op}{gap}{shown}", lambda s: how(get(s), value)
+
+
+def name_test(samples):
+    name = rnd.choice([s["function"] for s in samples if "function" in s])
+    glob = rnd.choice([name, name[:-1] + "*", name[:-1] + "?", "*" + name[-1:], "f*", "nothing"])
+    match = lambda s: fnmatch.fnmatchcase(s.get("function", ""), glob)  # noqa: E731
+    how = rnd.randrange(5)
+    if how == 0:
+        return f"entry={glob}", lambda s: s["kind"] == "entry" and match(s)
+    if how == 1:
+        return f'exit = "{glob}"', lambda s: s["kind"] == "exit" and match(s)
+    if how == 2:
+        return f"name!={glob}", lambda s: not match(s)
+    return rnd.choice([glob, f'"{glob}"', f"name={glob}"]), match
+
+
+def atom(samples):
+    one = rnd.choice(samples)
+    op = rnd.choice(["=", "==", "!=", "<", "<=", ">", ">="])
+    equal = rnd.choice(["=", "!="])
+    mask = rnd.randrange(1, 1 << 32)
+    return rnd.choice(
+        [
+            lambda: name_test(samples),
+            lambda: name_test(samples),
+            lambda: test_of("event", op, one["event"], lambda s: s["event"]),
+            lambda: test_of("cpu", op, one["cpu"], lambda s: s["cpu"]),
+            lambda: test_of("data", op, one["payload"], lambda s: s["payload"]),
+            lambda: test_of(
+                f"data&{mask:#x}", op, one["payload"] & mask, lambda s: s["payload"] & mask
+            ),
+            lambda: test_of("source", op, one["source"], lambda s: s["source"]),
+            lambda: test_of("thread", equal, one["tid"], lambda s: s["tid"]),
+            lambda: test_of("process", equal, one["process"], lambda s: s["process"]),
+            lambda: ("module=big", lambda s: s.get("module", "").endswith("/big")),
+        ]
+    )()
+
+
+def condition(samples, depth=0):
+    """Loosest last: or, and, not, atom; each level returns text that binds as tightly as asked."""
+    kind = rnd.randrange(6) if depth < 3 else 5
+    if kind > 2:
+        return atom(samples)
+    a_text, a = condition(samples, depth + 1)
+    if kind == 0:
+        return f"not ({a_text})", lambda s: not a(s)
+    b_text, b = condition(samples, depth + 1)
+    if kind == 1:
+        return f"({a_text}) and ({b_text})", lambda s: a(s) and b(s)
+    return f"({a_text}) or ({b_text})", lambda s: a(s) or b(s)
+
+
+def same(found, expected, text):
+    key = lambda s: (s["timestamp"], s["source"], s["event"], s["payload"])  # noqa: E731
+    found = [key(s) for s in found if not is_special(s)]
+    expected = [key(s) for s in expected]
+    need(found == expected, f"{text}: {len(found)} samples, not {len(expected)}")
+
+
+def conditions():
+    everything = make()
+    samples = [s for s in everything if not is_special(s)]
+    kept = 0
+    for _ in range(120):
+        text, holds = condition(samples)
+        expected = [s for s in samples if holds(s)]
+        kept += 0 < len(expected) < len(samples)
+        same(dump("--where", text), expected, text)
+    need(kept > 30, f"only {kept} conditions keep some and not all")
+
+
+def precedence():
+    samples = [s for s in make() if not is_special(s)]
+    text = "not cpu=0 and entry=function_1* or cpu=1 and exit=function_2*"
+    same(
+        dump("--where", text),
+        [
+            s
+            for s in samples
+            if (s["cpu"] != 0 and s["kind"] == "entry" and s["function"].startswith("function_1"))
+            or (s["cpu"] == 1 and s["kind"] == "exit" and s["function"].startswith("function_2"))
+        ],
+        text,
+    )
+
+
+# ---- sequences ----
+
+
+def fires(samples, steps, limits):
+    """Positions at which the sequence is complete, by looking back from each sample."""
+    out, since, known = [], 0, {}
+
+    def reach(i, k):
+        """Can step k be met at sample i, with the steps before it behind it?"""
+        if (i, k) not in known:
+            known[i, k] = find(i, k)
+        return known[i, k]
+
+    def find(i, k):
+        if not steps[k](samples[i]):
+            return False
+        if k == 0:
+            return True
+        for j in range(i - 1, since - 1, -1):
+            if limits[k] and samples[i]["tsc"] - samples[j]["tsc"] > limits[k] * HZ / 1e9:
+                break
+            if reach(j, k - 1):
+                return True
+        return False
+
+    for i in range(len(samples)):
+        if reach(i, len(steps) - 1):
+            out.append(i)
+            since = i + 1
+            known.clear()
+    return out
+
+
+def windows(samples, at, pre, post):
+    keep = set()
+    for i in at:
+        lo, hi = samples[max(0, i - pre)]["tsc"], samples[min(len(samples) - 1, i + post)]["tsc"]
+        keep.update(k for k in range(len(samples)) if lo <= samples[k]["tsc"] <= hi)
+    return [samples[k] for k in sorted(keep)]
+
+
+def triggers():
+    samples = [s for s in make() if not is_special(s)][:500]
+    last = samples[-1]["tsc"]
+    fired = 0
+    for _ in range(30):
+        n = rnd.randrange(1, 5)
+        parts = [condition(samples, 2) for _ in range(n)]
+        limits = [0] + [rnd.choice([0, 20, 100, 1000]) for _ in range(n - 1)]
+        text = parts[0][0]
+        for (words, _), limit in list(zip(parts, limits))[1:]:
+            shown = rnd.choice([f"{limit}ns", f"{limit / 1000:g}us"])
+            text += f" then {words}" + (f" within {shown}" if limit else "")
+        pre, post = rnd.randrange(20), rnd.randrange(20)
+        at = fires(samples, [p[1] for p in parts], limits)
+        fired += len(at) > 0
+        found = dump("--trigger", text, "--pre", str(pre), "--post", str(post))
+        found = [s for s in found if int(s["timestamp"], 16) <= last]
+        expected = windows(samples, at, pre, post)
+        # what the first 500 do not decide: windows that end behind them
+        edge = samples[-25]["tsc"]
+        same(
+            [s for s in found if int(s["timestamp"], 16) < edge],
+            [s for s in expected if s["tsc"] < edge],
+            f"{text} --pre {pre} --post {post}",
+        )
+    need(fired > 10, f"only {fired} triggers fired")
+
+
+def reports():
+    samples = [s for s in make() if not is_special(s)]
+    out = json.loads(kron("report", "--json", "--where", "function_7", "t")[0])
+    entries = sum(s["kind"] == "entry" and s["function"] == "function_7" for s in samples)
+    need([r["function"] for r in out] == ["function_7"], out)
+    need(out[0]["calls"] == entries, f"{out[0]['calls']} calls, not {entries}")
+    folded = kron("export", "-f", "folded", "--where", "function_7 or function_8", "t")[0]
+    need(all("function_7" in l or "function_8" in l for l in folded.splitlines()), folded)
+    replay = kron("replay", "--where", "function_7", "t")[0]
+    need("function_7" in replay and "function_8" not in replay, replay[:500])
+    _, err = kron("report", "--trigger", "no_such then thing", "t")
+    need("never fires" in err, err)
+
+
+def wrong(text, column, option="--where"):
+    _, err = kron("report", option, text, "t", status=2)
+    need(err.startswith(f"kron report: {option}:{column}: "), err)
+    need(err.splitlines()[-1].index("^") - 4 == column - 1, err)
+
+
+def errors():
+    make()
+    wrong("cpu=", 5)
+    wrong("cpu 5", 5)
+    wrong("cpu=x", 5)
+    wrong("(a or b", 8)
+    wrong("a or", 5)
+    wrong("colour=red", 1)
+    wrong('"a', 1)
+    wrong("thread<5", 8)
+    wrong("data&=5", 6)
+    wrong("a then b", 3)
+    wrong("a then b then c then d then e", 29, "--trigger")
+    wrong("a within 5ms", 3, "--trigger")
+    wrong("a then b within 5", 17, "--trigger")
+    kron("report", "--where", "(" * 5000 + "a", "t", status=2)
+    kron("report", "--where", " or ".join(["a"] * 5000), "t", status=2)
+    kron("report", "--trigger", "a", "--pre", "5 apples", "t", status=2)
+
+
+with Suite("filter") as s:
+    s.case("conditions hold as they read", conditions)
+    s.case("not binds before and, and before or", precedence)
+    s.case("triggers fire where they should", triggers)
+    s.case("every report obeys", reports)
+    s.case("what is wrong is pointed at", errors)
+sys.exit(s.failed > 0)

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/* condition.c - see condition.h.  A recursive descent; the tree is an array of nodes. */
+#define _GNU_SOURCE
+#include "trace/condition.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/text.h"
+
+enum op { OP_AND, OP_OR, OP_NOT, OP_TEST };
+enum compare { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE };
+enum field {
+	FIELD_NAME,
+	FIELD_ENTRY,
+	FIELD_EXIT,
+	FIELD_EVENT,
+	FIELD_DATA,
+	FIELD_CPU,
+	FIELD_THREAD,
+	FIELD_PROCESS,
+	FIELD_MODULE,
+	FIELD_SOURCE,
+	FIELDS
+};
+/* May the value be a name, a number? */
+static const struct {
+	const char *name;
+	bool by_name, by_number;
+} fields[FIELDS] = {
+	[FIELD_NAME] = {"name", true, false},     [FIELD_ENTRY] = {"entry", true, false},
+	[FIELD_EXIT] = {"exit", true, false},     [FIELD_EVENT] = {"event", false, true},
+	[FIELD_DATA] = {"data", false, true},     [FIELD_CPU] = {"cpu", false, true},
+	[FIELD_THREAD] = {"thread", true, true},  [FIELD_PROCESS] = {"process", true, true},
+	[FIELD_MODULE] = {"module", true, false}, [FIELD_SOURCE] = {"source", false, true},
+};
+
+struct node {
+	uint8_t op, field, compare;
+	bool is_number;
+	uint32_t left, right;
+	uint64_t value, mask;
+	char *glob;
+	uint8_t *marks; /* bound: by function number, by lane */
+	uint32_t nmarks;
+};
+
+struct condition {
+	VEC(struct node) nodes;
+	uint32_t root;
+};
+
+#define DEPTH_MAX 64u  /* of parentheses and nots */
+#define NODES_MAX 500u /* the tree of a chain is as deep as the chain is long */
+
+struct parser {
+	const char *label, *text;
+	size_t at;
+	unsigned depth;
+	struct condition *c;
+	struct err *err;
+};
+
+/* ---- text ---- */
+
+int condition_error(struct err *err, const char *label, const char *text, size_t at,
+		    const char *fmt, ...)
+{
+	char what[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	if (strlen(text) > 200) /* a caret under a line that wraps points nowhere */
+		return err_set(err, EINVAL, "%s:%zu: %s", label, at + 1, what);
+	return err_set(err, EINVAL, "%s:%zu: %s\n    %s\n    %*s^", label, at + 1, what, text,
+		       (int)at, "");
+}
+
+static size_t skip_blanks(const char *text, size_t at)
+{
+	while (isspace((unsigned char)text[at]))
+		at++;
+	return at;
+}
+
+static bool is_word_char(char c)
+{
+	return c && (isalnum((unsigned char)c) || (c & 0x80) || strchr("_:*?.~+-/[],@$%#", c));
+}
+
+static size_t word_end(const char *text, size_t at)
+{
+	while (is_word_char(text[at]))
+		at++;
+	return at;
+}
+
+bool condition_word(const char *text, size_t *at, const char *word)
+{
+	size_t from = skip_blanks(text, *at), end = word_end(text, from);
+
+	if (end - from != strlen(word) || strncmp(text + from, word, end - from))
+		return false;
+	*at = end;
+	return true;
+}
+
+static int fail(struct parser *p, size_t at, const char *sentence)
+{
+	return condition_error(p->err, p->label, p->text, at, "%s", sentence);
+}
+
+/* A word or a quoted string, for xfree(); NULL: none there. */
+static char *take_string(struct parser *p)
+{
+	size_t from = skip_blanks(p->text, p->at), end;
+
+	if (p->text[from] == '"') {
+		const char *close = strchr(p->text + from + 1, '"');
+
+		if (!close)
+			return NULL;
+		p->at = (size_t)(close - p->text) + 1;
+		return xstrndup(p->text + from + 1, (size_t)(close - p->text) - from - 1);
+	}
+	end = word_end(p->text, from);
+	if (end == from)
+		return NULL;
+	p->at = end;
+	return xstrndup(p->text + from, end - from);
+}
+
+static bool parse_number(const char *s, uint64_t *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)s[0]))
+		return false;
+	errno = 0;
+	*out = strtoull(s, &end, strncasecmp(s, "0x", 2) ? 10 : 16);
+	return !*end && !errno;
+}
+
+/* ---- the grammar ---- */
+
+static uint32_t add_node(struct parser *p, struct node n)
+{
+	*vec_push(&p->c->nodes) = n;
+	return (uint32_t)p->c->nodes.n - 1;
+}
+
+static int parse_or(struct parser *p, uint32_t *out);
+
+static bool take_compare(struct parser *p, uint8_t *out)
+{
+	static const struct {
+		const char *sign;
+		uint8_t compare;
+	} signs[] = {{"==", CMP_EQ}, {"!=", CMP_NE}, {"<=", CMP_LE}, {">=", CMP_GE},
+		     {"=", CMP_EQ},  {"<", CMP_LT},  {">", CMP_GT}};
+	size_t at = skip_blanks(p->text, p->at);
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+		size_t n = strlen(signs[i].sign);
+
+		if (strncmp(p->text + at, signs[i].sign, n))
+			continue;
+		p->at = at + n;
+		*out = signs[i].compare;
+		return true;
+	}
+	return false;
+}
+
+static int take_number(struct parser *p, uint64_t *out, const char *sentence)
+{
+	size_t from = skip_blanks(p->text, p->at);
+	char *s = take_string(p);
+	bool good = s && parse_number(s, out);
+
+	xfree(s);
+	return good ? 0 : fail(p, from, sentence);
+}
+
+static int take_value(struct parser *p, struct node *n)
+{
+	size_t from = skip_blanks(p->text, p->at);
+	bool by_name = fields[n->field].by_name, by_number = fields[n->field].by_number;
+
+	if (!by_name)
+		return take_number(p, &n->value, "a number is wanted here");
+	n->glob = take_string(p);
+	if (!n->glob || !n->glob[0])
+		return fail(p, from,
+			    by_number ? "a name or a number is wanted here"
+				      : "a name is wanted here");
+	n->is_number = by_number && parse_number(n->glob, &n->value);
+	if (n->compare != CMP_EQ && n->compare != CMP_NE)
+		return fail(p, from, "names and identities are compared with = and != only");
+	return 0;
+}
+
+static int find_field(const char *word)
+{
+	for (int i = 0; i < FIELDS; i++)
+		if (!strcmp(fields[i].name, word))
+			return i;
+	return -1;
+}
+
+static int parse_field(struct parser *p, struct node *n, size_t from)
+{
+	size_t at = skip_blanks(p->text, p->at);
+	int ret;
+
+	if (n->field == FIELD_DATA && p->text[at] == '&') {
+		p->at = at + 1;
+		ret = take_number(p, &n->mask, "a mask is wanted here: data&0xff00=0x1200");
+		if (ret)
+			return ret;
+	}
+	if (!take_compare(p, &n->compare))
+		return fail(p, from, "= or another comparison is missing behind this");
+	return take_value(p, n);
+}
+
+/* A comparison follows here: the word before was a field. */
+static bool is_compared(const struct parser *p)
+{
+	size_t at = skip_blanks(p->text, p->at);
+
+	return p->text[at] && strchr("=!<>&", p->text[at]);
+}
+
+static int parse_test(struct parser *p, uint32_t *out)
+{
+	struct node n = {.op = OP_TEST, .mask = UINT64_MAX};
+	size_t from = skip_blanks(p->text, p->at);
+	bool quoted = p->text[from] == '"';
+	char *word = take_string(p);
+	int ret = 0, field;
+
+	if (!word || !word[0]) {
+		xfree(word);
+		return fail(p, from,
+			    quoted ? "the quote is not closed, or empty"
+				   : "a condition is wanted here: NAME, entry=NAME, cpu=N ...");
+	}
+	if (quoted || !is_compared(p)) {
+		n.glob = word;
+	} else {
+		field = find_field(word);
+		n.field = (uint8_t)field;
+		ret = field < 0 ? fail(p, from,
+				       "no such field: name, entry, exit, event, data, cpu, "
+				       "thread, process, module or source")
+				: parse_field(p, &n, from);
+		xfree(word);
+	}
+	if (ret)
+		xfree(n.glob);
+	else
+		*out = add_node(p, n);
+	return ret;
+}
+
+static int parse_unary(struct parser *p, uint32_t *out)
+{
+	struct node n = {.op = OP_NOT};
+	size_t at = skip_blanks(p->text, p->at);
+	int ret;
+
+	if (p->depth >= DEPTH_MAX || p->c->nodes.n >= NODES_MAX)
+		return fail(p, at, "the condition is too long");
+	p->depth++;
+	if (condition_word(p->text, &p->at, "not")) {
+		ret = parse_unary(p, &n.left);
+		if (!ret)
+			*out = add_node(p, n);
+	} else if (p->text[at] == '(') {
+		p->at = at + 1;
+		ret = parse_or(p, out);
+		at = skip_blanks(p->text, p->at);
+		if (!ret && p->text[at] != ')')
+			ret = fail(p, at, "a closing parenthesis is missing here");
+		p->at = at + 1;
+	} else {
+		ret = parse_test(p, out);
+	}
+	p->depth--;
+	return ret;
+}
+
+static int parse_chain(struct parser *p, uint32_t *out, enum op op)
+{
+	int ret = op == OP_OR ? parse_chain(p, out, OP_AND) : parse_unary(p, out);
+
+	while (!ret && condition_word(p->text, &p->at, op == OP_OR ? "or" : "and")) {
+		struct node n = {.op = (uint8_t)op, .left = *out};
+
+		ret = op == OP_OR ? parse_chain(p, &n.right, OP_AND) : parse_unary(p, &n.right);
+		if (!ret)
+			*out = add_node(p, n);
+	}
+	return ret;
+}
+
+static int parse_or(struct parser *p, uint32_t *out)
+{
+	return parse_chain(p, out, OP_OR);
+}
+
+int condition_parse(struct condition **out, const char *label, const char *text, size_t *at,
+		    struct err *err)
+{
+	struct parser p = {.label = label, .text = text, .at = *at, .err = err};
+	size_t end, word;
+	int ret;
+
+	p.c = xcalloc(1, sizeof(*p.c));
+	ret = parse_or(&p, &p.c->root);
+	end = word = skip_blanks(text, p.at);
+	if (!ret && text[end] && !condition_word(text, &word, "then") &&
+	    !condition_word(text, &word, "within"))
+		ret = fail(&p, end, "and, or, or the end is wanted here");
+	if (ret) {
+		condition_free(p.c);
+		return ret;
+	}
+	*at = end;
+	*out = p.c;
+	return 0;
+}
+
+void condition_free(struct condition *c)
+{
+	if (!c)
+		return;
+	vec_for(&c->nodes, n) {
+		xfree(n->glob);
+		xfree(n->marks);
+	}
+	vec_free(&c->nodes);
+	xfree(c);
+}
+
+/* ---- names ---- */
+
+static bool matches(const char *glob, const char *name)
+{
+	const char *arguments = strchr(name, '(');
+	char bare[1024];
+	size_t n;
+
+	if (!fnmatch(glob, name, 0))
+		return true;
+	n = arguments ? (size_t)(arguments - name) : 0;
+	if (!n || n >= sizeof(bare))
+		return false;
+	memcpy(bare, name, n);
+	bare[n] = 0;
+	return !fnmatch(glob, bare, 0);
+}
+
+static void mark(struct node *n, uint32_t i)
+{
+	if (i < n->nmarks)
+		n->marks[i] = 1;
+}
+
+/* Functions and the user's events share the numbers. */
+static void bind_names(struct node *n, const struct trace *t)
+{
+	n->nmarks = trace_function_limit(t);
+	for (size_t i = 0; i < t->nuser_events; i++)
+		if (t->user_events[i].n >= n->nmarks && t->user_events[i].n < 1u << 26)
+			n->nmarks = t->user_events[i].n + 1;
+	n->marks = xcalloc(n->nmarks + 1, 1);
+	for (size_t i = 0; i < t->nfunctions; i++) {
+		const struct trace_function *f = &t->functions[i];
+		const char *module = text_module(t, f->n);
+
+		if (n->field == FIELD_MODULE
+			    ? matches(n->glob, text_base(module)) || !fnmatch(n->glob, module, 0)
+			    : matches(n->glob, f->name))
+			mark(n, f->n);
+	}
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		const struct trace_user_event *u = &t->user_events[i];
+		const char *module = u->module < t->nmodules ? t->modules[u->module].path : "";
+
+		if (n->field == FIELD_MODULE
+			    ? !fnmatch(n->glob, text_base(module), 0) ||
+				      !fnmatch(n->glob, module, 0)
+			    : n->field == FIELD_NAME && !fnmatch(n->glob, u->name, 0))
+			mark(n, u->n);
+	}
+}
+
+static bool is_lane_meant(const struct node *n, const struct trace *t, const struct trace_lane *l)
+{
+	const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
+
+	if (n->field == FIELD_THREAD)
+		return n->is_number ? l->tid == n->value : !fnmatch(n->glob, l->name, 0);
+	if (!proc)
+		return false;
+	return n->is_number ? proc->pid >= 0 && (uint64_t)proc->pid == n->value
+			    : !fnmatch(n->glob, text_base(proc->exe), 0) ||
+				      !fnmatch(n->glob, proc->exe, 0);
+}
+
+static void bind_lanes(struct node *n, const struct trace *t)
+{
+	n->nmarks = (uint32_t)t->nlanes;
+	n->marks = xcalloc(n->nmarks + 1, 1);
+	for (uint32_t i = 0; i < n->nmarks; i++)
+		n->marks[i] = is_lane_meant(n, t, &t->lanes[i]);
+}
+
+void condition_bind(struct condition *c, const struct trace *t)
+{
+	vec_for(&c->nodes, n) {
+		if (n->op != OP_TEST)
+			continue;
+		xfree(n->marks);
+		n->marks = NULL;
+		if (n->field == FIELD_THREAD || n->field == FIELD_PROCESS)
+			bind_lanes(n, t);
+		else if (n->glob)
+			bind_names(n, t);
+	}
+}
+
+/* ---- asking ---- */
+
+static bool compare(uint64_t a, enum compare how, uint64_t b)
+{
+	switch (how) {
+	case CMP_EQ:
+		return a == b;
+	case CMP_NE:
+		return a != b;
+	case CMP_LT:
+		return a < b;
+	case CMP_LE:
+		return a <= b;
+	case CMP_GT:
+		return a > b;
+	case CMP_GE:
+		return a >= b;
+	}
+	return false;
+}
+
+static uint64_t number_of(const struct node *n, const struct trace_event *e)
+{
+	switch (n->field) {
+	case FIELD_EVENT:
+		return e->s.event;
+	case FIELD_DATA:
+		return e->s.payload & n->mask;
+	case FIELD_CPU:
+		return e->cpu;
+	default:
+		return e->s.source;
+	}
+}
+
+static bool test(const struct node *n, const struct trace_event *e)
+{
+	uint32_t i = e->s.event / 2;
+	bool is;
+
+	if (!n->marks)
+		return compare(number_of(n, e), n->compare, n->value);
+	if (n->field == FIELD_THREAD || n->field == FIELD_PROCESS)
+		i = e->lane;
+	is = i < n->nmarks && n->marks[i];
+	if (n->field == FIELD_ENTRY || n->field == FIELD_EXIT)
+		is = is && (e->s.event & 1) == (n->field == FIELD_EXIT);
+	return is == (n->compare == CMP_EQ);
+}
+
+static bool holds(const struct condition *c, uint32_t i, const struct trace_event *e)
+{
+	const struct node *n = &c->nodes.v[i];
+
+	switch (n->op) {
+	case OP_AND:
+		return holds(c, n->left, e) && holds(c, n->right, e);
+	case OP_OR:
+		return holds(c, n->left, e) || holds(c, n->right, e);
+	case OP_NOT:
+		return !holds(c, n->left, e);
+	default:
+		return test(n, e);
+	}
+}
+
+bool condition_holds(const struct condition *c, const struct trace_event *e)
+{
+	return e->s.event < KRON_EVENT_SPECIAL && holds(c, c->root, e);
+}
