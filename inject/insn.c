@@ -332,8 +332,11 @@ static void fill_operands(struct insn *in, const ZydisDecodedInstruction *zi,
 			in->mem_scale = o->mem.scale;
 			in->mem_disp = o->mem.disp.has_displacement ? o->mem.disp.value : 0;
 		}
-		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && i < zi->operand_count_visible &&
-		    o->mem.type == ZYDIS_MEMOP_TYPE_MEM && in->kind != INSN_PADDING) {
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    (i < zi->operand_count_visible ||
+		     zi->meta.category == ZYDIS_CATEGORY_STRINGOP) &&
+		    o->mem.type == ZYDIS_MEMOP_TYPE_MEM && in->kind != INSN_PADDING &&
+		    zi->meta.category != ZYDIS_CATEGORY_PREFETCH) {
 			in->loads |= (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
 			in->stores |= (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
 		}

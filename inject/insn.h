@@ -52,7 +52,8 @@ struct insn {
 	uint8_t op;            /* enum insn_op: the few that analyses ask for */
 	uint8_t op_size;       /* operand size in bytes */
 	bool has_mem;          /* a memory operand with a ModRM byte: mem_* describe it */
-	bool loads, stores;    /* memory through an operand that is written out: no push, no ret */
+	bool loads, stores;    /* memory through an operand that is written out (no push, no ret),
+				* or by a string instruction */
 	uint8_t mem_seg;       /* segment prefix byte (0x64 fs, 0x65 gs), 0 = none */
 	uint16_t regs_written; /* GPRs, bit n = register n; implicit ones too, rsp of push not */
 	/* Data flow, from insn_decode() only; whatever is in doubt is read and not killed. */

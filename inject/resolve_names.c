@@ -170,7 +170,7 @@ static void note_no_function(struct resolver *r)
 {
 	const char *wanted = r->spec->function.text;
 	size_t len = strlen(wanted);
-	unsigned limit = len < 3 ? 1 : len < 7 ? 2 : 3;
+	unsigned limit = len < 4 ? 1 : len < 7 ? 2 : 3;
 	struct near near = {.n = 0};
 	char list[256] = "";
 	size_t at = 0;
@@ -186,7 +186,8 @@ static void note_no_function(struct resolver *r)
 		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
 				       i == 0 ? "; is it " : " or ", near.v[i]);
 	resolver_note(
-		r, true, "%s has no function %s%s%s", r->path,
+		r, true, "%s has %sno function %s%s%s", r->path,
+		r->spec->place == SPEC_CALLERS ? "and calls " : "",
 		r->spec->function.match == MATCH_NAME ? "of this name" : "that matches", list,
 		r->aliases.n ? "" : " (it has no symbols at all: `kron list` shows its functions)");
 }
