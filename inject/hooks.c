@@ -16,6 +16,7 @@ static const struct {
 	[KRON_HOOK_DL_STATE] = {"_dl_debug_state", "ld-linux-x86-64.so.2"},
 	[KRON_HOOK_PRCTL] = {"prctl", "libc.so.6"},
 	[KRON_HOOK_SYSCALL] = {"syscall", "libc.so.6"},
+	[KRON_HOOK_SIGACTION] = {"sigaction", "libc.so.6"},
 };
 
 static bool has_soname(const struct elf_image *img, const char *soname)

@@ -11,6 +11,7 @@
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include "runtime/rt.h"
+#include "runtime/faults.h"
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
@@ -56,7 +57,7 @@ void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 }
 
 /* syscall(number, ...): the arguments are one register further on. */
-static void hook_syscall(const struct rt_regs *r)
+static void hook_syscall(struct rt_regs *r)
 {
 	switch (r->rdi) {
 	case __NR_execve:
@@ -69,13 +70,16 @@ static void hook_syscall(const struct rt_regs *r)
 	case __NR_prctl:
 		rt_hook_prctl(r->rsi, r->rdx, r->rcx);
 		break;
+	case __NR_rt_sigaction:
+		rt_hook_raw_sigaction(r);
+		break;
 	case __NR_seccomp:
 		rt_hook_seccomp(r->rsi, r->rdx, r->rcx);
 		break;
 	}
 }
 
-void kron_rt_hook(uint32_t hook, const struct rt_regs *r)
+void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 {
 	if (!kron_rt.live)
 		return;
@@ -96,6 +100,9 @@ void kron_rt_hook(uint32_t hook, const struct rt_regs *r)
 		break;
 	case KRON_HOOK_PRCTL:
 		rt_hook_prctl(r->rdi, r->rsi, r->rdx);
+		break;
+	case KRON_HOOK_SIGACTION:
+		rt_hook_sigaction(r);
 		break;
 	case KRON_HOOK_SYSCALL:
 		hook_syscall(r);

@@ -40,7 +40,7 @@
 #define RT_FILE_HINT 0x7e9800000000ull
 #define RT_MEMORY_HINT 0x7e9a00000000ull
 
-/* What a hook sees: the argument registers of the hooked function. */
+/* What a hook sees, and may change: the argument registers of the hooked function. */
 struct rt_regs {
 	uint64_t rdi, rsi, rdx, rcx, r8, r9, r10, r11;
 };
@@ -243,7 +243,7 @@ bool rt_env_read(char **envp) __attribute__((visibility("hidden")));
 void rt_env_hide(char **envp) __attribute__((visibility("hidden")));
 
 /* ---- hooks ---- */
-void kron_rt_hook(uint32_t hook, const struct rt_regs *regs) __attribute__((visibility("hidden")));
+void kron_rt_hook(uint32_t hook, struct rt_regs *regs) __attribute__((visibility("hidden")));
 void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
 		  bool at) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));

@@ -123,7 +123,7 @@
 
 /*
  * kron_rt_hook_thunk: %eax = hook number.  Calls kron_rt_hook(hook, struct rt_regs *) with the
- * argument registers as the hooked function got them (rt.h: struct rt_regs).
+ * argument registers as the hooked function got them, and gets them back (rt.h: struct rt_regs).
  */
 	.globl	kron_rt_hook_thunk
 	.hidden	kron_rt_hook_thunk
@@ -150,6 +150,8 @@ kron_rt_hook_thunk:
 	mov	%eax, %edi
 	and	$-16, %rsp
 	call	kron_rt_hook
+	mov	-48(%rbp), %rax			/* rcx, which the trampoline restores */
+	mov	%rax, 24(%rbp)
 	lea	-72(%rbp), %rsp
 	pop	%rdi
 	pop	%rsi

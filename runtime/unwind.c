@@ -23,6 +23,7 @@
 #include <link.h>
 #include "runtime/rt.h"
 #include "runtime/elf_lookup.h"
+#include "runtime/faults.h"
 #include "runtime/unwind.h"
 #include "runtime/mini.h"
 
@@ -156,6 +157,7 @@ void rt_unwind_add(uint64_t addr, uint64_t len)
 		__atomic_store_n(&nblocks, i + 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&changes[0], 1, __ATOMIC_RELEASE);
 	jit_add(&entries[i], t);
+	rt_faults_block(t);
 }
 
 void rt_unwind_remove(uint64_t addr)

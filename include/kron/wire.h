@@ -228,12 +228,13 @@ struct kron_result {
 
 /* Hooks: places where the runtime itself must act.  X(id, symbol, in which module) */
 enum kron_hook {
-	KRON_HOOK_EXECVE = 0,   /* libc execve: put the environment back */
-	KRON_HOOK_EXECVEAT = 1, /* libc execveat */
-	KRON_HOOK_DL_STATE = 2, /* ld.so _dl_debug_state: modules came or went */
-	KRON_HOOK_PRCTL = 3,    /* libc prctl: a seccomp filter is coming */
-	KRON_HOOK_SYSCALL = 4,  /* libc syscall(): likewise, and raw exec */
-	KRON_HOOK_FEXECVE = 5,  /* libc fexecve, which makes the system call itself */
+	KRON_HOOK_EXECVE = 0,    /* libc execve: put the environment back */
+	KRON_HOOK_EXECVEAT = 1,  /* libc execveat */
+	KRON_HOOK_DL_STATE = 2,  /* ld.so _dl_debug_state: modules came or went */
+	KRON_HOOK_PRCTL = 3,     /* libc prctl: a seccomp filter is coming */
+	KRON_HOOK_SYSCALL = 4,   /* libc syscall(): likewise, and raw exec */
+	KRON_HOOK_FEXECVE = 5,   /* libc fexecve, which makes the system call itself */
+	KRON_HOOK_SIGACTION = 6, /* libc sigaction: a handler of faults is installed */
 	KRON_HOOK_COUNT
 };
 

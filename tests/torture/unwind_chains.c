@@ -63,8 +63,7 @@ static void on_timer(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)info;
 	if (nstacks < STACKS) {
-		stacks[nstacks].pc =
-			(uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+		stacks[nstacks].pc = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 		stacks[nstacks].n = walk(stacks[nstacks].frame, DEPTH);
 		nstacks++;
 	}
@@ -132,7 +131,7 @@ static int has_stopped_one(int i, const char *word)
 
 static int is_possible(const char *word)
 {
-	static const char *const all[] = {"mh",	   "mhi",   "mhil",   "mhid",  "mhidl",
+	static const char *const all[] = {"mh",    "mhi",    "mhil",   "mhid",   "mhidl",
 					  "mhidd", "mhiddl", "mhiddd", "mhidddl"};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * faults.c - what the program's handlers see of a signal that stopped it in a stub.
+ *
+ *   RIP   the instruction's own address, when the signal stopped it in its new place
+ *   RSP   as it is in front of the instruction (a displaced call has pushed already)
+ *   si_addr of SIGILL, SIGFPE, SIGTRAP: the instruction's own address
+ *
+ * When the handler returns, RIP unchanged means: on in the stub.  Another RIP that lies in a
+ * displaced window goes to the instruction's new place, probes in front of it included.  What
+ * was shown and where to go back to stand in the signal frame, in words of the context that
+ * the kernel reserves and never reads; so nothing is kept here, and handlers that leave by
+ * siglongjmp leave nothing behind.
+ *
+ * A signal that stops the program in the middle of a probe (somebody's kill) is shown as it is.
+ *
+ * Steps (TF): a program that steps itself must see each of its instructions once: at its own
+ * address.  Steps through probes, and through the jumps between module and stub, are ours.
+ *
+ * Async-signal-safe; no state but `stepped`.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <ucontext.h>
+#include "runtime/rt.h"
+#include "runtime/faults.h"
+#include "runtime/sys.h"
+#include "runtime/unwind.h"
+#include "runtime/mini.h"
+
+#define COOKIE 0x6b726f6e66617531ull
+#define NO_SPOT UINT32_MAX
+#define EFLAGS_TF 0x100
+#define TRAP_STEP 1 /* the processor's number of a debug exception */
+
+/* Reserved words of the context: sigcontext.reserved1. */
+enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK };
+
+/* The window's first instruction was shown in the module; it comes once more in the stub. */
+static __thread uint64_t stepped __attribute__((tls_model("initial-exec")));
+
+extern const uint8_t own_start[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+extern const uint8_t own_end[] __asm__("_end") __attribute__((visibility("hidden")));
+
+static uint64_t *reg(ucontext_t *uc, int which)
+{
+	return (uint64_t *)&uc->uc_mcontext.gregs[which];
+}
+
+static uint64_t *notes(ucontext_t *uc)
+{
+	return (uint64_t *)uc->uc_mcontext.__reserved1;
+}
+
+/* ---- the tables ---- */
+
+static const uint32_t *spots(const struct kron_tables *t)
+{
+	return (const uint32_t *)((const uint8_t *)t + t->spot_at);
+}
+
+static uint64_t insn_of(const struct kron_tables *t, uint32_t i)
+{
+	return ((const uint64_t *)((const uint8_t *)t + t->insn_at))[i] - 1;
+}
+
+static enum kron_shape shape_of(const struct kron_tables *t, uint32_t i)
+{
+	return *((const uint8_t *)t + t->shape_at + i);
+}
+
+static uint64_t depth_of(const struct kron_tables *t, uint32_t i, uint32_t pos)
+{
+	const uint8_t *depth = (const uint8_t *)t + t->depth_at + shape_of(t, i) * KRON_SHAPE_BYTES;
+
+	return 8ull * depth[pos < KRON_SHAPE_BYTES ? pos : KRON_SHAPE_BYTES - 1];
+}
+
+static bool is_insn(enum kron_shape shape)
+{
+	return shape == KRON_SHAPE_INSN || shape == KRON_SHAPE_CALL ||
+	       shape == KRON_SHAPE_CALL_RELATIVE;
+}
+
+/* The spot that holds pc, NO_SPOT in the block's head. */
+static uint32_t spot_at(const struct kron_tables *t, uint64_t pc)
+{
+	const uint32_t *spot = spots(t);
+	uint32_t lo = 0, hi = t->nspots;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (t->block + spot[mid] <= pc)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? lo - 1 : NO_SPOT;
+}
+
+/* The first spot of the instruction, NO_SPOT when it was not displaced. */
+static uint32_t spot_of(const struct kron_tables *t, uint64_t insn)
+{
+	uint32_t lo = 0, hi = t->nspots;
+
+	if (!(t->flags & KRON_TABLES_SORTED)) {
+		while (lo < t->nspots && insn_of(t, lo) != insn)
+			lo++;
+	} else {
+		while (lo < hi) {
+			uint32_t mid = lo + (hi - lo) / 2;
+
+			if (insn_of(t, mid) < insn)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+	}
+	/* what only leads back to it is not the instruction */
+	while (lo < t->nspots && insn_of(t, lo) == insn && shape_of(t, lo) == KRON_SHAPE_BACK)
+		lo++;
+	return lo < t->nspots && insn_of(t, lo) == insn ? lo : NO_SPOT;
+}
+
+static const struct kron_trap *trap_at(const struct kron_tables *t, uint64_t addr)
+{
+	const struct kron_trap *trap = (const struct kron_trap *)((const uint8_t *)t + t->traps_at);
+	uint32_t lo = 0, hi = t->ntraps;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (trap[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->ntraps && trap[lo].addr == addr ? &trap[lo] : NULL;
+}
+
+/*
+ * Where the module's code at addr leads into the block, or 0: the jump that stands at a site or
+ * a landing, behind a prefix if there may be one.  A short one goes by way of a landing.
+ */
+static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool prefix)
+{
+	for (int jumps = 0; jumps < 2; jumps++) {
+		const uint8_t *p = (const uint8_t *)addr;
+		int32_t far;
+
+		if (prefix && *p != 0xe9 && *p != 0xeb)
+			p++;
+		prefix = false;
+		if (*p == 0xe9) {
+			mini_copy(&far, p + 1, sizeof(far));
+			addr = (uint64_t)(p + 5) + (uint64_t)(int64_t)far;
+			return addr - t->block < (uint64_t)t - t->block ? addr : 0;
+		}
+		if (*p != 0xeb)
+			return 0;
+		addr = (uint64_t)(p + 2) + (uint64_t)(int64_t)(int8_t)p[1];
+		if (addr < t->lo || addr >= t->hi)
+			return 0;
+	}
+	return 0;
+}
+
+/* Does a patch stand at the instruction?  It was displaced, so its bytes may be read. */
+static bool is_site(const struct kron_tables *t, uint64_t insn)
+{
+	uint64_t stub = trap_at(t, insn) ? trap_at(t, insn)->stub : patch_leads_to(t, insn, true);
+	uint32_t i = stub ? spot_at(t, stub) : NO_SPOT;
+
+	return i != NO_SPOT && insn_of(t, i) == insn;
+}
+
+/* ---- showing, and back ---- */
+
+static void show(int signal, siginfo_t *info, ucontext_t *uc)
+{
+	uint64_t *rip = reg(uc, REG_RIP), stub = *rip, depth;
+	const struct kron_tables *t = rt_block_at(stub);
+	uint32_t i = t ? spot_at(t, stub) : NO_SPOT, pos;
+
+	if (i == NO_SPOT)
+		return;
+	pos = (uint32_t)(stub - t->block) - spots(t)[i];
+	depth = depth_of(t, i, pos);
+	if (is_insn(shape_of(t, i)) ? depth > 8 || (pos && !depth) : pos || depth)
+		return;
+	notes(uc)[NOTE_COOKIE] = COOKIE ^ (uint64_t)uc;
+	notes(uc)[NOTE_SHOWN] = insn_of(t, i);
+	notes(uc)[NOTE_BACK] = t->block + spots(t)[i];
+	*rip = insn_of(t, i);
+	*reg(uc, REG_RSP) += depth;
+	if (info->si_code > 0 && signal != SIGSEGV && signal != SIGBUS &&
+	    (uint64_t)info->si_addr == stub)
+		info->si_addr = (void *)*rip;
+}
+
+void kron_rt_resume(ucontext_t *uc) __attribute__((visibility("hidden")));
+
+void kron_rt_resume(ucontext_t *uc)
+{
+	uint64_t *rip = reg(uc, REG_RIP), *note = notes(uc);
+	bool shown = note[NOTE_COOKIE] == (COOKIE ^ (uint64_t)uc);
+	const struct kron_tables *t;
+	uint32_t i;
+
+	note[NOTE_COOKIE] = 0;
+	if (shown && *rip == note[NOTE_SHOWN]) {
+		*rip = note[NOTE_BACK];
+		return;
+	}
+	t = rt_block_of_text(*rip);
+	i = t ? spot_of(t, *rip) : NO_SPOT;
+	if (i != NO_SPOT && !is_site(t, *rip))
+		*rip = t->block + spots(t)[i];
+}
+
+/* ---- steps ---- */
+
+static bool is_own_code(uint64_t pc)
+{
+	return pc >= (uint64_t)own_start && pc < (uint64_t)own_end;
+}
+
+/* A step that ended where the program has no instruction, or one that it has seen. */
+static bool is_own_step(uint64_t pc)
+{
+	const struct kron_tables *t = rt_block_at(pc);
+	uint64_t seen = stepped;
+	uint32_t i;
+
+	if (is_own_code(pc))
+		return true;
+	if (!t) {
+		stepped = 0;
+		t = rt_block_of_text(pc);
+		if (!t)
+			return false;
+		if (is_site(t, pc)) {
+			stepped = pc;
+			return false;
+		}
+		return *(const uint8_t *)pc == 0xe9 && patch_leads_to(t, pc, false); /* a landing */
+	}
+	i = spot_at(t, pc);
+	if (i == NO_SPOT || !is_insn(shape_of(t, i)) || pc != t->block + spots(t)[i])
+		return true;
+	stepped = 0;
+	return insn_of(t, i) == seen;
+}
+
+/* ---- SIGTRAP ---- */
+
+/* As the kernel does it: the default action, with what it has told us. */
+static void die(int signal, siginfo_t *info)
+{
+	static const struct rt_action dfl;
+
+	sys4(__NR_rt_sigaction, signal, (long)&dfl, 0, 8);
+	/* It is blocked here: it comes when we return, in front of the next instruction. */
+	sys4(__NR_rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), signal, (long)info);
+}
+
+static bool take_trap(siginfo_t *info, ucontext_t *uc)
+{
+	uint64_t *rip = reg(uc, REG_RIP);
+	const struct kron_tables *t = rt_block_of_text(*rip - 1);
+	const struct kron_trap *trap = t && info->si_code > 0 ? trap_at(t, *rip - 1) : NULL;
+
+	if (trap && !(*reg(uc, REG_EFL) & EFLAGS_TF && *reg(uc, REG_TRAPNO) == TRAP_STEP)) {
+		*rip = trap->stub;
+		return true;
+	}
+	return *reg(uc, REG_EFL) & EFLAGS_TF && *reg(uc, REG_TRAPNO) == TRAP_STEP &&
+	       is_own_step(*rip);
+}
+
+/* The handler to go to, 0 = back to where we came from. */
+uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number)
+	__attribute__((visibility("hidden")));
+
+uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number)
+{
+	notes(uc)[NOTE_COOKIE] = 0;
+	if (signal == SIGTRAP && take_trap(info, uc))
+		return 0;
+	if (number < RT_HANDLERS_FIXED) {
+		/* the kernel forces its own traps on whoever ignores them */
+		if (number == RT_HANDLER_DEFAULT || info->si_code > 0)
+			die(signal, info);
+		return 0;
+	}
+	show(signal, info, uc);
+	return rt_fault_handler(number);
+}
