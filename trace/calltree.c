@@ -8,7 +8,8 @@ static size_t hash(uint32_t parent, uint32_t function)
 {
 	uint64_t h = ((uint64_t)parent << 32 | function) * 0x9e3779b97f4a7c15ull;
 
-	return (size_t)(h >> 20);
+	/* the caller is in the upper half of h only: fold it down */
+	return (size_t)(h ^ h >> 32) * 0x9e3779b97f4a7c15ull >> 24;
 }
 
 static size_t find_slot(const struct calltree *c, uint32_t parent, uint32_t function)
@@ -50,6 +51,11 @@ uint32_t calltree_node_of(struct calltree *c, uint32_t parent, uint32_t function
 	}
 	c->nodes.v[c->slots[at] - 1].calls++;
 	return c->slots[at] - 1;
+}
+
+bool calltree_has(const struct calltree *c, uint32_t parent, uint32_t function)
+{
+	return c->nslots && c->slots[find_slot(c, parent, function)];
 }
 
 static uint32_t on_node(void *ctx, uint32_t parent, uint32_t function)

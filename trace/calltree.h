@@ -31,6 +31,8 @@ struct calltree {
 void calltree_build(struct calltree *c, const struct trace *t);
 /* The node of a function that is called from another node; counts the call. */
 uint32_t calltree_node_of(struct calltree *c, uint32_t parent, uint32_t function);
+/* Whether there is one. */
+bool calltree_has(const struct calltree *c, uint32_t parent, uint32_t function);
 void calltree_free(struct calltree *c);
 
 #endif

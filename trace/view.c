@@ -43,7 +43,11 @@ static void look_at_lane(struct view *v, size_t lane, uint64_t from, uint64_t to
 			l->last = e.tsc;
 		any = true;
 		v->trace_samples++;
-		l->samples += e.tsc >= from && e.tsc <= to;
+		v->trace_records += e.s.event >= KRON_EVENT_SPECIAL;
+		if (e.tsc >= from && e.tsc <= to) {
+			l->samples++;
+			v->records += e.s.event >= KRON_EVENT_SPECIAL;
+		}
 		if (e.s.event == KRON_EVENT_LOST)
 			l->lost += e.s.payload;
 	}
@@ -215,7 +219,9 @@ static void put_head(struct view *v)
 	json_key(j, "trace_to_ns");
 	json_i64(j, view_ns(v, v->trace_last));
 	json_ku64(j, "view_samples", v->samples);
+	json_ku64(j, "view_records", v->records);
 	json_ku64(j, "trace_samples", v->trace_samples);
+	json_ku64(j, "trace_records", v->trace_records);
 	json_ku64(j, "lost", t->lost);
 	json_ku64(j, "cut_off", t->cut_off);
 	json_ku64(j, "damaged", t->damaged);

@@ -64,14 +64,33 @@ static uint64_t clip(const struct view *v, uint64_t tsc)
 	return tsc < v->from ? v->from : tsc > v->to ? v->to : tsc;
 }
 
+/*
+ * What takes a call tree's node too many is summed up at the nearest caller that has one: calls,
+ * and the time of those calls that no other such call encloses.
+ */
+static void add_to_node(struct view *v, uint32_t node, uint64_t total, uint64_t self)
+{
+	uint32_t at = node & VIEW_NODE_MASK;
+	struct view_node *n;
+
+	if (!(node & VIEW_NODE_NONE)) {
+		n = &v->nodes.v[node];
+		n->calls++;
+		n->total += total;
+		n->self += self;
+		return;
+	}
+	n = at == VIEW_NODE_MASK ? &v->top : &v->nodes.v[at];
+	n->rest_calls++;
+	if (!(node & VIEW_NODE_NESTED))
+		n->rest_total += total;
+}
+
 static void add_sums(struct calls *c, const struct pair_call *call, uint64_t total, uint64_t self)
 {
 	struct profile_stat *s = stat_of(c->v, call->function);
-	struct view_node *n = &c->v->nodes.v[call->node];
 
-	n->calls++;
-	n->total += total;
-	n->self += self;
+	add_to_node(c->v, call->node, total, self);
 	s->calls++;
 	s->inferred += call->inferred;
 	s->self += self;
@@ -137,11 +156,18 @@ static void on_event(void *ctx, const struct trace_event *e)
 
 static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 {
-	struct calls *c = ctx;
-	uint32_t n = calltree_node_of(&c->v->tree, caller, function);
+	struct view *v = ((struct calls *)ctx)->v;
+	uint32_t n;
 
-	while (c->v->nodes.n <= n)
-		vec_push(&c->v->nodes);
+	if (caller != PAIR_NO_NODE && caller & VIEW_NODE_NONE)
+		return caller | VIEW_NODE_NESTED;
+	if (v->nodes.n >= VIEW_NODES_MOST && !calltree_has(&v->tree, caller, function)) {
+		v->ways_left_out = true;
+		return VIEW_NODE_NONE | (caller == PAIR_NO_NODE ? VIEW_NODE_MASK : caller);
+	}
+	n = calltree_node_of(&v->tree, caller, function);
+	while (v->nodes.n <= n)
+		vec_push(&v->nodes);
 	return n;
 }
 

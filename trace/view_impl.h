@@ -88,14 +88,23 @@ void view_spans_put(struct view_spans *s, const struct view *v, struct json *j);
 /* ---- the view ---- */
 
 struct view_lane {
-	uint64_t samples; /* that lie in the view */
+	uint64_t samples; /* that lie in the view; special records, too */
 	uint64_t first, last;
 	uint64_t lost;
 	bool shown; /* has a track of its own */
 };
 struct view_node { /* of a calltree node with the same index */
 	uint64_t calls, self, total;
+	uint64_t rest_calls, rest_total; /* of callees that have no node */
 };
+/*
+ * Ways are not sums: a program can have as many of them as calls.  So their number is limited
+ * (100 bytes each), and a call without a node has for one the nearest caller's, with a mark.
+ */
+#define VIEW_NODES_MOST 1000000u
+#define VIEW_NODE_NONE 0x80000000u   /* has none; the rest is the caller's */
+#define VIEW_NODE_NESTED 0x40000000u /* neither has the function that called it */
+#define VIEW_NODE_MASK 0x3fffffffu   /* all ones: no caller */
 struct view_budget {
 	uint64_t lanes, bins, cpus; /* tracks; bins of one */
 	size_t spans, samples, nodes, functions, messages, names, histograms, losses;
@@ -105,7 +114,8 @@ struct view {
 	const struct view_options *o;
 	uint64_t from, to;                /* TSC: what is shown */
 	uint64_t trace_first, trace_last; /* what there is */
-	uint64_t samples, trace_samples;  /* shown, and all */
+	uint64_t samples, trace_samples;  /* shown, and all; with special records */
+	uint64_t records, trace_records;  /* of those, the special records */
 	uint64_t bin_ticks;
 	struct view_budget budget;
 	struct view_lane *lanes;
@@ -121,6 +131,8 @@ struct view {
 	VEC(uint32_t) numbers; /* by index of stats */
 	struct calltree tree;
 	VEC(struct view_node) nodes;
+	struct view_node top; /* its rest: calls that nobody called */
+	bool ways_left_out;
 	struct pair_counts counts;
 };
 

@@ -143,7 +143,7 @@ static void keep_node(struct view *v, struct kept *k, uint32_t i, uint64_t least
 		return;
 	}
 	k->place[i] = ++k->n;
-	vec_push(&k->rest);
+	*vec_push(&k->rest) = (struct view_node){.calls = n->rest_calls, .total = n->rest_total};
 	view_put_number(out, k->n - parent);
 	view_put_number(out, c->function);
 	view_put_number(out, n->calls);
@@ -181,13 +181,16 @@ void view_put_tree(struct view *v)
 	uint64_t least = least_total(v);
 	struct json *j = &v->j;
 
-	vec_push(&k.rest);
+	*vec_push(&k.rest) =
+		(struct view_node){.calls = v->top.rest_calls, .total = v->top.rest_total};
 	for (uint32_t i = 0; i < v->nodes.n; i++)
 		keep_node(v, &k, i, least, &out);
 	json_key(j, "tree");
 	json_open(j, '{');
 	json_ku64(j, "nodes", k.n);
 	json_ku64(j, "all", v->nodes.n);
+	json_key(j, "more");
+	json_bool(j, v->ways_left_out);
 	json_ku64(j, "least_ns", trace_ns(v->t, least));
 	json_key(j, "data");
 	view_put_bytes(j, &out);

@@ -11,7 +11,7 @@ const about = {
 			el("h2", {}, "What this page leaves out"), el("ul", {id: "left-out"}, ...leftOut().map(n => el("li", {}, ...n))),
 			el("h2", {}, "The trace"),
 			el("div", {class: "tablebox"}, table([["command", s.command], ["host", s.hostname], ["kernel", s.kernel], ["processor", s.cpu], ["CPUs of the host", s.ncpu], ["began", s.start_real_ns ? new Date(Number(s.start_real_ns) / 1e6).toISOString() : undefined],
-				["recorded by", s.kron], ["bus", s.bus], ["when full", s.when_full], ["ended", s.exit], ["error", s.error], ["samples", thousands(data.trace_samples)], ["lost", thousands(data.lost)],
+				["recorded by", s.kron], ["bus", s.bus], ["when full", s.when_full], ["ended", s.exit], ["error", s.error], ["samples", thousands(data.trace_samples - data.trace_records)], ["records of the runtime (losses, changes of CPU)", thousands(data.trace_records)], ["lost", thousands(data.lost)],
 				["cut off by kills", data.cut_off ? thousands(data.cut_off) : ""], ["bytes and lines that make no sense", data.damaged ? thousands(data.damaged) : ""],
 				["calls", thousands(data.calls.calls)], ["ends inferred", thousands(data.calls.inferred)], ["still running at the end", thousands(data.calls.open)], ["exits without entry", thousands(data.calls.orphans)],
 				["calls across a loss", thousands(data.calls.spans_loss)], ["moves to another CPU", thousands(data.migrations)], ["a probe costs", s.probe_ns ? `${s.probe_ns} ns (limit ${s.probe_ns_limit ?? "?"} ns, switched off ${s.probe_ns_off ?? "?"} ns)` : ""],
@@ -35,11 +35,11 @@ function leftOut() {
 		out.push([`The page shows ${moment(data.from_ns)} to ${moment(data.to_ns)} of a trace from ${moment(data.trace_from_ns)} to ${moment(data.trace_to_ns)}: `, code(command("")), " shows all of it."]);
 	out.push([`Strips: a bin of the finest level is ${duration(data.bin_ticks * tickNs)} (threads), ${duration(data.cpu_bin_ticks * tickNs)} (CPUs); the function with most time of it gives its colour, what was busy its height.`]);
 	if (spans)
-		out.push([`${thousands(spans)} calls, the shortest ones of each thread, are not drawn one by one: they are in strips, flame graph, tables and histograms. Draw them for a piece of time: `, code(command("--from 1s --to 1.01s")), ", or allow a larger file: ", code(command("--size 100M")), "."]);
+		out.push([`${thousands(spans)} calls, the shortest ones of each thread, are not drawn one by one: they are in strips, flame graph, tables and histograms. Draw them for a piece of time: `, code(command(rangeOptions(whole.a + (whole.b - whole.a) * 0.5, whole.a + (whole.b - whole.a) * 0.51))), ", or allow a larger file: ", code(command("--size 100M")), "."]);
 	if (data.lanes > data.lanes_shown)
 		out.push([`Only the ${thousands(data.lanes_shown)} threads with most samples have a row, of ${thousands(data.lanes)}.`]);
 	if (data.tree.nodes < data.tree.all)
-		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${thousands(data.tree.all)} ways; those below ${duration(data.tree.least_ns)} are summed up as "(smaller ones)".`]);
+		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} ways; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those that were new when so many had been seen," : ""} are summed up as "(smaller ones)".`]);
 	if (data.functions_left_out.functions)
 		out.push([`${thousands(data.functions_left_out.functions)} functions with little time of their own (together ${duration(data.functions_left_out.self_ns)}, ${thousands(data.functions_left_out.calls)} calls) are not in the table, and have numbers for names.`]);
 	if (data.samples.kept < data.samples.all)
@@ -102,7 +102,7 @@ function makeHead() {
 	const s = data.session, program = s.command || data.processes[0]?.cmdline || data.dir;
 	document.title = `${program} - kron view`;
 	document.getElementById("title").replaceChildren(el("b", {}, "kron view"), program);
-	const facts = [`${duration(data.to_ns - data.from_ns)} shown`, `${thousands(data.view_samples)} samples and records`, `${thousands(data.calls.calls)} calls`, `${thousands(functions.size + data.functions_left_out.functions)} functions`,
+	const facts = [`${duration(data.to_ns - data.from_ns)} shown`, `${thousands(data.view_samples - data.view_records)} samples`, `${thousands(data.calls.calls)} calls`, `${thousands(functions.size + data.functions_left_out.functions)} functions`,
 		`${new Set(threads.map(t => t.process)).size} process${new Set(threads.map(t => t.process)).size === 1 ? "" : "es"}`, `${threads.length} thread${threads.length === 1 ? "" : "s"}`, `${cpus.length} CPU${cpus.length === 1 ? "" : "s"} seen`];
 	if (s.hostname)
 		facts.push(`on ${s.hostname}`);

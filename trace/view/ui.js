@@ -111,7 +111,7 @@ function functionColour(n) {
 const threadColour = lane => lane === NO_KEY ? QUIET : colourOf(laneLabel(lane));
 
 // Cividis: equal steps for everybody, also on grey paper.
-const STEPS = ["#fee838", "#d4c058", "#ada076", "#87827b", "#60677d", "#36486c", "#00224e"];
+const STEPS = ["#fee838", "#e5cf52", "#cbb861", "#b1a36c", "#989075", "#7d7c7a", "#656976", "#4b566d", "#2b446c", "#00224e"];
 const stepColour = share => STEPS[Math.max(0, Math.min(STEPS.length - 1, Math.floor(share * STEPS.length)))];
 
 function swatch(colour) {

@@ -156,8 +156,9 @@ const usage = {
 				on: {pointerenter: () => this.pick(k)}}), `${c.label}, ${moment(this.partTime(k)[0])}: ${(100 * u).toFixed(1)}%`)));
 		});
 		g.append(...this.timeAxis(x0, x1, y1));
-		STEPS.forEach((colour, i) => g.append(svg("rect", {x: x0 + i * 46, y: y1 + 34, width: 46, height: 8, fill: colour}),
-			text(x0 + i * 46, y1 + 53, `${Math.round(100 * i / STEPS.length)}%`)));
+		STEPS.forEach((colour, i) => g.append(svg("rect", {x: x0 + i * 34, y: y1 + 34, width: 34, height: 8, fill: colour})));
+		for (let p = 0; p <= 100; p += 20)
+			g.append(text(x0 + p / 100 * 34 * STEPS.length, y1 + 54, `${p}%`, {"text-anchor": "middle"}));
 		this.gantt.replaceChildren(el("figcaption", {}, "Gantt chart by percent ", el("small", {}, "of each CPU" + (cpus.length > 64 ? `; the first 64 of ${cpus.length}` : ""))), g);
 	},
 
@@ -171,7 +172,7 @@ const usage = {
 	},
 
 	drawKiviat() {
-		const axes = this.kiviatAxes(), W = 340, H = 300, cx = W / 2, cy = H / 2 - 4, r = 104, n = axes.length;
+		const axes = this.kiviatAxes(), W = 420, H = 300, cx = W / 2, cy = H / 2 - 4, r = 108, n = axes.length;
 		const g = svg("svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Kiviat diagram"});
 		const place = (i, share) => {
 			const angle = 2 * Math.PI * i / Math.max(n, 1) - Math.PI / 2;

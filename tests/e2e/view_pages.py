@@ -1,0 +1,441 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# timeout: 600
+"""view_pages.py - pages of kron view in headless Chromium: they open without an error, ask no
+network for anything, and show the numbers that kron report and the database say.
+
+Without Chromium every case is skipped."""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+import tap  # noqa: E402
+from tap import BUILD, KRON, need  # noqa: E402
+import chromium  # noqa: E402
+
+MAKE_TRACE = os.path.join(BUILD, "tests/unit/make_trace")
+
+
+def run(*args):
+    r = subprocess.run([KRON, *args], capture_output=True, text=True)
+    need(r.returncode == 0, f"kron {' '.join(args)}: {r.returncode} {r.stderr}")
+    return r.stdout
+
+
+def make(*args):
+    subprocess.run([MAKE_TRACE, *args], check=True)
+
+
+def open_page(*args, **more):
+    if not chromium.find():
+        raise tap.Skip("chromium is not installed")
+    run("view", "-o", "x.html", *args)
+    return chromium.Page("x.html", **more)
+
+
+def check_quiet(page):
+    need(not page.errors, f"errors: {page.errors}")
+    others = [u for u in page.requests if u.split("#")[0] != page.url]
+    need(not others, f"it asked for {others}")
+
+
+PICTURES = ["timeline", "flame", "usage", "histograms", "causality", "samples", "about"]
+
+
+def see_all(page):
+    for p in PICTURES:
+        page.value(f"kronView.show('{p}')")
+        page.settle()
+    check_quiet(page)
+
+
+def close(a, b, what, slack=2):
+    need(abs(a - b) <= slack, f"{what}: {a} and {b}")
+
+
+# ---- numbers ----
+
+def functions_agree(page, trace):
+    want = {f["function"]: f for f in json.loads(run("report", "--json", trace))}
+    got = page.value("[...kronView.functions.values()].map(f => ({...f, histogram: null}))")
+    need(len(got) == len(want), f"{len(got)} functions instead of {len(want)}")
+    for f in got:
+        w = want.get(f["name"])
+        if w is None:  # names that no terminal may see are spelt with \x in pages
+            continue
+        for mine, theirs in (("calls", "calls"), ("total", "total_ns"), ("self", "self_ns"), ("min", "min_ns"),
+                             ("avg", "avg_ns"), ("max", "max_ns")):
+            need(f[mine] == w[theirs], f"{f['name']} {mine}: {f[mine]} and {w[theirs]}")
+
+
+def tree_agrees(page, trace):
+    """The flame graph holds all self time, and calls of each function as the report counts them."""
+    tree = page.value("kronView.tree.map(n => [n.fn, n.calls, n.self, n.total, n.parent ? n.parent.id : -1])")
+    fns = {f["n"]: f for f in page.value("[...kronView.functions.values()].map(f => ({...f, histogram: null}))")}
+    for n, f in fns.items():
+        mine = [x for x in tree if x[0] == n]
+        need(sum(x[1] for x in mine) == f["calls"], f"{f['name']}: calls in the tree")
+        close(sum(x[2] for x in mine), f["self"], f"{f['name']}: self in the tree", len(mine) + 1)
+    roots = sum(x[3] for x in tree if x[4] == 0)
+    close(roots, tree[0][3], "the root's total", 0)
+    report = json.loads(run("report", "--json", trace))
+    close(sum(x[2] for x in tree[1:]), sum(f["self_ns"] for f in report), "all self time", len(tree) + len(report))
+    shown = page.value("kronView.pictures[1].boxes.map(b => [b.node.id, b.w])")
+    width = page.value("kronView.pictures[1].surface.width")
+    for node, w in shown:  # as wide as its share of all
+        close(w, width * tree[node][3] / tree[0][3], f"width of box {node}", 1)
+
+
+def spans_agree(page, trace):
+    """Where no call is left out: begin, duration and depth of each, by the database's word."""
+    run("export", "-f", "sqlite", "-o", "t.db", trace)
+    db = sqlite3.connect("t.db")
+    want = sorted(db.execute("select thread_id, start_ns, duration_ns, function_id from intervals"))
+    got = sorted(page.value("kronView.threads.flatMap(t => !t.spans ? [] : Array.from(t.spans.begin).map((b, i) =>"
+                            " [t.lane, b, t.spans.end[i] - b, t.spans.fn[i], t.spans.flags[i]]))"))
+    got = [g[:4] for g in got if not g[4] & 8]
+    need(len(want) == len(got), f"{len(got)} calls instead of {len(want)}")
+    # thread_id of the database and lane of the page number the threads alike
+    for w, g in zip(want, got):
+        need(w[0] == g[0] and w[3] == g[3], f"{w} {g}")
+        close(w[1], g[1], f"begin of {w}")
+        close(w[2], g[2], f"duration of {w}")
+
+
+def cpus_agree(page, trace):
+    """Kiviat diagram and table: the database's view cpu_occupancy."""
+    run("export", "-f", "sqlite", "-o", "c.db", trace)
+    db = sqlite3.connect("c.db")
+    want = {c: (busy, n) for c, busy, n in db.execute("select cpu, busy_ns, stays from cpu_occupancy")}
+    page.value("kronView.show('usage')")
+    page.settle()
+    rows = page.value("[...document.querySelectorAll('#utilisation-table tr[data-cpu]')].map(r =>"
+                      " [Number(r.dataset.cpu), Number(r.dataset.busyNs)])")
+    need(sorted(c for c, _ in rows) == sorted(want), f"CPUs {rows} and {want}")
+    for cpu, busy in rows:
+        close(busy, want[cpu][0], f"CPU {cpu} busy", want[cpu][1] + 2)
+    kiviat = page.value("[...document.querySelectorAll('#kiviat .axis-value')].map(c =>"
+                        " [c.dataset.name, Number(c.dataset.share)])")
+    length = page.value("kronView.data.to_ns - kronView.data.from_ns")
+    need(len(kiviat) == len(want), f"{len(kiviat)} axes")
+    for name, share in kiviat:
+        cpu = int(name.split()[1])
+        close(share, want[cpu][0] / length, f"Kiviat {name}", 0.005)
+    bars = page.value("[...document.querySelectorAll('#utilisation-histogram .bar')].map(b => Number(b.dataset.share))")
+    mean = sum(b for b, _ in want.values()) / len(want) / length
+    close(sum(bars) / len(bars), mean, "mean of the utilisation histogram", 0.005)
+    meter = page.value("Number(document.querySelector('#utilisation-meter svg').dataset.share)")
+    close(meter, mean, "utilisation meter", 0.005)
+
+
+def histograms_agree(page, trace, intervals):
+    page.value("kronView.show('histograms')")
+    page.settle()
+    want = json.loads(run("report", "--json", "--histogram", "--intervals", intervals, trace))
+    got = page.value("kronView.data.intervals")
+    need(len(want) == len(got), f"{len(got)} intervals instead of {len(want)}")
+    for i, (w, g) in enumerate(zip(want, got)):
+        need(w["interval"] == g["name"] and w["class"] == g["class"], f"{w} {g}")
+        for mine, theirs in (("count", "count"), ("sum_ns", "total_ns"), ("min_ns", "min_ns"), ("max_ns", "max_ns"),
+                             ("p50_ns", "p50_ns"), ("p99_ns", "p99_ns"), ("histogram", "histogram")):
+            need(w[theirs] == g[mine], f"{w['interval']} {mine}: {g[mine]} and {w[theirs]}")
+        page.value(f"kronView.pictures[3].choose(kronView.pictures[3].items.find(x => x.id === 'i{i}'))")
+        bars = page.value("[...document.querySelectorAll('#histogram .bar')].reduce((s, b) => s + Number(b.dataset.count), 0)")
+        need(bars == w["count"], f"{w['interval']}: {bars} in the bars instead of {w['count']}")
+
+
+def known_trace():
+    make("small", "t")
+    with open("interval.info", "w") as f:
+        f.write('1 parse parse%return "parsing"\n2 work work%return leaf "work" "work to leaf"\n4 parse leaf "message"\n')
+    with open_page("--intervals", "interval.info", "t") as page:
+        see_all(page)
+        functions_agree(page, "t")
+        page.value("kronView.show('flame')")
+        page.settle()
+        tree_agrees(page, "t")
+        spans_agree(page, "t")
+        cpus_agree(page, "t")
+        histograms_agree(page, "t", "interval.info")
+        need(page.value("kronView.data.lost") == 123, "lost")
+        need("123 samples lost" in page.value("document.getElementById('badges').textContent"), "the loss is not told")
+        need(page.value("kronView.data.losses.length") == 1, "the loss has no place")
+
+
+def larger_trace():
+    make("walk", "t", "400000", "4")
+    with open_page("t") as page:
+        see_all(page)
+        functions_agree(page, "t")
+        page.value("kronView.show('flame')")
+        page.settle()
+        cpus_agree(page, "t")
+        spans = page.value("kronView.threads.map(t => [t.nspans, t.left_out, t.calls])")
+        need(all(n + out == calls for n, out, calls in spans), f"calls kept and left out: {spans}")
+        # the strip's bins hold all of the time that a function was on the stack, at each level
+        sums = page.value("kronView.threads.map(t => [0, 1, 2].map(i => t.track.level(i).busy.reduce((s, b) => s + b, 0)))")
+        for a, b, c in sums:
+            close(a, b, "level 1", 10)
+            close(a, c, "level 2", 10)
+        self = page.value("[...kronView.functions.values()].reduce((s, f) => s + f.self, 0)")
+        close(sum(s[0] for s in sums), self, "time in the strips", len(sums) * 100)
+
+
+def samples_agree():
+    make("small", "t")
+    want = [json.loads(line) for line in run("dump", "--json", "t").splitlines()]
+    with open_page("t") as page:
+        page.value("kronView.show('samples')")
+        got = page.value("Array.from(kronView.samples.ns).map((t, i) => [t, kronView.samples.low[i],"
+                         " kronView.samples.high[i], kronView.samples.cpu[i], kronView.samples.head[i]])")
+        need(len(got) == len(want), f"{len(got)} samples instead of {len(want)}")
+        for w, g in zip(want, got):
+            need(g[1] == w["event"] and g[2] == w["payload"] and g[3] == w["cpu"], f"{w} {g}")
+        # search
+        page.value("document.getElementById('sample-search').focus()")
+        for c in "leaf":
+            page.key(c)
+        leaf = [w for w in want if "leaf" in w.get("function", "")]
+        found = page.value("document.getElementById('sample-found').textContent")
+        need(found == f"{len(leaf)} found", f"{found}: {len(leaf)}")
+        page.key("Enter", "\r")
+        need("leaf" in page.value("document.getElementById('sample-detail').textContent"), "the found one is not shown")
+        check_quiet(page)
+
+
+# ---- causality ----
+
+def levels_of(messages):
+    """Lamport's logical steps, by the definition: until nothing changes."""
+    events = []
+    for k, (_, sent, a, received, b) in enumerate(messages):
+        events += [(a, sent, 0, k), (b, received, 1, k)]
+    lines = {}
+    for e in sorted(events, key=lambda e: (e[1], -e[2] if False else e[2] == 0)):
+        lines.setdefault(e[0], []).append(e)
+    before = {e: [] for e in events}
+    for line in lines.values():
+        for x, y in zip(line, line[1:]):
+            before[y].append(x)
+    for k, (_, sent, a, received, b) in enumerate(messages):
+        before[(b, received, 1, k)].append((a, sent, 0, k))
+    level = dict.fromkeys(events, 0)
+    changed = True
+    while changed:
+        changed = False
+        for e in events:
+            n = max((level[x] + 1 for x in before[e]), default=0)
+            if n != level[e]:
+                level[e], changed = n, True
+    return sorted(level.values())
+
+
+def hasse():
+    make("walk", "t", "2000", "5")
+    with open("interval.info", "w") as f:
+        f.write('4 2 8 "ping"\n4 21 30 "pong"\n')
+    with open_page("--intervals", "interval.info", "t") as page:
+        page.value("kronView.show('causality')")
+        page.settle()
+        messages = page.value("kronView.data.messages")
+        rows = json.loads(run("report", "--json", "--intervals", "interval.info", "t"))
+        need(len(messages) == sum(r["count"] for r in rows) > 20, f"{len(messages)} messages, {rows}")
+        drawn = page.value("[Number(document.querySelector('#hasse svg').dataset.messages), Number(document.querySelector('#hasse svg').dataset.events)]")
+        need(drawn == [len(messages), 2 * len(messages)], f"drawn {drawn}")
+        want = levels_of(messages)
+        got = sorted(page.value("[...document.querySelectorAll('#hasse .event')].map(e => Number(e.dataset.level))"))
+        need(got == want, f"logical steps {got} instead of {want}")
+        page.key("o")
+        need(page.value("document.getElementById('causality-order').value") == "logical", "order by key")
+        # each edge goes one step right at least
+        right = page.value("kronView.pictures[4].edges.every(e => e.to.level > e.from.level)")
+        need(right, "an edge does not go forward")
+        # an implied edge is one that a longer way also gives
+        page.key("ArrowRight")
+        need("concurrent" in page.value("document.getElementById('hasse-words').textContent"), "nothing is told of the event")
+        check_quiet(page)
+
+
+# ---- keys, printing ----
+
+def keys():
+    make("walk", "t", "20000", "3")
+    with open_page("t") as page:
+        width = "kronView.span.b - kronView.span.a"
+        whole = page.value(width)
+        page.key("+")
+        close(page.value(width), whole / 2, "zoom by key", 1)
+        begin = page.value("kronView.span.a")
+        page.key("ArrowRight")
+        need(page.value("kronView.span.a") > begin, "moving by key")
+        page.key("-")
+        page.key("-")
+        close(page.value(width), whole, "zoom out", 1)
+        page.key("+")
+        page.key("0")
+        close(page.value(width), whole, "the whole by key", 1)
+        page.mouse("mouseWheel", 600, 500, deltaX=0, deltaY=-300, modifiers=2)
+        page.settle()
+        need(page.value(width) < whole / 2, "zoom by wheel")
+        page.key("0")
+        # a click on a call tells about it
+        page.value("kronView.setSpan(kronView.threads[0].spans.begin[0], kronView.threads[0].spans.end[0])")
+        page.settle()
+        box = page.value("(() => { const t = kronView.pictures[0], r = t.surface.canvas.getBoundingClientRect(),"
+                         " row = t.rows.find(x => x.thread); return [r.left + t.LABEL + 300, r.top + row.y + t.STRIP + 8]; })()")
+        page.click(*box)
+        aside = page.value("document.querySelector('aside').textContent")
+        name = page.value("kronView.functions.get(kronView.threads[0].spans.fn[0]).name")
+        need("Selected" in aside and name in aside, f"nothing about {name} in {aside[:200]}")
+        for i, p in enumerate(PICTURES):
+            page.key(str(i + 1))
+            need(page.value("document.querySelector('section:not([hidden])').id") == f"picture-{p}", f"key {i + 1}")
+        page.key("?")
+        need(page.value("document.getElementById('help').open"), "no help")
+        page.key("Escape")
+        need(not page.value("document.getElementById('help').open"), "help stays")
+        # the table sorts by keyboard
+        page.key("2")
+        first = "document.querySelector('#functions tbody tr td:nth-child(4)').textContent"
+        page.value("document.querySelectorAll('#functions th')[3].focus()")
+        page.key("Enter", "\r")
+        most = page.value("Math.max(...[...kronView.functions.values()].map(f => f.calls))")
+        need(int(page.value(first).replace(",", "")) == most, "sorted by calls")
+        page.pdf("x.pdf")
+        pages = len(re.findall(rb"/Type\s*/Page\b", open("x.pdf", "rb").read()))
+        need(pages >= 6, f"{pages} printed pages")
+        check_quiet(page)
+
+
+# ---- odd traces ----
+
+def text_of(page, picture):
+    page.value(f"kronView.show('{picture}')")
+    page.settle()
+    return page.value(f"document.getElementById('picture-{picture}').textContent")
+
+
+def no_samples():
+    make("small", "t")
+    open("t/samples", "w").close()
+    with open_page("t") as page:
+        see_all(page)
+        for p in ("timeline", "flame", "usage", "histograms", "samples"):
+            need("no " in text_of(page, p).lower(), f"{p} says nothing")
+        check_quiet(page)
+
+
+def one_sample():
+    make("small", "t")
+    data = open("t/samples", "rb").read()
+    nbytes = int.from_bytes(data[4:8], "little")
+    need(nbytes >= 60, "the first chunk is short")
+    one = bytearray(data[:32 + 40])  # a CPU record and one sample
+    one[4:8] = (40).to_bytes(4, "little")
+    open("t/samples", "wb").write(one)
+    with open_page("t") as page:
+        see_all(page)
+        need(page.value("kronView.samples.count") == 2, "samples")
+
+
+def no_functions():
+    make("small", "t")
+    open("t/functions", "w").close()
+    open("t/modules", "w").close()
+    with open_page("t") as page:
+        see_all(page)
+        need("event" in text_of(page, "flame"), "events have no numbers for names")
+
+
+def part_of_a_trace():
+    make("walk", "t", "200000", "2")
+    whole = json.loads(run("report", "--json", "t"))
+    with open_page("--from", "200us", "--to", "900us", "t") as page:
+        see_all(page)
+        a, b = page.value("[kronView.data.from_ns, kronView.data.to_ns]")
+        need(200000 <= a < 201000 and 899000 < b <= 900000, f"{a} {b}")
+        total = page.value("kronView.tree[0].total")
+        threads = page.value("kronView.threads.length")
+        need(0 < total <= (b - a) * threads, f"{total} ns of calls in {b - a}")
+        # each thread is in a function nearly all of the time, and that is what is left of it
+        close(sum(page.value("[...kronView.functions.values()].map(f => f.self)")), total, "self times", 100)
+        need("part of the trace" in page.value("document.getElementById('badges').textContent"), "does not say so")
+        need(sum(f["calls"] for f in whole) > 3 * page.value("kronView.tree[0].children.reduce((s, c) => s + c.calls, 0)"), "calls")
+
+
+def bounded():
+    make("big", "t", "3000000", "64")
+    for size in (1, 4):
+        if not chromium.find():
+            raise tap.Skip("chromium is not installed")
+        with open_page("--size", f"{size}M", "t") as page:
+            see_all(page)
+            n = os.path.getsize("x.html")
+            need(n <= size * 1.1 * 2**20, f"{n} bytes of {size} MiB")
+            need("summed up" in page.value("document.getElementById('badges').textContent"), "does not say so")
+            functions = page.value("[kronView.functions.size, kronView.data.functions_left_out.functions]")
+            need(sum(functions) == 5000, f"functions {functions}")
+            report = json.loads(run("report", "--json", "t"))
+            # nothing is lost on the way to the sums
+            self = page.value("[...kronView.functions.values()].reduce((s, f) => s + f.self, 0) + kronView.data.functions_left_out.self_ns")
+            close(self, sum(f["self_ns"] for f in report), "self time", 6000)
+
+
+# ---- hostile names ----
+
+EVIL = ['</script><script>kronOwned=1</script>', '<!--', '<!--<script>', '-->', ']]>', '\u2028\u2029', '"', "'", '`${kronOwned=1}`',
+        '<img src=x onerror=kronOwned=1>', '\\u003cscript>', '&lt;b&gt;', '</title><svg onload=kronOwned=1>', '\u202etxt.exe',
+        '\xff', '__proto__', 'constructor', '</ScRiPt >']
+
+
+def hostile():
+    make("small", "t")
+    enc = lambda s: s.encode("latin-1" if s == '\xff' else "utf-8").replace(b"\\", b"\\\\")  # noqa: E731
+    lines = open("t/functions", "rb").read().split(b"\n")
+    for i, line in enumerate(lines[:-1]):
+        f = line.split(b"\t")
+        f[4] = enc(EVIL[i % len(EVIL)]) + enc(EVIL[(i + 8) % len(EVIL)])
+        lines[i] = b"\t".join(f)
+    open("t/functions", "wb").write(b"\n".join(lines))
+    everything = b"".join(enc(e) for e in EVIL)
+    with open("t/session", "ab") as f:
+        f.write(b"command=" + everything + b"\nhostname=" + everything + b"\n")
+    tasks = open("t/tasks", "rb").read()
+    tasks = tasks.replace(b"/opt/app/bin/app", b"/opt/" + everything.replace(b"/", b"|")).replace(b"\tapp\n", b"\t" + everything + b"\n")
+    open("t/tasks", "wb").write(tasks)
+    with open("interval.info", "w") as f:
+        f.write('1 0 1 "' + EVIL[0].replace('"', "") + '<!--"\n4 2 6 "</script>\u2028"\n')
+    with open_page("--intervals", "interval.info", "t") as page:
+        see_all(page)
+        need(page.value("typeof kronOwned") == "undefined", "a name was run")
+        need(page.value("document.querySelectorAll('script').length") == 2, "a name became a script")
+        need(page.value("document.querySelectorAll('img, iframe, object, link, embed').length") == 0, "a name became an element")
+        names = page.value("[...kronView.functions.values()].map(f => f.name)")
+        need(any("</script><script>kronOwned=1</script>" in n for n in names), f"names were changed: {names}")
+        need(all(ord(c) >= 32 and c not in "\u2028\u2029\u202e" for n in names for c in n), f"names: {names}")
+        need(EVIL[0] in page.value("document.title"), "title")
+    text = open("x.html", "rb").read()
+    need(text.count(b"</script") == 2, "a name ends the script")
+    data = text.split(b'id="kron-data">')[1].split(b"</script>")[0]
+    need(b"<" not in data and b">" not in data and b"&" not in data, "markup among the data")
+    json.loads(data.decode("utf-8"))
+
+
+with tap.Suite("view") as s:
+    s.case("a known trace: functions, flame graph, calls, CPUs, histograms agree", known_trace)
+    s.case("a larger trace: sums, CPUs, levels agree", larger_trace)
+    s.case("the sample viewer has what kron dump says, and finds it", samples_agree)
+    s.case("causality: messages, logical steps, order", hasse)
+    s.case("keys, mouse and printing", keys)
+    s.case("a trace without samples: every picture says so", no_samples)
+    s.case("a trace of one sample", one_sample)
+    s.case("a trace without names", no_functions)
+    s.case("a part of a trace", part_of_a_trace)
+    s.case("the size is bounded, the sums are whole", bounded)
+    s.case("hostile names stay words", hostile)
