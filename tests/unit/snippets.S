@@ -139,6 +139,78 @@ snippet	short_after_call
 end	short_after_call
 	.fill	8, 1, 0x90
 
+snippet	dots			/* one byte each, and each a branch target: detours */
+	testb	$1, %sil
+	jne	1f
+	testb	$2, %sil
+	jne	2f
+	xorl	%eax, %eax
+	jmp	3f
+1:	cmc
+2:	incq	%rbx
+	testb	$4, %bl
+	jne	1b
+3:	cltq
+4:	stc
+	testb	$8, %sil
+	leaq	1(%rsi), %rsi
+	jne	4b
+	jmp	5f
+5:	ret
+	.byte	0xeb, 0xfd		/* to the ret, which nothing reaches */
+end	dots
+
+snippet	after_nop		/* one byte behind a call, then a branch target: a pun */
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	call	callee
+	cmc
+1:	leaq	-3(%rsi,%rsi), %rsi
+	testb	$4, %sil
+	jne	1b
+	call	callee
+	stc
+2:	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	andl	$31, %esi
+	movabsq	$0x1122334455667788, %rax
+	movabsq	$0x2122334455667788, %rcx
+	movabsq	$0x3122334455667788, %rdx
+	decl	%esi
+	js	3f
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	jmp	2b
+	.cfi_adjust_cfa_offset -8
+3:	ret
+end	after_nop
+
+snippet	lock_skip		/* a jump over a prefix, into an instruction */
+	leaq	(%rdi), %rdx
+	testb	$1, %sil
+	je	1f
+	.byte	0xf0			/* lock */
+1:	incq	(%rdx)
+	adcq	$7, 8(%rdx)
+	movq	(%rdx), %rax
+	ret
+end	lock_skip
+
+snippet	pairs			/* two bytes between branch targets */
+	testb	$1, %sil
+	je	1f
+	xorl	%eax, %eax
+1:	xchgl	%eax, %ecx
+	jc	2f
+	incl	%ebx
+2:	addl	%ecx, %eax
+3:	decb	%sil
+	js	4f
+	jmp	3b
+4:	cltq
+	ret
+end	pairs
+
 snippet	ret_imm
 	leaq	8(%rsi), %rax
 	nopl	0(%rax)
