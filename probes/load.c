@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * load.c - reads probe files.  A name without a slash that is no file here is a pack: NAME.probe
- * in $KRON_PACKS, beside kron in the build tree, or where `make install` put it.
+ * load.c - reads probe files.  A name without a slash is a pack if there is one, NAME.probe in
+ * $KRON_PACKS, beside kron in the build tree, or where `make install` put it; else a file.
  */
 #define _GNU_SOURCE
 #include "probes/load.h"
@@ -66,17 +66,18 @@ static bool is_file(const char *path)
 	return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
+/* A pack first: a program called io may stand here. */
 int probe_set_add_file(struct probe_set *set, const char *name, struct err *err)
 {
 	char path[4096];
 
+	if (!strchr(name, '/') && !paths_pack(path, sizeof(path), name))
+		return load_path(set, path, err);
 	if (is_file(name) || strchr(name, '/'))
 		return load_path(set, name, err);
-	if (paths_pack(path, sizeof(path), name))
-		return err_set(err, ENOENT,
-			       "there is no probe file %s here, and no pack of this name in %s",
-			       name, paths_packs());
-	return load_path(set, path, err);
+	return err_set(err, ENOENT,
+		       "there is no probe file %s here, and no pack of this name in %s", name,
+		       paths_packs());
 }
 
 /* Beside the file that includes it, else a pack. */

@@ -65,7 +65,7 @@ class Insn:
             return []
         if self.target is not None:
             return []
-        return [i for i, o in enumerate(self.operands) if "(" in o or
+        return [i for i, o in enumerate(self.operands) if "(" in o.replace("%st(", "") or
                 re.fullmatch(r"%[a-z]s:(0x)?[0-9a-f]+", o) or
                 re.fullmatch(r"\*?(0x)[0-9a-f]+", o)]
 
