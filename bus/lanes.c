@@ -134,8 +134,10 @@ void lanes_count(const struct kron_ctl *ctl, uint64_t out[KRON_COUNTERS])
 
 	for (unsigned k = 0; k < KRON_COUNTERS; k++) {
 		out[k] = __atomic_load_n(&ctl->counts[k], __ATOMIC_RELAXED);
-		for (uint32_t i = 0; i < used; i++)
-			out[k] += __atomic_load_n(&table[i].n[k], __ATOMIC_RELAXED);
+		for (uint32_t i = 0; i < used * KRON_COUNT_BANKS; i++)
+			out[k] += __atomic_load_n(
+				&table[i / KRON_COUNT_BANKS].n[i % KRON_COUNT_BANKS][k],
+				__ATOMIC_RELAXED);
 	}
 }
 

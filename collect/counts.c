@@ -10,8 +10,6 @@
 #include "bus/lanes.h"
 #include "bus/object.h"
 
-#define COUNTS_START 1024u
-
 static struct kron_counts *table_of(const struct segment *seg)
 {
 	return (struct kron_counts *)(seg->window.base + KRON_COUNTS_OFFSET);
@@ -25,10 +23,10 @@ void counts_start(struct segment *seg)
 	memset(ctl->counts, 0, sizeof(ctl->counts));
 	ctl->counts_used = ctl->counts_ready = 0;
 	if (object_get_pages(seg->fd, KRON_COUNTS_OFFSET,
-			     COUNTS_START * sizeof(struct kron_counts)))
+			     KRON_COUNTS_MAX * sizeof(struct kron_counts)))
 		return;
 	/* Release: who reads it finds pages; partner: runtime/action.c. */
-	__atomic_store_n(&ctl->counts_ready, COUNTS_START, __ATOMIC_RELEASE);
+	__atomic_store_n(&ctl->counts_ready, KRON_COUNTS_MAX, __ATOMIC_RELEASE);
 }
 
 /* Four bits a counter (NISTIR 5571, Tables B5 and B7). */

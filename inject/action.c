@@ -283,7 +283,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 void action_room_put(struct plan_fixup *f, const struct action_room *room)
 {
 	f->addend = room->hot;
-	f->aux = room->dead.regs | (uint32_t)room->dead.flags << 16;
+	f->aux = room->dead.regs | (uint32_t)room->dead.flags << 16 | (uint32_t)room->bank << 17;
 	f->value = room->probe | (uint64_t)room->cold << 32 | (uint64_t)room->times << 48;
 }
 
@@ -294,6 +294,7 @@ void action_room_get(struct action_room *room, const struct plan_fixup *f)
 		.cold = (uint16_t)(f->value >> 32),
 		.times = (uint16_t)(f->value >> 48),
 		.hot = f->addend,
+		.bank = f->aux >> 17 & 3,
 		.dead = {(uint16_t)f->aux, f->aux >> 16 & 1},
 	};
 }
@@ -388,19 +389,42 @@ static void put_rex(struct hot *h, unsigned reg, unsigned base)
 	put(h, (uint8_t[]){(uint8_t)(0x48 | (reg >= 8) << 2 | (base >= 8))}, 1);
 }
 
-/* incq or addq of 8 * counter(%p) */
+/* Where the counter is, from the pointer. */
+static int32_t counter_at(const struct hot *h)
+{
+	int bank = (int)h->room->bank - (int)KRON_COUNT_BANK;
+
+	return 8 * (bank * (int)KRON_COUNTERS + h->a->word);
+}
+
+static bool is_near(const struct hot *h)
+{
+	return counter_at(h) == (int8_t)counter_at(h);
+}
+
+/* opcode /0 counter(%p) */
+static void put_operand(struct hot *h, unsigned p, uint8_t opcode)
+{
+	put_rex(h, 0, p);
+	put(h, (uint8_t[]){opcode, (uint8_t)((is_near(h) ? 0x40 : 0x80) | (p & 7))}, 2);
+	if (is_near(h))
+		put(h, (uint8_t[]){(uint8_t)counter_at(h)}, 1);
+	else
+		put32(h, (uint32_t)counter_at(h));
+}
+
+/* incq or addq */
 static void put_increment(struct hot *h, unsigned p)
 {
 	unsigned times = h->room->times;
-	uint8_t modrm = 0x40 | (p & 7), disp = (uint8_t)(8 * h->a->word);
 
-	put_rex(h, 0, p);
 	if (times == 1) {
-		put(h, (uint8_t[]){0xff, modrm, disp}, 3);
+		put_operand(h, p, 0xff);
 	} else if (times < 128) {
-		put(h, (uint8_t[]){0x83, modrm, disp, (uint8_t)times}, 4);
+		put_operand(h, p, 0x83);
+		put(h, (uint8_t[]){(uint8_t)times}, 1);
 	} else {
-		put(h, (uint8_t[]){0x81, modrm, disp}, 3);
+		put_operand(h, p, 0x81);
 		put32(h, times);
 	}
 }
@@ -483,7 +507,7 @@ static unsigned middle_len(const struct hot *h)
 {
 	if (h->a->kind == ACTION_STORE)
 		return 12;
-	return 22 + (h->room->times == 1 ? 4 : h->room->times < 128 ? 5 : 8);
+	return 22 + (h->room->times == 1 ? 4 : h->room->times < 128 ? 5 : 8) + (is_near(h) ? 0 : 3);
 }
 
 static void make_hot(struct hot *h, const struct place_action *a, const struct action_room *room,
@@ -550,9 +574,12 @@ static void emit_blank(struct stub *s, const struct hot *h)
 }
 
 unsigned action_emit_hot(struct stub *s, const struct place_action *a, uint32_t probe,
-			 unsigned times, struct dead dead)
+			 unsigned times, unsigned bank, struct dead dead)
 {
-	struct action_room room = {.probe = probe, .times = (uint16_t)times, .dead = dead};
+	struct action_room room = {.probe = probe,
+				   .times = (uint16_t)times,
+				   .bank = (uint8_t)(bank % KRON_COUNT_BANKS),
+				   .dead = dead};
 	unsigned fixup = s->nfixups;
 	struct hot h;
 

@@ -53,6 +53,7 @@ struct action_room {
 	uint16_t cold;  /* offset of the cold part in the stub; 0: no COUNT or STORE */
 	uint16_t times; /* COUNT: so many at once */
 	uint8_t hot;    /* bytes of the hot part, of the whole sequence without a cold one */
+	uint8_t bank;   /* COUNT: which of the thread's counters of this number */
 	struct dead dead;
 };
 void action_room_put(struct plan_fixup *f, const struct action_room *room);
@@ -69,7 +70,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 			const struct insn *in, const uint8_t *code);
 /* The hot part of a COUNT or STORE; returns the number of its fixup. */
 unsigned action_emit_hot(struct stub *s, const struct place_action *a, uint32_t probe,
-			 unsigned times, struct dead dead);
+			 unsigned times, unsigned bank, struct dead dead);
 /* Its cold part: here.  It belongs to the instruction at window_off. */
 void action_emit_cold(struct stub *s, const struct place_action *a, unsigned fixup,
 		      unsigned window_off);

@@ -172,7 +172,8 @@ static void emit_hot(struct emitter *e, uint32_t probe, unsigned times, struct d
 {
 	unsigned i = e->nhot++;
 
-	e->hot[i].fixup = (uint16_t)action_emit_hot(&e->s, action_of(e, probe), probe, times, dead);
+	e->hot[i].fixup = (uint16_t)action_emit_hot(&e->s, action_of(e, probe), probe, times,
+						    e->pl->count_bank++, dead);
 	e->hot[i].window_off = (uint16_t)(next - e->d->w.addr);
 	e->hot[i].probe = probe;
 }

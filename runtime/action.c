@@ -54,7 +54,7 @@ static uint64_t *take_entry(const struct rt_lane *lane)
 							 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		note_used(i + 1);
-		return c->n;
+		return c->n[KRON_COUNT_BANK];
 	}
 	return NULL;
 }

@@ -77,8 +77,8 @@
 _Static_assert(KRON_CHUNK_HEADER + KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE == KRON_CHUNK_SIZE,
 	       "samples fill a chunk exactly");
 _Static_assert(KRON_MEMORY_OFFSET + KRON_MEMORY_BYTES <= KRON_CTL_OFFSET, "memory overlaps");
-#define KRON_COUNTS_MAX 4096u
-_Static_assert(KRON_COUNTS_OFFSET + 192u * KRON_COUNTS_MAX <= KRON_DEVICE_OFFSET, "counts overlap");
+#define KRON_COUNTS_MAX 1024u
+_Static_assert(KRON_COUNTS_OFFSET + 576u * KRON_COUNTS_MAX <= KRON_DEVICE_OFFSET, "counts overlap");
 _Static_assert(KRON_DEVICE_OFFSET + KRON_DEVICE_SIZE <= KRON_POOL_OFFSET, "machine overlaps");
 _Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_SOURCES_OFFSET, "tables overlap");
 _Static_assert(KRON_SOURCES_OFFSET + 16u * KRON_SOURCES_MAX <= KRON_PROCS_OFFSET, "tables overlap");
@@ -247,18 +247,21 @@ _Static_assert(sizeof(struct kron_source) == 16, "source table");
 /* ---- Resource Counters on the lane bus ----
  *
  * Each thread that counts has an entry and is the only one to write its counters, by one
- * instruction each, unlocked.  Board counter j is the sum of all n[j], whoever owns the entry or
- * owned it, and of ctl->counts[j]: an entry keeps its numbers when it changes hands, so nothing
+ * instruction each, unlocked.  There are several of each counter, because an increment has to wait
+ * for the one before it in the same place.  Board counter j is the sum of all n[..][j], whoever
+ * owns the entry or owned it, and of ctl->counts[j]: an entry keeps its numbers when it changes hands, so nothing
  * has to be added up at the death of anybody, and a kill at any point loses nothing.
  *
  *   FREE (0) --RT: CAS--> OWNED, by a lane of a process --collector: the process is gone--> FREE
  */
+#define KRON_COUNT_BANKS 4u
+#define KRON_COUNT_BANK 2u /* pointers to a thread's counters point to those of this bank */
 struct kron_counts {
 	uint64_t word; /* atomic; that of a chunk: state OWNED, thread, slot and uid */
 	uint64_t reserved[7];
-	uint64_t n[KRON_COUNTERS];
+	uint64_t n[KRON_COUNT_BANKS][KRON_COUNTERS];
 };
-_Static_assert(sizeof(struct kron_counts) == 192, "three cache lines");
+_Static_assert(sizeof(struct kron_counts) == 576, "nine cache lines");
 
 /* ---- process table ----
  *

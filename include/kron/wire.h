@@ -209,7 +209,7 @@ struct kron_result {
  * Both change no register but %rax (and the first %rcx), and no flag.
  *
  * Counters on the lane bus: %fs:counts holds the address of a word, which holds the address of
- * the calling thread's 16 counters, 8 bytes each; the word is 0 when the thread has none yet,
+ * the calling thread's counters (KRON_COUNT_BANK of them); the word is 0 when the thread has none yet,
  * and in a forked child (it lies in memory that is wiped).  Then block+40 makes them.
  */
 #define KRON_BLOCK_ID 72u    /* in a file from `kron patch`: which plan the block is of */

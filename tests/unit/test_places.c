@@ -115,7 +115,7 @@ struct sample {
 };
 static struct sample samples[MAX_STEPS];
 static unsigned nsamples;
-static uint64_t counters[COUNTERS], *counters_word;
+static uint64_t banks[KRON_COUNT_BANKS][COUNTERS], counters[COUNTERS], *counters_word;
 static __thread uint64_t **counts_tp __attribute__((tls_model("local-exec")));
 static bool keep_cold; /* the action thunk leaves the thread without counters */
 static uint64_t stored[128];
@@ -140,7 +140,7 @@ __attribute__((target("general-regs-only"))) void saw_action(uint32_t code, uint
 	else
 		stored[word] = data;
 	if (!keep_cold)
-		counters_word = counters;
+		counters_word = banks[KRON_COUNT_BANK];
 }
 
 /* ---- requests ---- */
@@ -290,11 +290,14 @@ static void run_one(int i, int round, const struct case_run *c)
 	nsamples = 0;
 	memset(counters, 0, sizeof(counters));
 	memset(stored, 0xee, sizeof(stored));
-	counters_word = round % 2 ? counters : NULL;
+	counters_word = round % 2 ? banks[KRON_COUNT_BANK] : NULL;
+	memset(banks, 0, sizeof(banks));
 	keep_cold = round % 4 == 0;
 	set_gate(c->gated && round % 3 == 0 ? 0 : KRON_GATE(KRON_GATE_TAKE, LEVEL));
 	run(snippets[i].name, round, &patched);
 	write_code(false);
+	for (unsigned k = 0; k < KRON_COUNT_BANKS * COUNTERS; k++)
+		counters[k % COUNTERS] += banks[k / COUNTERS][k % COUNTERS];
 	if (!strcmp(snippets[i].name, "pop_return")) /* then the red zone begins 8 bytes higher */
 		memcpy(patched.stack + (run_in.r[RSP] - 136 - (uint64_t)stack),
 		       in_place.stack + (run_in.r[RSP] - 136 - (uint64_t)stack), 8);
