@@ -5,10 +5,12 @@
 #include "cmd/cmd.h"
 #include "trace/report.h"
 
-static bool json, no_pager;
+static bool json, switches, no_pager;
 
 static const struct opt options[] = {
 	{0, "json", OPT_FLAG, &json, NULL, "Print one JSON object a line.", 0, 0},
+	{0, "switches", OPT_FLAG, &switches, NULL,
+	 "Also show context switches, where the trace has them.", 0, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
 	ANALYSIS_FILTER,
 	OPT_END,
@@ -35,6 +37,6 @@ int cmd_dump(int argc, char **argv)
 	if (!t)
 		return CMD_ERROR;
 	analysis_output(no_pager || json);
-	report_dump(t, json, stdout);
+	report_dump(t, json, switches, stdout);
 	return analysis_close(&command, t, CMD_OK);
 }

@@ -41,6 +41,7 @@ static uint64_t buffer, filter = NO_FILTER;
 static const char *board, *bus = "lane";
 static int when_full;
 static bool no_children, quiet, constant_time;
+static int switches; /* enum collector_switches */
 static int verbose;
 
 static const struct opt options[] = {
@@ -92,6 +93,11 @@ static const struct opt options[] = {
 	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
 	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
 	 "this a level that is off costs next to nothing.",
+	 0, 0},
+	{0, "switches", OPT_CHOICE, &switches, "auto|yes|no",
+	 "Also record when the kernel takes threads off a processor, so that reports can tell time "
+	 "on a processor from time that went by: where perf_event_open(2) allows it (auto, the "
+	 "default), or not at all without it (yes).",
 	 0, 0},
 	{0, "no-children", OPT_FLAG, &no_children, NULL,
 	 "Do not record the programs that the program starts.", 0, 0},
@@ -432,9 +438,14 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 {
 	struct collector_summary summary;
 	char how[32], **env = environ;
+	struct err err;
 	size_t own = 0;
 	int code;
 
+	if (collector_watch_switches(&collector, (enum collector_switches)switches, &err)) {
+		collector_abandon(&collector, err.msg);
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	}
 	if (p->verdict == PROGRAM_TRACEABLE)
 		env = traced_environment(&collector, runtime, &own);
 	code = start_program(child, p, argv, env);

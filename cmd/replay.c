@@ -23,6 +23,10 @@ static const struct opt options[] = {
 	{'D', "depth", OPT_UINT, &replay.depth, "N", "Show only N levels of calls.", 1, 0},
 	{0, "no-merge", OPT_FLAG, &replay.no_merge, NULL,
 	 "Show entry and exit of leaf calls on two lines, too.", 0, 0},
+	{0, "switches", OPT_FLAG, &replay.switches, NULL,
+	 "Also show when a thread was off its processor, and for how long, where context switches "
+	 "were recorded.",
+	 0, 0},
 	{0, "color", OPT_CHOICE, &color, TERM_COLOR_WORDS, "Use colours. Default auto.", 0, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
 	ANALYSIS_FILTER,

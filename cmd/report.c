@@ -29,6 +29,10 @@ static const struct opt options[] = {
 	 "Show what half, 90% and 99% of a function's calls did not exceed, within 1.6%.", 0, 0},
 	{'V', "virtual", OPT_FLAG, &profile.virtual, NULL,
 	 "Show each time also without the cost of the probes that it encloses.", 0, 0},
+	{'c', "on-cpu", OPT_FLAG, &profile.on_cpu, NULL,
+	 "Show total and self also without the time that the thread was not on a processor, where "
+	 "context switches were recorded.",
+	 0, 0},
 	{0, "histogram", OPT_FLAG, &profile.histogram, NULL,
 	 "Show how long the calls of each function took, as bars.", 0, 0},
 	{0, "totals", OPT_FLAG, &profile.totals, NULL,
@@ -48,8 +52,8 @@ static const struct opt options[] = {
 	 "functions.",
 	 0, 0},
 	{'s', "sort", OPT_CHOICE, &profile.sort, PROFILE_KEYS,
-	 "Sort by this column: total, self, calls, avg, min, max, name, module, p50, p90 or p99. "
-	 "Default total.",
+	 "Sort by this column: total, self, calls, avg, min, max, name, module, p50, p90, p99, "
+	 "on-cpu or self-on-cpu. Default total.",
 	 0, 0},
 	{'n', "limit", OPT_UINT, &profile.limit, "N", "Show only the first N functions.", 1, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
@@ -92,7 +96,9 @@ static void take_options(void)
 		     : by_process ? PROFILE_BY_PROCESS
 		     : by_cpu     ? PROFILE_BY_CPU
 				  : PROFILE_BY_FUNCTION;
-	if (profile.sort >= PROFILE_KEY_P50)
+	if (profile.sort >= PROFILE_ON_CPU)
+		profile.on_cpu = true;
+	else if (profile.sort >= PROFILE_KEY_P50)
 		profile.percentiles = true;
 	edges = (struct edges_options){.function = callers ? callers : callees,
 				       .callers = callers,
@@ -118,6 +124,8 @@ static int run(const struct trace *t)
 	} else if (call_graph) {
 		report_graph(t, &graph, stdout);
 	} else {
+		if (report_profile_check(t, &profile, &err))
+			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 		report_profile(t, &profile, stdout);
 	}
 	return CMD_OK;

@@ -21,6 +21,7 @@
 #include "bus/lanes.h"
 #include "collect/counts.h"
 #include "collect/session.h"
+#include "collect/switches.h"
 
 static enum kron_thunk thunk_of(const struct collector_options *o)
 {
@@ -191,11 +192,62 @@ static void end_device(struct collector *c, struct collector_summary *out)
 	out->waited = end.waited;
 }
 
+/* ---- context switches ---- */
+
+/* An event costs some 25 us at the start, and a microsecond in each fork. */
+#define SWITCHES_AUTO_CPUS 32
+
+static void clock_of_samples(void *ctx, struct time_point *t)
+{
+	struct collector *c = ctx;
+
+	if (c->opt.bus == KRON_BUS_EXACT)
+		board_time_point(&c->seg.window.board, t);
+	else
+		time_point_take(t);
+}
+
+int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err)
+{
+	struct switches *s = NULL;
+	int code;
+
+	if (want == SWITCHES_NO) {
+		journal_session(&c->journal, "switches", "not wanted (--switches no)");
+		return 0;
+	}
+	if (want == SWITCHES_AUTO && sysconf(_SC_NPROCESSORS_CONF) > SWITCHES_AUTO_CPUS)
+		code = err_set(err, E2BIG,
+			       "each process would carry an event for each of the %ld CPUs; "
+			       "--switches yes does so",
+			       sysconf(_SC_NPROCESSORS_CONF));
+	else
+		code = switches_open(&s, clock_of_samples, c, err);
+	journal_session(&c->journal, "switches", "%s", code ? err->msg : "yes");
+	/* Release: partner: drain_switches() */
+	__atomic_store_n(&c->drain.switches, s, __ATOMIC_RELEASE);
+	return want == SWITCHES_YES ? code : 0;
+}
+
+static void end_switches(struct collector *c)
+{
+	struct switches_count n;
+
+	if (!c->drain.switches)
+		return;
+	switches_count(c->drain.switches, &n);
+	if (n.lost)
+		journal_session(&c->journal, "switches_lost", "%" PRIu64, n.lost);
+	switches_close(c->drain.switches);
+	c->drain.switches = NULL;
+}
+
 void collector_abandon(struct collector *c, const char *why)
 {
 	c->all_ended = server_stop(&c->server);
 	grow_stop(&c->grow);
 	drain_stop(&c->drain);
+	end_switches(c);
 	journal_session(&c->journal, "error", "%s", why);
 	trace_writer_close(c->journal.w);
 	end_device(c, NULL);
@@ -311,6 +363,7 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 	drain_stop(&c->drain);
 	let_stores_finish(c);
 	drain_all(&c->drain);
+	end_switches(c);
 	end_device(c, out);
 	sum_up(c, out);
 	write_end(c, how, out);

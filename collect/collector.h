@@ -39,6 +39,9 @@ struct collector_options {
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
 };
 
+/* Whether the kernel's context switches are recorded, too. */
+enum collector_switches { SWITCHES_AUTO, SWITCHES_YES, SWITCHES_NO };
+
 struct collector_summary {
 	uint64_t samples, lost, cut_off;
 	uint64_t stranded; /* samples that are in the segment only: the disk is full */
@@ -76,6 +79,12 @@ struct collector {
 
 /* -EBUSY: another kron records there; -ENOSPC: no room in /dev/shm; others as they come. */
 int collector_open(struct collector *c, const struct collector_options *opt, struct err *err);
+
+/*
+ * By the thread that will start the program, right before it does.  Where they are not allowed,
+ * `auto` notes why in the trace and goes on.
+ */
+int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err);
 
 /* Give up before the program was started: nothing is recorded. */
 void collector_abandon(struct collector *c, const char *why);

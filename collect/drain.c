@@ -22,6 +22,7 @@
 #include "board/holes.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
+#include "collect/switches.h"
 
 #define MS 1000000ull
 #define WAIT_SHORTEST_MS 2u
@@ -301,6 +302,14 @@ static void notice_disk(struct drain *d)
 			"recording stopped: the trace could not be written: %s", strerror(-code));
 }
 
+/* Acquire: what they point to is whole; partner: collector_watch_switches(). */
+static bool drain_switches(struct drain *d)
+{
+	struct switches *s = __atomic_load_n(&d->switches, __ATOMIC_ACQUIRE);
+
+	return s && switches_round(s, d->journal);
+}
+
 uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 {
 	uint32_t ready, moved = 0;
@@ -311,6 +320,7 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	    segment_procs_ready(d->seg) / 4)
 		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
+	moved += drain_switches(d);
 	if (d->fetch)
 		moved += fetch_round(d->fetch, dead, thorough) != 0;
 	ready = segment_ready(d->seg);
@@ -447,6 +457,7 @@ void drain_all(struct drain *d)
 	uint32_t ready = segment_ready(d->seg);
 
 	tasks_look(d->tasks, true, true);
+	drain_switches(d);
 	if (d->fetch)
 		fetch_all(d->fetch);
 	for (uint32_t i = 0; i < ready; i++) {

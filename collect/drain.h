@@ -41,7 +41,8 @@ struct drain_pending {
 };
 #define DRAIN_PENDING 32u
 
-struct fetch; /* collect/fetch.h */
+struct fetch;    /* collect/fetch.h */
+struct switches; /* collect/switches.h */
 
 struct drain {
 	struct segment *seg;
@@ -57,7 +58,8 @@ struct drain {
 	bool disk_failed;        /* the journal failed and the gates are closed */
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;
-	struct fetch *fetch; /* bus exact: where samples come from instead of lanes */
+	struct fetch *fetch;       /* bus exact: where samples come from instead of lanes */
+	struct switches *switches; /* atomic; NULL until the program starts, or for good */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 

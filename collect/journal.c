@@ -70,6 +70,17 @@ int journal_commit(struct journal *j)
 	return code;
 }
 
+/* Without them a trace is whole: their failure is nobody else's. */
+int journal_switches(struct journal *j, const struct trace_switch *v, size_t n)
+{
+	int code;
+
+	journal_lock(j);
+	code = j->error ? j->error : trace_writer_switches(j->w, v, n);
+	journal_unlock(j);
+	return code;
+}
+
 int journal_flush(struct journal *j)
 {
 	int code;

@@ -33,6 +33,7 @@ int journal_chunk(struct journal *j, const struct trace_chunk *head, const void 
  * not remembered as a failure: the chunks come again, one by one. */
 bool journal_stage(struct journal *j, const struct trace_chunk *head, const void *samples);
 int journal_commit(struct journal *j);
+int journal_switches(struct journal *j, const struct trace_switch *v, size_t n);
 int journal_flush(struct journal *j);
 /* Many lines of one or more files without another thread's between them. */
 void journal_lock(struct journal *j);

@@ -22,6 +22,7 @@
  *                 U pid reason                        a program that ran untraced
  *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them;
  *               and pads between them, of which only magic and nbytes count
+ *   switches    binary: struct trace_switch, repeated, roughly by time; absent: none were recorded
  *
  * The typed calls of trace/writer.h make these lines.  In text files a TAB, newline or
  * backslash inside a field is written \t \n \\.  A last line without newline is a torn write
@@ -52,6 +53,21 @@ struct trace_chunk {
 };
 _Static_assert(sizeof(struct trace_chunk) == 32, "chunk header");
 
+/* One record in `switches`: a thread left a processor or came to one. */
+enum trace_switch_kind {
+	TRACE_SWITCH_IN = 1,
+	TRACE_SWITCH_OUT,       /* it waits for something */
+	TRACE_SWITCH_PREEMPTED, /* out, though it could go on */
+	TRACE_SWITCH_LOST       /* tid: how many records the kernel dropped here */
+};
+struct trace_switch {
+	uint64_t tsc; /* on the samples' clock */
+	uint32_t tid;
+	uint16_t cpu;
+	uint16_t kind;
+};
+_Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
+
 /*
  * Keys of `session`:
  *   version        TRACE_VERSION
@@ -70,6 +86,8 @@ _Static_assert(sizeof(struct trace_chunk) == 32, "chunk header");
  *                  of the samples: the processor's counter, on bus exact the board's timestamp
  *   end_tsc, end_mono_ns                         last one; absent = the collector was killed
  *   tsc_hz         from the two points, or estimated at start
+ *   switches       "yes", or why no context switches were recorded
+ *   switches_lost  records of them that the kernel had no room for
  *   exit           "exited N" | "signal N" | "running" (detached)
  *   samples, lost, cut_off, overwritten, probes, refused, processes, threads
  *                  totals at the end; a reader counts itself when they are absent

@@ -28,6 +28,8 @@
 struct open_call {
 	uint64_t samples;  /* of the thread up to its entry */
 	uint64_t children; /* probes enclosed by its callees */
+	uint64_t off;      /* ticks that the thread was off a processor before its entry */
+	uint64_t off_children;
 	uint32_t cpu;
 	uint32_t serial; /* tells whether a caller's place was given to another since */
 	uint32_t caller, caller_serial;
@@ -46,8 +48,10 @@ struct gather {
 	VEC(struct open_call) open;
 	VEC(uint32_t) unused; /* places in open */
 	uint32_t serial;
-	uint64_t samples; /* of this thread so far */
-	uint32_t cpu;     /* of this sample */
+	uint64_t samples;        /* of this thread so far */
+	uint32_t cpu;            /* of this sample */
+	uint64_t tsc;            /* likewise */
+	struct offcpu_walk walk; /* of this thread */
 };
 
 /* ---- where sums are ---- */
@@ -140,6 +144,8 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	o = &g->open.v[at];
 	*o = (struct open_call){
 		.samples = g->samples, .cpu = g->cpu, .serial = ++g->serial, .caller = caller};
+	if (g->want.offcpu)
+		o->off = offcpu_before(&g->walk, g->tsc);
 	if (caller != PAIR_NO_NODE)
 		o->caller_serial = g->open.v[caller].serial;
 	return at;
@@ -165,13 +171,31 @@ static inline void add_length(struct profile_stat *s, uint64_t time)
 		s->max = time;
 }
 
+static bool has_caller(const struct gather *g, const struct open_call *o)
+{
+	return o->caller != PAIR_NO_NODE && g->open.v[o->caller].serial == o->caller_serial;
+}
+
+static void add_off(struct gather *g, struct profile_more *m, const struct pair_call *c,
+		    const struct open_call *o)
+{
+	uint64_t until = offcpu_before(&g->walk, c->exit_tsc);
+	uint64_t off = until > o->off ? until - o->off : 0;
+
+	if (has_caller(g, o))
+		g->open.v[o->caller].off_children += off;
+	m->self_off += off > o->off_children ? off - o->off_children : 0;
+	if (!c->recursive)
+		m->total_off += off;
+}
+
 static void add_virtual(struct gather *g, struct profile_more *m, const struct pair_call *c,
 			struct open_call *o)
 {
 	uint64_t probes = g->samples - o->samples, time = c->exit_tsc - c->entry_tsc;
 	uint64_t length = profile_without(g->p, time, probes);
 
-	if (o->caller != PAIR_NO_NODE && g->open.v[o->caller].serial == o->caller_serial)
+	if (has_caller(g, o))
 		g->open.v[o->caller].children += probes;
 	m->self_probes += probes > o->children ? probes - o->children : 0;
 	if (!c->recursive)
@@ -218,6 +242,8 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 	add_call(g, s, c);
 	if (g->want.virtual)
 		add_virtual(g, more_of(s), c, o);
+	if (g->want.offcpu)
+		add_off(g, more_of(s), c, o);
 	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
 		g->p->totals.moved++;
 	o->serial = 0;
@@ -301,7 +327,10 @@ static void read_lane(struct gather *g, struct pairs *pairs, size_t lane)
 	struct trace_event e;
 
 	g->samples = 0;
+	if (g->want.offcpu)
+		offcpu_of(g->want.offcpu, g->p->t->lanes[lane].tid, &g->walk);
 	while (trace_cursor_next(c, &e)) {
+		g->tsc = e.tsc;
 		if (e.s.event < KRON_EVENT_SPECIAL) {
 			g->samples++;
 			first = e.tsc < first ? e.tsc : first;
@@ -315,11 +344,13 @@ static void read_lane(struct gather *g, struct pairs *pairs, size_t lane)
 	pairs_finish_lane(pairs, (uint32_t)lane);
 	totals->samples += g->samples;
 	totals->thread_ticks += last > first ? last - first : 0;
+	if (g->want.offcpu && last > first)
+		totals->off_ticks += offcpu_before(&g->walk, last) - offcpu_before(&g->walk, first);
 }
 
 static void read_lanes(struct gather *g)
 {
-	bool open = g->want.virtual || g->want.by == PROFILE_BY_CPU;
+	bool open = g->want.virtual || g->want.offcpu || g->want.by == PROFILE_BY_CPU;
 	struct pair_sink sink = {
 		.ctx = g,
 		.enter = on_enter,
@@ -412,6 +443,20 @@ uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probe
 	double cost = (double)probes * p->probe_ticks;
 
 	return cost < (double)ticks ? ticks - (uint64_t)(cost + 0.5) : 0;
+}
+
+uint64_t profile_on_cpu_total(const struct profile_row *r)
+{
+	uint64_t off = r->s.more ? r->s.more->total_off : 0;
+
+	return r->s.total > off ? r->s.total - off : 0;
+}
+
+uint64_t profile_on_cpu_self(const struct profile_row *r)
+{
+	uint64_t off = r->s.more ? r->s.more->self_off : 0;
+
+	return r->s.self > off ? r->s.self - off : 0;
 }
 
 struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r)

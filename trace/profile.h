@@ -13,13 +13,15 @@
 
 #include "base/vec.h"
 #include "trace/loghist.h"
+#include "trace/offcpu.h"
 #include "trace/pairs.h"
 #include "trace/report.h"
 
 /* Percentiles that reports show, in this order. */
 enum { PROFILE_P50, PROFILE_P90, PROFILE_P99, PROFILE_NPERCENTILES };
 
-struct profile_more { /* of virtual times, if they are wanted */
+struct profile_more {                 /* of virtual and processor times, if they are wanted */
+	uint64_t total_off, self_off; /* ticks off a processor within total and self */
 	struct loghist lengths;
 	uint64_t total_probes, self_probes, sum_probes; /* within total, self and sum */
 	uint64_t virtual_max, virtual_inverse_min;
@@ -53,11 +55,13 @@ struct profile_totals {
 	uint64_t migrations;        /* a thread's next sample is on another CPU */
 	uint64_t moved;             /* --by-cpu: calls that ended on another CPU */
 	uint64_t thread_ticks;      /* from each thread's first sample to its last */
+	uint64_t off_ticks;         /* of these, off a processor, if wanted */
 };
 
 struct profile_want {
 	enum profile_by by;
 	bool percentiles, virtual, histograms;
+	const struct offcpu *offcpu; /* NULL: time off a processor is not wanted */
 };
 
 struct profile {
@@ -84,6 +88,10 @@ struct profile_virtual {
 	uint64_t total_error, self_error; /* either may be off by this */
 };
 struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r);
+
+/* Ticks on a processor of a row that has more: total and self. */
+uint64_t profile_on_cpu_total(const struct profile_row *r);
+uint64_t profile_on_cpu_self(const struct profile_row *r);
 
 /* What a probe costs by the session, 0 if it does not say, and how far that may be off. */
 void profile_know_probe(const struct trace *t, double *ticks, double *error);

@@ -16,7 +16,7 @@
 /* ---- kron report: a profile by function ---- */
 
 /* The words of -s, in this order. */
-#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module|p50|p90|p99"
+#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module|p50|p90|p99|on-cpu|self-on-cpu"
 enum profile_key {
 	PROFILE_TOTAL,
 	PROFILE_SELF,
@@ -28,7 +28,9 @@ enum profile_key {
 	PROFILE_MODULE,
 	PROFILE_KEY_P50,
 	PROFILE_KEY_P90,
-	PROFILE_KEY_P99
+	PROFILE_KEY_P99,
+	PROFILE_ON_CPU,
+	PROFILE_SELF_ON_CPU
 };
 enum profile_by { PROFILE_BY_FUNCTION, PROFILE_BY_THREAD, PROFILE_BY_PROCESS, PROFILE_BY_CPU };
 struct profile_options {
@@ -38,10 +40,14 @@ struct profile_options {
 	bool json;
 	bool percentiles; /* as columns; JSON has them always */
 	bool virtual;     /* each time also without the probes in it */
+	bool on_cpu;      /* total and self also without what threads were off a processor */
 	bool histogram;   /* bars of the lengths of each function's calls */
 	bool totals;      /* only what stands below the table */
 };
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out);
+
+/* 0, or: -ENODATA times on a processor are wanted, and the trace has no context switches. */
+int report_profile_check(const struct trace *t, const struct profile_options *o, struct err *err);
 
 /* ---- kron report --callers, --callees ---- */
 struct edges_options {
@@ -88,14 +94,15 @@ struct replay_options {
 	size_t nglobs;
 	uint64_t depth; /* levels shown; 0 = all */
 	bool no_merge;  /* leaf calls on two lines, too */
+	bool switches;  /* also when threads were off a processor */
 	bool color;
 };
 /* -ENOENT: no thread has one of the ids, or no function is named so. */
 int report_replay(const struct trace *t, const struct replay_options *o, FILE *out,
 		  struct err *err);
 
-/* ---- kron dump: every sample ---- */
-void report_dump(const struct trace *t, bool json, FILE *out);
+/* ---- kron dump: every sample; switches: and every context switch ---- */
+void report_dump(const struct trace *t, bool json, bool switches, FILE *out);
 
 /* ---- kron info ---- */
 void report_info(struct trace *t, bool json, FILE *out);

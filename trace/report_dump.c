@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "trace/offcpu.h"
 #include "trace/report.h"
 #include "trace/text.h"
 
@@ -191,20 +192,91 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	json_close(&j, '}');
 }
 
-void report_dump(const struct trace *t, bool json, FILE *out)
+/* ---- context switches ---- */
+
+static const char *const switch_kinds[] = {
+	[TRACE_SWITCH_IN] = "switch-in",
+	[TRACE_SWITCH_OUT] = "switch-out",
+	[TRACE_SWITCH_PREEMPTED] = "switch-preempted",
+	[TRACE_SWITCH_LOST] = "switches-lost",
+};
+static const char *const switch_meanings[] = {
+	[TRACE_SWITCH_IN] = "on this processor from here",
+	[TRACE_SWITCH_OUT] = "off the processor, waiting",
+	[TRACE_SWITCH_PREEMPTED] = "off the processor, though it could go on",
+};
+
+static void put_switch(const struct trace *t, const struct trace_switch *s, FILE *out)
+{
+	fprintf(out, "%16" PRIu64 "  %014" PRIx64 "  %3u  -- switch   --     - %7u  %17s  * ",
+		trace_time(t, s->tsc), s->tsc & (UINT64_MAX >> 8), s->cpu,
+		s->kind == TRACE_SWITCH_LOST ? 0 : s->tid, "");
+	if (s->kind == TRACE_SWITCH_LOST)
+		fprintf(out, "%u records of switches lost\n", s->tid);
+	else
+		fprintf(out, "%s\n", switch_meanings[s->kind]);
+}
+
+static void put_switch_json(const struct trace *t, const struct trace_switch *s, FILE *out)
+{
+	struct json j = JSON_INIT(out);
+
+	json_open(&j, '{');
+	json_ku64(&j, "time_ns", trace_time(t, s->tsc));
+	json_ku64(&j, "cpu", s->cpu);
+	json_ku64(&j, s->kind == TRACE_SWITCH_LOST ? "lost" : "thread", s->tid);
+	json_kstr(&j, "kind", switch_kinds[s->kind]);
+	json_close(&j, '}');
+}
+
+/* Context switches that wait to be printed between samples. */
+struct pending {
+	struct offcpu *offcpu;
+	const struct trace_switch *next, *end;
+};
+
+static void put_switches(struct pending *p, const struct trace *t, uint64_t until, bool json,
+			 FILE *out)
+{
+	for (; p->next < p->end && p->next->tsc <= until && !ferror(out); p->next++) {
+		if (p->next->kind < TRACE_SWITCH_IN || p->next->kind > TRACE_SWITCH_LOST)
+			continue;
+		(json ? put_switch_json : put_switch)(t, p->next, out);
+	}
+}
+
+static void open_pending(struct pending *p, const struct trace *t, bool wanted)
+{
+	size_t n;
+
+	*p = (struct pending){0};
+	if (!wanted)
+		return;
+	p->offcpu = offcpu_open(t);
+	p->next = offcpu_records(p->offcpu, &n);
+	p->end = p->next ? p->next + n : NULL;
+}
+
+void report_dump(const struct trace *t, bool json, bool switches, FILE *out)
 {
 	struct trace_cursor *c = trace_cursor_open(t, -1);
+	struct pending pending;
 	struct trace_event e;
+
+	open_pending(&pending, t, switches);
 
 	if (!json)
 		fprintf(out, "#%15s  %-14s  %3s  %-11s %-2s  %4s %7s  %-17s  %s\n", "TIME (ns)",
 			"TIMESTAMP", "CPU", "HEADER", "OV", "NODE", "TID", "PAYLOAD :EVENT",
 			"MEANING");
 	while (trace_cursor_next(c, &e) && !ferror(out)) {
+		put_switches(&pending, t, e.tsc, json, out);
 		if (json)
 			put_json(t, &e, out);
 		else
 			put_line(t, &e, out);
 	}
+	put_switches(&pending, t, UINT64_MAX, json, out);
+	offcpu_close(pending.offcpu);
 	trace_cursor_close(c);
 }

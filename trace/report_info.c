@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "trace/offcpu.h"
 #include "trace/report.h"
 #include "trace/text.h"
 
@@ -259,6 +260,25 @@ static void json_events(struct json *j, const struct trace *t)
 	json_close(j, ']');
 }
 
+static void put_switches(const struct trace *t, FILE *out)
+{
+	char a[STR_NUMBER], b[STR_NUMBER], c[STR_NUMBER];
+	struct offcpu *o;
+	struct offcpu_counts n;
+
+	if (!offcpu_is_known(t)) {
+		put_text(out, "switches:", trace_session(t, "switches") ? "not recorded" : NULL);
+		put_text(out, "because:", trace_session(t, "switches"));
+		return;
+	}
+	o = offcpu_open(t);
+	n = offcpu_count(o);
+	offcpu_close(o);
+	fprintf(out, LABEL "%s times off a processor, %s of them preempted, %s records lost\n",
+		"switches:", str_thousands(a, sizeof(a), n.outs),
+		str_thousands(b, sizeof(b), n.preempted), str_thousands(c, sizeof(c), n.lost));
+}
+
 static void put_cost(const struct facts *f, FILE *out)
 {
 	if (!f->probe_ns)
@@ -426,6 +446,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_samples(t, f, out);
 	put_counters(t, out);
 	put_cost(f, out);
+	put_switches(t, out);
 	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads\n", "processes:", f->processes,
 		f->threads);
 	put_board(t, f, out);
@@ -472,6 +493,24 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_f64(j, f->probe_ns_limit);
 	json_key(j, "probe_ns_off");
 	json_f64(j, f->probe_ns_off);
+}
+
+static void json_switches(struct json *j, const struct trace *t)
+{
+	struct offcpu *o = offcpu_open(t);
+	struct offcpu_counts n = offcpu_count(o);
+	bool known = offcpu_is_known(t);
+
+	offcpu_close(o);
+	json_key(j, "switches");
+	json_open(j, '{');
+	json_key(j, "recorded");
+	json_bool(j, known);
+	json_kstr(j, "why_not", known ? NULL : offcpu_why_not(t));
+	json_ku64(j, "outs", n.outs);
+	json_ku64(j, "preempted", n.preempted);
+	json_ku64(j, "lost", n.lost);
+	json_close(j, '}');
 }
 
 static void json_modules(struct json *j, const struct trace *t)
@@ -576,6 +615,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_session(&j, t, f);
 	json_counters(&j, t);
 	json_events(&j, t);
+	json_switches(&j, t);
 	json_modules(&j, t);
 	json_refusals(&j, f, false, "refused_entries");
 	json_refusals(&j, f, true, "refused_exits");

@@ -8,6 +8,7 @@
  *                    cost of the probes that they enclose
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct report {
 	const struct trace *t;
 	const struct profile_options *o;
 	uint64_t self_sum; /* of the table that is printed */
+	struct offcpu_counts switches;
 };
 
 /* ---- sorting ---- */
@@ -51,6 +53,10 @@ static uint64_t sort_value(const struct profile_row *r, int key)
 	case PROFILE_KEY_P90:
 	case PROFILE_KEY_P99:
 		return r->percentile[key - PROFILE_KEY_P50];
+	case PROFILE_ON_CPU:
+		return profile_on_cpu_total(r);
+	case PROFILE_SELF_ON_CPU:
+		return profile_on_cpu_self(r);
 	default:
 		return r->s.total;
 	}
@@ -120,13 +126,14 @@ static void print_head(const struct report *r, FILE *out)
 	bool more = r->o->percentiles;
 
 	fprintf(out,
-		"Total time" GAP " Self time" GAP "Self %%" GAP "       Calls" GAP "  Avg time" GAP
-		"  Min time" GAP "%s  Max time" GAP "Function [Module]\n",
+		"Total time" GAP " Self time" GAP "Self %%" GAP "%s       Calls" GAP
+		"  Avg time" GAP "  Min time" GAP "%s  Max time" GAP "Function [Module]\n",
+		r->o->on_cpu ? " Total CPU" GAP "  Self CPU" GAP : "",
 		more ? "       p50" GAP "       p90" GAP "       p99" GAP : "");
 	fprintf(out,
-		RULE GAP RULE GAP "======" GAP "============" GAP RULE GAP RULE GAP "%s" RULE GAP
+		RULE GAP RULE GAP "======" GAP "%s============" GAP RULE GAP RULE GAP "%s" RULE GAP
 				  "=================\n",
-		more ? RULE GAP RULE GAP RULE GAP : "");
+		r->o->on_cpu ? RULE GAP RULE GAP : "", more ? RULE GAP RULE GAP RULE GAP : "");
 }
 
 static void put_time(const struct report *r, uint64_t ticks, FILE *out)
@@ -148,7 +155,7 @@ static void print_virtual(const struct report *r, const struct profile_row *row,
 
 	put_time(r, v.total, out);
 	put_time(r, v.self, out);
-	fprintf(out, "%6s" GAP "%12s" GAP, "", "");
+	fprintf(out, "%6s" GAP "%*s%12s" GAP, "", r->o->on_cpu ? 24 : 0, "", "");
 	put_time(r, v.average, out);
 	put_time(r, v.minimum, out);
 	put_percentiles(r, row->virtual_percentile, out);
@@ -166,9 +173,13 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 
 	put_time(r, s->total, out);
 	put_time(r, s->self, out);
-	fprintf(out, "%5.1f%%" GAP "%12s" GAP,
-		r->self_sum ? 100.0 * (double)s->self / (double)r->self_sum : 0.0,
-		str_thousands(calls, sizeof(calls), s->calls));
+	fprintf(out, "%5.1f%%" GAP,
+		r->self_sum ? 100.0 * (double)s->self / (double)r->self_sum : 0.0);
+	if (r->o->on_cpu) {
+		put_time(r, profile_on_cpu_total(row), out);
+		put_time(r, profile_on_cpu_self(row), out);
+	}
+	fprintf(out, "%12s" GAP, str_thousands(calls, sizeof(calls), s->calls));
 	put_time(r, profile_average(s), out);
 	put_time(r, profile_minimum(s), out);
 	put_percentiles(r, row->percentile, out);
@@ -260,6 +271,26 @@ static void print_losses(const struct report *r, const struct totals *s, FILE *o
 	fputc('\n', out);
 }
 
+static uint64_t on_cpu_ns(const struct report *r)
+{
+	const struct profile_totals *p = &r->p.totals;
+
+	return trace_ns(r->t, p->thread_ticks > p->off_ticks ? p->thread_ticks - p->off_ticks : 0);
+}
+
+static void print_switches(const struct report *r, FILE *out)
+{
+	char on[STR_NUMBER], all[STR_NUMBER], number[STR_NUMBER];
+
+	fprintf(out, "threads were on a processor for %s of %s; %s times taken off it",
+		str_duration(on, sizeof(on), on_cpu_ns(r)),
+		str_duration(all, sizeof(all), trace_ns(r->t, r->p.totals.thread_ticks)),
+		str_thousands(number, sizeof(number), r->switches.outs));
+	print_count(out, r->switches.preempted, "though they could have gone on");
+	print_count(out, r->switches.lost, "records of that lost: on-CPU times are upper limits");
+	fputc('\n', out);
+}
+
 static void print_foot(struct report *r, FILE *out)
 {
 	const struct pair_counts *c = &r->p.totals.calls;
@@ -286,6 +317,8 @@ static void print_foot(struct report *r, FILE *out)
 			str_duration(time, sizeof(time), (uint64_t)s.threads_ns));
 	else
 		fputs("what a probe costs was not measured\n", out);
+	if (r->o->on_cpu)
+		print_switches(r, out);
 	if (r->o->percentiles || r->o->histogram)
 		fprintf(out, "percentiles are within %.1f%%\n", LOGHIST_ERROR_PERCENT);
 }
@@ -378,6 +411,10 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	json_time(j, r, "p99_ns", row->percentile[PROFILE_P99]);
 	if (r->o->virtual)
 		json_virtual(j, r, row);
+	if (r->o->on_cpu) {
+		json_time(j, r, "total_on_cpu_ns", profile_on_cpu_total(row));
+		json_time(j, r, "self_on_cpu_ns", profile_on_cpu_self(row));
+	}
 	if (r->o->by != PROFILE_BY_FUNCTION)
 		json_group(j, r, row->group);
 	if (r->o->histogram) {
@@ -427,19 +464,36 @@ static void print_json_totals(struct report *r, FILE *out)
 	json_real(&j, "probe_error_ns", s.error_ns);
 	json_real(&j, "probes_ns", s.probes_ns);
 	json_real(&j, "probes_percent", share(&s));
+	if (r->o->on_cpu) {
+		json_ku64(&j, "on_cpu_ns", on_cpu_ns(r));
+		json_ku64(&j, "switches", r->switches.outs);
+		json_ku64(&j, "preempted", r->switches.preempted);
+		json_ku64(&j, "switches_lost", r->switches.lost);
+	}
 	json_close(&j, '}');
+}
+
+int report_profile_check(const struct trace *t, const struct profile_options *o, struct err *err)
+{
+	if (!o->on_cpu || offcpu_is_known(t))
+		return 0;
+	return err_set(err, ENODATA, "this trace has no context switches: %s", offcpu_why_not(t));
 }
 
 void report_profile(const struct trace *t, const struct profile_options *o, FILE *out)
 {
+	struct offcpu *offcpu = o->on_cpu ? offcpu_open(t) : NULL;
 	struct report r = {.t = t, .o = o};
 	struct profile_want want = {
+		.offcpu = offcpu,
 		.by = o->by,
 		.percentiles = (o->percentiles || o->json || o->histogram) && !o->totals,
 		.virtual = o->virtual && !o->totals,
 		.histograms = o->histogram,
 	};
 
+	if (offcpu)
+		r.switches = offcpu_count(offcpu);
 	profile_gather(&r.p, t, &want);
 	if (r.p.rows.n)
 		qsort_r(r.p.rows.v, r.p.rows.n, sizeof(*r.p.rows.v), by_options, &r);
@@ -450,4 +504,5 @@ void report_profile(const struct trace *t, const struct profile_options *o, FILE
 	else
 		print_text(&r, out);
 	profile_free(&r.p);
+	offcpu_close(offcpu);
 }

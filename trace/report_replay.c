@@ -21,6 +21,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "trace/offcpu.h"
 #include "trace/pairs.h"
 #include "trace/text.h"
 
@@ -32,6 +33,7 @@ struct lane_state {
 	uint32_t base;      /* its depth */
 	uint32_t depth;     /* of the next entry, as far as known */
 	uint64_t since_tsc; /* when it was entered */
+	struct offcpu_walk off;
 };
 
 struct replay {
@@ -40,7 +42,8 @@ struct replay {
 	FILE *out;
 	struct trace_cursor *cursor;
 	struct lane_state *lanes;
-	bool *selected; /* by index into t->functions; NULL: all */
+	bool *selected;        /* by index into t->functions; NULL: all */
+	struct offcpu *offcpu; /* NULL: switches are not wanted */
 };
 
 /* ---- lines ---- */
@@ -108,12 +111,38 @@ static bool is_shown_depth(const struct replay *r, const struct lane_state *l, u
 	return !r->o->depth || depth - l->base < r->o->depth;
 }
 
+/* ---- off the processor ---- */
+
+/* What was over before this time and was not said yet. */
+static void put_stretches(struct replay *r, uint32_t lane, uint64_t until)
+{
+	struct lane_state *l = &r->lanes[lane];
+	struct offcpu_walk *w = &l->off;
+
+	for (; w->at < w->n && w->v[w->at].in <= until; w->at++) {
+		const struct offcpu_stretch *s = &w->v[w->at];
+
+		if (!l->inside || s->out < l->since_tsc)
+			continue;
+		put_left(r, lane, true, s->in - s->out);
+		put_indent(r, l->depth > l->base ? l->depth - l->base : 0);
+		put_comment(r, s->preempted ? "/* off the processor, preempted */\n"
+					    : "/* off the processor */\n");
+	}
+}
+
+static bool is_on_processor(const struct lane_state *l, uint64_t until)
+{
+	return l->off.at == l->off.n || l->off.v[l->off.at].out >= until;
+}
+
 /* ---- events ---- */
 
 /* Whether the lane goes straight on to leave this call. */
 static bool is_leaf(const struct replay *r, const struct trace_event *e, struct trace_event *exit)
 {
 	return !r->o->no_merge && trace_cursor_peek(r->cursor, exit) &&
+	       is_on_processor(&r->lanes[e->lane], exit->tsc) &&
 	       exit->s.event == (e->s.event | 1) && exit->s.payload == e->s.payload &&
 	       exit->tsc >= e->tsc;
 }
@@ -288,8 +317,10 @@ static void replay(struct replay *r, const bool *want)
 	fputs("# DURATION       TID     FUNCTION\n", r->out);
 	put_overwritten(r);
 	r->cursor = trace_cursor_open_some(r->t, want);
-	while (trace_cursor_next(r->cursor, &e))
+	while (trace_cursor_next(r->cursor, &e)) {
+		put_stretches(r, e.lane, e.tsc);
 		pairs_feed(pairs, &e);
+	}
 	pairs_finish(pairs);
 	trace_cursor_close(r->cursor);
 	pairs_close(pairs);
@@ -307,8 +338,13 @@ int report_replay(const struct trace *t, const struct replay_options *o, FILE *o
 		ret = -ENOENT;
 	if (!ret) {
 		r.lanes = xcalloc(t->nlanes, sizeof(*r.lanes));
+		if (o->switches)
+			r.offcpu = offcpu_open(t);
+		for (size_t lane = 0; r.offcpu && lane < t->nlanes; lane++)
+			offcpu_of(r.offcpu, t->lanes[lane].tid, &r.lanes[lane].off);
 		replay(&r, want);
 	}
+	offcpu_close(r.offcpu);
 	xfree(r.lanes);
 	xfree(r.selected);
 	xfree(want);

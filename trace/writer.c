@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -45,6 +46,9 @@ struct trace_writer {
 	pthread_mutex_t mutex;
 	int lock_fd;
 	struct sample_file samples;
+	char *dir; /* for the file of switches, which is made when there is one */
+	int switches_fd;
+	off_t switches_good;
 	struct text_file text[NTEXT];
 	int first_error;
 };
@@ -53,7 +57,7 @@ struct trace_writer {
 
 static bool is_trace_file(const char *name)
 {
-	if (!strcmp(name, "lock") || !strcmp(name, "samples"))
+	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches"))
 		return true;
 	for (size_t i = 0; i < NTEXT; i++)
 		if (!strcmp(name, file_names[i]))
@@ -178,6 +182,7 @@ static int remove_trace(const char *path, struct err *err)
 			unlinkat(dir, file_names[i], 0);
 		if (dir >= 0) {
 			unlinkat(dir, "samples", 0);
+			unlinkat(dir, "switches", 0);
 			unlinkat(dir, "lock", 0);
 			close(dir);
 		}
@@ -261,7 +266,7 @@ static struct trace_writer *writer_new(void)
 	struct trace_writer *w = xcalloc(1, sizeof(*w));
 
 	pthread_mutex_init(&w->mutex, NULL);
-	w->lock_fd = -1;
+	w->lock_fd = w->switches_fd = -1;
 	w->samples = SAMPLE_FILE_INIT;
 	for (size_t i = 0; i < NTEXT; i++)
 		w->text[i].fd = -1;
@@ -276,6 +281,9 @@ static void writer_free(struct trace_writer *w)
 		vec_free(&w->text[i].buf);
 	}
 	sample_file_close(&w->samples);
+	if (w->switches_fd >= 0)
+		close(w->switches_fd);
+	xfree(w->dir);
 	if (w->lock_fd >= 0)
 		close(w->lock_fd);
 	pthread_mutex_destroy(&w->mutex);
@@ -286,6 +294,7 @@ static int open_all(struct trace_writer *w, const char *dir, struct err *err)
 {
 	int ret = open_file(dir, "samples", &w->samples.fd, err);
 
+	w->dir = realpath(dir, NULL);
 	for (size_t i = 0; !ret && i < NTEXT; i++)
 		ret = open_file(dir, file_names[i], &w->text[i].fd, err);
 	return ret;
@@ -668,6 +677,30 @@ int trace_writer_commit(struct trace_writer *w)
 
 	pthread_mutex_lock(&w->mutex);
 	ret = sample_file_commit(&w->samples);
+	pthread_mutex_unlock(&w->mutex);
+	return ret;
+}
+
+static int open_switches(struct trace_writer *w)
+{
+	struct err err;
+
+	if (w->switches_fd >= 0)
+		return 0;
+	return w->dir ? open_file(w->dir, "switches", &w->switches_fd, &err) : -ENOENT;
+}
+
+int trace_writer_switches(struct trace_writer *w, const struct trace_switch *v, size_t n)
+{
+	struct iovec iov = {(void *)(uintptr_t)v, n * sizeof(*v)};
+	int ret;
+
+	pthread_mutex_lock(&w->mutex);
+	ret = open_switches(w);
+	if (!ret)
+		ret = write_whole(w->switches_fd, &iov, 1, w->switches_good);
+	if (!ret)
+		w->switches_good += (off_t)iov.iov_len;
 	pthread_mutex_unlock(&w->mutex);
 	return ret;
 }

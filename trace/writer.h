@@ -76,6 +76,8 @@ int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, c
 bool trace_writer_stage(struct trace_writer *w, const struct trace_chunk *head,
 			const void *samples);
 int trace_writer_commit(struct trace_writer *w);
+/* Context switches; a failure loses them, and nothing else. */
+int trace_writer_switches(struct trace_writer *w, const struct trace_switch *v, size_t n);
 int trace_writer_flush(struct trace_writer *w); /* text files' buffers to the kernel */
 int trace_writer_close(struct trace_writer *w); /* flushes, unlocks, frees; first error */
 

@@ -27,7 +27,7 @@
 #include "trace/report.h"
 
 static const char *const files[] = {"session", "modules", "functions", "refusals",
-				    "tasks",   "events",  "samples"};
+				    "tasks",   "events",  "switches",  "samples"};
 #define NFILES (sizeof(files) / sizeof(files[0]))
 
 struct content {
@@ -175,7 +175,7 @@ static void read_filtered(struct trace *t, FILE *out)
 	}
 	if (trace_filter_set(t, &o, &err) && !err.msg[0])
 		abort(); /* an error without a sentence */
-	report_dump(t, true, out);
+	report_dump(t, true, false, out);
 }
 
 /* Every reader, every option that changes what is computed. */
@@ -192,11 +192,12 @@ static bool read_all(FILE *out)
 			abort(); /* an error without a sentence */
 		return false;
 	}
-	for (int sort = PROFILE_TOTAL; sort <= PROFILE_KEY_P99; sort++) {
+	for (int sort = PROFILE_TOTAL; sort <= PROFILE_SELF_ON_CPU; sort++) {
 		profile.sort = sort;
 		profile.json = sort & 1;
 		profile.by = (enum profile_by)(sort % 4);
 		profile.virtual = sort & 2;
+		profile.on_cpu = sort & 1;
 		profile.histogram = sort & 4;
 		profile.percentiles = sort > PROFILE_MIN;
 		profile.totals = sort == PROFILE_MIN;
@@ -204,10 +205,11 @@ static bool read_all(FILE *out)
 	}
 	read_relations(t, out);
 	report_replay(t, &replay, out, &err);
-	replay = (struct replay_options){.globs = &glob, .nglobs = 1, .no_merge = true};
+	replay = (struct replay_options){
+		.globs = &glob, .nglobs = 1, .no_merge = true, .switches = true};
 	report_replay(t, &replay, out, &err);
-	report_dump(t, false, out);
-	report_dump(t, true, out);
+	report_dump(t, false, true, out);
+	report_dump(t, true, true, out);
 	report_info(t, false, out);
 	report_info(t, true, out);
 	export_all(t, out);
@@ -252,6 +254,23 @@ static uint32_t below(size_t n)
 	return n ? (uint32_t)((state >> 33) % n) : 0;
 }
 
+/* Two threads of the trace that go and come; one goes twice. */
+static void make_switches(struct content *c)
+{
+	for (uint32_t i = 0; i < 40; i++) {
+		struct trace_switch s = {.tsc = 1000000000000u + 700 * i,
+					 .tid = 1000 + i / 2 % 2,
+					 .cpu = i % 3 ? 1 : 0,
+					 .kind = (uint16_t)(i == 20 ? TRACE_SWITCH_LOST
+							    : i % 2 ? TRACE_SWITCH_IN
+							    : i % 5 ? TRACE_SWITCH_OUT
+								    : TRACE_SWITCH_PREEMPTED)};
+
+		memcpy(c->p + c->n, &s, sizeof(s));
+		c->n += sizeof(s);
+	}
+}
+
 static void load(struct content *c, const char *dir)
 {
 	for (size_t i = 0; i < NFILES; i++) {
@@ -259,6 +278,11 @@ static void load(struct content *c, const char *dir)
 		FILE *f = fopen(path, "r");
 
 		c[i] = (struct content){.p = xmalloc(1 << 20)};
+		if (!f && !strcmp(files[i], "switches")) {
+			make_switches(&c[i]);
+			xfree(path);
+			continue;
+		}
 		if (!f) {
 			perror(path);
 			exit(99);
@@ -320,6 +344,7 @@ static void insert_text(struct content *c)
 		"tsc_hz=nan\n",
 		"tsc_hz=1e300\n",
 		"version=1\n",
+		"switches=yes\n",
 		"%s%n",
 		"\xff\xfe",
 		"\xc2\x80",
