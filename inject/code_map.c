@@ -35,6 +35,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "inject/code_map_impl.h"
 #include "inject/elf_symbols.h"
@@ -67,6 +68,15 @@ static void mark_landing_pad(uint64_t vaddr, void *ctx)
 	map_mark(ctx, vaddr, CODE_CONSTANT);
 }
 
+/*
+ * Go starts each goroutine with a return address one byte behind the start of runtime.goexit, a
+ * nop, so that it looks as if it had been called from there.  Nothing in the file names it.
+ */
+static bool is_returned_into(const char *name)
+{
+	return !strcmp(name, "runtime.goexit") || !strcmp(name, "runtime.goexit.abi0");
+}
+
 static bool mark_symbol(const struct elf_symbol *sym, void *ctx)
 {
 	bool is_code = sym->type == STT_NOTYPE || sym->type == STT_FUNC ||
@@ -74,6 +84,8 @@ static bool mark_symbol(const struct elf_symbol *sym, void *ctx)
 
 	if (is_code && sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS)
 		map_mark(ctx, sym->value, CODE_CONSTANT);
+	if (is_code && is_returned_into(sym->name))
+		map_mark(ctx, sym->value + 1, CODE_CONSTANT);
 	return true;
 }
 
