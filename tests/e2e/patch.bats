@@ -182,3 +182,61 @@ lint() {
 	[[ $output == *"#0  main"* ]]
 	[ "$(readelf -n calc | grep 'Build ID')" = "$(readelf -n calc.kron | grep 'Build ID')" ]
 }
+
+@test "the user's probes: same samples and counts as without the file" {
+	calc
+	for jumps in -q --jumps; do
+		"$KRON" patch $jumps -F main -p '7:work=ackermann' -p 'factor%return $retval' \
+			-p 'ackermann%insns count:3' -o calc.kron calc
+		./calc >want
+		./calc.kron >got
+		cmp want got
+		"$KRON" record -q -o old -F main -p '7:work=ackermann' -p 'factor%return $retval' \
+			-p 'ackermann%insns count:3' -- ./calc >got || cat got
+		cmp want got
+		"$KRON" record -q -o new -- ./calc.kron >got
+		cmp want got
+		for t in old new; do
+			"$KRON" dump $t | awk '/event/ { sub(/.*event /, ""); sub(/ \[.*/, ""); print }' |
+				sort | uniq -c >events.$t
+			"$KRON" info --json $t | json 'd["counters"] if "counters" in d else 0' >counted.$t
+		done
+		[ -s events.new ]
+		diff events.old events.new
+		diff counted.old counted.new
+	done
+}
+
+@test "every instruction of a program" {
+	local script='my %h; $h{$_ % 7} .= $_ for 1..2000; print join ",", map { length $h{$_} } sort keys %h'
+	"$KRON" patch --jumps -p '*%insns count:3' -o perl.kron /usr/bin/perl
+	/usr/bin/perl -e "$script" >want
+	./perl.kron -e "$script" >got
+	cmp want got
+	"$KRON" record -q -o new -- ./perl.kron -e "$script" >got
+	cmp want got
+}
+
+@test "Go: goroutines come to their end" {
+	need go
+	cat >h.go <<-'END'
+		package main
+		import ("fmt"; "sync")
+		func main() {
+			var wg sync.WaitGroup
+			r := make([]int, 8)
+			for i := range r { wg.Add(1); go func(i int) { defer wg.Done(); r[i] = i * i }(i) }
+			wg.Wait()
+			fmt.Println(r)
+		}
+	END
+	GOCACHE=$PWD/.cache GOFLAGS=-mod=mod go build -ldflags='-linkmode external' -o h h.go
+	./h >want
+	"$KRON" patch --jumps -o h.kron h
+	for i in 1 2 3; do
+		./h.kron >got
+		cmp want got
+		"$KRON" record -q -- ./h.kron >got
+		cmp want got
+	done
+}
