@@ -110,7 +110,7 @@ void planner_land(struct planner *pl, uint32_t draft, uint64_t landing, struct d
 	d->is_guest = host;
 	if (host)
 		host->is_host = true;
-	else
+	if (!host || pl->is_long) /* dead bytes are everybody's there */
 		mark(pl, d, BYTE_TAKEN);
 }
 

@@ -163,7 +163,8 @@ static bool land(struct planner *pl, const struct window_scope *scope, uint32_t 
 
 	/* a host's patch and its guest's must come together or not at all */
 	if (!landing && !pl->fn.has_hooks) {
-		host = find_host(pl, vaddr);
+		if (!pl->is_long) /* find_dead() knows of all room behind jumps */
+			host = find_host(pl, vaddr);
 		if (!host && pl->use & USE_EVICT)
 			host = evict(pl, scope, vaddr);
 		if (host)
