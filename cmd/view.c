@@ -134,6 +134,8 @@ int cmd_view(int argc, char **argv)
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
+	view.where = analysis_filter.where;
+	view.trigger = analysis_filter.trigger;
 	view.dir = first < argc ? argv[first] : TRACE_DEFAULT_DIR;
 	status = to_stdout ? print_page(t) : write_page(t);
 	if (status == CMD_OK && !to_stdout)

@@ -45,6 +45,12 @@ static void add_name(struct names *x, const struct trace_function *f, size_t len
 static void index_names(struct names *x, const struct trace *t)
 {
 	x->t = t;
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		const struct trace_user_event *u = &t->user_events[i];
+
+		*vec_push(&x->v) = (struct name){
+			.name = u->name, .length = strlen(u->name), .n = u->n, .module = u->module};
+	}
 	for (size_t i = 0; i < t->nfunctions; i++) {
 		const struct trace_function *f = &t->functions[i];
 		size_t length = strlen(f->name), open = strcspn(f->name, "(");
@@ -126,6 +132,8 @@ static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t
 			 is_exit ? KRON_EVENT_EXIT(b) : KRON_EVENT_ENTRY(b));
 		return x->why;
 	}
+	if (is_exit && trace_user_event_of(x->t, KRON_EVENT_ENTRY(a)))
+		return "is an event, not a function: nothing returns from it";
 	*event = is_exit ? KRON_EVENT_EXIT(a) : KRON_EVENT_ENTRY(a);
 	return NULL;
 }

@@ -198,6 +198,26 @@ static void put_processes(struct view *v)
 	json_close(j, ']');
 }
 
+/* What the numbers of events of the user mean: number, name, level, what the payload is. */
+static void put_user_events(struct view *v)
+{
+	struct json *j = &v->j;
+
+	json_key(j, "user_events");
+	json_open(j, '[');
+	for (size_t i = 0; i < v->t->nuser_events && i < v->budget.functions; i++) {
+		const struct trace_user_event *u = &v->t->user_events[i];
+
+		json_open(j, '[');
+		json_u64(j, KRON_EVENT_ENTRY(u->n));
+		view_put_name(j, u->name);
+		json_u64(j, u->level);
+		view_put_name(j, u->payload);
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+}
+
 static void put_head(struct view *v)
 {
 	const struct trace *t = v->t;
@@ -235,8 +255,13 @@ static void put_head(struct view *v)
 	json_ku64(j, "size", v->o->size);
 	if (v->o->intervals)
 		view_put_key_name(j, "intervals_file", v->o->intervals);
+	if (v->o->where)
+		view_put_key_name(j, "where", v->o->where);
+	if (v->o->trigger)
+		view_put_key_name(j, "trigger", v->o->trigger);
 	put_session(v);
 	put_processes(v);
+	put_user_events(v);
 }
 
 static void put_counts(struct view *v)

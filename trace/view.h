@@ -22,10 +22,11 @@
 #define VIEW_SIZE_MAX (200u << 20) /* more is too much for a browser */
 
 struct view_options {
-	uint64_t from_ns, to_ns; /* from the start of the trace; to_ns UINT64_MAX: to its end */
-	const char *intervals;   /* an interval.info, or NULL */
-	uint64_t size;           /* bytes the file may have, VIEW_SIZE_MIN to VIEW_SIZE_MAX */
-	const char *dir;         /* as the user wrote it, for commands that the page proposes */
+	uint64_t from_ns, to_ns;     /* from the start of the trace; to_ns UINT64_MAX: to its end */
+	const char *intervals;       /* an interval.info, or NULL */
+	uint64_t size;               /* bytes the file may have, VIEW_SIZE_MIN to VIEW_SIZE_MAX */
+	const char *where, *trigger; /* what the trace was filtered by, or NULL: the page says so */
+	const char *dir;             /* as the user wrote it, for commands that the page proposes */
 };
 /* The interval.info cannot be read or is wrong; or nothing lies between from and to. */
 int report_view(const struct trace *t, const struct view_options *o, FILE *out, struct err *err);

@@ -159,7 +159,7 @@ void view_cpus_free(struct view_cpus *c);
 struct view_samples;
 struct view_samples *view_samples_open(struct view *v);
 void view_samples_feed(struct view_samples *s, const struct trace_event *e);
-void view_samples_put(struct view_samples *s); /* "samples", "losses" */
+void view_samples_put(struct view_samples *s); /* "samples", "losses", "marks" */
 void view_samples_free(struct view_samples *s);
 
 struct view_intervals;

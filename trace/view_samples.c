@@ -18,6 +18,10 @@ struct loss {
 	uint64_t tsc, lost;
 	uint32_t lane;
 };
+struct mark { /* an event of the user */
+	uint64_t tsc;
+	uint32_t lane, event, payload;
+};
 struct view_samples {
 	struct view *v;
 	struct view_bytes out;
@@ -27,6 +31,8 @@ struct view_samples {
 	uint64_t after_loss, kept_for_losses;
 	VEC(struct loss) losses;
 	uint64_t nlosses, lost;
+	VEC(struct mark) marks;
+	uint64_t nmarks, every; /* each so many-th of them is kept */
 };
 
 struct view_samples *view_samples_open(struct view *v)
@@ -35,6 +41,7 @@ struct view_samples *view_samples_open(struct view *v)
 
 	s->v = v;
 	s->last = v->from;
+	s->every = 1;
 	s->run_length = v->budget.samples / RUNS;
 	return s;
 }
@@ -93,6 +100,23 @@ static void note_loss(struct view_samples *s, const struct trace_event *e)
 			(struct loss){.tsc = e->tsc, .lane = e->lane, .lost = e->s.payload};
 }
 
+/* Evenly over the view, though nobody knows how many will come: when full, every other goes. */
+static void note_mark(struct view_samples *s, const struct trace_event *e)
+{
+	if (s->nmarks++ % s->every)
+		return;
+	if (s->marks.n == s->v->budget.losses) {
+		for (size_t i = 0; i < s->marks.n; i += 2)
+			s->marks.v[i / 2] = s->marks.v[i];
+		s->marks.n = (s->marks.n + 1) / 2;
+		s->every *= 2;
+		if ((s->nmarks - 1) % s->every)
+			return;
+	}
+	*vec_push(&s->marks) = (struct mark){
+		.tsc = e->tsc, .lane = e->lane, .event = e->s.event, .payload = e->s.payload};
+}
+
 void view_samples_feed(struct view_samples *s, const struct trace_event *e)
 {
 	bool in_run, near;
@@ -101,6 +125,8 @@ void view_samples_feed(struct view_samples *s, const struct trace_event *e)
 		return;
 	if (e->s.event == KRON_EVENT_LOST)
 		note_loss(s, e);
+	if (s->v->t->nuser_events && trace_user_event_of(s->v->t, e->s.event))
+		note_mark(s, e);
 	in_run = lies_in_a_run(s);
 	near = !in_run && is_near_a_loss(s, e);
 	if (in_run || near)
@@ -126,6 +152,24 @@ static void put_losses(struct view_samples *s)
 	json_close(j, ']');
 }
 
+static void put_marks(struct view_samples *s)
+{
+	struct json *j = &s->v->j;
+
+	json_ku64(j, "all_marks", s->nmarks);
+	json_key(j, "marks");
+	json_open(j, '[');
+	vec_for(&s->marks, m) {
+		json_open(j, '[');
+		json_i64(j, view_ns(s->v, m->tsc));
+		json_u64(j, m->lane);
+		json_u64(j, m->event);
+		json_u64(j, m->payload);
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+}
+
 void view_samples_put(struct view_samples *s)
 {
 	struct json *j = &s->v->j;
@@ -138,11 +182,13 @@ void view_samples_put(struct view_samples *s)
 	view_put_bytes(j, &s->out);
 	json_close(j, '}');
 	put_losses(s);
+	put_marks(s);
 }
 
 void view_samples_free(struct view_samples *s)
 {
 	view_bytes_free(&s->out);
 	vec_free(&s->losses);
+	vec_free(&s->marks);
 	xfree(s);
 }

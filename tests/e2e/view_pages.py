@@ -353,6 +353,24 @@ def no_functions():
         need("event" in text_of(page, "flame"), "events have no numbers for names")
 
 
+def events_only():
+    """Probes of the user: no call at all, but marks, and words in the sample viewer."""
+    make("small", "t")
+    with open("t/events", "w") as f:
+        for n in [*range(8), 4711]:
+            f.write(f"{n}\t{n % 16}\ttrace\tvalue\t0\t{n:x}\tmark {n}\n")
+    open("t/functions", "w").close()
+    with open_page("t") as page:
+        see_all(page)
+        need(page.value("kronView.functions.size") == 0, "events became functions")
+        marks = page.value("kronView.data.marks")
+        want = [json.loads(line) for line in run("dump", "--json", "t").splitlines()]
+        want = [w for w in want if w["kind"] == "event"]
+        need(len(want) > 10 and [m[2] for m in marks] == [w["event"] for w in want], f"{marks} {want}")
+        need("mark 3" in text_of(page, "samples"), "no word of the event")
+        need("no " in text_of(page, "flame").lower(), "flame graph says nothing")
+
+
 def part_of_a_trace():
     make("walk", "t", "200000", "2")
     whole = json.loads(run("report", "--json", "t"))
@@ -436,6 +454,7 @@ with tap.Suite("view") as s:
     s.case("a trace without samples: every picture says so", no_samples)
     s.case("a trace of one sample", one_sample)
     s.case("a trace without names", no_functions)
+    s.case("events of the user's probes alone", events_only)
     s.case("a part of a trace", part_of_a_trace)
     s.case("the size is bounded, the sums are whole", bounded)
     s.case("hostile names stay words", hostile)

@@ -25,6 +25,7 @@
 #include "trace/export.h"
 #include "trace/filter.h"
 #include "trace/report.h"
+#include "trace/view.h"
 
 static const char *const files[] = {"session", "modules", "functions", "refusals",
 				    "tasks",   "events",  "switches",  "samples"};
@@ -152,6 +153,9 @@ static void export_all(const struct trace *t, FILE *out)
 #define X(name, function, text) function(t, out);
 	EXPORT_STREAMS(X)
 #undef X
+	report_view(t,
+		    &(struct view_options){.to_ns = UINT64_MAX, .size = VIEW_SIZE_MIN, .dir = "."},
+		    out, &err);
 	if (paths[turn++ % (sizeof(paths) / sizeof(paths[0]))](t, path, &err) && !err.msg[0])
 		abort(); /* an error without a sentence */
 	remove_tree(path);

@@ -42,10 +42,14 @@ function leftOut() {
 		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} ways; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those that were new when so many had been seen," : ""} are summed up as "(smaller ones)".`]);
 	if (data.functions_left_out.functions)
 		out.push([`${thousands(data.functions_left_out.functions)} functions with little time of their own (together ${duration(data.functions_left_out.self_ns)}, ${thousands(data.functions_left_out.calls)} calls) are not in the table, and have numbers for names.`]);
+	if (data.where || data.trigger)
+		warn.push(`\u26a0 filtered: ${[data.where && `where ${data.where}`, data.trigger && `trigger ${data.trigger}`].filter(Boolean).join("; ")}`);
 	if (data.samples.kept < data.samples.all)
 		out.push([`The sample viewer has ${thousands(data.samples.kept)} of ${thousands(data.samples.all)} samples and records.`]);
 	if (data.all_messages > data.messages.length)
 		out.push([`${thousands(data.messages.length)} of ${thousands(data.all_messages)} messages.`]);
+	if (data.all_marks > data.marks.length)
+		out.push([`${thousands(data.marks.length)} of ${thousands(data.all_marks)} events of the user are marked in the timeline, evenly chosen.`]);
 	if (data.loss_places > data.losses.length)
 		out.push([`${thousands(data.losses.length)} of ${thousands(data.loss_places)} places of losses are marked.`]);
 	if (out.length === 1)

@@ -214,7 +214,7 @@ const threads = data.threads.map(t => ({
 	kind: "thread",
 	label: `${t.name || t.exe || "thread"} ${t.tid}`,
 	track: t.track && new Track(t.track, data.bin_ticks),
-	spans: t.spans && new Spans(t.spans, t.nspans),
+	spans: t.spans === undefined ? undefined : new Spans(t.spans, t.nspans),
 })).sort((a, b) => a.process - b.process || a.lane - b.lane);
 const threadOfLane = new Map(threads.map(t => [t.lane, t]));
 const shownThreads = threads.filter(t => t.track && t.samples);
@@ -290,6 +290,19 @@ const samples = (() => {
 })();
 const EVENT_SPECIAL = 0xffffff00, EVENT_LOST = 0xffffff01, EVENT_CPU = 0xffffff02;
 
+// events of probes that a user placed
+const userEvents = new Map(data.user_events.map(u => [u[0], {event: u[0], name: u[1], level: u[2], payload: u[3]}]));
+const marksOfLane = new Map();
+for (const m of data.marks) {
+	if (!marksOfLane.has(m[1]))
+		marksOfLane.set(m[1], []);
+	marksOfLane.get(m[1]).push(m);
+}
+function markWords([t, , event, payload]) {
+	const u = userEvents.get(event);
+	return `event ${u?.name ?? event} at ${moment(t)}${u?.payload ? `, ${u.payload} = ${payload} (0x${payload.toString(16)})` : ""}`;
+}
+
 function eventName(event) {
 	if (event === EVENT_LOST)
 		return "(samples lost before this)";
@@ -297,6 +310,8 @@ function eventName(event) {
 		return "(now on CPU)";
 	if (event >= EVENT_SPECIAL)
 		return "(record of the runtime)";
+	if (userEvents.has(event))
+		return `event ${userEvents.get(event).name}`;
 	const f = functions.get(Math.floor(event / 2));
 	if (!f)
 		return `event ${event}`;

@@ -96,7 +96,8 @@ const viewer = {
 			return `${thousands(samples.high[i])} samples of this thread were lost before this`;
 		if (event === EVENT_CPU)
 			return `this thread is on CPU ${samples.high[i]} from here on`;
-		return `${eventName(event)}${samples.head[i] & 2 ? "  (samples before this were lost: FIFO overflow)" : ""}`;
+		const u = userEvents.get(event);
+		return `${eventName(event)}${u?.payload ? `, ${u.payload} = 0x${samples.high[i].toString(16)}` : ""}${samples.head[i] & 2 ? "  (samples before this were lost: FIFO overflow)" : ""}`;
 	},
 
 	// ---- one sample, bit by bit ----

@@ -202,7 +202,7 @@ const timeline = {
 			const t = l.begin(i);
 			if (t > span.b)
 				break;
-			const x = this.x(Math.max(t, span.a)), w = Math.max(0.8, this.x(Math.min(t + l.width, span.b)) - x);
+			const x = Math.floor(this.x(Math.max(t, span.a))), w = Math.max(1, Math.floor(this.x(Math.min(t + l.width, span.b))) - x);
 			const share = Math.min(1, l.busy[i] / l.width);
 			if (!(l.busy[i] > 0))
 				continue;
@@ -225,6 +225,8 @@ const timeline = {
 		if (this.opened.has(row.thread.lane))
 			for (let d = 0; d < row.deep; d++)
 				this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
+		for (const m of marksOfLane.get(row.thread.lane) ?? [])
+			this.drawMark(m, y);
 		for (const l of lossesOfLane.get(row.thread.lane) ?? [])
 			this.drawLoss(l, y, row.height);
 	},
@@ -240,6 +242,23 @@ const timeline = {
 		g.lineTo(x + 6, y);
 		g.lineTo(x, y + 9);
 		g.fill();
+	},
+
+	drawMark([t], y) { // an event of the user: a small diamond over the strip
+		if (t < span.a || t > span.b)
+			return;
+		const x = this.x(t), g = this.surface.g, m = y + 1 + this.STRIP / 2;
+		g.beginPath();
+		g.moveTo(x, m - 6);
+		g.lineTo(x + 4.5, m);
+		g.lineTo(x, m + 6);
+		g.lineTo(x - 4.5, m);
+		g.closePath();
+		g.fillStyle = paint.ink;
+		g.fill();
+		g.strokeStyle = paint.paper;
+		g.lineWidth = 1;
+		g.stroke();
 	},
 
 	// the exact strip of a thread whose calls are all there; false: too many of them
@@ -372,7 +391,7 @@ const timeline = {
 				on: {click: () => { this.find.value = s.name; this.lookFor(s.name); }}}, s.name),
 			el("span", {class: "value"}, percent(s.time, all))))));
 		parts.push(el("p", {class: "note"}, "A strip shows who had most of each bin, as high as the bin was busy. " +
-			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss."));
+			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss." + (data.marks.length ? " Diamond: an event of a probe of yours." : "")));
 		const bin = data.bin_ticks * tickNs;
 		if (threads.some(t => t.left_out) && span.b - span.a < 400 * bin)
 			parts.push(el("p", {class: "note"}, "More detail of this piece: ", code(command(rangeOptions(span.a, span.b)))));
@@ -382,7 +401,9 @@ const timeline = {
 	tellSelected() {
 		const p = this.selected, rows = [];
 		const add = (k, v) => rows.push(el("dt", {}, k), el("dd", {}, v));
-		if (p.i !== undefined) {
+		if (p.words) {
+			add("what", p.words);
+		} else if (p.i !== undefined) {
 			const s = p.thread.spans, f = functions.get(s.fn[p.i]);
 			add("function", functionName(s.fn[p.i]));
 			if (f)
@@ -423,6 +444,11 @@ const timeline = {
 		const t = this.time(x), dy = y + this.scroll - row.y - this.STRIP - 3;
 		if (row.thread && dy >= 0)
 			return this.callAt(row.thread, Math.floor(dy / this.ROW), t);
+		const near = 6 * (span.b - span.a) / (this.surface.width - this.LABEL);
+		const mark = row.thread && (marksOfLane.get(row.thread.lane) ?? []).find(m => Math.abs(m[0] - t) < near);
+		const loss = row.thread && (lossesOfLane.get(row.thread.lane) ?? []).find(l => Math.abs(l[0] - t) < near);
+		if (mark || loss)
+			return {thread: row.thread, words: loss ? `${thousands(loss[2])} samples lost before ${moment(loss[0])}` : markWords(mark), a: (mark ?? loss)[0], b: (mark ?? loss)[0]};
 		const track = row.thread ? row.thread.track : this.byThread ? row.cpu.byThread : row.cpu.byFunction;
 		const perPixel = (span.b - span.a) / (this.surface.width - this.LABEL), l = track.levelFor(perPixel * 1.5);
 		const i = l.first(t);
@@ -447,6 +473,8 @@ const timeline = {
 	},
 
 	wordsOf(p) {
+		if (p.words)
+			return p.words;
 		if (p.i === undefined)
 			return `${p.name}: ${duration(p.part)} of a bin of ${duration(p.b - p.a)}\nbusy ${percent(p.busy, p.b - p.a)}` +
 				(p.thread ? `, ${thousands(p.calls)} calls began` : "");

@@ -159,8 +159,9 @@ const code = words => el("code", {}, words);
 
 // A command that the user may copy; the folder's name is quoted for a shell.
 function command(options) {
-	const dir = /^[\w@%+=:,./-]+$/.test(data.dir) ? data.dir : `'${data.dir.replace(/'/g, "'\\''")}'`;
-	return `kron view ${options}${options ? " " : ""}-o zoom.html ${dir}`;
+	const word = w => /^[\w@%+=:,./-]+$/.test(w) ? w : `'${w.replace(/'/g, "'\\''")}'`;
+	const also = [["where", "--where"], ["trigger", "--trigger"], ["intervals_file", "-i"]].filter(([k]) => data[k]).map(([k, o]) => `${o} ${word(data[k])} `);
+	return `kron view ${also.join("")}${options}${options ? " " : ""}-o zoom.html ${word(data.dir)}`;
 }
 const rangeOptions = (a, b) => `--from ${Math.max(0, Math.floor(a))}ns --to ${Math.ceil(b)}ns`;
 
