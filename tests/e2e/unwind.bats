@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Stacks through trampolines, as debuggers and other people's unwinders see them.
+# tests/torture/{unwind,fault}_*.c have the rest.
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
+
+make_program() {
+	cat >p.c <<-'END'
+		#include <stdio.h>
+		#define OPAQUE __attribute__((noinline))
+		OPAQUE long load(const long *p) { long v; __asm__ volatile("mov (%1),%0" : "=r"(v) : "r"(p)); return v; }
+		OPAQUE int inner(int a, int b) { __asm__ volatile(""); return a * b + 7; }
+		OPAQUE int middle(int x) { __asm__ volatile(""); return inner(x, x + 1) * 3; }
+		int main(int argc, char **argv)
+		{
+			int s = 0;
+			for (int i = 4; i < 6; i++) s += middle(i);
+			printf("%d\n", s);
+			return argc > 1 ? (int)load((const long *)8) : 0;
+		}
+	END
+	gcc -g -O1 -o p p.c
+}
+
+@test "gdb's stack is whole at every instruction of a probe" {
+	need gdb gcc
+	make_program
+	run "$KRON" record -q -F inner -F middle -F main -o d -- gdb -batch -x "$KRON_TOP_SRC/tests/e2e/unwind_gdb.py" ./p
+	echo "$output" | tail -n 20
+	[[ $output == *"RESULT good"* ]]
+	[[ $output == *"x is 4"* ]]
+}
+
+@test "gdb finds its way in a core dump" {
+	need gdb gcc
+	make_program
+	ulimit -c unlimited || skip "no core dumps"
+	"$KRON" record -q -o d ./p fault || true
+	core=$(ls core* 2>/dev/null | head -n 1)
+	[ -n "$core" ] || skip "the kernel sends core dumps elsewhere"
+	run gdb -batch -ex bt ./p "$core"
+	echo "$output"
+	[[ $output == *"#0 "*"kron_stubs ()"*"#1 "*"load (p=p@entry=0x8)"*"#2 "*"main ("* ]]
+}
+
+@test "libunwind, by cursor and by unw_backtrace" {
+	need gcc
+	gcc -O2 -rdynamic -pthread -DWITH_LIBUNWIND -I"$KRON_TOP_SRC/tests/torture" -o chains \
+		"$KRON_TOP_SRC/tests/torture/unwind_chains.c" -lunwind 2>/dev/null || skip "no libunwind"
+	"$KRON" record -q -b 64M -o d ./chains
+}
+
+@test "a program's own list of modules has kron's blocks behind its own" {
+	need gcc
+	cat >list.c <<-'END'
+		#define _GNU_SOURCE
+		#include <link.h>
+		#include <stdio.h>
+		static int show(struct dl_phdr_info *i, size_t n, void *d)
+		{
+			(void)n, (void)d;
+			puts(i->dlpi_name);
+			return 0;
+		}
+		int main(void) { return dl_iterate_phdr(show, NULL); }
+	END
+	gcc -o list list.c
+	./list >plain
+	"$KRON" record -q -o d ./list >traced
+	grep -v -e libkron-rt.so -e '^\[kron\]$' traced | cmp - plain
+	[ "$(sed -n '/^\[kron\]$/,$p' traced | grep -cv '^\[kron\]$')" = 0 ]
+}
