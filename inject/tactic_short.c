@@ -121,8 +121,11 @@ static struct draft *evict(struct planner *pl, const struct window_scope *home, 
 	for (int k = 0; k <= 256; k++) {
 		uint64_t at = k & 1 ? from - (k + 1) / 2 : from + k / 2;
 
-		if (reaches(vaddr, at + WINDOW_JUMP) && may_evict(pl, at, home, &w))
-			return &pl->drafts.v[planner_hold(pl, &w, TACTIC_JUMP_MULTI)];
+		if (reaches(vaddr, at + WINDOW_JUMP) && may_evict(pl, at, home, &w)) {
+			uint32_t host = planner_hold(pl, &w, TACTIC_JUMP_MULTI); /* may move v */
+
+			return &pl->drafts.v[host];
+		}
 	}
 	return NULL;
 }

@@ -82,10 +82,6 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 			return lex_error(lx, at,
 					 "$addr is that of an instruction's memory operand: "
 					 "%%loads, %%stores, FUNC+OFF, an address");
-		if (s->after)
-			return lex_error(lx, at,
-					 "behind the instruction its operand's registers may "
-					 "have changed: $addr and %%after do not go together");
 		return 0;
 	case SPEC_PAYLOAD_IMMEDIATE:
 		if (s->value > UINT32_MAX && s->value < -(uint64_t)0x80000000u)

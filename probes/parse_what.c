@@ -70,8 +70,8 @@ static int take_store(const struct lex *lx, struct probe_spec *s, struct span sp
 				 PROBE_WORDS - 1);
 	if (!equals)
 		return lex_error(lx, sp.s + sp.n, "=VALUE is missing: store:WORD=VALUE");
-	if (!span_number(behind(sp, word.n + 1), &s->data))
-		return lex_error(lx, equals + 1, "this is no number of 64 bits");
+	if (!span_number(behind(sp, word.n + 1), &s->data) || s->data != (uint64_t)(int32_t)s->data)
+		return lex_error(lx, equals + 1, "a number of 32 bits with sign is needed here");
 	s->kind = SPEC_STORE;
 	s->word = (uint8_t)n;
 	return 0;

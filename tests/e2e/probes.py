@@ -134,9 +134,11 @@ def addresses():
                 : : "r"(t), "r"(i) : "memory"); }
             int main(void) { walk(table, 64); printf("%p\\n", (void *)table); return 0; }""")
     subprocess.run([*tap.CC, "-O2", "-no-pie", "-o", "walk", "walk.c"], check=True)
-    out, _ = record("-p", "at=walk%stores $addr", "--", "./walk")
+    out, _ = record("-p", "at=walk%stores $addr", "-p", "after=walk%stores%after $addr", "--",
+                    "./walk")
     first = int(out, 16)
     tap.need(events()["at"] == [first + 4 * i for i in range(64)], events()["at"])
+    tap.need(events()["after"] == events()["at"], events()["after"])
 
 
 def against_ltrace():

@@ -29,6 +29,7 @@
 #include "inject/functions.h"
 #include "inject/patch_info.h"
 #include "inject/plan.h"
+#include "inject/resolve.h"
 #include "tests/unit/elf_maker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -148,6 +149,47 @@ static void write_patched(const struct elf_image *img, bool jumps)
 	xfree(levels);
 }
 
+/* Every kind of place, wherever it may be. */
+static void use_probes(const struct elf_image *img, const struct code_map *map)
+{
+	static const char *const specs[] = {
+		"*",
+		"*%return $retval",
+		"*%blocks count:1",
+		"*%loads $addr",
+		"*+4",
+		"0x1000",
+		"*%after",
+		"/[a-m]/%callers $arg1",
+		"%*:* $arg1",
+		"sdt_p:* $arg2",
+		"main",
+		"a.c:1",
+		"*%stores%after",
+		"usdt:*:x",
+		"operator()",
+	};
+	struct probe_set set = {0};
+	struct resolution found;
+	struct plan_request request;
+	struct plan *plan;
+
+	for (unsigned i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		if (probe_set_add(&set, specs[i], i + 1, NULL))
+			abort();
+	resolve_has_marker(&set, img);
+	resolve_make(&found, &set, map, "/x/input", true);
+	for (size_t i = 0; i < found.places.n; i++)
+		if (found.places.v[i].event != RESOLVE_NO_EVENT &&
+		    found.places.v[i].event >= found.events.n)
+			abort();
+	request = resolve_request(&found, img->size & 1);
+	if (!plan_make_from(&plan, map, &(struct plan_options){.request = &request}, NULL))
+		plan_free(plan);
+	resolve_free(&found);
+	probe_set_free(&set);
+}
+
 static void use_functions(const struct elf_image *img, struct functions *f)
 {
 	struct frame_info *fi = frame_info_open(img);
@@ -165,6 +207,7 @@ static void use_functions(const struct elf_image *img, struct functions *f)
 	frame_info_close(fi);
 	if (!code_map_build(&map, img, f, NULL)) {
 		check(img, f);
+		use_probes(img, map);
 		code_map_free(map);
 	}
 	if (!plan_make(&plan, img, &(struct plan_options){0}, NULL)) {
