@@ -7,10 +7,69 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 
 struct filter_options analysis_filter;
+bool analysis_quiet;
+
+/*
+ * Progress, on stderr if it is a terminal: a line that is written over, from half a second on,
+ * and gone whenever a pass over the trace ends, for then output may come.
+ */
+#define PROGRESS_AFTER_NS 500000000u
+#define PROGRESS_EVERY_NS 100000000u
+
+static struct {
+	const char *name; /* of the command */
+	uint64_t next_ns;
+	bool shown, never;
+} progress;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void hide_progress(void)
+{
+	if (progress.shown)
+		fputs("\r\033[K", stderr);
+	progress.shown = false;
+}
+
+static void show_progress(uint64_t done, uint64_t pass)
+{
+	uint64_t now = now_ns();
+
+	if (!pass || done % pass == 0)
+		hide_progress();
+	else if (now >= progress.next_ns && !progress.never) {
+		fprintf(stderr, "\rkron %s: %3.0f%% of %.0f MB read\033[K", progress.name,
+			100.0 * (double)(done % pass) / (double)pass, (double)pass / 1e6);
+		progress.shown = true;
+		progress.next_ns = now + PROGRESS_EVERY_NS;
+	}
+}
+
+static void start_progress(const struct opt_command *c, struct trace *t)
+{
+	if (analysis_quiet || !isatty(STDERR_FILENO))
+		return;
+	progress.name = c->name;
+	progress.next_ns = now_ns() + PROGRESS_AFTER_NS;
+	trace_set_progress(t, show_progress);
+}
+
+void analysis_streams(void)
+{
+	progress.never = isatty(STDOUT_FILENO);
+}
 
 /* What is wrong with a filter is wrong use, whatever the trace is. */
 static struct trace *set_filter(const struct opt_command *c, struct trace *t)
@@ -30,8 +89,10 @@ struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, 
 	struct trace *t;
 	struct err err;
 
-	if (!trace_open(&t, dir, &err))
+	if (!trace_open(&t, dir, &err)) {
+		start_progress(c, t);
 		return set_filter(c, t);
+	}
 	if (first >= argc)
 		cmd_fail(c, CMD_ERROR, "%s (`kron record` makes one)", err.msg);
 	else
@@ -52,6 +113,7 @@ int analysis_close(const struct opt_command *c, struct trace *t, int status)
 {
 	uint64_t damaged = t->damaged;
 
+	hide_progress();
 	trace_close(t);
 	status = cmd_finish(c, status);
 	if (damaged && status == CMD_OK)

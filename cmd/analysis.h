@@ -9,6 +9,12 @@
 
 /* What of the trace to look at: analysis_open() applies it.  In the table of each such command. */
 extern struct filter_options analysis_filter;
+extern bool analysis_quiet;
+#define ANALYSIS_QUIET                                                                       \
+	{                                                                                    \
+		'q', "quiet", OPT_FLAG, &analysis_quiet, NULL,                               \
+			"Do not say on a terminal how far a long trace has been read.", 0, 0 \
+	}
 #define ANALYSIS_FILTER                                                                       \
 	{0,                                                                                   \
 	 "where",                                                                             \
@@ -38,6 +44,7 @@ extern struct filter_options analysis_filter;
 		 "20us. Default 1000.",                                                       \
 		 0,                                                                           \
 		 0},                                                                          \
+		ANALYSIS_QUIET,                                                               \
 	{                                                                                     \
 		0, "post", OPT_STR, &analysis_filter.post, "SPAN",                            \
 			"How much to see after it. Default 1000.", 0, 0                       \
@@ -51,6 +58,9 @@ struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, 
 
 /* Say on stderr what is damaged, close, and finish. */
 int analysis_close(const struct opt_command *c, struct trace *t, int status);
+
+/* The output comes while the trace is read: no progress between its lines on a terminal. */
+void analysis_streams(void);
 
 /* A page for stdout if it is a terminal, and a large buffer. */
 void analysis_output(bool no_pager);

@@ -36,6 +36,7 @@ int cmd_dump(int argc, char **argv)
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
+	analysis_streams();
 	analysis_output(no_pager || json);
 	report_dump(t, json, switches, stdout);
 	return analysis_close(&command, t, CMD_OK);

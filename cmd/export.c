@@ -55,6 +55,19 @@ static bool is_binary(void)
 		streams[format] == export_parquet || streams[format] == export_mkdat);
 }
 
+#define CHROME_MUCH (100u << 20)
+
+static void warn_of_size(FILE *f)
+{
+	off_t size = ftello(f);
+
+	if (streams[format] == export_chrome && size > CHROME_MUCH && !analysis_quiet)
+		fprintf(stderr,
+			"kron export: %s has %.0f MB; viewers of this format choke above some 100. "
+			"--where takes less of the trace, -f perfetto writes a fifth\n",
+			output, (double)size / 1e6);
+}
+
 /* To a file of our own, so that a failure names it; half of one goes. */
 static int export_to_file(const struct trace *t)
 {
@@ -67,6 +80,7 @@ static int export_to_file(const struct trace *t)
 				strerror(errno));
 	streams[format](t, f);
 	error = ferror(f) ? errno : 0;
+	warn_of_size(f);
 	if (fclose(f) && !error)
 		error = errno;
 	if (!error)
@@ -87,6 +101,7 @@ static int export_path(const struct trace *t)
 
 static int export_to_stdout(const struct trace *t)
 {
+	analysis_streams();
 	analysis_output(true);
 	streams[format](t, stdout);
 	return CMD_OK;

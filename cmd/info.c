@@ -13,6 +13,7 @@ static const struct opt options[] = {
 	 "threads.",
 	 0, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	ANALYSIS_QUIET,
 	OPT_END,
 };
 

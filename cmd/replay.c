@@ -71,6 +71,7 @@ static int run(struct trace *t, uint64_t *tids)
 	replay.globs = globs.v;
 	replay.nglobs = globs.n;
 	replay.color = term_wants_color((enum term_color)color, STDOUT_FILENO);
+	analysis_streams();
 	analysis_output(no_pager);
 	if (report_replay(t, &replay, stdout, &err)) {
 		cmd_fail(&command, CMD_ERROR, "%s", err.msg);

@@ -152,6 +152,9 @@ void lanes_have_read(const struct trace *t, const struct chunk_ref *c)
 	struct trace_priv *p = priv_of(t);
 
 	advise(t, c, 65536, MADV_DONTNEED);
+	p->read += c->nbytes;
+	if (p->progress)
+		p->progress(p->read, p->pass);
 	p->read_since += c->nbytes;
 	if (p->read_since >= GIVE_BACK) {
 		p->read_since = 0;

@@ -255,3 +255,13 @@ void trace_close(struct trace *t)
 	xfree(t->dir);
 	xfree(t);
 }
+
+void trace_set_progress(struct trace *t, trace_progress_fn fn)
+{
+	struct trace_priv *p = priv_of(t);
+
+	p->progress = fn;
+	p->pass = 0;
+	vec_for(&p->chunks, c)
+		p->pass += c->nbytes;
+}

@@ -86,7 +86,7 @@ struct trace {
 	bool complete;    /* the collector ended it properly */
 	double tsc_hz;
 	uint64_t start_tsc;
-	uint64_t end_tsc; /* last calibration point; 0 = not complete */
+	uint64_t end_tsc;            /* last calibration point; 0 = not complete */
 	struct trace_filter *filter; /* trace/filter.h: what cursors leave out; NULL: nothing */
 	void *priv;
 };
@@ -94,6 +94,12 @@ struct trace {
 /* -ENOENT no such directory; -ENOTDIR, -EINVAL: not a trace (the sentence says what it is). */
 int trace_open(struct trace **out, const char *dir, struct err *err);
 void trace_close(struct trace *t);
+/*
+ * To be told how far the samples have been read, some ten thousand times a GiB: bytes of all
+ * passes together, and how many a whole pass is.
+ */
+typedef void (*trace_progress_fn)(uint64_t done, uint64_t pass);
+void trace_set_progress(struct trace *t, trace_progress_fn fn);
 const char *trace_session(const struct trace *t, const char *key); /* NULL if absent */
 /* The function of an entry or exit event, NULL when the table does not have it. */
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);

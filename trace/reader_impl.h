@@ -32,7 +32,9 @@ struct trace_priv {
 	uint64_t ns_mult; /* ns = ticks * mult >> shift */
 	unsigned ns_shift;
 	bool counted;
-	size_t read_since; /* bytes of chunks since all pages were given back */
+	size_t read_since;          /* bytes of chunks since all pages were given back */
+	trace_progress_fn progress; /* may be NULL */
+	uint64_t read, pass;        /* its arguments */
 };
 
 static inline struct trace_priv *priv_of(const struct trace *t)

@@ -184,6 +184,15 @@ assert {t for t, in json.load(open("got"))} == tids'
 	agree callgrind
 }
 
+@test "Chrome: a warning when the file is too much for viewers" {
+	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 2600000 3
+	"$KRON" export -f chrome -o out walk 2>err
+	[ "$(stat -c %s out)" -gt $((100 << 20)) ]
+	grep -q 'out has 1[0-9][0-9] MB; viewers of this format choke' err
+	"$KRON" export -f chrome -o out small 2>err
+	[ ! -s err ]
+}
+
 @test "a file: half of one goes" {
 	for format in chrome pprof parquet; do
 		run --separate-stderr bash -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' - \

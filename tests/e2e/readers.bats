@@ -172,3 +172,21 @@ for line in sys.stdin:
     n += d["kind"] in ("entry", "exit")
 assert n == 100000, n'
 }
+
+@test "progress: on a terminal, for what takes long, and not with -q" {
+	need script
+	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 600000 3
+	# the pipe is full for a second
+	script -qec "'$KRON' dump walk | (sleep 1; cat >/dev/null)" /dev/null >out
+	tr '\r' '\n' <out | grep -q 'kron dump: *[0-9]*% of 12 MB read'
+	# the line is gone at the end
+	[ "$(tail -c 4 out)" = $'\r\033[K' ]
+	script -qec "'$KRON' dump -q walk | (sleep 1; cat >/dev/null)" /dev/null >out
+	[ ! -s out ]
+	"$KRON" dump walk 2>err | (sleep 1; cat >/dev/null)
+	[ ! -s err ]
+	# nor where the output itself is what the terminal shows
+	script -qec "'$KRON' dump --no-pager walk | cat" /dev/null >/dev/null
+	script -qec "'$KRON' dump --no-pager walk" /dev/null >out
+	run ! grep -q 'MB read' out
+}
