@@ -44,6 +44,8 @@ static bool no_children, quiet, constant_time;
 static int switches; /* enum collector_switches */
 static int verbose;
 
+static struct watch_options watch;
+
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "DIR",
 	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old.", 0,
@@ -81,6 +83,15 @@ static const struct opt options[] = {
 	 "library, whose name matches GLOB. May be repeated; where several match, the last one "
 	 "counts.",
 	 0, 0},
+	{0, "trigger", OPT_STR, &watch.trigger, "SEQUENCE",
+	 "Keep only what lies around the place where SEQUENCE comes about, then stop recording: up "
+	 "to four conditions, 'A then B within 1ms then C', as kron-report(1) has them.",
+	 0, 0},
+	{0, "pre", OPT_STR, &watch.pre, "SPAN",
+	 "How much to keep from before the trigger: a number of samples, or a time like 20us. "
+	 "Default 1000.",
+	 0, 0},
+	{0, "post", OPT_STR, &watch.post, "SPAN", "How much to keep after it. Default 1000.", 0, 0},
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
@@ -374,6 +385,18 @@ static void say_device_summary(const struct collector *c, const struct collector
 		    c->opt.device, lost, output);
 }
 
+static void say_trigger(const struct collector_summary *s)
+{
+	char outside[STR_NUMBER];
+
+	str_thousands(outside, sizeof(outside), s->outside);
+	if (s->fired_ns)
+		say("kron: the trigger fired after %.6f s; %s samples were not near it",
+		    (double)s->fired_ns / 1e9, outside);
+	else
+		say("kron: the trigger never fired; %s samples were let go", outside);
+}
+
 static void say_summary(struct collector *c, const struct collector_summary *s,
 			const struct child *child)
 {
@@ -388,6 +411,8 @@ static void say_summary(struct collector *c, const struct collector_summary *s,
 	}
 	if (s->cut_off && verbose)
 		say("kron: %" PRIu64 " samples were cut off by a kill", s->cut_off);
+	if (c->opt.watch.trigger)
+		say_trigger(s);
 	say("kron: %s samples, %s lost, %s sites refused, probes cost about %.*f%% -> %s",
 	    str_thousands(samples, sizeof(samples), s->samples),
 	    str_thousands(lost, sizeof(lost), s->lost),
@@ -499,11 +524,26 @@ static void take_options(struct collector_options *o, char **argv)
 		.board = board,
 		.no_children = no_children,
 		.constant_time = constant_time,
+		.watch = watch,
 		.measure = probe_cost_measure,
 	};
 	/* A flight recorder keeps the last things: all of its buffer is in use all the time. */
 	if (!o->buffer && o->when_full == KRON_WHEN_FULL_WRAP)
 		o->buffer = 64ull << 20;
+}
+
+/* What is wrong with --trigger here; NULL: nothing. */
+static const char *check_watch(const struct collector_options *o, struct err *err)
+{
+	if (!o->watch.trigger)
+		return o->watch.pre || o->watch.post ? "--pre and --post belong to a --trigger"
+						     : NULL;
+	if (o->bus != KRON_BUS_LANE)
+		return "--trigger looks at lanes: it works with --bus lane only";
+	if (o->when_full == KRON_WHEN_FULL_WRAP)
+		return "--trigger has a circular buffer of its own (--pre): leave out --when-full "
+		       "wrap";
+	return watch_check(&o->watch, err) ? err->msg : NULL;
 }
 
 /* Does one of them trigger a Resource sample? */
@@ -520,6 +560,7 @@ static bool wants_counters(const struct probe_set *set)
 int cmd_record(int argc, char **argv)
 {
 	struct collector_options opt;
+	const char *why_not;
 	struct program program;
 	char runtime[4096] = "";
 	struct child child;
@@ -554,6 +595,9 @@ int cmd_record(int argc, char **argv)
 			&command, OWN_FAILURE,
 			"a Resource sample has the 16 counters of a board, and lanes have none: "
 			"use --bus exact or --bus device:PATH");
+	why_not = check_watch(&opt, &err);
+	if (why_not)
+		return cmd_fail(&command, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
 	if (collector_open(&collector, &opt, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);

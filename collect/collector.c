@@ -125,6 +125,8 @@ static int open_parts(struct collector *c, struct err *err)
 		.wake_fd = -1,
 	};
 	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
+	if (c->opt.watch.trigger)
+		c->drain.watch = watch_open(&c->opt.watch, c->opt.dir, &c->drain);
 	code = open_bus(c, err);
 	c->drain.start = c->clock_start;
 	return code;
@@ -332,6 +334,19 @@ static void measure(struct collector *c, double hz, struct probe_cost *out)
 		out->on = fetch_trigger_ns(&c->fetch, hz);
 }
 
+static void end_watch(struct collector *c, double hz, struct collector_summary *out)
+{
+	const struct watch *w = c->drain.watch;
+	uint64_t tsc;
+
+	if (!w)
+		return;
+	tsc = watch_fired_tsc(w);
+	if (tsc > c->start.tsc)
+		out->fired_ns = (uint64_t)((double)(tsc - c->start.tsc) / hz * 1e9);
+	out->outside = watch_outside(w);
+}
+
 static void write_end(struct collector *c, const char *how, struct collector_summary *out)
 {
 	struct time_point end;
@@ -341,6 +356,7 @@ static void write_end(struct collector *c, const char *how, struct collector_sum
 	hz = tsc_hz(&c->start, &end);
 	out->seconds = (double)(end.mono_ns - c->start.mono_ns) / 1e9;
 	measure(c, hz, &out->cost);
+	end_watch(c, hz, out);
 	if (c->opt.bus == KRON_BUS_EXACT) {
 		board_time_point(&c->seg.window.board, &end);
 		hz = tsc_hz(&c->clock_start, &end);
@@ -391,6 +407,7 @@ void collector_free(struct collector *c)
 	answerer_free(&c->answerer);
 	modules_free(&c->modules);
 	fetch_free(&c->fetch);
+	watch_close(c->drain.watch);
 	tasks_free(&c->tasks);
 	device_board_close(&c->device);
 	segment_close(&c->seg);

@@ -21,6 +21,7 @@
 #include "collect/grow.h"
 #include "collect/modules.h"
 #include "collect/serve.h"
+#include "collect/watch.h"
 
 struct collector_options {
 	const char *dir;
@@ -35,7 +36,8 @@ struct collector_options {
 	bool no_children;
 	bool constant_time;
 	enum kron_bus bus;
-	const char *device;    /* bus device: its path */
+	const char *device; /* bus device: its path */
+	struct watch_options watch;
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
 };
 
@@ -52,6 +54,8 @@ struct collector_summary {
 	uint64_t waited;      /* NODECLKs that the board made its users wait */
 	bool device_answers;  /* bus device: it is a board */
 	struct device_end device;
+	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
+	uint64_t outside;               /* samples that were let go because they were not near it */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	struct probe_cost cost;

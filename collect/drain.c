@@ -23,6 +23,7 @@
 #include "collect/fetch.h"
 #include "collect/grow.h"
 #include "collect/switches.h"
+#include "collect/watch.h"
 
 #define MS 1000000ull
 #define WAIT_SHORTEST_MS 2u
@@ -124,12 +125,27 @@ static bool has_news(const struct drain *d, const struct kron_chunk *c, const st
 	return seq && n->nbytes && !is_in_file(d, seq);
 }
 
+/* The watch writes what is wanted of it. */
+static void show_watch(struct drain *d, uint32_t i, const struct trace_chunk *head,
+		       const struct chunk_owner *o)
+{
+	if (o->task)
+		o->task->cut_off += head->holes;
+	tasks_name_thread(d->tasks, o);
+	watch_take(d->watch, i, head, segment_chunk(d->seg, i) + 1, o);
+}
+
 static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
 			      const struct chunk_owner *o, const struct chunk_count *n)
 {
 	const struct trace_chunk head = head_of(c, o, n);
 
-	return has_news(d, c, n) ? drain_write(d, &head, c + 1, o, n->samples) : 0;
+	if (!has_news(d, c, n))
+		return 0;
+	if (!d->watch)
+		return drain_write(d, &head, c + 1, o, n->samples);
+	show_watch(d, (uint32_t)(((const uint8_t *)c - d->seg->pool) / KRON_CHUNK_SIZE), &head, o);
+	return 0;
 }
 
 /* Claims behind the last sample that a kill cut off, some bytes of each stored already: one
@@ -196,6 +212,11 @@ static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owne
 	const struct drain_pending p = {i, n->samples, head_of(c, o, n), *o};
 	uint32_t moved = 0;
 
+	if (d->watch) {
+		show_watch(d, i, &p.head, o);
+		free_chunk(d, i, n->nbytes);
+		return 1;
+	}
 	if (d->npending == DRAIN_PENDING || !journal_stage(d->journal, &p.head, c + 1)) {
 		moved = write_pending(d);
 		if (!journal_stage(d->journal, &p.head, c + 1))
@@ -386,7 +407,11 @@ static void *drain_thread(void *arg)
 		bool thorough = dead && is_due(&d->next_thorough_ns, now,
 					       short_of ? DEAD_EVERY_MS : THOROUGH_EVERY_MS);
 
-		if (drain_round(d, dead, thorough))
+		bool moved = drain_round(d, dead, thorough);
+
+		if (d->watch)
+			watch_look(d->watch, false);
+		if (moved)
 			ms = WAIT_SHORTEST_MS;
 		else
 			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;
@@ -481,6 +506,8 @@ void drain_all(struct drain *d)
 			__atomic_store_n(&segment_chunk(d->seg, i)->seq, 0, __ATOMIC_RELEASE);
 		}
 	}
+	if (d->watch)
+		watch_look(d->watch, true);
 	notice_disk(d);
 	if (!d->disk_failed)
 		tasks_release(d->tasks);

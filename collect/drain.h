@@ -43,6 +43,7 @@ struct drain_pending {
 
 struct fetch;    /* collect/fetch.h */
 struct switches; /* collect/switches.h */
+struct watch;    /* collect/watch.h */
 
 struct drain {
 	struct segment *seg;
@@ -60,6 +61,7 @@ struct drain {
 	size_t nwritten;
 	struct fetch *fetch;       /* bus exact: where samples come from instead of lanes */
 	struct switches *switches; /* atomic; NULL until the program starts, or for good */
+	struct watch *watch;       /* --trigger: everything goes there first */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 

@@ -3,11 +3,13 @@
 #include "collect/journal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void journal_init(struct journal *j, struct trace_writer *w)
 {
 	j->w = w;
 	j->error = 0;
+	j->tables = 0;
 	pthread_mutex_init(&j->lock, NULL);
 }
 
@@ -32,6 +34,8 @@ int journal_line_locked(struct journal *j, const char *file, const char *const *
 {
 	if (j->error)
 		return j->error;
+	if (!strcmp(file, "functions") || !strcmp(file, "events") || !strcmp(file, "modules"))
+		__atomic_fetch_add(&j->tables, 1, __ATOMIC_RELEASE);
 	return note_result(j, trace_writer_line(j->w, file, fields, n));
 }
 

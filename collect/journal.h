@@ -17,13 +17,20 @@
 struct journal {
 	struct trace_writer *w;
 	pthread_mutex_t lock;
-	int error; /* first failure, -errno, 0 = none; atomic */
+	int error;       /* first failure, -errno, 0 = none; atomic */
+	uint64_t tables; /* atomic: lines of the tables that say what events mean */
 };
 
 void journal_init(struct journal *j, struct trace_writer *w);
 static inline int journal_error(struct journal *j)
 {
 	return __atomic_load_n(&j->error, __ATOMIC_ACQUIRE);
+}
+
+/* Moves on when names of events may have come. */
+static inline uint64_t journal_tables(struct journal *j)
+{
+	return __atomic_load_n(&j->tables, __ATOMIC_ACQUIRE);
 }
 
 /* Each: 0 or -errno, also when an earlier call failed. */

@@ -55,6 +55,8 @@ void session_write_start(struct journal *j, const struct segment *seg,
 		journal_session(j, "board_overruns_before", "%u",
 				board_read32(&seg->window.board,
 					     KRON_CHIP_BYTE(KRON_WORD_OVERRUN)));
+	if (opt->watch.trigger)
+		journal_session(j, "trigger", "%s", opt->watch.trigger);
 	if (opt->constant_time)
 		journal_session(j, "constant_time", "1");
 	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);
@@ -80,6 +82,10 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 	}
 	if (opt->bus == KRON_BUS_DEVICE && s->device_answers)
 		journal_session(j, "board_samples", "%" PRIu64, s->device.samples);
+	if (opt->watch.trigger) {
+		journal_session(j, "trigger_ns", "%" PRIu64, s->fired_ns);
+		journal_session(j, "outside", "%" PRIu64, s->outside);
+	}
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);
 	counts_write(j, s->counts);

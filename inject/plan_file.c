@@ -324,9 +324,9 @@ static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
 
 	if (!s->landing)
 		return jump == WINDOW_JUMP || (jump <= 1 && !s->prefix);
-	return (jump == WINDOW_SHORT || (jump == 1 && !s->prefix)) && distance == (int8_t)distance &&
-	       s->landing >= p->text_lo && s->landing < p->text_hi &&
-	       p->text_hi - s->landing >= PLAN_LANDING;
+	return (jump == WINDOW_SHORT || (jump == 1 && !s->prefix)) &&
+	       distance == (int8_t)distance && s->landing >= p->text_lo &&
+	       s->landing < p->text_hi && p->text_hi - s->landing >= PLAN_LANDING;
 }
 
 static bool is_site_sound(const struct plan *p, const struct plan_site *s)

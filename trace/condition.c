@@ -440,6 +440,15 @@ void condition_bind(struct condition *c, const struct trace *t)
 	}
 }
 
+bool condition_names_threads(const struct condition *c)
+{
+	for (size_t i = 0; i < c->nodes.n; i++)
+		if (c->nodes.v[i].op == OP_TEST && c->nodes.v[i].field == FIELD_THREAD &&
+		    !c->nodes.v[i].is_number)
+			return true;
+	return false;
+}
+
 /* ---- asking ---- */
 
 static bool compare(uint64_t a, enum compare how, uint64_t b)

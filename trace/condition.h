@@ -37,6 +37,9 @@ void condition_bind(struct condition *c, const struct trace *t);
 /* Special records (CPU, LOST) match nothing. */
 bool condition_holds(const struct condition *c, const struct trace_event *e);
 
+/* Does it ask for threads by name? */
+bool condition_names_threads(const struct condition *c);
+
 /* For those who parse what stands around conditions. */
 int condition_error(struct err *err, const char *label, const char *text, size_t at,
 		    const char *fmt, ...) __attribute__((format(printf, 5, 6)));

@@ -80,6 +80,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   device         its path
  *   constant_time  1: a closed gate costs as much as an open one; else absent
  *   when_full      discard | wait | wrap
+ *   trigger        of --trigger; trigger_ns: when it fired, from the start, 0 = never;
+ *                  outside: samples that were let go because they were not near it
  *   buffer         bytes of pool
  *   filter         Filter Register at start, hex
  *   start_tsc, start_mono_ns, start_real_ns      first calibration point; "tsc" is the clock

@@ -173,6 +173,23 @@ static const char *date_of(uint64_t real_ns, char *buf, size_t size)
 	return buf;
 }
 
+static void put_trigger(const struct trace *t, FILE *out)
+{
+	const char *trigger = trace_session(t, "trigger");
+	uint64_t ns = number_or(t, "trigger_ns", 0);
+	char n[STR_NUMBER];
+
+	if (!trigger)
+		return;
+	put_text(out, "trigger:", trigger);
+	if (ns)
+		fprintf(out, LABEL "%.6f s after the start", "fired:", (double)ns / 1e9);
+	else
+		fprintf(out, LABEL "never", "fired:");
+	fprintf(out, "; %s samples were not near it\n",
+		str_thousands(n, sizeof(n), number_or(t, "outside", 0)));
+}
+
 static void put_machine(const struct trace *t, FILE *out)
 {
 	char cpu[256];
@@ -451,6 +468,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 		f->threads);
 	put_board(t, f, out);
 	put_text(out, "when full:", trace_session(t, "when_full"));
+	put_trigger(t, out);
 	put_modules(t, out);
 	put_refusals(f, out);
 	put_procs(t, out);
@@ -476,6 +494,11 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_ku64(j, "ncpu", number_or(t, "ncpu", 0));
 	json_kstr(j, "kron", trace_session(t, "kron"));
 	json_kstr(j, "when_full", trace_session(t, "when_full"));
+	if (trace_session(t, "trigger")) {
+		json_kstr(j, "trigger", trace_session(t, "trigger"));
+		json_ku64(j, "trigger_ns", number_or(t, "trigger_ns", 0));
+		json_ku64(j, "outside", number_or(t, "outside", 0));
+	}
 	json_kstr(j, "bus", bus_of(t));
 	json_kstr(j, "device", trace_session(t, "device"));
 	json_key(j, "constant_time");

@@ -140,6 +140,14 @@ void trigger_bind(struct trigger *g, const struct trace *t)
 	}
 }
 
+bool trigger_names_threads(const struct trigger *g)
+{
+	for (uint32_t i = 0; i < g->nsteps; i++)
+		if (condition_names_threads(g->steps[i].condition))
+			return true;
+	return false;
+}
+
 static bool is_in_time(const struct trigger *g, uint32_t i, uint64_t tsc)
 {
 	const struct step *step = &g->steps[i];

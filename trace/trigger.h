@@ -25,6 +25,9 @@ void trigger_bind(struct trigger *g, const struct trace *t);
 /* The next sample in order of time; true: the trigger fires at it. */
 bool trigger_feed(struct trigger *g, const struct trace_event *e);
 
+/* Does a step ask for threads by name? */
+bool trigger_names_threads(const struct trigger *g);
+
 /* "500" samples, or a time: "20us", "1.5ms".  0 or -EINVAL with the sentence. */
 struct trigger_span {
 	uint64_t samples, ns; /* one of them is set, or neither: nothing */

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import BUILD, KRON, Suite, need, rnd  # noqa: E402
+from tap import BUILD, KRON, Suite, compile_c, need, rnd  # noqa: E402
 
 HZ = 2e9  # of make_trace's clock
 
@@ -243,10 +243,88 @@ def errors():
     kron("report", "--trigger", "a", "--pre", "5 apples", "t", status=2)
 
 
+# ---- while recording ----
+
+
+def record(trace, *options, program=("git", "--version"), status=0):
+    _, err = kron("record", "-o", trace, *options, "--", *program, status=status)
+    return err
+
+
+def steps_of(trace, *options):
+    """What happened, without times and addresses."""
+    out = kron("dump", "--json", *options, trace)[0].splitlines()
+    return [(s["event"], s["kind"], s.get("function")) for s in map(json.loads, out) if not is_special(s)]
+
+
+def info(trace):
+    return json.loads(kron("info", "--json", trace)[0])
+
+
+def recording():
+    """The same program twice: all of it, looked at by trigger, and recorded by trigger."""
+    record("all")
+    everything = steps_of("all")
+    names = [f for _, _, f in everything]
+    for _ in range(5):
+        first = rnd.randrange(len(everything) // 2)
+        later = rnd.randrange(first + 1, len(everything))
+        text = f"entry={names[first]} then {names[later]}"
+        pre, post = str(rnd.randrange(300)), str(rnd.randrange(300))
+        span = ["--trigger", text, "--pre", pre, "--post", post]
+        record("some", *span)
+        i = info("some")
+        found, wanted = steps_of("some"), steps_of("all", *span)
+        seen = i["samples"] + i["outside"]  # when it has fired, the gates are closed
+        need(seen <= len(everything) if i["trigger_ns"] else seen == len(everything), seen)
+        if i["trigger_ns"]:  # the first time only; several windows may follow it in `all`
+            need(found == wanted[: len(found)], f"{text} {pre} {post}: other samples")
+            need(len(found) >= min(int(post), len(everything) - later), f"{len(found)} samples")
+        else:
+            need(not wanted, f"{text}: did not fire")
+    err = record("never", "--trigger", "no_such_function")
+    need("never fired" in err and info("never")["samples"] == 0, err)
+
+
+def threads():
+    """All samples of all threads are accounted for; the program goes on when it has fired."""
+    compile_c("threads", "bins/triggers.c")
+    alone = subprocess.run(["./threads", "3", "20000"], capture_output=True, text=True)
+    record("all", program=["./threads", "3", "20000"])
+    total = info("all")["samples"]
+    names = sorted({f for _, _, f in steps_of("all", "--trigger", "cpu<9", "--pre", "0")})
+    _, err = kron("record", "-o", "some", "--trigger", "not cpu=77", "--post", "2000", "--", "./threads", "3", "20000")
+    i = info("some")
+    need(i["samples"] >= 2000 or i["samples"] == total, i["samples"])
+    need(i["samples"] + i["outside"] + i["lost"] <= total, f"{i} of {total}")
+    late = kron("record", "-o", "never", "--trigger", "cpu=77", "--", "./threads", "3", "20000")
+    n = info("never")
+    need(n["samples"] + n["outside"] + n["lost"] == total, f"{n['outside']} of {total}")
+    need(late[0] == alone.stdout, "other output")
+    need(names, "no names")
+
+
+def refusals():
+    for options in (
+        ["--trigger", "a", "--bus", "exact"],
+        ["--trigger", "a", "--when-full", "wrap"],
+        ["--trigger", "thread=worker"],
+        ["--trigger", "a then"],
+        ["--trigger", "a", "--pre", "99999999999"],
+        ["--pre", "5"],
+    ):
+        err = record("t", *options, status=125)
+        need("trigger" in err or "--pre" in err, err)
+        need(not os.path.exists("t"), "made a trace all the same")
+
+
 with Suite("filter") as s:
     s.case("conditions hold as they read", conditions)
     s.case("not binds before and, and before or", precedence)
     s.case("triggers fire where they should", triggers)
     s.case("every report obeys", reports)
     s.case("what is wrong is pointed at", errors)
+    s.case("record --trigger keeps what the reader would", recording)
+    s.case("record --trigger with threads", threads)
+    s.case("record --trigger refuses", refusals)
 sys.exit(s.failed > 0)
