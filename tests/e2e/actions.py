@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What probes of the kinds count, store and resource do, against callgrind and the program's
+own count of what it did."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap  # noqa: E402
+
+
+def record(*args, status=0):
+    shutil.rmtree("trace", ignore_errors=True)
+    r = subprocess.run([tap.KRON, "record", "-o", "trace", *args], capture_output=True,
+                       text=True, timeout=300)
+    tap.need(r.returncode == status, f"exit {r.returncode}\n{r.stderr}")
+    return r.stdout, r.stderr
+
+
+def info():
+    return json.loads(subprocess.run([tap.KRON, "info", "--json", "trace"], capture_output=True,
+                                     text=True, check=True).stdout)
+
+
+def dump():
+    out = subprocess.run([tap.KRON, "dump", "--json", "trace"], capture_output=True, text=True,
+                         check=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def counted():
+    tap.compile_c("counted", "bins/counted.c")
+    return os.path.abspath("counted")
+
+
+# ---- counts ----
+
+def executed(path):
+    """instructions of the program's own code, by callgrind"""
+    if not shutil.which("valgrind"):
+        raise tap.Skip("valgrind is not installed")
+    subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
+                    "--compress-pos=no", "--compress-strings=no", "--callgrind-out-file=out",
+                    path], check=True, capture_output=True,
+                   env={**os.environ, "LD_BIND_NOW": "1"})
+    counts, ours, skip = {}, False, False
+    with open("out") as f:
+        for line in f:
+            if line.startswith("ob="):
+                ours = line.strip() == "ob=" + path
+            elif line.startswith("calls="):
+                skip = True
+            elif re.match(r"0x[0-9a-f]+ ", line):
+                if ours and not skip:
+                    at, *rest = line.split()
+                    counts[int(at, 16)] = counts.get(int(at, 16), 0) + int(rest[-1])
+                skip = False
+    return counts
+
+
+def every_instruction(bus, *flags):
+    tap.compile_c("places", "bins/places.c", "-no-pie", "-fno-plt", *flags)
+    path = os.path.abspath("places")
+    truth = executed(path)
+    names = ["main", "sum", "add", "release", "choose"]
+    specs = [x for i, n in enumerate(names) for x in ("-p", f"{n}%insns count:{i}")]
+    listed = subprocess.run([tap.KRON, "list", "--json", *specs, path], capture_output=True,
+                            text=True).stdout
+    wanted = [0] * 16
+    for p in json.loads(listed)["places"]:
+        if "refused" not in p:
+            function = re.match(r"[a-z]+", p["place"])[0]
+            wanted[names.index(function)] += truth.get(p["address"], 0)
+    plain = subprocess.run([path], capture_output=True, text=True).stdout
+    out, _ = record("--bus", bus, *specs, "--", path)
+    tap.need(out == plain, out)
+    tap.need(sum(wanted) > 100 and info()["counters"] == wanted, (info()["counters"], wanted))
+
+
+def none_lost(bus, group):
+    """threads, forks, threads of children, handlers, a kill"""
+    path = counted()
+    out, _ = record("--bus", bus, "-p", f"{group}work count:3", "-p", f"{group}work%return count:15",
+                    "--", path)
+    n = int(out)
+    counters = info()["counters"]
+    tap.need(counters[3] == n and counters[15] == n, (n, counters))
+    tap.need(sum(counters) == 2 * n, counters)
+
+
+def level_off():
+    record("--filter", "1", "-p", "5:=work count:0", "-p", "0:=work count:1", "--", counted())
+    counters = info()["counters"]
+    tap.need(counters[0] == 0 and counters[1] > 1000, counters)
+
+
+# ---- stores ----
+
+def stops_sampling(bus):
+    """a probe as a trigger: the Filter Register is a chip word"""
+    record("--bus", bus, "--when-full", "wait", "-p", "work trace $arg1", "-p", "stop store:4=0", "--", counted())
+    payloads = [e["payload"] for e in dump() if e["kind"] == "event"]
+    tap.need(payloads == list(range(10)), payloads[:20])
+
+
+def arms_a_group(bus):
+    record("--bus", bus, "--when-full", "wait", "--filter", "1", "-p", "6:armed=work trace $arg1",
+           "-p", "stop store:4=0x40", "--", counted())
+    n = len([e for e in dump() if e["kind"] == "event"])
+    tap.need(n > 100000, n)
+
+
+def store_is_a_sample():
+    record("-p", "stop store:96=0x1234", "--", counted())
+    events = [e["event"] for e in dump() if "event" in e and e["event"] < 0xffffff00]
+    tap.need(events == [0x1234], events)
+
+
+def into_a_device():
+    path = counted()
+    with open("device", "wb") as f:
+        f.truncate(32 << 20)
+    record("--bus", "device:" + os.path.abspath("device"), "-p", "stop store:12=0x11223344",
+           "-p", "stop store:33=7", "-p", "work count:9", "--", path)
+    with open("device", "rb") as f:
+        chip = struct.unpack("<128I", f.read()[0x1000:0x1200])
+    tap.need(chip[12] == 0x11223344 and chip[13] == 0, chip[12:14])
+    tap.need(chip[33] == 7 and chip[80 + 9] == 1, (chip[33], chip[89]))
+
+
+# ---- resource samples ----
+
+def resource():
+    """a sample with the counters: how often work() has been called when stop() is"""
+    record("--bus", "exact", "-p", "work count:2", "-p", "seen=stop resource", "--", counted())
+    found = [e for e in dump() if e.get("name") == "seen"]
+    tap.need(len(found) == 1 and found[0]["counters"][2] == 10, found)
+    _, err = record("-p", "stop resource", "--", "./counted", status=125)
+    tap.need("--bus exact" in err, err)
+
+
+with tap.Suite("actions") as s:
+    for bus in ("lane", "exact"):
+        s.case(f"every instruction counted as often as callgrind says, bus {bus}",
+               every_instruction, bus)
+        s.case("... without optimisation", every_instruction, bus, "-O0")
+        s.case(f"no count is lost, bus {bus}", none_lost, bus, "")
+        s.case("... with a gate", none_lost, bus, "0:=")
+        s.case("a store stops all samples", stops_sampling, bus)
+        s.case("a store arms a group", arms_a_group, bus)
+    s.case("a level that is off counts nothing", level_off)
+    s.case("a store to a trigger word is a sample", store_is_a_sample)
+    s.case("stores and counts on a device", into_a_device)
+    s.case("resource samples", resource)
