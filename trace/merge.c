@@ -182,6 +182,13 @@ static void mend(struct trace_cursor *c, bool ended)
 	find_limit(c);
 }
 
+static const uint32_t *counters_of(const struct kron_sample *s)
+{
+	uint32_t type = s->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK;
+
+	return type == KRON_HEAD_TYPE_RESOURCE ? (const uint32_t *)(s + 1) : NULL;
+}
+
 static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 {
 	struct run *r;
@@ -193,6 +200,7 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 	out->lane = r->lane;
 	out->cpu = r->cpu;
 	out->s = *r->sample;
+	out->counters = counters_of(r->sample);
 	c->last = r;
 	if (!advance(c->t, r)) {
 		c->last = NULL;
@@ -229,6 +237,7 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 		out->lane = r->lane;
 		out->cpu = r->cpu;
 		out->s = *s;
+		out->counters = counters_of(s);
 		if (!f || trace_filter_passes(f, out))
 			return true;
 	}

@@ -127,6 +127,8 @@ struct trace_event {
 	uint32_t lane; /* index into lanes */
 	uint32_t cpu;  /* full number (from KRON_EVENT_CPU records), not just three bits */
 	struct kron_sample s;
+	/* The 16 Resource Counters of a Resource sample, else NULL; as long as the trace is open. */
+	const uint32_t *counters;
 };
 /*
  * Walk all samples merged by time (ties: lane order kept, then lane index), special records

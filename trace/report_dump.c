@@ -121,6 +121,19 @@ static char *add_text(char *to, const char *s)
 	return to;
 }
 
+/* A Resource sample's, those that are not zero. */
+static void put_counters(const struct trace_event *e, FILE *out)
+{
+	const char *before = "  counters ";
+
+	for (unsigned i = 0; e->counters && i < KRON_COUNTERS; i++) {
+		if (!e->counters[i])
+			continue;
+		fprintf(out, "%s%u:%u", before, i, e->counters[i]);
+		before = " ";
+	}
+}
+
 /*
  * Time, time stamp, CPU, header byte and its fields (S = shadow overflow, F = FIFO overflow),
  * source, data.  Not by printf: this is most of the work on a trace of millions of samples.
@@ -144,7 +157,19 @@ static void put_line(const struct trace *t, const struct trace_event *e, FILE *o
 	p = add_text(p, "  ");
 	fwrite(line, 1, (size_t)(p - line), out);
 	put_meaning(t, e, out);
+	put_counters(e, out);
 	fputc('\n', out);
+}
+
+static void json_counters(struct json *j, const struct trace_event *e)
+{
+	if (!e->counters)
+		return;
+	json_key(j, "counters");
+	json_open(j, '[');
+	for (unsigned i = 0; i < KRON_COUNTERS; i++)
+		json_u64(j, e->counters[i]);
+	json_close(j, ']');
 }
 
 static void put_json(const struct trace *t, const struct trace_event *e, FILE *out)
@@ -178,6 +203,7 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	snprintf(text, sizeof(text), "%08x%08x", e->s.payload, e->s.event);
 	json_kstr(&j, "data", text);
 	json_kstr(&j, "kind", d.kind);
+	json_counters(&j, e);
 	if (f) {
 		json_kstr(&j, "function", f->name);
 		json_kstr(&j, "module", t->modules[f->module].path);
