@@ -47,9 +47,21 @@ static unsigned cost_of(struct dead dead)
 	return (dead.flags ? 0 : 2) + (dead.regs ? 0 : 1);
 }
 
+/*
+ * What nobody will read from next on: neither the program nor a sample, which shows registers
+ * that may be dead to the program.
+ */
+static struct dead dead_before(const struct emitter *e, uint64_t next)
+{
+	struct dead dead = liveness_before(planner_liveness(e->pl), next);
+
+	dead.regs &= (uint16_t)~e->pl->shown;
+	return dead;
+}
+
 static struct dead dead_at(const struct emitter *e, const struct point *p)
 {
-	return liveness_before(planner_liveness(e->pl), p->next);
+	return dead_before(e, p->next);
 }
 
 /* The cheapest point of the region. */
@@ -201,7 +213,7 @@ static void emit_store(struct emitter *e, uint32_t probe, const struct insn *in,
 	struct dead dead = {0, false};
 
 	if (!action_of(e, probe)->ungated)
-		dead = liveness_before(planner_liveness(e->pl), next);
+		dead = dead_before(e, next);
 	emit_hot(e, probe, 1, dead, next);
 }
 

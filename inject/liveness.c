@@ -10,6 +10,8 @@
  */
 #include "inject/liveness.h"
 
+#include <string.h>
+
 #include "base/vec.h"
 
 #define BUDGET 40u /* instructions a question */
@@ -49,17 +51,21 @@ static bool decode(const struct liveness *l, uint64_t at, struct insn *in)
 	return code_map_flags(l->map, at) & CODE_INSN && code_map_insn(l->map, at, in);
 }
 
-/* The instruction at a target is a jump through memory, behind endbr64 perhaps: a PLT entry. */
+/* In no function, and a jump through memory, behind endbr64 perhaps: a PLT entry. */
 static bool is_plt(const struct liveness *l, uint64_t at)
 {
 	struct insn in;
 
+	if (functions_at(l->map->functions, at))
+		return false;
 	for (int i = 0; i < 2; i++) {
 		if (!elf_image_at(l->map->img, at, 16) ||
 		    !insn_decode(&in, elf_image_at(l->map->img, at, 16), 16, at))
 			return false;
 		if (in.kind == INSN_JMP_INDIRECT)
 			return in.rip_relative;
+		if (memcmp(elf_image_at(l->map->img, at, 4), "\xf3\x0f\x1e\xfa", 4))
+			return false;
 		at += in.len;
 	}
 	return false;

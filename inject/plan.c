@@ -690,6 +690,24 @@ static bool is_request_sound(const struct plan_request *r)
 	return !r || r->nplaces < NONE;
 }
 
+/* The registers that its samples show as payload, which nothing else may lose. */
+static uint16_t shown_registers(const struct plan_request *r)
+{
+	uint16_t regs = 0;
+
+	for (size_t i = 0; r && i < r->nactions; i++) {
+		const struct place_action *a = &r->actions[i];
+
+		if (a->kind != ACTION_TRACE && a->kind != ACTION_RESOURCE)
+			continue;
+		if (a->payload == PAYLOAD_REG)
+			regs |= (uint16_t)(1u << a->reg);
+		if (a->payload == PAYLOAD_ADDRESS) /* behind the instruction, too */
+			return UINT16_MAX;
+	}
+	return regs;
+}
+
 int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
 		   struct err *err)
 {
@@ -705,6 +723,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.use = m.opt->tactics ? m.opt->tactics : USE_DEFAULT;
 	m.pl.position_independent = m.opt->position_independent;
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
+	m.pl.shown = shown_registers(m.opt->request);
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);

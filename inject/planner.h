@@ -116,9 +116,10 @@ struct planner {
 	VEC(struct place) places;           /* of a request, in the function at work, by vaddr */
 	const struct place_action *actions; /* of the request, NULL: there are none */
 	unsigned count_bank;                /* of the next count (action.h) */
-	struct liveness *liveness;          /* made when it is asked for: planner_liveness() */
-	uint32_t use;                       /* enum tactic_switch */
-	VEC(struct site_key) site_index;    /* of the first round's sites, by vaddr */
+	uint16_t shown;                  /* registers that some sample shows as its payload: bits */
+	struct liveness *liveness;       /* made when it is asked for: planner_liveness() */
+	uint32_t use;                    /* enum tactic_switch */
+	VEC(struct site_key) site_index; /* of the first round's sites, by vaddr */
 	/* finished stubs */
 	VEC(struct plan_site) sites;
 	VEC(struct plan_fixup) fixups;

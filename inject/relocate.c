@@ -191,6 +191,16 @@ static void emit_indirect_call(struct stub *s, const struct insn *in, const uint
 	emit_copy(s, in, bytes);
 }
 
+/* syscall leaves the address behind it in rcx.  (int and sysenter do not.) */
+static void emit_syscall(struct stub *s, const struct insn *in, const uint8_t *code)
+{
+	emit_copy(s, in, code);
+	if (code[in->len - 2] != 0x0f || code[in->len - 1] != 0x05)
+		return;
+	stub_bytes(s, "\x48\x8d\x0d", 3); /* lea next(%rip),%rcx */
+	stub_fixup32(s, FIXUP_MODULE_REL32, 4, in->addr + in->len);
+}
+
 void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
 		   uint64_t loop_to)
 {
@@ -217,10 +227,12 @@ void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, u
 		break;
 	case INSN_PADDING:
 		break;
+	case INSN_SYSCALL:
+		emit_syscall(s, in, code);
+		break;
 	case INSN_PLAIN:
 	case INSN_JMP_INDIRECT:
 	case INSN_RET:
-	case INSN_SYSCALL:
 		emit_copy(s, in, code);
 		break;
 	case INSN_TRAP:

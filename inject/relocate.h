@@ -9,6 +9,7 @@
  *   loop, jrcxz rel8              loop 1f; jmp 2f; 1: jmp rel32; 2:
  *   call rel32                    put the original return address on the stack; jmp rel32
  *   call *operand                 put the original return address on the stack; jmp *operand
+ *   syscall                       itself; lea next(%rip),%rcx: what the processor leaves there
  *   padding (nop)                 nothing
  *   anything else                 itself
  *

@@ -65,6 +65,12 @@ static bool has_spare(const struct planner *pl, const struct next *n)
 		       functions_at(pl->map->functions, n->vaddr);
 }
 
+/* A prefix moves a short jump by one byte: does it still lead to its landing? */
+static bool may_move(uint64_t vaddr, uint64_t landing)
+{
+	return !landing || (int64_t)(landing - vaddr) - (int64_t)WINDOW_SHORT - 1 >= INT8_MIN;
+}
+
 static void see_draft(struct next *n, struct draft *d)
 {
 	if (d->is_detour)
@@ -75,7 +81,8 @@ static void see_draft(struct next *n, struct draft *d)
 		   : d->tactic == TACTIC_INT3 ? 0xcc
 		   : n->head == WINDOW_JUMP   ? 0xe9
 					      : 0xeb;
-	n->may_prefix = !d->prefix && n->head > 1 && d->w.len > n->head;
+	n->may_prefix =
+		!d->prefix && n->head > 1 && d->w.len > n->head && may_move(n->vaddr, d->landing);
 }
 
 static void see_site(struct next *n, struct plan_site *s)
@@ -88,7 +95,8 @@ static void see_site(struct next *n, struct plan_site *s)
 		   : s->patch_len == 1 && !s->landing ? 0xcc
 		   : s->landing                       ? 0xeb
 						      : 0xe9;
-	n->may_prefix = !s->prefix && n->head > 1 && s->window > n->head;
+	n->may_prefix =
+		!s->prefix && n->head > 1 && s->window > n->head && may_move(n->vaddr, s->landing);
 }
 
 static enum refusal find_next(struct planner *pl, uint64_t vaddr, struct next *n)
