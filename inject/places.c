@@ -12,6 +12,8 @@
  */
 #include "inject/planner.h"
 
+#include <string.h>
+
 /* Places further apart than this get a window each. */
 #define GAP_MAX 32u
 
@@ -68,6 +70,11 @@ static uint8_t *refusal_of(struct planner *pl, size_t place)
 	return &pl->probes.v[pl->places.v[place].probe].refusal;
 }
 
+/* In a function with so many places windows get longer than they need, for their neighbours'
+ * landings. */
+#define MANY_PLACES 4u
+#define SPARE (3 * WINDOW_JUMP)
+
 /* How far a window from place i should go: over places that follow closely. */
 static uint64_t find_end(const struct planner *pl, size_t i)
 {
@@ -80,6 +87,8 @@ static uint64_t find_end(const struct planner *pl, size_t i)
 			break;
 		end = next;
 	}
+	if (pl->places.n >= MANY_PLACES && pl->use & USE_EVICT && end < start + SPARE)
+		end = start + SPARE;
 	return end;
 }
 
@@ -132,9 +141,70 @@ static void climb_all(struct planner *pl)
 			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], 0, PLANNER_RUNGS);
 }
 
-void planner_take_places(struct planner *pl, uint32_t first, size_t n)
+/* ---- a function's places, all or nothing ---- */
+
+/* The drafts as they were before the places. */
+struct before {
+	struct draft *drafts;
+	size_t ndrafts, nprobes;
+};
+
+static struct before remember(const struct planner *pl)
 {
-	list_places(pl, first, n);
+	struct before b = {NULL, pl->drafts.n, pl->draft_probes.n};
+
+	b.drafts = xmalloc(b.ndrafts * sizeof(*b.drafts));
+	if (b.ndrafts)
+		memcpy(b.drafts, pl->drafts.v, b.ndrafts * sizeof(*b.drafts));
+	return b;
+}
+
+static void go_back_to(struct planner *pl, const struct before *b)
+{
+	/* guests before their hosts: what a guest gives back is its host's */
+	for (size_t i = pl->drafts.n; i-- > 0;)
+		if (pl->drafts.v[i].live)
+			planner_release(pl, i);
+	if (b->ndrafts)
+		memcpy(pl->drafts.v, b->drafts, b->ndrafts * sizeof(*b->drafts));
+	pl->drafts.n = b->ndrafts;
+	pl->draft_probes.n = b->nprobes;
+	for (size_t i = 0; i < b->ndrafts; i++) {
+		struct draft *d = &pl->drafts.v[i];
+
+		if (d->last != DRAFT_END)
+			pl->draft_probes.v[d->last].next = DRAFT_END;
+		if (d->live)
+			planner_hold_again(pl, i);
+	}
+}
+
+/* Every run of the function moves out: that leaves dead bytes for landings everywhere. */
+static void move_all(struct planner *pl)
+{
+	for (uint32_t k = 0; k < pl->fn.nranges; k++) {
+		const struct function *f = &pl->map->functions->v[pl->fn.ranges[k]];
+		struct window_scope scope = planner_scope(pl, f->start, WINDOW_JUMP);
+		struct window w;
+
+		for (uint64_t at = f->start; at < f->end;) {
+			if (code_map_flags(pl->map, at) & CODE_INSN &&
+			    !window_reach(&w, &scope, at, at + WINDOW_LONG_MAX) &&
+			    w.len >= 2 * WINDOW_JUMP) {
+				planner_hold(pl, &w, tactic_jump_kind(&w));
+				at += w.len;
+			} else {
+				at++;
+			}
+		}
+	}
+}
+
+/* How many are left. */
+static size_t attempt(struct planner *pl)
+{
+	size_t left = 0;
+
 	for (size_t i = 0; i < pl->places.n; i++)
 		*refusal_of(pl, i) = REFUSAL_SWITCHED_OFF;
 	if (pl->use & USE_JUMP)
@@ -142,6 +212,31 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 	if (pl->use & USE_SHORT)
 		take_runs(pl, WINDOW_SHORT);
 	climb_all(pl);
+	for (size_t i = 0; i < pl->places.n; i++)
+		left += *refusal_of(pl, i) != REFUSAL_NONE;
+	return left;
+}
+
+/* Where something is left over the whole function moves out, if that helps. */
+void planner_take_places(struct planner *pl, uint32_t first, size_t n)
+{
+	struct before before;
+	size_t left;
+
+	list_places(pl, first, n);
+	if (!pl->places.n)
+		return;
+	before = remember(pl);
+	left = attempt(pl);
+	if (left && pl->use & USE_EVICT) {
+		go_back_to(pl, &before);
+		move_all(pl);
+		if (attempt(pl) >= left) {
+			go_back_to(pl, &before);
+			attempt(pl);
+		}
+	}
+	xfree(before.drafts);
 }
 
 void planner_retry_places(struct planner *pl, uint32_t first, size_t n)

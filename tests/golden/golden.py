@@ -8,6 +8,9 @@ makes of the patched windows and the stubs must equal CASE.out.
     tests/golden/golden.py             compare (prints TAP)
     tests/golden/golden.py --update    write the .out files anew: read them before you commit
 
+A case with "Insns: TACTICS" in its head is planned with a store of 7 to word 4 in front of every
+instruction (`movl $7,0x...` of eleven bytes), by those tactics.
+
 To keep the files readable, a probe that is byte for byte the sequence of include/kron/wire.h
 stands there as one line; the case "plain" shows it in full.  Bytes of a window behind the
 jump keep their values and are shown as bytes.
@@ -72,6 +75,11 @@ def show_stub(path, vma, start, end, full):
 
 
 def show_window(path, vma, start, end, written):
+    if not written:
+        return ["", "%x:  as it was" % start]
+    if written == 1:  # the byte behind it is its distance: both are shown
+        (start, digits, text), *_ = disassemble(path, vma, start, start + 2)
+        return ["", "%x:  %-26s  %s" % (start, digits, text)]
     jump = disassemble(path, vma, start, start + written)
     with open(path, "rb") as f:
         rest = f.read()[start + written - vma:end - vma]
@@ -84,7 +92,10 @@ def show(case, work):
     run("ld", "-shared", "--build-id=none", "-Ttext=0x1000", "-o", work + "/case.so",
         work + "/case.o")
     lines = []
-    for line in run(SHOW_PLAN, work + "/case.so", work).splitlines():
+    with open("%s/%s.in.S" % (GOLDEN, case)) as f:
+        tactics = re.search(r"Insns: (\S+)", f.read())
+    option = ["--insns", tactics[1]] if tactics else []
+    for line in run(SHOW_PLAN, *option, work + "/case.so", work).splitlines():
         if not line.startswith("@"):
             lines.append(line)
             continue

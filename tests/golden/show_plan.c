@@ -11,6 +11,7 @@
  *
  * For windows.py it prints where every displaced instruction went, bound at bias 0:
  *
+ *   show_plan --insns TACTICS ELF DIR        a place at every instruction, with these tactics
  *   show_plan --map ELF DIR
  *     block ADDRESS                            of DIR/block0
  *     site ADDRESS LENGTH STUB STUB_LENGTH FUNCTION PATCH_LENGTH LANDING
@@ -23,7 +24,9 @@
 
 #include "base/vec.h"
 #include "inject/bind.h"
+#include "inject/classes.h"
 #include "inject/plan.h"
+#include "inject/tactics.h"
 
 static const struct {
 	uint64_t bias, block;
@@ -50,7 +53,9 @@ static void write_file(const char *dir, const char *kind, int place, const void 
 
 static const char *kind_word(const struct plan_probe *p)
 {
-	return p->kind == PROBE_ENTRY ? "entry" : p->kind == PROBE_EXIT ? "exit" : "hook";
+	static const char *const words[PROBE_KINDS] = {"entry", "exit", "hook", "place"};
+
+	return words[p->kind];
 }
 
 static void show_probes(const struct plan *plan)
@@ -99,6 +104,7 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 		.level = 3,
 		.bias = places[place].bias,
 		.block = places[place].block,
+		.way = KRON_THUNK_DEVICE,
 		.thunk = 0x1111111111111111,
 		.hook_thunk = 0x2222222222222222,
 	};
@@ -168,18 +174,54 @@ static void show_map(const struct plan *plan, const char *dir)
 	bound_free(&bound);
 }
 
+/* A place at every instruction that is no filler: `movq $7,word`, twelve bytes each. */
+static int plan_insns(struct plan **out, const struct elf_image *img, const char *tactics,
+		      struct err *err)
+{
+	static const struct place_action store = {
+		.kind = ACTION_STORE, .word = 4, .ungated = 1, .value = 7};
+	struct plan_request request = {.actions = &store, .nactions = 1};
+	struct plan_options opt = {.request = &request};
+	struct class_places found = {0};
+	struct functions fns = {0};
+	struct place_request *v;
+	struct code_map *map;
+	int r;
+
+	if (tactics_parse(&opt.tactics, tactics, err) || functions_find(&fns, img, err) ||
+	    code_map_build(&map, img, &fns, err))
+		return -1;
+	class_list(&found, map, CLASS_INSNS, 0, UINT64_MAX);
+	v = xcalloc(found.v.n, sizeof(*v));
+	for (size_t i = 0; i < found.v.n; i++)
+		v[i].vaddr = found.v.v[i];
+	request.places = v;
+	request.nplaces = found.v.n;
+	r = plan_make_from(out, map, &opt, err);
+	xfree(v);
+	vec_free(&found.v);
+	code_map_free(map);
+	functions_free(&fns);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	bool map = argc > 1 && !strcmp(argv[1], "--map");
+	const char *tactics = argc > 2 && !strcmp(argv[1], "--insns") ? argv[2] : NULL;
 	struct elf_image *img;
 	struct plan *plan;
 	struct err err;
+	int r;
 
-	argc -= map;
-	argv += map;
+	argc -= map + 2 * (tactics != NULL);
+	argv += map + 2 * (tactics != NULL);
 	if (argc != 3)
-		die("[--map] ELF DIR");
-	if (elf_image_open(&img, argv[1], &err) || plan_make(&plan, img, NULL, &err))
+		die("[--map | --insns TACTICS] ELF DIR");
+	if (elf_image_open(&img, argv[1], &err))
+		die(err.msg);
+	r = tactics ? plan_insns(&plan, img, tactics, &err) : plan_make(&plan, img, NULL, &err);
+	if (r)
 		die(err.msg);
 	if (map)
 		show_map(plan, argv[2]);
