@@ -13,7 +13,7 @@ static struct edges_options edges;
 static struct intervals_options intervals;
 static const char *callers, *callees, *threshold;
 static struct graph_options graph = {.threshold = 0.5};
-static bool call_graph;
+static bool call_graph, events;
 static bool by_thread, by_process, by_cpu, no_pager;
 
 static const struct opt options[] = {
@@ -47,6 +47,10 @@ static const struct opt options[] = {
 	 "Show the tree of calls, each way to a function on a line.", 0, 0},
 	{0, "threshold", OPT_STR, &threshold, "PERCENT",
 	 "Leave out of the tree what takes less than PERCENT of all time. Default 0.5.", 0, 0},
+	{0, "events", OPT_FLAG, &events, NULL,
+	 "Show the events of the probes that record -p placed: how many, and their values. A trace "
+	 "that has no functions shows them without being asked.",
+	 0, 0},
 	{'i', "intervals", OPT_STR, &intervals.file, "FILE",
 	 "Show the intervals that FILE describes, an interval.info(5) whose events may be names of "
 	 "functions.",
@@ -78,8 +82,9 @@ static const char *check_options(void)
 
 	if (by_thread + by_process + by_cpu > 1)
 		return "--by-thread, --by-process and --by-cpu exclude each other";
-	if ((callers || callees) + call_graph + (intervals.file != NULL) > 1)
-		return "--intervals, --call-graph, and --callers or --callees exclude each other";
+	if ((callers || callees) + call_graph + events + (intervals.file != NULL) > 1)
+		return "--intervals, --events, --call-graph, and --callers or --callees exclude "
+		       "each other";
 	if (callers && callees && strcmp(callers, callees))
 		return "--callers and --callees together want the same function";
 	if (threshold) {
@@ -121,6 +126,8 @@ static int run(const struct trace *t)
 	} else if (intervals.file) {
 		if (report_intervals(t, &intervals, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	} else if (events || (t->nuser_events && !t->nfunctions && !profile.json)) {
+		report_events(t, profile.json, profile.limit, stdout);
 	} else if (call_graph) {
 		report_graph(t, &graph, stdout);
 	} else {

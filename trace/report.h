@@ -49,6 +49,9 @@ void report_profile(const struct trace *t, const struct profile_options *o, FILE
 /* 0, or: -ENODATA times on a processor are wanted, and the trace has no context switches. */
 int report_profile_check(const struct trace *t, const struct profile_options *o, struct err *err);
 
+/* ---- kron report --events: those of probes that users placed ---- */
+void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out);
+
 /* ---- kron report --callers, --callees ---- */
 struct edges_options {
 	const char *function; /* a name, or a glob */

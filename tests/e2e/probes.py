@@ -196,6 +196,34 @@ def mistakes():
     tap.need("<-p 2>:1: nolib:f: the program loaded no module that this means" in err, err)
 
 
+def reported():
+    """report --events says what the samples are."""
+    path = build("places")
+    record("-p", "n=choose $arg1", "-p", "add size=$arg3", "-p", "abort", "-p", "release", "--",
+           path)
+    out = subprocess.run([tap.KRON, "report", "--events", "--json", "trace"], capture_output=True,
+                         text=True, check=True).stdout
+    rows = {r["event"]: r for r in json.loads(out)}
+    tap.need((rows["n"]["count"], rows["n"]["lowest"], rows["n"]["highest"],
+              rows["n"]["average"]) == (50, 0, 49, 24.5), rows["n"])
+    tap.need((rows["add"]["count"], rows["add"]["lowest"], rows["add"]["highest"]) ==
+             (40, 16, 48), rows["add"])
+    tap.need(rows["release"]["count"] == 1 and rows["release"]["payload"] is None, rows)
+    out = subprocess.run([tap.KRON, "report", "trace"], capture_output=True, text=True,
+                         check=True).stdout
+    tap.need(re.search(r"^ +50 .* n arg1 \[places\]$", out, re.M), out)
+
+
+def large(name, *command):
+    """All blocks of a large program, every instruction counted: the same output."""
+    need(name)
+    plain = subprocess.run(command, capture_output=True, text=True)
+    for spec in ("*%blocks count:1", "*%insns count:2"):
+        out, err = record("-p", spec, "--", *command, status=plain.returncode)
+        tap.need(out == plain.stdout, f"{spec}: {out[:300]}\n{err}")
+        tap.need("no place of a probe" not in err, err)
+
+
 # ---- USDT ----
 
 def markers():
@@ -326,6 +354,11 @@ with tap.Suite("probes") as s:
     s.case("calls of a library's function as ltrace sees them", against_ltrace)
     s.case("levels by name, event numbers, the filter", levels)
     s.case("functions beside probes", functions_too)
+    s.case("report --events", reported)
+    s.case("every block and every instruction of bash", large, "bash", "bash", "-c",
+           "for i in {1..200}; do a[$((i % 7))]+=$i; done; printf '%s\\n' \"${a[@]}\"; (exit 3); echo $?")
+    s.case("... of perl", large, "perl", "perl", "-e",
+           'my %h; $h{$_ % 10} .= sprintf("%x,", $_) for 1..3000; print "$_ $h{$_}\\n" for sort keys %h')
     s.case("what is wrong is said", mistakes)
     s.case("USDT probes, their arguments and semaphores", markers)
     s.case("pack malloc", pack_malloc)
