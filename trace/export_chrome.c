@@ -61,6 +61,21 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	fputc('}', c->out);
 }
 
+/* An instant of the thread. */
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	struct chrome *c = ctx;
+
+	fputs(",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":", c->out);
+	put_word(c, u->name);
+	fprintf(c->out, ",\"pid\":%" PRId32 ",\"tid\":%" PRIu32, pid_of(c->t, e->lane),
+		c->t->lanes[e->lane].tid);
+	put_us(c, "ts", trace_time(c->t, e->tsc));
+	fputs(",\"args\":{", c->out);
+	put_word(c, u->payload[0] ? u->payload : "payload");
+	fprintf(c->out, ":%" PRIu32 "}}", e->s.payload);
+}
+
 static void put_names(struct chrome *c, uint32_t lane)
 {
 	const struct trace_lane *l = &c->t->lanes[lane];
@@ -82,7 +97,7 @@ static void put_names(struct chrome *c, uint32_t lane)
 void export_chrome(const struct trace *t, FILE *out)
 {
 	struct chrome c = {.t = t, .out = out};
-	struct pair_sink sink = {.ctx = &c, .leave = on_leave};
+	struct pair_sink sink = {.ctx = &c, .leave = on_leave, .user_event = on_user_event};
 	struct pairs *pairs = pairs_open(t, &sink);
 	struct trace_event e;
 

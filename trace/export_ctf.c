@@ -7,6 +7,7 @@
  *   event    u32: id in bits 0-4, low 27 bits of the time above; where more than 2^27 ns have
  *            gone by, the extended form: u8 31, u32 id, u64 time
  *   entry 0  u32 function           exit 1  u32 function, u8 how the end is known
+ *   user 2   u32 event, u32 payload         of a probe that a user placed
  *
  * Times are nanoseconds from the start of the trace; the clock's offset makes a date of them.
  */
@@ -22,11 +23,11 @@
 
 #define MAGIC 0xc1fc1fc1u
 #define PACKET_MAX 65536u
-#define EVENT_MAX 18u
+#define EVENT_MAX 21u
 #define EXTENDED 31u
 #define TIME_BITS 27
 
-enum { ENTRY, EXIT };
+enum { ENTRY, EXIT, USER };
 enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING, HOW_SPLIT };
 
 struct __attribute__((packed)) packet {
@@ -70,7 +71,9 @@ static const char metadata[] =
 	" enum function function; }; };\n"
 	"event { name = exit; id = 1; stream_id = 0; fields := struct {"
 	" enum function function;"
-	" enum : uint8_t { exit = 0, inferred = 1, running = 2, split = 3 } how; }; };\n";
+	" enum : uint8_t { exit = 0, inferred = 1, running = 2, split = 3 } how; }; };\n"
+	"event { name = user; id = 2; stream_id = 0; fields := struct {"
+	" enum user name; uint32_t payload; }; };\n";
 
 struct ctf {
 	const struct trace *t;
@@ -171,10 +174,20 @@ static void on_special(void *ctx, const struct trace_event *e)
 	}
 }
 
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	put_event(ctx, USER, e->tsc, u->n);
+	put(ctx, &e->s.payload, 4);
+}
+
 static void put_lanes(struct ctf *c)
 {
-	struct export_nest nest = {
-		.t = c->t, .ctx = c, .begin = on_begin, .end = on_end, .special = on_special};
+	struct export_nest nest = {.t = c->t,
+				   .ctx = c,
+				   .begin = on_begin,
+				   .end = on_end,
+				   .special = on_special,
+				   .user_event = on_user_event};
 
 	export_nest_open(&nest);
 	for (c->lane = 0; c->lane < c->t->nlanes; c->lane++) {
@@ -237,6 +250,19 @@ static void put_functions(struct ctf *c, FILE *f)
 	fputs(first ? "\tnone = 0\n};\n" : "\n};\n", f);
 }
 
+static void put_user_events(struct ctf *c, FILE *f)
+{
+	const struct trace *t = c->t;
+
+	fputs("enum user : uint32_t {\n", f);
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		fputs(i ? ",\n\t" : "\t", f);
+		put_string(f, t->user_events[i].name);
+		fprintf(f, " = %" PRIu32, t->user_events[i].n);
+	}
+	fputs(t->nuser_events ? "\n};\n" : "\tnone = 0\n};\n", f);
+}
+
 static void put_uuid(FILE *f, const uint8_t *u)
 {
 	fputs("\tuuid = \"", f);
@@ -275,6 +301,7 @@ static void put_metadata(struct ctf *c)
 	/* the types, up to what needs the functions' names */
 	fprintf(f, "%.*s", (int)(strstr(metadata, "stream {") - metadata), metadata);
 	put_functions(c, f);
+	put_user_events(c, f);
 	fputs(strstr(metadata, "stream {"), f);
 	export_dir_close(&c->dir, f);
 }

@@ -58,12 +58,24 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	return n->node(n->ctx, caller, function);
 }
 
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	struct export_nest *n = ctx;
+	struct trace_event at = *e;
+
+	if (!n->user_event)
+		return;
+	at.tsc = forward(n, e->tsc);
+	n->user_event(n->ctx, &at, u);
+}
+
 void export_nest_open(struct export_nest *n)
 {
 	struct pair_sink sink = {.ctx = n,
 				 .enter = on_enter,
 				 .leave = on_leave,
 				 .special = on_special,
+				 .user_event = on_user_event,
 				 .node = n->node ? on_node : NULL,
 				 .want_recursive = n->want_recursive};
 

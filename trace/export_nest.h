@@ -25,6 +25,9 @@ struct export_nest {
 	void (*end)(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call);
 	/* a LOST or CPU record; may be NULL */
 	void (*special)(void *ctx, const struct trace_event *e);
+	/* of a probe that a user placed; may be NULL */
+	void (*user_event)(void *ctx, const struct trace_event *e,
+			   const struct trace_user_event *u);
 	/* every event of the lane, before what it begins or ends; may be NULL */
 	void (*event)(void *ctx, const struct trace_event *e);
 	/* as pair_sink.node and .want_recursive */

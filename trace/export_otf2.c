@@ -7,7 +7,8 @@
  *   PATH/traces.def           strings, processes (location groups), threads (locations),
  *                             functions (regions), the clock
  *   PATH/traces/N.evt, .def   events of thread N: Enter and Leave; a parameter where samples
- *                             were lost or the thread came to another CPU
+ *                             were lost or the thread came to another CPU, and for
+ *                             each event of a user's probe
  *
  * One thread is written after the other, so there is one buffer of events.  Definitions come
  * last, for they count the events.
@@ -133,6 +134,14 @@ static void on_special(void *ctx, const struct trace_event *e)
 		put_parameter(o, PARAMETER_CPU, e->tsc, o->cpu = e->s.payload);
 }
 
+/* Each of them is a parameter behind our own. */
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	struct otf2 *o = ctx;
+
+	put_parameter(o, NPARAMETERS + (uint32_t)(u - o->t->user_events), e->tsc, e->s.payload);
+}
+
 /* A location needs a file of definitions of its own, be it empty. */
 static void put_lane(struct otf2 *o, struct export_nest *nest, uint32_t lane)
 {
@@ -153,8 +162,12 @@ static void put_lane(struct otf2 *o, struct export_nest *nest, uint32_t lane)
 
 static void put_lanes(struct otf2 *o)
 {
-	struct export_nest nest = {
-		.t = o->t, .ctx = o, .begin = on_begin, .end = on_end, .special = on_special};
+	struct export_nest nest = {.t = o->t,
+				   .ctx = o,
+				   .begin = on_begin,
+				   .end = on_end,
+				   .special = on_special,
+				   .user_event = on_user_event};
 
 	check(o, OTF2_Archive_OpenEvtFiles(o->archive));
 	check(o, OTF2_Archive_OpenDefFiles(o->archive));
@@ -195,6 +208,11 @@ static void put_parameters(struct otf2 *o)
 		check(o, OTF2_GlobalDefWriter_WriteParameter(o->definitions, i,
 							     put_string(o, names[i]),
 							     OTF2_PARAMETER_TYPE_UINT64));
+	for (size_t i = 0; i < o->t->nuser_events; i++)
+		check(o,
+		      OTF2_GlobalDefWriter_WriteParameter(o->definitions, NPARAMETERS + (uint32_t)i,
+							  put_string(o, o->t->user_events[i].name),
+							  OTF2_PARAMETER_TYPE_UINT64));
 }
 
 /* Location groups are numbered as the trace's processes are. */

@@ -4,11 +4,12 @@
  * each call when it ends, and for each sample that is no part of a call.
  *
  *   kind        call, inferred (its end was not seen), running (when the trace ended),
- *               orphan (an exit without its entry), lost, cpu (the thread came to another)
+ *               orphan (an exit without its entry), lost, cpu (the thread came to another),
+ *               event (of a user's probe; its name is in the column function)
  *   host pid process tid thread cpu      where; cpu is that of the entry
  *   time_ns     since the start of the trace; of a call, its entry
  *   duration_ns self_ns depth function module caller recursive spans_loss      calls have them
- *   value       lost: how many samples; cpu: its number
+ *   value       lost: how many samples; cpu: its number; event: its payload
  *
  * Tables of several hosts or ranks can be read as one.  Rows come thread by thread.
  */
@@ -167,6 +168,18 @@ static void on_special(void *ctx, const struct trace_event *e)
 	parquet_row(w->p, row);
 }
 
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	struct table *w = ctx;
+	int64_t row[NCOLUMNS];
+
+	start_row(w, row, e->tsc);
+	row[C_kind] = parquet_text(w->p, "event");
+	row[C_function] = put_text(w, u->name);
+	row[C_value] = e->s.payload;
+	parquet_row(w->p, row);
+}
+
 static void put_lane(struct table *w, struct pairs *pairs, uint32_t lane)
 {
 	const struct trace_lane *l = &w->t->lanes[lane];
@@ -213,6 +226,7 @@ void export_parquet(const struct trace *t, FILE *out)
 				 .leave = on_leave,
 				 .orphan_exit = on_orphan,
 				 .special = on_special,
+				 .user_event = on_user_event,
 				 .want_recursive = true};
 	struct pairs *pairs = pairs_open(t, &sink);
 

@@ -128,6 +128,21 @@ static void on_special(void *ctx, const struct trace_event *e)
 	write_packet(p, FLAG_NEEDS_STATE);
 }
 
+/* Names of events are few: they stand in each instant. */
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	struct perfetto *p = ctx;
+	char *name = u->payload[0] ? xasprintf("%s %s=%" PRIu32, u->name, u->payload, e->s.payload)
+				   : xstrdup(u->name);
+
+	put_time(p, e->tsc);
+	proto_uint(&p->part, EVENT_TYPE, INSTANT);
+	proto_text(&p->part, EVENT_NAME, name);
+	proto_message(&p->packet, PACKET_EVENT, &p->part);
+	write_packet(p, FLAG_NEEDS_STATE);
+	xfree(name);
+}
+
 static void put_process(struct perfetto *p, const struct trace_proc *proc)
 {
 	proto_uint(&p->inner, PROCESS_PID, (uint64_t)pid_of(p->t, proc->uid));
@@ -178,8 +193,12 @@ static void start_sequence(struct perfetto *p)
 void export_perfetto(const struct trace *t, FILE *out)
 {
 	struct perfetto p = {.t = t, .out = out};
-	struct export_nest nest = {
-		.t = t, .ctx = &p, .begin = on_begin, .end = on_end, .special = on_special};
+	struct export_nest nest = {.t = t,
+				   .ctx = &p,
+				   .begin = on_begin,
+				   .end = on_end,
+				   .special = on_special,
+				   .user_event = on_user_event};
 	const char *start = trace_session(t, "start_mono_ns");
 
 	p.base_ns = start ? strtoull(start, NULL, 10) & INT64_MAX : 0;

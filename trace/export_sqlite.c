@@ -33,6 +33,7 @@
 	X(session, 3)   \
 	X(module, 4)    \
 	X(function, 6)  \
+	X(event, 5)     \
 	X(process, 12)  \
 	X(thread, 6)    \
 	X(sample, 9)    \
@@ -235,6 +236,13 @@ static void put_tables(struct database *d)
 		add(d, T_session);
 	}
 	put_modules(d);
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		set(d, T_event, 2, KRON_EVENT_ENTRY((int64_t)t->user_events[i].n));
+		set_text(d, T_event, 3, t->user_events[i].name);
+		set(d, T_event, 4, t->user_events[i].level);
+		set_text(d, T_event, 5, t->user_events[i].payload);
+		add(d, T_event);
+	}
 	for (size_t i = 0; i < t->nprocs; i++)
 		put_process(d, &t->procs[i]);
 	for (size_t i = 0; i < t->nlanes; i++) {
@@ -371,8 +379,10 @@ static void occupy(struct database *d, const struct trace_event *e)
 	s->stop = e->tsc;
 }
 
-static int type_of(uint32_t event)
+static int type_of(const struct trace *t, uint32_t event)
 {
+	if (t->nuser_events && trace_user_event_of(t, event))
+		return TYPE_EVENT;
 	if (event < KRON_EVENT_SPECIAL)
 		return event & 1 ? TYPE_EXIT : TYPE_ENTRY;
 	return event == KRON_EVENT_LOST  ? TYPE_LOSS
@@ -383,7 +393,7 @@ static int type_of(uint32_t event)
 static void put_sample(struct database *d, const struct trace_event *e)
 {
 	int64_t was = d->cpus[e->lane];
-	int type = type_of(e->s.event);
+	int type = type_of(d->t, e->s.event);
 
 	if (!d->sample++ || e->tsc < d->first)
 		d->first = e->tsc;

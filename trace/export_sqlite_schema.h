@@ -2,7 +2,7 @@
 /*
  * export_sqlite_schema.h - the tables of a trace database.
  *
- *   trace ─┬─ session, module ── function ◄── node ◄──┐
+ *   trace ─┬─ session, event, module ── function ◄── node ◄──┐
  *          ├─ process ── thread ◄──┐                  │
  *          └─ sample (every sample, by time) ◄── call (an entry, its exit, its caller)
  *                                            ◄── orphan (an exit without an entry)
@@ -19,7 +19,7 @@
 #define SCHEMA_VERSION 1
 
 /* Numbers of sample.type */
-enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER };
+enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER, TYPE_EVENT };
 
 static const char schema_tables[] =
 	"CREATE TABLE trace(trace_id INTEGER PRIMARY KEY, tick_ns REAL NOT NULL,"
@@ -31,6 +31,9 @@ static const char schema_tables[] =
 	"CREATE TABLE function(trace_id INT REFERENCES trace, function_id INT, module_id INT,"
 	" address INT, size INT, name TEXT NOT NULL, PRIMARY KEY(trace_id, function_id),"
 	" FOREIGN KEY(trace_id, module_id) REFERENCES module) WITHOUT ROWID;\n"
+	/* of probes that users placed: their samples have this number, type 5 */
+	"CREATE TABLE event(trace_id INT REFERENCES trace, event INT, name TEXT NOT NULL, level INT,"
+	" payload TEXT, PRIMARY KEY(trace_id, event)) WITHOUT ROWID;\n"
 	"CREATE TABLE process(trace_id INT REFERENCES trace, process_id INT, pid INT,"
 	" parent_id INT, by_fork INT, start INT, stop INT, lost INT, cut_off INT, exe TEXT,"
 	" cmdline TEXT, note TEXT, PRIMARY KEY(trace_id, process_id)) WITHOUT ROWID;\n"
@@ -38,7 +41,7 @@ static const char schema_tables[] =
 	" tid INT, source INT, name TEXT, PRIMARY KEY(trace_id, thread_id),"
 	" FOREIGN KEY(trace_id, process_id) REFERENCES process) WITHOUT ROWID;\n"
 	"CREATE TABLE sample_type(type INTEGER PRIMARY KEY, name TEXT);\n"
-	"INSERT INTO sample_type VALUES(0,'entry'),(1,'exit'),(2,'loss'),(3,'cpu'),(4,'other');\n"
+	"INSERT INTO sample_type VALUES(0,'entry'),(1,'exit'),(2,'loss'),(3,'cpu'),(4,'other'),(5,'event');\n"
 	"CREATE TABLE sample(trace_id INT REFERENCES trace, sample_id INT,"
 	" type INT REFERENCES sample_type, thread_id INT, cpu INT, tick INT, head INT,"
 	" event INT, data INT, PRIMARY KEY(trace_id, sample_id),"
@@ -110,6 +113,8 @@ static const char schema_views[] =
 														" JOIN trace t USING(trace_id) LEFT JOIN function f ON f.trace_id = s.trace_id AND"
 														" s.type < 2 AND f.function_id = s.event / 2 LEFT JOIN module m ON"
 														" m.trace_id = f.trace_id AND m.module_id = f.module_id;\n"
+														"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, s.data"
+														" FROM event e JOIN samples s ON s.trace_id = e.trace_id AND s.type = 'event' AND s.event = e.event;\n"
 														"CREATE VIEW losses AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, l.lost"
 														" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"
 														"CREATE VIEW migrations AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid,"

@@ -140,6 +140,31 @@ assert {t for t, in json.load(open("got"))} == tids'
 	[ "$(cat all)" != "[[0]]" ]
 }
 
+@test "events of a user's probes stand in every format that has a place for them" {
+	compile naps bins/naps.c
+	"$KRON" record -q -o events -F '*' -p '2:mine=nap_20' -- ./naps >/dev/null
+	for format in chrome perfetto sqlite ctf otf2 parquet; do
+		[ $format != otf2 ] || grep -q "^#define HAVE_OTF2 " "$KRON_TOP_BUILD/config.h" || continue
+		"$KRON" export -f $format -o events.$format events
+	done
+	[ "$(grep -c '"ph":"i".*"name":"mine"' events.chrome)" = 5 ]
+	if command -v babeltrace2 >/dev/null; then
+		[ "$(babeltrace2 events.ctf | grep -c ' user: .*"mine"')" = 5 ]
+	fi
+	if command -v otf2-print >/dev/null && [ -d events.otf2 ]; then
+		[ "$(otf2-print events.otf2/traces.otf2 | grep -c 'Parameter: "mine"')" = 5 ]
+	fi
+	if command -v sqlite3 >/dev/null; then
+		[ "$(sqlite3 events.sqlite "SELECT count(*), min(level) FROM events WHERE name = 'mine'")" = '5|2' ]
+		[ "$(sqlite3 events.sqlite "SELECT count(*) FROM sample WHERE type = 0")" = "$(sqlite3 events.sqlite 'SELECT count(*) FROM call')" ]
+	fi
+	if command -v protoc >/dev/null; then
+		[ "$(protoc --decode=Trace -I "$KRON_TOP_SRC/tests/e2e/proto" perfetto.proto <events.perfetto | grep -c 'name: "mine"')" = 5 ]
+	fi
+	duckdb
+	[ "$(ask "SELECT count(*)::INT FROM 'events.parquet' WHERE kind = 'event' AND function = 'mine'")" = "[[5]]" ]
+}
+
 @test "mk.dat: what kron read writes, and mk_expand reads" {
 	for trace in $traces; do
 		"$KRON" export -f mk.dat -o $trace.mkdat $trace
