@@ -54,6 +54,25 @@ static void keep_results(struct modules *ms, const struct resolution *found)
 	pthread_mutex_unlock(&ms->lock);
 }
 
+void module_probes_refuse(struct modules *ms, const struct module *m, const char *why)
+{
+	const struct probe_set *set = ms->selection->probes;
+	char *text;
+
+	pthread_mutex_lock(&ms->lock);
+	for (size_t i = 0; set && i < set->specs.n; i++) {
+		const struct probe_spec *s = &set->specs.v[i];
+
+		if ((!s->object.text && s->place == SPEC_USDT) ||
+		    !probe_spec_wants(s, m->path, m->is_exe))
+			continue;
+		text = xasprintf("%s: %s %s", s->text, m->path, why);
+		keep_note(&ms->results.v[i], text);
+		xfree(text);
+	}
+	pthread_mutex_unlock(&ms->lock);
+}
+
 /* ---- which modules ---- */
 
 static bool has_loose_markers(const struct probe_set *set)

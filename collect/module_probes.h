@@ -47,6 +47,8 @@ int module_probes_plan(struct modules *ms, struct module *m, bool functions, str
 /* The places that a patched file brought along, instead of a plan. */
 struct patch_info;
 void module_probes_take(struct module *m, const struct patch_info *info);
+/* Why the probes that mean this module are not placed in it. */
+void module_probes_refuse(struct modules *ms, const struct module *m, const char *why);
 /* Numbers its events; called when its functions have theirs. */
 int module_probes_number(struct modules *ms, struct module *m, struct err *err);
 /* Its lines in the table `events`, and its refusals.  The journal is locked. */

@@ -284,8 +284,12 @@ static bool wants_functions(const struct modules *ms, const struct module *m)
 
 static int make_full(struct modules *ms, struct module *m)
 {
-	if (patch_info_is_there(m->img)) /* its places are what was asked for on disk */
+	if (patch_info_is_there(m->img)) {
+		module_probes_refuse(ms, m,
+				     "was patched by kron patch, and has the probes that it was "
+				     "given there");
 		return take_patched(m, true);
+	}
 	if (module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img)) {
 		m->probed = true;
 		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
