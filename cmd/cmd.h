@@ -26,7 +26,8 @@
 	X(read, "Write the MultiKron toolkit's data file from a trace or a board") \
 	X(board, "Make, list and remove boards that have names")                   \
 	X(ctl, "Change the registers of a board while it is used")                 \
-	X(status, "Show every register of a board, and who records on it")
+	X(status, "Show every register of a board, and who records on it")         \
+	X(top, "Show what is being recorded right now")
 
 #define X(name, text) int cmd_##name(int argc, char **argv);
 COMMANDS(X)

@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kron top on a running recording: a program that calls one function three times as often as
+# another.  Looking must not change what is recorded.
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
+bats_require_minimum_version 1.5.0
+
+setup() {
+	test_setup
+	cat >work.c <<-'C'
+		#include <stdio.h>
+		#include <unistd.h>
+		static volatile long n[2];
+		__attribute__((noinline)) static void often(void) { n[0]++; }
+		__attribute__((noinline)) static void seldom(void) { n[1]++; }
+		int main(int argc, char **argv)
+		{
+			(void)argv;
+			for (long i = 0; access("stop", F_OK); i++) {
+				for (int k = 0; k < 100; k++)
+					often(), often(), often(), seldom();
+				if (i % 10 == 0)
+					usleep(1000);
+				if (argc > 1)
+					printf("%ld\n", i);
+			}
+			return 0;
+		}
+	C
+	${CC:-gcc} -O1 -o work work.c
+}
+
+start() {
+	"$KRON" record "$@" -q -o t -- ./work 3>&- &
+	recorder=$!
+	for _ in $(seq 200); do
+		"$KRON" status --board $recorder --json 2>/dev/null | grep -q '"processes":1' && return
+		sleep 0.05
+	done
+	return 1
+}
+
+stop() {
+	touch stop
+	wait $recorder
+}
+
+@test "functions by how often they are recorded, without being noticed" {
+	start
+	run --separate-stderr "$KRON" top --board $recorder -d 300 -n 3 --json
+	stop
+	[ "$status" = 0 ]
+	[ "${#lines[@]}" = 3 ]
+	python3 - "$output" <<-'P'
+		import json, sys
+		looks = [json.loads(l) for l in sys.argv[1].splitlines()]
+		for look in looks[1:]:
+		    seen = {f["function"]: f["seen"] for f in look["functions"]}
+		    rate = {f["function"]: f["per_second"] for f in look["functions"]}
+		    assert look["lost"] == 0 and look["seen"] > 1000, look
+		    assert abs(seen["often"] / seen["seldom"] - 3) < 0.1, seen
+		    assert rate["often"] >= rate["seldom"] > 0, rate
+		    assert look["functions"][0]["function"] == "often", look
+	P
+	"$KRON" report --json t | json '{r["function"]: r["calls"] for r in d}' >calls
+	python3 -c 'd = eval(open("calls").read()); assert d["often"] == 3 * d["seldom"], d'
+	[ "$("$KRON" info --json t | json 'd["lost"]')" = 0 ]
+}
+
+@test "text, a limit, and the end of the recording" {
+	start
+	run --separate-stderr "$KRON" top --board $recorder -d 300 -n 1 -l 1
+	[ "$status" = 0 ]
+	[[ ${lines[0]} == "board kron-"*" samples/s, 0 lost, 1 threads"* ]]
+	[[ ${lines[2]} == *"often [work]" ]]
+	[ "${#lines[@]}" = 3 ]
+	"$KRON" top --board $recorder -d 100 >out &
+	top=$!
+	stop
+	wait $top # ends with the recording
+}
+
+@test "refusals" {
+	run "$KRON" top --board no_such_board
+	[ "$status" = 1 ]
+	"$KRON" board create "top-$$"
+	run "$KRON" top --board "top-$$"
+	"$KRON" board rm "top-$$"
+	[ "$status" = 1 ]
+	[[ $output == "kron top: nobody records on board top-$$" ]]
+	start --bus exact
+	run "$KRON" top --board $recorder
+	stop
+	[ "$status" = 1 ]
+	[[ $output == *"kron status --watch 1"* ]]
+}
