@@ -22,9 +22,12 @@
 #include "inject/apply_elf.h"
 #include "inject/patch_info.h"
 #include "inject/resolve.h"
+#include "inject/tactics.h"
 
 static const char *output;
 static struct opt_list only, except, levels, specs, files;
+static const char *tactics;
+static uint32_t tactic_set;
 static bool jumps, quiet;
 
 static const struct opt options[] = {
@@ -50,6 +53,10 @@ static const struct opt options[] = {
 	 "code of the running program when they wake. Probes that sleep then take some time.",
 	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
+	{0, "tactics", OPT_STR, &tactics, "LIST",
+	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun. "
+	 "With + or - before each: the default, and these too or without them.",
+	 0, 0},
 	OPT_END,
 };
 
@@ -292,6 +299,7 @@ static int plan_map(struct plan **all, struct patch_info *out, const struct code
 	struct resolution found;
 	int code;
 
+	opt.tactics = tactic_set;
 	if (!probes.specs.n)
 		return plan_make_from(all, map, &opt, err);
 	resolve_make(&found, &probes, map, map->img->path, true);
@@ -410,6 +418,15 @@ static int patch(const struct elf_image *img, struct err *err)
 	return code;
 }
 
+static int take_tactics(struct err *err)
+{
+	if (tactics && tactics_parse(&tactic_set, tactics, err))
+		return -EINVAL;
+	if (tactic_set & USE_INT3)
+		return err_set(err, EINVAL, "int3 wants kron's runtime: not in a file on disk");
+	return 0;
+}
+
 int cmd_patch(int argc, char **argv)
 {
 	struct elf_image *img;
@@ -422,7 +439,8 @@ int cmd_patch(int argc, char **argv)
 		return cmd_fail(&command, CMD_USAGE,
 				"-o OUT is needed (`kron patch --help` shows the usage)");
 	if (levels_take(&level_globs, &levels, &err) ||
-	    probe_options_read(&probes, &specs, &files, level_globs.others, &err))
+	    probe_options_read(&probes, &specs, &files, level_globs.others, &err) ||
+	    take_tactics(&err))
 		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
 				err.msg);
 	if (elf_image_open(&img, argv[first], &err))

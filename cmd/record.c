@@ -28,12 +28,15 @@
 #include "collect/collector.h"
 #include "collect/program.h"
 #include "config.h"
+#include "inject/tactics.h"
 #include "trace/format.h"
 
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
 static const char *output = TRACE_DEFAULT_DIR;
 static struct opt_list only, except, libraries, levels, specs, files;
+static const char *tactics;
+static uint32_t tactic_set;
 static struct level_globs level_globs;
 static struct probe_set probes;
 #define NO_FILTER UINT64_MAX
@@ -114,6 +117,10 @@ static const struct opt options[] = {
 	 "Do not record the programs that the program starts.", 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print neither summary nor notes.", 0, 0},
 	{'v', "verbose", OPT_COUNT, &verbose, NULL, "Say more about the recording.", 0, 0},
+	{0, "tactics", OPT_STR, &tactics, "LIST",
+	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, int3. "
+	 "With + or - before each: the default, and these too or without them. int3, a trap, is not in the default.",
+	 0, 0},
 	OPT_END,
 };
 
@@ -515,6 +522,7 @@ static void take_options(struct collector_options *o, char **argv)
 			      .libraries = {libraries.v, libraries.n},
 			      .levels = level_globs,
 			      .probes = probes.specs.n ? &probes : NULL,
+			      .tactics = tactic_set,
 			      .probes_only =
 				      probes.specs.n && !only.n && !except.n && !libraries.n},
 		.buffer = buffer,
@@ -575,7 +583,8 @@ int cmd_record(int argc, char **argv)
 	if (levels_take(&level_globs, &levels, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s (`kron record --help` shows the usage)",
 				err.msg);
-	if (probe_options_read(&probes, &specs, &files, level_globs.others, &err))
+	if (probe_options_read(&probes, &specs, &files, level_globs.others, &err) ||
+	    (tactics && tactics_parse(&tactic_set, tactics, &err)))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	status = program_find(&program, argv[0], getenv("PATH"), &err);
 	if (status)

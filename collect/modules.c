@@ -33,6 +33,7 @@ void modules_init(struct modules *ms, const struct selection *sel, struct journa
 	ms->selection = sel;
 	ms->journal = j;
 	plan_cache_open(&ms->cache, getenv("XDG_CACHE_HOME"), getenv("HOME"));
+	ms->cache.tactics = sel->tactics;
 	probe_results_init(&ms->results, sel->probes);
 	if (getenv("KRON_CACHE_SIZE"))
 		opt_size(getenv("KRON_CACHE_SIZE"), &ms->cache.max_bytes);

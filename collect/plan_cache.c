@@ -59,7 +59,7 @@ static uint64_t debug_file_mtime(const char *build_id)
 static char *path_of(const struct plan_cache *c, const struct elf_image *img, const char *kind)
 {
 	char id[2 * sizeof(img->build_id) + 1] = "";
-	char *key, *path;
+	char *key, *path, tactics[16] = "";
 
 	if (!c->dir)
 		return NULL;
@@ -72,8 +72,10 @@ static char *path_of(const struct plan_cache *c, const struct elf_image *img, co
 	} else {
 		return NULL;
 	}
-	path = xasprintf("%s/%s-%zx-%" PRIx64 "-v%u-%s.plan", c->dir, key, img->size,
-			 debug_file_mtime(id), PLAN_VERSION, kind);
+	if (c->tactics)
+		snprintf(tactics, sizeof(tactics), "-t%" PRIx32, c->tactics);
+	path = xasprintf("%s/%s-%zx-%" PRIx64 "-v%u-%s%s.plan", c->dir, key, img->size,
+			 debug_file_mtime(id), PLAN_VERSION, kind, tactics);
 	xfree(key);
 	return path;
 }
@@ -176,7 +178,8 @@ static void store_plan(const struct plan_cache *c, const char *path, const struc
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
 		   bool hooks_only, struct err *err)
 {
-	struct plan_options opt = {.hooks_only = hooks_only};
+	struct plan_options opt = {.hooks_only = hooks_only,
+				   .tactics = hooks_only ? 0 : c->tactics};
 	char *path = plan_cache_path(c, img, hooks_only);
 	int code = path ? load_plan(path, img, out) : -ENOENT;
 
@@ -193,7 +196,7 @@ int plan_cache_get_request(const struct plan_cache *c, struct plan **out,
 			   const struct code_map *map, const struct plan_request *request,
 			   struct err *err)
 {
-	struct plan_options opt = {.request = request};
+	struct plan_options opt = {.request = request, .tactics = c->tactics};
 	char kind[32], *path;
 	int code;
 

@@ -4,6 +4,7 @@
  *
  *   <build-id hex>-<file size hex>-<debug file's mtime hex>-v<PLAN_VERSION>-<full|hooks>.plan
  *   ...-<hash of the request>.plan      with the places of probes
+ *   ...-t<set of tactics>.plan          with other tactics than usual
  *   f<dev>.<ino>.<mtime>-...      when the file has no build-id
  *
  * Once a day, after a recording, the plans go that were not used for PLAN_CACHE_DAYS, and those
@@ -27,6 +28,7 @@
 struct plan_cache {
 	char *dir;          /* NULL: there is no cache */
 	uint64_t max_bytes; /* PLAN_CACHE_BYTES after plan_cache_open() */
+	uint32_t tactics;   /* enum tactic_switch, for plans of probes; 0: the default */
 };
 
 /* Values of XDG_CACHE_HOME and HOME; NULL or relative ones are no place. */

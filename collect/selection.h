@@ -31,6 +31,7 @@ struct selection {
 	struct level_globs levels;
 	const struct probe_set *probes; /* -p and -P; NULL: none */
 	bool probes_only;               /* no functions beside them */
+	uint32_t tactics;               /* enum tactic_switch; 0: the default */
 };
 
 /*
