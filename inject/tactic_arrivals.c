@@ -144,6 +144,14 @@ static bool has_loop(const struct planner *pl, const struct ways *w)
 	return false;
 }
 
+/* An exit at a conditional jump is one only when the jump is taken: no way there can tell. */
+static bool is_conditional(const struct planner *pl, uint64_t vaddr)
+{
+	struct insn in;
+
+	return !window_decode(pl->map, vaddr, &in) || in.kind == INSN_JCC;
+}
+
 static enum refusal take(struct planner *pl, const struct place *place)
 {
 	struct ways w;
@@ -151,7 +159,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 
 	/* a hook's site may be patched without the others; loops have a rule of their own */
 	if (!place->may_go_back || place->probe == PLACE_NO_PROBE || pl->fn.has_hooks ||
-	    pl->probes.v[place->probe].kind != PROBE_EXIT)
+	    pl->probes.v[place->probe].kind != PROBE_EXIT || is_conditional(pl, place->vaddr))
 		return REFUSAL_BRANCH_TARGET;
 	r = tactic_find_ways(pl, place, &w);
 	if (!r && (w.n > ARRIVALS_MAX || has_loop(pl, &w)))

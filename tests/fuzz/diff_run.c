@@ -174,7 +174,9 @@ static void watch_memory(const greg_t *g)
 			at += g[order[in.mem_index]] * in.mem_scale;
 		trail.reads_text |= is_near_text(at) || is_near_text((uint32_t)at);
 	} else {
-		trail.reads_text |= is_near_text(g[REG_RSI]) || is_near_text(g[REG_RDI]);
+		/* strings and xlat */
+		trail.reads_text |= is_near_text(g[REG_RSI]) || is_near_text(g[REG_RDI]) ||
+				    is_near_text(g[REG_RBX]);
 	}
 	watch_stack(&in, at, has_addr, g[REG_RSP]);
 }
@@ -212,8 +214,8 @@ static bool keep_step(ucontext_t *uc)
 	trail.nsteps++;
 	scribble(rsp);
 	if (run_hands_on_no_flags && trail.nsteps > 1 && is_call(trail.steps[trail.nsteps - 2].rip))
-		g[REG_EFL] ^=
-			(greg_t)(run_count * 0x9e3779b97f4a7c15u >> 40 & (FLAGS_MASK & ~0x400u));
+		g[REG_EFL] ^= (greg_t)((run_count * 64 + trail.nsteps) * 0x9e3779b97f4a7c15u >> 40 &
+				       (FLAGS_MASK & ~0x400u));
 	watch_memory(g);
 	return true;
 }
@@ -240,6 +242,9 @@ bool run_handle_signal(int signal, siginfo_t *info, void *context)
 			last_ticked = run_count;
 			return running;
 		}
+	} else if (!running && signal == SIGTRAP && info->si_code == TRAP_TRACE) {
+		uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRACE_FLAG; /* left by popf */
+		return false;
 	} else if (!running) {
 		die(signal, uc);
 	}
