@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "trace/export.h"
@@ -36,10 +37,10 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "export",
-	.operands = "-f FORMAT [DIR]",
-	.summary = "Write the trace DIR (default kron.data) in the format of another tool.",
+	.operands = "-f FORMAT [DIR]...",
+	.summary = "Write the trace DIR (default kron.data) in the format of another tool; several "
+		   "into one database.",
 	.opts = options,
-	.max_operands = 1,
 };
 
 #define X(name, function, text) function,
@@ -107,6 +108,26 @@ static int export_to_stdout(const struct trace *t)
 	return CMD_OK;
 }
 
+/* The rest of the operands into one database. */
+static int export_many(int argc, char **argv, int first)
+{
+	size_t n = (size_t)(argc - first), open = 0;
+	struct trace **traces = xcalloc(n, sizeof(*traces));
+	struct err err;
+	int status = CMD_OK;
+
+	while (open < n && (traces[open] = analysis_open(&command, argc, argv, first + (int)open)))
+		open++;
+	if (open < n)
+		status = CMD_ERROR;
+	else if (export_sqlite_many((const struct trace *const *)traces, n, output, &err))
+		status = cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	while (open)
+		status = analysis_close(&command, traces[--open], status);
+	xfree(traces);
+	return status;
+}
+
 int cmd_export(int argc, char **argv)
 {
 	int status, first = cmd_parse(&command, argc, argv, &status);
@@ -121,6 +142,10 @@ int cmd_export(int argc, char **argv)
 	if (!output && is_binary() && isatty(STDOUT_FILENO))
 		return cmd_fail(&command, CMD_USAGE,
 				"this format is none for a terminal: use -o, or a pipe");
+	if (argc - first > 1 && (format < NSTREAMS || paths[format - NSTREAMS] != export_sqlite))
+		return cmd_fail(&command, CMD_USAGE, "only a database takes more than one trace");
+	if (argc - first > 1)
+		return export_many(argc, argv, first);
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;

@@ -30,6 +30,10 @@
 	X(ctf, export_ctf, "CTF 1.8, for babeltrace2")                              \
 	X(otf2, export_otf2, "OTF2, for otf2-print, Vampir and others")
 
+/* Several traces in one database. */
+int export_sqlite_many(const struct trace *const *traces, size_t n, const char *path,
+		       struct err *err);
+
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
 EXPORT_STREAMS(X)
 #undef X

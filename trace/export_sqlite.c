@@ -2,6 +2,8 @@
 /*
  * export_sqlite.c - a trace as an SQLite database (tables: export_sqlite_schema.h).
  *
+ * Traces go in one after the other, each with a trace_id of its own.
+ *
  * All samples are read once, merged by time, so sample_id counts in order of time.  A row of
  * `call` is written when the call ends; what it needs of the entry waits in a slot of an open
  * frame.  So memory grows with open frames, functions and ways to them, not with samples.
@@ -14,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +28,6 @@
 #include "trace/export_sqlite_schema.h"
 #include "trace/text.h"
 
-#define TRACE_ID 1
 #define NONE INT64_MIN /* NULL, in rows of numbers */
 
 /* X(table, columns): statements that are made once */
@@ -62,12 +64,20 @@ struct stay { /* on one CPU, now */
 	uint64_t start, stop, samples;
 };
 
+struct rows { /* of all traces, for statistics */
+	int64_t sample, call, node, function, thread, process;
+};
+
 struct database {
-	const struct trace *t;
 	sqlite3 *db;
 	sqlite3_stmt *insert[NTABLES];
 	int error; /* SQLite's, of the first failure */
 	char *why;
+	struct rows rows;
+	int64_t trace_id;
+
+	/* of the trace that is going in; below here all zero before it does */
+	const struct trace *t;
 	struct calltree tree;
 	VEC(struct frame) frames;
 	uint32_t free_frame; /* index + 1 */
@@ -114,7 +124,7 @@ static void prepare(struct database *d)
 
 		check(d, sqlite3_prepare_v3(d->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
 					    &d->insert[i], NULL));
-		sqlite3_bind_int64(d->insert[i], 1, TRACE_ID); /* stays bound */
+		sqlite3_bind_int64(d->insert[i], 1, d->trace_id); /* stays bound */
 		xfree(sql);
 	}
 }
@@ -235,6 +245,9 @@ static void put_tables(struct database *d)
 		set_text(d, T_session, 3, trace_session(t, keys[i]));
 		add(d, T_session);
 	}
+	set_text(d, T_session, 2, "directory");
+	set_text(d, T_session, 3, t->dir);
+	add(d, T_session);
 	put_modules(d);
 	for (size_t i = 0; i < t->nuser_events; i++) {
 		set(d, T_event, 2, KRON_EVENT_ENTRY((int64_t)t->user_events[i].n));
@@ -259,8 +272,8 @@ static void put_trace(struct database *d)
 
 	/* 2^40 ticks: as exact as a double */
 	if (d->error ||
-	    !check(d, sqlite3_prepare_v2(d->db, "INSERT INTO trace VALUES(1,?,?,?,?,?,?,?)", -1, &s,
-					 NULL)))
+	    !check(d, sqlite3_prepare_v2(d->db, "INSERT INTO trace VALUES(?8,?1,?2,?3,?4,?5,?6,?7)",
+					 -1, &s, NULL)))
 		return;
 	sqlite3_bind_double(s, 1, (double)trace_ns(t, 1ull << 40) / (double)(1ull << 40));
 	sqlite3_bind_int64(s, 2, tick_of(t, d->first));
@@ -269,6 +282,7 @@ static void put_trace(struct database *d)
 	sqlite3_bind_int64(s, 5, (int64_t)t->lost);
 	sqlite3_bind_int64(s, 6, (int64_t)t->cut_off);
 	sqlite3_bind_int(s, 7, t->complete);
+	sqlite3_bind_int64(s, 8, d->trace_id);
 	check(d, sqlite3_step(s));
 	sqlite3_finalize(s);
 }
@@ -442,37 +456,71 @@ static void put_samples(struct database *d)
  */
 static void put_statistics(struct database *d)
 {
-	int64_t nodes = (int64_t)d->tree.nodes.n;
+	const struct rows *r = &d->rows;
 	const struct {
 		const char *table, *index;
-		int64_t rows, same; /* rows with the same trace_id, the same whole key */
+		int64_t rows, same; /* rows with the same whole key */
 	} v[] = {
-		{"sample", "sample", d->sample, 1},
-		{"call", "call", d->calls, 1},
-		{"call", "call_exit", d->calls, 1},
-		{"call", "call_node", d->calls, nodes ? d->calls / nodes + 1 : 1},
-		{"node", "node", nodes, 1},
-		{"node", "node_parent", nodes, 4},
-		{"function", "function", (int64_t)d->functions.n, 1},
-		{"thread", "thread", (int64_t)d->t->nlanes, 1},
-		{"process", "process", (int64_t)d->t->nprocs, 1},
+		{"sample", "sample", r->sample, 1},
+		{"call", "call", r->call, 1},
+		{"call", "call_exit", r->call, 1},
+		{"call", "call_node", r->call, r->node ? r->call / r->node + 1 : 1},
+		{"node", "node", r->node, 1},
+		{"node", "node_parent", r->node, 4},
+		{"function", "function", r->function, 1},
+		{"thread", "thread", r->thread, 1},
+		{"process", "process", r->process, 1},
 	};
 
 	run(d, "ANALYZE sqlite_schema"); /* makes the table, and nothing else */
 	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
 		char *sql =
 			sqlite3_mprintf("INSERT INTO sqlite_stat1 VALUES(%Q, %Q, '%lld %lld %lld')",
-					v[i].table, v[i].index, v[i].rows + 1, v[i].rows + 1,
-					v[i].same);
+					v[i].table, v[i].index, v[i].rows + 1,
+					v[i].rows / d->trace_id + 1, v[i].same);
 
 		run(d, sql);
 		sqlite3_free(sql);
 	}
 }
 
+/* ---- one trace ---- */
+
+static void forget_trace(struct database *d)
+{
+	calltree_free(&d->tree);
+	vec_free(&d->frames);
+	vec_free(&d->stays);
+	export_set_free(&d->functions);
+	xfree(d->cpus);
+	memset(&d->t, 0, sizeof(*d) - offsetof(struct database, t));
+}
+
+static void put_one(struct database *d, const struct trace *t)
+{
+	d->t = t;
+	d->trace_id++;
+	prepare(d);
+	put_tables(d);
+	put_samples(d);
+	put_nodes(d);
+	put_trace(d);
+	for (int i = 0; i < NTABLES; i++) {
+		sqlite3_finalize(d->insert[i]);
+		d->insert[i] = NULL;
+	}
+	d->rows.sample += d->sample;
+	d->rows.call += d->calls;
+	d->rows.node += (int64_t)d->tree.nodes.n;
+	d->rows.function += (int64_t)d->functions.n;
+	d->rows.thread += (int64_t)t->nlanes;
+	d->rows.process += (int64_t)t->nprocs;
+	forget_trace(d);
+}
+
 /* ---- the file ---- */
 
-static void fill(struct database *d, const char *path)
+static void fill(struct database *d, const struct trace *const *traces, size_t n, const char *path)
 {
 	char head[200];
 
@@ -486,13 +534,8 @@ static void fill(struct database *d, const char *path)
 		 SCHEMA_APPLICATION, SCHEMA_VERSION);
 	run(d, head);
 	run(d, schema_tables);
-	prepare(d);
-	put_tables(d);
-	put_samples(d);
-	put_nodes(d);
-	put_trace(d);
-	for (int i = 0; i < NTABLES; i++)
-		sqlite3_finalize(d->insert[i]);
+	for (size_t i = 0; i < n && !d->error; i++)
+		put_one(d, traces[i]);
 	run(d, schema_indexes);
 	run(d, schema_views);
 	put_statistics(d);
@@ -501,19 +544,10 @@ static void fill(struct database *d, const char *path)
 		check(d, sqlite3_close(d->db));
 }
 
-static void database_free(struct database *d)
+int export_sqlite_many(const struct trace *const *traces, size_t n, const char *path,
+		       struct err *err)
 {
-	calltree_free(&d->tree);
-	vec_free(&d->frames);
-	vec_free(&d->stays);
-	export_set_free(&d->functions);
-	xfree(d->cpus);
-	xfree(d->why);
-}
-
-int export_sqlite(const struct trace *t, const char *path, struct err *err)
-{
-	struct database d = {.t = t};
+	struct database d = {.db = NULL};
 	char *temp = xasprintf("%s.new-XXXXXX", path);
 	mode_t mask = umask(0);
 	struct stat st;
@@ -533,7 +567,7 @@ int export_sqlite(const struct trace *t, const char *path, struct err *err)
 	}
 	fchmod(fd, 0666 & ~mask);
 	close(fd);
-	fill(&d, temp);
+	fill(&d, traces, n, temp);
 	if (d.error)
 		ret = err_set(err, EIO, "cannot write %s: %s", path, d.why);
 	else if (rename(temp, path))
@@ -541,6 +575,11 @@ int export_sqlite(const struct trace *t, const char *path, struct err *err)
 	if (ret)
 		unlink(temp);
 	xfree(temp);
-	database_free(&d);
+	xfree(d.why);
 	return ret;
+}
+
+int export_sqlite(const struct trace *t, const char *path, struct err *err)
+{
+	return export_sqlite_many(&t, 1, path, err);
 }

@@ -71,6 +71,30 @@ agree() {
 	done
 }
 
+@test "SQLite: several traces in one database" {
+	need sqlite3
+	"$KRON" export -f sqlite -o all small real tree
+	[ "$(sqlite3 all 'PRAGMA integrity_check; SELECT group_concat(trace_id) FROM trace')" = $'ok\n1,2,3' ]
+	[ -z "$(sqlite3 all 'PRAGMA foreign_key_check')" ]
+	for id in 1 2 3; do
+		trace=$(sqlite3 all "SELECT value FROM session WHERE trace_id = $id AND key = 'directory'")
+		"$KRON" export -f sqlite -o one "$trace"
+		for view in functions intervals call_tree cpu_occupancy samples losses migrations; do
+			# all columns but the first, which is the trace
+			columns=$(sqlite3 one "SELECT group_concat(name) FROM pragma_table_info('$view') WHERE cid > 0")
+			sqlite3 one "SELECT $columns FROM $view ORDER BY $columns" >want
+			sqlite3 all "SELECT $columns FROM $view WHERE trace_id = $id ORDER BY $columns" >got
+			cmp want got
+		done
+	done
+	run "$KRON" export -f ctf -o x small real
+	[ "$status" = 2 ]
+	run --separate-stderr "$KRON" export -f sqlite -o none small absent real
+	[ "$status" = 1 ]
+	[ ! -e none ]
+	[ "${#stderr_lines[@]}" = 1 ]
+}
+
 @test "SQLite: a database is replaced when the new one is whole, and only a file" {
 	need sqlite3
 	"$KRON" export -f sqlite -o db small
