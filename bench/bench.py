@@ -106,6 +106,69 @@ class Bench:
         self.row(g, "two threads / one thread, rate", d["two_threads_ratio"], "x", ">= 1.9",
                  d["two_threads_ratio"] >= 1.9)
 
+    def hot(self):
+        """A probe inside a loop: the same loop with and without, by turns, in one process."""
+        g = "a hit in a hot loop"
+        prog = os.path.join(self.build, "bench", "hot")
+        if not os.path.exists(prog):
+            self.row(g, "bench/hot", None, "", note="is not built")
+            return
+        device = os.path.join(self.tmp, "device")
+        with open(device, "wb") as f:
+            f.truncate(32 << 20)
+        for loop, args in (("", []), (", loop of one cycle", ["tight"])):
+            place = ("tight" if args else "hot") + "_probed+"
+            place += self.run([prog, *args, "place"])[1].strip()
+            for name, opts, most in (
+                    ("store to a device", ["--bus", "device:" + device, "-p",
+                                           place + " store:96=5"], 0.5),
+                    ("count", ["-p", place + " count:0"], None),
+                    ("count, its group on", ["-p", "0:=" + place + " count:0"], None),
+                    ("sample, its group off", ["--filter", "0", "-p", place + " trace %rax"],
+                     None)):
+                d = [json.loads(self.run(self.record([prog, *args], *opts))[1])
+                     for _ in range(self.rounds)]
+                more = statistics.median(x["more_ns"] for x in d)
+                self.row(g, name + loop, more, "ns", "<= %.1f" % most if most else None,
+                         more <= most if most else None, "the loop itself: %.2f ns" %
+                         statistics.median(x["plain_ns"] for x in d))
+
+    def perl_insns(self):
+        """Every instruction of perl counted; processor time of perl alone."""
+        argv = ["/usr/bin/perl", "-e",
+                "my (%h, @a, $s); for my $r (1..12) { for my $i (1..20000) {"
+                " my $k = 'k' . ($i * 7919 % 10007); $h{$k} += $i; push @a, length $k;"
+                " $s += $1 if $k =~ /(\\d+)$/; } my @k = sort { $h{$a} <=> $h{$b} || $a cmp $b }"
+                " keys %h; $s += $h{$k[$r]}; @a = (); } print \"$s\\n\";"]
+        g = "perl, every instruction counted"
+        if not os.path.exists(argv[0]):
+            self.row(g, "perl", None, "", note="is not installed")
+            return
+        env = dict(PERL_HASH_SEED="0", PERL_PERTURB_KEYS="0")
+        self.env.update(env)
+        script = os.path.join(self.tmp, "insns.py")
+        with open(script, "w") as f:
+            f.write("import json, resource, subprocess, sys\n"
+                    "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)\n"
+                    "r = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+                    "print(json.dumps(r.ru_utime + r.ru_stime))\n")
+        run = [sys.executable, script, *argv]
+        every = self.record(run, "-p", os.path.basename(argv[0]) + ":*%insns count:0")
+        t = {"plain": [], "counted": []}
+        for i in range(self.rounds + 1):
+            for name, command in (("plain", run), ("counted", every)):
+                seconds = json.loads(self.run(command)[1])
+                if i:  # the first one plans
+                    t[name].append(seconds)
+        for name in env:
+            del self.env[name]
+        counted = json.loads(self.run([self.kron, "info", "--json",
+                                       os.path.join(self.tmp, "trace")])[1])["counters"][0]
+        ratio = statistics.median(a / b for a, b in zip(t["counted"], t["plain"]))
+        self.row(g, "processor time, counted / plain", ratio, "x", "<= 8", ratio <= 8,
+                 "%.3f s plain, %s instructions" % (statistics.median(t["plain"]),
+                                                    format(counted, ",")))
+
     def board(self):
         prog = os.path.join(self.build, "bench", "board")
         if not os.path.exists(prog):
@@ -477,12 +540,12 @@ def main():
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--programs", help="folder that bench/build-programs has filled")
-    p.add_argument("--only", help="probe, board, trap, startup, programs, same, peers or exports")
+    p.add_argument("--only", help="probe, hot, perl_insns, board, trap, startup, programs, same, peers or exports")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "board", "trap", "startup", "programs", "same", "peers", "exports"):
+        for part in ("probe", "hot", "perl_insns", "board", "trap", "startup", "programs", "same", "peers", "exports"):
             if b.wanted(part):
                 try:
                     getattr(b, part)()
