@@ -87,6 +87,48 @@ def show_window(path, vma, start, end, written):
     return ["", line]
 
 
+WAYS = ["lane", "constant", "exact", "device"]
+KINDS = ["trace", "resource", "count", "store"]
+PAYLOADS = ["sp", "zero", "imm", "reg", "address"]
+REGS = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
+
+
+def find_places(case, work):
+    """The request that comments of a case say, as show_plan wants it:
+
+    # way device
+    # place 0x1007 before|after trace|count|... [level=N] [word=N] [reg=rdi|imm=N|payload=...]
+                                                [value=N] [ungated]
+    """
+    way, lines = 0, []
+    with open("%s/%s.in.S" % (GOLDEN, case)) as f:
+        for line in f:
+            words = line.split()
+            if words[:2] == ["#", "way"]:
+                way = WAYS.index(words[2])
+            if words[:2] != ["#", "place"]:
+                continue
+            o = dict(level=0, word=0, payload=1, reg=0, ungated=0, value=0)
+            for word in words[5:]:
+                key, _, value = word.partition("=")
+                if key == "reg":
+                    o.update(payload=PAYLOADS.index("reg"), reg=REGS.index(value))
+                elif key == "imm":
+                    o.update(payload=PAYLOADS.index("imm"), value=int(value, 0))
+                elif key == "payload":
+                    o[key] = PAYLOADS.index(value)
+                else:
+                    o[key] = int(value or "1", 0)
+            lines.append([words[2], ["before", "after"].index(words[3]), KINDS.index(words[4]),
+                          o["level"], o["word"], o["payload"], o["reg"], o["ungated"],
+                          o["value"]])
+    if not lines:
+        return []
+    with open(work + "/places", "w") as f:
+        f.write("%d\n" % way + "".join(" ".join(map(str, x)) + "\n" for x in lines))
+    return [work + "/places"]
+
+
 def show(case, work):
     run("as", "-I", GOLDEN, "-o", work + "/case.o", "%s/%s.in.S" % (GOLDEN, case))
     run("ld", "-shared", "--build-id=none", "-Ttext=0x1000", "-o", work + "/case.so",
@@ -95,7 +137,8 @@ def show(case, work):
     with open("%s/%s.in.S" % (GOLDEN, case)) as f:
         tactics = re.search(r"Insns: (\S+)", f.read())
     option = ["--insns", tactics[1]] if tactics else []
-    for line in run(SHOW_PLAN, *option, work + "/case.so", work).splitlines():
+    for line in run(SHOW_PLAN, *option, work + "/case.so", work,
+                    *find_places(case, work)).splitlines():
         if not line.startswith("@"):
             lines.append(line)
             continue

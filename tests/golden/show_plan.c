@@ -12,6 +12,11 @@
  * For windows.py it prints where every displaced instruction went, bound at bias 0:
  *
  *   show_plan --insns TACTICS ELF DIR        a place at every instruction, with these tactics
+ * With a third argument the plan is that of a request:
+ *
+ *   show_plan ELF DIR PLACES     lines of PLACES: WAY, then of each place VADDR WHERE KIND LEVEL
+ *                                WORD PAYLOAD REG UNGATED VALUE, the enums of request.h
+ *
  *   show_plan --map ELF DIR
  *     block ADDRESS                            of DIR/block0
  *     site ADDRESS LENGTH STUB STUB_LENGTH FUNCTION PATCH_LENGTH LANDING
@@ -51,11 +56,38 @@ static void write_file(const char *dir, const char *kind, int place, const void 
 	xfree(path);
 }
 
+#define PLACES_MAX 64
+static struct place_request wanted[PLACES_MAX];
+static struct place_action actions[PLACES_MAX];
+static struct plan_request request = {.places = wanted, .actions = actions};
+static enum kron_thunk way = KRON_THUNK_DEVICE;
+
+static void read_places(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	unsigned v[8];
+	long value;
+
+	if (!f || fscanf(f, "%u", &v[0]) != 1)
+		die("no places");
+	way = v[0];
+	while (fscanf(f, "%x %u %u %u %u %u %u %u %ld", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
+		      &v[6], &v[7], &value) == 9) {
+		size_t i = request.nplaces++;
+
+		wanted[i] = (struct place_request){
+			.vaddr = v[0], .where = v[1], .action = i, .event = i};
+		actions[i] = (struct place_action){v[2], v[3], v[4], v[5], v[6], v[7], value};
+	}
+	request.nactions = request.nplaces;
+	fclose(f);
+}
+
 static const char *kind_word(const struct plan_probe *p)
 {
 	static const char *const words[PROBE_KINDS] = {"entry", "exit", "hook", "place"};
 
-	return words[p->kind];
+	return p->kind == PROBE_PLACE && p->where == PLACE_AFTER ? "behind" : words[p->kind];
 }
 
 static void show_probes(const struct plan *plan)
@@ -64,6 +96,11 @@ static void show_probes(const struct plan *plan)
 		const struct plan_probe *p = &plan->probes[i];
 		const struct plan_function *f = &plan->functions[p->function];
 
+		if (p->function == PLAN_NO_FUNCTION) {
+			printf("place %#" PRIx64 ": refused, %s\n", p->vaddr,
+			       refusal_text(p->refusal));
+			continue;
+		}
 		printf("%s %s%+" PRId64 ": ", kind_word(p), plan->strings + f->name,
 		       (int64_t)(p->vaddr - f->vaddr));
 		if (p->site == UINT32_MAX)
@@ -97,6 +134,7 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 		       const char *dir)
 {
 	uint8_t *selected = xmalloc(plan->nfunctions + 1), *text;
+	uint32_t events[PLACES_MAX];
 	struct binding b = {
 		.plan = plan,
 		.selected = selected,
@@ -104,15 +142,22 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 		.level = 3,
 		.bias = places[place].bias,
 		.block = places[place].block,
-		.way = KRON_THUNK_DEVICE,
 		.thunk = 0x1111111111111111,
 		.hook_thunk = 0x2222222222222222,
+		.payload_thunk = 0x3333333333333333,
+		.action_thunk = 0x4444444444444444,
+		.way = way,
+		.counts = -0x40,
+		.events = events,
+		.nevents = PLACES_MAX,
 	};
 	uint64_t at = b.block + KRON_BLOCK_HEAD;
 	struct bound bound;
 	struct err err;
 
 	memset(selected, 1, plan->nfunctions);
+	for (unsigned i = 0; i < PLACES_MAX; i++)
+		events[i] = 0x500 + i;
 	if (bind_make(&bound, &b, &err))
 		die(err.msg);
 	printf("\nmodule at %#" PRIx64 ", trampolines at %#" PRIx64 "\n", b.bias, b.block);
@@ -209,6 +254,7 @@ int main(int argc, char **argv)
 {
 	bool map = argc > 1 && !strcmp(argv[1], "--map");
 	const char *tactics = argc > 2 && !strcmp(argv[1], "--insns") ? argv[2] : NULL;
+	struct plan_options opt = {.request = NULL};
 	struct elf_image *img;
 	struct plan *plan;
 	struct err err;
@@ -216,11 +262,14 @@ int main(int argc, char **argv)
 
 	argc -= map + 2 * (tactics != NULL);
 	argv += map + 2 * (tactics != NULL);
-	if (argc != 3)
-		die("[--map | --insns TACTICS] ELF DIR");
+	if (argc != 3 && argc != 4)
+		die("[--map | --insns TACTICS] ELF DIR [PLACES]");
+	if (argc == 4)
+		read_places(argv[3]);
+	opt.request = argc == 4 ? &request : NULL;
 	if (elf_image_open(&img, argv[1], &err))
 		die(err.msg);
-	r = tactics ? plan_insns(&plan, img, tactics, &err) : plan_make(&plan, img, NULL, &err);
+	r = tactics ? plan_insns(&plan, img, tactics, &err) : plan_make(&plan, img, &opt, &err);
 	if (r)
 		die(err.msg);
 	if (map)
