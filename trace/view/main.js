@@ -143,10 +143,10 @@ function makeTabs() {
 
 const help = document.getElementById("help");
 function makeHelp() {
-	const table = (title, rows) => [el("h3", {}, title), el("table", {}, el("tbody", {}, ...rows.map(([k, what]) => el("tr", {}, el("td", {}, el("kbd", {}, k)), el("td", {}, what)))))];
+	const table = (title, rows) => el("div", {}, el("h3", {}, title), el("table", {}, el("tbody", {}, ...rows.map(([k, what]) => el("tr", {}, el("td", {}, el("kbd", {}, k)), el("td", {}, what))))));
 	help.replaceChildren(el("div", {class: "bar"}, el("h2", {}, "Keys and mouse"), el("span", {class: "space"}), el("button", {type: "button", on: {click: () => help.close()}}, "Close (Esc)")),
-		el("div", {class: "columns"}, ...table("Everywhere", [[`1 \u2013 ${pictures.length}`, "choose a picture"], ["?", "this page"], ["Esc", "give up a selection"], ["ctrl+P", "print: all pictures, one after another"]]),
-			...pictures.filter(p => p.keys.length).flatMap(p => table(p.title, p.keys))));
+		el("div", {class: "columns"}, table("Everywhere", [[`1 \u2013 ${pictures.length}`, "choose a picture"], ["?", "this page"], ["Esc", "give up a selection"], ["ctrl+P", "print: all pictures, one after another"]]),
+			...pictures.filter(p => p.keys.length).map(p => table(p.title, p.keys))));
 }
 
 function onKey(e) {

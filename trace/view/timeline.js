@@ -129,7 +129,7 @@ const timeline = {
 			return;
 		readColours();
 		const s = this.surface, width = Math.max(300, printing ? 1000 : this.box.clientWidth);
-		const height = printing ? Math.min(this.total, 640) : this.box.clientHeight;
+		const height = printing ? Math.min(this.total, 440) : this.box.clientHeight;
 		s.resize(width, height);
 		this.scroll = printing ? 0 : this.box.scrollTop;
 		this.shown = new Map();
