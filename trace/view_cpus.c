@@ -7,9 +7,17 @@
  * was there.  What lies between the samples of two threads is nobody's: there a switch was made,
  * nobody knows when.  So a CPU's share is what the trace can prove, a lower limit; a thread
  * that slept alone on a CPU counts as being there.
+ *
+ * Where the trace has context switches, these say it: from its switch in to its switch out a
+ * thread was on the CPU.  They are merged with the samples by time, for the function on top of
+ * its stack is known from the samples.  A sample puts its thread on a CPU only before the first
+ * switch of that thread, or after some were lost: the two clocks differ by less than a
+ * microsecond, which is enough for a sample to seem later than the switch out behind it.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "trace/offcpu.h"
 #include "trace/view_impl.h"
 
 #define CPUS_MOST 4096u /* higher numbers are garbage */
@@ -23,6 +31,7 @@ struct cpu {
 };
 struct lane_state {
 	uint32_t cpu, top; /* function number, UINT32_MAX: none */
+	bool has_switch;
 };
 struct view_cpus {
 	struct view *v;
@@ -31,6 +40,11 @@ struct view_cpus {
 	VEC(struct cpu) cpus;
 	uint64_t bins, width;
 	uint64_t migrations;
+
+	struct offcpu *off;
+	const struct trace_switch *next, *end;
+	struct index tids;
+	VEC(uint32_t) lane_of; /* by index of tid: where it was seen last */
 };
 
 static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
@@ -49,6 +63,15 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	c->lanes[call->lane].top = call->caller;
 }
 
+static void set_lane(struct view_cpus *c, uint32_t lane)
+{
+	uint32_t i = index_of(&c->tids, c->v->t->lanes[lane].tid);
+
+	if (i == c->lane_of.n)
+		vec_push(&c->lane_of);
+	c->lane_of.v[i] = lane;
+}
+
 struct view_cpus *view_cpus_open(struct view *v)
 {
 	struct view_cpus *c = xcalloc(1, sizeof(*c));
@@ -61,6 +84,15 @@ struct view_cpus *view_cpus_open(struct view *v)
 	for (size_t i = 0; i < v->t->nlanes; i++)
 		c->lanes[i] = (struct lane_state){.cpu = NOWHERE, .top = UINT32_MAX};
 	c->pairs = pairs_open(v->t, &sink);
+	c->off = offcpu_open(v->t);
+	if (offcpu_is_known(v->t)) {
+		size_t n;
+
+		c->next = offcpu_records(c->off, &n);
+		c->end = c->next + n;
+	}
+	for (uint32_t i = 0; i < v->t->nlanes; i++)
+		set_lane(c, i);
 	return c;
 }
 
@@ -95,6 +127,61 @@ static void add_stay(struct view_cpus *c, struct cpu *cpu, uint64_t tsc)
 		       top == UINT32_MAX ? UINT32_MAX - 1 : top);
 }
 
+/* ---- with context switches ---- */
+
+static void leave_cpu(struct view_cpus *c, struct cpu *cpu, uint64_t tsc)
+{
+	if (cpu->lane != NOWHERE && tsc > cpu->last)
+		add_stay(c, cpu, tsc);
+	cpu->lane = NOWHERE;
+}
+
+static void take_switch(struct view_cpus *c, const struct trace_switch *s)
+{
+	uint32_t i = index_find(&c->tids, s->tid), lane;
+	struct cpu *cpu;
+
+	if (s->kind == TRACE_SWITCH_LOST)
+		for (size_t k = 0; k < c->v->t->nlanes; k++)
+			c->lanes[k].has_switch = false;
+	if (s->kind == TRACE_SWITCH_LOST || i == INDEX_NONE || s->cpu >= CPUS_MOST)
+		return;
+	lane = c->lane_of.v[i];
+	cpu = cpu_at(c, s->cpu);
+	c->lanes[lane].has_switch = true;
+	if (s->kind == TRACE_SWITCH_IN || cpu->lane == lane)
+		leave_cpu(c, cpu, s->tsc);
+	if (s->kind != TRACE_SWITCH_IN)
+		return;
+	cpu->lane = lane;
+	cpu->last = s->tsc;
+	cpu->switches += view_holds(c->v, s->tsc);
+}
+
+static void be_seen_running(struct view_cpus *c, const struct trace_event *e)
+{
+	struct cpu *cpu = cpu_at(c, e->cpu);
+	struct lane_state *l = &c->lanes[e->lane];
+
+	if (l->cpu != NOWHERE && l->cpu != e->cpu) {
+		c->migrations += view_holds(c->v, e->tsc);
+		if (!l->has_switch && c->cpus.v[l->cpu].lane == e->lane)
+			c->cpus.v[l->cpu].lane = NOWHERE;
+	}
+	l->cpu = e->cpu;
+	cpu->samples += view_holds(c->v, e->tsc) && e->s.event < KRON_EVENT_SPECIAL;
+	if (cpu->lane == e->lane && e->tsc > cpu->last) {
+		add_stay(c, cpu, e->tsc);
+		cpu->last = e->tsc;
+	} else if (cpu->lane != e->lane && !l->has_switch) {
+		leave_cpu(c, cpu, e->tsc);
+		cpu->lane = e->lane;
+		cpu->last = e->tsc;
+	}
+}
+
+/* ---- by samples alone ---- */
+
 static void be_seen(struct view_cpus *c, const struct trace_event *e)
 {
 	struct cpu *cpu = cpu_at(c, e->cpu);
@@ -118,8 +205,17 @@ static void be_seen(struct view_cpus *c, const struct trace_event *e)
 
 void view_cpus_feed(struct view_cpus *c, const struct trace_event *e)
 {
+	if (!c->end) {
+		if (e->cpu < CPUS_MOST)
+			be_seen(c, e);
+		pairs_feed(c->pairs, e);
+		return;
+	}
+	for (; c->next < c->end && c->next->tsc <= e->tsc; c->next++)
+		take_switch(c, c->next);
+	set_lane(c, e->lane);
 	if (e->cpu < CPUS_MOST)
-		be_seen(c, e);
+		be_seen_running(c, e);
 	pairs_feed(c->pairs, e);
 }
 
@@ -140,10 +236,100 @@ static void put_cpu(struct view_cpus *c, uint32_t number, struct cpu *cpu)
 	json_close(j, '}');
 }
 
+/* ---- when threads were off the CPUs: the longest stretches of each ---- */
+
+struct stretch {
+	uint64_t out, in;
+	bool preempted;
+};
+
+static int by_length(const void *a, const void *b)
+{
+	const struct stretch *x = a, *y = b;
+	uint64_t m = x->in - x->out, n = y->in - y->out;
+
+	if (m != n)
+		return m > n ? -1 : 1;
+	return x->out < y->out ? -1 : x->out > y->out;
+}
+
+static int by_out(const void *a, const void *b)
+{
+	const struct stretch *x = a, *y = b;
+
+	return x->out < y->out ? -1 : x->out > y->out;
+}
+
+static void put_stretches(struct view_cpus *c, uint32_t lane, size_t most)
+{
+	const struct view *v = c->v;
+	const struct view_lane *l = &v->lanes[lane];
+	struct offcpu_walk w;
+	VEC(struct stretch) all = {0};
+	uint64_t off = 0;
+	size_t n;
+	struct json *j = &c->v->j;
+
+	offcpu_of(c->off, v->t->lanes[lane].tid, &w);
+	for (size_t i = 0; i < w.n; i++) {
+		struct stretch s = {w.v[i].out, w.v[i].in, w.v[i].preempted};
+
+		s.out = s.out < l->first ? l->first : s.out;
+		s.in = s.in > l->last ? l->last : s.in;
+		s.out = s.out < v->from ? v->from : s.out;
+		s.in = s.in > v->to ? v->to : s.in;
+		if (s.out >= s.in)
+			continue;
+		off += s.in - s.out;
+		*vec_push(&all) = s;
+	}
+	n = all.n;
+	if (all.n > most) {
+		qsort(all.v, all.n, sizeof(*all.v), by_length);
+		all.n = most;
+		qsort(all.v, all.n, sizeof(*all.v), by_out);
+	}
+	json_open(j, '[');
+	json_u64(j, lane);
+	json_u64(j, trace_ns(v->t, off));
+	json_u64(j, n);
+	json_open(j, '[');
+	vec_for(&all, s) {
+		json_i64(j, view_ns(v, s->out));
+		json_i64(j, view_ns(v, s->in));
+		json_u64(j, s->preempted);
+	}
+	json_close(j, ']');
+	json_close(j, ']');
+	vec_free(&all);
+}
+
+static void put_off(struct view_cpus *c)
+{
+	struct json *j = &c->v->j;
+	const struct view *v = c->v;
+	size_t most = v->budget.lanes ? v->budget.losses / v->budget.lanes : 0;
+
+	json_key(j, "switches_known");
+	json_bool(j, offcpu_is_known(v->t));
+	if (!offcpu_is_known(v->t))
+		view_put_key_name(j, "switches_why_not", offcpu_why_not(v->t));
+	json_ku64(j, "switches_lost", offcpu_count(c->off).lost);
+	json_key(j, "off");
+	json_open(j, '[');
+	for (uint32_t i = 0; i < v->t->nlanes && offcpu_is_known(v->t); i++)
+		if (v->lanes[i].shown)
+			put_stretches(c, i, most);
+	json_close(j, ']');
+}
+
 void view_cpus_put(struct view_cpus *c)
 {
 	struct json *j = &c->v->j;
 
+	for (; c->next < c->end; c->next++)
+		take_switch(c, c->next);
+	put_off(c);
 	json_ku64(j, "migrations", c->migrations);
 	json_ku64(j, "cpu_bins", c->bins);
 	json_ku64(j, "cpu_bin_ticks", c->width);
@@ -158,6 +344,9 @@ void view_cpus_put(struct view_cpus *c)
 void view_cpus_free(struct view_cpus *c)
 {
 	pairs_close(c->pairs);
+	offcpu_close(c->off);
+	index_free(&c->tids);
+	vec_free(&c->lane_of);
 	vec_free(&c->cpus);
 	xfree(c->lanes);
 	xfree(c);

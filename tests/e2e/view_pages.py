@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sqlite3
+import struct
 import subprocess
 import sys
 
@@ -166,6 +167,29 @@ def known_trace():
         need(page.value("kronView.data.lost") == 123, "lost")
         need("123 samples lost" in page.value("document.getElementById('badges').textContent"), "the loss is not told")
         need(page.value("kronView.data.losses.length") == 1, "the loss has no place")
+
+
+def context_switches():
+    """Where they are recorded, they say how busy a CPU was; the clock is 2 GHz from 10^12 on."""
+    make("small", "t")
+    start = 10**12
+    with open("t/switches", "wb") as f:
+        for at, tid, cpu, kind in ((1500, 1000, 1, 1), (8500, 1000, 1, 2), (8900, 1000, 9, 1), (1000000, 1000, 9, 3),
+                                   (1900000, 1000, 9, 1)):
+            f.write(struct.pack("<QIHH", start + at, tid, cpu, kind))
+    with open("t/session", "a") as f:
+        f.write("switches=yes\n")
+    with open_page("t") as page:
+        need(page.value("kronView.data.switches_known"), "not known")
+        busy = dict(page.value("kronView.cpus.map(c => [c.cpu, c.busy_ns])"))
+        # thread 1000 by its switches, from its first sample at 2000 to its last at 2000000; the
+        # other two have none: from sample to sample
+        want = {0: (10000 + 2000) // 2, 1: (8500 - 2000) // 2, 5: (40000 - 31000) // 2,
+                9: (1000000 - 8900 + 2000000 - 1900000) // 2}
+        need(busy == want, f"{busy} instead of {want}")
+        off = [o for o in page.value("kronView.data.off") if o[2]]
+        need(len(off) == 1 and off[0][1] == 200 + 450000 and off[0][3] == [4250, 4450, 0, 500000, 950000, 1], f"off: {off}")
+        see_all(page)
 
 
 def larger_trace():
@@ -447,6 +471,7 @@ def hostile():
 
 with tap.Suite("view") as s:
     s.case("a known trace: functions, flame graph, calls, CPUs, histograms agree", known_trace)
+    s.case("context switches: busy CPUs and threads that are off them", context_switches)
     s.case("a larger trace: sums, CPUs, levels agree", larger_trace)
     s.case("the sample viewer has what kron dump says, and finds it", samples_agree)
     s.case("causality: messages, logical steps, order", hasse)

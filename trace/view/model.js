@@ -303,6 +303,20 @@ function markWords([t, , event, payload]) {
 	return `event ${u?.name ?? event} at ${moment(t)}${u?.payload ? `, ${u.payload} = ${payload} (0x${payload.toString(16)})` : ""}`;
 }
 
+// when threads were off the CPUs, by context switches: begin, end, preempted
+const offOfLane = new Map();
+for (const [lane, ns, all, list] of data.off) {
+	const out = [];
+	for (let i = 0; i < list.length; i += 3)
+		out.push({a: list[i], b: list[i + 1], preempted: list[i + 2] !== 0});
+	offOfLane.set(lane, {ns, isWhole: out.length === all, list: out});
+}
+// ns of [a, b) that the thread was off; null where it is not known
+function offTime(lane, a, b) {
+	const off = offOfLane.get(lane);
+	return off?.isWhole ? off.list.reduce((sum, o) => sum + Math.max(0, Math.min(o.b, b) - Math.max(o.a, a)), 0) : null;
+}
+
 function eventName(event) {
 	if (event === EVENT_LOST)
 		return "(samples lost before this)";

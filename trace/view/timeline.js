@@ -225,6 +225,8 @@ const timeline = {
 		if (this.opened.has(row.thread.lane))
 			for (let d = 0; d < row.deep; d++)
 				this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
+		for (const o of offOfLane.get(row.thread.lane)?.list ?? [])
+			this.drawOff(o, y);
 		for (const m of marksOfLane.get(row.thread.lane) ?? [])
 			this.drawMark(m, y);
 		for (const l of lossesOfLane.get(row.thread.lane) ?? [])
@@ -242,6 +244,18 @@ const timeline = {
 		g.lineTo(x + 6, y);
 		g.lineTo(x, y + 9);
 		g.fill();
+	},
+
+	drawOff(o, y) { // off the CPUs: the lowest part of the strip is cut away under a line
+		if (o.b < span.a || o.a > span.b)
+			return;
+		const s = this.surface, x = this.x(Math.max(o.a, span.a)), w = this.x(Math.min(o.b, span.b)) - x;
+		if (w < 0.7)
+			return;
+		s.g.globalAlpha = 0.8;
+		s.rect(x, y + 1 + this.STRIP * 0.75, w, this.STRIP * 0.25, paint.paper);
+		s.g.globalAlpha = 1;
+		s.rect(x, y + 1 + this.STRIP * 0.75, w, 1.5, o.preempted ? paint.loss : paint.ink);
 	},
 
 	drawMark([t], y) { // an event of the user: a small diamond over the strip
@@ -284,7 +298,7 @@ const timeline = {
 			this.note(fn, colour, functionName(fn), Math.min(b, span.b) - Math.max(a, span.a));
 			s.font(11);
 			if (w > 20)
-				s.words(functionName(fn), x + 3, y + 1 + this.STRIP / 2, w - 6, colour.ink);
+				s.words(functionName(fn), x + 3, y + this.STRIP * 0.42, w - 6, colour.ink);
 		}
 		return true;
 	},
@@ -391,7 +405,7 @@ const timeline = {
 				on: {click: () => { this.find.value = s.name; this.lookFor(s.name); }}}, s.name),
 			el("span", {class: "value"}, percent(s.time, all))))));
 		parts.push(el("p", {class: "note"}, "A strip shows who had most of each bin, as high as the bin was busy. " +
-			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss." + (data.marks.length ? " Diamond: an event of a probe of yours." : "")));
+			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss." + (data.off.some(o => o[2]) ? " Lower part of a strip cut away under a line: the thread was off the CPUs (red line: preempted)." : "") + (data.marks.length ? " Diamond: an event of a probe of yours." : "")));
 		const bin = data.bin_ticks * tickNs;
 		if (threads.some(t => t.left_out) && span.b - span.a < 400 * bin)
 			parts.push(el("p", {class: "note"}, "More detail of this piece: ", code(command(rangeOptions(span.a, span.b)))));
@@ -410,6 +424,9 @@ const timeline = {
 				add("module", f.module);
 			add("begin", moment(s.begin[p.i]));
 			add("took", duration(s.end[p.i] - s.begin[p.i]));
+			const off = offTime(p.thread.lane, s.begin[p.i], s.end[p.i]);
+			if (off !== null)
+				add("on a CPU", `${duration(s.end[p.i] - s.begin[p.i] - off)}, off ${duration(off)}`);
 			add("depth", String(s.depth[p.i]));
 			const how = endWords(s.flags[p.i]);
 			if (how)
@@ -478,8 +495,8 @@ const timeline = {
 		if (p.i === undefined)
 			return `${p.name}: ${duration(p.part)} of a bin of ${duration(p.b - p.a)}\nbusy ${percent(p.busy, p.b - p.a)}` +
 				(p.thread ? `, ${thousands(p.calls)} calls began` : "");
-		const s = p.thread.spans, how = endWords(s.flags[p.i]);
-		return `${functionName(s.fn[p.i])}\n${duration(s.end[p.i] - s.begin[p.i])} from ${moment(s.begin[p.i])}${how ? `\n${how}` : ""}`;
+		const s = p.thread.spans, how = endWords(s.flags[p.i]), off = offTime(p.thread.lane, s.begin[p.i], s.end[p.i]);
+		return `${functionName(s.fn[p.i])}\n${duration(s.end[p.i] - s.begin[p.i])}${off ? ` (on a CPU ${duration(s.end[p.i] - s.begin[p.i] - off)})` : ""} from ${moment(s.begin[p.i])}${how ? `\n${how}` : ""}`;
 	},
 
 	listen() {

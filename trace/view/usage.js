@@ -2,8 +2,9 @@
 // usage.js - how busy the processors were: SPRA308's utilisation histogram, meter, Gantt chart by
 // percent and Kiviat diagram, of the piece of time that the timeline shows.
 //
-// A CPU is busy while the trace proves that a traced thread was there (view_cpus.c); a thread is
-// busy while a function with a probe is on its stack.
+// A CPU is busy while the trace proves that a traced thread was there: by context switches, or, if
+// there are none, by samples (view_cpus.c).  A thread is busy while a function with a probe is on
+// its stack.
 
 // Mean share of the CPUs in n equal parts of [a, b).
 function utilisation(a, b, n) {
@@ -50,8 +51,8 @@ const usage = {
 			el("div", {class: "bar"}, el("h2", {}, "Utilisation"), this.where, el("span", {class: "space"}), el("label", {}, "Kiviat axes ", this.choice),
 			   el("button", {type: "button", on: {click: () => zoom(0.5)}}, "+"), el("button", {type: "button", on: {click: () => zoom(2)}}, "\u2212"),
 			   el("button", {type: "button", on: {click: () => setSpan(whole.a, whole.b)}}, "Whole (0)")),
-			el("p", {class: "note"}, cpus.length ? `In percent of the CPUs that samples came from: ${cpus.length}. A CPU counts as busy between two samples of one thread with nobody else's in between: ` +
-				"what the trace can prove. A thread that slept alone on a CPU counts, too." : "No sample of this trace names a CPU."),
+			el("p", {class: "note"}, cpus.length ? `In percent of the CPUs that samples came from: ${cpus.length}. A CPU counts as busy ` + (data.switches_known ? "while a traced thread was on it, by the kernel's context switches" + (data.switches_lost ? ` (${thousands(data.switches_lost)} of them were lost).` : ".")
+				: "between two samples of one thread with nobody else's in between: what the trace can prove. A thread that slept alone on a CPU counts, too, for there are no context switches in this trace.") : "No sample of this trace names a CPU."),
 			el("div", {class: "grid"}, el("div", {class: "left"}, this.histogram, this.gantt, this.table), el("div", {class: "right"}, this.meter, this.kiviat)));
 		spanListeners.push(() => this.wish());
 	},
@@ -195,7 +196,7 @@ const usage = {
 		});
 		for (const share of [0.5, 1])
 			g.append(text(cx + 3, cy - r * share + 11, `${100 * share}%`, {class: "quiet"}));
-		g.append(text(cx, H - 4, `filled: the piece shown${this.part === null ? "" : "; dashed: the part pointed at"}`, {"text-anchor": "middle", class: "quiet"}));
+		g.append(text(cx, H - 4, n < 3 ? `an area needs three axes; k shows ${this.axes === "cpus" ? "threads" : "CPUs"}` : `filled: the piece shown${this.part === null ? "" : "; dashed: the part pointed at"}`, {"text-anchor": "middle", class: "quiet"}));
 		this.kiviat.replaceChildren(el("figcaption", {}, "Kiviat diagram ", el("small", {}, this.axes === "cpus" ? "percent of each CPU" : "percent of each thread (the 16 with most samples): a traced function was on its stack")),
 			n ? g : el("p", {class: "note"}, "There is nothing to draw an axis for."));
 	},
