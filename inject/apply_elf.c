@@ -18,6 +18,7 @@
 #include "inject/elf_image_impl.h"
 #include "inject/elf_symbols.h"
 #include "inject/patch_info.h"
+#include "inject/unwind.h"
 
 #define PAGE 4096ull
 /* What the distance that old kernels want may cost. */
@@ -27,11 +28,13 @@
 /* rel32, less something for the block itself */
 #define REACH_MAX (0x7fff0000ull)
 #define NEW_HEADERS 2u /* PT_LOAD, PT_NOTE */
-/* A string table, and where in it the second and the third name stand. */
-#define SECTION_NAMES ".note.kron\0.kron\0.kron.plan"
+/* A string table, and where in it the names behind the first stand. */
+#define SECTION_NAMES ".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr"
 #define SECTION_BLOCK_NAME 11u
 #define SECTION_PLAN_NAME 17u
-#define NEW_SECTIONS 3u
+#define SECTION_HDR_NAME 28u
+#define SECTION_OLD_HDR_NAME 42u
+#define NEW_SECTIONS 4u /* the last only with a merged table */
 
 /* ---- may it be patched? ---- */
 
@@ -135,12 +138,13 @@ struct plan_options apply_elf_options(const struct elf_image *img)
 
 struct layout {              /* of the new parts, in the order of the file */
 	uint64_t vaddr, off; /* of the new segment */
-	uint64_t head_len;   /* table and note, up to the page's end; the block follows */
+	uint64_t head_len;   /* headers, note, frames, up to the page's end; the block follows */
 	uint64_t block_len;
 	uint64_t info_off;
 	uint64_t names_off, sections_off; /* has_sections */
 	size_t phnum;
-	uint64_t note_at; /* in the segment */
+	uint64_t note_at;  /* in the segment */
+	uint64_t frame_at; /* likewise: frame information of the block, if frame.len */
 };
 
 struct applying {
@@ -151,6 +155,9 @@ struct applying {
 	struct layout at;
 	struct bound bound;
 	struct patch_note note;
+	const uint8_t *frame_hdr; /* the image's own .eh_frame_hdr */
+	uint64_t frame_hdr_vaddr;
+	struct unwind_disk frame;
 	uint8_t *info;
 	uint8_t *head;       /* head_len bytes */
 	bool has_sections;   /* there are section headers, and they can be added to */
@@ -185,6 +192,28 @@ static uint64_t loaded_end(const struct elf_image *img)
 	return page_up(last->vaddr + last->memsz + largest);
 }
 
+/*
+ * The image's table for unwinders is to be merged with the block's.  One that is not there, or
+ * is not as linkers make it, stays alone: a stack is then cut off at a stub.
+ */
+static void plan_frames(struct applying *a)
+{
+	const struct binding whole = {.plan = a->plan, .whole = true};
+
+	for (size_t i = 0; i < a->eh.e_phnum; i++) {
+		Elf64_Phdr ph = header_at(a->img, &a->eh, i);
+		const uint8_t *hdr;
+
+		if (ph.p_type != PT_GNU_EH_FRAME)
+			continue;
+		hdr = elf_image_at(a->img, ph.p_vaddr, ph.p_filesz);
+		if (!hdr || !unwind_disk_plan(&a->frame, hdr, ph.p_filesz, bind_stubs_size(&whole)))
+			continue;
+		a->frame_hdr = hdr;
+		a->frame_hdr_vaddr = ph.p_vaddr;
+	}
+}
+
 static int lay_out(struct applying *a, struct err *err)
 {
 	const struct elf_image *img = a->img;
@@ -194,7 +223,8 @@ static int lay_out(struct applying *a, struct err *err)
 
 	at->phnum = a->eh.e_phnum + NEW_HEADERS;
 	at->note_at = at->phnum * sizeof(Elf64_Phdr);
-	at->head_len = page_up(at->note_at + NOTE_LEN);
+	at->frame_at = (at->note_at + NOTE_LEN + 15) & ~15ull;
+	at->head_len = page_up(at->frame_at + a->frame.len);
 	/* as far from the first segment as in the file, if it can be had */
 	at->vaddr = first->vaddr - first->off + file_end;
 	if (first->off > first->vaddr || first->vaddr % PAGE != first->off % PAGE ||
@@ -274,6 +304,10 @@ static void make_headers(struct applying *a)
 			ph[n].p_offset = at->off;
 			ph[n].p_vaddr = ph[n].p_paddr = at->vaddr;
 			ph[n].p_filesz = ph[n].p_memsz = at->phnum * sizeof(*ph);
+		} else if (ph[n].p_type == PT_GNU_EH_FRAME && a->frame_hdr) {
+			ph[n].p_offset = at->off + at->frame_at;
+			ph[n].p_vaddr = ph[n].p_paddr = at->vaddr + at->frame_at;
+			ph[n].p_filesz = ph[n].p_memsz = a->frame.hdr_len;
 		}
 		n++;
 		if (i == last)
@@ -300,6 +334,10 @@ static void make_head(struct applying *a)
 	a->head = xcalloc(a->at.head_len, 1);
 	make_headers(a);
 	make_note(a);
+	if (a->frame_hdr)
+		unwind_disk_make(a->head + a->at.frame_at, a->at.vaddr + a->at.frame_at, &a->frame,
+				 a->frame_hdr, a->frame_hdr_vaddr, a->bound.block,
+				 a->at.vaddr + a->at.head_len);
 }
 
 /* ---- section headers ---- */
@@ -328,6 +366,11 @@ static void make_names(struct applying *a)
 	a->strings = xmalloc(a->strings_len);
 	memcpy(a->strings, a->img->bytes + a->names.sh_offset, old);
 	memcpy(a->strings + old, names, sizeof(names));
+}
+
+static size_t count_sections(const struct applying *a)
+{
+	return NEW_SECTIONS - !a->frame_hdr;
 }
 
 static void make_sections(struct applying *a)
@@ -361,13 +404,26 @@ static void make_sections(struct applying *a)
 			.sh_size = a->note.info_len,
 			.sh_addralign = 1,
 		},
+		{
+			.sh_name = name + SECTION_HDR_NAME,
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = SHF_ALLOC,
+			.sh_addr = at->vaddr + at->frame_at,
+			.sh_offset = at->off + at->frame_at,
+			.sh_size = a->frame.hdr_len,
+			.sh_addralign = 4,
+		},
 	};
 
 	a->headers = xmalloc((n + NEW_SECTIONS) * sizeof(*a->headers));
 	memcpy(a->headers, a->img->bytes + a->eh.e_shoff, n * sizeof(*a->headers));
+	for (size_t i = 1; i < n && a->frame_hdr; i++)
+		if (a->headers[i].sh_addr == a->frame_hdr_vaddr &&
+		    a->headers[i].sh_flags & SHF_ALLOC && a->headers[i].sh_size)
+			a->headers[i].sh_name = name + SECTION_OLD_HDR_NAME;
 	a->headers[a->eh.e_shstrndx].sh_offset = at->names_off;
 	a->headers[a->eh.e_shstrndx].sh_size = a->strings_len;
-	memcpy(a->headers + n, added, sizeof(added));
+	memcpy(a->headers + n, added, count_sections(a) * sizeof(*a->headers));
 }
 
 /* Behind the plan, whose length is known by now. */
@@ -450,7 +506,7 @@ static void own(struct elf_edits *out, const struct applying *a)
 	o->eh.e_phnum = (uint16_t)a->at.phnum;
 	if (a->has_sections) {
 		o->eh.e_shoff = a->at.sections_off;
-		o->eh.e_shnum += NEW_SECTIONS;
+		o->eh.e_shnum += (uint16_t)count_sections(a);
 	}
 	o->head = a->head;
 	o->info = a->info;
@@ -506,6 +562,7 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
 	if (!a.at.block_len)
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
+	plan_frames(&a);
 	code = lay_out(&a, err);
 	if (code)
 		return code;

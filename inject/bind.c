@@ -84,7 +84,8 @@ static size_t tables_at(size_t stubs_end)
 	return (stubs_end + UNWIND_ALIGN - 1) & -(size_t)UNWIND_ALIGN;
 }
 
-size_t bind_size(const struct binding *b)
+/* Head and stubs, up to the tables; 0 when nothing is bound. */
+static size_t measure(const struct binding *b, size_t *tables)
 {
 	uint8_t *bound = list_bound(b);
 	size_t size = KRON_BLOCK_HEAD, spots = 0, traps = 0;
@@ -99,8 +100,22 @@ size_t bind_size(const struct binding *b)
 		traps += unwind_is_trap(site);
 	}
 	xfree(bound);
-	size = tables_at(size) + unwind_size(spots, traps);
-	return spots ? (size + PAGE - 1) & -PAGE : 0;
+	*tables = unwind_size(spots, traps);
+	return spots ? tables_at(size) : 0;
+}
+
+size_t bind_stubs_size(const struct binding *b)
+{
+	size_t tables;
+
+	return measure(b, &tables);
+}
+
+size_t bind_size(const struct binding *b)
+{
+	size_t tables, stubs = measure(b, &tables);
+
+	return stubs ? (stubs + tables + PAGE - 1) & -PAGE : 0;
 }
 
 /* ---- filling in ---- */

@@ -49,6 +49,8 @@ struct bound {
 
 /* Bytes that the block will need, multiple of the page size, 0 when nothing is selected. */
 size_t bind_size(const struct binding *b);
+/* How many of them come before the tables. */
+size_t bind_stubs_size(const struct binding *b);
 /* -ERANGE when some rel32 does not reach. */
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
 /* Marks site i, and those that it stands on: whose dead bytes hold its landing, and whose first

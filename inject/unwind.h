@@ -59,6 +59,9 @@ void unwind_shapes(uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]);
 struct unwind_places {
 	uint64_t block, stubs, stubs_end;  /* addresses: of the block, of its first stub */
 	uint64_t spot, insn, shape, depth; /* addresses of the arrays */
+	bool relative;                     /* no absolute addresses: */
+	uint32_t page;                     /* the pc's page, counted from the block in bytes */
+	uint64_t tables;                   /* address of struct kron_tables */
 	uint32_t nspots;                   /* entries of spot[], a power of two */
 };
 
@@ -73,6 +76,34 @@ size_t unwind_frame_make(uint8_t out[UNWIND_FRAME_MAX], const struct unwind_plac
 /* .eh_frame_hdr at address `at` for an .eh_frame at address `frame`. */
 void unwind_hdr_make(uint8_t out[KRON_FRAME_HDR_SIZE], uint64_t at, uint64_t frame,
 		     const struct unwind_places *w, const uint32_t fde[2]);
+
+/*
+ * The same by_call for a file, where nothing may need a relocation: one entry a page, because a pc and
+ * the number of its page give the block's address wherever it was loaded.  The tables are those
+ * in the block.  at: its own address in the file.  Appends to out; *fdes of unwind_fde_count().
+ */
+struct unwind_fde {
+	uint64_t start;
+	uint32_t off; /* of the entry in what was appended */
+};
+struct unwind_buffer {
+	uint8_t *v;
+	size_t n, cap;
+};
+size_t unwind_fde_count(uint64_t stubs_len);
+void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwind_places *w,
+		       uint64_t tables, struct unwind_fde *fdes);
+
+/* What a file gets: a merged .eh_frame_hdr and ours behind it (unwind_disk.c). */
+struct unwind_disk {
+	size_t old, added; /* entries of the image's table, and ours */
+	size_t hdr_len, len;
+};
+/* hdr: the image's own.  False: not of the form that can be merged. */
+bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len);
+/* out: d->len zero bytes that will lie at `at`; the addresses are the file's. */
+void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
+		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at);
 
 #define UNWIND_ELF_MAX 2048u
 /* Returns its length.  *frame: offset of its .eh_frame, by_call. */

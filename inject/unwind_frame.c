@@ -7,14 +7,14 @@
  *           ra  = insn[i] - 1                             the displaced instruction's address
  *           where spot[i] is the last one that is not behind the pc
  *
- * There are two forms of it, because unwinders differ.
+ * There are three forms of it, because unwinders differ.
  *
- *   for libgcc      The frame counts as a signal's: the address is taken as it is, and names the
- *                   right function in backtrace_symbols(), too.
- *   for all others  As if the instruction had called the stub: ra is one more.  gdb would call
- *                   the other form's frame a signal handler's, and nongnu libunwind takes each
- *                   such frame for the kernel's.  And ra is a place in memory, insn[i] itself:
- *                   that libunwind knows no computed values.
+ *   in memory, libgcc   The frame counts as a signal's: the address is taken as it is, and names
+ *                       the right function in backtrace_symbols(), too.
+ *   in memory, others   As if the instruction had called the stub: ra is one more.  gdb would call
+ *                       the other form's frame a signal handler's, and nongnu libunwind takes
+ *                       each such frame for the kernel's when it is in a hurry.
+ *   on disk, all        Likewise, but without an absolute address in it.
  *
  * DWARF 5 §2.5 and §6.4; LSB "Exception Frames".  All operations are among those that libgcc,
  * both libunwinds, elfutils and gdb know.
@@ -22,39 +22,46 @@
 #include "inject/unwind.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
-enum { /* DW_OP_* */
-       OP_DEREF = 0x06,
-       OP_CONST1U = 0x08,
-       OP_CONST4U = 0x0c,
-       OP_CONST8U = 0x0e,
-       OP_DUP = 0x12,
-       OP_DROP = 0x13,
-       OP_OVER = 0x14,
-       OP_PICK = 0x15,
-       OP_SWAP = 0x16,
-       OP_ROT = 0x17,
-       OP_MINUS = 0x1c,
-       OP_PLUS = 0x22,
-       OP_SHL = 0x24,
-       OP_SHR = 0x25,
-       OP_BRA = 0x28,
-       OP_LE = 0x2c,
-       OP_SKIP = 0x2f,
-       OP_LIT0 = 0x30,
-       OP_BREG_RSP = 0x77,
-       OP_BREG_PC = 0x80,
-       OP_DEREF_SIZE = 0x94
+/* DW_OP_* */
+enum {
+	OP_DEREF = 0x06,
+	OP_CONST1U = 0x08,
+	OP_CONST4U = 0x0c,
+	OP_CONST8U = 0x0e,
+	OP_DUP = 0x12,
+	OP_DROP = 0x13,
+	OP_OVER = 0x14,
+	OP_PICK = 0x15,
+	OP_SWAP = 0x16,
+	OP_ROT = 0x17,
+	OP_AND = 0x1a,
+	OP_MINUS = 0x1c,
+	OP_PLUS = 0x22,
+	OP_SHL = 0x24,
+	OP_SHR = 0x25,
+	OP_BRA = 0x28,
+	OP_LE = 0x2c,
+	OP_SKIP = 0x2f,
+	OP_LIT0 = 0x30,
+	OP_BREG_RSP = 0x77,
+	OP_BREG_PC = 0x80,
+	OP_DEREF_SIZE = 0x94
 };
-enum { /* DW_CFA_* */
-       CFA_DEF_CFA = 0x0c,
-       CFA_DEF_CFA_EXPRESSION = 0x0f,
-       CFA_EXPRESSION = 0x10,
-       CFA_VAL_EXPRESSION = 0x16,
-       CFA_OFFSET = 0x80
+/* DW_CFA_* */
+enum {
+	CFA_DEF_CFA = 0x0c,
+	CFA_DEF_CFA_EXPRESSION = 0x0f,
+	CFA_EXPRESSION = 0x10,
+	CFA_VAL_EXPRESSION = 0x16,
+	CFA_OFFSET = 0x80
 };
 enum { REG_RSP = 7, REG_PC = 16 };
+enum { PE_ABSPTR = 0, PE_PCREL_SDATA4 = 0x1b };
+
+#define PAGE 4096u
 
 struct bytes {
 	uint8_t v[UNWIND_FRAME_MAX];
@@ -127,15 +134,41 @@ static void op_jump_back(struct bytes *b, size_t to)
 	put(b, &distance, 2);
 }
 
+/* The address of an array, added to what is on the stack.  In relative form the block's address
+ * is the entry so many below the top. */
+static void op_add_address(struct bytes *b, const struct unwind_places *w, uint64_t address,
+			   uint8_t below)
+{
+	if (!w->relative) {
+		op_const(b, address);
+	} else {
+		put(b, (uint8_t[]){OP_PICK, below, OP_PLUS, OP_CONST4U}, 4);
+		put4(b, (uint32_t)(address - w->block));
+	}
+	put1(b, OP_PLUS);
+}
+
+/* The block's address, in relative form; then x = pc - block. */
+static void op_place(struct bytes *b, const struct unwind_places *w)
+{
+	put(b, (uint8_t[]){OP_BREG_PC, 0}, 2);
+	if (!w->relative) {
+		op_const(b, w->block);
+		put1(b, OP_MINUS);
+		return;
+	}
+	op_const(b, -(uint64_t)PAGE);
+	put(b, (uint8_t[]){OP_AND, OP_CONST4U}, 2);
+	put4(b, w->page);
+	put(b, (uint8_t[]){OP_MINUS, OP_BREG_PC, 0, OP_OVER, OP_MINUS}, 5);
+}
+
 /* Leaves x = pc - block, and i, the last with spot[i] <= x. */
 static void op_search(struct bytes *b, const struct unwind_places *w)
 {
 	size_t loop, more, end, take;
 
-	put1(b, OP_BREG_PC);
-	put1(b, 0);
-	op_const(b, w->block);
-	put1(b, OP_MINUS);
+	op_place(b, w);
 	put1(b, OP_LIT0);
 	put1(b, OP_CONST4U);
 	put4(b, w->nspots); /* x i step */
@@ -146,8 +179,7 @@ static void op_search(struct bytes *b, const struct unwind_places *w)
 	land(b, more);
 	put(b, (uint8_t[]){OP_OVER, OP_OVER, OP_PLUS}, 3); /* x i step i+step */
 	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 2, OP_SHL}, 3);
-	op_const(b, w->spot);
-	put1(b, OP_PLUS);
+	op_add_address(b, w, w->spot, 5);
 	op_load(b, 4);
 	put(b, (uint8_t[]){OP_PICK, 4, OP_LE}, 3);
 	take = op_jump(b, OP_BRA);
@@ -167,8 +199,7 @@ static void op_cfa(struct bytes *b, const struct unwind_places *w)
 
 	op_search(b, w);
 	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 2, OP_SHL}, 3);
-	op_const(b, w->spot);
-	put1(b, OP_PLUS);
+	op_add_address(b, w, w->spot, 3);
 	op_load(b, 4);
 	put(b, (uint8_t[]){OP_PICK, 2, OP_SWAP, OP_MINUS}, 4); /* x i position */
 	put(b, (uint8_t[]){OP_DUP, OP_CONST1U, last, OP_LE}, 4);
@@ -176,12 +207,10 @@ static void op_cfa(struct bytes *b, const struct unwind_places *w)
 	put(b, (uint8_t[]){OP_DROP, OP_CONST1U, last}, 3);
 	land(b, small);
 	put1(b, OP_SWAP); /* x position i */
-	op_const(b, w->shape);
-	put1(b, OP_PLUS);
+	op_add_address(b, w, w->shape, 3);
 	op_load(b, 1);
 	put(b, (uint8_t[]){OP_LIT0 + 7, OP_SHL, OP_PLUS}, 3); /* x index */
-	op_const(b, w->depth);
-	put1(b, OP_PLUS);
+	op_add_address(b, w, w->depth, 2);
 	op_load(b, 1);
 	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL, OP_BREG_RSP, 0, OP_PLUS}, 5);
 }
@@ -191,10 +220,17 @@ static void op_insn(struct bytes *b, const struct unwind_places *w, bool by_call
 {
 	op_search(b, w);
 	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL}, 2);
-	op_const(b, w->insn);
-	put1(b, OP_PLUS);
+	op_add_address(b, w, w->insn, 2);
+	if (!by_call || w->relative)
+		put1(b, OP_DEREF);
 	if (!by_call)
-		put(b, (uint8_t[]){OP_DEREF, OP_LIT0 + 1, OP_MINUS}, 3);
+		put(b, (uint8_t[]){OP_LIT0 + 1, OP_MINUS}, 2);
+	if (!w->relative)
+		return;
+	/* counted from where the tables say that the block is: x insn */
+	put(b, (uint8_t[]){OP_PICK, 2, OP_CONST4U}, 3);
+	put4(b, (uint32_t)(w->tables - w->block + offsetof(struct kron_tables, block)));
+	put(b, (uint8_t[]){OP_PLUS, OP_DEREF, OP_MINUS, OP_PICK, 2, OP_PLUS}, 6);
 }
 
 static void put_expression(struct bytes *b, const struct bytes *expression)
@@ -222,8 +258,8 @@ static void end_entry(struct bytes *b, size_t start)
 	memcpy(b->v + start - 4, &length, 4);
 }
 
-/* Version 1, absolute addresses, CFA instructions to come. */
-static size_t begin_cie(struct bytes *b, bool signal_frame)
+/* Version 1, CFA instructions to come. */
+static size_t begin_cie(struct bytes *b, bool signal_frame, uint8_t encoding)
 {
 	const char *augmentation = signal_frame ? "zRS" : "zR";
 	size_t start = begin_entry(b);
@@ -235,7 +271,7 @@ static size_t begin_cie(struct bytes *b, bool signal_frame)
 	put1(b, 0x78); /* data alignment -8 */
 	put1(b, REG_PC);
 	put1(b, 1); /* augmentation data: */
-	put1(b, 0); /* DW_EH_PE_absptr */
+	put1(b, encoding);
 	return start;
 }
 
@@ -254,7 +290,7 @@ static uint32_t put_fde(struct bytes *b, size_t cie, uint64_t start, uint64_t en
 
 static void put_head(struct bytes *b, const struct unwind_places *w, uint32_t *fde)
 {
-	size_t cie = begin_cie(b, false);
+	size_t cie = begin_cie(b, false, PE_ABSPTR);
 
 	put(b, (uint8_t[]){CFA_DEF_CFA, REG_RSP, 8, CFA_OFFSET | REG_PC, 1}, 5);
 	end_entry(b, cie);
@@ -263,7 +299,7 @@ static void put_head(struct bytes *b, const struct unwind_places *w, uint32_t *f
 
 static void put_stubs(struct bytes *b, const struct unwind_places *w, bool by_call, uint32_t *fde)
 {
-	size_t cie = begin_cie(b, !by_call);
+	size_t cie = begin_cie(b, !by_call, PE_ABSPTR);
 	struct bytes expression = {.n = 0};
 
 	op_cfa(&expression, w);
@@ -288,6 +324,92 @@ size_t unwind_frame_make(uint8_t out[UNWIND_FRAME_MAX], const struct unwind_plac
 	put4(&b, 0);
 	memcpy(out, b.v, b.n);
 	return b.n;
+}
+
+/* ---- on disk ---- */
+
+static void append(struct unwind_buffer *out, const struct bytes *b)
+{
+	assert(out->n + b->n <= out->cap);
+	memcpy(out->v + out->n, b->v, b->n);
+	out->n += b->n;
+}
+
+/* An entry without its end; here, cie, at: offsets of b and of the CIE, address of offset 0. */
+static size_t begin_page(struct bytes *b, size_t here, size_t cie, uint64_t at,
+			 const struct unwind_fde *fde, uint64_t end)
+{
+	size_t entry = begin_entry(b);
+
+	put4(b, (uint32_t)(here + b->n - cie));
+	put4(b, (uint32_t)(fde->start - (at + here + b->n)));
+	put4(b, (uint32_t)(end - fde->start));
+	put1(b, 0); /* augmentation data */
+	return entry;
+}
+
+size_t unwind_fde_count(uint64_t stubs_len)
+{
+	return 1 + (stubs_len + PAGE - 1) / PAGE; /* the head, and the rest of its page */
+}
+
+static void append_head(struct unwind_buffer *out, uint64_t at, size_t base,
+			const struct unwind_places *w, struct unwind_fde *fde)
+{
+	struct bytes b = {.n = 0};
+	size_t here = out->n - base, cie = begin_cie(&b, false, PE_PCREL_SDATA4), entry;
+
+	put(&b, (uint8_t[]){CFA_DEF_CFA, REG_RSP, 8, CFA_OFFSET | REG_PC, 1}, 5);
+	end_entry(&b, cie);
+	*fde = (struct unwind_fde){w->block, (uint32_t)(here + b.n)};
+	entry = begin_page(&b, here, here + cie - 4, at, fde, w->stubs);
+	end_entry(&b, entry);
+	append(out, &b);
+}
+
+static void append_page(struct unwind_buffer *out, uint64_t at, size_t base, size_t cie,
+			const struct unwind_places *w, struct unwind_fde *fde)
+{
+	struct bytes b = {.n = 0}, expression = {.n = 0};
+	uint64_t page = w->block + w->page, end = page + PAGE;
+	size_t here = out->n - base, entry;
+
+	if (end > w->stubs_end)
+		end = w->stubs_end;
+	*fde = (struct unwind_fde){page < w->stubs ? w->stubs : page, (uint32_t)here};
+	entry = begin_page(&b, here, cie, at, fde, end);
+	op_cfa(&expression, w);
+	put1(&b, CFA_DEF_CFA_EXPRESSION);
+	put_expression(&b, &expression);
+	expression.n = 0;
+	op_insn(&expression, w, true);
+	put1(&b, CFA_VAL_EXPRESSION);
+	put1(&b, REG_PC);
+	put_expression(&b, &expression);
+	end_entry(&b, entry);
+	append(out, &b);
+}
+
+void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwind_places *w,
+		       uint64_t tables, struct unwind_fde *fdes)
+{
+	struct unwind_places page = *w;
+	struct bytes b = {.n = 0};
+	size_t base = out->n, cie, n = unwind_fde_count(w->stubs_end - w->block);
+
+	page.relative = true;
+	page.tables = tables;
+	append_head(out, at, base, w, &fdes[0]);
+	cie = out->n - base;
+	end_entry(&b, begin_cie(&b, false, PE_PCREL_SDATA4));
+	append(out, &b);
+	for (size_t i = 1; i < n; i++) {
+		page.page = (uint32_t)(i - 1) * PAGE;
+		append_page(out, at, base, cie, &page, &fdes[i]);
+	}
+	b.n = 0;
+	put4(&b, 0);
+	append(out, &b);
 }
 
 /* ---- .eh_frame_hdr ---- */

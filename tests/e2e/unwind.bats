@@ -70,3 +70,20 @@ make_program() {
 	grep -v -e libkron-rt.so -e '^\[kron\]$' traced | cmp - plain
 	[ "$(sed -n '/^\[kron\]$/,$p' traced | grep -cv '^\[kron\]$')" = 0 ]
 }
+
+@test "a patched file has frame information for its stubs, asleep and awake" {
+	need gcc g++ eu-elflint
+	compile chains torture/unwind_chains.c -rdynamic
+	compile throws torture/fault_throw.cc -fnon-call-exceptions -fasynchronous-unwind-tables
+	for p in chains throws; do
+		"$KRON" patch "$p" -o "$p.kron"
+		"./$p" >want
+		"./$p.kron" >got
+		cmp want got
+		"$KRON" record -q -b 64M -o d "./$p.kron" >got
+		cmp want got
+		eu-elflint --gnu-ld "$p" >want || true
+		eu-elflint --gnu-ld "$p.kron" >got || true
+		cmp want got
+	done
+}

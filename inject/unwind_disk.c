@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unwind_disk.c - frame information for a block on disk.
+ *
+ *   .eh_frame_hdr (new)   the image's own entries, then ours: PT_GNU_EH_FRAME leads here
+ *   .eh_frame (ours)      an entry a page of stubs
+ *
+ * The image's .eh_frame stays where it is: the table says by itself where each entry lies.
+ */
+#include "inject/unwind.h"
+
+#include <string.h>
+
+#include "base/vec.h"
+
+#define HDR_HEAD 12u /* version, encodings, .eh_frame, count */
+#define FDE_MAX 320u /* bytes of one of ours */
+#define REST_MAX 128u
+#define ALIGN(n) (((n) + 7) & ~(size_t)7)
+
+struct entry {
+	int32_t start, fde; /* from the table's address */
+};
+
+/* .eh_frame: pcrel sdata4; count: udata4; table: datarel sdata4, as all linkers make it. */
+static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};
+
+bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len)
+{
+	uint32_t n;
+
+	memset(d, 0, sizeof(*d));
+	if (len < HDR_HEAD || memcmp(hdr, form, sizeof(form)))
+		return false;
+	memcpy(&n, hdr + 8, sizeof(n));
+	if (n > (len - HDR_HEAD) / sizeof(struct entry))
+		return false;
+	d->old = n;
+	d->added = unwind_fde_count(stubs_len);
+	d->hdr_len = HDR_HEAD + (d->old + d->added) * sizeof(struct entry);
+	d->len = ALIGN(d->hdr_len) + d->added * FDE_MAX + REST_MAX;
+	return true;
+}
+
+static void read_places(struct unwind_places *w, const uint8_t *block, uint64_t at,
+			uint32_t tables_at)
+{
+	struct kron_tables t;
+	uint64_t tables = at + tables_at;
+	uint32_t n = 1;
+
+	memcpy(&t, block + tables_at, sizeof(t));
+	while (n < t.nspots)
+		n *= 2;
+	*w = (struct unwind_places){.block = at,
+				    .stubs = at + KRON_BLOCK_HEAD,
+				    .stubs_end = tables,
+				    .spot = tables + t.spot_at,
+				    .insn = tables + t.insn_at,
+				    .shape = tables + t.shape_at,
+				    .depth = tables + t.depth_at,
+				    .nspots = n};
+}
+
+/* An entry's address, as the table at one place has it, for the table at another. */
+static int32_t moved(int32_t off, uint64_t from, uint64_t to)
+{
+	return (int32_t)(from + (uint64_t)(int64_t)off - to);
+}
+
+static void copy_entries(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
+			 uint64_t hdr_at)
+{
+	uint32_t n = (uint32_t)(d->old + d->added);
+	int32_t frame;
+
+	memcpy(out, form, sizeof(form));
+	memcpy(&frame, hdr + 4, sizeof(frame));
+	frame = moved(frame, hdr_at, at); /* counts from its own place, 4 in both */
+	memcpy(out + 4, &frame, sizeof(frame));
+	memcpy(out + 8, &n, sizeof(n));
+	for (size_t i = 0; i < d->old; i++) {
+		struct entry e;
+
+		memcpy(&e, hdr + HDR_HEAD + i * sizeof(e), sizeof(e));
+		e.start = moved(e.start, hdr_at, at);
+		e.fde = moved(e.fde, hdr_at, at);
+		memcpy(out + HDR_HEAD + i * sizeof(e), &e, sizeof(e));
+	}
+}
+
+void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
+		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at)
+{
+	const size_t frame = ALIGN(d->hdr_len);
+	struct unwind_buffer b = {.v = out, .n = frame, .cap = d->len};
+	struct unwind_fde *fdes = xcalloc(d->added, sizeof(*fdes));
+	struct unwind_places w;
+	uint32_t tables;
+
+	memcpy(&tables, block + KRON_BLOCK_TABLES, sizeof(tables));
+	read_places(&w, block, block_at, tables);
+	copy_entries(out, at, d, hdr, hdr_at);
+	unwind_frame_disk(&b, at + frame, &w, w.block + tables, fdes);
+	for (size_t i = 0; i < d->added; i++) {
+		const struct entry e = {(int32_t)(fdes[i].start - at),
+					(int32_t)(frame + fdes[i].off)};
+
+		memcpy(out + HDR_HEAD + (d->old + i) * sizeof(e), &e, sizeof(e));
+	}
+	xfree(fdes);
+}
