@@ -38,6 +38,13 @@ install_to() {
 	[ "$status" = 0 ]
 	[[ $output == *" samples, 0 lost"* ]]
 	[[ $output != "kron: 0 samples"* ]]
+	# with its packs
+	[ -r "$T/moved$prefix/share/man/man7/kron-probes.7" ]
+	run "$T/moved$prefix/bin/kron" record -P process -- /bin/sh -c '/bin/true; exit 0'
+	[ "$status" = 0 ]
+	[[ $output == *" samples, 0 lost"* ]]
+	run "$T/moved$prefix/bin/kron" report
+	[[ $output == *" vfork [libc.so.6]"* || $output == *" fork [libc.so.6]"* ]]
 }
 
 @test "KRON_RUNTIME names another runtime, and a wrong one is named" {
