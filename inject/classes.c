@@ -71,7 +71,7 @@ static void visit(struct walk *w, const struct insn *in)
 		w->starts_block || code_map_flags(w->map, in->addr) & (CODE_TARGET | CODE_CONSTANT);
 
 	w->starts_block = is_branch(in) || in->kind == INSN_RET || in->kind == INSN_TRAP;
-	if (code_map_flags(w->map, in->addr) & CODE_PADDING) {
+	if (code_map_flags(w->map, in->addr) & (CODE_PADDING | CODE_DATA)) {
 		w->out->filler += w->c == CLASS_INSNS;
 		return;
 	}

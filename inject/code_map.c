@@ -316,6 +316,8 @@ static bool walk_function(struct walk *w, uint32_t index)
 		if (!live) {
 			if (is_filler(b, at))
 				mark_padding(b, at, len);
+			else
+				*vec_push(&b->data) = (struct map_bytes){at, len};
 			continue;
 		}
 		switch (map_shape(b, at) >> 4) {
@@ -407,6 +409,17 @@ static int find_span(struct code_map *m, const struct elf_image *img, struct err
 	return 0;
 }
 
+/* The pointers' bit has done its work. */
+static void mark_data(struct map_builder *b)
+{
+	for (uint64_t at = b->m->lo; at < b->m->hi; at++)
+		*map_flag(b, at) &= (uint8_t)~CODE_TAKEN;
+	vec_for(&b->data, d)
+		for (uint64_t at = d->at; at < d->at + d->len; at++)
+			map_mark(b, at, CODE_DATA);
+	vec_free(&b->data);
+}
+
 static void analyse(struct map_builder *b)
 {
 	struct frame_info *fi = frame_info_open(b->img);
@@ -420,6 +433,7 @@ static void analyse(struct map_builder *b)
 	jump_tables_resolve(b);
 	share_among_parts(b);
 	walk_functions(b, fi);
+	mark_data(b);
 	frame_info_close(fi);
 }
 

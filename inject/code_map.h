@@ -25,8 +25,10 @@ enum code_flag {
 	CODE_RSEQ = 16,    /* inside a restartable sequence (__rseq_cs descriptors) or its abort */
 	CODE_PADDING = 32, /* no function's byte, or unreachable: nop forms and int3 only, between
 				 an instruction that does not fall through and the next code */
-	CODE_IN_FUNCTION = 64
-	/* 128 is the passes' own */
+	CODE_IN_FUNCTION = 64,
+	/* Bytes that code reads as data, or that nothing leads to and that are no filler: tables
+	 * and constants among code look like that.  Never displaced, never written. */
+	CODE_DATA = 128
 };
 
 struct code_function {

@@ -15,7 +15,8 @@
 #include "inject/code_map.h"
 
 enum {
-	/* A pointer in data or code (not a symbol, table or landing pad) names the byte. */
+	/* A pointer in data or code (not a symbol, table or landing pad) names the byte.  The bit
+	 * is CODE_DATA's when the passes are done. */
 	CODE_TAKEN = 128
 };
 
@@ -23,6 +24,10 @@ struct map_branch { /* a direct jump out of its function, or to its function's s
 	uint64_t from, to;
 	uint32_t function;
 	bool conditional;
+};
+
+struct map_bytes {
+	uint64_t at, len;
 };
 
 struct map_lea { /* an address in the image that code makes: lea, or an immediate (non-PIE) */
@@ -58,6 +63,7 @@ struct map_builder {
 	VEC(struct map_branch) branches; /* all three in order of address */
 	VEC(struct map_lea) leas;
 	VEC(struct map_jump) jumps;
+	VEC(struct map_bytes) data; /* what will be CODE_DATA */
 };
 
 static inline bool map_has(const struct map_builder *b, uint64_t vaddr)

@@ -9,6 +9,8 @@
  */
 #include "inject/code_map_impl.h"
 
+#define DATA_BYTES 16 /* what an instruction may read; widest are the constants of SSE */
+
 struct sweep {
 	struct map_builder *b;
 	uint32_t function; /* FUNCTION_NONE in a gap */
@@ -121,6 +123,14 @@ static void note(struct sweep *s, const struct insn *in)
 		note_immediates(s, in);
 }
 
+/* Code bytes that an instruction reads or writes. */
+static void note_data(struct sweep *s, const struct insn *in)
+{
+	if (in->has_mem && in->rip_relative && in->op != INSN_OP_LEA && in->kind != INSN_PADDING &&
+	    map_has(s->b, in->target))
+		*vec_push(&s->b->data) = (struct map_bytes){in->target, DATA_BYTES};
+}
+
 static void sweep_function(struct sweep *s, uint32_t index)
 {
 	struct map_builder *b = s->b;
@@ -153,6 +163,8 @@ static void sweep_function(struct sweep *s, uint32_t index)
 		for (unsigned i = 0; i < in.len; i++)
 			flag[i] |= CODE_IN_FUNCTION;
 		b->shape[at - b->m->lo] = (uint8_t)(in.kind << 4 | in.len);
+		if (in.rip_relative)
+			note_data(s, &in);
 		if (in.kind != INSN_PLAIN || in.op == INSN_OP_LEA || b->position_dependent)
 			note(s, &in);
 		at += in.len;

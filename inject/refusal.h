@@ -24,6 +24,7 @@
 	X(JCC_TAIL, "conditional-tail", "a conditional jump that leaves the function when taken") \
 	X(NO_BOUNDS, "no-bounds", "the extent of the function is not known for sure")             \
 	X(OUT_OF_FILE, "out-of-file", "the code does not lie in the file")                        \
+	X(DATA, "data", "bytes that code reads as data, or that nothing leads to")                \
 	X(SWITCHED_OFF, "switched-off", "the tactics for it are switched off")                    \
 	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")         \
 	X(NO_FUNCTION, "no-function", "the place lies in no known function")                      \

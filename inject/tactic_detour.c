@@ -42,6 +42,8 @@ static enum refusal take(struct planner *pl, const struct place *place)
 		return REFUSAL_OVERLAP;
 	if (!window_decode(pl->map, place->vaddr, &in))
 		return REFUSAL_UNDECODABLE;
+	if (code_map_flags(pl->map, place->vaddr) & CODE_DATA)
+		return REFUSAL_DATA;
 	r = tactic_find_ways(pl, place, &ways);
 	for (unsigned i = 0; i < ways.n && !r; i++)
 		r = displace(pl, &ways.v[i], place->vaddr);

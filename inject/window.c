@@ -62,6 +62,8 @@ static enum refusal refuse_bytes(struct window *w, const struct window_scope *sc
 	for (uint64_t at = in->addr; at < in->addr + in->len; at++) {
 		if (code_map_flags(scope->map, at) & CODE_RSEQ)
 			return REFUSAL_RSEQ;
+		if (code_map_flags(scope->map, at) & CODE_DATA)
+			return REFUSAL_DATA;
 		if (is_taken(scope, at))
 			return REFUSAL_OVERLAP;
 		/* a branch into the middle of an instruction still finds the old bytes there

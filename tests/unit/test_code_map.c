@@ -440,6 +440,26 @@ static void computed_jumps(void **state)
 	unmap(&t);
 }
 
+static void data_in_code(void **state)
+{
+	struct mapped t;
+
+	(void)state;
+	map_source(&t,
+		   FUNC(one) "movaps L_constant(%rip),%xmm0\n"
+			     "L_ret: ret\n"
+			     ".p2align 4,0x90\n"
+			     "L_constant: .quad 0x1122334455667788, 0x90909090c3c3c3c3\n"
+			     "L_behind: mov $1,%eax\n"
+			     "ret\n" END(one),
+		   SHARED);
+	assert_true(code_map_flags(t.m, label(&t.a, "L_constant")) & CODE_DATA);
+	assert_true(code_map_flags(t.m, label(&t.a, "L_behind") - 1) & CODE_DATA);
+	assert_false(code_map_flags(t.m, label(&t.a, "L_ret")) & CODE_DATA);
+	assert_false(code_map_flags(t.m, label(&t.a, "L_constant")) & CODE_PADDING);
+	unmap(&t);
+}
+
 /* ---- real binaries ---- */
 
 struct tally {
@@ -542,6 +562,7 @@ int main(void)
 		cmocka_unit_test(sequences_anywhere),
 		cmocka_unit_test(exits),
 		cmocka_unit_test(computed_jumps),
+		cmocka_unit_test(data_in_code),
 		cmocka_unit_test(real_binaries),
 	};
 
