@@ -161,7 +161,7 @@ static struct before remember(const struct planner *pl)
 
 static void go_back_to(struct planner *pl, const struct before *b)
 {
-	/* guests before their hosts: what a guest gives back is its host's */
+	/* mostly guests before their hosts: what a guest gives back is its host's */
 	for (size_t i = pl->drafts.n; i-- > 0;)
 		if (pl->drafts.v[i].live)
 			planner_release(pl, i);
@@ -176,6 +176,13 @@ static void go_back_to(struct planner *pl, const struct before *b)
 			pl->draft_probes.v[d->last].next = DRAFT_END;
 		if (d->live)
 			planner_hold_again(pl, i);
+	}
+	/* a host that came after its guest has marked the guest's landing as dead */
+	for (size_t i = 0; i < b->ndrafts; i++) {
+		const struct draft *d = &pl->drafts.v[i];
+
+		if (d->live && d->landing)
+			memset(pl->taken + (d->landing - pl->map->lo), BYTE_TAKEN, WINDOW_JUMP);
 	}
 }
 

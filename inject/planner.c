@@ -78,8 +78,10 @@ static void mark(struct planner *pl, const struct draft *d, uint8_t state)
 			taken[i] = BYTE_DEAD;
 	if (d->landing && !d->is_guest)
 		mark_landing(pl, d, state);
-	else if (d->landing && pl->is_long)
-		mark_landing(pl, d, state == BYTE_FREE ? BYTE_DEAD : state);
+	else if (d->landing && pl->is_long && state != BYTE_FREE)
+		mark_landing(pl, d, state);
+	else if (d->landing && pl->is_long && pl->taken[d->landing - pl->map->lo] == BYTE_TAKEN)
+		mark_landing(pl, d, BYTE_DEAD); /* unless the window they lie in went first */
 }
 
 uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic)

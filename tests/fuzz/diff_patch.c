@@ -483,6 +483,8 @@ void expect_all(struct expected *e)
 		m.function = function_at(e->im, m.rip);
 		if (m.function == UINT32_MAX || !insn_decode(&m.in, (uint8_t *)m.rip, 15, m.rip))
 			return;
+		/* the trap comes one instruction late */
+		e->is_ambiguous |= m.in.kind == INSN_SYSCALL;
 		again = i && prev.rip == m.rip && is_string(&m.in, (uint8_t *)m.rip);
 		if (again)
 			continue;
