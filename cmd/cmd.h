@@ -27,7 +27,8 @@
 	X(board, "Make, list and remove boards that have names")                   \
 	X(ctl, "Change the registers of a board while it is used")                 \
 	X(status, "Show every register of a board, and who records on it")         \
-	X(top, "Show what is being recorded right now")
+	X(top, "Show what is being recorded right now")                            \
+	X(tui, "Browse a trace on the terminal, or watch it grow")
 
 #define X(name, text) int cmd_##name(int argc, char **argv);
 COMMANDS(X)

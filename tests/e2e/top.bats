@@ -58,9 +58,9 @@ stop() {
 		    seen = {f["function"]: f["seen"] for f in look["functions"]}
 		    rate = {f["function"]: f["per_second"] for f in look["functions"]}
 		    assert look["lost"] == 0 and look["seen"] > 1000, look
-		    assert abs(seen["often"] / seen["seldom"] - 3) < 0.1, seen
-		    assert rate["often"] >= rate["seldom"] > 0, rate
-		    assert look["functions"][0]["function"] == "often", look
+		    assert abs(seen["often [work]"] / seen["seldom [work]"] - 3) < 0.1, seen
+		    assert rate["often [work]"] >= rate["seldom [work]"] > 0, rate
+		    assert look["functions"][0]["function"] == "often [work]", look
 	P
 	"$KRON" report --json t | json '{r["function"]: r["calls"] for r in d}' >calls
 	python3 -c 'd = eval(open("calls").read()); assert d["often"] == 3 * d["seldom"], d'
