@@ -514,6 +514,65 @@ class Bench:
         v = max(times) * 1e3
         self.row(g, "SQLite: a sample with its context, longest", v, "ms", "< 10", v < 10)
 
+    def measured(self, argv):
+        """Wall and processor seconds of one run, and its memory in MB."""
+        t = time.perf_counter()
+        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, env=self.env, cwd=self.tmp)
+        _, status, use = os.wait4(p.pid, 0)
+        p.returncode = status
+        if status:
+            raise RuntimeError("%s: status %d" % (" ".join(argv), status))
+        return time.perf_counter() - t, use.ru_utime + use.ru_stime, use.ru_maxrss / 1024
+
+    def reading(self):
+        """Reports of a long trace; and kron report beside uftrace report and babeltrace2, each
+        on the same events in its own format."""
+        make = os.path.join(self.build, "tests/unit/make_trace")
+        g = "reading"
+        if not os.path.exists(make):
+            self.row(g, "long traces", None, "", note="tests/unit/make_trace is not built")
+            return
+        load = os.getloadavg()[0]
+        if load > 0.5:
+            self.row(g, "load of the machine before this", load, "",
+                     note="busy: wall times say little, processor times more")
+        info = self.tmp + "/interval.info"
+        self.run([make, "walk", self.tmp + "/few", "1000000", "8"])
+        self.run([self.kron, "read", "-o", self.tmp + "/few.dat", "--intervals", info,
+                  self.tmp + "/few"])
+        self.beside(g)
+        long = self.tmp + "/long"
+        self.run([make, "walk", long, "100000000", "8"])
+        for name, options in (("profile", []), ("intervals of 40 functions", ["-i", info])):
+            wall, cpu, mb = self.measured([self.kron, "report", *options, long])
+            g = "report of 100,000,000 samples"
+            self.row(g, name, wall, "s", "< 10", wall < 10, "%.1f s of processor" % cpu)
+            self.row(g, name + ", memory", mb, "MB", "< 200", mb < 200)
+        shutil.rmtree(long)
+
+    def beside(self, g):
+        few = self.tmp + "/few"
+        tools = {"kron report": [self.kron, "report", few],
+                 "kron dump": [self.kron, "dump", few]}
+        if shutil.which("uftrace"):
+            self.run([self.kron, "export", "-f", "uftrace", "-o", few + ".uftrace", few])
+            tools["uftrace report"] = ["uftrace", "report", "--no-pager", "-d", few + ".uftrace"]
+        if shutil.which("babeltrace2"):
+            self.run([self.kron, "export", "-f", "ctf", "-o", few + ".ctf", few])
+            tools["babeltrace2, counting only"] = [
+                "babeltrace2", few + ".ctf", "--component", "sink.utils.counter"]
+            tools["babeltrace2, as text"] = ["babeltrace2", few + ".ctf"]
+        times = {n: [] for n in tools}
+        for i in range(self.rounds):
+            for n, argv in tools.items():
+                times[n].append(self.measured(argv)[1])
+        own = statistics.median(times["kron report"])
+        for n, t in times.items():
+            v = statistics.median(t)
+            self.row(g, "1,000,000 events: " + n, v * 1e3, "ms of processor", None, None,
+                     "" if n == "kron report" else "%.1f times kron report" % (v / own))
+
     def table(self):
         group = None
         bad = 0
@@ -540,12 +599,13 @@ def main():
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--programs", help="folder that bench/build-programs has filled")
-    p.add_argument("--only", help="probe, hot, perl_insns, board, trap, startup, programs, same, peers or exports")
+    p.add_argument("--only", help="probe, hot, perl_insns, board, trap, startup, programs, same, peers, exports or reading")
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "hot", "perl_insns", "board", "trap", "startup", "programs", "same", "peers", "exports"):
+        for part in ("probe", "hot", "perl_insns", "board", "trap", "startup", "programs", "same", "peers", "exports",
+                     "reading"):
             if b.wanted(part):
                 try:
                     getattr(b, part)()
