@@ -14,7 +14,7 @@ static struct intervals_options intervals;
 static const char *callers, *callees, *threshold;
 static struct graph_options graph = {.threshold = 0.5};
 static bool call_graph, events;
-static bool by_thread, by_process, by_cpu, no_pager;
+static bool by_thread, by_process, by_cpu, by_group, no_pager;
 
 static const struct opt options[] = {
 	{0, "json", OPT_FLAG, &profile.json, NULL,
@@ -25,6 +25,8 @@ static const struct opt options[] = {
 	{0, "by-process", OPT_FLAG, &by_process, NULL, "One table for each process.", 0, 0},
 	{0, "by-cpu", OPT_FLAG, &by_cpu, NULL,
 	 "One table for each CPU; a call counts for the one that it was entered on.", 0, 0},
+	{0, "by-group", OPT_FLAG, &by_group, NULL,
+	 "One table for each filter level that functions were given (record --level).", 0, 0},
 	{'p', "percentiles", OPT_FLAG, &profile.percentiles, NULL,
 	 "Show what half, 90% and 99% of a function's calls did not exceed, within 1.6%.", 0, 0},
 	{'V', "virtual", OPT_FLAG, &profile.virtual, NULL,
@@ -80,8 +82,10 @@ static const char *check_options(void)
 {
 	char *end;
 
-	if (by_thread + by_process + by_cpu > 1)
-		return "--by-thread, --by-process and --by-cpu exclude each other";
+	if (by_thread + by_process + by_cpu + by_group > 1)
+		return "--by-thread, --by-process, --by-cpu and --by-group exclude each other";
+	if (by_group && intervals.file)
+		return "--by-group is for functions, not for --intervals";
 	if ((callers || callees) + call_graph + events + (intervals.file != NULL) > 1)
 		return "--intervals, --events, --call-graph, and --callers or --callees exclude "
 		       "each other";
@@ -100,6 +104,7 @@ static void take_options(void)
 	profile.by = by_thread    ? PROFILE_BY_THREAD
 		     : by_process ? PROFILE_BY_PROCESS
 		     : by_cpu     ? PROFILE_BY_CPU
+		     : by_group   ? PROFILE_BY_GROUP
 				  : PROFILE_BY_FUNCTION;
 	if (profile.sort >= PROFILE_ON_CPU)
 		profile.on_cpu = true;

@@ -80,8 +80,8 @@ static int write_module(struct modules *ms, const struct module *m, uint32_t id,
 
 static int write_functions(struct modules *ms, const struct module *m, uint32_t id)
 {
-	char n[NUMBER], module[NUMBER], addr[NUMBER], size[NUMBER];
-	const char *fields[] = {n, module, addr, size, NULL};
+	char n[NUMBER], module[NUMBER], addr[NUMBER], size[NUMBER], level[NUMBER];
+	const char *fields[] = {n, module, addr, size, NULL, level};
 	int code = 0;
 
 	snprintf(module, sizeof(module), "%u", id);
@@ -93,8 +93,9 @@ static int write_functions(struct modules *ms, const struct module *m, uint32_t 
 		snprintf(n, sizeof(n), "%u", m->event_base + (uint32_t)i);
 		snprintf(addr, sizeof(addr), "%" PRIx64, f->vaddr);
 		snprintf(size, sizeof(size), "%" PRIu64, f->size);
+		snprintf(level, sizeof(level), "%u", m->levels ? m->levels[i] : 0);
 		fields[4] = m->full->strings + f->name;
-		code = journal_line_locked(ms->journal, "functions", fields, 5);
+		code = journal_line_locked(ms->journal, "functions", fields, 6);
 	}
 	return code;
 }

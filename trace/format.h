@@ -8,7 +8,7 @@
  *   modules     text, a line a module:    id TAB event_base TAB nfunctions TAB patched_entries
  *               TAB patched_exits TAB refused_entries TAB refused_exits TAB build_id TAB path
  *   functions   text, a line a function that carries a probe:  n TAB module_id TAB vaddr(hex)
- *               TAB size TAB name      n counts over the whole trace: events 2n and 2n+1
+ *               TAB size TAB name [TAB level]      n counts over the whole trace: events 2n and 2n+1
  *   events      text, a line an event of the user's (-p):  n TAB level TAB trace|resource TAB
  *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no
  *               function's number; payload: what the high word is called, empty without one;

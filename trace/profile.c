@@ -278,9 +278,10 @@ static void fill_percentiles(uint64_t *out, const struct loghist *h, uint64_t mi
 static void take_row(struct gather *g, uint32_t function, uint32_t group, struct profile_stat *s)
 {
 	struct profile_row *r = vec_push(&g->p->rows);
+	const struct trace_function *f = trace_function_of(g->p->t, KRON_EVENT_ENTRY(function));
 
 	r->function = function;
-	r->group = group;
+	r->group = g->want.by != PROFILE_BY_GROUP ? group : f ? f->level : 0;
 	r->s = *s;
 	memset(s, 0, sizeof(*s));
 	if (!r->s.measured || !g->want.percentiles)

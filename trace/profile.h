@@ -41,7 +41,7 @@ struct profile_stat {
 
 struct profile_row {
 	uint32_t function;
-	uint32_t group; /* lane (also for a process: its last one), CPU, or 0 */
+	uint32_t group; /* lane (also for a process: its last one), CPU, filter level, or 0 */
 	struct profile_stat s;
 	uint64_t percentile[PROFILE_NPERCENTILES];
 	uint64_t virtual_percentile[PROFILE_NPERCENTILES];

@@ -32,7 +32,13 @@ enum profile_key {
 	PROFILE_ON_CPU,
 	PROFILE_SELF_ON_CPU
 };
-enum profile_by { PROFILE_BY_FUNCTION, PROFILE_BY_THREAD, PROFILE_BY_PROCESS, PROFILE_BY_CPU };
+enum profile_by {
+	PROFILE_BY_FUNCTION,
+	PROFILE_BY_THREAD,
+	PROFILE_BY_PROCESS,
+	PROFILE_BY_CPU,
+	PROFILE_BY_GROUP
+};
 struct profile_options {
 	int sort;       /* enum profile_key */
 	uint64_t limit; /* rows (of each thread, process or CPU); 0 = all */

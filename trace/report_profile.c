@@ -96,6 +96,10 @@ static void print_group(const struct report *r, uint32_t group, FILE *out)
 		fprintf(out, "CPU %u:\n", group);
 		return;
 	}
+	if (r->o->by == PROFILE_BY_GROUP) {
+		fprintf(out, "filter level %u:\n", group);
+		return;
+	}
 	proc = trace_proc_of(r->t, l->proc_uid);
 	if (r->o->by == PROFILE_BY_THREAD) {
 		fprintf(out, "thread %u", l->tid);
@@ -368,6 +372,10 @@ static void json_group(struct json *j, const struct report *r, uint32_t group)
 
 	if (r->o->by == PROFILE_BY_CPU) {
 		json_ku64(j, "cpu", group);
+		return;
+	}
+	if (r->o->by == PROFILE_BY_GROUP) {
+		json_ku64(j, "level", group);
 		return;
 	}
 	proc = trace_proc_of(r->t, l->proc_uid);

@@ -342,6 +342,14 @@ static void index_functions(struct trace *t)
 		p->function_at[t->functions[i].n] = (uint32_t)i + 1;
 }
 
+/* Older traces do not say it: 0, which is the default. */
+static uint8_t level_of(const char *field)
+{
+	uint32_t level;
+
+	return number32(field, &level) && level <= 15 ? (uint8_t)level : 0;
+}
+
 static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_function) rows = {0};
@@ -361,6 +369,7 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 			t->damaged++;
 			continue;
 		}
+		f.level = level_of(l.field[5]);
 		f.module = module_index(t, module, nknown, made);
 		f.name = function_name(&t->modules[f.module], f.vaddr, l.field[4]);
 		order_add(&order, f.n, rows.n);

@@ -226,3 +226,22 @@ walk() {
 		[ -s out ]
 	done
 }
+
+@test "by filter level: the functions that -g put there" {
+	compile naps bins/naps.c
+	"$KRON" record -q -o levels -g 3=nap_20 -g 5=both -- ./naps >/dev/null
+	"$KRON" report --by-group levels >out
+	[ "$(grep -c '^filter level [035]:$' out)" = 3 ]
+	sed -n '/^filter level 3:/,/^$/p' out | grep -q ' nap_20 \['
+	"$KRON" report --by-group --json levels >out
+	[ "$(json '{r["level"] for r in d if r["function"] == "both"}' <out)" = '{5}' ]
+	[ "$(json '{r["level"] for r in d if r["function"] == "main"}' <out)" = '{0}' ]
+	# the same rows, in other tables
+	"$KRON" report --json levels >all
+	"$PYTHON" -c '
+import json
+key = lambda r: (r["function"], r["calls"], r["total_ns"], r["self_ns"])
+assert sorted(map(key, json.load(open("out")))) == sorted(map(key, json.load(open("all"))))'
+	run "$KRON" report --by-group --by-cpu levels
+	[ "$status" = 2 ]
+}

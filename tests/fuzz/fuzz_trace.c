@@ -199,7 +199,7 @@ static bool read_all(FILE *out)
 	for (int sort = PROFILE_TOTAL; sort <= PROFILE_SELF_ON_CPU; sort++) {
 		profile.sort = sort;
 		profile.json = sort & 1;
-		profile.by = (enum profile_by)(sort % 4);
+		profile.by = (enum profile_by)(sort % 5);
 		profile.virtual = sort & 2;
 		profile.on_cpu = sort & 1;
 		profile.histogram = sort & 4;
