@@ -6,7 +6,6 @@ source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 
 make_program() {
 	cat >p.c <<-'END'
-		#include <stdio.h>
 		#define OPAQUE __attribute__((noinline))
 		OPAQUE long load(const long *p) { long v; __asm__ volatile("mov (%1),%0" : "=r"(v) : "r"(p)); return v; }
 		OPAQUE int inner(int a, int b) { __asm__ volatile(""); return a * b + 7; }
@@ -15,20 +14,32 @@ make_program() {
 		{
 			int s = 0;
 			for (int i = 4; i < 6; i++) s += middle(i);
-			printf("%d\n", s);
-			return argc > 1 ? (int)load((const long *)8) : 0;
+			return argc > 1 ? (int)load((const long *)8) : s & 1;
 		}
 	END
 	gcc -g -O1 -o p p.c
 }
 
-@test "gdb's stack is whole at every instruction of a probe" {
-	need gdb gcc
-	make_program
-	run "$KRON" record -q -F inner -F middle -F main -o d -- gdb -batch -x "$KRON_TOP_SRC/tests/e2e/unwind_gdb.py" ./p
+# steps WHAT...: gdb, not traced itself, steps through p as WHAT of kron record says
+steps() {
+	run "$KRON" record -q "$@" -o d -- gdb -batch -x "$KRON_TOP_SRC/tests/e2e/unwind_gdb.py" ./p
 	echo "$output" | tail -n 20
 	[[ $output == *"RESULT good"* ]]
 	[[ $output == *"x is 4"* ]]
+}
+
+@test "gdb's stack is whole at every instruction of a probe" {
+	need gdb gcc
+	make_program
+	steps -F inner -F middle -F main
+}
+
+@test "gdb's stack is whole in samples with a value and counts, everywhere" {
+	need gdb gcc
+	make_program
+	steps -p './p:*%insns trace %rdi'
+	steps -p '3:=./p:*%insns count:2'
+	steps -p './p:*%insns count:2'
 }
 
 @test "gdb finds its way in a core dump" {
