@@ -18,6 +18,9 @@
 #define CALLER_BUDGET 8u
 #define FORKS 4u /* conditional jumps one after the other */
 #define RSP 4
+/* %rbx, %rbp, %r12-%r15: what an unwinder restores from.  Where an instruction may fault, an
+ * exception may lead to a landing pad (-fnon-call-exceptions), and that finds them. */
+#define KEPT 0xf028u
 
 #define NOBODY UINT32_MAX
 
@@ -76,6 +79,8 @@ static void apply(struct walk *w, const struct insn *in)
 	uint16_t killed;
 	uint8_t flags;
 
+	if (!in->is_pure)
+		w->open_regs &= (uint16_t)~KEPT;
 	w->open_regs &= (uint16_t)~in->regs_read;
 	w->open_flags &= (uint8_t)~in->flags_read;
 	killed = in->regs_killed & w->open_regs;

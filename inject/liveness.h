@@ -7,6 +7,10 @@
  * convention is no proof: with -fipa-ra a caller keeps values in registers that the callee
  * is allowed to change and does not, so at calls and returns every register is live.
  *
+ * A fault leads elsewhere, too.  What a landing pad may use (callee-saved registers) is live
+ * where an instruction may fault; the others are not, so the registers that a handler of the
+ * fault is shown may differ in those that the program itself would not have read again.
+ *
  * Flags are followed into direct callees.  They are dead
  *   - where a call or jump leads into the PLT: the dynamic linker resolves symbols there, and
  *     does not keep them;
