@@ -15,7 +15,7 @@
 #include "base/vec.h"
 
 #define BUDGET 40u /* instructions a question */
-#define CALLER_BUDGET 8u
+#define CALLER_BUDGET 200u
 #define FORKS 4u /* conditional jumps one after the other */
 #define RSP 4
 /* %rbx, %rbp, %r12-%r15: what an unwinder restores from.  Where an instruction may fault, an
@@ -205,9 +205,9 @@ static enum fate fate_of_flags(const struct liveness *l, uint64_t at)
 		else if (in.kind == INSN_PLAIN || in.kind == INSN_PADDING)
 			at += in.len;
 		else
-			break; /* nobody hands flags on into another call */
+			return FATE_LOST; /* nobody hands flags on into another call */
 	}
-	return FATE_LOST;
+	return open ? FATE_READ : FATE_LOST;
 }
 
 static uint32_t number_of(const struct liveness *l, uint64_t at)
