@@ -74,7 +74,7 @@ static const struct opt_command command = {
 
 struct writing {
 	char *path; /* what OUT names, behind symbolic links */
-	char *temp; /* beside it */
+	char *temp; /* beside it; NULL: the file has no name yet */
 	int fd;
 	const struct elf_image *img;
 	struct elf_edits *edits;
@@ -105,18 +105,49 @@ static int find_place(struct writing *w)
 	return 0;
 }
 
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup("./");
+}
+
+/* Without a name, where the file system can: whoever is killed meanwhile leaves nothing. */
 static int open_temp(struct writing *w)
 {
-	const char *slash = strrchr(w->path, '/');
-	size_t dir = slash ? (size_t)(slash - w->path) + 1 : 0;
+	char *dir = folder_of(w->path);
 
-	w->temp = xasprintf("%.*s.kron-patch.XXXXXX", (int)dir, w->path);
-	w->fd = mkostemp(w->temp, O_CLOEXEC);
+	w->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (w->fd < 0) {
+		w->temp = xasprintf("%s.kron-patch.XXXXXX", dir);
+		w->fd = mkostemp(w->temp, O_CLOEXEC);
+	}
+	xfree(dir);
 	if (w->fd >= 0)
 		return 0;
 	xfree(w->temp);
 	w->temp = NULL;
 	return failed(w, errno);
+}
+
+/* linkat(2) cannot replace a file, so it gets a name to be renamed from. */
+static int give_name(struct writing *w)
+{
+	char from[64], *dir;
+	int code = 0;
+
+	if (w->temp)
+		return 0;
+	dir = folder_of(w->path);
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", w->fd);
+	w->temp = xasprintf("%s.kron-patch.%d", dir, getpid());
+	if (linkat(AT_FDCWD, from, AT_FDCWD, w->temp, AT_SYMLINK_FOLLOW)) {
+		code = failed(w, errno);
+		xfree(w->temp);
+		w->temp = NULL;
+	}
+	xfree(dir);
+	return code;
 }
 
 static int put(struct writing *w, const uint8_t *bytes, uint64_t n, uint64_t off)
@@ -208,8 +239,7 @@ static int fill(struct writing *w)
 /* The name is on disk, too; that it cannot be made sure is no failure. */
 static void sync_folder(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
+	char *dir = folder_of(path);
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd >= 0) {
@@ -228,6 +258,8 @@ static int write_file(const struct elf_image *img, struct elf_edits *edits, stru
 		code = open_temp(&w);
 	if (!code)
 		code = fill(&w);
+	if (!code)
+		code = give_name(&w);
 	if (w.fd >= 0 && close(w.fd) && !code)
 		code = failed(&w, errno);
 	if (!code && rename(w.temp, w.path))

@@ -253,7 +253,10 @@ static int bind_block(struct applying *a, struct err *err)
 	};
 	int code = bind_make(&a->bound, &b, err);
 
-	return code ? err_prefix(err, code, "%s", a->img->path) : 0;
+	if (code)
+		return err_prefix(err, code, "%s", a->img->path);
+	a->note.block_sum = patch_block_sum(a->bound.block, a->at.block_len);
+	return 0;
 }
 
 static void describe(struct applying *a)

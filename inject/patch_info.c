@@ -47,6 +47,11 @@ static uint64_t sum_of(const uint8_t *p, size_t n, uint64_t sum)
 }
 #define SUM_START 0xcbf29ce484222325
 
+uint64_t patch_block_sum(const uint8_t *block, uint64_t len)
+{
+	return sum_of(block + KRON_BLOCK_HEAD, len - KRON_BLOCK_HEAD, SUM_START);
+}
+
 /* ---- writing ---- */
 
 struct writer {
@@ -666,7 +671,8 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	r.end = r.at + note->info_len;
 	r.block_room = note->block_len - KRON_BLOCK_HEAD;
 	if (!block || note->block_len < KRON_BLOCK_HEAD ||
-	    sum_of(r.at, note->info_len, SUM_START) != note->info_sum)
+	    sum_of(r.at, note->info_len, SUM_START) != note->info_sum ||
+	    patch_block_sum(block, note->block_len) != note->block_sum)
 		return -EINVAL;
 	*vec_push(&r.strings) = 0;
 	get_functions(&r);
@@ -727,8 +733,8 @@ int patch_info_read(struct patch_info *out, const struct elf_image *img, struct 
 	find_description(img, &note);
 	if (!elf_has(img, note.info_off, note.info_len) || read_plan(out, img, &note))
 		return err_set(err, EINVAL,
-			       "%s is damaged: what kron patch wrote about its probes does not fit "
-			       "its code",
+			       "%s is damaged, or was patched by another version of kron: what is "
+			       "written about its probes does not fit its code",
 			       img->path);
 	return 0;
 }

@@ -12,7 +12,8 @@
  *        8    16  block's vaddr, length
  *       24    16  file offset and length of the plan's description
  *       40     8  checksum of the plan's description
- *       48     8  id: the same bytes as in the block's head at KRON_BLOCK_ID
+ *       48     8  checksum of the block behind its head
+ *       56     8  id: the same bytes as in the block's head at KRON_BLOCK_ID
  *
  * The description lies behind everything else in the file and is never loaded.  It is a run of
  * numbers, seven bits a byte, mostly differences: some 30 bytes a site.  Fixups other than
@@ -29,7 +30,7 @@
 #include "inject/plan.h"
 
 /* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
-#define PATCH_VERSION 1u
+#define PATCH_VERSION 3u
 
 #define PATCH_HAS_JUMPS 1u
 
@@ -37,10 +38,10 @@ struct patch_note {
 	uint32_t version, flags;
 	uint64_t block_vaddr, block_len;
 	uint64_t info_off, info_len;
-	uint64_t info_sum;
+	uint64_t info_sum, block_sum;
 	uint8_t id[KRON_BLOCK_ID_LEN];
 };
-_Static_assert(sizeof(struct patch_note) == 56, "the table above");
+_Static_assert(sizeof(struct patch_note) == 64, "the table above");
 
 /* An event of the user's probes (-p, -P): plan_probe.event is an index of these. */
 struct patch_event {
@@ -72,6 +73,7 @@ bool patch_info_is_there(const struct elf_image *img);
 /* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */
 int patch_info_read(struct patch_info *out, const struct elf_image *img, struct err *err);
 void patch_info_free(struct patch_info *info);
+uint64_t patch_block_sum(const uint8_t *block, uint64_t len);
 void patch_events_free(struct patch_event *events, size_t n);
 
 /*

@@ -216,6 +216,99 @@ def corrupt_programs():
              f"record {name}: {r.returncode}, not {want}: {r.stderr}")  # fmt: skip
 
 
+# ---- files to be patched ----
+
+
+def no_rest():
+    left = [f for f in os.listdir(".") if "kron-patch" in f]
+    need(not left, f"left behind: {left}")
+
+
+def patch_refuses():
+    """One sentence, status 1, and OUT is as it was."""
+    write("program", PROGRAM)
+    write("out", b"as it was")
+    for name, data in (("text", b"hello\n"), ("cut", PROGRAM[:3000]), ("i386", header(cls=1, machine=3)),
+                       ("empty", b""), ("relocatable", header(kind=1))):  # fmt: skip
+        f = write(name, data)
+        one_sentence(kron("patch", "-o", "out", f), 1, f"patch of {name}")
+    one_sentence(kron("patch", "-o", "out", "./none"), 1, "patch of nothing", ["no such file"])
+    one_sentence(kron("patch", "-o", "dir/none/out", "./program"), 1, "no folder")
+    one_sentence(kron("patch", "-o", "/dev/null", "./program"), 1, "a device", ["regular"])
+    need(open("out", "rb").read() == b"as it was", "OUT has changed")
+    no_rest()
+
+
+def patch_flipped():
+    """A damaged file is refused or becomes one that kron list understands."""
+    for i in range(40):
+        data = bytearray(PROGRAM)
+        for _ in range(rnd.choice((1, 5, 50))):
+            data[rnd.randrange(64, len(data))] = rnd.randrange(256)
+        f = write("flipped", bytes(data))
+        r = kron("patch", "-q", "-o", "out", f, *(["--jumps"] if i & 1 else []), timeout=20)
+        if r.returncode:
+            one_sentence(r, 1, "patch of flipped bytes")
+        else:
+            r = kron("list", "--summary", "./out")
+            need(r.returncode == 0, f"list of what was patched: {r.stderr}")
+    no_rest()
+
+
+def patched_damaged():
+    """What a patched file says about its probes is wrong: it runs as it would have, and a note says
+    why it is untraced."""
+    write("program", PROGRAM)
+    r = kron("patch", "-q", "-o", "patched", "./program")
+    need(r.returncode == 0, r.stderr)
+    good = open("patched", "rb").read()
+    want = kernel_outcome("./program")
+    at = good.index(b"kron\0\0\0\0") + 8
+    block, block_len, info, info_len = struct.unpack_from("<QQQQ", good, at + 8)
+    for i in range(30):
+        data = bytearray(good)
+        place = rnd.choice((at + 8 + rnd.randrange(56), info + rnd.randrange(info_len),
+                            info - block_len + rnd.randrange(block_len)))  # fmt: skip
+        data[place] ^= 1 << rnd.randrange(8)
+        f = write("damaged", bytes(data))
+        r = kron("record", "-o", "trace", "--", f, timeout=30)
+        no_crash(r, "record of a damaged patched file")
+        need(r.returncode == want[0], f"status {r.returncode}, not {want[0]}: {r.stderr}")
+        need("damaged" in r.stderr or "another version" in r.stderr or "is damaged" in r.stderr
+             or "probes sleep" in r.stderr, f"{block:#x} {place:#x}: {r.stderr}")  # fmt: skip
+        one_sentence(kron("list", f), 1, "list of it")
+
+
+def patch_full_disk():
+    os.mkdir("tiny")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "tiny"]
+    if subprocess.run(mount, capture_output=True).returncode:
+        raise Skip("cannot mount")
+    try:
+        write("tiny/out", b"as it was")
+        one_sentence(kron("patch", "-o", "tiny/out", "/bin/bash"), 1, "a full disk", ["space"])
+        need(os.listdir("tiny") == ["out"], f"{os.listdir('tiny')}")
+        need(open("tiny/out", "rb").read() == b"as it was", "OUT has changed")
+    finally:
+        subprocess.run(["umount", "-l", "tiny"], check=True)
+
+
+def patch_killed():
+    """Whenever it is killed, OUT is not there, or whole."""
+    r = kron("patch", "-q", "-o", "whole", "/bin/bash")
+    need(r.returncode == 0, r.stderr)
+    want = open("whole", "rb").read()
+    for i in range(25):
+        if os.path.exists("out"):
+            os.remove("out")
+        p = subprocess.Popen([KRON, "patch", "-q", "-o", "out", "/bin/bash"])
+        time.sleep(rnd.random() * 0.3)
+        p.send_signal(rnd.choice((signal.SIGKILL, signal.SIGTERM)))
+        p.wait()
+        if os.path.exists("out"):
+            need(open("out", "rb").read() == want, "half of OUT")
+
+
 # ---- programs that cannot be traced ----
 
 
@@ -485,6 +578,11 @@ def main():
         s.case("list: flipped bytes", flipped)
         s.case("record: hostile tables, good code", hostile_but_runnable)
         s.case("record: corrupt programs", corrupt_programs)
+        s.case("patch: what cannot be patched", patch_refuses)
+        s.case("patch: flipped bytes", patch_flipped)
+        s.case("patch: damaged afterwards", patched_damaged)
+        s.case("patch: a full disk", patch_full_disk)
+        s.case("patch: killed", patch_killed)
         s.case("record: no program", no_program)
         s.case("record: static programs run untraced", static_program)
         s.case("record: setuid programs run untraced", setuid_program)

@@ -348,6 +348,7 @@ static void mend_checksum(uint8_t *p, size_t size)
 	uint64_t sum = 0xcbf29ce484222325;
 	struct patch_note note;
 	struct elf_image *img;
+	const uint8_t *block;
 
 	if (elf_image_from_memory(&img, p, size, "input", NULL))
 		return;
@@ -357,6 +358,9 @@ static void mend_checksum(uint8_t *p, size_t size)
 			for (uint64_t i = 0; i < note.info_len; i++)
 				sum = (sum ^ p[note.info_off + i]) * 0x100000001b3;
 			note.info_sum = sum;
+			block = elf_image_at(img, note.block_vaddr, note.block_len);
+			if (block && note.block_len > KRON_BLOCK_HEAD)
+				note.block_sum = patch_block_sum(block, note.block_len);
 			memcpy(p + img->kron_note.off, &note, sizeof(note));
 		}
 	}
