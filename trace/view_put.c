@@ -103,7 +103,7 @@ void view_put_number(struct view_bytes *b, uint64_t v)
 
 void view_put_signed(struct view_bytes *b, int64_t v)
 {
-	view_put_number(b, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+	view_put_number(b, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 void view_bytes_free(struct view_bytes *b)

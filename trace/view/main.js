@@ -36,6 +36,9 @@ function leftOut() {
 	out.push([`Strips: a bin of the finest level is ${duration(data.bin_ticks * tickNs)} (threads), ${duration(data.cpu_bin_ticks * tickNs)} (CPUs); the function with most time of it gives its colour, what was busy its height.`]);
 	if (spans)
 		out.push([`${thousands(spans)} calls, the shortest ones of each thread, are not drawn one by one: they are in strips, flame graph, tables and histograms. Draw them for a piece of time: `, code(command(rangeOptions(whole.a + (whole.b - whole.a) * 0.5, whole.a + (whole.b - whole.a) * 0.51))), ", or allow a larger file: ", code(command("--size 100M")), "."]);
+	const deeper = shownThreads.reduce((n, t) => n + (t.spans.rows && t.spans.deeper), 0);
+	if (deeper)
+		out.push([`${thousands(deeper)} calls that lie more than ${DEEPEST} levels deep have no row in the timeline.`]);
 	if (data.lanes > data.lanes_shown)
 		out.push([`Only the ${thousands(data.lanes_shown)} threads with most samples have a row, of ${thousands(data.lanes)}.`]);
 	if (data.tree.nodes < data.tree.all)

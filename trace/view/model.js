@@ -133,6 +133,7 @@ function lowerBound(array, value) {
 
 // ---- calls of a thread: see view_spans.c ----
 
+const DEEPEST = 300; // rows of a thread
 const INFERRED = 1, OPEN = 2, LOSS = 4, SPLIT = 8;
 
 class Spans {
@@ -154,12 +155,16 @@ class Spans {
 			this.flags[i] = n.next();
 		}
 	}
-	// by depth: indexes in order of begin
+	// by depth, as far as rows are drawn: indexes in order of begin
 	get rows() {
 		if (!this.made) {
 			this.made = [];
+			this.deeper = 0;
 			for (let i = 0; i < this.count; i++)
-				(this.made[this.depth[i]] ??= []).push(i);
+				if (this.depth[i] < DEEPEST)
+					(this.made[this.depth[i]] ??= []).push(i);
+				else
+					this.deeper++;
 			for (let d = 0; d < this.made.length; d++)
 				this.made[d] ??= [];
 		}

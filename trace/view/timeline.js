@@ -98,7 +98,7 @@ const timeline = {
 				process = thread.process;
 				add(22, {title: `process ${thread.pid} ${thread.exe}`});
 			}
-			const deep = Math.min(thread.spans.rows.length, 60);
+			const deep = thread.spans.rows.length;
 			add(this.STRIP + 3 + (this.opened.has(thread.lane) ? deep * this.ROW + 4 : 0), {thread, deep});
 		}
 		if (threads.length > shownThreads.length)
