@@ -243,7 +243,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	unsigned start = s->len, jump, place = s->nfixups;
 
 	add_fixup(s, FIXUP_PLACE, 0);
-	stub_shape(s, KRON_SHAPE_BACK);
+	stub_shape(s, KRON_SHAPE_START);
 	EMIT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
 	stub_shape(s, KRON_SHAPE_128);
 	EMIT(s, "\x51"); /* push %rcx */
@@ -551,7 +551,7 @@ static void emit_blank(struct stub *s, const struct hot *h)
 	static const uint8_t blank[ACTION_HOT_MAX] = {0xcc};
 	unsigned tail = h->len - 8; /* the last lea */
 
-	stub_shape(s, KRON_SHAPE_BACK);
+	stub_shape(s, KRON_SHAPE_START);
 	if (!h->saved) {
 		stub_bytes(s, blank, h->len);
 		return;

@@ -41,7 +41,8 @@ enum kron_shape {
 	KRON_SHAPE_COLD = 10,
 	KRON_SHAPE_COLD_136 = 11,
 	KRON_SHAPE_COLD_144 = 12,
-	KRON_SHAPES = 16 /* room; the tables of those that are not there are zero */
+	KRON_SHAPE_START = 13, /* the first piece of a place's sequence: not deep at all */
+	KRON_SHAPES = 16       /* room; the tables of those that are not there are zero */
 };
 #define KRON_SHAPE_BYTES 128u /* positions that a depth is kept for; the last holds for the rest */
 
