@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# timeout: 600
 """How much of Debian's programs the planner can probe, and whether what it says adds up.
 
 Of the programs below at least 99.9 % of the entries and 99.8 % of the exits must be taken, all
