@@ -411,6 +411,16 @@ def part_of_a_trace():
         need(sum(f["calls"] for f in whole) > 3 * page.value("kronView.tree[0].children.reduce((s, c) => s + c.calls, 0)"), "calls")
 
 
+def filtered():
+    make("small", "t")
+    with open_page("--where", 'thread=1001 and not "</script>"', "t") as page:
+        see_all(page)
+        badges = page.value("document.getElementById('badges').textContent")
+        need("filtered: where thread=1001" in badges, f"the filter is not told: {badges}")
+        want = len(run("dump", "--json", "--where", "thread=1001", "t").splitlines())
+        need(0 < page.value("kronView.samples.count") == want, f"{want} samples")
+
+
 def bounded():
     make("big", "t", "3000000", "64")
     for size in (1, 4):
@@ -481,5 +491,6 @@ with tap.Suite("view") as s:
     s.case("a trace without names", no_functions)
     s.case("events of the user's probes alone", events_only)
     s.case("a part of a trace", part_of_a_trace)
+    s.case("a filtered trace says so", filtered)
     s.case("the size is bounded, the sums are whole", bounded)
     s.case("hostile names stay words", hostile)

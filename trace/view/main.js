@@ -45,8 +45,6 @@ function leftOut() {
 		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} ways; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those that were new when so many had been seen," : ""} are summed up as "(smaller ones)".`]);
 	if (data.functions_left_out.functions)
 		out.push([`${thousands(data.functions_left_out.functions)} functions with little time of their own (together ${duration(data.functions_left_out.self_ns)}, ${thousands(data.functions_left_out.calls)} calls) are not in the table, and have numbers for names.`]);
-	if (data.where || data.trigger)
-		warn.push(`\u26a0 filtered: ${[data.where && `where ${data.where}`, data.trigger && `trigger ${data.trigger}`].filter(Boolean).join("; ")}`);
 	if (data.samples.kept < data.samples.all)
 		out.push([`The sample viewer has ${thousands(data.samples.kept)} of ${thousands(data.samples.all)} samples and records.`]);
 	if (data.all_messages > data.messages.length)
@@ -125,6 +123,8 @@ function makeHead() {
 		warn.push("\u26a0 the recording did not end properly");
 	if (data.from_ns > data.trace_from_ns || data.to_ns < data.trace_to_ns)
 		warn.push("a part of the trace");
+	if (data.where || data.trigger)
+		warn.push(`\u26a0 filtered: ${[data.where && `where ${data.where}`, data.trigger && `trigger ${data.trigger}`].filter(Boolean).join("; ")}`);
 	if (data.samples.kept < data.samples.all || threads.some(t => t.left_out))
 		warn.push("summed up: see About");
 	document.getElementById("badges").replaceChildren(...warn.map(w => el("span", {class: "badge"}, w)));
