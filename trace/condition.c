@@ -327,7 +327,8 @@ int condition_parse(struct condition **out, const char *label, const char *text,
 
 	p.c = xcalloc(1, sizeof(*p.c));
 	ret = parse_or(&p, &p.c->root);
-	end = word = skip_blanks(text, p.at);
+	/* after an error p.at may lie behind the end of a text that was cut off */
+	end = word = ret ? *at : skip_blanks(text, p.at);
 	if (!ret && text[end] && !condition_word(text, &word, "then") &&
 	    !condition_word(text, &word, "within"))
 		ret = fail(&p, end, "and, or, or the end is wanted here");
