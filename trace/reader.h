@@ -25,7 +25,7 @@ struct trace_function {
 	uint32_t module; /* index into modules */
 	uint64_t vaddr, size;
 	uint8_t level; /* filter level, the group that its probes are in */
-	char *name; /* never NULL: "module+0x1234" when the function has none */
+	char *name;    /* never NULL: "module+0x1234" when the function has none */
 };
 struct trace_proc {
 	uint32_t uid;
