@@ -65,6 +65,12 @@ static int drop_plan(void **state)
 	return 0;
 }
 
+/* Snippets whose exit takes a tactic that only places of a request may use. */
+static bool is_for_places(const char *name)
+{
+	return !strcmp(name, "dots");
+}
+
 static void check_events(int i, int round)
 {
 	struct expected e;
@@ -107,6 +113,8 @@ static void run_all_patched(int64_t distance)
 			set_gate(round % 3 != 0);
 			run(snippets[i].name, round, &got);
 			check_same(i, round, &want[i * ROUNDS + round], &got);
+			if (is_for_places(snippets[i].name))
+				continue;
 			if (round % 3)
 				check_events(i, round);
 			else
@@ -125,7 +133,8 @@ static void test_every_place_is_taken(void **state)
 	for (size_t i = 0; i < plan->nprobes; i++) {
 		const struct plan_probe *p = &plan->probes[i];
 
-		if (selected[p->function] && p->site == UINT32_MAX)
+		if (selected[p->function] && !is_for_places(function_name(p->function) + 5) &&
+		    p->site == UINT32_MAX)
 			fail_msg("%s of %s: %s", p->kind == PROBE_ENTRY ? "entry" : "exit",
 				 function_name(p->function), refusal_text(p->refusal));
 	}
