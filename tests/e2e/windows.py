@@ -149,6 +149,10 @@ class Stub:
             self.need(self.leads_to(insn, original), original)
         else:
             self.need(insn.same(original), original)
+        if original.mnemonic == "syscall":  # leaves its own address in rcx
+            lea = self.next()
+            self.need(lea.mnemonic == "lea" and lea.target == original.end and
+                      lea.operands.endswith(",%rcx"), original)
 
 
 def condition_byte(branch):
