@@ -267,7 +267,9 @@ def patched_damaged():
     block, block_len, info, info_len = struct.unpack_from("<QQQQ", good, at + 8)
     for i in range(30):
         data = bytearray(good)
-        place = rnd.choice((at + 8 + rnd.randrange(56), info + rnd.randrange(info_len),
+        # not the offset of the description (24 to 31): the section table has it, too
+        note = rnd.choice([k for k in range(8, 64) if not 24 <= k < 32])
+        place = rnd.choice((at + note, info + rnd.randrange(info_len),
                             info - block_len + rnd.randrange(block_len)))  # fmt: skip
         data[place] ^= 1 << rnd.randrange(8)
         f = write("damaged", bytes(data))
