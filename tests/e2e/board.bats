@@ -220,7 +220,7 @@ bats_require_minimum_version 1.5.0
 	cmp one three
 	stat -c '%y %z %b' "$(board_object "$B")" | diff times -
 	# local memory, gates and tables, byte by byte; the machine may have moved to another slot
-	cmp -n $((0x2180000)) before "$(board_object "$B")"
+	cmp -n $((0x2240000)) before "$(board_object "$B")"
 	grep -q '^High Order  *00005555' one
 }
 
@@ -336,7 +336,7 @@ all_refuse() { # all_refuse TEXT
 			import random, sys
 			random.seed(int(sys.argv[2]))
 			with open(sys.argv[1], "r+b") as f:
-			    f.seek(0x2180000)
+			    f.seek(0x2240000)
 			    f.write(random.randbytes(0x80000))
 		EOF
 		all_refuse "is damaged: its state makes no sense"
@@ -351,7 +351,7 @@ all_refuse() { # all_refuse TEXT
 			import random, sys
 			random.seed(int(sys.argv[2]))
 			with open(sys.argv[1], "r+b") as f:
-			    for start, size, n in (0x2000010, 0xff0, 40), (0x2180000, 0x4000, 8), (0x2001000, 0x180000, 2000), (0, 0x2000000, 2000):
+			    for start, size, n in (0x2000010, 0xff0, 40), (0x2240000, 0x4000, 8), (0x2001000, 0x23f000, 2000), (0, 0x2000000, 2000):
 			        for i in range(n):
 			            f.seek(start + random.randrange(size))
 			            f.write(random.randbytes(4))

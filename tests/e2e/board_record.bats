@@ -138,7 +138,7 @@ print(a["timestamp"] < b["timestamp"])')" = True ]
 	"$KRON" status --json >s
 	[ "$(json 'd["source"][5], d["csr"]["sampling"], d["recorder_pid"]' <s)" = "(4660, False, 0)" ]
 	# nothing of the recordings stays: as large as before
-	[ "$(stat -c %s "$(board_object "$B")")" = $((0x2200000)) ]
+	[ "$(stat -c %s "$(board_object "$B")")" = $((0x2400000)) ]
 	"$KRON" board list | grep -q "^$B  *permanent .*-$"
 }
 
