@@ -681,6 +681,26 @@ static struct confirmed *find_confirmed(const struct confirmed *key)
 	return &confirmed[a >> 40 & (CONFIRMED - 1)];
 }
 
+/* The target of a direct branch is what its displacement says, which the key has not. */
+static bool is_target_right(const struct insn *in, const uint8_t *code)
+{
+	int64_t disp;
+	int32_t disp32;
+
+	if ((in->kind != INSN_CALL && in->kind != INSN_JMP && in->kind != INSN_JCC) ||
+	    in->rip_relative)
+		return true;
+	if (in->disp_size == 1) {
+		disp = (int8_t)code[in->disp_off];
+	} else if (in->disp_size == 4) {
+		memcpy(&disp32, code + in->disp_off, 4);
+		disp = disp32;
+	} else {
+		return true; /* indirect: no target */
+	}
+	return in->target == in->addr + in->len + (uint64_t)disp;
+}
+
 bool insn_confirm(const struct insn *in, const uint8_t *code)
 {
 	struct confirmed key = {.len = in->len, .kind = in->kind}, *slot;
@@ -690,7 +710,7 @@ bool insn_confirm(const struct insn *in, const uint8_t *code)
 		memset(key.bytes + in->disp_off, 0, in->disp_size);
 	slot = find_confirmed(&key);
 	if (!memcmp(slot, &key, sizeof(key)))
-		return true;
+		return is_target_right(in, code);
 	if (!confirm(in, code))
 		return false;
 	*slot = key;
