@@ -402,7 +402,9 @@ static void fill_flags(struct insn *in, const ZydisDecodedInstruction *zi)
 {
 	const ZydisAccessedFlags *f = zi->cpu_flags;
 
-	if (!f) {
+	/* a system call returns with the flags that it found, and a copy of them in %r11; to Zydis
+	 * it overwrites them */
+	if (!f || in->kind == INSN_SYSCALL) {
 		in->flags_read = INSN_FLAGS;
 		return;
 	}

@@ -195,6 +195,10 @@ static enum fate fate_of_flags(const struct liveness *l, uint64_t at)
 	for (unsigned i = 0; i < CALLER_BUDGET && open; i++) {
 		if (!decode(l, at, &in)) /* no code: a call that never returns */
 			return functions_at(l->map->functions, at) ? FATE_READ : FATE_LOST;
+		if (in.kind == INSN_SYSCALL) { /* flags are no argument, and come back */
+			at += in.len;
+			continue;
+		}
 		if (in.flags_read & open || in.is_loop)
 			return FATE_READ;
 		open &= (uint8_t)~in.flags_killed;

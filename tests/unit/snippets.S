@@ -353,6 +353,14 @@ snippet	syscall			/* leaves its own address in %rcx */
 	ret
 end	syscall
 
+snippet	syscall_flags		/* finds the flags of its caller in %r11, and still has them */
+	movl	$39, %eax
+	syscall
+	movq	%r11, %rdx
+	adcq	$0, %r8
+	ret
+end	syscall_flags
+
 /* ---- branches in windows ---- */
 
 snippet	jcc_short

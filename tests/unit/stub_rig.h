@@ -95,6 +95,7 @@ static const struct {
 	{"memory", RETURNS, 0},
 	{"frame", RETURNS, 0},
 	{"syscall", RETURNS, 0},
+	{"syscall_flags", RETURNS, 0},
 	{"jcc_short", RETURNS, 0},
 	{"jcc_long", RETURNS, 0},
 	{"jrcxz_in", RETURNS, 0},
