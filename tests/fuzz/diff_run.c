@@ -50,6 +50,14 @@ extern char diff_thunks_end[];
 bool run_has_counters, run_hands_on_no_flags;
 bool run_handle_signal(int signal, siginfo_t *info, void *context);
 
+/*
+ * Where functions return to: the middle of a page of its own, at the same address in every
+ * process.  Random code changes return addresses, and next to run_return itself there is the
+ * fuzzer's code.
+ */
+#define RETURN_PAGE 0x320000000000ull
+#define RETURN_ADDR (RETURN_PAGE + 2048)
+
 static struct trail trail;
 static volatile bool running, stepping;
 static const struct image *running_image;
@@ -195,7 +203,7 @@ static bool keep_step(ucontext_t *uc)
 	greg_t *g = uc->uc_mcontext.gregs;
 	uint64_t rip = g[REG_RIP], rsp = g[REG_RSP];
 
-	if (rip == (uint64_t)run_return) {
+	if (rip == RETURN_ADDR) {
 		g[REG_EFL] &= ~(greg_t)TRACE_FLAG;
 		return true;
 	}
@@ -274,6 +282,18 @@ static void map(uint64_t addr, size_t size)
 	}
 }
 
+static void make_return_page(void)
+{
+	uint64_t to = (uint64_t)run_return;
+
+	map(RETURN_PAGE, 4096);
+	memset((void *)RETURN_PAGE, 0xcc, 4096);
+	memcpy((void *)RETURN_ADDR, "\xff\x25\0\0\0\0", 6); /* jmp *0(%rip) */
+	memcpy((void *)(RETURN_ADDR + 6), &to, 8);
+	if (mprotect((void *)RETURN_PAGE, 4096, PROT_READ | PROT_EXEC))
+		abort();
+}
+
 static void look_at_processor(void)
 {
 	unsigned a, b, c, d, lo, hi;
@@ -324,6 +344,7 @@ void run_setup(void)
 		map(SCRATCH_ADDR, SCRATCH_SIZE);
 		map(STACK_TOP - STACK_MAPPED, STACK_MAPPED);
 		map(COUNTS_ADDR & -4096ull, 8192);
+		make_return_page();
 		trail.steps = xmalloc(STEPS_MAX * sizeof(*trail.steps));
 		trail.events = mmap(NULL, EVENTS_MAX * sizeof(struct event) + 4096,
 				    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -412,7 +433,7 @@ static void fill_world(const struct state *st)
 	counts[0] = COUNTS_ADDR + 8;
 	counts[1] = run_has_counters ? (uint64_t)run_counters()->n[KRON_COUNT_BANK] : 0;
 	memset(run_counters(), 0, sizeof(*run_counters()));
-	*(uint64_t *)run_in.r[RSP] = (uint64_t)run_return;
+	*(uint64_t *)run_in.r[RSP] = RETURN_ADDR;
 }
 
 /* The last x87 instruction's address and its operand's: nobody can move those. */
