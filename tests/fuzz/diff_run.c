@@ -104,16 +104,20 @@ static void hide_trace_flag(const struct step *last, uint64_t rsp)
 		*(uint16_t *)rsp &= (uint16_t)~TRACE_FLAG;
 }
 
-/* Below the red zone anybody may write at any time: nothing, ones, anything. */
+/* Below the red zone, to the byte, anybody may write at any time: nothing, ones, anything. */
 static void scribble(uint64_t rsp)
 {
-	uint64_t to = (rsp - RED_ZONE) & -8ull, with = run_count * 0x9e3779b97f4a7c15u;
+	uint64_t to = rsp - RED_ZONE, with = run_count * 0x9e3779b97f4a7c15u;
 
 	if (rsp > STACK_TOP || rsp < STACK_TOP - STACK_MAPPED / 2)
 		return;
 	for (uint64_t at = to - 768; at < to; at += 8) {
 		with += 0x7f4a7c159e3779b9u;
-		*(uint64_t *)at = run_count % 4 == 0 ? 0 : run_count % 4 == 1 ? UINT64_MAX : with;
+		memcpy((void *)at,
+		       &(uint64_t){run_count % 4 == 0   ? 0
+				   : run_count % 4 == 1 ? UINT64_MAX
+							: with},
+		       8);
 	}
 }
 
