@@ -301,10 +301,25 @@ static const char *check_probes(struct patched *p, const struct image *im, const
 	return wrong;
 }
 
-/* Does it read what lies below the red zone, or its own code? */
+/* Which instructions the last stepped run passed. */
+static uint64_t path_taken(void)
+{
+	const struct trail *t = run_trail();
+	uint64_t sum = t->nsteps;
+
+	for (unsigned i = 0; i < t->nsteps; i++)
+		sum = (sum ^ t->steps[i].rip) * 0x100000001b3u;
+	return sum;
+}
+
+/*
+ * Does it read what lies below the red zone, flags that are none of its arguments, or its own
+ * code?  Then its outcome or its path depends on them.
+ */
 static bool is_volatile(struct patched *p, const struct state *st, uint64_t addr,
 			const struct outcome *want)
 {
+	uint64_t path = 0;
 	bool differs = false;
 
 	patch_image(p, st->im, false);
@@ -313,7 +328,9 @@ static bool is_volatile(struct patched *p, const struct state *st, uint64_t addr
 		run_function(addr, st, true, &stepped);
 		differs = run_trail()->reads_text || run_trail()->reads_lost ||
 			  goes_astray(st->im, run_trail()) ||
-			  difference(want, &stepped, stepped.rip, false);
+			  difference(want, &stepped, stepped.rip, false) ||
+			  (i && path_taken() != path);
+		path = path_taken();
 	}
 	run_hands_on_no_flags = false;
 	patch_image(p, st->im, true);
@@ -337,7 +354,7 @@ static const char *run_displaced(struct patched *p, const struct image *im, unsi
 	}
 	if (!wrong && with_probes)
 		wrong = check_probes(p, im, &st, addr, want);
-	else if (wrong && is_volatile(p, &st, addr, want)) {
+	if (wrong && is_volatile(p, &st, addr, want)) {
 		counts->volatiles++;
 		return NULL;
 	}
