@@ -208,8 +208,10 @@ static enum fate fate_of_flags(const struct liveness *l, uint64_t at)
 			at = in.target;
 		else if (in.kind == INSN_PLAIN || in.kind == INSN_PADDING)
 			at += in.len;
+		else if (in.kind == INSN_CALL && is_plt(l, in.target))
+			return FATE_LOST; /* another module keeps to the ABI */
 		else
-			return FATE_LOST; /* nobody hands flags on into another call */
+			return FATE_READ; /* code by hand may hand flags on into a call */
 	}
 	return open ? FATE_READ : FATE_LOST;
 }

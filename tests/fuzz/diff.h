@@ -187,7 +187,7 @@ void diff_payload_thunk(void);
 void diff_action_thunk(void);
 #define EVENT_STORE 0xac710ull /* upper half of the event: the lower is a KRON_ACTION() */
 /* The thread's counters: %fs:RUN_COUNTS holds the address of a word that holds theirs. */
-#define RUN_COUNTS 0x100000
+#define RUN_COUNTS 0x12b000 /* no round number, which a random register may hold */
 #define COUNTS_ADDR (SCRATCH_ADDR + 1024 + RUN_COUNTS)
 static inline struct kron_counts *run_counters(void)
 {
