@@ -63,6 +63,9 @@ run_return:
 	pushf
 	popq	run_out + 128(%rip)
 	cld
+	pushf
+	andl	$~0x40000, (%rsp)	/* AC: our own accesses may be unaligned */
+	popf
 	mov	run_fp_mask(%rip), %eax
 	xor	%edx, %edx
 	xsave64	run_fp_out(%rip)
@@ -86,6 +89,9 @@ run_leave:
 	/* The handler proper wants our own thread data. */
 	.type	run_on_signal, @function
 run_on_signal:
+	pushf
+	andl	$~0x40000, (%rsp)	/* AC, likewise */
+	popf
 	cmpb	$0, run_has_fs(%rip)
 	je	1f
 	rdfsbase %rax
