@@ -467,6 +467,13 @@ bool goes_astray(const struct image *im, const struct trail *t)
 	return false;
 }
 
+/* Enters the function where it begins; a jump within it to there does not, a return does. */
+static bool arrives_at(const struct expected *e, const struct moment *m, const struct moment *prev)
+{
+	return m->rip == e->im->text + e->im->fn[m->function].start &&
+	       (prev->function != m->function || is_call(&prev->in) || prev->in.kind == INSN_RET);
+}
+
 void expect_all(struct expected *e)
 {
 	struct moment m = {.function = UINT32_MAX}, prev;
@@ -494,8 +501,7 @@ void expect_all(struct expected *e)
 		if (i)
 			expect_behind(e, &prev, &m);
 		expect_behind_call(e, &m);
-		arrives = m.rip == e->im->text + e->im->fn[m.function].start &&
-			  (!i || prev.function != m.function || prev.in.kind == INSN_CALL);
+		arrives = arrives_at(e, &m, &prev);
 		expect_at(e, &m, arrives, pf);
 	}
 }
