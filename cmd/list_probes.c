@@ -187,7 +187,7 @@ static void print_place(const struct probe_list *l, const struct probe_set *set,
 		snprintf(level, sizeof(level), "%u", s->level);
 	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", place->vaddr,
 	       place->where == PLACE_AFTER ? "after" : "before",
-	       refused ? "no" : tactic_key(p->tactic), level, kind, where,
+	       p && !refused ? tactic_key(p->tactic) : "no", level, kind, where,
 	       event_name(l, i) ? event_name(l, i) : "-", *payload ? "  " : "", payload);
 	if (refused)
 		printf("%20s refused: %s\n", "",

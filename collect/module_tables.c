@@ -93,7 +93,7 @@ static int write_functions(struct modules *ms, const struct module *m, uint32_t 
 		snprintf(n, sizeof(n), "%u", m->event_base + (uint32_t)i);
 		snprintf(addr, sizeof(addr), "%" PRIx64, f->vaddr);
 		snprintf(size, sizeof(size), "%" PRIu64, f->size);
-		snprintf(level, sizeof(level), "%u", m->levels ? m->levels[i] : 0);
+		snprintf(level, sizeof(level), "%d", m->levels ? m->levels[i] : 0);
 		fields[4] = m->full->strings + f->name;
 		code = journal_line_locked(ms->journal, "functions", fields, 6);
 	}

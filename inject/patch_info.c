@@ -79,7 +79,7 @@ static void put_from(struct writer *w, uint64_t v, uint64_t from)
 {
 	int64_t d = (int64_t)(v - from);
 
-	put(w, (uint64_t)d << 1 ^ (uint64_t)(d >> 63));
+	put(w, (uint64_t)d << 1 ^ (d < 0 ? UINT64_MAX : 0));
 }
 
 static void put_string(struct writer *w, const char *s)

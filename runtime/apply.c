@@ -194,6 +194,7 @@ static long block_map(const struct group *g, const struct kron_command *c)
 {
 	long at = sys_mmap((void *)c->addr, c->len, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_FIXED_NOREPLACE, g->fd, c->file_off);
+	uint8_t first;
 	long ret;
 
 	if (sys_failed(at))
@@ -203,7 +204,8 @@ static long block_map(const struct group *g, const struct kron_command *c)
 		sys_munmap((void *)at, c->len);
 		return -EEXIST;
 	}
-	*(volatile uint8_t *)at = *(volatile uint8_t *)at;
+	first = *(volatile uint8_t *)at;
+	*(volatile uint8_t *)at = first;
 	ret = sys_mprotect((void *)at, c->len, PROT_READ | PROT_EXEC);
 	if (ret)
 		sys_munmap((void *)at, c->len);

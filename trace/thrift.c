@@ -35,7 +35,7 @@ static void descend(struct thrift *t)
 
 void thrift_element_int(struct thrift *t, int64_t value)
 {
-	put_varint(t, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+	put_varint(t, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
 void thrift_int(struct thrift *t, unsigned field, enum thrift_type type, int64_t value)
