@@ -254,6 +254,12 @@ static size_t place_at(uint64_t vaddr)
 
 static bool *taken;
 
+/* Steps may stand where no place is: in what was not planned. */
+static bool is_taken(size_t place)
+{
+	return place < nplaces && taken[place];
+}
+
 static void list_taken(void)
 {
 	taken = xrealloc(taken, nplaces);
@@ -355,7 +361,7 @@ static void check_counts_before(int i, int round)
 	for (unsigned s = 0; s < nsteps; s++) {
 		size_t place = place_at(steps[s].vaddr);
 
-		if (taken[place])
+		if (is_taken(place))
 			want[actions[places[place].action].word]++;
 	}
 	check_counts(i, round, want);
@@ -372,7 +378,7 @@ static void check_counts_after(int i, int round)
 		uint64_t next = place + 1 < nplaces ? places[place + 1].vaddr : 0;
 		unsigned t = s + 1;
 
-		if (!taken[place])
+		if (!is_taken(place))
 			continue;
 		while (t < nsteps && steps[t].r[RSP] < steps[s].r[RSP] && steps[t].vaddr != next &&
 		       steps[t].r[RSP] + 8 <= steps[s].r[RSP] && steps[s + 1].vaddr != next)
@@ -453,7 +459,7 @@ static void check_samples(int i, int round)
 	for (unsigned s = 0; s < nsteps; s++) {
 		size_t place = place_at(steps[s].vaddr);
 
-		if (!taken[place])
+		if (!is_taken(place))
 			continue;
 		check(n < nsamples, "samples are missing");
 		check(samples[n].event == KRON_EVENT_ENTRY(events[place]), "another event");
@@ -489,7 +495,7 @@ static void check_stores(int i, int round)
 	uint64_t want = 0xdead;
 
 	for (unsigned s = 0; s < nsteps; s++)
-		if (taken[place_at(steps[s].vaddr)])
+		if (is_taken(place_at(steps[s].vaddr)))
 			want = (uint64_t)(int32_t)(0x80000000u + place_at(steps[s].vaddr) % 64);
 	check(want == 0xdead || chip[8 / 2] == want, "another store");
 }
