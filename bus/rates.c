@@ -70,11 +70,11 @@ static void read_chunk(struct rates *r, uint32_t i)
 		/* Acquire: the head is stored last; partner: the thunk's store of it. */
 		if (!__atomic_load_n(&s[at].head, __ATOMIC_ACQUIRE))
 			break;
-		event = __atomic_load_n(&s[at].event, __ATOMIC_RELAXED);
+		/* Acquire: the number of the chunk is read again after it. */
+		event = __atomic_load_n(&s[at].event, __ATOMIC_ACQUIRE);
 		if (event < KRON_EVENT_SPECIAL)
 			*vec_push(&r->numbers) = event;
 	}
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq)
 		r->numbers.n = before;
 	else
