@@ -76,6 +76,10 @@ stop() {
 	[ "${#lines[@]}" = 3 ]
 	"$KRON" top --board $recorder -d 100 >out &
 	top=$!
+	for _ in $(seq 200); do # it has found the board
+		[ ! -s out ] || break
+		sleep 0.05
+	done
 	stop
 	wait $top # ends with the recording
 }
