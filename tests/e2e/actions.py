@@ -12,6 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import tap  # noqa: E402
+import callgrind  # noqa: E402
 
 
 def record(*args, status=0):
@@ -40,33 +41,10 @@ def counted():
 
 # ---- counts ----
 
-def executed(path):
-    """instructions of the program's own code, by callgrind"""
-    if not shutil.which("valgrind"):
-        raise tap.Skip("valgrind is not installed")
-    subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
-                    "--compress-pos=no", "--compress-strings=no", "--callgrind-out-file=out",
-                    path], check=True, capture_output=True,
-                   env={**os.environ, "LD_BIND_NOW": "1"})
-    counts, ours, skip = {}, False, False
-    with open("out") as f:
-        for line in f:
-            if line.startswith("ob="):
-                ours = line.strip() == "ob=" + path
-            elif line.startswith("calls="):
-                skip = True
-            elif re.match(r"0x[0-9a-f]+ ", line):
-                if ours and not skip:
-                    at, *rest = line.split()
-                    counts[int(at, 16)] = counts.get(int(at, 16), 0) + int(rest[-1])
-                skip = False
-    return counts
-
-
 def every_instruction(bus, *flags):
     tap.compile_c("places", "bins/places.c", "-no-pie", "-fno-plt", *flags)
     path = os.path.abspath("places")
-    truth = executed(path)
+    truth = callgrind.executed(path)
     names = ["main", "sum", "add", "release", "choose"]
     specs = [x for i, n in enumerate(names) for x in ("-p", f"{n}%insns count:{i}")]
     listed = subprocess.run([tap.KRON, "list", "--json", *specs, path], capture_output=True,

@@ -9,6 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import tap  # noqa: E402
+import callgrind  # noqa: E402
 import insns  # noqa: E402
 import json  # noqa: E402
 
@@ -47,30 +48,6 @@ def need(program):
         raise tap.Skip(f"{program} is not installed")
 
 
-# ---- callgrind: how often each instruction of a program is executed ----
-
-def executed(path):
-    need("valgrind")
-    subprocess.run(["valgrind", "--tool=callgrind", "--dump-instr=yes", "--dump-line=no",
-                    "--compress-pos=no", "--compress-strings=no", "--callgrind-out-file=out",
-                    path], check=True, capture_output=True,
-                   env={**os.environ, "LD_BIND_NOW": "1"})
-    counts, ours, skip = {}, False, False
-    with open("out") as f:
-        for line in f:
-            if line.startswith("ob="):
-                ours = line.strip() == "ob=" + path
-            elif line.startswith("calls="):
-                skip = True
-            elif re.match(r"0x[0-9a-f]+ ", line):
-                # the line behind calls= is the cost of the callee
-                if ours and not skip:
-                    at, *rest = line.split()
-                    counts[int(at, 16)] = counts.get(int(at, 16), 0) + int(rest[-1])
-                skip = False
-    return counts
-
-
 def places_of(path, *specs):
     out = subprocess.run([tap.KRON, "list", "--json", *(x for s in specs for x in ("-p", s)),
                           path], capture_output=True, text=True).stdout
@@ -85,7 +62,7 @@ def against_callgrind(what, *flags):
     # of the linker executes as the call's
     path = build("places", "-no-pie", "-fno-plt", *flags)
     plain = subprocess.run([path], capture_output=True, text=True).stdout
-    truth = executed(path)
+    truth = callgrind.executed(path)
     specs = [f"{f}%{what}" for f in FUNCTIONS]
     places = places_of(path, *specs)
     out, _ = record(*(x for s in specs for x in ("-p", s)), "--", path)
