@@ -118,26 +118,10 @@ static const struct {
 	     {PROFILE_MAX, "maximum"}};
 #define NSORTS (sizeof(sorts) / sizeof(sorts[0]))
 
-static uint64_t sort_value(const struct profile_row *r, int key)
-{
-	switch (key) {
-	case PROFILE_SELF:
-		return r->s.self;
-	case PROFILE_CALLS:
-		return r->s.calls;
-	case PROFILE_AVG:
-		return profile_average(&r->s);
-	case PROFILE_MAX:
-		return profile_maximum(&r->s);
-	default:
-		return r->s.total;
-	}
-}
-
 static int by_value(const void *a, const void *b, void *ctx)
 {
 	const struct profile_row *x = a, *y = b;
-	uint64_t p = sort_value(x, *(int *)ctx), q = sort_value(y, *(int *)ctx);
+	uint64_t p = profile_value(x, *(int *)ctx), q = profile_value(y, *(int *)ctx);
 
 	return p != q ? (p < q ? 1 : -1)
 		      : (x->function > y->function) - (x->function < y->function);

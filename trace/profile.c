@@ -479,3 +479,29 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 	v.maximum = s->measured ? m->virtual_max : v.average;
 	return v;
 }
+
+uint64_t profile_value(const struct profile_row *r, int key)
+{
+	switch (key) {
+	case PROFILE_SELF:
+		return r->s.self;
+	case PROFILE_CALLS:
+		return r->s.calls;
+	case PROFILE_AVG:
+		return profile_average(&r->s);
+	case PROFILE_MIN:
+		return profile_minimum(&r->s);
+	case PROFILE_MAX:
+		return profile_maximum(&r->s);
+	case PROFILE_KEY_P50:
+	case PROFILE_KEY_P90:
+	case PROFILE_KEY_P99:
+		return r->percentile[key - PROFILE_KEY_P50];
+	case PROFILE_ON_CPU:
+		return profile_on_cpu_total(r);
+	case PROFILE_SELF_ON_CPU:
+		return profile_on_cpu_self(r);
+	default:
+		return r->s.total;
+	}
+}

@@ -80,6 +80,9 @@ uint64_t profile_average(const struct profile_stat *s);
 uint64_t profile_minimum(const struct profile_stat *s);
 uint64_t profile_maximum(const struct profile_stat *s);
 
+/* What a row is sorted by: enum profile_key, not a name or a module; other keys give the total. */
+uint64_t profile_value(const struct profile_row *r, int key);
+
 /* ticks without so many probes, not below zero */
 uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probes);
 /* virtual total, self and so on of a row that has more */

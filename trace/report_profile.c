@@ -36,32 +36,6 @@ static int by_name(const struct trace *t, const struct profile_row *x, const str
 		      text_function(t, y->function, by, sizeof(by)));
 }
 
-static uint64_t sort_value(const struct profile_row *r, int key)
-{
-	switch (key) {
-	case PROFILE_SELF:
-		return r->s.self;
-	case PROFILE_CALLS:
-		return r->s.calls;
-	case PROFILE_AVG:
-		return profile_average(&r->s);
-	case PROFILE_MIN:
-		return profile_minimum(&r->s);
-	case PROFILE_MAX:
-		return profile_maximum(&r->s);
-	case PROFILE_KEY_P50:
-	case PROFILE_KEY_P90:
-	case PROFILE_KEY_P99:
-		return r->percentile[key - PROFILE_KEY_P50];
-	case PROFILE_ON_CPU:
-		return profile_on_cpu_total(r);
-	case PROFILE_SELF_ON_CPU:
-		return profile_on_cpu_self(r);
-	default:
-		return r->s.total;
-	}
-}
-
 /* Groups in the trace's order; numbers from large to small, words from a to z. */
 static int by_options(const void *a, const void *b, void *ctx)
 {
@@ -76,7 +50,7 @@ static int by_options(const void *a, const void *b, void *ctx)
 	if (!order && key == PROFILE_NAME)
 		order = by_name(r->t, x, y);
 	if (!order) {
-		uint64_t vx = sort_value(x, key), vy = sort_value(y, key);
+		uint64_t vx = profile_value(x, key), vy = profile_value(y, key);
 
 		order = (vx < vy) - (vx > vy);
 	}
