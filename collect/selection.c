@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "inject/name_forms.h"
+#include "base/name_forms.h"
 #include "inject/plan.h"
 
 static bool matches_any(const struct globs *g, const char *name)

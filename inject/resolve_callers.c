@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "inject/name_forms.h"
+#include "base/name_forms.h"
 #include "inject/demangle.h"
 #include "inject/resolve_impl.h"
 

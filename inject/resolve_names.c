@@ -12,7 +12,7 @@
 
 #include "inject/demangle.h"
 #include "inject/elf_symbols.h"
-#include "inject/name_forms.h"
+#include "base/name_forms.h"
 #include "inject/resolve_impl.h"
 
 /* ---- all names ---- */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name_forms.h"
 #include "trace/text.h"
 
 enum op { OP_AND, OP_OR, OP_NOT, OP_TEST };
@@ -357,18 +358,13 @@ void condition_free(struct condition *c)
 
 static bool matches(const char *glob, const char *name)
 {
-	const char *arguments = strchr(name, '(');
-	char bare[1024];
-	size_t n;
+	struct name_forms forms;
 
-	if (!fnmatch(glob, name, 0))
-		return true;
-	n = arguments ? (size_t)(arguments - name) : 0;
-	if (!n || n >= sizeof(bare))
-		return false;
-	memcpy(bare, name, n);
-	bare[n] = 0;
-	return !fnmatch(glob, bare, 0);
+	name_forms_make(&forms, name);
+	for (unsigned i = 0; i < forms.n; i++)
+		if (!fnmatch(glob, forms.v[i], 0))
+			return true;
+	return false;
 }
 
 static void mark(struct node *n, uint32_t i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* name_forms.c - see name_forms.h */
-#include "inject/name_forms.h"
+#include "base/name_forms.h"
 
 #include <stddef.h>
 #include <string.h>

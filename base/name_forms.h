@@ -3,8 +3,8 @@
  * name_forms.h - how people may write a function's name: whole, without the arguments of a C++
  * function, and without the return type that templates carry.
  */
-#ifndef INJECT_NAME_FORMS_H
-#define INJECT_NAME_FORMS_H
+#ifndef BASE_NAME_FORMS_H
+#define BASE_NAME_FORMS_H
 
 #include <stdbool.h>
 
