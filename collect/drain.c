@@ -324,11 +324,11 @@ static void notice_disk(struct drain *d)
 }
 
 /* Acquire: what they point to is whole; partner: collector_watch_switches(). */
-static bool drain_switches(struct drain *d)
+static bool drain_switches(struct drain *d, bool last)
 {
 	struct switches *s = __atomic_load_n(&d->switches, __ATOMIC_ACQUIRE);
 
-	return s && switches_round(s, d->journal);
+	return s && switches_round(s, d->journal, last);
 }
 
 uint32_t drain_round(struct drain *d, bool dead, bool thorough)
@@ -341,7 +341,7 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	    segment_procs_ready(d->seg) / 4)
 		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
-	moved += drain_switches(d);
+	moved += drain_switches(d, false);
 	if (d->fetch)
 		moved += fetch_round(d->fetch, dead, thorough) != 0;
 	ready = segment_ready(d->seg);
@@ -482,7 +482,7 @@ void drain_all(struct drain *d)
 	uint32_t ready = segment_ready(d->seg);
 
 	tasks_look(d->tasks, true, true);
-	drain_switches(d);
+	drain_switches(d, true);
 	if (d->fetch)
 		fetch_all(d->fetch);
 	for (uint32_t i = 0; i < ready; i++) {

@@ -39,7 +39,7 @@ struct switches {
 	size_t page;
 	switches_clock_fn clock;
 	void *ctx;
-	struct time_point before, now; /* tsc and mono_ns */
+	struct time_point earlier, before, now; /* of the last two rounds and this one */
 	VEC(struct trace_switch) batch;
 	struct switches_count count;
 };
@@ -148,6 +148,7 @@ int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, str
 	s->clock = clock;
 	s->ctx = ctx;
 	clock(ctx, &s->before);
+	s->earlier = s->before;
 	for (int cpu = 0; cpu < ncpu && cpu <= UINT16_MAX && !code; cpu++)
 		code = open_ring(s, cpu);
 	*out = s;
@@ -272,13 +273,16 @@ static int by_time(const void *a, const void *b)
 	return x->tsc < y->tsc ? -1 : x->tsc > y->tsc;
 }
 
-bool switches_round(struct switches *s, struct journal *j)
+bool switches_round(struct switches *s, struct journal *j, bool last)
 {
-	bool soon = false;
+	bool soon = false, near;
 
 	s->clock(s->ctx, &s->now);
-	if (s->now.mono_ns < s->before.mono_ns + ROUND_MIN_NS)
+	near = s->now.mono_ns < s->before.mono_ns + ROUND_MIN_NS;
+	if (near && !last)
 		return false;
+	if (near)
+		s->before = s->earlier;
 	vec_for(&s->rings, r)
 		soon |= read_ring(s, r) > r->size / 4;
 	vec_for(&s->batch, v)
@@ -288,6 +292,7 @@ bool switches_round(struct switches *s, struct journal *j)
 		journal_switches(j, s->batch.v, s->batch.n);
 	}
 	s->batch.n = 0;
+	s->earlier = s->before;
 	s->before = s->now;
 	return soon;
 }

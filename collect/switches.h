@@ -26,8 +26,9 @@ struct switches;
  */
 typedef void (*switches_clock_fn)(void *ctx, struct time_point *t);
 int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, struct err *err);
-/* What came since the last time to the trace; true: come back soon. */
-bool switches_round(struct switches *s, struct journal *j);
+/* What came since the last time to the trace; true: come back soon.  Nothing happens too soon after
+ * the last time, but for the last one: then all that there is. */
+bool switches_round(struct switches *s, struct journal *j, bool last);
 struct switches_count {
 	uint64_t records, lost; /* lost: the kernel had no room */
 };
