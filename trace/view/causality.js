@@ -51,15 +51,7 @@ const causality = {
 		spanListeners.push(() => this.wish());
 	},
 
-	wish() {
-		if (this.asked || this.section.hidden && !printing)
-			return;
-		this.asked = true;
-		requestAnimationFrame(() => {
-			this.asked = false;
-			this.draw();
-		});
-	},
+	wish,
 
 	// ---- the order ----
 

@@ -48,15 +48,7 @@ const flame = {
 		new ResizeObserver(() => this.wish()).observe(this.box);
 	},
 
-	wish() {
-		if (this.asked || this.section.hidden && !printing)
-			return;
-		this.asked = true;
-		requestAnimationFrame(() => {
-			this.asked = false;
-			this.draw();
-		});
-	},
+	wish,
 
 	go(node) {
 		this.root = node;

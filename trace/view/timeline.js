@@ -107,15 +107,7 @@ const timeline = {
 		this.tall.style.height = `${this.total}px`;
 	},
 
-	wish() {
-		if (this.asked || this.section.hidden && !printing)
-			return;
-		this.asked = true;
-		requestAnimationFrame(() => {
-			this.asked = false;
-			this.draw();
-		});
-	},
+	wish,
 
 	x(t) {
 		return this.LABEL + (t - span.a) * (this.surface.width - this.LABEL) / (span.b - span.a);

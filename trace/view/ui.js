@@ -130,6 +130,17 @@ function readColours() {
 }
 let printing = false;
 
+// A view's method: draw() once before the next picture, however often it is wished for.
+function wish() {
+	if (this.asked || this.section.hidden && !printing)
+		return;
+	this.asked = true;
+	requestAnimationFrame(() => {
+		this.asked = false;
+		this.draw();
+	});
+}
+
 // ---- the tool tip and the line at the bottom ----
 
 const tip = document.getElementById("tip");

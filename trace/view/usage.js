@@ -57,15 +57,7 @@ const usage = {
 		spanListeners.push(() => this.wish());
 	},
 
-	wish() {
-		if (this.asked || this.section.hidden && !printing)
-			return;
-		this.asked = true;
-		requestAnimationFrame(() => {
-			this.asked = false;
-			this.draw();
-		});
-	},
+	wish,
 
 	draw() {
 		this.where.textContent = `${moment(span.a, (span.b - span.a) / 1000)} to ${moment(span.b, (span.b - span.a) / 1000)}: ${duration(span.b - span.a)}`;
