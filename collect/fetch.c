@@ -214,7 +214,7 @@ void fetch_has_already(struct fetch *f, uint32_t source, uint32_t bytes)
 static int take_sample(struct fetch *f, const uint32_t *w, uint32_t nwords, uint64_t position)
 {
 	const struct kron_sample *s = (const void *)w;
-	uint64_t ticks = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+	uint64_t ticks = kron_sample_time(s);
 	const struct source *who = sources_find(&f->sources, s->source, ticks);
 	struct outbox *b;
 	int code = 0;

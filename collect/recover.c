@@ -105,7 +105,7 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 
 static void note_last(struct before *b, const struct kron_sample *s)
 {
-	uint64_t tsc = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+	uint64_t tsc = kron_sample_time(s);
 
 	if (s->head && tsc > b->last_tsc)
 		b->last_tsc = tsc;

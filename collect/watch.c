@@ -186,15 +186,6 @@ static uint32_t lane_of(struct watch *w, const struct chunk_owner *o)
 
 /* ---- what is new ---- */
 
-/* The 56 bits of a sample's time, made whole by a time that is near. */
-static uint64_t full_time(const struct watch *w, const struct kron_sample *s)
-{
-	uint64_t low = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
-	uint64_t near = w->start.tsc;
-
-	return near + (uint64_t)((int64_t)((low - near) << 8) >> 8);
-}
-
 /*
  * From where we were up to `until`, or to a slot that is still empty; with `holes` those are
  * passed over: nobody will fill them any more.
@@ -213,7 +204,7 @@ static void gather(struct watch *w, struct place *p, const struct kron_sample *s
 				continue;
 			return;
 		}
-		tsc = full_time(w, one);
+		tsc = kron_sample_time_near(one, w->start.tsc);
 		if (tsc >= until)
 			return;
 		if (one->event == KRON_EVENT_CPU)
@@ -346,9 +337,11 @@ static uint32_t write_held(struct watch *w, struct held *h)
 	uint32_t end = h->head.nbytes / KRON_SAMPLE_SIZE, first = 0, samples;
 	struct trace_chunk head = h->head;
 
-	while (first < end && (!h->s[first].head || full_time(w, &h->s[first]) < win->from))
+	while (first < end &&
+	       (!h->s[first].head || kron_sample_time_near(&h->s[first], w->start.tsc) < win->from))
 		first++;
-	while (end > first && (!h->s[end - 1].head || full_time(w, &h->s[end - 1]) > win->to))
+	while (end > first && (!h->s[end - 1].head ||
+			       kron_sample_time_near(&h->s[end - 1], w->start.tsc) > win->to))
 		end--;
 	samples = count_samples(h->s, first, end);
 	if (!samples)
@@ -372,7 +365,7 @@ static void hold(struct watch *w, uint32_t pool, const struct trace_chunk *head,
 		w->pool[pool].seq == head->seq ? w->pool[pool] : (struct place){.seq = head->seq};
 	h->s = xmalloc(head->nbytes);
 	memcpy(h->s, data, head->nbytes);
-	h->last = n ? full_time(w, &h->s[n - 1]) : 0;
+	h->last = n ? kron_sample_time_near(&h->s[n - 1], w->start.tsc) : 0;
 }
 
 /* What the window has of it into the trace, the rest away. */

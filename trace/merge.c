@@ -36,14 +36,6 @@ struct trace_cursor {
 	const struct run *last; /* that gave the last event; NULL when it has ended */
 };
 
-/* The 56 bits of a sample's time, made whole by the start of the trace. */
-static uint64_t full_time(const struct trace *t, const struct kron_sample *s)
-{
-	uint64_t low = (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
-
-	return t->start_tsc + (uint64_t)((int64_t)((low - t->start_tsc) << 8) >> 8);
-}
-
 static bool next_chunk(const struct trace *t, struct run *r)
 {
 	const struct trace_priv *p = priv_of(t);
@@ -78,7 +70,7 @@ static inline bool advance(const struct trace *t, struct run *r)
 		if (!next_chunk(t, r))
 			return false;
 	r->sample = s;
-	r->tsc = full_time(t, s);
+	r->tsc = kron_sample_time_near(s, t->start_tsc);
 	if (r->tsc > r->key)
 		r->key = r->tsc;
 	follow_cpu(r);
@@ -233,7 +225,7 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 	for (const struct kron_sample *s = r->sample; s; s = sample_next(&at, r->end, NULL)) {
 		if (s->event == KRON_EVENT_CPU)
 			continue;
-		out->tsc = full_time(c->t, s);
+		out->tsc = kron_sample_time_near(s, c->t->start_tsc);
 		out->lane = r->lane;
 		out->cpu = r->cpu;
 		out->s = *s;

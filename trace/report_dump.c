@@ -39,7 +39,7 @@ static struct decoded decode(const struct trace *t, const struct trace_event *e)
 	uint32_t head = e->s.head;
 
 	return (struct decoded){
-		.raw = (uint64_t)(head & KRON_HEAD_TIME_MASK) << 32 | e->s.time_lo,
+		.raw = kron_sample_time(&e->s),
 		.header = head >> 24,
 		.node = e->s.source >> KRON_SOURCE_TID_BITS,
 		.tid = e->s.source & KRON_SOURCE_TID_MASK,

@@ -173,6 +173,18 @@ _Static_assert(sizeof(struct kron_sample) == 20, "a Trace sample is 160 bits");
 	((((uint32_t)(cpu)&KRON_HEAD_CPU_MASK) << KRON_HEAD_CPU_SHIFT) | \
 	 (KRON_HEAD_TYPE_TRACE << KRON_HEAD_TYPE_SHIFT))
 
+/* The 56 bits of its time that a sample holds. */
+static inline uint64_t kron_sample_time(const struct kron_sample *s)
+{
+	return (uint64_t)(s->head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+}
+
+/* The same, made whole by a time that is less than 2^55 ticks away. */
+static inline uint64_t kron_sample_time_near(const struct kron_sample *s, uint64_t near)
+{
+	return near + (uint64_t)((int64_t)((kron_sample_time(s) - near) << 8) >> 8);
+}
+
 /* A Resource sample as it lies in board memory and in mk.dat. */
 struct kron_resource_sample {
 	struct kron_sample sample;

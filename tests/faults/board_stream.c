@@ -119,7 +119,7 @@ bool stream_trigger(const struct board *b, struct source *sources, uint32_t sour
 
 static bool check_sample(struct stream *s, const struct kron_sample *sample)
 {
-	uint64_t time = (uint64_t)(sample->head & KRON_HEAD_TIME_MASK) << 32 | sample->time_lo;
+	uint64_t time = kron_sample_time(sample);
 	struct source *source = &s->sources[sample->source];
 
 	if ((sample->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) != KRON_HEAD_TYPE_TRACE)
