@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "bench/median.h"
 #include "board/access.h"
 
 #define CALLS 200000u
@@ -111,19 +112,6 @@ static double memory_reads(void)
 	return (now(CLOCK_PROCESS_CPUTIME_ID) - begin) / CALLS;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, unsigned n)
-{
-	qsort(v, n, sizeof(*v), compare);
-	return v[n / 2];
-}
-
 static double spaced_triggers(void)
 {
 	static double cost[SPACED], empty[SPACED];
@@ -143,7 +131,7 @@ static double spaced_triggers(void)
 		end = __rdtsc();
 		empty[i] = (double)(end - begin) / tsc_per_ns;
 	}
-	return median(cost, SPACED) - median(empty, SPACED);
+	return median_of(cost, SPACED) - median_of(empty, SPACED);
 }
 
 struct team {
@@ -185,7 +173,7 @@ static double at_once(unsigned n)
 	}
 	while (wait(NULL) > 0)
 		;
-	result = median(t->ns, n);
+	result = median_of(t->ns, n);
 	munmap(t, sizeof(*t));
 	return result;
 }
@@ -235,7 +223,7 @@ int main(int argc, char **argv)
 		for (i = 0; i < CASES; i++)
 			ns[i][round] = cases[i].measure();
 	for (i = 0; i < CASES; i++) {
-		double m = median(ns[i], rounds);
+		double m = median_of(ns[i], rounds);
 
 		if (json)
 			printf("%s\"%s\": %.2f", i ? ", " : "{", cases[i].name, m);

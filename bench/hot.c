@@ -18,6 +18,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/median.h"
+
 #define TURNS 4000000u
 #define ROUNDS 31u
 #define PLACE 17       /* of the add that has the probe */
@@ -80,19 +82,6 @@ static double ns_a_turn(unsigned long (*f)(unsigned long))
 	return (now() - begin) / TURNS;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-	qsort(v, ROUNDS, sizeof(*v), compare);
-	return v[ROUNDS / 2];
-}
-
 int main(int argc, char **argv)
 {
 	static double plain[ROUNDS], probed[ROUNDS], more[ROUNDS];
@@ -110,7 +99,7 @@ int main(int argc, char **argv)
 		probed[i] = ns_a_turn(tight ? tight_probed : hot_probed);
 		more[i] = probed[i] - plain[i];
 	}
-	printf("{\"plain_ns\": %.3f, \"probed_ns\": %.3f, \"more_ns\": %.3f}\n", median(plain),
-	       median(probed), median(more));
+	printf("{\"plain_ns\": %.3f, \"probed_ns\": %.3f, \"more_ns\": %.3f}\n",
+	       median_of(plain, ROUNDS), median_of(probed, ROUNDS), median_of(more, ROUNDS));
 	return 0;
 }

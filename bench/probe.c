@@ -34,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/median.h"
 #include "runtime/rt.h"
 #include "tests/unit/rt_board.h"
 
@@ -254,13 +255,6 @@ enum series {
 static double series[S_COUNT][ROUNDS_MAX];
 static double median[S_COUNT];
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void run_round(unsigned r, const stub_fn *probe, bool two_cpus)
 {
 	series[S_CALL][r] = time_calls(bench_call);
@@ -353,10 +347,8 @@ int main(int argc, char **argv)
 	pool_empty();
 	for (r = 0; r < rounds; r++)
 		run_round(r, probe, sysconf(_SC_NPROCESSORS_ONLN) > 1);
-	for (i = 0; i < S_COUNT; i++) {
-		qsort(series[i], rounds, sizeof(double), compare);
-		median[i] = series[i][rounds / 2];
-	}
+	for (i = 0; i < S_COUNT; i++)
+		median[i] = median_of(series[i], rounds);
 	print(json, rounds, rig_lost(&board));
 	return 0;
 }

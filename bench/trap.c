@@ -17,6 +17,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "bench/median.h"
+
 #define ROUNDS 9
 #define STORES 20000u
 
@@ -93,19 +95,6 @@ static double in_child(double (*f)(void))
 	return ns;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-	qsort(v, ROUNDS, sizeof(*v), compare);
-	return v[ROUNDS / 2];
-}
-
 int main(int argc, char **argv)
 {
 	static double series[3][ROUNDS];
@@ -119,6 +108,7 @@ int main(int argc, char **argv)
 	printf(argc > 1 && argv[1][2] == 'j'
 		       ? "{\"signal_ns\": %.1f, \"store_ns\": %.1f, \"load_ns\": %.1f}\n"
 		       : "signal alone %.1f ns\nC store by trap %.1f ns\nC load by trap %.1f ns\n",
-	       median(series[0]), median(series[1]), median(series[2]));
+	       median_of(series[0], ROUNDS), median_of(series[1], ROUNDS),
+	       median_of(series[2], ROUNDS));
 	return 0;
 }
