@@ -164,13 +164,19 @@ static void frame(struct gen *g)
 	g->nesting--;
 }
 
-void add_return(struct code *c, struct rng *r, int depth)
+/* The stack pointer moves by so many bytes, and no flag changes. */
+static void level_stack(struct code *c, int32_t by)
 {
 	uint8_t lea[] = {0x48, 0x8d, 0xa4, 0x24, 0, 0, 0, 0};
 
-	memcpy(lea + 4, &depth, 4);
-	if (depth)
+	memcpy(lea + 4, &by, 4);
+	if (by)
 		add_item(c, lea, sizeof(lea));
+}
+
+void add_return(struct code *c, struct rng *r, int depth)
+{
+	level_stack(c, depth);
 	if (c->pops)
 		add_item(c, (uint8_t[]){0xc2, c->pops, 0}, 3);
 	else if (chance(r, 8))
@@ -303,13 +309,7 @@ static void skip(struct gen *g)
 		ADD(g, 0x0f, 0x0b);
 	} else {
 		some(g, below(g->r, 5));
-		if (g->depth != depth) {
-			int32_t by = g->depth - depth;
-			uint8_t lea[] = {0x48, 0x8d, 0xa4, 0x24, 0, 0, 0, 0};
-
-			memcpy(lea + 4, &by, 4);
-			add_item(g->c, lea, sizeof(lea));
-		}
+		level_stack(g->c, g->depth - depth);
 	}
 	g->depth = depth;
 	g->nesting--;
@@ -335,13 +335,7 @@ static void loop(struct gen *g)
 	g->counters |= 1u << reg;
 	at = here(g);
 	some(g, 1 + below(g->r, 4));
-	if (g->depth != depth) {
-		int32_t by = g->depth - depth;
-		uint8_t lea[] = {0x48, 0x8d, 0xa4, 0x24, 0, 0, 0, 0};
-
-		memcpy(lea + 4, &by, 4);
-		add_item(g->c, lea, sizeof(lea));
-	}
+	level_stack(g->c, g->depth - depth);
 	g->depth = depth;
 	if (reg == RCX && form < 3) {
 		open_end(ADD(g, 0xe0 + form), ITEM_JUMP, 1, at); /* loopne, loope, loop */
@@ -529,15 +523,12 @@ static void some(struct gen *g, unsigned n)
 static void end_function(struct gen *g)
 {
 	int fn = callee(g);
-	uint8_t lea[] = {0x48, 0x8d, 0xa4, 0x24, 0, 0, 0, 0};
 
 	if (fn < 0 || !chance(g->r, 5) || g->im->fn[fn].pops != g->c->pops) {
 		add_return(g->c, g->r, g->depth);
 		return;
 	}
-	memcpy(lea + 4, &g->depth, 4);
-	if (g->depth)
-		add_item(g->c, lea, sizeof(lea));
+	level_stack(g->c, g->depth);
 	g->c->calls = g->im->fn[fn].calls;
 	switch (below(g->r, 4)) {
 	case 0:
