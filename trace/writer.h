@@ -69,8 +69,8 @@ int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reaso
 /* Samples of one chunk.  On -ENOSPC or a short write the file is cut back to whole chunks. */
 int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, const void *samples);
 /*
- * Chunks of one thread that are many: stage() copies one (false: no room, commit first), commit()
- * writes all that were staged, together, or none of them.  Its failure is not final: one by one
+ * Chunks in batches, of any thread: stage() copies one (false: no room, commit first), commit()
+ * writes all that were staged, in one go, or none of them.  Its failure is not final: one by one
  * some of them may fit.
  */
 bool trace_writer_stage(struct trace_writer *w, const struct trace_chunk *head,
