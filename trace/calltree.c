@@ -63,6 +63,15 @@ static uint32_t on_node(void *ctx, uint32_t parent, uint32_t function)
 	return calltree_node_of(ctx, parent, function);
 }
 
+/* The way forgotten but for the caller. */
+static uint32_t on_edge(void *ctx, uint32_t parent, uint32_t function)
+{
+	struct calltree *c = ctx;
+
+	return calltree_node_of(c, parent == CALLTREE_ROOT ? parent : c->nodes.v[parent].function,
+				function);
+}
+
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
 {
 	struct calltree *c = ctx;
@@ -73,9 +82,10 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	n->total += call->exit_tsc - call->entry_tsc;
 }
 
-void calltree_build(struct calltree *c, const struct trace *t)
+static void build(struct calltree *c, const struct trace *t,
+		  uint32_t (*node)(void *ctx, uint32_t parent, uint32_t function))
 {
-	struct pair_sink sink = {.ctx = c, .node = on_node, .leave = on_leave};
+	struct pair_sink sink = {.ctx = c, .node = node, .leave = on_leave};
 	struct pairs *pairs = pairs_open(t, &sink);
 	struct trace_event e;
 
@@ -90,6 +100,16 @@ void calltree_build(struct calltree *c, const struct trace *t)
 	}
 	c->counts = *pairs_counts(pairs);
 	pairs_close(pairs);
+}
+
+void calltree_build(struct calltree *c, const struct trace *t)
+{
+	build(c, t, on_node);
+}
+
+void calltree_build_edges(struct calltree *c, const struct trace *t)
+{
+	build(c, t, on_edge);
 }
 
 void calltree_free(struct calltree *c)

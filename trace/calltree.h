@@ -29,6 +29,11 @@ struct calltree {
 };
 
 void calltree_build(struct calltree *c, const struct trace *t);
+/*
+ * One node for each caller and callee, however the caller was reached: `parent` is a function's
+ * number here, CALLTREE_ROOT for what nobody called.
+ */
+void calltree_build_edges(struct calltree *c, const struct trace *t);
 /* The node of a function that is called from another node; counts the call. */
 uint32_t calltree_node_of(struct calltree *c, uint32_t parent, uint32_t function);
 /* Whether there is one. */

@@ -20,7 +20,7 @@
 #include "trace/export.h"
 #include "trace/text.h"
 
-#define ROOT UINT32_MAX /* no function has this number: events are twice it */
+#define ROOT CALLTREE_ROOT /* no function has this number: events are twice it */
 
 struct edge {
 	uint32_t caller, callee; /* caller == callee and calls 0: self time */
@@ -39,7 +39,7 @@ static int by_caller(const void *a, const void *b)
 	return x->callee < y->callee ? -1 : x->callee > y->callee;
 }
 
-/* Edges of the tree, equal ones together. */
+/* The calls, and the self times of a function together, in order. */
 static size_t make_edges(const struct calltree *c, struct edge *v)
 {
 	size_t n = 0, kept = 0;
@@ -48,18 +48,15 @@ static size_t make_edges(const struct calltree *c, struct edge *v)
 		const struct calltree_node *node = &c->nodes.v[i];
 
 		v[n++] = (struct edge){node->function, node->function, true, 0, node->self};
-		v[n++] = (struct edge){
-			node->parent == CALLTREE_ROOT ? ROOT : c->nodes.v[node->parent].function,
-			node->function, false, node->calls, node->total};
+		v[n++] = (struct edge){node->parent, node->function, false, node->calls,
+				       node->total};
 	}
 	qsort(v, n, sizeof(*v), by_caller);
 	for (size_t i = 0; i < n; i++) {
-		if (kept && !by_caller(&v[kept - 1], &v[i])) {
-			v[kept - 1].calls += v[i].calls;
+		if (kept && !by_caller(&v[kept - 1], &v[i]))
 			v[kept - 1].ticks += v[i].ticks;
-		} else {
+		else
 			v[kept++] = v[i];
-		}
 	}
 	return kept;
 }
@@ -122,7 +119,7 @@ void export_callgrind(const struct trace *t, FILE *out)
 	struct edge *v;
 	size_t n;
 
-	calltree_build(&c, t);
+	calltree_build_edges(&c, t);
 	v = xmalloc((2 * c.nodes.n + 1) * sizeof(*v));
 	n = make_edges(&c, v);
 	w.named = xcalloc(w.limit + 1, 1);
