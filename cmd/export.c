@@ -2,6 +2,7 @@
 /* export.c - kron export: a trace for other tools. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +68,27 @@ static void warn_of_size(FILE *f)
 			"kron export: %s has %.0f MB; viewers of this format choke above some 100. "
 			"--where takes less of the trace, -f perfetto writes a fifth\n",
 			output, (double)size / 1e6);
+}
+
+/* Weights of folded stacks are nanoseconds, and an event takes none. */
+static void warn_of_events(const struct trace *t)
+{
+	struct trace_cursor *c;
+	struct trace_event e;
+	uint64_t n = 0;
+
+	if (format >= NSTREAMS || streams[format] != export_folded || !t->nuser_events)
+		return;
+	c = trace_cursor_open(t, -1);
+	while (trace_cursor_next(c, &e))
+		n += trace_user_event_of(t, e.s.event) != NULL;
+	trace_cursor_close(c);
+	if (n)
+		fprintf(stderr,
+			"kron export: %" PRIu64 " events of users' probes are not in it: folded "
+			"stacks have no place for them. -f callgrind, pprof and speedscope count "
+			"them by stack, all others keep each one\n",
+			n);
 }
 
 /* To a file of our own, so that a failure names it; half of one goes. */
@@ -153,5 +175,7 @@ int cmd_export(int argc, char **argv)
 		status = export_path(t);
 	else
 		status = output ? export_to_file(t) : export_to_stdout(t);
+	if (status == CMD_OK)
+		warn_of_events(t);
 	return analysis_close(&command, t, status);
 }

@@ -5,12 +5,14 @@
  *   main ──► parse ──► read        a node holds calls, self time and time with its callees
  *        └─► read                  (TSC ticks) of all threads together
  *
- * Memory grows with the number of different ways, not of calls.
+ * Events of users' probes are counted by node.  Memory grows with the number of different ways,
+ * not of calls.
  */
 #ifndef TRACE_CALLTREE_H
 #define TRACE_CALLTREE_H
 
 #include "base/vec.h"
+#include "trace/index.h"
 #include "trace/pairs.h"
 
 #define CALLTREE_ROOT UINT32_MAX
@@ -20,12 +22,29 @@ struct calltree_node {
 	uint32_t function;
 	uint64_t calls;
 	uint64_t self, total;
+	uint64_t events; /* of users, with callees; by calltree_build_edges() alone */
+};
+struct calltree_event { /* of a user's probe, in the function that ran */
+	uint32_t node;  /* CALLTREE_ROOT: in none */
+	uint32_t event; /* index into the trace's user_events */
+	uint64_t count;
+};
+struct calltree_frame { /* an open call, while edges are built */
+	uint32_t node, next_free;
+	uint64_t events;
 };
 struct calltree {
 	VEC(struct calltree_node) nodes; /* a parent comes before its children */
+	VEC(struct calltree_event) events;
+	struct index event_at; /* node << 32 | event */
 	uint32_t *slots;
 	size_t nslots;
 	struct pair_counts counts;
+	/* while it is built */
+	const struct pairs *pairs;
+	VEC(struct calltree_frame) frames;
+	uint32_t free_frame; /* index + 1 */
+	uint64_t nevents;
 };
 
 void calltree_build(struct calltree *c, const struct trace *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * export_callgrind.c - functions with self time, and who called whom how often and for how
- * long, in callgrind's format.  One event: ns.  There are no lines, so all positions are 0.
+ * long, in callgrind's format.  There are no lines, so all positions are 0.
  *
  *   ob=(1) /usr/bin/bash
  *   fn=(7) main
@@ -9,6 +9,9 @@
  *   cfn=(9) parse
  *   calls=3 0
  *   0 5678                    inclusive, of those three
+ *
+ * Costs are ns.  Where there are events of users' probes, each of them is a function that takes no
+ * time, "event NAME", called by the one that ran; its cost is a second number: how many there were.
  *
  * What has no caller is called by "(root)": callgrind_annotate takes for a function's inclusive
  * time that of the calls to it, as soon as there is one.
@@ -25,7 +28,7 @@
 struct edge {
 	uint32_t caller, callee; /* caller == callee and calls 0: self time */
 	bool is_self;
-	uint64_t calls, ticks;
+	uint64_t calls, ticks, events;
 };
 
 static int by_caller(const void *a, const void *b)
@@ -40,23 +43,34 @@ static int by_caller(const void *a, const void *b)
 }
 
 /* The calls, and the self times of a function together, in order. */
-static size_t make_edges(const struct calltree *c, struct edge *v)
+static size_t make_edges(const struct trace *t, const struct calltree *c, struct edge *v)
 {
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < c->nodes.n; i++) {
 		const struct calltree_node *node = &c->nodes.v[i];
 
-		v[n++] = (struct edge){node->function, node->function, true, 0, node->self};
-		v[n++] = (struct edge){node->parent, node->function, false, node->calls,
-				       node->total};
+		v[n++] = (struct edge){node->function, node->function, true, 0, node->self, 0};
+		v[n++] = (struct edge){node->parent, node->function, false,
+				       node->calls,  node->total,    node->events};
+	}
+	for (size_t i = 0; i < c->events.n; i++) {
+		const struct calltree_event *e = &c->events.v[i];
+		uint32_t number = t->user_events[e->event].n;
+		uint32_t caller = e->node == CALLTREE_ROOT ? ROOT : c->nodes.v[e->node].function;
+
+		v[n++] = (struct edge){number, number, true, 0, 0, e->count};
+		v[n++] = (struct edge){caller, number, false, e->count, 0, e->count};
 	}
 	qsort(v, n, sizeof(*v), by_caller);
 	for (size_t i = 0; i < n; i++) {
-		if (kept && !by_caller(&v[kept - 1], &v[i]))
+		if (kept && !by_caller(&v[kept - 1], &v[i])) {
+			v[kept - 1].calls += v[i].calls;
 			v[kept - 1].ticks += v[i].ticks;
-		else
+			v[kept - 1].events += v[i].events;
+		} else {
 			v[kept++] = v[i];
+		}
 	}
 	return kept;
 }
@@ -68,6 +82,18 @@ struct writer {
 	uint32_t limit;
 };
 
+static void put_name(struct writer *w, uint32_t function)
+{
+	const struct trace_user_event *u = trace_user_event_of(w->t, KRON_EVENT_ENTRY(function));
+
+	if (!u) {
+		text_put_function(w->out, w->t, function);
+		return;
+	}
+	fputs("event ", w->out);
+	text_put(w->out, u->name);
+}
+
 /* "(7) main" the first time, "(7)" later. */
 static void put_function(struct writer *w, const char *key, uint32_t function)
 {
@@ -76,7 +102,7 @@ static void put_function(struct writer *w, const char *key, uint32_t function)
 		fputs(" (root)", w->out);
 	} else if (function >= w->limit || !w->named[function]) {
 		putc(' ', w->out);
-		text_put_function(w->out, w->t, function);
+		put_name(w, function);
 	}
 	if (function < w->limit)
 		w->named[function] = 1;
@@ -85,8 +111,10 @@ static void put_function(struct writer *w, const char *key, uint32_t function)
 
 static void put_object(struct writer *w, const char *key, uint32_t function)
 {
+	const struct trace_user_event *u = trace_user_event_of(w->t, KRON_EVENT_ENTRY(function));
+
 	fprintf(w->out, "%s=", key);
-	text_put(w->out, text_module(w->t, function));
+	text_put(w->out, u ? w->t->modules[u->module].path : text_module(w->t, function));
 	putc('\n', w->out);
 }
 
@@ -108,7 +136,10 @@ static void put_edge(struct writer *w, const struct edge *e)
 		put_function(w, "cfn", e->callee);
 		fprintf(w->out, "calls=%" PRIu64 " 0\n", e->calls);
 	}
-	fprintf(w->out, "0 %" PRIu64 "\n", trace_ns(w->t, e->ticks));
+	fprintf(w->out, "0 %" PRIu64, trace_ns(w->t, e->ticks));
+	if (e->events)
+		fprintf(w->out, " %" PRIu64, e->events);
+	putc('\n', w->out);
 }
 
 void export_callgrind(const struct trace *t, FILE *out)
@@ -120,14 +151,15 @@ void export_callgrind(const struct trace *t, FILE *out)
 	size_t n;
 
 	calltree_build_edges(&c, t);
-	v = xmalloc((2 * c.nodes.n + 1) * sizeof(*v));
-	n = make_edges(&c, v);
+	v = xmalloc((2 * c.nodes.n + 2 * c.events.n + 1) * sizeof(*v));
+	n = make_edges(t, &c, v);
 	w.named = xcalloc(w.limit + 1, 1);
 	fputs("# callgrind format\nversion: 1\ncreator: kron\ncmd: ", out);
 	text_put(out, command ? command : "?");
-	fputs("\npositions: line\nevents: ns\nfl=(1) ???\n\n", out);
+	fprintf(out, "\npositions: line\nevents: ns%s\nfl=(1) ???\n\n",
+		c.events.n ? " Events" : "");
 	for (size_t i = 0; i < n; i++) {
-		if (v[i].caller == ROOT && v[i - 1].caller != ROOT)
+		if (v[i].caller == ROOT && (!i || v[i - 1].caller != ROOT))
 			start_root(&w);
 		put_edge(&w, &v[i]);
 	}

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * export_chrome.c - Chrome's trace event format: a complete event ("X") for each call, names of
- * processes and threads as metadata.  Times are microseconds from the start of the trace, with
+ * processes and threads as metadata; asynchronous events ("b", "e") for the times that a thread
+ * was off the processors, for they need not nest in its calls.  Times are microseconds from the start of the trace, with
  * three decimals: whole nanoseconds.
  */
 #include <inttypes.h>
 
 #include "base/json.h"
 #include "trace/export.h"
+#include "trace/export_switches.h"
 #include "trace/pairs.h"
 #include "trace/text.h"
 
 struct chrome {
 	const struct trace *t;
 	FILE *out;
-	struct json j;
+	struct export_switches switches;
+	uint64_t offs; /* so far: each is an event of its own */
 };
 
 static void put_us(struct chrome *c, const char *key, uint64_t ns)
@@ -37,6 +40,26 @@ static void put_word(struct chrome *c, const char *s)
 	json_str(&j, s);
 }
 
+/* What is not as usual: a filter level that is not 0, an end that was not seen. */
+static void put_args(struct chrome *c, const struct pair_call *call)
+{
+	const struct trace_function *f = trace_function_of(c->t, KRON_EVENT_ENTRY(call->function));
+	unsigned level = f ? f->level : 0;
+	const char *end = call->open         ? "still running when the trace ended"
+			  : call->spans_loss ? "samples were lost in between"
+			  : call->inferred   ? "inferred"
+					     : NULL;
+
+	if (!level && !end)
+		return;
+	fputs(",\"args\":{", c->out);
+	if (level)
+		fprintf(c->out, "\"level\":%u%s", level, end ? "," : "");
+	if (end)
+		fprintf(c->out, "\"end\":\"%s\"", end);
+	fputc('}', c->out);
+}
+
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
 {
 	struct chrome *c = ctx;
@@ -53,11 +76,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 		t->lanes[call->lane].tid);
 	put_us(c, "ts", start);
 	put_us(c, "dur", end - start);
-	if (call->inferred || call->open || call->spans_loss)
-		fprintf(c->out, ",\"args\":{\"end\":\"%s\"}",
-			call->open         ? "still running when the trace ended"
-			: call->spans_loss ? "samples were lost in between"
-					   : "inferred");
+	put_args(c, call);
 	fputc('}', c->out);
 }
 
@@ -73,7 +92,32 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put_us(c, "ts", trace_time(c->t, e->tsc));
 	fputs(",\"args\":{", c->out);
 	put_word(c, u->payload[0] ? u->payload : "payload");
-	fprintf(c->out, ":%" PRIu32 "}}", e->s.payload);
+	fprintf(c->out, ":%" PRIu32, e->s.payload);
+	if (u->level)
+		fprintf(c->out, ",\"level\":%u", u->level);
+	fputs("}}", c->out);
+}
+
+static void put_off(struct chrome *c, char phase, uint32_t lane, const struct offcpu_stretch *o)
+{
+	unsigned cpu = phase == 'b' ? o->from_cpu : o->to_cpu;
+
+	fprintf(c->out,
+		",\n{\"ph\":\"%c\",\"cat\":\"switch\",\"name\":\"%s\",\"id\":%" PRIu64
+		",\"pid\":%" PRId32 ",\"tid\":%" PRIu32,
+		phase, o->preempted ? "preempted" : "waiting", c->offs, pid_of(c->t, lane),
+		c->t->lanes[lane].tid);
+	put_us(c, "ts", trace_time(c->t, phase == 'b' ? o->out : o->in));
+	fprintf(c->out, ",\"args\":{\"cpu\":%u}}", cpu);
+}
+
+static void on_off(void *ctx, uint32_t lane, const struct offcpu_stretch *o)
+{
+	struct chrome *c = ctx;
+
+	c->offs++;
+	put_off(c, 'b', lane, o);
+	put_off(c, 'e', lane, o);
 }
 
 static void put_names(struct chrome *c, uint32_t lane)
@@ -94,24 +138,35 @@ static void put_names(struct chrome *c, uint32_t lane)
 	fputs("}}", c->out);
 }
 
+static void put_lane(struct chrome *c, struct pairs *pairs, uint32_t lane)
+{
+	struct trace_cursor *cursor = trace_cursor_open(c->t, (int)lane);
+	uint64_t first = UINT64_MAX, last = 0;
+	struct trace_event e;
+
+	while (trace_cursor_next(cursor, &e)) {
+		first = e.tsc < first ? e.tsc : first;
+		last = e.tsc > last ? e.tsc : last;
+		pairs_feed(pairs, &e);
+	}
+	trace_cursor_close(cursor);
+	pairs_finish_lane(pairs, lane);
+	export_switches_off(&c->switches, lane, first, last, on_off, c);
+}
+
 void export_chrome(const struct trace *t, FILE *out)
 {
 	struct chrome c = {.t = t, .out = out};
 	struct pair_sink sink = {.ctx = &c, .leave = on_leave, .user_event = on_user_event};
 	struct pairs *pairs = pairs_open(t, &sink);
-	struct trace_event e;
 
 	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
 	for (size_t lane = 0; lane < t->nlanes; lane++)
 		put_names(&c, (uint32_t)lane);
-	for (size_t lane = 0; lane < t->nlanes; lane++) {
-		struct trace_cursor *cursor = trace_cursor_open(t, (int)lane);
-
-		while (trace_cursor_next(cursor, &e))
-			pairs_feed(pairs, &e);
-		trace_cursor_close(cursor);
-		pairs_finish_lane(pairs, (uint32_t)lane);
-	}
+	export_switches_open(&c.switches, t);
+	for (uint32_t lane = 0; lane < t->nlanes; lane++)
+		put_lane(&c, pairs, lane);
+	export_switches_close(&c.switches);
 	fputs("\n]}\n", out);
 	pairs_close(pairs);
 }

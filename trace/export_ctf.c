@@ -1,33 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_ctf.c - a CTF 1.8 trace, for babeltrace2 and Trace Compass: a stream for each thread.
+ * export_ctf.c - a CTF 1.8 trace, for babeltrace2 and Trace Compass: a stream for each thread,
+ * and one for each CPU where the trace has context switches.
  *
  *   packet   header of 24 bytes, context of 52, events; at most 64 KiB.  A new one begins where
  *            the thread moves to another CPU, and after a loss: events_discarded counts up
  *   event    u32: id in bits 0-4, low 27 bits of the time above; where more than 2^27 ns have
  *            gone by, the extended form: u8 31, u32 id, u64 time
- *   entry 0  u32 function           exit 1  u32 function, u8 how the end is known
- *   user 2   u32 event, u32 payload         of a probe that a user placed
+ *   entry 0  u32 function, u8 level         exit 1  u32 function, u8 how the end is known
+ *   user 2   u32 event, u32 payload, u8 level       of a probe that a user placed
+ *
+ * The context of a CPU's packets has no pid and tid, its only event is
+ *
+ *   switch 0 u32 tid, u32 pid (0: not known), u8 in, out (it waits) or preempted
  *
  * Times are nanoseconds from the start of the trace; the clock's offset makes a date of them.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/export.h"
 #include "trace/export_dir.h"
 #include "trace/export_nest.h"
+#include "trace/export_switches.h"
 #include "trace/text.h"
 
 #define MAGIC 0xc1fc1fc1u
 #define PACKET_MAX 65536u
-#define EVENT_MAX 21u
+#define EVENT_MAX 22u
 #define EXTENDED 31u
 #define TIME_BITS 27
 
+enum { THREAD_STREAM, CPU_STREAM };
 enum { ENTRY, EXIT, USER };
+enum { SWITCH };
 enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING, HOW_SPLIT };
 
 struct __attribute__((packed)) packet {
@@ -37,8 +46,9 @@ struct __attribute__((packed)) packet {
 	uint64_t begin, end;
 	uint64_t content_bits, packet_bits;
 	uint64_t discarded;
-	uint32_t cpu, pid, tid;
+	uint32_t cpu, pid, tid; /* a CPU's end before pid */
 };
+#define CPU_HEAD offsetof(struct packet, pid)
 _Static_assert(sizeof(struct packet) == 24 + 52, "packet of the metadata below");
 
 static const char metadata[] =
@@ -67,13 +77,25 @@ static const char metadata[] =
 	"\t\tuint32_t pid;\n\t\tuint32_t tid;\n"
 	"\t};\n"
 	"};\n"
+	"stream {\n"
+	"\tid = 1;\n"
+	"\tevent.header := struct event_header;\n"
+	"\tpacket.context := struct {\n"
+	"\t\ttime64_t timestamp_begin;\n\t\ttime64_t timestamp_end;\n"
+	"\t\tuint64_t content_size;\n\t\tuint64_t packet_size;\n"
+	"\t\tuint64_t events_discarded;\n\t\tuint32_t cpu_id;\n"
+	"\t};\n"
+	"};\n"
 	"event { name = entry; id = 0; stream_id = 0; fields := struct {"
-	" enum function function; }; };\n"
+	" enum function function; uint8_t level; }; };\n"
 	"event { name = exit; id = 1; stream_id = 0; fields := struct {"
 	" enum function function;"
 	" enum : uint8_t { exit = 0, inferred = 1, running = 2, split = 3 } how; }; };\n"
 	"event { name = user; id = 2; stream_id = 0; fields := struct {"
-	" enum user name; uint32_t payload; }; };\n";
+	" enum user name; uint32_t payload; uint8_t level; }; };\n"
+	"event { name = switch; id = 0; stream_id = 1; fields := struct {"
+	" uint32_t tid; uint32_t pid;"
+	" enum : uint8_t { in = 1, out = 2, preempted = 3 } kind; }; };\n";
 
 struct ctf {
 	const struct trace *t;
@@ -81,6 +103,7 @@ struct ctf {
 	uint32_t lane;
 	FILE *out; /* of this lane, once there is a packet */
 	struct packet head;
+	size_t head_size;
 	uint8_t buffer[PACKET_MAX];
 	size_t n; /* of buffer, 0: no packet */
 	uint64_t last;
@@ -97,14 +120,28 @@ static void end_packet(struct ctf *c)
 	if (!c->n)
 		return;
 	if (!c->out) {
-		snprintf(name, sizeof(name), "thread_%" PRIu32, c->lane);
+		if (c->head.stream_id == CPU_STREAM)
+			snprintf(name, sizeof(name), "cpu_%" PRIu32, c->head.cpu);
+		else
+			snprintf(name, sizeof(name), "thread_%" PRIu32, c->lane);
 		c->out = export_dir_open(&c->dir, name);
 	}
 	c->head.end = c->last;
 	c->head.content_bits = c->head.packet_bits = 8 * (uint64_t)c->n;
-	memcpy(c->buffer, &c->head, sizeof(c->head));
+	memcpy(c->buffer, &c->head, c->head_size);
 	fwrite(c->buffer, c->n, 1, c->out);
 	c->n = 0;
+}
+
+/* Readers take what is lost from the difference of two packets: there has to be a first one. */
+static void lose(struct ctf *c, uint64_t tsc, uint32_t n)
+{
+	if (!c->out && !c->n) {
+		c->head.begin = c->last = trace_time(c->t, tsc);
+		c->n = c->head_size;
+	}
+	end_packet(c);
+	c->head.discarded += n;
 }
 
 static void put(struct ctf *c, const void *p, size_t n)
@@ -123,7 +160,7 @@ static void put_event(struct ctf *c, uint32_t id, uint64_t tsc, uint32_t functio
 		end_packet(c);
 	if (!c->n) {
 		c->head.begin = c->last = ns;
-		c->n = sizeof(c->head);
+		c->n = c->head_size;
 	}
 	if ((ns - c->last) >> TIME_BITS) {
 		put(c, &extended, 1);
@@ -145,9 +182,14 @@ static void see(struct ctf *c, uint32_t function)
 
 static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
 {
+	struct ctf *c = ctx;
+	const struct trace_function *f = trace_function_of(c->t, KRON_EVENT_ENTRY(function));
+	uint8_t level = f ? f->level : 0;
+
 	(void)again;
-	see(ctx, function);
-	put_event(ctx, ENTRY, tsc, function);
+	see(c, function);
+	put_event(c, ENTRY, tsc, function);
+	put(c, &level, 1);
 }
 
 static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
@@ -166,8 +208,7 @@ static void on_special(void *ctx, const struct trace_event *e)
 	struct ctf *c = ctx;
 
 	if (e->s.event == KRON_EVENT_LOST) {
-		end_packet(c);
-		c->head.discarded += e->s.payload;
+		lose(c, e->tsc, e->s.payload);
 	} else if (e->s.event == KRON_EVENT_CPU && e->s.payload != c->head.cpu) {
 		end_packet(c);
 		c->head.cpu = e->s.payload;
@@ -178,6 +219,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 {
 	put_event(ctx, USER, e->tsc, u->n);
 	put(ctx, &e->s.payload, 4);
+	put(ctx, &u->level, 1);
 }
 
 static void put_lanes(struct ctf *c)
@@ -205,6 +247,64 @@ static void put_lanes(struct ctf *c)
 			export_dir_close(&c->dir, c->out);
 	}
 	export_nest_close(&nest);
+}
+
+/* ---- context switches ---- */
+
+static uint32_t pid_of(const struct export_switches *s, uint32_t tid)
+{
+	uint32_t lane = export_switches_lane(s, tid);
+	const struct trace_proc *p =
+		lane == UINT32_MAX ? NULL : trace_proc_of(s->t, s->t->lanes[lane].proc_uid);
+
+	return p && p->known ? (uint32_t)p->pid : 0;
+}
+
+static void put_switch(struct ctf *c, const struct export_switches *s, const struct trace_switch *r)
+{
+	uint8_t kind = (uint8_t)r->kind;
+	uint32_t pid;
+
+	if (r->kind == TRACE_SWITCH_LOST) {
+		lose(c, r->tsc, r->tid);
+		return;
+	}
+	pid = pid_of(s, r->tid);
+	put_event(c, SWITCH, r->tsc, r->tid);
+	put(c, &pid, 4);
+	put(c, &kind, 1);
+}
+
+static void end_cpu(struct ctf *c)
+{
+	end_packet(c);
+	if (c->out)
+		export_dir_close(&c->dir, c->out);
+	c->out = NULL;
+	c->head.discarded = 0;
+}
+
+static void put_switches(struct ctf *c)
+{
+	struct export_switches s;
+	struct trace_switch *v;
+	size_t n;
+
+	export_switches_open(&s, c->t);
+	v = export_switches_by_cpu(&s, &n);
+	c->head.stream_id = CPU_STREAM;
+	c->head_size = CPU_HEAD;
+	c->head.discarded = 0;
+	c->out = NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (i && v[i].cpu != v[i - 1].cpu)
+			end_cpu(c);
+		c->head.cpu = v[i].cpu;
+		put_switch(c, &s, &v[i]);
+	}
+	end_cpu(c);
+	xfree(v);
+	export_switches_close(&s);
 }
 
 /* ---- metadata ---- */
@@ -330,10 +430,13 @@ int export_ctf(const struct trace *t, const char *path, struct err *err)
 
 	c->t = t;
 	c->head.magic = MAGIC;
+	c->head.stream_id = THREAD_STREAM;
+	c->head_size = sizeof(c->head);
 	make_uuid(t, c->head.uuid);
 	ret = export_dir_begin(&c->dir, path, err);
 	if (!ret) {
 		put_lanes(c);
+		put_switches(c);
 		put_metadata(c);
 		ret = export_dir_end(&c->dir, err);
 	}

@@ -10,6 +10,9 @@
  *                             were lost or the thread came to another CPU, and for
  *                             each event of a user's probe
  *
+ * Where the trace has context switches, each CPU is a location behind the threads, in a group
+ * of its own: a metric says which thread is on it.  Filter levels are groups of regions.
+ *
  * One thread is written after the other, so there is one buffer of events.  Definitions come
  * last, for they count the events.
  */
@@ -39,6 +42,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 
 #include "trace/export_dir.h"
 #include "trace/export_nest.h"
+#include "trace/export_switches.h"
 #include "trace/index.h"
 #include "trace/text.h"
 
@@ -48,6 +52,13 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 
 enum { PARAMETER_LOST, PARAMETER_CPU, NPARAMETERS };
 enum { NODE_HOST };
+enum { METRIC_THREAD, METRIC_PREEMPTED, NMETRICS }; /* members of the only class */
+enum { METRIC_CPU };
+
+struct cpu {
+	uint32_t number;
+	uint64_t events;
+};
 
 struct otf2 {
 	const struct trace *t;
@@ -58,6 +69,8 @@ struct otf2 {
 	uint32_t strings;
 	uint64_t last;    /* ns, of all lanes */
 	uint64_t *counts; /* events, by lane */
+	struct export_switches switches;
+	VEC(struct cpu) cpus; /* those that there are switches of */
 	uint32_t cpu;
 	bool failed;
 	char why[200];
@@ -160,6 +173,58 @@ static void put_lane(struct otf2 *o, struct export_nest *nest, uint32_t lane)
 	check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
 }
 
+/* ---- who is on a CPU ---- */
+
+static uint64_t cpu_location(const struct otf2 *o, size_t i)
+{
+	return o->t->nlanes + i;
+}
+
+static void put_switch(struct otf2 *o, const struct trace_switch *r)
+{
+	static const OTF2_Type types[NMETRICS] = {OTF2_TYPE_UINT64, OTF2_TYPE_UINT64};
+	OTF2_MetricValue values[NMETRICS] = {
+		[METRIC_THREAD].unsigned_int = r->kind == TRACE_SWITCH_IN ? r->tid : 0,
+		[METRIC_PREEMPTED].unsigned_int = r->kind == TRACE_SWITCH_PREEMPTED,
+	};
+
+	if (r->kind != TRACE_SWITCH_LOST)
+		check(o, OTF2_EvtWriter_Metric(o->events, NULL, time_of(o, r->tsc), METRIC_CPU,
+					       NMETRICS, types, values));
+}
+
+/* The records of one CPU, v[0] up to v[n]; returns how many that were. */
+static size_t put_cpu(struct otf2 *o, const struct trace_switch *v, size_t n)
+{
+	uint64_t location = cpu_location(o, o->cpus.n);
+	struct cpu *cpu = vec_push(&o->cpus);
+	OTF2_DefWriter *own = OTF2_Archive_GetDefWriter(o->archive, location);
+	size_t i;
+
+	cpu->number = v->cpu;
+	o->events = OTF2_Archive_GetEvtWriter(o->archive, location);
+	if (!o->events || !own) {
+		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
+		return n;
+	}
+	for (i = 0; i < n && v[i].cpu == v->cpu; i++)
+		put_switch(o, &v[i]);
+	check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &cpu->events));
+	check(o, OTF2_Archive_CloseDefWriter(o->archive, own));
+	check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
+	return i;
+}
+
+static void put_cpus(struct otf2 *o)
+{
+	size_t n, at = 0;
+	struct trace_switch *v = export_switches_by_cpu(&o->switches, &n);
+
+	while (at < n && !o->failed)
+		at += put_cpu(o, v + at, n - at);
+	xfree(v);
+}
+
 static void put_lanes(struct otf2 *o)
 {
 	struct export_nest nest = {.t = o->t,
@@ -175,6 +240,7 @@ static void put_lanes(struct otf2 *o)
 	for (uint32_t lane = 0; lane < o->t->nlanes && !o->failed; lane++)
 		put_lane(o, &nest, lane);
 	export_nest_close(&nest);
+	put_cpus(o);
 	check(o, OTF2_Archive_CloseDefFiles(o->archive));
 	check(o, OTF2_Archive_CloseEvtFiles(o->archive));
 }
@@ -247,6 +313,74 @@ static void put_thread(struct otf2 *o, uint32_t lane)
 	xfree(name);
 }
 
+/* A group of locations, their metric, and them. */
+static void define_cpus(struct otf2 *o)
+{
+	static const OTF2_MetricMemberRef members[NMETRICS] = {METRIC_THREAD, METRIC_PREEMPTED};
+	static const char *const names[NMETRICS] = {"thread on the CPU", "preempted"};
+	static const char *const meanings[NMETRICS] = {
+		"TID of the traced thread that runs, 0: none of them",
+		"1: the one that left could have gone on"};
+	uint32_t group = (uint32_t)o->t->nprocs;
+
+	if (!o->cpus.n)
+		return;
+	for (uint32_t i = 0; i < NMETRICS; i++)
+		check(o, OTF2_GlobalDefWriter_WriteMetricMember(
+				 o->definitions, i, put_string(o, names[i]),
+				 put_string(o, meanings[i]), OTF2_METRIC_TYPE_OTHER,
+				 OTF2_METRIC_ABSOLUTE_NEXT, OTF2_TYPE_UINT64, OTF2_BASE_DECIMAL, 0,
+				 put_string(o, "#")));
+	check(o, OTF2_GlobalDefWriter_WriteLocationGroup(o->definitions, group,
+							 put_string(o, "processors"),
+							 OTF2_LOCATION_GROUP_TYPE_PROCESS,
+							 NODE_HOST, OTF2_UNDEFINED_LOCATION_GROUP));
+	for (size_t i = 0; i < o->cpus.n; i++) {
+		char *name = xasprintf("CPU %" PRIu32, o->cpus.v[i].number);
+
+		check(o, OTF2_GlobalDefWriter_WriteLocation(
+				 o->definitions, cpu_location(o, i), put_string(o, name),
+				 OTF2_LOCATION_TYPE_METRIC, o->cpus.v[i].events, group));
+		xfree(name);
+	}
+	check(o, OTF2_GlobalDefWriter_WriteMetricClass(o->definitions, METRIC_CPU, NMETRICS,
+						       members, OTF2_METRIC_ASYNCHRONOUS,
+						       OTF2_RECORDER_KIND_CPU));
+}
+
+static unsigned level_of_region(const struct otf2 *o, uint32_t i)
+{
+	const struct trace_function *f =
+		trace_function_of(o->t, KRON_EVENT_ENTRY((uint32_t)o->regions.keys[i]));
+
+	return f ? f->level : 0;
+}
+
+/* Where a recording has but one level, it says nothing. */
+static void put_levels(struct otf2 *o)
+{
+	uint64_t *members = xcalloc(o->regions.n + 1, sizeof(*members));
+	unsigned used = 0, groups = 0;
+
+	for (uint32_t i = 0; i < o->regions.n; i++)
+		used |= 1u << level_of_region(o, i);
+	for (unsigned level = 0; level < 16 && used & ~1u; level++) {
+		char *name = xasprintf("filter level %u", level);
+		uint32_t n = 0;
+
+		for (uint32_t i = 0; i < o->regions.n; i++)
+			if (level_of_region(o, i) == level)
+				members[n++] = i;
+		if (n)
+			check(o, OTF2_GlobalDefWriter_WriteGroup(
+					 o->definitions, groups++, put_string(o, name),
+					 OTF2_GROUP_TYPE_REGIONS, OTF2_PARADIGM_USER,
+					 OTF2_GROUP_FLAG_NONE, n, members));
+		xfree(name);
+	}
+	xfree(members);
+}
+
 static void put_regions(struct otf2 *o)
 {
 	OTF2_StringRef *modules = xcalloc(o->t->nmodules + 1, sizeof(*modules));
@@ -287,6 +421,8 @@ static void put_definitions(struct otf2 *o)
 	for (uint32_t lane = 0; lane < o->t->nlanes; lane++)
 		put_thread(o, lane);
 	put_regions(o);
+	put_levels(o);
+	define_cpus(o);
 	check(o, OTF2_Archive_CloseGlobalDefWriter(o->archive, o->definitions));
 }
 
@@ -323,6 +459,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 
 	if (ret)
 		return ret;
+	export_switches_open(&o.switches, t);
 	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
 	before = OTF2_Error_RegisterCallback(on_error, &o);
 	fill(&o, dir.temp);
@@ -332,6 +469,8 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	ret = export_dir_end(&dir, err);
 	if (ret && o.failed)
 		ret = err_set(err, EIO, "cannot write %s: OTF2: %s", path, o.why);
+	export_switches_close(&o.switches);
+	vec_free(&o.cpus);
 	index_free(&o.regions);
 	xfree(o.counts);
 	return ret;

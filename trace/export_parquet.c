@@ -5,16 +5,20 @@
  *
  *   kind        call, inferred (its end was not seen), running (when the trace ended),
  *               orphan (an exit without its entry), lost, cpu (the thread came to another),
- *               event (of a user's probe; its name is in the column function)
+ *               event (of a user's probe; its name is in the column function),
+ *               waiting, preempted (from then on the thread was off the CPU)
  *   host pid process tid thread cpu      where; cpu is that of the entry
  *   time_ns     since the start of the trace; of a call, its entry
  *   duration_ns self_ns depth function module caller recursive spans_loss      calls have them
- *   value       lost: how many samples; cpu: its number; event: its payload
+ *   value       lost: how many samples; cpu: its number; event: its payload; waiting, preempted:
+ *               the CPU that the thread came back to
+ *   level       filter level of the function or the event
  *
  * Tables of several hosts or ranks can be read as one.  Rows come thread by thread.
  */
 #include "base/vec.h"
 #include "trace/export.h"
+#include "trace/export_switches.h"
 #include "trace/index.h"
 #include "trace/pairs.h"
 #include "trace/parquet.h"
@@ -37,7 +41,8 @@
 	X(caller, TEXT, true)       \
 	X(recursive, BOOL, true)    \
 	X(spans_loss, BOOL, true)   \
-	X(value, INT64, true)
+	X(value, INT64, true)       \
+	X(level, INT32, true)
 
 enum {
 #define X(name, type, optional) C_##name,
@@ -65,6 +70,7 @@ struct table {
 	uint32_t free_frame;    /* index + 1 */
 	uint32_t cpu;           /* of the event that is being fed */
 	int64_t lane[NCOLUMNS]; /* what all rows of this thread have */
+	struct export_switches switches;
 };
 
 static int64_t put_text(struct table *w, const char *s)
@@ -92,6 +98,13 @@ static int64_t module_of(const struct table *w, uint32_t function)
 	const struct trace_function *f = trace_function_of(w->t, KRON_EVENT_ENTRY(function));
 
 	return f ? w->modules[f->module] : w->no_module;
+}
+
+static int64_t level_of(const struct table *w, uint32_t function)
+{
+	const struct trace_function *f = trace_function_of(w->t, KRON_EVENT_ENTRY(function));
+
+	return f ? f->level : PARQUET_NULL;
 }
 
 static void start_row(const struct table *w, int64_t *row, uint64_t tsc)
@@ -137,6 +150,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	row[C_caller] = c->caller == UINT32_MAX ? PARQUET_NULL : name_of(w, c->caller);
 	row[C_recursive] = c->recursive;
 	row[C_spans_loss] = c->spans_loss;
+	row[C_level] = level_of(w, c->function);
 	parquet_row(w->p, row);
 	f->next_free = w->free_frame;
 	w->free_frame = c->node + 1;
@@ -151,6 +165,7 @@ static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
 	row[C_kind] = parquet_text(w->p, "orphan");
 	row[C_function] = name_of(w, function);
 	row[C_module] = module_of(w, function);
+	row[C_level] = level_of(w, function);
 	parquet_row(w->p, row);
 }
 
@@ -177,6 +192,21 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	row[C_kind] = parquet_text(w->p, "event");
 	row[C_function] = put_text(w, u->name);
 	row[C_value] = e->s.payload;
+	row[C_level] = u->level;
+	parquet_row(w->p, row);
+}
+
+static void on_off(void *ctx, uint32_t lane, const struct offcpu_stretch *o)
+{
+	struct table *w = ctx;
+	int64_t row[NCOLUMNS];
+
+	(void)lane;
+	start_row(w, row, o->out);
+	row[C_kind] = parquet_text(w->p, o->preempted ? "preempted" : "waiting");
+	row[C_cpu] = o->from_cpu;
+	row[C_duration_ns] = (int64_t)trace_ns(w->t, o->in - o->out);
+	row[C_value] = o->to_cpu;
 	parquet_row(w->p, row);
 }
 
@@ -186,6 +216,7 @@ static void put_lane(struct table *w, struct pairs *pairs, uint32_t lane)
 	const struct trace_proc *p = trace_proc_of(w->t, l->proc_uid);
 	struct trace_cursor *cursor = trace_cursor_open(w->t, (int)lane);
 	const char *host = trace_session(w->t, "hostname");
+	uint64_t first = UINT64_MAX, last = 0;
 	struct trace_event e;
 
 	for (int i = 0; i < NCOLUMNS; i++)
@@ -197,10 +228,13 @@ static void put_lane(struct table *w, struct pairs *pairs, uint32_t lane)
 	w->lane[C_thread] = put_text(w, l->name);
 	while (trace_cursor_next(cursor, &e)) {
 		w->cpu = e.cpu;
+		first = e.tsc < first ? e.tsc : first;
+		last = e.tsc > last ? e.tsc : last;
 		pairs_feed(pairs, &e);
 	}
 	trace_cursor_close(cursor);
 	pairs_finish_lane(pairs, lane);
+	export_switches_off(&w->switches, lane, first, last, on_off, w);
 }
 
 static void put_notes(struct table *w)
@@ -235,8 +269,10 @@ void export_parquet(const struct trace *t, FILE *out)
 	for (size_t i = 0; i < t->nmodules; i++)
 		w.modules[i] = put_text(&w, t->modules[i].path);
 	put_notes(&w);
+	export_switches_open(&w.switches, t);
 	for (uint32_t lane = 0; lane < t->nlanes; lane++)
 		put_lane(&w, pairs, lane);
+	export_switches_close(&w.switches);
 	pairs_close(pairs);
 	parquet_close(w.p);
 	index_free(&w.functions);

@@ -6,6 +6,9 @@
  * sets its clock (each timestamp is the step from the one before) and its track, so an event
  * needs little more than its type and the number of its name, which the first event of a
  * function on the sequence explains.
+ *
+ * Context switches are the last sequence, in the form that Perfetto has for kernels that tell
+ * only when a task's state changes: nothing has to be said of who had the CPU in between.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -14,6 +17,7 @@
 #include "trace/export.h"
 #include "trace/export_nest.h"
 #include "trace/export_proto.h"
+#include "trace/export_switches.h"
 #include "trace/text.h"
 
 /* Field numbers, of perfetto/protos/perfetto/trace */
@@ -26,7 +30,8 @@ enum {
 	PACKET_INTERNED = 12,
 	PACKET_FLAGS = 13,
 	PACKET_DEFAULTS = 59,
-	PACKET_TRACK = 60
+	PACKET_TRACK = 60,
+	PACKET_TASK_STATE = 117
 };
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { CLOCKS_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIME = 2, CLOCK_INCREMENTAL = 3 };
@@ -35,9 +40,12 @@ enum { DEFAULTS_EVENT = 11, DEFAULTS_CLOCK = 58 };
 enum { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum { EVENT_TYPE = 9, EVENT_NAME_IID = 10, EVENT_TRACK = 11, EVENT_NAME = 23 };
+enum { EVENT_ARG = 4, EVENT_TYPE = 9, EVENT_NAME_IID = 10, EVENT_TRACK = 11, EVENT_NAME = 23 };
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 enum { INTERNED_NAMES = 2, NAME_IID = 1, NAME_TEXT = 2 };
+enum { ARG_UINT = 3, ARG_NAME = 10 };
+enum { TASK_CPU = 1, TASK_NAME = 2, TASK_TID = 3, TASK_STATE = 4 };
+enum { STATE_RUNNABLE = 2, STATE_RUNNING = 3, STATE_SLEEPS = 4 };
 
 struct perfetto {
 	const struct trace *t;
@@ -82,9 +90,20 @@ static void put_time(struct perfetto *p, uint64_t tsc)
 	p->last_ns = ns;
 }
 
+/* Of the event in part. */
+static void put_level(struct perfetto *p, unsigned level)
+{
+	if (!level)
+		return;
+	proto_uint(&p->inner, ARG_UINT, level);
+	proto_text(&p->inner, ARG_NAME, "level");
+	proto_message(&p->part, EVENT_ARG, &p->inner);
+}
+
 static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
 {
 	struct perfetto *p = ctx;
+	const struct trace_function *f = trace_function_of(p->t, KRON_EVENT_ENTRY(function));
 	char name[32];
 
 	(void)again;
@@ -97,6 +116,7 @@ static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
 	}
 	proto_uint(&p->part, EVENT_TYPE, SLICE_BEGIN);
 	proto_uint(&p->part, EVENT_NAME_IID, function + 1ul);
+	put_level(p, f ? f->level : 0);
 	proto_message(&p->packet, PACKET_EVENT, &p->part);
 	write_packet(p, FLAG_NEEDS_STATE);
 }
@@ -138,6 +158,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put_time(p, e->tsc);
 	proto_uint(&p->part, EVENT_TYPE, INSTANT);
 	proto_text(&p->part, EVENT_NAME, name);
+	put_level(p, u->level);
 	proto_message(&p->packet, PACKET_EVENT, &p->part);
 	write_packet(p, FLAG_NEEDS_STATE);
 	xfree(name);
@@ -177,17 +198,48 @@ static void put_clock(struct perfetto *p, unsigned id, bool incremental)
 }
 
 /* What the events of this sequence are steps from, and belong to. */
-static void start_sequence(struct perfetto *p)
+static void start_sequence(struct perfetto *p, bool of_thread)
 {
 	p->last_ns = p->base_ns;
 	put_clock(p, CLOCK_MONOTONIC_ID, false);
 	put_clock(p, CLOCK_OF_SEQUENCE, true);
 	proto_message(&p->packet, PACKET_CLOCKS, &p->part);
-	proto_uint(&p->inner, EVENT_TRACK, thread_track(p->lane));
-	proto_message(&p->part, DEFAULTS_EVENT, &p->inner);
+	if (of_thread) {
+		proto_uint(&p->inner, EVENT_TRACK, thread_track(p->lane));
+		proto_message(&p->part, DEFAULTS_EVENT, &p->inner);
+	}
 	proto_uint(&p->part, DEFAULTS_CLOCK, CLOCK_OF_SEQUENCE);
 	proto_message(&p->packet, PACKET_DEFAULTS, &p->part);
 	write_packet(p, FLAG_CLEARED);
+}
+
+static void put_switch(struct perfetto *p, const struct export_switches *s,
+		       const struct trace_switch *r)
+{
+	put_time(p, r->tsc);
+	proto_uint(&p->part, TASK_CPU, r->cpu);
+	proto_text(&p->part, TASK_NAME, export_switches_name(s, r->tid));
+	proto_uint(&p->part, TASK_TID, r->tid);
+	proto_uint(&p->part, TASK_STATE,
+		   r->kind == TRACE_SWITCH_IN    ? STATE_RUNNING
+		   : r->kind == TRACE_SWITCH_OUT ? STATE_SLEEPS
+						 : STATE_RUNNABLE);
+	proto_message(&p->packet, PACKET_TASK_STATE, &p->part);
+	write_packet(p, FLAG_NEEDS_STATE);
+}
+
+static void put_switches(struct perfetto *p)
+{
+	struct export_switches s;
+
+	export_switches_open(&s, p->t);
+	p->lane = (uint32_t)p->t->nlanes; /* a sequence of its own */
+	if (s.n)
+		start_sequence(p, false);
+	for (size_t i = 0; i < s.n && !ferror(p->out); i++)
+		if (export_switches_valid(&s.v[i]) && s.v[i].kind != TRACE_SWITCH_LOST)
+			put_switch(p, &s, &s.v[i]);
+	export_switches_close(&s);
 }
 
 void export_perfetto(const struct trace *t, FILE *out)
@@ -207,12 +259,13 @@ void export_perfetto(const struct trace *t, FILE *out)
 	export_nest_open(&nest);
 	for (p.lane = 0; p.lane < t->nlanes; p.lane++) {
 		put_thread(&p, &t->lanes[p.lane]);
-		start_sequence(&p);
+		start_sequence(&p, true);
 		export_nest_lane(&nest, p.lane);
 		export_set_free(&p.named);
 		p.named = (struct export_set){0};
 	}
 	export_nest_close(&nest);
+	put_switches(&p);
 	proto_free(&p.packet);
 	proto_free(&p.part);
 	proto_free(&p.inner);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_speedscope.c - speedscope's own format: one "evented" profile a thread.
+ * export_speedscope.c - speedscope's own format: one "evented" profile a thread.  Events of users'
+ * probes take no time, so they are a profile of their own, "sampled": how many in which way.
  */
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "trace/calltree.h"
 #include "trace/export.h"
 #include "trace/export_nest.h"
 #include "trace/text.h"
@@ -63,6 +65,15 @@ static void put_frames(struct speedscope *s)
 		json_kstr(&j, "file", text_module(s->t, f->n));
 		json_close(&j, '}');
 	}
+	for (size_t i = 0; i < s->t->nuser_events; i++) {
+		char *name = xasprintf("event %s", s->t->user_events[i].name);
+
+		json_open(&j, '{');
+		json_kstr(&j, "name", name);
+		json_kstr(&j, "file", s->t->modules[s->t->user_events[i].module].path);
+		json_close(&j, '}');
+		xfree(name);
+	}
 	json_close(&j, ']');
 }
 
@@ -89,6 +100,42 @@ static void put_profile(struct speedscope *s, struct export_nest *nest, uint32_t
 	xfree(name);
 }
 
+/* The outermost function first. */
+static void put_way(struct speedscope *s, const struct calltree *c, uint32_t node)
+{
+	VEC(uint32_t) way = {0};
+
+	for (; node != CALLTREE_ROOT; node = c->nodes.v[node].parent)
+		if (is_known(s, c->nodes.v[node].function))
+			*vec_push(&way) = s->frame_of[c->nodes.v[node].function] - 1;
+	while (way.n)
+		fprintf(s->out, "%" PRIu32 ",", way.v[--way.n]);
+	vec_free(&way);
+}
+
+static void put_events(struct speedscope *s)
+{
+	struct calltree c;
+	uint64_t sum = 0;
+
+	calltree_build(&c, s->t);
+	fprintf(s->out,
+		"%s\n{\"type\":\"sampled\",\"unit\":\"none\",\"startValue\":0,"
+		"\"name\":\"events of users' probes\",\"samples\":[",
+		s->t->nlanes ? "," : "");
+	vec_for(&c.events, e) {
+		fprintf(s->out, "%s\n[", e == c.events.v ? "" : ",");
+		put_way(s, &c, e->node);
+		fprintf(s->out, "%" PRIu32 "]", s->nframes + e->event);
+		sum += e->count;
+	}
+	fputs("],\"weights\":[", s->out);
+	vec_for(&c.events, e)
+		fprintf(s->out, "%s%" PRIu64, e == c.events.v ? "" : ",", e->count);
+	fprintf(s->out, "],\"endValue\":%" PRIu64 "}", sum);
+	calltree_free(&c);
+}
+
 void export_speedscope(const struct trace *t, FILE *out)
 {
 	struct speedscope s = {.t = t, .out = out, .limit = trace_function_limit(t)};
@@ -103,6 +150,8 @@ void export_speedscope(const struct trace *t, FILE *out)
 	fputs("},\"profiles\":[", out);
 	for (size_t lane = 0; lane < t->nlanes; lane++)
 		put_profile(&s, &nest, (uint32_t)lane);
+	if (t->nuser_events)
+		put_events(&s);
 	fputs("]}\n", out);
 	export_nest_close(&nest);
 	xfree(s.frame_of);

@@ -26,6 +26,7 @@
 #include "trace/export.h"
 #include "trace/export_nest.h"
 #include "trace/export_sqlite_schema.h"
+#include "trace/export_switches.h"
 #include "trace/text.h"
 
 #define NONE INT64_MIN /* NULL, in rows of numbers */
@@ -34,17 +35,19 @@
 #define TABLES(X)       \
 	X(session, 3)   \
 	X(module, 4)    \
-	X(function, 6)  \
+	X(function, 7)  \
 	X(event, 5)     \
 	X(process, 12)  \
-	X(thread, 6)    \
+	X(thread, 8)    \
 	X(sample, 9)    \
 	X(node, 8)      \
 	X(call, 10)     \
 	X(orphan, 3)    \
 	X(loss, 3)      \
 	X(migration, 4) \
-	X(stay, 6)
+	X(stay, 6)      \
+	X(switch, 7)    \
+	X(off, 7)
 
 enum table {
 #define X(name, columns) T_##name,
@@ -64,8 +67,14 @@ struct stay { /* on one CPU, now */
 	uint64_t start, stop, samples;
 };
 
+struct seen {        /* of a lane */
+	int64_t cpu; /* where it was last, NONE: nowhere yet */
+	uint64_t first, last;
+	bool any;
+};
+
 struct rows { /* of all traces, for statistics */
-	int64_t sample, call, node, function, thread, process;
+	int64_t sample, call, node, function, thread, process, off;
 };
 
 struct database {
@@ -83,8 +92,9 @@ struct database {
 	uint32_t free_frame; /* index + 1 */
 	struct export_set functions;
 	VEC(struct stay) stays; /* by CPU */
-	int64_t *cpus;          /* by lane: where it was last, NONE: nowhere yet */
-	int64_t sample, calls;
+	struct seen *seen;      /* by lane */
+	struct export_switches switches;
+	int64_t sample, calls, switched, offs; /* so far */
 	uint64_t first, last;
 };
 
@@ -188,6 +198,7 @@ static void put_function(struct database *d, uint32_t n)
 	set(d, T_function, 4, f ? (int64_t)f->vaddr : NONE);
 	set(d, T_function, 5, f ? (int64_t)f->size : NONE);
 	set_text(d, T_function, 6, text_function(d->t, n, buf, sizeof(buf)));
+	set(d, T_function, 7, f ? (int64_t)f->level : NONE);
 	set(d, T_function, 2, n);
 	add(d, T_function);
 }
@@ -235,7 +246,7 @@ static void put_tables(struct database *d)
 		"command",  "hostname",      "kernel",       "cpu",       "ncpu",
 		"kron",     "bus",           "device",       "when_full", "buffer",
 		"filter",   "start_mono_ns", "tsc_hz",       "exit",      "start_real_ns",
-		"probe_ns", "recording",     "probe_ns_off", "start_tsc"};
+		"probe_ns", "recording",     "probe_ns_off", "start_tsc", "switches"};
 	const struct trace *t = d->t;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -258,10 +269,19 @@ static void put_tables(struct database *d)
 	}
 	for (size_t i = 0; i < t->nprocs; i++)
 		put_process(d, &t->procs[i]);
-	for (size_t i = 0; i < t->nlanes; i++) {
-		set_text(d, T_thread, 6, t->lanes[i].name);
-		ROW(d, T_thread, (int64_t)i, t->lanes[i].proc_uid, t->lanes[i].tid,
-		    t->lanes[i].source);
+}
+
+/* When all samples are known. */
+static void put_threads(struct database *d)
+{
+	for (size_t i = 0; i < d->t->nlanes; i++) {
+		const struct trace_lane *l = &d->t->lanes[i];
+		bool any = d->seen[i].any;
+
+		set_text(d, T_thread, 6, l->name);
+		set(d, T_thread, 7, any ? tick_of(d->t, d->seen[i].first) : NONE);
+		set(d, T_thread, 8, any ? tick_of(d->t, d->seen[i].last) : NONE);
+		ROW(d, T_thread, (int64_t)i, l->proc_uid, l->tid, l->source);
 	}
 }
 
@@ -375,7 +395,7 @@ static void end_stay(struct database *d, uint32_t cpu)
 static void occupy(struct database *d, const struct trace_event *e)
 {
 	struct stay *s;
-	int64_t was = d->cpus[e->lane];
+	int64_t was = d->seen[e->lane].cpu;
 
 	if (e->cpu >= CPU_MAX)
 		return;
@@ -406,7 +426,8 @@ static int type_of(const struct trace *t, uint32_t event)
 
 static void put_sample(struct database *d, const struct trace_event *e)
 {
-	int64_t was = d->cpus[e->lane];
+	struct seen *seen = &d->seen[e->lane];
+	int64_t was = seen->cpu;
 	int type = type_of(d->t, e->s.event);
 
 	if (!d->sample++ || e->tsc < d->first)
@@ -420,8 +441,48 @@ static void put_sample(struct database *d, const struct trace_event *e)
 	if (was != NONE && was != e->cpu)
 		ROW(d, T_migration, d->sample, was, e->cpu);
 	occupy(d, e);
+	if (!seen->any || e->tsc < seen->first)
+		seen->first = e->tsc;
+	if (!seen->any || e->tsc > seen->last)
+		seen->last = e->tsc;
+	seen->any = true;
 	if (e->cpu < CPU_MAX)
-		d->cpus[e->lane] = e->cpu;
+		seen->cpu = e->cpu;
+}
+
+/* ---- context switches ---- */
+
+/* Those up to a time, so that a thread that went through an exec is who it was then. */
+static void put_switches(struct database *d, uint64_t until)
+{
+	const struct export_switches *s = &d->switches;
+
+	for (; (size_t)d->switched < s->n && s->v[d->switched].tsc <= until; d->switched++) {
+		const struct trace_switch *r = &s->v[d->switched];
+		bool is_loss = r->kind == TRACE_SWITCH_LOST;
+		uint32_t lane = is_loss ? UINT32_MAX : export_switches_lane(s, r->tid);
+
+		if (export_switches_valid(r))
+			ROW(d, T_switch, d->switched + 1, r->kind, tick_of(d->t, r->tsc), r->cpu,
+			    r->tid, lane == UINT32_MAX ? NONE : (int64_t)lane);
+	}
+}
+
+static void on_off(void *ctx, uint32_t lane, const struct offcpu_stretch *o)
+{
+	struct database *d = ctx;
+
+	d->offs++;
+	ROW(d, T_off, lane, tick_of(d->t, o->out), tick_of(d->t, o->in), o->preempted, o->from_cpu,
+	    o->to_cpu);
+}
+
+static void put_offs(struct database *d)
+{
+	for (uint32_t lane = 0; lane < d->t->nlanes; lane++)
+		if (d->seen[lane].any)
+			export_switches_off(&d->switches, lane, d->seen[lane].first,
+					    d->seen[lane].last, on_off, d);
 }
 
 static void put_samples(struct database *d)
@@ -436,10 +497,13 @@ static void put_samples(struct database *d)
 	struct trace_cursor *cursor = trace_cursor_open(t, -1);
 	struct trace_event e;
 
-	d->cpus = xmalloc((t->nlanes + 1) * sizeof(*d->cpus));
+	d->seen = xcalloc(t->nlanes + 1, sizeof(*d->seen));
 	for (size_t i = 0; i < t->nlanes; i++)
-		d->cpus[i] = NONE;
+		d->seen[i].cpu = NONE;
+	export_switches_open(&d->switches, t);
 	while (!d->error && trace_cursor_next(cursor, &e)) {
+		put_switches(d, e.tsc);
+		export_switches_see(&d->switches, e.lane);
 		put_sample(d, &e);
 		pairs_feed(pairs, &e);
 	}
@@ -448,6 +512,10 @@ static void put_samples(struct database *d)
 	pairs_close(pairs);
 	for (uint32_t cpu = 0; cpu < d->stays.n; cpu++)
 		end_stay(d, cpu);
+	put_switches(d, UINT64_MAX);
+	put_offs(d);
+	put_threads(d);
+	export_switches_close(&d->switches);
 }
 
 /*
@@ -470,6 +538,7 @@ static void put_statistics(struct database *d)
 		{"function", "function", r->function, 1},
 		{"thread", "thread", r->thread, 1},
 		{"process", "process", r->process, 1},
+		{"off", "off_thread", r->off, r->thread ? r->off / r->thread + 1 : 1},
 	};
 
 	run(d, "ANALYZE sqlite_schema"); /* makes the table, and nothing else */
@@ -492,7 +561,7 @@ static void forget_trace(struct database *d)
 	vec_free(&d->frames);
 	vec_free(&d->stays);
 	export_set_free(&d->functions);
-	xfree(d->cpus);
+	xfree(d->seen);
 	memset(&d->t, 0, sizeof(*d) - offsetof(struct database, t));
 }
 
@@ -513,6 +582,7 @@ static void put_one(struct database *d, const struct trace *t)
 	d->rows.call += d->calls;
 	d->rows.node += (int64_t)d->tree.nodes.n;
 	d->rows.function += (int64_t)d->functions.n;
+	d->rows.off += d->offs;
 	d->rows.thread += (int64_t)t->nlanes;
 	d->rows.process += (int64_t)t->nprocs;
 	forget_trace(d);
@@ -538,6 +608,7 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 		put_one(d, traces[i]);
 	run(d, schema_indexes);
 	run(d, schema_views);
+	run(d, schema_switch_views);
 	put_statistics(d);
 	run(d, "COMMIT");
 	if (d->db)

@@ -7,6 +7,7 @@
  *          └─ sample (every sample, by time) ◄── call (an entry, its exit, its caller)
  *                                            ◄── orphan (an exit without an entry)
  *                                            ◄── loss, migration (records of the runtime)
+ *   thread ◄── switch (every context switch, by time), off (when a thread was off the CPUs)
  *
  * The key of every table begins with trace_id, that of a sample's tables goes on with
  * sample_id.  Times are ticks of the trace's clock since its start; trace.tick_ns makes
@@ -16,7 +17,7 @@
 #define TRACE_EXPORT_SQLITE_SCHEMA_H
 
 #define SCHEMA_APPLICATION 0x6b726f6e /* "kron", in the database's header */
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 /* Numbers of sample.type */
 enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER, TYPE_EVENT };
@@ -29,7 +30,8 @@ static const char schema_tables[] =
 	"CREATE TABLE module(trace_id INT REFERENCES trace, module_id INT, path TEXT,"
 	" build_id TEXT, PRIMARY KEY(trace_id, module_id)) WITHOUT ROWID;\n"
 	"CREATE TABLE function(trace_id INT REFERENCES trace, function_id INT, module_id INT,"
-	" address INT, size INT, name TEXT NOT NULL, PRIMARY KEY(trace_id, function_id),"
+	" address INT, size INT, name TEXT NOT NULL, level INT,"
+	" PRIMARY KEY(trace_id, function_id),"
 	" FOREIGN KEY(trace_id, module_id) REFERENCES module) WITHOUT ROWID;\n"
 	/* of probes that users placed: their samples have this number, type 5 */
 	"CREATE TABLE event(trace_id INT REFERENCES trace, event INT, name TEXT NOT NULL, level INT,"
@@ -38,7 +40,7 @@ static const char schema_tables[] =
 	" parent_id INT, by_fork INT, start INT, stop INT, lost INT, cut_off INT, exe TEXT,"
 	" cmdline TEXT, note TEXT, PRIMARY KEY(trace_id, process_id)) WITHOUT ROWID;\n"
 	"CREATE TABLE thread(trace_id INT REFERENCES trace, thread_id INT, process_id INT,"
-	" tid INT, source INT, name TEXT, PRIMARY KEY(trace_id, thread_id),"
+	" tid INT, source INT, name TEXT, first INT, last INT, PRIMARY KEY(trace_id, thread_id),"
 	" FOREIGN KEY(trace_id, process_id) REFERENCES process) WITHOUT ROWID;\n"
 	"CREATE TABLE sample_type(type INTEGER PRIMARY KEY, name TEXT);\n"
 	"INSERT INTO sample_type VALUES(0,'entry'),(1,'exit'),(2,'loss'),(3,'cpu'),(4,'other'),(5,'event');\n"
@@ -68,19 +70,30 @@ static const char schema_tables[] =
 	" FOREIGN KEY(trace_id, sample_id) REFERENCES sample) WITHOUT ROWID;\n"
 	/* from the first to the last of a thread's samples that came one after another on a CPU */
 	"CREATE TABLE stay(trace_id INT, cpu INT, start INT, stop INT, thread_id INT,"
-	" samples INT, FOREIGN KEY(trace_id, thread_id) REFERENCES thread);\n";
+	" samples INT, FOREIGN KEY(trace_id, thread_id) REFERENCES thread);\n"
+	"CREATE TABLE switch_kind(kind INTEGER PRIMARY KEY, name TEXT);\n"
+	"INSERT INTO switch_kind VALUES(1,'in'),(2,'out'),(3,'preempted'),(4,'lost');\n"
+	/* lost: in the place of tid how many; thread_id: NULL where the thread has no samples */
+	"CREATE TABLE switch(trace_id INT REFERENCES trace, switch_id INT,"
+	" kind INT REFERENCES switch_kind, tick INT, cpu INT, tid INT, thread_id INT,"
+	" PRIMARY KEY(trace_id, switch_id),"
+	" FOREIGN KEY(trace_id, thread_id) REFERENCES thread) WITHOUT ROWID;\n"
+	/* between a thread's first sample and its last */
+	"CREATE TABLE off(trace_id INT, thread_id INT, start INT, stop INT, preempted INT,"
+	" from_cpu INT, to_cpu INT, FOREIGN KEY(trace_id, thread_id) REFERENCES thread);\n";
 
 static const char schema_indexes[] =
 	"CREATE INDEX call_exit ON call(trace_id, exit_id) WHERE exit_id IS NOT NULL;\n"
 	"CREATE INDEX node_parent ON node(trace_id, parent_id);\n"
-	"CREATE INDEX call_node ON call(trace_id, node_id);\n";
+	"CREATE INDEX call_node ON call(trace_id, node_id);\n"
+	"CREATE INDEX off_thread ON off(trace_id, thread_id, start);\n";
 
 #define NS(x) "CAST(" x " * t.tick_ns AS INT)"
 static const char schema_views[] =
 	/* as kron report: total of outermost calls; min, avg, max without calls across a loss */
 	"CREATE VIEW functions AS SELECT f.trace_id, f.function_id, f.name AS function,"
 	" m.path AS module, s.calls, " NS("s.total") " AS total_ns, " NS("s.self") " AS self_ns, " NS("s.min") " AS min_ns, " NS("s.avg") " AS avg_ns, " NS(
-		"s.max") " AS max_ns, s.inferred "
+		"s.max") " AS max_ns, s.inferred, f.level "
 			 "FROM (SELECT c.trace_id, n.function_id, count(*) AS calls,"
 			 " sum(CASE WHEN c.recursive THEN 0 ELSE c.ticks END) AS total, sum(c.self) AS self,"
 			 " coalesce(min(CASE WHEN c.spans_loss THEN NULL ELSE c.ticks END), min(c.ticks)) AS min,"
@@ -119,6 +132,33 @@ static const char schema_views[] =
 														" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"
 														"CREATE VIEW migrations AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid,"
 														" m.from_cpu, m.to_cpu FROM migration m JOIN samples s USING(trace_id, sample_id);\n";
+/* on_cpu_ns: NULL where no context switches were recorded */
+static const char schema_switch_views[] =
+	"CREATE VIEW switches AS SELECT s.trace_id, s.switch_id, k.name AS kind,"
+	" " NS("s.tick") " AS time_ns, p.pid, CASE WHEN s.kind < 4 THEN s.tid END AS tid, s.cpu,"
+			 " h.name AS thread, s.thread_id, CASE WHEN s.kind = 4 THEN s.tid END AS lost"
+			 " FROM switch s JOIN switch_kind k USING(kind) JOIN trace t USING(trace_id)"
+			 " LEFT JOIN thread h ON h.trace_id = s.trace_id AND h.thread_id = s.thread_id"
+			 " LEFT JOIN process p ON p.trace_id = h.trace_id AND p.process_id = h.process_id;\n"
+			 "CREATE VIEW off_cpu AS SELECT o.trace_id, o.thread_id, p.pid, h.tid,"
+			 " " NS("o.start") " AS start_ns, " NS(
+				 "(o.stop - o.start)") " AS duration_ns, o.preempted,"
+						       " o.from_cpu, o.to_cpu FROM off o JOIN thread h USING(trace_id, thread_id)"
+						       " JOIN process p USING(trace_id, process_id) JOIN trace t USING(trace_id);\n"
+						       "CREATE VIEW thread_times AS SELECT h.trace_id, h.thread_id, p.pid, h.tid, h.name,"
+						       " " NS("(h.last - h.first)") " AS wall_ns,"
+										    " CASE WHEN y.value = 'yes' THEN " NS(
+											    "(h.last - h.first - coalesce(o.off, 0))") " END AS on_cpu_ns,"
+																       " " NS("coalesce(o.off - o.forced, 0)") " AS waiting_ns, " NS(
+																	       "coalesce(o.forced, 0)") " AS preempted_ns,"
+																					" coalesce(o.waits, 0) AS waits, coalesce(o.preemptions, 0) AS preemptions"
+																					" FROM thread h JOIN process p USING(trace_id, process_id) JOIN trace t USING(trace_id)"
+																					" LEFT JOIN session y ON y.trace_id = h.trace_id AND y.key = 'switches'"
+																					" LEFT JOIN (SELECT trace_id, thread_id, sum(stop - start) AS off,"
+																					" sum(CASE WHEN preempted THEN stop - start ELSE 0 END) AS forced,"
+																					" sum(NOT preempted) AS waits, sum(preempted) AS preemptions"
+																					" FROM off GROUP BY trace_id, thread_id) o"
+																					" ON o.trace_id = h.trace_id AND o.thread_id = h.thread_id;\n";
 #undef NS
 
 #endif

@@ -6,10 +6,12 @@
  *   task.txt         SESS: a program starts; TASK: a thread
  *   sid-*.map        where the modules lie, in the form of /proc/PID/maps
  *   MODULE.sym       "address type name" by rising address
- *   TID.dat          a record for each begin and end of a call:
+ *   events.txt       "EVENT: number kron:name", of the probes that users placed
+ *   TID.dat          a record for each begin and end of a call, and each such event:
  *
  *   +0  u64  nanoseconds
- *   +8  u64  bits 0-1 type (0 entry, 1 exit), 2 more, 3-5 magic 5, 6-15 depth, 16-63 address
+ *   +8  u64  bits 0-1 type (0 entry, 1 exit, 3 event), 2 more, 3-5 magic 5, 6-15 depth, 16-63
+ *            address or number of event
  *
  * The trace does not say where a process had its modules, and uftrace wants one place for each
  * anyway.  So each gets a range of its own in an address space that all processes share.
@@ -31,8 +33,10 @@
 #define UNKNOWN ((uint64_t)0x7e0 << 36) /* functions that the table does not have, 16 bytes each */
 #define DEPTH_MAX 1023u
 
-enum { ENTRY, EXIT };
-enum { TASK_SESSION = 1 << 1, SYM_REL_ADDR = 1 << 5, MAX_STACK = 1 << 6 };
+#define EVENTS 1000000u /* numbers of users' events begin here */
+
+enum { ENTRY, EXIT, EVENT = 3 };
+enum { TASK_SESSION = 1 << 1, SYM_REL_ADDR = 1 << 5, MAX_STACK = 1 << 6, HAS_EVENTS = 1 << 7 };
 enum { EXE_NAME = 1 << 0, CMDLINE = 1 << 3, OSINFO = 1 << 6, TASKINFO = 1 << 7 };
 
 struct module {
@@ -195,7 +199,7 @@ static bool same_thread(const struct trace *t, uint32_t x, uint32_t y)
 	return t->lanes[x].tid == t->lanes[y].tid;
 }
 
-static void put_record(struct uftrace *u, unsigned type, uint32_t function, uint64_t tsc)
+static void put_record(struct uftrace *u, unsigned type, uint64_t address, uint64_t tsc)
 {
 	uint64_t ns = u->base_ns + trace_time(u->t, tsc);
 	uint64_t depth = u->depth < DEPTH_MAX ? u->depth : DEPTH_MAX;
@@ -204,7 +208,7 @@ static void put_record(struct uftrace *u, unsigned type, uint32_t function, uint
 	if (ns > u->last_ns)
 		u->last_ns = ns;
 	record[0] = u->last_ns;
-	record[1] = type | 5u << 3 | depth << 6 | address_of(u, function) << 16;
+	record[1] = type | 5u << 3 | depth << 6 | address << 16;
 	fwrite(record, sizeof(record), 1, u->out);
 }
 
@@ -213,7 +217,7 @@ static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
 	struct uftrace *u = ctx;
 
 	(void)again;
-	put_record(u, ENTRY, function, tsc);
+	put_record(u, ENTRY, address_of(u, function), tsc);
 	if (++u->depth > u->max_depth)
 		u->max_depth = u->depth;
 }
@@ -224,7 +228,15 @@ static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair
 
 	(void)call;
 	u->depth--;
-	put_record(u, EXIT, function, tsc);
+	put_record(u, EXIT, address_of(u, function), tsc);
+}
+
+/* Payloads have no place: uftrace shows data of kinds of events that it knows. */
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *v)
+{
+	struct uftrace *u = ctx;
+
+	put_record(u, EVENT, EVENTS + (uint64_t)(v - u->t->user_events), e->tsc);
 }
 
 static int by_tid(const void *a, const void *b, void *ctx)
@@ -240,7 +252,8 @@ static int by_tid(const void *a, const void *b, void *ctx)
 /* An exec begins a new lane of the same thread: one file, in order of time. */
 static void put_threads(struct uftrace *u, const uint32_t *lanes)
 {
-	struct export_nest nest = {.t = u->t, .ctx = u, .begin = on_begin, .end = on_end};
+	struct export_nest nest = {
+		.t = u->t, .ctx = u, .begin = on_begin, .end = on_end, .user_event = on_user_event};
 	char name[32];
 
 	export_nest_open(&nest);
@@ -327,6 +340,26 @@ static void put_map(struct uftrace *u)
 	export_dir_close(&u->dir, f);
 }
 
+/* Blanks end a name there, a colon stands before it. */
+static void put_events(struct uftrace *u)
+{
+	FILE *f;
+
+	if (!u->t->nuser_events)
+		return;
+	f = export_dir_open(&u->dir, "events.txt");
+	for (size_t i = 0; i < u->t->nuser_events; i++) {
+		char *name = name_of(u->t->user_events[i].name);
+
+		for (char *s = name; *s; s++)
+			if (*s == ':')
+				*s = '_';
+		fprintf(f, "EVENT: %zu kron:%s\n", EVENTS + i, name);
+		free(name);
+	}
+	export_dir_close(&u->dir, f);
+}
+
 static int32_t pid_of(const struct trace *t, uint32_t uid)
 {
 	const struct trace_proc *p = trace_proc_of(t, uid);
@@ -396,7 +429,8 @@ static void put_info(struct uftrace *u, const uint32_t *lanes)
 		  .size = sizeof(head),
 		  .endian = 1,
 		  .class = 2,
-		  .features = TASK_SESSION | SYM_REL_ADDR | MAX_STACK,
+		  .features = TASK_SESSION | SYM_REL_ADDR | MAX_STACK |
+			      (t->nuser_events ? HAS_EVENTS : 0),
 		  .infos = EXE_NAME | CMDLINE | OSINFO | TASKINFO,
 		  .max_stack = max_stack};
 	size_t n = 0;
@@ -432,6 +466,7 @@ int export_uftrace(const struct trace *t, const char *path, struct err *err)
 		make_modules(&u);
 		put_threads(&u, lanes);
 		put_map(&u);
+		put_events(&u);
 		put_tasks(&u, lanes);
 		put_info(&u, lanes);
 		ret = export_dir_end(&u.dir, err);

@@ -16,6 +16,7 @@
 struct thread {
 	size_t first, n; /* in stretches */
 	uint64_t out;    /* it left then; 0: it runs, or nobody knows */
+	uint16_t cpu;
 	bool preempted;
 };
 
@@ -103,11 +104,15 @@ static void count_records(struct offcpu *o)
 	o->stretches.n = first;
 }
 
-static void end_stretch(struct offcpu *o, struct thread *t, uint64_t in)
+static void end_stretch(struct offcpu *o, struct thread *t, uint64_t in, uint16_t cpu)
 {
 	struct offcpu_stretch *s = &o->stretches.v[t->first + t->n];
 
-	*s = (struct offcpu_stretch){.out = t->out, .in = in, .preempted = t->preempted};
+	*s = (struct offcpu_stretch){.out = t->out,
+				     .in = in,
+				     .preempted = t->preempted,
+				     .from_cpu = t->cpu,
+				     .to_cpu = cpu};
 	if (t->n)
 		s->before = s[-1].before + (s[-1].in - s[-1].out);
 	t->n++;
@@ -129,16 +134,17 @@ static void make_stretches(struct offcpu *o)
 		t = thread_of(o, r->tid);
 		if (r->kind != TRACE_SWITCH_IN) {
 			t->out = r->tsc;
+			t->cpu = r->cpu;
 			t->preempted = r->kind == TRACE_SWITCH_PREEMPTED;
 		} else if (t->out && t->out < lost) {
 			t->out = 0;
 		} else if (t->out) {
-			end_stretch(o, t, r->tsc);
+			end_stretch(o, t, r->tsc, r->cpu);
 		}
 	}
 	vec_for(&o->threads, t)
 		if (t->out)
-			end_stretch(o, t, UINT64_MAX);
+			end_stretch(o, t, UINT64_MAX, t->cpu);
 }
 
 struct offcpu *offcpu_open(const struct trace *t)

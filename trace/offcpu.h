@@ -20,6 +20,7 @@ struct offcpu_stretch {
 	uint64_t out, in; /* in: UINT64_MAX: it never came back */
 	uint64_t before;  /* ticks off in all stretches before this one */
 	bool preempted;   /* it could have gone on */
+	uint16_t from_cpu, to_cpu;
 };
 
 struct offcpu_counts {

@@ -626,6 +626,19 @@ void pairs_finish(struct pairs *p)
 		pairs_finish_lane(p, (uint32_t)i);
 }
 
+const struct trace *pairs_trace(const struct pairs *p)
+{
+	return p->t;
+}
+
+uint32_t pairs_top(const struct pairs *p, uint32_t lane)
+{
+	const struct lane *l = &p->lanes[lane];
+	const struct strand *s = l->cur ? l->cur : l->plain;
+
+	return s && s->n ? s->frames[s->n - 1].node : PAIR_NO_NODE;
+}
+
 const struct pair_counts *pairs_counts(const struct pairs *p)
 {
 	return &p->counts;

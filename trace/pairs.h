@@ -70,6 +70,9 @@ void pairs_feed(struct pairs *p, const struct trace_event *e);
 /* Close what is open in one lane, at its last time, and free its memory. */
 void pairs_finish_lane(struct pairs *p, uint32_t lane);
 void pairs_finish(struct pairs *p); /* all lanes */
+const struct trace *pairs_trace(const struct pairs *p);
+/* What pair_sink.node said of the frame that runs in a lane; PAIR_NO_NODE: none is known. */
+uint32_t pairs_top(const struct pairs *p, uint32_t lane);
 const struct pair_counts *pairs_counts(const struct pairs *p);
 void pairs_close(struct pairs *p);
 

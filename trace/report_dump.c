@@ -53,6 +53,13 @@ static struct decoded decode(const struct trace *t, const struct trace_event *e)
 	};
 }
 
+/* Filter level: most have 0. */
+static void put_level(unsigned level, FILE *out)
+{
+	if (level)
+		fprintf(out, " level %u", level);
+}
+
 static void put_user_event(const struct trace *t, const struct trace_event *e,
 			   const struct trace_user_event *u, FILE *out)
 {
@@ -66,6 +73,7 @@ static void put_user_event(const struct trace *t, const struct trace_event *e,
 	fputs(" [", out);
 	text_put(out, text_base(t->modules[u->module].path));
 	fputc(']', out);
+	put_level(u->level, out);
 }
 
 static void put_meaning(const struct trace *t, const struct trace_event *e, FILE *out)
@@ -88,6 +96,7 @@ static void put_meaning(const struct trace *t, const struct trace_event *e, FILE
 		fputs(" [", out);
 		text_put(out, text_base(text_module(t, e->s.event / 2)));
 		fputc(']', out);
+		put_level(trace_function_of(t, e->s.event)->level, out);
 	}
 }
 
@@ -207,6 +216,7 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	if (f) {
 		json_kstr(&j, "function", f->name);
 		json_kstr(&j, "module", t->modules[f->module].path);
+		json_ku64(&j, "level", f->level);
 	}
 	if (u) {
 		json_kstr(&j, "name", u->name);

@@ -4,6 +4,7 @@
  * speed measurements of the readers.
  *
  *   make_trace small DIR               a bit of everything, always the same bytes
+ *   make_trace naps DIR                context switches, filter levels, events of users' probes
  *   make_trace big DIR SAMPLES LANES   calls to random depths on LANES threads
  *   make_trace walk DIR SAMPLES LANES  the same with few functions, on CPUs that change
  *
@@ -265,6 +266,82 @@ static void make_small(struct trace_writer *w)
 	session_end(w, 2200000);
 }
 
+/* ---- naps ---- */
+
+enum { NAPS_MAIN, NAPS_NAP, NAPS_MINE = 10, NAPS_OTHER };
+
+static void naps_function(struct trace_writer *w, const char *n, const char *vaddr,
+			  const char *name, const char *level)
+{
+	const char *fields[] = {n, "0", vaddr, "60", name, level};
+
+	trace_writer_line(w, "functions", fields, level ? 6 : 5);
+}
+
+static void naps_tables(struct trace_writer *w)
+{
+	trace_writer_module(w, &(struct trace_module_line){.nfunctions = 2, .path = "/bin/naps"});
+	naps_function(w, "0", "1000", "main", NULL);
+	naps_function(w, "1", "1040", "nap", "3");
+	trace_writer_event(w, &(struct trace_event_line){.n = NAPS_MINE,
+							 .level = 2,
+							 .payload = "size",
+							 .vaddr = 0x1044,
+							 .name = "mine"});
+	trace_writer_event(w, &(struct trace_event_line){
+				      .n = NAPS_OTHER, .vaddr = 0x1004, .name = "an; other: one"});
+	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1,
+						       .pid = 1000,
+						       .start_tsc = START + 1000,
+						       .exe = "/bin/naps",
+						       .cmdline = "naps"});
+	trace_writer_thread(w, 1, 1000, "naps");
+	trace_writer_thread(w, 1, 1001, "second");
+}
+
+static void naps_switches(struct trace_writer *w)
+{
+	static const struct trace_switch v[] = {
+		{START + 1500, 7, 5, TRACE_SWITCH_LOST},
+		{START + 3000, 1000, 1, TRACE_SWITCH_OUT},
+		{START + 4000, 1001, 1, TRACE_SWITCH_IN},
+		{START + 5000, 1005, 5, TRACE_SWITCH_IN}, /* a thread without samples */
+		{START + 6000, 1005, 5, TRACE_SWITCH_OUT},
+		{START + 13000, 1000, 9, TRACE_SWITCH_IN},
+		{START + 14000, 1001, 1, TRACE_SWITCH_OUT}, /* for good */
+		{START + 20000, 1000, 9, TRACE_SWITCH_PREEMPTED},
+		{START + 26000, 1000, 9, TRACE_SWITCH_IN},
+	};
+
+	check(trace_writer_switches(w, v, sizeof(v) / sizeof(v[0])));
+}
+
+static void make_naps(struct trace_writer *w)
+{
+	struct lane *a = lane_new(w, 1, 1000), *b = lane_new(w, 1, 1001);
+
+	session_start(w, "naps");
+	trace_writer_session(w, "switches", "yes");
+	naps_tables(w);
+	naps_switches(w);
+	a->cpu = 1;
+	ENTER(a, 2000, NAPS_MAIN, 0xffffe000);
+	ENTER(a, 2400, NAPS_NAP, 0xffffdf00);
+	ENTER(a, 2600, NAPS_MINE, 4096);
+	move(a, START + 14000, 9);
+	ENTER(a, 14100, NAPS_MINE, 17);
+	EXIT(a, 15000, NAPS_NAP, 0xffffdf00);
+	ENTER(a, 16000, NAPS_OTHER, 0);
+	EXIT(a, 30000, NAPS_MAIN, 0xffffe000);
+	ENTER(a, 31000, NAPS_OTHER, 0); /* in no function */
+	b->cpu = 1;
+	ENTER(b, 4200, NAPS_NAP, 0x40000f00);
+	EXIT(b, 13000, NAPS_NAP, 0x40000f00);
+	lane_free(a);
+	lane_free(b);
+	session_end(w, 40000);
+}
+
 /* ---- big ---- */
 
 #define BIG_FUNCTIONS 5000
@@ -335,7 +412,7 @@ int main(int argc, char **argv)
 	struct err err;
 
 	if (argc < 3) {
-		fputs("usage: make_trace small DIR | big|walk DIR SAMPLES LANES\n", stderr);
+		fputs("usage: make_trace small|naps DIR | big|walk DIR SAMPLES LANES\n", stderr);
 		return 2;
 	}
 	if (trace_writer_create(&w, argv[2], &err)) {
@@ -345,6 +422,8 @@ int main(int argc, char **argv)
 	if ((!strcmp(argv[1], "big") || !strcmp(argv[1], "walk")) && argc == 5)
 		make_big(w, strtoull(argv[3], NULL, 10), (uint32_t)strtoul(argv[4], NULL, 10),
 			 !strcmp(argv[1], "walk"));
+	else if (!strcmp(argv[1], "naps"))
+		make_naps(w);
 	else
 		make_small(w);
 	check(trace_writer_close(w));
