@@ -62,7 +62,6 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	pthread_mutex_init(&t->lock, NULL);
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
 	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
-	t->seen_next_uid = 1;
 	t->own_pidns = pidns_of(getpid());
 }
 
@@ -276,6 +275,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	struct task_note *note = NULL;
 
 	forget_task(k); /* nobody frees slots but us; a slot that changed hands is hostile */
+	t->met++;
 	k->uid = uid;
 	k->pid = p->pid;
 	note_parent(t, uid, p);
@@ -299,18 +299,19 @@ static int by_uid(const void *a, const void *b)
 	return x->uid < y->uid ? -1 : x->uid > y->uid;
 }
 
-/* Search the table for slots that came into use; only when some uid was given out since.
- * Parents, whose uid is lower, are met before their children. */
+/*
+ * Search the table for slots that came into use; only while there are uids without one: a
+ * process takes its uid first, then a slot, and may be stopped or killed in between.
+ * Parents, whose uid is lower, are met before their children.
+ */
 static void find_new(struct tasks *t)
 {
 	VEC(struct new_slot) found = {0};
 	uint32_t next = __atomic_load_n(&t->seg->ctl->next_uid, __ATOMIC_ACQUIRE);
 	uint32_t limit = segment_procs_ready(t->seg), used = 0;
 
-	if (next == t->seen_next_uid && !t->unfinished)
+	if (t->met == next - 1)
 		return;
-	t->seen_next_uid = next;
-	t->unfinished = false;
 	/* Slots are claimed from the lowest up: behind a stretch of unused ones is nothing, but
 	 * pages that would have to be made to be read. */
 	for (uint32_t i = 0; i < limit && i < used + PROC_SEARCH_SLACK + t->slots_used; i++) {
@@ -319,9 +320,7 @@ static void find_new(struct tasks *t)
 		if (state == KRON_PROC_FREE)
 			continue;
 		used = i + 1;
-		if (state == KRON_PROC_CLAIMED)
-			t->unfinished = true;
-		else if (state == KRON_PROC_LIVE && t->slot[i].uid != uid)
+		if (state == KRON_PROC_LIVE && t->slot[i].uid != uid)
 			*vec_push(&found) = (struct new_slot){uid, i};
 	}
 	if (used > t->slots_used)

@@ -50,11 +50,10 @@ struct tasks {
 	struct journal *journal;
 	uint64_t own_pidns;
 	pthread_mutex_t lock;
-	struct task *slot;      /* KRON_PROCS_MAX */
-	uint32_t slots_used;    /* slots from here on were never seen in use */
-	uint32_t seen_next_uid; /* ctl->next_uid when the table was last searched */
-	bool unfinished;        /* a slot was CLAIMED then: search again */
-	uint32_t *uid_of_pid;   /* newest uid by pid: hash table, see tasks.c */
+	struct task *slot;    /* KRON_PROCS_MAX */
+	uint32_t slots_used;  /* slots from here on were never seen in use */
+	uint32_t met;         /* processes; fewer than uids: some are on their way to a slot */
+	uint32_t *uid_of_pid; /* newest uid by pid: hash table, see tasks.c */
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
