@@ -135,19 +135,6 @@ static void show_watch(struct drain *d, uint32_t i, const struct trace_chunk *he
 	watch_take(d->watch, i, head, segment_chunk(d->seg, i) + 1, o);
 }
 
-static int write_chunk_if_any(struct drain *d, const struct kron_chunk *c,
-			      const struct chunk_owner *o, const struct chunk_count *n)
-{
-	const struct trace_chunk head = head_of(c, o, n);
-
-	if (!has_news(d, c, n))
-		return 0;
-	if (!d->watch)
-		return drain_write(d, &head, c + 1, o, n->samples);
-	show_watch(d, (uint32_t)(((const uint8_t *)c - d->seg->pool) / KRON_CHUNK_SIZE), &head, o);
-	return 0;
-}
-
 /* Claims behind the last sample that a kill cut off, some bytes of each stored already: one
  * for each handler that interrupted another one. */
 #define CUT_OFF_CLAIMS 8u
@@ -171,35 +158,49 @@ static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 
 /* ---- chunks that are written together ---- */
 
-/* By itself: the batch could not be written, or not be had.  How many chunks are free again. */
+/* Its samples are in the file, or it has none.  At the end nobody wants it any more, but recover
+ * must not add them again (invariant 2). */
+static uint32_t done_with(struct drain *d, uint32_t i, uint32_t used_bytes)
+{
+	if (d->ending)
+		__atomic_store_n(&segment_chunk(d->seg, i)->seq, 0, __ATOMIC_RELEASE);
+	else
+		free_chunk(d, i, used_bytes);
+	return 1;
+}
+
+static uint32_t is_written(struct drain *d, const struct drain_pending *p)
+{
+	count_written(d, &p->head, &p->owner, p->samples);
+	return done_with(d, p->chunk, p->head.nbytes);
+}
+
+/* By itself: the batch could not be written.  How many chunks are free again. */
 static uint32_t write_alone(struct drain *d, const struct drain_pending *p)
 {
-	const struct kron_chunk *c = segment_chunk(d->seg, p->chunk);
+	const void *samples = segment_chunk(d->seg, p->chunk) + 1;
+	int code = journal_stage(d->journal, &p->head, samples)
+			   ? journal_commit(d->journal, false)
+			   : journal_chunk(d->journal, &p->head, samples);
 
-	if (drain_write(d, &p->head, c + 1, &p->owner, p->samples)) {
-		if (p->owner.task)
-			p->owner.task->left = true;
-		return 0;
-	}
-	free_chunk(d, p->chunk, p->head.nbytes);
-	return 1;
+	if (!code)
+		return is_written(d, p);
+	if (p->owner.task)
+		p->owner.task->left = true;
+	if (d->ending)
+		d->totals.stranded += p->samples;
+	return 0;
 }
 
 static uint32_t write_pending(struct drain *d)
 {
-	int failed = d->npending ? journal_commit(d->journal) : 0;
+	int failed = d->npending ? journal_commit(d->journal, true) : 0;
 	uint32_t moved = 0;
 
 	for (uint32_t i = 0; i < d->npending; i++) {
 		const struct drain_pending *p = &d->pending[i];
 
-		if (failed) {
-			moved += write_alone(d, p);
-			continue;
-		}
-		count_written(d, &p->head, &p->owner, p->samples);
-		free_chunk(d, p->chunk, p->head.nbytes);
-		moved++;
+		moved += failed ? write_alone(d, p) : is_written(d, p);
 	}
 	d->npending = 0;
 	return moved;
@@ -214,8 +215,7 @@ static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owne
 
 	if (d->watch) {
 		show_watch(d, i, &p.head, o);
-		free_chunk(d, i, n->nbytes);
-		return 1;
+		return done_with(d, i, n->nbytes);
 	}
 	if (d->npending == DRAIN_PENDING || !journal_stage(d->journal, &p.head, c + 1)) {
 		moved = write_pending(d);
@@ -274,12 +274,8 @@ static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dea
 	if (full || o.dead)
 		chunk_count(c, &n);
 	verdict = judge_chunk(d, word, c, &n, &o);
-	if (verdict == CHUNK_TAKE) {
-		if (has_news(d, c, &n))
-			return put_pending(d, i, &o, &n);
-		free_chunk(d, i, n.nbytes);
-		return 1;
-	}
+	if (verdict == CHUNK_TAKE)
+		return has_news(d, c, &n) ? put_pending(d, i, &o, &n) : done_with(d, i, n.nbytes);
 	if (verdict == CHUNK_TO_FULL)
 		__atomic_compare_exchange_n(&d->seg->states[i], &word,
 					    (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL,
@@ -481,6 +477,7 @@ void drain_all(struct drain *d)
 {
 	uint32_t ready = segment_ready(d->seg);
 
+	d->ending = true;
 	tasks_look(d->tasks, true, true);
 	drain_switches(d, true);
 	if (d->fetch)
@@ -497,15 +494,12 @@ void drain_all(struct drain *d)
 			continue;
 		tasks_of_chunk(d->tasks, word, false, &o);
 		chunk_count(c, &n);
-		if (write_chunk_if_any(d, c, &o, &n)) {
-			d->totals.stranded += n.samples;
-			if (o.task)
-				o.task->left = true;
-		} else {
-			/* Invariant 2: recover must not add them again. */
-			__atomic_store_n(&segment_chunk(d->seg, i)->seq, 0, __ATOMIC_RELEASE);
-		}
+		if (has_news(d, c, &n))
+			put_pending(d, i, &o, &n);
+		else
+			done_with(d, i, n.nbytes);
 	}
+	write_pending(d);
 	if (d->watch)
 		watch_look(d->watch, true);
 	notice_disk(d);

@@ -57,6 +57,7 @@ struct drain {
 	bool stop;               /* atomic */
 	struct time_point start; /* of the recording; 0: do not estimate the clock's rate */
 	bool disk_failed;        /* the journal failed and the gates are closed */
+	bool ending;             /* drain_all(): nobody will claim a chunk any more */
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;
 	struct fetch *fetch;       /* bus exact: where samples come from instead of lanes */

@@ -64,12 +64,14 @@ bool journal_stage(struct journal *j, const struct trace_chunk *head, const void
 	return trace_writer_stage(j->w, head, samples);
 }
 
-int journal_commit(struct journal *j)
+int journal_commit(struct journal *j, bool may_fail)
 {
 	int code;
 
 	journal_lock(j);
 	code = j->error ? j->error : trace_writer_commit(j->w);
+	if (!may_fail)
+		note_result(j, code);
 	journal_unlock(j);
 	return code;
 }

@@ -36,10 +36,10 @@ static inline uint64_t journal_tables(struct journal *j)
 /* Each: 0 or -errno, also when an earlier call failed. */
 int journal_line(struct journal *j, const char *file, const char *const *fields, size_t n);
 int journal_chunk(struct journal *j, const struct trace_chunk *head, const void *samples);
-/* Of the drain thread only: trace_writer_stage(), trace_writer_commit().  A commit that fails is
- * not remembered as a failure: the chunks come again, one by one. */
+/* Of the drain thread only: trace_writer_stage(), trace_writer_commit().  A commit that may fail
+ * leaves no failure behind: the chunks come again, one by one. */
 bool journal_stage(struct journal *j, const struct trace_chunk *head, const void *samples);
-int journal_commit(struct journal *j);
+int journal_commit(struct journal *j, bool may_fail);
 int journal_switches(struct journal *j, const struct trace_switch *v, size_t n);
 int journal_flush(struct journal *j);
 /* Many lines of one or more files without another thread's between them. */

@@ -27,6 +27,7 @@
 #include "collect/fetch.h"
 #include "collect/grow.h"
 #include "trace/chunks.h"
+#include "trace/packed.h"
 #include "trace/reader.h"
 
 struct before { /* what the trace says already */
@@ -118,6 +119,8 @@ static int read_sequence_numbers(struct before *b, const char *dir, struct err *
 	struct trace_chunk head;
 	struct chunk_map map;
 	uint64_t skipped = 0;
+	const struct kron_sample *s;
+	struct sample_walk walk;
 	const uint8_t *samples;
 	size_t off = 0;
 	int code = fd < 0 ? -errno : chunk_map_open(&map, fd);
@@ -134,8 +137,9 @@ static int read_sequence_numbers(struct before *b, const char *dir, struct err *
 		*vec_push(&b->seqs) = head.seq;
 		if (b->exact)
 			*vec_push(&b->chunks) = head;
-		if (head.nbytes >= KRON_SAMPLE_SIZE)
-			note_last(b, (const void *)(samples + head.nbytes - KRON_SAMPLE_SIZE));
+		sample_walk_start(&walk, samples, head.nbytes, head.magic == TRACE_PACKED_MAGIC);
+		while ((s = sample_walk_next(&walk, NULL)))
+			note_last(b, s);
 	}
 	chunk_map_close(&map);
 	if (b->seqs.n)

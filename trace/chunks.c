@@ -37,10 +37,15 @@ void chunk_map_close(struct chunk_map *m)
 	m->size = 0;
 }
 
+static bool is_magic(uint32_t magic)
+{
+	return magic == TRACE_CHUNK_MAGIC || magic == TRACE_PACKED_MAGIC ||
+	       magic == TRACE_PAD_MAGIC;
+}
+
 static bool is_header(const struct trace_chunk *h)
 {
-	return (h->magic == TRACE_CHUNK_MAGIC || h->magic == TRACE_PAD_MAGIC) &&
-	       h->nbytes <= TRACE_CHUNK_MAX && h->nbytes % 4 == 0;
+	return is_magic(h->magic) && h->nbytes <= TRACE_CHUNK_MAX && h->nbytes % 4 == 0;
 }
 
 /* The last chunk or pad, not written to its end: what a kill leaves, or is being written. */
@@ -51,7 +56,7 @@ static bool is_torn_chunk(const struct chunk_map *m, size_t at)
 	if (at >= m->size || m->size - at < sizeof(magic))
 		return true;
 	memcpy(&magic, m->base + at, sizeof(magic));
-	return magic == TRACE_CHUNK_MAGIC || magic == TRACE_PAD_MAGIC;
+	return is_magic(magic);
 }
 
 const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct trace_chunk *head,
@@ -67,7 +72,7 @@ const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct tra
 		}
 		*skipped += at - start;
 		*off = at + sizeof(*head) + head->nbytes;
-		if (head->magic == TRACE_CHUNK_MAGIC)
+		if (head->magic != TRACE_PAD_MAGIC)
 			return m->base + at + sizeof(*head);
 		start = at = *off;
 	}

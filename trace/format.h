@@ -35,16 +35,17 @@
 #include <kron/board.h>
 
 #define TRACE_DEFAULT_DIR "kron.data"
-#define TRACE_VERSION 1
+#define TRACE_VERSION 2 /* 1: without packed chunks */
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu
-#define TRACE_PAD_MAGIC 0x4b504144u /* nothing follows, nbytes of it */
-#define TRACE_CHUNK_MAX 0x10000u    /* most sample bytes in one chunk */
+#define TRACE_PACKED_MAGIC 0x4b43504bu /* a chunk whose samples are packed: trace/packed.h */
+#define TRACE_PAD_MAGIC 0x4b504144u    /* nothing follows, nbytes of it */
+#define TRACE_CHUNK_MAX 0x10000u       /* most sample bytes in one chunk */
 struct trace_chunk {
 	uint32_t magic;
-	uint32_t nbytes; /* of samples that follow: a multiple of 20 while there are only Trace
-			      samples; trailing unused room is not stored */
+	uint32_t nbytes; /* that follow; of samples as they are a multiple of 20 while there are
+			      only Trace samples; trailing unused room is not stored */
 	uint64_t seq;    /* board-wide, orders the chunks of one lane; unique */
 	uint32_t proc_uid;
 	uint32_t tid;

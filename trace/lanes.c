@@ -52,6 +52,7 @@ static void find_chunks(struct trace *t)
 		c->proc_uid = head.proc_uid;
 		c->tid = head.tid;
 		c->source = head.source;
+		c->packed = head.magic == TRACE_PACKED_MAGIC;
 		t->cut_off += head.holes;
 		if (off - given_back >= GIVE_BACK) {
 			given_back = off & ~(size_t)(GIVE_BACK - 1);
@@ -162,28 +163,10 @@ void lanes_have_read(const struct trace *t, const struct chunk_ref *c)
 	}
 }
 
-const struct kron_sample *sample_next(const uint8_t **p, const uint8_t *end, uint64_t *damaged)
+void lanes_walk(const struct trace *t, const struct chunk_ref *c, struct sample_walk *w)
 {
-	const uint8_t *at = *p;
-
-	while ((size_t)(end - at) >= KRON_SAMPLE_SIZE) {
-		const struct kron_sample *s = (const void *)at;
-		uint32_t type = s->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK;
-
-		if (type == KRON_HEAD_TYPE_TRACE) {
-			*p = at + KRON_SAMPLE_SIZE;
-			return s;
-		}
-		if (type == KRON_HEAD_TYPE_RESOURCE && (size_t)(end - at) >= KRON_RESOURCE_SIZE) {
-			*p = at + KRON_RESOURCE_SIZE;
-			return s;
-		}
-		if (s->head && damaged)
-			*damaged += KRON_SAMPLE_SIZE;
-		at += KRON_SAMPLE_SIZE;
-	}
-	*p = end;
-	return NULL;
+	lanes_will_read(t, c);
+	sample_walk_start(w, priv_of(t)->map.base + c->off, c->nbytes, c->packed);
 }
 
 void trace_count(struct trace *t)
@@ -197,11 +180,11 @@ void trace_count(struct trace *t)
 	for (size_t lane = 0; lane < t->nlanes; lane++) {
 		for (uint32_t i = p->lane_first[lane]; i < p->lane_first[lane + 1]; i++) {
 			const struct chunk_ref *c = &p->chunks.v[i];
-			const uint8_t *at = p->map.base + c->off, *end = at + c->nbytes;
 			const struct kron_sample *s;
+			struct sample_walk w;
 
-			lanes_will_read(t, c);
-			while ((s = sample_next(&at, end, &t->damaged))) {
+			lanes_walk(t, c, &w);
+			while ((s = sample_walk_next(&w, &t->damaged))) {
 				if (s->event < KRON_EVENT_SPECIAL)
 					t->lanes[lane].samples++;
 				else if (s->event == KRON_EVENT_LOST)

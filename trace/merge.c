@@ -20,7 +20,7 @@ struct run { /* one lane on its way */
 	uint64_t key;
 	uint64_t tsc; /* of sample */
 	const struct kron_sample *sample;
-	const uint8_t *at, *end;   /* rest of the current chunk */
+	struct sample_walk walk;   /* over the current chunk */
 	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
 	uint32_t lane;
 	uint32_t cpu;
@@ -41,13 +41,11 @@ static bool next_chunk(const struct trace *t, struct run *r)
 	const struct trace_priv *p = priv_of(t);
 	const struct chunk_ref *c = &p->chunks.v[r->chunk];
 
-	if (r->at)
+	if (r->walk.at)
 		lanes_have_read(t, c++), r->chunk++;
 	if (r->chunk == r->chunk_end)
 		return false;
-	lanes_will_read(t, c);
-	r->at = p->map.base + c->off;
-	r->end = r->at + c->nbytes;
+	lanes_walk(t, c, &r->walk);
 	return true;
 }
 
@@ -66,7 +64,7 @@ static inline bool advance(const struct trace *t, struct run *r)
 {
 	const struct kron_sample *s;
 
-	while (!(s = sample_next(&r->at, r->end, NULL)))
+	while (!(s = sample_walk_next(&r->walk, NULL)))
 		if (!next_chunk(t, r))
 			return false;
 	r->sample = s;
@@ -217,12 +215,12 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 {
 	const struct trace_filter *f = c->t->filter;
 	const struct run *r = c->last;
-	const uint8_t *at;
+	struct sample_walk walk;
 
 	if (!r)
 		return false;
-	at = r->at;
-	for (const struct kron_sample *s = r->sample; s; s = sample_next(&at, r->end, NULL)) {
+	walk = r->walk;
+	for (const struct kron_sample *s = r->sample; s; s = sample_walk_next(&walk, NULL)) {
 		if (s->event == KRON_EVENT_CPU)
 			continue;
 		out->tsc = kron_sample_time_near(s, c->t->start_tsc);

@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "trace/chunks.h"
+#include "trace/packed.h"
 #include "trace/reader.h"
 
 struct session_entry {
@@ -18,6 +19,7 @@ struct chunk_ref {
 	uint32_t nbytes;
 	uint32_t proc_uid, tid; /* of its lane */
 	uint32_t source;
+	bool packed;
 };
 
 struct trace_priv {
@@ -52,11 +54,7 @@ int lanes_read(struct trace *t, int dirfd, struct err *err);
 /* Tell the kernel that a chunk's pages will be read, or are no longer needed. */
 void lanes_will_read(const struct trace *t, const struct chunk_ref *c);
 void lanes_have_read(const struct trace *t, const struct chunk_ref *c);
-
-/*
- * The next sample in [*p, end), *p moved behind it; NULL at the end.  Holes and words that are
- * no sample are skipped, the latter counted in *damaged (may be NULL) by bytes.
- */
-const struct kron_sample *sample_next(const uint8_t **p, const uint8_t *end, uint64_t *damaged);
+/* lanes_will_read(), and the walk over its samples. */
+void lanes_walk(const struct trace *t, const struct chunk_ref *c, struct sample_walk *w);
 
 #endif

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace/packed.h"
+
 #define ALIGN 4096u /* of memory, offset and length: enough for every disk that we know */
 #define STAGE (1u << 20)
 /* Less is not worth the wait for the disk. */
@@ -80,16 +82,24 @@ int sample_file_append(struct sample_file *f, const struct trace_chunk *head, co
 bool sample_file_stage(struct sample_file *f, const struct trace_chunk *head, const void *samples)
 {
 	struct trace_chunk h = header_of(head);
-	size_t need = sizeof(h) + h.nbytes;
+	size_t packed;
+	uint8_t *at;
 
 	if (!f->stage && posix_memalign((void **)&f->stage, ALIGN, STAGE))
 		return false;
 	/* a pad behind it all must fit */
-	if (need > STAGE - sizeof(struct trace_chunk) - f->staged)
+	if (2 * sizeof(h) + h.nbytes > STAGE - f->staged)
 		return false;
-	memcpy(f->stage + f->staged, &h, sizeof(h));
-	memcpy(f->stage + f->staged + sizeof(h), samples, h.nbytes);
-	f->staged += need;
+	at = f->stage + f->staged;
+	packed = packed_make(at + sizeof(h), h.nbytes, samples, h.nbytes);
+	if (packed) {
+		h.magic = TRACE_PACKED_MAGIC;
+		h.nbytes = (uint32_t)packed;
+	} else {
+		memcpy(at + sizeof(h), samples, h.nbytes);
+	}
+	memcpy(at, &h, sizeof(h));
+	f->staged += sizeof(h) + h.nbytes;
 	return true;
 }
 

@@ -2,8 +2,8 @@
 /*
  * sample_file.h - appends chunks to the `samples` file of a trace.
  *
- * Two ways.  append() hands one chunk to the kernel at once.  stage() gathers chunks, commit()
- * writes them together; when they are many, past the page cache (O_DIRECT), if the file system
+ * Two ways.  append() hands one chunk to the kernel at once, as it is.  stage() gathers chunks,
+ * packed, commit() writes them together; when they are many, past the page cache (O_DIRECT), if the file system
  * can and the disk is fast: copying into the page cache is what a busy recording costs most, and
  * it takes the memory bandwidth of the very program that is being measured.
  *
@@ -37,7 +37,7 @@ struct sample_file {
 void sample_file_close(struct sample_file *f);
 /* 0 or -errno. */
 int sample_file_append(struct sample_file *f, const struct trace_chunk *head, const void *samples);
-/* Copies the chunk; false: no room, commit first. */
+/* Packs or copies the chunk; false: no room, commit first. */
 bool sample_file_stage(struct sample_file *f, const struct trace_chunk *head, const void *samples);
 /* All that was staged, or nothing of it: 0 or -errno.  The stage is empty afterwards. */
 int sample_file_commit(struct sample_file *f);

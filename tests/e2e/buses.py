@@ -41,13 +41,13 @@ def lanes_of(trace):
     while at + truth.CHUNK.size <= len(data):
         magic, nbytes, seq, uid, tid, _, _ = truth.CHUNK.unpack_from(data, at)
         at += truth.CHUNK.size
-        if magic == truth.CHUNK_MAGIC:
-            chunks.append((uid, tid, seq, data[at : at + nbytes]))
+        if magic != truth.PAD_MAGIC:
+            chunks.append((uid, tid, seq, magic, data[at : at + nbytes]))
         at += nbytes
     lanes = {}
-    for uid, tid, _, body in sorted(chunks):
+    for uid, tid, _, magic, body in sorted(chunks):
         lane = lanes.setdefault((uid, tid), [])
-        for head, _, source, payload, event in struct.iter_unpack("<5I", body):
+        for head, _, source, payload, event in truth.each_sample(magic, body):
             if event < truth.SPECIAL and head:
                 lane.append((event, payload, head, source))
     return lanes

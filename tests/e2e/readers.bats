@@ -178,7 +178,7 @@ assert n == 100000, n'
 	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 600000 3
 	# the pipe is full for a second
 	script -qec "'$KRON' dump walk | (sleep 1; cat >/dev/null)" /dev/null >out
-	tr '\r' '\n' <out | grep -q 'kron dump: *[0-9]*% of 12 MB read'
+	tr '\r' '\n' <out | grep -q 'kron dump: *[0-9]*% of [0-9]* MB read'
 	# the line is gone at the end
 	[ "$(tail -c 4 out)" = $'\r\033[K' ]
 	script -qec "'$KRON' dump -q walk | (sleep 1; cat >/dev/null)" /dev/null >out

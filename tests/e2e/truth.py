@@ -27,6 +27,7 @@ import sys
 
 CHUNK = struct.Struct("<IIQIIII")
 CHUNK_MAGIC = 0x4B43484B
+PACKED_MAGIC = 0x4B43504B
 PAD_MAGIC = 0x4B504144
 SPECIAL = 0xFFFFFF00
 LOST = 0xFFFFFF01
@@ -46,6 +47,64 @@ def fields(path):
                 c.replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\")
                 for c in line.split("\t")
             ]
+
+
+def plain(body):
+    """Events, sources, payloads of LOST records, of samples as they are."""
+    # columns of the samples; slices of a memoryview are fast enough for millions
+    words = memoryview(body).cast("I")
+    heads, sources, events = words[0::5], words[2::5], words[4::5].tolist()
+    if 0 in heads.tolist():
+        events = [e for h, e in zip(heads, events) if h]
+        sources = [s for h, s in zip(heads, sources) if h]
+    lost = [p for e, p in zip(words[4::5], words[3::5]) if e == LOST] if LOST in events else []
+    return events, set(sources), lost
+
+
+def unpacked(body):
+    """The same of packed samples (trace/packed.h): None if they are not well formed."""
+    columns = memoryview(body).cast("H")
+    ticks, short = columns[0::4].tolist(), columns[1::4].tolist()
+    events, sources, lost = [], set(), []
+    at = 0
+    if len(body) % 8 or ticks[:1] != [0xFFFF]:
+        return None
+    while at < len(ticks):
+        mark = ticks.index(0xFFFF, at) if 0xFFFF in ticks[at:] else len(ticks)
+        events += short[at:mark]
+        at = mark
+        if mark == len(ticks):
+            break
+        if mark + 3 > len(ticks) or short[mark]:
+            return None
+        head, _, source, payload, event = struct.unpack_from("<5I", body, 8 * mark + 4)
+        if head:
+            events.append(event)
+            sources.add(source)
+            lost += [payload] if event == LOST else []
+        at = mark + 3
+    return events, sources, lost
+
+
+def each_sample(magic, body):
+    """(head, low time, source, payload, event), one by one."""
+    if magic != PACKED_MAGIC:
+        yield from struct.iter_unpack("<5I", body)
+        return
+    at, head, low, source = 0, 0, 0, 0
+    while at < len(body):
+        ticks, event, payload = struct.unpack_from("<HHI", body, at)
+        if ticks == 0xFFFF:
+            whole = struct.unpack_from("<5I", body, at + 4)
+            at += 24
+            if whole[0]:
+                head, low, source = whole[:3]
+            yield whole
+            continue
+        time = ((head & 0xFFFFFF) << 32 | low) + ticks
+        head, low = head & 0xFF000000 | time >> 32 & 0xFFFFFF, time & 0xFFFFFFFF
+        at += 8
+        yield head, low, source, payload, event
 
 
 class Trace:
@@ -81,7 +140,13 @@ class Trace:
             if magic == PAD_MAGIC and at + nbytes <= len(data):
                 at += nbytes
                 continue
-            if magic != CHUNK_MAGIC or nbytes % 20 or at + nbytes > len(data):
+            body = data[at : at + nbytes]
+            found = None
+            if magic == PACKED_MAGIC and len(body) == nbytes:
+                found = unpacked(body)
+            elif magic == CHUNK_MAGIC and len(body) == nbytes and nbytes % 20 == 0:
+                found = plain(body)
+            if not found:
                 self.problems.append(f"no chunk at byte {at - CHUNK.size} of samples")
                 break
             if seq in self.seqs:
@@ -91,19 +156,11 @@ class Trace:
             self.holes += holes
             if source & 0x3FFFFF != tid:
                 self.problems.append(f"chunk {seq} is of thread {tid}, its source {source:#x}")
-            # columns of the samples; slices of a memoryview are fast enough for millions
-            words = memoryview(data)[at : at + nbytes].cast("I")
-            heads, sources, events = words[0::5], words[2::5], words[4::5].tolist()
-            if 0 in heads.tolist():
-                events = [e for h, e in zip(heads, events) if h]
-                sources = [s for h, s in zip(heads, sources) if h]
-            if events and set(sources) != {source}:
+            events, sources, lost = found
+            if events and sources != {source}:
                 self.problems.append(f"samples of other sources in chunk {seq}")
-            here = collections.Counter(events)
-            if LOST in here:
-                payloads = words[3::5]
-                self.lost_records += sum(p for e, p in zip(words[4::5], payloads) if e == LOST)
-            counts.update(here)
+            self.lost_records += sum(lost)
+            counts.update(events)
             at += nbytes
         if at != len(data) and not self.problems:
             self.problems.append(f"{len(data) - at} bytes after the last chunk")

@@ -565,7 +565,7 @@ def torn_samples():
         t = truth.Trace("torn")
         least = t.samples
         need(least <= info["samples"] <= whole, f"cut {cut}: {info['samples']} of {whole}, at least {least}")
-        need(info["samples"] >= whole - cut // 20 - 3276, f"cut {cut}: {info['samples']} of {whole}")
+        need(info["samples"] >= whole - cut // 8 - 3276, f"cut {cut}: {info['samples']} of {whole}")
 
 
 def main():

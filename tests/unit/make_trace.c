@@ -67,7 +67,10 @@ static void flush(struct lane *l)
 		return;
 	l->head.nbytes = l->n * KRON_SAMPLE_SIZE;
 	l->head.seq = next_seq++;
-	check(trace_writer_chunk(l->w, &l->head, l->s));
+	if (l->head.seq % 8 && trace_writer_stage(l->w, &l->head, l->s))
+		check(trace_writer_commit(l->w)); /* packed */
+	else
+		check(trace_writer_chunk(l->w, &l->head, l->s));
 	l->n = 0;
 	l->head.holes = 0;
 }
