@@ -46,12 +46,19 @@
 
 /* ---- who we are ---- */
 
+#ifdef RT_STATIC /* no thread data is ours: the kernel is asked each time */
+#define THREAD_DATA
+#define REMEMBERS_THREADS false
+#else
 /* initial-exec: no allocation at the first access from a library that was loaded late. */
-static __thread struct {
+#define THREAD_DATA __thread __attribute__((tls_model("initial-exec")))
+#define REMEMBERS_THREADS true
+#endif
+static THREAD_DATA struct {
 	uint32_t tid;
 	uint32_t epoch;
 	uint32_t space; /* pid namespace */
-} self __attribute__((tls_model("initial-exec")));
+} self;
 
 uint32_t access_namespace(void)
 {
@@ -108,7 +115,7 @@ void access_hold_init(const struct board *b, struct access_hold *h)
 	h->slot = 0;
 	h->mark.value = 0;
 	h->epoch = current_epoch();
-	if (h->epoch && h->epoch == self.epoch)
+	if (REMEMBERS_THREADS && h->epoch && h->epoch == self.epoch)
 		h->tid = self.tid;
 	else
 		find_self(b, h);

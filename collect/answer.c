@@ -96,6 +96,9 @@ static bool is_own_runtime(const struct work *w, const struct process_mapping *m
 {
 	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
 
+	/* A static program has it inside. */
+	if (w->exe && !strcmp(m->path, w->exe))
+		return false;
 	return (rt && rt->ino == m->ino && rt->dev == m->dev) ||
 	       !strcmp(base_name(m->path), "libkron-rt.so");
 }
@@ -333,6 +336,11 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 
 	if (!b.plan)
 		b.plan = l->module->full;
+	if (!b.thunk)
+		return err_set(err, ENOTSUP,
+			       "%s is static: neither --bus device nor --constant-time can be had "
+			       "there",
+			       l->module->path);
 	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
 		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
 			       l->module->path);

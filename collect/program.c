@@ -17,6 +17,7 @@
 
 #include "base/vec.h"
 #include "inject/elf_image.h"
+#include "inject/patch_info.h"
 
 #define SCRIPT_DEPTH 5 /* interpreters of interpreters that the kernel follows */
 #define HEAD 512
@@ -179,6 +180,20 @@ static bool has_name(const char *path, const char *name)
 
 #define LINKER "ld-linux-x86-64.so.2"
 
+/* A static program from kron patch. */
+static bool brings_runtime(const char *path)
+{
+	struct elf_image *img;
+	struct err err;
+	bool yes;
+
+	if (elf_image_open(&img, path, &err))
+		return false;
+	yes = patch_info_has_start(img);
+	elf_image_close(img);
+	return yes;
+}
+
 static void look_at_elf(struct program *p, int fd, const char *path, const uint8_t *head, size_t n,
 			const struct stat *st)
 {
@@ -203,9 +218,10 @@ static void look_at_elf(struct program *p, int fd, const char *path, const uint8
 	else if (h.cut_off)
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is truncated: a segment lies past the end of the file", path);
-	else if (!h.interp[0] && !has_name(path, LINKER))
+	else if (!h.interp[0] && !has_name(path, LINKER) && !brings_runtime(path))
 		judge(p, PROGRAM_UNTRACEABLE,
-		      "%s is statically linked; tracing such programs is not possible yet", path);
+		      "%s is statically linked: `kron patch` makes a copy that can be traced",
+		      path);
 	else if (h.interp[0] && !has_name(h.interp, LINKER))
 		judge(p, PROGRAM_UNTRACEABLE, "%s uses the dynamic linker %s; kron knows glibc's",
 		      path, h.interp);

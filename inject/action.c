@@ -522,7 +522,7 @@ static void make_hot(struct hot *h, const struct place_action *a, const struct a
 	start = h->len;
 	if (ground->way == KRON_THUNK_DEVICE && room->times <= 1)
 		store_on_device(h);
-	else if (a->kind == ACTION_COUNT && is_lane(ground->way))
+	else if (a->kind == ACTION_COUNT && is_lane(ground->way) && ground->counts)
 		count_on_lane(h, ground->counts);
 	else
 		go_cold(h);

@@ -83,7 +83,7 @@ unsigned action_hot_len(const struct place_action *a, const struct action_room *
 /* What a process brings along. */
 struct action_ground {
 	enum kron_thunk way;
-	int32_t counts; /* %fs offset of the word that leads to the counters */
+	int32_t counts; /* %fs offset of the word that leads to the counters; 0: there is none */
 };
 /*
  * Fill in a COUNT or STORE of the stub whose bytes begin at `stub`.  Returns where in it the cold

@@ -18,6 +18,7 @@
 #include "inject/elf_image_impl.h"
 #include "inject/elf_symbols.h"
 #include "inject/patch_info.h"
+#include "inject/start_code.h"
 #include "inject/unwind.h"
 
 #define PAGE 4096ull
@@ -29,12 +30,14 @@
 #define REACH_MAX (0x7fff0000ull)
 #define NEW_HEADERS 2u /* PT_LOAD, PT_NOTE */
 /* A string table, and where in it the names behind the first stand. */
-#define SECTION_NAMES ".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr"
+#define SECTION_NAMES \
+	".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr\0.kron.start"
 #define SECTION_BLOCK_NAME 11u
 #define SECTION_PLAN_NAME 17u
 #define SECTION_HDR_NAME 28u
 #define SECTION_OLD_HDR_NAME 42u
-#define NEW_SECTIONS 4u /* the last only with a merged table */
+#define SECTION_START_NAME 65u
+#define NEW_SECTIONS 5u /* at most */
 
 /* ---- may it be patched? ---- */
 
@@ -103,12 +106,6 @@ int apply_elf_check(const struct elf_image *img, struct err *err)
 		return err_set(err, EEXIST,
 			       "%s has probes from kron patch already: patch the original",
 			       img->path);
-	if (img->kind == ELF_KIND_STATIC)
-		return err_set(
-			err, ENOTSUP,
-			"%s is a static program: nothing loads kron's runtime into it, so its "
-			"probes could never be switched on",
-			img->path);
 	if (img->has_text_relocs)
 		return err_set(err, ENOTSUP,
 			       "%s has text relocations: its code in memory is not its file's",
@@ -140,6 +137,7 @@ struct layout {              /* of the new parts, in the order of the file */
 	uint64_t vaddr, off; /* of the new segment */
 	uint64_t head_len;   /* headers, note, frames, up to the page's end; the block follows */
 	uint64_t block_len;
+	uint64_t start_len; /* of the start-up code behind it; 0: not a static program */
 	uint64_t info_off;
 	uint64_t names_off, sections_off; /* has_sections */
 	size_t phnum;
@@ -160,9 +158,11 @@ struct applying {
 	struct unwind_disk frame;
 	uint8_t *info;
 	uint8_t *head;       /* head_len bytes */
+	uint8_t *start;      /* start-up code, start_code_size bytes, or NULL */
 	bool has_sections;   /* there are section headers, and they can be added to */
 	Elf64_Shdr names;    /* the old one of their names */
 	Elf64_Shdr *headers; /* the new table */
+	size_t nsections;    /* in it */
 	char *strings;       /* the new names */
 	uint64_t strings_len;
 };
@@ -214,6 +214,11 @@ static void plan_frames(struct applying *a)
 	}
 }
 
+static uint64_t segment_len(const struct layout *at)
+{
+	return at->head_len + at->block_len + at->start_len;
+}
+
 static int lay_out(struct applying *a, struct err *err)
 {
 	const struct elf_image *img = a->img;
@@ -233,10 +238,10 @@ static int lay_out(struct applying *a, struct err *err)
 	at->off = at->vaddr - (first->vaddr - first->off);
 	if (first->off > first->vaddr || at->off < file_end || at->off - file_end > HOLE_MAX)
 		at->off = file_end;
-	if (at->vaddr + at->head_len + at->block_len - a->plan->reach_lo > REACH_MAX)
+	if (at->vaddr + segment_len(at) - a->plan->reach_lo > REACH_MAX)
 		return err_set(err, ERANGE, "%s: there is no room within 2 GiB of its code",
 			       img->path);
-	at->info_off = at->off + at->head_len + at->block_len;
+	at->info_off = at->off + segment_len(at);
 	return 0;
 }
 
@@ -259,11 +264,25 @@ static int bind_block(struct applying *a, struct err *err)
 	return 0;
 }
 
+/* In front of the program's own entry point, where nobody else brings the runtime along. */
+static int make_start(struct applying *a, struct err *err)
+{
+	const struct layout *at = &a->at;
+	int code;
+
+	if (!at->start_len)
+		return 0;
+	code = start_code_make(&a->start, at->vaddr + at->head_len + at->block_len, &a->eh.e_entry,
+			       err);
+	return code ? err_prefix(err, code, "%s", a->img->path) : 0;
+}
+
 static void describe(struct applying *a)
 {
 	a->note = (struct patch_note){
 		.version = PATCH_VERSION,
-		.flags = a->what->has_jumps ? PATCH_HAS_JUMPS : 0,
+		.flags = (a->what->has_jumps ? PATCH_HAS_JUMPS : 0) |
+			 (a->at.start_len ? PATCH_HAS_START : 0),
 		.block_vaddr = a->at.vaddr + a->at.head_len,
 		.block_len = a->at.block_len,
 		.info_off = a->at.info_off,
@@ -282,8 +301,8 @@ static void make_headers(struct applying *a)
 		.p_offset = at->off,
 		.p_vaddr = at->vaddr,
 		.p_paddr = at->vaddr,
-		.p_filesz = at->head_len + at->block_len,
-		.p_memsz = at->head_len + at->block_len,
+		.p_filesz = segment_len(at),
+		.p_memsz = segment_len(at),
 		.p_align = PAGE,
 	};
 	const Elf64_Phdr note = {
@@ -371,17 +390,12 @@ static void make_names(struct applying *a)
 	memcpy(a->strings + old, names, sizeof(names));
 }
 
-static size_t count_sections(const struct applying *a)
-{
-	return NEW_SECTIONS - !a->frame_hdr;
-}
-
 static void make_sections(struct applying *a)
 {
 	const struct layout *at = &a->at;
 	uint32_t name = (uint32_t)a->names.sh_size;
 	size_t n = a->eh.e_shnum;
-	const Elf64_Shdr added[NEW_SECTIONS] = {
+	const Elf64_Shdr added[] = {
 		{
 			.sh_name = name,
 			.sh_type = SHT_NOTE,
@@ -407,16 +421,26 @@ static void make_sections(struct applying *a)
 			.sh_size = a->note.info_len,
 			.sh_addralign = 1,
 		},
-		{
-			.sh_name = name + SECTION_HDR_NAME,
-			.sh_type = SHT_PROGBITS,
-			.sh_flags = SHF_ALLOC,
-			.sh_addr = at->vaddr + at->frame_at,
-			.sh_offset = at->off + at->frame_at,
-			.sh_size = a->frame.hdr_len,
-			.sh_addralign = 4,
-		},
 	};
+	const Elf64_Shdr frame = {
+		.sh_name = name + SECTION_HDR_NAME,
+		.sh_type = SHT_PROGBITS,
+		.sh_flags = SHF_ALLOC,
+		.sh_addr = at->vaddr + at->frame_at,
+		.sh_offset = at->off + at->frame_at,
+		.sh_size = a->frame.hdr_len,
+		.sh_addralign = 4,
+	};
+	const Elf64_Shdr start = {
+		.sh_name = name + SECTION_START_NAME,
+		.sh_type = SHT_PROGBITS,
+		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+		.sh_addr = at->vaddr + at->head_len + at->block_len,
+		.sh_offset = at->off + at->head_len + at->block_len,
+		.sh_size = at->start_len,
+		.sh_addralign = PAGE,
+	};
+	const size_t nadded = sizeof(added) / sizeof(added[0]);
 
 	a->headers = xmalloc((n + NEW_SECTIONS) * sizeof(*a->headers));
 	memcpy(a->headers, a->img->bytes + a->eh.e_shoff, n * sizeof(*a->headers));
@@ -426,7 +450,12 @@ static void make_sections(struct applying *a)
 			a->headers[i].sh_name = name + SECTION_OLD_HDR_NAME;
 	a->headers[a->eh.e_shstrndx].sh_offset = at->names_off;
 	a->headers[a->eh.e_shstrndx].sh_size = a->strings_len;
-	memcpy(a->headers + n, added, count_sections(a) * sizeof(*a->headers));
+	memcpy(a->headers + n, added, sizeof(added));
+	a->nsections = n + nadded;
+	if (a->frame_hdr)
+		a->headers[a->nsections++] = frame;
+	if (at->start_len)
+		a->headers[a->nsections++] = start;
 }
 
 /* Behind the plan, whose length is known by now. */
@@ -484,7 +513,7 @@ static bool are_apart(const struct elf_edits *e)
 /* What the edits point into. */
 struct owned {
 	Elf64_Ehdr eh;
-	uint8_t *head, *info;
+	uint8_t *head, *info, *start;
 	Elf64_Shdr *headers;
 	char *strings;
 	struct bound bound;
@@ -494,6 +523,7 @@ static void free_owned(struct owned *o)
 {
 	xfree(o->head);
 	xfree(o->info);
+	xfree(o->start);
 	xfree(o->headers);
 	xfree(o->strings);
 	bound_free(&o->bound);
@@ -509,8 +539,9 @@ static void own(struct elf_edits *out, const struct applying *a)
 	o->eh.e_phnum = (uint16_t)a->at.phnum;
 	if (a->has_sections) {
 		o->eh.e_shoff = a->at.sections_off;
-		o->eh.e_shnum += (uint16_t)count_sections(a);
+		o->eh.e_shnum = (uint16_t)a->nsections;
 	}
+	o->start = a->start;
 	o->head = a->head;
 	o->info = a->info;
 	o->headers = a->headers;
@@ -533,6 +564,8 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 	qsort(out->v.v, out->v.n, sizeof(*out->v.v), compare_edits);
 	add(out, at->off, o->head, at->head_len);
 	add(out, at->off + at->head_len, o->bound.block, at->block_len);
+	if (o->start)
+		add(out, at->off + at->head_len + at->block_len, o->start, start_code_size);
 	add(out, at->info_off, o->info, a->note.info_len);
 	if (a->has_sections) {
 		add(out, at->names_off, o->strings, a->strings_len);
@@ -565,14 +598,19 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
 	if (!a.at.block_len)
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
+	if (img->kind == ELF_KIND_STATIC)
+		a.at.start_len = start_code_len();
 	plan_frames(&a);
 	code = lay_out(&a, err);
+	if (!code)
+		code = make_start(&a, err);
 	if (code)
 		return code;
 	describe(&a);
 	code = bind_block(&a, err);
 	if (code) {
 		xfree(a.info);
+		xfree(a.start);
 		return code;
 	}
 	make_head(&a);

@@ -705,6 +705,16 @@ bool patch_info_is_there(const struct elf_image *img)
 	return img->kron_note.off;
 }
 
+bool patch_info_has_start(const struct elf_image *img)
+{
+	struct patch_note note;
+
+	if (!patch_info_is_there(img) || img->kron_note.size != sizeof(note))
+		return false;
+	memcpy(&note, img->bytes + img->kron_note.off, sizeof(note));
+	return note.version == PATCH_VERSION && note.flags & PATCH_HAS_START;
+}
+
 /* A tool that wrote the file anew by its sections may have moved it. */
 static void find_description(const struct elf_image *img, struct patch_note *note)
 {

@@ -8,7 +8,7 @@
  *
  *   offset  size  behind the owner's name (struct patch_note)
  *        0     4  PATCH_VERSION
- *        4     4  PATCH_HAS_JUMPS: the jumps to the block stand in the text
+ *        4     4  PATCH_HAS_JUMPS: the jumps to the block stand in the text; PATCH_HAS_START
  *        8    16  block's vaddr, length
  *       24    16  file offset and length of the plan's description
  *       40     8  checksum of the plan's description
@@ -33,6 +33,7 @@
 #define PATCH_VERSION 3u
 
 #define PATCH_HAS_JUMPS 1u
+#define PATCH_HAS_START 2u /* a static program with start-up code of ours (kron/start.h) */
 
 struct patch_note {
 	uint32_t version, flags;
@@ -70,6 +71,8 @@ struct patch_info {
 
 /* Has the image a note of ours? */
 bool patch_info_is_there(const struct elf_image *img);
+/* Is it a static program that can wake its probes by itself? */
+bool patch_info_has_start(const struct elf_image *img);
 /* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */
 int patch_info_read(struct patch_info *out, const struct elf_image *img, struct err *err);
 void patch_info_free(struct patch_info *info);

@@ -17,6 +17,17 @@
  */
 #include "runtime/rt.h"
 
+#ifdef RT_STATIC
+int64_t rt_counts_offset(void)
+{
+	return 0;
+}
+
+static void count(uint32_t counter, uint64_t times)
+{
+	__atomic_fetch_add(&kron_rt.ctl->counts[counter], times, __ATOMIC_RELAXED);
+}
+#else
 static uint64_t *no_counts; /* never written */
 static __thread uint64_t **kron_rt_counts __attribute__((tls_model("initial-exec"))) = &no_counts;
 
@@ -95,6 +106,7 @@ static void count(uint32_t counter, uint64_t times)
 	else
 		__atomic_fetch_add(&kron_rt.ctl->counts[counter], times, __ATOMIC_RELAXED);
 }
+#endif
 
 /* ---- stores ---- */
 

@@ -2,8 +2,9 @@
 /*
  * exec_target.c - will the file that is about to be executed load libkron-rt.so, and may it?
  *
- * Only a program that certainly reads LD_PRELOAD and takes kron's entries out again gets them.
- * Anything else would see an environment that is not its own: static programs, other
+ * Only a program that certainly reads LD_PRELOAD, or has the runtime in itself (a static one from
+ * `kron patch`), gets kron's entries.
+ * Anything else would see an environment that is not its own: other static programs, other
  * architectures, setuid programs (ld.so ignores LD_PRELOAD there), a root directory in which
  * our library does not exist (ld.so would complain on the program's stderr).
  */
@@ -19,8 +20,11 @@
 #include "runtime/mini.h"
 
 #define INTERPRETER "/lib64/ld-linux-x86-64.so.2"
-#define SCRIPT_LEVELS 4 /* as the kernel */
-#define SCRIPT_LINE 256 /* likewise: BINPRM_BUF_SIZE */
+/* The note of a file from `kron patch`: its owner, and the start of what it says. */
+#define NOTE_OWNER "kron\0\0\0" /* eight bytes */
+#define NOTE_HAS_START 2u       /* the runtime is in it, for there is no interpreter to load ours */
+#define SCRIPT_LEVELS 4         /* as the kernel */
+#define SCRIPT_LINE 256         /* likewise: BINPRM_BUF_SIZE */
 #define PHDRS_MAX 128
 
 static long read_at(int fd, void *buf, size_t len, uint64_t off)
@@ -40,9 +44,29 @@ static bool is_privileged_file(int fd, const struct stat *st)
 	       sys4(__NR_fgetxattr, fd, (long)"security.capability", 0, 0) > 0;
 }
 
-static bool has_our_interpreter(int fd, const Elf64_Ehdr *e)
+/* version, flags: inject/patch_info.h */
+static bool has_start_code(int fd, const Elf64_Phdr *p)
+{
+	struct {
+		Elf64_Nhdr head;
+		char owner[sizeof(NOTE_OWNER)];
+		uint8_t words[8];
+	} __attribute__((packed)) note;
+	uint32_t flags;
+
+	if (p->p_filesz < sizeof(note) ||
+	    read_at(fd, &note, sizeof(note), p->p_offset) != sizeof(note))
+		return false;
+	mini_copy(&flags, note.words + 4, sizeof(flags));
+	return note.head.n_type == NT_VERSION && note.head.n_namesz > sizeof(NOTE_OWNER) &&
+	       mini_mismatch(note.owner, NOTE_OWNER, sizeof(NOTE_OWNER)) == sizeof(NOTE_OWNER) &&
+	       flags & NOTE_HAS_START;
+}
+
+static bool takes_our_entries(int fd, const Elf64_Ehdr *e)
 {
 	char name[sizeof(INTERPRETER)];
+	bool brings_runtime = false;
 	uint32_t i;
 
 	if (e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phnum > PHDRS_MAX)
@@ -52,13 +76,15 @@ static bool has_our_interpreter(int fd, const Elf64_Ehdr *e)
 
 		if (read_at(fd, &p, sizeof(p), e->e_phoff + i * sizeof(p)) != sizeof(p))
 			return false;
+		if (p.p_type == PT_NOTE)
+			brings_runtime |= has_start_code(fd, &p);
 		if (p.p_type != PT_INTERP)
 			continue;
 		return p.p_filesz == sizeof(name) &&
 		       read_at(fd, name, sizeof(name), p.p_offset) == sizeof(name) &&
 		       mini_mismatch(name, INTERPRETER, sizeof(name)) == sizeof(name);
 	}
-	return false;
+	return brings_runtime;
 }
 
 static bool is_our_elf(const uint8_t *head, long len)
@@ -112,7 +138,7 @@ static enum verdict look_into(int fd, char *line, const char **path)
 	if (!is_our_elf((uint8_t *)line, len) || is_privileged_file(fd, &st))
 		return NO;
 	mini_copy(head.bytes, line, sizeof(head));
-	return has_our_interpreter(fd, &head.align) ? YES : NO;
+	return takes_our_entries(fd, &head.align) ? YES : NO;
 }
 
 /* Opening anything but a plain file may block or do something. */

@@ -219,14 +219,12 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		rt_env_hide(envp);
 }
 
-static void __attribute__((constructor)) rt_init(int argc, char **argv, char **envp)
+void rt_start(char **envp)
 {
 	struct kron_result res;
 	struct rt_answer a;
 	int ret;
 
-	(void)argc;
-	(void)argv;
 	if (!rt_env_read(envp))
 		return;
 	mini_zero(&res, sizeof(res));
@@ -244,3 +242,12 @@ static void __attribute__((constructor)) rt_init(int argc, char **argv, char **e
 	res.pid = sys_getpid();
 	rt_ask_end(&a, &res);
 }
+
+#ifndef RT_STATIC
+static void __attribute__((constructor)) rt_init(int argc, char **argv, char **envp)
+{
+	(void)argc;
+	(void)argv;
+	rt_start(envp);
+}
+#endif

@@ -45,19 +45,35 @@
 #define SWEEP_MIN 64u
 #define QUIET_CHUNKS 512u /* 32 MiB, opened before a seccomp filter */
 
+/* Stands in for the lane of a thread that may take no sample: it never has room. */
+static struct rt_lane mute_lane;
+
+/* ---- CPU number ---- */
+
+#ifdef RT_STATIC
+bool rt_has_rseq(void)
+{
+	return false;
+}
+
+static void cpu_note(void)
+{
+}
+
+static uint32_t cpu_read(void)
+{
+	return rt_cpu();
+}
+#else
 __thread struct rt_lane *kron_rt_lane;
 /* Stands in for rseq's cpu_id where rseq is not registered: set at each new chunk. */
 static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
 long kron_rt_cpu_offset;
-/* Stands in for the lane of a thread that may take no sample: it never has room. */
-static struct rt_lane mute_lane;
 
 /* From ld.so (glibc 2.35 and later). */
 extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
 extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
 #define RSEQ_CPU_ID 4 /* struct rseq: cpu_id_start, cpu_id */
-
-/* ---- CPU number ---- */
 
 bool rt_has_rseq(void)
 {
@@ -80,6 +96,13 @@ static uint32_t cpu_read(void)
 	return cpu;
 }
 
+static void cpu_note(void)
+{
+	if (!rt_has_rseq())
+		no_rseq_cpu = rt_cpu();
+}
+#endif
+
 /* The kernel keeps the CPU number in the limit of a GDT segment, for the vDSO's getcpu(). */
 uint32_t rt_cpu(void)
 {
@@ -96,7 +119,10 @@ static uint64_t claim_next(struct rt_lane *lane)
 	uint64_t old = RT_CLAIM_STEP;
 
 	/* One instruction: whole for a handler on this thread, the only one it meets. */
-	__asm__ volatile("xaddq %0, %1" : "+r"(old), "+m"(lane->claim) : : "cc", "memory");
+	__asm__ volatile(RT_LOCKED "xaddq %0, %1"
+			 : "+r"(old), "+m"(lane->claim)
+			 :
+			 : "cc", "memory");
 	return old;
 }
 
@@ -106,7 +132,7 @@ static void claim_exhaust(struct rt_lane *lane)
 	uint64_t seen = __atomic_load_n(&lane->claim, __ATOMIC_RELAXED);
 
 	if (!rt_claim_has_room(seen))
-		__asm__ volatile("cmpxchgq %2, %1"
+		__asm__ volatile(RT_LOCKED "cmpxchgq %2, %1"
 				 : "+a"(seen), "+m"(lane->claim)
 				 : "r"(0ul)
 				 : "cc", "memory");
@@ -259,7 +285,7 @@ static struct rt_lane *lane_register(struct rt_lane *lane, uint32_t tid)
 	lane->lost = 0;
 	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
 	rt_tid_registered(tid);
-	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+	rt_thread_set_lane(lane);
 	return lane;
 }
 
@@ -272,7 +298,7 @@ static struct rt_lane *lane_register(struct rt_lane *lane, uint32_t tid)
  */
 struct rt_lane *rt_lane_self(void)
 {
-	struct rt_lane *lane = kron_rt_lane;
+	struct rt_lane *lane = rt_thread_lane();
 	uint32_t tid;
 
 	if (lane && lane->tid)
@@ -290,8 +316,8 @@ struct rt_lane *rt_lane_self(void)
  */
 struct rt_lane *rt_lane_self_quiet(void)
 {
-	static __thread uint32_t at_work __attribute__((tls_model("initial-exec")));
-	struct rt_lane *lane = kron_rt_lane;
+	static RT_THREAD uint32_t at_work;
+	struct rt_lane *lane = rt_thread_lane();
 	uint32_t me = kron_rt.proc->uid + 1;
 	uint32_t tid;
 
@@ -577,8 +603,7 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
 			 __ATOMIC_RELEASE);
 
-	if (!rt_has_rseq())
-		no_rseq_cpu = rt_cpu();
+	cpu_note();
 	lane_set_cpu(lane, cpu_read());
 	sample_put(lane, at, KRON_EVENT_CPU, lane->cpu, 0);
 	at += KRON_SAMPLE_SIZE;
@@ -603,12 +628,12 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 /* The chunk stays OWNED till the thread ends: only one whose last slot is claimed may be FULL. */
 void rt_lane_mute(void)
 {
-	__atomic_store_n(&kron_rt_lane, &mute_lane, __ATOMIC_RELEASE);
+	rt_thread_set_lane(&mute_lane);
 }
 
 bool rt_lane_is_mute(void)
 {
-	return kron_rt_lane == &mute_lane || kron_rt.mute;
+	return rt_thread_lane() == &mute_lane || kron_rt.mute;
 }
 
 /* ---- full ---- */
@@ -770,7 +795,7 @@ static void slow_quiet(uint32_t event, uint32_t payload)
 
 void kron_rt_slow(uint32_t event, uint32_t payload)
 {
-	struct rt_lane *lane = kron_rt_lane;
+	struct rt_lane *lane = rt_thread_lane();
 	uint64_t mask;
 
 	if (!kron_rt.live)
@@ -790,6 +815,11 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 		rt_proc_count_lost(1);
 		return;
 	}
+#ifdef RT_STATIC
+	/* The thunk may have found no lane where there is one. */
+	if (lane && lane->tid && lane_sample(lane, event, payload))
+		return;
+#endif
 	if (kron_rt.quiet) {
 		slow_quiet(event, payload);
 		return;

@@ -26,6 +26,7 @@
 #define RT_LANE_SOURCE 8
 #define RT_LANE_HEAD 12
 #define RT_LANE_CPU 16
+#define RT_LANE_TID 20
 #define RT_LANE_SCRATCH 40
 #define RT_LANE_KNOWN 60
 
@@ -63,6 +64,7 @@ _Static_assert(__builtin_offsetof(struct rt_lane, claim) == RT_LANE_CLAIM, "thun
 _Static_assert(__builtin_offsetof(struct rt_lane, source) == RT_LANE_SOURCE, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, head) == RT_LANE_HEAD, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, cpu) == RT_LANE_CPU, "thunk.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, tid) == RT_LANE_TID, "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, scratch) == RT_LANE_SCRATCH, "thunk_constant.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, known) == RT_LANE_KNOWN, "thunk_bus.S");
 _Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +

@@ -106,9 +106,34 @@ struct rt {
 
 extern struct rt kron_rt __attribute__((visibility("hidden")));
 
-/* ---- thunk.S ---- */
+/*
+ * RT_STATIC: the runtime as a part of a static program from `kron patch` (static.h), where no
+ * thread data is ours.  There it is the number of the thread that finds its lane.
+ */
+#ifdef RT_STATIC
+#define RT_THREAD
+#define RT_LOCKED "lock "
+/* The calling thread's lane, NULL = none yet. */
+struct rt_lane *rt_thread_lane(void) __attribute__((visibility("hidden")));
+void rt_thread_set_lane(struct rt_lane *lane) __attribute__((visibility("hidden")));
+#else
+#define RT_THREAD __thread __attribute__((tls_model("initial-exec")))
+#define RT_LOCKED
 extern __thread struct rt_lane *kron_rt_lane
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+static inline struct rt_lane *rt_thread_lane(void)
+{
+	return kron_rt_lane;
+}
+
+static inline void rt_thread_set_lane(struct rt_lane *lane)
+{
+	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+}
+#endif
+
+/* ---- thunk.S ---- */
 /* Where the thunk finds the CPU number, from %fs: in rseq's area, or kron_rt_no_cpu. */
 extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
 void kron_rt_probe(void) __attribute__((visibility("hidden")));
@@ -205,6 +230,8 @@ struct rt_segment {
 	uint64_t size;
 	const uint8_t *session;
 };
+/* START: ask the collector, if the environment names one, and do what it says. */
+void rt_start(char **envp) __attribute__((visibility("hidden")));
 /* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */
 uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));

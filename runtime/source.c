@@ -78,7 +78,7 @@ static bool meet_quiet(void)
 
 static bool is_known(void)
 {
-	const struct rt_lane *lane = kron_rt_lane;
+	const struct rt_lane *lane = rt_thread_lane();
 
 	return lane && lane->known;
 }
@@ -143,12 +143,17 @@ static bool wait_for_collector(void)
 
 void rt_trigger(uint32_t word, uint64_t data)
 {
+	struct rt_lane *lane;
+
 	if (!kron_rt_meet())
 		return;
-	if (++kron_rt_lane->claim % LOOK_EVERY == 0 &&
-	    kron_rt.ctl->when_full == KRON_WHEN_FULL_WAIT && !wait_for_collector())
-		return;
-	board_trigger(&kron_rt.board, word, rt_cpu(), kron_rt_lane->known, data);
+	lane = rt_thread_lane();
+	if (++lane->claim % LOOK_EVERY == 0 && kron_rt.ctl->when_full == KRON_WHEN_FULL_WAIT) {
+		if (!wait_for_collector())
+			return;
+		lane = rt_thread_lane();
+	}
+	board_trigger(&kron_rt.board, word, rt_cpu(), lane->known, data);
 }
 
 void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)

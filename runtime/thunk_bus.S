@@ -47,6 +47,7 @@
 	PROBE_EXACT	kron_rt_probe_exact, 0
 	PROBE_EXACT	kron_rt_payload_exact, 1
 
+#ifndef RT_STATIC /* thread data of glibc's: kron_rt_lane, rseq */
 /*
  * The hardware puts into a sample what the Source Address Register of the active CPU ID line
  * holds, so the register of our CPU's line must be ours when the trigger arrives.  Between
@@ -173,7 +174,7 @@ kron_rt_device_end:
 	.quad	.Lend - .Lstart
 	.quad	.Laborted
 	.text
-
+#endif
 
 /* kron_rt_action(code, data) */
 	.globl	kron_rt_action_thunk

@@ -150,15 +150,17 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 		hello.proc_slot = kron_rt.proc->slot;
 	}
 	hello.thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_probe;
-	hello.thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello.thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_probe_exact;
+	hello.payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
+	hello.payload_thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_payload_exact;
+	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
+#ifndef RT_STATIC /* where the collector must do without */
+	hello.thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello.thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 	hello.hook_thunk = (uint64_t)kron_rt_hook_thunk;
-	hello.payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello.payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
-	hello.payload_thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_payload_exact;
 	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
-	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
+#endif
 	hello.counts = rt_counts_offset();
 
 	ret = ask_send(a->sock, &hello, sizeof(hello));

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * static.c - the runtime in a static program: its start, and what stands in for parts that are
+ * not there.
+ *
+ * Nobody has preloaded us: the file's own entry point leads here, in a process that may not be
+ * traced at all.  Then we look at the environment and are gone, and have touched nothing.
+ *
+ * What a static program does not have: hooks (nothing puts the environment back, so it stays
+ * visible, and its children are traced as they are), the wrapping of handlers for faults, and a
+ * _dl_find_object of ours; the program's table for unwinders has the block's tables already.
+ */
+#define _GNU_SOURCE
+#include <cpuid.h>
+#include <elf.h>
+#include <sys/mman.h>
+#include <kron/start.h>
+#include "runtime/rt.h"
+#include "runtime/static.h"
+#include "runtime/unwind.h"
+#include "runtime/sys.h"
+#include "runtime/mini.h"
+
+#define AMD_FEATURES 0x80000001u
+#define HAS_RDTSCP (1u << 27)
+#define HWCAP2_FSGSBASE 2u
+
+extern const struct kron_start kron_start __attribute__((visibility("hidden")));
+
+/* Entries of the environment that ask for us. */
+static bool is_asked(char **envp)
+{
+	for (; *envp; envp++) {
+		if (mini_after(*envp, KRON_ENV_RT "="))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t auxv_value(const Elf64_auxv_t *auxv, uint64_t type)
+{
+	for (; auxv->a_type != AT_NULL; auxv++) {
+		if (auxv->a_type == type)
+			return auxv->a_un.a_val;
+	}
+	return 0;
+}
+
+/* Not in a constructor's frame: before this there is no memory that may be written to. */
+static bool map_data(void)
+{
+	uint8_t *at = (uint8_t *)(uintptr_t)&kron_start + kron_start.data_off;
+
+	return !sys_failed(sys_mmap(at, kron_start.data_len, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+}
+
+static bool has_rdtscp(void)
+{
+	uint32_t a, b, c, d;
+
+	return __get_cpuid(AMD_FEATURES, &a, &b, &c, &d) && d & HAS_RDTSCP;
+}
+
+/* sp: the kernel's: argc, argv, NULL, envp, NULL, auxv. */
+void kron_rt_static(uint64_t *sp)
+{
+	char **envp = (char **)(sp + 1 + sp[0] + 1);
+	char **end = envp;
+	const Elf64_auxv_t *auxv;
+
+	if (!is_asked(envp))
+		return;
+	while (*end)
+		end++;
+	auxv = (const Elf64_auxv_t *)(end + 1);
+	/* Who may do more than who started it: the environment has no say there. */
+	if (auxv_value(auxv, AT_SECURE) || !has_rdtscp() || !map_data())
+		return;
+	kron_rt_thread_init(auxv_value(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE);
+	rt_start(envp);
+}
+
+/* ---- parts that are not there ---- */
+
+void kron_rt_find_cpu(void)
+{
+}
+
+void rt_unwind_add(uint64_t block, uint64_t len)
+{
+	(void)block;
+	(void)len;
+}
+
+void rt_unwind_remove(uint64_t block)
+{
+	(void)block;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thunk_static.S - the probes of a static program: static.h has the way to the lane.
+ *
+ * Time and processor come from one instruction, rdtscp, so the sample's header names the very
+ * processor whose clock was read.  The claim is locked.
+ *
+ *   rsi  the event, then the lane      rdx  the lane      rdi  the slot
+ */
+#include "runtime/thunk.inc"
+#include "runtime/static.h"
+
+	.text
+
+	.macro	PROBE_STATIC name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 6
+\name:
+	.cfi_startproc
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	mov	%eax, %esi
+	lahf
+	seto	%al
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+.Lagain\@:
+	mov	kron_rt_tid_offset(%rip), %rdi
+	test	%rdi, %rdi
+	jz	.Lslow\@			/* zero, too, when rdfsbase is not for us */
+	rdfsbase %rdx
+	mov	%rdx, %rax
+	shr	$RT_THREADS_BASE_SHIFT, %rax
+	imul	$RT_THREADS_HASH, %eax, %eax
+	shr	$(32 - RT_THREADS_SHIFT), %eax
+	shl	$RT_THREAD_SHIFT, %eax
+	lea	kron_rt_threads(%rip), %rcx
+	cmp	%rdx, (%rcx, %rax)
+	jne	.Lslow\@
+	mov	RT_THREAD_LANE(%rcx, %rax), %rdx
+	test	%rdx, %rdx
+	jz	.Lslow\@
+	mov	%fs:(%rdi), %edi
+	cmp	%edi, RT_LANE_TID(%rdx)
+	jne	.Lslow\@
+	movabs	$RT_CLAIM_STEP, %rdi
+	lock xadd %rdi, RT_LANE_CLAIM(%rdx)
+	test	%rdi, %rdi
+	jns	.Lslow\@
+	shl	$16, %rdi
+	shr	$16, %rdi
+	PAYLOAD	\own, 32, %eax
+	mov	%eax, 12(%rdi)			/* at once: see board/holes.h */
+	mov	%esi, 16(%rdi)
+	mov	RT_LANE_SOURCE(%rdx), %eax
+	mov	%eax, 8(%rdi)
+	mov	%rdx, %rsi
+	rdtscp
+	and	$0xfff, %ecx			/* the node is above it */
+	cmp	%ecx, RT_LANE_CPU(%rsi)
+	jne	.Lother_cpu\@
+	mov	%eax, 4(%rdi)
+	shl	$HEAD_CPU_SHIFT, %ecx
+	and	$HEAD_TIME_MASK, %edx
+	lea	HEAD_TRACE(%rcx, %rdx), %edx
+	mov	%edx, (%rdi)			/* last: now the sample exists */
+.Ldone\@:
+	pop	%rax
+	.cfi_remember_state
+	.cfi_adjust_cfa_offset -8
+	add	$0x7f, %al			/* 1 + 127 overflows, 0 + 127 does not */
+	sahf
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	ret
+
+	/* As in thunk.S: the slot becomes the record of the move, the sample takes the next one. */
+.Lother_cpu\@:
+	.cfi_restore_state
+	push	16(%rdi)
+	.cfi_adjust_cfa_offset 8
+	movl	$EVENT_CPU, 16(%rdi)
+	mov	%ecx, 12(%rdi)
+	mov	%eax, 4(%rdi)
+	mov	%ecx, %eax
+	shl	$HEAD_CPU_SHIFT, %eax
+	or	$HEAD_TRACE, %eax
+	mov	%eax, RT_LANE_HEAD(%rsi)
+	mov	%ecx, RT_LANE_CPU(%rsi)
+	and	$HEAD_TIME_MASK, %edx
+	or	%eax, %edx
+	mov	%edx, (%rdi)
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	mov	%esi, %esi
+	jmp	.Lagain\@
+
+.Lslow\@:
+	mov	%esi, %edi
+	PAYLOAD	\own, 32, %esi
+	CALL_C	kron_rt_slow, 40
+	jmp	.Ldone\@
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+	PROBE_STATIC	kron_rt_probe, 0
+	PROBE_STATIC	kron_rt_payload, 1
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kron patch of static programs: the copy behaves as the original and traces under kron record.
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
+bats_require_minimum_version 1.5.0
+
+# life OUT FLAG...: bins/static_life.c; a compiler or library that is not there: skip
+life() {
+	local out=$1
+	shift
+	echo 'int main(void) { return 0; }' >trivial.c
+	compile trivial ./trivial.c "$@" 2>no || skip "cannot be linked here: $*"
+	compile "$out" bins/static_life.c "$@"
+}
+
+# by_thread DIR: "TID CALLS" of hit()
+by_thread() {
+	"$KRON" report --by-thread --json "$1" |
+		json '"\n".join("%d %d" % (f["thread"], f["calls"])
+			for f in sorted(d, key=lambda f: f["thread"]) if f["function"] == "hit")'
+}
+
+# whole DIR: nothing was lost, and no probe cut off
+whole() {
+	[ "$("$KRON" info --json "$1" | json 'd["samples"] > 0 and d["lost"] == 0')" = True ]
+}
+
+# alike OLD NEW ARG...: same output and status
+alike() {
+	local old=$1 new=$2 want=0 got=0
+	shift 2
+	"$old" "$@" >want 2>want.err </dev/null || want=$?
+	"$new" "$@" >got 2>got.err </dev/null || got=$?
+	[ "$want" = "$got" ]
+	cmp want got
+	cmp want.err got.err
+}
+
+# threads FLAG...: what the program says of its threads is what the trace says
+threads() {
+	[ $# = 0 ] || life prog "$@"
+	"$KRON" patch -q -F hit -F work -F on_alarm -o prog.kron prog
+	alike ./prog ./prog.kron env a 'b c'
+	"$KRON" record -q -o t -- ./prog.kron all 8 >truth </dev/null
+	whole t
+	[ "$(wc -l <truth)" -gt 40 ]
+	diff truth <(by_thread t)
+}
+
+@test "glibc, static: threads, handlers, fork, vfork" {
+	threads -static
+}
+
+@test "glibc, static-pie: likewise" {
+	threads -static-pie
+}
+
+@test "musl, static: likewise" {
+	command -v musl-gcc >/dev/null || skip "musl-gcc is not installed"
+	CC=musl-gcc threads -static
+}
+
+@test "musl, static-pie: likewise" {
+	# musl-gcc would link it with an interpreter
+	lib=/usr/lib/x86_64-linux-musl
+	[ -e $lib/rcrt1.o ] || skip "musl is not installed"
+	compile prog bins/static_life.c -nostdinc -isystem /usr/include/x86_64-linux-musl \
+		-fPIE -static-pie -nostdlib $lib/rcrt1.o $lib/crti.o $lib/libc.a $lib/crtn.o
+	threads
+}
+
+@test "every function of a static program" {
+	life prog -static -s
+	"$KRON" patch -q -o prog.kron prog
+	alike ./prog ./prog.kron env
+	"$KRON" record -q -o t -- ./prog.kron env >got </dev/null || [ $? = 3 ]
+	whole t
+	if command -v eu-elflint >/dev/null; then
+		diff <(eu-elflint --gnu-ld prog 2>&1) <(eu-elflint --gnu-ld prog.kron 2>&1)
+	fi
+}
+
+@test "assembly without any library" {
+	cat >prog.S <<-'END'
+		.globl _start
+		.type f, @function
+		f:	lea 1(%rdi), %rax
+			nop
+			nop
+			ret
+		.size f, . - f
+		.type _start, @function
+		_start:	test $15, %spl
+			jnz 2f			# aligned
+			cmpl $1, (%rsp)
+			jne 2f			# argc
+			xor %edi, %edi
+		1:	call f
+			mov %rax, %rdi
+			cmp $1000, %rdi
+			jne 1b
+			mov $60, %eax
+			mov $7, %edi
+			syscall
+		2:	ud2
+		.size _start, . - _start
+	END
+	for flags in -static -static-pie; do
+		gcc -nostdlib $flags prog.S -o prog
+		"$KRON" patch -q -o prog.kron prog
+		run -7 ./prog.kron
+		run -7 "$KRON" record -q -o t -- ./prog.kron
+		whole t
+		[ "$("$KRON" report --json t | json '[f["calls"] for f in d if f["function"] == "f"]')" = '[1000]' ]
+	done
+}
+
+@test "Go" {
+	command -v go >/dev/null || skip "go is not installed"
+	cat >prog.go <<-'END'
+		package main
+
+		import (
+			"fmt"
+			"sync"
+		)
+
+		//go:noinline
+		func hit(x int) int { return x*3 + 1 }
+
+		func main() {
+			var wg sync.WaitGroup
+			var sum [8]int
+			for k := range sum {
+				wg.Add(1)
+				go func(k int) {
+					defer wg.Done()
+					for i := 0; i < 1000; i++ {
+						sum[k] += hit(i)
+					}
+				}(k)
+			}
+			wg.Wait()
+			fmt.Println(sum)
+		}
+	END
+	CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=$T/go timeout 100 go build -o prog prog.go || skip "go build"
+	"$KRON" patch -q -F main.hit -o prog.kron prog
+	alike ./prog ./prog.kron
+	"$KRON" record -q -o t -- ./prog.kron >got </dev/null
+	cmp want got
+	whole t
+	[ "$("$KRON" report --json t | json '[f["calls"] for f in d]')" = '[8000]' ]
+}
+
+@test "a killed program leaves what it had stored" {
+	life prog -static
+	"$KRON" patch -q -F hit -o prog.kron prog
+	for n in 1 777 5000; do
+		run -137 "$KRON" record -q -o t -- ./prog.kron die $n truth
+		"$PYTHON" - <<-'END' "$("$KRON" dump --json t | grep '"function":"hit"' | grep -c '"kind":"entry"')"
+			import struct, sys
+			called = sum(struct.unpack("2I", open("truth", "rb").read(8)))
+			stored = int(sys.argv[1])
+			# entered, and killed before it counted: one a thread
+			assert called <= stored <= called + 2, (called, stored)
+		END
+	done
+}
+
+@test "static programs in a traced tree, patched and not" {
+	life prog -static
+	"$KRON" patch -q -F hit -o prog.kron prog
+	"$KRON" record -q -o t -- sh -c './prog.kron all 1 >truth; ./prog env >other; env ./prog.kron env' \
+		>got </dev/null || [ $? = 3 ]
+	whole t
+	! grep -q KRON other
+	diff truth <(by_thread t)
+}
+
+@test "probes at places, with payloads and counts" {
+	life prog -static
+	"$KRON" patch -q -p '7:who=hit $arg1' -p 'work count:3' -o prog.kron prog
+	"$KRON" record -q -o t -- ./prog.kron all 1 >truth </dev/null
+	whole t
+	# the payload is hit()'s argument: the thread that calls, by the program's own word
+	diff truth <("$KRON" dump --json t | "$PYTHON" -c '
+import collections, json, sys
+n = collections.Counter(s["payload"] for s in map(json.loads, sys.stdin) if s.get("name") == "who")
+print("\n".join("%d %d" % i for i in sorted(n.items())))')
+	# work(): once in each of eight threads and in the child
+	[ "$("$KRON" info --json t | json 'd["counters"][3] if "counters" in d else 9')" = 9 ]
+}
+
+@test "the exact bus; buses that cannot be had: said" {
+	life prog -static
+	"$KRON" patch -q -F hit -o prog.kron prog
+	run -0 --separate-stderr "$KRON" record -o t --bus exact -- ./prog.kron all 1
+	[ "$("$KRON" info --json t | json 'd["samples"] > 0')" = True ]
+	run --separate-stderr "$KRON" record -o t --constant-time -- ./prog.kron env
+	[ "$status" = 3 ]
+	[[ $stderr == *"is static"* ]]
+}
