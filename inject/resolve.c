@@ -204,6 +204,7 @@ struct lines *resolver_lines(struct resolver *r)
 		r->has_lines = true;
 		lines_open(&r->lines, r->img, &r->no_lines);
 	}
+	r->asked_lines = true;
 	return r->lines;
 }
 
@@ -253,8 +254,12 @@ static void resolve_one(struct resolver *r, uint32_t number)
 	r->event = NONE;
 	r->no_operand = r->skipped = r->tails = 0;
 	r->told = false;
+	r->asked_lines = false;
 	first_payload(r);
 	find_places(r);
+	if (r->asked_lines && r->lines && lines_broken(r->lines))
+		resolver_note(r, r->before == r->out->places.n, "%s: %s", r->path,
+			      lines_broken(r->lines));
 	if (r->no_operand)
 		resolver_note(r, r->before == r->out->places.n,
 			      "%zu instruction%s no place in memory that $addr could be",

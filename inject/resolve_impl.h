@@ -36,7 +36,7 @@ struct resolver {
 	struct imports imports;
 	bool has_imports;
 	struct lines *lines;
-	bool has_lines;
+	bool has_lines, asked_lines;
 	struct err no_lines; /* why not */
 	/* the probe at work */
 	const struct probe_spec *spec;

@@ -9,6 +9,16 @@ static void note_no_line(struct resolver *r, const struct line_places *found, co
 {
 	char around[96] = "";
 
+	if (lines_broken(r->lines)) /* which resolve_one() says */
+		return;
+	if (found->unreadable) {
+		resolver_note(
+			r, true,
+			"the debug information of %s is damaged: the lines of %u part%s of it "
+			"cannot be read, and %s:%u is in none of the others",
+			r->path, found->unreadable, found->unreadable == 1 ? "" : "s", file, line);
+		return;
+	}
 	if (!found->has_file) {
 		resolver_note(r, true, "%s was not made from a source called %s", r->path, file);
 		return;
@@ -79,9 +89,10 @@ void lines_in_function(struct resolver *r, uint32_t function)
 	}
 	if (!lines_function(l, r->fns->v[function].start, &file, &first) ||
 	    r->spec->offset > UINT32_MAX - first) {
-		resolver_note(r, true,
-			      "the debug information does not say where the function is "
-			      "defined");
+		if (!lines_broken(l))
+			resolver_note(r, true,
+				      "the debug information does not say where the function is "
+				      "defined");
 		return;
 	}
 	lines_find(l, file, first + (unsigned)r->spec->offset, &found);

@@ -108,6 +108,20 @@ program() {
 	done
 }
 
+@test "debug information that makes libdw crash: a sentence, and the rest works" {
+	grep -q 'define HAVE_DW 1' "$KRON_TOP_BUILD/config.h" || skip "built without libdw"
+	${CC:-gcc} -o deep "$KRON_TOP_SRC/tests/bins/deep_blocks.S"
+	run --separate-stderr "$KRON" list -p deep.c:7 deep
+	[ "$status" = 1 ]
+	[ -z "$output" ]
+	[[ $stderr == *"its debug information is damaged: libdw crashed on it (Segmentation fault)"* ]]
+	run --separate-stderr "$KRON" list -p deep.c:7 -p main deep
+	[[ $output == *main* ]]
+	[[ $stderr == *"libdw crashed"* ]]
+	"$KRON" record -p deep.c:7 -p main ./deep 2>said
+	grep "libdw crashed" said
+}
+
 @test "wrong usage: exit 2" {
 	run "$KRON" list
 	[ "$status" = 2 ]

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* lines_impl.h - between lines.c, which asks, and lines_dwarf.c, which knows libdw. */
+#ifndef INJECT_LINES_IMPL_H
+#define INJECT_LINES_IMPL_H
+
+#include "inject/lines.h"
+
+#define LINES_NO_MEMORY 77 /* the exit status of a reader that got none */
+
+/* dw is libdw's handle; there is no close, for the process ends. */
+void *dwarf_lines_open(int fd, struct err *err);
+void dwarf_lines_find(void *dw, const char *file, unsigned line, struct line_places *out);
+bool dwarf_lines_function(void *dw, uint64_t vaddr, const char **file, unsigned *line);
+
+#endif
