@@ -23,6 +23,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PARTS = ("probe", "hot", "perl_insns", "board", "trap", "startup", "programs", "same", "peers",
+         "exports", "reading")
 
 
 class Bench:
@@ -499,20 +501,32 @@ class Bench:
         if not os.path.exists(make):
             self.row(g, "SQLite", None, "", note="tests/unit/make_trace is not built")
             return
+        self.busy(g)
         self.run([make, "big", self.tmp + "/full", "838860", "1"])
         a = [self.kron, "export", "-f", "sqlite", "-o", db, self.tmp + "/full"]
-        v = statistics.median(self.run(a)[0] for i in range(self.rounds))
-        self.row(g, "SQLite: import of 838,860 samples", v, "s", "< 2", v < 2)
+        times = [self.measured(a) for i in range(self.rounds)]
+        v = statistics.median(t[0] for t in times)
+        self.row(g, "SQLite: import of 838,860 samples", v, "s", "< 2", v < 2,
+                 "%.1f s of processor" % statistics.median(t[1] for t in times))
         with open(os.path.join(HERE, "../examples/queries/sample.sql")) as f:
             queries = [q for q in f.read().split(";\n") if "SELECT" in q]
-        con, times = sqlite3.connect(db), []
+        con, times, work = sqlite3.connect(db), [], []
         for n in range(1, 838860, 4001):
-            t = time.perf_counter()
+            t, w = time.perf_counter(), time.thread_time()
             for q in queries:
                 con.execute(q, {"sample": n}).fetchall()
             times.append(time.perf_counter() - t)
+            work.append(time.thread_time() - w)
         v = max(times) * 1e3
-        self.row(g, "SQLite: a sample with its context, longest", v, "ms", "< 10", v < 10)
+        self.row(g, "SQLite: a sample with its context, longest", v, "ms", "< 10", v < 10,
+                 "%.1f ms of processor, %.1f in the median" %
+                 (max(work) * 1e3, statistics.median(times) * 1e3))
+
+    def busy(self, g):
+        load = os.getloadavg()[0]
+        if load > 0.5:
+            self.row(g, "load of the machine before this", load, "",
+                     note="busy: wall times say little, processor times more")
 
     def measured(self, argv):
         """Wall and processor seconds of one run, and its memory in MB."""
@@ -533,10 +547,7 @@ class Bench:
         if not os.path.exists(make):
             self.row(g, "long traces", None, "", note="tests/unit/make_trace is not built")
             return
-        load = os.getloadavg()[0]
-        if load > 0.5:
-            self.row(g, "load of the machine before this", load, "",
-                     note="busy: wall times say little, processor times more")
+        self.busy(g)
         info = self.tmp + "/interval.info"
         self.run([make, "walk", self.tmp + "/few", "1000000", "8"])
         self.run([self.kron, "read", "-o", self.tmp + "/few.dat", "--intervals", info,
@@ -552,26 +563,44 @@ class Bench:
         shutil.rmtree(long)
 
     def beside(self, g):
+        """Each peer's row is compared with the command of kron that does the same work."""
         few = self.tmp + "/few"
-        tools = {"kron report": [self.kron, "report", few],
-                 "kron dump": [self.kron, "dump", few]}
+        totals = json.loads(self.run([self.kron, "report", "--totals", "--json", few])[1])
+        tools = {"kron report": ([self.kron, "report", few], None),
+                 "kron replay": ([self.kron, "replay", few], None),
+                 "kron dump": ([self.kron, "dump", few], None)}
         if shutil.which("uftrace"):
             self.run([self.kron, "export", "-f", "uftrace", "-o", few + ".uftrace", few])
-            tools["uftrace report"] = ["uftrace", "report", "--no-pager", "-d", few + ".uftrace"]
+            report = ["uftrace", "report", "--no-pager", "-d", few + ".uftrace"]
+            calls = sum(int(line.split()[4]) for line in self.run(report)[1].splitlines()[2:])
+            if calls != totals["calls"]:
+                raise ValueError("uftrace counts %d calls of %d" % (calls, totals["calls"]))
+            tools["uftrace report"] = (report, "kron report")
+            tools["uftrace replay"] = (["uftrace", "replay", "--no-pager", "-d",
+                                        few + ".uftrace"], "kron replay")
+        else:
+            self.row(g, "uftrace", None, "", note="not installed")
         if shutil.which("babeltrace2"):
             self.run([self.kron, "export", "-f", "ctf", "-o", few + ".ctf", few])
-            tools["babeltrace2, counting only"] = [
-                "babeltrace2", few + ".ctf", "--component", "sink.utils.counter"]
-            tools["babeltrace2, as text"] = ["babeltrace2", few + ".ctf"]
+            count = ["babeltrace2", few + ".ctf", "--component", "sink.utils.counter"]
+            events = int(re.findall(r"(\d+) Event messages", self.run(count)[1])[-1])
+            # calls that are open at the end have an exit there
+            if events != totals["samples"] + totals["open"]:
+                raise ValueError("babeltrace2 counts %d events of %d" %
+                                 (events, totals["samples"]))
+            tools["babeltrace2, counting"] = (count, "kron report")
+            tools["babeltrace2, as text"] = (["babeltrace2", few + ".ctf"], "kron dump")
+        else:
+            self.row(g, "babeltrace2", None, "", note="not installed")
         times = {n: [] for n in tools}
         for i in range(self.rounds):
-            for n, argv in tools.items():
+            for n, (argv, _) in tools.items():
                 times[n].append(self.measured(argv)[1])
-        own = statistics.median(times["kron report"])
-        for n, t in times.items():
-            v = statistics.median(t)
-            self.row(g, "1,000,000 events: " + n, v * 1e3, "ms of processor", None, None,
-                     "" if n == "kron report" else "%.1f times kron report" % (v / own))
+        medians = {n: statistics.median(t) for n, t in times.items()}
+        for n, (_, own) in tools.items():
+            self.row(g, "1,000,000 events: " + n, medians[n] * 1e3, "ms", None, None,
+                     "of processor" + (", %.1f times %s" % (medians[n] / medians[own], own)
+                                       if own else ""))
 
     def table(self):
         group = None
@@ -599,13 +628,12 @@ def main():
     p.add_argument("--build", default=".", help="build tree, holds kron and bench/probe")
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--programs", help="folder that bench/build-programs has filled")
-    p.add_argument("--only", help="probe, hot, perl_insns, board, trap, startup, programs, same, peers, exports or reading")
+    p.add_argument("--only", help=", ".join(PARTS))
     p.add_argument("--json", action="store_true")
     args = p.parse_args()
     b = Bench(args)
     try:
-        for part in ("probe", "hot", "perl_insns", "board", "trap", "startup", "programs", "same", "peers", "exports",
-                     "reading"):
+        for part in PARTS:
             if b.wanted(part):
                 try:
                     getattr(b, part)()

@@ -348,6 +348,7 @@ static void make_naps(struct trace_writer *w)
 /* ---- big ---- */
 
 #define BIG_FUNCTIONS 5000
+#define WALK_FUNCTIONS 40
 
 struct walk {
 	struct lane *l;
@@ -383,13 +384,14 @@ static void step(struct walk *k)
 static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes, bool walk)
 {
 	struct walk *walks = xcalloc(nlanes, sizeof(*walks));
-	struct trace_module_line app = {.nfunctions = BIG_FUNCTIONS, .path = "/opt/app/bin/big"};
+	uint32_t nfunctions = walk ? WALK_FUNCTIONS : BIG_FUNCTIONS;
+	struct trace_module_line app = {.nfunctions = nfunctions, .path = "/opt/app/bin/big"};
 	uint64_t last = 0;
 	char name[32];
 
 	session_start(w, "big");
 	trace_writer_module(w, &app);
-	for (uint32_t i = 0; i < BIG_FUNCTIONS; i++) {
+	for (uint32_t i = 0; i < nfunctions; i++) {
 		snprintf(name, sizeof(name), "function_%u", i);
 		trace_writer_function(w, i, 0, 0x1000 + 0x40 * i, 0x3c, name);
 	}
@@ -397,7 +399,7 @@ static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes, 
 	for (uint32_t i = 0; i < nlanes; i++)
 		walks[i] = (struct walk){.l = lane_new(w, 1, 1000 + i),
 					 .seed = i + 1,
-					 .nfunctions = walk ? 40 : BIG_FUNCTIONS,
+					 .nfunctions = nfunctions,
 					 .moves = walk};
 	for (uint64_t n = 0; n < samples; n++)
 		step(&walks[n % nlanes]);
