@@ -393,13 +393,20 @@ void intervals_sample(struct intervals *m, const struct interval_sample *s)
 	}
 }
 
+void intervals_end_source(struct intervals *m)
+{
+	for (size_t i = 0; i < m->stacks.n; i++) {
+		give_up(m, (uint32_t)m->stack_keys.keys[i], m->stacks.v[i].frames.n);
+		m->stacks.v[i].frames.n = 0;
+	}
+}
+
 void intervals_finish(struct intervals *m)
 {
 	for (size_t d = 0; d < m->info->defs.n; d++)
 		if (m->info->defs.v[d].class == 4)
 			pair_marks(m, (uint32_t)d);
-	for (size_t i = 0; i < m->stacks.n; i++)
-		give_up(m, (uint32_t)m->stack_keys.keys[i], m->stacks.v[i].frames.n);
+	intervals_end_source(m);
 }
 
 const struct intervals_left *intervals_left(const struct intervals *m, size_t def)

@@ -63,6 +63,12 @@ struct intervals *intervals_new(const struct interval_info *info, int match, uns
 /* Before the first sample: they are of one clock and in order. */
 void intervals_in_order(struct intervals *m);
 void intervals_sample(struct intervals *m, const struct interval_sample *s);
+/*
+ * Samples may also come source after source, each in order, where no definition is of class 4:
+ * match them by MATCH_ANY and call this behind each source.  What is open then has no end.
+ * Memory does not grow with the number of sources so, and results are the same.
+ */
+void intervals_end_source(struct intervals *m);
 /* After the last sample: class 4, and what is left open. */
 void intervals_finish(struct intervals *m);
 const struct intervals_left *intervals_left(const struct intervals *m, size_t def);

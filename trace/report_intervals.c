@@ -4,11 +4,11 @@
  * long they last.
  *
  *   interval.info ─► interval_info ─┐
- *   samples, merged ─► intervals ───┴─► a row for each name (and thread, process or CPU)
+ *   samples ─► intervals ───────────┴─► a row for each name (and thread, process or CPU)
  *
  * Events are their numbers, or names of functions.  Ends of classes 1 to 3 belong to begins of
- * the same thread; class 4 is matched over all threads.  Lengths are counted in histograms of
- * bounded size.
+ * the same thread, so threads are read one after another; class 4 is matched over all threads,
+ * and only then are they merged.  Lengths are counted in histograms of bounded size.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -114,15 +114,20 @@ static void make_rows(struct by_intervals *r)
 			row_of(r, d, part, 0);
 }
 
-static void gather(struct by_intervals *r)
+static bool reach_across_threads(const struct interval_info *info)
 {
-	struct trace_cursor *c = trace_cursor_open(r->t, -1);
+	for (size_t d = 0; d < info->defs.n; d++)
+		if (info->defs.v[d].class == 4)
+			return true;
+	return false;
+}
+
+/* Of one thread; -1: of all, by time. */
+static void read_samples(struct by_intervals *r, int thread)
+{
+	struct trace_cursor *c = trace_cursor_open(r->t, thread);
 	struct trace_event e;
 
-	r->lanes = xcalloc(r->t->nlanes, sizeof(*r->lanes));
-	r->m = intervals_new(&r->info, MATCH_SOURCE, 32, on_interval, r);
-	intervals_in_order(r->m);
-	make_rows(r);
 	while (trace_cursor_next(c, &e)) {
 		struct lane_now *lane = &r->lanes[e.lane];
 		struct interval_sample s = {
@@ -137,8 +142,24 @@ static void gather(struct by_intervals *r)
 		s.mark = ++lane->samples;
 		intervals_sample(r->m, &s);
 	}
-	intervals_finish(r->m);
 	trace_cursor_close(c);
+}
+
+static void gather(struct by_intervals *r)
+{
+	bool merged = reach_across_threads(&r->info);
+
+	r->lanes = xcalloc(r->t->nlanes, sizeof(*r->lanes));
+	r->m = intervals_new(&r->info, merged ? MATCH_SOURCE : MATCH_ANY, 32, on_interval, r);
+	intervals_in_order(r->m);
+	make_rows(r);
+	if (merged)
+		read_samples(r, -1);
+	for (size_t lane = 0; !merged && lane < r->t->nlanes; lane++) {
+		read_samples(r, (int)lane);
+		intervals_end_source(r->m);
+	}
+	intervals_finish(r->m);
 }
 
 static int by_place(const void *a, const void *b)

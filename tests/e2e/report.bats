@@ -182,6 +182,28 @@ walk() {
 		"$("$KRON" report --json | json '[r["max_ns"] for r in d if r["function"] == "function_7"][0]')" ]
 }
 
+@test "intervals: threads one by one count what all of them together do" {
+	walk kron.data 60000 5
+	cat >info <<-'END'
+	1 14 15 "inside function_7"
+	2 4 6 9 "2, then 3" "2, then the end of 4"
+	3 10 12 16 "5 to 6" "6 to 8"
+	1 20 20 "from 10 to 10"
+	END
+	{ cat info && echo '4 99990 99991 "never"'; } >across
+	for o in '' --by-thread --by-cpu '--by-process --virtual --histogram'; do
+		# shellcheck disable=SC2086
+		"$KRON" report $o -i info >a
+		# shellcheck disable=SC2086
+		"$KRON" report $o -i across | sed '/ never$/d' >b
+		# shellcheck disable=SC2086
+		diff <("$KRON" report --json $o -i info | json '[r for r in d]') \
+			<("$KRON" report --json $o -i across | json '[r for r in d if r["interval"] != "never"]')
+		cmp a b
+	done
+	grep -q '^not in any: [1-9]' a
+}
+
 @test "intervals: what is wrong with the file" {
 	"$make_trace" small kron.data
 	sed -i 's/\ton_signal$/\tleaf/' kron.data/functions
