@@ -2,6 +2,7 @@
 /* name_forms.c - see name_forms.h */
 #include "base/name_forms.h"
 
+#include <fnmatch.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -55,4 +56,15 @@ void name_forms_make(struct name_forms *out, const char *name)
 	out->v[out->n++] = out->bare;
 	if (start != out->bare)
 		out->v[out->n++] = start;
+}
+
+bool name_forms_match(const char *name, const char *glob)
+{
+	struct name_forms forms;
+
+	name_forms_make(&forms, name);
+	for (unsigned i = 0; i < forms.n; i++)
+		if (!strcmp(forms.v[i], glob) || !fnmatch(glob, forms.v[i], 0))
+			return true;
+	return false;
 }

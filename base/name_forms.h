@@ -16,5 +16,7 @@ struct name_forms {
 
 /* "int ns::f<int>(char) const" is also "int ns::f<int>" and "ns::f<int>". */
 void name_forms_make(struct name_forms *out, const char *name);
+/* Whether one of them is `glob` or matches it: "operator[]" names that operator, too. */
+bool name_forms_match(const char *name, const char *glob);
 
 #endif

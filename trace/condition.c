@@ -356,17 +356,6 @@ void condition_free(struct condition *c)
 
 /* ---- names ---- */
 
-static bool matches(const char *glob, const char *name)
-{
-	struct name_forms forms;
-
-	name_forms_make(&forms, name);
-	for (unsigned i = 0; i < forms.n; i++)
-		if (!fnmatch(glob, forms.v[i], 0))
-			return true;
-	return false;
-}
-
 static void mark(struct node *n, uint32_t i)
 {
 	if (i < n->nmarks)
@@ -385,9 +374,9 @@ static void bind_names(struct node *n, const struct trace *t)
 		const struct trace_function *f = &t->functions[i];
 		const char *module = text_module(t, f->n);
 
-		if (n->field == FIELD_MODULE
-			    ? matches(n->glob, text_base(module)) || !fnmatch(n->glob, module, 0)
-			    : matches(n->glob, f->name))
+		if (n->field == FIELD_MODULE ? !fnmatch(n->glob, text_base(module), 0) ||
+						       !fnmatch(n->glob, module, 0)
+					     : name_forms_match(f->name, n->glob))
 			mark(n, f->n);
 	}
 	for (size_t i = 0; i < t->nuser_events; i++) {

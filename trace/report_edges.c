@@ -15,11 +15,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json.h"
+#include "base/name_forms.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/pairs.h"
@@ -37,6 +36,10 @@ struct edge {
 	uint64_t min, max;
 };
 
+struct end { /* of an edge */
+	uint32_t function, edge;
+};
+
 struct edges {
 	const struct trace *t;
 	const struct edges_options *o;
@@ -44,6 +47,7 @@ struct edges {
 	VEC(struct edge) v;
 	uint32_t *slots;
 	size_t nslots;
+	struct end *callers, *callees; /* of all edges, those of a function together */
 };
 
 /* ---- gathering ---- */
@@ -168,6 +172,51 @@ static int by_total(const void *a, const void *b)
 	return (x->callee > y->callee) - (x->callee < y->callee);
 }
 
+static int by_function(const void *a, const void *b)
+{
+	const struct end *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	return (x->edge > y->edge) - (x->edge < y->edge);
+}
+
+static void sort(struct edges *x)
+{
+	size_t n = x->v.n;
+
+	x->callers = xcalloc(n, sizeof(*x->callers));
+	x->callees = xcalloc(n, sizeof(*x->callees));
+	if (!n)
+		return;
+	qsort(x->v.v, n, sizeof(*x->v.v), by_total);
+	for (size_t i = 0; i < n; i++) {
+		x->callers[i] = (struct end){x->v.v[i].caller, (uint32_t)i};
+		x->callees[i] = (struct end){x->v.v[i].callee, (uint32_t)i};
+	}
+	qsort(x->callers, n, sizeof(*x->callers), by_function);
+	qsort(x->callees, n, sizeof(*x->callees), by_function);
+}
+
+/* The first of a function's ends, the most time first; its number of them. */
+static const struct end *ends_of(const struct edges *x, const struct end *v, uint32_t function,
+				 size_t *n)
+{
+	size_t low = 0, high = x->v.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (v[mid].function < function)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (*n = 0; low + *n < x->v.n && v[low + *n].function == function;)
+		++*n;
+	return v + low;
+}
+
 static const char *name_of(const struct edges *x, uint32_t function, char *buf, size_t size)
 {
 	return function == NOBODY ? NULL : text_function(x->t, function, buf, size);
@@ -217,12 +266,12 @@ struct sums {
 static struct sums sum_callers(const struct edges *x, uint32_t function)
 {
 	struct sums s = {0};
+	size_t n;
+	const struct end *v = ends_of(x, x->callees, function, &n);
 
-	for (size_t i = 0; i < x->v.n; i++) {
-		const struct edge *e = &x->v.v[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct edge *e = &x->v.v[v[i].edge];
 
-		if (e->callee != function)
-			continue;
 		s.calls += e->calls;
 		s.self += e->self;
 		s.total += e->outer;
@@ -233,16 +282,17 @@ static struct sums sum_callers(const struct edges *x, uint32_t function)
 static void print_table(const struct edges *x, uint32_t function, bool callers, FILE *out)
 {
 	struct sums s = sum_callers(x, function);
+	size_t n;
+	const struct end *v = ends_of(x, callers ? x->callees : x->callers, function, &n);
 
 	fputs(callers ? "callers of " : "callees of ", out);
 	put_end(x, function, out);
 	fprintf(out, ":\n%10s  %6s  %12s  %10s  %10s  %s\n", "Total time", "Of all", "Calls",
 		"Min time", "Max time", callers ? "Caller [Module]" : "Function [Module]");
-	for (size_t i = 0; i < x->v.n; i++) {
-		const struct edge *e = &x->v.v[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct edge *e = &x->v.v[v[i].edge];
 
-		if (callers ? e->callee == function : e->caller == function)
-			put_edge(x, e, s.total, callers ? e->caller : e->callee, out);
+		put_edge(x, e, s.total, callers ? e->caller : e->callee, out);
 	}
 	if (!callers) {
 		put_left(x, s.self, s.total, out);
@@ -288,21 +338,21 @@ static void print_json(const struct edges *x, FILE *out)
 
 static void print_text(const struct edges *x, FILE *out)
 {
+	bool called = false;
+
 	for (size_t i = 0; i < x->t->nfunctions; i++) {
 		uint32_t n = x->t->functions[i].n;
 
 		if (!x->asked[i] || !sum_callers(x, n).calls)
 			continue;
+		called = true;
 		if (x->o->callers)
 			print_table(x, n, true, out);
 		if (x->o->callees)
 			print_table(x, n, false, out);
 	}
-}
-
-static bool matches(const char *glob, const char *name)
-{
-	return !strcmp(glob, name) || !fnmatch(glob, name, 0);
+	if (!called)
+		fputs("no call was recorded of what that names\n", out);
 }
 
 int report_edges(const struct trace *t, const struct edges_options *o, FILE *out, struct err *err)
@@ -311,16 +361,17 @@ int report_edges(const struct trace *t, const struct edges_options *o, FILE *out
 	bool found = false;
 
 	for (size_t i = 0; i < t->nfunctions; i++)
-		found |= x.asked[i] = matches(o->function, t->functions[i].name);
+		found |= x.asked[i] = name_forms_match(t->functions[i].name, o->function);
 	if (found) {
 		gather(&x);
-		if (x.v.n)
-			qsort(x.v.v, x.v.n, sizeof(*x.v.v), by_total);
+		sort(&x);
 		(o->json ? print_json : print_text)(&x, out);
 	} else {
 		err_set(err, ENOENT, "no function of the trace matches %s", o->function);
 	}
 	vec_free(&x.v);
+	xfree(x.callers);
+	xfree(x.callees);
 	xfree(x.slots);
 	xfree(x.asked);
 	return found ? 0 : -ENOENT;

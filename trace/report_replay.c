@@ -14,11 +14,11 @@
 #include "trace/report.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/name_forms.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/offcpu.h"
@@ -278,7 +278,7 @@ static bool *select_functions(const struct trace *t, const struct replay_options
 		bool found = false;
 
 		for (size_t f = 0; f < t->nfunctions; f++)
-			if (!fnmatch(o->globs[i], t->functions[f].name, 0))
+			if (name_forms_match(t->functions[f].name, o->globs[i]))
 				selected[f] = found = true;
 		if (!found) {
 			err_set(err, ENOENT, "no function of the trace matches %s", o->globs[i]);

@@ -57,6 +57,8 @@ golden() {
 	golden replay-no-merge.txt "$KRON" replay --no-merge -t 1002
 	golden replay-thread.txt "$KRON" replay -t 1001
 	golden replay-function.txt "$KRON" replay -F 'on_*' -F work
+	"$KRON" replay -F '*::push_back' >out
+	grep -q 'push_back(int&&)() {\|push_back(int&&) {' out
 	golden replay-depth.txt "$KRON" replay -D 1
 	run "$KRON" replay -t 4711
 	[ "$status" = 1 ]

@@ -66,6 +66,21 @@ walk() {
 	# the share of the callers, who do not call each other through it, is the whole
 	"$make_trace" small small
 	"$KRON" report --callers leaf small | awk '$3 ~ /%/ { sum += $3 } END { exit !(sum > 99.5 && sum < 100.5) }'
+	# all functions' tables are those of each one
+	for f in main parse leaf work on_signal; do
+		"$KRON" report --callers $f --callees $f small
+	done | sort >a
+	"$KRON" report --callers '[mplwo][aeon]*[nerkfa_l]' --callees '[mplwo][aeon]*[nerkfa_l]' small | sort | comm -13 - a >left
+	[ ! -s left ]
+	# C++ functions by the forms that record -F takes
+	name='std::vector<int, std::allocator<int>>::push_back'
+	"$KRON" report --callers "$name(int&&)" small >a
+	"$KRON" report --callers "$name" small | cmp - a
+	"$KRON" report --callers '*::push_back' small | cmp - a
+	grep -q ' parse \[app\]$' a
+	# known, and never called
+	"$make_trace" walk one 1 1
+	[ "$("$KRON" report --callers function_1 one)" = "no call was recorded of what that names" ]
 	run "$KRON" report --callers 'nothing*'
 	[ "$status" = 1 ]
 	run "$KRON" report --callers a --callees b
