@@ -16,6 +16,7 @@
 #include "cmd/list_probes.h"
 #include "cmd/probe_options.h"
 #include "inject/classes.h"
+#include "inject/interpose.h"
 #include "inject/patch_info.h"
 #include "inject/plan.h"
 #include "inject/tactics.h"
@@ -48,8 +49,8 @@ static const struct opt options[] = {
 	 "Plan every place of this class, instead of entries and exits.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
 	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
-	 "int3. With + or - before each: the default, and these too or without them. int3 is not "
-	 "in the default.",
+	 "int3, import. With + or - before each: the default, and these too or without them. int3 "
+	 "is not in the default.",
 	 0, 0},
 	OPT_END,
 };
@@ -84,6 +85,12 @@ static char *function_name(const struct plan *p, const struct plan_function *f, 
 	if (f->name)
 		return xstrdup(p->strings + f->name);
 	return xasprintf("%s+0x%lx", base ? base + 1 : path, (unsigned long)f->vaddr);
+}
+
+/* Neither in its code nor where other modules call it. */
+static bool is_refused(const struct plan_probe *p)
+{
+	return p->site == UINT32_MAX && p->tactic != TACTIC_IMPORT;
 }
 
 struct tally {
@@ -128,16 +135,17 @@ static void print_function(const struct plan *p, const struct plan_function *f, 
 	snprintf(exits, sizeof(exits), "%u/%u", t.exits_patched, t.exits);
 	printf("%#10lx %7lu  %-22s %-13s %7s  %s\n", (unsigned long)f->vaddr,
 	       (unsigned long)f->size, words,
-	       t.entry->site == UINT32_MAX ? "no" : tactic_key(t.entry->tactic), exits, name);
+	       is_refused(t.entry) ? "no" : tactic_key(t.entry->tactic), exits, name);
 	xfree(name);
 	for (uint32_t i = 0; i < f->nprobes; i++) {
 		const struct plan_probe *probe = &p->probes[f->first_probe + i];
 
 		if (probe->kind >= PROBE_HOOK || probe->site != UINT32_MAX)
 			continue;
-		printf("%20s no %s at %#lx: %s\n", "",
+		printf("%20s no %s at %#lx: %s%s\n", "",
 		       probe->kind == PROBE_ENTRY ? "entry" : "exit", (unsigned long)probe->vaddr,
-		       refusal_text(probe->refusal));
+		       refusal_text(probe->refusal),
+		       is_refused(probe) ? "" : "; where other modules call it");
 	}
 }
 
@@ -160,9 +168,9 @@ static void json_probe(struct json *j, const struct plan_probe *probe)
 	if (probe->site == UINT32_MAX) {
 		json_kstr(j, "refused", refusal_key(probe->refusal));
 		json_kstr(j, "reason", refusal_text(probe->refusal));
-	} else {
-		json_kstr(j, "tactic", tactic_key(probe->tactic));
 	}
+	if (!is_refused(probe))
+		json_kstr(j, "tactic", tactic_key(probe->tactic));
 	json_close(j, '}');
 }
 
@@ -250,7 +258,8 @@ static void print_counts(const char *what, const struct plan_counts *c)
 	for (int i = 0; i < TACTIC_COUNT; i++)
 		if (c->by_tactic[i])
 			printf("  %10s  %s\n", str_thousands(found, sizeof(found), c->by_tactic[i]),
-			       tactic_key(i));
+			       i == TACTIC_IMPORT ? "import (calls from other modules only)"
+						  : tactic_key(i));
 	for (int i = 0; i < REFUSAL_COUNT; i++)
 		if (c->refused[i])
 			printf("  %10s  refused: %s\n",
@@ -381,6 +390,8 @@ int cmd_list(int argc, char **argv)
 		r = list_plan_places(&p, &filler, img, places, &opt, &err);
 	else
 		r = plan_make(&p, img, &opt, &err);
+	if (!r && !is_class() && !patch_info_is_there(img))
+		interpose_mark(p, img, opt.tactics);
 	elf_image_close(img);
 	if (r)
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);

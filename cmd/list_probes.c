@@ -195,33 +195,70 @@ static void print_place(const struct probe_list *l, const struct probe_set *set,
 	xfree(where);
 }
 
+/* An IFUNC: of the function there is its symbol here, and the plan knows no probe of it. */
+static const struct plan_function *import_function(const struct probe_list *l, size_t i)
+{
+	for (size_t k = 0; k < l->plan->nfunctions; k++)
+		if (l->plan->functions[k].vaddr == l->found.imports.v[i].vaddr)
+			return &l->plan->functions[k];
+	return NULL;
+}
+
+static const char *import_name(const struct probe_list *l, size_t i)
+{
+	const struct plan_function *f = import_function(l, i);
+
+	return f && f->name ? l->plan->strings + f->name : "?";
+}
+
+static const char *import_event(const struct probe_list *l, size_t i)
+{
+	uint32_t e = l->found.imports.v[i].event;
+
+	return e == RESOLVE_NO_EVENT ? NULL : l->found.events.v[e].name;
+}
+
+static void print_import(const struct probe_list *l, const struct probe_set *set, size_t i)
+{
+	const struct resolved_import *im = &l->found.imports.v[i];
+	const struct probe_spec *s = &set->specs.v[im->spec];
+	char kind[48], payload[80], level[8] = "-";
+
+	kind_text(s, kind, sizeof(kind));
+	payload_text(&l->found.actions.v[im->action], s, payload, sizeof(payload));
+	if (s->gated)
+		snprintf(level, sizeof(level), "%u", s->level);
+	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", im->vaddr, "calls",
+	       tactic_key(TACTIC_IMPORT), level, kind, import_name(l, i),
+	       import_event(l, i) ? import_event(l, i) : "-", *payload ? "  " : "", payload);
+}
+
 void probe_list_print(const struct probe_list *l, const struct probe_set *set)
 {
-	if (l->found.places.n)
+	if (l->found.places.n + l->found.imports.n)
 		printf("%10s %-6s  %-13s %5s  %-9s %-28s %s\n", "Address", "Where", "Tactic",
 		       "Level", "Kind", "Place", "Event");
 	for (size_t i = 0; i < l->found.places.n; i++)
 		print_place(l, set, i);
+	for (size_t i = 0; i < l->found.imports.n; i++)
+		print_import(l, set, i);
 }
 
-static void json_place(struct json *j, const struct probe_list *l, const struct probe_set *set,
-		       size_t i)
+/* What stands in front of the tactic, of places and of imports. */
+static void json_head(struct json *j, const struct probe_spec *s, const struct place_action *a,
+		      uint64_t vaddr, const char *where, const char *place, const char *event)
 {
-	const struct place_request *place = &l->found.places.v[i];
-	const struct probe_spec *s = &set->specs.v[l->found.specs.v[i]];
-	const struct plan_probe *p = probe_of(l, i);
 	char kind[48], payload[80];
-	char *where = location(l, p);
 
 	kind_text(s, kind, sizeof(kind));
-	payload_text(&l->found.actions.v[place->action], s, payload, sizeof(payload));
+	payload_text(a, s, payload, sizeof(payload));
 	json_open(j, '{');
 	json_kstr(j, "probe", s->where);
 	json_kstr(j, "spec", s->text);
-	json_ku64(j, "address", place->vaddr);
-	json_kstr(j, "where", place->where == PLACE_AFTER ? "after" : "before");
-	json_kstr(j, "place", where);
-	json_kstr(j, "event", event_name(l, i));
+	json_ku64(j, "address", vaddr);
+	json_kstr(j, "where", where);
+	json_kstr(j, "place", place);
+	json_kstr(j, "event", event);
 	if (s->has_number)
 		json_ku64(j, "number", s->number);
 	json_key(j, "level");
@@ -231,6 +268,29 @@ static void json_place(struct json *j, const struct probe_list *l, const struct 
 		json_str(j, NULL);
 	json_kstr(j, "kind", kind);
 	json_kstr(j, "payload", *payload ? payload : NULL);
+}
+
+static void json_import(struct json *j, const struct probe_list *l, const struct probe_set *set,
+			size_t i)
+{
+	const struct resolved_import *im = &l->found.imports.v[i];
+
+	json_head(j, &set->specs.v[im->spec], &l->found.actions.v[im->action], im->vaddr, "calls",
+		  import_name(l, i), import_event(l, i));
+	json_kstr(j, "tactic", tactic_key(TACTIC_IMPORT));
+	json_close(j, '}');
+}
+
+static void json_place(struct json *j, const struct probe_list *l, const struct probe_set *set,
+		       size_t i)
+{
+	const struct place_request *place = &l->found.places.v[i];
+	const struct plan_probe *p = probe_of(l, i);
+	char *where = location(l, p);
+
+	json_head(j, &set->specs.v[l->found.specs.v[i]], &l->found.actions.v[place->action],
+		  place->vaddr, place->where == PLACE_AFTER ? "after" : "before", where,
+		  event_name(l, i));
 	if (!p || p->site == NONE) {
 		json_kstr(j, "refused", refusal_key(p ? (enum refusal)p->refusal : REFUSAL_NONE));
 		json_kstr(j, "reason", refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE));
@@ -250,6 +310,8 @@ void probe_list_json(struct json *j, const struct probe_list *l, const struct pr
 	json_open(j, '[');
 	for (size_t i = 0; i < l->found.places.n; i++)
 		json_place(j, l, set, i);
+	for (size_t i = 0; i < l->found.imports.n; i++)
+		json_import(j, l, set, i);
 	json_close(j, ']');
 	json_key(j, "notes");
 	json_open(j, '[');

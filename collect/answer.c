@@ -19,8 +19,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "collect/interposing.h"
 #include "collect/semaphores.h"
 #include "inject/bind.h"
+#include "inject/interpose.h"
 #include "inject/space.h"
 
 #ifndef MFD_EXEC
@@ -33,7 +35,8 @@ struct loaded { /* a module in the process */
 	uint64_t dev, ino, bias;
 	bool full; /* its functions are wanted, else only its hooks */
 	bool hooks;
-	bool done; /* a block of it is there */
+	bool done;      /* a block of it is there */
+	bool is_caller; /* only the stubs by which it calls others */
 };
 
 /* One answer in the making. */
@@ -44,6 +47,8 @@ struct work {
 	struct process_maps maps;
 	char *exe;
 	VEC(struct loaded) loaded;
+	VEC(struct loaded) texts; /* every module, for interpose() */
+	VEC(struct met_module) fresh;
 	VEC(struct space_mapping) space;
 	VEC(struct kron_command) commands;
 	VEC(struct bound) bound; /* by group */
@@ -65,6 +70,7 @@ void answerer_free(struct answerer *a)
 {
 	vec_free(&a->blocks);
 	vec_free(&a->refused);
+	vec_free(&a->met);
 }
 
 static void note(struct work *w, const struct err *err)
@@ -164,17 +170,27 @@ static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
 	c->len = len;
 }
 
+/* The text that leads into it. */
+static bool is_there_still(const struct work *w, const struct block_record *b)
+{
+	const struct process_mapping *m = process_maps_at(&w->maps, b->text);
+
+	return m && m->dev == b->dev && m->ino == b->ino;
+}
+
 static void consider_block(struct work *w, const struct process_mapping *m,
 			   const struct block_record *b)
 {
 	uint64_t addr = m->start + b->off - m->off;
 
 	vec_for(&w->loaded, l) {
-		if (l->dev == b->dev && l->ino == b->ino && l->bias == b->bias) {
+		if (!b->is_stubs && l->dev == b->dev && l->ino == b->ino && l->bias == b->bias) {
 			l->done = true;
 			return;
 		}
 	}
+	if (b->is_stubs && is_there_still(w, b))
+		return;
 	/* Only whole blocks: what is left of one is not known to be ours any more. */
 	if (b->off >= m->off && addr + b->len <= m->end)
 		unmap_block(w, addr, b->len);
@@ -311,6 +327,41 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	note(w, &err);
 }
 
+/* The block of a binding, and its commands; none if nothing is to be bound. */
+static int add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+{
+	struct block_record *r;
+	uint64_t lo, hi;
+	size_t len = bind_size(b);
+	int code;
+
+	if (!len)
+		return 0;
+	module_span(l->module, &lo, &hi);
+	b->block = b->whole ? l->bias + l->module->block_vaddr
+			    : space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
+	if (!b->block)
+		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
+			       l->module->path);
+	code = bind_make(vec_push(&w->bound), b, err);
+	if (code) {
+		w->bound.n--;
+		return err_prefix(err, code, "%s", l->module->path);
+	}
+	code = add_module_commands(w, l, b, err);
+	if (code) {
+		bound_free(&w->bound.v[--w->bound.n]);
+		return code;
+	}
+	if (!b->whole)
+		take_gap(w, b->block, len);
+	r = vec_push(&w->records);
+	*r = (struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
+	r->is_stubs = l->is_caller;
+	r->text = w->bound.v[w->bound.n - 1].patch_addr;
+	return 0;
+}
+
 static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 {
 	bool traced = l->full && l->module->nselected;
@@ -330,8 +381,6 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		.events = l->module->probes.events,
 		.nevents = l->module->probes.found.events.n,
 	};
-	uint64_t lo, hi;
-	size_t len;
 	int code;
 
 	if (!b.plan)
@@ -351,32 +400,10 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		b.no_places = b.plan != l->module->full;
 		b.id = l->module->block_id;
 	}
-	len = bind_size(&b);
-	if (!len)
-		return 0;
-	module_span(l->module, &lo, &hi);
-	b.block = b.whole ? l->bias + l->module->block_vaddr
-			  : space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
-	if (!b.block)
-		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
-			       l->module->path);
-	code = bind_make(vec_push(&w->bound), &b, err);
-	if (code) {
-		w->bound.n--;
-		return err_prefix(err, code, "%s", l->module->path);
-	}
-	code = add_module_commands(w, l, &b, err);
-	if (code) {
-		bound_free(&w->bound.v[--w->bound.n]);
-		return code;
-	}
-	if (b.plan == l->module->full)
+	code = add_block(w, l, &b, err);
+	if (!code && b.plan == l->module->full)
 		raise_semaphores(w, l);
-	if (!b.whole)
-		take_gap(w, b.block, len);
-	*vec_push(&w->records) =
-		(struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
-	return 0;
+	return code;
 }
 
 static bool is_in_lineage(const struct question *q, uint32_t uid)
@@ -435,6 +462,136 @@ static void do_modules(struct work *w)
 		if (!has_better_place(w, l))
 			note(w, &err);
 	}
+}
+
+/* ---- the callers of what could not be patched ---- */
+
+static bool is_loaded(const struct work *w, const struct met_module *m)
+{
+	for (size_t i = 0; i < w->maps.n; i++)
+		if (w->maps.v[i].ino == m->ino && w->maps.v[i].dev == m->dev)
+			return true;
+	return false;
+}
+
+/* What the process had and has no more may come again; a new program has nothing. */
+static void forget_unloaded(struct work *w)
+{
+	struct answerer *a = w->a;
+	size_t out = 0;
+
+	for (size_t i = 0; i < a->met.n; i++)
+		if (a->met.v[i].pid != w->q->pid || (w->q->lineage && is_loaded(w, &a->met.v[i])))
+			a->met.v[out++] = a->met.v[i];
+	a->met.n = out;
+}
+
+static bool was_met(const struct work *w, uint64_t dev, uint64_t ino)
+{
+	vec_for(&w->a->met, m)
+		if (m->ino == ino && m->dev == dev &&
+		    (m->pid == w->q->pid || (m->uid && is_in_lineage(w->q, m->uid))))
+			return true;
+	return false;
+}
+
+/* The texts that this process is seen with for the first time: nothing runs in them yet. */
+static void meet(struct work *w)
+{
+	uint32_t uid = w->q->lineage ? *w->q->lineage : 0;
+
+	pthread_mutex_lock(&w->a->lock);
+	forget_unloaded(w);
+	for (size_t i = 0; i < w->maps.n; i++) {
+		const struct process_mapping *m = &w->maps.v[i];
+		struct met_module met = {w->q->pid, uid, m->dev, m->ino};
+
+		if (!is_module_text(m) || is_own_runtime(w, m) || was_met(w, m->dev, m->ino))
+			continue;
+		*vec_push(&w->fresh) = met;
+		*vec_push(&w->a->met) = met;
+	}
+	pthread_mutex_unlock(&w->a->lock);
+}
+
+static bool is_new(const struct work *w, const struct loaded *l)
+{
+	for (size_t i = 0; i < w->fresh.n; i++)
+		if (w->fresh.v[i].dev == l->dev && w->fresh.v[i].ino == l->ino)
+			return true;
+	return false;
+}
+
+static void list_texts(struct work *w, struct interposing *in)
+{
+	for (size_t i = 0; i < w->maps.n; i++) {
+		const struct process_mapping *m = &w->maps.v[i];
+		struct loaded l = {.dev = m->dev, .ino = m->ino, .is_caller = true};
+		bool is_exe = w->exe && !strcmp(m->path, w->exe), known = false;
+		struct err err;
+
+		if (!is_module_text(m) || is_own_runtime(w, m))
+			continue;
+		if (modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
+			log_info("collect", "pid %d: its stubs: %s", w->q->pid, err.msg);
+			continue;
+		}
+		if (!module_bias(l.module, m, &l.bias))
+			continue;
+		vec_for(&w->texts, other)
+			known = known || (other->module == l.module && other->bias == l.bias);
+		if (known)
+			continue;
+		*vec_push(&w->texts) = l;
+		interposing_add_module(in, l.module);
+	}
+}
+
+static void interpose_module(struct work *w, struct interposing *in, const struct loaded *l)
+{
+	struct binding b = {
+		.bias = l->bias,
+		.thunk = w->q->thunk,
+		.hook_thunk = w->q->hook_thunk,
+		.payload_thunk = w->q->payload_thunk,
+		.action_thunk = w->q->action_thunk,
+		.way = w->q->way,
+		.counts = w->q->counts,
+	};
+	const struct stub_plan *p;
+	struct err err;
+	int code = interposing_plan(in, l->module, &p, &err);
+
+	if (!code && p) {
+		b.plan = p->plan;
+		b.events = p->events;
+		b.nevents = p->nevents;
+		code = add_block(w, l, &b, &err);
+	}
+	if (code)
+		note(w, &err);
+}
+
+static void interpose(struct work *w)
+{
+	struct interposing in;
+
+	if (!interpose_is_on(w->a->selection->tactics) || !w->q->payload_thunk)
+		return;
+	meet(w);
+	interposing_init(&in, w->a->modules);
+	vec_for(&w->loaded, l)
+		if (l->full)
+			interposing_add_callee(&in, l->module);
+	if (interposing_is_needed(&in)) {
+		list_texts(w, &in);
+		vec_for(&w->texts, l)
+			if (is_new(w, l))
+				interpose_module(w, &in, l);
+		for (size_t i = 0; i < in.notes.n; i++)
+			note(w, &in.notes.v[i]);
+	}
+	interposing_free(&in);
 }
 
 /* ---- the command file ---- */
@@ -588,12 +745,15 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	consider_blocks(&w);
 	copy_space(&w);
 	do_modules(&w);
+	interpose(&w);
 	if (w.commands.n)
 		code = make_file(&w, err);
 	vec_for(&w.bound, b)
 		bound_free(b);
 	vec_free(&w.bound);
 	vec_free(&w.loaded);
+	vec_free(&w.texts);
+	vec_free(&w.fresh);
 	vec_free(&w.space);
 	vec_free(&w.commands);
 	vec_free(&w.records);
@@ -614,10 +774,18 @@ void answer_refused(struct answerer *a, const struct answer *answer, uint32_t ui
 	pthread_mutex_unlock(&a->lock);
 }
 
+void answer_known(struct answerer *a, pid_t pid, uint32_t uid)
+{
+	pthread_mutex_lock(&a->lock);
+	vec_for(&a->met, m)
+		if (m->pid == pid && !m->uid)
+			m->uid = uid;
+	pthread_mutex_unlock(&a->lock);
+}
+
 void answer_free(struct answer *out)
 {
 	vec_free(&out->tried);
-
 	if (out->fd >= 0)
 		close(out->fd);
 	out->fd = -1;

@@ -21,6 +21,8 @@
 struct block_record { /* a trampoline block in a command file */
 	uint64_t number, off, len;
 	uint64_t dev, ino, bias; /* of the module, dev and ino as in /proc/PID/maps */
+	uint64_t text;           /* where it is entered from */
+	bool is_stubs;           /* from the module's stubs, not from its functions */
 };
 
 /*
@@ -33,6 +35,13 @@ struct refused_module {
 	uint64_t dev, ino, bias;
 };
 
+/* A module that a process has had since an earlier question: its stubs may be running. */
+struct met_module {
+	pid_t pid;
+	uint32_t uid; /* 0: not known yet */
+	uint64_t dev, ino;
+};
+
 struct answerer {
 	struct modules *modules;
 	const struct selection *selection;
@@ -41,6 +50,7 @@ struct answerer {
 	uint64_t next_number;
 	VEC(struct block_record) blocks; /* sorted by number */
 	VEC(struct refused_module) refused;
+	VEC(struct met_module) met;
 };
 
 struct question {
@@ -71,6 +81,8 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 /* The process uid did not apply all of it, or was not told to: remember what it must not try
  * again. */
 void answer_refused(struct answerer *a, const struct answer *answer, uint32_t uid);
+/* The process that asked at its start has this number: its children ask with it. */
+void answer_known(struct answerer *a, pid_t pid, uint32_t uid);
 void answer_free(struct answer *out);
 
 #endif

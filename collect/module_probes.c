@@ -49,6 +49,8 @@ static void keep_results(struct modules *ms, const struct resolution *found)
 	pthread_mutex_lock(&ms->lock);
 	for (size_t i = 0; i < found->specs.n; i++)
 		ms->results.v[found->specs.v[i]].places++;
+	for (size_t i = 0; i < found->imports.n; i++)
+		ms->results.v[found->imports.v[i].spec].places++;
 	for (size_t i = 0; i < found->notes.n; i++)
 		keep_note(&ms->results.v[found->notes.v[i].spec], found->notes.v[i].text);
 	pthread_mutex_unlock(&ms->lock);

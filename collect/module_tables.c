@@ -144,6 +144,7 @@ int module_tables_write(struct modules *ms, struct module *m, struct err *err)
 	if (code)
 		return err_set(err, -code, "%s: its function table could not be written: %s",
 			       m->path, strerror(-code));
+	m->id = id;
 	m->recorded = true;
 	return 0;
 }

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/opt.h"
+#include "collect/interposing.h"
 #include "collect/module_tables.h"
 #include "inject/patch_info.h"
 
@@ -48,6 +49,7 @@ static void free_module(struct module *m)
 	if (m->full)
 		plan_free(m->full);
 	module_probes_free(&m->probes);
+	interposing_forget(m);
 	xfree(m->selected);
 	xfree(m->levels);
 	xfree(m->segments);
@@ -315,7 +317,8 @@ static int plan_full(struct modules *ms, struct module *m)
 	}
 	if (m->probed)
 		code = module_probes_number(ms, m, &m->why);
-	if (code || (!m->nselected && !m->probes.patched && !m->probes.refused))
+	if (code || (!m->nselected && !m->probes.patched && !m->probes.refused &&
+		     !m->probes.found.imports.n))
 		return code;
 	return module_tables_write(ms, m, &m->why);
 }
@@ -376,6 +379,34 @@ int modules_plan(struct modules *ms, struct module *m, bool full, struct err *er
 		*err = m->why;
 	pthread_mutex_unlock(&m->lock);
 	return *code;
+}
+
+int modules_with_image(struct module *m,
+		       int (*fn)(struct module *m, const struct elf_image *img, void *ctx,
+				 struct err *err),
+		       void *ctx, struct err *err)
+{
+	bool was_open;
+	int code = 0;
+
+	pthread_mutex_lock(&m->lock);
+	was_open = m->img;
+	if (!was_open) {
+		struct err why = m->why;
+
+		code = reopen_image(m);
+		if (code)
+			*err = m->why;
+		m->why = why;
+	}
+	if (!code)
+		code = fn(m, m->img, ctx, err);
+	if (!was_open && m->img) {
+		elf_image_close(m->img);
+		m->img = NULL;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return code;
 }
 
 /* ---- where it lies ---- */

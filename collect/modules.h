@@ -22,6 +22,9 @@
 #include "collect/selection.h"
 #include "inject/plan.h"
 
+struct links;
+struct stub_plan;
+
 struct module_file { /* identity of a file's content */
 	uint64_t dev, ino, size, mtime_ns;
 };
@@ -50,6 +53,10 @@ struct module {
 	uint64_t block_vaddr, block_len; /* its block */
 	uint8_t block_id[KRON_BLOCK_ID_LEN];
 	bool has_jumps; /* to it, in its text */
+
+	uint32_t id;         /* in the trace, once it is recorded */
+	struct links *links; /* interposing.h; NULL: not read yet */
+	VEC(struct stub_plan *) stubs;
 };
 
 struct modules_totals {
@@ -99,6 +106,13 @@ int modules_plan(struct modules *ms, struct module *m, bool full, struct err *er
 bool module_bias(const struct module *m, const struct process_mapping *map, uint64_t *bias);
 /* Address span of all its segments, before bias. */
 void module_span(const struct module *m, uint64_t *lo, uint64_t *hi);
+
+/* Calls fn with the image, which is opened again if it was planned already.  What fn says, or
+ * why there is no image. */
+int modules_with_image(struct module *m,
+		       int (*fn)(struct module *m, const struct elf_image *img, void *ctx,
+				 struct err *err),
+		       void *ctx, struct err *err);
 
 void modules_get_totals(struct modules *ms, struct modules_totals *out);
 

@@ -202,6 +202,7 @@ static void take_result(struct connection *c, pid_t pid, const struct kron_hello
 	struct server *s = c->server;
 	struct kron_result r;
 	char text[200];
+	uint32_t uid;
 
 	set_timeout(c->fd, RESULT_TIMEOUT_S);
 	if (receive(c->fd, &r, sizeof(r)) || r.magic != KRON_WIRE_MAGIC)
@@ -212,9 +213,11 @@ static void take_result(struct connection *c, pid_t pid, const struct kron_hello
 		explain_result(&r, text, sizeof(text));
 		server_note_untraced(s, pid, text);
 	}
+	uid = hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid;
 	if (r.groups_refused || !a->complete)
-		answer_refused(s->answerer, a,
-			       hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid);
+		answer_refused(s->answerer, a, uid);
+	if (hello->kind == KRON_HELLO_START)
+		answer_known(s->answerer, pid, uid);
 	if (hello->kind == KRON_HELLO_START && r.groups_applied) {
 		pthread_mutex_lock(&s->lock);
 		s->starts++;

@@ -495,6 +495,8 @@ static void plan_again(struct making *m, uint32_t plan_function)
 	const struct plan_function *pf = &m->functions.v[plan_function];
 	const struct code_function *cf = &m->map->per_function[m->numbers.v[plan_function]];
 
+	if (refuse_function(m, m->numbers.v[plan_function]))
+		return;
 	set_function(m, m->numbers.v[plan_function]);
 	m->pl.fn.second_round = true;
 	for (uint32_t k = 0; k < pf->nprobes; k++) {
@@ -779,7 +781,7 @@ void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *
 		if (probe->kind != kind)
 			continue;
 		out->found++;
-		if (probe->site == NONE) {
+		if (probe->site == NONE && probe->tactic != TACTIC_IMPORT) {
 			out->refused[probe->refusal]++;
 			continue;
 		}

@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 24u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 25u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -170,7 +170,8 @@ void plan_free(struct plan *p);
 /* Do its tables make sense together?  For plans that come out of files. */
 bool plan_is_sound(const struct plan *p);
 
-/* Counts for `kron list --summary` and `kron info`. */
+/* Counts for `kron list --summary` and `kron info`.  TACTIC_IMPORT (interpose_mark) is patched,
+ * though not in the code of this image. */
 struct plan_counts {
 	uint64_t found, patched;
 	uint64_t by_tactic[TACTIC_COUNT];

@@ -175,6 +175,19 @@ void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, co
 	*vec_push(&r->out->specs) = r->number;
 }
 
+void resolver_add_import(struct resolver *r, uint64_t vaddr)
+{
+	struct resolved_import im = {.vaddr = vaddr, .spec = r->number, .action = r->action};
+
+	im.event = event_of(r, vaddr, "");
+	*vec_push(&r->out->imports) = im;
+}
+
+size_t resolver_count(const struct resolver *r)
+{
+	return r->out->places.n + r->out->imports.n;
+}
+
 uint32_t resolver_next_range(const struct resolver *r, uint32_t function, uint32_t range)
 {
 	return range == function ? r->first_part[range] : r->next_part[range];
@@ -250,7 +263,7 @@ static void resolve_one(struct resolver *r, uint32_t number)
 {
 	r->number = number;
 	r->spec = &r->set->specs.v[number];
-	r->before = r->out->places.n;
+	r->before = resolver_count(r);
 	r->event = NONE;
 	r->no_operand = r->skipped = r->tails = 0;
 	r->told = false;
@@ -261,19 +274,19 @@ static void resolve_one(struct resolver *r, uint32_t number)
 		resolver_note(r, r->before == r->out->places.n, "%s: %s", r->path,
 			      lines_broken(r->lines));
 	if (r->no_operand)
-		resolver_note(r, r->before == r->out->places.n,
+		resolver_note(r, r->before == resolver_count(r),
 			      "%zu instruction%s no place in memory that $addr could be",
 			      r->no_operand, r->no_operand == 1 ? " names" : "s name");
 	if (r->skipped)
-		resolver_note(r, r->before == r->out->places.n,
+		resolver_note(r, r->before == resolver_count(r),
 			      "%zu conditional jumps that leave the function are not watched: they "
 			      "are exits only when they are taken",
 			      r->skipped);
 	if (r->tails)
-		resolver_note(r, r->before == r->out->places.n,
+		resolver_note(r, r->before == resolver_count(r),
 			      "%zu tail call%s: the function that is jumped to returns the value",
 			      r->tails, r->tails == 1 ? " is not watched" : "s are not watched");
-	if (r->before == r->out->places.n && !r->told)
+	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
 }
 
@@ -312,6 +325,7 @@ void resolve_free(struct resolution *r)
 	vec_free(&r->actions);
 	vec_free(&r->events);
 	vec_free(&r->notes);
+	vec_free(&r->imports);
 	vec_free(&r->semaphores);
 }
 

@@ -34,12 +34,22 @@ struct resolve_note {
 	char *text;
 };
 
+/*
+ * A function that is chosen among several when the program starts (IFUNC): at its address is the
+ * code that chooses, so its probe stands where it is called (interpose.h).
+ */
+struct resolved_import {
+	uint64_t vaddr; /* of the symbol */
+	uint32_t spec, action, event;
+};
+
 struct resolution {
 	VEC(struct place_request) places;
 	VEC(uint32_t) specs; /* by place */
 	VEC(struct place_action) actions;
 	VEC(struct resolved_event) events;
 	VEC(struct resolve_note) notes;
+	VEC(struct resolved_import) imports;
 	VEC(uint64_t) semaphores; /* of USDT probes: vaddrs, each once */
 };
 

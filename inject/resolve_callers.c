@@ -116,7 +116,7 @@ void callers_find(struct resolver *r)
 		qsort(t.starts.v, t.starts.n, sizeof(uint64_t), compare_addresses);
 	if (t.slots.n || t.starts.n)
 		find_calls(r, &t);
-	if (r->before == r->out->places.n && !r->told)
+	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "%s never calls it directly", r->path);
 	vec_free(&t.slots);
 	vec_free(&t.starts);

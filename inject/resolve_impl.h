@@ -41,7 +41,7 @@ struct resolver {
 	/* the probe at work */
 	const struct probe_spec *spec;
 	uint32_t number, action, event;
-	size_t before;     /* places when it began */
+	size_t before;     /* places when it began, imports too */
 	size_t no_operand; /* places without what $addr needs */
 	size_t skipped;    /* conditional tail jumps */
 	size_t tails;      /* tail jumps without a return value */
@@ -52,6 +52,10 @@ void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A place of the probe at work, with its action and event.  The suffix names it: "%return". */
 void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix);
+/* The function's callers get the probe at work, not the function itself. */
+void resolver_add_import(struct resolver *r, uint64_t vaddr);
+/* Places and imports found so far, of all probes. */
+size_t resolver_count(const struct resolver *r);
 /* The next places have this payload. */
 void resolver_payload(struct resolver *r, enum payload_kind payload, uint8_t reg, uint64_t value);
 /* "main", or "bash+0x1234"; allocated. */

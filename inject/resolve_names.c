@@ -204,15 +204,21 @@ static void note_no_source(struct resolver *r)
 
 /* ---- all together ---- */
 
-/* The symbol stands for a function that is chosen when the program starts: what lies here is the
- * code that chooses. */
-static void note_ifunc(struct resolver *r, const char *name)
+/*
+ * The symbol stands for a function that is chosen when the program starts: what lies here is the
+ * code that chooses.  Its callers can be watched.
+ */
+static void take_ifunc(struct resolver *r, const struct alias *a)
 {
+	if (r->spec->place == SPEC_ENTRY && r->spec->payload != SPEC_PAYLOAD_ADDRESS) {
+		resolver_add_import(r, r->fns->v[a->function].start);
+		return;
+	}
 	resolver_note(
-		r, r->out->places.n == r->before,
+		r, resolver_count(r) == r->before,
 		"%s is chosen among several when the program starts (IFUNC): name the one that "
-		"is meant, or %s%%callers in the module that calls it",
-		name, name);
+		"is meant, or %s%%after in the module that calls it",
+		a->raw, a->raw);
 }
 
 bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t function))
@@ -225,18 +231,18 @@ bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t 
 		if (matched[a->function] || !alias_matches(&r->spec->function, a))
 			continue;
 		matched[a->function] = 1;
-		if (a->is_ifunc && r->spec->function.match == MATCH_NAME) {
-			matched[a->function] = 0;
-			note_ifunc(r, a->raw);
+		if (a->is_ifunc) { /* a glob means it no more than its author did */
+			matched[a->function] = 2;
+			if (r->spec->function.match != MATCH_NAME)
+				continue;
+			take_ifunc(r, a);
 			any = true;
-		} else if (a->is_ifunc) {
-			matched[a->function] = 0; /* a glob means it no more than its author did */
 		}
 	}
 	for (uint32_t i = 0; i < r->fns->n; i++) {
 		const struct function *f = &r->fns->v[i];
 
-		if (f->is_part ||
+		if (f->is_part || matched[i] == 2 ||
 		    (!matched[i] && ((f->name && *f->name) || !matches_unnamed(r, i))))
 			continue;
 		if (!has_source(r, i)) {

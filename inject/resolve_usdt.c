@@ -28,11 +28,11 @@ static bool take_argument(struct resolver *r, const struct usdt_note *n)
 		resolver_payload(r, PAYLOAD_IMM, 0, arg.value);
 		return true;
 	case USDT_NONE:
-		resolver_note(r, r->before == r->out->places.n, "%s:%s has no argument %u here",
+		resolver_note(r, r->before == resolver_count(r), "%s:%s has no argument %u here",
 			      n->provider, n->name, (unsigned)r->spec->value);
 		return false;
 	}
-	resolver_note(r, r->before == r->out->places.n,
+	resolver_note(r, r->before == resolver_count(r),
 		      "argument %u of %s:%s is in memory at 0x%lx (%.*s): a probe can take a "
 		      "register or a constant along",
 		      (unsigned)r->spec->value, n->provider, n->name, (unsigned long)n->vaddr,

@@ -17,7 +17,8 @@
 	X(ARRIVALS, "arrivals", "an exit is probed on every way that leads to it")        \
 	X(DETOUR, "detour", "every way to a place goes round by the trampolines")         \
 	X(PUN, "pun", "a jump of one byte, whose distance is the next jump's first byte") \
-	X(INT3, "int3", "a trap: slow, and only when asked for")
+	X(INT3, "int3", "a trap: slow, and only when asked for")                          \
+	X(IMPORT, "import", "in the callers: in the stubs by which other modules call it")
 
 enum tactic_number {
 #define X(id, name, text) TACTIC_NUMBER_##id,

@@ -15,6 +15,9 @@
  *               module and vaddr: of its first place
  *   refusals    text: module_id TAB entry|exit|place TAB key TAB count TAB sentence
  *               (no sentence in older traces)
+ *   imports     text, a line for each stub of a module by which it calls a function that is
+ *               probed there and not in its own code:  module_id TAB vaddr(hex) of the function
+ *               TAB name (may be empty) TAB why TAB path of the caller
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended

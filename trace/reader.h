@@ -59,6 +59,13 @@ struct trace_refusal {
 	char *text; /* what the key means; "" when the trace does not say it */
 	uint64_t count;
 };
+struct trace_import {    /* a function that is probed where it is called */
+	uint32_t module; /* index into modules, and vaddr: of the function */
+	uint64_t vaddr;
+	char *name; /* may be "" */
+	char *why;  /* a refusal's key, or "ifunc" */
+	char *caller;
+};
 struct trace_untraced {
 	int32_t pid;
 	char *reason;
@@ -78,6 +85,8 @@ struct trace {
 	size_t nlanes;
 	struct trace_refusal *refusals;
 	size_t nrefusals;
+	struct trace_import *imports;
+	size_t nimports; /* by module, name, caller */
 	struct trace_untraced *untraced;
 	size_t nuntraced;
 	uint64_t samples; /* counted, special records left out; see trace_count */

@@ -424,6 +424,49 @@ static const char *bus_of(const struct trace *t)
 	return bus && *bus ? bus : "lane";
 }
 
+/* The lines of one function stand together: where the next one's begin. */
+static size_t import_end(const struct trace *t, size_t i)
+{
+	const struct trace_import *im = &t->imports[i];
+
+	while (i < t->nimports && t->imports[i].module == im->module &&
+	       t->imports[i].vaddr == im->vaddr && !strcmp(t->imports[i].name, im->name))
+		i++;
+	return i;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+#define CALLERS_SHOWN 4u
+
+static void put_imports(const struct trace *t, FILE *out)
+{
+	if (t->nimports)
+		fprintf(out, "\n%9s  %s\n", "Callers",
+			"Function that is probed where it is called, why, and in which modules");
+	for (size_t i = 0, end; i < t->nimports; i = end) {
+		const struct trace_import *im = &t->imports[i];
+
+		end = import_end(t, i);
+		fprintf(out, "%9zu  ", end - i);
+		text_put(out, *im->name ? im->name : "?");
+		fputs(" [", out);
+		text_put(out, base_name(t->modules[im->module].path));
+		fputs("] ", out);
+		text_put(out, im->why);
+		for (size_t k = i; k < end && k < i + CALLERS_SHOWN; k++) {
+			fputs(k == i ? ": " : ", ", out);
+			text_put(out, base_name(t->imports[k].caller));
+		}
+		fputs(end - i > CALLERS_SHOWN ? ", ...\n" : "\n", out);
+	}
+}
+
 /* What the board said of itself when the recording ended. */
 static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 {
@@ -471,6 +514,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_trigger(t, out);
 	put_modules(t, out);
 	put_refusals(f, out);
+	put_imports(t, out);
 	put_procs(t, out);
 	put_untraced(t, out);
 }
@@ -620,6 +664,29 @@ static void json_proc(struct json *j, const struct trace *t, const struct trace_
 	json_close(j, '}');
 }
 
+static void json_imports(struct json *j, const struct trace *t)
+{
+	json_key(j, "imports");
+	json_open(j, '[');
+	for (size_t i = 0, end; i < t->nimports; i = end) {
+		const struct trace_import *im = &t->imports[i];
+
+		end = import_end(t, i);
+		json_open(j, '{');
+		json_kstr(j, "function", im->name);
+		json_kstr(j, "module", t->modules[im->module].path);
+		json_ku64(j, "address", im->vaddr);
+		json_kstr(j, "why", im->why);
+		json_key(j, "callers");
+		json_open(j, '[');
+		for (size_t k = i; k < end; k++)
+			json_str(j, t->imports[k].caller);
+		json_close(j, ']');
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 {
 	struct json j = JSON_INIT(out);
@@ -643,6 +710,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_refusals(&j, f, false, "refused_entries");
 	json_refusals(&j, f, true, "refused_exits");
 	json_reasons(&j, f);
+	json_imports(&j, t);
 	json_key(&j, "process_list");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->nprocs; i++)

@@ -504,6 +504,65 @@ static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 	t->nrefusals = out;
 }
 
+/* ---- imports ---- */
+
+static int by_import(const void *a, const void *b)
+{
+	const struct trace_import *x = a, *y = b;
+	int order;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	order = strcmp(x->name, y->name);
+	return order ? order : strcmp(x->caller, y->caller);
+}
+
+static void free_import(struct trace_import *im)
+{
+	xfree(im->name);
+	xfree(im->why);
+	xfree(im->caller);
+}
+
+/* A caller with several stubs, or several probes at one, has as many lines: one is enough. */
+static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
+{
+	VEC(struct trace_import) rows = {0};
+	struct lines l;
+	size_t out = 0;
+
+	if (lines_open(&l, dirfd, "imports"))
+		return;
+	while (lines_next_fields(&l)) {
+		struct trace_import im = {0};
+		uint32_t module;
+
+		if (!number32(l.field[0], &module) ||
+		    !number(l.field[1], 16, UINT64_MAX, &im.vaddr)) {
+			t->damaged++;
+			continue;
+		}
+		im.module = module_index(t, module, nknown, made);
+		im.name = xstrdup(l.field[2]);
+		im.why = xstrdup(l.field[3]);
+		im.caller = xstrdup(l.field[4]);
+		*vec_push(&rows) = im;
+	}
+	lines_close(&l);
+	if (rows.n)
+		qsort(rows.v, rows.n, sizeof(*rows.v), by_import);
+	for (size_t i = 0; i < rows.n; i++) {
+		if (out && !by_import(&rows.v[out - 1], &rows.v[i]))
+			free_import(&rows.v[i]);
+		else
+			rows.v[out++] = rows.v[i];
+	}
+	t->imports = rows.v;
+	t->nimports = out;
+}
+
 /* ---- tasks ---- */
 
 struct proc_end {
@@ -690,6 +749,7 @@ void tables_read(struct trace *t, int dirfd)
 	read_functions(t, dirfd, nknown, &made_unknown);
 	read_user_events(t, dirfd, nknown, &made_unknown);
 	read_refusals(t, dirfd, nknown, &made_unknown);
+	read_imports(t, dirfd, nknown, &made_unknown);
 	read_tasks(t, dirfd);
 }
 
@@ -709,6 +769,8 @@ void tables_free(struct trace *t)
 		proc_free(&t->procs[i]);
 	for (size_t i = 0; i < t->nrefusals; i++)
 		free_refusal(&t->refusals[i]);
+	for (size_t i = 0; i < t->nimports; i++)
+		free_import(&t->imports[i]);
 	for (size_t i = 0; i < t->nuntraced; i++)
 		xfree(t->untraced[i].reason);
 	for (size_t i = 0; i < p->nthread_names; i++)
@@ -723,6 +785,7 @@ void tables_free(struct trace *t)
 	xfree(t->user_events);
 	xfree(t->procs);
 	xfree(t->refusals);
+	xfree(t->imports);
 	xfree(t->untraced);
 	xfree(p->thread_names);
 	xfree(p->function_at);

@@ -31,10 +31,10 @@
 
 #define FLUSH_AT (64 * 1024)
 
-static const char *const file_names[] = {"session",  "modules", "functions",
-					 "refusals", "tasks",   "events"};
+static const char *const file_names[] = {"session", "modules", "functions", "refusals",
+					 "tasks",   "events",  "imports"};
 #define NTEXT (sizeof(file_names) / sizeof(file_names[0]))
-enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS, EVENTS };
+enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS, EVENTS, IMPORTS };
 
 struct text_file {
 	int fd;

@@ -234,7 +234,10 @@ def names():
     same("pthread_mutex*", places(libc, "pthread_mutex*"), theirs)
     same("a regex", places(libc, "/^pthread_mutex/"), theirs)
     if value["memcpy"][1] == "IFUNC":
-        r = kron_list(libc, "memcpy", status=1)
+        r = kron_list(libc, "memcpy")
+        tap.need([p["address"] for p in r["places"] if p.get("tactic") == "import"] ==
+                 [value["memcpy"][0]], r)
+        r = kron_list(libc, "strlen%return", status=1)
         tap.need("IFUNC" in r["notes"][0]["text"], r)
 
 

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* interposing.c - see interposing.h */
+#include "collect/interposing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "inject/interpose.h"
+#include "inject/resolve.h"
+
+#define NUMBER 24
+
+void interposing_init(struct interposing *in, struct modules *ms)
+{
+	memset(in, 0, sizeof(*in));
+	in->modules = ms;
+}
+
+void interposing_free(struct interposing *in)
+{
+	vec_free(&in->all);
+	vec_free(&in->needs);
+	vec_free(&in->notes);
+}
+
+void interposing_forget(struct module *m)
+{
+	vec_for(&m->stubs, p) {
+		plan_free((*p)->plan);
+		xfree((*p)->events);
+		xfree(*p);
+	}
+	vec_free(&m->stubs);
+	links_free(m->links);
+}
+
+/* ---- what is needed ---- */
+
+static int read_links(struct module *m, const struct elf_image *img, void *ctx, struct err *err)
+{
+	(void)ctx, (void)err;
+	if (!m->links)
+		m->links = links_make(img);
+	return 0;
+}
+
+static const struct links *links_of(struct module *m)
+{
+	struct err err;
+
+	if (modules_with_image(m, read_links, NULL, &err)) {
+		log_info("collect", "%s", err.msg);
+		return NULL;
+	}
+	return m->links;
+}
+
+/* One for each name of the function, and one for calls inside its module. */
+static void add_need(struct interposing *in, struct module *m, const struct need *need)
+{
+	const struct links *l = links_of(m);
+	struct need inner = *need;
+
+	if (!l)
+		return;
+	inner.name = inner.shown = "";
+	for (size_t i = 0; i < l->exports.n; i++) {
+		struct need n = *need;
+
+		if (l->exports.v[i].value != need->vaddr)
+			continue;
+		n.export = &l->exports.v[i];
+		n.name = n.shown = n.export->name;
+		if (!*inner.shown)
+			inner.shown = n.name;
+		*vec_push(&in->needs) = n;
+	}
+	*vec_push(&in->needs) = inner;
+}
+
+static void need_function(struct interposing *in, struct module *m, const struct plan_probe *p)
+{
+	struct need need = {
+		.callee = m,
+		.vaddr = p->vaddr,
+		.action = {.kind = ACTION_TRACE,
+			   .level = m->levels ? m->levels[p->function] : 0,
+			   .payload = PAYLOAD_SP},
+		.event = m->event_base + p->function,
+		.why = refusal_key(p->refusal),
+	};
+
+	add_need(in, m, &need);
+}
+
+static void need_place(struct interposing *in, struct module *m, uint64_t vaddr,
+		       const struct place_action *a, uint32_t event, const char *why)
+{
+	struct need need = {
+		.callee = m,
+		.vaddr = vaddr,
+		.action = *a,
+		.event = event < m->probes.found.events.n ? m->probes.events[event]
+							  : RESOLVE_NO_EVENT,
+		.why = why,
+	};
+
+	add_need(in, m, &need);
+}
+
+/* A probe at the function's start that only wants to know what the caller knows, too. */
+static bool is_entry_place(const struct module *m, const struct plan_probe *p)
+{
+	return p->kind == PROBE_PLACE && p->where == PLACE_BEFORE &&
+	       p->function < m->full->nfunctions &&
+	       p->vaddr == m->full->functions[p->function].vaddr &&
+	       m->full->actions[p->action].payload != PAYLOAD_ADDRESS;
+}
+
+void interposing_add_callee(struct interposing *in, struct module *m)
+{
+	const struct resolution *found = &m->probes.found;
+
+	if (!m->full || m->patched)
+		return;
+	for (size_t i = 0; i < m->full->nprobes; i++) {
+		const struct plan_probe *p = &m->full->probes[i];
+
+		if (p->site != UINT32_MAX)
+			continue;
+		if (p->kind == PROBE_ENTRY && m->selected[p->function])
+			need_function(in, m, p);
+		else if (m->probed && is_entry_place(m, p))
+			need_place(in, m, p->vaddr, &m->full->actions[p->action], p->event,
+				   refusal_key(p->refusal));
+	}
+	for (size_t i = 0; m->probed && i < found->imports.n; i++)
+		need_place(in, m, found->imports.v[i].vaddr,
+			   &found->actions.v[found->imports.v[i].action], found->imports.v[i].event,
+			   "ifunc");
+}
+
+static int compare_needs(const void *a, const void *b)
+{
+	const struct need *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (order)
+		return order;
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+bool interposing_is_needed(struct interposing *in)
+{
+	if (in->needs.n)
+		qsort(in->needs.v, in->needs.n, sizeof(in->needs.v[0]), compare_needs);
+	return in->needs.n;
+}
+
+void interposing_add_module(struct interposing *in, struct module *m)
+{
+	vec_for(&in->all, other)
+		if (*other == m)
+			return;
+	if (links_of(m))
+		*vec_push(&in->all) = m;
+}
+
+/* ---- who is called? ---- */
+
+static void note_ambiguous(struct interposing *in, const struct link_import *im,
+			   const struct module *a, const struct module *b)
+{
+	struct err err;
+
+	err_set(&err, EAGAIN,
+		"%s cannot be probed in its own code, and not where it is called: %s and %s both "
+		"have one",
+		im->name, strcmp(a->path, b->path) < 0 ? a->path : b->path,
+		strcmp(a->path, b->path) < 0 ? b->path : a->path);
+	vec_for(&in->notes, n)
+		if (!strcmp(n->msg, err.msg))
+			return;
+	*vec_push(&in->notes) = err;
+}
+
+/* The function that the need is about, and nobody else's. */
+static bool is_bound_to(struct interposing *in, const struct link_import *im,
+			const struct need *need)
+{
+	if (links_find(need->callee->links, im->name, im->version) != need->export)
+		return false;
+	vec_for(&in->all, m)
+		if (*m != need->callee && links_find((*m)->links, im->name, im->version)) {
+			note_ambiguous(in, im, need->callee, *m);
+			return false;
+		}
+	return true;
+}
+
+/* What is in the slot may be the address of another module's stub, which is probed itself. */
+static bool leads_to_stub(struct interposing *in, const struct module *m,
+			  const struct link_import *im)
+{
+	vec_for(&in->all, other)
+		if (im->is_data && *other != m && links_is_address((*other)->links, im->name))
+			return true;
+	return false;
+}
+
+/* ---- a module's plan ---- */
+
+struct asking {
+	struct interposing *in;
+	VEC(struct place_request) places;
+	VEC(struct place_action) actions;
+	VEC(uint32_t) events;
+	VEC(const struct need *) needs; /* by place */
+	struct stub_plan *plan;
+};
+
+static void ask(struct asking *a, const struct link_import *im, const struct need *need)
+{
+	struct place_request *p = vec_push(&a->places);
+
+	p->vaddr = im->jump;
+	p->action = (uint32_t)a->actions.n;
+	p->event = (uint32_t)a->events.n;
+	*vec_push(&a->actions) = need->action;
+	*vec_push(&a->events) = need->event;
+	*vec_push(&a->needs) = need;
+}
+
+/* The first need of this name. */
+static size_t first_need(const struct interposing *in, const char *name)
+{
+	size_t lo = 0, hi = in->needs.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(in->needs.v[mid].name, name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void ask_for(struct asking *a, const struct module *m, const struct link_import *im)
+{
+	struct interposing *in = a->in;
+
+	for (size_t i = first_need(in, im->name); i < in->needs.n; i++) {
+		const struct need *need = &in->needs.v[i];
+
+		if (strcmp(need->name, im->name))
+			return;
+		if (*im->name ? is_bound_to(in, im, need) && !leads_to_stub(in, m, im)
+			      : need->callee == m && need->vaddr == im->target)
+			ask(a, im, need);
+	}
+}
+
+static uint64_t hash_of(const struct asking *a, const struct plan_request *request)
+{
+	uint64_t sum = plan_request_hash(request);
+
+	for (size_t i = 0; i < a->events.n; i++)
+		sum = (sum ^ a->events.v[i]) * 0x100000001b3;
+	return sum;
+}
+
+/* Lines of the table `imports`: what is probed at its callers, and why. */
+static void write_lines(struct asking *a, const struct module *m)
+{
+	struct journal *j = a->in->modules->journal;
+
+	journal_lock(j);
+	for (size_t i = 0; i < a->needs.n; i++) {
+		const struct need *need = a->needs.v[i];
+		char id[NUMBER], vaddr[NUMBER];
+		const char *fields[] = {id, vaddr, need->shown, need->why, m->path};
+
+		snprintf(id, sizeof(id), "%" PRIu32, need->callee->id);
+		snprintf(vaddr, sizeof(vaddr), "%" PRIx64, need->vaddr);
+		journal_line_locked(j, "imports", fields, 5);
+	}
+	journal_unlock(j);
+}
+
+static int make_plan(struct module *m, const struct elf_image *img, void *ctx, struct err *err)
+{
+	struct asking *a = ctx;
+	struct plan_request request = {.places = a->places.v,
+				       .nplaces = a->places.n,
+				       .actions = a->actions.v,
+				       .nactions = a->actions.n};
+	uint64_t hash = hash_of(a, &request);
+	struct plan *plan;
+	int code;
+
+	vec_for(&m->stubs, p)
+		if ((*p)->hash == hash) {
+			a->plan = *p;
+			return 0;
+		}
+	code = interpose_plan(&plan, img, &request, err);
+	if (code)
+		return err_prefix(err, code, "%s", m->path);
+	a->plan = xcalloc(1, sizeof(*a->plan));
+	*a->plan = (struct stub_plan){hash, plan, a->events.v, a->events.n};
+	memset(&a->events, 0, sizeof(a->events));
+	*vec_push(&m->stubs) = a->plan;
+	write_lines(a, m);
+	return 0;
+}
+
+int interposing_plan(struct interposing *in, struct module *m, const struct stub_plan **out,
+		     struct err *err)
+{
+	struct asking a = {.in = in};
+	int code = 0;
+
+	for (size_t i = 0; i < m->links->imports.n; i++)
+		if (m->links->imports.v[i].jump)
+			ask_for(&a, m, &m->links->imports.v[i]);
+	if (a.places.n)
+		code = modules_with_image(m, make_plan, &a, err);
+	*out = a.plan;
+	vec_free(&a.places);
+	vec_free(&a.actions);
+	vec_free(&a.events);
+	vec_free(&a.needs);
+	return code;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interposing.h - for one process: which functions cannot carry their probes in their own code,
+ * and which stubs of which modules lead to them (inject/interpose.h).
+ *
+ *   callees ─► needs: function, action, event ─┐
+ *   all modules: what they offer, whom they call ─► a plan of stubs for each caller
+ *
+ * A stub is taken only if one module alone offers what it calls: then the dynamic linker has no
+ * choice.  Where there are several, nothing is probed, and a note says so.
+ *
+ * Plans of stubs belong to their module and live as long; the same question gets the same plan.
+ */
+#ifndef COLLECT_INTERPOSING_H
+#define COLLECT_INTERPOSING_H
+
+#include "collect/modules.h"
+#include "inject/links.h"
+
+struct stub_plan {
+	uint64_t hash; /* of the question */
+	struct plan *plan;
+	uint32_t *events; /* numbers in the trace */
+	size_t nevents;
+};
+
+/* A probe that stands where its function is called. */
+struct need {
+	const struct module *callee;
+	const struct link_export *export; /* NULL: by its vaddr, within the callee */
+	const char *name;                 /* of the export, or "" */
+	const char *shown;                /* a name of the function, or "" */
+	uint64_t vaddr;
+	struct place_action action;
+	uint32_t event;  /* number in the trace; RESOLVE_NO_EVENT: it makes no sample */
+	const char *why; /* refusal_key(), or "ifunc" */
+};
+
+struct interposing {
+	struct modules *modules;
+	VEC(struct module *) all; /* of the process */
+	VEC(struct need) needs;   /* by name, once interposing_is_needed() was asked */
+	VEC(struct err) notes;
+};
+
+void interposing_init(struct interposing *in, struct modules *ms);
+void interposing_free(struct interposing *in);
+/* A module whose full plan is made. */
+void interposing_add_callee(struct interposing *in, struct module *m);
+bool interposing_is_needed(struct interposing *in);
+/* Any module of the process. */
+void interposing_add_module(struct interposing *in, struct module *m);
+/* The plan for its stubs; NULL: it calls nothing that is needed. */
+int interposing_plan(struct interposing *in, struct module *m, const struct stub_plan **out,
+		     struct err *err);
+/* The module goes. */
+void interposing_forget(struct module *m);
+
+#endif

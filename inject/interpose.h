@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interpose.h - probes of functions whose own code cannot carry them: where other modules call
+ * them, at the linker's stubs.
+ *
+ *   caller   call f@plt ─► stub: jmp ─► [probe] jmp *slot(%rip) ─► f
+ *
+ * The stub's code is patched and not the slot.  So the dynamic linker may fill the slot whenever
+ * it likes (lazily, or after a dlopen), the pages of the slots may be read-only, and the address
+ * of a function is what it was.  Calls within the module of the function, and calls by pointers,
+ * are not seen.
+ */
+#ifndef INJECT_INTERPOSE_H
+#define INJECT_INTERPOSE_H
+
+#include "inject/links.h"
+#include "inject/plan.h"
+
+/* A plan of stubs alone: each place of the request is the jump of one (link_import.jump). */
+int interpose_plan(struct plan **out, const struct elf_image *img,
+		   const struct plan_request *request, struct err *err);
+
+/* Entries that the plan could not place in the code and that other modules can reach get
+ * TACTIC_IMPORT: what `kron record` would do about them. */
+void interpose_mark(struct plan *plan, const struct elf_image *img, uint32_t tactics);
+/* May this set of tactics (0: the default) go to the callers? */
+bool interpose_is_on(uint32_t tactics);
+
+#endif

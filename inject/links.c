@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * links.c - see links.h.
+ *
+ * Stubs are found by what they do, not by names of sections, which may be missing: an indirect
+ * jump through a slot, outside all functions.  Linkers write them in many shapes (lazy or not,
+ * behind endbr64, in .plt, .plt.sec, .plt.got); all have that jump.
+ */
+#define _GNU_SOURCE
+#include "inject/links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject/elf_image_impl.h"
+
+#define SLOTS_MAX (1u << 20)
+#define SYMBOLS_MAX (1u << 24)
+#define VERSION_HIDDEN 0x8000u
+#define VERSION_INDEX 0x7fffu
+
+struct reader {
+	const struct elf_image *img;
+	struct links *l;
+	uint64_t symtab, versym;
+	struct elf_strings names;      /* in the copy */
+	VEC(const char *) versions;    /* by index; NULL: none */
+	VEC(struct link_import) slots; /* by slot */
+};
+
+/* ---- versions ---- */
+
+static void set_version(struct reader *r, uint32_t index, const char *name)
+{
+	while (r->versions.n <= index)
+		*vec_push(&r->versions) = NULL;
+	r->versions.v[index] = name;
+}
+
+static void read_needs(struct reader *r)
+{
+	uint64_t at, n;
+
+	if (!elf_dynamic(r->img, DT_VERNEED, &at) || !elf_dynamic(r->img, DT_VERNEEDNUM, &n))
+		return;
+	for (uint64_t i = 0; i < n && i <= VERSION_INDEX; i++) {
+		const uint8_t *p = elf_image_at(r->img, at, sizeof(Elf64_Verneed));
+		uint64_t aux_at;
+		Elf64_Verneed need;
+
+		if (!p)
+			return;
+		memcpy(&need, p, sizeof(need));
+		aux_at = at + need.vn_aux;
+		for (unsigned k = 0; k < need.vn_cnt; k++) {
+			Elf64_Vernaux aux;
+
+			p = elf_image_at(r->img, aux_at, sizeof(aux));
+			if (!p)
+				return;
+			memcpy(&aux, p, sizeof(aux));
+			set_version(r, aux.vna_other & VERSION_INDEX,
+				    elf_strings_get(&r->names, aux.vna_name));
+			if (!aux.vna_next)
+				break;
+			aux_at += aux.vna_next;
+		}
+		if (!need.vn_next)
+			return;
+		at += need.vn_next;
+	}
+}
+
+static void read_definitions(struct reader *r)
+{
+	uint64_t at, n;
+
+	if (!elf_dynamic(r->img, DT_VERDEF, &at) || !elf_dynamic(r->img, DT_VERDEFNUM, &n))
+		return;
+	for (uint64_t i = 0; i < n && i <= VERSION_INDEX; i++) {
+		const uint8_t *p = elf_image_at(r->img, at, sizeof(Elf64_Verdef)), *q;
+		Elf64_Verdef def;
+		Elf64_Verdaux aux;
+
+		if (!p)
+			return;
+		memcpy(&def, p, sizeof(def));
+		q = elf_image_at(r->img, at + def.vd_aux, sizeof(aux));
+		if (q && !(def.vd_flags & VER_FLG_BASE)) {
+			memcpy(&aux, q, sizeof(aux));
+			set_version(r, def.vd_ndx & VERSION_INDEX,
+				    elf_strings_get(&r->names, aux.vda_name));
+		}
+		if (!def.vd_next)
+			return;
+		at += def.vd_next;
+	}
+}
+
+/* "" without one. */
+static const char *version_of(const struct reader *r, uint64_t symbol, bool *hidden)
+{
+	const uint8_t *p = r->versym ? elf_image_at(r->img, r->versym + 2 * symbol, 2) : NULL;
+	unsigned v = p ? p[0] | p[1] << 8 : 0;
+
+	*hidden = v & VERSION_HIDDEN;
+	v &= VERSION_INDEX;
+	return v < r->versions.n && r->versions.v[v] ? r->versions.v[v] : "";
+}
+
+/* ---- slots ---- */
+
+static bool read_symbol(const struct reader *r, uint64_t i, Elf64_Sym *sym)
+{
+	const uint8_t *p =
+		i <= UINT32_MAX ? elf_image_at(r->img, r->symtab + i * sizeof(*sym), sizeof(*sym))
+				: NULL;
+
+	if (p)
+		memcpy(sym, p, sizeof(*sym));
+	return p;
+}
+
+static void add_slot(struct reader *r, const Elf64_Rela *rela)
+{
+	uint64_t type = ELF64_R_TYPE(rela->r_info);
+	struct link_import im = {.slot = rela->r_offset,
+				 .name = "",
+				 .version = "",
+				 .is_data = type == R_X86_64_GLOB_DAT};
+	Elf64_Sym sym;
+	bool hidden;
+
+	if (type == R_X86_64_IRELATIVE) {
+		im.target = (uint64_t)rela->r_addend;
+		*vec_push(&r->slots) = im;
+		return;
+	}
+	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
+	    !read_symbol(r, ELF64_R_SYM(rela->r_info), &sym) ||
+	    ELF64_ST_TYPE(sym.st_info) == STT_OBJECT || ELF64_ST_TYPE(sym.st_info) == STT_TLS)
+		return;
+	im.name = elf_strings_get(&r->names, sym.st_name);
+	im.version = version_of(r, ELF64_R_SYM(rela->r_info), &hidden);
+	if (*im.name)
+		*vec_push(&r->slots) = im;
+}
+
+static void read_relocs(struct reader *r, uint64_t vaddr, uint64_t size)
+{
+	for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= size; at += sizeof(Elf64_Rela)) {
+		const uint8_t *p = elf_image_at(r->img, vaddr + at, sizeof(Elf64_Rela));
+		Elf64_Rela rela;
+
+		if (!p || r->slots.n >= SLOTS_MAX)
+			return;
+		memcpy(&rela, p, sizeof(rela));
+		add_slot(r, &rela);
+	}
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+	const struct link_import *x = a, *y = b;
+
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static void read_slots(struct reader *r)
+{
+	uint64_t table, size;
+
+	if (elf_dynamic(r->img, DT_JMPREL, &table) && elf_dynamic(r->img, DT_PLTRELSZ, &size))
+		read_relocs(r, table, size);
+	if (elf_dynamic(r->img, DT_RELA, &table) && elf_dynamic(r->img, DT_RELASZ, &size))
+		read_relocs(r, table, size);
+	if (r->slots.n)
+		qsort(r->slots.v, r->slots.n, sizeof(r->slots.v[0]), compare_slots);
+}
+
+/* ---- stubs ---- */
+
+/* In a section of stubs; where there are no sections, as linkers lay stubs out: behind an
+ * endbr64, or where an entry of a table begins. */
+static bool is_stub(const struct elf_image *img, uint64_t jump)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const struct elf_section *s = elf_image_section_at(img, jump);
+	const uint8_t *p;
+
+	if (img->nsections)
+		return s && !strncmp(s->name, ".plt", 4);
+	p = elf_image_at(img, jump - 4, sizeof(endbr64));
+	return jump % 8 == 0 || (p && jump % 8 == 4 && !memcmp(p, endbr64, sizeof(endbr64)));
+}
+
+/* "jmp *slot(%rip)" at this address, perhaps behind a "bnd" */
+static void take_jump(struct reader *r, uint64_t vaddr, const uint8_t *p, bool has_bnd)
+{
+	struct link_import key = {.slot = vaddr + 6 +
+					  (uint64_t)(int64_t)(int32_t)elf_read32(p + 2)};
+	const struct link_import *slot =
+		r->slots.n ? bsearch(&key, r->slots.v, r->slots.n, sizeof(key), compare_slots)
+			   : NULL;
+	uint64_t jump = has_bnd ? vaddr - 1 : vaddr;
+
+	if (!slot || !is_stub(r->img, jump))
+		return;
+	key = *slot;
+	key.jump = jump;
+	*vec_push(&r->l->imports) = key;
+}
+
+static void scan_segment(struct reader *r, const struct elf_segment *s)
+{
+	static const uint8_t jmp[] = {0xff, 0x25};
+	const uint8_t *start = r->img->bytes + s->off, *p = start, *end = start + s->filesz;
+
+	while ((p = memmem(p, (size_t)(end - p), jmp, sizeof(jmp))) && end - p >= 6) {
+		take_jump(r, s->vaddr + (uint64_t)(p - start), p, p > start && p[-1] == 0xf2);
+		p += sizeof(jmp);
+	}
+}
+
+/* Slots that no stub leads through, once each. */
+static void add_rest(struct reader *r)
+{
+	uint8_t *seen = xcalloc(r->slots.n + 1, 1);
+
+	vec_for(&r->l->imports, im) {
+		const struct link_import *s =
+			bsearch(im, r->slots.v, r->slots.n, sizeof(*s), compare_slots);
+
+		seen[s - r->slots.v] = 1;
+	}
+	for (size_t i = 0; i < r->slots.n; i++)
+		if (!seen[i] && (!i || r->slots.v[i].slot != r->slots.v[i - 1].slot))
+			*vec_push(&r->l->imports) = r->slots.v[i];
+	xfree(seen);
+}
+
+/* ---- exports ---- */
+
+static uint64_t count_symbols(const struct reader *r)
+{
+	uint64_t room = elf_image_room(r->img, r->symtab) / sizeof(Elf64_Sym);
+
+	for (size_t i = 0; i < r->img->nsections; i++) {
+		const struct elf_section *s = &r->img->sections[i];
+
+		if (s->type == SHT_DYNSYM && s->vaddr == r->symtab)
+			return s->size / sizeof(Elf64_Sym) < room ? s->size / sizeof(Elf64_Sym)
+								  : room;
+	}
+	return room;
+}
+
+static void take_symbol(struct reader *r, uint64_t i)
+{
+	struct link_export e = {0};
+	Elf64_Sym sym;
+
+	if (!read_symbol(r, i, &sym))
+		return;
+	e.name = elf_strings_get(&r->names, sym.st_name);
+	e.value = sym.st_value;
+	e.is_ifunc = ELF64_ST_TYPE(sym.st_info) == STT_GNU_IFUNC;
+	if (!*e.name || !e.value || ELF64_ST_BIND(sym.st_info) == STB_LOCAL ||
+	    (ELF64_ST_TYPE(sym.st_info) != STT_FUNC && ELF64_ST_TYPE(sym.st_info) != STT_NOTYPE &&
+	     !e.is_ifunc))
+		return;
+	if (sym.st_shndx == SHN_UNDEF) {
+		*vec_push(&r->l->addresses) = e.name;
+		return;
+	}
+	if (sym.st_shndx == SHN_ABS)
+		return;
+	e.version = version_of(r, i, &e.is_hidden);
+	*vec_push(&r->l->exports) = e;
+}
+
+static int compare_exports(const void *a, const void *b)
+{
+	const struct link_export *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : strcmp(x->version, y->version);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strcmp(*x, *y);
+}
+
+static void read_exports(struct reader *r)
+{
+	uint64_t n = count_symbols(r);
+
+	for (uint64_t i = 1; i < n && i < SYMBOLS_MAX; i++)
+		take_symbol(r, i);
+	if (r->l->exports.n)
+		qsort(r->l->exports.v, r->l->exports.n, sizeof(r->l->exports.v[0]),
+		      compare_exports);
+	if (r->l->addresses.n)
+		qsort(r->l->addresses.v, r->l->addresses.n, sizeof(r->l->addresses.v[0]),
+		      compare_names);
+}
+
+/* ---- all together ---- */
+
+/* The dynamic string table, copied: its strings are what all names here point to. */
+static bool copy_strings(struct reader *r)
+{
+	uint64_t strtab, size, room;
+	const uint8_t *p;
+
+	if (!elf_dynamic(r->img, DT_SYMTAB, &r->symtab) ||
+	    !elf_dynamic(r->img, DT_STRTAB, &strtab) || !elf_dynamic(r->img, DT_STRSZ, &size))
+		return false;
+	room = elf_image_room(r->img, strtab);
+	size = size < room ? size : room;
+	p = elf_image_at(r->img, strtab, size);
+	if (!p || !size)
+		return false;
+	r->names = elf_strings(r->img, (uint64_t)(p - r->img->bytes), size);
+	r->l->strings = xmalloc(r->names.size + 1);
+	if (r->names.size)
+		memcpy(r->l->strings, r->names.v, r->names.size);
+	r->names.v = r->l->strings;
+	return true;
+}
+
+struct links *links_make(const struct elf_image *img)
+{
+	struct links *l = xcalloc(1, sizeof(*l));
+	struct reader r = {.img = img, .l = l};
+
+	if (!copy_strings(&r))
+		return l;
+	if (!elf_dynamic(img, DT_VERSYM, &r.versym))
+		r.versym = 0;
+	read_needs(&r);
+	read_definitions(&r);
+	read_slots(&r);
+	for (size_t i = 0; i < img->nsegments && r.slots.n; i++)
+		if (img->segments[i].flags & PF_X)
+			scan_segment(&r, &img->segments[i]);
+	add_rest(&r);
+	read_exports(&r);
+	vec_free(&r.slots);
+	vec_free(&r.versions);
+	return l;
+}
+
+void links_free(struct links *l)
+{
+	if (!l)
+		return;
+	vec_free(&l->imports);
+	vec_free(&l->exports);
+	vec_free(&l->addresses);
+	xfree(l->strings);
+	xfree(l);
+}
+
+/* ---- asking ---- */
+
+/* The first export of this name. */
+static size_t first_export(const struct links *l, const char *name)
+{
+	size_t lo = 0, hi = l->exports.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(l->exports.v[mid].name, name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/*
+ * ld.so: the very version; else one without a version, which serves every reference; a reference
+ * without a version takes that, or what is not hidden.
+ */
+const struct link_export *links_find(const struct links *l, const char *name, const char *version)
+{
+	const struct link_export *plain = NULL, *open = NULL;
+
+	for (size_t i = first_export(l, name); i < l->exports.n; i++) {
+		const struct link_export *e = &l->exports.v[i];
+
+		if (strcmp(e->name, name))
+			break;
+		if (*version && !strcmp(e->version, version))
+			return e;
+		if (!*e->version && !e->is_hidden)
+			plain = e;
+		else if (!e->is_hidden)
+			open = e;
+	}
+	return plain || *version ? plain : open;
+}
+
+bool links_is_address(const struct links *l, const char *name)
+{
+	return l->addresses.n && bsearch(&name, l->addresses.v, l->addresses.n,
+					 sizeof(l->addresses.v[0]), compare_names);
+}

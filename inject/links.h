@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * links.h - how an image is linked to others when it runs: the functions that it calls through
+ * its global offset table, the stubs of the linker that do so, and the functions it offers.
+ *
+ *   call f ─► stub: jmp *slot(%rip) ─► what the dynamic linker put into the slot
+ *
+ * A copy: it needs the image no more, and a recording keeps one a module.
+ */
+#ifndef INJECT_LINKS_H
+#define INJECT_LINKS_H
+
+#include "base/vec.h"
+#include "inject/elf_image.h"
+
+struct link_import {
+	const char *name;    /* "": a function of the image's own (IFUNC), and target says which */
+	const char *version; /* "" without one */
+	uint64_t slot;       /* vaddr of the pointer */
+	uint64_t jump;       /* vaddr of a "jmp *slot(%rip)" of the linker's; 0: it made none */
+	uint64_t target;     /* the resolver, where there is no name */
+	bool is_data;        /* the slot also gives the function's address (GLOB_DAT) */
+};
+
+struct link_export {
+	const char *name, *version;
+	uint64_t value; /* vaddr; of an IFUNC, its resolver's */
+	bool is_hidden; /* only who asks for this very version gets it */
+	bool is_ifunc;
+};
+
+struct links {
+	VEC(struct link_import) imports; /* a stub each; a slot may have several */
+	VEC(struct link_export) exports; /* by name */
+	/* Imported functions whose address is, for all modules, that of a stub of this image
+	 * (a program that is not position independent); by name */
+	VEC(const char *) addresses;
+	char *strings;
+};
+
+/* Of damaged tables, what can be read. */
+struct links *links_make(const struct elf_image *img);
+void links_free(struct links *l);
+
+/* The export that a reference to name@version finds here, as ld.so looks it up; or NULL. */
+const struct link_export *links_find(const struct links *l, const char *name, const char *version);
+/* Is the name one of `addresses`? */
+bool links_is_address(const struct links *l, const char *name);
+
+#endif

@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Functions that kron cannot patch, probed where other modules call them.
+
+bins/interposed/callee.c is a library of such functions, which count their calls themselves:
+that is the truth.  caller.cc and plugin.c call them; they are linked in every way that makes
+other stubs.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap  # noqa: E402
+
+BINS = os.path.join(tap.SRC, "tests/bins/interposed")
+CXX = os.environ.get("CXX", "g++").split()
+NAMES = ["add", "sum", "call", "twice", "inner", "chosen"]
+FUNCTIONS = ["-L", "libcallee*", *(x for n in NAMES[:-1] for x in ("-F", n)),
+             "-p", "libcallee:chosen n=$arg1"]
+
+
+def run(*args, env=None, status=0):
+    r = subprocess.run(args, capture_output=True, text=True, timeout=100,
+                       stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    tap.need(r.returncode == status, f"{args}: exit {r.returncode}\n{r.stderr}")
+    return r
+
+
+def build():
+    """The libraries and the objects, once for all cases."""
+    lib = os.path.join(os.getcwd(), "..", "lib")
+    os.makedirs(lib)
+    os.chdir(lib)
+    run(*tap.CC, "-O2", "-fPIC", "-shared", "-o", "libcallee.so", f"{BINS}/callee.c",
+        f"-Wl,--version-script={BINS}/callee.map,-soname,libcallee.so")
+    run(*tap.CC, "-O2", "-fPIC", "-shared", "-o", "plugin.so", f"{BINS}/plugin.c", "-L.",
+        "-lcallee", "-Wl,-z,lazy")
+    for pie in ("pie", "no-pie"):
+        run(*CXX, "-O2", f"-f{pie}", "-c", "-o", f"{pie}.o", f"{BINS}/caller.cc")
+
+
+def lib(name):
+    return os.path.abspath(os.path.join("..", "lib", name))
+
+
+def link(pie, *flags):
+    run(*CXX, f"-{pie}", "-o", "caller", lib(pie + ".o"), "-L" + lib(""), "-lcallee", "-pthread",
+        "-Wl,-rpath," + lib(""), *flags)
+
+
+def record(*args, env=None):
+    shutil.rmtree("trace", ignore_errors=True)
+    return run(tap.KRON, "record", "-o", "trace", "--when-full", "wait", *args,
+               os.path.abspath("caller"), lib("plugin.so"), env=env)
+
+
+def info():
+    return json.loads(run(tap.KRON, "info", "--json", "trace").stdout)
+
+
+def counted():
+    """name -> calls; both versions of twice, by address"""
+    calls = {}
+    for f in json.loads(run(tap.KRON, "report", "--json", "trace").stdout):
+        calls.setdefault(f["function"], []).append(f["calls"])
+    events = [json.loads(line) for line in
+              run(tap.KRON, "dump", "--json", "trace").stdout.splitlines()]
+    calls["chosen"] = [sum(e["kind"] == "event" and e.get("name") == "chosen" for e in events)]
+    return calls
+
+
+def truth(out):
+    words = dict(re.findall(r"^(\w+) (\d+)$", out, re.M))
+    return {k: int(v) for k, v in words.items()}
+
+
+def agree(out, by_pointer):
+    """by_pointer: calls of add by its address are not seen"""
+    want, got = truth(out), counted()
+    for name in ("sum", "call", "inner", "chosen"):
+        tap.need(got.get(name) == [want[name]], f"{name}: {got.get(name)} of {want}")
+    tap.need(got["add"] == [want["add"] - by_pointer], f"add: {got['add']} of {want}")
+    tap.need(sorted(got["twice"]) == sorted([want["old"], want["new"]]), f"{got} {want}")
+
+
+def variant(pie, *flags):
+    link(pie, *flags)
+    plain = run("./caller", lib("plugin.so")).stdout
+    tap.need("one address: 1 1" in plain and "one address: 0" not in plain, plain)
+    r = record(*FUNCTIONS)
+    tap.need(r.stdout == plain, r.stdout)
+    tap.need("untraced" not in r.stderr, r.stderr)
+    # the one call by a pointer goes through a stub only where that is the function's address
+    agree(plain, int(pie == "pie"))
+    shown = {(i["function"], i["why"]): [os.path.basename(c) for c in i["callers"]]
+             for i in info()["imports"]}
+    tap.need(shown[("chosen", "ifunc")] == ["caller", "plugin.so"], shown)
+    tap.need(shown[("inner", "undecodable")] == ["libcallee.so"], shown)
+    if pie == "pie":
+        tap.need(shown[("add", "undecodable")] == ["caller", "plugin.so"], shown)
+
+
+def linker(name):
+    if not shutil.which("ld." + name):
+        raise tap.Skip(f"ld.{name} is not installed")
+    variant("pie", "-fuse-ld=" + name)
+
+
+def no_sections():
+    """What strippers leave of some programs."""
+    link("pie")
+    with open("caller", "r+b") as f:
+        f.seek(40)
+        f.write(bytes(8))  # e_shoff
+        f.seek(58)
+        f.write(bytes(6))  # e_shentsize, e_shnum, e_shstrndx
+    plain = run("./caller", lib("plugin.so")).stdout
+    tap.need(record(*FUNCTIONS).stdout == plain, "")
+    agree(plain, 1)
+
+
+def forced():
+    link("pie")
+    plain = run("./caller", lib("plugin.so")).stdout
+    tap.need(record("--tactics", "import", "-L", "libcallee*").stdout == plain, "")
+    want, got = truth(plain), counted()
+    tap.need(got["outer"] == [1] and got["report"] == [1], got)
+    tap.need(got["add"] == [want["add"] - 1], got)
+    tap.need("real_sum" not in got and "main" not in got, got)
+    # and without it the functions are refused, as ever
+    record("--tactics", "-import", *FUNCTIONS)
+    tap.need(counted() == {"chosen": [0]} and not info()["imports"], counted())
+
+
+def several():
+    """Two libraries have the function: nobody is asked which one the linker took."""
+    link("pie")
+    with open("other.c", "w") as f:
+        f.write("long add(long n) { return n + 2; }\n")
+    run(*tap.CC, "-O2", "-fPIC", "-shared", "-o", "other.so", "other.c")
+    env = {"LD_PRELOAD": os.path.abspath("other.so")}
+    plain = run("./caller", lib("plugin.so"), env=env).stdout
+    r = record(*FUNCTIONS, env=env)
+    tap.need(r.stdout == plain and "add 200" in plain, r.stdout)
+    tap.need(re.search("^kron.*: add .*both have one$", r.stderr, re.M), r.stderr)
+    tap.need("add" not in counted(), counted())
+
+
+def kinds():
+    """Counts, arguments, levels: as at any place."""
+    link("pie")
+    r = record("-p", "libcallee:chosen count:3", "-p", "libcallee:add n=$arg1",
+               "-p", "7:total=libcallee:sum n=$arg1")
+    want = truth(r.stdout)
+    tap.need(info()["counters"][3] == want["chosen"], info()["counters"])
+    payloads = [e["payload"] for e in
+                map(json.loads, run(tap.KRON, "dump", "--json", "trace").stdout.splitlines())
+                if e["kind"] == "event" and e["name"] == "add"]
+    tap.need(payloads == [*range(100), *range(10), *range(10)], payloads)
+
+
+def shown():
+    path = lib("libcallee.so")
+    counts = json.loads(run(tap.KRON, "list", "--summary", "--json", path).stdout)["entries"]
+    tap.need(counts["by_tactic"]["import"] == 6 and not counts["refused"], counts)
+    functions = json.loads(run(tap.KRON, "list", "--json", path).stdout)["functions"]
+    entry = {f["name"]: f["entry"] for f in functions}
+    tap.need(entry["add"]["tactic"] == "import" and entry["add"]["refused"] == "undecodable",
+             entry)
+    tap.need("refused" not in entry["outer"], entry)
+    off = json.loads(run(tap.KRON, "list", "--summary", "--json", "--tactics", "-import",
+                         path).stdout)["entries"]
+    tap.need(off["refused"] == {"undecodable": 6} and "import" not in off["by_tactic"], off)
+    tap.need("calls from other modules only" in run(tap.KRON, "list", "--summary", path).stdout,
+             "")
+
+
+with tap.Suite("interpose") as s:
+    s.case("libraries for these tests", build)
+    s.case("lazy binding", variant, "pie", "-Wl,-z,lazy,-z,norelro")
+    s.case("all bound at the start, slots read-only", variant, "pie", "-Wl,-z,now,-z,relro")
+    s.case("stubs with endbr64", variant, "pie", "-Wl,-z,ibtplt,-z,lazy")
+    s.case("a fixed address, whose stubs are functions' addresses", variant, "no-pie",
+           "-Wl,-z,lazy")
+    s.case("... bound at the start", variant, "no-pie", "-Wl,-z,now")
+    s.case("... with endbr64", variant, "no-pie", "-Wl,-z,ibtplt,-z,now")
+    for other in ("gold", "lld", "mold"):
+        s.case("linked by " + other, linker, other)
+    s.case("no section headers", no_sections)
+    s.case("--tactics import, -import", forced)
+    s.case("two libraries with one name", several)
+    s.case("kinds of probes", kinds)
+    s.case("kron list shows it", shown)
