@@ -13,7 +13,7 @@
 #include "trace/view.h"
 
 static const char *output = "kron.html", *from, *to;
-static struct view_options view = {.to_ns = UINT64_MAX, .size = VIEW_SIZE};
+static struct view_options view = {.to_ns = UINT64_MAX, .size = VIEW_SIZE, .detail = VIEW_DETAIL};
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "FILE",
@@ -31,6 +31,10 @@ static const struct opt options[] = {
 	 "Let the page have about so many bytes at most, 20M by default: the more, the more of a long "
 	 "trace is shown one by one.",
 	 VIEW_SIZE_MIN, VIEW_SIZE_MAX},
+	{0, "detail", OPT_SIZE, &view.detail, "BYTES",
+	 "Let calls that are too short for the picture of the whole have about so many bytes more, 20M "
+	 "by default, 0 for none: they are packed, and unpacked when the timeline is close enough.",
+	 0, VIEW_DETAIL_MAX},
 	ANALYSIS_FILTER,
 	OPT_END,
 };

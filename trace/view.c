@@ -5,6 +5,7 @@
  *   pass 1  a lane after another    how many samples, from when to when
  *   pass 2  a lane after another    calls: functions, call tree, a track for each thread
  *   pass 3  all in order of time    CPUs, intervals, messages, samples, losses
+ *   pass 4  a lane after another    calls that pass 2 had no room for, packed
  *
  * Memory: a chunk for each lane, what is written of one lane, and sums; the samples themselves
  * are never kept.  How much room each picture has follows from the size that the file may have.
@@ -323,6 +324,8 @@ static int put_page(struct view *v, struct view_intervals *intervals, FILE *out,
 	v->j = (struct json)JSON_INIT(safe);
 	put_data(v, intervals);
 	fclose(safe);
+	if (v->o->detail)
+		view_detail(v, out);
 	fwrite(view_page_after, 1, view_page_after_size, out);
 	return 0;
 }

@@ -20,11 +20,14 @@
 #define VIEW_SIZE (20u << 20)      /* default */
 #define VIEW_SIZE_MIN (1u << 20)   /* the page itself takes some 100 KiB of it */
 #define VIEW_SIZE_MAX (200u << 20) /* more is too much for a browser */
+#define VIEW_DETAIL (20u << 20)    /* default, for short calls */
+#define VIEW_DETAIL_MAX (400u << 20)
 
 struct view_options {
 	uint64_t from_ns, to_ns;     /* from the start of the trace; to_ns UINT64_MAX: to its end */
 	const char *intervals;       /* an interval.info, or NULL */
 	uint64_t size;               /* bytes the file may have, VIEW_SIZE_MIN to VIEW_SIZE_MAX */
+	uint64_t detail;             /* and bytes for short calls, unpacked when they are shown */
 	const char *where, *trigger; /* what the trace was filtered by, or NULL: the page says so */
 	const char *dir;             /* as the user wrote it, for commands that the page proposes */
 };

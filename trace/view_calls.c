@@ -189,19 +189,11 @@ static void keep_span(struct calls *c, const struct open_call *o, uint64_t end,
 	struct view_span s = {.begin = o->begin,
 			      .end = end,
 			      .function = o->function,
-			      .depth = (uint32_t)c->stack.n};
+			      .depth = (uint32_t)c->stack.n,
+			      .flags = view_span_flags(o->again, call)};
 
-	if (s.end < c->v->from || s.begin > c->v->to || s.end < s.begin)
-		return;
-	if (call && call->inferred)
-		s.flags |= VIEW_INFERRED;
-	if (call && call->open)
-		s.flags |= VIEW_OPEN;
-	if (call && call->spans_loss)
-		s.flags |= VIEW_LOSS;
-	if (o->again || !call)
-		s.flags |= VIEW_SPLIT;
-	view_spans_add(&c->spans, &s);
+	if (view_span_shows(c->v, &s))
+		view_spans_add(&c->spans, &s);
 }
 
 static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
@@ -262,6 +254,10 @@ static void read_lane(struct calls *c, uint32_t lane, size_t lanes_left)
 	view_spans_reset(&c->spans, c->shown ? c->spans_left / lanes_left : 0);
 	export_nest_lane(&c->nest, lane);
 	c->spans_left -= c->spans.n;
+	v->lanes[lane].left_out = c->spans.left_out;
+	v->lanes[lane].any_kept = c->spans.n;
+	if (c->spans.n)
+		v->lanes[lane].least_kept = c->spans.v[0];
 	put_lane(c, lane);
 }
 
@@ -269,6 +265,7 @@ void view_calls(struct view *v)
 {
 	struct calls c = {.v = v,
 			  .spans_left = v->budget.spans,
+			  .spans.by_length = v->short_calls,
 			  .nest = {.t = v->t,
 				   .begin = on_begin,
 				   .end = on_end,

@@ -21,6 +21,7 @@ struct view_bytes {
 void view_put_number(struct view_bytes *b, uint64_t v); /* LEB128 */
 void view_put_signed(struct view_bytes *b, int64_t v);  /* zigzag */
 void view_bytes_free(struct view_bytes *b);
+void view_put_base64(FILE *out, const struct view_bytes *b);
 /* A base64 string as the next value. */
 void view_put_bytes(struct json *j, const struct view_bytes *b);
 /* A name from the trace: printable, and shortened if it is very long. */
@@ -79,10 +80,17 @@ struct view_spans { /* a heap, the shortest first */
 	struct view_span *v;
 	size_t n, cap, most;
 	uint64_t left_out, longest_left_out; /* ticks */
+	uint64_t *by_length;                 /* of those left out, by view_detail_bucket() */
 };
+/* A total order: shorter, later, deeper ones first. */
+bool view_span_is_less(const struct view_span *a, const struct view_span *b);
+/* call: NULL where it ends in the middle, for another stack; see export_nest.h. */
+uint32_t view_span_flags(bool again, const struct pair_call *call);
 void view_spans_reset(struct view_spans *s, size_t most);
 void view_spans_add(struct view_spans *s, const struct view_span *span);
 struct view;
+/* Whether a part of it lies in the view. */
+bool view_span_shows(const struct view *v, const struct view_span *s);
 void view_spans_put(struct view_spans *s, const struct view *v, struct json *j);
 
 /* ---- the view ---- */
@@ -92,6 +100,10 @@ struct view_lane {
 	uint64_t first, last;
 	uint64_t lost;
 	bool shown; /* has a track of its own */
+	/* calls that are drawn one by one from the beginning, and how many are not */
+	bool any_kept;
+	struct view_span least_kept;
+	uint64_t left_out;
 };
 struct view_node { /* of a calltree node with the same index */
 	uint64_t calls, self, total;
@@ -109,6 +121,7 @@ struct view_budget {
 	uint64_t lanes, bins, cpus; /* tracks; bins of one */
 	size_t spans, samples, nodes, functions, messages, names, histograms, losses;
 };
+#define VIEW_BUCKETS 976u /* of view_detail_bucket() */
 struct view {
 	const struct trace *t;
 	const struct view_options *o;
@@ -119,7 +132,8 @@ struct view {
 	uint64_t bin_ticks;
 	struct view_budget budget;
 	struct view_lane *lanes;
-	uint32_t *order; /* lanes, those with few samples first */
+	uint64_t short_calls[VIEW_BUCKETS]; /* not kept by view_spans.c */
+	uint32_t *order;                    /* lanes, those with few samples first */
 	struct json j;
 
 	/* by function */
@@ -148,6 +162,10 @@ void view_calls(struct view *v);
 void view_put_functions(struct view *v);
 void view_put_tree(struct view *v);
 void view_calls_free(struct view *v);
+
+/* view_detail.c: what view_calls() left out, behind the data. */
+void view_detail(struct view *v, FILE *out);
+unsigned view_detail_bucket(uint64_t ticks);
 
 /* Things that look at all samples in order of time, in one pass. */
 struct view_cpus;

@@ -112,7 +112,7 @@ void view_bytes_free(struct view_bytes *b)
 	memset(b, 0, sizeof(*b));
 }
 
-void view_put_bytes(struct json *j, const struct view_bytes *b)
+static char *base64(const struct view_bytes *b)
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -130,6 +130,21 @@ void view_put_bytes(struct json *j, const struct view_bytes *b)
 		*p++ = left > 2 ? digits[v & 63] : '=';
 	}
 	*p = 0;
+	return text;
+}
+
+void view_put_base64(FILE *out, const struct view_bytes *b)
+{
+	char *text = base64(b);
+
+	fputs(text, out);
+	xfree(text);
+}
+
+void view_put_bytes(struct json *j, const struct view_bytes *b)
+{
+	char *text = base64(b);
+
 	json_str(j, text);
 	xfree(text);
 }

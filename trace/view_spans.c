@@ -2,9 +2,9 @@
 /*
  * view_spans.c - the longest calls of a thread, each with its begin and end.
  *
- * Whatever the scale, the calls that can be seen are the long ones; so a heap keeps the longest
+ * In the whole view, the calls that can be seen are the long ones; so a heap keeps the longest
  * that there is room for, and says how long the longest is that it left out.  Of the calls of
- * one length, the first ones are kept.
+ * one length, the first ones are kept.  The others are for view_detail.c.
  *
  * Written for each, by begin: ns since the last one's begin, duration in ns, depth, function,
  * flags (LEB128).
@@ -27,18 +27,35 @@ static uint64_t length(const struct view_span *s)
 	return s->end - s->begin;
 }
 
-static bool is_less(const struct view_span *a, const struct view_span *b)
+bool view_span_is_less(const struct view_span *a, const struct view_span *b)
 {
 	if (length(a) != length(b))
 		return length(a) < length(b);
-	return a->begin > b->begin;
+	if (a->begin != b->begin)
+		return a->begin > b->begin;
+	return a->depth > b->depth;
+}
+
+uint32_t view_span_flags(bool again, const struct pair_call *call)
+{
+	uint32_t flags = again || !call ? VIEW_SPLIT : 0;
+
+	if (!call)
+		return flags;
+	return flags | (call->inferred ? VIEW_INFERRED : 0) | (call->open ? VIEW_OPEN : 0) |
+	       (call->spans_loss ? VIEW_LOSS : 0);
+}
+
+bool view_span_shows(const struct view *v, const struct view_span *s)
+{
+	return s->end >= v->from && s->begin <= v->to && s->end >= s->begin;
 }
 
 static void rise(struct view_spans *s, size_t i)
 {
 	struct view_span x = s->v[i];
 
-	for (; i && is_less(&x, &s->v[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && view_span_is_less(&x, &s->v[(i - 1) / 2]); i = (i - 1) / 2)
 		s->v[i] = s->v[(i - 1) / 2];
 	s->v[i] = x;
 }
@@ -52,9 +69,9 @@ static void sink(struct view_spans *s, struct view_span x)
 
 		if (child >= s->n)
 			break;
-		if (child + 1 < s->n && is_less(&s->v[child + 1], &s->v[child]))
+		if (child + 1 < s->n && view_span_is_less(&s->v[child + 1], &s->v[child]))
 			child++;
-		if (!is_less(&s->v[child], &x))
+		if (!view_span_is_less(&s->v[child], &x))
 			break;
 		s->v[i] = s->v[child];
 		i = child;
@@ -65,6 +82,7 @@ static void sink(struct view_spans *s, struct view_span x)
 static void leave_out(struct view_spans *s, const struct view_span *x)
 {
 	s->left_out++;
+	s->by_length[view_detail_bucket(length(x))]++;
 	if (length(x) > s->longest_left_out)
 		s->longest_left_out = length(x);
 }
@@ -80,7 +98,7 @@ void view_spans_add(struct view_spans *s, const struct view_span *span)
 		rise(s, s->n - 1);
 		return;
 	}
-	if (!s->n || !is_less(&s->v[0], span)) {
+	if (!s->n || !view_span_is_less(&s->v[0], span)) {
 		leave_out(s, span);
 		return;
 	}

@@ -426,7 +426,7 @@ def bounded():
     for size in (1, 4):
         if not chromium.find():
             raise tap.Skip("chromium is not installed")
-        with open_page("--size", f"{size}M", "t") as page:
+        with open_page("--size", f"{size}M", "--detail", "0", "t") as page:
             see_all(page)
             n = os.path.getsize("x.html")
             need(n <= size * 1.1 * 2**20, f"{n} bytes of {size} MiB")
@@ -437,6 +437,103 @@ def bounded():
             # nothing is lost on the way to the sums
             self = page.value("[...kronView.functions.values()].reduce((s, f) => s + f.self, 0) + kronView.data.functions_left_out.self_ns")
             close(self, sum(f["self_ns"] for f in report), "self time", 6000)
+
+
+# ---- short calls ----
+
+def unpacked(page):
+    """Until all blocks that the last picture asked for are there, and it is drawn again."""
+    page.settle()
+    for _ in range(1000):
+        if not page.value("kronView.detail.pending"):
+            break
+        page.value("new Promise(done => setTimeout(done, 10))")
+    need(not page.value("kronView.detail.pending"), "blocks do not come")
+    page.settle()
+
+
+SEEN = """kronView.threads.flatMap(t => !t.spans ? [] : kronView.pictures[0].callsOf(t).flatMap(s => Array.from(s.begin)
+    .map((b, i) => [t.lane, b, s.end[i] - b, s.depth[i], s.fn[i]])
+    .filter(c => c[1] <= kronView.span.b && c[1] + c[2] >= kronView.span.a)))"""
+
+
+def seen_calls(page, db, a, b, least=0):
+    """In a piece of the view: every call of it that the database has, and no other."""
+    page.value("kronView.show('timeline')")
+    page.value(f"kronView.setSpan({a}, {b})")
+    unpacked(page)
+    page.value(SEEN)  # rows that are not on the screen ask for nothing themselves
+    unpacked(page)
+    got = sorted(page.value(SEEN))
+    a, b = page.value("[kronView.span.a, kronView.span.b]")
+    rows = "select thread_id, start_ns, duration_ns, depth, function_id from intervals"
+    want = sorted(map(list, db.execute(f"{rows} where start_ns <= {b} + 2 and start_ns + duration_ns >= {a} - 2"
+                                       f" and duration_ns >= {least}")))
+    edge = lambda c: min(abs(c[1] - b), abs(c[1] + c[2] - a)) <= 2  # noqa: E731
+    got, want = ([c for c in calls if not edge(c) and c[2] >= least + 2] for calls in (got, want))
+    need(len(want) == len(got) > 10, f"{len(got)} calls instead of {len(want)} from {a} to {b}")
+    for w, g in zip(want, got):
+        need(w[0] == g[0] and w[3:] == g[3:] and abs(w[1] - g[1]) <= 2 and abs(w[2] - g[2]) <= 2, f"{w} {g}")
+    return len(want)
+
+
+def detail():
+    make("walk", "t", "240000", "3")
+    run("export", "-f", "sqlite", "-o", "t.db", "t")
+    db = sqlite3.connect("t.db")
+    with open_page("--size", "1M", "t") as page:
+        need(not page.value("kronView.threads.some(t => t.missing)"), "calls are missing")
+        need(page.value("kronView.threads.every(t => t.nspans + t.inDetail === t.calls)"), "calls there and made")
+        whole = page.value("[kronView.span.a, kronView.span.b]")
+        unpacked(page)
+        count, all_of = page.value("[kronView.detail.loaded.length, kronView.threads.reduce((n, t) => n + t.levels.reduce((m, l) => m + l.blocks.length, 0), 0)]")
+        need(count < all_of / 2, f"the whole view unpacks what cannot be seen: {count} of {all_of}")
+        length = whole[1] - whole[0]
+        for share in (0.001, 0.5):
+            n = seen_calls(page, db, whole[0] + share * length, whole[0] + (share + 0.0005) * length)
+            need(n > 50, f"{n} calls")
+        count = page.value("kronView.detail.loaded.length")
+        need(count < all_of, f"all blocks for a few pieces: {count} of {all_of}")
+        # the strip is exact then: all of the time has the function on top, as the samples say
+        states = page.value("kronView.detail.statesIn(kronView.threads[0], kronView.span.a, kronView.span.b)")
+        a, b = page.value("[kronView.span.a, kronView.span.b]")
+        lane = page.value("kronView.threads[0].lane")
+        top = db.execute("select start_ns, duration_ns, function_id from intervals where thread_id = ? and start_ns <= ?"
+                         " and start_ns + duration_ns >= ? order by depth desc", (lane, b, a)).fetchall()
+        for s in states:
+            middle = (s[0] + s[1]) / 2
+            if s[1] - s[0] < 4 or not a < middle < b:
+                continue
+            over = next(f for start, took, f in top if start <= middle <= start + took)
+            need(over == s[2], f"{s}: {over} was on top")
+        # a short call can be pointed at
+        spot = page.value("(() => { const t = kronView.pictures[0], r = t.surface.canvas.getBoundingClientRect(), thread = kronView.threads[0],"
+                          " row = t.rows.find(x => x.thread === thread), s = t.callsOf(thread)[1];"
+                          " const i = Array.from(s.begin).findIndex(b => b > kronView.span.a); kronView.setSpan(s.begin[i] - 50, s.end[i] + 50);"
+                          " t.box.scrollTop = row.y + s.depth[i] * t.ROW - 100;"
+                          " return [r.left + t.x((s.begin[i] + s.end[i]) / 2), r.top + row.y - t.box.scrollTop + t.STRIP + 3 + (s.depth[i] + 0.5) * t.ROW,"
+                          " kronView.functions.get(s.fn[i]).name]; })()")
+        unpacked(page)
+        page.click(*spot[:2])
+        aside = page.value("document.querySelector('aside').textContent")
+        need("Selected" in aside and spot[2] in aside, f"nothing about {spot[2]} in {aside[:200]}")
+        see_all(page)
+    # no room for all: the longer ones, everywhere
+    with open_page("--size", "1M", "--detail", "200K", "t") as page:
+        least, missing, kept = page.value("[kronView.detail.least, kronView.threads.reduce((n, t) => n + t.missing, 0),"
+                                          " kronView.threads.reduce((n, t) => n + t.inDetail, 0)]")
+        need(least > 0 and missing > 1000 and kept > 10000, f"least {least}, missing {missing}, kept {kept}")
+        need(not page.value("kronView.threads.some(t => t.dropped)"), "some were dropped")
+        need(os.path.getsize("x.html") <= 1.1 * 2**20 + 200 * 2**10, "too large")
+        seen_calls(page, db, whole[0] + 0.7 * length, whole[0] + 0.7005 * length, least)
+        need("summed up" in page.value("document.getElementById('badges').textContent"), "does not say so")
+        need("below" in text_of(page, "about"), "does not say from where on")
+    # no more than it may take, however little can be packed: names of functions are many here
+    make("big", "b", "300000", "7")
+    run("view", "-o", "x.html", "--size", "1M", "--detail", "64K", "b")
+    need(os.path.getsize("x.html") <= 1.1 * 2**20 + 64 * 2**10, "too large")
+    run("view", "-o", "x.html", "--size", "1M", "--detail", "0", "t")
+    need("kron-detail" not in open("x.html").read().split("<script>")[0], "an empty detail")
 
 
 # ---- hostile names ----
@@ -493,4 +590,5 @@ with tap.Suite("view") as s:
     s.case("a part of a trace", part_of_a_trace)
     s.case("a filtered trace says so", filtered)
     s.case("the size is bounded, the sums are whole", bounded)
+    s.case("short calls are unpacked where they can be seen, all of them", detail)
     s.case("hostile names stay words", hostile)

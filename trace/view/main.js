@@ -20,7 +20,7 @@ const about = {
 				el("tbody", {}, ...data.losses.slice(0, 200).map(l => el("tr", {}, el("td", {}, moment(l[0])), el("td", {}, thousands(l[2])), el("td", {class: "word"}, laneLabel(l[1]))))))) : el("p", {class: "note"}, data.lost ? "The trace says how many, not where." : "None."),
 			el("h2", {}, "Threads"), el("div", {class: "tablebox"}, sortedTable([{name: "Process", value: t => t.pid}, {name: "Thread", value: t => t.tid}, {name: "Name", word: true, value: t => t.name}, {name: "Program", word: true, value: t => t.exe},
 				{name: "Samples", value: t => t.samples, show: t => thousands(t.samples)}, {name: "Calls", value: t => t.calls, show: t => thousands(t.calls)}, {name: "Lost", value: t => t.lost, show: t => t.lost ? thousands(t.lost) : ""},
-				{name: "Calls drawn one by one", value: t => t.nspans ?? 0, show: t => thousands(t.nspans ?? 0)}, {name: "all of at least", value: t => t.left_out_ns ?? 0, show: t => t.left_out ? duration(t.left_out_ns) : "all"}], [...threads], 4)));
+				{name: "Calls drawn one by one", value: t => (t.nspans ?? 0) + (t.inDetail ?? 0), show: t => thousands((t.nspans ?? 0) + (t.inDetail ?? 0))}, {name: "all of at least", value: t => leastOf(t), show: t => t.missing ? duration(leastOf(t)) : "all"}], [...threads], 4)));
 	},
 	draw() {},
 	key() {
@@ -29,13 +29,25 @@ const about = {
 	keys: [],
 };
 
+// from which length on all calls of a thread are there
+function leastOf(t) {
+	return t.missing ? t.inDetail ? detail.least : t.left_out_ns ?? 0 : 0;
+}
+
 function leftOut() {
-	const out = [], spans = threads.reduce((n, t) => n + (t.left_out ?? 0), 0);
+	const out = [], spans = threads.reduce((n, t) => n + (t.missing ?? 0), 0), short = threads.reduce((n, t) => n + (t.inDetail ?? 0), 0);
 	if (data.from_ns > data.trace_from_ns || data.to_ns < data.trace_to_ns)
 		out.push([`The page shows ${moment(data.from_ns)} to ${moment(data.to_ns)} of a trace from ${moment(data.trace_from_ns)} to ${moment(data.trace_to_ns)}: `, code(command("")), " shows all of it."]);
 	out.push([`Strips: a bin of the finest level is ${duration(data.bin_ticks * tickNs)} (threads), ${duration(data.cpu_bin_ticks * tickNs)} (CPUs); the function with most time of it gives its colour, what was busy its height.`]);
+	if (short)
+		out.push([`${thousands(short)} short calls are in this page packed: the timeline unpacks those of a piece in which they can be seen. Finding a function looks through the others.`]);
+	const dropped = threads.reduce((n, t) => n + (t.dropped ?? 0), 0);
+	if (dropped)
+		out.push([`${thousands(dropped)} more of them had no room, in pieces of some threads.`]);
+	if (detail.unable)
+		out.push(["This browser cannot unpack short calls (it has no DecompressionStream): one of the year 2023 or later can."]);
 	if (spans)
-		out.push([`${thousands(spans)} calls, the shortest ones of each thread, are not drawn one by one: they are in strips, flame graph, tables and histograms. Draw them for a piece of time: `, code(command(rangeOptions(whole.a + (whole.b - whole.a) * 0.5, whole.a + (whole.b - whole.a) * 0.51))), ", or allow a larger file: ", code(command("--size 100M")), "."]);
+		out.push([`${thousands(spans)} calls, the shortest ones${short ? ` (below ${duration(detail.least)})` : " of each thread"}, are not drawn one by one: they are in strips, flame graph, tables and histograms. Draw them for a piece of time: `, code(command(rangeOptions(whole.a + (whole.b - whole.a) * 0.5, whole.a + (whole.b - whole.a) * 0.51))), ", or allow a larger file: ", code(command("--size 100M --detail 400M")), "."]);
 	const deeper = shownThreads.reduce((n, t) => n + (t.spans.rows && t.spans.deeper), 0);
 	if (deeper)
 		out.push([`${thousands(deeper)} calls that lie more than ${DEEPEST} levels deep have no row in the timeline.`]);
@@ -125,7 +137,7 @@ function makeHead() {
 		warn.push("a part of the trace");
 	if (data.where || data.trigger)
 		warn.push(`\u26a0 filtered: ${[data.where && `where ${data.where}`, data.trigger && `trigger ${data.trigger}`].filter(Boolean).join("; ")}`);
-	if (data.samples.kept < data.samples.all || threads.some(t => t.left_out))
+	if (data.samples.kept < data.samples.all || threads.some(t => t.missing))
 		warn.push("summed up: see About");
 	document.getElementById("badges").replaceChildren(...warn.map(w => el("span", {class: "badge"}, w)));
 	document.getElementById("hint").replaceChildren(el("kbd", {}, "?"), " keys   ", el("kbd", {}, "1"), "\u2013", el("kbd", {}, String(pictures.length)), " pictures");
@@ -205,7 +217,7 @@ function failed(words) {
 	document.getElementById("main").prepend(message(`This page could not draw all of its pictures: ${words}`));
 }
 window.addEventListener("error", e => failed(e.message));
-window.kronView = {data, functions, threads, cpus, tree, samples, span, setSpan, utilisation, show, pictures}; // for the console, and tests
+window.kronView = {data, detail, functions, threads, cpus, tree, samples, span, setSpan, utilisation, show, pictures}; // for the console, and tests
 
 readColours();
 makeHead();

@@ -17,7 +17,7 @@ function bytesOf(text) {
 // LEB128, as view_put.c writes it
 class Numbers {
 	constructor(text) {
-		this.bytes = bytesOf(text);
+		this.bytes = typeof text === "string" ? bytesOf(text) : text;
 		this.at = 0;
 	}
 	get more() {
@@ -137,23 +137,26 @@ const DEEPEST = 300; // rows of a thread
 const INFERRED = 1, OPEN = 2, LOSS = 4, SPLIT = 8;
 
 class Spans {
-	constructor(text, count) {
-		const n = new Numbers(text);
+	constructor(count) {
 		this.count = count;
 		this.begin = new Float64Array(count);
 		this.end = new Float64Array(count);
 		this.depth = new Uint32Array(count);
 		this.fn = new Uint32Array(count);
 		this.flags = new Uint8Array(count);
+	}
+	static read(text, count) {
+		const s = new Spans(count), n = new Numbers(text);
 		let last = data.from_ns;
 		for (let i = 0; i < count; i++) {
 			last += n.signed();
-			this.begin[i] = last;
-			this.end[i] = last + n.next();
-			this.depth[i] = n.next();
-			this.fn[i] = n.next();
-			this.flags[i] = n.next();
+			s.begin[i] = last;
+			s.end[i] = last + n.next();
+			s.depth[i] = n.next();
+			s.fn[i] = n.next();
+			s.flags[i] = n.next();
 		}
+		return s;
 	}
 	// by depth, as far as rows are drawn: indexes in order of begin
 	get rows() {
@@ -184,32 +187,37 @@ class Spans {
 	}
 	// who was on top of the stack, as [begin, end, function] in order; only of all calls
 	get states() {
-		if (this.top)
-			return this.top;
-		const out = [], stack = [];
-		let at = 0;
-		const until = t => {
-			if (stack.length && t > at) {
-				const fn = this.fn[stack[stack.length - 1]], last = out[out.length - 1];
-				if (last && last[2] === fn && last[1] === at)
-					last[1] = t;
-				else
-					out.push([at, t, fn]);
-			}
-			at = Math.max(at, t);
-		};
-		for (let i = 0; i < this.count; i++) {
-			while (stack.length && this.end[stack[stack.length - 1]] <= this.begin[i]) {
-				until(this.end[stack[stack.length - 1]]);
-				stack.pop();
-			}
-			until(this.begin[i]);
-			stack.push(i);
-		}
-		while (stack.length)
-			until(this.end[stack.pop()]);
-		return this.top = out;
+		return this.top ??= statesOf(this);
 	}
+}
+
+// calls in order of begin, the outer one first
+function statesOf(calls) {
+	const out = [], stack = [];
+	let at = 0;
+	const until = t => {
+		if (stack.length && t > at) {
+			const fn = calls.fn[stack[stack.length - 1]], last = out[out.length - 1];
+			if (last && last[2] === fn && last[1] === at)
+				last[1] = t;
+			else
+				out.push([at, t, fn]);
+		}
+		at = Math.max(at, t);
+	};
+	for (let i = 0; i < calls.count; i++) {
+		while (stack.length && calls.end[stack[stack.length - 1]] <= calls.begin[i]) {
+			until(calls.end[stack[stack.length - 1]]);
+			stack.pop();
+		}
+		until(calls.begin[i]);
+		stack.push(i);
+	}
+	while (stack.length) {
+		until(calls.end[stack[stack.length - 1]]); // while it is on top
+		stack.pop();
+	}
+	return out;
 }
 
 // ---- threads, in order of process and thread ----
@@ -219,7 +227,7 @@ const threads = data.threads.map(t => ({
 	kind: "thread",
 	label: `${t.name || t.exe || "thread"} ${t.tid}`,
 	track: t.track && new Track(t.track, data.bin_ticks),
-	spans: t.spans === undefined ? undefined : new Spans(t.spans, t.nspans),
+	spans: t.spans === undefined ? undefined : Spans.read(t.spans, t.nspans),
 })).sort((a, b) => a.process - b.process || a.lane - b.lane);
 const threadOfLane = new Map(threads.map(t => [t.lane, t]));
 const shownThreads = threads.filter(t => t.track && t.samples);

@@ -59,6 +59,7 @@ const timeline = {
 		this.layOut();
 		this.listen();
 		spanListeners.push(() => this.wish());
+		detail.onLoad = () => this.wish();
 		new ResizeObserver(() => this.wish()).observe(this.box);
 	},
 
@@ -98,7 +99,7 @@ const timeline = {
 				process = thread.process;
 				add(22, {title: `process ${thread.pid} ${thread.exe}`});
 			}
-			const deep = thread.spans.rows.length;
+			const deep = Math.max(thread.spans.rows.length, Math.min(DEEPEST, thread.depth ?? 0));
 			add(this.STRIP + 3 + (this.opened.has(thread.lane) ? deep * this.ROW + 4 : 0), {thread, deep});
 		}
 		if (threads.length > shownThreads.length)
@@ -169,10 +170,10 @@ const timeline = {
 		s.font(12);
 		const label = row.cpu ? row.cpu.label : `${this.opened.has(row.thread.lane) ? "\u25be" : "\u25b8"} ${row.thread.label}`;
 		s.words(label, 6, y + this.STRIP / 2 + 1, this.LABEL - 12, paint.ink);
-		if (row.thread && this.opened.has(row.thread.lane) && row.thread.left_out && row.height > 50) {
+		if (row.thread && this.opened.has(row.thread.lane) && row.thread.missing && row.height > 50) {
 			s.font(10);
-			s.words(`calls \u2265 ${duration(row.thread.left_out_ns)};`, 6, y + 29, this.LABEL - 12, paint.quiet);
-			s.words(`${thousands(row.thread.left_out)} shorter:`, 6, y + 41, this.LABEL - 12, paint.quiet);
+			s.words(`calls \u2265 ${duration(row.thread.inDetail ? detail.least : row.thread.left_out_ns)};`, 6, y + 29, this.LABEL - 12, paint.quiet);
+			s.words(`${thousands(row.thread.missing)} shorter:`, 6, y + 41, this.LABEL - 12, paint.quiet);
 			s.words("in the strip only", 6, y + 53, this.LABEL - 12, paint.quiet);
 		}
 		s.line(0, y + row.height - 0.5, s.width, y + row.height - 0.5, paint.line);
@@ -211,18 +212,24 @@ const timeline = {
 	},
 
 	drawThread(row, y) {
-		const spans = row.thread.spans;
-		if (row.thread.left_out || !this.drawStates(row, y))
-			this.drawBins(row.thread.track, y, functionColour, functionName);
-		if (this.opened.has(row.thread.lane))
-			for (let d = 0; d < row.deep; d++)
-				this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
+		const {thread} = row, states = thread.left_out ? detail.statesIn(thread, span.a, span.b) : thread.spans.states;
+		if (!states || !this.drawStates(states, y))
+			this.drawBins(thread.track, y, functionColour, functionName);
+		if (this.opened.has(thread.lane))
+			for (const spans of this.callsOf(thread))
+				for (let d = 0; d < spans.rows.length; d++)
+					this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
 		for (const o of offOfLane.get(row.thread.lane)?.list ?? [])
 			this.drawOff(o, y);
 		for (const m of marksOfLane.get(row.thread.lane) ?? [])
 			this.drawMark(m, y);
 		for (const l of lossesOfLane.get(row.thread.lane) ?? [])
 			this.drawLoss(l, y, row.height);
+	},
+
+	// those that the page has from the beginning, and the short ones that can be seen now
+	callsOf(thread) {
+		return [thread.spans, ...detail.of(thread, span.a, span.b, (span.b - span.a) / (this.surface.width - this.LABEL))];
 	},
 
 	drawLoss([t], y, height) {
@@ -268,8 +275,8 @@ const timeline = {
 	},
 
 	// the exact strip of a thread whose calls are all there; false: too many of them
-	drawStates(row, y) {
-		const states = row.thread.spans.states, s = this.surface;
+	drawStates(states, y) {
+		const s = this.surface;
 		let low = 0, high = states.length;
 		while (low < high) {
 			const mid = (low + high) >> 1;
@@ -344,7 +351,7 @@ const timeline = {
 		if (p && p.thread) {
 			const row = this.rows.find(r => r.thread === p.thread);
 			if (row && this.opened.has(p.thread.lane) && p.i !== undefined) {
-				const spans = p.thread.spans, y = row.y - this.scroll + this.STRIP + 3 + spans.depth[p.i] * this.ROW;
+				const spans = spansOf(p), y = row.y - this.scroll + this.STRIP + 3 + spans.depth[p.i] * this.ROW;
 				const x = Math.max(this.LABEL, this.x(spans.begin[p.i])), end = Math.min(s.width, this.x(spans.end[p.i]));
 				if (end >= this.LABEL && x <= s.width && y > this.AXIS) {
 					s.g.strokeStyle = paint.select;
@@ -399,7 +406,7 @@ const timeline = {
 		parts.push(el("p", {class: "note"}, "A strip shows who had most of each bin, as high as the bin was busy. " +
 			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss." + (data.off.some(o => o[2]) ? " Lower part of a strip cut away under a line: the thread was off the CPUs (red line: preempted)." : "") + (data.marks.length ? " Diamond: an event of a probe of yours." : "")));
 		const bin = data.bin_ticks * tickNs;
-		if (threads.some(t => t.left_out) && span.b - span.a < 400 * bin)
+		if (threads.some(t => t.missing) && span.b - span.a < 400 * bin)
 			parts.push(el("p", {class: "note"}, "More detail of this piece: ", code(command(rangeOptions(span.a, span.b)))));
 		this.side.replaceChildren(...parts);
 	},
@@ -410,7 +417,7 @@ const timeline = {
 		if (p.words) {
 			add("what", p.words);
 		} else if (p.i !== undefined) {
-			const s = p.thread.spans, f = functions.get(s.fn[p.i]);
+			const s = spansOf(p), f = functions.get(s.fn[p.i]);
 			add("function", functionName(s.fn[p.i]));
 			if (f)
 				add("module", f.module);
@@ -431,7 +438,7 @@ const timeline = {
 			add("calls", `${thousands(p.calls)} began, depth to ${p.depth}`);
 		}
 		add(p.thread ? "thread" : "CPU", p.thread ? `${p.thread.label}, process ${p.thread.pid}` : String(p.cpu.cpu));
-		const a = p.i !== undefined ? p.thread.spans.begin[p.i] : p.a, b = p.i !== undefined ? p.thread.spans.end[p.i] : p.b;
+		const a = p.i !== undefined ? spansOf(p).begin[p.i] : p.a, b = p.i !== undefined ? spansOf(p).end[p.i] : p.b;
 		return [el("h3", {}, "Selected"), el("dl", {}, ...rows), el("div", {class: "bar"},
 			this.button("Zoom to it (z)", () => this.zoomTo(a, b)),
 			this.button("Its samples (s)", () => showSamplesAt(a, p.thread?.lane)))];
@@ -469,16 +476,17 @@ const timeline = {
 	},
 
 	callAt(thread, depth, t) {
-		const row = thread.spans.rows[depth];
-		if (!row)
-			return null;
 		const slack = 1.5 * (span.b - span.a) / (this.surface.width - this.LABEL);
-		for (let k = thread.spans.firstInRow(row, t - slack); k < row.length; k++) {
-			if (thread.spans.begin[row[k]] > t + slack)
-				return null;
-			return {thread, i: row[k]};
+		let best = null, bestAway = slack;
+		for (const spans of this.callsOf(thread)) {
+			const row = spans.rows[depth] ?? [];
+			for (let k = spans.firstInRow(row, t - slack); k < row.length && spans.begin[row[k]] <= t + slack; k++) {
+				const i = row[k], away = Math.max(spans.begin[i] - t, t - spans.end[i], 0);
+				if (away < bestAway || !best)
+					[best, bestAway] = [{thread, spans, i}, away];
+			}
 		}
-		return null;
+		return best;
 	},
 
 	wordsOf(p) {
@@ -487,7 +495,7 @@ const timeline = {
 		if (p.i === undefined)
 			return `${p.name}: ${duration(p.part)} of a bin of ${duration(p.b - p.a)}\nbusy ${percent(p.busy, p.b - p.a)}` +
 				(p.thread ? `, ${thousands(p.calls)} calls began` : "");
-		const s = p.thread.spans, how = endWords(s.flags[p.i]), off = offTime(p.thread.lane, s.begin[p.i], s.end[p.i]);
+		const s = spansOf(p), how = endWords(s.flags[p.i]), off = offTime(p.thread.lane, s.begin[p.i], s.end[p.i]);
 		return `${functionName(s.fn[p.i])}\n${duration(s.end[p.i] - s.begin[p.i])}${off ? ` (on a CPU ${duration(s.end[p.i] - s.begin[p.i] - off)})` : ""} from ${moment(s.begin[p.i])}${how ? `\n${how}` : ""}`;
 	},
 
@@ -511,7 +519,7 @@ const timeline = {
 		c.addEventListener("dblclick", e => {
 			const p = this.what(...placeIn(e, c));
 			if (p)
-				p.i !== undefined ? this.zoomTo(p.thread.spans.begin[p.i], p.thread.spans.end[p.i]) : this.zoomTo(p.a, p.b);
+				p.i !== undefined ? this.zoomTo(spansOf(p).begin[p.i], spansOf(p).end[p.i]) : this.zoomTo(p.a, p.b);
 		});
 		const over = this.over.canvas;
 		const go = e => {
@@ -599,7 +607,7 @@ const timeline = {
 			status("No call that is kept in this page has such a name.");
 			return;
 		}
-		const n = this.hits.length, at = this.hits.findIndex(h => h.thread === this.selected?.thread && h.i === this.selected?.i);
+		const n = this.hits.length, at = this.hits.findIndex(h => h.thread === this.selected?.thread && h.thread.spans === (this.selected?.spans ?? h.thread.spans) && h.i === this.selected?.i);
 		this.selected = this.hits[at < 0 ? step > 0 ? 0 : n - 1 : (at + step + n) % n];
 		const s = this.selected.thread.spans, i = this.selected.i, half = (span.b - span.a) / 2;
 		this.opened.add(this.selected.thread.lane);
@@ -627,8 +635,8 @@ const timeline = {
 		case "N": this.next(-1); return true;
 		case "g": this.swap(); return true;
 		case "e": this.openAll(); return true;
-		case "z": if (p) p.i !== undefined ? this.zoomTo(p.thread.spans.begin[p.i], p.thread.spans.end[p.i]) : this.zoomTo(p.a, p.b); return true;
-		case "s": if (p) showSamplesAt(p.i !== undefined ? p.thread.spans.begin[p.i] : p.a, p.thread?.lane); return true;
+		case "z": if (p) p.i !== undefined ? this.zoomTo(spansOf(p).begin[p.i], spansOf(p).end[p.i]) : this.zoomTo(p.a, p.b); return true;
+		case "s": if (p) showSamplesAt(p.i !== undefined ? spansOf(p).begin[p.i] : p.a, p.thread?.lane); return true;
 		case "Escape": this.selected = null; this.find.value = ""; this.lookFor(""); return true;
 		}
 		return false;
@@ -638,6 +646,11 @@ const timeline = {
 	       ["0", "the whole view"], ["click, double click", "select, zoom to it (z)"], ["/  n  N", "find a function, next, previous"],
 	       ["g", "CPUs by function or by thread"], ["e, or click a thread's name", "open and close calls by depth"], ["s", "samples at the selected call"]],
 };
+
+// where a call that was pointed at stands
+function spansOf(p) {
+	return p.spans ?? p.thread.spans;
+}
 
 function endWords(flags) {
 	const words = [];

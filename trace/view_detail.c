@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view_detail.c - the calls that are too short for the timeline of the whole view, in blocks that
+ * the page unpacks when it shows a piece in which they can be seen.  The only file that knows zlib.
+ *
+ *   level n    calls of 4^n to 4^(n+1) ticks, a thread's together, as they end
+ *   block      4,096 of them: their columns, packed, base64, at a known place in one long text
+ *   index      for each block its thread, level, time, count and place
+ *
+ * A picture is some thousand pixels wide.  Calls shorter than half of one cannot be seen, so it
+ * needs the levels above that, and of those the blocks that overlap it: as many at each scale.
+ *
+ * This is one more pass over the threads.  The first has counted calls by length; where not all
+ * fit into the room for them, the shortest are left out, and the page says from where on.
+ *
+ * Columns of a block, LEB128: end in ns (signed step from the one before, the first from the
+ * view's begin), duration in ns, depth, function, flags.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+#include "trace/export_nest.h"
+#include "trace/view_impl.h"
+
+#define BLOCK_CALLS 4096u
+#define LEVELS 32u
+#ifdef HAVE_ZLIB
+#define CALL_BYTES 7u /* in the page; 4 to 7 are usual */
+#define PACKED "deflate"
+#else
+#define CALL_BYTES 11u
+#define PACKED ""
+#endif
+
+enum { END, DURATION, DEPTH, FUNCTION, FLAGS, NCOLUMNS };
+
+struct level {
+	struct view_bytes columns[NCOLUMNS];
+	uint32_t n;
+	int64_t begin, end; /* ns: of the earliest call, of the last */
+};
+struct block {
+	unsigned level;
+	int64_t begin, end;
+	uint32_t n;
+	uint64_t at, length;
+};
+struct open_call {
+	uint32_t function;
+	bool again;
+	uint64_t begin;
+};
+struct detail {
+	struct view *v;
+	FILE *out;
+	struct export_nest nest;
+	VEC(struct open_call) stack;
+	struct level levels[LEVELS];
+	VEC(struct block) blocks; /* of this lane */
+	struct view_bytes whole, packed;
+	FILE *index; /* JSON, to stand behind the text */
+	char *index_text;
+	size_t index_size;
+	struct json j;
+	uint64_t least; /* ticks: shorter calls have no room */
+	uint64_t written, room;
+	uint32_t lane, depth;
+	uint64_t dropped; /* calls of this lane, though long enough: they took more than usual */
+};
+
+/* ---- by length ---- */
+
+/* 16 an octave */
+unsigned view_detail_bucket(uint64_t ticks)
+{
+	unsigned octave;
+
+	if (ticks < 16)
+		return (unsigned)ticks;
+	octave = 63 - (unsigned)__builtin_clzll(ticks);
+	return 16 * (octave - 3) + (unsigned)(ticks >> (octave - 4) & 15);
+}
+
+static uint64_t bucket_begin(unsigned bucket)
+{
+	if (bucket < 16)
+		return bucket;
+	return (16 + bucket % 16ull) << (bucket / 16 - 1);
+}
+
+/* The shortest for which there is room, UINT64_MAX: none. */
+static uint64_t least_that_fits(const struct view *v)
+{
+	uint64_t room = v->o->detail / CALL_BYTES, sum = 0;
+	unsigned b = VIEW_BUCKETS;
+
+	while (b && sum + v->short_calls[b - 1] <= room)
+		sum += v->short_calls[--b];
+	return sum ? bucket_begin(b) : UINT64_MAX;
+}
+
+static unsigned level_of(uint64_t ticks)
+{
+	return ticks ? (63 - (unsigned)__builtin_clzll(ticks)) / 2 : 0;
+}
+
+/* ---- blocks ---- */
+
+static void pack(struct detail *d)
+{
+#ifdef HAVE_ZLIB
+	uLongf size = compressBound(d->whole.n);
+
+	if (d->packed.cap < size) {
+		d->packed.cap = size;
+		d->packed.v = xrealloc(d->packed.v, size);
+	}
+	if (compress2(d->packed.v, &size, d->whole.v, d->whole.n, Z_DEFAULT_COMPRESSION) != Z_OK)
+		abort(); /* there is room enough: no memory */
+	d->packed.n = size;
+#else
+	struct view_bytes other = d->packed;
+
+	d->packed = d->whole;
+	d->whole = other;
+#endif
+}
+
+static void gather(struct detail *d, const struct level *l)
+{
+	d->whole.n = 0;
+	for (int i = 0; i < NCOLUMNS; i++) {
+		const struct view_bytes *c = &l->columns[i];
+
+		if (d->whole.n + c->n > d->whole.cap) {
+			d->whole.cap = 2 * (d->whole.n + c->n);
+			d->whole.v = xrealloc(d->whole.v, d->whole.cap);
+		}
+		memcpy(d->whole.v + d->whole.n, c->v, c->n);
+		d->whole.n += c->n;
+	}
+}
+
+static void end_block(struct detail *d, unsigned level)
+{
+	struct level *l = &d->levels[level];
+	uint64_t length;
+
+	if (!l->n)
+		return;
+	gather(d, l);
+	pack(d);
+	length = (d->packed.n + 2) / 3 * 4;
+	if (d->written + length <= d->room) {
+		*vec_push(&d->blocks) = (struct block){.level = level,
+						       .begin = l->begin,
+						       .end = l->end,
+						       .n = l->n,
+						       .at = d->written,
+						       .length = length};
+		view_put_base64(d->out, &d->packed);
+		d->written += length;
+	} else {
+		d->dropped += l->n;
+	}
+	l->n = 0;
+	for (int i = 0; i < NCOLUMNS; i++)
+		l->columns[i].n = 0;
+}
+
+static void add(struct detail *d, const struct view_span *s)
+{
+	unsigned level = level_of(s->end - s->begin);
+	struct level *l = &d->levels[level];
+	int64_t begin = view_ns(d->v, s->begin), end = view_ns(d->v, s->end);
+
+	if (!l->n)
+		l->end = view_ns(d->v, d->v->from);
+	if (!l->n || begin < l->begin)
+		l->begin = begin;
+	view_put_signed(&l->columns[END], end - l->end);
+	view_put_number(&l->columns[DURATION], (uint64_t)(end - begin));
+	view_put_number(&l->columns[DEPTH], s->depth);
+	view_put_number(&l->columns[FUNCTION], s->function);
+	view_put_number(&l->columns[FLAGS], s->flags);
+	l->end = end;
+	if (s->depth >= d->depth)
+		d->depth = s->depth + 1;
+	if (++l->n == BLOCK_CALLS)
+		end_block(d, level);
+}
+
+/* ---- calls ---- */
+
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+{
+	struct detail *d = ctx;
+
+	*vec_push(&d->stack) =
+		(struct open_call){.function = function, .again = again, .begin = tsc};
+}
+
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+{
+	struct detail *d = ctx;
+	const struct view_lane *l = &d->v->lanes[d->lane];
+	struct view_span s;
+	struct open_call o;
+
+	if (!d->stack.n)
+		return;
+	o = d->stack.v[--d->stack.n];
+	s = (struct view_span){.begin = o.begin,
+			       .end = tsc,
+			       .function = function,
+			       .depth = (uint32_t)d->stack.n,
+			       .flags = view_span_flags(o.again, call)};
+	if (!view_span_shows(d->v, &s) || s.end - s.begin < d->least)
+		return;
+	if (!l->any_kept || view_span_is_less(&s, &l->least_kept))
+		add(d, &s);
+}
+
+static void put_lane(struct detail *d, uint32_t lane)
+{
+	struct json *j = &d->j;
+
+	d->lane = lane;
+	d->depth = 0;
+	d->dropped = 0;
+	d->stack.n = 0;
+	d->blocks.n = 0;
+	export_nest_lane(&d->nest, lane);
+	for (unsigned i = 0; i < LEVELS; i++)
+		end_block(d, i);
+	json_open(j, '{');
+	json_ku64(j, "lane", lane);
+	json_ku64(j, "depth", d->depth);
+	json_ku64(j, "dropped", d->dropped);
+	json_key(j, "blocks");
+	json_open(j, '[');
+	vec_for(&d->blocks, b) {
+		json_open(j, '[');
+		json_u64(j, b->level);
+		json_i64(j, b->begin);
+		json_i64(j, b->end);
+		json_u64(j, b->n);
+		json_u64(j, b->at);
+		json_u64(j, b->length);
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static void put_lanes(struct detail *d)
+{
+	struct json *j = &d->j;
+
+	json_open(j, '{');
+	json_kstr(j, "packed", PACKED);
+	json_ku64(j, "level_factor", 4);
+	json_ku64(j, "least_ns", trace_ns(d->v->t, d->least));
+	json_key(j, "lanes");
+	json_open(j, '[');
+	export_nest_open(&d->nest);
+	for (uint32_t lane = 0; lane < d->v->t->nlanes; lane++)
+		if (d->v->lanes[lane].shown && d->v->lanes[lane].left_out)
+			put_lane(d, lane);
+	export_nest_close(&d->nest);
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+/* Base64 and numbers need no escape. */
+void view_detail(struct view *v, FILE *out)
+{
+	struct detail d = {.v = v,
+			   .out = out,
+			   .least = least_that_fits(v),
+			   .room = v->o->detail,
+			   .nest = {.t = v->t, .begin = on_begin, .end = on_end}};
+
+	if (d.least == UINT64_MAX)
+		return;
+	d.nest.ctx = &d;
+	d.index = open_memstream(&d.index_text, &d.index_size);
+	if (!d.index)
+		return;
+	d.j = (struct json)JSON_INIT(d.index);
+	fputs("\n</script>\n<script type=\"text/plain\" id=\"kron-detail\">", out);
+	put_lanes(&d);
+	fclose(d.index);
+	fputs("</script>\n<script type=\"application/json\" id=\"kron-detail-index\">\n", out);
+	fwrite(d.index_text, 1, d.index_size, out);
+	free(d.index_text);
+	for (unsigned i = 0; i < LEVELS; i++)
+		for (int k = 0; k < NCOLUMNS; k++)
+			view_bytes_free(&d.levels[i].columns[k]);
+	view_bytes_free(&d.whole);
+	view_bytes_free(&d.packed);
+	vec_free(&d.blocks);
+	vec_free(&d.stack);
+}
