@@ -54,6 +54,7 @@
 #define THREAD_DATA __thread __attribute__((tls_model("initial-exec")))
 #define REMEMBERS_THREADS true
 #endif
+
 static THREAD_DATA struct {
 	uint32_t tid;
 	uint32_t epoch;
@@ -99,7 +100,7 @@ static void find_self(const struct board *b, struct access_hold *h)
 	tid = access_sys_tid();
 	if (process_epoch && !h->epoch)
 		h->epoch = new_epoch();
-	if (tid != self.tid || h->epoch != self.epoch) {
+	if ((REMEMBERS_THREADS ? tid != self.tid : !self.space) || h->epoch != self.epoch) {
 		self.tid = 0; /* a handler that comes between sees a thread without a number */
 		self.epoch = h->epoch;
 		self.space = access_namespace();

@@ -157,8 +157,8 @@ struct applying {
 	uint64_t frame_hdr_vaddr;
 	struct unwind_disk frame;
 	uint8_t *info;
-	uint8_t *head;       /* head_len bytes */
-	uint8_t *start;      /* start-up code, start_code_size bytes, or NULL */
+	uint8_t *head; /* head_len bytes */
+	struct start_part start;
 	bool has_sections;   /* there are section headers, and they can be added to */
 	Elf64_Shdr names;    /* the old one of their names */
 	Elf64_Shdr *headers; /* the new table */
@@ -219,6 +219,13 @@ static uint64_t segment_len(const struct layout *at)
 	return at->head_len + at->block_len + at->start_len;
 }
 
+static int check_reach(const struct applying *a, struct err *err)
+{
+	if (a->at.vaddr + segment_len(&a->at) - a->plan->reach_lo <= REACH_MAX)
+		return 0;
+	return err_set(err, ERANGE, "there is no room within 2 GiB of its code");
+}
+
 static int lay_out(struct applying *a, struct err *err)
 {
 	const struct elf_image *img = a->img;
@@ -238,14 +245,28 @@ static int lay_out(struct applying *a, struct err *err)
 	at->off = at->vaddr - (first->vaddr - first->off);
 	if (first->off > first->vaddr || at->off < file_end || at->off - file_end > HOLE_MAX)
 		at->off = file_end;
-	if (at->vaddr + segment_len(at) - a->plan->reach_lo > REACH_MAX)
-		return err_set(err, ERANGE, "%s: there is no room within 2 GiB of its code",
-			       img->path);
 	at->info_off = at->off + segment_len(at);
-	return 0;
+	return check_reach(a, err);
 }
 
 /* ---- the parts ---- */
+
+/* Where nobody else brings the runtime along.  What lies behind it moves. */
+static int add_start(struct applying *a, const struct binding *b, struct err *err)
+{
+	struct layout *at = &a->at;
+	int code = start_part_make(&a->start, at->vaddr + at->head_len + at->block_len,
+				   a->eh.e_entry, a->img, a->what, b, &a->bound, err);
+
+	if (!code) {
+		a->eh.e_entry = a->start.entry;
+		at->start_len = a->start.len;
+		at->info_off = a->note.info_off = at->off + segment_len(at);
+		return check_reach(a, err);
+	}
+	bound_free(&a->bound);
+	return code;
+}
 
 static int bind_block(struct applying *a, struct err *err)
 {
@@ -258,23 +279,12 @@ static int bind_block(struct applying *a, struct err *err)
 	};
 	int code = bind_make(&a->bound, &b, err);
 
+	if (!code && a->at.start_len)
+		code = add_start(a, &b, err);
 	if (code)
 		return err_prefix(err, code, "%s", a->img->path);
 	a->note.block_sum = patch_block_sum(a->bound.block, a->at.block_len);
 	return 0;
-}
-
-/* In front of the program's own entry point, where nobody else brings the runtime along. */
-static int make_start(struct applying *a, struct err *err)
-{
-	const struct layout *at = &a->at;
-	int code;
-
-	if (!at->start_len)
-		return 0;
-	code = start_code_make(&a->start, at->vaddr + at->head_len + at->block_len, &a->eh.e_entry,
-			       err);
-	return code ? err_prefix(err, code, "%s", a->img->path) : 0;
 }
 
 static void describe(struct applying *a)
@@ -513,7 +523,8 @@ static bool are_apart(const struct elf_edits *e)
 /* What the edits point into. */
 struct owned {
 	Elf64_Ehdr eh;
-	uint8_t *head, *info, *start;
+	uint8_t *head, *info;
+	struct start_part start;
 	Elf64_Shdr *headers;
 	char *strings;
 	struct bound bound;
@@ -523,7 +534,7 @@ static void free_owned(struct owned *o)
 {
 	xfree(o->head);
 	xfree(o->info);
-	xfree(o->start);
+	start_part_free(&o->start);
 	xfree(o->headers);
 	xfree(o->strings);
 	bound_free(&o->bound);
@@ -564,8 +575,13 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 	qsort(out->v.v, out->v.n, sizeof(*out->v.v), compare_edits);
 	add(out, at->off, o->head, at->head_len);
 	add(out, at->off + at->head_len, o->bound.block, at->block_len);
-	if (o->start)
-		add(out, at->off + at->head_len + at->block_len, o->start, start_code_size);
+	if (at->start_len) {
+		const struct start_part *s = &o->start;
+		uint64_t off = at->off + at->head_len + at->block_len;
+
+		add(out, off, s->code, start_code_size);
+		add(out, off + s->wake_at, s->wake, s->wake_len);
+	}
 	add(out, at->info_off, o->info, a->note.info_len);
 	if (a->has_sections) {
 		add(out, at->names_off, o->strings, a->strings_len);
@@ -599,18 +615,15 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
 	if (img->kind == ELF_KIND_STATIC)
-		a.at.start_len = start_code_len();
+		a.at.start_len = start_part_min();
 	plan_frames(&a);
 	code = lay_out(&a, err);
-	if (!code)
-		code = make_start(&a, err);
 	if (code)
-		return code;
+		return err_prefix(err, code, "%s", img->path);
 	describe(&a);
 	code = bind_block(&a, err);
 	if (code) {
 		xfree(a.info);
-		xfree(a.start);
 		return code;
 	}
 	make_head(&a);

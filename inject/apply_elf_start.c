@@ -8,6 +8,8 @@
 #include "base/vec.h"
 #include "inject/start_code.h"
 
+#define PAGE 4096ull
+
 static struct kron_start head(void)
 {
 	struct kron_start h;
@@ -16,22 +18,50 @@ static struct kron_start head(void)
 	return h;
 }
 
-uint64_t start_code_len(void)
+uint64_t start_part_min(void)
 {
 	return (uint64_t)head().data_off + head().data_len;
 }
 
-int start_code_make(uint8_t **out, uint64_t vaddr, uint64_t *entry, struct err *err)
+static int make_code(struct start_part *out, uint64_t entry, struct err *err)
 {
-	const struct kron_start h = head();
-	int64_t distance = (int64_t)(*entry - (vaddr + h.leave + 4));
+	struct kron_start h = head();
+	int64_t distance = (int64_t)(entry - (out->vaddr + h.leave + 4));
 	int32_t rel32 = (int32_t)distance;
 
 	if (rel32 != distance)
 		return err_set(err, ERANGE, "its entry point is too far from where there is room");
-	*out = xmalloc(start_code_size);
-	memcpy(*out, start_code, start_code_size);
-	memcpy(*out + h.leave, &rel32, sizeof(rel32));
-	*entry = vaddr + h.entry;
+	h.wake = (uint32_t)out->wake_at;
+	h.wake_len = (uint32_t)out->wake_len;
+	out->code = xmalloc(start_code_size);
+	memcpy(out->code, start_code, start_code_size);
+	memcpy(out->code, &h, sizeof(h));
+	memcpy(out->code + h.leave, &rel32, sizeof(rel32));
+	out->entry = out->vaddr + h.entry;
 	return 0;
+}
+
+int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
+		    const struct elf_image *img, const struct patch_info *what,
+		    const struct binding *b, const struct bound *asleep, struct err *err)
+{
+	int code;
+
+	*out = (struct start_part){.vaddr = vaddr, .wake_at = start_part_min()};
+	code = start_wake_make(&out->wake, &out->wake_len, vaddr, img, what, b, asleep, err);
+	if (!code && out->wake_len > UINT32_MAX / 2)
+		code = err_set(err, ERANGE, "it has too many probes");
+	if (!code)
+		code = make_code(out, entry, err);
+	out->len = (out->wake_at + out->wake_len + PAGE - 1) & -PAGE;
+	if (code)
+		start_part_free(out);
+	return code;
+}
+
+void start_part_free(struct start_part *part)
+{
+	xfree(part->code);
+	xfree(part->wake);
+	memset(part, 0, sizeof(*part));
 }

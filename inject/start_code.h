@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start_code.h - the start-up code that goes into a static program: kron/start.h, bytes and place.
+ * start_code.h - what goes into a static program besides its block: kron/start.h, bytes and place.
+ *
+ *   start-up code │ zeros for its data, a hole in the file │ how to wake the probes
  */
 #ifndef INJECT_START_CODE_H
 #define INJECT_START_CODE_H
@@ -8,19 +10,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "inject/bind.h"
+#include "inject/elf_image.h"
+#include "inject/patch_info.h"
 
 /* Made by scripts/embed-start of runtime/kron-start: what of it is in the file. */
 extern const unsigned char start_code[];
 extern const size_t start_code_size;
 
-/* What it takes in memory, and in the file: multiple of the page size. */
-uint64_t start_code_len(void);
+struct start_part {
+	uint64_t vaddr;   /* page-aligned */
+	uint64_t len;     /* of all three, multiple of the page size */
+	uint64_t entry;   /* what e_entry must be */
+	uint8_t *code;    /* start_code_size bytes */
+	uint64_t wake_at; /* from vaddr */
+	uint8_t *wake;
+	uint64_t wake_len;
+};
+
+/* The least that it takes, without the last part. */
+uint64_t start_part_min(void);
 /*
- * It, for the address vaddr, in front of the program's entry: allocated, start_code_size bytes,
- * what follows up to start_code_len() is zero.  *entry becomes its own one.  -ERANGE when the
- * program's is too far away.
+ * For the address vaddr, in front of the program's entry point.  asleep: the file's block and the
+ * sites; b: how it was bound.  -ERANGE when the entry is too far away.
  */
-int start_code_make(uint8_t **out, uint64_t vaddr, uint64_t *entry, struct err *err);
+int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
+		    const struct elf_image *img, const struct patch_info *what,
+		    const struct binding *b, const struct bound *asleep, struct err *err);
+void start_part_free(struct start_part *part);
+
+/* The block's bytes when it is awake on a board of its own: function n has the events 2n and
+ * 2n + 1, places have the next numbers, or the user's. */
+int start_wake_make(uint8_t **out, uint64_t *len, uint64_t vaddr, const struct elf_image *img,
+		    const struct patch_info *what, const struct binding *b,
+		    const struct bound *asleep, struct err *err);
 
 #endif

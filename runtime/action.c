@@ -119,7 +119,7 @@ static bool is_open(uint32_t level)
 
 static void increment(uint32_t counter, uint64_t times)
 {
-	if (kron_rt.ctl->bus == KRON_BUS_LANE) {
+	if (rt_bus() == KRON_BUS_LANE) {
 		count(counter, times);
 		return;
 	}
@@ -129,7 +129,7 @@ static void increment(uint32_t counter, uint64_t times)
 
 static void trigger(uint32_t word, uint64_t data)
 {
-	if (kron_rt.ctl->bus == KRON_BUS_EXACT)
+	if (rt_bus() == KRON_BUS_EXACT)
 		rt_trigger(word, data);
 	else if (word < KRON_WORD_RESOURCE && is_open(word - KRON_WORD_TRACE))
 		kron_rt_slow((uint32_t)data, (uint32_t)(data >> 32));
@@ -168,7 +168,7 @@ void kron_rt_action(uint32_t code, uint64_t data)
 
 	if (!kron_rt.live || (code & KRON_ACTION_GATED && !is_open(code >> 8)))
 		return;
-	if (kron_rt.ctl->bus == KRON_BUS_DEVICE)
+	if (rt_bus() == KRON_BUS_DEVICE)
 		store_to_device(word, data, counts);
 	else if (counts)
 		increment(word - KRON_WORD_INCREMENT, data);

@@ -168,7 +168,7 @@ __asm__(".pushsection .text.kron_trial, \"ax\", @progbits\n"
 	".popsection\n");
 extern uint8_t kron_rt_trial[] __attribute__((visibility("hidden")));
 
-static long trial(void)
+long rt_apply_trial(void)
 {
 	static bool passed;
 	long ret;
@@ -255,7 +255,7 @@ static void patches_write(const struct group *g, const struct kron_command *c, b
 
 static long text_patch(const struct group *g, const struct kron_command *c)
 {
-	long ret = trial();
+	long ret = rt_apply_trial();
 
 	if (ret)
 		return ret;

@@ -19,7 +19,7 @@
 
 /* ---- the segment ---- */
 
-static long map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
+long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
 {
 	long at = sys_mmap((void *)addr, len, prot,
 			   MAP_SHARED | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0), fd, off);
@@ -42,7 +42,7 @@ static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 }
 
 /* The process page and the lanes: zero pages for every child with memory of its own. */
-static long map_private(void)
+long rt_map_private(void)
 {
 	long at = sys_mmap((void *)RT_LANES_HINT, PRIVATE_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -82,8 +82,8 @@ static void unmap_all(bool device)
  */
 static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)
 {
-	long at = map_shared(KRON_CTL_ADDR, true, TAIL_SIZE, PROT_READ | PROT_WRITE, seg->fd,
-			     KRON_CTL_OFFSET);
+	long at = rt_map_shared(KRON_CTL_ADDR, true, TAIL_SIZE, PROT_READ | PROT_WRITE, seg->fd,
+				KRON_CTL_OFFSET);
 
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
@@ -106,8 +106,8 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 	long at;
 
 	if (kron_rt.ctl->bus == KRON_BUS_EXACT) {
-		at = map_shared(RT_MEMORY_HINT, false, KRON_MEMORY_BYTES, PROT_READ | PROT_WRITE,
-				seg->fd, KRON_MEMORY_OFFSET);
+		at = rt_map_shared(RT_MEMORY_HINT, false, KRON_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+				   seg->fd, KRON_MEMORY_OFFSET);
 		if (sys_failed(at)) {
 			*detail = (uint64_t)-at;
 			return KRON_RESULT_MAP_FAILED;
@@ -119,8 +119,8 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 		return KRON_RESULT_OK;
 	if (!rt_has_rseq())
 		return KRON_RESULT_NO_RSEQ;
-	at = map_shared(KRON_WINDOW_ADDR, true, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE,
-			seg->device, 0);
+	at = rt_map_shared(KRON_WINDOW_ADDR, true, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE,
+			   seg->device, 0);
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		return KRON_RESULT_WINDOW_TAKEN;
@@ -136,12 +136,12 @@ static long map_pool(const struct rt_segment *seg)
 	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
 		kron_rt.chunks = kron_rt.ctl->chunks_max;
 	/* lane.c opens it as far as it has pages: mlockall() would make pages for all the rest. */
-	at = map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE, PROT_NONE,
-			seg->fd, KRON_POOL_OFFSET);
+	at = rt_map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE,
+			   PROT_NONE, seg->fd, KRON_POOL_OFFSET);
 	if (sys_failed(at))
 		return at;
 	kron_rt.pool = (uint8_t *)at;
-	return map_private();
+	return rt_map_private();
 }
 
 static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)

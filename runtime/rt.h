@@ -96,6 +96,7 @@ struct rt {
 	uint32_t chunks;       /* mapped */
 	struct rt_proc *proc;  /* wiped on fork */
 	struct rt_lane *lanes; /* likewise */
+	bool named;            /* RT_STATIC: on a board without a collector; no slot, no lanes */
 	uint64_t **counts;     /* likewise; by lane: its thread's counters, NULL = none yet */
 	uint32_t lanes_before; /* lanes that processes before a fork have used; atomic */
 	int32_t collector_pid; /* in our pid namespace; 0 = cannot be seen from here */
@@ -192,6 +193,12 @@ bool kron_rt_meet(void) __attribute__((visibility("hidden")));
 /* A trigger on the device bus could not be made. */
 void kron_rt_lose(void) __attribute__((visibility("hidden")));
 
+/* The way of the process's samples: enum kron_bus. */
+static inline uint32_t rt_bus(void)
+{
+	return kron_rt.named ? (uint32_t)KRON_BUS_EXACT : kron_rt.ctl->bus;
+}
+
 /* A store to a trigger word by a thread that the board knows. */
 void rt_trigger(uint32_t word, uint64_t data) __attribute__((visibility("hidden")));
 
@@ -232,6 +239,11 @@ struct rt_segment {
 };
 /* START: ask the collector, if the environment names one, and do what it says. */
 void rt_start(char **envp) __attribute__((visibility("hidden")));
+/* The memory that a fork wipes. */
+long rt_map_private(void) __attribute__((visibility("hidden")));
+/* Map [off, off + len) of a segment, at addr and nowhere else if `fixed`. */
+long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
+	__attribute__((visibility("hidden")));
 /* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */
 uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));
@@ -252,6 +264,8 @@ void rt_ask_end(struct rt_answer *a, const struct kron_result *result)
 	__attribute__((visibility("hidden")));
 
 /* ---- apply.c ---- */
+/* 0, or -errno: text that was writable may not be executed again. */
+long rt_apply_trial(void) __attribute__((visibility("hidden")));
 /* Apply the command file.  Fills res; returns the flags of all commands that were applied. */
 uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result *res)
 	__attribute__((visibility("hidden")));

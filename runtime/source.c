@@ -15,6 +15,7 @@
  * lost here.  Nothing in between can be cut off: a bus cycle is one compare-and-swap.
  */
 #include "runtime/rt.h"
+#include "runtime/sys.h"
 #include "runtime/mini.h"
 
 static bool entry_take(struct kron_source *s, uint64_t owner)
@@ -145,6 +146,11 @@ void rt_trigger(uint32_t word, uint64_t data)
 {
 	struct rt_lane *lane;
 
+	if (kron_rt.named) {
+		board_trigger(&kron_rt.board, word, rt_cpu(),
+			      KRON_SOURCE(kron_rt.ctl->node, sys_gettid()), data);
+		return;
+	}
 	if (!kron_rt_meet())
 		return;
 	lane = rt_thread_lane();

@@ -14,7 +14,6 @@
 #include <cpuid.h>
 #include <elf.h>
 #include <sys/mman.h>
-#include <kron/start.h>
 #include "runtime/rt.h"
 #include "runtime/static.h"
 #include "runtime/unwind.h"
@@ -25,16 +24,18 @@
 #define HAS_RDTSCP (1u << 27)
 #define HWCAP2_FSGSBASE 2u
 
-extern const struct kron_start kron_start __attribute__((visibility("hidden")));
+#define ENV_BOARD "KRON_BOARD="
 
-/* Entries of the environment that ask for us. */
-static bool is_asked(char **envp)
+/* What follows prefix in an entry of the environment, or NULL. */
+static const char *env_value(char **envp, const char *prefix)
 {
 	for (; *envp; envp++) {
-		if (mini_after(*envp, KRON_ENV_RT "="))
-			return true;
+		const char *value = mini_after(*envp, prefix);
+
+		if (value)
+			return value;
 	}
-	return false;
+	return NULL;
 }
 
 static uint64_t auxv_value(const Elf64_auxv_t *auxv, uint64_t type)
@@ -68,8 +69,10 @@ void kron_rt_static(uint64_t *sp)
 	char **envp = (char **)(sp + 1 + sp[0] + 1);
 	char **end = envp;
 	const Elf64_auxv_t *auxv;
+	bool recorded = env_value(envp, KRON_ENV_RT "=");
+	const char *board = env_value(envp, ENV_BOARD);
 
-	if (!is_asked(envp))
+	if (!recorded && !board)
 		return;
 	while (*end)
 		end++;
@@ -78,7 +81,10 @@ void kron_rt_static(uint64_t *sp)
 	if (auxv_value(auxv, AT_SECURE) || !has_rdtscp() || !map_data())
 		return;
 	kron_rt_thread_init(auxv_value(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE);
-	rt_start(envp);
+	if (recorded)
+		rt_start(envp);
+	else
+		kron_rt_board(board);
 }
 
 /* ---- parts that are not there ---- */

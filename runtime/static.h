@@ -27,6 +27,7 @@
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
 #include <stdint.h>
+#include <kron/start.h>
 #include "runtime/rt.h"
 
 struct rt_thread_entry {
@@ -42,9 +43,15 @@ extern struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT]
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
 
+extern const struct kron_start kron_start __attribute__((visibility("hidden")));
+
 /* can_read_base: the kernel lets programs use rdfsbase. */
 void kron_rt_thread_init(bool can_read_base) __attribute__((visibility("hidden")));
 void kron_rt_static(uint64_t *sp) __attribute__((visibility("hidden")));
+/* static_board.c: wake the probes on the board of this name. */
+void kron_rt_board(const char *name) __attribute__((visibility("hidden")));
+/* static_wake.c: what kron patch wrote down; false: nothing was changed. */
+bool kron_rt_wake(const struct kron_start *start) __attribute__((visibility("hidden")));
 #endif
 
 #endif

@@ -154,7 +154,7 @@ struct rt_lane *rt_thread_lane(void)
 	uint32_t tid;
 	struct rt_lane *lane;
 
-	if (!kron_rt.live || kron_rt.quiet)
+	if (!kron_rt.live || kron_rt.quiet || kron_rt.named)
 		return NULL;
 	tid = (uint32_t)sys_gettid();
 	lane = lane_of(tid);

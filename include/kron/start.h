@@ -26,7 +26,42 @@ struct kron_start {
 	uint32_t leave; /* of the jump's rel32 that kron patch fills in: to the program's entry */
 	uint32_t data_off; /* multiple of the page size */
 	uint32_t data_len; /* likewise */
+	/* filled in by kron patch: */
+	uint32_t wake; /* offset of struct kron_wake from here; 0: there is none */
+	uint32_t wake_len;
 };
-_Static_assert(sizeof(struct kron_start) == 24, "static.ld");
+_Static_assert(sizeof(struct kron_start) == 32, "static.ld");
+
+/*
+ * What must change to wake the probes where no collector is asked: KRON_BOARD names a board, and
+ * samples are bus cycles of its machine.
+ *
+ *   kron_wake │ kron_wake_range … │ edits of the first range │ of the second …
+ *
+ * A range is a run of pages, the block or a part of the text.  An edit is two bytes, how many
+ * bytes to pass by, one byte, how many to change, and so many bytes to be exclusive-ored with
+ * what is there; once more brings the old bytes back.
+ */
+struct kron_wake_range {
+	int64_t at;         /* from struct kron_start; page-aligned */
+	uint64_t len;       /* likewise */
+	uint32_t edits;     /* offset from struct kron_wake */
+	uint32_t edits_len; /* bytes */
+	uint64_t sum; /* kron_wake_sum() of the bytes that will be changed, as they are before */
+};
+struct kron_wake {
+	uint32_t nranges; /* the first is the block */
+	uint32_t reserved;
+	struct kron_wake_range range[];
+};
+#define KRON_WAKE_SUM 0xcbf29ce484222325ull
+#define KRON_WAKE_EDIT 3u
+#define KRON_WAKE_GAP_MAX 0xffffu
+#define KRON_WAKE_LEN_MAX 0xffu
+
+static inline uint64_t kron_wake_sum(uint64_t sum, uint8_t byte)
+{
+	return (sum ^ byte) * 0x100000001b3ull;
+}
 
 #endif

@@ -201,3 +201,115 @@ print("\n".join("%d %d" % i for i in sorted(n.items())))')
 	[ "$status" = 3 ]
 	[[ $stderr == *"is static"* ]]
 }
+
+# ---- KRON_BOARD ----
+
+# board: one for this test alone, that takes every sample and lets nobody lose one
+board() {
+	BOARD=patch-static-$$-$BATS_TEST_NUMBER
+	"$KRON" board create -q "$BOARD" 2>/dev/null || "$KRON" board create "$BOARD" >no
+	"$KRON" ctl --board "$BOARD" filter 0xffff
+	"$KRON" ctl --board "$BOARD" write config 0x3601 # its CPU ID from the lines: see kron-patch(1)
+	"$KRON" ctl --board "$BOARD" wait
+	"$KRON" ctl --board "$BOARD" sampling on
+}
+
+teardown() {
+	[ -z "${BOARD-}" ] || "$KRON" board rm "$BOARD"
+	test_teardown
+}
+
+# on_board: "EVENT SOURCE COUNT" of what the board's memory holds
+on_board() {
+	"$KRON" read --board "$BOARD" -o mk.dat >no 2>&1
+	"$PYTHON" - <<-END
+		import collections, sys
+		sys.path.insert(0, "$KRON_TOP_SRC/tests/e2e")
+		n, data = collections.Counter(), open("mk.dat", "rb").read()
+		for at in range(0, len(data), 20):
+		    import struct
+		    head, low, source, high, event = struct.unpack_from("<5I", data, at)
+		    n[event, source] += 1
+		for (event, source), k in sorted(n.items()):
+		    print(event, source, k)
+	END
+}
+
+@test "KRON_BOARD: samples on a board, nobody else there" {
+	for flags in -static -static-pie; do
+		life prog $flags
+		"$KRON" patch -q -F hit -F work -o prog.kron prog
+		board
+		KRON_BOARD=$BOARD ./prog.kron all 3 >truth
+		on_board >got
+		# kron list: hit() is function 0, work() function 1
+		[ "$("$KRON" list --json prog.kron | json '[f["name"] for f in d["functions"]]')" = "['hit', 'work']" ]
+		diff truth <(awk '$1 == 0 { print $2, $3 }' got | sort -n |
+			# vfork children have their own number here, and three calls are theirs
+			"$PYTHON" -c '
+import sys
+truth = dict(map(int, l.split()) for l in open("truth"))
+got = dict(map(int, l.split()) for l in sys.stdin)
+others = [t for t in got if t not in truth]
+assert len(others) == 3 and all(got.pop(t) == 1 for t in others), others
+got[min(truth)] += 3
+print("\n".join("%d %d" % i for i in sorted(got.items())))')
+		diff <(awk '$1 == 0 { print $2, $3 }' got) <(awk '$1 == 1 { print $2, $3 }' got)
+		"$KRON" board rm "$BOARD"
+	done
+	BOARD=
+}
+
+@test "KRON_BOARD: closed gates, no such board, bad names: as if it were not set" {
+	life prog -static
+	"$KRON" patch -q -F hit -o prog.kron prog
+	board
+	"$KRON" ctl --board "$BOARD" sampling off
+	for name in "$BOARD" no-such-board ../kron-board.0.x .x '' "$(printf '%0200d' 1)"; do
+		KRON_BOARD=$name ./prog env a >want || [ $? = 3 ]
+		KRON_BOARD=$name ./prog.kron env a >got || [ $? = 3 ]
+		cmp want got
+	done
+	[ -z "$(on_board)" ]
+	head -c 100 /dev/zero >/dev/shm/kron-board.$(id -u).$BOARD-cut
+	run -3 env "KRON_BOARD=$BOARD-cut" ./prog.kron env a
+	rm /dev/shm/kron-board.$(id -u).$BOARD-cut
+}
+
+@test "KRON_BOARD: places, counts, numbers of the user's, and jumps in the text" {
+	life prog -static
+	board
+	for jumps in -q --jumps; do
+		"$KRON" patch $jumps -p '7:40=hit $arg1' -p 'work count:3' -o prog.kron prog >no
+		./prog env >want || true
+		./prog.kron env >got || true
+		cmp want got
+	done
+	KRON_BOARD=$BOARD ./prog.kron all 1 >truth
+	diff truth <("$PYTHON" -c '
+import collections, struct, subprocess, os
+subprocess.run([os.environ["KRON"], "read", "--board", "'"$BOARD"'", "-o", "mk.dat"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+n = collections.Counter(s[3] for s in struct.iter_unpack("<5I", open("mk.dat", "rb").read()) if s[4] == 80)
+print("\n".join("%d %d" % i for i in sorted(n.items())))')
+}
+
+@test "KRON_BOARD: a program with more rights than its caller never wakes" {
+	[ "$(id -u)" = 0 ] || skip "only root can make one"
+	need setpriv
+	life prog -static
+	"$KRON" patch -q -F hit -o prog.kron prog
+	BOARD=
+	chmod 755 . && cp prog.kron /tmp/kron-suid.$$ && chown 65534 /tmp/kron-suid.$$
+	chmod 4755 /tmp/kron-suid.$$
+	name=patch-static-$$
+	setpriv --reuid=65534 --clear-groups "$KRON" board create $name >no || skip "no board for others"
+	for v in 'filter 0xffff' 'sampling on'; do
+		setpriv --reuid=65534 --clear-groups "$KRON" ctl --board $name $v
+	done
+	KRON_BOARD=$name /tmp/kron-suid.$$ all 1 >truth
+	setpriv --reuid=65534 --clear-groups "$KRON" status --board $name >status
+	setpriv --reuid=65534 --clear-groups "$KRON" board rm $name
+	rm /tmp/kron-suid.$$
+	[ -s truth ]
+	grep -q 'Memory Pointer 000000' status
+}
