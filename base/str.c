@@ -21,7 +21,7 @@ char *str_thousands(char *out, size_t size, uint64_t v)
 	return out;
 }
 
-char *str_duration(char *out, size_t size, uint64_t ns)
+static char *put_duration(char *out, size_t size, uint64_t ns, int unit_width)
 {
 	/* each unit in the next smaller one; fractions are cut off, not rounded, so that
 	 * 999.9995 us never shows as 1000.000 us */
@@ -39,12 +39,23 @@ char *str_duration(char *out, size_t size, uint64_t ns)
 			continue;
 		whole = ns / units[i].ns;
 		rest = (uint64_t)((unsigned __int128)(ns % units[i].ns) * 1000 / units[i].ns);
-		snprintf(out, size, "%" PRIu64 ".%03" PRIu64 " %2s", whole, rest, units[i].name);
+		snprintf(out, size, "%" PRIu64 ".%03" PRIu64 " %*s", whole, rest, unit_width,
+			 units[i].name);
 		return out;
 	}
 	/* below a microsecond uftrace still says us: columns of small times line up */
 	snprintf(out, size, "0.%03" PRIu64 " us", ns);
 	return out;
+}
+
+char *str_duration(char *out, size_t size, uint64_t ns)
+{
+	return put_duration(out, size, ns, 0);
+}
+
+char *str_duration_column(char *out, size_t size, uint64_t ns)
+{
+	return put_duration(out, size, ns, 2);
 }
 
 char *str_bytes(char *out, size_t size, uint64_t bytes)

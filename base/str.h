@@ -13,8 +13,10 @@
 
 /* 1,234,567 */
 char *str_thousands(char *out, size_t size, uint64_t v);
-/* Three decimals and a unit, as uftrace prints: "1.234 us", "12.000 ms", "1.500  s", "2.000  m" */
+/* Three decimals and a unit: "1.234 us", "12.000 ms", "1.500 s", "2.000 m" */
 char *str_duration(char *out, size_t size, uint64_t ns);
+/* The same with units of one width, as uftrace prints: "1.500  s" stands well below "1.234 us" */
+char *str_duration_column(char *out, size_t size, uint64_t ns);
 /* Bytes: "512 B", "4.0 KiB", "2.5 GiB" */
 char *str_bytes(char *out, size_t size, uint64_t bytes);
 /* A word that a shell reads back as s; s itself if nothing in it needs quotes. */

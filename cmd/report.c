@@ -77,6 +77,61 @@ static const struct opt_command command = {
 	.max_operands = 1,
 };
 
+/* What report shows; bits. */
+enum { PROFILE = 1, EDGES = 2, GRAPH = 4, EVENTS = 8, INTERVALS = 16 };
+static const struct {
+	unsigned kind;
+	const char *name;
+} kinds[] = {{PROFILE, "a profile"},
+	     {EDGES, "--callers and --callees"},
+	     {GRAPH, "--call-graph"},
+	     {EVENTS, "--events"},
+	     {INTERVALS, "--intervals"}};
+
+static unsigned kind_wanted(void)
+{
+	return callers || callees ? EDGES
+	       : intervals.file   ? INTERVALS
+	       : events           ? EVENTS
+	       : call_graph       ? GRAPH
+				  : PROFILE;
+}
+
+/* An option that would change nothing is refused: who gives it expects something else. */
+static const char *check_kind(void)
+{
+	static char text[80];
+	const struct {
+		const char *name;
+		bool given;
+		unsigned kinds; /* that it is for */
+	} v[] = {
+		{"--by-thread", by_thread, PROFILE | INTERVALS},
+		{"--by-process", by_process, PROFILE | INTERVALS},
+		{"--by-cpu", by_cpu, PROFILE | INTERVALS},
+		{"--by-group", by_group, PROFILE},
+		{"--percentiles", profile.percentiles, PROFILE | INTERVALS},
+		{"--virtual", profile.virtual, PROFILE | INTERVALS},
+		{"--on-cpu", profile.on_cpu, PROFILE},
+		{"--histogram", profile.histogram, PROFILE | INTERVALS},
+		{"--totals", profile.totals, PROFILE},
+		{"--sort", profile.sort != PROFILE_TOTAL, PROFILE},
+		{"--limit", profile.limit, PROFILE | EVENTS},
+		{"--threshold", threshold, GRAPH},
+	};
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		if (!v[i].given || v[i].kinds & kind_wanted())
+			continue;
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+			if (kinds[k].kind == kind_wanted())
+				snprintf(text, sizeof(text), "%s is not for %s", v[i].name,
+					 kinds[k].name);
+		return text;
+	}
+	return NULL;
+}
+
 /* What is wrong with the options together; NULL: nothing. */
 static const char *check_options(void)
 {
@@ -84,8 +139,6 @@ static const char *check_options(void)
 
 	if (by_thread + by_process + by_cpu + by_group > 1)
 		return "--by-thread, --by-process, --by-cpu and --by-group exclude each other";
-	if (by_group && intervals.file)
-		return "--by-group is for functions, not for --intervals";
 	if ((callers || callees) + call_graph + events + (intervals.file != NULL) > 1)
 		return "--intervals, --events, --call-graph, and --callers or --callees exclude "
 		       "each other";
@@ -96,7 +149,7 @@ static const char *check_options(void)
 		if (end == threshold || *end || !(graph.threshold >= 0 && graph.threshold <= 100))
 			return "--threshold wants a number from 0 to 100";
 	}
-	return NULL;
+	return check_kind();
 }
 
 static void take_options(void)

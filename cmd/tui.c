@@ -139,7 +139,7 @@ static char *line_of(const struct tui *u, const struct profile_row *r)
 	fputs("  ", f);
 	text_put_duration(f, trace_ns(u->t, r->s.self));
 	fprintf(f, "  %12s  ", str_thousands(calls, sizeof(calls), r->s.calls));
-	text_put_duration(f, trace_ns(u->t, profile_average(&r->s)));
+	text_put_duration(f, profile_average_ns(u->t, &r->s));
 	fputs("  ", f);
 	text_put_duration(f, trace_ns(u->t, profile_maximum(&r->s)));
 	fputs("  ", f);

@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include "trace/profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -396,6 +397,14 @@ void profile_know_probe(const struct trace *t, double *ticks, double *error)
 	*error = (rest > ns * PROBE_ERROR ? rest : ns * PROBE_ERROR) * t->tsc_hz / 1e9;
 }
 
+int profile_check_virtual(const struct trace *t, struct err *err)
+{
+	if (profile_session_real(t, "probe_ns") > 0)
+		return 0;
+	return err_set(err, ENODATA,
+		       "this trace has no virtual times: what a probe costs was not measured");
+}
+
 void profile_gather(struct profile *p, const struct trace *t, const struct profile_want *want)
 {
 	struct gather g = {.p = p, .want = *want, .nstats = trace_function_limit(t)};
@@ -422,21 +431,27 @@ void profile_free(struct profile *p)
 
 /* ---- of one row ---- */
 
-uint64_t profile_average(const struct profile_stat *s)
+/* All there is where every call spans a loss. */
+static uint64_t rough_average(const struct profile_stat *s)
+{
+	return s->calls ? s->total / s->calls : 0;
+}
+
+uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s)
 {
 	if (s->measured)
-		return s->sum / s->measured;
-	return s->calls ? s->total / s->calls : 0;
+		return trace_ns(t, s->sum) / s->measured;
+	return s->calls ? trace_ns(t, s->total) / s->calls : 0;
 }
 
 uint64_t profile_minimum(const struct profile_stat *s)
 {
-	return s->measured ? ~s->inverse_min : profile_average(s);
+	return s->measured ? ~s->inverse_min : rough_average(s);
 }
 
 uint64_t profile_maximum(const struct profile_stat *s)
 {
-	return s->measured ? s->max : profile_average(s);
+	return s->measured ? s->max : rough_average(s);
 }
 
 uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probes)
@@ -472,12 +487,26 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 		.self_error = (uint64_t)((double)m->self_probes * p->probe_error + 0.5),
 	};
 
-	v.average = s->measured ? profile_without(p, s->sum, m->sum_probes) / s->measured
-		    : s->calls  ? v.total / s->calls
-				: 0;
-	v.minimum = s->measured ? ~m->virtual_inverse_min : v.average;
-	v.maximum = s->measured ? m->virtual_max : v.average;
+	if (s->measured) {
+		v.average_ns =
+			trace_ns(p->t, profile_without(p, s->sum, m->sum_probes)) / s->measured;
+		v.minimum = ~m->virtual_inverse_min;
+		v.maximum = m->virtual_max;
+	} else if (s->calls) {
+		v.average_ns = trace_ns(p->t, v.total) / s->calls;
+		v.minimum = v.maximum = v.total / s->calls;
+	}
 	return v;
+}
+
+/* In 1024ths of a tick: as fine as profile_average_ns(), which is what people see. */
+static uint64_t finer_average(const struct profile_stat *s)
+{
+	unsigned __int128 sum = s->measured ? s->sum : s->total;
+	uint64_t n = s->measured ? s->measured : s->calls;
+	unsigned __int128 average = n ? (sum << 10) / n : 0;
+
+	return average < UINT64_MAX ? (uint64_t)average : UINT64_MAX;
 }
 
 uint64_t profile_value(const struct profile_row *r, int key)
@@ -488,7 +517,7 @@ uint64_t profile_value(const struct profile_row *r, int key)
 	case PROFILE_CALLS:
 		return r->s.calls;
 	case PROFILE_AVG:
-		return profile_average(&r->s);
+		return finer_average(&r->s);
 	case PROFILE_MIN:
 		return profile_minimum(&r->s);
 	case PROFILE_MAX:

@@ -76,9 +76,10 @@ void profile_gather(struct profile *p, const struct trace *t, const struct profi
 void profile_free(struct profile *p);
 
 /* Of all calls.  Where all of them span losses, what they took on average is all there is. */
-uint64_t profile_average(const struct profile_stat *s);
 uint64_t profile_minimum(const struct profile_stat *s);
 uint64_t profile_maximum(const struct profile_stat *s);
+/* The average in ns: of the sum in ns, for a whole number of ticks is too rough for short calls. */
+uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s);
 
 /* What a row is sorted by: enum profile_key, not a name or a module; other keys give the total. */
 uint64_t profile_value(const struct profile_row *r, int key);
@@ -87,7 +88,8 @@ uint64_t profile_value(const struct profile_row *r, int key);
 uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probes);
 /* virtual total, self and so on of a row that has more */
 struct profile_virtual {
-	uint64_t total, self, average, minimum, maximum;
+	uint64_t total, self, minimum, maximum;
+	uint64_t average_ns;
 	uint64_t total_error, self_error; /* either may be off by this */
 };
 struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r);
@@ -98,6 +100,8 @@ uint64_t profile_on_cpu_self(const struct profile_row *r);
 
 /* What a probe costs by the session, 0 if it does not say, and how far that may be off. */
 void profile_know_probe(const struct trace *t, double *ticks, double *error);
+/* Whether virtual times can be told: 0, or -ENODATA and why not. */
+int profile_check_virtual(const struct trace *t, struct err *err);
 /* A positive number from the session, or 0 when it is missing or makes no sense. */
 double profile_session_real(const struct trace *t, const char *key);
 

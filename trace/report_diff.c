@@ -247,7 +247,7 @@ static void put_value(const struct diff *d, uint64_t v, FILE *out)
 	if (d->o->sort == DIFF_CALLS)
 		fprintf(out, "%10s  ", str_thousands(number, sizeof(number), v));
 	else
-		fprintf(out, "%10s  ", str_duration(number, sizeof(number), v));
+		fprintf(out, "%10s  ", str_duration_column(number, sizeof(number), v));
 }
 
 static void put_difference(const struct diff *d, uint64_t a, uint64_t b, FILE *out)
@@ -257,7 +257,7 @@ static void put_difference(const struct diff *d, uint64_t a, uint64_t b, FILE *o
 	if (d->o->sort == DIFF_CALLS)
 		str_thousands(number, sizeof(number), distance(a, b));
 	else
-		str_duration(number, sizeof(number), distance(a, b));
+		str_duration_column(number, sizeof(number), distance(a, b));
 	snprintf(text, sizeof(text), "%c%s",
 		 a < b   ? '+'
 		 : a > b ? '-'

@@ -132,6 +132,8 @@ void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
 	}
 	if (json)
 		json_close(&j, ']');
+	else if (!t->nuser_events)
+		fputs("no probes of events: kron record -p places some\n", out);
 	else if (silent)
 		fprintf(out, "%12zu  more that never happened\n", silent);
 	xfree(v);

@@ -181,9 +181,12 @@ void report_graph(const struct trace *t, const struct graph_options *o, FILE *ou
 	walk(&g);
 	if (o->json)
 		json_close(&g.j, ']');
+	else if (!g.tree.nodes.n)
+		fputs("no calls\n", out);
 	else if (g.hidden)
-		fprintf(out, "\n%s ways below %g%% are left out\n",
-			str_thousands(number, sizeof(number), g.hidden), o->threshold);
+		fprintf(out, "\n%s way%s below %g%% %s left out\n",
+			str_thousands(number, sizeof(number), g.hidden), g.hidden == 1 ? "" : "s",
+			o->threshold, g.hidden == 1 ? "is" : "are");
 	xfree(g.rank);
 	xfree(g.shown);
 	calltree_free(&g.tree);

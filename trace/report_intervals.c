@@ -180,9 +180,10 @@ static uint64_t minimum(const struct interval_row *w)
 	return w->count ? w->min : 0;
 }
 
-static uint64_t average(const struct interval_row *w)
+/* Of the sum in ns: a whole number of ticks is too rough for short ones. */
+static uint64_t average_ns(const struct by_intervals *r, const struct interval_row *w)
 {
-	return w->count ? w->sum / w->count : 0;
+	return w->count ? trace_ns(r->t, w->sum) / w->count : 0;
 }
 
 static uint64_t percentile(const struct interval_row *w, unsigned percent)
@@ -221,10 +222,15 @@ static void put_group(const struct by_intervals *r, uint32_t group, FILE *out)
 	}
 }
 
+static void put_ns(uint64_t ns, FILE *out)
+{
+	text_put_duration(out, ns);
+	fputs("  ", out);
+}
+
 static void put_time(const struct by_intervals *r, uint64_t ticks, FILE *out)
 {
-	text_put_duration(out, trace_ns(r->t, ticks));
-	fputs("  ", out);
+	put_ns(trace_ns(r->t, ticks), out);
 }
 
 static void print_virtual(const struct by_intervals *r, const struct interval_row *w, FILE *out)
@@ -236,7 +242,7 @@ static void print_virtual(const struct by_intervals *r, const struct interval_ro
 		return;
 	fprintf(out, "%12s  ", "");
 	put_time(r, sum, out);
-	put_time(r, sum / w->count, out);
+	put_ns(trace_ns(r->t, sum) / w->count, out);
 	fprintf(out, "  virtual; total +-%s\n",
 		str_duration(error, sizeof(error),
 			     trace_ns(r->t, (uint64_t)((double)w->probes * r->probe_error))));
@@ -248,7 +254,7 @@ static void print_row(const struct by_intervals *r, const struct interval_row *w
 
 	fprintf(out, "%12s  ", str_thousands(count, sizeof(count), w->count));
 	put_time(r, w->sum, out);
-	put_time(r, average(w), out);
+	put_ns(average_ns(r, w), out);
 	put_time(r, minimum(w), out);
 	put_time(r, percentile(w, 50), out);
 	put_time(r, percentile(w, 90), out);
@@ -327,7 +333,7 @@ static void json_row(struct json *j, const struct by_intervals *r, const struct 
 	json_group(j, r, w);
 	json_ku64(j, "count", w->count);
 	json_time(j, r, "total_ns", w->sum);
-	json_time(j, r, "avg_ns", average(w));
+	json_ku64(j, "avg_ns", average_ns(r, w));
 	json_time(j, r, "min_ns", minimum(w));
 	json_time(j, r, "p50_ns", percentile(w, 50));
 	json_time(j, r, "p90_ns", percentile(w, 90));
@@ -364,8 +370,10 @@ int report_intervals(const struct trace *t, const struct intervals_options *o, F
 		     struct err *err)
 {
 	struct by_intervals r = {.t = t, .o = o};
-	int ret = interval_info_open(&r.info, t, o->file, err);
+	int ret = o->virtual ? profile_check_virtual(t, err) : 0;
 
+	if (!ret)
+		ret = interval_info_open(&r.info, t, o->file, err);
 	if (!ret) {
 		profile_know_probe(t, &r.probe_ticks, &r.probe_error);
 		gather(&r);

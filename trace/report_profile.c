@@ -114,10 +114,15 @@ static void print_head(const struct report *r, FILE *out)
 		r->o->on_cpu ? RULE GAP RULE GAP : "", more ? RULE GAP RULE GAP RULE GAP : "");
 }
 
+static void put_ns(uint64_t ns, FILE *out)
+{
+	text_put_duration(out, ns);
+	fputs(GAP, out);
+}
+
 static void put_time(const struct report *r, uint64_t ticks, FILE *out)
 {
-	text_put_duration(out, trace_ns(r->t, ticks));
-	fputs(GAP, out);
+	put_ns(trace_ns(r->t, ticks), out);
 }
 
 static void put_percentiles(const struct report *r, const uint64_t *v, FILE *out)
@@ -134,7 +139,7 @@ static void print_virtual(const struct report *r, const struct profile_row *row,
 	put_time(r, v.total, out);
 	put_time(r, v.self, out);
 	fprintf(out, "%6s" GAP "%*s%12s" GAP, "", r->o->on_cpu ? 24 : 0, "", "");
-	put_time(r, v.average, out);
+	put_ns(v.average_ns, out);
 	put_time(r, v.minimum, out);
 	put_percentiles(r, row->virtual_percentile, out);
 	put_time(r, v.maximum, out);
@@ -158,7 +163,7 @@ static void print_row(const struct report *r, const struct profile_row *row, FIL
 		put_time(r, profile_on_cpu_self(row), out);
 	}
 	fprintf(out, "%12s" GAP, str_thousands(calls, sizeof(calls), s->calls));
-	put_time(r, profile_average(s), out);
+	put_ns(profile_average_ns(t, s), out);
 	put_time(r, profile_minimum(s), out);
 	put_percentiles(r, row->percentile, out);
 	put_time(r, profile_maximum(s), out);
@@ -239,7 +244,8 @@ static void print_losses(const struct report *r, const struct totals *s, FILE *o
 	const struct profile_totals *p = &r->p.totals;
 	char number[STR_NUMBER], places[STR_NUMBER];
 
-	fprintf(out, "; %s samples lost", str_thousands(number, sizeof(number), s->lost));
+	fprintf(out, "; %s sample%s lost", str_thousands(number, sizeof(number), s->lost),
+		s->lost == 1 ? "" : "s");
 	if (p->loss_places)
 		fprintf(out, " in %s place%s",
 			str_thousands(places, sizeof(places), p->loss_places),
@@ -275,22 +281,25 @@ static void print_foot(struct report *r, FILE *out)
 	struct totals s = know_totals(r);
 	char number[STR_NUMBER], cost[STR_NUMBER], time[STR_NUMBER];
 
-	fprintf(out, "%s calls", str_thousands(number, sizeof(number), c->entries));
+	fprintf(out, "%s call%s", str_thousands(number, sizeof(number), c->entries),
+		c->entries == 1 ? "" : "s");
 	print_count(out, c->inferred, "of them without an exit (closed by inference)");
 	print_count(out, c->open, "still running at the end");
 	print_count(out, c->spans_loss, "across a loss");
 	print_count(out, c->orphans, "exits without an entry");
 	print_losses(r, &s, out);
-	fprintf(out, "%s migrations of threads to another CPU",
-		str_thousands(number, sizeof(number), r->p.totals.migrations));
+	fprintf(out, "%s migration%s of threads to another CPU",
+		str_thousands(number, sizeof(number), r->p.totals.migrations),
+		r->p.totals.migrations == 1 ? "" : "s");
 	if (r->o->by == PROFILE_BY_CPU)
 		print_count(out, r->p.totals.moved,
 			    "calls ended on another CPU than the one they count for");
 	fputc('\n', out);
 	if (s.probe_ns > 0)
-		fprintf(out, "%s probes of %.1f ns (+-%.1f): %s, %.*f%% of the threads' %s\n",
-			str_thousands(number, sizeof(number), r->p.totals.samples), s.probe_ns,
-			s.error_ns, str_duration(cost, sizeof(cost), (uint64_t)s.probes_ns),
+		fprintf(out, "%s probe%s of %.1f ns (+-%.1f): %s, %.*f%% of the threads' %s\n",
+			str_thousands(number, sizeof(number), r->p.totals.samples),
+			r->p.totals.samples == 1 ? "" : "s", s.probe_ns, s.error_ns,
+			str_duration(cost, sizeof(cost), (uint64_t)s.probes_ns),
 			share(&s) < 10 ? 2 : 0, share(&s),
 			str_duration(time, sizeof(time), (uint64_t)s.threads_ns));
 	else
@@ -353,10 +362,13 @@ static void json_group(struct json *j, const struct report *r, uint32_t group)
 		return;
 	}
 	proc = trace_proc_of(r->t, l->proc_uid);
-	if (r->o->by == PROFILE_BY_THREAD)
+	if (r->o->by == PROFILE_BY_THREAD) {
 		json_ku64(j, "thread", l->tid);
+		json_kstr(j, "thread_name", l->name[0] ? l->name : NULL);
+	}
 	json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
 	json_ku64(j, "process_uid", l->proc_uid);
+	json_kstr(j, "exe", proc && proc->exe[0] ? proc->exe : NULL);
 }
 
 static void json_virtual(struct json *j, const struct report *r, const struct profile_row *row)
@@ -368,7 +380,7 @@ static void json_virtual(struct json *j, const struct report *r, const struct pr
 	json_time(j, r, "self_virtual_ns", v.self);
 	json_time(j, r, "self_error_ns", v.self_error);
 	json_time(j, r, "min_virtual_ns", v.minimum);
-	json_time(j, r, "avg_virtual_ns", v.average);
+	json_ku64(j, "avg_virtual_ns", v.average_ns);
 	json_time(j, r, "max_virtual_ns", v.maximum);
 	json_time(j, r, "p50_virtual_ns", row->virtual_percentile[PROFILE_P50]);
 	json_time(j, r, "p90_virtual_ns", row->virtual_percentile[PROFILE_P90]);
@@ -383,10 +395,11 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	json_kstr(j, "function", text_function(r->t, row->function, buf, sizeof(buf)));
 	json_kstr(j, "module", text_module(r->t, row->function));
 	json_ku64(j, "calls", row->s.calls);
+	json_ku64(j, "inferred", row->s.inferred);
 	json_time(j, r, "total_ns", row->s.total);
 	json_time(j, r, "self_ns", row->s.self);
 	json_time(j, r, "min_ns", profile_minimum(&row->s));
-	json_time(j, r, "avg_ns", profile_average(&row->s));
+	json_ku64(j, "avg_ns", profile_average_ns(r->t, &row->s));
 	json_time(j, r, "max_ns", profile_maximum(&row->s));
 	json_time(j, r, "p50_ns", row->percentile[PROFILE_P50]);
 	json_time(j, r, "p90_ns", row->percentile[PROFILE_P90]);
@@ -457,6 +470,8 @@ static void print_json_totals(struct report *r, FILE *out)
 
 int report_profile_check(const struct trace *t, const struct profile_options *o, struct err *err)
 {
+	if (o->virtual && profile_check_virtual(t, err))
+		return -ENODATA;
 	if (!o->on_cpu || offcpu_is_known(t))
 		return 0;
 	return err_set(err, ENODATA, "this trace has no context switches: %s", offcpu_why_not(t));

@@ -104,5 +104,5 @@ void text_put_duration(FILE *f, uint64_t ns)
 {
 	char buf[STR_NUMBER];
 
-	fprintf(f, "%10s", str_duration(buf, sizeof(buf), ns));
+	fprintf(f, "%10s", str_duration_column(buf, sizeof(buf), ns));
 }

@@ -44,7 +44,7 @@ static void put_function(struct view *v, uint32_t at, bool has_histogram)
 	json_u64(j, trace_ns(v->t, s->total));
 	json_u64(j, trace_ns(v->t, s->self));
 	json_u64(j, trace_ns(v->t, profile_minimum(s)));
-	json_u64(j, trace_ns(v->t, profile_average(s)));
+	json_u64(j, profile_average_ns(v->t, s));
 	json_u64(j, trace_ns(v->t, profile_maximum(s)));
 	json_u64(j, s->inferred);
 	json_u64(j, s->measured);

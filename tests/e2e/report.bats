@@ -254,7 +254,7 @@ walk() {
 	walk kron.data 20000 3
 	head -c 50000 /dev/urandom >>kron.data/samples
 	printf '1 14 15 "x"\n4 function_1 function_2 "y"\n' >info
-	printf 'probe_ns=nan\nprobe_ns_limit=1e400\n' >>kron.data/session
+	printf 'probe_ns_limit=1e400\n' >>kron.data/session
 	for o in --percentiles --virtual --histogram --by-cpu '--by-cpu -V -p' --totals \
 		--call-graph '--intervals info' '--intervals info --by-cpu -V --histogram' '--callers function_1?' '--callees function_?'; do
 		# shellcheck disable=SC2086
@@ -262,6 +262,49 @@ walk() {
 		grep -q 'makes no sense' err
 		[ -s out ]
 	done
+	printf 'probe_ns=nan\n' >>kron.data/session
+	for o in --virtual '-V --json' '-i info -V'; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$KRON" report $o
+		[ "$status" = 1 ]
+		[ -z "$output" ]
+		[[ $stderr == *"what a probe costs was not measured"* ]]
+	done
+}
+
+@test "an option that would change nothing is refused" {
+	"$make_trace" small kron.data
+	echo '1 main main%return "x"' >info
+	refused() { # WHAT OPTION...
+		run --separate-stderr "$KRON" report "${@:2}"
+		[ "$status" = 2 ]
+		[ -z "$output" ]
+		[[ $stderr == "kron report: $1"* ]]
+	}
+	refused '--by-thread is not for --call-graph' -g --by-thread
+	refused '--limit is not for --callers and --callees' --callers leaf -n 3
+	refused '--sort is not for --intervals' -i info -s calls
+	refused '--histogram is not for --events' --events --histogram
+	refused '--threshold is not for a profile' --threshold 3
+	refused '--by-group is not for --intervals' -i info --by-group
+	"$KRON" report -i info -p --by-thread -V --histogram >out
+	"$KRON" report -p -V --histogram --by-cpu -s p99 -n 2 >out
+	"$KRON" report -g --threshold 3 >out
+	"$KRON" report --events -n 2 >out
+	grep -q '^no probes of events' out
+}
+
+@test "one of something is no plural, nothing is said, and an average is no whole tick" {
+	"$make_trace" walk kron.data 1 1
+	"$KRON" report >out
+	grep -q '^1 call, 1 still running at the end; 0 samples lost$' out
+	"$make_trace" walk kron.data 0 1
+	"$KRON" report --call-graph | grep -qx 'no calls'
+	walk kron.data 50000 2
+	# 2 GHz: a half of all ticks are halves of nanoseconds
+	"$KRON" report --json | json 'all(0 <= r["total_ns"] / r["calls"] - r["avg_ns"] < 1 for r in d
+		if not r["inferred"] and r["total_ns"] == r["self_ns"])' | grep -qx True
+	"$KRON" report --json -s avg | json '[r["avg_ns"] for r in d] == sorted((r["avg_ns"] for r in d), reverse=True)' | grep -qx True
 }
 
 @test "by filter level: the functions that -g put there" {

@@ -94,7 +94,7 @@ def check_rows(calls, rows, virtual, cost):
         near(r["self_ns"], sum(c.self for c in mine), 3 * slack, f)
         near(r["min_ns"], times[0], 1, f)
         near(r["max_ns"], times[-1], 1, f)
-        near(r["avg_ns"], sum(times) / len(times), 2, f)
+        near(r["avg_ns"], sum(times) / len(times), 1.5, f)
         for p in (50, 90, 99):
             want = percentile(times, p)
             near(r[f"p{p}_ns"], want, 2 + want / 64, f"p{p} of {f}")
@@ -289,7 +289,7 @@ def check_intervals(trace, info):
                 continue
             mean = sum(times) / len(times)
             near(r["total_ns"], sum(times), len(times) + 1, r)
-            near(r["avg_ns"], mean, 2, r)
+            near(r["avg_ns"], mean, 1.5, r)
             near(r["min_ns"], times[0], 1, r)
             near(r["max_ns"], times[-1], 1, r)
             deviation = math.sqrt(sum((t - mean) ** 2 for t in times) / len(times))

@@ -164,9 +164,11 @@ static void durations_read_like_uftrace(void **state)
 	assert_string_equal(str_duration(s, sizeof(s), 1234), "1.234 us");
 	assert_string_equal(str_duration(s, sizeof(s), 999999), "999.999 us");
 	assert_string_equal(str_duration(s, sizeof(s), 12000000), "12.000 ms");
-	assert_string_equal(str_duration(s, sizeof(s), 1500000000), "1.500  s");
-	assert_string_equal(str_duration(s, sizeof(s), 90000000000), "1.500  m");
-	assert_string_equal(str_duration(s, sizeof(s), UINT64_MAX), "5124095.576  h");
+	assert_string_equal(str_duration(s, sizeof(s), 1500000000), "1.500 s");
+	assert_string_equal(str_duration(s, sizeof(s), 90000000000), "1.500 m");
+	assert_string_equal(str_duration(s, sizeof(s), UINT64_MAX), "5124095.576 h");
+	assert_string_equal(str_duration_column(s, sizeof(s), 999999), "999.999 us");
+	assert_string_equal(str_duration_column(s, sizeof(s), 90000000000), "1.500  m");
 }
 
 static void shell_words_are_quoted_when_needed(void **state)
