@@ -536,9 +536,21 @@ bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t a
 
 /* ---- capstone ---- */
 
+/*
+ * Code repeats itself: what was confirmed once is not asked again.  Displacements of branches
+ * and of rip-relative operands do not matter, so they are left out.
+ */
+#define CONFIRMED 4096u
+struct confirmed {
+	uint8_t bytes[15];
+	uint8_t len; /* 0: empty */
+	uint8_t kind;
+};
+
 struct second_decoder {
 	csh handle;
 	cs_insn *insn;
+	struct confirmed confirmed[CONFIRMED];
 };
 
 static pthread_key_t second_key;
@@ -635,13 +647,10 @@ static uint8_t kind_class(uint8_t kind)
 	return kind;
 }
 
-static bool confirm(const struct insn *in, const uint8_t *code)
+static bool confirm(struct second_decoder *d, const struct insn *in, const uint8_t *code)
 {
-	struct second_decoder *d = second();
 	uint8_t kind;
 
-	if (!d)
-		return false;
 	if (!second_decode(d, code, in->len, in->addr)) {
 		/* Unknown to it, or does it only want more bytes than the first took? */
 		uint8_t more[16] = {0};
@@ -661,26 +670,14 @@ static bool confirm(const struct insn *in, const uint8_t *code)
 	return true;
 }
 
-/*
- * Code repeats itself: what was confirmed once is not asked again.  Displacements of branches
- * and of rip-relative operands do not matter, so they are left out.
- */
-#define CONFIRMED 4096u
-struct confirmed {
-	uint8_t bytes[15];
-	uint8_t len; /* 0: empty */
-	uint8_t kind;
-};
-static __thread struct confirmed confirmed[CONFIRMED];
-
-static struct confirmed *find_confirmed(const struct confirmed *key)
+static struct confirmed *find_confirmed(struct second_decoder *d, const struct confirmed *key)
 {
 	uint64_t a, b;
 
 	memcpy(&a, key->bytes, 8);
 	memcpy(&b, key->bytes + 7, 8);
 	a = (a ^ b << 3 ^ key->len) * 0xff51afd7ed558ccd;
-	return &confirmed[a >> 40 & (CONFIRMED - 1)];
+	return &d->confirmed[a >> 40 & (CONFIRMED - 1)];
 }
 
 /* The target of a direct branch is what its displacement says, which the key has not. */
@@ -706,14 +703,17 @@ static bool is_target_right(const struct insn *in, const uint8_t *code)
 bool insn_confirm(const struct insn *in, const uint8_t *code)
 {
 	struct confirmed key = {.len = in->len, .kind = in->kind}, *slot;
+	struct second_decoder *d = second();
 
+	if (!d)
+		return false;
 	memcpy(key.bytes, code, in->len);
 	if (in->disp_size)
 		memset(key.bytes + in->disp_off, 0, in->disp_size);
-	slot = find_confirmed(&key);
+	slot = find_confirmed(d, &key);
 	if (!memcmp(slot, &key, sizeof(key)))
 		return is_target_right(in, code);
-	if (!confirm(in, code))
+	if (!confirm(d, in, code))
 		return false;
 	*slot = key;
 	return true;
