@@ -72,7 +72,9 @@ static void make_board(void)
 	board.ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
 	board.device = (struct device *)(at + KRON_DEVICE_OFFSET);
 	board.memory = at + KRON_MEMORY_OFFSET;
-	memset(board.memory, 0, KRON_MEMORY_BYTES); /* page faults are not what we measure */
+	/* page faults are not what we measure */
+	memset(board.memory, 0, KRON_MEMORY_BYTES);
+	memset(board.device, 0, KRON_DEVICE_SIZE);
 	board_init(&board, &geometry, ACCESS_CLOCK_REAL, (uint64_t)(tsc_per_ns * 1e9));
 	board_remember_threads(NULL);
 	board_write32(&board, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT | KRON_CONFIG_EXT_CPU);

@@ -34,7 +34,6 @@ void board_init(const struct board *b, const struct device_geometry *g, enum acc
 	struct device *d = b->device;
 	struct access_slot *first = access_slot(b, 0);
 
-	fill_zero(d, KRON_DEVICE_SIZE);
 	d->version = ACCESS_VERSION;
 	d->clock = clock;
 	d->tsc_mult = clock == ACCESS_CLOCK_REAL ? access_tsc_mult(tsc_hz) : ACCESS_MULT_MIN;

@@ -198,6 +198,7 @@ static uint64_t fuzz(double seconds)
 	for (rounds = 0; rounds == 0 || time(NULL) < end; rounds++) {
 		round_state = random_state;
 		alarm(HANG_SECONDS);
+		memset(b.device, 0, KRON_DEVICE_SIZE);
 		board_init(&b, &geometry, roll(256) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
 			   2000000000);
 		use_well(&b);
