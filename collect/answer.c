@@ -233,6 +233,14 @@ static uint64_t text_run(const struct work *w, const struct loaded *l, uint64_t 
 	return at < hi ? at : hi;
 }
 
+static bool has_counts(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nactions; i++)
+		if (p->actions[i].kind == ACTION_COUNT)
+			return true;
+	return false;
+}
+
 static bool has_exec_hook(const struct plan *p)
 {
 	for (size_t i = 0; i < p->nprobes; i++)
@@ -403,6 +411,8 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	code = add_block(w, l, &b, err);
 	if (!code && b.plan == l->module->full)
 		raise_semaphores(w, l);
+	if (!code)
+		w->out->counts |= has_counts(b.plan);
 	return code;
 }
 

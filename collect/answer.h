@@ -67,6 +67,7 @@ struct answer {
 	uint32_t ncommands;
 	uint64_t size;
 	uint64_t probes;
+	bool counts;                    /* some of its probes count */
 	struct err notes[ANSWER_NOTES]; /* modules that stay untraced, and why */
 	size_t nnotes;
 	VEC(struct refused_module) tried; /* all modules that were to be patched */

@@ -276,7 +276,7 @@ static void close_board(struct collector *c)
 }
 
 /* Processes that go on may be between a gate and the store behind it. */
-static void let_stores_finish(struct collector *c)
+static bool let_stores_finish(struct collector *c)
 {
 	struct timespec ts = {.tv_nsec = 2000000};
 	struct task_totals t;
@@ -285,6 +285,7 @@ static void let_stores_finish(struct collector *c)
 	tasks_totals(&c->tasks, &t);
 	if (t.living)
 		nanosleep(&ts, NULL);
+	return !t.living;
 }
 
 static void read_counts(struct collector *c, uint64_t out[KRON_COUNTERS])
@@ -372,12 +373,10 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 
 	memset(out, 0, sizeof(*out));
 	close_board(c);
-	grow_ask_to_stop(&c->grow);
 	drain_ask_to_stop(&c->drain);
 	c->all_ended = server_stop(&c->server);
-	grow_stop(&c->grow);
 	drain_stop(&c->drain);
-	let_stores_finish(c);
+	grow_ask_to_stop(&c->grow, let_stores_finish(c));
 	drain_all(&c->drain);
 	end_switches(c);
 	end_device(c, out);
@@ -388,6 +387,7 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 		trace_writer_close(c->journal.w);
 	else
 		code = trace_writer_close(c->journal.w);
+	grow_stop(&c->grow);
 	if (code) {
 		err_set(&out->error, -code, "the trace could not be written: %s", strerror(-code));
 		snprintf(out->segment, sizeof(out->segment), "%s", c->seg.name);

@@ -22,6 +22,14 @@ void counts_start(struct segment *seg)
 	/* a board that stays may have them from its last recorder; the table is wiped with it */
 	memset(ctl->counts, 0, sizeof(ctl->counts));
 	ctl->counts_used = ctl->counts_ready = 0;
+}
+
+void counts_make_room(struct segment *seg)
+{
+	struct kron_ctl *ctl = seg->ctl;
+
+	if (__atomic_load_n(&ctl->counts_ready, __ATOMIC_ACQUIRE))
+		return;
 	if (object_get_pages(seg->fd, KRON_COUNTS_OFFSET,
 			     KRON_COUNTS_MAX * sizeof(struct kron_counts)))
 		return;

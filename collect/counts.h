@@ -12,8 +12,11 @@
 #include "collect/machine.h"
 #include "collect/segment.h"
 
-/* Lane bus: pages for the first threads' entries.  Without them they count more slowly. */
+/* Lane bus: no counts yet. */
 void counts_start(struct segment *seg);
+/* Lane bus, before the first probe counts: pages for the first threads' entries.  Without them
+ * they count more slowly.  From any thread, any number of times. */
+void counts_make_room(struct segment *seg);
 /* A board's counters that these bits name: software increments, from zero on. */
 void counts_set_up(const struct machine *m, uint16_t counters);
 /* The process is gone: other threads may have its entries, with what has been counted there. */

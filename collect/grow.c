@@ -76,6 +76,8 @@ static void *grow_thread(void *arg)
 			break;
 		segment_wait(g->seg, seen, IDLE_MS);
 	}
+	if (g->give_back)
+		segment_give_back(g->seg);
 	return NULL;
 }
 
@@ -92,10 +94,13 @@ int grow_start(struct grow *g, struct segment *seg, struct err *err)
 	return 0;
 }
 
-void grow_ask_to_stop(struct grow *g)
+void grow_ask_to_stop(struct grow *g, bool give_back)
 {
-	if (!g->running || __atomic_exchange_n(&g->stop, true, __ATOMIC_ACQ_REL))
+	if (!g->running || __atomic_load_n(&g->stop, __ATOMIC_RELAXED))
 		return;
+	g->give_back = give_back;
+	/* Release: give_back; partner: grow_thread(). */
+	__atomic_store_n(&g->stop, true, __ATOMIC_RELEASE);
 	segment_wake_collector(g->seg);
 }
 
@@ -103,7 +108,7 @@ void grow_stop(struct grow *g)
 {
 	if (!g->running)
 		return;
-	grow_ask_to_stop(g);
+	grow_ask_to_stop(g, false);
 	pthread_join(g->thread, NULL);
 	g->running = false;
 }

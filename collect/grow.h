@@ -19,10 +19,13 @@ struct grow {
 	pthread_t thread;
 	bool running;
 	bool stop; /* atomic */
+	bool give_back;
 };
 
 int grow_start(struct grow *g, struct segment *seg, struct err *err);
-void grow_ask_to_stop(struct grow *g); /* stop() waits: asking everybody first saves time */
+/* stop() waits, ask_to_stop() does not.  give_back: nobody is left who could use the pool, so the
+ * thread frees what lies behind its last used chunk, which the end of the segment had to. */
+void grow_ask_to_stop(struct grow *g, bool give_back);
 void grow_stop(struct grow *g);
 
 /* Get chunks until half of the pool is free, or there are no more to be had. */

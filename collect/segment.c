@@ -486,6 +486,18 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 	return n;
 }
 
+void segment_give_back(struct segment *seg)
+{
+	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	uint32_t ready = segment_ready(seg), n = ready;
+
+	while (n && __atomic_load_n(&seg->states[n - 1], __ATOMIC_ACQUIRE) == KRON_CHUNK_FREE)
+		n--;
+	if (n < ready) /* a failure costs memory for a moment more */
+		(void)!fallocate(seg->fd, how, KRON_POOL_OFFSET + (off_t)n * KRON_CHUNK_SIZE,
+				 (off_t)(ready - n) * KRON_CHUNK_SIZE);
+}
+
 void segment_grow_procs(struct segment *seg)
 {
 	if (segment_procs_ready(seg) < KRON_PROCS_MAX &&

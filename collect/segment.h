@@ -83,6 +83,8 @@ int segment_open(struct segment *seg, const char *name, struct err *err);
 
 /* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
 uint32_t segment_grow(struct segment *seg, uint32_t n);
+/* The pages of the free chunks at the end of the pool.  Nobody may use it any more. */
+void segment_give_back(struct segment *seg);
 /* Get pages for the whole process table. */
 void segment_grow_procs(struct segment *seg);
 

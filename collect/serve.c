@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "collect/counts.h"
 
 #define LINEAGE_MAX 63
 #define TICK_MS 1000
@@ -238,6 +239,11 @@ static bool is_wanted(struct server *s, pid_t pid)
 	return wanted;
 }
 
+static bool is_lane(enum kron_thunk way)
+{
+	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT;
+}
+
 static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
 {
 	struct server *s = c->server;
@@ -262,6 +268,8 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 	set_working(c, true);
 	code = answer_make(s->answerer, &q, &a, &err);
 	set_working(c, false);
+	if (!code && a.counts && is_lane(s->thunk))
+		counts_make_room(s->seg);
 	for (size_t i = 0; i < a.nnotes; i++)
 		server_note_untraced(s, pid, a.notes[i].msg);
 	if (code)

@@ -290,13 +290,23 @@ static void writer_free(struct trace_writer *w)
 	xfree(w);
 }
 
-static int open_all(struct trace_writer *w, const char *dir, struct err *err)
+/* The others are made when there is something to write: many stay empty, and each file costs
+ * a short recording some 0.1 ms, with the old one that is removed. */
+static int open_first(struct trace_writer *w, const char *dir, struct err *err)
 {
 	int ret = open_file(dir, "samples", &w->samples.fd, err);
 
 	w->dir = realpath(dir, NULL);
+	return ret ? ret : open_file(dir, file_names[SESSION], &w->text[SESSION].fd, err);
+}
+
+static int open_all(struct trace_writer *w, const char *dir, struct err *err)
+{
+	int ret = open_first(w, dir, err);
+
 	for (size_t i = 0; !ret && i < NTEXT; i++)
-		ret = open_file(dir, file_names[i], &w->text[i].fd, err);
+		if (i != SESSION)
+			ret = open_file(dir, file_names[i], &w->text[i].fd, err);
 	return ret;
 }
 
@@ -324,9 +334,11 @@ int trace_writer_create(struct trace_writer **out, const char *dir, struct err *
 	if (!ret)
 		ret = lock_dir(path, &w->lock_fd, err);
 	if (!ret)
-		ret = open_all(w, path, err);
+		ret = open_first(w, path, err);
 	if (!ret)
 		ret = trace_writer_session(w, "version", "%d", TRACE_VERSION);
+	if (!ret)
+		ret = trace_writer_flush(w);
 	if (ret) {
 		if (ret == -ENOSPC || ret == -EIO)
 			err_set(err, -ret, "cannot write to %s: %s", path, strerror(-ret));
@@ -427,14 +439,24 @@ static int note_error(struct trace_writer *w, int ret)
 	return ret;
 }
 
+static int open_later(const struct trace_writer *w, const char *file, int *fd)
+{
+	struct err err;
+
+	return w->dir ? open_file(w->dir, file, fd, &err) : -ENOENT;
+}
+
 static int flush_text(struct trace_writer *w, struct text_file *t)
 {
 	struct iovec iov = {t->buf.v, t->buf.n};
-	int ret;
+	int ret = 0;
 
 	if (!t->buf.n)
 		return 0;
-	ret = write_whole(t->fd, &iov, 1, t->good);
+	if (t->fd < 0)
+		ret = open_later(w, file_names[t - w->text], &t->fd);
+	if (!ret)
+		ret = write_whole(t->fd, &iov, 1, t->good);
 	if (!ret) {
 		t->good += (off_t)t->buf.n;
 		t->buf.n = 0;
@@ -476,7 +498,10 @@ int trace_writer_session(struct trace_writer *w, const char *key, const char *fm
 	put_char(t, '=');
 	put_escaped(t, value);
 	put_char(t, '\n');
-	ret = flush_text(w, t);
+	if (t->buf.n >= FLUSH_AT)
+		ret = flush_text(w, t);
+	else
+		ret = 0;
 	pthread_mutex_unlock(&w->mutex);
 	xfree(value);
 	return ret;
@@ -683,11 +708,7 @@ int trace_writer_commit(struct trace_writer *w)
 
 static int open_switches(struct trace_writer *w)
 {
-	struct err err;
-
-	if (w->switches_fd >= 0)
-		return 0;
-	return w->dir ? open_file(w->dir, "switches", &w->switches_fd, &err) : -ENOENT;
+	return w->switches_fd >= 0 ? 0 : open_later(w, "switches", &w->switches_fd);
 }
 
 int trace_writer_switches(struct trace_writer *w, const struct trace_switch *v, size_t n)
