@@ -546,8 +546,9 @@ static const char *check_watch(const struct collector_options *o, struct err *er
 	if (!o->watch.trigger)
 		return o->watch.pre || o->watch.post ? "--pre and --post belong to a --trigger"
 						     : NULL;
-	if (o->bus != KRON_BUS_LANE)
-		return "--trigger looks at lanes: it works with --bus lane only";
+	if (o->bus == KRON_BUS_DEVICE)
+		return "--trigger looks at samples as they come, and those of a real board stay "
+		       "there: use --bus lane or exact";
 	if (o->when_full == KRON_WHEN_FULL_WRAP)
 		return "--trigger has a circular buffer of its own (--pre): leave out --when-full "
 		       "wrap";

@@ -125,9 +125,9 @@ static int open_parts(struct collector *c, struct err *err)
 		.wake_fd = -1,
 	};
 	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
-	if (c->opt.watch.trigger)
-		c->drain.watch = watch_open(&c->opt.watch, c->opt.dir, &c->drain);
 	code = open_bus(c, err);
+	if (!code && c->opt.watch.trigger)
+		c->drain.watch = watch_open(&c->opt.watch, c->opt.dir, &c->drain);
 	c->drain.start = c->clock_start;
 	return code;
 }
@@ -343,8 +343,8 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 	if (!w)
 		return;
 	tsc = watch_fired_tsc(w);
-	if (tsc > c->start.tsc)
-		out->fired_ns = (uint64_t)((double)(tsc - c->start.tsc) / hz * 1e9);
+	if (tsc > c->clock_start.tsc)
+		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
 	out->outside = watch_outside(w);
 }
 
@@ -357,11 +357,11 @@ static void write_end(struct collector *c, const char *how, struct collector_sum
 	hz = tsc_hz(&c->start, &end);
 	out->seconds = (double)(end.mono_ns - c->start.mono_ns) / 1e9;
 	measure(c, hz, &out->cost);
-	end_watch(c, hz, out);
 	if (c->opt.bus == KRON_BUS_EXACT) {
 		board_time_point(&c->seg.window.board, &end);
 		hz = tsc_hz(&c->clock_start, &end);
 	}
+	end_watch(c, hz, out);
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
 	session_write_end(&c->journal, how, &end, hz, out, &c->opt);

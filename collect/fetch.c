@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "collect/grow.h"
+#include "collect/watch.h"
 
 #define SAMPLE_WORDS (KRON_SAMPLE_SIZE / 4u)
 #define RESOURCE_WORDS (KRON_RESOURCE_SIZE / 4u)
@@ -157,6 +158,15 @@ static void owner_of_box(struct fetch *f, const struct outbox *b, struct chunk_o
 		tasks_of_chunk(f->drain->tasks, b->word, false, o);
 }
 
+/* It writes what is wanted of it. */
+static int show_watch(struct drain *d, const struct trace_chunk *head, const void *data,
+		      const struct chunk_owner *o)
+{
+	tasks_name_thread(d->tasks, o);
+	watch_take(d->watch, WATCH_NO_POOL, head, data, o);
+	return 0;
+}
+
 static int send_box(struct fetch *f, struct outbox *b)
 {
 	struct chunk_owner o;
@@ -173,7 +183,8 @@ static int send_box(struct fetch *f, struct outbox *b)
 	owner_of_box(f, b, &o);
 	head.proc_uid = o.uid;
 	head.tid = (uint32_t)o.tid;
-	code = drain_write(f->drain, &head, b->bytes.v, &o, b->samples);
+	code = f->drain->watch ? show_watch(f->drain, &head, b->bytes.v, &o)
+			       : drain_write(f->drain, &head, b->bytes.v, &o, b->samples);
 	b->bytes.n = 0;
 	b->samples = 0;
 	return code;
@@ -387,7 +398,7 @@ static void read_counters(struct fetch *f)
 
 uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 {
-	uint64_t before = f->drain->totals.samples;
+	uint64_t before = f->fetched;
 	uint64_t end;
 
 	if (!f->machine.board) {
@@ -403,7 +414,7 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 	}
 	if (!f->at_end && !journal_error(f->drain->journal))
 		take_until(f, end);
-	return f->drain->totals.samples - before;
+	return f->fetched - before;
 }
 
 /* Until the FIFOs are empty; a board that is stopped in the middle keeps what it has. */

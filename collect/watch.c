@@ -5,6 +5,9 @@
  * Each look takes the samples that are new since the last one and older than a moment ago, from
  * all chunks, sorts them by time and feeds the trigger.  A thread that was interrupted between
  * reading the clock and its store may bring a sample later than that; it is fed when it comes.
+ *
+ * What goes over the emulated board (bus exact) comes as whole chunks from its memory, on the
+ * board's own clock, some of it delayed by a FIFO that is emptied at the board's pace.
  */
 #define _GNU_SOURCE
 #include "collect/watch.h"
@@ -16,20 +19,29 @@
 #include "base/log.h"
 #include "collect/calibrate.h"
 #include "collect/drain.h"
+#include "collect/fetch.h"
+#include "collect/process_maps.h"
 
 #define MOMENT_NS 200000u
+#define FIFO_NS 2000000u /* a full FIFO takes the board less */
 
 /* How far into a chunk we have looked. */
 struct place {
 	uint64_t seq;
-	uint32_t at, cpu;
+	uint32_t at, cpu; /* at: bytes */
 };
 
 struct held {
 	struct trace_chunk head;
 	struct place place;
 	uint64_t last; /* time of its last sample */
-	struct kron_sample *s;
+	uint8_t *bytes;
+};
+
+/* Of the lane with the same index: whom to ask for its thread's name. */
+struct name_source {
+	pid_t pid; /* 0: nobody */
+	uint64_t round;
 };
 
 /* One that is new. */
@@ -40,6 +52,7 @@ struct news {
 
 struct watch {
 	struct drain *d;
+	const struct board *board; /* NULL: lanes */
 	char *dir;
 	struct trigger *trigger;
 	struct window_finder finder;
@@ -49,7 +62,10 @@ struct watch {
 	VEC(struct held) held;
 	struct place *pool; /* by chunk number */
 
-	VEC(struct trace_lane) lanes;
+	VEC(struct trace_lane) lanes; /* their names are ours */
+	VEC(struct name_source) sources;
+	bool by_thread_name;
+	uint64_t round;
 	VEC(struct trace_proc) procs;
 	VEC(struct news) news;
 
@@ -75,16 +91,30 @@ int watch_check(const struct watch_options *o, struct err *err)
 	ret = trigger_parse(&g, "--trigger", o->trigger, err);
 	if (ret)
 		return ret;
-	if (trigger_names_threads(g))
-		ret = err_set(err, EINVAL,
-			      "--trigger: names of threads are not known while recording; say "
-			      "thread=NUMBER, or look for them in the trace");
 	trigger_free(g);
-	if (!ret) {
-		ret = window_finder_init(&f, o->pre, o->post, err);
-		window_finder_free(&f);
-	}
+	ret = window_finder_init(&f, o->pre, o->post, err);
+	window_finder_free(&f);
 	return ret;
+}
+
+/* ---- the clock of the samples ---- */
+
+static void take_time(const struct watch *w, struct time_point *t)
+{
+	if (w->board)
+		board_time_point(w->board, t);
+	else
+		time_point_take(t);
+}
+
+static uint64_t read_clock(const struct watch *w)
+{
+	struct time_point now;
+
+	if (!w->board)
+		return __builtin_ia32_rdtsc();
+	board_time_point(w->board, &now);
+	return now.tsc;
 }
 
 struct watch *watch_open(const struct watch_options *o, const char *dir, struct drain *d)
@@ -92,13 +122,15 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 	struct watch *w = xcalloc(1, sizeof(*w));
 
 	w->d = d;
+	w->board = d->fetch ? d->fetch->machine.board : NULL;
 	w->dir = xstrdup(dir);
-	w->pool = xcalloc(d->seg->chunks_max, sizeof(*w->pool));
+	w->pool = xcalloc(d->seg->chunks_max + 1ul, sizeof(*w->pool));
 	w->must_bind = true;
-	time_point_take(&w->start);
+	take_time(w, &w->start);
 	if (trigger_parse(&w->trigger, "--trigger", o->trigger, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
-		abort();    /* watch_check() let it pass */
+		abort(); /* watch_check() let it pass */
+	w->by_thread_name = trigger_names_threads(w->trigger);
 	w->finder.hz = 1e9; /* until it is known better */
 	return w;
 }
@@ -145,7 +177,7 @@ static void bind_names(struct watch *w)
 		return;
 	w->tables->lanes = w->lanes.v, w->tables->nlanes = w->lanes.n;
 	w->tables->procs = w->procs.v, w->tables->nprocs = w->procs.n;
-	time_point_take(&now);
+	take_time(w, &now);
 	w->tables->tsc_hz = w->finder.hz = tsc_hz(&w->start, &now);
 	trigger_bind(w->trigger, w->tables);
 	w->must_bind = false;
@@ -168,33 +200,80 @@ static void add_proc(struct watch *w, const struct chunk_owner *o)
 	};
 }
 
-static uint32_t lane_of(struct watch *w, const struct chunk_owner *o)
+static uint32_t new_lane(struct watch *w, const struct chunk_owner *o)
 {
-	struct trace_lane *l;
+	struct trace_lane *l = vec_push(&w->lanes);
 
-	for (size_t i = w->lanes.n; i-- > 0;)
-		if (w->lanes.v[i].proc_uid == o->uid && w->lanes.v[i].tid == (uint32_t)o->tid)
-			return (uint32_t)i;
-	l = vec_push(&w->lanes);
 	l->proc_uid = o->uid;
 	l->tid = (uint32_t)o->tid;
-	l->name = "";
+	l->name = xstrdup("");
+	vec_push(&w->sources);
 	add_proc(w, o);
 	w->must_bind = true;
 	return (uint32_t)w->lanes.n - 1;
 }
 
+static uint32_t lane_of(struct watch *w, const struct chunk_owner *o)
+{
+	size_t i = w->lanes.n;
+
+	while (i > 0 &&
+	       (w->lanes.v[i - 1].proc_uid != o->uid || w->lanes.v[i - 1].tid != (uint32_t)o->tid))
+		i--;
+	i = i ? i - 1 : new_lane(w, o);
+	if (o->task && !o->task->foreign)
+		w->sources.v[i].pid = o->task->pid;
+	return (uint32_t)i;
+}
+
+/*
+ * A thread's name is what it is called when its samples are looked at, so it is asked for in each
+ * look that has new ones.  Of one that has ended, the last name stays.
+ */
+static void ask_name(struct watch *w, uint32_t lane)
+{
+	struct name_source *s = &w->sources.v[lane];
+	struct trace_lane *l = &w->lanes.v[lane];
+	char *name;
+
+	if (!w->by_thread_name || !s->pid || s->round == w->round)
+		return;
+	s->round = w->round;
+	name = process_thread_name(s->pid, (pid_t)l->tid);
+	if (!name || !strcmp(name, l->name)) {
+		xfree(name);
+		return;
+	}
+	xfree((char *)(uintptr_t)l->name);
+	l->name = name;
+	w->must_bind = true;
+}
+
 /* ---- what is new ---- */
+
+/* In a lane all have one size, whatever a program may write there.  0: it is cut off. */
+static uint32_t size_at(const struct watch *w, const uint8_t *bytes, uint32_t at, uint32_t end)
+{
+	const struct kron_sample *s = (const void *)(bytes + at);
+	uint32_t size = KRON_SAMPLE_SIZE;
+
+	if (end - at < size)
+		return 0;
+	if (w->board &&
+	    (s->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) == KRON_HEAD_TYPE_RESOURCE)
+		size = KRON_RESOURCE_SIZE;
+	return end - at < size ? 0 : size;
+}
 
 /*
  * From where we were up to `until`, or to a slot that is still empty; with `holes` those are
  * passed over: nobody will fill them any more.
  */
-static void gather(struct watch *w, struct place *p, const struct kron_sample *s, uint32_t n,
+static void gather(struct watch *w, struct place *p, const uint8_t *bytes, uint32_t end,
 		   uint64_t until, bool holes, uint32_t lane)
 {
-	for (; p->at < n; p->at++) {
-		const struct kron_sample *one = &s[p->at];
+	for (uint32_t size; (size = size_at(w, bytes, p->at, end)) != 0; p->at += size) {
+		const struct kron_sample *one = (const void *)(bytes + p->at);
 		struct news *news;
 		uint64_t tsc;
 
@@ -211,6 +290,9 @@ static void gather(struct watch *w, struct place *p, const struct kron_sample *s
 			p->cpu = one->payload;
 		if (one->event >= KRON_EVENT_SPECIAL)
 			continue;
+		if (w->board)
+			p->cpu = one->head >> KRON_HEAD_CPU_SHIFT;
+		ask_name(w, lane);
 		news = vec_push(&w->news);
 		news->e = (struct trace_event){.tsc = tsc, .lane = lane, .cpu = p->cpu, .s = *one};
 		news->order = w->news.n;
@@ -221,10 +303,9 @@ static void gather_held(struct watch *w, uint64_t until)
 {
 	vec_for(&w->held, h) {
 		struct chunk_owner o = {.uid = h->head.proc_uid, .tid = (pid_t)h->head.tid};
-		uint32_t n = h->head.nbytes / KRON_SAMPLE_SIZE;
 
-		if (h->place.at < n)
-			gather(w, &h->place, h->s, n, until, true, lane_of(w, &o));
+		if (h->place.at < h->head.nbytes)
+			gather(w, &h->place, h->bytes, h->head.nbytes, until, true, lane_of(w, &o));
 	}
 }
 
@@ -248,8 +329,8 @@ static void gather_pool(struct watch *w, uint64_t until)
 		if (w->pool[i].seq != seq)
 			w->pool[i] = (struct place){.seq = seq};
 		tasks_of_chunk(w->d->tasks, word, false, &o);
-		gather(w, &w->pool[i], (const void *)(c + 1), KRON_CHUNK_SAMPLES, until, false,
-		       lane_of(w, &o));
+		gather(w, &w->pool[i], (const void *)(c + 1), KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE,
+		       until, false, lane_of(w, &o));
 	}
 }
 
@@ -279,20 +360,24 @@ static void feed(struct watch *w)
 
 /* ---- what is held ---- */
 
-static uint32_t count_samples(const struct kron_sample *s, uint32_t from, uint32_t to)
+static uint32_t count_samples(const struct watch *w, const uint8_t *bytes, uint32_t from,
+			      uint32_t to)
 {
 	uint32_t n = 0;
 
-	for (; from < to; from++)
-		n += s[from].head && s[from].event < KRON_EVENT_SPECIAL;
+	for (uint32_t size; (size = size_at(w, bytes, from, to)) != 0; from += size) {
+		const struct kron_sample *s = (const void *)(bytes + from);
+
+		n += s->head && s->event < KRON_EVENT_SPECIAL;
+	}
 	return n;
 }
 
 /* From here on it is not held any more. */
 static void let_go(struct watch *w, struct held *h, uint32_t written)
 {
-	w->outside += count_samples(h->s, 0, h->head.nbytes / KRON_SAMPLE_SIZE) - written;
-	xfree(h->s);
+	w->outside += count_samples(w, h->bytes, 0, h->head.nbytes) - written;
+	xfree(h->bytes);
 }
 
 /* Chunks all of which lies before any window to come. */
@@ -305,7 +390,7 @@ static void forget_old(struct watch *w, uint64_t now)
 	for (size_t i = 0; i < w->held.n; i++) {
 		struct held *h = &w->held.v[i];
 
-		if (h->last < horizon && h->place.at >= h->head.nbytes / KRON_SAMPLE_SIZE)
+		if (h->last < horizon && h->place.at >= h->head.nbytes)
 			let_go(w, h, 0);
 		else
 			w->held.v[kept++] = *h;
@@ -314,8 +399,8 @@ static void forget_old(struct watch *w, uint64_t now)
 }
 
 /*
- * A chunk begins with a record of its CPU.  One that is cut in front gets one that says where its
- * first sample was taken.
+ * A chunk of a lane begins with a record of its CPU.  One that is cut in front gets one that says
+ * where its first sample was taken.
  */
 static void put_cpu_record(struct kron_sample *s, uint32_t first)
 {
@@ -329,43 +414,70 @@ static void put_cpu_record(struct kron_sample *s, uint32_t first)
 	s[first - 1].payload = cpu;
 }
 
+static uint32_t count_holes(const struct watch *w, const uint8_t *bytes, uint32_t at, uint32_t end)
+{
+	uint32_t n = 0;
+
+	for (uint32_t size; (size = size_at(w, bytes, at, end)) != 0; at += size)
+		n += !((const struct kron_sample *)(const void *)(bytes + at))->head;
+	return n;
+}
+
 /* What of it lies in the window goes into the trace.  How many samples. */
 static uint32_t write_held(struct watch *w, struct held *h)
 {
 	const struct trace_window *win = &w->finder.found.v[0];
 	struct chunk_owner o = {.uid = h->head.proc_uid, .tid = (pid_t)h->head.tid};
-	uint32_t end = h->head.nbytes / KRON_SAMPLE_SIZE, first = 0, samples;
+	uint32_t first = UINT32_MAX, end = 0, samples;
 	struct trace_chunk head = h->head;
 
-	while (first < end &&
-	       (!h->s[first].head || kron_sample_time_near(&h->s[first], w->start.tsc) < win->from))
-		first++;
-	while (end > first && (!h->s[end - 1].head ||
-			       kron_sample_time_near(&h->s[end - 1], w->start.tsc) > win->to))
-		end--;
-	samples = count_samples(h->s, first, end);
+	for (uint32_t at = 0, size; (size = size_at(w, h->bytes, at, head.nbytes)) != 0;
+	     at += size) {
+		const struct kron_sample *s = (const void *)(h->bytes + at);
+		uint64_t tsc = s->head ? kron_sample_time_near(s, w->start.tsc) : 0;
+
+		if (first == UINT32_MAX && s->head && tsc >= win->from)
+			first = at;
+		if (s->head && tsc <= win->to)
+			end = at + size;
+	}
+	samples = first < end ? count_samples(w, h->bytes, first, end) : 0;
 	if (!samples)
 		return 0;
-	if (first)
-		put_cpu_record(h->s, first--);
-	head.nbytes = (end - first) * KRON_SAMPLE_SIZE;
-	head.holes = 0;
-	for (uint32_t i = first; i < end; i++)
-		head.holes += !h->s[i].head;
-	return drain_write(w->d, &head, h->s + first, &o, samples) ? 0 : samples;
+	if (first && !w->board) {
+		put_cpu_record((void *)h->bytes, first / KRON_SAMPLE_SIZE);
+		first -= KRON_SAMPLE_SIZE;
+	}
+	head.nbytes = end - first;
+	head.holes = count_holes(w, h->bytes, first, end);
+	return drain_write(w->d, &head, h->bytes + first, &o, samples) ? 0 : samples;
+}
+
+static uint64_t last_time(const struct watch *w, const struct held *h)
+{
+	uint64_t last = 0;
+
+	for (uint32_t at = 0, size; (size = size_at(w, h->bytes, at, h->head.nbytes)) != 0;
+	     at += size) {
+		const struct kron_sample *s = (const void *)(h->bytes + at);
+		uint64_t tsc = s->head ? kron_sample_time_near(s, w->start.tsc) : 0;
+
+		last = tsc > last ? tsc : last;
+	}
+	return last;
 }
 
 static void hold(struct watch *w, uint32_t pool, const struct trace_chunk *head, const void *data)
 {
-	uint32_t n = head->nbytes / KRON_SAMPLE_SIZE;
 	struct held *h = vec_push(&w->held);
 
 	h->head = *head;
-	h->place =
-		w->pool[pool].seq == head->seq ? w->pool[pool] : (struct place){.seq = head->seq};
-	h->s = xmalloc(head->nbytes);
-	memcpy(h->s, data, head->nbytes);
-	h->last = n ? kron_sample_time_near(&h->s[n - 1], w->start.tsc) : 0;
+	h->place = (struct place){.seq = head->seq};
+	if (pool != WATCH_NO_POOL && w->pool[pool].seq == head->seq)
+		h->place = w->pool[pool];
+	h->bytes = xmalloc(head->nbytes + 1ul);
+	memcpy(h->bytes, data, head->nbytes);
+	h->last = last_time(w, h);
 }
 
 /* What the window has of it into the trace, the rest away. */
@@ -395,17 +507,14 @@ void watch_take(struct watch *w, uint32_t pool, const struct trace_chunk *head, 
 
 /* ---- the watch ---- */
 
-static uint64_t read_clock(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-
 void watch_look(struct watch *w, bool last)
 {
-	uint64_t now = read_clock(), moment = (uint64_t)(MOMENT_NS / 1e9 * w->finder.hz);
+	double ns = w->board ? FIFO_NS : MOMENT_NS;
+	uint64_t now = read_clock(w), moment = (uint64_t)(ns / 1e9 * w->finder.hz);
 
 	if (w->done)
 		return;
+	w->round++;
 	gather_held(w, last ? UINT64_MAX : now - moment);
 	if (!last)
 		gather_pool(w, now - moment);
@@ -435,11 +544,14 @@ void watch_close(struct watch *w)
 		return;
 	close_tables(w);
 	vec_for(&w->held, h)
-		xfree(h->s);
+		xfree(h->bytes);
+	vec_for(&w->lanes, l)
+		xfree((char *)(uintptr_t)l->name);
 	vec_for(&w->procs, p)
 		xfree(p->exe);
 	vec_free(&w->held);
 	vec_free(&w->lanes);
+	vec_free(&w->sources);
 	vec_free(&w->procs);
 	vec_free(&w->news);
 	trigger_free(w->trigger);

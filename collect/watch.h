@@ -11,7 +11,11 @@
  * samples in the trace + samples outside + lost = triggers of probes.  The window is exact to the
  * sample however late it is noticed, for all samples around it are still held then.
  *
- * Belongs to the drain thread (and after its end to collector_finish()).  Bus lane only.
+ * A kron that is killed loses what it holds: `kron recover` finds the chunks that threads were
+ * filling then, and no more.
+ *
+ * Belongs to the drain thread (and after its end to collector_finish()).  Buses lane and exact; of
+ * a real board, samples stay there.
  */
 #ifndef COLLECT_WATCH_H
 #define COLLECT_WATCH_H
@@ -34,7 +38,8 @@ int watch_check(const struct watch_options *o, struct err *err);
 struct watch *watch_open(const struct watch_options *o, const char *dir, struct drain *d);
 void watch_close(struct watch *w);
 
-/* A chunk whose samples would go into the trace: copies it.  `pool` is its number there. */
+#define WATCH_NO_POOL UINT32_MAX
+/* A chunk whose samples would go into the trace: copies it.  `pool`: its number, if it has one. */
 void watch_take(struct watch *w, uint32_t pool, const struct trace_chunk *head, const void *data,
 		const struct chunk_owner *o);
 /* Look at what is new.  last: nothing more will come. */

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 # kron export: what a trace has besides calls.  Context switches, filter levels and events of
 # users' probes are in every format that has a place for them, as somebody else's reader sees it.
+# Parquet is in export_paths.bats, which has DuckDB.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 bats_require_minimum_version 1.5.0
-
-home=$HOME
 
 # has FORMAT: export the synthetic trace, and let its reader look
 has() {
@@ -37,14 +36,6 @@ has() {
 @test "Perfetto: protoc finds task states and levels" {
 	need protoc
 	has perfetto
-}
-
-@test "Parquet: DuckDB finds times off the CPUs, levels and events" {
-	need node npm
-	mkdir duckdb
-	(cd duckdb && HOME=$home timeout 120 npm install --no-audit --no-fund --loglevel=error \
-		@duckdb/node-api) >npm.log 2>&1 || skip "npm cannot get DuckDB here"
-	DUCKDB=$T/duckdb has parquet
 }
 
 @test "callgrind_annotate counts events by function" {

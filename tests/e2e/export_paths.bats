@@ -152,6 +152,10 @@ ask() { node "$KRON_TOP_SRC/tests/e2e/duckdb.js" "$DUCKDB" "$1"; }
 import json, sys
 tids = {json.loads(l)["tid"] for l in sys.stdin}
 assert {t for t, in json.load(open("got"))} == tids'
+	# what is no call
+	"$KRON_TOP_BUILD/tests/unit/make_trace" naps naps
+	"$KRON" export -f parquet -o naps.parquet naps
+	"$PYTHON" "$KRON_TOP_SRC/tests/e2e/export_more.py" parquet naps.parquet
 	# many row groups, which the statistics tell apart: what they say must be what is there
 	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 600000 3
 	traces=walk agree parquet

@@ -261,18 +261,18 @@ def info(trace):
     return json.loads(kron("info", "--json", trace)[0])
 
 
-def recording():
+def recording(rounds=5, *how):
     """The same program twice: all of it, looked at by trigger, and recorded by trigger."""
-    record("all")
+    record("all", *how)
     everything = steps_of("all")
     names = [f for _, _, f in everything]
-    for _ in range(5):
+    for _ in range(rounds):
         first = rnd.randrange(len(everything) // 2)
         later = rnd.randrange(first + 1, len(everything))
         text = f"entry={names[first]} then {names[later]}"
         pre, post = str(rnd.randrange(300)), str(rnd.randrange(300))
         span = ["--trigger", text, "--pre", pre, "--post", post]
-        record("some", *span)
+        record("some", *how, *span)
         i = info("some")
         found, wanted = steps_of("some"), steps_of("all", *span)
         seen = i["samples"] + i["outside"]  # when it has fired, the gates are closed
@@ -282,7 +282,7 @@ def recording():
             need(len(found) >= min(int(post), len(everything) - later), f"{len(found)} samples")
         else:
             need(not wanted, f"{text}: did not fire")
-    err = record("never", "--trigger", "no_such_function")
+    err = record("never", *how, "--trigger", "no_such_function")
     need("never fired" in err and info("never")["samples"] == 0, err)
 
 
@@ -304,11 +304,34 @@ def threads():
     need(names, "no names")
 
 
+def thread_names():
+    """What a thread is called while it runs: it fires at a sample of that thread, and of no other."""
+    compile_c("named", "bins/named.c")
+    for bus in ("lane", "exact"):
+        out, _ = kron("record", "-o", "some", "-F", "work", "--bus", bus, "--trigger", "entry=work and thread=sec*",
+                      "--pre", "0", "--post", "0", "--", "./named")
+        tids = dict(line.split() for line in out.splitlines())
+        found = [s for s in map(json.loads, kron("dump", "--json", "some")[0].splitlines()) if not is_special(s)]
+        need([(s["kind"], s["thread"]) for s in found] == [("entry", int(tids["second"]))], f"{bus}: {found} of {tids}")
+    err = kron("record", "-o", "never", "-F", "work", "--trigger", "thread=fourth", "--", "./named")[1]
+    need("never fired" in err and info("never")["outside"] == 900, err)
+
+
+def exact_bus():
+    recording(2, "--bus", "exact", "--when-full", "wait")
+    compile_c("threads", "bins/triggers.c")
+    how = ["--bus", "exact", "--when-full", "wait", "--", "./threads", "2", "3000"]
+    _, err = kron("record", "-o", "never", "--trigger", "no_such_thing", *how)
+    kron("record", "-o", "all", *how)
+    n, total = info("never"), info("all")["samples"]
+    need("never fired" in err and n["samples"] == 0, err)
+    need(n["outside"] + n["lost"] == total, f"{n['outside']} and {n['lost']} of {total}")
+
+
 def refusals():
     for options in (
-        ["--trigger", "a", "--bus", "exact"],
+        ["--trigger", "a", "--bus", "device:/dev/null"],
         ["--trigger", "a", "--when-full", "wrap"],
-        ["--trigger", "thread=worker"],
         ["--trigger", "a then"],
         ["--trigger", "a", "--pre", "99999999999"],
         ["--pre", "5"],
@@ -326,5 +349,7 @@ with Suite("filter") as s:
     s.case("what is wrong is pointed at", errors)
     s.case("record --trigger keeps what the reader would", recording)
     s.case("record --trigger with threads", threads)
+    s.case("record --trigger by names of threads", thread_names)
+    s.case("record --trigger on the emulated board", exact_bus)
     s.case("record --trigger refuses", refusals)
 sys.exit(s.failed > 0)
