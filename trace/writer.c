@@ -17,11 +17,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -30,6 +32,7 @@
 #include "trace/sample_file.h"
 
 #define FLUSH_AT (64 * 1024)
+#define LARGE ((off_t)16 << 20)
 
 static const char *const file_names[] = {"session", "modules", "functions", "refusals",
 					 "tasks",   "events",  "imports"};
@@ -46,7 +49,7 @@ struct trace_writer {
 	pthread_mutex_t mutex;
 	int lock_fd;
 	struct sample_file samples;
-	char *dir; /* for the file of switches, which is made when there is one */
+	char *dir; /* for files that are made when there is something for them */
 	int switches_fd;
 	off_t switches_good;
 	struct text_file text[NTEXT];
@@ -163,6 +166,48 @@ static int lock_dir(const char *path, int *out, struct err *err)
 	return ret;
 }
 
+static void *close_file(void *arg)
+{
+	close((int)(intptr_t)arg);
+	return NULL;
+}
+
+/* Of a file without a name: its blocks are freed by the close, which may take a second. */
+static void close_beside(int fd)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int code;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&thread, &attr, close_file, (void *)(intptr_t)fd);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (code)
+		close(fd);
+}
+
+/* A large file goes while the next recording begins, if there is room for that one meanwhile. */
+static void remove_samples(int dir)
+{
+	int fd = openat(dir, "samples", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct statvfs disk;
+	struct stat st;
+
+	unlinkat(dir, "samples", 0);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_size >= LARGE && !fstatvfs(fd, &disk) &&
+	    disk.f_bavail >= 2 * (uint64_t)st.st_size / disk.f_frsize)
+		close_beside(fd);
+	else
+		close(fd);
+}
+
 static int remove_trace(const char *path, struct err *err)
 {
 	char foreign[256];
@@ -181,7 +226,7 @@ static int remove_trace(const char *path, struct err *err)
 		for (size_t i = 0; dir >= 0 && i < NTEXT; i++)
 			unlinkat(dir, file_names[i], 0);
 		if (dir >= 0) {
-			unlinkat(dir, "samples", 0);
+			remove_samples(dir);
 			unlinkat(dir, "switches", 0);
 			unlinkat(dir, "lock", 0);
 			close(dir);

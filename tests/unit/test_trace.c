@@ -417,6 +417,19 @@ static void full_disk_takes_no_half_batch(void **state)
 	trace_close(t);
 }
 
+/* Its blocks are freed beside, its name is gone at once. */
+static void a_large_old_trace_goes(void **state)
+{
+	(void)state;
+	assert_int_equal(trace_writer_close(begin("large")), 0);
+	assert_int_equal(truncate("large/samples", 64 << 20), 0);
+	assert_int_equal(trace_writer_close(begin("large")), 0);
+	assert_int_equal(size_of("large.old/samples"), 64 << 20);
+	assert_int_equal(trace_writer_close(begin("large")), 0);
+	assert_int_equal(size_of("large.old/samples"), 0);
+	assert_int_equal(size_of("large/samples"), 0);
+}
+
 static void reopen_cuts_torn_tails(void **state)
 {
 	struct trace_writer *w = begin("t");
