@@ -23,7 +23,16 @@ uint64_t start_part_min(void)
 	return (uint64_t)head().data_off + head().data_len;
 }
 
-static int make_code(struct start_part *out, uint64_t entry, struct err *err)
+/* Its goroutines have stacks that are too small for the runtime's C. */
+static bool is_go(const struct elf_image *img)
+{
+	return elf_image_section(img, ".gopclntab") ||
+	       elf_image_section(img, ".data.rel.ro.gopclntab") ||
+	       elf_image_section(img, ".note.go.buildid");
+}
+
+static int make_code(struct start_part *out, uint64_t entry, const struct elf_image *img,
+		     struct err *err)
 {
 	struct kron_start h = head();
 	int64_t distance = (int64_t)(entry - (out->vaddr + h.leave + 4));
@@ -33,6 +42,7 @@ static int make_code(struct start_part *out, uint64_t entry, struct err *err)
 		return err_set(err, ERANGE, "its entry point is too far from where there is room");
 	h.wake = (uint32_t)out->wake_at;
 	h.wake_len = (uint32_t)out->wake_len;
+	h.flags = is_go(img) ? KRON_START_SMALL_STACKS : 0;
 	out->code = xmalloc(start_code_size);
 	memcpy(out->code, start_code, start_code_size);
 	memcpy(out->code, &h, sizeof(h));
@@ -52,7 +62,7 @@ int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 	if (!code && out->wake_len > UINT32_MAX / 2)
 		code = err_set(err, ERANGE, "it has too many probes");
 	if (!code)
-		code = make_code(out, entry, err);
+		code = make_code(out, entry, img, err);
 	out->len = (out->wake_at + out->wake_len + PAGE - 1) & -PAGE;
 	if (code)
 		start_part_free(out);

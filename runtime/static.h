@@ -23,6 +23,8 @@
 #define RT_THREADS_BASE_SHIFT 6
 #define RT_THREAD_LANE 8
 #define RT_THREAD_SHIFT 4
+#define RT_STACK_SHIFT 14
+#define RT_STACKS 64
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -44,6 +46,10 @@ extern struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT]
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
+
+/* thunk.inc: RT_STACKS of them, NULL = the program's will do; which are in use. */
+extern uint8_t *kron_rt_stacks __attribute__((visibility("hidden")));
+extern uint64_t kron_rt_stacks_taken __attribute__((visibility("hidden")));
 
 /* can_read_base: the kernel lets programs use rdfsbase. */
 void kron_rt_thread_init(bool can_read_base) __attribute__((visibility("hidden")));

@@ -29,8 +29,13 @@ struct kron_start {
 	/* filled in by kron patch: */
 	uint32_t wake; /* offset of struct kron_wake from here; 0: there is none */
 	uint32_t wake_len;
+	uint32_t flags; /* KRON_START_* */
+	uint32_t reserved;
 };
-_Static_assert(sizeof(struct kron_start) == 32, "static.ld");
+_Static_assert(sizeof(struct kron_start) == 40, "static.ld");
+
+/* Goroutines: stacks of 2 KiB, and handlers that have one of their own. */
+#define KRON_START_SMALL_STACKS 1u
 
 /*
  * What must change to wake the probes where no collector is asked: KRON_BOARD names a board, and

@@ -128,6 +128,15 @@ threads() {
 		//go:noinline
 		func hit(x int) int { return x*3 + 1 }
 
+		// down to wherever its stack has to grow next
+		//go:noinline
+		func deep(x int) int {
+			if x == 0 {
+				return hit(0)
+			}
+			return deep(x-1) + 1
+		}
+
 		func main() {
 			var wg sync.WaitGroup
 			var sum [8]int
@@ -138,6 +147,11 @@ threads() {
 					for i := 0; i < 1000; i++ {
 						sum[k] += hit(i)
 					}
+					for i := 0; i < 100; i++ {
+						done := make(chan int)
+						go func() { done <- deep(i) }()
+						sum[k] += <-done
+					}
 				}(k)
 			}
 			wg.Wait()
@@ -145,12 +159,12 @@ threads() {
 		}
 	END
 	CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=$T/go timeout 100 go build -o prog prog.go || skip "go build"
-	"$KRON" patch -q -F main.hit -o prog.kron prog
+	"$KRON" patch -q -F main.hit -F main.deep -F 'runtime.g*' -o prog.kron prog
 	alike ./prog ./prog.kron
 	"$KRON" record -q -o t -- ./prog.kron >got </dev/null
 	cmp want got
 	whole t
-	[ "$("$KRON" report --json t | json '[f["calls"] for f in d]')" = '[8000]' ]
+	[ "$("$KRON" report --json t | json 'sum(f["calls"] for f in d if f["function"] == "main.hit")')" = 8800 ]
 }
 
 @test "a killed program leaves what it had stored" {
