@@ -726,6 +726,7 @@ int main(void)
 		T(full_disk_leaves_whole_chunks),
 		T(batches_and_single_chunks_mix),
 		T(full_disk_takes_no_half_batch),
+		T(a_large_old_trace_goes),
 		T(reopen_cuts_torn_tails),
 		T(no_traces),
 		T(session_alone_is_enough),
