@@ -365,8 +365,8 @@ static int make_plan(struct plan **all, struct patch_info *out, const struct elf
 }
 
 /* What of it goes into the file. */
-static int select_probes(struct patch_info *out, const struct elf_image *img,
-			 const struct plan *all, struct err *err)
+static int select_probes(struct patch_info *out, const struct elf_image *img, struct plan *all,
+			 struct err *err)
 {
 	const struct selection sel = {
 		.only = {only.v, only.n},
@@ -374,18 +374,19 @@ static int select_probes(struct patch_info *out, const struct elf_image *img,
 		.levels = level_globs,
 	};
 	uint8_t *selected = xcalloc(all->nfunctions, 1);
-	size_t n = 0;
+	size_t n = 0, nfunctions = all->nfunctions;
 
 	if (wants_functions())
 		n = selection_mark(&sel, all, img->path, selected);
 	out->levels = xcalloc(all->nfunctions, 1);
 	selection_levels(&sel, all, img->path, out->levels);
-	out->plan = patch_plan_trim(all, selected, out->levels);
+	patch_plan_trim(all, selected, out->levels);
+	out->plan = all;
 	out->has_jumps = jumps;
 	xfree(selected);
 	if (n || probes.specs.n)
 		return 0;
-	if (!all->nfunctions)
+	if (!nfunctions)
 		return err_set(err, ENOENT, "%s: no function was found in it", img->path);
 	return err_set(err, ENOENT,
 		       "%s: no function was selected: nothing matches -F, or -N takes all",
@@ -443,7 +444,8 @@ static int patch(const struct elf_image *img, struct err *err)
 		code = make_plan(&all, &what, img, err);
 	if (!code)
 		code = select_probes(&what, img, all, err);
-	plan_free(all);
+	else
+		plan_free(all);
 	if (!code)
 		code = write_patched(img, &what, err);
 	patch_info_free(&what);

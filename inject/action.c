@@ -307,9 +307,11 @@ struct hot {
 	const struct action_room *room;
 	uint16_t saved;   /* registers on the stack: %rax, then %rcx */
 	bool saves_flags; /* they are in %ax */
+	bool is_short;    /* flags are dead: it may do arithmetic on the stack pointer */
 	unsigned skip;    /* where the gate's je has its distance; 0: no gate */
 	unsigned slow;    /* where the jump to the cold part has its own; 0: there is none */
 	unsigned back;    /* where the cold part leads back to */
+	unsigned rest;    /* where what was saved is taken back */
 };
 
 static void put(struct hot *h, const void *bytes, unsigned n)
@@ -350,7 +352,10 @@ static void save(struct hot *h)
 	if (h->a->kind == ACTION_COUNT)
 		wanted |= (uint16_t)(1u << pointer_register(h));
 	h->saved = wanted & (uint16_t)~h->room->dead.regs;
-	if (h->saved)
+	h->is_short = h->saved && h->room->dead.flags;
+	if (h->is_short)
+		PUT(h, "\x48\x83\xc4\x80"); /* add $-128,%rsp */
+	else if (h->saved)
 		PUT(h, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
 	if (h->saved & 1 << RAX)
 		PUT(h, "\x50"); /* push %rax */
@@ -366,11 +371,14 @@ static void restore(struct hot *h)
 		h->code[h->skip] = (uint8_t)(h->len - (h->skip + 1));
 	if (h->saves_flags)
 		PUT(h, "\x04\x7f\x9e"); /* add $127,%al; sahf */
+	h->rest = h->len;
 	if (h->saved & 1 << RCX)
 		PUT(h, "\x59"); /* pop %rcx */
 	if (h->saved & 1 << RAX)
 		PUT(h, "\x58"); /* pop %rax */
-	if (h->saved)
+	if (h->is_short)
+		PUT(h, "\x48\x83\xec\x80"); /* sub $-128,%rsp */
+	else if (h->saved)
 		PUT(h, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
 }
 
@@ -418,15 +426,15 @@ static void put_increment(struct hot *h, unsigned p)
 {
 	unsigned times = h->room->times;
 
-	if (times == 1) {
-		put_operand(h, p, 0xff);
-	} else if (times < 128) {
-		put_operand(h, p, 0x83);
+	put_operand(h, p, times == 1 ? 0xff : 0x83);
+	if (times != 1)
 		put(h, (uint8_t[]){(uint8_t)times}, 1);
-	} else {
-		put_operand(h, p, 0x81);
-		put32(h, times);
-	}
+}
+
+/* As a base, %rbp and %r13 have a displacement at least. */
+static bool wants_disp(unsigned reg)
+{
+	return (reg & 7) == RBP;
 }
 
 static void count_on_lane(struct hot *h, int32_t counts)
@@ -437,8 +445,11 @@ static void count_on_lane(struct hot *h, int32_t counts)
 	put_rex(h, p, 0);
 	put(h, (uint8_t[]){0x8b, (uint8_t)(0x04 | (p & 7) << 3), 0x25}, 3);
 	put32(h, (uint32_t)counts);
-	put_rex(h, p, p); /* mov 0(%p),%p */
-	put(h, (uint8_t[]){0x8b, (uint8_t)(0x40 | (p & 7) << 3 | (p & 7)), 0}, 3);
+	put_rex(h, p, p); /* mov (%p),%p */
+	if (wants_disp(p))
+		put(h, (uint8_t[]){0x8b, (uint8_t)(0x40 | (p & 7) << 3 | (p & 7)), 0}, 3);
+	else
+		put(h, (uint8_t[]){0x8b, (uint8_t)((p & 7) << 3 | (p & 7))}, 2);
 	put_rex(h, p, p); /* test %p,%p */
 	put(h, (uint8_t[]){0x85, (uint8_t)(0xc0 | (p & 7) << 3 | (p & 7))}, 2);
 	PUT(h, "\x0f\x84"); /* jz cold */
@@ -507,7 +518,7 @@ static unsigned middle_len(const struct hot *h)
 {
 	if (h->a->kind == ACTION_STORE)
 		return 12;
-	return 22 + (h->room->times == 1 ? 4 : h->room->times < 128 ? 5 : 8) + (is_near(h) ? 0 : 3);
+	return 25 + wants_disp(pointer_register(h)) + (h->room->times != 1) + (is_near(h) ? 0 : 3);
 }
 
 static void make_hot(struct hot *h, const struct place_action *a, const struct action_room *room,
@@ -549,28 +560,18 @@ static unsigned depth_of(const struct hot *h)
 static void emit_blank(struct stub *s, const struct hot *h)
 {
 	static const uint8_t blank[ACTION_HOT_MAX] = {0xcc};
-	unsigned tail = h->len - 8; /* the last lea */
 
-	stub_shape(s, KRON_SHAPE_START);
 	if (!h->saved) {
+		stub_shape(s, KRON_SHAPE_START);
 		stub_bytes(s, blank, h->len);
 		return;
 	}
-	stub_bytes(s, blank, 5);
-	stub_shape(s, KRON_SHAPE_128);
-	stub_bytes(s, blank, 1);
-	stub_shape(s, KRON_SHAPE_136);
-	if (depth_of(h) == 144) {
-		stub_bytes(s, blank, 1);
-		stub_shape(s, KRON_SHAPE_144);
-		stub_bytes(s, blank, tail - 1 - 7);
-		stub_shape(s, KRON_SHAPE_136);
-		stub_bytes(s, blank, 1);
-	} else {
-		stub_bytes(s, blank, tail - 6);
-	}
-	stub_shape(s, KRON_SHAPE_128);
-	stub_bytes(s, blank, 8);
+	stub_shape(s, depth_of(h) == 144 ? KRON_SHAPE_SAVE_2
+		      : h->is_short      ? KRON_SHAPE_SAVE_1_SHORT
+					 : KRON_SHAPE_SAVE_1);
+	stub_bytes(s, blank, h->rest);
+	stub_shape(s, depth_of(h) == 144 ? KRON_SHAPE_REST_2 : KRON_SHAPE_REST_1);
+	stub_bytes(s, blank, h->len - h->rest);
 }
 
 unsigned action_emit_hot(struct stub *s, const struct place_action *a, uint32_t probe,
@@ -605,40 +606,47 @@ void action_emit_cold(struct stub *s, const struct place_action *a, unsigned fix
 		      : depth_of(&h) == 136 ? KRON_SHAPE_COLD_136
 					    : KRON_SHAPE_COLD);
 	stub_settle(s, window_off);
-	EMIT(s, "\x48\x8d\x64\x24\x80\x50"); /* lea -128(%rsp),%rsp; push %rax */
-	EMIT(s, "\x68\0\0\0\0");             /* pushq $value */
-	EMIT(s, "\xb8\0\0\0\0");             /* mov $code,%eax */
-	EMIT(s, "\xe8\0\0\0\0");             /* call block + KRON_BLOCK_ACTION */
-	EMIT(s, "\x48\x8d\x64\x24\x08\x58"); /* lea 8(%rsp),%rsp; pop %rax */
-	EMIT(s, "\x48\x8d\xa4\x24\x80\0\0\0");
-	EMIT(s, "\xe9\0\0\0\0"); /* jmp back */
+	if (!h.saved)
+		EMIT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
+	EMIT(s, "\x6a\0");                       /* pushq $times */
+	EMIT(s, "\xe8\0\0\0\0");                 /* call common */
+	EMIT(s, "\xe9\0\0\0\0");                 /* jmp back */
 }
-#define COLD_VALUE 7u
-#define COLD_CODE 12u
-#define COLD_CALL 17u
-#define COLD_BACK 36u
+/* from its end */
+#define COLD_TIMES 11u
+#define COLD_CALL 9u
+#define COLD_BACK 4u
+
+unsigned action_cold_len(const struct place_action *a, const struct action_room *room)
+{
+	struct hot h;
+
+	make_hot(&h, a, room, &(struct action_ground){.way = KRON_THUNK_LANE});
+	return h.saved ? ACTION_COLD_MAX - 5 : ACTION_COLD_MAX;
+}
 
 unsigned action_shape_depth(enum kron_shape shape, unsigned pos)
 {
-	unsigned base = 0, own = 0;
-
 	switch ((int)shape) {
 	case KRON_SHAPE_128 ... KRON_SHAPE_152:
 		return 16 + (shape - KRON_SHAPE_128);
-	case KRON_SHAPE_COLD:
 	case KRON_SHAPE_COLD_136:
-	case KRON_SHAPE_COLD_144:
-		base = shape == KRON_SHAPE_COLD ? 0 : 17 + (shape - KRON_SHAPE_COLD_136);
-		own = pos < 5    ? 0
-		      : pos < 6  ? 16
-		      : pos < 11 ? 17
-		      : pos < 26 ? 18
-		      : pos < 27 ? 17
-		      : pos < 35 ? 16
-				 : 0;
-		break;
+	case KRON_SHAPE_COLD_144: /* push; call, which takes it back; jmp */
+		return 17 + (shape - KRON_SHAPE_COLD_136) + (pos >= 2 && pos < 7);
+	case KRON_SHAPE_COLD: /* lea; push; call, which takes both back; jmp */
+		return pos < 5 || pos >= 12 ? 0 : 16 + (pos >= 7);
+	case KRON_SHAPE_SAVE_1: /* lea; push */
+		return pos < 5 ? 0 : 16 + (pos >= 6);
+	case KRON_SHAPE_SAVE_1_SHORT: /* add; push */
+		return pos < 4 ? 0 : 16 + (pos >= 5);
+	case KRON_SHAPE_SAVE_2: /* lea; push; push */
+		return pos < 5 ? 0 : 16 + (pos >= 6) + (pos >= 7);
+	case KRON_SHAPE_REST_1: /* pop; lea or sub */
+		return 16 + (pos < 1);
+	case KRON_SHAPE_REST_2: /* pop; pop; lea */
+		return 16 + (pos < 1) + (pos < 2);
 	}
-	return base + own;
+	return 0;
 }
 
 static void store32(uint8_t *at, uint32_t v)
@@ -656,21 +664,47 @@ static uint32_t action_code(const struct place_action *a)
 }
 
 unsigned action_fill(uint8_t *stub, const struct plan_fixup *f, const struct place_action *a,
-		     const struct action_ground *ground)
+		     const struct action_ground *ground, unsigned *common)
 {
 	struct action_room room;
+	unsigned cold_end;
 	struct hot h;
-	uint8_t *cold;
 
 	action_room_get(&room, f);
 	make_hot(&h, a, &room, ground);
 	memcpy(stub + f->off, h.code, h.len);
 	if (!h.slow)
 		return 0;
-	cold = stub + room.cold;
+	cold_end = room.cold + action_cold_len(a, &room);
 	store32(stub + f->off + h.slow, room.cold - (f->off + h.slow + 4));
-	store32(cold + COLD_VALUE, a->kind == ACTION_COUNT ? room.times : (uint32_t)a->value);
-	store32(cold + COLD_CODE, action_code(a));
-	store32(cold + COLD_BACK, f->off + h.back - (room.cold + ACTION_COLD_LEN));
-	return room.cold + COLD_CALL;
+	stub[cold_end - COLD_TIMES] = (uint8_t)room.times;
+	store32(stub + cold_end - COLD_BACK, f->off + h.back - cold_end);
+	*common = h.saved ? ACTION_COMMON_LEN : 0;
+	return cold_end - COLD_CALL;
+}
+
+void action_fill_common(uint8_t out[2 * ACTION_COMMON_LEN], const struct place_action *a)
+{
+	static const uint8_t code[] = {
+		0x50,                         /* push  %rax */
+		0x68, 0,    0,    0,    0,    /* pushq $value; a count's are times: */
+		0xb8, 0,    0,    0,    0,    /* mov   $code,%eax */
+		0xe8, 0,    0,    0,    0,    /* call  block + KRON_BLOCK_ACTION */
+		0x48, 0x8d, 0x64, 0x24, 0x08, /* lea   8(%rsp),%rsp */
+		0x58,                         /* pop   %rax */
+		0xc2, 0x88, 0,                /* ret   $136 */
+	};
+	static const uint8_t push_times[] = {0xff, 0x74, 0x24, 0x10, 0x90}; /* pushq 16(%rsp) */
+
+	memset(out, 0xcc, 2 * ACTION_COMMON_LEN);
+	for (unsigned i = 0; i < 2; i++, out += ACTION_COMMON_LEN) {
+		memcpy(out, code, sizeof(code));
+		if (a->kind == ACTION_COUNT)
+			memcpy(out + 1, push_times, sizeof(push_times));
+		else
+			store32(out + 2, (uint32_t)a->value);
+		store32(out + 7, action_code(a));
+		if (i)
+			out[sizeof(code) - 2] = 8;
+	}
 }

@@ -24,16 +24,20 @@
  * the fixup (FIXUP_PLACE) what may be used without saving it.  Hot parts of all buses have the
  * same layout, so that the stack's depth is known without the bus:
  *
- *   [save what is live: lea -128(%rsp),%rsp; push %rax; push %rcx; lahf; seto %al]
+ *   [save what is live: lea -128(%rsp),%rsp; push %rax; push %rcx; lahf; seto %al;
+ *    where flags are dead, add $-128,%rsp; push %rax]
  *   [testb $KRON_GATE_TAKE,gate; je 1f]
  *   lane, COUNT      mov %fs:counts,%r; mov (%r),%r; test %r,%r; jz cold; incq 8*j(%r)
  *   device           movl $value,register (movq where it has 64 bits)
  *   else             jmp cold
  *   1: [restore]
  *
- *   cold             lea -128(%rsp),%rsp; push %rax; push $value; mov $code,%eax;
- *                    call block + KRON_BLOCK_ACTION; lea 8(%rsp),%rsp; pop %rax;
- *                    lea 128(%rsp),%rsp; jmp back
+ *   cold             [lea -128(%rsp),%rsp;] push $times; call common; jmp back
+ *   common           push %rax; push value; mov $code,%eax; call block + KRON_BLOCK_ACTION;
+ *                    lea 8(%rsp),%rsp; pop %rax; ret $136 or, where the hot part has moved the
+ *                    stack, $8
+ *
+ * Commons stand at the block's beginning, two for each action, and serve all its places.
  *
  * %fs:counts leads to the thread's counters through one word that is zero in a thread without
  * any and in a forked child (wire.h).  The increment is one instruction, so a handler on the
@@ -44,10 +48,13 @@
 #ifndef INJECT_ACTION_H
 #define INJECT_ACTION_H
 
+#include <kron/segment.h>
+
 #include "inject/liveness.h"
 #include "inject/stub.h"
 
 /* Of a FIXUP_PLACE, in its value and aux. */
+#define ACTION_BANK_BITS (3u << 17)
 struct action_room {
 	uint32_t probe;
 	uint16_t cold;  /* offset of the cold part in the stub; 0: no COUNT or STORE */
@@ -68,6 +75,12 @@ enum refusal action_refusal(const struct place_action *a, enum place_where where
 /* A TRACE or RESOURCE; `in`: the instruction whose operand a PAYLOAD_ADDRESS is. */
 void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t probe,
 			const struct insn *in, const uint8_t *code);
+/* Which of a thread's counters of one number: that of the n-th count or store of a site.  Counts
+ * that follow each other want different ones, which need not wait for each other. */
+static inline uint8_t action_bank(uint64_t site, unsigned n)
+{
+	return (site + n) % KRON_COUNT_BANKS;
+}
 /* The hot part of a COUNT or STORE; returns the number of its fixup. */
 unsigned action_emit_hot(struct stub *s, const struct place_action *a, uint32_t probe,
 			 unsigned times, unsigned bank, struct dead dead);
@@ -77,8 +90,17 @@ void action_emit_cold(struct stub *s, const struct place_action *a, unsigned fix
 
 /* ---- binder ---- */
 
-/* Bytes that the hot part needs on whatever bus. */
+#define ACTION_COMMON_LEN 32u
+#define ACTION_COMMON_CALL 12u
+
+/* Bytes that the hot part needs on whatever bus; those of the cold part. */
 unsigned action_hot_len(const struct place_action *a, const struct action_room *room);
+unsigned action_cold_len(const struct place_action *a, const struct action_room *room);
+/* Is it an action that commons are for? */
+static inline bool action_has_common(const struct place_action *a)
+{
+	return a->kind == ACTION_COUNT || a->kind == ACTION_STORE;
+}
 
 /* What a process brings along. */
 struct action_ground {
@@ -87,15 +109,19 @@ struct action_ground {
 };
 /*
  * Fill in a COUNT or STORE of the stub whose bytes begin at `stub`.  Returns where in it the cold
- * part's rel32 to block + KRON_BLOCK_ACTION is, or 0 when that is not used.
+ * part's rel32 to the action's common is (*common: how far behind its first one), or 0 when that
+ * is not used.
  */
 unsigned action_fill(uint8_t *stub, const struct plan_fixup *f, const struct place_action *a,
-		     const struct action_ground *ground);
+		     const struct action_ground *ground, unsigned *common);
+/* The commons of an action.  Their calls' rel32 are at ACTION_COMMON_CALL in each. */
+void action_fill_common(uint8_t out[2 * ACTION_COMMON_LEN], const struct place_action *a);
 
 /* How deep in the stack, in units of 8 bytes, at position pos of a piece of one of our shapes. */
 unsigned action_shape_depth(enum kron_shape shape, unsigned pos);
 
-#define ACTION_COLD_LEN 40u
+#define ACTION_COLD_MAX 17u
+#define ACTION_TIMES_MAX 127u
 #define ACTION_HOT_MAX 96u
 
 #endif

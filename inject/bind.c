@@ -2,7 +2,7 @@
 /*
  * bind.c - lays the stubs of the selected functions into a block and fills in addresses.
  *
- *   block   head (128 bytes) | stub | stub | ... | tables (kron/tables.h)
+ *   block   head (128 bytes) | commons (action.h) | stub | stub | ... | tables (kron/tables.h)
  *
  * A stub serves entry, exits and hooks of one function at once.  Where the function is not
  * selected but its hook is wanted, or the reverse, the unwanted sequences become a short jump
@@ -84,24 +84,46 @@ static size_t tables_at(size_t stubs_end)
 	return (stubs_end + UNWIND_ALIGN - 1) & -(size_t)UNWIND_ALIGN;
 }
 
+/* Where the first stub begins: behind the commons, of which there is always one pair. */
+static uint32_t stubs_at(const struct plan *plan)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < plan->nactions; i++)
+		n += action_has_common(&plan->actions[i]);
+	return KRON_BLOCK_HEAD + (n ? n : 1) * 2 * ACTION_COMMON_LEN;
+}
+
+uint32_t bind_lay_out(const struct binding *b, uint32_t *stub_at)
+{
+	struct unwind_cursor c = {.at = stubs_at(b->plan)};
+	uint8_t *bound = list_bound(b);
+	bool any = false;
+
+	for (size_t i = 0; i < b->plan->nsites; i++) {
+		stub_at[i] = bound[i] ? unwind_next(&c, &b->plan->sites[i]) : 0;
+		any |= bound[i];
+	}
+	xfree(bound);
+	return any ? c.at : 0;
+}
+
 /* Head and stubs, up to the tables; 0 when nothing is bound. */
 static size_t measure(const struct binding *b, size_t *tables)
 {
-	uint8_t *bound = list_bound(b);
-	size_t size = KRON_BLOCK_HEAD, spots = 0, traps = 0;
+	uint32_t *stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
+	uint32_t end = bind_lay_out(b, stub_at);
+	size_t spots = 0, traps = 0;
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
-		const struct plan_site *site = &b->plan->sites[i];
-
-		if (!bound[i])
+		if (!stub_at[i])
 			continue;
-		size += site->code_len;
-		spots += unwind_count(site);
-		traps += unwind_is_trap(site);
+		spots += unwind_count(&b->plan->sites[i]);
+		traps += unwind_is_trap(&b->plan->sites[i]);
 	}
-	xfree(bound);
-	*tables = unwind_size(spots, traps);
-	return spots ? tables_at(size) : 0;
+	xfree(stub_at);
+	*tables = unwind_size(spots, traps, end);
+	return end ? tables_at(end) : 0;
 }
 
 size_t bind_stubs_size(const struct binding *b)
@@ -129,14 +151,15 @@ static void put32(uint8_t *at, uint32_t v)
 struct placing {
 	const struct binding *b;
 	const uint32_t *stub_at; /* by site: offset in the block */
+	uint32_t *common_at;     /* by action: likewise, of the first of its two */
 	uint8_t *block;
 	uint64_t probes;
 };
 
 /* rel32 at block offset off; its instruction ends addend bytes behind it */
-static bool put_rel32(const struct placing *pl, uint32_t off, unsigned addend, uint64_t target)
+static bool put_rel32(const struct placing *pl, uint32_t off, int addend, uint64_t target)
 {
-	int64_t distance = (int64_t)(target - (pl->b->block + off + addend));
+	int64_t distance = (int64_t)(target - (pl->b->block + off + (uint64_t)(int64_t)addend));
 
 	if (distance != (int32_t)distance)
 		return false;
@@ -184,7 +207,7 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 	struct action_ground ground = {.way = b->way, .counts = b->counts};
 	const struct place_action *a;
 	struct action_room room;
-	unsigned call;
+	unsigned call, common = 0;
 
 	action_room_get(&room, f);
 	a = &b->plan->actions[b->plan->probes[room.probe].action];
@@ -195,8 +218,9 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 	pl->probes += room.times ? room.times : 1;
 	if (!room.cold)
 		return true;
-	call = action_fill(pl->block + stub, f, a, &ground);
-	return !call || put_rel32(pl, stub + call, 4, b->block + KRON_BLOCK_ACTION);
+	call = action_fill(pl->block + stub, f, a, &ground, &common);
+	common += pl->common_at[a - b->plan->actions];
+	return !call || put_rel32(pl, stub + call, 4, b->block + common);
 }
 
 static bool place_event(struct placing *pl, uint32_t off, const struct plan_probe *p)
@@ -234,7 +258,7 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 	case FIXUP_HOOK:
 		return place_hook(pl, off, &b->plan->probes[f->value]);
 	case FIXUP_MODULE_REL32:
-		return put_rel32(pl, off, f->addend, b->bias + f->value);
+		return put_rel32(pl, off, (int8_t)f->addend, b->bias + f->value);
 	case FIXUP_MODULE_LO32:
 		put32(pl->block + off, (uint32_t)(b->bias + f->value));
 		return true;
@@ -284,6 +308,21 @@ static void place_head(const struct binding *b, uint8_t *block)
 		memcpy(block + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
 	memcpy(block + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
 	memcpy(block + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
+}
+
+static void place_commons(struct placing *pl)
+{
+	const struct plan *plan = pl->b->plan;
+	uint32_t at = KRON_BLOCK_HEAD;
+
+	for (size_t i = 0; i < plan->nactions; i++) {
+		if (!action_has_common(&plan->actions[i]))
+			continue;
+		action_fill_common(pl->block + at, &plan->actions[i]);
+		pl->common_at[i] = at;
+		for (unsigned k = 0; k < 2; k++, at += ACTION_COMMON_LEN)
+			put_rel32(pl, at + ACTION_COMMON_CALL, 4, pl->b->block + KRON_BLOCK_ACTION);
+	}
 }
 
 /* ---- patches ---- */
@@ -376,28 +415,22 @@ static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
 		*hi = vaddr + len;
 }
 
-/* Offsets of the bound stubs; returns how many patches they need at most. */
-static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *out)
+/* The span of the bound sites; returns how many patches they need at most. */
+static size_t lay_out(const struct binding *b, struct bound *out)
 {
-	uint32_t at = KRON_BLOCK_HEAD;
 	uint64_t lo = UINT64_MAX, hi = 0;
-	uint8_t *bound = list_bound(b);
 	size_t n = 0;
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
 		const struct plan_site *site = &b->plan->sites[i];
 
-		stub_at[i] = 0;
-		if (!bound[i])
+		if (!out->stub_at[i])
 			continue;
-		stub_at[i] = at;
-		at += site->code_len;
 		n += count_patches(site);
 		span(&lo, &hi, site->vaddr, site->window);
 		if (site->landing)
 			span(&lo, &hi, site->landing, PLAN_LANDING);
 	}
-	xfree(bound);
 	if (n) {
 		lo &= -PAGE;
 		out->patch_addr = b->bias + lo;
@@ -406,21 +439,21 @@ static size_t lay_out(const struct binding *b, uint32_t *stub_at, struct bound *
 	return n;
 }
 
-static void place_tables(struct bound *out, const struct binding *b, const uint32_t *stub_at)
+static void place_tables(struct bound *out, const struct binding *b, uint32_t stubs_end)
 {
 	struct unwind_block in = {.plan = b->plan,
-				  .stub_at = stub_at,
+				  .stub_at = out->stub_at,
 				  .bias = b->bias,
 				  .block = b->block,
-				  .stubs_end = KRON_BLOCK_HEAD,
+				  .stubs_at = stubs_at(b->plan),
+				  .stubs_end = stubs_end,
 				  .lo = out->patch_addr,
 				  .hi = out->patch_addr + out->patch_len};
 	uint32_t at;
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
-		if (!stub_at[i])
+		if (!out->stub_at[i])
 			continue;
-		in.stubs_end = stub_at[i] + b->plan->sites[i].code_len;
 		in.nspots += unwind_count(&b->plan->sites[i]);
 		in.ntraps += unwind_is_trap(&b->plan->sites[i]);
 	}
@@ -433,19 +466,25 @@ static void place_tables(struct bound *out, const struct binding *b, const uint3
 int bind_make(struct bound *out, const struct binding *b, struct err *err)
 {
 	const struct plan *plan = b->plan;
-	uint32_t *stub_at = xmalloc(plan->nsites * sizeof(*stub_at));
-	struct placing pl = {.b = b, .stub_at = stub_at};
+	uint32_t *stub_at = xmalloc((plan->nsites + 1) * sizeof(*stub_at)), end;
+	struct placing pl = {.b = b,
+			     .stub_at = stub_at,
+			     .common_at = xcalloc(plan->nactions + 1, sizeof(uint32_t))};
 	bool reaches = true;
 	size_t n;
 
 	memset(out, 0, sizeof(*out));
+	out->stub_at = stub_at;
 	out->block_len = bind_size(b);
 	out->block = pl.block = xmalloc(out->block_len);
 	memset(out->block, 0xcc, out->block_len);
-	n = lay_out(b, stub_at, out);
+	end = bind_lay_out(b, stub_at);
+	n = lay_out(b, out);
 	out->patches = xmalloc(n * sizeof(out->patches[0]));
-	if (n)
+	if (n) {
 		place_head(b, out->block);
+		place_commons(&pl);
+	}
 	for (size_t i = 0; i < plan->nsites && reaches; i++) {
 		const struct plan_site *site = &plan->sites[i];
 
@@ -454,9 +493,9 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 				  make_patches(out, b, site, stub_at[i]);
 	}
 	if (n && reaches)
-		place_tables(out, b, stub_at);
+		place_tables(out, b, end);
 	out->probes_bound = pl.probes;
-	xfree(stub_at);
+	xfree(pl.common_at);
 	if (reaches)
 		return 0;
 	bound_free(out);
@@ -468,6 +507,7 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 void bound_free(struct bound *b)
 {
 	xfree(b->block);
+	xfree(b->stub_at);
 	xfree(b->patches);
 	memset(b, 0, sizeof(*b));
 }

@@ -34,7 +34,8 @@ struct binding {
 
 struct bound {
 	uint8_t *block;
-	size_t block_len; /* multiple of the page size */
+	uint32_t *stub_at; /* by site: offset of its stub in the block, 0 = not bound */
+	size_t block_len;  /* multiple of the page size */
 	struct kron_patch *patches;
 	size_t npatches;
 	uint64_t patch_addr; /* what their offsets count from, page-aligned */
@@ -47,6 +48,9 @@ struct bound {
  * whole, from the same plan.  A dormant probe differs in its first two bytes only.
  */
 
+/* By site: where in the block its stub will be, 0 = nowhere.  Returns where the last one ends, 0
+ * when nothing is selected. */
+uint32_t bind_lay_out(const struct binding *b, uint32_t *stub_at);
 /* Bytes that the block will need, multiple of the page size, 0 when nothing is selected. */
 size_t bind_size(const struct binding *b);
 /* How many of them come before the tables. */

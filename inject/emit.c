@@ -80,6 +80,15 @@ static uint32_t find_exit(const struct emitter *e, enum draft_where where)
 	return UINT32_MAX;
 }
 
+/* A call whose callee reads no flags: asked where what is dead is lost anyway. */
+static bool has_no_flags(const struct emitter *e, const struct insn *in)
+{
+	bool calls = in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
+
+	return calls && e->pl->is_counting &&
+	       liveness_before(planner_liveness(e->pl), in->addr).flags;
+}
+
 static void emit_displaced(struct emitter *e, const struct insn *in)
 {
 	const struct planner_function *fn = &e->pl->fn;
@@ -101,7 +110,8 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 	stub_map(&e->s, off);
 	/* an exit to the own start is a tail call, not a loop */
 	relocate_emit(&e->s, in, e->code + off, fn->start,
-		      fn->has_loops && exit == UINT32_MAX ? e->loop_to : RELOCATE_NO_LOOP);
+		      fn->has_loops && exit == UINT32_MAX ? e->loop_to : RELOCATE_NO_LOOP,
+		      has_no_flags(e, in));
 }
 
 static void emit_insn(struct emitter *e, const struct insn *in)

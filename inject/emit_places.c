@@ -7,13 +7,13 @@
  *   jne ...           count 1 ┘
  *   mov (%rdi),%rax   count 1 ── another
  *
- * A region is a run of points between which only instructions stand that touch nothing but
- * general registers and flags and cannot fail (insn.is_pure).  Whoever looks at counters is
- * another thread, which learns from memory how far this one is, or a handler of a fault, or
- * the program itself by a system call or a read of the board; none of them can be between two
- * points of a region.  A signal from outside can, at a moment that nobody can tell from one a
- * few nanoseconds earlier or later.  So all counts of a region may be made at any of its
- * points, and they are made at the cheapest one.
+ * A region is a run of points between which only instructions stand that change nothing but
+ * general registers, flags and the stack's top, and cannot fail (insn.is_quiet).  Whoever looks at
+ * counters is another thread, which learns from memory how far this one is, or a handler of a
+ * fault, or the program itself by a system call or a read of the board; none of them can be
+ * between two points of a region.  A signal from outside can, at a moment that nobody can tell
+ * from one a few nanoseconds earlier or later.  So all counts of a region may be made at any of
+ * its points, and they are made at the cheapest one.
  *
  * Samples end a region: a Resource sample reads the counters.
  */
@@ -113,7 +113,8 @@ static bool is_same(const struct place_action *a, const struct place_action *b)
 static void add_count(struct emitter *e, struct region *r, uint32_t probe, const struct point *at)
 {
 	for (unsigned i = 0; i < r->ncounts; i++) {
-		if (is_same(action_of(e, r->counts[i].probe), action_of(e, probe))) {
+		if (r->counts[i].times < ACTION_TIMES_MAX &&
+		    is_same(action_of(e, r->counts[i].probe), action_of(e, probe))) {
 			r->counts[i].times++;
 			return;
 		}
@@ -171,7 +172,7 @@ void emit_places_begin(struct emitter *e)
 		visit_point(e, &r, &(struct point){at, at, DRAFT_BEFORE}, &in, from, to);
 		if (e->d->is_detour)
 			break;
-		if (!in.is_pure)
+		if (!in.is_quiet)
 			close_region(e, &r);
 		visit_point(e, &r, &(struct point){at, at + in.len, DRAFT_AFTER}, &in, from, to);
 	}
@@ -185,7 +186,7 @@ static void emit_hot(struct emitter *e, uint32_t probe, unsigned times, struct d
 	unsigned i = e->nhot++;
 
 	e->hot[i].fixup = (uint16_t)action_emit_hot(&e->s, action_of(e, probe), probe, times,
-						    e->pl->count_bank++, dead);
+						    action_bank(e->d->w.addr, i), dead);
 	e->hot[i].window_off = (uint16_t)(next - e->d->w.addr);
 	e->hot[i].probe = probe;
 }

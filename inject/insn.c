@@ -489,6 +489,36 @@ static bool is_pure(const struct insn *in, const ZydisDecodedInstruction *zi,
 	return true;
 }
 
+/* What it reads is there as long as the program runs: the module itself, or the stack, which does
+ * not end within so many bytes of its top. */
+#define STACK_NEAR 256
+static bool is_own_memory(const ZydisDecodedOperand *o)
+{
+	return o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+	       o->actions == ZYDIS_OPERAND_ACTION_READ && o->mem.index == ZYDIS_REGISTER_NONE &&
+	       o->mem.segment != ZYDIS_REGISTER_FS && o->mem.segment != ZYDIS_REGISTER_GS &&
+	       (o->mem.base == ZYDIS_REGISTER_RIP ||
+		(o->mem.base == ZYDIS_REGISTER_RSP && o->mem.disp.value >= 0 &&
+		 o->mem.disp.value < STACK_NEAR));
+}
+
+static bool is_quiet(const struct insn *in, const ZydisDecodedInstruction *zi,
+		     const ZydisDecodedOperand *ops)
+{
+	if (in->kind != INSN_PLAIN || zi->attributes & ZYDIS_ATTRIB_HAS_LOCK)
+		return false;
+	if (zi->meta.category == ZYDIS_CATEGORY_PUSH || zi->meta.category == ZYDIS_CATEGORY_POP)
+		return zi->operand_count_visible == 1 &&
+		       ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER && is_gpr_operand(&ops[0]);
+	if (!is_harmless(zi))
+		return false;
+	for (unsigned i = 0; i < zi->operand_count; i++)
+		if (!is_gpr_operand(&ops[i]) && !is_flags_operand(&ops[i]) &&
+		    !is_own_memory(&ops[i]))
+			return false;
+	return true;
+}
+
 static void fill_data_flow(struct insn *in, const ZydisDecodedInstruction *zi,
 			   const ZydisDecodedOperand *ops)
 {
@@ -516,6 +546,7 @@ static void fill_data_flow(struct insn *in, const ZydisDecodedInstruction *zi,
 	in->is_narrow = zi->address_width == 32;
 	fill_flags(in, zi);
 	in->is_pure = is_pure(in, zi, ops);
+	in->is_quiet = in->is_pure || is_quiet(in, zi, ops);
 }
 
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)

@@ -64,6 +64,8 @@ struct insn {
 	bool is_vsib;         /* the index is a vector: many addresses */
 	bool is_narrow;       /* addresses have 32 bits (67 prefix) */
 	bool is_pure;         /* nothing but GPRs and flags: no memory, no fault, no branch */
+	bool is_quiet;        /* the same, but it may read the stack or a place of the module's,
+			       * or push or pop a GPR: nobody else can tell when */
 };
 
 /* The status flags. */

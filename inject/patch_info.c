@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patch_info.c - the plan of a file from `kron patch`, written and read.  See patch_info.h.
- *
- *   description   functions | probes | sites, each with its probe sequences and instruction
- *                 map | actions                      each list with its length in front
+ * patch_info.c - the plan of a file from `kron patch`, read.  See patch_info.h.
  *
  * What is read is put together to a plan, and then nothing of it is believed: the plan must be
  * sound, and bound again it must give the file's block and the file's text, byte by byte.
  */
-#include "inject/patch_info.h"
+#include "inject/patch_info_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,243 +13,18 @@
 #include <kron/segment.h>
 
 #include "base/vec.h"
+#include "inject/action.h"
 #include "inject/bind.h"
 #include "inject/demangle.h"
 #include "inject/elf_image_impl.h"
-#include "inject/window.h"
+#include "inject/stub.h"
 
 #define NONE UINT32_MAX
 #define PAGE 4096ull
-#define NAME_MAX_LEN (64u << 10)
-
-/* Which fixups still mean something once the file is written: those that wake up. */
-static bool is_kept(const struct plan_fixup *f)
-{
-	return f->kind == FIXUP_PROBE || f->kind == FIXUP_HOOK || f->kind == FIXUP_PLACE ||
-	       f->kind == FIXUP_EVENT;
-}
-
-/* Where it is, a sequence begins whose first two bytes are a jump while it sleeps. */
-static bool is_sequence(const struct plan_fixup *f)
-{
-	return f->kind != FIXUP_EVENT;
-}
-
-/* FNV-1a; it finds damage, not malice. */
-static uint64_t sum_of(const uint8_t *p, size_t n, uint64_t sum)
-{
-	for (size_t i = 0; i < n; i++)
-		sum = (sum ^ p[i]) * 0x100000001b3;
-	return sum;
-}
-#define SUM_START 0xcbf29ce484222325
 
 uint64_t patch_block_sum(const uint8_t *block, uint64_t len)
 {
-	return sum_of(block + KRON_BLOCK_HEAD, len - KRON_BLOCK_HEAD, SUM_START);
-}
-
-/* ---- writing ---- */
-
-struct writer {
-	VEC(uint8_t) out;
-	uint64_t last; /* what the next address is counted from */
-	uint64_t last_probe;
-};
-
-static void put_bytes(struct writer *w, const void *v, size_t n)
-{
-	vec_reserve(&w->out, w->out.n + n);
-	memcpy(w->out.v + w->out.n, v, n);
-	w->out.n += n;
-}
-
-static void put(struct writer *w, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*vec_push(&w->out) = (uint8_t)v | 0x80;
-	*vec_push(&w->out) = (uint8_t)v;
-}
-
-/* A difference, small either way. */
-static void put_from(struct writer *w, uint64_t v, uint64_t from)
-{
-	int64_t d = (int64_t)(v - from);
-
-	put(w, (uint64_t)d << 1 ^ (d < 0 ? UINT64_MAX : 0));
-}
-
-static void put_string(struct writer *w, const char *s)
-{
-	size_t n = strnlen(s, NAME_MAX_LEN - 1);
-
-	put(w, n);
-	put_bytes(w, s, n);
-}
-
-static void put_function(struct writer *w, const struct plan *p, size_t i, uint8_t level)
-{
-	const struct plan_function *f = &p->functions[i];
-	const char *name = p->strings + f->raw_name;
-
-	put_from(w, f->vaddr, w->last);
-	w->last = f->vaddr;
-	put(w, f->size);
-	put(w, f->sources);
-	put(w, f->nprobes);
-	put(w, level);
-	put_string(w, name);
-}
-
-static void put_probe(struct writer *w, const struct plan_probe *p)
-{
-	bool refused = p->site == NONE;
-
-	put(w, (uint64_t)p->kind << 1 | refused);
-	put_from(w, p->vaddr, w->last);
-	w->last = p->vaddr;
-	put(w, refused ? p->refusal : p->tactic);
-	if (!refused)
-		put(w, p->site);
-	if (p->kind == PROBE_HOOK)
-		put(w, p->hook);
-	if (p->kind != PROBE_PLACE)
-		return;
-	put(w, p->where);
-	put(w, p->action);
-	put(w, p->event);
-}
-
-static void put_fixup(struct writer *w, const uint8_t *code, const struct plan_fixup *f)
-{
-	put(w, f->kind);
-	put_from(w, (uint32_t)f->value, w->last_probe);
-	w->last_probe = (uint32_t)f->value;
-	if (f->kind == FIXUP_PLACE) {
-		put(w, f->value >> 32);
-		put(w, f->addend);
-		put(w, f->aux);
-	}
-	if (is_sequence(f))
-		put_bytes(w, code + f->off, 2);
-}
-
-static void put_fixups(struct writer *w, const struct plan *p, const struct plan_site *s)
-{
-	uint32_t n = 0;
-	unsigned off = 0;
-
-	for (uint32_t i = 0; i < s->nfixups; i++)
-		n += is_kept(&p->fixups[s->first_fixup + i]);
-	put(w, n);
-	for (uint32_t i = 0; i < s->nfixups; i++) {
-		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
-
-		if (!is_kept(f))
-			continue;
-		put_from(w, f->off, off);
-		off = f->off;
-		put_fixup(w, p->code + s->code, f);
-	}
-}
-
-static void put_map(struct writer *w, const struct plan *p, const struct plan_site *s)
-{
-	unsigned stub = 0, window = 0;
-
-	put(w, s->nmaps);
-	for (uint32_t i = 0; i < s->nmaps; i++) {
-		const struct plan_map *m = &p->maps[s->first_map + i];
-
-		put_from(w, m->stub_off, stub);
-		put_from(w, m->window_off, window);
-		put(w, m->shape);
-		stub = m->stub_off;
-		window = m->window_off;
-	}
-}
-
-static void put_site(struct writer *w, const struct plan *p, const struct plan_site *s)
-{
-	put_from(w, s->vaddr, w->last);
-	w->last = s->vaddr;
-	put(w, s->function);
-	put(w, s->code_len);
-	put(w, (uint64_t)s->window << 3 | (s->landing != 0) << 2 | s->has_place << 1 | s->has_hook);
-	put(w, s->patch_len);
-	put(w, s->prefix);
-	put_bytes(w, plan_old_bytes(p, s), s->window);
-	if (s->landing) {
-		put_from(w, s->landing, s->vaddr);
-		put_bytes(w, s->landing_bytes, PLAN_LANDING);
-	}
-	put_fixups(w, p, s);
-	put_map(w, p, s);
-}
-
-static void put_actions(struct writer *w, const struct plan *p)
-{
-	put(w, p->nactions);
-	for (size_t i = 0; i < p->nactions; i++) {
-		const struct place_action *a = &p->actions[i];
-
-		put(w, a->kind);
-		put(w, a->level);
-		put(w, a->word);
-		put(w, a->payload);
-		put(w, a->reg);
-		put(w, a->ungated);
-		put(w, a->value);
-	}
-}
-
-static void put_events(struct writer *w, const struct patch_info *info)
-{
-	put(w, info->nevents);
-	for (size_t i = 0; i < info->nevents; i++) {
-		const struct patch_event *e = &info->events[i];
-
-		put(w, (uint64_t)e->level << 3 | e->is_resource << 2 | e->is_named << 1 |
-			       e->has_number);
-		put(w, e->number);
-		put(w, e->vaddr);
-		put_string(w, e->name);
-		put_string(w, e->payload ? e->payload : "");
-	}
-	put(w, info->nsemaphores);
-	for (size_t i = 0; i < info->nsemaphores; i++)
-		put(w, info->semaphores[i]);
-}
-
-static void make_id(struct patch_note *note, const struct plan *p)
-{
-	uint64_t sum = sum_of(p->build_id, p->build_id_len, note->info_sum ^ note->block_vaddr);
-
-	memcpy(note->id, &sum, sizeof(note->id));
-}
-
-uint8_t *patch_info_encode(const struct patch_info *info, struct patch_note *note)
-{
-	const struct plan *p = info->plan;
-	struct writer w = {0};
-
-	put(&w, p->nfunctions);
-	for (size_t i = 0; i < p->nfunctions; i++)
-		put_function(&w, p, i, info->levels[i]);
-	put(&w, p->nprobes);
-	w.last = 0;
-	for (size_t i = 0; i < p->nprobes; i++)
-		put_probe(&w, &p->probes[i]);
-	put(&w, p->nsites);
-	w.last = 0;
-	for (size_t i = 0; i < p->nsites; i++)
-		put_site(&w, p, &p->sites[i]);
-	put_actions(&w, p);
-	put_events(&w, info);
-	note->info_len = w.out.n;
-	note->info_sum = sum_of(w.out.v, w.out.n, SUM_START);
-	make_id(note, p);
-	return w.out.v;
+	return patch_sum(block + KRON_BLOCK_HEAD, len - KRON_BLOCK_HEAD, PATCH_SUM_START);
 }
 
 /* ---- reading ---- */
@@ -261,7 +33,10 @@ struct reader {
 	const uint8_t *at, *end;
 	bool bad;            /* it ended too soon, or a number is too large for its field */
 	uint64_t block_room; /* for stubs in the block */
-	uint64_t last, last_probe;
+	uint64_t last;
+	struct patch_foresight next;
+	bool has_jumps;
+	const struct elf_image *img;
 	VEC(struct plan_function) functions;
 	VEC(struct plan_probe) probes;
 	VEC(struct plan_site) sites;
@@ -272,10 +47,9 @@ struct reader {
 	VEC(uint64_t) semaphores;
 	VEC(char) strings;
 	VEC(uint8_t) levels;
+	uint64_t old_sum;  /* of the text that was displaced */
 	uint64_t code_len; /* of all stubs */
 	VEC(uint8_t) code; /* zeros where the stubs will be, each followed by its old bytes */
-	/* the first two bytes of each sequence, awake: by fixup */
-	VEC(uint16_t) awake;
 };
 
 static uint64_t get(struct reader *r)
@@ -388,26 +162,55 @@ static void get_functions(struct reader *r)
 	}
 }
 
-static void get_probe(struct reader *r, struct plan_probe *p)
+/* What is not foreseen; event: the last one's and its step. */
+static void get_probe_rest(struct reader *r, struct plan_probe *p)
 {
-	uint64_t kind = get_most(r, (PROBE_KINDS << 1) - 1);
-
-	p->kind = (uint8_t)(kind >> 1);
-	p->vaddr = r->last = get_from(r, r->last);
-	if (kind & 1) {
-		p->refusal = (uint8_t)get_most(r, REFUSAL_COUNT - 1);
-		p->site = NONE;
-	} else {
-		p->tactic = (uint8_t)get_most(r, TACTIC_COUNT - 1);
-		p->site = (uint32_t)get_most(r, NONE - 1);
-	}
+	p->kind = (uint8_t)get_most(r, PROBE_KINDS - 1);
 	if (p->kind == PROBE_HOOK)
 		p->hook = (uint8_t)get_most(r, KRON_HOOK_COUNT - 1);
 	if (p->kind != PROBE_PLACE)
 		return;
 	p->where = (uint8_t)get_most(r, PLACE_AFTER);
 	p->action = (uint32_t)get_most(r, UINT32_MAX);
-	p->event = (uint32_t)get_most(r, UINT32_MAX);
+	p->event = (uint32_t)get_from(r, r->next.probe.event);
+}
+
+static uint32_t get_probe_site(struct reader *r, unsigned way)
+{
+	uint64_t site = r->next.probe.site;
+
+	if (way == PROBE_SITE_NONE)
+		return NONE;
+	if (way == PROBE_SITE_NEXT)
+		site++;
+	if (way == PROBE_SITE_OTHER)
+		site = get_from(r, site);
+	r->bad |= site >= NONE;
+	return (uint32_t)site;
+}
+
+static void get_probe(struct reader *r, struct plan_probe *p)
+{
+	const struct plan_probe *last = &r->next.probe;
+	uint64_t head = get_most(r, UINT8_MAX), distance = head & PROBE_FAR;
+	unsigned way = head >> PROBE_SITE_BIT & 3;
+	uint8_t what;
+
+	p->vaddr = distance == PROBE_FAR ? get_from(r, last->vaddr) : last->vaddr + distance;
+	p->site = get_probe_site(r, way);
+	what = head & PROBE_SAME_WHAT ? r->next.what[way] : (uint8_t)get_most(r, UINT8_MAX);
+	r->bad |= what >= (way == PROBE_SITE_NONE ? REFUSAL_COUNT : TACTIC_COUNT);
+	*(way == PROBE_SITE_NONE ? &p->refusal : &p->tactic) = what;
+	if (head & PROBE_SAME_REST) {
+		p->kind = last->kind;
+		p->hook = last->hook;
+		p->where = last->where;
+		p->action = last->action;
+		p->event = last->event + r->next.event_step;
+	} else {
+		get_probe_rest(r, p);
+	}
+	patch_foresee_probe(&r->next, p, way, what);
 }
 
 static void get_probes(struct reader *r)
@@ -415,7 +218,6 @@ static void get_probes(struct reader *r)
 	uint64_t n = get_count(r);
 	size_t function = 0, left = 0;
 
-	r->last = 0;
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		struct plan_probe *p = vec_push(&r->probes);
 
@@ -427,54 +229,75 @@ static void get_probes(struct reader *r)
 	}
 }
 
-static void get_fixup(struct reader *r, struct plan_fixup *f)
+/* nth: of the site's counts and stores. */
+static void get_fixup(struct reader *r, struct plan_fixup *f, uint64_t site, unsigned *nth)
 {
-	uint16_t *awake = vec_push(&r->awake);
+	struct action_room room;
+	struct patch_foresight *next = &r->next;
+	uint64_t i = get_most(r, next->nkeys), key = i < next->nkeys ? next->keys[i] : get(r);
+	uint64_t cold;
 
-	f->kind = (uint8_t)get_most(r, FIXUP_COUNT - 1);
-	f->value = r->last_probe = get_from(r, r->last_probe);
-	r->bad |= f->value > UINT32_MAX || !is_kept(f);
-	if (f->kind == FIXUP_PLACE) {
-		f->value |= get_most(r, UINT32_MAX) << 32;
-		f->addend = (uint8_t)get_most(r, UINT8_MAX);
-		f->aux = (uint32_t)get_most(r, UINT32_MAX);
-	}
-	if (is_sequence(f))
-		get_bytes(r, awake, 2);
+	patch_note_key(next, key);
+	*f = (struct plan_fixup){.off = f->off, .kind = key & 15};
+	f->value = get_from(r, next->fixup_probe);
+	r->bad |= f->value > UINT32_MAX || !patch_is_kept(f);
+	next->fixup_probe = (uint32_t)f->value;
+	if (f->kind != FIXUP_PLACE)
+		return;
+	cold = get_from(r, next->cold);
+	r->bad |= cold > UINT16_MAX || key >> 60;
+	next->cold = (uint16_t)cold;
+	f->value |= cold << 32 | (key >> 4 & UINT16_MAX) << 48;
+	f->addend = (uint8_t)(key >> 20);
+	f->aux = (uint32_t)(key >> 28);
+	action_room_get(&room, f);
+	room.bank = cold ? action_bank(site, (*nth)++) : 0;
+	action_room_put(f, &room);
 }
 
 static void get_fixups(struct reader *r, struct plan_site *s)
 {
 	uint64_t n = get_count(r), off = 0;
+	unsigned nth = 0;
 
 	s->first_fixup = (uint32_t)r->fixups.n;
+	r->next.cold = 0;
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		struct plan_fixup *f = vec_push(&r->fixups);
 
-		off = get_from(r, off);
+		off += get_most(r, UINT16_MAX);
 		r->bad |= off > UINT16_MAX;
 		f->off = (uint16_t)off;
-		get_fixup(r, f);
+		get_fixup(r, f, s->vaddr, &nth);
 	}
 	s->nfixups = (uint32_t)r->fixups.n - s->first_fixup;
 }
 
-static void get_map(struct reader *r, struct plan_site *s)
+/* Where nothing was written over them, they stand in the text. */
+static void get_old_bytes(struct reader *r, uint64_t vaddr, void *out, size_t n)
 {
-	uint64_t n = get_count(r), stub = 0, window = 0;
+	const uint8_t *text;
 
-	s->first_map = (uint32_t)r->maps.n;
-	for (uint64_t i = 0; i < n && !r->bad; i++) {
-		struct plan_map *m = vec_push(&r->maps);
-
-		stub = get_from(r, stub);
-		window = get_from(r, window);
-		r->bad |= stub > UINT16_MAX || window > WINDOW_LONG_MAX;
-		m->stub_off = (uint16_t)stub;
-		m->window_off = window & 0x7ff;
-		m->shape = get_most(r, KRON_SHAPES - 1) & 0x1f;
+	if (r->has_jumps) {
+		get_bytes(r, out, n);
+		return;
 	}
-	s->nmaps = (uint32_t)r->maps.n - s->first_map;
+	text = elf_image_at(r->img, vaddr, n);
+	r->bad |= !text;
+	if (text)
+		memcpy(out, text, n);
+}
+
+static void get_patch(struct reader *r, struct plan_site *s, bool has_landing)
+{
+	vec_reserve(&r->code, r->code.n + s->code_len + s->window);
+	r->code.n += s->code_len;
+	if (has_landing)
+		s->landing = get_from(r, s->vaddr);
+	get_old_bytes(r, s->vaddr, r->code.v + r->code.n, s->window);
+	r->code.n += s->window;
+	if (has_landing)
+		get_old_bytes(r, s->landing, s->landing_bytes, PLAN_LANDING);
 }
 
 static void get_site(struct reader *r, struct plan_site *s)
@@ -482,29 +305,24 @@ static void get_site(struct reader *r, struct plan_site *s)
 	uint64_t window;
 
 	s->vaddr = r->last = get_from(r, r->last);
-	s->function = (uint32_t)get_most(r, UINT32_MAX);
+	s->function = r->next.function = (uint32_t)get_from(r, r->next.function);
 	s->code = (uint32_t)r->code.n;
 	s->code_len = (uint32_t)get_most(r, UINT16_MAX);
 	r->code_len += s->code_len;
-	window = get_most(r, WINDOW_LONG_MAX << 3 | 7);
-	s->window = (uint16_t)(window >> 3);
+	window = get_most(r, WINDOW_LONG_MAX << 4 | 15);
+	s->window = (uint16_t)(window >> 4);
 	s->has_place = window >> 1 & 1;
 	s->has_hook = window & 1;
-	s->patch_len = get_most(r, KRON_PATCH_NEW_MAX) & 0xf;
-	s->prefix = (uint8_t)get_most(r, UINT8_MAX);
+	s->patch_len = WINDOW_JUMP;
+	if (!(window >> 2 & 1)) {
+		s->patch_len = get_most(r, KRON_PATCH_NEW_MAX) & 0xf;
+		s->prefix = (uint8_t)get_most(r, UINT8_MAX);
+	}
 	r->bad |= r->code_len > r->block_room;
 	if (r->bad)
 		return;
-	vec_reserve(&r->code, r->code.n + s->code_len + s->window);
-	r->code.n += s->code_len;
-	get_bytes(r, r->code.v + r->code.n, s->window);
-	r->code.n += s->window;
-	if (window >> 2 & 1) {
-		s->landing = get_from(r, s->vaddr);
-		get_bytes(r, s->landing_bytes, PLAN_LANDING);
-	}
+	get_patch(r, s, window >> 3 & 1);
 	get_fixups(r, s);
-	get_map(r, s);
 }
 
 static void get_sites(struct reader *r)
@@ -559,6 +377,95 @@ static void get_events(struct reader *r)
 		*vec_push(&r->semaphores) = get(r);
 }
 
+/* ---- the instruction map: it is in the block's tables ---- */
+
+/* Goes through the spots in their order. */
+struct spots {
+	const uint8_t *at; /* the tables */
+	struct kron_tables t;
+	uint32_t granule, i; /* the next one */
+	struct kron_granule now, after;
+	bool is_open; /* now and after are those of granule */
+	/* the spot at work: where it begins in the block, what it belongs to */
+	uint32_t start, insn;
+	unsigned shape;
+	bool is_there;
+};
+
+static void spots_open(struct spots *s)
+{
+	const uint8_t *at = s->at + s->t.granule_at + s->granule * sizeof(s->now);
+
+	memcpy(&s->now, at, sizeof(s->now));
+	memcpy(&s->after, at + sizeof(s->now), sizeof(s->after));
+	s->i = s->now.first;
+	s->is_open = true;
+}
+
+/* Takes spot i; false: it goes on from the granule before. */
+static bool spots_take(struct spots *s)
+{
+	uint32_t spot, start = s->granule * KRON_GRANULE;
+	bool is_first = s->i == s->now.first;
+
+	memcpy(&spot, s->at + s->t.spot_at + s->i++ * sizeof(spot), sizeof(spot));
+	s->start = start + KRON_SPOT_OFFSET(spot);
+	s->insn = s->now.insn + KRON_SPOT_INSN(spot);
+	s->shape = KRON_SPOT_SHAPE(spot);
+	return !is_first || s->start == start || start <= s->t.stubs_at;
+}
+
+static void spots_next(struct spots *s)
+{
+	s->is_there = false;
+	while (s->granule < s->t.ngranules && !s->is_there) {
+		if (!s->is_open)
+			spots_open(s);
+		if (s->i >= s->after.first) {
+			s->granule++;
+			s->is_open = false;
+		} else if (s->i >= (s->t.size - s->t.spot_at) / sizeof(uint32_t)) {
+			return;
+		} else {
+			s->is_there = spots_take(s);
+		}
+	}
+}
+
+static bool spots_start(struct spots *s, const uint8_t *block, uint64_t len)
+{
+	uint32_t at;
+
+	memset(s, 0, sizeof(*s));
+	memcpy(&at, block + KRON_BLOCK_TABLES, sizeof(at));
+	if (at > len || len - at < sizeof(s->t))
+		return false;
+	s->at = block + at;
+	memcpy(&s->t, s->at, sizeof(s->t));
+	if (s->t.size > len - at || s->t.granule_at > s->t.size || s->t.spot_at > s->t.size ||
+	    s->t.ngranules >= (s->t.size - s->t.granule_at) / sizeof(struct kron_granule))
+		return false;
+	spots_next(s);
+	return true;
+}
+
+/* Those of a stub of the block. */
+static void get_map(struct reader *r, struct spots *from, struct plan_site *s, uint32_t stub)
+{
+	s->first_map = (uint32_t)r->maps.n;
+	for (; from->is_there && from->start - stub < s->code_len; spots_next(from)) {
+		uint64_t window = from->t.lo + from->insn - s->vaddr;
+
+		r->bad |= window > WINDOW_LONG_MAX || from->shape >= KRON_SHAPES;
+		*vec_push(&r->maps) = (struct plan_map){
+			.stub_off = (uint16_t)(from->start - stub),
+			.window_off = window & 0x7ff,
+			.shape = from->shape & 0x1f,
+		};
+	}
+	s->nmaps = (uint32_t)r->maps.n - s->first_map;
+}
+
 /* ---- the plan, and whether it is true ---- */
 
 static void span_sites(struct plan *p)
@@ -581,6 +488,36 @@ static void span_sites(struct plan *p)
 	}
 }
 
+/* The stub as it is awake. */
+static void get_stub(const struct plan *p, const struct plan_site *s, const uint8_t *stub)
+{
+	static const uint8_t lea[2] = {0x48, 0x8d}; /* all sequences but counts and stores */
+
+	memcpy(p->code + s->code, stub, s->code_len);
+	for (uint32_t i = 0; i < s->nfixups; i++) {
+		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
+
+		if (f->kind != FIXUP_EVENT && f->off + 2u <= s->code_len)
+			memcpy(p->code + s->code + f->off, lea, sizeof(lea));
+	}
+}
+
+/* Stubs and their maps, from where bind_make() put them. */
+static void get_stubs(struct reader *r, const struct plan *p, const uint8_t *block)
+{
+	const uint64_t len = r->block_room + KRON_BLOCK_HEAD;
+	const struct binding b = {.plan = p, .whole = true};
+	uint32_t *stub_at = xmalloc((p->nsites + 1) * sizeof(*stub_at));
+	struct spots spots;
+
+	r->bad |= bind_lay_out(&b, stub_at) > len || !spots_start(&spots, block, len);
+	for (size_t i = 0; i < p->nsites && !r->bad; i++) {
+		get_stub(p, &p->sites[i], block + stub_at[i]);
+		get_map(r, &spots, &p->sites[i], stub_at[i]);
+	}
+	xfree(stub_at);
+}
+
 /* The vectors become the plan's.  block: what the file has, head and all. */
 static struct plan *make_plan(struct reader *r, const struct elf_image *img, const uint8_t *block)
 {
@@ -592,23 +529,12 @@ static struct plan *make_plan(struct reader *r, const struct elf_image *img, con
 	p->probes = r->probes.v, p->nprobes = r->probes.n;
 	p->sites = r->sites.v, p->nsites = r->sites.n;
 	p->fixups = r->fixups.v, p->nfixups = r->fixups.n;
-	p->maps = r->maps.v, p->nmaps = r->maps.n;
 	p->actions = r->actions.v, p->nactions = r->actions.n;
 	p->strings = r->strings.v, p->strings_len = r->strings.n;
 	p->code = r->code.v, p->code_len = r->code.n;
-	block += KRON_BLOCK_HEAD;
-	for (size_t i = 0; i < p->nsites && !r->bad; i++) {
-		const struct plan_site *s = &p->sites[i];
-
-		memcpy(p->code + s->code, block, s->code_len);
-		block += s->code_len;
-		for (uint32_t k = 0; k < s->nfixups; k++) {
-			uint32_t f = s->first_fixup + k;
-
-			if (is_sequence(&p->fixups[f]) && p->fixups[f].off + 2u <= s->code_len)
-				memcpy(p->code + s->code + p->fixups[f].off, &r->awake.v[f], 2);
-		}
-	}
+	if (!r->bad)
+		get_stubs(r, p, block);
+	p->maps = r->maps.v, p->nmaps = r->maps.n;
 	span_sites(p);
 	return p;
 }
@@ -666,19 +592,22 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 		     const struct patch_note *note)
 {
 	const uint8_t *block = elf_image_at(img, note->block_vaddr, note->block_len);
-	struct reader r = {.at = img->bytes + note->info_off, .bad = false};
+	struct reader r = {.at = img->bytes + note->info_off,
+			   .img = img,
+			   .has_jumps = note->flags & PATCH_HAS_JUMPS};
 
 	r.end = r.at + note->info_len;
 	r.block_room = note->block_len - KRON_BLOCK_HEAD;
 	if (!block || note->block_len < KRON_BLOCK_HEAD ||
-	    sum_of(r.at, note->info_len, SUM_START) != note->info_sum ||
+	    patch_sum(r.at, note->info_len, PATCH_SUM_START) != note->info_sum ||
 	    patch_block_sum(block, note->block_len) != note->block_sum)
 		return -EINVAL;
 	*vec_push(&r.strings) = 0;
 	get_functions(&r);
 	get_probes(&r);
-	get_sites(&r);
 	get_actions(&r);
+	get_sites(&r);
+	r.old_sum = get(&r);
 	get_events(&r);
 	r.bad |= r.at != r.end;
 	out->plan = make_plan(&r, img, block);
@@ -691,7 +620,7 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	out->block_len = note->block_len;
 	out->has_jumps = note->flags & PATCH_HAS_JUMPS;
 	memcpy(out->id, note->id, sizeof(out->id));
-	vec_free(&r.awake);
+	r.bad = r.bad || patch_old_sum(out->plan) != r.old_sum;
 	if (!r.bad && plan_is_sound(out->plan) && are_events_there(out) && is_true(out, img, block))
 		return 0;
 	patch_info_free(out);

@@ -15,10 +15,9 @@
  *       48     8  checksum of the block behind its head
  *       56     8  id: the same bytes as in the block's head at KRON_BLOCK_ID
  *
- * The description lies behind everything else in the file and is never loaded.  It is a run of
- * numbers, seven bits a byte, mostly differences: some 30 bytes a site.  Fixups other than
- * probes and hooks are not in it, for the block has them done: it is the same wherever the
- * module is loaded.  Stub bytes are in the block.
+ * The description lies behind everything else in the file and is never loaded; its form is in
+ * patch_info_impl.h.  Fixups other than probes and hooks are not in it, for the block has them
+ * done: it is the same wherever the module is loaded.
  *
  * Nothing in the file is believed: patch_info_read() refuses what contradicts itself, the
  * block or the patched text.
@@ -30,7 +29,7 @@
 #include "inject/plan.h"
 
 /* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
-#define PATCH_VERSION 3u
+#define PATCH_VERSION 4u
 
 #define PATCH_HAS_JUMPS 1u
 #define PATCH_HAS_START 2u /* a static program with start-up code of ours (kron/start.h) */
@@ -80,11 +79,11 @@ uint64_t patch_block_sum(const uint8_t *block, uint64_t len);
 void patch_events_free(struct patch_event *events, size_t n);
 
 /*
- * The other way: the part of a plan that is in a file.  patch_plan_trim() copies the plan with
- * the entries and exits of the functions of which selected[] is set, with hooks and places;
- * levels[] becomes that of the functions that are left.
+ * The other way: the part of a plan that is in a file.  patch_plan_trim() leaves in the plan
+ * the entries and exits of the functions of which selected[] is set, hooks and places;
+ * levels[] becomes that of the functions that are left.  The plan must not be one of a file.
  */
-struct plan *patch_plan_trim(const struct plan *p, const uint8_t *selected, uint8_t *levels);
+void patch_plan_trim(struct plan *p, const uint8_t *selected, uint8_t *levels);
 /* Allocated.  note gets info_len, info_sum and id; its block_vaddr must stand there. */
 uint8_t *patch_info_encode(const struct patch_info *info, struct patch_note *note);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patch_plan.c - the plan of a file with probes in some of its functions only.
+ * patch_plan.c - what of a plan goes into a file with probes in some of its functions only.
  *
  *   probes   entries and exits of the selected functions, all hooks and places
  *   sites    those of these probes, and those that they stand on (bind_support)
  *
- * Other probes in these sites go for good: their sequences become jumps over themselves.
+ * Other probes in these sites go for good: their sequences become jumps over themselves.  The
+ * plan is changed where it stands: it may be the largest thing in memory.  Code, fixups and maps
+ * stay where they are, with gaps.
  */
 #include <string.h>
 
@@ -18,8 +20,7 @@
 #define NONE UINT32_MAX
 
 struct trimming {
-	const struct plan *from;
-	struct plan *to;
+	struct plan *plan;
 	const uint8_t *selected;
 	uint8_t *bound;                    /* by site: stays */
 	uint32_t *function, *site, *probe; /* new number, NONE: goes */
@@ -27,7 +28,7 @@ struct trimming {
 
 static void choose_sites(struct trimming *t)
 {
-	const struct plan *p = t->from;
+	const struct plan *p = t->plan;
 
 	for (size_t i = 0; i < p->nsites; i++)
 		if (t->selected[p->sites[i].function] || p->sites[i].has_hook ||
@@ -45,102 +46,95 @@ static bool stays(const struct trimming *t, const struct plan_probe *p)
 	return p->kind > PROBE_EXIT || t->selected[p->function];
 }
 
-static void copy_probes(struct trimming *t, uint32_t first, uint32_t n)
+/* To the end of those that stay, n of them so far. */
+static size_t move_probes(struct trimming *t, size_t n, uint32_t first, uint32_t end)
 {
-	for (uint32_t i = first; i < first + n; i++) {
-		t->probe[i] = NONE;
-		if (!stays(t, &t->from->probes[i]))
-			continue;
-		t->probe[i] = (uint32_t)t->to->nprobes;
-		t->to->probes[t->to->nprobes++] = t->from->probes[i];
+	struct plan_probe *v = t->plan->probes;
+
+	for (uint32_t i = first; i < end; i++) {
+		t->probe[i] = stays(t, &v[i]) ? (uint32_t)n : NONE;
+		if (stays(t, &v[i]))
+			v[n++] = v[i];
 	}
+	return n;
 }
 
-static void copy_functions(struct trimming *t, uint8_t *levels)
+static void move_functions(struct trimming *t, uint8_t *levels)
 {
-	const struct plan *from = t->from;
-	size_t i;
+	struct plan *p = t->plan;
+	size_t n = 0, nprobes = 0, none = p->nprobes;
 
-	for (i = 0; i < from->nfunctions; i++) {
-		const struct plan_function *f = &from->functions[i];
-		struct plan_function *copy = &t->to->functions[t->to->nfunctions];
+	/* places of the request that are in no function: refused, and shown as such */
+	while (none && p->probes[none - 1].function == PLAN_NO_FUNCTION)
+		none--;
+	for (size_t i = 0; i < p->nfunctions; i++) {
+		struct plan_function f = p->functions[i];
+		uint32_t first = f.first_probe, end = first + f.nprobes;
 
 		if (t->function[i] == NONE)
 			continue;
-		*copy = *f;
-		copy->first_probe = (uint32_t)t->to->nprobes;
-		copy_probes(t, f->first_probe, f->nprobes);
-		copy->nprobes = (uint32_t)t->to->nprobes - copy->first_probe;
-		levels[t->to->nfunctions] = levels[i];
-		t->function[i] = (uint32_t)t->to->nfunctions++;
+		f.first_probe = (uint32_t)nprobes;
+		nprobes = move_probes(t, nprobes, first, end);
+		f.nprobes = (uint32_t)nprobes - f.first_probe;
+		levels[n] = levels[i];
+		t->function[i] = (uint32_t)n;
+		p->functions[n++] = f;
 	}
-	/* places of the request that are in no function: refused, and shown as such */
-	for (i = from->nprobes; i > 0 && from->probes[i - 1].function == PLAN_NO_FUNCTION;)
-		i--;
-	copy_probes(t, (uint32_t)i, (uint32_t)(from->nprobes - i));
+	p->nprobes = move_probes(t, nprobes, (uint32_t)none, (uint32_t)p->nprobes);
+	p->nfunctions = n;
 }
 
-/* The number of the probe in a fixup that names one; NULL: it names none. */
+/* Does it name a probe? */
 static bool names_probe(const struct plan_fixup *f)
 {
 	return f->kind == FIXUP_PROBE || f->kind == FIXUP_HOOK || f->kind == FIXUP_PLACE ||
 	       f->kind == FIXUP_EVENT;
 }
 
-static void copy_fixups(struct trimming *t, const struct plan_site *s, struct plan_site *copy)
+static void move_fixups(struct trimming *t, struct plan_site *s)
 {
-	struct plan *to = t->to;
+	struct plan_fixup *v = t->plan->fixups + s->first_fixup;
+	uint32_t n = 0;
 
-	copy->first_fixup = (uint32_t)to->nfixups;
 	for (uint32_t i = 0; i < s->nfixups; i++) {
-		const struct plan_fixup *f = &t->from->fixups[s->first_fixup + i];
-		uint8_t *code = to->code + copy->code + f->off;
+		uint8_t *code = t->plan->code + s->code + v[i].off;
 
-		if (f->kind == FIXUP_PROBE && t->probe[f->value] == NONE) {
+		if (v[i].kind == FIXUP_PROBE && t->probe[v[i].value] == NONE) {
 			code[0] = 0xeb; /* jmp rel8 */
 			code[1] = STUB_PROBE_LEN - 2;
 		} else {
-			to->fixups[to->nfixups++] = *f;
+			v[n++] = v[i];
 		}
 	}
-	copy->nfixups = (uint32_t)to->nfixups - copy->first_fixup;
+	s->nfixups = n;
 }
 
-static void copy_site(struct trimming *t, const struct plan_site *s)
+static void move_sites(struct trimming *t, uint64_t *vaddr)
 {
-	struct plan *to = t->to;
-	struct plan_site *copy = &to->sites[to->nsites++];
-	size_t len = (size_t)s->code_len + s->window;
+	struct plan *p = t->plan;
+	size_t n = 0;
 
-	*copy = *s;
-	copy->function = t->function[s->function];
-	copy->code = (uint32_t)to->code_len;
-	memcpy(to->code + to->code_len, t->from->code + s->code, len);
-	to->code_len += len;
-	copy_fixups(t, s, copy);
-	copy->first_map = (uint32_t)to->nmaps;
-	memcpy(to->maps + to->nmaps, t->from->maps + s->first_map, s->nmaps * sizeof(*to->maps));
-	to->nmaps += s->nmaps;
-}
-
-static void copy_sites(struct trimming *t)
-{
-	for (size_t i = 0; i < t->from->nsites; i++) {
-		t->site[i] = t->bound[i] ? (uint32_t)t->to->nsites : NONE;
-		if (t->bound[i])
-			copy_site(t, &t->from->sites[i]);
+	for (size_t i = 0; i < p->nsites; i++) {
+		vaddr[i] = p->sites[i].vaddr;
+		t->site[i] = t->bound[i] ? (uint32_t)n : NONE;
+		if (!t->bound[i])
+			continue;
+		p->sites[n] = p->sites[i];
+		p->sites[n].function = t->function[p->sites[i].function];
+		move_fixups(t, &p->sites[n++]);
 	}
+	p->nsites = n;
 }
 
 /* What leads to a site that is not there any more leads to the module. */
-static void renumber_site(struct trimming *t, struct plan_fixup *f)
+static void renumber_site(struct trimming *t, struct plan_fixup *f, const uint64_t *vaddr)
 {
 	bool chain = f->kind == FIXUP_CHAIN_REL32;
 	uint32_t old = (uint32_t)(chain ? f->value : f->value >> 16);
 
 	if (t->site[old] == NONE) {
 		f->kind = FIXUP_MODULE_REL32;
-		f->value = t->from->sites[old].vaddr;
+		f->value = vaddr[old];
 	} else if (chain) {
 		f->value = t->site[old];
 	} else {
@@ -148,64 +142,37 @@ static void renumber_site(struct trimming *t, struct plan_fixup *f)
 	}
 }
 
-static void renumber(struct trimming *t)
+static void renumber_fixup(struct trimming *t, struct plan_fixup *f, const uint64_t *vaddr)
 {
-	struct plan *to = t->to;
+	if (names_probe(f)) /* in the low half, all of them */
+		f->value = (f->value & ~(uint64_t)UINT32_MAX) | t->probe[(uint32_t)f->value];
+	else if (f->kind == FIXUP_SITE_REL32 || f->kind == FIXUP_CHAIN_REL32)
+		renumber_site(t, f, vaddr);
+}
 
-	for (size_t i = 0; i < to->nprobes; i++) {
-		struct plan_probe *p = &to->probes[i];
+/* vaddr: of the sites that there were. */
+static void renumber(struct trimming *t, const uint64_t *vaddr)
+{
+	struct plan *plan = t->plan;
+
+	for (size_t i = 0; i < plan->nprobes; i++) {
+		struct plan_probe *p = &plan->probes[i];
 
 		if (p->function != PLAN_NO_FUNCTION)
 			p->function = t->function[p->function];
 		if (p->site != NONE)
 			p->site = t->site[p->site];
 	}
-	for (size_t i = 0; i < to->nfixups; i++) {
-		struct plan_fixup *f = &to->fixups[i];
-
-		if (names_probe(f)) /* in the low half, all of them */
-			f->value =
-				(f->value & ~(uint64_t)UINT32_MAX) | t->probe[(uint32_t)f->value];
-		else if (f->kind == FIXUP_SITE_REL32 || f->kind == FIXUP_CHAIN_REL32)
-			renumber_site(t, f);
-	}
+	for (size_t i = 0; i < plan->nsites; i++)
+		for (uint32_t k = 0; k < plan->sites[i].nfixups; k++)
+			renumber_fixup(t, &plan->fixups[plan->sites[i].first_fixup + k], vaddr);
 }
 
-static void *copy_of(const void *v, size_t n)
+void patch_plan_trim(struct plan *p, const uint8_t *selected, uint8_t *levels)
 {
-	void *copy = xmalloc(n);
-
-	if (n)
-		memcpy(copy, v, n);
-	return copy;
-}
-
-static struct plan *plan_with_room(const struct plan *p)
-{
-	struct plan *to = xcalloc(1, sizeof(*to));
-
-	memcpy(to->build_id, p->build_id, sizeof(to->build_id));
-	to->build_id_len = p->build_id_len;
-	to->text_lo = p->text_lo, to->text_hi = p->text_hi;
-	to->reach_lo = p->reach_lo, to->reach_hi = p->reach_hi;
-	to->functions = xmalloc(p->nfunctions * sizeof(*p->functions));
-	to->probes = xmalloc(p->nprobes * sizeof(*p->probes));
-	to->sites = xmalloc(p->nsites * sizeof(*p->sites));
-	to->fixups = xmalloc(p->nfixups * sizeof(*p->fixups));
-	to->maps = xmalloc(p->nmaps * sizeof(*p->maps));
-	to->code = xmalloc(p->code_len);
-	to->actions = copy_of(p->actions, p->nactions * sizeof(*p->actions));
-	to->nactions = p->nactions;
-	to->strings = copy_of(p->strings, p->strings_len);
-	to->strings_len = p->strings_len;
-	return to;
-}
-
-struct plan *patch_plan_trim(const struct plan *p, const uint8_t *selected, uint8_t *levels)
-{
+	uint64_t *vaddr = xmalloc((p->nsites + 1) * sizeof(*vaddr));
 	struct trimming t = {
-		.from = p,
-		.to = plan_with_room(p),
+		.plan = p,
 		.selected = selected,
 		.bound = xcalloc(p->nsites + 1, 1),
 		.function = xmalloc(p->nfunctions * sizeof(uint32_t)),
@@ -214,12 +181,12 @@ struct plan *patch_plan_trim(const struct plan *p, const uint8_t *selected, uint
 	};
 
 	choose_sites(&t);
-	copy_functions(&t, levels);
-	copy_sites(&t);
-	renumber(&t);
+	move_functions(&t, levels);
+	move_sites(&t, vaddr);
+	renumber(&t, vaddr);
+	xfree(vaddr);
 	xfree(t.bound);
 	xfree(t.function);
 	xfree(t.site);
 	xfree(t.probe);
-	return t.to;
 }

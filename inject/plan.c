@@ -692,6 +692,14 @@ static bool is_request_sound(const struct plan_request *r)
 	return !r || r->nplaces < NONE;
 }
 
+static bool is_counting(const struct plan_request *r)
+{
+	for (size_t i = 0; r && i < r->nactions; i++)
+		if (action_has_common(&r->actions[i]))
+			return true;
+	return false;
+}
+
 /* The registers that its samples show as payload, which nothing else may lose. */
 static uint16_t shown_registers(const struct plan_request *r)
 {
@@ -726,6 +734,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.position_independent = m.opt->position_independent;
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
 	m.pl.shown = shown_registers(m.opt->request);
+	m.pl.is_counting = is_counting(m.opt->request);
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);

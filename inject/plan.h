@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 25u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 26u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -74,7 +74,8 @@ enum fixup_kind {
 struct plan_fixup {
 	uint16_t off;   /* in the stub */
 	uint8_t kind;   /* enum fixup_kind */
-	uint8_t addend; /* rel32: distance from the field to the end of its instruction */
+	uint8_t addend; /* rel32: distance from the field to the end of its instruction; of a
+			 * FIXUP_MODULE_REL32 to where it counts from, with a sign */
 	uint32_t aux;   /* FIXUP_PLACE; else 0 */
 	uint64_t value;
 };

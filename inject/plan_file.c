@@ -271,17 +271,18 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 static bool is_action_sound(const struct plan *p, const struct plan_site *s,
 			    const struct plan_fixup *f)
 {
+	const struct place_action *a;
 	struct action_room room;
-	bool has_cold;
 
 	action_room_get(&room, f);
 	if (!is_place(p, room.probe) || f->off + room.hot > s->code_len)
 		return false;
-	has_cold = p->actions[p->probes[room.probe].action].kind >= ACTION_COUNT;
-	if (!has_cold)
+	a = &p->actions[p->probes[room.probe].action];
+	if (!action_has_common(a))
 		return !room.cold && room.hot >= 2;
-	return room.hot >= action_hot_len(&p->actions[p->probes[room.probe].action], &room) &&
-	       room.cold >= f->off + room.hot && room.cold + ACTION_COLD_LEN <= s->code_len;
+	return room.times <= ACTION_TIMES_MAX && room.hot >= action_hot_len(a, &room) &&
+	       room.cold >= f->off + room.hot &&
+	       room.cold + action_cold_len(a, &room) <= s->code_len;
 }
 
 static bool are_fixups_sound(const struct plan *p, const struct plan_site *s)
@@ -308,7 +309,7 @@ static bool are_maps_sound(const struct plan *p, const struct plan_site *s)
 	for (uint32_t i = 0; i < s->nmaps; i++) {
 		const struct plan_map *m = &p->maps[s->first_map + i];
 
-		if (m->stub_off > s->code_len || m->window_off > s->window ||
+		if (m->stub_off >= s->code_len || m->window_off > s->window ||
 		    m->shape >= KRON_SHAPES || m->stub_off < before)
 			return false;
 		before = m->stub_off;

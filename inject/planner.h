@@ -115,7 +115,7 @@ struct planner {
 	uint64_t jumps_of;                  /* its start */
 	VEC(struct place) places;           /* of a request, in the function at work, by vaddr */
 	const struct place_action *actions; /* of the request, NULL: there are none */
-	unsigned count_bank;                /* of the next count (action.h) */
+	bool is_counting;                /* some are counts or stores: what is dead may be lost */
 	uint16_t shown;                  /* registers that some sample shows as its payload: bits */
 	struct liveness *liveness;       /* made when it is asked for: planner_liveness() */
 	uint32_t use;                    /* enum tactic_switch */

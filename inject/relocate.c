@@ -165,12 +165,19 @@ static void emit_relative_address(struct stub *s, uint64_t vaddr)
  * it pushed replaced.  The callee never comes back to the jmp; it is where the processor
  * guesses on, so it leads there where the program will really go on.
  */
-static void emit_return_address(struct stub *s, uint64_t vaddr)
+static void emit_return_address(struct stub *s, uint64_t vaddr, bool no_flags)
 {
-	stub_reshape(s, s->position_independent ? KRON_SHAPE_CALL_RELATIVE : KRON_SHAPE_CALL);
+	bool relative = s->position_independent && !no_flags;
+
+	stub_reshape(s, relative ? KRON_SHAPE_CALL_RELATIVE : KRON_SHAPE_CALL);
 	stub_bytes(s, "\xe8\x05\0\0\0", 5); /* call 1f */
 	stub_jump(s, vaddr);                /* jmp  original return address */
-	if (s->position_independent) {
+	if (no_flags) {
+		stub_bytes(s, "\x48\x81\x04\x24", 4); /* 1: addq $vaddr - (1b - 5),(%rsp) */
+		stub_fixup32(s, FIXUP_MODULE_REL32, (uint8_t) - (4 + 5), vaddr);
+		return;
+	}
+	if (relative) {
 		emit_relative_address(s, vaddr);
 		return;
 	}
@@ -180,14 +187,15 @@ static void emit_return_address(struct stub *s, uint64_t vaddr)
 	stub_fixup32(s, FIXUP_MODULE_HI32, 0, vaddr);
 }
 
-static void emit_indirect_call(struct stub *s, const struct insn *in, const uint8_t *code)
+static void emit_indirect_call(struct stub *s, const struct insn *in, const uint8_t *code,
+			       bool no_flags)
 {
 	uint8_t bytes[16];
 	int op = indirect_opcode_offset(in, code);
 
 	memcpy(bytes, code, in->len);
 	bytes[op + 1] = (bytes[op + 1] & ~(7 << 3)) | 4 << 3; /* call is ff /2, jmp ff /4 */
-	emit_return_address(s, in->addr + in->len);
+	emit_return_address(s, in->addr + in->len, no_flags);
 	emit_copy(s, in, bytes);
 }
 
@@ -202,7 +210,7 @@ static void emit_syscall(struct stub *s, const struct insn *in, const uint8_t *c
 }
 
 void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
-		   uint64_t loop_to)
+		   uint64_t loop_to, bool no_flags)
 {
 	struct destination to = {FIXUP_CHAIN_REL32, in->target};
 
@@ -219,11 +227,11 @@ void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, u
 			emit_jcc(s, in, code, to);
 		break;
 	case INSN_CALL:
-		emit_return_address(s, in->addr + in->len);
+		emit_return_address(s, in->addr + in->len, no_flags);
 		stub_jump(s, in->target);
 		break;
 	case INSN_CALL_INDIRECT:
-		emit_indirect_call(s, in, code);
+		emit_indirect_call(s, in, code, no_flags);
 		break;
 	case INSN_PADDING:
 		break;

@@ -13,7 +13,7 @@
  *   padding (nop)                 nothing
  *   anything else                 itself
  *
- * No form changes a register or a flag that the original does not.  The return address is
+ * No form changes a register, or a flag that somebody reads, that the original does not.  The return address is
  * that of the byte after the original call, so neither the callee, a backtrace nor an
  * exception ever sees a trampoline; nothing can follow a call in a stub.
  *
@@ -33,10 +33,10 @@ enum refusal relocate_refusal(const struct insn *in, const uint8_t *code);
 /*
  * Append the instruction to the stub.  It must not be refused.  Branches to loop_head go to
  * loop_to (a FIXUP_SITE_REL32 value) instead of the module, unless loop_to is
- * RELOCATE_NO_LOOP.
+ * RELOCATE_NO_LOOP.  no_flags: a call may change them, nobody will read them.
  */
 #define RELOCATE_NO_LOOP UINT64_MAX
 void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, uint64_t loop_head,
-		   uint64_t loop_to);
+		   uint64_t loop_to, bool no_flags);
 
 #endif

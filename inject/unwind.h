@@ -27,6 +27,7 @@ struct unwind_block {
 	const uint32_t *stub_at; /* by site: offset of its stub in the block, 0 = not bound */
 	uint64_t bias, block;
 	uint32_t stubs_end; /* offset behind the last stub */
+	uint32_t stubs_at;  /* of the first stub */
 	uint64_t lo, hi;    /* patched text, addresses */
 	size_t nspots;      /* unwind_count() of all bound sites */
 	size_t ntraps;      /* unwind_is_trap() sites among them */
@@ -46,7 +47,18 @@ static inline bool unwind_is_trap(const struct plan_site *site)
 
 /* Bytes of the tables; they must be aligned to UNWIND_ALIGN. */
 #define UNWIND_ALIGN 16u
-size_t unwind_size(size_t nspots, size_t ntraps);
+size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end);
+
+/*
+ * Where the next stub begins: behind the last one, or at the next granule, if what the two belong
+ * to lies too far apart for one.
+ */
+struct unwind_cursor {
+	uint32_t at;
+	uint64_t insn;  /* the lowest of the granule at work */
+	bool is_inside; /* something stands in it */
+};
+uint32_t unwind_next(struct unwind_cursor *c, const struct plan_site *site);
 /* Writes them: `out` has unwind_size() bytes, all zero, and will lie at address `at`. */
 void unwind_make(uint8_t *out, uint64_t at, const struct unwind_block *in);
 
@@ -57,30 +69,31 @@ void unwind_shapes(uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]);
 
 /* What the expressions need to know. */
 struct unwind_places {
-	uint64_t block, stubs, stubs_end;  /* addresses: of the block, of its first stub */
-	uint64_t spot, insn, shape, depth; /* addresses of the arrays */
-	bool relative;                     /* no absolute addresses: */
-	uint32_t page;                     /* the pc's page, counted from the block in bytes */
-	uint64_t tables;                   /* address of struct kron_tables */
-	uint32_t nspots;                   /* entries of spot[], a power of two */
+	uint64_t block, stubs, stubs_end; /* addresses: of the block, of its first stub */
+	uint64_t lo;                      /* what instructions count from */
+	uint64_t spot, granule, depth;    /* addresses of the arrays */
+	bool relative;                    /* no absolute addresses: */
+	uint32_t page;                    /* an early page of the pc's, counted from the block */
+	uint64_t id;                      /* what stands at KRON_BLOCK_ID, and in no other page */
 };
 
 #define UNWIND_FRAME_MAX 1024u
+#define UNWIND_FDES 3u /* of the head, the commons, the stubs */
 /*
  * The frame information: by_call, as if the instruction had called the stub; or as if a signal
- * had stopped it.  fde[] gets the offsets of the head's entry and of the stubs'.  Returns its
- * length.
+ * had stopped it.  fde[] gets the offsets of the entries.  Returns its length.
  */
 size_t unwind_frame_make(uint8_t out[UNWIND_FRAME_MAX], const struct unwind_places *w, bool by_call,
-			 uint32_t fde[2]);
+			 uint32_t fde[UNWIND_FDES]);
 /* .eh_frame_hdr at address `at` for an .eh_frame at address `frame`. */
 void unwind_hdr_make(uint8_t out[KRON_FRAME_HDR_SIZE], uint64_t at, uint64_t frame,
-		     const struct unwind_places *w, const uint32_t fde[2]);
+		     const struct unwind_places *w, const uint32_t fde[UNWIND_FDES]);
 
 /*
- * The same by_call for a file, where nothing may need a relocation: one entry a page, because a pc and
- * the number of its page give the block's address wherever it was loaded.  The tables are those
- * in the block.  at: its own address in the file.  Appends to out; *fdes of unwind_fde_count().
+ * The same by_call for a file, where nothing may need a relocation: one entry for some pages,
+ * because the pc's page is one of them, and so the block, wherever it was loaded, is at one of as
+ * many places; its id tells at which.  The tables are those in the block.  at: its own address in
+ * the file.  Appends to out; *fdes of unwind_fde_count().
  */
 struct unwind_fde {
 	uint64_t start;
@@ -92,7 +105,7 @@ struct unwind_buffer {
 };
 size_t unwind_fde_count(uint64_t stubs_len);
 void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwind_places *w,
-		       uint64_t tables, struct unwind_fde *fdes);
+		       struct unwind_fde *fdes);
 
 /* What a file gets: a merged .eh_frame_hdr and ours behind it (unwind_disk.c). */
 struct unwind_disk {
@@ -108,6 +121,6 @@ void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, co
 #define UNWIND_ELF_MAX 2048u
 /* Returns its length.  *frame: offset of its .eh_frame, by_call. */
 size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *w, size_t *frame,
-		       uint32_t fde[2]);
+		       uint32_t fde[UNWIND_FDES]);
 
 #endif

@@ -3,7 +3,7 @@
  * unwind_disk.c - frame information for a block on disk.
  *
  *   .eh_frame_hdr (new)   the image's own entries, then ours: PT_GNU_EH_FRAME leads here
- *   .eh_frame (ours)      an entry a page of stubs
+ *   .eh_frame (ours)      an entry for some pages of stubs
  *
  * The image's .eh_frame stays where it is: the table says by itself where each entry lies.
  */
@@ -14,7 +14,7 @@
 #include "base/vec.h"
 
 #define HDR_HEAD 12u /* version, encodings, .eh_frame, count */
-#define FDE_MAX 320u /* bytes of one of ours */
+#define FDE_MAX 512u /* bytes of one of ours */
 #define REST_MAX 128u
 #define ALIGN(n) (((n) + 7) & ~(size_t)7)
 
@@ -47,19 +47,16 @@ static void read_places(struct unwind_places *w, const uint8_t *block, uint64_t 
 {
 	struct kron_tables t;
 	uint64_t tables = at + tables_at;
-	uint32_t n = 1;
 
 	memcpy(&t, block + tables_at, sizeof(t));
-	while (n < t.nspots)
-		n *= 2;
 	*w = (struct unwind_places){.block = at,
-				    .stubs = at + KRON_BLOCK_HEAD,
+				    .stubs = at + t.stubs_at,
 				    .stubs_end = tables,
+				    .lo = t.lo,
 				    .spot = tables + t.spot_at,
-				    .insn = tables + t.insn_at,
-				    .shape = tables + t.shape_at,
-				    .depth = tables + t.depth_at,
-				    .nspots = n};
+				    .granule = tables + t.granule_at,
+				    .depth = tables + t.depth_at};
+	memcpy(&w->id, block + KRON_BLOCK_ID, sizeof(w->id));
 }
 
 /* An entry's address, as the table at one place has it, for the table at another. */
@@ -101,7 +98,7 @@ void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, co
 	memcpy(&tables, block + KRON_BLOCK_TABLES, sizeof(tables));
 	read_places(&w, block, block_at, tables);
 	copy_entries(out, at, d, hdr, hdr_at);
-	unwind_frame_disk(&b, at + frame, &w, w.block + tables, fdes);
+	unwind_frame_disk(&b, at + frame, &w, fdes);
 	for (size_t i = 0; i < d->added; i++) {
 		const struct entry e = {(int32_t)(fdes[i].start - at),
 					(int32_t)(frame + fdes[i].off)};

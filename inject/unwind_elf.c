@@ -76,7 +76,7 @@ static void fill_sections(Elf64_Shdr s[SECTIONS], const struct unwind_places *w,
 }
 
 size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *w, size_t *frame,
-		       uint32_t fde[2])
+		       uint32_t fde[UNWIND_FDES])
 {
 	struct image m;
 	size_t len;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind_frame.c - the .eh_frame of a block: two entries, whatever the number of stubs.
+ * unwind_frame.c - the .eh_frame of a block: three entries, whatever the number of stubs.
  *
  *   head    jmp *thunk: called from a stub, CFA = rsp + 8 as everywhere
- *   stubs   CFA = rsp + depth[shape[i]][pc - spot[i]]     the program's stack pointer
- *           ra  = insn[i] - 1                             the displaced instruction's address
- *           where spot[i] is the last one that is not behind the pc
+ *   commons action.h: called from a stub's cold part, whose stack they take down when they return
+ *   stubs   CFA = rsp + depth[shape][pc - start]    the program's stack pointer
+ *           ra  = insn                              the displaced instruction's address
+ *           of the last spot that does not begin behind the pc
  *
  * There are three forms of it, because unwinders differ.
  *
@@ -21,6 +22,8 @@
  */
 #include "inject/unwind.h"
 
+#include "inject/action.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
@@ -29,6 +32,7 @@
 enum {
 	OP_DEREF = 0x06,
 	OP_CONST1U = 0x08,
+	OP_CONST2U = 0x0a,
 	OP_CONST4U = 0x0c,
 	OP_CONST8U = 0x0e,
 	OP_DUP = 0x12,
@@ -43,6 +47,8 @@ enum {
 	OP_SHL = 0x24,
 	OP_SHR = 0x25,
 	OP_BRA = 0x28,
+	OP_EQ = 0x29,
+	OP_GE = 0x2a,
 	OP_LE = 0x2c,
 	OP_SKIP = 0x2f,
 	OP_LIT0 = 0x30,
@@ -62,6 +68,7 @@ enum { REG_RSP = 7, REG_PC = 16 };
 enum { PE_ABSPTR = 0, PE_PCREL_SDATA4 = 0x1b };
 
 #define PAGE 4096u
+#define COMMONS (KRON_BLOCK_HEAD) /* they begin there */
 
 struct bytes {
 	uint8_t v[UNWIND_FRAME_MAX];
@@ -148,9 +155,14 @@ static void op_add_address(struct bytes *b, const struct unwind_places *w, uint6
 	put1(b, OP_PLUS);
 }
 
-/* The block's address, in relative form; then x = pc - block. */
+/*
+ * The block's address, in relative form; then x = pc - block.  The relative form tries the
+ * places where the block may be from above, for they are in the block, all of them.
+ */
 static void op_place(struct bytes *b, const struct unwind_places *w)
 {
+	size_t loop, found;
+
 	put(b, (uint8_t[]){OP_BREG_PC, 0}, 2);
 	if (!w->relative) {
 		op_const(b, w->block);
@@ -160,77 +172,102 @@ static void op_place(struct bytes *b, const struct unwind_places *w)
 	op_const(b, -(uint64_t)PAGE);
 	put(b, (uint8_t[]){OP_AND, OP_CONST4U}, 2);
 	put4(b, w->page);
-	put(b, (uint8_t[]){OP_MINUS, OP_BREG_PC, 0, OP_OVER, OP_MINUS}, 5);
+	put1(b, OP_MINUS);
+	loop = b->n;
+	put(b, (uint8_t[]){OP_DUP, OP_CONST1U, KRON_BLOCK_ID, OP_PLUS, OP_DEREF}, 5);
+	op_const(b, w->id);
+	put1(b, OP_EQ);
+	found = op_jump(b, OP_BRA);
+	put(b, (uint8_t[]){OP_CONST2U, PAGE & 0xff, PAGE >> 8, OP_MINUS}, 4);
+	op_jump_back(b, loop);
+	land(b, found);
+	put(b, (uint8_t[]){OP_BREG_PC, 0, OP_OVER, OP_MINUS}, 4);
 }
 
-/* Leaves x = pc - block, and i, the last with spot[i] <= x. */
+#define OP_IN_GRANULE OP_CONST2U, (KRON_GRANULE - 1) & 0xff, (KRON_GRANULE - 1) >> 8, OP_AND
+
+/* Leaves x = pc - block, its granule, and the spot that it is in. */
 static void op_search(struct bytes *b, const struct unwind_places *w)
 {
-	size_t loop, more, end, take;
+	size_t loop, last, behind, next;
 
 	op_place(b, w);
-	put1(b, OP_LIT0);
-	put1(b, OP_CONST4U);
-	put4(b, w->nspots); /* x i step */
+	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 9, OP_SHR, OP_LIT0 + 3, OP_SHL}, 5);
+	op_add_address(b, w, w->granule, 2); /* x granule */
+	put(b, (uint8_t[]){OP_DUP, OP_DEREF_SIZE, 4, OP_LIT0 + 2, OP_SHL}, 5);
+	op_add_address(b, w, w->spot, 3); /* x granule p */
+	put(b, (uint8_t[]){OP_OVER, OP_LIT0 + 8, OP_PLUS, OP_DEREF_SIZE, 4, OP_LIT0 + 2, OP_SHL},
+	    7);
+	op_add_address(b, w, w->spot, 4); /* x granule p end */
 	loop = b->n;
-	put(b, (uint8_t[]){OP_LIT0 + 1, OP_SHR, OP_DUP}, 3);
-	more = op_jump(b, OP_BRA);
-	end = op_jump(b, OP_SKIP);
-	land(b, more);
-	put(b, (uint8_t[]){OP_OVER, OP_OVER, OP_PLUS}, 3); /* x i step i+step */
-	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 2, OP_SHL}, 3);
-	op_add_address(b, w, w->spot, 5);
-	op_load(b, 4);
-	put(b, (uint8_t[]){OP_PICK, 4, OP_LE}, 3);
-	take = op_jump(b, OP_BRA);
-	put1(b, OP_DROP);
+	put(b, (uint8_t[]){OP_OVER, OP_LIT0 + 4, OP_PLUS}, 3); /* x granule p end p+1 */
+	put(b, (uint8_t[]){OP_OVER, OP_OVER, OP_LE}, 3);
+	last = op_jump(b, OP_BRA);
+	put(b, (uint8_t[]){OP_DUP, OP_DEREF_SIZE, 4, OP_IN_GRANULE}, 7);
+	put(b, (uint8_t[]){OP_PICK, 5, OP_IN_GRANULE, OP_LE}, 7);
+	next = op_jump(b, OP_BRA);
+	behind = op_jump(b, OP_SKIP);
+	land(b, next);
+	put(b, (uint8_t[]){OP_ROT, OP_SWAP, OP_DROP}, 3); /* x granule p+1 end */
 	op_jump_back(b, loop);
-	land(b, take);
-	put(b, (uint8_t[]){OP_ROT, OP_SWAP, OP_DROP}, 3); /* x i+step step */
-	op_jump_back(b, loop);
-	land(b, end);
-	put1(b, OP_DROP);
+	land(b, last);
+	land(b, behind);
+	put(b, (uint8_t[]){OP_DROP, OP_DROP, OP_DEREF_SIZE, 4}, 4);
 }
+_Static_assert(KRON_GRANULE == 1 << 9 && sizeof(struct kron_granule) == 1 << 3, "OP_LIT0 + 9, 3");
 
 static void op_cfa(struct bytes *b, const struct unwind_places *w)
 {
 	const uint8_t last = KRON_SHAPE_BYTES - 1;
 	size_t small;
 
-	op_search(b, w);
-	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 2, OP_SHL}, 3);
-	op_add_address(b, w, w->spot, 3);
-	op_load(b, 4);
-	put(b, (uint8_t[]){OP_PICK, 2, OP_SWAP, OP_MINUS}, 4); /* x i position */
+	op_search(b, w); /* x granule spot */
+	put(b, (uint8_t[]){OP_DUP, OP_PICK, 3, OP_SWAP, OP_MINUS, OP_IN_GRANULE}, 9);
 	put(b, (uint8_t[]){OP_DUP, OP_CONST1U, last, OP_LE}, 4);
 	small = op_jump(b, OP_BRA);
 	put(b, (uint8_t[]){OP_DROP, OP_CONST1U, last}, 3);
 	land(b, small);
-	put1(b, OP_SWAP); /* x position i */
-	op_add_address(b, w, w->shape, 3);
-	op_load(b, 1);
-	put(b, (uint8_t[]){OP_LIT0 + 7, OP_SHL, OP_PLUS}, 3); /* x index */
-	op_add_address(b, w, w->depth, 2);
+	put(b, (uint8_t[]){OP_SWAP, OP_LIT0 + KRON_SPOT_SHAPE_BIT, OP_SHR}, 3);
+	put(b, (uint8_t[]){OP_LIT0 + 31, OP_AND, OP_LIT0 + 6, OP_SHL, OP_PLUS}, 5);
+	op_add_address(b, w, w->depth, 3); /* x granule depth */
 	op_load(b, 1);
 	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL, OP_BREG_RSP, 0, OP_PLUS}, 5);
 }
-_Static_assert(KRON_SHAPE_BYTES == 1 << 7, "OP_LIT0 + 7");
+_Static_assert(KRON_SHAPE_BYTES == 1 << 6 && KRON_SHAPES <= 32, "OP_LIT0 + 6");
 
 static void op_insn(struct bytes *b, const struct unwind_places *w, bool by_call)
 {
-	op_search(b, w);
-	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL}, 2);
-	op_add_address(b, w, w->insn, 2);
-	if (!by_call || w->relative)
-		put1(b, OP_DEREF);
-	if (!by_call)
-		put(b, (uint8_t[]){OP_LIT0 + 1, OP_MINUS}, 2);
-	if (!w->relative)
-		return;
-	/* counted from where the tables say that the block is: x insn */
-	put(b, (uint8_t[]){OP_PICK, 2, OP_CONST4U}, 3);
-	put4(b, (uint32_t)(w->tables - w->block + offsetof(struct kron_tables, block)));
-	put(b, (uint8_t[]){OP_PLUS, OP_DEREF, OP_MINUS, OP_PICK, 2, OP_PLUS}, 6);
+	op_search(b, w); /* x granule spot */
+	put(b, (uint8_t[]){OP_LIT0 + KRON_SPOT_INSN_BIT, OP_SHR, OP_SWAP, OP_LIT0 + 4, OP_PLUS}, 5);
+	put(b, (uint8_t[]){OP_DEREF_SIZE, 4, OP_PLUS}, 3); /* x insn */
+	if (w->relative)
+		put(b, (uint8_t[]){OP_PICK, 2, OP_PLUS}, 3);
+	op_const(b, w->lo - (w->relative ? w->block : 0) + by_call);
+	put1(b, OP_PLUS);
+}
+
+/*
+ * Where the return address of a common is: pushes at its bytes 0 and 1, which the instructions
+ * before bytes 21 and 22 take back.  Leaves the position in the common below.
+ */
+static void op_common_return(struct bytes *b)
+{
+	put(b, (uint8_t[]){OP_BREG_PC, 0, OP_LIT0 + 31, OP_AND}, 4);
+	put(b, (uint8_t[]){OP_DUP, OP_LIT0 + 1, OP_GE, OP_OVER, OP_LIT0 + 6, OP_GE, OP_PLUS}, 7);
+	put(b, (uint8_t[]){OP_OVER, OP_LIT0 + 21, OP_GE, OP_MINUS}, 4);
+	put(b, (uint8_t[]){OP_OVER, OP_LIT0 + 22, OP_GE, OP_MINUS}, 4);
+	put(b, (uint8_t[]){OP_LIT0 + 3, OP_SHL, OP_BREG_RSP, 0, OP_PLUS}, 5);
+}
+_Static_assert(ACTION_COMMON_LEN == 32 && COMMONS % (2 * ACTION_COMMON_LEN) == 0,
+	       "OP_LIT0 + 31, and the bit below");
+
+/* ret $8, and 128 more in the first of two. */
+static void op_common_cfa(struct bytes *b)
+{
+	op_common_return(b);
+	put(b, (uint8_t[]){OP_LIT0 + 16, OP_PLUS, OP_BREG_PC, 0, OP_LIT0 + 5, OP_SHR}, 6);
+	put(b, (uint8_t[]){OP_LIT0 + 1, OP_AND, OP_LIT0 + 1, OP_SWAP, OP_MINUS}, 5);
+	put(b, (uint8_t[]){OP_LIT0 + 7, OP_SHL, OP_PLUS}, 3);
 }
 
 static void put_expression(struct bytes *b, const struct bytes *expression)
@@ -294,7 +331,7 @@ static void put_head(struct bytes *b, const struct unwind_places *w, uint32_t *f
 
 	put(b, (uint8_t[]){CFA_DEF_CFA, REG_RSP, 8, CFA_OFFSET | REG_PC, 1}, 5);
 	end_entry(b, cie);
-	*fde = put_fde(b, cie, w->block, w->stubs);
+	*fde = put_fde(b, cie, w->block, w->block + COMMONS);
 }
 
 static void put_stubs(struct bytes *b, const struct unwind_places *w, bool by_call, uint32_t *fde)
@@ -307,20 +344,44 @@ static void put_stubs(struct bytes *b, const struct unwind_places *w, bool by_ca
 	put_expression(b, &expression);
 	expression.n = 0;
 	op_insn(&expression, w, by_call);
-	put1(b, by_call ? CFA_EXPRESSION : CFA_VAL_EXPRESSION);
+	put1(b, CFA_VAL_EXPRESSION);
 	put1(b, REG_PC);
 	put_expression(b, &expression);
 	end_entry(b, cie);
 	*fde = put_fde(b, cie, w->stubs, w->stubs_end);
 }
 
+static void put_common_rules(struct bytes *b)
+{
+	struct bytes expression = {.n = 0};
+
+	op_common_cfa(&expression);
+	put1(b, CFA_DEF_CFA_EXPRESSION);
+	put_expression(b, &expression);
+	expression.n = 0;
+	op_common_return(&expression);
+	put1(b, CFA_EXPRESSION);
+	put1(b, REG_PC);
+	put_expression(b, &expression);
+}
+
+static void put_commons(struct bytes *b, const struct unwind_places *w, uint32_t *fde)
+{
+	size_t cie = begin_cie(b, false, PE_ABSPTR);
+
+	put_common_rules(b);
+	end_entry(b, cie);
+	*fde = put_fde(b, cie, w->block + COMMONS, w->stubs);
+}
+
 size_t unwind_frame_make(uint8_t out[UNWIND_FRAME_MAX], const struct unwind_places *w, bool by_call,
-			 uint32_t fde[2])
+			 uint32_t fde[UNWIND_FDES])
 {
 	struct bytes b = {.n = 0};
 
 	put_head(&b, w, &fde[0]);
-	put_stubs(&b, w, by_call, &fde[1]);
+	put_commons(&b, w, &fde[1]);
+	put_stubs(&b, w, by_call, &fde[2]);
 	put4(&b, 0);
 	memcpy(out, b.v, b.n);
 	return b.n;
@@ -348,9 +409,14 @@ static size_t begin_page(struct bytes *b, size_t here, size_t cie, uint64_t at,
 	return entry;
 }
 
+/* Pages that share an entry.  Unwinders may give up when an expression has too many steps. */
+#define ENTRY_PAGES 64u
+
 size_t unwind_fde_count(uint64_t stubs_len)
 {
-	return 1 + (stubs_len + PAGE - 1) / PAGE; /* the head, and the rest of its page */
+	const uint64_t part = ENTRY_PAGES * PAGE;
+
+	return 2 + (stubs_len + part - 1) / part; /* head and commons, and the rest of the page */
 }
 
 static void append_head(struct unwind_buffer *out, uint64_t at, size_t base,
@@ -362,21 +428,37 @@ static void append_head(struct unwind_buffer *out, uint64_t at, size_t base,
 	put(&b, (uint8_t[]){CFA_DEF_CFA, REG_RSP, 8, CFA_OFFSET | REG_PC, 1}, 5);
 	end_entry(&b, cie);
 	*fde = (struct unwind_fde){w->block, (uint32_t)(here + b.n)};
+	entry = begin_page(&b, here, here + cie - 4, at, fde, w->block + COMMONS);
+	end_entry(&b, entry);
+	append(out, &b);
+}
+
+static void append_commons(struct unwind_buffer *out, uint64_t at, size_t base,
+			   const struct unwind_places *w, struct unwind_fde *fde)
+{
+	struct bytes b = {.n = 0};
+	size_t here = out->n - base, cie = begin_cie(&b, false, PE_PCREL_SDATA4), entry;
+
+	put_common_rules(&b);
+	end_entry(&b, cie);
+	*fde = (struct unwind_fde){w->block + COMMONS, (uint32_t)(here + b.n)};
 	entry = begin_page(&b, here, here + cie - 4, at, fde, w->stubs);
 	end_entry(&b, entry);
 	append(out, &b);
 }
 
-static void append_page(struct unwind_buffer *out, uint64_t at, size_t base, size_t cie,
-			const struct unwind_places *w, struct unwind_fde *fde)
+static void append_pages(struct unwind_buffer *out, uint64_t at, size_t base, size_t cie,
+			 const struct unwind_places *w, struct unwind_fde *fde)
 {
 	struct bytes b = {.n = 0}, expression = {.n = 0};
-	uint64_t page = w->block + w->page, end = page + PAGE;
+	uint64_t page = w->block + w->page, end = page + ENTRY_PAGES * PAGE;
 	size_t here = out->n - base, entry;
 
 	if (end > w->stubs_end)
 		end = w->stubs_end;
 	*fde = (struct unwind_fde){page < w->stubs ? w->stubs : page, (uint32_t)here};
+	if (end < fde->start)
+		end = fde->start; /* nothing but commons */
 	entry = begin_page(&b, here, cie, at, fde, end);
 	op_cfa(&expression, w);
 	put1(&b, CFA_DEF_CFA_EXPRESSION);
@@ -391,21 +473,21 @@ static void append_page(struct unwind_buffer *out, uint64_t at, size_t base, siz
 }
 
 void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwind_places *w,
-		       uint64_t tables, struct unwind_fde *fdes)
+		       struct unwind_fde *fdes)
 {
 	struct unwind_places page = *w;
 	struct bytes b = {.n = 0};
 	size_t base = out->n, cie, n = unwind_fde_count(w->stubs_end - w->block);
 
 	page.relative = true;
-	page.tables = tables;
 	append_head(out, at, base, w, &fdes[0]);
+	append_commons(out, at, base, w, &fdes[1]);
 	cie = out->n - base;
 	end_entry(&b, begin_cie(&b, false, PE_PCREL_SDATA4));
 	append(out, &b);
-	for (size_t i = 1; i < n; i++) {
-		page.page = (uint32_t)(i - 1) * PAGE;
-		append_page(out, at, base, cie, &page, &fdes[i]);
+	for (size_t i = 2; i < n; i++) {
+		page.page = (uint32_t)(i - 2) * ENTRY_PAGES * PAGE;
+		append_pages(out, at, base, cie, &page, &fdes[i]);
 	}
 	b.n = 0;
 	put4(&b, 0);
@@ -415,14 +497,15 @@ void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwi
 /* ---- .eh_frame_hdr ---- */
 
 void unwind_hdr_make(uint8_t out[KRON_FRAME_HDR_SIZE], uint64_t at, uint64_t frame,
-		     const struct unwind_places *w, const uint32_t fde[2])
+		     const struct unwind_places *w, const uint32_t fde[UNWIND_FDES])
 {
 	/* version; .eh_frame: pcrel sdata4; count: udata4; table: datarel sdata4 */
 	static const uint8_t head[4] = {1, 0x1b, 0x03, 0x3b};
 	const int32_t rest[] = {
-		(int32_t)(frame - (at + 4)), 2,
-		(int32_t)(w->block - at),    (int32_t)(frame + fde[0] - at),
-		(int32_t)(w->stubs - at),    (int32_t)(frame + fde[1] - at),
+		(int32_t)(frame - (at + 4)),        UNWIND_FDES,
+		(int32_t)(w->block - at),           (int32_t)(frame + fde[0] - at),
+		(int32_t)(w->block + COMMONS - at), (int32_t)(frame + fde[1] - at),
+		(int32_t)(w->stubs - at),           (int32_t)(frame + fde[2] - at),
 	};
 
 	_Static_assert(sizeof(head) + sizeof(rest) == KRON_FRAME_HDR_SIZE, "its size");

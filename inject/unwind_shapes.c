@@ -44,7 +44,7 @@ void unwind_shapes(uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES])
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		memset(&depth[steps[i].shape][steps[i].from], steps[i].depth / 8,
 		       KRON_SHAPE_BYTES - steps[i].from);
-	for (unsigned shape = KRON_SHAPE_128; shape <= KRON_SHAPE_COLD_144; shape++)
+	for (unsigned shape = KRON_SHAPE_128; shape < KRON_SHAPES; shape++)
 		for (unsigned at = 0; at < KRON_SHAPE_BYTES; at++)
 			depth[shape][at] = action_shape_depth(shape, at);
 }

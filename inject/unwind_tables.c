@@ -6,75 +6,121 @@
 
 #define ALIGN(n) (((n) + 15) & ~(size_t)15)
 
-static size_t power_of_two(size_t n)
+/* A granule has one spot more at most: that which goes on in it. */
+static size_t room_for_spots(size_t nspots, uint32_t ngranules)
 {
-	size_t p = 1;
+	return (nspots + ngranules) * sizeof(uint32_t);
+}
 
-	while (p < n)
-		p *= 2;
-	return p;
+static uint32_t count_granules(uint32_t stubs_end)
+{
+	return (stubs_end + KRON_GRANULE - 1) / KRON_GRANULE;
 }
 
 /* Offsets of everything; returns the size. */
-static size_t lay_out(struct kron_tables *t, size_t nspots, size_t ntraps)
+static size_t lay_out(struct kron_tables *t, size_t nspots, size_t ntraps, uint32_t stubs_end)
 {
 	size_t at = ALIGN(sizeof(*t));
 
-	t->insn_at = at, at += ALIGN(nspots * sizeof(uint64_t));
+	t->ngranules = count_granules(stubs_end);
 	t->traps_at = at, at += ALIGN(ntraps * sizeof(struct kron_trap));
-	t->depth_at = at, at += KRON_SHAPES * KRON_SHAPE_BYTES;
+	t->depth_at = at, at += ALIGN(KRON_SHAPES * KRON_SHAPE_BYTES);
 	t->frame_hdr_at = at, at += ALIGN(KRON_FRAME_HDR_SIZE);
 	t->walker_hdr_at = at, at += ALIGN(KRON_FRAME_HDR_SIZE);
 	t->frame_at = at, at += UNWIND_FRAME_MAX;
 	t->elf_at = at, at += UNWIND_ELF_MAX;
-	t->spot_at = at, at += power_of_two(nspots) * sizeof(uint32_t);
-	t->shape_at = at, at += nspots;
+	t->granule_at = at, at += (t->ngranules + 1) * sizeof(struct kron_granule);
+	t->spot_at = at, at += room_for_spots(nspots, t->ngranules);
 	return ALIGN(at);
 }
 
-size_t unwind_size(size_t nspots, size_t ntraps)
+size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end)
 {
 	struct kron_tables t;
 
-	return lay_out(&t, nspots, ntraps);
+	return lay_out(&t, nspots, ntraps, stubs_end);
 }
+
+uint32_t unwind_next(struct unwind_cursor *c, const struct plan_site *site)
+{
+	uint32_t at = c->at, granule;
+
+	if (c->is_inside && site->vaddr + site->window - c->insn >= KRON_SPOT_SPAN)
+		at = (at + KRON_GRANULE - 1) & -KRON_GRANULE, c->is_inside = false;
+	if (!c->is_inside)
+		c->insn = site->vaddr;
+	granule = at / KRON_GRANULE;
+	c->at = at + site->code_len;
+	if (c->at / KRON_GRANULE != granule)
+		c->insn = site->vaddr;
+	c->is_inside = c->at % KRON_GRANULE;
+	return at;
+}
+
+/* ---- spots ---- */
 
 struct filling {
 	uint32_t *spot;
-	uint64_t *insn;
-	uint8_t *shape;
-	size_t n;
+	struct kron_granule *granule;
+	uint32_t n, ngranules; /* so far */
+	uint32_t site;         /* counted from kron_tables.lo */
+	uint32_t start, insn;  /* of the last spot */
+	uint8_t shape;
 	bool sorted;
 };
+
+static void put_spot(struct filling *f)
+{
+	uint32_t from = f->insn - f->granule[f->ngranules - 1].insn;
+
+	f->spot[f->n++] = f->start % KRON_GRANULE | (uint32_t)f->shape << KRON_SPOT_SHAPE_BIT |
+			  from << KRON_SPOT_INSN_BIT;
+}
+
+/* Granules up to that of `at`; the last spot goes on to `end`. */
+static void open_granules(struct filling *f, uint32_t at, uint32_t end)
+{
+	while (f->ngranules <= at / KRON_GRANULE) {
+		uint32_t start = f->ngranules * KRON_GRANULE;
+
+		f->granule[f->ngranules++] = (struct kron_granule){f->n, f->site};
+		if (f->n && start < end)
+			put_spot(f);
+	}
+}
 
 static void add_site(struct filling *f, const struct unwind_block *in, const struct plan_site *site,
 		     uint32_t stub)
 {
 	const struct plan_map *maps = in->plan->maps + site->first_map;
+	uint32_t first = (uint32_t)(in->bias + site->vaddr - in->lo), end = f->start;
 
 	for (uint32_t i = 0; i < site->nmaps; i++) {
-		f->spot[f->n] = stub + maps[i].stub_off;
-		f->shape[f->n] = maps[i].shape;
-		f->insn[f->n] = in->bias + site->vaddr + maps[i].window_off + 1;
-		if (f->n && f->insn[f->n] < f->insn[f->n - 1])
-			f->sorted = false;
-		f->n++;
+		uint32_t start = stub + maps[i].stub_off, insn = first + maps[i].window_off;
+
+		if (!i)
+			f->site = first;
+		open_granules(f, start, i ? start : end);
+		f->sorted &= insn >= f->insn;
+		f->start = start;
+		f->insn = insn;
+		f->shape = maps[i].shape;
+		put_spot(f);
 	}
+	end = stub + site->code_len;
+	open_granules(f, end - 1, end);
 }
 
 static void add_spots(uint8_t *out, struct kron_tables *t, const struct unwind_block *in)
 {
 	struct filling f = {.spot = (uint32_t *)(void *)(out + t->spot_at),
-			    .insn = (uint64_t *)(void *)(out + t->insn_at),
-			    .shape = out + t->shape_at,
+			    .granule = (struct kron_granule *)(void *)(out + t->granule_at),
 			    .sorted = true};
 
 	for (size_t i = 0; i < in->plan->nsites; i++)
 		if (in->stub_at[i])
 			add_site(&f, in, &in->plan->sites[i], in->stub_at[i]);
-	for (size_t i = f.n; i < power_of_two(f.n); i++)
-		f.spot[i] = UINT32_MAX;
-	t->nspots = f.n;
+	f.granule[f.ngranules].first = f.n;
 	t->flags = f.sorted ? KRON_TABLES_SORTED : 0;
 }
 
@@ -93,14 +139,13 @@ static void add_frames(uint8_t *out, struct kron_tables *t, uint64_t at,
 		       const struct unwind_block *in)
 {
 	const struct unwind_places w = {.block = in->block,
-					.stubs = in->block + KRON_BLOCK_HEAD,
+					.stubs = in->block + in->stubs_at,
 					.stubs_end = in->block + in->stubs_end,
+					.lo = in->lo,
 					.spot = at + t->spot_at,
-					.insn = at + t->insn_at,
-					.shape = at + t->shape_at,
-					.depth = at + t->depth_at,
-					.nspots = power_of_two(t->nspots)};
-	uint32_t fde[2];
+					.granule = at + t->granule_at,
+					.depth = at + t->depth_at};
+	uint32_t fde[UNWIND_FDES];
 	size_t frame;
 
 	unwind_shapes((uint8_t(*)[KRON_SHAPE_BYTES])(out + t->depth_at));
@@ -117,9 +162,10 @@ void unwind_make(uint8_t *out, uint64_t at, const struct unwind_block *in)
 				.block = in->block,
 				.lo = in->lo,
 				.hi = in->hi,
+				.stubs_at = in->stubs_at,
 				.ntraps = in->ntraps};
 
-	t.size = lay_out(&t, in->nspots, in->ntraps);
+	t.size = lay_out(&t, in->nspots, in->ntraps, in->stubs_end);
 	add_spots(out, &t, in);
 	add_traps(out, &t, in);
 	add_frames(out, &t, at, in);

@@ -21,6 +21,7 @@
 #define INJECT_WINDOW_H
 
 #include "inject/code_map.h"
+#include <kron/tables.h>
 #include <kron/wire.h>
 
 #define WINDOW_JUMP 5u  /* bytes of jmp rel32 */
@@ -28,7 +29,7 @@
 /* Windows for entries and exits, and long ones: straight runs with a probe anywhere. */
 #define WINDOW_MAX 24u
 #define WINDOW_INSNS 16u
-#define WINDOW_LONG_MAX 512u
+#define WINDOW_LONG_MAX KRON_WINDOW_MAX
 #define WINDOW_LONG_INSNS 128u
 
 struct window {

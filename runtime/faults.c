@@ -29,7 +29,6 @@
 #include "runtime/mini.h"
 
 #define COOKIE 0x6b726f6e66617531ull
-#define NO_SPOT UINT32_MAX
 #define EFLAGS_TF 0x100
 #define TRAP_STEP 1 /* the processor's number of a debug exception */
 
@@ -54,24 +53,41 @@ static uint64_t *notes(ucontext_t *uc)
 
 /* ---- the tables ---- */
 
+struct spot {
+	uint64_t start; /* in the stub */
+	uint64_t insn;  /* in the module */
+	enum kron_shape shape;
+};
+
 static const uint32_t *spots(const struct kron_tables *t)
 {
 	return (const uint32_t *)((const uint8_t *)t + t->spot_at);
 }
 
-static uint64_t insn_of(const struct kron_tables *t, uint32_t i)
+static const struct kron_granule *granules(const struct kron_tables *t)
 {
-	return ((const uint64_t *)((const uint8_t *)t + t->insn_at))[i] - 1;
+	return (const struct kron_granule *)((const uint8_t *)t + t->granule_at);
 }
 
-static enum kron_shape shape_of(const struct kron_tables *t, uint32_t i)
+/* Spot i, of granule g.  The first one may go on from the granule before. */
+static struct spot spot_of_granule(const struct kron_tables *t, uint32_t g, uint32_t i)
 {
-	return *((const uint8_t *)t + t->shape_at + i);
+	const struct kron_granule *granule = granules(t) + g;
+	uint32_t spot = spots(t)[i], off = KRON_SPOT_OFFSET(spot);
+	uint64_t start = t->block + (uint64_t)g * KRON_GRANULE + off;
+
+	if (i == granule->first && off && (uint64_t)g * KRON_GRANULE > t->stubs_at)
+		start -= KRON_GRANULE;
+	return (struct spot){
+		.start = start,
+		.insn = t->lo + granule->insn + KRON_SPOT_INSN(spot),
+		.shape = KRON_SPOT_SHAPE(spot),
+	};
 }
 
-static uint64_t depth_of(const struct kron_tables *t, uint32_t i, uint32_t pos)
+static uint64_t depth_of(const struct kron_tables *t, const struct spot *s, uint64_t pos)
 {
-	const uint8_t *depth = (const uint8_t *)t + t->depth_at + shape_of(t, i) * KRON_SHAPE_BYTES;
+	const uint8_t *depth = (const uint8_t *)t + t->depth_at + s->shape * KRON_SHAPE_BYTES;
 
 	return 8ull * depth[pos < KRON_SHAPE_BYTES ? pos : KRON_SHAPE_BYTES - 1];
 }
@@ -82,45 +98,59 @@ static bool is_insn(enum kron_shape shape)
 	       shape == KRON_SHAPE_CALL_RELATIVE;
 }
 
-/* The spot that holds pc, NO_SPOT in the block's head. */
-static uint32_t spot_at(const struct kron_tables *t, uint64_t pc)
+/* The spot that holds pc; false in the block's head and behind its stubs. */
+static bool spot_at(const struct kron_tables *t, uint64_t pc, struct spot *out)
 {
-	const uint32_t *spot = spots(t);
-	uint32_t lo = 0, hi = t->nspots;
+	uint64_t x = pc - t->block;
+	uint32_t g = (uint32_t)(x / KRON_GRANULE), i, end;
 
+	if (x < t->stubs_at || x / KRON_GRANULE >= t->ngranules)
+		return false;
+	i = granules(t)[g].first;
+	end = granules(t)[g + 1].first;
+	if (i == end)
+		return false;
+	while (i + 1 < end && KRON_SPOT_OFFSET(spots(t)[i + 1]) <= x % KRON_GRANULE)
+		i++;
+	*out = spot_of_granule(t, g, i);
+	return true;
+}
+
+/* A granule that comes before the instruction's first spot. */
+static uint32_t granule_before(const struct kron_tables *t, uint64_t insn)
+{
+	uint32_t lo = 0, hi = t->ngranules;
+
+	if (!(t->flags & KRON_TABLES_SORTED))
+		return 0;
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (t->block + spot[mid] <= pc)
+		if (t->lo + granules(t)[mid].insn < insn)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo ? lo - 1 : NO_SPOT;
+	/* its site may be longer than a granule, and its instructions lie behind the site's start */
+	while (lo && t->lo + granules(t)[lo - 1].insn + KRON_WINDOW_MAX >= insn)
+		lo--;
+	return lo ? lo - 1 : 0;
 }
 
-/* The first spot of the instruction, NO_SPOT when it was not displaced. */
-static uint32_t spot_of(const struct kron_tables *t, uint64_t insn)
+/* The first spot of the instruction, false when it was not displaced. */
+static bool spot_of(const struct kron_tables *t, uint64_t insn, struct spot *out)
 {
-	uint32_t lo = 0, hi = t->nspots;
-
-	if (!(t->flags & KRON_TABLES_SORTED)) {
-		while (lo < t->nspots && insn_of(t, lo) != insn)
-			lo++;
-	} else {
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-
-			if (insn_of(t, mid) < insn)
-				lo = mid + 1;
-			else
-				hi = mid;
+	for (uint32_t g = granule_before(t, insn); g < t->ngranules; g++) {
+		if (t->flags & KRON_TABLES_SORTED && t->lo + granules(t)[g].insn > insn)
+			return false;
+		for (uint32_t i = granules(t)[g].first; i < granules(t)[g + 1].first; i++) {
+			*out = spot_of_granule(t, g, i);
+			/* what only leads back to it is not the instruction */
+			if (out->insn == insn && out->shape != KRON_SHAPE_BACK)
+				return true;
 		}
 	}
-	/* what only leads back to it is not the instruction */
-	while (lo < t->nspots && insn_of(t, lo) == insn && shape_of(t, lo) == KRON_SHAPE_BACK)
-		lo++;
-	return lo < t->nspots && insn_of(t, lo) == insn ? lo : NO_SPOT;
+	return false;
 }
 
 static const struct kron_trap *trap_at(const struct kron_tables *t, uint64_t addr)
@@ -170,9 +200,9 @@ static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool 
 static bool is_site(const struct kron_tables *t, uint64_t insn)
 {
 	uint64_t stub = trap_at(t, insn) ? trap_at(t, insn)->stub : patch_leads_to(t, insn, true);
-	uint32_t i = stub ? spot_at(t, stub) : NO_SPOT;
+	struct spot s;
 
-	return i != NO_SPOT && insn_of(t, i) == insn;
+	return stub && spot_at(t, stub, &s) && s.insn == insn;
 }
 
 /* ---- showing, and back ---- */
@@ -181,18 +211,19 @@ static void show(int signal, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t *rip = reg(uc, REG_RIP), stub = *rip, depth;
 	const struct kron_tables *t = rt_block_at(stub);
-	uint32_t i = t ? spot_at(t, stub) : NO_SPOT, pos;
+	struct spot s;
+	uint64_t pos;
 
-	if (i == NO_SPOT)
+	if (!t || !spot_at(t, stub, &s))
 		return;
-	pos = (uint32_t)(stub - t->block) - spots(t)[i];
-	depth = depth_of(t, i, pos);
-	if (is_insn(shape_of(t, i)) ? depth > 8 || (pos && !depth) : pos || depth)
+	pos = stub - s.start;
+	depth = depth_of(t, &s, pos);
+	if (is_insn(s.shape) ? depth > 8 || (pos && !depth) : pos || depth)
 		return;
 	notes(uc)[NOTE_COOKIE] = COOKIE ^ (uint64_t)uc;
-	notes(uc)[NOTE_SHOWN] = insn_of(t, i);
-	notes(uc)[NOTE_BACK] = t->block + spots(t)[i];
-	*rip = insn_of(t, i);
+	notes(uc)[NOTE_SHOWN] = s.insn;
+	notes(uc)[NOTE_BACK] = s.start;
+	*rip = s.insn;
 	*reg(uc, REG_RSP) += depth;
 	if (info->si_code > 0 && signal != SIGSEGV && signal != SIGBUS &&
 	    (uint64_t)info->si_addr == stub)
@@ -206,7 +237,7 @@ void kron_rt_resume(ucontext_t *uc)
 	uint64_t *rip = reg(uc, REG_RIP), *note = notes(uc);
 	bool shown = note[NOTE_COOKIE] == (COOKIE ^ (uint64_t)uc);
 	const struct kron_tables *t;
-	uint32_t i;
+	struct spot s;
 
 	note[NOTE_COOKIE] = 0;
 	if (shown && *rip == note[NOTE_SHOWN]) {
@@ -214,9 +245,8 @@ void kron_rt_resume(ucontext_t *uc)
 		return;
 	}
 	t = rt_block_of_text(*rip);
-	i = t ? spot_of(t, *rip) : NO_SPOT;
-	if (i != NO_SPOT && !is_site(t, *rip))
-		*rip = t->block + spots(t)[i];
+	if (t && spot_of(t, *rip, &s) && !is_site(t, *rip))
+		*rip = s.start;
 }
 
 /* ---- steps ---- */
@@ -231,7 +261,7 @@ static bool is_own_step(uint64_t pc)
 {
 	const struct kron_tables *t = rt_block_at(pc);
 	uint64_t seen = stepped;
-	uint32_t i;
+	struct spot s;
 
 	if (is_own_code(pc))
 		return true;
@@ -246,11 +276,10 @@ static bool is_own_step(uint64_t pc)
 		}
 		return *(const uint8_t *)pc == 0xe9 && patch_leads_to(t, pc, false); /* a landing */
 	}
-	i = spot_at(t, pc);
-	if (i == NO_SPOT || !is_insn(shape_of(t, i)) || pc != t->block + spots(t)[i])
+	if (!spot_at(t, pc, &s) || !is_insn(s.shape) || pc != s.start)
 		return true;
 	stepped = 0;
-	return insn_of(t, i) == seen;
+	return s.insn == seen;
 }
 
 /* ---- SIGTRAP ---- */

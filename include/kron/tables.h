@@ -15,6 +15,10 @@
  * instruction that it leads to).  Whoever stands in a spot is, as far as the program is
  * concerned, in front of that instruction, with the stack pointer as it was before the spot
  * began: `depth` bytes above the present one.
+ *
+ * There are many of them, so each is one word, and those of a *granule*, 512 bytes of the block,
+ * stand together; a granule has the rest of what they have in common.  Whoever looks one up goes
+ * through a granule's spots one by one.
  */
 #ifndef KRON_TABLES_H
 #define KRON_TABLES_H
@@ -42,25 +46,52 @@ enum kron_shape {
 	KRON_SHAPE_COLD_136 = 11,
 	KRON_SHAPE_COLD_144 = 12,
 	KRON_SHAPE_START = 13, /* the first piece of a place's sequence: not deep at all */
-	KRON_SHAPES = 16       /* room; the tables of those that are not there are zero */
+	/* a count or store that saves one register, or two: up to there, and from there on */
+	KRON_SHAPE_SAVE_1 = 14,
+	KRON_SHAPE_SAVE_1_SHORT = 15,
+	KRON_SHAPE_SAVE_2 = 16,
+	KRON_SHAPE_REST_1 = 17,
+	KRON_SHAPE_REST_2 = 18,
+	KRON_SHAPES = 19 /* no more than 32 */
 };
-#define KRON_SHAPE_BYTES 128u /* positions that a depth is kept for; the last holds for the rest */
+#define KRON_SHAPE_BYTES 64u /* positions that a depth is kept for; the last holds for the rest */
+
+/*
+ * A spot: where it begins, in its granule; its shape; and the instruction that it belongs to,
+ * counted from the granule's.  A spot that goes on in the next granule stands there once more, as
+ * the first one, as it stands in its own.
+ */
+#define KRON_GRANULE 512u
+#define KRON_SPOT_SHAPE_BIT 9u
+#define KRON_SPOT_INSN_BIT 14u
+#define KRON_SPOT_OFFSET(spot) ((spot) & (KRON_GRANULE - 1))
+#define KRON_SPOT_SHAPE(spot) ((spot) >> KRON_SPOT_SHAPE_BIT & 31)
+#define KRON_SPOT_INSN(spot) ((spot) >> KRON_SPOT_INSN_BIT)
+#define KRON_SPOT_SPAN (1u << (32 - KRON_SPOT_INSN_BIT)) /* of a granule's instructions */
+
+#define KRON_WINDOW_MAX 512u /* bytes of the module that a stub stands for */
+
+struct kron_granule {
+	uint32_t first; /* its spots go on to the next granule's first */
+	uint32_t
+		insn; /* counted from kron_tables.lo; that where the first spot's stub stands for */
+};
 
 /* Offsets count from the struct's own address. */
 struct kron_tables {
 	uint32_t magic;
 	uint32_t size;     /* of everything */
-	uint64_t block;    /* address that `spot` counts from */
+	uint64_t block;    /* address that granules count from */
 	uint64_t lo, hi;   /* span of the patched text, as addresses */
-	uint32_t nspots;   /* spots; spot[] goes on with UINT32_MAX up to a power of two */
-	uint32_t spot_at;  /* uint32_t spot[]: where they begin, ascending */
-	uint32_t insn_at;  /* uint64_t insn[]: address in the module of what they belong to, + 1 */
-	uint32_t shape_at; /* uint8_t shape[] */
-	uint32_t depth_at; /* uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]: in units of 8 bytes */
-	uint32_t flags;    /* KRON_TABLES_* */
-	uint32_t ntraps;   /* int3 sites */
-	uint32_t traps_at; /* struct kron_trap[], ascending by addr */
-	uint32_t frame_at; /* .eh_frame, for libgcc; of the others in the ELF image */
+	uint32_t stubs_at; /* in the block: where the first stub begins */
+	uint32_t spot_at;  /* uint32_t spot[], ascending */
+	uint32_t ngranules;
+	uint32_t granule_at; /* struct kron_granule[], one more than there are */
+	uint32_t depth_at;   /* uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES]: in units of 8 bytes */
+	uint32_t flags;      /* KRON_TABLES_* */
+	uint32_t ntraps;     /* int3 sites */
+	uint32_t traps_at;   /* struct kron_trap[], ascending by addr */
+	uint32_t frame_at;   /* .eh_frame, for libgcc; of the others in the ELF image */
 	uint32_t frame_hdr_at;
 	uint32_t walker_hdr_at; /* .eh_frame_hdr of the other one */
 	uint32_t elf_at;        /* an ELF image for debuggers */
@@ -68,9 +99,9 @@ struct kron_tables {
 	uint32_t reserved;
 };
 
-/* insn[] is ascending, too. */
+/* The spots' instructions are ascending, too. */
 #define KRON_TABLES_SORTED 1u
-#define KRON_FRAME_HDR_SIZE 28u
+#define KRON_FRAME_HDR_SIZE 36u
 
 /* An int3 stands at addr in the module, for a jump to the stub. */
 struct kron_trap {

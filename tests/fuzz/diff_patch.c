@@ -175,14 +175,13 @@ void patch_image(struct patched *p, const struct image *im, bool on)
 /* In the order of the sites (bind.c): all functions are selected. */
 static void find_stubs(struct patched *p)
 {
-	uint64_t at = p->block + KRON_BLOCK_HEAD;
-
 	p->spans = xcalloc(p->plan->nsites + 1, sizeof(*p->spans));
 	for (size_t i = 0; i < p->plan->nsites; i++) {
 		const struct plan_site *s = &p->plan->sites[i];
 
+		uint64_t at = p->block + p->bound.stub_at[i];
+
 		p->spans[i] = (struct site_span){at, at + s->code_len, s};
-		at += s->code_len;
 	}
 }
 

@@ -98,6 +98,15 @@ static uint8_t *edited(const struct elf_image *img, struct elf_edits *e)
 	return file;
 }
 
+static size_t code_len(const struct plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->nsites; i++)
+		n += p->sites[i].code_len;
+	return n;
+}
+
 /* What was written can be opened, says what its probes are, and is not patched again. */
 static void read_back(const uint8_t *file, size_t size, const struct plan *plan)
 {
@@ -111,7 +120,7 @@ static void read_back(const uint8_t *file, size_t size, const struct plan *plan)
 		abort();
 	}
 	if (info.plan->nsites != plan->nsites || info.plan->nprobes != plan->nprobes ||
-	    info.plan->code_len != plan->code_len)
+	    code_len(info.plan) != code_len(plan))
 		abort();
 	patch_info_free(&info);
 	elf_image_close(img);
@@ -120,19 +129,19 @@ static void read_back(const uint8_t *file, size_t size, const struct plan *plan)
 static void write_patched(const struct elf_image *img, bool jumps)
 {
 	struct plan_options opt = apply_elf_options(img);
-	struct plan *all, *plan;
+	struct plan *plan;
 	struct elf_edits edits;
 	uint8_t *selected, *levels, *file;
 
-	if (apply_elf_check(img, NULL) || plan_make(&all, img, &opt, NULL))
+	if (apply_elf_check(img, NULL) || plan_make(&plan, img, &opt, NULL))
 		return;
-	selected = xcalloc(all->nfunctions, 1);
-	levels = xcalloc(all->nfunctions, 1);
-	for (size_t i = 0; i < all->nfunctions; i++) {
+	selected = xcalloc(plan->nfunctions, 1);
+	levels = xcalloc(plan->nfunctions, 1);
+	for (size_t i = 0; i < plan->nfunctions; i++) {
 		selected[i] = i % 5 != 3;
 		levels[i] = i % 16;
 	}
-	plan = patch_plan_trim(all, selected, levels);
+	patch_plan_trim(plan, selected, levels);
 	if (!apply_elf_make(
 		    &edits, img,
 		    &(struct patch_info){.plan = plan, .levels = levels, .has_jumps = jumps},
@@ -144,7 +153,6 @@ static void write_patched(const struct elf_image *img, bool jumps)
 		elf_edits_free(&edits);
 	}
 	plan_free(plan);
-	plan_free(all);
 	xfree(selected);
 	xfree(levels);
 }

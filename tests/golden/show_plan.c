@@ -151,7 +151,6 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 		.events = events,
 		.nevents = PLACES_MAX,
 	};
-	uint64_t at = b.block + KRON_BLOCK_HEAD;
 	struct bound bound;
 	struct err err;
 
@@ -166,7 +165,7 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 	write_file(dir, "block", place, bound.block, bound.block_len);
 	for (size_t i = 0; i < plan->nsites; i++) {
 		const struct plan_site *s = &plan->sites[i];
-		uint64_t window = b.bias + s->vaddr;
+		uint64_t window = b.bias + s->vaddr, at = b.block + bound.stub_at[i];
 
 		printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 " %d\n", place,
 		       bound.patch_addr, window, window + s->window, s->patch_len);
@@ -176,7 +175,6 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 			       b.bias + s->landing + PLAN_LANDING, (int)PLAN_LANDING);
 		printf("@ block%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 "\n", place, b.block, at,
 		       at + s->code_len);
-		at += s->code_len;
 	}
 	xfree(text);
 	xfree(selected);
@@ -191,7 +189,6 @@ static void show_map(const struct plan *plan, const char *dir)
 		.selected = selected,
 		.block = (plan->reach_hi + 0xfffff) & ~0xfffffull,
 	};
-	uint64_t at = b.block + KRON_BLOCK_HEAD;
 	struct bound bound;
 	struct err err;
 
@@ -202,6 +199,7 @@ static void show_map(const struct plan *plan, const char *dir)
 	printf("block %#" PRIx64 "\n", b.block);
 	for (size_t i = 0; i < plan->nsites; i++) {
 		const struct plan_site *s = &plan->sites[i];
+		uint64_t at = b.block + bound.stub_at[i];
 
 		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 " %d %#" PRIx64 "\n",
 		       s->vaddr, s->window, at, s->code_len, plan->functions[s->function].vaddr,
@@ -213,7 +211,6 @@ static void show_map(const struct plan *plan, const char *dir)
 				printf("insn %#" PRIx64 " %#" PRIx64 "\n", at + m->stub_off,
 				       s->vaddr + m->window_off);
 		}
-		at += s->code_len;
 	}
 	xfree(selected);
 	bound_free(&bound);

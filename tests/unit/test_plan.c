@@ -326,10 +326,8 @@ static void stubs_lead_where_they_should(void **state)
 	(void)state;
 	assert_int_equal(bind_make(&out, &b, NULL), 0);
 	assert_int_equal(out.npatches, p->nsites + count_landings(p));
-	end = KRON_BLOCK_HEAD;
-	for (size_t i = 0; i < p->nsites; i++)
-		end += p->sites[i].code_len;
-	for (uint64_t at = KRON_BLOCK_HEAD; at < end;) {
+	end = out.stub_at[p->nsites - 1] + p->sites[p->nsites - 1].code_len;
+	for (uint64_t at = out.stub_at[0]; at < end;) {
 		struct insn in;
 
 		assert_true(insn_decode(&in, out.block + at, out.block_len - at, BLOCK + at));
