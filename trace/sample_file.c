@@ -17,8 +17,13 @@
 #define STAGE (1u << 20)
 /* Less is not worth the wait for the disk. */
 #define DIRECT_AT_LEAST (STAGE / 4)
-/* The page cache takes 0.5 to 1 GB/s here.  A slower disk is asked again every SLOW_BYTES. */
+/*
+ * A disk that takes so much has all our batches.  A slower one has them if the page cache is not
+ * much faster: copying costs a processor, waiting for the disk none.  It is asked again every
+ * SLOW_BYTES.
+ */
 #define FAST_BYTES_PER_S 500e6
+#define CACHE_IS_FASTER 1.5
 #define SLOW_BYTES ((off_t)64 << 20)
 
 void sample_file_close(struct sample_file *f)
@@ -137,12 +142,19 @@ static int write_pad(struct sample_file *f)
 	return ret;
 }
 
-static double seconds_since(const struct timespec *start)
+/* write_whole() of one piece, and how fast it was. */
+static int write_timed(struct sample_file *f, struct iovec *iov, double *rate)
 {
-	struct timespec now;
+	double bytes = (double)iov->iov_len;
+	struct timespec start, end;
+	int ret;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	ret = write_whole(f->fd, iov, 1, f->good);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	*rate = bytes / ((double)(end.tv_sec - start.tv_sec) +
+			 (double)(end.tv_nsec - start.tv_nsec) / 1e9 + 1e-9);
+	return ret;
 }
 
 static int set_direct(struct sample_file *f, bool on)
@@ -159,17 +171,17 @@ static int write_direct(struct sample_file *f)
 {
 	size_t pad = pad_at((off_t)f->staged);
 	struct iovec iov = {f->stage, f->staged + pad};
-	struct timespec start;
+	double rate;
 	int ret = set_direct(f, true);
 
 	if (ret)
 		return ret;
 	make_pad(f->stage + f->staged, pad);
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	ret = write_whole(f->fd, &iov, 1, f->good);
+	ret = write_timed(f, &iov, &rate);
 	if (!ret)
 		f->good += (off_t)(f->staged + pad);
-	if (!ret && (double)f->staged / seconds_since(&start) < FAST_BYTES_PER_S)
+	if (!ret && rate < FAST_BYTES_PER_S &&
+	    (!f->cache_rate || f->cache_rate > rate * CACHE_IS_FASTER))
 		f->slow_to = f->good + SLOW_BYTES;
 	set_direct(f, false);
 	return ret;
@@ -178,6 +190,7 @@ static int write_direct(struct sample_file *f)
 static int write_staged(struct sample_file *f)
 {
 	struct iovec iov = {f->stage, f->staged};
+	double rate;
 	int ret;
 
 	if (f->staged >= DIRECT_AT_LEAST && !f->no_direct && f->good >= f->slow_to) {
@@ -188,10 +201,13 @@ static int write_staged(struct sample_file *f)
 			return 0;
 		f->no_direct = ret != -ENOSPC;
 	}
-	ret = write_whole(f->fd, &iov, 1, f->good);
-	if (!ret)
-		f->good += (off_t)f->staged;
-	return ret;
+	ret = write_timed(f, &iov, &rate);
+	if (ret)
+		return ret;
+	f->good += (off_t)f->staged;
+	if (f->staged >= DIRECT_AT_LEAST) /* the last ones count most */
+		f->cache_rate += (rate - f->cache_rate) / (f->cache_rate ? 8 : 1);
+	return 0;
 }
 
 int sample_file_commit(struct sample_file *f)

@@ -3,9 +3,9 @@
  * sample_file.h - appends chunks to the `samples` file of a trace.
  *
  * Two ways.  append() hands one chunk to the kernel at once, as it is.  stage() gathers chunks,
- * packed, commit() writes them together; when they are many, past the page cache (O_DIRECT), if the file system
- * can and the disk is fast: copying into the page cache is what a busy recording costs most, and
- * it takes the memory bandwidth of the very program that is being measured.
+ * packed, commit() writes them together; when they are many, past the page cache (O_DIRECT), if
+ * the file system can and the disk keeps up: copying into the page cache is what a busy recording
+ * costs most, and it takes the memory bandwidth of the very program that is being measured.
  *
  *   chunk chunk chunk | pad to 4 KiB | batch: chunk ... chunk pad | batch ... | chunk chunk
  *
@@ -29,8 +29,9 @@ struct sample_file {
 	off_t good;     /* bytes of whole chunks */
 	uint8_t *stage; /* NULL until something is staged */
 	size_t staged;
-	bool no_direct; /* the file system refused */
-	off_t slow_to;  /* the disk was slower than the page cache: not before this offset */
+	bool no_direct;    /* the file system refused */
+	off_t slow_to;     /* the disk was slower than the page cache: not before this offset */
+	double cache_rate; /* bytes a second that the page cache took; 0: not known */
 };
 #define SAMPLE_FILE_INIT ((struct sample_file){.fd = -1})
 
