@@ -57,8 +57,10 @@ stop() {
 		for look in looks[1:]:
 		    seen = {f["function"]: f["seen"] for f in look["functions"]}
 		    rate = {f["function"]: f["per_second"] for f in look["functions"]}
-		    assert look["lost"] == 0 and look["seen"] > 1000, look
-		    assert abs(seen["often [work]"] / seen["seldom [work]"] - 3) < 0.1, seen
+		    # how many it sees depends on how often it gets a processor
+		    often, seldom = seen["often [work]"], seen["seldom [work]"]
+		    assert look["lost"] == 0 and look["seen"] >= 40, look
+		    assert abs(often / seldom - 3) < 0.1 + 15 * (1 / often + 1 / seldom) ** 0.5, seen
 		    assert rate["often [work]"] >= rate["seldom [work]"] > 0, rate
 		    assert look["functions"][0]["function"] == "often [work]", look
 	P
