@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,42 +40,74 @@ static const struct opt_command command = {
 
 /* ---- showing ---- */
 
-static size_t lines_wanted(void)
+/* Of the terminal; no limit where there is none. */
+static void find_size(size_t *rows, size_t *columns)
 {
-	struct winsize ws;
+	struct winsize ws = {0};
 
-	if (limit)
-		return limit;
-	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) && ws.ws_row > 6)
-		return ws.ws_row - 5u;
-	return SIZE_MAX;
+	if (isatty(STDOUT_FILENO))
+		ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws);
+	*rows = ws.ws_row ? ws.ws_row : SIZE_MAX;
+	*columns = ws.ws_col ? ws.ws_col : SIZE_MAX;
 }
 
-static void print_text(const struct live *l)
+/* Lines that would go on in the next one are cut: the picture stays in its place. */
+static void put_cut(const char *text, size_t columns, FILE *out)
+{
+	size_t column = 0;
+
+	for (const char *p = text; *p; p++) {
+		if (*p == '\n')
+			column = 0;
+		else if ((*p & 0xc0) != 0x80) /* not inside of a character */
+			column++;
+		if (column <= columns)
+			putc(*p, out);
+	}
+}
+
+#define LINES_AROUND 4 /* board, a blank one, the head, where the cursor is */
+
+static void print_picture(const struct live *l, size_t max, FILE *out)
 {
 	char rate[STR_NUMBER], lost[STR_NUMBER];
 	const struct rates *r = &l->rates;
 	double all = l->seconds > 0 ? (double)r->samples / l->seconds : 0;
-	size_t max = lines_wanted();
 
-	if (isatty(STDOUT_FILENO))
-		fputs("\033[H\033[J", stdout);
-	printf("board %s: about %s samples/s, %s lost, %" PRIu64
-	       " threads; 1 of %.0f was looked at\n\n",
-	       l->bus.name, str_thousands(rate, sizeof(rate), (uint64_t)all),
-	       str_thousands(lost, sizeof(lost), r->lost_now), r->threads, l->factor);
-	printf("%14s  %7s  %s\n", "Samples/s", "Share", "Function [Module]");
+	fprintf(out,
+		"board %s: about %s samples/s, %s lost, %" PRIu64
+		" threads; 1 of %.0f was looked at\n\n",
+		l->bus.name, str_thousands(rate, sizeof(rate), (uint64_t)all),
+		str_thousands(lost, sizeof(lost), r->lost_now), r->threads, l->factor);
+	fprintf(out, "%14s  %7s  %s\n", "Samples/s", "Share", "Function [Module]");
 	for (size_t i = 0; i < l->rows.n && i < max; i++) {
 		const struct live_row *row = &l->rows.v[i];
 		char *name = live_name(l, row);
 
-		printf("%14s  %6.2f%%  %s\n",
-		       str_thousands(rate, sizeof(rate), (uint64_t)live_rate(l, row)),
-		       100.0 * (double)row->seen / (double)r->seen, name);
+		fprintf(out, "%14s  %6.2f%%  %s\n",
+			str_thousands(rate, sizeof(rate), (uint64_t)live_rate(l, row)),
+			100.0 * (double)row->seen / (double)r->seen, name);
 		xfree(name);
 	}
+}
+
+static void print_text(const struct live *l)
+{
+	size_t rows, columns, size;
+	char *text = NULL;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return;
+	find_size(&rows, &columns);
+	print_picture(l, limit ? limit : rows > LINES_AROUND ? rows - LINES_AROUND : 1, f);
+	fclose(f);
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	put_cut(text, columns, stdout);
 	if (!isatty(STDOUT_FILENO))
 		putchar('\n');
+	free(text);
 }
 
 static void print_json(const struct live *l)

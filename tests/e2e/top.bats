@@ -100,3 +100,23 @@ stop() {
 	[ "$status" = 1 ]
 	[[ $output == *"kron status --watch 1"* ]]
 }
+
+@test "a small terminal: lines are cut, and the picture stays where it is" {
+	need tmux
+	start
+	screen=kron-top-$$
+	tmux -L "$screen" -f /dev/null new-session -d -x 34 -y 6 "'$KRON' top --board $recorder -d 200"
+	for _ in $(seq 100); do
+		tmux -L "$screen" capture-pane -p >shot
+		grep -q '% *often' shot && break
+		sleep 0.1
+	done
+	stop
+	tmux -L "$screen" kill-server || true
+	cat shot
+	sed -n 1p shot | grep -q '^board '
+	[ -z "$(sed -n 2p shot)" ]
+	sed -n 3p shot | grep -q '^ *Samples/s  '
+	sed -n 4p shot | grep -q '% *often'
+	sed -n 5p shot | grep -q '% *seldom'
+}
