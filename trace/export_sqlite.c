@@ -503,7 +503,8 @@ static void put_samples(struct database *d)
 	export_switches_open(&d->switches, t);
 	while (!d->error && trace_cursor_next(cursor, &e)) {
 		put_switches(d, e.tsc);
-		export_switches_see(&d->switches, e.lane);
+		if (d->switches.n)
+			export_switches_see(&d->switches, e.lane);
 		put_sample(d, &e);
 		pairs_feed(pairs, &e);
 	}
