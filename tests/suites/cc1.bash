@@ -12,7 +12,7 @@ prepare() { # preprocessed once: cc1 alone is what is tested
 	[ -e "$work/sqlite3/sqlite3.c" ] ||
 		(cd "$work/sqlite3" && { [ -e Makefile ] || ./configure --with-tcl=/usr/lib/tcl8.6; } && make sqlite3.c) &&
 		gcc -E "$work/sqlite3/sqlite3.c" -o sqlite3.i && gcc -E "$work/sqlite3/shell.c" -o shell.i
-	for f in "$top"/inject/*.c; do
+	for f in $(ls -S "$top"/inject/*.c | head -8); do
 		gcc -E -I"$top" -I"$top/include" "$f" -o "kron-$(basename "$f" .c).i" || rm -f "kron-$(basename "$f" .c).i"
 	done
 }
@@ -33,7 +33,9 @@ tests() {
 run() {
 	local cc=$cc1
 	[ -e "$bin/cc1" ] && cc=$bin/cc1
-	probed "$cc" -fpreprocessed "$src/${1% *}.i" -quiet -g "-${1#* }" -o out.s && grep -v DW_AT_producer out.s | cksum
+	cd "$src" || return 1 # the debug information names it
+	probed "$cc" -fpreprocessed "${1% *}.i" -quiet -g "-${1#* }" -o "$dir/out.s" &&
+		grep -v '"GNU C' "$dir/out.s" | cksum
 }
 
 summary() {
