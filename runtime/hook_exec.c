@@ -103,13 +103,17 @@ static bool preload_build(char *buf, size_t room, const char *of_user)
 	return true;
 }
 
-/* What is already kron's (a second kron record inside) is not ours to touch. */
-static bool names_kron(char *const *envp, size_t count)
+/*
+ * What is already kron's (a second kron record inside) is not ours to touch; and where ld.so only
+ * lists a program's libraries, as ldd does, no program runs and ours would be one of them.
+ */
+static bool is_not_ours(char *const *envp, size_t count)
 {
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		if (mini_after(envp[i], KRON_ENV_RT "="))
+		if (mini_after(envp[i], KRON_ENV_RT "=") ||
+		    mini_after(envp[i], "LD_TRACE_LOADED_OBJECTS="))
 			return true;
 	}
 	return false;
@@ -210,7 +214,7 @@ void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *e
 		return;
 	mask = rt_signals_block();
 	traceable = rt_exec_target_traceable(c.dirfd, path, flags) &&
-		    env_survey(envp, &count, &of_user) && !names_kron(envp, count);
+		    env_survey(envp, &count, &of_user) && !is_not_ours(envp, count);
 	/* Before the exec: the mask outlives it. */
 	rt_signals_restore(mask);
 	if (traceable)

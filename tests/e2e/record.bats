@@ -178,6 +178,13 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	diff want got
 }
 
+@test "a list of a program's libraries has none of ours" {
+	local list='LD_TRACE_LOADED_OBJECTS=1 /bin/true; ldd /bin/true'
+	sh -c "$list" | sed 's/ (0x.*//' >want
+	"$KRON" record -q -- sh -c "$list" | sed 's/ (0x.*//' >got
+	cmp want got
+}
+
 @test "scripts, programs in PATH, and text without #!" {
 	printf '#!/bin/sh\nexit 9\n' >script
 	printf 'exit 8\n' >text
