@@ -115,6 +115,12 @@ static struct tally count_probes(const struct plan *p, const struct plan_functio
 	return t;
 }
 
+/* In a patched file a function may be there for a hook of the runtime's only, or for places. */
+static bool is_shown(const struct plan *p, const struct plan_function *f)
+{
+	return count_probes(p, f).entry;
+}
+
 static void source_words(char *out, size_t size, uint32_t bits)
 {
 	size_t n = 0;
@@ -158,8 +164,13 @@ static void print_functions(const struct plan *p, const char *path)
 	printf("%10s %7s  %-22s %-13s %7s  %s\n", "Address", "Size", "Found in", "Entry", "Exits",
 	       "Function");
 	for (size_t i = 0; i < p->nfunctions; i++)
-		print_function(p, &p->functions[i], path);
+		if (is_shown(p, &p->functions[i]))
+			print_function(p, &p->functions[i], path);
 }
+
+/* Of functions in a file whose probes have numbers of their own (KRON_BOARD). */
+static bool is_numbered;
+static uint32_t first_number;
 
 static void json_probe(struct json *j, const struct plan_probe *probe)
 {
@@ -184,6 +195,8 @@ static void json_function(struct json *j, const struct plan *p, const struct pla
 	json_ku64(j, "size", f->size);
 	json_kstr(j, "name", name);
 	json_kstr(j, "symbol", f->raw_name ? p->strings + f->raw_name : NULL);
+	if (is_numbered)
+		json_ku64(j, "number", first_number + (uint64_t)(f - p->functions));
 	json_key(j, "sources");
 	json_open(j, '[');
 	for (size_t i = 0; i < NSOURCES; i++)
@@ -238,7 +251,8 @@ static void json_functions(struct json *j, const struct plan *p, const char *pat
 	json_key(j, "functions");
 	json_open(j, '[');
 	for (size_t i = 0; i < p->nfunctions; i++)
-		json_function(j, p, &p->functions[i], path);
+		if (is_shown(p, &p->functions[i]))
+			json_function(j, p, &p->functions[i], path);
 	json_close(j, ']');
 	json_close(j, '}');
 }
@@ -357,8 +371,13 @@ static int read_patched(struct plan **out, const struct elf_image *img, struct e
 	struct patch_info info;
 	int code = patch_info_read(&info, img, err);
 
+	if (!code && patch_info_has_start(img)) {
+		is_numbered = true;
+		first_number = patch_info_first_number(&info);
+	}
 	*out = info.plan;
-	xfree(info.levels);
+	info.plan = NULL;
+	patch_info_free(&info);
 	return code;
 }
 

@@ -98,12 +98,19 @@ static bool is_hooked_library(const char *path)
 	       !strcmp(name, "ld-linux-x86-64.so.2") || !strncmp(name, "ld-2.", 5);
 }
 
+/* A static program from kron patch: the runtime, which asks, is a part of it. */
+static bool brings_runtime(const struct work *w, const struct process_mapping *m)
+{
+	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
+
+	return rt && w->exe && rt->ino == m->ino && rt->dev == m->dev && !strcmp(m->path, w->exe);
+}
+
 static bool is_own_runtime(const struct work *w, const struct process_mapping *m)
 {
 	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
 
-	/* A static program has it inside. */
-	if (w->exe && !strcmp(m->path, w->exe))
+	if (brings_runtime(w, m))
 		return false;
 	return (rt && rt->ino == m->ino && rt->dev == m->dev) ||
 	       !strcmp(base_name(m->path), "libkron-rt.so");
@@ -132,7 +139,7 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 
 	l.full = !w->a->selection->probes_only &&
 		 (is_exe || selection_has_library(w->a->selection, m->path));
-	l.hooks = is_hooked_library(m->path);
+	l.hooks = is_hooked_library(m->path) || brings_runtime(w, m);
 	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
 	if ((!l.full && !l.hooks && !probes) || is_own_runtime(w, m))
 		return;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hooks.c - finds the hooks' symbols; only the two modules that own them are looked at. */
+/*
+ * hooks.c - finds the hooks' symbols; only the two modules that own them are looked at, and static
+ * programs, which have libc's functions inside.
+ */
 #include "inject/hooks.h"
 
 #include <string.h>
@@ -52,12 +55,33 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	return s->found < KRON_HOOK_COUNT;
 }
 
+/* Static programs have no linker that could load a library, and no wrapping of handlers. */
+static bool is_for_static(enum kron_hook h)
+{
+	return h != KRON_HOOK_DL_STATE && h != KRON_HOOK_SIGACTION;
+}
+
+static unsigned find_in_static(struct search *s)
+{
+	unsigned kept = 0;
+
+	elf_symbols_for_each(s->img, SHT_SYMTAB, match, s);
+	for (unsigned i = 0; i < KRON_HOOK_COUNT; i++) {
+		if (!is_for_static(i))
+			s->vaddr[i] = 0;
+		kept += s->vaddr[i] != 0;
+	}
+	return kept;
+}
+
 unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_COUNT])
 {
 	struct search s = {.img = img, .vaddr = vaddr};
 	unsigned kept = 0;
 
 	memset(vaddr, 0, KRON_HOOK_COUNT * sizeof(vaddr[0]));
+	if (img->kind == ELF_KIND_STATIC)
+		return find_in_static(&s);
 	if (!has_soname(img, "libc.so.6") && !has_soname(img, "ld-linux-x86-64.so.2"))
 		return 0;
 	elf_symbols_for_each(img, SHT_DYNSYM, match, &s);

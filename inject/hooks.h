@@ -10,7 +10,8 @@
 
 /*
  * Fill vaddr[h] for each hook whose symbol this image defines and whose module it is (by
- * DT_SONAME: libc.so.6, or ld.so for _dl_debug_state), 0 for the others.  Returns how many.
+ * DT_SONAME: libc.so.6, or ld.so for _dl_debug_state), 0 for the others.  Returns how many.  In a
+ * static program with symbols: those of libc's that the runtime serves there.
  */
 unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_COUNT]);
 

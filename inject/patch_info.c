@@ -644,6 +644,16 @@ bool patch_info_has_start(const struct elf_image *img)
 	return note.version == PATCH_VERSION && note.flags & PATCH_HAS_START;
 }
 
+uint32_t patch_info_first_number(const struct patch_info *info)
+{
+	uint32_t first = 0;
+
+	for (size_t i = 0; i < info->nevents; i++)
+		if (info->events[i].has_number && info->events[i].number >= first)
+			first = info->events[i].number + 1;
+	return first;
+}
+
 /* A tool that wrote the file anew by its sections may have moved it. */
 static void find_description(const struct elf_image *img, struct patch_note *note)
 {

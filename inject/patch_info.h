@@ -70,6 +70,9 @@ struct patch_info {
 
 /* Has the image a note of ours? */
 bool patch_info_is_there(const struct elf_image *img);
+/* Where nobody gives numbers (KRON_BOARD): that of the plan's first function, behind all that the
+ * user chose. */
+uint32_t patch_info_first_number(const struct patch_info *info);
 /* Is it a static program that can wake its probes by itself? */
 bool patch_info_has_start(const struct elf_image *img);
 /* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */

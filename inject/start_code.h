@@ -39,8 +39,8 @@ int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 		    const struct binding *b, const struct bound *asleep, struct err *err);
 void start_part_free(struct start_part *part);
 
-/* The block's bytes when it is awake on a board of its own: function n has the events 2n and
- * 2n + 1, places have the next numbers, or the user's. */
+/* How the block's bytes differ when it is awake on a board of its own: function n has the events
+ * 2n and 2n + 1 (patch_info_first_number()), places have the next numbers, or the user's. */
 int start_wake_make(uint8_t **out, uint64_t *len, uint64_t vaddr, const struct elf_image *img,
 		    const struct patch_info *what, const struct binding *b,
 		    const struct bound *asleep, struct err *err);

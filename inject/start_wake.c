@@ -162,15 +162,11 @@ static void add_text(ranges *all, bytes *out, uint64_t start, const struct elf_i
 /* ---- all of it ---- */
 
 /* Numbers that the user chose are his, wherever they lie. */
-static uint32_t *number_events(const struct patch_info *what, uint32_t *first_function)
+static uint32_t *number_events(const struct patch_info *what)
 {
-	uint32_t *numbers = xcalloc(what->nevents + 1, sizeof(*numbers)), next = 0;
+	uint32_t *numbers = xcalloc(what->nevents + 1, sizeof(*numbers));
+	uint32_t next = patch_info_first_number(what) + (uint32_t)what->plan->nfunctions;
 
-	for (size_t i = 0; i < what->nevents; i++)
-		if (what->events[i].has_number && what->events[i].number >= next)
-			next = what->events[i].number + 1;
-	*first_function = next;
-	next += (uint32_t)what->plan->nfunctions;
 	for (size_t i = 0; i < what->nevents; i++)
 		numbers[i] = what->events[i].has_number ? what->events[i].number : next++;
 	return numbers;
@@ -181,12 +177,14 @@ static int bind_awake(struct bound *out, const struct patch_info *what, const st
 {
 	uint8_t *all = xmalloc(what->plan->nfunctions + 1);
 	struct binding awake = *b;
-	uint32_t *numbers = number_events(what, &awake.event_base);
+	uint32_t *numbers = number_events(what);
 	int code;
 
 	memset(all, 1, what->plan->nfunctions + 1);
 	awake.dormant = false;
+	awake.hooks = true;
 	awake.selected = all;
+	awake.event_base = patch_info_first_number(what);
 	awake.levels = what->levels;
 	awake.way = KRON_THUNK_EXACT;
 	awake.events = numbers;

@@ -21,7 +21,11 @@
 
 #define OURS_MAX 3         /* LD_PRELOAD, KRON_RT, KRON_RT_PAD */
 #define STACK_ENTRIES 512u /* 4 KiB */
+#ifdef RT_STATIC
+#define STATIC_ENTRIES 1024u /* it is a part of every patched file */
+#else
 #define STATIC_ENTRIES 16384u
+#endif
 #define PRELOAD_MAX 4096u
 
 /* One for everybody: held from the building of an environment to the end of a failed exec. */

@@ -628,7 +628,12 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 /* The chunk stays OWNED till the thread ends: only one whose last slot is claimed may be FULL. */
 void rt_lane_mute(void)
 {
+#ifdef RT_STATIC
+	kron_rt.mute = true; /* there is no place for what is one thread's only */
+	rt_thread_forget();
+#else
 	rt_thread_set_lane(&mute_lane);
+#endif
 }
 
 bool rt_lane_is_mute(void)

@@ -117,6 +117,8 @@ extern struct rt kron_rt __attribute__((visibility("hidden")));
 /* The calling thread's lane, NULL = none yet. */
 struct rt_lane *rt_thread_lane(void) __attribute__((visibility("hidden")));
 void rt_thread_set_lane(struct rt_lane *lane) __attribute__((visibility("hidden")));
+/* From now on no probe finds its lane by itself. */
+void rt_thread_forget(void) __attribute__((visibility("hidden")));
 #else
 #define RT_THREAD __thread __attribute__((tls_model("initial-exec")))
 #define RT_LOCKED

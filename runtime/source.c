@@ -148,7 +148,10 @@ void rt_trigger(uint32_t word, uint64_t data)
 
 	if (kron_rt.named) {
 		board_trigger(&kron_rt.board, word, rt_cpu(),
-			      KRON_SOURCE(kron_rt.ctl->node, sys_gettid()), data);
+			      KRON_SOURCE(kron_rt.ctl->node, kron_rt.quiet
+								     ? rt_tid_known(false)
+								     : (uint32_t)sys_gettid()),
+			      data);
 		return;
 	}
 	if (!kron_rt_meet())

@@ -6,8 +6,8 @@
  * Nobody has preloaded us: the file's own entry point leads here, in a process that may not be
  * traced at all.  Then we look at the environment and are gone, and have touched nothing.
  *
- * What a static program does not have: hooks (nothing puts the environment back, so it stays
- * visible, and its children are traced as they are), the wrapping of handlers for faults, and a
+ * What a static program does not have: hooks, if it has no symbols (then nothing puts the
+ * environment back, so it stays visible), the wrapping of handlers for faults, and a
  * _dl_find_object of ours; the program's table for unwinders has the block's tables already.
  */
 #define _GNU_SOURCE
@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include "runtime/rt.h"
 #include "runtime/static.h"
+#include "runtime/faults.h"
 #include "runtime/unwind.h"
 #include "runtime/sys.h"
 #include "runtime/mini.h"
@@ -112,6 +113,20 @@ void kron_rt_static(uint64_t *sp)
 
 void kron_rt_find_cpu(void)
 {
+}
+
+void rt_hook_dl_state(void)
+{
+}
+
+void rt_hook_sigaction(struct rt_regs *r)
+{
+	(void)r;
+}
+
+void rt_hook_raw_sigaction(struct rt_regs *r)
+{
+	(void)r;
 }
 
 void rt_unwind_add(uint64_t block, uint64_t len)

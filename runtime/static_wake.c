@@ -65,10 +65,12 @@ static bool is_as_patched(const struct kron_start *s, const struct kron_wake_ran
 static void put_thunks(uint8_t *block)
 {
 	const uint64_t thunk = (uint64_t)kron_rt_probe_exact;
+	const uint64_t hook = (uint64_t)kron_rt_hook_thunk;
 	const uint64_t payload = (uint64_t)kron_rt_payload_exact;
 	const uint64_t action = (uint64_t)kron_rt_action_thunk;
 
 	mini_copy(block + KRON_BLOCK_THUNK + 16, &thunk, sizeof(thunk));
+	mini_copy(block + KRON_BLOCK_HOOK + 16, &hook, sizeof(hook));
 	mini_copy(block + KRON_BLOCK_PAYLOAD + 16, &payload, sizeof(payload));
 	mini_copy(block + KRON_BLOCK_ACTION + 16, &action, sizeof(action));
 }

@@ -153,11 +153,11 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 	hello.thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_probe_exact;
 	hello.payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello.payload_thunk[KRON_THUNK_EXACT] = (uint64_t)kron_rt_payload_exact;
+	hello.hook_thunk = (uint64_t)kron_rt_hook_thunk;
 	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
 #ifndef RT_STATIC /* where the collector must do without */
 	hello.thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello.thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
-	hello.hook_thunk = (uint64_t)kron_rt_hook_thunk;
 	hello.payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
 	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 #endif

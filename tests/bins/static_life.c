@@ -7,6 +7,9 @@
  *   static_life die CALLS FILE two threads; one kills the process at its CALLS-th call; FILE has
  *                              the calls so far
  *   static_life env            its arguments and environment
+ *   static_life exec PROG ARG… becomes PROG
+ *   static_life filter CALLS   two threads, one of them new, under a seccomp filter that kills for
+ *                              every system call but write and exit_group; "TID CALLS" of each
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,10 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if __has_include(<linux/filter.h>) /* musl has none */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#endif
 
 #define TIDS (1 << 22)
 #define THREADS 4
@@ -145,6 +153,74 @@ static int die(long n, const char *file)
 	return 1;
 }
 
+/* ---- filter ---- */
+
+#ifdef SECCOMP_SET_MODE_FILTER
+static volatile pid_t other;
+static volatile int go, done;
+
+static void *work_filtered(void *n)
+{
+	pid_t me = self();
+
+	other = me;
+	while (!go)
+		;
+	for (long i = 0; i < (long)n; i++)
+		hit(me);
+	done = 1;
+	for (;;)
+		;
+	return NULL;
+}
+
+static void set_filter(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog p = {sizeof(f) / sizeof(f[0]), f};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p))
+		exit(77);
+}
+
+static int filter(long n)
+{
+	char text[100];
+	pid_t me = self();
+	pthread_t t;
+	int len;
+
+	calls = share(TIDS * sizeof(*calls), NULL);
+	hit(me);
+	pthread_create(&t, NULL, work_filtered, (void *)n);
+	while (!other)
+		;
+	set_filter();
+	go = 1;
+	for (long i = 0; i < n; i++)
+		hit(me);
+	while (!done)
+		;
+	len = snprintf(text, sizeof(text), "%d %u\n%d %u\n", me, calls[me], other, calls[other]);
+	if (write(1, text, (size_t)len) != len)
+		_exit(1);
+	_exit(0);
+}
+
+#else
+static int filter(long n)
+{
+	return (int)n;
+}
+#endif
+
 /* ---- env ---- */
 
 static int env(char **argv)
@@ -163,5 +239,9 @@ int main(int argc, char **argv)
 		return all(atoi(argv[2]));
 	if (argc > 3 && !strcmp(argv[1], "die"))
 		return die(atol(argv[2]), argv[3]);
+	if (argc > 2 && !strcmp(argv[1], "exec"))
+		return execv(argv[2], argv + 2);
+	if (argc > 2 && !strcmp(argv[1], "filter"))
+		return filter(atol(argv[2]));
 	return env(argv + 1);
 }
