@@ -176,7 +176,10 @@ static void open_functions(struct tui *u)
 	v = push_view(u,
 		      xasprintf("%s: %s calls, %s samples lost", shown,
 				str_thousands(calls, sizeof(calls), u->profile.totals.calls.calls),
-				str_thousands(lost, sizeof(lost), u->profile.totals.lost)));
+				str_thousands(lost, sizeof(lost),
+					      u->t->lost > u->profile.totals.lost
+						      ? u->t->lost
+						      : u->profile.totals.lost)));
 	xfree(shown);
 	v->head = xasprintf("%10s  %10s  %12s  %10s  %10s  %s", "Total", "Self", "Calls", "Average",
 			    "Maximum", "Function [Module]");

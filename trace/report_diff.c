@@ -214,7 +214,8 @@ static uint64_t value(const struct side *s, int key)
 	case DIFF_CALLS:
 		return s->calls;
 	case DIFF_AVG:
-		return (uint64_t)(mean(s) + 0.5);
+		/* of whole ns and cut off, as kron report has it */
+		return s->n ? (uint64_t)(s->sum + 1e-3l) / s->n : 0;
 	default:
 		return s->self;
 	}
@@ -294,9 +295,9 @@ static void put_entry(const struct diff *d, const struct entry *e, FILE *out)
 	put_difference(d, value(a, d->o->sort), value(b, d->o->sort), out);
 	fprintf(out, "%12s  ", str_thousands(calls, sizeof(calls), a->calls));
 	fprintf(out, "%12s  ", str_thousands(calls, sizeof(calls), b->calls));
-	text_put_duration(out, (uint64_t)(mean(a) + 0.5));
+	text_put_duration(out, value(a, DIFF_AVG));
 	fputs("  ", out);
-	text_put_duration(out, (uint64_t)(mean(b) + 0.5));
+	text_put_duration(out, value(b, DIFF_AVG));
 	fputs("  ", out);
 	put_p(d, e, out);
 	text_put(out, e->name);

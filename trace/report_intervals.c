@@ -51,6 +51,7 @@ struct by_intervals {
 	struct lane_now *lanes;
 	struct index keys;
 	VEC(struct interval_row) rows; /* by index of key */
+	uint64_t lost;                 /* by the records among the samples */
 	double probe_ticks, probe_error;
 };
 
@@ -136,6 +137,7 @@ static void read_samples(struct by_intervals *r, int thread)
 		if (e.s.event == KRON_EVENT_LOST) {
 			lane->loss = s.time;
 			lane->has_loss = true;
+			r->lost += e.s.payload;
 		}
 		if (e.s.event >= KRON_EVENT_SPECIAL)
 			continue;
@@ -299,7 +301,8 @@ static void print_text(struct by_intervals *r, FILE *out)
 	fputc('\n', out);
 	print_left(r, out);
 	fprintf(out, "%s samples lost; percentiles are within %.1f%%\n",
-		str_thousands(lost, sizeof(lost), r->t->lost), LOGHIST_ERROR_PERCENT);
+		str_thousands(lost, sizeof(lost), r->t->lost > r->lost ? r->t->lost : r->lost),
+		LOGHIST_ERROR_PERCENT);
 }
 
 static void json_time(struct json *j, const struct by_intervals *r, const char *key, uint64_t ticks)
