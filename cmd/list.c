@@ -348,6 +348,7 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 
 	if (probe_options_read(&set, &specs, &files, 0, &err))
 		return cmd_fail(&command, CMD_USAGE, "%s", err.msg);
+	set.no_callers = !interpose_is_on(opt->tactics);
 	if (probe_list_make(&list, img, &set, full ? full : path, opt, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	cmd_pager(!json);

@@ -218,6 +218,12 @@ static const char *import_event(const struct probe_list *l, size_t i)
 	return e == RESOLVE_NO_EVENT ? NULL : l->found.events.v[e].name;
 }
 
+/* At the calls of it, or at their end. */
+static const char *import_where(const struct resolved_import *im)
+{
+	return im->where == PLACE_AFTER ? "return" : "calls";
+}
+
 static void print_import(const struct probe_list *l, const struct probe_set *set, size_t i)
 {
 	const struct resolved_import *im = &l->found.imports.v[i];
@@ -228,7 +234,7 @@ static void print_import(const struct probe_list *l, const struct probe_set *set
 	payload_text(&l->found.actions.v[im->action], s, payload, sizeof(payload));
 	if (s->gated)
 		snprintf(level, sizeof(level), "%u", s->level);
-	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", im->vaddr, "calls",
+	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", im->vaddr, import_where(im),
 	       tactic_key(TACTIC_IMPORT), level, kind, import_name(l, i),
 	       import_event(l, i) ? import_event(l, i) : "-", *payload ? "  " : "", payload);
 }
@@ -275,8 +281,8 @@ static void json_import(struct json *j, const struct probe_list *l, const struct
 {
 	const struct resolved_import *im = &l->found.imports.v[i];
 
-	json_head(j, &set->specs.v[im->spec], &l->found.actions.v[im->action], im->vaddr, "calls",
-		  import_name(l, i), import_event(l, i));
+	json_head(j, &set->specs.v[im->spec], &l->found.actions.v[im->action], im->vaddr,
+		  import_where(im), import_name(l, i), import_event(l, i));
 	json_kstr(j, "tactic", tactic_key(TACTIC_IMPORT));
 	json_close(j, '}');
 }

@@ -477,6 +477,7 @@ int cmd_patch(int argc, char **argv)
 	    take_tactics(&err))
 		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
 				err.msg);
+	probes.no_callers = true; /* those are other files */
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	status = patch(img, &err) ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;

@@ -28,6 +28,7 @@
 #include "collect/collector.h"
 #include "collect/program.h"
 #include "config.h"
+#include "inject/interpose.h"
 #include "inject/tactics.h"
 #include "trace/format.h"
 
@@ -293,6 +294,18 @@ static double overhead_percent(const struct collector_summary *s, const struct c
 	return probes < all * 0.95 ? 100.0 * probes / (all - probes) : 100.0 * probes / all;
 }
 
+/* Another probe of the same event found a place. */
+static bool has_alternative(const struct probe_results *r, size_t spec)
+{
+	const struct probe_spec *s = &probes.specs.v[spec], *other = probes.specs.v;
+
+	for (size_t i = 0; s->event && i < r->n; i++, other++)
+		if (r->v[i].places && other->event && !strcmp(other->event, s->event) &&
+		    other->level == s->level)
+			return true;
+	return false;
+}
+
 /* Probes that found no place, and what is wrong with those that did. */
 static void say_probes(const struct collector *c)
 {
@@ -301,6 +314,8 @@ static void say_probes(const struct collector *c)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct probe_spec *s = &probes.specs.v[i];
 
+		if (!r->v[i].places && !verbose && has_alternative(r, i))
+			continue;
 		for (size_t k = 0; k < r->v[i].notes.n; k++)
 			if (!r->v[i].places || verbose)
 				say("kron: %s: %s", s->where, r->v[i].notes.v[k]);
@@ -587,6 +602,7 @@ int cmd_record(int argc, char **argv)
 	if (probe_options_read(&probes, &specs, &files, level_globs.others, &err) ||
 	    (tactics && tactics_parse(&tactic_set, tactics, &err)))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	probes.no_callers = !interpose_is_on(tactic_set);
 	status = program_find(&program, argv[0], getenv("PATH"), &err);
 	if (status)
 		return cmd_fail(&command, status == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",

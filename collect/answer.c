@@ -19,41 +19,15 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "collect/interposing.h"
+#include "collect/answer_impl.h"
 #include "collect/semaphores.h"
 #include "inject/bind.h"
-#include "inject/interpose.h"
 #include "inject/space.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
 #define PAGE 4096ull
-
-struct loaded { /* a module in the process */
-	struct module *module;
-	uint64_t dev, ino, bias;
-	bool full; /* its functions are wanted, else only its hooks */
-	bool hooks;
-	bool done;      /* a block of it is there */
-	bool is_caller; /* only the stubs by which it calls others */
-};
-
-/* One answer in the making. */
-struct work {
-	struct answerer *a;
-	const struct question *q;
-	struct answer *out;
-	struct process_maps maps;
-	char *exe;
-	VEC(struct loaded) loaded;
-	VEC(struct loaded) texts; /* every module, for interpose() */
-	VEC(struct met_module) fresh;
-	VEC(struct space_mapping) space;
-	VEC(struct kron_command) commands;
-	VEC(struct bound) bound; /* by group */
-	VEC(struct block_record) records;
-};
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
 		   const uint8_t *session)
@@ -73,7 +47,7 @@ void answerer_free(struct answerer *a)
 	vec_free(&a->met);
 }
 
-static void note(struct work *w, const struct err *err)
+void answer_note(struct work *w, const struct err *err)
 {
 	log_info("collect", "pid %d: %s", w->q->pid, err->msg);
 	if (w->out->nnotes < ANSWER_NOTES)
@@ -106,7 +80,7 @@ static bool brings_runtime(const struct work *w, const struct process_mapping *m
 	return rt && w->exe && rt->ino == m->ino && rt->dev == m->dev && !strcmp(m->path, w->exe);
 }
 
-static bool is_own_runtime(const struct work *w, const struct process_mapping *m)
+bool answer_is_runtime(const struct work *w, const struct process_mapping *m)
 {
 	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
 
@@ -116,7 +90,7 @@ static bool is_own_runtime(const struct work *w, const struct process_mapping *m
 	       !strcmp(base_name(m->path), "libkron-rt.so");
 }
 
-static bool is_module_text(const struct process_mapping *m)
+bool answer_is_module(const struct process_mapping *m)
 {
 	return process_mapping_is_exec(m) && m->ino && m->path[0] == '/' &&
 	       strncmp(m->path, "/memfd:", 7) && strncmp(m->path, "/SYSV", 5) &&
@@ -141,13 +115,13 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 		 (is_exe || selection_has_library(w->a->selection, m->path));
 	l.hooks = is_hooked_library(m->path) || brings_runtime(w, m);
 	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
-	if ((!l.full && !l.hooks && !probes) || is_own_runtime(w, m))
+	if ((!l.full && !l.hooks && !probes) || answer_is_runtime(w, m))
 		return;
 	vec_for(&w->loaded, other)
 		if (other->dev == m->dev && other->ino == m->ino)
 			l.module = other->module;
 	if (!l.module && modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
-		note(w, &err);
+		answer_note(w, &err);
 		return;
 	}
 	l.full = l.full || (probes && modules_wants_probes(w->a->modules, l.module));
@@ -339,11 +313,11 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	if (!semaphores_raise(w->q->pid, l->bias, found->semaphores.v, found->semaphores.n, &err))
 		return;
 	err_prefix(&err, -1, "%s", l->module->path);
-	note(w, &err);
+	answer_note(w, &err);
 }
 
 /* The block of a binding, and its commands; none if nothing is to be bound. */
-static int add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
 {
 	struct block_record *r;
 	uint64_t lo, hi;
@@ -415,7 +389,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		b.no_places = b.plan != l->module->full;
 		b.id = l->module->block_id;
 	}
-	code = add_block(w, l, &b, err);
+	code = answer_add_block(w, l, &b, err);
 	if (!code && b.plan == l->module->full)
 		raise_semaphores(w, l);
 	if (!code)
@@ -423,7 +397,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	return code;
 }
 
-static bool is_in_lineage(const struct question *q, uint32_t uid)
+bool answer_is_in_lineage(const struct question *q, uint32_t uid)
 {
 	for (const uint32_t *p = q->lineage; p && *p; p++)
 		if (*p == uid)
@@ -438,7 +412,7 @@ static bool was_refused(struct work *w, const struct loaded *l)
 	pthread_mutex_lock(&w->a->lock);
 	vec_for(&w->a->refused, r)
 		if (r->ino == l->ino && r->dev == l->dev && r->bias == l->bias &&
-		    is_in_lineage(w->q, r->uid))
+		    answer_is_in_lineage(w->q, r->uid))
 			found = true;
 	pthread_mutex_unlock(&w->a->lock);
 	return found;
@@ -467,7 +441,7 @@ static void do_modules(struct work *w)
 			(struct refused_module){.dev = l->dev, .ino = l->ino, .bias = l->bias};
 		code = modules_plan(w->a->modules, l->module, l->full, &err);
 		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
-			note(w, &err);
+			answer_note(w, &err);
 			l->full = false;
 			code = modules_plan(w->a->modules, l->module, false, &err);
 		}
@@ -477,138 +451,8 @@ static void do_modules(struct work *w)
 			continue;
 		w->out->complete = false;
 		if (!has_better_place(w, l))
-			note(w, &err);
+			answer_note(w, &err);
 	}
-}
-
-/* ---- the callers of what could not be patched ---- */
-
-static bool is_loaded(const struct work *w, const struct met_module *m)
-{
-	for (size_t i = 0; i < w->maps.n; i++)
-		if (w->maps.v[i].ino == m->ino && w->maps.v[i].dev == m->dev)
-			return true;
-	return false;
-}
-
-/* What the process had and has no more may come again; a new program has nothing. */
-static void forget_unloaded(struct work *w)
-{
-	struct answerer *a = w->a;
-	size_t out = 0;
-
-	for (size_t i = 0; i < a->met.n; i++)
-		if (a->met.v[i].pid != w->q->pid || (w->q->lineage && is_loaded(w, &a->met.v[i])))
-			a->met.v[out++] = a->met.v[i];
-	a->met.n = out;
-}
-
-static bool was_met(const struct work *w, uint64_t dev, uint64_t ino)
-{
-	vec_for(&w->a->met, m)
-		if (m->ino == ino && m->dev == dev &&
-		    (m->pid == w->q->pid || (m->uid && is_in_lineage(w->q, m->uid))))
-			return true;
-	return false;
-}
-
-/* The texts that this process is seen with for the first time: nothing runs in them yet. */
-static void meet(struct work *w)
-{
-	uint32_t uid = w->q->lineage ? *w->q->lineage : 0;
-
-	pthread_mutex_lock(&w->a->lock);
-	forget_unloaded(w);
-	for (size_t i = 0; i < w->maps.n; i++) {
-		const struct process_mapping *m = &w->maps.v[i];
-		struct met_module met = {w->q->pid, uid, m->dev, m->ino};
-
-		if (!is_module_text(m) || is_own_runtime(w, m) || was_met(w, m->dev, m->ino))
-			continue;
-		*vec_push(&w->fresh) = met;
-		*vec_push(&w->a->met) = met;
-	}
-	pthread_mutex_unlock(&w->a->lock);
-}
-
-static bool is_new(const struct work *w, const struct loaded *l)
-{
-	for (size_t i = 0; i < w->fresh.n; i++)
-		if (w->fresh.v[i].dev == l->dev && w->fresh.v[i].ino == l->ino)
-			return true;
-	return false;
-}
-
-static void list_texts(struct work *w, struct interposing *in)
-{
-	for (size_t i = 0; i < w->maps.n; i++) {
-		const struct process_mapping *m = &w->maps.v[i];
-		struct loaded l = {.dev = m->dev, .ino = m->ino, .is_caller = true};
-		bool is_exe = w->exe && !strcmp(m->path, w->exe), known = false;
-		struct err err;
-
-		if (!is_module_text(m) || is_own_runtime(w, m))
-			continue;
-		if (modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
-			log_info("collect", "pid %d: its stubs: %s", w->q->pid, err.msg);
-			continue;
-		}
-		if (!module_bias(l.module, m, &l.bias))
-			continue;
-		vec_for(&w->texts, other)
-			known = known || (other->module == l.module && other->bias == l.bias);
-		if (known)
-			continue;
-		*vec_push(&w->texts) = l;
-		interposing_add_module(in, l.module);
-	}
-}
-
-static void interpose_module(struct work *w, struct interposing *in, const struct loaded *l)
-{
-	struct binding b = {
-		.bias = l->bias,
-		.thunk = w->q->thunk,
-		.hook_thunk = w->q->hook_thunk,
-		.payload_thunk = w->q->payload_thunk,
-		.action_thunk = w->q->action_thunk,
-		.way = w->q->way,
-		.counts = w->q->counts,
-	};
-	const struct stub_plan *p;
-	struct err err;
-	int code = interposing_plan(in, l->module, &p, &err);
-
-	if (!code && p) {
-		b.plan = p->plan;
-		b.events = p->events;
-		b.nevents = p->nevents;
-		code = add_block(w, l, &b, &err);
-	}
-	if (code)
-		note(w, &err);
-}
-
-static void interpose(struct work *w)
-{
-	struct interposing in;
-
-	if (!interpose_is_on(w->a->selection->tactics) || !w->q->payload_thunk)
-		return;
-	meet(w);
-	interposing_init(&in, w->a->modules);
-	vec_for(&w->loaded, l)
-		if (l->full)
-			interposing_add_callee(&in, l->module);
-	if (interposing_is_needed(&in)) {
-		list_texts(w, &in);
-		vec_for(&w->texts, l)
-			if (is_new(w, l))
-				interpose_module(w, &in, l);
-		for (size_t i = 0; i < in.notes.n; i++)
-			note(w, &in.notes.v[i]);
-	}
-	interposing_free(&in);
 }
 
 /* ---- the command file ---- */
@@ -757,12 +601,12 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 			*gone = 0;
 	}
 	for (size_t i = 0; i < w.maps.n; i++)
-		if (is_module_text(&w.maps.v[i]))
+		if (answer_is_module(&w.maps.v[i]))
 			consider_mapping(&w, &w.maps.v[i]);
 	consider_blocks(&w);
 	copy_space(&w);
 	do_modules(&w);
-	interpose(&w);
+	answer_callers(&w);
 	if (w.commands.n)
 		code = make_file(&w, err);
 	vec_for(&w.bound, b)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "collect/link_order.h"
 #include "inject/interpose.h"
 #include "inject/resolve.h"
 
@@ -98,11 +99,13 @@ static void need_function(struct interposing *in, struct module *m, const struct
 }
 
 static void need_place(struct interposing *in, struct module *m, uint64_t vaddr,
-		       const struct place_action *a, uint32_t event, const char *why)
+		       enum place_where where, const struct place_action *a, uint32_t event,
+		       const char *why)
 {
 	struct need need = {
 		.callee = m,
 		.vaddr = vaddr,
+		.where = where,
 		.action = *a,
 		.event = event < m->probes.found.events.n ? m->probes.events[event]
 							  : RESOLVE_NO_EVENT,
@@ -135,13 +138,15 @@ void interposing_add_callee(struct interposing *in, struct module *m)
 		if (p->kind == PROBE_ENTRY && m->selected[p->function])
 			need_function(in, m, p);
 		else if (m->probed && is_entry_place(m, p))
-			need_place(in, m, p->vaddr, &m->full->actions[p->action], p->event,
-				   refusal_key(p->refusal));
+			need_place(in, m, p->vaddr, PLACE_BEFORE, &m->full->actions[p->action],
+				   p->event, refusal_key(p->refusal));
 	}
-	for (size_t i = 0; m->probed && i < found->imports.n; i++)
-		need_place(in, m, found->imports.v[i].vaddr,
-			   &found->actions.v[found->imports.v[i].action], found->imports.v[i].event,
-			   "ifunc");
+	for (size_t i = 0; m->probed && i < found->imports.n; i++) {
+		const struct resolved_import *im = &found->imports.v[i];
+
+		need_place(in, m, im->vaddr, im->where, &found->actions.v[im->action], im->event,
+			   im->is_ifunc ? "ifunc" : "tail-call");
+	}
 }
 
 static int compare_needs(const void *a, const void *b)
@@ -170,6 +175,32 @@ void interposing_add_module(struct interposing *in, struct module *m)
 		*vec_push(&in->all) = m;
 }
 
+#define MODULES_MAX 4096u
+
+void interposing_order(struct interposing *in, pid_t pid, const uint64_t *bias, size_t n)
+{
+	uint64_t *order = xcalloc(MODULES_MAX, sizeof(*order));
+	size_t found = 0, done = 0;
+
+	for (size_t i = 0; i < n && i < in->all.n && !found; i++)
+		if (in->all.v[i]->is_exe && in->all.v[i]->links->debug)
+			found = link_order_read(pid, bias[i] + in->all.v[i]->links->debug, order,
+						MODULES_MAX);
+	if (n == in->all.n && found) {
+		struct module **sorted = xcalloc(n + 1, sizeof(*sorted));
+
+		for (size_t k = 0; k < found; k++)
+			for (size_t i = 0; i < n; i++)
+				if (bias[i] == order[k] && done < n)
+					sorted[done++] = in->all.v[i];
+		in->ordered = done == n;
+		if (in->ordered)
+			memcpy(in->all.v, sorted, n * sizeof(*sorted));
+		xfree(sorted);
+	}
+	xfree(order);
+}
+
 /* ---- who is called? ---- */
 
 static void note_ambiguous(struct interposing *in, const struct link_import *im,
@@ -189,16 +220,23 @@ static void note_ambiguous(struct interposing *in, const struct link_import *im,
 }
 
 /* The function that the need is about, and nobody else's. */
-static bool is_bound_to(struct interposing *in, const struct link_import *im,
-			const struct need *need)
+static bool is_bound_to(struct interposing *in, const struct module *caller,
+			const struct link_import *im, const struct need *need)
 {
 	if (links_find(need->callee->links, im->name, im->version) != need->export)
 		return false;
-	vec_for(&in->all, m)
-		if (*m != need->callee && links_find((*m)->links, im->name, im->version)) {
+	if (caller->links->is_symbolic && links_find(caller->links, im->name, im->version))
+		return caller == need->callee;
+	vec_for(&in->all, m) {
+		if (!links_find((*m)->links, im->name, im->version))
+			continue;
+		if (in->ordered)
+			return *m == need->callee;
+		if (*m != need->callee) {
 			note_ambiguous(in, im, need->callee, *m);
 			return false;
 		}
+	}
 	return true;
 }
 
@@ -228,6 +266,7 @@ static void ask(struct asking *a, const struct link_import *im, const struct nee
 	struct place_request *p = vec_push(&a->places);
 
 	p->vaddr = im->jump;
+	p->where = need->where;
 	p->action = (uint32_t)a->actions.n;
 	p->event = (uint32_t)a->events.n;
 	*vec_push(&a->actions) = need->action;
@@ -260,7 +299,7 @@ static void ask_for(struct asking *a, const struct module *m, const struct link_
 
 		if (strcmp(need->name, im->name))
 			return;
-		if (*im->name ? is_bound_to(in, im, need) && !leads_to_stub(in, m, im)
+		if (*im->name ? is_bound_to(in, m, im, need) && !leads_to_stub(in, m, im)
 			      : need->callee == m && need->vaddr == im->target)
 			ask(a, im, need);
 	}
@@ -293,6 +332,24 @@ static void write_lines(struct asking *a, const struct module *m)
 	journal_unlock(j);
 }
 
+/* A stub that unwinders know nothing of must not call. */
+static void note_refused(struct asking *a, const struct module *m)
+{
+	size_t n = 0;
+	struct err err;
+
+	for (size_t i = 0; i < a->plan->plan->nprobes; i++)
+		n += a->plan->plan->probes[i].kind == PROBE_PLACE &&
+		     a->plan->plan->probes[i].site == UINT32_MAX;
+	if (!n)
+		return;
+	err_set(&err, ENOTSUP,
+		"%s: %zu stubs could not be probed for what the functions return: they have no "
+		"frame information",
+		m->path, n);
+	*vec_push(&a->in->notes) = err;
+}
+
 static int make_plan(struct module *m, const struct elf_image *img, void *ctx, struct err *err)
 {
 	struct asking *a = ctx;
@@ -317,6 +374,7 @@ static int make_plan(struct module *m, const struct elf_image *img, void *ctx, s
 	memset(&a->events, 0, sizeof(a->events));
 	*vec_push(&m->stubs) = a->plan;
 	write_lines(a, m);
+	note_refused(a, m);
 	return 0;
 }
 

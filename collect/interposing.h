@@ -6,8 +6,10 @@
  *   callees ─► needs: function, action, event ─┐
  *   all modules: what they offer, whom they call ─► a plan of stubs for each caller
  *
- * A stub is taken only if one module alone offers what it calls: then the dynamic linker has no
- * choice.  Where there are several, nothing is probed, and a note says so.
+ * A stub is taken if one module alone offers what it calls: then the dynamic linker has no choice.
+ * Where there are several, the first one in the order of its list has it (link_order.h); but of modules that
+ * came later than the program's start nobody can tell the order.  There nothing is
+ * probed, and a note says so.
  *
  * Plans of stubs belong to their module and live as long; the same question gets the same plan.
  */
@@ -32,14 +34,16 @@ struct need {
 	const char *shown;                /* a name of the function, or "" */
 	uint64_t vaddr;
 	struct place_action action;
+	uint8_t where;
 	uint32_t event;  /* number in the trace; RESOLVE_NO_EVENT: it makes no sample */
 	const char *why; /* refusal_key(), or "ifunc" */
 };
 
 struct interposing {
 	struct modules *modules;
-	VEC(struct module *) all; /* of the process */
-	VEC(struct need) needs;   /* by name, once interposing_is_needed() was asked */
+	VEC(struct module *) all; /* of the process; in the linker's order if `ordered` */
+	bool ordered;
+	VEC(struct need) needs; /* by name, once interposing_is_needed() was asked */
 	VEC(struct err) notes;
 };
 
@@ -50,6 +54,9 @@ void interposing_add_callee(struct interposing *in, struct module *m);
 bool interposing_is_needed(struct interposing *in);
 /* Any module of the process. */
 void interposing_add_module(struct interposing *in, struct module *m);
+/* All modules of the process pid, which is about to start, are known: where they lie, by the order
+ * in which they were added. */
+void interposing_order(struct interposing *in, pid_t pid, const uint64_t *bias, size_t n);
 /* The plan for its stubs; NULL: it calls nothing that is needed. */
 int interposing_plan(struct interposing *in, struct module *m, const struct stub_plan **out,
 		     struct err *err);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "collect/modules.h"
+#include "inject/elf_symbols.h"
 #include "inject/patch_info.h"
 
 #define NUMBER 24
@@ -85,6 +86,19 @@ static bool has_loose_markers(const struct probe_set *set)
 	return false;
 }
 
+/*
+ * "the program's own malloc, if it has one": the symbol table tells, and saves planning a program
+ * that has none.
+ */
+static bool is_missing(const struct probe_set *set, size_t i, const struct elf_image *img)
+{
+	const struct probe_spec *s = &set->specs.v[i];
+	struct elf_symbol sym;
+
+	return img && s->place <= SPEC_RETURN && s->function.match == MATCH_NAME &&
+	       probe_set_is_alternative(set, i) && !elf_symbols_lookup(img, s->function.text, &sym);
+}
+
 /* A USDT probe without OBJ: is meant wherever the note is; the others say which module. */
 bool module_probes_want(const struct probe_set *set, const char *path, bool is_exe,
 			const struct elf_image *img)
@@ -95,7 +109,7 @@ bool module_probes_want(const struct probe_set *set, const char *path, bool is_e
 		const struct probe_spec *s = &set->specs.v[i];
 		bool loose = s->place == SPEC_USDT && !s->object.text;
 
-		if (!loose && probe_spec_wants(s, path, is_exe))
+		if (!loose && probe_spec_wants(s, path, is_exe) && !is_missing(set, i, img))
 			return true;
 	}
 	if (!has_loose_markers(set))

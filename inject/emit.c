@@ -114,11 +114,46 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 		      has_no_flags(e, in));
 }
 
+static bool has_result(const struct emitter *e)
+{
+	for (unsigned i = e->from; e->pl->results && i < e->to; i++)
+		if (e->probes[i]->where == DRAFT_AFTER)
+			return true;
+	return false;
+}
+
+/*
+ * jmp *slot(%rip) whose result is wanted.  Who is called finds the stack 16 bytes deeper, and a
+ * return address of ours: only for functions that mind neither (interpose.h).
+ */
+static void emit_result(struct emitter *e, const struct insn *in)
+{
+	static const uint8_t call[] = {0x48, 0x8d, 0x64, 0x24, 0xf8,  /* lea -8(%rsp),%rsp */
+				       0xff, 0x15};                   /* call *slot(%rip) */
+	static const uint8_t back[] = {0x48, 0x8d, 0x64, 0x24, 0x08}; /* lea 8(%rsp),%rsp */
+	unsigned off = in->addr - e->d->w.addr;
+
+	emit_places(e, in, DRAFT_BEFORE);
+	stub_map(&e->s, off);
+	stub_reshape(&e->s, KRON_SHAPE_RESULT);
+	stub_bytes(&e->s, call, sizeof(call));
+	stub_fixup32(&e->s, FIXUP_MODULE_REL32, 4, in->target);
+	stub_bytes(&e->s, back, sizeof(back));
+	emit_places(e, in, DRAFT_AFTER);
+	stub_shape(&e->s, KRON_SHAPE_START);
+	stub_settle(&e->s, off);
+	stub_bytes(&e->s, "\xc3", 1); /* ret */
+}
+
 static void emit_insn(struct emitter *e, const struct insn *in)
 {
 	uint32_t after;
 
 	find_probes(e, in->addr);
+	if (has_result(e)) {
+		emit_result(e, in);
+		return;
+	}
 	after = find_exit(e, DRAFT_AFTER);
 	emit_displaced(e, in);
 	if (after != UINT32_MAX)

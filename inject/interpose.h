@@ -16,13 +16,22 @@
 #include "inject/links.h"
 #include "inject/plan.h"
 
-/* A plan of stubs alone: each place of the request is the jump of one (link_import.jump). */
+/*
+ * A plan of stubs alone: each place of the request is the jump of one (link_import.jump).
+ * PLACE_AFTER: when the function has returned.  For that the stub calls it, as an interposer
+ * would, so it must be one that interpose_knows(); stubs without frame information are refused.
+ */
 int interpose_plan(struct plan **out, const struct elf_image *img,
 		   const struct plan_request *request, struct err *err);
 
 /* Entries that the plan could not place in the code and that other modules can reach get
  * TACTIC_IMPORT: what `kron record` would do about them. */
 void interpose_mark(struct plan *plan, const struct elf_image *img, uint32_t tactics);
+/*
+ * A function of the C library's interface that takes its arguments in registers, returns once at
+ * most, and does not care who calls it.  The name may have a version ("malloc@@GLIBC_2.2.5").
+ */
+bool interpose_knows(const char *name);
 /* May this set of tactics (0: the default) go to the callers? */
 bool interpose_is_on(uint32_t tactics);
 

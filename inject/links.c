@@ -308,6 +308,31 @@ static void read_exports(struct reader *r)
 		      compare_names);
 }
 
+/* ---- the dynamic segment ---- */
+
+static void read_dynamic(struct reader *r)
+{
+	const struct elf_priv *priv = r->img->priv;
+	uint64_t flags;
+
+	r->l->is_symbolic = elf_dynamic(r->img, DT_SYMBOLIC, &flags) ||
+			    (elf_dynamic(r->img, DT_FLAGS, &flags) && flags & DF_SYMBOLIC);
+	for (size_t i = 0; i < priv->ndynamic; i++) {
+		uint64_t off = priv->dynamic_off + i * sizeof(Elf64_Dyn);
+
+		if (!elf_has(r->img, off, sizeof(Elf64_Dyn)))
+			return;
+		if (elf_read64(r->img->bytes + off) != DT_DEBUG)
+			continue;
+		for (size_t k = 0; k < r->img->nsegments; k++) {
+			const struct elf_segment *s = &r->img->segments[k];
+
+			if (off >= s->off && off - s->off < s->filesz)
+				r->l->debug = off - s->off + s->vaddr + offsetof(Elf64_Dyn, d_un);
+		}
+	}
+}
+
 /* ---- all together ---- */
 
 /* The dynamic string table, copied: its strings are what all names here point to. */
@@ -349,6 +374,7 @@ struct links *links_make(const struct elf_image *img)
 			scan_segment(&r, &img->segments[i]);
 	add_rest(&r);
 	read_exports(&r);
+	read_dynamic(&r);
 	vec_free(&r.slots);
 	vec_free(&r.versions);
 	return l;

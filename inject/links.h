@@ -35,6 +35,8 @@ struct links {
 	/* Imported functions whose address is, for all modules, that of a stub of this image
 	 * (a program that is not position independent); by name */
 	VEC(const char *) addresses;
+	uint64_t debug;   /* vaddr of the value of DT_DEBUG; 0: it has none */
+	bool is_symbolic; /* its own functions come first when it calls */
 	char *strings;
 };
 

@@ -352,6 +352,9 @@ static enum refusal refuse_after(const struct making *m, const struct insn *in)
 	uint64_t next = in->addr + in->len;
 	uint8_t flags = code_map_flags(m->map, next);
 
+	/* the stub calls, and unwinders must get through it */
+	if (m->opt->results && in->kind == INSN_JMP_INDIRECT && in->rip_relative)
+		return functions_at(m->fns, in->addr)->has_fde ? REFUSAL_NONE : REFUSAL_NOT_REACHED;
 	if (in->kind != INSN_CALL && in->kind != INSN_CALL_INDIRECT)
 		return window_insn_ends(in) ? REFUSAL_NOT_REACHED : REFUSAL_NONE;
 	if (!(flags & CODE_INSN) || owner_of(m, next) != owner_of(m, in->addr))
@@ -730,6 +733,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
 	m.pl.is_long = m.opt->request;
+	m.pl.results = m.opt->results;
 	m.pl.use = m.opt->tactics ? m.opt->tactics : USE_DEFAULT;
 	m.pl.position_independent = m.opt->position_independent;
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;

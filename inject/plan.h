@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 26u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 27u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -148,6 +148,8 @@ struct plan_options {
 	 * with a request must tell it from others: plan_request_hash(). */
 	const struct plan_request *request;
 	uint32_t tactics; /* enum tactic_switch; 0: USE_DEFAULT */
+	/* Behind "jmp *slot" means: when what it leads to has returned (interpose.h). */
+	bool results;
 };
 /* Of what makes the plan different: places, actions, functions. */
 uint64_t plan_request_hash(const struct plan_request *r);

@@ -175,11 +175,22 @@ void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, co
 	*vec_push(&r->out->specs) = r->number;
 }
 
-void resolver_add_import(struct resolver *r, uint64_t vaddr)
+bool resolver_may_call(const struct resolver *r)
 {
-	struct resolved_import im = {.vaddr = vaddr, .spec = r->number, .action = r->action};
+	return !r->set->no_callers && r->spec->place == SPEC_RETURN &&
+	       r->spec->payload == SPEC_PAYLOAD_RETVAL && r->spec->kind <= SPEC_RESOURCE &&
+	       r->img->kind == ELF_KIND_SHARED;
+}
 
-	im.event = event_of(r, vaddr, "");
+void resolver_add_import(struct resolver *r, uint64_t vaddr, enum place_where where, bool is_ifunc)
+{
+	struct resolved_import im = {.vaddr = vaddr,
+				     .spec = r->number,
+				     .action = r->action,
+				     .where = where,
+				     .is_ifunc = is_ifunc};
+
+	im.event = event_of(r, vaddr, where == PLACE_AFTER ? "%return" : "");
 	*vec_push(&r->out->imports) = im;
 }
 
@@ -259,8 +270,17 @@ static void find_places(struct resolver *r)
 	names_for_each(r, places_in_function);
 }
 
+/* It found nothing, and need not. */
+static void withdraw_notes(struct resolver *r, size_t notes)
+{
+	while (r->out->notes.n > notes)
+		xfree(r->out->notes.v[--r->out->notes.n].text);
+}
+
 static void resolve_one(struct resolver *r, uint32_t number)
 {
+	size_t notes = r->out->notes.n;
+
 	r->number = number;
 	r->spec = &r->set->specs.v[number];
 	r->before = resolver_count(r);
@@ -288,6 +308,8 @@ static void resolve_one(struct resolver *r, uint32_t number)
 			      r->tails, r->tails == 1 ? " is not watched" : "s are not watched");
 	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
+	if (r->before == resolver_count(r) && probe_set_is_alternative(r->set, number))
+		withdraw_notes(r, notes);
 }
 
 void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,

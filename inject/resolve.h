@@ -35,12 +35,15 @@ struct resolve_note {
 };
 
 /*
- * A function that is chosen among several when the program starts (IFUNC): at its address is the
- * code that chooses, so its probe stands where it is called (interpose.h).
+ * A function whose probe stands where it is called (interpose.h): one that is chosen among
+ * several when the program starts (IFUNC), for at its address is the code that chooses; or one
+ * whose return value is wanted, and which leaves by jumps into others.
  */
 struct resolved_import {
 	uint64_t vaddr; /* of the symbol */
 	uint32_t spec, action, event;
+	uint8_t where; /* PLACE_AFTER: when it has returned */
+	bool is_ifunc;
 };
 
 struct resolution {

@@ -53,7 +53,9 @@ void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
 /* A place of the probe at work, with its action and event.  The suffix names it: "%return". */
 void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix);
 /* The function's callers get the probe at work, not the function itself. */
-void resolver_add_import(struct resolver *r, uint64_t vaddr);
+void resolver_add_import(struct resolver *r, uint64_t vaddr, enum place_where where, bool is_ifunc);
+/* May the probe at work want the function's result from its callers? */
+bool resolver_may_call(const struct resolver *r);
 /* Places and imports found so far, of all probes. */
 size_t resolver_count(const struct resolver *r);
 /* The next places have this payload. */

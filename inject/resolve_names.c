@@ -12,6 +12,7 @@
 
 #include "inject/demangle.h"
 #include "inject/elf_symbols.h"
+#include "inject/interpose.h"
 #include "base/name_forms.h"
 #include "inject/resolve_impl.h"
 
@@ -210,8 +211,15 @@ static void note_no_source(struct resolver *r)
  */
 static void take_ifunc(struct resolver *r, const struct alias *a)
 {
-	if (r->spec->place == SPEC_ENTRY && r->spec->payload != SPEC_PAYLOAD_ADDRESS) {
-		resolver_add_import(r, r->fns->v[a->function].start);
+	uint64_t start = r->fns->v[a->function].start;
+
+	if (r->spec->place == SPEC_ENTRY && r->spec->payload != SPEC_PAYLOAD_ADDRESS &&
+	    !r->set->no_callers) {
+		resolver_add_import(r, start, PLACE_BEFORE, true);
+		return;
+	}
+	if (resolver_may_call(r) && interpose_knows(a->raw)) {
+		resolver_add_import(r, start, PLACE_AFTER, true);
 		return;
 	}
 	resolver_note(

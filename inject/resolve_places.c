@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "inject/classes.h"
+#include "inject/interpose.h"
 #include "inject/resolve_impl.h"
 
 /* ---- classes of instructions ---- */
@@ -79,8 +80,38 @@ static void add_exits(struct resolver *r, const struct function *f)
 	}
 }
 
+static bool has_tail(const struct resolver *r, uint32_t function)
+{
+	const struct code_map *m = r->map;
+
+	for (uint32_t i = function; i != UINT32_MAX; i = resolver_next_range(r, function, i)) {
+		const struct function *f = &r->fns->v[i];
+
+		for (size_t k = first_exit(m, f->start);
+		     k < m->nexits && m->exits[k].vaddr < f->end; k++)
+			if (m->exits[k].kind != CODE_EXIT_RET)
+				return true;
+	}
+	return false;
+}
+
+/* Another function returns the value, on some ways at least: who calls it sees them all. */
+static bool is_for_callers(const struct resolver *r, uint32_t function)
+{
+	if (!resolver_may_call(r) || !has_tail(r, function))
+		return false;
+	for (size_t i = 0; i < r->aliases.n; i++)
+		if (r->aliases.v[i].function == function && interpose_knows(r->aliases.v[i].raw))
+			return true;
+	return false;
+}
+
 void places_in_function(struct resolver *r, uint32_t function)
 {
+	if (is_for_callers(r, function)) {
+		resolver_add_import(r, r->fns->v[function].start, PLACE_AFTER, false);
+		return;
+	}
 	if (r->spec->place == SPEC_ENTRY) {
 		resolver_add(r, r->fns->v[function].start, PLACE_BEFORE, "");
 		return;

@@ -23,6 +23,9 @@ static const struct step steps[] = {
 	{KRON_SHAPE_CALL_RELATIVE, 32, 136}, /* pop %rax */
 	{KRON_SHAPE_CALL_RELATIVE, 40, 8},   /* lea 128(%rsp),%rsp */
 
+	{KRON_SHAPE_RESULT, 5, 8},  /* lea -8(%rsp),%rsp */
+	{KRON_SHAPE_RESULT, 16, 0}, /* lea 8(%rsp),%rsp */
+
 	{KRON_SHAPE_PROBE, 5, 128},            /* lea -128(%rsp),%rsp */
 	{KRON_SHAPE_PROBE, 6, 136},            /* push %rcx */
 	{KRON_SHAPE_PROBE, 17, 144},           /* push %rax */
@@ -44,7 +47,7 @@ void unwind_shapes(uint8_t depth[KRON_SHAPES][KRON_SHAPE_BYTES])
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		memset(&depth[steps[i].shape][steps[i].from], steps[i].depth / 8,
 		       KRON_SHAPE_BYTES - steps[i].from);
-	for (unsigned shape = KRON_SHAPE_128; shape < KRON_SHAPES; shape++)
+	for (unsigned shape = KRON_SHAPE_128; shape < KRON_SHAPE_RESULT; shape++)
 		for (unsigned at = 0; at < KRON_SHAPE_BYTES; at++)
 			depth[shape][at] = action_shape_depth(shape, at);
 }

@@ -56,6 +56,17 @@ bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe)
 	       is_stem(&s->object, base_name(path)) || is_path_to(&s->object, path);
 }
 
+bool probe_set_is_alternative(const struct probe_set *set, size_t spec)
+{
+	const struct probe_spec *s = &set->specs.v[spec];
+
+	for (size_t i = 0; s->event && i < spec; i++)
+		if (set->specs.v[i].event && !strcmp(set->specs.v[i].event, s->event) &&
+		    set->specs.v[i].level == s->level)
+			return true;
+	return false;
+}
+
 bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe)
 {
 	for (size_t i = 0; i < set->specs.n; i++)

@@ -98,7 +98,8 @@ struct probe_set {
 	VEC(struct probe_spec) specs;
 	VEC(struct probe_level) levels;
 	uint8_t default_level; /* of probes that name no group */
-	unsigned depth;        /* of includes */
+	bool no_callers; /* no probe may stand where its function is called, but in its code */
+	unsigned depth;  /* of includes */
 };
 
 void probe_set_free(struct probe_set *set);
@@ -117,6 +118,11 @@ int probe_set_add_file(struct probe_set *set, const char *name, struct err *err)
 
 /* Is this module meant?  A name matches the path, its last part, or that without ".so...". */
 bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe);
+/*
+ * Probes of one event are alternatives: whichever is there.  Is this one such, and not the first
+ * of them?  Then it is no mistake that it finds nothing.
+ */
+bool probe_set_is_alternative(const struct probe_set *set, size_t spec);
 /* Has the set a probe for this module? */
 bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe);
 /* Does the name match?  (A bad regex never gets this far.) */

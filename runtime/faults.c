@@ -95,7 +95,7 @@ static uint64_t depth_of(const struct kron_tables *t, const struct spot *s, uint
 static bool is_insn(enum kron_shape shape)
 {
 	return shape == KRON_SHAPE_INSN || shape == KRON_SHAPE_CALL ||
-	       shape == KRON_SHAPE_CALL_RELATIVE;
+	       shape == KRON_SHAPE_CALL_RELATIVE || shape == KRON_SHAPE_RESULT;
 }
 
 /* The spot that holds pc; false in the block's head and behind its stubs. */

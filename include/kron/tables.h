@@ -52,7 +52,9 @@ enum kron_shape {
 	KRON_SHAPE_SAVE_2 = 16,
 	KRON_SHAPE_REST_1 = 17,
 	KRON_SHAPE_REST_2 = 18,
-	KRON_SHAPES = 19 /* no more than 32 */
+	/* a stub of the linker's, called and not jumped to, so that its result is seen */
+	KRON_SHAPE_RESULT = 19,
+	KRON_SHAPES = 20 /* no more than 32 */
 };
 #define KRON_SHAPE_BYTES 64u /* positions that a depth is kept for; the last holds for the rest */
 

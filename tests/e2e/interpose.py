@@ -179,6 +179,73 @@ def shown():
              "")
 
 
+# ---- packs: what functions return ----
+
+def samples():
+    """(event, value) in order"""
+    out = run(tap.KRON, "dump", "--json", "trace").stdout
+    return [(e["name"], e["payload"]) for e in map(json.loads, out.splitlines())
+            if e["kind"] == "event"]
+
+
+def follows(want, got):
+    """All of want, in this order; there may be more in between."""
+    rest = iter(got)
+    for w in want:
+        tap.need(any(w == g for g in rest), f"{w} of {want}\nin {got}")
+
+
+def said(out):
+    """What blocks prints, as events of the pack"""
+    for line in out.splitlines():
+        event, *values = line.split()
+        values = [int(v, 0) & 0xffffffff for v in values]
+        if event == "realloc":
+            yield event, values[1]
+            yield "realloc_old", values[0]
+            yield "realloc_result", values[2]
+            continue
+        if event == "posix_memalign":
+            yield event + "_result", values[0]
+            continue
+        yield event, values[0]
+        if len(values) > 1:
+            yield event + "_result", values[1]
+
+
+def blocks(library, *flags):
+    path = f"/usr/lib/x86_64-linux-gnu/{library}"
+    if library and not os.path.exists(path):
+        raise tap.Skip(f"{library} is not installed")
+    tap.compile_c("blocks", "bins/interposed/blocks.c", *flags)
+    shutil.rmtree("trace", ignore_errors=True)
+    out = run(tap.KRON, "record", "-o", "trace", "-P", "malloc", "./blocks",
+              env={"LD_PRELOAD": path} if library else {})
+    tap.need(not re.search("untraced|no function", out.stderr), out.stderr)
+    want, got = list(said(out.stdout)), samples()
+    tap.need(len(want) == 20 * 2 + 20 * 3 + 1 + 1 + 3 + 20, len(want))
+    for event in sorted({name for name, _ in want}):
+        follows([v for e, v in want if e == event], [v for e, v in got if e == event])
+    if not library:  # glibc's, and ours, do nothing by calls of their own
+        follows(want, got)
+
+
+def locks():
+    run(*CXX, "-O2", "-o", "locks", f"{BINS}/locks.cc", "-pthread")
+    out = run(tap.KRON, "record", "-o", "trace", "-P", "pthread", "./locks")
+    want = [(e, int(v, 16)) for e, v in map(str.split, out.stdout.splitlines())]
+    follows(want, samples())
+    shown = {i["function"]: i["why"] for i in info()["imports"]}
+    tap.need(shown.get("pthread_mutex_lock") == "tail-call", shown)
+    plain = run("./locks", "cancel").stdout
+    tap.need(plain == "destroyed 10\n", plain)
+    shutil.rmtree("trace")
+    tap.need(run(tap.KRON, "record", "-o", "trace", "-P", "pthread", "./locks",
+                 "cancel").stdout == plain, "")
+    names = [e for e, _ in samples()]
+    tap.need(names.count("cond_wait") == 10 and "cond_waited" not in names, names)
+
+
 with tap.Suite("interpose") as s:
     s.case("libraries for these tests", build)
     s.case("lazy binding", variant, "pie", "-Wl,-z,lazy,-z,norelro")
@@ -195,3 +262,8 @@ with tap.Suite("interpose") as s:
     s.case("two libraries with one name", several)
     s.case("kinds of probes", kinds)
     s.case("kron list shows it", shown)
+    s.case("pack malloc: the C library's", blocks, "")
+    s.case("... the program's own", blocks, "", "-DOWN", "-fno-builtin")
+    for allocator in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
+        s.case("... " + allocator, blocks, allocator)
+    s.case("pack pthread: results; cancelling who waits", locks)

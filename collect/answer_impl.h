@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* answer_impl.h - what the files behind answer.h share; not for anybody else. */
+#ifndef COLLECT_ANSWER_IMPL_H
+#define COLLECT_ANSWER_IMPL_H
+
+#include "collect/answer.h"
+#include "inject/bind.h"
+#include "inject/space.h"
+
+struct loaded { /* a module in the process */
+	struct module *module;
+	uint64_t dev, ino, bias;
+	bool full; /* its functions are wanted, else only its hooks */
+	bool hooks;
+	bool done;      /* a block of it is there */
+	bool is_caller; /* only the stubs by which it calls others */
+};
+
+/* One answer in the making. */
+struct work {
+	struct answerer *a;
+	const struct question *q;
+	struct answer *out;
+	struct process_maps maps;
+	char *exe;
+	VEC(struct loaded) loaded;
+	VEC(struct loaded) texts; /* every module, for interpose() */
+	VEC(struct met_module) fresh;
+	VEC(struct space_mapping) space;
+	VEC(struct kron_command) commands;
+	VEC(struct bound) bound; /* by group */
+	VEC(struct block_record) records;
+};
+
+void answer_note(struct work *w, const struct err *err);
+bool answer_is_runtime(const struct work *w, const struct process_mapping *m);
+/* Text of a file. */
+bool answer_is_module(const struct process_mapping *m);
+bool answer_is_in_lineage(const struct question *q, uint32_t uid);
+/* The block of a binding, and its commands; none if nothing is to be bound. */
+int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err);
+
+/* answer_callers.c: when all modules are done. */
+void answer_callers(struct work *w);
+
+#endif
