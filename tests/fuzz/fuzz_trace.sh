@@ -10,10 +10,10 @@ for seed in small naps "walk 800 2"; do
 	set -- $seed
 	seed=$1
 	shift
-	"$KRON_TOP_BUILD/tests/unit/make_trace" $seed $seed "$@"
+	"$KRON_TOP_BUILD/tests/unit/make_trace" "$seed" "$seed" "$@"
 	tap "readers survive damaged traces: $seed" env TMPDIR="$T" \
 		ASAN_OPTIONS=allocator_may_return_null=1 timeout 250 \
-		"$KRON_TOP_BUILD/tests/fuzz/fuzz_trace" $seed $((${FUZZ_SECONDS:-10} / 3)) "${FUZZ_SEED:-$(date +%j)}"
+		"$KRON_TOP_BUILD/tests/fuzz/fuzz_trace" "$seed" $((${FUZZ_SECONDS:-10} / 3)) "${FUZZ_SEED:-$(date +%j)}"
 done
 [ "$tap_failed" = 1 ] || rm -rf "$T"
 tap_done

@@ -604,7 +604,7 @@ const timeline = {
 			return out;
 		}).sort((x, y) => x.thread.spans.begin[x.i] - y.thread.spans.begin[y.i]);
 		if (!this.hits.length) {
-			status("No call that is kept in this page has such a name.");
+			status(`No call that is kept in this page has such a name.${shownThreads.some(t => t.inDetail) ? " Short ones are looked for where they are drawn: come closer." : ""}`);
 			return;
 		}
 		const n = this.hits.length, at = this.hits.findIndex(h => h.thread === this.selected?.thread && h.thread.spans === (this.selected?.spans ?? h.thread.spans) && h.i === this.selected?.i);
