@@ -238,56 +238,71 @@ static void put_cpu(struct view_cpus *c, uint32_t number, struct cpu *cpu)
 
 /* ---- when threads were off the CPUs: the longest stretches of each ---- */
 
-struct stretch {
-	uint64_t out, in;
-	bool preempted;
-};
-
+/* The longest first. */
 static int by_length(const void *a, const void *b)
 {
-	const struct stretch *x = a, *y = b;
-	uint64_t m = x->in - x->out, n = y->in - y->out;
-
-	if (m != n)
-		return m > n ? -1 : 1;
-	return x->out < y->out ? -1 : x->out > y->out;
+	return view_span_is_less(a, b) - view_span_is_less(b, a);
 }
 
-static int by_out(const void *a, const void *b)
+static int by_begin(const void *a, const void *b)
 {
-	const struct stretch *x = a, *y = b;
+	const struct view_span *x = a, *y = b;
 
-	return x->out < y->out ? -1 : x->out > y->out;
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* What the view has of it. */
+bool view_cpus_stretch(const struct view *v, uint32_t lane, const struct offcpu_stretch *o,
+		       struct view_span *out)
+{
+	const struct view_lane *l = &v->lanes[lane];
+	uint64_t from = l->first < v->from ? v->from : l->first;
+	uint64_t to = l->last > v->to ? v->to : l->last;
+
+	*out = (struct view_span){.begin = o->out < from ? from : o->out,
+				  .end = o->in > to ? to : o->in,
+				  .function = o->preempted};
+	return out->begin < out->end;
+}
+
+/* v[0] up to v[n], by length: from v[most] on they are for view_detail.c. */
+static void leave_out(struct view *view, uint32_t lane, const struct view_span *v, size_t n,
+		      size_t most)
+{
+	struct view_lane *l = &view->lanes[lane];
+
+	l->off_left_out = n - most;
+	l->any_off_kept = most;
+	if (most)
+		l->least_off_kept = v[most - 1];
+	for (size_t i = most; i < n; i++)
+		view->short_calls[view_detail_bucket(v[i].end - v[i].begin)]++;
 }
 
 static void put_stretches(struct view_cpus *c, uint32_t lane, size_t most)
 {
 	const struct view *v = c->v;
-	const struct view_lane *l = &v->lanes[lane];
 	struct offcpu_walk w;
-	VEC(struct stretch) all = {0};
+	VEC(struct view_span) all = {0};
 	uint64_t off = 0;
 	size_t n;
 	struct json *j = &c->v->j;
 
 	offcpu_of(c->off, v->t->lanes[lane].tid, &w);
 	for (size_t i = 0; i < w.n; i++) {
-		struct stretch s = {w.v[i].out, w.v[i].in, w.v[i].preempted};
+		struct view_span s;
 
-		s.out = s.out < l->first ? l->first : s.out;
-		s.in = s.in > l->last ? l->last : s.in;
-		s.out = s.out < v->from ? v->from : s.out;
-		s.in = s.in > v->to ? v->to : s.in;
-		if (s.out >= s.in)
+		if (!view_cpus_stretch(v, lane, &w.v[i], &s))
 			continue;
-		off += s.in - s.out;
+		off += s.end - s.begin;
 		*vec_push(&all) = s;
 	}
 	n = all.n;
 	if (all.n > most) {
 		qsort(all.v, all.n, sizeof(*all.v), by_length);
+		leave_out(c->v, lane, all.v, all.n, most);
 		all.n = most;
-		qsort(all.v, all.n, sizeof(*all.v), by_out);
+		qsort(all.v, all.n, sizeof(*all.v), by_begin);
 	}
 	json_open(j, '[');
 	json_u64(j, lane);
@@ -295,9 +310,9 @@ static void put_stretches(struct view_cpus *c, uint32_t lane, size_t most)
 	json_u64(j, n);
 	json_open(j, '[');
 	vec_for(&all, s) {
-		json_i64(j, view_ns(v, s->out));
-		json_i64(j, view_ns(v, s->in));
-		json_u64(j, s->preempted);
+		json_i64(j, view_ns(v, s->begin));
+		json_i64(j, view_ns(v, s->end));
+		json_u64(j, s->function);
 	}
 	json_close(j, ']');
 	json_close(j, ']');

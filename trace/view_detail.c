@@ -12,6 +12,8 @@
  *
  * This is one more pass over the threads.  The first has counted calls by length; where not all
  * fit into the room for them, the shortest are left out, and the page says from where on.
+ * Stretches off the CPUs that the page has not from the beginning go the same way, in blocks of
+ * their own: depth 0, for a function whether the thread was preempted.
  *
  * Columns of a block, LEB128: end in ns (signed step from the one before, the first from the
  * view's begin), duration in ns, depth, function, flags.
@@ -26,6 +28,7 @@
 #endif
 
 #include "trace/export_nest.h"
+#include "trace/offcpu.h"
 #include "trace/view_impl.h"
 
 #define BLOCK_CALLS 4096u
@@ -60,6 +63,7 @@ struct detail {
 	struct view *v;
 	FILE *out;
 	struct export_nest nest;
+	struct offcpu *off;
 	VEC(struct open_call) stack;
 	struct level levels[LEVELS];
 	VEC(struct block) blocks; /* of this lane */
@@ -227,23 +231,14 @@ static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair
 		add(d, &s);
 }
 
-static void put_lane(struct detail *d, uint32_t lane)
+/* What has been fed to add(), and its places. */
+static void put_blocks(struct detail *d, const char *key)
 {
 	struct json *j = &d->j;
 
-	d->lane = lane;
-	d->depth = 0;
-	d->dropped = 0;
-	d->stack.n = 0;
-	d->blocks.n = 0;
-	export_nest_lane(&d->nest, lane);
 	for (unsigned i = 0; i < LEVELS; i++)
 		end_block(d, i);
-	json_open(j, '{');
-	json_ku64(j, "lane", lane);
-	json_ku64(j, "depth", d->depth);
-	json_ku64(j, "dropped", d->dropped);
-	json_key(j, "blocks");
+	json_key(j, key);
 	json_open(j, '[');
 	vec_for(&d->blocks, b) {
 		json_open(j, '[');
@@ -256,6 +251,40 @@ static void put_lane(struct detail *d, uint32_t lane)
 		json_close(j, ']');
 	}
 	json_close(j, ']');
+	d->blocks.n = 0;
+}
+
+static void feed_stretches(struct detail *d)
+{
+	const struct view_lane *l = &d->v->lanes[d->lane];
+	struct offcpu_walk w;
+	struct view_span s;
+
+	offcpu_of(d->off, d->v->t->lanes[d->lane].tid, &w);
+	for (size_t i = 0; i < w.n; i++)
+		if (view_cpus_stretch(d->v, d->lane, &w.v[i], &s) && s.end - s.begin >= d->least &&
+		    (!l->any_off_kept || view_span_is_less(&s, &l->least_off_kept)))
+			add(d, &s);
+}
+
+static void put_lane(struct detail *d, uint32_t lane)
+{
+	struct json *j = &d->j;
+
+	d->lane = lane;
+	d->depth = 0;
+	d->dropped = 0;
+	d->stack.n = 0;
+	json_open(j, '{');
+	json_ku64(j, "lane", lane);
+	if (d->v->lanes[lane].left_out)
+		export_nest_lane(&d->nest, lane);
+	put_blocks(d, "blocks");
+	json_ku64(j, "depth", d->depth);
+	json_ku64(j, "dropped", d->dropped);
+	if (d->v->lanes[lane].off_left_out)
+		feed_stretches(d);
+	put_blocks(d, "off");
 	json_close(j, '}');
 }
 
@@ -270,9 +299,12 @@ static void put_lanes(struct detail *d)
 	json_key(j, "lanes");
 	json_open(j, '[');
 	export_nest_open(&d->nest);
+	d->off = offcpu_open(d->v->t);
 	for (uint32_t lane = 0; lane < d->v->t->nlanes; lane++)
-		if (d->v->lanes[lane].shown && d->v->lanes[lane].left_out)
+		if (d->v->lanes[lane].shown &&
+		    (d->v->lanes[lane].left_out || d->v->lanes[lane].off_left_out))
 			put_lane(d, lane);
+	offcpu_close(d->off);
 	export_nest_close(&d->nest);
 	json_close(j, ']');
 	json_close(j, '}');

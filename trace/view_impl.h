@@ -104,6 +104,10 @@ struct view_lane {
 	bool any_kept;
 	struct view_span least_kept;
 	uint64_t left_out;
+	/* likewise the stretches off the CPUs */
+	bool any_off_kept;
+	struct view_span least_off_kept; /* function: preempted */
+	uint64_t off_left_out;
 };
 struct view_node { /* of a calltree node with the same index */
 	uint64_t calls, self, total;
@@ -173,6 +177,11 @@ struct view_cpus *view_cpus_open(struct view *v);
 void view_cpus_feed(struct view_cpus *c, const struct trace_event *e);
 void view_cpus_put(struct view_cpus *c); /* "cpus" */
 void view_cpus_free(struct view_cpus *c);
+
+struct offcpu_stretch;
+/* As a span, cut to what the view has of the thread; false: nothing. */
+bool view_cpus_stretch(const struct view *v, uint32_t lane, const struct offcpu_stretch *o,
+		       struct view_span *out);
 
 struct view_samples;
 struct view_samples *view_samples_open(struct view *v);

@@ -357,12 +357,11 @@ def no_samples():
 
 def one_sample():
     make("small", "t")
-    data = open("t/samples", "rb").read()
-    nbytes = int.from_bytes(data[4:8], "little")
-    need(nbytes >= 60, "the first chunk is short")
-    one = bytearray(data[:32 + 40])  # a CPU record and one sample
-    one[4:8] = (40).to_bytes(4, "little")
-    open("t/samples", "wb").write(one)
+    tsc, source = 10**12 + 2000, 3 << 22 | 1000
+    sample = lambda event, data: struct.pack("<5I", 0x30 << 24 | tsc >> 32, tsc & 0xffffffff, source, data, event)  # noqa: E731
+    with open("t/samples", "wb") as f:  # a chunk that is not packed: a CPU record and one sample
+        f.write(struct.pack("<2IQ4I", 0x4b43484b, 40, 1, 1, 1000, source, 0))
+        f.write(sample(0xffffff02, 1) + sample(0, 0xffffe000))
     with open_page("t") as page:
         see_all(page)
         need(page.value("kronView.samples.count") == 2, "samples")
@@ -536,6 +535,37 @@ def detail():
     need("kron-detail" not in open("x.html").read().split("<script>")[0], "an empty detail")
 
 
+def off_detail():
+    """Thousands of switches of one thread: those that are short come when they can be seen."""
+    make("walk", "t", "30000", "2")
+    start, want, at = 10**12, [], 2000
+    with open("t/switches", "wb") as f:
+        for i in range(3000):
+            length, kind = 20 + i * 7919 % 211, 2 + i % 2  # out, preempted
+            f.write(struct.pack("<QIHH", start + at, 1000, 1, kind) + struct.pack("<QIHH", start + at + length, 1000, 1, 1))
+            want.append([at / 2, (at + length) / 2, kind == 3])
+            at += length + 31
+    with open("t/session", "a") as f:
+        f.write("switches=yes\n")
+    with open_page("--size", "1M", "t") as page:
+        kept = page.value("kronView.data.off.find(o => o[0] === kronView.threads.find(t => t.tid === 1000).lane)")
+        need(kept[2] == 3000 and 3 * 10 < len(kept[3]) < 3 * 1000, f"{kept[2]} stretches, {len(kept[3]) / 3} kept")
+        a, b = want[1000][0], want[1100][1]
+        page.value(f"kronView.setSpan({a}, {b})")
+        unpacked(page)
+        got = page.value("(() => { const t = kronView.threads.find(t => t.tid === 1000), { a, b } = kronView.span; return [a, b,"
+                         " kronView.detail.off(t, a, b, 1), kronView.data.off.find(o => o[0] === t.lane)[3]]; })()")
+        a, b, short, long = got
+        inside = lambda o: o[1] > a + 1 and o[0] < b - 1  # noqa: E731
+        found = [[o["a"], o["b"], o["preempted"]] for o in short]
+        found += [[x, y, p != 0] for x, y, p in zip(long[::3], long[1::3], long[2::3])]
+        found, wanted = sorted(filter(inside, found)), sorted(filter(inside, want))
+        need(len(found) == len(wanted) > 90, f"{len(found)} stretches instead of {len(wanted)}")
+        for f, w in zip(found, wanted):
+            need(abs(f[0] - w[0]) <= 1 and abs(f[1] - w[1]) <= 1 and f[2] == w[2], f"{f} {w}")
+        check_quiet(page)
+
+
 # ---- hostile names ----
 
 EVIL = ['</script><script>kronOwned=1</script>', '<!--', '<!--<script>', '-->', ']]>', '\u2028\u2029', '"', "'", '`${kronOwned=1}`',
@@ -591,4 +621,5 @@ with tap.Suite("view") as s:
     s.case("a filtered trace says so", filtered)
     s.case("the size is bounded, the sums are whole", bounded)
     s.case("short calls are unpacked where they can be seen, all of them", detail)
+    s.case("short stretches off the CPUs, too", off_detail)
     s.case("hostile names stay words", hostile)

@@ -50,15 +50,20 @@ const detail = {
 		this.text = text.textContent;
 		for (const l of found.lanes) {
 			const t = threadOfLane.get(l.lane), blocks = l.blocks.map(b => new Block(l.lane, b));
-			const levels = [...new Set(blocks.map(b => b.level))].sort((x, y) => y - x);
 			t.depth = l.depth;
 			t.dropped = l.dropped;
 			t.inDetail = blocks.reduce((n, b) => n + b.count, 0);
 			t.missing -= t.inDetail;
-			// of one level, a thread's blocks come by end; they overlap by less than a call of theirs
-			t.levels = levels.map(level => ({level, longest: tickNs * this.factor ** (level + 1),
-							 blocks: blocks.filter(b => b.level === level)}));
+			t.levels = this.byLevel(blocks);
+			t.offLevels = this.byLevel(l.off.map(b => new Block(l.lane, b)));
+			t.offInDetail = l.off.reduce((n, b) => n + b[3], 0);
 		}
+	},
+
+	// of one level, a thread's blocks come by end; they overlap by less than a call of theirs
+	byLevel(blocks) {
+		return [...new Set(blocks.map(b => b.level))].sort((x, y) => y - x).map(level =>
+			({level, longest: tickNs * this.factor ** (level + 1), blocks: blocks.filter(b => b.level === level)}));
 	},
 
 	// blocks of a level that hold something of [a, b]
@@ -93,8 +98,21 @@ const detail = {
 
 	// calls of [a, b] that are at least half a pixel long, as Spans; long ones of the page are none of them
 	of(thread, a, b, pixel) {
+		return this.seen(thread.levels, a, b, pixel);
+	},
+
+	// likewise, when the thread was off the CPUs: {a, b, preempted}
+	off(thread, a, b, pixel) {
+		const out = [];
+		for (const s of this.seen(thread.offLevels, a, b, pixel))
+			for (let row = s.rows[0] ?? [], k = s.firstInRow(row, a); k < row.length && s.begin[row[k]] <= b; k++)
+				out.push({a: s.begin[row[k]], b: s.end[row[k]], preempted: s.fn[row[k]] !== 0});
+		return out;
+	},
+
+	seen(levels, a, b, pixel) {
 		const blocks = [];
-		for (const l of thread.levels ?? []) {
+		for (const l of levels ?? []) {
 			if (l.longest <= pixel / 2)
 				break;
 			const more = this.within(l, a, b);

@@ -63,6 +63,9 @@ function leftOut() {
 		out.push([`${thousands(data.messages.length)} of ${thousands(data.all_messages)} messages.`]);
 	if (data.all_marks > data.marks.length)
 		out.push([`${thousands(data.marks.length)} of ${thousands(data.all_marks)} events of the user are marked in the timeline, evenly chosen.`]);
+	const offs = data.off.reduce((n, [lane, , all, list]) => n + all - list.length / 3 - (threadOfLane.get(lane).offInDetail ?? 0), 0);
+	if (offs)
+		out.push([`${thousands(offs)} of the shortest times that threads were off the CPUs are not marked in the timeline; their sums are of all.`]);
 	if (data.loss_places > data.losses.length)
 		out.push([`${thousands(data.losses.length)} of ${thousands(data.loss_places)} places of losses are marked.`]);
 	if (out.length === 1)

@@ -219,7 +219,9 @@ const timeline = {
 			for (const spans of this.callsOf(thread))
 				for (let d = 0; d < spans.rows.length; d++)
 					this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
-		for (const o of offOfLane.get(row.thread.lane)?.list ?? [])
+		for (const o of offOfLane.get(thread.lane)?.list ?? [])
+			this.drawOff(o, y);
+		for (const o of detail.off(thread, span.a, span.b, (span.b - span.a) / (this.surface.width - this.LABEL)))
 			this.drawOff(o, y);
 		for (const m of marksOfLane.get(row.thread.lane) ?? [])
 			this.drawMark(m, y);
