@@ -44,11 +44,11 @@ extern bool analysis_quiet;
 		 "20us. Default 1000.",                                                       \
 		 0,                                                                           \
 		 0},                                                                          \
-		ANALYSIS_QUIET,                                                               \
-	{                                                                                     \
-		0, "post", OPT_STR, &analysis_filter.post, "SPAN",                            \
-			"How much to see after it. Default 1000.", 0, 0                       \
-	}
+		{0,       "post",                                                             \
+		 OPT_STR, &analysis_filter.post,                                              \
+		 "SPAN",  "How much to see after it. Default 1000.",                          \
+		 0,       0},                                                                 \
+		ANALYSIS_QUIET
 
 /*
  * Open the trace that the operand argv[first] names, kron.data if there is none.  NULL: said

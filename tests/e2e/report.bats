@@ -66,6 +66,8 @@ walk() {
 	# the share of the callers, who do not call each other through it, is the whole
 	"$make_trace" small small
 	"$KRON" report --callers leaf small | awk '$3 ~ /%/ { sum += $3 } END { exit !(sum > 99.5 && sum < 100.5) }'
+	# a function that calls itself, too: time within its own calls is in theirs already
+	"$KRON" report --callers work small | awk '!/itself/ && $3 ~ /%/ { sum += $3 } END { exit !(sum > 99.5 && sum < 100.5) }'
 	# all functions' tables are those of each one
 	for f in main parse leaf work on_signal; do
 		"$KRON" report --callers $f --callees $f small
@@ -138,6 +140,18 @@ walk() {
 	for key in self total calls avg; do
 		"$KRON" diff -s $key -n 1 a b >out
 	done
+}
+
+@test "diff: filters hold for both traces" {
+	walk a 20000 3
+	walk b 30000 3
+	for t in a b; do
+		"$KRON" report --where 'cpu=1 and function_2' --json $t | json '{r["function"]: r["calls"] for r in d}' >$t.calls
+	done
+	"$KRON" diff --where 'cpu=1 and function_2' --json a b >out
+	json '{r["function"]: r["before"]["calls"] for r in d}' <out | cmp - a.calls
+	json '{r["function"]: r["after"]["calls"] for r in d}' <out | cmp - b.calls
+	grep -q function_2 a.calls
 }
 
 @test "diff: operands" {
@@ -300,6 +314,8 @@ walk() {
 	grep -q '^1 call, 1 still running at the end; 0 samples lost$' out
 	"$make_trace" walk kron.data 0 1
 	"$KRON" report --call-graph | grep -qx 'no calls'
+	"$make_trace" walk kron.data 1 1
+	"$KRON" report --call-graph --threshold 100 | grep -q ' function_[0-9]* \[big\]$' # all there is
 	walk kron.data 50000 2
 	# 2 GHz: a half of all ticks are halves of nanoseconds
 	"$KRON" report --json | json 'all(0 <= r["total_ns"] / r["calls"] - r["avg_ns"] < 1 for r in d
