@@ -372,7 +372,7 @@ static int read_patched(struct plan **out, const struct elf_image *img, struct e
 	struct patch_info info;
 	int code = patch_info_read(&info, img, err);
 
-	if (!code && patch_info_has_start(img)) {
+	if (!code && patch_info_has_board(img)) {
 		is_numbered = true;
 		first_number = patch_info_first_number(&info);
 	}

@@ -292,7 +292,9 @@ static void describe(struct applying *a)
 	a->note = (struct patch_note){
 		.version = PATCH_VERSION,
 		.flags = (a->what->has_jumps ? PATCH_HAS_JUMPS : 0) |
-			 (a->at.start_len ? PATCH_HAS_START : 0),
+			 (!a->at.start_len                  ? 0
+			  : a->img->kind == ELF_KIND_STATIC ? PATCH_HAS_START
+							    : PATCH_HAS_BOARD),
 		.block_vaddr = a->at.vaddr + a->at.head_len,
 		.block_len = a->at.block_len,
 		.info_off = a->at.info_off,
@@ -614,7 +616,7 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
 	if (!a.at.block_len)
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
-	if (img->kind == ELF_KIND_STATIC)
+	if (img->kind != ELF_KIND_SHARED)
 		a.at.start_len = start_part_min();
 	plan_frames(&a);
 	code = lay_out(&a, err);

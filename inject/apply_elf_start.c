@@ -42,7 +42,8 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 		return err_set(err, ERANGE, "its entry point is too far from where there is room");
 	h.wake = (uint32_t)out->wake_at;
 	h.wake_len = (uint32_t)out->wake_len;
-	h.flags = is_go(img) ? KRON_START_SMALL_STACKS : 0;
+	h.flags = (is_go(img) ? KRON_START_SMALL_STACKS : 0) |
+		  (img->kind != ELF_KIND_STATIC ? KRON_START_DYNAMIC : 0);
 	out->code = xmalloc(start_code_size);
 	memcpy(out->code, start_code, start_code_size);
 	memcpy(out->code, &h, sizeof(h));

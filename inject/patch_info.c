@@ -634,14 +634,24 @@ bool patch_info_is_there(const struct elf_image *img)
 	return img->kron_note.off;
 }
 
-bool patch_info_has_start(const struct elf_image *img)
+static uint32_t flags_of(const struct elf_image *img)
 {
 	struct patch_note note;
 
 	if (!patch_info_is_there(img) || img->kron_note.size != sizeof(note))
-		return false;
+		return 0;
 	memcpy(&note, img->bytes + img->kron_note.off, sizeof(note));
-	return note.version == PATCH_VERSION && note.flags & PATCH_HAS_START;
+	return note.version == PATCH_VERSION ? note.flags : 0;
+}
+
+bool patch_info_has_start(const struct elf_image *img)
+{
+	return flags_of(img) & PATCH_HAS_START;
+}
+
+bool patch_info_has_board(const struct elf_image *img)
+{
+	return flags_of(img) & (PATCH_HAS_START | PATCH_HAS_BOARD);
 }
 
 uint32_t patch_info_first_number(const struct patch_info *info)

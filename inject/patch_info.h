@@ -32,6 +32,7 @@
 #define PATCH_VERSION 4u
 
 #define PATCH_HAS_JUMPS 1u
+#define PATCH_HAS_BOARD 4u /* a dynamic one with it: for KRON_BOARD only */
 #define PATCH_HAS_START 2u /* a static program with start-up code of ours (kron/start.h) */
 
 struct patch_note {
@@ -73,6 +74,8 @@ bool patch_info_is_there(const struct elf_image *img);
 /* Where nobody gives numbers (KRON_BOARD): that of the plan's first function, behind all that the
  * user chose. */
 uint32_t patch_info_first_number(const struct patch_info *info);
+/* Does it wake by KRON_BOARD? */
+bool patch_info_has_board(const struct elf_image *img);
 /* Is it a static program that can wake its probes by itself? */
 bool patch_info_has_start(const struct elf_image *img);
 /* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */

@@ -13,6 +13,7 @@
 
 #include "base/vec.h"
 #include "inject/start_code.h"
+#include "inject/stub.h"
 
 #define PAGE 4096ull
 /* So many equal bytes between two edits cost as much as a third edit. */
@@ -28,6 +29,15 @@ struct writing {
 	struct kron_wake_range *range;
 	uint64_t at; /* where the last edit ended */
 };
+
+static void go_to(struct writing *w, uint64_t at)
+{
+	for (; at - w->at >= KRON_WAKE_GAP_MAX; w->at += KRON_WAKE_GAP_MAX) {
+		*vec_push(w->out) = 0xff;
+		*vec_push(w->out) = 0xff;
+		*vec_push(w->out) = 0;
+	}
+}
 
 static void put(struct writing *w, unsigned gap, const uint8_t *old, const uint8_t *new,
 		unsigned len)
@@ -45,8 +55,7 @@ static void put(struct writing *w, unsigned gap, const uint8_t *old, const uint8
 static void change(struct writing *w, uint64_t at, const uint8_t *old, const uint8_t *new,
 		   uint64_t len)
 {
-	while (at - w->at > KRON_WAKE_GAP_MAX)
-		put(w, KRON_WAKE_GAP_MAX, NULL, NULL, 0);
+	go_to(w, at);
 	while (len) {
 		unsigned n = len < KRON_WAKE_LEN_MAX ? (unsigned)len : KRON_WAKE_LEN_MAX;
 
@@ -83,6 +92,34 @@ static uint64_t run_end(const uint8_t *a, const uint8_t *b, uint64_t at, uint64_
 	return end;
 }
 
+/* A probe of an entry or exit, which wakes at `at`: five bytes say all of it. */
+static bool add_probe(struct writing *w, uint64_t at, const uint8_t *old, const uint8_t *new,
+		      uint64_t len)
+{
+	uint8_t x[KRON_WAKE_PROBE], info[KRON_WAKE_PROBE_INFO];
+
+	if (len - at < sizeof(x))
+		return false;
+	memcpy(info, new + at + STUB_PROBE_EVENT, 4);
+	info[4] = (uint8_t)(new[at + STUB_PROBE_GATE] - (KRON_GATE_ADDR(0) & 0xff));
+	kron_wake_probe(x, info, (uint32_t)-at - KRON_WAKE_PROBE_CALL);
+	for (unsigned i = 0; i < sizeof(x); i++)
+		if ((old[at + i] ^ new[at + i]) != x[i])
+			return false;
+	go_to(w, at);
+	*vec_push(w->out) = (uint8_t)(at - w->at);
+	*vec_push(w->out) = (uint8_t)((at - w->at) >> 8);
+	*vec_push(w->out) = 0;
+	for (unsigned i = 0; i < sizeof(info); i++)
+		*vec_push(w->out) = info[i];
+	for (unsigned i = 0; i < sizeof(x); i++)
+		w->range->sum = kron_wake_sum(w->range->sum, old[at + i]);
+	w->at = at + sizeof(x);
+	return true;
+}
+_Static_assert(KRON_WAKE_PROBE == STUB_PROBE_LEN && KRON_WAKE_PROBE_CALL == STUB_PROBE_CALL + 4,
+	       "kron_wake_probe()");
+
 static void add_block(bytes *out, struct kron_wake_range *r, const uint8_t *old, const uint8_t *new)
 {
 	struct writing w = begin(out, r);
@@ -92,9 +129,13 @@ static void add_block(bytes *out, struct kron_wake_range *r, const uint8_t *old,
 
 		if (old[at] == new[at])
 			continue;
+		if (add_probe(&w, at, old, new, r->len)) {
+			at += KRON_WAKE_PROBE - 1;
+			continue;
+		}
 		stop = run_end(old, new, at, r->len);
 		change(&w, at, old + at, new + at, stop - at);
-		at = stop;
+		at = stop - 1;
 	}
 	end(&w);
 }

@@ -94,7 +94,7 @@ void kron_rt_static(uint64_t *sp)
 	bool recorded = env_value(envp, KRON_ENV_RT "=");
 	const char *board = env_value(envp, ENV_BOARD);
 
-	if (!recorded && !board)
+	if (recorded ? kron_start.flags & KRON_START_DYNAMIC : !board)
 		return;
 	while (*end)
 		end++;

@@ -14,7 +14,9 @@
 
 struct edits {
 	const uint8_t *next, *end;
-	uint8_t *at; /* where the last one ended */
+	uint8_t *first; /* of the range: the block, where there are probes */
+	uint8_t *at;    /* where the last one ended */
+	uint8_t probe[KRON_WAKE_PROBE];
 };
 
 static const struct kron_wake *wake_of(const struct kron_start *s)
@@ -31,19 +33,31 @@ static struct edits edits_of(const struct kron_start *s, const struct kron_wake_
 {
 	const uint8_t *first = (const uint8_t *)wake_of(s) + r->edits;
 
-	return (struct edits){first, first + r->edits_len, pages_of(s, r)};
+	return (struct edits){.next = first,
+			      .end = first + r->edits_len,
+			      .first = pages_of(s, r),
+			      .at = pages_of(s, r)};
 }
 
 /* The next edit: where, how many bytes, and with what; false: there is none. */
 static bool next_edit(struct edits *e, uint8_t **at, uint32_t *len, const uint8_t **with)
 {
+	uint32_t gap;
+
 	if (e->next == e->end)
 		return false;
-	*at = e->at + (e->next[0] | (uint32_t)e->next[1] << 8);
+	gap = e->next[0] | (uint32_t)e->next[1] << 8;
+	*at = e->at + gap;
 	*len = e->next[2];
 	*with = e->next + KRON_WAKE_EDIT;
+	e->next = *with + *len;
+	if (!*len && gap != KRON_WAKE_GAP_MAX) {
+		kron_wake_probe(e->probe, *with, (uint32_t)(e->first - *at) - KRON_WAKE_PROBE_CALL);
+		*len = KRON_WAKE_PROBE;
+		e->next = *with + KRON_WAKE_PROBE_INFO;
+		*with = e->probe;
+	}
 	e->at = *at + *len;
-	e->next += KRON_WAKE_EDIT + *len;
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #define KRON_START_H
 
 #include <stdint.h>
+#include <kron/segment.h>
 
 #define KRON_START_MAGIC 0x545241545352544bull /* "KTRSTART" read as bytes */
 
@@ -36,6 +37,8 @@ _Static_assert(sizeof(struct kron_start) == 40, "static.ld");
 
 /* Goroutines: stacks of 2 KiB, and handlers that have one of their own. */
 #define KRON_START_SMALL_STACKS 1u
+/* A dynamic program: kron record brings libkron-rt.so, so only KRON_BOARD is for us. */
+#define KRON_START_DYNAMIC 2u
 
 /*
  * What must change to wake the probes where no collector is asked: KRON_BOARD names a board, and
@@ -45,7 +48,9 @@ _Static_assert(sizeof(struct kron_start) == 40, "static.ld");
  *
  * A range is a run of pages, the block or a part of the text.  An edit is two bytes, how many
  * bytes to pass by, one byte, how many to change, and so many bytes to be exclusive-ored with
- * what is there; once more brings the old bytes back.
+ * what is there; once more brings the old bytes back.  None to change, but less than
+ * KRON_WAKE_GAP_MAX to pass by: there sleeps a probe of an entry or exit (kron/wire.h), and four
+ * bytes of its event and one of its level follow.
  */
 struct kron_wake_range {
 	int64_t at;         /* from struct kron_start; page-aligned */
@@ -63,6 +68,25 @@ struct kron_wake {
 #define KRON_WAKE_EDIT 3u
 #define KRON_WAKE_GAP_MAX 0xffffu
 #define KRON_WAKE_LEN_MAX 0xffu
+
+/* A probe of wire.h: what its bytes are exclusive-ored with, where `call` is its rel32. */
+#define KRON_WAKE_PROBE 37u
+#define KRON_WAKE_PROBE_CALL 27u /* where the call ends */
+#define KRON_WAKE_PROBE_INFO 5u
+static inline void kron_wake_probe(uint8_t *out, const uint8_t *info, uint32_t call)
+{
+	const uint32_t gate = KRON_GATE_ADDR(info[4]);
+
+	for (unsigned i = 0; i < KRON_WAKE_PROBE; i++)
+		out[i] = 0;
+	out[0] = 0xeb ^ 0x48;
+	out[1] = (KRON_WAKE_PROBE - 2) ^ 0x8d;
+	for (unsigned i = 0; i < 4; i++) {
+		out[10 + i] = (uint8_t)(gate >> 8 * i);
+		out[18 + i] = info[i];
+		out[23 + i] = (uint8_t)(call >> 8 * i);
+	}
+}
 
 static inline uint64_t kron_wake_sum(uint64_t sum, uint8_t byte)
 {

@@ -160,8 +160,8 @@ lint() {
 			capture_output=True, text=True).stdout.splitlines() if " .text " in l).split()
 		off, size = (int(v, 16) for v in text[text.index("PROGBITS") + 2:][:2])
 		assert changed and all(off <= i < off + size for i in changed)
-		# e_phoff, e_shoff, e_phnum, e_shnum
-		assert all(i in (*range(32, 48), 56, 57, 60, 61)
+		# e_entry, e_phoff, e_shoff, e_phnum, e_shnum
+		assert all(i in (*range(24, 48), 56, 57, 60, 61)
 			for i in range(64) if old[i] != new[i])
 	END
 }

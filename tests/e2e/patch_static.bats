@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # kron patch of static programs: the copy behaves as the original and traces under kron record.
+# And of all programs: with KRON_BOARD the copy stores to a board by itself.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 bats_require_minimum_version 1.5.0
 
@@ -276,7 +277,7 @@ on_board() {
 }
 
 @test "KRON_BOARD: samples on a board, nobody else there" {
-	for flags in -static -static-pie; do
+	for flags in -static -static-pie -pie -no-pie; do
 		life prog $flags
 		"$KRON" patch -q -F hit -F work -o prog.kron prog
 		board
