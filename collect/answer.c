@@ -44,6 +44,8 @@ void answerer_free(struct answerer *a)
 {
 	vec_free(&a->blocks);
 	vec_free(&a->refused);
+	vec_for(&a->met, p)
+		vec_free(&p->modules);
 	vec_free(&a->met);
 }
 
@@ -638,9 +640,9 @@ void answer_refused(struct answerer *a, const struct answer *answer, uint32_t ui
 void answer_known(struct answerer *a, pid_t pid, uint32_t uid)
 {
 	pthread_mutex_lock(&a->lock);
-	vec_for(&a->met, m)
-		if (m->pid == pid && !m->uid)
-			m->uid = uid;
+	vec_for(&a->met, p)
+		if (p->pid == pid && !p->uid)
+			p->uid = uid;
 	pthread_mutex_unlock(&a->lock);
 }
 

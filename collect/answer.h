@@ -35,11 +35,14 @@ struct refused_module {
 	uint64_t dev, ino, bias;
 };
 
-/* A module that a process has had since an earlier question: its stubs may be running. */
+/* The modules that a process had at its last question: their stubs may be running. */
 struct met_module {
+	uint64_t dev, ino;
+};
+struct met_process {
 	pid_t pid;
 	uint32_t uid; /* 0: not known yet */
-	uint64_t dev, ino;
+	VEC(struct met_module) modules;
 };
 
 struct answerer {
@@ -50,7 +53,8 @@ struct answerer {
 	uint64_t next_number;
 	VEC(struct block_record) blocks; /* sorted by number */
 	VEC(struct refused_module) refused;
-	VEC(struct met_module) met;
+	VEC(struct met_process) met;
+	size_t met_limit; /* so many: look for those that have ended */
 };
 
 struct question {

@@ -7,70 +7,116 @@
  * for the first time at a question.
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "collect/answer_impl.h"
 #include "collect/interposing.h"
 #include "inject/interpose.h"
 
-static bool is_loaded(const struct work *w, const struct met_module *m)
+#define MET_LIMIT 256u
+
+/* ---- what is new in the process? ---- */
+
+static bool has_met(const struct met_process *p, const struct process_mapping *m)
 {
-	for (size_t i = 0; i < w->maps.n; i++)
-		if (w->maps.v[i].ino == m->ino && w->maps.v[i].dev == m->dev)
+	for (size_t i = 0; i < p->modules.n; i++)
+		if (p->modules.v[i].ino == m->ino && p->modules.v[i].dev == m->dev)
 			return true;
 	return false;
 }
 
-/* What the process had and has no more may come again; a new program has nothing. */
-static void forget_unloaded(struct work *w)
+/* Numbers of processes are used again: without its uid it is that of a start just now. */
+static bool is_own(const struct met_process *p, const struct question *q)
+{
+	return p->pid == q->pid && (!p->uid || p->uid == *q->lineage);
+}
+
+static void forget(struct answerer *a, size_t i)
+{
+	vec_free(&a->met.v[i].modules);
+	a->met.v[i] = a->met.v[--a->met.n];
+}
+
+/* Processes that have ended.  Of their forked children nothing is known then, and nothing done. */
+static void forget_ended(struct answerer *a)
+{
+	if (a->met.n < MET_LIMIT || a->met.n < a->met_limit)
+		return;
+	for (size_t i = a->met.n; i-- > 0;)
+		if (kill(a->met.v[i].pid, 0) && errno == ESRCH)
+			forget(a, i);
+	a->met_limit = 2 * a->met.n;
+}
+
+/* What the process has now is what it had, next time. */
+static void remember(struct work *w)
 {
 	struct answerer *a = w->a;
-	size_t out = 0;
+	struct met_process *p;
 
-	for (size_t i = 0; i < a->met.n; i++)
-		if (a->met.v[i].pid != w->q->pid || (w->q->lineage && is_loaded(w, &a->met.v[i])))
-			a->met.v[out++] = a->met.v[i];
-	a->met.n = out;
+	for (size_t i = a->met.n; i-- > 0;)
+		if (a->met.v[i].pid == w->q->pid)
+			forget(a, i);
+	forget_ended(a);
+	p = vec_push(&a->met);
+	p->pid = w->q->pid;
+	p->uid = w->q->lineage ? *w->q->lineage : 0;
+	for (size_t i = 0; i < w->maps.n; i++) {
+		const struct process_mapping *m = &w->maps.v[i];
+
+		if (!answer_is_module(m) || has_met(p, m))
+			continue;
+		*vec_push(&p->modules) = (struct met_module){m->dev, m->ino};
+	}
 }
 
-static bool was_met(const struct work *w, uint64_t dev, uint64_t ino)
+/* Its own last list says what it had; a forked child's first question goes by its parents'. */
+static bool is_fresh(const struct work *w, const struct process_mapping *m)
 {
-	vec_for(&w->a->met, m)
-		if (m->ino == ino && m->dev == dev &&
-		    (m->pid == w->q->pid || (m->uid && answer_is_in_lineage(w->q, m->uid))))
-			return true;
-	return false;
+	const struct question *q = w->q;
+	bool known = !q->lineage;
+
+	for (size_t i = 0; q->lineage && i < w->a->met.n; i++)
+		if (is_own(&w->a->met.v[i], q))
+			return !has_met(&w->a->met.v[i], m);
+	for (size_t i = 0; q->lineage && i < w->a->met.n; i++) {
+		if (!w->a->met.v[i].uid || !answer_is_in_lineage(q, w->a->met.v[i].uid))
+			continue;
+		known = true;
+		if (has_met(&w->a->met.v[i], m))
+			return false;
+	}
+	return known;
 }
 
 /* The texts that this process is seen with for the first time: nothing runs in them yet. */
 static void meet(struct work *w)
 {
-	uint32_t uid = w->q->lineage ? *w->q->lineage : 0;
-
 	pthread_mutex_lock(&w->a->lock);
-	forget_unloaded(w);
 	for (size_t i = 0; i < w->maps.n; i++) {
 		const struct process_mapping *m = &w->maps.v[i];
-		struct met_module met = {w->q->pid, uid, m->dev, m->ino};
 
-		if (!answer_is_module(m) || answer_is_runtime(w, m) || was_met(w, m->dev, m->ino))
-			continue;
-		*vec_push(&w->fresh) = met;
-		*vec_push(&w->a->met) = met;
+		if (answer_is_module(m) && !answer_is_runtime(w, m) && is_fresh(w, m))
+			*vec_push(&w->fresh) = m;
 	}
+	remember(w);
 	pthread_mutex_unlock(&w->a->lock);
 }
 
 static bool is_new(const struct work *w, const struct loaded *l)
 {
 	for (size_t i = 0; i < w->fresh.n; i++)
-		if (w->fresh.v[i].dev == l->dev && w->fresh.v[i].ino == l->ino)
+		if (w->fresh.v[i]->dev == l->dev && w->fresh.v[i]->ino == l->ino)
 			return true;
 	return false;
 }
 
-static void list_texts(struct work *w, struct interposing *in)
+/* ---- all its modules ---- */
+
+/* False: one cannot be read, so what it offers is not known, and who calls whom is not. */
+static bool list_texts(struct work *w, struct interposing *in)
 {
 	for (size_t i = 0; i < w->maps.n; i++) {
 		const struct process_mapping *m = &w->maps.v[i];
@@ -81,8 +127,9 @@ static void list_texts(struct work *w, struct interposing *in)
 		if (!answer_is_module(m) || answer_is_runtime(w, m))
 			continue;
 		if (modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
-			log_info("collect", "pid %d: its stubs: %s", w->q->pid, err.msg);
-			continue;
+			err_prefix(&err, -1, "functions are not probed where they are called");
+			answer_note(w, &err);
+			return false;
 		}
 		if (!module_bias(l.module, m, &l.bias))
 			continue;
@@ -91,8 +138,10 @@ static void list_texts(struct work *w, struct interposing *in)
 		if (known)
 			continue;
 		*vec_push(&w->texts) = l;
-		interposing_add_module(in, l.module);
+		if (!interposing_add_module(in, l.module))
+			return false;
 	}
+	return true;
 }
 
 /* At a program's start: who is looked up first? */
@@ -142,8 +191,7 @@ void answer_callers(struct work *w)
 	vec_for(&w->loaded, l)
 		if (l->full)
 			interposing_add_callee(&in, l->module);
-	if (interposing_is_needed(&in)) {
-		list_texts(w, &in);
+	if (interposing_is_needed(&in) && list_texts(w, &in)) {
 		if (!w->q->lineage)
 			order_texts(w, &in);
 		vec_for(&w->texts, l)

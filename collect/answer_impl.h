@@ -24,8 +24,8 @@ struct work {
 	struct process_maps maps;
 	char *exe;
 	VEC(struct loaded) loaded;
-	VEC(struct loaded) texts; /* every module, for interpose() */
-	VEC(struct met_module) fresh;
+	VEC(struct loaded) texts;                  /* every module, for interpose() */
+	VEC(const struct process_mapping *) fresh; /* texts that the process has anew */
 	VEC(struct space_mapping) space;
 	VEC(struct kron_command) commands;
 	VEC(struct bound) bound; /* by group */

@@ -166,13 +166,15 @@ bool interposing_is_needed(struct interposing *in)
 	return in->needs.n;
 }
 
-void interposing_add_module(struct interposing *in, struct module *m)
+bool interposing_add_module(struct interposing *in, struct module *m)
 {
 	vec_for(&in->all, other)
 		if (*other == m)
-			return;
-	if (links_of(m))
-		*vec_push(&in->all) = m;
+			return true;
+	if (!links_of(m))
+		return false;
+	*vec_push(&in->all) = m;
+	return true;
 }
 
 #define MODULES_MAX 4096u

@@ -52,8 +52,8 @@ void interposing_free(struct interposing *in);
 /* A module whose full plan is made. */
 void interposing_add_callee(struct interposing *in, struct module *m);
 bool interposing_is_needed(struct interposing *in);
-/* Any module of the process. */
-void interposing_add_module(struct interposing *in, struct module *m);
+/* Any module of the process.  False: its tables cannot be read. */
+bool interposing_add_module(struct interposing *in, struct module *m);
 /* All modules of the process pid, which is about to start, are known: where they lie, by the order
  * in which they were added. */
 void interposing_order(struct interposing *in, pid_t pid, const uint64_t *bias, size_t n);

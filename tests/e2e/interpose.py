@@ -150,6 +150,27 @@ def several():
     tap.need("add" not in counted(), counted())
 
 
+def forks():
+    """Children open, close and open again what their parent never had."""
+    with open("forks.c", "w") as f:
+        f.write("""#include <dlfcn.h>
+            #include <stdio.h>
+            #include <sys/wait.h>
+            #include <unistd.h>
+            int main(int argc, char **argv) {
+              for (int i = 0; i < 5 * argc / argc; i++) {
+                if (!fork()) { for (int k = 0; k < 2; k++) {
+                  void *h = dlopen(argv[1], k ? RTLD_NOW : RTLD_LAZY);
+                  printf("%ld\\n", ((long (*)(int))dlsym(h, "plugin"))(7));
+                  dlclose(h); } return 0; }
+                wait(0); }
+              return 0; }""")
+    run(*tap.CC, "-O2", "-o", "caller", "forks.c")
+    out = record("-p", "libcallee:add", env={"LD_LIBRARY_PATH": lib("")}).stdout
+    tap.need(out == "91\n" * 10, out)
+    tap.need(len(samples()) == 70, len(samples()))
+
+
 def kinds():
     """Counts, arguments, levels: as at any place."""
     link("pie")
@@ -261,6 +282,7 @@ with tap.Suite("interpose") as s:
     s.case("--tactics import, -import", forced)
     s.case("two libraries with one name", several)
     s.case("kinds of probes", kinds)
+    s.case("children that load the caller", forks)
     s.case("kron list shows it", shown)
     s.case("pack malloc: the C library's", blocks, "")
     s.case("... the program's own", blocks, "", "-DOWN", "-fno-builtin")
