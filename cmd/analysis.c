@@ -74,10 +74,15 @@ void analysis_streams(void)
 /* What is wrong with a filter is wrong use, whatever the trace is. */
 static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 {
+	const char *unknown;
 	struct err err;
 
 	if (trace_filter_set(t, &analysis_filter, &err))
 		exit(cmd_fail(c, CMD_USAGE, "%s", err.msg));
+	unknown = analysis_filter.where ? trace_filter_unknown_name(t->filter) : NULL;
+	if (unknown)
+		fprintf(stderr, "kron %s: nothing in %s is called '%s'\n", c->name, t->dir,
+			unknown);
 	if (analysis_filter.trigger && !trace_filter_fired(t->filter))
 		fprintf(stderr, "kron %s: the trigger never fires in this trace\n", c->name);
 	return t;

@@ -426,6 +426,17 @@ void condition_bind(struct condition *c, const struct trace *t)
 	}
 }
 
+const char *condition_unknown_name(const struct condition *c)
+{
+	for (size_t i = 0; i < c->nodes.n; i++) {
+		const struct node *n = &c->nodes.v[i];
+
+		if (n->op == OP_TEST && n->glob && n->nmarks && !memchr(n->marks, 1, n->nmarks))
+			return n->glob;
+	}
+	return NULL;
+}
+
 bool condition_names_threads(const struct condition *c)
 {
 	for (size_t i = 0; i < c->nodes.n; i++)

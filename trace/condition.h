@@ -37,6 +37,8 @@ void condition_bind(struct condition *c, const struct trace *t);
 /* Special records (CPU, LOST) match nothing. */
 bool condition_holds(const struct condition *c, const struct trace_event *e);
 
+/* The first name in it that nothing of the trace it is bound to has; NULL: there is none. */
+const char *condition_unknown_name(const struct condition *c);
 /* Does it ask for threads by name? */
 bool condition_names_threads(const struct condition *c);
 

@@ -100,6 +100,11 @@ bool trace_filter_passes(const struct trace_filter *f, const struct trace_event 
 	return !f->where || condition_holds(f->where, e);
 }
 
+const char *trace_filter_unknown_name(const struct trace_filter *f)
+{
+	return f->where ? condition_unknown_name(f->where) : NULL;
+}
+
 uint64_t trace_filter_fired(const struct trace_filter *f)
 {
 	return f->windows.fired;

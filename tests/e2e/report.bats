@@ -233,6 +233,23 @@ walk() {
 	grep -q '^not in any: [1-9]' a
 }
 
+@test "intervals: across a loss" {
+	"$make_trace" small kron.data
+	printf '1 leaf leaf%%return "leaf"\n1 work work%%return "work"\n1 main main%%return "main"\n' >info
+	[ "$("$KRON" report -i info --json | json '[r["spans_loss"] for r in d]')" = "[1, 1, 0]" ]
+}
+
+@test "filters: a name that nothing has is said" {
+	"$make_trace" small kron.data
+	run --separate-stderr "$KRON" report --where 'nosuch or leaf'
+	[ "$status" = 0 ]
+	[ "$stderr" = "kron report: nothing in kron.data is called 'nosuch'" ]
+	run --separate-stderr "$KRON" diff --where 'thread=worker' kron.data kron.data
+	[[ ${stderr_lines[0]} == *"called 'worker'" ]]
+	run --separate-stderr "$KRON" dump --where 'leaf and process=app and module=app and thread=1000'
+	[ -z "$stderr" ]
+}
+
 @test "intervals: what is wrong with the file" {
 	"$make_trace" small kron.data
 	sed -i 's/\ton_signal$/\tleaf/' kron.data/functions
