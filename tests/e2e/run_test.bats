@@ -52,7 +52,7 @@ a_test() {
 
 @test "a living recording is not" {
 	a_test '"$KRON" record -q -o trace -- sleep 20 >/dev/null 2>&1 &' 'echo $! >pid' \
-		'until [ -s trace/session ]; do sleep 0.05; done'
+		'until [ -s trace/tasks ]; do sleep 0.05; done'
 	run "$RUN_TEST" ./t.sh
 	kill "$(cat pid)"
 	[ "$status" = 0 ]

@@ -371,11 +371,13 @@ static void handler_switches_chunks(void)
 }
 
 static sigjmp_buf back;
+static volatile sig_atomic_t has_back;
 
 static void on_signal_leave(int sig)
 {
 	(void)sig;
-	siglongjmp(back, 1);
+	if (has_back)
+		siglongjmp(back, 1);
 }
 
 /* A claim that a longjmp cuts off leaves a hole at worst: the lane goes on. */
@@ -390,6 +392,7 @@ static void handler_leaves_by_longjmp(void)
 	while (jumps < 1000) {
 		jumps++;
 		if (sigsetjmp(back, 1) == 0) {
+			has_back = 1;
 			for (;;) {
 				triggers++;
 				probe();
@@ -417,6 +420,7 @@ static void longjmp_holes_are_let_go(void)
 	while (jumps < 1000) {
 		jumps++;
 		if (sigsetjmp(back, 1) == 0) {
+			has_back = 1;
 			for (;;) {
 				triggers++;
 				probe();
