@@ -23,8 +23,9 @@
  *   switch             -                        -                     -               -
  *   GOT slot           exit                     exit                  exit            exit
  *   outward table      exit                     exit                  exit            exit
- *   whole pointer      exit (AMBIGUOUS if the   AMBIGUOUS             -  (computed    AMBIGUOUS
- *                      frame is not so)                                   goto)
+ *   whole pointer      exit (AMBIGUOUS if the   AMBIGUOUS; exit, if   -  (computed    AMBIGUOUS
+ *                      frame is not so)         the frame is not so       goto)
+ *                                               wherever they point
  *   mixed, unresolved  AMBIGUOUS, but "-" if the frame is known and not as at entry
  *
  * A whole pointer can only lead into the function's middle if an address constant names it.
@@ -235,6 +236,27 @@ static void judge_direct(struct walk *w, uint64_t at, uint32_t function)
 		 br->conditional ? REFUSAL_JCC_TAIL : REFUSAL_NONE);
 }
 
+/* Does such a pointer name a place where the frame is, or may be, as at entry?  A jump with such a
+ * frame leads nowhere else. */
+static bool has_bare_interior(struct walk *w, uint32_t root)
+{
+	const struct map_builder *b = w->b;
+
+	for (uint32_t i = root; i != FUNCTION_NONE; i = map_next_part(b, i)) {
+		const struct function *fn = &b->f->v[i];
+
+		for (uint64_t at = fn->start + (i == root); at < fn->end; at++) {
+			int64_t cfa = code_map_flags(b->m, at) & CODE_TAKEN
+					      ? frame_info_cfa_from_sp(w->fi, at)
+					      : INT64_MAX;
+
+			if (cfa < 0 || cfa == 8)
+				return true;
+		}
+	}
+	return false;
+}
+
 enum verdict { STAYS, LEAVES, AMBIGUOUS };
 
 static enum verdict judge_form(struct walk *w, const struct map_jump *j)
@@ -251,6 +273,8 @@ static enum verdict judge_form(struct walk *w, const struct map_jump *j)
 		return cfa >= 0 && cfa != 8 ? STAYS : AMBIGUOUS;
 	if (!has_interior_pointer(b, map_root(b, j->function)))
 		return cfa >= 0 && cfa != 8 ? AMBIGUOUS : LEAVES;
+	if (cfa == 8 && !has_bare_interior(w, map_root(b, j->function)))
+		return LEAVES;
 	return cfa >= 0 && cfa != 8 ? STAYS : AMBIGUOUS;
 }
 

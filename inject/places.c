@@ -187,7 +187,7 @@ static void go_back_to(struct planner *pl, const struct before *b)
 }
 
 /* Every run of the function moves out: that leaves dead bytes for landings everywhere. */
-static void move_all(struct planner *pl)
+void planner_move_all(struct planner *pl)
 {
 	for (uint32_t k = 0; k < pl->fn.nranges; k++) {
 		const struct function *f = &pl->map->functions->v[pl->fn.ranges[k]];
@@ -237,7 +237,7 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 	left = attempt(pl);
 	if (left && pl->use & USE_EVICT) {
 		go_back_to(pl, &before);
-		move_all(pl);
+		planner_move_all(pl);
 		if (attempt(pl) >= left) {
 			go_back_to(pl, &before);
 			attempt(pl);

@@ -50,8 +50,10 @@ struct making {
 	uint64_t hooks[KRON_HOOK_COUNT];
 	VEC(struct plan_function) functions;
 	VEC(char) strings;
-	VEC(uint32_t) ranges;  /* of the function at work */
-	VEC(uint32_t) numbers; /* by plan function: in fns */
+	uint8_t *moves; /* by index in fns: the whole function moves out; NULL: none does */
+	struct plan_function *named; /* of the attempt before: they have their names */
+	VEC(uint32_t) ranges;        /* of the function at work */
+	VEC(uint32_t) numbers;       /* by plan function: in fns */
 };
 
 /* ---- index ---- */
@@ -185,8 +187,14 @@ static uint32_t add_string(struct making *m, const char *s)
 
 static void add_names(struct making *m, struct plan_function *pf, const char *raw)
 {
-	char *readable = raw ? symbol_demangle(raw) : NULL;
+	const struct plan_function *named = m->named ? &m->named[m->functions.n - 1] : NULL;
+	char *readable = raw && !named ? symbol_demangle(raw) : NULL;
 
+	if (named) {
+		pf->raw_name = named->raw_name;
+		pf->name = named->name;
+		return;
+	}
 	pf->raw_name = add_string(m, raw);
 	pf->name = readable ? add_string(m, readable) : pf->raw_name;
 	xfree(readable);
@@ -419,6 +427,8 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 	struct plan_probe *v = m->pl.probes.v + pf->first_probe;
 	struct plan_probe *end = v + pf->nprobes;
 
+	if (m->moves && m->moves[i])
+		planner_move_all(&m->pl);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_ENTRY)
 			take_entry(m, i, p);
@@ -443,6 +453,7 @@ static void set_function(struct making *m, uint32_t i)
 	m->ranges.n = 0;
 	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
 		*vec_push(&m->ranges) = r;
+	m->pl.is_long = m->opt->request || (m->moves && m->moves[i]);
 	m->pl.fn = (struct planner_function){
 		.start = m->fns->v[i].start,
 		.ranges = m->ranges.v,
@@ -532,6 +543,88 @@ static void plan_all(struct making *m)
 	add_places(m, m->fns->n);
 }
 
+/* ---- the third round: whole functions move out ---- */
+
+/* The code of the function can be anywhere: no hook, no loop back to its entry. */
+static bool can_move(const struct making *m, uint32_t i)
+{
+	const struct code_function *cf = &m->map->per_function[i];
+
+	return !is_hooked(m, m->fns->v[i].start) && !cf->loops_to_start && !cf->switches_to_start &&
+	       !refuse_function(m, i);
+}
+
+/* The function that holds vaddr, if it can move. */
+static void mark_move(const struct making *m, uint8_t *moves, uint64_t vaddr)
+{
+	uint32_t i = owner_of(m, vaddr);
+
+	if (i < m->fns->n && can_move(m, i))
+		moves[i] = true;
+}
+
+/* Probes that found no room: their functions are marked, and those where puns may lead. */
+static size_t mark_left(const struct making *m, uint8_t *moves)
+{
+	static const int8_t ways[] = {0, -21, 1, 40, 48, 64, 72, 80, 102};
+	size_t left = 0;
+
+	for (size_t i = 0; i < m->pl.probes.n; i++) {
+		const struct plan_probe *p = &m->pl.probes.v[i];
+
+		if (p->site != NONE || !is_for_want_of_room(p->refusal))
+			continue;
+		for (size_t k = 0; k < sizeof(ways); k++)
+			mark_move(m, moves, p->vaddr + (uint64_t)(int64_t)ways[k]);
+		left++;
+	}
+	return left;
+}
+
+/* All from the beginning, but for the names. */
+static void plan_anew(struct making *m, uint8_t *moves)
+{
+	struct planner *pl = &m->pl;
+
+	m->moves = moves;
+	memset(pl->taken, BYTE_FREE, m->map->hi - m->map->lo);
+	pl->probes.n = pl->drafts.n = pl->draft_probes.n = 0;
+	pl->sites.n = pl->fixups.n = pl->maps.n = pl->code.n = pl->site_index.n = 0;
+	pl->jumps_of = 0;
+	xfree(m->named);
+	m->named = m->functions.v;
+	m->functions.v = NULL;
+	m->functions.n = m->functions.cap = 0;
+	m->numbers.n = 0;
+	plan_all(m);
+}
+
+/*
+ * Runs of less than five bytes between two places that control may come to need landings, and
+ * where a function is full of them only moving all of it out leaves dead bytes for those.  Their
+ * neighbours may want another window then, so everything is planned anew.
+ */
+static void move_functions(struct making *m)
+{
+	uint8_t *moves, *none;
+	size_t left;
+
+	if (m->opt->request || m->opt->hooks_only || !(m->pl.use & USE_EVICT))
+		return;
+	moves = xcalloc(m->fns->n + 1, 1);
+	none = xcalloc(m->fns->n + 1, 1);
+	left = mark_left(m, moves);
+	if (left) {
+		plan_anew(m, moves);
+		if (mark_left(m, none) >= left)
+			plan_anew(m, NULL);
+	}
+	m->moves = NULL;
+	xfree(moves);
+	xfree(none);
+	xfree(m->named);
+}
+
 static void list_one_only(struct making *m)
 {
 	m->pl.one_only = xcalloc(m->fns->n + 1, 1);
@@ -545,114 +638,6 @@ static void list_one_only(struct making *m)
 
 /* ---- the whole ---- */
 
-/*
- * Control that goes from a stub to where another site begins goes on in that site's stub.
- * Plans for entries and exits alone do without: there a stub seldom leads to another.
- */
-static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n)
-{
-	size_t lo = 0, hi = n;
-
-	while (keys && lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (keys[mid].vaddr < f->value)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (keys && lo < n && keys[lo].vaddr == f->value)
-		f->value = lo;
-	else
-		f->kind = FIXUP_MODULE_REL32;
-}
-
-/* Each site goes to its place; place[] is used up. */
-static void permute(struct plan_site *sites, uint32_t *place, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		while (place[i] != i) {
-			uint32_t to = place[i];
-			struct plan_site site = sites[to];
-
-			sites[to] = sites[i];
-			sites[i] = site;
-			place[i] = place[to];
-			place[to] = to;
-		}
-}
-
-/* Sites come function by function; parts and exits make them not quite sorted. */
-static void sort_sites(struct making *m)
-{
-	size_t n = m->pl.sites.n;
-	struct site_key *keys = xmalloc(n * sizeof(*keys));
-	uint32_t *place = xmalloc(n * sizeof(*place));
-
-	for (size_t i = 0; i < n; i++)
-		keys[i] = (struct site_key){m->pl.sites.v[i].vaddr, i};
-	qsort(keys, n, sizeof(*keys), planner_compare_sites);
-	for (size_t i = 0; i < n; i++)
-		place[keys[i].number] = i;
-	vec_for(&m->pl.probes, p)
-		if (p->site != NONE)
-			p->site = place[p->site];
-	vec_for(&m->pl.fixups, f)
-		if (f->kind == FIXUP_SITE_REL32)
-			f->value = (uint64_t)place[f->value >> 16] << 16 | (f->value & 0xffff);
-		else if (f->kind == FIXUP_CHAIN_REL32)
-			chain(f, m->pl.is_long ? keys : NULL, n);
-	xfree(keys);
-	permute(m->pl.sites.v, place, n);
-	xfree(place);
-}
-
-#define PAGE 4096ull
-
-/* A function's sites lead to each other: with a place in one of them all are patched. */
-static void mark_places(struct plan *p)
-{
-	uint8_t *has_place = xcalloc(p->nfunctions + 1, 1);
-
-	for (size_t i = 0; i < p->nsites; i++)
-		has_place[p->sites[i].function] |= p->sites[i].has_place;
-	for (size_t i = 0; i < p->nsites; i++)
-		p->sites[i].has_place = has_place[p->sites[i].function];
-	xfree(has_place);
-}
-
-static void measure_span(struct plan *p)
-{
-	if (!p->nsites)
-		return;
-	p->text_lo = p->sites[0].vaddr & -PAGE;
-	for (size_t i = 0; i < p->nsites; i++) {
-		const struct plan_site *s = &p->sites[i];
-
-		if (s->vaddr + s->window > p->text_hi)
-			p->text_hi = s->vaddr + s->window;
-		if (!s->landing)
-			continue;
-		if (s->landing < p->text_lo)
-			p->text_lo = s->landing & -PAGE;
-		if (s->landing + PLAN_LANDING > p->text_hi)
-			p->text_hi = s->landing + PLAN_LANDING;
-	}
-	p->text_hi = (p->text_hi + PAGE - 1) & -PAGE;
-	p->reach_lo = p->text_lo;
-	p->reach_hi = p->text_hi;
-	for (size_t i = 0; i < p->nfixups; i++) {
-		const struct plan_fixup *f = &p->fixups[i];
-
-		if (f->kind != FIXUP_MODULE_REL32)
-			continue;
-		if (f->value < p->reach_lo)
-			p->reach_lo = f->value;
-		if (f->value >= p->reach_hi)
-			p->reach_hi = f->value + 1;
-	}
-}
-
 /* The vectors become the plan's. */
 static struct plan *finish(struct making *m)
 {
@@ -661,7 +646,7 @@ static struct plan *finish(struct making *m)
 
 	xfree(m->pl.taken);
 	m->pl.taken = NULL;
-	sort_sites(m);
+	planner_sort_sites(&m->pl, m->opt->request);
 	memcpy(p->build_id, img->build_id, sizeof(p->build_id));
 	p->build_id_len = img->build_id_len;
 	p->functions = m->functions.v, p->nfunctions = m->functions.n;
@@ -676,49 +661,9 @@ static struct plan *finish(struct making *m)
 		p->actions = xmalloc(p->nactions * sizeof(p->actions[0]));
 		memcpy(p->actions, m->opt->request->actions, p->nactions * sizeof(p->actions[0]));
 	}
-	mark_places(p);
-	measure_span(p);
+	plan_mark_places(p);
+	plan_measure_span(p);
 	return p;
-}
-
-static bool is_request_sound(const struct plan_request *r)
-{
-	for (size_t i = 0; r && i < r->nactions; i++)
-		if (r->actions[i].kind >= ACTION_KINDS || r->actions[i].level > 15 ||
-		    r->actions[i].word > 127 || r->actions[i].payload >= PAYLOAD_KINDS ||
-		    r->actions[i].reg > 15 ||
-		    (r->actions[i].kind == ACTION_COUNT && r->actions[i].word > 15))
-			return false;
-	for (size_t i = 0; r && i < r->nplaces; i++)
-		if (r->places[i].action >= r->nactions)
-			return false;
-	return !r || r->nplaces < NONE;
-}
-
-static bool is_counting(const struct plan_request *r)
-{
-	for (size_t i = 0; r && i < r->nactions; i++)
-		if (action_has_common(&r->actions[i]))
-			return true;
-	return false;
-}
-
-/* The registers that its samples show as payload, which nothing else may lose. */
-static uint16_t shown_registers(const struct plan_request *r)
-{
-	uint16_t regs = 0;
-
-	for (size_t i = 0; r && i < r->nactions; i++) {
-		const struct place_action *a = &r->actions[i];
-
-		if (a->kind != ACTION_TRACE && a->kind != ACTION_RESOURCE)
-			continue;
-		if (a->payload == PAYLOAD_REG)
-			regs |= (uint16_t)(1u << a->reg);
-		if (a->payload == PAYLOAD_ADDRESS) /* behind the instruction, too */
-			return UINT16_MAX;
-	}
-	return regs;
 }
 
 int plan_make_from(struct plan **out, const struct code_map *map, const struct plan_options *opt,
@@ -727,18 +672,17 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	static const struct plan_options no_options;
 	struct making m = {.map = map, .fns = map->functions, .opt = opt ? opt : &no_options};
 
-	if (!is_request_sound(m.opt->request))
+	if (!request_is_sound(m.opt->request))
 		return err_set(err, EINVAL, "%s: a place names no action", map->img->path);
 	if (map->functions->n >= NONE || map->hi - map->lo > UINT32_MAX)
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
-	m.pl.is_long = m.opt->request;
 	m.pl.results = m.opt->results;
 	m.pl.use = m.opt->tactics ? m.opt->tactics : USE_DEFAULT;
 	m.pl.position_independent = m.opt->position_independent;
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
-	m.pl.shown = shown_registers(m.opt->request);
-	m.pl.is_counting = is_counting(m.opt->request);
+	m.pl.shown = request_shown_registers(m.opt->request);
+	m.pl.is_counting = request_is_counting(m.opt->request);
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);
@@ -748,6 +692,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	list_arrivals(&m);
 	list_one_only(&m);
 	plan_all(&m);
+	move_functions(&m);
 	*out = finish(&m);
 	index_free(&m.ix);
 	liveness_free(m.pl.liveness);
@@ -801,33 +746,4 @@ void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *
 		out->patched++;
 		out->by_tactic[probe->tactic]++;
 	}
-}
-
-static uint64_t mix(uint64_t sum, uint64_t word)
-{
-	sum = (sum ^ word) * 0xff51afd7ed558ccd;
-	return sum ^ sum >> 32;
-}
-
-/* Field by field: padding is nobody's. */
-uint64_t plan_request_hash(const struct plan_request *r)
-{
-	uint64_t sum = mix(mix(r->functions, r->nplaces), r->nactions);
-
-	for (size_t i = 0; i < r->nactions; i++) {
-		const struct place_action *a = &r->actions[i];
-
-		sum = mix(sum, a->kind | a->level << 8 | a->word << 16 |
-				       (uint64_t)a->payload << 24 | (uint64_t)a->reg << 32 |
-				       (uint64_t)a->ungated << 40);
-		sum = mix(sum, a->value);
-	}
-	for (size_t i = 0; i < r->nplaces; i++) {
-		const struct place_request *p = &r->places[i];
-
-		sum = mix(sum, p->vaddr);
-		sum = mix(sum, p->where | (uint64_t)p->action << 8);
-		sum = mix(sum, p->event);
-	}
-	return sum;
 }

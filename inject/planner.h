@@ -109,7 +109,8 @@ struct planner {
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;
 	VEC(uint64_t) arrivals; /* where jumps out of other functions lead, sorted */
-	bool is_long;      /* a request's places: windows are straight runs, not few instructions */
+	bool is_long; /* windows are straight runs, not few instructions: for a request's places,
+			    * and for functions that move out as a whole */
 	uint8_t *one_only; /* by function: an indirect jump, in it or its parts, is unresolved */
 	struct planner_function fn;
 	VEC(struct planner_jump) jumps;     /* of the function at work, by target; see jumps_of */
@@ -211,7 +212,15 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n);
 /* Those that are left over, when every function has had its turn. */
 void planner_retry_places(struct planner *pl, uint32_t first, size_t n);
 
+/* Every run of the function at work is displaced, without a probe. */
+void planner_move_all(struct planner *pl);
+
 const struct liveness *planner_liveness(struct planner *pl);
+
+/* plan_finish.c: sites by vaddr.  chained: control goes from stub to stub. */
+void planner_sort_sites(struct planner *pl, bool chained);
+void plan_mark_places(struct plan *p);
+void plan_measure_span(struct plan *p);
 
 /* emit.c: turn the drafts of the function at work into sites and stubs. */
 void planner_emit(struct planner *pl, uint32_t plan_function);

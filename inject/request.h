@@ -74,4 +74,11 @@ struct plan_request {
 	bool functions; /* the entries and exits of functions too */
 };
 
+/* NULL is a request for nothing. */
+bool request_is_sound(const struct plan_request *r);
+/* Has it counts or stores? */
+bool request_is_counting(const struct plan_request *r);
+/* The registers that its samples show as payload, which nothing else may lose: bits. */
+uint16_t request_shown_registers(const struct plan_request *r);
+
 #endif
