@@ -176,6 +176,7 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 		.function = f->function,
 		.caller = caller ? caller->function : UINT32_MAX,
 		.node = f->node,
+		.payer = parent ? parent->node : PAIR_NO_NODE,
 		.depth = s->base_depth + s->n - 1,
 		.entry_tsc = f->entry,
 		.exit_tsc = exit,

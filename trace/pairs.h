@@ -35,6 +35,9 @@ struct pair_call {
 	bool recursive;               /* the same function is further up on this stack */
 	bool spans_loss;              /* samples were lost between entry and exit */
 	uint32_t node;                /* what pair_sink.node said of this frame */
+	/* Likewise, of the frame whose children_tsc has this time: its caller, or what a signal
+	 * handler interrupted.  It is still open.  PAIR_NO_NODE: there is none. */
+	uint32_t payer;
 };
 #define PAIR_NO_NODE UINT32_MAX
 struct pair_sink {

@@ -32,8 +32,6 @@ struct open_call {
 	uint64_t off;      /* ticks that the thread was off a processor before its entry */
 	uint64_t off_children;
 	uint32_t cpu;
-	uint32_t serial; /* tells whether a caller's place was given to another since */
-	uint32_t caller, caller_serial;
 };
 
 struct gather {
@@ -47,8 +45,7 @@ struct gather {
 	size_t nslots;
 	VEC(uint32_t) touched; /* functions below nstats that were called in this group */
 	VEC(struct open_call) open;
-	VEC(uint32_t) unused; /* places in open */
-	uint32_t serial;
+	VEC(uint32_t) unused;    /* places in open */
 	uint64_t samples;        /* of this thread so far */
 	uint32_t cpu;            /* of this sample */
 	uint64_t tsc;            /* likewise */
@@ -135,6 +132,7 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	struct open_call *o;
 	uint32_t at;
 
+	(void)caller;
 	(void)function;
 	if (g->unused.n) {
 		at = g->unused.v[--g->unused.n];
@@ -143,12 +141,9 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 		vec_push(&g->open);
 	}
 	o = &g->open.v[at];
-	*o = (struct open_call){
-		.samples = g->samples, .cpu = g->cpu, .serial = ++g->serial, .caller = caller};
+	*o = (struct open_call){.samples = g->samples, .cpu = g->cpu};
 	if (g->want.offcpu)
 		o->off = offcpu_before(&g->walk, g->tsc);
-	if (caller != PAIR_NO_NODE)
-		o->caller_serial = g->open.v[caller].serial;
 	return at;
 }
 
@@ -172,19 +167,14 @@ static inline void add_length(struct profile_stat *s, uint64_t time)
 		s->max = time;
 }
 
-static bool has_caller(const struct gather *g, const struct open_call *o)
-{
-	return o->caller != PAIR_NO_NODE && g->open.v[o->caller].serial == o->caller_serial;
-}
-
 static void add_off(struct gather *g, struct profile_more *m, const struct pair_call *c,
 		    const struct open_call *o)
 {
 	uint64_t until = offcpu_before(&g->walk, c->exit_tsc);
 	uint64_t off = until > o->off ? until - o->off : 0;
 
-	if (has_caller(g, o))
-		g->open.v[o->caller].off_children += off;
+	if (c->payer != PAIR_NO_NODE)
+		g->open.v[c->payer].off_children += off;
 	m->self_off += off > o->off_children ? off - o->off_children : 0;
 	if (!c->recursive)
 		m->total_off += off;
@@ -196,8 +186,8 @@ static void add_virtual(struct gather *g, struct profile_more *m, const struct p
 	uint64_t probes = g->samples - o->samples, time = c->exit_tsc - c->entry_tsc;
 	uint64_t length = profile_without(g->p, time, probes);
 
-	if (has_caller(g, o))
-		g->open.v[o->caller].children += probes;
+	if (c->payer != PAIR_NO_NODE)
+		g->open.v[c->payer].children += probes;
 	m->self_probes += probes > o->children ? probes - o->children : 0;
 	if (!c->recursive)
 		m->total_probes += probes;
@@ -247,7 +237,6 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 		add_off(g, more_of(s), c, o);
 	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
 		g->p->totals.moved++;
-	o->serial = 0;
 	*vec_push(&g->unused) = c->node;
 }
 

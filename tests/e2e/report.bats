@@ -233,6 +233,29 @@ walk() {
 	grep -q '^not in any: [1-9]' a
 }
 
+@test "on a processor: what was off it, and nothing across lost records" {
+	"$make_trace" small kron.data
+	echo switches=yes >>kron.data/session
+	# thread 1000 is in main from tick 2000 to 2000000, in work from 10000 to 14000
+	python3 - <<-'P'
+		import struct
+		IN, OUT, PREEMPTED, LOST = 1, 2, 3, 4
+		with open("kron.data/switches", "wb") as f:
+		    for tick, tid, kind in ((10100, 1000, OUT), (10300, 1000, IN),  # 100 ns at 2 GHz
+		                            (11500, 1000, PREEMPTED), (11520, 1000, IN),  # 10 ns
+		                            (13000, 1000, OUT), (13100, 7, LOST), (13500, 1000, IN)):
+		        f.write(struct.pack("<QIHH", 10**12 + tick, tid, 1, kind))
+	P
+	"$KRON" report -c --json | json '{r["function"]: (r["total_ns"] - r["total_on_cpu_ns"],
+		r["self_ns"] - r["self_on_cpu_ns"]) for r in d if r["function"] in ("main", "work", "on_signal")}' >out
+	[ "$(cat out)" = "{'main': (110, 0), 'work': (110, 100), 'on_signal': (10, 10)}" ]
+	# the probes of the handler are not in work's own time, either: 10 are, by hand
+	"$KRON" report -V --json | json '[r["self_ns"] - r["self_virtual_ns"] for r in d if r["function"] == "work"]' >out
+	[ "$(cat out)" = "[97]" ]
+	"$KRON" report -c --totals --json | json '(d["switches"], d["preempted"], d["switches_lost"])' >out
+	[ "$(cat out)" = "(3, 1, 7)" ]
+}
+
 @test "intervals: across a loss" {
 	"$make_trace" small kron.data
 	printf '1 leaf leaf%%return "leaf"\n1 work work%%return "work"\n1 main main%%return "main"\n' >info
