@@ -268,28 +268,50 @@ static void head_leads_to_the_thunks(void **state)
 	plan_free(p);
 }
 
-static size_t count_landings(const struct plan *p)
+/* What the sites take: more than one where a window is long. */
+static size_t count_patches(const struct plan *p)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->nsites; i++)
-		n += p->sites[i].landing != 0;
+		n += (p->sites[i].landing != 0) +
+		     (p->sites[i].window + KRON_PATCH_OLD_MAX - 1) / KRON_PATCH_OLD_MAX;
 	return n;
 }
 
-/* A patch is a jump; returns to where. */
-static uint64_t check_patch(const struct bound *out, const struct kron_patch *patch, uint64_t vaddr,
-			    const uint8_t *old, unsigned old_len, unsigned len)
+/* A patch checks these bytes; returns where it will lie. */
+static uint64_t check_old(const struct bound *out, const struct kron_patch *patch, uint64_t vaddr,
+			  const uint8_t *old, unsigned old_len)
 {
 	uint64_t addr = out->patch_addr + patch->off;
 
 	assert_int_equal(addr, BIAS + vaddr);
-	assert_int_equal(patch->old_len, old_len);
-	assert_memory_equal(patch->old_bytes, old, old_len);
-	assert_int_equal(patch->new_len, len);
-	assert_int_equal(patch->new_bytes[0], len == 2 ? 0xeb : 0xe9);
-	return addr + len +
-	       (len == 2 ? (int8_t)patch->new_bytes[1] : (int32_t)get32(patch->new_bytes + 1));
+	assert_int_equal(patch->old_len,
+			 old_len < KRON_PATCH_OLD_MAX ? old_len : KRON_PATCH_OLD_MAX);
+	assert_memory_equal(patch->old_bytes, old, patch->old_len);
+	return addr;
+}
+
+/* jmp rel32 behind so many prefixes; returns to where. */
+static uint64_t check_jump(const struct kron_patch *patch, uint64_t addr, unsigned prefixes)
+{
+	assert_int_equal(patch->new_len, prefixes + 5);
+	assert_int_equal(patch->new_bytes[prefixes], 0xe9);
+	return addr + patch->new_len + (int32_t)get32(patch->new_bytes + prefixes + 1);
+}
+
+/* jmp rel8, or its first byte: what stands behind it is its distance then. */
+static void check_short(const struct kron_patch *patch, uint64_t addr, unsigned prefixes,
+			uint64_t landing)
+{
+	int64_t distance = (int64_t)(landing - (addr + prefixes + 2));
+
+	assert_int_equal(patch->new_bytes[prefixes], 0xeb);
+	assert_int_equal(distance, (int8_t)distance);
+	if (patch->new_len == prefixes + 2)
+		assert_int_equal((int8_t)patch->new_bytes[prefixes + 1], distance);
+	else
+		assert_int_equal(patch->new_len, prefixes + 1);
 }
 
 /* Those of one site, from number n on: to a stub, or to the landing that goes to a stub. */
@@ -298,15 +320,19 @@ static size_t check_patches(const struct bound *out, size_t n, const struct plan
 {
 	const struct kron_patch *patch = &out->patches[n];
 	const uint8_t *old = plan_old_bytes(p, s);
-	uint64_t to = 0;
+	uint64_t to = 0, addr;
 
+	if (s->landing) {
+		addr = check_old(out, patch, s->landing, s->landing_bytes, 5);
+		to = check_jump(patch++, addr, 0);
+	}
+	addr = check_old(out, patch, s->vaddr, old, s->window);
 	if (s->landing)
-		to = check_patch(out, patch++, s->landing, s->landing_bytes, 5, 5);
-	if (s->landing)
-		assert_int_equal(check_patch(out, patch++, s->vaddr, old, s->window, 2),
-				 BIAS + s->landing);
+		check_short(patch++, addr, s->prefix != 0, BIAS + s->landing);
 	else
-		to = check_patch(out, patch++, s->vaddr, old, s->window, 5);
+		to = check_jump(patch++, addr, s->prefix != 0);
+	for (unsigned at = KRON_PATCH_OLD_MAX; at < s->window; at += KRON_PATCH_OLD_MAX)
+		check_old(out, patch++, s->vaddr + at, old + at, s->window - at);
 	assert_true(to >= BLOCK + KRON_BLOCK_HEAD && to < BLOCK + end);
 	return patch - out->patches;
 }
@@ -325,7 +351,7 @@ static void stubs_lead_where_they_should(void **state)
 
 	(void)state;
 	assert_int_equal(bind_make(&out, &b, NULL), 0);
-	assert_int_equal(out.npatches, p->nsites + count_landings(p));
+	assert_int_equal(out.npatches, count_patches(p));
 	end = out.stub_at[p->nsites - 1] + p->sites[p->nsites - 1].code_len;
 	for (uint64_t at = out.stub_at[0]; at < end;) {
 		struct insn in;
