@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "collect/link_order.h"
+#include "inject/bind.h"
 #include "inject/interpose.h"
 #include "inject/resolve.h"
 
@@ -83,7 +84,8 @@ static void add_need(struct interposing *in, struct module *m, const struct need
 	*vec_push(&in->needs) = inner;
 }
 
-static void need_function(struct interposing *in, struct module *m, const struct plan_probe *p)
+static void need_function(struct interposing *in, struct module *m, const struct plan_probe *p,
+			  const char *why)
 {
 	struct need need = {
 		.callee = m,
@@ -92,7 +94,7 @@ static void need_function(struct interposing *in, struct module *m, const struct
 			   .level = m->levels ? m->levels[p->function] : 0,
 			   .payload = PAYLOAD_SP},
 		.event = m->event_base + p->function,
-		.why = refusal_key(p->refusal),
+		.why = why,
 	};
 
 	add_need(in, m, &need);
@@ -133,10 +135,12 @@ void interposing_add_callee(struct interposing *in, struct module *m)
 	for (size_t i = 0; i < m->full->nprobes; i++) {
 		const struct plan_probe *p = &m->full->probes[i];
 
+		if (p->kind == PROBE_ENTRY && m->selected[p->function] == SELECTED_CALLERS)
+			need_function(in, m, p, "ifunc");
 		if (p->site != UINT32_MAX)
 			continue;
-		if (p->kind == PROBE_ENTRY && m->selected[p->function])
-			need_function(in, m, p);
+		if (p->kind == PROBE_ENTRY && m->selected[p->function] == 1)
+			need_function(in, m, p, refusal_key(p->refusal));
 		else if (m->probed && is_entry_place(m, p))
 			need_place(in, m, p->vaddr, PLACE_BEFORE, &m->full->actions[p->action],
 				   p->event, refusal_key(p->refusal));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inject/bind.h"
 #include "inject/refusal.h"
 
 #define LAST_FUNCTION (KRON_EVENT_SPECIAL / 2)
@@ -24,7 +25,7 @@ static void count_probes(const struct module *m, struct counts *c)
 		const struct plan_probe *p = &m->full->probes[i];
 
 		if (p->kind > PROBE_EXIT || p->function >= m->full->nfunctions ||
-		    !m->selected[p->function])
+		    !m->selected[p->function] || m->selected[p->function] == SELECTED_CALLERS)
 			continue;
 		if (p->site != UINT32_MAX) {
 			c->patched[p->kind]++;

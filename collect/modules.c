@@ -23,6 +23,8 @@
 #include "base/opt.h"
 #include "collect/interposing.h"
 #include "collect/module_tables.h"
+#include "inject/bind.h"
+#include "inject/interpose.h"
 #include "inject/patch_info.h"
 
 #define PAGE 4096ull
@@ -300,6 +302,23 @@ static int make_full(struct modules *ms, struct module *m)
 	return plan_cache_get(&ms->cache, &m->full, m->img, false, &m->why);
 }
 
+/*
+ * At an IFUNC's address is the code that chooses the function.  Who names it does not mean that,
+ * but who is called then.
+ */
+static void select_callers(const struct modules *ms, struct module *m)
+{
+	if (!interpose_is_on(ms->selection->tactics) || m->patched)
+		return;
+	for (size_t i = 0; i < m->full->nfunctions; i++) {
+		const struct plan_function *f = &m->full->functions[i];
+
+		if (m->selected[i] && f->sources & FUNCTION_IFUNC &&
+		    selection_names(ms->selection, m->full->strings + f->name))
+			m->selected[i] = SELECTED_CALLERS;
+	}
+}
+
 static int plan_full(struct modules *ms, struct module *m)
 {
 	int code = make_full(ms, m);
@@ -310,6 +329,7 @@ static int plan_full(struct modules *ms, struct module *m)
 	m->selected = xcalloc(m->full->nfunctions, 1);
 	if (wants_functions(ms, m))
 		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
+	select_callers(ms, m);
 	if (!m->levels || ms->selection->levels.given) {
 		xfree(m->levels);
 		m->levels = xcalloc(m->full->nfunctions, 1);

@@ -122,3 +122,11 @@ void selection_levels(const struct selection *s, const struct plan *plan, const 
 			level_of(s, f, plan->strings + f->name, plan->strings + f->raw_name, path);
 	}
 }
+
+bool selection_names(const struct selection *s, const char *name)
+{
+	for (size_t i = 0; i < s->only.n; i++)
+		if (!strcmp(s->only.v[i], name))
+			return true;
+	return false;
+}

@@ -49,6 +49,9 @@ bool selection_has_library(const struct selection *s, const char *path);
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
 		      uint8_t *selected);
 
+/* Is this name one of -F, word for word? */
+bool selection_names(const struct selection *s, const char *name);
+
 /* One byte a function of the plan: its filter level, by its name or by its module's. */
 void selection_levels(const struct selection *s, const struct plan *plan, const char *path,
 		      uint8_t *levels);

@@ -26,7 +26,7 @@
 
 static bool is_selected(const struct binding *b, uint32_t function)
 {
-	return b->selected && b->selected[function];
+	return b->selected && b->selected[function] && b->selected[function] != SELECTED_CALLERS;
 }
 
 static bool is_wanted(const struct binding *b, const struct plan_site *site)

@@ -12,7 +12,8 @@
 
 struct binding {
 	const struct plan *plan;
-	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only) */
+	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only);
+				     * SELECTED_CALLERS: yes, but nothing of it here */
 	bool hooks;                 /* bind the hooks too */
 	uint32_t event_base;        /* number of the plan's function 0 in the trace's table */
 	uint8_t level;              /* filter level of the probes */
@@ -31,6 +32,8 @@ struct binding {
 	const uint32_t *events;               /* numbers of the session's user events */
 	size_t nevents;                       /* all that the plan's places name */
 };
+
+#define SELECTED_CALLERS 2
 
 struct bound {
 	uint8_t *block;

@@ -27,7 +27,8 @@ enum function_source {
 	FUNCTION_DEBUG_FILE = 4,
 	FUNCTION_DEBUGDATA = 8,
 	FUNCTION_EH_FRAME = 16,
-	FUNCTION_ALL_SOURCES = 31
+	FUNCTION_ALL_SOURCES = 31,
+	FUNCTION_IFUNC = 32 /* no source: in plan_function.sources, is_ifunc */
 };
 
 struct function {

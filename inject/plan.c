@@ -472,7 +472,7 @@ static void plan_one(struct making *m, uint32_t i)
 	pf = vec_push(&m->functions);
 	pf->vaddr = f->start;
 	pf->size = f->end - f->start;
-	pf->sources = f->sources;
+	pf->sources = f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0);
 	pf->first_probe = m->pl.probes.n;
 	add_names(m, pf, f->name);
 	*vec_push(&m->numbers) = i;

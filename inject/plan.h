@@ -36,7 +36,7 @@ struct plan_function {
 	uint64_t vaddr, size;
 	uint32_t name;     /* offset into strings; demangled; "" when unknown */
 	uint32_t raw_name; /* the symbol as it stands in the file; == name if it is not mangled */
-	uint32_t sources;  /* enum function_source */
+	uint32_t sources;  /* enum function_source, and FUNCTION_IFUNC */
 	uint32_t first_probe, nprobes;
 	uint32_t pad;
 };

@@ -184,6 +184,14 @@ def kinds():
     tap.need(payloads == [*range(100), *range(10), *range(10)], payloads)
 
 
+def named():
+    """-F names an IFUNC: its calls, not those of the code that chooses."""
+    link("pie")
+    r = record("-L", "libcallee*", "-F", "chosen")
+    tap.need(json.loads(run(tap.KRON, "report", "--json", "trace").stdout)[0]["calls"] ==
+             truth(r.stdout)["chosen"], r.stdout)
+
+
 def shown():
     path = lib("libcallee.so")
     counts = json.loads(run(tap.KRON, "list", "--summary", "--json", path).stdout)["entries"]
@@ -283,6 +291,7 @@ with tap.Suite("interpose") as s:
     s.case("two libraries with one name", several)
     s.case("kinds of probes", kinds)
     s.case("children that load the caller", forks)
+    s.case("-F with the name of an IFUNC", named)
     s.case("kron list shows it", shown)
     s.case("pack malloc: the C library's", blocks, "")
     s.case("... the program's own", blocks, "", "-DOWN", "-fno-builtin")
