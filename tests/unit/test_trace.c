@@ -372,6 +372,38 @@ static void batches_and_single_chunks_mix(void **state)
 	trace_close(t);
 }
 
+/* A batch begins behind a pad, and too little room for one's header is skipped with a whole block. */
+static void a_pad_is_never_smaller_than_its_header(void **state)
+{
+	const off_t block = 4096;
+	static struct kron_sample s[FULL];
+	struct trace_chunk head = {.seq = 1, .tid = 5};
+	struct trace_writer *w = begin("t");
+	struct stat st;
+	struct trace *t;
+	uint32_t n = 1, end;
+
+	(void)state;
+	assert_int_equal(stat("t/samples", &st), 0);
+	while ((st.st_size + (off_t)(sizeof(head) + n * sizeof(*s))) % block != block - 8)
+		n++;
+	assert_in_range(n, 1, FULL);
+	for (uint32_t i = 0; i < n; i++)
+		s[i] = sample(1 + i / 4, 0);
+	head.nbytes = (uint32_t)(n * sizeof(*s));
+	assert_int_equal(trace_writer_chunk(w, &head, s), 0);
+	end = stage_full(w, 1, 100);
+	assert_in_range(end, 5, 99);
+	assert_int_equal(trace_writer_commit(w), 0);
+	assert_int_equal(trace_writer_close(w), 0);
+
+	t = open_trace("t");
+	trace_count(t);
+	assert_int_equal(t->samples, n + (end - 1) * FULL);
+	assert_int_equal(t->damaged, 1); /* no tsc_hz */
+	trace_close(t);
+}
+
 /* All of a batch or nothing: its chunks come again one by one, and those that fit are there. */
 static void write_batch_to_full_disk(void)
 {
@@ -725,6 +757,7 @@ int main(void)
 		T(destroys_nothing_else),
 		T(full_disk_leaves_whole_chunks),
 		T(batches_and_single_chunks_mix),
+		T(a_pad_is_never_smaller_than_its_header),
 		T(full_disk_takes_no_half_batch),
 		T(a_large_old_trace_goes),
 		T(reopen_cuts_torn_tails),
