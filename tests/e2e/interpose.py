@@ -52,9 +52,11 @@ def link(pie, *flags):
         "-Wl,-rpath," + lib(""), *flags)
 
 
-def record(*args, env=None):
+def record(*args, preload=None, env=None):
+    """preload: for the program, not for kron"""
     shutil.rmtree("trace", ignore_errors=True)
-    return run(tap.KRON, "record", "-o", "trace", "--when-full", "wait", *args,
+    return run(tap.KRON, "record", "-o", "trace", "--when-full", "wait", *args, "--",
+               *(["/usr/bin/env", "LD_PRELOAD=" + preload] if preload else []),
                os.path.abspath("caller"), lib("plugin.so"), env=env)
 
 
@@ -142,9 +144,9 @@ def several():
     with open("other.c", "w") as f:
         f.write("long add(long n) { return n + 2; }\n")
     run(*tap.CC, "-O2", "-fPIC", "-shared", "-o", "other.so", "other.c")
-    env = {"LD_PRELOAD": os.path.abspath("other.so")}
-    plain = run("./caller", lib("plugin.so"), env=env).stdout
-    r = record(*FUNCTIONS, env=env)
+    other = os.path.abspath("other.so")
+    plain = run("./caller", lib("plugin.so"), env={"LD_PRELOAD": other}).stdout
+    r = record(*FUNCTIONS, preload=other)
     tap.need(r.stdout == plain and "add 200" in plain, r.stdout)
     tap.need(re.search("^kron.*: add .*both have one$", r.stderr, re.M), r.stderr)
     tap.need("add" not in counted(), counted())
@@ -248,8 +250,8 @@ def blocks(library, *flags):
         raise tap.Skip(f"{library} is not installed")
     tap.compile_c("blocks", "bins/interposed/blocks.c", *flags)
     shutil.rmtree("trace", ignore_errors=True)
-    out = run(tap.KRON, "record", "-o", "trace", "-P", "malloc", "./blocks",
-              env={"LD_PRELOAD": path} if library else {})
+    out = run(tap.KRON, "record", "-o", "trace", "-P", "malloc", "--",
+              *(["/usr/bin/env", "LD_PRELOAD=" + path] if library else []), "./blocks")
     tap.need(not re.search("untraced|no function", out.stderr), out.stderr)
     want, got = list(said(out.stdout)), samples()
     tap.need(len(want) == 20 * 2 + 20 * 3 + 1 + 1 + 3 + 20, len(want))
