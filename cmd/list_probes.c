@@ -172,6 +172,13 @@ static const char *event_name(const struct probe_list *l, size_t place)
 	return e == RESOLVE_NO_EVENT ? NULL : l->found.events.v[e].name;
 }
 
+static const char *place_where(const struct place_request *p)
+{
+	static const char *const words[PLACE_WHERES] = {"before", "after", "taken"};
+
+	return words[p->where];
+}
+
 static void print_place(const struct probe_list *l, const struct probe_set *set, size_t i)
 {
 	const struct place_request *place = &l->found.places.v[i];
@@ -186,8 +193,7 @@ static void print_place(const struct probe_list *l, const struct probe_set *set,
 	if (s->gated)
 		snprintf(level, sizeof(level), "%u", s->level);
 	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", place->vaddr,
-	       place->where == PLACE_AFTER ? "after" : "before",
-	       p && !refused ? tactic_key(p->tactic) : "no", level, kind, where,
+	       place_where(place), p && !refused ? tactic_key(p->tactic) : "no", level, kind, where,
 	       event_name(l, i) ? event_name(l, i) : "-", *payload ? "  " : "", payload);
 	if (refused)
 		printf("%20s refused: %s\n", "",
@@ -295,8 +301,7 @@ static void json_place(struct json *j, const struct probe_list *l, const struct 
 	char *where = location(l, p);
 
 	json_head(j, &set->specs.v[l->found.specs.v[i]], &l->found.actions.v[place->action],
-		  place->vaddr, place->where == PLACE_AFTER ? "after" : "before", where,
-		  event_name(l, i));
+		  place->vaddr, place_where(place), where, event_name(l, i));
 	if (!p || p->site == NONE) {
 		json_kstr(j, "refused", refusal_key(p ? (enum refusal)p->refusal : REFUSAL_NONE));
 		json_kstr(j, "reason", refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE));

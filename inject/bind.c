@@ -200,27 +200,39 @@ static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe
 	return put_rel32(pl, off + STUB_HOOK_CALL, 4, pl->b->block + KRON_BLOCK_HOOK);
 }
 
-/* Of a place: its count or store.  Samples have nothing that is not filled in elsewhere. */
+static bool fill_action(struct placing *pl, uint32_t stub, const struct plan_fixup *f,
+			const struct place_action *a, const struct action_ground *ground)
+{
+	unsigned common = 0, call = action_fill(pl->block + stub, f, a, ground, &common);
+
+	common += pl->common_at[a - pl->b->plan->actions];
+	return !call || put_rel32(pl, stub + call, 4, pl->b->block + common);
+}
+
+/*
+ * Of a place: its count or store.  Samples have nothing that is not filled in elsewhere.  Asleep
+ * it looks as on the exact bus, but for the jump: little is to be said then about how to wake it
+ * without a collector (start_code.h).
+ */
 static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fixup *f)
 {
 	const struct binding *b = pl->b;
 	struct action_ground ground = {.way = b->way, .counts = b->counts};
 	const struct place_action *a;
 	struct action_room room;
-	unsigned call, common = 0;
+	bool filled = true;
 
 	action_room_get(&room, f);
 	a = &b->plan->actions[b->plan->probes[room.probe].action];
 	if (b->dormant || b->no_places) {
+		ground = (struct action_ground){.way = KRON_THUNK_EXACT};
+		if (room.cold)
+			filled = fill_action(pl, stub, f, a, &ground);
 		skip_over(pl->block + stub + f->off, room.hot);
-		return true;
+		return filled;
 	}
 	pl->probes += room.times ? room.times : 1;
-	if (!room.cold)
-		return true;
-	call = action_fill(pl->block + stub, f, a, &ground, &common);
-	common += pl->common_at[a - b->plan->actions];
-	return !call || put_rel32(pl, stub + call, 4, b->block + common);
+	return !room.cold || fill_action(pl, stub, f, a, &ground);
 }
 
 static bool place_event(struct placing *pl, uint32_t off, const struct plan_probe *p)
@@ -480,7 +492,8 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 	memset(out->block, 0xcc, out->block_len);
 	end = bind_lay_out(b, stub_at);
 	n = lay_out(b, out);
-	out->patches = xmalloc(n * sizeof(out->patches[0]));
+	if (!b->no_patches)
+		out->patches = xmalloc(n * sizeof(out->patches[0]));
 	if (n) {
 		place_head(b, out->block);
 		place_commons(&pl);
@@ -490,7 +503,7 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 
 		if (stub_at[i])
 			reaches = place_stub(&pl, site, stub_at[i]) &&
-				  make_patches(out, b, site, stub_at[i]);
+				  (b->no_patches || make_patches(out, b, site, stub_at[i]));
 	}
 	if (n && reaches)
 		place_tables(out, b, end);

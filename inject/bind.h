@@ -24,6 +24,7 @@ struct binding {
 	bool whole;        /* give each site of the plan its place in the block, selected or not */
 	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
 	bool no_places;    /* places sleep, the others do not */
+	bool no_patches;   /* nothing but the block is wanted */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 	/* For places; a plan without any needs none of it. */
 	uint64_t payload_thunk, action_thunk; /* likewise */

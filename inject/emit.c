@@ -52,6 +52,24 @@ static void emit_conditional_exit(struct emitter *e, const struct insn *in, uint
 	stub_jump(&e->s, in->target);
 }
 
+/* The same, where the request wants something when it is taken: that may be long. */
+static void emit_conditional_places(struct emitter *e, const struct insn *in, uint32_t exit)
+{
+	uint8_t condition = e->code[in->addr - e->d->w.addr + in->disp_off - 1] & 15;
+	uint8_t jncc[6] = {0x0f, 0x80 | (condition ^ 1)};
+	uint32_t from, distance;
+
+	stub_bytes(&e->s, jncc, 6);
+	from = e->s.len;
+	emit_taken(e, in);
+	if (exit != UINT32_MAX)
+		stub_probe(&e->s, exit);
+	stub_shape(&e->s, KRON_SHAPE_START);
+	stub_jump(&e->s, in->target);
+	distance = e->s.len - from;
+	memcpy(e->s.code + from - 4, &distance, sizeof(distance));
+}
+
 /* What belongs to the function's entry; a loop back to it comes in behind. */
 static void emit_entry_probes(struct emitter *e)
 {
@@ -99,9 +117,12 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 	if (fn->has_loops && in->addr == fn->start)
 		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
 	emit_places(e, in, DRAFT_BEFORE);
-	if (exit != UINT32_MAX && in->kind == INSN_JCC) {
+	if (in->kind == INSN_JCC && (exit != UINT32_MAX || emit_has_taken(e, in))) {
 		stub_map(&e->s, off);
-		emit_conditional_exit(e, in, exit);
+		if (emit_has_taken(e, in))
+			emit_conditional_places(e, in, exit);
+		else
+			emit_conditional_exit(e, in, exit);
 		stub_settle(&e->s, off);
 		return;
 	}

@@ -44,6 +44,9 @@ void emit_decode(const struct emitter *e, uint64_t vaddr, struct insn *in);
 void emit_places_begin(struct emitter *e);
 /* What the request wants in front of the instruction, or behind it. */
 void emit_places(struct emitter *e, const struct insn *in, enum draft_where where);
+/* Is something wanted when the conditional jump is taken?  That, at its own address. */
+bool emit_has_taken(const struct emitter *e, const struct insn *in);
+void emit_taken(struct emitter *e, const struct insn *in);
 /* Behind the stub's last jump. */
 void emit_places_end(struct emitter *e);
 

@@ -236,6 +236,30 @@ void emit_places(struct emitter *e, const struct insn *in, enum draft_where wher
 	emit_counts(e, in, where);
 }
 
+bool emit_has_taken(const struct emitter *e, const struct insn *in)
+{
+	for (unsigned i = e->from; i < e->to && e->pl->actions; i++)
+		if (is_here(e, i, in, DRAFT_TAKEN))
+			return true;
+	return false;
+}
+
+void emit_taken(struct emitter *e, const struct insn *in)
+{
+	for (unsigned i = e->from; i < e->to; i++) {
+		uint32_t probe = e->probes[i]->probe;
+		const struct place_action *a = action_of(e, probe);
+
+		if (!is_here(e, i, in, DRAFT_TAKEN))
+			continue;
+		if (action_has_common(a))
+			emit_hot(e, probe, 1, dead_before(e, in->target), in->addr);
+		else
+			action_emit_sample(&e->s, a, probe, in,
+					   elf_image_at(e->pl->map->img, in->addr, in->len));
+	}
+}
+
 void emit_places_end(struct emitter *e)
 {
 	for (unsigned i = 0; i < e->nhot; i++)

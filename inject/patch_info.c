@@ -170,7 +170,7 @@ static void get_probe_rest(struct reader *r, struct plan_probe *p)
 		p->hook = (uint8_t)get_most(r, KRON_HOOK_COUNT - 1);
 	if (p->kind != PROBE_PLACE)
 		return;
-	p->where = (uint8_t)get_most(r, PLACE_AFTER);
+	p->where = (uint8_t)get_most(r, PLACE_WHERES - 1);
 	p->action = (uint32_t)get_most(r, UINT32_MAX);
 	p->event = (uint32_t)get_from(r, r->next.probe.event);
 }

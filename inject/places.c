@@ -29,6 +29,8 @@ static struct place place_of(const struct planner *pl, uint32_t probe)
 	struct place place = {p->vaddr, probe, true, DRAFT_BEFORE};
 	struct insn in;
 
+	if (p->where == PLACE_TAKEN)
+		place.where = DRAFT_TAKEN;
 	if (p->where != PLACE_AFTER)
 		return place;
 	place.where = DRAFT_AFTER;

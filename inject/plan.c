@@ -381,6 +381,8 @@ static enum refusal refuse_place(const struct making *m, const struct place_requ
 		return REFUSAL_NO_INSN;
 	if (r->where == PLACE_AFTER)
 		why = refuse_after(m, &in);
+	if (r->where == PLACE_TAKEN && (in.kind != INSN_JCC || in.is_loop))
+		why = REFUSAL_JCC_TAIL; /* it has no opposite */
 	return why ? why
 		   : action_refusal(&m->opt->request->actions[r->action], r->where, &in,
 				    elf_image_at(m->map->img, r->vaddr, in.len));

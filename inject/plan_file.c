@@ -215,7 +215,7 @@ static bool are_probes_sound(const struct plan *p)
 		const struct plan_probe *probe = &p->probes[i];
 
 		if (probe->kind == PROBE_PLACE &&
-		    (probe->action >= p->nactions || probe->where > PLACE_AFTER))
+		    (probe->action >= p->nactions || probe->where >= PLACE_WHERES))
 			return false;
 		if (probe->function == PLAN_NO_FUNCTION && probe->kind == PROBE_PLACE &&
 		    probe->site == UINT32_MAX && probe->refusal == REFUSAL_NO_FUNCTION)

@@ -36,7 +36,8 @@ enum planner_byte {
 /* Where a probe stands: at an instruction of a window. */
 enum draft_where {
 	DRAFT_BEFORE, /* in front of it; an exit at a conditional jump: only when it is taken */
-	DRAFT_AFTER   /* where it falls through */
+	DRAFT_AFTER,  /* where it falls through */
+	DRAFT_TAKEN   /* where a conditional jump leads to, when it does */
 };
 struct draft_probe {
 	uint32_t probe; /* number in the plan */

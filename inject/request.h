@@ -51,14 +51,16 @@ struct place_action {
 
 enum place_where {
 	PLACE_BEFORE, /* before the instruction is executed, each time that it is */
-	PLACE_AFTER   /* when it has been executed and control is behind it; behind a call: when
+	PLACE_AFTER,  /* when it has been executed and control is behind it; behind a call: when
 		       * it has returned.  A branch that is taken does not pass there. */
+	PLACE_TAKEN,  /* of a conditional jump: each time that it is taken */
+	PLACE_WHERES
 };
 
 struct place_request {
 	uint64_t vaddr;       /* an instruction of the module */
-	uint32_t where : 1;   /* enum place_where */
-	uint32_t action : 31; /* index into plan_request.actions */
+	uint32_t where : 2;   /* enum place_where */
+	uint32_t action : 30; /* index into plan_request.actions */
 	uint32_t event;       /* index into the session's list of user events */
 };
 

@@ -285,7 +285,7 @@ static void resolve_one(struct resolver *r, uint32_t number)
 	r->spec = &r->set->specs.v[number];
 	r->before = resolver_count(r);
 	r->event = NONE;
-	r->no_operand = r->skipped = r->tails = 0;
+	r->no_operand = r->tails = 0;
 	r->told = false;
 	r->asked_lines = false;
 	first_payload(r);
@@ -297,11 +297,6 @@ static void resolve_one(struct resolver *r, uint32_t number)
 		resolver_note(r, r->before == resolver_count(r),
 			      "%zu instruction%s no place in memory that $addr could be",
 			      r->no_operand, r->no_operand == 1 ? " names" : "s name");
-	if (r->skipped)
-		resolver_note(r, r->before == resolver_count(r),
-			      "%zu conditional jumps that leave the function are not watched: they "
-			      "are exits only when they are taken",
-			      r->skipped);
 	if (r->tails)
 		resolver_note(r, r->before == resolver_count(r),
 			      "%zu tail call%s: the function that is jumped to returns the value",

@@ -43,7 +43,6 @@ struct resolver {
 	uint32_t number, action, event;
 	size_t before;     /* places when it began, imports too */
 	size_t no_operand; /* places without what $addr needs */
-	size_t skipped;    /* conditional tail jumps */
 	size_t tails;      /* tail jumps without a return value */
 	bool told;         /* a note says why nothing was found */
 };

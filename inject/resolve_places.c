@@ -70,11 +70,10 @@ static void add_exits(struct resolver *r, const struct function *f)
 	const struct code_map *m = r->map;
 
 	for (size_t i = first_exit(m, f->start); i < m->nexits && m->exits[i].vaddr < f->end; i++) {
-		if (m->exits[i].refusal == REFUSAL_JCC_TAIL)
-			r->skipped++;
-		else if (m->exits[i].kind != CODE_EXIT_RET &&
-			 r->spec->payload == SPEC_PAYLOAD_RETVAL)
+		if (m->exits[i].kind != CODE_EXIT_RET && r->spec->payload == SPEC_PAYLOAD_RETVAL)
 			r->tails++;
+		else if (m->exits[i].refusal == REFUSAL_JCC_TAIL)
+			resolver_add(r, m->exits[i].vaddr, PLACE_TAKEN, "%return");
 		else if (m->exits[i].refusal != REFUSAL_AMBIGUOUS_JUMP)
 			resolver_add(r, m->exits[i].vaddr, PLACE_BEFORE, "%return");
 	}

@@ -223,6 +223,7 @@ static int bind_awake(struct bound *out, const struct patch_info *what, const st
 
 	memset(all, 1, what->plan->nfunctions + 1);
 	awake.dormant = false;
+	awake.no_patches = true;
 	awake.hooks = true;
 	awake.selected = all;
 	awake.event_base = patch_info_first_number(what);
@@ -266,11 +267,11 @@ int start_wake_make(uint8_t **out, uint64_t *len, uint64_t vaddr, const struct e
 		.len = asleep->block_len,
 	};
 	add_block(&edits, &all.v[0], asleep->block, awake.block);
+	bound_free(&awake);
 	if (!what->has_jumps)
 		add_text(&all, &edits, vaddr, img, asleep);
 	join(out, len, &all, &edits);
 	vec_free(&all);
 	vec_free(&edits);
-	bound_free(&awake);
 	return 0;
 }
