@@ -41,7 +41,7 @@
 	X(thread, 8)    \
 	X(sample, 9)    \
 	X(node, 8)      \
-	X(call, 10)     \
+	X(call, 11)     \
 	X(orphan, 3)    \
 	X(loss, 3)      \
 	X(migration, 4) \
@@ -71,6 +71,7 @@ struct seen {        /* of a lane */
 	int64_t cpu; /* where it was last, NONE: nowhere yet */
 	uint64_t first, last;
 	bool any;
+	struct offcpu_walk off;
 };
 
 struct rows { /* of all traces, for statistics */
@@ -331,6 +332,15 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	return at;
 }
 
+/* How much of a call its thread was off the CPUs. */
+static int64_t off_ticks(struct database *d, const struct pair_call *c)
+{
+	struct offcpu_walk *w = &d->seen[c->lane].off;
+	uint64_t until = offcpu_before(w, c->exit_tsc);
+
+	return (int64_t)(until - offcpu_before(w, c->entry_tsc));
+}
+
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
 {
 	struct database *d = ctx;
@@ -347,7 +357,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	    c->open       ? 2
 	    : c->inferred ? 1
 			  : 0,
-	    c->recursive, c->spans_loss);
+	    c->recursive, c->spans_loss, off_ticks(d, c));
 	f->next_free = d->free_frame;
 	d->free_frame = c->node + 1;
 }
@@ -498,9 +508,11 @@ static void put_samples(struct database *d)
 	struct trace_event e;
 
 	d->seen = xcalloc(t->nlanes + 1, sizeof(*d->seen));
-	for (size_t i = 0; i < t->nlanes; i++)
-		d->seen[i].cpu = NONE;
 	export_switches_open(&d->switches, t);
+	for (size_t i = 0; i < t->nlanes; i++) {
+		d->seen[i].cpu = NONE;
+		offcpu_of(d->switches.off, t->lanes[i].tid, &d->seen[i].off);
+	}
 	while (!d->error && trace_cursor_next(cursor, &e)) {
 		put_switches(d, e.tsc);
 		if (d->switches.n)

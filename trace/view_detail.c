@@ -32,12 +32,12 @@
 #include "trace/view_impl.h"
 
 #define BLOCK_CALLS 4096u
+#define TRIAL_CALLS (64 * BLOCK_CALLS)
+#define CALL_BYTES_MOST 16.0
 #define LEVELS 32u
 #ifdef HAVE_ZLIB
-#define CALL_BYTES 7u /* in the page; 4 to 7 are usual */
 #define PACKED "deflate"
 #else
-#define CALL_BYTES 11u
 #define PACKED ""
 #endif
 
@@ -74,6 +74,7 @@ struct detail {
 	struct json j;
 	uint64_t least; /* ticks: shorter calls have no room */
 	uint64_t written, room;
+	uint64_t trial; /* so many calls are only packed, to see how many bytes they take */
 	uint32_t lane, depth;
 	uint64_t dropped; /* calls of this lane, though long enough: they took more than usual */
 };
@@ -99,9 +100,9 @@ static uint64_t bucket_begin(unsigned bucket)
 }
 
 /* The shortest for which there is room, UINT64_MAX: none. */
-static uint64_t least_that_fits(const struct view *v)
+static uint64_t least_that_fits(const struct view *v, double call_bytes)
 {
-	uint64_t room = v->o->detail / CALL_BYTES, sum = 0;
+	uint64_t room = (uint64_t)((double)v->o->detail / call_bytes), sum = 0;
 	unsigned b = VIEW_BUCKETS;
 
 	while (b && sum + v->short_calls[b - 1] <= room)
@@ -168,7 +169,8 @@ static void end_block(struct detail *d, unsigned level)
 						       .n = l->n,
 						       .at = d->written,
 						       .length = length};
-		view_put_base64(d->out, &d->packed);
+		if (!d->trial)
+			view_put_base64(d->out, &d->packed);
 		d->written += length;
 	} else {
 		d->dropped += l->n;
@@ -225,8 +227,9 @@ static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair
 			       .function = function,
 			       .depth = (uint32_t)d->stack.n,
 			       .flags = view_span_flags(o.again, call)};
-	if (!view_span_shows(d->v, &s) || s.end - s.begin < d->least)
+	if (!view_span_shows(d->v, &s) || s.end - s.begin < d->least || d->trial == 1)
 		return;
+	d->trial -= d->trial > 1;
 	if (!l->any_kept || view_span_is_less(&s, &l->least_kept))
 		add(d, &s);
 }
@@ -288,6 +291,34 @@ static void put_lane(struct detail *d, uint32_t lane)
 	json_close(j, '}');
 }
 
+/* By the first ones of the thread with most of them, and a quarter more. */
+static double try_packing(struct detail *d)
+{
+	uint32_t lane = d->v->order[d->v->t->nlanes - 1];
+	uint64_t calls = 0;
+	double bytes;
+
+	if (least_that_fits(d->v, CALL_BYTES_MOST) == 0)
+		return CALL_BYTES_MOST; /* all of them, in any case */
+	d->lane = lane;
+	d->trial = TRIAL_CALLS;
+	d->room = UINT64_MAX;
+	export_nest_open(&d->nest);
+	export_nest_lane(&d->nest, lane);
+	export_nest_close(&d->nest);
+	for (unsigned i = 0; i < LEVELS; i++)
+		end_block(d, i);
+	vec_for(&d->blocks, b)
+		calls += b->n;
+	bytes = calls ? 1.25 * (double)d->written / (double)calls : CALL_BYTES_MOST;
+	d->blocks.n = 0;
+	d->stack.n = 0;
+	d->trial = 0;
+	d->written = 0;
+	d->room = d->v->o->detail;
+	return bytes > CALL_BYTES_MOST ? CALL_BYTES_MOST : bytes;
+}
+
 static void put_lanes(struct detail *d)
 {
 	struct json *j = &d->j;
@@ -310,33 +341,44 @@ static void put_lanes(struct detail *d)
 	json_close(j, '}');
 }
 
+static void detail_free(struct detail *d)
+{
+	for (unsigned i = 0; i < LEVELS; i++)
+		for (int k = 0; k < NCOLUMNS; k++)
+			view_bytes_free(&d->levels[i].columns[k]);
+	view_bytes_free(&d->whole);
+	view_bytes_free(&d->packed);
+	vec_free(&d->blocks);
+	vec_free(&d->stack);
+}
+
 /* Base64 and numbers need no escape. */
+static void put_detail(struct detail *d)
+{
+	d->index = open_memstream(&d->index_text, &d->index_size);
+	if (!d->index)
+		return;
+	d->j = (struct json)JSON_INIT(d->index);
+	fputs("\n</script>\n<script type=\"text/plain\" id=\"kron-detail\">", d->out);
+	put_lanes(d);
+	fclose(d->index);
+	fputs("</script>\n<script type=\"application/json\" id=\"kron-detail-index\">\n", d->out);
+	fwrite(d->index_text, 1, d->index_size, d->out);
+	free(d->index_text);
+}
+
 void view_detail(struct view *v, FILE *out)
 {
 	struct detail d = {.v = v,
 			   .out = out,
-			   .least = least_that_fits(v),
 			   .room = v->o->detail,
 			   .nest = {.t = v->t, .begin = on_begin, .end = on_end}};
 
-	if (d.least == UINT64_MAX)
-		return;
 	d.nest.ctx = &d;
-	d.index = open_memstream(&d.index_text, &d.index_size);
-	if (!d.index)
-		return;
-	d.j = (struct json)JSON_INIT(d.index);
-	fputs("\n</script>\n<script type=\"text/plain\" id=\"kron-detail\">", out);
-	put_lanes(&d);
-	fclose(d.index);
-	fputs("</script>\n<script type=\"application/json\" id=\"kron-detail-index\">\n", out);
-	fwrite(d.index_text, 1, d.index_size, out);
-	free(d.index_text);
-	for (unsigned i = 0; i < LEVELS; i++)
-		for (int k = 0; k < NCOLUMNS; k++)
-			view_bytes_free(&d.levels[i].columns[k]);
-	view_bytes_free(&d.whole);
-	view_bytes_free(&d.packed);
-	vec_free(&d.blocks);
-	vec_free(&d.stack);
+	if (least_that_fits(v, 1) == UINT64_MAX || !v->t->nlanes)
+		return; /* nothing, or nothing that any packing makes room for */
+	d.least = least_that_fits(v, try_packing(&d));
+	if (d.least != UINT64_MAX)
+		put_detail(&d);
+	detail_free(&d);
 }

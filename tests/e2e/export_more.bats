@@ -88,6 +88,8 @@ has() {
 	"$KRON" export -f sqlite -o db trace
 	"$KRON" export -f ctf -o ctf trace
 	"$KRON" report --on-cpu --totals --json trace >totals
+	"$KRON" report --on-cpu --json trace >report
+	sqlite3 -json db 'SELECT function, on_cpu_ns FROM functions' >functions
 	sqlite3 db 'SELECT wall_ns, on_cpu_ns, waiting_ns, waits FROM thread_times' >times
 	babeltrace2 --clock-seconds ctf >text
 	"$PYTHON" - <<-'EOF'
@@ -96,6 +98,10 @@ has() {
 		wall, cpu, waits, n = (int(f) for f in open("times").read().split("|"))
 		assert waits >= 150e6 and n >= 10 and wall - cpu >= waits - 2
 		assert abs(totals["on_cpu_ns"] - cpu) <= 1000, (totals, cpu)  # from which sample to which
+		mine = {f["function"]: f["on_cpu_ns"] for f in json.load(open("functions"))}
+		for f in json.load(open("report")):
+		    assert abs(f["total_on_cpu_ns"] - mine.pop(f["function"])) <= 2, f
+		assert not mine
 		off, sums = None, 0
 		for line in open("text"):
 		    m = re.match(r'\[(\d+)\.(\d+)\] .* switch: .*"(in|out|preempted)"', line)
