@@ -48,69 +48,9 @@
 /* Stands in for the lane of a thread that may take no sample: it never has room. */
 static struct rt_lane mute_lane;
 
-/* ---- CPU number ---- */
-
-#ifdef RT_STATIC
-bool rt_has_rseq(void)
-{
-	return false;
-}
-
-static void cpu_note(void)
-{
-}
-
-static uint32_t cpu_read(void)
-{
-	return rt_cpu();
-}
-#else
+#ifndef RT_STATIC
 __thread struct rt_lane *kron_rt_lane;
-/* Stands in for rseq's cpu_id where rseq is not registered: set at each new chunk. */
-static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
-long kron_rt_cpu_offset;
-
-/* From ld.so (glibc 2.35 and later). */
-extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
-extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
-#define RSEQ_CPU_ID 4 /* struct rseq: cpu_id_start, cpu_id */
-
-bool rt_has_rseq(void)
-{
-	return &__rseq_offset && &__rseq_size && __rseq_size != 0;
-}
-
-void kron_rt_find_cpu(void)
-{
-	if (rt_has_rseq())
-		kron_rt_cpu_offset = __rseq_offset + RSEQ_CPU_ID;
-	else
-		kron_rt_cpu_offset = (char *)&no_rseq_cpu - (char *)__builtin_thread_pointer();
-}
-
-static uint32_t cpu_read(void)
-{
-	uint32_t cpu;
-
-	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(kron_rt_cpu_offset));
-	return cpu;
-}
-
-static void cpu_note(void)
-{
-	if (!rt_has_rseq())
-		no_rseq_cpu = rt_cpu();
-}
 #endif
-
-/* The kernel keeps the CPU number in the limit of a GDT segment, for the vDSO's getcpu(). */
-uint32_t rt_cpu(void)
-{
-	uint32_t limit = 0;
-
-	__asm__("lsl %1, %0" : "+r"(limit) : "r"(0x7bu) : "cc");
-	return limit & 0xfff;
-}
 
 /* ---- samples ---- */
 
@@ -170,7 +110,7 @@ static bool lane_sample(struct rt_lane *lane, uint32_t event, uint32_t payload)
 
 		if (!rt_claim_has_room(claim))
 			return false;
-		cpu = cpu_read();
+		cpu = rt_cpu_read();
 		if (cpu == lane->cpu) {
 			sample_put(lane, rt_claim_addr(claim), event, payload, 0);
 			return true;
@@ -603,8 +543,8 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
 			 __ATOMIC_RELEASE);
 
-	cpu_note();
-	lane_set_cpu(lane, cpu_read());
+	rt_cpu_note();
+	lane_set_cpu(lane, rt_cpu_read());
 	sample_put(lane, at, KRON_EVENT_CPU, lane->cpu, 0);
 	at += KRON_SAMPLE_SIZE;
 	left--;

@@ -176,14 +176,19 @@ struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
 void rt_wait_while(bool (*full)(void)) __attribute__((visibility("hidden")));
 /* This thread may not read the time: nothing of it can be a sample. */
 bool rt_lane_is_mute(void) __attribute__((visibility("hidden")));
-/* The CPU that we are on, from the processor itself. */
-uint32_t rt_cpu(void) __attribute__((visibility("hidden")));
-/* The C library registers its threads' rseq areas (but for threads that it did not make). */
-bool rt_has_rseq(void) __attribute__((visibility("hidden")));
 /* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
 void rt_lane_mute(void) __attribute__((visibility("hidden")));
 /* Nothing can be opened later: open what may be needed of the pool. */
 void rt_lane_open_ahead(void) __attribute__((visibility("hidden")));
+
+/* ---- cpu.c ---- */
+/* The CPU that we are on, from the processor itself. */
+uint32_t rt_cpu(void) __attribute__((visibility("hidden")));
+/* The C library registers its threads' rseq areas (but for threads that it did not make). */
+bool rt_has_rseq(void) __attribute__((visibility("hidden")));
+/* The same as the thunk knows it, and where it has no rseq area: what it is to know. */
+uint32_t rt_cpu_read(void) __attribute__((visibility("hidden")));
+void rt_cpu_note(void) __attribute__((visibility("hidden")));
 void kron_rt_find_cpu(void) __attribute__((visibility("hidden")));
 
 /* ---- source.c ---- */

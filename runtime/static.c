@@ -111,10 +111,6 @@ void kron_rt_static(uint64_t *sp)
 
 /* ---- parts that are not there ---- */
 
-void kron_rt_find_cpu(void)
-{
-}
-
 void rt_hook_dl_state(void)
 {
 }
