@@ -101,6 +101,19 @@ def own_calls():
     tap.need(found["result"] == [choose(n) for n in range(50)], found["result"])
 
 
+def conditional_returns():
+    """The source says how often each way out is taken."""
+    path = build("leaves")
+    plain = subprocess.run([path], capture_output=True, text=True).stdout
+    out, _ = record("-p", "leave%return", "-p", "leave%return count:3", "--", path)
+    tap.need(out == plain, out)
+    got = sorted(len(v) for v in events().values())
+    tap.need(got == [400, 600], got)
+    info = subprocess.run([tap.KRON, "info", "--json", "trace"], capture_output=True, text=True,
+                          check=True).stdout
+    tap.need(json.loads(info)["counters"][3] == 1000, info)
+
+
 def addresses():
     """Effective addresses of a walk over memory that the program prints."""
     with open("walk.c", "w") as f:
@@ -327,6 +340,7 @@ with tap.Suite("probes") as s:
         s.case(f"%{what} are executed as often as callgrind says", against_callgrind, what)
     s.case("... without optimisation", against_callgrind, "insns", "-O0")
     s.case("arguments, results, values behind calls", own_calls)
+    s.case("the ways out of a function, a conditional jump among them", conditional_returns)
     s.case("effective addresses", addresses)
     s.case("calls of a library's function as ltrace sees them", against_ltrace)
     s.case("levels by name, event numbers, the filter", levels)
