@@ -18,7 +18,7 @@
 #include <elfutils/libdw.h>
 
 /* libdw's own would print, and run what kron registered with atexit(). */
-static _Noreturn void no_memory(void)
+static void __attribute__((noreturn)) no_memory(void)
 {
 	_exit(LINES_NO_MEMORY);
 }
