@@ -255,6 +255,17 @@ def patch_flipped():
     no_rest()
 
 
+def offset_of(data, vaddr):
+    """Where an address lies in an ELF file."""
+    phoff, = struct.unpack_from("<Q", data, 0x20)
+    phnum, = struct.unpack_from("<H", data, 0x38)
+    for i in range(phnum):
+        kind, _, off, at, _, size = struct.unpack_from("<IIQQQQ", data, phoff + 56 * i)
+        if kind == 1 and at <= vaddr < at + size:
+            return vaddr - at + off
+    raise ValueError(f"{vaddr:#x} is not in the file")
+
+
 def patched_damaged():
     """What a patched file says about its probes is wrong: it runs as it would have, and a note says
     why it is untraced."""
@@ -265,12 +276,13 @@ def patched_damaged():
     want = kernel_outcome("./program")
     at = good.index(b"kron\0\0\0\0") + 8
     block, block_len, info, info_len = struct.unpack_from("<QQQQ", good, at + 8)
+    block = offset_of(good, block)
     for i in range(30):
         data = bytearray(good)
         # not the offset of the description (24 to 31): the section table has it, too
         note = rnd.choice([k for k in range(8, 64) if not 24 <= k < 32])
         place = rnd.choice((at + note, info + rnd.randrange(info_len),
-                            info - block_len + rnd.randrange(block_len)))  # fmt: skip
+                            block + rnd.randrange(block_len)))
         data[place] ^= 1 << rnd.randrange(8)
         f = write("damaged", bytes(data))
         r = kron("record", "-o", "trace", "--", f, timeout=30)
