@@ -185,6 +185,7 @@ static int send_box(struct fetch *f, struct outbox *b)
 	head.tid = (uint32_t)o.tid;
 	code = f->drain->watch ? show_watch(f->drain, &head, b->bytes.v, &o)
 			       : drain_write(f->drain, &head, b->bytes.v, &o, b->samples);
+	f->handed_on += code ? 0 : b->samples;
 	b->bytes.n = 0;
 	b->samples = 0;
 	return code;
@@ -398,7 +399,7 @@ static void read_counters(struct fetch *f)
 
 uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 {
-	uint64_t before = f->fetched;
+	uint64_t before = f->handed_on;
 	uint64_t end;
 
 	if (!f->machine.board) {
@@ -414,7 +415,7 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 	}
 	if (!f->at_end && !journal_error(f->drain->journal))
 		take_until(f, end);
-	return f->fetched - before;
+	return f->handed_on - before;
 }
 
 /* Until the FIFOs are empty; a board that is stopped in the middle keeps what it has. */

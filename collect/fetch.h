@@ -44,6 +44,7 @@ struct fetch {
 	uint64_t fetched; /* words */
 	uint64_t passed;
 	uint64_t passed_ns;   /* when the pointer was there */
+	uint64_t handed_on;   /* samples, to the trace or to the watch */
 	uint64_t overwritten; /* samples */
 	uint64_t overruns;    /* samples */
 	uint64_t waited;      /* NODECLKs */
@@ -77,7 +78,7 @@ void fetch_has_already(struct fetch *f, uint32_t source, uint32_t bytes);
 void fetch_restore(struct fetch *f);
 void fetch_free(struct fetch *f);
 
-/* One round.  Returns samples that were written. */
+/* One round.  Returns samples that were written, or shown to the watch. */
 uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough);
 
 /* The last one: sampling is off; what is in the FIFOs gets its time to come out. */
