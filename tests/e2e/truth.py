@@ -64,18 +64,20 @@ def plain(body):
 def unpacked(body):
     """The same of packed samples (trace/packed.h): None if they are not well formed."""
     columns = memoryview(body).cast("H")
-    ticks, short = columns[0::4].tolist(), columns[1::4].tolist()
+    ticks, short = columns[0::4].tobytes(), columns[1::4].tolist()
     events, sources, lost = [], set(), []
-    at = 0
-    if len(body) % 8 or ticks[:1] != [0xFFFF]:
+    at = 0  # in pieces of 8 bytes
+    if len(body) % 8 or ticks[:2] != b"\xff\xff":
         return None
-    while at < len(ticks):
-        mark = ticks.index(0xFFFF, at) if 0xFFFF in ticks[at:] else len(ticks)
+    while at < len(short):
+        mark = ticks.find(b"\xff\xff", 2 * at)
+        while mark & 1:  # the ends of two others; -1 is odd, too
+            mark = ticks.find(b"\xff\xff", mark + 1) if mark > 0 else 2 * len(short)
+        mark //= 2
         events += short[at:mark]
-        at = mark
-        if mark == len(ticks):
+        if mark == len(short):
             break
-        if mark + 3 > len(ticks) or short[mark]:
+        if mark + 3 > len(short) or short[mark]:
             return None
         head, _, source, payload, event = struct.unpack_from("<5I", body, 8 * mark + 4)
         if head:

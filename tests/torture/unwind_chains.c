@@ -22,7 +22,7 @@
 #include <libunwind.h>
 #endif
 
-#define STACKS 4000
+#define STACKS 1200
 #define DEPTH 24
 #define EXPORTED OPAQUE __attribute__((visibility("default")))
 
