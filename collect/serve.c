@@ -239,11 +239,6 @@ static bool is_wanted(struct server *s, pid_t pid)
 	return wanted;
 }
 
-static bool is_lane(enum kron_thunk way)
-{
-	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT;
-}
-
 static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
 {
 	struct server *s = c->server;
@@ -268,7 +263,7 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 	set_working(c, true);
 	code = answer_make(s->answerer, &q, &a, &err);
 	set_working(c, false);
-	if (!code && a.counts && is_lane(s->thunk))
+	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
 		counts_make_room(s->seg);
 	for (size_t i = 0; i < a.nnotes; i++)
 		server_note_untraced(s, pid, a.notes[i].msg);

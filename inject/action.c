@@ -487,11 +487,6 @@ static void go_cold(struct hot *h)
 	put32(h, 0);
 }
 
-static bool is_lane(enum kron_thunk way)
-{
-	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT;
-}
-
 /* No-ops of 1 to 9 bytes, as the manuals recommend them. */
 static void put_nops(struct hot *h, unsigned n)
 {
@@ -533,7 +528,7 @@ static void make_hot(struct hot *h, const struct place_action *a, const struct a
 	start = h->len;
 	if (ground->way == KRON_THUNK_DEVICE && room->times <= 1)
 		store_on_device(h);
-	else if (a->kind == ACTION_COUNT && is_lane(ground->way) && ground->counts)
+	else if (a->kind == ACTION_COUNT && kron_thunk_is_lane(ground->way) && ground->counts)
 		count_on_lane(h, ground->counts);
 	else
 		go_cold(h);

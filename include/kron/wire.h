@@ -23,6 +23,7 @@
 #ifndef KRON_WIRE_H
 #define KRON_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <kron/tables.h>
 
@@ -58,6 +59,11 @@ enum kron_thunk {
 	KRON_THUNK_DEVICE = 3,        /* a store to the device in the window */
 	KRON_THUNKS
 };
+
+static inline bool kron_thunk_is_lane(enum kron_thunk way)
+{
+	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT;
+}
 
 struct kron_hello {
 	uint32_t magic;
