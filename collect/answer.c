@@ -318,6 +318,19 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	answer_note(w, &err);
 }
 
+struct binding answer_binding(const struct work *w, const struct loaded *l)
+{
+	return (struct binding){
+		.bias = l->bias,
+		.thunk = w->q->thunk,
+		.hook_thunk = w->q->hook_thunk,
+		.payload_thunk = w->q->payload_thunk,
+		.action_thunk = w->q->action_thunk,
+		.way = w->q->way,
+		.counts = w->q->counts,
+	};
+}
+
 /* The block of a binding, and its commands; none if nothing is to be bound. */
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
 {
@@ -349,6 +362,7 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	r = vec_push(&w->records);
 	*r = (struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
 	r->is_stubs = l->is_caller;
+	w->out->counts |= has_counts(b->plan);
 	r->text = w->bound.v[w->bound.n - 1].patch_addr;
 	return 0;
 }
@@ -356,24 +370,16 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 {
 	bool traced = l->full && l->module->nselected;
-	struct binding b = {
-		.plan = l->full ? l->module->full : l->module->hooks,
-		.selected = traced ? l->module->selected : NULL,
-		.hooks = l->hooks,
-		.event_base = l->module->event_base,
-		.levels = traced ? l->module->levels : NULL,
-		.bias = l->bias,
-		.thunk = w->q->thunk,
-		.hook_thunk = w->q->hook_thunk,
-		.payload_thunk = w->q->payload_thunk,
-		.action_thunk = w->q->action_thunk,
-		.way = w->q->way,
-		.counts = w->q->counts,
-		.events = l->module->probes.events,
-		.nevents = l->module->probes.found.events.n,
-	};
+	struct binding b = answer_binding(w, l);
 	int code;
 
+	b.plan = l->full ? l->module->full : l->module->hooks;
+	b.selected = traced ? l->module->selected : NULL;
+	b.hooks = l->hooks;
+	b.event_base = l->module->event_base;
+	b.levels = traced ? l->module->levels : NULL;
+	b.events = l->module->probes.events;
+	b.nevents = l->module->probes.found.events.n;
 	if (!b.plan)
 		b.plan = l->module->full;
 	if (!b.thunk)
@@ -394,8 +400,6 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	code = answer_add_block(w, l, &b, err);
 	if (!code && b.plan == l->module->full)
 		raise_semaphores(w, l);
-	if (!code)
-		w->out->counts |= has_counts(b.plan);
 	return code;
 }
 

@@ -157,15 +157,7 @@ static void order_texts(struct work *w, struct interposing *in)
 
 static void interpose_module(struct work *w, struct interposing *in, const struct loaded *l)
 {
-	struct binding b = {
-		.bias = l->bias,
-		.thunk = w->q->thunk,
-		.hook_thunk = w->q->hook_thunk,
-		.payload_thunk = w->q->payload_thunk,
-		.action_thunk = w->q->action_thunk,
-		.way = w->q->way,
-		.counts = w->q->counts,
-	};
+	struct binding b = answer_binding(w, l);
 	const struct stub_plan *p;
 	struct err err;
 	int code = interposing_plan(in, l->module, &p, &err);
