@@ -526,6 +526,12 @@ static void put_escaped(struct text_file *t, const char *s)
 	}
 }
 
+static int end_line(struct trace_writer *w, struct text_file *t)
+{
+	put_char(t, '\n');
+	return t->buf.n >= FLUSH_AT ? flush_text(w, t) : 0;
+}
+
 int trace_writer_session(struct trace_writer *w, const char *key, const char *fmt, ...)
 {
 	struct text_file *t = &w->text[SESSION];
@@ -542,11 +548,7 @@ int trace_writer_session(struct trace_writer *w, const char *key, const char *fm
 	put_escaped(t, key);
 	put_char(t, '=');
 	put_escaped(t, value);
-	put_char(t, '\n');
-	if (t->buf.n >= FLUSH_AT)
-		ret = flush_text(w, t);
-	else
-		ret = 0;
+	ret = end_line(w, t);
 	pthread_mutex_unlock(&w->mutex);
 	xfree(value);
 	return ret;
@@ -555,7 +557,7 @@ int trace_writer_session(struct trace_writer *w, const char *key, const char *fm
 static int put_line(struct trace_writer *w, struct text_file *t, const char *const *fields,
 		    size_t n)
 {
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&w->mutex);
 	for (size_t i = 0; i < n; i++) {
@@ -563,9 +565,7 @@ static int put_line(struct trace_writer *w, struct text_file *t, const char *con
 			put_char(t, '\t');
 		put_escaped(t, fields[i]);
 	}
-	put_char(t, '\n');
-	if (t->buf.n >= FLUSH_AT)
-		ret = flush_text(w, t);
+	ret = end_line(w, t);
 	pthread_mutex_unlock(&w->mutex);
 	return ret;
 }
