@@ -29,15 +29,10 @@
 	.p2align 6
 \name:
 	.cfi_startproc
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rdx
+	SAVE	%rdi
 	mov	%eax, %ecx
-	lahf					/* SF ZF AF PF CF */
-	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE_FLAGS
 .Lagain\@:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
 	mov	%fs:(%rdi), %rdx
@@ -65,15 +60,10 @@
 	or	%ecx, %edx
 	mov	%edx, (%rdi)			/* last: now the sample exists */
 .Ldone\@:
-	pop	%rax
 	.cfi_remember_state
-	.cfi_adjust_cfa_offset -8
-	add	$0x7f, %al			/* 1 + 127 overflows, 0 + 127 does not */
-	sahf
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
+	BACK_FLAGS
+	BACK	%rdi
+	BACK	%rdx
 	ret
 
 	/*
@@ -84,8 +74,7 @@
 	 */
 .Lother_cpu\@:
 	.cfi_restore_state
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rcx
 	movl	$EVENT_CPU, 16(%rdi)
 	mov	%eax, 12(%rdi)
 	mov	RT_LANE_SOURCE(%rdx), %ecx
@@ -100,19 +89,16 @@
 	and	$HEAD_TIME_MASK, %edx
 	or	%ecx, %edx
 	mov	%edx, (%rdi)
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
+	BACK	%rcx
 	jmp	.Lagain\@
 
 	/* No lane yet, or no room in it.  kron_rt_slow(event, payload) takes the sample. */
 .Lslow\@:
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rsi
 	mov	%ecx, %edi
 	PAYLOAD	\own, 32, %esi
 	CALL_C	kron_rt_slow, 40
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
+	BACK	%rsi
 	jmp	.Ldone\@
 	.cfi_endproc
 	.size	\name, . - \name

@@ -15,30 +15,18 @@
 	.p2align 4
 \name:
 	.cfi_startproc
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
 	mov	%eax, %edi
 	mov	%ecx, %edx
-	lahf
-	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE_FLAGS
 	PAYLOAD	\own, 32, %esi
 	CALL_C	kron_rt_exact, 40
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
-	add	$0x7f, %al
-	sahf
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
 	ret
 	.cfi_endproc
 	.size	\name, . - \name
@@ -76,17 +64,11 @@
 	.p2align 6
 kron_rt_probe_device:
 	.cfi_startproc
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
 	mov	%eax, %esi
-	lahf
-	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE_FLAGS
 	shr	$4, %ecx
 .Lagain:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
@@ -127,17 +109,11 @@ kron_rt_device_start:
 kron_rt_device_end:
 
 .Ldone:
-	pop	%rax
 	.cfi_remember_state
-	.cfi_adjust_cfa_offset -8
-	add	$0x7f, %al
-	sahf
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
 	ret
 
 	.long	RT_RSEQ_SIG
@@ -146,15 +122,11 @@ kron_rt_device_end:
 	jmp	.Lrestart
 
 .Lunknown:
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rsi
+	SAVE	%rcx
 	CALL_C	kron_rt_meet, 56
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
+	BACK	%rcx
+	BACK	%rsi
 	test	%al, %al
 	jnz	.Lagain
 	jmp	.Ldone
@@ -183,33 +155,19 @@ kron_rt_device_end:
 	.p2align 4
 kron_rt_action_thunk:
 	.cfi_startproc
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rcx
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
 	mov	%eax, %edi
 	mov	40(%rsp), %rsi
-	lahf
-	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE_FLAGS
 	CALL_C	kron_rt_action, 48
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
-	add	$0x7f, %al
-	sahf
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
+	BACK	%rcx
 	ret
 	.cfi_endproc
 	.size	kron_rt_action_thunk, . - kron_rt_action_thunk

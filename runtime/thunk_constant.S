@@ -24,17 +24,11 @@
 	.p2align 6
 \name:
 	.cfi_startproc
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
 	mov	%eax, %esi
-	lahf
-	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE_FLAGS
 	and	$1, %ecx			/* KRON_GATE_TAKE */
 .Lagain\@:
 	mov	kron_rt_lane@gottpoff(%rip), %rdi
@@ -69,17 +63,11 @@
 	or	%ecx, %edx
 	mov	%edx, (%rdi)
 .Ldone\@:
-	pop	%rax
 	.cfi_remember_state
-	.cfi_adjust_cfa_offset -8
-	add	$0x7f, %al
-	sahf
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
 	ret
 
 	/* The record of the move is for the next sample that is taken to make. */

@@ -19,17 +19,11 @@
 	.p2align 6
 \name:
 	.cfi_startproc
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
 	mov	%eax, %esi
-	lahf
-	seto	%al
-	push	%rax
-	.cfi_adjust_cfa_offset 8
+	SAVE_FLAGS
 .Lagain\@:
 	mov	kron_rt_tid_offset(%rip), %rdi
 	test	%rdi, %rdi
@@ -71,24 +65,17 @@
 	lea	HEAD_TRACE(%rcx, %rdx), %edx
 	mov	%edx, (%rdi)			/* last: now the sample exists */
 .Ldone\@:
-	pop	%rax
 	.cfi_remember_state
-	.cfi_adjust_cfa_offset -8
-	add	$0x7f, %al			/* 1 + 127 overflows, 0 + 127 does not */
-	sahf
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
 	ret
 
 	/* As in thunk.S: the slot becomes the record of the move, the sample takes the next one. */
 .Lother_cpu\@:
 	.cfi_restore_state
-	push	16(%rdi)
-	.cfi_adjust_cfa_offset 8
+	SAVE	16(%rdi)
 	movl	$EVENT_CPU, 16(%rdi)
 	mov	%ecx, 12(%rdi)
 	mov	%eax, 4(%rdi)
@@ -100,8 +87,7 @@
 	and	$HEAD_TIME_MASK, %edx
 	or	%eax, %edx
 	mov	%edx, (%rdi)
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
+	BACK	%rsi
 	mov	%esi, %esi
 	jmp	.Lagain\@
 
