@@ -423,6 +423,27 @@ static void the_pool_grows_and_stops(void **state)
 	board_close(&b, false);
 }
 
+/* Its last free chunks; what a chunk in use holds, and all below it, stays. */
+static void the_pool_gives_back_what_is_free(void **state)
+{
+	struct recording b;
+	struct stat before, after;
+
+	(void)state;
+	board_open(&b, "back", KRON_WHEN_FULL_DISCARD);
+	assert_true(segment_grow(&b.seg, 32) > 0);
+	fill(&b, 3, KRON_CHUNK_SAMPLES);
+	claim(&b, 3, KRON_CHUNK_OWNED, 0, 1, getpid());
+	assert_int_equal(fstat(b.seg.fd, &before), 0);
+	segment_give_back(&b.seg);
+	assert_int_equal(fstat(b.seg.fd, &after), 0);
+	assert_int_equal((before.st_blocks - after.st_blocks) * 512,
+			 (off_t)(segment_ready(&b.seg) - 4) * KRON_CHUNK_SIZE);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, KRON_CHUNK_SAMPLES);
+	board_close(&b, false);
+}
+
 /* A process takes its uid before it takes a slot; others may be faster. */
 static void processes_come_late_to_their_slots(void **state)
 {
@@ -641,6 +662,7 @@ int main(void)
 		cmocka_unit_test(wrap_takes_all_at_the_end),
 		cmocka_unit_test(accounting_is_exact),
 		cmocka_unit_test(the_pool_grows_and_stops),
+		cmocka_unit_test(the_pool_gives_back_what_is_free),
 		cmocka_unit_test(processes_come_late_to_their_slots),
 		cmocka_unit_test(a_full_disk_loses_nothing),
 		cmocka_unit_test(recover_adds_no_chunk_twice),
