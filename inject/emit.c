@@ -243,6 +243,7 @@ static void emit_window(struct emitter *e)
 {
 	const struct window *w = &e->d->w;
 	struct insn in;
+	bool goes_on;
 
 	emit_places_begin(e);
 	if (e->d->is_detour) { /* what stands there is as it was */
@@ -260,11 +261,12 @@ static void emit_window(struct emitter *e)
 		emit_decode(e, at, &in);
 		emit_insn(e, &in);
 	}
-	if (!w->ends)
+	goes_on = !w->ends || in.kind == INSN_TRAP; /* a handler may step over a trap */
+	if (goes_on)
 		stub_shape(&e->s, KRON_SHAPE_BACK);
 	stub_settle(&e->s, w->code_len);
-	if (!w->ends)
-		stub_jump(&e->s, w->addr + w->code_len);
+	if (goes_on)
+		stub_jump(&e->s, w->addr + w->len);
 	emit_places_end(e);
 }
 

@@ -19,7 +19,7 @@ enum insn_kind {
 	INSN_JMP_INDIRECT,
 	INSN_JCC,  /* conditional, target; loop and jrcxz too */
 	INSN_RET,  /* near ret, ret imm16, rep ret, bnd ret */
-	INSN_TRAP, /* ud0-2, int3, hlt: does not fall through */
+	INSN_TRAP, /* ud0-2, int3, hlt: does not fall through, unless a handler steps over it */
 	INSN_SYSCALL,
 	INSN_PADDING,       /* a no-op of any length, int3 not included */
 	INSN_OTHER_TRANSFER /* far transfers, iret, sysret, xbegin ...: never displaced */

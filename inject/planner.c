@@ -215,7 +215,7 @@ enum refusal planner_go_back(const struct planner *pl, const struct window_scope
 		return REFUSAL_UNDECODABLE;
 	have = in.len;
 	if (window_insn_ends(&in))
-		have += window_padding(scope, vaddr + in.len);
+		have += window_padding(scope, &in);
 	while (have < scope->jump) {
 		if (*start <= scope->lo)
 			return REFUSAL_NO_ROOM;

@@ -67,9 +67,9 @@ static bool is_movable_indirect_call(const struct insn *in, const uint8_t *code)
 {
 	int op = indirect_opcode_offset(in, code);
 
-	/* ff /2 is the near form, /3 is far; the push moves what rsp points to */
-	return op >= 0 && (code[op + 1] >> 3 & 7) == 2 && in->mem_base != REG_RSP &&
-	       in->reg != REG_RSP;
+	/* ff /2 is the near form, /3 is far */
+	return op >= 0 && (code[op + 1] >> 3 & 7) == 2 && in->reg != REG_RSP &&
+	       in->mem_disp <= INT32_MAX - 8;
 }
 
 static bool is_movable(const struct insn *in, const uint8_t *code)
@@ -83,12 +83,12 @@ static bool is_movable(const struct insn *in, const uint8_t *code)
 		return is_known_branch(in, code);
 	case INSN_CALL_INDIRECT:
 		return is_movable_indirect_call(in, code);
-	case INSN_TRAP:
 	case INSN_OTHER_TRANSFER:
 		return false;
 	case INSN_PLAIN:
 	case INSN_JMP_INDIRECT:
 	case INSN_RET:
+	case INSN_TRAP: /* its signal is shown where it was: runtime/faults.c */
 	case INSN_SYSCALL:
 	case INSN_PADDING:
 		return true;
@@ -187,15 +187,30 @@ static void emit_return_address(struct stub *s, uint64_t vaddr, bool no_flags)
 	stub_fixup32(s, FIXUP_MODULE_HI32, 0, vaddr);
 }
 
+/* The pushed return address has moved the stack pointer from under the operand. */
+static void emit_jump_by_stack(struct stub *s, const struct insn *in, const uint8_t *code, int op)
+{
+	int32_t disp = (int32_t)in->mem_disp + 8;
+
+	stub_bytes(s, code, (unsigned)op + 1);              /* prefixes, ff */
+	stub_bytes(s, (uint8_t[]){2 << 6 | 4 << 3 | 4}, 1); /* /4, disp32, SIB */
+	stub_bytes(s, code + op + 2, 1);                    /* the same index, rsp */
+	stub_bytes(s, &disp, sizeof(disp));
+}
+
 static void emit_indirect_call(struct stub *s, const struct insn *in, const uint8_t *code,
 			       bool no_flags)
 {
 	uint8_t bytes[16];
 	int op = indirect_opcode_offset(in, code);
 
+	emit_return_address(s, in->addr + in->len, no_flags);
+	if (in->mem_base == REG_RSP) {
+		emit_jump_by_stack(s, in, code, op);
+		return;
+	}
 	memcpy(bytes, code, in->len);
 	bytes[op + 1] = (bytes[op + 1] & ~(7 << 3)) | 4 << 3; /* call is ff /2, jmp ff /4 */
-	emit_return_address(s, in->addr + in->len, no_flags);
 	emit_copy(s, in, bytes);
 }
 
@@ -241,9 +256,9 @@ void relocate_emit(struct stub *s, const struct insn *in, const uint8_t *code, u
 	case INSN_PLAIN:
 	case INSN_JMP_INDIRECT:
 	case INSN_RET:
+	case INSN_TRAP:
 		emit_copy(s, in, code);
 		break;
-	case INSN_TRAP:
 	case INSN_OTHER_TRANSFER:
 		assert(!"refused instructions are not emitted");
 	}

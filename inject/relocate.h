@@ -9,6 +9,7 @@
  *   loop, jrcxz rel8              loop 1f; jmp 2f; 1: jmp rel32; 2:
  *   call rel32                    put the original return address on the stack; jmp rel32
  *   call *operand                 put the original return address on the stack; jmp *operand
+ *   call *n(%rsp)                 put the original return address on the stack; jmp *n+8(%rsp)
  *   syscall                       itself; lea next(%rip),%rcx: what the processor leaves there
  *   padding (nop)                 nothing
  *   anything else                 itself
@@ -17,8 +18,8 @@
  * that of the byte after the original call, so neither the callee, a backtrace nor an
  * exception ever sees a trampoline; nothing can follow a call in a stub.
  *
- * Refused: what acts on its own address (traps, xbegin, far transfers) and calls through the
- * stack pointer, which the push has moved.
+ * Refused: what acts on its own address (xbegin, far transfers) and calls to where the stack
+ * pointer itself points.
  */
 #ifndef INJECT_RELOCATE_H
 #define INJECT_RELOCATE_H

@@ -43,10 +43,13 @@ static bool is_free_padding(const struct window_scope *scope, uint64_t vaddr)
 	       window_entered_at(scope->map, vaddr) == REFUSAL_NONE && !is_taken(scope, vaddr);
 }
 
-unsigned window_padding(const struct window_scope *scope, uint64_t vaddr)
+unsigned window_padding(const struct window_scope *scope, const struct insn *in)
 {
+	uint64_t vaddr = in->addr + in->len;
 	unsigned n = 0;
 
+	if (in->kind == INSN_TRAP && vaddr < scope->hi)
+		return 0;
 	while (n < scope->jump && is_free_padding(scope, vaddr + n))
 		n++;
 	return n;
@@ -173,7 +176,7 @@ static enum refusal add_padding(struct making *m, const struct window_scope *sco
 	/* a return address would point into the jump, even if nobody returns there */
 	if (is_call(&m->last))
 		return REFUSAL_AFTER_CALL;
-	padding = window_padding(scope, w->addr + w->len);
+	padding = window_padding(scope, &m->last);
 	if (w->len + padding < scope->jump)
 		return why_no_padding(scope, w->addr + w->len + padding);
 	w->len = scope->jump;

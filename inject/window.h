@@ -67,8 +67,11 @@ enum refusal window_reach(struct window *w, const struct window_scope *scope, ui
 /* The instruction at vaddr, as insn_scan() sees it. */
 bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out);
 
-/* How much padding that nobody holds follows vaddr, scope->jump at most. */
-unsigned window_padding(const struct window_scope *scope, uint64_t vaddr);
+/*
+ * How much padding that nobody holds follows the instruction, scope->jump at most.  Behind a trap
+ * only that outside the function counts: a handler may step over the trap.
+ */
+unsigned window_padding(const struct window_scope *scope, const struct insn *in);
 
 /* Does control never reach what follows this instruction, but through its target? */
 bool window_insn_ends(const struct insn *in);

@@ -10,11 +10,6 @@ function crowd, 1
 	ret
 end crowd
 	.fill	144, 1, 0xf4
-function traps, 1
-	ud2
-end traps
-	.balign 16
-	.fill	144, 1, 0xf4
 function begins_transaction
 	xbegin	1f
 	xend

@@ -7,7 +7,7 @@
  *
  * Build: O2, no-pie
  * Flags: -rdynamic
- * Calls: load_first=9 load_last=4 divide=3 call_through=2 monitor=1 halt=1 main=1
+ * Calls: load_first=9 load_last=4 divide=3 call_through=2 monitor=1 halt=1 undefined=2 forbidden=1 breakpoint=1 main=1
  */
 #define _GNU_SOURCE
 #include "torture.h"
@@ -69,20 +69,40 @@ __asm__(".text\n"
 	"	mov $3,%eax\n"
 	"	hlt\n"
 	"	ret\n"
-	"END halt\n");
+	"END halt\n"
+	"FUNCTION undefined\n"
+	"	ud2\n"
+	"END undefined\n"
+	"FUNCTION forbidden\n"
+	"	ud2\n"
+	"	nop\n"
+	"	mov $5,%eax\n"
+	"	ret\n"
+	"END forbidden\n"
+	"FUNCTION breakpoint\n"
+	"	mov $3,%al\n"
+	"	int3\n"
+	"	movzbl %al,%eax\n"
+	"	ret\n"
+	"END breakpoint\n");
 long load_first(const long *p);
 long load_last(const long *p, long flag);
 int divide(int a, int b);
 long call_through(const void *p);
 int monitor(void);
 int halt(void);
+int undefined(void);
+int forbidden(void);
+int breakpoint(void);
 
 static const struct {
 	const char *name;
 	uintptr_t start;
 } functions[] = {{"load_first", (uintptr_t)load_first}, {"load_last", (uintptr_t)load_last},
 		 {"divide", (uintptr_t)divide},         {"call_through", (uintptr_t)call_through},
-		 {"monitor", (uintptr_t)monitor},       {"halt", (uintptr_t)halt}};
+		 {"monitor", (uintptr_t)monitor},       {"halt", (uintptr_t)halt},
+		 {"undefined", (uintptr_t)undefined},   {"forbidden", (uintptr_t)forbidden},
+		 {"breakpoint", (uintptr_t)breakpoint}};
 static const char *where(uintptr_t pc)
 {
 	static char text[64] = "somewhere";
@@ -192,7 +212,12 @@ static void test_faults(void)
 	printf("monitor skipped: %d\n", monitor());
 	skip = 1;
 	printf("halt skipped: %d\n", halt());
+	skip = 2;
+	printf("forbidden skipped: %d\n", forbidden());
+	skip = 0;
+	printf("breakpoint passed: %d\n", breakpoint());
 	what = RETURN_ADDRESS;
+	printf("undefined answered: %d\n", undefined());
 	printf("load_first answered: %ld\n", load_first(bad));
 	printf("load_last answered: %ld\n", load_last(bad, 0));
 	what = LEAVE;
@@ -202,6 +227,8 @@ static void test_faults(void)
 		printf("load_last: %ld\n", load_last(bad, 0));
 	if (!sigsetjmp(way_out, 1))
 		printf("divide: %d\n", divide(3, 0));
+	if (!sigsetjmp(way_out, 1))
+		printf("undefined: %d\n", undefined());
 }
 
 static long note_stack(void)
@@ -309,7 +336,7 @@ static void test_death(void)
 
 int main(void)
 {
-	const int signals[] = {SIGSEGV, SIGFPE, SIGILL};
+	const int signals[] = {SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
 	void *warm[2];
 
 	backtrace(warm, 2);

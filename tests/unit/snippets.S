@@ -501,6 +501,22 @@ snippet	call_high		/* REX.B */
 	ret
 end	call_high
 
+snippet	call_by_stack		/* through what lies on the stack */
+	leaq	callee(%rip), %rax
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rbx
+	.cfi_adjust_cfa_offset 8
+	call	*8(%rsp)
+	movl	$1, %ecx
+	call	*(%rsp,%rcx,8)
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	ret
+end	call_by_stack
+
 snippet	recurse
 	andl	$7, %esi
 	je	1f

@@ -109,6 +109,7 @@ static const struct {
 	{"call_first", RETURNS, 0},
 	{"call_register_first", RETURNS, 0},
 	{"call_high", RETURNS, 0},
+	{"call_by_stack", RETURNS, 0},
 	{"recurse", RECURSES, 0},
 	{"tail_long", TO_ONE, 0},
 	{"tail_short", TO_SHORT, 0},
