@@ -192,6 +192,19 @@ static uint64_t loaded_end(const struct elf_image *img)
 	return page_up(last->vaddr + last->memsz + largest);
 }
 
+/* Nothing, or the start-up code's. */
+static struct unwind_code frames_of_start(const struct applying *a)
+{
+	struct unwind_code code = {0};
+	uint64_t off;
+
+	if (!a->at.start_len)
+		return code;
+	code.frame = start_part_frame(&off, &code.len);
+	code.at = a->at.vaddr + a->at.head_len + a->at.block_len + off;
+	return code;
+}
+
 /*
  * The image's table for unwinders is to be merged with the block's.  One that is not there, or
  * is not as linkers make it, stays alone: a stack is then cut off at a stub.
@@ -199,6 +212,7 @@ static uint64_t loaded_end(const struct elf_image *img)
 static void plan_frames(struct applying *a)
 {
 	const struct binding whole = {.plan = a->plan, .whole = true};
+	const struct unwind_code code = frames_of_start(a);
 
 	for (size_t i = 0; i < a->eh.e_phnum; i++) {
 		Elf64_Phdr ph = header_at(a->img, &a->eh, i);
@@ -207,7 +221,8 @@ static void plan_frames(struct applying *a)
 		if (ph.p_type != PT_GNU_EH_FRAME)
 			continue;
 		hdr = elf_image_at(a->img, ph.p_vaddr, ph.p_filesz);
-		if (!hdr || !unwind_disk_plan(&a->frame, hdr, ph.p_filesz, bind_stubs_size(&whole)))
+		if (!hdr ||
+		    !unwind_disk_plan(&a->frame, hdr, ph.p_filesz, bind_stubs_size(&whole), &code))
 			continue;
 		a->frame_hdr = hdr;
 		a->frame_hdr_vaddr = ph.p_vaddr;
@@ -277,8 +292,11 @@ static int bind_block(struct applying *a, struct err *err)
 		.dormant = true,
 		.id = a->note.id,
 	};
-	int code = bind_make(&a->bound, &b, err);
+	int code;
 
+	if (a->img->kind == ELF_KIND_STATIC)
+		b.own_hook = start_part_hook(b.block + a->at.block_len);
+	code = bind_make(&a->bound, &b, err);
 	if (!code && a->at.start_len)
 		code = add_start(a, &b, err);
 	if (code)
@@ -365,13 +383,15 @@ static void make_note(struct applying *a)
 
 static void make_head(struct applying *a)
 {
+	const struct unwind_code code = frames_of_start(a);
+
 	a->head = xcalloc(a->at.head_len, 1);
 	make_headers(a);
 	make_note(a);
 	if (a->frame_hdr)
 		unwind_disk_make(a->head + a->at.frame_at, a->at.vaddr + a->at.frame_at, &a->frame,
 				 a->frame_hdr, a->frame_hdr_vaddr, a->bound.block,
-				 a->at.vaddr + a->at.head_len);
+				 a->at.vaddr + a->at.head_len, &code);
 }
 
 /* ---- section headers ---- */

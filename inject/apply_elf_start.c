@@ -23,6 +23,18 @@ uint64_t start_part_min(void)
 	return (uint64_t)head().data_off + head().data_len;
 }
 
+uint64_t start_part_hook(uint64_t vaddr)
+{
+	return vaddr + head().hook;
+}
+
+const uint8_t *start_part_frame(uint64_t *off, size_t *len)
+{
+	*off = head().frame;
+	*len = head().frame_len;
+	return start_code + *off;
+}
+
 /* Its goroutines have stacks that are too small for the runtime's C. */
 static bool is_go(const struct elf_image *img)
 {
@@ -32,7 +44,7 @@ static bool is_go(const struct elf_image *img)
 }
 
 static int make_code(struct start_part *out, uint64_t entry, const struct elf_image *img,
-		     struct err *err)
+		     const struct bound *asleep, bool wraps, struct err *err)
 {
 	struct kron_start h = head();
 	int64_t distance = (int64_t)(entry - (out->vaddr + h.leave + 4));
@@ -42,8 +54,10 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 		return err_set(err, ERANGE, "its entry point is too far from where there is room");
 	h.wake = (uint32_t)out->wake_at;
 	h.wake_len = (uint32_t)out->wake_len;
+	h.block_len = (uint32_t)asleep->block_len;
 	h.flags = (is_go(img) ? KRON_START_SMALL_STACKS : 0) |
-		  (img->kind != ELF_KIND_STATIC ? KRON_START_DYNAMIC : 0);
+		  (img->kind != ELF_KIND_STATIC ? KRON_START_DYNAMIC : 0) |
+		  (wraps ? KRON_START_WRAPS : 0);
 	out->code = xmalloc(start_code_size);
 	memcpy(out->code, start_code, start_code_size);
 	memcpy(out->code, &h, sizeof(h));
@@ -63,7 +77,7 @@ int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 	if (!code && out->wake_len > UINT32_MAX / 2)
 		code = err_set(err, ERANGE, "it has too many probes");
 	if (!code)
-		code = make_code(out, entry, img, err);
+		code = make_code(out, entry, img, asleep, what->has_jumps && b->own_hook, err);
 	out->len = (out->wake_at + out->wake_len + PAGE - 1) & -PAGE;
 	if (code)
 		start_part_free(out);

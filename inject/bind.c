@@ -192,7 +192,7 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 
 static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe *p)
 {
-	if (pl->b->dormant || !pl->b->hooks) {
+	if (pl->b->dormant ? p->hook != KRON_HOOK_SYSTEM_CALL || !pl->b->own_hook : !pl->b->hooks) {
 		skip_over(pl->block + off, STUB_HOOK_LEN);
 		return true;
 	}
@@ -320,6 +320,15 @@ static void place_head(const struct binding *b, uint8_t *block)
 		memcpy(block + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
 	memcpy(block + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
 	memcpy(block + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
+}
+
+/* A file's own code lies behind its block, wherever they are loaded. */
+static bool place_own_hook(const struct placing *pl)
+{
+	if (!pl->b->dormant || !pl->b->own_hook)
+		return true;
+	pl->block[KRON_BLOCK_HOOK] = 0xe9; /* jmp rel32 */
+	return put_rel32(pl, KRON_BLOCK_HOOK + 1, 4, pl->b->own_hook);
 }
 
 static void place_commons(struct placing *pl)
@@ -496,6 +505,7 @@ int bind_make(struct bound *out, const struct binding *b, struct err *err)
 		out->patches = xmalloc(n * sizeof(out->patches[0]));
 	if (n) {
 		place_head(b, out->block);
+		reaches = place_own_hook(&pl);
 		place_commons(&pl);
 	}
 	for (size_t i = 0; i < plan->nsites && reaches; i++) {

@@ -23,6 +23,7 @@ struct binding {
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
 	bool whole;        /* give each site of the plan its place in the block, selected or not */
 	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
+	uint64_t own_hook; /* dormant: where hooks at system calls lead all the same; 0 = nowhere */
 	bool no_places;    /* places sleep, the others do not */
 	bool no_patches;   /* nothing but the block is wanted */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */

@@ -70,7 +70,7 @@ static void emit_conditional_places(struct emitter *e, const struct insn *in, ui
 	memcpy(e->s.code + from - 4, &distance, sizeof(distance));
 }
 
-/* What belongs to the function's entry; a loop back to it comes in behind. */
+/* Hooks, and what belongs to the function's entry; a loop back to it comes in behind. */
 static void emit_entry_probes(struct emitter *e)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
@@ -249,6 +249,7 @@ static void emit_window(struct emitter *e)
 	if (e->d->is_detour) { /* what stands there is as it was */
 		emit_decode(e, w->addr, &in);
 		find_probes(e, w->addr);
+		emit_entry_probes(e);
 		emit_places(e, &in, DRAFT_BEFORE);
 		stub_shape(&e->s, KRON_SHAPE_BACK);
 		stub_settle(&e->s, 0);

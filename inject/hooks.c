@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hooks.c - finds the hooks' symbols; only the two modules that own them are looked at, and static
- * programs, which have libc's functions inside.
+ * programs, which have libc's functions inside.  In those it also looks for system calls: they need
+ * no symbols, and who makes them may be any libc, or none.
  */
 #include "inject/hooks.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "inject/elf_image_impl.h"
 #include "inject/elf_symbols.h"
 
 static const struct {
 	const char *symbol, *soname;
-} hooks[KRON_HOOK_COUNT] = {
+} hooks[KRON_HOOK_SYMBOLS] = {
 	[KRON_HOOK_EXECVE] = {"execve", "libc.so.6"},
 	[KRON_HOOK_EXECVEAT] = {"execveat", "libc.so.6"},
 	[KRON_HOOK_FEXECVE] = {"fexecve", "libc.so.6"},
@@ -46,13 +48,13 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	if (sym->shndx == SHN_UNDEF || sym->type != STT_FUNC ||
 	    !elf_image_is_exec(s->img, sym->value))
 		return true;
-	for (unsigned i = 0; i < KRON_HOOK_COUNT; i++) {
+	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
 		if (s->vaddr[i] || strcmp(sym->name, hooks[i].symbol))
 			continue;
 		s->vaddr[i] = sym->value;
 		s->found++;
 	}
-	return s->found < KRON_HOOK_COUNT;
+	return s->found < KRON_HOOK_SYMBOLS;
 }
 
 /* Static programs have no linker that could load a library, and no wrapping of handlers. */
@@ -66,7 +68,7 @@ static unsigned find_in_static(struct search *s)
 	unsigned kept = 0;
 
 	elf_symbols_for_each(s->img, SHT_SYMTAB, match, s);
-	for (unsigned i = 0; i < KRON_HOOK_COUNT; i++) {
+	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
 		if (!is_for_static(i))
 			s->vaddr[i] = 0;
 		kept += s->vaddr[i] != 0;
@@ -74,21 +76,60 @@ static unsigned find_in_static(struct search *s)
 	return kept;
 }
 
-unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_COUNT])
+unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOLS])
 {
 	struct search s = {.img = img, .vaddr = vaddr};
 	unsigned kept = 0;
 
-	memset(vaddr, 0, KRON_HOOK_COUNT * sizeof(vaddr[0]));
+	memset(vaddr, 0, KRON_HOOK_SYMBOLS * sizeof(vaddr[0]));
 	if (img->kind == ELF_KIND_STATIC)
 		return find_in_static(&s);
 	if (!has_soname(img, "libc.so.6") && !has_soname(img, "ld-linux-x86-64.so.2"))
 		return 0;
 	elf_symbols_for_each(img, SHT_DYNSYM, match, &s);
-	for (unsigned i = 0; i < KRON_HOOK_COUNT; i++) {
+	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
 		if (!has_soname(img, hooks[i].soname))
 			vaddr[i] = 0;
 		kept += vaddr[i] != 0;
 	}
 	return kept;
+}
+
+/* ---- system calls ---- */
+
+#define BACK_MAX 16u /* instructions between a number and its `syscall` */
+#define RAX 0
+
+static bool is_wanted_number(uint64_t n)
+{
+	return n == SYS_rt_sigaction || n == SYS_prctl || n == SYS_seccomp;
+}
+
+/* The instruction sets eax: to *number, or to 0, or to what it does not say (false). */
+static bool is_number(const struct elf_image *img, const struct insn *in, uint64_t *number)
+{
+	const uint8_t *code = elf_image_at(img, in->addr, in->len);
+	bool is_zero = in->len == 2 && code && (code[0] == 0x31 || code[0] == 0x33) &&
+		       code[1] == 0xc0; /* xor %eax,%eax */
+
+	*number = is_zero ? 0 : (uint32_t)in->imm;
+	return is_zero || (in->op == INSN_OP_MOV && in->dest_reg == RAX && in->has_imm);
+}
+
+bool hooks_is_system_call(const struct code_map *map, uint64_t vaddr)
+{
+	uint64_t at = vaddr, number;
+	struct insn in;
+
+	if (!(code_map_flags(map, vaddr) & CODE_INSN) || !code_map_insn(map, vaddr, &in) ||
+	    in.kind != INSN_SYSCALL)
+		return false;
+	for (unsigned i = 0; i < BACK_MAX && !code_map_is_target(map, at); i++) {
+		at = code_map_previous(map, at);
+		if (!at || !code_map_insn(map, at, &in))
+			return true;
+		if (in.regs_written & 1u << RAX || in.dest_reg == RAX)
+			return !is_number(map->img, &in, &number) || is_wanted_number(number);
+	}
+	return true;
 }

@@ -5,7 +5,7 @@
 #ifndef INJECT_HOOKS_H
 #define INJECT_HOOKS_H
 
-#include "inject/elf_image.h"
+#include "inject/code_map.h"
 #include <kron/wire.h>
 
 /*
@@ -13,6 +13,12 @@
  * DT_SONAME: libc.so.6, or ld.so for _dl_debug_state), 0 for the others.  Returns how many.  In a
  * static program with symbols: those of libc's that the runtime serves there.
  */
-unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_COUNT]);
+unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOLS]);
+
+/*
+ * KRON_HOOK_SYSTEM_CALL, for static programs: is the instruction at vaddr a `syscall` whose number
+ * may be one that the runtime acts on?  Only what stands right in front of it tells.
+ */
+bool hooks_is_system_call(const struct code_map *map, uint64_t vaddr);
 
 #endif

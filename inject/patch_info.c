@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <kron/segment.h>
+#include <kron/start.h>
 
 #include "base/vec.h"
 #include "inject/action.h"
@@ -553,6 +553,19 @@ static bool is_text(const struct elf_image *img, const struct bound *bound, bool
 	return true;
 }
 
+/* Where the file's own hooks lead: to its start-up code, behind the block. */
+static uint64_t own_hook(const struct patch_info *info, const struct elf_image *img)
+{
+	uint64_t vaddr = info->block_vaddr + info->block_len;
+	const uint8_t *at = elf_image_at(img, vaddr, sizeof(struct kron_start));
+	struct kron_start h;
+
+	if (!patch_info_has_start(img) || !at)
+		return 0;
+	memcpy(&h, at, sizeof(h));
+	return vaddr + h.hook;
+}
+
 /* Bound again, the plan gives the block that is in the file, and its text. */
 static bool is_true(const struct patch_info *info, const struct elf_image *img,
 		    const uint8_t *block)
@@ -562,6 +575,7 @@ static bool is_true(const struct patch_info *info, const struct elf_image *img,
 		.block = info->block_vaddr,
 		.whole = true,
 		.dormant = true,
+		.own_hook = own_hook(info, img),
 		.id = info->id,
 	};
 	struct bound bound;

@@ -47,7 +47,7 @@ struct making {
 	const struct plan_options *opt;
 	struct index ix;
 	struct places places;
-	uint64_t hooks[KRON_HOOK_COUNT];
+	uint64_t hooks[KRON_HOOK_SYMBOLS];
 	VEC(struct plan_function) functions;
 	VEC(char) strings;
 	uint8_t *moves; /* by index in fns: the whole function moves out; NULL: none does */
@@ -322,7 +322,7 @@ static void take_entry(struct making *m, uint32_t i, struct plan_probe *p)
 
 static bool is_hooked(const struct making *m, uint64_t vaddr)
 {
-	for (int h = 0; h < KRON_HOOK_COUNT; h++)
+	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++)
 		if (m->hooks[h] == vaddr)
 			return true;
 	return false;
@@ -330,9 +330,30 @@ static bool is_hooked(const struct making *m, uint64_t vaddr)
 
 static void add_hooks(struct making *m, struct plan_function *pf)
 {
-	for (int h = 0; h < KRON_HOOK_COUNT; h++)
+	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++)
 		if (m->hooks[h] == pf->vaddr)
 			add_probe(m, pf, pf->vaddr, PROBE_HOOK)->hook = h;
+}
+
+/* A file's sites all come together, so these bind nobody (planner_function.has_hooks). */
+static void add_system_calls(struct making *m, struct plan_function *pf, uint32_t i)
+{
+	if (m->map->img->kind != ELF_KIND_STATIC)
+		return;
+	for (uint32_t r = i; r != NONE; r = next_range(m, i, r)) {
+		const struct function *f = &m->fns->v[r];
+		const uint8_t *code = elf_image_at(m->map->img, f->start, f->end - f->start);
+
+		for (uint64_t at = f->start; code && at + 1 < f->end; at++)
+			if (code[at - f->start] == 0x0f && code[at - f->start + 1] == 0x05 &&
+			    hooks_is_system_call(m->map, at))
+				add_probe(m, pf, at, PROBE_HOOK)->hook = KRON_HOOK_SYSTEM_CALL;
+	}
+}
+
+static bool is_system_call(const struct plan_probe *p)
+{
+	return p->kind == PROBE_HOOK && p->hook == KRON_HOOK_SYSTEM_CALL;
 }
 
 static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
@@ -424,10 +445,21 @@ static void retry_exit(struct making *m, struct plan_probe *p)
 		p->refusal = first;
 }
 
+static void take_system_calls(struct making *m, const struct plan_function *pf)
+{
+	for (uint32_t k = 0; k < pf->nprobes; k++) {
+		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
+
+		if (is_system_call(p))
+			put_probe(m, p, true, 0, PLANNER_RUNGS);
+	}
+}
+
 static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 {
 	struct plan_probe *v = m->pl.probes.v + pf->first_probe;
 	struct plan_probe *end = v + pf->nprobes;
+	bool has_places = m->places.first[i] < m->places.first[i + 1];
 
 	if (m->moves && m->moves[i])
 		planner_move_all(&m->pl);
@@ -435,8 +467,10 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 		if (p->kind == PROBE_ENTRY)
 			take_entry(m, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_HOOK)
+		if (p->kind == PROBE_HOOK && !is_system_call(p))
 			put_probe(m, p, false, 0, PLANNER_RUNGS);
+	if (!has_places)
+		take_system_calls(m, pf);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && !p->refusal)
 			put_probe(m, p, true, 0, 1);
@@ -447,6 +481,8 @@ static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 	for (v = end; v > m->pl.probes.v + pf->first_probe && v[-1].kind == PROBE_PLACE;)
 		v--;
 	planner_take_places(&m->pl, v - m->pl.probes.v, end - v);
+	if (has_places) /* whose windows are long: mostly they are in one */
+		take_system_calls(m, pf);
 }
 
 /* Function i is at work. */
@@ -481,6 +517,7 @@ static void plan_one(struct making *m, uint32_t i)
 	set_function(m, i);
 	add_hooks(m, pf);
 	m->pl.fn.has_hooks = pf->nprobes;
+	add_system_calls(m, pf, i);
 	if (!m->opt->hooks_only && (!m->opt->request || m->opt->request->functions)) {
 		add_probe(m, pf, f->start, PROBE_ENTRY);
 		add_exits(m, pf, i);
@@ -523,12 +560,12 @@ static void plan_again(struct making *m, uint32_t plan_function)
 			planner_retry_places(&m->pl, pf->first_probe + k, pf->nprobes - k);
 			break;
 		}
-		if (p->kind == PROBE_HOOK)
+		if (p->kind == PROBE_HOOK && !is_system_call(p))
 			return; /* its site may be patched without the others */
 		if (!is_for_want_of_room(first) ||
 		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
 			continue;
-		put_probe(m, p, p->kind == PROBE_EXIT, 0, PLANNER_RUNGS);
+		put_probe(m, p, p->kind != PROBE_ENTRY, 0, PLANNER_RUNGS);
 		if (p->refusal)
 			p->refusal = first;
 	}

@@ -30,6 +30,10 @@ struct start_part {
 
 /* The least that it takes, without the last part. */
 uint64_t start_part_min(void);
+/* Where a sleeping block's hooks lead, for the address vaddr. */
+uint64_t start_part_hook(uint64_t vaddr);
+/* The frame information of its code: bytes, and offset from vaddr. */
+const uint8_t *start_part_frame(uint64_t *off, size_t *len);
 /*
  * For the address vaddr, in front of the program's entry point.  asleep: the file's block and the
  * sites; b: how it was bound.  -ERANGE when the entry is too far away.

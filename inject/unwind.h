@@ -109,14 +109,22 @@ void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwi
 
 /* What a file gets: a merged .eh_frame_hdr and ours behind it (unwind_disk.c). */
 struct unwind_disk {
-	size_t old, added; /* entries of the image's table, and ours */
+	size_t old, added, code; /* entries of the image's table, ours, those of unwind_code */
 	size_t hdr_len, len;
 };
+/* An .eh_frame with code of ours that lies behind the block: at `at`, or nothing. */
+struct unwind_code {
+	const uint8_t *frame;
+	size_t len;
+	uint64_t at;
+};
 /* hdr: the image's own.  False: not of the form that can be merged. */
-bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len);
+bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len,
+		      const struct unwind_code *code);
 /* out: d->len zero bytes that will lie at `at`; the addresses are the file's. */
 void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
-		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at);
+		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at,
+		      const struct unwind_code *code);
 
 #define UNWIND_ELF_MAX 2048u
 /* Returns its length.  *frame: offset of its .eh_frame, by_call. */

@@ -4,11 +4,13 @@
  *
  *   .eh_frame_hdr (new)   the image's own entries, then ours: PT_GNU_EH_FRAME leads here
  *   .eh_frame (ours)      an entry for some pages of stubs
+ *   the start-up code     has an .eh_frame of its own, whose entries are in the table too
  *
  * The image's .eh_frame stays where it is: the table says by itself where each entry lies.
  */
 #include "inject/unwind.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
@@ -25,7 +27,63 @@ struct entry {
 /* .eh_frame: pcrel sdata4; count: udata4; table: datarel sdata4, as all linkers make it. */
 static const uint8_t form[4] = {1, 0x1b, 0x03, 0x3b};
 
-bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len)
+/* ---- the start-up code's ---- */
+
+#define FDE_START 8u /* of an entry's pc, which is pcrel sdata4: length and CIE stand before it */
+
+/* The entries of that .eh_frame, as the compiler has made it; out may be NULL. */
+static size_t list_fdes(const struct unwind_code *code, struct unwind_fde *out)
+{
+	size_t n = 0;
+	uint32_t len, cie;
+
+	for (size_t at = 0; at + FDE_START + 4 <= code->len; at += 4 + len) {
+		int32_t start;
+
+		memcpy(&len, code->frame + at, sizeof(len));
+		memcpy(&cie, code->frame + at + 4, sizeof(cie));
+		memcpy(&start, code->frame + at + FDE_START, sizeof(start));
+		if (!len)
+			break;
+		if (!cie)
+			continue;
+		if (out)
+			out[n] = (struct unwind_fde){
+				.start = code->at + at + FDE_START + (uint64_t)(int64_t)start,
+				.off = (uint32_t)at,
+			};
+		n++;
+	}
+	return n;
+}
+
+static int compare_fdes(const void *a, const void *b)
+{
+	const struct unwind_fde *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void add_code(uint8_t *table, uint64_t at, const struct unwind_disk *d,
+		     const struct unwind_code *code)
+{
+	struct unwind_fde *fdes = xcalloc(d->code + 1, sizeof(*fdes));
+
+	list_fdes(code, fdes);
+	qsort(fdes, d->code, sizeof(*fdes), compare_fdes);
+	for (size_t i = 0; i < d->code; i++) {
+		const struct entry e = {(int32_t)(fdes[i].start - at),
+					(int32_t)(code->at + fdes[i].off - at)};
+
+		memcpy(table + i * sizeof(e), &e, sizeof(e));
+	}
+	xfree(fdes);
+}
+
+/* ---- all of it ---- */
+
+bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len,
+		      const struct unwind_code *code)
 {
 	uint32_t n;
 
@@ -37,7 +95,8 @@ bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uin
 		return false;
 	d->old = n;
 	d->added = unwind_fde_count(stubs_len);
-	d->hdr_len = HDR_HEAD + (d->old + d->added) * sizeof(struct entry);
+	d->code = list_fdes(code, NULL);
+	d->hdr_len = HDR_HEAD + (d->old + d->added + d->code) * sizeof(struct entry);
 	d->len = ALIGN(d->hdr_len) + d->added * FDE_MAX + REST_MAX;
 	return true;
 }
@@ -68,7 +127,7 @@ static int32_t moved(int32_t off, uint64_t from, uint64_t to)
 static void copy_entries(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
 			 uint64_t hdr_at)
 {
-	uint32_t n = (uint32_t)(d->old + d->added);
+	uint32_t n = (uint32_t)(d->old + d->added + d->code);
 	int32_t frame;
 
 	memcpy(out, form, sizeof(form));
@@ -87,7 +146,8 @@ static void copy_entries(uint8_t *out, uint64_t at, const struct unwind_disk *d,
 }
 
 void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
-		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at)
+		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at,
+		      const struct unwind_code *code)
 {
 	const size_t frame = ALIGN(d->hdr_len);
 	struct unwind_buffer b = {.v = out, .n = frame, .cap = d->len};
@@ -105,5 +165,6 @@ void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, co
 
 		memcpy(out + HDR_HEAD + (d->old + i) * sizeof(e), &e, sizeof(e));
 	}
+	add_code(out + HDR_HEAD + (d->old + d->added) * sizeof(struct entry), at, d, code);
 	xfree(fdes);
 }

@@ -163,7 +163,8 @@ void unwind_make(uint8_t *out, uint64_t at, const struct unwind_block *in)
 				.lo = in->lo,
 				.hi = in->hi,
 				.stubs_at = in->stubs_at,
-				.ntraps = in->ntraps};
+				.ntraps = in->ntraps,
+				.offset = (uint32_t)(at - in->block)};
 
 	t.size = lay_out(&t, in->nspots, in->ntraps, in->stubs_end);
 	add_spots(out, &t, in);

@@ -35,8 +35,9 @@
 /* Reserved words of the context: sigcontext.reserved1. */
 enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK };
 
-/* The window's first instruction was shown in the module; it comes once more in the stub. */
-static __thread uint64_t stepped __attribute__((tls_model("initial-exec")));
+/* The window's first instruction was shown in the module; it comes once more in the stub.  Without
+ * thread data threads that step themselves must do so one at a time. */
+static RT_THREAD uint64_t stepped;
 
 extern const uint8_t own_start[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern const uint8_t own_end[] __asm__("_end") __attribute__((visibility("hidden")));
@@ -52,6 +53,17 @@ static uint64_t *notes(ucontext_t *uc)
 }
 
 /* ---- the tables ---- */
+
+static uint64_t block_of(const struct kron_tables *t)
+{
+	return (uint64_t)t - t->offset;
+}
+
+/* What instructions count from. */
+static uint64_t text_of(const struct kron_tables *t)
+{
+	return t->lo + kron_tables_bias(t);
+}
 
 struct spot {
 	uint64_t start; /* in the stub */
@@ -74,13 +86,13 @@ static struct spot spot_of_granule(const struct kron_tables *t, uint32_t g, uint
 {
 	const struct kron_granule *granule = granules(t) + g;
 	uint32_t spot = spots(t)[i], off = KRON_SPOT_OFFSET(spot);
-	uint64_t start = t->block + (uint64_t)g * KRON_GRANULE + off;
+	uint64_t start = block_of(t) + (uint64_t)g * KRON_GRANULE + off;
 
 	if (i == granule->first && off && (uint64_t)g * KRON_GRANULE > t->stubs_at)
 		start -= KRON_GRANULE;
 	return (struct spot){
 		.start = start,
-		.insn = t->lo + granule->insn + KRON_SPOT_INSN(spot),
+		.insn = text_of(t) + granule->insn + KRON_SPOT_INSN(spot),
 		.shape = KRON_SPOT_SHAPE(spot),
 	};
 }
@@ -101,7 +113,7 @@ static bool is_insn(enum kron_shape shape)
 /* The spot that holds pc; false in the block's head and behind its stubs. */
 static bool spot_at(const struct kron_tables *t, uint64_t pc, struct spot *out)
 {
-	uint64_t x = pc - t->block;
+	uint64_t x = pc - block_of(t);
 	uint32_t g = (uint32_t)(x / KRON_GRANULE), i, end;
 
 	if (x < t->stubs_at || x / KRON_GRANULE >= t->ngranules)
@@ -126,13 +138,13 @@ static uint32_t granule_before(const struct kron_tables *t, uint64_t insn)
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (t->lo + granules(t)[mid].insn < insn)
+		if (text_of(t) + granules(t)[mid].insn < insn)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	/* its site may be longer than a granule, and its instructions lie behind the site's start */
-	while (lo && t->lo + granules(t)[lo - 1].insn + KRON_WINDOW_MAX >= insn)
+	while (lo && text_of(t) + granules(t)[lo - 1].insn + KRON_WINDOW_MAX >= insn)
 		lo--;
 	return lo ? lo - 1 : 0;
 }
@@ -141,7 +153,7 @@ static uint32_t granule_before(const struct kron_tables *t, uint64_t insn)
 static bool spot_of(const struct kron_tables *t, uint64_t insn, struct spot *out)
 {
 	for (uint32_t g = granule_before(t, insn); g < t->ngranules; g++) {
-		if (t->flags & KRON_TABLES_SORTED && t->lo + granules(t)[g].insn > insn)
+		if (t->flags & KRON_TABLES_SORTED && text_of(t) + granules(t)[g].insn > insn)
 			return false;
 		for (uint32_t i = granules(t)[g].first; i < granules(t)[g + 1].first; i++) {
 			*out = spot_of_granule(t, g, i);
@@ -185,12 +197,12 @@ static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool 
 		if (*p == 0xe9) {
 			mini_copy(&far, p + 1, sizeof(far));
 			addr = (uint64_t)(p + 5) + (uint64_t)(int64_t)far;
-			return addr - t->block < (uint64_t)t - t->block ? addr : 0;
+			return addr - block_of(t) < t->offset ? addr : 0;
 		}
 		if (*p != 0xeb)
 			return 0;
 		addr = (uint64_t)(p + 2) + (uint64_t)(int64_t)(int8_t)p[1];
-		if (addr < t->lo || addr >= t->hi)
+		if (addr - text_of(t) >= t->hi - t->lo)
 			return 0;
 	}
 	return 0;

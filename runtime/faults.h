@@ -43,10 +43,11 @@ enum {
 /* 0 and 1 for the fixed ones. */
 uint64_t rt_fault_handler(uint32_t number) __attribute__((visibility("hidden")));
 
-/* Hooks at libc's sigaction(), and at its syscall() for rt_sigaction: the arguments become those
- * of the wrapped call. */
+/* A hook at libc's sigaction(): the arguments become those of the wrapped call. */
 void rt_hook_sigaction(struct rt_regs *r) __attribute__((visibility("hidden")));
-void rt_hook_raw_sigaction(struct rt_regs *r) __attribute__((visibility("hidden")));
+/* In front of the system call, whose arguments these are; size: of a set of signals. */
+void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t size)
+	__attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
 

@@ -12,6 +12,9 @@
 #include <linux/seccomp.h>
 #include "runtime/rt.h"
 #include "runtime/faults.h"
+#ifdef RT_STATIC
+#include "runtime/static.h"
+#endif
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
@@ -71,7 +74,7 @@ static void hook_syscall(struct rt_regs *r)
 		rt_hook_prctl(r->rsi, r->rdx, r->rcx);
 		break;
 	case __NR_rt_sigaction:
-		rt_hook_raw_sigaction(r);
+		rt_hook_rt_sigaction((int)r->rsi, &r->rdx, &r->rcx, r->r8);
 		break;
 	case __NR_seccomp:
 		rt_hook_seccomp(r->rsi, r->rdx, r->rcx);
@@ -79,8 +82,34 @@ static void hook_syscall(struct rt_regs *r)
 	}
 }
 
+#ifdef RT_STATIC
+/* In front of a `syscall` of the program; those with other numbers do not come here. */
+static void hook_system_call(struct rt_regs *r)
+{
+	switch ((uint32_t)r->rax) {
+	case __NR_rt_sigaction: /* also when we have nothing else to do (KRON_START_WRAPS) */
+		rt_hook_rt_sigaction((int)r->rdi, &r->rsi, &r->rdx, r->r10);
+		break;
+	case __NR_prctl:
+		if (kron_rt.live)
+			rt_hook_prctl(r->rdi, r->rsi, r->rdx);
+		break;
+	case __NR_seccomp:
+		if (kron_rt.live)
+			rt_hook_seccomp(r->rdi, r->rsi, r->rdx);
+		break;
+	}
+}
+#endif
+
 void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 {
+#ifdef RT_STATIC
+	if (!kron_rt_has_data)
+		return;
+	if (hook == KRON_HOOK_SYSTEM_CALL)
+		hook_system_call(r);
+#endif
 	if (!kron_rt.live)
 		return;
 	switch (hook) {

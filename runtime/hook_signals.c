@@ -5,7 +5,8 @@
  *   program ─ sigaction(SIGSEGV, {h}) ─► libc ─ rt_sigaction(SIGSEGV, {entry[n]}) ─► kernel
  *                                                         handlers[n] = h
  *
- * A hook at the code of libc's sigaction() rather than a function in its place: signal(), sigset()
+ * In static programs the hook stands in front of the system call (hook_system_call()).  In others it
+ * is a hook at the code of libc's sigaction() rather than a function in its place: signal(), sigset()
  * and their kin inside libc go there too, and callers that found it by dlsym() or a version.
  * libc still makes the call, with its own restorer, and is traced as ever.
  *
@@ -18,8 +19,8 @@
  * program asks back.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
-#include <sys/uio.h>
 #include "runtime/rt.h"
 #include "runtime/faults.h"
 #include "runtime/sys.h"
@@ -39,28 +40,12 @@ struct handler {
 };
 enum { FREE, WRITING, THERE };
 
-static struct handler handlers[RT_FAULT_ENTRIES] = {
-	[RT_HANDLER_DEFAULT] = {.state = THERE, .handler = 0},
-	[RT_HANDLER_IGNORE] = {.state = THERE, .handler = 1},
-};
-static bool has_traps; /* some block has; only set */
-
-/* libc's struct sigaction. */
-struct user_action {
-	uint64_t handler;
-	uint64_t mask[16];
-	int32_t flags;
-	uint64_t restorer;
-};
-static __thread union {
-	struct user_action user;
-	struct rt_action raw;
-} scratch[SCRATCH] __attribute__((tls_model("initial-exec")));
-static __thread uint32_t scratch_next __attribute__((tls_model("initial-exec")));
+static struct handler handlers[RT_FAULT_ENTRIES]; /* without the fixed ones */
+static bool has_traps;                            /* some block has; only set */
 
 uint64_t rt_fault_handler(uint32_t number)
 {
-	return handlers[number].handler;
+	return number < RT_HANDLERS_FIXED ? number : handlers[number].handler;
 }
 
 static bool is_fault(int signal)
@@ -133,11 +118,54 @@ static void unwrap(uint64_t *handler, uint64_t *flags)
 
 	if (n == RT_FAULT_ENTRIES)
 		return;
-	*handler = handlers[n].handler;
+	*handler = rt_fault_handler(n);
 	*flags = (*flags & ~(uint64_t)SIGINFO_FLAG) | handlers[n].had_siginfo;
 }
 
+/* ---- rt_sigaction, as the kernel has it ---- */
+
+/* Can the kernel read an action there?  Of SIGKILL it takes none. */
+static bool is_action(const void *set)
+{
+	return sys4(__NR_rt_sigaction, SIGKILL, (long)set, 0, 8) == -EINVAL;
+}
+
+/*
+ * We make the call; what is left of the program's own changes nothing.  Memory that the kernel
+ * would find bad must not be our fault: then the program's call goes on as it is.
+ */
+void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t size)
+{
+	struct rt_action copy, was;
+
+	if (!is_fault(signal) || size != 8 || (*set && !is_action((const void *)*set)))
+		return;
+	if (*set)
+		copy = *(const struct rt_action *)*set;
+	if (*old && ask(signal, (struct rt_action *)*old))
+		return;
+	if (*set)
+		wrap(signal, &copy.handler, &copy.flags);
+	if (sys4(__NR_rt_sigaction, signal, *set ? (long)&copy : 0, (long)&was, 8))
+		return;
+	unwrap(&was.handler, &was.flags);
+	if (*old)
+		*(struct rt_action *)*old = was;
+	*set = *old = 0;
+}
+
+#ifndef RT_STATIC /* there is no thread data, and no trap of ours */
 /* ---- libc's sigaction(signal, set, old) ---- */
+
+/* libc's struct sigaction. */
+struct user_action {
+	uint64_t handler;
+	uint64_t mask[16];
+	int32_t flags;
+	uint64_t restorer;
+};
+static __thread struct user_action scratch[SCRATCH] __attribute__((tls_model("initial-exec")));
+static __thread uint32_t scratch_next __attribute__((tls_model("initial-exec")));
 
 static void answer(int signal, struct user_action *old)
 {
@@ -161,7 +189,7 @@ void rt_hook_sigaction(struct rt_regs *r)
 
 	if (!is_fault(signal))
 		return;
-	copy = &scratch[scratch_next++ % SCRATCH].user;
+	copy = &scratch[scratch_next++ % SCRATCH];
 	if (r->rsi) {
 		mini_copy(copy, (const void *)r->rsi, sizeof(*copy));
 		flags = (uint32_t)copy->flags;
@@ -175,38 +203,6 @@ void rt_hook_sigaction(struct rt_regs *r)
 		answer(signal, (struct user_action *)r->rdx);
 		r->rdx = 0;
 	}
-}
-
-/* ---- libc's syscall(SYS_rt_sigaction, signal, set, old, size) ---- */
-
-/* Memory that the kernel would find bad must not be our fault. */
-static bool copy_safely(void *to, const void *from, size_t n, bool write)
-{
-	const struct iovec here = {write ? (void *)from : to, n};
-	const struct iovec there = {write ? to : (void *)from, n};
-
-	return sys6(write ? __NR_process_vm_writev : __NR_process_vm_readv, sys_getpid(),
-		    (long)&here, 1, (long)&there, 1, 0) == (long)n;
-}
-
-void rt_hook_raw_sigaction(struct rt_regs *r)
-{
-	const int signal = (int)r->rsi;
-	struct rt_action *copy, old;
-
-	if (!is_fault(signal) || r->r8 != 8 || kron_rt.quiet || ask(signal, &old))
-		return;
-	copy = &scratch[scratch_next++ % SCRATCH].raw;
-	if (r->rdx && !copy_safely(copy, (const void *)r->rdx, sizeof(*copy), false))
-		return; /* the kernel will say so */
-	unwrap(&old.handler, &old.flags);
-	if (r->rcx) {
-		if (!copy_safely((void *)r->rcx, &old, sizeof(old), true))
-			return;
-	}
-	if (r->rdx && wrap(signal, &copy->handler, &copy->flags))
-		r->rdx = (uint64_t)copy;
-	r->rcx = 0;
 }
 
 /* ---- traps of ours ---- */
@@ -229,3 +225,4 @@ void rt_faults_block(const struct kron_tables *t)
 		k.restorer = (uint64_t)kron_rt_return;
 	sys4(__NR_rt_sigaction, SIGTRAP, (long)&k, 0, 8);
 }
+#endif

@@ -40,9 +40,10 @@
 #define RT_FILE_HINT 0x7e9800000000ull
 #define RT_MEMORY_HINT 0x7e9a00000000ull
 
-/* What a hook sees, and may change: the argument registers of the hooked function. */
+/* What a hook sees; it may change the argument registers of the hooked function. */
 struct rt_regs {
 	uint64_t rdi, rsi, rdx, rcx, r8, r9, r10, r11;
+	uint64_t flags, rbp, back, rax;
 };
 
 enum rt_proc_state {

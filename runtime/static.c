@@ -6,9 +6,9 @@
  * Nobody has preloaded us: the file's own entry point leads here, in a process that may not be
  * traced at all.  Then we look at the environment and are gone, and have touched nothing.
  *
- * What a static program does not have: hooks, if it has no symbols (then nothing puts the
- * environment back, so it stays visible), the wrapping of handlers for faults, and a
- * _dl_find_object of ours; the program's table for unwinders has the block's tables already.
+ * What a static program does not have: hooks by name, if it has no symbols (then nothing puts the
+ * environment back, so it stays visible), traps of ours, and a _dl_find_object of ours; the
+ * program's table for unwinders has the block's tables already.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -48,13 +48,18 @@ static uint64_t auxv_value(const Elf64_auxv_t *auxv, uint64_t type)
 	return 0;
 }
 
+bool kron_rt_has_data;
+
 /* Not in a constructor's frame: before this there is no memory that may be written to. */
 static bool map_data(void)
 {
 	uint8_t *at = (uint8_t *)(uintptr_t)&kron_start + kron_start.data_off;
 
-	return !sys_failed(sys_mmap(at, kron_start.data_len, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	if (sys_failed(sys_mmap(at, kron_start.data_len, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
+		return false;
+	kron_rt_has_data = true;
+	return true;
 }
 
 uint8_t *kron_rt_stacks;
@@ -94,19 +99,48 @@ void kron_rt_static(uint64_t *sp)
 	bool recorded = env_value(envp, KRON_ENV_RT "=");
 	const char *board = env_value(envp, ENV_BOARD);
 
-	if (recorded ? kron_start.flags & KRON_START_DYNAMIC : !board)
-		return;
+	bool asked = recorded ? !(kron_start.flags & KRON_START_DYNAMIC) : board != NULL;
+
 	while (*end)
 		end++;
 	auxv = (const Elf64_auxv_t *)(end + 1);
 	/* Who may do more than who started it: the environment has no say there. */
-	if (auxv_value(auxv, AT_SECURE) || !has_rdtscp() || !map_data() || !map_stacks())
+	asked = asked && !auxv_value(auxv, AT_SECURE) && has_rdtscp();
+	if (!asked && !(kron_start.flags & KRON_START_WRAPS))
+		return;
+	if (!map_data() || !map_stacks() || !asked)
 		return;
 	kron_rt_thread_init(auxv_value(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE);
 	if (recorded)
 		rt_start(envp);
 	else
 		kron_rt_board(board);
+}
+
+/* ---- the one block ---- */
+
+/* The file's, or the one that a collector has put in its place. */
+static const struct kron_tables *tables(void)
+{
+	uint64_t block = (uint64_t)&kron_start - kron_start.block_len;
+	uint32_t at = *(const uint32_t *)(block + KRON_BLOCK_TABLES);
+	const struct kron_tables *t = (const struct kron_tables *)(block + at);
+
+	return at && at < kron_start.block_len && t->magic == KRON_TABLES_MAGIC ? t : NULL;
+}
+
+const struct kron_tables *rt_block_at(uint64_t pc)
+{
+	const uint64_t end = (uint64_t)&kron_start;
+
+	return pc < end && pc >= end - kron_start.block_len ? tables() : NULL;
+}
+
+const struct kron_tables *rt_block_of_text(uint64_t pc)
+{
+	const struct kron_tables *t = tables();
+
+	return t && pc - t->lo - kron_tables_bias(t) < t->hi - t->lo ? t : NULL;
 }
 
 /* ---- parts that are not there ---- */
@@ -116,11 +150,6 @@ void rt_hook_dl_state(void)
 }
 
 void rt_hook_sigaction(struct rt_regs *r)
-{
-	(void)r;
-}
-
-void rt_hook_raw_sigaction(struct rt_regs *r)
 {
 	(void)r;
 }

@@ -25,6 +25,7 @@
 #define RT_THREAD_SHIFT 4
 #define RT_STACK_SHIFT 14
 #define RT_STACKS 64
+#define RT_HOOK_SYSTEM_CALL 7
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -40,12 +41,16 @@ _Static_assert(__builtin_offsetof(struct rt_thread_entry, lane) == RT_THREAD_LAN
 	       "thunk_static.S");
 _Static_assert(sizeof(struct rt_thread_entry) == 1 << RT_THREAD_SHIFT, "thunk_static.S");
 
+_Static_assert(KRON_HOOK_SYSTEM_CALL == RT_HOOK_SYSTEM_CALL, "thunk_hook.S");
+
 extern struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT]
 	__attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
+/* Our data may be written to: zero before that. */
+extern bool kron_rt_has_data __attribute__((visibility("hidden")));
 
 /* thunk.inc: RT_STACKS of them, NULL = the program's will do; which are in use. */
 extern uint8_t *kron_rt_stacks __attribute__((visibility("hidden")));

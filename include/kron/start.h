@@ -27,18 +27,25 @@ struct kron_start {
 	uint32_t leave; /* of the jump's rel32 that kron patch fills in: to the program's entry */
 	uint32_t data_off; /* multiple of the page size */
 	uint32_t data_len; /* likewise */
+	uint32_t hook;     /* of the code that a sleeping block's hooks call */
+	uint32_t frame;    /* of its .eh_frame */
+	uint32_t frame_len;
 	/* filled in by kron patch: */
 	uint32_t wake; /* offset of struct kron_wake from here; 0: there is none */
 	uint32_t wake_len;
-	uint32_t flags; /* KRON_START_* */
+	uint32_t flags;     /* KRON_START_* */
+	uint32_t block_len; /* of the file's block, which lies in front of us */
 	uint32_t reserved;
 };
-_Static_assert(sizeof(struct kron_start) == 40, "static.ld");
+_Static_assert(sizeof(struct kron_start) == 56, "static.ld");
 
 /* Goroutines: stacks of 2 KiB, and handlers that have one of their own. */
 #define KRON_START_SMALL_STACKS 1u
 /* A dynamic program: kron record brings libkron-rt.so, so only KRON_BOARD is for us. */
 #define KRON_START_DYNAMIC 2u
+/* The text has the jumps and the block hooks: handlers of faults are wrapped even if nothing else
+ * is asked for. */
+#define KRON_START_WRAPS 4u
 
 /*
  * What must change to wake the probes where no collector is asked: KRON_BOARD names a board, and

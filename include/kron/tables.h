@@ -98,8 +98,17 @@ struct kron_tables {
 	uint32_t walker_hdr_at; /* .eh_frame_hdr of the other one */
 	uint32_t elf_at;        /* an ELF image for debuggers */
 	uint32_t elf_size;
-	uint32_t reserved;
+	uint32_t offset; /* of ourselves, in the block */
 };
+
+/*
+ * Where the block is on disk, addresses are those of the file.  A program that was loaded elsewhere
+ * adds this to them; 0 for a block that was bound for its process.
+ */
+static inline uint64_t kron_tables_bias(const struct kron_tables *t)
+{
+	return (uint64_t)t - t->offset - t->block;
+}
 
 /* The spots' instructions are ascending, too. */
 #define KRON_TABLES_SORTED 1u

@@ -241,6 +241,10 @@ enum kron_hook {
 	KRON_HOOK_SYSCALL = 4,   /* libc syscall(): likewise, and raw exec */
 	KRON_HOOK_FEXECVE = 5,   /* libc fexecve, which makes the system call itself */
 	KRON_HOOK_SIGACTION = 6, /* libc sigaction: a handler of faults is installed */
+	KRON_HOOK_SYMBOLS = 7,   /* so many are found by their names */
+	/* Static programs: in front of a `syscall` for rt_sigaction, prctl or seccomp, or that may be
+	 * for any. */
+	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,
 	KRON_HOOK_COUNT
 };
 

@@ -168,6 +168,111 @@ threads() {
 	[ "$("$KRON" report --json t | json 'sum(f["calls"] for f in d if f["function"] == "main.hit")')" = 8800 ]
 }
 
+# as_ever TRUTH ARG...: prog.kron says what prog did, by itself and traced
+as_ever() {
+	local truth=$1
+	shift
+	timeout 60 ./prog.kron "$@" >got 2>&1 </dev/null || [ $? = 2 ]
+	diff "$truth" got
+	timeout 60 "$KRON" record -q -o t -- ./prog.kron "$@" >got 2>&1 </dev/null || [ $? = 2 ]
+	diff "$truth" got
+	[ "$("$KRON" info --json t | json 'd["lost"]')" = 0 ]
+}
+
+# faults FLAG...: handlers of faults are told what they would be told without probes
+faults() {
+	for source in fault_handlers fault_memory; do
+		life prog "$@" # or skip
+		compile prog torture/$source.c "$@"
+		# without symbols or tables nobody knows where musl's functions are
+		[ "${CC-}" = musl-gcc ] || strip prog
+		./prog >truth 2>&1 </dev/null
+		"$KRON" patch -q --jumps -o prog.kron prog
+		as_ever truth
+		"$KRON" patch -q --jumps -p '*%insns count:3' -o prog.kron prog
+		as_ever truth
+	done
+}
+
+@test "handlers of faults: glibc, static" {
+	faults -static
+}
+
+@test "handlers of faults: glibc, static-pie" {
+	faults -static-pie
+}
+
+@test "handlers of faults: musl" {
+	command -v musl-gcc >/dev/null || skip "musl-gcc is not installed"
+	CC=musl-gcc faults -static
+}
+
+@test "Go: faults are errors that it recovers from, with the same lines" {
+	command -v go >/dev/null || skip "go is not installed"
+	cat >prog.go <<-'END'
+		package main
+
+		import (
+			"fmt"
+			"os"
+			"os/signal"
+			"runtime/debug"
+			"syscall"
+		)
+
+		type node struct {
+			pad  [64]byte
+			next *node
+			v    int
+		}
+
+		//go:noinline
+		func load(n *node) int { return n.v }
+
+		//go:noinline
+		func first(p *int) int { return *p + 1 }
+
+		//go:noinline
+		func divide(a, b int) int { return a / b }
+
+		//go:noinline
+		func store(n *node, v int) { n.next.v = v }
+
+		func try(f func()) {
+			defer func() {
+				fmt.Printf("%v\n%s", recover(), debug.Stack())
+			}()
+			f()
+		}
+
+		func main() {
+			var n *node
+			done := make(chan bool)
+			for i := 0; i < 3; i++ {
+				try(func() { load(n) })
+				try(func() { first(nil) })
+				try(func() { divide(i, 0) })
+				try(func() { store(&node{}, 1) })
+				go func() { try(func() { load(n) }); done <- true }()
+				<-done
+			}
+			c := make(chan os.Signal, 1)
+			signal.Notify(c, syscall.SIGTRAP)
+			syscall.Kill(os.Getpid(), syscall.SIGTRAP)
+			fmt.Println(<-c)
+			load(n)
+		}
+	END
+	CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=$T/go timeout 100 go build -o prog prog.go || skip "go build"
+	# goroutines' numbers and arguments that nobody has kept may differ
+	same='s/goroutine [0-9]*/goroutine/; s/(0x[^)]*)/()/; s/{0x[^}]*}/{}/g'
+	./prog 2>&1 </dev/null | sed "$same" >truth
+	grep -q 'main.load' truth
+	"$KRON" patch -q --jumps -p '*%insns count:3' -o prog.kron prog
+	timeout 60 ./prog.kron 2>&1 </dev/null | sed "$same" | diff truth -
+	"$KRON" record -q -o t -- ./prog.kron 2>&1 </dev/null | sed "$same" | diff truth -
+}
+
 @test "a killed program leaves what it had stored" {
 	life prog -static
 	"$KRON" patch -q -F hit -o prog.kron prog
