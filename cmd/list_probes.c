@@ -182,7 +182,7 @@ static const char *place_where(const struct place_request *p)
 static void print_place(const struct probe_list *l, const struct probe_set *set, size_t i)
 {
 	const struct place_request *place = &l->found.places.v[i];
-	const struct probe_spec *s = &set->specs.v[l->found.specs.v[i]];
+	const struct probe_spec *s = &set->specs.v[resolve_spec_of(&l->found, i)];
 	const struct plan_probe *p = probe_of(l, i);
 	bool refused = !p || p->site == NONE;
 	char kind[48], payload[80], level[8] = "-";
@@ -300,8 +300,9 @@ static void json_place(struct json *j, const struct probe_list *l, const struct 
 	const struct plan_probe *p = probe_of(l, i);
 	char *where = location(l, p);
 
-	json_head(j, &set->specs.v[l->found.specs.v[i]], &l->found.actions.v[place->action],
-		  place->vaddr, place_where(place), where, event_name(l, i));
+	json_head(j, &set->specs.v[resolve_spec_of(&l->found, i)],
+		  &l->found.actions.v[place->action], place->vaddr, place_where(place), where,
+		  event_name(l, i));
 	if (!p || p->site == NONE) {
 		json_kstr(j, "refused", refusal_key(p ? (enum refusal)p->refusal : REFUSAL_NONE));
 		json_kstr(j, "reason", refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE));

@@ -48,8 +48,8 @@ static void keep_note(struct probe_result *r, const char *text)
 static void keep_results(struct modules *ms, const struct resolution *found)
 {
 	pthread_mutex_lock(&ms->lock);
-	for (size_t i = 0; i < found->specs.n; i++)
-		ms->results.v[found->specs.v[i]].places++;
+	for (size_t i = 0, from = 0; i < found->ends.n; from = found->ends.v[i++])
+		ms->results.v[i].places += found->ends.v[i] - from;
 	for (size_t i = 0; i < found->imports.n; i++)
 		ms->results.v[found->imports.v[i].spec].places++;
 	for (size_t i = 0; i < found->notes.n; i++)

@@ -551,11 +551,17 @@ static unsigned depth_of(const struct hot *h)
 	return !h->saved ? 0 : 128 + 8 * (unsigned)__builtin_popcount(h->saved);
 }
 
-/* The pieces that the hot part consists of, as unwinders see them; the code is bind.c's. */
+/* The code is bind.c's. */
+static const uint8_t blank[ACTION_HOT_MAX];
+
+static unsigned cold_len(const struct hot *h)
+{
+	return h->saved ? ACTION_COLD_MAX - 5 : ACTION_COLD_MAX;
+}
+
+/* The pieces that the hot part consists of, as unwinders see them. */
 static void emit_blank(struct stub *s, const struct hot *h)
 {
-	static const uint8_t blank[ACTION_HOT_MAX] = {0xcc};
-
 	if (!h->saved) {
 		stub_shape(s, KRON_SHAPE_START);
 		stub_bytes(s, blank, h->len);
@@ -601,23 +607,15 @@ void action_emit_cold(struct stub *s, const struct place_action *a, unsigned fix
 		      : depth_of(&h) == 136 ? KRON_SHAPE_COLD_136
 					    : KRON_SHAPE_COLD);
 	stub_settle(s, window_off);
-	if (!h.saved)
-		EMIT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
-	EMIT(s, "\x6a\0");                       /* pushq $times */
-	EMIT(s, "\xe8\0\0\0\0");                 /* call common */
-	EMIT(s, "\xe9\0\0\0\0");                 /* jmp back */
+	stub_bytes(s, blank, cold_len(&h));
 }
-/* from its end */
-#define COLD_TIMES 11u
-#define COLD_CALL 9u
-#define COLD_BACK 4u
 
 unsigned action_cold_len(const struct place_action *a, const struct action_room *room)
 {
 	struct hot h;
 
 	make_hot(&h, a, room, &(struct action_ground){.way = KRON_THUNK_LANE});
-	return h.saved ? ACTION_COLD_MAX - 5 : ACTION_COLD_MAX;
+	return cold_len(&h);
 }
 
 unsigned action_shape_depth(enum kron_shape shape, unsigned pos)
@@ -658,24 +656,37 @@ static uint32_t action_code(const struct place_action *a)
 	       (counts ? KRON_ACTION_COUNT : 0);
 }
 
+/* The cold part, but for its rel32 to the common.  Returns where that is, 0 when it is not used. */
+static unsigned fill_cold(uint8_t *stub, const struct plan_fixup *f, const struct hot *h)
+{
+	static const uint8_t code[ACTION_COLD_MAX] = {
+		0x48, 0x8d, 0x64, 0x24, 0x80, /* lea   -128(%rsp),%rsp */
+		0x6a, 0,                      /* pushq $times */
+		0xe8, 0,    0,    0,    0,    /* call  common */
+		0xe9, 0,    0,    0,    0,    /* jmp   back */
+	};
+	unsigned len = cold_len(h), end = h->room->cold + len;
+
+	memcpy(stub + h->room->cold, code + sizeof(code) - len, len);
+	if (!h->slow) /* nothing leads there */
+		return 0;
+	store32(stub + f->off + h->slow, h->room->cold - (f->off + h->slow + 4));
+	stub[end - 11] = (uint8_t)h->room->times;
+	store32(stub + end - 4, f->off + h->back - end);
+	return end - 9;
+}
+
 unsigned action_fill(uint8_t *stub, const struct plan_fixup *f, const struct place_action *a,
 		     const struct action_ground *ground, unsigned *common)
 {
 	struct action_room room;
-	unsigned cold_end;
 	struct hot h;
 
 	action_room_get(&room, f);
 	make_hot(&h, a, &room, ground);
 	memcpy(stub + f->off, h.code, h.len);
-	if (!h.slow)
-		return 0;
-	cold_end = room.cold + action_cold_len(a, &room);
-	store32(stub + f->off + h.slow, room.cold - (f->off + h.slow + 4));
-	stub[cold_end - COLD_TIMES] = (uint8_t)room.times;
-	store32(stub + cold_end - COLD_BACK, f->off + h.back - cold_end);
 	*common = h.saved ? ACTION_COMMON_LEN : 0;
-	return cold_end - COLD_CALL;
+	return fill_cold(stub, f, &h);
 }
 
 void action_fill_common(uint8_t out[2 * ACTION_COMMON_LEN], const struct place_action *a)

@@ -299,7 +299,7 @@ static bool place_stub(struct placing *pl, const struct plan_site *site, uint32_
 {
 	const struct plan *plan = pl->b->plan;
 
-	memcpy(pl->block + at, plan->code + site->code, site->code_len);
+	plan_code_give(pl->block + at, plan, site);
 	for (uint32_t i = 0; i < site->nfixups; i++)
 		if (!place_fixup(pl, at, &plan->fixups[site->first_fixup + i]))
 			return false;

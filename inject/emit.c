@@ -193,6 +193,7 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	site->function = plan_function;
 	site->code = pl->code.n;
 	site->code_len = e->s.len;
+	site->kept = plan_code_kept(e->s.fixups, e->s.nfixups, e->s.len);
 	site->first_fixup = pl->fixups.n;
 	site->nfixups = e->s.nfixups;
 	site->first_map = pl->maps.n;
@@ -217,13 +218,15 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	}
 }
 
-/* The stub, and behind it the window's old bytes. */
+/* What the plan keeps of the stub, and behind it the window's old bytes. */
 static void append(struct planner *pl, const struct stub *s, const uint8_t *old, unsigned window)
 {
-	vec_reserve(&pl->code, pl->code.n + s->len + window);
-	memcpy(pl->code.v + pl->code.n, s->code, s->len);
-	memcpy(pl->code.v + pl->code.n + s->len, old, window);
-	pl->code.n += s->len + window;
+	unsigned kept = plan_code_kept(s->fixups, s->nfixups, s->len);
+
+	vec_reserve(&pl->code, pl->code.n + kept + window);
+	plan_code_take(pl->code.v + pl->code.n, s->code, s->fixups, s->nfixups, s->len);
+	memcpy(pl->code.v + pl->code.n + kept, old, window);
+	pl->code.n += kept + window;
 	vec_reserve(&pl->fixups, pl->fixups.n + s->nfixups);
 	memcpy(pl->fixups.v + pl->fixups.n, s->fixups, s->nfixups * sizeof(s->fixups[0]));
 	pl->fixups.n += s->nfixups;

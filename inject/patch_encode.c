@@ -151,11 +151,11 @@ static void put_site(struct writer *w, const struct plan *p, const struct plan_s
 	}
 	if (s->landing)
 		put_from(w, s->landing, s->vaddr);
+	put_fixups(w, p, s);
 	if (w->has_jumps) { /* else the text has them */
 		put_bytes(w, plan_old_bytes(p, s), s->window);
 		put_bytes(w, s->landing_bytes, s->landing ? PLAN_LANDING : 0);
 	}
-	put_fixups(w, p, s);
 }
 
 static void put_actions(struct writer *w, const struct plan *p)

@@ -288,15 +288,13 @@ static void get_old_bytes(struct reader *r, uint64_t vaddr, void *out, size_t n)
 		memcpy(out, text, n);
 }
 
-static void get_patch(struct reader *r, struct plan_site *s, bool has_landing)
+static void get_text(struct reader *r, struct plan_site *s)
 {
-	vec_reserve(&r->code, r->code.n + s->code_len + s->window);
-	r->code.n += s->code_len;
-	if (has_landing)
-		s->landing = get_from(r, s->vaddr);
+	vec_reserve(&r->code, r->code.n + s->kept + s->window);
+	r->code.n += s->kept;
 	get_old_bytes(r, s->vaddr, r->code.v + r->code.n, s->window);
 	r->code.n += s->window;
-	if (has_landing)
+	if (s->landing)
 		get_old_bytes(r, s->landing, s->landing_bytes, PLAN_LANDING);
 }
 
@@ -307,7 +305,7 @@ static void get_site(struct reader *r, struct plan_site *s)
 	s->vaddr = r->last = get_from(r, r->last);
 	s->function = r->next.function = (uint32_t)get_from(r, r->next.function);
 	s->code = (uint32_t)r->code.n;
-	s->code_len = (uint32_t)get_most(r, UINT16_MAX);
+	s->code_len = (uint16_t)get_most(r, UINT16_MAX);
 	r->code_len += s->code_len;
 	window = get_most(r, WINDOW_LONG_MAX << 4 | 15);
 	s->window = (uint16_t)(window >> 4);
@@ -321,8 +319,13 @@ static void get_site(struct reader *r, struct plan_site *s)
 	r->bad |= r->code_len > r->block_room;
 	if (r->bad)
 		return;
-	get_patch(r, s, window >> 3 & 1);
+	if (window >> 3 & 1)
+		s->landing = get_from(r, s->vaddr);
 	get_fixups(r, s);
+	s->kept = (uint16_t)plan_code_kept(r->fixups.v + s->first_fixup, s->nfixups, s->code_len);
+	r->bad |= !s->kept;
+	if (!r->bad)
+		get_text(r, s);
 }
 
 static void get_sites(struct reader *r)
@@ -492,13 +495,16 @@ static void span_sites(struct plan *p)
 static void get_stub(const struct plan *p, const struct plan_site *s, const uint8_t *stub)
 {
 	static const uint8_t lea[2] = {0x48, 0x8d}; /* all sequences but counts and stores */
+	const struct plan_fixup *f = p->fixups + s->first_fixup, *end = f + s->nfixups;
+	unsigned left_out = 0;
 
-	memcpy(p->code + s->code, stub, s->code_len);
-	for (uint32_t i = 0; i < s->nfixups; i++) {
-		const struct plan_fixup *f = &p->fixups[s->first_fixup + i];
+	plan_code_take(p->code + s->code, stub, f, s->nfixups, s->code_len);
+	for (; f < end; f++) {
+		unsigned blank = plan_code_left_out(f), at = f->off - left_out;
 
-		if (f->kind != FIXUP_EVENT && f->off + 2u <= s->code_len)
-			memcpy(p->code + s->code + f->off, lea, sizeof(lea));
+		left_out += blank;
+		if (f->kind != FIXUP_EVENT && !blank && at + sizeof(lea) <= s->kept)
+			memcpy(p->code + s->code + at, lea, sizeof(lea));
 	}
 }
 

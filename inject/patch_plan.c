@@ -94,11 +94,12 @@ static bool names_probe(const struct plan_fixup *f)
 static void move_fixups(struct trimming *t, struct plan_site *s)
 {
 	struct plan_fixup *v = t->plan->fixups + s->first_fixup;
-	uint32_t n = 0;
+	uint32_t n = 0, left_out = 0;
 
 	for (uint32_t i = 0; i < s->nfixups; i++) {
-		uint8_t *code = t->plan->code + s->code + v[i].off;
+		uint8_t *code = t->plan->code + s->code + v[i].off - left_out;
 
+		left_out += plan_code_left_out(&v[i]);
 		if (v[i].kind == FIXUP_PROBE && t->probe[v[i].value] == NONE) {
 			code[0] = 0xeb; /* jmp rel8 */
 			code[1] = STUB_PROBE_LEN - 2;

@@ -83,10 +83,11 @@ struct plan_fixup {
 struct plan_site {
 	uint64_t vaddr;
 	uint32_t function;
-	uint32_t code, code_len; /* stub bytes: offset into plan.code, length */
+	uint32_t code;           /* stub bytes: offset into plan.code */
+	uint16_t code_len, kept; /* the stub's length; how many of its bytes the plan has */
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
-	uint16_t window;           /* bytes displaced: their old values follow the stub in code */
+	uint16_t window;           /* bytes displaced: their old values follow the stub's in code */
 	uint8_t patch_len : 4;     /* bytes written: 5 for a jump, 2 for a short one; 1 with a
 				    * landing: the byte behind is its distance, without: int3;
 				    * 0: none, all ways there are displaced and lead to the stub */
@@ -99,7 +100,18 @@ struct plan_site {
 };
 #define PLAN_LANDING 5u
 /* The old bytes of its window: plan_old_bytes(plan, site). */
-#define plan_old_bytes(p, s) ((const uint8_t *)(p)->code + (s)->code + (s)->code_len)
+#define plan_old_bytes(p, s) ((const uint8_t *)(p)->code + (s)->code + (s)->kept)
+
+/*
+ * Counts and stores are written when the plan is bound (action.h): of a stub of code_len bytes with
+ * these fixups the plan keeps what is not theirs (plan_code.c).
+ *
+ * plan_code_kept: how many bytes, 0 when the fixups make no sense.  plan_code_take: picks them out
+ * of a stub.  plan_code_give: puts them in their places in one.
+ */
+unsigned plan_code_kept(const struct plan_fixup *f, size_t n, unsigned code_len);
+void plan_code_take(uint8_t *kept, const uint8_t *stub, const struct plan_fixup *f, size_t n,
+		    unsigned code_len);
 
 /*
  * What stands where in a stub, in order: for unwinding, fault reports and disassembly.  From
@@ -138,6 +150,10 @@ struct plan {
 	void *mapping;
 	size_t mapping_len; /* set when loaded from a file: arrays point into it */
 };
+
+/* How many are left out where the fixup stands. */
+unsigned plan_code_left_out(const struct plan_fixup *f);
+void plan_code_give(uint8_t *stub, const struct plan *p, const struct plan_site *s);
 
 struct plan_options {
 	bool hooks_only; /* plan the runtime's hooks (kron_hook symbols found here), no probes */

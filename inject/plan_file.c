@@ -336,8 +336,9 @@ static bool is_site_sound(const struct plan *p, const struct plan_site *s)
 	       s->window >= s->patch_len && s->window <= WINDOW_LONG_MAX &&
 	       s->vaddr >= p->text_lo && s->vaddr < p->text_hi &&
 	       p->text_hi - s->vaddr >= s->window &&
-	       is_range(s->code, (uint64_t)s->code_len + s->window, p->code_len) &&
-	       is_range(s->first_fixup, s->nfixups, p->nfixups) &&
+	       is_range(s->code, (uint64_t)s->kept + s->window, p->code_len) &&
+	       is_range(s->first_fixup, s->nfixups, p->nfixups) && s->kept &&
+	       s->kept == plan_code_kept(p->fixups + s->first_fixup, s->nfixups, s->code_len) &&
 	       is_range(s->first_map, s->nmaps, p->nmaps) && are_fixups_sound(p, s) &&
 	       are_maps_sound(p, s);
 }
@@ -403,7 +404,7 @@ static bool are_sites_sound(const struct plan *p)
 		if (s->vaddr < free_from || !is_site_sound(p, s))
 			return false;
 		free_from = s->vaddr + s->window;
-		code += s->code_len + s->window;
+		code += s->kept + s->window;
 	}
 	/* each byte of code is one stub's, or a window's */
 	return code == p->code_len && are_landings_apart(p);

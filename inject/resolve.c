@@ -172,7 +172,6 @@ void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, co
 		return;
 	p.event = event_of(r, vaddr, suffix);
 	*vec_push(&r->out->places) = p;
-	*vec_push(&r->out->specs) = r->number;
 }
 
 bool resolver_may_call(const struct resolver *r)
@@ -321,9 +320,11 @@ void resolve_make(struct resolution *out, const struct probe_set *set, const str
 
 	memset(out, 0, sizeof(*out));
 	index_parts(&r);
-	for (size_t i = 0; i < set->specs.n; i++)
+	for (size_t i = 0; i < set->specs.n; i++) {
 		if (probe_spec_wants(&set->specs.v[i], path, is_exe))
 			resolve_one(&r, (uint32_t)i);
+		*vec_push(&out->ends) = out->places.n;
+	}
 	names_free(&r);
 	xfree(r.first_part);
 	xfree(r.next_part);
@@ -338,12 +339,27 @@ void resolve_free(struct resolution *r)
 	vec_for(&r->notes, n)
 		xfree(n->text);
 	vec_free(&r->places);
-	vec_free(&r->specs);
+	vec_free(&r->ends);
 	vec_free(&r->actions);
 	vec_free(&r->events);
 	vec_free(&r->notes);
 	vec_free(&r->imports);
 	vec_free(&r->semaphores);
+}
+
+uint32_t resolve_spec_of(const struct resolution *r, size_t place)
+{
+	size_t lo = 0, hi = r->ends.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (r->ends.v[mid] <= place)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (uint32_t)lo;
 }
 
 struct plan_request resolve_request(const struct resolution *r, bool functions)

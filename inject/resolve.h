@@ -48,7 +48,7 @@ struct resolved_import {
 
 struct resolution {
 	VEC(struct place_request) places;
-	VEC(uint32_t) specs; /* by place */
+	VEC(size_t) ends; /* by spec of the set: where its places end */
 	VEC(struct place_action) actions;
 	VEC(struct resolved_event) events;
 	VEC(struct resolve_note) notes;
@@ -63,6 +63,8 @@ struct resolution {
 void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,
 		  const char *path, bool is_exe);
 void resolve_free(struct resolution *r);
+/* The spec that a place is for. */
+uint32_t resolve_spec_of(const struct resolution *r, size_t place);
 /* The places and actions as the planner takes them; points into r. */
 struct plan_request resolve_request(const struct resolution *r, bool functions);
 /* Has the module a note of a probe in the set?  Quick: reads the notes and nothing else. */
