@@ -71,7 +71,7 @@ static const struct {
 } sources[] = {
 	{FUNCTION_SYMTAB, "symtab"},         {FUNCTION_DYNSYM, "dynsym"},
 	{FUNCTION_DEBUG_FILE, "debug-file"}, {FUNCTION_DEBUGDATA, "debugdata"},
-	{FUNCTION_EH_FRAME, "eh_frame"},
+	{FUNCTION_EH_FRAME, "eh_frame"},     {FUNCTION_GO_TABLE, "go"},
 };
 #define NSOURCES (sizeof(sources) / sizeof(sources[0]))
 

@@ -20,6 +20,7 @@
 #include "cmd/levels.h"
 #include "cmd/probe_options.h"
 #include "inject/apply_elf.h"
+#include "inject/go_table.h"
 #include "inject/patch_info.h"
 #include "inject/resolve.h"
 #include "inject/tactics.h"
@@ -375,6 +376,8 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 	};
 	uint8_t *selected = xcalloc(all->nfunctions, 1);
 	size_t n = 0, nfunctions = all->nfunctions;
+	struct go_table table;
+	struct err why;
 
 	if (wants_functions())
 		n = selection_mark(&sel, all, img->path, selected);
@@ -386,6 +389,9 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 	xfree(selected);
 	if (n || probes.specs.n)
 		return 0;
+	if (!nfunctions && go_table_find(&table, img, &why) != -ENOENT)
+		return err_set(err, ENOENT, "%s: no function was found in it: %s", img->path,
+			       why.msg);
 	if (!nfunctions)
 		return err_set(err, ENOENT, "%s: no function was found in it", img->path);
 	return err_set(err, ENOENT,

@@ -35,6 +35,8 @@ extern __thread struct rt_lane *kron_rt_lane HIDDEN __attribute__((tls_model("in
 __thread struct rt_lane *kron_rt_lane;
 extern long kron_rt_cpu_offset HIDDEN;
 long kron_rt_cpu_offset;
+uint8_t *kron_rt_stacks HIDDEN;
+uint64_t kron_rt_stacks_taken HIDDEN;
 void kron_rt_slow(uint32_t event, uint32_t payload) HIDDEN;
 void kron_rt_hook(uint32_t hook, const void *regs) HIDDEN;
 void kron_rt_probe(void) HIDDEN;

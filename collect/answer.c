@@ -77,7 +77,7 @@ static bool is_hooked_library(const char *path)
 /* A static program from kron patch: the runtime, which asks, is a part of it. */
 static bool brings_runtime(const struct work *w, const struct process_mapping *m)
 {
-	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
+	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->hook_thunk);
 
 	return rt && w->exe && rt->ino == m->ino && rt->dev == m->dev && !strcmp(m->path, w->exe);
 }
@@ -107,6 +107,28 @@ static bool is_known(struct work *w, const struct process_mapping *m, uint64_t b
 	return false;
 }
 
+/*
+ * libkron-rt.so asks, but the program's threads have no place for what it keeps of each: Go's,
+ * without a C library, set %fs to data of their own.
+ */
+static bool is_static_under_runtime(struct work *w, const struct process_mapping *m,
+				    const struct module *module)
+{
+	struct err err;
+
+	if (!module->is_static || brings_runtime(w, m))
+		return false;
+	w->out->brings_runtime = module->has_start;
+	if (!module->has_start) {
+		err_set(&err, ENOTSUP,
+			"%s is a Go program without a C library: `kron patch` makes a copy that "
+			"can be traced",
+			m->path);
+		answer_note(w, &err);
+	}
+	return true;
+}
+
 static void consider_mapping(struct work *w, const struct process_mapping *m)
 {
 	struct loaded l = {.dev = m->dev, .ino = m->ino};
@@ -126,6 +148,10 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 		answer_note(w, &err);
 		return;
 	}
+	if (is_exe && is_static_under_runtime(w, m, l.module))
+		return;
+	if (is_exe)
+		w->out->small_stacks = l.module->is_go;
 	l.full = l.full || (probes && modules_wants_probes(w->a->modules, l.module));
 	if (!l.full && !l.hooks)
 		return;

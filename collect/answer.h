@@ -71,7 +71,9 @@ struct answer {
 	uint32_t ncommands;
 	uint64_t size;
 	uint64_t probes;
-	bool counts;                    /* some of its probes count */
+	bool brings_runtime; /* the program has a runtime of its own, which will ask instead */
+	bool small_stacks;   /* KRON_REPLY_SMALL_STACKS */
+	bool counts;         /* some of its probes count */
 	struct err notes[ANSWER_NOTES]; /* modules that stay untraced, and why */
 	size_t nnotes;
 	VEC(struct refused_module) tried; /* all modules that were to be patched */

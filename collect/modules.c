@@ -197,6 +197,9 @@ static struct module *new_module(struct elf_image *img, const struct stat *st,
 	m->nsegments = img->nsegments;
 	m->segments = xcalloc(img->nsegments, sizeof(*m->segments));
 	memcpy(m->segments, img->segments, img->nsegments * sizeof(*m->segments));
+	m->has_start = patch_info_has_start(img);
+	m->is_static = img->kind == ELF_KIND_STATIC;
+	m->is_go = img->is_go;
 	m->img = img;
 	pthread_mutex_init(&m->lock, NULL);
 	return m;

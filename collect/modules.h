@@ -53,6 +53,9 @@ struct module {
 	uint64_t block_vaddr, block_len; /* its block */
 	uint8_t block_id[KRON_BLOCK_ID_LEN];
 	bool has_jumps; /* to it, in its text */
+	bool has_start; /* and the runtime: it is static */
+	bool is_static; /* its threads' data are not the C library's */
+	bool is_go;
 
 	uint32_t id;         /* in the trace, once it is recorded */
 	struct links *links; /* interposing.h; NULL: not read yet */

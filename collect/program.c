@@ -180,16 +180,16 @@ static bool has_name(const char *path, const char *name)
 
 #define LINKER "ld-linux-x86-64.so.2"
 
-/* A static program from kron patch. */
-static bool brings_runtime(const char *path)
+/* A static program, or one that is like one, that is not from kron patch. */
+static bool lacks_runtime(const char *path, bool has_interp)
 {
 	struct elf_image *img;
 	struct err err;
 	bool yes;
 
 	if (elf_image_open(&img, path, &err))
-		return false;
-	yes = patch_info_has_start(img);
+		return !has_interp;
+	yes = img->kind == ELF_KIND_STATIC && !patch_info_has_start(img);
 	elf_image_close(img);
 	return yes;
 }
@@ -218,10 +218,10 @@ static void look_at_elf(struct program *p, int fd, const char *path, const uint8
 	else if (h.cut_off)
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is truncated: a segment lies past the end of the file", path);
-	else if (!h.interp[0] && !has_name(path, LINKER) && !brings_runtime(path))
+	else if (!has_name(path, LINKER) && lacks_runtime(path, h.interp[0]))
 		judge(p, PROGRAM_UNTRACEABLE,
-		      "%s is statically linked: `kron patch` makes a copy that can be traced",
-		      path);
+		      "%s is %s: `kron patch` makes a copy that can be traced", path,
+		      h.interp[0] ? "a Go program without a C library" : "statically linked");
 	else if (h.interp[0] && !has_name(h.interp, LINKER))
 		judge(p, PROGRAM_UNTRACEABLE, "%s uses the dynamic linker %s; kron knows glibc's",
 		      path, h.interp);

@@ -152,6 +152,7 @@ static int reply_with(struct connection *c, uint32_t kind, const struct answer *
 			reply.flags |= KRON_REPLY_DEVICE;
 			fds[n++] = s->device_fd;
 		}
+		reply.flags |= a->small_stacks ? KRON_REPLY_SMALL_STACKS : 0;
 	}
 	if (a->fd >= 0)
 		fds[n++] = a->fd;
@@ -269,7 +270,7 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		server_note_untraced(s, pid, a.notes[i].msg);
 	if (code)
 		server_note_untraced(s, pid, err.msg);
-	else if (!reply_with(c, h->kind, &a))
+	else if (!a.brings_runtime && !reply_with(c, h->kind, &a))
 		take_result(c, pid, h, &a);
 	answer_free(&a);
 }

@@ -35,14 +35,6 @@ const uint8_t *start_part_frame(uint64_t *off, size_t *len)
 	return start_code + *off;
 }
 
-/* Its goroutines have stacks that are too small for the runtime's C. */
-static bool is_go(const struct elf_image *img)
-{
-	return elf_image_section(img, ".gopclntab") ||
-	       elf_image_section(img, ".data.rel.ro.gopclntab") ||
-	       elf_image_section(img, ".note.go.buildid");
-}
-
 static int make_code(struct start_part *out, uint64_t entry, const struct elf_image *img,
 		     const struct bound *asleep, bool wraps, struct err *err)
 {
@@ -55,7 +47,8 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 	h.wake = (uint32_t)out->wake_at;
 	h.wake_len = (uint32_t)out->wake_len;
 	h.block_len = (uint32_t)asleep->block_len;
-	h.flags = (is_go(img) ? KRON_START_SMALL_STACKS : 0) |
+	/* Its goroutines have stacks that are too small for the runtime's C. */
+	h.flags = (img->is_go ? KRON_START_SMALL_STACKS : 0) |
 		  (img->kind != ELF_KIND_STATIC ? KRON_START_DYNAMIC : 0) |
 		  (wraps ? KRON_START_WRAPS : 0);
 	out->code = xmalloc(start_code_size);

@@ -119,8 +119,13 @@ static void link_parts(struct map_builder *b)
 
 static void mark_other_arrivals(struct map_builder *b, struct frame_info *fi)
 {
-	for (size_t i = 0; i < b->f->n; i++)
-		map_mark(b, b->f->v[i].start, CODE_CONSTANT);
+	for (size_t i = 0; i < b->f->n; i++) {
+		const struct function *fn = &b->f->v[i];
+
+		map_mark(b, fn->start, CODE_CONSTANT);
+		if (fn->name && is_returned_into(fn->name))
+			map_mark(b, fn->start + 1, CODE_CONSTANT);
+	}
 	for (size_t i = 0; i < b->f->nsymbols; i++) /* also those of separate debug files */
 		map_mark(b, b->f->symbols[i], CODE_CONSTANT);
 	elf_symbols_for_each(b->img, SHT_SYMTAB, mark_symbol, b);

@@ -260,3 +260,19 @@ void elf_for_each_ifunc_resolver(const struct elf_image *img, void (*fn)(uint64_
 	if (!((const struct elf_priv *)img->priv)->ndynamic)
 		section_relocs(&c);
 }
+
+uint64_t elf_image_word(const struct elf_image *img, uint64_t vaddr)
+{
+	const uint8_t *p = elf_image_at(img, vaddr, 8);
+	uint64_t size;
+	const uint8_t *r = dynamic_table(img, DT_RELA, DT_RELASZ, &size);
+	Elf64_Rela rela;
+
+	for (; r && size >= sizeof(rela); r += sizeof(rela), size -= sizeof(rela)) {
+		memcpy(&rela, r, sizeof(rela));
+		if (rela.r_offset != vaddr)
+			continue;
+		return ELF64_R_TYPE(rela.r_info) == R_X86_64_RELATIVE ? (uint64_t)rela.r_addend : 0;
+	}
+	return p ? elf_read64(p) : 0;
+}

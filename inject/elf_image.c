@@ -234,6 +234,8 @@ static void read_notes(struct elf_image *img, uint64_t off, uint64_t size, uint6
 			img->kron_note.off = name + sizeof(KRON_NOTE_OWNER);
 			img->kron_note.size = nh.n_namesz - sizeof(KRON_NOTE_OWNER);
 		}
+		if (nh.n_namesz == 4 && !memcmp(img->bytes + name, "Go\0", 4))
+			img->is_go = true;
 		if (next > end)
 			return;
 		off = next;
@@ -399,11 +401,19 @@ bool elf_dynamic(const struct elf_image *img, int64_t tag, uint64_t *value)
  * An interpreter does not make a program: libc.so.6 has one, so that it can print its version.
  * A library has a DT_SONAME, a position independent program DF_1_PIE (binutils since 2.26).
  */
+static bool has_go_sections(const struct elf_image *img)
+{
+	return elf_image_section(img, ".gopclntab") || elf_image_section(img, ".go.buildinfo") ||
+	       elf_image_section(img, ".data.rel.ro.gopclntab");
+}
+
 static enum elf_kind find_kind(const struct elf_image *img, const Elf64_Ehdr *eh)
 {
 	const struct elf_priv *priv = img->priv;
 	uint64_t flags_1 = 0;
 
+	if (img->is_go && img->interp && !elf_dynamic(img, DT_NEEDED, NULL))
+		return ELF_KIND_STATIC;
 	if (eh->e_type == ET_EXEC)
 		return img->interp ? ELF_KIND_EXEC : ELF_KIND_STATIC;
 	if (!priv->ndynamic)
@@ -441,10 +451,12 @@ static int read_image(struct elf_image *img, unsigned int load_flags, struct err
 		if (rc)
 			return rc;
 		img->entry = eh.e_entry;
-		img->kind = find_kind(img, &eh);
 		img->has_text_relocs = has_text_relocs(img);
 	}
 	read_section_headers(img, &eh);
+	img->is_go = img->is_go || has_go_sections(img);
+	if (!(load_flags & ELF_LOAD_DEBUG))
+		img->kind = find_kind(img, &eh);
 	return 0;
 }
 

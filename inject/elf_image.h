@@ -22,7 +22,9 @@ enum elf_kind {
 	ELF_KIND_EXEC,   /* ET_EXEC with an interpreter */
 	ELF_KIND_PIE,    /* ET_DYN with an interpreter, and DF_1_PIE or no DT_SONAME */
 	ELF_KIND_SHARED, /* ET_DYN, a library */
-	ELF_KIND_STATIC  /* no interpreter, no PT_DYNAMIC, or static-pie */
+	/* no interpreter, no PT_DYNAMIC, or static-pie; and Go's without a C library: an interpreter
+	 * loads it, but its threads' data are its own */
+	ELF_KIND_STATIC
 };
 
 /* The note that patch_info.h is about: of type NT_VERSION, which has no description but a name
@@ -61,6 +63,7 @@ struct elf_image {
 	struct {                    /* what the note of `kron patch` holds */
 		uint64_t off, size; /* in the file; 0 when there is none */
 	} kron_note;
+	bool is_go;                  /* Go's runtime is in it */
 	bool has_text_relocs;        /* DT_TEXTREL: memory will differ from the file */
 	uint64_t dev, ino, mtime_ns; /* identity of the file, 0 when opened from memory */
 	void *priv;
@@ -102,5 +105,7 @@ const struct elf_section *elf_image_section_at(const struct elf_image *img, uint
  */
 void elf_image_for_each_address_constant(const struct elf_image *img,
 					 void (*fn)(uint64_t value, void *ctx), void *ctx);
+/* The pointer at vaddr as it will be in memory, less the load bias; 0 when it is not known. */
+uint64_t elf_image_word(const struct elf_image *img, uint64_t vaddr);
 
 #endif

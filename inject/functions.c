@@ -20,6 +20,7 @@
 #include "inject/eh_frame.h"
 #include "inject/elf_image_impl.h"
 #include "inject/elf_symbols.h"
+#include "inject/go_table.h"
 
 #define CODE_SECTIONS_MAX 64
 
@@ -147,6 +148,12 @@ static bool is_start_file_symbol(const struct elf_symbol *sym)
 	return false;
 }
 
+/* Go's linker writes the build-id in front of the code and calls it a function. */
+static bool is_go_label(const char *name)
+{
+	return !strcmp(name, "go.buildid") || !strcmp(name, "go:buildid");
+}
+
 static bool add_symbol(const struct elf_symbol *sym, void *ctx)
 {
 	struct finder *f = ctx;
@@ -156,7 +163,8 @@ static bool add_symbol(const struct elf_symbol *sym, void *ctx)
 	    !sym->value || !is_code(f, sym->value))
 		return true;
 	*vec_push(&f->addresses) = sym->value;
-	if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) || is_start_file_symbol(sym))
+	if ((sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC) || is_start_file_symbol(sym) ||
+	    is_go_label(sym->name))
 		return true;
 	raw = vec_push(&f->symbols);
 	raw->value = sym->value;
@@ -173,6 +181,28 @@ static void read_symbols(struct finder *f, const struct elf_image *from, uint32_
 {
 	f->source = source;
 	elf_symbols_for_each(from, table, add_symbol, f);
+}
+
+static void read_go_table(struct finder *f)
+{
+	struct go_table t;
+	struct go_function g;
+
+	if (go_table_find(&t, f->img, NULL))
+		return;
+	for (uint64_t i = 0; i < t.n; i++) {
+		if (!go_table_function(&t, i, &g) || !is_code(f, g.start) || is_go_label(g.name))
+			continue;
+		*vec_push(&f->addresses) = g.start;
+		*vec_push(&f->symbols) = (struct raw_symbol){
+			.value = g.start,
+			.size = g.end > g.start ? g.end - g.start : 0,
+			.name = g.name,
+			.type = STT_FUNC,
+			.bind = STB_LOCAL,
+			.source = FUNCTION_GO_TABLE,
+		};
+	}
 }
 
 static int compare_addresses(const void *a, const void *b)
@@ -489,6 +519,8 @@ int functions_find_with(struct functions *out, const struct elf_image *img,
 		read_symbols(&f, data, SHT_SYMTAB, FUNCTION_DEBUGDATA);
 		name_budget += 4ull * data->size;
 	}
+	if (use & FUNCTION_GO_TABLE && !f.symbols.n)
+		read_go_table(&f);
 	if (use & FUNCTION_DYNSYM)
 		read_symbols(&f, img, SHT_DYNSYM, FUNCTION_DYNSYM);
 	if (f.symbols.n)

@@ -3,7 +3,8 @@
  * functions.h - where the functions of an image are, and how we know.
  *
  * Sources: .symtab, .dynsym, a separate debug file (by build-id, then debug link),
- * .gnu_debugdata, and .eh_frame, which names even what a stripped binary hides.  GCC's
+ * .gnu_debugdata, .eh_frame, which names even what a stripped binary hides, and Go's own table
+ * (go_table.h).  GCC's
  * ".cold" fragments, which are entered only by jumps from another function, are not functions:
  * they are parts of their parent, and their exits are their parent's exits.  (".part.0" and
  * ".constprop.0" are called, so they are functions.)
@@ -27,8 +28,9 @@ enum function_source {
 	FUNCTION_DEBUG_FILE = 4,
 	FUNCTION_DEBUGDATA = 8,
 	FUNCTION_EH_FRAME = 16,
-	FUNCTION_ALL_SOURCES = 31,
-	FUNCTION_IFUNC = 32 /* no source: in plan_function.sources, is_ifunc */
+	FUNCTION_IFUNC = 32, /* no source: in plan_function.sources, is_ifunc */
+	FUNCTION_GO_TABLE = 64,
+	FUNCTION_ALL_SOURCES = 31 | FUNCTION_GO_TABLE
 };
 
 struct function {
@@ -66,7 +68,7 @@ struct functions_options {
 
 /*
  * Find them all.  An image without any function is no error, nor is a damaged table: it gives
- * less.  -ENOEXEC only when the image is unusable.  Strings are owned by out.
+ * less (go_table_find() says why, if it is Go's).  -ENOEXEC only when the image is unusable.  Strings are owned by out.
  */
 int functions_find(struct functions *out, const struct elf_image *img, struct err *err);
 int functions_find_with(struct functions *out, const struct elf_image *img,

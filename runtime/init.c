@@ -61,6 +61,25 @@ long rt_map_private(void)
 	return 0;
 }
 
+uint8_t *kron_rt_stacks;
+uint64_t kron_rt_stacks_taken;
+
+/*
+ * A forked child inherits what was taken by threads that it does not have: those stacks are lost
+ * to it.  With all of them gone the program's own must do.
+ */
+bool rt_map_stacks(void)
+{
+	long at = sys_mmap((void *)RT_STACKS_HINT, (uint64_t)RT_STACKS << RT_STACK_SHIFT,
+			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			   0);
+
+	if (sys_failed(at))
+		return false;
+	kron_rt_stacks = (uint8_t *)at;
+	return true;
+}
+
 #define TAIL_SIZE (KRON_WINDOW_SIZE - KRON_CTL_OFFSET)
 
 static void unmap_all(bool device)
@@ -206,6 +225,10 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		return;
 	}
 	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
+	if (r->flags & KRON_REPLY_SMALL_STACKS && !kron_rt_stacks && !rt_map_stacks()) {
+		res->code = KRON_RESULT_MAP_FAILED;
+		return;
+	}
 	res->code = rt_attach(&seg, &res->detail);
 	if (res->code != KRON_RESULT_OK) {
 		rt_log("cannot attach, code", res->code);

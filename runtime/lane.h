@@ -19,6 +19,10 @@
 #ifndef RUNTIME_LANE_H
 #define RUNTIME_LANE_H
 
+/* thunk.inc: C may run on one of so many stacks of ours. */
+#define RT_STACK_SHIFT 14
+#define RT_STACKS 64
+
 #define RT_CLAIM_STEP 0x0001000000000014
 #define RT_CLAIM_COUNT_SHIFT 48
 

@@ -39,6 +39,7 @@
 #define RT_LANES_HINT 0x7e9000000000ull
 #define RT_FILE_HINT 0x7e9800000000ull
 #define RT_MEMORY_HINT 0x7e9a00000000ull
+#define RT_STACKS_HINT 0x7e9c00000000ull
 
 /* What a hook sees; it may change the argument registers of the hooked function. */
 struct rt_regs {
@@ -136,6 +137,11 @@ static inline void rt_thread_set_lane(struct rt_lane *lane)
 	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
 }
 #endif
+
+/* ---- thunk.inc ---- */
+/* RT_STACKS of them, NULL = the program's will do; which are in use. */
+extern uint8_t *kron_rt_stacks __attribute__((visibility("hidden")));
+extern uint64_t kron_rt_stacks_taken __attribute__((visibility("hidden")));
 
 /* ---- thunk.S ---- */
 /* Where the thunk finds the CPU number, from %fs: in rseq's area, or kron_rt_no_cpu. */
@@ -247,6 +253,8 @@ struct rt_segment {
 };
 /* START: ask the collector, if the environment names one, and do what it says. */
 void rt_start(char **envp) __attribute__((visibility("hidden")));
+/* Stacks of our own, where the program's are too small for C (thunk.inc). */
+bool rt_map_stacks(void) __attribute__((visibility("hidden")));
 /* The memory that a fork wipes. */
 long rt_map_private(void) __attribute__((visibility("hidden")));
 /* Map [off, off + len) of a segment, at addr and nowhere else if `fixed`. */

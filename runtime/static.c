@@ -62,27 +62,6 @@ static bool map_data(void)
 	return true;
 }
 
-uint8_t *kron_rt_stacks;
-uint64_t kron_rt_stacks_taken;
-
-/*
- * A forked child inherits what was taken by threads that it does not have: those stacks are lost
- * to it.  With all of them gone the program's own must do.
- */
-static bool map_stacks(void)
-{
-	long at;
-
-	if (!(kron_start.flags & KRON_START_SMALL_STACKS))
-		return true;
-	at = sys_mmap(NULL, (uint64_t)RT_STACKS << RT_STACK_SHIFT, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (sys_failed(at))
-		return false;
-	kron_rt_stacks = (uint8_t *)at;
-	return true;
-}
-
 static bool has_rdtscp(void)
 {
 	uint32_t a, b, c, d;
@@ -108,7 +87,8 @@ void kron_rt_static(uint64_t *sp)
 	asked = asked && !auxv_value(auxv, AT_SECURE) && has_rdtscp();
 	if (!asked && !(kron_start.flags & KRON_START_WRAPS))
 		return;
-	if (!map_data() || !map_stacks() || !asked)
+	if (!map_data() || (kron_start.flags & KRON_START_SMALL_STACKS && !rt_map_stacks()) ||
+	    !asked)
 		return;
 	kron_rt_thread_init(auxv_value(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE);
 	if (recorded)

@@ -23,8 +23,6 @@
 #define RT_THREADS_BASE_SHIFT 6
 #define RT_THREAD_LANE 8
 #define RT_THREAD_SHIFT 4
-#define RT_STACK_SHIFT 14
-#define RT_STACKS 64
 #define RT_HOOK_SYSTEM_CALL 7
 
 #ifndef __ASSEMBLER__
@@ -51,10 +49,6 @@ extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
 /* Our data may be written to: zero before that. */
 extern bool kron_rt_has_data __attribute__((visibility("hidden")));
-
-/* thunk.inc: RT_STACKS of them, NULL = the program's will do; which are in use. */
-extern uint8_t *kron_rt_stacks __attribute__((visibility("hidden")));
-extern uint64_t kron_rt_stacks_taken __attribute__((visibility("hidden")));
 
 /* can_read_base: the kernel lets programs use rdfsbase. */
 void kron_rt_thread_init(bool can_read_base) __attribute__((visibility("hidden")));

@@ -116,58 +116,6 @@ threads() {
 	done
 }
 
-@test "Go" {
-	command -v go >/dev/null || skip "go is not installed"
-	cat >prog.go <<-'END'
-		package main
-
-		import (
-			"fmt"
-			"sync"
-		)
-
-		//go:noinline
-		func hit(x int) int { return x*3 + 1 }
-
-		// down to wherever its stack has to grow next
-		//go:noinline
-		func deep(x int) int {
-			if x == 0 {
-				return hit(0)
-			}
-			return deep(x-1) + 1
-		}
-
-		func main() {
-			var wg sync.WaitGroup
-			var sum [8]int
-			for k := range sum {
-				wg.Add(1)
-				go func(k int) {
-					defer wg.Done()
-					for i := 0; i < 1000; i++ {
-						sum[k] += hit(i)
-					}
-					for i := 0; i < 100; i++ {
-						done := make(chan int)
-						go func() { done <- deep(i) }()
-						sum[k] += <-done
-					}
-				}(k)
-			}
-			wg.Wait()
-			fmt.Println(sum)
-		}
-	END
-	CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=$T/go timeout 100 go build -o prog prog.go || skip "go build"
-	"$KRON" patch -q -F main.hit -F main.deep -F 'runtime.g*' -o prog.kron prog
-	alike ./prog ./prog.kron
-	"$KRON" record -q -o t -- ./prog.kron >got </dev/null
-	cmp want got
-	whole t
-	[ "$("$KRON" report --json t | json 'sum(f["calls"] for f in d if f["function"] == "main.hit")')" = 8800 ]
-}
-
 # as_ever TRUTH ARG...: prog.kron says what prog did, by itself and traced
 as_ever() {
 	local truth=$1

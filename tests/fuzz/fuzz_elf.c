@@ -474,6 +474,13 @@ static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npath
 		memcpy(seeds[n].bytes, &made[i], MADE_SIZE);
 		seeds[n++].size = MADE_SIZE;
 	}
+	for (int i = 0; i < 4; i++) {
+		make_go_elf(&made[0],
+			    (uint32_t[]){0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1}[i]);
+		seeds[n].bytes = xmalloc(MADE_SIZE);
+		memcpy(seeds[n].bytes, &made[0], MADE_SIZE);
+		seeds[n++].size = MADE_SIZE;
+	}
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
 		n += load(&seeds[n], defaults[i]);
 	for (int i = 0; i < 2; i++)

@@ -277,6 +277,52 @@ static inline void make_elf(struct made *m, enum made_kind kind)
 	made_dynamic(m, kind);
 }
 
+#define MADE_GO 0x1200 /* where the table is, and how long */
+#define MADE_GO_SIZE 0x100
+#define MADE_GO_NAMES 0x50
+#define MADE_GO_INDEX 0x60
+#define MADE_GO_FUNCS 0xa0
+
+/*
+ * A static file whose functions a, b and c (0x800, 0x820, 0x840 to 0x848) only Go's table names, in
+ * the form of this magic number: 0xfffffffb and 0xfffffffa have addresses, 0xfffffff0 and
+ * 0xfffffff1 distances from the text's start.
+ */
+static inline void make_go_elf(struct made *m, uint32_t magic)
+{
+	const bool first = magic == 0xfffffffb, wide = first || magic == 0xfffffffa;
+	const uint64_t index = first ? 16 : MADE_GO_INDEX, word = wide ? 8 : 4;
+	const uint64_t text = wide ? MADE_BASE + 0x800 : 0, starts[] = {0, 0x20, 0x40, 0x48};
+	const uint64_t parts[] = {MADE_GO_NAMES, MADE_GO_INDEX, 0, 0, MADE_GO_INDEX};
+	uint8_t *t = m->bytes + MADE_GO;
+
+	make_elf(m, MADE_STATIC);
+	MADE_EHDR(m)->e_shoff = 0;
+	MADE_EHDR(m)->e_shnum = 0;
+	MADE_PHDR(m, PH_EH)->p_type = PT_NULL;
+	memset(m->bytes + MADE_GO, 0, MADE_SIZE - MADE_GO);
+	made_put32(m, MADE_GO, magic);
+	t[6] = 1;
+	t[7] = 8;
+	t[8] = 3;
+	if (!first)
+		memcpy(t + (wide ? 24 : 32), parts, sizeof(parts));
+	if (!wide)
+		made_put32(m, MADE_GO + 24, MADE_BASE + 0x800);
+	memcpy(t + MADE_GO_NAMES, "a\0b\0c", 6);
+	for (uint32_t i = 0; i < 4; i++) {
+		uint64_t start = text + starts[i], func = MADE_GO_FUNCS + 16 * i;
+		uint64_t where = first ? func : func - MADE_GO_INDEX;
+
+		memcpy(t + index + 2 * i * word, &start, word);
+		if (i == 3)
+			break;
+		memcpy(t + index + (2 * i + 1) * word, &where, word);
+		memcpy(t + func, &start, word);
+		t[func + word] = (uint8_t)(2 * i + (first ? MADE_GO_NAMES : 0));
+	}
+}
+
 /* As strip(1) with no section headers left. */
 static inline void made_drop_sections(struct made *m)
 {
