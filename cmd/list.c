@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/list_patched.h"
 #include "cmd/list_places.h"
 #include "cmd/list_probes.h"
 #include "cmd/probe_options.h"
@@ -157,17 +158,25 @@ static void print_function(const struct plan *p, const struct plan_function *f, 
 
 static void print_functions(const struct plan *p, const char *path)
 {
+	size_t first = 0;
+
 	if (!p->nfunctions) {
 		puts("no functions found");
 		return;
 	}
-	printf("%10s %7s  %-22s %-13s %7s  %s\n", "Address", "Size", "Found in", "Entry", "Exits",
-	       "Function");
+	while (first < p->nfunctions && !is_shown(p, &p->functions[first]))
+		first++;
+	if (first < p->nfunctions)
+		printf("%10s %7s  %-22s %-13s %7s  %s\n", "Address", "Size", "Found in", "Entry",
+		       "Exits", "Function");
 	for (size_t i = 0; i < p->nfunctions; i++)
 		if (is_shown(p, &p->functions[i]))
 			print_function(p, &p->functions[i], path);
 }
 
+/* A file from kron patch. */
+static bool is_patched;
+static struct patch_info patched;
 /* Of functions in a file whose probes have numbers of their own (KRON_BOARD). */
 static bool is_numbered;
 static uint32_t first_number;
@@ -254,6 +263,8 @@ static void json_functions(struct json *j, const struct plan *p, const char *pat
 		if (is_shown(p, &p->functions[i]))
 			json_function(j, p, &p->functions[i], path);
 	json_close(j, ']');
+	if (is_patched)
+		patched_json_places(j, &patched);
 	json_close(j, '}');
 }
 
@@ -272,8 +283,9 @@ static void print_counts(const char *what, const struct plan_counts *c)
 	for (int i = 0; i < TACTIC_COUNT; i++)
 		if (c->by_tactic[i])
 			printf("  %10s  %s\n", str_thousands(found, sizeof(found), c->by_tactic[i]),
-			       i == TACTIC_IMPORT ? "import (calls from other modules only)"
-						  : tactic_key(i));
+			       i == TACTIC_IMPORT && !is_patched
+				       ? "import (calls from other modules only)"
+				       : tactic_key(i));
 	for (int i = 0; i < REFUSAL_COUNT; i++)
 		if (c->refused[i])
 			printf("  %10s  refused: %s\n",
@@ -327,6 +339,11 @@ static void show_summary(struct json *j, const struct plan *p, uint64_t filler)
 		else
 			print_counts(class_key(places), &c);
 	}
+	plan_count(p, PROBE_PLACE, &c);
+	if (is_patched && c.found && json)
+		json_counts(j, "places", &c);
+	else if (is_patched && c.found)
+		print_counts("Places", &c);
 	if (is_class() && json)
 		json_ku64(j, "filler", filler);
 	else if (filler)
@@ -369,16 +386,14 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 /* A file from kron patch: the probes that are in it. */
 static int read_patched(struct plan **out, const struct elf_image *img, struct err *err)
 {
-	struct patch_info info;
-	int code = patch_info_read(&info, img, err);
+	int code = patch_info_read(&patched, img, err);
 
 	if (!code && patch_info_has_board(img)) {
 		is_numbered = true;
-		first_number = patch_info_first_number(&info);
+		first_number = patch_info_first_number(&patched);
 	}
-	*out = info.plan;
-	info.plan = NULL;
-	patch_info_free(&info);
+	is_patched = !code;
+	*out = patched.plan;
 	return code;
 }
 
@@ -426,6 +441,10 @@ int cmd_list(int argc, char **argv)
 		json_functions(&j, p, argv[first]);
 	else
 		print_functions(p, argv[first]);
-	plan_free(p);
+	if (is_patched && !summary && !json)
+		patched_print_places(&patched);
+	if (!is_patched)
+		plan_free(p);
+	patch_info_free(&patched);
 	return cmd_finish(&command, CMD_OK);
 }

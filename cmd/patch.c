@@ -21,6 +21,7 @@
 #include "cmd/probe_options.h"
 #include "inject/apply_elf.h"
 #include "inject/go_table.h"
+#include "inject/interpose.h"
 #include "inject/patch_info.h"
 #include "inject/resolve.h"
 #include "inject/tactics.h"
@@ -55,8 +56,8 @@ static const struct opt options[] = {
 	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
-	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun. "
-	 "With + or - before each: the default, and these too or without them.",
+	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
+	 "import. With + or - before each: the default, and these too or without them.",
 	 0, 0},
 	OPT_END,
 };
@@ -313,19 +314,23 @@ static void take_events(struct patch_info *out, const struct resolution *found)
 		out->semaphores[i] = found->semaphores.v[i];
 }
 
-/* Every probe of -p and -P must have a place here: there is only this file. */
-static int check_found(const struct resolution *found, struct err *err)
+/* Every probe of -p and -P must have a place here: there is only this file.  But of packs with other
+ * files' functions it may call some. */
+static int check_found(const struct resolution *found, const char *path, struct err *err)
 {
 	for (size_t i = 0; i < found->notes.n; i++) {
 		if (found->notes.v[i].nothing)
 			return err_set(err, ENOENT, "%s", found->notes.v[i].text);
 		cmd_fail(&command, 0, "%s", found->notes.v[i].text);
 	}
+	if (!found->places.n && !wants_functions())
+		return err_set(err, ENOENT, "%s calls none of the functions that were asked for",
+			       path);
 	return 0;
 }
 
 static int plan_map(struct plan **all, struct patch_info *out, const struct code_map *map,
-		    struct err *err)
+		    struct links *links, struct err *err)
 {
 	struct plan_options opt = apply_elf_options(map->img);
 	struct plan_request request;
@@ -335,14 +340,19 @@ static int plan_map(struct plan **all, struct patch_info *out, const struct code
 	opt.tactics = tactic_set;
 	if (!probes.specs.n)
 		return plan_make_from(all, map, &opt, err);
-	resolve_make(&found, &probes, map, map->img->path, true);
+	if (links)
+		resolve_make_alone(&found, &probes, map, map->img->path, links);
+	else
+		resolve_make(&found, &probes, map, map->img->path, true);
 	request = resolve_request(&found, wants_functions());
 	opt.request = &request;
-	code = check_found(&found, err);
+	code = check_found(&found, map->img->path, err);
 	if (!code)
 		code = plan_make_from(all, map, &opt, err);
-	if (!code)
+	if (!code) {
+		resolve_mark_calls(&found, *all);
 		take_events(out, &found);
+	}
 	resolve_free(&found);
 	return code;
 }
@@ -350,17 +360,23 @@ static int plan_map(struct plan **all, struct patch_info *out, const struct code
 static int make_plan(struct plan **all, struct patch_info *out, const struct elf_image *img,
 		     struct err *err)
 {
+	bool calls = probes.specs.n && interpose_is_on(tactic_set);
 	struct functions fns = {0};
+	struct links *links;
 	struct code_map *map;
 	int code = functions_find(&fns, img, err);
 
 	if (code)
 		return code;
+	links = calls ? links_make(img) : NULL;
+	if (links)
+		interpose_add_stubs(&fns, img, links);
 	code = code_map_build(&map, img, &fns, err);
 	if (!code) {
-		code = plan_map(all, out, map, err);
+		code = plan_map(all, out, map, links, err);
 		code_map_free(map);
 	}
+	links_free(links);
 	functions_free(&fns);
 	return code;
 }
@@ -416,7 +432,13 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 		       str_thousands(counts[0], sizeof(counts[0]), in.patched),
 		       str_thousands(counts[1], sizeof(counts[1]), out.patched));
 	if (probes.specs.n)
-		printf("%s places, ", str_thousands(counts[0], sizeof(counts[0]), places.patched));
+		printf("%s places", str_thousands(counts[0], sizeof(counts[0]), places.patched));
+	if (places.by_tactic[TACTIC_IMPORT])
+		printf(" (import: %s where functions of other files are called)",
+		       str_thousands(counts[0], sizeof(counts[0]),
+				     places.by_tactic[TACTIC_IMPORT]));
+	if (probes.specs.n)
+		printf(", ");
 	printf("%s refused; %s -> %s\n",
 	       str_thousands(counts[2], sizeof(counts[2]),
 			     in.found - in.patched + out.found - out.patched + places.found -
@@ -483,7 +505,7 @@ int cmd_patch(int argc, char **argv)
 	    take_tactics(&err))
 		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
 				err.msg);
-	probes.no_callers = true; /* those are other files */
+	probes.no_callers = true; /* those are other files, but for calls that this one makes */
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	status = patch(img, &err) ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;

@@ -82,6 +82,8 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 		const struct plan_function *f = &plan->functions[i];
 		const char *name = plan->strings + f->name;
 
+		if (f->sources & FUNCTION_STUB)
+			continue;
 		if (all || name[0]) {
 			selected[i] =
 				all || selection_has_function(s, name, plan->strings + f->raw_name);

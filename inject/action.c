@@ -187,6 +187,13 @@ static void emit_address(struct stub *s, const struct insn *in, const uint8_t *c
 	EMIT(s, "\x50"); /* push %rax */
 }
 
+static void emit_stack(struct stub *s, int32_t offset)
+{
+	EMIT(s, "\x48\x8d\x84\x24"); /* lea 144+offset(%rsp),%rax */
+	emit32(s, (uint32_t)(144 + offset));
+	EMIT(s, "\x50"); /* push %rax */
+}
+
 static void emit_register(struct stub *s, unsigned reg)
 {
 	switch (reg) {
@@ -194,7 +201,7 @@ static void emit_register(struct stub *s, unsigned reg)
 		EMIT(s, "\xff\x74\x24\x08"); /* pushq 8(%rsp) */
 		break;
 	case RSP:
-		EMIT(s, "\x48\x8d\x84\x24\x90\0\0\0\x50"); /* lea 144(%rsp),%rax; push %rax */
+		emit_stack(s, 0);
 		break;
 	default:
 		if (reg >= 8)
@@ -208,7 +215,7 @@ static void emit_payload(struct stub *s, const struct place_action *a, const str
 {
 	switch ((enum payload_kind)a->payload) {
 	case PAYLOAD_SP:
-		emit_register(s, RSP);
+		emit_stack(s, (int32_t)a->value);
 		return;
 	case PAYLOAD_REG:
 		emit_register(s, a->reg);

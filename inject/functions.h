@@ -28,9 +28,11 @@ enum function_source {
 	FUNCTION_DEBUG_FILE = 4,
 	FUNCTION_DEBUGDATA = 8,
 	FUNCTION_EH_FRAME = 16,
-	FUNCTION_IFUNC = 32, /* no source: in plan_function.sources, is_ifunc */
 	FUNCTION_GO_TABLE = 64,
-	FUNCTION_ALL_SOURCES = 31 | FUNCTION_GO_TABLE
+	FUNCTION_ALL_SOURCES = 31 | FUNCTION_GO_TABLE,
+	/* no sources: in plan_function.sources, is_ifunc and is_stub */
+	FUNCTION_IFUNC = 32,
+	FUNCTION_STUB = 128
 };
 
 struct function {
@@ -43,6 +45,7 @@ struct function {
 				of whatever comes next */
 	bool is_part;        /* a .cold part: no entry of its own */
 	bool is_ifunc;       /* resolver of an STT_GNU_IFUNC */
+	bool is_stub;        /* the jump of a linker's stub, or a call: see interpose.h */
 	bool odd_start;      /* the frame at the start is not that of an entry: registers saved, or
 				more on the stack than a return address */
 	uint32_t parent;     /* is_part: index of the function it belongs to (never itself a part),

@@ -62,44 +62,153 @@ static bool is_framed(const struct eh_frame *frame, uint64_t jump)
 	       (l.row.reg == EH_REG_UNKNOWN && is_linkers(fde, jump));
 }
 
-/* To the planner each jump is a function: what stands around it is the linker's business. */
-static void list_jumps(struct functions *out, const struct elf_image *img,
-		       const struct plan_request *request)
+/* To the planner each jump is a function: what stands around it is not its business. */
+static void add_jumps(struct functions *out, const struct elf_image *img, const uint64_t *at,
+		      size_t n)
 {
-	uint64_t *at = xmalloc((request->nplaces + 1) * sizeof(*at));
 	struct eh_frame frame;
 
 	eh_frame_read(&frame, img);
-	memset(out, 0, sizeof(*out));
-	out->v = xcalloc(request->nplaces + 1, sizeof(*out->v));
-	for (size_t i = 0; i < request->nplaces; i++)
-		at[i] = request->places[i].vaddr;
-	qsort(at, request->nplaces, sizeof(*at), compare_places);
-	for (size_t i = 0; i < request->nplaces; i++) {
+	out->v = xrealloc(out->v, (out->n + n + 1) * sizeof(*out->v));
+	for (size_t i = 0; i < n; i++) {
 		uint64_t room = elf_image_room(img, at[i]);
 		const uint8_t *p = room ? elf_image_at(img, at[i], room < 15 ? room : 15) : NULL;
 		struct insn in;
 
 		if ((i && at[i] == at[i - 1]) || !p ||
 		    !insn_decode(&in, p, room < 15 ? room : 15, at[i]) ||
-		    in.kind != INSN_JMP_INDIRECT)
+		    (in.kind != INSN_JMP_INDIRECT && in.kind != INSN_CALL_INDIRECT))
 			continue;
 		out->v[out->n] = (struct function){.start = at[i],
 						   .end = at[i] + in.len,
 						   .has_size = true,
 						   .has_fde = is_framed(&frame, at[i]),
+						   .is_stub = true,
 						   .parent = (uint32_t)out->n,
 						   .fde_rank = FUNCTION_NONE};
 		out->n++;
 	}
 	eh_frame_free(&frame);
+}
+
+static void list_jumps(struct functions *out, const struct elf_image *img,
+		       const struct plan_request *request)
+{
+	uint64_t *at = xmalloc((request->nplaces + 1) * sizeof(*at));
+
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < request->nplaces; i++)
+		at[i] = request->places[i].vaddr;
+	qsort(at, request->nplaces, sizeof(*at), compare_places);
+	add_jumps(out, img, at, request->nplaces);
 	xfree(at);
 }
+
+static int compare_starts(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Parents are known by numbers: each begins as its own, and the code map tells them anew. */
+void interpose_add_stubs(struct functions *fns, const struct elf_image *img, const struct links *l)
+{
+	uint64_t *at = xmalloc((l->imports.n + 1) * sizeof(*at));
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->imports.n; i++)
+		if (l->imports.v[i].jump && !functions_at(fns, l->imports.v[i].jump))
+			at[n++] = l->imports.v[i].jump;
+	if (n)
+		qsort(at, n, sizeof(*at), compare_places);
+	add_jumps(fns, img, at, n);
+	if (fns->n)
+		qsort(fns->v, fns->n, sizeof(*fns->v), compare_starts);
+	for (uint32_t i = 0; i < fns->n; i++) {
+		fns->v[i].is_part = false;
+		fns->v[i].parent = i;
+	}
+	xfree(at);
+}
+
+/* ---- calls without a stub ---- */
+
+/* Prefixes stand before the bytes that were found. */
+#define PREFIXES_MAX 3u
+
+static void check_call(struct links *l, struct link_call *c, const struct code_map *map)
+{
+	uint64_t found = c->vaddr, slot = l->imports.v[c->import].slot;
+	struct insn in;
+
+	c->state = LINK_CALL_NO;
+	for (unsigned k = 0; k <= PREFIXES_MAX && c->state == LINK_CALL_NO; k++) {
+		if (!(code_map_flags(map, found - k) & CODE_INSN) ||
+		    code_map_flags(map, found - k) & (CODE_PADDING | CODE_DATA) ||
+		    !code_map_insn(map, found - k, &in) || in.len != k + 6 || !in.rip_relative ||
+		    in.target != slot ||
+		    in.kind != (c->jumps ? INSN_JMP_INDIRECT : INSN_CALL_INDIRECT))
+			continue;
+		c->state = LINK_CALL_YES;
+		c->vaddr = found - k;
+	}
+}
+
+void interpose_check_calls(struct links *l, const struct code_map *map)
+{
+	vec_for(&l->calls, c)
+		if (c->state == LINK_CALL_UNKNOWN && functions_at(map->functions, c->vaddr))
+			check_call(l, c, map);
+}
+
+/* Those functions stay that hold a call whose wanted[] is set. */
+static void keep_callers(struct functions *fns, const struct links *l, const uint8_t *wanted)
+{
+	uint8_t *keep = xcalloc(fns->n + 1, 1);
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->calls.n; i++) {
+		const struct function *f = functions_at(fns, l->calls.v[i].vaddr);
+
+		if (f && wanted[i])
+			keep[f - fns->v] = true;
+	}
+	for (size_t i = 0; i < fns->n; i++)
+		if (keep[i])
+			fns->v[n++] = fns->v[i];
+	fns->n = n;
+	xfree(keep);
+}
+
+int interpose_find_calls(struct links *l, const struct elf_image *img, const uint8_t *wanted,
+			 struct err *err)
+{
+	struct functions fns = {0};
+	struct code_map *map;
+	int code = functions_find(&fns, img, err);
+
+	if (code)
+		return code;
+	keep_callers(&fns, l, wanted);
+	code = code_map_build(&map, img, &fns, err);
+	if (!code) {
+		interpose_check_calls(l, map);
+		for (size_t i = 0; i < l->calls.n; i++) /* in no function */
+			if (wanted[i] && l->calls.v[i].state == LINK_CALL_UNKNOWN)
+				l->calls.v[i].state = LINK_CALL_NO;
+		code_map_free(map);
+	}
+	functions_free(&fns);
+	return code;
+}
+
+/* ---- plans of stubs ---- */
 
 int interpose_plan(struct plan **out, const struct elf_image *img,
 		   const struct plan_request *request, struct err *err)
 {
-	struct plan_options opt = {.request = request, .tactics = USE_JUMP, .results = true};
+	struct plan_options opt = {.request = request};
 	struct functions fns;
 	struct code_map *map;
 	int code;

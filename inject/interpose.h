@@ -4,6 +4,7 @@
  * them, at the linker's stubs.
  *
  *   caller   call f@plt ─► stub: jmp ─► [probe] jmp *slot(%rip) ─► f
+ *            call *slot(%rip): jmp ─► [probe] push; jmp *slot(%rip) ─► f
  *
  * The stub's code is patched and not the slot.  So the dynamic linker may fill the slot whenever
  * it likes (lazily, or after a dlopen), the pages of the slots may be read-only, and the address
@@ -16,8 +17,18 @@
 #include "inject/links.h"
 #include "inject/plan.h"
 
+struct code_map;
+/* The jumps of all its stubs become functions without a name (is_stub), for places to be there. */
+void interpose_add_stubs(struct functions *fns, const struct elf_image *img, const struct links *l);
+/* Which of the calls that are not known yet and that `wanted` has are there: by the map of the
+ * image, or, without one, by that of the functions that hold them. */
+void interpose_check_calls(struct links *l, const struct code_map *map);
+int interpose_find_calls(struct links *l, const struct elf_image *img, const uint8_t *wanted,
+			 struct err *err);
+
 /*
- * A plan of stubs alone: each place of the request is the jump of one (link_import.jump).
+ * A plan of stubs and calls alone: each place of the request is one (link_import.jump,
+ * link_call.vaddr).
  * PLACE_AFTER: when the function has returned.  For that the stub calls it, as an interposer
  * would, so it must be one that interpose_knows(); stubs without frame information are refused.
  */

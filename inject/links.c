@@ -25,16 +25,20 @@ struct reader {
 	uint64_t symtab, versym;
 	struct elf_strings names;      /* in the copy */
 	VEC(const char *) versions;    /* by index; NULL: none */
+	VEC(const char *) files;       /* likewise: those that must have the version */
 	VEC(struct link_import) slots; /* by slot */
 };
 
 /* ---- versions ---- */
 
-static void set_version(struct reader *r, uint32_t index, const char *name)
+static void set_version(struct reader *r, uint32_t index, const char *name, const char *file)
 {
-	while (r->versions.n <= index)
+	while (r->versions.n <= index) {
 		*vec_push(&r->versions) = NULL;
+		*vec_push(&r->files) = "";
+	}
 	r->versions.v[index] = name;
+	r->files.v[index] = file;
 }
 
 static void read_needs(struct reader *r)
@@ -60,7 +64,8 @@ static void read_needs(struct reader *r)
 				return;
 			memcpy(&aux, p, sizeof(aux));
 			set_version(r, aux.vna_other & VERSION_INDEX,
-				    elf_strings_get(&r->names, aux.vna_name));
+				    elf_strings_get(&r->names, aux.vna_name),
+				    elf_strings_get(&r->names, need.vn_file));
 			if (!aux.vna_next)
 				break;
 			aux_at += aux.vna_next;
@@ -89,7 +94,7 @@ static void read_definitions(struct reader *r)
 		if (q && !(def.vd_flags & VER_FLG_BASE)) {
 			memcpy(&aux, q, sizeof(aux));
 			set_version(r, def.vd_ndx & VERSION_INDEX,
-				    elf_strings_get(&r->names, aux.vda_name));
+				    elf_strings_get(&r->names, aux.vda_name), "");
 		}
 		if (!def.vd_next)
 			return;
@@ -98,13 +103,15 @@ static void read_definitions(struct reader *r)
 }
 
 /* "" without one. */
-static const char *version_of(const struct reader *r, uint64_t symbol, bool *hidden)
+static const char *version_of(const struct reader *r, uint64_t symbol, bool *hidden,
+			      const char **file)
 {
 	const uint8_t *p = r->versym ? elf_image_at(r->img, r->versym + 2 * symbol, 2) : NULL;
 	unsigned v = p ? p[0] | p[1] << 8 : 0;
 
 	*hidden = v & VERSION_HIDDEN;
 	v &= VERSION_INDEX;
+	*file = v < r->files.n ? r->files.v[v] : "";
 	return v < r->versions.n && r->versions.v[v] ? r->versions.v[v] : "";
 }
 
@@ -127,6 +134,7 @@ static void add_slot(struct reader *r, const Elf64_Rela *rela)
 	struct link_import im = {.slot = rela->r_offset,
 				 .name = "",
 				 .version = "",
+				 .file = "",
 				 .is_data = type == R_X86_64_GLOB_DAT};
 	Elf64_Sym sym;
 	bool hidden;
@@ -141,7 +149,7 @@ static void add_slot(struct reader *r, const Elf64_Rela *rela)
 	    ELF64_ST_TYPE(sym.st_info) == STT_OBJECT || ELF64_ST_TYPE(sym.st_info) == STT_TLS)
 		return;
 	im.name = elf_strings_get(&r->names, sym.st_name);
-	im.version = version_of(r, ELF64_R_SYM(rela->r_info), &hidden);
+	im.version = version_of(r, ELF64_R_SYM(rela->r_info), &hidden, &im.file);
 	if (*im.name)
 		*vec_push(&r->slots) = im;
 }
@@ -194,7 +202,8 @@ static bool is_stub(const struct elf_image *img, uint64_t jump)
 	return jump % 8 == 0 || (p && jump % 8 == 4 && !memcmp(p, endbr64, sizeof(endbr64)));
 }
 
-/* "jmp *slot(%rip)" at this address, perhaps behind a "bnd" */
+/* "jmp *slot(%rip)" or call at this address, perhaps behind a "bnd".  calls: `import` is a slot's
+ * number until sort_calls(). */
 static void take_jump(struct reader *r, uint64_t vaddr, const uint8_t *p, bool has_bnd)
 {
 	struct link_import key = {.slot = vaddr + 6 +
@@ -203,22 +212,39 @@ static void take_jump(struct reader *r, uint64_t vaddr, const uint8_t *p, bool h
 		r->slots.n ? bsearch(&key, r->slots.v, r->slots.n, sizeof(key), compare_slots)
 			   : NULL;
 	uint64_t jump = has_bnd ? vaddr - 1 : vaddr;
+	bool jumps = p[1] == 0x25;
 
-	if (!slot || !is_stub(r->img, jump))
+	if (!slot)
 		return;
+	if (!jumps || !is_stub(r->img, jump)) {
+		*vec_push(&r->l->calls) = (struct link_call){vaddr, (uint32_t)(slot - r->slots.v),
+							     jumps, LINK_CALL_UNKNOWN};
+		return;
+	}
 	key = *slot;
 	key.jump = jump;
 	*vec_push(&r->l->imports) = key;
 }
 
-static void scan_segment(struct reader *r, const struct elf_segment *s)
+static void scan_segment(struct reader *r, const struct elf_segment *s, const uint8_t opcode[2])
 {
-	static const uint8_t jmp[] = {0xff, 0x25};
 	const uint8_t *start = r->img->bytes + s->off, *p = start, *end = start + s->filesz;
 
-	while ((p = memmem(p, (size_t)(end - p), jmp, sizeof(jmp))) && end - p >= 6) {
+	while ((p = memmem(p, (size_t)(end - p), opcode, 2)) && end - p >= 6) {
 		take_jump(r, s->vaddr + (uint64_t)(p - start), p, p > start && p[-1] == 0xf2);
-		p += sizeof(jmp);
+		p += 2;
+	}
+}
+
+static void scan_segments(struct reader *r)
+{
+	static const uint8_t jmp[] = {0xff, 0x25}, call[] = {0xff, 0x15};
+
+	for (size_t i = 0; i < r->img->nsegments && r->slots.n; i++) {
+		if (!(r->img->segments[i].flags & PF_X))
+			continue;
+		scan_segment(r, &r->img->segments[i], jmp);
+		scan_segment(r, &r->img->segments[i], call);
 	}
 }
 
@@ -237,6 +263,30 @@ static void add_rest(struct reader *r)
 		if (!seen[i] && (!i || r->slots.v[i].slot != r->slots.v[i - 1].slot))
 			*vec_push(&r->l->imports) = r->slots.v[i];
 	xfree(seen);
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+	const struct link_call *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void sort_calls(struct reader *r)
+{
+	uint32_t *import = xcalloc(r->slots.n + 1, sizeof(*import));
+
+	for (uint32_t i = r->l->imports.n; i-- > 0;) {
+		const struct link_import *s = bsearch(&r->l->imports.v[i], r->slots.v, r->slots.n,
+						      sizeof(*s), compare_slots);
+
+		import[s - r->slots.v] = i;
+	}
+	vec_for(&r->l->calls, c)
+		c->import = import[c->import];
+	if (r->l->calls.n)
+		qsort(r->l->calls.v, r->l->calls.n, sizeof(r->l->calls.v[0]), compare_calls);
+	xfree(import);
 }
 
 /* ---- exports ---- */
@@ -258,6 +308,7 @@ static uint64_t count_symbols(const struct reader *r)
 static void take_symbol(struct reader *r, uint64_t i)
 {
 	struct link_export e = {0};
+	const char *file;
 	Elf64_Sym sym;
 
 	if (!read_symbol(r, i, &sym))
@@ -275,7 +326,7 @@ static void take_symbol(struct reader *r, uint64_t i)
 	}
 	if (sym.st_shndx == SHN_ABS)
 		return;
-	e.version = version_of(r, i, &e.is_hidden);
+	e.version = version_of(r, i, &e.is_hidden, &file);
 	*vec_push(&r->l->exports) = e;
 }
 
@@ -322,6 +373,9 @@ static void read_dynamic(struct reader *r)
 
 		if (!elf_has(r->img, off, sizeof(Elf64_Dyn)))
 			return;
+		if (elf_read64(r->img->bytes + off) == DT_NEEDED)
+			*vec_push(&r->l->needed) = elf_strings_get(
+				&r->names, elf_read64(r->img->bytes + off + sizeof(Elf64_Sxword)));
 		if (elf_read64(r->img->bytes + off) != DT_DEBUG)
 			continue;
 		for (size_t k = 0; k < r->img->nsegments; k++) {
@@ -369,14 +423,14 @@ struct links *links_make(const struct elf_image *img)
 	read_needs(&r);
 	read_definitions(&r);
 	read_slots(&r);
-	for (size_t i = 0; i < img->nsegments && r.slots.n; i++)
-		if (img->segments[i].flags & PF_X)
-			scan_segment(&r, &img->segments[i]);
+	scan_segments(&r);
 	add_rest(&r);
+	sort_calls(&r);
 	read_exports(&r);
 	read_dynamic(&r);
 	vec_free(&r.slots);
 	vec_free(&r.versions);
+	vec_free(&r.files);
 	return l;
 }
 
@@ -385,6 +439,8 @@ void links_free(struct links *l)
 	if (!l)
 		return;
 	vec_free(&l->imports);
+	vec_free(&l->calls);
+	vec_free(&l->needed);
 	vec_free(&l->exports);
 	vec_free(&l->addresses);
 	xfree(l->strings);
@@ -430,6 +486,18 @@ const struct link_export *links_find(const struct links *l, const char *name, co
 			open = e;
 	}
 	return plain || *version ? plain : open;
+}
+
+/* One without a version may be in any of those that it needs. */
+bool links_is_from(const struct links *l, const struct link_import *im,
+		   bool (*is_meant)(const char *file, void *ctx), void *ctx)
+{
+	if (*im->file)
+		return is_meant(im->file, ctx);
+	for (size_t i = 0; i < l->needed.n; i++)
+		if (is_meant(l->needed.v[i], ctx))
+			return true;
+	return false;
 }
 
 bool links_is_address(const struct links *l, const char *name)

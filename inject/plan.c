@@ -382,7 +382,7 @@ static enum refusal refuse_after(const struct making *m, const struct insn *in)
 	uint8_t flags = code_map_flags(m->map, next);
 
 	/* the stub calls, and unwinders must get through it */
-	if (m->opt->results && in->kind == INSN_JMP_INDIRECT && in->rip_relative)
+	if (m->pl.results && in->kind == INSN_JMP_INDIRECT && in->rip_relative)
 		return functions_at(m->fns, in->addr)->has_fde ? REFUSAL_NONE : REFUSAL_NOT_REACHED;
 	if (in->kind != INSN_CALL && in->kind != INSN_CALL_INDIRECT)
 		return window_insn_ends(in) ? REFUSAL_NOT_REACHED : REFUSAL_NONE;
@@ -492,6 +492,10 @@ static void set_function(struct making *m, uint32_t i)
 	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
 		*vec_push(&m->ranges) = r;
 	m->pl.is_long = m->opt->request || (m->moves && m->moves[i]);
+	m->pl.results = m->fns->v[i].is_stub;
+	m->pl.use = m->opt->tactics ? m->opt->tactics : USE_DEFAULT;
+	if (m->fns->v[i].is_stub)
+		m->pl.use = USE_JUMP;
 	m->pl.fn = (struct planner_function){
 		.start = m->fns->v[i].start,
 		.ranges = m->ranges.v,
@@ -510,7 +514,8 @@ static void plan_one(struct making *m, uint32_t i)
 	pf = vec_push(&m->functions);
 	pf->vaddr = f->start;
 	pf->size = f->end - f->start;
-	pf->sources = f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0);
+	pf->sources =
+		f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0) | (f->is_stub ? FUNCTION_STUB : 0);
 	pf->first_probe = m->pl.probes.n;
 	add_names(m, pf, f->name);
 	*vec_push(&m->numbers) = i;
@@ -518,7 +523,8 @@ static void plan_one(struct making *m, uint32_t i)
 	add_hooks(m, pf);
 	m->pl.fn.has_hooks = pf->nprobes;
 	add_system_calls(m, pf, i);
-	if (!m->opt->hooks_only && (!m->opt->request || m->opt->request->functions)) {
+	if (!m->opt->hooks_only && !f->is_stub &&
+	    (!m->opt->request || m->opt->request->functions)) {
 		add_probe(m, pf, f->start, PROBE_ENTRY);
 		add_exits(m, pf, i);
 	}
@@ -716,7 +722,6 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	if (map->functions->n >= NONE || map->hi - map->lo > UINT32_MAX)
 		return err_set(err, EFBIG, "%s: more code than kron can plan", map->img->path);
 	m.pl.map = map;
-	m.pl.results = m.opt->results;
 	m.pl.use = m.opt->tactics ? m.opt->tactics : USE_DEFAULT;
 	m.pl.position_independent = m.opt->position_independent;
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;

@@ -164,8 +164,6 @@ struct plan_options {
 	 * with a request must tell it from others: plan_request_hash(). */
 	const struct plan_request *request;
 	uint32_t tactics; /* enum tactic_switch; 0: USE_DEFAULT */
-	/* Behind "jmp *slot" means: when what it leads to has returned (interpose.h). */
-	bool results;
 };
 /* Of what makes the plan different: places, actions, functions. */
 uint64_t plan_request_hash(const struct plan_request *r);

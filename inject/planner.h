@@ -105,7 +105,7 @@ struct planner {
 	const struct code_map *map;
 	uint8_t *taken;            /* enum planner_byte, one a byte of code, from map->lo */
 	bool position_independent; /* as in struct plan_options */
-	bool results;              /* likewise */
+	bool results; /* behind "jmp *slot" means: when what it leads to has returned (interpose.h) */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;

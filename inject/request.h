@@ -29,7 +29,7 @@ enum action_kind {
 
 /* What a sample's high data word carries: the low 32 bits of it. */
 enum payload_kind {
-	PAYLOAD_SP, /* the stack pointer, as functions' probes have it */
+	PAYLOAD_SP, /* the stack pointer, as functions' probes have it, + place_action.value */
 	PAYLOAD_ZERO,
 	PAYLOAD_IMM,     /* place_action.value */
 	PAYLOAD_REG,     /* place_action.reg, as the program has it there */
@@ -46,7 +46,7 @@ struct place_action {
 	uint8_t reg;     /* PAYLOAD_REG: 0..15 as the hardware numbers them: rax rcx rdx rbx rsp
 			  * rbp rsi rdi r8..r15 */
 	uint8_t ungated; /* STORE, COUNT: always, whatever the filter says */
-	uint64_t value;  /* STORE: data, sign-extended from 32 bits; PAYLOAD_IMM */
+	uint64_t value;  /* STORE: data, sign-extended from 32 bits; PAYLOAD_IMM, PAYLOAD_SP */
 };
 
 enum place_where {

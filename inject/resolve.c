@@ -6,9 +6,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inject/demangle.h"
+#include "inject/interpose.h"
 #include "inject/resolve_impl.h"
 #include "inject/usdt.h"
 
@@ -151,17 +153,28 @@ static uint32_t add_event(struct resolver *r, uint64_t vaddr, char *name)
 	return (uint32_t)r->out->events.n - 1;
 }
 
-static uint32_t event_of(struct resolver *r, uint64_t vaddr, const char *suffix)
+/* name: NULL, or that of the places of this name, which are one event. */
+static uint32_t event_named(struct resolver *r, uint64_t vaddr, const char *suffix, char *name)
 {
 	const struct probe_spec *s = r->spec;
 
 	if (s->kind >= SPEC_COUNT)
 		return RESOLVE_NO_EVENT;
-	if (!s->event && !s->has_number)
-		return add_event(r, vaddr, place_name(r, vaddr, suffix));
+	if (!s->event && !s->has_number) {
+		for (size_t i = 0; name && i < r->out->events.n; i++)
+			if (r->out->events.v[i].spec == r->number &&
+			    !strcmp(r->out->events.v[i].name, name))
+				return (uint32_t)i;
+		return add_event(r, vaddr, name ? xstrdup(name) : place_name(r, vaddr, suffix));
+	}
 	if (r->event == NONE)
 		r->event = add_event(r, vaddr, xstrdup(s->event ? s->event : s->text));
 	return r->event;
+}
+
+static uint32_t event_of(struct resolver *r, uint64_t vaddr, const char *suffix)
+{
+	return event_named(r, vaddr, suffix, NULL);
 }
 
 void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix)
@@ -172,6 +185,38 @@ void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, co
 		return;
 	p.event = event_of(r, vaddr, suffix);
 	*vec_push(&r->out->places) = p;
+}
+
+/* Does an alternative of the probe at work stand there? */
+static bool has_alternative(const struct resolver *r, uint64_t vaddr, enum place_where where)
+{
+	if (!probe_set_is_alternative(r->set, r->number))
+		return false;
+	vec_for(&r->out->calls, i) {
+		const struct place_request *p = &r->out->places.v[*i];
+		const struct probe_spec *s = &r->set->specs.v[resolve_spec_of(r->out, *i)];
+
+		if (p->vaddr == vaddr && p->where == where && s->event && s != r->spec &&
+		    !strcmp(s->event, r->spec->event) && s->level == r->spec->level)
+			return true;
+	}
+	return false;
+}
+
+bool resolver_add_call(struct resolver *r, uint64_t vaddr, enum place_where where,
+		       const char *function)
+{
+	struct place_request p = {.vaddr = vaddr, .where = where, .action = r->action};
+	char *name;
+
+	if (has_alternative(r, vaddr, where) || r->out->places.n >= NONE - 1)
+		return false;
+	name = xasprintf("%s%s", function, r->spec->place == SPEC_RETURN ? "%return" : "");
+	p.event = event_named(r, vaddr, "", name);
+	xfree(name);
+	*vec_push(&r->out->calls) = (uint32_t)r->out->places.n;
+	*vec_push(&r->out->places) = p;
+	return true;
 }
 
 bool resolver_may_call(const struct resolver *r)
@@ -276,10 +321,8 @@ static void withdraw_notes(struct resolver *r, size_t notes)
 		xfree(r->out->notes.v[--r->out->notes.n].text);
 }
 
-static void resolve_one(struct resolver *r, uint32_t number)
+static void begin(struct resolver *r, uint32_t number)
 {
-	size_t notes = r->out->notes.n;
-
 	r->number = number;
 	r->spec = &r->set->specs.v[number];
 	r->before = resolver_count(r);
@@ -288,6 +331,36 @@ static void resolve_one(struct resolver *r, uint32_t number)
 	r->told = false;
 	r->asked_lines = false;
 	first_payload(r);
+}
+
+static void note_tails(struct resolver *r)
+{
+	if (r->tails)
+		resolver_note(r, r->before == resolver_count(r),
+			      "%zu tail call%s: the function that is jumped to returns the value",
+			      r->tails, r->tails == 1 ? " is not watched" : "s are not watched");
+}
+
+/* The file is alone, and the probe means another one.  Nobody calls all functions of a pack. */
+static void resolve_elsewhere(struct resolver *r, uint32_t number)
+{
+	bool by_name = !strncmp(r->set->specs.v[number].where, "<-p", 3);
+	size_t notes = r->out->notes.n;
+
+	begin(r, number);
+	calls_take(r);
+	note_tails(r);
+	if (r->before == resolver_count(r) && !r->told && by_name)
+		resolver_note(r, false, "%s does not call it", r->path);
+	for (; !by_name && notes < r->out->notes.n; notes++)
+		r->out->notes.v[notes].nothing = false;
+}
+
+static void resolve_one(struct resolver *r, uint32_t number)
+{
+	size_t notes = r->out->notes.n;
+
+	begin(r, number);
 	find_places(r);
 	if (r->asked_lines && r->lines && lines_broken(r->lines))
 		resolver_note(r, r->before == r->out->places.n, "%s: %s", r->path,
@@ -296,20 +369,19 @@ static void resolve_one(struct resolver *r, uint32_t number)
 		resolver_note(r, r->before == resolver_count(r),
 			      "%zu instruction%s no place in memory that $addr could be",
 			      r->no_operand, r->no_operand == 1 ? " names" : "s name");
-	if (r->tails)
-		resolver_note(r, r->before == resolver_count(r),
-			      "%zu tail call%s: the function that is jumped to returns the value",
-			      r->tails, r->tails == 1 ? " is not watched" : "s are not watched");
+	note_tails(r);
 	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
 	if (r->before == resolver_count(r) && probe_set_is_alternative(r->set, number))
 		withdraw_notes(r, notes);
 }
 
-void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,
-		  const char *path, bool is_exe)
+static void resolve_all(struct resolution *out, const struct probe_set *set,
+			const struct code_map *map, const char *path, bool is_exe,
+			const struct links *links)
 {
 	struct resolver r = {
+		.links = links,
 		.set = set,
 		.map = map,
 		.img = map->img,
@@ -323,6 +395,8 @@ void resolve_make(struct resolution *out, const struct probe_set *set, const str
 	for (size_t i = 0; i < set->specs.n; i++) {
 		if (probe_spec_wants(&set->specs.v[i], path, is_exe))
 			resolve_one(&r, (uint32_t)i);
+		else if (links)
+			resolve_elsewhere(&r, (uint32_t)i);
 		*vec_push(&out->ends) = out->places.n;
 	}
 	names_free(&r);
@@ -330,6 +404,55 @@ void resolve_make(struct resolution *out, const struct probe_set *set, const str
 	xfree(r.next_part);
 	imports_free(&r.imports);
 	lines_close(r.lines);
+}
+
+void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,
+		  const char *path, bool is_exe)
+{
+	resolve_all(out, set, map, path, is_exe, NULL);
+}
+
+void resolve_make_alone(struct resolution *out, const struct probe_set *set,
+			const struct code_map *map, const char *path, struct links *links)
+{
+	interpose_check_calls(links, map);
+	resolve_all(out, set, map, path, true, links);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place_request *x = a, *y = b;
+	const uint64_t v[][2] = {{x->vaddr, y->vaddr},
+				 {x->where, y->where},
+				 {x->action, y->action},
+				 {x->event, y->event}};
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+		if (v[i][0] != v[i][1])
+			return v[i][0] < v[i][1] ? -1 : 1;
+	return 0;
+}
+
+void resolve_mark_calls(const struct resolution *r, struct plan *plan)
+{
+	struct place_request *calls = xmalloc((r->calls.n + 1) * sizeof(*calls));
+
+	for (size_t i = 0; i < r->calls.n; i++)
+		calls[i] = r->places.v[r->calls.v[i]];
+	if (r->calls.n)
+		qsort(calls, r->calls.n, sizeof(*calls), compare_places);
+	for (size_t i = 0; r->calls.n && i < plan->nprobes; i++) {
+		struct plan_probe *p = &plan->probes[i];
+		struct place_request key = {.vaddr = p->vaddr,
+					    .where = p->where,
+					    .action = p->action,
+					    .event = p->event};
+
+		if (p->kind == PROBE_PLACE && p->site != NONE &&
+		    bsearch(&key, calls, r->calls.n, sizeof(*calls), compare_places))
+			p->tactic = TACTIC_IMPORT;
+	}
+	xfree(calls);
 }
 
 void resolve_free(struct resolution *r)
@@ -344,6 +467,7 @@ void resolve_free(struct resolution *r)
 	vec_free(&r->events);
 	vec_free(&r->notes);
 	vec_free(&r->imports);
+	vec_free(&r->calls);
 	vec_free(&r->semaphores);
 }
 

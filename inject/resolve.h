@@ -53,6 +53,7 @@ struct resolution {
 	VEC(struct resolved_event) events;
 	VEC(struct resolve_note) notes;
 	VEC(struct resolved_import) imports;
+	VEC(uint32_t) calls;      /* places that are where this file calls functions of others */
 	VEC(uint64_t) semaphores; /* of USDT probes: vaddrs, each once */
 };
 
@@ -62,6 +63,16 @@ struct resolution {
  */
 void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,
 		  const char *path, bool is_exe);
+/*
+ * For a file that is alone (kron patch): functions of other files are probed where this one calls
+ * them.  The map's functions have its stubs (interpose_add_stubs()).
+ */
+struct links;
+void resolve_make_alone(struct resolution *out, const struct probe_set *set,
+			const struct code_map *map, const char *path, struct links *links);
+/* The probes of a plan that stand there have TACTIC_IMPORT. */
+struct plan;
+void resolve_mark_calls(const struct resolution *r, struct plan *plan);
 void resolve_free(struct resolution *r);
 /* The spec that a place is for. */
 uint32_t resolve_spec_of(const struct resolution *r, size_t place);

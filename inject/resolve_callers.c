@@ -23,7 +23,7 @@ static void take_function(struct resolver *r, uint32_t function)
 	*vec_push(&collecting->starts) = r->fns->v[function].start;
 }
 
-static bool matches_import(const struct spec_name *n, const char *name)
+bool callers_match_import(const struct spec_name *n, const char *name)
 {
 	char *readable = symbol_demangle(name);
 	bool yes = spec_name_matches(n, name);
@@ -57,7 +57,7 @@ static void find_slots(struct resolver *r, struct targets *t)
 		imports_find(&r->imports, r->img);
 	}
 	for (size_t i = 0; i < r->imports.n; i++)
-		if (matches_import(&r->spec->function, r->imports.v[i].name))
+		if (callers_match_import(&r->spec->function, r->imports.v[i].name))
 			*vec_push(&t->slots) = r->imports.v[i].slot;
 }
 
@@ -79,13 +79,16 @@ static void find_starts(struct resolver *r, struct targets *t)
 
 static bool is_wanted(const struct resolver *r, const struct targets *t, const struct insn *in)
 {
+	const struct function *f;
+
 	if (in->kind == INSN_CALL_INDIRECT)
 		return in->rip_relative && has(t->slots.v, t->slots.n, in->target);
 	if (in->kind != INSN_CALL)
 		return false;
 	if (has(t->starts.v, t->starts.n, in->target))
 		return true;
-	return t->slots.n && !functions_at(r->fns, in->target) &&
+	f = functions_at(r->fns, in->target);
+	return t->slots.n && (!f || f->is_stub) &&
 	       has(t->slots.v, t->slots.n, imports_stub_slot(r->img, in->target));
 }
 

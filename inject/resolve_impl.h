@@ -35,6 +35,7 @@ struct resolver {
 	uint32_t *next_part, *first_part; /* by function: list of its .cold parts */
 	struct imports imports;
 	bool has_imports;
+	const struct links *links; /* of a file that is alone; NULL: there are others */
 	struct lines *lines;
 	bool has_lines, asked_lines;
 	struct err no_lines; /* why not */
@@ -53,6 +54,10 @@ void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
 void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix);
 /* The function's callers get the probe at work, not the function itself. */
 void resolver_add_import(struct resolver *r, uint64_t vaddr, enum place_where where, bool is_ifunc);
+/* The same for the probe of a function of another file, at a place that calls it.  False: one of an
+ * alternative's stands there. */
+bool resolver_add_call(struct resolver *r, uint64_t vaddr, enum place_where where,
+		       const char *function);
 /* May the probe at work want the function's result from its callers? */
 bool resolver_may_call(const struct resolver *r);
 /* Places and imports found so far, of all probes. */
@@ -77,6 +82,11 @@ void places_at_address(struct resolver *r);
 uint32_t resolver_next_range(const struct resolver *r, uint32_t function, uint32_t range);
 
 void callers_find(struct resolver *r);
+bool callers_match_import(const struct spec_name *n, const char *name);
+/* Where the file calls what the probe at work names, and has not itself.  False: nowhere. */
+bool calls_take(struct resolver *r);
+/* The IFUNC whose resolver is there. */
+bool calls_take_ifunc(struct resolver *r, uint64_t resolver, const char *name);
 void lines_in_function(struct resolver *r, uint32_t function);
 void lines_in_source(struct resolver *r);
 /* The module's line tables; NULL, and r->no_lines says why. */

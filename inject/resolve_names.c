@@ -222,6 +222,8 @@ static void take_ifunc(struct resolver *r, const struct alias *a)
 		resolver_add_import(r, start, PLACE_AFTER, true);
 		return;
 	}
+	if (calls_take_ifunc(r, start, a->raw))
+		return;
 	resolver_note(
 		r, resolver_count(r) == r->before,
 		"%s is chosen among several when the program starts (IFUNC): name the one that "
@@ -250,7 +252,7 @@ bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t 
 	for (uint32_t i = 0; i < r->fns->n; i++) {
 		const struct function *f = &r->fns->v[i];
 
-		if (f->is_part || matched[i] == 2 ||
+		if (f->is_part || f->is_stub || matched[i] == 2 ||
 		    (!matched[i] && ((f->name && *f->name) || !matches_unnamed(r, i))))
 			continue;
 		if (!has_source(r, i)) {
@@ -261,6 +263,8 @@ bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t 
 		fn(r, i);
 	}
 	xfree(matched);
+	if (!any && !other_source)
+		any = calls_take(r);
 	if (!any && other_source)
 		note_no_source(r);
 	else if (!any)

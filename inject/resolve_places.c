@@ -161,7 +161,7 @@ void places_at_address(struct resolver *r)
 {
 	const struct function *f = functions_at(r->fns, r->spec->offset);
 
-	if (!f) {
+	if (!f || f->is_stub) {
 		resolver_note(r, true, "0x%" PRIx64 " lies in no function of %s", r->spec->offset,
 			      r->path);
 		return;
