@@ -393,11 +393,10 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	return 0;
 }
 
-static int bind_module(struct work *w, const struct loaded *l, struct err *err)
+struct binding answer_module_binding(const struct work *w, const struct loaded *l)
 {
 	bool traced = l->full && l->module->nselected;
 	struct binding b = answer_binding(w, l);
-	int code;
 
 	b.plan = l->full ? l->module->full : l->module->hooks;
 	b.selected = traced ? l->module->selected : NULL;
@@ -408,6 +407,16 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	b.nevents = l->module->probes.found.events.n;
 	if (!b.plan)
 		b.plan = l->module->full;
+	b.whole = l->module->patched;
+	return b;
+}
+
+static int bind_module(struct work *w, const struct loaded *l, struct err *err)
+{
+	bool traced = l->full && l->module->nselected;
+	struct binding b = answer_module_binding(w, l);
+	int code;
+
 	if (!b.thunk)
 		return err_set(err, ENOTSUP,
 			       "%s is static: neither --bus device nor --constant-time can be had "
@@ -419,7 +428,6 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	if (l->module->patched) {
 		if (!traced && !b.hooks && !b.nevents && !l->module->probed)
 			return 0; /* it may sleep on */
-		b.whole = true;
 		b.no_places = b.plan != l->module->full;
 		b.id = l->module->block_id;
 	}

@@ -155,12 +155,24 @@ static void order_texts(struct work *w, struct interposing *in)
 	xfree(bias);
 }
 
+/* What of the module itself is bound; false: nothing. */
+static bool own_binding(const struct work *w, const struct loaded *l, struct binding *out)
+{
+	for (size_t i = 0; i < w->loaded.n; i++) {
+		if (w->loaded.v[i].module != l->module)
+			continue;
+		*out = answer_module_binding(w, &w->loaded.v[i]);
+		return out->plan;
+	}
+	return false;
+}
+
 static void interpose_module(struct work *w, struct interposing *in, const struct loaded *l)
 {
-	struct binding b = answer_binding(w, l);
+	struct binding b = answer_binding(w, l), own;
 	const struct stub_plan *p;
 	struct err err;
-	int code = interposing_plan(in, l->module, &p, &err);
+	int code = interposing_plan(in, l->module, own_binding(w, l, &own) ? &own : NULL, &p, &err);
 
 	if (!code && p) {
 		b.plan = p->plan;

@@ -39,6 +39,8 @@ bool answer_is_module(const struct process_mapping *m);
 bool answer_is_in_lineage(const struct question *q, uint32_t uid);
 /* What a binding has of the process and of where its module lies. */
 struct binding answer_binding(const struct work *w, const struct loaded *l);
+/* That of its functions, hooks and places. */
+struct binding answer_module_binding(const struct work *w, const struct loaded *l);
 /* The block of a binding, and its commands; none if nothing is to be bound. */
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err);
 

@@ -15,6 +15,7 @@
 #include "inject/resolve.h"
 
 #define NUMBER 24
+#define LINK_JUMP_LEN 6u /* jmp or call *slot(%rip), without prefixes */
 
 void interposing_init(struct interposing *in, struct modules *ms)
 {
@@ -258,8 +259,16 @@ static bool leads_to_stub(struct interposing *in, const struct module *m,
 
 /* ---- a module's plan ---- */
 
+struct span {
+	uint64_t start, end;
+};
+
 struct asking {
 	struct interposing *in;
+	VEC(struct span) own; /* what other probes of the module displace, by start */
+	size_t displaced;     /* calls and stubs there */
+	size_t silent;        /* calls whose results are wanted */
+	uint8_t *wanted;      /* by call */
 	VEC(struct place_request) places;
 	VEC(struct place_action) actions;
 	VEC(uint32_t) events;
@@ -267,15 +276,85 @@ struct asking {
 	struct stub_plan *plan;
 };
 
-static void ask(struct asking *a, const struct link_import *im, const struct need *need)
+static int compare_spans(const void *a, const void *b)
 {
-	struct place_request *p = vec_push(&a->places);
+	const struct span *x = a, *y = b;
 
-	p->vaddr = im->jump;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Windows, and landings, which may lie in windows: what overlaps becomes one. */
+static void list_own(struct asking *a, const struct binding *own)
+{
+	uint32_t *stub_at = xcalloc(own->plan->nsites + 1, sizeof(*stub_at));
+	size_t n = 0;
+
+	bind_lay_out(own, stub_at);
+	for (size_t i = 0; i < own->plan->nsites; i++) {
+		const struct plan_site *s = &own->plan->sites[i];
+
+		if (!stub_at[i])
+			continue;
+		*vec_push(&a->own) = (struct span){s->vaddr, s->vaddr + s->window};
+		if (s->landing)
+			*vec_push(&a->own) = (struct span){s->landing, s->landing + PLAN_LANDING};
+	}
+	xfree(stub_at);
+	if (a->own.n)
+		qsort(a->own.v, a->own.n, sizeof(*a->own.v), compare_spans);
+	for (size_t i = 0; i < a->own.n; i++) {
+		const struct span s = a->own.v[i];
+
+		if (n && s.start <= a->own.v[n - 1].end) {
+			if (s.end > a->own.v[n - 1].end)
+				a->own.v[n - 1].end = s.end;
+		} else {
+			a->own.v[n++] = s;
+		}
+	}
+	a->own.n = n;
+}
+
+/* Is the jump or call at vaddr there? */
+static bool is_displaced(const struct asking *a, uint64_t vaddr)
+{
+	size_t lo = 0, hi = a->own.n;
+
+	while (lo < hi) { /* the first one that ends behind it */
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (a->own.v[mid].end <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < a->own.n && a->own.v[lo].start < vaddr + LINK_JUMP_LEN;
+}
+
+/* call: NULL, or at which the need stands; the stack is 8 bytes higher there than where it leads. */
+static void ask(struct asking *a, uint64_t vaddr, const struct link_call *call,
+		const struct need *need)
+{
+	struct place_action *action;
+	struct place_request *p;
+
+	if (call && need->where == PLACE_AFTER) {
+		a->silent++;
+		return;
+	}
+	if (is_displaced(a, vaddr)) {
+		a->displaced++;
+		return;
+	}
+	p = vec_push(&a->places);
+	p->vaddr = vaddr;
 	p->where = need->where;
 	p->action = (uint32_t)a->actions.n;
 	p->event = (uint32_t)a->events.n;
-	*vec_push(&a->actions) = need->action;
+	action = vec_push(&a->actions);
+	*action = need->action;
+	if (call && !call->jumps && action->payload == PAYLOAD_SP)
+		action->value = (uint64_t)-8;
 	*vec_push(&a->events) = need->event;
 	*vec_push(&a->needs) = need;
 }
@@ -296,7 +375,16 @@ static size_t first_need(const struct interposing *in, const char *name)
 	return lo;
 }
 
-static void ask_for(struct asking *a, const struct module *m, const struct link_import *im)
+/* Is this the need that a call by the import meets? */
+static bool meets(struct interposing *in, const struct module *m, const struct link_import *im,
+		  const struct need *need)
+{
+	return *im->name ? is_bound_to(in, m, im, need) && !leads_to_stub(in, m, im)
+			 : need->callee == m && need->vaddr == im->target;
+}
+
+static void ask_for(struct asking *a, const struct module *m, const struct link_import *im,
+		    uint64_t vaddr, const struct link_call *call)
 {
 	struct interposing *in = a->in;
 
@@ -305,10 +393,59 @@ static void ask_for(struct asking *a, const struct module *m, const struct link_
 
 		if (strcmp(need->name, im->name))
 			return;
-		if (*im->name ? is_bound_to(in, m, im, need) && !leads_to_stub(in, m, im)
-			      : need->callee == m && need->vaddr == im->target)
-			ask(a, im, need);
+		if (meets(in, m, im, need))
+			ask(a, vaddr, call, need);
 	}
+}
+
+/* ---- calls without a stub ---- */
+
+static bool is_needed(struct interposing *in, const struct module *m, const struct link_import *im)
+{
+	for (size_t i = first_need(in, im->name); i < in->needs.n; i++) {
+		if (strcmp(in->needs.v[i].name, im->name))
+			break;
+		if (meets(in, m, im, &in->needs.v[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Which of its calls lead to functions that are needed; false: none does. */
+static bool mark_wanted(struct asking *a, const struct module *m)
+{
+	const struct links *l = m->links;
+	uint8_t *needed = xcalloc(l->imports.n + 1, 1);
+	bool any = false;
+
+	a->wanted = xcalloc(l->calls.n + 1, 1);
+	for (size_t i = 0; l->calls.n && i < l->imports.n; i++)
+		needed[i] = is_needed(a->in, m, &l->imports.v[i]);
+	for (size_t i = 0; i < l->calls.n; i++) {
+		a->wanted[i] = needed[l->calls.v[i].import];
+		any |= a->wanted[i];
+	}
+	xfree(needed);
+	return any;
+}
+
+/* The module is locked: what is found out about calls is its own. */
+static int ask_calls(struct module *m, const struct elf_image *img, void *ctx, struct err *err)
+{
+	struct asking *a = ctx;
+	struct links *l = m->links;
+	bool known = true;
+	int code = 0;
+
+	for (size_t i = 0; i < l->calls.n; i++)
+		known = known && (!a->wanted[i] || l->calls.v[i].state != LINK_CALL_UNKNOWN);
+	if (!known)
+		code = interpose_find_calls(l, img, a->wanted, err);
+	for (size_t i = 0; !code && i < l->calls.n; i++)
+		if (a->wanted[i] && l->calls.v[i].state == LINK_CALL_YES)
+			ask_for(a, m, &l->imports.v[l->calls.v[i].import], l->calls.v[i].vaddr,
+				&l->calls.v[i]);
+	return code;
 }
 
 static uint64_t hash_of(const struct asking *a, const struct plan_request *request)
@@ -336,6 +473,26 @@ static void write_lines(struct asking *a, const struct module *m)
 		journal_line_locked(j, "imports", fields, 5);
 	}
 	journal_unlock(j);
+}
+
+static void note_missed(struct asking *a, const struct module *m)
+{
+	struct err err;
+
+	if (a->displaced) {
+		err_set(&err, EBUSY,
+			"%s: %zu of its calls or stubs are not probed for the functions they lead to: "
+			"other probes stand there",
+			m->path, a->displaced);
+		*vec_push(&a->in->notes) = err;
+	}
+	if (a->silent) {
+		err_set(&err, ENOTSUP,
+			"%s: what functions return is not seen at %zu calls that it makes without the "
+			"linker's stubs: %%after is for these",
+			m->path, a->silent);
+		*vec_push(&a->in->notes) = err;
+	}
 }
 
 /* A stub that unwinders know nothing of must not call. */
@@ -384,18 +541,28 @@ static int make_plan(struct module *m, const struct elf_image *img, void *ctx, s
 	return 0;
 }
 
-int interposing_plan(struct interposing *in, struct module *m, const struct stub_plan **out,
-		     struct err *err)
+int interposing_plan(struct interposing *in, struct module *m, const struct binding *own,
+		     const struct stub_plan **out, struct err *err)
 {
 	struct asking a = {.in = in};
 	int code = 0;
 
+	if (own)
+		list_own(&a, own);
 	for (size_t i = 0; i < m->links->imports.n; i++)
 		if (m->links->imports.v[i].jump)
-			ask_for(&a, m, &m->links->imports.v[i]);
-	if (a.places.n)
+			ask_for(&a, m, &m->links->imports.v[i], m->links->imports.v[i].jump, NULL);
+	if (mark_wanted(&a, m))
+		code = modules_with_image(m, ask_calls, &a, err);
+	if (!code && a.places.n && m->full_code == -ENOTSUP && m->hooks_code == -ENOTSUP)
+		code = err_prefix(err, modules_plan(in->modules, m, false, err),
+				  "functions are not probed where it calls them");
+	else if (!code && a.places.n)
 		code = modules_with_image(m, make_plan, &a, err);
+	note_missed(&a, m);
 	*out = a.plan;
+	vec_free(&a.own);
+	xfree(a.wanted);
 	vec_free(&a.places);
 	vec_free(&a.actions);
 	vec_free(&a.events);

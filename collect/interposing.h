@@ -11,6 +11,9 @@
  * came later than the program's start nobody can tell the order.  There nothing is
  * probed, and a note says so.
  *
+ * Calls that go through a module's table and by no stub (-fno-plt, Rust) are taken where they
+ * stand.  What other probes of the module have displaced stays as it is, and a note says so.
+ *
  * Plans of stubs belong to their module and live as long; the same question gets the same plan.
  */
 #ifndef COLLECT_INTERPOSING_H
@@ -57,9 +60,11 @@ bool interposing_add_module(struct interposing *in, struct module *m);
 /* All modules of the process pid, which is about to start, are known: where they lie, by the order
  * in which they were added. */
 void interposing_order(struct interposing *in, pid_t pid, const uint64_t *bias, size_t n);
-/* The plan for its stubs; NULL: it calls nothing that is needed. */
-int interposing_plan(struct interposing *in, struct module *m, const struct stub_plan **out,
-		     struct err *err);
+/* The plan for its stubs and calls; NULL: it calls nothing that is needed.  own: what else of it is
+ * bound in the process, or NULL. */
+struct binding;
+int interposing_plan(struct interposing *in, struct module *m, const struct binding *own,
+		     const struct stub_plan **out, struct err *err);
 /* The module goes. */
 void interposing_forget(struct module *m);
 

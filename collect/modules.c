@@ -244,13 +244,12 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 	close(fd);
 	if (code)
 		return code;
-	if (img->has_text_relocs) {
-		elf_image_close(img);
-		return err_set(err, ENOTSUP,
-			       "%s has text relocations: its code in memory is not its file's",
-			       map->path);
-	}
 	*out = new_module(img, &st, map);
+	if (img->has_text_relocs)
+		(*out)->full_code = (*out)->hooks_code =
+			err_set(&(*out)->why, ENOTSUP,
+				"%s has text relocations: its code in memory is not its file's",
+				map->path);
 	(*out)->is_exe = is_exe;
 	*out = add_module(ms, *out, map);
 	return 0;

@@ -277,6 +277,202 @@ def locks():
     tap.need(names.count("cond_wait") == 10 and "cond_waited" not in names, names)
 
 
+# ---- files from kron patch: their own calls of other files' functions ----
+
+def patch(program, *args, status=0):
+    return run(tap.KRON, "patch", "-o", program + ".kron", *args, program, status=status)
+
+
+def imported(program):
+    """event -> tactics, of what kron list shows"""
+    places = json.loads(run(tap.KRON, "list", "--json", program + ".kron").stdout)["places"]
+    by_event = {}
+    for p in places:
+        by_event.setdefault(p["event"], set()).add(p.get("tactic", p.get("refused")))
+    return by_event
+
+
+def recorded(program, *args):
+    shutil.rmtree("trace", ignore_errors=True)
+    return run(tap.KRON, "record", "-o", "trace", "./" + program + ".kron", *args).stdout
+
+
+def agree_all(want, got):
+    for event in sorted({name for name, _ in want}):
+        w, g = [v for e, v in want if e == event], [v for e, v in got if e == event]
+        tap.need(w == g, f"{event}: {w}\n{g}")
+
+
+def patched_blocks(*flags):
+    """What the program says it asked for is what the trace has: no more and no less."""
+    tap.compile_c("blocks", "bins/interposed/blocks.c", "-fno-builtin", *flags)
+    # no frame information of stubs: they must not call
+    results = not {"-fno-plt", "-fuse-ld=lld", "-fuse-ld=mold"} & set(flags)
+    for jumps in ("-q", "--jumps"):
+        patch("blocks", jumps, "-P", "malloc")
+        tap.need(len(run("./blocks.kron").stdout.splitlines()) == 64, "alone")
+        want = list(said(recorded("blocks")))
+        names = {e for e, _ in want} | {"calloc_count", "free"}
+        want = [w for w in want if results or not w[0].endswith("_result")]
+        got = [g for g in samples() if g[0] in names]
+        agree_all(want, got)
+        tap.need(info()["lost"] == 0, info())
+    shown = imported("blocks")
+    tap.need(all(shown[e] == {"import"} for e, _ in want), shown)
+
+
+def patched_linker(name):
+    if not shutil.which("ld." + name):
+        raise tap.Skip(f"ld.{name} is not installed")
+    patched_blocks("-fuse-ld=" + name)
+
+
+def patched_locks(*flags):
+    run(*CXX, "-O2", "-o", "locks", f"{BINS}/locks.cc", "-pthread", *flags)
+    for jumps in ("-q", "--jumps"):
+        patch("locks", jumps, "-P", "pthread")
+        plain = run("./locks.kron", "cancel").stdout
+        tap.need(plain == "destroyed 10\n", plain)
+        want = [(e, int(v, 16)) for e, v in map(str.split, recorded("locks").splitlines())]
+        tap.need(len(want) == 23, want)
+        agree_all(want, samples())
+        tap.need(recorded("locks", "cancel") == plain, "")
+        names = [e for e, _ in samples()]
+        tap.need(names.count("cond_wait") == 10 and "cond_waited" not in names, names)
+
+
+def patched_kinds():
+    """Counts, numbers, levels, the program's own functions beside, IFUNCs, exceptions."""
+    link("pie")
+    plain = run("./caller", lib("plugin.so")).stdout
+    patch("caller", "-p", "chosen count:3", "-p", "libcallee:add n=$arg1", "-p",
+          "7:total=sum sp=$sp", "-p", "main", "-F", "*throws*", "-p", "libcallee:call",
+          "-p", "5:1234=libcallee.so:twice")
+    tap.need(run("./caller.kron", lib("plugin.so")).stdout == plain, "alone")
+    tap.need(recorded("caller", lib("plugin.so")) == plain, "recorded")
+    got = samples()
+    # what main and its threads call, and not what the plugin does
+    tap.need(info()["counters"][3] == 1 + 4 * 1000, info()["counters"])
+    tap.need([v for e, v in got if e == "add"] == [*range(100)], got)
+    names = [e for e, _ in got if e != "add"]
+    tap.need(sorted(names) == [*["call"] * 9, *["libcallee.so:twice"] * 3, "main", "total"],
+             names)
+    calls = json.loads(run(tap.KRON, "report", "--json", "trace").stdout)
+    tap.need([f["calls"] for f in calls] == [5] and "throws" in calls[0]["function"], calls)
+
+
+def patched_library():
+    """A library's calls, too."""
+    os.makedirs("sub")
+    shutil.copy(lib("libcallee.so"), "libcallee.so")
+    link("pie")
+    plain = run("./caller", lib("plugin.so")).stdout
+    run(tap.KRON, "patch", "-q", "-o", "sub/libcallee.so", "-p", "libc:printf", "libcallee.so")
+    shutil.rmtree("trace", ignore_errors=True)
+    env = {"LD_LIBRARY_PATH": os.path.abspath("sub")}
+    out = run(tap.KRON, "record", "-o", "trace", "-L", "libcallee*", "-F", "none", "./caller",
+              lib("plugin.so"), env=env).stdout
+    tap.need(out == plain, out)
+    tap.need([e for e, _ in samples()] == ["printf"], samples())  # report()'s
+
+
+def patched_refusals():
+    tap.compile_c("blocks", "bins/interposed/blocks.c", "-fno-builtin")
+    r = patch("blocks", "-p", "libc:pthread_mutex_lock", status=1)
+    tap.need("does not call it" in r.stderr and "calls none of the functions" in r.stderr,
+             r.stderr)
+    r = patch("blocks", "-p", "fwrite%return n=$retval", status=1)
+    tap.need("cannot be seen in a linker's stub" in r.stderr, r.stderr)
+    r = patch("blocks", "-p", "mallok", status=1)
+    tap.need("no function of this name" in r.stderr, r.stderr)
+    r = patch("blocks", "-p", "malloc", "--tactics", "-import", status=1)
+    tap.need("no function of this name" in r.stderr, r.stderr)
+    tap.need("(import: 1 " in patch("blocks", "-p", "malloc", "--tactics", "import").stdout, "")
+    tap.need(not os.path.exists("no"), "")
+
+
+def patched_twice():
+    """Who records a patched file for the same functions: asleep its probes do not mind."""
+    with open("twice.c", "w") as f:
+        f.write("""#include <string.h>
+            #include <stdio.h>
+            int main(int argc, char **argv) {
+              char v[64] = "";
+              for (int i = 0; i < 30; i++) {
+                memset(v + i, 'a' + i % 9, 2);
+                if (i < 10) memmove(v + i + 1, argv[0], 1); }
+              return printf("%d\\n", v[3]) < argc; }""")
+    run(*tap.CC, "-O2", "-fno-builtin", "-o", "twice", "twice.c")
+    patch("twice", "-p", "own=memset")
+    for functions in ([], ["-F", "main"]):
+        shutil.rmtree("trace", ignore_errors=True)
+        r = run(tap.KRON, "record", "-o", "trace", "-p", "theirs=libc:memset", "-p",
+                "libc:memmove", *functions, "./twice.kron")
+        tap.need(r.stdout == "100\n", r.stderr)
+        got = [e for e, _ in samples()]
+        tap.need([got.count(e) for e in ("own", "theirs", "memmove")] ==
+                 ([30, 0, 10] if functions else [0, 30, 10]), got)
+        tap.need(("1 of its calls or stubs" in r.stderr) == bool(functions), r.stderr)
+
+
+def direct():
+    """Calls through the table itself, and tail calls."""
+    with open("direct.c", "w") as f:
+        f.write("""#include <string.h>
+            #include <stdio.h>
+            #include <stdlib.h>
+            static int n;
+            __attribute__((noinline)) void *tail(char *a) { return n++, memset(a, 1, 3); }
+            __attribute__((noinline)) static int leaf(char *a) { memset(a, 2, 4); return n++; }
+            int main(void) {
+              char v[64];
+              for (int i = 0; i < 30; i++) tail(v);
+              for (int i = 0; i < 50; i++) { memset(v, 3, 5); n++; leaf(v); }
+              return printf("%d\\n", n) < 0; }""")
+    run(*tap.CC, "-O2", "-fno-builtin", "-fno-plt", "-o", "direct", "direct.c")
+    for args in ([], ["-F", "tail", "-F", "leaf", "-F", "main"]):
+        shutil.rmtree("trace", ignore_errors=True)
+        r = run(tap.KRON, "record", "-o", "trace", "-p", "libc:memset n=$arg3", *args, "./direct")
+        tap.need(r.stdout == "130\n", r.stdout)
+        seen = [v for e, v in samples()]
+        missed = re.search(r"direct: (\d+) of its calls", r.stderr)
+        tap.need(missed or seen == [3] * 30 + [5, 4] * 50, (seen, r.stderr))
+        tap.need(args or not missed, r.stderr)
+    # as functions: what -F names is paired with what calls it
+    shutil.rmtree("trace", ignore_errors=True)
+    run(tap.KRON, "record", "-o", "trace", "-L", "libc.so*", "-F", "memset", "-F", "main",
+        "./direct")
+    calls = {f["function"]: f["calls"] for f in
+             json.loads(run(tap.KRON, "report", "--json", "trace").stdout)}
+    tap.need(calls == {"main": 1, "memset": 130}, calls)
+
+
+def text_relocations():
+    """A module that nobody can patch is named, and does not keep the others from it."""
+    for name, text in {"odd.c": """#include <string.h>
+            __asm__(".text; .globl word; word: .quad puts; .previous");
+            void odd(char *v);
+            void odd(char *v) { for (int i = 0; i < 5; i++) memset(v, i, 7); }""",
+                       "main.c": """#include <string.h>
+            #include <stdio.h>
+            void odd(char *v);
+            int main(void) {
+              char v[64];
+              for (int i = 0; i < 30; i++) memset(v, i, 8);
+              odd(v);
+              return printf("%d\\n", v[0]) < 0; }"""}.items():
+        with open(name, "w") as f:
+            f.write(text)
+    run(*tap.CC, "-O2", "-fPIC", "-fno-builtin", "-shared", "-o", "libodd.so", "odd.c",
+        "-Wl,-z,notext")
+    run(*tap.CC, "-O2", "-fno-builtin", "-o", "caller", "main.c", "-L.", "-lodd",
+        "-Wl,-rpath," + os.getcwd())
+    r = record("-p", "libc:memset n=$arg3")
+    tap.need(r.stdout == "4\n" and [v for _, v in samples()] == [8] * 30, samples())
+    tap.need("functions are not probed where it calls them" in r.stderr and
+             "libodd.so has text relocations" in r.stderr, r.stderr)
+
+
 with tap.Suite("interpose") as s:
     s.case("libraries for these tests", build)
     s.case("lazy binding", variant, "pie", "-Wl,-z,lazy,-z,norelro")
@@ -300,3 +496,16 @@ with tap.Suite("interpose") as s:
     for allocator in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
         s.case("... " + allocator, blocks, allocator)
     s.case("pack pthread: results; cancelling who waits", locks)
+    s.case("calls by no stub", direct)
+    s.case("a module that cannot be patched", text_relocations)
+    s.case("kron patch: pack malloc", patched_blocks, "-Wl,-z,lazy,-z,norelro")
+    s.case("... stubs with endbr64, slots read-only", patched_blocks, "-Wl,-z,ibtplt,-z,now")
+    s.case("... no-pie", patched_blocks, "-no-pie")
+    s.case("... calls without stubs", patched_blocks, "-fno-plt")
+    for other in ("gold", "lld", "mold"):
+        s.case("... linked by " + other, patched_linker, other)
+    s.case("... pack pthread: results; cancelling who waits", patched_locks)
+    s.case("... kinds of probes", patched_kinds)
+    s.case("... a library", patched_library)
+    s.case("... what cannot be", patched_refusals)
+    s.case("... recorded for the same functions", patched_twice)
