@@ -502,6 +502,35 @@ static void add_sections(struct applying *a)
 	make_sections(a);
 }
 
+/* ---- what lies behind the ELF file ---- */
+
+static uint64_t later(uint64_t end, uint64_t off, uint64_t len)
+{
+	return off + len > end ? off + len : end;
+}
+
+/*
+ * Programs that unpack themselves have their data behind everything that the headers name, and find
+ * it by its distance from the file's start, from its end, or behind the section headers.  So it
+ * stays where it is, and is there once more behind ours.
+ */
+static uint64_t elf_end(const struct elf_image *img, const Elf64_Ehdr *eh)
+{
+	uint64_t end = later(sizeof(*eh), eh->e_phoff, eh->e_phnum * sizeof(Elf64_Phdr));
+
+	if (eh->e_shoff)
+		end = later(end, eh->e_shoff, (uint64_t)eh->e_shnum * eh->e_shentsize);
+	for (size_t i = 0; i < eh->e_phnum; i++) {
+		Elf64_Phdr ph = header_at(img, eh, i);
+
+		end = later(end, ph.p_offset, ph.p_filesz);
+	}
+	for (size_t i = 0; i < img->nsections; i++)
+		if (img->sections[i].type != SHT_NOBITS)
+			end = later(end, img->sections[i].off, img->sections[i].size);
+	return end < img->size ? end : img->size;
+}
+
 /* ---- the edits ---- */
 
 static void add(struct elf_edits *out, uint64_t off, const void *bytes, uint64_t len)
@@ -585,6 +614,7 @@ static void own(struct elf_edits *out, const struct applying *a)
 
 static int make_edits(struct applying *a, struct elf_edits *out, struct err *err)
 {
+	const uint64_t tail = elf_end(a->img, &a->eh); /* before the header is the new one */
 	const struct layout *at = &a->at;
 	const struct elf_edit *last;
 	const struct owned *o;
@@ -611,6 +641,10 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 	}
 	last = &out->v.v[out->v.n - 1];
 	out->size = last->off + last->len;
+	if (tail < a->img->size) {
+		add(out, out->size, a->img->bytes + tail, a->img->size - tail);
+		out->size += a->img->size - tail;
+	}
 	out->sites = a->plan->nsites;
 	out->block_len = at->block_len;
 	if (fits && are_apart(out))

@@ -16,7 +16,9 @@
  *   ├──────────────────┤
  *   │ the plan         │  not loaded (patch_info.h)
  *   │ section headers  │  of files that have some: the old ones, one each for the note, the
- *   └──────────────────┘  block and the plan, and their names
+ *   ├──────────────────┤  block and the plan, and their names
+ *   │ data of its own  │  of files that had some behind the old end: they stand there, too
+ *   └──────────────────┘
  *
  * The new segment lies above all others in memory, and, when that costs no more than a hole of
  * some megabytes, as far from the first segment as in the file: kernels before 5.18 tell a

@@ -166,6 +166,38 @@ lint() {
 	END
 }
 
+@test "data behind the end: found from the start, from the end and behind the section headers" {
+	cat >unpack.c <<-'END'
+		#include <elf.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		static void show(FILE *f, long at, int from)
+		{
+			char text[8];
+			if (fseek(f, at, from) || fread(text, 8, 1, f) != 1)
+				exit(1);
+			printf("%.8s\n", text);
+		}
+		int main(int argc, char **argv)
+		{
+			FILE *f = fopen("/proc/self/exe", "rb");
+			Elf64_Ehdr eh;
+			if (fread(&eh, sizeof(eh), 1, f) != 1)
+				exit(1);
+			show(f, atol(argv[argc - 1]), SEEK_SET);
+			show(f, -8, SEEK_END);
+			show(f, eh.e_shoff + eh.e_shnum * eh.e_shentsize, SEEK_SET);
+		}
+	END
+	compile unpack ./unpack.c
+	local end
+	end=$(stat -c %s unpack)
+	printf 'archive.' >>unpack
+	[ "$(./unpack "$end" | sort -u)" = archive. ]
+	"$KRON" patch -q -o unpack.kron unpack
+	both ./unpack ./unpack.kron "$end"
+}
+
 @test "a patched kron patches kron into the same bytes" {
 	"$KRON" patch --jumps -o kron.1 "$KRON"
 	./kron.1 patch --jumps -o kron.2 "$KRON"
