@@ -28,16 +28,18 @@
 #define SYMBOL_MAX (1ull << 20) /* larger ones are no reason for a gap */
 /* rel32, less something for the block itself */
 #define REACH_MAX (0x7fff0000ull)
-#define NEW_HEADERS 2u /* PT_LOAD, PT_NOTE */
+#define NEW_HEADERS 3u /* PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME if there is none */
 /* A string table, and where in it the names behind the first stand. */
-#define SECTION_NAMES \
-	".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr\0.kron.start"
+#define SECTION_NAMES                                                                         \
+	".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr\0.kron.start\0" \
+	".debug_frame"
 #define SECTION_BLOCK_NAME 11u
 #define SECTION_PLAN_NAME 17u
 #define SECTION_HDR_NAME 28u
 #define SECTION_OLD_HDR_NAME 42u
 #define SECTION_START_NAME 65u
-#define NEW_SECTIONS 5u /* at most */
+#define SECTION_DEBUG_NAME 77u
+#define NEW_SECTIONS 6u /* at most */
 
 /* ---- may it be patched? ---- */
 
@@ -139,7 +141,7 @@ struct layout {              /* of the new parts, in the order of the file */
 	uint64_t block_len;
 	uint64_t start_len; /* of the start-up code behind it; 0: not a static program */
 	uint64_t info_off;
-	uint64_t names_off, sections_off; /* has_sections */
+	uint64_t names_off, debug_off, sections_off; /* has_sections */
 	size_t phnum;
 	uint64_t note_at;  /* in the segment */
 	uint64_t frame_at; /* likewise: frame information of the block, if frame.len */
@@ -153,8 +155,9 @@ struct applying {
 	struct layout at;
 	struct bound bound;
 	struct patch_note note;
-	const uint8_t *frame_hdr; /* the image's own .eh_frame_hdr */
+	const uint8_t *frame_hdr; /* the image's own .eh_frame_hdr, NULL: it has none */
 	uint64_t frame_hdr_vaddr;
+	bool adds_table; /* PT_GNU_EH_FRAME is ours alone */
 	struct unwind_disk frame;
 	uint8_t *info;
 	uint8_t *head; /* head_len bytes */
@@ -163,7 +166,9 @@ struct applying {
 	Elf64_Shdr names;    /* the old one of their names */
 	Elf64_Shdr *headers; /* the new table */
 	size_t nsections;    /* in it */
-	char *strings;       /* the new names */
+	uint8_t *debug;      /* a .debug_frame; NULL: the image has one */
+	size_t debug_len;
+	char *strings; /* the new names */
 	uint64_t strings_len;
 };
 
@@ -206,13 +211,15 @@ static struct unwind_code frames_of_start(const struct applying *a)
 }
 
 /*
- * The image's table for unwinders is to be merged with the block's.  One that is not there, or
- * is not as linkers make it, stays alone: a stack is then cut off at a stub.
+ * The image's table for unwinders is to be merged with the block's.  One that is not as linkers
+ * make it stays alone: a stack is then cut off at a stub.  So does one that is not there, but in
+ * static programs, which manage without.
  */
 static void plan_frames(struct applying *a)
 {
 	const struct binding whole = {.plan = a->plan, .whole = true};
 	const struct unwind_code code = frames_of_start(a);
+	bool has_table = false;
 
 	for (size_t i = 0; i < a->eh.e_phnum; i++) {
 		Elf64_Phdr ph = header_at(a->img, &a->eh, i);
@@ -220,6 +227,7 @@ static void plan_frames(struct applying *a)
 
 		if (ph.p_type != PT_GNU_EH_FRAME)
 			continue;
+		has_table = true;
 		hdr = elf_image_at(a->img, ph.p_vaddr, ph.p_filesz);
 		if (!hdr ||
 		    !unwind_disk_plan(&a->frame, hdr, ph.p_filesz, bind_stubs_size(&whole), &code))
@@ -227,6 +235,9 @@ static void plan_frames(struct applying *a)
 		a->frame_hdr = hdr;
 		a->frame_hdr_vaddr = ph.p_vaddr;
 	}
+	a->adds_table = !has_table && a->img->kind == ELF_KIND_STATIC;
+	if (a->adds_table)
+		unwind_disk_plan(&a->frame, NULL, 0, bind_stubs_size(&whole), &code);
 }
 
 static uint64_t segment_len(const struct layout *at)
@@ -248,7 +259,7 @@ static int lay_out(struct applying *a, struct err *err)
 	uint64_t end = loaded_end(img), file_end = page_up(img->size);
 	struct layout *at = &a->at;
 
-	at->phnum = a->eh.e_phnum + NEW_HEADERS;
+	at->phnum = a->eh.e_phnum + NEW_HEADERS - !a->adds_table;
 	at->note_at = at->phnum * sizeof(Elf64_Phdr);
 	at->frame_at = (at->note_at + NOTE_LEN + 15) & ~15ull;
 	at->head_len = page_up(at->frame_at + a->frame.len);
@@ -345,6 +356,16 @@ static void make_headers(struct applying *a)
 		.p_memsz = NOTE_LEN,
 		.p_align = 4,
 	};
+	const Elf64_Phdr frame = {
+		.p_type = PT_GNU_EH_FRAME,
+		.p_flags = PF_R,
+		.p_offset = at->off + at->frame_at,
+		.p_vaddr = at->vaddr + at->frame_at,
+		.p_paddr = at->vaddr + at->frame_at,
+		.p_filesz = a->frame.hdr_len,
+		.p_memsz = a->frame.hdr_len,
+		.p_align = 4,
+	};
 	size_t last = 0, n = 0;
 
 	for (size_t i = 0; i < a->eh.e_phnum; i++)
@@ -357,15 +378,15 @@ static void make_headers(struct applying *a)
 			ph[n].p_vaddr = ph[n].p_paddr = at->vaddr;
 			ph[n].p_filesz = ph[n].p_memsz = at->phnum * sizeof(*ph);
 		} else if (ph[n].p_type == PT_GNU_EH_FRAME && a->frame_hdr) {
-			ph[n].p_offset = at->off + at->frame_at;
-			ph[n].p_vaddr = ph[n].p_paddr = at->vaddr + at->frame_at;
-			ph[n].p_filesz = ph[n].p_memsz = a->frame.hdr_len;
+			ph[n] = frame;
 		}
 		n++;
 		if (i == last)
 			ph[n++] = load;
 	}
-	ph[n] = note;
+	ph[n++] = note;
+	if (a->adds_table)
+		ph[n] = frame;
 }
 
 static void make_note(struct applying *a)
@@ -388,7 +409,7 @@ static void make_head(struct applying *a)
 	a->head = xcalloc(a->at.head_len, 1);
 	make_headers(a);
 	make_note(a);
-	if (a->frame_hdr)
+	if (a->frame.len)
 		unwind_disk_make(a->head + a->at.frame_at, a->at.vaddr + a->at.frame_at, &a->frame,
 				 a->frame_hdr, a->frame_hdr_vaddr, a->bound.block,
 				 a->at.vaddr + a->at.head_len, &code);
@@ -472,6 +493,13 @@ static void make_sections(struct applying *a)
 		.sh_size = at->start_len,
 		.sh_addralign = PAGE,
 	};
+	const Elf64_Shdr debug = {
+		.sh_name = name + SECTION_DEBUG_NAME,
+		.sh_type = SHT_PROGBITS,
+		.sh_offset = at->debug_off,
+		.sh_size = a->debug_len,
+		.sh_addralign = 8,
+	};
 	const size_t nadded = sizeof(added) / sizeof(added[0]);
 
 	a->headers = xmalloc((n + NEW_SECTIONS) * sizeof(*a->headers));
@@ -484,10 +512,24 @@ static void make_sections(struct applying *a)
 	a->headers[a->eh.e_shstrndx].sh_size = a->strings_len;
 	memcpy(a->headers + n, added, sizeof(added));
 	a->nsections = n + nadded;
-	if (a->frame_hdr)
+	if (a->frame.len)
 		a->headers[a->nsections++] = frame;
 	if (at->start_len)
 		a->headers[a->nsections++] = start;
+	if (a->debug)
+		a->headers[a->nsections++] = debug;
+}
+
+/* A debugger reads one section of a name. */
+static void make_debug_frame(struct applying *a)
+{
+	const struct binding whole = {.plan = a->plan, .whole = true};
+	const struct unwind_code code = frames_of_start(a);
+
+	if (elf_image_section(a->img, ".debug_frame") || elf_image_section(a->img, ".zdebug_frame"))
+		return;
+	a->debug = unwind_disk_debug(&a->debug_len, a->bound.block, a->at.vaddr + a->at.head_len,
+				     bind_stubs_size(&whole), &code);
 }
 
 /* Behind the plan, whose length is known by now. */
@@ -498,7 +540,9 @@ static void add_sections(struct applying *a)
 		return;
 	make_names(a);
 	a->at.names_off = a->at.info_off + a->note.info_len;
-	a->at.sections_off = (a->at.names_off + a->strings_len + 7) & ~7ull;
+	make_debug_frame(a);
+	a->at.debug_off = (a->at.names_off + a->strings_len + 7) & ~7ull;
+	a->at.sections_off = (a->at.debug_off + a->debug_len + 7) & ~7ull;
 	make_sections(a);
 }
 
@@ -576,6 +620,7 @@ struct owned {
 	Elf64_Ehdr eh;
 	uint8_t *head, *info;
 	struct start_part start;
+	uint8_t *debug;
 	Elf64_Shdr *headers;
 	char *strings;
 	struct bound bound;
@@ -586,6 +631,7 @@ static void free_owned(struct owned *o)
 	xfree(o->head);
 	xfree(o->info);
 	start_part_free(&o->start);
+	xfree(o->debug);
 	xfree(o->headers);
 	xfree(o->strings);
 	bound_free(&o->bound);
@@ -606,6 +652,7 @@ static void own(struct elf_edits *out, const struct applying *a)
 	o->start = a->start;
 	o->head = a->head;
 	o->info = a->info;
+	o->debug = a->debug;
 	o->headers = a->headers;
 	o->strings = a->strings;
 	o->bound = a->bound;
@@ -637,6 +684,8 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 	add(out, at->info_off, o->info, a->note.info_len);
 	if (a->has_sections) {
 		add(out, at->names_off, o->strings, a->strings_len);
+		if (o->debug)
+			add(out, at->debug_off, o->debug, a->debug_len);
 		add(out, at->sections_off, o->headers, o->eh.e_shnum * sizeof(*o->headers));
 	}
 	last = &out->v.v[out->v.n - 1];

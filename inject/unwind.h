@@ -118,13 +118,16 @@ struct unwind_code {
 	size_t len;
 	uint64_t at;
 };
-/* hdr: the image's own.  False: not of the form that can be merged. */
+/* hdr: the image's own, NULL: it has none.  False: not of the form that can be merged. */
 bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len,
 		      const struct unwind_code *code);
 /* out: d->len zero bytes that will lie at `at`; the addresses are the file's. */
 void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
 		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at,
 		      const struct unwind_code *code);
+/* The same for debuggers, without the image's own: a .debug_frame.  Allocated. */
+uint8_t *unwind_disk_debug(size_t *len, const uint8_t *block, uint64_t block_at, uint64_t stubs_len,
+			   const struct unwind_code *code);
 
 #define UNWIND_ELF_MAX 2048u
 /* Returns its length.  *frame: offset of its .eh_frame, by_call. */

@@ -6,7 +6,11 @@
  *   .eh_frame (ours)      an entry for some pages of stubs
  *   the start-up code     has an .eh_frame of its own, whose entries are in the table too
  *
- * The image's .eh_frame stays where it is: the table says by itself where each entry lies.
+ * The image's .eh_frame stays where it is: the table says by itself where each entry lies.  A
+ * static program may have no table, because it tells libgcc where its .eh_frame is; then the new one
+ * has our entries only, and libgcc looks there for what it does not find.
+ *
+ * gdb reads no table, but sections: for it all entries of ours stand in a .debug_frame once more.
  */
 #include "inject/unwind.h"
 
@@ -85,13 +89,14 @@ static void add_code(uint8_t *table, uint64_t at, const struct unwind_disk *d,
 bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len,
 		      const struct unwind_code *code)
 {
-	uint32_t n;
+	uint32_t n = 0;
 
 	memset(d, 0, sizeof(*d));
-	if (len < HDR_HEAD || memcmp(hdr, form, sizeof(form)))
+	if (hdr && (len < HDR_HEAD || memcmp(hdr, form, sizeof(form))))
 		return false;
-	memcpy(&n, hdr + 8, sizeof(n));
-	if (n > (len - HDR_HEAD) / sizeof(struct entry))
+	if (hdr)
+		memcpy(&n, hdr + 8, sizeof(n));
+	if (n && n > (len - HDR_HEAD) / sizeof(struct entry))
 		return false;
 	d->old = n;
 	d->added = unwind_fde_count(stubs_len);
@@ -128,11 +133,13 @@ static void copy_entries(uint8_t *out, uint64_t at, const struct unwind_disk *d,
 			 uint64_t hdr_at)
 {
 	uint32_t n = (uint32_t)(d->old + d->added + d->code);
-	int32_t frame;
+	int32_t frame = (int32_t)ALIGN(d->hdr_len) - 4; /* counts from its own place */
 
 	memcpy(out, form, sizeof(form));
-	memcpy(&frame, hdr + 4, sizeof(frame));
-	frame = moved(frame, hdr_at, at); /* counts from its own place, 4 in both */
+	if (hdr) {
+		memcpy(&frame, hdr + 4, sizeof(frame));
+		frame = moved(frame, hdr_at, at); /* 4 in both */
+	}
 	memcpy(out + 4, &frame, sizeof(frame));
 	memcpy(out + 8, &n, sizeof(n));
 	for (size_t i = 0; i < d->old; i++) {
@@ -167,4 +174,51 @@ void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, co
 	}
 	add_code(out + HDR_HEAD + (d->old + d->added) * sizeof(struct entry), at, d, code);
 	xfree(fdes);
+}
+
+/* ---- .debug_frame ---- */
+
+/*
+ * The entries of an .eh_frame that was made for address `from`, for offset `to` of a .debug_frame,
+ * in place.  Addresses stay relative to where they stand, which debuggers understand there, too.
+ */
+static size_t make_debug(uint8_t *v, size_t len, uint64_t from, uint64_t to)
+{
+	uint32_t size, id, shift = (uint32_t)(from - to), start;
+	size_t at;
+
+	for (at = 0; at + FDE_START + 4 <= len; at += 4 + size) {
+		memcpy(&size, v + at, sizeof(size));
+		memcpy(&id, v + at + 4, sizeof(id));
+		if (!size)
+			break;
+		if (id) {
+			memcpy(&start, v + at + FDE_START, sizeof(start));
+			start += shift;
+			memcpy(v + at + FDE_START, &start, sizeof(start));
+		}
+		id = id ? (uint32_t)(to + at + 4) - id : UINT32_MAX;
+		memcpy(v + at + 4, &id, sizeof(id));
+	}
+	return at;
+}
+
+uint8_t *unwind_disk_debug(size_t *len, const uint8_t *block, uint64_t block_at, uint64_t stubs_len,
+			   const struct unwind_code *code)
+{
+	size_t n = unwind_fde_count(stubs_len), cap = n * FDE_MAX + REST_MAX;
+	struct unwind_buffer b = {.v = xcalloc(cap + code->len, 1), .cap = cap};
+	struct unwind_fde *fdes = xcalloc(n, sizeof(*fdes));
+	struct unwind_places w;
+	uint32_t tables;
+
+	memcpy(&tables, block + KRON_BLOCK_TABLES, sizeof(tables));
+	read_places(&w, block, block_at, tables);
+	unwind_frame_disk(&b, 0, &w, fdes);
+	xfree(fdes);
+	*len = make_debug(b.v, b.n, 0, 0);
+	if (code->len)
+		memcpy(b.v + *len, code->frame, code->len);
+	*len += make_debug(b.v + *len, code->len, code->at, *len);
+	return b.v;
 }

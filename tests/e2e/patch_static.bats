@@ -221,6 +221,125 @@ faults() {
 	"$KRON" record -q -o t -- ./prog.kron 2>&1 </dev/null | sed "$same" | diff truth -
 }
 
+@test "stacks through stubs, without symbols: gdb, a core, the program, a profiler" {
+	for flags in -static '-static-pie -fPIE'; do
+		cat >prog.c <<-'END'
+			#include <execinfo.h>
+			#include <signal.h>
+			#include <stdio.h>
+			#include <unistd.h>
+			#define OPAQUE __attribute__((noinline))
+			OPAQUE long load(const long *p) { long v; __asm__ volatile("mov (%1),%0" : "=r"(v) : "r"(p)); return v; }
+			OPAQUE long middle(const long *p) { long v = load(p); __asm__ volatile(""); return v + 1; }
+			OPAQUE long outer(const long *p) { long v = middle(p); __asm__ volatile(""); return v * 3; }
+			extern const char __ehdr_start[];
+			static void on_fault(int sig)
+			{
+				void *frame[40];
+				int n = backtrace(frame, 40);
+				/* 0 is here, 1 the signal's frame, which is libc's or not */
+				for (int i = 2; i < n; i++)
+					printf("%lx\n", (unsigned long)((char *)frame[i] - __ehdr_start));
+				fflush(stdout);
+				_exit(sig);
+			}
+			int main(int argc, char **argv)
+			{
+				(void)argv;
+				if (argc > 1)
+					signal(SIGSEGV, on_fault);
+				return (int)outer((const long *)8);
+			}
+		END
+		life prog $flags # or skip
+		compile prog ./prog.c $flags
+		strip prog
+		"$KRON" patch -q --jumps -p '*%insns count:3' -o prog.kron prog
+		./prog 1 >truth || [ $? = 11 ]
+		[ "$(wc -l <truth)" -ge 6 ]
+		./prog.kron 1 >got || [ $? = 11 ]
+		diff truth got
+		command -v gdb >/dev/null || continue
+		# the stub is one frame more, called by the instruction
+		frames() { awk '/^#0/ { s = "" } /^#/ { s = s substr($2, length($2) - 2) "\n" } END { printf s }'; }
+		gdb -batch -ex run -ex bt ./prog 2>&1 </dev/null | frames | tail -n +2 >truth
+		[ "$(wc -l <truth)" -ge 5 ]
+		gdb -batch -ex run -ex bt -ex 'gcore core.kron' ./prog.kron 2>&1 </dev/null | frames |
+			tail -n +3 | diff truth -
+		gdb -batch -ex bt ./prog.kron core.kron 2>&1 </dev/null | frames | tail -n +3 | diff truth -
+	done
+	compile prog torture/unwind_signal.c -static
+	"$KRON" patch -q --jumps -o prog.kron prog
+	./prog.kron | grep reach
+	"$KRON" record -q -o t -- ./prog.kron | grep reach
+	whole t
+}
+
+@test "seccomp filters are noticed without symbols, and in Go" {
+	life prog -static
+	hit=0x$(nm prog | awk '$3 == "hit" { print $1 }')
+	strip prog
+	"$KRON" patch -q -p "$hit" -o prog.kron prog
+	"$KRON" record -q -o t -- ./prog.kron filter 6000 >truth </dev/null || {
+		[ $? = 77 ] && skip "no seccomp here"
+		false
+	}
+	diff <(sort -n truth) <("$KRON" info --json t |
+		json '"\n".join("%d %d" % (t["tid"], t["samples"]) for t in d["process_list"][0]["threads"])')
+	command -v go >/dev/null || return 0
+	cat >prog.go <<-'END'
+		package main
+
+		import (
+			"os"
+			"runtime"
+			"strconv"
+			"syscall"
+			"unsafe"
+		)
+
+		type insn struct {
+			code   uint16
+			jt, jf uint8
+			k      uint32
+		}
+		type program struct {
+			n uint16
+			f *insn
+		}
+
+		//go:noinline
+		func hit(x int) int { return x*3 + 1 }
+
+		// kills for process_vm_readv, which Go never does
+		func filter() {
+			f := []insn{{0x20, 0, 0, 0}, {0x15, 1, 0, 310}, {0x06, 0, 0, 0x7fff0000}, {0x06, 0, 0, 0x80000000}}
+			p := program{uint16(len(f)), &f[0]}
+			syscall.RawSyscall6(syscall.SYS_PRCTL, 38, 1, 0, 0, 0, 0)
+			if _, _, e := syscall.RawSyscall(317, 1, 1, uintptr(unsafe.Pointer(&p))); e != 0 {
+				os.Exit(77)
+			}
+		}
+
+		func main() {
+			runtime.LockOSThread()
+			s := hit(0)
+			filter()
+			for i := 0; i < 20000; i++ {
+				s += hit(i)
+			}
+			os.Stdout.WriteString(strconv.Itoa(s))
+		}
+	END
+	CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=$T/go timeout 100 go build -o prog prog.go || skip "go build"
+	"$KRON" patch -q -F main.hit -o prog.kron prog
+	./prog >truth
+	"$KRON" record -q -o t -- ./prog.kron >got </dev/null
+	cmp truth got
+	whole t
+	[ "$("$KRON" report --json t | json '[f["calls"] for f in d if f["function"] == "main.hit"]')" = '[20001]' ]
+}
+
 @test "a killed program leaves what it had stored" {
 	life prog -static
 	"$KRON" patch -q -F hit -o prog.kron prog
