@@ -38,11 +38,11 @@
 #include <kron/board.h>
 
 #define TRACE_DEFAULT_DIR "kron.data"
-#define TRACE_VERSION 2 /* 1: without packed chunks */
+#define TRACE_VERSION 3 /* 1: without packed chunks; 2 packed them otherwise, and is not read */
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu
-#define TRACE_PACKED_MAGIC 0x4b43504bu /* a chunk whose samples are packed: trace/packed.h */
+#define TRACE_PACKED_MAGIC 0x4b434750u /* a chunk whose samples are packed: trace/packed.h */
 #define TRACE_PAD_MAGIC 0x4b504144u    /* nothing follows, nbytes of it */
 #define TRACE_CHUNK_MAX 0x10000u       /* most sample bytes in one chunk */
 struct trace_chunk {

@@ -4,9 +4,12 @@
 
 #include <string.h>
 
-#define SHORT 8u
-#define WHOLE (4u + KRON_SAMPLE_SIZE)
-#define WHOLE_MARK 0xffffu
+enum { GUESSED_FAR = 0xf0, NEAR = 0xf8, MIDDLE, FAR, NOTHING = 0xfe, WHOLE };
+#define GUESSED_TICKS ((uint64_t)(NEAR - GUESSED_FAR) << 8)
+#define NEAR_SIZE 5u
+#define MIDDLE_SIZE 9u
+#define FAR_SIZE 13u
+#define WHOLE_SIZE (1u + KRON_SAMPLE_SIZE)
 #define TIME_BITS 56
 
 static uint32_t type_of(uint32_t head)
@@ -19,13 +22,37 @@ static bool is_resource(uint32_t head)
 	return type_of(head) == KRON_HEAD_TYPE_RESOURCE;
 }
 
+/* ---- guesses ---- */
+
+static uint64_t what_of(uint32_t event, uint32_t step)
+{
+	return (uint64_t)event << 32 | step;
+}
+
+static void guesses_start(struct guesses *g)
+{
+	memset(g, 0, sizeof(*g));
+}
+
+static uint64_t *guess(struct guesses *g)
+{
+	return &g->at[g->history];
+}
+
+static void guesses_go_on(struct guesses *g, uint32_t event)
+{
+	uint32_t mixed = event * 0x9e3779b1u >> (32 - PACKED_HISTORY_BITS);
+
+	g->history = (g->history << 3 ^ mixed) & ((1u << PACKED_HISTORY_BITS) - 1);
+}
+
 /* ---- make ---- */
 
 /* May this sample be told by what differs from the one before? */
-static bool is_short(const struct kron_sample *before, const struct kron_sample *s, uint64_t ticks)
+static bool is_like(const struct kron_sample *before, const struct kron_sample *s, uint64_t ticks)
 {
 	return !((before->head ^ s->head) & ~KRON_HEAD_TIME_MASK) && before->source == s->source &&
-	       ticks < WHOLE_MARK && s->event <= UINT16_MAX;
+	       ticks <= UINT32_MAX;
 }
 
 static uint64_t ticks_between(const struct kron_sample *before, const struct kron_sample *s)
@@ -44,52 +71,113 @@ static struct kron_sample load(const struct kron_sample *s)
 	return (struct kron_sample){head, s->time_lo, s->source, s->payload, s->event};
 }
 
-static uint8_t *put_short(uint8_t *at, const struct kron_sample *s, uint64_t ticks)
+static uint8_t *put_guessed(uint8_t *at, uint64_t ticks)
 {
-	uint64_t word = ticks | (uint64_t)s->event << 16 | (uint64_t)s->payload << 32;
+	if (ticks >= GUESSED_FAR)
+		*at++ = (uint8_t)(GUESSED_FAR | ticks >> 8);
+	*at++ = (uint8_t)ticks;
+	return at;
+}
 
-	memcpy(at, &word, SHORT);
-	return at + SHORT;
+static uint8_t *put_near(uint8_t *at, uint64_t ticks, uint32_t event, int32_t step)
+{
+	uint64_t word =
+		NEAR | ticks << 8 | (uint64_t)event << 16 | (uint64_t)(uint8_t)(step / 8) << 32;
+
+	memcpy(at, &word, NEAR_SIZE);
+	return at + NEAR_SIZE;
+}
+
+static uint8_t *put_middle(uint8_t *at, uint64_t ticks, uint32_t event, int32_t step)
+{
+	uint64_t word = ticks | (uint64_t)event << 16 | (uint64_t)(uint32_t)step << 32;
+
+	*at = MIDDLE;
+	memcpy(at + 1, &word, MIDDLE_SIZE - 1);
+	return at + MIDDLE_SIZE;
+}
+
+static uint8_t *put_far(uint8_t *at, uint32_t ticks, uint64_t what)
+{
+	*at = FAR;
+	memcpy(at + 1, &ticks, sizeof(ticks));
+	memcpy(at + 1 + sizeof(ticks), &what, sizeof(what));
+	return at + FAR_SIZE;
 }
 
 static uint8_t *put_whole(uint8_t *at, const struct kron_sample *s)
 {
-	const uint32_t mark = WHOLE_MARK;
+	*at = WHOLE;
+	memcpy(at + 1, s, KRON_SAMPLE_SIZE);
+	return at + WHOLE_SIZE;
+}
 
-	memcpy(at, &mark, sizeof(mark));
-	memcpy(at + sizeof(mark), s, KRON_SAMPLE_SIZE);
-	return at + WHOLE;
+static uint8_t *put_like(uint8_t *at, uint64_t ticks, uint64_t what, uint64_t *guessed)
+{
+	uint32_t event = (uint32_t)(what >> 32);
+	int32_t step = (int32_t)what;
+
+	if (what == *guessed && ticks < GUESSED_TICKS)
+		return put_guessed(at, ticks);
+	*guessed = what;
+	if (ticks <= UINT8_MAX && event <= UINT16_MAX && step % 8 == 0 && step / 8 >= INT8_MIN &&
+	    step / 8 <= INT8_MAX)
+		return put_near(at, ticks, event, step);
+	if (ticks <= UINT16_MAX && event <= UINT16_MAX)
+		return put_middle(at, ticks, event, step);
+	return put_far(at, (uint32_t)ticks, what);
+}
+
+/* What follows in the file is as aligned as it was; 0: no room. */
+static size_t fill_up(uint8_t *out, size_t used, size_t room)
+{
+	size_t size = (used + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN;
+
+	if (size > room)
+		return 0;
+	memset(out + used, NOTHING, size - used);
+	return size;
 }
 
 size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes)
 {
 	const struct kron_sample *s = samples, *end = s + nbytes / KRON_SAMPLE_SIZE;
 	struct kron_sample before = {0}; /* no sample has its header byte */
+	struct guesses guesses;
 	uint8_t *at = out;
 
 	if (nbytes % KRON_SAMPLE_SIZE)
 		return 0;
+	guesses_start(&guesses);
 	for (; s < end; s++) {
 		struct kron_sample now = load(s);
 		uint64_t ticks = ticks_between(&before, &now);
+		uint64_t what = what_of(now.event, now.payload - before.payload);
 
-		if (room - (size_t)(at - out) < WHOLE || is_resource(now.head))
+		if (room - (size_t)(at - out) < WHOLE_SIZE || is_resource(now.head))
 			return 0;
-		if (now.head && is_short(&before, &now, ticks))
-			at = put_short(at, &now, ticks);
+		if (now.head && is_like(&before, &now, ticks))
+			at = put_like(at, ticks, what, guess(&guesses));
 		else
 			at = put_whole(at, &now);
-		if (now.head)
+		if (now.head) {
 			before = now;
+			guesses_go_on(&guesses, now.event);
+		}
 	}
-	return (size_t)(at - out);
+	return fill_up(out, (size_t)(at - out), room);
 }
 
 /* ---- walk ---- */
 
 void sample_walk_start(struct sample_walk *w, const uint8_t *data, size_t nbytes, bool packed)
 {
-	*w = (struct sample_walk){.at = data, .end = data + nbytes, .packed = packed};
+	w->at = data;
+	w->end = data + nbytes;
+	w->packed = packed;
+	w->s = (struct kron_sample){0};
+	if (packed)
+		guesses_start(&w->guesses);
 }
 
 static const struct kron_sample *next_plain(struct sample_walk *w, uint64_t *damaged)
@@ -115,14 +203,50 @@ static const struct kron_sample *next_plain(struct sample_walk *w, uint64_t *dam
 	return NULL;
 }
 
-static void take_short(struct kron_sample *s, uint64_t word)
+/* How many bytes the piece has that begins with this one; 0: no piece does. */
+static size_t piece_size(uint8_t first)
 {
-	uint64_t time = kron_sample_time(s) + (word & 0xffff);
+	if (first < NEAR)
+		return first < GUESSED_FAR ? 1 : 2;
+	return first == NOTHING  ? 1
+	       : first == NEAR   ? NEAR_SIZE
+	       : first == MIDDLE ? MIDDLE_SIZE
+	       : first == FAR    ? FAR_SIZE
+	       : first == WHOLE  ? WHOLE_SIZE
+				 : 0;
+}
+
+/* The ticks of a piece that is not whole; *guessed becomes what it says. */
+static uint32_t take_like(const uint8_t *at, uint64_t *guessed)
+{
+	uint64_t word = 0;
+	uint32_t ticks;
+
+	switch (*at) {
+	case NEAR:
+		*guessed = what_of(at[2] | (uint32_t)at[3] << 8, (uint32_t)(8 * (int8_t)at[4]));
+		return at[1];
+	case MIDDLE:
+		memcpy(&word, at + 1, sizeof(word));
+		*guessed = what_of((uint32_t)word >> 16, (uint32_t)(word >> 32));
+		return word & UINT16_MAX;
+	case FAR:
+		memcpy(&ticks, at + 1, sizeof(ticks));
+		memcpy(guessed, at + 1 + sizeof(ticks), sizeof(*guessed));
+		return ticks;
+	default:
+		return *at < GUESSED_FAR ? *at : (*at & 7u) << 8 | at[1];
+	}
+}
+
+static void step_on(struct kron_sample *s, uint32_t ticks, uint64_t what)
+{
+	uint64_t time = kron_sample_time(s) + ticks;
 
 	s->head = (s->head & ~KRON_HEAD_TIME_MASK) | ((uint32_t)(time >> 32) & KRON_HEAD_TIME_MASK);
 	s->time_lo = (uint32_t)time;
-	s->event = (uint32_t)word >> 16;
-	s->payload = (uint32_t)(word >> 32);
+	s->event = (uint32_t)(what >> 32);
+	s->payload += (uint32_t)what;
 }
 
 /* false: a hole. */
@@ -141,20 +265,25 @@ static const struct kron_sample *next_packed(struct sample_walk *w, uint64_t *da
 {
 	size_t left;
 
-	while ((left = (size_t)(w->end - w->at)) >= SHORT) {
-		size_t size = SHORT;
-		uint64_t word;
+	while ((left = (size_t)(w->end - w->at))) {
+		const uint8_t *at = w->at;
+		size_t size = piece_size(*at);
 
-		memcpy(&word, w->at, sizeof(word));
-		if ((word & 0xffff) == WHOLE_MARK)
-			size = WHOLE;
-		if (left < size)
+		if (!size || left < size)
 			break;
 		w->at += size;
-		if (size == SHORT)
-			take_short(&w->s, word);
-		else if (!take_whole(&w->s, w->at - KRON_SAMPLE_SIZE))
+		if (*at == NOTHING)
 			continue;
+		if (*at == WHOLE) {
+			if (!take_whole(&w->s, at + 1))
+				continue;
+		} else {
+			uint64_t *guessed = guess(&w->guesses);
+			uint32_t ticks = take_like(at, guessed);
+
+			step_on(&w->s, ticks, *guessed);
+		}
+		guesses_go_on(&w->guesses, w->s.event);
 		if (type_of(w->s.head) == KRON_HEAD_TYPE_TRACE)
 			return &w->s;
 		if (damaged)

@@ -27,7 +27,7 @@ import sys
 
 CHUNK = struct.Struct("<IIQIIII")
 CHUNK_MAGIC = 0x4B43484B
-PACKED_MAGIC = 0x4B43504B
+PACKED_MAGIC = 0x4B434750
 PAD_MAGIC = 0x4B504144
 SPECIAL = 0xFFFFFF00
 LOST = 0xFFFFFF01
@@ -61,30 +61,72 @@ def plain(body):
     return events, set(sources), lost
 
 
+def mixed(event):
+    return (event * 0x9E3779B1 & 0xFFFFFFFF) >> 22
+
+
+def each_packed(body):
+    """(ticks since the sample before or None, the sample's words or None, event, step of the payload)
+    of packed samples, one by one (trace/packed.h); ValueError if they are not well formed."""
+    guesses = [(0, 0, 0)] * 1024
+    at, history, begun = 0, 0, False
+    while at < len(body):
+        first = body[at]
+        at += 1
+        if first < 0xF8:
+            ticks = first
+            if first >= 0xF0:
+                ticks = (first & 7) << 8 | body[at]
+                at += 1
+        elif first == 0xFF:
+            whole = struct.unpack_from("<5I", body, at)
+            at += 20
+            if whole[0]:
+                begun = True
+                history = (history << 3 ^ mixed(whole[4])) & 1023
+            yield None, whole, whole[4], 0
+            continue
+        elif first == 0xFE:
+            continue
+        elif first == 0xF8:
+            ticks, event, step = struct.unpack_from("<BHb", body, at)
+            guesses[history] = event, 8 * step, mixed(event)
+            at += 4
+        elif first == 0xF9:
+            ticks, event, step = struct.unpack_from("<HHi", body, at)
+            guesses[history] = event, step, mixed(event)
+            at += 8
+        elif first == 0xFA:
+            ticks, step, event = struct.unpack_from("<IiI", body, at)
+            guesses[history] = event, step, mixed(event)
+            at += 12
+        else:
+            raise ValueError(f"no piece begins with {first}")
+        if not begun:
+            raise ValueError("no whole sample first")
+        event, step, mix = guesses[history]
+        history = (history << 3 ^ mix) & 1023
+        yield ticks, None, event, step
+
+
 def unpacked(body):
-    """The same of packed samples (trace/packed.h): None if they are not well formed."""
-    columns = memoryview(body).cast("H")
-    ticks, short = columns[0::4].tobytes(), columns[1::4].tolist()
+    """The same of packed samples: None if they are not well formed."""
     events, sources, lost = [], set(), []
-    at = 0  # in pieces of 8 bytes
-    if len(body) % 8 or ticks[:2] != b"\xff\xff":
-        return None
-    while at < len(short):
-        mark = ticks.find(b"\xff\xff", 2 * at)
-        while mark & 1:  # the ends of two others; -1 is odd, too
-            mark = ticks.find(b"\xff\xff", mark + 1) if mark > 0 else 2 * len(short)
-        mark //= 2
-        events += short[at:mark]
-        if mark == len(short):
-            break
-        if mark + 3 > len(short) or short[mark]:
-            return None
-        head, _, source, payload, event = struct.unpack_from("<5I", body, 8 * mark + 4)
-        if head:
+    payload = 0
+    try:
+        for _, whole, event, step in each_packed(body):
+            if not whole:
+                payload += step
+            elif whole[0]:
+                payload = whole[3]
+                sources.add(whole[2])
+            else:
+                continue
             events.append(event)
-            sources.add(source)
-            lost += [payload] if event == LOST else []
-        at = mark + 3
+            if event == LOST:
+                lost.append(payload & 0xFFFFFFFF)
+    except (ValueError, IndexError, struct.error):
+        return None
     return events, sources, lost
 
 
@@ -93,19 +135,16 @@ def each_sample(magic, body):
     if magic != PACKED_MAGIC:
         yield from struct.iter_unpack("<5I", body)
         return
-    at, head, low, source = 0, 0, 0, 0
-    while at < len(body):
-        ticks, event, payload = struct.unpack_from("<HHI", body, at)
-        if ticks == 0xFFFF:
-            whole = struct.unpack_from("<5I", body, at + 4)
-            at += 24
+    head = low = source = payload = 0
+    for ticks, whole, event, step in each_packed(body):
+        if whole:
             if whole[0]:
-                head, low, source = whole[:3]
+                head, low, source, payload = whole[:4]
             yield whole
             continue
         time = ((head & 0xFFFFFF) << 32 | low) + ticks
         head, low = head & 0xFF000000 | time >> 32 & 0xFFFFFF, time & 0xFFFFFFFF
-        at += 8
+        payload = payload + step & 0xFFFFFFFF
         yield head, low, source, payload, event
 
 

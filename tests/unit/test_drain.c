@@ -497,7 +497,7 @@ static void a_full_disk_loses_nothing(void **state)
 	fill(&b, 4, 11);
 	claim(&b, 4, KRON_CHUNK_OWNED, 0, 1, pid);
 	assert_int_equal(b.seg.ctl->gate[0], 1);
-	limit_files(60000); /* two chunks, packed, and a bit */
+	limit_files(40000); /* two chunks, packed, and a bit */
 	assert_int_equal(drain_round(&b.drain, true, true), 2);
 	assert_int_equal(b.seg.ctl->gate[0], 0);
 	assert_int_equal(b.drain.totals.samples, 2 * KRON_CHUNK_SAMPLES);
