@@ -449,6 +449,23 @@ static void mark_data(struct map_builder *b)
 	vec_free(&b->data);
 }
 
+/*
+ * To those who want to know all jumps that lead somewhere it is as good as a pointer: they look
+ * among the jumps of functions.
+ */
+static void mark_strays(struct map_builder *b)
+{
+	vec_for(&b->strays, to)
+		map_mark(b, *to, CODE_CONSTANT);
+	for (uint64_t off = 0; off < b->m->hi - b->m->lo; off++) {
+		if (!(off & 7) && !b->called[off / 8])
+			off += 7;
+		else if (b->called[off / 8] >> (off & 7) & 1)
+			map_mark(b, b->m->lo + off, CODE_CONSTANT);
+	}
+	vec_free(&b->strays);
+}
+
 static void analyse(struct map_builder *b)
 {
 	struct frame_info *fi = frame_info_open(b->img);
@@ -462,6 +479,7 @@ static void analyse(struct map_builder *b)
 	jump_tables_resolve(b);
 	share_among_parts(b);
 	walk_functions(b, fi);
+	mark_strays(b);
 	mark_data(b);
 	frame_info_close(fi);
 }

@@ -64,6 +64,7 @@ struct map_builder {
 	VEC(struct map_lea) leas;
 	VEC(struct map_jump) jumps;
 	VEC(struct map_bytes) data; /* what will be CODE_DATA */
+	VEC(uint64_t) strays;       /* targets of branches that no function's jump makes */
 };
 
 static inline bool map_has(const struct map_builder *b, uint64_t vaddr)

@@ -48,8 +48,11 @@ static void note_jump(struct sweep *s, const struct insn *in)
 	bool inside = in->target >= s->start && in->target < s->end;
 
 	map_mark(b, in->target, CODE_TARGET);
-	if (s->function == FUNCTION_NONE)
+	if (s->function == FUNCTION_NONE) {
+		if (in->disp_size == 4) /* letters look like short ones */
+			*vec_push(&b->strays) = in->target;
 		return;
+	}
 	if (inside && in->target > in->addr)
 		*vec_push(&s->forward) = in->target;
 	else if (inside && !is_instruction(b, in->target))
@@ -71,8 +74,12 @@ static void note_call(struct sweep *s, const struct insn *in)
 	if (in->kind != INSN_CALL || !map_has(b, in->target))
 		return;
 	*map_flag(b, in->target) |= CODE_TARGET;
+	if (s->function != FUNCTION_NONE && in->target > s->start && in->target < s->end)
+		return; /* a subroutine of its own: as good as a jump */
 	if (s->function != FUNCTION_NONE)
 		b->called[(in->target - b->m->lo) / 8] |= 1u << ((in->target - b->m->lo) & 7);
+	else
+		*vec_push(&b->strays) = in->target;
 }
 
 /* An address that the code makes: of code, or of a table. */
@@ -112,8 +119,10 @@ static void note(struct sweep *s, const struct insn *in)
 				(struct map_jump){.addr = in->addr, .function = s->function};
 		break;
 	case INSN_OTHER_TRANSFER:
-		if (in->op == INSN_OP_XBEGIN)
-			map_mark(s->b, in->target, CODE_TARGET);
+		if (in->op != INSN_OP_XBEGIN)
+			break;
+		map_mark(s->b, in->target, CODE_TARGET);
+		*vec_push(&s->b->strays) = in->target;
 		break;
 	default:
 		if (in->op == INSN_OP_LEA && in->rip_relative)

@@ -5,6 +5,9 @@
  *   stub:   probes of insn 0 | insn 0' | probes of insn 1 | insn 1' | ... | jmp back
  *                            ^ loops back to the function's start come here
  *
+ *   stub:   probes of a call that returned | probes of insn 0 | ...
+ *                                          ^ whoever comes by a jump comes in here
+ *
  * An exit at a conditional jump counts only when the jump is taken:
  *
  *           jncc 1f;  probe;  jmp target;  1:
@@ -171,6 +174,10 @@ static void emit_insn(struct emitter *e, const struct insn *in)
 	uint32_t after;
 
 	find_probes(e, in->addr);
+	if (in->addr == e->d->w.addr) {
+		emit_places(e, in, DRAFT_RETURNED);
+		e->entrance = (uint16_t)e->s.len;
+	}
 	if (has_result(e)) {
 		emit_result(e, in);
 		return;
@@ -189,6 +196,7 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	struct plan_site *site = vec_push(&pl->sites);
 	uint32_t index = pl->sites.n - 1;
 
+	*vec_push(&pl->entrances) = e->entrance;
 	site->vaddr = d->w.addr;
 	site->function = plan_function;
 	site->code = pl->code.n;
@@ -289,6 +297,7 @@ void planner_emit(struct planner *pl, uint32_t plan_function)
 		e.code = elf_image_at(pl->map->img, d->w.addr, d->w.len);
 		list_probes(&e);
 		stub_start(&e.s);
+		e.entrance = 0;
 		e.s.position_independent = pl->position_independent;
 		emit_window(&e);
 		add_site(&e, plan_function);

@@ -25,6 +25,7 @@ struct emitter {
 	const struct draft_probe *probes[DRAFT_LONG_PROBES];
 	unsigned nprobes, from, to;
 	struct stub s;
+	uint16_t entrance; /* in the stub, behind what only returns pass */
 	/* counts by point, and the next one to be made */
 	struct made_count made[DRAFT_LONG_PROBES];
 	unsigned nmade, next_made;

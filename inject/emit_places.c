@@ -81,9 +81,15 @@ static void choose_point(const struct emitter *e, const struct region *r, struct
 	}
 }
 
+/* In the stub. */
+static unsigned order_of(uint8_t where)
+{
+	return where == DRAFT_RETURNED ? 0 : where + 1u;
+}
+
 static bool is_later(const struct made_count *a, const struct made_count *b)
 {
-	return a->vaddr != b->vaddr ? a->vaddr > b->vaddr : a->where > b->where;
+	return a->vaddr != b->vaddr ? a->vaddr > b->vaddr : order_of(a->where) > order_of(b->where);
 }
 
 static void close_region(struct emitter *e, struct region *r)
@@ -169,6 +175,10 @@ void emit_places_begin(struct emitter *e)
 		emit_decode(e, at, &in);
 		for (from = to; to < e->nprobes && e->probes[to]->vaddr == at;)
 			to++;
+		if (at == w->addr) { /* control may come in behind it */
+			visit_point(e, &r, &(struct point){at, at, DRAFT_RETURNED}, &in, from, to);
+			close_region(e, &r);
+		}
 		visit_point(e, &r, &(struct point){at, at, DRAFT_BEFORE}, &in, from, to);
 		if (e->d->is_detour)
 			break;

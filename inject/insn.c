@@ -489,6 +489,13 @@ static bool is_pure(const struct insn *in, const ZydisDecodedInstruction *zi,
 	return true;
 }
 
+/* bt and its like, whose number of a bit in a register reaches far from the operand. */
+static bool counts_bits(const ZydisDecodedInstruction *zi, const ZydisDecodedOperand *ops)
+{
+	return zi->meta.category == ZYDIS_CATEGORY_BITBYTE && zi->operand_count_visible > 1 &&
+	       ops[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+}
+
 /* What it reads is there as long as the program runs: the module itself, or the stack, which does
  * not end within so many bytes of its top. */
 #define STACK_NEAR 256
@@ -510,7 +517,7 @@ static bool is_quiet(const struct insn *in, const ZydisDecodedInstruction *zi,
 	if (zi->meta.category == ZYDIS_CATEGORY_PUSH || zi->meta.category == ZYDIS_CATEGORY_POP)
 		return zi->operand_count_visible == 1 &&
 		       ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER && is_gpr_operand(&ops[0]);
-	if (!is_harmless(zi))
+	if (!is_harmless(zi) || counts_bits(zi, ops))
 		return false;
 	for (unsigned i = 0; i < zi->operand_count; i++)
 		if (!is_gpr_operand(&ops[i]) && !is_flags_operand(&ops[i]) &&

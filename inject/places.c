@@ -22,7 +22,7 @@ static bool is_call(const struct insn *in)
 	return in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
 }
 
-/* Behind a call is before the instruction that it returns to. */
+/* Behind a call is before the instruction that it returns to, for those who do. */
 static struct place place_of(const struct planner *pl, uint32_t probe)
 {
 	const struct plan_probe *p = &pl->probes.v[probe];
@@ -36,7 +36,9 @@ static struct place place_of(const struct planner *pl, uint32_t probe)
 	place.where = DRAFT_AFTER;
 	if (window_decode(pl->map, p->vaddr, &in) && is_call(&in)) {
 		place.vaddr = p->vaddr + in.len;
-		place.where = DRAFT_BEFORE;
+		place.where = code_map_flags(pl->map, place.vaddr) & (CODE_TARGET | CODE_CONSTANT)
+				      ? DRAFT_RETURNED
+				      : DRAFT_BEFORE;
 	}
 	return place;
 }
@@ -45,7 +47,7 @@ static struct place place_of(const struct planner *pl, uint32_t probe)
 static bool is_final(enum refusal r)
 {
 	return r == REFUSAL_NO_INSN || r == REFUSAL_NOT_REACHED || r == REFUSAL_NO_OPERAND ||
-	       r == REFUSAL_OPERAND_GONE || r == REFUSAL_SHARED_RETURN;
+	       r == REFUSAL_OPERAND_GONE;
 }
 
 /* Those that wait for a window, in order; what is behind a call may stand too early. */
@@ -92,6 +94,28 @@ static uint64_t find_end(const struct planner *pl, size_t i)
 	if (pl->places.n >= MANY_PLACES && pl->use & USE_EVICT && end < start + SPARE)
 		end = start + SPARE;
 	return end;
+}
+
+/*
+ * Where others than a call lead to its return address they are made to go another way, before
+ * anything else takes their bytes.  What fails there is nobody's place any more.
+ */
+static void part_ways(struct planner *pl)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pl->places.n; i++) {
+		struct place place = pl->places.v[i];
+		enum refusal r = REFUSAL_NONE;
+
+		if (place.where == DRAFT_RETURNED)
+			r = tactic_part_ways(pl, &place);
+		if (r)
+			*refusal_of(pl, i) = r;
+		else
+			pl->places.v[n++] = place;
+	}
+	pl->places.n = n;
 }
 
 /* A window from place i on; returns the first place that it says nothing about. */
@@ -209,11 +233,15 @@ void planner_move_all(struct planner *pl)
 	}
 }
 
-/* How many are left. */
-static size_t attempt(struct planner *pl)
+/* The ladder for places from probe number `first` on; returns how many are left. */
+static size_t attempt(struct planner *pl, uint32_t first, size_t n)
 {
-	size_t left = 0;
+	size_t left;
 
+	list_places(pl, first, n);
+	left = pl->places.n;
+	part_ways(pl);
+	left -= pl->places.n;
 	for (size_t i = 0; i < pl->places.n; i++)
 		*refusal_of(pl, i) = REFUSAL_SWITCHED_OFF;
 	if (pl->use & USE_JUMP)
@@ -236,13 +264,13 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 	if (!pl->places.n)
 		return;
 	before = remember(pl);
-	left = attempt(pl);
+	left = attempt(pl, first, n);
 	if (left && pl->use & USE_EVICT) {
 		go_back_to(pl, &before);
 		planner_move_all(pl);
-		if (attempt(pl) >= left) {
+		if (attempt(pl, first, n) >= left) {
 			go_back_to(pl, &before);
-			attempt(pl);
+			attempt(pl, first, n);
 		}
 	}
 	xfree(before.drafts);
@@ -251,6 +279,7 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 void planner_retry_places(struct planner *pl, uint32_t first, size_t n)
 {
 	list_places(pl, first, n);
+	part_ways(pl);
 	climb_all(pl);
 	for (size_t i = 0; pl->use & USE_INT3 && i < pl->places.n; i++)
 		if (*refusal_of(pl, i))

@@ -372,10 +372,7 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 	}
 }
 
-/*
- * Behind an instruction is where it falls through.  Behind a call is the instruction that it
- * returns to: if others lead there, the probe cannot tell who came.
- */
+/* Behind an instruction is where it falls through.  Behind a call is where it returns to. */
 static enum refusal refuse_after(const struct making *m, const struct insn *in)
 {
 	uint64_t next = in->addr + in->len;
@@ -388,7 +385,7 @@ static enum refusal refuse_after(const struct making *m, const struct insn *in)
 		return window_insn_ends(in) ? REFUSAL_NOT_REACHED : REFUSAL_NONE;
 	if (!(flags & CODE_INSN) || owner_of(m, next) != owner_of(m, in->addr))
 		return REFUSAL_NOT_REACHED;
-	return flags & (CODE_TARGET | CODE_CONSTANT) ? REFUSAL_SHARED_RETURN : REFUSAL_NONE;
+	return REFUSAL_NONE;
 }
 
 /* A reason that no tactic can help. */
@@ -634,7 +631,8 @@ static void plan_anew(struct making *m, uint8_t *moves)
 	m->moves = moves;
 	memset(pl->taken, BYTE_FREE, m->map->hi - m->map->lo);
 	pl->probes.n = pl->drafts.n = pl->draft_probes.n = 0;
-	pl->sites.n = pl->fixups.n = pl->maps.n = pl->code.n = pl->site_index.n = 0;
+	pl->sites.n = pl->entrances.n = pl->fixups.n = pl->maps.n = pl->code.n = pl->site_index.n =
+		0;
 	pl->jumps_of = 0;
 	xfree(m->named);
 	m->named = m->functions.v;
@@ -747,6 +745,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	vec_free(&m.pl.places);
 	vec_free(&m.pl.jumps);
 	vec_free(&m.pl.site_index);
+	vec_free(&m.pl.entrances);
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.ranges);
 	vec_free(&m.numbers);

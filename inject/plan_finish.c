@@ -11,7 +11,8 @@
  * Control that goes from a stub to where another site begins goes on in that site's stub.
  * Plans for entries and exits alone do without: there a stub seldom leads to another.
  */
-static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n)
+static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n,
+		  const uint16_t *entrances)
 {
 	size_t lo = 0, hi = n;
 
@@ -23,10 +24,15 @@ static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n)
 		else
 			hi = mid;
 	}
-	if (keys && lo < n && keys[lo].vaddr == f->value)
-		f->value = lo;
-	else
+	if (!keys || lo == n || keys[lo].vaddr != f->value) {
 		f->kind = FIXUP_MODULE_REL32;
+		return;
+	}
+	f->value = lo;
+	if (!entrances[keys[lo].number])
+		return;
+	f->kind = FIXUP_SITE_REL32;
+	f->value = lo << 16 | entrances[keys[lo].number];
 }
 
 /* Each site goes to its place; place[] is used up. */
@@ -63,7 +69,7 @@ void planner_sort_sites(struct planner *pl, bool chained)
 		if (f->kind == FIXUP_SITE_REL32)
 			f->value = (uint64_t)place[f->value >> 16] << 16 | (f->value & 0xffff);
 		else if (f->kind == FIXUP_CHAIN_REL32)
-			chain(f, chained ? keys : NULL, n);
+			chain(f, chained ? keys : NULL, n, pl->entrances.v);
 	xfree(keys);
 	permute(pl->sites.v, place, n);
 	xfree(place);

@@ -168,26 +168,38 @@ static void index_sites(struct planner *pl)
 	qsort(pl->site_index.v, pl->site_index.n, sizeof(struct site_key), planner_compare_sites);
 }
 
-struct plan_site *planner_site_at(struct planner *pl, uint64_t vaddr)
+static bool is_over(const struct plan_site *s, uint64_t vaddr)
 {
+	return vaddr - s->vaddr < s->window;
+}
+
+struct plan_site *planner_site_over(struct planner *pl, uint64_t vaddr)
+{
+	struct plan_site *s;
 	size_t lo = 0, hi;
 
 	if (pl->sites.n - pl->site_index.n > 256 || !pl->site_index.n)
 		index_sites(pl);
 	for (size_t i = pl->site_index.n; i < pl->sites.n; i++) /* of this round */
-		if (pl->sites.v[i].vaddr == vaddr)
+		if (is_over(&pl->sites.v[i], vaddr))
 			return &pl->sites.v[i];
 	for (hi = pl->site_index.n; lo < hi;) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (pl->site_index.v[mid].vaddr < vaddr)
+		if (pl->site_index.v[mid].vaddr <= vaddr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	if (lo == pl->site_index.n || pl->site_index.v[lo].vaddr != vaddr)
-		return NULL;
-	return &pl->sites.v[pl->site_index.v[lo].number];
+	s = lo ? &pl->sites.v[pl->site_index.v[lo - 1].number] : NULL;
+	return s && is_over(s, vaddr) ? s : NULL;
+}
+
+struct plan_site *planner_site_at(struct planner *pl, uint64_t vaddr)
+{
+	struct plan_site *s = planner_site_over(pl, vaddr);
+
+	return s && s->vaddr == vaddr ? s : NULL;
 }
 
 uint32_t planner_draft_at(const struct planner *pl, uint64_t vaddr)

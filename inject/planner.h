@@ -35,9 +35,11 @@ enum planner_byte {
 
 /* Where a probe stands: at an instruction of a window. */
 enum draft_where {
-	DRAFT_BEFORE, /* in front of it; an exit at a conditional jump: only when it is taken */
-	DRAFT_AFTER,  /* where it falls through */
-	DRAFT_TAKEN   /* where a conditional jump leads to, when it does */
+	DRAFT_BEFORE,  /* in front of it; an exit at a conditional jump: only when it is taken */
+	DRAFT_AFTER,   /* where it falls through */
+	DRAFT_TAKEN,   /* where a conditional jump leads to, when it does */
+	DRAFT_RETURNED /* in front of it, but only when the call before it has returned: other ways
+			* there lead into the stub behind the probe */
 };
 struct draft_probe {
 	uint32_t probe; /* number in the plan */
@@ -125,6 +127,7 @@ struct planner {
 	VEC(struct site_key) site_index; /* of the first round's sites, by vaddr */
 	/* finished stubs */
 	VEC(struct plan_site) sites;
+	VEC(uint16_t) entrances; /* by site: where in its stub who did not return comes in */
 	VEC(struct plan_fixup) fixups;
 	VEC(struct plan_map) maps;
 	VEC(uint8_t) code;
@@ -170,6 +173,11 @@ struct ways {
 	unsigned n;
 };
 enum refusal tactic_find_ways(struct planner *pl, const struct place *place, struct ways *w);
+/*
+ * Every other way to where a call returns is displaced: then control that comes by the code
+ * itself has returned.
+ */
+enum refusal tactic_part_ways(struct planner *pl, const struct place *place);
 
 /* Another probe there. */
 enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p);
@@ -190,6 +198,8 @@ enum refusal planner_share(const struct planner *pl, uint64_t vaddr, uint32_t *d
 unsigned draft_head(const struct draft *d);
 /* The finished site that begins at vaddr, or NULL.  In the second round only. */
 struct plan_site *planner_site_at(struct planner *pl, uint64_t vaddr);
+/* The one whose window holds vaddr, likewise. */
+struct plan_site *planner_site_over(struct planner *pl, uint64_t vaddr);
 /* The draft's window becomes one that also reaches over `through`, for a jump of so many bytes. */
 enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, unsigned jump);
 /* A draft for this window: marks its bytes. */

@@ -51,6 +51,13 @@ static int compare_jumps(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
+/* Assembly calls pieces of its own function. */
+static bool is_jump(const struct insn *in, const struct function *f)
+{
+	return in->kind == INSN_JCC || in->kind == INSN_JMP ||
+	       (in->kind == INSN_CALL && in->target > f->start && in->target < f->end);
+}
+
 /* The jumps of the function, wherever its parts lie. */
 static void list_jumps(struct planner *pl)
 {
@@ -65,8 +72,7 @@ static void list_jumps(struct planner *pl)
 
 		for (uint64_t at = f->start; at < f->end; at++)
 			if (code_map_flags(pl->map, at) & CODE_INSN &&
-			    window_decode(pl->map, at, &in) &&
-			    (in.kind == INSN_JCC || in.kind == INSN_JMP))
+			    window_decode(pl->map, at, &in) && is_jump(&in, f))
 				*vec_push(&pl->jumps) =
 					(struct planner_jump){in.target, at, in.is_loop};
 	}
@@ -114,7 +120,7 @@ enum refusal tactic_find_ways(struct planner *pl, const struct place *place, str
 	enum refusal r;
 
 	w->n = 0;
-	if (flags & CODE_AFTER_CALL)
+	if (flags & CODE_AFTER_CALL && place->where != DRAFT_RETURNED)
 		return REFUSAL_AFTER_CALL;
 	if (flags & CODE_RSEQ)
 		return REFUSAL_RSEQ;
@@ -123,6 +129,8 @@ enum refusal tactic_find_ways(struct planner *pl, const struct place *place, str
 	if (planner_scope(pl, place->vaddr, WINDOW_JUMP).one_only)
 		return REFUSAL_INDIRECT_JUMP;
 	r = find_jumps(pl, place, w);
+	if (place->where == DRAFT_RETURNED) /* what stands before it is the call */
+		return r || w->n ? r : REFUSAL_BRANCH_TARGET;
 	return r ? r : find_previous(pl, place, w);
 }
 
@@ -131,15 +139,20 @@ enum refusal tactic_displace(struct planner *pl, uint64_t vaddr)
 	struct place place = {vaddr, PLACE_NO_PROBE, true, DRAFT_BEFORE};
 	enum refusal r = tactic_jump.take(pl, &place);
 
-	return r && pl->use & USE_SHORT ? tactic_short.take(pl, &place) : r;
+	if (r && pl->use & USE_SHORT)
+		r = tactic_short.take(pl, &place);
+	if (!r && pl->drafts.v[planner_draft_at(pl, vaddr)].is_detour)
+		r = REFUSAL_OVERLAP; /* probed already, and yet it runs where it stands */
+	return r;
 }
 
-static bool has_loop(const struct planner *pl, const struct ways *w)
+static bool has_loop_or_call(const struct planner *pl, const struct ways *w)
 {
 	struct insn in;
 
 	for (unsigned i = 0; i < w->n; i++)
-		if (window_decode(pl->map, w->v[i].vaddr, &in) && in.is_loop)
+		if (window_decode(pl->map, w->v[i].vaddr, &in) &&
+		    (in.is_loop || in.kind == INSN_CALL))
 			return true;
 	return false;
 }
@@ -162,7 +175,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	    pl->probes.v[place->probe].kind != PROBE_EXIT || is_conditional(pl, place->vaddr))
 		return REFUSAL_BRANCH_TARGET;
 	r = tactic_find_ways(pl, place, &w);
-	if (!r && (w.n > ARRIVALS_MAX || has_loop(pl, &w)))
+	if (!r && (w.n > ARRIVALS_MAX || has_loop_or_call(pl, &w)))
 		r = REFUSAL_BRANCH_TARGET;
 	for (unsigned i = 0; i < w.n && !r; i++)
 		r = tactic_displace(pl, w.v[i].vaddr);

@@ -9,6 +9,13 @@
  *
  *                                         detour: probe; jmp 1b
  *
+ * And a place behind a call that such ways lead to, too: they go round by the trampolines and
+ * come into its stub behind the probe, so whoever is left to pass the probe has returned.
+ *
+ *        call f                           stays
+ *   1:   mov %rax,%rbx    ---->           stub: probe; 2: mov %rax,%rbx ...
+ *        je  1b           ---->           stub: je 2b
+ *
  * For an instruction of one byte between branch targets, and for those that can run nowhere
  * else.  Sound when all ways are known: direct jumps of this function and the instruction
  * before.  What was displaced for a place that is refused then stays displaced, unprobed.
@@ -24,7 +31,28 @@ static enum refusal displace(struct planner *pl, const struct draft_probe *way, 
 	if (r || way->where == DRAFT_BEFORE)
 		return r;
 	d = &pl->drafts.v[planner_draft_at(pl, way->vaddr)];
-	return d->is_detour || d->w.addr + d->w.code_len != vaddr ? REFUSAL_OVERLAP : REFUSAL_NONE;
+	return d->w.addr + d->w.code_len != vaddr ? REFUSAL_OVERLAP : REFUSAL_NONE;
+}
+
+/* A finished site has it: in the second round. */
+static bool is_displaced(struct planner *pl, uint64_t vaddr)
+{
+	const struct plan_site *s = pl->fn.second_round ? planner_site_over(pl, vaddr) : NULL;
+
+	return s && s->patch_len;
+}
+
+enum refusal tactic_part_ways(struct planner *pl, const struct place *place)
+{
+	struct ways ways;
+	enum refusal r = tactic_find_ways(pl, place, &ways);
+
+	if (!(pl->use & USE_DETOUR))
+		return REFUSAL_SHARED_RETURN;
+	for (unsigned i = 0; i < ways.n && !r; i++)
+		if (!is_displaced(pl, ways.v[i].vaddr))
+			r = tactic_displace(pl, ways.v[i].vaddr);
+	return r ? REFUSAL_SHARED_RETURN : REFUSAL_NONE;
 }
 
 static enum refusal take(struct planner *pl, const struct place *place)

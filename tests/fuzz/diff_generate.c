@@ -130,6 +130,7 @@ static void move_stack(struct gen *g)
 
 /* frames: enter and leave, or push, mov, mov, pop, around something */
 static void some(struct gen *g, unsigned n);
+static void call(struct gen *g);
 static void frame(struct gen *g)
 {
 	uint16_t reserved = g->reserved;
@@ -310,6 +311,9 @@ static void skip(struct gen *g)
 	} else {
 		some(g, below(g->r, 5));
 		level_stack(g->c, g->depth - depth);
+		g->depth = depth;
+		if (chance(g->r, 3)) /* and it leads to where a call returns */
+			call(g);
 	}
 	g->depth = depth;
 	g->nesting--;

@@ -397,7 +397,7 @@ static bool is_call(const struct insn *in)
 	return in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
 }
 
-/* Behind a call is where it returns to, however control comes there. */
+/* Behind a call is where it returns to. */
 static void expect_behind_call(struct expected *e, const struct moment *m)
 {
 	for (size_t i = 0; i < e->p->plan->nprobes; i++) {
@@ -499,7 +499,8 @@ void expect_all(struct expected *e)
 			return;
 		if (i)
 			expect_behind(e, &prev, &m);
-		expect_behind_call(e, &m);
+		if (i && prev.in.kind == INSN_RET)
+			expect_behind_call(e, &m);
 		arrives = arrives_at(e, &m, &prev);
 		expect_at(e, &m, arrives, pf);
 	}

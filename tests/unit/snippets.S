@@ -185,6 +185,36 @@ snippet	after_nop		/* one byte behind a call, then a branch target: a pun */
 3:	ret
 end	after_nop
 
+snippet	joined			/* jumps lead to where calls return */
+	subq	$8, %rsp
+	.cfi_adjust_cfa_offset 8
+	andl	$31, %esi
+	testb	$1, %sil
+	je	1f			/* round the call */
+	call	callee
+1:	cmc
+	sbbl	%ebx, %ebx
+	jrcxz	2f
+	testb	$2, %sil
+	jne	2f
+	call	callee
+2:	leal	-1(%rsi), %esi		/* the head of a loop, too */
+	testb	$4, %bl
+	jne	4f
+3:	decl	%esi
+	call	*callee_pointer(%rip)
+4:	testl	%esi, %esi
+	js	5f
+	testb	$1, %sil
+	je	2b
+	testb	$2, %sil
+	je	3b
+	jmp	1b
+5:	addq	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+end	joined
+
 snippet	lock_skip		/* a jump over a prefix, into an instruction */
 	leaq	(%rdi), %rdx
 	testb	$1, %sil

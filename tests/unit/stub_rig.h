@@ -76,6 +76,7 @@ static const struct {
 	{"short_after_call", RETURNS, 0},
 	{"dots", RETURNS, 0},
 	{"after_nop", RETURNS, 0},
+	{"joined", RETURNS, 0},
 	{"lock_skip", RETURNS, 0},
 	{"pairs", RETURNS, 0},
 	{"ret_imm", RETURNS, 16},

@@ -191,6 +191,17 @@ static void operands(void **state)
 }
 
 /* The second decoder takes clang's ud1 traps for longer than they are. */
+/* What can neither fail nor be seen to happen early or late. */
+static void quiet(void **state)
+{
+	(void)state;
+	assert_true(decoded(BYTES(0x85, 0x3c, 0x24), 3).is_quiet);              /* test (%rsp) */
+	assert_false(decoded(BYTES(0x85, 0x3f), 2).is_quiet);                   /* test (%rdi) */
+	assert_true(decoded(BYTES(0x0f, 0xba, 0x24, 0x24, 3), 5).is_quiet);     /* bt $3,(%rsp) */
+	assert_false(decoded(BYTES(0x44, 0x0f, 0xa3, 0x1c, 0x24), 5).is_quiet); /* bt %r11d */
+	assert_true(decoded(BYTES(0x0f, 0xa3, 0xc1), 3).is_quiet);              /* bt %eax,%ecx */
+}
+
 static void disagreement(void **state)
 {
 	static const uint8_t ud1[16] = {0x67, 0x0f, 0xb9, 0x40, 0x02, 0x90, 0x90, 0x90, 0x90};
@@ -339,7 +350,7 @@ int main(void)
 		cmocka_unit_test(kinds),           cmocka_unit_test(refused),
 		cmocka_unit_test(branches),        cmocka_unit_test(operands),
 		cmocka_unit_test(disagreement),    cmocka_unit_test(text),
-		cmocka_unit_test(same_as_objdump),
+		cmocka_unit_test(same_as_objdump), cmocka_unit_test(quiet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
