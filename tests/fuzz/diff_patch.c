@@ -290,7 +290,7 @@ static uint64_t payload(const struct expected *e, const struct plan_probe *p,
 
 	switch ((enum payload_kind)a->payload) {
 	case PAYLOAD_SP:
-		return (uint32_t)r[RSP];
+		return (uint32_t)(r[RSP] + a->value);
 	case PAYLOAD_REG:
 		return (uint32_t)r[a->reg];
 	case PAYLOAD_IMM:
