@@ -462,12 +462,25 @@ static int write_patched(const struct elf_image *img, const struct patch_info *w
 	return code;
 }
 
+/* Go's runtime makes errors of faults, by their addresses; asleep nobody puts those right. */
+static int check_jumps(const struct elf_image *img, struct err *err)
+{
+	if (!jumps || !img->is_go || img->kind == ELF_KIND_STATIC)
+		return 0;
+	return err_set(err, ENOTSUP,
+		       "%s is a dynamic Go program, which must see faults where they happen: not "
+		       "with --jumps",
+		       img->path);
+}
+
 static int patch(const struct elf_image *img, struct err *err)
 {
 	struct patch_info what = {.plan = NULL};
 	struct plan *all = NULL;
 	int code = apply_elf_check(img, err);
 
+	if (!code)
+		code = check_jumps(img, err);
 	if (!code)
 		code = make_plan(&all, &what, img, err);
 	if (!code)

@@ -81,6 +81,10 @@ calls() {
 	cmp want got
 	[ "$(calls main.hit)" = 8800 ]
 	[ "$(calls main.saves)" = 9 ]
+	# its runtime would find the faults of the program at addresses that are none of Go's
+	run "$KRON" patch --jumps -o cgo.kron cgo
+	[ "$status" = 1 ]
+	[[ $output == *"must see faults where they happen"* ]]
 }
 
 @test "dynamic, but threads with data of their own: only a patched copy is traced" {
