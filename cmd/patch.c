@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include <kron/board.h>
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
 #include "cmd/probe_options.h"
@@ -30,6 +32,7 @@ static const char *output;
 static struct opt_list only, except, levels, specs, files;
 static const char *tactics;
 static uint32_t tactic_set;
+static uint64_t first_number;
 static bool jumps, quiet;
 
 static const struct opt options[] = {
@@ -50,6 +53,10 @@ static const struct opt options[] = {
 	 0, 0},
 	{'P', "probe-file", OPT_LIST, &files, "FILE",
 	 "Place the probes of FILE, or of kron's pack of this name. May be repeated.", 0, 0},
+	{0, "first-number", OPT_UINT, &first_number, "N",
+	 "Number of the first function where nobody gives numbers, for KRON_BOARD; default 0. Programs "
+	 "and libraries that store to one board can be told apart so.",
+	 0, 0},
 	{0, "jumps", OPT_FLAG, &jumps, NULL,
 	 "Write the jumps to the probes into the code, too, so that nothing has to write to the "
 	 "code of the running program when they wake. Probes that sleep then take some time.",
@@ -277,6 +284,10 @@ static int write_file(const struct elf_image *img, struct elf_edits *edits, stru
 
 /* ---- which probes ---- */
 
+/* Where a library's start-up code might be called. */
+static struct start_hook hooks[START_HOOKS_MAX];
+static size_t nhooks;
+
 static struct level_globs level_globs;
 static struct probe_set probes;
 
@@ -374,6 +385,8 @@ static int make_plan(struct plan **all, struct patch_info *out, const struct elf
 	code = code_map_build(&map, img, &fns, err);
 	if (!code) {
 		code = plan_map(all, out, map, links, err);
+		if (img->kind == ELF_KIND_SHARED)
+			nhooks = start_hooks_find(hooks, map);
 		code_map_free(map);
 	}
 	links_free(links);
@@ -401,6 +414,7 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 	selection_levels(&sel, all, img->path, out->levels);
 	patch_plan_trim(all, selected, out->levels);
 	out->plan = all;
+	out->hook = start_hook_choose(hooks, nhooks, all);
 	out->has_jumps = jumps;
 	xfree(selected);
 	if (n || probes.specs.n)
@@ -445,6 +459,10 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 				     places.patched),
 	       str_bytes(sizes[0], sizeof(sizes[0]), img->size),
 	       str_bytes(sizes[1], sizeof(sizes[1]), e->size));
+	if (img->kind == ELF_KIND_SHARED && !what->hook)
+		printf("%s: wakes under kron record, but not by KRON_BOARD: no function that "
+		       "initialises it has room for a jump\n",
+		       output);
 }
 
 static int write_patched(const struct elf_image *img, const struct patch_info *what,
@@ -475,7 +493,7 @@ static int check_jumps(const struct elf_image *img, struct err *err)
 
 static int patch(const struct elf_image *img, struct err *err)
 {
-	struct patch_info what = {.plan = NULL};
+	struct patch_info what = {.first_number = (uint32_t)first_number};
 	struct plan *all = NULL;
 	int code = apply_elf_check(img, err);
 
@@ -493,10 +511,13 @@ static int patch(const struct elf_image *img, struct err *err)
 	return code;
 }
 
-static int take_tactics(struct err *err)
+static int check_options(struct err *err)
 {
 	if (tactics && tactics_parse(&tactic_set, tactics, err))
 		return -EINVAL;
+	if (first_number > KRON_EVENT_SPECIAL / 4)
+		return err_set(err, EINVAL, "--first-number %" PRIu64 " is too large",
+			       first_number);
 	if (tactic_set & USE_INT3)
 		return err_set(err, EINVAL, "int3 wants kron's runtime: not in a file on disk");
 	return 0;
@@ -515,7 +536,7 @@ int cmd_patch(int argc, char **argv)
 				"-o OUT is needed (`kron patch --help` shows the usage)");
 	if (levels_take(&level_globs, &levels, &err) ||
 	    probe_options_read(&probes, &specs, &files, level_globs.others, &err) ||
-	    take_tactics(&err))
+	    check_options(&err))
 		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
 				err.msg);
 	probes.no_callers = true; /* those are other files, but for calls that this one makes */

@@ -285,7 +285,8 @@ static int add_start(struct applying *a, const struct binding *b, struct err *er
 				   a->eh.e_entry, a->img, a->what, b, &a->bound, err);
 
 	if (!code) {
-		a->eh.e_entry = a->start.entry;
+		if (a->img->kind != ELF_KIND_SHARED)
+			a->eh.e_entry = a->start.entry;
 		at->start_len = a->start.len;
 		at->info_off = a->note.info_off = at->off + segment_len(at);
 		return check_reach(a, err);
@@ -624,6 +625,7 @@ struct owned {
 	Elf64_Shdr *headers;
 	char *strings;
 	struct bound bound;
+	uint8_t jump[START_HOOK_JUMP]; /* to a library's start-up code */
 };
 
 static void free_owned(struct owned *o)
@@ -659,6 +661,28 @@ static void own(struct elf_edits *out, const struct applying *a)
 	out->owned = o;
 }
 
+/* A library's start-up code is called by the one jump that its text always has. */
+static bool add_start_jump(struct applying *a, struct elf_edits *out)
+{
+	const struct start_hook *h = a->what->hook;
+	struct owned *o = out->owned;
+	const uint8_t *text;
+	int64_t distance;
+	int32_t rel32;
+
+	if (!a->at.start_len || a->img->kind != ELF_KIND_SHARED)
+		return true;
+	text = elf_image_at(a->img, h->vaddr, START_HOOK_JUMP);
+	distance = (int64_t)(a->start.entry - (h->vaddr + START_HOOK_JUMP));
+	rel32 = (int32_t)distance;
+	if (!text || rel32 != distance)
+		return false;
+	o->jump[0] = 0xe9;
+	memcpy(o->jump + 1, &rel32, sizeof(rel32));
+	add(out, (uint64_t)(text - a->img->bytes), o->jump, sizeof(o->jump));
+	return true;
+}
+
 static int make_edits(struct applying *a, struct elf_edits *out, struct err *err)
 {
 	const uint64_t tail = elf_end(a->img, &a->eh); /* before the header is the new one */
@@ -670,7 +694,7 @@ static int make_edits(struct applying *a, struct elf_edits *out, struct err *err
 	own(out, a);
 	o = out->owned;
 	add(out, 0, &o->eh, sizeof(o->eh));
-	fits = add_sites(a, out);
+	fits = add_sites(a, out) && add_start_jump(a, out);
 	qsort(out->v.v, out->v.n, sizeof(*out->v.v), compare_edits);
 	add(out, at->off, o->head, at->head_len);
 	add(out, at->off + at->head_len, o->bound.block, at->block_len);
@@ -719,7 +743,7 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
 	if (!a.at.block_len)
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
-	if (img->kind != ELF_KIND_SHARED)
+	if (img->kind != ELF_KIND_SHARED || what->hook)
 		a.at.start_len = start_part_min();
 	plan_frames(&a);
 	code = lay_out(&a, err);

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "inject/start_code.h"
+#include "inject/start_hook.h"
 
 #define PAGE 4096ull
 
@@ -50,6 +51,7 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 	/* Its goroutines have stacks that are too small for the runtime's C. */
 	h.flags = (img->is_go ? KRON_START_SMALL_STACKS : 0) |
 		  (img->kind != ELF_KIND_STATIC ? KRON_START_DYNAMIC : 0) |
+		  (img->kind == ELF_KIND_SHARED ? KRON_START_LIBRARY : 0) |
 		  (wraps ? KRON_START_WRAPS : 0);
 	out->code = xmalloc(start_code_size);
 	memcpy(out->code, start_code, start_code_size);
@@ -57,6 +59,23 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 	memcpy(out->code + h.leave, &rel32, sizeof(rel32));
 	out->entry = out->vaddr + h.entry;
 	return 0;
+}
+
+/* Behind all that: where a library's start-up code goes on. */
+static int add_displaced(struct start_part *out, uint64_t *entry, const struct start_hook *hook,
+			 const struct elf_image *img, struct err *err)
+{
+	uint64_t at = (out->wake_len + 15) & ~15ull;
+	uint8_t *all = xcalloc(at + START_HOOK_CODE_MAX, 1);
+	size_t n;
+
+	memcpy(all, out->wake, out->wake_len);
+	xfree(out->wake);
+	out->wake = all;
+	*entry = out->vaddr + out->wake_at + at;
+	n = start_hook_emit(all + at, hook, img, *entry);
+	out->wake_len = at + n;
+	return n ? 0 : err_set(err, ERANGE, "its start is too far from where there is room");
 }
 
 int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
@@ -69,6 +88,8 @@ int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 	code = start_wake_make(&out->wake, &out->wake_len, vaddr, img, what, b, asleep, err);
 	if (!code && out->wake_len > UINT32_MAX / 2)
 		code = err_set(err, ERANGE, "it has too many probes");
+	if (!code && img->kind == ELF_KIND_SHARED)
+		code = add_displaced(out, &entry, what->hook, img, err);
 	if (!code)
 		code = make_code(out, entry, img, asleep, what->has_jumps && b->own_hook, err);
 	out->len = (out->wake_at + out->wake_len + PAGE - 1) & -PAGE;

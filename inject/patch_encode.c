@@ -187,6 +187,7 @@ static void put_events(struct writer *w, const struct patch_info *info)
 		put_string(w, e->name);
 		put_string(w, e->payload ? e->payload : "");
 	}
+	put(w, info->first_number);
 	put(w, info->nsemaphores);
 	for (size_t i = 0; i < info->nsemaphores; i++)
 		put(w, info->semaphores[i]);

@@ -45,6 +45,7 @@ struct reader {
 	VEC(struct place_action) actions;
 	VEC(struct patch_event) events;
 	VEC(uint64_t) semaphores;
+	uint32_t first_number;
 	VEC(char) strings;
 	VEC(uint8_t) levels;
 	uint64_t old_sum;  /* of the text that was displaced */
@@ -375,6 +376,7 @@ static void get_events(struct reader *r)
 			e->payload = NULL;
 		}
 	}
+	r->first_number = (uint32_t)get_most(r, KRON_EVENT_SPECIAL / 2 - 1);
 	n = get_count(r);
 	for (uint64_t i = 0; i < n && !r->bad; i++)
 		*vec_push(&r->semaphores) = get(r);
@@ -636,6 +638,7 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	out->nevents = r.events.n;
 	out->semaphores = r.semaphores.v;
 	out->nsemaphores = r.semaphores.n;
+	out->first_number = r.first_number;
 	out->block_vaddr = note->block_vaddr;
 	out->block_len = note->block_len;
 	out->has_jumps = note->flags & PATCH_HAS_JUMPS;
@@ -676,7 +679,7 @@ bool patch_info_has_board(const struct elf_image *img)
 
 uint32_t patch_info_first_number(const struct patch_info *info)
 {
-	uint32_t first = 0;
+	uint32_t first = info->first_number;
 
 	for (size_t i = 0; i < info->nevents; i++)
 		if (info->events[i].has_number && info->events[i].number >= first)

@@ -27,9 +27,10 @@
 
 #include "inject/elf_image.h"
 #include "inject/plan.h"
+#include "inject/start_hook.h"
 
 /* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
-#define PATCH_VERSION 6u
+#define PATCH_VERSION 7u
 
 #define PATCH_HAS_JUMPS 1u
 #define PATCH_HAS_BOARD 4u /* a dynamic one with it: for KRON_BOARD only */
@@ -63,7 +64,10 @@ struct patch_info {
 	size_t nevents;
 	uint64_t *semaphores; /* vaddrs, of USDT probes */
 	size_t nsemaphores;
-	bool has_jumps; /* the text has the jumps to the block */
+	uint32_t first_number; /* patch_info_first_number() is no less */
+	bool has_jumps;        /* the text has the jumps to the block */
+	/* Not in the file: where a library's start-up code is to be called; NULL: nowhere. */
+	const struct start_hook *hook;
 	/* set by patch_info_read(): */
 	uint64_t block_vaddr, block_len;
 	uint8_t id[KRON_BLOCK_ID_LEN];

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start_code.h - what goes into a static program besides its block: kron/start.h, bytes and place.
+ * start_code.h - what goes into a program or library besides its block: kron/start.h, bytes and
+ * place.
  *
  *   start-up code │ zeros for its data, a hole in the file │ how to wake the probes
+ *                                                          │ a library's displaced instructions
  */
 #ifndef INJECT_START_CODE_H
 #define INJECT_START_CODE_H
@@ -21,7 +23,7 @@ extern const size_t start_code_size;
 struct start_part {
 	uint64_t vaddr;   /* page-aligned */
 	uint64_t len;     /* of all three, multiple of the page size */
-	uint64_t entry;   /* what e_entry must be */
+	uint64_t entry;   /* what e_entry must be, or where a library's jump leads */
 	uint8_t *code;    /* start_code_size bytes */
 	uint64_t wake_at; /* from vaddr */
 	uint8_t *wake;
@@ -35,7 +37,7 @@ uint64_t start_part_hook(uint64_t vaddr);
 /* The frame information of its code: bytes, and offset from vaddr. */
 const uint8_t *start_part_frame(uint64_t *off, size_t *len);
 /*
- * For the address vaddr, in front of the program's entry point.  asleep: the file's block and the
+ * For the address vaddr, in front of the program's entry point, or of what->hook in a library.  asleep: the file's block and the
  * sites; b: how it was bound.  -ERANGE when the entry is too far away.
  */
 int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,

@@ -224,7 +224,7 @@ static int bind_awake(struct bound *out, const struct patch_info *what, const st
 	memset(all, 1, what->plan->nfunctions + 1);
 	awake.dormant = false;
 	awake.no_patches = true;
-	awake.hooks = true;
+	awake.hooks = b->own_hook; /* else they are libkron-rt.so's */
 	awake.selected = all;
 	awake.event_base = patch_info_first_number(what);
 	awake.levels = what->levels;

@@ -11,6 +11,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "runtime/rt.h"
+#ifdef RT_STATIC
+#include "runtime/static.h"
+#endif
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
@@ -41,6 +44,27 @@ static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 	       mini_mismatch(ctl->session, session, 16) == 16;
 }
 
+static void use_private(long at)
+{
+	kron_rt.proc = (struct rt_proc *)at;
+	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
+	kron_rt.counts = (uint64_t **)(at + RT_PROC_SIZE + LANES_SIZE);
+}
+
+#ifdef RT_STATIC
+bool rt_share_private(void)
+{
+	struct rt_mapping m;
+
+	if (!rt_mapping_at(RT_LANES_HINT, &m) || m.start != RT_LANES_HINT || m.ino ||
+	    m.end != m.start + ((PRIVATE_SIZE + 4095) & -4096ull) ||
+	    mini_mismatch(m.rights, "rw-p", 4) != 4)
+		return false;
+	use_private(RT_LANES_HINT);
+	return true;
+}
+#endif
+
 /* The process page and the lanes: zero pages for every child with memory of its own. */
 long rt_map_private(void)
 {
@@ -55,9 +79,7 @@ long rt_map_private(void)
 		sys_munmap((void *)at, PRIVATE_SIZE);
 		return ret;
 	}
-	kron_rt.proc = (struct rt_proc *)at;
-	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
-	kron_rt.counts = (uint64_t **)(at + RT_PROC_SIZE + LANES_SIZE);
+	use_private(at);
 	return 0;
 }
 

@@ -255,6 +255,8 @@ struct rt_segment {
 void rt_start(char **envp) __attribute__((visibility("hidden")));
 /* Stacks of our own, where the program's are too small for C (thunk.inc). */
 bool rt_map_stacks(void) __attribute__((visibility("hidden")));
+/* RT_STATIC: that of another module's runtime, if it is where it should be. */
+bool rt_share_private(void) __attribute__((visibility("hidden")));
 /* The memory that a fork wipes. */
 long rt_map_private(void) __attribute__((visibility("hidden")));
 /* Map [off, off + len) of a segment, at addr and nowhere else if `fixed`. */

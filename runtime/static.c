@@ -25,8 +25,6 @@
 #define HAS_RDTSCP (1u << 27)
 #define HWCAP2_FSGSBASE 2u
 
-#define ENV_BOARD "KRON_BOARD="
-
 /* What follows prefix in an entry of the environment, or NULL. */
 static const char *env_value(char **envp, const char *prefix)
 {
@@ -70,14 +68,13 @@ static bool has_rdtscp(void)
 }
 
 /* sp: the kernel's: argc, argv, NULL, envp, NULL, auxv. */
-void kron_rt_static(uint64_t *sp)
+static void start_program(uint64_t *sp)
 {
 	char **envp = (char **)(sp + 1 + sp[0] + 1);
 	char **end = envp;
 	const Elf64_auxv_t *auxv;
 	bool recorded = env_value(envp, KRON_ENV_RT "=");
-	const char *board = env_value(envp, ENV_BOARD);
-
+	const char *board = env_value(envp, RT_ENV_BOARD);
 	bool asked = recorded ? !(kron_start.flags & KRON_START_DYNAMIC) : board != NULL;
 
 	while (*end)
@@ -95,6 +92,27 @@ void kron_rt_static(uint64_t *sp)
 		rt_start(envp);
 	else
 		kron_rt_board(board);
+}
+
+/* Whoever has loaded it, now or when the program began: nothing that we are given says more than
+ * that somebody called us. */
+static void start_library(void)
+{
+	char board[RT_BOARD_NAME_MAX + 1];
+
+	if (kron_rt_has_data || !rt_library_is_asked(board) || !has_rdtscp() || !map_data() ||
+	    (kron_start.flags & KRON_START_SMALL_STACKS && !rt_map_stacks()))
+		return;
+	kron_rt_thread_init(false);
+	kron_rt_board(board);
+}
+
+void kron_rt_static(uint64_t *sp)
+{
+	if (kron_start.flags & KRON_START_LIBRARY)
+		start_library();
+	else
+		start_program(sp);
 }
 
 /* ---- the one block ---- */

@@ -17,8 +17,19 @@
 #include "runtime/mini.h"
 
 #define PREFIX "/dev/shm/kron-board."
-#define NAME_MAX_LEN 63u
 #define TAIL_SIZE (KRON_WINDOW_SIZE - KRON_CTL_OFFSET)
+
+/*
+ * Each module from `kron patch`, the program and its libraries, has this code; they share one board
+ * and what is mapped for it.  Whoever comes first maps it and it stays, for nobody knows who is
+ * still there:
+ *
+ *   KRON_CTL_ADDR   the window's tail: gates are at fixed addresses
+ *   RT_MEMORY_HINT  local memory
+ *   RT_LANES_HINT   what a fork wipes
+ *
+ * What lies there already is ours if all three are there, of this very board.
+ */
 
 /* As bus/boards.c: no slash, no dot first. */
 static bool is_name(const char *name)
@@ -32,7 +43,7 @@ static bool is_name(const char *name)
 		    c != '_' && c != '-' && (c != '.' || !i))
 			return false;
 	}
-	return len && len <= NAME_MAX_LEN;
+	return len && len <= RT_BOARD_NAME_MAX;
 }
 
 static char *put_number(char *at, uint32_t n)
@@ -50,7 +61,7 @@ static char *put_number(char *at, uint32_t n)
 
 static int open_board(const char *name, uint32_t uid)
 {
-	char path[sizeof(PREFIX) + 10 + 1 + NAME_MAX_LEN + 1];
+	char path[sizeof(PREFIX) + 10 + 1 + RT_BOARD_NAME_MAX + 1];
 	char *at = path + sizeof(PREFIX) - 1;
 
 	mini_copy(path, PREFIX, sizeof(PREFIX) - 1);
@@ -69,6 +80,15 @@ static bool is_ours(int fd, uint32_t uid)
 	       !(st.st_mode & 077) && (uint64_t)st.st_size >= KRON_WINDOW_SIZE;
 }
 
+static void use_machine(long tail, long memory)
+{
+	kron_rt.ctl = (struct kron_ctl *)tail;
+	kron_rt.board.ctl = kron_rt.ctl;
+	kron_rt.board.device =
+		(struct device *)(tail + (long)(KRON_DEVICE_OFFSET - KRON_CTL_OFFSET));
+	kron_rt.board.memory = (void *)memory;
+}
+
 static bool map_machine(int fd)
 {
 	long tail = rt_map_shared(KRON_CTL_ADDR, true, TAIL_SIZE, PROT_READ | PROT_WRITE, fd,
@@ -83,11 +103,7 @@ static bool map_machine(int fd)
 		sys_munmap((void *)tail, TAIL_SIZE);
 		return false;
 	}
-	kron_rt.ctl = (struct kron_ctl *)tail;
-	kron_rt.board.ctl = kron_rt.ctl;
-	kron_rt.board.device =
-		(struct device *)(tail + (long)(KRON_DEVICE_OFFSET - KRON_CTL_OFFSET));
-	kron_rt.board.memory = (void *)memory;
+	use_machine(tail, memory);
 	return true;
 }
 
@@ -97,10 +113,39 @@ static void unmap_machine(void)
 	sys_munmap(kron_rt.ctl, TAIL_SIZE);
 }
 
+static bool is_part_of(uint64_t addr, uint64_t len, uint64_t off, const struct stat *st)
+{
+	struct rt_mapping m;
+
+	return rt_mapping_at(addr, &m) && m.start == addr && m.end == addr + len && m.off == off &&
+	       m.dev == st->st_dev && m.ino == st->st_ino &&
+	       mini_mismatch(m.rights, "rw-s", 4) == 4;
+}
+
+/* Another module has done it. */
+static bool share_machine(int fd)
+{
+	struct stat st;
+
+	if (sys2(__NR_fstat, fd, (long)&st) != 0 ||
+	    !is_part_of(KRON_CTL_ADDR, TAIL_SIZE, KRON_CTL_OFFSET, &st) ||
+	    !is_part_of(RT_MEMORY_HINT, KRON_MEMORY_BYTES, KRON_MEMORY_OFFSET, &st) ||
+	    !rt_share_private())
+		return false;
+	use_machine(KRON_CTL_ADDR, RT_MEMORY_HINT);
+	return true;
+}
+
 static bool is_board(void)
 {
 	return kron_rt.ctl->magic == KRON_SEGMENT_MAGIC &&
 	       kron_rt.ctl->version == KRON_SEGMENT_VERSION && board_is_sane(&kron_rt.board);
+}
+
+static void wake(void)
+{
+	board_remember_threads(&kron_rt.proc->epoch);
+	kron_rt.named = kron_rt.live = kron_rt_wake(&kron_start);
 }
 
 void kron_rt_board(const char *name)
@@ -111,12 +156,12 @@ void kron_rt_board(const char *name)
 	if (fd < 0)
 		return;
 	if (is_ours(fd, uid) && map_machine(fd)) {
-		if (is_board() && !rt_map_private()) {
-			board_remember_threads(&kron_rt.proc->epoch);
-			kron_rt.named = kron_rt.live = kron_rt_wake(&kron_start);
-		}
+		if (is_board() && !rt_map_private())
+			wake();
 		if (!kron_rt.live)
 			unmap_machine();
+	} else if (is_ours(fd, uid) && share_machine(fd) && is_board()) {
+		wake();
 	}
 	sys_close(fd);
 }

@@ -46,6 +46,9 @@ _Static_assert(sizeof(struct kron_start) == 56, "static.ld");
 /* The text has the jumps and the block hooks: handlers of faults are wrapped even if nothing else
  * is asked for. */
 #define KRON_START_WRAPS 4u
+/* A library: `entry` stands in front of its first initialisation function, whose first
+ * instructions are where `leave` leads.  Only KRON_BOARD is for us. */
+#define KRON_START_LIBRARY 8u
 
 /*
  * What must change to wake the probes where no collector is asked: KRON_BOARD names a board, and

@@ -126,8 +126,27 @@ static void read_back(const uint8_t *file, size_t size, const struct plan *plan)
 	elf_image_close(img);
 }
 
+/* Where a library's start-up code would be called. */
+static const struct start_hook *find_hook(struct start_hook *hooks, const struct elf_image *img,
+					  const struct plan *plan)
+{
+	struct functions f;
+	struct code_map *map;
+	size_t n = 0;
+
+	if (img->kind != ELF_KIND_SHARED || functions_find(&f, img, NULL))
+		return NULL;
+	if (!code_map_build(&map, img, &f, NULL)) {
+		n = start_hooks_find(hooks, map);
+		code_map_free(map);
+	}
+	functions_free(&f);
+	return start_hook_choose(hooks, n, plan);
+}
+
 static void write_patched(const struct elf_image *img, bool jumps)
 {
+	struct start_hook hooks[START_HOOKS_MAX];
 	struct plan_options opt = apply_elf_options(img);
 	struct plan *plan;
 	struct elf_edits edits;
@@ -142,10 +161,12 @@ static void write_patched(const struct elf_image *img, bool jumps)
 		levels[i] = i % 16;
 	}
 	patch_plan_trim(plan, selected, levels);
-	if (!apply_elf_make(
-		    &edits, img,
-		    &(struct patch_info){.plan = plan, .levels = levels, .has_jumps = jumps},
-		    NULL)) {
+	if (!apply_elf_make(&edits, img,
+			    &(struct patch_info){.plan = plan,
+						 .levels = levels,
+						 .has_jumps = jumps,
+						 .hook = find_hook(hooks, img, plan)},
+			    NULL)) {
 		file = edited(img, &edits);
 		if (file)
 			read_back(file, edits.size, plan);
@@ -461,15 +482,25 @@ static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npath
 {
 	static const char *defaults[] = {"/bin/true", "/usr/bin/printf",
 					 "/lib64/ld-linux-x86-64.so.2"};
-	static struct made made[2];
+	static struct made made[3];
 	size_t n = 0;
 
 	for (int i = 0; i < npaths && n < max; i++)
 		n += load(&seeds[n], paths[i]);
 	if (npaths)
 		return n;
-	for (int i = 0; i < 2; i++) {
-		make_elf(&made[i], i ? MADE_STATIC : MADE_PIE);
+	for (int i = 0; i < 3; i++) {
+		make_elf(&made[i], i == 0 ? MADE_PIE : i == 1 ? MADE_STATIC : MADE_SHARED);
+		if (i == 2) { /* with something to begin with */
+			Elf64_Dyn *d = MADE_DYN(&made[i]);
+
+			while (d->d_tag != DT_NULL)
+				d++;
+			*d++ = (Elf64_Dyn){DT_INIT, {MADE_BASE + 0x840}};
+			*d++ = (Elf64_Dyn){DT_INIT_ARRAY, {MADE_BASE + 0x2200}};
+			*d++ = (Elf64_Dyn){DT_INIT_ARRAYSZ, {32}};
+			*d = (Elf64_Dyn){DT_NULL, {0}};
+		}
 		seeds[n].bytes = xmalloc(MADE_SIZE);
 		memcpy(seeds[n].bytes, &made[i], MADE_SIZE);
 		seeds[n++].size = MADE_SIZE;

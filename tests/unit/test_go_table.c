@@ -29,11 +29,10 @@ static struct elf_image *open_made(const struct made *m)
 static void find(struct functions *f, const struct elf_image *img)
 {
 	assert_int_equal(
-		functions_find_with(
-			f, img,
-			&(struct functions_options){.sources = FUNCTION_ALL_SOURCES &
-							       ~FUNCTION_DEBUG_FILE},
-			NULL),
+		functions_find_with(f, img,
+				    &(struct functions_options){.sources = FUNCTION_ALL_SOURCES &
+									   ~FUNCTION_DEBUG_FILE},
+				    NULL),
 		0);
 }
 
@@ -122,7 +121,8 @@ static void unknown_forms_are_named(void **state)
 /* Go's threads have thread data of a C library only if there is one. */
 static void kinds_are_told(void **state)
 {
-	static const uint8_t note[] = {4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 'G', 'o', 0, 0, 1, 2, 3, 4};
+	static const uint8_t note[] = {4, 0, 0,   0,   4, 0, 0, 0, 4, 0,
+				       0, 0, 'G', 'o', 0, 0, 1, 2, 3, 4};
 	struct elf_image *img;
 	struct made m;
 
