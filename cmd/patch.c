@@ -456,7 +456,7 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 	printf("%s refused; %s -> %s\n",
 	       str_thousands(counts[2], sizeof(counts[2]),
 			     in.found - in.patched + out.found - out.patched + places.found -
-				     places.patched),
+				     places.patched - places.refused[REFUSAL_NOT_REACHED]),
 	       str_bytes(sizes[0], sizeof(sizes[0]), img->size),
 	       str_bytes(sizes[1], sizeof(sizes[1]), e->size));
 	if (img->kind == ELF_KIND_SHARED && !what->hook)

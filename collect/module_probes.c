@@ -143,7 +143,7 @@ static void count_places(struct module *m)
 			continue;
 		if (p->site != UINT32_MAX)
 			m->probes.patched++;
-		else
+		else if (p->refusal != REFUSAL_NOT_REACHED) /* nothing is missed there */
 			m->probes.refused++;
 	}
 }

@@ -6,6 +6,8 @@
  * Questions come in ascending order, many for each function: the rows of the last function
  * asked for are kept.
  */
+#include <stdlib.h>
+
 #include "base/vec.h"
 #include "inject/eh_frame.h"
 #include "inject/elf_image_impl.h"
@@ -21,6 +23,8 @@ struct frame_info {
 	struct eh_frame frame;
 	const struct eh_fde *cached; /* whose rows these are */
 	VEC(struct span) spans;
+	VEC(uint64_t) pads; /* sorted, when somebody has asked */
+	bool has_pads;
 };
 
 struct frame_info *frame_info_open(const struct elf_image *img)
@@ -38,6 +42,7 @@ void frame_info_close(struct frame_info *fi)
 		return;
 	eh_frame_free(&fi->frame);
 	vec_free(&fi->spans);
+	vec_free(&fi->pads);
 	xfree(fi);
 }
 
@@ -133,4 +138,29 @@ void frame_info_for_each_landing_pad(struct frame_info *fi, void (*fn)(uint64_t 
 				  (struct eh_cursor){.p = p, .end = p + room, .vaddr = fde->lsda},
 				  fde->start);
 	}
+}
+
+static void keep_pad(uint64_t vaddr, void *ctx)
+{
+	struct frame_info *fi = ctx;
+
+	*vec_push(&fi->pads) = vaddr;
+}
+
+static int compare_pads(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+bool frame_info_is_landing_pad(struct frame_info *fi, uint64_t vaddr)
+{
+	if (!fi->has_pads) {
+		fi->has_pads = true;
+		frame_info_for_each_landing_pad(fi, keep_pad, fi);
+		if (fi->pads.n)
+			qsort(fi->pads.v, fi->pads.n, sizeof(vaddr), compare_pads);
+	}
+	return fi->pads.n && bsearch(&vaddr, fi->pads.v, fi->pads.n, sizeof(vaddr), compare_pads);
 }

@@ -111,6 +111,7 @@ int64_t frame_info_cfa_from_sp(struct frame_info *fi, uint64_t vaddr);
 /* Landing pads of .gcc_except_table: places that the unwinder jumps to. */
 void frame_info_for_each_landing_pad(struct frame_info *fi, void (*fn)(uint64_t vaddr, void *ctx),
 				     void *ctx);
+bool frame_info_is_landing_pad(struct frame_info *fi, uint64_t vaddr);
 void frame_info_close(struct frame_info *fi);
 
 #endif

@@ -96,13 +96,20 @@ static uint64_t find_end(const struct planner *pl, size_t i)
 	return end;
 }
 
+/* Where pointers lead, nothing helps. */
+static bool has_hope(const struct planner *pl, const struct place *place)
+{
+	return !(code_map_flags(pl->map, place->vaddr) & CODE_CONSTANT);
+}
+
 /*
  * Where others than a call lead to its return address they are made to go another way, before
- * anything else takes their bytes.  What fails there is nobody's place any more.
+ * anything else takes their bytes.  What fails there is nobody's place any more; returns how
+ * many of those might do better.
  */
-static void part_ways(struct planner *pl)
+static size_t part_ways(struct planner *pl)
 {
-	size_t n = 0;
+	size_t n = 0, left = 0;
 
 	for (size_t i = 0; i < pl->places.n; i++) {
 		struct place place = pl->places.v[i];
@@ -114,8 +121,10 @@ static void part_ways(struct planner *pl)
 			*refusal_of(pl, i) = r;
 		else
 			pl->places.v[n++] = place;
+		left += r && has_hope(pl, &place);
 	}
 	pl->places.n = n;
+	return left;
 }
 
 /* A window from place i on; returns the first place that it says nothing about. */
@@ -239,9 +248,7 @@ static size_t attempt(struct planner *pl, uint32_t first, size_t n)
 	size_t left;
 
 	list_places(pl, first, n);
-	left = pl->places.n;
-	part_ways(pl);
-	left -= pl->places.n;
+	left = part_ways(pl);
 	for (size_t i = 0; i < pl->places.n; i++)
 		*refusal_of(pl, i) = REFUSAL_SWITCHED_OFF;
 	if (pl->use & USE_JUMP)
@@ -254,7 +261,8 @@ static size_t attempt(struct planner *pl, uint32_t first, size_t n)
 	return left;
 }
 
-/* Where something is left over the whole function moves out, if that helps. */
+/* Where something is left over the whole function moves out: what is dead then helps others, and
+ * what is still left helps itself to it in the second round. */
 void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 {
 	struct before before;
@@ -268,7 +276,7 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 	if (left && pl->use & USE_EVICT) {
 		go_back_to(pl, &before);
 		planner_move_all(pl);
-		if (attempt(pl, first, n) >= left) {
+		if (attempt(pl, first, n) > left) {
 			go_back_to(pl, &before);
 			attempt(pl, first, n);
 		}

@@ -738,6 +738,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	*out = finish(&m);
 	index_free(&m.ix);
 	liveness_free(m.pl.liveness);
+	frame_info_close(m.pl.frames);
 	xfree(m.places.first);
 	xfree(m.places.order);
 	vec_free(&m.pl.drafts);

@@ -22,7 +22,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 33u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 34u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,

@@ -122,6 +122,7 @@ struct planner {
 	const struct place_action *actions; /* of the request, NULL: there are none */
 	bool is_counting;                /* some are counts or stores: what is dead may be lost */
 	uint16_t shown;                  /* registers that some sample shows as its payload: bits */
+	struct frame_info *frames;       /* likewise: where exceptions land */
 	struct liveness *liveness;       /* made when it is asked for: planner_liveness() */
 	uint32_t use;                    /* enum tactic_switch */
 	VEC(struct site_key) site_index; /* of the first round's sites, by vaddr */

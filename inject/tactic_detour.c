@@ -42,11 +42,23 @@ static bool is_displaced(struct planner *pl, uint64_t vaddr)
 	return s && s->patch_len;
 }
 
+/* What the unwinder enters with an exception in its registers, no call returns to. */
+static bool is_landing_pad(struct planner *pl, uint64_t vaddr)
+{
+	if (!(code_map_flags(pl->map, vaddr) & CODE_CONSTANT))
+		return false;
+	if (!pl->frames)
+		pl->frames = frame_info_open(pl->map->img);
+	return frame_info_is_landing_pad(pl->frames, vaddr);
+}
+
 enum refusal tactic_part_ways(struct planner *pl, const struct place *place)
 {
 	struct ways ways;
 	enum refusal r = tactic_find_ways(pl, place, &ways);
 
+	if (is_landing_pad(pl, place->vaddr))
+		return REFUSAL_NOT_REACHED;
 	if (!(pl->use & USE_DETOUR))
 		return REFUSAL_SHARED_RETURN;
 	for (unsigned i = 0; i < ways.n && !r; i++)
