@@ -22,6 +22,7 @@ from tap import KRON, Suite, compile_c, need, truth
 CHIP = 0x1000
 SOURCE, TRACE = 32, 96
 HEAD_TRACE = 2
+SPECIAL = 0xFFFFFF00  # from here on events are records of kron's own
 
 
 def record(bus, *words, trace="trace", status=0):
@@ -35,21 +36,14 @@ def record(bus, *words, trace="trace", status=0):
 
 def lanes_of(trace):
     """(uid, tid): [(event, payload, head, source)] in order of the chunks."""
-    with open(os.path.join(trace, "samples"), "rb") as f:
-        data = f.read()
-    chunks, at = [], 0
-    while at + truth.CHUNK.size <= len(data):
-        magic, nbytes, seq, uid, tid, _, _ = truth.CHUNK.unpack_from(data, at)
-        at += truth.CHUNK.size
-        if magic != truth.PAD_MAGIC:
-            chunks.append((uid, tid, seq, magic, data[at : at + nbytes]))
-        at += nbytes
+    chunks = {}
+    for what, numbers in truth.samples_of(trace, "all"):
+        if what == "sample" and numbers[6] < SPECIAL:
+            uid, tid, seq, head, source, payload, event = numbers
+            chunks.setdefault((uid, tid, seq), []).append((event, payload, head, source))
     lanes = {}
-    for uid, tid, _, magic, body in sorted(chunks):
-        lane = lanes.setdefault((uid, tid), [])
-        for head, _, source, payload, event in truth.each_sample(magic, body):
-            if event < truth.SPECIAL and head:
-                lane.append((event, payload, head, source))
+    for (uid, tid, _), samples in sorted(chunks.items()):
+        lanes.setdefault((uid, tid), []).extend(samples)
     return lanes
 
 

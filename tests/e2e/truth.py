@@ -10,8 +10,8 @@
                                             entries in MODULE equal FILE's lines F=N
     truth.py counts TRACE                   entries, exits and calls of each function
 
-Samples and tables are read here from the bytes, as trace/format.h says, and not by kron; what
-`kron report`, `kron info` and `kron dump` say is compared with that.  Function names are
+Tables are read here from the bytes, as trace/format.h says, samples by samples_of.c, and neither
+by kron; what `kron report`, `kron info` and `kron dump` say is compared with that.  Function names are
 compared without blanks, so that "f(int, long)" can be written f(int,long).
 """
 
@@ -21,16 +21,8 @@ import gzip
 import json
 import os
 import re
-import struct
 import subprocess
 import sys
-
-CHUNK = struct.Struct("<IIQIIII")
-CHUNK_MAGIC = 0x4B43484B
-PACKED_MAGIC = 0x4B434750
-PAD_MAGIC = 0x4B504144
-SPECIAL = 0xFFFFFF00
-LOST = 0xFFFFFF01
 
 
 def squeeze(name):
@@ -49,103 +41,13 @@ def fields(path):
             ]
 
 
-def plain(body):
-    """Events, sources, payloads of LOST records, of samples as they are."""
-    # columns of the samples; slices of a memoryview are fast enough for millions
-    words = memoryview(body).cast("I")
-    heads, sources, events = words[0::5], words[2::5], words[4::5].tolist()
-    if 0 in heads.tolist():
-        events = [e for h, e in zip(heads, events) if h]
-        sources = [s for h, s in zip(heads, sources) if h]
-    lost = [p for e, p in zip(words[4::5], words[3::5]) if e == LOST] if LOST in events else []
-    return events, set(sources), lost
-
-
-def mixed(event):
-    return (event * 0x9E3779B1 & 0xFFFFFFFF) >> 22
-
-
-def each_packed(body):
-    """(ticks since the sample before or None, the sample's words or None, event, step of the payload)
-    of packed samples, one by one (trace/packed.h); ValueError if they are not well formed."""
-    guesses = [(0, 0, 0)] * 1024
-    at, history, begun = 0, 0, False
-    while at < len(body):
-        first = body[at]
-        at += 1
-        if first < 0xF8:
-            ticks = first
-            if first >= 0xF0:
-                ticks = (first & 7) << 8 | body[at]
-                at += 1
-        elif first == 0xFF:
-            whole = struct.unpack_from("<5I", body, at)
-            at += 20
-            if whole[0]:
-                begun = True
-                history = (history << 3 ^ mixed(whole[4])) & 1023
-            yield None, whole, whole[4], 0
-            continue
-        elif first == 0xFE:
-            continue
-        elif first == 0xF8:
-            ticks, event, step = struct.unpack_from("<BHb", body, at)
-            guesses[history] = event, 8 * step, mixed(event)
-            at += 4
-        elif first == 0xF9:
-            ticks, event, step = struct.unpack_from("<HHi", body, at)
-            guesses[history] = event, step, mixed(event)
-            at += 8
-        elif first == 0xFA:
-            ticks, step, event = struct.unpack_from("<IiI", body, at)
-            guesses[history] = event, step, mixed(event)
-            at += 12
-        else:
-            raise ValueError(f"no piece begins with {first}")
-        if not begun:
-            raise ValueError("no whole sample first")
-        event, step, mix = guesses[history]
-        history = (history << 3 ^ mix) & 1023
-        yield ticks, None, event, step
-
-
-def unpacked(body):
-    """The same of packed samples: None if they are not well formed."""
-    events, sources, lost = [], set(), []
-    payload = 0
-    try:
-        for _, whole, event, step in each_packed(body):
-            if not whole:
-                payload += step
-            elif whole[0]:
-                payload = whole[3]
-                sources.add(whole[2])
-            else:
-                continue
-            events.append(event)
-            if event == LOST:
-                lost.append(payload & 0xFFFFFFFF)
-    except (ValueError, IndexError, struct.error):
-        return None
-    return events, sources, lost
-
-
-def each_sample(magic, body):
-    """(head, low time, source, payload, event), one by one."""
-    if magic != PACKED_MAGIC:
-        yield from struct.iter_unpack("<5I", body)
-        return
-    head = low = source = payload = 0
-    for ticks, whole, event, step in each_packed(body):
-        if whole:
-            if whole[0]:
-                head, low, source, payload = whole[:4]
-            yield whole
-            continue
-        time = ((head & 0xFFFFFF) << 32 | low) + ticks
-        head, low = head & 0xFF000000 | time >> 32 & 0xFFFFFF, time & 0xFFFFFFFF
-        payload = payload + step & 0xFFFFFFFF
-        yield head, low, source, payload, event
+def samples_of(directory, *words):
+    """Fields of the lines that samples_of.c prints of the trace's samples."""
+    reader = os.path.join(os.environ["KRON_TOP_BUILD"], "tests/e2e/samples_of")
+    argv = [reader, os.path.join(directory, "samples"), *words]
+    for line in subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines():
+        what, *numbers = line.split()
+        yield what, [int(n) for n in numbers]
 
 
 class Trace:
@@ -171,50 +73,33 @@ class Trace:
         self.read_samples()
 
     def read_samples(self):
-        with open(os.path.join(self.directory, "samples"), "rb") as f:
-            data = f.read()
-        at = 0
-        counts = collections.Counter()
-        while at + CHUNK.size <= len(data):
-            magic, nbytes, seq, uid, tid, source, holes = CHUNK.unpack_from(data, at)
-            at += CHUNK.size
-            if magic == PAD_MAGIC and at + nbytes <= len(data):
-                at += nbytes
-                continue
-            body = data[at : at + nbytes]
-            found = None
-            if magic == PACKED_MAGIC and len(body) == nbytes:
-                found = unpacked(body)
-            elif magic == CHUNK_MAGIC and len(body) == nbytes and nbytes % 20 == 0:
-                found = plain(body)
-            if not found:
-                self.problems.append(f"no chunk at byte {at - CHUNK.size} of samples")
-                break
-            if seq in self.seqs:
-                self.problems.append(f"chunk {seq} is there twice")
-            self.seqs.add(seq)
-            self.lanes.add((uid, tid))
-            self.holes += holes
-            if source & 0x3FFFFF != tid:
-                self.problems.append(f"chunk {seq} is of thread {tid}, its source {source:#x}")
-            events, sources, lost = found
-            if events and sources != {source}:
-                self.problems.append(f"samples of other sources in chunk {seq}")
-            self.lost_records += sum(lost)
-            counts.update(events)
-            at += nbytes
-        if at != len(data) and not self.problems:
-            self.problems.append(f"{len(data) - at} bytes after the last chunk")
-        for event in [e for e in counts if e >= SPECIAL]:
-            del counts[event]
-        self.events = counts
-        for event, n in counts.items():
+        for what, numbers in samples_of(self.directory):
+            if what == "chunk":
+                self.take_chunk(*numbers)
+            elif what == "event":
+                self.events[numbers[0]] = numbers[1]
+            elif what == "lost":
+                self.lost_records = numbers[0]
+            else:
+                self.problems.append(f"no whole chunk at byte {numbers[0]} of samples")
+        for event, n in self.events.items():
             self.samples += n
             if event // 2 not in self.functions:
                 self.problems.append(f"event {event} is of no function")
                 continue
             name = squeeze(self.functions[event // 2][1])
             (self.exits if event & 1 else self.entries)[name] += n
+
+    def take_chunk(self, seq, uid, tid, source, holes, one_source):
+        if seq in self.seqs:
+            self.problems.append(f"chunk {seq} is there twice")
+        self.seqs.add(seq)
+        self.lanes.add((uid, tid))
+        self.holes += holes
+        if source & 0x3FFFFF != tid:
+            self.problems.append(f"chunk {seq} is of thread {tid}, its source {source:#x}")
+        if not one_source:
+            self.problems.append(f"samples of other sources in chunk {seq}")
 
 
 def kron_json(command, directory):
