@@ -336,7 +336,7 @@ class Bench:
         if load > 0.5:
             self.row(g, "load of the machine before this", load, "",
                      note="busy: the recorder has no processor of its own")
-        for name, (argv, _) in self.workloads(4).items():
+        for name, (argv, _) in self.workloads().items():
             prog = [os.path.join(self.built, name), *argv[1:]]
             if not os.path.exists(prog[0]):
                 self.row(g, name, None, "", note="is not built")

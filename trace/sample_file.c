@@ -13,7 +13,7 @@
 
 #include "trace/packed.h"
 
-#define ALIGN 4096u /* of memory, offset and length: enough for every disk that we know */
+#define ALIGN 4096u        /* of memory, offset and length: enough for every disk that we know */
 #define STAGE (256u << 10) /* chunks are held until it is written: some forty of them, packed */
 /* Less is not worth the wait for the disk. */
 #define DIRECT_AT_LEAST (STAGE / 4)
