@@ -2,7 +2,7 @@
 /*
  * patch.c - kron patch: writes a copy of an ELF file that has the probes in it, asleep.
  *
- *   IN ─► plan ─► selection ─► edits ─► temporary file beside OUT ─► fsync ─► rename to OUT
+ *   IN ─► plan ─► selection ─► temporary file beside OUT: a copy, new parts ─► fsync ─► rename to OUT
  *
  * OUT appears whole or not at all, and nothing but OUT is written.
  */
@@ -86,7 +86,6 @@ struct writing {
 	char *temp; /* beside it; NULL: the file has no name yet */
 	int fd;
 	const struct elf_image *img;
-	struct elf_edits *edits;
 	struct err *err;
 };
 
@@ -159,16 +158,20 @@ static int give_name(struct writing *w)
 	return code;
 }
 
-static int put(struct writing *w, const uint8_t *bytes, uint64_t n, uint64_t off)
+static int put(void *ctx, uint64_t off, const void *bytes, uint64_t n, struct err *err)
 {
+	const uint8_t *at = bytes;
+	struct writing *w = ctx;
+
+	(void)err; /* w->err, always */
 	while (n) {
-		ssize_t r = pwrite(w->fd, bytes, n, (off_t)off);
+		ssize_t r = pwrite(w->fd, at, n, (off_t)off);
 
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0)
 			return failed(w, r ? errno : EIO);
-		bytes += r;
+		at += r;
 		off += (uint64_t)r;
 		n -= (uint64_t)r;
 	}
@@ -190,7 +193,7 @@ static int copy_by_hand(struct writing *w, off_t at)
 			code = err_set(w->err, r ? errno : EIO, "cannot read %s: %s", w->img->path,
 				       r ? strerror(errno) : "it has become shorter");
 		else
-			code = put(w, buf, (uint64_t)r, (uint64_t)at);
+			code = put(w, (uint64_t)at, buf, (uint64_t)r, w->err);
 		at += r;
 	}
 	xfree(buf);
@@ -228,16 +231,13 @@ static int take_mode(struct writing *w)
 	return fchmod(w->fd, mode) ? failed(w, errno) : 0;
 }
 
-static int fill(struct writing *w)
+static int fill(struct writing *w, const struct patch_info *what, struct elf_patched *out)
 {
+	const struct elf_sink sink = {put, w};
 	int code = copy_file(w);
 
-	/* a hole before the new segment */
-	if (!code && ftruncate(w->fd, (off_t)w->edits->size))
-		code = failed(w, errno);
-	vec_for(&w->edits->v, e)
-		if (!code)
-			code = put(w, e->bytes, e->len, e->off);
+	if (!code)
+		code = apply_elf_make(out, &sink, w->img, what, w->err);
 	if (!code)
 		code = take_mode(w);
 	if (!code && fsync(w->fd))
@@ -258,15 +258,16 @@ static void sync_folder(const char *path)
 	xfree(dir);
 }
 
-static int write_file(const struct elf_image *img, struct elf_edits *edits, struct err *err)
+static int write_file(const struct elf_image *img, const struct patch_info *what,
+		      struct elf_patched *out, struct err *err)
 {
-	struct writing w = {.fd = -1, .img = img, .edits = edits, .err = err};
+	struct writing w = {.fd = -1, .img = img, .err = err};
 	int code = find_place(&w);
 
 	if (!code)
 		code = open_temp(&w);
 	if (!code)
-		code = fill(&w);
+		code = fill(&w, what, out);
 	if (!code)
 		code = give_name(&w);
 	if (w.fd >= 0 && close(w.fd) && !code)
@@ -430,7 +431,7 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 }
 
 static void say(const struct patch_info *what, const struct elf_image *img,
-		const struct elf_edits *e)
+		const struct elf_patched *patched)
 {
 	char counts[3][STR_NUMBER], sizes[2][STR_NUMBER];
 	struct plan_counts in, out, places;
@@ -458,7 +459,7 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 			     in.found - in.patched + out.found - out.patched + places.found -
 				     places.patched - places.refused[REFUSAL_NOT_REACHED]),
 	       str_bytes(sizes[0], sizeof(sizes[0]), img->size),
-	       str_bytes(sizes[1], sizeof(sizes[1]), e->size));
+	       str_bytes(sizes[1], sizeof(sizes[1]), patched->size));
 	if (img->kind == ELF_KIND_SHARED && !what->hook)
 		printf("%s: wakes under kron record, but not by KRON_BOARD: no function that "
 		       "initialises it has room for a jump\n",
@@ -468,15 +469,11 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 static int write_patched(const struct elf_image *img, const struct patch_info *what,
 			 struct err *err)
 {
-	struct elf_edits edits;
-	int code = apply_elf_make(&edits, img, what, err);
+	struct elf_patched patched;
+	int code = write_file(img, what, &patched, err);
 
-	if (code)
-		return code;
-	code = write_file(img, &edits, err);
 	if (!code)
-		say(what, img, &edits);
-	elf_edits_free(&edits);
+		say(what, img, &patched);
 	return code;
 }
 

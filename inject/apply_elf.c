@@ -2,18 +2,18 @@
 /*
  * apply_elf.c - see apply_elf.h.
  *
- *   image, plan ─► layout (where the new segment lies) ─► bind, asleep ─► edits:
- *                  header, sites, program headers, note, block, plan
+ *   image, plan ─► layout (where the new segment lies) ─► bind, asleep, part by part ─► sink:
+ *                  block, sites, start-up code, plan, program headers, note, sections, header
  *
- * Writes no file.  Whatever the headers leave in doubt is refused.
+ * Whatever the headers leave in doubt is refused.
  */
 #include "inject/apply_elf.h"
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "inject/bind.h"
 #include "inject/elf_image_impl.h"
 #include "inject/elf_symbols.h"
@@ -153,17 +153,18 @@ struct applying {
 	const struct patch_info *what;
 	Elf64_Ehdr eh;
 	struct layout at;
-	struct bound bound;
+	const struct elf_sink *to;
+	uint64_t size; /* of the new file, so far */
+	struct err *err;
 	struct patch_note note;
+	struct kron_tables tables; /* the block's, and their address */
+	uint64_t tables_at;
 	const uint8_t *frame_hdr; /* the image's own .eh_frame_hdr, NULL: it has none */
 	uint64_t frame_hdr_vaddr;
 	bool adds_table; /* PT_GNU_EH_FRAME is ours alone */
 	struct unwind_disk frame;
 	uint8_t *info;
-	uint8_t *head; /* head_len bytes */
-	struct start_part start;
-	bool has_sections;   /* there are section headers, and they can be added to */
-	Elf64_Shdr names;    /* the old one of their names */
+	Elf64_Shdr names;    /* the old section header of their names, if they can be added to */
 	Elf64_Shdr *headers; /* the new table */
 	size_t nsections;    /* in it */
 	uint8_t *debug;      /* a .debug_frame; NULL: the image has one */
@@ -277,25 +278,113 @@ static int lay_out(struct applying *a, struct err *err)
 
 /* ---- the parts ---- */
 
-/* Where nobody else brings the runtime along.  What lies behind it moves. */
-static int add_start(struct applying *a, const struct binding *b, struct err *err)
+static int named(const struct applying *a, int code)
 {
-	struct layout *at = &a->at;
-	int code = start_part_make(&a->start, at->vaddr + at->head_len + at->block_len,
-				   a->eh.e_entry, a->img, a->what, b, &a->bound, err);
+	return code < 0 ? err_prefix(a->err, code, "%s", a->img->path) : code;
+}
 
-	if (!code) {
-		if (a->img->kind != ELF_KIND_SHARED)
-			a->eh.e_entry = a->start.entry;
-		at->start_len = a->start.len;
-		at->info_off = a->note.info_off = at->off + segment_len(at);
-		return check_reach(a, err);
-	}
-	bound_free(&a->bound);
+static int put(struct applying *a, uint64_t off, const void *bytes, uint64_t len)
+{
+	if (off + len > a->size)
+		a->size = off + len;
+	return a->to->put(a->to->ctx, off, bytes, len, a->err);
+}
+
+static int damaged(const struct applying *a)
+{
+	return err_set(a->err, ENOEXEC, "%s is damaged: its code is not where its headers say",
+		       a->img->path);
+}
+
+/* The text must be as the plan has it; the jump is written, if the file is to have any. */
+static int put_jump(struct applying *a, uint64_t vaddr, const struct kron_patch *p)
+{
+	const uint8_t *text = elf_image_at(a->img, vaddr, p->old_len);
+
+	if (!text || !elf_image_is_exec(a->img, vaddr) || memcmp(text, p->old_bytes, p->old_len))
+		return damaged(a);
+	if (!p->new_len || !a->what->has_jumps)
+		return 0;
+	/* the ELF header may be part of a segment with code, but no site lies in it */
+	if ((uint64_t)(text - a->img->bytes) < sizeof(a->eh))
+		return damaged(a);
+	return put(a, (uint64_t)(text - a->img->bytes), p->new_bytes, p->new_len);
+}
+
+static int put_block_part(struct applying *a, const struct bind_part *part)
+{
+	uint64_t block = a->at.vaddr + a->at.head_len;
+	int code = put(a, a->at.off + a->at.head_len + part->at, part->bytes, part->len);
+
+	for (size_t i = 0; i < part->npatches && !code; i++)
+		code = put_jump(a, part->patch_addr + part->patches[i].off, &part->patches[i]);
+	a->note.block_sum = patch_block_sum(part->bytes, part->at, part->len, a->note.block_sum);
+	a->tables_at = block + part->at;
+	if (part->at + part->len == a->at.block_len)
+		memcpy(&a->tables, part->bytes, sizeof(a->tables));
 	return code;
 }
 
-static int bind_block(struct applying *a, struct err *err)
+/* wake may be NULL. */
+static int put_block(struct applying *a, const struct binding *b, struct start_wake *wake)
+{
+	struct bind_parts *parts = bind_open(b);
+	struct bind_part part;
+	int code;
+
+	while ((code = named(a, bind_next(parts, &part, a->err))) > 0) {
+		code = put_block_part(a, &part);
+		if (!code && wake)
+			code = named(a, start_wake_add(wake, &part, !a->what->has_jumps, a->err));
+		if (code)
+			break;
+	}
+	bind_close(parts);
+	return code;
+}
+
+/* A library's start-up code is called by the one jump that its text always has. */
+static int put_start_jump(struct applying *a, uint64_t entry)
+{
+	const struct start_hook *h = a->what->hook;
+	const uint8_t *text = elf_image_at(a->img, h->vaddr, START_HOOK_JUMP);
+	int64_t distance = (int64_t)(entry - (h->vaddr + START_HOOK_JUMP));
+	int32_t rel32 = (int32_t)distance;
+	uint8_t jump[START_HOOK_JUMP] = {0xe9};
+
+	if (!text || rel32 != distance)
+		return damaged(a);
+	memcpy(jump + 1, &rel32, sizeof(rel32));
+	return put(a, (uint64_t)(text - a->img->bytes), jump, sizeof(jump));
+}
+
+/* Where nobody else brings the runtime along.  What lies behind it moves. */
+static int put_start(struct applying *a, const struct binding *b, struct start_wake *wake)
+{
+	struct layout *at = &a->at;
+	uint64_t off = at->head_len + at->block_len;
+	struct start_part s;
+	int code = named(a, start_part_make(&s, at->vaddr + off, a->eh.e_entry, a->img, a->what, b,
+					    at->block_len, wake, a->err));
+
+	if (code)
+		return code;
+	at->start_len = s.len;
+	at->info_off = a->note.info_off = at->off + segment_len(at);
+	code = named(a, check_reach(a, a->err));
+	if (a->img->kind != ELF_KIND_SHARED)
+		a->eh.e_entry = s.entry;
+	else if (!code)
+		code = put_start_jump(a, s.entry);
+	if (!code)
+		code = put(a, at->off + off, s.code, start_code_size);
+	if (!code)
+		code = put(a, at->off + off + s.wake_at, s.wake, s.wake_len);
+	start_part_free(&s);
+	return code;
+}
+
+static int put_block_and_start(struct applying *a)
 {
 	struct binding b = {
 		.plan = a->plan,
@@ -304,17 +393,18 @@ static int bind_block(struct applying *a, struct err *err)
 		.dormant = true,
 		.id = a->note.id,
 	};
+	struct start_wake *wake = NULL;
 	int code;
 
 	if (a->img->kind == ELF_KIND_STATIC)
 		b.own_hook = start_part_hook(b.block + a->at.block_len);
-	code = bind_make(&a->bound, &b, err);
-	if (!code && a->at.start_len)
-		code = add_start(a, &b, err);
-	if (code)
-		return err_prefix(err, code, "%s", a->img->path);
-	a->note.block_sum = patch_block_sum(a->bound.block, a->at.block_len);
-	return 0;
+	if (a->at.start_len)
+		wake = start_wake_open(a->what, &b);
+	code = put_block(a, &b, wake);
+	if (!code && wake)
+		code = put_start(a, &b, wake);
+	start_wake_close(wake);
+	return code;
 }
 
 static void describe(struct applying *a)
@@ -333,10 +423,9 @@ static void describe(struct applying *a)
 }
 
 /* The old headers in their order, ours behind the last PT_LOAD and at the end. */
-static void make_headers(struct applying *a)
+static void make_headers(const struct applying *a, Elf64_Phdr *ph)
 {
 	const struct layout *at = &a->at;
-	Elf64_Phdr *ph = (Elf64_Phdr *)a->head;
 	const Elf64_Phdr load = {
 		.p_type = PT_LOAD,
 		.p_flags = PF_R | PF_X,
@@ -390,30 +479,38 @@ static void make_headers(struct applying *a)
 		ph[n] = frame;
 }
 
-static void make_note(struct applying *a)
+static void make_note(const struct applying *a, uint8_t *at)
 {
 	const Elf64_Nhdr nh = {
 		.n_namesz = sizeof(KRON_NOTE_OWNER) + sizeof(a->note),
 		.n_type = NT_VERSION,
 	};
-	uint8_t *at = a->head + a->at.note_at;
 
 	memcpy(at, &nh, sizeof(nh));
 	memcpy(at + sizeof(nh), KRON_NOTE_OWNER, sizeof(KRON_NOTE_OWNER));
 	memcpy(at + NOTE_HEAD, &a->note, sizeof(a->note));
 }
 
-static void make_head(struct applying *a)
+static struct unwind_tables tables_of(const struct applying *a)
+{
+	return (struct unwind_tables){(const uint8_t *)&a->tables, a->tables_at, a->note.id};
+}
+
+static int put_head(struct applying *a)
 {
 	const struct unwind_code code = frames_of_start(a);
+	const struct unwind_tables tables = tables_of(a);
+	uint8_t *head = xcalloc(a->at.head_len, 1);
+	int failed;
 
-	a->head = xcalloc(a->at.head_len, 1);
-	make_headers(a);
-	make_note(a);
+	make_headers(a, (Elf64_Phdr *)head);
+	make_note(a, head + a->at.note_at);
 	if (a->frame.len)
-		unwind_disk_make(a->head + a->at.frame_at, a->at.vaddr + a->at.frame_at, &a->frame,
-				 a->frame_hdr, a->frame_hdr_vaddr, a->bound.block,
-				 a->at.vaddr + a->at.head_len, &code);
+		unwind_disk_make(head + a->at.frame_at, a->at.vaddr + a->at.frame_at, &a->frame,
+				 a->frame_hdr, a->frame_hdr_vaddr, &tables, &code);
+	failed = put(a, a->at.off, head, a->at.head_len);
+	xfree(head);
+	return failed;
 }
 
 /* ---- section headers ---- */
@@ -526,25 +623,37 @@ static void make_debug_frame(struct applying *a)
 {
 	const struct binding whole = {.plan = a->plan, .whole = true};
 	const struct unwind_code code = frames_of_start(a);
+	const struct unwind_tables tables = tables_of(a);
 
 	if (elf_image_section(a->img, ".debug_frame") || elf_image_section(a->img, ".zdebug_frame"))
 		return;
-	a->debug = unwind_disk_debug(&a->debug_len, a->bound.block, a->at.vaddr + a->at.head_len,
-				     bind_stubs_size(&whole), &code);
+	a->debug = unwind_disk_debug(&a->debug_len, &tables, bind_stubs_size(&whole), &code);
 }
 
 /* Behind the plan, whose length is known by now. */
-static void add_sections(struct applying *a)
+static int put_sections(struct applying *a)
 {
-	a->has_sections = can_add_sections(a->img, &a->eh, &a->names);
-	if (!a->has_sections)
-		return;
+	int code;
+
+	if (!can_add_sections(a->img, &a->eh, &a->names))
+		return 0;
 	make_names(a);
 	a->at.names_off = a->at.info_off + a->note.info_len;
 	make_debug_frame(a);
 	a->at.debug_off = (a->at.names_off + a->strings_len + 7) & ~7ull;
 	a->at.sections_off = (a->at.debug_off + a->debug_len + 7) & ~7ull;
 	make_sections(a);
+	code = put(a, a->at.names_off, a->strings, a->strings_len);
+	if (!code && a->debug)
+		code = put(a, a->at.debug_off, a->debug, a->debug_len);
+	if (!code)
+		code = put(a, a->at.sections_off, a->headers, a->nsections * sizeof(*a->headers));
+	a->eh.e_shoff = a->at.sections_off;
+	a->eh.e_shnum = (uint16_t)a->nsections;
+	xfree(a->strings);
+	xfree(a->debug);
+	xfree(a->headers);
+	return code;
 }
 
 /* ---- what lies behind the ELF file ---- */
@@ -576,169 +685,39 @@ static uint64_t elf_end(const struct elf_image *img, const Elf64_Ehdr *eh)
 	return end < img->size ? end : img->size;
 }
 
-/* ---- the edits ---- */
+/* ---- all of it ---- */
 
-static void add(struct elf_edits *out, uint64_t off, const void *bytes, uint64_t len)
+/* What holds the lengths of others comes behind them. */
+static int put_all(struct applying *a)
 {
-	*vec_push(&out->v) = (struct elf_edit){.off = off, .len = len, .bytes = bytes};
+	uint64_t tail = elf_end(a->img, &a->eh);
+	int code = put_block_and_start(a);
+
+	if (!code)
+		code = put(a, a->at.info_off, a->info, a->note.info_len);
+	if (!code)
+		code = put_head(a);
+	if (!code)
+		code = put_sections(a);
+	if (!code && tail < a->img->size)
+		code = put(a, a->size, a->img->bytes + tail, a->img->size - tail);
+	a->eh.e_phoff = a->at.off;
+	a->eh.e_phnum = (uint16_t)a->at.phnum;
+	if (!code)
+		code = put(a, 0, &a->eh, sizeof(a->eh));
+	return code;
 }
 
-static int compare_edits(const void *a, const void *b)
-{
-	const struct elf_edit *x = a, *y = b;
-
-	return x->off < y->off ? -1 : x->off > y->off;
-}
-
-/* The jumps; false when one of them does not lie in the file where it should. */
-static bool add_sites(struct applying *a, struct elf_edits *out)
-{
-	for (size_t i = 0; i < a->bound.npatches; i++) {
-		const struct kron_patch *p = &a->bound.patches[i];
-		uint64_t vaddr = a->bound.patch_addr + p->off;
-		const uint8_t *text = elf_image_at(a->img, vaddr, p->old_len);
-
-		if (!text || !elf_image_is_exec(a->img, vaddr) ||
-		    memcmp(text, p->old_bytes, p->old_len))
-			return false;
-		if (p->new_len && a->what->has_jumps)
-			add(out, (uint64_t)(text - a->img->bytes), p->new_bytes, p->new_len);
-	}
-	return true;
-}
-
-/* The ELF header may be part of a segment with code, but no site lies in it. */
-static bool are_apart(const struct elf_edits *e)
-{
-	for (size_t i = 1; i < e->v.n; i++)
-		if (e->v.v[i - 1].off + e->v.v[i - 1].len > e->v.v[i].off)
-			return false;
-	return true;
-}
-
-/* What the edits point into. */
-struct owned {
-	Elf64_Ehdr eh;
-	uint8_t *head, *info;
-	struct start_part start;
-	uint8_t *debug;
-	Elf64_Shdr *headers;
-	char *strings;
-	struct bound bound;
-	uint8_t jump[START_HOOK_JUMP]; /* to a library's start-up code */
-};
-
-static void free_owned(struct owned *o)
-{
-	xfree(o->head);
-	xfree(o->info);
-	start_part_free(&o->start);
-	xfree(o->debug);
-	xfree(o->headers);
-	xfree(o->strings);
-	bound_free(&o->bound);
-	xfree(o);
-}
-
-static void own(struct elf_edits *out, const struct applying *a)
-{
-	struct owned *o = xcalloc(1, sizeof(*o));
-
-	o->eh = a->eh;
-	o->eh.e_phoff = a->at.off;
-	o->eh.e_phnum = (uint16_t)a->at.phnum;
-	if (a->has_sections) {
-		o->eh.e_shoff = a->at.sections_off;
-		o->eh.e_shnum = (uint16_t)a->nsections;
-	}
-	o->start = a->start;
-	o->head = a->head;
-	o->info = a->info;
-	o->debug = a->debug;
-	o->headers = a->headers;
-	o->strings = a->strings;
-	o->bound = a->bound;
-	out->owned = o;
-}
-
-/* A library's start-up code is called by the one jump that its text always has. */
-static bool add_start_jump(struct applying *a, struct elf_edits *out)
-{
-	const struct start_hook *h = a->what->hook;
-	struct owned *o = out->owned;
-	const uint8_t *text;
-	int64_t distance;
-	int32_t rel32;
-
-	if (!a->at.start_len || a->img->kind != ELF_KIND_SHARED)
-		return true;
-	text = elf_image_at(a->img, h->vaddr, START_HOOK_JUMP);
-	distance = (int64_t)(a->start.entry - (h->vaddr + START_HOOK_JUMP));
-	rel32 = (int32_t)distance;
-	if (!text || rel32 != distance)
-		return false;
-	o->jump[0] = 0xe9;
-	memcpy(o->jump + 1, &rel32, sizeof(rel32));
-	add(out, (uint64_t)(text - a->img->bytes), o->jump, sizeof(o->jump));
-	return true;
-}
-
-static int make_edits(struct applying *a, struct elf_edits *out, struct err *err)
-{
-	const uint64_t tail = elf_end(a->img, &a->eh); /* before the header is the new one */
-	const struct layout *at = &a->at;
-	const struct elf_edit *last;
-	const struct owned *o;
-	bool fits;
-
-	own(out, a);
-	o = out->owned;
-	add(out, 0, &o->eh, sizeof(o->eh));
-	fits = add_sites(a, out) && add_start_jump(a, out);
-	qsort(out->v.v, out->v.n, sizeof(*out->v.v), compare_edits);
-	add(out, at->off, o->head, at->head_len);
-	add(out, at->off + at->head_len, o->bound.block, at->block_len);
-	if (at->start_len) {
-		const struct start_part *s = &o->start;
-		uint64_t off = at->off + at->head_len + at->block_len;
-
-		add(out, off, s->code, start_code_size);
-		add(out, off + s->wake_at, s->wake, s->wake_len);
-	}
-	add(out, at->info_off, o->info, a->note.info_len);
-	if (a->has_sections) {
-		add(out, at->names_off, o->strings, a->strings_len);
-		if (o->debug)
-			add(out, at->debug_off, o->debug, a->debug_len);
-		add(out, at->sections_off, o->headers, o->eh.e_shnum * sizeof(*o->headers));
-	}
-	last = &out->v.v[out->v.n - 1];
-	out->size = last->off + last->len;
-	if (tail < a->img->size) {
-		add(out, out->size, a->img->bytes + tail, a->img->size - tail);
-		out->size += a->img->size - tail;
-	}
-	out->sites = a->plan->nsites;
-	out->block_len = at->block_len;
-	if (fits && are_apart(out))
-		return 0;
-	elf_edits_free(out);
-	return err_set(err, ENOEXEC, "%s is damaged: its code is not where its headers say",
-		       a->img->path);
-}
-
-int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
+int apply_elf_make(struct elf_patched *out, const struct elf_sink *to, const struct elf_image *img,
 		   const struct patch_info *what, struct err *err)
 {
 	const struct binding whole = {.plan = what->plan, .whole = true};
-	struct applying a = {.img = img, .plan = what->plan, .what = what};
-	int code;
+	struct applying a = {.img = img, .plan = what->plan, .what = what, .to = to, .err = err};
+	int code = apply_elf_check(img, err);
 
-	memset(out, 0, sizeof(*out));
-	memcpy(&a.eh, img->bytes, sizeof(a.eh));
-	code = apply_elf_check(img, err);
 	if (code)
 		return code;
+	memcpy(&a.eh, img->bytes, sizeof(a.eh));
 	a.at.block_len = bind_size(&whole);
 	if (!a.at.block_len)
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
@@ -750,20 +729,8 @@ int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
 	if (code)
 		return err_prefix(err, code, "%s", img->path);
 	describe(&a);
-	code = bind_block(&a, err);
-	if (code) {
-		xfree(a.info);
-		return code;
-	}
-	make_head(&a);
-	add_sections(&a);
-	return make_edits(&a, out, err);
-}
-
-void elf_edits_free(struct elf_edits *e)
-{
-	vec_free(&e->v);
-	if (e->owned)
-		free_owned(e->owned);
-	memset(e, 0, sizeof(*e));
+	code = put_all(&a);
+	xfree(a.info);
+	*out = (struct elf_patched){.size = a.size};
+	return code;
 }

@@ -2,8 +2,8 @@
 /*
  * apply_elf.h - the static writer: what must change in an ELF file to have a plan's probes.
  *
- * Pure: an image and a plan go in, a list of edits comes out; somebody else copies the file and
- * applies them, so a file of a gigabyte is never in memory.
+ * An image and a plan go in, what is new comes out part by part; somebody else copies the file and
+ * writes them into the copy.  So neither a file of a gigabyte nor its block is ever in memory.
  *
  *   ┌──────────────────┐  0
  *   │ ELF header       │  e_phoff, e_phnum
@@ -27,22 +27,21 @@
 #ifndef INJECT_APPLY_ELF_H
 #define INJECT_APPLY_ELF_H
 
-#include "base/vec.h"
 #include "inject/elf_image.h"
 #include "inject/patch_info.h"
 #include "inject/plan.h"
 
-struct elf_edit { /* bytes that stand at off in the new file */
-	uint64_t off, len;
-	const uint8_t *bytes;
+/*
+ * What takes the new parts: bytes at offsets of a file that is a copy of the old one, none of them
+ * twice; gaps past its end are zeros.  0, or -errno with a sentence.
+ */
+struct elf_sink {
+	int (*put)(void *ctx, uint64_t off, const void *bytes, uint64_t len, struct err *err);
+	void *ctx;
 };
 
-struct elf_edits {
-	VEC(struct elf_edit) v; /* by off; they do not overlap; gaps past the end are zeros */
-	uint64_t size;          /* of the new file */
-	uint64_t sites;
-	uint64_t block_len;
-	void *owned; /* what the edits point into */
+struct elf_patched {
+	uint64_t size; /* of the new file */
 };
 
 /* Can this file be patched at all?  Ask before planning: 0, or -errno with a sentence. */
@@ -59,10 +58,10 @@ struct plan_options apply_elf_options(const struct elf_image *img);
  * jump is not free (entry and exit of all functions of gcc's cc1: 1.7 times its time), one that
  * nothing leads to is.
  *
- * -ERANGE when the block does not reach the code, -ENOTSUP with a sentence.
+ * -ERANGE when the block does not reach the code, -ENOTSUP with a sentence, or what the sink says:
+ * what it has is worth nothing then.
  */
-int apply_elf_make(struct elf_edits *out, const struct elf_image *img,
+int apply_elf_make(struct elf_patched *out, const struct elf_sink *to, const struct elf_image *img,
 		   const struct patch_info *what, struct err *err);
-void elf_edits_free(struct elf_edits *e);
 
 #endif

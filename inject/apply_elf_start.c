@@ -37,7 +37,7 @@ const uint8_t *start_part_frame(uint64_t *off, size_t *len)
 }
 
 static int make_code(struct start_part *out, uint64_t entry, const struct elf_image *img,
-		     const struct bound *asleep, bool wraps, struct err *err)
+		     uint64_t block_len, bool wraps, struct err *err)
 {
 	struct kron_start h = head();
 	int64_t distance = (int64_t)(entry - (out->vaddr + h.leave + 4));
@@ -47,7 +47,7 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 		return err_set(err, ERANGE, "its entry point is too far from where there is room");
 	h.wake = (uint32_t)out->wake_at;
 	h.wake_len = (uint32_t)out->wake_len;
-	h.block_len = (uint32_t)asleep->block_len;
+	h.block_len = (uint32_t)block_len;
 	/* Its goroutines have stacks that are too small for the runtime's C. */
 	h.flags = (img->is_go ? KRON_START_SMALL_STACKS : 0) |
 		  (img->kind != ELF_KIND_STATIC ? KRON_START_DYNAMIC : 0) |
@@ -80,18 +80,19 @@ static int add_displaced(struct start_part *out, uint64_t *entry, const struct s
 
 int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 		    const struct elf_image *img, const struct patch_info *what,
-		    const struct binding *b, const struct bound *asleep, struct err *err)
+		    const struct binding *b, uint64_t block_len, struct start_wake *wake,
+		    struct err *err)
 {
-	int code;
+	int code = 0;
 
 	*out = (struct start_part){.vaddr = vaddr, .wake_at = start_part_min()};
-	code = start_wake_make(&out->wake, &out->wake_len, vaddr, img, what, b, asleep, err);
-	if (!code && out->wake_len > UINT32_MAX / 2)
+	start_wake_make(wake, &out->wake, &out->wake_len, vaddr, img);
+	if (out->wake_len > UINT32_MAX / 2)
 		code = err_set(err, ERANGE, "it has too many probes");
 	if (!code && img->kind == ELF_KIND_SHARED)
 		code = add_displaced(out, &entry, what->hook, img, err);
 	if (!code)
-		code = make_code(out, entry, img, asleep, what->has_jumps && b->own_hook, err);
+		code = make_code(out, entry, img, block_len, what->has_jumps && b->own_hook, err);
 	out->len = (out->wake_at + out->wake_len + PAGE - 1) & -PAGE;
 	if (code)
 		start_part_free(out);

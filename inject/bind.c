@@ -147,14 +147,20 @@ static void put32(uint8_t *at, uint32_t v)
 	memcpy(at, &v, sizeof(v));
 }
 
-/* One stub on its way into the block. */
+/* A part of the block that is being filled in. */
 struct placing {
 	const struct binding *b;
 	const uint32_t *stub_at; /* by site: offset in the block */
 	uint32_t *common_at;     /* by action: likewise, of the first of its two */
-	uint8_t *block;
+	uint8_t *bytes;
+	uint32_t from; /* what of the block they are */
 	uint64_t probes;
 };
+
+static uint8_t *at(const struct placing *pl, uint32_t off)
+{
+	return pl->bytes + (off - pl->from);
+}
 
 /* rel32 at block offset off; its instruction ends addend bytes behind it */
 static bool put_rel32(const struct placing *pl, uint32_t off, int addend, uint64_t target)
@@ -163,7 +169,7 @@ static bool put_rel32(const struct placing *pl, uint32_t off, int addend, uint64
 
 	if (distance != (int32_t)distance)
 		return false;
-	put32(pl->block + off, (uint32_t)distance);
+	put32(at(pl, off), (uint32_t)distance);
 	return true;
 }
 
@@ -180,12 +186,12 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 	uint8_t level = b->levels ? b->levels[p->function] : b->level;
 
 	if (b->dormant || !is_selected(b, p->function)) {
-		skip_over(pl->block + off, STUB_PROBE_LEN);
+		skip_over(at(pl, off), STUB_PROBE_LEN);
 		return true;
 	}
 	pl->probes++;
-	put32(pl->block + off + STUB_PROBE_GATE, KRON_GATE_ADDR(level));
-	put32(pl->block + off + STUB_PROBE_EVENT,
+	put32(at(pl, off + STUB_PROBE_GATE), KRON_GATE_ADDR(level));
+	put32(at(pl, off + STUB_PROBE_EVENT),
 	      p->kind == PROBE_EXIT ? KRON_EVENT_EXIT(number) : KRON_EVENT_ENTRY(number));
 	return put_rel32(pl, off + STUB_PROBE_CALL, 4, b->block + KRON_BLOCK_THUNK);
 }
@@ -193,17 +199,17 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe *p)
 {
 	if (pl->b->dormant ? p->hook != KRON_HOOK_SYSTEM_CALL || !pl->b->own_hook : !pl->b->hooks) {
-		skip_over(pl->block + off, STUB_HOOK_LEN);
+		skip_over(at(pl, off), STUB_HOOK_LEN);
 		return true;
 	}
-	put32(pl->block + off + STUB_HOOK_NUMBER, p->hook);
+	put32(at(pl, off + STUB_HOOK_NUMBER), p->hook);
 	return put_rel32(pl, off + STUB_HOOK_CALL, 4, pl->b->block + KRON_BLOCK_HOOK);
 }
 
 static bool fill_action(struct placing *pl, uint32_t stub, const struct plan_fixup *f,
 			const struct place_action *a, const struct action_ground *ground)
 {
-	unsigned common = 0, call = action_fill(pl->block + stub, f, a, ground, &common);
+	unsigned common = 0, call = action_fill(at(pl, stub), f, a, ground, &common);
 
 	common += pl->common_at[a - pl->b->plan->actions];
 	return !call || put_rel32(pl, stub + call, 4, pl->b->block + common);
@@ -228,7 +234,7 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 		ground = (struct action_ground){.way = KRON_THUNK_EXACT};
 		if (room.cold)
 			filled = fill_action(pl, stub, f, a, &ground);
-		skip_over(pl->block + stub + f->off, room.hot);
+		skip_over(at(pl, stub + f->off), room.hot);
 		return filled;
 	}
 	pl->probes += room.times ? room.times : 1;
@@ -243,7 +249,7 @@ static bool place_event(struct placing *pl, uint32_t off, const struct plan_prob
 		return true;
 	if (p->event >= b->nevents)
 		return false;
-	put32(pl->block + off, KRON_EVENT_ENTRY(b->events[p->event]));
+	put32(at(pl, off), KRON_EVENT_ENTRY(b->events[p->event]));
 	return true;
 }
 
@@ -272,10 +278,10 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 	case FIXUP_MODULE_REL32:
 		return put_rel32(pl, off, (int8_t)f->addend, b->bias + f->value);
 	case FIXUP_MODULE_LO32:
-		put32(pl->block + off, (uint32_t)(b->bias + f->value));
+		put32(at(pl, off), (uint32_t)(b->bias + f->value));
 		return true;
 	case FIXUP_MODULE_HI32:
-		put32(pl->block + off, (uint32_t)((b->bias + f->value) >> 32));
+		put32(at(pl, off), (uint32_t)((b->bias + f->value) >> 32));
 		return true;
 	case FIXUP_SITE_REL32:
 		return place_site(pl, off, f);
@@ -295,31 +301,32 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 	return false;
 }
 
-static bool place_stub(struct placing *pl, const struct plan_site *site, uint32_t at)
+static bool place_stub(struct placing *pl, const struct plan_site *site, uint32_t stub)
 {
 	const struct plan *plan = pl->b->plan;
 
-	plan_code_give(pl->block + at, plan, site);
+	plan_code_give(at(pl, stub), plan, site);
 	for (uint32_t i = 0; i < site->nfixups; i++)
-		if (!place_fixup(pl, at, &plan->fixups[site->first_fixup + i]))
+		if (!place_fixup(pl, stub, &plan->fixups[site->first_fixup + i]))
 			return false;
 	return true;
 }
 
-static void place_head(const struct binding *b, uint8_t *block)
+static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 {
 	static const uint8_t jump[] = {0xff, 0x25, 0x0a, 0x00, 0x00, 0x00}; /* jmp *10(%rip) */
 
-	memcpy(block + KRON_BLOCK_THUNK, jump, sizeof(jump));
-	memcpy(block + KRON_BLOCK_HOOK, jump, sizeof(jump));
-	memcpy(block + KRON_BLOCK_PAYLOAD, jump, sizeof(jump));
-	memcpy(block + KRON_BLOCK_ACTION, jump, sizeof(jump));
-	memcpy(block + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
-	memcpy(block + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
+	memcpy(head + KRON_BLOCK_THUNK, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_HOOK, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_PAYLOAD, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_ACTION, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
+	memcpy(head + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
 	if (b->id)
-		memcpy(block + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
-	memcpy(block + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
-	memcpy(block + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
+		memcpy(head + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
+	memcpy(head + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
+	memcpy(head + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
+	put32(head + KRON_BLOCK_TABLES, tables);
 }
 
 /* A file's own code lies behind its block, wherever they are loaded. */
@@ -327,22 +334,22 @@ static bool place_own_hook(const struct placing *pl)
 {
 	if (!pl->b->dormant || !pl->b->own_hook)
 		return true;
-	pl->block[KRON_BLOCK_HOOK] = 0xe9; /* jmp rel32 */
+	*at(pl, KRON_BLOCK_HOOK) = 0xe9; /* jmp rel32 */
 	return put_rel32(pl, KRON_BLOCK_HOOK + 1, 4, pl->b->own_hook);
 }
 
 static void place_commons(struct placing *pl)
 {
 	const struct plan *plan = pl->b->plan;
-	uint32_t at = KRON_BLOCK_HEAD;
+	uint32_t to = KRON_BLOCK_HEAD;
 
 	for (size_t i = 0; i < plan->nactions; i++) {
 		if (!action_has_common(&plan->actions[i]))
 			continue;
-		action_fill_common(pl->block + at, &plan->actions[i]);
-		pl->common_at[i] = at;
-		for (unsigned k = 0; k < 2; k++, at += ACTION_COMMON_LEN)
-			put_rel32(pl, at + ACTION_COMMON_CALL, 4, pl->b->block + KRON_BLOCK_ACTION);
+		action_fill_common(at(pl, to), &plan->actions[i]);
+		pl->common_at[i] = to;
+		for (unsigned k = 0; k < 2; k++, to += ACTION_COMMON_LEN)
+			put_rel32(pl, to + ACTION_COMMON_CALL, 4, pl->b->block + KRON_BLOCK_ACTION);
 	}
 }
 
@@ -436,95 +443,208 @@ static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
 		*hi = vaddr + len;
 }
 
-/* The span of the bound sites; returns how many patches they need at most. */
-static size_t lay_out(const struct binding *b, struct bound *out)
+/* The span of the bound sites. */
+static void measure_span(const struct binding *b, struct bound *out)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
-	size_t n = 0;
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
 		const struct plan_site *site = &b->plan->sites[i];
 
 		if (!out->stub_at[i])
 			continue;
-		n += count_patches(site);
 		span(&lo, &hi, site->vaddr, site->window);
 		if (site->landing)
 			span(&lo, &hi, site->landing, PLAN_LANDING);
 	}
-	if (n) {
+	if (hi) {
 		lo &= -PAGE;
 		out->patch_addr = b->bias + lo;
 		out->patch_len = ((hi + PAGE - 1) & -PAGE) - lo;
 	}
-	return n;
 }
 
-static void place_tables(struct bound *out, const struct binding *b, uint32_t stubs_end)
+/* ---- the block, or one part after the other ---- */
+
+/* Bytes of stubs in a part, but for the last of them. */
+#define PART (128u << 10)
+
+struct bind_parts {
+	struct placing pl;
+	struct bound bound; /* block and patches: of the part at work */
+	uint32_t stubs_end;
+	size_t site; /* the next one */
+	size_t room, patch_room;
+	uint32_t from; /* where the next part begins */
+};
+
+static void begin(struct bind_parts *p, const struct binding *b)
 {
+	const struct plan *plan = b->plan;
+
+	*p = (struct bind_parts){
+		.pl = {.b = b, .common_at = xcalloc(plan->nactions + 1, sizeof(uint32_t))},
+		.bound = {.stub_at = xmalloc((plan->nsites + 1) * sizeof(uint32_t)),
+			  .block_len = bind_size(b)},
+	};
+	p->pl.stub_at = p->bound.stub_at;
+	p->stubs_end = bind_lay_out(b, p->bound.stub_at);
+	measure_span(b, &p->bound);
+}
+
+/* What the sites up to `end` need. */
+static void take_room(struct bind_parts *p, size_t end, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = p->site; i < end && !p->pl.b->no_patches; i++)
+		if (p->bound.stub_at[i])
+			n += count_patches(&p->pl.b->plan->sites[i]);
+	if (len > p->room) {
+		xfree(p->bound.block);
+		p->bound.block = xmalloc(p->room = len);
+	}
+	if (n > p->patch_room) {
+		xfree(p->bound.patches);
+		p->bound.patches = xmalloc((p->patch_room = n) * sizeof(p->bound.patches[0]));
+	}
+	p->pl.bytes = p->bound.block;
+	p->pl.from = p->from;
+	p->bound.npatches = 0;
+	memset(p->bound.block, 0xcc, len);
+}
+
+/* Sites up to `end`, and what stands before the first one. */
+static bool place_sites(struct bind_parts *p, size_t end)
+{
+	const struct binding *b = p->pl.b;
+
+	if (!p->from) {
+		place_head(b, p->pl.bytes, (uint32_t)tables_at(p->stubs_end));
+		place_commons(&p->pl);
+		if (!place_own_hook(&p->pl))
+			return false;
+	}
+	for (; p->site < end; p->site++) {
+		const struct plan_site *site = &b->plan->sites[p->site];
+		uint32_t stub = p->bound.stub_at[p->site];
+
+		if (stub && !(place_stub(&p->pl, site, stub) &&
+			      (b->no_patches || make_patches(&p->bound, b, site, stub))))
+			return false;
+	}
+	return true;
+}
+
+static void place_tables(const struct bind_parts *p, uint8_t *out)
+{
+	const struct binding *b = p->pl.b;
+	const struct bound *bound = &p->bound;
 	struct unwind_block in = {.plan = b->plan,
-				  .stub_at = out->stub_at,
+				  .stub_at = bound->stub_at,
 				  .bias = b->bias,
 				  .block = b->block,
 				  .stubs_at = stubs_at(b->plan),
-				  .stubs_end = stubs_end,
-				  .lo = out->patch_addr,
-				  .hi = out->patch_addr + out->patch_len};
-	uint32_t at;
+				  .stubs_end = p->stubs_end,
+				  .lo = bound->patch_addr,
+				  .hi = bound->patch_addr + bound->patch_len};
+	size_t from = tables_at(p->stubs_end);
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
-		if (!out->stub_at[i])
+		if (!bound->stub_at[i])
 			continue;
 		in.nspots += unwind_count(&b->plan->sites[i]);
 		in.ntraps += unwind_is_trap(&b->plan->sites[i]);
 	}
-	at = tables_at(in.stubs_end);
-	memset(out->block + at, 0, out->block_len - at);
-	unwind_make(out->block + at, b->block + at, &in);
-	put32(out->block + KRON_BLOCK_TABLES, at);
+	memset(out, 0, bound->block_len - from);
+	unwind_make(out, b->block + from, &in);
+}
+
+static int too_far(const struct binding *b, struct err *err)
+{
+	return err_set(err, ERANGE,
+		       "the trampolines at %#lx do not reach the code at %#lx (2 GiB at most)",
+		       (unsigned long)b->block, (unsigned long)(b->bias + b->plan->text_lo));
 }
 
 int bind_make(struct bound *out, const struct binding *b, struct err *err)
 {
-	const struct plan *plan = b->plan;
-	uint32_t *stub_at = xmalloc((plan->nsites + 1) * sizeof(*stub_at)), end;
-	struct placing pl = {.b = b,
-			     .stub_at = stub_at,
-			     .common_at = xcalloc(plan->nactions + 1, sizeof(uint32_t))};
+	struct bind_parts p;
 	bool reaches = true;
-	size_t n;
 
-	memset(out, 0, sizeof(*out));
-	out->stub_at = stub_at;
-	out->block_len = bind_size(b);
-	out->block = pl.block = xmalloc(out->block_len);
-	memset(out->block, 0xcc, out->block_len);
-	end = bind_lay_out(b, stub_at);
-	n = lay_out(b, out);
-	if (!b->no_patches)
-		out->patches = xmalloc(n * sizeof(out->patches[0]));
-	if (n) {
-		place_head(b, out->block);
-		reaches = place_own_hook(&pl);
-		place_commons(&pl);
+	begin(&p, b);
+	if (p.stubs_end) {
+		take_room(&p, b->plan->nsites, p.bound.block_len);
+		reaches = place_sites(&p, b->plan->nsites);
+		place_tables(&p, p.bound.block + tables_at(p.stubs_end));
 	}
-	for (size_t i = 0; i < plan->nsites && reaches; i++) {
-		const struct plan_site *site = &plan->sites[i];
-
-		if (stub_at[i])
-			reaches = place_stub(&pl, site, stub_at[i]) &&
-				  (b->no_patches || make_patches(out, b, site, stub_at[i]));
-	}
-	if (n && reaches)
-		place_tables(out, b, end);
-	out->probes_bound = pl.probes;
-	xfree(pl.common_at);
+	xfree(p.pl.common_at);
+	*out = p.bound;
+	out->probes_bound = p.pl.probes;
 	if (reaches)
 		return 0;
 	bound_free(out);
-	return err_set(err, ERANGE,
-		       "the trampolines at %#lx do not reach the code at %#lx (2 GiB at most)",
-		       (unsigned long)b->block, (unsigned long)(b->bias + plan->text_lo));
+	return too_far(b, err);
+}
+
+struct bind_parts *bind_open(const struct binding *b)
+{
+	struct bind_parts *p = xmalloc(sizeof(*p));
+
+	begin(p, b);
+	return p;
+}
+
+/* The first site that is not in the part; *end: where it begins, or the tables do. */
+static size_t find_end(const struct bind_parts *p, uint32_t *end)
+{
+	const struct plan *plan = p->pl.b->plan;
+	size_t i = p->site;
+
+	*end = (uint32_t)tables_at(p->stubs_end);
+	for (; i < plan->nsites; i++) {
+		if (p->bound.stub_at[i] < p->from + PART)
+			continue;
+		*end = p->bound.stub_at[i];
+		break;
+	}
+	return i;
+}
+
+int bind_next(struct bind_parts *p, struct bind_part *out, struct err *err)
+{
+	bool reaches = true;
+	uint32_t end;
+
+	if (p->from == p->bound.block_len)
+		return 0;
+	if (p->from < tables_at(p->stubs_end)) {
+		size_t site = find_end(p, &end);
+
+		take_room(p, site, end - p->from);
+		reaches = place_sites(p, site);
+	} else {
+		end = (uint32_t)p->bound.block_len;
+		take_room(p, p->site, end - p->from);
+		place_tables(p, p->bound.block);
+	}
+	*out = (struct bind_part){
+		.bytes = p->bound.block,
+		.at = p->from,
+		.len = end - p->from,
+		.patches = p->bound.patches,
+		.npatches = p->bound.npatches,
+		.patch_addr = p->bound.patch_addr,
+	};
+	p->from = end;
+	return reaches ? 1 : too_far(p->pl.b, err);
+}
+
+void bind_close(struct bind_parts *p)
+{
+	bound_free(&p->bound);
+	xfree(p->pl.common_at);
+	xfree(p);
 }
 
 void bound_free(struct bound *b)

@@ -62,6 +62,23 @@ size_t bind_size(const struct binding *b);
 size_t bind_stubs_size(const struct binding *b);
 /* -ERANGE when some rel32 does not reach. */
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
+/*
+ * The same one part after the other, for a block that is never in memory as a whole: head and
+ * stubs, more stubs, at last the tables.  Blocks that are bound from the same plan and for the same
+ * sites have the same parts.
+ */
+struct bind_part {
+	const uint8_t *bytes;
+	uint32_t at, len;                 /* in the block */
+	const struct kron_patch *patches; /* of its sites */
+	size_t npatches;
+	uint64_t patch_addr; /* what their offsets count from */
+};
+struct bind_parts;
+struct bind_parts *bind_open(const struct binding *b);
+/* 1; 0 behind the last one; -ERANGE.  What it points to is gone with the next one. */
+int bind_next(struct bind_parts *p, struct bind_part *out, struct err *err);
+void bind_close(struct bind_parts *p);
 /* Marks site i, and those that it stands on: whose dead bytes hold its landing, and whose first
  * byte is its distance. */
 void bind_support(const struct plan *plan, uint8_t *bound, size_t i);

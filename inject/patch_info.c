@@ -22,9 +22,11 @@
 #define NONE UINT32_MAX
 #define PAGE 4096ull
 
-uint64_t patch_block_sum(const uint8_t *block, uint64_t len)
+uint64_t patch_block_sum(const uint8_t *part, uint64_t at, uint64_t len, uint64_t sum)
 {
-	return patch_sum(block + KRON_BLOCK_HEAD, len - KRON_BLOCK_HEAD, PATCH_SUM_START);
+	if (at)
+		return patch_sum(part, len, sum);
+	return patch_sum(part + KRON_BLOCK_HEAD, len - KRON_BLOCK_HEAD, PATCH_SUM_START);
 }
 
 /* ---- reading ---- */
@@ -622,7 +624,7 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	r.block_room = note->block_len - KRON_BLOCK_HEAD;
 	if (!block || note->block_len < KRON_BLOCK_HEAD ||
 	    patch_sum(r.at, note->info_len, PATCH_SUM_START) != note->info_sum ||
-	    patch_block_sum(block, note->block_len) != note->block_sum)
+	    patch_block_sum(block, 0, note->block_len, 0) != note->block_sum)
 		return -EINVAL;
 	*vec_push(&r.strings) = 0;
 	get_functions(&r);

@@ -85,7 +85,8 @@ bool patch_info_has_start(const struct elf_image *img);
 /* -ENOENT when there is none; -EINVAL with a sentence when it is damaged or not for us. */
 int patch_info_read(struct patch_info *out, const struct elf_image *img, struct err *err);
 void patch_info_free(struct patch_info *info);
-uint64_t patch_block_sum(const uint8_t *block, uint64_t len);
+/* Of a block, one part after the other: this one is at `at`, sum that of those before. */
+uint64_t patch_block_sum(const uint8_t *part, uint64_t at, uint64_t len, uint64_t sum);
 void patch_events_free(struct patch_event *events, size_t n);
 
 /*

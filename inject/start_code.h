@@ -37,18 +37,29 @@ uint64_t start_part_hook(uint64_t vaddr);
 /* The frame information of its code: bytes, and offset from vaddr. */
 const uint8_t *start_part_frame(uint64_t *off, size_t *len);
 /*
- * For the address vaddr, in front of the program's entry point, or of what->hook in a library.  asleep: the file's block and the
- * sites; b: how it was bound.  -ERANGE when the entry is too far away.
+ * How the block's bytes differ when it is awake on a board of its own: function n has the events
+ * 2n and 2n + 1 (patch_info_first_number()), places have the next numbers, or the user's.
+ *
+ * asleep: how the file's block is bound.  Each part of that is added; with jumps: those of its
+ * sites, too, which the file's text does not have.  -ERANGE as bind_next().
+ */
+struct start_wake;
+struct start_wake *start_wake_open(const struct patch_info *what, const struct binding *asleep);
+int start_wake_add(struct start_wake *w, const struct bind_part *asleep, bool jumps,
+		   struct err *err);
+/* For start-up code at vaddr: allocated. */
+void start_wake_make(struct start_wake *w, uint8_t **out, uint64_t *len, uint64_t vaddr,
+		     const struct elf_image *img);
+void start_wake_close(struct start_wake *w);
+
+/*
+ * For the address vaddr, right behind the block, which is bound like b; in front of the program's
+ * entry point, or of what->hook in a library.  -ERANGE when that is too far away.
  */
 int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 		    const struct elf_image *img, const struct patch_info *what,
-		    const struct binding *b, const struct bound *asleep, struct err *err);
+		    const struct binding *b, uint64_t block_len, struct start_wake *wake,
+		    struct err *err);
 void start_part_free(struct start_part *part);
-
-/* How the block's bytes differ when it is awake on a board of its own: function n has the events
- * 2n and 2n + 1 (patch_info_first_number()), places have the next numbers, or the user's. */
-int start_wake_make(uint8_t **out, uint64_t *len, uint64_t vaddr, const struct elf_image *img,
-		    const struct patch_info *what, const struct binding *b,
-		    const struct bound *asleep, struct err *err);
 
 #endif

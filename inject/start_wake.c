@@ -2,9 +2,10 @@
 /*
  * start_wake.c - writes down what wakes a file's probes without a collector (kron/start.h).
  *
- * The block is bound a second time, awake on the exact bus; what differs from the one that sleeps
- * are the edits of the first range.  Neither has an address of a process in it, so they hold
- * wherever the program is loaded.  The jumps of the sites are the edits of the others.
+ * The block is bound a second time, awake on the exact bus, part by part beside the one that
+ * sleeps; what differs are the edits of the first range.  Neither has an address of a process in
+ * it, so they hold wherever the program is loaded.  The jumps of the sites are the edits of the
+ * others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,22 @@
 
 typedef VEC(uint8_t) bytes;
 typedef VEC(struct kron_wake_range) ranges;
+
+struct jump {
+	uint64_t vaddr;
+	uint8_t len, bytes[KRON_PATCH_NEW_MAX];
+};
+
+struct start_wake {
+	uint8_t *all; /* functions, each selected */
+	uint32_t *numbers;
+	struct binding binding;
+	struct bind_parts *awake;
+	bytes edits;
+	struct kron_wake_range block;
+	uint64_t at; /* in the block: where the last edit ended */
+	VEC(struct jump) jumps;
+};
 
 /* ---- one range ---- */
 
@@ -92,19 +109,19 @@ static uint64_t run_end(const uint8_t *a, const uint8_t *b, uint64_t at, uint64_
 	return end;
 }
 
-/* A probe of an entry or exit, which wakes at `at`: five bytes say all of it. */
+/* A probe of an entry or exit, which wakes at `at` of the block: five bytes say all of it. */
 static bool add_probe(struct writing *w, uint64_t at, const uint8_t *old, const uint8_t *new,
 		      uint64_t len)
 {
 	uint8_t x[KRON_WAKE_PROBE], info[KRON_WAKE_PROBE_INFO];
 
-	if (len - at < sizeof(x))
+	if (len < sizeof(x))
 		return false;
-	memcpy(info, new + at + STUB_PROBE_EVENT, 4);
-	info[4] = (uint8_t)(new[at + STUB_PROBE_GATE] - (KRON_GATE_ADDR(0) & 0xff));
+	memcpy(info, new + STUB_PROBE_EVENT, 4);
+	info[4] = (uint8_t)(new[STUB_PROBE_GATE] - (KRON_GATE_ADDR(0) & 0xff));
 	kron_wake_probe(x, info, (uint32_t)-at - KRON_WAKE_PROBE_CALL);
 	for (unsigned i = 0; i < sizeof(x); i++)
-		if ((old[at + i] ^ new[at + i]) != x[i])
+		if ((old[i] ^ new[i]) != x[i])
 			return false;
 	go_to(w, at);
 	*vec_push(w->out) = (uint8_t)(at - w->at);
@@ -113,31 +130,33 @@ static bool add_probe(struct writing *w, uint64_t at, const uint8_t *old, const 
 	for (unsigned i = 0; i < sizeof(info); i++)
 		*vec_push(w->out) = info[i];
 	for (unsigned i = 0; i < sizeof(x); i++)
-		w->range->sum = kron_wake_sum(w->range->sum, old[at + i]);
+		w->range->sum = kron_wake_sum(w->range->sum, old[i]);
 	w->at = at + sizeof(x);
 	return true;
 }
 _Static_assert(KRON_WAKE_PROBE == STUB_PROBE_LEN && KRON_WAKE_PROBE_CALL == STUB_PROBE_CALL + 4,
 	       "kron_wake_probe()");
 
-static void add_block(bytes *out, struct kron_wake_range *r, const uint8_t *old, const uint8_t *new)
+static void add_edits(struct start_wake *w, const struct bind_part *asleep,
+		      const struct bind_part *awake)
 {
-	struct writing w = begin(out, r);
+	const uint8_t *old = asleep->bytes, *new = awake->bytes;
+	struct writing out = {.out = &w->edits, .range = &w->block, .at = w->at};
 
-	for (uint64_t at = 0; at < r->len; at++) {
+	for (uint64_t i = 0; i < asleep->len; i++) {
 		uint64_t stop;
 
-		if (old[at] == new[at])
+		if (old[i] == new[i])
 			continue;
-		if (add_probe(&w, at, old, new, r->len)) {
-			at += KRON_WAKE_PROBE - 1;
+		if (add_probe(&out, asleep->at + i, old + i, new + i, asleep->len - i)) {
+			i += KRON_WAKE_PROBE - 1;
 			continue;
 		}
-		stop = run_end(old, new, at, r->len);
-		change(&w, at, old + at, new + at, stop - at);
-		at = stop - 1;
+		stop = run_end(old, new, i, asleep->len);
+		change(&out, asleep->at + i, old + i, new + i, stop - i);
+		i = stop - 1;
 	}
-	end(&w);
+	w->at = out.at;
 }
 
 /* ---- the text ---- */
@@ -164,40 +183,41 @@ static struct kron_wake_range range_of(const struct elf_segment *s, uint64_t sta
 }
 
 /* The sites stand in order of their addresses, but for landings: those are sorted in. */
-static int compare_patches(const void *a, const void *b)
+static int compare_jumps(const void *a, const void *b)
 {
-	const struct kron_patch *x = a, *y = b;
+	const struct jump *x = a, *y = b;
 
-	return x->off < y->off ? -1 : x->off > y->off;
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void add_jump(struct start_wake *w, uint64_t vaddr, const struct kron_patch *p)
+{
+	struct jump *j = vec_push(&w->jumps);
+
+	j->vaddr = vaddr;
+	j->len = p->new_len;
+	memcpy(j->bytes, p->new_bytes, p->new_len);
 }
 
 static void add_text(ranges *all, bytes *out, uint64_t start, const struct elf_image *img,
-		     const struct bound *b)
+		     struct start_wake *wake)
 {
-	struct kron_patch *p = xmalloc((b->npatches + 1) * sizeof(*p));
 	const struct elf_segment *s = NULL;
 	struct writing w = {0};
 
-	memcpy(p, b->patches, b->npatches * sizeof(*p));
-	qsort(p, b->npatches, sizeof(*p), compare_patches);
-	for (size_t i = 0; i < b->npatches; i++) {
-		uint64_t vaddr = b->patch_addr + p[i].off;
-
-		if (!p[i].new_len)
-			continue;
-		if (!s || segment_of(img, vaddr) != s) {
+	vec_for(&wake->jumps, j) {
+		if (!s || segment_of(img, j->vaddr) != s) {
 			if (s)
 				end(&w);
-			s = segment_of(img, vaddr);
+			s = segment_of(img, j->vaddr);
 			*vec_push(all) = range_of(s, start);
 			w = begin(out, &all->v[all->n - 1]);
 		}
-		change(&w, vaddr - (s->vaddr & -PAGE), p[i].old_bytes, p[i].new_bytes,
-		       p[i].new_len);
+		change(&w, j->vaddr - (s->vaddr & -PAGE), elf_image_at(img, j->vaddr, j->len),
+		       j->bytes, j->len);
 	}
 	if (s)
 		end(&w);
-	xfree(p);
 }
 
 /* ---- all of it ---- */
@@ -213,28 +233,43 @@ static uint32_t *number_events(const struct patch_info *what)
 	return numbers;
 }
 
-static int bind_awake(struct bound *out, const struct patch_info *what, const struct binding *b,
-		      struct err *err)
+struct start_wake *start_wake_open(const struct patch_info *what, const struct binding *asleep)
 {
-	uint8_t *all = xmalloc(what->plan->nfunctions + 1);
-	struct binding awake = *b;
-	uint32_t *numbers = number_events(what);
-	int code;
+	struct start_wake *w = xcalloc(1, sizeof(*w));
 
-	memset(all, 1, what->plan->nfunctions + 1);
-	awake.dormant = false;
-	awake.no_patches = true;
-	awake.hooks = b->own_hook; /* else they are libkron-rt.so's */
-	awake.selected = all;
-	awake.event_base = patch_info_first_number(what);
-	awake.levels = what->levels;
-	awake.way = KRON_THUNK_EXACT;
-	awake.events = numbers;
-	awake.nevents = what->nevents;
-	code = bind_make(out, &awake, err);
-	xfree(all);
-	xfree(numbers);
-	return code;
+	w->all = xmalloc(what->plan->nfunctions + 1);
+	memset(w->all, 1, what->plan->nfunctions + 1);
+	w->numbers = number_events(what);
+	w->binding = *asleep;
+	w->binding.dormant = false;
+	w->binding.no_patches = true;
+	w->binding.hooks = asleep->own_hook; /* else they are libkron-rt.so's */
+	w->binding.selected = w->all;
+	w->binding.event_base = patch_info_first_number(what);
+	w->binding.levels = what->levels;
+	w->binding.way = KRON_THUNK_EXACT;
+	w->binding.events = w->numbers;
+	w->binding.nevents = what->nevents;
+	w->awake = bind_open(&w->binding);
+	w->block.sum = KRON_WAKE_SUM;
+	return w;
+}
+
+int start_wake_add(struct start_wake *w, const struct bind_part *asleep, bool jumps,
+		   struct err *err)
+{
+	struct bind_part awake;
+	int code = bind_next(w->awake, &awake, err);
+
+	if (code < 0)
+		return code;
+	w->block.len = asleep->at + asleep->len;
+	add_edits(w, asleep, &awake);
+	for (size_t i = 0; i < asleep->npatches && jumps; i++)
+		if (asleep->patches[i].new_len)
+			add_jump(w, asleep->patch_addr + asleep->patches[i].off,
+				 &asleep->patches[i]);
+	return 0;
 }
 
 static void join(uint8_t **out, uint64_t *len, ranges *all, const bytes *edits)
@@ -251,27 +286,29 @@ static void join(uint8_t **out, uint64_t *len, ranges *all, const bytes *edits)
 	memcpy(*out + front, edits->v, edits->n);
 }
 
-int start_wake_make(uint8_t **out, uint64_t *len, uint64_t vaddr, const struct elf_image *img,
-		    const struct patch_info *what, const struct binding *b,
-		    const struct bound *asleep, struct err *err)
+void start_wake_make(struct start_wake *w, uint8_t **out, uint64_t *len, uint64_t vaddr,
+		     const struct elf_image *img)
 {
-	struct bound awake;
 	ranges all = {0};
-	bytes edits = {0};
-	int code = bind_awake(&awake, what, b, err);
 
-	if (code)
-		return code;
-	*vec_push(&all) = (struct kron_wake_range){
-		.at = (int64_t)(b->block - vaddr),
-		.len = asleep->block_len,
-	};
-	add_block(&edits, &all.v[0], asleep->block, awake.block);
-	bound_free(&awake);
-	if (!what->has_jumps)
-		add_text(&all, &edits, vaddr, img, asleep);
-	join(out, len, &all, &edits);
+	w->block.at = (int64_t)(w->binding.block - vaddr);
+	w->block.edits_len = (uint32_t)w->edits.n;
+	*vec_push(&all) = w->block;
+	if (w->jumps.n)
+		qsort(w->jumps.v, w->jumps.n, sizeof(*w->jumps.v), compare_jumps);
+	add_text(&all, &w->edits, vaddr, img, w);
+	join(out, len, &all, &w->edits);
 	vec_free(&all);
-	vec_free(&edits);
-	return 0;
+}
+
+void start_wake_close(struct start_wake *w)
+{
+	if (!w)
+		return;
+	bind_close(w->awake);
+	vec_free(&w->edits);
+	vec_free(&w->jumps);
+	xfree(w->numbers);
+	xfree(w->all);
+	xfree(w);
 }

@@ -121,12 +121,18 @@ struct unwind_code {
 /* hdr: the image's own, NULL: it has none.  False: not of the form that can be merged. */
 bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uint64_t stubs_len,
 		      const struct unwind_code *code);
+/* Those of the block, and its id. */
+struct unwind_tables {
+	const uint8_t *bytes; /* the head of them at least */
+	uint64_t at;
+	const uint8_t *id;
+};
 /* out: d->len zero bytes that will lie at `at`; the addresses are the file's. */
 void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
-		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at,
+		      uint64_t hdr_at, const struct unwind_tables *tables,
 		      const struct unwind_code *code);
 /* The same for debuggers, without the image's own: a .debug_frame.  Allocated. */
-uint8_t *unwind_disk_debug(size_t *len, const uint8_t *block, uint64_t block_at, uint64_t stubs_len,
+uint8_t *unwind_disk_debug(size_t *len, const struct unwind_tables *tables, uint64_t stubs_len,
 			   const struct unwind_code *code);
 
 #define UNWIND_ELF_MAX 2048u

@@ -106,21 +106,19 @@ bool unwind_disk_plan(struct unwind_disk *d, const uint8_t *hdr, size_t len, uin
 	return true;
 }
 
-static void read_places(struct unwind_places *w, const uint8_t *block, uint64_t at,
-			uint32_t tables_at)
+static void read_places(struct unwind_places *w, const struct unwind_tables *from)
 {
 	struct kron_tables t;
-	uint64_t tables = at + tables_at;
 
-	memcpy(&t, block + tables_at, sizeof(t));
-	*w = (struct unwind_places){.block = at,
-				    .stubs = at + t.stubs_at,
-				    .stubs_end = tables,
+	memcpy(&t, from->bytes, sizeof(t));
+	*w = (struct unwind_places){.block = t.block,
+				    .stubs = t.block + t.stubs_at,
+				    .stubs_end = from->at,
 				    .lo = t.lo,
-				    .spot = tables + t.spot_at,
-				    .granule = tables + t.granule_at,
-				    .depth = tables + t.depth_at};
-	memcpy(&w->id, block + KRON_BLOCK_ID, sizeof(w->id));
+				    .spot = from->at + t.spot_at,
+				    .granule = from->at + t.granule_at,
+				    .depth = from->at + t.depth_at};
+	memcpy(&w->id, from->id, sizeof(w->id));
 }
 
 /* An entry's address, as the table at one place has it, for the table at another. */
@@ -153,17 +151,15 @@ static void copy_entries(uint8_t *out, uint64_t at, const struct unwind_disk *d,
 }
 
 void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, const uint8_t *hdr,
-		      uint64_t hdr_at, const uint8_t *block, uint64_t block_at,
+		      uint64_t hdr_at, const struct unwind_tables *tables,
 		      const struct unwind_code *code)
 {
 	const size_t frame = ALIGN(d->hdr_len);
 	struct unwind_buffer b = {.v = out, .n = frame, .cap = d->len};
 	struct unwind_fde *fdes = xcalloc(d->added, sizeof(*fdes));
 	struct unwind_places w;
-	uint32_t tables;
 
-	memcpy(&tables, block + KRON_BLOCK_TABLES, sizeof(tables));
-	read_places(&w, block, block_at, tables);
+	read_places(&w, tables);
 	copy_entries(out, at, d, hdr, hdr_at);
 	unwind_frame_disk(&b, at + frame, &w, fdes);
 	for (size_t i = 0; i < d->added; i++) {
@@ -203,17 +199,15 @@ static size_t make_debug(uint8_t *v, size_t len, uint64_t from, uint64_t to)
 	return at;
 }
 
-uint8_t *unwind_disk_debug(size_t *len, const uint8_t *block, uint64_t block_at, uint64_t stubs_len,
+uint8_t *unwind_disk_debug(size_t *len, const struct unwind_tables *tables, uint64_t stubs_len,
 			   const struct unwind_code *code)
 {
 	size_t n = unwind_fde_count(stubs_len), cap = n * FDE_MAX + REST_MAX;
 	struct unwind_buffer b = {.v = xcalloc(cap + code->len, 1), .cap = cap};
 	struct unwind_fde *fdes = xcalloc(n, sizeof(*fdes));
 	struct unwind_places w;
-	uint32_t tables;
 
-	memcpy(&tables, block + KRON_BLOCK_TABLES, sizeof(tables));
-	read_places(&w, block, block_at, tables);
+	read_places(&w, tables);
 	unwind_frame_disk(&b, 0, &w, fdes);
 	xfree(fdes);
 	*len = make_debug(b.v, b.n, 0, 0);

@@ -12,6 +12,7 @@
  * there; "fuzz_elf -r FILE" runs that one again.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,21 +82,43 @@ static void use_plan(const struct plan *p)
 	close(fd);
 }
 
-/* The file as the edits make it.  Holes of this size are the writer's business, not ours. */
-static uint8_t *edited(const struct elf_image *img, struct elf_edits *e)
-{
-	uint8_t *file;
+/* A file in memory. */
+struct file {
+	uint8_t *bytes;
+	size_t size, max;
+};
 
-	if (e->size > img->size + (96ull << 20))
-		return NULL;
-	file = xcalloc(e->size, 1);
-	memcpy(file, img->bytes, img->size);
-	vec_for(&e->v, edit) {
-		if (edit->off > e->size || edit->len > e->size - edit->off)
-			abort();
-		memcpy(file + edit->off, edit->bytes, edit->len);
+static int put_bytes(void *ctx, uint64_t off, const void *bytes, uint64_t len, struct err *err)
+{
+	struct file *f = ctx;
+
+	if (off > f->max || len > f->max - off)
+		return err_set(err, EFBIG,
+			       "holes of this size are the writer's business, not ours");
+	if (off + len > f->size) {
+		f->bytes = xrealloc(f->bytes, off + len);
+		memset(f->bytes + f->size, 0, off + len - f->size);
+		f->size = off + len;
 	}
-	return file;
+	memcpy(f->bytes + off, bytes, len);
+	return 0;
+}
+
+/* The image with the plan's probes: no bytes when that cannot be. */
+static struct file patched(const struct elf_image *img, const struct patch_info *what)
+{
+	struct file f = {.max = img->size + (96ull << 20)};
+	const struct elf_sink to = {put_bytes, &f};
+	struct elf_patched result;
+
+	put_bytes(&f, 0, img->bytes, img->size, NULL);
+	if (!apply_elf_make(&result, &to, img, what, NULL)) {
+		if (result.size != f.size)
+			abort();
+		return f;
+	}
+	xfree(f.bytes);
+	return (struct file){.bytes = NULL};
 }
 
 static size_t code_len(const struct plan *p)
@@ -149,8 +172,8 @@ static void write_patched(const struct elf_image *img, bool jumps)
 	struct start_hook hooks[START_HOOKS_MAX];
 	struct plan_options opt = apply_elf_options(img);
 	struct plan *plan;
-	struct elf_edits edits;
-	uint8_t *selected, *levels, *file;
+	uint8_t *selected, *levels;
+	struct file file;
 
 	if (apply_elf_check(img, NULL) || plan_make(&plan, img, &opt, NULL))
 		return;
@@ -161,18 +184,13 @@ static void write_patched(const struct elf_image *img, bool jumps)
 		levels[i] = i % 16;
 	}
 	patch_plan_trim(plan, selected, levels);
-	if (!apply_elf_make(&edits, img,
-			    &(struct patch_info){.plan = plan,
+	file = patched(img, &(struct patch_info){.plan = plan,
 						 .levels = levels,
 						 .has_jumps = jumps,
-						 .hook = find_hook(hooks, img, plan)},
-			    NULL)) {
-		file = edited(img, &edits);
-		if (file)
-			read_back(file, edits.size, plan);
-		xfree(file);
-		elf_edits_free(&edits);
-	}
+						 .hook = find_hook(hooks, img, plan)});
+	if (file.bytes)
+		read_back(file.bytes, file.size, plan);
+	xfree(file.bytes);
 	plan_free(plan);
 	xfree(selected);
 	xfree(levels);
@@ -389,7 +407,7 @@ static void mend_checksum(uint8_t *p, size_t size)
 			note.info_sum = sum;
 			block = elf_image_at(img, note.block_vaddr, note.block_len);
 			if (block && note.block_len > KRON_BLOCK_HEAD)
-				note.block_sum = patch_block_sum(block, note.block_len);
+				note.block_sum = patch_block_sum(block, 0, note.block_len, 0);
 			memcpy(p + img->kron_note.off, &note, sizeof(note));
 		}
 	}
@@ -453,8 +471,8 @@ static int fuzz(const struct seed *seeds, size_t n, double seconds, const char *
 static bool load_patched(struct seed *s, const char *path, bool jumps)
 {
 	struct plan_options opt;
-	struct elf_edits edits;
 	struct elf_image *img;
+	struct file file;
 	struct plan *plan;
 	uint8_t *levels;
 
@@ -464,14 +482,10 @@ static bool load_patched(struct seed *s, const char *path, bool jumps)
 	if (plan_make(&plan, img, &opt, NULL))
 		return false;
 	levels = xcalloc(plan->nfunctions, 1);
-	if (!apply_elf_make(
-		    &edits, img,
-		    &(struct patch_info){.plan = plan, .levels = levels, .has_jumps = jumps},
-		    NULL)) {
-		s->bytes = edited(img, &edits);
-		s->size = edits.size;
-		elf_edits_free(&edits);
-	}
+	file = patched(img,
+		       &(struct patch_info){.plan = plan, .levels = levels, .has_jumps = jumps});
+	s->bytes = file.bytes;
+	s->size = file.size;
 	xfree(levels);
 	plan_free(plan);
 	elf_image_close(img);
