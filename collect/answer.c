@@ -271,11 +271,23 @@ static void take_gap(struct work *w, uint64_t start, uint64_t len)
 	w->space.v[i] = gap;
 }
 
+/* The page of the lowest patch from number `first` on: a site's landing stands in front of its own
+ * patch, and may lie behind it. */
+static uint64_t lowest_page(const struct bound *bound, size_t first)
+{
+	uint32_t lowest = bound->patches[first].off;
+
+	for (size_t i = first + 1; i < bound->npatches; i++)
+		if (bound->patches[i].off < lowest)
+			lowest = bound->patches[i].off;
+	return (bound->patch_addr + lowest) & ~(PAGE - 1);
+}
+
 /*
  * A command for each stretch of text: between two executable segments there may be pages of
- * nothing (node), which cannot be made writable.  The patches stand in order of their
- * addresses; their offsets are made to count from their command's address.  lay_out() makes
- * file_off count from the start of the file.
+ * nothing (node), which cannot be made writable.  The patches of a stretch stand together; their
+ * offsets are made to count from their command's address.  lay_out() makes file_off count from
+ * the start of the file.
  */
 static int add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
 			      uint32_t flags, struct err *err)
@@ -283,7 +295,7 @@ static int add_patch_commands(struct work *w, const struct loaded *l, struct bou
 	uint64_t hi = bound->patch_addr + bound->patch_len;
 
 	for (size_t first = 0, n; first < bound->npatches; first += n) {
-		uint64_t addr = (bound->patch_addr + bound->patches[first].off) & ~(PAGE - 1);
+		uint64_t addr = lowest_page(bound, first);
 		uint64_t end = text_run(w, l, addr, hi);
 		struct kron_command *c;
 

@@ -282,6 +282,42 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[[ $output == *"is statically linked"* ]]
 }
 
+@test "the first patch leads to a landing on the next page" {
+	cat >page.S <<-'END'
+			.text
+			.balign 4096
+			.skip 4088, 0xcc
+			.globl f, g, main
+			.type f, @function
+		f:	xor %eax, %eax
+			ret
+			.size f, . - f
+			.type g, @function
+		g:	mov %edi, %eax
+			imul %eax, %eax
+			add $3, %eax
+			ret
+			.size g, . - g
+			.skip 21, 0xcc
+			.type main, @function
+		main:	push %rbx
+			mov $100, %ebx
+		1:	call f
+			call g
+			dec %ebx
+			jnz 1b
+			xor %eax, %eax
+			pop %rbx
+			ret
+			.size main, . - main
+			.section .note.GNU-stack, "", @progbits
+	END
+	compile page ./page.S
+	"$KRON" list -p f page | grep -q 'ff8 before *jump-short'
+	"$KRON" record -q -p f -- ./page
+	[ "$("$KRON" info --json | json 'd["samples"]')" = 100 ]
+}
+
 @test "the cost of a probe is measured, with the runtime's own thunk" {
 	"$KRON" record -q -o t -- true
 	[ "$("$KRON" info --json t | json 'min(d["probe_ns_off"], d["probe_ns"]) > 0')" = True ]
