@@ -2,7 +2,8 @@
 /*
  * probe_cost.c - see probe_cost.h.
  *
- *   probe sequence of kron/wire.h ──► runtime/thunk.S ──► a lane of ours
+ *   probe sequence of kron/wire.h ─┬─► runtime/thunk.S ───────► a lane of ours
+ *                                  └─► runtime/thunk_static.S ─► by way of %fs's base
  *
  * The thunk is linked in, alone: what it wants from the rest of the runtime is below.  Its slow
  * path cannot come, because the lane has room for every sample; should it, the sample is
@@ -15,17 +16,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <cpuid.h>
 #include <x86intrin.h>
 
 #include <kron/board.h>
 #include <kron/segment.h>
 #include "base/vec.h"
-#include "runtime/lane.h"
+#include "runtime/static.h"
 
 #define ROUNDS 2
 #define SAMPLES 1024u
 #define SPARE 64u /* records of moves to another CPU */
 #define EVENT 77u
+#define HWCAP2_FSGSBASE 2u
+#define CPUID_RDTSCP (1u << 27)
 
 /* ---- what thunk.S knows by name ---- */
 
@@ -35,10 +40,13 @@ extern __thread struct rt_lane *kron_rt_lane HIDDEN __attribute__((tls_model("in
 __thread struct rt_lane *kron_rt_lane;
 extern long kron_rt_cpu_offset HIDDEN;
 long kron_rt_cpu_offset;
+struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT];
+long kron_rt_tid_offset;
+void kron_rt_probe_static(void) HIDDEN;
 uint8_t *kron_rt_stacks HIDDEN;
 uint64_t kron_rt_stacks_taken HIDDEN;
 void kron_rt_slow(uint32_t event, uint32_t payload) HIDDEN;
-void kron_rt_hook(uint32_t hook, const void *regs) HIDDEN;
+void kron_rt_hook(uint32_t hook, struct rt_regs *regs) HIDDEN;
 void kron_rt_probe(void) HIDDEN;
 
 void kron_rt_slow(uint32_t event, uint32_t payload)
@@ -47,7 +55,7 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 	(void)payload;
 }
 
-void kron_rt_hook(uint32_t hook, const void *regs)
+void kron_rt_hook(uint32_t hook, struct rt_regs *regs)
 {
 	(void)hook;
 	(void)regs;
@@ -104,25 +112,60 @@ static double limit_loop(struct kron_sample *samples)
 	return (double)(__rdtsc() - start) / SAMPLES;
 }
 
+#define PROBE(thunk)                                  \
+	__asm__ volatile("lea	-128(%%rsp), %%rsp\n\t" \
+			 "push	%%rcx\n\t"             \
+			 "movzbl (%0), %%ecx\n\t"     \
+			 "jrcxz	1f\n\t"               \
+			 "push	%%rax\n\t"             \
+			 "mov	%1, %%eax\n\t"          \
+			 "call	" thunk "\n\t"        \
+			 "pop	%%rax\n"                \
+			 "1:	pop	%%rcx\n\t"           \
+			 "lea	128(%%rsp), %%rsp"      \
+			 :                            \
+			 : "r"(gate), "i"(EVENT)      \
+			 : "memory", "cc")
+
 static double probe_loop(const uint8_t *gate)
 {
 	uint64_t start = __rdtsc();
 
 	for (uint32_t i = 0; i < SAMPLES; i++)
-		__asm__ volatile("lea	-128(%%rsp), %%rsp\n\t"
-				 "push	%%rcx\n\t"
-				 "movzbl (%0), %%ecx\n\t"
-				 "jrcxz	1f\n\t"
-				 "push	%%rax\n\t"
-				 "mov	%1, %%eax\n\t"
-				 "call	kron_rt_probe\n\t"
-				 "pop	%%rax\n"
-				 "1:	pop	%%rcx\n\t"
-				 "lea	128(%%rsp), %%rsp"
-				 :
-				 : "r"(gate), "i"(EVENT)
-				 : "memory", "cc");
+		PROBE("kron_rt_probe");
 	return (double)(__rdtsc() - start) / SAMPLES;
+}
+
+static double static_loop(const uint8_t *gate)
+{
+	uint64_t start = __rdtsc();
+
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		PROBE("kron_rt_probe_static");
+	return (double)(__rdtsc() - start) / SAMPLES;
+}
+
+/* ---- static programs: the thread's number stands near %fs's base, which leads to the lane ---- */
+
+static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));
+
+static bool can_be_static(void)
+{
+	unsigned a, b, c, d;
+
+	return getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE && __get_cpuid(0x80000001, &a, &b, &c, &d) &&
+	       d & CPUID_RDTSCP;
+}
+
+static void enter_thread(struct rt_lane *lane)
+{
+	uint64_t base = (uint64_t)(uintptr_t)__builtin_thread_pointer();
+	uint32_t hash = (uint32_t)(base >> RT_THREADS_BASE_SHIFT) * RT_THREADS_HASH;
+
+	own_number = lane->tid = 1;
+	kron_rt_tid_offset = (char *)&own_number - (char *)__builtin_thread_pointer();
+	kron_rt_threads[hash >> (32 - RT_THREADS_SHIFT)] =
+		(struct rt_thread_entry){.base = base, .lane = lane};
 }
 
 static void keep_least(double *least, double v)
@@ -137,7 +180,7 @@ void probe_cost_measure(struct probe_cost *c, double hz)
 	double per_ns = hz / 1e9;
 	struct kron_sample *samples;
 	struct rt_lane lane;
-	bool taken = true;
+	bool taken = true, with_static = can_be_static();
 
 	memset(c, 0, sizeof(*c));
 	if (per_ns <= 0)
@@ -149,6 +192,12 @@ void probe_cost_measure(struct probe_cost *c, double hz)
 		keep_least(&c->off, probe_loop(&closed) / per_ns);
 		lane_fresh(&lane, samples);
 		keep_least(&c->on, probe_loop(&open) / per_ns);
+		taken = taken && has_all(samples);
+		if (!with_static)
+			continue;
+		lane_fresh(&lane, samples);
+		enter_thread(&lane);
+		keep_least(&c->on_static, static_loop(&open) / per_ns);
 		taken = taken && has_all(samples);
 	}
 	kron_rt_lane = NULL;

@@ -163,6 +163,7 @@ static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 	const struct task *parent = task_of_uid(t, p->parent_uid);
 	struct process_stat st;
 
+	k->is_static = p->flags & KRON_PROC_STATIC;
 	k->foreign = (p->flags & KRON_PROC_FOREIGN_PIDNS) || (parent && parent->foreign);
 	k->here = k->foreign || k->pid < 0 ? 0 : k->pid;
 	if (k->foreign)
@@ -548,6 +549,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 	t->ended.processes++;
 	t->ended.unrecorded += !has_record(t, k->uid);
 	t->ended.samples += k->samples;
+	t->ended.samples_static += k->is_static ? k->samples : 0;
 	t->ended.cut_off += k->cut_off;
 	t->ended.lost += lost;
 	counts_release(t->seg, k->uid);
@@ -579,6 +581,7 @@ void tasks_totals(struct tasks *t, struct task_totals *out)
 		out->unrecorded += !has_record(t, k->uid);
 		out->living += k->here && !k->dead;
 		out->samples += k->samples;
+		out->samples_static += k->is_static ? k->samples : 0;
 		out->cut_off += k->cut_off;
 		out->lost += __atomic_load_n(&t->seg->procs[i].lost, __ATOMIC_ACQUIRE);
 	}

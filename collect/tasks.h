@@ -30,16 +30,18 @@ struct task {               /* shadow of one slot */
 	uint64_t pidns;     /* foreign: number of its pid namespace; 0 unknown */
 	uint64_t samples, cut_off;
 	bool foreign; /* its pids are not ours */
-	bool dead;    /* gone; its chunks may be taken */
-	bool left;    /* a chunk of it is still in the segment */
-	char *exe;    /* of the last P record, for its fork children */
+	bool is_static;
+	bool dead; /* gone; its chunks may be taken */
+	bool left; /* a chunk of it is still in the segment */
+	char *exe; /* of the last P record, for its fork children */
 	char *cmdline;
 };
 
 struct task_totals {
 	uint64_t processes, threads, samples, lost, cut_off;
-	uint64_t unrecorded; /* of the processes: recover found no P record of them */
-	uint32_t living;     /* processes that have not ended */
+	uint64_t samples_static; /* of the samples: static programs' */
+	uint64_t unrecorded;     /* of the processes: recover found no P record of them */
+	uint32_t living;         /* processes that have not ended */
 };
 
 struct task_note;   /* an announced process whose slot was not seen yet */

@@ -90,7 +90,7 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
 	s->start_tsc = rt_tsc();
 	s->lost = 0;
 	s->origin = origin;
-	s->flags = kron_rt.parent_flags;
+	s->flags = kron_rt.parent_flags | RT_PROC_FLAGS;
 	/* The first process of a new namespace: its pids mean nothing to the collector, nor
 	 * the collector's to it. */
 	if (origin == KRON_PROC_FORK && p->pid == 1) {

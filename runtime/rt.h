@@ -116,6 +116,7 @@ extern struct rt kron_rt __attribute__((visibility("hidden")));
 #ifdef RT_STATIC
 #define RT_THREAD
 #define RT_LOCKED "lock "
+#define RT_PROC_FLAGS KRON_PROC_STATIC
 /* The calling thread's lane, NULL = none yet. */
 struct rt_lane *rt_thread_lane(void) __attribute__((visibility("hidden")));
 void rt_thread_set_lane(struct rt_lane *lane) __attribute__((visibility("hidden")));
@@ -124,6 +125,7 @@ void rt_thread_forget(void) __attribute__((visibility("hidden")));
 #else
 #define RT_THREAD __thread __attribute__((tls_model("initial-exec")))
 #define RT_LOCKED
+#define RT_PROC_FLAGS 0u
 extern __thread struct rt_lane *kron_rt_lane
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 

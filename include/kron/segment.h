@@ -273,6 +273,7 @@ _Static_assert(sizeof(struct kron_counts) == 576, "nine cache lines");
 enum kron_proc_state { KRON_PROC_FREE = 0, KRON_PROC_CLAIMED = 1, KRON_PROC_LIVE = 2 };
 enum kron_proc_origin { KRON_PROC_EXEC = 1, KRON_PROC_FORK = 2 };
 #define KRON_PROC_FOREIGN_PIDNS 1u /* its pids are not the collector's: reap only at the end */
+#define KRON_PROC_STATIC 2u        /* a static program: its samples take longer */
 struct kron_proc {
 	uint64_t state;      /* atomic: uid << 8 | enum kron_proc_state */
 	int32_t pid;         /* in the process's own pid namespace */

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
+#include "collect/calibrate.h"
 #include "collect/drain.h"
 #include "collect/grow.h"
 #include "collect/recover.h"
@@ -211,6 +212,36 @@ static void a_dead_process_is_drained_and_freed(void **state)
 	assert_int_equal(t.living, 0);
 	assert_int_equal(t.samples, 5);
 	assert_int_equal(t.lost, 9);
+	board_close(&b, false);
+}
+
+/* A sample of theirs takes longer, and the cost of a probe is the mean. */
+static void samples_of_static_programs_are_told(void **state)
+{
+	static const struct probe_cost cost = {.on = 10, .on_static = 25};
+	static const struct probe_cost unknown = {.on = 10};
+	pid_t pid = start_sleeper();
+	struct task_totals t;
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "static", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	slot_claim(&b, 1, 2, pid, KRON_PROC_STATIC);
+	fill(&b, 0, 10);
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, getpid());
+	fill(&b, 1, 5);
+	claim(&b, 1, KRON_CHUNK_OWNED, 1, 2, pid);
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	end_sleeper(pid);
+	drain_all(&b.drain);
+	tasks_totals(&b.tasks, &t);
+	assert_int_equal(t.samples, 15);
+	assert_int_equal(t.samples_static, 5);
+	assert_true(probe_cost_mean(&cost, t.samples, t.samples_static) == 15);
+	assert_true(probe_cost_mean(&cost, 15, 15) == 25);
+	assert_true(probe_cost_mean(&cost, 15, 0) == 10);
+	assert_true(probe_cost_mean(&unknown, 15, 15) == 10);
 	board_close(&b, false);
 }
 
@@ -653,6 +684,7 @@ int main(void)
 		cmocka_unit_test(a_full_chunk_moves),
 		cmocka_unit_test(a_living_threads_chunk_stays),
 		cmocka_unit_test(a_dead_process_is_drained_and_freed),
+		cmocka_unit_test(samples_of_static_programs_are_told),
 		cmocka_unit_test(a_zombie_counts_as_dead),
 		cmocka_unit_test(a_hole_waits_for_its_owner),
 		cmocka_unit_test(an_exec_ends_the_older_slot),

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+/* probe_cost_static.S - the thunk of static programs, for probe_cost.c, beside the other one. */
+#define RT_STATIC
+#define kron_rt_probe kron_rt_probe_static
+#define kron_rt_payload kron_rt_payload_static
+#include "runtime/thunk_static.S"
