@@ -365,6 +365,12 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 
 	if (probe_options_read(&set, &specs, &files, 0, &err))
 		return cmd_fail(&command, CMD_USAGE, "%s", err.msg);
+	if (patch_info_is_there(img))
+		return cmd_fail(
+			&command, CMD_ERROR,
+			"%s was patched by kron patch, and has the probes that it was given "
+			"there: `kron list` without -p shows them",
+			path);
 	set.no_callers = !interpose_is_on(opt->tactics);
 	if (probe_list_make(&list, img, &set, full ? full : path, opt, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
@@ -377,6 +383,10 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 	for (size_t i = 0; i < list.found.notes.n; i++)
 		cmd_fail(&command, 0, "%s", list.found.notes.v[i].text);
 	missing = probe_list_missing(&list);
+	if (set.specs.n && !list.found.places.n && !list.found.imports.n && !list.found.notes.n) {
+		cmd_fail(&command, 0, "%s is no module that a probe means", path);
+		missing = 1;
+	}
 	probe_list_free(&list);
 	probe_set_free(&set);
 	free(full);

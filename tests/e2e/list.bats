@@ -123,6 +123,18 @@ program() {
 	grep "libdw crashed" said
 }
 
+@test "probes that mean another file, or one from kron patch: a sentence, exit 1" {
+	compile calc bins/calc.c
+	run "$KRON" list -p libc:malloc calc
+	[ "$status" = 1 ]
+	[ "$output" = "kron list: calc is no module that a probe means" ]
+	"$KRON" patch -q -F main -o calc.kron calc
+	run "$KRON" list -p main%blocks calc.kron
+	[ "$status" = 1 ]
+	[[ $output == *"has the probes that it was given there"* ]]
+	[ "${#lines[@]}" = 1 ]
+}
+
 @test "wrong usage: exit 2" {
 	run "$KRON" list
 	[ "$status" = 2 ]
