@@ -38,6 +38,7 @@ kron_rt_fault_entries:
 	push	%rdx
 	.cfi_adjust_cfa_offset 8
 	mov	%eax, %ecx
+	mov	%rsp, %r8			/* struct rt_handler_args */
 	call	kron_rt_fault
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8

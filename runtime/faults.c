@@ -17,7 +17,13 @@
  * Steps (TF): a program that steps itself must see each of its instructions once: at its own
  * address.  Steps through probes, and through the jumps between module and stub, are ours.
  *
- * Async-signal-safe; no state but `stepped`.
+ * Go's runtime stops a goroutine by a signal (SIGURG) that asks where it is, and when nobody can tell
+ * from the address it tries again: for ever, if a loop runs in stubs.  There the signal waits: we
+ * step on (TF) to where a stub begins, which is as good as being in front of the jump that leads
+ * there, and then it comes.  Its profiler's signal (SIGPROF) is told of the instruction that a probe
+ * belongs to.
+ *
+ * Async-signal-safe; no state but `stepped` and the waiting signal.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -26,6 +32,9 @@
 #include "runtime/faults.h"
 #include "runtime/sys.h"
 #include "runtime/unwind.h"
+#ifdef RT_STATIC
+#include "runtime/static.h"
+#endif
 #include "runtime/mini.h"
 
 #define COOKIE 0x6b726f6e66617531ull
@@ -33,7 +42,7 @@
 #define TRAP_STEP 1 /* the processor's number of a debug exception */
 
 /* Reserved words of the context: sigcontext.reserved1. */
-enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK };
+enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK, NOTE_DEPTH };
 
 /* The window's first instruction was shown in the module; it comes once more in the stub.  Without
  * thread data threads that step themselves must do so one at a time. */
@@ -230,11 +239,16 @@ static void show(int signal, siginfo_t *info, ucontext_t *uc)
 		return;
 	pos = stub - s.start;
 	depth = depth_of(t, &s, pos);
-	if (is_insn(s.shape) ? depth > 8 || (pos && !depth) : pos || depth)
+	notes(uc)[NOTE_BACK] = s.start;
+	notes(uc)[NOTE_DEPTH] = 0;
+	if (signal == SIGPROF) { /* who only looks may see more */
+		notes(uc)[NOTE_BACK] = stub;
+		notes(uc)[NOTE_DEPTH] = depth;
+	} else if (is_insn(s.shape) ? depth > 8 || (pos && !depth) : pos || depth) {
 		return;
+	}
 	notes(uc)[NOTE_COOKIE] = COOKIE ^ (uint64_t)uc;
 	notes(uc)[NOTE_SHOWN] = s.insn;
-	notes(uc)[NOTE_BACK] = s.start;
 	*rip = s.insn;
 	*reg(uc, REG_RSP) += depth;
 	if (info->si_code > 0 && signal != SIGSEGV && signal != SIGBUS &&
@@ -254,6 +268,7 @@ void kron_rt_resume(ucontext_t *uc)
 	note[NOTE_COOKIE] = 0;
 	if (shown && *rip == note[NOTE_SHOWN]) {
 		*rip = note[NOTE_BACK];
+		*reg(uc, REG_RSP) -= note[NOTE_DEPTH];
 		return;
 	}
 	t = rt_block_of_text(*rip);
@@ -320,13 +335,91 @@ static bool take_trap(siginfo_t *info, ucontext_t *uc)
 	       is_own_step(*rip);
 }
 
-/* The handler to go to, 0 = back to where we came from. */
-uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number)
-	__attribute__((visibility("hidden")));
+/* ---- Go's SIGURG ---- */
 
-uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number)
+#ifdef RT_STATIC
+#define STEPS_MAX 20000u
+
+static uint32_t waiting; /* number of the handler for it; 0: none was ever waiting */
+static uint32_t steps;   /* of all threads: it is a limit, no count */
+
+/* For Go to see as an address of the module, or of nobody's. */
+static bool is_home(uint64_t pc)
+{
+	const struct kron_tables *t = rt_block_at(pc);
+	struct spot s;
+
+	if (t)
+		return spot_at(t, pc, &s) && pc == s.start &&
+		       (patch_leads_to(t, s.insn, true) == pc ||
+			/* a loop that comes in behind the probe never passes its stub's start */
+			(steps > STEPS_MAX && s.shape == KRON_SHAPE_INSN && is_site(t, s.insn)));
+	t = rt_block_of_text(pc);
+	if (is_own_code(pc) || !t)
+		return !t && !is_own_code(pc);
+	return is_site(t, pc) || *(const uint8_t *)pc != 0xe9 || !patch_leads_to(t, pc, false);
+}
+
+/* After a system call SIGTRAP may be blocked, and then a step kills. */
+static bool may_step(const ucontext_t *uc, uint64_t pc)
+{
+	const uint8_t *p = (const uint8_t *)pc;
+
+	return rt_faults_trap() && !(uc->uc_sigmask.__val[0] & 1ul << (SIGTRAP - 1)) &&
+	       (rt_block_at(pc) || rt_block_of_text(pc) || is_own_code(pc)) &&
+	       !(p[0] == 0x0f && p[1] == 0x05);
+}
+
+static bool waits(ucontext_t *uc)
+{
+	if (is_home(*reg(uc, REG_RIP)) || !may_step(uc, *reg(uc, REG_RIP)))
+		return false;
+	*reg(uc, REG_EFL) |= EFLAGS_TF;
+	return true;
+}
+
+/*
+ * SIGURG and the steps of ours that follow it.  True: not now.  A step that has come home is turned
+ * into what was waiting for it.
+ */
+static bool put_off(int *signal, siginfo_t *info, ucontext_t *uc, uint32_t *number)
+{
+	if (*signal == SIGURG) {
+		steps = 0;
+		waiting = *number;
+		return waits(uc);
+	}
+	/* behind a popf TF is what it was before; and what a pushf has kept may come later */
+	if (*signal != SIGTRAP || !waiting || info->si_code != TRAP_TRACE)
+		return false;
+	if (steps++ < 2 * STEPS_MAX && waits(uc))
+		return true;
+	*reg(uc, REG_EFL) &= ~(uint64_t)EFLAGS_TF;
+	mini_zero(info, sizeof(*info));
+	info->si_signo = *signal = SIGURG;
+	info->si_code = SI_TKILL;
+	*number = waiting;
+	return false;
+}
+#endif
+
+/* The handler to go to, 0 = back to where we came from. */
+uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number,
+		       struct rt_handler_args *args) __attribute__((visibility("hidden")));
+
+uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number,
+		       struct rt_handler_args *args)
 {
 	notes(uc)[NOTE_COOKIE] = 0;
+#ifdef RT_STATIC
+	if (kron_start.flags & KRON_START_SMALL_STACKS && put_off(&signal, info, uc, &number))
+		return 0;
+	args->signal = (uint64_t)signal;
+	if (signal == SIGURG && !is_home(*reg(uc, REG_RIP)))
+		return rt_fault_handler(number); /* as it is: it will be tried again */
+#else
+	(void)args;
+#endif
 	if (signal == SIGTRAP && take_trap(info, uc))
 		return 0;
 	if (number < RT_HANDLERS_FIXED) {

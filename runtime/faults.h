@@ -24,6 +24,11 @@
 
 struct rt_regs;
 
+/* The arguments of a handler, as fault_entry.S saves them. */
+struct rt_handler_args {
+	uint64_t context, info, signal;
+};
+
 /* struct kernel_sigaction, on x86-64 */
 struct rt_action {
 	uint64_t handler; /* or 0 SIG_DFL, 1 SIG_IGN */
@@ -48,6 +53,8 @@ void rt_hook_sigaction(struct rt_regs *r) __attribute__((visibility("hidden")));
 /* In front of the system call, whose arguments these are; size: of a set of signals. */
 void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t size)
 	__attribute__((visibility("hidden")));
+/* Is SIGTRAP's handler one of ours?  RT_STATIC only. */
+bool rt_faults_trap(void) __attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
 

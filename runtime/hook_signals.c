@@ -23,6 +23,9 @@
 #include <signal.h>
 #include "runtime/rt.h"
 #include "runtime/faults.h"
+#ifdef RT_STATIC
+#include "runtime/static.h"
+#endif
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
@@ -42,6 +45,14 @@ enum { FREE, WRITING, THERE };
 
 static struct handler handlers[RT_FAULT_ENTRIES]; /* without the fixed ones */
 static bool has_traps;                            /* some block has; only set */
+#ifdef RT_STATIC
+static bool wraps_trap; /* SIGTRAP's action is one of ours */
+
+bool rt_faults_trap(void)
+{
+	return wraps_trap;
+}
+#endif
 
 uint64_t rt_fault_handler(uint32_t number)
 {
@@ -50,6 +61,10 @@ uint64_t rt_fault_handler(uint32_t number)
 
 static bool is_fault(int signal)
 {
+#ifdef RT_STATIC
+	if (kron_start.flags & KRON_START_SMALL_STACKS && (signal == SIGURG || signal == SIGPROF))
+		return true; /* Go's, see faults.c */
+#endif
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
 	       signal == SIGTRAP;
 }
@@ -148,6 +163,10 @@ void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t siz
 		wrap(signal, &copy.handler, &copy.flags);
 	if (sys4(__NR_rt_sigaction, signal, *set ? (long)&copy : 0, (long)&was, 8))
 		return;
+#ifdef RT_STATIC
+	if (signal == SIGTRAP && *set)
+		wraps_trap = number_of(copy.handler) != RT_FAULT_ENTRIES;
+#endif
 	unwrap(&was.handler, &was.flags);
 	if (*old)
 		*(struct rt_action *)*old = was;

@@ -221,6 +221,46 @@ faults() {
 	"$KRON" record -q -o t -- ./prog.kron 2>&1 </dev/null | sed "$same" | diff truth -
 }
 
+@test "Go: a loop in stubs is stopped for the collector of garbage" {
+	command -v go >/dev/null || skip "go is not installed"
+	cat >prog.go <<-'END'
+		package main
+
+		import (
+			"fmt"
+			"runtime"
+			"time"
+		)
+
+		var sink int
+
+		//go:noinline
+		func spin() {
+			for x := 1; ; x ^= 5 {
+				if x = x*3 + 1; x == 0 {
+					sink = x
+					return
+				}
+			}
+		}
+
+		func main() {
+			go spin()
+			time.Sleep(20 * time.Millisecond)
+			for i := 0; i < 5; i++ {
+				runtime.GC()
+			}
+			fmt.Println("stopped")
+		}
+	END
+	CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=$T/go timeout 100 go build -o prog prog.go || skip "go build"
+	"$KRON" patch -q --jumps -p 'main.*%insns count:3' -o prog.kron prog
+	timeout 60 ./prog.kron >got
+	grep -x stopped got
+	timeout 60 "$KRON" record -q -o t -- ./prog.kron >got </dev/null
+	grep -x stopped got
+}
+
 @test "stacks through stubs, without symbols: gdb, a core, the program, a profiler" {
 	for flags in -static '-static-pie -fPIE'; do
 		cat >prog.c <<-'END'
