@@ -616,11 +616,10 @@ int cmd_record(int argc, char **argv)
 	if (!take_bus(&opt))
 		return cmd_fail(&command, OWN_FAILURE,
 				"--bus: \"%s\" is none of lane, exact, device:PATH", bus);
-	if (opt.bus == KRON_BUS_LANE && wants_counters(&probes))
-		return cmd_fail(
-			&command, OWN_FAILURE,
-			"a Resource sample has the 16 counters of a board, and lanes have none: "
-			"use --bus exact or --bus device:PATH");
+	if (opt.bus == KRON_BUS_LANE && opt.constant_time && wants_counters(&probes))
+		return cmd_fail(&command, OWN_FAILURE,
+				"a Resource sample takes longer than others: not with "
+				"--constant-time");
 	why_not = check_watch(&opt, &err);
 	if (why_not)
 		return cmd_fail(&command, OWN_FAILURE, "%s", why_not);

@@ -242,10 +242,10 @@ static uint64_t text_run(const struct work *w, const struct loaded *l, uint64_t 
 	return at < hi ? at : hi;
 }
 
-static bool has_counts(const struct plan *p)
+static bool has_action(const struct plan *p, enum action_kind kind)
 {
 	for (size_t i = 0; i < p->nactions; i++)
-		if (p->actions[i].kind == ACTION_COUNT)
+		if (p->actions[i].kind == kind)
 			return true;
 	return false;
 }
@@ -369,6 +369,21 @@ struct binding answer_binding(const struct work *w, const struct loaded *l)
 	};
 }
 
+/* Lanes have a thunk of its own for blocks with Resource samples. */
+static int choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
+			struct err *err)
+{
+	if (!kron_thunk_is_lane(b->way) || !has_action(b->plan, ACTION_RESOURCE))
+		return 0;
+	if (b->way == KRON_THUNK_LANE_CONSTANT)
+		return err_set(err, ENOTSUP,
+			       "%s: a Resource sample takes longer than others: not with "
+			       "--constant-time",
+			       l->module->path);
+	b->payload_thunk = w->q->resource_thunk;
+	return 0;
+}
+
 /* The block of a binding, and its commands; none if nothing is to be bound. */
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
 {
@@ -379,6 +394,9 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 
 	if (!len)
 		return 0;
+	code = choose_thunk(w, l, b, err);
+	if (code)
+		return code;
 	module_span(l->module, &lo, &hi);
 	b->block = b->whole ? l->bias + l->module->block_vaddr
 			    : space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
@@ -400,7 +418,7 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	r = vec_push(&w->records);
 	*r = (struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
 	r->is_stubs = l->is_caller;
-	w->out->counts |= has_counts(b->plan);
+	w->out->counts |= has_action(b->plan, ACTION_COUNT);
 	r->text = w->bound.v[w->bound.n - 1].patch_addr;
 	return 0;
 }

@@ -59,7 +59,7 @@ struct answerer {
 
 struct question {
 	pid_t pid;
-	uint64_t thunk, hook_thunk, payload_thunk, action_thunk;
+	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, action_thunk;
 	enum kron_thunk way;     /* what the first of them does */
 	int32_t counts;          /* struct kron_hello */
 	const uint32_t *lineage; /* uid of the process, its parent's by fork, ...; 0 ends it */

@@ -22,6 +22,7 @@
 #include "board/holes.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
+#include "collect/lane_counters.h"
 #include "collect/switches.h"
 #include "collect/watch.h"
 
@@ -84,6 +85,26 @@ int drain_write(struct drain *d, const struct trace_chunk *head, const void *dat
 	if (!code)
 		count_written(d, head, o, samples);
 	return code;
+}
+
+/* As the trace has them; head->nbytes with it. */
+static const void *as_in_trace(struct drain *d, struct trace_chunk *head, const void *slots)
+{
+	if (!lane_counters_are_there(slots, head->nbytes))
+		return slots;
+	if (!d->folded)
+		d->folded = xmalloc(KRON_CHUNK_SIZE);
+	head->nbytes = (uint32_t)lane_counters_fold(d->folded, slots, head->nbytes);
+	return d->folded;
+}
+
+int drain_write_slots(struct drain *d, const struct trace_chunk *head, const void *slots,
+		      const struct chunk_owner *o, uint32_t samples)
+{
+	struct trace_chunk h = *head;
+	const void *data = as_in_trace(d, &h, slots);
+
+	return drain_write(d, &h, data, o, samples);
 }
 
 static struct trace_chunk head_of(const struct kron_chunk *c, const struct chunk_owner *o,
@@ -178,10 +199,11 @@ static uint32_t is_written(struct drain *d, const struct drain_pending *p)
 /* By itself: the batch could not be written.  How many chunks are free again. */
 static uint32_t write_alone(struct drain *d, const struct drain_pending *p)
 {
-	const void *samples = segment_chunk(d->seg, p->chunk) + 1;
-	int code = journal_stage(d->journal, &p->head, samples)
+	struct trace_chunk head = p->head;
+	const void *samples = as_in_trace(d, &head, segment_chunk(d->seg, p->chunk) + 1);
+	int code = journal_stage(d->journal, &head, samples)
 			   ? journal_commit(d->journal, false)
-			   : journal_chunk(d->journal, &p->head, samples);
+			   : journal_chunk(d->journal, &head, samples);
 
 	if (!code)
 		return is_written(d, p);
@@ -206,6 +228,14 @@ static uint32_t write_pending(struct drain *d)
 	return moved;
 }
 
+static bool stage(struct drain *d, const struct trace_chunk *head, const void *slots)
+{
+	struct trace_chunk h = *head;
+	const void *samples = as_in_trace(d, &h, slots);
+
+	return journal_stage(d->journal, &h, samples);
+}
+
 static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owner *o,
 			    const struct chunk_count *n)
 {
@@ -217,9 +247,9 @@ static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owne
 		show_watch(d, i, &p.head, o);
 		return done_with(d, i, n->nbytes);
 	}
-	if (d->npending == DRAIN_PENDING || !journal_stage(d->journal, &p.head, c + 1)) {
+	if (d->npending == DRAIN_PENDING || !stage(d, &p.head, c + 1)) {
 		moved = write_pending(d);
-		if (!journal_stage(d->journal, &p.head, c + 1))
+		if (!stage(d, &p.head, c + 1))
 			return moved + write_alone(d, &p);
 	}
 	d->pending[d->npending++] = p;
@@ -502,6 +532,8 @@ void drain_all(struct drain *d)
 	write_pending(d);
 	if (d->watch)
 		watch_look(d->watch, true);
+	xfree(d->folded);
+	d->folded = NULL;
 	notice_disk(d);
 	if (!d->disk_failed)
 		tasks_release(d->tasks);

@@ -63,6 +63,7 @@ struct drain {
 	struct fetch *fetch;       /* bus exact: where samples come from instead of lanes */
 	struct switches *switches; /* atomic; NULL until the program starts, or for good */
 	struct watch *watch;       /* --trigger: everything goes there first */
+	uint8_t *folded;           /* room for a chunk with Resource samples */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 
@@ -87,6 +88,9 @@ void drain_all(struct drain *d);
 /* Append a chunk to the trace and count it; holes and samples are its owner's. */
 int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
 		const struct chunk_owner *o, uint32_t samples);
+/* The same with what stands in a chunk of the pool. */
+int drain_write_slots(struct drain *d, const struct trace_chunk *head, const void *slots,
+		      const struct chunk_owner *o, uint32_t samples);
 
 /* Samples and holes in a chunk, and bytes up to the last sample. */
 struct chunk_count {

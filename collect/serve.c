@@ -248,6 +248,7 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		.thunk = h->thunk[s->thunk],
 		.hook_thunk = h->hook_thunk,
 		.payload_thunk = h->payload_thunk[s->thunk],
+		.resource_thunk = h->resource_thunk,
 		.action_thunk = h->action_thunk,
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,

@@ -450,7 +450,9 @@ static uint32_t write_held(struct watch *w, struct held *h)
 	}
 	head.nbytes = end - first;
 	head.holes = count_holes(w, h->bytes, first, end);
-	return drain_write(w->d, &head, h->bytes + first, &o, samples) ? 0 : samples;
+	if (w->board)
+		return drain_write(w->d, &head, h->bytes + first, &o, samples) ? 0 : samples;
+	return drain_write_slots(w->d, &head, h->bytes + first, &o, samples) ? 0 : samples;
 }
 
 static uint64_t last_time(const struct watch *w, const struct held *h)

@@ -108,6 +108,25 @@ static void count(uint32_t counter, uint64_t times)
 }
 #endif
 
+/* ---- the board's counters: a sample holds 32 bits of each ---- */
+
+void rt_counters_read(uint32_t out[KRON_COUNTERS])
+{
+	uint32_t used = __atomic_load_n(&kron_rt.ctl->counts_used, __ATOMIC_ACQUIRE);
+	uint32_t ready = __atomic_load_n(&kron_rt.ctl->counts_ready, __ATOMIC_ACQUIRE);
+	uint32_t i, j;
+
+	for (j = 0; j < KRON_COUNTERS; j++)
+		out[j] = (uint32_t)__atomic_load_n(&kron_rt.ctl->counts[j], __ATOMIC_RELAXED);
+	for (i = 0; i < used && i < ready && i < KRON_COUNTS_MAX; i++) {
+		const uint64_t *n = kron_rt.count_table[i].n[0];
+
+		for (j = 0; j < KRON_COUNT_BANKS * KRON_COUNTERS; j++)
+			out[j % KRON_COUNTERS] +=
+				(uint32_t)__atomic_load_n(&n[j], __ATOMIC_RELAXED);
+	}
+}
+
 /* ---- stores ---- */
 
 static bool is_open(uint32_t level)
@@ -131,8 +150,12 @@ static void trigger(uint32_t word, uint64_t data)
 {
 	if (rt_bus() == KRON_BUS_EXACT)
 		rt_trigger(word, data);
-	else if (word < KRON_WORD_RESOURCE && is_open(word - KRON_WORD_TRACE))
+	else if (!is_open(word - KRON_WORD_TRACE))
+		return;
+	else if (word < KRON_WORD_RESOURCE)
 		kron_rt_slow((uint32_t)data, (uint32_t)(data >> 32));
+	else
+		kron_rt_resource((uint32_t)data, (uint32_t)(data >> 32));
 }
 
 static void store(uint32_t word, uint64_t data)

@@ -54,9 +54,9 @@ __thread struct rt_lane *kron_rt_lane;
 
 /* ---- samples ---- */
 
-static uint64_t claim_next(struct rt_lane *lane)
+static uint64_t claim_next(struct rt_lane *lane, uint32_t slots)
 {
-	uint64_t old = RT_CLAIM_STEP;
+	uint64_t old = slots * RT_CLAIM_STEP;
 
 	/* One instruction: whole for a handler on this thread, the only one it meets. */
 	__asm__ volatile(RT_LOCKED "xaddq %0, %1"
@@ -78,22 +78,6 @@ static void claim_exhaust(struct rt_lane *lane)
 				 : "cc", "memory");
 }
 
-static void sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
-		       uint32_t head_bits)
-{
-	struct kron_sample *s = (struct kron_sample *)addr;
-	uint32_t lo, hi;
-
-	s->event = event;
-	s->payload = payload;
-	s->source = lane->source;
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
-	s->time_lo = lo;
-	/* Release: whoever sees the head sees the sample. */
-	__atomic_store_n(&s->head, lane->head | head_bits | (hi & KRON_HEAD_TIME_MASK),
-			 __ATOMIC_RELEASE);
-}
-
 static void lane_set_cpu(struct rt_lane *lane, uint32_t cpu)
 {
 	/* In this order: see thunk.S. */
@@ -101,22 +85,29 @@ static void lane_set_cpu(struct rt_lane *lane, uint32_t cpu)
 	__atomic_store_n(&lane->cpu, cpu, __ATOMIC_RELEASE);
 }
 
-/* The thunk's work in C.  False: no room. */
-static bool lane_sample(struct rt_lane *lane, uint32_t event, uint32_t payload)
+/* The thunk's work in C.  False: no room, though perhaps for less: that is filled. */
+static bool lane_sample(struct rt_lane *lane, const struct rt_trigger *t)
 {
+	uint32_t slots = rt_trigger_slots(t);
+
 	for (;;) {
-		uint64_t claim = claim_next(lane);
+		uint64_t claim = claim_next(lane, slots), addr = rt_claim_addr(claim);
 		uint32_t cpu;
 
 		if (!rt_claim_has_room(claim))
 			return false;
+		if (rt_claim_left(claim) < slots) {
+			rt_fill_slots(lane, addr, rt_claim_left(claim));
+			return false;
+		}
 		cpu = rt_cpu_read();
 		if (cpu == lane->cpu) {
-			sample_put(lane, rt_claim_addr(claim), event, payload, 0);
+			rt_trigger_put(lane, addr, t, 0);
 			return true;
 		}
 		lane_set_cpu(lane, cpu);
-		sample_put(lane, rt_claim_addr(claim), KRON_EVENT_CPU, cpu, 0);
+		rt_sample_put(lane, addr, KRON_EVENT_CPU, cpu, 0);
+		rt_fill_slots(lane, addr + KRON_SAMPLE_SIZE, slots - 1);
 	}
 }
 
@@ -529,7 +520,7 @@ static void populate(uint32_t index)
 }
 
 /* Fill the head of a chunk that is ours, take the sample, and open the rest for claims. */
-static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uint32_t payload)
+static void lane_begin(struct rt_lane *lane, uint32_t index, const struct rt_trigger *t)
 {
 	struct kron_chunk *chunk = chunk_at(index);
 	uint64_t at = (uint64_t)(chunk + 1);
@@ -545,21 +536,21 @@ static void lane_begin(struct rt_lane *lane, uint32_t index, uint32_t event, uin
 
 	rt_cpu_note();
 	lane_set_cpu(lane, rt_cpu_read());
-	sample_put(lane, at, KRON_EVENT_CPU, lane->cpu, 0);
+	rt_sample_put(lane, at, KRON_EVENT_CPU, lane->cpu, 0);
 	at += KRON_SAMPLE_SIZE;
 	left--;
 
 	lost = __atomic_exchange_n(&lane->lost, 0, __ATOMIC_RELAXED);
 	if (lost) {
 		overflow = KRON_HEAD_FIFO_OVERFLOW;
-		sample_put(lane, at, KRON_EVENT_LOST, lost > UINT_MAX ? UINT_MAX : (uint32_t)lost,
-			   0);
+		rt_sample_put(lane, at, KRON_EVENT_LOST,
+			      lost > UINT_MAX ? UINT_MAX : (uint32_t)lost, 0);
 		at += KRON_SAMPLE_SIZE;
 		left--;
 	}
-	sample_put(lane, at, event, payload, overflow);
-	at += KRON_SAMPLE_SIZE;
-	left--;
+	rt_trigger_put(lane, at, t, overflow);
+	at += rt_trigger_slots(t) * KRON_SAMPLE_SIZE;
+	left -= rt_trigger_slots(t);
 
 	lane->chunk = index + 1;
 	__atomic_store_n(&lane->claim, rt_claim_word(at, left), __ATOMIC_RELEASE);
@@ -672,7 +663,7 @@ static bool can_only_lose(const struct rt_lane *lane)
 	return ctl->when_full == KRON_WHEN_FULL_DISCARD && !can_grow();
 }
 
-static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
+static void slow_blocked(const struct rt_trigger *t, uint64_t mask)
 {
 	uint32_t slices = 0;
 	uint32_t last = 0;
@@ -686,13 +677,13 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
 			rt_proc_count_lost(1);
 			return;
 		}
-		if (lane_sample(lane, event, payload))
+		if (lane_sample(lane, t))
 			return;
 		claim_exhaust(lane);
 		hand_over(lane);
 		index = chunk_take(lane);
 		if (index >= 0) {
-			lane_begin(lane, (uint32_t)index, event, payload);
+			lane_begin(lane, (uint32_t)index, t);
 			return;
 		}
 		slices = seen == last ? slices + 1 : 0;
@@ -713,7 +704,7 @@ static void slow_blocked(uint32_t event, uint32_t payload, uint64_t mask)
  * Under a seccomp filter: no system call, so signals stay open, and a handler's trigger that
  * finds us at work is lost.  So are those of threads that we cannot name (tid.c).
  */
-static void slow_quiet(uint32_t event, uint32_t payload)
+static void slow_quiet(const struct rt_trigger *t)
 {
 	struct rt_lane *lane = rt_lane_self_quiet();
 	int32_t index;
@@ -726,19 +717,19 @@ static void slow_quiet(uint32_t event, uint32_t payload)
 		lane_lose(lane);
 		return;
 	}
-	if (!lane_sample(lane, event, payload)) {
+	if (!lane_sample(lane, t)) {
 		claim_exhaust(lane);
 		hand_over(lane);
 		index = chunk_take(lane);
 		if (index >= 0)
-			lane_begin(lane, (uint32_t)index, event, payload);
+			lane_begin(lane, (uint32_t)index, t);
 		else
 			lane_lose(lane);
 	}
 	__atomic_store_n(&lane->busy, 0, __ATOMIC_RELEASE);
 }
 
-void kron_rt_slow(uint32_t event, uint32_t payload)
+static void trigger_take(const struct rt_trigger *t)
 {
 	struct rt_lane *lane = rt_thread_lane();
 	uint64_t mask;
@@ -762,16 +753,30 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 	}
 #ifdef RT_STATIC
 	/* The thunk may have found no lane where there is one. */
-	if (lane && lane->tid && lane_sample(lane, event, payload))
+	if (lane && lane->tid && lane_sample(lane, t))
 		return;
 #endif
 	if (kron_rt.quiet) {
-		slow_quiet(event, payload);
+		slow_quiet(t);
 		return;
 	}
 	mask = rt_signals_block();
-	slow_blocked(event, payload, mask);
+	slow_blocked(t, mask);
 	rt_signals_restore(mask);
+}
+
+void kron_rt_slow(uint32_t event, uint32_t payload)
+{
+	const struct rt_trigger trigger = {event, payload, false};
+
+	trigger_take(&trigger);
+}
+
+void kron_rt_resource(uint32_t event, uint32_t payload)
+{
+	const struct rt_trigger trigger = {event, payload, true};
+
+	trigger_take(&trigger);
 }
 
 /*

@@ -96,6 +96,12 @@ static inline int rt_claim_has_room(uint64_t claim)
 	return (int64_t)claim < 0;
 }
 
+/* Of a claim that has room: slots from its own on. */
+static inline uint32_t rt_claim_left(uint64_t claim)
+{
+	return 65536u - (uint32_t)(claim >> RT_CLAIM_COUNT_SHIFT);
+}
+
 static inline uint64_t rt_claim_addr(uint64_t claim)
 {
 	return claim & ((1ull << RT_CLAIM_COUNT_SHIFT) - 1);

@@ -155,6 +155,10 @@ void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
 void kron_rt_payload(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_constant(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
+/* On the lane bus, where some are Resource samples. */
+void kron_rt_payload_counters(void) __attribute__((visibility("hidden")));
+/* The board's counters (lane bus), as far as a sample holds them. */
+void rt_counters_read(uint32_t out[KRON_COUNTERS]) __attribute__((visibility("hidden")));
 /* A store to the board (KRON_BLOCK_ACTION). */
 void kron_rt_action_thunk(void) __attribute__((visibility("hidden")));
 
@@ -166,8 +170,26 @@ void kron_rt_probe_device(void) __attribute__((visibility("hidden")));
 extern const uint8_t kron_rt_device_start[] __attribute__((visibility("hidden")));
 extern const uint8_t kron_rt_device_end[] __attribute__((visibility("hidden")));
 
+/* ---- samples.c ---- */
+struct rt_lane;
+struct rt_trigger {
+	uint32_t event, payload;
+	bool resource;
+};
+/* In one slot, at addr. */
+void rt_sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
+		   uint32_t head_bits) __attribute__((visibility("hidden")));
+uint32_t rt_trigger_slots(const struct rt_trigger *t) __attribute__((visibility("hidden")));
+void rt_trigger_put(const struct rt_lane *lane, uint64_t addr, const struct rt_trigger *t,
+		    uint32_t head_bits) __attribute__((visibility("hidden")));
+/* Slots that were claimed in vain: a chunk that is handed over has no empty ones. */
+void rt_fill_slots(const struct rt_lane *lane, uint64_t addr, uint32_t slots)
+	__attribute__((visibility("hidden")));
+
 /* ---- lane.c ---- */
+/* Whatever the lane's state: the trigger is one sample, or counted as lost. */
 void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
+void kron_rt_resource(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
 /* take: 0 or 1. */
 void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
 	__attribute__((visibility("hidden")));

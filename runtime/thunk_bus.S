@@ -148,6 +148,37 @@ kron_rt_device_end:
 	.text
 #endif
 
+/*
+ * The payload thunk of blocks with Resource samples on the lane bus: their trace samples go the
+ * usual way, which does not want to know the gate.  kron_rt_resource(event, payload)
+ */
+	.globl	kron_rt_payload_counters
+	.hidden	kron_rt_payload_counters
+	.type	kron_rt_payload_counters, @function
+	.p2align 4
+kron_rt_payload_counters:
+	.cfi_startproc
+	movzbl	%ch, %ecx			/* KRON_GATE_RESOURCE; flags stay */
+	jrcxz	.Ltrace
+	jmp	.Lresource
+.Ltrace:
+	jmp	kron_rt_payload
+.Lresource:
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
+	mov	%eax, %edi
+	SAVE_FLAGS
+	PAYLOAD	1, 32, %esi
+	CALL_C	kron_rt_resource, 40
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
+	ret
+	.cfi_endproc
+	.size	kron_rt_payload_counters, . - kron_rt_payload_counters
+
 /* kron_rt_action(code, data) */
 	.globl	kron_rt_action_thunk
 	.hidden	kron_rt_action_thunk

@@ -67,6 +67,11 @@ static void put_event(FILE *out, const struct clock *c, const struct trace_event
 	};
 
 	fwrite(words, sizeof(words), 1, out);
+	for (unsigned k = 0; e->counters && k < KRON_COUNTERS; k++) {
+		uint32_t counter = htole32(e->counters[k]);
+
+		fwrite(&counter, sizeof(counter), 1, out);
+	}
 }
 
 uint64_t export_mkdat_at(const struct trace *t, FILE *out, uint64_t hz, uint8_t *seen,

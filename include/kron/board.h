@@ -213,5 +213,13 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
 #define KRON_EVENT_SPECIAL 0xffffff00u
 #define KRON_EVENT_LOST 0xffffff01u /* payload: triggers lost on this lane before this place */
 #define KRON_EVENT_CPU 0xffffff02u  /* payload: the full number of the CPU from here on */
+/*
+ * A lane's places are all of one size, so a Resource sample in a chunk of the pool is a Trace
+ * sample and behind it, of the same time, eight of these: Resource Counters 2k and 2k+1 as
+ * `source` and `payload` of KRON_EVENT_COUNTERS + k.  One that follows no sample means nothing.
+ * Whoever takes samples out of the pool makes 84 bytes of them (collect/lane_counters.h).
+ */
+#define KRON_EVENT_COUNTERS 0xffffff10u
+#define KRON_RESOURCE_SLOTS (1u + KRON_COUNTERS / 2)
 
 #endif

@@ -28,7 +28,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 3u
+#define KRON_WIRE_VERSION 4u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -76,6 +76,8 @@ struct kron_hello {
 	uint64_t thunk[KRON_THUNKS];         /* addresses of the probe thunks in libkron-rt.so */
 	uint64_t hook_thunk;                 /* address of the hook thunk */
 	uint64_t payload_thunk[KRON_THUNKS]; /* likewise for probes with a payload of their own */
+	/* The lanes' one for blocks with Resource samples, which look at KRON_GATE_RESOURCE. */
+	uint64_t resource_thunk;
 	uint64_t action_thunk;
 	int64_t counts; /* %fs offset of the word that leads to a thread's counters */
 };

@@ -118,8 +118,103 @@ def resource():
     record("--bus", "exact", "-p", "work count:2", "-p", "seen=stop resource", "--", counted())
     found = [e for e in dump() if e.get("name") == "seen"]
     tap.need(len(found) == 1 and found[0]["counters"][2] == 10, found)
-    _, err = record("-p", "stop resource", "--", "./counted", status=125)
-    tap.need("--bus exact" in err, err)
+    _, err = record("--constant-time", "-p", "stop resource", "--", "./counted", status=125)
+    tap.need("--constant-time" in err, err)
+
+
+LOOKS = ["-p", "work count:2", "-p", "look resource i=$arg1", "-p", "look_inside resource"]
+
+
+def looks(*flags):
+    tap.compile_c("looks", "bins/looks.c", *flags)
+
+
+def looked(n):
+    """All of n looks are there, each behind two works."""
+    seen = [(e["payload"], e["counters"][2]) for e in dump() if e["kind"] == "event"]
+    tap.need(seen == [(i, 2 * i + 2) for i in range(n)], (len(seen), seen[:3], seen[-3:]))
+    tap.need(info()["lost"] == 0 and info()["samples"] == n, info())
+
+
+def lane_steps():
+    """in lanes: beside Trace samples, through many chunks, as the program counts itself"""
+    looks()
+    out, _ = record(*LOOKS, "-p", "plain=look i=$arg1", "--", "./looks", "1500", "steps")
+    works = [int(n) for n in out.split()[:-1]]
+    events = [e for e in dump() if e["kind"] == "event"]
+    seen = [(e["payload"], e["counters"][2]) for e in events if e["name"] == "look"]
+    tap.need(seen == list(enumerate(works)), (seen[:9], works[:9]))
+    tap.need([e["payload"] for e in events if e["name"] == "plain"] == [*range(1500)], "")
+    # the board's own format: 84 bytes, and 20
+    subprocess.run([tap.KRON, "export", "-f", "mk.dat", "-o", "mk.dat", "trace"], check=True)
+    with open("mk.dat", "rb") as f:
+        words = struct.unpack("<%dI" % (os.path.getsize("mk.dat") // 4), f.read())
+    at, got = 0, []
+    while at < len(words):
+        is_resource = words[at] >> 27 & 3 == 3
+        if is_resource:
+            got.append((words[at + 3], words[at + 5 + 2]))
+        at += 21 if is_resource else 5
+    tap.need(at == len(words) and got == seen, (at, len(words), got[:3]))
+
+
+def lane_storm(*how):
+    looks()
+    out, _ = record(*how, *LOOKS, "--", "./looks", "2000", "storm")
+    n = sum(map(int, out.split()))
+    last = {}
+    for e in dump():
+        if e["kind"] == "event":
+            tap.need(e["counters"][2] >= last.get(e["tid"], 0), e)
+            last[e["tid"]] = e["counters"][2]
+    i = info()
+    tap.need(i["samples"] + i["lost"] == n and not i["cut_off"] and not i["damaged"], (n, i))
+    tap.need(i["counters"][2] == n and max(last.values()) <= n, (n, i))
+    tap.need(bool(i["lost"]) == ("-b" in how and "wait" not in how), i)
+
+
+def lane_killed():
+    looks()
+    record(*LOOKS, "--", "./looks", "4321", "killed", status=-9)
+    looked(4321)
+
+
+def lane_recovered():
+    looks()
+    p = subprocess.Popen([tap.KRON, "record", "-o", "trace", *LOOKS, "--", "./looks", "1234", "waits"],
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    tap.need(p.stdout.readline() == "there\n", "")
+    with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+        children = [int(pid) for pid in f.read().split()]
+    p.kill()
+    p.wait()
+    for pid in children:
+        os.kill(pid, 9)
+    p.stdout.close()
+    subprocess.run([tap.KRON, "recover", "trace"], check=True, capture_output=True)
+    looked(1234)
+
+
+def lane_patched(*flags):
+    looks(*flags)
+    subprocess.run([tap.KRON, "patch", "-q", "-o", "looks", *LOOKS, "looks"], check=True)
+    record("--", "./looks", "2345", "")
+    looked(2345)
+
+
+def lane_trigger():
+    """the window takes samples with their counters"""
+    looks()
+    record(*LOOKS, "--trigger", "name=look", "--post", "100us", "--", "./looks", "5000", "")
+    seen = [(e["payload"], e["counters"][2]) for e in dump() if e["kind"] == "event"]
+    tap.need(seen and seen == [(i, 2 * i + 2) for i in range(len(seen))], seen)
+
+
+def lane_store():
+    looks()
+    record("-p", "work count:2", "-p", "look store:112=0x1234", "--", "./looks", "3", "")
+    seen = [(e["event"], e["counters"][2]) for e in dump() if e.get("event") == 0x1234]
+    tap.need(seen == [(0x1234, 2), (0x1234, 4), (0x1234, 6)], seen)
 
 
 with tap.Suite("actions") as s:
@@ -135,3 +230,14 @@ with tap.Suite("actions") as s:
     s.case("a store to a trigger word is a sample", store_is_a_sample)
     s.case("stores and counts on a device", into_a_device)
     s.case("resource samples", resource)
+    s.case("resource samples in lanes", lane_steps)
+    s.case("... threads, a fork, handlers", lane_storm)
+    s.case("... too little room", lane_storm, "-b", "1M")
+    s.case("... waiting for it", lane_storm, "-b", "1M", "--when-full", "wait")
+    s.case("... the newest only", lane_storm, "-b", "1M", "--when-full", "wrap")
+    s.case("... the program is killed", lane_killed)
+    s.case("... the recorder is killed", lane_recovered)
+    s.case("... a patched file", lane_patched)
+    s.case("... a static one", lane_patched, "-static")
+    s.case("... a trigger", lane_trigger)
+    s.case("... by a store", lane_store)

@@ -26,6 +26,7 @@
 #include "collect/calibrate.h"
 #include "collect/drain.h"
 #include "collect/grow.h"
+#include "collect/lane_counters.h"
 #include "collect/recover.h"
 #include "trace/reader.h"
 
@@ -344,6 +345,58 @@ static void special_records_are_no_samples(void **state)
 	assert_int_equal(n.tail, KRON_CHUNK_SAMPLES - 10);
 	assert_int_equal(n.nbytes, 200);
 	board_close(&b, false);
+}
+
+/* A trigger and its counters, as the runtime puts them: 100, 101, ... */
+static void put_resource(struct kron_sample *s, uint32_t time, uint32_t event)
+{
+	for (uint32_t k = 0; k < KRON_RESOURCE_SLOTS; k++)
+		s[k] = (struct kron_sample){.head = KRON_HEAD_TRACE(0), .time_lo = time};
+	s[0].event = event;
+	s[0].source = 77;
+	for (uint32_t k = 0; k < KRON_COUNTERS; k++) {
+		struct kron_sample *c = &s[1 + k / 2];
+
+		c->event = KRON_EVENT_COUNTERS + k / 2;
+		*(k % 2 ? &c->payload : &c->source) = 100 + k;
+	}
+}
+
+/* Whole ones are folded; of those that a kill cut off a hole is left, or nothing. */
+static void counters_join_their_sample(void **state)
+{
+	struct kron_sample s[64] = {0};
+	struct kron_resource_sample r;
+	uint8_t out[sizeof(s)];
+	size_t n;
+
+	(void)state;
+	s[0] = (struct kron_sample){.head = KRON_HEAD_TRACE(0), .event = 5};
+	assert_false(lane_counters_are_there(s, sizeof(s)));
+	put_resource(s + 1, 3000, 6);
+	put_resource(s + 10, 3001, 8);
+	s[10].head = 0; /* cut off before its sample was there */
+	put_resource(s + 19, 3002, 10);
+	memset(s + 24, 0, 4 * sizeof(*s)); /* its counters were not all there: no sample */
+	s[19].head = 0;
+	s[28] = (struct kron_sample){.head = KRON_HEAD_TRACE(0), .event = 12};
+	put_resource(s + 29, 3003, KRON_EVENT_COUNTERS); /* a claim in vain */
+	put_resource(s + 38, 3004, 14);
+	assert_true(lane_counters_are_there(s, sizeof(s)));
+	n = lane_counters_fold(out, s, 47 * sizeof(*s));
+	/* two samples, two Resource samples, the holes: one, one, four */
+	assert_int_equal(n, 2 * KRON_SAMPLE_SIZE + 2 * KRON_RESOURCE_SIZE + 6 * KRON_SAMPLE_SIZE);
+	memcpy(&r, out + KRON_SAMPLE_SIZE, sizeof(r));
+	assert_int_equal(r.sample.event, 6);
+	assert_int_equal(r.sample.source, 77);
+	assert_int_equal(r.sample.head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK,
+			 KRON_HEAD_TYPE_RESOURCE);
+	for (uint32_t k = 0; k < KRON_COUNTERS; k++)
+		assert_int_equal(r.counter[k], 100 + k);
+	memcpy(&r, out + n - sizeof(r), sizeof(r));
+	assert_int_equal(r.sample.event, 14);
+	/* an end between them: what is there is a Trace sample */
+	assert_int_equal(lane_counters_fold(out, s + 38, 5 * sizeof(*s)), KRON_SAMPLE_SIZE);
 }
 
 static void a_chunk_in_preparation_counts_nothing(void **state)
@@ -690,6 +743,7 @@ int main(void)
 		cmocka_unit_test(an_exec_ends_the_older_slot),
 		cmocka_unit_test(foreign_pids_are_not_asked),
 		cmocka_unit_test(special_records_are_no_samples),
+		cmocka_unit_test(counters_join_their_sample),
 		cmocka_unit_test(a_chunk_in_preparation_counts_nothing),
 		cmocka_unit_test(wrap_takes_all_at_the_end),
 		cmocka_unit_test(accounting_is_exact),

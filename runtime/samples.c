@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * samples.c - what the slow path stores in the slots of a chunk that it has claimed.
+ *
+ *   Trace sample      one slot
+ *   Resource sample   KRON_RESOURCE_SLOTS of one claim: sample | counters 0, 1 | 2, 3 | ... (board.h)
+ */
+#include "runtime/rt.h"
+
+static struct kron_sample *slot_at(uint64_t addr)
+{
+	return (struct kron_sample *)addr;
+}
+
+static void slot_put(uint64_t addr, struct kron_sample v)
+{
+	struct kron_sample *s = slot_at(addr);
+
+	s->event = v.event;
+	s->payload = v.payload;
+	s->source = v.source;
+	s->time_lo = v.time_lo;
+	/* Release: whoever sees the head sees the sample. */
+	__atomic_store_n(&s->head, v.head, __ATOMIC_RELEASE);
+}
+
+static struct kron_sample sample_now(const struct rt_lane *lane, uint32_t event, uint32_t payload,
+				     uint32_t head_bits)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
+	return (struct kron_sample){
+		.head = lane->head | head_bits | (hi & KRON_HEAD_TIME_MASK),
+		.time_lo = lo,
+		.source = lane->source,
+		.payload = payload,
+		.event = event,
+	};
+}
+
+void rt_sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
+		   uint32_t head_bits)
+{
+	slot_at(addr)->payload = payload; /* at once: see board/holes.h */
+	slot_put(addr, sample_now(lane, event, payload, head_bits));
+}
+
+uint32_t rt_trigger_slots(const struct rt_trigger *t)
+{
+	return t->resource ? KRON_RESOURCE_SLOTS : 1;
+}
+
+/* The counters first: when the sample exists, they do.  Cut off, they follow a hole. */
+void rt_trigger_put(const struct rt_lane *lane, uint64_t addr, const struct rt_trigger *t,
+		    uint32_t head_bits)
+{
+	uint32_t counter[KRON_COUNTERS];
+	struct kron_sample s, c;
+	uint32_t k;
+
+	slot_at(addr)->payload = t->payload;
+	s = c = sample_now(lane, t->event, t->payload, head_bits);
+	if (t->resource)
+		rt_counters_read(counter);
+	for (k = 0; t->resource && k < KRON_COUNTERS / 2; k++) {
+		c.event = KRON_EVENT_COUNTERS + k;
+		c.source = counter[2 * k];
+		c.payload = counter[2 * k + 1];
+		slot_put(addr + (k + 1) * KRON_SAMPLE_SIZE, c);
+	}
+	slot_put(addr, s);
+}
+
+void rt_fill_slots(const struct rt_lane *lane, uint64_t addr, uint32_t slots)
+{
+	for (; slots; slots--, addr += KRON_SAMPLE_SIZE)
+		rt_sample_put(lane, addr, KRON_EVENT_COUNTERS, 0, 0);
+}
