@@ -174,8 +174,24 @@ static void put_actions(struct writer *w, const struct plan *p)
 	}
 }
 
-static void put_events(struct writer *w, const struct patch_info *info)
+/* most: how much of it may be shared. */
+static uint64_t put_name(struct writer *w, const char *name, const char *like, uint64_t most)
 {
+	uint64_t n = 0;
+
+	while (n < most && like[n] && like[n] == name[n])
+		n++;
+	put(w, n);
+	put_string(w, name + n);
+	return n;
+}
+
+static void put_events(struct writer *w, const struct patch_info *info, uint64_t shared)
+{
+	const struct plan *p = info->plan;
+	const char *last = "";
+
+	w->last = 0;
 	put(w, info->nevents);
 	for (size_t i = 0; i < info->nevents; i++) {
 		const struct patch_event *e = &info->events[i];
@@ -183,8 +199,13 @@ static void put_events(struct writer *w, const struct patch_info *info)
 		put(w, (uint64_t)e->level << 3 | e->is_resource << 2 | e->is_named << 1 |
 			       e->has_number);
 		put(w, e->number);
-		put(w, e->vaddr);
-		put_string(w, e->name);
+		put_from(w, e->vaddr, w->last);
+		shared -= put_name(w, e->name,
+				   patch_name_like(p->functions, p->nfunctions, p->strings,
+						   e->vaddr, last),
+				   shared);
+		w->last = e->vaddr;
+		last = e->name;
 		put_string(w, e->payload ? e->payload : "");
 	}
 	put(w, info->first_number);
@@ -217,7 +238,7 @@ uint8_t *patch_info_encode(const struct patch_info *info, struct patch_note *not
 	for (size_t i = 0; i < p->nsites; i++)
 		put_site(&w, p, &p->sites[i]);
 	put(&w, patch_old_sum(p));
-	put_events(&w, info);
+	put_events(&w, info, PATCH_SHARED_MAX * note->block_len);
 	note->info_len = w.out.n;
 	note->info_sum = patch_sum(w.out.v, w.out.n, PATCH_SUM_START);
 	make_id(note, p);

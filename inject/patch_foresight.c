@@ -68,3 +68,31 @@ uint64_t patch_old_sum(const struct plan *p)
 	}
 	return sum;
 }
+
+static const struct plan_function *function_before(const struct plan_function *v, size_t n,
+						   uint64_t vaddr)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (v[mid].vaddr <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &v[lo - 1] : NULL;
+}
+
+const char *patch_name_like(const struct plan_function *v, size_t n, const char *strings,
+			    uint64_t vaddr, const char *last)
+{
+	const struct plan_function *f = function_before(v, n, vaddr);
+
+	/* what is too long for the description is not the same when it is read */
+	if (!f || !strings[f->name] ||
+	    strnlen(strings + f->raw_name, NAME_MAX_LEN) >= NAME_MAX_LEN - 1)
+		return last;
+	return strings + f->name;
+}

@@ -357,9 +357,23 @@ static void get_actions(struct reader *r)
 	}
 }
 
-static void get_events(struct reader *r)
+/* Allocated; *most: how much of it may be shared. */
+static char *get_name(struct reader *r, const char *like, uint64_t *most)
+{
+	uint64_t n = get_most(r, strnlen(like, *most));
+	char *rest = get_string(r), *name = xasprintf("%.*s%s", (int)n, like, rest);
+
+	xfree(rest);
+	*most -= n;
+	return name;
+}
+
+static void get_events(struct reader *r, uint64_t shared)
 {
 	uint64_t n = get_count(r);
+	const char *last = "";
+
+	r->last = 0;
 
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		struct patch_event *e = vec_push(&r->events);
@@ -370,8 +384,11 @@ static void get_events(struct reader *r)
 		e->is_named = bits >> 1 & 1;
 		e->has_number = bits & 1;
 		e->number = (uint32_t)get_most(r, KRON_EVENT_SPECIAL / 2 - 1);
-		e->vaddr = get(r);
-		e->name = get_string(r);
+		e->vaddr = r->last = get_from(r, r->last);
+		last = e->name = get_name(r,
+					  patch_name_like(r->functions.v, r->functions.n,
+							  r->strings.v, e->vaddr, last),
+					  &shared);
 		e->payload = get_string(r);
 		if (!*e->payload) {
 			xfree(e->payload);
@@ -632,7 +649,7 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	get_actions(&r);
 	get_sites(&r);
 	r.old_sum = get(&r);
-	get_events(&r);
+	get_events(&r, PATCH_SHARED_MAX * note->block_len);
 	r.bad |= r.at != r.end;
 	out->plan = make_plan(&r, img, block);
 	out->levels = r.levels.v;

@@ -7,7 +7,8 @@
  *
  * It is a run of numbers, seven bits a byte.  What comes next is mostly foreseen: a probe is one
  * byte when it differs from the one before as that did from its own predecessor; a sequence is
- * named by the number of the first one that looked like it.  Not in it is what the file says
+ * named by the number of the first one that looked like it; an event mostly has its function's
+ * name.  Not in it is what the file says
  * elsewhere: old bytes stand in the text, unless jumps were written over them; the instruction
  * map is in the block's tables; and the first bytes of a sequence awake are known by its kind.
  *
@@ -62,6 +63,15 @@ static inline bool patch_is_kept(const struct plan_fixup *f)
 	return f->kind == FIXUP_PROBE || f->kind == FIXUP_HOOK || f->kind == FIXUP_PLACE ||
 	       f->kind == FIXUP_EVENT;
 }
+
+/*
+ * What the name of the event at vaddr may begin with: its function's name, or, where that has none,
+ * the last event's.  All such beginnings together have no more than PATCH_SHARED_MAX times the bytes
+ * of the block: a hostile file could ask for much memory.
+ */
+#define PATCH_SHARED_MAX 8u
+const char *patch_name_like(const struct plan_function *v, size_t n, const char *strings,
+			    uint64_t vaddr, const char *last);
 
 /* FNV-1a; it finds damage, not malice. */
 #define PATCH_SUM_START 0xcbf29ce484222325
