@@ -85,6 +85,35 @@ static void add_need(struct interposing *in, struct module *m, const struct need
 	*vec_push(&in->needs) = inner;
 }
 
+/* Where the function has returned: what is missing there is inferred. */
+static bool is_exit(uint32_t event)
+{
+	return event & BIND_EXIT && event != RESOLVE_NO_EVENT;
+}
+
+/* Has its own code a probe where it leaves? */
+static bool has_exit(const struct module *m, uint32_t function)
+{
+	const struct plan_function *f = &m->full->functions[function];
+
+	for (uint32_t i = 0; m->selected[function] == 1 && i < f->nprobes; i++)
+		if (m->full->probes[f->first_probe + i].kind == PROBE_EXIT &&
+		    m->full->probes[f->first_probe + i].site != UINT32_MAX)
+			return true;
+	return false;
+}
+
+/* By one of its names: it may be called and not jumped to. */
+static bool is_known(struct module *m, uint64_t vaddr)
+{
+	const struct links *l = links_of(m);
+
+	for (size_t i = 0; l && i < l->exports.n; i++)
+		if (l->exports.v[i].value == vaddr && interpose_knows(l->exports.v[i].name))
+			return true;
+	return false;
+}
+
 static void need_function(struct interposing *in, struct module *m, const struct plan_probe *p,
 			  const char *why)
 {
@@ -98,6 +127,11 @@ static void need_function(struct interposing *in, struct module *m, const struct
 		.why = why,
 	};
 
+	add_need(in, m, &need);
+	if (has_exit(m, p->function) || !is_known(m, p->vaddr))
+		return;
+	need.where = PLACE_AFTER;
+	need.event |= BIND_EXIT;
 	add_need(in, m, &need);
 }
 
@@ -339,7 +373,7 @@ static void ask(struct asking *a, uint64_t vaddr, const struct link_call *call,
 	struct place_request *p;
 
 	if (call && need->where == PLACE_AFTER) {
-		a->silent++;
+		a->silent += !is_exit(need->event);
 		return;
 	}
 	if (is_displaced(a, vaddr)) {
@@ -468,6 +502,8 @@ static void write_lines(struct asking *a, const struct module *m)
 		char id[NUMBER], vaddr[NUMBER];
 		const char *fields[] = {id, vaddr, need->shown, need->why, m->path};
 
+		if (is_exit(need->event))
+			continue;
 		snprintf(id, sizeof(id), "%" PRIu32, need->callee->id);
 		snprintf(vaddr, sizeof(vaddr), "%" PRIx64, need->vaddr);
 		journal_line_locked(j, "imports", fields, 5);
@@ -503,7 +539,8 @@ static void note_refused(struct asking *a, const struct module *m)
 
 	for (size_t i = 0; i < a->plan->plan->nprobes; i++)
 		n += a->plan->plan->probes[i].kind == PROBE_PLACE &&
-		     a->plan->plan->probes[i].site == UINT32_MAX;
+		     a->plan->plan->probes[i].site == UINT32_MAX &&
+		     !is_exit(a->plan->events[a->plan->plan->probes[i].event]);
 	if (!n)
 		return;
 	err_set(&err, ENOTSUP,

@@ -38,7 +38,8 @@ struct need {
 	uint64_t vaddr;
 	struct place_action action;
 	uint8_t where;
-	uint32_t event;  /* number in the trace; RESOLVE_NO_EVENT: it makes no sample */
+	uint32_t event;  /* number in the trace, BIND_EXIT: its exit; RESOLVE_NO_EVENT: it makes no
+			  * sample */
 	const char *why; /* refusal_key(), or "ifunc" */
 };
 

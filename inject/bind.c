@@ -244,12 +244,15 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 static bool place_event(struct placing *pl, uint32_t off, const struct plan_probe *p)
 {
 	const struct binding *b = pl->b;
+	uint32_t number;
 
 	if (b->dormant || b->no_places)
 		return true;
 	if (p->event >= b->nevents)
 		return false;
-	put32(at(pl, off), KRON_EVENT_ENTRY(b->events[p->event]));
+	number = b->events[p->event];
+	put32(at(pl, off),
+	      number & BIND_EXIT ? KRON_EVENT_EXIT(number & ~BIND_EXIT) : KRON_EVENT_ENTRY(number));
 	return true;
 }
 

@@ -10,6 +10,8 @@
 
 #include "inject/plan.h"
 
+#define BIND_EXIT 0x80000000u
+
 struct binding {
 	const struct plan *plan;
 	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only);
@@ -31,7 +33,8 @@ struct binding {
 	uint64_t payload_thunk, action_thunk; /* likewise */
 	enum kron_thunk way;                  /* what `thunk` and `payload_thunk` do */
 	int32_t counts;                       /* struct kron_hello */
-	const uint32_t *events;               /* numbers of the session's user events */
+	const uint32_t *events;               /* numbers of the session's user events; of a function
+					       * with BIND_EXIT: its exit */
 	size_t nevents;                       /* all that the plan's places name */
 };
 

@@ -194,6 +194,31 @@ def named():
              truth(r.stdout)["chosen"], r.stdout)
 
 
+def ends():
+    """Functions of the C library that may be called by a stub: each end is seen."""
+    with open("ends.c", "w") as f:
+        f.write("""#include <stdlib.h>
+            #include <string.h>
+            int main(void) {
+              char *a = malloc(9000), *b = malloc(9000);
+              for (int i = 0; i < 100; i++) {
+                memset(a, 'x', 8000 + i); a[8000 + i] = 0;
+                memcpy(b, a, 9000);
+                if (strlen(b) != 8000 + (unsigned)i) return 1; }
+              return 0; }""")
+    run(*tap.CC, "-O1", "-fno-builtin", "-o", "caller", "ends.c")
+    r = record("-L", "libc.so*", "-F", "memset", "-F", "memcpy", "-F", "strlen")
+    tap.need("0 sites refused" in r.stderr, r.stderr)
+    events = [(e["kind"], e["function"], e["payload"]) for e in
+              map(json.loads, run(tap.KRON, "dump", "--json", "trace").stdout.splitlines())
+              if e["kind"] in ("entry", "exit")]
+    sp = {e[2] for e in events}
+    tap.need(len(sp) == 1, sp)  # all in main's frame
+    want = [(kind, f, *sp) for f in ("memset", "memcpy", "strlen") for kind in ("entry", "exit")]
+    tap.need(events == want * 100, events[:7])
+    tap.need(all(len(i["callers"]) == len(set(i["callers"])) for i in info()["imports"]), "")
+
+
 def shown():
     path = lib("libcallee.so")
     counts = json.loads(run(tap.KRON, "list", "--summary", "--json", path).stdout)["entries"]
@@ -490,6 +515,7 @@ with tap.Suite("interpose") as s:
     s.case("kinds of probes", kinds)
     s.case("children that load the caller", forks)
     s.case("-F with the name of an IFUNC", named)
+    s.case("... its ends, too, where it may be called", ends)
     s.case("kron list shows it", shown)
     s.case("pack malloc: the C library's", blocks, "")
     s.case("... the program's own", blocks, "", "-DOWN", "-fno-builtin")
