@@ -21,20 +21,13 @@
 #include <unistd.h>
 
 #include "board/access_layout.h"
+#include "tests/fuzz/fuzz.h"
 
 #define GUARD 65536
 #define HANG_SECONDS 60
 
 static uint64_t random_state = 1;
 static uint64_t round_state; /* what makes the round again: -s */
-
-static uint64_t roll(uint64_t below)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % below;
-}
 
 /* ---- a board between guards ---- */
 
@@ -57,9 +50,9 @@ static void use_well(const struct board *b)
 	board_write32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER), 0xffff);
 	board_write32(b, KRON_CHIP_BYTE(KRON_WORD_CSR), KRON_CSR_SAMPLING);
 	board_write64(b, KRON_CHIP_BYTE(KRON_WORD_ENABLE), 0x2222222222222222ull);
-	for (i = 0; i < roll(40); i++) {
-		board_trigger(b, (unsigned)(KRON_WORD_TRACE + roll(32)), (unsigned)roll(8), i, i);
-		board_tick(b, roll(100));
+	for (i = 0; i < rnd(40); i++) {
+		board_trigger(b, (unsigned)(KRON_WORD_TRACE + rnd(32)), (unsigned)rnd(8), i, i);
+		board_tick(b, rnd(100));
 	}
 }
 
@@ -67,30 +60,30 @@ static void use_well(const struct board *b)
 
 static uint64_t bad_word(uint64_t old)
 {
-	switch (roll(8)) {
+	switch (rnd(8)) {
 	case 0:
 		return 0;
 	case 1:
 		return ~0ull;
 	case 2:
-		return old + roll(64) - 32;
+		return old + rnd(64) - 32;
 	case 3:
-		return old ^ 1ull << roll(64);
+		return old ^ 1ull << rnd(64);
 	case 4:
-		return roll(300);
+		return rnd(300);
 	case 5:
-		return 1ull << roll(64);
+		return 1ull << rnd(64);
 	case 6:
-		return old ^ 0xffull << 8 * roll(8);
+		return old ^ 0xffull << 8 * rnd(8);
 	default:
-		return roll(~0ull) ^ roll(~0ull) << 32;
+		return rnd(~0ull) ^ rnd(~0ull) << 32;
 	}
 }
 
 static void damage_words(void *at, size_t bytes, unsigned n)
 {
 	while (n--) {
-		uint64_t *word = (uint64_t *)at + roll(bytes / 8);
+		uint64_t *word = (uint64_t *)at + rnd(bytes / 8);
 
 		*word = bad_word(*word);
 	}
@@ -101,19 +94,19 @@ static void damage(const struct board *b)
 	struct access_slot *active = access_slot(b, access_slot_number(b->device->active));
 	size_t i;
 
-	switch (roll(8)) {
+	switch (rnd(8)) {
 	case 0:
-		damage_words(b->device, 256, 1 + (unsigned)roll(4));
+		damage_words(b->device, 256, 1 + (unsigned)rnd(4));
 		break;
 	case 1:
-		damage_words(active, 64, 1 + (unsigned)roll(4));
+		damage_words(active, 64, 1 + (unsigned)rnd(4));
 		break;
 	case 2:
-		damage_words(&active->state, sizeof(active->state), 1 + (unsigned)roll(100));
+		damage_words(&active->state, sizeof(active->state), 1 + (unsigned)rnd(100));
 		break;
 	case 3: /* but the header */
 		for (i = 512; i < KRON_DEVICE_SIZE / 8; i++)
-			((uint64_t *)b->device)[i] = roll(~0ull);
+			((uint64_t *)b->device)[i] = rnd(~0ull);
 		break;
 	case 4:
 		for (i = 0; i < ACCESS_SLOTS; i++)
@@ -132,13 +125,13 @@ static void damage(const struct board *b)
 
 static uint32_t any_offset(void)
 {
-	switch (roll(4)) {
+	switch (rnd(4)) {
 	case 0:
-		return (uint32_t)roll(KRON_BOARD_SIZE) & ~3u;
+		return (uint32_t)rnd(KRON_BOARD_SIZE) & ~3u;
 	case 1:
-		return KRON_BOARD_RESET + 4 * (uint32_t)roll(4);
+		return KRON_BOARD_RESET + 4 * (uint32_t)rnd(4);
 	default:
-		return KRON_CHIP_BYTE((uint32_t)roll(128));
+		return KRON_CHIP_BYTE((uint32_t)rnd(128));
 	}
 }
 
@@ -155,20 +148,20 @@ static void use_badly(const struct board *b)
 	/* A damaged real clock makes each access wait for the seconds that it may. */
 	for (i = 0; i < (b->device->clock != ACCESS_CLOCK_VIRTUAL ? 1 : 20); i++) {
 		struct device_cycle c = {.offset = any_offset(),
-					 .bytes = roll(2) ? 4 : 8,
-					 .write = roll(2),
-					 .cpu_lines = (uint8_t)roll(256),
-					 .set_source = roll(2),
-					 .data = roll(~0ull)};
+					 .bytes = rnd(2) ? 4 : 8,
+					 .write = rnd(2),
+					 .cpu_lines = (uint8_t)rnd(256),
+					 .set_source = rnd(2),
+					 .data = rnd(~0ull)};
 
 		/* Once damaged for sure, the rest would say the same. */
 		if (board_cycle(b, &c))
 			return;
-		board_tick(b, roll(4) ? roll(1000) : roll(1ull << 40));
-		board_set_external(b, (unsigned)roll(20), roll(2));
-		board_read_memory(b, (uint32_t)roll(1u << 23), 100, words);
+		board_tick(b, rnd(4) ? rnd(1000) : rnd(1ull << 40));
+		board_set_external(b, (unsigned)rnd(20), rnd(2));
+		board_read_memory(b, (uint32_t)rnd(1u << 23), 100, words);
 		board_repair_gates(b);
-		board_tsc_of_tick(b, roll(~0ull));
+		board_tsc_of_tick(b, rnd(~0ull));
 	}
 }
 
@@ -199,7 +192,7 @@ static uint64_t fuzz(double seconds)
 		round_state = random_state;
 		alarm(HANG_SECONDS);
 		memset(b.device, 0, KRON_DEVICE_SIZE);
-		board_init(&b, &geometry, roll(256) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
+		board_init(&b, &geometry, rnd(256) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
 			   2000000000);
 		use_well(&b);
 		damage(&b);
@@ -214,20 +207,13 @@ static uint64_t fuzz(double seconds)
 
 int main(int argc, char **argv)
 {
-	double seconds = getenv("KRON_FUZZ_SECONDS") ? atof(getenv("KRON_FUZZ_SECONDS")) : 10;
-	int c;
+	struct fuzz_options o = {.seed = 1};
 
-	while ((c = getopt(argc, argv, "t:s:")) != -1) {
-		if (c == 't')
-			seconds = atof(optarg);
-		else if (c == 's')
-			random_state = strtoull(optarg, NULL, 0);
-		else
-			return 2;
-	}
+	if (!fuzz_options(&o, argc, argv))
+		return 2;
 	signal(SIGSEGV, say_and_die);
 	signal(SIGBUS, say_and_die);
 	signal(SIGALRM, say_and_die);
 	signal(SIGABRT, say_and_die);
-	return !fuzz(seconds);
+	return !fuzz(o.seconds);
 }

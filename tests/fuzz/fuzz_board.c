@@ -26,25 +26,11 @@
 #include "bus/samples.h"
 #include "bus/view.h"
 #include "collect/segment.h"
+#include "tests/fuzz/fuzz.h"
 
 #define SLOW 20 /* seconds a round may take on a busy machine */
 
 static char name[64], object[OBJECT_NAME];
-static uint64_t random_state;
-
-static uint64_t rnd(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
-static uint64_t below(uint64_t n)
-{
-	return (rnd() >> 11) % n;
-}
-
 static double now(void)
 {
 	struct timespec ts;
@@ -67,7 +53,7 @@ static void make(void)
 
 	snprintf(name, sizeof(name), "fuzz-%d", getpid());
 	object_name_of_board(object, sizeof(object), name);
-	if (boards_create(name, NULL, below(2) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL, &err) ||
+	if (boards_create(name, NULL, rnd(2) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL, &err) ||
 	    object_open(object, name, &fd, &st, &err)) {
 		printf("Bail out! %s\n", err.msg);
 		exit(99);
@@ -90,21 +76,21 @@ static void spoil_range(uint32_t offset, uint32_t bytes, unsigned n)
 				       0xffff, 0x7fffffff, 0xffffffff, UINT64_MAX};
 
 	while (n--) {
-		uint8_t *at = window + offset + below(bytes - 8);
-		uint64_t v = below(3) ? rnd() : odd[below(8)];
+		uint8_t *at = window + offset + rnd(bytes - 8);
+		uint64_t v = rnd(3) ? rnd64() : odd[rnd(8)];
 
-		if (!below(3))
-			*at ^= (uint8_t)(1u << below(8));
+		if (!rnd(3))
+			*at ^= (uint8_t)(1u << rnd(8));
 		else
-			memcpy(at, &v, 1u << below(4));
+			memcpy(at, &v, 1u << rnd(4));
 	}
 }
 
 /* Registers and indices of the machine lie in the first kilobyte of each slot. */
 static void spoil(void)
 {
-	for (unsigned n = 1 + (unsigned)below(3); n; n--) {
-		switch (below(8)) {
+	for (unsigned n = 1 + (unsigned)rnd(3); n; n--) {
+		switch (rnd(8)) {
 		case 0:
 			spoil_range(KRON_CTL_OFFSET + 12, sizeof(struct kron_ctl), 3);
 			break;
@@ -145,10 +131,9 @@ static void cycle(struct bus *b)
 {
 	static const uint32_t places[] = {KRON_BOARD_RESET, KRON_BOARD_CONFIG, KRON_BOARD_MAP,
 					  KRON_BOARD_TEST, KRON_BOARD_MEMORY};
-	uint32_t offset =
-		below(3) ? KRON_CHIP_BYTE((uint32_t)below(KRON_CHIP_WORDS)) : places[below(5)];
+	uint32_t offset = rnd(3) ? KRON_CHIP_BYTE((uint32_t)rnd(KRON_CHIP_WORDS)) : places[rnd(5)];
 
-	switch (below(6)) {
+	switch (rnd(6)) {
 	case 0:
 		bus_read32(b, offset);
 		break;
@@ -156,17 +141,17 @@ static void cycle(struct bus *b)
 		bus_read64(b, offset);
 		break;
 	case 2:
-		bus_write32(b, offset, (uint32_t)rnd());
+		bus_write32(b, offset, (uint32_t)rnd64());
 		break;
 	case 3:
-		bus_write64(b, offset, rnd());
+		bus_write64(b, offset, rnd64());
 		break;
 	case 4:
-		board_trigger(&b->board, KRON_WORD_TRACE + (uint32_t)below(32), (unsigned)below(9),
-			      (uint32_t)rnd(), rnd());
+		board_trigger(&b->board, KRON_WORD_TRACE + (uint32_t)rnd(32), (unsigned)rnd(9),
+			      (uint32_t)rnd64(), rnd64());
 		break;
 	default:
-		board_tick(&b->board, below(1ull << below(40)));
+		board_tick(&b->board, rnd(1ull << rnd(40)));
 	}
 }
 
@@ -183,11 +168,11 @@ static void use_bus(void)
 	bus_look(&bus, &view, &err);
 	lanes_look(&bus, &lanes);
 	bus_samples(&bus, count, &sum, &err);
-	for (unsigned n = (unsigned)below(60); n; n--)
+	for (unsigned n = (unsigned)rnd(60); n; n--)
 		cycle(&bus);
 	bus_look(&bus, &view, &err);
-	if (!below(8))
-		bus_init_default(&bus, (uint32_t)rnd());
+	if (!rnd(8))
+		bus_init_default(&bus, (uint32_t)rnd64());
 	bus_close(&bus);
 }
 
@@ -222,15 +207,15 @@ static void run_round(uint64_t seed)
 {
 	random_state = seed | 1;
 	for (int i = 0; i < 8; i++)
-		rnd();
+		rnd64();
 	restore();
 	spoil();
-	if (!below(20))
-		object_set_size(fd, below(2) ? below(KRON_WINDOW_SIZE)
-					     : KRON_WINDOW_SIZE + below(1u << 24));
+	if (!rnd(20))
+		object_set_size(fd,
+				rnd(2) ? rnd(KRON_WINDOW_SIZE) : KRON_WINDOW_SIZE + rnd(1u << 24));
 	use_list();
 	use_bus();
-	if (!below(4))
+	if (!rnd(4))
 		use_recorder();
 }
 
@@ -261,34 +246,22 @@ static double fuzz(uint64_t seed, double seconds, const char *out, uint64_t *rou
 
 int main(int argc, char **argv)
 {
-	double seconds = getenv("KRON_FUZZ_SECONDS") ? atof(getenv("KRON_FUZZ_SECONDS")) : 10;
-	uint64_t seed = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid(), rounds;
-	const char *out = "fuzz_board.input", *again = NULL;
+	struct fuzz_options o = {.seed = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid(),
+				 .out = "fuzz_board.input"};
+	uint64_t rounds;
 	double slowest;
-	int c;
 
-	while ((c = getopt(argc, argv, "t:s:o:r:")) != -1) {
-		if (c == 't')
-			seconds = atof(optarg);
-		else if (c == 's')
-			seed = strtoull(optarg, NULL, 0);
-		else if (c == 'o')
-			out = optarg;
-		else if (c == 'r')
-			again = optarg;
-		else
-			return 2;
-	}
-	random_state = seed | 1;
+	if (!fuzz_options(&o, argc, argv))
+		return 2;
 	make();
-	if (again) {
-		run_round(strtoull(again, NULL, 0));
+	if (o.again) {
+		run_round(strtoull(o.again, NULL, 0));
 		object_remove(object);
 		return 0;
 	}
-	slowest = fuzz(seed, seconds, out, &rounds);
+	slowest = fuzz(o.seed, o.seconds, o.out, &rounds);
 	object_remove(object);
-	printf("# seed %" PRIu64 ", %" PRIu64 " rounds, the slowest %.3f s\n", seed, rounds,
+	printf("# seed %" PRIu64 ", %" PRIu64 " rounds, the slowest %.3f s\n", o.seed, rounds,
 	       slowest);
 	printf("%s 1 - hostile boards\n1..1\n", slowest < SLOW ? "ok" : "not ok");
 	return slowest < SLOW ? 0 : 1;

@@ -32,6 +32,7 @@
 #include "inject/plan.h"
 #include "inject/resolve.h"
 #include "tests/unit/elf_maker.h"
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -297,16 +298,6 @@ struct seed {
 	size_t size;
 };
 
-static uint64_t random_state = 1;
-
-static uint64_t rnd(uint64_t below)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return below ? (random_state >> 11) % below : 0;
-}
-
 static double now(void)
 {
 	struct timespec t;
@@ -536,31 +527,14 @@ static size_t load_seeds(struct seed *seeds, size_t max, char **paths, int npath
 int main(int argc, char **argv)
 {
 	struct seed seeds[64] = {{NULL, 0}};
-	const char *out = "fuzz_elf.input", *again = NULL;
-	double seconds = getenv("KRON_FUZZ_SECONDS") ? atof(getenv("KRON_FUZZ_SECONDS")) : 10;
+	struct fuzz_options o = {.seed = 1, .out = "fuzz_elf.input"};
 	size_t n;
-	int c, rc;
+	int rc;
 
-	while ((c = getopt(argc, argv, "t:s:o:r:")) != -1) {
-		switch (c) {
-		case 't':
-			seconds = atof(optarg);
-			break;
-		case 's':
-			random_state = strtoull(optarg, NULL, 0) | 1;
-			break;
-		case 'o':
-			out = optarg;
-			break;
-		case 'r':
-			again = optarg;
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (again) {
-		if (!load(&seeds[0], again))
+	if (!fuzz_options(&o, argc, argv))
+		return 2;
+	if (o.again) {
+		if (!load(&seeds[0], o.again))
 			return 2;
 		LLVMFuzzerTestOneInput(seeds[0].bytes, seeds[0].size);
 		xfree(seeds[0].bytes);
@@ -569,7 +543,7 @@ int main(int argc, char **argv)
 	n = load_seeds(seeds, 64, argv + optind, argc - optind);
 	if (!n)
 		return 99;
-	rc = fuzz(seeds, n, seconds, out);
+	rc = fuzz(seeds, n, o.seconds, o.out);
 	for (size_t i = 0; i < n; i++)
 		xfree(seeds[i].bytes);
 	return rc;

@@ -20,17 +20,9 @@
 #include "base/vec.h"
 #include "inject/functions.h"
 #include "inject/lines.h"
+#include "tests/fuzz/fuzz.h"
 
-static uint64_t random_state = 1;
 static size_t answers, none, broken, refused;
-
-static uint64_t rnd(uint64_t below)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return below ? (random_state >> 11) % below : 0;
-}
 
 static double now(void)
 {
@@ -237,33 +229,16 @@ static int again(const char *path)
 
 int main(int argc, char **argv)
 {
-	const char *out = "fuzz_lines.input", *file = NULL;
+	struct fuzz_options o = {.seed = 1, .out = "fuzz_lines.input"};
 	struct seed *seeds = xcalloc((size_t)argc, sizeof(*seeds));
-	double seconds = 10;
 	size_t n = 0;
-	int c, rc;
+	int rc;
 
-	while ((c = getopt(argc, argv, "t:s:o:r:")) != -1) {
-		switch (c) {
-		case 't':
-			seconds = atof(optarg);
-			break;
-		case 's':
-			random_state = strtoull(optarg, NULL, 0) | 1;
-			break;
-		case 'o':
-			out = optarg;
-			break;
-		case 'r':
-			file = optarg;
-			break;
-		default:
-			return 2;
-		}
-	}
+	if (!fuzz_options(&o, argc, argv))
+		return 2;
 	for (int i = optind; i < argc; i++)
 		n += load(&seeds[n], argv[i]);
-	rc = file ? again(file) : n ? fuzz(seeds, n, seconds, out) : 99;
+	rc = o.again ? again(o.again) : n ? fuzz(seeds, n, o.seconds, o.out) : 99;
 	for (size_t i = 0; i < n; i++)
 		xfree(seeds[i].bytes);
 	xfree(seeds);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "probes/probe.h"
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,16 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef KRON_LIBFUZZER
-
-static uint64_t random_state = 88172645463325252ull;
-
-static uint64_t rnd(uint64_t below)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % below;
-}
 
 static double now(void)
 {
@@ -216,22 +207,15 @@ static int run_again(const char *path)
 
 int main(int argc, char **argv)
 {
-	double seconds = getenv("KRON_FUZZ_SECONDS") ? atof(getenv("KRON_FUZZ_SECONDS")) : 10;
+	struct fuzz_options o = {.seed = 88172645463325252ull};
 	size_t runs;
-	int c;
 
-	while ((c = getopt(argc, argv, "t:s:r:")) != -1) {
-		if (c == 't')
-			seconds = atof(optarg);
-		else if (c == 's')
-			random_state = strtoull(optarg, NULL, 0) | 1;
-		else if (c == 'r')
-			return run_again(optarg);
-		else
-			return 2;
-	}
-	runs = fuzz(seconds);
-	printf("# %zu inputs in %.0f s\n", runs, seconds);
+	if (!fuzz_options(&o, argc, argv))
+		return 2;
+	if (o.again)
+		return run_again(o.again);
+	runs = fuzz(o.seconds);
+	printf("# %zu inputs in %.0f s\n", runs, o.seconds);
 	printf("%s 1 - hostile probe files\n1..1\n", runs ? "ok" : "not ok");
 	return 0;
 }

@@ -197,7 +197,7 @@ static void lying_program_headers_are_refused(void **state)
 	make_elf(&m, MADE_PIE);
 	MADE_PHDR(&m, PH_TEXT)->p_memsz = 1ull << 40;
 	MADE_PHDR(&m, PH_DATA)->p_vaddr = 1ull << 41;
-	assert_refused(&m, sizeof(m), -ENOEXEC, "made spreads its code over more than 1 GiB");
+	assert_refused(&m, sizeof(m), -ENOEXEC, "made spreads its code over more than 4 GiB");
 	make_elf(&m, MADE_PIE);
 	MADE_PHDR(&m, PH_TEXT)->p_type = MADE_PHDR(&m, PH_DATA)->p_type = PT_NULL;
 	assert_refused(&m, sizeof(m), -ENOEXEC, "made has no segment to load");
