@@ -41,7 +41,7 @@
 #include "inject/code_map_impl.h"
 #include "inject/elf_symbols.h"
 
-#define SPAN_MAX (2ull << 30)
+#define SPAN_MAX (1ull << 30) /* with a byte for each byte of code */
 
 /* By the low bits of the address: a function of usual size fits without a collision. */
 #define CACHE_SIZE 8192u
@@ -433,8 +433,7 @@ static int find_span(struct code_map *m, const struct elf_image *img, struct err
 	if (m->lo > m->hi)
 		m->lo = m->hi;
 	if (m->hi - m->lo > SPAN_MAX)
-		return err_set(err, EFBIG, "%s: executable segments span more than 2 GiB",
-			       img->path);
+		return err_set(err, EFBIG, "%s spreads its code over more than 1 GiB", img->path);
 	return 0;
 }
 

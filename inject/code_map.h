@@ -64,7 +64,7 @@ struct code_map {
 
 /*
  * Also tells f's functions from parts (functions_mark_parts).  img and f must outlive the map.
- * -EFBIG when the executable segments span more than 2 GiB.
+ * -EFBIG when the executable segments span more than 1 GiB.
  */
 int code_map_build(struct code_map **out, const struct elf_image *img, struct functions *f,
 		   struct err *err);

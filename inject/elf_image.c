@@ -23,8 +23,8 @@
 #include "base/vec.h"
 #include "inject/elf_image_impl.h"
 
-/* A module's code spans far less; a table of a byte for each byte of code must stay sane. */
-#define CODE_SPAN_MAX (1ull << 30)
+/* Jumps reach 2 GiB either way; kron's own code in a patched file may be as far from the rest. */
+#define CODE_SPAN_MAX (4ull << 30)
 #define ADDRESS_MAX (1ull << 47)
 /* Tens of thousands of headers may name the same notes: keep the sum of it small. */
 #define NOTES_MAX (64ull << 10)
@@ -204,7 +204,7 @@ static int check_segments(struct elf_image *img, struct err *err)
 			hi = s->vaddr + s->memsz;
 	}
 	if (hi > lo && hi - lo > CODE_SPAN_MAX)
-		return err_set(err, ENOEXEC, "%s spreads its code over more than 1 GiB", img->path);
+		return err_set(err, ENOEXEC, "%s spreads its code over more than 4 GiB", img->path);
 	return 0;
 }
 
