@@ -166,6 +166,15 @@ lint() {
 	END
 }
 
+@test "more than a GiB of data between the program's code and kron's" {
+	echo 'char big[1500l << 20]; int main(void) { return big[1400l << 20]; }' >far.c
+	"${CC:-gcc}" -O1 -o far far.c
+	"$KRON" patch -q -o far.kron far
+	both ./far ./far.kron
+	"$KRON" list far.kron >list
+	grep -q main list
+}
+
 @test "data behind the end: found from the start, from the end and behind the section headers" {
 	cat >unpack.c <<-'END'
 		#include <elf.h>
