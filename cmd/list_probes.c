@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inject/interpose.h"
+
 #define NONE UINT32_MAX
 
 /* ---- places and their probes ---- */
@@ -71,9 +73,11 @@ static int plan_places(struct probe_list *l, const struct code_map *map, struct 
 	opt->request = &request;
 	code = plan_make_from(&l->plan, map, opt, err);
 	opt->request = NULL;
-	if (!code)
-		match_probes(l);
-	return code;
+	if (code)
+		return code;
+	interpose_mark(l->plan, map->img, opt->tactics);
+	match_probes(l);
+	return 0;
 }
 
 int probe_list_make(struct probe_list *out, const struct elf_image *img, struct probe_set *set,
@@ -179,6 +183,12 @@ static const char *place_where(const struct place_request *p)
 	return words[p->where];
 }
 
+/* How, or NULL: in its code, or where other modules call it. */
+static const char *tactic_of(const struct plan_probe *p)
+{
+	return p && (p->site != NONE || p->tactic == TACTIC_IMPORT) ? tactic_key(p->tactic) : NULL;
+}
+
 static void print_place(const struct probe_list *l, const struct probe_set *set, size_t i)
 {
 	const struct place_request *place = &l->found.places.v[i];
@@ -193,11 +203,12 @@ static void print_place(const struct probe_list *l, const struct probe_set *set,
 	if (s->gated)
 		snprintf(level, sizeof(level), "%u", s->level);
 	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", place->vaddr,
-	       place_where(place), p && !refused ? tactic_key(p->tactic) : "no", level, kind, where,
+	       place_where(place), tactic_of(p) ? tactic_of(p) : "no", level, kind, where,
 	       event_name(l, i) ? event_name(l, i) : "-", *payload ? "  " : "", payload);
 	if (refused)
-		printf("%20s refused: %s\n", "",
-		       refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE));
+		printf("%20s refused: %s%s\n", "",
+		       refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE),
+		       tactic_of(p) ? "; where other modules call it" : "");
 	xfree(where);
 }
 
@@ -306,9 +317,9 @@ static void json_place(struct json *j, const struct probe_list *l, const struct 
 	if (!p || p->site == NONE) {
 		json_kstr(j, "refused", refusal_key(p ? (enum refusal)p->refusal : REFUSAL_NONE));
 		json_kstr(j, "reason", refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE));
-	} else {
-		json_kstr(j, "tactic", tactic_key(p->tactic));
 	}
+	if (tactic_of(p))
+		json_kstr(j, "tactic", tactic_of(p));
 	json_close(j, '}');
 	xfree(where);
 }

@@ -152,15 +152,6 @@ static void need_place(struct interposing *in, struct module *m, uint64_t vaddr,
 	add_need(in, m, &need);
 }
 
-/* A probe at the function's start that only wants to know what the caller knows, too. */
-static bool is_entry_place(const struct module *m, const struct plan_probe *p)
-{
-	return p->kind == PROBE_PLACE && p->where == PLACE_BEFORE &&
-	       p->function < m->full->nfunctions &&
-	       p->vaddr == m->full->functions[p->function].vaddr &&
-	       m->full->actions[p->action].payload != PAYLOAD_ADDRESS;
-}
-
 void interposing_add_callee(struct interposing *in, struct module *m)
 {
 	const struct resolution *found = &m->probes.found;
@@ -176,7 +167,7 @@ void interposing_add_callee(struct interposing *in, struct module *m)
 			continue;
 		if (p->kind == PROBE_ENTRY && m->selected[p->function] == 1)
 			need_function(in, m, p, refusal_key(p->refusal));
-		else if (m->probed && is_entry_place(m, p))
+		else if (m->probed && interpose_is_entry(m->full, p))
 			need_place(in, m, p->vaddr, PLACE_BEFORE, &m->full->actions[p->action],
 				   p->event, refusal_key(p->refusal));
 	}

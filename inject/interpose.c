@@ -330,15 +330,25 @@ bool interpose_is_on(uint32_t tactics)
 	return !tactics || tactics & USE_IMPORT;
 }
 
+bool interpose_is_entry(const struct plan *plan, const struct plan_probe *p)
+{
+	return p->kind == PROBE_PLACE && p->where == PLACE_BEFORE &&
+	       p->function < plan->nfunctions && p->vaddr == plan->functions[p->function].vaddr &&
+	       plan->actions[p->action].payload != PAYLOAD_ADDRESS;
+}
+
 void interpose_mark(struct plan *plan, const struct elf_image *img, uint32_t tactics)
 {
-	struct links *l = interpose_is_on(tactics) ? links_make(img) : NULL;
+	struct links *l = NULL;
 
-	for (size_t i = 0; l && i < plan->nprobes; i++) {
+	for (size_t i = 0; interpose_is_on(tactics) && i < plan->nprobes; i++) {
 		struct plan_probe *p = &plan->probes[i];
 
-		if (p->kind != PROBE_ENTRY || p->site != UINT32_MAX)
+		if ((p->kind != PROBE_ENTRY && !interpose_is_entry(plan, p)) ||
+		    p->site != UINT32_MAX)
 			continue;
+		if (!l)
+			l = links_make(img);
 		vec_for(&l->exports, e)
 			if (e->value == p->vaddr)
 				p->tactic = TACTIC_IMPORT;

@@ -35,8 +35,10 @@ int interpose_find_calls(struct links *l, const struct elf_image *img, const uin
 int interpose_plan(struct plan **out, const struct elf_image *img,
 		   const struct plan_request *request, struct err *err);
 
-/* Entries that the plan could not place in the code and that other modules can reach get
- * TACTIC_IMPORT: what `kron record` would do about them. */
+/* A place at a function's start that only wants to know what the caller knows, too. */
+bool interpose_is_entry(const struct plan *plan, const struct plan_probe *p);
+/* Entries, and places there, that the plan could not place in the code and that other modules can
+ * reach get TACTIC_IMPORT: what `kron record` would do about them. */
 void interpose_mark(struct plan *plan, const struct elf_image *img, uint32_t tactics);
 /*
  * A function of the C library's interface that takes its arguments in registers, returns once at

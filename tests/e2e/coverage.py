@@ -25,6 +25,21 @@ ENTRIES, EXITS = 0.999, 0.999
 CLASSES = {"branches": 0.9997, "stores": 1.0, "insns": 0.9999}
 
 
+AFTER = 0.999  # of the calls that return, in the first three
+
+
+def after_faults(path):
+    """Behind every call that returns."""
+    done = subprocess.run([KRON, "list", "--json", "-p", "0:x=*%calls%after", path], check=True,
+                          capture_output=True, text=True)
+    found = [p.get("refused") for p in json.loads(done.stdout)["places"]]
+    left = {r: found.count(r) for r in set(found) - {None}}
+    ends = left.pop("not-reached", 0)
+    print("# %s: %d calls, %d of them never return, left %s" % (path, len(found), ends, left))
+    if sum(left.values()) > (1 - AFTER) * (len(found) - ends) or ends > len(found) / 10:
+        yield "%s of %d places behind calls are left" % (left, len(found))
+
+
 def summary(path, *options):
     done = subprocess.run([KRON, "list", "--summary", "--json", *options, path], check=True,
                           capture_output=True, text=True)
@@ -92,6 +107,8 @@ def faults(path):
     if not 0.6 * fdes <= found["entries"]["found"] <= 1.1 * fdes:
         yield "%d functions, but %d frame descriptions" % (found["entries"]["found"], fdes)
     yield from place_faults(path)
+    if path in PROGRAMS[:3]:
+        yield from after_faults(path)
 
 
 def main():

@@ -228,6 +228,9 @@ def shown():
     tap.need(entry["add"]["tactic"] == "import" and entry["add"]["refused"] == "undecodable",
              entry)
     tap.need("refused" not in entry["outer"], entry)
+    places = json.loads(run(tap.KRON, "list", "--json", "-p", "add", "-p", "outer", path).stdout)
+    tactic = {p["place"]: (p["tactic"], p.get("refused")) for p in places["places"]}
+    tap.need(tactic["add"] == ("import", "undecodable") and tactic["outer"][1] is None, tactic)
     off = json.loads(run(tap.KRON, "list", "--summary", "--json", "--tactics", "-import",
                          path).stdout)["entries"]
     tap.need(off["refused"] == {"undecodable": 6} and "import" not in off["by_tactic"], off)
