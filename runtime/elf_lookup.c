@@ -71,12 +71,17 @@ static const Elf64_Sym *find(const struct library *l, const char *name, uint32_t
 	}
 }
 
+uint64_t elf_own_start(void)
+{
+	return (uint64_t)&own_start;
+}
+
 void *elf_lookup_next(const char *name)
 {
 	const struct link_map *m = &rt_r_debug ? rt_r_debug.r_map : NULL;
 	uint32_t hash = gnu_hash(name);
 
-	while (m && m->l_addr != (uint64_t)&own_start)
+	while (m && m->l_addr != elf_own_start())
 		m = m->l_next;
 	for (m = m ? m->l_next : NULL; m; m = m->l_next) {
 		struct library l;

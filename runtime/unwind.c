@@ -217,6 +217,7 @@ struct walk {
 	void *data;
 	uint64_t adds, subs;
 	size_t size;
+	struct dl_phdr_info own; /* libkron-rt.so, of a name: it was there */
 };
 
 /* The program's counters tell whether anything has changed: ours are part of them. */
@@ -235,6 +236,10 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 	copy = *info;
 	copy.dlpi_adds += __atomic_load_n(&changes[0], __ATOMIC_ACQUIRE);
 	copy.dlpi_subs += __atomic_load_n(&changes[1], __ATOMIC_ACQUIRE);
+	if (copy.dlpi_addr == elf_own_start() && copy.dlpi_name && *copy.dlpi_name) {
+		w->own = copy; /* later */
+		return 0;
+	}
 	return w->fn(&copy, size, w->data);
 }
 
@@ -266,6 +271,10 @@ static int visit_block(const struct walk *w, uint64_t start, const struct kron_t
 	return w->fn(&info, sizeof(info), w->data);
 }
 
+/*
+ * We stand behind the program's own modules, libkron-rt.so too, which the dynamic linker has in
+ * front: gcc's AddressSanitizer ends a program whose first library is another one.
+ */
 EXPORT int dl_iterate_phdr(visitor *fn, void *data)
 {
 	static iterate *next;
@@ -278,10 +287,10 @@ EXPORT int dl_iterate_phdr(visitor *fn, void *data)
 		f = (iterate *)elf_lookup_next("dl_iterate_phdr");
 		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
 	}
-	if (!n)
-		return f ? f(fn, data) : 0;
 	if (f)
 		ret = f(visit_module, &w);
+	if (!ret && w.own.dlpi_name)
+		ret = fn(&w.own, sizeof(w.own), data);
 	for (uint32_t i = 0; i < n && !ret; i++) {
 		uint64_t start = block_start(&blocks[i]);
 

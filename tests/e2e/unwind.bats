@@ -82,6 +82,36 @@ steps() {
 	[ "$(sed -n '/^\[kron\]$/,$p' traced | grep -cv '^\[kron\]$')" = 0 ]
 }
 
+@test "a program with gcc's AddressSanitizer, which wants to be the first library" {
+	echo 'int main(void) { return 0; }' >trivial.c
+	gcc -fsanitize=address -o trivial trivial.c 2>no || skip "no libasan"
+	cat >sound.cc <<-'END'
+		#include <cstdio>
+		#include <stdexcept>
+		int main(int argc, char **)
+		{
+			int *p = new int[argc];
+			try {
+				if (argc)
+					throw std::runtime_error("caught");
+			} catch (std::exception &e) {
+				puts(e.what());
+			}
+			puts("and now"), fflush(stdout);
+			return p[argc];
+		}
+	END
+	g++ -g -fsanitize=address -o sound sound.cc
+	run ./sound
+	[ "$status" = 1 ]
+	grep -c '^    #[0-9]' <<<"$output" >frames
+	run "$KRON" record -q -o d ./sound
+	[ "$status" = 1 ]
+	[ "${lines[1]}" = "and now" ]
+	[[ $output == *heap-buffer-overflow* ]]
+	grep -c '^    #[0-9]' <<<"$output" | cmp - frames
+}
+
 @test "a patched file has frame information for its stubs, asleep and awake" {
 	need gcc g++ eu-elflint
 	compile chains torture/unwind_chains.c -rdynamic
