@@ -361,6 +361,12 @@ static int plan_map(struct plan **all, struct patch_info *out, const struct code
 	code = check_found(&found, map->img->path, err);
 	if (!code)
 		code = plan_make_from(all, map, &opt, err);
+	if (!code && links && resolve_refused(&found, *all, links)) {
+		plan_free(*all);
+		*all = NULL;
+		request = resolve_request(&found, wants_functions());
+		code = plan_make_from(all, map, &opt, err);
+	}
 	if (!code) {
 		resolve_mark_calls(&found, *all);
 		take_events(out, &found);

@@ -68,10 +68,13 @@ void resolve_make(struct resolution *out, const struct probe_set *set, const str
  * them.  The map's functions have its stubs (interpose_add_stubs()).
  */
 struct links;
+struct plan;
 void resolve_make_alone(struct resolution *out, const struct probe_set *set,
 			const struct code_map *map, const char *path, struct links *links);
+/* What the plan refused at a function of the file's own goes to where the file calls it by stubs.
+ * True: some did, so plan anew. */
+bool resolve_refused(struct resolution *r, const struct plan *plan, const struct links *links);
 /* The probes of a plan that stand there have TACTIC_IMPORT. */
-struct plan;
 void resolve_mark_calls(const struct resolution *r, struct plan *plan);
 void resolve_free(struct resolution *r);
 /* The spec that a place is for. */

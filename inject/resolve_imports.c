@@ -137,3 +137,61 @@ bool calls_take_ifunc(struct resolver *r, uint64_t resolver, const char *name)
 	note_silent(r, &t);
 	return t.any;
 }
+
+/* ---- functions of the file's own that take no probe ---- */
+
+static bool is_entry(const struct plan *plan, const struct plan_probe *p)
+{
+	return p->kind == PROBE_PLACE && p->where == PLACE_BEFORE &&
+	       p->function != PLAN_NO_FUNCTION && p->vaddr == plan->functions[p->function].vaddr &&
+	       plan->actions[p->action].payload != PAYLOAD_ADDRESS;
+}
+
+static size_t place_of(const struct resolution *r, const struct plan_probe *p)
+{
+	size_t i = 0;
+
+	while (i < r->places.n &&
+	       (r->places.v[i].vaddr != p->vaddr || r->places.v[i].where != p->where ||
+		r->places.v[i].action != p->action || r->places.v[i].event != p->event))
+		i++;
+	return i;
+}
+
+/* The first stub takes the place over, others get one of their own. */
+static bool go_to_stubs(struct resolution *r, size_t place, uint64_t function,
+			const struct links *links)
+{
+	bool moved = false;
+
+	for (size_t i = 0; place < r->places.n && i < links->imports.n; i++) {
+		const struct link_import *im = &links->imports.v[i];
+		const struct link_export *e =
+			im->jump && *im->name ? links_find(links, im->name, im->version) : NULL;
+		struct place_request at = r->places.v[place];
+
+		if (!e || e->value != function)
+			continue;
+		at.vaddr = im->jump;
+		*vec_push(&r->calls) = (uint32_t)(moved ? r->places.n : place);
+		if (moved)
+			*vec_push(&r->places) = at;
+		else
+			r->places.v[place] = at;
+		moved = true;
+	}
+	return moved;
+}
+
+bool resolve_refused(struct resolution *r, const struct plan *plan, const struct links *links)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < plan->nprobes; i++) {
+		const struct plan_probe *p = &plan->probes[i];
+
+		if (p->site == UINT32_MAX && is_entry(plan, p))
+			any |= go_to_stubs(r, place_of(r, p), p->vaddr, links);
+	}
+	return any;
+}

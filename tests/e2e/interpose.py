@@ -402,6 +402,12 @@ def patched_library():
               lib("plugin.so"), env=env).stdout
     tap.need(out == plain, out)
     tap.need([e for e, _ in samples()] == ["printf"], samples())  # report()'s
+    # a function of its own that takes no probe, where it calls that itself
+    run(tap.KRON, "patch", "-q", "-o", "sub/libcallee.so", "-p", "inner n=$arg1", "libcallee.so")
+    shutil.rmtree("trace", ignore_errors=True)
+    out = run(tap.KRON, "record", "-o", "trace", "-L", "libcallee*", "-F", "none", "./caller",
+              lib("plugin.so"), env=env).stdout
+    tap.need(samples() == [("inner", 1), ("inner", 2)] and truth(out)["inner"] == 2, samples())
 
 
 def patched_refusals():

@@ -28,6 +28,7 @@
 #include "inject/code_map.h"
 #include "inject/demangle.h"
 #include "inject/functions.h"
+#include "inject/interpose.h"
 #include "inject/patch_info.h"
 #include "inject/plan.h"
 #include "inject/resolve.h"
@@ -35,6 +36,11 @@
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* They are not what is tested here. */
+static const struct functions_options no_debug_files = {
+	.sources = FUNCTION_ALL_SOURCES & ~FUNCTION_DEBUG_FILE,
+};
 
 static void see(uint64_t value, void *ctx)
 {
@@ -238,6 +244,44 @@ static void use_probes(const struct elf_image *img, const struct code_map *map)
 	probe_set_free(&set);
 }
 
+/* Functions of other files, where this one calls them. */
+static void use_calls(const struct elf_image *img)
+{
+	static const char *const specs[] = {"*", "*:*%return $retval", "*:* $sp", "malloc count:3",
+					    "libc*:/./"};
+	struct plan_options opt = apply_elf_options(img);
+	struct links *links = links_make(img);
+	struct functions f = {0};
+	struct probe_set set = {.no_callers = true};
+	struct plan_request request;
+	struct resolution found;
+	struct code_map *map;
+	struct plan *plan;
+
+	for (unsigned i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		if (probe_set_add(&set, specs[i], i + 1, NULL))
+			abort();
+	if (!functions_find_with(&f, img, &no_debug_files, NULL)) {
+		interpose_add_stubs(&f, img, links);
+		if (!code_map_build(&map, img, &f, NULL)) {
+			resolve_make_alone(&found, &set, map, "/x/input", links);
+			request = resolve_request(&found, img->size & 1);
+			opt.request = &request;
+			if (!plan_make_from(&plan, map, &opt, NULL)) {
+				resolve_mark_calls(&found, plan);
+				if (!plan_is_sound(plan))
+					abort();
+				plan_free(plan);
+			}
+			resolve_free(&found);
+			code_map_free(map);
+		}
+		functions_free(&f);
+	}
+	probe_set_free(&set);
+	links_free(links);
+}
+
 static void use_functions(const struct elf_image *img, struct functions *f)
 {
 	struct frame_info *fi = frame_info_open(img);
@@ -267,10 +311,6 @@ static void use_functions(const struct elf_image *img, struct functions *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* no separate debug files: they are not what is tested here */
-	static const struct functions_options opt = {
-		.sources = FUNCTION_ALL_SOURCES & ~FUNCTION_DEBUG_FILE,
-	};
 	struct patch_info info;
 	struct elf_image *img;
 	struct functions f;
@@ -281,8 +321,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!patch_info_read(&info, img, NULL))
 		patch_info_free(&info);
 	write_patched(img, size & 1);
+	if (!(data[size / 2] & 12))
+		use_calls(img);
 	elf_image_for_each_address_constant(img, see, &sum);
-	if (!functions_find_with(&f, img, &opt, NULL)) {
+	if (!functions_find_with(&f, img, &no_debug_files, NULL)) {
 		check(img, &f);
 		use_functions(img, &f);
 		functions_free(&f);
