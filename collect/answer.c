@@ -448,9 +448,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	int code;
 
 	if (!b.thunk)
-		return err_set(err, ENOTSUP,
-			       "%s is static: neither --bus device nor --constant-time can be had "
-			       "there",
+		return err_set(err, ENOTSUP, "%s is static: --bus device cannot be had there",
 			       l->module->path);
 	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
 		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",

@@ -156,10 +156,10 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 	hello.hook_thunk = (uint64_t)kron_rt_hook_thunk;
 	hello.resource_thunk = (uint64_t)kron_rt_payload_counters;
 	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
-#ifndef RT_STATIC /* where the collector must do without */
 	hello.thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
-	hello.thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 	hello.payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
+#ifndef RT_STATIC /* where the collector must do without */
+	hello.thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 #endif
 	hello.counts = rt_counts_offset();

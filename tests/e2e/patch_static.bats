@@ -450,9 +450,21 @@ print("\n".join("%d %d" % i for i in sorted(n.items())))')
 	"$KRON" patch -q -F hit -o prog.kron prog
 	run -0 --separate-stderr "$KRON" record -o t --bus exact -- ./prog.kron all 1
 	[ "$("$KRON" info --json t | json 'd["samples"] > 0')" = True ]
-	run --separate-stderr "$KRON" record -o t --constant-time -- ./prog.kron env
+	head -c 33554432 /dev/zero >device
+	run --separate-stderr "$KRON" record -o t --bus "device:$PWD/device" -- ./prog.kron env
 	[ "$status" = 3 ]
 	[[ $stderr == *"is static"* ]]
+}
+
+@test "constant time" {
+	life prog -static
+	"$KRON" patch -q -F hit -o prog.kron prog
+	"$KRON" record -q -o t --constant-time -- ./prog.kron all 8 >truth </dev/null
+	whole t
+	diff truth <(by_thread t)
+	# what is dropped leaves nothing, and takes no room
+	"$KRON" record -q -o t --constant-time --filter 0 -- ./prog.kron all 8 >truth </dev/null
+	[ "$("$KRON" info --json t | json '(d["samples"], d["lost"])')" = '(0, 0)' ]
 }
 
 # ---- KRON_BOARD ----
