@@ -50,7 +50,7 @@ static const struct opt options[] = {
 	 "Plan every place of this class, instead of entries and exits.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
 	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
-	 "int3, import. With + or - before each: the default, and these too or without them. int3 "
+	 "relay, int3, import. With + or - before each: the default, and these too or without them. int3 "
 	 "is not in the default.",
 	 0, 0},
 	OPT_END,

@@ -64,7 +64,7 @@ static const struct opt options[] = {
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
 	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
-	 "import. With + or - before each: the default, and these too or without them.",
+	 "relay, import. With + or - before each: the default, and these too or without them.",
 	 0, 0},
 	OPT_END,
 };

@@ -119,7 +119,7 @@ static const struct opt options[] = {
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print neither summary nor notes.", 0, 0},
 	{'v', "verbose", OPT_COUNT, &verbose, NULL, "Say more about the recording.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
-	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, int3, import. "
+	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, relay, int3, import. "
 	 "With + or - before each: the default, and these too or without them. int3, a trap, is not in the default.",
 	 0, 0},
 	OPT_END,

@@ -63,6 +63,8 @@ void bind_support(const struct plan *plan, uint8_t *bound, size_t i)
 			return;
 		if (site->patch_len == 1)
 			bind_support(plan, bound, site_at(plan, site->vaddr + 1));
+		for (unsigned k = 0; k < site->nrelays; k++)
+			bind_support(plan, bound, site_at(plan, plan_relay_vaddr(plan, site, k)));
 		i = site_at(plan, site->landing);
 	}
 }
@@ -409,6 +411,25 @@ static bool put_short(struct kron_patch *p, uint8_t prefix, unsigned len, int64_
 	return distance == (int8_t)distance;
 }
 
+/* From each relay on to the next one, from the last one to the landing. */
+static bool put_relays(struct bound *out, const struct binding *b, const struct plan_site *site,
+		       uint64_t text)
+{
+	bool reaches = true;
+
+	for (unsigned i = 0; i < site->nrelays; i++) {
+		bool is_last = i + 1u == site->nrelays;
+		struct plan_relay r = plan_relay(b->plan, site, i);
+		uint64_t next = is_last ? site->landing : plan_relay_vaddr(b->plan, site, i + 1);
+		struct kron_patch *p =
+			add_patch(out, (uint32_t)(plan_relay_vaddr(b->plan, site, i) - text),
+				  r.bytes, PLAN_RELAY);
+
+		reaches &= put_short(p, 0, PLAN_RELAY, (int64_t)(next - text));
+	}
+	return reaches;
+}
+
 /* All places as offsets from the first patched page. */
 static bool make_patches(struct bound *out, const struct binding *b, const struct plan_site *site,
 			 uint32_t stub)
@@ -419,12 +440,13 @@ static bool make_patches(struct bound *out, const struct binding *b, const struc
 
 	if (site->landing) {
 		p = add_patch(out, site->landing - text, site->landing_bytes, PLAN_LANDING);
-		if (!put_jump(p, 0, to))
+		if (!put_jump(p, 0, to) || !put_relays(out, b, site, text))
 			return false;
 	}
 	p = add_window(out, site->vaddr - text, plan_old_bytes(b->plan, site), site->window);
 	if (site->landing)
-		return put_short(p, site->prefix, site->patch_len, site->landing - text);
+		return put_short(p, site->prefix, site->patch_len,
+				 (int64_t)(plan_short_target(b->plan, site) - text));
 	if (site->patch_len > 1)
 		return put_jump(p, site->prefix, to);
 	p->new_len = site->patch_len; /* int3, or nothing */
@@ -435,7 +457,7 @@ static bool make_patches(struct bound *out, const struct binding *b, const struc
 /* How many patches a site takes, at most. */
 static size_t count_patches(const struct plan_site *site)
 {
-	return 1 + (site->window + KRON_PATCH_OLD_MAX - 1) / KRON_PATCH_OLD_MAX;
+	return 1u + site->nrelays + (site->window + KRON_PATCH_OLD_MAX - 1) / KRON_PATCH_OLD_MAX;
 }
 
 static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
@@ -459,6 +481,8 @@ static void measure_span(const struct binding *b, struct bound *out)
 		span(&lo, &hi, site->vaddr, site->window);
 		if (site->landing)
 			span(&lo, &hi, site->landing, PLAN_LANDING);
+		for (unsigned k = 0; k < site->nrelays; k++)
+			span(&lo, &hi, plan_relay_vaddr(b->plan, site, k), PLAN_RELAY);
 	}
 	if (hi) {
 		lo &= -PAGE;

@@ -213,6 +213,7 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	if (d->landing)
 		memcpy(site->landing_bytes, elf_image_at(pl->map->img, d->landing, PLAN_LANDING),
 		       PLAN_LANDING);
+	site->nrelays = d->nrelays;
 	for (uint32_t l = d->first; l != DRAFT_END; l = pl->draft_probes.v[l].next) {
 		const struct draft_probe *dp = &pl->draft_probes.v[l].p;
 		struct plan_probe *p = &pl->probes.v[dp->probe];
@@ -241,6 +242,19 @@ static void append(struct planner *pl, const struct stub *s, const uint8_t *old,
 	vec_reserve(&pl->maps, pl->maps.n + s->nmaps);
 	memcpy(pl->maps.v + pl->maps.n, s->maps, s->nmaps * sizeof(s->maps[0]));
 	pl->maps.n += s->nmaps;
+}
+
+static void append_relays(struct planner *pl, const struct draft *d)
+{
+	for (unsigned i = 0; i < d->nrelays; i++) {
+		uint64_t vaddr = pl->relays.v[d->relays + i];
+		struct plan_relay r = {.from_site = (int16_t)(vaddr - d->w.addr)};
+
+		memcpy(r.bytes, elf_image_at(pl->map->img, vaddr, PLAN_RELAY), PLAN_RELAY);
+		vec_reserve(&pl->code, pl->code.n + sizeof(r));
+		memcpy(pl->code.v + pl->code.n, &r, sizeof(r));
+		pl->code.n += sizeof(r);
+	}
 }
 
 /* It was part of making the window: it can be decoded. */
@@ -302,7 +316,9 @@ void planner_emit(struct planner *pl, uint32_t plan_function)
 		emit_window(&e);
 		add_site(&e, plan_function);
 		append(pl, &e.s, e.code, d->w.len);
+		append_relays(pl, d);
 	}
 	pl->drafts.n = 0;
 	pl->draft_probes.n = 0;
+	pl->relays.n = 0;
 }

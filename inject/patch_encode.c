@@ -134,6 +134,13 @@ static void put_fixups(struct writer *w, const struct plan *p, const struct plan
 	}
 }
 
+static void put_relay(struct writer *w, struct plan_relay r)
+{
+	put_from(w, (uint64_t)(int64_t)r.from_site, 0);
+	if (w->has_jumps)
+		put_bytes(w, r.bytes, PLAN_RELAY);
+}
+
 static void put_site(struct writer *w, const struct plan *p, const struct plan_site *s)
 {
 	bool plain = s->patch_len == WINDOW_JUMP && !s->prefix;
@@ -146,7 +153,7 @@ static void put_site(struct writer *w, const struct plan *p, const struct plan_s
 	put(w, (uint64_t)s->window << 4 | (s->landing != 0) << 3 | plain << 2 | s->has_place << 1 |
 		       s->has_hook);
 	if (!plain) {
-		put(w, s->patch_len);
+		put(w, s->patch_len | (unsigned)s->nrelays << 4);
 		put(w, s->prefix);
 	}
 	if (s->landing)
@@ -156,6 +163,8 @@ static void put_site(struct writer *w, const struct plan *p, const struct plan_s
 		put_bytes(w, plan_old_bytes(p, s), s->window);
 		put_bytes(w, s->landing_bytes, s->landing ? PLAN_LANDING : 0);
 	}
+	for (unsigned i = 0; i < s->nrelays; i++)
+		put_relay(w, plan_relay(p, s, i));
 }
 
 static void put_actions(struct writer *w, const struct plan *p)

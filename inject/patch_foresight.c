@@ -65,6 +65,8 @@ uint64_t patch_old_sum(const struct plan *p)
 
 		sum = patch_sum(plan_old_bytes(p, s), s->window, sum);
 		sum = patch_sum(s->landing_bytes, s->landing ? PLAN_LANDING : 0, sum);
+		for (unsigned k = 0; k < s->nrelays; k++)
+			sum = patch_sum(plan_relay(p, s, k).bytes, PLAN_RELAY, sum);
 	}
 	return sum;
 }

@@ -291,14 +291,25 @@ static void get_old_bytes(struct reader *r, uint64_t vaddr, void *out, size_t n)
 		memcpy(out, text, n);
 }
 
+static void get_relay(struct reader *r, const struct plan_site *s)
+{
+	struct plan_relay relay = {.from_site = (int16_t)get_from(r, 0)};
+
+	get_old_bytes(r, s->vaddr + (uint64_t)(int64_t)relay.from_site, relay.bytes, PLAN_RELAY);
+	memcpy(r->code.v + r->code.n, &relay, sizeof(relay));
+	r->code.n += sizeof(relay);
+}
+
 static void get_text(struct reader *r, struct plan_site *s)
 {
-	vec_reserve(&r->code, r->code.n + s->kept + s->window);
+	vec_reserve(&r->code, r->code.n + plan_site_bytes(s));
 	r->code.n += s->kept;
 	get_old_bytes(r, s->vaddr, r->code.v + r->code.n, s->window);
 	r->code.n += s->window;
 	if (s->landing)
 		get_old_bytes(r, s->landing, s->landing_bytes, PLAN_LANDING);
+	for (unsigned i = 0; i < s->nrelays; i++)
+		get_relay(r, s);
 }
 
 static void get_site(struct reader *r, struct plan_site *s)
@@ -316,7 +327,10 @@ static void get_site(struct reader *r, struct plan_site *s)
 	s->has_hook = window & 1;
 	s->patch_len = WINDOW_JUMP;
 	if (!(window >> 2 & 1)) {
-		s->patch_len = get_most(r, KRON_PATCH_NEW_MAX) & 0xf;
+		uint64_t patch = get_most(r, KRON_RELAYS_MAX << 4 | 15);
+
+		s->patch_len = patch & 15;
+		s->nrelays = (uint8_t)(patch >> 4);
 		s->prefix = (uint8_t)get_most(r, UINT8_MAX);
 	}
 	r->bad |= r->code_len > r->block_room;
@@ -492,6 +506,12 @@ static void get_map(struct reader *r, struct spots *from, struct plan_site *s, u
 
 /* ---- the plan, and whether it is true ---- */
 
+static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
+{
+	*lo = vaddr < *lo ? vaddr : *lo;
+	*hi = vaddr + len > *hi ? vaddr + len : *hi;
+}
+
 static void span_sites(struct plan *p)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
@@ -499,12 +519,11 @@ static void span_sites(struct plan *p)
 	for (size_t i = 0; i < p->nsites; i++) {
 		const struct plan_site *s = &p->sites[i];
 
-		lo = s->vaddr < lo ? s->vaddr : lo;
-		hi = s->vaddr + s->window > hi ? s->vaddr + s->window : hi;
-		if (!s->landing)
-			continue;
-		lo = s->landing < lo ? s->landing : lo;
-		hi = s->landing + PLAN_LANDING > hi ? s->landing + PLAN_LANDING : hi;
+		span(&lo, &hi, s->vaddr, s->window);
+		if (s->landing)
+			span(&lo, &hi, s->landing, PLAN_LANDING);
+		for (unsigned k = 0; k < s->nrelays; k++)
+			span(&lo, &hi, plan_relay_vaddr(p, s, k), PLAN_RELAY);
 	}
 	if (lo < hi) {
 		p->text_lo = p->reach_lo = lo & -PAGE;

@@ -289,7 +289,7 @@ void planner_retry_places(struct planner *pl, uint32_t first, size_t n)
 	list_places(pl, first, n);
 	part_ways(pl);
 	climb_all(pl);
-	for (size_t i = 0; pl->use & USE_INT3 && i < pl->places.n; i++)
+	for (size_t i = 0; pl->use & USE_INT3 && pl->fn.is_last && i < pl->places.n; i++)
 		if (*refusal_of(pl, i))
 			*refusal_of(pl, i) = tactic_int3.take(pl, &pl->places.v[i]);
 }

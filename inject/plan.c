@@ -51,6 +51,7 @@ struct making {
 	VEC(struct plan_function) functions;
 	VEC(char) strings;
 	uint8_t *moves; /* by index in fns: the whole function moves out; NULL: none does */
+	bool is_anew;
 	struct plan_function *named; /* of the attempt before: they have their names */
 	VEC(uint32_t) ranges;        /* of the function at work */
 	VEC(uint32_t) numbers;       /* by plan function: in fns */
@@ -546,7 +547,7 @@ static bool is_for_want_of_room(enum refusal r)
 }
 
 /* What the first round found no room for, now that every function has taken its places. */
-static void plan_again(struct making *m, uint32_t plan_function)
+static void plan_again(struct making *m, uint32_t plan_function, bool is_last)
 {
 	const struct plan_function *pf = &m->functions.v[plan_function];
 	const struct code_function *cf = &m->map->per_function[m->numbers.v[plan_function]];
@@ -555,6 +556,8 @@ static void plan_again(struct making *m, uint32_t plan_function)
 		return;
 	set_function(m, m->numbers.v[plan_function]);
 	m->pl.fn.second_round = true;
+	m->pl.fn.is_last = is_last;
+	m->pl.is_long |= is_last; /* what moved out has left room for all */
 	for (uint32_t k = 0; k < pf->nprobes; k++) {
 		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
 		enum refusal first = p->refusal;
@@ -569,6 +572,8 @@ static void plan_again(struct making *m, uint32_t plan_function)
 		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
 			continue;
 		put_probe(m, p, p->kind != PROBE_ENTRY, 0, PLANNER_RUNGS);
+		if (p->refusal && is_last && m->pl.use & USE_INT3)
+			p->refusal = planner_trap(&m->pl, pf->first_probe + k);
 		if (p->refusal)
 			p->refusal = first;
 	}
@@ -581,7 +586,9 @@ static void plan_all(struct making *m)
 		if (!m->fns->v[i].is_part)
 			plan_one(m, i);
 	for (size_t i = 0; i < m->functions.n; i++)
-		plan_again(m, i);
+		plan_again(m, i, false);
+	for (size_t i = 0; i < m->functions.n && (m->opt->request || m->is_anew); i++)
+		plan_again(m, i, true);
 	add_places(m, m->fns->n);
 }
 
@@ -629,8 +636,9 @@ static void plan_anew(struct making *m, uint8_t *moves)
 	struct planner *pl = &m->pl;
 
 	m->moves = moves;
+	m->is_anew = true;
 	memset(pl->taken, BYTE_FREE, m->map->hi - m->map->lo);
-	pl->probes.n = pl->drafts.n = pl->draft_probes.n = 0;
+	pl->probes.n = pl->drafts.n = pl->draft_probes.n = pl->relays.n = 0;
 	pl->sites.n = pl->entrances.n = pl->fixups.n = pl->maps.n = pl->code.n = pl->site_index.n =
 		0;
 	pl->jumps_of = 0;
@@ -652,16 +660,15 @@ static void move_functions(struct making *m)
 	uint8_t *moves, *none;
 	size_t left;
 
-	if (m->opt->request || m->opt->hooks_only || !(m->pl.use & USE_EVICT))
+	if (m->opt->request || m->opt->hooks_only || !(m->pl.use & (USE_EVICT | USE_INT3)))
 		return;
 	moves = xcalloc(m->fns->n + 1, 1);
 	none = xcalloc(m->fns->n + 1, 1);
 	left = mark_left(m, moves);
-	if (left) {
+	if (left && m->pl.use & USE_EVICT)
 		plan_anew(m, moves);
-		if (mark_left(m, none) >= left)
-			plan_anew(m, NULL);
-	}
+	if (left && (!(m->pl.use & USE_EVICT) || mark_left(m, none) >= left))
+		plan_anew(m, NULL);
 	m->moves = NULL;
 	xfree(moves);
 	xfree(none);
@@ -743,6 +750,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	xfree(m.places.order);
 	vec_free(&m.pl.drafts);
 	vec_free(&m.pl.draft_probes);
+	vec_free(&m.pl.relays);
 	vec_free(&m.pl.places);
 	vec_free(&m.pl.jumps);
 	vec_free(&m.pl.site_index);

@@ -17,12 +17,14 @@
 #ifndef INJECT_PLAN_H
 #define INJECT_PLAN_H
 
+#include <string.h>
+
 #include "inject/functions.h"
 #include "inject/refusal.h"
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 34u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 35u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -80,6 +82,7 @@ struct plan_fixup {
 	uint64_t value;
 };
 
+#define PLAN_LANDING 5u
 struct plan_site {
 	uint64_t vaddr;
 	uint32_t function;
@@ -96,9 +99,9 @@ struct plan_site {
 	uint8_t prefix;            /* 0, or the byte before the jump; patch_len counts it */
 	/* Of a short jump: PLAN_LANDING bytes of padding, where the jump to the stub goes. */
 	uint64_t landing;
-	uint8_t landing_bytes[8]; /* what stands there */
+	uint8_t landing_bytes[PLAN_LANDING]; /* what stands there */
+	uint8_t nrelays; /* short jumps between the site's own and the landing */
 };
-#define PLAN_LANDING 5u
 /* The old bytes of its window: plan_old_bytes(plan, site). */
 #define plan_old_bytes(p, s) ((const uint8_t *)(p)->code + (s)->code + (s)->kept)
 
@@ -154,6 +157,36 @@ struct plan {
 /* How many are left out where the fixup stands. */
 unsigned plan_code_left_out(const struct plan_fixup *f);
 void plan_code_give(uint8_t *stub, const struct plan *p, const struct plan_site *s);
+
+/* Relays: two bytes each, where a short jump goes on to the next one, the last one's to the landing.
+ * In code, behind the window's bytes, in the order in which control passes. */
+#define PLAN_RELAY 2u
+struct plan_relay {
+	int16_t from_site; /* from its vaddr */
+	uint8_t bytes[PLAN_RELAY];
+};
+static inline struct plan_relay plan_relay(const struct plan *p, const struct plan_site *s,
+					   unsigned i)
+{
+	struct plan_relay r;
+
+	memcpy(&r, plan_old_bytes(p, s) + s->window + i * sizeof(r), sizeof(r));
+	return r;
+}
+static inline uint64_t plan_relay_vaddr(const struct plan *p, const struct plan_site *s, unsigned i)
+{
+	return s->vaddr + (uint64_t)(int64_t)plan_relay(p, s, i).from_site;
+}
+/* Where its short jump leads: the first relay, or the landing. */
+static inline uint64_t plan_short_target(const struct plan *p, const struct plan_site *s)
+{
+	return s->nrelays ? plan_relay_vaddr(p, s, 0) : s->landing;
+}
+/* Bytes of code that are the site's. */
+static inline uint64_t plan_site_bytes(const struct plan_site *s)
+{
+	return (uint64_t)s->kept + s->window + s->nrelays * sizeof(struct plan_relay);
+}
 
 struct plan_options {
 	bool hooks_only; /* plan the runtime's hooks (kron_hook symbols found here), no probes */

@@ -317,26 +317,47 @@ static bool are_maps_sound(const struct plan *p, const struct plan_site *s)
 	return true;
 }
 
-/* A short jump has a landing within its reach, and within the text; another one has none. */
+static bool is_in_text(const struct plan *p, uint64_t vaddr, unsigned len)
+{
+	return vaddr >= p->text_lo && vaddr < p->text_hi && p->text_hi - vaddr >= len;
+}
+
+static bool is_near(uint64_t from, uint64_t to)
+{
+	int64_t distance = (int64_t)(to - (from + WINDOW_SHORT));
+
+	return distance == (int8_t)distance;
+}
+
+/*
+ * A short jump has a landing within the text, and within its reach or that of the last relay;
+ * another one has none.
+ */
 static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
 {
 	unsigned jump = s->patch_len - (s->prefix != 0);
-	int64_t distance = (int64_t)(s->landing - (s->vaddr + WINDOW_SHORT + (s->prefix != 0)));
+	uint64_t from = s->vaddr + (s->prefix != 0);
 
 	if (!s->landing)
-		return jump == WINDOW_JUMP || (jump <= 1 && !s->prefix);
-	return (jump == WINDOW_SHORT || (jump == 1 && !s->prefix)) &&
-	       distance == (int8_t)distance && s->landing >= p->text_lo &&
-	       s->landing < p->text_hi && p->text_hi - s->landing >= PLAN_LANDING;
+		return !s->nrelays && (jump == WINDOW_JUMP || (jump <= 1 && !s->prefix));
+	for (unsigned i = 0; i < s->nrelays; i++) {
+		uint64_t to = plan_relay_vaddr(p, s, i);
+
+		if (!is_near(from, to) || !is_in_text(p, to, PLAN_RELAY))
+			return false;
+		from = to;
+	}
+	return (jump == WINDOW_SHORT || (jump == 1 && !s->prefix)) && is_near(from, s->landing) &&
+	       is_in_text(p, s->landing, PLAN_LANDING);
 }
 
 static bool is_site_sound(const struct plan *p, const struct plan_site *s)
 {
-	return s->function < p->nfunctions && s->code_len && is_landing_sound(p, s) &&
+	return s->function < p->nfunctions && s->code_len && s->nrelays <= KRON_RELAYS_MAX &&
 	       s->window >= s->patch_len && s->window <= WINDOW_LONG_MAX &&
 	       s->vaddr >= p->text_lo && s->vaddr < p->text_hi &&
 	       p->text_hi - s->vaddr >= s->window &&
-	       is_range(s->code, (uint64_t)s->kept + s->window, p->code_len) &&
+	       is_range(s->code, plan_site_bytes(s), p->code_len) && is_landing_sound(p, s) &&
 	       is_range(s->first_fixup, s->nfixups, p->nfixups) && s->kept &&
 	       s->kept == plan_code_kept(p->fixups + s->first_fixup, s->nfixups, s->code_len) &&
 	       is_range(s->first_map, s->nmaps, p->nmaps) && are_fixups_sound(p, s) &&
@@ -351,46 +372,55 @@ static bool is_span_sound(const struct plan *p)
 	       p->reach_hi >= p->text_hi;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
+/* A landing, or a relay. */
+struct spot {
+	uint64_t vaddr;
+	unsigned len;
+};
 
-	return *x < *y ? -1 : *x > *y;
+static int compare_spots(const void *a, const void *b)
+{
+	const struct spot *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* No patch of a window reaches into a landing, nor does one lie behind it in the window. */
-static bool is_clear_of_sites(const struct plan *p, uint64_t vaddr)
+/* No patch of a window reaches into the spot, nor does a window begin in it. */
+static bool is_clear_of_sites(const struct plan *p, struct spot spot)
 {
 	size_t lo = 0, hi = p->nsites;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (p->sites[mid].vaddr < vaddr + PLAN_LANDING)
+		if (p->sites[mid].vaddr < spot.vaddr + spot.len)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return !lo || p->sites[lo - 1].vaddr + p->sites[lo - 1].patch_len <= vaddr;
+	return !lo || p->sites[lo - 1].vaddr + p->sites[lo - 1].patch_len <= spot.vaddr;
 }
 
-/* Landings overlap neither each other nor a window. */
+/* Landings and relays overlap neither each other nor a window. */
 static bool are_landings_apart(const struct plan *p)
 {
-	uint64_t *places = xmalloc((p->nsites + 1) * sizeof(*places));
+	VEC(struct spot) spots = {0};
 	bool apart = true;
-	size_t n = 0;
 
 	for (size_t i = 0; i < p->nsites; i++) {
-		if (!p->sites[i].landing)
-			continue;
-		apart &= is_clear_of_sites(p, p->sites[i].landing);
-		places[n++] = p->sites[i].landing;
+		const struct plan_site *s = &p->sites[i];
+
+		if (s->landing)
+			*vec_push(&spots) = (struct spot){s->landing, PLAN_LANDING};
+		for (unsigned k = 0; k < s->nrelays; k++)
+			*vec_push(&spots) = (struct spot){plan_relay_vaddr(p, s, k), PLAN_RELAY};
 	}
-	qsort(places, n, sizeof(*places), compare_places);
-	for (size_t i = 1; i < n; i++)
-		apart &= places[i] - places[i - 1] >= PLAN_LANDING;
-	xfree(places);
+	if (spots.n)
+		qsort(spots.v, spots.n, sizeof(*spots.v), compare_spots);
+	for (size_t i = 0; i < spots.n; i++)
+		apart &= is_clear_of_sites(p, spots.v[i]) &&
+			 (!i || spots.v[i].vaddr - spots.v[i - 1].vaddr >= spots.v[i - 1].len);
+	vec_free(&spots);
 	return apart;
 }
 
@@ -404,7 +434,7 @@ static bool are_sites_sound(const struct plan *p)
 		if (s->vaddr < free_from || !is_site_sound(p, s))
 			return false;
 		free_from = s->vaddr + s->window;
-		code += s->kept + s->window;
+		code += plan_site_bytes(s);
 	}
 	/* each byte of code is one stub's, or a window's */
 	return code == p->code_len && are_landings_apart(p);

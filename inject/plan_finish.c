@@ -87,6 +87,14 @@ void plan_mark_places(struct plan *p)
 	xfree(has_place);
 }
 
+static void span(struct plan *p, uint64_t vaddr, unsigned len)
+{
+	if (vaddr < p->text_lo)
+		p->text_lo = vaddr & -PAGE;
+	if (vaddr + len > p->text_hi)
+		p->text_hi = vaddr + len;
+}
+
 void plan_measure_span(struct plan *p)
 {
 	if (!p->nsites)
@@ -97,12 +105,10 @@ void plan_measure_span(struct plan *p)
 
 		if (s->vaddr + s->window > p->text_hi)
 			p->text_hi = s->vaddr + s->window;
-		if (!s->landing)
-			continue;
-		if (s->landing < p->text_lo)
-			p->text_lo = s->landing & -PAGE;
-		if (s->landing + PLAN_LANDING > p->text_hi)
-			p->text_hi = s->landing + PLAN_LANDING;
+		if (s->landing)
+			span(p, s->landing, PLAN_LANDING);
+		for (unsigned k = 0; k < s->nrelays; k++)
+			span(p, plan_relay_vaddr(p, s, k), PLAN_RELAY);
 	}
 	p->text_hi = (p->text_hi + PAGE - 1) & -PAGE;
 	p->reach_lo = p->text_lo;

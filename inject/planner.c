@@ -13,7 +13,7 @@ static const struct {
 	uint32_t use;
 } ladder[PLANNER_RUNGS] = {
 	{&tactic_jump, USE_JUMP},     {&tactic_short, USE_SHORT}, {&tactic_arrivals, USE_ARRIVALS},
-	{&tactic_detour, USE_DETOUR}, {&tactic_pun, USE_PUN},
+	{&tactic_detour, USE_DETOUR}, {&tactic_pun, USE_PUN},     {&tactic_relay, USE_RELAY},
 };
 
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to)
@@ -95,6 +95,7 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	d->nprobes = 0;
 	d->tactic = tactic;
 	d->landing = 0;
+	d->nrelays = 0;
 	d->is_guest = false;
 	d->prefix = 0;
 	d->is_detour = tactic == TACTIC_DETOUR;
@@ -271,7 +272,7 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 	if (r == REFUSAL_NONE) {
 		d->w = w;
 		if (jump == WINDOW_JUMP)
-			d->landing = 0;
+			d->landing = d->nrelays = 0;
 	}
 	planner_hold_again(pl, draft);
 	return r;

@@ -63,10 +63,12 @@ struct draft {
 	uint8_t tactic;   /* what its first probe counts as; the others share */
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
-	uint8_t prefix;   /* 0, or what stands before the jump: the place before it wants it so */
-	bool is_guest;    /* they lie in the window of another draft, which holds them */
-	bool is_detour;   /* nothing is patched or displaced: all ways there lead into the stub */
-	bool is_host;     /* bytes 5 to 9 of the window are another draft's landing */
+	uint8_t nrelays;  /* by way of so many short jumps, from this one of pl->relays on */
+	uint32_t relays;
+	uint8_t prefix; /* 0, or what stands before the jump: the place before it wants it so */
+	bool is_guest;  /* they lie in the window of another draft, which holds them */
+	bool is_detour; /* nothing is patched or displaced: all ways there lead into the stub */
+	bool is_host;   /* bytes 5 to 9 of the window are another draft's landing */
 };
 
 /* What a place is and where a window for it may lie. */
@@ -89,6 +91,7 @@ struct planner_function {
 	bool has_hooks; /* some of its sites may be patched without the others */
 	/* All functions have been planned once: code of any of them may be evicted. */
 	bool second_round;
+	bool is_last; /* once more: now for what is slow, or takes much room from others */
 };
 
 /* A direct jump, conditional or not. */
@@ -111,6 +114,7 @@ struct planner {
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;
+	VEC(uint64_t) relays;
 	VEC(uint64_t) arrivals; /* where jumps out of other functions lead, sorted */
 	bool is_long; /* windows are straight runs, not few instructions: for a request's places,
 			    * and for functions that move out as a whole */
@@ -150,15 +154,24 @@ extern const struct tactic_ops tactic_short;
 extern const struct tactic_ops tactic_arrivals;
 extern const struct tactic_ops tactic_detour;
 extern const struct tactic_ops tactic_pun;
+extern const struct tactic_ops tactic_relay;
 extern const struct tactic_ops tactic_int3;
 
 /* The ladder has so many rungs; int3 stands beside it, the last of all. */
-#define PLANNER_RUNGS 5u
+#define PLANNER_RUNGS 6u
 /* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to);
 
+/* int3 for an entry or an exit. */
+enum refusal planner_trap(struct planner *pl, uint32_t probe);
+
 /* The place's probe in front of its instruction, in this draft. */
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
+/* Where a short jump at vaddr may lead: dead bytes, padding, or code that moves out; or 0. */
+uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr);
+/* Code at vaddr moves out for what shall stand behind its jump; the draft, or UINT32_MAX. */
+uint32_t tactic_short_evict(struct planner *pl, uint64_t vaddr, unsigned len);
+bool tactic_short_is_padding(const struct planner *pl, uint64_t vaddr);
 /* A short jump for this window, and its landing, or a refusal. */
 enum refusal tactic_short_hold(struct planner *pl, const struct window *w, uint32_t *draft);
 /* The instruction is displaced, by a jump or a short one: it may stand in a window already. */
@@ -209,6 +222,16 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 void planner_land(struct planner *pl, uint32_t draft, uint64_t landing, struct draft *host);
 /* A landing on dead bytes, of whichever window: is_long only. */
 void planner_land_in(struct planner *pl, uint32_t draft, uint64_t landing);
+/* tactic_relay.c: how a short jump comes to a landing. */
+struct relay_way {
+	uint64_t landing;
+	unsigned n;
+	uint64_t relay[KRON_RELAYS_MAX]; /* their bytes are held */
+};
+/* By way of this relay, if one may stand there. */
+bool relay_find_from(struct planner *pl, uint64_t jump, uint64_t first, struct relay_way *way);
+/* The draft's jump goes this way. */
+void relay_take(struct planner *pl, uint32_t draft, const struct relay_way *way);
 /* Marks the bytes of a draft that was released and may have another window now. */
 void planner_hold_again(struct planner *pl, uint32_t draft);
 /* Gives the bytes back.  The draft's probes are the caller's business. */

@@ -58,6 +58,7 @@ const char *refusal_text(enum refusal r);
 	X(ARRIVALS, "arrivals", "on every way that leads there, each by a jump of its own")   \
 	X(DETOUR, "detour", "every way that leads there goes round by the trampolines")       \
 	X(PUN, "pun", "a jump of one byte, whose distance is the next jump's first byte")     \
+	X(RELAY, "relay", "a 2-byte jump, by way of others to a place that is far away")      \
 	X(INT3, "int3", "a trap")                                                             \
 	X(IMPORT, "import", "not in its code, but where other modules call it")
 

@@ -22,3 +22,10 @@ static enum refusal take(struct planner *pl, const struct place *place)
 }
 
 const struct tactic_ops tactic_int3 = {.name = "int3", .take = take};
+
+enum refusal planner_trap(struct planner *pl, uint32_t probe)
+{
+	struct place place = {pl->probes.v[probe].vaddr, probe, false, DRAFT_BEFORE};
+
+	return take(pl, &place);
+}

@@ -9,12 +9,14 @@
  *   a-21: (dead)        ---->     e9 ....    jmp stub of a
  *
  * For an instruction of one byte with a place behind it that must stay a place of its own.  The
- * landing has to be dead bytes or padding at exactly that distance; where the next site has a
+ * landing, or a relay (tactic_relay.c), has to be dead bytes or padding at exactly that distance; where the next site has a
  * byte to spare, a prefix that means nothing in front of its jump gives other distances.
  *
  * In the second round only, when the next site is decided.  What it begins with is locked then.
  */
 #include "inject/planner.h"
+
+#include <string.h>
 
 /* Segment and address-size prefixes, REX: a near jump takes no notice of them. */
 static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x40, 0x41, 0x42, 0x43,
@@ -71,8 +73,10 @@ static bool may_move(uint64_t vaddr, uint64_t landing)
 	return !landing || (int64_t)(landing - vaddr) - (int64_t)WINDOW_SHORT - 1 >= INT8_MIN;
 }
 
-static void see_draft(struct next *n, struct draft *d)
+static void see_draft(const struct planner *pl, struct next *n, struct draft *d)
 {
+	uint64_t to = d->nrelays ? pl->relays.v[d->relays] : d->landing;
+
 	if (d->is_detour)
 		return;
 	n->draft = d;
@@ -81,12 +85,13 @@ static void see_draft(struct next *n, struct draft *d)
 		   : d->tactic == TACTIC_INT3 ? 0xcc
 		   : n->head == WINDOW_JUMP   ? 0xe9
 					      : 0xeb;
-	n->may_prefix =
-		!d->prefix && n->head > 1 && d->w.len > n->head && may_move(n->vaddr, d->landing);
+	n->may_prefix = !d->prefix && n->head > 1 && d->w.len > n->head && may_move(n->vaddr, to);
 }
 
-static void see_site(struct next *n, struct plan_site *s)
+static void see_site(const struct planner *pl, struct next *n, struct plan_site *s)
 {
+	struct plan p = {.code = pl->code.v};
+
 	if (!s->patch_len)
 		return;
 	n->site = s;
@@ -95,8 +100,8 @@ static void see_site(struct next *n, struct plan_site *s)
 		   : s->patch_len == 1 && !s->landing ? 0xcc
 		   : s->landing                       ? 0xeb
 						      : 0xe9;
-	n->may_prefix =
-		!s->prefix && n->head > 1 && s->window > n->head && may_move(n->vaddr, s->landing);
+	n->may_prefix = !s->prefix && n->head > 1 && s->window > n->head &&
+			may_move(n->vaddr, plan_short_target(&p, s));
 }
 
 static enum refusal find_next(struct planner *pl, uint64_t vaddr, struct next *n)
@@ -110,9 +115,9 @@ static enum refusal find_next(struct planner *pl, uint64_t vaddr, struct next *n
 		return REFUSAL_OUT_OF_FILE;
 	n->first = *byte;
 	if (draft != UINT32_MAX && pl->drafts.v[draft].w.addr == vaddr)
-		see_draft(n, &pl->drafts.v[draft]);
+		see_draft(pl, n, &pl->drafts.v[draft]);
 	else if (site)
-		see_site(n, site);
+		see_site(pl, n, site);
 	else if (state(pl, vaddr) != BYTE_FREE)
 		return REFUSAL_OVERLAP; /* the middle of something, or lent to a landing */
 	n->may_prefix = n->may_prefix && has_spare(pl, n);
@@ -140,23 +145,51 @@ static uint64_t landing_for(uint64_t vaddr, uint8_t distance)
 	return vaddr + WINDOW_SHORT + (uint64_t)(int64_t)(int8_t)distance;
 }
 
-/* Where the jump may lead; the prefix that this needs, or 0. */
-static uint64_t choose(const struct planner *pl, uint64_t vaddr, const struct next *n,
-		       uint8_t *prefix)
+/* Does a jump of this distance lead anywhere? */
+static bool leads(struct planner *pl, uint64_t vaddr, uint8_t distance, bool by_relay,
+		  struct relay_way *way)
 {
-	*prefix = 0;
-	if (is_landing(pl, landing_for(vaddr, n->first)))
-		return landing_for(vaddr, n->first);
-	for (unsigned i = 0; n->may_prefix && i < sizeof(prefixes); i++) {
-		uint64_t landing = landing_for(vaddr, prefixes[i]);
-		uint64_t spare = n->vaddr + n->head;
+	way->landing = landing_for(vaddr, distance);
+	way->n = 0;
+	if (by_relay)
+		return relay_find_from(pl, vaddr, way->landing, way);
+	return is_landing(pl, way->landing);
+}
 
-		if (!is_landing(pl, landing) || (spare >= landing && spare < landing + WINDOW_JUMP))
-			continue;
+/* Where the jump may lead; the prefix that this needs, or 0. */
+static bool choose(struct planner *pl, uint64_t vaddr, const struct next *n, bool by_relay,
+		   struct relay_way *way, uint8_t *prefix)
+{
+	uint8_t *spare = pl->taken + (n->vaddr + n->head - pl->map->lo);
+	bool found;
+
+	*prefix = 0;
+	found = leads(pl, vaddr, n->first, by_relay, way);
+	if (found || !n->may_prefix)
+		return found;
+	*spare = BYTE_TAKEN; /* the prefix wants it */
+	for (unsigned i = 0; i < sizeof(prefixes) && !found; i++) {
+		found = leads(pl, vaddr, prefixes[i], by_relay, way);
 		*prefix = prefixes[i];
-		return landing;
 	}
-	return 0;
+	if (!found)
+		*spare = BYTE_DEAD;
+	return found;
+}
+
+/* By way of relays, for which the place itself and what decides its distance may not move out. */
+static bool choose_relayed(struct planner *pl, uint64_t vaddr, const struct next *n,
+			   struct relay_way *way, uint8_t *prefix)
+{
+	uint8_t *taken = pl->taken + (vaddr - pl->map->lo), was[2] = {taken[0], taken[1]};
+
+	if (!(pl->use & USE_RELAY) || !pl->fn.is_last)
+		return false;
+	taken[0] = taken[1] = BYTE_TAKEN;
+	if (choose(pl, vaddr, n, true, way, prefix))
+		return true;
+	memcpy(taken, was, sizeof(was));
+	return false;
 }
 
 static enum refusal take(struct planner *pl, const struct place *place)
@@ -164,8 +197,8 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	struct window_scope scope = planner_scope(pl, place->vaddr, 1);
 	struct next next;
 	struct window w;
+	struct relay_way way;
 	enum refusal r;
-	uint64_t landing;
 	uint32_t draft;
 	uint8_t prefix;
 
@@ -178,12 +211,12 @@ static enum refusal take(struct planner *pl, const struct place *place)
 		r = find_next(pl, place->vaddr + 1, &next);
 	if (r)
 		return r;
-	landing = choose(pl, place->vaddr, &next, &prefix);
-	if (!landing)
+	if (!choose(pl, place->vaddr, &next, false, &way, &prefix) &&
+	    !choose_relayed(pl, place->vaddr, &next, &way, &prefix))
 		return REFUSAL_NO_ROOM;
 	settle_next(pl, &next, prefix);
 	draft = planner_hold(pl, &w, TACTIC_PUN);
-	planner_land_in(pl, draft, landing);
+	relay_take(pl, draft, &way);
 	return planner_put(pl, draft, place);
 }
 

@@ -99,11 +99,14 @@ static struct draft *find_host(struct planner *pl, uint64_t vaddr)
 	return NULL;
 }
 
-/* May ten bytes at vaddr move out?  In the first round only those of the same function. */
+/*
+ * May so many bytes at vaddr move out?  In the first round only those of the same function as
+ * home.
+ */
 static bool may_evict(const struct planner *pl, uint64_t vaddr, const struct window_scope *home,
-		      struct window *w)
+		      unsigned len, struct window *w)
 {
-	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_JUMP + WINDOW_JUMP);
+	struct window_scope scope = planner_scope(pl, vaddr, len);
 
 	if (!(code_map_flags(pl->map, vaddr) & CODE_INSN) || scope.one_only || vaddr == scope.lo)
 		return false;
@@ -121,7 +124,8 @@ static struct draft *evict(struct planner *pl, const struct window_scope *home, 
 	for (int k = 0; k <= 256; k++) {
 		uint64_t at = k & 1 ? from - (k + 1) / 2 : from + k / 2;
 
-		if (reaches(vaddr, at + WINDOW_JUMP) && may_evict(pl, at, home, &w)) {
+		if (reaches(vaddr, at + WINDOW_JUMP) &&
+		    may_evict(pl, at, home, WINDOW_JUMP + WINDOW_JUMP, &w)) {
 			uint32_t host = planner_hold(pl, &w, TACTIC_JUMP_MULTI); /* may move v */
 
 			return &pl->drafts.v[host];
@@ -149,6 +153,35 @@ static uint64_t find_dead(const struct planner *pl, uint64_t vaddr)
 			return at + 1 - run;
 	}
 	return 0;
+}
+
+uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr)
+{
+	struct window_scope scope = planner_scope(pl, vaddr, WINDOW_SHORT);
+	uint64_t landing = find_dead(pl, vaddr);
+	struct draft *host;
+
+	if (!landing)
+		landing = find_padding(pl, &scope, vaddr);
+	if (landing || !(pl->use & USE_EVICT))
+		return landing;
+	host = evict(pl, &scope, vaddr);
+	return host ? host->w.addr + WINDOW_JUMP : 0;
+}
+
+uint32_t tactic_short_evict(struct planner *pl, uint64_t vaddr, unsigned len)
+{
+	struct window_scope scope = planner_scope(pl, vaddr, len);
+	struct window w;
+
+	if (!may_evict(pl, vaddr, &scope, len, &w))
+		return UINT32_MAX;
+	return planner_hold(pl, &w, TACTIC_JUMP_MULTI);
+}
+
+bool tactic_short_is_padding(const struct planner *pl, uint64_t vaddr)
+{
+	return is_free(pl, vaddr);
 }
 
 /* Gives the draft a landing. */

@@ -17,6 +17,7 @@
 	X(ARRIVALS, "arrivals", "an exit is probed on every way that leads to it")        \
 	X(DETOUR, "detour", "every way to a place goes round by the trampolines")         \
 	X(PUN, "pun", "a jump of one byte, whose distance is the next jump's first byte") \
+	X(RELAY, "relay", "a 2-byte jump to a landing far away, by way of others")        \
 	X(INT3, "int3", "a trap: slow, and only when asked for")                          \
 	X(IMPORT, "import", "in the callers: in the stubs by which other modules call it")
 

@@ -192,11 +192,12 @@ static const struct kron_trap *trap_at(const struct kron_tables *t, uint64_t add
 
 /*
  * Where the module's code at addr leads into the block, or 0: the jump that stands at a site or
- * a landing, behind a prefix if there may be one.  A short one goes by way of a landing.
+ * a landing, behind a prefix if there may be one.  A short one goes by way of a landing, and
+ * of relays before it.
  */
 static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool prefix)
 {
-	for (int jumps = 0; jumps < 2; jumps++) {
+	for (unsigned jumps = 0; jumps < KRON_RELAYS_MAX + 2; jumps++) {
 		const uint8_t *p = (const uint8_t *)addr;
 		int32_t far;
 
@@ -283,6 +284,15 @@ static bool is_own_code(uint64_t pc)
 	return pc >= (uint64_t)own_start && pc < (uint64_t)own_end;
 }
 
+/* A landing or relay on the way from the site that was shown to its stub? */
+static bool is_on_way(const struct kron_tables *t, uint64_t pc, uint64_t site)
+{
+	uint64_t stub = site && pc != site ? patch_leads_to(t, pc, false) : 0;
+	struct spot s;
+
+	return stub && spot_at(t, stub, &s) && s.insn == site;
+}
+
 /* A step that ended where the program has no instruction, or one that it has seen. */
 static bool is_own_step(uint64_t pc)
 {
@@ -293,8 +303,10 @@ static bool is_own_step(uint64_t pc)
 	if (is_own_code(pc))
 		return true;
 	if (!t) {
-		stepped = 0;
 		t = rt_block_of_text(pc);
+		if (t && is_on_way(t, pc, seen))
+			return true;
+		stepped = 0;
 		if (!t)
 			return false;
 		if (is_site(t, pc)) {

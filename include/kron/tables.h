@@ -72,6 +72,7 @@ enum kron_shape {
 #define KRON_SPOT_SPAN (1u << (32 - KRON_SPOT_INSN_BIT)) /* of a granule's instructions */
 
 #define KRON_WINDOW_MAX 512u /* bytes of the module that a stub stands for */
+#define KRON_RELAYS_MAX 8u   /* short jumps on the way to where a jump to the stub fits */
 
 struct kron_granule {
 	uint32_t first; /* its spots go on to the next granule's first */

@@ -89,13 +89,23 @@ except ZeroDivisionError as e:
 	cmp plain counted
 }
 
+@test "short jumps come to their landings by way of others" {
+	need bash
+	"$KRON" list --summary --json --places insns --tactics jump,relay "$(command -v bash)" >list
+	[ "$(json 'd["insns"]["by_tactic"]["relay"]' <list)" -gt 500 ]
+	bash -c 'for i in {1..300}; do x=$((x + i * i)); y+=${i%7}; done; echo $x ${#y}; printf "%05d\n" 42' >plain
+	"$KRON" record -q --tactics jump,relay -p '*%insns count:3' -o data -- bash -c \
+		'for i in {1..300}; do x=$((x + i * i)); y+=${i%7}; done; echo $x ${#y}; printf "%05d\n" 42' >counted
+	cmp plain counted
+}
+
 @test "tactics are chosen by name" {
 	run "$KRON" list --summary --json --places insns --tactics jump "$KRON"
 	[ "$status" = 0 ]
-	! grep -Eq 'short|detour|pun|int3|arrivals' <<<"${output%%refused*}"
+	! grep -Eq 'short|detour|pun|relay|int3|arrivals' <<<"${output%%refused*}"
 	run "$KRON" list --tactics jump,hop "$KRON"
 	[ "$status" = 2 ]
-	grep -q "'hop' is no tactic: there are jump short evict arrivals detour pun int3" <<<"$output"
+	grep -q "'hop' is no tactic: there are jump short evict arrivals detour pun relay int3" <<<"$output"
 	run "$KRON" list --tactics -jump,short "$KRON"
 	[ "$status" = 2 ]
 }

@@ -7,7 +7,7 @@ original: same operation and operands, rip-relative operands that name the same 
 branches that lead to the same place, calls that push the original return address.
 
 For each window, no instruction but the first may be the target of a direct branch, the return
-address of a call, the value of a relocation, or a symbol.  For each landing, no byte may.
+address of a call, the value of a relocation, or a symbol.  For each landing and relay, no byte may.
 """
 import os
 import re
@@ -214,7 +214,7 @@ def forbidden_places(path, module):
 
 
 def check_windows(sites, module, places):
-    for start, length, _, _, _, written, _ in sites:
+    for start, length, _, _, _, written, *_ in sites:
         at = start
         while at < start + length:
             inside = range(max(at, start + 1), min(module[at].end, start + written))
@@ -232,12 +232,15 @@ def covering(module, place):
 
 
 def check_landings(sites, module, places):
-    """Five bytes that nobody reaches: padding, or what is left of a window behind its jump"""
-    dead = {at for start, length, _, _, _, written, _ in sites
+    """Five bytes, or two of a relay, that nobody reaches: padding, or what is left of a window
+    behind its jump"""
+    dead = {at for start, length, _, _, _, written, *_ in sites
             for at in range(start + written, start + length)}
-    written = {at for start, _, _, _, _, n, _ in sites for at in range(start, start + n)}
-    for *_, landing in sites:
-        for at in range(landing, landing + 5) if landing else ():
+    written = {at for start, _, _, _, _, n, *_ in sites for at in range(start, start + n)}
+    spots = [(site[6], 5) for site in sites if site[6]] + \
+        [(relay, 2) for site in sites for relay in site[7:]]
+    for landing, size in spots:
+        for at in range(landing, landing + size):
             insn = covering(module, at)
             if at in written:
                 yield "landing %#x: something else is written at %#x" % (landing, at)

@@ -173,6 +173,12 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 			printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 " %d\n", place,
 			       bound.patch_addr, b.bias + s->landing,
 			       b.bias + s->landing + PLAN_LANDING, (int)PLAN_LANDING);
+		for (unsigned k = 0; k < s->nrelays; k++) {
+			uint64_t relay = b.bias + plan_relay_vaddr(plan, s, k);
+
+			printf("@ text%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 " %d\n", place,
+			       bound.patch_addr, relay, relay + PLAN_RELAY, (int)PLAN_RELAY);
+		}
 		printf("@ block%d %#" PRIx64 " %#" PRIx64 " %#" PRIx64 "\n", place, b.block, at,
 		       at + s->code_len);
 	}
@@ -201,9 +207,12 @@ static void show_map(const struct plan *plan, const char *dir)
 		const struct plan_site *s = &plan->sites[i];
 		uint64_t at = b.block + bound.stub_at[i];
 
-		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 " %d %#" PRIx64 "\n",
-		       s->vaddr, s->window, at, s->code_len, plan->functions[s->function].vaddr,
-		       s->patch_len, s->landing);
+		printf("site %#" PRIx64 " %d %#" PRIx64 " %u %#" PRIx64 " %d %#" PRIx64, s->vaddr,
+		       s->window, at, s->code_len, plan->functions[s->function].vaddr, s->patch_len,
+		       s->landing);
+		for (unsigned k = 0; k < s->nrelays; k++)
+			printf(" %#" PRIx64, plan_relay_vaddr(plan, s, k));
+		printf("\n");
 		for (uint32_t k = 0; k < s->nmaps; k++) {
 			const struct plan_map *m = &plan->maps[s->first_map + k];
 

@@ -274,7 +274,7 @@ static size_t count_patches(const struct plan *p)
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->nsites; i++)
-		n += (p->sites[i].landing != 0) +
+		n += (p->sites[i].landing != 0) + p->sites[i].nrelays +
 		     (p->sites[i].window + KRON_PATCH_OLD_MAX - 1) / KRON_PATCH_OLD_MAX;
 	return n;
 }
@@ -326,9 +326,16 @@ static size_t check_patches(const struct bound *out, size_t n, const struct plan
 		addr = check_old(out, patch, s->landing, s->landing_bytes, 5);
 		to = check_jump(patch++, addr, 0);
 	}
+	for (unsigned k = 0; k < s->nrelays; k++) {
+		uint64_t next = k + 1u < s->nrelays ? plan_relay_vaddr(p, s, k + 1) : s->landing;
+
+		addr = check_old(out, patch, plan_relay_vaddr(p, s, k), plan_relay(p, s, k).bytes,
+				 PLAN_RELAY);
+		check_short(patch++, addr, 0, BIAS + next);
+	}
 	addr = check_old(out, patch, s->vaddr, old, s->window);
 	if (s->landing)
-		check_short(patch++, addr, s->prefix != 0, BIAS + s->landing);
+		check_short(patch++, addr, s->prefix != 0, BIAS + plan_short_target(p, s));
 	else
 		to = check_jump(patch++, addr, s->prefix != 0);
 	for (unsigned at = KRON_PATCH_OLD_MAX; at < s->window; at += KRON_PATCH_OLD_MAX)
