@@ -426,10 +426,25 @@ static bool is_zeroing(const ZydisDecodedInstruction *zi, const ZydisDecodedOper
 	       ops[0].size >= 32;
 }
 
-/* bsf and bsr of zero leave their destination as it was. */
+/*
+ * Leave their destination as it was: bsf and bsr of zero, as which older processors take tzcnt and
+ * lzcnt; lar and lsl of a selector that means nothing; rdssp where there is no shadow stack.
+ */
 static bool may_be_left_alone(const ZydisDecodedInstruction *zi)
 {
-	return zi->mnemonic == ZYDIS_MNEMONIC_BSF || zi->mnemonic == ZYDIS_MNEMONIC_BSR;
+	switch (zi->mnemonic) {
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_BSR:
+	case ZYDIS_MNEMONIC_TZCNT:
+	case ZYDIS_MNEMONIC_LZCNT:
+	case ZYDIS_MNEMONIC_LAR:
+	case ZYDIS_MNEMONIC_LSL:
+	case ZYDIS_MNEMONIC_RDSSPD:
+	case ZYDIS_MNEMONIC_RDSSPQ:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* In every case, with all 64 bits: the upper half goes to zero with the lower one. */

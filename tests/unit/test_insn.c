@@ -190,6 +190,31 @@ static void operands(void **state)
 	assert_int_equal(in.disp_off, 2);
 }
 
+/* A register that may stay as it was is read, not overwritten. */
+static void left_alone(void **state)
+{
+	static const uint8_t codes[][16] = {
+		{0xf3, 0x48, 0x0f, 0x1e, 0xc8}, /* rdsspq %rax: nothing without a shadow stack */
+		{0xf3, 0x0f, 0x1e, 0xc8},       /* rdsspd %eax */
+		{0x0f, 0xbc, 0xc1},             /* bsf %ecx,%eax: of zero */
+		{0xf3, 0x0f, 0xbc, 0xc1},       /* tzcnt, bsf to older processors */
+		{0xf3, 0x0f, 0xbd, 0xc1},       /* lzcnt, bsr to those */
+		{0x0f, 0x02, 0xc1},             /* lar %ecx,%eax: of no segment */
+		{0x0f, 0x03, 0xc1},             /* lsl */
+		{0x0f, 0x44, 0xc1},             /* cmove */
+	};
+	struct insn in;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		assert_true(insn_decode(&in, codes[i], 16, AT));
+		assert_true(in.regs_read & 1);
+	}
+	assert_true(insn_decode(&in, BYTES(0x89, 0xc8), 16, AT)); /* mov %ecx,%eax */
+	assert_false(in.regs_read & 1);
+	assert_true(in.regs_killed & 1);
+}
+
 /* The second decoder takes clang's ud1 traps for longer than they are. */
 /* What can neither fail nor be seen to happen early or late. */
 static void quiet(void **state)
@@ -351,6 +376,7 @@ int main(void)
 		cmocka_unit_test(branches),        cmocka_unit_test(operands),
 		cmocka_unit_test(disagreement),    cmocka_unit_test(text),
 		cmocka_unit_test(same_as_objdump), cmocka_unit_test(quiet),
+		cmocka_unit_test(left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
