@@ -33,7 +33,7 @@ static struct opt_list only, except, levels, specs, files;
 static const char *tactics;
 static uint32_t tactic_set;
 static uint64_t first_number;
-static bool jumps, quiet;
+static bool jumps, no_board, quiet;
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "OUT",
@@ -60,6 +60,10 @@ static const struct opt options[] = {
 	{0, "jumps", OPT_FLAG, &jumps, NULL,
 	 "Write the jumps to the probes into the code, too, so that nothing has to write to the "
 	 "code of the running program when they wake. Probes that sleep then take some time.",
+	 0, 0},
+	{0, "no-board", OPT_FLAG, &no_board, NULL,
+	 "Leave out what wakes the probes of a dynamic program or library by KRON_BOARD: some 110 KiB, "
+	 "and 16 bytes a probe.",
 	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
@@ -466,7 +470,7 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 				     places.patched - places.refused[REFUSAL_NOT_REACHED]),
 	       str_bytes(sizes[0], sizeof(sizes[0]), img->size),
 	       str_bytes(sizes[1], sizeof(sizes[1]), patched->size));
-	if (img->kind == ELF_KIND_SHARED && !what->hook)
+	if (img->kind == ELF_KIND_SHARED && !what->hook && !no_board)
 		printf("%s: wakes under kron record, but not by KRON_BOARD: no function that "
 		       "initialises it has room for a jump\n",
 		       output);
@@ -496,7 +500,7 @@ static int check_jumps(const struct elf_image *img, struct err *err)
 
 static int patch(const struct elf_image *img, struct err *err)
 {
-	struct patch_info what = {.first_number = (uint32_t)first_number};
+	struct patch_info what = {.first_number = (uint32_t)first_number, .no_board = no_board};
 	struct plan *all = NULL;
 	int code = apply_elf_check(img, err);
 

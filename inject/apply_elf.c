@@ -708,6 +708,14 @@ static int put_all(struct applying *a)
 	return code;
 }
 
+/* Static programs cannot do without the start-up code; others have it for KRON_BOARD. */
+static bool has_start(const struct elf_image *img, const struct patch_info *what)
+{
+	if (img->kind == ELF_KIND_STATIC)
+		return true;
+	return !what->no_board && (img->kind != ELF_KIND_SHARED || what->hook);
+}
+
 int apply_elf_make(struct elf_patched *out, const struct elf_sink *to, const struct elf_image *img,
 		   const struct patch_info *what, struct err *err)
 {
@@ -722,7 +730,7 @@ int apply_elf_make(struct elf_patched *out, const struct elf_sink *to, const str
 	if (!a.at.block_len)
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
-	if (img->kind != ELF_KIND_SHARED || what->hook)
+	if (has_start(img, what))
 		a.at.start_len = start_part_min();
 	plan_frames(&a);
 	code = lay_out(&a, err);

@@ -68,6 +68,7 @@ struct patch_info {
 	bool has_jumps;        /* the text has the jumps to the block */
 	/* Not in the file: where a library's start-up code is to be called; NULL: nowhere. */
 	const struct start_hook *hook;
+	bool no_board; /* likewise: it is not to wake by KRON_BOARD */
 	/* set by patch_info_read(): */
 	uint64_t block_vaddr, block_len;
 	uint8_t id[KRON_BLOCK_ID_LEN];

@@ -113,6 +113,18 @@ truth() {
 	done
 }
 
+@test "--no-board: smaller, and asleep without a recorder" {
+	"$KRON" patch -q -F hit_a --no-board -o liba.so liba.so
+	"$KRON" patch -q -F hit --no-board -o prog prog
+	! readelf -SW prog liba.so | grep -q kron.start
+	KRON_BOARD=$BOARD ./prog ./plug.so 3 >got
+	cmp want got
+	[ -z "$(on_board)" ]
+	"$KRON" record -q -L 'liba*' -o t -- ./prog ./plug.so 3 >got </dev/null
+	cmp want got
+	[ "$("$KRON" report --json t | json 'sorted(f["calls"] for f in d)')" = '[100, 100]' ]
+}
+
 @test "a library that nobody initialises: said" {
 	compile libn.so bins/board_lib.c -shared -fPIC -nostartfiles -DNAME=n -DHIT=hit_n
 	run -0 "$KRON" patch -o libn.kron libn.so
