@@ -18,6 +18,7 @@ struct sweep {
 	const uint8_t *code;
 	VEC(uint64_t) forward; /* targets ahead in the same function, to be checked */
 	bool overlap;
+	bool is_text; /* in a gap: control does not get here by what stands before */
 };
 
 static void note_constant(struct map_builder *b, uint64_t vaddr)
@@ -42,11 +43,18 @@ static bool is_instruction(const struct map_builder *b, uint64_t vaddr)
 	return code_map_flags(b->m, vaddr) & CODE_INSN || is_behind_lock_prefix(b, vaddr);
 }
 
+static bool is_inside_insn(const struct map_builder *b, uint64_t vaddr)
+{
+	return code_map_flags(b->m, vaddr) & CODE_IN_FUNCTION && !is_instruction(b, vaddr);
+}
+
 static void note_jump(struct sweep *s, const struct insn *in)
 {
 	struct map_builder *b = s->b;
 	bool inside = in->target >= s->start && in->target < s->end;
 
+	if (s->is_text && in->disp_size == 1 && is_inside_insn(b, in->target))
+		return;
 	map_mark(b, in->target, CODE_TARGET);
 	if (s->function == FUNCTION_NONE) {
 		if (in->disp_size == 4) /* letters look like short ones */
@@ -225,6 +233,17 @@ void sweep_functions(struct map_builder *b)
 	judge_branches(b);
 }
 
+static bool goes_on(const struct insn *in)
+{
+	return in->kind == INSN_PLAIN || in->kind == INSN_JCC || in->kind == INSN_CALL ||
+	       in->kind == INSN_CALL_INDIRECT || in->kind == INSN_SYSCALL;
+}
+
+/*
+ * The letters l, m, n and o are port input and output, which faults in a program that has not asked
+ * the kernel for its ports.  A short jump that control gets to in no other way, and that leads
+ * into the middle of an instruction, is two letters of a text ("te" in "Intel").
+ */
 static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
 {
 	uint64_t room = elf_image_room(b->img, start);
@@ -242,8 +261,10 @@ static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
 			at++;
 			continue;
 		}
+		s.is_text = s.is_text && at % 16 && !code_map_is_target(b->m, at);
 		if (in.kind != INSN_PADDING)
 			note(&s, &in);
+		s.is_text = goes_on(&in) && (s.is_text || in.op == INSN_OP_PORT);
 		at += in.len;
 	}
 }

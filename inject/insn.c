@@ -147,6 +147,8 @@ static uint8_t operation(const ZydisDecodedInstruction *zi)
 		return INSN_OP_CMP;
 	case 0x63:
 		return INSN_OP_MOVSXD;
+	case 0x6c ... 0x6f:
+		return INSN_OP_PORT;
 	case 0x80:
 	case 0x81:
 	case 0x83:

@@ -88,7 +88,8 @@ enum insn_op {
 	INSN_OP_CMP,
 	INSN_OP_XBEGIN,
 	INSN_OP_INT3,
-	INSN_OP_SUB
+	INSN_OP_SUB,
+	INSN_OP_PORT /* ins, outs */
 };
 
 /*
