@@ -174,7 +174,8 @@ uint32_t tactic_short_evict(struct planner *pl, uint64_t vaddr, unsigned len);
 bool tactic_short_is_padding(const struct planner *pl, uint64_t vaddr);
 /* A short jump for this window, and its landing, or a refusal. */
 enum refusal tactic_short_hold(struct planner *pl, const struct window *w, uint32_t *draft);
-/* The instruction is displaced, by a jump or a short one: it may stand in a window already. */
+/* The instruction is displaced, by a jump, a short one, at last by relays: it may stand in a window
+ * already. */
 enum refusal tactic_displace(struct planner *pl, uint64_t vaddr);
 
 /*

@@ -141,6 +141,8 @@ enum refusal tactic_displace(struct planner *pl, uint64_t vaddr)
 
 	if (r && pl->use & USE_SHORT)
 		r = tactic_short.take(pl, &place);
+	if (r && pl->use & USE_RELAY)
+		r = tactic_relay.take(pl, &place);
 	if (!r && pl->drafts.v[planner_draft_at(pl, vaddr)].is_detour)
 		r = REFUSAL_OVERLAP; /* probed already, and yet it runs where it stands */
 	return r;

@@ -188,7 +188,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	enum refusal r = REFUSAL_NONE;
 	uint32_t draft;
 
-	if (!pl->is_long || !pl->fn.is_last || place->probe == PLACE_NO_PROBE)
+	if (!pl->is_long || !pl->fn.is_last)
 		return REFUSAL_NO_ROOM;
 	if (place->may_go_back)
 		r = planner_go_back(pl, &scope, place->vaddr, &start);
