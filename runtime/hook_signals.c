@@ -56,7 +56,9 @@ bool rt_faults_trap(void)
 
 uint64_t rt_fault_handler(uint32_t number)
 {
-	return number < RT_HANDLERS_FIXED ? number : handlers[number].handler;
+	bool is_fixed = number < RT_HANDLERS_FIXED || number >= RT_FAULT_ENTRIES;
+
+	return is_fixed ? number : handlers[number].handler;
 }
 
 static bool is_fault(int signal)
