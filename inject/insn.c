@@ -543,6 +543,15 @@ static bool is_quiet(const struct insn *in, const ZydisDecodedInstruction *zi,
 	return true;
 }
 
+/* What reads them knows more registers than the manual: VMware's door is an `in`, and hypervisors
+ * take what they like. */
+static bool talks_to_host(const ZydisDecodedInstruction *zi)
+{
+	return zi->meta.category == ZYDIS_CATEGORY_IO ||
+	       zi->meta.category == ZYDIS_CATEGORY_IOSTRINGOP ||
+	       zi->mnemonic == ZYDIS_MNEMONIC_VMCALL || zi->mnemonic == ZYDIS_MNEMONIC_VMMCALL;
+}
+
 static void fill_data_flow(struct insn *in, const ZydisDecodedInstruction *zi,
 			   const ZydisDecodedOperand *ops)
 {
@@ -567,6 +576,8 @@ static void fill_data_flow(struct insn *in, const ZydisDecodedInstruction *zi,
 		    (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ && !is_zeroing(zi, ops)))
 			in->regs_read |= (uint16_t)(1u << reg);
 	}
+	if (talks_to_host(zi))
+		in->regs_read = UINT16_MAX;
 	in->is_narrow = zi->address_width == 32;
 	fill_flags(in, zi);
 	in->is_pure = is_pure(in, zi, ops);

@@ -202,6 +202,8 @@ static void left_alone(void **state)
 		{0x0f, 0x02, 0xc1},             /* lar %ecx,%eax: of no segment */
 		{0x0f, 0x03, 0xc1},             /* lsl */
 		{0x0f, 0x44, 0xc1},             /* cmove */
+		{0xec},                         /* in (%dx),%al: VMware reads them all */
+		{0x0f, 0x01, 0xd9},             /* vmmcall */
 	};
 	struct insn in;
 
