@@ -292,6 +292,8 @@ static int write_file(const struct elf_image *img, const struct patch_info *what
 /* Where a library's start-up code might be called. */
 static struct start_hook hooks[START_HOOKS_MAX];
 static size_t nhooks;
+/* The function that has no probes for its sake; NULL: none. */
+static char *gave_way;
 
 static struct level_globs level_globs;
 static struct probe_set probes;
@@ -405,6 +407,39 @@ static int make_plan(struct plan **all, struct patch_info *out, const struct elf
 	return code;
 }
 
+static size_t function_at(const struct plan *p, uint64_t vaddr)
+{
+	size_t i = 0;
+
+	while (i < p->nfunctions && (vaddr < p->functions[i].vaddr ||
+				     vaddr - p->functions[i].vaddr >= p->functions[i].size))
+		i++;
+	return i;
+}
+
+/*
+ * Where all that initialises a library has probes, as in libc, one function does without them; but
+ * not if the user has said which functions he wants.  Returns how many it was.
+ */
+static size_t make_room(const struct plan *p, uint8_t *selected)
+{
+	if (no_board || only.n || start_hook_choose(hooks, nhooks, p, selected))
+		return 0;
+	for (size_t i = 0; i < nhooks; i++) {
+		size_t f = function_at(p, hooks[i].vaddr);
+
+		if (f == p->nfunctions || !selected[f])
+			continue;
+		selected[f] = 0;
+		if (start_hook_choose(&hooks[i], 1, p, selected)) {
+			gave_way = xstrdup(p->strings + p->functions[f].name);
+			return 1;
+		}
+		selected[f] = 1;
+	}
+	return 0;
+}
+
 /* What of it goes into the file. */
 static int select_probes(struct patch_info *out, const struct elf_image *img, struct plan *all,
 			 struct err *err)
@@ -421,11 +456,13 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 
 	if (wants_functions())
 		n = selection_mark(&sel, all, img->path, selected);
+	if (n > 1)
+		n -= make_room(all, selected);
 	out->levels = xcalloc(all->nfunctions, 1);
 	selection_levels(&sel, all, img->path, out->levels);
 	patch_plan_trim(all, selected, out->levels);
 	out->plan = all;
-	out->hook = start_hook_choose(hooks, nhooks, all);
+	out->hook = start_hook_choose(hooks, nhooks, all, NULL);
 	out->has_jumps = jumps;
 	xfree(selected);
 	if (n || probes.specs.n)
@@ -474,6 +511,10 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 		printf("%s: wakes under kron record, but not by KRON_BOARD: no function that "
 		       "initialises it has room for a jump\n",
 		       output);
+	if (gave_way && what->hook)
+		printf("%s: %s initialises it and has no probes, for KRON_BOARD wakes the others "
+		       "there; with --no-board it has\n",
+		       output, gave_way);
 }
 
 static int write_patched(const struct elf_image *img, const struct patch_info *what,

@@ -78,12 +78,15 @@ static bool overlaps(const struct start_hook *h, uint64_t vaddr, uint64_t len)
 }
 
 /* Its bytes, and those that its jump takes beyond them. */
-static bool is_taken(const struct start_hook *h, const struct plan *plan)
+static bool is_taken(const struct start_hook *h, const struct plan *plan, const uint8_t *selected)
 {
 	for (size_t i = 0; i < plan->nsites; i++) {
 		const struct plan_site *s = &plan->sites[i];
 		unsigned n = s->patch_len + 1u;
 
+		if (selected && !s->has_place && !s->has_hook && s->function < plan->nfunctions &&
+		    !selected[s->function])
+			continue;
 		if (overlaps(h, s->vaddr, s->window > n ? s->window : n) ||
 		    (s->landing && overlaps(h, s->landing, PLAN_LANDING)))
 			return true;
@@ -126,10 +129,10 @@ size_t start_hooks_find(struct start_hook out[START_HOOKS_MAX], const struct cod
 }
 
 const struct start_hook *start_hook_choose(const struct start_hook *hooks, size_t n,
-					   const struct plan *plan)
+					   const struct plan *plan, const uint8_t *selected)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!is_taken(&hooks[i], plan))
+		if (!is_taken(&hooks[i], plan, selected))
 			return &hooks[i];
 	return NULL;
 }

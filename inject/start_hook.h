@@ -25,9 +25,10 @@ struct start_hook {
 
 /* Where that can be, best first; how many. */
 size_t start_hooks_find(struct start_hook out[START_HOOKS_MAX], const struct code_map *map);
-/* The first of them that is apart from the plan's sites, or NULL. */
+/* The first of them that is apart from the plan's sites, or NULL.  selected: a byte a function, whose
+ * sites count, and those with places; NULL: all. */
 const struct start_hook *start_hook_choose(const struct start_hook *hooks, size_t n,
-					   const struct plan *plan);
+					   const struct plan *plan, const uint8_t *selected);
 /* The displaced instructions for the address vaddr: START_HOOK_CODE_MAX bytes are enough.  Returns
  * how many there are, 0 when something is out of reach. */
 size_t start_hook_emit(uint8_t *out, const struct start_hook *hook, const struct elf_image *img,

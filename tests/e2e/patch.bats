@@ -273,7 +273,7 @@ lint() {
 			fmt.Println(r)
 		}
 	END
-	GOCACHE=$PWD/.cache GOFLAGS=-mod=mod go build -ldflags='-linkmode external' -o h h.go
+	GOCACHE=$PWD/.cache GOFLAGS=-mod=mod CGO_ENABLED=0 go build -o h h.go
 	./h >want
 	"$KRON" patch --jumps -o h.kron h
 	for i in 1 2 3; do

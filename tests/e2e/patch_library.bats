@@ -73,6 +73,18 @@ truth() {
 	diff <(truth 0) <(on_board)
 }
 
+@test "libc, in every process of a script" {
+	mkdir lib
+	"$KRON" patch -F 'gete*id' -F getpid -o lib/libc.so.6 /lib/x86_64-linux-gnu/libc.so.6 >no
+	echo 'true; echo $(id -u); sh -c "exit 3" || echo $?; (true)' >script
+	bash script >want
+	LD_LIBRARY_PATH=$T/lib KRON_BOARD=$BOARD bash script >got
+	cmp want got
+	# bash's geteuid() alone is called more often than once
+	[ "$(on_board | awk '$1 % 2 == 0 { n += $2 } END { print n + 0 }')" -gt 4 ]
+	[ "$(on_board | awk '{ n += $1 % 2 ? -$2 : $2 } END { print n + 0 }')" = 0 ]
+}
+
 @test "nothing stays mapped of a library that comes and goes" {
 	patched
 	./prog ./plug.so 300 >want
@@ -129,10 +141,15 @@ truth() {
 	compile libn.so bins/board_lib.c -shared -fPIC -nostartfiles -DNAME=n -DHIT=hit_n
 	run -0 "$KRON" patch -o libn.kron libn.so
 	[[ $output == *"not by KRON_BOARD"* ]]
-	# its only such function has a probe in that place
-	cp libb.so libb.orig
-	run -0 "$KRON" patch -o libb.kron libb.so
+	# its only such function has a probe in that place, or gives way
+	run -0 "$KRON" patch -F '*' -o libb.kron libb.so
 	[[ $output == *"not by KRON_BOARD"* ]]
+	run -0 "$KRON" patch -o libb.kron libb.so
+	[[ $output == *"set_up initialises it and has no probes"* ]]
+	[ "$("$KRON" list --json libb.kron | json '[f["name"] for f in d["functions"]]')" = "['hit_b']" ]
 	run -0 "$KRON" patch -N set_up -o libb.kron libb.so
+	[[ $output != *"KRON_BOARD"* ]]
+	run -0 "$KRON" patch --no-board -o libb.kron libb.so
+	[[ $output == *"2 entries"* ]]
 	[[ $output != *"KRON_BOARD"* ]]
 }

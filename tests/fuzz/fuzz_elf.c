@@ -171,7 +171,7 @@ static const struct start_hook *find_hook(struct start_hook *hooks, const struct
 		code_map_free(map);
 	}
 	functions_free(&f);
-	return start_hook_choose(hooks, n, plan);
+	return start_hook_choose(hooks, n, plan, NULL);
 }
 
 static void write_patched(const struct elf_image *img, bool jumps)
