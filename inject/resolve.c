@@ -327,18 +327,23 @@ static void begin(struct resolver *r, uint32_t number)
 	r->spec = &r->set->specs.v[number];
 	r->before = resolver_count(r);
 	r->event = NONE;
-	r->no_operand = r->tails = 0;
+	r->no_operand = r->tails = r->ambiguous = 0;
 	r->told = false;
 	r->asked_lines = false;
 	first_payload(r);
 }
 
-static void note_tails(struct resolver *r)
+static void note_unwatched(struct resolver *r)
 {
 	if (r->tails)
 		resolver_note(r, r->before == resolver_count(r),
 			      "%zu tail call%s: the function that is jumped to returns the value",
 			      r->tails, r->tails == 1 ? " is not watched" : "s are not watched");
+	if (r->ambiguous)
+		resolver_note(r, r->before == resolver_count(r),
+			      "%zu jump%s: nobody can tell whether the function ends there",
+			      r->ambiguous,
+			      r->ambiguous == 1 ? " is not watched" : "s are not watched");
 }
 
 /* The file is alone, and the probe means another one.  Nobody calls all functions of a pack. */
@@ -349,7 +354,7 @@ static void resolve_elsewhere(struct resolver *r, uint32_t number)
 
 	begin(r, number);
 	calls_take(r);
-	note_tails(r);
+	note_unwatched(r);
 	if (r->before == resolver_count(r) && !r->told && by_name)
 		resolver_note(r, false, "%s does not call it", r->path);
 	for (; !by_name && notes < r->out->notes.n; notes++)
@@ -369,7 +374,7 @@ static void resolve_one(struct resolver *r, uint32_t number)
 		resolver_note(r, r->before == resolver_count(r),
 			      "%zu instruction%s no place in memory that $addr could be",
 			      r->no_operand, r->no_operand == 1 ? " names" : "s name");
-	note_tails(r);
+	note_unwatched(r);
 	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
 	if (r->before == resolver_count(r) && probe_set_is_alternative(r->set, number))

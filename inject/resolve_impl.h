@@ -45,6 +45,7 @@ struct resolver {
 	size_t before;     /* places when it began, imports too */
 	size_t no_operand; /* places without what $addr needs */
 	size_t tails;      /* tail jumps without a return value */
+	size_t ambiguous;  /* jumps that may be ways out, or switches */
 	bool told;         /* a note says why nothing was found */
 };
 

@@ -74,7 +74,9 @@ static void add_exits(struct resolver *r, const struct function *f)
 			r->tails++;
 		else if (m->exits[i].refusal == REFUSAL_JCC_TAIL)
 			resolver_add(r, m->exits[i].vaddr, PLACE_TAKEN, "%return");
-		else if (m->exits[i].refusal != REFUSAL_AMBIGUOUS_JUMP)
+		else if (m->exits[i].refusal == REFUSAL_AMBIGUOUS_JUMP)
+			r->ambiguous++;
+		else
 			resolver_add(r, m->exits[i].vaddr, PLACE_BEFORE, "%return");
 	}
 }

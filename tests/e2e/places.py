@@ -220,6 +220,19 @@ def mistakes():
             tap.need(words in r["notes"][0]["text"], r["notes"])
 
 
+def unknown_ends():
+    """A jump to what was computed: a way out, or not?"""
+    with open("computed.c", "w") as f:
+        f.write("""__asm__(".globl odd; .type odd, @function; odd: .cfi_startproc;"
+                        "movq (%rdi), %rax; addq %rsi, %rax; testl %edx, %edx; je 1f;"
+                        "jmp *%rax; 1: ret; .cfi_endproc; .size odd, .-odd");
+            int main(void) { return 0; }""")
+    subprocess.run([*tap.CC, "-o", "computed", "computed.c"], check=True)
+    r = kron_list("computed", "odd%return")
+    tap.need(len(r["places"]) == 1, r)
+    tap.need("1 jump is not watched: nobody can tell" in r["notes"][0]["text"], r)
+
+
 def names():
     libc = "/usr/lib/x86_64-linux-gnu/libc.so.6"
     table = subprocess.run(["readelf", "-sW", "--dyn-syms", libc], capture_output=True,
@@ -245,6 +258,7 @@ with tap.Suite("places") as s:
     s.case("instructions, calls, branches, loads, stores as objdump shows them", classes)
     s.case("... of 40 functions of kron", classes_of_kron)
     s.case("returns are the rets, and tail calls", returns)
+    s.case("... and what nobody can tell is told", unknown_ends)
     s.case("basic blocks begin where branches lead and behind them", blocks)
     s.case("the calls of a function, through the PLT too", callers)
     s.case("lines with inlined copies are where gdb breaks", lines)
