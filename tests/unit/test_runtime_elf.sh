@@ -45,8 +45,10 @@ check "has few relocations" \
 		grep -v -x -E 'R_X86_64_(RELATIVE|GLOB_DAT|TPOFF64|64)')" ""
 check "touches no vector and no x87 register" \
 	"$(objdump -d --no-show-raw-insn "$lib" | grep -E '%([xyz]mm|mm[0-7]|st)|\b(f(n?stcw|ldcw|xsave|xrstor)|xsave|xrstor)' | head -n 3)" ""
+# the slow path takes a stack for C that way, in Go's programs
 check "has no locked instruction in the probe" \
-	"$(objdump -d --no-show-raw-insn --disassemble=kron_rt_probe "$lib" | grep -c -w lock)" 0
+	"$(objdump -d --no-show-raw-insn --disassemble=kron_rt_probe "$lib" | grep -w lock |
+		grep -c -v '<kron_rt_stacks_taken>')" 0
 # what is loaded, not what is for debuggers
 loaded=0
 while read -r bytes; do loaded=$((loaded + bytes)); done < <(readelf -lW "$lib" | awk '/LOAD/ { print $5 }')
