@@ -221,7 +221,8 @@ static void go_back_to(struct planner *pl, const struct before *b)
 	}
 }
 
-/* Every run of the function moves out: that leaves dead bytes for landings everywhere. */
+/* Every run of the function moves out: that leaves dead bytes for landings, or at least relays,
+ * everywhere. */
 void planner_move_all(struct planner *pl)
 {
 	for (uint32_t k = 0; k < pl->fn.nranges; k++) {
@@ -232,7 +233,7 @@ void planner_move_all(struct planner *pl)
 		for (uint64_t at = f->start; at < f->end;) {
 			if (code_map_flags(pl->map, at) & CODE_INSN &&
 			    !window_reach(&w, &scope, at, at + WINDOW_LONG_MAX) &&
-			    w.len >= 2 * WINDOW_JUMP) {
+			    w.len >= WINDOW_JUMP + WINDOW_SHORT) {
 				planner_hold(pl, &w, tactic_jump_kind(&w));
 				at += w.len;
 			} else {

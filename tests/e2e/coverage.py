@@ -3,9 +3,9 @@
 # timeout: 600
 """How much of Debian's programs the planner can probe, and whether what it says adds up.
 
-Of the programs below at least 99.9 % of the entries and exits must be taken, all
-stores, and nearly all branches and instructions, each by an honest tactic: no int3.  With int3
-allowed, nothing may be left but what cannot run anywhere else.  The number of functions is
+Of the programs below all entries, exits, branches, stores and instructions must be taken but for a
+few that doc/HOWTO_TEST.md lists, each by an honest tactic: no int3.  With int3 allowed, nothing
+may be left.  The number of functions is
 compared with what readelf finds in the frame tables, that of instructions with what objdump
 finds in the code: a planner that found few could take them all.
 """
@@ -21,8 +21,8 @@ LIB = "/usr/lib/x86_64-linux-gnu/"
 PROGRAMS = ["/usr/bin/bash", "/usr/bin/git", LIB + "libc.so.6", LIB + "libcrypto.so.3",
             "/usr/bin/perl", "/usr/bin/gdb", "/usr/bin/cmake", "/usr/bin/python3.11",
             LIB + "libstdc++.so.6"]
-ENTRIES, EXITS = 0.999, 0.999
-CLASSES = {"branches": 0.9997, "stores": 1.0, "insns": 0.9999}
+ENTRIES, EXITS = 0.9999, 0.9999
+CLASSES = {"branches": 0.9999, "stores": 1.0, "insns": 0.99997}
 
 
 AFTER = 0.999  # of the calls that return, in the first three
@@ -87,7 +87,7 @@ def place_faults(path):
         yield "objdump reads %d instructions in .text" % lines
     with_traps = summary(path, "--places", "insns", "--tactics", "+int3")["insns"]
     print("#     with int3: %d, left %s" % (with_traps["patched"], with_traps["refused"]))
-    if set(with_traps["refused"]) - {"not-relocatable"}:
+    if with_traps["refused"]:
         yield "left although int3 is allowed: %s" % with_traps["refused"]
 
 
@@ -103,6 +103,9 @@ def faults(path):
             yield "only %.2f %% of the %s" % (100 * share, kind)
         if not is_sum(c):
             yield "%s: the numbers do not add up" % kind
+    with_traps = summary(path, "--tactics", "+int3,-import")
+    if with_traps["entries"]["refused"] or with_traps["exits"]["refused"]:
+        yield "left although int3 is allowed: %s" % with_traps
     fdes = count_fdes(path)
     if not 0.6 * fdes <= found["entries"]["found"] <= 1.1 * fdes:
         yield "%d functions, but %d frame descriptions" % (found["entries"]["found"], fdes)
