@@ -28,18 +28,21 @@
 #define SYMBOL_MAX (1ull << 20) /* larger ones are no reason for a gap */
 /* rel32, less something for the block itself */
 #define REACH_MAX (0x7fff0000ull)
-#define NEW_HEADERS 3u /* PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME if there is none */
+#define LOADS_MAX 3u
+#define NEW_HEADERS (LOADS_MAX + 2u) /* PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME if there is none */
 /* A string table, and where in it the names behind the first stand. */
 #define SECTION_NAMES                                                                         \
 	".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr\0.kron.start\0" \
-	".debug_frame"
+	".debug_frame\0.kron.data\0.kron.wake"
 #define SECTION_BLOCK_NAME 11u
 #define SECTION_PLAN_NAME 17u
 #define SECTION_HDR_NAME 28u
 #define SECTION_OLD_HDR_NAME 42u
 #define SECTION_START_NAME 65u
 #define SECTION_DEBUG_NAME 77u
-#define NEW_SECTIONS 6u /* at most */
+#define SECTION_DATA_NAME 90u
+#define SECTION_WAKE_NAME 101u
+#define NEW_SECTIONS 8u /* at most */
 
 /* ---- may it be patched? ---- */
 
@@ -139,7 +142,9 @@ struct layout {              /* of the new parts, in the order of the file */
 	uint64_t vaddr, off; /* of the new segment */
 	uint64_t head_len;   /* headers, note, frames, up to the page's end; the block follows */
 	uint64_t block_len;
-	uint64_t start_len; /* of the start-up code behind it; 0: not a static program */
+	uint64_t start_len;  /* of the start-up code behind it; 0: not a static program */
+	uint64_t start_data; /* of that: its data, which are not in the file */
+	uint64_t wake_at;    /* in memory, from vaddr on: what lies behind the data */
 	uint64_t info_off;
 	uint64_t names_off, debug_off, sections_off; /* has_sections */
 	size_t phnum;
@@ -246,6 +251,11 @@ static uint64_t segment_len(const struct layout *at)
 	return at->head_len + at->block_len + at->start_len;
 }
 
+static uint64_t file_len(const struct layout *at)
+{
+	return segment_len(at) - at->start_data;
+}
+
 static int check_reach(const struct applying *a, struct err *err)
 {
 	if (a->at.vaddr + segment_len(&a->at) - a->plan->reach_lo <= REACH_MAX)
@@ -261,6 +271,8 @@ static int lay_out(struct applying *a, struct err *err)
 	struct layout *at = &a->at;
 
 	at->phnum = a->eh.e_phnum + NEW_HEADERS - !a->adds_table;
+	if (!at->start_len)
+		at->phnum -= LOADS_MAX - 1;
 	at->note_at = at->phnum * sizeof(Elf64_Phdr);
 	at->frame_at = (at->note_at + NOTE_LEN + 15) & ~15ull;
 	at->head_len = page_up(at->frame_at + a->frame.len);
@@ -272,7 +284,8 @@ static int lay_out(struct applying *a, struct err *err)
 	at->off = at->vaddr - (first->vaddr - first->off);
 	if (first->off > first->vaddr || at->off < file_end || at->off - file_end > HOLE_MAX)
 		at->off = file_end;
-	at->info_off = at->off + segment_len(at);
+	at->info_off = at->off + file_len(at);
+	at->wake_at = segment_len(at);
 	return check_reach(a, err);
 }
 
@@ -370,7 +383,7 @@ static int put_start(struct applying *a, const struct binding *b, struct start_w
 	if (code)
 		return code;
 	at->start_len = s.len;
-	at->info_off = a->note.info_off = at->off + segment_len(at);
+	at->info_off = a->note.info_off = at->off + file_len(at);
 	code = named(a, check_reach(a, a->err));
 	if (a->img->kind != ELF_KIND_SHARED)
 		a->eh.e_entry = s.entry;
@@ -379,7 +392,7 @@ static int put_start(struct applying *a, const struct binding *b, struct start_w
 	if (!code)
 		code = put(a, at->off + off, s.code, start_code_size);
 	if (!code)
-		code = put(a, at->off + off + s.wake_at, s.wake, s.wake_len);
+		code = put(a, at->off + at->wake_at - at->start_data, s.wake, s.wake_len);
 	start_part_free(&s);
 	return code;
 }
@@ -422,20 +435,37 @@ static void describe(struct applying *a)
 	a->info = patch_info_encode(a->what, &a->note);
 }
 
+/* From `from` to `to` in memory; what lies behind the data of the start-up code is nearer in the file. */
+static Elf64_Phdr make_load(const struct layout *at, uint64_t from, uint64_t to, uint32_t flags)
+{
+	return (Elf64_Phdr){
+		.p_type = PT_LOAD,
+		.p_flags = flags,
+		.p_offset = at->off + from - (from < at->wake_at ? 0 : at->start_data),
+		.p_vaddr = at->vaddr + from,
+		.p_paddr = at->vaddr + from,
+		.p_filesz = flags & PF_X ? to - from : 0,
+		.p_memsz = to - from,
+		.p_align = PAGE,
+	};
+}
+
+static size_t make_loads(const struct layout *at, Elf64_Phdr *ph)
+{
+	uint64_t data = at->wake_at - at->start_data;
+
+	ph[0] = make_load(at, 0, data, PF_R | PF_X);
+	if (!at->start_len)
+		return 1;
+	ph[1] = make_load(at, data, at->wake_at, PF_R); /* the code makes them writable */
+	ph[2] = make_load(at, at->wake_at, segment_len(at), PF_R | PF_X);
+	return LOADS_MAX;
+}
+
 /* The old headers in their order, ours behind the last PT_LOAD and at the end. */
 static void make_headers(const struct applying *a, Elf64_Phdr *ph)
 {
 	const struct layout *at = &a->at;
-	const Elf64_Phdr load = {
-		.p_type = PT_LOAD,
-		.p_flags = PF_R | PF_X,
-		.p_offset = at->off,
-		.p_vaddr = at->vaddr,
-		.p_paddr = at->vaddr,
-		.p_filesz = segment_len(at),
-		.p_memsz = segment_len(at),
-		.p_align = PAGE,
-	};
 	const Elf64_Phdr note = {
 		.p_type = PT_NOTE,
 		.p_flags = PF_R,
@@ -472,7 +502,7 @@ static void make_headers(const struct applying *a, Elf64_Phdr *ph)
 		}
 		n++;
 		if (i == last)
-			ph[n++] = load;
+			n += make_loads(at, ph + n);
 	}
 	ph[n++] = note;
 	if (a->adds_table)
@@ -582,14 +612,35 @@ static void make_sections(struct applying *a)
 		.sh_size = a->frame.hdr_len,
 		.sh_addralign = 4,
 	};
-	const Elf64_Shdr start = {
-		.sh_name = name + SECTION_START_NAME,
-		.sh_type = SHT_PROGBITS,
-		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-		.sh_addr = at->vaddr + at->head_len + at->block_len,
-		.sh_offset = at->off + at->head_len + at->block_len,
-		.sh_size = at->start_len,
-		.sh_addralign = PAGE,
+	const uint64_t code = at->head_len + at->block_len, data = at->wake_at - at->start_data;
+	const Elf64_Shdr start[] = {
+		{
+			.sh_name = name + SECTION_START_NAME,
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			.sh_addr = at->vaddr + code,
+			.sh_offset = at->off + code,
+			.sh_size = data - code,
+			.sh_addralign = PAGE,
+		},
+		{
+			.sh_name = name + SECTION_DATA_NAME,
+			.sh_type = SHT_NOBITS,
+			.sh_flags = SHF_ALLOC,
+			.sh_addr = at->vaddr + data,
+			.sh_offset = at->off + data,
+			.sh_size = at->start_data,
+			.sh_addralign = PAGE,
+		},
+		{
+			.sh_name = name + SECTION_WAKE_NAME,
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+			.sh_addr = at->vaddr + at->wake_at,
+			.sh_offset = at->off + data,
+			.sh_size = segment_len(at) - at->wake_at,
+			.sh_addralign = PAGE,
+		},
 	};
 	const Elf64_Shdr debug = {
 		.sh_name = name + SECTION_DEBUG_NAME,
@@ -612,8 +663,8 @@ static void make_sections(struct applying *a)
 	a->nsections = n + nadded;
 	if (a->frame.len)
 		a->headers[a->nsections++] = frame;
-	if (at->start_len)
-		a->headers[a->nsections++] = start;
+	for (size_t i = 0; at->start_len && i < sizeof(start) / sizeof(start[0]); i++)
+		a->headers[a->nsections++] = start[i];
 	if (a->debug)
 		a->headers[a->nsections++] = debug;
 }
@@ -731,7 +782,7 @@ int apply_elf_make(struct elf_patched *out, const struct elf_sink *to, const str
 		return err_set(err, ENOENT, "%s: no function that was asked for can be probed",
 			       img->path);
 	if (has_start(img, what))
-		a.at.start_len = start_part_min();
+		a.at.start_len = start_part_min(&a.at.start_data);
 	plan_frames(&a);
 	code = lay_out(&a, err);
 	if (code)

@@ -10,9 +10,10 @@
  *   │ segments         │  with jumps: one at each site
  *   │ sections …       │
  *   ├──────────────────┤  the old end, up to the next page
- *   │ program headers  │  ┐ one more PT_LOAD, R-X: the table, moved here because it has grown
- *   │ note "kron"      │  │ by two entries, and the block
- *   │ block            │  ┘
+ *   │ program headers  │  ┐ one more PT_LOAD, R-X: the table, moved here because it has grown,
+ *   │ note "kron"      │  │ the block, and the start-up code where there is some; its data (zeros)
+ *   │ block            │  │ and what lies behind them are two more
+ *   │ [start-up code]  │  ┘
  *   ├──────────────────┤
  *   │ the plan         │  not loaded (patch_info.h)
  *   │ section headers  │  of files that have some: the old ones, one each for the note, the

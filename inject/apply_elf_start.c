@@ -19,8 +19,9 @@ static struct kron_start head(void)
 	return h;
 }
 
-uint64_t start_part_min(void)
+uint64_t start_part_min(uint64_t *data)
 {
+	*data = head().data_len;
 	return (uint64_t)head().data_off + head().data_len;
 }
 
@@ -83,9 +84,10 @@ int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,
 		    const struct binding *b, uint64_t block_len, struct start_wake *wake,
 		    struct err *err)
 {
+	uint64_t data;
 	int code = 0;
 
-	*out = (struct start_part){.vaddr = vaddr, .wake_at = start_part_min()};
+	*out = (struct start_part){.vaddr = vaddr, .wake_at = start_part_min(&data)};
 	start_wake_make(wake, &out->wake, &out->wake_len, vaddr, img);
 	if (out->wake_len > UINT32_MAX / 2)
 		code = err_set(err, ERANGE, "it has too many probes");

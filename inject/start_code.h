@@ -3,7 +3,7 @@
  * start_code.h - what goes into a program or library besides its block: kron/start.h, bytes and
  * place.
  *
- *   start-up code │ zeros for its data, a hole in the file │ how to wake the probes
+ *   start-up code │ zeros for its data, not in the file │ how to wake the probes
  *                                                          │ a library's displaced instructions
  */
 #ifndef INJECT_START_CODE_H
@@ -30,8 +30,8 @@ struct start_part {
 	uint64_t wake_len;
 };
 
-/* The least that it takes, without the last part. */
-uint64_t start_part_min(void);
+/* The least that it takes, without the last part; *data: how much of it are the zeros. */
+uint64_t start_part_min(uint64_t *data);
 /* Where a sleeping block's hooks lead, for the address vaddr. */
 uint64_t start_part_hook(uint64_t vaddr);
 /* The frame information of its code: bytes, and offset from vaddr. */

@@ -9,7 +9,7 @@
  * relocation, so it runs wherever it is loaded, before the program has relocated itself:
  *
  *   +0          struct kron_start, code, constants      in the file, read and execute
- *   +data_off   data_len bytes                          in the file a hole; the code maps zero
+ *   +data_off   data_len bytes                          not in the file; the code maps zero
  *                                                       pages there, read and write, if it is
  *                                                       asked to do anything
  */
