@@ -7,7 +7,8 @@
  * substitutions of substitutions may still stand for gigabytes, so we leave by longjmp() when
  * more than a sane name has come out.
  *
- * Parameters are not shown: names are for lists and globs.
+ * Parameters are not shown: names are for lists and globs.  Who spells them out asks for the
+ * whole name.
  */
 #include "inject/demangle.h"
 
@@ -43,7 +44,7 @@ static bool is_mangled(const char *raw)
 	return !strncmp(raw, "_Z", 2) || !strncmp(raw, "_R", 2) || !strncmp(raw, "_GLOBAL_", 8);
 }
 
-static bool demangle(const char *raw, struct output *out)
+static bool demangle(const char *raw, int options, struct output *out)
 {
 	/* Rust's older names are also well-formed C++ names, so Rust comes first. */
 	if (setjmp(out->too_long))
@@ -52,16 +53,26 @@ static bool demangle(const char *raw, struct output *out)
 	if (rust_demangle_callback(raw, DMGL_NO_OPTS, take, out))
 		return true;
 	out->n = 0;
-	return cplus_demangle_v3_callback(raw, DMGL_ANSI, take, out);
+	return cplus_demangle_v3_callback(raw, options, take, out);
 }
 
-char *symbol_demangle(const char *raw)
+static char *readable(const char *raw, int options)
 {
 	struct output out;
 
 	if (!is_mangled(raw) || strnlen(raw, RAW_MAX) == RAW_MAX)
 		return NULL;
-	if (!demangle(raw, &out) || !out.n)
+	if (!demangle(raw, options, &out) || !out.n)
 		return NULL;
 	return xstrndup(out.text, out.n);
+}
+
+char *symbol_demangle(const char *raw)
+{
+	return readable(raw, DMGL_ANSI);
+}
+
+char *symbol_demangle_whole(const char *raw)
+{
+	return readable(raw, DMGL_ANSI | DMGL_PARAMS);
 }

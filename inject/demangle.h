@@ -10,5 +10,7 @@
  * names: length, depth and output are limited.  The caller frees it with xfree().
  */
 char *symbol_demangle(const char *raw);
+/* The same with the arguments of a C++ function. */
+char *symbol_demangle_whole(const char *raw);
 
 #endif

@@ -7,7 +7,6 @@
  */
 #include <stdlib.h>
 
-#include "base/name_forms.h"
 #include "inject/demangle.h"
 #include "inject/resolve_impl.h"
 
@@ -26,14 +25,8 @@ static void take_function(struct resolver *r, uint32_t function)
 bool callers_match_import(const struct spec_name *n, const char *name)
 {
 	char *readable = symbol_demangle(name);
-	bool yes = spec_name_matches(n, name);
-	struct name_forms forms;
+	bool yes = names_match(n, name, readable);
 
-	if (readable && !yes) {
-		name_forms_make(&forms, readable);
-		for (unsigned i = 0; i < forms.n && !yes; i++)
-			yes = spec_name_matches(n, forms.v[i]);
-	}
 	xfree(readable);
 	return yes;
 }

@@ -71,6 +71,8 @@ char *resolver_function_name(const struct resolver *r, uint32_t function);
 /* ---- names ---- */
 void names_build(struct resolver *r);
 void names_free(struct resolver *r);
+/* Does a symbol have this name, in one of the forms of its readable one?  (NULL: it has none.) */
+bool names_match(const struct spec_name *n, const char *raw, const char *readable);
 /* Calls fn for each function, no part, that the probe's FUNC[@SRC] means; false: there is none,
  * and a note says so. */
 bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t function));

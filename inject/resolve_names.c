@@ -63,19 +63,32 @@ void names_free(struct resolver *r)
 
 /* ---- matching ---- */
 
-static bool alias_matches(const struct spec_name *n, const struct alias *a)
+static bool form_matches(const struct spec_name *n, const char *readable)
 {
 	struct name_forms forms;
 
-	if (spec_name_matches(n, a->raw))
-		return true;
-	if (!a->readable)
-		return false;
-	name_forms_make(&forms, a->readable);
+	name_forms_make(&forms, readable);
 	for (unsigned i = 0; i < forms.n; i++)
 		if (spec_name_matches(n, forms.v[i]))
 			return true;
 	return false;
+}
+
+/* With its arguments, which tell overloaded functions apart: only for who names some. */
+static bool whole_matches(const struct spec_name *n, const char *raw)
+{
+	char *whole = strchr(n->text, '(') ? symbol_demangle_whole(raw) : NULL;
+	bool yes = whole && form_matches(n, whole);
+
+	xfree(whole);
+	return yes;
+}
+
+bool names_match(const struct spec_name *n, const char *raw, const char *readable)
+{
+	if (spec_name_matches(n, raw))
+		return true;
+	return readable && (form_matches(n, readable) || whole_matches(n, raw));
 }
 
 /*
@@ -238,7 +251,7 @@ bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t 
 
 	names_build(r);
 	vec_for(&r->aliases, a) {
-		if (matched[a->function] || !alias_matches(&r->spec->function, a))
+		if (matched[a->function] || !names_match(&r->spec->function, a->raw, a->readable))
 			continue;
 		matched[a->function] = 1;
 		if (a->is_ifunc) { /* a glob means it no more than its author did */

@@ -254,6 +254,24 @@ def names():
         tap.need("IFUNC" in r["notes"][0]["text"], r)
 
 
+def overloaded():
+    """A C++ function with its arguments is one of several; nm tells where."""
+    with open("over.cc", "w") as f:
+        f.write("""struct thing { int put(int); int put(const char *, long); };
+            __attribute__((noinline)) int thing::put(int x) { return x + 1; }
+            __attribute__((noinline)) int thing::put(const char *s, long n) { return s[n]; }
+            int main(int c, char **v) { thing t; return t.put(c) + t.put(v[0], 0); }""")
+    subprocess.run(["g++", "-O1", "-o", "over", "over.cc"], check=True)
+    nm = subprocess.run(["nm", "-C", "over"], capture_output=True, text=True, check=True).stdout
+    at = {m[2]: int(m[1], 16) for m in re.finditer(r"(\w+) [TtWw] (thing::put.*)", nm)}
+    tap.need(len(at) == 2, at)
+    for name, vaddr in at.items():
+        same(name, places("over", name), [vaddr])
+    same("both", places("over", "thing::put"), sorted(at.values()))
+    tap.need(len(places("over", "thing::put(int)%callers")) == 1, "one call")
+    kron_list("over", "thing::put(long)", status=1)
+
+
 with tap.Suite("places") as s:
     s.case("instructions, calls, branches, loads, stores as objdump shows them", classes)
     s.case("... of 40 functions of kron", classes_of_kron)
@@ -268,3 +286,4 @@ with tap.Suite("places") as s:
     s.case("... of libstdc++", markers_of_libstdcxx)
     s.case("what is not there is named, with what may be meant", mistakes)
     s.case("all names of a function count; globs and expressions", names)
+    s.case("a C++ name with its arguments", overloaded)
