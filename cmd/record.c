@@ -343,7 +343,7 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 	else if (!s->starts && !c->server.untraced.n)
 		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
 		    "before it was ready");
-	else if (s->starts && !s->modules)
+	else if (s->starts && !s->modules && (probes.specs.n || !c->server.untraced.n))
 		say(probes.specs.n ? "kron: no place of a probe was found"
 				   : "kron: no function was selected: nothing matches -F, or -N "
 				     "takes all");
