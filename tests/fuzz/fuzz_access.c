@@ -26,7 +26,6 @@
 #define GUARD 65536
 #define HANG_SECONDS 60
 
-static uint64_t random_state = 1;
 static uint64_t round_state; /* what makes the round again: -s */
 
 /* ---- a board between guards ---- */
