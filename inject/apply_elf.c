@@ -77,6 +77,16 @@ static bool has_writable_text(const struct elf_image *img)
 	return false;
 }
 
+/* Neither kernel nor dynamic linker would; nor can we tell where the new parts have to be. */
+static bool can_be_mapped(const struct elf_image *img)
+{
+	for (size_t i = 0; i < img->nsegments; i++)
+		if (img->segments[i].filesz &&
+		    (img->segments[i].vaddr - img->segments[i].off) % PAGE)
+			return false;
+	return true;
+}
+
 static Elf64_Phdr header_at(const struct elf_image *img, const Elf64_Ehdr *eh, size_t i)
 {
 	Elf64_Phdr ph;
@@ -119,6 +129,10 @@ int apply_elf_check(const struct elf_image *img, struct err *err)
 		return err_set(err, ENOTSUP, "%s has code that it may write to", img->path);
 	if (has_shared_text(img))
 		return err_set(err, ENOTSUP, "%s loads the same bytes twice, once as code",
+			       img->path);
+	if (!can_be_mapped(img))
+		return err_set(err, ENOEXEC,
+			       "%s is damaged: its segments cannot be mapped to where they belong",
 			       img->path);
 	if (!are_loads_in_order(img, &eh))
 		return err_set(err, ENOEXEC, "%s is damaged: its segments are not in order",

@@ -232,6 +232,12 @@ def patch_refuses():
                        ("empty", b""), ("relocatable", header(kind=1))):  # fmt: skip
         f = write(name, data)
         one_sentence(kron("patch", "-o", "out", f), 1, f"patch of {name}")
+    # the last segment lies 22 bytes further on than its place in the file has it
+    phoff, phnum = struct.unpack_from("<Q", PROGRAM, 0x20)[0], struct.unpack_from("<H", PROGRAM, 0x38)[0]
+    at = [p for p in range(phoff, phoff + 56 * phnum, 56) if PROGRAM[p : p + 4] == b"\1\0\0\0"][-1]
+    moved = bytearray(PROGRAM)
+    struct.pack_into("<Q", moved, at + 16, struct.unpack_from("<Q", moved, at + 16)[0] + 22)
+    one_sentence(kron("patch", "-o", "out", write("moved", bytes(moved))), 1, "patch of moved", ["mapped"])
     one_sentence(kron("patch", "-o", "out", "./none"), 1, "patch of nothing", ["no such file"])
     one_sentence(kron("patch", "-o", "dir/none/out", "./program"), 1, "no folder")
     one_sentence(kron("patch", "-o", "/dev/null", "./program"), 1, "a device", ["regular"])

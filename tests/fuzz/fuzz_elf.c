@@ -447,19 +447,30 @@ static void mend_checksum(uint8_t *p, size_t size)
 	elf_image_close(img);
 }
 
+/* The file that has the input of the last round. */
+struct kept {
+	int fd;
+	uint8_t *bytes;
+	size_t room;
+};
+
 /* The input ends where a page ends, so that one byte too far faults even without sanitizers. */
-static void run_one(uint8_t *arena_end, const struct seed *s, char *keep, unsigned int changes)
+static void run_one(uint8_t *arena_end, const struct seed *s, struct kept *keep,
+		    unsigned int changes)
 {
-	uint8_t *work = (uint8_t *)keep;
+	uint8_t *work = keep->bytes;
 	size_t size = s->size;
 
+	if (ftruncate(keep->fd, (off_t)keep->room))
+		exit(99);
 	memcpy(work, s->bytes, size);
 	for (unsigned int i = 0; i < changes; i++)
 		mutate_once(work, &size);
 	if (rnd(4))
 		mend_checksum(work, size);
 	memcpy(arena_end - size, work, size);
-	memset(work + size, 0, s->size - size);
+	if (ftruncate(keep->fd, (off_t)size))
+		exit(99);
 	LLVMFuzzerTestOneInput(arena_end - size, size);
 }
 
@@ -467,33 +478,33 @@ static int fuzz(const struct seed *seeds, size_t n, double seconds, const char *
 {
 	size_t most = 0, runs = 0, room;
 	double end = now() + seconds, slowest = 0;
+	struct kept keep;
 	uint8_t *arena;
-	char *keep;
-	int fd;
 
 	for (size_t i = 0; i < n; i++)
 		if (seeds[i].size > most)
 			most = seeds[i].size;
 	room = (most + 4095) & ~4095ul;
 	arena = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	fd = open(out, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (arena == MAP_FAILED || fd < 0 || ftruncate(fd, room))
+	keep.room = room;
+	keep.fd = open(out, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (arena == MAP_FAILED || keep.fd < 0)
 		return 99;
 	mprotect(arena + room, 4096, PROT_NONE);
-	keep = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (keep == MAP_FAILED)
+	keep.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, keep.fd, 0);
+	if (keep.bytes == MAP_FAILED)
 		return 99;
 	while (now() < end) {
 		double start = now();
 
-		run_one(arena + room, &seeds[rnd(n)], keep, 1 + rnd(rnd(3) ? 4 : 32));
+		run_one(arena + room, &seeds[rnd(n)], &keep, 1 + rnd(rnd(3) ? 4 : 32));
 		if (now() - start > slowest)
 			slowest = now() - start;
 		runs++;
 	}
-	munmap(keep, room);
+	munmap(keep.bytes, room);
 	munmap(arena, room + 4096);
-	close(fd);
+	close(keep.fd);
 	unlink(out);
 	printf("# %zu inputs in %.0f s, the slowest took %.0f ms\n", runs, seconds, slowest * 1e3);
 	printf("%s 1 - hostile ELF files\n1..1\n", slowest < 10 ? "ok" : "not ok");
