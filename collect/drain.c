@@ -45,6 +45,7 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 {
 	const struct kron_sample *s = (const void *)(c + 1);
 	uint32_t holes = 0, last = 0, stored = 0, specials = 0;
+	bool counters = false;
 
 	for (uint32_t i = 0; i < KRON_CHUNK_SAMPLES; i++) {
 		/* Acquire: the head is stored last; partner: the thunk's store of it. */
@@ -53,10 +54,14 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 		holes += i - last;
 		last = i + 1;
 		stored++;
-		specials += s[i].event >= KRON_EVENT_SPECIAL;
+		if (s[i].event >= KRON_EVENT_SPECIAL) {
+			specials++;
+			counters |= lane_counters_is(s[i].event);
+		}
 	}
 	out->samples = stored - specials;
 	out->specials = specials;
+	out->has_counters = counters;
 	out->holes = holes;
 	out->tail = KRON_CHUNK_SAMPLES - last;
 	out->nbytes = last * KRON_SAMPLE_SIZE;
@@ -88,10 +93,8 @@ int drain_write(struct drain *d, const struct trace_chunk *head, const void *dat
 }
 
 /* As the trace has them; head->nbytes with it. */
-static const void *as_in_trace(struct drain *d, struct trace_chunk *head, const void *slots)
+static const void *folded(struct drain *d, struct trace_chunk *head, const void *slots)
 {
-	if (!lane_counters_are_there(slots, head->nbytes))
-		return slots;
 	if (!d->folded)
 		d->folded = xmalloc(KRON_CHUNK_SIZE);
 	head->nbytes = (uint32_t)lane_counters_fold(d->folded, slots, head->nbytes);
@@ -102,9 +105,10 @@ int drain_write_slots(struct drain *d, const struct trace_chunk *head, const voi
 		      const struct chunk_owner *o, uint32_t samples)
 {
 	struct trace_chunk h = *head;
-	const void *data = as_in_trace(d, &h, slots);
 
-	return drain_write(d, &h, data, o, samples);
+	if (lane_counters_are_there(slots, h.nbytes))
+		slots = folded(d, &h, slots);
+	return drain_write(d, &h, slots, o, samples);
 }
 
 static struct trace_chunk head_of(const struct kron_chunk *c, const struct chunk_owner *o,
@@ -200,10 +204,14 @@ static uint32_t is_written(struct drain *d, const struct drain_pending *p)
 static uint32_t write_alone(struct drain *d, const struct drain_pending *p)
 {
 	struct trace_chunk head = p->head;
-	const void *samples = as_in_trace(d, &head, segment_chunk(d->seg, p->chunk) + 1);
-	int code = journal_stage(d->journal, &head, samples)
-			   ? journal_commit(d->journal, false)
-			   : journal_chunk(d->journal, &head, samples);
+	const void *samples = segment_chunk(d->seg, p->chunk) + 1;
+	int code;
+
+	if (p->has_counters)
+		samples = folded(d, &head, samples);
+	code = journal_stage(d->journal, &head, samples)
+		       ? journal_commit(d->journal, false)
+		       : journal_chunk(d->journal, &head, samples);
 
 	if (!code)
 		return is_written(d, p);
@@ -228,28 +236,30 @@ static uint32_t write_pending(struct drain *d)
 	return moved;
 }
 
-static bool stage(struct drain *d, const struct trace_chunk *head, const void *slots)
+static bool stage(struct drain *d, const struct drain_pending *p)
 {
-	struct trace_chunk h = *head;
-	const void *samples = as_in_trace(d, &h, slots);
+	const void *samples = segment_chunk(d->seg, p->chunk) + 1;
+	struct trace_chunk head = p->head;
 
-	return journal_stage(d->journal, &h, samples);
+	if (p->has_counters)
+		samples = folded(d, &head, samples);
+	return journal_stage(d->journal, &head, samples);
 }
 
 static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owner *o,
 			    const struct chunk_count *n)
 {
 	const struct kron_chunk *c = segment_chunk(d->seg, i);
-	const struct drain_pending p = {i, n->samples, head_of(c, o, n), *o};
+	const struct drain_pending p = {i, n->samples, n->has_counters, head_of(c, o, n), *o};
 	uint32_t moved = 0;
 
 	if (d->watch) {
 		show_watch(d, i, &p.head, o);
 		return done_with(d, i, n->nbytes);
 	}
-	if (d->npending == DRAIN_PENDING || !stage(d, &p.head, c + 1)) {
+	if (d->npending == DRAIN_PENDING || !stage(d, &p)) {
 		moved = write_pending(d);
-		if (!stage(d, &p.head, c + 1))
+		if (!stage(d, &p))
 			return moved + write_alone(d, &p);
 	}
 	d->pending[d->npending++] = p;

@@ -36,6 +36,7 @@ struct drain_totals {
 struct drain_pending {
 	uint32_t chunk; /* in the pool */
 	uint32_t samples;
+	bool has_counters; /* of Resource samples */
 	struct trace_chunk head;
 	struct chunk_owner owner;
 };
@@ -96,8 +97,9 @@ int drain_write_slots(struct drain *d, const struct trace_chunk *head, const voi
 struct chunk_count {
 	uint32_t samples; /* special records left out */
 	uint32_t specials;
-	uint32_t holes; /* zero heads before the last sample */
-	uint32_t tail;  /* zero heads behind it */
+	bool has_counters; /* of Resource samples */
+	uint32_t holes;    /* zero heads before the last sample */
+	uint32_t tail;     /* zero heads behind it */
 	uint32_t nbytes;
 };
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out);

@@ -8,8 +8,7 @@
 
 static bool is_counters(const struct kron_sample *s)
 {
-	return s->head && s->event >= KRON_EVENT_COUNTERS &&
-	       s->event < KRON_EVENT_COUNTERS + KRON_COUNTERS / 2;
+	return s->head && lane_counters_is(s->event);
 }
 
 bool lane_counters_are_there(const void *samples, size_t nbytes)

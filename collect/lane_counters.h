@@ -12,6 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kron/board.h>
+
+/* Is this record two of a Resource sample's counters? */
+static inline bool lane_counters_is(uint32_t event)
+{
+	return event >= KRON_EVENT_COUNTERS && event < KRON_EVENT_COUNTERS + KRON_COUNTERS / 2;
+}
 /* Is there anything to do? */
 bool lane_counters_are_there(const void *samples, size_t nbytes);
 /* Returns how many bytes out has then: at most nbytes.  Counters without their sample go. */

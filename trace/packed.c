@@ -11,6 +11,7 @@ enum { GUESSED_FAR = 0xf0, NEAR = 0xf8, MIDDLE, FAR, NOTHING = 0xfe, WHOLE };
 #define FAR_SIZE 13u
 #define WHOLE_SIZE (1u + KRON_SAMPLE_SIZE)
 #define TIME_BITS 56
+#define GUESSES (1u << PACKED_HISTORY_BITS)
 
 static uint32_t type_of(uint32_t head)
 {
@@ -29,47 +30,14 @@ static uint64_t what_of(uint32_t event, uint32_t step)
 	return (uint64_t)event << 32 | step;
 }
 
-static void guesses_start(struct guesses *g)
-{
-	memset(g, 0, sizeof(*g));
-}
-
-static uint64_t *guess(struct guesses *g)
-{
-	return &g->at[g->history];
-}
-
-static void guesses_go_on(struct guesses *g, uint32_t event)
+static uint32_t history_behind(uint32_t history, uint32_t event)
 {
 	uint32_t mixed = event * 0x9e3779b1u >> (32 - PACKED_HISTORY_BITS);
 
-	g->history = (g->history << 3 ^ mixed) & ((1u << PACKED_HISTORY_BITS) - 1);
+	return (history << 3 ^ mixed) & ((1u << PACKED_HISTORY_BITS) - 1);
 }
 
 /* ---- make ---- */
-
-/* May this sample be told by what differs from the one before? */
-static bool is_like(const struct kron_sample *before, const struct kron_sample *s, uint64_t ticks)
-{
-	return !((before->head ^ s->head) & ~KRON_HEAD_TIME_MASK) && before->source == s->source &&
-	       ticks <= UINT32_MAX;
-}
-
-static uint64_t ticks_between(const struct kron_sample *before, const struct kron_sample *s)
-{
-	return (kron_sample_time(s) - kron_sample_time(before)) & ((1ull << TIME_BITS) - 1);
-}
-
-/* Its thread may be storing it just now: what we saw at one moment.  A hole is all zero. */
-static struct kron_sample load(const struct kron_sample *s)
-{
-	/* Acquire: the head is stored last; partner: the thunk's store of it. */
-	uint32_t head = __atomic_load_n(&s->head, __ATOMIC_ACQUIRE);
-
-	if (!head)
-		return (struct kron_sample){0};
-	return (struct kron_sample){head, s->time_lo, s->source, s->payload, s->event};
-}
 
 static uint8_t *put_guessed(uint8_t *at, uint64_t ticks)
 {
@@ -139,31 +107,45 @@ static size_t fill_up(uint8_t *out, size_t used, size_t room)
 	return size;
 }
 
+/*
+ * A thread may be storing samples just now.  The head comes last: without it this is a hole,
+ * whatever else is there, and with it nothing changes any more.
+ */
 size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes)
 {
+	static const struct kron_sample hole;
 	const struct kron_sample *s = samples, *end = s + nbytes / KRON_SAMPLE_SIZE;
-	struct kron_sample before = {0}; /* no sample has its header byte */
-	struct guesses guesses;
+	uint64_t guesses[GUESSES] = {0}, time = 0;
+	uint32_t history = 0, payload = 0, source = 0, rest = 0; /* of the head; no sample has 0 */
 	uint8_t *at = out;
 
 	if (nbytes % KRON_SAMPLE_SIZE)
 		return 0;
-	guesses_start(&guesses);
 	for (; s < end; s++) {
-		struct kron_sample now = load(s);
-		uint64_t ticks = ticks_between(&before, &now);
-		uint64_t what = what_of(now.event, now.payload - before.payload);
+		/* Acquire: the head is stored last; partner: the thunk's store of it. */
+		uint32_t head = __atomic_load_n(&s->head, __ATOMIC_ACQUIRE);
+		uint64_t now = (uint64_t)(head & KRON_HEAD_TIME_MASK) << 32 | s->time_lo;
+		uint64_t ticks = (now - time) & ((1ull << TIME_BITS) - 1);
 
-		if (room - (size_t)(at - out) < WHOLE_SIZE || is_resource(now.head))
+		if (room - (size_t)(at - out) < WHOLE_SIZE)
 			return 0;
-		if (now.head && is_like(&before, &now, ticks))
-			at = put_like(at, ticks, what, guess(&guesses));
-		else
-			at = put_whole(at, &now);
-		if (now.head) {
-			before = now;
-			guesses_go_on(&guesses, now.event);
+		if (!head) {
+			at = put_whole(at, &hole);
+			continue;
 		}
+		if (rest == (head & ~KRON_HEAD_TIME_MASK) && source == s->source &&
+		    ticks <= UINT32_MAX)
+			at = put_like(at, ticks, what_of(s->event, s->payload - payload),
+				      &guesses[history]);
+		else if (is_resource(head))
+			return 0;
+		else
+			at = put_whole(at, s);
+		rest = head & ~KRON_HEAD_TIME_MASK;
+		source = s->source;
+		payload = s->payload;
+		time = now;
+		history = history_behind(history, s->event);
 	}
 	return fill_up(out, (size_t)(at - out), room);
 }
@@ -176,8 +158,9 @@ void sample_walk_start(struct sample_walk *w, const uint8_t *data, size_t nbytes
 	w->end = data + nbytes;
 	w->packed = packed;
 	w->s = (struct kron_sample){0};
+	w->history = 0;
 	if (packed)
-		guesses_start(&w->guesses);
+		memset(w->guesses, 0, sizeof(w->guesses));
 }
 
 static const struct kron_sample *next_plain(struct sample_walk *w, uint64_t *damaged)
@@ -278,12 +261,12 @@ static const struct kron_sample *next_packed(struct sample_walk *w, uint64_t *da
 			if (!take_whole(&w->s, at + 1))
 				continue;
 		} else {
-			uint64_t *guessed = guess(&w->guesses);
+			uint64_t *guessed = &w->guesses[w->history];
 			uint32_t ticks = take_like(at, guessed);
 
 			step_on(&w->s, ticks, *guessed);
 		}
-		guesses_go_on(&w->guesses, w->s.event);
+		w->history = history_behind(w->history, w->s.event);
 		if (type_of(w->s.head) == KRON_HEAD_TYPE_TRACE)
 			return &w->s;
 		if (damaged)

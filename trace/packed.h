@@ -41,16 +41,12 @@
  */
 size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes);
 
-struct guesses {
-	uint32_t history;
-	uint64_t at[1u << PACKED_HISTORY_BITS]; /* event << 32 | step */
-};
-
 struct sample_walk {
 	const uint8_t *at, *end; /* NULL: not begun */
 	bool packed;
-	struct kron_sample s;   /* the last one of a packed chunk */
-	struct guesses guesses; /* of a packed chunk */
+	struct kron_sample s; /* the last one of a packed chunk; and what comes behind it: */
+	uint32_t history;
+	uint64_t guesses[1u << PACKED_HISTORY_BITS]; /* event << 32 | step */
 };
 
 void sample_walk_start(struct sample_walk *w, const uint8_t *data, size_t nbytes, bool packed);
