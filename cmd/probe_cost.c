@@ -174,17 +174,18 @@ static void keep_least(double *least, double v)
 		*least = v;
 }
 
-void probe_cost_measure(struct probe_cost *c, double hz)
+void probe_cost_measure(struct probe_cost *c, double hz, bool with_static)
 {
 	static const uint8_t open = KRON_GATE(KRON_GATE_TAKE, 0), closed = KRON_GATE_CLOSED;
 	double per_ns = hz / 1e9;
 	struct kron_sample *samples;
 	struct rt_lane lane;
-	bool taken = true, with_static = can_be_static();
+	bool taken = true;
 
 	memset(c, 0, sizeof(*c));
 	if (per_ns <= 0)
 		return;
+	with_static = with_static && can_be_static();
 	samples = xcalloc(SAMPLES + SPARE, sizeof(*samples));
 	for (int i = 0; i < ROUNDS; i++) {
 		lane_fresh(&lane, samples);

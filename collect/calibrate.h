@@ -3,6 +3,7 @@
 #ifndef COLLECT_CALIBRATE_H
 #define COLLECT_CALIBRATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bus/clock.h"
@@ -25,7 +26,10 @@ static inline double probe_cost_mean(const struct probe_cost *c, uint64_t sample
 	return c->on + (c->on_static - c->on) * ((double)samples_static / (double)samples);
 }
 
-/* Who measures it has the runtime's thunk, which nothing here may know.  hz: see tsc_hz(). */
-typedef void (*probe_cost_fn)(struct probe_cost *c, double hz);
+/*
+ * Who measures it has the runtime's thunk, which nothing here may know.  hz: see tsc_hz();
+ * with_static: on_static is wanted.
+ */
+typedef void (*probe_cost_fn)(struct probe_cost *c, double hz, bool with_static);
 
 #endif

@@ -331,9 +331,9 @@ static void measure(struct collector *c, double hz, struct probe_cost *out)
 
 	if (c->opt.bus == KRON_BUS_DEVICE)
 		return; /* what a store takes to get there, it cannot be told */
-	if (c->opt.measure)
-		c->opt.measure(out, hz);
 	tasks_totals(&c->tasks, &tasks);
+	if (c->opt.measure)
+		c->opt.measure(out, hz, tasks.samples_static);
 	out->on = probe_cost_mean(out, tasks.samples, tasks.samples_static);
 	if (c->opt.bus == KRON_BUS_EXACT)
 		out->on = fetch_trigger_ns(&c->fetch, hz);
