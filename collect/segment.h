@@ -28,9 +28,9 @@
 #include "bus/clock.h"
 #include "bus/object.h"
 
-#define SEGMENT_CHUNKS_MIN 8u    /* below this a trace would be mostly losses */
-#define SEGMENT_CHUNKS_START 8u  /* what segment_create() gets: all of it is waited for */
-#define SEGMENT_CHUNKS_FIRST 64u /* what kron-grow makes of it, before the program has started */
+#define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
+#define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; kron-grow gets the rest */
+#define SEGMENT_CHUNKS_FIRST 64u
 
 struct segment {
 	char name[OBJECT_NAME]; /* "/kron-..." as shm_open() takes it */
