@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -243,6 +244,157 @@ static void what_is_no_sample_is_skipped(void **state)
 	end();
 }
 
+/* Words in the trace: what the reader finds in it, in samples of one size or the other. */
+static uint64_t words_in_trace(void)
+{
+	struct trace_cursor *c;
+	struct trace_event e;
+	struct err err = {{0}};
+	struct trace *t;
+	uint64_t n = 0;
+
+	assert_int_equal(journal_flush(&r.journal), 0);
+	if (trace_open(&t, r.dir, &err))
+		fail_msg("%s", err.msg);
+	c = trace_cursor_open(t, -1);
+	while (trace_cursor_next(c, &e))
+		n += (e.counters ? KRON_RESOURCE_SIZE : KRON_SAMPLE_SIZE) / 4;
+	trace_cursor_close(c);
+	assert_int_equal(t->damaged, 0);
+	trace_close(t);
+	return n;
+}
+
+static void write_word(uint64_t word, uint32_t value)
+{
+	board_write32(r.board, KRON_BOARD_MEMORY + 4 * (uint32_t)word, value);
+}
+
+/* The end, and every word is a sample's or counted as nobody's. */
+static void check_all_words(uint64_t words)
+{
+	uint64_t from =
+		r.fetch.damaged + words_in_trace() - r.fetch.fetched; /* recovered: below 0 */
+
+	segment_set_sampling(&r.seg, false);
+	tasks_look(&r.tasks, false, false);
+	fetch_all(&r.fetch);
+	assert_int_equal(r.seg.ctl->fetched, words);
+	assert_int_equal(words_in_trace() + r.fetch.damaged, words + from);
+}
+
+/* A program writes over the last word that there is, so that nothing in it begins a sample. */
+static void the_last_word_may_be_anything(void **state)
+{
+	static const uint32_t values[] = {0, 0xffffffff, 1u << 24, 2u << 27, 3u << 27};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		for (uint32_t at = 0; at < 12; at++) {
+			start("last", KRON_WHEN_FULL_WAIT);
+			enter(0, 0, 1, 501);
+			for (uint32_t k = 0; k < 4; k++)
+				trigger(501, k);
+			nap_ms(1);
+			/* the head of the last sample but one, and the words up to the last */
+			for (uint32_t k = 10; k <= 10 + at && k < 20; k++)
+				write_word(k, values[i]);
+			fetch_now();
+			check_all_words(20);
+			end();
+		}
+	}
+}
+
+static uint32_t random_word(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return (uint32_t)(*x >> 16);
+}
+
+/* What a program might write: nothing, noise, what looks like a header, the word before. */
+static void write_nonsense(uint64_t *x, uint32_t word)
+{
+	uint32_t value = random_word(x);
+
+	switch (random_word(x) % 6) {
+	case 0:
+		value = 0;
+		break;
+	case 1:
+		value = 2u << 27 | (value & 0xff);
+		break;
+	case 2:
+		value = 3u << 27 | (value & 0xff);
+		break;
+	case 3:
+		value |= 1u << 24;
+		break;
+	}
+	write_word(word, value);
+}
+
+/* Whatever memory holds, each round comes to its end, and no word gets lost. */
+static void any_memory_is_accounted_for(void **state)
+{
+	uint64_t x = 88172645463325252ull;
+
+	(void)state;
+	for (uint32_t round = 0; round < 150; round++) {
+		uint32_t n = 1 + random_word(&x) % 40, words = 5 * n;
+		uint32_t wrong = random_word(&x) % (round % 3 ? words : 4);
+
+		start("any", KRON_WHEN_FULL_WAIT);
+		enter(0, 0, 1, 501);
+		for (uint32_t i = 0; i < n; i++)
+			trigger(501, i);
+		nap_ms(1);
+		for (uint32_t i = 0; i < wrong; i++)
+			write_nonsense(&x, random_word(&x) % words);
+		fetch_now();
+		if (round % 4 == 3) { /* the collector is killed, and another one goes on */
+			end_collector();
+			xfree(r.dir);
+			trace_open_new("any2");
+			fetch_resume(&r.fetch, &r.drain);
+			tasks_look(&r.tasks, false, false);
+		}
+		for (uint32_t i = 0; i < 10; i++) /* what comes after it is whole again */
+			trigger(501, 1000 + i);
+		nap_ms(1);
+		check_all_words(words + 50);
+		end();
+	}
+}
+
+/* Once a sample's head is destroyed, the samples after it come out as they are. */
+static void samples_after_damage_are_whole(void **state)
+{
+	static const uint32_t heads[] = {0, 1u << 24, 2u << 27 | 0x345678, 3u << 27 | 0x345678};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		start("after", KRON_WHEN_FULL_WAIT);
+		enter(0, 0, 1, 501);
+		for (uint32_t k = 0; k < 200; k++)
+			trigger(501, k);
+		nap_ms(1);
+		write_word(5 * 10, heads[i]);
+		fetch_now();
+		for (uint32_t k = 200; k < 210; k++)
+			trigger(501, k);
+		nap_ms(1);
+		check_all_words(1050);
+		read_back();
+		assert_int_equal(nseen, 209);
+		for (size_t k = 0; k < nseen; k++)
+			assert_int_equal(seen[k].event, k + (k >= 10));
+		end();
+	}
+}
+
 static void resource_samples_pass(void **state)
 {
 	struct device_cycle c = {.offset = KRON_CHIP_BYTE(KRON_WORD_RESOURCE),
@@ -363,6 +515,16 @@ static void nonsense_in_the_table_is_survived(void **state)
 	end();
 }
 
+static void hangs(int sig)
+{
+	static const char text[] = "Bail out! a round does not end\n";
+
+	(void)sig;
+	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(98);
+	_exit(99);
+}
+
 static int remove_base(void **state)
 {
 	char *command = xasprintf("rm -rf %s", base);
@@ -380,6 +542,9 @@ int main(void)
 		cmocka_unit_test(a_thread_id_comes_again),
 		cmocka_unit_test(entries_of_the_dead_go),
 		cmocka_unit_test(what_is_no_sample_is_skipped),
+		cmocka_unit_test(the_last_word_may_be_anything),
+		cmocka_unit_test(any_memory_is_accounted_for),
+		cmocka_unit_test(samples_after_damage_are_whole),
 		cmocka_unit_test(resource_samples_pass),
 		cmocka_unit_test(a_reset_of_the_board_is_survived),
 		cmocka_unit_test(a_torn_batch_is_completed),
@@ -389,5 +554,7 @@ int main(void)
 
 	if (!mkdtemp(base))
 		return 99;
+	signal(SIGALRM, hangs);
+	alarm(120);
 	return cmocka_run_group_tests(tests, NULL, remove_base);
 }

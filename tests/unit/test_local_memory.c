@@ -170,12 +170,38 @@ static void a_simple_buffer_keeps_the_oldest(void **state)
 	config = 0;
 }
 
+/* Whatever memory holds, the walk ends, and each word is a sample's, damage, or cut off. */
+static void any_memory_is_accounted_for(void **state)
+{
+	static const uint32_t kinds[] = {0, 2u << 27, 3u << 27, 1u << 24};
+	uint64_t x = 88172645463325252ull;
+
+	(void)state;
+	for (uint32_t round = 0; round < 400; round++) {
+		const uint32_t n = 1 + round * 7 % 997;
+		struct local_memory m;
+
+		begin(n, 0);
+		for (uint32_t i = 0; i < round % 60 * n / 40; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			memory[x % n] = x >> 60 ? (uint32_t)(x >> 20) : kinds[x >> 40 & 3];
+		}
+		read_all(&m);
+		assert_int_equal(m.n + m.oldest + m.newest + m.overwritten, n);
+		assert_int_equal(5 * m.trace + 21 * m.resource + m.damaged, m.n);
+		local_memory_free(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_overwritten_while_it_is_read_is_left_out),
 		cmocka_unit_test(a_memory_that_fills_up_while_it_is_read),
 		cmocka_unit_test(a_simple_buffer_keeps_the_oldest),
+		cmocka_unit_test(any_memory_is_accounted_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
