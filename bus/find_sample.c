@@ -19,7 +19,6 @@
  */
 #include "bus/find_sample.h"
 
-#define CHAIN_MIN 3u /* samples that make a place believable in the middle of data */
 /* Ticks between two samples of a chain: 2^40 are thirty hours at 10 MHz. */
 #define CHAIN_STEP (1ll << 40)
 
@@ -95,7 +94,7 @@ static size_t score(const uint8_t *p, size_t n, size_t max, bool whole)
 		return 0;
 	count = sample_chain(p, n, max, &end, &moved);
 	/* at the end of the data two will do, if they fill it to the last byte */
-	if (count < CHAIN_MIN && !(whole && count == 2 && end == n))
+	if (count < SAMPLE_CHAIN_MIN && !(whole && count == 2 && end == n))
 		return 0;
 	return 2 * count + moved;
 }

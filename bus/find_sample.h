@@ -30,6 +30,9 @@ bool sample_can_follow(uint64_t before, uint64_t time);
  */
 size_t sample_chain(const uint8_t *p, size_t n, size_t max, size_t *end, bool *moved);
 
+/* Samples in a row that make a place believable in the middle of data. */
+#define SAMPLE_CHAIN_MIN 3u
+
 /*
  * The beginning of a sample in p[0..n), looked for at 0, step, 2 * step ... below limit, or n
  * if there is none: the offset with the longest chain behind it.  `whole`: the data end at n,

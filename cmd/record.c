@@ -360,7 +360,7 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 }
 
 /* What the board itself has counted. */
-static void say_board(const struct collector *c, const struct collector_summary *s)
+static void say_board(const struct collector_summary *s)
 {
 	char overruns[STR_NUMBER], gone[STR_NUMBER], waits[STR_NUMBER];
 
@@ -369,8 +369,6 @@ static void say_board(const struct collector *c, const struct collector_summary 
 	    str_thousands(overruns, sizeof(overruns), s->overruns),
 	    str_thousands(gone, sizeof(gone), s->overwritten),
 	    str_thousands(waits, sizeof(waits), s->waited), s->cost.on);
-	if (c->fetch.damaged)
-		say("kron: %" PRIu64 " words of its memory belong to no sample", c->fetch.damaged);
 }
 
 static void say_details(const struct collector *c, const struct collector_summary *s)
@@ -382,7 +380,7 @@ static void say_details(const struct collector *c, const struct collector_summar
 	    s->modules, str_thousands(size, sizeof(size), s->probes), s->processes, s->threads,
 	    s->seconds);
 	if (c->opt.bus == KRON_BUS_EXACT)
-		say_board(c, s);
+		say_board(s);
 	else if (c->opt.bus == KRON_BUS_LANE)
 		say("kron: a probe costs %.1f ns here (rdtsc and a store: %.1f ns), switched off "
 		    "%.1f ns; the buffer grew to %s",
@@ -433,6 +431,10 @@ static void say_summary(struct collector *c, const struct collector_summary *s,
 	}
 	if (s->cut_off && verbose)
 		say("kron: %" PRIu64 " samples were cut off by a kill", s->cut_off);
+	if (c->fetch.damaged)
+		say("kron: %" PRIu64 " words of the board's memory belong to no sample: something "
+		    "wrote over it",
+		    c->fetch.damaged);
 	if (c->opt.watch.trigger)
 		say_trigger(s);
 	say("kron: %s samples, %s lost, %s sites refused, probes cost about %.*f%% -> %s",

@@ -8,6 +8,7 @@
 #include <x86intrin.h>
 
 #include "base/log.h"
+#include "bus/find_sample.h"
 #include "collect/grow.h"
 #include "collect/watch.h"
 
@@ -15,7 +16,8 @@
 #define RESOURCE_WORDS (KRON_RESOURCE_SIZE / 4u)
 #define BATCH_WORDS (SAMPLE_WORDS * 16384u)
 #define BOXES_HASH 4096u
-#define CHAIN 8u /* samples that look like ones make a beginning */
+#define CHAIN 32u /* samples in a row that fit together by no accident */
+#define DOUBTFUL_WORDS (SAMPLE_CHAIN_MIN * RESOURCE_WORDS)
 /* Skip so much more than was overwritten: the board goes on while we read. */
 #define HEAD_START (KRON_BOARD_MEMORY_WORDS / 8)
 /* A sample's word takes the chip eight clocks, 200 ns; more than that was no counting. */
@@ -249,66 +251,75 @@ static int take_sample(struct fetch *f, const uint32_t *w, uint32_t nwords, uint
 
 /* ---- words ---- */
 
-/* How long is the sample that begins here?  0: none does. */
-static uint32_t sample_words(uint32_t head)
+static bool is_chain_to_the_end(const uint8_t *p, size_t n)
 {
-	if (head & 1u << 24) /* the header's "N/A" */
-		return 0;
-	switch (head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) {
-	case KRON_HEAD_TYPE_TRACE:
-		return SAMPLE_WORDS;
-	case KRON_HEAD_TYPE_RESOURCE:
-		return RESOURCE_WORDS;
-	}
-	return 0;
+	size_t end;
+
+	return sample_chain(p, n, n, &end, NULL) && end == n;
 }
 
-/* A chain of samples, in order of their times, as far as the words go. */
-static bool is_beginning(const uint32_t *w, uint32_t n)
+/*
+ * Words up to the next sample, of n that follow damage.  false: none is seen yet, or, when no
+ * more words will come (last), none at all.  What may be the beginning of one is not passed by
+ * before it can be told.
+ */
+static bool find_sample(const uint32_t *w, uint32_t n, bool last, uint32_t *skip)
 {
-	uint64_t last = 0;
+	const uint8_t *p = (const uint8_t *)w;
 
-	for (uint32_t i = 0, at = 0; i < CHAIN && at + 1 < n; i++) {
-		uint32_t len = sample_words(w[at]);
-		uint64_t ticks = (uint64_t)(w[at] & KRON_HEAD_TIME_MASK) << 32 | w[at + 1];
-
-		if (!len || ticks < last)
-			return false;
-		last = ticks;
-		at += len;
-	}
-	return true;
+	*skip = (uint32_t)(sample_find(p, 4ul * n, 4ul * n, 4, CHAIN, last) / 4);
+	if (*skip < n)
+		return true;
+	*skip = n > DOUBTFUL_WORDS ? n - DOUBTFUL_WORDS : 0;
+	if (!last)
+		return false;
+	/* One alone, for which nothing speaks but that it fills the end. */
+	while (*skip < n && !is_chain_to_the_end((const uint8_t *)(w + *skip), 4ul * (n - *skip)))
+		++*skip;
+	return *skip < n;
 }
 
-/* Words up to the next beginning. */
-static uint32_t find_beginning(const uint32_t *w, uint32_t n)
+/* The sample that begins here follows the one before it, as far as its header says. */
+static bool is_in_order(const struct fetch *f, const uint8_t *p, uint32_t words)
 {
-	uint32_t i = 0;
-
-	while (i < n && !is_beginning(w + i, n - i))
-		i++;
-	return i;
+	if (!sample_size(p))
+		return false;
+	return words < 2 || !f->has_before || sample_can_follow(f->before, sample_time(p));
 }
 
-/* How many words were used up: all but a sample at the end whose rest is not there yet. */
-static uint32_t take_words(struct fetch *f, uint32_t n, int *code)
+/*
+ * How many words were used up: all but a sample at the end whose rest is not there yet, and a
+ * place behind damage that cannot be told yet.  last: there will be no more, so all.
+ *
+ * Each turn uses words up or ends the loop: a place that begins no sample makes `unsure`, and
+ * from there find_sample() leads to one that does, or to the end.
+ */
+static uint32_t take_words(struct fetch *f, uint32_t n, bool last, int *code)
 {
-	uint32_t at = 0;
+	uint32_t at = 0, len, skip;
 
 	while (at < n && !*code) {
-		uint32_t len = sample_words(f->words[at]);
+		const uint8_t *p = (const uint8_t *)(f->words + at);
 
-		if (!len || f->unsure) {
-			uint32_t skip = find_beginning(f->words + at, n - at);
-
-			f->unsure = false;
+		if (f->unsure || !is_in_order(f, p, n - at)) {
+			f->unsure = !find_sample(f->words + at, n - at, last, &skip);
 			f->damaged += skip;
 			at += skip;
-			if (skip || !len)
-				continue;
+			if (f->unsure)
+				break;
+			p += 4ul * skip;
 		}
-		if (len > n - at)
-			break;
+		len = (uint32_t)(sample_size(p) / 4);
+		if (len > n - at) {
+			if (!last)
+				break;
+			f->damaged++; /* what its header announces is not there: it is none */
+			at++;
+			f->unsure = true;
+			continue;
+		}
+		f->before = sample_time(p);
+		f->has_before = true;
 		*code = take_sample(f, f->words + at, len, f->fetched + at);
 		at += len;
 	}
@@ -358,7 +369,8 @@ static bool read_words(struct fetch *f, uint32_t n)
 	return false;
 }
 
-static int take_until(struct fetch *f, uint64_t end)
+/* last: the board stores nothing any more. */
+static int take_until(struct fetch *f, uint64_t end, bool last)
 {
 	int code = 0;
 
@@ -371,7 +383,7 @@ static int take_until(struct fetch *f, uint64_t end)
 
 		if (!read_words(f, n))
 			continue;
-		used = take_words(f, n, &code);
+		used = take_words(f, n, last && n == left, &code);
 		if (!code)
 			code = send_all(f);
 		if (code || !used)
@@ -414,7 +426,7 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 			board_repair_gates(f->machine.board);
 	}
 	if (!f->at_end && !journal_error(f->drain->journal))
-		take_until(f, end);
+		take_until(f, end, false);
 	return f->handed_on - before;
 }
 
@@ -448,7 +460,7 @@ void fetch_all(struct fetch *f)
 	sources_look(&f->sources, false, false);
 	read_counters(f);
 	f->at_end = false;
-	if (journal_error(f->drain->journal) || take_until(f, end))
+	if (journal_error(f->drain->journal) || take_until(f, end, true))
 		f->drain->totals.stranded += (end - f->fetched) / SAMPLE_WORDS;
 }
 

@@ -52,6 +52,8 @@ struct fetch {
 	uint32_t overrun_register, wait_register;
 	uint32_t config; /* of a board that stays, before we came */
 	bool unsure;     /* words were skipped: look where the next sample begins */
+	bool has_before; /* the time of the sample before is known: */
+	uint64_t before;
 	uint32_t *words;
 	VEC(struct outbox) boxes;
 	uint32_t nboxes;  /* of this batch */
