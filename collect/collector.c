@@ -209,6 +209,11 @@ static void clock_of_samples(void *ctx, struct time_point *t)
 		time_point_take(t);
 }
 
+static void note_exit(void *ctx, pid_t pid, uint64_t ticks)
+{
+	tasks_note_exit(ctx, pid, ticks);
+}
+
 int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err)
 {
 	struct switches *s = NULL;
@@ -226,6 +231,10 @@ int collector_watch_switches(struct collector *c, enum collector_switches want, 
 	else
 		code = switches_open(&s, clock_of_samples, c, err);
 	journal_session(&c->journal, "switches", "%s", code ? err->msg : "yes");
+	if (!code) {
+		tasks_expect_exits(&c->tasks);
+		switches_on_exit(s, note_exit, &c->tasks);
+	}
 	/* Release: partner: drain_switches() */
 	__atomic_store_n(&c->drain.switches, s, __ATOMIC_RELEASE);
 	return want == SWITCHES_YES ? code : 0;

@@ -394,7 +394,7 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	moved += write_pending(d);
 	notice_disk(d);
 	if (dead && !d->disk_failed)
-		tasks_release(d->tasks);
+		tasks_release(d->tasks, false);
 	return moved;
 }
 
@@ -546,5 +546,5 @@ void drain_all(struct drain *d)
 	d->folded = NULL;
 	notice_disk(d);
 	if (!d->disk_failed)
-		tasks_release(d->tasks);
+		tasks_release(d->tasks, true);
 }

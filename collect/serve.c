@@ -356,7 +356,8 @@ static void *serve_thread(void *arg)
 
 	pthread_setname_np(pthread_self(), "kron-serve");
 	for (;;) {
-		struct pollfd p[2] = {{.fd = s->wake_fd, .events = POLLIN},
+		struct pollfd p[3] = {{.fd = s->wake_fd, .events = POLLIN},
+				      {.fd = tasks_ends_fd(s->tasks), .events = POLLIN},
 				      {.fd = s->fd, .events = POLLIN}};
 		bool full =
 			__atomic_load_n(&s->nconnections, __ATOMIC_RELAXED) >= SERVE_CONNECTIONS;
@@ -367,11 +368,13 @@ static void *serve_thread(void *arg)
 			tick(s);
 			next_tick = now + TICK_MS;
 		}
-		if (poll(p, full ? 1 : 2, full ? 5 : (int)(next_tick - now)) < 0 && errno != EINTR)
+		if (poll(p, full ? 2 : 3, full ? 5 : (int)(next_tick - now)) < 0 && errno != EINTR)
 			break;
 		if (p[0].revents)
 			break;
-		if (full || !(p[1].revents & POLLIN))
+		if (p[1].revents)
+			tasks_note_ends(s->tasks);
+		if (full || !(p[2].revents & POLLIN))
 			continue;
 		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)

@@ -34,6 +34,11 @@ struct ring {
 	uint16_t cpu;
 };
 
+struct exited { /* a thread of this process */
+	uint64_t ns;
+	pid_t pid;
+};
+
 struct switches {
 	VEC(struct ring) rings;
 	size_t page;
@@ -41,6 +46,9 @@ struct switches {
 	void *ctx;
 	struct time_point earlier, before, now; /* of the last two rounds and this one */
 	VEC(struct trace_switch) batch;
+	VEC(struct exited) exits;
+	switches_exit_fn on_exit;
+	void *on_exit_ctx;
 	struct switches_count count;
 };
 
@@ -51,6 +59,12 @@ struct sample_id {
 };
 struct switch_record {
 	struct perf_event_header head;
+	struct sample_id id;
+};
+struct exit_record {
+	struct perf_event_header head;
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
 	struct sample_id id;
 };
 struct lost_record {
@@ -74,6 +88,7 @@ static int open_event(int cpu)
 		.exclude_kernel = 1, /* or perf_event_paranoid 2 would forbid it */
 		.exclude_hv = 1,
 		.context_switch = 1,
+		.task = 1,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
@@ -169,7 +184,14 @@ void switches_close(struct switches *s)
 	}
 	vec_free(&s->rings);
 	vec_free(&s->batch);
+	vec_free(&s->exits);
 	xfree(s);
+}
+
+void switches_on_exit(struct switches *s, switches_exit_fn fn, void *ctx)
+{
+	s->on_exit = fn;
+	s->on_exit_ctx = ctx;
 }
 
 void switches_count(const struct switches *s, struct switches_count *out)
@@ -219,17 +241,29 @@ static bool take_lost(struct switches *s, const struct ring *r, const struct los
 	return true;
 }
 
+static bool take_exit(struct switches *s, const struct exit_record *v)
+{
+	if (v->time > s->now.mono_ns)
+		return false;
+	if (s->on_exit && (int32_t)v->pid > 0)
+		*vec_push(&s->exits) = (struct exited){v->time, (pid_t)v->pid};
+	return true;
+}
+
 static bool take_record(struct switches *s, const struct ring *r, uint64_t at, size_t size)
 {
 	union {
 		struct perf_event_header head;
 		struct switch_record change;
+		struct exit_record exit;
 		struct lost_record lost;
 	} v;
 
 	copy_out(r, at, &v, size < sizeof(v) ? size : sizeof(v));
 	if (v.head.type == PERF_RECORD_SWITCH && size >= sizeof(v.change))
 		return take_switch(s, r, &v.change);
+	if (v.head.type == PERF_RECORD_EXIT && size >= sizeof(v.exit))
+		return take_exit(s, &v.exit);
 	if (v.head.type == PERF_RECORD_LOST && size >= sizeof(v.lost))
 		return take_lost(s, r, &v.lost);
 	return true;
@@ -287,6 +321,9 @@ bool switches_round(struct switches *s, struct journal *j, bool last)
 		soon |= read_ring(s, r) > r->size / 4;
 	vec_for(&s->batch, v)
 		v->tsc = to_tsc(s, v->tsc);
+	vec_for(&s->exits, x)
+		s->on_exit(s->on_exit_ctx, x->pid, to_tsc(s, x->ns));
+	s->exits.n = 0;
 	if (s->batch.n) {
 		qsort(s->batch.v, s->batch.n, sizeof(*s->batch.v), by_time);
 		journal_switches(j, s->batch.v, s->batch.n);

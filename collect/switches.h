@@ -3,6 +3,7 @@
  * switches.h - when the kernel took traced threads off a processor, and put them back.
  *
  *   kernel ── PERF_RECORD_SWITCH ──► a ring for each CPU ── switches_round ──► trace: switches
+ *             PERF_RECORD_EXIT   ──►                                    └──► who wants to know
  *
  * perf_event_open(2), one event that counts nothing for each CPU, inherited by everything that
  * the program starts.  The traced processes do not take part.
@@ -12,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "bus/clock.h"
@@ -29,6 +31,10 @@ int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, str
 /* What came since the last time to the trace; true: come back soon.  Nothing happens too soon after
  * the last time, but for the last one: then all that there is. */
 bool switches_round(struct switches *s, struct journal *j, bool last);
+/* Tell when threads end, too, on the samples' clock: the last one of a process is its end.  Called
+ * in switches_round(). */
+typedef void (*switches_exit_fn)(void *ctx, pid_t pid, uint64_t ticks);
+void switches_on_exit(struct switches *s, switches_exit_fn fn, void *ctx);
 struct switches_count {
 	uint64_t records, lost; /* lost: the kernel had no room */
 };

@@ -2,12 +2,18 @@
 /*
  * tasks.c - see tasks.h.
  *
- * Is a process dead?  kill(pid, 0) says ESRCH; or a newer slot has the same pid (it has
- * executed another program, or the pid was used again); or, asked thoroughly, it is a zombie
- * without threads, or a process that started at another time has its pid.  Of processes in
- * another pid namespace we know the pid if they said HELLO; forked ones are looked for in /proc
- * (pidns.h).  Where that may hide them they cannot be asked about, and keep their slots until
- * the end of the recording.
+ * Is a process dead, and since when?  A newer slot has the same pid: it has executed another
+ * program, at that slot's time.  Or its pidfd says so (ends.h), which is looked at as soon as it
+ * does, and before any process that says HELLO goes on: so who comes after it begins after its end.
+ *
+ * The kernel's own records of exits, where they are to be had, are better still, and tell also of
+ * children that had ended before we met them.
+ *
+ * Who has no pidfd is asked about now and then: kill(pid, 0) says ESRCH; or, asked thoroughly,
+ * it is a zombie without threads, or a process that started at another time has its pid.  Of
+ * processes in another pid namespace we know the pid if they said HELLO; forked ones are looked
+ * for in /proc (pidns.h).  Where that may hide them they cannot be asked about, and keep their
+ * slots until the end of the recording.
  */
 #define _GNU_SOURCE
 #include "collect/tasks.h"
@@ -32,6 +38,7 @@ struct task_note {
 	uint64_t tsc; /* of the HELLO: before the slot's start_tsc */
 	pid_t pid, its_pid;
 	uint64_t pidns;
+	uint32_t end; /* in tasks.ends */
 	char *exe, *cmdline;
 };
 
@@ -63,10 +70,12 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
 	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
 	t->own_pidns = pidns_of(getpid());
+	ends_init(&t->ends);
 }
 
-static void free_note(struct task_note *n)
+static void free_note(struct tasks *t, struct task_note *n)
 {
+	ends_forget(&t->ends, n->end);
 	xfree(n->exe);
 	xfree(n->cmdline);
 	xfree(n);
@@ -78,7 +87,7 @@ void tasks_free(struct tasks *t)
 		struct task_note *n = t->notes;
 
 		t->notes = n->next;
-		free_note(n);
+		free_note(t, n);
 	}
 	for (uint32_t i = 0; i < t->slots_used; i++) {
 		xfree(t->slot[i].exe);
@@ -88,6 +97,7 @@ void tasks_free(struct tasks *t)
 	xfree(t->uid_of_pid);
 	xfree(t->threads);
 	xfree(t->fork_parent);
+	ends_free(&t->ends);
 	t->slot = NULL;
 	t->threads = NULL;
 }
@@ -103,8 +113,29 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	n->exe = process_exe(pid);
 	n->cmdline = process_cmdline(pid);
 	pthread_mutex_lock(&t->lock);
+	ends_look(&t->ends); /* of those that it waited for */
+	n->end = ends_watch(&t->ends, pid);
 	n->next = t->notes;
 	t->notes = n;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tasks_expect_exits(struct tasks *t)
+{
+	ends_expect_exits(&t->ends);
+}
+
+void tasks_note_exit(struct tasks *t, pid_t pid, uint64_t ticks)
+{
+	pthread_mutex_lock(&t->lock);
+	ends_note_exit(&t->ends, pid, ticks);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void tasks_note_ends(struct tasks *t)
+{
+	pthread_mutex_lock(&t->lock);
+	ends_look(&t->ends);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -123,7 +154,7 @@ static struct task_note *take_note(struct tasks *t, pid_t its_pid, uint64_t befo
 
 		if (now - n->tsc > NOTE_TICKS && now > n->tsc) {
 			*p = n->next;
-			free_note(n);
+			free_note(t, n);
 			continue;
 		}
 		if (n->its_pid == its_pid && n->tsc <= before && (!best || n->tsc > (*best)->tsc))
@@ -175,6 +206,8 @@ static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 			     (note->pidns && t->own_pidns && note->pidns != t->own_pidns);
 		k->pidns = note->pidns;
 		k->here = note->pid; /* the socket's credentials know it */
+		k->end = note->end;
+		note->end = 0;
 		note->exe = note->cmdline = NULL;
 	} else if (!k->foreign && p->origin != KRON_PROC_FORK) {
 		/* A forked child is what its parent was; what /proc says may be its next program. */
@@ -188,6 +221,8 @@ static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 	}
 	if (k->foreign) /* the runtime hands it on to the children that it forks */
 		__atomic_or_fetch(&p->flags, KRON_PROC_FOREIGN_PIDNS, __ATOMIC_RELAXED);
+	if (k->here && !k->end)
+		k->end = ends_watch(&t->ends, k->here);
 	if (k->here && process_read_stat(k->here, 0, &st))
 		k->starttime = st.starttime;
 }
@@ -222,8 +257,9 @@ static void write_process(struct tasks *t, const struct task *k, const struct kr
 	journal_line(t->journal, "tasks", fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-static void forget_task(struct task *k)
+static void forget_task(struct tasks *t, struct task *k)
 {
+	ends_forget(&t->ends, k->end);
 	xfree(k->exe);
 	xfree(k->cmdline);
 	memset(k, 0, sizeof(*k));
@@ -275,7 +311,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	struct task *k = &t->slot[i];
 	struct task_note *note = NULL;
 
-	forget_task(k); /* nobody frees slots but us; a slot that changed hands is hostile */
+	forget_task(t, k); /* nobody frees slots but us; a slot that changed hands is hostile */
 	t->met++;
 	k->uid = uid;
 	k->pid = p->pid;
@@ -284,7 +320,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 		note = take_note(t, k->pid, p->start_tsc);
 	name_process(t, k, p, note);
 	if (note)
-		free_note(note);
+		free_note(t, note);
 	note_newest(t, k);
 	write_process(t, k, p);
 }
@@ -346,20 +382,35 @@ static bool is_finished(const struct process_stat *st)
 	return (st->state == 'Z' || st->state == 'X') && st->threads <= 1;
 }
 
-static bool is_task_dead(const struct tasks *t, const struct task *k, bool thorough)
+/* The program that the process executed next, or the next process with its pid; NULL: none. */
+static const struct kron_proc *successor_of(const struct tasks *t, const struct task *k)
 {
+	/* The hash may have taken another pid's uid: look for the real thing. */
+	if (t->uid_of_pid[(uint32_t)k->here % PID_HASH] <= k->uid)
+		return NULL;
+	for (uint32_t i = 0; i < t->slots_used; i++)
+		if (t->slot[i].here == k->here && t->slot[i].uid > k->uid)
+			return &t->seg->procs[i];
+	return NULL;
+}
+
+static bool is_task_dead(const struct tasks *t, struct task *k, bool thorough)
+{
+	const struct kron_proc *next;
 	struct process_stat st;
+	uint64_t tsc;
 
 	if (!k->here)
 		return !k->foreign; /* no process has pid 0 */
+	next = successor_of(t, k);
+	tsc = next ? next->start_tsc : k->end ? ends_when(&t->ends, k->end) : 0;
+	k->replaced = next != NULL;
+	if (tsc)
+		k->ended = board_clock_ticks(t->clock, tsc);
+	if (next || k->end)
+		return tsc != 0;
 	if (is_pid_gone(k->here))
 		return true;
-	if (t->uid_of_pid[(uint32_t)k->here % PID_HASH] > k->uid) {
-		/* The hash may have taken another pid's uid: look for the real thing. */
-		for (uint32_t i = 0; i < t->slots_used; i++)
-			if (t->slot[i].here == k->here && t->slot[i].uid > k->uid)
-				return true;
-	}
 	if (!thorough || !process_read_stat(k->here, 0, &st))
 		return false;
 	return is_finished(&st) || (k->starttime && st.starttime != k->starttime);
@@ -400,6 +451,7 @@ static void place_foreign(struct tasks *t)
 void tasks_look(struct tasks *t, bool deaths, bool thorough)
 {
 	pthread_mutex_lock(&t->lock);
+	ends_look(&t->ends);
 	find_new(t);
 	if (deaths && thorough)
 		place_foreign(t);
@@ -407,8 +459,10 @@ void tasks_look(struct tasks *t, bool deaths, bool thorough)
 		struct task *k = &t->slot[i];
 
 		k->left = false;
+		if (deaths)
+			k->fresh = false;
 		if (deaths && k->uid && !k->dead)
-			k->dead = is_task_dead(t, k, thorough);
+			k->fresh = k->dead = is_task_dead(t, k, thorough);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -526,13 +580,23 @@ void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
 
 /* ---- the end of a process ---- */
 
-static void write_end(struct tasks *t, const struct task *k, uint64_t lost)
+static uint64_t end_of(const struct tasks *t, const struct task *k, const struct kron_proc *p)
+{
+	uint64_t since = board_clock_ticks(t->clock, p->start_tsc);
+	uint64_t exact = k->replaced ? 0 : ends_exit_of(&t->ends, k->here, since);
+
+	if (exact)
+		return exact;
+	return k->ended ? k->ended : board_clock_ticks(t->clock, __rdtsc());
+}
+
+static void write_end(struct tasks *t, const struct task *k, uint64_t ended, uint64_t lost)
 {
 	char uid[16], tsc[24], lost_text[24], cut[24];
 	const char *fields[] = {"E", uid, tsc, lost_text, cut};
 
 	snprintf(uid, sizeof(uid), "%u", k->uid);
-	snprintf(tsc, sizeof(tsc), "%" PRIu64, board_clock_ticks(t->clock, __rdtsc()));
+	snprintf(tsc, sizeof(tsc), "%" PRIu64, ended);
 	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
 	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
 	journal_line(t->journal, "tasks", fields, 5);
@@ -545,7 +609,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 	uint64_t want = (uint64_t)k->uid << 8 | KRON_PROC_LIVE;
 	uint64_t lost = __atomic_load_n(&p->lost, __ATOMIC_ACQUIRE);
 
-	write_end(t, k, lost);
+	write_end(t, k, end_of(t, k, p), lost);
 	t->ended.processes++;
 	t->ended.unrecorded += !has_record(t, k->uid);
 	t->ended.samples += k->samples;
@@ -553,18 +617,27 @@ static void release_slot(struct tasks *t, uint32_t i)
 	t->ended.cut_off += k->cut_off;
 	t->ended.lost += lost;
 	counts_release(t->seg, k->uid);
-	forget_task(k);
+	forget_task(t, k);
 	/* Release: a claimer must find what was read here read. */
 	__atomic_compare_exchange_n(&p->state, &want, (uint64_t)KRON_PROC_FREE, false,
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-void tasks_release(struct tasks *t)
+/* Its end may be among the kernel's records that are read after this look. */
+static bool has_time(const struct tasks *t, const struct task *k)
+{
+	return k->fresh && t->ends.exits;
+}
+
+void tasks_release(struct tasks *t, bool last)
 {
 	pthread_mutex_lock(&t->lock);
-	for (uint32_t i = 0; i < t->slots_used; i++)
-		if (t->slot[i].uid && t->slot[i].dead && !t->slot[i].left)
+	for (uint32_t i = 0; i < t->slots_used; i++) {
+		const struct task *k = &t->slot[i];
+
+		if (k->uid && k->dead && !k->left && (last || !has_time(t, k)))
 			release_slot(t, i);
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 

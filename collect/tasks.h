@@ -8,8 +8,9 @@
  *   drain -> tasks_of_chunk(): whose chunk is it, does its thread live; T records
  *   drain -> tasks_release():  dead, and nothing of it is left: E record, slot FREE
  *
- * One lock; tasks_announce() comes from the connections' threads, all else from the drain
- * thread or, once that has ended, from whoever finishes the trace.
+ * One lock; tasks_announce() comes from the connections' threads, tasks_note_ends() from whoever
+ * waits for tasks_ends_fd(), all else from the drain thread or, once that has ended, from whoever
+ * finishes the trace.
  */
 #ifndef COLLECT_TASKS_H
 #define COLLECT_TASKS_H
@@ -18,6 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "collect/ends.h"
 #include "collect/journal.h"
 #include "collect/machine.h"
 #include "collect/segment.h"
@@ -28,12 +30,16 @@ struct task {               /* shadow of one slot */
 	pid_t here;         /* the same in our pid namespace; 0 unknown: nobody can be asked */
 	uint64_t starttime; /* tells a pid that was used again; 0 unknown */
 	uint64_t pidns;     /* foreign: number of its pid namespace; 0 unknown */
+	uint32_t end;       /* its id in tasks.ends; 0: not watched */
+	uint64_t ended;     /* when, on the clock of the samples; 0: unknown, or it lives */
 	uint64_t samples, cut_off;
 	bool foreign; /* its pids are not ours */
 	bool is_static;
-	bool dead; /* gone; its chunks may be taken */
-	bool left; /* a chunk of it is still in the segment */
-	char *exe; /* of the last P record, for its fork children */
+	bool dead;     /* gone; its chunks may be taken */
+	bool replaced; /* by the program that it executed */
+	bool fresh;    /* dead since the last look for deaths */
+	bool left;     /* a chunk of it is still in the segment */
+	char *exe;     /* of the last P record, for its fork children */
 	char *cmdline;
 };
 
@@ -51,6 +57,7 @@ struct tasks {
 	struct segment *seg;
 	struct journal *journal;
 	uint64_t own_pidns;
+	struct ends ends;
 	pthread_mutex_t lock;
 	struct task *slot;    /* KRON_PROCS_MAX */
 	uint32_t slots_used;  /* slots from here on were never seen in use */
@@ -70,6 +77,17 @@ struct tasks {
 
 void tasks_init(struct tasks *t, struct segment *seg, struct journal *j);
 void tasks_free(struct tasks *t);
+
+/* Readable when a process has ended: then call tasks_note_ends(), soon.  -1: nobody can tell. */
+static inline int tasks_ends_fd(const struct tasks *t)
+{
+	return t->ends.fd;
+}
+void tasks_note_ends(struct tasks *t);
+
+/* The kernel's records of exits will come: then E records wait for a round of them. */
+void tasks_expect_exits(struct tasks *t);
+void tasks_note_exit(struct tasks *t, pid_t pid, uint64_t ticks);
 
 /*
  * A process said HELLO: pid is ours, its_pid what it calls itself.  Call before answering.
@@ -101,8 +119,8 @@ void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_
 void tasks_name_thread(struct tasks *t, const struct chunk_owner *o);
 
 /* E records for all that are dead and have nothing left; clears the `left` marks first set by
- * the drain. */
-void tasks_release(struct tasks *t);
+ * the drain.  last: all that can be known of their ends is known. */
+void tasks_release(struct tasks *t, bool last);
 /* Sums, those of living processes included. */
 void tasks_totals(struct tasks *t, struct task_totals *out);
 

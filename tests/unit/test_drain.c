@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include <cmocka.h>
 
@@ -308,6 +310,84 @@ static void an_exec_ends_the_older_slot(void **state)
 	assert_int_equal(state_of(&b, 1), KRON_CHUNK_OWNED);
 	assert_int_equal(b.seg.procs[0].state, KRON_PROC_FREE);
 	assert_int_equal(b.seg.procs[1].state & 0xff, KRON_PROC_LIVE);
+	board_close(&b, false);
+}
+
+static uint64_t end_in_trace(struct recording *b, uint32_t uid)
+{
+	const struct trace_proc *p;
+	struct trace *t;
+	struct err err;
+	uint64_t end;
+
+	assert_int_equal(journal_flush(&b->journal), 0);
+	assert_int_equal(trace_open(&t, b->dir, &err), 0);
+	p = trace_proc_of(t, uid);
+	assert_non_null(p);
+	end = p->end_tsc;
+	trace_close(t);
+	return end;
+}
+
+/* However late the collector looks. */
+static void a_program_ends_when_the_next_begins(void **state)
+{
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "next", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	slot_claim(&b, 1, 2, getpid(), 0);
+	b.seg.procs[1].start_tsc = 7000;
+	drain_round(&b.drain, true, true);
+	assert_int_equal(end_in_trace(&b, 1), 7000);
+	assert_int_equal(end_in_trace(&b, 2), 0);
+	board_close(&b, false);
+}
+
+/* Its end was noted when it came, by whoever looked first, not when its slot was freed. */
+static void an_end_is_when_it_was_noted(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct recording b;
+	struct pollfd p;
+	uint64_t noted;
+
+	(void)state;
+	board_open(&b, "noted", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, pid, 0);
+	drain_round(&b.drain, true, true);
+	end_sleeper(pid);
+	p = (struct pollfd){.fd = tasks_ends_fd(&b.tasks), .events = POLLIN};
+	assert_int_equal(poll(&p, 1, -1), 1);
+	tasks_note_ends(&b.tasks);
+	noted = __rdtsc();
+	assert_int_equal(poll(&p, 1, 0), 0);
+	drain_round(&b.drain, true, false);
+	assert_in_range(end_in_trace(&b, 1), 1, noted);
+	board_close(&b, false);
+}
+
+/* The kernel's record of it is better; E records wait for one round of them. */
+static void the_kernels_record_of_an_end_is_taken(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "kernel", KRON_WHEN_FULL_DISCARD);
+	tasks_expect_exits(&b.tasks);
+	slot_claim(&b, 0, 1, pid, 0);
+	drain_round(&b.drain, true, true);
+	end_sleeper(pid);
+	drain_round(&b.drain, true, false);
+	assert_int_equal(end_in_trace(&b, 1), 0);
+	tasks_note_exit(&b.tasks, pid, 5000);
+	tasks_note_exit(&b.tasks, pid, 5003); /* the last thread */
+	tasks_note_exit(&b.tasks, pid, 5002);
+	tasks_note_exit(&b.tasks, pid + 1, 6000);
+	drain_round(&b.drain, true, false);
+	assert_int_equal(end_in_trace(&b, 1), 5003);
 	board_close(&b, false);
 }
 
@@ -741,6 +821,9 @@ int main(void)
 		cmocka_unit_test(a_zombie_counts_as_dead),
 		cmocka_unit_test(a_hole_waits_for_its_owner),
 		cmocka_unit_test(an_exec_ends_the_older_slot),
+		cmocka_unit_test(a_program_ends_when_the_next_begins),
+		cmocka_unit_test(an_end_is_when_it_was_noted),
+		cmocka_unit_test(the_kernels_record_of_an_end_is_taken),
 		cmocka_unit_test(foreign_pids_are_not_asked),
 		cmocka_unit_test(special_records_are_no_samples),
 		cmocka_unit_test(counters_join_their_sample),
