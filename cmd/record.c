@@ -270,28 +270,15 @@ static const char *signal_name(int sig, char *buf, size_t size)
 	return buf;
 }
 
-static double cpu_seconds(const struct rusage *r)
+/* Of the program, and of the children that it, or who it waited for, waited for. */
+static uint64_t cpu_ns(const struct child *child)
 {
-	return (double)r->ru_utime.tv_sec + (double)r->ru_stime.tv_sec +
-	       ((double)r->ru_utime.tv_usec + (double)r->ru_stime.tv_usec) / 1e6;
-}
+	const struct rusage *r = &child->usage;
 
-/* What the probes added to the CPU time that the program would have taken without them. */
-static double overhead_percent(const struct collector_summary *s, const struct child *child)
-{
-	uint64_t taken = s->samples + s->stranded;
-	double probes, all;
-
-	if (when_full == KRON_WHEN_FULL_WRAP || s->overruns || s->overwritten)
-		taken += s->lost; /* what was overwritten, or found no room, took its time, too */
-	probes = (double)taken * s->cost.on / 1e9 + (double)s->waited / KRON_OSCILLATOR_HZ;
-	all = child->ended ? cpu_seconds(&child->usage) : s->seconds;
-
-	if (all < s->seconds * 0.01) /* who knows who has waited for the children */
-		all = s->seconds;
-	if (probes <= 0 || all <= 0)
+	if (!child->ended)
 		return 0;
-	return probes < all * 0.95 ? 100.0 * probes / (all - probes) : 100.0 * probes / all;
+	return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
+	       (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
 }
 
 /* Another probe of the same event found a place. */
@@ -417,11 +404,9 @@ static void say_trigger(const struct collector_summary *s)
 		say("kron: the trigger never fired; %s samples were let go", outside);
 }
 
-static void say_summary(struct collector *c, const struct collector_summary *s,
-			const struct child *child)
+static void say_summary(struct collector *c, const struct collector_summary *s)
 {
-	char samples[STR_NUMBER], lost[STR_NUMBER], refused[STR_NUMBER];
-	double percent = overhead_percent(s, child);
+	char samples[STR_NUMBER], lost[STR_NUMBER], refused[STR_NUMBER], cost[COST_TEXT];
 
 	if (verbose)
 		say_details(c, s);
@@ -437,10 +422,10 @@ static void say_summary(struct collector *c, const struct collector_summary *s,
 		    c->fetch.damaged);
 	if (c->opt.watch.trigger)
 		say_trigger(s);
-	say("kron: %s samples, %s lost, %s sites refused, probes cost about %.*f%% -> %s",
+	say("kron: %s samples, %s lost, %s sites refused, probes cost about %s -> %s",
 	    str_thousands(samples, sizeof(samples), s->samples),
 	    str_thousands(lost, sizeof(lost), s->lost),
-	    str_thousands(refused, sizeof(refused), s->refused), percent < 10 ? 1 : 0, percent,
+	    str_thousands(refused, sizeof(refused), s->refused), cost_text(cost, &s->probes_cost),
 	    output);
 }
 
@@ -486,6 +471,7 @@ static struct collector collector;
 static int run(struct child *child, const struct program *p, char **argv, const char *runtime)
 {
 	struct collector_summary summary;
+	struct collector_end end;
 	char how[32], **env = environ;
 	struct err err;
 	size_t own = 0;
@@ -508,12 +494,13 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 	describe_end(child, how, sizeof(how));
 	if (p->verdict != PROGRAM_TRACEABLE)
 		server_note_untraced(&collector.server, child->pid, p->why.msg);
-	collector_finish(&collector, how, &summary);
+	end = (struct collector_end){.how = how, .cpu_ns = cpu_ns(child)};
+	collector_finish(&collector, &end, &summary);
 	say_notes(&collector, &summary, p, child);
 	if (summary.error.msg[0])
 		explain_failure(&summary);
 	else
-		say_summary(&collector, &summary, child);
+		say_summary(&collector, &summary);
 	collector_free(&collector);
 	return summary.error.msg[0] ? OWN_FAILURE : -1;
 }

@@ -361,7 +361,18 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 	out->outside = watch_outside(w);
 }
 
-static void write_end(struct collector *c, const char *how, struct collector_summary *out)
+static void sum_up_cost(const struct collector *c, uint64_t cpu_ns, struct collector_summary *out)
+{
+	uint64_t waits = c->opt.bus == KRON_BUS_LANE ? 0 : out->waited;
+
+	/* to the digits that the session has, so that readers come to the same figures */
+	out->cost.on = (double)(uint64_t)(out->cost.on * 100 + 0.5) / 100;
+	cost_take(&out->probes_cost, out->samples + out->lost + out->outside + out->stranded,
+		  out->cost.on, waits, cpu_ns);
+}
+
+static void write_end(struct collector *c, const struct collector_end *e,
+		      struct collector_summary *out)
 {
 	struct time_point end;
 	double hz;
@@ -375,12 +386,14 @@ static void write_end(struct collector *c, const char *how, struct collector_sum
 		hz = tsc_hz(&c->clock_start, &end);
 	}
 	end_watch(c, hz, out);
+	sum_up_cost(c, e->cpu_ns, out);
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
-	session_write_end(&c->journal, how, &end, hz, out, &c->opt);
+	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 
-void collector_finish(struct collector *c, const char *how, struct collector_summary *out)
+void collector_finish(struct collector *c, const struct collector_end *end,
+		      struct collector_summary *out)
 {
 	int code;
 
@@ -394,7 +407,7 @@ void collector_finish(struct collector *c, const char *how, struct collector_sum
 	end_switches(c);
 	end_device(c, out);
 	sum_up(c, out);
-	write_end(c, how, out);
+	write_end(c, end, out);
 	code = journal_error(&c->journal);
 	if (code)
 		trace_writer_close(c->journal.w);

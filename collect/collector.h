@@ -22,6 +22,7 @@
 #include "collect/modules.h"
 #include "collect/serve.h"
 #include "collect/watch.h"
+#include "trace/cost.h"
 
 struct collector_options {
 	const char *dir;
@@ -59,6 +60,7 @@ struct collector_summary {
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	struct probe_cost cost;
+	struct cost probes_cost;   /* of all probes together */
 	double seconds;            /* from open to finish */
 	char segment[OBJECT_NAME]; /* its name, when it was kept for `kron recover` */
 	struct err error;          /* why the trace is incomplete; empty message: it is complete */
@@ -97,10 +99,15 @@ void collector_abandon(struct collector *c, const char *why);
 char *collector_environment(const struct collector *c, const char *runtime_path);
 
 /*
- * Close the gates, take what is left, write the totals.  how: value of the session's `exit`.
- * Always ends the recording; out->error says whether something is missing.
+ * Close the gates, take what is left, write the totals.  Always ends the recording; out->error
+ * says whether something is missing.
  */
-void collector_finish(struct collector *c, const char *how, struct collector_summary *out);
+struct collector_end {
+	const char *how; /* value of the session's `exit` */
+	uint64_t cpu_ns; /* processor time of the program, as trace/cost.h has it; 0: not known */
+};
+void collector_finish(struct collector *c, const struct collector_end *end,
+		      struct collector_summary *out);
 
 /* After collector_finish(), when c->server.untraced is not needed any more. */
 void collector_free(struct collector *c);

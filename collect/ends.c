@@ -22,7 +22,8 @@ void ends_init(struct ends *e)
 	memset(e, 0, sizeof(*e));
 	e->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > OTHERS)
-		e->limit = (uint32_t)((files.rlim_cur < LIMIT ? files.rlim_cur : LIMIT) - OTHERS) / 2;
+		e->limit =
+			(uint32_t)((files.rlim_cur < LIMIT ? files.rlim_cur : LIMIT) - OTHERS) / 2;
 }
 
 void ends_free(struct ends *e)

@@ -91,6 +91,7 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 	counts_write(j, s->counts);
 	journal_session(j, "processes", "%" PRIu64, s->processes);
 	journal_session(j, "threads", "%" PRIu64, s->threads);
+	journal_session(j, "cpu_ns", "%" PRIu64, s->probes_cost.cpu_ns);
 	journal_session(j, "probe_ns", "%.2f", s->cost.on);
 	journal_session(j, "probe_ns_limit", "%.2f", s->cost.limit);
 	journal_session(j, "probe_ns_off", "%.2f", s->cost.off);

@@ -100,6 +100,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   board_overruns, board_waits, board_samples
  *                  exact, device: what the board counted: triggers that found its FIFO full,
  *                  NODECLKs it made its users wait; samples that are still in its memory
+ *   cpu_ns         processor time of the program and of the processes that it waited for;
+ *                  absent or 0: not known
  *   probe_ns       measured cost of a probe (the mean of all programs'), of the rdtsc + store limit, of a closed gate:
  *   probe_ns_limit, probe_ns_off
  *   error          what went wrong while recording, one sentence

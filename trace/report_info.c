@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "trace/cost.h"
 #include "trace/offcpu.h"
 #include "trace/report.h"
 #include "trace/text.h"
@@ -26,7 +27,8 @@ struct facts {
 	uint64_t counted_by_collector;      /* UINT64_MAX: it did not say */
 	uint64_t start_real_ns, duration_ns;
 	double probe_ns, probe_ns_limit, probe_ns_off; /* 0: not measured */
-	struct trace_refusal *refusals;                /* summed over modules; module is not set */
+	struct cost cost;
+	struct trace_refusal *refusals; /* summed over modules; module is not set */
 	size_t nrefusals;
 };
 
@@ -145,6 +147,7 @@ static struct facts gather(struct trace *t)
 	f.processes = number_or(t, "processes", t->nprocs);
 	f.threads = number_or(t, "threads", t->nlanes);
 	f.duration_ns = duration(t);
+	cost_of_trace(&f.cost, t, f.samples);
 	sum_modules(t, &f);
 	sum_refusals(t, &f);
 	return f;
@@ -305,6 +308,8 @@ static void put_cost(const struct facts *f, FILE *out)
 		fprintf(out, " (reading the clock and one store: %.1f ns)", f->probe_ns_limit);
 	if (f->probe_ns_off)
 		fprintf(out, ", %.1f ns switched off", f->probe_ns_off);
+	fprintf(out, "\n" LABEL, "probes cost:");
+	cost_print(out, &f->cost);
 	fputc('\n', out);
 }
 
@@ -560,6 +565,7 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_f64(j, f->probe_ns_limit);
 	json_key(j, "probe_ns_off");
 	json_f64(j, f->probe_ns_off);
+	cost_json(j, &f->cost);
 }
 
 static void json_switches(struct json *j, const struct trace *t)

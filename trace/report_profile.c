@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "trace/cost.h"
 #include "trace/profile.h"
 #include "trace/text.h"
 
@@ -206,8 +207,8 @@ static uint64_t sum_self(const struct report *r, size_t from)
 
 struct totals {
 	uint64_t lost, overwritten, cut_off;
-	double probe_ns, error_ns;
-	double probes_ns, threads_ns; /* what the probes cost, of how much */
+	double probe_ns, error_ns, threads_ns;
+	struct cost cost; /* of all probes, or, with a filter, of those that are seen */
 };
 
 static uint64_t session_number(const struct trace *t, const char *key)
@@ -230,13 +231,26 @@ static struct totals know_totals(const struct report *r)
 		.threads_ns = (double)p->thread_ticks * ns,
 	};
 
-	s.probes_ns = s.probe_ns * (double)p->samples;
+	if (r->t->filter)
+		cost_take(&s.cost, p->samples, s.probe_ns, 0, 0);
+	else
+		cost_of_trace(&s.cost, r->t, p->samples);
 	return s;
 }
 
-static double share(const struct totals *s)
+static void print_cost(const struct totals *s, FILE *out)
 {
-	return s->threads_ns > 0 ? 100.0 * s->probes_ns / s->threads_ns : 0;
+	char number[STR_NUMBER];
+
+	if (s->probe_ns <= 0) {
+		fputs("what a probe costs was not measured\n", out);
+		return;
+	}
+	fprintf(out, "%s probe%s of %.1f ns (+-%.1f): ",
+		str_thousands(number, sizeof(number), s->cost.probes),
+		s->cost.probes == 1 ? "" : "s", s->probe_ns, s->error_ns);
+	cost_print(out, &s->cost);
+	fputc('\n', out);
 }
 
 static void print_losses(const struct report *r, const struct totals *s, FILE *out)
@@ -279,7 +293,7 @@ static void print_foot(struct report *r, FILE *out)
 {
 	const struct pair_counts *c = &r->p.totals.calls;
 	struct totals s = know_totals(r);
-	char number[STR_NUMBER], cost[STR_NUMBER], time[STR_NUMBER];
+	char number[STR_NUMBER];
 
 	fprintf(out, "%s call%s", str_thousands(number, sizeof(number), c->entries),
 		c->entries == 1 ? "" : "s");
@@ -295,15 +309,7 @@ static void print_foot(struct report *r, FILE *out)
 		print_count(out, r->p.totals.moved,
 			    "calls ended on another CPU than the one they count for");
 	fputc('\n', out);
-	if (s.probe_ns > 0)
-		fprintf(out, "%s probe%s of %.1f ns (+-%.1f): %s, %.*f%% of the threads' %s\n",
-			str_thousands(number, sizeof(number), r->p.totals.samples),
-			r->p.totals.samples == 1 ? "" : "s", s.probe_ns, s.error_ns,
-			str_duration(cost, sizeof(cost), (uint64_t)s.probes_ns),
-			share(&s) < 10 ? 2 : 0, share(&s),
-			str_duration(time, sizeof(time), (uint64_t)s.threads_ns));
-	else
-		fputs("what a probe costs was not measured\n", out);
+	print_cost(&s, out);
 	if (r->o->on_cpu)
 		print_switches(r, out);
 	if (r->o->percentiles || r->o->histogram)
@@ -457,8 +463,7 @@ static void print_json_totals(struct report *r, FILE *out)
 	json_real(&j, "threads_ns", s.threads_ns);
 	json_real(&j, "probe_ns", s.probe_ns);
 	json_real(&j, "probe_error_ns", s.error_ns);
-	json_real(&j, "probes_ns", s.probes_ns);
-	json_real(&j, "probes_percent", share(&s));
+	cost_json(&j, &s.cost);
 	if (r->o->on_cpu) {
 		json_ku64(&j, "on_cpu_ns", on_cpu_ns(r));
 		json_ku64(&j, "switches", r->switches.outs);

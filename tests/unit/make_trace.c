@@ -263,6 +263,7 @@ static void make_small(struct trace_writer *w)
 	trace_writer_session(w, "refused", "4");
 	trace_writer_session(w, "processes", "2");
 	trace_writer_session(w, "threads", "3");
+	trace_writer_session(w, "cpu_ns", "11542");
 	trace_writer_session(w, "probe_ns", "9.7");
 	trace_writer_session(w, "probe_ns_limit", "8.6");
 	trace_writer_session(w, "probe_ns_off", "0.3");

@@ -213,7 +213,7 @@ static void record(enum kron_when_full when_full, const char *name)
 	}
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		pthread_join(ct[i], NULL);
-	collector_finish(&collector, "exited 0", &sum);
+	collector_finish(&collector, &(struct collector_end){.how = "exited 0"}, &sum);
 	assert_string_equal(sum.error.msg, "");
 	assert_int_equal(sum.lost, lost);
 	assert_int_equal(sum.samples + lost, (uint64_t)WRITERS * TRIGGERS);
@@ -255,7 +255,7 @@ static void the_end_comes_in_between(void **state)
 		clients[i].server = &collector.server;
 		pthread_create(&ct[i], NULL, client_thread, &clients[i]);
 	}
-	collector_finish(&collector, "exited 0", &sum);
+	collector_finish(&collector, &(struct collector_end){.how = "exited 0"}, &sum);
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		pthread_join(ct[i], NULL);
 	assert_string_equal(sum.error.msg, "");
