@@ -28,8 +28,7 @@ void cost_take(struct cost *c, uint64_t probes, double probe_ns, uint64_t waits,
 	*c = (struct cost){
 		.probes = probes,
 		.probe_ns = probe_ns,
-		.probes_ns =
-			(double)probes * probe_ns + (double)waits * 1e9 / KRON_OSCILLATOR_HZ,
+		.probes_ns = (double)probes * probe_ns + (double)waits * 1e9 / KRON_OSCILLATOR_HZ,
 		.cpu_ns = cpu_ns,
 	};
 	c->percent = percent_of(c);
@@ -93,8 +92,7 @@ void cost_print(FILE *out, const struct cost *c)
 	if (c->percent >= 0)
 		fprintf(out, ", %s of the %s of processor time that the program took without them",
 			percent_text(percent, sizeof(percent), c->percent),
-			str_duration(cpu, sizeof(cpu),
-				     c->cpu_ns - whole_ns(c->probes_ns)));
+			str_duration(cpu, sizeof(cpu), c->cpu_ns - whole_ns(c->probes_ns)));
 	else if (c->cpu_ns)
 		fprintf(out, ", nearly all of the %s of processor time that the program took",
 			str_duration(cpu, sizeof(cpu), c->cpu_ns));

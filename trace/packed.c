@@ -244,29 +244,40 @@ static bool take_whole(struct kron_sample *s, const uint8_t *at)
 	return true;
 }
 
+/* A piece of this size, which is not NOTHING.  false: a hole. */
+static inline bool take_piece(struct sample_walk *w, size_t size)
+{
+	const uint8_t *at = w->at;
+
+	w->at += size;
+	if (*at == WHOLE) {
+		if (!take_whole(&w->s, at + 1))
+			return false;
+	} else {
+		uint64_t *guessed = &w->guesses[w->history];
+		uint32_t ticks = take_like(at, guessed);
+
+		step_on(&w->s, ticks, *guessed);
+	}
+	w->history = history_behind(w->history, w->s.event);
+	return true;
+}
+
 static const struct kron_sample *next_packed(struct sample_walk *w, uint64_t *damaged)
 {
 	size_t left;
 
 	while ((left = (size_t)(w->end - w->at))) {
-		const uint8_t *at = w->at;
-		size_t size = piece_size(*at);
+		size_t size = piece_size(*w->at);
 
 		if (!size || left < size)
 			break;
-		w->at += size;
-		if (*at == NOTHING)
+		if (*w->at == NOTHING) {
+			w->at++;
 			continue;
-		if (*at == WHOLE) {
-			if (!take_whole(&w->s, at + 1))
-				continue;
-		} else {
-			uint64_t *guessed = &w->guesses[w->history];
-			uint32_t ticks = take_like(at, guessed);
-
-			step_on(&w->s, ticks, *guessed);
 		}
-		w->history = history_behind(w->history, w->s.event);
+		if (!take_piece(w, size))
+			continue;
 		if (type_of(w->s.head) == KRON_HEAD_TYPE_TRACE)
 			return &w->s;
 		if (damaged)
@@ -276,6 +287,29 @@ static const struct kron_sample *next_packed(struct sample_walk *w, uint64_t *da
 		*damaged += (uint64_t)(w->end - w->at);
 	w->at = w->end;
 	return NULL;
+}
+
+size_t packed_restore(void *out, size_t room, const uint8_t *data, size_t nbytes)
+{
+	static const struct kron_sample hole;
+	struct kron_sample *to = out;
+	struct sample_walk w;
+	size_t n = 0;
+
+	sample_walk_start(&w, data, nbytes, true);
+	while (w.at < w.end && (n + 1) * KRON_SAMPLE_SIZE <= room) {
+		size_t size = piece_size(*w.at);
+
+		if (!size || (size_t)(w.end - w.at) < size)
+			break;
+		if (*w.at == NOTHING)
+			w.at++;
+		else if (take_piece(&w, size))
+			to[n++] = w.s;
+		else
+			to[n++] = hole;
+	}
+	return n * KRON_SAMPLE_SIZE;
 }
 
 const struct kron_sample *sample_walk_next(struct sample_walk *w, uint64_t *damaged)

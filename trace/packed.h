@@ -41,6 +41,9 @@
  */
 size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes);
 
+/* What was packed, to the bit, holes all zero: how many bytes; it ends where there is no room. */
+size_t packed_restore(void *out, size_t room, const uint8_t *data, size_t nbytes);
+
 struct sample_walk {
 	const uint8_t *at, *end; /* NULL: not begun */
 	bool packed;

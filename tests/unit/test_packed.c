@@ -53,6 +53,24 @@ static void expect_same(const struct kron_sample *s, size_t n, const uint8_t *pa
 	assert_int_equal(damaged, 0);
 }
 
+/* And all of them at once, with the holes where they were. */
+static void expect_restored(const struct kron_sample *s, size_t n, const uint8_t *packed,
+			    size_t size)
+{
+	static const struct kron_sample hole;
+	struct kron_sample *out = malloc((n + 1) * sizeof(*out));
+
+	assert_non_null(out);
+	assert_int_equal(packed_restore(out, (n + 1) * sizeof(*out), packed, size),
+			 n * sizeof(*out));
+	for (size_t i = 0; i < n; i++)
+		assert_memory_equal(&out[i], s[i].head ? &s[i] : &hole, sizeof(*out));
+	if (n)
+		assert_int_equal(packed_restore(out, (n - 1) * sizeof(*out), packed, size),
+				 (n - 1) * sizeof(*out));
+	free(out);
+}
+
 /* Into a block of just that size, so that a byte too far is seen; how many bytes it took. */
 static size_t pack(const struct kron_sample *s, size_t n, size_t room)
 {
@@ -62,8 +80,10 @@ static size_t pack(const struct kron_sample *s, size_t n, size_t room)
 	assert_non_null(out);
 	size = packed_make(out, room, s, n * sizeof(*s));
 	assert_true(size <= room);
-	if (size)
+	if (size) {
 		expect_same(s, n, out, size);
+		expect_restored(s, n, out, size);
+	}
 	free(out);
 	return size;
 }
