@@ -119,24 +119,31 @@ static int fail(struct parser *p, size_t at, const char *sentence)
 	return condition_error(p->err, p->label, p->text, at, "%s", sentence);
 }
 
-/* A word or a quoted string, for xfree(); NULL: none there. */
-static char *take_string(struct parser *p)
+char *condition_name(const char *text, size_t *at, bool *quoted)
 {
-	size_t from = skip_blanks(p->text, p->at), end;
+	size_t from = skip_blanks(text, *at), end;
 
-	if (p->text[from] == '"') {
-		const char *close = strchr(p->text + from + 1, '"');
+	*quoted = text[from] == '"';
+	if (*quoted) {
+		const char *close = strchr(text + from + 1, '"');
 
 		if (!close)
 			return NULL;
-		p->at = (size_t)(close - p->text) + 1;
-		return xstrndup(p->text + from + 1, (size_t)(close - p->text) - from - 1);
+		*at = (size_t)(close - text) + 1;
+		return xstrndup(text + from + 1, (size_t)(close - text) - from - 1);
 	}
-	end = word_end(p->text, from);
+	end = word_end(text, from);
 	if (end == from)
 		return NULL;
-	p->at = end;
-	return xstrndup(p->text + from, end - from);
+	*at = end;
+	return xstrndup(text + from, end - from);
+}
+
+static char *take_string(struct parser *p)
+{
+	bool quoted;
+
+	return condition_name(p->text, &p->at, &quoted);
 }
 
 static bool parse_number(const char *s, uint64_t *out)
@@ -217,6 +224,11 @@ static int find_field(const char *word)
 	return -1;
 }
 
+bool condition_is_field(const char *word)
+{
+	return find_field(word) >= 0;
+}
+
 static int parse_field(struct parser *p, struct node *n, size_t from)
 {
 	size_t at = skip_blanks(p->text, p->at);
@@ -229,7 +241,7 @@ static int parse_field(struct parser *p, struct node *n, size_t from)
 			return ret;
 	}
 	if (!take_compare(p, &n->compare))
-		return fail(p, from, "= or another comparison is missing behind this");
+		return fail(p, from, "= or another comparison is missing after this");
 	return take_value(p, n);
 }
 
@@ -239,6 +251,17 @@ static bool is_compared(const struct parser *p)
 	size_t at = skip_blanks(p->text, p->at);
 
 	return p->text[at] && strchr("=!<>&", p->text[at]);
+}
+
+static int fail_field(struct parser *p, size_t from)
+{
+	if (p->text[skip_blanks(p->text, p->at)] == '>')
+		return fail(p, from,
+			    "no such field (a call that takes longer, NAME>20ms, is a step of a "
+			    "--trigger)");
+	return fail(p, from,
+		    "no such field: name, entry, exit, event, data, cpu, thread, process, module "
+		    "or source");
 }
 
 static int parse_test(struct parser *p, uint32_t *out)
@@ -260,10 +283,7 @@ static int parse_test(struct parser *p, uint32_t *out)
 	} else {
 		field = find_field(word);
 		n.field = (uint8_t)field;
-		ret = field < 0 ? fail(p, from,
-				       "no such field: name, entry, exit, event, data, cpu, "
-				       "thread, process, module or source")
-				: parse_field(p, &n, from);
+		ret = field < 0 ? fail_field(p, from) : parse_field(p, &n, from);
 		xfree(word);
 	}
 	if (ret)
@@ -319,19 +339,24 @@ static int parse_or(struct parser *p, uint32_t *out)
 	return parse_chain(p, out, OP_OR);
 }
 
+static bool is_word_of_triggers(const char *text, size_t at)
+{
+	return condition_word(text, &at, "then") || condition_word(text, &at, "within") ||
+	       condition_word(text, &at, "without") || condition_word(text, &at, "across");
+}
+
 int condition_parse(struct condition **out, const char *label, const char *text, size_t *at,
 		    struct err *err)
 {
 	struct parser p = {.label = label, .text = text, .at = *at, .err = err};
-	size_t end, word;
+	size_t end;
 	int ret;
 
 	p.c = xcalloc(1, sizeof(*p.c));
 	ret = parse_or(&p, &p.c->root);
-	/* after an error p.at may lie behind the end of a text that was cut off */
-	end = word = ret ? *at : skip_blanks(text, p.at);
-	if (!ret && text[end] && !condition_word(text, &word, "then") &&
-	    !condition_word(text, &word, "within"))
+	/* after an error p.at may lie beyond the end of a text that was cut off */
+	end = ret ? *at : skip_blanks(text, p.at);
+	if (!ret && text[end] && !is_word_of_triggers(text, end))
 		ret = fail(&p, end, "and, or, or the end is wanted here");
 	if (ret) {
 		condition_free(p.c);
@@ -391,10 +416,9 @@ static void bind_names(struct node *n, const struct trace *t)
 	}
 }
 
-static bool is_lane_meant(const struct node *n, const struct trace *t, const struct trace_lane *l)
+static bool is_lane_meant(const struct node *n, const struct trace_lane *l,
+			  const struct trace_proc *proc)
 {
-	const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
-
 	if (n->field == FIELD_THREAD)
 		return n->is_number ? l->tid == n->value : !fnmatch(n->glob, l->name, 0);
 	if (!proc)
@@ -404,26 +428,53 @@ static bool is_lane_meant(const struct node *n, const struct trace *t, const str
 				      !fnmatch(n->glob, proc->exe, 0);
 }
 
-static void bind_lanes(struct node *n, const struct trace *t)
+static bool is_about_lanes(const struct node *n)
 {
-	n->nmarks = (uint32_t)t->nlanes;
-	n->marks = xcalloc(n->nmarks + 1, 1);
-	for (uint32_t i = 0; i < n->nmarks; i++)
-		n->marks[i] = is_lane_meant(n, t, &t->lanes[i]);
+	return n->op == OP_TEST && (n->field == FIELD_THREAD || n->field == FIELD_PROCESS);
+}
+
+static void make_room(struct node *n, uint32_t marks)
+{
+	uint32_t more = n->nmarks ? n->nmarks : 64;
+
+	if (n->marks && marks <= n->nmarks)
+		return;
+	while (more < marks)
+		more *= 2;
+	n->marks = xrealloc(n->marks, more);
+	memset(n->marks + n->nmarks, 0, more - n->nmarks);
+	n->nmarks = more;
+}
+
+void condition_bind_lane(struct condition *c, uint32_t lane, const struct trace_lane *l,
+			 const struct trace_proc *p)
+{
+	vec_for(&c->nodes, n) {
+		if (!is_about_lanes(n))
+			continue;
+		make_room(n, lane + 1);
+		n->marks[lane] = is_lane_meant(n, l, p);
+	}
+}
+
+void condition_bind_names(struct condition *c, const struct trace *t)
+{
+	vec_for(&c->nodes, n) {
+		if (n->op != OP_TEST || is_about_lanes(n) || !n->glob)
+			continue;
+		xfree(n->marks);
+		bind_names(n, t);
+	}
 }
 
 void condition_bind(struct condition *c, const struct trace *t)
 {
-	vec_for(&c->nodes, n) {
-		if (n->op != OP_TEST)
-			continue;
-		xfree(n->marks);
-		n->marks = NULL;
-		if (n->field == FIELD_THREAD || n->field == FIELD_PROCESS)
-			bind_lanes(n, t);
-		else if (n->glob)
-			bind_names(n, t);
-	}
+	condition_bind_names(c, t);
+	vec_for(&c->nodes, n)
+		if (is_about_lanes(n))
+			make_room(n, (uint32_t)t->nlanes);
+	for (uint32_t i = 0; i < t->nlanes; i++)
+		condition_bind_lane(c, i, &t->lanes[i], trace_proc_of(t, t->lanes[i].proc_uid));
 }
 
 const char *condition_unknown_name(const struct condition *c)
@@ -448,7 +499,7 @@ bool condition_names_threads(const struct condition *c)
 
 /* ---- asking ---- */
 
-static bool compare(uint64_t a, enum compare how, uint64_t b)
+static inline bool compare(uint64_t a, enum compare how, uint64_t b)
 {
 	switch (how) {
 	case CMP_EQ:
@@ -467,7 +518,7 @@ static bool compare(uint64_t a, enum compare how, uint64_t b)
 	return false;
 }
 
-static uint64_t number_of(const struct node *n, const struct trace_event *e)
+static inline uint64_t number_of(const struct node *n, const struct trace_event *e)
 {
 	switch (n->field) {
 	case FIELD_EVENT:
@@ -481,19 +532,22 @@ static uint64_t number_of(const struct node *n, const struct trace_event *e)
 	}
 }
 
-static bool test(const struct node *n, const struct trace_event *e)
+static inline bool is_event_meant(const struct node *n, uint32_t event)
 {
-	uint32_t i = e->s.event / 2;
-	bool is;
+	bool is = event / 2 < n->nmarks && n->marks[event / 2];
 
+	if (n->field == FIELD_ENTRY || n->field == FIELD_EXIT)
+		is = is && (event & 1) == (n->field == FIELD_EXIT);
+	return is == (n->compare == CMP_EQ);
+}
+
+static inline bool test(const struct node *n, const struct trace_event *e)
+{
 	if (!n->marks)
 		return compare(number_of(n, e), n->compare, n->value);
-	if (n->field == FIELD_THREAD || n->field == FIELD_PROCESS)
-		i = e->lane;
-	is = i < n->nmarks && n->marks[i];
-	if (n->field == FIELD_ENTRY || n->field == FIELD_EXIT)
-		is = is && (e->s.event & 1) == (n->field == FIELD_EXIT);
-	return is == (n->compare == CMP_EQ);
+	if (is_about_lanes(n))
+		return (e->lane < n->nmarks && n->marks[e->lane]) == (n->compare == CMP_EQ);
+	return is_event_meant(n, e->s.event);
 }
 
 static bool holds(const struct condition *c, uint32_t i, const struct trace_event *e)
@@ -514,5 +568,61 @@ static bool holds(const struct condition *c, uint32_t i, const struct trace_even
 
 bool condition_holds(const struct condition *c, const struct trace_event *e)
 {
-	return e->s.event < KRON_EVENT_SPECIAL && holds(c, c->root, e);
+	const struct node *root = &c->nodes.v[c->root];
+
+	if (e->s.event >= KRON_EVENT_SPECIAL)
+		return false;
+	return root->op == OP_TEST ? test(root, e) : holds(c, c->root, e);
+}
+
+/* ---- what the event's number alone decides ---- */
+
+static bool is_about_events(const struct node *n)
+{
+	return n->op == OP_TEST && n->field != FIELD_DATA && n->field != FIELD_CPU &&
+	       n->field != FIELD_SOURCE && !is_about_lanes(n);
+}
+
+enum { CAN_HOLD = 1, CAN_FAIL = 2 };
+
+static unsigned outcomes(const struct condition *c, uint32_t i, uint32_t event)
+{
+	const struct node *n = &c->nodes.v[i];
+	unsigned a, b;
+
+	if (n->op == OP_TEST) {
+		if (!is_about_events(n))
+			return CAN_HOLD | CAN_FAIL;
+		if (n->marks)
+			return is_event_meant(n, event) ? CAN_HOLD : CAN_FAIL;
+		return compare(event, n->compare, n->value) ? CAN_HOLD : CAN_FAIL;
+	}
+	a = outcomes(c, n->left, event);
+	if (n->op == OP_NOT)
+		return (a & CAN_HOLD ? CAN_FAIL : 0) | (a & CAN_FAIL ? CAN_HOLD : 0);
+	b = outcomes(c, n->right, event);
+	if (n->op == OP_AND)
+		return (a & b & CAN_HOLD) | ((a | b) & CAN_FAIL);
+	return ((a | b) & CAN_HOLD) | (a & b & CAN_FAIL);
+}
+
+enum condition_answer condition_of_event(const struct condition *c, uint32_t event)
+{
+	unsigned can = outcomes(c, c->root, event);
+
+	return can == CAN_FAIL   ? CONDITION_FAILS
+	       : can == CAN_HOLD ? CONDITION_HOLDS
+				 : CONDITION_DEPENDS;
+}
+
+bool condition_is_anything_else(const struct condition *c)
+{
+	if (c->nodes.v[c->root].op != OP_NOT)
+		return false;
+	for (size_t i = 0; i < c->nodes.n; i++)
+		if (c->nodes.v[i].op == OP_TEST &&
+		    (!is_about_events(&c->nodes.v[i]) || c->nodes.v[i].field == FIELD_MODULE ||
+		     c->nodes.v[i].compare == CMP_NE))
+			return false;
+	return true;
 }
