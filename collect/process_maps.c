@@ -289,3 +289,17 @@ bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	xfree(text);
 	return n == 3;
 }
+
+bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns)
+{
+	char path[64];
+	size_t len;
+	char *text;
+	bool good;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	text = read_all(path, &len);
+	good = text && sscanf(text, "%" SCNu64, ns) == 1;
+	xfree(text);
+	return good;
+}

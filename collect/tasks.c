@@ -51,6 +51,7 @@ struct task_thread {
 #define PID_HASH 65536u         /* slots of uid_of_pid: collisions only delay a reap */
 #define LINEAGE_UIDS (1u << 22) /* uids in a chunk's state word are no longer */
 #define PROC_SEARCH_SLACK 64u
+#define LAST_ENDS 4096u
 #define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
 static uint32_t slot_state(const struct segment *seg, uint32_t i, uint32_t *uid)
@@ -69,6 +70,7 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	pthread_mutex_init(&t->lock, NULL);
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
 	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
+	t->last_ends = xcalloc(LAST_ENDS, sizeof(*t->last_ends));
 	t->own_pidns = pidns_of(getpid());
 	ends_init(&t->ends);
 }
@@ -95,6 +97,7 @@ void tasks_free(struct tasks *t)
 	}
 	xfree(t->slot);
 	xfree(t->uid_of_pid);
+	xfree(t->last_ends);
 	xfree(t->threads);
 	xfree(t->fork_parent);
 	ends_free(&t->ends);
@@ -448,6 +451,14 @@ static void place_foreign(struct tasks *t)
 	pidns_list_free(&list);
 }
 
+static void look_at_task(struct tasks *t, struct task *k, bool thorough)
+{
+	if (k->uid && !k->dead)
+		k->fresh = k->dead = is_task_dead(t, k, thorough);
+	if (k->dead && !k->ended) /* nobody told us: now, at the latest */
+		k->ended = board_clock_ticks(t->clock, __rdtsc());
+}
+
 void tasks_look(struct tasks *t, bool deaths, bool thorough)
 {
 	pthread_mutex_lock(&t->lock);
@@ -459,10 +470,10 @@ void tasks_look(struct tasks *t, bool deaths, bool thorough)
 		struct task *k = &t->slot[i];
 
 		k->left = false;
-		if (deaths)
-			k->fresh = false;
-		if (deaths && k->uid && !k->dead)
-			k->fresh = k->dead = is_task_dead(t, k, thorough);
+		if (!deaths)
+			continue;
+		k->fresh = false;
+		look_at_task(t, k, thorough);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -585,9 +596,30 @@ static uint64_t end_of(const struct tasks *t, const struct task *k, const struct
 	uint64_t since = board_clock_ticks(t->clock, p->start_tsc);
 	uint64_t exact = k->replaced ? 0 : ends_exit_of(&t->ends, k->here, since);
 
-	if (exact)
-		return exact;
-	return k->ended ? k->ended : board_clock_ticks(t->clock, __rdtsc());
+	return exact ? exact : k->ended;
+}
+
+uint64_t tasks_when_ended(struct tasks *t, uint32_t uid)
+{
+	const struct task_end *e = &t->last_ends[uid % LAST_ENDS];
+	uint64_t ticks = 0;
+
+	pthread_mutex_lock(&t->lock);
+	ends_look(&t->ends);
+	find_new(t);
+	for (uint32_t i = 0; uid && i < t->slots_used; i++) {
+		struct task *k = &t->slot[i];
+
+		if (k->uid != uid)
+			continue;
+		look_at_task(t, k, true);
+		ticks = k->ended;
+		uid = 0;
+	}
+	if (uid && e->uid == uid)
+		ticks = e->ticks;
+	pthread_mutex_unlock(&t->lock);
+	return ticks;
 }
 
 static void write_end(struct tasks *t, const struct task *k, uint64_t ended, uint64_t lost)
@@ -600,6 +632,7 @@ static void write_end(struct tasks *t, const struct task *k, uint64_t ended, uin
 	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
 	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
 	journal_line(t->journal, "tasks", fields, 5);
+	t->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, ended};
 }
 
 static void release_slot(struct tasks *t, uint32_t i)

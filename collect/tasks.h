@@ -50,6 +50,11 @@ struct task_totals {
 	uint32_t living;         /* processes that have not ended */
 };
 
+struct task_end { /* of a process that has ended */
+	uint32_t uid;
+	uint64_t ticks;
+};
+
 struct task_note;   /* an announced process whose slot was not seen yet */
 struct task_thread; /* a thread that has written samples */
 
@@ -66,9 +71,10 @@ struct tasks {
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
-	uint32_t *fork_parent; /* by uid, 0 = none: outlives the slots */
-	uint32_t fork_parents; /* uids that it has room for */
-	const uint32_t *known; /* recover: uids that have a P record, sorted */
+	uint32_t *fork_parent;      /* by uid, 0 = none: outlives the slots */
+	uint32_t fork_parents;      /* uids that it has room for */
+	struct task_end *last_ends; /* a hash by uid: older ones give way */
+	const uint32_t *known;      /* recover: uids that have a P record, sorted */
 	size_t nknown;
 	bool all_threads;                /* T records also of threads whose name nobody knows */
 	const struct board_clock *clock; /* of the times that are written; NULL: the counter's */
@@ -106,6 +112,10 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
  * who forked children in other pid namespaces are, which costs a walk through all of /proc.
  */
 void tasks_look(struct tasks *t, bool deaths, bool thorough);
+
+/* Asks now: when a process ended, on the clock of the samples; 0: it lives, or nobody knows (any
+ * more). */
+uint64_t tasks_when_ended(struct tasks *t, uint32_t uid);
 
 struct chunk_owner {
 	struct task *task; /* NULL: no slot, or a slot that is another's by now */
