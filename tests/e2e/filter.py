@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """--where and --trigger against conditions and sequences worked out here from the whole dump."""
+import bisect
 import fnmatch
 import json
 import os
@@ -137,9 +138,10 @@ def precedence():
 # ---- sequences ----
 
 
-def fires(samples, steps, limits):
+def fires(samples, steps, limits, across):
     """Positions at which the sequence is complete, by looking back from each sample."""
-    out, since, known = [], 0, {}
+    out, since, known = [], {}, {}
+    scope = lambda s: None if across else s["tid"]  # noqa: E731
 
     def reach(i, k):
         """Can step k be met at sample i, with the steps before it behind it?"""
@@ -152,18 +154,72 @@ def fires(samples, steps, limits):
             return False
         if k == 0:
             return True
-        for j in range(i - 1, since - 1, -1):
+        for j in range(i - 1, since.get(scope(samples[i]), 0) - 1, -1):
             if limits[k] and samples[i]["tsc"] - samples[j]["tsc"] > limits[k] * HZ / 1e9:
                 break
-            if reach(j, k - 1):
+            if scope(samples[j]) == scope(samples[i]) and reach(j, k - 1):
                 return True
         return False
 
     for i in range(len(samples)):
         if reach(i, len(steps) - 1):
             out.append(i)
-            since = i + 1
+            since[scope(samples[i])] = i + 1
             known.clear()
+    return out
+
+
+def ticks(ns):
+    return int(ns * HZ / 1e9)
+
+
+def absences(samples, first, start, end, limit, first_limit, across, last):
+    """[(position of the start, time at which it fires)]: walks through time once."""
+    out, waits, ready = [], {}, {}
+
+    def pass_time(now):
+        over = [(samples[j]["tsc"] + ticks(limit), k) for k, j in waits.items()]
+        for at, k in sorted(over, key=lambda o: o[0]):
+            if at < now:
+                out.append((waits.pop(k), at))
+                ready.pop(k, None)
+
+    for i, s in enumerate(samples):
+        scope = None if across else s["tid"]
+        pass_time(s["tsc"])
+        if end(s):
+            waits.pop(scope, None)
+        begun = ready.get(scope)
+        if first is None or (begun is not None and (not first_limit or s["tsc"] - begun <= ticks(first_limit))):
+            if start(s):
+                waits.setdefault(scope, i)
+        if first is not None and first(s):
+            ready[scope] = s["tsc"]
+    pass_time(last + 1)
+    return out
+
+
+def long_calls(samples, name, limit, last):
+    """The same of calls: a stack for each thread.  One inside a call that waits, less than 4 KiB
+    below it, is left to that one."""
+    out, stacks = [], {}
+    for i, s in enumerate(samples):
+        stack = stacks.setdefault(s["tid"], [])
+        if s["kind"] == "entry":
+            waiting = any(
+                samples[j]["waits"]
+                and samples[j]["tsc"] + ticks(limit) >= s["tsc"]
+                and samples[j]["payload"] - s["payload"] < 4096
+                for j in stack
+            )
+            stack.append(i)
+            s["waits"] = s["function"] == name and not waiting
+        else:
+            j = stack.pop()
+            if samples[j]["waits"] and s["tsc"] - samples[j]["tsc"] > ticks(limit):
+                out.append((j, samples[j]["tsc"] + ticks(limit)))
+    for stack in stacks.values():
+        out += [(j, samples[j]["tsc"] + ticks(limit)) for j in stack if samples[j]["waits"] and samples[j]["tsc"] + ticks(limit) <= last]
     return out
 
 
@@ -175,20 +231,32 @@ def windows(samples, at, pre, post):
     return [samples[k] for k in sorted(keep)]
 
 
+def windows_of_time(samples, fired, pre, post):
+    """From `pre` samples before the start to `post` samples after the time is over."""
+    times = [s["tsc"] for s in samples]
+    keep = set()
+    for i, at in fired:
+        after = bisect.bisect_right(times, at)
+        hi = max(at, times[min(len(times), after + post) - 1])
+        keep.update(range(bisect.bisect_left(times, times[max(0, i - pre)]), bisect.bisect_right(times, hi)))
+    return [samples[k] for k in sorted(keep)]
+
+
 def triggers():
     samples = [s for s in make() if not is_special(s)][:500]
     last = samples[-1]["tsc"]
     fired = 0
-    for _ in range(30):
-        n = rnd.randrange(1, 5)
+    for _ in range(40):
+        n, across = rnd.randrange(1, 5), rnd.random() < 0.5
         parts = [condition(samples, 2) for _ in range(n)]
         limits = [0] + [rnd.choice([0, 20, 100, 1000]) for _ in range(n - 1)]
         text = parts[0][0]
         for (words, _), limit in list(zip(parts, limits))[1:]:
             shown = rnd.choice([f"{limit}ns", f"{limit / 1000:g}us"])
-            text += f" then {words}" + (f" within {shown}" if limit else "")
+            text += f" then ({words})" + (f" within {shown}" if limit else "")
+        text += " across threads" if across and n > 1 else ""
         pre, post = rnd.randrange(20), rnd.randrange(20)
-        at = fires(samples, [p[1] for p in parts], limits)
+        at = fires(samples, [p[1] for p in parts], limits, across and n > 1)
         fired += len(at) > 0
         found = dump("--trigger", text, "--pre", str(pre), "--post", str(post))
         found = [s for s in found if int(s["timestamp"], 16) <= last]
@@ -201,6 +269,38 @@ def triggers():
             f"{text} --pre {pre} --post {post}",
         )
     need(fired > 10, f"only {fired} triggers fired")
+
+
+def withouts():
+    samples = [s for s in make() if not is_special(s)]
+    last, fired = samples[-1]["tsc"], 0
+    for _ in range(60):
+        across, limit = rnd.random() < 0.5, rnd.choice([20, 100, 400, 1500, 10000])
+        (a, start), (b, end) = condition(samples, 2), condition(samples, 2)
+        text, first, first_limit = a, None, 0
+        if rnd.random() < 0.4:
+            (c, first), first_limit = condition(samples, 2), rnd.choice([0, 100])
+            text = f"{c} then ({a})" + (f" within {first_limit}ns" if first_limit else "")
+        text += f" without {b} within {limit}ns" + (" across threads" if across else "")
+        pre, post = rnd.randrange(20), rnd.randrange(20)
+        at = absences(samples, first, start, end, limit, first_limit, across, last)
+        fired += 0 < len(at)
+        found = dump("--trigger", text, "--pre", str(pre), "--post", str(post))
+        same(found, windows_of_time(samples, at, pre, post), f"{text} --pre {pre} --post {post}")
+    need(fired > 20, f"only {fired} fired")
+
+
+def calls():
+    samples = [s for s in make() if not is_special(s)]
+    last, fired = samples[-1]["tsc"], 0
+    for _ in range(40):
+        name, limit = f"function_{rnd.randrange(40)}", rnd.choice([20, 100, 400, 1500, 5000])
+        pre, post = rnd.randrange(20), rnd.randrange(20)
+        at = long_calls(samples, name, limit, last)
+        fired += 0 < len(at)
+        found = dump("--trigger", f"{name}>{limit}ns", "--pre", str(pre), "--post", str(post))
+        same(found, windows_of_time(samples, at, pre, post), f"{name}>{limit}ns --pre {pre} --post {post}")
+    need(fired > 20, f"only {fired} fired")
 
 
 def reports():
@@ -238,6 +338,11 @@ def errors():
     wrong("a then b then c then d then e", 29, "--trigger")
     wrong("a within 5ms", 3, "--trigger")
     wrong("a then b within 5", 17, "--trigger")
+    wrong("entry=a then not exit=a within 20ms", 14, "--trigger")
+    wrong("a without b", 12, "--trigger")
+    wrong("a>20ms then b", 8, "--trigger")
+    wrong("a without b within 2ms across", 30, "--trigger")
+    wrong("a>20ms", 1)
     kron("report", "--where", "(" * 5000 + "a", "t", status=2)
     kron("report", "--where", " or ".join(["a"] * 5000), "t", status=2)
     kron("report", "--trigger", "a", "--pre", "5 apples", "t", status=2)
@@ -345,6 +450,8 @@ with Suite("filter") as s:
     s.case("conditions hold as they read", conditions)
     s.case("not binds before and, and before or", precedence)
     s.case("triggers fire where they should", triggers)
+    s.case("and where something does not come", withouts)
+    s.case("and where a call takes longer", calls)
     s.case("every report obeys", reports)
     s.case("what is wrong is pointed at", errors)
     s.case("record --trigger keeps what the reader would", recording)
