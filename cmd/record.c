@@ -394,14 +394,22 @@ static void say_device_summary(const struct collector *c, const struct collector
 
 static void say_trigger(const struct collector_summary *s)
 {
-	char outside[STR_NUMBER];
+	char number[STR_NUMBER];
 
-	str_thousands(outside, sizeof(outside), s->outside);
+	str_thousands(number, sizeof(number), s->outside);
 	if (s->fired_ns)
 		say("kron: the trigger fired after %.6f s; %s samples were not near it",
-		    (double)s->fired_ns / 1e9, outside);
+		    (double)s->fired_ns / 1e9, number);
 	else
-		say("kron: the trigger never fired; %s samples were let go", outside);
+		say("kron: the trigger never fired; %s samples were discarded", number);
+	if (s->lost && !s->fired_ns)
+		say("kron: %s samples were lost before the trigger saw them, because the buffer was "
+		    "full: a larger --buffer, or --when-full wait, keeps them",
+		    str_thousands(number, sizeof(number), s->lost));
+	if (s->unsure)
+		say("kron: %s times a sample that was waited for may be among those that were lost: "
+		    "the trigger did not fire then",
+		    str_thousands(number, sizeof(number), s->unsure));
 }
 
 static void say_summary(struct collector *c, const struct collector_summary *s)

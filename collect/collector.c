@@ -359,6 +359,7 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 	if (tsc > c->clock_start.tsc)
 		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
 	out->outside = watch_outside(w);
+	out->unsure = watch_unsure(w);
 }
 
 static void sum_up_cost(const struct collector *c, uint64_t cpu_ns, struct collector_summary *out)

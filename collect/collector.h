@@ -57,6 +57,7 @@ struct collector_summary {
 	struct device_end device;
 	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
 	uint64_t outside;               /* samples that were let go because they were not near it */
+	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	struct probe_cost cost;

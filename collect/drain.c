@@ -150,14 +150,14 @@ static bool has_news(const struct drain *d, const struct kron_chunk *c, const st
 	return seq && n->nbytes && !is_in_file(d, seq);
 }
 
-/* The watch writes what is wanted of it. */
-static void show_watch(struct drain *d, uint32_t i, const struct trace_chunk *head,
-		       const struct chunk_owner *o)
+/* The watch frees it, and writes what is wanted of it. */
+static uint32_t show_watch(struct drain *d, const struct drain_pending *p)
 {
-	if (o->task)
-		o->task->cut_off += head->holes;
-	tasks_name_thread(d->tasks, o);
-	watch_take(d->watch, i, head, segment_chunk(d->seg, i) + 1, o);
+	if (p->owner.task)
+		p->owner.task->cut_off += p->head.holes;
+	tasks_name_thread(d->tasks, &p->owner);
+	watch_take(d->watch, p->chunk, &p->head, NULL, p->samples, &p->owner);
+	return 1;
 }
 
 /* Claims behind the last sample that a kill cut off, some bytes of each stored already: one
@@ -192,6 +192,11 @@ static uint32_t done_with(struct drain *d, uint32_t i, uint32_t used_bytes)
 	else
 		free_chunk(d, i, used_bytes);
 	return 1;
+}
+
+void drain_free(struct drain *d, uint32_t i, uint32_t used_bytes)
+{
+	done_with(d, i, used_bytes);
 }
 
 static uint32_t is_written(struct drain *d, const struct drain_pending *p)
@@ -253,10 +258,8 @@ static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owne
 	const struct drain_pending p = {i, n->samples, n->has_counters, head_of(c, o, n), *o};
 	uint32_t moved = 0;
 
-	if (d->watch) {
-		show_watch(d, i, &p.head, o);
-		return done_with(d, i, n->nbytes);
-	}
+	if (d->watch)
+		return show_watch(d, &p);
 	if (d->npending == DRAIN_PENDING || !stage(d, &p)) {
 		moved = write_pending(d);
 		if (!stage(d, &p))
@@ -299,6 +302,25 @@ static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct kro
 	return wrap ? CHUNK_TO_FULL : CHUNK_TAKE;
 }
 
+/* A full chunk that the watch has looked at, all of it, has no holes. */
+static enum watch_advice ask_watch(const struct drain *d, uint32_t i, bool full,
+				   struct chunk_count *n)
+{
+	enum watch_advice a = WATCH_JUDGE;
+	uint32_t samples;
+
+	if (!d->watch)
+		return a;
+	if (!full)
+		return watch_has(d->watch, i) ? WATCH_LEAVE : WATCH_JUDGE;
+	a = watch_advise(d->watch, i, &samples);
+	if (a == WATCH_TAKE)
+		*n = (struct chunk_count){.samples = samples,
+					  .specials = KRON_CHUNK_SAMPLES - samples,
+					  .nbytes = KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE};
+	return a;
+}
+
 /* How many chunks are free again. */
 static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, bool thorough)
 {
@@ -306,14 +328,18 @@ static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dea
 	bool full = kron_chunk_word_state(word) == KRON_CHUNK_FULL;
 	struct chunk_owner o;
 	struct chunk_count n = {0};
+	enum watch_advice advice;
 	enum verdict verdict;
 
 	if (!full && !dead)
 		return 0;
+	advice = ask_watch(d, i, full, &n);
+	if (advice == WATCH_LEAVE)
+		return 0;
 	tasks_of_chunk(d->tasks, word, thorough, &o);
-	if (full || o.dead)
+	if (advice != WATCH_TAKE && (full || o.dead))
 		chunk_count(c, &n);
-	verdict = judge_chunk(d, word, c, &n, &o);
+	verdict = advice == WATCH_TAKE ? CHUNK_TAKE : judge_chunk(d, word, c, &n, &o);
 	if (verdict == CHUNK_TAKE)
 		return has_news(d, c, &n) ? put_pending(d, i, &o, &n) : done_with(d, i, n.nbytes);
 	if (verdict == CHUNK_TO_FULL)
@@ -443,10 +469,13 @@ static void *drain_thread(void *arg)
 		bool thorough = dead && is_due(&d->next_thorough_ns, now,
 					       short_of ? DEAD_EVERY_MS : THOROUGH_EVERY_MS);
 
-		bool moved = drain_round(d, dead, thorough);
+		bool moved;
 
 		if (d->watch)
 			watch_look(d->watch, false);
+		moved = drain_round(d, dead, thorough);
+		if (d->watch)
+			watch_settle(d->watch);
 		if (moved)
 			ms = WAIT_SHORTEST_MS;
 		else
@@ -458,7 +487,7 @@ static void *drain_thread(void *arg)
 			journal_flush(d->journal);
 		}
 		if (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
-			segment_wait(d->seg, seen, ms);
+			segment_wait(d->seg, seen, d->watch ? watch_patience(d->watch, ms) : ms);
 	}
 	return NULL;
 }
@@ -530,7 +559,7 @@ void drain_all(struct drain *d)
 		struct chunk_count n;
 
 		if ((state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL) ||
-		    !take_from_wrapping(d, i, &word))
+		    !take_from_wrapping(d, i, &word) || (d->watch && watch_has(d->watch, i)))
 			continue;
 		tasks_of_chunk(d->tasks, word, false, &o);
 		chunk_count(c, &n);

@@ -86,6 +86,9 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough);
  */
 void drain_all(struct drain *d);
 
+/* A chunk of the pool whose samples nobody needs any more: used_bytes of it were written to. */
+void drain_free(struct drain *d, uint32_t i, uint32_t used_bytes);
+
 /* Append a chunk to the trace and count it; holes and samples are its owner's. */
 int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
 		const struct chunk_owner *o, uint32_t samples);

@@ -161,11 +161,11 @@ static void owner_of_box(struct fetch *f, const struct outbox *b, struct chunk_o
 }
 
 /* It writes what is wanted of it. */
-static int show_watch(struct drain *d, const struct trace_chunk *head, const void *data,
+static int show_watch(struct drain *d, const struct trace_chunk *head, const struct outbox *b,
 		      const struct chunk_owner *o)
 {
 	tasks_name_thread(d->tasks, o);
-	watch_take(d->watch, WATCH_NO_POOL, head, data, o);
+	watch_take(d->watch, WATCH_NO_POOL, head, b->bytes.v, b->samples, o);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ static int send_box(struct fetch *f, struct outbox *b)
 	owner_of_box(f, b, &o);
 	head.proc_uid = o.uid;
 	head.tid = (uint32_t)o.tid;
-	code = f->drain->watch ? show_watch(f->drain, &head, b->bytes.v, &o)
+	code = f->drain->watch ? show_watch(f->drain, &head, b, &o)
 			       : drain_write(f->drain, &head, b->bytes.v, &o, b->samples);
 	f->handed_on += code ? 0 : b->samples;
 	b->bytes.n = 0;
@@ -334,6 +334,8 @@ static void skip_to(struct fetch *f, uint64_t position)
 	f->overwritten += samples;
 	f->fetched += samples * SAMPLE_WORDS;
 	f->unsure = true;
+	if (f->drain->watch)
+		watch_lost(f->drain->watch);
 	log_debug("collect", "%llu samples were overwritten", (unsigned long long)samples);
 }
 

@@ -85,6 +85,7 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 	if (opt->watch.trigger) {
 		journal_session(j, "trigger_ns", "%" PRIu64, s->fired_ns);
 		journal_session(j, "outside", "%" PRIu64, s->outside);
+		journal_session(j, "unsure", "%" PRIu64, s->unsure);
 	}
 	journal_session(j, "probes", "%" PRIu64, s->probes);
 	journal_session(j, "refused", "%" PRIu64, s->refused);

@@ -1,82 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watch.c - see watch.h.
+ * watch.c - see watch.h; watch_impl.h says what the parts are.
  *
- * Each look takes the samples that are new since the last one and older than a moment ago, from
- * all chunks, sorts them by time and feeds the trigger.  A thread that was interrupted between
- * reading the clock and its store may bring a sample later than that; it is fed when it comes.
+ * Each look takes what is new since the last one and older than a moment ago: so long may a thread
+ * be between reading the clock and its store.  Of each lane only samples that the trigger may want
+ * are taken out, and those are merged by time.  A sample that comes later than the moment is fed
+ * when it comes.
+ *
+ * What is waited for (A without B) is over when its time is, but only if B does not lie in a
+ * thread's hands: it may have read the clock for it and lost the processor.  So its lane must show
+ * a later sample, or the thread be seen asleep, or have run since (is_over()).  Until then
+ * everything waits, 100 ms at most.
  *
  * What goes over the emulated board (bus exact) comes as whole chunks from its memory, on the
  * board's own clock, some of it delayed by a FIFO that is emptied at the board's pace.
  */
 #define _GNU_SOURCE
-#include "collect/watch.h"
+#include "collect/watch_impl.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
-#include "collect/calibrate.h"
-#include "collect/drain.h"
 #include "collect/fetch.h"
 #include "collect/process_maps.h"
 
 #define MOMENT_NS 200000u
-#define FIFO_NS 2000000u /* a full FIFO takes the board less */
-
-/* How far into a chunk we have looked. */
-struct place {
-	uint64_t seq;
-	uint32_t at, cpu; /* at: bytes */
-};
-
-struct held {
-	struct trace_chunk head;
-	struct place place;
-	uint64_t last; /* time of its last sample */
-	uint8_t *bytes;
-};
-
-/* Of the lane with the same index: whom to ask for its thread's name. */
-struct name_source {
-	pid_t pid; /* 0: nobody */
-	uint64_t round;
-};
-
-/* One that is new. */
-struct news {
-	struct trace_event e;
-	uint64_t order; /* as found: in the order of its thread */
-};
-
-struct watch {
-	struct drain *d;
-	const struct board *board; /* NULL: lanes */
-	char *dir;
-	struct trigger *trigger;
-	struct window_finder finder;
-	bool done; /* the window is in the trace: nothing more is kept */
-	uint64_t fired_tsc, outside;
-
-	VEC(struct held) held;
-	struct place *pool; /* by chunk number */
-
-	VEC(struct trace_lane) lanes; /* their names are ours */
-	VEC(struct name_source) sources;
-	bool by_thread_name;
-	uint64_t round;
-	VEC(struct trace_proc) procs;
-	VEC(struct news) news;
-
-	struct trace *tables; /* as far as it is written; lanes and procs are ours */
-	struct trace_lane *own_lanes;
-	struct trace_proc *own_procs;
-	size_t nown_lanes, nown_procs;
-	uint64_t tables_at; /* journal_tables() when they were read */
-	bool must_bind;
-	struct time_point start;
-};
+#define FIFO_NS 2000000u    /* a full FIFO takes the board less */
+#define ACROSS_NS 10000000u /* so late may a sample be for what is waited for across threads */
+#define DOUBT_NS 100000000u
+#define RAN_NS 50000u    /* more than the rest of a probe takes */
+#define RATE_NS 1000000u /* over less the clock's rate is not known well enough */
 
 /* ---- opening ---- */
 
@@ -117,6 +72,26 @@ static uint64_t read_clock(const struct watch *w)
 	return now.tsc;
 }
 
+static uint64_t ticks(const struct watch *w, uint64_t ns)
+{
+	return (uint64_t)((double)ns * w->finder.hz / 1e9);
+}
+
+/* Its rate is the better known the longer it runs: again when that is a quarter longer. */
+static void work_out_rate(struct watch *w, uint64_t now)
+{
+	struct time_point t;
+
+	if (now - w->start.tsc < (w->rate_tsc - w->start.tsc) / 4 * 5)
+		return;
+	take_time(w, &t);
+	if (t.mono_ns < w->start.mono_ns + RATE_NS)
+		return;
+	w->rate_tsc = t.tsc;
+	w->finder.hz = tsc_hz(&w->start, &t);
+	trigger_set_rate(w->trigger, w->finder.hz);
+}
+
 struct watch *watch_open(const struct watch_options *o, const char *dir, struct drain *d)
 {
 	struct watch *w = xcalloc(1, sizeof(*w));
@@ -125,8 +100,10 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 	w->board = d->fetch ? d->fetch->machine.board : NULL;
 	w->dir = xstrdup(dir);
 	w->pool = xcalloc(d->seg->chunks_max + 1ul, sizeof(*w->pool));
-	w->must_bind = true;
+	w->by_key = xcalloc(WATCH_HASH, sizeof(*w->by_key));
+	w->room = xmalloc(KRON_CHUNK_SIZE);
 	take_time(w, &w->start);
+	w->rate_tsc = w->start.tsc;
 	if (trigger_parse(&w->trigger, "--trigger", o->trigger, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
 		abort(); /* watch_check() let it pass */
@@ -137,402 +114,303 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 
 /* ---- names ---- */
 
-static void close_tables(struct watch *w)
-{
-	if (!w->tables)
-		return;
-	w->tables->lanes = w->own_lanes, w->tables->nlanes = w->nown_lanes;
-	w->tables->procs = w->own_procs, w->tables->nprocs = w->nown_procs;
-	trace_close(w->tables);
-	w->tables = NULL;
-}
-
-static void read_tables(struct watch *w)
+static void read_names(struct watch *w)
 {
 	uint64_t at = journal_tables(w->d->journal);
 	struct trace *t;
 	struct err err;
 
-	if (w->tables && at == w->tables_at)
+	if (w->has_names && at == w->tables_at)
 		return;
 	journal_flush(w->d->journal);
 	if (trace_open(&t, w->dir, &err)) {
 		log_warn("collect", "the trigger knows no names: %s", err.msg);
 		return;
 	}
-	close_tables(w);
-	w->tables = t;
+	trigger_bind_names(w->trigger, t);
+	trace_close(t);
+	w->has_names = true;
 	w->tables_at = at;
-	w->own_lanes = t->lanes, w->nown_lanes = t->nlanes;
-	w->own_procs = t->procs, w->nown_procs = t->nprocs;
-	w->must_bind = true;
 }
 
-static void bind_names(struct watch *w)
-{
-	struct time_point now;
+/* ---- it fires ---- */
 
-	read_tables(w);
-	if (!w->must_bind || !w->tables)
-		return;
-	w->tables->lanes = w->lanes.v, w->tables->nlanes = w->lanes.n;
-	w->tables->procs = w->procs.v, w->tables->nprocs = w->procs.n;
-	take_time(w, &now);
-	w->tables->tsc_hz = w->finder.hz = tsc_hz(&w->start, &now);
-	trigger_bind(w->trigger, w->tables);
-	w->must_bind = false;
+static void fire(struct watch *w, struct watch_fired fired)
+{
+	w->horizon = watch_horizon(w, fired.by_time ? fired.since : fired.at);
+	w->fired = fired;
+	w->heap.n = 0;
+	watch_window_begin(w);
 }
 
-static void add_proc(struct watch *w, const struct chunk_owner *o)
+static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
 {
-	size_t i = w->procs.n;
-
-	for (size_t k = 0; k < w->procs.n; k++)
-		if (w->procs.v[k].uid == o->uid)
-			return;
-	vec_push(&w->procs);
-	for (; i > 0 && w->procs.v[i - 1].uid > o->uid; i--)
-		w->procs.v[i] = w->procs.v[i - 1];
-	w->procs.v[i] = (struct trace_proc){
-		.uid = o->uid,
-		.pid = o->task ? o->task->pid : -1,
-		.exe = xstrdup(o->task && o->task->exe ? o->task->exe : ""),
-	};
+	if (trigger_feed(w->trigger, e, bits) == TRIGGER_FIRES)
+		fire(w, (struct watch_fired){.at = e->tsc, .lane = e->lane, .s = e->s});
 }
 
-static uint32_t new_lane(struct watch *w, const struct chunk_owner *o)
+static void feed_late(struct watch *w, const struct trace_event *e)
 {
-	struct trace_lane *l = vec_push(&w->lanes);
+	struct trigger_wants wants = trigger_wants(w->trigger, e->lane);
+	uint8_t bits = w->fired.at ? 0 : trigger_test(w->trigger, &wants, e);
 
-	l->proc_uid = o->uid;
-	l->tid = (uint32_t)o->tid;
-	l->name = xstrdup("");
-	vec_push(&w->sources);
-	add_proc(w, o);
-	w->must_bind = true;
-	return (uint32_t)w->lanes.n - 1;
+	if (bits)
+		feed(w, e, bits);
 }
 
-static uint32_t lane_of(struct watch *w, const struct chunk_owner *o)
-{
-	size_t i = w->lanes.n;
+/* ---- lanes by time ---- */
 
-	while (i > 0 &&
-	       (w->lanes.v[i - 1].proc_uid != o->uid || w->lanes.v[i - 1].tid != (uint32_t)o->tid))
-		i--;
-	i = i ? i - 1 : new_lane(w, o);
-	if (o->task && !o->task->foreign)
-		w->sources.v[i].pid = o->task->pid;
-	return (uint32_t)i;
+/* As readers merge: by time, then in the order that lanes have in a trace. */
+static bool comes_before(const struct watch *w, uint32_t a, uint32_t b)
+{
+	const struct watch_lane *x = &w->lanes.v[a], *y = &w->lanes.v[b];
+
+	return x->order != y->order ? x->order < y->order : x->key < y->key;
 }
 
-/*
- * A thread's name is what it is called when its samples are looked at, so it is asked for in each
- * look that has new ones.  Of one that has ended, the last name stays.
- */
-static void ask_name(struct watch *w, uint32_t lane)
+static void sift_down(struct watch *w, size_t i)
 {
-	struct name_source *s = &w->sources.v[lane];
-	struct trace_lane *l = &w->lanes.v[lane];
-	char *name;
+	uint32_t lane = w->heap.v[i];
 
-	if (!w->by_thread_name || !s->pid || s->round == w->round)
-		return;
-	s->round = w->round;
-	name = process_thread_name(s->pid, (pid_t)l->tid);
-	if (!name || !strcmp(name, l->name)) {
-		xfree(name);
-		return;
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= w->heap.n)
+			break;
+		if (child + 1 < w->heap.n &&
+		    comes_before(w, w->heap.v[child + 1], w->heap.v[child]))
+			child++;
+		if (!comes_before(w, w->heap.v[child], lane))
+			break;
+		w->heap.v[i] = w->heap.v[child];
+		i = child;
 	}
-	xfree((char *)(uintptr_t)l->name);
-	l->name = name;
-	w->must_bind = true;
+	w->heap.v[i] = lane;
 }
 
-/* ---- what is new ---- */
-
-/* In a lane all have one size, whatever a program may write there.  0: it is cut off. */
-static uint32_t size_at(const struct watch *w, const uint8_t *bytes, uint32_t at, uint32_t end)
+static void push(struct watch *w, uint32_t lane)
 {
-	const struct kron_sample *s = (const void *)(bytes + at);
-	uint32_t size = KRON_SAMPLE_SIZE;
+	size_t i = w->heap.n;
 
-	if (end - at < size)
-		return 0;
-	if (w->board &&
-	    (s->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK) == KRON_HEAD_TYPE_RESOURCE)
-		size = KRON_RESOURCE_SIZE;
-	return end - at < size ? 0 : size;
+	*vec_push(&w->heap) = lane;
+	for (; i && comes_before(w, lane, w->heap.v[(i - 1) / 2]); i = (i - 1) / 2)
+		w->heap.v[i] = w->heap.v[(i - 1) / 2];
+	w->heap.v[i] = lane;
 }
 
-/*
- * From where we were up to `until`, or to a slot that is still empty; with `holes` those are
- * passed over: nobody will fill them any more.
- */
-static void gather(struct watch *w, struct place *p, const uint8_t *bytes, uint32_t end,
-		   uint64_t until, bool holes, uint32_t lane)
+/* heap[0] was fed. */
+static void go_on(struct watch *w, uint64_t until)
 {
-	for (uint32_t size; (size = size_at(w, bytes, p->at, end)) != 0; p->at += size) {
-		const struct kron_sample *one = (const void *)(bytes + p->at);
-		struct news *news;
-		uint64_t tsc;
+	uint32_t lane = w->heap.v[0];
 
-		/* Acquire: the head is stored last; partner: the thunk's store of it. */
-		if (!__atomic_load_n(&one->head, __ATOMIC_ACQUIRE)) {
-			if (holes)
-				continue;
-			return;
-		}
-		tsc = kron_sample_time_near(one, w->start.tsc);
-		if (tsc >= until)
-			return;
-		if (one->event == KRON_EVENT_CPU)
-			p->cpu = one->payload;
-		if (one->event >= KRON_EVENT_SPECIAL)
-			continue;
-		if (w->board)
-			p->cpu = one->head >> KRON_HEAD_CPU_SHIFT;
-		ask_name(w, lane);
-		news = vec_push(&w->news);
-		news->e = (struct trace_event){.tsc = tsc, .lane = lane, .cpu = p->cpu, .s = *one};
-		news->order = w->news.n;
-	}
+	watch_lane_consume(w, lane);
+	if (!watch_lane_advance(w, lane, until))
+		w->heap.v[0] = w->heap.v[--w->heap.n];
+	if (w->heap.n)
+		sift_down(w, 0);
 }
 
-static void gather_held(struct watch *w, uint64_t until)
+/* Which have something to look at; of the others, those that are gone for good go. */
+static void look_at_lanes(struct watch *w, uint64_t until)
 {
-	vec_for(&w->held, h) {
-		struct chunk_owner o = {.uid = h->head.proc_uid, .tid = (pid_t)h->head.tid};
-
-		if (h->place.at < h->head.nbytes)
-			gather(w, &h->place, h->bytes, h->head.nbytes, until, true, lane_of(w, &o));
-	}
-}
-
-static void gather_pool(struct watch *w, uint64_t until)
-{
-	struct segment *seg = w->d->seg;
-	uint32_t ready = segment_ready(seg);
-
-	for (uint32_t i = 0; i < ready; i++) {
-		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
-		const struct kron_chunk *c = segment_chunk(seg, i);
-		unsigned state = kron_chunk_word_state(word);
-		struct chunk_owner o;
-		uint64_t seq;
-
-		if (state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL)
-			continue;
-		seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
-		if (!seq)
-			continue;
-		if (w->pool[i].seq != seq)
-			w->pool[i] = (struct place){.seq = seq};
-		tasks_of_chunk(w->d->tasks, word, false, &o);
-		gather(w, &w->pool[i], (const void *)(c + 1), KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE,
-		       until, false, lane_of(w, &o));
-	}
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct news *x = a, *y = b;
-
-	if (x->e.tsc != y->e.tsc)
-		return x->e.tsc < y->e.tsc ? -1 : 1;
-	return (x->order > y->order) - (x->order < y->order);
-}
-
-static void feed(struct watch *w)
-{
-	if (w->news.n)
-		qsort(w->news.v, w->news.n, sizeof(*w->news.v), by_time);
-	vec_for(&w->news, n) {
-		/* one window: what comes behind it is nobody's business any more */
-		bool fires = w->tables && !w->finder.fired && trigger_feed(w->trigger, &n->e);
-
-		if (fires)
-			w->fired_tsc = n->e.tsc;
-		window_finder_see(&w->finder, n->e.tsc, fires);
-	}
-	w->news.n = 0;
-}
-
-/* ---- what is held ---- */
-
-static uint32_t count_samples(const struct watch *w, const uint8_t *bytes, uint32_t from,
-			      uint32_t to)
-{
-	uint32_t n = 0;
-
-	for (uint32_t size; (size = size_at(w, bytes, from, to)) != 0; from += size) {
-		const struct kron_sample *s = (const void *)(bytes + from);
-
-		n += s->head && s->event < KRON_EVENT_SPECIAL;
-	}
-	return n;
-}
-
-/* From here on it is not held any more. */
-static void let_go(struct watch *w, struct held *h, uint32_t written)
-{
-	w->outside += count_samples(w, h->bytes, 0, h->head.nbytes) - written;
-	xfree(h->bytes);
-}
-
-/* Chunks all of which lies before any window to come. */
-static void forget_old(struct watch *w, uint64_t now)
-{
-	uint64_t horizon = w->finder.fired ? w->finder.found.v[0].from
-					   : window_finder_horizon(&w->finder, now);
 	size_t kept = 0;
 
-	for (size_t i = 0; i < w->held.n; i++) {
-		struct held *h = &w->held.v[i];
+	w->heap.n = 0;
+	for (size_t i = 0; i < w->open.n; i++) {
+		uint32_t lane = w->open.v[i];
 
-		if (h->last < horizon && h->place.at >= h->head.nbytes)
-			let_go(w, h, 0);
-		else
-			w->held.v[kept++] = *h;
+		if (watch_lane_advance(w, lane, until))
+			push(w, lane);
+		if (w->lanes.v[lane].here) {
+			w->open.v[kept++] = lane;
+			continue;
+		}
+		w->lanes.v[lane].is_open = false;
+		watch_lane_retire(w, lane);
 	}
-	w->held.n = kept;
+	w->open.n = kept;
+}
+
+/* ---- what is waited for ---- */
+
+enum verdict { IS_OVER, IS_NONE, NOT_YET, SOMETHING_CAME };
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool is_losing(const struct watch *w, const struct watch_lane *l)
+{
+	return l->slot < segment_procs_ready(w->d->seg) &&
+	       __atomic_load_n(&w->d->seg->procs[l->slot].lost, __ATOMIC_RELAXED) != l->lost_seen;
 }
 
 /*
- * A chunk of a lane begins with a record of its CPU.  One that is cut in front gets one that says
- * where its first sample was taken.
+ * Nothing is seen of the thread since, or a place of it is empty: may it be in the middle of a
+ * probe?  Asleep it is in none, but in a handler on top of one; and after 50 us it has left it.
  */
-static void put_cpu_record(struct kron_sample *s, uint32_t first)
+static bool has_moved_on(struct watch_lane *l, uint64_t at, bool has_holes)
 {
-	uint32_t cpu = s[first].head >> KRON_HEAD_CPU_SHIFT;
+	uint64_t now = now_ns(), ran;
+	struct process_stat st;
 
-	for (uint32_t i = 0; i < first; i++)
-		if (s[i].head && s[i].event == KRON_EVENT_CPU)
-			cpu = s[i].payload;
-	s[first - 1] = s[first];
-	s[first - 1].event = KRON_EVENT_CPU;
-	s[first - 1].payload = cpu;
-}
-
-static uint32_t count_holes(const struct watch *w, const uint8_t *bytes, uint32_t at, uint32_t end)
-{
-	uint32_t n = 0;
-
-	for (uint32_t size; (size = size_at(w, bytes, at, end)) != 0; at += size)
-		n += !((const struct kron_sample *)(const void *)(bytes + at))->head;
-	return n;
-}
-
-/* What of it lies in the window goes into the trace.  How many samples. */
-static uint32_t write_held(struct watch *w, struct held *h)
-{
-	const struct trace_window *win = &w->finder.found.v[0];
-	struct chunk_owner o = {.uid = h->head.proc_uid, .tid = (pid_t)h->head.tid};
-	uint32_t first = UINT32_MAX, end = 0, samples;
-	struct trace_chunk head = h->head;
-
-	for (uint32_t at = 0, size; (size = size_at(w, h->bytes, at, head.nbytes)) != 0;
-	     at += size) {
-		const struct kron_sample *s = (const void *)(h->bytes + at);
-		uint64_t tsc = s->head ? kron_sample_time_near(s, w->start.tsc) : 0;
-
-		if (first == UINT32_MAX && s->head && tsc >= win->from)
-			first = at;
-		if (s->head && tsc <= win->to)
-			end = at + size;
+	if (!l->pid || l->dead || !process_read_stat(l->pid, (pid_t)l->l.tid, &st) ||
+	    !process_thread_ran(l->pid, (pid_t)l->l.tid, &ran))
+		return true;
+	if (l->doubt_at != at) {
+		l->doubt_at = at;
+		l->doubt_ns = now;
+		l->doubt_ran = ran;
 	}
-	samples = first < end ? count_samples(w, h->bytes, first, end) : 0;
-	if (!samples)
-		return 0;
-	if (first && !w->board) {
-		put_cpu_record((void *)h->bytes, first / KRON_SAMPLE_SIZE);
-		first -= KRON_SAMPLE_SIZE;
+	if (now > l->doubt_ns + DOUBT_NS)
+		return true;
+	return !has_holes && (st.state != 'R' || ran > l->doubt_ran + RAN_NS);
+}
+
+/* Its time is over, and everything before has been fed: did it not come, or is it not here yet? */
+static enum verdict is_over(struct watch *w, const struct trigger_due *due, bool last)
+{
+	bool has_holes = watch_lane_has_holes(w, due->lane);
+	struct watch_lane *l = &w->lanes.v[due->lane];
+	uint64_t ended;
+
+	if (trigger_is_across(w->trigger))
+		return last || w->board || read_clock(w) > due->at + ticks(w, ACROSS_NS) ? IS_OVER
+											 : NOT_YET;
+	ended = tasks_when_ended(w->d->tasks, l->l.proc_uid);
+	if (ended && ended < due->at)
+		return IS_NONE; /* nothing was there any more that could be late */
+	if (last || w->board)
+		return IS_OVER;
+	if (!has_holes && (l->has_next || l->seen > due->at))
+		return IS_OVER;
+	if (!has_moved_on(l, due->at, has_holes))
+		return NOT_YET;
+	if (!l->has_next && watch_lane_advance(w, due->lane, due->at + 1)) {
+		push(w, due->lane);
+		return SOMETHING_CAME;
 	}
-	head.nbytes = end - first;
-	head.holes = count_holes(w, h->bytes, first, end);
-	if (w->board)
-		return drain_write(w->d, &head, h->bytes + first, &o, samples) ? 0 : samples;
-	return drain_write_slots(w->d, &head, h->bytes + first, &o, samples) ? 0 : samples;
-}
-
-static uint64_t last_time(const struct watch *w, const struct held *h)
-{
-	uint64_t last = 0;
-
-	for (uint32_t at = 0, size; (size = size_at(w, h->bytes, at, h->head.nbytes)) != 0;
-	     at += size) {
-		const struct kron_sample *s = (const void *)(h->bytes + at);
-		uint64_t tsc = s->head ? kron_sample_time_near(s, w->start.tsc) : 0;
-
-		last = tsc > last ? tsc : last;
+	if (is_losing(w, l)) {
+		trigger_lost(w->trigger, due->lane);
+		return SOMETHING_CAME;
 	}
-	return last;
+	return IS_OVER;
 }
 
-static void hold(struct watch *w, uint32_t pool, const struct trace_chunk *head, const void *data)
+/* What is over before t.  false: it has fired, or what is next is not to be fed yet. */
+static bool let_time_pass(struct watch *w, uint64_t t, bool last)
 {
-	struct held *h = vec_push(&w->held);
+	struct trigger_due due;
 
-	h->head = *head;
-	h->place = (struct place){.seq = head->seq};
-	if (pool != WATCH_NO_POOL && w->pool[pool].seq == head->seq)
-		h->place = w->pool[pool];
-	h->bytes = xmalloc(head->nbytes + 1ul);
-	memcpy(h->bytes, data, head->nbytes);
-	h->last = last_time(w, h);
-}
-
-/* What the window has of it into the trace, the rest away. */
-static void settle(struct watch *w)
-{
-	vec_for(&w->held, h)
-		let_go(w, h, w->finder.fired ? write_held(w, h) : 0);
-	w->held.n = 0;
-}
-
-/* What threads still have in unfinished chunks comes later: watch_take() writes its part. */
-static void finish(struct watch *w)
-{
-	w->done = true;
-	segment_set_sampling(w->d->seg, false);
-	settle(w);
-}
-
-void watch_take(struct watch *w, uint32_t pool, const struct trace_chunk *head, const void *data,
-		const struct chunk_owner *o)
-{
-	lane_of(w, o); /* while its task is known */
-	hold(w, pool, head, data);
-	if (w->done)
-		settle(w);
+	while (trigger_due(w->trigger, t, &due)) {
+		switch (is_over(w, &due, last)) {
+		case IS_OVER:
+			trigger_settle(w->trigger, true);
+			fire(w, (struct watch_fired){.at = due.at,
+						     .by_time = true,
+						     .lane = due.lane,
+						     .since = due.since});
+			return false;
+		case IS_NONE:
+			trigger_settle(w->trigger, false);
+			break;
+		case SOMETHING_CAME:
+			return true;
+		case NOT_YET:
+			w->decided = due.at;
+			return false;
+		}
+	}
+	return true;
 }
 
 /* ---- the watch ---- */
 
+static void feed_next(struct watch *w, uint64_t until)
+{
+	const struct watch_lane *l = &w->lanes.v[w->heap.v[0]];
+
+	if (l->is_loss && w->board)
+		trigger_lost_any(w->trigger);
+	else if (l->is_loss)
+		trigger_lost(w->trigger, w->heap.v[0]);
+	if (l->bits)
+		feed(w, &l->e, l->bits);
+	if (!w->fired.at)
+		go_on(w, until);
+}
+
+/* All that is new, by time, until it fires. */
+static void feed_all(struct watch *w, uint64_t until, bool last)
+{
+	uint64_t now = last ? read_clock(w) : until;
+
+	w->decided = now;
+	look_at_lanes(w, until);
+	while (!w->fired.at) {
+		uint64_t next = w->heap.n ? w->lanes.v[w->heap.v[0]].order : now;
+
+		if (!let_time_pass(w, next, last))
+			return;
+		if (w->heap.n && w->lanes.v[w->heap.v[0]].order <= next)
+			feed_next(w, until);
+		else if (!w->heap.n && !trigger_due(w->trigger, now, &(struct trigger_due){0}))
+			return;
+	}
+}
+
 void watch_look(struct watch *w, bool last)
 {
-	double ns = w->board ? FIFO_NS : MOMENT_NS;
-	uint64_t now = read_clock(w), moment = (uint64_t)(ns / 1e9 * w->finder.hz);
+	uint64_t now = read_clock(w);
+	uint64_t until = last ? UINT64_MAX : now - ticks(w, w->board ? FIFO_NS : MOMENT_NS);
 
 	if (w->done)
 		return;
 	w->round++;
-	gather_held(w, last ? UINT64_MAX : now - moment);
-	if (!last)
-		gather_pool(w, now - moment);
-	bind_names(w);
-	if (!w->tables && !last)
+	work_out_rate(w, now);
+	read_names(w);
+	if (!w->board)
+		watch_chunks_meet(w);
+	if (!w->has_names && !last)
 		return; /* what is new stays so */
-	feed(w);
-	if (last || window_finder_is_closed(&w->finder, now - 2 * moment))
-		finish(w);
-	else
-		forget_old(w, now - 2 * moment);
+	watch_lanes_fill(w, feed_late);
+	if (!w->fired.at)
+		feed_all(w, until, last);
+	if (w->fired.at)
+		look_at_lanes(w, until);
+	if (last || (w->fired.at && watch_window_is_closed(w, until)))
+		watch_window_finish(w);
+}
+
+void watch_settle(struct watch *w)
+{
+	if (!w->done && w->has_names)
+		watch_chunks_settle(w);
+}
+
+uint32_t watch_patience(const struct watch *w, uint32_t ms)
+{
+	uint64_t until = w->done || w->fired.at ? UINT64_MAX : trigger_until(w->trigger), now, left;
+
+	if (until == UINT64_MAX)
+		return ms;
+	now = read_clock(w);
+	left = until > now ? (uint64_t)((double)(until - now) / w->finder.hz * 1e3) : 0;
+	return left + 1 < ms ? (uint32_t)left + 1 : ms;
+}
+
+void watch_lost(struct watch *w)
+{
+	trigger_lost_any(w->trigger);
 }
 
 uint64_t watch_fired_tsc(const struct watch *w)
 {
-	return w->fired_tsc;
+	return w->fired.at;
 }
 
 uint64_t watch_outside(const struct watch *w)
@@ -540,25 +418,19 @@ uint64_t watch_outside(const struct watch *w)
 	return w->outside;
 }
 
+uint64_t watch_unsure(const struct watch *w)
+{
+	return trigger_unsure(w->trigger);
+}
+
 void watch_close(struct watch *w)
 {
 	if (!w)
 		return;
-	close_tables(w);
-	vec_for(&w->held, h)
-		xfree(h->bytes);
-	vec_for(&w->lanes, l)
-		xfree((char *)(uintptr_t)l->name);
-	vec_for(&w->procs, p)
-		xfree(p->exe);
-	vec_free(&w->held);
-	vec_free(&w->lanes);
-	vec_free(&w->sources);
-	vec_free(&w->procs);
-	vec_free(&w->news);
+	watch_chunks_free(w);
+	watch_lanes_free(w);
 	trigger_free(w->trigger);
 	window_finder_free(&w->finder);
-	xfree(w->pool);
 	xfree(w->dir);
 	xfree(w);
 }

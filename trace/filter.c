@@ -2,6 +2,8 @@
 /* filter.c - see filter.h.  A trigger makes windows of time, found in one pass over all samples. */
 #include "trace/filter.h"
 
+#include <string.h>
+
 #include "trace/window.h"
 
 struct trace_filter {
@@ -10,16 +12,63 @@ struct trace_filter {
 	struct window_finder windows;
 };
 
+/* What waits in a process that ends first will never be too late. */
+static bool had_time(const struct trace *t, const struct trigger *g, const struct trigger_due *due)
+{
+	const struct trace_proc *p = trace_proc_of(t, t->lanes[due->lane].proc_uid);
+
+	return trigger_is_across(g) || !p || !p->end_tsc || p->end_tsc >= due->at;
+}
+
+/* All that was over before this moment. */
+static void let_time_pass(struct window_finder *f, const struct trace *t, struct trigger *g,
+			  uint64_t now)
+{
+	struct trigger_due due;
+
+	while (trigger_due(g, now, &due)) {
+		bool fires = had_time(t, g, &due);
+
+		if (fires)
+			window_finder_open(f, due.note, due.at);
+		trigger_settle(g, fires);
+	}
+}
+
+static void see_sample(struct window_finder *f, struct trigger *g, const struct trace_event *e)
+{
+	struct trigger_wants w = trigger_wants(g, e->lane);
+	uint8_t bits = trigger_may_want(&w, &e->s) ? trigger_test(g, &w, e) : 0;
+	enum trigger_answer a = bits ? trigger_feed(g, e, bits) : TRIGGER_NOTHING;
+
+	window_finder_see(f, e->tsc);
+	if (a == TRIGGER_FIRES)
+		window_finder_open(f, window_finder_from(f, e->tsc), e->tsc);
+	else if (a == TRIGGER_WAITS)
+		trigger_note(g, window_finder_from(f, e->tsc));
+}
+
 static void find_windows(struct window_finder *f, const struct trace *t, struct trigger *g)
 {
 	struct trace_cursor *c = trace_cursor_open(t, -1);
+	const char *bus = trace_session(t, "bus");
+	bool board = bus && !strcmp(bus, "exact");
+	uint64_t last = t->end_tsc;
 	struct trace_event e;
 
 	trigger_bind(g, t);
 	f->hz = t->tsc_hz;
-	while (trace_cursor_next(c, &e))
+	while (trace_cursor_next(c, &e)) {
+		let_time_pass(f, t, g, e.tsc);
+		if (board && e.s.head & KRON_HEAD_FIFO_OVERFLOW)
+			trigger_lost_any(g);
 		if (e.s.event < KRON_EVENT_SPECIAL)
-			window_finder_see(f, e.tsc, trigger_feed(g, &e));
+			see_sample(f, g, &e);
+		else if (e.s.event == KRON_EVENT_LOST)
+			trigger_lost(g, e.lane);
+		last = e.tsc > last ? e.tsc : last;
+	}
+	let_time_pass(f, t, g, last + 1);
 	trace_cursor_close(c);
 }
 

@@ -85,7 +85,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   constant_time  1: a closed gate costs as much as an open one; else absent
  *   when_full      discard | wait | wrap
  *   trigger        of --trigger; trigger_ns: when it fired, from the start, 0 = never;
- *                  outside: samples that were let go because they were not near it
+ *                  outside: samples that were let go because they were not near it; unsure: how
+ *                  often it could not tell that something did not come, for samples were lost
  *   buffer         bytes of pool
  *   filter         Filter Register at start, hex
  *   start_tsc, start_mono_ns, start_real_ns      first calibration point; "tsc" is the clock

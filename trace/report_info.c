@@ -189,8 +189,12 @@ static void put_trigger(const struct trace *t, FILE *out)
 		fprintf(out, LABEL "%.6f s after the start", "fired:", (double)ns / 1e9);
 	else
 		fprintf(out, LABEL "never", "fired:");
-	fprintf(out, "; %s samples were not near it\n",
+	fprintf(out, "; %s samples were not near it",
 		str_thousands(n, sizeof(n), number_or(t, "outside", 0)));
+	if (number_or(t, "unsure", 0))
+		fprintf(out, "; %s times it could not be judged, because samples were lost",
+			str_thousands(n, sizeof(n), number_or(t, "unsure", 0)));
+	fputc('\n', out);
 }
 
 static void put_machine(const struct trace *t, FILE *out)
@@ -547,6 +551,7 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 		json_kstr(j, "trigger", trace_session(t, "trigger"));
 		json_ku64(j, "trigger_ns", number_or(t, "trigger_ns", 0));
 		json_ku64(j, "outside", number_or(t, "outside", 0));
+		json_ku64(j, "unsure", number_or(t, "unsure", 0));
 	}
 	json_kstr(j, "bus", bus_of(t));
 	json_kstr(j, "device", trace_session(t, "device"));

@@ -32,17 +32,27 @@ void window_finder_free(struct window_finder *f)
 
 static uint64_t ticks(const struct window_finder *f, uint64_t ns)
 {
-	return (uint64_t)((double)ns * f->hz / 1e9);
+	double v = (double)ns * f->hz / 1e9;
+
+	return v < 0x1p62 ? (uint64_t)v : 1ull << 62;
 }
 
-uint64_t window_finder_horizon(const struct window_finder *f, uint64_t now)
+/* The time of the sample so many before the last one. */
+static uint64_t back(const struct window_finder *f, uint64_t n)
 {
-	uint64_t back = f->pre.samples < f->n ? f->pre.samples : f->n ? f->n - 1 : 0, span;
+	if (n >= f->n)
+		n = f->n - 1;
+	return f->ring[(f->n - 1 - n) % (f->pre.samples + 1)];
+}
+
+uint64_t window_finder_from(const struct window_finder *f, uint64_t tsc)
+{
+	uint64_t span;
 
 	if (f->ring)
-		return f->n ? f->ring[(f->n - 1 - back) % (f->pre.samples + 1)] : 0;
+		return f->n ? back(f, f->pre.samples) : tsc;
 	span = ticks(f, f->pre.ns);
-	return span < now ? now - span : 0;
+	return span < tsc ? tsc - span : 0;
 }
 
 static struct trace_window *newest(const struct window_finder *f)
@@ -50,20 +60,23 @@ static struct trace_window *newest(const struct window_finder *f)
 	return f->found.n ? &f->found.v[f->found.n - 1] : NULL;
 }
 
-static void open_window(struct window_finder *f, uint64_t tsc)
+void window_finder_open(struct window_finder *f, uint64_t from, uint64_t tsc)
 {
-	struct trace_window w = {window_finder_horizon(f, tsc), tsc + ticks(f, f->post.ns)};
+	struct trace_window w = {from, tsc + ticks(f, f->post.ns)};
 	struct trace_window *last = newest(f);
 
 	f->fired++;
 	f->open = f->post.samples;
-	if (last && w.from <= last->to)
-		last->to = w.to > last->to ? w.to : last->to;
-	else
-		*vec_push(&f->found) = w;
+	while (last && w.from <= last->to) {
+		w.from = last->from < w.from ? last->from : w.from;
+		w.to = last->to > w.to ? last->to : w.to;
+		f->found.n--;
+		last = newest(f);
+	}
+	*vec_push(&f->found) = w;
 }
 
-void window_finder_see(struct window_finder *f, uint64_t tsc, bool fires)
+void window_finder_see(struct window_finder *f, uint64_t tsc)
 {
 	if (f->ring)
 		f->ring[f->n % (f->pre.samples + 1)] = tsc;
@@ -73,8 +86,6 @@ void window_finder_see(struct window_finder *f, uint64_t tsc, bool fires)
 		if (tsc > newest(f)->to)
 			newest(f)->to = tsc;
 	}
-	if (fires)
-		open_window(f, tsc);
 }
 
 bool window_finder_is_closed(const struct window_finder *f, uint64_t now)

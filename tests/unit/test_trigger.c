@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_trigger.c - the words of triggers, and when they fire: rows of samples, made up here, with
+ * what is to come of them.
+ *
+ * Functions are f (events 0, 1), g (2, 3), h (4, 5) and a user's event u (6); a tick is a nanosecond.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "trace/reader_impl.h"
+#include "trace/trigger_impl.h"
+
+enum { F, F_END, G, G_END, H, H_END, U };
+enum { LANES = 4 };
+
+static struct trace_function functions[] = {
+	{.n = 0, .name = "f"}, {.n = 1, .name = "g"}, {.n = 2, .name = "h"}};
+static struct trace_user_event user_events[] = {{.n = 3, .name = "u", .payload = ""}};
+static struct trace_module modules[] = {{.path = "/bin/m"}};
+static struct trace_lane lanes[LANES] = {
+	{.proc_uid = 1, .tid = 10, .name = "main"},
+	{.proc_uid = 1, .tid = 11, .name = "helper"},
+	{.proc_uid = 2, .tid = 20, .name = "main"},
+	{.proc_uid = 2, .tid = 21, .name = ""},
+};
+static struct trace_proc procs[] = {{.uid = 1, .pid = 10, .exe = "/bin/a"},
+				    {.uid = 2, .pid = 20, .exe = "/bin/b"}};
+static struct trace_priv nothing;
+static struct trace trace = {
+	.modules = modules,
+	.nmodules = 1,
+	.functions = functions,
+	.nfunctions = 3,
+	.user_events = user_events,
+	.nuser_events = 1,
+	.lanes = lanes,
+	.nlanes = LANES,
+	.procs = procs,
+	.nprocs = 2,
+	.tsc_hz = 1e9,
+	.priv = &nothing,
+};
+
+/* ---- rows of samples ---- */
+
+static struct trigger *g;
+static char fired[512]; /* "AT " or "AT-SINCE " for each */
+
+static void start(const char *text)
+{
+	struct err err;
+
+	fired[0] = 0;
+	if (trigger_parse(&g, "--trigger", text, &err))
+		fail_msg("%s", err.msg);
+	trigger_bind(g, &trace);
+}
+
+static void note_fired(uint64_t at, uint64_t since)
+{
+	size_t n = strlen(fired);
+
+	snprintf(fired + n, sizeof(fired) - n, since ? "%llu-%llu " : "%llu ",
+		 (unsigned long long)at, (unsigned long long)since);
+}
+
+static void pass_time(uint64_t t)
+{
+	struct trigger_due due;
+
+	while (trigger_due(g, t, &due)) {
+		note_fired(due.at, due.since);
+		assert_int_equal(due.note, due.since + 1000000);
+		trigger_settle(g, true);
+	}
+}
+
+static void sample(uint64_t tsc, uint32_t lane, uint32_t event, uint32_t sp)
+{
+	struct trace_event e = {.tsc = tsc,
+				.lane = lane,
+				.s = {.head = KRON_HEAD_TRACE(0), .event = event, .payload = sp}};
+	struct trigger_wants w;
+	uint8_t bits;
+
+	pass_time(tsc);
+	w = trigger_wants(g, lane);
+	bits = trigger_may_want(&w, &e.s) ? trigger_test(g, &w, &e) : 0;
+	switch (bits ? trigger_feed(g, &e, bits) : TRIGGER_NOTHING) {
+	case TRIGGER_FIRES:
+		note_fired(tsc, 0);
+		break;
+	case TRIGGER_WAITS:
+		trigger_note(g, tsc + 1000000);
+		break;
+	case TRIGGER_NOTHING:
+		break;
+	}
+}
+
+static void expect(const char *wanted)
+{
+	assert_string_equal(fired, wanted);
+	trigger_free(g);
+}
+
+/* ---- sequences ---- */
+
+static void a_sequence_is_within_a_thread(void **state)
+{
+	(void)state;
+	start("entry=f then entry=g");
+	sample(100, 0, F, 0);
+	sample(110, 1, G, 0);
+	sample(120, 2, G, 0);
+	sample(130, 0, H, 0);
+	sample(140, 0, G, 0);
+	sample(150, 0, G, 0);
+	sample(160, 1, F, 0);
+	sample(170, 1, G, 0);
+	expect("140 170 ");
+}
+
+static void a_sequence_across_threads(void **state)
+{
+	(void)state;
+	start("entry=f then entry=g across threads");
+	sample(100, 0, F, 0);
+	sample(110, 1, G, 0);
+	sample(120, 2, G, 0);
+	sample(130, 2, F, 0);
+	sample(140, 3, F, 0);
+	sample(150, 0, G, 0);
+	expect("110 150 ");
+}
+
+static void a_limit_is_met_to_the_tick(void **state)
+{
+	(void)state;
+	start("entry=f then entry=g within 50ns");
+	sample(100, 0, F, 0);
+	sample(151, 0, G, 0);
+	sample(200, 0, F, 0);
+	sample(250, 0, G, 0);
+	sample(300, 0, F, 0);
+	sample(310, 0, F, 0); /* the latest counts */
+	sample(355, 0, G, 0);
+	expect("250 355 ");
+}
+
+/* No sample counts for two steps; three of the same make three. */
+static void steps_of_one_kind(void **state)
+{
+	(void)state;
+	start("f then f then f");
+	for (uint64_t t = 100; t < 170; t += 10)
+		sample(t, t % 20 ? 1 : 0, F, 0);
+	expect("140 150 ");
+}
+
+static void a_single_step(void **state)
+{
+	(void)state;
+	start("name=g and not thread=helper");
+	sample(100, 0, G, 0);
+	sample(110, 1, G, 0);
+	sample(120, 2, G_END, 0);
+	sample(130, 0, U, 0);
+	expect("100 120 ");
+}
+
+/* ---- without ---- */
+
+static void what_does_not_come(void **state)
+{
+	(void)state;
+	start("entry=f without exit=f within 50ns");
+	sample(100, 0, F, 0);
+	sample(150, 0, F_END, 0); /* in time */
+	sample(200, 0, F, 0);
+	sample(251, 0, F_END, 0); /* too late */
+	sample(300, 0, F, 0);
+	pass_time(350);
+	pass_time(351); /* no sample comes, time does */
+	pass_time(1000);
+	expect("250-200 350-300 ");
+}
+
+static void the_first_of_several_waits(void **state)
+{
+	(void)state;
+	start("f without u within 50ns");
+	sample(100, 0, F, 0);
+	sample(110, 0, F, 0);
+	sample(120, 0, F, 0);
+	sample(145, 0, U, 0); /* for all three */
+	sample(200, 0, F, 0);
+	sample(220, 0, F, 0);
+	sample(300, 0, H, 0); /* 200's time was over at 250, and 220 does not count any more */
+	sample(310, 0, F, 0);
+	pass_time(1000);
+	expect("250-200 360-310 ");
+}
+
+static void one_sample_ends_and_begins(void **state)
+{
+	(void)state;
+	start("f without f within 50ns");
+	sample(100, 0, F, 0);
+	sample(140, 0, F, 0);
+	sample(190, 0, F, 0);
+	pass_time(1000);
+	expect("240-190 ");
+}
+
+static void each_thread_waits_for_itself(void **state)
+{
+	(void)state;
+	start("f without u within 50ns");
+	sample(100, 0, F, 0);
+	sample(110, 1, F, 0);
+	sample(120, 2, F, 0);
+	sample(130, 1, U, 0);
+	sample(140, 3, U, 0);
+	pass_time(1000);
+	expect("150-100 170-120 ");
+}
+
+static void waiting_across_threads(void **state)
+{
+	(void)state;
+	start("f without u within 50ns across threads");
+	sample(100, 0, F, 0);
+	sample(110, 1, F, 0);
+	sample(130, 2, U, 0);
+	sample(200, 3, F, 0);
+	sample(220, 0, F, 0);
+	pass_time(1000);
+	expect("250-200 ");
+}
+
+static void a_sequence_that_ends_without(void **state)
+{
+	(void)state;
+	start("entry=f then entry=g within 20ns without u within 50ns");
+	sample(100, 0, G, 0);
+	sample(110, 0, F, 0);
+	sample(120, 1, G, 0);
+	sample(131, 0, G, 0); /* too late after f */
+	sample(200, 0, F, 0);
+	sample(210, 0, G, 0);
+	sample(240, 0, U, 0);
+	sample(300, 0, F, 0);
+	sample(310, 0, G, 0);
+	sample(370, 0, G, 0); /* begins anew: it wants an f again */
+	pass_time(1000);
+	expect("360-310 ");
+}
+
+/* The pool is in order of time also when a sample comes late. */
+static void a_late_sample_waits_in_its_place(void **state)
+{
+	struct trigger_due due;
+
+	(void)state;
+	start("f without u within 50ns");
+	sample(100, 0, F, 0);
+	sample(120, 1, F, 0);
+	sample(105, 2, F, 0);
+	assert_int_equal(trigger_since(g), 100);
+	assert_true(trigger_due(g, 151, &due));
+	assert_int_equal(due.lane, 0);
+	trigger_settle(g, false);
+	assert_true(trigger_due(g, 200, &due));
+	assert_int_equal(due.lane, 2);
+	assert_int_equal(due.at, 155);
+	sample(121, 2, U, 0); /* late, too, but in time */
+	pass_time(1000);
+	expect("170-120 ");
+}
+
+static void after_a_loss_nobody_knows(void **state)
+{
+	(void)state;
+	start("f without u within 50ns");
+	sample(100, 0, F, 0);
+	sample(100, 1, F, 0);
+	trigger_lost(g, 0);
+	pass_time(200);
+	assert_int_equal(trigger_unsure(g), 1);
+	sample(300, 0, F, 0);
+	sample(300, 1, F, 0);
+	trigger_lost_any(g);
+	pass_time(1000);
+	assert_int_equal(trigger_unsure(g), 3);
+	assert_int_equal(trigger_since(g), UINT64_MAX);
+	expect("150-100 ");
+}
+
+/* ---- calls ---- */
+
+static void a_call_that_takes_longer(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, G, 0x7f00);
+	sample(149, 0, G_END, 0x7f00);
+	sample(150, 0, F_END, 0x8000);
+	sample(200, 0, F, 0x8000);
+	sample(210, 1, F_END, 0x8000); /* another thread's */
+	sample(300, 0, F_END, 0x8000);
+	sample(400, 0, F, 0x8000);
+	sample(401, 0, F_END, 0x8000);
+	pass_time(1000);
+	expect("250-200 ");
+}
+
+/* What is inside ends before what is outside; its exits are not the outer one's. */
+static void a_call_inside_its_own(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, F, 0x7f00);
+	sample(120, 0, F, 0x7e00);
+	sample(130, 0, F_END, 0x7e00);
+	sample(135, 0, F_END, 0x7f00);
+	sample(200, 0, F_END, 0x8000);
+	sample(300, 0, F, 0x8000);
+	for (uint32_t i = 1; i < 1000; i++)
+		sample(300, 0, F, 0x8000 - 16 * i);
+	assert_in_range(g->waits.n, 1, 4 + 16000 / 4096);
+	for (uint32_t i = 1000; i-- > 1;)
+		sample(310, 0, F_END, 0x8000 - 16 * i);
+	sample(349, 0, F_END, 0x8000);
+	pass_time(1000);
+	expect("150-100 ");
+}
+
+/* Exceptions and longjmp leave it: what comes then lies at its place or above. */
+static void a_call_that_is_left(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, G_END, 0x8040); /* its caller ends */
+	sample(200, 0, F, 0x8000);
+	sample(210, 0, H, 0x8000); /* somebody else is there */
+	sample(300, 0, F, 0x8000);
+	sample(310, 0, F, 0x8000); /* a new call at the same place */
+	sample(362, 0, F_END, 0x8000);
+	sample(400, 0, F, 0x8000);
+	sample(410, 0, G_END, 0x18000); /* caught far up */
+	sample(500, 0, G, 0x18000);
+	pass_time(1000);
+	expect("360-310 ");
+}
+
+/* Coroutines: who comes back is known from then on to have been away only. */
+static void a_call_on_another_stack(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(105, 0, G, 0x18000); /* a stack above, near */
+	sample(110, 0, G_END, 0x18000);
+	sample(120, 0, F_END, 0x8000); /* it has come back */
+	sample(200, 0, F, 0x8000);
+	sample(205, 0, F, 0x18000);
+	sample(210, 0, G, 0x28000);
+	pass_time(600);
+	sample(610, 0, F, 0x8000);
+	sample(620, 0, G_END, 0x8040); /* this stack goes on without it */
+	sample(700, 1, F, 0x8000); /* far away, as signal stacks are: no question */
+	sample(710, 1, G, 0x70000000);
+	sample(720, 1, G_END, 0x70000000);
+	pass_time(1000);
+	expect("250-200 255-205 750-700 ");
+}
+
+static void calls_without_stack_pointers(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0);
+	sample(110, 0, F, 0);
+	sample(120, 0, G, 0);
+	sample(130, 0, F_END, 0);
+	sample(140, 0, F_END, 0);
+	sample(200, 0, F, 0);
+	sample(210, 0, F, 0);
+	sample(220, 0, F_END, 0);
+	pass_time(1000);
+	expect("250-200 ");
+}
+
+static void calls_of_some(void **state)
+{
+	(void)state;
+	start("g then \"f\" > 50ns and thread=helper and process=a");
+	sample(100, 0, F, 0x8000);
+	sample(100, 1, F, 0x9000);
+	sample(200, 1, F_END, 0x9000);
+	sample(300, 1, G_END, 0x9000);
+	sample(310, 1, F, 0x9000);
+	sample(320, 0, G, 0x9000);
+	sample(330, 0, F, 0x9000);
+	pass_time(1000);
+	expect("360-310 ");
+}
+
+/* A user's event has no stack pointer, whatever its payload looks like. */
+static void events_are_no_frames(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, U, 0x8000);
+	sample(120, 0, U, 0x8010);
+	pass_time(1000);
+	expect("150-100 ");
+}
+
+/* ---- threads by the thousand ---- */
+
+static void many_threads_wait(void **state)
+{
+	const uint32_t n = 5000;
+	struct trace_lane l = {.proc_uid = 1, .name = ""};
+
+	(void)state;
+	start("f without u within 50ns");
+	for (uint32_t i = 0; i < n; i++) {
+		l.tid = 100 + i;
+		trigger_bind_lane(g, i, &l, &procs[0]);
+	}
+	for (uint32_t round = 1; round <= 20; round++) {
+		for (uint32_t i = 0; i < n; i++)
+			sample(100 * round, i, F, 0);
+		for (uint32_t i = 0; i < n; i++)
+			if (i != 7)
+				sample(100 * round + 10, i, U, 0);
+		assert_false(trigger_forget_lane(g, 7));
+		assert_true(trigger_forget_lane(g, 8));
+		pass_time(100 * round + 99);
+		assert_true(trigger_forget_lane(g, 7));
+	}
+	assert_in_range(g->waits.n, 1, n);
+	assert_memory_equal(fired, "150-100 250-200 ", 16);
+	trigger_free(g);
+}
+
+/* ---- words ---- */
+
+static void refuses(const char *text, size_t column, const char *word)
+{
+	struct err err;
+	struct trigger *t;
+	char where[32];
+	const char *caret;
+
+	assert_int_not_equal(trigger_parse(&t, "--trigger", text, &err), 0);
+	snprintf(where, sizeof(where), "--trigger:%zu: ", column);
+	if (strncmp(err.msg, where, strlen(where)) || !strstr(err.msg, word))
+		fail_msg("%s: wanted %s...%s...", err.msg, where, word);
+	caret = strrchr(err.msg, '\n');
+	assert_non_null(caret);
+	assert_int_equal(strchr(caret, '^') - caret - 1, 4 + column - 1);
+}
+
+static void what_means_nothing_is_refused(void **state)
+{
+	(void)state;
+	refuses("entry=f then not exit=f within 20ms", 14, "without");
+	refuses("f then not (g or event=5)", 8, "without");
+	refuses("f without g", 12, "within 20ms");
+	refuses("f without g within 5", 20, "a time");
+	refuses("f without", 10, "condition");
+	refuses("f without g within 1ms then h", 24, "last step");
+	refuses("f>20ms then g", 8, "last step");
+	refuses("f>20", 3, "a time");
+	refuses("f>20ms across threads", 8, "without");
+	refuses("f across threads", 3, "nothing");
+	refuses("f then g across", 16, "threads");
+	refuses("f then g across threads then h", 25, "the end");
+	refuses("f within 1ms", 3, "first step");
+	refuses("f>20ms within 1s", 8, "and");
+	refuses("f>20ms or g", 8, "and");
+	refuses("data>5ms", 6, "a number");
+	refuses("f and g>20ms", 7, "a step of");
+	refuses("f then g then h then u then f", 29, "more than 4");
+}
+
+static void what_means_something_is_taken(void **state)
+{
+	static const char *const texts[] = {
+		"f then not cpu=0 within 1ms",
+		"f then (not g)",
+		"f then not g and thread=main",
+		"not f then g",
+		"without then within",
+		"f then g within 1ms without h within 2s across threads",
+		"\"operator>\">1.5us",
+		"f > 20ms",
+		"std::*>20ms and process=a",
+		"f then g>20ms",
+		"data>5 then data&0xf0>=0x10",
+	};
+	struct err err;
+	struct trigger *t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (trigger_parse(&t, "--trigger", texts[i], &err))
+			fail_msg("%s", err.msg);
+		trigger_free(t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sequence_is_within_a_thread),
+		cmocka_unit_test(a_sequence_across_threads),
+		cmocka_unit_test(a_limit_is_met_to_the_tick),
+		cmocka_unit_test(steps_of_one_kind),
+		cmocka_unit_test(a_single_step),
+		cmocka_unit_test(what_does_not_come),
+		cmocka_unit_test(the_first_of_several_waits),
+		cmocka_unit_test(one_sample_ends_and_begins),
+		cmocka_unit_test(each_thread_waits_for_itself),
+		cmocka_unit_test(waiting_across_threads),
+		cmocka_unit_test(a_sequence_that_ends_without),
+		cmocka_unit_test(a_late_sample_waits_in_its_place),
+		cmocka_unit_test(after_a_loss_nobody_knows),
+		cmocka_unit_test(a_call_that_takes_longer),
+		cmocka_unit_test(a_call_inside_its_own),
+		cmocka_unit_test(a_call_that_is_left),
+		cmocka_unit_test(a_call_on_another_stack),
+		cmocka_unit_test(calls_without_stack_pointers),
+		cmocka_unit_test(calls_of_some),
+		cmocka_unit_test(events_are_no_frames),
+		cmocka_unit_test(many_threads_wait),
+		cmocka_unit_test(what_means_nothing_is_refused),
+		cmocka_unit_test(what_means_something_is_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
