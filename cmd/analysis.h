@@ -31,8 +31,8 @@ extern bool analysis_quiet;
 		 OPT_STR,                                                                     \
 		 &analysis_filter.trigger,                                                    \
 		 "SEQUENCE",                                                                  \
-		 "Look only around the places where SEQUENCE comes about: up to four such "   \
-		 "conditions, 'A then B within 1ms then C'.",                                 \
+		 "Look only around the places where SEQUENCE matches: 'A then B within 1ms', " \
+		 "'A without B within 20ms', 'FUNC>20ms'; see kron-report(1), TRIGGERS.",      \
 		 0,                                                                           \
 		 0},                                                                          \
 		{0,                                                                           \
@@ -40,8 +40,8 @@ extern bool analysis_quiet;
 		 OPT_STR,                                                                     \
 		 &analysis_filter.pre,                                                        \
 		 "SPAN",                                                                      \
-		 "How much to see before the trigger: a number of samples, or a time like "   \
-		 "20us. Default 1000.",                                                       \
+		 "How much to see before the trigger, or before what it waited from: a "      \
+		 "number of samples, or a time like 20us. Default 1000.",                     \
 		 0,                                                                           \
 		 0},                                                                          \
 		{0,       "post",                                                             \

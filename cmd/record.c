@@ -88,12 +88,12 @@ static const struct opt options[] = {
 	 "counts.",
 	 0, 0},
 	{0, "trigger", OPT_STR, &watch.trigger, "SEQUENCE",
-	 "Keep only what lies around the place where SEQUENCE comes about, then stop recording: up "
-	 "to four conditions, 'A then B within 1ms then C', as kron-report(1) has them.",
+	 "Keep only what lies around the place where SEQUENCE matches, then stop recording: "
+	 "'A then B within 1ms', 'A without B within 20ms', 'FUNC>20ms'; see TRIGGERS in kron-report(1).",
 	 0, 0},
 	{0, "pre", OPT_STR, &watch.pre, "SPAN",
-	 "How much to keep from before the trigger: a number of samples, or a time like 20us. "
-	 "Default 1000.",
+	 "How much to keep from before the trigger, or from before what it waited from: a number of "
+	 "samples, or a time like 20us. Default 1000.",
 	 0, 0},
 	{0, "post", OPT_STR, &watch.post, "SPAN", "How much to keep after it. Default 1000.", 0, 0},
 	{0, "board", OPT_STR, &board, "NAME",
