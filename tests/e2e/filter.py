@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from tap import BUILD, KRON, Suite, compile_c, need, rnd  # noqa: E402
@@ -433,6 +434,38 @@ def exact_bus():
     need(n["outside"] + n["lost"] == total, f"{n['outside']} and {n['lost']} of {total}")
 
 
+def anonymous_memory(pid):
+    """In KiB; 0: it has ended.  The buffer is shared memory and not in it."""
+    try:
+        for line in open(f"/proc/{pid}/status"):
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def memory():
+    """What is held is bounded by the window, not by what the program makes: 600 MB of samples."""
+    compile_c("threads", "bins/triggers.c")
+    calls = 7_500_000
+    for options in ([], ["--pre", "20ms", "--post", "20ms"], ["--bus", "exact", "--when-full", "wait"]):
+        n = calls // 75 if "exact" in options else calls
+        p = subprocess.Popen(
+            [KRON, "record", "-o", "t", "--trigger", "tick then cpu=7777", *options, "--", "./threads", "2", str(n)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )
+        most = 0
+        while p.poll() is None:
+            most = max(most, anonymous_memory(p.pid))
+            time.sleep(0.01)
+        err = p.stderr.read()
+        i = info("t")
+        need(p.returncode == 0 and "never fired" in err, err)
+        need(i["outside"] + i["lost"] >= 4 * n, f"{i['outside']} and {i['lost']} of {4 * n}")
+        need(0 < most < 100_000, f"{options}: {most} KiB")
+
+
 def refusals():
     for options in (
         ["--trigger", "a", "--bus", "device:/dev/null"],
@@ -458,5 +491,6 @@ with Suite("filter") as s:
     s.case("record --trigger with threads", threads)
     s.case("record --trigger by names of threads", thread_names)
     s.case("record --trigger on the emulated board", exact_bus)
+    s.case("record --trigger holds no more than the window", memory)
     s.case("record --trigger refuses", refusals)
 sys.exit(s.failed > 0)
