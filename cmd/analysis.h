@@ -15,39 +15,39 @@ extern bool analysis_quiet;
 		'q', "quiet", OPT_FLAG, &analysis_quiet, NULL,                               \
 			"Do not say on a terminal how far a long trace has been read.", 0, 0 \
 	}
-#define ANALYSIS_FILTER                                                                       \
-	{0,                                                                                   \
-	 "where",                                                                             \
-	 OPT_STR,                                                                             \
-	 &analysis_filter.where,                                                              \
-	 "CONDITION",                                                                         \
-	 "Look only at the samples for which CONDITION holds: a function's or event's name, " \
-	 "entry=NAME, exit=NAME, event=N, data=V, data&MASK=V, cpu=N, thread=T, process=P, "  \
-	 "module=M, source=V, joined by and, or, not and parentheses.",                       \
-	 0,                                                                                   \
-	 0},                                                                                  \
-		{0,                                                                           \
-		 "trigger",                                                                   \
-		 OPT_STR,                                                                     \
-		 &analysis_filter.trigger,                                                    \
-		 "SEQUENCE",                                                                  \
+#define ANALYSIS_FILTER                                                                        \
+	{0,                                                                                    \
+	 "where",                                                                              \
+	 OPT_STR,                                                                              \
+	 &analysis_filter.where,                                                               \
+	 "CONDITION",                                                                          \
+	 "Look only at the samples for which CONDITION holds: a function's or event's name, "  \
+	 "entry=NAME, exit=NAME, event=N, data=V, data&MASK=V, cpu=N, thread=T, process=P, "   \
+	 "module=M, source=V, joined by and, or, not and parentheses.",                        \
+	 0,                                                                                    \
+	 0},                                                                                   \
+		{0,                                                                            \
+		 "trigger",                                                                    \
+		 OPT_STR,                                                                      \
+		 &analysis_filter.trigger,                                                     \
+		 "SEQUENCE",                                                                   \
 		 "Look only around the places where SEQUENCE matches: 'A then B within 1ms', " \
 		 "'A without B within 20ms', 'FUNC>20ms'; see kron-report(1), TRIGGERS.",      \
-		 0,                                                                           \
-		 0},                                                                          \
-		{0,                                                                           \
-		 "pre",                                                                       \
-		 OPT_STR,                                                                     \
-		 &analysis_filter.pre,                                                        \
-		 "SPAN",                                                                      \
-		 "How much to see before the trigger, or before what it waited from: a "      \
-		 "number of samples, or a time like 20us. Default 1000.",                     \
-		 0,                                                                           \
-		 0},                                                                          \
-		{0,       "post",                                                             \
-		 OPT_STR, &analysis_filter.post,                                              \
-		 "SPAN",  "How much to see after it. Default 1000.",                          \
-		 0,       0},                                                                 \
+		 0,                                                                            \
+		 0},                                                                           \
+		{0,                                                                            \
+		 "pre",                                                                        \
+		 OPT_STR,                                                                      \
+		 &analysis_filter.pre,                                                         \
+		 "SPAN",                                                                       \
+		 "How much to see before the trigger, or before what it waited from: a "       \
+		 "number of samples, or a time like 20us. Default 1000.",                      \
+		 0,                                                                            \
+		 0},                                                                           \
+		{0,       "post",                                                              \
+		 OPT_STR, &analysis_filter.post,                                               \
+		 "SPAN",  "How much to see after it. Default 1000.",                           \
+		 0,       0},                                                                  \
 		ANALYSIS_QUIET
 
 /*

@@ -29,10 +29,10 @@ struct watch_chunk {
 	struct watch_chunk *before, *next; /* of its lane, in order */
 	struct watch_chunk *older, *newer; /* in its row */
 	uint32_t lane;
-	uint32_t pool;  /* its number there; WATCH_NO_POOL: `bytes` are ours */
+	uint32_t pool; /* its number there; WATCH_NO_POOL: `bytes` are ours */
 	uint8_t *bytes;
-	uint32_t size;  /* of `bytes` */
-	uint32_t at;    /* looked at up to here, in bytes as they were written */
+	uint32_t size;    /* of `bytes` */
+	uint32_t at;      /* looked at up to here, in bytes as they were written */
 	uint32_t counted; /* so many samples, special records left out */
 	bool taken, held, packed;
 	uint64_t seq;
@@ -50,9 +50,9 @@ struct watch_row {
 };
 
 struct watch_lane {
-	uint64_t key;       /* process and thread; 0: unused */
-	uint32_t same_hash; /* the next lane there, or the next unused one; index + 1 */
-	struct trace_lane l; /* the name is ours */
+	uint64_t key;           /* process and thread; 0: unused */
+	uint32_t same_hash;     /* the next lane there, or the next unused one; index + 1 */
+	struct trace_lane l;    /* the name is ours */
 	struct trace_proc proc; /* exe is ours */
 	pid_t pid;              /* to ask about the thread; 0: nobody can be asked */
 	uint32_t slot;          /* of its process */
@@ -103,17 +103,17 @@ struct watch {
 	VEC(uint32_t) open;    /* lanes with something to look at */
 	VEC(uint32_t) heap;    /* lanes that have a next */
 
-	struct watch_chunk **pool;           /* by number */
-	struct watch_row resident, held;     /* taken, and not held or held */
-	VEC(struct watch_chunk *) holed;     /* with holes */
-	uint8_t *room;                       /* for a chunk that is packed, or restored */
+	struct watch_chunk **pool;       /* by number */
+	struct watch_row resident, held; /* taken, and not held or held */
+	VEC(struct watch_chunk *) holed; /* with holes */
+	uint8_t *room;                   /* for a chunk that is packed, or restored */
 
 	uint64_t decided; /* up to here everything has been fed */
 	struct watch_fired fired;
 	uint64_t horizon; /* what lies before this is in no window to come */
 	uint64_t horizon_base;
-	uint64_t after;   /* fired: samples since */
-	bool done;        /* the window is in the trace: nothing more is kept */
+	uint64_t after; /* fired: samples since */
+	bool done;      /* the window is in the trace: nothing more is kept */
 	uint64_t outside;
 };
 

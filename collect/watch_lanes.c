@@ -178,7 +178,8 @@ static uint32_t next_stored(const struct watch *w, const struct watch_chunk *c, 
 	for (; i <= c->at + WATCH_HOLES * KRON_SAMPLE_SIZE && i < end; i += KRON_SAMPLE_SIZE)
 		if (is_stored(sample_at(w, c, i)))
 			return is_stored_before(w, sample_at(w, c, i), until) ? i : 0;
-	return i >= end && c->next && is_stored_before(w, sample_at(w, c->next, 0), until) ? end : 0;
+	return i >= end && c->next && is_stored_before(w, sample_at(w, c->next, 0), until) ? end
+											   : 0;
 }
 
 bool watch_lane_has_holes(const struct watch *w, uint32_t lane)
@@ -285,8 +286,8 @@ enum outcome { FOUND, AT_END, WAIT };
  * Nearly all samples go by here, so it keeps to registers: stored, before `until`, and of no use,
  * mostly by their events.  Stops at the first that is not all three.  Lanes only.
  */
-static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c,
-		    struct trigger_wants *wants, uint64_t until)
+static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct trigger_wants *wants,
+		    uint64_t until)
 {
 	const struct kron_sample *first = sample_at(w, c, c->at), *s = first;
 	const struct kron_sample *end = sample_at(w, c, watch_chunk_end(c));
@@ -356,8 +357,7 @@ static enum outcome look_at(struct watch *w, uint32_t i, struct watch_chunk *c, 
 static void note_losses(struct watch *w, struct watch_lane *l)
 {
 	if (l->slot < segment_procs_ready(w->d->seg))
-		l->lost_seen =
-			__atomic_load_n(&w->d->seg->procs[l->slot].lost, __ATOMIC_RELAXED);
+		l->lost_seen = __atomic_load_n(&w->d->seg->procs[l->slot].lost, __ATOMIC_RELAXED);
 }
 
 bool watch_lane_advance(struct watch *w, uint32_t i, uint64_t until)

@@ -172,7 +172,8 @@ bool watch_window_is_closed(const struct watch *w, uint64_t until)
 	const struct window_finder *f = &w->finder;
 
 	if (f->post.ns)
-		return until > w->fired.at && until - w->fired.at > (uint64_t)((double)f->post.ns * f->hz / 1e9);
+		return until > w->fired.at &&
+		       until - w->fired.at > (uint64_t)((double)f->post.ns * f->hz / 1e9);
 	return w->after >= f->post.samples;
 }
 
@@ -280,9 +281,8 @@ static uint32_t write_cut(struct watch *w, const struct watch_chunk *c, uint8_t 
 	head.holes = cut.holes;
 	if (w->board)
 		return drain_write(w->d, &head, bytes + cut.first, &o, cut.samples) ? 0
-										     : cut.samples;
-	return drain_write_slots(w->d, &head, bytes + cut.first, &o, cut.samples) ? 0
-										   : cut.samples;
+										    : cut.samples;
+	return drain_write_slots(w->d, &head, bytes + cut.first, &o, cut.samples) ? 0 : cut.samples;
 }
 
 uint32_t watch_window_write(struct watch *w, struct watch_chunk *c)

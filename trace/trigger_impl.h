@@ -62,7 +62,7 @@ struct trigger {
 
 /* Bits of by_event: step k's condition is 1 << k. */
 enum {
-	TRIGGER_ENDS = 1 << TRIGGER_STEPS, /* `ends` */
+	TRIGGER_ENDS = 1 << TRIGGER_STEPS,    /* `ends` */
 	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
 };
 

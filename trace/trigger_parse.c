@@ -210,9 +210,8 @@ static int parse_steps(struct parser *p)
 			return parse_across(p, p->at - strlen("across"));
 		if (!condition_word(p->text, &p->at, "then"))
 			return fail(p, p->at,
-				    g->kind == TRIGGER_CALL
-					    ? "and, or the end is wanted here"
-					    : "then, or the end is wanted here");
+				    g->kind == TRIGGER_CALL ? "and, or the end is wanted here"
+							    : "then, or the end is wanted here");
 		if (g->kind != TRIGGER_SAMPLE)
 			return fail(p, p->at - strlen("then"),
 				    "what does not come, and what takes longer, is the last step: "

@@ -62,8 +62,7 @@ static void note(struct worker *w, uint64_t begin, long number)
 	uint64_t end = now_ns();
 
 	if (end - begin > 1000000 && w->nslow < 4096)
-		w->slow[w->nslow++] =
-			(struct call){syscall(SYS_gettid), number, begin, end};
+		w->slow[w->nslow++] = (struct call){syscall(SYS_gettid), number, begin, end};
 }
 
 /* Calls itself once, so that its inner call ends before it. */

@@ -380,7 +380,7 @@ static void a_call_on_another_stack(void **state)
 	pass_time(600);
 	sample(610, 0, F, 0x8000);
 	sample(620, 0, G_END, 0x8040); /* this stack goes on without it */
-	sample(700, 1, F, 0x8000); /* far away, as signal stacks are: no question */
+	sample(700, 1, F, 0x8000);     /* far away, as signal stacks are: no question */
 	sample(710, 1, G, 0x70000000);
 	sample(720, 1, G_END, 0x70000000);
 	pass_time(1000);

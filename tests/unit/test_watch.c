@@ -330,8 +330,9 @@ static void windows_of_time_are_exact(void **state)
 		/* the first sample is the first that is so near, as well as the clock's rate is known */
 		assert_true((double)(tsc - first) <= 3.01 * per_ms);
 		assert_true((double)(last - tsc) <= 2.01 * per_ms);
-		assert_in_range(n, position_of(tsc + (uint64_t)(1.99 * per_ms)) -
-					   position_of(tsc - (uint64_t)(2.99 * per_ms)),
+		assert_in_range(n,
+				position_of(tsc + (uint64_t)(1.99 * per_ms)) -
+					position_of(tsc - (uint64_t)(2.99 * per_ms)),
 				r.all.n);
 		end();
 	}
