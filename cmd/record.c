@@ -317,20 +317,23 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 {
 	char buf[32];
 
-	vec_for(&c->server.untraced, u) {
-		if (p->verdict != PROGRAM_TRACEABLE && !strcmp(u->reason, p->why.msg))
-			continue; /* said below */
-		if (u->count > 1)
-			say("kron: untraced (%" PRIu64 " times): %s", u->count, u->reason);
+	vec_for(&c->server.untraced.v, u) {
+		char *text = untraced_sentence(u);
+
+		if (p->verdict != PROGRAM_TRACEABLE && !strcmp(text, p->why.msg))
+			; /* said below */
+		else if (u->count > 1)
+			say("kron: untraced (%" PRIu64 " times): %s", u->count, text);
 		else
-			say("kron: untraced: %s", u->reason);
+			say("kron: untraced: %s", text);
+		xfree(text);
 	}
 	if (p->verdict != PROGRAM_TRACEABLE)
 		say("kron: the program ran untraced: %s", p->why.msg);
-	else if (!s->starts && !c->server.untraced.n)
+	else if (!s->starts && !c->server.untraced.v.n)
 		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
 		    "before it was ready");
-	else if (s->starts && !s->modules && (probes.specs.n || !c->server.untraced.n))
+	else if (s->starts && !s->modules && (probes.specs.n || !c->server.untraced.v.n))
 		say(probes.specs.n ? "kron: no place of a probe was found"
 				   : "kron: no function was selected: nothing matches -F, or -N "
 				     "takes all");
@@ -501,7 +504,7 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 	child_wait(child);
 	describe_end(child, how, sizeof(how));
 	if (p->verdict != PROGRAM_TRACEABLE)
-		server_note_untraced(&collector.server, child->pid, p->why.msg);
+		server_note_untraced(&collector.server, child->pid, NULL, p->why.msg);
 	end = (struct collector_end){.how = how, .cpu_ns = cpu_ns(child)};
 	collector_finish(&collector, &end, &summary);
 	say_notes(&collector, &summary, p, child);

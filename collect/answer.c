@@ -49,11 +49,18 @@ void answerer_free(struct answerer *a)
 	vec_free(&a->met);
 }
 
-void answer_note(struct work *w, const struct err *err)
+void answer_note(struct work *w, const char *module, const struct err *err)
 {
+	struct answer_note *note;
+
+	/* A program that loads it again and again hears of it once a question. */
+	vec_for(&w->out->notes, n)
+		if (!strcmp(n->err.msg, err->msg))
+			return;
 	log_info("collect", "pid %d: %s", w->q->pid, err->msg);
-	if (w->out->nnotes < ANSWER_NOTES)
-		w->out->notes[w->out->nnotes++] = *err;
+	note = vec_push(&w->out->notes);
+	note->module = module ? xstrdup(module) : NULL;
+	note->err = *err;
 }
 
 /* ---- which modules? ---- */
@@ -124,7 +131,7 @@ static bool is_static_under_runtime(struct work *w, const struct process_mapping
 			"%s is a Go program without a C library: `kron patch` makes a copy that "
 			"can be traced",
 			m->path);
-		answer_note(w, &err);
+		answer_note(w, m->path, &err);
 	}
 	return true;
 }
@@ -145,7 +152,7 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 		if (other->dev == m->dev && other->ino == m->ino)
 			l.module = other->module;
 	if (!l.module && modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
-		answer_note(w, &err);
+		answer_note(w, m->path, &err);
 		return;
 	}
 	if (is_exe && is_static_under_runtime(w, m, l.module))
@@ -174,7 +181,9 @@ static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
 {
 	struct kron_command *c = add_command(w, KRON_CMD_UNMAP, (uint32_t)w->bound.n);
 
-	memset(vec_push(&w->bound), 0, sizeof(struct bound)); /* takes the group's number */
+	/* take the group's number */
+	memset(vec_push(&w->bound), 0, sizeof(struct bound));
+	vec_push(&w->out->groups);
 	c->addr = addr;
 	c->len = len;
 }
@@ -198,8 +207,10 @@ static void consider_block(struct work *w, const struct process_mapping *m,
 			return;
 		}
 	}
-	if (b->is_stubs && is_there_still(w, b))
+	if (b->is_stubs && is_there_still(w, b)) {
+		*vec_push(&w->stubs) = *b;
 		return;
+	}
 	/* Only whole blocks: what is left of one is not known to be ours any more. */
 	if (b->off >= m->off && addr + b->len <= m->end)
 		unmap_block(w, addr, b->len);
@@ -353,7 +364,7 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	if (!semaphores_raise(w->q->pid, l->bias, found->semaphores.v, found->semaphores.n, &err))
 		return;
 	err_prefix(&err, -1, "%s", l->module->path);
-	answer_note(w, &err);
+	answer_note(w, l->module->path, &err);
 }
 
 struct binding answer_binding(const struct work *w, const struct loaded *l)
@@ -384,6 +395,19 @@ static int choose_thunk(const struct work *w, const struct loaded *l, struct bin
 	return 0;
 }
 
+/*
+ * Threads that run may map memory before the process has its answer, and the kernel gives them what
+ * is next to other mappings.  The more often that has happened, the more is left to them.
+ */
+static uint64_t distance_of_block(const struct question *q)
+{
+	const uint64_t least = 1u << 20;
+
+	if (!q->lineage) /* it starts: one thread, and that waits */
+		return 0;
+	return least << (q->again < 9 ? q->again : 9);
+}
+
 /* The block of a binding, and its commands; none if nothing is to be bound. */
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
 {
@@ -399,7 +423,8 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 		return code;
 	module_span(l->module, &lo, &hi);
 	b->block = b->whole ? l->bias + l->module->block_vaddr
-			    : space_find(w->space.v, w->space.n, lo + l->bias, hi + l->bias, len);
+			    : space_find_apart(w->space.v, w->space.n, lo + l->bias, hi + l->bias,
+					       len, distance_of_block(w->q));
 	if (!b->block)
 		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
 			       l->module->path);
@@ -415,6 +440,7 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	}
 	if (!b->whole)
 		take_gap(w, b->block, len);
+	*vec_push(&w->out->groups) = (struct answer_group){.module = l->module, .bias = l->bias};
 	r = vec_push(&w->records);
 	*r = (struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
 	r->is_stubs = l->is_caller;
@@ -460,7 +486,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		b.id = l->module->block_id;
 	}
 	code = answer_add_block(w, l, &b, err);
-	if (!code && b.plan == l->module->full)
+	if (!code && b.plan == l->module->full && !w->q->again)
 		raise_semaphores(w, l);
 	return code;
 }
@@ -499,17 +525,14 @@ static void do_modules(struct work *w)
 {
 	struct err err = {{0}};
 
-	w->out->complete = true;
 	vec_for(&w->loaded, l) {
 		int code;
 
 		if (l->done || was_refused(w, l))
 			continue;
-		*vec_push(&w->out->tried) =
-			(struct refused_module){.dev = l->dev, .ino = l->ino, .bias = l->bias};
 		code = modules_plan(w->a->modules, l->module, l->full, &err);
 		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
-			answer_note(w, &err);
+			answer_note(w, l->module->path, &err);
 			l->full = false;
 			code = modules_plan(w->a->modules, l->module, false, &err);
 		}
@@ -517,9 +540,10 @@ static void do_modules(struct work *w)
 			code = bind_module(w, l, &err);
 		if (!code)
 			continue;
-		w->out->complete = false;
+		*vec_push(&w->out->refused) =
+			(struct refused_module){.dev = l->dev, .ino = l->ino, .bias = l->bias};
 		if (!has_better_place(w, l))
-			answer_note(w, &err);
+			answer_note(w, l->module->path, &err);
 	}
 }
 
@@ -683,6 +707,7 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	vec_free(&w.loaded);
 	vec_free(&w.texts);
 	vec_free(&w.fresh);
+	vec_free(&w.stubs);
 	vec_free(&w.space);
 	vec_free(&w.commands);
 	vec_free(&w.records);
@@ -691,14 +716,50 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	return code;
 }
 
-void answer_refused(struct answerer *a, const struct answer *answer, uint32_t uid)
+bool answer_take_result(struct answer *answer, const struct kron_result *r)
+{
+	if (r->group >= answer->groups.n || r->code == KRON_RESULT_OK)
+		return false;
+	answer->groups.v[r->group].code = r->code;
+	answer->groups.v[r->group].detail = r->detail;
+	return true;
+}
+
+bool answer_group_is_displaced(const struct answer_group *g)
+{
+	return g->code == KRON_RESULT_MAP_FAILED && g->detail == EEXIST;
+}
+
+static void add_refused(struct answerer *a, const struct refused_module *m, uint32_t uid)
+{
+	struct refused_module *r = vec_push(&a->refused);
+
+	*r = *m;
+	r->uid = uid;
+}
+
+static bool is_settled(const struct answer_group *g, const struct kron_result *end)
+{
+	if (!g->module || (g->code == KRON_RESULT_OK && end->code == KRON_RESULT_OK))
+		return true;
+	return answer_group_is_displaced(g) && end->flags & KRON_RESULT_AGAIN;
+}
+
+void answer_settle(struct answerer *a, const struct answer *answer, uint32_t uid,
+		   const struct kron_result *end)
 {
 	pthread_mutex_lock(&a->lock);
-	for (size_t i = 0; i < answer->tried.n; i++) {
-		struct refused_module *r = vec_push(&a->refused);
+	for (size_t i = 0; i < answer->refused.n; i++)
+		add_refused(a, &answer->refused.v[i], uid);
+	for (size_t i = 0; i < answer->groups.n; i++) {
+		const struct answer_group *g = &answer->groups.v[i];
+		struct refused_module m;
 
-		*r = answer->tried.v[i];
-		r->uid = uid;
+		if (is_settled(g, end))
+			continue;
+		m = (struct refused_module){
+			.dev = g->module->maps_dev, .ino = g->module->file.ino, .bias = g->bias};
+		add_refused(a, &m, uid);
 	}
 	pthread_mutex_unlock(&a->lock);
 }
@@ -714,7 +775,11 @@ void answer_known(struct answerer *a, pid_t pid, uint32_t uid)
 
 void answer_free(struct answer *out)
 {
-	vec_free(&out->tried);
+	vec_for(&out->notes, n)
+		xfree(n->module);
+	vec_free(&out->notes);
+	vec_free(&out->groups);
+	vec_free(&out->refused);
 	if (out->fd >= 0)
 		close(out->fd);
 	out->fd = -1;

@@ -38,6 +38,7 @@ struct refused_module {
 /* The modules that a process had at its last question: their stubs may be running. */
 struct met_module {
 	uint64_t dev, ino;
+	bool was_new; /* then: nothing runs in it yet if the process asks again */
 };
 struct met_process {
 	pid_t pid;
@@ -62,10 +63,23 @@ struct question {
 	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, action_thunk;
 	enum kron_thunk way;     /* what the first of them does */
 	int32_t counts;          /* struct kron_hello */
+	uint32_t again;          /* likewise */
 	const uint32_t *lineage; /* uid of the process, its parent's by fork, ...; 0 ends it */
 };
 
-#define ANSWER_NOTES 8
+struct answer_note {
+	char *module; /* path, NULL: it is about no module */
+	struct err err;
+};
+
+/* The commands that apply together or not at all, and what the process said of them. */
+struct answer_group {
+	const struct module *module; /* NULL: trampolines of a module that is gone */
+	uint64_t bias;
+	uint32_t code; /* enum kron_result_code */
+	uint64_t detail;
+};
+
 struct answer {
 	int fd; /* command file, -1 when there is nothing to do */
 	uint32_t ncommands;
@@ -74,10 +88,9 @@ struct answer {
 	bool brings_runtime; /* the program has a runtime of its own, which will ask instead */
 	bool small_stacks;   /* KRON_REPLY_SMALL_STACKS */
 	bool counts;         /* some of its probes count */
-	struct err notes[ANSWER_NOTES]; /* modules that stay untraced, and why */
-	size_t nnotes;
-	VEC(struct refused_module) tried; /* all modules that were to be patched */
-	bool complete;                    /* there are commands for each of them */
+	VEC(struct answer_note) notes; /* modules that stay untraced, and why */
+	VEC(struct answer_group) groups;
+	VEC(struct refused_module) refused; /* modules that there are no commands for */
 };
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
@@ -85,9 +98,16 @@ void answerer_init(struct answerer *a, struct modules *ms, const struct selectio
 void answerer_free(struct answerer *a);
 
 int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);
-/* The process uid did not apply all of it, or was not told to: remember what it must not try
- * again. */
-void answer_refused(struct answerer *a, const struct answer *answer, uint32_t uid);
+/* What the process says of a group (KRON_RESULT_GROUP).  False: there is no such group. */
+bool answer_take_result(struct answer *answer, const struct kron_result *r);
+/* It has no trampolines because the gap for them was taken meanwhile. */
+bool answer_group_is_displaced(const struct answer_group *g);
+/*
+ * The process uid has done what it could (KRON_RESULT_END): remember what it must not try again.
+ * If it asks again, groups that are displaced may be had then.
+ */
+void answer_settle(struct answerer *a, const struct answer *answer, uint32_t uid,
+		   const struct kron_result *end);
 /* The process that asked at its start has this number: its children ask with it. */
 void answer_known(struct answerer *a, pid_t pid, uint32_t uid);
 void answer_free(struct answer *out);

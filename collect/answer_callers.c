@@ -19,12 +19,13 @@
 
 /* ---- what is new in the process? ---- */
 
-static bool has_met(const struct met_process *p, const struct process_mapping *m)
+static const struct met_module *has_met(const struct met_process *p,
+					const struct process_mapping *m)
 {
 	for (size_t i = 0; i < p->modules.n; i++)
 		if (p->modules.v[i].ino == m->ino && p->modules.v[i].dev == m->dev)
-			return true;
-	return false;
+			return &p->modules.v[i];
+	return NULL;
 }
 
 /* Numbers of processes are used again: without its uid it is that of a start just now. */
@@ -50,6 +51,14 @@ static void forget_ended(struct answerer *a)
 	a->met_limit = 2 * a->met.n;
 }
 
+static bool is_in_fresh(const struct work *w, uint64_t dev, uint64_t ino)
+{
+	for (size_t i = 0; i < w->fresh.n; i++)
+		if (w->fresh.v[i]->dev == dev && w->fresh.v[i]->ino == ino)
+			return true;
+	return false;
+}
+
 /* What the process has now is what it had, next time. */
 static void remember(struct work *w)
 {
@@ -68,7 +77,8 @@ static void remember(struct work *w)
 
 		if (!answer_is_module(m) || has_met(p, m))
 			continue;
-		*vec_push(&p->modules) = (struct met_module){m->dev, m->ino};
+		*vec_push(&p->modules) =
+			(struct met_module){m->dev, m->ino, is_in_fresh(w, m->dev, m->ino)};
 	}
 }
 
@@ -76,11 +86,15 @@ static void remember(struct work *w)
 static bool is_fresh(const struct work *w, const struct process_mapping *m)
 {
 	const struct question *q = w->q;
+	const struct met_module *met;
 	bool known = !q->lineage;
 
-	for (size_t i = 0; q->lineage && i < w->a->met.n; i++)
-		if (is_own(&w->a->met.v[i], q))
-			return !has_met(&w->a->met.v[i], m);
+	for (size_t i = 0; q->lineage && i < w->a->met.n; i++) {
+		if (!is_own(&w->a->met.v[i], q))
+			continue;
+		met = has_met(&w->a->met.v[i], m);
+		return !met || (q->again && met->was_new);
+	}
 	for (size_t i = 0; q->lineage && i < w->a->met.n; i++) {
 		if (!w->a->met.v[i].uid || !answer_is_in_lineage(q, w->a->met.v[i].uid))
 			continue;
@@ -105,12 +119,14 @@ static void meet(struct work *w)
 	pthread_mutex_unlock(&w->a->lock);
 }
 
+/* And not patched when it asked a moment ago. */
 static bool is_new(const struct work *w, const struct loaded *l)
 {
-	for (size_t i = 0; i < w->fresh.n; i++)
-		if (w->fresh.v[i]->dev == l->dev && w->fresh.v[i]->ino == l->ino)
-			return true;
-	return false;
+	for (size_t i = 0; i < w->stubs.n; i++)
+		if (w->stubs.v[i].dev == l->dev && w->stubs.v[i].ino == l->ino &&
+		    w->stubs.v[i].bias == l->bias)
+			return false;
+	return is_in_fresh(w, l->dev, l->ino);
 }
 
 /* ---- all its modules ---- */
@@ -128,7 +144,7 @@ static bool list_texts(struct work *w, struct interposing *in)
 			continue;
 		if (modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
 			err_prefix(&err, -1, "functions are not probed where they are called");
-			answer_note(w, &err);
+			answer_note(w, m->path, &err);
 			return false;
 		}
 		if (!module_bias(l.module, m, &l.bias))
@@ -181,7 +197,7 @@ static void interpose_module(struct work *w, struct interposing *in, const struc
 		code = answer_add_block(w, l, &b, &err);
 	}
 	if (code)
-		answer_note(w, &err);
+		answer_note(w, l->module->path, &err);
 }
 
 void answer_callers(struct work *w)
@@ -202,7 +218,7 @@ void answer_callers(struct work *w)
 			if (is_new(w, l))
 				interpose_module(w, &in, l);
 		for (size_t i = 0; i < in.notes.n; i++)
-			answer_note(w, &in.notes.v[i]);
+			answer_note(w, NULL, &in.notes.v[i]);
 	}
 	interposing_free(&in);
 }

@@ -26,13 +26,15 @@ struct work {
 	VEC(struct loaded) loaded;
 	VEC(struct loaded) texts;                  /* every module, for interpose() */
 	VEC(const struct process_mapping *) fresh; /* texts that the process has anew */
+	VEC(struct block_record) stubs;            /* blocks of stubs that are there */
 	VEC(struct space_mapping) space;
 	VEC(struct kron_command) commands;
 	VEC(struct bound) bound; /* by group */
 	VEC(struct block_record) records;
 };
 
-void answer_note(struct work *w, const struct err *err);
+/* module: path, NULL: the note is about none. */
+void answer_note(struct work *w, const char *module, const struct err *err);
 bool answer_is_runtime(const struct work *w, const struct process_mapping *m);
 /* Text of a file. */
 bool answer_is_module(const struct process_mapping *m);

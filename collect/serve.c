@@ -36,25 +36,17 @@ struct connection {
 	struct server *server;
 	int fd;
 	bool working; /* wants WORKING messages; under the server's lock */
+	pid_t pid;    /* that asks; 0: has not said HELLO; under the server's lock */
 };
 
 /* ---- notes ---- */
 
-void server_note_untraced(struct server *s, pid_t pid, const char *reason)
+void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason)
 {
 	char text[16];
 	const char *fields[] = {"U", text, reason};
-	bool known = false;
 
-	pthread_mutex_lock(&s->lock);
-	vec_for(&s->untraced, u)
-		if (!strcmp(u->reason, reason)) {
-			u->count++;
-			known = true;
-		}
-	if (!known)
-		*vec_push(&s->untraced) = (struct untraced){.reason = xstrdup(reason), .count = 1};
-	pthread_mutex_unlock(&s->lock);
+	untraced_add(&s->untraced, module, reason);
 	snprintf(text, sizeof(text), "%d", pid);
 	journal_line(s->journal, "tasks", fields, 3);
 	log_info("collect", "pid %d: %s", pid, reason);
@@ -159,11 +151,11 @@ static int reply_with(struct connection *c, uint32_t kind, const struct answer *
 	return send_reply(c->fd, &reply, fds, n);
 }
 
-static void explain_result(const struct kron_result *r, char *text, size_t size)
+static void explain_result(uint32_t problem, uint64_t detail, char *text, size_t size)
 {
-	int code = r->detail < 4096 ? (int)r->detail : 0;
+	int code = detail < 4096 ? (int)detail : 0;
 
-	switch (r->code) {
+	switch (problem) {
 	case KRON_RESULT_WINDOW_TAKEN:
 		snprintf(text, size, "the board's addresses are taken in it: %s", strerror(code));
 		break;
@@ -172,8 +164,7 @@ static void explain_result(const struct kron_result *r, char *text, size_t size)
 		break;
 	case KRON_RESULT_OLD_BYTES:
 		snprintf(text, size,
-			 "code in memory is not what the file says (offset 0x%" PRIx64 ")",
-			 r->detail);
+			 "code in memory is not what the file says (offset 0x%" PRIx64 ")", detail);
 		break;
 	case KRON_RESULT_PROTECT_FAILED:
 		snprintf(text, size, "its code may not be changed: %s", strerror(code));
@@ -194,30 +185,63 @@ static void explain_result(const struct kron_result *r, char *text, size_t size)
 		snprintf(text, size, "the board in shared memory is damaged");
 		break;
 	default:
-		snprintf(text, size, "the runtime reports problem %u", r->code);
+		snprintf(text, size, "the runtime reports problem %u", problem);
+	}
+}
+
+/* Groups that were refused, a message each, up to the end.  False: the process has ended, been
+ * killed, or says what makes no sense. */
+static bool receive_results(struct connection *c, struct answer *a, struct kron_result *r)
+{
+	set_timeout(c->fd, RESULT_TIMEOUT_S);
+	for (uint32_t n = 0; n <= a->ncommands; n++) {
+		if (receive(c->fd, r, sizeof(*r)) || r->magic != KRON_WIRE_MAGIC)
+			return false;
+		if (r->kind == KRON_RESULT_END)
+			return true;
+		if (!answer_take_result(a, r))
+			return false;
+	}
+	return false;
+}
+
+static void note_groups(struct server *s, pid_t pid, const struct answer *a, bool asks_again)
+{
+	char why[200], text[sizeof(struct err)];
+
+	for (size_t i = 0; i < a->groups.n; i++) {
+		const struct answer_group *g = &a->groups.v[i];
+
+		if (!g->module || g->code == KRON_RESULT_OK ||
+		    (asks_again && answer_group_is_displaced(g)))
+			continue;
+		explain_result(g->code, g->detail, why, sizeof(why));
+		snprintf(text, sizeof(text), "%s: %s", g->module->path, why);
+		server_note_untraced(s, pid, g->module->path, text);
 	}
 }
 
 static void take_result(struct connection *c, pid_t pid, const struct kron_hello *hello,
-			const struct answer *a)
+			struct answer *a)
 {
 	struct server *s = c->server;
 	struct kron_result r;
+	bool asks_again;
 	char text[200];
 	uint32_t uid;
 
-	set_timeout(c->fd, RESULT_TIMEOUT_S);
-	if (receive(c->fd, &r, sizeof(r)) || r.magic != KRON_WIRE_MAGIC)
-		return; /* it has ended, or been killed */
-	log_debug("collect", "pid %d: %u modules patched, %u refused", pid, r.groups_applied,
-		  r.groups_refused);
+	if (!receive_results(c, a, &r))
+		return;
+	log_debug("collect", "pid %d: %u modules patched, %u refused%s", pid, r.groups_applied,
+		  r.groups_refused, r.flags & KRON_RESULT_AGAIN ? ", asks again" : "");
+	asks_again = r.flags & KRON_RESULT_AGAIN;
 	if (r.code != KRON_RESULT_OK) {
-		explain_result(&r, text, sizeof(text));
-		server_note_untraced(s, pid, text);
+		explain_result(r.code, r.detail, text, sizeof(text));
+		server_note_untraced(s, pid, NULL, text);
 	}
+	note_groups(s, pid, a, asks_again);
 	uid = hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid;
-	if (r.groups_refused || !a->complete)
-		answer_refused(s->answerer, a, uid);
+	answer_settle(s->answerer, a, uid, &r);
 	if (hello->kind == KRON_HELLO_START)
 		answer_known(s->answerer, pid, uid);
 	if (hello->kind == KRON_HELLO_START && r.groups_applied) {
@@ -252,6 +276,7 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		.action_thunk = h->action_thunk,
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,
+		.again = h->again,
 	};
 	uint32_t lineage[LINEAGE_MAX + 1];
 	struct answer a;
@@ -267,13 +292,37 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 	set_working(c, false);
 	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
 		counts_make_room(s->seg);
-	for (size_t i = 0; i < a.nnotes; i++)
-		server_note_untraced(s, pid, a.notes[i].msg);
+	vec_for(&a.notes, n)
+		server_note_untraced(s, pid, n->module, n->err.msg);
 	if (code)
-		server_note_untraced(s, pid, err.msg);
+		server_note_untraced(s, pid, NULL, err.msg);
 	else if (!a.brings_runtime && !reply_with(c, h->kind, &a))
 		take_result(c, pid, h, &a);
 	answer_free(&a);
+}
+
+/* Who asks before the answer that it had last is settled?  Newer connections stand in front. */
+static bool is_unsettled(const struct connection *c)
+{
+	for (const struct connection *older = c->next; older; older = older->next)
+		if (older->pid == c->pid)
+			return true;
+	return false;
+}
+
+/*
+ * What a process refused is not offered to it again, so its last RESULT has to be taken first.  It is
+ * there already, if the process lives: another thread reads it.
+ */
+static void wait_for_turn(struct connection *c, pid_t pid)
+{
+	struct server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	c->pid = pid;
+	while (!s->stopping && is_unsettled(c))
+		pthread_cond_wait(&s->idle, &s->lock);
+	pthread_mutex_unlock(&s->lock);
 }
 
 static void *connection_thread(void *arg)
@@ -286,8 +335,10 @@ static void *connection_thread(void *arg)
 	set_timeout(c->fd, HELLO_TIMEOUT_S);
 	if (!receive(c->fd, &h, sizeof(h)) && is_hello_of_session(s, &h)) {
 		if (pid <= 0) {
-			server_note_untraced(s, h.pid, "it runs where its /proc cannot be seen");
+			server_note_untraced(s, h.pid, NULL,
+					     "it runs where its /proc cannot be seen");
 		} else if (is_wanted(s, pid)) {
+			wait_for_turn(c, pid);
 			if (h.kind == KRON_HELLO_START)
 				tasks_announce(s->tasks, pid, h.pid);
 			answer_question(c, pid, &h);
@@ -299,7 +350,7 @@ static void *connection_thread(void *arg)
 	*p = c->next;
 	close(c->fd);
 	__atomic_fetch_sub(&s->nconnections, 1, __ATOMIC_RELAXED);
-	pthread_cond_signal(&s->idle);
+	pthread_cond_broadcast(&s->idle);
 	pthread_mutex_unlock(&s->lock);
 	xfree(c);
 	return NULL;
@@ -408,6 +459,7 @@ int server_start(struct server *s, struct err *err)
 
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
+	untraced_init(&s->untraced);
 	memcpy(s->session, s->seg->ctl->session, sizeof(s->session));
 	s->wake_fd = eventfd(0, EFD_CLOEXEC);
 	if (s->wake_fd < 0)
@@ -441,6 +493,7 @@ bool server_stop(struct server *s)
 	until.tv_sec++;
 	pthread_mutex_lock(&s->lock);
 	s->stopping = true;
+	pthread_cond_broadcast(&s->idle);
 	/* The peers get an end of file, and run on untraced. */
 	for (struct connection *c = s->connections; c; c = c->next)
 		shutdown(c->fd, SHUT_RDWR);
@@ -457,7 +510,5 @@ void server_free(struct server *s)
 		close(s->fd);
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
-	vec_for(&s->untraced, u)
-		xfree(u->reason);
-	vec_free(&s->untraced);
+	untraced_free(&s->untraced);
 }

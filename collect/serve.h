@@ -18,13 +18,9 @@
 #include "collect/journal.h"
 #include "collect/segment.h"
 #include "collect/tasks.h"
+#include "collect/untraced.h"
 
 #define SERVE_CONNECTIONS 32u
-
-struct untraced { /* programs or modules that stayed untraced, by reason */
-	char *reason;
-	uint64_t count;
-};
 
 struct connection;
 
@@ -49,7 +45,7 @@ struct server {
 	bool stopping;
 	pid_t first_pid; /* of the program that was started */
 	uint64_t starts; /* processes that are being traced after START */
-	VEC(struct untraced) untraced;
+	struct untraced_list untraced;
 };
 
 int server_start(struct server *s, struct err *err);
@@ -58,7 +54,7 @@ int server_start(struct server *s, struct err *err);
 bool server_stop(struct server *s);
 void server_free(struct server *s);
 
-/* Note that a program, or one of its modules, stays untraced. */
-void server_note_untraced(struct server *s, pid_t pid, const char *reason);
+/* Note that a program, or one of its modules (its path, else NULL), stays untraced. */
+void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason);
 
 #endif

@@ -108,3 +108,15 @@ uint64_t space_find(const struct space_mapping *maps, size_t n, uint64_t text_lo
 	}
 	return c.below ? c.below : c.above;
 }
+
+uint64_t space_find_apart(const struct space_mapping *maps, size_t n, uint64_t text_lo,
+			  uint64_t text_hi, size_t len, uint64_t apart)
+{
+	for (apart &= -PAGE; apart; apart = apart / 2 & -PAGE) {
+		uint64_t at = space_find(maps, n, text_lo, text_hi, len + 2 * apart);
+
+		if (at)
+			return at + apart;
+	}
+	return space_find(maps, n, text_lo, text_hi, len);
+}

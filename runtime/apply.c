@@ -350,18 +350,26 @@ static const struct kron_command *file_commands(const uint8_t *file, uint64_t si
 	return (const struct kron_command *)(head + 1);
 }
 
-static void result_refused(struct kron_result *res, const struct failure *f, uint32_t group)
+static bool was_gap_taken(const struct failure *f)
 {
-	res->groups_refused++;
-	if (res->code != KRON_RESULT_OK)
-		return;
-	res->code = f->code;
-	res->detail = f->detail;
-	res->aux = group;
+	return f->code == KRON_RESULT_MAP_FAILED && f->detail == EEXIST;
 }
 
-static uint32_t groups_apply(struct group *g, uint32_t ncommands, struct kron_result *res)
+static void tell_refused(const struct rt_answer *a, const struct failure *f, uint32_t group)
 {
+	const struct kron_result res = {.magic = KRON_WIRE_MAGIC,
+					.kind = KRON_RESULT_GROUP,
+					.code = f->code,
+					.detail = f->detail,
+					.group = group};
+
+	rt_log("group refused, code", f->code);
+	rt_tell(a, &res);
+}
+
+static uint32_t groups_apply(struct group *g, const struct rt_answer *a, struct kron_result *res)
+{
+	const uint32_t ncommands = a->reply.ncommands;
 	const struct kron_command *end = g->cmd + ncommands;
 	uint32_t flags = 0;
 
@@ -375,38 +383,42 @@ static uint32_t groups_apply(struct group *g, uint32_t ncommands, struct kron_re
 			res->groups_applied++;
 			flags |= group_flags(g);
 		} else {
-			rt_log("group refused, code", f.code);
-			result_refused(res, &f, g->cmd->group);
+			tell_refused(a, &f, g->cmd->group);
+			res->groups_refused++;
+			if (was_gap_taken(&f))
+				res->flags |= KRON_RESULT_AGAIN;
 		}
 		g->cmd += g->ncmd;
 	}
 	return flags;
 }
 
-uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result *res)
+static uint32_t apply_nothing(struct kron_result *res, uint64_t problem)
 {
-	const struct failure bad = {.code = KRON_RESULT_MAP_FAILED, .detail = EINVAL};
+	res->code = KRON_RESULT_MAP_FAILED;
+	res->detail = problem;
+	return 0;
+}
+
+uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
+{
+	const uint64_t size = a->reply.commands_size;
 	struct group g = {.size = size, .fd = fd};
 	struct stat st;
 	uint32_t flags = 0;
 	long at;
 
-	if (fd < 0 || size == 0 || sys2(__NR_fstat, fd, (long)&st) != 0 || st.st_size < 0 ||
-	    (uint64_t)st.st_size < size) {
-		result_refused(res, &bad, 0);
-		return 0;
-	}
+	if (fd < 0) /* the process had no room for it */
+		return apply_nothing(res, EMFILE);
+	if (size == 0 || sys2(__NR_fstat, fd, (long)&st) != 0 || st.st_size < 0 ||
+	    (uint64_t)st.st_size < size)
+		return apply_nothing(res, EINVAL);
 	at = sys_mmap((void *)RT_FILE_HINT, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-	if (sys_failed(at)) {
-		result_refused(res, &bad, 0);
-		return 0;
-	}
+	if (sys_failed(at))
+		return apply_nothing(res, (uint64_t)-at);
 	g.file = (const uint8_t *)at;
-	g.cmd = file_commands(g.file, size, ncommands);
-	if (g.cmd)
-		flags = groups_apply(&g, ncommands, res);
-	else
-		result_refused(res, &bad, 0);
+	g.cmd = file_commands(g.file, size, a->reply.ncommands);
+	flags = g.cmd ? groups_apply(&g, a, res) : apply_nothing(res, EINVAL);
 	sys_munmap(g.file, size);
 	return flags;
 }

@@ -18,33 +18,41 @@ static bool is_consistent(void)
 	return !&rt_r_debug || rt_r_debug.r_state == RT_CONSISTENT;
 }
 
-static void ask_about_modules(void)
+/* True: ask again.  Other threads have mapped memory where a block was to go. */
+static bool ask_about_modules(uint32_t again)
 {
 	struct kron_result res;
 	struct rt_answer a;
 
-	if (!rt_proc_ensure() || !rt_proc_is_ours() || rt_ask(&a, KRON_HELLO_MODULES) != 0)
-		return;
+	if (rt_ask(&a, KRON_HELLO_MODULES, again) != 0)
+		return false;
 	mini_zero(&res, sizeof(res));
 	res.magic = KRON_WIRE_MAGIC;
+	res.kind = KRON_RESULT_END;
 	res.pid = kron_rt.proc->pid;
 	res.proc_uid = kron_rt.proc->uid;
 	res.proc_slot = kron_rt.proc->slot;
 	if (a.reply.version != KRON_WIRE_VERSION)
 		res.code = KRON_RESULT_VERSION;
 	else if (a.reply.ncommands)
-		rt_apply(a.fd[0], a.reply.commands_size, a.reply.ncommands, &res);
+		rt_apply(&a, a.fd[0], &res);
+	if (again == KRON_AGAIN_MAX)
+		res.flags &= ~KRON_RESULT_AGAIN;
 	rt_ask_end(&a, &res);
+	return res.flags & KRON_RESULT_AGAIN;
 }
 
 void rt_hook_dl_state(void)
 {
+	uint32_t again = 0;
 	uint64_t mask;
 
 	if (!kron_rt.live || kron_rt.quiet || !is_consistent() ||
 	    __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone())
 		return;
 	mask = rt_signals_block();
-	ask_about_modules();
+	if (rt_proc_ensure() && rt_proc_is_ours())
+		while (ask_about_modules(again))
+			again++;
 	rt_signals_restore(mask);
 }

@@ -258,7 +258,7 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		res->proc_uid = kron_rt.proc->uid;
 		res->proc_slot = kron_rt.proc->slot;
 		if (r->ncommands)
-			flags = rt_apply(a->fd[1 + device], r->commands_size, r->ncommands, res);
+			flags = rt_apply(a, a->fd[1 + device], res);
 	}
 	if (kron_rt.no_children || flags & KRON_CMD_HAS_EXEC_HOOK)
 		rt_env_hide(envp);
@@ -273,7 +273,7 @@ void rt_start(char **envp)
 	if (!rt_env_read(envp))
 		return;
 	mini_zero(&res, sizeof(res));
-	ret = rt_ask(&a, KRON_HELLO_START);
+	ret = rt_ask(&a, KRON_HELLO_START, 0);
 	if (ret) {
 		/* Nobody there: kron ended and this program was started by one that it had
 		 * traced.  No use in telling its children. */
@@ -284,6 +284,8 @@ void rt_start(char **envp)
 	}
 	start(&a, envp, &res);
 	res.magic = KRON_WIRE_MAGIC;
+	res.kind = KRON_RESULT_END;
+	res.flags = 0; /* nobody else was there to take a gap */
 	res.pid = sys_getpid();
 	rt_ask_end(&a, &res);
 }

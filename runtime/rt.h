@@ -299,8 +299,11 @@ struct rt_answer {
 	int fd[RT_ANSWER_FDS]; /* in the order of wire.h; -1 = none */
 	struct kron_reply reply;
 };
-/* 0 or -errno.  On success the caller ends with rt_ask_end(). */
-int rt_ask(struct rt_answer *a, uint32_t kind) __attribute__((visibility("hidden")));
+/* again: kron_hello's.  0 or -errno.  On success the caller ends with rt_ask_end(). */
+int rt_ask(struct rt_answer *a, uint32_t kind, uint32_t again)
+	__attribute__((visibility("hidden")));
+void rt_tell(const struct rt_answer *a, const struct kron_result *result)
+	__attribute__((visibility("hidden")));
 /* result may be NULL: nothing to tell. */
 void rt_ask_end(struct rt_answer *a, const struct kron_result *result)
 	__attribute__((visibility("hidden")));
@@ -308,8 +311,9 @@ void rt_ask_end(struct rt_answer *a, const struct kron_result *result)
 /* ---- apply.c ---- */
 /* 0, or -errno: text that was writable may not be executed again. */
 long rt_apply_trial(void) __attribute__((visibility("hidden")));
-/* Apply the command file.  Fills res; returns the flags of all commands that were applied. */
-uint32_t rt_apply(int fd, uint64_t size, uint32_t ncommands, struct kron_result *res)
+/* Apply the command file that came as fd, and tell the collector which groups could not be.  Fills
+ * res; returns the flags of all commands that were applied. */
+uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 	__attribute__((visibility("hidden")));
 
 /* ---- env.c ---- */

@@ -127,7 +127,7 @@ static int ask_receive(struct rt_answer *a)
 	return 0;
 }
 
-int rt_ask(struct rt_answer *a, uint32_t kind)
+int rt_ask(struct rt_answer *a, uint32_t kind, uint32_t again)
 {
 	struct kron_hello hello;
 	int ret, i;
@@ -163,6 +163,7 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 #endif
 	hello.counts = rt_counts_offset();
+	hello.again = again;
 
 	ret = ask_send(a->sock, &hello, sizeof(hello));
 	while (ret == 0) {
@@ -176,10 +177,15 @@ int rt_ask(struct rt_answer *a, uint32_t kind)
 	return ret;
 }
 
+void rt_tell(const struct rt_answer *a, const struct kron_result *result)
+{
+	ask_send(a->sock, result, sizeof(*result));
+}
+
 void rt_ask_end(struct rt_answer *a, const struct kron_result *result)
 {
 	if (result)
-		ask_send(a->sock, result, sizeof(*result));
+		rt_tell(a, result);
 	fds_close(a->fd);
 	sys_close(a->sock);
 }

@@ -11,7 +11,12 @@
  *            <------------------------ WORKING   (any number: "still planning, wait on")
  *            <------------------------ REPLY + fds
  *   [maps the segment, applies the commands]
- *   RESULT -------------------------------------> (nothing comes back)
+ *   RESULT(GROUP) ------------------------------> (for each group that was refused)
+ *   RESULT(END) --------------------------------> (nothing comes back)
+ *
+ * Other threads map memory meanwhile, and may do so where a block was to go.  Then END says
+ * KRON_RESULT_AGAIN, and the runtime asks once more, before anything of the new modules runs:
+ * HELLO says how many times it has asked in vain.
  *
  * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_DEVICE, the device
  * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  At MODULES
@@ -28,7 +33,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 4u
+#define KRON_WIRE_VERSION 5u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -80,7 +85,11 @@ struct kron_hello {
 	uint64_t resource_thunk;
 	uint64_t action_thunk;
 	int64_t counts; /* %fs offset of the word that leads to a thread's counters */
+	/* MODULES: so many times gaps were taken before the blocks came, and nothing has run since. */
+	uint32_t again;
+	uint32_t pad;
 };
+#define KRON_AGAIN_MAX 100u
 
 enum kron_msg_kind { KRON_MSG_WORKING = 1, KRON_MSG_REPLY = 2 };
 
@@ -149,19 +158,24 @@ _Static_assert(sizeof(struct kron_patch) == 40, "patch record");
 enum kron_result_code {
 	KRON_RESULT_OK = 0,
 	KRON_RESULT_WINDOW_TAKEN = 1,   /* detail: errno of mmap */
-	KRON_RESULT_MAP_FAILED = 2,     /* detail: errno; aux: group */
-	KRON_RESULT_OLD_BYTES = 3,      /* detail: offset of the first mismatch; aux: group */
-	KRON_RESULT_PROTECT_FAILED = 4, /* detail: errno; aux: group */
+	KRON_RESULT_MAP_FAILED = 2,     /* detail: errno; in group */
+	KRON_RESULT_OLD_BYTES = 3,      /* detail: offset of the first mismatch; in group */
+	KRON_RESULT_PROTECT_FAILED = 4, /* detail: errno; in group */
 	KRON_RESULT_NO_SLOT = 5,        /* process table full */
 	KRON_RESULT_VERSION = 6,        /* runtime and collector are of different versions */
 	KRON_RESULT_NO_RSEQ = 7,        /* bus device: the C library registers no rseq area */
 	KRON_RESULT_BOARD = 8           /* bus exact: the machine in the segment makes no sense */
 };
+enum kron_result_kind { KRON_RESULT_GROUP = 1, KRON_RESULT_END = 2 };
+/* END: KRON_RESULT_MAP_FAILED with EEXIST is no refusal this time, the runtime asks again. */
+#define KRON_RESULT_AGAIN 1u
 struct kron_result {
 	uint32_t magic;
-	uint32_t code; /* the first failure, or OK */
+	uint32_t kind;
+	uint32_t code; /* GROUP: why; END: why nothing at all could be applied, or OK */
+	uint32_t flags;
 	uint64_t detail;
-	uint32_t aux;
+	uint32_t group;
 	uint32_t groups_applied;
 	uint32_t groups_refused;
 	int32_t pid;

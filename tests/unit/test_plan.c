@@ -601,6 +601,27 @@ static void space_there_is_none(void **state)
 	assert_int_equal(space_find(NULL, 0, 0x555555554000, 0x555555555000, 0), 0);
 }
 
+/* Room on both sides as far as there is any; a gap that fits at all is better than none. */
+static void space_apart_from_others(void **state)
+{
+	const struct space_mapping maps[] = {
+		{0x7ffff7a00000, 0x7ffff7b00000, false, false},
+		{0x7ffff7d00000, 0x7ffff7fff000, false, false},
+	};
+	const uint64_t lo = maps[1].start, hi = maps[1].end, len = 0x10000;
+
+	(void)state;
+	assert_int_equal(space_find_apart(maps, 2, lo, hi, len, 0), lo - len);
+	assert_int_equal(space_find_apart(maps, 2, lo, hi, len, 0x1000), lo - len - 0x1000);
+	/* 2 MiB between the two: 1 MiB on both sides fits below the lower one only */
+	assert_int_equal(space_find_apart(maps, 2, lo, hi, len, 1 << 20),
+			 maps[0].start - len - (1 << 20));
+	assert_int_equal(space_find_apart(maps, 2, lo, hi, len, 1 << 19), lo - len - (1 << 19));
+	/* nowhere within reach is that much free */
+	assert_int_equal(space_find_apart(maps, 2, lo, hi, len, GIB + GIB / 2),
+			 maps[0].start - len - (GIB + GIB / 2) / 2);
+}
+
 /* The postcondition, said again in another way, on random address spaces. */
 static void space_keeps_its_promises(void **state)
 {
@@ -656,6 +677,7 @@ int main(void)
 		cmocka_unit_test(space_is_right_below_a_pie),
 		cmocka_unit_test(space_under_a_low_program),
 		cmocka_unit_test(space_there_is_none),
+		cmocka_unit_test(space_apart_from_others),
 		cmocka_unit_test(space_keeps_its_promises),
 	};
 

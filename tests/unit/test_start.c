@@ -405,17 +405,33 @@ static struct kron_reply reply_for(const struct job *j, uint32_t flags)
 	};
 }
 
+/* What it says at the end; why, and of which group, from the first that it refused. */
 static struct kron_result do_reply(int sock, const struct job *j, uint32_t flags)
 {
 	struct kron_reply r = reply_for(j, flags);
-	struct kron_result res;
+	struct kron_result res, first = {.kind = 0};
 	int fds[2] = {make_segment(), j ? job_file(j) : -1};
+	uint32_t refused = 0;
 
 	send_with_fds(sock, &r, sizeof(r), fds, j ? 2 : 1);
-	CHECK_EQ(recv(sock, &res, sizeof(res), 0), sizeof(res));
-	CHECK_EQ(res.magic, KRON_WIRE_MAGIC);
+	for (;;) {
+		CHECK_EQ(recv(sock, &res, sizeof(res), 0), sizeof(res));
+		CHECK_EQ(res.magic, KRON_WIRE_MAGIC);
+		if (res.kind != KRON_RESULT_GROUP)
+			break;
+		if (!refused++)
+			first = res;
+	}
+	CHECK_EQ(res.kind, KRON_RESULT_END);
 	CHECK_EQ(res.pid, child);
+	CHECK_EQ(res.groups_refused, refused);
 	close(sock);
+	if (refused) {
+		CHECK_EQ(res.code, KRON_RESULT_OK);
+		res.code = first.code;
+		res.detail = first.detail;
+		res.group = first.group;
+	}
 	return res;
 }
 
@@ -547,7 +563,7 @@ static void refuses_wrong_old_bytes(void)
 	res = do_reply(sock, &j, 0);
 	CHECK_EQ(res.code, KRON_RESULT_OLD_BYTES);
 	CHECK_EQ(res.detail, 16);
-	CHECK_EQ(res.aux, 1);
+	CHECK_EQ(res.group, 1);
 	CHECK_EQ(res.groups_applied, 0);
 	CHECK_EQ(res.groups_refused, 1);
 	expect_target_ends();
@@ -595,7 +611,7 @@ static void one_bad_group_does_not_stop_others(void)
 	j.head.ncommands = 3;
 	res = do_reply(sock, &j, 0);
 	CHECK_EQ(res.code, KRON_RESULT_MAP_FAILED);
-	CHECK_EQ(res.aux, 7);
+	CHECK_EQ(res.group, 7);
 	CHECK_EQ(res.groups_applied, 1);
 	CHECK_EQ(res.groups_refused, 1);
 	expect_target_ends();

@@ -134,7 +134,8 @@ static int ask(const struct server *s, uint32_t kind)
 		.hook_thunk = (uintptr_t)ask,
 		.proc_uid = UID,
 	};
-	struct kron_result result = {.magic = KRON_WIRE_MAGIC, .groups_refused = 1};
+	struct kron_result result = {
+		.magic = KRON_WIRE_MAGIC, .kind = KRON_RESULT_END, .groups_refused = 1};
 	struct kron_reply reply = {0};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	ssize_t n = 0;
