@@ -72,7 +72,7 @@ static const struct opt options[] = {
 	 0, 0},
 	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
 	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
-	 "is short; 64M with --when-full wrap.",
+	 "is short, a quarter of what the memory cgroup has left; 64M with --when-full wrap.",
 	 1024 * 1024, 2ull << 30},
 	{0, "when-full", OPT_CHOICE, &when_full, "discard|wait|wrap",
 	 "What happens to a sample when the buffer is full: it is lost and counted; the program "
@@ -315,7 +315,7 @@ static void say_probes(const struct collector *c)
 static void say_notes(struct collector *c, const struct collector_summary *s,
 		      const struct program *p, const struct child *child)
 {
-	char buf[32];
+	char buf[STR_NUMBER], left[STR_NUMBER];
 
 	vec_for(&c->server.untraced.v, u) {
 		char *text = untraced_sentence(u);
@@ -347,6 +347,24 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 	if (c->seg.pool_limited)
 		say("kron: /dev/shm is small: the buffer can grow to %" PRIu64 " MiB only",
 		    (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE >> 20);
+	if (s->lost && c->seg.follows_cgroups && c->seg.cgroup_left != CGROUP_NO_LIMIT)
+		say("kron: the buffer grew to %s, for the memory cgroup had %s left: -b asks for "
+		    "more, --when-full wait loses nothing",
+		    str_bytes(buf, sizeof(buf), (uint64_t)segment_ready(&c->seg) * KRON_CHUNK_SIZE),
+		    str_bytes(left, sizeof(left), c->seg.cgroup_left));
+}
+
+/* Before the program starts: a size that was asked for is kept, whatever comes of it. */
+static void say_buffer(const struct segment *seg)
+{
+	uint64_t most = (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
+	char size[STR_NUMBER], left[STR_NUMBER];
+
+	if (!seg->follows_cgroups && most > seg->cgroup_left)
+		say("kron: the buffer may grow to %s, but the memory cgroup has %s left: the "
+		    "kernel may kill the program, or kron, for it",
+		    str_bytes(size, sizeof(size), most),
+		    str_bytes(left, sizeof(left), seg->cgroup_left));
 }
 
 /* What the board itself has counted. */
@@ -494,6 +512,7 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 	}
 	if (p->verdict == PROGRAM_TRACEABLE)
 		env = traced_environment(&collector, runtime, &own);
+	say_buffer(&collector.seg);
 	code = start_program(child, p, argv, env);
 	free_environment(env, own);
 	if (code) {
@@ -550,9 +569,6 @@ static void take_options(struct collector_options *o, char **argv)
 		.watch = watch,
 		.measure = probe_cost_measure,
 	};
-	/* A flight recorder keeps the last things: all of its buffer is in use all the time. */
-	if (!o->buffer && o->when_full == KRON_WHEN_FULL_WRAP)
-		o->buffer = 64ull << 20;
 }
 
 /* What is wrong with --trigger here; NULL: nothing. */

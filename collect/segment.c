@@ -30,9 +30,10 @@
 
 /* ---- sizes ---- */
 
-uint64_t segment_default_buffer(void)
+uint64_t segment_default_buffer(enum kron_when_full when_full)
 {
-	uint64_t limit = 1ull << 30;
+	/* A flight recorder has all of its buffer in use all the time. */
+	uint64_t limit = when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20 : 1ull << 30;
 	uint64_t half_shm = object_room() / 2;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 
@@ -41,6 +42,11 @@ uint64_t segment_default_buffer(void)
 	if (ram < limit)
 		limit = ram;
 	return limit;
+}
+
+uint64_t segment_share(uint64_t cgroup_left)
+{
+	return cgroup_left == CGROUP_NO_LIMIT ? cgroup_left : cgroup_left / 4;
 }
 
 static uint32_t chunks_of_buffer(uint64_t buffer)
@@ -52,12 +58,26 @@ static uint32_t chunks_of_buffer(uint64_t buffer)
 	return n > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)n;
 }
 
-static void choose_size(struct segment *seg, uint64_t buffer)
+static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
+{
+	uint64_t share, buffer;
+
+	cgroups_find(&seg->cgroups, "");
+	seg->cgroup_left = cgroups_memory_left(&seg->cgroups);
+	if (opt->buffer)
+		return opt->buffer;
+	seg->follows_cgroups = true;
+	share = segment_share(seg->cgroup_left);
+	buffer = segment_default_buffer(opt->when_full);
+	return share < buffer ? share : buffer;
+}
+
+static void choose_size(struct segment *seg, const struct segment_options *opt)
 {
 	uint64_t room = object_room();
 	uint64_t tables = KRON_POOL_OFFSET - KRON_CTL_OFFSET;
 
-	seg->chunks_max = chunks_of_buffer(buffer ? buffer : segment_default_buffer());
+	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
 	room = room > tables ? room - tables : 0;
 	if ((uint64_t)seg->chunks_max * KRON_CHUNK_SIZE > room) {
 		seg->chunks_max = chunks_of_buffer(room);
@@ -377,6 +397,7 @@ static int create_named(struct segment *seg, const struct segment_options *opt, 
 		code = absent ? create_new(seg, opt, err) : use_existing(seg, opt, err);
 		if (code != (absent ? -EEXIST : -ESTALE) && !(code == -ENOENT && !absent))
 			break;
+		memset(&seg->cgroups, 0, sizeof(seg->cgroups)); /* fresh has them */
 		segment_close(seg);
 		*seg = fresh;
 	}
@@ -389,7 +410,7 @@ int segment_create(struct segment *seg, const struct segment_options *opt, struc
 
 	memset(seg, 0, sizeof(*seg));
 	seg->fd = seg->lock_fd = -1;
-	choose_size(seg, opt->buffer);
+	choose_size(seg, opt);
 	if (opt->board) {
 		code = create_named(seg, opt, err);
 	} else {
@@ -466,12 +487,24 @@ int segment_open(struct segment *seg, const char *name, struct err *err)
 
 /* ---- while it is used ---- */
 
+/* Of n chunks more, those that the program will not miss; its first ones it gets in any case. */
+static uint32_t fit_cgroups(const struct segment *seg, uint32_t ready, uint32_t n)
+{
+	uint64_t share;
+
+	if (!seg->follows_cgroups || !seg->cgroups.dirs.n || ready < SEGMENT_CHUNKS_MIN)
+		return n;
+	share = segment_share(cgroups_memory_left(&seg->cgroups)) / KRON_CHUNK_SIZE;
+	return n < share ? n : (uint32_t)share;
+}
+
 uint32_t segment_grow(struct segment *seg, uint32_t n)
 {
 	uint32_t ready = segment_ready(seg);
 
 	if (n > seg->chunks_max - ready)
 		n = seg->chunks_max - ready;
+	n = fit_cgroups(seg, ready, n);
 	/* Halve the wish until /dev/shm grants it. */
 	while (n && object_get_pages(seg->fd, KRON_POOL_OFFSET + (uint64_t)ready * KRON_CHUNK_SIZE,
 				     (uint64_t)n * KRON_CHUNK_SIZE))
@@ -559,6 +592,7 @@ void segment_close(struct segment *seg)
 		close(seg->fd);
 	if (seg->lock_fd >= 0)
 		close(seg->lock_fd);
+	cgroups_free(&seg->cgroups);
 	seg->pool = NULL;
 	seg->ctl = NULL;
 	seg->fd = seg->lock_fd = -1;

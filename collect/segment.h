@@ -27,6 +27,7 @@
 #include "base/err.h"
 #include "bus/clock.h"
 #include "bus/object.h"
+#include "collect/cgroup.h"
 
 #define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
 #define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; kron-grow gets the rest */
@@ -45,6 +46,9 @@ struct segment {
 	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
+	struct cgroups cgroups;
+	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
+	bool follows_cgroups; /* nobody asked for a size: the pool takes a share of what is left */
 	uint32_t csr_before;  /* when we came to a board that stays */
 };
 
@@ -54,7 +58,8 @@ static inline uint32_t segment_procs_ready(const struct segment *seg)
 }
 
 struct segment_options {
-	uint64_t buffer; /* bytes of pool at most; 0: segment_default_buffer() */
+	uint64_t buffer; /* bytes of pool at most; 0: segment_default_buffer(), and less while the
+			  * memory cgroup has little left */
 	enum kron_when_full when_full;
 	uint32_t filter;
 	bool keep_filter; /* of a board that is there: leave its Filter Register alone */
@@ -66,8 +71,11 @@ struct segment_options {
 	struct time_point start;
 };
 
-/* min(1 GiB, half of what is free in /dev/shm, a quarter of the RAM) */
-uint64_t segment_default_buffer(void);
+/* min(1 GiB, half of what is free in /dev/shm, a quarter of the RAM); to keep the last things only
+ * (KRON_WHEN_FULL_WRAP) 64 MiB at most. */
+uint64_t segment_default_buffer(enum kron_when_full when_full);
+/* A quarter of it, the share of a pool whose size nobody asked for. */
+uint64_t segment_share(uint64_t cgroup_left);
 
 /*
  * Make a segment, or come to the board that opt->board names: sampling off, gates closed,

@@ -66,7 +66,10 @@ static char *list_names(const struct untraced *u)
 
 	for (size_t i = 0; i < shown; i++) {
 		bool is_last = i + 1 == u->modules.n;
-		char *more = xasprintf("%s%s%s", line, !i ? "" : is_last ? " and " : ", ",
+		char *more = xasprintf("%s%s%s", line,
+				       !i        ? ""
+				       : is_last ? " and "
+						 : ", ",
 				       base_name(u->modules.v[i]));
 
 		xfree(line);
