@@ -37,6 +37,7 @@ struct connection {
 	int fd;
 	bool working; /* wants WORKING messages; under the server's lock */
 	pid_t pid;    /* that asks; 0: has not said HELLO; under the server's lock */
+	bool replied; /* a RESULT is to come; likewise */
 };
 
 /* ---- notes ---- */
@@ -123,7 +124,7 @@ static void set_working(struct connection *c, bool working)
 	pthread_mutex_unlock(&c->server->lock);
 }
 
-static int reply_with(struct connection *c, uint32_t kind, const struct answer *a)
+static int send_answer(struct connection *c, uint32_t kind, const struct answer *a)
 {
 	struct server *s = c->server;
 	struct kron_reply reply = {
@@ -149,6 +150,14 @@ static int reply_with(struct connection *c, uint32_t kind, const struct answer *
 	if (a->fd >= 0)
 		fds[n++] = a->fd;
 	return send_reply(c->fd, &reply, fds, n);
+}
+
+static int reply(struct connection *c, uint32_t kind, const struct answer *a)
+{
+	pthread_mutex_lock(&c->server->lock);
+	c->replied = true;
+	pthread_mutex_unlock(&c->server->lock);
+	return send_answer(c, kind, a);
 }
 
 static void explain_result(uint32_t problem, uint64_t detail, char *text, size_t size)
@@ -296,23 +305,32 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		server_note_untraced(s, pid, n->module, n->err.msg);
 	if (code)
 		server_note_untraced(s, pid, NULL, err.msg);
-	else if (!a.brings_runtime && !reply_with(c, h->kind, &a))
+	else if (!a.brings_runtime && !reply(c, h->kind, &a))
 		take_result(c, pid, h, &a);
 	answer_free(&a);
 }
 
-/* Who asks before the answer that it had last is settled?  Newer connections stand in front. */
+/* Is its RESULT there, and nobody has read it yet? */
+static bool has_result(const struct connection *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+	return c->replied && poll(&p, 1, 0) > 0;
+}
+
+/* Newer connections stand in front. */
 static bool is_unsettled(const struct connection *c)
 {
 	for (const struct connection *older = c->next; older; older = older->next)
-		if (older->pid == c->pid)
+		if (older->pid == c->pid || has_result(older))
 			return true;
 	return false;
 }
 
 /*
- * What a process refused is not offered to it again, so its last RESULT has to be taken first.  It is
- * there already, if the process lives: another thread reads it.
+ * What a process refused is not offered to it again, nor to its children, and what is new in a child
+ * depends on what its parent was told.  So every RESULT that was sent before this question has to be
+ * taken first: they are there already, and other threads read them.
  */
 static void wait_for_turn(struct connection *c, pid_t pid)
 {
