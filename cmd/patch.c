@@ -477,6 +477,16 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 		       img->path);
 }
 
+static void say_copied(uint64_t n)
+{
+	char text[STR_NUMBER];
+
+	if (n)
+		printf("%s: %s of those refused are in code that the program copies when it runs; kron "
+		       "record finds room for them in the program that is not patched\n",
+		       output, str_thousands(text, sizeof(text), n));
+}
+
 static void say(const struct patch_info *what, const struct elf_image *img,
 		const struct elf_patched *patched)
 {
@@ -507,6 +517,8 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 				     places.patched - places.refused[REFUSAL_NOT_REACHED]),
 	       str_bytes(sizes[0], sizeof(sizes[0]), img->size),
 	       str_bytes(sizes[1], sizeof(sizes[1]), patched->size));
+	say_copied(in.refused[REFUSAL_COPIED] + out.refused[REFUSAL_COPIED] +
+		   places.refused[REFUSAL_COPIED]);
 	if (img->kind == ELF_KIND_SHARED && !what->hook && !no_board)
 		printf("%s: wakes under kron record, but not by KRON_BOARD: no function that "
 		       "initialises it has room for a jump\n",

@@ -166,9 +166,9 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 		*vec_push(&w->loaded) = l;
 }
 
-/* ---- which of them are done? ---- */
+/* ---- one module ---- */
 
-static struct kron_command *add_command(struct work *w, uint32_t kind, uint32_t group)
+struct kron_command *answer_add_command(struct work *w, uint32_t kind, uint32_t group)
 {
 	struct kron_command *c = vec_push(&w->commands);
 
@@ -177,65 +177,7 @@ static struct kron_command *add_command(struct work *w, uint32_t kind, uint32_t 
 	return c;
 }
 
-static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
-{
-	struct kron_command *c = add_command(w, KRON_CMD_UNMAP, (uint32_t)w->bound.n);
-
-	/* take the group's number */
-	memset(vec_push(&w->bound), 0, sizeof(struct bound));
-	vec_push(&w->out->groups);
-	c->addr = addr;
-	c->len = len;
-}
-
-/* The text that leads into it. */
-static bool is_there_still(const struct work *w, const struct block_record *b)
-{
-	const struct process_mapping *m = process_maps_at(&w->maps, b->text);
-
-	return m && m->dev == b->dev && m->ino == b->ino;
-}
-
-static void consider_block(struct work *w, const struct process_mapping *m,
-			   const struct block_record *b)
-{
-	uint64_t addr = m->start + b->off - m->off;
-
-	vec_for(&w->loaded, l) {
-		if (!b->is_stubs && l->dev == b->dev && l->ino == b->ino && l->bias == b->bias) {
-			l->done = true;
-			return;
-		}
-	}
-	if (b->is_stubs && is_there_still(w, b)) {
-		*vec_push(&w->stubs) = *b;
-		return;
-	}
-	/* Only whole blocks: what is left of one is not known to be ours any more. */
-	if (b->off >= m->off && addr + b->len <= m->end)
-		unmap_block(w, addr, b->len);
-}
-
-static void consider_blocks(struct work *w)
-{
-	for (size_t i = 0; i < w->maps.n; i++) {
-		const struct process_mapping *m = &w->maps.v[i];
-		uint64_t number;
-
-		if (!process_mapping_is_block(m, w->a->session, &number))
-			continue;
-		pthread_mutex_lock(&w->a->lock);
-		vec_for(&w->a->blocks, b)
-			if (b->number == number && b->off < m->off + (m->end - m->start) &&
-			    b->off + b->len > m->off)
-				consider_block(w, m, b);
-		pthread_mutex_unlock(&w->a->lock);
-	}
-}
-
-/* ---- one module ---- */
-
-static bool is_text_of(const struct process_mapping *m, const struct loaded *l)
+bool answer_is_text_of(const struct process_mapping *m, const struct loaded *l)
 {
 	return m && process_mapping_is_exec(m) && m->ino == l->ino && m->dev == l->dev;
 }
@@ -246,7 +188,7 @@ static uint64_t text_run(const struct work *w, const struct loaded *l, uint64_t 
 	while (at < hi) {
 		const struct process_mapping *m = process_maps_at(&w->maps, at);
 
-		if (!is_text_of(m, l))
+		if (!answer_is_text_of(m, l))
 			break;
 		at = m->end;
 	}
@@ -295,6 +237,23 @@ static uint64_t lowest_page(const struct bound *bound, size_t first)
 }
 
 /*
+ * [addr, end) and the rest of the mappings that it begins and ends in: where the rights of a part of
+ * a mapping change for a moment, it stays in pieces, which programs see that look for their own
+ * code (V8).  Not where the runtime runs, which is to make the change.
+ */
+static void widen_to_mappings(const struct work *w, uint64_t *addr, uint64_t *end)
+{
+	const struct process_mapping *first = process_maps_at(&w->maps, *addr);
+	const struct process_mapping *last = process_maps_at(&w->maps, *end - 1);
+	const struct process_mapping *ours = process_maps_at(&w->maps, w->q->hook_thunk);
+
+	if (first && first != ours)
+		*addr = first->start;
+	if (last && last != ours)
+		*end = last->end;
+}
+
+/*
  * A command for each stretch of text: between two executable segments there may be pages of
  * nothing (node), which cannot be made writable.  The patches of a stretch stand together; their
  * offsets are made to count from their command's address.  lay_out() makes file_off count from
@@ -310,16 +269,18 @@ static int add_patch_commands(struct work *w, const struct loaded *l, struct bou
 		uint64_t end = text_run(w, l, addr, hi);
 		struct kron_command *c;
 
+		if (addr < end)
+			widen_to_mappings(w, &addr, &end);
 		for (n = 0; first + n < bound->npatches; n++) {
 			struct kron_patch *p = &bound->patches[first + n];
 
 			if (bound->patch_addr + p->off + p->old_len > end)
 				break;
-			p->off -= (uint32_t)(addr - bound->patch_addr);
+			p->off = (uint32_t)(bound->patch_addr + p->off - addr);
 		}
 		if (!n)
 			return err_set(err, ENOTSUP, "%s is not wholly mapped", l->module->path);
-		c = add_command(w, KRON_CMD_PATCH, (uint32_t)(bound - w->bound.v));
+		c = answer_add_command(w, KRON_CMD_PATCH, (uint32_t)(bound - w->bound.v));
 		c->addr = addr;
 		c->len = end - addr;
 		c->count = (uint32_t)n;
@@ -335,7 +296,8 @@ static int add_module_commands(struct work *w, const struct loaded *l, const str
 	uint32_t group = (uint32_t)w->bound.n - 1, flags = 0;
 	struct bound *bound = &w->bound.v[group];
 	size_t before = w->commands.n;
-	struct kron_command *c = add_command(w, b->whole ? KRON_CMD_REPLACE : KRON_CMD_MAP, group);
+	struct kron_command *c =
+		answer_add_command(w, b->whole ? KRON_CMD_REPLACE : KRON_CMD_MAP, group);
 	int code;
 
 	c->addr = b->block;
@@ -408,26 +370,70 @@ static uint64_t distance_of_block(const struct question *q)
 	return least << (q->again < 9 ? q->again : 9);
 }
 
-/* The block of a binding, and its commands; none if nothing is to be bound. */
-int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+/* Addresses for the block, and for the table of far jumps if there are any. */
+static int find_places(struct work *w, const struct loaded *l, struct binding *b, size_t len,
+		       struct err *err)
 {
-	struct block_record *r;
-	uint64_t lo, hi;
-	size_t len = bind_size(b);
-	int code;
+	uint64_t lo = l->copy_lo, hi = l->copy_hi;
+	size_t table = bind_table_size(b);
 
-	if (!len)
-		return 0;
-	code = choose_thunk(w, l, b, err);
-	if (code)
-		return code;
-	module_span(l->module, &lo, &hi);
+	if (!hi)
+		module_span(l->module, &lo, &hi);
 	b->block = b->whole ? l->bias + l->module->block_vaddr
 			    : space_find_apart(w->space.v, w->space.n, lo + l->bias, hi + l->bias,
 					       len, distance_of_block(w->q));
 	if (!b->block)
 		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
 			       l->module->path);
+	if (!b->whole)
+		take_gap(w, b->block, len);
+	b->table = table ? space_find_low(w->space.v, w->space.n, table) : 0;
+	if (table && !b->table)
+		return err_set(err, ENOMEM, "%s: no free address space below 2 GiB",
+			       l->module->path);
+	if (table)
+		take_gap(w, b->table, table);
+	return 0;
+}
+
+static void add_record(struct work *w, const struct loaded *l, uint64_t len)
+{
+	*vec_push(&w->records) =
+		(struct block_record){.len = len,
+				      .dev = l->dev,
+				      .ino = l->ino,
+				      .bias = l->bias,
+				      .is_stubs = l->is_caller,
+				      .is_copy = l->copy_hi,
+				      .text = w->bound.v[w->bound.n - 1].patch_addr};
+}
+
+static void add_table_command(struct work *w, const struct loaded *l, const struct binding *b)
+{
+	const struct bound *bound = &w->bound.v[w->bound.n - 1];
+	struct kron_command *c;
+
+	if (!bound->table_len)
+		return;
+	c = answer_add_command(w, KRON_CMD_TABLE, (uint32_t)w->bound.n - 1);
+	c->addr = b->table;
+	c->len = bound->table_len;
+	add_record(w, l, bound->table_len);
+}
+
+/* The block of a binding, and its commands; none if nothing is to be bound. */
+int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+{
+	size_t len = bind_size(b);
+	int code;
+
+	if (!len)
+		return 0;
+	code = choose_thunk(w, l, b, err);
+	if (!code)
+		code = find_places(w, l, b, len, err);
+	if (code)
+		return code;
 	code = bind_make(vec_push(&w->bound), b, err);
 	if (code) {
 		w->bound.n--;
@@ -438,14 +444,11 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 		bound_free(&w->bound.v[--w->bound.n]);
 		return code;
 	}
-	if (!b->whole)
-		take_gap(w, b->block, len);
 	*vec_push(&w->out->groups) = (struct answer_group){.module = l->module, .bias = l->bias};
-	r = vec_push(&w->records);
-	*r = (struct block_record){.len = len, .dev = l->dev, .ino = l->ino, .bias = l->bias};
-	r->is_stubs = l->is_caller;
+	add_record(w, l, len);
+	add_table_command(w, l, b);
+	answer_watch_copies(w, l, b);
 	w->out->counts |= has_action(b->plan, ACTION_COUNT);
-	r->text = w->bound.v[w->bound.n - 1].patch_addr;
 	return 0;
 }
 
@@ -456,7 +459,9 @@ struct binding answer_module_binding(const struct work *w, const struct loaded *
 
 	b.plan = l->full ? l->module->full : l->module->hooks;
 	b.selected = traced ? l->module->selected : NULL;
-	b.hooks = l->hooks;
+	b.hooks = l->hooks && !l->copy_hi;
+	b.from = l->copy_lo;
+	b.to = l->copy_hi;
 	b.event_base = l->module->event_base;
 	b.levels = traced ? l->module->levels : NULL;
 	b.events = l->module->probes.events;
@@ -479,6 +484,8 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
 		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
 			       l->module->path);
+	if (l->module->patched && l->copy_hi)
+		return 0; /* kron patch left that code alone */
 	if (l->module->patched) {
 		if (!traced && !b.hooks && !b.nevents && !l->module->probed)
 			return 0; /* it may sleep on */
@@ -486,7 +493,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 		b.id = l->module->block_id;
 	}
 	code = answer_add_block(w, l, &b, err);
-	if (!code && b.plan == l->module->full && !w->q->again)
+	if (!code && b.plan == l->module->full && !w->q->again && !l->copy_hi)
 		raise_semaphores(w, l);
 	return code;
 }
@@ -528,7 +535,7 @@ static void do_modules(struct work *w)
 	vec_for(&w->loaded, l) {
 		int code;
 
-		if (l->done || was_refused(w, l))
+		if (l->done || (!l->copy_hi && was_refused(w, l)))
 			continue;
 		code = modules_plan(w->a->modules, l->module, l->full, &err);
 		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
@@ -542,7 +549,7 @@ static void do_modules(struct work *w)
 			continue;
 		*vec_push(&w->out->refused) =
 			(struct refused_module){.dev = l->dev, .ino = l->ino, .bias = l->bias};
-		if (!has_better_place(w, l))
+		if (l->copy_hi || !has_better_place(w, l))
 			answer_note(w, l->module->path, &err);
 	}
 }
@@ -562,13 +569,12 @@ static uint64_t lay_out(struct work *w)
 	size_t record = 0;
 
 	vec_for(&w->commands, c) {
-		const struct bound *b = &w->bound.v[c->group];
-
-		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE) {
+		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE ||
+		    c->kind == KRON_CMD_TABLE) {
 			at = page_up(at);
 			c->file_off = at;
 			w->records.v[record++].off = at;
-			at += b->block_len;
+			at += c->len;
 		} else if (c->kind == KRON_CMD_PATCH) {
 			if (c->file_off == 0) /* the first of its module */
 				patches = (at + 7) & ~7ull;
@@ -613,6 +619,8 @@ static int fill_file(struct work *w, int fd, uint64_t size)
 		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE) {
 			code = put(fd, b->block, b->block_len, c->file_off);
 			done = 0;
+		} else if (c->kind == KRON_CMD_TABLE) {
+			code = put(fd, b->table, b->table_len, c->file_off);
 		} else if (c->kind == KRON_CMD_PATCH) {
 			code = put(fd, b->patches + done, c->count * sizeof(*b->patches),
 				   c->file_off);
@@ -695,10 +703,12 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	for (size_t i = 0; i < w.maps.n; i++)
 		if (answer_is_module(&w.maps.v[i]))
 			consider_mapping(&w, &w.maps.v[i]);
-	consider_blocks(&w);
+	answer_sort_copies(&w);
+	answer_consider_blocks(&w);
 	copy_space(&w);
 	do_modules(&w);
-	answer_callers(&w);
+	if (!q->mapped_len)
+		answer_callers(&w);
 	if (w.commands.n)
 		code = make_file(&w, err);
 	vec_for(&w.bound, b)

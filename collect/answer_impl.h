@@ -14,6 +14,8 @@ struct loaded { /* a module in the process */
 	bool hooks;
 	bool done;      /* a block of it is there */
 	bool is_caller; /* only the stubs by which it calls others */
+	/* Of its text only this is mapped there, once more; 0, 0: it is the module itself. */
+	uint64_t copy_lo, copy_hi;
 };
 
 /* One answer in the making. */
@@ -45,6 +47,20 @@ struct binding answer_binding(const struct work *w, const struct loaded *l);
 struct binding answer_module_binding(const struct work *w, const struct loaded *l);
 /* The block of a binding, and its commands; none if nothing is to be bound. */
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err);
+
+/* Text of this module that is mapped there? */
+bool answer_is_text_of(const struct process_mapping *m, const struct loaded *l);
+
+struct kron_command *answer_add_command(struct work *w, uint32_t kind, uint32_t group);
+
+/* answer_blocks.c: which of what is loaded is done?  What leads nowhere is unmapped. */
+void answer_consider_blocks(struct work *w);
+
+/* answer_copies.c: text of a module that is mapped once more leaves the list of what is loaded, but
+ * for what the process asks about. */
+void answer_sort_copies(struct work *w);
+/* Of a module whose text the program copies: its process tells when it does so. */
+void answer_watch_copies(struct work *w, const struct loaded *l, const struct binding *b);
 
 /* answer_callers.c: when all modules are done. */
 void answer_callers(struct work *w);

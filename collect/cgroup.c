@@ -19,10 +19,8 @@ struct dialect {
 	const char *limits[2], *usage;
 	const char *reclaimable; /* in memory.stat: the group's and its descendants' */
 };
-static const struct dialect v1 = {"cgroup",
-				  {"memory.limit_in_bytes", NULL},
-				  "memory.usage_in_bytes",
-				  "total_inactive_file "};
+static const struct dialect v1 = {
+	"cgroup", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes", "total_inactive_file "};
 static const struct dialect v2 = {
 	"cgroup2", {"memory.max", "memory.high"}, "memory.current", "inactive_file "};
 
@@ -202,8 +200,7 @@ static void consider_mount(struct cgroups *c, const char *root, char *line,
 
 	if (!tail || sscanf(line, "%*s %*s %*s %4095s %4095s", top, mount) != 2 ||
 	    sscanf(tail, " - %63s %*s %1023s", type, options) != 2 ||
-	    strcmp(type, h->dialect->type) ||
-	    (h->dialect == &v1 && !has_word(options, "memory")))
+	    strcmp(type, h->dialect->type) || (h->dialect == &v1 && !has_word(options, "memory")))
 		return;
 	unescape(top);
 	unescape(mount);

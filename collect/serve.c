@@ -78,8 +78,8 @@ static void set_timeout(int fd, int seconds)
 static bool is_hello_of_session(const struct server *s, const struct kron_hello *h)
 {
 	return h->magic == KRON_WIRE_MAGIC && h->version == KRON_WIRE_VERSION &&
-	       !memcmp(h->session, s->session, sizeof(h->session)) &&
-	       (h->kind == KRON_HELLO_START || h->kind == KRON_HELLO_MODULES);
+	       !memcmp(h->session, s->session, sizeof(h->session)) && h->kind >= KRON_HELLO_START &&
+	       h->kind <= KRON_HELLO_MAPPED;
 }
 
 static pid_t peer_pid(int fd)
@@ -286,13 +286,15 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,
 		.again = h->again,
+		.mapped = h->kind == KRON_HELLO_MAPPED ? h->mapped : 0,
+		.mapped_len = h->kind == KRON_HELLO_MAPPED ? h->mapped_len : 0,
 	};
 	uint32_t lineage[LINEAGE_MAX + 1];
 	struct answer a;
 	struct err err;
 	int code;
 
-	if (h->kind == KRON_HELLO_MODULES) {
+	if (h->kind != KRON_HELLO_START) {
 		tasks_lineage(s->tasks, h->proc_uid, h->proc_slot, lineage, LINEAGE_MAX);
 		q.lineage = lineage;
 	}

@@ -147,7 +147,8 @@ struct plan_options apply_elf_options(const struct elf_image *img)
 	Elf64_Ehdr eh;
 
 	memcpy(&eh, img->bytes, sizeof(eh));
-	return (struct plan_options){.position_independent = eh.e_type != ET_EXEC};
+	return (struct plan_options){.position_independent = eh.e_type != ET_EXEC,
+				     .for_file = true};
 }
 
 /* ---- where it goes ---- */

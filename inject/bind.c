@@ -29,8 +29,15 @@ static bool is_selected(const struct binding *b, uint32_t function)
 	return b->selected && b->selected[function] && b->selected[function] != SELECTED_CALLERS;
 }
 
+static bool is_inside(const struct binding *b, const struct plan_site *site)
+{
+	return !b->to || (site->vaddr >= b->from && site->vaddr + site->window <= b->to);
+}
+
 static bool is_wanted(const struct binding *b, const struct plan_site *site)
 {
+	if (!is_inside(b, site))
+		return false;
 	return b->whole || is_selected(b, site->function) || (b->hooks && site->has_hook) ||
 	       site->has_place;
 }
@@ -140,6 +147,29 @@ size_t bind_size(const struct binding *b)
 	size_t tables, stubs = measure(b, &tables);
 
 	return stubs ? (stubs + tables + PAGE - 1) & -PAGE : 0;
+}
+
+static size_t table_size(const struct plan *plan, const uint32_t *stub_at)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nsites; i++)
+		n += stub_at[i] && plan->sites[i].patch_len == WINDOW_FAR;
+	return (n * sizeof(uint64_t) + PAGE - 1) & -PAGE;
+}
+
+size_t bind_table_size(const struct binding *b)
+{
+	uint32_t *stub_at;
+	size_t size;
+
+	if (b->plan->copied_lo == b->plan->copied_hi)
+		return 0;
+	stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
+	bind_lay_out(b, stub_at);
+	size = table_size(b->plan, stub_at);
+	xfree(stub_at);
+	return size;
 }
 
 /* ---- filling in ---- */
@@ -384,6 +414,12 @@ static struct kron_patch *add_window(struct bound *out, uint32_t off, const uint
 	return p;
 }
 
+/* The table of far jumps, as far as it is filled. */
+struct far_words {
+	uint64_t addr, *v;
+	size_t n;
+};
+
 /* jmp rel32, behind a prefix if there is one. */
 static bool put_jump(struct kron_patch *p, uint8_t prefix, int64_t to)
 {
@@ -395,6 +431,18 @@ static bool put_jump(struct kron_patch *p, uint8_t prefix, int64_t to)
 	p->new_bytes[at] = 0xe9;
 	put32(p->new_bytes + at + 1, (uint32_t)distance);
 	return distance == (int32_t)distance;
+}
+
+/* jmp *word, the next one of the table. */
+static bool put_far(struct kron_patch *p, struct far_words *words, uint64_t to)
+{
+	uint64_t at = words->addr + words->n * sizeof(uint64_t);
+
+	words->v[words->n++] = to;
+	p->new_len = WINDOW_FAR;
+	memcpy(p->new_bytes, "\xff\x24\x25", 3);
+	put32(p->new_bytes + 3, (uint32_t)at);
+	return at <= INT32_MAX;
 }
 
 /* jmp rel8, or no more of it than its first byte. */
@@ -432,7 +480,7 @@ static bool put_relays(struct bound *out, const struct binding *b, const struct 
 
 /* All places as offsets from the first patched page. */
 static bool make_patches(struct bound *out, const struct binding *b, const struct plan_site *site,
-			 uint32_t stub)
+			 uint32_t stub, struct far_words *words)
 {
 	uint64_t text = out->patch_addr - b->bias;
 	int64_t to = (int64_t)(b->block + stub - out->patch_addr);
@@ -447,6 +495,8 @@ static bool make_patches(struct bound *out, const struct binding *b, const struc
 	if (site->landing)
 		return put_short(p, site->prefix, site->patch_len,
 				 (int64_t)(plan_short_target(b->plan, site) - text));
+	if (site->patch_len == WINDOW_FAR)
+		return put_far(p, words, b->block + stub);
 	if (site->patch_len > 1)
 		return put_jump(p, site->prefix, to);
 	p->new_len = site->patch_len; /* int3, or nothing */
@@ -499,6 +549,7 @@ static void measure_span(const struct binding *b, struct bound *out)
 struct bind_parts {
 	struct placing pl;
 	struct bound bound; /* block and patches: of the part at work */
+	struct far_words words;
 	uint32_t stubs_end;
 	size_t site; /* the next one */
 	size_t room, patch_room;
@@ -516,6 +567,9 @@ static void begin(struct bind_parts *p, const struct binding *b)
 	};
 	p->pl.stub_at = p->bound.stub_at;
 	p->stubs_end = bind_lay_out(b, p->bound.stub_at);
+	p->bound.table_len = b->no_patches ? 0 : table_size(plan, p->bound.stub_at);
+	p->bound.table = p->bound.table_len ? xcalloc(1, p->bound.table_len) : NULL;
+	p->words = (struct far_words){.addr = b->table, .v = p->bound.table};
 	measure_span(b, &p->bound);
 }
 
@@ -557,7 +611,7 @@ static bool place_sites(struct bind_parts *p, size_t end)
 		uint32_t stub = p->bound.stub_at[p->site];
 
 		if (stub && !(place_stub(&p->pl, site, stub) &&
-			      (b->no_patches || make_patches(&p->bound, b, site, stub))))
+			      (b->no_patches || make_patches(&p->bound, b, site, stub, &p->words))))
 			return false;
 	}
 	return true;
@@ -679,5 +733,6 @@ void bound_free(struct bound *b)
 	xfree(b->block);
 	xfree(b->stub_at);
 	xfree(b->patches);
+	xfree(b->table);
 	memset(b, 0, sizeof(*b));
 }

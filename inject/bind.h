@@ -22,6 +22,8 @@ struct binding {
 	const uint8_t *levels;      /* one byte a function: its own; NULL = `level` for all */
 	uint64_t bias;              /* load bias of the module */
 	uint64_t block;             /* address of the trampoline block, page-aligned */
+	uint64_t table;             /* likewise of the words that far jumps go by, below 2 GiB */
+	uint64_t from, to;          /* sites wholly within these vaddrs only; 0, 0: all of them */
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
 	bool whole;        /* give each site of the plan its place in the block, selected or not */
 	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
@@ -44,6 +46,8 @@ struct bound {
 	uint8_t *block;
 	uint32_t *stub_at; /* by site: offset of its stub in the block, 0 = not bound */
 	size_t block_len;  /* multiple of the page size */
+	uint64_t *table;   /* a word a far jump: the stub's address */
+	size_t table_len;  /* in bytes, multiple of the page size; 0: there is none */
 	struct kron_patch *patches;
 	size_t npatches;
 	uint64_t patch_addr; /* what their offsets count from, page-aligned */
@@ -63,6 +67,8 @@ uint32_t bind_lay_out(const struct binding *b, uint32_t *stub_at);
 size_t bind_size(const struct binding *b);
 /* How many of them come before the tables. */
 size_t bind_stubs_size(const struct binding *b);
+/* Bytes of the table for its far jumps, multiple of the page size, 0 when there are none. */
+size_t bind_table_size(const struct binding *b);
 /* -ERANGE when some rel32 does not reach. */
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
 /*

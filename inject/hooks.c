@@ -22,6 +22,8 @@ static const struct {
 	[KRON_HOOK_PRCTL] = {"prctl", "libc.so.6"},
 	[KRON_HOOK_SYSCALL] = {"syscall", "libc.so.6"},
 	[KRON_HOOK_SIGACTION] = {"sigaction", "libc.so.6"},
+	[KRON_HOOK_MMAP] = {"mmap", "libc.so.6"},
+	[KRON_HOOK_MREMAP] = {"mremap", "libc.so.6"},
 };
 
 static bool has_soname(const struct elf_image *img, const char *soname)
@@ -57,10 +59,12 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	return s->found < KRON_HOOK_SYMBOLS;
 }
 
-/* Static programs have no linker that could load a library, and no wrapping of handlers. */
+/* Static programs have no linker that could load a library, no wrapping of handlers, and kron patch
+ * leaves code alone that is copied. */
 static bool is_for_static(enum kron_hook h)
 {
-	return h != KRON_HOOK_DL_STATE && h != KRON_HOOK_SIGACTION;
+	return h != KRON_HOOK_DL_STATE && h != KRON_HOOK_SIGACTION && h != KRON_HOOK_MMAP &&
+	       h != KRON_HOOK_MREMAP;
 }
 
 static unsigned find_in_static(struct search *s)
@@ -114,6 +118,19 @@ static bool is_number(const struct elf_image *img, const struct insn *in, uint64
 
 	*number = is_zero ? 0 : (uint32_t)in->imm;
 	return is_zero || (in->op == INSN_OP_MOV && in->dest_reg == RAX && in->has_imm);
+}
+
+uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct function *f)
+{
+	struct insn in;
+
+	if (h != KRON_HOOK_MMAP && h != KRON_HOOK_MREMAP)
+		return f->start;
+	for (uint64_t at = f->start; at < f->end; at++)
+		if (code_map_flags(map, at) & CODE_INSN && code_map_insn(map, at, &in) &&
+		    in.kind == INSN_SYSCALL)
+			return at + in.len;
+	return 0;
 }
 
 bool hooks_is_system_call(const struct code_map *map, uint64_t vaddr)

@@ -15,6 +15,10 @@
  */
 unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOLS]);
 
+/* Where in the function that has its symbol the hook stands: at the start, or behind the system call;
+ * 0: there is none. */
+uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct function *f);
+
 /*
  * KRON_HOOK_SYSTEM_CALL, for static programs: is the instruction at vaddr a `syscall` whose number
  * may be one that the runtime acts on?  Only what stands right in front of it tells.

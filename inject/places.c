@@ -140,7 +140,7 @@ static size_t take_run(struct planner *pl, size_t i, unsigned jump)
 		*refusal_of(pl, i) = tactic_short_hold(pl, &w, &draft);
 	if (*refusal_of(pl, i))
 		return i + 1;
-	if (jump == WINDOW_JUMP)
+	if (jump != WINDOW_SHORT)
 		draft = planner_hold(pl, &w, tactic_jump_kind(&w));
 	for (; i < pl->places.n && window_has(&w, pl->map, pl->places.v[i].vaddr); i++)
 		*refusal_of(pl, i) = planner_put(pl, draft, &pl->places.v[i]);
@@ -253,7 +253,7 @@ static size_t attempt(struct planner *pl, uint32_t first, size_t n)
 	for (size_t i = 0; i < pl->places.n; i++)
 		*refusal_of(pl, i) = REFUSAL_SWITCHED_OFF;
 	if (pl->use & USE_JUMP)
-		take_runs(pl, WINDOW_JUMP);
+		take_runs(pl, pl->jump);
 	if (pl->use & USE_SHORT)
 		take_runs(pl, WINDOW_SHORT);
 	climb_all(pl);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "inject/action.h"
+#include "inject/copied.h"
 #include "inject/demangle.h"
 #include "inject/hooks.h"
 #include "inject/planner.h"
@@ -236,6 +237,8 @@ static enum refusal refuse_function(const struct making *m, uint32_t i)
 		return REFUSAL_OUT_OF_FILE;
 	if (is_undecodable(m, i))
 		return REFUSAL_UNDECODABLE;
+	if (copied_is_template(f) || (m->opt->for_file && copied_has(&m->pl.copied, f)))
+		return REFUSAL_COPIED;
 	return REFUSAL_NONE;
 }
 
@@ -329,11 +332,14 @@ static bool is_hooked(const struct making *m, uint64_t vaddr)
 	return false;
 }
 
-static void add_hooks(struct making *m, struct plan_function *pf)
+static void add_hooks(struct making *m, struct plan_function *pf, const struct function *f)
 {
-	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++)
-		if (m->hooks[h] == pf->vaddr)
-			add_probe(m, pf, pf->vaddr, PROBE_HOOK)->hook = h;
+	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++) {
+		uint64_t at = m->hooks[h] == pf->vaddr ? hooks_place(m->map, h, f) : 0;
+
+		if (at)
+			add_probe(m, pf, at, PROBE_HOOK)->hook = h;
+	}
 }
 
 /* A file's sites all come together, so these bind nobody (planner_function.has_hooks). */
@@ -494,6 +500,7 @@ static void set_function(struct making *m, uint32_t i)
 	m->pl.use = m->opt->tactics ? m->opt->tactics : USE_DEFAULT;
 	if (m->fns->v[i].is_stub)
 		m->pl.use = USE_JUMP;
+	planner_open_copied(&m->pl, i);
 	m->pl.fn = (struct planner_function){
 		.start = m->fns->v[i].start,
 		.ranges = m->ranges.v,
@@ -518,7 +525,7 @@ static void plan_one(struct making *m, uint32_t i)
 	add_names(m, pf, f->name);
 	*vec_push(&m->numbers) = i;
 	set_function(m, i);
-	add_hooks(m, pf);
+	add_hooks(m, pf, f);
 	m->pl.fn.has_hooks = pf->nprobes;
 	add_system_calls(m, pf, i);
 	if (!m->opt->hooks_only && !f->is_stub &&
@@ -600,7 +607,7 @@ static bool can_move(const struct making *m, uint32_t i)
 	const struct code_function *cf = &m->map->per_function[i];
 
 	return !is_hooked(m, m->fns->v[i].start) && !cf->loops_to_start && !cf->switches_to_start &&
-	       !refuse_function(m, i);
+	       !copied_has(&m->pl.copied, &m->fns->v[i]) && !refuse_function(m, i);
 }
 
 /* The function that holds vaddr, if it can move. */
@@ -638,6 +645,7 @@ static void plan_anew(struct making *m, uint8_t *moves)
 	m->moves = moves;
 	m->is_anew = true;
 	memset(pl->taken, BYTE_FREE, m->map->hi - m->map->lo);
+	planner_lock_copied(pl);
 	pl->probes.n = pl->drafts.n = pl->draft_probes.n = pl->relays.n = 0;
 	pl->sites.n = pl->entrances.n = pl->fixups.n = pl->maps.n = pl->code.n = pl->site_index.n =
 		0;
@@ -706,6 +714,7 @@ static struct plan *finish(struct making *m)
 	p->maps = m->pl.maps.v, p->nmaps = m->pl.maps.n;
 	p->code = m->pl.code.v, p->code_len = m->pl.code.n;
 	p->strings = m->strings.v, p->strings_len = m->strings.n;
+	p->copied_lo = m->pl.copied.lo, p->copied_hi = m->pl.copied.hi;
 	if (m->opt->request && m->opt->request->nactions) {
 		p->nactions = m->opt->request->nactions;
 		p->actions = xmalloc(p->nactions * sizeof(p->actions[0]));
@@ -735,6 +744,8 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);
+	copied_find(&m.pl.copied, map->functions);
+	planner_lock_copied(&m.pl);
 	index_parts(&m);
 	index_exits(&m);
 	index_places(&m);

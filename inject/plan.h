@@ -24,7 +24,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 40u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 41u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -91,7 +91,8 @@ struct plan_site {
 	uint32_t first_fixup, nfixups;
 	uint32_t first_map, nmaps; /* instruction map: stub offset <-> original vaddr */
 	uint16_t window;           /* bytes displaced: their old values follow the stub's in code */
-	uint8_t patch_len : 4;     /* bytes written: 5 for a jump, 2 for a short one; 1 with a
+	uint8_t patch_len : 4;     /* bytes written: 5 for a jump, 7 for one by way of a word below
+				    * 2 GiB (WINDOW_FAR), 2 for a short one; 1 with a
 				    * landing: the byte behind is its distance, without: int3;
 				    * 0: none, all ways there are displaced and lead to the stub */
 	uint8_t has_hook : 1;      /* one of its probes is a PROBE_HOOK */
@@ -131,6 +132,8 @@ struct plan {
 	uint8_t build_id[32];
 	uint32_t build_id_len;
 	uint64_t text_lo, text_hi; /* page-rounded vaddr span of all patched text */
+	/* the stretch that the program copies (copied.h), in pages; the same: there is none */
+	uint64_t copied_lo, copied_hi;
 	/* span of everything that stubs reach by rel32, patched text and its data included: what
 	 * space_find() must keep within reach (text_lo and text_hi lie inside) */
 	uint64_t reach_lo, reach_hi;
@@ -193,6 +196,7 @@ struct plan_options {
 	/* Stubs whose bytes are right wherever the module is loaded: for a file on disk, whose
 	 * load bias nobody knows.  They hold no FIXUP_MODULE_LO32 and HI32. */
 	bool position_independent;
+	bool for_file; /* code that is copied is left alone: copies come from the file, too */
 	/* The user's places; NULL: entries and exits of all functions.  The cache key of a plan
 	 * with a request must tell it from others: plan_request_hash(). */
 	const struct plan_request *request;

@@ -9,9 +9,9 @@
  *       16    32  build_id
  *       48     8  file size
  *       56     8  checksum of everything else
- *       64    32  text_lo, text_hi, reach_lo, reach_hi
- *       96    64  element counts of the eight arrays, in the order of struct plan
- *      160     -  the arrays, each padded to 8 bytes
+ *       64    48  text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi
+ *      112    64  element counts of the eight arrays, in the order of struct plan
+ *      176     -  the arrays, each padded to 8 bytes
  *
  * A cache file may be cut short by a full disk or damaged; what it says goes into the code of
  * running programs.  So everything is checked on load: the checksum first, and then, because
@@ -39,10 +39,10 @@ struct header {
 	uint8_t build_id[32];
 	uint64_t size;
 	uint64_t checksum;
-	uint64_t text_lo, text_hi, reach_lo, reach_hi;
+	uint64_t text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi;
 	uint64_t count[8];
 };
-_Static_assert(sizeof(struct header) == 160, "the table above");
+_Static_assert(sizeof(struct header) == 176, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
 		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16,
@@ -142,6 +142,8 @@ int plan_save(const struct plan *plan, int fd, struct err *err)
 		.text_hi = p.text_hi,
 		.reach_lo = p.reach_lo,
 		.reach_hi = p.reach_hi,
+		.copied_lo = p.copied_lo,
+		.copied_hi = p.copied_hi,
 	};
 	uint8_t *image;
 	size_t at = sizeof(h);
@@ -338,6 +340,9 @@ static bool is_landing_sound(const struct plan *p, const struct plan_site *s)
 	unsigned jump = s->patch_len - (s->prefix != 0);
 	uint64_t from = s->vaddr + (s->prefix != 0);
 
+	if (!s->landing && jump == WINDOW_FAR)
+		return !s->nrelays && !s->prefix && s->vaddr >= p->copied_lo &&
+		       s->vaddr < p->copied_hi && s->vaddr % 4096 <= 4096 - WINDOW_FAR;
 	if (!s->landing)
 		return !s->nrelays && (jump == WINDOW_JUMP || (jump <= 1 && !s->prefix));
 	for (unsigned i = 0; i < s->nrelays; i++) {
@@ -369,7 +374,8 @@ static bool is_span_sound(const struct plan *p)
 	/* offsets of patches have 32 bits */
 	return p->text_lo <= p->text_hi && p->text_hi - p->text_lo <= UINT32_MAX &&
 	       !((p->text_lo | p->text_hi) & 4095) && p->reach_lo <= p->text_lo &&
-	       p->reach_hi >= p->text_hi;
+	       p->reach_hi >= p->text_hi && p->copied_lo <= p->copied_hi &&
+	       !((p->copied_lo | p->copied_hi) & 4095);
 }
 
 /* A landing, or a relay. */
@@ -479,6 +485,7 @@ static const char *why_unsound(struct plan *p)
 		return "its checksum is wrong";
 	p->text_lo = h->text_lo, p->text_hi = h->text_hi;
 	p->reach_lo = h->reach_lo, p->reach_hi = h->reach_hi;
+	p->copied_lo = h->copied_lo, p->copied_hi = h->copied_hi;
 	p->build_id_len = h->build_id_len;
 	memcpy(p->build_id, h->build_id, sizeof(p->build_id));
 	if (!find_arrays(p, h) || !plan_is_sound(p))

@@ -54,7 +54,7 @@ unsigned draft_head(const struct draft *d)
 {
 	if (d->tactic == TACTIC_PUN || d->tactic == TACTIC_INT3)
 		return 1;
-	return d->landing ? WINDOW_SHORT : WINDOW_JUMP;
+	return d->landing ? WINDOW_SHORT : d->jump;
 }
 
 /* Bytes from the window's start on that keep a meaning. */
@@ -94,6 +94,7 @@ uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic ta
 	d->first = d->last = DRAFT_END;
 	d->nprobes = 0;
 	d->tactic = tactic;
+	d->jump = pl->jump;
 	d->landing = 0;
 	d->nrelays = 0;
 	d->is_guest = false;
@@ -271,7 +272,7 @@ enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, 
 	r = window_make(&w, &scope, d->w.addr, through);
 	if (r == REFUSAL_NONE) {
 		d->w = w;
-		if (jump == WINDOW_JUMP)
+		if (jump != WINDOW_SHORT)
 			d->landing = d->nrelays = 0;
 	}
 	planner_hold_again(pl, draft);

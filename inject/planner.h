@@ -18,6 +18,7 @@
 #define INJECT_PLANNER_H
 
 #include "base/vec.h"
+#include "inject/copied.h"
 #include "inject/plan.h"
 #include "inject/tactics.h"
 #include "inject/window.h"
@@ -25,7 +26,8 @@
 enum planner_byte {
 	BYTE_FREE,
 	BYTE_TAKEN,
-	BYTE_DEAD /* taken, but its value is nobody's: a landing may stand there (is_long) */
+	BYTE_DEAD,  /* taken, but its value is nobody's: a landing may stand there (is_long) */
+	BYTE_LOCKED /* of code that is copied (copied.h): free, but only while it is at work */
 };
 
 /* Entry, hook and one exit an instruction fit; in long windows two at each instruction, and
@@ -61,6 +63,7 @@ struct draft {
 	uint32_t first, last; /* of its probes, DRAFT_END: none */
 	uint16_t nprobes;
 	uint8_t tactic;   /* what its first probe counts as; the others share */
+	uint8_t jump;     /* WINDOW_JUMP or WINDOW_FAR, where it is no short one */
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
 	uint8_t nrelays;  /* by way of so many short jumps, from this one of pl->relays on */
@@ -110,6 +113,9 @@ struct planner {
 	const struct code_map *map;
 	uint8_t *taken;            /* enum planner_byte, one a byte of code, from map->lo */
 	bool position_independent; /* as in struct plan_options */
+	uint8_t jump; /* of the function at work: WINDOW_JUMP, or WINDOW_FAR if it is copied */
+	struct copied_code copied;
+	uint64_t open_lo, open_hi; /* what of it is not locked */
 	bool results; /* behind "jmp *slot" means: when what it leads to has returned (interpose.h) */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
@@ -252,6 +258,10 @@ void planner_retry_places(struct planner *pl, uint32_t first, size_t n);
 void planner_move_all(struct planner *pl);
 
 const struct liveness *planner_liveness(struct planner *pl);
+
+/* planner_copied.c: at the beginning, when no byte is taken; and when function i comes to work. */
+void planner_lock_copied(struct planner *pl);
+void planner_open_copied(struct planner *pl, uint32_t i);
 
 /* plan_finish.c: sites by vaddr.  chained: control goes from stub to stub. */
 void planner_sort_sites(struct planner *pl, bool chained);

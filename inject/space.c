@@ -109,6 +109,24 @@ uint64_t space_find(const struct space_mapping *maps, size_t n, uint64_t text_lo
 	return c.below ? c.below : c.above;
 }
 
+uint64_t space_find_low(const struct space_mapping *maps, size_t n, size_t len)
+{
+	const uint64_t end = 0x80000000ull;
+	uint64_t best = 0, above = 0;
+	struct gap parts[2];
+
+	len = (len + PAGE - 1) & -PAGE;
+	for (size_t i = 0; len && i <= n; i++) {
+		split_at_window(gap_below(maps, n, i), parts);
+		parts[1] = clip(parts[1], 0, end);
+		if (fits(parts[0], len))
+			best = max64(best, parts[0].end - len);
+		if (fits(parts[1], len))
+			above = max64(above, parts[1].end - len);
+	}
+	return best ? best : above;
+}
+
 uint64_t space_find_apart(const struct space_mapping *maps, size_t n, uint64_t text_lo,
 			  uint64_t text_hi, size_t len, uint64_t apart)
 {

@@ -25,8 +25,11 @@ struct space_mapping {
  */
 uint64_t space_find(const struct space_mapping *maps, size_t n, uint64_t text_lo, uint64_t text_hi,
 		    size_t len);
+/* A gap below 2 GiB, for what code anywhere reaches by an absolute address: right below the board's
+ * window, else as high as there is one. */
+uint64_t space_find_low(const struct space_mapping *maps, size_t n, size_t len);
 /*
- * The same with so many free bytes on both sides, or half of that, and so on, where they can be had:
+ * space_find() with so many free bytes on both sides, or half of that, and so on, where they can be had:
  * mmap() of other threads takes a gap from one of its ends.
  */
 uint64_t space_find_apart(const struct space_mapping *maps, size_t n, uint64_t text_lo,

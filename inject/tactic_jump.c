@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tactic_jump.c - a 5-byte jump over one or more whole instructions, and padding.
+ * tactic_jump.c - a jump of 5 bytes, or of 7 in code that is copied, over one or more whole
+ * instructions, and padding.
  *
  *   entry   [ push | mov  ... ]            forward from the function's first byte
  *   exit    [ ret | nop nop nop nop ]      with the padding behind it, else
@@ -22,7 +23,7 @@ enum tactic tactic_jump_kind(const struct window *w)
 
 static enum refusal find(struct planner *pl, const struct place *place, uint32_t *draft)
 {
-	struct window_scope scope = planner_scope(pl, place->vaddr, WINDOW_JUMP);
+	struct window_scope scope = planner_scope(pl, place->vaddr, pl->jump);
 	uint64_t start = place->vaddr;
 	struct window w;
 	enum refusal r;
@@ -40,7 +41,7 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 		*draft = planner_draft_at(pl, start);
 		if (*draft == UINT32_MAX)
 			return REFUSAL_OVERLAP;
-		r = planner_grow(pl, *draft, place->vaddr, WINDOW_JUMP);
+		r = planner_grow(pl, *draft, place->vaddr, pl->jump);
 		if (r == REFUSAL_NONE)
 			pl->drafts.v[*draft].tactic = tactic_jump_kind(&pl->drafts.v[*draft].w);
 		return r;

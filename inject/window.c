@@ -86,6 +86,12 @@ bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out)
 	return code_map_scan(map, vaddr, out);
 }
 
+/* A copy of the code may have one of the pages changed and the other not. */
+static bool is_across_pages(const struct window_scope *scope, uint64_t addr)
+{
+	return scope->jump == WINDOW_FAR && addr / 4096 != (addr + WINDOW_FAR - 1) / 4096;
+}
+
 /* A window under construction. */
 struct making {
 	struct window *w;
@@ -190,6 +196,8 @@ enum refusal window_make(struct window *w, const struct window_scope *scope, uin
 	enum refusal r;
 
 	*w = (struct window){.addr = addr, .dead = UINT16_MAX};
+	if (is_across_pages(scope, addr))
+		return REFUSAL_COPIED;
 	while (addr + w->len <= through || w->len < scope->jump) {
 		if (w->ends)
 			break;
@@ -214,6 +222,8 @@ enum refusal window_reach(struct window *w, const struct window_scope *scope, ui
 	enum refusal stop = REFUSAL_NONE, r;
 
 	*w = (struct window){.addr = addr, .dead = UINT16_MAX};
+	if (is_across_pages(scope, addr))
+		return REFUSAL_COPIED;
 	while (!w->ends && !stop && (addr + w->len <= through || w->len < scope->jump))
 		stop = add_insn(&m, scope);
 	if (!w->n)

@@ -26,6 +26,7 @@
 
 #define WINDOW_JUMP 5u  /* bytes of jmp rel32 */
 #define WINDOW_SHORT 2u /* bytes of jmp rel8 */
+#define WINDOW_FAR 7u   /* bytes of jmp *abs32 */
 /* Windows for entries and exits, and long ones: straight runs with a probe anywhere. */
 #define WINDOW_MAX 24u
 #define WINDOW_INSNS 16u
@@ -45,7 +46,7 @@ struct window_scope {
 	const struct code_map *map;
 	const uint8_t *taken; /* one byte a byte of code from map->lo: another site's */
 	uint64_t lo, hi;      /* the function, or the part of it, that the window must lie in */
-	uint8_t jump;         /* bytes that are written: WINDOW_JUMP or WINDOW_SHORT */
+	uint8_t jump;         /* bytes that are written: WINDOW_JUMP, WINDOW_SHORT or WINDOW_FAR */
 	bool one_only;        /* an unresolved indirect jump: every other address stays alive */
 	bool is_long;         /* up to WINDOW_LONG_MAX bytes instead of WINDOW_MAX */
 };

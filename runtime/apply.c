@@ -7,8 +7,9 @@
  *
  *   1. check   every command lies inside the file, every page is there, every old byte is
  *              the expected one: nothing was changed yet
- *   2. map     trampoline blocks, read and execute, not writable any more; over the block that
- *              a file from `kron patch` brought along, its text is patched already
+ *   2. map     trampoline blocks, read and execute, not writable any more, and tables, to be read
+ *              only; over the block that a file from `kron patch` brought along, its text is
+ *              patched already
  *   3. patch   text to RW, bytes, text to R-X.  Never writable and executable at once: while
  *              the text is writable nobody executes there, because this runs before the
  *              program's first instruction, or before the module's
@@ -72,9 +73,9 @@ static bool is_well_formed(const struct group *g, const struct kron_command *c)
 
 	if (!is_page_range(c->addr, c->len))
 		return false;
-	if (c->kind == KRON_CMD_UNMAP)
+	if (c->kind == KRON_CMD_UNMAP || c->kind == KRON_CMD_COPIES)
 		return true;
-	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE)
+	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_TABLE)
 		return c->file_off % PAGE == 0 && is_inside_file(g, c->file_off, c->len);
 	if (c->kind != KRON_CMD_PATCH || c->file_off % 8 ||
 	    !is_inside_file(g, c->file_off, (uint64_t)c->count * sizeof(*p)))
@@ -186,16 +187,10 @@ long rt_apply_trial(void)
 
 /* ---- 2. and 3. ---- */
 
-/*
- * One byte is written to it, its own value: a mapping of a file goes into a core dump only when
- * something in it was changed, and a debugger needs the tables to get through the stubs.
- */
-static long block_map(const struct group *g, const struct kron_command *c)
+static long map_there(const struct group *g, const struct kron_command *c, int prot)
 {
-	long at = sys_mmap((void *)c->addr, c->len, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_FIXED_NOREPLACE, g->fd, c->file_off);
-	uint8_t first;
-	long ret;
+	long at = sys_mmap((void *)c->addr, c->len, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, g->fd,
+			   c->file_off);
 
 	if (sys_failed(at))
 		return at;
@@ -204,11 +199,26 @@ static long block_map(const struct group *g, const struct kron_command *c)
 		sys_munmap((void *)at, c->len);
 		return -EEXIST;
 	}
-	first = *(volatile uint8_t *)at;
-	*(volatile uint8_t *)at = first;
-	ret = sys_mprotect((void *)at, c->len, PROT_READ | PROT_EXEC);
+	return 0;
+}
+
+/*
+ * One byte is written to it, its own value: a mapping of a file goes into a core dump only when
+ * something in it was changed, and a debugger needs the tables to get through the stubs.
+ */
+static long block_map(const struct group *g, const struct kron_command *c)
+{
+	volatile uint8_t *at = (volatile uint8_t *)c->addr;
+	long ret = map_there(g, c, PROT_READ | PROT_WRITE);
+	uint8_t first;
+
 	if (ret)
-		sys_munmap((void *)at, c->len);
+		return ret;
+	first = *at;
+	*at = first;
+	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+	if (ret)
+		sys_munmap((void *)c->addr, c->len);
 	else
 		rt_unwind_add(c->addr, c->len);
 	return ret;
@@ -253,35 +263,86 @@ static void patches_write(const struct group *g, const struct kron_command *c, b
 			  p[i].new_len);
 }
 
+struct pages {
+	void *at;
+	uint64_t len;
+};
+
+static struct pages pages_of(const struct kron_command *c)
+{
+	return (struct pages){(void *)c->addr, c->len};
+}
+
+/* Those that patches are in, without the rest of the mappings. */
+static struct pages pages_patched(const struct group *g, const struct kron_command *c)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	uint64_t lo = c->len, hi = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->count; i++) {
+		if (p[i].off < lo)
+			lo = p[i].off;
+		if (p[i].off + (uint64_t)p[i].old_len > hi)
+			hi = p[i].off + (uint64_t)p[i].old_len;
+	}
+	lo &= -PAGE;
+	return (struct pages){(void *)(c->addr + lo), ((hi + PAGE - 1) & -PAGE) - lo};
+}
+
+static long pages_open(struct pages p)
+{
+	long ret = sys_mprotect(p.at, p.len, PROT_READ | PROT_WRITE);
+
+	if (ret) /* It may have changed the first pages before it met the one that it could not. */
+		sys_mprotect(p.at, p.len, PROT_READ | PROT_EXEC);
+	return ret;
+}
+
+static long pages_close(struct pages p)
+{
+	return sys_mprotect(p.at, p.len, PROT_READ | PROT_EXEC);
+}
+
+/* Whole mappings if that can be had; they count as memory that may be written to, as a whole. */
+static long text_open(const struct group *g, const struct kron_command *c, struct pages *p)
+{
+	*p = pages_of(c);
+	if (pages_open(*p) == 0)
+		return 0;
+	*p = pages_patched(g, c);
+	return pages_open(*p);
+}
+
 static long text_patch(const struct group *g, const struct kron_command *c)
 {
 	long ret = rt_apply_trial();
+	struct pages p;
 
+	if (!ret)
+		ret = text_open(g, c, &p);
 	if (ret)
 		return ret;
-	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_WRITE);
-	if (ret) {
-		/* It may have changed the first pages before it met the one that it could not. */
-		sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
-		return ret;
-	}
 	patches_write(g, c, true);
-	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+	ret = pages_close(p);
 	if (ret) {
 		patches_write(g, c, false);
-		sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+		pages_close(p);
 	}
 	return ret;
 }
 
 static void command_undo(const struct group *g, const struct kron_command *c)
 {
+	struct pages p;
+
 	if (c->kind == KRON_CMD_MAP) {
 		block_unmap(c);
-	} else if (c->kind == KRON_CMD_PATCH &&
-		   sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_WRITE) == 0) {
+	} else if (c->kind == KRON_CMD_TABLE) {
+		sys_munmap((void *)c->addr, c->len);
+	} else if (c->kind == KRON_CMD_PATCH && text_open(g, c, &p) == 0) {
 		patches_write(g, c, false);
-		sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+		pages_close(p);
 	}
 }
 
@@ -293,18 +354,22 @@ static long command_do(const struct group *g, const struct kron_command *c)
 		return text_patch(g, c);
 	if (c->kind == KRON_CMD_REPLACE)
 		return block_replace(g, c);
+	if (c->kind == KRON_CMD_TABLE)
+		return map_there(g, c, PROT_READ);
+	if (c->kind == KRON_CMD_COPIES)
+		return rt_copies_watch(c->addr, c->len);
 	return block_unmap(c);
 }
 
 /* Blocks before patches, whatever their order in the file: a patch jumps into a block. */
 static bool group_do(const struct group *g, struct failure *f)
 {
-	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP, KRON_CMD_PATCH,
-					 KRON_CMD_REPLACE};
+	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP,     KRON_CMD_TABLE,
+					 KRON_CMD_PATCH, KRON_CMD_REPLACE, KRON_CMD_COPIES};
 	uint32_t pass, i;
 	long ret = 0;
 
-	for (pass = 0; pass < 4; pass++) {
+	for (pass = 0; pass < sizeof(order) / sizeof(order[0]); pass++) {
 		for (i = 0; i < g->ncmd; i++) {
 			if (g->cmd[i].kind != order[pass])
 				continue;

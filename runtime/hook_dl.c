@@ -5,6 +5,8 @@
  * ld.so calls _dl_debug_state() under its own lock, when new modules are mapped and before
  * anything in them runs (not even their relocation has been done), and again when modules are
  * gone.  So the text that is patched here belongs to modules that no thread can be in.
+ *
+ * hook_map.c asks in the same way, under no lock of others: one thread of a process at a time.
  */
 #include <link.h>
 #include "runtime/rt.h"
@@ -19,12 +21,12 @@ static bool is_consistent(void)
 }
 
 /* True: ask again.  Other threads have mapped memory where a block was to go. */
-static bool ask_about_modules(uint32_t again)
+static bool ask_once(const struct rt_question *q)
 {
 	struct kron_result res;
 	struct rt_answer a;
 
-	if (rt_ask(&a, KRON_HELLO_MODULES, again) != 0)
+	if (rt_ask(&a, q) != 0)
 		return false;
 	mini_zero(&res, sizeof(res));
 	res.magic = KRON_WIRE_MAGIC;
@@ -36,23 +38,39 @@ static bool ask_about_modules(uint32_t again)
 		res.code = KRON_RESULT_VERSION;
 	else if (a.reply.ncommands)
 		rt_apply(&a, a.fd[0], &res);
-	if (again == KRON_AGAIN_MAX)
+	if (q->again == KRON_AGAIN_MAX)
 		res.flags &= ~KRON_RESULT_AGAIN;
 	rt_ask_end(&a, &res);
 	return res.flags & KRON_RESULT_AGAIN;
 }
 
-void rt_hook_dl_state(void)
+/* Signals are blocked, so nobody waits for himself. */
+static void take_turn(struct rt_proc *p)
 {
-	uint32_t again = 0;
+	/* Acquire: what the one before has changed; partner: the release at the end. */
+	while (__atomic_exchange_n(&p->asks, 1, __ATOMIC_ACQUIRE))
+		sys0(__NR_sched_yield);
+}
+
+void rt_modules_ask(struct rt_question q)
+{
 	uint64_t mask;
 
-	if (!kron_rt.live || kron_rt.quiet || !is_consistent() ||
-	    __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone())
+	if (kron_rt.quiet || __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) ||
+	    rt_collector_is_gone())
 		return;
 	mask = rt_signals_block();
-	if (rt_proc_ensure() && rt_proc_is_ours())
-		while (ask_about_modules(again))
-			again++;
+	if (rt_proc_ensure() && rt_proc_is_ours()) {
+		take_turn(kron_rt.proc);
+		while (ask_once(&q))
+			q.again++;
+		__atomic_store_n(&kron_rt.proc->asks, 0, __ATOMIC_RELEASE);
+	}
 	rt_signals_restore(mask);
+}
+
+void rt_hook_dl_state(void)
+{
+	if (is_consistent())
+		rt_modules_ask((struct rt_question){.kind = KRON_HELLO_MODULES});
 }

@@ -136,5 +136,11 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 	case KRON_HOOK_SYSCALL:
 		hook_syscall(r);
 		break;
+	case KRON_HOOK_MMAP:
+		rt_hook_mmap(r);
+		break;
+	case KRON_HOOK_MREMAP:
+		rt_hook_mremap(r);
+		break;
 	}
 }

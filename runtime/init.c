@@ -273,7 +273,7 @@ void rt_start(char **envp)
 	if (!rt_env_read(envp))
 		return;
 	mini_zero(&res, sizeof(res));
-	ret = rt_ask(&a, KRON_HELLO_START, 0);
+	ret = rt_ask(&a, &(struct rt_question){.kind = KRON_HELLO_START});
 	if (ret) {
 		/* Nobody there: kron ended and this program was started by one that it had
 		 * traced.  No use in telling its children. */

@@ -9,7 +9,7 @@
  *               |  ^                                |   (board)--> source.c --> board/access.h
  *               v  |                                +--(stores)-> action.c
  *               |  |                                +--(hooks)--> hook_exec.c, hook_dl.c,
- *             wire.c  <---------------------------------------    hook_seccomp.c
+ *             wire.c  <---------------------------------------    hook_map.c, hook_seccomp.c
  *
  * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
  * never print but under KRON_LOG=rt:debug, never change errno, the signal mask or a
@@ -69,6 +69,7 @@ struct rt_proc {
 	uint32_t lanes_dead; /* atomic: of them, known to be free again */
 	uint32_t sweep_at;   /* atomic: look for dead threads when so many are used */
 	uint32_t epoch;      /* board/access.h: zero in a forked child */
+	uint32_t asks;       /* atomic: one of the threads asks the collector (hook_dl.c) */
 	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */
 	uint64_t populated[KRON_CHUNKS_MAX / 64];
 };
@@ -299,9 +300,12 @@ struct rt_answer {
 	int fd[RT_ANSWER_FDS]; /* in the order of wire.h; -1 = none */
 	struct kron_reply reply;
 };
-/* again: kron_hello's.  0 or -errno.  On success the caller ends with rt_ask_end(). */
-int rt_ask(struct rt_answer *a, uint32_t kind, uint32_t again)
-	__attribute__((visibility("hidden")));
+struct rt_question { /* as in struct kron_hello */
+	uint32_t kind, again;
+	uint64_t mapped, mapped_len;
+};
+/* 0 or -errno.  On success the caller ends with rt_ask_end(). */
+int rt_ask(struct rt_answer *a, const struct rt_question *q) __attribute__((visibility("hidden")));
 void rt_tell(const struct rt_answer *a, const struct kron_result *result)
 	__attribute__((visibility("hidden")));
 /* result may be NULL: nothing to tell. */
@@ -334,6 +338,13 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *regs) __attribute__((visibility
 void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
 		  bool at) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
+/* Behind the system call: rax is what it returned. */
+void rt_hook_mmap(const struct rt_regs *r) __attribute__((visibility("hidden")));
+void rt_hook_mremap(const struct rt_regs *r) __attribute__((visibility("hidden")));
+/* Ask, and do what the answer says, while nothing of what it is about runs. */
+void rt_modules_ask(struct rt_question q) __attribute__((visibility("hidden")));
+/* KRON_CMD_COPIES.  0. */
+long rt_copies_watch(uint64_t addr, uint64_t len) __attribute__((visibility("hidden")));
 void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 	__attribute__((visibility("hidden")));
 void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)

@@ -152,6 +152,23 @@ void rt_hook_sigaction(struct rt_regs *r)
 	(void)r;
 }
 
+void rt_hook_mmap(const struct rt_regs *r)
+{
+	(void)r;
+}
+
+void rt_hook_mremap(const struct rt_regs *r)
+{
+	(void)r;
+}
+
+long rt_copies_watch(uint64_t addr, uint64_t len)
+{
+	(void)addr;
+	(void)len;
+	return 0;
+}
+
 void rt_unwind_add(uint64_t block, uint64_t len)
 {
 	(void)block;

@@ -127,7 +127,7 @@ static int ask_receive(struct rt_answer *a)
 	return 0;
 }
 
-int rt_ask(struct rt_answer *a, uint32_t kind, uint32_t again)
+int rt_ask(struct rt_answer *a, const struct rt_question *q)
 {
 	struct kron_hello hello;
 	int ret, i;
@@ -142,10 +142,10 @@ int rt_ask(struct rt_answer *a, uint32_t kind, uint32_t again)
 	mini_zero(&hello, sizeof(hello));
 	hello.magic = KRON_WIRE_MAGIC;
 	hello.version = KRON_WIRE_VERSION;
-	hello.kind = kind;
+	hello.kind = q->kind;
 	hello.pid = sys_getpid();
 	mini_copy(hello.session, kron_rt_env.session, sizeof(hello.session));
-	if (kind == KRON_HELLO_MODULES) {
+	if (q->kind != KRON_HELLO_START) {
 		hello.proc_uid = kron_rt.proc->uid;
 		hello.proc_slot = kron_rt.proc->slot;
 	}
@@ -163,7 +163,9 @@ int rt_ask(struct rt_answer *a, uint32_t kind, uint32_t again)
 	hello.payload_thunk[KRON_THUNK_DEVICE] = (uint64_t)kron_rt_probe_device;
 #endif
 	hello.counts = rt_counts_offset();
-	hello.again = again;
+	hello.again = q->again;
+	hello.mapped = q->mapped;
+	hello.mapped_len = q->mapped_len;
 
 	ret = ask_send(a->sock, &hello, sizeof(hello));
 	while (ret == 0) {

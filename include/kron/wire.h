@@ -19,11 +19,11 @@
  * HELLO says how many times it has asked in vain.
  *
  * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_DEVICE, the device
- * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  At MODULES
- * only the command file comes.
+ * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  Later only the
+ * command file comes.
  *
  * Command file:  struct kron_commands, then ncommands x struct kron_command, then whatever
- * their file offsets point to: page-aligned trampoline blocks and patch arrays.
+ * their file offsets point to: page-aligned trampoline blocks and tables, and patch arrays.
  */
 #ifndef KRON_WIRE_H
 #define KRON_WIRE_H
@@ -52,8 +52,11 @@
 #define KRON_ENV_PAD "KRON_RT_PAD"
 
 enum kron_hello_kind {
-	KRON_HELLO_START = 1,  /* first instructions of a program after exec */
-	KRON_HELLO_MODULES = 2 /* the list of loaded modules changed (dlopen, dlclose) */
+	KRON_HELLO_START = 1,   /* first instructions of a program after exec */
+	KRON_HELLO_MODULES = 2, /* the list of loaded modules changed (dlopen, dlclose) */
+	/* The program has mapped code of a file once more, which it is known to do (KRON_CMD_COPIES);
+	 * nothing has run there yet. */
+	KRON_HELLO_MAPPED = 3
 };
 
 /* The ways of a probe; the collector binds all probes of a session to one of them. */
@@ -76,7 +79,7 @@ struct kron_hello {
 	uint32_t kind;
 	int32_t pid; /* as getpid() says; compared with the socket's credentials */
 	uint8_t session[16];
-	uint32_t proc_uid;                   /* MODULES: of this process; START: 0 */
+	uint32_t proc_uid;                   /* of this process; START: 0 */
 	uint32_t proc_slot;                  /* likewise */
 	uint64_t thunk[KRON_THUNKS];         /* addresses of the probe thunks in libkron-rt.so */
 	uint64_t hook_thunk;                 /* address of the hook thunk */
@@ -85,9 +88,10 @@ struct kron_hello {
 	uint64_t resource_thunk;
 	uint64_t action_thunk;
 	int64_t counts; /* %fs offset of the word that leads to a thread's counters */
-	/* MODULES: so many times gaps were taken before the blocks came, and nothing has run since. */
+	/* So many times gaps were taken before the blocks came, and nothing has run since. */
 	uint32_t again;
 	uint32_t pad;
+	uint64_t mapped, mapped_len; /* MAPPED */
 };
 #define KRON_AGAIN_MAX 100u
 
@@ -117,7 +121,11 @@ enum kron_command_kind {
 	KRON_CMD_UNMAP = 3, /* unmap [addr, addr+len): the trampolines of a module that is gone */
 	/* MAP over the block that a file from `kron patch` brought along: only where every page
 	 * of [addr, addr+len) is there and the head's KRON_BLOCK_ID bytes are the same. */
-	KRON_CMD_REPLACE = 4
+	KRON_CMD_REPLACE = 4,
+	KRON_CMD_TABLE = 5, /* map [file_off, +len) of the command file at addr, to be read only */
+	/* The program copies the text [addr, addr+len): tell when it is mapped once more, and keep
+	 * its patches where mremap would take them away.  Nothing is mapped or written. */
+	KRON_CMD_COPIES = 6
 };
 struct kron_command {
 	uint32_t kind;
@@ -259,7 +267,10 @@ enum kron_hook {
 	KRON_HOOK_SYSCALL = 4,   /* libc syscall(): likewise, and raw exec */
 	KRON_HOOK_FEXECVE = 5,   /* libc fexecve, which makes the system call itself */
 	KRON_HOOK_SIGACTION = 6, /* libc sigaction: a handler of faults is installed */
-	KRON_HOOK_SYMBOLS = 7,   /* so many are found by their names */
+	/* Behind the `syscall` of libc mmap and mremap: code may have been mapped once more. */
+	KRON_HOOK_MMAP = 7,
+	KRON_HOOK_MREMAP = 8,
+	KRON_HOOK_SYMBOLS = 9, /* so many are found by their names */
 	/* Static programs: in front of a `syscall` for rt_sigaction, prctl or seccomp, or that may be
 	 * for any. */
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,

@@ -142,6 +142,7 @@ static void show_place(const struct plan *plan, const struct elf_image *img, int
 		.level = 3,
 		.bias = places[place].bias,
 		.block = places[place].block,
+		.table = 0x6afff000,
 		.thunk = 0x1111111111111111,
 		.hook_thunk = 0x2222222222222222,
 		.payload_thunk = 0x3333333333333333,

@@ -62,7 +62,8 @@ static void put(const char *path, const char *text)
 
 static void put_number(const char *dir, const char *name, uint64_t n)
 {
-	char *path = xasprintf("%s/%s", dir, name), *text = xasprintf("%llu\n", (unsigned long long)n);
+	char *path = xasprintf("%s/%s", dir, name),
+	     *text = xasprintf("%llu\n", (unsigned long long)n);
 
 	put(path, text);
 	xfree(path);
@@ -236,8 +237,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, new_root, remove_root)
 	const struct CMUnitTest tests[] = {
-		T(nothing_there_limits_nothing), T(the_group_itself), T(groups_above_it),
-		T(version_1), T(containers), T(odd_names), T(it_changes),
+		T(nothing_there_limits_nothing),
+		T(the_group_itself),
+		T(groups_above_it),
+		T(version_1),
+		T(containers),
+		T(odd_names),
+		T(it_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

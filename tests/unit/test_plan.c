@@ -622,6 +622,28 @@ static void space_apart_from_others(void **state)
 			 maps[0].start - len - (GIB + GIB / 2) / 2);
 }
 
+/* For words that absolute addresses reach: below the board's window, else above it. */
+static void space_below_two_gib(void **state)
+{
+	const uint64_t window = KRON_WINDOW_ADDR, behind = window + KRON_WINDOW_SIZE;
+	const struct space_mapping pie[] = {{0x555555554000, 0x555555600000, false, false}};
+	const struct space_mapping low[] = {
+		{0x400000, 0x800000, false, false},
+		{0x900000, 0xa00000, true, false}, /* a GiB for the heap: into the window's place */
+		{window - 0x1000, window, false, false},
+	};
+	const struct space_mapping high[] = {{0x10000, behind, false, false}};
+	const struct space_mapping full[] = {{0x10000, 0x80000000, false, false}};
+
+	(void)state;
+	assert_int_equal(space_find_low(NULL, 0, 0x1000), window - 0x1000);
+	assert_int_equal(space_find_low(pie, 1, 0x1001), window - 0x2000);
+	assert_int_equal(space_find_low(low, 3, 0x1000), window - 0x2000);
+	assert_int_equal(space_find_low(full, 1, 0x1000), 0);
+	assert_int_equal(space_find_low(high, 1, 0x1000), 0x80000000 - 0x1000);
+	assert_int_equal(space_find_low(NULL, 0, 0), 0);
+}
+
 /* The postcondition, said again in another way, on random address spaces. */
 static void space_keeps_its_promises(void **state)
 {
@@ -678,6 +700,7 @@ int main(void)
 		cmocka_unit_test(space_under_a_low_program),
 		cmocka_unit_test(space_there_is_none),
 		cmocka_unit_test(space_apart_from_others),
+		cmocka_unit_test(space_below_two_gib),
 		cmocka_unit_test(space_keeps_its_promises),
 	};
 
