@@ -23,6 +23,7 @@
 #include "base/opt.h"
 #include "collect/interposing.h"
 #include "collect/module_tables.h"
+#include "inject/aot_image.h"
 #include "inject/bind.h"
 #include "inject/interpose.h"
 #include "inject/patch_info.h"
@@ -328,6 +329,11 @@ static int plan_full(struct modules *ms, struct module *m)
 	if (code)
 		return code;
 	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
+	if (m->full->nprobes && m->full->probes[0].refusal == REFUSAL_READ) {
+		plan_free(m->full);
+		m->full = NULL;
+		return err_set(&m->why, ENOTSUP, "%s " AOT_IMAGE_WHY, m->path);
+	}
 	m->selected = xcalloc(m->full->nfunctions, 1);
 	if (wants_functions(ms, m))
 		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);

@@ -7,6 +7,7 @@
  *
  * Whatever the headers leave in doubt is refused.
  */
+#include "inject/aot_image.h"
 #include "inject/apply_elf.h"
 
 #include <errno.h>
@@ -125,6 +126,8 @@ int apply_elf_check(const struct elf_image *img, struct err *err)
 		return err_set(err, ENOTSUP,
 			       "%s has text relocations: its code in memory is not its file's",
 			       img->path);
+	if (aot_image_is(img))
+		return err_set(err, ENOTSUP, "%s " AOT_IMAGE_WHY, img->path);
 	if (has_writable_text(img))
 		return err_set(err, ENOTSUP, "%s has code that it may write to", img->path);
 	if (has_shared_text(img))

@@ -8,10 +8,10 @@
 #define ROW 8u /* builtins: V8 has some two thousand; fewer are somebody's own functions */
 
 /* libffi's closures; the stubs and write barriers of .NET's runtime. */
-static const char *const templates[] = {
-	"trampoline_code_table", "StubPrecodeCode",     "FixupPrecodeCode",
-	"CallCountingStubCode",  "JIT_WriteBarrier",    "JIT_CheckedWriteBarrier",
-	"JIT_ByRefWriteBarrier", "JIT_PatchedCodeStart"};
+static const char *const templates[] = {"trampoline_code_table", "StubPrecodeCode",
+					"FixupPrecodeCode",      "CallCountingStubCode",
+					"JIT_WriteBarrier",      "JIT_CheckedWriteBarrier",
+					"JIT_ByRefWriteBarrier", "JIT_PatchedCodeStart"};
 
 static bool is_builtin(const struct function *f)
 {

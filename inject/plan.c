@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "inject/action.h"
+#include "inject/aot_image.h"
 #include "inject/copied.h"
 #include "inject/demangle.h"
 #include "inject/hooks.h"
@@ -49,6 +50,7 @@ struct making {
 	struct index ix;
 	struct places places;
 	uint64_t hooks[KRON_HOOK_SYMBOLS];
+	bool is_read; /* aot_image.h */
 	VEC(struct plan_function) functions;
 	VEC(char) strings;
 	uint8_t *moves; /* by index in fns: the whole function moves out; NULL: none does */
@@ -233,6 +235,8 @@ static enum refusal refuse_function(const struct making *m, uint32_t i)
 
 	if (m->map->img->has_text_relocs)
 		return REFUSAL_NOT_RELOCATABLE; /* the loader changes the code */
+	if (m->is_read)
+		return REFUSAL_READ;
 	if (!elf_image_at(m->map->img, f->start, f->end - f->start))
 		return REFUSAL_OUT_OF_FILE;
 	if (is_undecodable(m, i))
@@ -744,6 +748,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.taken = xcalloc(map->hi - map->lo, 1);
 	*vec_push(&m.strings) = 0; /* offset 0 is "" */
 	hooks_find(map->img, m.hooks);
+	m.is_read = aot_image_is(map->img);
 	copied_find(&m.pl.copied, map->functions);
 	planner_lock_copied(&m.pl);
 	index_parts(&m);

@@ -36,7 +36,9 @@
 	  "the instruction overwrites the registers of its operand's address")                      \
 	X(SHARED_RETURN, "shared-return",                                                           \
 	  "other branches lead to where the call returns, and not all of them can be told from it") \
-	X(COPIED, "copied", "the program copies this code, and what is changed here would go along")
+	X(COPIED, "copied",                                                                         \
+	  "the program copies this code, and what is changed here would go along")                  \
+	X(READ, "read", "the runtime that this code belongs to reads it as data")
 
 enum refusal {
 #define X(id, key, text) REFUSAL_##id,

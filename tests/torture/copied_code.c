@@ -22,40 +22,42 @@
 #endif
 
 /* Filled up as V8 does it: functions begin at multiples of 64, with int3 between them. */
-#define BUILTIN(name, code)                                                     \
-	"	.p2align 6, 0xcc\n	.type Builtins_" name ", @function\n"   \
-	"Builtins_" name ":\n" code "	.size Builtins_" name ", . - Builtins_" \
-	name "\n"
+#define BUILTIN(name, code)                                                   \
+	"	.p2align 6, 0xcc\n	.type Builtins_" name ", @function\n" \
+	"Builtins_" name ":\n" code "	.size Builtins_" name ", . - Builtins_" name "\n"
 
 __asm__("	.text\n	.p2align 12, 0xcc\n"
 	"	.globl v8_Default_embedded_blob_code_\n"
-	"v8_Default_embedded_blob_code_:\n"
-	BUILTIN("Add", "	push %rbp\n	mov %rsp, %rbp\n	lea (%rdi,%rsi), %rax\n"
+	"v8_Default_embedded_blob_code_:\n" BUILTIN(
+		"Add", "	push %rbp\n	mov %rsp, %rbp\n	lea (%rdi,%rsi), %rax\n"
 		       "	mov %rbp, %rsp\n	pop %rbp\n	ret\n")
-	BUILTIN("Twice", "	push %rbp\n	mov %rsp, %rbp\n	mov %rdi, %rsi\n"
-			 "	call Builtins_Add\n	pop %rbp\n	ret\n")
+		BUILTIN("Twice", "	push %rbp\n	mov %rsp, %rbp\n	mov %rdi, %rsi\n"
+				 "	call Builtins_Add\n	pop %rbp\n	ret\n")
 	/* 0 + 1 + 2 + 3 by four calls */
-	BUILTIN("Sum", "	push %rbx\n	push %rcx\n	nop\n	xor %eax, %eax\n	xor %ebx, %ebx\n"
-		       "1:	mov %rax, %rdi\n	mov %rbx, %rsi\n	call Builtins_Add\n"
-		       "	inc %rbx\n	cmp $4, %rbx\n	jb 1b\n"
-		       "	pop %rcx\n	pop %rbx\n	ret\n")
-	BUILTIN("Tail", "	xor $5, %rsi\n	xor $5, %rsi\n	nop\n	jmp Builtins_Add\n")
-	BUILTIN("Tiny", "	lea 1(%rdi), %rax\n	ret\n")
+	BUILTIN("Sum",
+		"	push %rbx\n	push %rcx\n	nop\n	xor %eax, %eax\n	xor %ebx, %ebx\n"
+		"1:	mov %rax, %rdi\n	mov %rbx, %rsi\n	call Builtins_Add\n"
+		"	inc %rbx\n	cmp $4, %rbx\n	jb 1b\n"
+		"	pop %rcx\n	pop %rbx\n	ret\n")
+		BUILTIN("Tail", "	xor $5, %rsi\n	xor $5, %rsi\n	nop\n	jmp Builtins_Add\n")
+			BUILTIN("Tiny", "	lea 1(%rdi), %rax\n	ret\n")
 	/* where it runs */
-	BUILTIN("Self", "	push %rbp\n	mov %rsp, %rbp\n	lea Builtins_Add(%rip), %rax\n"
-			"	pop %rbp\n	ret\n")
+	BUILTIN("Self",
+		"	push %rbp\n	mov %rsp, %rbp\n	lea Builtins_Add(%rip), %rax\n"
+		"	pop %rbp\n	ret\n")
 	/* jumps back to its own first instruction, in its frame */
-	BUILTIN("Loop", "	lea -1(%rdi), %rdi\n	lea 2(%rsi), %rsi\n	test %rdi, %rdi\n"
-			"	jnz Builtins_Loop\n	mov %rsi, %rax\n	nop\n	nop\n	ret\n")
-	BUILTIN("Early", "	test %rdi, %rdi\n	je 1f\n	lea 7(%rdi), %rax\n	mov %rax, %rdx\n"
-			 "	ret\n"
-			 "1:	xor %eax, %eax\n	ret\n")
-	BUILTIN("Pad0", "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n")
-	BUILTIN("Pad1", "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n")
-	"	.fill 5000, 1, 0xcc\n"
-	BUILTIN("Pad2", "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n")
-	"	.p2align 12, 0xcc\n"
-	"blob_end:\n");
+	BUILTIN("Loop",
+		"	lea -1(%rdi), %rdi\n	lea 2(%rsi), %rsi\n	test %rdi, %rdi\n"
+		"	jnz Builtins_Loop\n	mov %rsi, %rax\n	nop\n	nop\n	ret\n")
+		BUILTIN("Early",
+			"	test %rdi, %rdi\n	je 1f\n	lea 7(%rdi), %rax\n	mov %rax, %rdx\n"
+			"	ret\n"
+			"1:	xor %eax, %eax\n	ret\n") BUILTIN("Pad0",
+								       "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n")
+			BUILTIN("Pad1", "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n") "	.fill 5000, 1, 0xcc\n" BUILTIN(
+				"Pad2",
+				"	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n") "	.p2align 12, 0xcc\n"
+												"blob_end:\n");
 
 extern const char v8_Default_embedded_blob_code_[] __attribute__((visibility("hidden")));
 extern const char blob_end[] __attribute__((visibility("hidden")));
