@@ -53,7 +53,7 @@ __asm__("	.text\n	.p2align 12, 0xcc\n"
 			"	test %rdi, %rdi\n	je 1f\n	lea 7(%rdi), %rax\n	mov %rax, %rdx\n"
 			"	ret\n"
 			"1:	xor %eax, %eax\n	ret\n") BUILTIN("Pad0",
-								       "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n")
+									"	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n")
 			BUILTIN("Pad1", "	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n") "	.fill 5000, 1, 0xcc\n" BUILTIN(
 				"Pad2",
 				"	mov %rdi, %rax\n	mov %rdi, %rax\n	ret\n") "	.p2align 12, 0xcc\n"
