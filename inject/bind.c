@@ -117,11 +117,22 @@ uint32_t bind_lay_out(const struct binding *b, uint32_t *stub_at)
 	return any ? c.at : 0;
 }
 
+/* A file's description does not say all that would have to be known to make them again. */
+static struct unwind_names count_names(const struct binding *b, const uint32_t *stub_at)
+{
+	struct unwind_names names = {0, 0};
+
+	if (!b->whole)
+		unwind_names_add(&names, b->plan, stub_at, NULL, NULL);
+	return names;
+}
+
 /* Head and stubs, up to the tables; 0 when nothing is bound. */
 static size_t measure(const struct binding *b, size_t *tables)
 {
 	uint32_t *stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
 	uint32_t end = bind_lay_out(b, stub_at);
+	struct unwind_names names = count_names(b, stub_at);
 	size_t spots = 0, traps = 0;
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {
@@ -131,7 +142,7 @@ static size_t measure(const struct binding *b, size_t *tables)
 		traps += unwind_is_trap(&b->plan->sites[i]);
 	}
 	xfree(stub_at);
-	*tables = unwind_size(spots, traps, end);
+	*tables = unwind_size(spots, traps, end, &names);
 	return end ? tables_at(end) : 0;
 }
 
@@ -628,7 +639,8 @@ static void place_tables(const struct bind_parts *p, uint8_t *out)
 				  .stubs_at = stubs_at(b->plan),
 				  .stubs_end = p->stubs_end,
 				  .lo = bound->patch_addr,
-				  .hi = bound->patch_addr + bound->patch_len};
+				  .hi = bound->patch_addr + bound->patch_len,
+				  .names = count_names(b, bound->stub_at)};
 	size_t from = tables_at(p->stubs_end);
 
 	for (size_t i = 0; i < b->plan->nsites; i++) {

@@ -11,7 +11,7 @@
  *
  *   bind ──► unwind_make() ──► spots, shapes            unwind_tables.c, unwind_shapes.c
  *                         ──► .eh_frame, its table      unwind_frame.c
- *                         ──► an ELF image for gdb      unwind_elf.c
+ *                         ──► an ELF image for gdb      unwind_elf.c, unwind_names.c
  *
  * The .eh_frame is the same few entries for any number of stubs: its expressions do a binary
  * search in the tables.  That keeps binding as fast as it was.
@@ -22,6 +22,15 @@
 #include "inject/plan.h"
 #include <kron/tables.h>
 
+/* Symbols for a debugger, and the bytes of their names (unwind_names.c). */
+struct unwind_names {
+	uint32_t n, bytes;
+};
+typedef void unwind_name_fn(void *ctx, const char *name, uint32_t stub);
+/* Counts those of a block with these stubs; fn, if it is not NULL, is called for each. */
+void unwind_names_add(struct unwind_names *out, const struct plan *p, const uint32_t *stub_at,
+		      unwind_name_fn *fn, void *ctx);
+
 struct unwind_block {
 	const struct plan *plan;
 	const uint32_t *stub_at; /* by site: offset of its stub in the block, 0 = not bound */
@@ -31,6 +40,7 @@ struct unwind_block {
 	uint64_t lo, hi;    /* patched text, addresses */
 	size_t nspots;      /* unwind_count() of all bound sites */
 	size_t ntraps;      /* unwind_is_trap() sites among them */
+	struct unwind_names names;
 };
 
 /* How many spots a bound site makes. */
@@ -47,7 +57,8 @@ static inline bool unwind_is_trap(const struct plan_site *site)
 
 /* Bytes of the tables; they must be aligned to UNWIND_ALIGN. */
 #define UNWIND_ALIGN 16u
-size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end);
+size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end,
+		   const struct unwind_names *names);
 
 /*
  * Where the next stub begins: behind the last one, or at the next granule, if what the two belong
@@ -135,9 +146,9 @@ void unwind_disk_make(uint8_t *out, uint64_t at, const struct unwind_disk *d, co
 uint8_t *unwind_disk_debug(size_t *len, const struct unwind_tables *tables, uint64_t stubs_len,
 			   const struct unwind_code *code);
 
-#define UNWIND_ELF_MAX 2048u
+size_t unwind_elf_size(const struct unwind_names *names);
 /* Returns its length.  *frame: offset of its .eh_frame, by_call. */
-size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *w, size_t *frame,
-		       uint32_t fde[UNWIND_FDES]);
+size_t unwind_elf_make(uint8_t *out, const struct unwind_places *w, const struct unwind_block *in,
+		       size_t *frame, uint32_t fde[UNWIND_FDES]);
 
 #endif

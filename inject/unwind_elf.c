@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unwind_elf.c - a block as an object file that a debugger reads from the process's memory
- * (gdb, "JIT Compilation Interface"): a .text that is there already, one symbol, .eh_frame.
+ * (gdb, "JIT Compilation Interface"): a .text that is there already, .eh_frame, a symbol for all of
+ * it, and one for each function that runs nowhere else (unwind_names.c).
+ *
+ *   struct image | symbols | strings
  */
 #include "inject/unwind.h"
 
@@ -23,11 +26,19 @@ enum {
 struct image {
 	Elf64_Ehdr head;
 	Elf64_Shdr section[SECTIONS];
-	Elf64_Sym symbol[2];
-	char strings[(sizeof(strings) + 7) & ~7ul];
 	uint8_t frame[UNWIND_FRAME_MAX];
 };
-_Static_assert(sizeof(struct image) <= UNWIND_ELF_MAX, "room");
+_Static_assert(sizeof(struct image) % 8 == 0, "symbols are aligned");
+
+static size_t symbols_size(const struct unwind_names *names)
+{
+	return (2 + (size_t)names->n) * sizeof(Elf64_Sym);
+}
+
+size_t unwind_elf_size(const struct unwind_names *names)
+{
+	return sizeof(struct image) + symbols_size(names) + sizeof(strings) + names->bytes;
+}
 
 static void fill_head(Elf64_Ehdr *h)
 {
@@ -45,7 +56,8 @@ static void fill_head(Elf64_Ehdr *h)
 	h->e_shstrndx = SECTION_STRINGS;
 }
 
-static void fill_sections(Elf64_Shdr s[SECTIONS], const struct unwind_places *w, size_t frame)
+static void fill_sections(Elf64_Shdr s[SECTIONS], const struct unwind_places *w, size_t frame,
+			  const struct unwind_names *names)
 {
 	s[SECTION_TEXT] = (Elf64_Shdr){.sh_name = NAME_TEXT,
 				       .sh_type = SHT_NOBITS,
@@ -62,21 +74,59 @@ static void fill_sections(Elf64_Shdr s[SECTIONS], const struct unwind_places *w,
 					.sh_addralign = 8};
 	s[SECTION_SYMBOLS] = (Elf64_Shdr){.sh_name = NAME_SYMBOLS,
 					  .sh_type = SHT_SYMTAB,
-					  .sh_offset = offsetof(struct image, symbol),
-					  .sh_size = 2 * sizeof(Elf64_Sym),
+					  .sh_offset = sizeof(struct image),
+					  .sh_size = symbols_size(names),
 					  .sh_link = SECTION_STRINGS,
 					  .sh_info = 1,
 					  .sh_addralign = 8,
 					  .sh_entsize = sizeof(Elf64_Sym)};
 	s[SECTION_STRINGS] = (Elf64_Shdr){.sh_name = NAME_STRINGS,
 					  .sh_type = SHT_STRTAB,
-					  .sh_offset = offsetof(struct image, strings),
-					  .sh_size = sizeof(strings),
+					  .sh_offset = sizeof(struct image) + symbols_size(names),
+					  .sh_size = sizeof(strings) + names->bytes,
 					  .sh_addralign = 1};
 }
 
-size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *w, size_t *frame,
-		       uint32_t fde[UNWIND_FDES])
+/* The symbols, and their names behind those of the sections. */
+struct filling {
+	Elf64_Sym *symbol;
+	char *strings;
+	uint32_t at; /* in strings */
+};
+
+/* Without a size: whoever looks an address up finds the other one. */
+static void add_function(void *ctx, const char *name, uint32_t stub)
+{
+	struct filling *f = ctx;
+	size_t n = strlen(name) + 1;
+
+	*f->symbol++ = (Elf64_Sym){.st_name = f->at,
+				   .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				   .st_shndx = SECTION_TEXT,
+				   .st_value = stub};
+	memcpy(f->strings + f->at, name, n);
+	f->at += (uint32_t)n;
+}
+
+static void fill_symbols(uint8_t *out, const struct unwind_places *w, const struct unwind_block *in)
+{
+	struct filling f = {.symbol = (Elf64_Sym *)(void *)out,
+			    .strings = (char *)out + symbols_size(&in->names),
+			    .at = sizeof(strings)};
+	struct unwind_names names;
+
+	memcpy(f.strings, strings, sizeof(strings));
+	f.symbol[1] = (Elf64_Sym){.st_name = NAME_STUBS,
+				  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				  .st_shndx = SECTION_TEXT,
+				  .st_size = w->stubs_end - w->block};
+	f.symbol += 2;
+	if (in->names.n)
+		unwind_names_add(&names, in->plan, in->stub_at, add_function, &f);
+}
+
+size_t unwind_elf_make(uint8_t *out, const struct unwind_places *w, const struct unwind_block *in,
+		       size_t *frame, uint32_t fde[UNWIND_FDES])
 {
 	struct image m;
 	size_t len;
@@ -84,13 +134,9 @@ size_t unwind_elf_make(uint8_t out[UNWIND_ELF_MAX], const struct unwind_places *
 	memset(&m, 0, sizeof(m));
 	len = unwind_frame_make(m.frame, w, true, fde);
 	fill_head(&m.head);
-	fill_sections(m.section, w, len);
-	memcpy(m.strings, strings, sizeof(strings));
-	m.symbol[1] = (Elf64_Sym){.st_name = NAME_STUBS,
-				  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-				  .st_shndx = SECTION_TEXT,
-				  .st_size = w->stubs_end - w->block};
+	fill_sections(m.section, w, len, &in->names);
 	memcpy(out, &m, sizeof(m));
+	fill_symbols(out + sizeof(m), w, in);
 	*frame = offsetof(struct image, frame);
-	return *frame + len;
+	return unwind_elf_size(&in->names);
 }

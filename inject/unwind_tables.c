@@ -18,7 +18,8 @@ static uint32_t count_granules(uint32_t stubs_end)
 }
 
 /* Offsets of everything; returns the size. */
-static size_t lay_out(struct kron_tables *t, size_t nspots, size_t ntraps, uint32_t stubs_end)
+static size_t lay_out(struct kron_tables *t, size_t nspots, size_t ntraps, uint32_t stubs_end,
+		      const struct unwind_names *names)
 {
 	size_t at = ALIGN(sizeof(*t));
 
@@ -28,17 +29,18 @@ static size_t lay_out(struct kron_tables *t, size_t nspots, size_t ntraps, uint3
 	t->frame_hdr_at = at, at += ALIGN(KRON_FRAME_HDR_SIZE);
 	t->walker_hdr_at = at, at += ALIGN(KRON_FRAME_HDR_SIZE);
 	t->frame_at = at, at += UNWIND_FRAME_MAX;
-	t->elf_at = at, at += UNWIND_ELF_MAX;
+	t->elf_at = at, at += ALIGN(unwind_elf_size(names));
 	t->granule_at = at, at += (t->ngranules + 1) * sizeof(struct kron_granule);
 	t->spot_at = at, at += room_for_spots(nspots, t->ngranules);
 	return ALIGN(at);
 }
 
-size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end)
+size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end,
+		   const struct unwind_names *names)
 {
 	struct kron_tables t;
 
-	return lay_out(&t, nspots, ntraps, stubs_end);
+	return lay_out(&t, nspots, ntraps, stubs_end, names);
 }
 
 uint32_t unwind_next(struct unwind_cursor *c, const struct plan_site *site)
@@ -151,7 +153,7 @@ static void add_frames(uint8_t *out, struct kron_tables *t, uint64_t at,
 	unwind_shapes((uint8_t(*)[KRON_SHAPE_BYTES])(out + t->depth_at));
 	unwind_frame_make(out + t->frame_at, &w, false, fde);
 	unwind_hdr_make(out + t->frame_hdr_at, at + t->frame_hdr_at, at + t->frame_at, &w, fde);
-	t->elf_size = unwind_elf_make(out + t->elf_at, &w, &frame, fde);
+	t->elf_size = (uint32_t)unwind_elf_make(out + t->elf_at, &w, in, &frame, fde);
 	unwind_hdr_make(out + t->walker_hdr_at, at + t->walker_hdr_at, at + t->elf_at + frame, &w,
 			fde);
 }
@@ -166,7 +168,7 @@ void unwind_make(uint8_t *out, uint64_t at, const struct unwind_block *in)
 				.ntraps = in->ntraps,
 				.offset = (uint32_t)(at - in->block)};
 
-	t.size = lay_out(&t, in->nspots, in->ntraps, in->stubs_end);
+	t.size = lay_out(&t, in->nspots, in->ntraps, in->stubs_end, &in->names);
 	add_spots(out, &t, in);
 	add_traps(out, &t, in);
 	add_frames(out, &t, at, in);
