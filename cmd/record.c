@@ -344,6 +344,10 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 	else if (s->living)
 		say("kron: %u traced %s still %s, untraced from here", s->living,
 		    s->living == 1 ? "process" : "processes", s->living == 1 ? "runs" : "run");
+	if (c->server.debugged)
+		say("kron: %s: breakpoints at functions are hit, those at instructions that probes "
+		    "have displaced are not",
+		    c->server.debugged);
 	if (c->seg.pool_limited)
 		say("kron: /dev/shm is small: the buffer can grow to %" PRIu64 " MiB only",
 		    (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE >> 20);

@@ -259,7 +259,7 @@ static void widen_to_mappings(const struct work *w, uint64_t *addr, uint64_t *en
  * offsets are made to count from their command's address.  lay_out() makes file_off count from
  * the start of the file.
  */
-static int add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
+int answer_add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
 			      uint32_t flags, struct err *err)
 {
 	uint64_t hi = bound->patch_addr + bound->patch_len;
@@ -309,7 +309,7 @@ static int add_module_commands(struct work *w, const struct loaded *l, const str
 		w->out->probes += bound->probes_bound;
 		return 0;
 	}
-	code = add_patch_commands(w, l, bound, flags, err);
+	code = answer_add_patch_commands(w, l, bound, flags, err);
 	if (code)
 		w->commands.n = before;
 	else
@@ -343,7 +343,7 @@ struct binding answer_binding(const struct work *w, const struct loaded *l)
 }
 
 /* Lanes have a thunk of its own for blocks with Resource samples. */
-static int choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
+int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
 			struct err *err)
 {
 	if (!kron_thunk_is_lane(b->way) || !has_action(b->plan, ACTION_RESOURCE))
@@ -396,7 +396,7 @@ static int find_places(struct work *w, const struct loaded *l, struct binding *b
 	return 0;
 }
 
-static void add_record(struct work *w, const struct loaded *l, uint64_t len)
+void answer_add_record(struct work *w, const struct loaded *l, uint64_t len)
 {
 	*vec_push(&w->records) =
 		(struct block_record){.len = len,
@@ -418,7 +418,8 @@ static void add_table_command(struct work *w, const struct loaded *l, const stru
 	c = answer_add_command(w, KRON_CMD_TABLE, (uint32_t)w->bound.n - 1);
 	c->addr = b->table;
 	c->len = bound->table_len;
-	add_record(w, l, bound->table_len);
+	answer_add_record(w, l, bound->table_len);
+	w->records.v[w->records.n - 1].is_table = true;
 }
 
 /* The block of a binding, and its commands; none if nothing is to be bound. */
@@ -429,7 +430,7 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 
 	if (!len)
 		return 0;
-	code = choose_thunk(w, l, b, err);
+	code = answer_choose_thunk(w, l, b, err);
 	if (!code)
 		code = find_places(w, l, b, len, err);
 	if (code)
@@ -445,7 +446,7 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 		return code;
 	}
 	*vec_push(&w->out->groups) = (struct answer_group){.module = l->module, .bias = l->bias};
-	add_record(w, l, len);
+	answer_add_record(w, l, len);
 	add_table_command(w, l, b);
 	answer_watch_copies(w, l, b);
 	w->out->counts |= has_action(b->plan, ACTION_COUNT);
@@ -561,6 +562,12 @@ static uint64_t page_up(uint64_t v)
 	return (v + PAGE - 1) & ~(PAGE - 1);
 }
 
+static bool holds_block(const struct kron_command *c)
+{
+	return c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE ||
+	       c->kind == KRON_CMD_RELEASE;
+}
+
 /* Give every block and patch array its place; returns the size of the file. */
 static uint64_t lay_out(struct work *w)
 {
@@ -569,8 +576,7 @@ static uint64_t lay_out(struct work *w)
 	size_t record = 0;
 
 	vec_for(&w->commands, c) {
-		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE ||
-		    c->kind == KRON_CMD_TABLE) {
+		if (c->kind == KRON_CMD_TABLE || holds_block(c)) {
 			at = page_up(at);
 			c->file_off = at;
 			w->records.v[record++].off = at;
@@ -616,7 +622,7 @@ static int fill_file(struct work *w, int fd, uint64_t size)
 		const struct kron_command *c = &w->commands.v[i];
 		const struct bound *b = &w->bound.v[c->group];
 
-		if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE) {
+		if (holds_block(c)) {
 			code = put(fd, b->block, b->block_len, c->file_off);
 			done = 0;
 		} else if (c->kind == KRON_CMD_TABLE) {
@@ -706,8 +712,11 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	answer_sort_copies(&w);
 	answer_consider_blocks(&w);
 	copy_space(&w);
-	do_modules(&w);
-	if (!q->mapped_len)
+	if (q->kind == KRON_HELLO_WRITES)
+		answer_release(&w);
+	else
+		do_modules(&w);
+	if (q->kind == KRON_HELLO_START || q->kind == KRON_HELLO_MODULES)
 		answer_callers(&w);
 	if (w.commands.n)
 		code = make_file(&w, err);

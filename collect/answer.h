@@ -24,6 +24,7 @@ struct block_record { /* a trampoline block in a command file */
 	uint64_t text;           /* where it is entered from */
 	bool is_stubs;           /* from the module's stubs, not from its functions */
 	bool is_copy;            /* from a copy of some of its text */
+	bool is_table;           /* no block, but what far jumps go by */
 };
 
 /*
@@ -62,11 +63,12 @@ struct answerer {
 struct question {
 	pid_t pid;
 	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, action_thunk;
-	enum kron_thunk way;         /* what the first of them does */
-	int32_t counts;              /* struct kron_hello */
-	uint32_t again;              /* likewise */
-	uint64_t mapped, mapped_len; /* likewise; 0, 0: it is no KRON_HELLO_MAPPED */
-	const uint32_t *lineage;     /* uid of the process, its parent's by fork, ...; 0 ends it */
+	enum kron_thunk way; /* what the first of them does */
+	int32_t counts;      /* struct kron_hello */
+	uint32_t again;      /* likewise */
+	uint32_t kind;       /* likewise */
+	uint64_t range, range_len;
+	const uint32_t *lineage; /* uid of the process, its parent's by fork, ...; 0 ends it */
 };
 
 struct answer_note {

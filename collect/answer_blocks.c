@@ -34,7 +34,8 @@ static bool is_entered(const struct work *w, const struct block_record *b)
 /* A copy of the code has come to where an older one was. */
 static bool is_replaced(const struct work *w, const struct block_record *b)
 {
-	return b->is_copy && b->text - w->q->mapped < w->q->mapped_len;
+	return b->is_copy && w->q->kind == KRON_HELLO_MAPPED &&
+	       b->text - w->q->range < w->q->range_len;
 }
 
 static bool is_of(const struct block_record *b, const struct loaded *l)

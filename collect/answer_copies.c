@@ -37,13 +37,13 @@ static bool has_whole(const struct work *w, const struct loaded *l)
 /* It is what the process asks about: the mapping there has the same bias. */
 static bool is_asked_about(const struct work *w, struct loaded *l)
 {
-	const struct process_mapping *m = process_maps_at(&w->maps, w->q->mapped);
-	uint64_t bias, end = w->q->mapped + w->q->mapped_len;
+	const struct process_mapping *m = process_maps_at(&w->maps, w->q->range);
+	uint64_t bias, end = w->q->range + w->q->range_len;
 
-	if (!w->q->mapped_len || !answer_is_text_of(m, l) || !module_bias(l->module, m, &bias) ||
-	    bias != l->bias)
+	if (w->q->kind != KRON_HELLO_MAPPED || !answer_is_text_of(m, l) ||
+	    !module_bias(l->module, m, &bias) || bias != l->bias)
 		return false;
-	l->copy_lo = w->q->mapped - bias;
+	l->copy_lo = w->q->range - bias;
 	l->copy_hi = (end < m->end ? end : m->end) - bias;
 	return true;
 }
@@ -59,7 +59,7 @@ void answer_sort_copies(struct work *w)
 		if (is_copy && !is_asked_about(w, &l))
 			continue;
 		/* all the others it asks about when they are loaded */
-		l.done = w->q->mapped_len && !is_copy;
+		l.done = w->q->kind == KRON_HELLO_MAPPED && !is_copy;
 		w->loaded.v[n++] = l;
 	}
 	w->loaded.n = n;

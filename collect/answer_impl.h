@@ -52,6 +52,13 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 bool answer_is_text_of(const struct process_mapping *m, const struct loaded *l);
 
 struct kron_command *answer_add_command(struct work *w, uint32_t kind, uint32_t group);
+/* For the patches of the last binding; likewise where its block, or table, is found again. */
+int answer_add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
+			      uint32_t flags, struct err *err);
+void answer_add_record(struct work *w, const struct loaded *l, uint64_t len);
+/* Lanes have a thunk of its own for blocks with Resource samples. */
+int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
+			struct err *err);
 
 /* answer_blocks.c: which of what is loaded is done?  What leads nowhere is unmapped. */
 void answer_consider_blocks(struct work *w);
@@ -61,6 +68,9 @@ void answer_consider_blocks(struct work *w);
 void answer_sort_copies(struct work *w);
 /* Of a module whose text the program copies: its process tells when it does so. */
 void answer_watch_copies(struct work *w, const struct loaded *l, const struct binding *b);
+
+/* answer_release.c: what the process is about to write to has no probes any more. */
+void answer_release(struct work *w);
 
 /* answer_callers.c: when all modules are done. */
 void answer_callers(struct work *w);

@@ -265,6 +265,23 @@ char *process_thread_name(pid_t pid, pid_t tid)
 	return name;
 }
 
+pid_t process_tracer(pid_t pid)
+{
+	static const char key[] = "\nTracerPid:";
+	char path[64];
+	pid_t tracer = 0;
+	char *text, *at;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	text = read_all(path, &len);
+	at = text ? strstr(text, key) : NULL;
+	if (at)
+		tracer = (pid_t)strtol(at + sizeof(key) - 1, NULL, 10);
+	xfree(text);
+	return tracer;
+}
+
 bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
 {
 	char path[64];

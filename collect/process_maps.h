@@ -56,6 +56,9 @@ char *process_cmdline(pid_t pid);
 /* Name of a thread, or of the process if tid == 0; NULL when it is gone. */
 char *process_thread_name(pid_t pid, pid_t tid);
 
+/* Who traces the process, as ptrace(2) has it; 0: nobody, or it cannot be known. */
+pid_t process_tracer(pid_t pid);
+
 struct process_stat {
 	char state;
 	int64_t threads;

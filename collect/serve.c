@@ -35,9 +35,10 @@ struct connection {
 	struct connection *next;
 	struct server *server;
 	int fd;
-	bool working; /* wants WORKING messages; under the server's lock */
-	pid_t pid;    /* that asks; 0: has not said HELLO; under the server's lock */
-	bool replied; /* a RESULT is to come; likewise */
+	bool working;  /* wants WORKING messages; under the server's lock */
+	pid_t pid;     /* that asks; 0: has not said HELLO; under the server's lock */
+	bool replied;  /* a RESULT is to come; likewise */
+	bool debugged; /* it ran under a debugger when it asked */
 };
 
 /* ---- notes ---- */
@@ -79,7 +80,7 @@ static bool is_hello_of_session(const struct server *s, const struct kron_hello 
 {
 	return h->magic == KRON_WIRE_MAGIC && h->version == KRON_WIRE_VERSION &&
 	       !memcmp(h->session, s->session, sizeof(h->session)) && h->kind >= KRON_HELLO_START &&
-	       h->kind <= KRON_HELLO_MAPPED;
+	       h->kind <= KRON_HELLO_WRITES;
 }
 
 static pid_t peer_pid(int fd)
@@ -214,7 +215,7 @@ static bool receive_results(struct connection *c, struct answer *a, struct kron_
 	return false;
 }
 
-static void note_groups(struct server *s, pid_t pid, const struct answer *a, bool asks_again)
+static void note_groups(struct connection *c, pid_t pid, const struct answer *a, bool asks_again)
 {
 	char why[200], text[sizeof(struct err)];
 
@@ -225,8 +226,11 @@ static void note_groups(struct server *s, pid_t pid, const struct answer *a, boo
 		    (asks_again && answer_group_is_displaced(g)))
 			continue;
 		explain_result(g->code, g->detail, why, sizeof(why));
-		snprintf(text, sizeof(text), "%s: %s", g->module->path, why);
-		server_note_untraced(s, pid, g->module->path, text);
+		snprintf(text, sizeof(text), "%s: %s%s", g->module->path, why,
+			 g->code == KRON_RESULT_OLD_BYTES && c->debugged
+				 ? ": a debugger may have a breakpoint there"
+				 : "");
+		server_note_untraced(c->server, pid, g->module->path, text);
 	}
 }
 
@@ -248,7 +252,7 @@ static void take_result(struct connection *c, pid_t pid, const struct kron_hello
 		explain_result(r.code, r.detail, text, sizeof(text));
 		server_note_untraced(s, pid, NULL, text);
 	}
-	note_groups(s, pid, a, asks_again);
+	note_groups(c, pid, a, asks_again);
 	uid = hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid;
 	answer_settle(s->answerer, a, uid, &r);
 	if (hello->kind == KRON_HELLO_START)
@@ -273,6 +277,25 @@ static bool is_wanted(struct server *s, pid_t pid)
 	return wanted;
 }
 
+/* Breakpoints and probes do not go together everywhere: who uses both should know. */
+static void note_debugger(struct connection *c, pid_t pid, bool starts)
+{
+	struct server *s = c->server;
+	pid_t tracer = process_tracer(pid);
+	char *name;
+
+	c->debugged = tracer;
+	if (!tracer || !starts)
+		return;
+	name = process_thread_name(tracer, 0);
+	pthread_mutex_lock(&s->lock);
+	if (!s->debugged)
+		s->debugged = xasprintf("process %d runs under %s (pid %d)", pid,
+					name ? name : "a debugger", tracer);
+	pthread_mutex_unlock(&s->lock);
+	xfree(name);
+}
+
 static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
 {
 	struct server *s = c->server;
@@ -286,8 +309,9 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,
 		.again = h->again,
-		.mapped = h->kind == KRON_HELLO_MAPPED ? h->mapped : 0,
-		.mapped_len = h->kind == KRON_HELLO_MAPPED ? h->mapped_len : 0,
+		.kind = h->kind,
+		.range = h->range,
+		.range_len = h->range_len,
 	};
 	uint32_t lineage[LINEAGE_MAX + 1];
 	struct answer a;
@@ -298,6 +322,7 @@ static void answer_question(struct connection *c, pid_t pid, const struct kron_h
 		tasks_lineage(s->tasks, h->proc_uid, h->proc_slot, lineage, LINEAGE_MAX);
 		q.lineage = lineage;
 	}
+	note_debugger(c, pid, h->kind == KRON_HELLO_START);
 	set_working(c, true);
 	code = answer_make(s->answerer, &q, &a, &err);
 	set_working(c, false);
@@ -531,4 +556,5 @@ void server_free(struct server *s)
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
 	untraced_free(&s->untraced);
+	xfree(s->debugged);
 }

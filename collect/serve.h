@@ -45,6 +45,7 @@ struct server {
 	bool stopping;
 	pid_t first_pid; /* of the program that was started */
 	uint64_t starts; /* processes that are being traced after START */
+	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
 	struct untraced_list untraced;
 };
 

@@ -71,8 +71,10 @@ size_t bind_stubs_size(const struct binding *b);
 size_t bind_table_size(const struct binding *b);
 /* -ERANGE when some rel32 does not reach. */
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
+/* What takes it back (bind_release.c), from what bind_make() made of the same binding. */
+void bind_release(struct bound *out, const struct binding *b);
 /*
- * The same one part after the other, for a block that is never in memory as a whole: head and
+ * The same as bind_make() one part after the other, for a block that is never in memory as a whole: head and
  * stubs, more stubs, at last the tables.  Blocks that are bound from the same plan and for the same
  * sites have the same parts.
  */

@@ -24,6 +24,7 @@ static const struct {
 	[KRON_HOOK_SIGACTION] = {"sigaction", "libc.so.6"},
 	[KRON_HOOK_MMAP] = {"mmap", "libc.so.6"},
 	[KRON_HOOK_MREMAP] = {"mremap", "libc.so.6"},
+	[KRON_HOOK_MPROTECT] = {"mprotect", "libc.so.6"},
 };
 
 static bool has_soname(const struct elf_image *img, const char *soname)
@@ -59,12 +60,12 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	return s->found < KRON_HOOK_SYMBOLS;
 }
 
-/* Static programs have no linker that could load a library, no wrapping of handlers, and kron patch
- * leaves code alone that is copied. */
+/* Static programs have no linker that could load a library, no wrapping of handlers; kron patch leaves
+ * code alone that is copied, and nobody takes probes out of a file. */
 static bool is_for_static(enum kron_hook h)
 {
 	return h != KRON_HOOK_DL_STATE && h != KRON_HOOK_SIGACTION && h != KRON_HOOK_MMAP &&
-	       h != KRON_HOOK_MREMAP;
+	       h != KRON_HOOK_MREMAP && h != KRON_HOOK_MPROTECT;
 }
 
 static unsigned find_in_static(struct search *s)

@@ -75,7 +75,8 @@ static bool is_well_formed(const struct group *g, const struct kron_command *c)
 		return false;
 	if (c->kind == KRON_CMD_UNMAP || c->kind == KRON_CMD_COPIES)
 		return true;
-	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_TABLE)
+	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_TABLE ||
+	    c->kind == KRON_CMD_RELEASE)
 		return c->file_off % PAGE == 0 && is_inside_file(g, c->file_off, c->len);
 	if (c->kind != KRON_CMD_PATCH || c->file_off % 8 ||
 	    !is_inside_file(g, c->file_off, (uint64_t)c->count * sizeof(*p)))
@@ -143,7 +144,8 @@ static bool group_check(const struct group *g, struct failure *f)
 
 		if (!is_well_formed(g, c))
 			return fail(f, KRON_RESULT_MAP_FAILED, EINVAL);
-		if (c->kind == KRON_CMD_REPLACE && !is_same_block(g, c))
+		if ((c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_RELEASE) &&
+		    !is_same_block(g, c))
 			return fail(f, KRON_RESULT_OLD_BYTES, KRON_BLOCK_ID);
 		if (c->kind != KRON_CMD_PATCH)
 			continue;
@@ -245,7 +247,10 @@ static long block_replace(const struct group *g, const struct kron_command *c)
 	ret = sys5(__NR_mremap, at, (long)c->len, (long)c->len, MREMAP_MAYMOVE | MREMAP_FIXED,
 		   (long)c->addr);
 	if (!sys_failed(ret)) {
-		rt_unwind_add(c->addr, c->len);
+		if (c->kind == KRON_CMD_REPLACE)
+			rt_unwind_add(c->addr, c->len);
+		else
+			rt_unwind_release(c->addr);
 		return 0;
 	}
 	sys_munmap((void *)at, c->len);
@@ -352,7 +357,7 @@ static long command_do(const struct group *g, const struct kron_command *c)
 		return block_map(g, c);
 	if (c->kind == KRON_CMD_PATCH)
 		return text_patch(g, c);
-	if (c->kind == KRON_CMD_REPLACE)
+	if (c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_RELEASE)
 		return block_replace(g, c);
 	if (c->kind == KRON_CMD_TABLE)
 		return map_there(g, c, PROT_READ);
@@ -365,7 +370,8 @@ static long command_do(const struct group *g, const struct kron_command *c)
 static bool group_do(const struct group *g, struct failure *f)
 {
 	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP,     KRON_CMD_TABLE,
-					 KRON_CMD_PATCH, KRON_CMD_REPLACE, KRON_CMD_COPIES};
+					 KRON_CMD_PATCH, KRON_CMD_REPLACE, KRON_CMD_RELEASE,
+					 KRON_CMD_COPIES};
 	uint32_t pass, i;
 	long ret = 0;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hook_map.c - the program has mapped some of its code once more, to run it there.
+ * hook_map.c - what the program does with the memory that its code is in.
+ *
+ * It maps some of its code once more, to run it there:
  *
  *   mmap()    of the file: the code as it is there, without probes
  *   mremap()  with MREMAP_DONTUNMAP: the pages that we changed go along, and what stays behind is
@@ -10,11 +12,16 @@
  * Then the collector is asked for the copy's own probes, before anything runs in it.  Only programs
  * that are known to do so (KRON_CMD_COPIES) come as far as that.  A copy by memcpy has our jumps,
  * which hold there.
+ *
+ * It is about to write to code, by mprotect(): what it writes, a breakpoint of its own or a jump to
+ * another function, is to take effect, and what it reads is to be its own.  So the collector is
+ * asked to take the module's probes out first.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "runtime/rt.h"
 #include "runtime/sys.h"
+#include "runtime/unwind.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -53,17 +60,17 @@ static bool is_watched(uint64_t addr, uint64_t len)
 	return false;
 }
 
-static void ask_about(uint64_t addr, uint64_t len)
+static void ask_about(uint32_t kind, uint64_t addr, uint64_t len)
 {
 	rt_modules_ask((struct rt_question){
-		.kind = KRON_HELLO_MAPPED, .mapped = addr, .mapped_len = (len + 4095) & -4096ul});
+		.kind = kind, .range = addr, .range_len = (len + 4095) & -4096ul});
 }
 
 void rt_hook_mmap(const struct rt_regs *r)
 {
 	if (__atomic_load_n(&nwatched, __ATOMIC_ACQUIRE) && r->rdx & PROT_EXEC && (int)r->r8 >= 0 &&
 	    !(r->r10 & MAP_ANONYMOUS) && !sys_failed((long)r->rax))
-		ask_about(r->rax, r->rsi);
+		ask_about(KRON_HELLO_MAPPED, r->rax, r->rsi);
 }
 
 void rt_hook_mremap(const struct rt_regs *r)
@@ -76,5 +83,11 @@ void rt_hook_mremap(const struct rt_regs *r)
 	if (sys_failed(sys5(__NR_mremap, (long)r->rax, (long)len, (long)len,
 			    MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (long)from)))
 		return;
-	ask_about(r->rax, len);
+	ask_about(KRON_HELLO_MAPPED, r->rax, len);
+}
+
+void rt_hook_mprotect(const struct rt_regs *r)
+{
+	if (r->rdx & PROT_WRITE && rt_unwind_claim(r->rdi, r->rsi))
+		ask_about(KRON_HELLO_WRITES, r->rdi, r->rsi);
 }

@@ -142,5 +142,8 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 	case KRON_HOOK_MREMAP:
 		rt_hook_mremap(r);
 		break;
+	case KRON_HOOK_MPROTECT:
+		rt_hook_mprotect(r);
+		break;
 	}
 }

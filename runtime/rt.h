@@ -302,7 +302,7 @@ struct rt_answer {
 };
 struct rt_question { /* as in struct kron_hello */
 	uint32_t kind, again;
-	uint64_t mapped, mapped_len;
+	uint64_t range, range_len;
 };
 /* 0 or -errno.  On success the caller ends with rt_ask_end(). */
 int rt_ask(struct rt_answer *a, const struct rt_question *q) __attribute__((visibility("hidden")));
@@ -341,6 +341,7 @@ void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
 /* Behind the system call: rax is what it returned. */
 void rt_hook_mmap(const struct rt_regs *r) __attribute__((visibility("hidden")));
 void rt_hook_mremap(const struct rt_regs *r) __attribute__((visibility("hidden")));
+void rt_hook_mprotect(const struct rt_regs *r) __attribute__((visibility("hidden")));
 /* Ask, and do what the answer says, while nothing of what it is about runs. */
 void rt_modules_ask(struct rt_question q) __attribute__((visibility("hidden")));
 /* KRON_CMD_COPIES.  0. */

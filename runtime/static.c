@@ -162,6 +162,11 @@ void rt_hook_mremap(const struct rt_regs *r)
 	(void)r;
 }
 
+void rt_hook_mprotect(const struct rt_regs *r)
+{
+	(void)r;
+}
+
 long rt_copies_watch(uint64_t addr, uint64_t len)
 {
 	(void)addr;
@@ -173,6 +178,11 @@ void rt_unwind_add(uint64_t block, uint64_t len)
 {
 	(void)block;
 	(void)len;
+}
+
+void rt_unwind_release(uint64_t block)
+{
+	(void)block;
 }
 
 void rt_unwind_remove(uint64_t block)

@@ -34,6 +34,8 @@ struct block {
 	uint64_t start; /* atomic; 0 = free; written last */
 	uint64_t end;
 	const struct kron_tables *tables;
+	uint32_t claimed; /* atomic; rt_unwind_claim() */
+	bool released;    /* its text is not patched any more */
 };
 static struct block blocks[BLOCKS_MAX];
 static uint32_t nblocks;                  /* atomic; places that were ever used */
@@ -67,10 +69,25 @@ const struct kron_tables *rt_block_of_text(uint64_t pc)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct kron_tables *t = blocks[i].tables;
 
-		if (block_start(&blocks[i]) && pc >= t->lo && pc < t->hi)
+		if (block_start(&blocks[i]) && !blocks[i].released && pc >= t->lo && pc < t->hi)
 			return t;
 	}
 	return NULL;
+}
+
+bool rt_unwind_claim(uint64_t addr, uint64_t len)
+{
+	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
+	bool found = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct kron_tables *t = blocks[i].tables;
+
+		if (block_start(&blocks[i]) && addr < t->hi &&
+		    (t->lo <= addr || t->lo - addr < len))
+			found |= !__atomic_exchange_n(&blocks[i].claimed, 1, __ATOMIC_ACQ_REL);
+	}
+	return found;
 }
 
 /* ---- the debugger's list ---- */
@@ -152,12 +169,21 @@ void rt_unwind_add(uint64_t addr, uint64_t len)
 		return;
 	blocks[i].end = addr + len;
 	blocks[i].tables = t;
+	blocks[i].claimed = 0;
+	blocks[i].released = false;
 	__atomic_store_n(&blocks[i].start, addr, __ATOMIC_RELEASE);
 	if (i == nblocks)
 		__atomic_store_n(&nblocks, i + 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&changes[0], 1, __ATOMIC_RELEASE);
 	jit_add(&entries[i], t);
 	rt_faults_block(t);
+}
+
+void rt_unwind_release(uint64_t addr)
+{
+	for (uint32_t i = 0; i < nblocks; i++)
+		if (blocks[i].start == addr)
+			blocks[i].released = true;
 }
 
 void rt_unwind_remove(uint64_t addr)

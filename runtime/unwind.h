@@ -5,12 +5,19 @@
 #ifndef RUNTIME_UNWIND_H
 #define RUNTIME_UNWIND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <kron/tables.h>
 
 /* A block was mapped, or is about to be unmapped.  One thread at a time. */
 void rt_unwind_add(uint64_t addr, uint64_t len) __attribute__((visibility("hidden")));
 void rt_unwind_remove(uint64_t addr) __attribute__((visibility("hidden")));
+
+/* The block's text is not patched any more; its stubs may be entered all the same. */
+void rt_unwind_release(uint64_t addr) __attribute__((visibility("hidden")));
+
+/* Does patched text of some block lie there, that nobody has claimed yet?  It is claimed now. */
+bool rt_unwind_claim(uint64_t addr, uint64_t len) __attribute__((visibility("hidden")));
 
 /* The tables of the block that holds pc, or NULL.  Async-signal-safe, as is the next. */
 const struct kron_tables *rt_block_at(uint64_t pc) __attribute__((visibility("hidden")));

@@ -164,8 +164,8 @@ int rt_ask(struct rt_answer *a, const struct rt_question *q)
 #endif
 	hello.counts = rt_counts_offset();
 	hello.again = q->again;
-	hello.mapped = q->mapped;
-	hello.mapped_len = q->mapped_len;
+	hello.range = q->range;
+	hello.range_len = q->range_len;
 
 	ret = ask_send(a->sock, &hello, sizeof(hello));
 	while (ret == 0) {

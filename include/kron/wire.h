@@ -56,7 +56,9 @@ enum kron_hello_kind {
 	KRON_HELLO_MODULES = 2, /* the list of loaded modules changed (dlopen, dlclose) */
 	/* The program has mapped code of a file once more, which it is known to do (KRON_CMD_COPIES);
 	 * nothing has run there yet. */
-	KRON_HELLO_MAPPED = 3
+	KRON_HELLO_MAPPED = 3,
+	/* The program is about to make code writable that has probes. */
+	KRON_HELLO_WRITES = 4
 };
 
 /* The ways of a probe; the collector binds all probes of a session to one of them. */
@@ -91,7 +93,7 @@ struct kron_hello {
 	/* So many times gaps were taken before the blocks came, and nothing has run since. */
 	uint32_t again;
 	uint32_t pad;
-	uint64_t mapped, mapped_len; /* MAPPED */
+	uint64_t range, range_len; /* MAPPED, WRITES: of the code */
 };
 #define KRON_AGAIN_MAX 100u
 
@@ -125,7 +127,9 @@ enum kron_command_kind {
 	KRON_CMD_TABLE = 5, /* map [file_off, +len) of the command file at addr, to be read only */
 	/* The program copies the text [addr, addr+len): tell when it is mapped once more, and keep
 	 * its patches where mremap would take them away.  Nothing is mapped or written. */
-	KRON_CMD_COPIES = 6
+	KRON_CMD_COPIES = 6,
+	/* REPLACE, over a block that was mapped before: its stubs lead back to the module. */
+	KRON_CMD_RELEASE = 7
 };
 struct kron_command {
 	uint32_t kind;
@@ -270,7 +274,8 @@ enum kron_hook {
 	/* Behind the `syscall` of libc mmap and mremap: code may have been mapped once more. */
 	KRON_HOOK_MMAP = 7,
 	KRON_HOOK_MREMAP = 8,
-	KRON_HOOK_SYMBOLS = 9, /* so many are found by their names */
+	KRON_HOOK_MPROTECT = 9, /* libc mprotect: code may become writable */
+	KRON_HOOK_SYMBOLS = 10, /* so many are found by their names */
 	/* Static programs: in front of a `syscall` for rt_sigaction, prctl or seccomp, or that may be
 	 * for any. */
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,

@@ -382,6 +382,87 @@ static void stubs_lead_where_they_should(void **state)
 	plan_free(p);
 }
 
+/* Text as patches find it and leave it; false: not what they expect. */
+static bool write_patches(uint8_t *text, const struct bound *b)
+{
+	for (size_t i = 0; i < b->npatches; i++)
+		if (memcmp(text + b->patches[i].off, b->patches[i].old_bytes,
+			   b->patches[i].old_len))
+			return false;
+	for (size_t i = 0; i < b->npatches; i++)
+		memcpy(text + b->patches[i].off, b->patches[i].new_bytes, b->patches[i].new_len);
+	return true;
+}
+
+/*
+ * Who comes to a stub goes to the text; no instruction begins where the jump was written, for somebody
+ * may be about to execute it.  Returns whether it was.
+ */
+static bool check_released(const struct bound *out, size_t i, const uint8_t *before,
+			   const struct plan_site *s)
+{
+	uint64_t at = out->stub_at[i];
+	const uint8_t *stub = out->block + at;
+	struct insn first;
+	int32_t distance;
+
+	assert_true(insn_decode(&first, before + at, 15, BLOCK + at));
+	if (first.len < 5) {
+		assert_memory_equal(stub, before + at, s->code_len);
+		return false;
+	}
+	memcpy(&distance, stub + 1, sizeof(distance));
+	assert_int_equal(stub[0], 0xe9);
+	assert_true(BLOCK + at + 5 + (uint64_t)(int64_t)distance == BIAS + s->vaddr);
+	assert_memory_equal(stub + 5, before + at + 5, s->code_len - 5u);
+	return true;
+}
+
+/* All but the hooks: the text is the file's. */
+static void what_is_bound_is_given_back(void **state)
+{
+	struct plan *p = plan_of_libc(false);
+	uint8_t *all = select_all(p), *text, *before, *kept = xcalloc(p->nsites + 1, 1);
+	struct binding b = binding_of(p, all, true);
+	struct elf_image *img;
+	struct bound out;
+	uint64_t lo, changed = 0, released = 0, room;
+	char *path = NULL;
+
+	(void)state;
+	dl_iterate_phdr(find_libc, &path);
+	assert_int_equal(elf_image_open(&img, path, NULL), 0);
+	assert_int_equal(bind_make(&out, &b, NULL), 0);
+	lo = out.patch_addr - BIAS;
+	text = xcalloc(out.patch_len, 1);
+	room = elf_image_room(img, lo);
+	memcpy(text, elf_image_at(img, lo, 1), room < out.patch_len ? room : out.patch_len);
+	assert_true(write_patches(text, &out));
+	before = xmalloc(out.block_len);
+	memcpy(before, out.block, out.block_len);
+	bind_release(&out, &b);
+	assert_true(write_patches(text, &out));
+	for (size_t i = 0; i < p->nsites; i++)
+		if (p->sites[i].has_hook)
+			bind_support(p, kept, i);
+	for (size_t i = 0; i < p->nsites; i++) {
+		const struct plan_site *s = &p->sites[i];
+
+		changed += memcmp(text + (s->vaddr - lo), plan_old_bytes(p, s), s->window) != 0;
+		released += !kept[i] && check_released(&out, i, before, s);
+	}
+	assert_true(changed > 0 && changed <= KRON_HOOK_COUNT);
+	assert_true(released > p->nfunctions / 2);
+	xfree(before);
+	elf_image_close(img);
+	bound_free(&out);
+	xfree(text);
+	xfree(kept);
+	xfree(path);
+	xfree(all);
+	plan_free(p);
+}
+
 static uint64_t count_probes(const struct plan *p, uint32_t function)
 {
 	uint64_t n = 0;
@@ -689,6 +770,7 @@ int main(void)
 		cmocka_unit_test(other_programs_have_no_hooks),
 		cmocka_unit_test(head_leads_to_the_thunks),
 		cmocka_unit_test(stubs_lead_where_they_should),
+		cmocka_unit_test(what_is_bound_is_given_back),
 		cmocka_unit_test(selection_and_hooks_are_independent),
 		cmocka_unit_test(too_far_is_an_error),
 		cmocka_unit_test(load_gives_what_was_saved),
