@@ -110,7 +110,7 @@ agree() {
 	cmp db before
 	"$KRON" export -f sqlite -o db real
 	[ "$(sqlite3 db "SELECT value FROM session WHERE key = 'command'")" = "git --version" ]
-	ls -A | grep new && false
+	[ -z "$(ls -A | grep '[.]kron-')" ]
 	for place in /dev/full . none/db; do
 		run --separate-stderr "$KRON" export -f sqlite -o $place small
 		[ "$status" = 1 ]

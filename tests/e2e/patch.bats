@@ -118,7 +118,7 @@ lint() {
 	run "$KRON" patch calc
 	[ "$status" = 2 ]
 	[ "$(cat out)" = old ]
-	[ -z "$(ls -A | grep kron-patch)" ]
+	[ -z "$(ls -A | grep '[.]kron-')" ]
 }
 
 @test "OUT: mode, links, no half of it, nothing but regular files" {
@@ -146,7 +146,7 @@ lint() {
 	run bash -c "ulimit -f 64; trap '' XFSZ; '$KRON' patch -o full /bin/bash"
 	[ "$status" = 1 ]
 	[ ! -e full ]
-	[ -z "$(ls -A | grep kron-patch)" ]
+	[ -z "$(ls -A | grep '[.]kron-')" ]
 }
 
 @test "of the old bytes the header and, with --jumps, jumps change, and nothing else" {

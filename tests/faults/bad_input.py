@@ -220,7 +220,7 @@ def corrupt_programs():
 
 
 def no_rest():
-    left = [f for f in os.listdir(".") if "kron-patch" in f]
+    left = [f for f in os.listdir(".") if ".kron-" in f]
     need(not left, f"left behind: {left}")
 
 
