@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* export.c - kron export: a trace for other tools. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/vec.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
@@ -29,8 +28,8 @@ static const struct opt options[] = {
 	 "babeltrace2), otf2 (a directory, for otf2-print and Vampir).",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE",
-	 "Write to FILE instead of standard output. Formats that are a directory or a database need "
-	 "it. A directory of that name may not hold anything yet; a database is replaced.",
+	 "Write to FILE instead of standard output (-). Formats that are a directory or a database "
+	 "need it. A directory of that name may not hold anything yet.",
 	 0, 0},
 	ANALYSIS_FILTER,
 	OPT_END,
@@ -91,26 +90,18 @@ static void warn_of_events(const struct trace *t)
 			n);
 }
 
-/* To a file of our own, so that a failure names it; half of one goes. */
 static int export_to_file(const struct trace *t)
 {
-	FILE *f = fopen(output, "we");
-	struct stat st;
-	int error;
+	struct output out;
+	struct err err;
 
-	if (!f)
-		return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output,
-				strerror(errno));
-	streams[format](t, f);
-	error = ferror(f) ? errno : 0;
-	warn_of_size(f);
-	if (fclose(f) && !error)
-		error = errno;
-	if (!error)
-		return CMD_OK;
-	if (!stat(output, &st) && S_ISREG(st.st_mode))
-		unlink(output);
-	return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output, strerror(error));
+	if (output_begin(&out, output, OUTPUT_STREAM, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	streams[format](t, output_stream(&out));
+	warn_of_size(output_stream(&out));
+	if (output_end(&out, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	return CMD_OK;
 }
 
 static int export_path(const struct trace *t)
@@ -159,6 +150,8 @@ int cmd_export(int argc, char **argv)
 		return status;
 	if (format < 0)
 		return cmd_fail(&command, CMD_USAGE, "which format? -f " FORMATS);
+	if (output && !strcmp(output, "-"))
+		output = NULL;
 	if (format >= NSTREAMS && !output)
 		return cmd_fail(&command, CMD_USAGE, "where to? This format needs -o");
 	if (!output && is_binary() && isatty(STDOUT_FILENO))

@@ -2,19 +2,17 @@
 /*
  * patch.c - kron patch: writes a copy of an ELF file that has the probes in it, asleep.
  *
- *   IN ─► plan ─► selection ─► temporary file beside OUT: a copy, new parts ─► fsync ─► rename to OUT
- *
- * OUT appears whole or not at all, and nothing but OUT is written.
+ *   IN ─► plan ─► selection ─► a copy, new parts ─► OUT, whole or not at all (base/output.h)
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include <kron/board.h>
@@ -86,80 +84,14 @@ static const struct opt_command command = {
 /* ---- writing the file ---- */
 
 struct writing {
-	char *path; /* what OUT names, behind symbolic links */
-	char *temp; /* beside it; NULL: the file has no name yet */
-	int fd;
+	struct output out;
 	const struct elf_image *img;
 	struct err *err;
 };
 
 static int failed(struct writing *w, int code)
 {
-	return err_set(w->err, code, "cannot write %s: %s", w->path, strerror(code));
-}
-
-/* Only a regular file, or none, is replaced: `-o /dev/null` must not become a file. */
-static int find_place(struct writing *w)
-{
-	struct stat st;
-
-	w->path = realpath(output, NULL);
-	if (!w->path)
-		w->path = strdup(output);
-	if (!lstat(w->path, &st) && S_ISLNK(st.st_mode))
-		return err_set(w->err, ENOENT, "%s is a link to nothing", w->path);
-	if (stat(w->path, &st))
-		return errno == ENOENT ? 0 : failed(w, errno);
-	if (S_ISDIR(st.st_mode))
-		return failed(w, EISDIR);
-	if (!S_ISREG(st.st_mode))
-		return err_set(w->err, EINVAL, "%s is not a regular file", w->path);
-	return 0;
-}
-
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup("./");
-}
-
-/* Without a name, where the file system can: whoever is killed meanwhile leaves nothing. */
-static int open_temp(struct writing *w)
-{
-	char *dir = folder_of(w->path);
-
-	w->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (w->fd < 0) {
-		w->temp = xasprintf("%s.kron-patch.XXXXXX", dir);
-		w->fd = mkostemp(w->temp, O_CLOEXEC);
-	}
-	xfree(dir);
-	if (w->fd >= 0)
-		return 0;
-	xfree(w->temp);
-	w->temp = NULL;
-	return failed(w, errno);
-}
-
-/* linkat(2) cannot replace a file, so it gets a name to be renamed from. */
-static int give_name(struct writing *w)
-{
-	char from[64], *dir;
-	int code = 0;
-
-	if (w->temp)
-		return 0;
-	dir = folder_of(w->path);
-	snprintf(from, sizeof(from), "/proc/self/fd/%d", w->fd);
-	w->temp = xasprintf("%s.kron-patch.%d", dir, getpid());
-	if (linkat(AT_FDCWD, from, AT_FDCWD, w->temp, AT_SYMLINK_FOLLOW)) {
-		code = failed(w, errno);
-		xfree(w->temp);
-		w->temp = NULL;
-	}
-	xfree(dir);
-	return code;
+	return err_set(w->err, code, "cannot write %s: %s", output, strerror(code));
 }
 
 static int put(void *ctx, uint64_t off, const void *bytes, uint64_t n, struct err *err)
@@ -169,7 +101,7 @@ static int put(void *ctx, uint64_t off, const void *bytes, uint64_t n, struct er
 
 	(void)err; /* w->err, always */
 	while (n) {
-		ssize_t r = pwrite(w->fd, at, n, (off_t)off);
+		ssize_t r = pwrite(w->out.fd, at, n, (off_t)off);
 
 		if (r < 0 && errno == EINTR)
 			continue;
@@ -210,7 +142,7 @@ static int copy_file(struct writing *w)
 	off_t from = 0, to = 0;
 
 	while ((uint64_t)from < w->img->size) {
-		ssize_t r = copy_file_range(w->img->fd, &from, w->fd, &to,
+		ssize_t r = copy_file_range(w->img->fd, &from, w->out.fd, &to,
 					    w->img->size - (uint64_t)from, 0);
 
 		if (r < 0 && errno == EINTR)
@@ -222,17 +154,16 @@ static int copy_file(struct writing *w)
 }
 
 /* As IN's; set-id bits only where they would mean the same. */
-static int take_mode(struct writing *w)
+static int choose_mode(struct writing *w)
 {
 	struct stat in, out;
-	mode_t mode;
 
-	if (fstat(w->img->fd, &in) || fstat(w->fd, &out))
+	if (fstat(w->img->fd, &in) || fstat(w->out.fd, &out))
 		return failed(w, errno);
-	mode = in.st_mode & 0777;
+	w->out.mode = in.st_mode & 0777;
 	if (in.st_uid == out.st_uid && in.st_gid == out.st_gid)
-		mode = in.st_mode & 07777;
-	return fchmod(w->fd, mode) ? failed(w, errno) : 0;
+		w->out.mode = in.st_mode & 07777;
+	return 0;
 }
 
 static int fill(struct writing *w, const struct patch_info *what, struct elf_patched *out)
@@ -242,48 +173,21 @@ static int fill(struct writing *w, const struct patch_info *what, struct elf_pat
 
 	if (!code)
 		code = apply_elf_make(out, &sink, w->img, what, w->err);
-	if (!code)
-		code = take_mode(w);
-	if (!code && fsync(w->fd))
-		code = failed(w, errno);
-	return code;
-}
-
-/* The name is on disk, too; that it cannot be made sure is no failure. */
-static void sync_folder(const char *path)
-{
-	char *dir = folder_of(path);
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0) {
-		fsync(fd);
-		close(fd);
-	}
-	xfree(dir);
+	return code ? code : choose_mode(w);
 }
 
 static int write_file(const struct elf_image *img, const struct patch_info *what,
 		      struct elf_patched *out, struct err *err)
 {
-	struct writing w = {.fd = -1, .img = img, .err = err};
-	int code = find_place(&w);
+	struct writing w = {.img = img, .err = err};
+	int code = output_begin(&w.out, output, OUTPUT_REGULAR, err);
 
+	if (code)
+		return code;
+	code = fill(&w, what, out);
 	if (!code)
-		code = open_temp(&w);
-	if (!code)
-		code = fill(&w, what, out);
-	if (!code)
-		code = give_name(&w);
-	if (w.fd >= 0 && close(w.fd) && !code)
-		code = failed(&w, errno);
-	if (!code && rename(w.temp, w.path))
-		code = failed(&w, errno);
-	if (!code)
-		sync_folder(w.path);
-	else if (w.temp)
-		unlink(w.temp);
-	xfree(w.temp);
-	free(w.path);
+		return output_end(&w.out, err);
+	output_drop(&w.out);
 	return code;
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "bus/samples.h"
@@ -53,6 +54,7 @@ static const struct opt_command command = {
 };
 
 struct file {
+	struct output out;
 	FILE *f;
 	const char *name;
 	uint64_t samples;
@@ -62,28 +64,31 @@ struct file {
 
 static int open_file(struct file *o, const char *name)
 {
-	*o = (struct file){.name = name};
+	struct err err;
+
+	*o = (struct file){.name = name, .f = stdout};
 	if (!strcmp(name, "-"))
-		o->f = stdout;
-	else
-		o->f = fopen(name, "we");
-	if (o->f)
-		return 0;
-	return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", name, strerror(errno));
+		return CMD_OK;
+	if (output_begin(&o->out, name, OUTPUT_STREAM, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	o->f = output_stream(&o->out);
+	return CMD_OK;
 }
 
+/* What is wrong with standard output, cmd_finish() says. */
 static int close_file(struct file *o)
 {
-	bool failed = ferror(o->f) || fflush(o->f);
-	int code = errno;
+	struct err err;
 
-	if (o->f != stdout && fclose(o->f) && !failed) {
-		failed = true;
-		code = errno;
-	}
-	if (!failed || (o->f == stdout && code == EPIPE))
-		return CMD_OK;
-	return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", o->name, strerror(code));
+	if (o->f != stdout && output_end(&o->out, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	return CMD_OK;
+}
+
+static void drop_file(struct file *o)
+{
+	if (o->f != stdout)
+		output_drop(&o->out);
 }
 
 static void put_words(struct file *o, const uint32_t *words, size_t n)
@@ -187,8 +192,11 @@ static int read_board(void)
 	status = open_file(&o, output);
 	if (!status) {
 		code = bus_samples(&bus, put_sample, &o, &err);
-		status = close_file(&o);
-		if (!status && code)
+		if (!code)
+			status = close_file(&o);
+		else
+			drop_file(&o);
+		if (code)
 			status = cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	}
 	bus_close(&bus);

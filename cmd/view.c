@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* view.c - kron view: a trace as one HTML file with pictures. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "trace/view.h"
@@ -88,25 +87,18 @@ static const char *check_options(void)
 
 static int write_page(const struct trace *t)
 {
-	struct stat st;
+	struct output out;
 	struct err err;
-	FILE *f = fopen(output, "we");
-	int ret, error = 0;
+	int code = output_begin(&out, output, OUTPUT_STREAM, &err);
 
-	if (!f)
-		return cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output,
-				strerror(errno));
-	ret = report_view(t, &view, f, &err);
-	if (ferror(f))
-		error = errno ? errno : EIO;
-	if (fclose(f) && !error)
-		error = errno;
-	if (!ret && !error)
-		return CMD_OK;
-	if (!stat(output, &st) && S_ISREG(st.st_mode))
-		unlink(output); /* half of one is none */
-	return ret ? cmd_fail(&command, CMD_ERROR, "%s", err.msg)
-		   : cmd_fail(&command, CMD_ERROR, "cannot write %s: %s", output, strerror(error));
+	if (!code) {
+		code = report_view(t, &view, output_stream(&out), &err);
+		if (code)
+			output_drop(&out);
+		else
+			code = output_end(&out, &err);
+	}
+	return code ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;
 }
 
 static int print_page(const struct trace *t)

@@ -4,11 +4,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/output.h"
 #include "bus/local_memory.h"
 #include "toolkit/mkdat.h"
 #include "toolkit/tool.h"
@@ -56,39 +56,28 @@ static int read_word(const char *option, const char *text, uint32_t limit, bool 
 	return TOOL_OK;
 }
 
-static int write_all(int fd, const void *data, size_t n)
+static int write_words(FILE *f, const struct local_memory *m)
 {
-	const char *p = data;
-	ssize_t done;
-
-	while (n) {
-		done = write(fd, p, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
+	return fwrite(m->words, sizeof(*m->words), m->n, f) == m->n && !fflush(f) ? 0 : -errno;
 }
 
 static int write_file(const struct local_memory *m)
 {
-	bool to_stdout = !strcmp(file_name, "-");
-	int fd = STDOUT_FILENO, code;
+	struct output out;
+	struct err err;
 
-	if (!to_stdout)
-		fd = open(file_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return tool_fail(&command, TOOL_ERROR, "cannot write %s: %s", file_name,
-				 strerror(errno));
-	code = write_all(fd, m->words, m->n * sizeof(*m->words));
-	if (!to_stdout && close(fd) && !code)
-		code = -errno;
-	if (code)
-		return tool_fail(&command, TOOL_ERROR, "cannot write %s: %s",
-				 to_stdout ? "standard output" : file_name, strerror(-code));
+	if (!strcmp(file_name, "-")) {
+		int code = write_words(stdout, m);
+
+		return code ? tool_fail(&command, TOOL_ERROR, "cannot write standard output: %s",
+					strerror(-code))
+			    : TOOL_OK;
+	}
+	if (output_begin(&out, file_name, OUTPUT_STREAM, &err))
+		return tool_fail(&command, TOOL_ERROR, "%s", err.msg);
+	write_words(output_stream(&out), m); /* output_end() knows what went wrong */
+	if (output_end(&out, &err))
+		return tool_fail(&command, TOOL_ERROR, "%s", err.msg);
 	return TOOL_OK;
 }
 

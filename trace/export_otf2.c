@@ -462,7 +462,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	export_switches_open(&o.switches, t);
 	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
 	before = OTF2_Error_RegisterCallback(on_error, &o);
-	fill(&o, dir.temp);
+	fill(&o, export_dir_path(&dir));
 	OTF2_Error_RegisterCallback(before, NULL);
 	if (o.failed)
 		dir.error = EIO;

@@ -8,20 +8,18 @@
  * `call` is written when the call ends; what it needs of the entry waits in a slot of an open
  * frame.  So memory grows with open frames, functions and ways to them, not with samples.
  *
- * The database is made beside FILE without journal or sync, and renamed when it is whole.
+ * The database has neither journal nor sync while it is made (base/output.h).
  * Words from the trace are only ever bound, and stored as people see them elsewhere (text.h),
  * for shells print what they find to terminals.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/output.h"
 #include "trace/calltree.h"
 #include "trace/export.h"
 #include "trace/export_nest.h"
@@ -607,9 +605,7 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 {
 	char head[200];
 
-	check(d, sqlite3_open_v2(path, &d->db,
-				 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-				 NULL));
+	check(d, sqlite3_open_v2(path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
 	snprintf(head, sizeof(head),
 		 "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
 		 "PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-16384;"
@@ -622,7 +618,8 @@ static void fill(struct database *d, const struct trace *const *traces, size_t n
 	run(d, schema_indexes);
 	run(d, schema_views);
 	run(d, schema_switch_views);
-	put_statistics(d);
+	if (!d->error)
+		put_statistics(d);
 	run(d, "COMMIT");
 	if (d->db)
 		check(d, sqlite3_close(d->db));
@@ -632,33 +629,18 @@ int export_sqlite_many(const struct trace *const *traces, size_t n, const char *
 		       struct err *err)
 {
 	struct database d = {.db = NULL};
-	char *temp = xasprintf("%s.new-XXXXXX", path);
-	mode_t mask = umask(0);
-	struct stat st;
-	int fd, ret = 0;
+	struct output out;
+	int ret = output_begin(&out, path, OUTPUT_NAMED, err);
 
-	umask(mask);
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		xfree(temp);
-		return err_set(err, EINVAL, "cannot write %s: a database needs a regular file",
-			       path);
-	}
-	fd = mkstemp(temp);
-	if (fd < 0) {
-		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
-		xfree(temp);
-		return ret;
-	}
-	fchmod(fd, 0666 & ~mask);
-	close(fd);
-	fill(&d, traces, n, temp);
-	if (d.error)
-		ret = err_set(err, EIO, "cannot write %s: %s", path, d.why);
-	else if (rename(temp, path))
-		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
 	if (ret)
-		unlink(temp);
-	xfree(temp);
+		return ret;
+	fill(&d, traces, n, output_path(&out));
+	if (d.error) {
+		output_drop(&out);
+		ret = err_set(err, EIO, "cannot write %s: %s", path, d.why);
+	} else {
+		ret = output_end(&out, err);
+	}
 	xfree(d.why);
 	return ret;
 }

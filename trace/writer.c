@@ -101,7 +101,7 @@ static bool is_session_or_empty(int dir, const char *name)
 static enum dir_kind look_at(const char *path, char *foreign, size_t size)
 {
 	enum dir_kind kind = DIR_EMPTY;
-	bool session = false, all_empty = true;
+	bool session = false, lock = false, all_empty = true;
 	struct dirent *de;
 	DIR *d = opendir(path);
 
@@ -127,10 +127,13 @@ static enum dir_kind look_at(const char *path, char *foreign, size_t size)
 			all_empty = false;
 		else if (!strcmp(de->d_name, "session"))
 			session = true;
+		else if (!strcmp(de->d_name, "lock"))
+			lock = true;
 		snprintf(foreign, size, "%s", de->d_name);
 	}
 	closedir(d);
-	if (kind == DIR_TRACE && !session && !all_empty)
+	/* what remove_trace() was killed in still has the lock */
+	if (kind == DIR_TRACE && !session && !lock && !all_empty)
 		kind = DIR_FOREIGN;
 	return kind;
 }
@@ -208,6 +211,8 @@ static void remove_samples(int dir)
 		close(fd);
 }
 
+/* The session first, for without one nobody takes the rest for a trace; the lock last, which says
+ * that it was one. */
 static int remove_trace(const char *path, struct err *err)
 {
 	char foreign[256];
