@@ -304,9 +304,13 @@ static void say_probes(const struct collector *c)
 		if (!r->v[i].places && !verbose && has_alternative(r, i))
 			continue;
 		for (size_t k = 0; k < r->v[i].notes.n; k++)
-			if (!r->v[i].places || verbose)
+			if (!r->v[i].places || verbose || probe_spec_gave_up(s))
 				say("kron: %s: %s", s->where, r->v[i].notes.v[k]);
-		if (!r->v[i].places && !r->v[i].notes.n)
+		if (!r->v[i].places && !r->v[i].notes.n && probe_spec_gave_up(s))
+			say("kron: %s: %s: the expression takes too long for some paths: a simpler "
+			    "one will do",
+			    s->where, s->text);
+		else if (!r->v[i].places && !r->v[i].notes.n)
 			say("kron: %s: %s: the program loaded no module that this means", s->where,
 			    s->text);
 	}

@@ -375,6 +375,11 @@ static void resolve_one(struct resolver *r, uint32_t number)
 			      "%zu instruction%s no place in memory that $addr could be",
 			      r->no_operand, r->no_operand == 1 ? " names" : "s name");
 	note_unwatched(r);
+	if (probe_spec_gave_up(r->spec))
+		resolver_note(r, r->before == resolver_count(r),
+			      "the expression takes too long for some names of %s, so not all were "
+			      "compared: a simpler one will do",
+			      r->path);
 	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
 	if (r->before == resolver_count(r) && probe_set_is_alternative(r->set, number))

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/regex.h"
 #include "probes/parse.h"
 
 #define ARGUMENT_REGISTERS 6u
@@ -102,21 +103,12 @@ static int check_event(const struct lex *lx, const struct probe_spec *s,
 
 static int compile_regex(const struct lex *lx, const char *at, struct spec_name *name)
 {
-	char why[128];
-	int code;
+	struct err err;
 
-	if (!name->text || name->match != MATCH_REGEX)
+	if (!name->text || name->match != MATCH_REGEX ||
+	    !regex_make(&name->regex, name->text, &err))
 		return 0;
-	if (strlen(name->text) > 1000) /* a deep one costs regcomp() the stack */
-		return lex_error(lx, at, "this expression is too long");
-	name->regex = xmalloc(sizeof(*name->regex));
-	code = regcomp(name->regex, name->text, REG_EXTENDED | REG_NOSUB);
-	if (!code)
-		return 0;
-	regerror(code, name->regex, why, sizeof(why));
-	xfree(name->regex);
-	name->regex = NULL;
-	return lex_error(lx, at, "this is no regular expression: %s", why);
+	return lex_error(lx, at, "this is no regular expression that kron takes: %.150s", err.msg);
 }
 
 int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_marks *marks)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* match.c - which names and modules a probe means. */
 #include <fnmatch.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/regex.h"
 #include "probes/probe.h"
 
 /* A path may be a link to the module's. */
@@ -21,11 +21,17 @@ bool spec_name_matches(const struct spec_name *n, const char *name)
 {
 	switch (n->match) {
 	case MATCH_REGEX:
-		return !regexec(n->regex, name, 0, NULL, 0);
+		return regex_matches(n->regex, name);
 	case MATCH_GLOB:
 		return !fnmatch(n->text, name, 0) || !strcmp(n->text, name);
 	}
 	return !strcmp(n->text, name);
+}
+
+bool probe_spec_gave_up(const struct probe_spec *s)
+{
+	return (s->function.regex && regex_gave_up(s->function.regex)) ||
+	       (s->object.regex && regex_gave_up(s->object.regex));
 }
 
 static const char *base_name(const char *path)

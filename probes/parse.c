@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/regex.h"
 #include "probes/load.h"
 #include "probes/parse.h"
 
 static void free_name(struct spec_name *n)
 {
-	if (n->regex)
-		regfree(n->regex);
-	xfree(n->regex);
+	regex_free(n->regex);
 	xfree(n->text);
 }
 

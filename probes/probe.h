@@ -12,7 +12,6 @@
 #ifndef PROBES_PROBE_H
 #define PROBES_PROBE_H
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -59,9 +58,9 @@ enum spec_payload {
 enum spec_match { MATCH_NAME, MATCH_GLOB, MATCH_REGEX };
 
 struct spec_name {
-	char *text;    /* NULL: none given */
-	uint8_t match; /* enum spec_match */
-	regex_t *regex;
+	char *text;          /* NULL: none given */
+	uint8_t match;       /* enum spec_match */
+	struct regex *regex; /* of MATCH_REGEX */
 };
 
 struct probe_spec {
@@ -127,6 +126,8 @@ bool probe_set_is_alternative(const struct probe_set *set, size_t spec);
 bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe);
 /* Does the name match?  (A bad regex never gets this far.) */
 bool spec_name_matches(const struct spec_name *n, const char *name);
+/* Its expression was too costly for a name: from there on it matches none (base/regex.h). */
+bool probe_spec_gave_up(const struct probe_spec *s);
 const char *spec_kind_key(enum spec_kind kind);
 /* "rdi"; NULL beyond 15. */
 const char *spec_register_name(unsigned reg);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
+#include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -361,12 +364,147 @@ static void test_objects(void **state)
 	assert_true(wants("%p:n", "/lib/libz.so.1", false));
 }
 
+/* ---- regular expressions ---- */
+
+#define LETTERS 600u
+#define MUCH (96l << 10) /* KiB */
+
+static uint32_t dice = 1;
+
+static void random_name(char *out)
+{
+	for (unsigned i = 0; i < LETTERS; i++) {
+		dice = dice * 1103515245 + 12345;
+		out[i] = (char)('a' + (dice >> 16 & 1));
+	}
+	out[LETTERS] = 0;
+}
+
+/* In a process of its own, so that its memory can be told. */
+static void use_expression(const char *spec)
+{
+	struct probe_set set = {0};
+	char name[LETTERS + 1];
+	struct err err;
+
+	if (probe_set_add(&set, spec, 1, &err))
+		_exit(strstr(err.msg, "regular expression") ? 0 : 2);
+	for (unsigned i = 0; i < 300; i++) {
+		random_name(name);
+		spec_name_matches(&set.specs.v[0].function, name);
+		if (probe_spec_gave_up(&set.specs.v[0]))
+			break;
+	}
+	_exit(0);
+}
+
+static void check_memory(const char *spec)
+{
+	struct rusage used;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		use_expression(spec);
+	assert_int_equal(wait4(pid, &status, 0, &used), pid);
+	if (status || used.ru_maxrss > MUCH)
+		fail_msg("%.60s: status %x, %ld KiB", spec, (unsigned)status, used.ru_maxrss);
+}
+
+static void test_expensive(void **state)
+{
+	char text[1000];
+
+	(void)state;
+	snprintf(text, sizeof(text), "/a%s/", "+++++++++++++++++++++");
+	check_memory(text);
+	check_memory("/(a?){12000}/");
+	check_memory("/((a{1,100}){1,100}){1,20}/");
+	check_memory("/(a|b)*a(a|b){500}/");
+	check_memory("/(a*)*(a*)*(a*)*x/");
+	text[0] = '/';
+	memset(text + 1, '(', 490);
+	memset(text + 491, ')', 490);
+	memcpy(text + 981, "/", 2);
+	check_memory(text);
+}
+
+static void test_gave_up(void **state)
+{
+	struct probe_set set = {0};
+	struct err err;
+	char name[64];
+
+	(void)state;
+	assert_int_equal(probe_set_add(&set, "/^(a|aa)+$/", 1, &err), 0);
+	assert_true(spec_name_matches(&set.specs.v[0].function, "aaaa"));
+	assert_false(probe_spec_gave_up(&set.specs.v[0]));
+	memset(name, 'a', sizeof(name));
+	memcpy(name + sizeof(name) - 2, "c", 2);
+	assert_false(spec_name_matches(&set.specs.v[0].function, name));
+	assert_true(probe_spec_gave_up(&set.specs.v[0]));
+	probe_set_free(&set);
+}
+
+/* What POSIX says of extended regular expressions holds. */
+static void test_expressions(void **state)
+{
+	static const char *const expressions[] = {
+		"^mem(cpy|set)$",
+		"^[[:alpha:]_][[:alnum:]_]*$",
+		"a{2,3}b",
+		"lock$",
+		"^$",
+		"a|b|",
+		"^(foo|bar)_?[0-9]+$",
+		"[^a-z]",
+		"x.y",
+		"a*",
+		"^ns::f\\(int, char\\*\\)$",
+		"\\$",
+		"[]x]",
+		"(^|_)init",
+		"^.?l+oc",
+		"[.]part[.][0-9]",
+	};
+	static const char *const names[] = {
+		"memcpy",   "memset", "memmove",
+		"",         "x",      "aab",
+		"ab",       "aaaab",  "pthread_mutex_lock",
+		"foo_12",   "bar3",   "foobar",
+		"x\ny",     "xzy",    "ns::f(int, char*)",
+		"$x",       "a]",     "9_init",
+		"init",     "malloc", "f.part.0",
+		"\xff\xfe", "B",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]); i++) {
+		struct probe_set set = {0};
+		char *spec = xasprintf("/%s/", expressions[i]);
+		regex_t posix;
+		struct err err;
+
+		assert_int_equal(regcomp(&posix, expressions[i], REG_EXTENDED | REG_NOSUB), 0);
+		if (probe_set_add(&set, spec, 1, &err))
+			fail_msg("%s: %s", spec, err.msg);
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+			if (spec_name_matches(&set.specs.v[0].function, names[n]) !=
+			    !regexec(&posix, names[n], 0, NULL, 0))
+				fail_msg("%s and \"%s\"", spec, names[n]);
+		probe_set_free(&set);
+		regfree(&posix);
+		xfree(spec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meanings), cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_file),     cmocka_unit_test(test_includes),
-		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_meanings),    cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_file),        cmocka_unit_test(test_includes),
+		cmocka_unit_test(test_objects),     cmocka_unit_test(test_expensive),
+		cmocka_unit_test(test_expressions), cmocka_unit_test(test_gave_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
