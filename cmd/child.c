@@ -51,6 +51,17 @@ static void ignore_setxid(void)
 	syscall(SYS_rt_sigaction, SIGNAL_SETXID, &ignore, NULL, sizeof(ignore.mask));
 }
 
+/* The soft limit is for programs that select(2); what we need depends on all that we trace. */
+static void raise_descriptors(struct child *c)
+{
+	struct rlimit all;
+
+	getrlimit(RLIMIT_NOFILE, &c->descriptors);
+	all = c->descriptors;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+}
+
 void child_prepare(struct child *c)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, plain = {.sa_handler = SIG_DFL};
@@ -63,6 +74,7 @@ void child_prepare(struct child *c)
 	sigaction(SIGXFSZ, &ignore, &c->xfsz);
 	/* An inherited SIG_IGN would take the exit status away. */
 	sigaction(SIGCHLD, &plain, &c->chld);
+	raise_descriptors(c);
 	c->setxid_ignored = is_setxid_ignored();
 }
 
@@ -81,6 +93,7 @@ int child_start(struct child *c, const char *path, char *const *argv, char *cons
 	if (pid == 0) {
 		sigaction(SIGXFSZ, &c->xfsz, NULL);
 		sigaction(SIGCHLD, &c->chld, NULL);
+		setrlimit(RLIMIT_NOFILE, &c->descriptors);
 		if (c->setxid_ignored)
 			ignore_setxid();
 		sigprocmask(SIG_SETMASK, &c->mask, NULL);

@@ -15,6 +15,7 @@ struct child {
 	pid_t pid;
 	sigset_t mask;               /* as we got it; the program gets it so */
 	struct sigaction xfsz, chld; /* likewise */
+	struct rlimit descriptors;   /* likewise */
 	bool setxid_ignored;         /* likewise: glibc's own signal, see child.c */
 	int status;                  /* of waitpid, once ended */
 	bool ended;

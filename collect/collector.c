@@ -20,6 +20,7 @@
 #include "base/vec.h"
 #include "bus/lanes.h"
 #include "collect/counts.h"
+#include "collect/limits.h"
 #include "collect/session.h"
 #include "collect/switches.h"
 
@@ -151,6 +152,9 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	memset(c, 0, sizeof(*c));
 	c->opt = *opt;
 	mallopt(M_ARENA_MAX, 1); /* our threads are short-lived, an arena costs 0.1 ms each */
+	code = limits_check(opt->buffer, err);
+	if (code)
+		return code;
 	time_point_take(&c->start);
 	code = trace_writer_create(&w, opt->dir, err);
 	if (code)

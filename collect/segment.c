@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "bus/bus.h"
+#include "collect/limits.h"
 
 #define PROCS_START 512u
 #define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
@@ -36,7 +37,10 @@ uint64_t segment_default_buffer(enum kron_when_full when_full)
 	uint64_t limit = when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20 : 1ull << 30;
 	uint64_t half_shm = object_room() / 2;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+	uint64_t allowed = limits_default_buffer();
 
+	if (allowed < limit)
+		limit = allowed;
 	if (half_shm < limit)
 		limit = half_shm;
 	if (ram < limit)

@@ -467,15 +467,57 @@ def full_disk():
         subprocess.run(["umount", "-l", "small"], check=True)
 
 
-def small_limits():
-    """A limit on the size of files that is too small for kron is its own failure, told before
-    the program starts; the program's own limits stay what they were."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # noqa: E731
-    r = kron("record", "-o", "trace", "--", "/bin/echo", "ran", preexec_fn=limit)
-    if r.returncode == 125:
-        one_sentence(r, 125, "ulimit -f", ["large|limit|size"])
-    else:
-        need((r.returncode, r.stdout) == (0, "ran\n"), f"{r.returncode} {r.stdout} {r.stderr}")
+def limited(what, soft, hard=None):
+    return lambda: resource.setrlimit(what, (soft, soft if hard is None else hard))
+
+
+def small_files():
+    """A limit on the size of files, which shared memory has, too: less buffer, or one sentence
+    before the program starts."""
+    for size in (0, 1, 100, 1 << 20, 30 << 20):
+        r = kron("record", "-o", "trace", "--", "/bin/echo", "ran", preexec_fn=limited(resource.RLIMIT_FSIZE, size))
+        one_sentence(r, 125, f"ulimit -f, {size} bytes", ["ulimit -f"])
+        need("ran" not in r.stdout and not os.path.exists("trace"), f"{r.stdout} {os.listdir('.')}")
+    r = kron("record", "-o", "trace", "--", "/bin/sh", "-c", "echo ran; ulimit -f",
+             preexec_fn=limited(resource.RLIMIT_FSIZE, 100 << 20))
+    need((r.returncode, r.stdout) == (0, f"ran\n{200 << 10}\n"), f"{r.returncode} {r.stdout} {r.stderr}")
+    need(truth.kron_json("info", "trace")["samples"] > 100, "nothing was recorded")
+    r = kron("record", "-b", "200M", "-o", "trace", "--", "/bin/true", preexec_fn=limited(resource.RLIMIT_FSIZE, 100 << 20))
+    one_sentence(r, 125, "-b above ulimit -f", ["ulimit -f"])
+    need("64 mib" in r.stderr.lower(), f"not the number that fits: {r.stderr}")
+
+
+def small_address_space():
+    """The buffer is mapped by kron and by each traced process."""
+    limit = 500000 << 10
+    r = kron("record", "-o", "trace", "--", "/bin/sh", "-c", "echo ran; ulimit -v", preexec_fn=limited(resource.RLIMIT_AS, limit))
+    need((r.returncode, r.stdout) == (0, "ran\n500000\n"), f"{r.returncode} {r.stdout} {r.stderr}")
+    need(truth.kron_json("info", "trace")["samples"] > 100, "nothing was recorded")
+    need(int(truth.Trace("trace").session["buffer"]) <= limit // 4, "most of it is the buffer")
+    r = kron("record", "-b", "1G", "-o", "trace", "--", "/bin/echo", "ran", preexec_fn=limited(resource.RLIMIT_AS, limit))
+    one_sentence(r, 125, "-b above ulimit -v", ["ulimit -v"])
+    fits = re.search(r": (\d+) MiB do", r.stderr)
+    need(fits, f"not the number that fits: {r.stderr}")
+    for mib, want in ((int(fits[1]), 0), (int(fits[1]) + 1, 125)):
+        r = kron("record", "-b", f"{mib}M", "-o", "trace", "--", "/bin/echo", "ran", preexec_fn=limited(resource.RLIMIT_AS, limit))
+        need(r.returncode == want, f"-b {mib}M: {r.returncode} {r.stderr}")
+    r = kron("record", "-o", "trace", "--", "/bin/echo", "ran", preexec_fn=limited(resource.RLIMIT_AS, 60 << 20))
+    one_sentence(r, 125, "ulimit -v, 60 MB", ["ulimit -v"])
+
+
+def few_descriptors():
+    """What the hard limit allows is kron's; the program has its own."""
+    r = kron("record", "-o", "trace", "--", "/bin/sh", "-c", "echo ran; ulimit -Sn; ulimit -Hn; git --version; seq 3 | xz | xz -d",
+             preexec_fn=limited(resource.RLIMIT_NOFILE, 8, 256))
+    need(r.returncode == 0 and r.stdout.startswith("ran\n8\n256\ngit") and r.stdout.endswith("1\n2\n3\n"),
+         f"{r.returncode} {r.stdout} {r.stderr}")
+    need("Too many open files" not in r.stderr and "untraced" not in r.stderr, r.stderr)
+    for n in (4, 5, 8, 12, 17, 31):
+        r = kron("record", "-o", "few", "--", "/bin/echo", "ran", preexec_fn=limited(resource.RLIMIT_NOFILE, n))
+        one_sentence(r, 125, f"ulimit -n {n}", ["ulimit -n"])
+        need(not os.path.exists("few"), "half a trace")
+    r = kron("record", "-o", "trace", "--", "/bin/echo", "ran", preexec_fn=limited(resource.RLIMIT_NOFILE, 32))
+    need((r.returncode, r.stdout) == (0, "ran\n") and "untraced" not in r.stderr, f"{r.returncode} {r.stdout} {r.stderr}")
 
 
 def bad_options():
@@ -612,7 +654,9 @@ def main():
         s.case("record: a second one on the same output", second_record)
         s.case("record: the previous trace is kept as .old", replaced_output)
         s.case("record: a full disk, then recover", full_disk)
-        s.case("record: a limit on file sizes", small_limits)
+        s.case("record: a limit on file sizes", small_files)
+        s.case("record: a limit on address space", small_address_space)
+        s.case("record: a limit on descriptors", few_descriptors)
         s.case("bad options", bad_options)
         s.case("readers: no trace", no_trace)
         s.case("readers: damaged traces", damaged_traces)
