@@ -369,6 +369,15 @@ static char *without_slashes(const char *dir)
 	return xstrndup(dir, n);
 }
 
+static int write_version(struct trace_writer *w, const char *path, struct err *err)
+{
+	int ret = trace_writer_session(w, "version", "%d", TRACE_VERSION);
+
+	if (!ret)
+		ret = trace_writer_flush(w);
+	return ret ? err_set(err, -ret, "cannot write to %s: %s", path, strerror(-ret)) : 0;
+}
+
 int trace_writer_create(struct trace_writer **out, const char *dir, struct err *err)
 {
 	struct trace_writer *w;
@@ -386,16 +395,11 @@ int trace_writer_create(struct trace_writer **out, const char *dir, struct err *
 	if (!ret)
 		ret = open_first(w, path, err);
 	if (!ret)
-		ret = trace_writer_session(w, "version", "%d", TRACE_VERSION);
-	if (!ret)
-		ret = trace_writer_flush(w);
-	if (ret) {
-		if (ret == -ENOSPC || ret == -EIO)
-			err_set(err, -ret, "cannot write to %s: %s", path, strerror(-ret));
+		ret = write_version(w, path, err);
+	if (ret)
 		writer_free(w);
-	} else {
+	else
 		*out = w;
-	}
 	xfree(path);
 	return ret;
 }

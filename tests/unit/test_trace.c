@@ -279,6 +279,22 @@ static void write_to_full_disk(void)
 	_exit(trace_writer_close(w) == -EFBIG && failures == 6 ? 0 : 1);
 }
 
+/* Not even the first line fits. */
+static void no_room_has_its_sentence(void **state)
+{
+	struct rlimit before, limit;
+	void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+
+	(void)state;
+	getrlimit(RLIMIT_FSIZE, &before);
+	limit = before;
+	limit.rlim_cur = 1;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	expect_refusal("t", EFBIG);
+	setrlimit(RLIMIT_FSIZE, &before);
+	signal(SIGXFSZ, handler);
+}
+
 static void full_disk_leaves_whole_chunks(void **state)
 {
 	struct trace *t;
@@ -758,6 +774,7 @@ int main(void)
 		T(keeps_the_previous_trace),
 		T(destroys_nothing_else),
 		T(full_disk_leaves_whole_chunks),
+		T(no_room_has_its_sentence),
 		T(batches_and_single_chunks_mix),
 		T(a_pad_is_never_smaller_than_its_header),
 		T(full_disk_takes_no_half_batch),
