@@ -163,7 +163,7 @@ static void more_time(const struct lines_limits *limits)
 	setrlimit(RLIMIT_CPU, &r);
 }
 
-static bool answer(void *dw, const struct request *ask, const char *name)
+static bool answer(struct dwarf_lines *dw, const struct request *ask, const char *name)
 {
 	struct line_places found = {0};
 	struct reply reply = {.ok = true};
@@ -195,8 +195,8 @@ static void serve(const struct lines_limits *limits)
 {
 	struct reply reply = {0};
 	struct request ask;
+	struct dwarf_lines *dw;
 	struct err err;
-	void *dw;
 	char *name;
 
 	more_time(limits);

@@ -23,16 +23,30 @@ static void __attribute__((noreturn)) no_memory(void)
 	_exit(LINES_NO_MEMORY);
 }
 
-void *dwarf_lines_open(int fd, struct err *err)
+struct unit {
+	Dwarf_Addr start, end;
+	Dwarf_Off die;
+};
+
+struct dwarf_lines {
+	Dwarf *dw;
+	VEC(struct unit) units; /* by address, once somebody has asked */
+	bool listed;
+};
+
+struct dwarf_lines *dwarf_lines_open(int fd, struct err *err)
 {
 	Dwarf *dw = dwarf_begin(fd, DWARF_C_READ);
+	struct dwarf_lines *l;
 
 	if (!dw) {
 		err_set(err, EINVAL, "%s", dwarf_errmsg(-1));
 		return NULL;
 	}
 	dwarf_new_oom_handler(dw, no_memory);
-	return dw;
+	l = xcalloc(1, sizeof(*l));
+	l->dw = dw;
+	return l;
 }
 
 /* ---- scopes ---- */
@@ -168,7 +182,8 @@ static int compare_candidates(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-void dwarf_lines_find(void *dw, const char *file, unsigned line, struct line_places *out)
+void dwarf_lines_find(struct dwarf_lines *l, const char *file, unsigned line,
+		      struct line_places *out)
 {
 	struct search s = {.file = file, .line = line, .out = out};
 	Dwarf_CU *cu = NULL;
@@ -176,7 +191,7 @@ void dwarf_lines_find(void *dw, const char *file, unsigned line, struct line_pla
 	int r;
 
 	memset(out, 0, sizeof(*out));
-	while (!(r = dwarf_get_units(dw, cu, &cu, NULL, NULL, &die, NULL)))
+	while (!(r = dwarf_get_units(l->dw, cu, &cu, NULL, NULL, &die, NULL)))
 		search_unit(&s, &die);
 	if (r < 0)
 		out->unreadable++;
@@ -190,19 +205,84 @@ void dwarf_lines_find(void *dw, const char *file, unsigned line, struct line_pla
 
 /* ---- functions ---- */
 
-bool dwarf_lines_function(void *dw, uint64_t vaddr, const char **file, unsigned *line)
+static int compare_units(const void *a, const void *b)
+{
+	const struct unit *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void list_units(struct dwarf_lines *l)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+
+	l->listed = true;
+	while (!dwarf_get_units(l->dw, cu, &cu, NULL, NULL, &die, NULL)) {
+		Dwarf_Addr base, start, end;
+		ptrdiff_t at = 0;
+
+		while ((at = dwarf_ranges(&die, at, &base, &start, &end)) > 0)
+			*vec_push(&l->units) = (struct unit){start, end, dwarf_dieoffset(&die)};
+	}
+	if (l->units.n)
+		qsort(l->units.v, l->units.n, sizeof(*l->units.v), compare_units);
+}
+
+/* The unit that vaddr lies in.  gcc writes a table for that (.debug_aranges), clang and rustc do
+ * not: their units' own ranges tell. */
+static bool find_unit(struct dwarf_lines *l, uint64_t vaddr, Dwarf_Die *out)
+{
+	size_t low = 0, high;
+
+	if (dwarf_addrdie(l->dw, vaddr, out))
+		return true;
+	if (!l->listed)
+		list_units(l);
+	for (high = l->units.n; low < high;) {
+		size_t middle = (low + high) / 2;
+
+		if (l->units.v[middle].start <= vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && vaddr < l->units.v[low - 1].end &&
+	       dwarf_offdie(l->dw, l->units.v[low - 1].die, out);
+}
+
+/* Number 0 is the unit's own source since DWARF 5; dwarf_decl_file() takes it for none, as it was
+ * before. */
+static const char *decl_file(Dwarf_Die *function, Dwarf_Die *cu)
+{
+	const char *name = dwarf_decl_file(function);
+	Dwarf_Half version = 0;
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Word number;
+	size_t n;
+
+	if (name || !dwarf_attr_integrate(function, DW_AT_decl_file, &attr) ||
+	    dwarf_formudata(&attr, &number) || number ||
+	    dwarf_cu_info(cu->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) || version < 5 ||
+	    dwarf_getsrcfiles(cu, &files, &n) || !n)
+		return name;
+	return dwarf_filesrc(files, 0, NULL, NULL);
+}
+
+bool dwarf_lines_function(struct dwarf_lines *l, uint64_t vaddr, const char **file, unsigned *line)
 {
 	Dwarf_Die cu, *scopes = NULL;
 	bool found = false;
 	int n, number;
 
-	if (!dwarf_addrdie(dw, vaddr, &cu))
+	if (!find_unit(l, vaddr, &cu))
 		return false;
 	n = dwarf_getscopes(&cu, vaddr, &scopes);
 	for (int i = 0; i < n && !found; i++) {
 		if (dwarf_tag(&scopes[i]) != DW_TAG_subprogram)
 			continue;
-		*file = dwarf_decl_file(&scopes[i]);
+		*file = decl_file(&scopes[i], &cu);
 		found = *file && !dwarf_decl_line(&scopes[i], &number) && number > 0;
 		*line = found ? (unsigned)number : 0;
 	}

@@ -7,9 +7,12 @@
 
 #define LINES_NO_MEMORY 77 /* the exit status of a reader that got none */
 
-/* dw is libdw's handle; there is no close, for the process ends. */
-void *dwarf_lines_open(int fd, struct err *err);
-void dwarf_lines_find(void *dw, const char *file, unsigned line, struct line_places *out);
-bool dwarf_lines_function(void *dw, uint64_t vaddr, const char **file, unsigned *line);
+struct dwarf_lines;
+
+/* There is no close, for the process ends. */
+struct dwarf_lines *dwarf_lines_open(int fd, struct err *err);
+void dwarf_lines_find(struct dwarf_lines *l, const char *file, unsigned line,
+		      struct line_places *out);
+bool dwarf_lines_function(struct dwarf_lines *l, uint64_t vaddr, const char **file, unsigned *line);
 
 #endif

@@ -40,10 +40,10 @@ def need(condition, text):
         raise Wrong(str(text))
 
 
-def compile_c(out, source, *flags):
+def compile_c(out, source, *flags, compiler=None):
     """A test program; source is below tests/."""
     subprocess.run(
-        [*CC, "-O2", "-o", out, os.path.join(SRC, "tests", source), "-pthread", *flags], check=True
+        [*([compiler] if compiler else CC), "-O2", "-o", out, os.path.join(SRC, "tests", source), "-pthread", *flags], check=True
     )
 
 

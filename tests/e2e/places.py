@@ -32,8 +32,8 @@ def same(what, mine, theirs):
              f"{[hex(x) for x in sorted(missing)[:8]]}")
 
 
-def program(flags=("-g",)):
-    tap.compile_c("places", "bins/places.c", *flags)
+def program(flags=("-g",), compiler=None):
+    tap.compile_c("places", "bins/places.c", *flags, compiler=compiler)
     return os.path.abspath("places")
 
 
@@ -149,8 +149,10 @@ def lines():
     tap.need(checked > 10 and inlined, f"{checked} lines, {inlined} of them inlined")
 
 
-def lines_of_functions():
-    path = program()
+def lines_of_functions(compiler=None):
+    if compiler and not shutil.which(compiler):
+        raise tap.Skip(f"{compiler} is not installed")
+    path = program(("-g",), compiler)
     with open(os.path.join(tap.SRC, "tests/bins/places.c")) as f:
         text = f.read().splitlines()
     first = next(n for n, t in enumerate(text, 1) if "static int sum(" in t)
@@ -281,6 +283,7 @@ with tap.Suite("places") as s:
     s.case("the calls of a function, through the PLT too", callers)
     s.case("lines with inlined copies are where gdb breaks", lines)
     s.case("lines and sources of functions", lines_of_functions)
+    s.case("... of units of which no table of addresses tells", lines_of_functions, "clang")
     s.case("a separate debug file, and none", debug_file)
     s.case("USDT probes as readelf shows them", markers)
     s.case("... of libstdc++", markers_of_libstdcxx)
