@@ -21,6 +21,7 @@
 
 #include "bus/lanes.h"
 #include "collect/counts.h"
+#include "base/number.h"
 #include "base/vec.h"
 #include "collect/calibrate.h"
 #include "collect/drain.h"
@@ -206,7 +207,7 @@ static void write_end(struct journal *j, const struct before *b, const struct re
 	else
 		time_point_take(&now);
 	hz = tsc_hz(&b->start, &now);
-	end_ns = b->start.mono_ns + (uint64_t)((double)(end_tsc - b->start.tsc) / hz * 1e9);
+	end_ns = b->start.mono_ns + number_u64((double)(end_tsc - b->start.tsc) / hz * 1e9);
 	journal_session(j, "recovered", "%" PRIu64, r->recovered);
 	journal_session(j, "error", "%s", "");
 	journal_session(j, "samples", "%" PRIu64, r->in_file + r->recovered);

@@ -465,12 +465,15 @@ static void take_system_calls(struct making *m, const struct plan_function *pf)
 
 static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
 {
-	struct plan_probe *v = m->pl.probes.v + pf->first_probe;
-	struct plan_probe *end = v + pf->nprobes;
 	bool has_places = m->places.first[i] < m->places.first[i + 1];
+	struct plan_probe *v, *end;
 
 	if (m->moves && m->moves[i])
 		planner_move_all(&m->pl);
+	if (!pf->nprobes)
+		return;
+	v = m->pl.probes.v + pf->first_probe;
+	end = v + pf->nprobes;
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_ENTRY)
 			take_entry(m, i, p);

@@ -167,7 +167,9 @@ static void index_sites(struct planner *pl)
 	for (uint32_t i = pl->site_index.n; i < pl->sites.n; i++)
 		pl->site_index.v[i] = (struct site_key){pl->sites.v[i].vaddr, i};
 	pl->site_index.n = pl->sites.n;
-	qsort(pl->site_index.v, pl->site_index.n, sizeof(struct site_key), planner_compare_sites);
+	if (pl->site_index.n)
+		qsort(pl->site_index.v, pl->site_index.n, sizeof(struct site_key),
+		      planner_compare_sites);
 }
 
 static bool is_over(const struct plan_site *s, uint64_t vaddr)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "base/str.h"
 
 /*
@@ -58,12 +59,6 @@ void cost_of_trace(struct cost *c, const struct trace *t, uint64_t counted)
 		  number_or(t, "board_waits", 0), number_or(t, "cpu_ns", 0));
 }
 
-/* A damaged session may say anything. */
-static uint64_t whole_ns(double ns)
-{
-	return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
-}
-
 static const char *percent_text(char *buf, size_t size, double percent)
 {
 	snprintf(buf, size, "%.*f%%", percent < 10 ? 1 : 0, percent);
@@ -75,7 +70,7 @@ const char *cost_text(char *buf, const struct cost *c)
 	if (c->percent >= 0)
 		return percent_text(buf, COST_TEXT, c->percent);
 	if (c->probe_ns > 0)
-		return str_duration(buf, COST_TEXT, whole_ns(c->probes_ns));
+		return str_duration(buf, COST_TEXT, number_u64(c->probes_ns));
 	snprintf(buf, COST_TEXT, "unknown");
 	return buf;
 }
@@ -88,11 +83,11 @@ void cost_print(FILE *out, const struct cost *c)
 		fputs("not measured", out);
 		return;
 	}
-	fputs(str_duration(cost, sizeof(cost), whole_ns(c->probes_ns)), out);
+	fputs(str_duration(cost, sizeof(cost), number_u64(c->probes_ns)), out);
 	if (c->percent >= 0)
 		fprintf(out, ", %s of the %s of processor time that the program took without them",
 			percent_text(percent, sizeof(percent), c->percent),
-			str_duration(cpu, sizeof(cpu), c->cpu_ns - whole_ns(c->probes_ns)));
+			str_duration(cpu, sizeof(cpu), c->cpu_ns - number_u64(c->probes_ns)));
 	else if (c->cpu_ns)
 		fprintf(out, ", nearly all of the %s of processor time that the program took",
 			str_duration(cpu, sizeof(cpu), c->cpu_ns));

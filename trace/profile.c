@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 struct open_call {
 	uint64_t samples;  /* of the thread up to its entry */
 	uint64_t children; /* probes enclosed by its callees */
@@ -472,8 +474,8 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 	struct profile_virtual v = {
 		.total = profile_without(p, s->total, m->total_probes),
 		.self = profile_without(p, s->self, m->self_probes),
-		.total_error = (uint64_t)((double)m->total_probes * p->probe_error + 0.5),
-		.self_error = (uint64_t)((double)m->self_probes * p->probe_error + 0.5),
+		.total_error = number_u64((double)m->total_probes * p->probe_error + 0.5),
+		.self_error = number_u64((double)m->self_probes * p->probe_error + 0.5),
 	};
 
 	if (s->measured) {

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/index.h"
@@ -247,7 +248,7 @@ static void print_virtual(const struct by_intervals *r, const struct interval_ro
 	put_ns(trace_ns(r->t, sum) / w->count, out);
 	fprintf(out, "  virtual; total +-%s\n",
 		str_duration(error, sizeof(error),
-			     trace_ns(r->t, (uint64_t)((double)w->probes * r->probe_error))));
+			     trace_ns(r->t, number_u64((double)w->probes * r->probe_error))));
 }
 
 static void print_row(const struct by_intervals *r, const struct interval_row *w, FILE *out)

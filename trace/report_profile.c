@@ -194,12 +194,11 @@ static void print_count(FILE *out, uint64_t n, const char *text)
 /* What "Self %" is of: all rows of one table, also those that -n leaves out. */
 static uint64_t sum_self(const struct report *r, size_t from)
 {
-	const struct profile_row *row = r->p.rows.v + from, *end = r->p.rows.v + r->p.rows.n;
+	const struct profile_row *row = r->p.rows.v;
 	uint64_t sum = 0;
 
-	for (uint32_t group = from < r->p.rows.n ? row->group : 0; row < end && row->group == group;
-	     row++)
-		sum += row->s.self;
+	for (size_t i = from; i < r->p.rows.n && row[i].group == row[from].group; i++)
+		sum += row[i].s.self;
 	return sum;
 }
 

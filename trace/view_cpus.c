@@ -89,7 +89,7 @@ struct view_cpus *view_cpus_open(struct view *v)
 		size_t n;
 
 		c->next = offcpu_records(c->off, &n);
-		c->end = c->next + n;
+		c->end = n ? c->next + n : c->next;
 	}
 	for (uint32_t i = 0; i < v->t->nlanes; i++)
 		set_lane(c, i);

@@ -145,7 +145,8 @@ static void bind(struct patched *p, const struct image *im, uint64_t seed)
 	/* stray stores must fault, as they do in a program */
 	if (mprotect((void *)p->block, BLOCK_MAX, PROT_READ | PROT_WRITE))
 		abort();
-	memcpy((void *)p->block, p->bound.block, p->bound.block_len);
+	if (p->bound.block_len)
+		memcpy((void *)p->block, p->bound.block, p->bound.block_len);
 	if (mprotect((void *)p->block, BLOCK_MAX, PROT_READ | PROT_EXEC))
 		abort();
 	p->selected = selected;

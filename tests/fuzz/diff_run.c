@@ -97,11 +97,12 @@ static void keep_fault(int signal, const siginfo_t *info, const ucontext_t *uc)
 static void hide_trace_flag(const struct step *last, uint64_t rsp)
 {
 	const uint8_t *code = (const uint8_t *)last->rip;
+	uint8_t *high = (uint8_t *)rsp + 1; /* the stack need not be aligned */
 
 	while (*code == 0x66 || (*code & 0xf0) == 0x40)
 		code++;
 	if (*code == 0x9c && rsp < last->r[RSP])
-		*(uint16_t *)rsp &= (uint16_t)~TRACE_FLAG;
+		*high &= (uint8_t) ~(TRACE_FLAG >> 8);
 }
 
 /* Below the red zone, to the byte, anybody may write at any time: nothing, ones, anything. */
@@ -183,7 +184,7 @@ static void watch_memory(const greg_t *g)
 		if (in.mem_base >= 0)
 			at += g[order[in.mem_base]];
 		if (in.mem_index >= 0)
-			at += g[order[in.mem_index]] * in.mem_scale;
+			at += (uint64_t)g[order[in.mem_index]] * in.mem_scale;
 		trail.reads_text |= is_near_text(at) || is_near_text((uint32_t)at);
 	} else {
 		/* strings and xlat */
