@@ -337,6 +337,103 @@ def keys():
         check_quiet(page)
 
 
+# ---- whose time it is: clicks and searches in the flame graph ----
+
+FOUND = "document.querySelector('#picture-flame .found').textContent"
+WHERE = "document.getElementById('flame-where').textContent"
+ROOT = "kronView.pictures[1].root"
+
+
+def stacks():
+    """What flame graphs are made of elsewhere: [(frames, ns)]"""
+    lines = [line.rsplit(" ", 1) for line in run("export", "-f", "folded", "t").splitlines()]
+    return [([re.sub(r" \[.*", "", f) for f in s.split(";")], int(ns)) for s, ns in lines]
+
+
+def share_of(all_stacks, wanted):
+    """Of the stacks with a frame that is wanted, each once: percent as the page writes it."""
+    return 100 * sum(ns for s, ns in all_stacks if any(map(wanted, s))) / sum(ns for _, ns in all_stacks)
+
+
+def says_share(text, percent, what):
+    got = re.search(r"([0-9.]+)%", text)
+    need(got and abs(float(got[1]) - percent) < 0.11, f"{what}: {text!r}, expected {percent:.2f}%")
+
+
+def click_row(page, name):
+    spot = page.value(f"""(() => {{
+        const row = [...document.querySelectorAll('#functions tbody tr')].find(r => r.cells[8].textContent === {json.dumps(name)});
+        row.scrollIntoView({{block: "center"}});
+        const b = row.cells[8].getBoundingClientRect();
+        return [b.left + 5, b.top + b.height / 2]; }})()""")
+    page.click(*spot)
+
+
+def click_box(page, way):
+    """The box of the stack `way`, wherever it is drawn."""
+    spot = page.value(f"""(() => {{
+        const f = kronView.pictures[1], way = {json.dumps(way)}, name = n => kronView.functions.get(n.fn)?.name;
+        const is = (n, i) => i < 0 ? !n || n.fn < 0 : n && name(n) === way[i] && is(n.parent, i - 1);
+        const b = f.boxes.find(b => is(b.node, way.length - 1)), r = f.surface.canvas.getBoundingClientRect();
+        return b && [r.left + b.x + b.w / 2, r.top + b.y - f.scroll + f.ROW / 2]; }})()""")
+    need(spot, f"no box of {way}")
+    page.click(*spot)
+
+
+def flame_clicks():
+    tap.compile_c("shares", "bins/shares.c", "-fno-optimize-sibling-calls")
+    subprocess.run([KRON, "record", "-q", "-N", "spin", "-o", "t", "./shares"], check=True)
+    every = stacks()
+    main, domain = ["main"], ["main", "domain"]
+    if any(s[0] == "_start" for s, _ in every):
+        main, domain = ["_start", *main], ["_start", *domain]
+    with open_page("t") as page:
+        page.key("2")
+        # a row of the table: that function, and nothing that is only spelt with it
+        click_row(page, "main")
+        need(page.value(f"kronView.functions.get({ROOT}.fn).name") == "main", "no zoom to main")
+        says_share(page.value(WHERE), share_of(every, lambda f: f == "main"), "main")
+        need(page.value("document.querySelector('#picture-flame input').value") == "" and page.value(FOUND) == "",
+             "a click is no search")
+        need(share_of(every, lambda f: f == "main") < 90, "main has it all: no test of this")
+        # one with several ways: all of them, and what they have in common
+        click_row(page, "leaf")
+        says_share(page.value(WHERE), share_of(every, lambda f: f == "leaf"), "leaf")
+        ways = len({tuple(s[: i + 1]) for s, _ in every for i, f in enumerate(s) if f == "leaf"})
+        need(f"{ways} ways" in page.value(WHERE), f"{ways} ways of leaf: {page.value(WHERE)}")
+        need(page.value(f"{ROOT}.fn") == -1, "only some ways of leaf are shown")
+        # one that calls itself: from its first call
+        click_row(page, "domain")
+        says_share(page.value(WHERE), share_of(every, lambda f: f == "domain"), "domain")
+        need(page.value(f"{ROOT}.parent && kronView.functions.get({ROOT}.parent.fn)?.name") == "main", "not the outer domain")
+        page.key("0")
+        need(page.value(f"{ROOT}.fn") == -1 and page.value(WHERE) == "", "key 0")
+        # a box: this way alone
+        click_box(page, [*main, "remain"])
+        need(page.value(f"kronView.functions.get({ROOT}.fn).name") == "remain", "no zoom to the box")
+        below = sum(ns for s, ns in every if s[: len(main) + 1] == [*main, "remain"])
+        says_share(page.value(WHERE), 100 * below / sum(ns for _, ns in every), "remain below main")
+        click_box(page, main)  # its caller, drawn above it
+        says_share(page.value(WHERE), share_of(every, lambda f: f == "main"), "main's box")
+        click_box(page, domain)
+        says_share(page.value(WHERE), share_of(every, lambda f: f == "domain"), "the outer box of domain")
+        # the search: all that is spelt so, nested or not, once
+        page.call("Input.dispatchKeyEvent", type="rawKeyDown", key="f", modifiers=2)
+        need(page.value("document.activeElement === document.querySelector('#picture-flame input')"), "Ctrl-F")
+        for c in "main":
+            page.key(c)
+        says_share(page.value(FOUND), share_of(every, lambda f: "main" in f), "search for main")
+        need(share_of(every, lambda f: "main" in f) > 99, "no names that contain it: no test of this")
+        page.key("Escape")
+        page.value("document.querySelector('#picture-flame input').value = ''")
+        for c in "/":
+            page.key(c)
+        for c in "domai":
+            page.key(c)
+        says_share(page.value(FOUND), share_of(every, lambda f: "domai" in f), "search for domai")
+        check_quiet(page)
+
+
 # ---- odd traces ----
 
 def text_of(page, picture):
@@ -612,6 +709,7 @@ with tap.Suite("view") as s:
     s.case("a larger trace: sums, CPUs, levels agree", larger_trace)
     s.case("the sample viewer has what kron dump says, and finds it", samples_agree)
     s.case("causality: messages, logical steps, order", hasse)
+    s.case("flame graph: clicks zoom to a function, searches add up", flame_clicks)
     s.case("keys, mouse and printing", keys)
     s.case("a trace without samples: every picture says so", no_samples)
     s.case("a trace of one sample", one_sample)

@@ -4,6 +4,7 @@
 
 const flame = {
 	id: "flame", title: "Flame graph", ROW: 18, root: tree[0], selected: null, search: "",
+	chosen: null, // a function from the table: {fn, words, ways}
 
 	get empty() {
 		return !tree[0].total && !functions.size;
@@ -18,7 +19,7 @@ const flame = {
 		this.find = el("input", {type: "search", placeholder: "find a function  ( / )", size: 24,
 					 "aria-label": "find a function", on: {input: () => this.lookFor(this.find.value)}});
 		this.where = el("span", {class: "note", id: "flame-where"});
-		this.found = el("span", {class: "note"});
+		this.found = el("span", {class: "note found"});
 		const columns = [
 			{name: "Self", value: f => f.self, show: f => duration(f.self)},
 			{name: "Self %", value: f => f.self, show: f => percent(f.self, tree[0].total)},
@@ -37,12 +38,9 @@ const flame = {
 			el("p", {class: "note"}, `All threads together, ${duration(tree[0].total)} of calls, by the way they were called: width is time with callees, what no callee covers is the function's own.`),
 			el("div", {class: "stage"}, this.box),
 			el("div", {class: "bar"}, el("h2", {}, "Functions"), el("span", {class: "note"},
-				`${thousands(functions.size)} functions; click a column to sort by it, a row to find it above` +
+				`${thousands(functions.size)} functions; click a column to sort by it, a row to see it above` +
 				(functions.size > 500 ? "; the first 500 of the order are listed" : ""))),
-			el("div", {class: "tablebox", id: "functions"}, sortedTable(columns, [...functions.values()], 0, f => {
-				this.find.value = f.name;
-				this.lookFor(f.name);
-			})));
+			el("div", {class: "tablebox", id: "functions"}, sortedTable(columns, [...functions.values()], 0, f => this.choose(f))));
 		section.querySelector("#functions").style.maxHeight = "34%";
 		this.listen();
 		new ResizeObserver(() => this.wish()).observe(this.box);
@@ -51,10 +49,51 @@ const flame = {
 	wish,
 
 	go(node) {
+		this.chosen = null;
+		this.zoom(node);
+	},
+
+	zoom(node) {
 		this.root = node;
 		this.selected = node;
 		this.box.scrollTop = 0;
 		this.wish();
+	},
+
+	// a function, by all ways to it: what they have in common, and their time, of calls in
+	// calls of itself once
+	choose(f) {
+		const ways = tree.filter(n => n.fn === f.n), outer = this.outermost(ways);
+		let common = outer[0] ?? tree[0];
+		for (const n of outer)
+			while (!this.isBelow(n, common))
+				common = common.parent;
+		this.find.value = "";
+		this.lookFor("");
+		this.chosen = {fn: f.n, words: ways.length ? this.sumOf(outer, ways) : `${f.name}: ${thousands(f.calls)} calls, ${duration(f.total)}, in ways that are too small to be drawn`};
+		this.zoom(common);
+	},
+
+	isBelow(node, above) {
+		while (node && node !== above)
+			node = node.parent;
+		return Boolean(node);
+	},
+
+	// those of the nodes that are below no other of them
+	outermost(nodes) {
+		const all = new Set(nodes);
+		return nodes.filter(n => {
+			let up = n.parent;
+			while (up && !all.has(up))
+				up = up.parent;
+			return !up;
+		});
+	},
+
+	sumOf(outer, ways) {
+		const total = outer.reduce((sum, n) => sum + n.total, 0), calls = ways.reduce((sum, n) => sum + n.calls, 0);
+		return `${nodeName(ways[0])}: ${thousands(calls)} calls${ways.length > 1 ? ` in ${ways.length} ways` : ""}, ${duration(total)}, ${percent(total, tree[0].total)} of all`;
 	},
 
 	draw() {
@@ -74,7 +113,7 @@ const flame = {
 		for (const b of this.boxes)
 			this.paint(b);
 		const r = this.root;
-		this.where.textContent = r.fn === -1 ? "" : `${nodeName(r)}: ${thousands(r.calls)} calls, ${duration(r.total)}, ${percent(r.total, tree[0].total)} of all`;
+		this.where.textContent = this.chosen?.words ?? (r.fn === -1 ? "" : this.sumOf([r], [r]));
 		this.surface.canvas.setAttribute("aria-label", `Flame graph of ${nodeName(r)}, ${duration(r.total)}; the table below has its numbers`);
 	},
 
@@ -104,7 +143,7 @@ const flame = {
 		if (y + this.ROW < 0 || y > s.height)
 			return;
 		const name = nodeName(b.node), colour = b.node.fn < 0 ? QUIET : functionColour(b.node.fn);
-		const found = !this.search || name.toLowerCase().includes(this.search);
+		const found = this.chosen ? b.node.fn === this.chosen.fn : !this.search || name.toLowerCase().includes(this.search);
 		s.g.globalAlpha = (b.isWay ? 0.55 : 1) * (found ? 1 : 0.25);
 		s.rect(b.x, y, Math.max(0.7, b.w - (b.w > 3 ? 1 : 0)), this.ROW - 1, colour.fill);
 		s.font(11.5);
@@ -145,19 +184,10 @@ const flame = {
 
 	lookFor(words) {
 		this.search = words.toLowerCase();
-		let sum = 0, n = 0;
-		if (this.search)
-			for (const node of tree) {
-				if (node.fn < 0 || !nodeName(node).toLowerCase().includes(this.search))
-					continue;
-				n++;
-				let up = node.parent;
-				while (up && !(up.fn >= 0 && nodeName(up).toLowerCase().includes(this.search)))
-					up = up.parent;
-				if (!up)
-					sum += node.total;
-			}
-		this.found.textContent = this.search ? `${n} ways, ${duration(sum)}, ${percent(sum, tree[0].total)}` : "";
+		this.chosen = null;
+		const ways = this.search ? tree.filter(n => n.fn >= 0 && nodeName(n).toLowerCase().includes(this.search)) : [];
+		const sum = this.outermost(ways).reduce((s, n) => s + n.total, 0);
+		this.found.textContent = this.search ? `${ways.length} ways, ${duration(sum)}, ${percent(sum, tree[0].total)}` : "";
 		this.wish();
 	},
 
@@ -190,5 +220,5 @@ const flame = {
 	},
 
 	keys: [["arrows", "caller, callee, neighbours"], ["Enter, or click", "zoom to a box"], ["u, Backspace", "back to its caller"],
-	       ["0", "everything"], ["/", "find a function"]],
+	       ["0", "everything"], ["/, ctrl+F", "find functions"], ["click on a row", "a function, by all ways to it"]],
 };

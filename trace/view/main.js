@@ -181,6 +181,13 @@ function onKey(e) {
 			e.target.blur();
 		return;
 	}
+	// the browser's own search finds nothing in pictures
+	if (e.key === "f" && (e.ctrlKey || e.metaKey) && !e.altKey && current === flame && !flame.empty) {
+		flame.find.focus();
+		flame.find.select();
+		e.preventDefault();
+		return;
+	}
 	if (e.ctrlKey || e.altKey || e.metaKey)
 		return;
 	if (e.key === "?") {
