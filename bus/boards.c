@@ -178,6 +178,7 @@ static void look_into(int fd, struct boards_entry *e)
 		return;
 	}
 	e->permanent = w.board.ctl->permanent != 0;
+	e->recording = object_note(w.board.ctl)->recording;
 	if (object_is_locked(fd)) {
 		e->recorder_pid = w.board.ctl->collector_pid;
 	} else if (has_samples_left(&w)) {

@@ -103,6 +103,7 @@ void bus_init_default(struct bus *b, uint32_t source);
 struct boards_entry {
 	char name[64];
 	uint64_t bytes;       /* shared memory that it has pages for */
+	uint64_t recording;   /* the last one on it: a random number, which its trace has, too */
 	int32_t recorder_pid; /* 0: no kron record on it */
 	bool permanent;       /* by `kron board create`; else it goes with its recorder */
 	bool damaged;         /* cannot be used; why[] says why */
@@ -124,5 +125,7 @@ int boards_create(const char *name, const struct device_geometry *g, enum access
 int boards_remove(const char *name, struct err *err);
 /* All boards of this user, sorted by name; *out is the caller's to xfree(). */
 int boards_list(struct boards_entry **out, size_t *n, struct err *err);
+/* One, by the name of its object.  false: it is gone, or none of kron's. */
+bool boards_look_at(const char *object, struct boards_entry *e);
 
 #endif

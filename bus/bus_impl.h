@@ -14,7 +14,4 @@ extern const struct bus_ops bus_exact_ops, bus_device_ops;
  */
 void boards_object_of(const char *name, char *object, size_t size);
 
-/* Look at one object.  false: it is gone, or none of kron's. */
-bool boards_look_at(const char *object, struct boards_entry *e);
-
 #endif

@@ -10,7 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "cmd/cmd.h"
+#include "collect/recover.h"
+#include "trace/text.h"
 
 struct filter_options analysis_filter;
 bool analysis_quiet;
@@ -114,13 +117,68 @@ void analysis_output(bool no_pager)
 	__fsetlocking(stdout, FSETLOCKING_BYCALLER);
 }
 
+static void explain_state(const struct trace *t, enum recover_state state, FILE *out)
+{
+	const char *error = trace_session(t, "error");
+	char quoted[2048];
+
+	text_put(out, t->dir);
+	if (state == RECOVER_RECORDING) {
+		fputs(" is being recorded: what was written so far is shown", out);
+		return;
+	}
+	fputs(" is not complete: ", out);
+	text_put(out, error && *error ? error : "its recorder was killed");
+	if (state == RECOVER_GONE)
+		fputs(", and what it had not written is lost", out);
+	else
+		fprintf(out,
+			", and samples are still in shared memory: `kron recover %s` adds them",
+			str_shell(quoted, sizeof(quoted), t->dir));
+}
+
+void analysis_state(const struct trace *t, struct report_state *out)
+{
+	static const char *const keys[] = {
+		[RECOVER_COMPLETE] = "complete",
+		[RECOVER_RECORDING] = "recording",
+		[RECOVER_WAITING] = "recoverable",
+		[RECOVER_GONE] = "cut off",
+	};
+	enum recover_state state = recover_look(t);
+	FILE *f;
+
+	*out = (struct report_state){.key = keys[state]};
+	if (state == RECOVER_COMPLETE)
+		return;
+	f = fmemopen(out->text, sizeof(out->text), "w");
+	if (!f)
+		return;
+	explain_state(t, state, f);
+	fclose(f);
+	out->text[sizeof(out->text) - 1] = 0;
+}
+
+void analysis_drop(const struct opt_command *c, struct trace *t)
+{
+	struct report_state state;
+
+	analysis_state(t, &state);
+	trace_close(t);
+	if (*state.text)
+		fprintf(stderr, "kron %s: %s\n", c->name, state.text);
+}
+
 int analysis_close(const struct opt_command *c, struct trace *t, int status)
 {
 	uint64_t damaged = t->damaged;
 
 	hide_progress();
-	trace_close(t);
 	status = cmd_finish(c, status);
+	if (status == CMD_OK)
+		analysis_drop(c, t);
+	else
+		trace_close(t);
 	if (damaged && status == CMD_OK)
 		fprintf(stderr,
 			"kron %s: left out what makes no sense in the trace: %" PRIu64

@@ -6,6 +6,7 @@
 #include "base/opt.h"
 #include "trace/filter.h"
 #include "trace/reader.h"
+#include "trace/report.h"
 
 /* What of the trace to look at: analysis_open() applies it.  In the table of each such command. */
 extern struct filter_options analysis_filter;
@@ -56,8 +57,13 @@ extern bool analysis_quiet;
  */
 struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, int first);
 
-/* Say on stderr what is damaged, close, and finish. */
+/* Is all of it there, and if not, where is the rest? */
+void analysis_state(const struct trace *t, struct report_state *out);
+
+/* Say on stderr what is missing and what is damaged, close, and finish. */
 int analysis_close(const struct opt_command *c, struct trace *t, int status);
+/* One of several: say what is missing, and close it. */
+void analysis_drop(const struct opt_command *c, struct trace *t);
 
 /* The output comes while the trace is read: no progress between its lines on a terminal. */
 void analysis_streams(void);

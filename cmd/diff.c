@@ -51,6 +51,6 @@ int cmd_diff(int argc, char **argv)
 	analysis_output(no_pager || diff.json);
 	report_diff(before, after, &diff, stdout);
 	after->damaged += before->damaged;
-	trace_close(before);
+	analysis_drop(&command, before);
 	return analysis_close(&command, after, CMD_OK);
 }

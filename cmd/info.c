@@ -29,6 +29,7 @@ static const struct opt_command command = {
 int cmd_info(int argc, char **argv)
 {
 	int status, first = cmd_parse(&command, argc, argv, &status);
+	struct report_state state;
 	struct trace *t;
 
 	if (!first)
@@ -37,6 +38,7 @@ int cmd_info(int argc, char **argv)
 	if (!t)
 		return CMD_ERROR;
 	analysis_output(no_pager || json);
-	report_info(t, json, stdout);
+	analysis_state(t, &state);
+	report_info(t, &state, json, stdout);
 	return analysis_close(&command, t, CMD_OK);
 }

@@ -210,8 +210,11 @@ static void put_graph(const struct tui *u, const char *function, FILE *out)
 
 static void put_info(const struct tui *u, const char *function, FILE *out)
 {
+	struct report_state state;
+
 	(void)function;
-	report_info(u->t, false, out);
+	analysis_state(u->t, &state);
+	report_info(u->t, &state, false, out);
 }
 
 static void put_help(const struct tui *u, const char *function, FILE *out)

@@ -72,6 +72,23 @@ static uint64_t session_hex(const struct trace *t, const char *key)
 	return text ? strtoull(text, NULL, 16) : 0;
 }
 
+enum recover_state recover_look(const struct trace *t)
+{
+	const char *segment = trace_session(t, "segment");
+	struct boards_entry e;
+
+	if (t->complete)
+		return RECOVER_COMPLETE;
+	if (!segment || !boards_look_at(segment, &e))
+		return RECOVER_GONE;
+	/* a board that stays may have been used by another recording since */
+	if (!object_is_recorders_own(segment) && e.recording != session_hex(t, "recording"))
+		return RECOVER_GONE;
+	if (e.recorder_pid)
+		return RECOVER_RECORDING;
+	return e.orphaned ? RECOVER_WAITING : RECOVER_GONE;
+}
+
 static int read_trace(struct before *b, const char *dir, struct err *err)
 {
 	const char *segment;

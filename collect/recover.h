@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "trace/reader.h"
 
 struct recovery {
 	uint64_t in_file;   /* samples that the trace had */
@@ -18,6 +19,15 @@ struct recovery {
 	uint64_t processes;
 	uint32_t living; /* traced processes that still run; their gates are closed now */
 };
+
+/* Is all of it in the trace?  Changes nothing. */
+enum recover_state {
+	RECOVER_COMPLETE,
+	RECOVER_RECORDING, /* it is still being written */
+	RECOVER_WAITING,   /* recover_trace() gets the rest */
+	RECOVER_GONE       /* what was not written is lost */
+};
+enum recover_state recover_look(const struct trace *t);
 
 /*
  * -EBUSY: kron still records there.  -EALREADY: the trace is complete.  -ENOENT: there is no

@@ -13,6 +13,12 @@
 #include "base/err.h"
 #include "trace/reader.h"
 
+/* Is all of it in the trace?  Who knows where the rest would be, says it. */
+struct report_state {
+	const char *key; /* complete, recording, recoverable, cut off */
+	char text[1024]; /* a sentence; "" when it is complete */
+};
+
 /* ---- kron report: a profile by function ---- */
 
 /* The words of -s, in this order. */
@@ -114,6 +120,6 @@ int report_replay(const struct trace *t, const struct replay_options *o, FILE *o
 void report_dump(const struct trace *t, bool json, bool switches, FILE *out);
 
 /* ---- kron info ---- */
-void report_info(struct trace *t, bool json, FILE *out);
+void report_info(struct trace *t, const struct report_state *state, bool json, FILE *out);
 
 #endif

@@ -28,6 +28,7 @@ struct facts {
 	uint64_t start_real_ns, duration_ns;
 	double probe_ns, probe_ns_limit, probe_ns_off; /* 0: not measured */
 	struct cost cost;
+	const struct report_state *state;
 	struct trace_refusal *refusals; /* summed over modules; module is not set */
 	size_t nrefusals;
 };
@@ -511,6 +512,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 		 : t->complete ? NULL
 			       : "unknown: the collector did not finish this trace");
 	put_text(out, "error:", f->error);
+	put_text(out, "state:", *f->state->text ? f->state->text : NULL);
 	put_machine(t, out);
 	put_samples(t, f, out);
 	put_counters(t, out);
@@ -564,6 +566,7 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_f64(j, t->tsc_hz);
 	json_key(j, "complete");
 	json_bool(j, t->complete);
+	json_kstr(j, "state", f->state->key);
 	json_key(j, "probe_ns");
 	json_f64(j, f->probe_ns);
 	json_key(j, "probe_ns_limit");
@@ -740,10 +743,11 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_close(&j, '}');
 }
 
-void report_info(struct trace *t, bool json, FILE *out)
+void report_info(struct trace *t, const struct report_state *state, bool json, FILE *out)
 {
 	struct facts f = gather(t);
 
+	f.state = state;
 	if (json)
 		print_json(t, &f, out);
 	else

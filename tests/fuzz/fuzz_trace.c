@@ -187,6 +187,7 @@ static void read_filtered(struct trace *t, FILE *out)
 /* Every reader, every option that changes what is computed. */
 static bool read_all(FILE *out)
 {
+	const struct report_state complete = {.key = "complete"};
 	struct profile_options profile = {.by = PROFILE_BY_THREAD};
 	struct replay_options replay = {.depth = 3};
 	const char *glob = "*a*";
@@ -216,8 +217,8 @@ static bool read_all(FILE *out)
 	report_replay(t, &replay, out, &err);
 	report_dump(t, false, true, out);
 	report_dump(t, true, true, out);
-	report_info(t, false, out);
-	report_info(t, true, out);
+	report_info(t, &complete, false, out);
+	report_info(t, &complete, true, out);
 	export_all(t, out);
 	read_filtered(t, out);
 	trace_close(t);
