@@ -114,6 +114,29 @@ int boards_create(const char *name, const struct device_geometry *g, enum access
 	return code;
 }
 
+int boards_open_own(struct bus *b, struct err *err)
+{
+	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
+	struct window w;
+	int fd, code = object_begin(&fd, KRON_WINDOW_SIZE, err);
+
+	if (code)
+		return code;
+	code = make_board(fd, &standard, ACCESS_CLOCK_REAL, err);
+	if (!code)
+		code = object_map(fd, &w, err);
+	if (code) {
+		close(fd);
+		return code;
+	}
+	bus_use_board(b, &w.board);
+	b->fd = fd;
+	b->base = w.base;
+	b->mapped = KRON_WINDOW_SIZE;
+	snprintf(b->name, sizeof(b->name), "of its own");
+	return 0;
+}
+
 /* ---- which object ---- */
 
 /* The board of the kron record with this process id. */

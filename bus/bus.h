@@ -123,6 +123,9 @@ int boards_create(const char *name, const struct device_geometry *g, enum access
 		  struct err *err);
 /* Damaged ones and those of killed recorders, too.  -ENOENT; -EBUSY: a kron record is on it. */
 int boards_remove(const char *name, struct err *err);
+/* A board like one of boards_create(), but without a name: for this process and its children,
+ * and with the last of them it goes. */
+int boards_open_own(struct bus *b, struct err *err);
 /* All boards of this user, sorted by name; *out is the caller's to xfree(). */
 int boards_list(struct boards_entry **out, size_t *n, struct err *err);
 /* One, by the name of its object.  false: it is gone, or none of kron's. */

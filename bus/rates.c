@@ -28,7 +28,7 @@ int rates_open(struct rates *r, struct bus *b, struct err *err)
 	r->bus = b;
 	lanes_look(b, &l);
 	if (!l.recorder_pid)
-		return err_set(err, EINVAL, "nobody records on board %s", b->name);
+		return err_set(err, EINVAL, "no recording is running on board %s", b->name);
 	if (l.bus != KRON_BUS_LANE)
 		return err_set(err, EINVAL,
 			       "the samples on board %s go through its registers, not through "

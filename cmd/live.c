@@ -22,13 +22,59 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/* "kron-0123456789abcdef (pid 12), lab (pid 34)" */
+static void name_recordings(char *out, size_t size, const struct boards_entry *all, size_t n)
+{
+	size_t len = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < n && len + 100 < size; i++)
+		if (all[i].recorder_pid)
+			len += (size_t)snprintf(out + len, size - len, "%s%s (pid %d)",
+						len ? ", " : "", all[i].name, all[i].recorder_pid);
+}
+
+/* Whatever boards there are: the one on which somebody records. */
+static int find_recording(char *name, size_t size, struct err *err)
+{
+	struct boards_entry *all;
+	char names[400];
+	size_t n, running = 0;
+	int code = boards_list(&all, &n, err);
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < n; i++) {
+		if (!all[i].recorder_pid)
+			continue;
+		snprintf(name, size, "%s", all[i].name);
+		running++;
+	}
+	name_recordings(names, sizeof(names), all, n);
+	xfree(all);
+	if (!running)
+		return err_set(err, ENOENT, "no recording is running");
+	if (running > 1)
+		return err_set(err, EINVAL,
+			       "%zu recordings are running: --board names one of them: %s", running,
+			       names);
+	return 0;
+}
+
 int live_open(struct live *l, const char *board, struct err *err)
 {
+	char found[sizeof(((struct boards_entry *)0)->name)];
+	const char *env = getenv(BOARDS_ENV);
 	struct lanes_view lanes;
-	int code;
+	int code = 0;
 
 	memset(l, 0, sizeof(*l));
-	code = bus_open(&l->bus, board, err);
+	if (!board && (!env || !*env)) {
+		code = find_recording(found, sizeof(found), err);
+		board = found;
+	}
+	if (!code)
+		code = bus_open(&l->bus, board, err);
 	if (code)
 		return code;
 	if (!bus_is_exact(&l->bus))

@@ -31,7 +31,8 @@ struct live {
 	double factor;             /* samples for each that was seen */
 };
 
-/* board as in bus_open().  The first look shows what is new since now. */
+/* board: a name, NULL for $KRON_BOARD or the only recording.  The first look shows what is new since
+ * now. */
 int live_open(struct live *l, const char *board, struct err *err);
 /* false: the recording has ended. */
 bool live_look(struct live *l);

@@ -20,7 +20,7 @@ static uint64_t delay = 1000, rounds, limit;
 static const struct opt options[] = {
 	{0, "board", OPT_STR, &board, "NAME",
 	 "The board that is recorded on: a name, or the process id of a kron record. Default: "
-	 "$KRON_BOARD, else \"default\", else the only one that there is.",
+	 "$KRON_BOARD, else that of the recording that runs.",
 	 0, 0},
 	{'d', "delay", OPT_UINT, &delay, "MS",
 	 "Milliseconds from one picture to the next. Default 1000.", 10, 3600000},

@@ -120,6 +120,27 @@ static int no_lock(const struct tester *t, int code)
 			 strerror(-code));
 }
 
+static int open_own(struct tester *t, struct err *err)
+{
+	int code = boards_open_own(&t->bus, err);
+
+	if (!code)
+		tool_note(t->program,
+			  "on a board of its own, which goes with it; --board or " BOARDS_ENV
+			  " names another");
+	return code;
+}
+
+/* What is on a board goes in a test, so nobody's is taken just because it is there. */
+static int open_board(struct tester *t, const char *name, struct err *err)
+{
+	const char *env = getenv(BOARDS_ENV);
+
+	if (!name && env && *env)
+		name = env;
+	return name ? bus_open(&t->bus, name, err) : open_own(t, err);
+}
+
 int tester_open(struct tester *t, const struct opt_command *program, const char *name)
 {
 	struct err err;
@@ -127,7 +148,7 @@ int tester_open(struct tester *t, const struct opt_command *program, const char 
 
 	memset(t, 0, sizeof(*t));
 	t->program = program;
-	if (bus_open(&t->bus, name, &err))
+	if (open_board(t, name, &err))
 		return tool_fail(program, TESTER_CANNOT, "%s", err.msg);
 	recorder = bus_is_exact(&t->bus)
 			   ? __atomic_load_n(&t->bus.board.ctl->collector_pid, __ATOMIC_RELAXED)

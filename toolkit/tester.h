@@ -38,7 +38,10 @@ struct tester {
 	uint64_t errors;
 };
 
-/* Open the board that `name` means (bus_open).  TESTER_OK, or TESTER_CANNOT after saying why. */
+/*
+ * Open the board that `name` means (bus_open), or $KRON_BOARD; else one of our own.  TESTER_OK, or
+ * TESTER_CANNOT after saying why.
+ */
 int tester_open(struct tester *t, const struct opt_command *program, const char *name);
 /* The whole board.  TESTER_OK, or TESTER_CANNOT after saying who has it. */
 int tester_take_board(struct tester *t);
@@ -70,12 +73,12 @@ int tester_summary(const struct tester *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* The option that they all have. */
-#define TESTER_BOARD_OPTION(var)                                                         \
-	{                                                                                \
-		'b', "board", OPT_STR, &(var), "NAME",                                   \
-			"The board, by its name, or the path of a device. Default: "     \
-			"$KRON_BOARD, else the board named default, else the only one.", \
-			0, 0                                                             \
+#define TESTER_BOARD_OPTION(var)                                                     \
+	{                                                                            \
+		'b', "board", OPT_STR, &(var), "NAME",                               \
+			"The board, by its name, or the path of a device. Default: " \
+			"$KRON_BOARD, else one of its own, which goes with it.",     \
+			0, 0                                                         \
 	}
 
 /* ---- the chip, by word (NISTIR 5571, Table B4) ---- */

@@ -79,6 +79,40 @@ wait_for() { # until CMD... succeeds
 	done
 }
 
+@test "without a name they test a board of their own, which nobody sees and nothing is left of" {
+	source "$KRON_TOP_SRC/tests/e2e/board.bash"
+	need_own_shm
+	cat >script <<-'SH'
+		unset KRON_BOARD
+		for b in default other; do
+			"$KRON" board create --virtual-clock $b
+			mk_sample_test -b $b >/dev/null
+			cksum </dev/shm/kron-board.$(id -u).$b
+		done >before
+		ls /dev/shm >names
+		for tool in "mk_mem_test 0 5000" "test_mk -w 0.1" mk_sample_test "mk_nite_test -t 0.1" "mk_nite_test -x -t 0.1"; do
+			$tool >out 2>&1
+			echo "$tool: $?, $(tail -n 1 out | grep -c ': no errors$')"
+			ls /dev/shm | cmp - names
+		done
+		mk_nite_test >out 2>&1 &
+		for _ in $(seq 100); do grep -q seed out && break; sleep 0.1; done
+		ls /dev/shm | cmp - names
+		kill -9 $!
+		wait
+		ls /dev/shm | cmp - names
+		for b in default other; do cksum </dev/shm/kron-board.$(id -u).$b; done >after
+		cmp before after
+	SH
+	run in_own_shm 1g "exec sh ./script"
+	[ "$status" = 0 ]
+	[ "$output" = "mk_mem_test 0 5000: 0, 1
+test_mk -w 0.1: 0, 1
+mk_sample_test: 0, 1
+mk_nite_test -t 0.1: 0, 1
+mk_nite_test -x -t 0.1: 0, 1" ]
+}
+
 @test "no board, no board of that name, no board at all in that file" {
 	for tool in "mk_mem_test 0 1" test_mk mk_sample_test "mk_nite_test -t 0"; do
 		run $tool

@@ -3,10 +3,12 @@
 # kron top on a running recording: a program that calls one function three times as often as
 # another.  Looking must not change what is recorded.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
+source "$KRON_TOP_SRC/tests/e2e/board.bash"
 bats_require_minimum_version 1.5.0
 
 setup() {
 	test_setup
+	unset KRON_BOARD
 	cat >work.c <<-'C'
 		#include <stdio.h>
 		#include <unistd.h>
@@ -93,12 +95,50 @@ stop() {
 	run "$KRON" top --board "top-$$"
 	"$KRON" board rm "top-$$"
 	[ "$status" = 1 ]
-	[[ $output == "kron top: nobody records on board top-$$" ]]
+	[[ $output == "kron top: no recording is running on board top-$$" ]]
 	start --bus exact
 	run "$KRON" top --board $recorder
 	stop
 	[ "$status" = 1 ]
 	[[ $output == *"kron status --watch 1"* ]]
+}
+
+# In a /dev/shm of its own, for nobody may record there but the test.
+@test "without a name it finds the recording that runs, whatever boards there are" {
+	need_own_shm
+	cat >script <<-'SH'
+		"$KRON" top -n 1 2>none
+		echo "none: $?"
+		"$KRON" board create
+		"$KRON" board create other
+		"$KRON" top -n 1 2>>none
+		echo "none: $?"
+		start() {
+			"$KRON" record -q -o $1 -- ./work &
+			pids="$pids $!"
+			until "$KRON" status --board $! --json 2>/dev/null | grep -q '"processes":1'; do sleep 0.05; done
+		}
+		start t
+		"$KRON" top -n 1 -d 200 --json >one
+		echo "one: $?"
+		KRON_BOARD=other "$KRON" top -n 1 2>named
+		echo "named: $?"
+		start u
+		"$KRON" top -n 1 2>two
+		echo "two: $?"
+		echo $pids >pids
+		touch stop
+		wait
+	SH
+	run -0 in_own_shm 1g "exec sh ./script"
+	[ "$output" = $'none: 1\nnone: 1\none: 0\nnamed: 1\ntwo: 1' ]
+	[ "$(sort -u none)" = "kron top: no recording is running" ]
+	[ "$(json '[f["function"] for f in d["functions"]][0]' <one)" = "often [work]" ]
+	[ "$(cat named)" = "kron top: no recording is running on board other" ]
+	read -r a b <pids
+	[ "$(wc -l <two)" = 1 ]
+	[[ $(cat two) == "kron top: 2 recordings are running: --board names one of them: "*"$a"*"$b"* ]] ||
+		[[ $(cat two) == "kron top: 2 recordings are running: --board names one of them: "*"$b"*"$a"* ]]
 }
 
 @test "a small terminal: lines are cut, and the picture stays where it is" {
