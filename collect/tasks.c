@@ -39,7 +39,7 @@ struct task_note {
 	pid_t pid, its_pid;
 	uint64_t pidns;
 	uint32_t end; /* in tasks.ends */
-	char *exe, *cmdline;
+	char *exe, *cmdline, *comm;
 };
 
 struct task_thread {
@@ -80,6 +80,7 @@ static void free_note(struct tasks *t, struct task_note *n)
 	ends_forget(&t->ends, n->end);
 	xfree(n->exe);
 	xfree(n->cmdline);
+	xfree(n->comm);
 	xfree(n);
 }
 
@@ -115,6 +116,7 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	n->pidns = pidns_of(pid);
 	n->exe = process_exe(pid);
 	n->cmdline = process_cmdline(pid);
+	n->comm = process_thread_name(pid, 0);
 	pthread_mutex_lock(&t->lock);
 	ends_look(&t->ends); /* of those that it waited for */
 	n->end = ends_watch(&t->ends, pid);
@@ -191,6 +193,11 @@ static uint64_t foreign_pidns(const struct task *parent, const struct kron_proc 
 	return parent->pidns;
 }
 
+static void take_comm(struct task *k, const char *comm)
+{
+	snprintf(k->comm, sizeof(k->comm), "%s", comm ? comm : "");
+}
+
 static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 			 struct task_note *note)
 {
@@ -212,6 +219,7 @@ static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 		k->end = note->end;
 		note->end = 0;
 		note->exe = note->cmdline = NULL;
+		take_comm(k, note->comm);
 	} else if (!k->foreign && p->origin != KRON_PROC_FORK) {
 		/* A forked child is what its parent was; what /proc says may be its next program. */
 		k->exe = process_exe(k->pid);
@@ -221,6 +229,7 @@ static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 	if (!k->exe && parent && parent->exe) {
 		k->exe = xstrdup(parent->exe);
 		k->cmdline = xstrdup(parent->cmdline ? parent->cmdline : "");
+		take_comm(k, parent->comm);
 	}
 	if (k->foreign) /* the runtime hands it on to the children that it forks */
 		__atomic_or_fetch(&p->flags, KRON_PROC_FOREIGN_PIDNS, __ATOMIC_RELAXED);
@@ -553,8 +562,10 @@ static void read_thread_name(const struct chunk_owner *o, char *name, size_t siz
 		comm = process_thread_name(o->task->pid, o->tid);
 	if (comm && comm[0]) {
 		snprintf(name, size, "%s", comm);
+	} else if (!name[0] && o->tid == o->task->pid && o->task->comm[0]) {
+		snprintf(name, size, "%s", o->task->comm);
 	} else if (!name[0] && o->tid == o->task->pid && o->task->exe) {
-		/* The kernel would have named the main thread so. */
+		/* The kernel would have named the main thread so, but for links. */
 		slash = strrchr(o->task->exe, '/');
 		snprintf(name, size, "%.15s", slash ? slash + 1 : o->task->exe);
 	}

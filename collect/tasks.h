@@ -41,6 +41,7 @@ struct task {               /* shadow of one slot */
 	bool left;     /* a chunk of it is still in the segment */
 	char *exe;     /* of the last P record, for its fork children */
 	char *cmdline;
+	char comm[20]; /* what the kernel called its first thread then; "" unknown */
 };
 
 struct task_totals {

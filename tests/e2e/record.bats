@@ -342,3 +342,15 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	[ "$("$KRON" info --json t | json 'len(d["refusals"]) > 0 and all(" " in r["reason"] for r in d["refusals"])')" = True ]
 	"$KRON" info t | grep -Eq '^ +[0-9]+  (exits|entries) +[a-z-]+: .+ '
 }
+
+# The kernel names a program's first thread after the name by which it was executed.
+@test "threads have the names that the kernel gave them, in short processes, too" {
+	ln -s "$(command -v cat)" pussycat
+	ln -s "$(command -v dash)" shell
+	for i in 1 2 3 4 5; do
+		[ "$("$KRON" record -q -- ./pussycat /proc/self/comm)" = pussycat ]
+		[ "$("$KRON" info --json | json '[t["name"] for p in d["process_list"] for t in p["threads"]]')" = "['pussycat']" ]
+		"$KRON" record -q -- ./shell -c '(:); (:)'
+		[ "$("$KRON" info --json | json '{t["name"] for p in d["process_list"] for t in p["threads"]}')" = "{'shell'}" ]
+	done
+}
