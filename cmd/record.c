@@ -293,6 +293,41 @@ static bool has_alternative(const struct probe_results *r, size_t spec)
 	return false;
 }
 
+/* No module of the program was meant by it. */
+static bool is_elsewhere(const struct probe_results *r, size_t spec)
+{
+	return !r->v[spec].places && !r->v[spec].notes.n &&
+	       !probe_spec_gave_up(&probes.specs.v[spec]) && (verbose || !has_alternative(r, spec));
+}
+
+/* "FILE:12": how much of it is FILE. */
+static size_t file_length(const struct probe_spec *s)
+{
+	const char *colon = strrchr(s->where, ':');
+
+	return colon ? (size_t)(colon - s->where) : strlen(s->where);
+}
+
+/* The probes of one file, a pack mostly, in one line; returns the last of them that it is about. */
+static size_t say_elsewhere(const struct probe_results *r, size_t first)
+{
+	const struct probe_spec *s = &probes.specs.v[first], *next = s + 1;
+	size_t n = file_length(s), last = first;
+
+	while (last + 1 < r->n && is_elsewhere(r, last + 1) && file_length(next) == n &&
+	       !strncmp(next->where, s->where, n)) {
+		last++;
+		next++;
+	}
+	if (last == first)
+		say("kron: %s: %s: the program loaded no module that this means", s->where,
+		    s->text);
+	else
+		say("kron: %.*s: %s and %zu more: the program loaded no module that they mean",
+		    (int)n, s->where, s->text, last - first);
+	return last;
+}
+
 /* Probes that found no place, and what is wrong with those that did. */
 static void say_probes(const struct collector *c)
 {
@@ -310,9 +345,8 @@ static void say_probes(const struct collector *c)
 			say("kron: %s: %s: the expression takes too long for some paths: a simpler "
 			    "one will do",
 			    s->where, s->text);
-		else if (!r->v[i].places && !r->v[i].notes.n)
-			say("kron: %s: %s: the program loaded no module that this means", s->where,
-			    s->text);
+		else if (is_elsewhere(r, i))
+			i = say_elsewhere(r, i);
 	}
 }
 
@@ -337,10 +371,8 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 	else if (!s->starts && !c->server.untraced.v.n)
 		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
 		    "before it was ready");
-	else if (s->starts && !s->modules && (probes.specs.n || !c->server.untraced.v.n))
-		say(probes.specs.n ? "kron: no place of a probe was found"
-				   : "kron: no function was selected: nothing matches -F, or -N "
-				     "takes all");
+	else if (s->starts && !s->modules && !probes.specs.n && !c->server.untraced.v.n)
+		say("kron: no function was selected: nothing matches -F, or -N takes all");
 	say_probes(c);
 	if (child->signal && !child->ended)
 		say("kron: %s: recording ends; the program (pid %d) still runs, untraced from here",

@@ -158,7 +158,7 @@ int process_maps_read(struct process_maps *out, pid_t pid, struct err *err)
 		return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
 	if (!len) { /* a zombie */
 		xfree(text);
-		return err_set(err, ESRCH, "process %d is gone", pid);
+		return err_set(err, ESRCH, "it ended before its probes were in place");
 	}
 	parse_text(out, text);
 	return 0;

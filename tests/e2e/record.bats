@@ -354,3 +354,21 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 		[ "$("$KRON" info --json | json '{t["name"] for p in d["process_list"] for t in p["threads"]}')" = "{'shell'}" ]
 	done
 }
+
+@test "a pack whose library is not there has one line, whatever it holds" {
+	run --separate-stderr "$KRON" record -P libstdcxx -- true
+	[ "$status" = 0 ]
+	[ "${#stderr_lines[@]}" = 2 ]
+	[[ ${stderr_lines[0]} == *"libstdcxx.probe: %libstdcxx:throw and 2 more: the program loaded no module that they mean" ]]
+	# each of the command line's has its own
+	run --separate-stderr "$KRON" record -p libnone:f -p libnil:g -- true
+	[ "${#stderr_lines[@]}" = 3 ]
+	[[ ${stderr_lines[0]} == *"libnone:f: the program loaded no module that this means" ]]
+	[[ ${stderr_lines[1]} == *"libnil:g: the program loaded no module that this means" ]]
+	# others of the file that stand somewhere change nothing
+	printf 'libnone:a\nlibnone:b\nmain\nlibnone:c\n' >my.probe
+	"$KRON" record -P ./my.probe -- "$KRON" --version 2>err >/dev/null
+	[ "$(grep -c 'no module' err)" = 2 ]
+	grep -q 'my.probe: libnone:a and 1 more: ' err
+	grep -q 'my.probe:4: libnone:c: ' err
+}
