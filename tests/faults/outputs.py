@@ -244,6 +244,22 @@ def foreign_link(kind):
     need(contents("real", kind) == (OLD if kind not in DIRS else []), "it was written")
 
 
+def foreign_file(kind):
+    """Nor is a file written that somebody has left there for us to write to."""
+    with open("/proc/sys/fs/protected_regular") as f:
+        if f.read().strip() == "0":
+            raise Skip("fs.protected_regular is off")
+    if os.geteuid():
+        raise Skip("needs another user")
+    os.mkdir("all")
+    os.chmod("all", 0o1777)
+    put_old(kind, "all/file")
+    os.chown("all/file", 12345, 12345)
+    os.chmod("all/file", 0o666)
+    sentence(kind, run(kind, "all/file"), "permission")
+    need(contents("all/file", kind) == OLD, "it was written")
+
+
 def not_replaced(kind):
     """Devices, pipes and descriptors are written as they are."""
     good(kind, "whole")
@@ -461,6 +477,8 @@ with Suite("outputs") as s:
             s.case(f"{k}: links", links, k)
         for k in ("view", "sqlite", "patch", "ctf"):
             s.case(f"{k}: a link of somebody else's", foreign_link, k)
+        for k in ("view", "sqlite"):
+            s.case(f"{k}: a file of somebody else's", foreign_file, k)
         for k in FILES:
             s.case(f"{k}: devices, pipes, descriptors", not_replaced, k)
         for k in KINDS:
