@@ -124,7 +124,7 @@ static void explain_state(const struct trace *t, enum recover_state state, FILE 
 
 	text_put(out, t->dir);
 	if (state == RECOVER_RECORDING) {
-		fputs(" is being recorded: what was written so far is shown", out);
+		fputs(" was still being recorded: what had been written by then is shown", out);
 		return;
 	}
 	fputs(" is not complete: ", out);

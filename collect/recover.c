@@ -72,13 +72,27 @@ static uint64_t session_hex(const struct trace *t, const char *key)
 	return text ? strtoull(text, NULL, 16) : 0;
 }
 
-enum recover_state recover_look(const struct trace *t)
+/* Since it was opened: the recorder has ended, or somebody has recovered it. */
+static bool has_ended(const char *dir)
+{
+	static const char key[] = "end_tsc=";
+	char *path = xasprintf("%s/session", dir), line[256];
+	FILE *f = fopen(path, "re");
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, key, strlen(key));
+	if (f)
+		fclose(f);
+	xfree(path);
+	return found;
+}
+
+static enum recover_state look_at_segment(const struct trace *t)
 {
 	const char *segment = trace_session(t, "segment");
 	struct boards_entry e;
 
-	if (t->complete)
-		return RECOVER_COMPLETE;
 	if (!segment || !boards_look_at(segment, &e))
 		return RECOVER_GONE;
 	/* a board that stays may have been used by another recording since */
@@ -87,6 +101,13 @@ enum recover_state recover_look(const struct trace *t)
 	if (e.recorder_pid)
 		return RECOVER_RECORDING;
 	return e.orphaned ? RECOVER_WAITING : RECOVER_GONE;
+}
+
+enum recover_state recover_look(const struct trace *t)
+{
+	enum recover_state state = t->complete ? RECOVER_COMPLETE : look_at_segment(t);
+
+	return state == RECOVER_GONE && has_ended(t->dir) ? RECOVER_RECORDING : state;
 }
 
 static int read_trace(struct before *b, const char *dir, struct err *err)

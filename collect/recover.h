@@ -23,7 +23,7 @@ struct recovery {
 /* Is all of it in the trace?  Changes nothing. */
 enum recover_state {
 	RECOVER_COMPLETE,
-	RECOVER_RECORDING, /* it is still being written */
+	RECOVER_RECORDING, /* it was still being written when it was opened */
 	RECOVER_WAITING,   /* recover_trace() gets the rest */
 	RECOVER_GONE       /* what was not written is lost */
 };

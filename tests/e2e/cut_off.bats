@@ -52,13 +52,23 @@ state() { "$KRON" info --json t 2>/dev/null | json 'd["state"], d["complete"]'; 
 
 @test "a recording that goes on is said to" {
 	steps_start 1 --board "$B"
-	steps 100
+	steps 200000
 	run -0 --separate-stderr "$KRON" report t
 	[ "$(wc -l <<<"$stderr")" = 1 ]
-	[[ $stderr == *"t is being recorded"* ]]
+	[[ $stderr == *"t was still being recorded"* ]]
 	[ "$(state)" = "('recording', False)" ]
 	"$KRON" info t 2>/dev/null | grep -q '^state: .*recorded'
+	# the recorder ends while somebody reads: nothing is lost, and nothing is said to be
+	mkfifo slow
+	"$KRON" dump t 2>err >slow 3>&- 7>&- 8<&- &
+	exec 9<slow
+	read -r line <&9
 	steps_end
+	cat <&9 >rest
+	exec 9<&-
+	wait $!
+	[ "$(wc -l <err)" = 1 ]
+	grep -q 'was still being recorded' err
 	run -0 --separate-stderr "$KRON" report t
 	[ -z "$stderr" ]
 }
