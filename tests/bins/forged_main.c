@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* forged_main.c - calls total() of forged.S so often as its argument says, and prints the sum. */
+#include <stdio.h>
+#include <stdlib.h>
+
+int total(int n);
+
+int main(int argc, char **argv)
+{
+	long sum = 0;
+
+	for (int i = argc > 1 ? atoi(argv[1]) : 10; i > 0; i--)
+		sum += total(5);
+	printf("%ld\n", sum);
+	return 0;
+}
