@@ -122,7 +122,7 @@ bool module_probes_want(const struct probe_set *set, const char *path, bool is_e
 /* The resolution is made anew each time: it needs the code map, and is the request whose hash
  * finds the plan. */
 static int plan_with(struct modules *ms, struct module *m, bool functions,
-		     const struct code_map *map, struct err *err)
+		     struct plan_source *source, const struct code_map *map, struct err *err)
 {
 	struct plan_request request;
 	bool is_exe = m->is_exe;
@@ -131,7 +131,7 @@ static int plan_with(struct modules *ms, struct module *m, bool functions,
 	keep_results(ms, &m->probes.found);
 	log_info("collect", "%s: %zu places of probes", m->path, m->probes.found.places.n);
 	request = resolve_request(&m->probes.found, functions);
-	return plan_cache_get_request(&ms->cache, &m->full, map, &request, err);
+	return plan_cache_get_request(&ms->cache, &m->full, source, map, &request, err);
 }
 
 static void count_places(struct module *m)
@@ -151,14 +151,17 @@ static void count_places(struct module *m)
 int module_probes_plan(struct modules *ms, struct module *m, bool functions, struct err *err)
 {
 	struct functions fns = {0};
+	struct plan_source source;
 	struct code_map *map;
-	int code = functions_find(&fns, m->img, err);
+	int code;
 
+	plan_cache_source(&ms->cache, &source, m->img);
+	code = functions_find(&fns, m->img, err);
 	if (code)
 		return code;
 	code = code_map_build(&map, m->img, &fns, err);
 	if (!code) {
-		code = plan_with(ms, m, functions, map, err);
+		code = plan_with(ms, m, functions, &source, map, err);
 		code_map_free(map);
 	}
 	functions_free(&fns);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -71,14 +72,6 @@ void modules_free(struct modules *ms)
 }
 
 /* ---- which file is it? ---- */
-
-static void identify(const struct stat *st, struct module_file *f)
-{
-	f->dev = st->st_dev;
-	f->ino = st->st_ino;
-	f->size = (uint64_t)st->st_size;
-	f->mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
-}
 
 /* How /proc/PID/maps would show fd: map a page here and look. */
 static bool maps_identity(int fd, uint64_t *dev, uint64_t *ino)
@@ -173,26 +166,56 @@ static int open_mapped_file(pid_t pid, const struct process_mapping *map, bool i
 
 /* ---- entries ---- */
 
-static struct module *find_module(struct modules *ms, const struct module_file *f,
+/* Clocks of filesystems step by less: what was changed so long ago has another ctime after a change. */
+#define YOUNG_NS 2000000000ll
+
+static bool is_young(const struct file_identity *f)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec - (int64_t)f->ctime_ns < YOUNG_NS;
+}
+
+/* Under the lock. */
+static struct module *find_module(struct modules *ms, const struct file_identity *f,
 				  const struct process_mapping *map)
 {
 	struct module *found = NULL;
 
-	pthread_mutex_lock(&ms->lock);
 	vec_for(&ms->all, p)
-		if (!memcmp(&(*p)->file, f, sizeof(*f)) && (*p)->maps_dev == map->dev &&
-		    f->ino == map->ino)
+		if (!(*p)->is_gone && !memcmp(&(*p)->file, f, sizeof(*f)) &&
+		    (*p)->maps_dev == map->dev && f->ino == map->ino)
 			found = *p;
+	return found;
+}
+
+/* The usual case needs one stat: no open, no ELF.  NULL: the file is new, or may be. */
+static struct module *find_known(struct modules *ms, const struct process_mapping *map)
+{
+	struct module *found = NULL;
+	struct file_identity f;
+	struct stat st;
+
+	if (map->deleted || stat(map->path, &st))
+		return NULL;
+	file_identify(&f, &st);
+	pthread_mutex_lock(&ms->lock);
+	found = find_module(ms, &f, map);
+	if (found && found->is_young)
+		found = NULL;
 	pthread_mutex_unlock(&ms->lock);
 	return found;
 }
 
-static struct module *new_module(struct elf_image *img, const struct stat *st,
-				 const struct process_mapping *map)
+static struct module *new_module(struct elf_image *img, const struct process_mapping *map)
 {
 	struct module *m = xcalloc(1, sizeof(*m));
 
-	identify(st, &m->file);
+	m->file = img->file;
+	m->is_young = m->has_content = is_young(&m->file);
+	if (m->has_content)
+		content_of(&m->content, img->bytes, img->size);
 	m->maps_dev = map->dev;
 	m->path = xstrdup(map->path);
 	m->nsegments = img->nsegments;
@@ -206,36 +229,53 @@ static struct module *new_module(struct elf_image *img, const struct stat *st,
 	return m;
 }
 
+static bool has_same_content(const struct module *m, const struct elf_image *img)
+{
+	struct content now;
+
+	if (!m->has_content)
+		return true;
+	content_of(&now, img->bytes, img->size);
+	return content_is(&now, &m->content);
+}
+
+/* Is what was opened just now what the other one is?  If so, then so it is from now on. */
+static bool is_same_file(struct module *m, const struct elf_image *img)
+{
+	if (!m->is_young)
+		return true;
+	m->is_gone = !has_same_content(m, img);
+	m->is_young = is_young(&img->file);
+	return !m->is_gone;
+}
+
 /* Two processes may have come with the same new file: the first entry stays. */
 static struct module *add_module(struct modules *ms, struct module *m,
 				 const struct process_mapping *map)
 {
-	struct module *other = find_module(ms, &m->file, map);
+	struct module *other;
 
-	if (other) {
-		free_module(m);
-		return other;
-	}
 	pthread_mutex_lock(&ms->lock);
-	*vec_push(&ms->all) = m;
+	other = find_module(ms, &m->file, map);
+	if (other && !is_same_file(other, m->img))
+		other = NULL;
+	if (!other)
+		*vec_push(&ms->all) = m;
 	pthread_mutex_unlock(&ms->lock);
-	return m;
+	if (!other)
+		return m;
+	free_module(m);
+	return other;
 }
 
 int modules_get(struct modules *ms, struct module **out, pid_t pid,
 		const struct process_mapping *map, bool is_exe, struct err *err)
 {
-	struct module_file f;
 	struct elf_image *img;
 	struct stat st;
 	int fd, code;
 
-	/* The usual case needs one stat: no open, no ELF. */
-	*out = NULL;
-	if (!map->deleted && !stat(map->path, &st)) {
-		identify(&st, &f);
-		*out = find_module(ms, &f, map);
-	}
+	*out = find_known(ms, map);
 	if (*out)
 		return 0;
 	fd = open_mapped_file(pid, map, is_exe, &st, err);
@@ -245,7 +285,7 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 	close(fd);
 	if (code)
 		return code;
-	*out = new_module(img, &st, map);
+	*out = new_module(img, map);
 	if (img->has_text_relocs)
 		(*out)->full_code = (*out)->hooks_code =
 			err_set(&(*out)->why, ENOTSUP,
@@ -258,8 +298,7 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 
 /* ---- plans ---- */
 
-/* The plan of a file from kron patch is in the file, and the code that the cache knows by its
- * build-id is the original's. */
+/* The plan of a file from kron patch is in the file. */
 static int take_patched(struct module *m, bool full)
 {
 	struct patch_info info;
@@ -365,7 +404,7 @@ static int reopen_image(struct module *m)
 
 	if (code)
 		return code;
-	if (img->ino != m->file.ino || img->mtime_ns != m->file.mtime_ns) {
+	if (memcmp(&img->file, &m->file, sizeof(m->file)) || !has_same_content(m, img)) {
 		elf_image_close(img);
 		return err_set(&m->why, ESTALE, "%s was replaced on disk since it was loaded",
 			       m->path);

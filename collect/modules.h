@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "collect/content.h"
 #include "collect/journal.h"
 #include "collect/module_probes.h"
 #include "collect/plan_cache.h"
@@ -25,13 +26,14 @@
 struct links;
 struct stub_plan;
 
-struct module_file { /* identity of a file's content */
-	uint64_t dev, ino, size, mtime_ns;
-};
-
 struct module {
-	struct module_file file;
+	struct file_identity file;
 	uint64_t maps_dev; /* device as /proc/PID/maps says it: differs on btrfs and overlays */
+	/* Under the modules' lock.  A file that was changed just before it was opened may be changed
+	 * once more and keep its identity: while it is young, its bytes are compared. */
+	bool is_young, is_gone; /* gone: another module has its identity now */
+	bool has_content;       /* it was young once */
+	struct content content;
 	char *path;
 	struct elf_segment *segments;
 	size_t nsegments;

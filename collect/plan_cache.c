@@ -2,8 +2,8 @@
 /*
  * plan_cache.c - see plan_cache.h.
  *
- * A plan file is written under another name and renamed: who opens one finds a whole one.
- * Nothing is fsynced; what a power failure damages, plan_load() refuses.
+ *   image ─► source ─► key ─► load ─────────────────────────────────────► plan
+ *                              └ none ─► sum, if it was only known ─► make ─► unchanged? ─► store
  */
 #define _GNU_SOURCE
 #include "collect/plan_cache.h"
@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,159 +19,164 @@
 
 #include "base/log.h"
 #include "base/vec.h"
+#include "collect/cache_dir.h"
+
+#define USE_GRAIN 300 /* seconds: how well the cache knows when a plan was used */
+
+_Static_assert(PLAN_SOURCE_LEN == CONTENT_LEN, "plan_key.source");
 
 void plan_cache_open(struct plan_cache *c, const char *xdg_cache_home, const char *home)
 {
-	c->dir = NULL;
-	c->max_bytes = PLAN_CACHE_BYTES;
+	struct err err;
+
+	*c = (struct plan_cache){.dir = -1, .max_bytes = PLAN_CACHE_BYTES};
 	if (xdg_cache_home && xdg_cache_home[0] == '/')
-		c->dir = xasprintf("%s/kron", xdg_cache_home);
+		c->path = xasprintf("%s/kron", xdg_cache_home);
 	else if (home && home[0] == '/')
-		c->dir = xasprintf("%s/.cache/kron", home);
+		c->path = xasprintf("%s/.cache/kron", home);
+	if (c->path)
+		c->dir = cache_dir_open(c->path, &err);
+	if (c->path && c->dir < 0) {
+		c->dir = -1;
+		log_warn("cache", "plans are not kept: %s", err.msg);
+	}
 }
 
 void plan_cache_close(struct plan_cache *c)
 {
-	xfree(c->dir);
-	c->dir = NULL;
+	if (c->dir >= 0)
+		close(c->dir);
+	c->dir = -1;
+	xfree(c->path);
+	c->path = NULL;
 }
 
-static void hex_of(char *out, const uint8_t *bytes, size_t n)
+void plan_cache_trim(const struct plan_cache *c)
 {
-	for (size_t i = 0; i < n; i++)
-		sprintf(out + 2 * i, "%02x", bytes[i]);
+	if (c->dir >= 0)
+		cache_room_trim(c->dir, c->max_bytes);
 }
 
-/* A debug file that is installed later gives better names: its age is part of the key. */
-static uint64_t debug_file_mtime(const char *build_id)
+/* ---- names and keys ---- */
+
+#define NAME_MAX_LEN (CONTENT_TEXT + 80)
+
+static struct plan_key key_of(const struct plan_source *s, const struct plan_options *opt)
 {
-	struct stat st;
-	char path[160];
+	struct plan_key key = {
+		.tactics = opt->tactics,
+		.request = opt->request ? plan_request_hash(opt->request) : 0,
+		.hooks_only = opt->hooks_only,
+	};
 
-	if (strlen(build_id) < 3)
-		return 0;
-	snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", build_id,
-		 build_id + 2);
-	return stat(path, &st) ? 0 : (uint64_t)st.st_mtime;
+	memcpy(key.source, s->content.v, CONTENT_LEN);
+	return key;
 }
 
-static char *path_of(const struct plan_cache *c, const struct elf_image *img, const char *kind)
+static void name_plan(char name[NAME_MAX_LEN], const struct plan_source *s,
+		      const struct plan_key *key, bool has_request)
 {
-	char id[2 * sizeof(img->build_id) + 1] = "";
-	char *key, *path, tactics[16] = "";
+	char source[CONTENT_TEXT], kind[20], tactics[16] = "";
 
-	if (!c->dir)
-		return NULL;
-	if (img->build_id_len) {
-		hex_of(id, img->build_id, img->build_id_len);
-		key = xstrdup(id);
-	} else if (img->ino) {
-		key = xasprintf("f%" PRIx64 ".%" PRIx64 ".%" PRIx64, img->dev, img->ino,
-				img->mtime_ns);
-	} else {
-		return NULL;
-	}
-	if (c->tactics)
-		snprintf(tactics, sizeof(tactics), "-t%" PRIx32, c->tactics);
-	path = xasprintf("%s/%s-%zx-%" PRIx64 "-v%u-%s%s.plan", c->dir, key, img->size,
-			 debug_file_mtime(id), PLAN_VERSION, kind, tactics);
-	xfree(key);
-	return path;
+	content_write(source, &s->content);
+	snprintf(kind, sizeof(kind), "%s", key->hooks_only ? "hooks" : "full");
+	if (has_request)
+		snprintf(kind, sizeof(kind), "%016" PRIx64, key->request);
+	if (key->tactics)
+		snprintf(tactics, sizeof(tactics), "-t%" PRIx32, key->tactics);
+	snprintf(name, NAME_MAX_LEN, "%s-v%u-%s%s" CACHE_ENTRY, source, PLAN_VERSION, kind,
+		 tactics);
 }
 
-char *plan_cache_path(const struct plan_cache *c, const struct elf_image *img, bool hooks_only)
-{
-	return path_of(c, img, hooks_only ? "hooks" : "full");
-}
+/* ---- load and store ---- */
 
-/* Plans become code in traced processes: take none that another user could have written. */
-static bool is_own_file(const struct stat *st)
-{
-	return S_ISREG(st->st_mode) && st->st_uid == geteuid() &&
-	       !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* Its mtime says when a plan was last used, right to an hour; that it cannot be set is no harm. */
+/* Its mtime says when a plan was last used; that it cannot be set is no harm. */
 static void note_use(int fd, const struct stat *st)
 {
-	if (time(NULL) - st->st_mtime > 3600)
+	if (time(NULL) - st->st_mtime > USE_GRAIN)
 		futimens(fd, NULL);
 }
 
-static int load_plan(const char *path, const struct elf_image *img, struct plan **out)
+static int load_plan(const struct plan_cache *c, const char *name, const struct plan_key *key,
+		     struct plan **out)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct err err;
 	struct stat st;
-	int code;
+	int fd = cache_dir_get(c->dir, name, &st), code = fd;
 
-	if (fd < 0)
-		return -errno;
-	code = !fstat(fd, &st) && is_own_file(&st) ? plan_load(out, fd, &err) : -EPERM;
-	if (!code)
-		note_use(fd, &st);
-	close(fd);
-	if (!code && ((*out)->build_id_len != img->build_id_len ||
-		      memcmp((*out)->build_id, img->build_id, img->build_id_len))) {
-		plan_free(*out);
-		*out = NULL;
-		code = -EINVAL;
+	if (fd >= 0) {
+		code = plan_load(out, key, fd, &err);
+		if (!code)
+			note_use(fd, &st);
+		close(fd);
 	}
-	if (code)
-		log_info("cache", "%s is of no use: %s", path,
-			 code == -EPERM ? "it may be somebody else's" : "it is damaged");
+	if (code && code != -ENOENT)
+		log_info("cache", "%s/%s is of no use: %s", c->path, name,
+			 fd >= 0 ? err.msg : "it may be somebody else's");
 	return code;
 }
 
-static void make_dir(const char *dir)
-{
-	char *parent = xstrdup(dir), *slash = strrchr(parent, '/');
+struct storing {
+	const struct plan *plan;
+	const struct plan_key *key;
+};
 
-	if (mkdir(dir, 0700) && errno == ENOENT && slash && slash != parent) {
-		*slash = 0;
-		mkdir(parent, 0700);
-		mkdir(dir, 0700);
-	}
-	xfree(parent);
+static int fill(int fd, void *ctx, struct err *err)
+{
+	const struct storing *s = ctx;
+
+	return plan_save(s->plan, s->key, fd, err);
 }
 
-static int open_temp(const struct plan_cache *c, char **temp)
+static void store_plan(const struct plan_cache *c, const char *name, const struct plan_key *key,
+		       const struct plan *p)
 {
-	int fd;
-
-	*temp = xasprintf("%s/.new-XXXXXX", c->dir);
-	fd = mkostemp(*temp, O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT) {
-		make_dir(c->dir);
-		xfree(*temp);
-		*temp = xasprintf("%s/.new-XXXXXX", c->dir);
-		fd = mkostemp(*temp, O_CLOEXEC);
-	}
-	return fd;
-}
-
-static void store_plan(const struct plan_cache *c, const char *path, const struct plan *p)
-{
+	struct storing s = {p, key};
 	struct err err = {{0}};
-	char *temp;
-	int fd = open_temp(c, &temp);
-	int code;
 
-	if (fd < 0) {
-		log_info("cache", "cannot write to %s: %s", c->dir, strerror(errno));
-		xfree(temp);
-		return;
+	if (cache_dir_put(c->dir, name, plan_file_size(p), c->max_bytes, fill, &s, &err))
+		log_info("cache", "cannot keep %s/%s: %s", c->path, name, err.msg);
+}
+
+/* ---- the whole ---- */
+
+static int has_changed(const struct elf_image *img, struct plan **plan, struct err *err)
+{
+	plan_free(*plan);
+	*plan = NULL;
+	return err_set(err, ESTALE, "%s was changed while it was planned", img->path);
+}
+
+/* The map, if there is one, was made since the source was found. */
+static int make_and_store(const struct plan_cache *c, const struct plan_source *s,
+			  const struct code_map *map, const struct plan_options *opt,
+			  const char *name, const struct plan_key *key, struct plan **out,
+			  struct err *err)
+{
+	int code = map ? plan_make_from(out, map, opt, err) : plan_make(out, s->img, opt, err);
+
+	if (code)
+		return code;
+	if (!plan_source_stayed(s))
+		return has_changed(s->img, out, err);
+	store_plan(c, name, key, *out);
+	return 0;
+}
+
+static int get(const struct plan_cache *c, struct plan_source *s, const struct code_map *map,
+	       const struct plan_options *opt, struct plan **out, struct err *err)
+{
+	char name[NAME_MAX_LEN];
+	struct plan_key key;
+
+	for (;; plan_source_sum(s, c->dir)) {
+		key = key_of(s, opt);
+		name_plan(name, s, &key, opt->request);
+		if (!load_plan(c, name, &key, out))
+			return map && !plan_source_stayed(s) ? has_changed(s->img, out, err) : 0;
+		if (!s->is_known) /* what is about to be written must be right */
+			return make_and_store(c, s, map, opt, name, &key, out, err);
 	}
-	code = plan_save(p, fd, &err);
-	if (close(fd) && !code)
-		code = err_set(&err, errno, "%s", strerror(errno));
-	if (!code && rename(temp, path))
-		code = err_set(&err, errno, "%s", strerror(errno));
-	if (code) {
-		unlink(temp);
-		log_info("cache", "cannot write %s: %s", path, err.msg);
-	}
-	xfree(temp);
 }
 
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
@@ -180,34 +184,28 @@ int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct e
 {
 	struct plan_options opt = {.hooks_only = hooks_only,
 				   .tactics = hooks_only ? 0 : c->tactics};
-	char *path = plan_cache_path(c, img, hooks_only);
-	int code = path ? load_plan(path, img, out) : -ENOENT;
+	struct plan_source s;
 
-	if (code) {
-		code = plan_make(out, img, &opt, err);
-		if (!code && path)
-			store_plan(c, path, *out);
-	}
-	xfree(path);
-	return code;
+	if (c->dir < 0)
+		return plan_make(out, img, &opt, err);
+	plan_cache_source(c, &s, img);
+	return get(c, &s, NULL, &opt, out, err);
 }
 
-int plan_cache_get_request(const struct plan_cache *c, struct plan **out,
+void plan_cache_source(const struct plan_cache *c, struct plan_source *s,
+		       const struct elf_image *img)
+{
+	if (c->dir >= 0)
+		plan_source_find(s, img, c->dir);
+}
+
+int plan_cache_get_request(const struct plan_cache *c, struct plan **out, struct plan_source *s,
 			   const struct code_map *map, const struct plan_request *request,
 			   struct err *err)
 {
 	struct plan_options opt = {.request = request, .tactics = c->tactics};
-	char kind[32], *path;
-	int code;
 
-	snprintf(kind, sizeof(kind), "%016" PRIx64, plan_request_hash(request));
-	path = path_of(c, map->img, kind);
-	code = path ? load_plan(path, map->img, out) : -ENOENT;
-	if (code) {
-		code = plan_make_from(out, map, &opt, err);
-		if (!code && path)
-			store_plan(c, path, *out);
-	}
-	xfree(path);
-	return code;
+	if (c->dir < 0)
+		return plan_make_from(out, map, &opt, err);
+	return get(c, s, map, &opt, out, err);
 }

@@ -487,6 +487,22 @@ int elf_image_from_memory(struct elf_image **out, const void *bytes, size_t size
 	return elf_image_load(out, bytes, size, name, &(struct elf_priv){0}, 0, err);
 }
 
+static uint64_t nanoseconds(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000ull + (uint64_t)t->tv_nsec;
+}
+
+void file_identify(struct file_identity *out, const struct stat *st)
+{
+	*out = (struct file_identity){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = nanoseconds(&st->st_mtim),
+		.ctime_ns = nanoseconds(&st->st_ctim),
+	};
+}
+
 /* Takes over fd. */
 static int open_fd(struct elf_image **out, int fd, const char *path, unsigned int load_flags,
 		   struct err *err)
@@ -516,9 +532,7 @@ static int open_fd(struct elf_image **out, int fd, const char *path, unsigned in
 		return rc;
 	}
 	(*out)->fd = fd;
-	(*out)->dev = st.st_dev;
-	(*out)->ino = st.st_ino;
-	(*out)->mtime_ns = st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec;
+	file_identify(&(*out)->file, &st);
 	return 0;
 }
 
@@ -563,6 +577,8 @@ void elf_image_close(struct elf_image *img)
 	if (!img)
 		return;
 	priv = img->priv;
+	elf_image_close(priv->debug);
+	xfree(priv->debug_dir);
 	if (priv->mapping)
 		munmap(priv->mapping, img->size);
 	if (img->fd >= 0)

@@ -31,6 +31,14 @@ enum elf_kind {
  * to be made use of.  (With a description eu-elflint would not know its type.) */
 #define KRON_NOTE_OWNER "kron\0\0\0" /* what it holds comes behind these eight bytes */
 
+/* Which file, and in which state: one that was changed has another ctime_ns, whatever was done about
+ * its mtime_ns; but for changes within one tick of the kernel's clock (some milliseconds). */
+struct file_identity {
+	uint64_t dev, ino, size, mtime_ns, ctime_ns;
+};
+struct stat;
+void file_identify(struct file_identity *out, const struct stat *st);
+
 struct elf_segment { /* a PT_LOAD, clipped to the file */
 	uint64_t vaddr, memsz;
 	uint64_t off, filesz;
@@ -63,9 +71,9 @@ struct elf_image {
 	struct {                    /* what the note of `kron patch` holds */
 		uint64_t off, size; /* in the file; 0 when there is none */
 	} kron_note;
-	bool is_go;                  /* Go's runtime is in it */
-	bool has_text_relocs;        /* DT_TEXTREL: memory will differ from the file */
-	uint64_t dev, ino, mtime_ns; /* identity of the file, 0 when opened from memory */
+	bool is_go;                /* Go's runtime is in it */
+	bool has_text_relocs;      /* DT_TEXTREL: memory will differ from the file */
+	struct file_identity file; /* when it was opened; zeros when opened from memory */
 	void *priv;
 };
 

@@ -15,6 +15,9 @@ struct elf_priv {
 	uint64_t dynamic_off; /* PT_DYNAMIC in the file */
 	size_t ndynamic;
 	uint64_t eh_frame_hdr; /* vaddr of PT_GNU_EH_FRAME, 0 when there is none */
+	/* elf_debug_file(): what it found, and where it looked; NULL: it was not asked */
+	struct elf_image *debug;
+	char *debug_dir;
 };
 
 enum elf_load_flags {

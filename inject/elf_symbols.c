@@ -12,6 +12,7 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/vec.h"
 #include "inject/elf_image_impl.h"
@@ -168,10 +169,9 @@ static bool same_build(const struct elf_image *a, const struct elf_image *b)
 	       !memcmp(a->build_id, b->build_id, a->build_id_len);
 }
 
-static struct elf_image *by_build_id(const struct elf_image *img, const char *debug_dir)
+static char *path_by_build_id(const struct elf_image *img, const char *debug_dir)
 {
-	char hex[2 * sizeof(img->build_id) + 1], *path;
-	struct elf_image *debug;
+	char hex[2 * sizeof(img->build_id) + 1];
 
 	if (img->build_id_len < 2)
 		return NULL;
@@ -182,79 +182,108 @@ static struct elf_image *by_build_id(const struct elf_image *img, const char *de
 		hex[2 * i + 1] = digits[img->build_id[i] & 15];
 	}
 	hex[2 * img->build_id_len] = 0;
-	path = xasprintf("%s/.build-id/%.2s/%s.debug", debug_dir, hex, hex + 2);
-	elf_image_open_debug(&debug, path, NULL);
-	xfree(path);
-	if (debug && !same_build(img, debug)) {
-		elf_image_close(debug);
-		return NULL;
-	}
-	return debug;
+	return xasprintf("%s/.build-id/%.2s/%s.debug", debug_dir, hex, hex + 2);
 }
 
-/* The link's checksum is only looked at when there is no build-id to compare. */
-static bool is_linked_file(const struct elf_image *img, const struct elf_image *debug, uint32_t crc)
+/* The name in .gnu_debuglink, "" if there is none, and the sum of the file that is meant. */
+static const char *read_link(const struct elf_image *img, uint32_t *crc)
 {
+	const struct elf_section *s = elf_image_section(img, ".gnu_debuglink");
+	struct elf_strings name;
+	uint64_t crc_at;
+
+	if (!s || s->type == SHT_NOBITS || s->size < 8)
+		return "";
+	name = elf_strings(img, s->off, s->size - 4);
+	if (!name.size || !*name.v || strchr(name.v, '/'))
+		return "";
+	crc_at = s->off + ((strlen(name.v) + 4) & ~3ull);
+	if (!elf_has(img, crc_at, 4))
+		return "";
+	*crc = elf_read32(img->bytes + crc_at);
+	return name.v;
+}
+
+static void add_linked(struct elf_debug_paths *out, const struct elf_image *img,
+		       const char *debug_dir)
+{
+	const char *name = read_link(img, &out->crc);
+	char *real = *name ? realpath(img->path, NULL) : NULL;
+	char *slash = real ? strrchr(real, '/') : NULL;
+
+	if (slash) {
+		*slash = 0;
+		out->v[out->n++] = xasprintf("%s/%s", real, name);
+		out->v[out->n++] = xasprintf("%s/.debug/%s", real, name);
+		out->v[out->n++] = xasprintf("%s%s/%s", debug_dir, real, name);
+	}
+	free(real);
+}
+
+void elf_debug_paths(struct elf_debug_paths *out, const struct elf_image *img,
+		     const char *debug_dir)
+{
+	char *first = path_by_build_id(img, debug_dir ? debug_dir : DEBUG_DIR);
+
+	*out = (struct elf_debug_paths){0};
+	if (first && !access(first, F_OK)) {
+		out->v[out->n++] = first;
+		return;
+	}
+	xfree(first);
+	add_linked(out, img, debug_dir ? debug_dir : DEBUG_DIR);
+}
+
+void elf_debug_paths_free(struct elf_debug_paths *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		xfree(p->v[i]);
+}
+
+/* The link's checksum is only looked at when there is no build-id to compare.  The link of an
+ * unstripped copy may name the file itself. */
+static bool is_debug_file(const struct elf_image *img, const struct elf_image *debug, uint32_t crc)
+{
+	if (debug->file.ino == img->file.ino && debug->file.dev == img->file.dev)
+		return false;
 	if (img->build_id_len || debug->build_id_len)
 		return same_build(img, debug);
 	return lzma_crc32(debug->bytes, debug->size, 0) == crc;
 }
 
-static struct elf_image *try_link(const struct elf_image *img, const char *dir, const char *sub,
-				  const char *name, uint32_t crc)
+static struct elf_image *find_debug_file(const struct elf_image *img, const char *debug_dir)
 {
-	char *path = xasprintf("%s%s/%s", dir, sub, name);
-	struct elf_image *debug;
-
-	elf_image_open_debug(&debug, path, NULL);
-	xfree(path);
-	/* The link of an unstripped copy may name the file itself. */
-	if (debug && ((debug->ino == img->ino && debug->dev == img->dev) ||
-		      !is_linked_file(img, debug, crc))) {
-		elf_image_close(debug);
-		return NULL;
-	}
-	return debug;
-}
-
-static struct elf_image *by_link(const struct elf_image *img, const char *debug_dir)
-{
-	const struct elf_section *s = elf_image_section(img, ".gnu_debuglink");
 	struct elf_image *debug = NULL;
-	struct elf_strings name;
-	char *real, *slash;
-	uint64_t crc_at;
+	struct elf_debug_paths paths;
 
-	if (!s || s->type == SHT_NOBITS || s->size < 8)
-		return NULL;
-	name = elf_strings(img, s->off, s->size - 4);
-	if (!name.size || !*name.v || strchr(name.v, '/'))
-		return NULL;
-	crc_at = s->off + ((strlen(name.v) + 4) & ~3ull);
-	real = realpath(img->path, NULL);
-	slash = real ? strrchr(real, '/') : NULL;
-	if (slash && elf_has(img, crc_at, 4)) {
-		uint32_t crc = elf_read32(img->bytes + crc_at);
-
-		*slash = 0;
-		debug = try_link(img, real, "", name.v, crc);
-		if (!debug)
-			debug = try_link(img, real, "/.debug", name.v, crc);
-		if (!debug)
-			debug = try_link(img, debug_dir, real, name.v, crc);
+	elf_debug_paths(&paths, img, debug_dir);
+	for (size_t i = 0; i < paths.n && !debug; i++) {
+		elf_image_open_debug(&debug, paths.v[i], NULL);
+		if (debug && !is_debug_file(img, debug, paths.crc)) {
+			elf_image_close(debug);
+			debug = NULL;
+		}
 	}
-	free(real);
+	elf_debug_paths_free(&paths);
 	return debug;
 }
 
-struct elf_image *elf_debug_file(const struct elf_image *img, const char *debug_dir)
+const struct elf_image *elf_debug_file(const struct elf_image *img, const char *debug_dir)
 {
-	struct elf_image *debug;
+	struct elf_priv *priv = img->priv;
 
 	if (!debug_dir)
 		debug_dir = DEBUG_DIR;
-	debug = by_build_id(img, debug_dir);
-	return debug ? debug : by_link(img, debug_dir);
+	if (priv->debug_dir && strcmp(priv->debug_dir, debug_dir)) {
+		elf_image_close(priv->debug);
+		xfree(priv->debug_dir);
+		priv->debug_dir = NULL;
+	}
+	if (!priv->debug_dir) {
+		priv->debug = find_debug_file(img, debug_dir);
+		priv->debug_dir = xstrdup(debug_dir);
+	}
+	return priv->debug;
 }
 
 /* ---- .gnu_debugdata ---- */

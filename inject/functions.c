@@ -498,7 +498,8 @@ int functions_find_with(struct functions *out, const struct elf_image *img,
 			const struct functions_options *opt, struct err *err)
 {
 	struct finder f = {.img = img};
-	struct elf_image *debug = NULL, *data = NULL;
+	const struct elf_image *debug = NULL;
+	struct elf_image *data = NULL;
 	uint32_t use = opt->sources ? opt->sources : FUNCTION_ALL_SOURCES;
 	uint64_t name_budget = 4ull * img->size + 4096;
 
@@ -534,7 +535,6 @@ int functions_find_with(struct functions *out, const struct elf_image *img,
 	eh_frame_free(&f.frame);
 	vec_free(&f.symbols);
 	vec_free(&f.found);
-	elf_image_close(debug);
 	elf_image_close(data);
 	return 0;
 }

@@ -310,8 +310,7 @@ static bool has_debug_info(const struct elf_image *img)
 int lines_open_with(struct lines **out, const struct elf_image *img,
 		    const struct lines_limits *limits, struct err *err)
 {
-	struct elf_image *debug;
-	int code;
+	const struct elf_image *debug;
 
 	*out = NULL;
 	if (!img->path)
@@ -320,14 +319,10 @@ int lines_open_with(struct lines **out, const struct elf_image *img,
 		return open_reader(out, img, limits, err);
 	debug = elf_debug_file(img, NULL);
 	if (debug && has_debug_info(debug))
-		code = open_reader(out, debug, limits, err);
-	else
-		code = err_set(err, ENOENT,
-			       "it has no debug information (compile with -g, or install its debug "
-			       "symbols)");
-	if (debug)
-		elf_image_close(debug);
-	return code;
+		return open_reader(out, debug, limits, err);
+	return err_set(err, ENOENT,
+		       "it has no debug information (compile with -g, or install its debug "
+		       "symbols)");
 }
 
 void lines_close(struct lines *l)

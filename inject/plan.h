@@ -4,7 +4,7 @@
  *
  * The plan is pure data.  It knows vaddrs of the file, not addresses of a process, and event
  * numbers and trampoline addresses are still open: bind.h fixes them for one process.  So one
- * plan is cached by build-id and serves every process and every selection of functions.
+ * plan is cached by the file's content and serves every process and every selection of functions.
  *
  *   image, functions --plan_make--> plan --bind--> trampoline block + patches (addresses)
  *
@@ -233,9 +233,23 @@ struct plan_counts {
 };
 void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *out);
 
-/* ---- the plan as a file (plan_file.c): the cache's format, mapped, not parsed ---- */
-int plan_save(const struct plan *p, int fd, struct err *err);
-/* Checks magic, version, every offset and index: a damaged cache file is refused (-EINVAL). */
-int plan_load(struct plan **out, int fd, struct err *err);
+/*
+ * ---- the plan as a file (plan_file.c): the cache's format, mapped, not parsed ----
+ *
+ * What the plan was made from: the bytes of the image and of its debug file, as a sum that the caller
+ * has made of them (PLAN_SOURCE_LEN bytes), and the options.  A file is taken for the same key alone.
+ */
+#define PLAN_SOURCE_LEN 28
+struct plan_key {
+	uint8_t source[PLAN_SOURCE_LEN];
+	uint32_t tactics; /* struct plan_options */
+	uint64_t request; /* plan_request_hash(), 0 without one */
+	uint32_t hooks_only, pad;
+};
+/* Bytes that the file will have. */
+uint64_t plan_file_size(const struct plan *p);
+int plan_save(const struct plan *p, const struct plan_key *key, int fd, struct err *err);
+/* Checks magic, version, key, checksum, every offset and index: -EINVAL for a damaged file. */
+int plan_load(struct plan **out, const struct plan_key *key, int fd, struct err *err);
 
 #endif

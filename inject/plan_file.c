@@ -9,9 +9,10 @@
  *       16    32  build_id
  *       48     8  file size
  *       56     8  checksum of everything else
- *       64    48  text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi
- *      112    64  element counts of the eight arrays, in the order of struct plan
- *      176     -  the arrays, each padded to 8 bytes
+ *       64    48  what it was made from: struct plan_key
+ *      112    48  text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi
+ *      160    64  element counts of the eight arrays, in the order of struct plan
+ *      224     -  the arrays, each padded to 8 bytes
  *
  * A cache file may be cut short by a full disk or damaged; what it says goes into the code of
  * running programs.  So everything is checked on load: the checksum first, and then, because
@@ -39,10 +40,11 @@ struct header {
 	uint8_t build_id[32];
 	uint64_t size;
 	uint64_t checksum;
+	struct plan_key key;
 	uint64_t text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi;
 	uint64_t count[8];
 };
-_Static_assert(sizeof(struct header) == 176, "the table above");
+_Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 224, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
 		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16,
@@ -131,13 +133,17 @@ static int write_all(int fd, const void *data, size_t n)
 	return 0;
 }
 
-int plan_save(const struct plan *plan, int fd, struct err *err)
+/* The header but for its checksum. */
+static void describe(struct header *h, const struct plan *plan, const struct plan_key *key)
 {
 	struct plan p = *plan;
 	struct array a[ARRAYS];
-	struct header h = {
+
+	*h = (struct header){
 		.version = PLAN_VERSION,
 		.build_id_len = p.build_id_len,
+		.size = sizeof(*h),
+		.key = *key,
 		.text_lo = p.text_lo,
 		.text_hi = p.text_hi,
 		.reach_lo = p.reach_lo,
@@ -145,18 +151,35 @@ int plan_save(const struct plan *plan, int fd, struct err *err)
 		.copied_lo = p.copied_lo,
 		.copied_hi = p.copied_hi,
 	};
+	memcpy(h->magic, magic, sizeof(magic));
+	memcpy(h->build_id, p.build_id, sizeof(h->build_id));
+	list_arrays(&p, a);
+	for (int i = 0; i < ARRAYS; i++) {
+		h->count[i] = *a[i].n;
+		h->size += padded(*a[i].n * element_size[i]);
+	}
+}
+
+uint64_t plan_file_size(const struct plan *p)
+{
+	static const struct plan_key none;
+	struct header h;
+
+	describe(&h, p, &none);
+	return h.size;
+}
+
+int plan_save(const struct plan *plan, const struct plan_key *key, int fd, struct err *err)
+{
+	struct plan p = *plan;
+	struct array a[ARRAYS];
+	struct header h;
 	uint8_t *image;
 	size_t at = sizeof(h);
 	int r;
 
 	list_arrays(&p, a);
-	memcpy(h.magic, magic, sizeof(magic));
-	memcpy(h.build_id, p.build_id, sizeof(h.build_id));
-	h.size = sizeof(h);
-	for (int i = 0; i < ARRAYS; i++) {
-		h.count[i] = *a[i].n;
-		h.size += padded(*a[i].n * element_size[i]);
-	}
+	describe(&h, plan, key);
 	image = xcalloc(h.size, 1);
 	for (int i = 0; i < ARRAYS; i++) {
 		if (*a[i].n)
@@ -471,7 +494,7 @@ static bool find_arrays(struct plan *p, const struct header *h)
 	return at == h->size;
 }
 
-static const char *why_unsound(struct plan *p)
+static const char *why_unsound(struct plan *p, const struct plan_key *key)
 {
 	const struct header *h = p->mapping;
 
@@ -481,6 +504,8 @@ static const char *why_unsound(struct plan *p)
 		return "it is of another version";
 	if (h->size != p->mapping_len || h->size % 8 || h->build_id_len > sizeof(h->build_id))
 		return "its size is wrong";
+	if (memcmp(&h->key, key, sizeof(*key)))
+		return "it was made from something else";
 	if (h->checksum != file_checksum(h, h->size))
 		return "its checksum is wrong";
 	p->text_lo = h->text_lo, p->text_hi = h->text_hi;
@@ -493,7 +518,7 @@ static const char *why_unsound(struct plan *p)
 	return NULL;
 }
 
-int plan_load(struct plan **out, int fd, struct err *err)
+int plan_load(struct plan **out, const struct plan_key *key, int fd, struct err *err)
 {
 	struct plan *p;
 	struct stat st;
@@ -512,7 +537,7 @@ int plan_load(struct plan **out, int fd, struct err *err)
 		xfree(p);
 		return err_set(err, code, "cannot map the plan: %s", strerror(code));
 	}
-	why = why_unsound(p);
+	why = why_unsound(p, key);
 	if (why) {
 		plan_free(p);
 		return err_set(err, EINVAL, "the plan cannot be used: %s", why);

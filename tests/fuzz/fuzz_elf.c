@@ -70,10 +70,11 @@ static void use_plan(const struct plan *p)
 {
 	uint8_t *all = memset(xmalloc(p->nfunctions + 1), 1, p->nfunctions + 1);
 	int fd = memfd_create("plan", 0);
+	static const struct plan_key key;
 	struct plan *loaded;
 	struct bound bound;
 
-	if (fd < 0 || plan_save(p, fd, NULL) || plan_load(&loaded, fd, NULL))
+	if (fd < 0 || plan_save(p, &key, fd, NULL) || plan_load(&loaded, &key, fd, NULL))
 		abort();
 	if (!bind_make(&bound,
 		       &(struct binding){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit tests of collect/: memory maps, selection, plan cache, programs. */
+/* Unit tests of collect/: memory maps, selection, programs. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -22,10 +22,10 @@
 
 #include "base/vec.h"
 #include "collect/pidns.h"
-#include "collect/plan_cache.h"
 #include "collect/process_maps.h"
 #include "collect/program.h"
 #include "collect/selection.h"
+#include "inject/plan.h"
 
 /* ---- a folder of our own ---- */
 
@@ -289,229 +289,6 @@ static void selection_marks_unnamed_functions(void **state)
 	assert_int_equal(selection_mark(&s, &p, "/lib/libx.so", mark), 3);
 }
 
-/* ---- plan cache ---- */
-
-static struct elf_image *open_self(void)
-{
-	struct elf_image *img;
-	struct err err = {{0}};
-
-	assert_int_equal(elf_image_open(&img, "/bin/true", &err), 0);
-	return img;
-}
-
-static size_t functions_from(const struct plan_cache *c, struct elf_image *img)
-{
-	struct err err = {{0}};
-	struct plan *p = NULL;
-	size_t n;
-
-	assert_int_equal(plan_cache_get(c, &p, img, false, &err), 0);
-	assert_non_null(p);
-	n = p->nfunctions;
-	plan_free(p);
-	return n;
-}
-
-static void cache_is_found_or_not(void **state)
-{
-	struct plan_cache c;
-
-	(void)state;
-	plan_cache_open(&c, "/x", "/h/y");
-	assert_string_equal(c.dir, "/x/kron");
-	plan_cache_close(&c);
-	plan_cache_open(&c, NULL, "/h/y");
-	assert_string_equal(c.dir, "/h/y/.cache/kron");
-	plan_cache_close(&c);
-	plan_cache_open(&c, "relative", NULL);
-	assert_null(c.dir);
-	plan_cache_open(&c, NULL, NULL);
-	assert_null(c.dir);
-}
-
-static void cache_keeps_a_plan(void **state)
-{
-	struct elf_image *img = open_self();
-	struct plan_cache c;
-	struct stat st;
-	char *path;
-	size_t n;
-
-	(void)state;
-	plan_cache_open(&c, dir, NULL);
-	path = plan_cache_path(&c, img, false);
-	unlink(path);
-	n = functions_from(&c, img);
-	assert_true(n > 10);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0077, 0);
-	assert_int_equal(functions_from(&c, img), n);
-	xfree(path);
-	plan_cache_close(&c);
-	elf_image_close(img);
-}
-
-/* Cut the file at every length in steps, and flip bytes: replanned each time, never worse. */
-static void damaged_cache_is_replanned(void **state)
-{
-	struct elf_image *img = open_self();
-	struct plan_cache c;
-	unsigned seed = 1;
-	size_t n, size, got;
-	uint8_t *bytes;
-	char *path;
-	FILE *f;
-
-	(void)state;
-	plan_cache_open(&c, dir, NULL);
-	path = plan_cache_path(&c, img, false);
-	n = functions_from(&c, img);
-	f = fopen(path, "rb");
-	assert_non_null(f);
-	bytes = xmalloc(1 << 20);
-	size = fread(bytes, 1, 1 << 20, f);
-	fclose(f);
-	for (int i = 0; i < 40; i++) {
-		size_t cut = size * (size_t)i / 40;
-
-		f = fopen(path, "wb");
-		fwrite(bytes, 1, cut, f);
-		fclose(f);
-		assert_int_equal(functions_from(&c, img), n);
-	}
-	for (int i = 0; i < 40; i++) {
-		f = fopen(path, "wb");
-		got = rand_r(&seed) % 128; /* the header and the first table */
-		bytes[got] ^= 0x55;
-		fwrite(bytes, 1, size, f);
-		bytes[got] ^= 0x55;
-		fclose(f);
-		functions_from(&c, img); /* no crash; a flipped count or offset is refused */
-	}
-	unlink(path);
-	xfree(bytes);
-	xfree(path);
-	plan_cache_close(&c);
-	elf_image_close(img);
-}
-
-static void put_plan(const char *name, size_t size, int days)
-{
-	struct timespec t[2] = {{.tv_sec = time(NULL) - days * 86400 - 3600}};
-	char *text = xcalloc(1, size + 1), *path;
-
-	memset(text, 'x', size);
-	path = file_in_dir(name, text, size, 0600);
-	t[1] = t[0];
-	assert_int_equal(utimensat(AT_FDCWD, path, t, 0), 0);
-	xfree(path);
-	xfree(text);
-}
-
-static bool has_file(const char *name)
-{
-	char *path = xasprintf("%s/%s", dir, name);
-	bool there = !access(path, F_OK);
-
-	xfree(path);
-	return there;
-}
-
-static void unused_plans_go(void **state)
-{
-	struct plan_cache c;
-	char *base = xasprintf("%s/trim", dir);
-
-	(void)state;
-	plan_cache_open(&c, base, NULL);
-	c.max_bytes = 100 << 10;
-	plan_cache_trim(&c); /* there is no folder: nothing happens */
-	mkdir(base, 0700);
-	mkdir(c.dir, 0700);
-	put_plan("trim/kron/young.plan", 40000, 0);
-	put_plan("trim/kron/old.plan", 10, 91);
-	put_plan("trim/kron/large.plan", 90000, 5);
-	put_plan("trim/kron/small.plan", 10, 6);
-	put_plan("trim/kron/.new-abcdef", 10, 2);
-	put_plan("trim/kron/.new-ghijkl", 10, 0);
-	put_plan("trim/kron/not-ours", 10, 400);
-	plan_cache_trim(&c);
-	assert_true(has_file("trim/kron/young.plan"));
-	assert_false(has_file("trim/kron/old.plan"));
-	assert_false(has_file("trim/kron/large.plan"));
-	assert_false(has_file("trim/kron/small.plan")); /* its use was longer ago than large's */
-	assert_false(has_file("trim/kron/.new-abcdef"));
-	assert_true(has_file("trim/kron/.new-ghijkl"));
-	assert_true(has_file("trim/kron/not-ours"));
-
-	put_plan("trim/kron/old.plan", 10, 91); /* once a day */
-	plan_cache_trim(&c);
-	assert_true(has_file("trim/kron/old.plan"));
-	put_plan("trim/kron/.trimmed", 0, 1);
-	plan_cache_trim(&c);
-	assert_false(has_file("trim/kron/old.plan"));
-	assert_true(has_file("trim/kron/young.plan"));
-	plan_cache_close(&c);
-	xfree(base);
-}
-
-static void a_used_plan_is_young(void **state)
-{
-	struct timespec old[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
-	struct elf_image *img = open_self();
-	struct plan_cache c;
-	struct stat st;
-	char *path;
-
-	(void)state;
-	plan_cache_open(&c, dir, NULL);
-	path = plan_cache_path(&c, img, false);
-	functions_from(&c, img);
-	assert_int_equal(utimensat(AT_FDCWD, path, old, 0), 0);
-	functions_from(&c, img);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(st.st_mtime > time(NULL) - 600);
-	xfree(path);
-	plan_cache_close(&c);
-	elf_image_close(img);
-}
-
-static void cache_that_others_can_write_is_not_used(void **state)
-{
-	struct elf_image *img = open_self();
-	struct plan_cache c;
-	struct stat st;
-	char *path;
-
-	(void)state;
-	plan_cache_open(&c, dir, NULL);
-	path = plan_cache_path(&c, img, true);
-	xfree(file_in_dir("kron/x", "", 0, 0600));
-	xfree(path);
-	path = plan_cache_path(&c, img, false);
-	functions_from(&c, img);
-	chmod(path, 0666);
-	functions_from(&c, img);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600); /* replaced by a file of our own */
-	xfree(path);
-	plan_cache_close(&c);
-	elf_image_close(img);
-}
-
-static void no_cache_is_no_trouble(void **state)
-{
-	struct plan_cache none = {.dir = NULL}, bad = {.dir = "/dev/null/kron"};
-	struct elf_image *img = open_self();
-	size_t n = functions_from(&none, img);
-
-	(void)state;
-	assert_true(n > 10);
-	assert_int_equal(functions_from(&bad, img), n);
-	elf_image_close(img);
-}
-
 /* ---- programs ---- */
 
 static enum program_verdict verdict_of(const char *path)
@@ -716,17 +493,10 @@ int main(void)
 		cmocka_unit_test(selection_of_cxx_names),
 		cmocka_unit_test(selection_of_libraries),
 		cmocka_unit_test(selection_marks_unnamed_functions),
-		cmocka_unit_test(cache_is_found_or_not),
-		cmocka_unit_test(cache_keeps_a_plan),
-		cmocka_unit_test(damaged_cache_is_replanned),
-		cmocka_unit_test(cache_that_others_can_write_is_not_used),
-		cmocka_unit_test(no_cache_is_no_trouble),
 		cmocka_unit_test(programs_are_found_like_execvp_does),
 		cmocka_unit_test(elf_programs_are_judged),
 		cmocka_unit_test(scripts_are_followed),
 		cmocka_unit_test(privileged_programs_are_told),
-		cmocka_unit_test(unused_plans_go),
-		cmocka_unit_test(a_used_plan_is_young),
 		cmocka_unit_test(a_status_says_the_inner_pid),
 		cmocka_unit_test(a_hiding_proc_is_noticed),
 		cmocka_unit_test(who_is_not_found_is_gone_only_if_all_are_seen),

@@ -157,7 +157,7 @@ static void files_that_cannot_be_opened_are_named(void **state)
 	assert_int_equal(elf_image_open(&img, "/dev/null", &err), -ENOEXEC);
 	assert_string_equal(err.msg, "/dev/null is not a regular file");
 	assert_int_equal(elf_image_open(&img, "/proc/self/exe", &err), 0);
-	assert_true(img->ino && img->mtime_ns && img->fd >= 0);
+	assert_true(img->file.ino && img->file.ctime_ns && img->fd >= 0);
 	elf_image_close(img);
 }
 

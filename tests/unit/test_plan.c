@@ -73,13 +73,15 @@ static int memory_file(void)
 	return fd;
 }
 
+static const struct plan_key key = {.source = "what it is made from", .request = 7, .tactics = 3};
+
 static uint8_t *saved(const struct plan *p, size_t *n)
 {
 	int fd = memory_file();
 	struct stat st;
 	uint8_t *bytes;
 
-	assert_int_equal(plan_save(p, fd, NULL), 0);
+	assert_int_equal(plan_save(p, &key, fd, NULL), 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	*n = st.st_size;
 	bytes = xmalloc(*n);
@@ -94,7 +96,7 @@ static int load_bytes(struct plan **out, const void *bytes, size_t n)
 	struct err err;
 
 	assert_int_equal(pwrite(fd, bytes, n, 0), n);
-	r = plan_load(out, fd, &err);
+	r = plan_load(out, &key, fd, &err);
 	if (r)
 		assert_int_equal(r, -EINVAL);
 	close(fd);
