@@ -14,8 +14,11 @@
  *     root;
  *   - the last change is more than AGE ago.  Then no later one can have the same ctime, which
  *     has the grain of a tick; and pages that somebody writes to through a shared mapping have
- *     been written back meanwhile, after which the next store to them shows, too.  A ctime
- *     without a fraction of a second is not believed: it was made up.
+ *     been written back meanwhile, after which the next store to them shows, too.
+ *
+ * A ctime without a fraction of a second was made up, by whoever made the image of a disk, and the next
+ * image may have another file with the same one.  So there the mount belongs to the identity,
+ * by a number that is given once in a boot (Linux 6.8); without that number it is not settled.
  *
  * All of it is asked when the sum is about to be kept, of the descriptor that the bytes came by.
  * Later the identity alone is looked up: a file that was settled and has changed hands since has
@@ -28,6 +31,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,33 +129,72 @@ static bool is_settled(int fd, const struct file_identity *was, int64_t before)
 		return false;
 	file_identify(&now, &st);
 	return !memcmp(&now, was, sizeof(now)) && (!st.st_uid || st.st_uid == geteuid()) &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH)) && st.st_ctim.tv_nsec &&
-	       before - (int64_t)now.ctime_ns > age && is_on_trusted_mount(fd);
+	       !(st.st_mode & (S_IWGRP | S_IWOTH)) && before - (int64_t)now.ctime_ns > age &&
+	       is_on_trusted_mount(fd);
 }
 
 /* ---- the name of the text ---- */
 
-static void add_identity(struct content *parts, size_t *n, const struct file_identity *f)
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U
+#endif
+#define BOOT_ID_LEN 36
+
+/* What stands for a file in the name. */
+struct place {
+	struct file_identity file;
+	uint64_t mount; /* with boot_id: if the times alone are not enough */
+	char boot_id[BOOT_ID_LEN + 4];
+};
+
+static pthread_once_t boot_once = PTHREAD_ONCE_INIT;
+static char boot_id[BOOT_ID_LEN + 4];
+
+static void read_boot_id(void)
 {
-	content_of(&parts[(*n)++], f, sizeof(*f));
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && read(fd, boot_id, BOOT_ID_LEN) != BOOT_ID_LEN)
+		boot_id[0] = 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+/* By descriptor and "", or by path.  False: it cannot be told from another one. */
+static bool place_of(struct place *p, const struct file_identity *f, int fd, const char *path)
+{
+	struct statx st;
+
+	memset(p, 0, sizeof(*p));
+	p->file = *f;
+	if (f->ctime_ns % SECOND)
+		return true;
+	pthread_once(&boot_once, read_boot_id);
+	if (!boot_id[0] || statx(fd, path, AT_EMPTY_PATH, STATX_MNT_ID_UNIQUE, &st) ||
+	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
+		return false;
+	memcpy(p->boot_id, boot_id, sizeof(boot_id));
+	p->mount = st.stx_mnt_id;
+	return true;
 }
 
 /* Of the file, and of all that stands where its debug file would be. */
 static void name_text(struct plan_source *s, const struct elf_debug_paths *paths)
 {
-	struct content parts[1 + sizeof(paths->v) / sizeof(*paths->v)], all;
+	struct place places[1 + sizeof(paths->v) / sizeof(*paths->v)];
 	struct file_identity f;
+	struct content all;
 	struct stat st;
 	size_t n = 0;
 
-	add_identity(parts, &n, &s->img->file);
+	s->is_told = place_of(&places[n++], &s->img->file, s->img->fd, "");
 	for (size_t i = 0; i < paths->n; i++) {
 		if (stat(paths->v[i], &st))
 			continue;
 		file_identify(&f, &st);
-		add_identity(parts, &n, &f);
+		s->is_told &= place_of(&places[n++], &f, AT_FDCWD, paths->v[i]);
 	}
-	content_join(&all, parts, n);
+	content_of(&all, places, n * sizeof(*places));
 	strcpy(s->name, CACHE_TEXT);
 	content_write(s->name + strlen(CACHE_TEXT), &all);
 }
@@ -218,7 +261,7 @@ void plan_source_sum(struct plan_source *s, int dir)
 	elf_debug_paths_free(&paths);
 	s->is_known = false;
 	content_write(text, &s->content);
-	if (s->is_settled && !strcmp(name, s->name))
+	if (s->is_settled && s->is_told && !strcmp(name, s->name))
 		cache_dir_put_text(dir, s->name, text);
 }
 
@@ -231,7 +274,7 @@ void plan_source_find(struct plan_source *s, const struct elf_image *img, int di
 	elf_debug_paths(&paths, img, NULL);
 	name_text(s, &paths);
 	elf_debug_paths_free(&paths);
-	s->is_known = img->file.ino && cache_dir_get_text(dir, s->name, text, sizeof(text)) &&
+	s->is_known = s->is_told && cache_dir_get_text(dir, s->name, text, sizeof(text)) &&
 		      content_read(&s->content, text);
 	if (!s->is_known)
 		plan_source_sum(s, dir);

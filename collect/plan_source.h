@@ -23,7 +23,8 @@ struct plan_source {
 	const struct elf_image *img;
 	struct content content;
 	bool is_known;   /* it came from the cache's texts: no byte was read for it */
-	bool is_settled; /* nobody can have changed the files without a trace */
+	bool is_told;    /* the name means these files and no others */
+	bool is_settled; /* nobody can have changed them without a trace */
 	char name[sizeof(CACHE_TEXT) + CONTENT_TEXT]; /* of the text */
 };
 
