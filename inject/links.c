@@ -6,9 +6,9 @@
  * jump through a slot, outside all functions.  Linkers write them in many shapes (lazy or not,
  * behind endbr64, in .plt, .plt.sec, .plt.got); all have that jump.
  */
-#define _GNU_SOURCE
 #include "inject/links.h"
 
+#include <emmintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,11 +226,37 @@ static void take_jump(struct reader *r, uint64_t vaddr, const uint8_t *p, bool h
 	*vec_push(&r->l->imports) = key;
 }
 
-static void scan_segment(struct reader *r, const struct elf_segment *s, const uint8_t opcode[2])
+/*
+ * The first two bytes of "jmp *slot(%rip)" (ff 25) or "call" (ff 15), the next from p on, or end.  All
+ * code of all libraries is gone through here at the start of a program; memmem() takes a second
+ * for a gigabyte.
+ */
+static const uint8_t *next_jump(const uint8_t *p, const uint8_t *end)
+{
+	const __m128i ff = _mm_set1_epi8((char)0xff), jmp = _mm_set1_epi8(0x25),
+		      call = _mm_set1_epi8(0x15);
+
+	for (; end - p > 16; p += 16) {
+		__m128i first = _mm_loadu_si128((const void *)p);
+		__m128i second = _mm_loadu_si128((const void *)(p + 1));
+		int found = _mm_movemask_epi8(_mm_and_si128(
+			_mm_cmpeq_epi8(first, ff),
+			_mm_or_si128(_mm_cmpeq_epi8(second, jmp), _mm_cmpeq_epi8(second, call))));
+
+		if (found)
+			return p + __builtin_ctz((unsigned)found);
+	}
+	for (; end - p > 1; p++)
+		if (p[0] == 0xff && (p[1] == 0x25 || p[1] == 0x15))
+			return p;
+	return end;
+}
+
+static void scan_segment(struct reader *r, const struct elf_segment *s)
 {
 	const uint8_t *start = r->img->bytes + s->off, *p = start, *end = start + s->filesz;
 
-	while ((p = memmem(p, (size_t)(end - p), opcode, 2)) && end - p >= 6) {
+	while ((p = next_jump(p, end)), end - p >= 6) {
 		take_jump(r, s->vaddr + (uint64_t)(p - start), p, p > start && p[-1] == 0xf2);
 		p += 2;
 	}
@@ -238,14 +264,9 @@ static void scan_segment(struct reader *r, const struct elf_segment *s, const ui
 
 static void scan_segments(struct reader *r)
 {
-	static const uint8_t jmp[] = {0xff, 0x25}, call[] = {0xff, 0x15};
-
-	for (size_t i = 0; i < r->img->nsegments && r->slots.n; i++) {
-		if (!(r->img->segments[i].flags & PF_X))
-			continue;
-		scan_segment(r, &r->img->segments[i], jmp);
-		scan_segment(r, &r->img->segments[i], call);
-	}
+	for (size_t i = 0; i < r->img->nsegments && r->slots.n; i++)
+		if (r->img->segments[i].flags & PF_X)
+			scan_segment(r, &r->img->segments[i]);
 }
 
 /* Slots that no stub leads through, once each. */
