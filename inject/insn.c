@@ -2,9 +2,10 @@
 /*
  * insn.c - hides the two decoders behind struct insn.
  *
- *   bytes --Zydis--> raw fields --classify()--> kind, target     insn_scan()
+ *   bytes --insn_quick.c--> kind, target                         insn_scan(), what is common
+ *   bytes --Zydis--> raw fields --classify()--> kind, target     insn_scan(), all others
  *                \--> operands -----------------> registers      insn_decode()
- *   bytes --capstone--> length, class, target: equal?            insn_confirm()
+ *   bytes --both--> length, class, target: equal?                insn_confirm()
  *                  \--> text for people                          insn_text()
  *
  * The kind comes from opcode bytes, not from mnemonics or categories: the table of branches
@@ -23,6 +24,8 @@
 
 #include <Zydis/Zydis.h>
 #include <capstone/capstone.h>
+
+#include "inject/insn_impl.h"
 
 /* ---- Zydis ---- */
 
@@ -270,7 +273,6 @@ static bool scan(struct insn *in, ZydisDecodedInstruction *zi, ZydisDecoderConte
 		.dest_reg = -1,
 		.first_reg = -1,
 		.src_reg = -1,
-		.mnemonic = (uint16_t)zi->mnemonic,
 		.op_size = zi->operand_width / 8,
 	};
 	in->kind = classify(zi);
@@ -301,12 +303,17 @@ static bool scan(struct insn *in, ZydisDecodedInstruction *zi, ZydisDecoderConte
 	return true;
 }
 
-bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)
+bool insn_scan_all(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)
 {
 	ZydisDecodedInstruction zi;
 	ZydisDecoderContext ctx;
 
 	return scan(out, &zi, &ctx, code, avail, addr);
+}
+
+bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)
+{
+	return insn_scan_quick(out, code, avail, addr) || insn_scan_all(out, code, avail, addr);
 }
 
 /* Number of the general register that reg is or is a part of, -1 for others. */
@@ -713,10 +720,23 @@ static uint8_t kind_class(uint8_t kind)
 	return kind;
 }
 
+/* Zydis' word: the one that is asked about may come from insn_quick.c. */
+static bool is_first_decoders(const struct insn *in, const uint8_t *code)
+{
+	struct insn first;
+
+	return insn_scan_all(&first, code, in->len, in->addr) && first.len == in->len &&
+	       first.kind == in->kind && first.target == in->target &&
+	       first.rip_relative == in->rip_relative && first.disp_off == in->disp_off &&
+	       first.disp_size == in->disp_size;
+}
+
 static bool confirm(struct second_decoder *d, const struct insn *in, const uint8_t *code)
 {
 	uint8_t kind;
 
+	if (!is_first_decoders(in, code))
+		return false;
 	if (!second_decode(d, code, in->len, in->addr)) {
 		/* Unknown to it, or does it only want more bytes than the first took? */
 		uint8_t more[16] = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * insn.h - one decoded instruction.  The only file of the tree that includes Zydis and
- * capstone is insn.c.  Zydis says lengths and semantics; whatever is displaced is decoded by
- * capstone too, and a disagreement refuses the site (insn_confirm).
+ * capstone is insn.c.  Zydis says lengths and semantics, and what most code consists of is decoded
+ * by tables that say the same (insn_quick.c); whatever is displaced is decoded by Zydis and by
+ * capstone, and a disagreement refuses the site (insn_confirm).
  */
 #ifndef INJECT_INSN_H
 #define INJECT_INSN_H
@@ -45,7 +46,6 @@ struct insn {
 	bool has_imm;          /* an immediate operand of 32 or 64 bits */
 	uint64_t imm;          /* sign-extended */
 	uint8_t imm_size;      /* bytes of a (not pc-relative) immediate of any size, 0 = none */
-	uint16_t mnemonic;     /* Zydis mnemonic, opaque outside insn.c and jump_table.c */
 	int8_t dest_reg;       /* first operand if it is a written GPR, 0-15, else -1 */
 	int8_t first_reg;      /* first operand if it is a GPR, written or not, 0-15, else -1 */
 	int8_t src_reg;        /* second operand if it is a GPR, 0-15, else -1 */
@@ -99,13 +99,13 @@ enum insn_op {
  */
 bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
 /*
- * The same without looking at operands, for sweeps: twice as fast.  dest_reg is right for
+ * The same without looking at operands, for sweeps: many times as fast.  dest_reg is right for
  * LEA, MOV and MOVSXD only, first_reg and src_reg are -1, regs_written 0, loads and
  * stores false throughout, mem_* are right for
  * instructions without VEX or EVEX prefix.
  */
 bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
-/* Does capstone agree on length and kind?  True also when capstone does not know it at all. */
+/* Do Zydis and capstone agree on length and kind?  True also when capstone does not know it at all. */
 bool insn_confirm(const struct insn *in, const uint8_t *code);
 /* For people: "mov %rsp, %rbp".  Returns out. */
 char *insn_text(char *out, size_t size, const uint8_t *code, size_t avail, uint64_t addr);

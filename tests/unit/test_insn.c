@@ -17,6 +17,7 @@
 
 #include "inject/elf_image.h"
 #include "inject/insn.h"
+#include "inject/insn_impl.h"
 
 #define AT 0x401000ull
 #define BYTES(...) ((const uint8_t[16]){__VA_ARGS__})
@@ -371,6 +372,118 @@ static void same_as_objdump(void **state)
 	compare_file("/lib/x86_64-linux-gnu/libc.so.6");
 }
 
+/* ---- insn_quick.c says what Zydis says, of everything that it says anything of ---- */
+
+static uint64_t draw(void)
+{
+	static uint64_t x = 88172645463325252ull;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return x;
+}
+
+/* True: it is decoded there, as by Zydis, and with not a byte less. */
+static bool is_quick(const uint8_t *code)
+{
+	struct insn quick, all, again;
+
+	/* memcmp() sees the holes, too */
+	memset(&quick, 0, sizeof(quick));
+	memset(&all, 0, sizeof(all));
+	memset(&again, 0, sizeof(again));
+	if (!insn_scan_quick(&quick, code, 32, AT))
+		return false;
+	if (!insn_scan_all(&all, code, 32, AT) || memcmp(&quick, &all, sizeof(all))) {
+		fprintf(stderr, "#");
+		for (int i = 0; i < 16; i++)
+			fprintf(stderr, " %02x", code[i]);
+		fprintf(stderr, "\n");
+		fail();
+	}
+	assert_false(insn_scan_quick(&again, code, quick.len - 1u, AT));
+	memset(&again, 0, sizeof(again));
+	assert_true(insn_scan_quick(&again, code, quick.len, AT));
+	assert_memory_equal(&quick, &again, sizeof(quick));
+	return true;
+}
+
+static void quick_is_right(void **state)
+{
+	static const uint8_t prefixes[][3] = {
+		{0},
+		{1, 0x66},
+		{1, 0xf3},
+		{1, 0xf2},
+		{1, 0x64},
+		{1, 0x65},
+		{2, 0x66, 0x64},
+		{2, 0x64, 0x66},
+		{2, 0xf3, 0x65},
+		{2, 0x65, 0xf2},
+		{2, 0x66, 0xf3},
+		{2, 0xf2, 0x66},
+		{2, 0x66, 0x66},
+		{1, 0xf0},
+		{1, 0x67},
+		{1, 0x2e},
+	};
+	uint8_t code[32];
+	unsigned quick = 0;
+
+	(void)state;
+	/* prefix, REX or none, map, opcode, ModRM; what follows is drawn */
+	for (unsigned i = 0; i < 16u * 17 * 2 * 256 * 256; i++) {
+		unsigned p = i >> 17 & 15, rex = i >> 21, at = 0;
+
+		for (unsigned k = 0; k < sizeof(code); k += 8) {
+			uint64_t v = draw();
+
+			memcpy(code + k, &v, 8);
+		}
+		for (unsigned k = 0; k < prefixes[p][0]; k++)
+			code[at++] = prefixes[p][1 + k];
+		if (rex)
+			code[at++] = (uint8_t)(0x3f + rex);
+		if (i >> 16 & 1)
+			code[at++] = 0x0f;
+		code[at++] = (uint8_t)(i >> 8);
+		code[at] = (uint8_t)i;
+		quick += is_quick(code);
+	}
+	assert_true(quick > 5000000);
+}
+
+/* And nearly all of what there is. */
+static void quick_is_usual(void **state)
+{
+	struct elf_image *img;
+	struct err err;
+	unsigned long quick = 0, all = 0;
+
+	(void)state;
+	assert_int_equal(elf_image_open(&img, "/bin/bash", &err), 0);
+	for (size_t i = 0; i < img->nsections; i++) {
+		const struct elf_section *s = &img->sections[i];
+		struct insn in;
+
+		if (strcmp(s->name, ".text"))
+			continue;
+		for (uint64_t at = 0; at + 32 < s->size; at += in.len, all++) {
+			const uint8_t *code = img->bytes + s->off + at;
+
+			if (is_quick(code))
+				quick++;
+			if (!insn_scan(&in, code, 32, AT))
+				in.len = 1;
+		}
+	}
+	assert_true(all > 10000);
+	assert_true(quick > all / 100 * 96);
+	elf_image_close(img);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,7 +491,8 @@ int main(void)
 		cmocka_unit_test(branches),        cmocka_unit_test(operands),
 		cmocka_unit_test(disagreement),    cmocka_unit_test(text),
 		cmocka_unit_test(same_as_objdump), cmocka_unit_test(quiet),
-		cmocka_unit_test(left_alone),
+		cmocka_unit_test(left_alone),      cmocka_unit_test(quick_is_right),
+		cmocka_unit_test(quick_is_usual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
