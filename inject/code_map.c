@@ -1,40 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * code_map.c - the passes of code_map.h in their order, padding, and exits.
+ * code_map.c - the passes of code_map.h in their order.
  *
  *   sweep_functions    instructions, direct branches, lea      (code_sweep.c)
  *   functions_mark_parts    .cold parts join their parents     (functions.c, on our evidence)
  *   mark_constants     relocations, data words, symbols, landing pads, restartable sequences
  *   sweep_gaps         branches from code that nobody names    (code_sweep.c)
  *   jump_tables_resolve                                        (jump_table.c)
- *   walk_functions     what is reachable: padding and exits, in one walk
+ *   walk_functions     what is reachable: padding and exits    (code_walk.c)
  *
  * The order matters: constants are not evidence against overlapping code but direct branches
  * are, so gaps, where data looks like code, come after the sweep of functions; jump tables
  * need the parts, since a table of a function also points into its .cold part.
- *
- * Exits.  A ret is one; a direct jump out of the function and its parts is one, and so is one to
- * the function's own start when the frame was torn down before it (a tail call of itself, not
- * a loop); a conditional jump out of them is one that not every tactic can take.  An indirect jump is told by where it
- * may go (jump_table.c) and by the frame:
- *
- *                      no pointer names the     some pointer names the middle of the function
- *                      function's middle        frame as at entry     frame not so    unknown
- *   switch             -                        -                     -               -
- *   GOT slot           exit                     exit                  exit            exit
- *   outward table      exit                     exit                  exit            exit
- *   whole pointer      exit (AMBIGUOUS if the   AMBIGUOUS; exit, if   -  (computed    AMBIGUOUS
- *                      frame is not so)         the frame is not so       goto)
- *                                               wherever they point
- *   mixed, unresolved  AMBIGUOUS, but "-" if the frame is known and not as at entry
- *
- * A whole pointer can only lead into the function's middle if an address constant names it.
  *
  * This file decides nothing about windows and patches, and does not change the image.
  */
 #include "inject/code_map.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,17 +26,6 @@
 #include "inject/elf_symbols.h"
 
 #define SPAN_MAX (1ull << 30) /* with a byte for each byte of code */
-
-/* By the low bits of the address: a function of usual size fits without a collision. */
-#define CACHE_SIZE 8192u
-
-struct insn_cache {
-	struct {
-		uint64_t vaddr; /* 0: empty; no code lies there */
-		bool has_operands;
-		struct insn in;
-	} at[CACHE_SIZE];
-};
 
 /* ---- other ways to arrive ---- */
 
@@ -138,19 +111,6 @@ static void mark_other_arrivals(struct map_builder *b, struct frame_info *fi)
 
 /* ---- facts about a function and its parts ---- */
 
-/* Does a pointer somewhere name a place in the function other than its start? */
-static bool has_interior_pointer(const struct map_builder *b, uint32_t root)
-{
-	for (uint32_t i = root; i != FUNCTION_NONE; i = map_next_part(b, i)) {
-		const struct function *fn = &b->f->v[i];
-
-		for (uint64_t at = fn->start + (i == root); at < fn->end; at++)
-			if (code_map_flags(b->m, at) & CODE_TAKEN)
-				return true;
-	}
-	return false;
-}
-
 /* What holds for a part holds for the whole: control moves freely between them. */
 static void share_among_parts(struct map_builder *b)
 {
@@ -169,245 +129,6 @@ static void share_among_parts(struct map_builder *b)
 	}
 	for (uint32_t i = 0; i < b->f->n; i++)
 		cf[map_root(b, i)].undecodable |= cf[i].undecodable;
-}
-
-/* ---- padding and exits ---- */
-
-struct walk {
-	struct map_builder *b;
-	struct frame_info *fi;
-	size_t branch, jump; /* next of b->branches, b->jumps: all three go up together */
-	VEC(struct code_exit) exits;
-};
-
-static void add_exit(struct walk *w, uint64_t vaddr, uint32_t function, uint8_t kind,
-		     uint8_t refusal)
-{
-	*vec_push(&w->exits) = (struct code_exit){
-		.vaddr = vaddr,
-		.function = map_root(w->b, function),
-		.kind = kind,
-		.refusal = refusal,
-	};
-}
-
-/*
- * Was the frame torn down on the straight way to the jump at `at`?  Then the stack was deeper
- * somewhere on it, or counted from a frame pointer.
- */
-static bool is_frame_torn_down(const struct walk *w, uint64_t at)
-{
-	const struct map_builder *b = w->b;
-
-	if (!w->fi || frame_info_cfa_from_sp(w->fi, at) != 8)
-		return false;
-	for (int i = 0; i < 12 && !code_map_is_target(b->m, at); i++) {
-		uint64_t previous = code_map_previous(b->m, at);
-
-		if (!previous || previous + (map_shape(b, previous) & 15) != at ||
-		    !map_falls_through(b, previous))
-			return false;
-		if (frame_info_cfa_from_sp(w->fi, previous) != 8)
-			return true;
-		at = previous;
-	}
-	return false;
-}
-
-/*
- * A direct jump is an exit when it leaves the function and its parts, or when it begins the
- * function anew without a frame: `f: push; ...; pop; jmp f` calls itself, `f: ...; jmp f`
- * loops.
- */
-static void judge_direct(struct walk *w, uint64_t at, uint32_t function)
-{
-	struct map_builder *b = w->b;
-	const struct map_branch *br;
-	uint32_t to, root = map_root(b, function);
-
-	while (w->branch < b->branches.n && b->branches.v[w->branch].from < at)
-		w->branch++;
-	if (w->branch == b->branches.n || b->branches.v[w->branch].from != at)
-		return;
-	br = &b->branches.v[w->branch];
-	to = map_function(b, br->to);
-	if (br->to == b->f->v[root].start && !is_frame_torn_down(w, at)) {
-		b->m->per_function[root].loops_to_start = true;
-		return;
-	}
-	if (to != FUNCTION_NONE && map_root(b, to) == root && br->to != b->f->v[root].start)
-		return;
-	add_exit(w, at, function, CODE_EXIT_TAIL,
-		 br->conditional ? REFUSAL_JCC_TAIL : REFUSAL_NONE);
-}
-
-/* Does such a pointer name a place where the frame is, or may be, as at entry?  A jump with such a
- * frame leads nowhere else. */
-static bool has_bare_interior(struct walk *w, uint32_t root)
-{
-	const struct map_builder *b = w->b;
-
-	for (uint32_t i = root; i != FUNCTION_NONE; i = map_next_part(b, i)) {
-		const struct function *fn = &b->f->v[i];
-
-		for (uint64_t at = fn->start + (i == root); at < fn->end; at++) {
-			int64_t cfa = code_map_flags(b->m, at) & CODE_TAKEN
-					      ? frame_info_cfa_from_sp(w->fi, at)
-					      : INT64_MAX;
-
-			if (cfa < 0 || cfa == 8)
-				return true;
-		}
-	}
-	return false;
-}
-
-enum verdict { STAYS, LEAVES, AMBIGUOUS };
-
-static enum verdict judge_form(struct walk *w, const struct map_jump *j)
-{
-	struct map_builder *b = w->b;
-	int64_t cfa;
-
-	if (j->form == JUMP_SWITCH)
-		return STAYS;
-	if (j->form == JUMP_SLOT || j->form == JUMP_OUTWARD)
-		return LEAVES;
-	cfa = w->fi ? frame_info_cfa_from_sp(w->fi, j->addr) : -1;
-	if (j->form == JUMP_UNRESOLVED || j->form == JUMP_MIXED)
-		return cfa >= 0 && cfa != 8 ? STAYS : AMBIGUOUS;
-	if (!has_interior_pointer(b, map_root(b, j->function)))
-		return cfa >= 0 && cfa != 8 ? AMBIGUOUS : LEAVES;
-	if (cfa == 8 && !has_bare_interior(w, map_root(b, j->function)))
-		return LEAVES;
-	return cfa >= 0 && cfa != 8 ? STAYS : AMBIGUOUS;
-}
-
-static void judge_indirect(struct walk *w, uint64_t at, uint32_t function)
-{
-	struct map_builder *b = w->b;
-	enum verdict v;
-
-	while (w->jump < b->jumps.n && b->jumps.v[w->jump].addr < at)
-		w->jump++;
-	if (w->jump == b->jumps.n || b->jumps.v[w->jump].addr != at)
-		return;
-	v = judge_form(w, &b->jumps.v[w->jump]);
-	if (v != STAYS)
-		add_exit(w, at, function, CODE_EXIT_TAIL_INDIRECT,
-			 v == LEAVES ? REFUSAL_NONE : REFUSAL_AMBIGUOUS_JUMP);
-}
-
-static bool is_filler(const struct map_builder *b, uint64_t at)
-{
-	uint8_t kind = map_shape(b, at) >> 4;
-
-	return kind == INSN_PADDING || (kind == INSN_TRAP && *elf_image_at(b->img, at, 1) == 0xcc);
-}
-
-static void mark_padding(struct map_builder *b, uint64_t at, uint64_t len)
-{
-	for (uint64_t i = 0; i < len; i++)
-		*map_flag(b, at + i) |= CODE_PADDING;
-}
-
-/* May control arrive at a byte of [at, at+len) other than from the instruction before it? */
-static bool is_arrival(const struct map_builder *b, uint64_t at, uint64_t len)
-{
-	for (uint64_t i = 0; i < len; i++)
-		if (code_map_is_target(b->m, at + i))
-			return true;
-	return false;
-}
-
-/*
- * From the start to the end: an instruction is live when the one before it falls through or
- * when somebody may jump to it; all are where an unresolved jump may go anywhere.  Dead no-ops
- * are padding, dead rets no exits.  Returns whether
- * control may run over the function's end.
- */
-static bool walk_function(struct walk *w, uint32_t index)
-{
-	struct map_builder *b = w->b;
-	const struct function *fn = &b->f->v[index];
-	bool live = true, sure = !b->m->per_function[index].undecodable &&
-				 !b->m->per_function[index].unresolved_indirect;
-	uint64_t at, len;
-
-	for (at = fn->start; at < fn->end; at += len) {
-		if (!(*map_flag(b, at) & CODE_INSN)) {
-			live = true;
-			len = 1;
-			continue;
-		}
-		len = map_shape(b, at) & 15;
-		live = live || !sure || is_arrival(b, at, len);
-		if (!live) {
-			if (is_filler(b, at))
-				mark_padding(b, at, len);
-			else
-				*vec_push(&b->data) = (struct map_bytes){at, len};
-			continue;
-		}
-		switch (map_shape(b, at) >> 4) {
-		case INSN_RET:
-			add_exit(w, at, index, CODE_EXIT_RET, REFUSAL_NONE);
-			break;
-		case INSN_JMP:
-		case INSN_JCC:
-			judge_direct(w, at, index);
-			break;
-		case INSN_JMP_INDIRECT:
-			judge_indirect(w, at, index);
-			break;
-		}
-		live = map_falls_through(b, at);
-	}
-	return live;
-}
-
-/*
- * The gap [at, end) behind a function that does not run over its end.  If it holds nothing but
- * filler, all of that is padding; if code that nobody names follows, only the filler up to the
- * next multiple of 16, since that code might begin with a no-op of its own.
- */
-static void walk_gap(struct map_builder *b, uint64_t at, uint64_t end)
-{
-	uint64_t start = at, room = elf_image_room(b->img, at);
-	const uint8_t *p = elf_image_at(b->img, at, room);
-	struct insn in;
-
-	if (!p || !elf_image_is_exec(b->img, at))
-		return;
-	if (end - at > room)
-		end = at + room;
-	while (at < end && insn_scan(&in, p + (at - start), end - at, at) &&
-	       (in.kind == INSN_PADDING || in.op == INSN_OP_INT3) && !is_arrival(b, at, in.len))
-		at += in.len;
-	if (at < end) {
-		uint64_t edge = (start + 15) & ~15ull;
-
-		if (edge < at)
-			at = edge;
-	}
-	mark_padding(b, start, at - start);
-}
-
-static void walk_functions(struct map_builder *b, struct frame_info *fi)
-{
-	struct walk w = {.b = b, .fi = fi};
-
-	for (uint32_t i = 0; i < b->f->n; i++) {
-		const struct function *fn = &b->f->v[i];
-		uint64_t next = i + 1 < b->f->n ? fn[1].start : b->m->hi;
-
-		if (!map_has(b, fn->start) || fn->end > b->m->hi)
-			continue;
-		if (!walk_function(&w, i) && !b->m->per_function[i].undecodable && fn->end < next)
-			walk_gap(b, fn->end, next < b->m->hi ? next : b->m->hi);
-	}
-	b->m->exits = w.exits.v;
-	b->m->nexits = w.exits.n;
 }
 
 /* ---- the whole ---- */
@@ -440,8 +161,15 @@ static int find_span(struct code_map *m, const struct elf_image *img, struct err
 /* The pointers' bit has done its work. */
 static void mark_data(struct map_builder *b)
 {
-	for (uint64_t at = b->m->lo; at < b->m->hi; at++)
-		*map_flag(b, at) &= (uint8_t)~CODE_TAKEN;
+	const uint64_t keep = ~(UINT64_MAX / 0xff * CODE_TAKEN); /* in each byte */
+
+	for (size_t i = 0; i < b->m->hi - b->m->lo; i += 8) { /* there is room behind the end */
+		uint64_t eight;
+
+		memcpy(&eight, b->m->flags + i, 8);
+		eight &= keep;
+		memcpy(b->m->flags + i, &eight, 8);
+	}
 	vec_for(&b->data, d)
 		for (uint64_t at = d->at; at < d->at + d->len; at++)
 			map_mark(b, at, CODE_DATA);
@@ -456,12 +184,10 @@ static void mark_strays(struct map_builder *b)
 {
 	vec_for(&b->strays, to)
 		map_mark(b, *to, CODE_CONSTANT);
-	for (uint64_t off = 0; off < b->m->hi - b->m->lo; off++) {
-		if (!(off & 7) && !b->called[off / 8])
-			off += 7;
-		else if (b->called[off / 8] >> (off & 7) & 1)
-			map_mark(b, b->m->lo + off, CODE_CONSTANT);
-	}
+	for (uint64_t i = 0; i < (b->m->hi - b->m->lo + 7) / 8; i++)
+		for (unsigned bits = b->called[i]; bits; bits &= bits - 1)
+			map_mark(b, b->m->lo + 8 * i + (unsigned)__builtin_ctz(bits),
+				 CODE_CONSTANT);
 	vec_free(&b->strays);
 }
 
@@ -483,6 +209,8 @@ static void analyse(struct map_builder *b)
 	frame_info_close(fi);
 }
 
+static uint64_t last_id;
+
 int code_map_build(struct code_map **out, const struct elf_image *img, struct functions *f,
 		   struct err *err)
 {
@@ -500,8 +228,8 @@ int code_map_build(struct code_map **out, const struct elf_image *img, struct fu
 		xfree(m);
 		return rc;
 	}
-	m->decoded = xcalloc(1, sizeof(*m->decoded));
 	span = m->hi - m->lo;
+	m->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	m->img = img;
 	m->functions = f;
 	m->per_function = xcalloc(f->n + 1, sizeof(*m->per_function));
@@ -520,6 +248,7 @@ int code_map_build(struct code_map **out, const struct elf_image *img, struct fu
 	vec_free(&b.branches);
 	vec_free(&b.leas);
 	vec_free(&b.jumps);
+	vec_free(&b.pieces);
 	*out = m;
 	return 0;
 }
@@ -531,7 +260,6 @@ void code_map_free(struct code_map *m)
 	xfree(m->per_function);
 	xfree(m->exits);
 	xfree(m->flags);
-	xfree(m->decoded);
 	xfree(m);
 }
 
@@ -548,14 +276,45 @@ static bool decode(const struct code_map *m, uint64_t vaddr, bool operands, stru
 	return operands ? insn_decode(out, p, room, vaddr) : insn_scan(out, p, room, vaddr);
 }
 
+/* By the low bits of the address: a function of usual size fits without a collision. */
+#define CACHE_SIZE 8192u
+
+struct insn_cache {
+	struct {
+		uint64_t map; /* its id; 0: empty */
+		uint64_t vaddr;
+		bool has_operands;
+		struct insn in;
+	} at[CACHE_SIZE];
+};
+
+static pthread_key_t cache_key; /* whose destructor ends a thread's cache */
+static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
+static _Thread_local struct insn_cache *cache;
+
+static void make_key(void)
+{
+	pthread_key_create(&cache_key, xfree);
+}
+
+static struct insn_cache *make_cache(void)
+{
+	pthread_once(&cache_once, make_key);
+	cache = xcalloc(1, sizeof(*cache));
+	pthread_setspecific(cache_key, cache);
+	return cache;
+}
+
 static bool decode_cached(const struct code_map *m, uint64_t vaddr, bool operands, struct insn *out)
 {
+	struct insn_cache *c = cache ? cache : make_cache();
 	unsigned i = vaddr % CACHE_SIZE;
-	struct insn_cache *c = m->decoded;
 
-	if (!c->at[i].vaddr || c->at[i].vaddr != vaddr || (operands && !c->at[i].has_operands)) {
+	if (c->at[i].map != m->id || c->at[i].vaddr != vaddr ||
+	    (operands && !c->at[i].has_operands)) {
 		if (!decode(m, vaddr, operands, out))
 			return false;
+		c->at[i].map = m->id;
 		c->at[i].vaddr = vaddr;
 		c->at[i].has_operands = operands;
 		c->at[i].in = *out;

@@ -57,9 +57,9 @@ struct code_map {
 	struct code_function *per_function; /* functions->n */
 	struct code_exit *exits;            /* sorted by vaddr */
 	size_t nexits;
-	uint64_t lo, hi;            /* vaddr span of executable segments */
-	uint8_t *flags;             /* hi - lo bytes of enum code_flag, or-ed */
-	struct insn_cache *decoded; /* what was decoded last: for one thread at a time */
+	uint64_t lo, hi; /* vaddr span of executable segments */
+	uint8_t *flags;  /* hi - lo bytes of enum code_flag, or-ed */
+	uint64_t id;     /* no other map of this process has it */
 };
 
 /*
@@ -81,7 +81,7 @@ static inline bool code_map_is_target(const struct code_map *m, uint64_t vaddr)
 }
 /*
  * Decode the instruction at vaddr, with its operands.  Planners ask for the same few again and
- * again: the map keeps what it decoded last.
+ * again: each thread keeps what it decoded last.
  */
 bool code_map_insn(const struct code_map *m, uint64_t vaddr, struct insn *out);
 /* The same, but operands may be left out: as insn_scan() has it, or better. */

@@ -2,14 +2,17 @@
 /*
  * code_map_impl.h - what the passes behind code_map.h share; not for anybody else.
  *
+ *   code_map.c     the passes in their order; pass 2: other ways to arrive
  *   code_sweep.c   pass 1: instructions, direct branches, evidence about function starts
- *   code_map.c     passes 2 and 3: other ways to arrive, padding, exits
+ *   code_walk.c    pass 3: padding, exits
  *   jump_table.c   where indirect jumps go
  *   jump_stride.c  those into a row of pieces of one size
  *   code_rseq.c    restartable sequences
  */
 #ifndef INJECT_CODE_MAP_IMPL_H
 #define INJECT_CODE_MAP_IMPL_H
+
+#include <string.h>
 
 #include "base/vec.h"
 #include "inject/code_map.h"
@@ -50,6 +53,16 @@ struct map_jump { /* an indirect jump */
 	uint8_t form; /* enum jump_form, set by jump_tables_resolve() */
 };
 
+/*
+ * Functions that lie one behind the other, and the gaps behind them: what one thread looks at.  A
+ * thread writes to the bytes of its own piece alone.  What it finds goes into lists of its own, in
+ * order of address, and all of them one behind the other are what one thread would have found.
+ */
+struct map_piece {
+	uint32_t first, end; /* functions */
+	uint64_t lo, hi;
+};
+
 struct map_builder {
 	struct code_map *m;
 	const struct elf_image *img;
@@ -65,7 +78,18 @@ struct map_builder {
 	VEC(struct map_jump) jumps;
 	VEC(struct map_bytes) data; /* what will be CODE_DATA */
 	VEC(uint64_t) strays;       /* targets of branches that no function's jump makes */
+	VEC(struct map_piece) pieces;
 };
+
+/* Appends all of one vector to another, and frees it. */
+#define map_append(to, from)                                                                  \
+	do {                                                                                  \
+		vec_reserve(to, (to)->n + (from)->n);                                         \
+		if ((from)->n)                                                                \
+			memcpy((to)->v + (to)->n, (from)->v, (from)->n * sizeof(*(from)->v)); \
+		(to)->n += (from)->n;                                                         \
+		vec_free(from);                                                               \
+	} while (0)
 
 static inline bool map_has(const struct map_builder *b, uint64_t vaddr)
 {
@@ -115,6 +139,7 @@ static inline bool map_falls_through(const struct map_builder *b, uint64_t vaddr
 	return true; /* of the other transfers, xbegin and far calls do; the rest are too rare */
 }
 
+void walk_functions(struct map_builder *b, struct frame_info *fi);
 void sweep_functions(struct map_builder *b);
 void sweep_gaps(struct map_builder *b);
 void jump_tables_resolve(struct map_builder *b);

@@ -3,16 +3,46 @@
  * code_sweep.c - pass 1 of the code map: decode every function once, from its start to its end.
  *
  * Decoding is anchored at function starts and never crosses a bound, so that data between
- * functions cannot derail it.  The gaps between functions are swept too, but what is found
+ * functions cannot derail it.  Pieces of the code are swept side by side (struct map_piece); what a function
+ * says of the bytes of another piece, where its calls lead, is put down and marked afterwards.  The gaps between functions are swept too, but what is found
  * there is only believed as far as that is harmless: it may add branch targets (code without
  * symbol or FDE may well jump into a function), never instructions, evidence or exits.
  */
+#include "base/jobs.h"
 #include "inject/code_map_impl.h"
 
 #define DATA_BYTES 16 /* what an instruction may read; widest are the constants of SSE */
 
+/* About so many bytes of code are a piece, and a field; more, if that would be more than so many. */
+#define PIECE (1ull << 20)
+#define PIECES_MAX 256u
+
+/* A mark at a place that another thread sweeps. */
+struct far_mark {
+	uint64_t vaddr;
+	uint8_t flags;
+	bool called;
+};
+struct far_marks { /* as VEC() has it */
+	struct far_mark *v;
+	size_t n, cap;
+};
+
+/* What a piece comes to. */
+struct swept {
+	VEC(struct map_branch) branches;
+	VEC(struct map_lea) leas;
+	VEC(struct map_jump) jumps;
+	VEC(struct map_bytes) data;
+	VEC(uint64_t) strays;
+	struct far_marks *far; /* by field: all bytes are cut into fields of one size */
+};
+
 struct sweep {
 	struct map_builder *b;
+	struct swept *out;
+	uint64_t field;    /* bytes in one */
+	uint64_t lo, hi;   /* bytes that nobody else marks: of whole fields of `called` */
 	uint32_t function; /* FUNCTION_NONE in a gap */
 	uint64_t start, end;
 	const uint8_t *code;
@@ -21,10 +51,30 @@ struct sweep {
 	bool is_text; /* in a gap: control does not get here by what stands before */
 };
 
-static void note_constant(struct map_builder *b, uint64_t vaddr)
+static void put_mark(struct map_builder *b, const struct far_mark *m)
 {
-	if (map_has(b, vaddr) && elf_image_is_exec(b->img, vaddr))
-		*map_flag(b, vaddr) |= CODE_CONSTANT | CODE_TAKEN;
+	uint64_t off = m->vaddr - b->m->lo;
+
+	b->m->flags[off] |= m->flags;
+	if (m->called)
+		b->called[off / 8] |= 1u << (off & 7);
+}
+
+/* vaddr may be anything. */
+static void mark(struct sweep *s, uint64_t vaddr, uint8_t flags, bool called)
+{
+	struct far_mark m = {vaddr, flags, called};
+
+	if (vaddr >= s->lo && vaddr < s->hi)
+		put_mark(s->b, &m);
+	else if (map_has(s->b, vaddr))
+		*vec_push(&s->out->far[(vaddr - s->b->m->lo) / s->field]) = m;
+}
+
+static void note_constant(struct sweep *s, uint64_t vaddr)
+{
+	if (map_has(s->b, vaddr) && elf_image_is_exec(s->b->img, vaddr))
+		mark(s, vaddr, CODE_CONSTANT | CODE_TAKEN, false);
 }
 
 /*
@@ -55,10 +105,10 @@ static void note_jump(struct sweep *s, const struct insn *in)
 
 	if (s->is_text && in->disp_size == 1 && is_inside_insn(b, in->target))
 		return;
-	map_mark(b, in->target, CODE_TARGET);
+	mark(s, in->target, CODE_TARGET, false);
 	if (s->function == FUNCTION_NONE) {
 		if (in->disp_size == 4) /* letters look like short ones */
-			*vec_push(&b->strays) = in->target;
+			*vec_push(&s->out->strays) = in->target;
 		return;
 	}
 	if (inside && in->target > in->addr)
@@ -66,7 +116,7 @@ static void note_jump(struct sweep *s, const struct insn *in)
 	else if (inside && !is_instruction(b, in->target))
 		s->overlap = true;
 	if (!inside || in->target == s->start)
-		*vec_push(&b->branches) = (struct map_branch){
+		*vec_push(&s->out->branches) = (struct map_branch){
 			.from = in->addr,
 			.to = in->target,
 			.function = s->function,
@@ -76,26 +126,24 @@ static void note_jump(struct sweep *s, const struct insn *in)
 
 static void note_call(struct sweep *s, const struct insn *in)
 {
-	struct map_builder *b = s->b;
+	/* a subroutine of its own: as good as a jump */
+	bool inside = s->function != FUNCTION_NONE && in->target > s->start && in->target < s->end;
 
-	map_mark(b, in->addr + in->len, CODE_AFTER_CALL);
-	if (in->kind != INSN_CALL || !map_has(b, in->target))
+	mark(s, in->addr + in->len, CODE_AFTER_CALL, false);
+	if (in->kind != INSN_CALL || !map_has(s->b, in->target))
 		return;
-	*map_flag(b, in->target) |= CODE_TARGET;
-	if (s->function != FUNCTION_NONE && in->target > s->start && in->target < s->end)
-		return; /* a subroutine of its own: as good as a jump */
-	if (s->function != FUNCTION_NONE)
-		b->called[(in->target - b->m->lo) / 8] |= 1u << ((in->target - b->m->lo) & 7);
-	else
-		*vec_push(&b->strays) = in->target;
+	mark(s, in->target, CODE_TARGET, s->function != FUNCTION_NONE && !inside);
+	if (s->function == FUNCTION_NONE)
+		*vec_push(&s->out->strays) = in->target;
 }
 
 /* An address that the code makes: of code, or of a table. */
 static void note_address(struct sweep *s, uint64_t vaddr)
 {
-	note_constant(s->b, vaddr);
+	note_constant(s, vaddr);
 	if (s->function != FUNCTION_NONE && elf_image_room(s->b->img, vaddr))
-		*vec_push(&s->b->leas) = (struct map_lea){.target = vaddr, .function = s->function};
+		*vec_push(&s->out->leas) =
+			(struct map_lea){.target = vaddr, .function = s->function};
 }
 
 /* Non-PIE code holds addresses as immediates and displacements of 32 bits or more. */
@@ -123,14 +171,14 @@ static void note(struct sweep *s, const struct insn *in)
 		break;
 	case INSN_JMP_INDIRECT:
 		if (s->function != FUNCTION_NONE)
-			*vec_push(&s->b->jumps) =
+			*vec_push(&s->out->jumps) =
 				(struct map_jump){.addr = in->addr, .function = s->function};
 		break;
 	case INSN_OTHER_TRANSFER:
 		if (in->op != INSN_OP_XBEGIN)
 			break;
-		map_mark(s->b, in->target, CODE_TARGET);
-		*vec_push(&s->b->strays) = in->target;
+		mark(s, in->target, CODE_TARGET, false);
+		*vec_push(&s->out->strays) = in->target;
 		break;
 	default:
 		if (in->op == INSN_OP_LEA && in->rip_relative)
@@ -145,7 +193,7 @@ static void note_data(struct sweep *s, const struct insn *in)
 {
 	if (in->has_mem && in->rip_relative && in->op != INSN_OP_LEA && in->kind != INSN_PADDING &&
 	    map_has(s->b, in->target))
-		*vec_push(&s->b->data) = (struct map_bytes){in->target, DATA_BYTES};
+		*vec_push(&s->out->data) = (struct map_bytes){in->target, DATA_BYTES};
 }
 
 static void sweep_function(struct sweep *s, uint32_t index)
@@ -161,7 +209,7 @@ static void sweep_function(struct sweep *s, uint32_t index)
 	s->code = elf_image_at(b->img, fn->start, fn->end - fn->start);
 	s->forward.n = 0;
 	s->overlap = false;
-	b->first_lea[index] = (uint32_t)b->leas.n;
+	b->first_lea[index] = (uint32_t)s->out->leas.n; /* in the piece's list */
 	if (!s->code || !elf_image_is_exec(b->img, fn->start) || fn->end > b->m->hi) {
 		cf->undecodable = true;
 		return;
@@ -220,18 +268,99 @@ static void judge_branches(struct map_builder *b)
 	}
 }
 
-void sweep_functions(struct map_builder *b)
-{
-	struct sweep s = {.b = b};
+/* ---- pieces ---- */
 
+/* By what the code is, and not by who is there to look at it. */
+static void cut_up(struct map_builder *b)
+{
+	uint64_t span = b->m->hi - b->m->lo, least = span / PIECES_MAX;
+	struct map_piece *p = NULL;
+
+	if (least < PIECE)
+		least = PIECE;
 	for (uint32_t i = 0; i < b->f->n; i++) {
+		uint64_t start = b->f->v[i].start;
+
+		if (!p || start - p->lo >= least) {
+			if (p)
+				p->hi = start;
+			p = vec_push(&b->pieces);
+			p->first = i;
+			p->lo = b->pieces.n > 1 ? start : b->m->lo;
+		}
+		p->end = i + 1;
+	}
+	if (p)
+		p->hi = b->m->hi;
+}
+
+struct sweeps {
+	struct map_builder *b;
+	uint64_t field;
+	size_t nfields;
+	struct swept *v; /* by piece */
+};
+
+static void sweep_piece(size_t number, void *ctx)
+{
+	struct sweeps *all = ctx;
+	struct map_builder *b = all->b;
+	const struct map_piece *p = &b->pieces.v[number];
+	struct sweep s = {.b = b, .out = &all->v[number], .field = all->field};
+
+	s.lo = b->m->lo + ((p->lo - b->m->lo + 7) & ~7ull);
+	s.hi = b->m->lo + ((p->hi - b->m->lo) & ~7ull);
+	s.out->far = xcalloc(all->nfields, sizeof(*s.out->far));
+	for (uint32_t i = p->first; i < p->end; i++) {
 		b->evidence[i].jumped_from = b->evidence[i].jumps_into = FUNCTION_NONE;
 		sweep_function(&s, i);
 	}
-	b->first_lea[b->f->n] = (uint32_t)b->leas.n;
 	vec_free(&s.forward);
+}
+
+static void mark_field(size_t field, void *ctx)
+{
+	struct sweeps *all = ctx;
+
+	for (size_t i = 0; i < all->b->pieces.n; i++) {
+		vec_for(&all->v[i].far[field], m)
+			put_mark(all->b, m);
+		vec_free(&all->v[i].far[field]);
+	}
+}
+
+static void put_together(struct map_builder *b, const struct map_piece *p, struct swept *from)
+{
+	for (uint32_t i = p->first; i < p->end; i++)
+		b->first_lea[i] += (uint32_t)b->leas.n;
+	map_append(&b->branches, &from->branches);
+	map_append(&b->leas, &from->leas);
+	map_append(&b->jumps, &from->jumps);
+	map_append(&b->data, &from->data);
+	map_append(&b->strays, &from->strays);
+	xfree(from->far);
+}
+
+void sweep_functions(struct map_builder *b)
+{
+	struct sweeps all = {.b = b};
+
+	cut_up(b);
+	all.field = ((b->m->hi - b->m->lo) / PIECES_MAX + 7) & ~7ull;
+	if (all.field < PIECE)
+		all.field = PIECE;
+	all.nfields = (b->m->hi - b->m->lo) / all.field + 1;
+	all.v = xcalloc(b->pieces.n + 1, sizeof(*all.v));
+	jobs_run(b->pieces.n, sweep_piece, &all);
+	jobs_run(all.nfields, mark_field, &all);
+	for (size_t i = 0; i < b->pieces.n; i++)
+		put_together(b, &b->pieces.v[i], &all.v[i]);
+	b->first_lea[b->f->n] = (uint32_t)b->leas.n;
+	xfree(all.v);
 	judge_branches(b);
 }
+
+/* ---- gaps ---- */
 
 static bool goes_on(const struct insn *in)
 {
@@ -247,7 +376,13 @@ static bool goes_on(const struct insn *in)
 static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
 {
 	uint64_t room = elf_image_room(b->img, start);
-	struct sweep s = {.b = b, .function = FUNCTION_NONE, .start = start};
+	struct swept out = {0};
+	struct sweep s = {.b = b,
+			  .out = &out,
+			  .lo = b->m->lo,
+			  .hi = b->m->hi,
+			  .function = FUNCTION_NONE,
+			  .start = start};
 	struct insn in;
 
 	s.end = end - start > room ? start + room : end;
@@ -267,6 +402,7 @@ static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
 		s.is_text = goes_on(&in) && (s.is_text || in.op == INSN_OP_PORT);
 		at += in.len;
 	}
+	map_append(&b->strays, &out.strays);
 }
 
 /* Every stretch of [lo, hi) that no function covers. */

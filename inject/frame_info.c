@@ -25,6 +25,7 @@ struct frame_info {
 	VEC(struct span) spans;
 	VEC(uint64_t) pads; /* sorted, when somebody has asked */
 	bool has_pads;
+	bool is_shared; /* `frame` is another one's */
 };
 
 struct frame_info *frame_info_open(const struct elf_image *img)
@@ -36,11 +37,25 @@ struct frame_info *frame_info_open(const struct elf_image *img)
 	return fi;
 }
 
+struct frame_info *frame_info_share(const struct frame_info *fi)
+{
+	struct frame_info *other;
+
+	if (!fi)
+		return NULL;
+	other = xcalloc(1, sizeof(*other));
+	other->img = fi->img;
+	other->frame = fi->frame;
+	other->is_shared = true;
+	return other;
+}
+
 void frame_info_close(struct frame_info *fi)
 {
 	if (!fi)
 		return;
-	eh_frame_free(&fi->frame);
+	if (!fi->is_shared)
+		eh_frame_free(&fi->frame);
 	vec_free(&fi->spans);
 	vec_free(&fi->pads);
 	xfree(fi);

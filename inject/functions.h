@@ -107,6 +107,8 @@ bool function_is_cold_name(const char *name);
  */
 struct frame_info;
 struct frame_info *frame_info_open(const struct elf_image *img);
+/* Another one for another thread; the first one lives longer.  Of NULL: NULL. */
+struct frame_info *frame_info_share(const struct frame_info *fi);
 int64_t frame_info_cfa_from_sp(struct frame_info *fi, uint64_t vaddr);
 /* Landing pads of .gcc_except_table: places that the unwinder jumps to. */
 void frame_info_for_each_landing_pad(struct frame_info *fi, void (*fn)(uint64_t vaddr, void *ctx),

@@ -35,14 +35,16 @@
  * the jump is unresolved.  (In the 824 switches of Debian's bash, git, gdb, perl, cmake, libc
  * and libcrypto where a check is found, both lengths are the same.)
  *
- * Passes: (1) classify each jump, noting the tables that it certainly uses; (2) collect
- * candidate tables from all leas; (3) read them and mark the targets.
+ * Passes: (1) classify each jump, noting the tables that it certainly uses, and collect candidate
+ * tables from all leas; (2) read these; (3) read what the jumps use; (4) mark the targets.  In each of the
+ * first three many are looked at side by side, and nothing is marked that another one reads.
  *
  * This file marks CODE_CONSTANT and sets map_jump.form; it judges no exits.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jobs.h"
 #include "inject/elf_image_impl.h"
 #include "inject/jump_flow.h"
 
@@ -57,12 +59,29 @@ struct pending { /* a sum jump, until its function's tables are read */
 	size_t jump;
 	uint32_t root;
 	struct origin origin;
+	bool is_explained, to_start; /* what reading them says */
 };
+
+/* What a thread finds, to be marked afterwards. */
+struct found {
+	VEC(uint64_t) targets;
+	VEC(uint64_t) explained; /* whose pointer is no sign of a computed goto */
+	VEC(struct table) tables;
+	VEC(struct pending) pending;
+};
+
+/* Numbers [first, end) of jumps, tables or pending ones are a piece of work. */
+struct slice {
+	size_t first, end;
+	struct found found;
+};
+#define SLICES_MAX 64u
 
 struct resolver {
 	struct map_builder *b;
 	VEC(struct table) tables; /* candidates of all functions, sorted by at */
 	VEC(struct pending) pending;
+	struct slice slices[SLICES_MAX];
 };
 
 /* ---- tables of 32-bit entries ---- */
@@ -91,20 +110,28 @@ static void sort_tables(struct resolver *r)
 	r->tables.n = n;
 }
 
-/* Address of the first known table behind `table`. */
-static uint64_t next_table(const struct resolver *r, uint64_t table)
+/* The first known table at `at` or behind it. */
+static size_t first_table(const struct resolver *r, uint64_t at)
 {
 	size_t lo = 0, hi = r->tables.n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (r->tables.v[mid].at <= table)
+		if (r->tables.v[mid].at < at)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < r->tables.n ? r->tables.v[lo].at : UINT64_MAX;
+	return lo;
+}
+
+/* Address of the first known table behind `table`. */
+static uint64_t next_table(const struct resolver *r, uint64_t table)
+{
+	size_t i = first_table(r, table + 1);
+
+	return table != UINT64_MAX && i < r->tables.n ? r->tables.v[i].at : UINT64_MAX;
 }
 
 /*
@@ -120,8 +147,8 @@ static bool is_target(const struct resolver *r, uint64_t vaddr, uint32_t root)
  * Mark where the table's entries, relative to base, lead to.  At least `least` entries are
  * wanted.  Returns how many were good.
  */
-static uint64_t read_table(struct resolver *r, uint32_t root, uint64_t table, uint64_t base,
-			   uint64_t least)
+static uint64_t read_table(const struct resolver *r, struct found *out, uint32_t root,
+			   uint64_t table, uint64_t base, uint64_t least, bool *to_start)
 {
 	uint64_t stop = next_table(r, table), i, to;
 
@@ -130,19 +157,20 @@ static uint64_t read_table(struct resolver *r, uint32_t root, uint64_t table, ui
 			break;
 		if (i >= least && table + 4 * i >= stop)
 			break;
-		map_mark(r->b, to, CODE_CONSTANT);
+		*vec_push(&out->targets) = to;
 		if (i < least && to == r->b->f->v[root].start)
-			r->b->m->per_function[root].switches_to_start = true;
+			*to_start = true;
 	}
 	return i;
 }
 
-static void try_table(struct resolver *r, uint32_t root, uint64_t at, uint64_t base)
+static void try_table(const struct map_builder *b, struct found *out, uint32_t root, uint64_t at,
+		      uint64_t base)
 {
 	uint64_t to;
 
-	if (flow_entry(r->b, at, 0, base, &to) && flow_is_own(r->b, root, to))
-		*vec_push(&r->tables) = (struct table){.at = at, .base = base, .root = root};
+	if (flow_entry(b, at, 0, base, &to) && flow_is_own(b, root, to))
+		*vec_push(&out->tables) = (struct table){.at = at, .base = base, .root = root};
 }
 
 /* Places in the function that it names itself: bases of tables of labels. */
@@ -162,9 +190,8 @@ static unsigned find_labels(const struct map_builder *b, uint32_t root, uint64_t
 }
 
 /* Every lea of the function whose target may be a table. */
-static void collect_tables(struct resolver *r, uint32_t root)
+static void collect_tables(const struct map_builder *b, struct found *out, uint32_t root)
 {
-	struct map_builder *b = r->b;
 	uint64_t labels[LABELS_MAX];
 	unsigned n = find_labels(b, root, labels);
 
@@ -172,34 +199,37 @@ static void collect_tables(struct resolver *r, uint32_t root)
 		for (uint32_t l = b->first_lea[i]; l < b->first_lea[i + 1]; l++) {
 			uint64_t at = b->leas.v[l].target;
 
-			try_table(r, root, at, at);
+			try_table(b, out, root, at, at);
 			for (unsigned k = 0; k < n && !elf_image_is_exec(b->img, at); k++)
-				try_table(r, root, at, labels[k]);
+				try_table(b, out, root, at, labels[k]);
 		}
 }
 
 /* Read one table that a jump may use, with every base that it may add; the longest reading. */
-static uint64_t read_with_bases(struct resolver *r, const struct pending *p, uint64_t table,
-				uint64_t least)
+static uint64_t read_with_bases(const struct resolver *r, struct found *out, struct pending *p,
+				uint64_t table, uint64_t least)
 {
 	const struct origin *o = &p->origin;
 	uint64_t longest = 0;
 
 	if (o->absolute)
-		return read_table(r, p->root, table, 0, least);
+		return read_table(r, out, p->root, table, 0, least, &p->to_start);
 	for (unsigned i = 0; i < o->nbases; i++) {
-		uint64_t n = read_table(r, p->root, table, o->base[i], least);
+		uint64_t n = read_table(r, out, p->root, table, o->base[i], least, &p->to_start);
 
 		if (n > longest)
 			longest = n;
 	}
-	vec_for(&r->tables, t)
-		if (!o->nbases && t->at == table && t->root == p->root) {
-			uint64_t n = read_table(r, p->root, table, t->base, least);
+	for (size_t i = o->nbases ? r->tables.n : first_table(r, table);
+	     i < r->tables.n && r->tables.v[i].at == table; i++) {
+		const struct table *t = &r->tables.v[i];
+		uint64_t n = t->root == p->root ? read_table(r, out, p->root, table, t->base, least,
+							     &p->to_start)
+						: 0;
 
-			if (n > longest)
-				longest = n;
-		}
+		if (n > longest)
+			longest = n;
+	}
 	return longest;
 }
 
@@ -207,14 +237,15 @@ static uint64_t read_with_bases(struct resolver *r, const struct pending *p, uin
  * Read what a sum jump is known to use; false when it is not explained.  A table without a
  * single good entry is none: the flow analysis does not see which paths can happen.
  */
-static bool read_known(struct resolver *r, const struct flow *f, const struct pending *p)
+static bool read_known(const struct resolver *r, struct found *out, const struct flow *f,
+		       struct pending *p)
 {
 	const struct origin *o = &p->origin;
 	uint64_t least = flow_bound(f, o->load);
 	bool found = false;
 
 	for (unsigned t = 0; t < o->ntables; t++) {
-		uint64_t n = read_with_bases(r, p, o->table[t], least);
+		uint64_t n = read_with_bases(r, out, p, o->table[t], least);
 
 		if (n && n < least)
 			return false;
@@ -223,8 +254,8 @@ static bool read_known(struct resolver *r, const struct flow *f, const struct pe
 	if (found || o->ntables)
 		return found;
 	/* The base was lost: some table of the function it is, and all of them are read. */
-	vec_for(&r->tables, t)
-		if (t->root == p->root)
+	for (size_t i = 0; i < r->tables.n; i++)
+		if (r->tables.v[i].root == p->root)
 			return true;
 	return false;
 }
@@ -286,18 +317,19 @@ static unsigned judge_array(const struct map_builder *b, uint32_t root, uint64_t
 }
 
 /* These pointers belong to a switch: they are no sign of other computed gotos. */
-static void explain_array(const struct map_builder *b, uint32_t root, uint64_t array)
+static void explain_array(const struct map_builder *b, struct found *out, uint32_t root,
+			  uint64_t array)
 {
 	for (uint64_t i = 0; i < TABLE_ENTRIES_MAX; i++) {
 		uint64_t to = pointer_at(b, array + 8 * i);
 
 		if (!to || !flow_is_own(b, root, to) || !map_has(b, to))
 			return;
-		*map_flag(b, to) &= (uint8_t)~CODE_TAKEN;
+		*vec_push(&out->explained) = to;
 	}
 }
 
-static enum jump_form judge_arrays(const struct map_builder *b, uint32_t root,
+static enum jump_form judge_arrays(const struct map_builder *b, struct found *out, uint32_t root,
 				   const struct origin *o)
 {
 	unsigned where = 0;
@@ -306,13 +338,13 @@ static enum jump_form judge_arrays(const struct map_builder *b, uint32_t root,
 		where |= judge_array(b, root, o->table[t]);
 	if (where == INSIDE)
 		for (unsigned t = 0; t < o->ntables; t++)
-			explain_array(b, root, o->table[t]);
+			explain_array(b, out, root, o->table[t]);
 	return where == INSIDE ? JUMP_SWITCH : where == OUTSIDE ? JUMP_OUTWARD : JUMP_LOADED;
 }
 
 /* ---- all of it ---- */
 
-static enum jump_form judge_origin(const struct map_builder *b, uint32_t root,
+static enum jump_form judge_origin(const struct map_builder *b, struct found *out, uint32_t root,
 				   const struct origin *o)
 {
 	if (o->other)
@@ -320,11 +352,11 @@ static enum jump_form judge_origin(const struct map_builder *b, uint32_t root,
 	if (o->sum || o->absolute)
 		return o->whole ? JUMP_MIXED : JUMP_SWITCH; /* until its tables are read */
 	if (o->whole == WHOLE_INDEXED)
-		return judge_arrays(b, root, o);
+		return judge_arrays(b, out, root, o);
 	return o->whole == WHOLE_SLOT ? JUMP_SLOT : JUMP_LOADED;
 }
 
-static void classify(struct resolver *r, struct flow *f, size_t i)
+static void classify(struct resolver *r, struct found *out, struct flow *f, size_t i)
 {
 	struct map_jump *j = &r->b->jumps.v[i];
 	struct origin o;
@@ -334,34 +366,98 @@ static void classify(struct resolver *r, struct flow *f, size_t i)
 		return;
 	flow_enter(f, i);
 	flow_origin(f, &o, &in);
-	j->form = (uint8_t)judge_origin(r->b, f->root, &o);
+	j->form = (uint8_t)judge_origin(r->b, out, f->root, &o);
 	if (o.sum || o.absolute)
-		*vec_push(&r->pending) = (struct pending){.jump = i, .root = f->root, .origin = o};
+		*vec_push(&out->pending) =
+			(struct pending){.jump = i, .root = f->root, .origin = o};
+}
+
+static void classify_slice(size_t number, void *ctx)
+{
+	struct resolver *r = ctx;
+	struct slice *s = &r->slices[number];
+	struct flow f = {.b = r->b, .root = FUNCTION_NONE};
+	uint32_t last = FUNCTION_NONE;
+
+	for (size_t i = s->first; i < s->end; i++) {
+		classify(r, &s->found, &f, i);
+		if (r->b->jumps.v[i].form == JUMP_SLOT || f.root == last)
+			continue;
+		last = f.root;
+		collect_tables(r->b, &s->found, last);
+	}
+	flow_close(&f);
+}
+
+static void read_slice_of_tables(size_t number, void *ctx)
+{
+	struct resolver *r = ctx;
+	struct slice *s = &r->slices[number];
+	bool to_start;
+
+	for (size_t i = s->first; i < s->end; i++) {
+		const struct table *t = &r->tables.v[i];
+
+		read_table(r, &s->found, t->root, t->at, t->base, 0, &to_start);
+	}
+}
+
+static void read_slice_of_pending(size_t number, void *ctx)
+{
+	struct resolver *r = ctx;
+	struct slice *s = &r->slices[number];
+	struct flow f = {.b = r->b, .root = FUNCTION_NONE};
+
+	for (size_t i = s->first; i < s->end; i++)
+		r->pending.v[i].is_explained = read_known(r, &s->found, &f, &r->pending.v[i]);
+	flow_close(&f);
+}
+
+/* n things in slices, and what was found is noted: in order, so how many there are is no matter. */
+static void run_slices(struct resolver *r, size_t n, void (*fn)(size_t number, void *ctx))
+{
+	for (size_t i = 0; i < SLICES_MAX; i++)
+		r->slices[i] = (struct slice){.first = n * i / SLICES_MAX,
+					      .end = n * (i + 1) / SLICES_MAX};
+	jobs_run(SLICES_MAX, fn, r);
+	for (size_t i = 0; i < SLICES_MAX; i++) {
+		struct found *found = &r->slices[i].found;
+
+		map_append(&r->tables, &found->tables);
+		map_append(&r->pending, &found->pending);
+		vec_for(&found->explained, to)
+			*map_flag(r->b, *to) &= (uint8_t)~CODE_TAKEN;
+		vec_free(&found->explained);
+	}
+}
+
+static void mark_targets(struct resolver *r)
+{
+	for (size_t i = 0; i < SLICES_MAX; i++) {
+		vec_for(&r->slices[i].found.targets, to)
+			map_mark(r->b, *to, CODE_CONSTANT);
+		vec_free(&r->slices[i].found.targets);
+	}
 }
 
 void jump_tables_resolve(struct map_builder *b)
 {
 	struct resolver r = {.b = b};
-	struct flow f = {.b = b, .root = FUNCTION_NONE};
-	uint32_t last = FUNCTION_NONE;
 
-	for (size_t i = 0; i < b->jumps.n; i++) {
-		classify(&r, &f, i);
-		if (b->jumps.v[i].form == JUMP_SLOT || f.root == last)
-			continue;
-		last = f.root;
-		collect_tables(&r, last);
-	}
+	run_slices(&r, b->jumps.n, classify_slice);
 	sort_tables(&r);
-	vec_for(&r.tables, t)
-		read_table(&r, t->root, t->at, t->base, 0);
-	vec_for(&r.pending, p)
-		if (!read_known(&r, &f, p))
+	run_slices(&r, r.tables.n, read_slice_of_tables);
+	mark_targets(&r);
+	run_slices(&r, r.pending.n, read_slice_of_pending);
+	mark_targets(&r);
+	vec_for(&r.pending, p) {
+		if (!p->is_explained)
 			b->jumps.v[p->jump].form = JUMP_UNRESOLVED;
+		b->m->per_function[p->root].switches_to_start |= p->to_start;
+	}
 	vec_for(&b->jumps, j)
 		if (j->form == JUMP_UNRESOLVED)
 			jump_stride_resolve(b, j);
 	vec_free(&r.pending);
 	vec_free(&r.tables);
-	flow_close(&f);
 }
