@@ -88,3 +88,9 @@ void *vec_zero_(void *p, size_t n)
 {
 	return memset(p, 0, n);
 }
+
+void vec_copy_(void *to, const void *from, size_t n)
+{
+	if (n)
+		memcpy(to, from, n);
+}

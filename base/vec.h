@@ -6,6 +6,7 @@
  *   VEC(struct site) sites = {0};
  *   *vec_push(&sites) = s;            pointer to a new, zeroed element
  *   vec_for(&sites, p) ...            p walks the elements
+ *   vec_append(&sites, &others)       all of the others, and those are freed
  *   vec_free(&sites);
  */
 #ifndef BASE_VEC_H
@@ -22,6 +23,7 @@
 
 void *vec_grow_(void *v, size_t *cap, size_t need, size_t elem);
 void *vec_zero_(void *p, size_t n);
+void vec_copy_(void *to, const void *from, size_t n);
 
 #define vec_reserve(a, need)                                                                \
 	((a)->v = (need) > (a)->cap ? vec_grow_((a)->v, &(a)->cap, (need), sizeof(*(a)->v)) \
@@ -30,6 +32,10 @@ void *vec_zero_(void *p, size_t n);
 	(vec_reserve(a, (a)->n + 1), (a)->n++, \
 	 (__typeof__((a)->v))vec_zero_(&(a)->v[(a)->n - 1], sizeof(*(a)->v)))
 #define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p && p < (a)->v + (a)->n; p++)
+#define vec_append(a, b)                                                               \
+	(vec_reserve(a, (a)->n + (b)->n),                                              \
+	 vec_copy_((a)->v ? (a)->v + (a)->n : NULL, (b)->v, (b)->n * sizeof(*(a)->v)), \
+	 (a)->n += (b)->n, vec_free(b))
 #define vec_free(a) (xfree((a)->v), (a)->v = NULL, (a)->n = (a)->cap = 0)
 
 /* malloc and friends that abort with one line when memory is gone */

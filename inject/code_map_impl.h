@@ -12,8 +12,6 @@
 #ifndef INJECT_CODE_MAP_IMPL_H
 #define INJECT_CODE_MAP_IMPL_H
 
-#include <string.h>
-
 #include "base/vec.h"
 #include "inject/code_map.h"
 
@@ -80,16 +78,6 @@ struct map_builder {
 	VEC(uint64_t) strays;       /* targets of branches that no function's jump makes */
 	VEC(struct map_piece) pieces;
 };
-
-/* Appends all of one vector to another, and frees it. */
-#define map_append(to, from)                                                                  \
-	do {                                                                                  \
-		vec_reserve(to, (to)->n + (from)->n);                                         \
-		if ((from)->n)                                                                \
-			memcpy((to)->v + (to)->n, (from)->v, (from)->n * sizeof(*(from)->v)); \
-		(to)->n += (from)->n;                                                         \
-		vec_free(from);                                                               \
-	} while (0)
 
 static inline bool map_has(const struct map_builder *b, uint64_t vaddr)
 {

@@ -333,11 +333,11 @@ static void put_together(struct map_builder *b, const struct map_piece *p, struc
 {
 	for (uint32_t i = p->first; i < p->end; i++)
 		b->first_lea[i] += (uint32_t)b->leas.n;
-	map_append(&b->branches, &from->branches);
-	map_append(&b->leas, &from->leas);
-	map_append(&b->jumps, &from->jumps);
-	map_append(&b->data, &from->data);
-	map_append(&b->strays, &from->strays);
+	vec_append(&b->branches, &from->branches);
+	vec_append(&b->leas, &from->leas);
+	vec_append(&b->jumps, &from->jumps);
+	vec_append(&b->data, &from->data);
+	vec_append(&b->strays, &from->strays);
 	xfree(from->far);
 }
 
@@ -402,7 +402,7 @@ static void sweep_gap(struct map_builder *b, uint64_t start, uint64_t end)
 		s.is_text = goes_on(&in) && (s.is_text || in.op == INSN_OP_PORT);
 		at += in.len;
 	}
-	map_append(&b->strays, &out.strays);
+	vec_append(&b->strays, &out.strays);
 }
 
 /* Every stretch of [lo, hi) that no function covers. */

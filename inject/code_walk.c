@@ -324,10 +324,10 @@ static void put_together(struct map_builder *b, struct walk *w)
 {
 	VEC(struct code_exit) exits = {b->m->exits, b->m->nexits, b->m->nexits};
 
-	map_append(&exits, &w->exits);
+	vec_append(&exits, &w->exits);
 	b->m->exits = exits.v;
 	b->m->nexits = exits.n;
-	map_append(&b->data, &w->data);
+	vec_append(&b->data, &w->data);
 	vec_for(&w->padding, p)
 		mark_padding(b, p);
 	vec_free(&w->padding);

@@ -423,8 +423,8 @@ static void run_slices(struct resolver *r, size_t n, void (*fn)(size_t number, v
 	for (size_t i = 0; i < SLICES_MAX; i++) {
 		struct found *found = &r->slices[i].found;
 
-		map_append(&r->tables, &found->tables);
-		map_append(&r->pending, &found->pending);
+		vec_append(&r->tables, &found->tables);
+		vec_append(&r->pending, &found->pending);
 		vec_for(&found->explained, to)
 			*map_flag(r->b, *to) &= (uint8_t)~CODE_TAKEN;
 		vec_free(&found->explained);

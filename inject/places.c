@@ -152,7 +152,7 @@ static void take_runs(struct planner *pl, unsigned jump)
 {
 	for (size_t i = 0; i < pl->places.n;) {
 		const struct place *place = &pl->places.v[i];
-		bool is_taken = pl->taken[place->vaddr - pl->map->lo];
+		bool is_taken = !planner_is_free(pl, place->vaddr);
 
 		if (jump == WINDOW_SHORT && !*refusal_of(pl, i)) {
 			i++;
@@ -217,7 +217,7 @@ static void go_back_to(struct planner *pl, const struct before *b)
 		const struct draft *d = &pl->drafts.v[i];
 
 		if (d->live && d->landing)
-			memset(pl->taken + (d->landing - pl->map->lo), BYTE_TAKEN, WINDOW_JUMP);
+			memset(pl->bytes + (d->landing - pl->map->lo), BYTE_TAKEN, WINDOW_JUMP);
 	}
 }
 

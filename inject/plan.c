@@ -5,11 +5,7 @@
  *   functions, code map --> per function: hooks, entry, exits --ladder--> drafts --emit--> sites
  *                                    \--> refusals
  *
- * Loops.  When a function's first instruction is the head of a loop, the entry's window
- * stands in the loop too.  Turns of the loop are no calls, so every jump of the function that
- * closes the loop is displaced as well and leads into the entry's stub behind the probe.  If
- * one of them cannot be displaced, the entry is refused.  Tail calls of a function to itself
- * are no loops: the code map tells them by their frame and lists them as exits.
+ * What is here says what wants a probe, and puts the plan together; plan_rounds.c climbs the ladder.
  *
  * Pure: no file, no process; the same image gives the same bytes.
  */
@@ -20,45 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jobs.h"
 #include "inject/action.h"
 #include "inject/aot_image.h"
 #include "inject/copied.h"
 #include "inject/demangle.h"
 #include "inject/hooks.h"
-#include "inject/planner.h"
+#include "inject/plan_impl.h"
 
 #define NONE UINT32_MAX
-
-/* What plan_make needs to find quickly, by index in functions. */
-struct index {
-	uint32_t *first_part, *next_part; /* list of parts, NONE ends it */
-	uint32_t *first_exit;             /* n + 1 entries into exits */
-	const struct code_exit **exits;   /* grouped by function, each group by vaddr */
-};
-
-/* The request's places that lie in functions, grouped like exits. */
-struct places {
-	uint32_t *first; /* n + 3 entries into order; the last but one group is in no function */
-	uint32_t *order; /* numbers of the request, each group by vaddr, then as asked for */
-};
-
-struct making {
-	struct planner pl;
-	const struct code_map *map;
-	const struct functions *fns;
-	const struct plan_options *opt;
-	struct index ix;
-	struct places places;
-	uint64_t hooks[KRON_HOOK_SYMBOLS];
-	bool is_read; /* aot_image.h */
-	VEC(struct plan_function) functions;
-	VEC(char) strings;
-	uint8_t *moves; /* by index in fns: the whole function moves out; NULL: none does */
-	bool is_anew;
-	struct plan_function *named; /* of the attempt before: they have their names */
-	VEC(uint32_t) ranges;        /* of the function at work */
-	VEC(uint32_t) numbers;       /* by plan function: in fns */
-};
 
 /* ---- index ---- */
 
@@ -115,8 +81,7 @@ static void list_arrivals(struct making *m)
 		qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
 }
 
-/* The function, not a part of one, that vaddr belongs to; fns->n: none. */
-static uint32_t owner_of(const struct making *m, uint64_t vaddr)
+uint32_t plan_owner_of(const struct making *m, uint64_t vaddr)
 {
 	const struct function *f = functions_at(m->fns, vaddr);
 
@@ -153,11 +118,11 @@ static void index_places(struct making *m)
 	uint32_t *order = xmalloc(n * sizeof(uint32_t));
 
 	for (size_t i = 0; i < n; i++)
-		first[owner_of(m, r->places[i].vaddr) + 2]++;
+		first[plan_owner_of(m, r->places[i].vaddr) + 2]++;
 	for (size_t i = 2; i < none + 3; i++)
 		first[i] += first[i - 1];
 	for (size_t i = 0; i < n; i++)
-		order[first[owner_of(m, r->places[i].vaddr) + 1]++] = i;
+		order[first[plan_owner_of(m, r->places[i].vaddr) + 1]++] = i;
 	for (size_t i = 0; n && i <= none; i++)
 		if (!is_sorted(r->places, order + first[i], first[i + 1] - first[i]))
 			qsort_r(order + first[i], first[i + 1] - first[i], sizeof(*order),
@@ -166,7 +131,7 @@ static void index_places(struct making *m)
 	m->places.order = order;
 }
 
-static void index_free(struct index *ix)
+static void index_free(struct plan_index *ix)
 {
 	xfree(ix->first_part);
 	xfree(ix->next_part);
@@ -176,45 +141,85 @@ static void index_free(struct index *ix)
 
 /* ---- names ---- */
 
-static uint32_t add_string(struct making *m, const char *s)
+/* So many functions are named at once; their strings stand one behind the other. */
+#define NAMED 4096u
+
+struct strings { /* as VEC() has it */
+	char *v;
+	size_t n, cap;
+};
+
+struct naming {
+	struct making *m;
+	struct strings *v; /* by number of a batch */
+};
+
+/* From the beginning of the batch; 0: "", which stands before all of them. */
+static uint32_t add_string(struct strings *to, const char *s)
 {
-	size_t n, off = m->strings.n;
+	size_t n, off = to->n;
 
 	if (!s || !*s)
 		return 0;
 	n = strlen(s) + 1;
-	vec_reserve(&m->strings, off + n);
-	memcpy(m->strings.v + off, s, n);
-	m->strings.n += n;
-	return off;
+	vec_reserve(to, off + n);
+	memcpy(to->v + off, s, n);
+	to->n += n;
+	return (uint32_t)off + 1;
 }
 
-static void add_names(struct making *m, struct plan_function *pf, const char *raw)
+static void name_batch(size_t number, void *ctx)
 {
-	const struct plan_function *named = m->named ? &m->named[m->functions.n - 1] : NULL;
-	char *readable = raw && !named ? symbol_demangle(raw) : NULL;
+	struct naming *all = ctx;
+	struct making *m = all->m;
+	size_t end = (number + 1) * NAMED;
 
-	if (named) {
-		pf->raw_name = named->raw_name;
-		pf->name = named->name;
-		return;
+	for (size_t k = number * NAMED; k < end && k < m->functions.n; k++) {
+		struct plan_function *pf = &m->functions.v[k];
+		const char *raw = m->fns->v[m->numbers.v[k]].name;
+		char *readable = raw ? symbol_demangle(raw) : NULL;
+
+		pf->raw_name = add_string(&all->v[number], raw);
+		pf->name = readable ? add_string(&all->v[number], readable) : pf->raw_name;
+		xfree(readable);
 	}
-	pf->raw_name = add_string(m, raw);
-	pf->name = readable ? add_string(m, readable) : pf->raw_name;
-	xfree(readable);
 }
 
-/* ---- one function ---- */
-
-/* The function itself, then its parts. */
-static uint32_t next_range(const struct making *m, uint32_t i, uint32_t r)
+static void take_batch(struct making *m, size_t number, struct strings *batch)
 {
-	return r == i ? m->ix.first_part[r] : m->ix.next_part[r];
+	uint32_t base = (uint32_t)m->strings.n - 1;
+	size_t end = (number + 1) * NAMED;
+
+	for (size_t k = number * NAMED; k < end && k < m->functions.n; k++) {
+		struct plan_function *pf = &m->functions.v[k];
+
+		pf->raw_name += pf->raw_name ? base : 0;
+		pf->name += pf->name ? base : 0;
+	}
+	vec_reserve(&m->strings, m->strings.n + batch->n);
+	if (batch->n)
+		memcpy(m->strings.v + m->strings.n, batch->v, batch->n);
+	m->strings.n += batch->n;
+	vec_free(batch);
 }
+
+static void name_all(struct making *m)
+{
+	size_t n = (m->functions.n + NAMED - 1) / NAMED;
+	struct naming all = {m, xcalloc(n + 1, sizeof(*all.v))};
+
+	*vec_push(&m->strings) = 0; /* offset 0 is "" */
+	jobs_run(n, name_batch, &all);
+	for (size_t i = 0; i < n; i++)
+		take_batch(m, i, &all.v[i]);
+	xfree(all.v);
+}
+
+/* ---- what there is to be probed ---- */
 
 static bool is_undecodable(const struct making *m, uint32_t i)
 {
-	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r))
 		if (m->map->per_function[r].undecodable)
 			return true;
 	return false;
@@ -222,14 +227,13 @@ static bool is_undecodable(const struct making *m, uint32_t i)
 
 static bool has_unresolved_indirect(const struct making *m, uint32_t i)
 {
-	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r))
 		if (m->map->per_function[r].unresolved_indirect)
 			return true;
 	return false;
 }
 
-/* A reason that holds for every probe of the function, or REFUSAL_NONE. */
-static enum refusal refuse_function(const struct making *m, uint32_t i)
+enum refusal plan_refuse_function(const struct making *m, uint32_t i)
 {
 	const struct function *f = &m->fns->v[i];
 
@@ -259,76 +263,7 @@ static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, 
 	return p;
 }
 
-static void put_probe(struct making *m, struct plan_probe *p, bool may_go_back, size_t from,
-		      size_t to)
-{
-	struct place place = {p->vaddr, p - m->pl.probes.v, may_go_back, DRAFT_BEFORE};
-
-	p->refusal = planner_climb(&m->pl, &place, from, to);
-}
-
-static bool is_exit(const struct making *m, uint32_t i, uint64_t vaddr)
-{
-	for (uint32_t k = m->ix.first_exit[i]; k < m->ix.first_exit[i + 1]; k++)
-		if (m->ix.exits[k]->vaddr == vaddr)
-			return true;
-	return false;
-}
-
-/* A jump to the function's start that stays in its frame; the others are tail calls. */
-static bool closes_loop(const struct making *m, uint32_t i, uint64_t vaddr)
-{
-	struct insn in;
-
-	return code_map_flags(m->map, vaddr) & CODE_INSN && window_decode(m->map, vaddr, &in) &&
-	       (in.kind == INSN_JMP || in.kind == INSN_JCC) && in.target == m->pl.fn.start &&
-	       !is_exit(m, i, vaddr);
-}
-
-/* Displace every jump to the function's start.  False: one of them cannot be, or there is none
- * that we see. */
-static bool take_loops(struct making *m, uint32_t i)
-{
-	unsigned found = 0;
-
-	for (uint32_t r = i; r != NONE; r = next_range(m, i, r)) {
-		const struct function *f = &m->fns->v[r];
-
-		for (uint64_t at = f->start; at < f->end; at++) {
-			struct place place = {at, PLACE_NO_PROBE, true, DRAFT_BEFORE};
-
-			if (!closes_loop(m, i, at))
-				continue;
-			if (planner_climb(&m->pl, &place, 0, PLANNER_RUNGS))
-				return false;
-			found++;
-		}
-	}
-	return found > 0;
-}
-
-static void take_entry(struct making *m, uint32_t i, struct plan_probe *p)
-{
-	struct planner *pl = &m->pl;
-
-	if (m->map->per_function[i].switches_to_start) {
-		p->refusal = REFUSAL_LOOP_HEAD;
-		return;
-	}
-	pl->fn.has_loops = m->map->per_function[i].loops_to_start;
-	put_probe(m, p, false, 0, PLANNER_RUNGS);
-	if (p->refusal)
-		pl->fn.has_loops = false;
-	if (!pl->fn.has_loops || take_loops(m, i))
-		return;
-	for (size_t k = 0; k < pl->drafts.n; k++)
-		planner_release(pl, k);
-	pl->drafts.n = 0;
-	pl->fn.has_loops = false;
-	p->refusal = REFUSAL_LOOP_HEAD;
-}
-
-static bool is_hooked(const struct making *m, uint64_t vaddr)
+bool plan_is_hooked(const struct making *m, uint64_t vaddr)
 {
 	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++)
 		if (m->hooks[h] == vaddr)
@@ -351,7 +286,7 @@ static void add_system_calls(struct making *m, struct plan_function *pf, uint32_
 {
 	if (m->map->img->kind != ELF_KIND_STATIC)
 		return;
-	for (uint32_t r = i; r != NONE; r = next_range(m, i, r)) {
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r)) {
 		const struct function *f = &m->fns->v[r];
 		const uint8_t *code = elf_image_at(m->map->img, f->start, f->end - f->start);
 
@@ -360,11 +295,6 @@ static void add_system_calls(struct making *m, struct plan_function *pf, uint32_
 			    hooks_is_system_call(m->map, at))
 				add_probe(m, pf, at, PROBE_HOOK)->hook = KRON_HOOK_SYSTEM_CALL;
 	}
-}
-
-static bool is_system_call(const struct plan_probe *p)
-{
-	return p->kind == PROBE_HOOK && p->hook == KRON_HOOK_SYSTEM_CALL;
 }
 
 static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
@@ -384,23 +314,22 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 }
 
 /* Behind an instruction is where it falls through.  Behind a call is where it returns to. */
-static enum refusal refuse_after(const struct making *m, const struct insn *in)
+static enum refusal refuse_after(const struct making *m, uint32_t i, const struct insn *in)
 {
 	uint64_t next = in->addr + in->len;
 	uint8_t flags = code_map_flags(m->map, next);
 
 	/* the stub calls, and unwinders must get through it */
-	if (m->pl.results && in->kind == INSN_JMP_INDIRECT && in->rip_relative)
+	if (m->fns->v[i].is_stub && in->kind == INSN_JMP_INDIRECT && in->rip_relative)
 		return functions_at(m->fns, in->addr)->has_fde ? REFUSAL_NONE : REFUSAL_NOT_REACHED;
 	if (in->kind != INSN_CALL && in->kind != INSN_CALL_INDIRECT)
 		return window_insn_ends(in) ? REFUSAL_NOT_REACHED : REFUSAL_NONE;
-	if (!(flags & CODE_INSN) || owner_of(m, next) != owner_of(m, in->addr))
+	if (!(flags & CODE_INSN) || plan_owner_of(m, next) != plan_owner_of(m, in->addr))
 		return REFUSAL_NOT_REACHED;
 	return REFUSAL_NONE;
 }
 
-/* A reason that no tactic can help. */
-static enum refusal refuse_place(const struct making *m, const struct place_request *r)
+enum refusal plan_refuse_place(const struct making *m, uint32_t i, const struct place_request *r)
 {
 	enum refusal why = REFUSAL_NONE;
 	struct insn in;
@@ -409,7 +338,7 @@ static enum refusal refuse_place(const struct making *m, const struct place_requ
 	    !code_map_insn(m->map, r->vaddr, &in))
 		return REFUSAL_NO_INSN;
 	if (r->where == PLACE_AFTER)
-		why = refuse_after(m, &in);
+		why = refuse_after(m, i, &in);
 	if (r->where == PLACE_TAKEN && (in.kind != INSN_JCC || in.is_loop))
 		why = REFUSAL_JCC_TAIL; /* it has no opposite */
 	return why ? why
@@ -431,97 +360,19 @@ static void add_places(struct making *m, uint32_t i)
 		p->action = r->action;
 		p->event = r->event;
 		p->function = i == m->fns->n ? PLAN_NO_FUNCTION : m->functions.n - 1;
-		p->refusal = i == m->fns->n ? REFUSAL_NO_FUNCTION : refuse_place(m, r);
+		p->refusal = i == m->fns->n ? REFUSAL_NO_FUNCTION : REFUSAL_NONE;
 		if (i != m->fns->n)
 			m->functions.v[m->functions.n - 1].nprobes++;
 	}
 }
 
-/*
- * The entry first: it has one place only, exits may find room elsewhere.  Hooks share its
- * window.  Probes keep the order hooks, entry, exits.
- */
-/* The rungs above the first, for an exit that the first could not take. */
-static void retry_exit(struct making *m, struct plan_probe *p)
-{
-	enum refusal first = p->refusal;
-
-	if (first == REFUSAL_NO_BOUNDS || first == REFUSAL_AMBIGUOUS_JUMP)
-		return;                          /* no matter of room */
-	put_probe(m, p, true, 0, PLANNER_RUNGS); /* the first may share what another one moved */
-	if (p->refusal)
-		p->refusal = first;
-}
-
-static void take_system_calls(struct making *m, const struct plan_function *pf)
-{
-	for (uint32_t k = 0; k < pf->nprobes; k++) {
-		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
-
-		if (is_system_call(p))
-			put_probe(m, p, true, 0, PLANNER_RUNGS);
-	}
-}
-
-static void take_places(struct making *m, struct plan_function *pf, uint32_t i)
-{
-	bool has_places = m->places.first[i] < m->places.first[i + 1];
-	struct plan_probe *v, *end;
-
-	if (m->moves && m->moves[i])
-		planner_move_all(&m->pl);
-	if (!pf->nprobes)
-		return;
-	v = m->pl.probes.v + pf->first_probe;
-	end = v + pf->nprobes;
-	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_ENTRY)
-			take_entry(m, i, p);
-	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_HOOK && !is_system_call(p))
-			put_probe(m, p, false, 0, PLANNER_RUNGS);
-	if (!has_places)
-		take_system_calls(m, pf);
-	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_EXIT && !p->refusal)
-			put_probe(m, p, true, 0, 1);
-	/* what is left of the padding now, nobody takes for a better tactic */
-	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_EXIT && p->refusal && p->site == NONE)
-			retry_exit(m, p);
-	for (v = end; v > m->pl.probes.v + pf->first_probe && v[-1].kind == PROBE_PLACE;)
-		v--;
-	planner_take_places(&m->pl, v - m->pl.probes.v, end - v);
-	if (has_places) /* whose windows are long: mostly they are in one */
-		take_system_calls(m, pf);
-}
-
-/* Function i is at work. */
-static void set_function(struct making *m, uint32_t i)
-{
-	m->ranges.n = 0;
-	for (uint32_t r = i; r != NONE; r = next_range(m, i, r))
-		*vec_push(&m->ranges) = r;
-	m->pl.is_long = m->opt->request || (m->moves && m->moves[i]);
-	m->pl.results = m->fns->v[i].is_stub;
-	m->pl.use = m->opt->tactics ? m->opt->tactics : USE_DEFAULT;
-	if (m->fns->v[i].is_stub)
-		m->pl.use = USE_JUMP;
-	planner_open_copied(&m->pl, i);
-	m->pl.fn = (struct planner_function){
-		.start = m->fns->v[i].start,
-		.ranges = m->ranges.v,
-		.nranges = m->ranges.n,
-	};
-}
-
-static void plan_one(struct making *m, uint32_t i)
+/* The function and its probes; which of them can be had is judged later. */
+static void list_function(struct making *m, uint32_t i)
 {
 	const struct function *f = &m->fns->v[i];
 	struct plan_function *pf;
-	enum refusal r;
 
-	if (m->opt->hooks_only && !is_hooked(m, f->start))
+	if (m->opt->hooks_only && !plan_is_hooked(m, f->start))
 		return;
 	pf = vec_push(&m->functions);
 	pf->vaddr = f->start;
@@ -529,11 +380,8 @@ static void plan_one(struct making *m, uint32_t i)
 	pf->sources =
 		f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0) | (f->is_stub ? FUNCTION_STUB : 0);
 	pf->first_probe = m->pl.probes.n;
-	add_names(m, pf, f->name);
 	*vec_push(&m->numbers) = i;
-	set_function(m, i);
 	add_hooks(m, pf, f);
-	m->pl.fn.has_hooks = pf->nprobes;
 	add_system_calls(m, pf, i);
 	if (!m->opt->hooks_only && !f->is_stub &&
 	    (!m->opt->request || m->opt->request->functions)) {
@@ -541,153 +389,15 @@ static void plan_one(struct making *m, uint32_t i)
 		add_exits(m, pf, i);
 	}
 	add_places(m, i);
-	pf = &m->functions.v[m->functions.n - 1];
-	r = refuse_function(m, i);
-	if (r) {
-		for (uint32_t k = 0; k < pf->nprobes; k++)
-			m->pl.probes.v[pf->first_probe + k].refusal = r;
-		return;
-	}
-	take_places(m, pf, i);
-	planner_emit(&m->pl, m->functions.n - 1);
 }
 
-/* ---- the second round ---- */
-
-static bool is_for_want_of_room(enum refusal r)
-{
-	return r == REFUSAL_NO_ROOM || r == REFUSAL_BRANCH_TARGET || r == REFUSAL_AFTER_CALL ||
-	       r == REFUSAL_OVERLAP || r == REFUSAL_INDIRECT_JUMP;
-}
-
-/* What the first round found no room for, now that every function has taken its places. */
-static void plan_again(struct making *m, uint32_t plan_function, bool is_last)
-{
-	const struct plan_function *pf = &m->functions.v[plan_function];
-	const struct code_function *cf = &m->map->per_function[m->numbers.v[plan_function]];
-
-	if (refuse_function(m, m->numbers.v[plan_function]))
-		return;
-	set_function(m, m->numbers.v[plan_function]);
-	m->pl.fn.second_round = true;
-	m->pl.fn.is_last = is_last;
-	m->pl.is_long |= is_last; /* what moved out has left room for all */
-	for (uint32_t k = 0; k < pf->nprobes; k++) {
-		struct plan_probe *p = &m->pl.probes.v[pf->first_probe + k];
-		enum refusal first = p->refusal;
-
-		if (p->kind == PROBE_PLACE) {
-			planner_retry_places(&m->pl, pf->first_probe + k, pf->nprobes - k);
-			break;
-		}
-		if (p->kind == PROBE_HOOK && !is_system_call(p))
-			return; /* its site may be patched without the others */
-		if (!is_for_want_of_room(first) ||
-		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
-			continue;
-		put_probe(m, p, p->kind != PROBE_ENTRY, 0, PLANNER_RUNGS);
-		if (p->refusal && is_last && m->pl.use & USE_INT3)
-			p->refusal = planner_trap(&m->pl, pf->first_probe + k);
-		if (p->refusal)
-			p->refusal = first;
-	}
-	planner_emit(&m->pl, plan_function);
-}
-
-static void plan_all(struct making *m)
+/* Those in no function come last. */
+static void list_all(struct making *m)
 {
 	for (size_t i = 0; i < m->fns->n; i++)
 		if (!m->fns->v[i].is_part)
-			plan_one(m, i);
-	for (size_t i = 0; i < m->functions.n; i++)
-		plan_again(m, i, false);
-	for (size_t i = 0; i < m->functions.n && (m->opt->request || m->is_anew); i++)
-		plan_again(m, i, true);
+			list_function(m, i);
 	add_places(m, m->fns->n);
-}
-
-/* ---- the third round: whole functions move out ---- */
-
-/* The code of the function can be anywhere: no hook, no loop back to its entry. */
-static bool can_move(const struct making *m, uint32_t i)
-{
-	const struct code_function *cf = &m->map->per_function[i];
-
-	return !is_hooked(m, m->fns->v[i].start) && !cf->loops_to_start && !cf->switches_to_start &&
-	       !copied_has(&m->pl.copied, &m->fns->v[i]) && !refuse_function(m, i);
-}
-
-/* The function that holds vaddr, if it can move. */
-static void mark_move(const struct making *m, uint8_t *moves, uint64_t vaddr)
-{
-	uint32_t i = owner_of(m, vaddr);
-
-	if (i < m->fns->n && can_move(m, i))
-		moves[i] = true;
-}
-
-/* Probes that found no room: their functions are marked, and those where puns may lead. */
-static size_t mark_left(const struct making *m, uint8_t *moves)
-{
-	static const int8_t ways[] = {0, -21, 1, 40, 48, 64, 72, 80, 102};
-	size_t left = 0;
-
-	for (size_t i = 0; i < m->pl.probes.n; i++) {
-		const struct plan_probe *p = &m->pl.probes.v[i];
-
-		if (p->site != NONE || !is_for_want_of_room(p->refusal))
-			continue;
-		for (size_t k = 0; k < sizeof(ways); k++)
-			mark_move(m, moves, p->vaddr + (uint64_t)(int64_t)ways[k]);
-		left++;
-	}
-	return left;
-}
-
-/* All from the beginning, but for the names. */
-static void plan_anew(struct making *m, uint8_t *moves)
-{
-	struct planner *pl = &m->pl;
-
-	m->moves = moves;
-	m->is_anew = true;
-	memset(pl->taken, BYTE_FREE, m->map->hi - m->map->lo);
-	planner_lock_copied(pl);
-	pl->probes.n = pl->drafts.n = pl->draft_probes.n = pl->relays.n = 0;
-	pl->sites.n = pl->entrances.n = pl->fixups.n = pl->maps.n = pl->code.n = pl->site_index.n =
-		0;
-	pl->jumps_of = 0;
-	xfree(m->named);
-	m->named = m->functions.v;
-	m->functions.v = NULL;
-	m->functions.n = m->functions.cap = 0;
-	m->numbers.n = 0;
-	plan_all(m);
-}
-
-/*
- * Runs of less than five bytes between two places that control may come to need landings, and
- * where a function is full of them only moving all of it out leaves dead bytes for those.  Their
- * neighbours may want another window then, so everything is planned anew.
- */
-static void move_functions(struct making *m)
-{
-	uint8_t *moves, *none;
-	size_t left;
-
-	if (m->opt->request || m->opt->hooks_only || !(m->pl.use & (USE_EVICT | USE_INT3)))
-		return;
-	moves = xcalloc(m->fns->n + 1, 1);
-	none = xcalloc(m->fns->n + 1, 1);
-	left = mark_left(m, moves);
-	if (left && m->pl.use & USE_EVICT)
-		plan_anew(m, moves);
-	if (left && (!(m->pl.use & USE_EVICT) || mark_left(m, none) >= left))
-		plan_anew(m, NULL);
-	m->moves = NULL;
-	xfree(moves);
-	xfree(none);
-	xfree(m->named);
 }
 
 static void list_one_only(struct making *m)
@@ -696,7 +406,7 @@ static void list_one_only(struct making *m)
 	for (uint32_t i = 0; i < m->fns->n; i++) {
 		bool one_only = !m->fns->v[i].is_part && has_unresolved_indirect(m, i);
 
-		for (uint32_t r = i; one_only && r != NONE; r = next_range(m, i, r))
+		for (uint32_t r = i; one_only && r != NONE; r = plan_next_range(m, i, r))
 			m->pl.one_only[r] = true;
 	}
 }
@@ -709,8 +419,6 @@ static struct plan *finish(struct making *m)
 	struct plan *p = xcalloc(1, sizeof(*p));
 	const struct elf_image *img = m->map->img;
 
-	xfree(m->pl.taken);
-	m->pl.taken = NULL;
 	planner_sort_sites(&m->pl, m->opt->request);
 	memcpy(p->build_id, img->build_id, sizeof(p->build_id));
 	p->build_id_len = img->build_id_len;
@@ -748,37 +456,30 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
 	m.pl.shown = request_shown_registers(m.opt->request);
 	m.pl.is_counting = request_is_counting(m.opt->request);
-	m.pl.taken = xcalloc(map->hi - map->lo, 1);
-	*vec_push(&m.strings) = 0; /* offset 0 is "" */
+	pthread_mutex_init(&m.shared.lock, NULL);
+	m.pl.shared = &m.shared;
 	hooks_find(map->img, m.hooks);
 	m.is_read = aot_image_is(map->img);
 	copied_find(&m.pl.copied, map->functions);
-	planner_lock_copied(&m.pl);
 	index_parts(&m);
 	index_exits(&m);
 	index_places(&m);
 	list_arrivals(&m);
 	list_one_only(&m);
-	plan_all(&m);
-	move_functions(&m);
+	list_all(&m);
+	name_all(&m);
+	plan_take_all(&m);
 	*out = finish(&m);
 	index_free(&m.ix);
-	liveness_free(m.pl.liveness);
-	frame_info_close(m.pl.frames);
+	liveness_free(m.shared.liveness);
+	frame_info_close(m.shared.frames);
+	pthread_mutex_destroy(&m.shared.lock);
 	xfree(m.places.first);
 	xfree(m.places.order);
-	vec_free(&m.pl.drafts);
-	vec_free(&m.pl.draft_probes);
-	vec_free(&m.pl.relays);
-	vec_free(&m.pl.places);
-	vec_free(&m.pl.jumps);
-	vec_free(&m.pl.site_index);
 	vec_free(&m.pl.entrances);
 	vec_free(&m.pl.arrivals);
-	vec_free(&m.ranges);
 	vec_free(&m.numbers);
 	xfree(m.pl.one_only);
-	xfree(m.pl.taken);
 	return 0;
 }
 

@@ -41,7 +41,7 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 
 	return (struct window_scope){
 		.map = pl->map,
-		.taken = pl->taken,
+		.bytes = pl->bytes,
 		.lo = holder ? holder->start : vaddr,
 		.hi = holder ? holder->end : vaddr,
 		.jump = jump,
@@ -65,12 +65,12 @@ static unsigned head_len(const struct draft *d)
 
 static void mark_landing(struct planner *pl, const struct draft *d, uint8_t state)
 {
-	memset(pl->taken + (d->landing - pl->map->lo), state, WINDOW_JUMP);
+	memset(pl->bytes + (d->landing - pl->map->lo), state, WINDOW_JUMP);
 }
 
 static void mark(struct planner *pl, const struct draft *d, uint8_t state)
 {
-	uint8_t *taken = pl->taken + (d->w.addr - pl->map->lo);
+	uint8_t *taken = pl->bytes + (d->w.addr - pl->map->lo);
 
 	memset(taken, state, d->w.len);
 	if (state == BYTE_TAKEN && pl->is_long)
@@ -80,7 +80,7 @@ static void mark(struct planner *pl, const struct draft *d, uint8_t state)
 		mark_landing(pl, d, state);
 	else if (d->landing && pl->is_long && state != BYTE_FREE)
 		mark_landing(pl, d, state);
-	else if (d->landing && pl->is_long && pl->taken[d->landing - pl->map->lo] == BYTE_TAKEN)
+	else if (d->landing && pl->is_long && pl->bytes[d->landing - pl->map->lo] == BYTE_TAKEN)
 		mark_landing(pl, d, BYTE_DEAD); /* unless the window they lie in went first */
 }
 
@@ -130,7 +130,7 @@ void planner_land_in(struct planner *pl, uint32_t draft, uint64_t landing)
 /* Does a landing stand behind the window's jump? */
 static bool has_guests(const struct planner *pl, const struct draft *d)
 {
-	const uint8_t *taken = pl->taken + (d->w.addr - pl->map->lo);
+	const uint8_t *taken = pl->bytes + (d->w.addr - pl->map->lo);
 
 	for (unsigned i = head_len(d); i < d->w.len && i < d->w.dead; i++)
 		if (taken[i] == BYTE_TAKEN)
@@ -245,7 +245,7 @@ enum refusal planner_go_back(const struct planner *pl, const struct window_scope
 			return REFUSAL_NO_ROOM;
 		have += *start - previous;
 		*start = previous;
-		if (pl->taken[*start - pl->map->lo])
+		if (!planner_is_free(pl, *start))
 			break; /* the other window's owner decides */
 	}
 	return REFUSAL_NONE;
@@ -311,7 +311,30 @@ enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place 
 
 const struct liveness *planner_liveness(struct planner *pl)
 {
-	if (!pl->liveness)
-		pl->liveness = liveness_new(pl->map);
-	return pl->liveness;
+	struct planner_shared *s = pl->shared;
+	struct liveness *l = __atomic_load_n(&s->liveness, __ATOMIC_ACQUIRE);
+
+	if (l)
+		return l;
+	pthread_mutex_lock(&s->lock);
+	if (!s->liveness)
+		__atomic_store_n(&s->liveness, liveness_new(pl->map), __ATOMIC_RELEASE);
+	l = s->liveness;
+	pthread_mutex_unlock(&s->lock);
+	return l;
+}
+
+bool planner_is_landing_pad(struct planner *pl, uint64_t vaddr)
+{
+	struct planner_shared *s = pl->shared;
+	bool is_pad;
+
+	if (!(code_map_flags(pl->map, vaddr) & CODE_CONSTANT))
+		return false;
+	pthread_mutex_lock(&s->lock);
+	if (!s->frames)
+		s->frames = frame_info_open(pl->map->img);
+	is_pad = frame_info_is_landing_pad(s->frames, vaddr);
+	pthread_mutex_unlock(&s->lock);
+	return is_pad;
 }

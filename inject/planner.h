@@ -17,18 +17,13 @@
 #ifndef INJECT_PLANNER_H
 #define INJECT_PLANNER_H
 
+#include <pthread.h>
+
 #include "base/vec.h"
 #include "inject/copied.h"
 #include "inject/plan.h"
 #include "inject/tactics.h"
 #include "inject/window.h"
-
-enum planner_byte {
-	BYTE_FREE,
-	BYTE_TAKEN,
-	BYTE_DEAD,  /* taken, but its value is nobody's: a landing may stand there (is_long) */
-	BYTE_LOCKED /* of code that is copied (copied.h): free, but only while it is at work */
-};
 
 /* Entry, hook and one exit an instruction fit; in long windows two at each instruction, and
  * what several probes at one place need. */
@@ -109,9 +104,16 @@ struct site_key {
 };
 int planner_compare_sites(const void *a, const void *b);
 
+/* What is made once, when somebody asks, for all that plan the same image side by side. */
+struct planner_shared {
+	pthread_mutex_t lock;
+	struct frame_info *frames; /* where exceptions land */
+	struct liveness *liveness;
+};
+
 struct planner {
 	const struct code_map *map;
-	uint8_t *taken;            /* enum planner_byte, one a byte of code, from map->lo */
+	uint8_t *bytes;            /* enum planner_byte, one a byte of code, from map->lo */
 	bool position_independent; /* as in struct plan_options */
 	uint8_t jump; /* of the function at work: WINDOW_JUMP, or WINDOW_FAR if it is copied */
 	struct copied_code copied;
@@ -130,10 +132,9 @@ struct planner {
 	uint64_t jumps_of;                  /* its start */
 	VEC(struct place) places;           /* of a request, in the function at work, by vaddr */
 	const struct place_action *actions; /* of the request, NULL: there are none */
-	bool is_counting;                /* some are counts or stores: what is dead may be lost */
-	uint16_t shown;                  /* registers that some sample shows as its payload: bits */
-	struct frame_info *frames;       /* likewise: where exceptions land */
-	struct liveness *liveness;       /* made when it is asked for: planner_liveness() */
+	bool is_counting; /* some are counts or stores: what is dead may be lost */
+	uint16_t shown;   /* registers that some sample shows as its payload: bits */
+	struct planner_shared *shared;
 	uint32_t use;                    /* enum tactic_switch */
 	VEC(struct site_key) site_index; /* of the first round's sites, by vaddr */
 	/* finished stubs */
@@ -257,11 +258,20 @@ void planner_retry_places(struct planner *pl, uint32_t first, size_t n);
 /* Every run of the function at work is displaced, without a probe. */
 void planner_move_all(struct planner *pl);
 
-const struct liveness *planner_liveness(struct planner *pl);
+static inline bool planner_is_free(const struct planner *pl, uint64_t vaddr)
+{
+	return pl->bytes[vaddr - pl->map->lo] == BYTE_FREE;
+}
 
-/* planner_copied.c: at the beginning, when no byte is taken; and when function i comes to work. */
-void planner_lock_copied(struct planner *pl);
+const struct liveness *planner_liveness(struct planner *pl);
+/* What the unwinder enters with an exception in its registers. */
+bool planner_is_landing_pad(struct planner *pl, uint64_t vaddr);
+
+/* planner_copied.c: no byte of the n from map->lo + off on is taken; function i comes to work; and none
+ * is at work any more. */
+void planner_free_bytes(const struct planner *pl, uint64_t off, uint64_t n);
 void planner_open_copied(struct planner *pl, uint32_t i);
+void planner_close_copied(struct planner *pl);
 
 /* plan_finish.c: sites by vaddr.  chained: control goes from stub to stub. */
 void planner_sort_sites(struct planner *pl, bool chained);

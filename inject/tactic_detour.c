@@ -42,22 +42,12 @@ static bool is_displaced(struct planner *pl, uint64_t vaddr)
 	return s && s->patch_len;
 }
 
-/* What the unwinder enters with an exception in its registers, no call returns to. */
-static bool is_landing_pad(struct planner *pl, uint64_t vaddr)
-{
-	if (!(code_map_flags(pl->map, vaddr) & CODE_CONSTANT))
-		return false;
-	if (!pl->frames)
-		pl->frames = frame_info_open(pl->map->img);
-	return frame_info_is_landing_pad(pl->frames, vaddr);
-}
-
 enum refusal tactic_part_ways(struct planner *pl, const struct place *place)
 {
 	struct ways ways;
 	enum refusal r = tactic_find_ways(pl, place, &ways);
 
-	if (is_landing_pad(pl, place->vaddr))
+	if (planner_is_landing_pad(pl, place->vaddr)) /* no call returns there */
 		return REFUSAL_NOT_REACHED;
 	if (!(pl->use & USE_DETOUR))
 		return REFUSAL_SHARED_RETURN;
@@ -78,7 +68,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	if (!pl->is_long || place->probe == PLACE_NO_PROBE || place->where != DRAFT_BEFORE ||
 	    pl->probes.v[place->probe].kind != PROBE_PLACE)
 		return REFUSAL_BRANCH_TARGET;
-	if (pl->taken[place->vaddr - pl->map->lo])
+	if (!planner_is_free(pl, place->vaddr))
 		return REFUSAL_OVERLAP;
 	if (!window_decode(pl->map, place->vaddr, &in))
 		return REFUSAL_UNDECODABLE;
@@ -91,7 +81,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 		return r;
 	w.len = w.code_len = in.len;
 	for (unsigned i = 0; i < w.len; i++) /* displaced with one of the ways? */
-		if (pl->taken[w.addr + i - pl->map->lo])
+		if (!planner_is_free(pl, w.addr + i))
 			return REFUSAL_OVERLAP;
 	draft = planner_hold(pl, &w, TACTIC_DETOUR);
 	return planner_put(pl, draft, place);

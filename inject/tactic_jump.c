@@ -28,7 +28,7 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 	struct window w;
 	enum refusal r;
 
-	if (pl->taken[place->vaddr - pl->map->lo])
+	if (!planner_is_free(pl, place->vaddr))
 		return planner_share(pl, place->vaddr, draft);
 	if (!(pl->use & USE_JUMP))
 		return REFUSAL_SWITCHED_OFF;
@@ -37,7 +37,7 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 		if (r)
 			return r;
 	}
-	if (pl->taken[start - pl->map->lo]) {
+	if (!planner_is_free(pl, start)) {
 		*draft = planner_draft_at(pl, start);
 		if (*draft == UINT32_MAX)
 			return REFUSAL_OVERLAP;

@@ -35,7 +35,7 @@ struct next {
 
 static uint8_t state(const struct planner *pl, uint64_t vaddr)
 {
-	return vaddr >= pl->map->lo && vaddr < pl->map->hi ? pl->taken[vaddr - pl->map->lo]
+	return vaddr >= pl->map->lo && vaddr < pl->map->hi ? pl->bytes[vaddr - pl->map->lo]
 							   : BYTE_TAKEN;
 }
 
@@ -128,10 +128,10 @@ static enum refusal find_next(struct planner *pl, uint64_t vaddr, struct next *n
 static void settle_next(struct planner *pl, const struct next *n, uint8_t prefix)
 {
 	if (!n->head)
-		pl->taken[n->vaddr - pl->map->lo] = BYTE_TAKEN;
+		pl->bytes[n->vaddr - pl->map->lo] = BYTE_TAKEN;
 	if (!prefix)
 		return;
-	pl->taken[n->vaddr + n->head - pl->map->lo] = BYTE_TAKEN;
+	pl->bytes[n->vaddr + n->head - pl->map->lo] = BYTE_TAKEN;
 	if (n->draft) {
 		n->draft->prefix = prefix;
 		return;
@@ -160,7 +160,7 @@ static bool leads(struct planner *pl, uint64_t vaddr, uint8_t distance, bool by_
 static bool choose(struct planner *pl, uint64_t vaddr, const struct next *n, bool by_relay,
 		   struct relay_way *way, uint8_t *prefix)
 {
-	uint8_t *spare = pl->taken + (n->vaddr + n->head - pl->map->lo);
+	uint8_t *spare = pl->bytes + (n->vaddr + n->head - pl->map->lo);
 	bool found;
 
 	*prefix = 0;
@@ -181,7 +181,7 @@ static bool choose(struct planner *pl, uint64_t vaddr, const struct next *n, boo
 static bool choose_relayed(struct planner *pl, uint64_t vaddr, const struct next *n,
 			   struct relay_way *way, uint8_t *prefix)
 {
-	uint8_t *taken = pl->taken + (vaddr - pl->map->lo), was[2] = {taken[0], taken[1]};
+	uint8_t *taken = pl->bytes + (vaddr - pl->map->lo), was[2] = {taken[0], taken[1]};
 
 	if (!(pl->use & USE_RELAY) || !pl->fn.is_last)
 		return false;

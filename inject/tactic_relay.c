@@ -42,7 +42,7 @@ struct search {
 
 static uint8_t *bytes_of(const struct search *s, uint64_t vaddr)
 {
-	return s->pl->taken + (vaddr - s->pl->map->lo);
+	return s->pl->bytes + (vaddr - s->pl->map->lo);
 }
 
 static bool may_relay(const struct search *s, uint64_t vaddr)
@@ -165,7 +165,7 @@ void relay_take(struct planner *pl, uint32_t draft, const struct relay_way *way)
 		*vec_push(&pl->relays) = way->relay[i];
 	planner_land_in(pl, draft, way->landing);
 	for (unsigned i = 0; i < way->n; i++) /* some may stand in the draft's own window */
-		memset(pl->taken + (way->relay[i] - pl->map->lo), BYTE_TAKEN, WINDOW_SHORT);
+		memset(pl->bytes + (way->relay[i] - pl->map->lo), BYTE_TAKEN, WINDOW_SHORT);
 }
 
 static bool find_way(struct planner *pl, uint64_t jump, struct relay_way *way)
@@ -192,7 +192,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 		return REFUSAL_NO_ROOM;
 	if (place->may_go_back)
 		r = planner_go_back(pl, &scope, place->vaddr, &start);
-	if (!r && pl->taken[start - pl->map->lo])
+	if (!r && !planner_is_free(pl, start))
 		r = REFUSAL_OVERLAP;
 	if (!r)
 		r = window_make(&w, &scope, start, place->vaddr);

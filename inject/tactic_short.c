@@ -25,7 +25,7 @@
 static bool is_free(const struct planner *pl, uint64_t vaddr)
 {
 	return code_map_flags(pl->map, vaddr) & CODE_PADDING &&
-	       window_entered_at(pl->map, vaddr) == REFUSAL_NONE && !pl->taken[vaddr - pl->map->lo];
+	       window_entered_at(pl->map, vaddr) == REFUSAL_NONE && planner_is_free(pl, vaddr);
 }
 
 static bool is_padding(const struct planner *pl, uint64_t vaddr)
@@ -148,7 +148,7 @@ static uint64_t find_dead(const struct planner *pl, uint64_t vaddr)
 	if (hi > pl->map->hi)
 		hi = pl->map->hi;
 	for (uint64_t at = lo; at < hi; at++) {
-		run = pl->taken[at - pl->map->lo] == BYTE_DEAD ? run + 1 : 0;
+		run = pl->bytes[at - pl->map->lo] == BYTE_DEAD ? run + 1 : 0;
 		if (run == WINDOW_JUMP && elf_image_at(pl->map->img, at + 1 - run, run))
 			return at + 1 - run;
 	}
@@ -229,14 +229,14 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 	struct window w;
 	enum refusal r;
 
-	if (pl->taken[place->vaddr - pl->map->lo])
+	if (!planner_is_free(pl, place->vaddr))
 		return planner_share(pl, place->vaddr, draft);
 	if (place->may_go_back) {
 		r = planner_go_back(pl, &scope, place->vaddr, &start);
 		if (r)
 			return r;
 	}
-	if (pl->taken[start - pl->map->lo]) {
+	if (!planner_is_free(pl, start)) {
 		*draft = planner_draft_at(pl, start);
 		if (*draft == UINT32_MAX || !pl->drafts.v[*draft].landing)
 			return REFUSAL_OVERLAP;

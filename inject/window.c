@@ -34,7 +34,7 @@ bool window_has(const struct window *w, const struct code_map *map, uint64_t vad
 
 static bool is_taken(const struct window_scope *scope, uint64_t vaddr)
 {
-	return scope->taken[vaddr - scope->map->lo];
+	return scope->bytes[vaddr - scope->map->lo] != BYTE_FREE;
 }
 
 static bool is_free_padding(const struct window_scope *scope, uint64_t vaddr)

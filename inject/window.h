@@ -33,6 +33,14 @@
 #define WINDOW_LONG_MAX KRON_WINDOW_MAX
 #define WINDOW_LONG_INSNS 128u
 
+/* State of a byte of code. */
+enum planner_byte {
+	BYTE_TAKEN, /* by a draft; or another chunk's (plan_rounds.c) */
+	BYTE_FREE,
+	BYTE_DEAD,  /* taken, but its value is nobody's: a landing may stand there (is_long) */
+	BYTE_LOCKED /* of code that is copied (copied.h): free, but only while it is at work */
+};
+
 struct window {
 	uint64_t addr;
 	uint16_t len;      /* all that is displaced, <= WINDOW_LONG_MAX */
@@ -44,7 +52,7 @@ struct window {
 
 struct window_scope {
 	const struct code_map *map;
-	const uint8_t *taken; /* one byte a byte of code from map->lo: another site's */
+	const uint8_t *bytes; /* enum planner_byte, from map->lo */
 	uint64_t lo, hi;      /* the function, or the part of it, that the window must lie in */
 	uint8_t jump;         /* bytes that are written: WINDOW_JUMP, WINDOW_SHORT or WINDOW_FAR */
 	bool one_only;        /* an unresolved indirect jump: every other address stays alive */
