@@ -76,12 +76,14 @@ struct slice {
 	struct found found;
 };
 #define SLICES_MAX 64u
+#define SLICE 64u /* a smaller one is not worth it */
 
 struct resolver {
 	struct map_builder *b;
 	VEC(struct table) tables; /* candidates of all functions, sorted by at */
 	VEC(struct pending) pending;
 	struct slice slices[SLICES_MAX];
+	size_t nslices;
 };
 
 /* ---- tables of 32-bit entries ---- */
@@ -416,11 +418,12 @@ static void read_slice_of_pending(size_t number, void *ctx)
 /* n things in slices, and what was found is noted: in order, so how many there are is no matter. */
 static void run_slices(struct resolver *r, size_t n, void (*fn)(size_t number, void *ctx))
 {
-	for (size_t i = 0; i < SLICES_MAX; i++)
-		r->slices[i] = (struct slice){.first = n * i / SLICES_MAX,
-					      .end = n * (i + 1) / SLICES_MAX};
-	jobs_run(SLICES_MAX, fn, r);
-	for (size_t i = 0; i < SLICES_MAX; i++) {
+	r->nslices = n / SLICE + 1 < SLICES_MAX ? n / SLICE + 1 : SLICES_MAX;
+	for (size_t i = 0; i < r->nslices; i++)
+		r->slices[i] = (struct slice){.first = n * i / r->nslices,
+					      .end = n * (i + 1) / r->nslices};
+	jobs_run(r->nslices, fn, r);
+	for (size_t i = 0; i < r->nslices; i++) {
 		struct found *found = &r->slices[i].found;
 
 		vec_append(&r->tables, &found->tables);
@@ -433,7 +436,7 @@ static void run_slices(struct resolver *r, size_t n, void (*fn)(size_t number, v
 
 static void mark_targets(struct resolver *r)
 {
-	for (size_t i = 0; i < SLICES_MAX; i++) {
+	for (size_t i = 0; i < r->nslices; i++) {
 		vec_for(&r->slices[i].found.targets, to)
 			map_mark(r->b, *to, CODE_CONSTANT);
 		vec_free(&r->slices[i].found.targets);
