@@ -7,7 +7,9 @@
  *        helper         caller (its own run alone)
  *
  * One lock guards everything.  It is taken once a number, so numbers should be worth 100 us or more.
- * A caller whose numbers have all been given out waits for the helpers that still have one.
+ * A caller whose numbers have all been given out waits for the helpers that still have one.  A helper
+ * without work stays for a while: starting one, and filling what it keeps by thread, costs as much
+ * as many a call is worth.
  */
 #define _GNU_SOURCE
 #include "base/jobs.h"
@@ -17,6 +19,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
+
+#define IDLE_SECONDS 1
 
 struct run {
 	struct run *next; /* a later call */
@@ -27,9 +32,10 @@ struct run {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t done = PTHREAD_COND_INITIALIZER, more = PTHREAD_COND_INITIALIZER;
 static struct run *queue;
-static unsigned threads;             /* callers and helpers */
+static unsigned threads;             /* callers and helpers that work */
+static unsigned idle;                /* helpers that do not */
 static unsigned limit;               /* 0: not known yet */
 static _Thread_local unsigned depth; /* of calls of this thread; a helper has one from the start */
 
@@ -90,6 +96,21 @@ static void work(struct run *r)
 	pthread_mutex_lock(&lock);
 }
 
+/* False: there was none for a while. */
+static bool wait_for_work(void)
+{
+	struct timespec until;
+	bool is_late = false, found;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += IDLE_SECONDS;
+	idle++;
+	while (!(found = threads < find_limit() && oldest_with_work()) && !is_late)
+		is_late = pthread_cond_clockwait(&more, &lock, CLOCK_MONOTONIC, &until);
+	idle--;
+	return found;
+}
+
 static void *help(void *arg)
 {
 	struct run *r;
@@ -98,13 +119,18 @@ static void *help(void *arg)
 	pthread_setname_np(pthread_self(), "kron-job");
 	depth = 1;
 	pthread_mutex_lock(&lock);
-	while (threads <= find_limit() && (r = oldest_with_work())) {
-		r->helped++;
-		work(r);
-		if (!--r->helped && r->at == r->n)
-			pthread_cond_broadcast(&done);
+	for (;;) {
+		while (threads <= find_limit() && (r = oldest_with_work())) {
+			r->helped++;
+			work(r);
+			if (!--r->helped && r->at == r->n)
+				pthread_cond_broadcast(&done);
+		}
+		threads--;
+		if (!wait_for_work())
+			break;
+		threads++;
 	}
-	threads--;
 	pthread_mutex_unlock(&lock);
 	return NULL;
 }
@@ -129,11 +155,12 @@ static bool start_helper(void)
 
 static void call_helpers(size_t wanted)
 {
-	while (wanted-- && threads < find_limit()) {
-		if (!start_helper())
-			return; /* out of threads: slower, and as right */
+	unsigned most = find_limit();
+
+	for (unsigned i = 0; i < idle && wanted && threads + i < most; i++, wanted--)
+		pthread_cond_signal(&more);
+	for (; wanted && threads + idle < most && start_helper(); wanted--)
 		threads++;
-	}
 }
 
 /* ---- callers ---- */

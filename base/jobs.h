@@ -7,8 +7,8 @@
  * The caller works, too, and helpers come as far as there are processors: callers and helpers
  * together are at most jobs_limit().  fn may call jobs_run() itself; helpers take the numbers of
  * the oldest call first, so work that is cut up twice runs in large pieces while there are any,
- * and in small ones at the end.  Helpers live only while there is work: a program that never has
- * two numbers at once never starts a thread.
+ * and in small ones at the end.  A program that never has two numbers at once never starts a
+ * thread, and one that has no more for a second has none any more.
  *
  * What fn does for one number may not depend on what it does for another: then the result is the
  * same on any number of processors.
