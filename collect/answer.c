@@ -529,10 +529,23 @@ static bool has_better_place(struct work *w, const struct loaded *l)
 	return false;
 }
 
+/* Their plans, side by side. */
+static void prepare_modules(struct work *w)
+{
+	VEC(struct module_wish) wishes = {0};
+
+	vec_for(&w->loaded, l)
+		if (!l->done && !was_refused(w, l))
+			*vec_push(&wishes) = (struct module_wish){l->module, l->full};
+	modules_prepare(w->a->modules, wishes.v, wishes.n);
+	vec_free(&wishes);
+}
+
 static void do_modules(struct work *w)
 {
 	struct err err = {{0}};
 
+	prepare_modules(w);
 	vec_for(&w->loaded, l) {
 		int code;
 

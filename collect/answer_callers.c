@@ -131,6 +131,20 @@ static bool is_new(const struct work *w, const struct loaded *l)
 
 /* ---- all its modules ---- */
 
+static bool add_texts(const struct work *w, struct interposing *in)
+{
+	struct module **all = xcalloc(w->texts.n + 1, sizeof(*all));
+	bool added = true;
+
+	for (size_t i = 0; i < w->texts.n; i++)
+		all[i] = w->texts.v[i].module;
+	interposing_read(all, w->texts.n);
+	for (size_t i = 0; i < w->texts.n && added; i++)
+		added = interposing_add_module(in, all[i]);
+	xfree(all);
+	return added;
+}
+
 /* False: one cannot be read, so what it offers is not known, and who calls whom is not. */
 static bool list_texts(struct work *w, struct interposing *in)
 {
@@ -154,10 +168,8 @@ static bool list_texts(struct work *w, struct interposing *in)
 		if (known)
 			continue;
 		*vec_push(&w->texts) = l;
-		if (!interposing_add_module(in, l.module))
-			return false;
 	}
-	return true;
+	return add_texts(w, in);
 }
 
 /* At a program's start: who is looked up first? */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jobs.h"
 #include "base/log.h"
 #include "collect/link_order.h"
 #include "inject/bind.h"
@@ -51,10 +52,22 @@ static int read_links(struct module *m, const struct elf_image *img, void *ctx, 
 	return 0;
 }
 
+static bool has_links(struct module *m)
+{
+	bool has;
+
+	pthread_mutex_lock(&m->lock);
+	has = m->links;
+	pthread_mutex_unlock(&m->lock);
+	return has;
+}
+
 static const struct links *links_of(struct module *m)
 {
 	struct err err;
 
+	if (has_links(m))
+		return m->links;
 	if (modules_with_image(m, read_links, NULL, &err)) {
 		log_info("collect", "%s", err.msg);
 		return NULL;
@@ -194,6 +207,24 @@ bool interposing_is_needed(struct interposing *in)
 	if (in->needs.n)
 		qsort(in->needs.v, in->needs.n, sizeof(in->needs.v[0]), compare_needs);
 	return in->needs.n;
+}
+
+static void read_one(size_t i, void *ctx)
+{
+	struct module *const *v = ctx;
+
+	links_of(v[i]);
+}
+
+void interposing_read(struct module **v, size_t n)
+{
+	VEC(struct module *) missing = {0};
+
+	for (size_t i = 0; i < n; i++)
+		if (!has_links(v[i]))
+			*vec_push(&missing) = v[i];
+	jobs_run(missing.n, read_one, missing.v);
+	vec_free(&missing);
 }
 
 bool interposing_add_module(struct interposing *in, struct module *m)

@@ -56,6 +56,8 @@ void interposing_free(struct interposing *in);
 /* A module whose full plan is made. */
 void interposing_add_callee(struct interposing *in, struct module *m);
 bool interposing_is_needed(struct interposing *in);
+/* Reads the tables of modules that will be added, side by side. */
+void interposing_read(struct module **v, size_t n);
 /* Any module of the process.  False: its tables cannot be read. */
 bool interposing_add_module(struct interposing *in, struct module *m);
 /* All modules of the process pid, which is about to start, are known: where they lie, by the order

@@ -45,8 +45,10 @@ static void keep_note(struct probe_result *r, const char *text)
 	*vec_push(&r->notes) = xstrdup(text);
 }
 
-static void keep_results(struct modules *ms, const struct resolution *found)
+void module_probes_keep_results(struct modules *ms, const struct module *m)
 {
+	const struct resolution *found = &m->probes.found;
+
 	pthread_mutex_lock(&ms->lock);
 	for (size_t i = 0, from = 0; i < found->ends.n; from = found->ends.v[i++])
 		ms->results.v[i].places += found->ends.v[i] - from;
@@ -128,7 +130,6 @@ static int plan_with(struct modules *ms, struct module *m, bool functions,
 	bool is_exe = m->is_exe;
 
 	resolve_make(&m->probes.found, ms->selection->probes, map, m->path, is_exe);
-	keep_results(ms, &m->probes.found);
 	log_info("collect", "%s: %zu places of probes", m->path, m->probes.found.places.n);
 	request = resolve_request(&m->probes.found, functions);
 	return plan_cache_get_request(&ms->cache, &m->full, source, map, &request, err);

@@ -44,6 +44,8 @@ bool module_probes_want(const struct probe_set *set, const char *path, bool is_e
 			const struct elf_image *img);
 /* Plans the module with the probes' places, and its functions if they are wanted, too. */
 int module_probes_plan(struct modules *ms, struct module *m, bool functions, struct err *err);
+/* What was found for each probe is added to the results of all. */
+void module_probes_keep_results(struct modules *ms, const struct module *m);
 /* The places that a patched file brought along, instead of a plan. */
 struct patch_info;
 void module_probes_take(struct module *m, const struct patch_info *info);

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/jobs.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "collect/interposing.h"
@@ -331,12 +332,8 @@ static bool wants_functions(const struct modules *ms, const struct module *m)
 
 static int make_full(struct modules *ms, struct module *m)
 {
-	if (patch_info_is_there(m->img)) {
-		module_probes_refuse(ms, m,
-				     "was patched by kron patch, and has the probes that it was "
-				     "given there");
+	if (patch_info_is_there(m->img))
 		return take_patched(m, true);
-	}
 	if (module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img)) {
 		m->probed = true;
 		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
@@ -361,18 +358,18 @@ static void select_callers(const struct modules *ms, struct module *m)
 	}
 }
 
-static int plan_full(struct modules *ms, struct module *m)
+/* What of the plan is wanted, by which numbers; and the trace's tables. */
+static int settle_full(struct modules *ms, struct module *m)
 {
-	int code = make_full(ms, m);
+	int code = 0;
 
-	if (code)
-		return code;
 	log_info("collect", "%s: %zu functions", m->path, m->full->nfunctions);
-	if (m->full->nprobes && m->full->probes[0].refusal == REFUSAL_READ) {
-		plan_free(m->full);
-		m->full = NULL;
-		return err_set(&m->why, ENOTSUP, "%s " AOT_IMAGE_WHY, m->path);
-	}
+	if (m->patched)
+		module_probes_refuse(ms, m,
+				     "was patched by kron patch, and has the probes that it was "
+				     "given there");
+	else if (m->probed)
+		module_probes_keep_results(ms, m);
 	m->selected = xcalloc(m->full->nfunctions, 1);
 	if (wants_functions(ms, m))
 		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
@@ -390,7 +387,17 @@ static int plan_full(struct modules *ms, struct module *m)
 	return module_tables_write(ms, m, &m->why);
 }
 
-static int plan_hooks(struct modules *ms, struct module *m)
+/* What is read as data has a plan of refusals. */
+static int refuse_read(struct module *m)
+{
+	if (!m->full->nprobes || m->full->probes[0].refusal != REFUSAL_READ)
+		return 0;
+	plan_free(m->full);
+	m->full = NULL;
+	return err_set(&m->why, ENOTSUP, "%s " AOT_IMAGE_WHY, m->path);
+}
+
+static int make_hooks(struct modules *ms, struct module *m)
 {
 	if (patch_info_is_there(m->img))
 		return take_patched(m, false);
@@ -428,24 +435,96 @@ bool modules_wants_probes(struct modules *ms, struct module *m)
 	return yes;
 }
 
+/* The plan, if nobody has made it yet: under the module's lock. */
+static void make_plan(struct modules *ms, struct module *m, bool full)
+{
+	int *code = full ? &m->full_code : &m->hooks_code;
+
+	if (*code || m->full || (!full && m->hooks))
+		return;
+	if (!m->img)
+		*code = reopen_image(m);
+	if (!*code)
+		*code = full ? make_full(ms, m) : make_hooks(ms, m);
+	if (!*code && full)
+		*code = refuse_read(m);
+	if (m->img)
+		elf_image_close(m->img);
+	m->img = NULL;
+}
+
 int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err)
 {
 	int *code = full ? &m->full_code : &m->hooks_code;
 
 	pthread_mutex_lock(&m->lock);
-	if (!*code && !(full ? m->full : m->hooks ? m->hooks : m->full)) {
-		if (!m->img)
-			*code = reopen_image(m);
-		if (!*code)
-			*code = full ? plan_full(ms, m) : plan_hooks(ms, m);
-		if (m->img)
-			elf_image_close(m->img);
-		m->img = NULL;
+	make_plan(ms, m, full);
+	if (m->full && !m->full_code && !m->settled) { /* also if its hooks are wanted */
+		m->full_code = settle_full(ms, m);
+		m->settled = true;
 	}
 	if (*code && err)
 		*err = m->why;
 	pthread_mutex_unlock(&m->lock);
 	return *code;
+}
+
+/* ---- many of them ---- */
+
+/* Each takes memory: about four bytes a byte of code.  More processors help within one. */
+#define AT_ONCE 8u
+/* Less is loaded or made before a thread has started. */
+#define WORTH_A_THREAD (1u << 20)
+
+struct preparing {
+	struct modules *ms;
+	VEC(struct module_wish) wishes;
+	size_t next;
+};
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct module_wish *x = a, *y = b;
+	uint64_t n = x->module->file.size, k = y->module->file.size;
+
+	return n > k ? -1 : n < k;
+}
+
+static void prepare_some(size_t number, void *ctx)
+{
+	struct preparing *p = ctx;
+	size_t i;
+
+	(void)number;
+	while ((i = __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED)) < p->wishes.n) {
+		const struct module_wish *w = &p->wishes.v[i];
+
+		pthread_mutex_lock(&w->module->lock);
+		make_plan(p->ms, w->module, w->full);
+		pthread_mutex_unlock(&w->module->lock);
+	}
+}
+
+void modules_prepare(struct modules *ms, const struct module_wish *v, size_t n)
+{
+	struct preparing p = {.ms = ms};
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct module *m = v[i].module;
+
+		pthread_mutex_lock(&m->lock);
+		if (!m->full && (v[i].full || !m->hooks)) {
+			*vec_push(&p.wishes) = v[i];
+			bytes += v[i].full ? m->file.size : 0;
+		}
+		pthread_mutex_unlock(&m->lock);
+	}
+	if (p.wishes.n > 1 && bytes > WORTH_A_THREAD) {
+		qsort(p.wishes.v, p.wishes.n, sizeof(*p.wishes.v), largest_first);
+		jobs_run(p.wishes.n < AT_ONCE ? p.wishes.n : AT_ONCE, prepare_some, &p);
+	}
+	vec_free(&p.wishes);
 }
 
 int modules_with_image(struct module *m,

@@ -47,6 +47,7 @@ struct module {
 	uint8_t *levels;           /* likewise: its filter level */
 	size_t nselected;
 	uint32_t event_base;
+	bool settled;  /* it is known what of the full plan is wanted, and by which numbers */
 	bool recorded; /* its tables are in the trace */
 	bool patched;  /* a file from kron patch: both plans are what it brought along */
 	bool is_exe;   /* it was seen first as somebody's main executable */
@@ -106,6 +107,17 @@ bool modules_wants_probes(struct modules *ms, struct module *m);
  * the hooks alone.  Takes as long as planning takes.
  */
 int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err);
+
+/*
+ * The plans of many modules, as far as they are not there yet, side by side, the largest first.
+ * Nothing is numbered or written: modules_plan() does that for each, in the order of its calls, and
+ * says what went wrong.
+ */
+struct module_wish {
+	struct module *module;
+	bool full;
+};
+void modules_prepare(struct modules *ms, const struct module_wish *v, size_t n);
 
 /* Load bias of the module where this mapping of its text lies.  False: no segment fits. */
 bool module_bias(const struct module *m, const struct process_mapping *map, uint64_t *bias);
