@@ -196,6 +196,16 @@ static void note_data(struct sweep *s, const struct insn *in)
 		*vec_push(&s->out->data) = (struct map_bytes){in->target, DATA_BYTES};
 }
 
+static void put_insn(const struct map_builder *b, uint64_t at, uint8_t kind, unsigned len)
+{
+	uint8_t *flag = map_flag(b, at);
+
+	*flag |= CODE_INSN;
+	for (unsigned i = 0; i < len; i++)
+		flag[i] |= CODE_IN_FUNCTION;
+	b->shape[at - b->m->lo] = (uint8_t)(kind << 4 | len);
+}
+
 static void sweep_function(struct sweep *s, uint32_t index)
 {
 	struct map_builder *b = s->b;
@@ -215,19 +225,23 @@ static void sweep_function(struct sweep *s, uint32_t index)
 		return;
 	}
 	for (uint64_t at = fn->start; at < fn->end;) {
+		const uint8_t *code = s->code + (at - s->start);
 		uint8_t *flag = map_flag(b, at);
+		unsigned len = b->position_dependent ? 0 : insn_skim(code, s->end - at);
 
-		if (!insn_scan(&in, s->code + (at - s->start), s->end - at, at)) {
+		if (len) {
+			put_insn(b, at, INSN_PLAIN, len);
+			at += len;
+			continue;
+		}
+		if (!insn_scan(&in, code, s->end - at, at)) {
 			/* Go on all the same: its branches may hit other functions. */
 			cf->undecodable = true;
 			*flag |= CODE_IN_FUNCTION;
 			at++;
 			continue;
 		}
-		*flag |= CODE_INSN;
-		for (unsigned i = 0; i < in.len; i++)
-			flag[i] |= CODE_IN_FUNCTION;
-		b->shape[at - b->m->lo] = (uint8_t)(in.kind << 4 | in.len);
+		put_insn(b, at, in.kind, in.len);
 		if (in.rip_relative)
 			note_data(s, &in);
 		if (in.kind != INSN_PLAIN || in.op == INSN_OP_LEA || b->position_dependent)

@@ -105,6 +105,11 @@ bool insn_decode(struct insn *out, const uint8_t *code, size_t avail, uint64_t a
  * instructions without VEX or EVEX prefix.
  */
 bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr);
+/*
+ * For sweeps over code that is position independent: the length of an instruction of which they want
+ * no more, because it is INSN_PLAIN, no lea, and has no rip-relative operand.  0: ask insn_scan().
+ */
+unsigned insn_skim(const uint8_t *code, size_t avail);
 /* Do Zydis and capstone agree on length and kind?  True also when capstone does not know it at all. */
 bool insn_confirm(const struct insn *in, const uint8_t *code);
 /* For people: "mov %rsp, %rbp".  Returns out. */

@@ -32,6 +32,7 @@ enum {
 	WITH_F3 = 4096,
 	WITH_F2 = 8192,
 	SIZE_66 = 16384, /* a 66 makes its operands 16 bits */
+	GROUP = 32768,   /* ModRM's middle says more: look_into_group() */
 	WITH_ALL = PLAIN | WITH_66 | WITH_F3 | WITH_F2,
 	SIZED = PLAIN | SIZE_66,
 	KIND = 16,     /* enum insn_kind << 16 */
@@ -62,9 +63,9 @@ static const uint32_t one_byte[256] = {
 	[0x6a] = HAS | IMM8 | WIDE,
 	[0x6b] = HAS | MODRM | IMM8,
 	[0x70 ... 0x7f] = HAS | REL8 | WIDE | IS(JCC),
-	[0x80] = HAS | MODRM | IMM8 | BYTE,
-	[0x81] = HAS | MODRM | IMMZ,
-	[0x83] = HAS | MODRM | IMM8,
+	[0x80] = HAS | MODRM | GROUP | IMM8 | BYTE,
+	[0x81] = HAS | MODRM | GROUP | IMMZ,
+	[0x83] = HAS | MODRM | GROUP | IMM8,
 	[0x84] = HAS | MODRM | BYTE, /* test */
 	[0x85] = HAS | MODRM,
 	[0x88] = HAS | MODRM | BYTE | DOES(MOV),
@@ -78,25 +79,25 @@ static const uint32_t one_byte[256] = {
 	[0xa8] = HAS | IMM8 | BYTE, /* test */
 	[0xa9] = HAS | IMMZ,
 	[0xb0 ... 0xb7] = HAS | IMM8 | BYTE | DOES(MOV),
-	[0xb8 ... 0xbf] = HAS | IMMZ | DOES(MOV), /* 64 bits with REX.W */
-	[0xc0] = HAS | MODRM | IMM8 | BYTE,       /* shifts */
-	[0xc1] = HAS | MODRM | IMM8,
+	[0xb8 ... 0xbf] = HAS | IMMZ | DOES(MOV),   /* 64 bits with REX.W */
+	[0xc0] = HAS | MODRM | GROUP | IMM8 | BYTE, /* shifts */
+	[0xc1] = HAS | MODRM | GROUP | IMM8,
 	[0xc3] = HAS | WIDE | IS(RET),
-	[0xc6] = HAS | MODRM | IMM8 | BYTE | DOES(MOV),
-	[0xc7] = HAS | MODRM | IMMZ | DOES(MOV),
+	[0xc6] = HAS | MODRM | GROUP | IMM8 | BYTE | DOES(MOV),
+	[0xc7] = HAS | MODRM | GROUP | IMMZ | DOES(MOV),
 	[0xc9] = HAS | WIDE,
 	[0xcc] = HAS | IS(TRAP) | DOES(INT3),
-	[0xd0] = HAS | MODRM | BYTE,
-	[0xd1] = HAS | MODRM,
-	[0xd2] = HAS | MODRM | BYTE,
-	[0xd3] = HAS | MODRM,
+	[0xd0] = HAS | MODRM | GROUP | BYTE,
+	[0xd1] = HAS | MODRM | GROUP,
+	[0xd2] = HAS | MODRM | GROUP | BYTE,
+	[0xd3] = HAS | MODRM | GROUP,
 	[0xe8] = HAS | REL32 | WIDE | IS(CALL),
 	[0xe9] = HAS | REL32 | WIDE | IS(JMP),
 	[0xeb] = HAS | REL8 | WIDE | IS(JMP),
-	[0xf6] = HAS | MODRM | BYTE, /* test: IMM8 */
-	[0xf7] = HAS | MODRM,        /* test: IMMZ */
-	[0xfe] = HAS | MODRM | BYTE,
-	[0xff] = HAS | MODRM,
+	[0xf6] = HAS | MODRM | GROUP | BYTE, /* test: IMM8 */
+	[0xf7] = HAS | MODRM | GROUP,        /* test: IMMZ */
+	[0xfe] = HAS | MODRM | GROUP | BYTE,
+	[0xff] = HAS | MODRM | GROUP,
 };
 
 static const uint32_t two_bytes[256] = {
@@ -104,7 +105,7 @@ static const uint32_t two_bytes[256] = {
 	[0x0b] = HAS | PLAIN | IS(TRAP),
 	[0x10 ... 0x11] = HAS | MODRM | WITH_ALL,
 	[0x14 ... 0x15] = HAS | MODRM | PLAIN | WITH_66,
-	[0x1f] = HAS | MODRM | SIZED | IS(PADDING),
+	[0x1f] = HAS | MODRM | GROUP | SIZED | IS(PADDING),
 	[0x28 ... 0x29] = HAS | MODRM | PLAIN | WITH_66,
 	[0x2a] = HAS | MODRM | WITH_F3 | WITH_F2,
 	[0x2c ... 0x2d] = HAS | MODRM | WITH_F3 | WITH_F2,
@@ -366,12 +367,17 @@ static bool reads_memory(const struct quick *q)
 	return q->in->op != INSN_OP_MOV || q->opcode == 0x8a || q->opcode == 0x8b;
 }
 
+static unsigned kind_of(uint32_t what)
+{
+	return what >> KIND & 0xff;
+}
+
 static void fill_rest(struct quick *q, uint32_t what)
 {
 	struct insn *in = q->in;
 
 	in->op = (uint8_t)(what >> OPERATION);
-	in->kind = what >> KIND & 0xff;
+	in->kind = (uint8_t)kind_of(what);
 	if (!q->is_two && q->opcode == 0x98 && rex_bit(q, REX_W))
 		in->op = INSN_OP_MOVSXD;
 	in->op_size = what & BYTE                        ? 1
@@ -394,7 +400,8 @@ static bool take_rest(struct quick *q)
 
 	if (what & MODRM) {
 		q->modrm = *q->at++;
-		what = look_into_group(q, what);
+		if (what & GROUP)
+			what = look_into_group(q, what);
 		if (q->modrm < 0xc0)
 			take_memory(q, &is_rip, &rip);
 		else if (what & MEMORY)
@@ -439,4 +446,60 @@ bool insn_scan_quick(struct insn *out, const uint8_t *code, size_t avail, uint64
 		return avail >= 4;
 	}
 	return take_prefixes(&q) && take_rest(&q) && out->len <= avail;
+}
+
+/* ---- lengths alone ---- */
+
+/* Bytes of the operand, ModRM included; 0: it counts from the next instruction. */
+static unsigned operand_len(const uint8_t *modrm)
+{
+	unsigned mod = *modrm >> 6, rm = *modrm & 7, sib = rm == 4 && mod != 3;
+	unsigned base = sib ? modrm[1] & 7 : rm;
+
+	if (mod == 3)
+		return 1;
+	if (mod)
+		return 1 + sib + (mod == 1 ? 1 : 4);
+	if (base != 5)
+		return 1 + sib;
+	return sib ? 6 : 0;
+}
+
+static unsigned immediate_len(const struct quick *q, uint32_t what)
+{
+	if (what & IMM8)
+		return 1;
+	if (!(what & IMMZ))
+		return 0;
+	if (rex_bit(q, REX_W))
+		return !q->is_two && (q->opcode & 0xf8) == 0xb8 ? 8 : 4;
+	return q->data16 ? 2 : 4;
+}
+
+unsigned insn_skim(const uint8_t *code, size_t avail)
+{
+	struct quick q = {.code = code, .at = code};
+	unsigned operand = 0;
+	uint32_t what;
+
+	if (avail < 16)
+		return 0;
+	if (*q.at == 0x66)
+		q.data16 = *q.at++;
+	else if ((*q.at & 0xfe) == 0xf2)
+		q.repeat = *q.at++;
+	if ((*q.at & 0xf0) == 0x40)
+		q.rex = *q.at++;
+	what = take_opcode(&q);
+	if (what & MODRM) {
+		q.modrm = *q.at;
+		if (what & GROUP)
+			what = look_into_group(&q, what);
+		operand = operand_len(q.at);
+		if (!operand)
+			return 0;
+	}
+	if (!what || kind_of(what) != INSN_PLAIN || what >> OPERATION == INSN_OP_LEA)
+		return 0;
+	return (unsigned)(q.at - code) + operand + immediate_len(&q, what);
 }

@@ -384,6 +384,19 @@ static uint64_t draw(void)
 	return x;
 }
 
+/* Its length alone, of those that sweeps want no more of. */
+static void check_skim(const uint8_t *code, const struct insn *in)
+{
+	bool wanted = in->kind != INSN_PLAIN || in->op == INSN_OP_LEA || in->rip_relative;
+	unsigned len = insn_skim(code, 32);
+
+	assert_int_equal(insn_skim(code, 15), 0);
+	if (wanted)
+		assert_int_equal(len, 0);
+	else if (len)
+		assert_int_equal(len, in->len);
+}
+
 /* True: it is decoded there, as by Zydis, and with not a byte less. */
 static bool is_quick(const uint8_t *code)
 {
@@ -393,8 +406,11 @@ static bool is_quick(const uint8_t *code)
 	memset(&quick, 0, sizeof(quick));
 	memset(&all, 0, sizeof(all));
 	memset(&again, 0, sizeof(again));
-	if (!insn_scan_quick(&quick, code, 32, AT))
+	if (!insn_scan_quick(&quick, code, 32, AT)) {
+		assert_int_equal(insn_skim(code, 32), 0);
 		return false;
+	}
+	check_skim(code, &quick);
 	if (!insn_scan_all(&all, code, 32, AT) || memcmp(&quick, &all, sizeof(all))) {
 		fprintf(stderr, "#");
 		for (int i = 0; i < 16; i++)
