@@ -554,8 +554,12 @@ void functions_free(struct functions *f)
 
 const struct function *functions_at(const struct functions *f, uint64_t vaddr)
 {
+	static _Thread_local size_t last; /* the next question is mostly about the same one */
 	size_t lo = 0, hi = f->n;
 
+	if (last < f->n && f->v[last].start <= vaddr &&
+	    (last + 1 == f->n || vaddr < f->v[last + 1].start))
+		lo = hi = last + 1;
 	while (lo < hi) { /* the last that starts at or before vaddr */
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -564,5 +568,8 @@ const struct function *functions_at(const struct functions *f, uint64_t vaddr)
 		else
 			hi = mid;
 	}
-	return lo && vaddr < f->v[lo - 1].end ? &f->v[lo - 1] : NULL;
+	if (!lo)
+		return NULL;
+	last = lo - 1;
+	return vaddr < f->v[last].end ? &f->v[last] : NULL;
 }
