@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -81,32 +80,82 @@ static void list_arrays(struct plan *p, struct array a[ARRAYS])
 	a[7] = (struct array){(void **)&p->strings, &p->strings_len};
 }
 
-/* Four independent lanes, so that it runs at the speed of memory; len is a multiple of 8. */
-static uint64_t checksum(uint64_t sum, const void *data, size_t len)
+/* Four independent lanes, so that it runs at the speed of memory. */
+struct sum {
+	uint64_t lane[4];
+	size_t words; /* so far */
+};
+
+static struct sum sum_begin(uint64_t seed)
 {
-	uint64_t lane[4] = {sum, sum ^ 0x9e3779b97f4a7c15, ~sum, sum + 0xd1b54a32d192ed03};
-	const uint8_t *p = data;
-	size_t i;
-
-	for (i = 0; i + 8 <= len; i += 8) {
-		uint64_t w, *l = &lane[i / 8 % 4];
-
-		memcpy(&w, p + i, 8);
-		*l = (*l ^ w) * 0xff51afd7ed558ccd;
-		*l ^= *l >> 32;
-	}
-	for (i = 1; i < 4; i++)
-		lane[0] = (lane[0] ^ lane[i]) * 0xc4ceb9fe1a85ec53;
-	return lane[0] ^ lane[0] >> 29;
+	return (struct sum){
+		.lane = {seed, seed ^ 0x9e3779b97f4a7c15, ~seed, seed + 0xd1b54a32d192ed03}};
 }
 
-/* Of a whole file; its checksum field does not count. */
-static uint64_t file_checksum(const void *file, size_t size)
+static uint64_t mixed(uint64_t lane, uint64_t word)
+{
+	lane = (lane ^ word) * 0xff51afd7ed558ccd;
+	return lane ^ lane >> 32;
+}
+
+/* One word; what is less at the end counts as one, with zeros. */
+static size_t sum_word(struct sum *s, const uint8_t *p, size_t len)
+{
+	uint64_t *lane = &s->lane[s->words++ % 4], w = 0;
+
+	len = len < 8 ? len : 8;
+	memcpy(&w, p, len);
+	*lane = mixed(*lane, w);
+	return len;
+}
+
+static void sum_add(struct sum *s, const void *data, size_t len)
+{
+	uint64_t a, b, c, d, w[4];
+	const uint8_t *p = data;
+	size_t i = 0;
+
+	while (i < len && s->words % 4)
+		i += sum_word(s, p + i, len - i);
+	a = s->lane[0], b = s->lane[1], c = s->lane[2], d = s->lane[3];
+	for (; i + 32 <= len; i += 32) {
+		memcpy(w, p + i, 32);
+		a = mixed(a, w[0]);
+		b = mixed(b, w[1]);
+		c = mixed(c, w[2]);
+		d = mixed(d, w[3]);
+	}
+	s->lane[0] = a, s->lane[1] = b, s->lane[2] = c, s->lane[3] = d;
+	while (i < len)
+		i += sum_word(s, p + i, len - i);
+}
+
+static uint64_t sum_end(const struct sum *s)
+{
+	uint64_t all = s->lane[0];
+
+	for (unsigned k = 1; k < 4; k++)
+		all = (all ^ s->lane[k]) * 0xc4ceb9fe1a85ec53;
+	return all ^ all >> 29;
+}
+
+/* The header without its checksum. */
+static void sum_header(struct sum *s, const struct header *h)
 {
 	size_t field = offsetof(struct header, checksum), rest = field + sizeof(uint64_t);
 
-	return checksum(checksum(PLAN_VERSION, file, field), (const uint8_t *)file + rest,
-			size - rest);
+	sum_add(s, h, field);
+	sum_add(s, (const uint8_t *)h + rest, sizeof(*h) - rest);
+}
+
+/* Of a whole file; its checksum field does not count. */
+static uint64_t file_checksum(const struct header *h)
+{
+	struct sum s = sum_begin(PLAN_VERSION);
+
+	sum_header(&s, h);
+	sum_add(&s, h + 1, h->size - sizeof(*h));
+	return sum_end(&s);
 }
 
 static size_t padded(size_t n)
@@ -171,26 +220,27 @@ uint64_t plan_file_size(const struct plan *p)
 
 int plan_save(const struct plan *plan, const struct plan_key *key, int fd, struct err *err)
 {
+	static const uint8_t zeros[8];
+	struct sum sum = sum_begin(PLAN_VERSION);
 	struct plan p = *plan;
 	struct array a[ARRAYS];
 	struct header h;
-	uint8_t *image;
-	size_t at = sizeof(h);
 	int r;
 
 	list_arrays(&p, a);
 	describe(&h, plan, key);
-	image = xcalloc(h.size, 1);
-	for (int i = 0; i < ARRAYS; i++) {
-		if (*a[i].n)
-			memcpy(image + at, *a[i].v, *a[i].n * element_size[i]);
-		at += padded(*a[i].n * element_size[i]);
+	sum_header(&sum, &h);
+	for (int i = 0; i < ARRAYS; i++)
+		sum_add(&sum, *a[i].v, *a[i].n * element_size[i]);
+	h.checksum = sum_end(&sum);
+	r = write_all(fd, &h, sizeof(h));
+	for (int i = 0; i < ARRAYS && !r; i++) {
+		size_t n = *a[i].n * element_size[i];
+
+		r = write_all(fd, *a[i].v, n);
+		if (!r)
+			r = write_all(fd, zeros, padded(n) - n);
 	}
-	memcpy(image, &h, sizeof(h));
-	h.checksum = file_checksum(image, h.size);
-	memcpy(image, &h, sizeof(h));
-	r = write_all(fd, image, h.size);
-	xfree(image);
 	return r ? err_set(err, -r, "cannot write the plan: %s", strerror(-r)) : 0;
 }
 
@@ -506,7 +556,7 @@ static const char *why_unsound(struct plan *p, const struct plan_key *key)
 		return "its size is wrong";
 	if (memcmp(&h->key, key, sizeof(*key)))
 		return "it was made from something else";
-	if (h->checksum != file_checksum(h, h->size))
+	if (h->checksum != file_checksum(h))
 		return "its checksum is wrong";
 	p->text_lo = h->text_lo, p->text_hi = h->text_hi;
 	p->reach_lo = h->reach_lo, p->reach_hi = h->reach_hi;
