@@ -18,6 +18,12 @@
 #define NUMBER 24
 #define LINK_JUMP_LEN 6u /* jmp or call *slot(%rip), without prefixes */
 
+/* Of one module, for whichever process. */
+struct needs { /* as VEC() has it */
+	struct need *v;
+	size_t n, cap;
+};
+
 void interposing_init(struct interposing *in, struct modules *ms)
 {
 	memset(in, 0, sizeof(*in));
@@ -31,8 +37,16 @@ void interposing_free(struct interposing *in)
 	vec_free(&in->notes);
 }
 
+static void free_needs(struct needs *needs)
+{
+	if (needs)
+		vec_free(needs);
+	xfree(needs);
+}
+
 void interposing_forget(struct module *m)
 {
+	free_needs(m->needs);
 	vec_for(&m->stubs, p) {
 		plan_free((*p)->plan);
 		xfree((*p)->events);
@@ -76,7 +90,7 @@ static const struct links *links_of(struct module *m)
 }
 
 /* One for each name of the function, and one for calls inside its module. */
-static void add_need(struct interposing *in, struct module *m, const struct need *need)
+static void add_need(struct needs *out, struct module *m, const struct need *need)
 {
 	const struct links *l = links_of(m);
 	struct need inner = *need;
@@ -93,9 +107,9 @@ static void add_need(struct interposing *in, struct module *m, const struct need
 		n.name = n.shown = n.export->name;
 		if (!*inner.shown)
 			inner.shown = n.name;
-		*vec_push(&in->needs) = n;
+		*vec_push(out) = n;
 	}
-	*vec_push(&in->needs) = inner;
+	*vec_push(out) = inner;
 }
 
 /* Where the function has returned: what is missing there is inferred. */
@@ -127,7 +141,7 @@ static bool is_known(struct module *m, uint64_t vaddr)
 	return false;
 }
 
-static void need_function(struct interposing *in, struct module *m, const struct plan_probe *p,
+static void need_function(struct needs *out, struct module *m, const struct plan_probe *p,
 			  const char *why)
 {
 	struct need need = {
@@ -140,17 +154,16 @@ static void need_function(struct interposing *in, struct module *m, const struct
 		.why = why,
 	};
 
-	add_need(in, m, &need);
+	add_need(out, m, &need);
 	if (has_exit(m, p->function) || !is_known(m, p->vaddr))
 		return;
 	need.where = PLACE_AFTER;
 	need.event |= BIND_EXIT;
-	add_need(in, m, &need);
+	add_need(out, m, &need);
 }
 
-static void need_place(struct interposing *in, struct module *m, uint64_t vaddr,
-		       enum place_where where, const struct place_action *a, uint32_t event,
-		       const char *why)
+static void need_place(struct needs *out, struct module *m, uint64_t vaddr, enum place_where where,
+		       const struct place_action *a, uint32_t event, const char *why)
 {
 	struct need need = {
 		.callee = m,
@@ -162,34 +175,68 @@ static void need_place(struct interposing *in, struct module *m, uint64_t vaddr,
 		.why = why,
 	};
 
-	add_need(in, m, &need);
+	add_need(out, m, &need);
 }
 
-void interposing_add_callee(struct interposing *in, struct module *m)
+static void list_needs(struct needs *out, struct module *m)
 {
 	const struct resolution *found = &m->probes.found;
 
-	if (!m->full || m->patched)
-		return;
 	for (size_t i = 0; i < m->full->nprobes; i++) {
 		const struct plan_probe *p = &m->full->probes[i];
 
 		if (p->kind == PROBE_ENTRY && m->selected[p->function] == SELECTED_CALLERS)
-			need_function(in, m, p, "ifunc");
+			need_function(out, m, p, "ifunc");
 		if (p->site != UINT32_MAX)
 			continue;
 		if (p->kind == PROBE_ENTRY && m->selected[p->function] == 1)
-			need_function(in, m, p, refusal_key(p->refusal));
+			need_function(out, m, p, refusal_key(p->refusal));
 		else if (m->probed && interpose_is_entry(m->full, p))
-			need_place(in, m, p->vaddr, PLACE_BEFORE, &m->full->actions[p->action],
+			need_place(out, m, p->vaddr, PLACE_BEFORE, &m->full->actions[p->action],
 				   p->event, refusal_key(p->refusal));
 	}
 	for (size_t i = 0; m->probed && i < found->imports.n; i++) {
 		const struct resolved_import *im = &found->imports.v[i];
 
-		need_place(in, m, im->vaddr, im->where, &found->actions.v[im->action], im->event,
+		need_place(out, m, im->vaddr, im->where, &found->actions.v[im->action], im->event,
 			   im->is_ifunc ? "ifunc" : "tail-call");
 	}
+}
+
+/* They are the same each time: whoever lists them first leaves them in the module. */
+static const struct needs *needs_of(struct module *m)
+{
+	struct needs *mine = NULL, *known;
+
+	pthread_mutex_lock(&m->lock);
+	known = m->needs;
+	pthread_mutex_unlock(&m->lock);
+	if (known)
+		return known;
+	mine = xcalloc(1, sizeof(*mine));
+	list_needs(mine, m);
+	pthread_mutex_lock(&m->lock);
+	known = m->needs ? m->needs : mine;
+	m->needs = known;
+	pthread_mutex_unlock(&m->lock);
+	if (known != mine)
+		free_needs(mine);
+	return known;
+}
+
+void interposing_add_callee(struct interposing *in, struct module *m)
+{
+	const struct needs *needs;
+	bool is_settled;
+
+	pthread_mutex_lock(&m->lock); /* another answer's thread may be planning it */
+	is_settled = m->full && m->settled;
+	pthread_mutex_unlock(&m->lock);
+	if (!is_settled || m->patched)
+		return;
+	needs = needs_of(m);
+	for (size_t i = 0; i < needs->n; i++)
+		*vec_push(&in->needs) = needs->v[i];
 }
 
 static int compare_needs(const void *a, const void *b)

@@ -62,6 +62,7 @@ struct module {
 
 	uint32_t id;         /* in the trace, once it is recorded */
 	struct links *links; /* interposing.h; NULL: not read yet */
+	struct needs *needs; /* likewise, once it is settled */
 	VEC(struct stub_plan *) stubs;
 };
 
