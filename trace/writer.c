@@ -526,12 +526,18 @@ static void put_char(struct text_file *t, char c)
 
 static void put_escaped(struct text_file *t, const char *s)
 {
-	for (; s && *s; s++) {
-		char c = *s == '\t' ? 't' : *s == '\n' ? 'n' : *s == '\\' ? '\\' : 0;
+	while (s && *s) {
+		size_t n = strcspn(s, "\t\n\\");
 
-		if (c)
-			put_char(t, '\\');
-		put_char(t, c ? c : *s);
+		vec_reserve(&t->buf, t->buf.n + n);
+		memcpy(t->buf.v + t->buf.n, s, n);
+		t->buf.n += n;
+		s += n;
+		if (!*s)
+			break;
+		put_char(t, '\\');
+		put_char(t, *s == '\t' ? 't' : *s == '\n' ? 'n' : '\\');
+		s++;
 	}
 }
 
