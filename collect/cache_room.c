@@ -8,8 +8,8 @@
  * Who wants to write an entry adds its size to the sum before; only if that would be more than the
  * limit, or nobody knows the sum, are the entries counted, and those used longest ago go.  An eighth more goes
  * than has to, so that not every write counts.  The sum may be too large (of a kron that
- * was killed while it wrote, of entries that took another's place), never too small, and
- * counting makes it right.
+ * was killed while it wrote, of entries that took another's place), and counting makes it right.
+ * It may be too small by what others are about to write while it is counted.
  *
  * An entry that goes while another kron reads it is whole for that one, which has it open; one that
  * goes before is made again.  So nothing here has to be right about who uses what, only about what

@@ -7,7 +7,7 @@
  *                  may move out
  *   third          functions in which something is left move out as a whole, and all is planned anew
  *
- * Chunks.  The functions are cut into chunks of a megabyte, which are planned side by side, each
+ * Chunks.  The functions are cut into chunks, of 128 KiB or so, which are planned side by side, each
  * through all its rounds.  To a chunk the bytes of another one are taken; its own are those of its
  * functions, wherever their parts lie, and of the gaps behind them.  So what a chunk comes to
  * does not depend on the others, nor on how many processors there are.  At last there is one
@@ -18,7 +18,6 @@
  * closes the loop is displaced as well and leads into the entry's stub behind the probe.  If
  * one of them cannot be displaced, the entry is refused.  Tail calls of a function to itself
  * are no loops: the code map tells them by their frame and lists them as exits.
- *
  */
 #define _GNU_SOURCE
 #include <stdint.h>
