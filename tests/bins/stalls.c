@@ -7,8 +7,9 @@
  * In the middle of its requests the last thread sleeps STALL_MS in one; 0: nobody does.  `leave`:
  * each request is left by longjmp(), and the thread sleeps STALL_MS after one of them instead.
  *
- * A request measures itself.  Lines "call TID NUMBER BEGIN END", in nanoseconds of
- * CLOCK_MONOTONIC, say which have taken more than a millisecond, longest last.
+ * A request measures itself, and its caller measures the call.  Lines "call TID NUMBER BEGIN END
+ * CALLED RETURNED", in nanoseconds of CLOCK_MONOTONIC, say which have taken more than a millisecond
+ * to the caller.  On a busy machine a thread may lose its processor between CALLED and BEGIN.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -23,13 +24,15 @@
 
 struct call {
 	long tid, number;
-	uint64_t begin, end;
+	uint64_t begin, end;       /* within the request */
+	uint64_t called, returned; /* around it */
 };
 struct worker {
 	pthread_t thread;
 	long number;
 	struct call slow[4096];
 	uint32_t nslow;
+	struct call last;
 	jmp_buf out;
 };
 
@@ -57,12 +60,12 @@ __attribute__((noinline)) unsigned long tick(unsigned long x)
 	return x * 2862933555777941757ul + 3037000493ul;
 }
 
-static void note(struct worker *w, uint64_t begin, long number)
+static void note(struct worker *w, uint64_t called)
 {
-	uint64_t end = now_ns();
-
-	if (end - begin > 1000000 && w->nslow < 4096)
-		w->slow[w->nslow++] = (struct call){syscall(SYS_gettid), number, begin, end};
+	w->last.called = called;
+	w->last.returned = now_ns();
+	if (w->last.returned - called > 1000000 && w->nslow < 4096)
+		w->slow[w->nslow++] = w->last;
 }
 
 /* Calls itself once, so that its inner call ends before it. */
@@ -78,7 +81,7 @@ __attribute__((noinline)) unsigned long handle(struct worker *w, long number, in
 	else if (stall_ms && !leave && w->number == nthreads - 1 && number == requests / 2)
 		nap_us(stall_ms * 1000);
 	if (!inner)
-		note(w, begin, number);
+		w->last = (struct call){syscall(SYS_gettid), number, begin, now_ns(), 0, 0};
 	if (!inner && leave)
 		longjmp(w->out, 1);
 	__asm__ volatile("" : "+r"(x));
@@ -91,8 +94,11 @@ static void *work(void *arg)
 	volatile unsigned long x = 0;
 
 	for (volatile long i = 0; i < requests; i++) {
+		volatile uint64_t called = now_ns();
+
 		if (!leave || !setjmp(w->out))
 			x += handle(w, i, 0);
+		note(w, called);
 		x += tick(x);
 		if (stall_ms && leave && w->number == nthreads - 1 && i == requests / 2)
 			nap_us(stall_ms * 1000);
@@ -100,13 +106,6 @@ static void *work(void *arg)
 			nap_us(50);
 	}
 	return NULL;
-}
-
-static int by_length(const void *a, const void *b)
-{
-	const struct call *x = a, *y = b;
-
-	return (x->end - x->begin > y->end - y->begin) - (x->end - x->begin < y->end - y->begin);
 }
 
 int main(int argc, char **argv)
@@ -126,10 +125,10 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < nthreads; i++) {
 		pthread_join(w[i].thread, NULL);
-		qsort(w[i].slow, w[i].nslow, sizeof(w[i].slow[0]), by_length);
 		for (uint32_t k = 0; k < w[i].nslow; k++)
-			printf("call %ld %ld %lu %lu\n", w[i].slow[k].tid, w[i].slow[k].number,
-			       w[i].slow[k].begin, w[i].slow[k].end);
+			printf("call %ld %ld %lu %lu %lu %lu\n", w[i].slow[k].tid,
+			       w[i].slow[k].number, w[i].slow[k].begin, w[i].slow[k].end,
+			       w[i].slow[k].called, w[i].slow[k].returned);
 	}
 	free(w);
 	return 0;
