@@ -25,6 +25,14 @@ static const struct {
 	[KRON_HOOK_MMAP] = {"mmap", "libc.so.6"},
 	[KRON_HOOK_MREMAP] = {"mremap", "libc.so.6"},
 	[KRON_HOOK_MPROTECT] = {"mprotect", "libc.so.6"},
+	[KRON_HOOK_EXIT] = {"_exit", "libc.so.6"},
+	[KRON_HOOK_VFORK] = {"vfork", "libc.so.6"},
+	[KRON_HOOK_CLONE] = {"clone", "libc.so.6"},
+	/* of several versions, which are functions of their own, each the next */
+	[KRON_HOOK_SPAWN] = {"posix_spawn", "libc.so.6"},
+	[KRON_HOOK_SPAWN_OLD] = {"posix_spawn", "libc.so.6"},
+	[KRON_HOOK_SPAWNP] = {"posix_spawnp", "libc.so.6"},
+	[KRON_HOOK_SPAWNP_OLD] = {"posix_spawnp", "libc.so.6"},
 };
 
 static bool has_soname(const struct elf_image *img, const char *soname)
@@ -52,10 +60,13 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	    !elf_image_is_exec(s->img, sym->value))
 		return true;
 	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
-		if (s->vaddr[i] || strcmp(sym->name, hooks[i].symbol))
+		if (strcmp(sym->name, hooks[i].symbol))
 			continue;
+		if (s->vaddr[i] && s->vaddr[i] != sym->value)
+			continue;
+		s->found += !s->vaddr[i];
 		s->vaddr[i] = sym->value;
-		s->found++;
+		break;
 	}
 	return s->found < KRON_HOOK_SYMBOLS;
 }

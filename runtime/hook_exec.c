@@ -32,15 +32,6 @@
 static const char *big_array[STATIC_ENTRIES + OURS_MAX + 1];
 static int32_t big_array_owner; /* pid, 0 = free; atomic */
 
-struct exec_call {
-	int dirfd;
-	const char *path;
-	char *const *argv;
-	char *const *envp;
-	int flags;
-	bool at;
-};
-
 /* ---- the program's environment, which may be anything ---- */
 
 static bool is_readable(const void *p)
@@ -136,7 +127,7 @@ static void env_build(const char **out, char *const *envp, size_t count, const c
 	out[n] = NULL;
 }
 
-static void exec_with(const struct exec_call *c, const char *const *envp)
+static void exec_with(const struct rt_exec *c, const char *const *envp)
 {
 	if (c->at)
 		sys5(__NR_execveat, c->dirfd, (long)c->path, (long)c->argv, (long)envp, c->flags);
@@ -161,7 +152,7 @@ static bool big_array_take(int32_t pid)
 					   __ATOMIC_RELAXED);
 }
 
-static void exec_big(const struct exec_call *c, size_t count, const char *of_user,
+static void exec_big(const struct rt_exec *c, size_t count, const char *of_user,
 		     const char *preload)
 {
 	if (count > STATIC_ENTRIES || !big_array_take(sys_getpid()))
@@ -172,7 +163,7 @@ static void exec_big(const struct exec_call *c, size_t count, const char *of_use
 }
 
 static void __attribute__((noinline))
-exec_small(const struct exec_call *c, size_t count, const char *of_user, const char *preload)
+exec_small(const struct rt_exec *c, size_t count, const char *of_user, const char *preload)
 {
 	const char *array[count + OURS_MAX + 1];
 
@@ -181,7 +172,7 @@ exec_small(const struct exec_call *c, size_t count, const char *of_user, const c
 }
 
 static void __attribute__((noinline))
-exec_traced(const struct exec_call *c, size_t count, const char *of_user)
+exec_traced(const struct rt_exec *c, size_t count, const char *of_user)
 {
 	size_t room = sizeof("LD_PRELOAD=") + mini_len(kron_rt_env.path) + 1 +
 		      (of_user ? mini_len(of_user) : 0);
@@ -200,15 +191,9 @@ static bool is_session_over(void)
 	return __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone();
 }
 
-void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
-		  bool at)
+/* With kron's environment, if that is for us to do.  It returns when it fails. */
+static void exec_as_traced(const struct rt_exec *c)
 {
-	const struct exec_call c = {.dirfd = at ? dirfd : AT_FDCWD,
-				    .path = path,
-				    .argv = argv,
-				    .envp = envp,
-				    .flags = flags,
-				    .at = at};
 	const char *of_user;
 	size_t count;
 	uint64_t mask;
@@ -217,10 +202,25 @@ void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *e
 	if (!kron_rt.env_hidden || kron_rt.no_children || kron_rt.quiet || is_session_over())
 		return;
 	mask = rt_signals_block();
-	traceable = rt_exec_target_traceable(c.dirfd, path, flags) &&
-		    env_survey(envp, &count, &of_user) && !is_not_ours(envp, count);
+	traceable = rt_exec_target_traceable(c->dirfd, c->path, c->flags) &&
+		    env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
 	/* Before the exec: the mask outlives it. */
 	rt_signals_restore(mask);
 	if (traceable)
-		exec_traced(&c, count, of_user);
+		exec_traced(c, count, of_user);
+}
+
+/*
+ * The original runs behind us, and we do not learn what comes of it.  Where that has to be said, it is
+ * tried here first: what fails twice is the program's to report.
+ */
+void rt_hook_exec(const struct rt_exec *c, uint64_t sp)
+{
+	bool is_child = rt_child_ends(sp);
+
+	exec_as_traced(c);
+	if (is_child) {
+		exec_with(c, (const char *const *)c->envp);
+		rt_child_lives(sp);
+	}
 }

@@ -59,16 +59,46 @@ void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 		quiet();
 }
 
+/* The program's stack pointer, in front of the function that the hook is of. */
+static uint64_t stack_of(const struct rt_regs *r)
+{
+	return (uint64_t)&r->back + KRON_THUNK_SP;
+}
+
+static void hook_execve(struct rt_regs *r, uint64_t path, uint64_t argv, uint64_t envp)
+{
+	const struct rt_exec c = {.dirfd = AT_FDCWD,
+				  .path = (const char *)path,
+				  .argv = (char **)argv,
+				  .envp = (char **)envp};
+
+	rt_hook_exec(&c, stack_of(r));
+}
+
+static void hook_execveat(struct rt_regs *r, const struct rt_exec *c)
+{
+	struct rt_exec at = *c;
+
+	at.at = true;
+	rt_hook_exec(&at, stack_of(r));
+}
+
 /* syscall(number, ...): the arguments are one register further on. */
 static void hook_syscall(struct rt_regs *r)
 {
 	switch (r->rdi) {
 	case __NR_execve:
-		rt_hook_exec(-1, (const char *)r->rsi, (char **)r->rdx, (char **)r->rcx, 0, false);
+		hook_execve(r, r->rsi, r->rdx, r->rcx);
 		break;
 	case __NR_execveat:
-		rt_hook_exec((int)r->rsi, (const char *)r->rdx, (char **)r->rcx, (char **)r->r8,
-			     (int)r->r9, true);
+		hook_execveat(r, &(struct rt_exec){.dirfd = (int)r->rsi,
+						   .path = (const char *)r->rdx,
+						   .argv = (char **)r->rcx,
+						   .envp = (char **)r->r8,
+						   .flags = (int)r->r9});
+		break;
+	case __NR_exit_group:
+		rt_child_ends(stack_of(r));
 		break;
 	case __NR_prctl:
 		rt_hook_prctl(r->rsi, r->rdx, r->rcx);
@@ -114,15 +144,36 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 		return;
 	switch (hook) {
 	case KRON_HOOK_EXECVE:
-		rt_hook_exec(-1, (const char *)r->rdi, (char **)r->rsi, (char **)r->rdx, 0, false);
+		hook_execve(r, r->rdi, r->rsi, r->rdx);
 		break;
 	case KRON_HOOK_EXECVEAT:
-		rt_hook_exec((int)r->rdi, (const char *)r->rsi, (char **)r->rdx, (char **)r->rcx,
-			     (int)r->r8, true);
+		hook_execveat(r, &(struct rt_exec){.dirfd = (int)r->rdi,
+						   .path = (const char *)r->rsi,
+						   .argv = (char **)r->rdx,
+						   .envp = (char **)r->rcx,
+						   .flags = (int)r->r8});
 		break;
 	case KRON_HOOK_FEXECVE: /* execveat(fd, "", argv, envp, AT_EMPTY_PATH), as libc makes it */
-		rt_hook_exec((int)r->rdi, "", (char **)r->rsi, (char **)r->rdx, AT_EMPTY_PATH,
-			     true);
+		hook_execveat(r, &(struct rt_exec){.dirfd = (int)r->rdi,
+						   .path = "",
+						   .argv = (char **)r->rsi,
+						   .envp = (char **)r->rdx,
+						   .flags = AT_EMPTY_PATH});
+		break;
+	case KRON_HOOK_EXIT:
+		rt_child_ends(stack_of(r));
+		break;
+	case KRON_HOOK_VFORK:
+		rt_hook_vfork(stack_of(r));
+		break;
+	case KRON_HOOK_SPAWN:
+	case KRON_HOOK_SPAWN_OLD:
+	case KRON_HOOK_SPAWNP:
+	case KRON_HOOK_SPAWNP_OLD:
+		rt_hook_spawn(stack_of(r));
+		break;
+	case KRON_HOOK_CLONE: /* clone(fn, stack, flags, ...) */
+		rt_hook_clone(r->rdx, stack_of(r));
 		break;
 	case KRON_HOOK_DL_STATE:
 		rt_hook_dl_state();

@@ -767,16 +767,33 @@ static void trigger_take(const struct rt_trigger *t)
 
 void kron_rt_slow(uint32_t event, uint32_t payload)
 {
-	const struct rt_trigger trigger = {event, payload, false};
+	const struct rt_trigger trigger = {event, payload, false, 0};
 
 	trigger_take(&trigger);
 }
 
 void kron_rt_resource(uint32_t event, uint32_t payload)
 {
-	const struct rt_trigger trigger = {event, payload, true};
+	const struct rt_trigger trigger = {event, payload, true, 0};
 
 	trigger_take(&trigger);
+}
+
+void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
+{
+	const struct rt_trigger t = {event, payload, false, KRON_SOURCE(kron_rt.ctl->node, tid)};
+	uint64_t mask = rt_signals_block();
+	struct rt_lane *lane = rt_thread_lane();
+	int32_t index;
+
+	if (!lane_sample(lane, &t)) {
+		claim_exhaust(lane);
+		hand_over(lane);
+		index = chunk_take(lane);
+		if (index >= 0)
+			lane_begin(lane, (uint32_t)index, &t);
+	}
+	rt_signals_restore(mask);
 }
 
 /*

@@ -8,8 +8,9 @@
  *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> proc.c
  *               |  ^                                |   (board)--> source.c --> board/access.h
  *               v  |                                +--(stores)-> action.c
- *               |  |                                +--(hooks)--> hook_exec.c, hook_dl.c,
- *             wire.c  <---------------------------------------    hook_map.c, hook_seccomp.c
+ *               |  |                                +--(hooks)--> hook_exec.c, hook_child.c,
+ *               |  |                                              hook_dl.c, hook_map.c,
+ *             wire.c  <---------------------------------------    hook_seccomp.c
  *
  * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
  * never print but under KRON_LOG=rt:debug, never change errno, the signal mask or a
@@ -176,6 +177,7 @@ struct rt_lane;
 struct rt_trigger {
 	uint32_t event, payload;
 	bool resource;
+	uint32_t source; /* 0: the lane's */
 };
 /* In one slot, at addr. */
 void rt_sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
@@ -191,6 +193,10 @@ void rt_fill_slots(const struct rt_lane *lane, uint64_t addr, uint32_t slots)
 /* Whatever the lane's state: the trigger is one sample, or counted as lost. */
 void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
 void kron_rt_resource(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
+/* A record of the runtime's own in the thread's lane, which it has, by thread tid.  It is no trigger:
+ * where there is no room, nothing is lost. */
+void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
+	__attribute__((visibility("hidden")));
 /* take: 0 or 1. */
 void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
 	__attribute__((visibility("hidden")));
@@ -335,8 +341,24 @@ void rt_env_hide(char **envp) __attribute__((visibility("hidden")));
 
 /* ---- hooks ---- */
 void kron_rt_hook(uint32_t hook, struct rt_regs *regs) __attribute__((visibility("hidden")));
-void rt_hook_exec(int dirfd, const char *path, char *const *argv, char *const *envp, int flags,
-		  bool at) __attribute__((visibility("hidden")));
+struct rt_exec {
+	int dirfd;
+	const char *path;
+	char *const *argv;
+	char *const *envp;
+	int flags;
+	bool at; /* execveat: with dirfd and flags */
+};
+/* sp: the program's, in front of the hooked function. */
+void rt_hook_exec(const struct rt_exec *c, uint64_t sp) __attribute__((visibility("hidden")));
+/* In front of vfork, of posix_spawn, of clone. */
+void rt_hook_vfork(uint64_t sp) __attribute__((visibility("hidden")));
+void rt_hook_spawn(uint64_t sp) __attribute__((visibility("hidden")));
+void rt_hook_clone(uint64_t flags, uint64_t sp) __attribute__((visibility("hidden")));
+/* A process that may be a child with borrowed memory is about to give it back; true: it is one.
+ * It was not to be. */
+bool rt_child_ends(uint64_t sp) __attribute__((visibility("hidden")));
+void rt_child_lives(uint64_t sp) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
 /* Behind the system call: rax is what it returned. */
 void rt_hook_mmap(const struct rt_regs *r) __attribute__((visibility("hidden")));

@@ -61,6 +61,8 @@ void rt_trigger_put(const struct rt_lane *lane, uint64_t addr, const struct rt_t
 
 	slot_at(addr)->payload = t->payload;
 	s = c = sample_now(lane, t->event, t->payload, head_bits);
+	if (t->source)
+		s.source = t->source;
 	if (t->resource)
 		rt_counters_read(counter);
 	for (k = 0; t->resource && k < KRON_COUNTERS / 2; k++) {

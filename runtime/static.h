@@ -23,7 +23,7 @@
 #define RT_THREADS_BASE_SHIFT 6
 #define RT_THREAD_LANE 8
 #define RT_THREAD_SHIFT 4
-#define RT_HOOK_SYSTEM_CALL 10
+#define RT_HOOK_SYSTEM_CALL 17
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>

@@ -214,6 +214,15 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
 #define KRON_EVENT_LOST 0xffffff01u /* payload: triggers lost on this lane before this place */
 #define KRON_EVENT_CPU 0xffffff02u  /* payload: the full number of the CPU from here on */
 /*
+ * A child that borrows its parent's memory until it becomes another program (vfork, posix_spawn)
+ * runs on its parent's thread data, so its samples lie in its parent's lane.  These records say
+ * from where to where.  Their `source` names the process that wrote them.
+ */
+#define KRON_EVENT_VFORK 0xffffff03u       /* a child on this stack follows; payload: S of vfork */
+#define KRON_EVENT_SPAWN 0xffffff04u       /* ... on another one; S of posix_spawn, clone */
+#define KRON_EVENT_CHILD_ENDS 0xffffff05u  /* by exec or _exit, now; its stack pointer */
+#define KRON_EVENT_CHILD_LIVES 0xffffff06u /* the exec has failed: it goes on */
+/*
  * A lane's places are all of one size, so a Resource sample in a chunk of the pool is a Trace
  * sample and behind it, of the same time, eight of these: Resource Counters 2k and 2k+1 as
  * `source` and `payload` of KRON_EVENT_COUNTERS + k.  One that follows no sample means nothing.

@@ -33,7 +33,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 5u
+#define KRON_WIRE_VERSION 6u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -275,7 +275,14 @@ enum kron_hook {
 	KRON_HOOK_MMAP = 7,
 	KRON_HOOK_MREMAP = 8,
 	KRON_HOOK_MPROTECT = 9, /* libc mprotect: code may become writable */
-	KRON_HOOK_SYMBOLS = 10, /* so many are found by their names */
+	KRON_HOOK_EXIT = 10,    /* libc _exit: a child with borrowed memory gives it back */
+	KRON_HOOK_VFORK = 11,   /* libc vfork: such a child begins */
+	KRON_HOOK_CLONE = 12,   /* libc clone: likewise, by its flags */
+	KRON_HOOK_SPAWN = 13,   /* libc posix_spawn: likewise; it has two, for older programs */
+	KRON_HOOK_SPAWN_OLD = 14,
+	KRON_HOOK_SPAWNP = 15, /* libc posix_spawnp */
+	KRON_HOOK_SPAWNP_OLD = 16,
+	KRON_HOOK_SYMBOLS = 17, /* so many are found by their names */
 	/* Static programs: in front of a `syscall` for rt_sigaction, prctl or seccomp, or that may be
 	 * for any. */
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,
