@@ -181,7 +181,23 @@ static struct patch_info patched;
 static bool is_numbered;
 static uint32_t first_number;
 
-static void json_probe(struct json *j, const struct plan_probe *probe)
+/* Where an exit by a jump leads to; "" where nobody knows. */
+static void json_jump(struct json *j, const struct plan *p, const struct plan_jump *jump,
+		      const char *path)
+{
+	char *name = NULL;
+
+	if (jump->to == PLAN_JUMP_FUNCTION || jump->to == PLAN_JUMP_INSIDE)
+		name = function_name(p, &p->functions[jump->target], path);
+	json_kstr(j, "jump_to",
+		  name                         ? name
+		  : jump->to == PLAN_JUMP_NAME ? p->strings + jump->target
+					       : "");
+	xfree(name);
+}
+
+static void json_probe(struct json *j, const struct plan *p, const struct plan_probe *probe,
+		       const char *path)
 {
 	json_open(j, '{');
 	json_ku64(j, "address", probe->vaddr);
@@ -191,6 +207,8 @@ static void json_probe(struct json *j, const struct plan_probe *probe)
 	}
 	if (!is_refused(probe))
 		json_kstr(j, "tactic", tactic_key(probe->tactic));
+	if (probe->kind == PROBE_EXIT && probe->action)
+		json_jump(j, p, &p->jumps[probe->action - 1], path);
 	json_close(j, '}');
 }
 
@@ -213,13 +231,15 @@ static void json_function(struct json *j, const struct plan *p, const struct pla
 			json_str(j, sources[i].key);
 	json_close(j, ']');
 	json_key(j, "entry");
-	json_probe(j, count_probes(p, f).entry);
+	json_probe(j, p, count_probes(p, f).entry, path);
 	json_key(j, "exits");
 	json_open(j, '[');
 	for (uint32_t i = 0; i < f->nprobes; i++)
 		if (p->probes[f->first_probe + i].kind == PROBE_EXIT)
-			json_probe(j, &p->probes[f->first_probe + i]);
+			json_probe(j, p, &p->probes[f->first_probe + i], path);
 	json_close(j, ']');
+	json_key(j, "ends_in_call");
+	json_bool(j, f->sources & FUNCTION_CALLS);
 	json_close(j, '}');
 	xfree(name);
 }
@@ -232,7 +252,7 @@ static void json_places(struct json *j, const struct plan *p, const char *path)
 	json_open(j, '[');
 	for (size_t i = 0; i < p->nprobes; i++)
 		if (p->probes[i].kind == PROBE_PLACE)
-			json_probe(j, &p->probes[i]);
+			json_probe(j, p, &p->probes[i], path);
 	json_close(j, ']');
 	json_close(j, '}');
 }

@@ -222,10 +222,20 @@ static void skip_over(uint8_t *sequence, unsigned len)
 	sequence[1] = len - 2;
 }
 
+static uint32_t event_of(const struct binding *b, const struct plan_probe *p)
+{
+	uint32_t number = b->event_base + p->function;
+
+	if (p->kind != PROBE_EXIT)
+		return KRON_EVENT_ENTRY(number);
+	if (b->has_jumps && p->action)
+		return KRON_EVENT_JUMP(b->jump_base + p->action - 1);
+	return KRON_EVENT_EXIT(number);
+}
+
 static bool place_probe(struct placing *pl, uint32_t off, const struct plan_probe *p)
 {
 	const struct binding *b = pl->b;
-	uint32_t number = b->event_base + p->function;
 	uint8_t level = b->levels ? b->levels[p->function] : b->level;
 
 	if (b->dormant || !is_selected(b, p->function)) {
@@ -234,8 +244,7 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 	}
 	pl->probes++;
 	put32(at(pl, off + STUB_PROBE_GATE), KRON_GATE_ADDR(level));
-	put32(at(pl, off + STUB_PROBE_EVENT),
-	      p->kind == PROBE_EXIT ? KRON_EVENT_EXIT(number) : KRON_EVENT_ENTRY(number));
+	put32(at(pl, off + STUB_PROBE_EVENT), event_of(b, p));
 	return put_rel32(pl, off + STUB_PROBE_CALL, 4, b->block + KRON_BLOCK_THUNK);
 }
 

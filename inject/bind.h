@@ -18,6 +18,8 @@ struct binding {
 				     * SELECTED_CALLERS: yes, but nothing of it here */
 	bool hooks;                 /* bind the hooks too */
 	uint32_t event_base;        /* number of the plan's function 0 in the trace's table */
+	uint32_t jump_base;         /* likewise of its jump 0 */
+	bool has_jumps;             /* exits that are jumps have numbers of their own */
 	uint8_t level;              /* filter level of the probes */
 	const uint8_t *levels;      /* one byte a function: its own; NULL = `level` for all */
 	uint64_t bias;              /* load bias of the module */

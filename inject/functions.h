@@ -30,9 +30,11 @@ enum function_source {
 	FUNCTION_EH_FRAME = 16,
 	FUNCTION_GO_TABLE = 64,
 	FUNCTION_ALL_SOURCES = 31 | FUNCTION_GO_TABLE,
-	/* no sources: in plan_function.sources, is_ifunc and is_stub */
+	/* no sources: in plan_function.sources, is_ifunc and is_stub; FUNCTION_CALLS: it ends with a
+	 * call that does not return */
 	FUNCTION_IFUNC = 32,
-	FUNCTION_STUB = 128
+	FUNCTION_STUB = 128,
+	FUNCTION_CALLS = 256
 };
 
 struct function {

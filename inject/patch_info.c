@@ -17,6 +17,7 @@
 #include "inject/bind.h"
 #include "inject/demangle.h"
 #include "inject/elf_image_impl.h"
+#include "inject/plan_jumps.h"
 #include "inject/stub.h"
 
 #define NONE UINT32_MAX
@@ -682,8 +683,11 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 	out->has_jumps = note->flags & PATCH_HAS_JUMPS;
 	memcpy(out->id, note->id, sizeof(out->id));
 	r.bad = r.bad || patch_old_sum(out->plan) != r.old_sum;
-	if (!r.bad && plan_is_sound(out->plan) && are_events_there(out) && is_true(out, img, block))
+	if (!r.bad && plan_is_sound(out->plan) && are_events_there(out) &&
+	    is_true(out, img, block)) {
+		plan_add_jumps(out->plan, img);
 		return 0;
+	}
 	patch_info_free(out);
 	return -EINVAL;
 }

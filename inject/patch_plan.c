@@ -15,6 +15,7 @@
 #include "inject/action.h"
 #include "inject/bind.h"
 #include "inject/patch_info.h"
+#include "inject/plan_jumps.h"
 #include "inject/stub.h"
 
 #define NONE UINT32_MAX
@@ -181,6 +182,7 @@ void patch_plan_trim(struct plan *p, const uint8_t *selected, uint8_t *levels)
 		.probe = xmalloc(p->nprobes * sizeof(uint32_t)),
 	};
 
+	plan_drop_jumps(p); /* they follow from the rest */
 	choose_sites(&t);
 	move_functions(&t, levels);
 	move_sites(&t, vaddr);

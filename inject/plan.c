@@ -23,6 +23,7 @@
 #include "inject/demangle.h"
 #include "inject/hooks.h"
 #include "inject/plan_impl.h"
+#include "inject/plan_jumps.h"
 
 #define NONE UINT32_MAX
 
@@ -366,6 +367,22 @@ static void add_places(struct making *m, uint32_t i)
 	}
 }
 
+/* The last instruction of it, or of a part, is a call that nothing follows. */
+static bool ends_with_call(const struct making *m, uint32_t i)
+{
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r)) {
+		const struct function *f = &m->fns->v[r];
+		uint64_t last = code_map_previous(m->map, f->end - 1);
+		struct insn in;
+
+		if (f->has_size && last && code_map_scan(m->map, last, &in) &&
+		    (in.kind == INSN_CALL || in.kind == INSN_CALL_INDIRECT) &&
+		    last + in.len == f->end)
+			return true;
+	}
+	return false;
+}
+
 /* The function and its probes; which of them can be had is judged later. */
 static void list_function(struct making *m, uint32_t i)
 {
@@ -377,8 +394,9 @@ static void list_function(struct making *m, uint32_t i)
 	pf = vec_push(&m->functions);
 	pf->vaddr = f->start;
 	pf->size = f->end - f->start;
-	pf->sources =
-		f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0) | (f->is_stub ? FUNCTION_STUB : 0);
+	pf->sources = f->sources | (f->is_ifunc ? FUNCTION_IFUNC : 0) |
+		      (f->is_stub ? FUNCTION_STUB : 0) |
+		      (ends_with_call(m, i) ? FUNCTION_CALLS : 0);
 	pf->first_probe = m->pl.probes.n;
 	*vec_push(&m->numbers) = i;
 	add_hooks(m, pf, f);
@@ -437,6 +455,8 @@ static struct plan *finish(struct making *m)
 	}
 	plan_mark_places(p);
 	plan_measure_span(p);
+	if (!m->opt->hooks_only)
+		plan_add_jumps(p, img);
 	return p;
 }
 

@@ -24,7 +24,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 42u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 44u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -40,7 +40,7 @@ struct plan_function {
 	uint32_t raw_name; /* the symbol as it stands in the file; == name if it is not mangled */
 	uint32_t sources;  /* enum function_source, and FUNCTION_IFUNC */
 	uint32_t first_probe, nprobes;
-	uint32_t pad;
+	uint32_t aliases; /* likewise: other names by which it is exported, newlines between; "" */
 };
 
 struct plan_probe {
@@ -53,10 +53,25 @@ struct plan_probe {
 	uint8_t hook;    /* PROBE_HOOK: enum kron_hook */
 	uint8_t where;   /* PROBE_PLACE: enum place_where */
 	uint8_t pad[3];
-	uint32_t action; /* PROBE_PLACE: index into the plan's actions */
+	uint32_t action; /* PROBE_PLACE: index into the plan's actions; PROBE_EXIT: into its jumps,
+			  * + 1, 0: it returns */
 	uint32_t event;  /* PROBE_PLACE: index in the session's list of user events */
 };
 #define PLAN_NO_FUNCTION UINT32_MAX /* plan_probe.function: a place in no known function */
+
+/* Where exits of a function that are jumps lead to; one for all those that lead to the same. */
+enum plan_jump_to {
+	PLAN_JUMP_ANYWHERE, /* nobody knows */
+	PLAN_JUMP_FUNCTION, /* target: index into functions */
+	PLAN_JUMP_INSIDE,   /* likewise, to the middle of it */
+	PLAN_JUMP_NAME,     /* target: offset into strings; the dynamic linker finds it */
+	PLAN_JUMP_TOS
+};
+struct plan_jump {
+	uint32_t function; /* that leaves */
+	uint32_t to;       /* enum plan_jump_to */
+	uint32_t target;
+};
 
 /* What must be filled in when a stub gets its address. */
 enum fixup_kind {
@@ -149,6 +164,8 @@ struct plan {
 	size_t nmaps;
 	struct place_action *actions; /* of the request */
 	size_t nactions;
+	struct plan_jump *jumps; /* those of a function together */
+	size_t njumps;
 	uint8_t *code;
 	size_t code_len;
 	char *strings;

@@ -11,8 +11,8 @@
  *       56     8  checksum of everything else
  *       64    48  what it was made from: struct plan_key
  *      112    48  text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi
- *      160    64  element counts of the eight arrays, in the order of struct plan
- *      224     -  the arrays, each padded to 8 bytes
+ *      160    72  element counts of the nine arrays, in the order of struct plan
+ *      232     -  the arrays, each padded to 8 bytes
  *
  * A cache file may be cut short by a full disk or damaged; what it says goes into the code of
  * running programs.  So everything is checked on load: the checksum first, and then, because
@@ -41,14 +41,15 @@ struct header {
 	uint64_t checksum;
 	struct plan_key key;
 	uint64_t text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi;
-	uint64_t count[8];
+	uint64_t count[9];
 };
-_Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 224, "the table above");
+_Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 232, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
-		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16,
+		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16 &&
+		       sizeof(struct plan_jump) == 12,
 	       "bump PLAN_VERSION with the arrays' layout");
-#define ARRAYS 8
+#define ARRAYS 9
 
 static const char magic[8] = {'K', 'R', 'O', 'N', 'P', 'L', 'A', 'N'};
 static const size_t element_size[ARRAYS] = {
@@ -58,6 +59,7 @@ static const size_t element_size[ARRAYS] = {
 	sizeof(struct plan_fixup),
 	sizeof(struct plan_map),
 	sizeof(struct place_action),
+	sizeof(struct plan_jump),
 	1,
 	1,
 };
@@ -76,8 +78,9 @@ static void list_arrays(struct plan *p, struct array a[ARRAYS])
 	a[3] = (struct array){(void **)&p->fixups, &p->nfixups};
 	a[4] = (struct array){(void **)&p->maps, &p->nmaps};
 	a[5] = (struct array){(void **)&p->actions, &p->nactions};
-	a[6] = (struct array){(void **)&p->code, &p->code_len};
-	a[7] = (struct array){(void **)&p->strings, &p->strings_len};
+	a[6] = (struct array){(void **)&p->jumps, &p->njumps};
+	a[7] = (struct array){(void **)&p->code, &p->code_len};
+	a[8] = (struct array){(void **)&p->strings, &p->strings_len};
 }
 
 /* Four independent lanes, so that it runs at the speed of memory. */
@@ -261,7 +264,8 @@ static bool are_functions_sound(const struct plan *p)
 		const struct plan_function *f = &p->functions[i];
 
 		if (f->name >= p->strings_len || f->raw_name >= p->strings_len ||
-		    f->first_probe != at || !is_range(f->first_probe, f->nprobes, p->nprobes))
+		    f->aliases >= p->strings_len || f->first_probe != at ||
+		    !is_range(f->first_probe, f->nprobes, p->nprobes))
 			return false;
 		at += f->nprobes;
 	}
@@ -284,6 +288,27 @@ static bool are_actions_sound(const struct plan *p)
 	return true;
 }
 
+static bool are_jumps_sound(const struct plan *p)
+{
+	for (size_t i = 0; i < p->njumps; i++) {
+		const struct plan_jump *j = &p->jumps[i];
+
+		if (j->function >= p->nfunctions || j->to >= PLAN_JUMP_TOS ||
+		    (j->to == PLAN_JUMP_NAME && j->target >= p->strings_len) ||
+		    ((j->to == PLAN_JUMP_FUNCTION || j->to == PLAN_JUMP_INSIDE) &&
+		     j->target >= p->nfunctions))
+			return false;
+	}
+	return true;
+}
+
+/* The number of a jump, of its function. */
+static bool is_exit_sound(const struct plan *p, const struct plan_probe *probe)
+{
+	return !probe->action || (probe->action <= p->njumps &&
+				  p->jumps[probe->action - 1].function == probe->function);
+}
+
 static bool are_probes_sound(const struct plan *p)
 {
 	for (size_t i = 0; i < p->nprobes; i++) {
@@ -297,7 +322,8 @@ static bool are_probes_sound(const struct plan *p)
 			continue;
 		if (probe->function >= p->nfunctions || probe->kind >= PROBE_KINDS ||
 		    probe->tactic >= TACTIC_COUNT || probe->refusal >= REFUSAL_COUNT ||
-		    probe->hook >= KRON_HOOK_COUNT)
+		    probe->hook >= KRON_HOOK_COUNT ||
+		    (probe->kind == PROBE_EXIT && !is_exit_sound(p, probe)))
 			return false;
 		if (probe->site == UINT32_MAX
 			    ? !probe->refusal
@@ -522,7 +548,7 @@ static bool are_sites_sound(const struct plan *p)
 bool plan_is_sound(const struct plan *p)
 {
 	return is_span_sound(p) && are_functions_sound(p) && are_actions_sound(p) &&
-	       are_probes_sound(p) && are_sites_sound(p);
+	       are_jumps_sound(p) && are_probes_sound(p) && are_sites_sound(p);
 }
 
 /* The header's sums fit the file: point the arrays into the mapping. */
@@ -609,6 +635,7 @@ void plan_free(struct plan *p)
 		xfree(p->fixups);
 		xfree(p->maps);
 		xfree(p->actions);
+		xfree(p->jumps);
 		xfree(p->code);
 		xfree(p->strings);
 	}

@@ -210,6 +210,13 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
  */
 #define KRON_EVENT_ENTRY(fn) (2u * (fn))
 #define KRON_EVENT_EXIT(fn) (2u * (fn) + 1u)
+/*
+ * An exit by a jump into another function has a number of its own, which says whose exit it is and
+ * where the jump leads (the trace's table `jumps`): odd, above those of all functions.  On buses
+ * without a collector that writes such a table it is the function's exit event.
+ */
+#define KRON_EVENT_JUMPS 0x80000000u
+#define KRON_EVENT_JUMP(j) (KRON_EVENT_JUMPS + 2u * (j) + 1u)
 #define KRON_EVENT_SPECIAL 0xffffff00u
 #define KRON_EVENT_LOST 0xffffff01u /* payload: triggers lost on this lane before this place */
 #define KRON_EVENT_CPU 0xffffff02u  /* payload: the full number of the CPU from here on */

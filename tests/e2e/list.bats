@@ -44,6 +44,37 @@ program() {
 		for p in f["exits"] + [f["entry"]])' <out)" = True ]
 }
 
+@test "JSON says which exits are jumps, and where to, and which functions end in a call" {
+	cat >ways.c <<-'END'
+		#include <stdlib.h>
+		#include <unistd.h>
+		#define N __attribute__((noipa))
+		void (*pointer)(int);
+		N void leaf(int x) { __asm__ volatile("" :: "r"(x)); }
+		N void direct(int x) { leaf(x + 1); }
+		N void library(int x) { usleep((useconds_t)x); }
+		N void indirect(int x) { pointer(x); }
+		N void either(int x) { if (x > 1) leaf(x); }
+		N void never(int x) { exit(x); }
+		N void perhaps(int x) { if (x) exit(x); }
+		int main(int argc, char **argv)
+		{
+			(void)argv;
+			pointer = leaf;
+			direct(1), library(1), indirect(1), either(argc), perhaps(0), never(0);
+		}
+	END
+	for how in "" -fno-plt; do
+		compile ways ways.c -O2 $how
+		"$KRON" list --json ways >out
+		# of each function the targets of its jumps, None for returns, and the call in the end
+		[ "$(json '[sorted({str(e.get("jump_to")) for e in f["exits"]}) + [f["ends_in_call"]]
+			for n in ("leaf", "direct", "library", "indirect", "either", "never", "perhaps")
+			for f in d["functions"] if f["name"] == n]' <out)" \
+			= "[['None', False], ['leaf', False], ['usleep', False], ['', False], ['None', 'leaf', False], [True], ['None', True]]" ]
+	done
+}
+
 @test "the summary's JSON has exactly the keys that scripts rely on" {
 	"$KRON" list --summary --json /bin/bash >out
 	[ "$(json 'sorted(d)' <out)" = "['entries', 'exits']" ]

@@ -7,11 +7,13 @@
  * is right: only then do the checks behind it get something to do.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -228,6 +230,164 @@ static void other_programs_have_no_hooks(void **state)
 	(void)state;
 	assert_int_equal(p->nfunctions, 0);
 	assert_int_equal(p->nsites, 0);
+	plan_free(p);
+}
+
+/* ---- jumps ---- */
+
+/* Functions that are left in every way; nobody calls them. */
+__asm__(".pushsection .text\n"
+	".macro way name:req\n"
+	".type \\name, @function\n"
+	".globl \\name\n"
+	".p2align 4\n"
+	"\\name:\n"
+	".endm\n"
+	".macro over name:req\n"
+	".size \\name, . - \\name\n"
+	".endm\n"
+	"way way_leaf\n mov %edi, %eax\n way_leaf_middle: add $1, %eax\n ret\n over way_leaf\n"
+	"way way_direct\n add $1, %edi\n jmp way_leaf\n over way_direct\n"
+	"way way_inside\n add $1, %edi\n jmp way_leaf_middle\n over way_inside\n"
+	"way way_stub\n add $1, %edi\n jmp getpid@PLT\n over way_stub\n"
+	"way way_slot\n add $1, %edi\n jmp *getppid@GOTPCREL(%rip)\n over way_slot\n"
+	"way way_pointer\n add $1, %edi\n jmp *%rsi\n over way_pointer\n"
+	"way way_either\n test %edi, %edi\n je way_leaf\n add $1, %edi\n js way_direct\n"
+	"jmp way_leaf\n over way_either\n"
+	"way way_itself\n add $1, %edi\n jne way_itself\n ret\n over way_itself\n"
+	"way way_dies\n sub $8, %rsp\n call abort@PLT\n over way_dies\n"
+	".popsection\n");
+
+static const struct plan_function *function_of(const struct plan *p, const char *name)
+{
+	for (size_t i = 0; i < p->nfunctions; i++)
+		if (!strcmp(p->strings + p->functions[i].name, name))
+			return &p->functions[i];
+	fail_msg("no function %s", name);
+	return NULL;
+}
+
+/* "ret leaf -leaf ?": how it is left, exit by exit. */
+static void expect_ways(const struct plan *p, const char *name, const char *want)
+{
+	const struct plan_function *f = function_of(p, name);
+	char got[128] = "";
+
+	for (uint32_t i = 0; i < f->nprobes; i++) {
+		const struct plan_probe *probe = &p->probes[f->first_probe + i];
+		const struct plan_jump *j = probe->action ? &p->jumps[probe->action - 1] : NULL;
+		const char *to = !j                            ? "ret"
+				 : j->to == PLAN_JUMP_ANYWHERE ? "?"
+				 : j->to == PLAN_JUMP_NAME
+					 ? p->strings + j->target
+					 : p->strings + p->functions[j->target].name;
+
+		if (probe->kind != PROBE_EXIT)
+			continue;
+		assert_true(!j || j->function == probe->function);
+		snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s%s", *got ? " " : "",
+			 j && j->to == PLAN_JUMP_INSIDE ? "-" : "", to);
+	}
+	if (strcmp(got, want))
+		fail_msg("%s: %s instead of %s", name, got, want);
+}
+
+static void exits_say_how(void **state)
+{
+	struct plan *p = plan_file_of("/proc/self/exe", false);
+	const struct plan_function *either = function_of(p, "way_either");
+
+	(void)state;
+	expect_ways(p, "way_leaf", "ret");
+	expect_ways(p, "way_direct", "way_leaf");
+	expect_ways(p, "way_inside", "-way_leaf");
+	expect_ways(p, "way_stub", "getpid");
+	expect_ways(p, "way_slot", "getppid");
+	expect_ways(p, "way_pointer", "?");
+	expect_ways(p, "way_either", "way_leaf way_direct way_leaf");
+	expect_ways(p, "way_itself", "ret");
+	expect_ways(p, "way_dies", "");
+	/* exits that lead to the same have the same number */
+	assert_int_equal(p->probes[either->first_probe + 1].action,
+			 p->probes[either->first_probe + 3].action);
+	assert_true(function_of(p, "way_dies")->sources & FUNCTION_CALLS);
+	assert_false(function_of(p, "way_leaf")->sources & FUNCTION_CALLS);
+	plan_free(p);
+}
+
+static bool has_alias(const struct plan *p, const struct plan_function *f, const char *name)
+{
+	const char *at = p->strings + f->aliases;
+
+	for (size_t n; *at; at += n + (at[n] == '\n')) {
+		n = strcspn(at, "\n");
+		if (n == strlen(name) && !memcmp(at, name, n))
+			return true;
+	}
+	return !strcmp(p->strings + f->name, name);
+}
+
+/* By which other modules may call it, all of them. */
+static void functions_have_all_their_names(void **state)
+{
+	static const char *const names[] = {"free", "__libc_free", "cfree", "memalign",
+					    "__libc_memalign"};
+	struct plan *p = plan_of_libc(false);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *at = dlsym(RTLD_DEFAULT, names[i]);
+		struct link_map *map;
+		bool found = false;
+		Dl_info info;
+
+		if (!at) /* an old name that this libc does not have any more */
+			continue;
+		assert_true(dladdr1(at, &info, (void **)&map, RTLD_DL_LINKMAP));
+		for (size_t k = 0; k < p->nfunctions; k++)
+			if (map->l_addr + p->functions[k].vaddr == (uint64_t)at)
+				found = has_alias(p, &p->functions[k], names[i]);
+		if (!found)
+			fail_msg("nothing there is called %s", names[i]);
+	}
+	assert_false(has_alias(p, function_of(p, "getpid"), "getppid"));
+	plan_free(p);
+}
+
+static void lying_jumps_are_refused(void **state)
+{
+	struct plan *p = plan_file_of("/proc/self/exe", false);
+	const struct plan_function *f = function_of(p, "way_direct");
+	struct plan_probe *probe = &p->probes[f->first_probe + 1];
+	struct plan_jump *j = &p->jumps[probe->action - 1], good = *j;
+	uint32_t action = probe->action;
+
+	(void)state;
+	assert_true(plan_is_sound(p));
+	j->target = (uint32_t)p->nfunctions;
+	assert_false(plan_is_sound(p));
+	j->to = PLAN_JUMP_INSIDE;
+	assert_false(plan_is_sound(p));
+	*j = good;
+	j->to = PLAN_JUMP_NAME;
+	j->target = (uint32_t)p->strings_len;
+	assert_false(plan_is_sound(p));
+	*j = good;
+	j->to = PLAN_JUMP_TOS;
+	assert_false(plan_is_sound(p));
+	*j = good;
+	j->function++;
+	assert_false(plan_is_sound(p));
+	j->function = (uint32_t)p->nfunctions;
+	assert_false(plan_is_sound(p));
+	*j = good;
+	probe->action = (uint32_t)p->njumps + 1;
+	assert_false(plan_is_sound(p));
+	probe->action = 0; /* it returns: no lie that anybody could see */
+	assert_true(plan_is_sound(p));
+	probe->action = action;
+	p->functions[0].aliases = (uint32_t)p->strings_len;
+	assert_false(plan_is_sound(p));
 	plan_free(p);
 }
 
@@ -533,6 +693,8 @@ static void load_gives_what_was_saved(void **state)
 	assert_int_equal(n, m);
 	assert_memory_equal(x, y, n);
 	assert_int_equal(q->nfunctions, p->nfunctions);
+	assert_true(p->njumps > 0);
+	assert_int_equal(q->njumps, p->njumps);
 	assert_int_equal(q->text_hi, p->text_hi);
 	assert_int_equal(q->build_id_len, p->build_id_len);
 	plan_free(p);
@@ -770,6 +932,9 @@ int main(void)
 		cmocka_unit_test(libc_has_its_hooks),
 		cmocka_unit_test(loader_has_its_hook),
 		cmocka_unit_test(other_programs_have_no_hooks),
+		cmocka_unit_test(exits_say_how),
+		cmocka_unit_test(functions_have_all_their_names),
+		cmocka_unit_test(lying_jumps_are_refused),
 		cmocka_unit_test(head_leads_to_the_thunks),
 		cmocka_unit_test(stubs_lead_where_they_should),
 		cmocka_unit_test(what_is_bound_is_given_back),
