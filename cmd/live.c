@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "bus/lanes.h"
+#include "trace/jumps.h"
 #include "trace/text.h"
 
 static double now_s(void)
@@ -106,7 +107,7 @@ void live_close(struct live *l)
 
 static off_t size_of_tables(const char *dir)
 {
-	static const char *const files[] = {"functions", "events"};
+	static const char *const files[] = {"functions", "events", "jumps"};
 	off_t sum = 0;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -160,21 +161,38 @@ static int by_seen(const void *a, const void *b)
 	return (x->n > y->n) - (x->n < y->n);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const struct live_row *x = a, *y = b;
+
+	return (x->n > y->n) - (x->n < y->n);
+}
+
 static void make_rows(struct live *l)
 {
 	const struct rates *r = &l->rates;
+	size_t n = 0;
 
+	l->factor = r->seen ? (double)r->samples / (double)r->seen : 1;
 	l->rows.n = 0;
 	for (size_t i = 0; i < r->events.n; i++) {
-		uint32_t n = r->events.v[i].event / 2;
+		uint32_t event = r->events.v[i].event;
 
-		if (!l->rows.n || l->rows.v[l->rows.n - 1].n != n)
-			vec_push(&l->rows)->n = n;
-		l->rows.v[l->rows.n - 1].seen += r->events.v[i].seen;
+		*vec_push(&l->rows) =
+			(struct live_row){.n = l->t ? trace_number_of(l->t, event) : event / 2,
+					  .seen = r->events.v[i].seen};
 	}
-	if (l->rows.n)
-		qsort(l->rows.v, l->rows.n, sizeof(*l->rows.v), by_seen);
-	l->factor = r->seen ? (double)r->samples / (double)r->seen : 1;
+	if (!l->rows.n)
+		return;
+	qsort(l->rows.v, l->rows.n, sizeof(*l->rows.v), by_number);
+	for (size_t i = 1; i < l->rows.n; i++) {
+		if (l->rows.v[i].n == l->rows.v[n].n)
+			l->rows.v[n].seen += l->rows.v[i].seen;
+		else
+			l->rows.v[++n] = l->rows.v[i];
+	}
+	l->rows.n = n + 1;
+	qsort(l->rows.v, l->rows.n, sizeof(*l->rows.v), by_seen);
 }
 
 double live_rate(const struct live *l, const struct live_row *row)

@@ -464,6 +464,9 @@ struct binding answer_module_binding(const struct work *w, const struct loaded *
 	b.from = l->copy_lo;
 	b.to = l->copy_hi;
 	b.event_base = l->module->event_base;
+	/* what comes out of a board is read by others, too: there an exit is an exit */
+	b.jump_base = l->module->jump_base;
+	b.has_jumps = kron_thunk_is_lane(b.way);
 	b.levels = traced ? l->module->levels : NULL;
 	b.events = l->module->probes.events;
 	b.nevents = l->module->probes.found.events.n;

@@ -34,7 +34,8 @@ int journal_line_locked(struct journal *j, const char *file, const char *const *
 {
 	if (j->error)
 		return j->error;
-	if (!strcmp(file, "functions") || !strcmp(file, "events") || !strcmp(file, "modules"))
+	if (!strcmp(file, "functions") || !strcmp(file, "events") || !strcmp(file, "modules") ||
+	    !strcmp(file, "jumps"))
 		__atomic_fetch_add(&j->tables, 1, __ATOMIC_RELEASE);
 	return note_result(j, trace_writer_line(j->w, file, fields, n));
 }

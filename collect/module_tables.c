@@ -10,7 +10,8 @@
 #include "inject/bind.h"
 #include "inject/refusal.h"
 
-#define LAST_FUNCTION (KRON_EVENT_SPECIAL / 2)
+#define LAST_FUNCTION (KRON_EVENT_JUMPS / 2)
+#define LAST_JUMP ((KRON_EVENT_SPECIAL - KRON_EVENT_JUMPS) / 2)
 #define NUMBER 24
 
 struct counts { /* by kind: PROBE_ENTRY, PROBE_EXIT */
@@ -40,18 +41,21 @@ static void count_probes(const struct module *m, struct counts *c)
 static int take_numbers(struct modules *ms, struct module *m, const struct counts *c, uint32_t *id,
 			struct err *err)
 {
-	size_t n = m->full->nfunctions;
+	size_t n = m->full->nfunctions, jumps = m->full->njumps;
 
 	pthread_mutex_lock(&ms->lock);
 	ms->next_function =
 		module_probes_free_numbers(ms->selection->probes, ms->next_function, (uint32_t)n);
-	if (ms->next_function > LAST_FUNCTION || n > LAST_FUNCTION - ms->next_function) {
+	if (ms->next_function > LAST_FUNCTION || n > LAST_FUNCTION - ms->next_function ||
+	    jumps > LAST_JUMP - ms->next_jump) {
 		pthread_mutex_unlock(&ms->lock);
 		return err_set(err, EOVERFLOW, "%s: no event numbers are left for its functions",
 			       m->path);
 	}
 	m->event_base = ms->next_function;
 	ms->next_function += (uint32_t)n;
+	m->jump_base = ms->next_jump;
+	ms->next_jump += (uint32_t)jumps;
 	*id = ms->next_id++;
 	ms->totals.modules++;
 	ms->totals.probes += c->patched[0] + c->patched[1];
@@ -91,10 +95,35 @@ static char *put_number(char out[NUMBER], uint64_t value, unsigned base)
 	return p;
 }
 
+/* In which ways it is left, as far as anyone knows: trace/format.h. */
+static void put_ways(const struct module *m, const struct plan_function *f, char out[NUMBER])
+{
+	bool returns = false, jumps = false, unseen = false;
+
+	for (uint32_t i = 0; i < f->nprobes; i++) {
+		const struct plan_probe *p = &m->full->probes[f->first_probe + i];
+
+		returns |= p->kind == PROBE_EXIT && !p->action;
+		jumps |= p->kind == PROBE_EXIT && p->action;
+		unseen |= p->kind == PROBE_EXIT && p->site == UINT32_MAX;
+	}
+	if (returns)
+		*out++ = 'r';
+	if (jumps)
+		*out++ = 'j';
+	if (f->sources & FUNCTION_CALLS)
+		*out++ = 'c';
+	if (unseen)
+		*out++ = 'u';
+	if (f->sources & FUNCTION_IFUNC)
+		*out++ = 'i';
+	*out = 0;
+}
+
 static int write_functions(struct modules *ms, const struct module *m, uint32_t id)
 {
-	char n[NUMBER], module[NUMBER], addr[NUMBER], size[NUMBER], level[NUMBER];
-	const char *fields[6] = {[1] = put_number(module, id, 10)};
+	char n[NUMBER], module[NUMBER], addr[NUMBER], size[NUMBER], level[NUMBER], ways[NUMBER];
+	const char *fields[8] = {[1] = put_number(module, id, 10), [6] = ways};
 	int code = 0;
 
 	for (size_t i = 0; i < m->full->nfunctions && !code; i++) {
@@ -107,7 +136,37 @@ static int write_functions(struct modules *ms, const struct module *m, uint32_t 
 		fields[3] = put_number(size, f->size, 10);
 		fields[4] = m->full->strings + f->name;
 		fields[5] = put_number(level, m->levels ? m->levels[i] : 0, 10);
-		code = journal_line_locked(ms->journal, "functions", fields, 6);
+		put_ways(m, f, ways);
+		fields[7] = m->full->strings + f->aliases;
+		code = journal_line_locked(ms->journal, "functions", fields, f->aliases ? 8 : 7);
+	}
+	return code;
+}
+
+/* Of functions that are not selected nothing is sampled. */
+static int write_jumps(struct modules *ms, const struct module *m)
+{
+	static const char *const words[] = {[PLAN_JUMP_ANYWHERE] = "unknown",
+					    [PLAN_JUMP_FUNCTION] = "function",
+					    [PLAN_JUMP_INSIDE] = "inside",
+					    [PLAN_JUMP_NAME] = "import"};
+	char n[NUMBER], function[NUMBER], target[NUMBER];
+	const char *fields[4];
+	int code = 0;
+
+	for (size_t i = 0; i < m->full->njumps && !code; i++) {
+		const struct plan_jump *j = &m->full->jumps[i];
+
+		if (!m->selected[j->function])
+			continue;
+		fields[0] = put_number(n, m->jump_base + i, 10);
+		fields[1] = put_number(function, m->event_base + j->function, 10);
+		fields[2] = words[j->to];
+		fields[3] = j->to == PLAN_JUMP_NAME ? m->full->strings + j->target
+			    : j->to == PLAN_JUMP_ANYWHERE
+				    ? ""
+				    : put_number(target, m->event_base + j->target, 10);
+		code = journal_line_locked(ms->journal, "jumps", fields, 4);
 	}
 	return code;
 }
@@ -146,6 +205,8 @@ int module_tables_write(struct modules *ms, struct module *m, struct err *err)
 	code = write_module(ms, m, id, &c);
 	if (!code)
 		code = write_functions(ms, m, id);
+	if (!code)
+		code = write_jumps(ms, m);
 	if (!code)
 		code = write_refusals(ms, id, &c);
 	if (!code && m->probed)

@@ -46,7 +46,7 @@ struct module {
 	uint8_t *selected;         /* a byte a function of full */
 	uint8_t *levels;           /* likewise: its filter level */
 	size_t nselected;
-	uint32_t event_base;
+	uint32_t event_base, jump_base;
 	bool settled;  /* it is known what of the full plan is wanted, and by which numbers */
 	bool recorded; /* its tables are in the trace */
 	bool patched;  /* a file from kron patch: both plans are what it brought along */
@@ -83,7 +83,7 @@ struct modules {
 	struct plan_cache cache;
 	const struct selection *selection;
 	struct journal *journal;
-	uint32_t next_function, next_id;
+	uint32_t next_function, next_jump, next_id;
 	struct modules_totals totals;
 	VEC(struct named_event) events;
 	struct probe_results results;

@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "collect/fetch.h"
 #include "collect/process_maps.h"
+#include "trace/jumps.h"
 
 #define MOMENT_NS 200000u
 #define FIFO_NS 2000000u    /* a full FIFO takes the board less */
@@ -114,6 +115,16 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 
 /* ---- names ---- */
 
+/* Whose exits the jumps are. */
+static void read_jumps(struct watch *w, const struct trace *t)
+{
+	w->njumps = t->njumps;
+	xfree(w->jumps);
+	w->jumps = xcalloc(t->njumps + 1ul, sizeof(*w->jumps));
+	for (size_t j = 0; j < t->njumps; j++)
+		w->jumps[j] = t->jumps[j].function;
+}
+
 static void read_names(struct watch *w)
 {
 	uint64_t at = journal_tables(w->d->journal);
@@ -128,6 +139,7 @@ static void read_names(struct watch *w)
 		return;
 	}
 	trigger_bind_names(w->trigger, t);
+	read_jumps(w, t);
 	trace_close(t);
 	w->has_names = true;
 	w->tables_at = at;
@@ -145,8 +157,11 @@ static void fire(struct watch *w, struct watch_fired fired)
 
 static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
 {
+	struct watch_fired fired = {.at = e->tsc, .lane = e->lane, .s = e->s};
+
+	fired.s.event = trace_stored_event(e);
 	if (trigger_feed(w->trigger, e, bits) == TRIGGER_FIRES)
-		fire(w, (struct watch_fired){.at = e->tsc, .lane = e->lane, .s = e->s});
+		fire(w, fired);
 }
 
 static void feed_late(struct watch *w, const struct trace_event *e)
@@ -431,6 +446,7 @@ void watch_close(struct watch *w)
 	watch_lanes_free(w);
 	trigger_free(w->trigger);
 	window_finder_free(&w->finder);
+	xfree(w->jumps);
 	xfree(w->dir);
 	xfree(w);
 }

@@ -96,6 +96,8 @@ struct watch {
 	uint64_t round;
 	uint64_t tables_at; /* journal_tables() when names were read */
 	bool has_names, by_thread_name;
+	uint32_t *jumps; /* functions whose exits they are, by number of the jump */
+	size_t njumps;
 
 	VEC(struct watch_lane) lanes;
 	uint32_t unused_lanes; /* index + 1 */
@@ -116,6 +118,18 @@ struct watch {
 	bool done;      /* the window is in the trace: nothing more is kept */
 	uint64_t outside;
 };
+
+/* An exit by a jump becomes its function's exit, as readers have it (trace/jumps.h). */
+static inline void watch_resolve(const struct watch *w, struct trace_event *e)
+{
+	uint32_t j = (e->s.event - KRON_EVENT_JUMPS) / 2;
+
+	if (e->s.event < KRON_EVENT_JUMPS || !(e->s.event & 1) || j >= w->njumps ||
+	    w->jumps[j] == UINT32_MAX)
+		return;
+	e->s.event = KRON_EVENT_EXIT(w->jumps[j]);
+	e->jump = j + 1;
+}
 
 /* ---- lanes ---- */
 

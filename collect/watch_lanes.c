@@ -212,6 +212,8 @@ static void fill_holes(struct watch *w, struct watch_chunk *c,
 			continue;
 		}
 		e.s = *s;
+		e.jump = 0;
+		watch_resolve(w, &e);
 		e.tsc = kron_sample_time_near(s, w->start.tsc);
 		c->first = e.tsc < c->first ? e.tsc : c->first;
 		c->last = e.tsc > c->last ? e.tsc : c->last;
@@ -250,6 +252,7 @@ static bool has_a_turn(struct watch *w, uint32_t i, struct trigger_wants *wants,
 	if (w->by_thread_name)
 		ask_name(w, i);
 	l->e = (struct trace_event){.tsc = tsc, .lane = i, .cpu = l->cpu, .s = *s};
+	watch_resolve(w, &l->e);
 	l->bits = trigger_test(w->trigger, wants, &l->e);
 	if (!l->bits || !trigger_is_private(w->trigger, &l->e, l->bits))
 		return l->bits;

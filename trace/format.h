@@ -8,7 +8,16 @@
  *   modules     text, a line a module:    id TAB event_base TAB nfunctions TAB patched_entries
  *               TAB patched_exits TAB refused_entries TAB refused_exits TAB build_id TAB path
  *   functions   text, a line a function that carries a probe:  n TAB module_id TAB vaddr(hex)
- *               TAB size TAB name [TAB level]      n counts over the whole trace: events 2n and 2n+1
+ *               TAB size TAB name [TAB level [TAB ways [TAB aliases]]]
+ *               n counts over the whole trace: events 2n and 2n+1.  ways: how it is left, as far
+ *               as kron knows, some of: r by a return, j by a jump into another function, c by a
+ *               call of one that does not return; u: one of its returns and jumps has no probe,
+ *               or more; and i: it resolves an IFUNC.  aliases: its other names, with a newline
+ *               between two
+ *   jumps       text, a line an exit by a jump:  j TAB n TAB how TAB target
+ *               event 0x80000000 + 2j + 1 is an exit of function n.  It leads to ("how") the entry
+ *               of a `function`, or `inside` one (target: its n), to an `import` (target: its
+ *               name, which any module may have), or `unknown` (through a pointer)
  *   events      text, a line an event of the user's (-p):  n TAB level TAB trace|resource TAB
  *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no
  *               function's number; payload: what the high word is called, empty without one;
@@ -38,7 +47,8 @@
 #include <kron/board.h>
 
 #define TRACE_DEFAULT_DIR "kron.data"
-#define TRACE_VERSION 3 /* 1: without packed chunks; 2 packed them otherwise, and is not read */
+/* 1: without packed chunks; 2 packed them otherwise, and is not read; 3: without jumps */
+#define TRACE_VERSION 4
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu

@@ -14,6 +14,7 @@
  * chunk a lane, whatever the trace's size.
  */
 #include "trace/filter.h"
+#include "trace/jumps.h"
 #include "trace/reader_impl.h"
 
 struct run { /* one lane on its way */
@@ -190,6 +191,7 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 	out->lane = r->lane;
 	out->cpu = r->cpu;
 	out->s = *r->sample;
+	trace_resolve(c->t, out);
 	out->counters = counters_of(r->sample);
 	c->last = r;
 	if (!advance(c->t, r)) {
@@ -227,11 +229,17 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 		out->lane = r->lane;
 		out->cpu = r->cpu;
 		out->s = *s;
+		trace_resolve(c->t, out);
 		out->counters = counters_of(s);
 		if (!f || trace_filter_passes(f, out))
 			return true;
 	}
 	return false;
+}
+
+bool trace_cursor_is_last(const struct trace_cursor *c)
+{
+	return !c->last;
 }
 
 void trace_cursor_close(struct trace_cursor *c)

@@ -20,12 +20,22 @@ struct trace_module {
 	uint64_t patched_entries, patched_exits, refused_entries, refused_exits;
 	char *build_id, *path;
 };
+/* In which a function is left. */
+enum trace_way {
+	TRACE_RETURNS = 1,
+	TRACE_JUMPS = 2,    /* into another function */
+	TRACE_CALLS = 4,    /* one that does not return */
+	TRACE_RESOLVES = 8, /* not a way: its name means what it chooses (IFUNC) */
+	TRACE_UNSEEN = 16   /* at least one of its returns and jumps has no probe */
+};
 struct trace_function {
 	uint32_t n;      /* events 2n, 2n+1 */
 	uint32_t module; /* index into modules */
 	uint64_t vaddr, size;
 	uint8_t level; /* filter level, the group that its probes are in */
+	uint8_t ways;  /* enum trace_way, or-ed; 0: the trace does not say */
 	char *name;    /* never NULL: "module+0x1234" when the function has none */
+	char *aliases; /* other names by which modules import it, a line each; NULL: none */
 };
 struct trace_proc {
 	uint32_t uid;
@@ -66,6 +76,7 @@ struct trace_import {    /* a function that is probed where it is called */
 	char *why;  /* a refusal's key, or "ifunc" */
 	char *caller;
 };
+struct trace_jump;
 struct trace_untraced {
 	int32_t pid;
 	char *reason;
@@ -86,7 +97,11 @@ struct trace {
 	struct trace_refusal *refusals;
 	size_t nrefusals;
 	struct trace_import *imports;
-	size_t nimports; /* by module, name, caller */
+	size_t nimports;          /* by module, name, caller */
+	struct trace_jump *jumps; /* trace/jumps.h; by number */
+	size_t njumps;
+	uint32_t *jump_targets; /* numbers of functions */
+	bool flat_jumps;        /* to cursors an exit by a jump is one like others */
 	struct trace_untraced *untraced;
 	size_t nuntraced;
 	uint64_t samples; /* counted, special records left out; see trace_count */
@@ -137,6 +152,9 @@ struct trace_event {
 	uint32_t lane; /* index into lanes */
 	uint32_t cpu;  /* full number (from KRON_EVENT_CPU records), not just three bits */
 	struct kron_sample s;
+	/* An exit by a jump into another function is event 2n+1, as others are; its number in the
+	 * trace's jumps + 1 stands here.  0: it is none, or flat_jumps. */
+	uint32_t jump;
 	/* The 16 Resource Counters of a Resource sample, else NULL; as long as the trace is open. */
 	const uint32_t *counters;
 };
@@ -155,6 +173,8 @@ bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out);
  * on.  false: that lane has no more (in its current chunk: a look-ahead reads no new one).
  */
 bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out);
+/* The lane of the last event has no more. */
+bool trace_cursor_is_last(const struct trace_cursor *c);
 void trace_cursor_close(struct trace_cursor *c);
 
 #endif

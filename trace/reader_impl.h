@@ -49,6 +49,10 @@ int tables_read_session(struct trace *t, int dirfd, struct err *err);
 void tables_read(struct trace *t, int dirfd);
 void tables_free(struct trace *t);
 
+/* jumps.c: after the functions; their aliases are known. */
+void jumps_read(struct trace *t, int dirfd);
+void jumps_free(struct trace *t);
+
 /* lanes.c: find the chunks, group them into lanes. */
 int lanes_read(struct trace *t, int dirfd, struct err *err);
 /* Tell the kernel that a chunk's pages will be read, or are no longer needed. */

@@ -8,25 +8,46 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "trace/jumps.h"
 #include "trace/offcpu.h"
 #include "trace/report.h"
 #include "trace/text.h"
 
 struct decoded {
-	uint64_t raw; /* the 56 bits as stored */
+	uint64_t raw;   /* the 56 bits as stored */
+	uint32_t event; /* as stored: an exit by a jump has its own number */
 	uint32_t header, node, tid;
 	const char *type, *kind;
 	bool shadow, fifo;
 };
 
+struct special {
+	const char *kind, *meaning;
+};
+
+static struct special special_of(uint32_t event)
+{
+	switch (event) {
+	case KRON_EVENT_LOST:
+		return (struct special){"lost", "samples lost before here"};
+	case KRON_EVENT_CPU:
+		return (struct special){"cpu", "on another CPU from here"};
+	case KRON_EVENT_VFORK:
+		return (struct special){"vfork", "samples of a vfork child may follow"};
+	case KRON_EVENT_SPAWN:
+		return (struct special){"spawn", "samples of a spawned child may follow"};
+	case KRON_EVENT_CHILD_ENDS:
+		return (struct special){"child-ends", "the child ends, by exec or _exit"};
+	case KRON_EVENT_CHILD_LIVES:
+		return (struct special){"child-lives", "the child's exec has failed"};
+	}
+	return (struct special){"special", "special record"};
+}
+
 static const char *kind_of(const struct trace *t, uint32_t event)
 {
-	if (event == KRON_EVENT_LOST)
-		return "lost";
-	if (event == KRON_EVENT_CPU)
-		return "cpu";
 	if (event >= KRON_EVENT_SPECIAL)
-		return "special";
+		return special_of(event).kind;
 	if (trace_user_event_of(t, event))
 		return "event";
 	if (!trace_function_of(t, event))
@@ -40,6 +61,7 @@ static struct decoded decode(const struct trace *t, const struct trace_event *e)
 
 	return (struct decoded){
 		.raw = kron_sample_time(&e->s),
+		.event = trace_stored_event(e),
 		.header = head >> 24,
 		.node = e->s.source >> KRON_SOURCE_TID_BITS,
 		.tid = e->s.source & KRON_SOURCE_TID_MASK,
@@ -76,6 +98,19 @@ static void put_user_event(const struct trace *t, const struct trace_event *e,
 	put_level(u->level, out);
 }
 
+/* Of an exit, where the function went. */
+static void put_jump(const struct trace *t, const struct trace_event *e, FILE *out)
+{
+	char buf[32];
+	const char *to = e->jump ? trace_jump_name(t, e->jump, buf, sizeof(buf)) : NULL;
+
+	if (!e->jump)
+		return;
+	fputs(to ? " by a jump to " : " by a jump", out);
+	if (to)
+		text_put(out, to);
+}
+
 static void put_meaning(const struct trace *t, const struct trace_event *e, FILE *out)
 {
 	const struct trace_user_event *u = trace_user_event_of(t, e->s.event);
@@ -85,7 +120,9 @@ static void put_meaning(const struct trace *t, const struct trace_event *e, FILE
 	} else if (e->s.event == KRON_EVENT_CPU) {
 		fprintf(out, "* on CPU %u from here", e->s.payload);
 	} else if (e->s.event >= KRON_EVENT_SPECIAL) {
-		fputs("* special record", out);
+		fprintf(out, "* %s", special_of(e->s.event).meaning);
+		if (e->s.event >= KRON_EVENT_VFORK && e->s.event <= KRON_EVENT_CHILD_LIVES)
+			fprintf(out, " (written by %u)", e->s.source & KRON_SOURCE_TID_MASK);
 	} else if (u) {
 		put_user_event(t, e, u, out);
 	} else if (!trace_function_of(t, e->s.event)) {
@@ -97,6 +134,7 @@ static void put_meaning(const struct trace *t, const struct trace_event *e, FILE
 		text_put(out, text_base(text_module(t, e->s.event / 2)));
 		fputc(']', out);
 		put_level(trace_function_of(t, e->s.event)->level, out);
+		put_jump(t, e, out);
 	}
 }
 
@@ -162,7 +200,7 @@ static void put_line(const struct trace *t, const struct trace_event *e, FILE *o
 	p = add_decimal(add_text(p, "  "), d.node, 4);
 	p = add_decimal(add_text(p, " "), d.tid, 7);
 	p = add_hex(add_text(p, "  "), e->s.payload, 8);
-	p = add_hex(add_text(p, ":"), e->s.event, 8);
+	p = add_hex(add_text(p, ":"), d.event, 8);
 	p = add_text(p, "  ");
 	fwrite(line, 1, (size_t)(p - line), out);
 	put_meaning(t, e, out);
@@ -189,7 +227,8 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
 	struct decoded d = decode(t, e);
 	struct json j = JSON_INIT(out);
-	char text[24];
+	char text[24], buf[32];
+	const char *to = e->jump ? trace_jump_name(t, e->jump, buf, sizeof(buf)) : NULL;
 
 	json_open(&j, '{');
 	json_ku64(&j, "time_ns", trace_time(t, e->tsc));
@@ -209,9 +248,11 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	json_ku64(&j, "thread", l->tid);
 	json_ku64(&j, "event", e->s.event);
 	json_ku64(&j, "payload", e->s.payload);
-	snprintf(text, sizeof(text), "%08x%08x", e->s.payload, e->s.event);
+	snprintf(text, sizeof(text), "%08x%08x", e->s.payload, d.event);
 	json_kstr(&j, "data", text);
 	json_kstr(&j, "kind", d.kind);
+	if (e->jump)
+		json_kstr(&j, "jump_to", to ? to : "");
 	json_counters(&j, e);
 	if (f) {
 		json_kstr(&j, "function", f->name);

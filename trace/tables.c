@@ -8,146 +8,17 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "trace/reader_impl.h"
-
-#define FIELDS_MAX 9
-
-struct lines {
-	char *text; /* mapped, private: unescaped in place */
-	size_t size, at;
-	char *field[FIELDS_MAX];
-	size_t nfields;
-};
-
-/* -errno; a file that is not there has no lines. */
-static int lines_open(struct lines *l, int dirfd, const char *file)
-{
-	struct stat st;
-	int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int ret = 0;
-
-	memset(l, 0, sizeof(*l));
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st)) {
-		ret = -errno;
-	} else if (!S_ISREG(st.st_mode)) {
-		ret = -EINVAL;
-	} else if (st.st_size) {
-		l->text =
-			mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-		if (l->text == MAP_FAILED) {
-			ret = -errno;
-			l->text = NULL;
-		} else {
-			l->size = (size_t)st.st_size;
-		}
-	}
-	close(fd);
-	return ret;
-}
-
-static void lines_close(struct lines *l)
-{
-	if (l->text)
-		munmap(l->text, l->size);
-	l->text = NULL;
-}
-
-/* Undo \t \n \\ in place. */
-static void unescape(char *s)
-{
-	char *to = s;
-
-	for (; *s; s++) {
-		if (*s == '\\' && s[1]) {
-			s++;
-			*to++ = *s == 't' ? '\t' : *s == 'n' ? '\n' : *s;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = 0;
-}
-
-/* The next whole line, NUL-terminated; one without newline at the end is a torn write. */
-static char *lines_next(struct lines *l)
-{
-	char *line, *nl;
-
-	if (l->at >= l->size)
-		return NULL;
-	line = l->text + l->at;
-	nl = memchr(line, '\n', l->size - l->at);
-	if (!nl)
-		return NULL;
-	*nl = 0;
-	l->at = (size_t)(nl + 1 - l->text);
-	return line;
-}
-
-/* Split the next line at its TABs.  Fields that it does not have are "". */
-static bool lines_next_fields(struct lines *l)
-{
-	static char empty[] = "";
-	char *s = lines_next(l);
-
-	if (!s)
-		return false;
-	l->nfields = 0;
-	while (s && l->nfields < FIELDS_MAX) {
-		char *tab = strchr(s, '\t');
-
-		if (tab)
-			*tab++ = 0;
-		unescape(s);
-		l->field[l->nfields++] = s;
-		s = tab;
-	}
-	for (size_t i = l->nfields; i < FIELDS_MAX; i++)
-		l->field[i] = empty;
-	return true;
-}
-
-/* A number and nothing else. */
-static bool number(const char *s, int base, uint64_t max, uint64_t *out)
-{
-	char *end;
-
-	if (!(*s >= '0' && *s <= '9') && !(base == 16 && strchr("abcdefABCDEF", *s) && *s))
-		return false;
-	errno = 0;
-	*out = strtoull(s, &end, base);
-	return !errno && !*end && *out <= max;
-}
-
-static bool number32(const char *s, uint32_t *out)
-{
-	uint64_t v;
-
-	if (!number(s, 10, UINT32_MAX, &v))
-		return false;
-	*out = (uint32_t)v;
-	return true;
-}
-
-static bool number64(const char *s, uint64_t *out)
-{
-	return number(s, 10, UINT64_MAX, out);
-}
+#include "trace/table_lines.h"
 
 static int32_t pid_number(const char *s)
 {
 	uint64_t v;
 
-	return number(s, 10, INT32_MAX, &v) ? (int32_t)v : 0;
+	return table_number(s, 10, INT32_MAX, &v) ? (int32_t)v : 0;
 }
 
 /* ---- session ---- */
@@ -155,9 +26,9 @@ static int32_t pid_number(const char *s)
 int tables_read_session(struct trace *t, int dirfd, struct err *err)
 {
 	struct trace_priv *p = priv_of(t);
-	struct lines l;
+	struct table_lines l;
 	char *line;
-	int ret = lines_open(&l, dirfd, "session");
+	int ret = table_open(&l, dirfd, "session");
 
 	if (ret == -ENOENT)
 		return err_set(err, EINVAL, "%s is no trace directory: it has no session file",
@@ -167,7 +38,7 @@ int tables_read_session(struct trace *t, int dirfd, struct err *err)
 			       t->dir);
 	if (ret)
 		return err_set(err, -ret, "cannot read %s/session: %s", t->dir, strerror(-ret));
-	while ((line = lines_next(&l))) {
+	while ((line = table_next(&l))) {
 		char *eq = strchr(line, '=');
 		struct session_entry *e = NULL;
 
@@ -176,8 +47,8 @@ int tables_read_session(struct trace *t, int dirfd, struct err *err)
 			continue;
 		}
 		*eq++ = 0;
-		unescape(line);
-		unescape(eq);
+		table_unescape(line);
+		table_unescape(eq);
 		vec_for(&p->session, s)
 			if (!strcmp(s->key, line))
 				e = s;
@@ -192,7 +63,7 @@ int tables_read_session(struct trace *t, int dirfd, struct err *err)
 		}
 		e->value = xstrdup(eq);
 	}
-	lines_close(&l);
+	table_close(&l);
 	return 0;
 }
 
@@ -246,19 +117,20 @@ static void read_modules(struct trace *t, int dirfd)
 {
 	VEC(struct trace_module) rows = {0};
 	order_vec order = {0};
-	struct lines l;
+	struct table_lines l;
 
-	if (lines_open(&l, dirfd, "modules"))
+	if (table_open(&l, dirfd, "modules"))
 		return;
-	while (lines_next_fields(&l)) {
+	while (table_next_fields(&l)) {
 		struct trace_module m = {0};
 
-		if (!number32(l.field[0], &m.id) || !number32(l.field[1], &m.event_base) ||
-		    !number32(l.field[2], &m.nfunctions) ||
-		    !number64(l.field[3], &m.patched_entries) ||
-		    !number64(l.field[4], &m.patched_exits) ||
-		    !number64(l.field[5], &m.refused_entries) ||
-		    !number64(l.field[6], &m.refused_exits)) {
+		if (!table_number32(l.field[0], &m.id) ||
+		    !table_number32(l.field[1], &m.event_base) ||
+		    !table_number32(l.field[2], &m.nfunctions) ||
+		    !table_number64(l.field[3], &m.patched_entries) ||
+		    !table_number64(l.field[4], &m.patched_exits) ||
+		    !table_number64(l.field[5], &m.refused_entries) ||
+		    !table_number64(l.field[6], &m.refused_exits)) {
 			t->damaged++;
 			continue;
 		}
@@ -267,7 +139,7 @@ static void read_modules(struct trace *t, int dirfd)
 		order_add(&order, m.id, rows.n);
 		*vec_push(&rows) = m;
 	}
-	lines_close(&l);
+	table_close(&l);
 	order_sort(&order);
 	t->modules = xcalloc(order.n + 1, sizeof(*t->modules)); /* + 1: see module_unknown() */
 	for (size_t i = 0; i < order.n; i++) {
@@ -347,42 +219,64 @@ static uint8_t level_of(const char *field)
 {
 	uint32_t level;
 
-	return number32(field, &level) && level <= 15 ? (uint8_t)level : 0;
+	return table_number32(field, &level) && level <= 15 ? (uint8_t)level : 0;
+}
+
+static uint8_t ways_of(const char *field)
+{
+	uint8_t ways = 0;
+
+	for (; *field; field++)
+		ways |= *field == 'r'   ? TRACE_RETURNS
+			: *field == 'j' ? TRACE_JUMPS
+			: *field == 'c' ? TRACE_CALLS
+			: *field == 'i' ? TRACE_RESOLVES
+			: *field == 'u' ? TRACE_UNSEEN
+					: 0;
+	return ways;
+}
+
+static void function_free(struct trace_function *f)
+{
+	xfree(f->name);
+	xfree(f->aliases);
 }
 
 static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_function) rows = {0};
 	order_vec order = {0};
-	struct lines l;
+	struct table_lines l;
 
-	if (lines_open(&l, dirfd, "functions"))
+	if (table_open(&l, dirfd, "functions"))
 		return;
-	while (lines_next_fields(&l)) {
+	while (table_next_fields(&l)) {
 		struct trace_function f = {0};
 		uint32_t module;
 
-		if (!number32(l.field[0], &f.n) || f.n >= FUNCTION_LIMIT ||
-		    !number32(l.field[1], &module) ||
-		    !number(l.field[2], 16, UINT64_MAX, &f.vaddr) ||
-		    !number64(l.field[3], &f.size)) {
+		if (!table_number32(l.field[0], &f.n) || f.n >= FUNCTION_LIMIT ||
+		    !table_number32(l.field[1], &module) ||
+		    !table_number(l.field[2], 16, UINT64_MAX, &f.vaddr) ||
+		    !table_number64(l.field[3], &f.size)) {
 			t->damaged++;
 			continue;
 		}
 		f.level = level_of(l.field[5]);
+		f.ways = ways_of(l.field[6]);
+		f.aliases = l.field[7][0] ? xstrdup(l.field[7]) : NULL;
 		f.module = module_index(t, module, nknown, made);
 		f.name = function_name(&t->modules[f.module], f.vaddr, l.field[4]);
 		order_add(&order, f.n, rows.n);
 		*vec_push(&rows) = f;
 	}
-	lines_close(&l);
+	table_close(&l);
 	order_sort(&order);
 	t->functions = xcalloc(order.n, sizeof(*t->functions));
 	for (size_t i = 0; i < order.n; i++) {
 		if (order_is_last(&order, i))
 			t->functions[t->nfunctions++] = rows.v[order.v[i].line];
 		else
-			xfree(rows.v[order.v[i].line].name);
+			function_free(&rows.v[order.v[i].line]);
 	}
 	vec_free(&rows);
 	vec_free(&order);
@@ -391,15 +285,17 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 
 /* ---- the user's events ---- */
 
-static bool read_user_event(const struct lines *l, struct trace_user_event *e, uint32_t *module)
+static bool read_user_event(const struct table_lines *l, struct trace_user_event *e,
+			    uint32_t *module)
 {
 	uint32_t level;
 
 	e->resource = !strcmp(l->field[2], "resource");
-	if (!number32(l->field[0], &e->n) || e->n >= FUNCTION_LIMIT ||
-	    !number32(l->field[1], &level) || level > 15 ||
-	    (!e->resource && strcmp(l->field[2], "trace")) || !number32(l->field[4], module) ||
-	    !number(l->field[5], 16, UINT64_MAX, &e->vaddr))
+	if (!table_number32(l->field[0], &e->n) || e->n >= FUNCTION_LIMIT ||
+	    !table_number32(l->field[1], &level) || level > 15 ||
+	    (!e->resource && strcmp(l->field[2], "trace")) ||
+	    !table_number32(l->field[4], module) ||
+	    !table_number(l->field[5], 16, UINT64_MAX, &e->vaddr))
 		return false;
 	e->level = (uint8_t)level;
 	return true;
@@ -409,11 +305,11 @@ static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *ma
 {
 	VEC(struct trace_user_event) rows = {0};
 	order_vec order = {0};
-	struct lines l;
+	struct table_lines l;
 
-	if (lines_open(&l, dirfd, "events"))
+	if (table_open(&l, dirfd, "events"))
 		return;
-	while (lines_next_fields(&l)) {
+	while (table_next_fields(&l)) {
 		struct trace_user_event e = {0};
 		uint32_t module;
 
@@ -427,7 +323,7 @@ static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *ma
 		order_add(&order, e.n, rows.n);
 		*vec_push(&rows) = e;
 	}
-	lines_close(&l);
+	table_close(&l);
 	order_sort(&order);
 	t->user_events = xcalloc(order.n, sizeof(*t->user_events));
 	for (size_t i = 0; i < order.n; i++) {
@@ -469,20 +365,20 @@ static void free_refusal(struct trace_refusal *r)
 static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_refusal) rows = {0};
-	struct lines l;
+	struct table_lines l;
 	size_t out = 0;
 
-	if (lines_open(&l, dirfd, "refusals"))
+	if (table_open(&l, dirfd, "refusals"))
 		return;
-	while (lines_next_fields(&l)) {
+	while (table_next_fields(&l)) {
 		struct trace_refusal r = {0};
 		uint32_t module;
 
 		r.exit = !strcmp(l.field[1], "exit");
 		r.place = !strcmp(l.field[1], "place");
-		if (!number32(l.field[0], &module) ||
+		if (!table_number32(l.field[0], &module) ||
 		    (!r.exit && !r.place && strcmp(l.field[1], "entry")) ||
-		    !number64(l.field[3], &r.count)) {
+		    !table_number64(l.field[3], &r.count)) {
 			t->damaged++;
 			continue;
 		}
@@ -491,7 +387,7 @@ static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 		r.text = xstrdup(l.field[4]);
 		*vec_push(&rows) = r;
 	}
-	lines_close(&l);
+	table_close(&l);
 	if (rows.n)
 		qsort(rows.v, rows.n, sizeof(*rows.v), by_refusal);
 	for (size_t i = 0; i < rows.n; i++) { /* the same twice: a line read again, count once */
@@ -530,17 +426,17 @@ static void free_import(struct trace_import *im)
 static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_import) rows = {0};
-	struct lines l;
+	struct table_lines l;
 	size_t out = 0;
 
-	if (lines_open(&l, dirfd, "imports"))
+	if (table_open(&l, dirfd, "imports"))
 		return;
-	while (lines_next_fields(&l)) {
+	while (table_next_fields(&l)) {
 		struct trace_import im = {0};
 		uint32_t module;
 
-		if (!number32(l.field[0], &module) ||
-		    !number(l.field[1], 16, UINT64_MAX, &im.vaddr)) {
+		if (!table_number32(l.field[0], &module) ||
+		    !table_number(l.field[1], 16, UINT64_MAX, &im.vaddr)) {
 			t->damaged++;
 			continue;
 		}
@@ -550,7 +446,7 @@ static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
 		im.caller = xstrdup(l.field[4]);
 		*vec_push(&rows) = im;
 	}
-	lines_close(&l);
+	table_close(&l);
 	if (rows.n)
 		qsort(rows.v, rows.n, sizeof(*rows.v), by_import);
 	for (size_t i = 0; i < rows.n; i++) {
@@ -577,12 +473,12 @@ struct task_rows {
 	order_vec proc_order, end_order, name_order; /* keys: uid, uid, uid << 32 | tid */
 };
 
-static bool read_proc(struct task_rows *r, const struct lines *l)
+static bool read_proc(struct task_rows *r, const struct table_lines *l)
 {
 	struct trace_proc p = {.known = true};
 
-	if (!number32(l->field[1], &p.uid) || !number32(l->field[3], &p.parent_uid) ||
-	    !number64(l->field[5], &p.start_tsc))
+	if (!table_number32(l->field[1], &p.uid) || !table_number32(l->field[3], &p.parent_uid) ||
+	    !table_number64(l->field[5], &p.start_tsc))
 		return false;
 	p.pid = pid_number(l->field[2]);
 	p.by_fork = !strcmp(l->field[4], "fork");
@@ -594,7 +490,7 @@ static bool read_proc(struct task_rows *r, const struct lines *l)
 	return true;
 }
 
-static bool read_task(struct task_rows *r, const struct lines *l)
+static bool read_task(struct task_rows *r, const struct table_lines *l)
 {
 	struct trace_untraced *u;
 	struct proc_end e = {0};
@@ -604,14 +500,16 @@ static bool read_task(struct task_rows *r, const struct lines *l)
 	case 'P':
 		return read_proc(r, l);
 	case 'E':
-		if (!number32(l->field[1], &uid) || !number64(l->field[2], &e.end_tsc) ||
-		    !number64(l->field[3], &e.lost) || !number64(l->field[4], &e.cut_off))
+		if (!table_number32(l->field[1], &uid) ||
+		    !table_number64(l->field[2], &e.end_tsc) ||
+		    !table_number64(l->field[3], &e.lost) ||
+		    !table_number64(l->field[4], &e.cut_off))
 			return false;
 		order_add(&r->end_order, uid, r->ends.n);
 		*vec_push(&r->ends) = e;
 		return true;
 	case 'T':
-		if (!number32(l->field[1], &uid) || !number32(l->field[2], &tid))
+		if (!table_number32(l->field[1], &uid) || !table_number32(l->field[2], &tid))
 			return false;
 		order_add(&r->name_order, (uint64_t)uid << 32 | tid, r->names.n);
 		*vec_push(&r->names) = xstrdup(l->field[3]);
@@ -718,13 +616,13 @@ static void take_names(struct trace *t, struct task_rows *r)
 static void read_tasks(struct trace *t, int dirfd)
 {
 	struct task_rows r = {0};
-	struct lines l;
+	struct table_lines l;
 
-	if (!lines_open(&l, dirfd, "tasks")) {
-		while (lines_next_fields(&l))
+	if (!table_open(&l, dirfd, "tasks")) {
+		while (table_next_fields(&l))
 			if (!read_task(&r, &l))
 				t->damaged++;
-		lines_close(&l);
+		table_close(&l);
 	}
 	take_procs(t, &r);
 	take_names(t, &r);
@@ -747,6 +645,7 @@ void tables_read(struct trace *t, int dirfd)
 	read_modules(t, dirfd);
 	nknown = t->nmodules;
 	read_functions(t, dirfd, nknown, &made_unknown);
+	jumps_read(t, dirfd);
 	read_user_events(t, dirfd, nknown, &made_unknown);
 	read_refusals(t, dirfd, nknown, &made_unknown);
 	read_imports(t, dirfd, nknown, &made_unknown);
@@ -760,7 +659,8 @@ void tables_free(struct trace *t)
 	for (size_t i = 0; i < t->nmodules; i++)
 		module_free(&t->modules[i]);
 	for (size_t i = 0; i < t->nfunctions; i++)
-		xfree(t->functions[i].name);
+		function_free(&t->functions[i]);
+	jumps_free(t);
 	for (size_t i = 0; i < t->nuser_events; i++) {
 		xfree(t->user_events[i].name);
 		xfree(t->user_events[i].payload);

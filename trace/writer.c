@@ -35,9 +35,9 @@
 #define LARGE ((off_t)16 << 20)
 
 static const char *const file_names[] = {"session", "modules", "functions", "refusals",
-					 "tasks",   "events",  "imports"};
+					 "tasks",   "events",  "imports",   "jumps"};
 #define NTEXT (sizeof(file_names) / sizeof(file_names[0]))
-enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS, EVENTS, IMPORTS };
+enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS, EVENTS, IMPORTS, JUMPS };
 
 struct text_file {
 	int fd;

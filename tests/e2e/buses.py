@@ -35,12 +35,14 @@ def record(bus, *words, trace="trace", status=0):
 
 
 def lanes_of(trace):
-    """(uid, tid): [(event, payload, head, source)] in order of the chunks."""
+    """(uid, tid): [(event, payload, head, source)] in order of the chunks.  A board's exits have
+    no kinds."""
     chunks = {}
+    event_of = truth.Trace(trace).function_event
     for what, numbers in truth.samples_of(trace, "all"):
         if what == "sample" and numbers[6] < SPECIAL:
             uid, tid, seq, head, source, payload, event = numbers
-            chunks.setdefault((uid, tid, seq), []).append((event, payload, head, source))
+            chunks.setdefault((uid, tid, seq), []).append((event_of(event), payload, head, source))
     lanes = {}
     for (uid, tid, _), samples in sorted(chunks.items()):
         lanes.setdefault((uid, tid), []).extend(samples)

@@ -7,7 +7,7 @@
  * Reads the bytes as trace/format.h and trace/packed.h say, and shares no code with kron.  A line
  * each, fields separated by blanks:
  *
- *   chunk SEQ UID TID SOURCE HOLES SOURCES   SOURCES: 0 if a sample has another source
+ *   chunk SEQ UID TID SOURCE HOLES SOURCES   SOURCES: 0 if a sample of a function has another one
  *   sample UID TID SEQ HEAD SOURCE PAYLOAD EVENT      with `all`; holes left out
  *   event EVENT COUNT                        over all chunks
  *   lost N                                   what the records of losses add up to
@@ -21,6 +21,7 @@
 #include <string.h>
 
 enum { PLAIN_MAGIC = 0x4b43484b, PACKED_MAGIC = 0x4b434750, PAD_MAGIC = 0x4b504144 };
+#define JUMPS 0x80000000u
 #define SPECIAL 0xffffff00u
 #define LOST 0xffffff01u
 #define MOST_EVENTS (1u << 26)
@@ -38,13 +39,32 @@ struct sample {
 static struct {
 	const struct chunk *chunk;
 	bool all, one_source;
-	uint64_t lost, *count;
-	uint32_t ncount;
+	uint64_t lost;
+	struct count {
+		uint64_t *of;
+		uint32_t n;
+	} low, jumps;
 } now;
+
+static bool count(struct count *c, uint32_t event)
+{
+	if (event >= MOST_EVENTS)
+		return false;
+	if (event >= c->n) {
+		uint32_t n = event * 2 + 64;
+
+		c->of = realloc(c->of, n * sizeof(*c->of));
+		if (!c->of)
+			exit(1);
+		memset(c->of + c->n, 0, (n - c->n) * sizeof(*c->of));
+		c->n = n;
+	}
+	c->of[event]++;
+	return true;
+}
 
 static bool take(const struct sample *s)
 {
-	now.one_source = now.one_source && s->source == now.chunk->source;
 	if (now.all)
 		printf("sample %u %u %" PRIu64 " %u %u %u %u\n", now.chunk->uid, now.chunk->tid,
 		       now.chunk->seq, s->head, s->source, s->payload, s->event);
@@ -52,19 +72,8 @@ static bool take(const struct sample *s)
 		now.lost += s->payload;
 	if (s->event >= SPECIAL)
 		return true;
-	if (s->event >= MOST_EVENTS)
-		return false;
-	if (s->event >= now.ncount) {
-		uint32_t n = s->event * 2 + 64;
-
-		now.count = realloc(now.count, n * sizeof(*now.count));
-		if (!now.count)
-			exit(1);
-		memset(now.count + now.ncount, 0, (n - now.ncount) * sizeof(*now.count));
-		now.ncount = n;
-	}
-	now.count[s->event]++;
-	return true;
+	now.one_source = now.one_source && s->source == now.chunk->source;
+	return s->event < JUMPS ? count(&now.low, s->event) : count(&now.jumps, s->event - JUMPS);
 }
 
 static uint32_t word(const uint8_t *at, int nbytes)
@@ -212,11 +221,15 @@ int main(int argc, char **argv)
 			printf("chunk %" PRIu64 " %u %u %u %u %d\n", c.seq, c.uid, c.tid, c.source,
 			       c.holes, now.one_source);
 	}
-	for (uint32_t i = 0; i < now.ncount; i++)
-		if (now.count[i])
-			printf("event %u %" PRIu64 "\n", i, now.count[i]);
+	for (uint32_t i = 0; i < now.low.n; i++)
+		if (now.low.of[i])
+			printf("event %u %" PRIu64 "\n", i, now.low.of[i]);
+	for (uint32_t i = 0; i < now.jumps.n; i++)
+		if (now.jumps.of[i])
+			printf("event %u %" PRIu64 "\n", JUMPS + i, now.jumps.of[i]);
 	printf("lost %" PRIu64 "\n", now.lost);
 	free(data);
-	free(now.count);
+	free(now.low.of);
+	free(now.jumps.of);
 	return 0;
 }

@@ -60,6 +60,9 @@ class Trace:
         self.functions = {}  # number: module id, name
         for f in fields(os.path.join(directory, "functions")):
             self.functions[int(f[0])] = (int(f[1]), f[4], int(f[2], 16))
+        self.jumps = {}  # number of an exit by a jump: of which function
+        for f in fields(os.path.join(directory, "jumps")):
+            self.jumps[int(f[0])] = int(f[1])
         self.modules = {}  # id: path, refused exits
         for f in fields(os.path.join(directory, "modules")):
             self.modules[int(f[0])] = (f[8], int(f[6]))
@@ -84,11 +87,17 @@ class Trace:
                 self.problems.append(f"no whole chunk at byte {numbers[0]} of samples")
         for event, n in self.events.items():
             self.samples += n
+            event = self.function_event(event)
             if event // 2 not in self.functions:
                 self.problems.append(f"event {event} is of no function")
                 continue
             name = squeeze(self.functions[event // 2][1])
             (self.exits if event & 1 else self.entries)[name] += n
+
+    def function_event(self, event):
+        """An exit by a jump is its function's exit."""
+        jump = (event - 0x80000000) // 2
+        return 2 * self.jumps[jump] + 1 if event & 1 and jump in self.jumps else event
 
     def take_chunk(self, seq, uid, tid, source, holes, one_source):
         if seq in self.seqs:

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
+#include "trace/jumps.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 
@@ -530,7 +531,7 @@ static void no_traces(void **state)
 	expect_no_trace("empty", EINVAL);
 	write_text("empty/session", "version=2\n", 10);
 	expect_no_trace("empty", EINVAL);
-	write_text("empty/session", "version=4\n", 10);
+	write_text("empty/session", "version=5\n", 10);
 	expect_no_trace("empty", EINVAL);
 	write_text("empty/session", "version=1", 9); /* torn */
 	expect_no_trace("empty", EINVAL);
@@ -585,6 +586,70 @@ static void tables_that_lie(void **state)
 	assert_true(t->procs[0].known);
 	assert_false(t->procs[1].known);
 	assert_true(t->damaged >= 7);
+	trace_close(t);
+}
+
+static void exits_by_jumps(void **state)
+{
+	static const char functions[] = "0\t0\t10\t4\tf\t0\trj\n"
+					"1\t0\t20\t4\tcfree\t0\tr\tfree\nx\n"
+					"1\t0\t20\t4\tcfree\t0\tr\t__free\\nfree\n"
+					"2\t0\t30\t4\tmemcpy\t0\tri\n"
+					"3\t0\t40\t4\tg\t0\tc\n";
+	static const char jumps[] = "0\t0\tfunction\t3\n"
+				    "1\t0\timport\tfree\n"
+				    "2\t0\timport\tmemcpy\n"
+				    "3\t0\timport\tnowhere\n"
+				    "5\t1\tinside\t3\n"
+				    "6\t1\tunknown\t\n"
+				    "7\t1\tsideways\t3\n"
+				    "8\t4294967295\tunknown\t\n"
+				    "1073741696\t0\tunknown\t\n"
+				    "9\t0\timport\t\n"
+				    "10\tx\tunknown\t\n";
+	static const struct {
+		uint32_t jump, function;
+		enum trace_leads leads;
+	} known[] = {{1, 3, LEADS_THERE},     {1, 1, LEADS_ELSEWHERE}, {2, 1, LEADS_THERE},
+		     {2, 3, LEADS_ELSEWHERE}, {3, 2, LEADS_PERHAPS},   {3, 3, LEADS_PERHAPS},
+		     {4, 3, LEADS_ELSEWHERE}, {6, 3, LEADS_ELSEWHERE}, {7, 3, LEADS_PERHAPS}};
+	struct trace_writer *w = begin("t");
+	struct trace_event e = {0};
+	struct trace *t;
+
+	(void)state;
+	trace_writer_close(w);
+	write_text("t/functions", functions, sizeof(functions) - 1);
+	write_text("t/jumps", jumps, sizeof(jumps) - 1);
+	t = open_trace("t");
+	assert_int_equal(t->functions[0].ways, TRACE_RETURNS | TRACE_JUMPS);
+	assert_int_equal(t->functions[3].ways, TRACE_CALLS);
+	assert_string_equal(t->functions[1].aliases, "__free\nfree");
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		assert_int_equal(trace_jump_leads(t, known[i].jump, known[i].function),
+				 known[i].leads);
+	assert_true(trace_jump_is_inside(t, 6, 3));
+	assert_false(trace_jump_is_inside(t, 6, 1));
+	assert_true(t->damaged >= 6); /* with the line "x" */
+	/* to everybody it is the function's exit */
+	e.s.event = KRON_EVENT_JUMP(5);
+	trace_resolve(t, &e);
+	assert_int_equal(e.s.event, KRON_EVENT_EXIT(1));
+	assert_int_equal(e.jump, 6);
+	t->flat_jumps = true;
+	e.s.event = KRON_EVENT_JUMP(5);
+	trace_resolve(t, &e);
+	assert_int_equal(e.s.event, KRON_EVENT_EXIT(1));
+	assert_int_equal(e.jump, 0);
+	/* numbers without a row, and others up there */
+	for (uint32_t number = KRON_EVENT_JUMP(4); number < KRON_EVENT_JUMP(4) + 2; number++) {
+		e.s.event = number;
+		trace_resolve(t, &e);
+		assert_int_equal(e.s.event, number);
+	}
+	e.s.event = KRON_EVENT_LOST;
+	trace_resolve(t, &e);
+	assert_int_equal(e.s.event, KRON_EVENT_LOST);
 	trace_close(t);
 }
 
@@ -783,6 +848,7 @@ int main(void)
 		T(no_traces),
 		T(session_alone_is_enough),
 		T(tables_that_lie),
+		T(exits_by_jumps),
 		T(garbage_between_chunks),
 		T(nanoseconds_are_exact),
 		T(times_beyond_56_bits),

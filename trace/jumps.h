@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jumps.h - exits by a jump into another function (a trace's table `jumps`).
+ *
+ * A function that ends with "jmp g" has left, but its caller waits for g.  Such an exit has an event
+ * number of its own.  To everybody it is the function's exit: cursors give it the number 2n+1, and
+ * beside it trace_event.jump, by which pairs.c knows that the call goes on in g.
+ */
+#ifndef TRACE_JUMPS_H
+#define TRACE_JUMPS_H
+
+#include "trace/reader.h"
+
+enum trace_jump_to {
+	JUMP_TO_ANYTHING, /* through a pointer */
+	JUMP_TO_FUNCTION, /* the start of one */
+	JUMP_TO_INSIDE,   /* the middle of one: it exits without an entry */
+	JUMP_TO_NAME      /* whichever module has it */
+};
+struct trace_jump {
+	uint32_t function; /* number of who leaves; UINT32_MAX: no such row */
+	uint8_t to;        /* enum trace_jump_to */
+	bool by_resolver;  /* JUMP_TO_NAME: one of them chooses when the program starts (IFUNC) */
+	uint32_t target;   /* number; of JUMP_TO_NAME the first of the trace's jump_targets */
+	uint32_t ntargets;
+	char *name; /* of JUMP_TO_NAME; else NULL */
+};
+
+/* Does the jump lead to this function's entry? */
+enum trace_leads { LEADS_ELSEWHERE, LEADS_THERE, LEADS_PERHAPS };
+/* jump: trace_event.jump, not 0. */
+enum trace_leads trace_jump_leads(const struct trace *t, uint32_t jump, uint32_t function);
+/* Does it lead into the middle of this function? */
+bool trace_jump_is_inside(const struct trace *t, uint32_t jump, uint32_t function);
+/* What it leads to in words, NULL when it may be anything. */
+const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size);
+
+/*
+ * Make the exit of its function of a sample that carries a jump's number.  Cursors have done it;
+ * those who read samples themselves must.
+ */
+void trace_resolve_jump(const struct trace *t, struct trace_event *e);
+static inline void trace_resolve(const struct trace *t, struct trace_event *e)
+{
+	e->jump = 0;
+	if (__builtin_expect(e->s.event >= KRON_EVENT_JUMPS, 0))
+		trace_resolve_jump(t, e);
+}
+/* The event's number as the trace has it. */
+static inline uint32_t trace_stored_event(const struct trace_event *e)
+{
+	return e->jump ? KRON_EVENT_JUMP(e->jump - 1) : e->s.event;
+}
+/* The number of the function that an exit or entry event is of, jumps included. */
+uint32_t trace_number_of(const struct trace *t, uint32_t event);
+
+#endif
