@@ -56,6 +56,7 @@ enum table {
 
 struct frame { /* open */
 	int64_t call, parent;
+	int64_t jump; /* the sample of its exit by a jump, NONE: it has not left */
 	uint32_t node;
 	uint32_t next_free;
 };
@@ -325,9 +326,18 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	f = &d->frames.v[at];
 	f->call = d->sample;
 	f->parent = has_caller ? d->frames.v[caller].call : NONE;
+	f->jump = NONE;
 	f->node = calltree_node_of(&d->tree, has_caller ? d->frames.v[caller].node : CALLTREE_ROOT,
 				   function);
 	return at;
+}
+
+static void on_jump(void *ctx, const struct trace_event *e, uint32_t node)
+{
+	struct database *d = ctx;
+
+	(void)e;
+	d->frames.v[node].jump = d->sample;
 }
 
 /* How much of a call its thread was off the CPUs. */
@@ -351,7 +361,8 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	d->calls++;
 	n->total += (uint64_t)ticks;
 	n->self += (uint64_t)self;
-	ROW(d, T_call, f->call, exited ? d->sample : NONE, f->parent, f->node, ticks, self,
+	ROW(d, T_call, f->call, exited && !c->jumped ? d->sample : f->jump, f->parent, f->node,
+	    ticks, self,
 	    c->open       ? 2
 	    : c->inferred ? 1
 			  : 0,
@@ -499,6 +510,7 @@ static void put_samples(struct database *d)
 	struct pair_sink sink = {.ctx = d,
 				 .node = on_node,
 				 .leave = on_leave,
+				 .jump = on_jump,
 				 .orphan_exit = on_orphan,
 				 .want_recursive = true};
 	struct pairs *pairs = pairs_open(t, &sink);

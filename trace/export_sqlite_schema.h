@@ -52,7 +52,8 @@ static const char schema_tables[] =
 	" function_id INT, depth INT, calls INT, total INT, self INT,"
 	" PRIMARY KEY(trace_id, node_id), FOREIGN KEY(trace_id, parent_id) REFERENCES node,"
 	" FOREIGN KEY(trace_id, function_id) REFERENCES function) WITHOUT ROWID;\n"
-	/* sample_id: of the entry; end: 0 exit, 1 inferred, 2 still running; off: ticks off the CPUs */
+	/* sample_id: of the entry; exit_id: of its exit, also by a jump, after which the call goes on;
+	 * end: 0 exit, 1 inferred, 2 still running; off: ticks off the CPUs */
 	"CREATE TABLE call(trace_id INT, sample_id INT, exit_id INT, parent_id INT, node_id INT,"
 	" ticks INT, self INT, end INT, recursive INT, spans_loss INT, off INT,"
 	" PRIMARY KEY(trace_id, sample_id), FOREIGN KEY(trace_id, sample_id) REFERENCES sample,"

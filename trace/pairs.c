@@ -29,43 +29,20 @@
  * Cost: every frame is pushed once and popped once; searches are binary.  A frame may be moved
  * when a strand is cut, once for each gap above it.
  */
-#include "trace/pairs.h"
+#include "trace/pairs_impl.h"
 
 #include <string.h>
 
 #include "base/vec.h"
-#include "trace/strands.h"
+#include "trace/jumps.h"
 
-#define NEAR (1u << 20)
-#define APART 4096u
-#define HALF (1u << 31)
 #define PLAIN_SEARCH 1024    /* frames looked at to find an exit's entry by function alone */
 #define RECURSION_SEARCH 256 /* likewise for recursion on a second stack */
 
-/* Of one function in one lane: open frames, all of one root.  Others are searched for. */
-struct activity {
-	uint32_t root, count;
-};
-
-struct lane {
-	struct strand_set set;
-	struct strand *cur;   /* NULL: unknown, or no open frames */
-	struct strand *plain; /* frames whose samples have no stack pointer */
-	struct activity *active;
-	uint64_t last_tsc, loss_tsc;
-	bool has_loss;
-};
-
-struct pairs {
-	const struct trace *t;
-	struct pair_sink sink;
-	struct pair_counts counts;
-	struct lane *lanes;
-	struct strand_pool pool;
-	uint32_t nfunctions; /* numbers below it have reach and activity */
-	uint32_t *reach;
-	struct activity *spare; /* all zero: of a lane that ended */
-};
+/* frame.jump: trace_event.jump, and what has happened since. */
+#define JUMP_STALE 0x80000000u /* something was called, or samples were lost */
+#define JUMP_LOST 0x40000000u  /* samples were lost: nothing can be its callee any more */
+#define JUMP_NUMBER 0x3fffffffu
 
 enum ending { EXITED, INFERRED, OPEN };
 
@@ -135,6 +112,7 @@ static void push(struct pairs *p, struct lane *l, struct strand *s, const struct
 	if (p->sink.node) {
 		const struct frame *caller = caller_of_top(s);
 
+		l->newest = s;
 		s->frames[s->n - 1].node =
 			p->sink.node(p->sink.ctx, caller ? caller->node : PAIR_NO_NODE, function);
 	}
@@ -155,24 +133,27 @@ static struct frame *parent_of_top(struct strand *s)
 	return f;
 }
 
-static void count_call(struct pairs *p, const struct pair_call *c)
+static inline void count_call(struct pairs *p, const struct pair_call *c, enum ending how)
 {
 	p->counts.calls++;
-	p->counts.inferred += c->inferred;
-	p->counts.open += c->open;
 	p->counts.spans_loss += c->spans_loss;
+	if (__builtin_expect(how == EXITED, 1))
+		return;
+	p->counts.inferred += how == INFERRED;
+	p->counts.open += how == OPEN;
+	p->counts.jumped += c->jumped;
 }
 
-/* Close the top frame.  The strand leaves the set with its last frame; see retire(). */
+/* Close the top frame.  The strand leaves the set with its last frame; see pairs_retire(). */
 static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e,
-		uint32_t lane, uint64_t tsc, enum ending how)
+		struct moment at, enum ending how)
 {
 	struct frame *f = &s->frames[s->n - 1];
-	uint64_t exit = tsc > f->entry ? tsc : f->entry, duration = exit - f->entry;
+	uint64_t exit = at.tsc > f->entry ? at.tsc : f->entry, duration = exit - f->entry;
 	struct frame *parent = parent_of_top(s);
 	const struct frame *caller = caller_of_top(s);
 	struct pair_call call = {
-		.lane = lane,
+		.lane = l->number,
 		.function = f->function,
 		.caller = caller ? caller->function : UINT32_MAX,
 		.node = f->node,
@@ -181,115 +162,136 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 		.entry_tsc = f->entry,
 		.exit_tsc = exit,
 		.children_tsc = f->children < duration ? f->children : duration,
+		.ended = at.event,
 		.inferred = how == INFERRED,
 		.open = how == OPEN,
+		.jumped = f->jump,
 		.spans_loss = l->has_loss && f->entry < l->loss_tsc && l->loss_tsc <= exit,
 	};
 
-	if (parent)
+	if (parent) {
 		parent->children += duration;
+		if (__builtin_expect(parent->jump, 0))
+			parent->jump |= JUMP_STALE;
+	}
 	if (s->n == 1 && !s->plain)
 		strand_set_remove(&l->set, s);
 	s->n--;
 	call.recursive = activity_leave(p, l, s, call.function);
-	count_call(p, &call);
+	count_call(p, &call, how);
 	if (p->sink.leave)
 		p->sink.leave(p->sink.ctx, e, &call);
 }
 
-/* Give an empty strand back; what it interrupted, or was called from, runs again. */
-static void retire(struct pairs *p, struct lane *l, struct strand *s)
+void pairs_retire(struct pairs *p, struct lane *l, struct strand *s)
 {
 	if (s->n || s->plain)
 		return;
-	if (l->cur == s)
+	if (l->cur == s) {
 		l->cur = frame_ref_get(&s->below) ? s->below.strand : NULL;
+		if (l->cur)
+			l->cur->is_left = false;
+	}
 	strand_release(&p->pool, s);
 }
 
-/* Close frames[keep..] from the top, by inference.  The strand stays, even if empty. */
-static void close_above(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
-			const struct trace_event *e, uint64_t tsc)
+void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		       const struct trace_event *e, struct moment at)
 {
 	while (s->n > keep)
-		pop(p, l, s, e, e->lane, tsc, INFERRED);
-}
-
-/* ---- strands come and go ---- */
-
-/* When frames that turn out to be dead ended at the latest. */
-static uint64_t end_of(const struct lane *l, const struct strand *s, const struct trace_event *e)
-{
-	return s == l->cur || !s->was_left ? e->tsc : s->left_tsc;
-}
-
-static void make_current(struct lane *l, struct strand *s, uint64_t tsc)
-{
-	if (l->cur && l->cur != s) {
-		l->cur->was_left = true;
-		l->cur->left_tsc = tsc;
-	}
-	s->aside = false;
-	l->cur = s;
-}
-
-/* A strand for a frame that fits nowhere, on top of what runs now. */
-static struct strand *begin_strand(struct pairs *p, struct lane *l, uint64_t tsc, bool linked)
-{
-	struct strand *s = strand_new(&p->pool), *cur = l->cur;
-
-	if (cur) {
-		s->below = frame_ref_to(cur, cur->n - 1);
-		s->base_depth = cur->base_depth + cur->n;
-		s->linked = linked;
-	}
-	make_current(l, s, tsc);
-	return s;
-}
-
-/* Cut frames[at..] off into a strand of their own, set aside.  0 < at < n. */
-static void cut(struct pairs *p, struct lane *l, struct strand *s, uint32_t at,
-		const struct trace_event *e)
-{
-	struct strand *x = strand_new(&p->pool);
-	uint64_t end = end_of(l, s, e);
-
-	while (x->cap < s->n - at)
-		strand_grow(x);
-	x->n = s->n - at;
-	memcpy(x->frames, s->frames + at, x->n * sizeof(*x->frames));
-	s->n = at;
-	x->root = s->root;
-	x->base_depth = s->base_depth + at;
-	x->below = frame_ref_to(s, at - 1);
-	x->linked = true;
-	x->aside = true;
-	x->was_left = true;
-	x->left_tsc = end;
-	x->cut_function = s->frames[at - 1].function;
-	x->cut_gap = s->frames[at - 1].sp - x->frames[0].sp;
-	strand_set_add(&l->set, x);
-}
-
-static void learn_reach(struct pairs *p, uint32_t function, uint32_t gap)
-{
-	if (function < p->nfunctions && p->reach[function] < gap)
-		p->reach[function] = gap;
-}
-
-static uint32_t reach_of(const struct pairs *p, uint32_t function)
-{
-	uint32_t reach = function < p->nfunctions ? p->reach[function] : 0;
-
-	return reach > APART ? reach : APART;
+		pop(p, l, s, e, at, INFERRED);
 }
 
 /* The current stack has grown over s, so its frames ended when it was left. */
 static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e)
 {
-	learn_reach(p, s->cut_function, s->cut_gap);
-	close_above(p, l, s, 0, e, end_of(l, s, e));
-	retire(p, l, s);
+	pairs_learn_reach(l, s->cut_function, s->cut_gap);
+	pairs_close_above(p, l, s, 0, e, pairs_end_of(l, s, e));
+	pairs_retire(p, l, s);
+}
+
+/* ---- exits by a jump ---- */
+
+/*
+ * f ends with "jmp g": f has left, and who called it waits for g.  So its frame stays where it is,
+ * marked, until something shows that its caller goes on:
+ *
+ *   an entry at the same S, of what it jumps to   its callee; with that one's exit it has ended, too
+ *   anything else at S, or above                  what it jumped to has no probes, and had ended by
+ *                                                 then: an inferred end
+ *
+ * Where it jumps through a pointer, the next sample tells: an entry at S is taken for the callee.
+ *
+ * Tail recursion would pile up frames without end.  At one S each function stands once: when it comes
+ * again, its frame there and what it has jumped to end.
+ */
+static bool leads_on(const struct pairs *p, const struct strand *s, uint32_t at, uint32_t function)
+{
+	uint32_t jump = s->frames[at].jump;
+
+	if (!jump || jump & JUMP_LOST)
+		return false;
+	switch (trace_jump_leads(p->t, jump & JUMP_NUMBER, function)) {
+	case LEADS_THERE:
+		return true;
+	case LEADS_PERHAPS:
+		return at + 1 == s->n && !(jump & JUMP_STALE);
+	case LEADS_ELSEWHERE:
+		break;
+	}
+	return false;
+}
+
+static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_event *e,
+			  uint32_t function)
+{
+	struct strand *s = l->cur;
+	uint32_t first, last;
+
+	if (!s || !strand_holds(s, e->s.payload))
+		return false;
+	first = last = strand_above(s, e->s.payload);
+	if (s->frames[first].sp != e->s.payload)
+		return false;
+	while (last + 1 < s->n && s->frames[last + 1].sp == e->s.payload)
+		last++;
+	if (!leads_on(p, s, last, function))
+		return false;
+	pairs_close_above(p, l, s, last + 1, e, pairs_now(l, e));
+	for (uint32_t i = first; i < s->n; i++) {
+		if (s->frames[i].function != function)
+			continue;
+		while (s->n > i)
+			pop(p, l, s, e, pairs_now(l, e), EXITED);
+	}
+	push(p, l, s, e, function);
+	return true;
+}
+
+static void jump_away(struct pairs *p, struct strand *s, const struct trace_event *e)
+{
+	struct frame *f = &s->frames[s->n - 1];
+
+	f->jump = e->jump & JUMP_NUMBER;
+	if (p->sink.jump)
+		p->sink.jump(p->sink.ctx, e, f->node);
+}
+
+/* The top frame has jumped into the middle of a function, which exits at sp. */
+static bool has_jumped_inside(const struct pairs *p, const struct strand *s, uint32_t sp,
+			      uint32_t function)
+{
+	uint32_t jump = s->n ? s->frames[s->n - 1].jump : 0;
+
+	return jump && strand_top(s) == sp &&
+	       trace_jump_is_inside(p->t, jump & JUMP_NUMBER, function);
+}
+
+/* Samples are lost: what comes next need not be what it jumped to. */
+static void forget_jump(struct lane *l)
+{
+	if (l->cur && l->cur->n && l->cur->frames[l->cur->n - 1].jump)
+		l->cur->frames[l->cur->n - 1].jump |= JUMP_LOST;
 }
 
 /* ---- entries ---- */
@@ -300,6 +302,44 @@ static inline bool is_deeper(const struct strand *s, uint32_t sp)
 	return s && strand_top(s) - sp - 1 < NEAR - 1 && strand_bottom(s) - sp < HALF;
 }
 
+/* It has exits, all with probes: one that ended without a sample was unwound. */
+static bool would_be_seen(const struct pairs *p, const struct lane *l, const struct frame *f)
+{
+	const struct trace_function *fn = trace_function_of(p->t, KRON_EVENT_ENTRY(f->function));
+
+	return fn && (fn->ways & (TRACE_RETURNS | TRACE_JUMPS)) && !(fn->ways & TRACE_UNSEEN) &&
+	       !(l->has_loss && f->entry < l->loss_tsc);
+}
+
+/*
+ * The frames of s from keep on end.  Did what runs on other stacks, and was begun by them, end with
+ * them, by a jump out of a handler?  A coroutine would let its caller go on to its exit.
+ */
+static void unwind(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		   const struct trace_event *e)
+{
+	if (s == l->cur || !pairs_is_waiting(s, l->cur) || p->t->filter)
+		return;
+	for (uint32_t i = keep; i < s->n; i++)
+		if (!would_be_seen(p, l, &s->frames[i]))
+			return;
+	while (l->cur != s) {
+		struct strand *x = l->cur;
+
+		pairs_close_above(p, l, x, 0, e, pairs_now(l, e));
+		pairs_retire(p, l, x);
+	}
+}
+
+/* Close the frames of s from keep on, with which the stack was left, or is left now. */
+static void close_from(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		       const struct trace_event *e)
+{
+	if (keep < s->n)
+		unwind(p, l, s, keep, e);
+	pairs_close_above(p, l, s, keep, e, pairs_end_of(l, s, e));
+}
+
 /* An entry between bottom and top: the frames that are not above it ended, or wait. */
 static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 			 const struct trace_event *e, uint32_t function)
@@ -307,19 +347,19 @@ static void enter_inside(struct pairs *p, struct lane *l, struct strand *s,
 	uint32_t keep = strand_above(s, e->s.payload);
 
 	if (keep && e->s.payload - s->frames[keep].sp >= APART) {
-		cut(p, l, s, keep, e);
-		make_current(l, s, e->tsc);
-		s = begin_strand(p, l, e->tsc, false);
+		pairs_cut(p, l, s, keep, e);
+		pairs_make_current(l, s, e);
+		s = pairs_begin_strand(p, l, e, false);
 	} else {
 		if (keep) /* again a call from there: so that is how far its callees are */
-			learn_reach(p, s->frames[keep - 1].function,
-				    s->frames[keep - 1].sp - s->frames[keep].sp);
-		close_above(p, l, s, keep, e, end_of(l, s, e));
+			pairs_learn_reach(l, s->frames[keep - 1].function,
+					  s->frames[keep - 1].sp - s->frames[keep].sp);
+		close_from(p, l, s, keep, e);
 		if (keep || s == l->cur || (s->linked && frame_ref_get(&s->below))) {
-			make_current(l, s, e->tsc);
+			pairs_make_current(l, s, e);
 		} else { /* all of it was dead: a new start on the same memory */
-			retire(p, l, s);
-			s = begin_strand(p, l, e->tsc, false);
+			pairs_retire(p, l, s);
+			s = pairs_begin_strand(p, l, e, false);
 		}
 	}
 	push(p, l, s, e, function);
@@ -333,29 +373,29 @@ static bool is_just_above(const struct lane *l, uint32_t sp)
 }
 
 /* Cut off frames that a call of the current stack at sp would overwrite, or lies beyond. */
-static bool is_grown_over(const struct pairs *p, const struct strand *s, uint32_t sp)
+static bool is_grown_over(const struct lane *l, const struct strand *s, uint32_t sp)
 {
 	if (!s->aside)
 		return false;
 	if (strand_holds(s, sp))
 		return sp - s->frames[strand_above(s, sp)].sp < APART;
-	return strand_top(s) - sp > reach_of(p, s->frames[s->n - 1].function);
+	return strand_top(s) - sp > pairs_reach_of(l, s->frames[s->n - 1].function);
 }
 
 /*
  * The strand further down that sp is a usual callee's place of, while it lies oddly far from
  * the current top: what runs now was started by that strand, on memory between its frames.
  */
-static struct strand *usual_caller(const struct pairs *p, const struct strand *cur, uint32_t sp)
+static struct strand *usual_caller(const struct lane *l, uint32_t sp)
 {
-	const struct strand *s = cur;
+	const struct strand *cur = l->cur, *s = cur;
 
-	if (strand_top(cur) - sp <= reach_of(p, cur->frames[cur->n - 1].function))
+	if (strand_top(cur) - sp <= pairs_reach_of(l, cur->frames[cur->n - 1].function))
 		return NULL;
 	for (int hops = 0; hops < 8 && frame_ref_get(&s->below); hops++) {
 		s = s->below.strand;
 		if (is_deeper(s, sp) &&
-		    strand_top(s) - sp <= reach_of(p, s->frames[s->n - 1].function))
+		    strand_top(s) - sp <= pairs_reach_of(l, s->frames[s->n - 1].function))
 			return (struct strand *)(uintptr_t)s;
 	}
 	return NULL;
@@ -368,7 +408,7 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 	bool deeper = is_deeper(l->cur, sp);
 	struct strand *s = strand_set_find(&l->set, sp);
 
-	while (deeper && s != l->cur && is_grown_over(p, s, sp)) {
+	while (deeper && s != l->cur && is_grown_over(l, s, sp)) {
 		bury(p, l, s, e);
 		s = strand_set_find(&l->set, sp);
 	}
@@ -377,30 +417,31 @@ static void enter_slowly(struct pairs *p, struct lane *l, const struct trace_eve
 		return;
 	}
 	if (deeper && s == l->cur) {
-		struct strand *caller = usual_caller(p, s, sp);
+		struct strand *caller = usual_caller(l, sp);
 
 		if (caller) {
-			make_current(l, caller, e->tsc);
-			s = begin_strand(p, l, e->tsc, true);
+			pairs_make_current(l, caller, e);
+			s = pairs_begin_strand(p, l, e, true);
 		}
 		push(p, l, s, e, function);
 		return;
 	}
 	if (s && s != l->cur && is_deeper(s, sp) &&
-	    strand_top(s) - sp <= reach_of(p, s->frames[s->n - 1].function)) {
-		make_current(l, s, e->tsc);
+	    strand_top(s) - sp <= pairs_reach_of(l, s->frames[s->n - 1].function)) {
+		pairs_make_current(l, s, e);
 		push(p, l, s, e, function);
 		return;
 	}
 	if (is_just_above(l, sp)) {
 		s = l->cur;
-		close_above(p, l, s, 0, e, e->tsc);
+		pairs_close_above(p, l, s, 0, e, pairs_now(l, e));
 		push(p, l, s, e, function);
 		return;
 	}
 	s = l->cur;
-	s = begin_strand(p, l, e->tsc,
-			 deeper && strand_top(s) - sp <= reach_of(p, s->frames[s->n - 1].function));
+	s = pairs_begin_strand(p, l, e,
+			       deeper && strand_top(s) - sp <=
+						 pairs_reach_of(l, s->frames[s->n - 1].function));
 	push(p, l, s, e, function);
 }
 
@@ -412,7 +453,8 @@ static void enter(struct pairs *p, struct lane *l, const struct trace_event *e, 
 	if (is_deeper(l->cur, sp) && (l->set.n == 1 || strand_set_find(&l->set, sp) == l->cur)) {
 		push(p, l, l->cur, e, function);
 	} else if (sp) {
-		enter_slowly(p, l, e, function);
+		if (!enter_by_jump(p, l, e, function))
+			enter_slowly(p, l, e, function);
 	} else {
 		if (!l->plain) {
 			l->plain = strand_new(&p->pool);
@@ -423,6 +465,14 @@ static void enter(struct pairs *p, struct lane *l, const struct trace_event *e, 
 }
 
 /* ---- exits ---- */
+
+/* What has jumped to what has just left at sp ends with it. */
+static void end_jumpers(struct pairs *p, struct lane *l, struct strand *s,
+			const struct trace_event *e)
+{
+	while (s->n && strand_top(s) == e->s.payload && s->frames[s->n - 1].jump)
+		pop(p, l, s, e, pairs_now(l, e), EXITED);
+}
 
 static void orphan(struct pairs *p, const struct trace_event *e, uint32_t function)
 {
@@ -437,16 +487,37 @@ static void pop_exited(struct pairs *p, struct lane *l, struct strand *s,
 	if (s->n > 1) {
 		uint32_t gap = s->frames[s->n - 2].sp - s->frames[s->n - 1].sp;
 
-		if (gap > APART)
-			learn_reach(p, s->frames[s->n - 2].function, gap);
+		if (__builtin_expect(gap > APART, 0))
+			pairs_learn_reach(l, s->frames[s->n - 2].function, gap);
 	} else if (s->linked) {
 		const struct frame *f = frame_ref_get(&s->below);
 
 		if (f && f->sp - s->frames[0].sp < HALF)
-			learn_reach(p, f->function, f->sp - s->frames[0].sp);
+			pairs_learn_reach(l, f->function, f->sp - s->frames[0].sp);
 	}
-	pop(p, l, s, e, e->lane, e->tsc, EXITED);
-	retire(p, l, s);
+	pop(p, l, s, e, pairs_now(l, e), EXITED);
+	if (__builtin_expect(s->n, 1)) {
+		if (__builtin_expect(strand_top(s) == e->s.payload, 0))
+			end_jumpers(p, l, s, e);
+		if (s->n)
+			return;
+	}
+	pairs_retire(p, l, s);
+}
+
+static void leave_top(struct pairs *p, struct lane *l, struct strand *s,
+		      const struct trace_event *e)
+{
+	if (__builtin_expect(e->jump, 0))
+		jump_away(p, s, e);
+	else
+		pop_exited(p, l, s, e);
+}
+
+/* Nobody exits twice: then this is another call's exit, whose entry was not seen. */
+static bool is_exit_of(const struct frame *f, uint32_t sp, uint32_t function)
+{
+	return f->sp == sp && f->function == function && !f->jump;
 }
 
 /* The frame at index i of s exits: what is above it ended without, or is on another stack. */
@@ -456,33 +527,46 @@ static void exit_from(struct pairs *p, struct lane *l, struct strand *s, uint32_
 	if (i + 1 < s->n) {
 		uint32_t gap = s->frames[i].sp - s->frames[i + 1].sp;
 
-		if (gap > reach_of(p, s->frames[i].function))
-			cut(p, l, s, i + 1, e);
+		if (gap > pairs_reach_of(l, s->frames[i].function))
+			pairs_cut(p, l, s, i + 1, e);
 	}
-	close_above(p, l, s, i + 1, e, end_of(l, s, e));
-	make_current(l, s, e->tsc);
-	pop_exited(p, l, s, e);
+	close_from(p, l, s, i + 1, e);
+	pairs_make_current(l, s, e);
+	leave_top(p, l, s, e);
 }
 
-/* An exit at sp without its entry: still, frames of this stack up to sp ended. */
+/*
+ * An exit at sp without its entry: still, frames of this stack up to sp ended.  But for two that need
+ * none: the middle of a function was jumped to, a vfork returns a second time.
+ */
 static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 			 const struct trace_event *e, uint32_t function)
 {
 	uint32_t sp = e->s.payload;
 
+	if (s && s == l->cur && has_jumped_inside(p, s, sp, function)) {
+		p->counts.shared++;
+		end_jumpers(p, l, s, e);
+		pairs_retire(p, l, s);
+		return;
+	}
+	if (l->children && children_second_return(p, l, e, function)) {
+		p->counts.shared++;
+		return;
+	}
 	orphan(p, e, function);
 	if (s && strand_holds(s, sp)) {
 		uint32_t keep = strand_above(s, sp);
 
 		if (keep && sp - s->frames[keep].sp >= APART)
 			return;
-		close_above(p, l, s, keep, e, end_of(l, s, e));
-		make_current(l, s, e->tsc);
-		retire(p, l, s);
+		close_from(p, l, s, keep, e);
+		pairs_make_current(l, s, e);
+		pairs_retire(p, l, s);
 	} else if (is_just_above(l, sp)) {
 		s = l->cur;
-		close_above(p, l, s, 0, e, e->tsc);
-		retire(p, l, s);
+		pairs_close_above(p, l, s, 0, e, pairs_now(l, e));
+		pairs_retire(p, l, s);
 	}
 }
 
@@ -494,10 +578,11 @@ static void exit_slowly(struct pairs *p, struct lane *l, const struct trace_even
 	if (s && strand_holds(s, e->s.payload)) {
 		uint32_t i = strand_above(s, e->s.payload);
 
-		if (s->frames[i].sp == e->s.payload && s->frames[i].function == function) {
-			exit_from(p, l, s, i, e);
-			return;
-		}
+		for (; i < s->n && s->frames[i].sp == e->s.payload; i++)
+			if (is_exit_of(&s->frames[i], e->s.payload, function)) {
+				exit_from(p, l, s, i, e);
+				return;
+			}
 	}
 	exit_unknown(p, l, s, e, function);
 }
@@ -512,8 +597,8 @@ static void exit_plain(struct pairs *p, struct lane *l, const struct trace_event
 	for (int tries = PLAIN_SEARCH; i > 0 && tries > 0; i--, tries--) {
 		if (s->frames[i - 1].function != function)
 			continue;
-		close_above(p, l, s, i, e, e->tsc);
-		pop(p, l, s, e, e->lane, e->tsc, EXITED);
+		pairs_close_above(p, l, s, i, e, pairs_now(l, e));
+		pop(p, l, s, e, pairs_now(l, e), EXITED);
 		return;
 	}
 	orphan(p, e, function);
@@ -524,8 +609,8 @@ static void leave(struct pairs *p, struct lane *l, const struct trace_event *e, 
 	struct strand *s = l->cur;
 
 	p->counts.exits++;
-	if (s && strand_top(s) == e->s.payload && s->frames[s->n - 1].function == function)
-		pop_exited(p, l, s, e);
+	if (s && is_exit_of(&s->frames[s->n - 1], e->s.payload, function))
+		leave_top(p, l, s, e);
 	else if (e->s.payload)
 		exit_slowly(p, l, e, function);
 	else
@@ -541,9 +626,23 @@ struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 	p->t = t;
 	p->sink = *sink;
 	p->lanes = xcalloc(t->nlanes, sizeof(*p->lanes));
+	for (size_t i = 0; i < t->nlanes; i++)
+		p->lanes[i].number = (uint32_t)i;
 	p->nfunctions = trace_function_limit(t);
-	p->reach = xcalloc(p->nfunctions, sizeof(*p->reach));
 	return p;
+}
+
+static void special(struct pairs *p, struct lane *l, const struct trace_event *e)
+{
+	if (e->s.event == KRON_EVENT_LOST) {
+		l->has_loss = true;
+		l->loss_tsc = e->tsc;
+		forget_jump(l);
+	} else if (e->s.event >= KRON_EVENT_VFORK && e->s.event <= KRON_EVENT_CHILD_LIVES) {
+		children_record(p, l, e);
+	}
+	if (p->sink.special)
+		p->sink.special(p->sink.ctx, e);
 }
 
 void pairs_feed(struct pairs *p, const struct trace_event *e)
@@ -551,16 +650,16 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	struct lane *l = &p->lanes[e->lane];
 	const struct trace_user_event *u;
 
+	l->events++;
 	if (e->tsc > l->last_tsc)
 		l->last_tsc = e->tsc;
-	if (e->s.event >= KRON_EVENT_SPECIAL) {
-		if (e->s.event == KRON_EVENT_LOST) {
-			l->has_loss = true;
-			l->loss_tsc = e->tsc;
-		}
-		if (p->sink.special)
-			p->sink.special(p->sink.ctx, e);
-	} else if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {
+	if (__builtin_expect(e->s.event >= KRON_EVENT_SPECIAL, 0)) {
+		special(p, l, e);
+		return;
+	}
+	if (__builtin_expect(l->child_ended, 0))
+		children_end(p, l, e);
+	if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {
 		if (p->sink.user_event)
 			p->sink.user_event(p->sink.ctx, e, u);
 	} else if (e->s.event & 1) {
@@ -570,27 +669,14 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	}
 }
 
-static void finish_strand(struct pairs *p, struct lane *l, struct strand *s, uint32_t lane,
-			  uint64_t tsc)
+/* Strands that nobody waits for ended when they were left, as far as anyone can know. */
+static void finish_strand(struct pairs *p, struct lane *l, struct strand *s)
 {
-	enum ending how = s->aside ? INFERRED : OPEN;
+	struct moment last = {l->last_tsc, l->events};
 
 	while (s->n)
-		pop(p, l, s, NULL, lane, tsc, how);
-	retire(p, l, s);
-}
-
-/* The strands that wait for one another, from the current one down, run to the lane's end. */
-static bool is_waited_on(const struct lane *l, const struct strand *x)
-{
-	const struct strand *s = l->cur;
-
-	for (int hops = 0; s && hops < 64; hops++) {
-		if (s == x)
-			return true;
-		s = frame_ref_get(&s->below) ? s->below.strand : NULL;
-	}
-	return false;
+		pop(p, l, s, NULL, s->is_left ? s->left : last, s->is_left ? INFERRED : OPEN);
+	pairs_retire(p, l, s);
 }
 
 void pairs_finish_lane(struct pairs *p, uint32_t lane)
@@ -600,15 +686,15 @@ void pairs_finish_lane(struct pairs *p, uint32_t lane)
 	for (uint32_t i = l->set.n; i-- > 0;) {
 		struct strand *s = l->set.v[i];
 
-		if (s->aside || (s->was_left && !is_waited_on(l, s)))
-			finish_strand(p, l, s, lane, s->left_tsc);
+		if (s->is_left)
+			finish_strand(p, l, s);
 	}
 	while (l->cur)
-		finish_strand(p, l, l->cur, lane, l->last_tsc);
+		finish_strand(p, l, l->cur);
 	while (l->set.n)
-		finish_strand(p, l, l->set.v[l->set.n - 1], lane, l->last_tsc);
+		finish_strand(p, l, l->set.v[l->set.n - 1]);
 	if (l->plain) {
-		finish_strand(p, l, l->plain, lane, l->last_tsc);
+		finish_strand(p, l, l->plain);
 		strand_release(&p->pool, l->plain);
 		l->plain = NULL;
 	}
@@ -617,6 +703,9 @@ void pairs_finish_lane(struct pairs *p, uint32_t lane)
 		p->spare = l->active;
 		l->active = NULL;
 	}
+	children_free(l);
+	pairs_free_reach(l);
+	l->child_ended = false;
 	xfree(l->set.v);
 	memset(&l->set, 0, sizeof(l->set));
 }
@@ -640,6 +729,28 @@ uint32_t pairs_top(const struct pairs *p, uint32_t lane)
 	return s && s->n ? s->frames[s->n - 1].node : PAIR_NO_NODE;
 }
 
+uint32_t pairs_below(const struct pairs *p, uint32_t lane)
+{
+	const struct lane *l = &p->lanes[lane];
+	const struct strand *s = l->newest;
+	const struct frame *f;
+
+	if (s->n > 1)
+		return s->frames[s->n - 2].node;
+	f = frame_ref_get(&s->below);
+	return f ? f->node : PAIR_NO_NODE;
+}
+
+uint32_t pairs_strands(const struct pairs *p, uint32_t lane)
+{
+	return p->lanes[lane].set.n + (p->lanes[lane].plain && p->lanes[lane].plain->n);
+}
+
+uint64_t pairs_events(const struct pairs *p, uint32_t lane)
+{
+	return p->lanes[lane].events;
+}
+
 const struct pair_counts *pairs_counts(const struct pairs *p)
 {
 	return &p->counts;
@@ -656,10 +767,11 @@ void pairs_close(struct pairs *p)
 		if (p->lanes[i].plain)
 			strand_release(&p->pool, p->lanes[i].plain);
 		xfree(p->lanes[i].active);
+		children_free(&p->lanes[i]);
+		pairs_free_reach(&p->lanes[i]);
 	}
 	strand_pool_free(&p->pool);
 	xfree(p->spare);
-	xfree(p->reach);
 	xfree(p->lanes);
 	xfree(p);
 }

@@ -30,11 +30,13 @@ struct pair_call {
 	uint32_t depth;    /* 0 at the bottom */
 	uint64_t entry_tsc, exit_tsc; /* entry <= exit */
 	uint64_t children_tsc;        /* time inside direct callees, <= exit - entry */
-	bool inferred;                /* no exit sample: closed by inference */
+	bool inferred;                /* the end was not seen: closed by inference */
 	bool open;                    /* still running when the trace ended */
-	bool recursive;               /* the same function is further up on this stack */
-	bool spans_loss;              /* samples were lost between entry and exit */
-	uint32_t node;                /* what pair_sink.node said of this frame */
+	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
+	bool recursive;  /* the same function is further up on this stack */
+	bool spans_loss; /* samples were lost between entry and exit */
+	uint32_t node;   /* what pair_sink.node said of this frame */
+	uint64_t ended;  /* pairs_events() at its end; less than now: see pair_sink */
 	/* Likewise, of the frame whose children_tsc has this time: its caller, or what a signal
 	 * handler interrupted.  It is still open.  PAIR_NO_NODE: there is none. */
 	uint32_t payer;
@@ -45,10 +47,13 @@ struct pair_sink {
 	/*
 	 * In order of time for each lane; any may be NULL.  Exception: a frame whose stack was
 	 * taken for one that waits, and turns out to be dead, is closed when that is seen, with
-	 * the earlier exit_tsc.  e is the event that closed it, NULL from pairs_finish.
+	 * the earlier exit_tsc (tracks.h has them in order).  e is the event that closed it, NULL
+	 * from pairs_finish.
 	 */
 	void (*enter)(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth);
 	void (*leave)(void *ctx, const struct trace_event *e, const struct pair_call *call);
+	/* The call of this node has exited by a jump: it stays open, and leave() follows. */
+	void (*jump)(void *ctx, const struct trace_event *e, uint32_t node);
 	void (*orphan_exit)(void *ctx, const struct trace_event *e, uint32_t function);
 	void (*special)(void *ctx, const struct trace_event *e); /* LOST, CPU */
 	/* A sample of the user's own: no call begins or ends. */
@@ -65,6 +70,9 @@ struct pair_counts {
 	uint64_t entries, exits, calls; /* calls: frames closed, in whatever way */
 	uint64_t inferred, open, orphans;
 	uint64_t spans_loss;
+	uint64_t jumped; /* of inferred and open: they exited by a jump */
+	uint64_t
+		shared; /* second exits: the one of vfork, or after a jump into a function's middle */
 };
 
 struct pairs;
@@ -76,6 +84,15 @@ void pairs_finish(struct pairs *p); /* all lanes */
 const struct trace *pairs_trace(const struct pairs *p);
 /* What pair_sink.node said of the frame that runs in a lane; PAIR_NO_NODE: none is known. */
 uint32_t pairs_top(const struct pairs *p, uint32_t lane);
+/*
+ * While pair_sink.node is asked: likewise, of what lies below the new frame: its caller, or what it
+ * has interrupted.
+ */
+uint32_t pairs_below(const struct pairs *p, uint32_t lane);
+/* On how many stacks, or parts of one, the lane has open calls. */
+uint32_t pairs_strands(const struct pairs *p, uint32_t lane);
+/* How many events the lane has had. */
+uint64_t pairs_events(const struct pairs *p, uint32_t lane);
 const struct pair_counts *pairs_counts(const struct pairs *p);
 void pairs_close(struct pairs *p);
 

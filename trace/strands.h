@@ -23,6 +23,13 @@ struct frame {
 	uint32_t function;
 	uint64_t entry, children; /* TSC */
 	uint32_t node;            /* pair_sink.node's answer */
+	uint32_t jump;            /* pairs_impl.h: it has left by a jump; 0: not */
+};
+
+/* When something of a lane was. */
+struct moment {
+	uint64_t tsc;
+	uint64_t event; /* how many events the lane had had, this one included */
 };
 
 /* A frame of a strand; either may be gone by the time it is looked at. */
@@ -42,8 +49,10 @@ struct strand {
 	bool linked;   /* frames[0] was called by below; else below was only interrupted */
 	bool aside;    /* cut off from another strand: waits there, or is dead */
 	bool plain;    /* its samples have no stack pointers */
-	bool was_left; /* another strand ran after its first frame */
-	uint64_t left_tsc;
+	bool was_left; /* it stood still once, and was not waited for */
+	bool is_left;  /* so it is now, since: */
+	struct moment left;
+	uint32_t waited; /* pairs.c: at which of the lane's switches it ran, or was waiting */
 	struct frame_ref below;
 	uint32_t cut_function, cut_gap; /* aside: the frame that it was cut from, how far away */
 	struct strand *next_free;
@@ -86,6 +95,7 @@ static inline void strand_push(struct strand *s, uint32_t sp, uint32_t function,
 	f->entry = entry;
 	f->children = 0;
 	f->node = 0;
+	f->jump = 0;
 }
 
 /* How many frames, from the bottom, lie above sp; sp is within 2^31 below the bottom. */
