@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_ctf.c - a CTF 1.8 trace, for babeltrace2 and Trace Compass: a stream for each thread,
- * and one for each CPU where the trace has context switches.
+ * export_ctf.c - a CTF 1.8 trace, for babeltrace2 and Trace Compass: a stream for each thread, and
+ * for each further stack of it whose calls interleave with others, and one for each CPU where the
+ * trace has context switches.
  *
- *   packet   header of 24 bytes, context of 52, events; at most 64 KiB.  A new one begins where
+ *   packet   header of 24 bytes, context of 56, events; at most 64 KiB.  A new one begins where
  *            the thread moves to another CPU, and after a loss: events_discarded counts up
  *   event    u32: id in bits 0-4, low 27 bits of the time above; where more than 2^27 ns have
  *            gone by, the extended form: u8 31, u32 id, u64 time
  *   entry 0  u32 function, u8 level         exit 1  u32 function, u8 how the end is known
  *   user 2   u32 event, u32 payload, u8 level       of a probe that a user placed
  *
- * The context of a CPU's packets has no pid and tid, its only event is
+ * The context of a CPU's packets has no pid, tid and stack, its only event is
  *
  *   switch 0 u32 tid, u32 pid (0: not known), u8 in, out (it waits) or preempted
  *
@@ -37,7 +38,7 @@
 enum { THREAD_STREAM, CPU_STREAM };
 enum { ENTRY, EXIT, USER };
 enum { SWITCH };
-enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING, HOW_SPLIT };
+enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING };
 
 struct __attribute__((packed)) packet {
 	uint32_t magic;
@@ -46,10 +47,10 @@ struct __attribute__((packed)) packet {
 	uint64_t begin, end;
 	uint64_t content_bits, packet_bits;
 	uint64_t discarded;
-	uint32_t cpu, pid, tid; /* a CPU's end before pid */
+	uint32_t cpu, pid, tid, stack; /* a CPU's end before pid; stack: 0 the thread's own */
 };
 #define CPU_HEAD offsetof(struct packet, pid)
-_Static_assert(sizeof(struct packet) == 24 + 52, "packet of the metadata below");
+_Static_assert(sizeof(struct packet) == 24 + 56, "packet of the metadata below");
 
 static const char metadata[] =
 	"typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
@@ -74,7 +75,7 @@ static const char metadata[] =
 	"\t\ttime64_t timestamp_begin;\n\t\ttime64_t timestamp_end;\n"
 	"\t\tuint64_t content_size;\n\t\tuint64_t packet_size;\n"
 	"\t\tuint64_t events_discarded;\n\t\tuint32_t cpu_id;\n"
-	"\t\tuint32_t pid;\n\t\tuint32_t tid;\n"
+	"\t\tuint32_t pid;\n\t\tuint32_t tid;\n\t\tuint32_t stack;\n"
 	"\t};\n"
 	"};\n"
 	"stream {\n"
@@ -90,7 +91,7 @@ static const char metadata[] =
 	" enum function function; uint8_t level; }; };\n"
 	"event { name = exit; id = 1; stream_id = 0; fields := struct {"
 	" enum function function;"
-	" enum : uint8_t { exit = 0, inferred = 1, running = 2, split = 3 } how; }; };\n"
+	" enum : uint8_t { exit = 0, inferred = 1, running = 2 } how; }; };\n"
 	"event { name = user; id = 2; stream_id = 0; fields := struct {"
 	" enum user name; uint32_t payload; uint8_t level; }; };\n"
 	"event { name = switch; id = 0; stream_id = 1; fields := struct {"
@@ -115,13 +116,16 @@ struct ctf {
 
 static void end_packet(struct ctf *c)
 {
-	char name[32];
+	char name[48];
 
 	if (!c->n)
 		return;
 	if (!c->out) {
 		if (c->head.stream_id == CPU_STREAM)
 			snprintf(name, sizeof(name), "cpu_%" PRIu32, c->head.cpu);
+		else if (c->head.stack)
+			snprintf(name, sizeof(name), "thread_%" PRIu32 "_stack_%" PRIu32, c->lane,
+				 c->head.stack);
 		else
 			snprintf(name, sizeof(name), "thread_%" PRIu32, c->lane);
 		c->out = export_dir_open(&c->dir, name);
@@ -180,24 +184,20 @@ static void see(struct ctf *c, uint32_t function)
 		*vec_push(&c->unknown_list) = function;
 }
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 {
 	struct ctf *c = ctx;
 	const struct trace_function *f = trace_function_of(c->t, KRON_EVENT_ENTRY(function));
 	uint8_t level = f ? f->level : 0;
 
-	(void)again;
 	see(c, function);
 	put_event(c, ENTRY, tsc, function);
 	put(c, &level, 1);
 }
 
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *call)
 {
-	uint8_t how = !call            ? HOW_SPLIT
-		      : call->open     ? HOW_RUNNING
-		      : call->inferred ? HOW_INFERRED
-				       : HOW_EXIT;
+	uint8_t how = call->open ? HOW_RUNNING : call->inferred ? HOW_INFERRED : HOW_EXIT;
 
 	put_event(ctx, EXIT, tsc, function);
 	put(ctx, &how, 1);
@@ -222,30 +222,43 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put(ctx, &u->level, 1);
 }
 
+static void end_stream(struct ctf *c)
+{
+	end_packet(c);
+	if (c->out)
+		export_dir_close(&c->dir, c->out);
+	c->out = NULL;
+	c->head.discarded = 0;
+}
+
+static void on_track(void *ctx, uint32_t lane, uint32_t track)
+{
+	struct ctf *c = ctx;
+	const struct trace_lane *l = &c->t->lanes[lane];
+	const struct trace_proc *p = trace_proc_of(c->t, l->proc_uid);
+
+	end_stream(c);
+	c->lane = lane;
+	c->head.cpu = UINT32_MAX;
+	c->head.pid = p && p->known ? (uint32_t)p->pid : l->proc_uid;
+	c->head.tid = l->tid;
+	c->head.stack = track;
+}
+
 static void put_lanes(struct ctf *c)
 {
 	struct export_nest nest = {.t = c->t,
 				   .ctx = c,
+				   .track = on_track,
 				   .begin = on_begin,
 				   .end = on_end,
 				   .special = on_special,
 				   .user_event = on_user_event};
 
 	export_nest_open(&nest);
-	for (c->lane = 0; c->lane < c->t->nlanes; c->lane++) {
-		const struct trace_lane *l = &c->t->lanes[c->lane];
-		const struct trace_proc *p = trace_proc_of(c->t, l->proc_uid);
-
-		c->head.discarded = 0;
-		c->head.cpu = UINT32_MAX;
-		c->head.pid = p && p->known ? (uint32_t)p->pid : l->proc_uid;
-		c->head.tid = l->tid;
-		c->out = NULL;
-		export_nest_lane(&nest, c->lane);
-		end_packet(c);
-		if (c->out)
-			export_dir_close(&c->dir, c->out);
-	}
+	for (uint32_t lane = 0; lane < c->t->nlanes; lane++)
+		export_nest_lane(&nest, lane);
+	end_stream(c);
 	export_nest_close(&nest);
 }
 
@@ -275,15 +288,6 @@ static void put_switch(struct ctf *c, const struct export_switches *s, const str
 	put(c, &kind, 1);
 }
 
-static void end_cpu(struct ctf *c)
-{
-	end_packet(c);
-	if (c->out)
-		export_dir_close(&c->dir, c->out);
-	c->out = NULL;
-	c->head.discarded = 0;
-}
-
 static void put_switches(struct ctf *c)
 {
 	struct export_switches s;
@@ -294,15 +298,13 @@ static void put_switches(struct ctf *c)
 	v = export_switches_by_cpu(&s, &n);
 	c->head.stream_id = CPU_STREAM;
 	c->head_size = CPU_HEAD;
-	c->head.discarded = 0;
-	c->out = NULL;
 	for (size_t i = 0; i < n; i++) {
 		if (i && v[i].cpu != v[i - 1].cpu)
-			end_cpu(c);
+			end_stream(c);
 		c->head.cpu = v[i].cpu;
 		put_switch(c, &s, &v[i]);
 	}
-	end_cpu(c);
+	end_stream(c);
 	xfree(v);
 	export_switches_close(&s);
 }

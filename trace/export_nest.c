@@ -2,6 +2,32 @@
 /* export_nest.c - see export_nest.h. */
 #include "trace/export_nest.h"
 
+#include <inttypes.h>
+
+#define RECORDS_MOST (1u << 20) /* gathered at a time; 32 MiB */
+
+enum { BEGIN, END, USER };
+enum { INFERRED = 1, OPEN = 2, SPANS_LOSS = 4, JUMPED = 8 };
+
+struct record {
+	uint64_t tsc;
+	uint32_t what; /* function, index of the user's event */
+	uint32_t cpu;
+	uint32_t payload;
+	uint8_t kind, flags;
+};
+
+struct buffer { /* of a track */
+	VEC(struct record) records;
+	uint64_t n; /* how many there are, or will be */
+};
+
+struct export_buffers {
+	VEC(struct buffer) v;
+};
+
+/* ---- out ---- */
+
 static uint64_t forward(struct export_nest *n, uint64_t tsc)
 {
 	if ((int64_t)(tsc - n->last) > 0)
@@ -9,35 +35,101 @@ static uint64_t forward(struct export_nest *n, uint64_t tsc)
 	return n->last;
 }
 
-static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
+static void start_track(struct export_nest *n, uint32_t track)
 {
-	struct export_nest *n = ctx;
-
-	(void)depth;
-	*vec_push(&n->stack) = function;
-	n->begin(n->ctx, function, forward(n, e->tsc), false);
+	n->last = n->t->start_tsc;
+	n->cpu = UINT32_MAX;
+	if (n->track)
+		n->track(n->ctx, n->lane, track);
 }
 
-static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call)
+/* Only track 0 has the lane's own records of it. */
+static void say_cpu(struct export_nest *n, uint64_t tsc, uint32_t cpu)
+{
+	struct trace_event e = {.tsc = forward(n, tsc),
+				.lane = n->lane,
+				.cpu = cpu,
+				.s = {.event = KRON_EVENT_CPU, .payload = cpu}};
+
+	if (cpu == n->cpu || !n->special)
+		return;
+	n->cpu = cpu;
+	n->special(n->ctx, &e);
+}
+
+static void give(struct export_nest *n, const struct record *r)
+{
+	uint64_t tsc = forward(n, r->tsc);
+	struct track_call c = {.function = r->what,
+			       .inferred = r->flags & INFERRED,
+			       .open = r->flags & OPEN,
+			       .spans_loss = r->flags & SPANS_LOSS,
+			       .jumped = r->flags & JUMPED};
+	struct trace_event e = {
+		.tsc = tsc, .lane = n->lane, .cpu = r->cpu, .s = {.payload = r->payload}};
+
+	if (n->from && r->cpu != UINT32_MAX)
+		say_cpu(n, tsc, r->cpu);
+	if (r->kind == BEGIN)
+		n->begin(n->ctx, r->what, tsc);
+	else if (r->kind == END)
+		n->end(n->ctx, r->what, tsc, &c);
+	else
+		n->user_event(n->ctx, &e, &n->t->user_events[r->what]);
+}
+
+/* ---- in ---- */
+
+static void take(struct export_nest *n, uint32_t track, const struct record *r)
+{
+	struct export_buffers *b = n->buffers;
+
+	if (!n->from && track) { /* the first pass counts what the others will have */
+		while (b->v.n <= track)
+			vec_push(&b->v);
+		b->v.v[track].n++;
+	}
+	if (track < n->from || track >= n->to)
+		return;
+	if (n->gathers)
+		*vec_push(&b->v.v[track].records) = *r;
+	else
+		give(n, r);
+}
+
+static void on_begin(void *ctx, const struct trace_event *e, const struct track_call *c)
+{
+	take(ctx, c->track,
+	     &(struct record){.tsc = e->tsc, .what = c->function, .cpu = e->cpu, .kind = BEGIN});
+}
+
+static void on_end(void *ctx, const struct trace_event *e, const struct track_call *c)
 {
 	struct export_nest *n = ctx;
-	uint64_t tsc = forward(n, call->exit_tsc);
-	size_t i = n->stack.n, at;
 
-	(void)e;
-	while (i > 0 && n->stack.v[i - 1] != call->function)
-		i--;
-	if (!i)
-		return;
-	at = i - 1;
-	for (i = n->stack.n; i-- > at + 1;)
-		n->end(n->ctx, n->stack.v[i], tsc, NULL);
-	n->end(n->ctx, call->function, tsc, call);
-	for (i = at; i + 1 < n->stack.n; i++) {
-		n->stack.v[i] = n->stack.v[i + 1];
-		n->begin(n->ctx, n->stack.v[i], tsc, true);
-	}
-	n->stack.n--;
+	take(n, c->track,
+	     &(struct record){.tsc = c->exit_tsc,
+			      .what = c->function,
+			      .cpu = e ? e->cpu : UINT32_MAX,
+			      .kind = END,
+			      .flags = (uint8_t)((c->inferred ? INFERRED : 0) |
+						 (c->open ? OPEN : 0) |
+						 (c->spans_loss ? SPANS_LOSS : 0) |
+						 (c->jumped ? JUMPED : 0))});
+}
+
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u,
+			  uint32_t track)
+{
+	struct export_nest *n = ctx;
+
+	if (n->user_event)
+		take(n, track,
+		     &(struct record){.tsc = e->tsc,
+				      .what = (uint32_t)(u - n->t->user_events),
+				      .cpu = e->cpu,
+				      .payload = e->s.payload,
+				      .kind = USER});
 }
 
 static void on_special(void *ctx, const struct trace_event *e)
@@ -45,63 +137,73 @@ static void on_special(void *ctx, const struct trace_event *e)
 	struct export_nest *n = ctx;
 	struct trace_event at = *e;
 
-	if (!n->special)
+	if (!n->special || n->from)
 		return;
 	at.tsc = forward(n, e->tsc);
 	n->special(n->ctx, &at);
 }
 
-static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
+/* ---- passes ---- */
+
+static void pass(struct export_nest *n, uint32_t from, uint32_t to, bool gathers)
 {
-	struct export_nest *n = ctx;
+	n->from = from;
+	n->to = to;
+	n->gathers = gathers;
+	if (!gathers)
+		start_track(n, from);
+	tracks_lane(n->tracks, n->lane);
+	for (uint32_t track = from; track < to && gathers; track++) {
+		struct buffer *b = &n->buffers->v.v[track];
 
-	return n->node(n->ctx, caller, function);
-}
-
-static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
-{
-	struct export_nest *n = ctx;
-	struct trace_event at = *e;
-
-	if (!n->user_event)
-		return;
-	at.tsc = forward(n, e->tsc);
-	n->user_event(n->ctx, &at, u);
+		start_track(n, track);
+		vec_for(&b->records, r)
+			give(n, r);
+		vec_free(&b->records);
+	}
 }
 
 void export_nest_open(struct export_nest *n)
 {
-	struct pair_sink sink = {.ctx = n,
-				 .enter = on_enter,
-				 .leave = on_leave,
-				 .special = on_special,
-				 .user_event = on_user_event,
-				 .node = n->node ? on_node : NULL,
-				 .want_recursive = n->want_recursive};
+	struct track_sink sink = {.ctx = n,
+				  .begin = on_begin,
+				  .end = on_end,
+				  .special = on_special,
+				  .user_event = on_user_event};
 
-	n->pairs = pairs_open(n->t, &sink);
+	n->tracks = tracks_open(n->t, &sink);
+	n->buffers = xcalloc(1, sizeof(*n->buffers));
 }
 
 void export_nest_lane(struct export_nest *n, uint32_t lane)
 {
-	struct trace_cursor *cursor = trace_cursor_open(n->t, (int)lane);
-	struct trace_event e;
+	uint32_t to;
 
-	n->stack.n = 0;
-	n->last = n->t->start_tsc;
-	while (trace_cursor_next(cursor, &e)) {
-		if (n->event)
-			n->event(n->ctx, &e);
-		pairs_feed(n->pairs, &e);
+	n->lane = lane;
+	n->buffers->v.n = 0;
+	pass(n, 0, 1, false);
+	for (uint32_t from = 1; from < n->buffers->v.n; from = to) {
+		uint64_t sum = n->buffers->v.v[from].n;
+
+		for (to = from + 1; to < n->buffers->v.n; to++) {
+			sum += n->buffers->v.v[to].n;
+			if (sum > RECORDS_MOST)
+				break;
+		}
+		pass(n, from, to, n->buffers->v.v[from].n <= RECORDS_MOST);
 	}
-	trace_cursor_close(cursor);
-	pairs_finish_lane(n->pairs, lane);
 }
 
 void export_nest_close(struct export_nest *n)
 {
-	pairs_close(n->pairs);
-	vec_free(&n->stack);
+	tracks_close(n->tracks);
+	vec_free(&n->buffers->v);
+	xfree(n->buffers);
+}
+
+char *export_track_name(const char *name, uint32_t track)
+{
+	return track ? xasprintf("%s, stack %" PRIu32, name, track + 1) : xstrdup(name);
 }
 
 /* ---- a set ---- */

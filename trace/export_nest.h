@@ -1,49 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_nest.h - a thread's calls for formats whose begins and ends must nest.
+ * export_nest.h - a thread's calls for formats whose begins and ends must nest: one track after the
+ * other (trace/tracks.h), each in order of time.
  *
- * A thread's do not always: coroutines and signal stacks run in the middle of other calls.  So
- * an end of what is not on top ends what lies above, too, and begins it again at once:
- *
- *   a ─┬─ b ──────┬─            a ─┬─ b ──┬─
- *      └── c ─────│────┬─  ->      └─ c ──┴─ c ──┬─     c was split
- *
- * Times never run back.
+ * Tracks other than the thread's own are gathered and given out behind it, as many at a time as fit
+ * into some MiB; the lane is read again for the others.
  */
 #ifndef TRACE_EXPORT_NEST_H
 #define TRACE_EXPORT_NEST_H
 
 #include "base/vec.h"
-#include "trace/pairs.h"
+#include "trace/tracks.h"
 
 struct export_nest {
 	const struct trace *t;
 	void *ctx;
-	/* again: it was ended a moment ago because it lay on top of another that ended */
-	void (*begin)(void *ctx, uint32_t function, uint64_t tsc, bool again);
-	/* call: NULL when it is begun again at once */
-	void (*end)(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call);
-	/* a LOST or CPU record; may be NULL */
+	/* What follows is on this track; 0 comes first, and always. */
+	void (*track)(void *ctx, uint32_t lane, uint32_t track);
+	void (*begin)(void *ctx, uint32_t function, uint64_t tsc);
+	/* Of c, how it ended.  Times of a track never run back, so tsc may be later than its end. */
+	void (*end)(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *c);
+	/* A LOST record, on track 0, or a CPU record; may be NULL */
 	void (*special)(void *ctx, const struct trace_event *e);
 	/* of a probe that a user placed; may be NULL */
 	void (*user_event)(void *ctx, const struct trace_event *e,
 			   const struct trace_user_event *u);
-	/* every event of the lane, before what it begins or ends; may be NULL */
-	void (*event)(void *ctx, const struct trace_event *e);
-	/* as pair_sink.node and .want_recursive */
-	uint32_t (*node)(void *ctx, uint32_t caller, uint32_t function);
-	bool want_recursive;
 
 	/* private */
-	VEC(uint32_t) stack;
+	struct tracks *tracks;
+	struct export_buffers *buffers;
 	uint64_t last;
-	struct pairs *pairs;
+	uint32_t lane, from, to; /* tracks that are given out, or gathered */
+	uint32_t cpu;
+	bool gathers;
 };
 
 void export_nest_open(struct export_nest *n);
 /* All calls of a lane; those that are still open end with its last sample. */
 void export_nest_lane(struct export_nest *n, uint32_t lane);
 void export_nest_close(struct export_nest *n);
+
+/* "NAME", or "NAME, stack 2": what people call a track; for xfree(). */
+char *export_track_name(const char *name, uint32_t track);
 
 /* ---- a set of numbers, of functions that were seen ---- */
 struct export_set {

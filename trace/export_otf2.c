@@ -10,7 +10,8 @@
  *                             were lost or the thread came to another CPU, and for
  *                             each event of a user's probe
  *
- * Where the trace has context switches, each CPU is a location behind the threads, in a group
+ * Further stacks of a thread whose calls interleave with others are locations behind the threads.
+ * Where the trace has context switches, each CPU is a location behind those, in a group
  * of its own: a metric says which thread is on it.  Filter levels are groups of regions.
  *
  * One thread is written after the other, so there is one buffer of events.  Definitions come
@@ -60,6 +61,11 @@ struct cpu {
 	uint64_t events;
 };
 
+struct stack { /* other than a thread's own */
+	uint32_t lane, track;
+	uint64_t events;
+};
+
 struct otf2 {
 	const struct trace *t;
 	OTF2_Archive *archive;
@@ -69,6 +75,9 @@ struct otf2 {
 	uint32_t strings;
 	uint64_t last;    /* ns, of all lanes */
 	uint64_t *counts; /* events, by lane */
+	VEC(struct stack) stacks;
+	OTF2_DefWriter *own; /* of the location that is being written */
+	uint64_t location;
 	struct export_switches switches;
 	VEC(struct cpu) cpus; /* those that there are switches of */
 	uint32_t cpu;
@@ -113,16 +122,15 @@ static uint64_t time_of(struct otf2 *o, uint64_t tsc)
 	return ns;
 }
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 {
 	struct otf2 *o = ctx;
 
-	(void)again;
 	check(o, OTF2_EvtWriter_Enter(o->events, NULL, time_of(o, tsc),
 				      index_of(&o->regions, function)));
 }
 
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *call)
 {
 	struct otf2 *o = ctx;
 
@@ -156,28 +164,59 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 }
 
 /* A location needs a file of definitions of its own, be it empty. */
-static void put_lane(struct otf2 *o, struct export_nest *nest, uint32_t lane)
+static void begin_location(struct otf2 *o, uint64_t location)
 {
-	OTF2_DefWriter *own;
-
+	o->location = location;
 	o->cpu = UINT32_MAX;
-	o->events = OTF2_Archive_GetEvtWriter(o->archive, lane);
-	own = OTF2_Archive_GetDefWriter(o->archive, lane);
-	if (!o->events || !own) {
+	o->events = OTF2_Archive_GetEvtWriter(o->archive, location);
+	o->own = OTF2_Archive_GetDefWriter(o->archive, location);
+	if (!o->events || !o->own)
 		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
+}
+
+/* Returns how many events it has. */
+static uint64_t end_location(struct otf2 *o)
+{
+	uint64_t n = 0;
+
+	if (o->events && o->own) {
+		check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &n));
+		check(o, OTF2_Archive_CloseDefWriter(o->archive, o->own));
+		check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
+	}
+	o->events = NULL;
+	o->own = NULL;
+	return n;
+}
+
+static void end_track(struct otf2 *o)
+{
+	uint64_t n = o->events ? end_location(o) : 0;
+
+	if (o->location < o->t->nlanes)
+		o->counts[o->location] += n;
+	else
+		o->stacks.v[o->location - o->t->nlanes].events += n;
+}
+
+static void on_track(void *ctx, uint32_t lane, uint32_t track)
+{
+	struct otf2 *o = ctx;
+
+	end_track(o);
+	if (!track) {
+		begin_location(o, lane);
 		return;
 	}
-	export_nest_lane(nest, lane);
-	check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &o->counts[lane]));
-	check(o, OTF2_Archive_CloseDefWriter(o->archive, own));
-	check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
+	begin_location(o, o->t->nlanes + o->stacks.n);
+	*vec_push(&o->stacks) = (struct stack){.lane = lane, .track = track};
 }
 
 /* ---- who is on a CPU ---- */
 
 static uint64_t cpu_location(const struct otf2 *o, size_t i)
 {
-	return o->t->nlanes + i;
+	return o->t->nlanes + o->stacks.n + i;
 }
 
 static void put_switch(struct otf2 *o, const struct trace_switch *r)
@@ -196,22 +235,16 @@ static void put_switch(struct otf2 *o, const struct trace_switch *r)
 /* The records of one CPU, v[0] up to v[n]; returns how many that were. */
 static size_t put_cpu(struct otf2 *o, const struct trace_switch *v, size_t n)
 {
-	uint64_t location = cpu_location(o, o->cpus.n);
 	struct cpu *cpu = vec_push(&o->cpus);
-	OTF2_DefWriter *own = OTF2_Archive_GetDefWriter(o->archive, location);
 	size_t i;
 
 	cpu->number = v->cpu;
-	o->events = OTF2_Archive_GetEvtWriter(o->archive, location);
-	if (!o->events || !own) {
-		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
+	begin_location(o, cpu_location(o, o->cpus.n - 1));
+	if (o->failed)
 		return n;
-	}
 	for (i = 0; i < n && v[i].cpu == v->cpu; i++)
 		put_switch(o, &v[i]);
-	check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &cpu->events));
-	check(o, OTF2_Archive_CloseDefWriter(o->archive, own));
-	check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
+	cpu->events = end_location(o);
 	return i;
 }
 
@@ -229,6 +262,7 @@ static void put_lanes(struct otf2 *o)
 {
 	struct export_nest nest = {.t = o->t,
 				   .ctx = o,
+				   .track = on_track,
 				   .begin = on_begin,
 				   .end = on_end,
 				   .special = on_special,
@@ -238,7 +272,9 @@ static void put_lanes(struct otf2 *o)
 	check(o, OTF2_Archive_OpenDefFiles(o->archive));
 	export_nest_open(&nest);
 	for (uint32_t lane = 0; lane < o->t->nlanes && !o->failed; lane++)
-		put_lane(o, &nest, lane);
+		export_nest_lane(&nest, lane);
+	if (o->t->nlanes)
+		end_track(o);
 	export_nest_close(&nest);
 	put_cpus(o);
 	check(o, OTF2_Archive_CloseDefFiles(o->archive));
@@ -302,15 +338,18 @@ static void put_process(struct otf2 *o, const struct trace_proc *p)
 	xfree(name);
 }
 
-static void put_thread(struct otf2 *o, uint32_t lane)
+static void put_thread(struct otf2 *o, uint64_t location, uint32_t lane, uint32_t track,
+		       uint64_t events)
 {
 	const struct trace_lane *l = &o->t->lanes[lane];
 	char *name = xasprintf("%s [%" PRIu32 "]", l->name[0] ? l->name : "thread", l->tid);
+	char *shown = export_track_name(name, track);
 
-	check(o, OTF2_GlobalDefWriter_WriteLocation(o->definitions, lane, put_string(o, name),
-						    OTF2_LOCATION_TYPE_CPU_THREAD, o->counts[lane],
+	check(o, OTF2_GlobalDefWriter_WriteLocation(o->definitions, location, put_string(o, shown),
+						    OTF2_LOCATION_TYPE_CPU_THREAD, events,
 						    group_of(o->t, l->proc_uid)));
 	xfree(name);
+	xfree(shown);
 }
 
 /* A group of locations, their metric, and them. */
@@ -419,7 +458,10 @@ static void put_definitions(struct otf2 *o)
 	for (size_t i = 0; i < o->t->nprocs; i++)
 		put_process(o, &o->t->procs[i]);
 	for (uint32_t lane = 0; lane < o->t->nlanes; lane++)
-		put_thread(o, lane);
+		put_thread(o, lane, lane, 0, o->counts[lane]);
+	for (size_t i = 0; i < o->stacks.n; i++)
+		put_thread(o, o->t->nlanes + i, o->stacks.v[i].lane, o->stacks.v[i].track,
+			   o->stacks.v[i].events);
 	put_regions(o);
 	put_levels(o);
 	define_cpus(o);
@@ -470,6 +512,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	if (ret && o.failed)
 		ret = err_set(err, EIO, "cannot write %s: OTF2: %s", path, o.why);
 	export_switches_close(&o.switches);
+	vec_free(&o.stacks);
 	vec_free(&o.cpus);
 	index_free(&o.regions);
 	xfree(o.counts);

@@ -2,7 +2,8 @@
 /*
  * export_perfetto.c - Perfetto's trace, for ui.perfetto.dev and trace_processor.
  *
- * Each thread is a track and a packet sequence of its own.  A sequence begins with a packet that
+ * Each thread is a track and a packet sequence of its own, and so is each further stack of it whose
+ * calls interleave with others: a track below the thread's.  A sequence begins with a packet that
  * sets its clock (each timestamp is the step from the one before) and its track, so an event
  * needs little more than its type and the number of its name, which the first event of a
  * function on the sequence explains.
@@ -37,7 +38,7 @@ enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { CLOCKS_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIME = 2, CLOCK_INCREMENTAL = 3 };
 enum { CLOCK_MONOTONIC_ID = 3, CLOCK_OF_SEQUENCE = 64 };
 enum { DEFAULTS_EVENT = 11, DEFAULTS_CLOCK = 58 };
-enum { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
+enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
 enum { PROCESS_PID = 1, PROCESS_CMDLINE = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { EVENT_ARG = 4, EVENT_TYPE = 9, EVENT_NAME_IID = 10, EVENT_TRACK = 11, EVENT_NAME = 23 };
@@ -50,7 +51,7 @@ enum { STATE_RUNNABLE = 2, STATE_RUNNING = 3, STATE_SLEEPS = 4 };
 struct perfetto {
 	const struct trace *t;
 	FILE *out;
-	uint32_t lane;
+	uint32_t sequence, nstacks;
 	uint64_t base_ns, last_ns;
 	struct export_set named; /* functions of this sequence */
 	struct proto packet, part, inner;
@@ -63,7 +64,8 @@ static int32_t pid_of(const struct trace *t, uint32_t uid)
 	return p && p->known ? p->pid : (int32_t)uid;
 }
 
-/* Tracks have numbers over the whole trace: processes even ones, threads odd ones. */
+/* Tracks have numbers over the whole trace: processes even ones, threads odd ones, and stacks those
+ * behind. */
 static uint64_t process_track(uint32_t uid)
 {
 	return 2 * (uint64_t)uid + 2;
@@ -76,7 +78,7 @@ static uint64_t thread_track(uint32_t lane)
 
 static void write_packet(struct perfetto *p, unsigned flags)
 {
-	proto_uint(&p->packet, PACKET_SEQUENCE, p->lane + 1ul);
+	proto_uint(&p->packet, PACKET_SEQUENCE, p->sequence + 1ul);
 	if (flags)
 		proto_uint(&p->packet, PACKET_FLAGS, flags);
 	proto_write(&p->packet, TRACE_PACKET, p->out);
@@ -100,13 +102,12 @@ static void put_level(struct perfetto *p, unsigned level)
 	proto_message(&p->part, EVENT_ARG, &p->inner);
 }
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 {
 	struct perfetto *p = ctx;
 	const struct trace_function *f = trace_function_of(p->t, KRON_EVENT_ENTRY(function));
 	char name[32];
 
-	(void)again;
 	put_time(p, tsc);
 	if (export_set_add(&p->named, function)) {
 		proto_uint(&p->inner, NAME_IID, function + 1ul);
@@ -121,7 +122,7 @@ static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
 	write_packet(p, FLAG_NEEDS_STATE);
 }
 
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *call)
 {
 	struct perfetto *p = ctx;
 
@@ -175,15 +176,29 @@ static void put_process(struct perfetto *p, const struct trace_proc *proc)
 	write_packet(p, 0);
 }
 
-static void put_thread(struct perfetto *p, const struct trace_lane *l)
+static void put_thread(struct perfetto *p, uint32_t lane)
 {
+	const struct trace_lane *l = &p->t->lanes[lane];
+
 	proto_uint(&p->inner, THREAD_PID, (uint64_t)pid_of(p->t, l->proc_uid));
 	proto_uint(&p->inner, THREAD_TID, l->tid);
 	if (l->name[0])
 		proto_text(&p->inner, THREAD_NAME, l->name);
-	proto_uint(&p->part, TRACK_UUID, thread_track(p->lane));
+	proto_uint(&p->part, TRACK_UUID, thread_track(lane));
 	proto_uint(&p->part, TRACK_PARENT, process_track(l->proc_uid));
 	proto_message(&p->part, TRACK_THREAD, &p->inner);
+	proto_message(&p->packet, PACKET_TRACK, &p->part);
+	write_packet(p, 0);
+}
+
+static void put_stack(struct perfetto *p, uint32_t lane, uint32_t track, uint64_t number)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "stack %" PRIu32, track + 1);
+	proto_uint(&p->part, TRACK_UUID, number);
+	proto_text(&p->part, TRACK_NAME, name);
+	proto_uint(&p->part, TRACK_PARENT, thread_track(lane));
 	proto_message(&p->packet, PACKET_TRACK, &p->part);
 	write_packet(p, 0);
 }
@@ -197,20 +212,37 @@ static void put_clock(struct perfetto *p, unsigned id, bool incremental)
 	proto_message(&p->part, CLOCKS_CLOCK, &p->inner);
 }
 
-/* What the events of this sequence are steps from, and belong to. */
-static void start_sequence(struct perfetto *p, bool of_thread)
+/* A new one: what its events are steps from, and which track they belong to (0: none). */
+static void start_sequence(struct perfetto *p, uint64_t track)
 {
+	p->sequence++;
 	p->last_ns = p->base_ns;
 	put_clock(p, CLOCK_MONOTONIC_ID, false);
 	put_clock(p, CLOCK_OF_SEQUENCE, true);
 	proto_message(&p->packet, PACKET_CLOCKS, &p->part);
-	if (of_thread) {
-		proto_uint(&p->inner, EVENT_TRACK, thread_track(p->lane));
+	if (track) {
+		proto_uint(&p->inner, EVENT_TRACK, track);
 		proto_message(&p->part, DEFAULTS_EVENT, &p->inner);
 	}
 	proto_uint(&p->part, DEFAULTS_CLOCK, CLOCK_OF_SEQUENCE);
 	proto_message(&p->packet, PACKET_DEFAULTS, &p->part);
 	write_packet(p, FLAG_CLEARED);
+}
+
+static void on_track(void *ctx, uint32_t lane, uint32_t track)
+{
+	struct perfetto *p = ctx;
+	uint64_t number = thread_track(lane);
+
+	if (track) {
+		number = thread_track((uint32_t)p->t->nlanes + p->nstacks++);
+		put_stack(p, lane, track, number);
+	} else {
+		put_thread(p, lane);
+	}
+	start_sequence(p, number);
+	export_set_free(&p->named);
+	p->named = (struct export_set){0};
 }
 
 static void put_switch(struct perfetto *p, const struct export_switches *s,
@@ -233,9 +265,8 @@ static void put_switches(struct perfetto *p)
 	struct export_switches s;
 
 	export_switches_open(&s, p->t);
-	p->lane = (uint32_t)p->t->nlanes; /* a sequence of its own */
 	if (s.n)
-		start_sequence(p, false);
+		start_sequence(p, 0);
 	for (size_t i = 0; i < s.n && !ferror(p->out); i++)
 		if (export_switches_valid(&s.v[i]) && s.v[i].kind != TRACE_SWITCH_LOST)
 			put_switch(p, &s, &s.v[i]);
@@ -247,6 +278,7 @@ void export_perfetto(const struct trace *t, FILE *out)
 	struct perfetto p = {.t = t, .out = out};
 	struct export_nest nest = {.t = t,
 				   .ctx = &p,
+				   .track = on_track,
 				   .begin = on_begin,
 				   .end = on_end,
 				   .special = on_special,
@@ -257,13 +289,9 @@ void export_perfetto(const struct trace *t, FILE *out)
 	for (size_t i = 0; i < t->nprocs; i++)
 		put_process(&p, &t->procs[i]);
 	export_nest_open(&nest);
-	for (p.lane = 0; p.lane < t->nlanes; p.lane++) {
-		put_thread(&p, &t->lanes[p.lane]);
-		start_sequence(&p, true);
-		export_nest_lane(&nest, p.lane);
-		export_set_free(&p.named);
-		p.named = (struct export_set){0};
-	}
+	for (uint32_t lane = 0; lane < t->nlanes; lane++)
+		export_nest_lane(&nest, lane);
+	export_set_free(&p.named);
 	export_nest_close(&nest);
 	put_switches(&p);
 	proto_free(&p.packet);

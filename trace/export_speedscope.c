@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_speedscope.c - speedscope's own format: one "evented" profile a thread.  Events of users'
- * probes take no time, so they are a profile of their own, "sampled": how many in which way.
+ * export_speedscope.c - speedscope's own format: one "evented" profile a thread, and one for each
+ * further stack of it whose calls interleave with others.  Events of users' probes take no time, so
+ * they are a profile of their own, "sampled": how many in which way.
  */
 #include <inttypes.h>
 
@@ -9,14 +10,15 @@
 #include "trace/calltree.h"
 #include "trace/export.h"
 #include "trace/export_nest.h"
+#include "trace/index.h"
 #include "trace/text.h"
 
 struct speedscope {
 	const struct trace *t;
 	FILE *out;
-	uint32_t *frame_of; /* by function number below limit: index of its frame + 1 */
-	uint32_t limit, nframes;
+	struct index frames; /* function numbers; those of the table, and what comes behind them */
 	uint64_t last;
+	uint32_t profiles;
 	bool first;
 };
 
@@ -26,59 +28,54 @@ static void put(struct speedscope *s, char type, uint32_t function, uint64_t tsc
 
 	s->last = at;
 	fprintf(s->out, "%s\n{\"type\":\"%c\",\"frame\":%" PRIu32 ",\"at\":%" PRIu64 "}",
-		s->first ? "" : ",", type, s->frame_of[function] - 1, at);
+		s->first ? "" : ",", type, index_of(&s->frames, function), at);
 	s->first = false;
 }
 
-static bool is_known(const struct speedscope *s, uint32_t function)
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 {
-	return function < s->limit && s->frame_of[function];
+	put(ctx, 'O', function, tsc);
 }
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
-{
-	(void)again;
-	if (is_known(ctx, function))
-		put(ctx, 'O', function, tsc);
-}
-
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *call)
 {
 	(void)call;
-	if (is_known(ctx, function))
-		put(ctx, 'C', function, tsc);
+	put(ctx, 'C', function, tsc);
 }
 
+/* A user's event has a number that no function has. */
+static void put_frame(struct speedscope *s, struct json *j, uint32_t n)
+{
+	const struct trace_user_event *u = trace_user_event_of(s->t, KRON_EVENT_ENTRY(n));
+	char buf[32], *name = u ? xasprintf("event %s", u->name) : NULL;
+
+	json_open(j, '{');
+	json_kstr(j, "name", name ? name : text_function(s->t, n, buf, sizeof(buf)));
+	json_kstr(j, "file", u ? s->t->modules[u->module].path : text_module(s->t, n));
+	json_close(j, '}');
+	xfree(name);
+}
+
+/* When all have been seen. */
 static void put_frames(struct speedscope *s)
 {
 	struct json j = JSON_INIT(s->out);
 
 	json_open(&j, '[');
-	for (size_t i = 0; i < s->t->nfunctions; i++) {
-		const struct trace_function *f = &s->t->functions[i];
-
-		if (f->n >= s->limit || s->frame_of[f->n])
-			continue;
-		s->frame_of[f->n] = ++s->nframes;
-		json_open(&j, '{');
-		json_kstr(&j, "name", f->name);
-		json_kstr(&j, "file", text_module(s->t, f->n));
-		json_close(&j, '}');
-	}
-	for (size_t i = 0; i < s->t->nuser_events; i++) {
-		char *name = xasprintf("event %s", s->t->user_events[i].name);
-
-		json_open(&j, '{');
-		json_kstr(&j, "name", name);
-		json_kstr(&j, "file", s->t->modules[s->t->user_events[i].module].path);
-		json_close(&j, '}');
-		xfree(name);
-	}
+	for (size_t i = 0; i < s->frames.n; i++)
+		put_frame(s, &j, (uint32_t)s->frames.keys[i]);
 	json_close(&j, ']');
 }
 
-static void put_profile(struct speedscope *s, struct export_nest *nest, uint32_t lane)
+static void end_profile(struct speedscope *s)
 {
+	if (s->profiles)
+		fprintf(s->out, "],\"endValue\":%" PRIu64 "}", s->last);
+}
+
+static void on_track(void *ctx, uint32_t lane, uint32_t track)
+{
+	struct speedscope *s = ctx;
 	const struct trace_lane *l = &s->t->lanes[lane];
 	const struct trace_proc *p = trace_proc_of(s->t, l->proc_uid);
 	struct json j = JSON_INIT(s->out);
@@ -87,17 +84,18 @@ static void put_profile(struct speedscope *s, struct export_nest *nest, uint32_t
 			       : p && p->exe[0] ? text_base(p->exe)
 						: "thread",
 			       l->tid);
+	char *shown = export_track_name(name, track);
 
+	end_profile(s);
 	s->first = true;
 	s->last = 0;
 	fprintf(s->out,
 		"%s\n{\"type\":\"evented\",\"unit\":\"nanoseconds\",\"startValue\":0,\"name\":",
-		lane ? "," : "");
-	json_str(&j, name);
+		s->profiles++ ? "," : "");
+	json_str(&j, shown);
 	fputs(",\"events\":[", s->out);
-	export_nest_lane(nest, lane);
-	fprintf(s->out, "],\"endValue\":%" PRIu64 "}", s->last);
 	xfree(name);
+	xfree(shown);
 }
 
 /* The outermost function first. */
@@ -106,8 +104,7 @@ static void put_way(struct speedscope *s, const struct calltree *c, uint32_t nod
 	VEC(uint32_t) way = {0};
 
 	for (; node != CALLTREE_ROOT; node = c->nodes.v[node].parent)
-		if (is_known(s, c->nodes.v[node].function))
-			*vec_push(&way) = s->frame_of[c->nodes.v[node].function] - 1;
+		*vec_push(&way) = index_of(&s->frames, c->nodes.v[node].function);
 	while (way.n)
 		fprintf(s->out, "%" PRIu32 ",", way.v[--way.n]);
 	vec_free(&way);
@@ -122,11 +119,12 @@ static void put_events(struct speedscope *s)
 	fprintf(s->out,
 		"%s\n{\"type\":\"sampled\",\"unit\":\"none\",\"startValue\":0,"
 		"\"name\":\"events of users' probes\",\"samples\":[",
-		s->t->nlanes ? "," : "");
+		s->profiles ? "," : "");
 	vec_for(&c.events, e) {
 		fprintf(s->out, "%s\n[", e == c.events.v ? "" : ",");
 		put_way(s, &c, e->node);
-		fprintf(s->out, "%" PRIu32 "]", s->nframes + e->event);
+		fprintf(s->out, "%" PRIu32 "]",
+			index_of(&s->frames, s->t->user_events[e->event].n));
 		sum += e->count;
 	}
 	fputs("],\"weights\":[", s->out);
@@ -138,21 +136,24 @@ static void put_events(struct speedscope *s)
 
 void export_speedscope(const struct trace *t, FILE *out)
 {
-	struct speedscope s = {.t = t, .out = out, .limit = trace_function_limit(t)};
-	struct export_nest nest = {.t = t, .ctx = &s, .begin = on_begin, .end = on_end};
+	struct speedscope s = {.t = t, .out = out};
+	struct export_nest nest = {
+		.t = t, .ctx = &s, .track = on_track, .begin = on_begin, .end = on_end};
 
 	export_nest_open(&nest);
-	s.frame_of = xcalloc(s.limit + 1, sizeof(*s.frame_of));
+	for (size_t i = 0; i < t->nfunctions; i++)
+		index_of(&s.frames, t->functions[i].n);
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-	      "\"exporter\":\"kron\",\"shared\":{\"frames\":",
+	      "\"exporter\":\"kron\",\"profiles\":[",
 	      out);
-	put_frames(&s);
-	fputs("},\"profiles\":[", out);
 	for (size_t lane = 0; lane < t->nlanes; lane++)
-		put_profile(&s, &nest, (uint32_t)lane);
+		export_nest_lane(&nest, (uint32_t)lane);
+	end_profile(&s);
 	if (t->nuser_events)
 		put_events(&s);
-	fputs("]}\n", out);
+	fputs("],\"shared\":{\"frames\":", out);
+	put_frames(&s);
+	fputs("}}\n", out);
 	export_nest_close(&nest);
-	xfree(s.frame_of);
+	index_free(&s.frames);
 }

@@ -7,7 +7,8 @@
  *   sid-*.map        where the modules lie, in the form of /proc/PID/maps
  *   MODULE.sym       "address type name" by rising address
  *   events.txt       "EVENT: number kron:name", of the probes that users placed
- *   TID.dat          a record for each begin and end of a call, and each such event:
+ *   TID.dat          a record for each begin and end of a call, and each such event; TIDs from
+ *                    4194304 on are stacks whose calls interleave with their thread's
  *
  *   +0  u64  nanoseconds
  *   +8  u64  bits 0-1 type (0 entry, 1 exit, 3 event), 2 more, 3-5 magic 5, 6-15 depth, 16-63
@@ -33,7 +34,8 @@
 #define UNKNOWN ((uint64_t)0x7e0 << 36) /* functions that the table does not have, 16 bytes each */
 #define DEPTH_MAX 1023u
 
-#define EVENTS 1000000u /* numbers of users' events begin here */
+#define EVENTS 1000000u   /* numbers of users' events begin here */
+#define STACKS (1u << 22) /* likewise, of tracks that are no thread: pid_max is no more */
 
 enum { ENTRY, EXIT, EVENT = 3 };
 enum { TASK_SESSION = 1 << 1, SYM_REL_ADDR = 1 << 5, MAX_STACK = 1 << 6, HAS_EVENTS = 1 << 7 };
@@ -46,6 +48,10 @@ struct module {
 	uint32_t first, n;
 };
 
+struct task { /* a file of records */
+	uint32_t tid, lane;
+};
+
 struct uftrace {
 	const struct trace *t;
 	struct export_dir dir;
@@ -56,7 +62,11 @@ struct uftrace {
 	VEC(uint32_t) unknown_list;
 	uint64_t base_ns, last_ns;
 	uint32_t depth, max_depth;
-	FILE *out;
+	VEC(struct task) tasks;
+	uint32_t nstacks; /* other than threads' own */
+	FILE *of_thread, *of_stack;
+	uint64_t of_thread_ns;
+	FILE *out; /* one of them */
 };
 
 /* ---- addresses ---- */
@@ -212,17 +222,16 @@ static void put_record(struct uftrace *u, unsigned type, uint64_t address, uint6
 	fwrite(record, sizeof(record), 1, u->out);
 }
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
 {
 	struct uftrace *u = ctx;
 
-	(void)again;
 	put_record(u, ENTRY, address_of(u, function), tsc);
 	if (++u->depth > u->max_depth)
 		u->max_depth = u->depth;
 }
 
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *call)
 {
 	struct uftrace *u = ctx;
 
@@ -249,32 +258,93 @@ static int by_tid(const void *a, const void *b, void *ctx)
 	return x < y ? -1 : x > y;
 }
 
+static FILE *open_task(struct uftrace *u, uint32_t tid, uint32_t lane)
+{
+	char name[32];
+
+	*vec_push(&u->tasks) = (struct task){tid, lane};
+	snprintf(name, sizeof(name), "%" PRIu32 ".dat", tid);
+	return export_dir_open(&u->dir, name);
+}
+
+static void close_stack(struct uftrace *u)
+{
+	if (u->of_stack)
+		export_dir_close(&u->dir, u->of_stack);
+	u->of_stack = NULL;
+}
+
+/*
+ * uftrace knows no second stack of a thread, so it is a thread of its own, with a number that no
+ * thread has.
+ */
+static void on_track(void *ctx, uint32_t lane, uint32_t track)
+{
+	struct uftrace *u = ctx;
+
+	u->depth = 0;
+	if (!track) {
+		u->out = u->of_thread;
+		return;
+	}
+	if (u->out == u->of_thread)
+		u->of_thread_ns = u->last_ns;
+	close_stack(u);
+	u->out = u->of_stack = open_task(u, STACKS + u->nstacks++, lane);
+	u->last_ns = 0;
+}
+
+static void put_lane(struct uftrace *u, struct export_nest *nest, uint32_t lane)
+{
+	export_nest_lane(nest, lane);
+	if (!u->of_stack)
+		return;
+	close_stack(u);
+	u->last_ns = u->of_thread_ns;
+}
+
 /* An exec begins a new lane of the same thread: one file, in order of time. */
 static void put_threads(struct uftrace *u, const uint32_t *lanes)
 {
-	struct export_nest nest = {
-		.t = u->t, .ctx = u, .begin = on_begin, .end = on_end, .user_event = on_user_event};
-	char name[32];
+	struct export_nest nest = {.t = u->t,
+				   .ctx = u,
+				   .track = on_track,
+				   .begin = on_begin,
+				   .end = on_end,
+				   .user_event = on_user_event};
 
 	export_nest_open(&nest);
 	for (size_t i = 0; i < u->t->nlanes; i++) {
 		if (!i || !same_thread(u->t, lanes[i], lanes[i - 1])) {
-			if (u->out)
-				export_dir_close(&u->dir, u->out);
-			snprintf(name, sizeof(name), "%" PRIu32 ".dat",
-				 tid_of(&u->t->lanes[lanes[i]]));
-			u->out = export_dir_open(&u->dir, name);
+			if (u->of_thread)
+				export_dir_close(&u->dir, u->of_thread);
+			u->of_thread = open_task(u, tid_of(&u->t->lanes[lanes[i]]), lanes[i]);
 			u->last_ns = 0;
 		}
-		u->depth = 0;
-		export_nest_lane(&nest, lanes[i]);
+		put_lane(u, &nest, lanes[i]);
 	}
-	if (u->out)
-		export_dir_close(&u->dir, u->out);
+	if (u->of_thread)
+		export_dir_close(&u->dir, u->of_thread);
 	export_nest_close(&nest);
 }
 
 /* ---- tables ---- */
+
+/*
+ * uftrace knows these by their names, and takes all that is open for ended where one is called.  Here
+ * each call ends with a record of its own, so they get another name: "execve~".
+ */
+static bool is_special_to_uftrace(const char *name)
+{
+	static const char *const names[] = {"execl",      "execlp",       "execle",  "execv",
+					    "execve",     "execvp",       "execvpe", "longjmp",
+					    "siglongjmp", "__longjmp_chk"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
 
 static void put_symbols(struct uftrace *u, const struct module *m)
 {
@@ -284,9 +354,11 @@ static void put_symbols(struct uftrace *u, const struct module *m)
 	xfree(file);
 	fprintf(f, "# symbols: %" PRIu32 "\n# path name: %s\n", m->n, m->name);
 	for (uint32_t i = 0; i < m->n; i++) {
+		const char *name = u->t->functions[u->order[m->first + i]].name;
+
 		fprintf(f, "%016" PRIx64 " T ", place(u->t, m, u->order, i));
-		text_put(f, u->t->functions[u->order[m->first + i]].name);
-		fputc('\n', f);
+		text_put(f, name);
+		fputs(is_special_to_uftrace(name) ? "~\n" : "\n", f);
 	}
 	fprintf(f, "%016" PRIx64 " ? __sym_end\n", m->span);
 	export_dir_close(&u->dir, f);
@@ -372,7 +444,7 @@ static void put_time(FILE *f, const char *what, uint64_t ns)
 	fprintf(f, "%s timestamp=%" PRIu64 ".%09" PRIu64, what, ns / 1000000000, ns % 1000000000);
 }
 
-static void put_tasks(struct uftrace *u, const uint32_t *lanes)
+static void put_tasks(struct uftrace *u)
 {
 	const struct trace *t = u->t;
 	FILE *f = export_dir_open(&u->dir, "task.txt");
@@ -391,13 +463,10 @@ static void put_tasks(struct uftrace *u, const uint32_t *lanes)
 		free(exe);
 	}
 	export_set_free(&seen);
-	for (size_t i = 0; i < t->nlanes; i++) {
-		const struct trace_lane *l = &t->lanes[lanes[i]];
-
-		if (i && same_thread(t, lanes[i], lanes[i - 1]))
-			continue;
+	vec_for(&u->tasks, k) {
 		put_time(f, "TASK", u->base_ns);
-		fprintf(f, " tid=%" PRIu32 " pid=%" PRId32 "\n", tid_of(l), pid_of(t, l->proc_uid));
+		fprintf(f, " tid=%" PRIu32 " pid=%" PRId32 "\n", k->tid,
+			pid_of(t, t->lanes[k->lane].proc_uid));
 	}
 	export_dir_close(&u->dir, f);
 }
@@ -409,7 +478,7 @@ static void put_word(FILE *f, const char *before, const char *s, const char *aft
 	fputs(after, f);
 }
 
-static void put_info(struct uftrace *u, const uint32_t *lanes)
+static void put_info(struct uftrace *u)
 {
 	const struct trace *t = u->t;
 	FILE *f = export_dir_open(&u->dir, "info");
@@ -433,7 +502,6 @@ static void put_info(struct uftrace *u, const uint32_t *lanes)
 			      (t->nuser_events ? HAS_EVENTS : 0),
 		  .infos = EXE_NAME | CMDLINE | OSINFO | TASKINFO,
 		  .max_stack = max_stack};
-	size_t n = 0;
 
 	_Static_assert(sizeof(head) == 40, "uftrace's header");
 	fwrite(&head, sizeof(head), 1, f);
@@ -441,12 +509,9 @@ static void put_info(struct uftrace *u, const uint32_t *lanes)
 	put_word(f, "cmdline:", trace_session(t, "command"), "\n");
 	put_word(f, "osinfo:lines=3\nosinfo:kernel=", trace_session(t, "kernel"), "\n");
 	put_word(f, "osinfo:hostname=", trace_session(t, "hostname"), "\nosinfo:distro=\"?\"\n");
-	for (size_t i = 0; i < t->nlanes; i++)
-		n += !i || !same_thread(t, lanes[i], lanes[i - 1]);
-	fprintf(f, "taskinfo:lines=2\ntaskinfo:nr_tid=%zu\ntaskinfo:tids=", n);
-	for (size_t i = 0; i < t->nlanes; i++)
-		if (!i || !same_thread(t, lanes[i], lanes[i - 1]))
-			fprintf(f, "%s%" PRIu32, i ? "," : "", tid_of(&t->lanes[lanes[i]]));
+	fprintf(f, "taskinfo:lines=2\ntaskinfo:nr_tid=%zu\ntaskinfo:tids=", u->tasks.n);
+	vec_for(&u->tasks, k)
+		fprintf(f, "%s%" PRIu32, k == u->tasks.v ? "" : ",", k->tid);
 	fputc('\n', f);
 	export_dir_close(&u->dir, f);
 }
@@ -467,8 +532,8 @@ int export_uftrace(const struct trace *t, const char *path, struct err *err)
 		put_threads(&u, lanes);
 		put_map(&u);
 		put_events(&u);
-		put_tasks(&u, lanes);
-		put_info(&u, lanes);
+		put_tasks(&u);
+		put_info(&u);
 		ret = export_dir_end(&u.dir, err);
 	}
 	for (size_t i = 0; u.modules && i < t->nmodules; i++)
@@ -477,6 +542,7 @@ int export_uftrace(const struct trace *t, const char *path, struct err *err)
 	xfree(u.order);
 	xfree(u.addr);
 	vec_free(&u.unknown_list);
+	vec_free(&u.tasks);
 	export_set_free(&u.unknown);
 	xfree(lanes);
 	return ret;

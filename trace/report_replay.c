@@ -9,6 +9,9 @@
  *
  * Streams: a call is a leaf when its exit is the lane's next sample, which the cursor lets one
  * look at.  Kept are one word of state a lane and the open frames that pairs.c keeps anyway.
+ *
+ * Behind the TID stands the number of the stack, from 2 on, where a thread has stacks whose calls
+ * interleave:  [  1234/2]
  */
 #define _GNU_SOURCE
 #include "trace/report.h"
@@ -22,8 +25,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/offcpu.h"
-#include "trace/pairs.h"
 #include "trace/text.h"
+#include "trace/tracks.h"
 
 #define INDENT_MAX 64 /* deeper levels are numbered instead: lines stay short */
 
@@ -48,7 +51,8 @@ struct replay {
 
 /* ---- lines ---- */
 
-static void put_left(struct replay *r, uint32_t lane, bool has_duration, uint64_t ticks)
+static void put_left(struct replay *r, uint32_t lane, uint32_t track, bool has_duration,
+		     uint64_t ticks)
 {
 	uint64_t ns = has_duration ? trace_ns(r->t, ticks) : 0;
 
@@ -61,7 +65,7 @@ static void put_left(struct replay *r, uint32_t lane, bool has_duration, uint64_
 	} else {
 		fputs("          ", r->out);
 	}
-	fprintf(r->out, " [%7u] | ", r->t->lanes[lane].tid);
+	fprintf(r->out, track ? " [%7u/%u] | " : " [%7u] | ", r->t->lanes[lane].tid, track + 1);
 }
 
 static void put_indent(struct replay *r, uint32_t depth)
@@ -124,7 +128,7 @@ static void put_stretches(struct replay *r, uint32_t lane, uint64_t until)
 
 		if (!l->inside || s->out < l->since_tsc)
 			continue;
-		put_left(r, lane, true, s->in - s->out);
+		put_left(r, lane, 0, true, s->in - s->out);
 		put_indent(r, l->depth > l->base ? l->depth - l->base : 0);
 		put_comment(r, s->preempted ? "/* off the processor, preempted */\n"
 					    : "/* off the processor */\n");
@@ -141,47 +145,48 @@ static bool is_on_processor(const struct lane_state *l, uint64_t until)
 /* Whether the lane goes straight on to leave this call. */
 static bool is_leaf(const struct replay *r, const struct trace_event *e, struct trace_event *exit)
 {
-	return !r->o->no_merge && trace_cursor_peek(r->cursor, exit) &&
+	return !r->o->no_merge && trace_cursor_peek(r->cursor, exit) && !exit->jump &&
 	       is_on_processor(&r->lanes[e->lane], exit->tsc) &&
 	       exit->s.event == (e->s.event | 1) && exit->s.payload == e->s.payload &&
 	       exit->tsc >= e->tsc;
 }
 
-static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
+static void on_begin(void *ctx, const struct trace_event *e, const struct track_call *c)
 {
 	struct replay *r = ctx;
 	struct lane_state *l = &r->lanes[e->lane];
 	struct trace_event exit;
 
-	l->depth = depth + 1;
-	if (!l->inside || depth < l->base) {
-		l->inside = is_selected(r, function);
-		l->base = r->selected ? depth : 0;
+	l->depth = c->depth + 1;
+	if (!l->inside || c->depth < l->base) {
+		l->inside = is_selected(r, c->function);
+		l->base = r->selected ? c->depth : 0;
 		l->since_tsc = e->tsc;
 	}
-	if (!l->inside || !is_shown_depth(r, l, depth))
+	if (!l->inside || !is_shown_depth(r, l, c->depth))
 		return;
 	l->leaf = is_leaf(r, e, &exit);
-	put_left(r, e->lane, l->leaf, l->leaf ? exit.tsc - e->tsc : 0);
-	put_indent(r, depth - l->base);
-	put_call(r, function, l->leaf ? ";\n" : " {\n");
+	put_left(r, e->lane, c->track, l->leaf, l->leaf ? exit.tsc - e->tsc : 0);
+	put_indent(r, c->depth - l->base);
+	put_call(r, c->function, l->leaf ? ";\n" : " {\n");
 }
 
-static void put_end(struct replay *r, const struct pair_call *c, const struct lane_state *l)
+static void put_end(struct replay *r, const struct track_call *c, const struct lane_state *l)
 {
-	put_left(r, c->lane, true, c->exit_tsc - c->entry_tsc);
+	put_left(r, c->lane, c->track, true, c->exit_tsc - c->entry_tsc);
 	put_indent(r, c->depth - l->base);
 	fputs("} ", r->out);
 	put_comment(r, "/* ");
 	text_put_function(r->out, r->t, c->function);
-	put_comment(r, c->inferred     ? ", no exit seen */"
-		       : c->open       ? ", still running */"
-		       : c->spans_loss ? ", samples lost inside */"
-				       : " */");
+	put_comment(r, c->inferred && c->jumped ? ", left by a jump, its end not seen */"
+		       : c->inferred            ? ", no exit seen */"
+		       : c->open                ? ", still running */"
+		       : c->spans_loss          ? ", samples lost inside */"
+						: " */");
 	fputc('\n', r->out);
 }
 
-static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
+static void on_end(void *ctx, const struct trace_event *e, const struct track_call *c)
 {
 	struct replay *r = ctx;
 	struct lane_state *l = &r->lanes[c->lane];
@@ -205,7 +210,7 @@ static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
 
 	if (r->selected && !is_selected(r, function))
 		return;
-	put_left(r, e->lane, false, 0);
+	put_left(r, e->lane, 0, false, 0);
 	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
 	fputs("} ", r->out);
 	put_comment(r, "/* ");
@@ -214,14 +219,15 @@ static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
 	fputc('\n', r->out);
 }
 
-static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u,
+			  uint32_t track)
 {
 	struct replay *r = ctx;
 	struct lane_state *l = &r->lanes[e->lane];
 
 	if (r->selected && !l->inside)
 		return;
-	put_left(r, e->lane, false, 0);
+	put_left(r, e->lane, track, false, 0);
 	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
 	fputs("* ", r->out);
 	text_put(r->out, u->name);
@@ -241,7 +247,7 @@ static void on_special(void *ctx, const struct trace_event *e)
 
 	if (e->s.event != KRON_EVENT_LOST)
 		return;
-	put_left(r, e->lane, false, 0);
+	put_left(r, e->lane, 0, false, 0);
 	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
 	snprintf(text, sizeof(text), "/* %s samples lost here */\n",
 		 str_thousands(number, sizeof(number), e->s.payload));
@@ -303,15 +309,16 @@ static void put_overwritten(const struct replay *r)
 
 static void replay(struct replay *r, const bool *want)
 {
-	struct pair_sink sink = {
+	struct track_sink sink = {
 		.ctx = r,
-		.enter = on_enter,
-		.leave = on_leave,
+		.begin = on_begin,
+		.end = on_end,
 		.orphan_exit = on_orphan,
 		.special = on_special,
 		.user_event = on_user_event,
+		.lazy = true,
 	};
-	struct pairs *pairs = pairs_open(r->t, &sink);
+	struct tracks *tracks = tracks_open(r->t, &sink);
 	struct trace_event e;
 
 	fputs("# DURATION       TID     FUNCTION\n", r->out);
@@ -319,11 +326,14 @@ static void replay(struct replay *r, const bool *want)
 	r->cursor = trace_cursor_open_some(r->t, want);
 	while (trace_cursor_next(r->cursor, &e)) {
 		put_stretches(r, e.lane, e.tsc);
-		pairs_feed(pairs, &e);
+		tracks_feed(tracks, &e);
+		if (trace_cursor_is_last(r->cursor)) /* what it has open ends here */
+			tracks_finish_lane(tracks, e.lane);
 	}
-	pairs_finish(pairs);
+	for (uint32_t lane = 0; lane < r->t->nlanes; lane++)
+		tracks_finish_lane(tracks, lane);
 	trace_cursor_close(r->cursor);
-	pairs_close(pairs);
+	tracks_close(tracks);
 }
 
 int report_replay(const struct trace *t, const struct replay_options *o, FILE *out, struct err *err)

@@ -332,7 +332,7 @@ static int put_page(struct view *v, struct view_intervals *intervals, FILE *out,
 
 int report_view(const struct trace *t, const struct view_options *o, FILE *out, struct err *err)
 {
-	struct view v = {.t = t, .o = o};
+	struct view v = {.t = t, .o = o, .plans = track_plans_open(t)};
 	struct view_intervals *intervals = NULL;
 	int ret = look(&v, err);
 
@@ -345,6 +345,9 @@ int report_view(const struct trace *t, const struct view_options *o, FILE *out, 
 		ret = put_page(&v, intervals, out, err);
 	}
 	view_intervals_free(intervals);
+	for (size_t i = 0; i < t->nlanes; i++)
+		view_rows_free(&v.lanes[i].rows);
+	track_plans_close(v.plans);
 	xfree(v.lanes);
 	xfree(v.order);
 	return ret;

@@ -13,21 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/export_nest.h"
 #include "trace/text.h"
 #include "trace/view_impl.h"
 
 struct open_call {
 	uint32_t function;
-	bool again;
-	uint64_t begin, self; /* self: within the view */
+	uint32_t node; /* of the call tree */
+	uint32_t next_free;
+	uint64_t self; /* within the view */
 };
 struct calls {
 	struct view *v;
-	struct export_nest nest;
+	struct tracks *tracks;
 	struct view_track track;
 	struct view_spans spans;
-	VEC(struct open_call) stack;
+	VEC(struct open_call) open;
+	uint32_t free_open; /* index + 1 */
+	uint32_t lane;
 	uint64_t at; /* until then all time is accounted for */
 	bool shown;
 	uint64_t ncalls;
@@ -86,11 +88,12 @@ static void add_to_node(struct view *v, uint32_t node, uint64_t total, uint64_t 
 		n->rest_total += total;
 }
 
-static void add_sums(struct calls *c, const struct pair_call *call, uint64_t total, uint64_t self)
+static void add_sums(struct calls *c, const struct pair_call *call, uint32_t node, uint64_t total,
+		     uint64_t self)
 {
 	struct profile_stat *s = stat_of(c->v, call->function);
 
-	add_to_node(c->v, call->node, total, self);
+	add_to_node(c->v, node, total, self);
 	s->calls++;
 	s->inferred += call->inferred;
 	s->self += self;
@@ -123,40 +126,35 @@ static void take_call(struct calls *c, const struct pair_call *call, const struc
 	if (call->entry_tsc >= v->from && call->exit_tsc <= v->to) {
 		uint64_t total = call->exit_tsc - call->entry_tsc;
 
-		add_sums(c, call, total, total - call->children_tsc);
+		add_sums(c, call, o->node, total, total - call->children_tsc);
 		add_length(c, call);
 	} else {
-		add_sums(c, call, clip(v, call->exit_tsc) - clip(v, call->entry_tsc), o->self);
+		add_sums(c, call, o->node, clip(v, call->exit_tsc) - clip(v, call->entry_tsc),
+			 o->self);
 	}
 }
 
 /* ---- the thread's time ---- */
 
-/* Until tsc the function on top of the stack was running. */
+/* Until tsc the same function was running. */
 static void account(struct calls *c, uint64_t tsc)
 {
 	const struct view *v = c->v;
 	uint64_t a = clip(v, c->at), b = clip(v, tsc);
-	struct open_call *top = c->stack.n ? &c->stack.v[c->stack.n - 1] : NULL;
+	uint32_t top = tracks_top(c->tracks, c->lane);
 
 	if ((int64_t)(tsc - c->at) <= 0)
 		return;
 	c->at = tsc;
-	if (!top || a >= b)
+	if (top == PAIR_NO_NODE || a >= b)
 		return;
-	top->self += b - a;
+	c->open.v[top].self += b - a;
 	if (c->shown)
-		view_track_add(&c->track, a - v->from, b - v->from, top->function);
+		view_track_add(&c->track, a - v->from, b - v->from, c->open.v[top].function);
 }
 
-static void on_event(void *ctx, const struct trace_event *e)
+static uint32_t tree_node(struct view *v, uint32_t caller, uint32_t function)
 {
-	account(ctx, e->tsc);
-}
-
-static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
-{
-	struct view *v = ((struct calls *)ctx)->v;
 	uint32_t n;
 
 	if (caller != PAIR_NO_NODE && caller & VIEW_NODE_NONE)
@@ -171,48 +169,63 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	return n;
 }
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
+static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
+{
+	struct calls *c = ctx;
+	uint32_t at = c->free_open - 1;
+
+	if (c->free_open) {
+		c->free_open = c->open.v[at].next_free;
+	} else {
+		at = (uint32_t)c->open.n;
+		vec_push(&c->open);
+	}
+	c->open.v[at] = (struct open_call){
+		.function = function,
+		.node = tree_node(c->v, caller == PAIR_NO_NODE ? caller : c->open.v[caller].node,
+				  function)};
+	return at;
+}
+
+static void on_begin(void *ctx, const struct trace_event *e, const struct track_call *call)
 {
 	struct calls *c = ctx;
 	const struct view *v = c->v;
 
-	account(c, tsc);
-	*vec_push(&c->stack) =
-		(struct open_call){.function = function, .again = again, .begin = tsc};
-	if (c->shown && !again && view_holds(v, tsc))
-		view_track_call(&c->track, tsc - v->from, (uint32_t)c->stack.n);
+	if (c->shown && view_holds(v, e->tsc))
+		view_track_call(&c->track, e->tsc - v->from, call->level + 1);
 }
 
-static void keep_span(struct calls *c, const struct open_call *o, uint64_t end,
-		      const struct pair_call *call)
-{
-	struct view_span s = {.begin = o->begin,
-			      .end = end,
-			      .function = o->function,
-			      .depth = (uint32_t)c->stack.n,
-			      .flags = view_span_flags(o->again, call)};
-
-	if (view_span_shows(c->v, &s))
-		view_spans_add(&c->spans, &s);
-}
-
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call,
+		     const struct track_call *at)
 {
 	struct calls *c = ctx;
-	struct open_call o;
+	struct open_call *o = &c->open.v[at->node];
+	struct view_span s = view_span_of(call, at);
 
-	(void)function;
-	account(c, tsc);
-	if (!c->stack.n)
+	(void)e;
+	take_call(c, call, o);
+	o->next_free = c->free_open;
+	c->free_open = at->node + 1;
+	if (!c->shown || !view_span_shows(c->v, &s))
 		return;
-	o = c->stack.v[--c->stack.n];
-	if (call)
-		take_call(c, call, &o);
-	if (c->shown)
-		keep_span(c, &o, tsc, call);
+	view_rows_see(&c->v->lanes[c->lane].rows, &s);
+	view_spans_add(&c->spans, &s);
 }
 
 /* ---- lanes ---- */
+
+/* Rows with which a thread's stacks begin, where it has more than one. */
+static void put_stacks(struct json *j, const struct view_rows *rows)
+{
+	if (rows->first.n < 2)
+		return;
+	json_key(j, "stacks");
+	json_open(j, '[');
+	for (size_t i = 0; i < rows->first.n; i++)
+		json_u64(j, rows->first.v[i]);
+	json_close(j, ']');
+}
 
 static void put_lane(struct calls *c, uint32_t lane)
 {
@@ -234,7 +247,8 @@ static void put_lane(struct calls *c, uint32_t lane)
 	json_ku64(j, "lost", v->lanes[lane].lost);
 	json_ku64(j, "calls", c->ncalls);
 	if (c->shown) {
-		view_spans_put(&c->spans, v, j);
+		put_stacks(j, &v->lanes[lane].rows);
+		view_spans_put(&c->spans, v, &v->lanes[lane].rows, j);
 		json_key(j, "track");
 		view_track_put(&c->track, j);
 	}
@@ -244,15 +258,23 @@ static void put_lane(struct calls *c, uint32_t lane)
 static void read_lane(struct calls *c, uint32_t lane, size_t lanes_left)
 {
 	struct view *v = c->v;
+	struct trace_cursor *cursor = trace_cursor_open(v->t, (int)lane);
+	struct trace_event e;
 
+	c->lane = lane;
 	c->shown = v->lanes[lane].shown;
 	c->at = v->lanes[lane].first;
 	c->ncalls = 0;
-	c->stack.n = 0;
 	if (c->shown)
 		view_track_open(&c->track, v->budget.bins, v->bin_ticks);
 	view_spans_reset(&c->spans, c->shown ? c->spans_left / lanes_left : 0);
-	export_nest_lane(&c->nest, lane);
+	while (trace_cursor_next(cursor, &e)) {
+		account(c, e.tsc);
+		tracks_feed(c->tracks, &e);
+	}
+	trace_cursor_close(cursor);
+	tracks_finish_lane(c->tracks, lane);
+	view_rows_lay_out(&v->lanes[lane].rows);
 	c->spans_left -= c->spans.n;
 	v->lanes[lane].left_out = c->spans.left_out;
 	v->lanes[lane].any_kept = c->spans.n;
@@ -263,28 +285,25 @@ static void read_lane(struct calls *c, uint32_t lane, size_t lanes_left)
 
 void view_calls(struct view *v)
 {
-	struct calls c = {.v = v,
-			  .spans_left = v->budget.spans,
-			  .spans.by_length = v->short_calls,
-			  .nest = {.t = v->t,
-				   .begin = on_begin,
-				   .end = on_end,
-				   .event = on_event,
-				   .node = on_node,
-				   .want_recursive = true}};
+	struct calls c = {.v = v, .spans_left = v->budget.spans, .spans.by_length = v->short_calls};
+	struct track_sink sink = {.ctx = &c,
+				  .plans = v->plans,
+				  .begin = on_begin,
+				  .leave = on_leave,
+				  .node = on_node,
+				  .want_recursive = true};
 
-	c.nest.ctx = &c;
 	v->function_limit = trace_function_limit(v->t);
 	v->function_at = xcalloc(v->function_limit, sizeof(*v->function_at));
 	json_key(&v->j, "threads");
 	json_open(&v->j, '[');
-	export_nest_open(&c.nest);
+	c.tracks = tracks_open(v->t, &sink);
 	for (size_t i = 0; i < v->t->nlanes; i++)
 		read_lane(&c, v->order[i], v->t->nlanes - i);
-	v->counts = *pairs_counts(c.nest.pairs);
-	export_nest_close(&c.nest);
+	v->counts = *tracks_counts(c.tracks);
+	tracks_close(c.tracks);
 	json_close(&v->j, ']');
-	vec_free(&c.stack);
+	vec_free(&c.open);
 	xfree(c.spans.v);
 }
 

@@ -27,7 +27,6 @@
 #include <zlib.h>
 #endif
 
-#include "trace/export_nest.h"
 #include "trace/offcpu.h"
 #include "trace/view_impl.h"
 
@@ -54,17 +53,11 @@ struct block {
 	uint32_t n;
 	uint64_t at, length;
 };
-struct open_call {
-	uint32_t function;
-	bool again;
-	uint64_t begin;
-};
 struct detail {
 	struct view *v;
 	FILE *out;
-	struct export_nest nest;
+	struct tracks *tracks;
 	struct offcpu *off;
-	VEC(struct open_call) stack;
 	struct level levels[LEVELS];
 	VEC(struct block) blocks; /* of this lane */
 	struct view_bytes whole, packed;
@@ -180,7 +173,7 @@ static void end_block(struct detail *d, unsigned level)
 		l->columns[i].n = 0;
 }
 
-static void add(struct detail *d, const struct view_span *s)
+static void add(struct detail *d, const struct view_span *s, uint32_t row)
 {
 	unsigned level = level_of(s->end - s->begin);
 	struct level *l = &d->levels[level];
@@ -192,46 +185,38 @@ static void add(struct detail *d, const struct view_span *s)
 		l->begin = begin;
 	view_put_signed(&l->columns[END], end - l->end);
 	view_put_number(&l->columns[DURATION], (uint64_t)(end - begin));
-	view_put_number(&l->columns[DEPTH], s->depth);
+	view_put_number(&l->columns[DEPTH], row);
 	view_put_number(&l->columns[FUNCTION], s->function);
 	view_put_number(&l->columns[FLAGS], s->flags);
 	l->end = end;
-	if (s->depth >= d->depth)
-		d->depth = s->depth + 1;
+	if (row >= d->depth)
+		d->depth = row + 1;
 	if (++l->n == BLOCK_CALLS)
 		end_block(d, level);
 }
 
 /* ---- calls ---- */
 
-static void on_begin(void *ctx, uint32_t function, uint64_t tsc, bool again)
-{
-	struct detail *d = ctx;
-
-	*vec_push(&d->stack) =
-		(struct open_call){.function = function, .again = again, .begin = tsc};
-}
-
-static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct pair_call *call)
+static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *call,
+		     const struct track_call *c)
 {
 	struct detail *d = ctx;
 	const struct view_lane *l = &d->v->lanes[d->lane];
-	struct view_span s;
-	struct open_call o;
+	struct view_span s = view_span_of(call, c);
 
-	if (!d->stack.n)
-		return;
-	o = d->stack.v[--d->stack.n];
-	s = (struct view_span){.begin = o.begin,
-			       .end = tsc,
-			       .function = function,
-			       .depth = (uint32_t)d->stack.n,
-			       .flags = view_span_flags(o.again, call)};
+	(void)e;
 	if (!view_span_shows(d->v, &s) || s.end - s.begin < d->least || d->trial == 1)
 		return;
 	d->trial -= d->trial > 1;
 	if (!l->any_kept || view_span_is_less(&s, &l->least_kept))
-		add(d, &s);
+		add(d, &s, view_row(&l->rows, &s));
+}
+
+static void open_tracks(struct detail *d)
+{
+	struct track_sink sink = {.ctx = d, .plans = d->v->plans, .leave = on_leave};
+
+	d->tracks = tracks_open(d->v->t, &sink);
 }
 
 /* What has been fed to add(), and its places. */
@@ -267,7 +252,7 @@ static void feed_stretches(struct detail *d)
 	for (size_t i = 0; i < w.n; i++)
 		if (view_cpus_stretch(d->v, d->lane, &w.v[i], &s) && s.end - s.begin >= d->least &&
 		    (!l->any_off_kept || view_span_is_less(&s, &l->least_off_kept)))
-			add(d, &s);
+			add(d, &s, s.depth);
 }
 
 static void put_lane(struct detail *d, uint32_t lane)
@@ -277,11 +262,10 @@ static void put_lane(struct detail *d, uint32_t lane)
 	d->lane = lane;
 	d->depth = 0;
 	d->dropped = 0;
-	d->stack.n = 0;
 	json_open(j, '{');
 	json_ku64(j, "lane", lane);
 	if (d->v->lanes[lane].left_out)
-		export_nest_lane(&d->nest, lane);
+		tracks_lane(d->tracks, lane);
 	put_blocks(d, "blocks");
 	json_ku64(j, "depth", d->depth);
 	json_ku64(j, "dropped", d->dropped);
@@ -303,16 +287,15 @@ static double try_packing(struct detail *d)
 	d->lane = lane;
 	d->trial = TRIAL_CALLS;
 	d->room = UINT64_MAX;
-	export_nest_open(&d->nest);
-	export_nest_lane(&d->nest, lane);
-	export_nest_close(&d->nest);
+	open_tracks(d);
+	tracks_lane(d->tracks, lane);
+	tracks_close(d->tracks);
 	for (unsigned i = 0; i < LEVELS; i++)
 		end_block(d, i);
 	vec_for(&d->blocks, b)
 		calls += b->n;
 	bytes = calls ? 1.25 * (double)d->written / (double)calls : CALL_BYTES_MOST;
 	d->blocks.n = 0;
-	d->stack.n = 0;
 	d->trial = 0;
 	d->written = 0;
 	d->room = d->v->o->detail;
@@ -329,14 +312,14 @@ static void put_lanes(struct detail *d)
 	json_ku64(j, "least_ns", trace_ns(d->v->t, d->least));
 	json_key(j, "lanes");
 	json_open(j, '[');
-	export_nest_open(&d->nest);
+	open_tracks(d);
 	d->off = offcpu_open(d->v->t);
 	for (uint32_t lane = 0; lane < d->v->t->nlanes; lane++)
 		if (d->v->lanes[lane].shown &&
 		    (d->v->lanes[lane].left_out || d->v->lanes[lane].off_left_out))
 			put_lane(d, lane);
 	offcpu_close(d->off);
-	export_nest_close(&d->nest);
+	tracks_close(d->tracks);
 	json_close(j, ']');
 	json_close(j, '}');
 }
@@ -349,7 +332,6 @@ static void detail_free(struct detail *d)
 	view_bytes_free(&d->whole);
 	view_bytes_free(&d->packed);
 	vec_free(&d->blocks);
-	vec_free(&d->stack);
 }
 
 /* Base64 and numbers need no escape. */
@@ -369,12 +351,8 @@ static void put_detail(struct detail *d)
 
 void view_detail(struct view *v, FILE *out)
 {
-	struct detail d = {.v = v,
-			   .out = out,
-			   .room = v->o->detail,
-			   .nest = {.t = v->t, .begin = on_begin, .end = on_end}};
+	struct detail d = {.v = v, .out = out, .room = v->o->detail};
 
-	d.nest.ctx = &d;
 	if (least_that_fits(v, 1) == UINT64_MAX || !v->t->nlanes)
 		return; /* nothing, or nothing that any packing makes room for */
 	d.least = least_that_fits(v, try_packing(&d));

@@ -10,6 +10,7 @@
 #include "trace/intervals.h"
 #include "trace/pairs.h"
 #include "trace/profile.h"
+#include "trace/tracks.h"
 #include "trace/view.h"
 
 /* ---- bytes on their way into the page (view_put.c) ---- */
@@ -69,11 +70,11 @@ void view_track_put(struct view_track *k, struct json *j);
 
 /* ---- the longest calls (view_spans.c) ---- */
 
-enum { VIEW_INFERRED = 1, VIEW_OPEN = 2, VIEW_LOSS = 4, VIEW_SPLIT = 8 };
+enum { VIEW_INFERRED = 1, VIEW_OPEN = 2, VIEW_LOSS = 4, VIEW_JUMPED = 8 };
 struct view_span {
 	uint64_t begin, end; /* TSC */
 	uint32_t function;
-	uint32_t depth;
+	uint32_t track, depth; /* of the thread's tracks (tracks.h); depth in it */
 	uint32_t flags;
 };
 struct view_spans { /* a heap, the shortest first */
@@ -84,14 +85,29 @@ struct view_spans { /* a heap, the shortest first */
 };
 /* A total order: shorter, later, deeper ones first. */
 bool view_span_is_less(const struct view_span *a, const struct view_span *b);
-/* call: NULL where it ends in the middle, for another stack; see export_nest.h. */
-uint32_t view_span_flags(bool again, const struct pair_call *call);
+struct view_span view_span_of(const struct pair_call *call, const struct track_call *c);
 void view_spans_reset(struct view_spans *s, size_t most);
 void view_spans_add(struct view_spans *s, const struct view_span *span);
 struct view;
 /* Whether a part of it lies in the view. */
 bool view_span_shows(const struct view *v, const struct view_span *s);
-void view_spans_put(struct view_spans *s, const struct view *v, struct json *j);
+/*
+ * In a picture of a thread the rows of its tracks lie below each other, with one between two: where
+ * those of each begin.
+ */
+struct view_rows {
+	VEC(uint32_t) first; /* by track */
+	VEC(uint32_t) depth; /* likewise: how many rows; while they are counted */
+};
+void view_rows_see(struct view_rows *r, const struct view_span *s);
+void view_rows_lay_out(struct view_rows *r);
+static inline uint32_t view_row(const struct view_rows *r, const struct view_span *s)
+{
+	return (s->track < r->first.n ? r->first.v[s->track] : 0) + s->depth;
+}
+void view_rows_free(struct view_rows *r);
+void view_spans_put(struct view_spans *s, const struct view *v, const struct view_rows *rows,
+		    struct json *j);
 
 /* ---- the view ---- */
 
@@ -100,6 +116,7 @@ struct view_lane {
 	uint64_t first, last;
 	uint64_t lost;
 	bool shown; /* has a track of its own */
+	struct view_rows rows;
 	/* calls that are drawn one by one from the beginning, and how many are not */
 	bool any_kept;
 	struct view_span least_kept;
@@ -136,6 +153,7 @@ struct view {
 	uint64_t bin_ticks;
 	struct view_budget budget;
 	struct view_lane *lanes;
+	struct track_plans *plans;
 	uint64_t short_calls[VIEW_BUCKETS]; /* not kept by view_spans.c */
 	uint32_t *order;                    /* lanes, those with few samples first */
 	struct json j;

@@ -10,6 +10,7 @@
  * Written for each: how many were left out before it, ticks since the last one's, lane, CPU,
  * header byte, source (as a difference from the lane's), data 63..32, data 31..0 (LEB128).
  */
+#include "trace/jumps.h"
 #include "trace/view_impl.h"
 
 enum { RUNS = 64, AFTER_LOSS = 16 };
@@ -33,6 +34,7 @@ struct view_samples {
 	uint64_t nlosses, lost;
 	VEC(struct mark) marks;
 	uint64_t nmarks, every; /* each so many-th of them is kept */
+	bool *jumps;            /* those that are named */
 };
 
 struct view_samples *view_samples_open(struct view *v)
@@ -42,6 +44,7 @@ struct view_samples *view_samples_open(struct view *v)
 	s->v = v;
 	s->last = v->from;
 	s->every = 1;
+	s->jumps = xcalloc(v->t->njumps + 1, sizeof(*s->jumps));
 	s->run_length = v->budget.samples / RUNS;
 	return s;
 }
@@ -85,7 +88,9 @@ static void keep(struct view_samples *s, const struct trace_event *e)
 	view_put_number(b, e->s.head >> 24);
 	view_put_number(b, e->s.source ^ s->v->t->lanes[e->lane].source);
 	view_put_number(b, e->s.payload);
-	view_put_number(b, e->s.event);
+	view_put_number(b, trace_stored_event(e));
+	if (e->jump)
+		s->jumps[e->jump - 1] = true;
 	s->last = e->tsc;
 	s->written = s->seen + 1;
 	s->kept++;
@@ -170,6 +175,30 @@ static void put_marks(struct view_samples *s)
 	json_close(j, ']');
 }
 
+/* Exits by a jump: number, whose, where to. */
+static void put_jumps(struct view_samples *s)
+{
+	const struct trace *t = s->v->t;
+	struct json *j = &s->v->j;
+	char buf[32];
+
+	json_key(j, "jumps");
+	json_open(j, '[');
+	for (uint32_t i = 0; i < t->njumps; i++) {
+		const char *to;
+
+		if (!s->jumps[i])
+			continue;
+		to = trace_jump_name(t, i + 1, buf, sizeof(buf));
+		json_open(j, '[');
+		json_u64(j, KRON_EVENT_JUMP(i));
+		json_u64(j, t->jumps[i].function);
+		view_put_name(j, to ? to : "");
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+}
+
 void view_samples_put(struct view_samples *s)
 {
 	struct json *j = &s->v->j;
@@ -183,6 +212,7 @@ void view_samples_put(struct view_samples *s)
 	json_close(j, '}');
 	put_losses(s);
 	put_marks(s);
+	put_jumps(s);
 }
 
 void view_samples_free(struct view_samples *s)
@@ -190,5 +220,6 @@ void view_samples_free(struct view_samples *s)
 	view_bytes_free(&s->out);
 	vec_free(&s->losses);
 	vec_free(&s->marks);
+	xfree(s->jumps);
 	xfree(s);
 }

@@ -33,18 +33,53 @@ bool view_span_is_less(const struct view_span *a, const struct view_span *b)
 		return length(a) < length(b);
 	if (a->begin != b->begin)
 		return a->begin > b->begin;
+	if (a->track != b->track)
+		return a->track > b->track;
 	return a->depth > b->depth;
 }
 
-uint32_t view_span_flags(bool again, const struct pair_call *call)
+struct view_span view_span_of(const struct pair_call *call, const struct track_call *c)
 {
-	uint32_t flags = again || !call ? VIEW_SPLIT : 0;
-
-	if (!call)
-		return flags;
-	return flags | (call->inferred ? VIEW_INFERRED : 0) | (call->open ? VIEW_OPEN : 0) |
-	       (call->spans_loss ? VIEW_LOSS : 0);
+	return (struct view_span){.begin = call->entry_tsc,
+				  .end = call->exit_tsc,
+				  .function = call->function,
+				  .track = c->track,
+				  .depth = c->level,
+				  .flags = (call->inferred ? VIEW_INFERRED : 0) |
+					   (call->open ? VIEW_OPEN : 0) |
+					   (call->spans_loss ? VIEW_LOSS : 0) |
+					   (call->inferred && call->jumped ? VIEW_JUMPED : 0)};
 }
+
+/* ---- rows ---- */
+
+void view_rows_see(struct view_rows *r, const struct view_span *s)
+{
+	while (r->depth.n <= s->track)
+		vec_push(&r->depth);
+	if (s->depth >= r->depth.v[s->track])
+		r->depth.v[s->track] = s->depth + 1;
+}
+
+void view_rows_lay_out(struct view_rows *r)
+{
+	uint32_t at = 0;
+
+	r->first.n = 0;
+	vec_for(&r->depth, depth) {
+		*vec_push(&r->first) = at;
+		at += *depth + 1;
+	}
+	vec_free(&r->depth);
+}
+
+void view_rows_free(struct view_rows *r)
+{
+	vec_free(&r->first);
+	vec_free(&r->depth);
+}
+
+/* ---- the heap ---- */
 
 bool view_span_shows(const struct view *v, const struct view_span *s)
 {
@@ -112,10 +147,13 @@ static int by_begin(const void *a, const void *b)
 
 	if (x->begin != y->begin)
 		return x->begin < y->begin ? -1 : 1;
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
 	return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-void view_spans_put(struct view_spans *s, const struct view *v, struct json *j)
+void view_spans_put(struct view_spans *s, const struct view *v, const struct view_rows *rows,
+		    struct json *j)
 {
 	struct view_bytes out = {0};
 	int64_t last = view_ns(v, v->from);
@@ -128,7 +166,7 @@ void view_spans_put(struct view_spans *s, const struct view *v, struct json *j)
 
 		view_put_signed(&out, begin - last);
 		view_put_number(&out, (uint64_t)(view_ns(v, x->end) - begin));
-		view_put_number(&out, x->depth);
+		view_put_number(&out, view_row(rows, x));
 		view_put_number(&out, x->function);
 		view_put_number(&out, x->flags);
 		last = begin;

@@ -47,7 +47,8 @@ agree() {
 			assert len(mine) == len(dump), (len(mine), len(dump))
 			for (ns, *rest), d in zip(mine, dump):
 			    assert abs(ns - d["time_ns"]) <= 1, (ns, d)
-			    assert rest == [d["event"], d["payload"], d["cpu"], d["tid"]], (rest, d)
+			    # of a record about a child, tid is the process that wrote it
+			    assert rest == [d["event"], d["payload"], d["cpu"], d["thread"]], (rest, d)
 			# an entry is one call, an exit is one call's or an orphan
 			one = lambda sql: db.execute(sql).fetchone()[0]
 			assert one("SELECT count(*) FROM call") == one("SELECT count(*) FROM sample WHERE type = 0")

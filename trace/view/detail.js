@@ -123,9 +123,12 @@ const detail = {
 		return this.use(blocks).map(block => block.spans);
 	},
 
-	// who was on top of the thread's stack in [a, b]; null: some calls are not there, or too many
+	// who was on top of the thread's stack in [a, b]; null: it has several, some calls are not
+	// there, or too many
 	statesIn(thread, a, b) {
-		if (!thread.levels || thread.missing || thread.depth > DEEPEST || thread.spans.rows.length && thread.spans.deeper)
+		if (!thread.left_out)
+			return thread.stacks.length > 1 ? null : thread.spans.states;
+		if (thread.stacks.length > 1 || !thread.levels || thread.missing || thread.depth > DEEPEST || thread.spans.rows.length && thread.spans.deeper)
 			return null;
 		const blocks = thread.levels.flatMap(l => this.within(l, a, b));
 		if (blocks.length > this.STRIP || this.use(blocks).length < blocks.length)

@@ -134,7 +134,7 @@ function lowerBound(array, value) {
 // ---- calls of a thread: see view_spans.c ----
 
 const DEEPEST = 300; // rows of a thread
-const INFERRED = 1, OPEN = 2, LOSS = 4, SPLIT = 8;
+const INFERRED = 1, OPEN = 2, LOSS = 4, JUMPED = 8;
 
 class Spans {
 	constructor(count) {
@@ -185,7 +185,7 @@ class Spans {
 		}
 		return low;
 	}
-	// who was on top of the stack, as [begin, end, function] in order; only of all calls
+	// who was on top of the stack, as [begin, end, function] in order; only of all calls, on one stack
 	get states() {
 		return this.top ??= statesOf(this);
 	}
@@ -222,12 +222,22 @@ function statesOf(calls) {
 
 // ---- threads, in order of process and thread ----
 
+// where a row of a thread's calls lies: {stack, depth}; depth -1: between two stacks
+function placeOf(thread, row) {
+	const {stacks} = thread;
+	let stack = 0;
+	while (stack + 1 < stacks.length && row >= stacks[stack + 1] - 1)
+		stack++;
+	return {stack, depth: row - stacks[stack]};
+}
+
 const threads = data.threads.map(t => ({
 	...t,
 	kind: "thread",
 	label: `${t.name || t.exe || "thread"} ${t.tid}`,
 	track: t.track && new Track(t.track, data.bin_ticks),
 	spans: t.spans === undefined ? undefined : Spans.read(t.spans, t.nspans),
+	stacks: t.stacks ?? [0], // the rows with which they begin
 })).sort((a, b) => a.process - b.process || a.lane - b.lane);
 const threadOfLane = new Map(threads.map(t => [t.lane, t]));
 const shownThreads = threads.filter(t => t.track && t.samples);
@@ -302,6 +312,14 @@ const samples = (() => {
 	return s;
 })();
 const EVENT_SPECIAL = 0xffffff00, EVENT_LOST = 0xffffff01, EVENT_CPU = 0xffffff02;
+const specialNames = new Map([
+	[EVENT_LOST, "samples lost before this"],
+	[EVENT_CPU, "now on CPU"],
+	[0xffffff03, "samples of a vfork child may follow"],
+	[0xffffff04, "samples of a spawned child may follow"],
+	[0xffffff05, "the child ends"],
+	[0xffffff06, "the child's exec has failed"],
+]);
 
 // events of probes that a user placed
 const userEvents = new Map(data.user_events.map(u => [u[0], {event: u[0], name: u[1], level: u[2], payload: u[3]}]));
@@ -330,15 +348,16 @@ function offTime(lane, a, b) {
 	return off?.isWhole ? off.list.reduce((sum, o) => sum + Math.max(0, Math.min(o.b, b) - Math.max(o.a, a)), 0) : null;
 }
 
+// exits by a jump into another function
+const jumps = new Map(data.jumps.map(([event, fn, to]) => [event, {fn, to}]));
+
 function eventName(event) {
-	if (event === EVENT_LOST)
-		return "(samples lost before this)";
-	if (event === EVENT_CPU)
-		return "(now on CPU)";
 	if (event >= EVENT_SPECIAL)
-		return "(record of the runtime)";
+		return `(${specialNames.get(event) ?? "record of the runtime"})`;
 	if (userEvents.has(event))
 		return `event ${userEvents.get(event).name}`;
+	if (jumps.has(event))
+		return `${functionName(jumps.get(event).fn)} exit by a jump${jumps.get(event).to && ` to ${jumps.get(event).to}`}`;
 	const f = functions.get(Math.floor(event / 2));
 	if (!f)
 		return `event ${event}`;

@@ -83,7 +83,7 @@ const viewer = {
 		const event = samples.low[i], t = threadOfLane.get(samples.lane[i]);
 		return {number: thousands(samples.number[i] + 1), time: moment(samples.ns[i]), head: `0x${samples.head[i].toString(16).padStart(2, "0")}`,
 			stamp: `0x${timestampOf(i).toString(16).padStart(14, "0")}`, cpu: String(samples.cpu[i]), source: `0x${this.source(i).toString(16)}`, thread: t?.label ?? `thread ${samples.lane[i]}`,
-			event: event >= EVENT_SPECIAL ? `0x${event.toString(16)}` : String(event), high: `0x${samples.high[i].toString(16)}`, meaning: this.meaning(i)};
+			event: event >= 0x80000000 ? `0x${event.toString(16)}` : String(event), high: `0x${samples.high[i].toString(16)}`, meaning: this.meaning(i)};
 	},
 
 	source(i) {

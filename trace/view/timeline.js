@@ -212,13 +212,15 @@ const timeline = {
 	},
 
 	drawThread(row, y) {
-		const {thread} = row, states = thread.left_out ? detail.statesIn(thread, span.a, span.b) : thread.spans.states;
+		const {thread} = row, states = detail.statesIn(thread, span.a, span.b);
 		if (!states || !this.drawStates(states, y))
 			this.drawBins(thread.track, y, functionColour, functionName);
-		if (this.opened.has(thread.lane))
+		if (this.opened.has(thread.lane)) {
+			this.drawStacks(thread, y + this.STRIP + 3);
 			for (const spans of this.callsOf(thread))
 				for (let d = 0; d < spans.rows.length; d++)
 					this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
+		}
 		for (const o of offOfLane.get(thread.lane)?.list ?? [])
 			this.drawOff(o, y);
 		for (const o of detail.off(thread, span.a, span.b, (span.b - span.a) / (this.surface.width - this.LABEL)))
@@ -227,6 +229,14 @@ const timeline = {
 			this.drawMark(m, y);
 		for (const l of lossesOfLane.get(row.thread.lane) ?? [])
 			this.drawLoss(l, y, row.height);
+	},
+
+	// above the rows of each stack but the first
+	drawStacks({stacks}, y) {
+		const s = this.surface;
+		s.font(10);
+		for (let i = 1; i < stacks.length && stacks[i] <= DEEPEST; i++)
+			s.words(`stack ${i + 1}`, this.LABEL + 4, y + (stacks[i] - 0.5) * this.ROW, 100, paint.quiet);
 	},
 
 	// those that the page has from the beginning, and the short ones that can be seen now
@@ -428,7 +438,8 @@ const timeline = {
 			const off = offTime(p.thread.lane, s.begin[p.i], s.end[p.i]);
 			if (off !== null)
 				add("on a CPU", `${duration(s.end[p.i] - s.begin[p.i] - off)}, off ${duration(off)}`);
-			add("depth", String(s.depth[p.i]));
+			const {stack, depth} = placeOf(p.thread, s.depth[p.i]);
+			add("depth", `${depth}${p.thread.stacks.length > 1 ? ` of stack ${stack + 1}` : ""}`);
 			const how = endWords(s.flags[p.i]);
 			if (how)
 				add("end", how);
@@ -658,11 +669,11 @@ function endWords(flags) {
 	const words = [];
 	if (flags & OPEN)
 		words.push("still running when the trace ended");
+	else if (flags & JUMPED)
+		words.push("left by a jump: the end of what it jumped to is inferred");
 	else if (flags & INFERRED)
 		words.push("no exit sample: its end is inferred");
 	if (flags & LOSS)
 		words.push("samples were lost inside");
-	if (flags & SPLIT)
-		words.push("cut where another stack ended");
 	return words.join("; ");
 }
