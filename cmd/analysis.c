@@ -17,6 +17,7 @@
 
 struct filter_options analysis_filter;
 bool analysis_quiet;
+int analysis_tail_calls;
 
 /*
  * Progress, on stderr if it is a terminal: a line that is written over, from half a second on,
@@ -98,6 +99,7 @@ struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, 
 	struct err err;
 
 	if (!trace_open(&t, dir, &err)) {
+		t->flat_jumps = analysis_tail_calls == 1;
 		start_progress(c, t);
 		return set_filter(c, t);
 	}

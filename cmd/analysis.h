@@ -11,6 +11,16 @@
 /* What of the trace to look at: analysis_open() applies it.  In the table of each such command. */
 extern struct filter_options analysis_filter;
 extern bool analysis_quiet;
+/* Calls of functions that end by a jump, for commands that show calls. */
+extern int analysis_tail_calls;
+#define ANALYSIS_TAIL_CALLS                                                                  \
+	{                                                                                    \
+		0, "tail-calls", OPT_CHOICE, &analysis_tail_calls, "nested|flat",            \
+			"A function that ends with a jump into another one has called that " \
+			"one and lasts as long (nested, the default), or is over with the "  \
+			"jump, as the machine has it (flat).",                               \
+			0, 0                                                                 \
+	}
 #define ANALYSIS_QUIET                                                                       \
 	{                                                                                    \
 		'q', "quiet", OPT_FLAG, &analysis_quiet, NULL,                               \

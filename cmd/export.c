@@ -31,6 +31,7 @@ static const struct opt options[] = {
 	 "Write to FILE instead of standard output (-). Formats that are a directory or a database "
 	 "need it. A directory of that name may not hold anything yet.",
 	 0, 0},
+	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
 	OPT_END,
 };

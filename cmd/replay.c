@@ -29,6 +29,7 @@ static const struct opt options[] = {
 	 0, 0},
 	{0, "color", OPT_CHOICE, &color, TERM_COLOR_WORDS, "Use colours. Default auto.", 0, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
 	OPT_END,
 };

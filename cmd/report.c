@@ -63,6 +63,7 @@ static const struct opt options[] = {
 	 0, 0},
 	{'n', "limit", OPT_UINT, &profile.limit, "N", "Show only the first N functions.", 1, 0},
 	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
+	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
 	OPT_END,
 };

@@ -28,6 +28,7 @@ static uint64_t delay = 500;
 static const struct opt options[] = {
 	{'d', "delay", OPT_UINT, &delay, "MS",
 	 "Milliseconds from one picture of a recording to the next. Default 500.", 10, 60000},
+	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
 	OPT_END,
 };

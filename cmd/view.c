@@ -34,6 +34,7 @@ static const struct opt options[] = {
 	 "Let calls that are too short for the picture of the whole have about so many bytes more, 20M "
 	 "by default, 0 for none: they are packed, and unpacked when the timeline is close enough.",
 	 0, VIEW_DETAIL_MAX},
+	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
 	OPT_END,
 };
