@@ -127,7 +127,7 @@ golden() {
 	echo text >file
 	mkfifo pipe
 	mkdir garbage
-	for f in session modules functions refusals tasks samples; do
+	for f in session modules functions refusals jumps tasks samples; do
 		head -c 5000 /dev/urandom >garbage/$f
 	done
 	for what in empty file pipe garbage absent /dev/null /proc/self/mem "$KRON"; do
@@ -148,7 +148,7 @@ golden() {
 }
 
 @test "garbage in every file but the session" {
-	for f in modules functions refusals tasks samples; do
+	for f in modules functions refusals jumps tasks samples; do
 		head -c 50000 /dev/urandom >>kron.data/$f
 	done
 	for cmd in report replay dump info; do

@@ -27,8 +27,8 @@
 #include "trace/report.h"
 #include "trace/view.h"
 
-static const char *const files[] = {"session", "modules", "functions", "refusals",
-				    "tasks",   "events",  "switches",  "samples"};
+static const char *const files[] = {"session", "modules", "functions", "refusals", "tasks",
+				    "events",  "jumps",   "switches",  "samples"};
 #define NFILES (sizeof(files) / sizeof(files[0]))
 
 struct content {

@@ -5,6 +5,7 @@
  *
  *   make_trace small DIR               a bit of everything, always the same bytes
  *   make_trace naps DIR                context switches, filter levels, events of users' probes
+ *   make_trace ways DIR                exits by jumps, a vfork child, a second stack
  *   make_trace big DIR SAMPLES LANES   calls to random depths on LANES threads
  *   make_trace walk DIR SAMPLES LANES  the same with few functions, on CPUs that change
  *
@@ -346,6 +347,91 @@ static void make_naps(struct trace_writer *w)
 	session_end(w, 40000);
 }
 
+/* ---- ways ---- */
+
+enum { WAYS_MAIN, WAYS_JUMPER, WAYS_TARGET, WAYS_VFORK, WAYS_BODY };
+
+static void ways_tables(struct trace_writer *w)
+{
+	static const char *const functions[][8] = {
+		{"0", "0", "1000", "60", "main", "0", "r", ""},
+		{"1", "0", "1040", "60", "jumper", "0", "rj", "also\nnamed"},
+		{"2", "0", "1080", "60", "target", "0", "ru", ""},
+		{"3", "0", "10c0", "60", "vfork", "0", "rci", ""},
+		{"4", "0", "1100", "60", "body", "0", "r", ""},
+	};
+	static const char *const jumps[][4] = {{"0", "1", "function", "2"},
+					       {"1", "1", "import", "target"},
+					       {"2", "1", "unknown", ""},
+					       {"3", "2", "inside", "4"}};
+
+	trace_writer_module(w, &(struct trace_module_line){.nfunctions = 5, .path = "/bin/ways"});
+	for (size_t i = 0; i < 5; i++)
+		trace_writer_line(w, "functions", functions[i], 8);
+	for (size_t i = 0; i < 4; i++)
+		trace_writer_line(w, "jumps", jumps[i], 4);
+	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1,
+						       .pid = 1000,
+						       .start_tsc = START + 1000,
+						       .exe = "/bin/ways",
+						       .cmdline = "ways"});
+	trace_writer_thread(w, 1, 1000, "ways");
+}
+
+static void ways_jumps(struct lane *l, uint64_t at)
+{
+	for (uint32_t j = 0; j < 3; j++, at += 1000) {
+		ENTER(l, at, WAYS_JUMPER, 0xffffdf00);
+		put(l, START + at + 100, KRON_EVENT_JUMP(j), 0xffffdf00);
+		ENTER(l, at + 200, WAYS_TARGET, 0xffffdf00);
+		if (j == 2) { /* on into the middle of body */
+			put(l, START + at + 300, KRON_EVENT_JUMP(3), 0xffffdf00);
+			EXIT(l, at + 400, WAYS_BODY, 0xffffdf00);
+		} else {
+			EXIT(l, at + 400, WAYS_TARGET, 0xffffdf00);
+		}
+	}
+}
+
+static void ways_child(struct lane *l, uint64_t at)
+{
+	ENTER(l, at, WAYS_VFORK, 0xffffdf00);
+	put(l, START + at + 100, KRON_EVENT_VFORK, 0xffffdf00);
+	EXIT(l, at + 200, WAYS_VFORK, 0xffffdf00);
+	ENTER(l, at + 300, WAYS_TARGET, 0xffffde00);
+	put(l, START + at + 400, KRON_EVENT_CHILD_ENDS, 0xffffdd00);
+	put(l, START + at + 500, KRON_EVENT_CHILD_LIVES, 0xffffdd00);
+	put(l, START + at + 600, KRON_EVENT_CHILD_ENDS, 0xffffdd00);
+	EXIT(l, at + 700, WAYS_VFORK, 0xffffdf00);
+}
+
+static void ways_stacks(struct lane *l, uint64_t at)
+{
+	ENTER(l, at, WAYS_BODY, 0x40000f00);
+	for (uint32_t i = 0; i < 4; i++) {
+		ENTER(l, at + 100, WAYS_TARGET, i % 2 ? 0x40000e00 : 0xffffdf00);
+		EXIT(l, at + 200, WAYS_TARGET, i % 2 ? 0x40000e00 : 0xffffdf00);
+		at += 200;
+	}
+	EXIT(l, at + 100, WAYS_BODY, 0x40000f00);
+}
+
+static void make_ways(struct trace_writer *w)
+{
+	struct lane *l = lane_new(w, 1, 1000);
+
+	session_start(w, "ways");
+	ways_tables(w);
+	ENTER(l, 1000, WAYS_MAIN, 0xffffe000);
+	ways_jumps(l, 2000);
+	ways_child(l, 6000);
+	put(l, START + 7000, KRON_EVENT_SPAWN, 0xffffdf00);
+	ways_stacks(l, 8000);
+	EXIT(l, 10000, WAYS_MAIN, 0xffffe000);
+	lane_free(l);
+	session_end(w, 20000);
+}
+
 /* ---- big ---- */
 
 #define BIG_FUNCTIONS 5000
@@ -418,7 +504,8 @@ int main(int argc, char **argv)
 	struct err err;
 
 	if (argc < 3) {
-		fputs("usage: make_trace small|naps DIR | big|walk DIR SAMPLES LANES\n", stderr);
+		fputs("usage: make_trace small|naps|ways DIR | big|walk DIR SAMPLES LANES\n",
+		      stderr);
 		return 2;
 	}
 	if (trace_writer_create(&w, argv[2], &err)) {
@@ -430,6 +517,8 @@ int main(int argc, char **argv)
 			 !strcmp(argv[1], "walk"));
 	else if (!strcmp(argv[1], "naps"))
 		make_naps(w);
+	else if (!strcmp(argv[1], "ways"))
+		make_ways(w);
 	else
 		make_small(w);
 	check(trace_writer_close(w));
