@@ -42,6 +42,8 @@
  *
  *   LD_PRELOAD=<path of libkron-rt.so>[:what was there before]
  *   KRON_RT=<abstract socket name without the leading NUL>,<32 hex digits of session>,<path of libkron-rt.so>
+ *   The name is kron-<16 hex digits>-<16 hex digits>: the inode number of the collector's pidfd, which
+ *   no other process ever has (0 before Linux 6.9), and a random number.
  *   KRON_RT_PAD=  only when there was an LD_PRELOAD before: that one stays, so this entry
  *                 makes the number of entries that go even
  *
@@ -50,6 +52,7 @@
  */
 #define KRON_ENV_RT "KRON_RT"
 #define KRON_ENV_PAD "KRON_RT_PAD"
+#define KRON_SOCKET_PREFIX "kron-"
 
 enum kron_hello_kind {
 	KRON_HELLO_START = 1,   /* first instructions of a program after exec */

@@ -1,0 +1,386 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# timeout: 300
+"""security.py - attackers at the door: other users of the machine against root's recordings.
+
+doc/SECURITY.md says what must hold.  The attackers run as uid 65534; what is expected comes from
+them, from the kernel and from programs that count their own calls, never from kron.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from tap import KRON, SRC, Skip, Suite, Wrong, compile_c, need, rnd, truth
+
+STRANGER = 65534
+MAGIC, VERSION, HELLO_BYTES = 0x4B524F4E, 4, 136
+PATIENCE = 5  # seconds that a runtime once waited for whoever had the name
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be another user, too")
+
+
+def wait_for(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.005)
+    raise Wrong(f"waited {seconds} s in vain for {what}")
+
+
+# ---- recordings ----
+
+
+class Recording:
+    """kron record in a process group of its own, and what it says."""
+
+    def __init__(self, *words, trace="trace", options=()):
+        self.trace = trace
+        self.out, self.err = f"{trace}.out", f"{trace}.err"
+        argv = [KRON, "record", "-o", trace, *options, "--", *words]
+        with open(self.out, "w") as out, open(self.err, "w") as err:
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            )
+        self.pid = self.process.pid
+
+    def said(self):
+        return open(self.out).read(), open(self.err).read()
+
+    def wait_for_line(self, word):
+        wait_for(lambda: word in self.said()[0].splitlines(), f"{word!r} in {self.said()}")
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def end(self, status=0):
+        got = self.process.wait(120)
+        need(got == status, f"kron ended with {got}: {self.said()}")
+        return self.said()
+
+    def socket_name(self):
+        return wait_for(lambda: socket_of(self.pid), "the collector's socket")
+
+    def calls(self, name):
+        t = truth.Trace(self.trace)
+        need(not t.problems, t.problems[:5])
+        return t.entries[name]
+
+
+def unix_sockets():
+    """Inode and name of each abstract socket of kron's."""
+    with open("/proc/net/unix") as f:
+        for line in f:
+            words = line.split()
+            if len(words) == 8 and words[7].startswith("@kron-"):
+                yield words[6], words[7][1:]
+
+
+def socket_of(pid):
+    """The name that the recorder listens on: anybody may read it here."""
+    inodes = dict(unix_sockets())
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            link = os.readlink(f"/proc/{pid}/fd/{fd}")
+            if link.startswith("socket:[") and link[8:-1] in inodes:
+                return inodes[link[8:-1]]
+    return None
+
+
+def environment_of(pid):
+    """KRON_RT and LD_PRELOAD as the process got them: its own user may read that."""
+    with open(f"/proc/{pid}/environ", "rb") as f:
+        env = dict(e.split("=", 1) for e in f.read().decode().split("\0") if "=" in e)
+    return {k: env[k] for k in ("KRON_RT", "LD_PRELOAD")}
+
+
+def descendant_of(pid, name):
+    """A descendant of this name, once it is there."""
+
+    def look():
+        todo = [pid]
+        while todo:
+            p = todo.pop()
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{p}/task/{p}/children") as f:
+                    children = [int(c) for c in f.read().split()]
+                for c in children:
+                    with open(f"/proc/{c}/comm") as f:
+                        if f.read().strip() == name:
+                            return c
+                todo += children
+        return None
+
+    return wait_for(look, f"a process {name}")
+
+
+# ---- attackers ----
+
+
+class Stranger:
+    """A function in a process of another user; what it prints is kept."""
+
+    def __init__(self, function, *args, uid=STRANGER):
+        self.read, write = os.pipe()
+        self.text = ""
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self.read)
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                function(lambda word: os.write(write, f"{word}\n".encode()), *args)
+            except BaseException as e:
+                os.write(write, f"fell over: {e!r}\n".encode())
+            os._exit(0)
+        os.close(write)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.read)
+
+    def words(self):
+        while select.select([self.read], [], [], 0)[0]:
+            got = os.read(self.read, 65536)
+            if not got:
+                break
+            self.text += got.decode()
+        return self.text.splitlines()
+
+    def wait_for(self, word):
+        wait_for(lambda: word in self.words(), f"{word!r} of the stranger, who says {self.text!r}")
+
+
+def connect(name, kind=0):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | kind)
+    s.connect("\0" + name)
+    return s
+
+
+def squat(say, name, backlog, answer):
+    """Takes the name as soon as it is free, and says what came over it."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    while True:
+        with contextlib.suppress(OSError):
+            s.bind("\0" + name)
+            break
+        time.sleep(0.001)
+    s.listen(backlog)
+    say("listening")
+    if not answer:  # nobody who connects is heard, and the backlog is full
+        full = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                full.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                full[-1].setblocking(False)
+                full[-1].connect("\0" + name)
+        say("full")
+        signal.pause()
+    while True:
+        c = s.accept()[0]
+        c.settimeout(20)
+        with contextlib.suppress(OSError):
+            got = c.recv(4096)
+            say(f"received {len(got)}" if got else "hung up")
+
+
+def squatted(recording, name, backlog=16, answer=True):
+    stranger = Stranger(squat, name, backlog, answer)
+    recording_ends = not os.path.exists(f"/proc/{recording.pid}")
+    need(not recording_ends, "the recorder has gone before it was to")
+    return stranger
+
+
+STARTS = 6
+DESCENDANT = """
+echo started
+while [ ! -e go ]; do sleep 0.05; done
+for i in %s; do /bin/true || echo wrong; done
+echo done >descendant-is-done
+""" % " ".join(map(str, range(STARTS)))
+
+
+def starts_are_quick():
+    """Whoever holds the name: it is not he who decides how long a start takes."""
+    began = time.monotonic()
+    open("go", "w").close()
+    wait_for(lambda: os.path.exists("descendant-is-done"), "the descendant", STARTS * PATIENCE * 3)
+    took = time.monotonic() - began
+    need(took < PATIENCE, f"{STARTS} starts of /bin/true took {took:.1f} s")
+
+
+def squatter_after_kill(backlog=16, answer=True):
+    """The recorder was killed, its descendants start programs, a stranger has taken its name."""
+    need_root()
+    r = Recording("sh", "-c", DESCENDANT)
+    r.wait_for_line("started")
+    name = r.socket_name()
+    with squatted(r, name, backlog, answer) as stranger:
+        r.kill()
+        stranger.wait_for("listening" if answer else "full")
+        starts_are_quick()
+        received = [w for w in stranger.words() if w.startswith(("received", "fell"))]
+        need(not received, f"the stranger got something: {received}")
+    need("wrong" not in r.said()[0], r.said())
+    subprocess.run([KRON, "recover", r.trace], capture_output=True, check=True)
+
+
+def squatter_after_end():
+    """An orderly end; a program that was about to start then comes late."""
+    need_root()
+    r = Recording("sh", "-c", "echo started; while [ ! -e go ]; do sleep 0.05; done")
+    r.wait_for_line("started")
+    name = r.socket_name()
+    env = {**os.environ, **environment_of(descendant_of(r.pid, "sh"))}
+    with squatted(r, name) as stranger:
+        open("go", "w").close()
+        r.end()
+        stranger.wait_for("listening")
+        began = time.monotonic()
+        for _ in range(STARTS):
+            p = subprocess.run(["/bin/sh", "-c", "env"], env=env, capture_output=True, text=True)
+            need(p.returncode == 0 and not p.stderr, f"{p}")
+            need("KRON_RT" not in p.stdout, "the environment was not cleaned")
+            need("libkron-rt" not in p.stdout, "the environment was not cleaned")
+        took = time.monotonic() - began
+        need(took < PATIENCE, f"{STARTS} starts took {took:.1f} s")
+        received = [w for w in stranger.words() if w.startswith(("received", "fell"))]
+        need(not received, f"the stranger got something: {received}")
+
+
+# ---- who the collector believes ----
+
+IDLE = 1200
+STARTER = """
+echo started
+while [ ! -e go ]; do sleep 0.05; done
+/bin/true; /bin/true; /bin/true
+"""
+
+
+def idle(say, name, n):
+    """Connects and says nothing, again whenever it is shut out."""
+    held = []
+    for _ in range(n):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            s.connect("\0" + name)
+            held.append(s)
+    say("connected")
+    while True:
+        for i, s in enumerate(held):
+            with contextlib.suppress(BlockingIOError):
+                if not s.recv(1):
+                    held[i] = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                    held[i].setblocking(False)
+                    held[i].connect("\0" + name)
+
+
+def starts_of(trace, program):
+    """Processes that began by executing the program, from the bytes of the table."""
+    return sum(
+        1
+        for f in truth.fields(f"{trace}/tasks")
+        if f[0] == "P" and f[4] == "exec" and os.path.basename(f[7]) == program
+    )
+
+
+def idle_connections():
+    """Strangers hold as many connections as they like: every start is traced, and at once."""
+    need_root()
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        r = Recording("sh", "-c", STARTER)
+        r.wait_for_line("started")
+        with Stranger(idle, r.socket_name(), IDLE) as stranger:
+            stranger.wait_for("connected")
+            began = time.monotonic()
+            open("go", "w").close()
+            said = r.end()
+            took = time.monotonic() - began
+            need("fell" not in stranger.text, stranger.text)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    need(took < PATIENCE, f"three starts took {took:.1f} s")
+    need(starts_of(r.trace, "true") == 3, f"{starts_of(r.trace, 'true')} of three were traced: {said}")
+    need("untraced" not in said[1], said[1])
+
+
+def hello(token, kind=1):
+    head = struct.pack("<IIIi", MAGIC, VERSION, kind, os.getpid()) + bytes.fromhex(token)
+    return head.ljust(HELLO_BYTES, b"\0")
+
+
+def ask(say, name, message):
+    """What the collector gives for a message: bytes, and descriptors."""
+    s = connect(name)
+    s.settimeout(20)
+    if message:
+        s.send(message)
+    try:
+        data, fds, _, _ = socket.recv_fds(s, 4096, 8)
+        say(f"got {len(data)} bytes and {len(fds)} descriptors")
+    except (ConnectionError, TimeoutError) as e:
+        say(f"got 0 bytes and 0 descriptors ({e!r})")
+    say("asked")
+
+
+def questions_of_strangers():
+    """Half a HELLO, a wrong token, and the true one, which somebody has let out."""
+    need_root()
+    r = Recording("sh", "-c", STARTER)
+    r.wait_for_line("started")
+    name = r.socket_name()
+    token = environment_of(descendant_of(r.pid, "sh"))["KRON_RT"].split(",")[1]
+    messages = {
+        "half a HELLO": hello(token)[:60],
+        "a HELLO and a half": hello(token) + hello(token)[:60],
+        "a wrong token": hello("00" * 16),
+        "the true token": hello(token),
+        "a question about modules": hello(token, 2),
+        "another kind": hello(token, 77),
+        "nothing of ours": b"GET / HTTP/1.0\r\n\r\n",
+    }
+    for what, message in messages.items():
+        with Stranger(ask, name, message) as stranger:
+            stranger.wait_for("asked")
+            need("got 0 bytes and 0 descriptors" in stranger.text, f"{what}: {stranger.text}")
+    open("go", "w").close()
+    said = r.end()
+    need(starts_of(r.trace, "true") == 3, f"the recording suffered: {said}")
+
+
+def main():
+    with Suite("security") as s:
+        s.case("killed recorder: who takes its name gets nothing", squatter_after_kill)
+        s.case("killed recorder: a full backlog holds up no start", squatter_after_kill, 0, False)
+        s.case("ended recording: who takes its name gets nothing", squatter_after_end)
+        s.case("a thousand idle connections of strangers hold up no start", idle_connections)
+        s.case("no question of a stranger is answered", questions_of_strangers)
+
+
+if __name__ == "__main__":
+    main()
