@@ -18,8 +18,11 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +33,9 @@
 #define TICK_MS 1000
 #define HELLO_TIMEOUT_S 5
 #define RESULT_TIMEOUT_S 60
+#ifndef PID_FS_MAGIC
+#define PID_FS_MAGIC 0x50494446
+#endif
 
 struct connection {
 	struct connection *next;
@@ -481,16 +487,30 @@ static void *serve_thread(void *arg)
 	return NULL;
 }
 
+/* A number that is this process's for ever, and no other's; 0: the kernel has none (before 6.9). */
+static uint64_t own_identity(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	struct statfs fs;
+	struct stat st;
+	bool known = fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == PID_FS_MAGIC && !fstat(fd, &st);
+
+	if (fd >= 0)
+		close(fd);
+	return known ? st.st_ino : 0;
+}
+
 static int listen_somewhere(struct server *s, struct err *err)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	uint64_t id[2];
+	uint64_t random;
 	socklen_t len;
 
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->fd < 0 || getrandom(id, sizeof(id), 0) != sizeof(id))
+	if (s->fd < 0 || getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
-	snprintf(s->name, sizeof(s->name), "kron-%016" PRIx64 "%016" PRIx64, id[0], id[1]);
+	snprintf(s->name, sizeof(s->name), KRON_SOCKET_PREFIX "%016" PRIx64 "-%016" PRIx64,
+		 own_identity(), random);
 	memcpy(addr.sun_path + 1, s->name, strlen(s->name));
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(s->name));
 	if (bind(s->fd, (struct sockaddr *)&addr, len) || listen(s->fd, 1024))

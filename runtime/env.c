@@ -45,6 +45,22 @@ static const char *read_session(const char *s)
 	return s + 2 * i;
 }
 
+/* "kron-<16 hex digits>-...": of the process that listens under this name. */
+static uint64_t read_collector(const char *name)
+{
+	const char *s = mini_after(name, KRON_SOCKET_PREFIX);
+	uint64_t number = 0;
+	int i, digit;
+
+	for (i = 0; s && i < 16; i++) {
+		digit = hex_digit(s[i]);
+		if (digit < 0)
+			return 0;
+		number = number << 4 | (uint64_t)digit;
+	}
+	return s && s[16] == '-' ? number : 0;
+}
+
 /* "NAME,SESSION,PATH"; the copy outlives whatever the program does to its stack. */
 static bool read_entry(const char *entry)
 {
@@ -62,6 +78,7 @@ static bool read_entry(const char *entry)
 		kron_rt_env.name[kron_rt_env.name_len++] = *s++;
 	if (*s++ != ',' || kron_rt_env.name_len == 0)
 		return false;
+	kron_rt_env.collector = read_collector(kron_rt_env.name);
 	s = read_session(s);
 	if (!s || *s != ',' || s[1] != '/')
 		return false;

@@ -8,6 +8,7 @@
  *
  * hook_map.c asks in the same way, under no lock of others: one thread of a process at a time.
  */
+#include <errno.h>
 #include <link.h>
 #include "runtime/rt.h"
 #include "runtime/sys.h"
@@ -25,8 +26,12 @@ static bool ask_once(const struct rt_question *q)
 {
 	struct kron_result res;
 	struct rt_answer a;
+	int ret;
 
-	if (rt_ask(&a, q) != 0)
+	ret = rt_ask(&a, q);
+	if (ret == -ECONNREFUSED)
+		kron_rt.cut_off = true;
+	if (ret)
 		return false;
 	mini_zero(&res, sizeof(res));
 	res.magic = KRON_WIRE_MAGIC;
@@ -56,8 +61,8 @@ void rt_modules_ask(struct rt_question q)
 {
 	uint64_t mask;
 
-	if (kron_rt.quiet || __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) ||
-	    rt_collector_is_gone())
+	if (kron_rt.quiet || kron_rt.cut_off ||
+	    __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone())
 		return;
 	mask = rt_signals_block();
 	if (rt_proc_ensure() && rt_proc_is_ours()) {

@@ -11,6 +11,8 @@
  *               |  |                                +--(hooks)--> hook_exec.c, hook_child.c,
  *               |  |                                              hook_dl.c, hook_map.c,
  *             wire.c  <---------------------------------------    hook_seccomp.c
+ *               |
+ *            trust.c
  *
  * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
  * never print but under KRON_LOG=rt:debug, never change errno, the signal mask or a
@@ -83,6 +85,7 @@ struct rt {
 	bool quiet;       /* a seccomp filter may kill us: no system calls any more; only set */
 	bool mute;        /* rdtsc faults in new threads: no samples any more; only set */
 	bool orphan;      /* the collector is dead: nobody will make room; only set */
+	bool cut_off;     /* the collector cannot be reached by its name from here; only set */
 	bool stuck;       /* wait mode: no room came for long, while wake_waiters was stuck_at */
 	bool debug;       /* KRON_LOG=rt:debug */
 	bool no_children; /* the exec hook does nothing */
@@ -300,6 +303,9 @@ uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 /* ---- wire.c: one question to the collector ---- */
 /* Does anybody listen on its socket?  Where we cannot see its pid. */
 bool rt_collector_answers(void) __attribute__((visibility("hidden")));
+struct ucred;
+/* trust.c: may we tell this peer anything, and do what it says? */
+bool rt_peer_is_trusted(int sock, const struct ucred *peer) __attribute__((visibility("hidden")));
 #define RT_ANSWER_FDS 3
 struct rt_answer {
 	int sock;
@@ -310,7 +316,8 @@ struct rt_question { /* as in struct kron_hello */
 	uint32_t kind, again;
 	uint64_t range, range_len;
 };
-/* 0 or -errno.  On success the caller ends with rt_ask_end(). */
+/* 0 or -errno; -ECONNREFUSED: the collector is not there, and will not be.  On success the caller
+ * ends with rt_ask_end(). */
 int rt_ask(struct rt_answer *a, const struct rt_question *q) __attribute__((visibility("hidden")));
 void rt_tell(const struct rt_answer *a, const struct kron_result *result)
 	__attribute__((visibility("hidden")));
@@ -330,6 +337,7 @@ uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 struct rt_env {
 	char name[108]; /* abstract socket name */
 	uint32_t name_len;
+	uint64_t collector; /* who must listen there (wire.h); 0: nobody can tell */
 	uint8_t session[16];
 	const char *entry; /* our copy of "KRON_RT=..." */
 	const char *path;  /* in it: path of libkron-rt.so */

@@ -15,45 +15,63 @@
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
-#define PATIENCE_SECONDS 5 /* for each message; a collector at work says so more often */
+/* To be heard at all: a backlog that strangers fill, or a stranger's own, holds nobody up. */
+#define CONNECT_MS 40
+#define PATIENCE_MS 5000 /* for each message; a collector at work says so more often */
 
-static int ask_connect(void)
+static void set_patience(long sock, long ms)
+{
+	struct timeval t = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	sys5(__NR_setsockopt, sock, SOL_SOCKET, SO_RCVTIMEO, (long)&t, sizeof(t));
+	sys5(__NR_setsockopt, sock, SOL_SOCKET, SO_SNDTIMEO, (long)&t, sizeof(t));
+}
+
+static long connect_to_name(long sock)
 {
 	struct sockaddr_un addr;
-	struct timeval patience = {.tv_sec = PATIENCE_SECONDS, .tv_usec = 0};
+
+	addr.sun_family = AF_UNIX;
+	addr.sun_path[0] = '\0';
+	mini_copy(addr.sun_path + 1, kron_rt_env.name, kron_rt_env.name_len);
+	return sys3(__NR_connect, sock, (long)&addr,
+		    (long)(offsetof(struct sockaddr_un, sun_path) + 1 + kron_rt_env.name_len));
+}
+
+/* peer->pid is 0 where our pid namespace does not see it. */
+static bool is_collector(int sock, struct ucred *peer)
+{
+	uint32_t len = sizeof(*peer);
+
+	return sys5(__NR_getsockopt, sock, SOL_SOCKET, SO_PEERCRED, (long)peer, (long)&len) == 0 &&
+	       rt_peer_is_trusted(sock, peer);
+}
+
+/* A connection to the collector and to nobody else. */
+static int ask_connect(struct ucred *peer)
+{
 	long sock = sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	long ret;
 
 	if (sock < 0)
 		return (int)sock;
-	sys5(__NR_setsockopt, sock, SOL_SOCKET, SO_RCVTIMEO, (long)&patience, sizeof(patience));
-	sys5(__NR_setsockopt, sock, SOL_SOCKET, SO_SNDTIMEO, (long)&patience, sizeof(patience));
-	addr.sun_family = AF_UNIX;
-	addr.sun_path[0] = '\0';
-	mini_copy(addr.sun_path + 1, kron_rt_env.name, kron_rt_env.name_len);
-	ret = sys3(__NR_connect, sock, (long)&addr,
-		   (long)(offsetof(struct sockaddr_un, sun_path) + 1 + kron_rt_env.name_len));
+	set_patience(sock, CONNECT_MS);
+	ret = connect_to_name(sock);
+	if (ret == 0 && !is_collector((int)sock, peer))
+		ret = -ECONNREFUSED; /* whoever that is, the collector is not there */
 	if (ret < 0) {
 		sys_close((int)sock);
 		return (int)ret;
 	}
+	set_patience(sock, PATIENCE_MS);
 	return (int)sock;
-}
-
-/* As our pid namespace sees it; 0 when it does not. */
-static void note_collector_pid(int sock)
-{
-	struct ucred cred;
-	uint32_t len = sizeof(cred);
-
-	if (sys5(__NR_getsockopt, sock, SOL_SOCKET, SO_PEERCRED, (long)&cred, (long)&len) == 0)
-		kron_rt.collector_pid = cred.pid;
 }
 
 bool rt_collector_answers(void)
 {
 	uint64_t mask = rt_signals_block();
-	int sock = ask_connect();
+	struct ucred peer;
+	int sock = ask_connect(&peer);
 
 	if (sock >= 0)
 		sys_close(sock);
@@ -130,14 +148,15 @@ static int ask_receive(struct rt_answer *a)
 int rt_ask(struct rt_answer *a, const struct rt_question *q)
 {
 	struct kron_hello hello;
+	struct ucred peer;
 	int ret, i;
 
 	for (i = 0; i < RT_ANSWER_FDS; i++)
 		a->fd[i] = -1;
-	a->sock = ask_connect();
+	a->sock = ask_connect(&peer);
 	if (a->sock < 0)
 		return a->sock;
-	note_collector_pid(a->sock);
+	kron_rt.collector_pid = peer.pid;
 
 	mini_zero(&hello, sizeof(hello));
 	hello.magic = KRON_WIRE_MAGIC;
