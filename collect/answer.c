@@ -323,7 +323,8 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	const struct resolution *found = &l->module->probes.found;
 	struct err err;
 
-	if (!semaphores_raise(w->q->pid, l->bias, found->semaphores.v, found->semaphores.n, &err))
+	if (!semaphores_raise(w->q->pid, w->q->pidfd, l->bias, found->semaphores.v,
+			      found->semaphores.n, &err))
 		return;
 	err_prefix(&err, -1, "%s", l->module->path);
 	answer_note(w, l->module->path, &err);

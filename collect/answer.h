@@ -62,6 +62,7 @@ struct answerer {
 
 struct question {
 	pid_t pid;
+	int pidfd; /* tells whether that number still means the process that asks */
 	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, action_thunk;
 	enum kron_thunk way; /* what the first of them does */
 	int32_t counts;      /* struct kron_hello */

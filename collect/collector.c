@@ -124,6 +124,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.device_fd = -1,
 		.fd = -1,
 		.wake_fd = -1,
+		.epoll_fd = -1,
 	};
 	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
 	code = open_bus(c, err);

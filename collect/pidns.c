@@ -77,6 +77,14 @@ static char *read_text(const char *path, char *buf, size_t size)
 	return n < 0 ? NULL : buf;
 }
 
+pid_t pidns_inner_of(pid_t pid)
+{
+	char path[64], status[8192];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return read_text(path, status, sizeof(status)) ? pidns_inner(status) : 0;
+}
+
 static bool is_all_visible(void)
 {
 	const size_t size = 1 << 18;
@@ -94,7 +102,6 @@ void pidns_list_read(struct pidns_list *l)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
-	char path[64], status[8192];
 
 	memset(l, 0, sizeof(*l));
 	if (!proc)
@@ -105,8 +112,7 @@ void pidns_list_read(struct pidns_list *l)
 
 		if (p.here <= 0)
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/status", p.here);
-		p.inner = read_text(path, status, sizeof(status)) ? pidns_inner(status) : 0;
+		p.inner = pidns_inner_of(p.here);
 		if (!p.inner) /* one of ours, or gone */
 			continue;
 		p.ns = pidns_of(p.here);

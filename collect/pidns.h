@@ -31,6 +31,9 @@ struct pidns_list {
 	bool complete; /* /proc hides nothing: who is not in it does not live */
 };
 
+/* What the process calls itself, if it is in a namespace below ours; else 0. */
+pid_t pidns_inner_of(pid_t pid);
+
 /* All processes that are in namespaces below ours; who lives during all of the call is in it. */
 void pidns_list_read(struct pidns_list *l);
 void pidns_list_free(struct pidns_list *l);

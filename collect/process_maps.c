@@ -299,12 +299,27 @@ bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	/* The name stands in parentheses and may hold anything: start after the last one. */
 	p = strrchr(text, ')');
 	n = p ? sscanf(p + 1,
-		       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		       " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
 		       "%" SCNd64 " %*d %" SCNu64,
-		       &out->state, &out->threads, &out->starttime)
+		       &out->state, &out->ppid, &out->threads, &out->starttime)
 	      : 0;
 	xfree(text);
-	return n == 3;
+	return n == 4;
+}
+
+bool process_uid(pid_t pid, uid_t *uid)
+{
+	char path[64], *line;
+	size_t len;
+	char *text;
+	bool found;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	text = read_all(path, &len);
+	line = text ? strstr(text, "\nUid:") : NULL;
+	found = line && sscanf(line, "\nUid: %*u %u", uid) == 1;
+	xfree(text);
+	return found;
 }
 
 bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns)

@@ -61,11 +61,14 @@ pid_t process_tracer(pid_t pid);
 
 struct process_stat {
 	char state;
+	pid_t ppid;
 	int64_t threads;
 	uint64_t starttime;
 };
 bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out);
 /* How long a thread has been on a processor, in nanoseconds, as of some milliseconds ago. */
 bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
+/* Effective uid. */
+bool process_uid(pid_t pid, uid_t *uid);
 
 #endif

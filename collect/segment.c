@@ -23,6 +23,7 @@
 
 #include "bus/bus.h"
 #include "collect/limits.h"
+#include "collect/starts.h"
 
 #define PROCS_START 512u
 #define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
@@ -170,6 +171,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	ctl->constant_time = opt->constant_time;
 	ctl->segment_size = seg->size;
 	leave_note(seg, opt, random + sizeof(ctl->session));
+	starts_clear(seg);
 	ctl->collector_pid = getpid();
 	__atomic_store_n(&ctl->closing, 0, __ATOMIC_RELEASE);
 	return 0;
@@ -418,6 +420,7 @@ int segment_create(struct segment *seg, const struct segment_options *opt, struc
 	if (opt->board) {
 		code = create_named(seg, opt, err);
 	} else {
+		seg->own = true;
 		name_own(seg);
 		code = create_new(seg, opt, err);
 	}

@@ -49,6 +49,7 @@ struct segment {
 	struct cgroups cgroups;
 	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
 	bool follows_cgroups; /* nobody asked for a size: the pool takes a share of what is left */
+	bool own;             /* made for this recording, and for nobody else */
 	uint32_t csr_before;  /* when we came to a board that stays */
 };
 

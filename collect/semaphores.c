@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-static int raise_one(pid_t pid, uint64_t addr)
+#include "collect/peers.h"
+
+static int raise_one(pid_t pid, int pidfd, uint64_t addr)
 {
 	uint16_t count;
 	struct iovec here = {&count, sizeof(count)};
@@ -18,15 +20,17 @@ static int raise_one(pid_t pid, uint64_t addr)
 	if (count == UINT16_MAX)
 		return 0; /* somebody's, and surely not zero */
 	count++;
+	if (!peer_is_there(pidfd))
+		return -ESRCH;
 	if (process_vm_writev(pid, &here, 1, &there, 1, 0) != sizeof(count))
 		return errno ? -errno : -EFAULT;
 	return 0;
 }
 
-int semaphores_raise(pid_t pid, uint64_t bias, const uint64_t *vaddrs, size_t n, struct err *err)
+int semaphores_raise(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		int code = raise_one(pid, bias + vaddrs[i]);
+		int code = raise_one(pid, pidfd, bias + vaddrs[i]);
 
 		if (code)
 			return err_set(err, -code,

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * serve.c - see serve.h.
+ * serve.c - see serve.h.  doc/SECURITY.md says who may ask, and what each side proves.
  *
- * Whoever connects must know the session's token, and is the process that its socket's
- * credentials name, whatever it says.  It can make us plan a file that it has loaded, and no
- * more than that.
+ *   accept ─► SILENT ──HELLO──► may it ask? ──► WAITS ──► ASKS: a thread, serve_answer.c
+ *               │                    │ no
+ *               └── too long, or too many of its user ──► closed
+ *
+ * One thread accepts, hears HELLOs, and ticks.  It waits for nobody: a connection that says nothing
+ * is an entry in a list, and those of other users are few.  Whoever asks must know the session's token,
+ * and be of our own user or belong to the recording (peers.c).  It can make us plan a file that
+ * it has loaded, and no more than that.
  */
 #define _GNU_SOURCE
 #include "collect/serve.h"
@@ -15,433 +20,55 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "collect/counts.h"
+#include "collect/serve_impl.h"
+#include "collect/starts.h"
 
-#define LINEAGE_MAX 63
 #define TICK_MS 1000
-#define HELLO_TIMEOUT_S 5
-#define RESULT_TIMEOUT_S 60
+#define HELLO_MS 5000
+#define EVENTS 32
+#define BACKLOG 1024
+#define ACCEPTS 64 /* at most between two looks at those that are there */
 #ifndef PID_FS_MAGIC
 #define PID_FS_MAGIC 0x50494446
 #endif
 
-struct connection {
-	struct connection *next;
-	struct server *server;
-	int fd;
-	bool working;  /* wants WORKING messages; under the server's lock */
-	pid_t pid;     /* that asks; 0: has not said HELLO; under the server's lock */
-	bool replied;  /* a RESULT is to come; likewise */
-	bool debugged; /* it ran under a debugger when it asked */
-};
-
 /* ---- notes ---- */
 
-void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason)
+static void note_times(struct server *s, pid_t pid, const char *module, const char *reason,
+		       uint64_t times)
 {
 	char text[16];
 	const char *fields[] = {"U", text, reason};
 
-	untraced_add(&s->untraced, module, reason);
+	untraced_add_times(&s->untraced, module, reason, times);
 	snprintf(text, sizeof(text), "%d", pid);
 	journal_line(s->journal, "tasks", fields, 3);
 	log_info("collect", "pid %d: %s", pid, reason);
 }
 
-/* ---- one question ---- */
-
-static int receive(int fd, void *buf, size_t size)
+static void note_many(void *ctx, pid_t pid, const char *reason, uint64_t n)
 {
-	ssize_t n;
-
-	do
-		n = recv(fd, buf, size, 0);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n == (ssize_t)size ? 0 : -EPROTO;
+	note_times(ctx, pid, NULL, reason, n);
 }
 
-static void set_timeout(int fd, int seconds)
+void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason)
 {
-	struct timeval tv = {.tv_sec = seconds};
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+	note_times(s, pid, module, reason, 1);
 }
 
-static bool is_hello_of_session(const struct server *s, const struct kron_hello *h)
-{
-	return h->magic == KRON_WIRE_MAGIC && h->version == KRON_WIRE_VERSION &&
-	       !memcmp(h->session, s->session, sizeof(h->session)) && h->kind >= KRON_HELLO_START &&
-	       h->kind <= KRON_HELLO_WRITES;
-}
-
-static pid_t peer_pid(int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ? 0 : cred.pid;
-}
-
-static int send_reply(int sock, const struct kron_reply *reply, const int *fds, size_t nfds)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
-	ssize_t n;
-
-	if (nfds) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
-static void set_working(struct connection *c, bool working)
-{
-	pthread_mutex_lock(&c->server->lock);
-	c->working = working;
-	pthread_mutex_unlock(&c->server->lock);
-}
-
-static int send_answer(struct connection *c, uint32_t kind, const struct answer *a)
-{
-	struct server *s = c->server;
-	struct kron_reply reply = {
-		.magic = KRON_WIRE_MAGIC,
-		.version = KRON_WIRE_VERSION,
-		.kind = KRON_MSG_REPLY,
-		.ncommands = a->ncommands,
-		.commands_size = a->size,
-	};
-	int fds[3];
-	size_t n = 0;
-
-	if (kind == KRON_HELLO_START) {
-		reply.segment_size = s->seg->size;
-		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
-		fds[n++] = s->seg->fd;
-		if (s->device_fd >= 0) {
-			reply.flags |= KRON_REPLY_DEVICE;
-			fds[n++] = s->device_fd;
-		}
-		reply.flags |= a->small_stacks ? KRON_REPLY_SMALL_STACKS : 0;
-	}
-	if (a->fd >= 0)
-		fds[n++] = a->fd;
-	return send_reply(c->fd, &reply, fds, n);
-}
-
-static int reply(struct connection *c, uint32_t kind, const struct answer *a)
-{
-	pthread_mutex_lock(&c->server->lock);
-	c->replied = true;
-	pthread_mutex_unlock(&c->server->lock);
-	return send_answer(c, kind, a);
-}
-
-static void explain_result(uint32_t problem, uint64_t detail, char *text, size_t size)
-{
-	int code = detail < 4096 ? (int)detail : 0;
-
-	switch (problem) {
-	case KRON_RESULT_WINDOW_TAKEN:
-		snprintf(text, size, "the board's addresses are taken in it: %s", strerror(code));
-		break;
-	case KRON_RESULT_MAP_FAILED:
-		snprintf(text, size, "trampolines could not be mapped: %s", strerror(code));
-		break;
-	case KRON_RESULT_OLD_BYTES:
-		snprintf(text, size,
-			 "code in memory is not what the file says (offset 0x%" PRIx64 ")", detail);
-		break;
-	case KRON_RESULT_PROTECT_FAILED:
-		snprintf(text, size, "its code may not be changed: %s", strerror(code));
-		break;
-	case KRON_RESULT_NO_SLOT:
-		snprintf(text, size, "the process table of the board is full");
-		break;
-	case KRON_RESULT_VERSION:
-		snprintf(text, size, "libkron-rt.so is of another version than kron");
-		break;
-	case KRON_RESULT_NO_RSEQ:
-		snprintf(
-			text, size,
-			"--bus device needs the rseq areas that glibc 2.35 and later register, and "
-			"it has none");
-		break;
-	case KRON_RESULT_BOARD:
-		snprintf(text, size, "the board in shared memory is damaged");
-		break;
-	default:
-		snprintf(text, size, "the runtime reports problem %u", problem);
-	}
-}
-
-/* Groups that were refused, a message each, up to the end.  False: the process has ended, been
- * killed, or says what makes no sense. */
-static bool receive_results(struct connection *c, struct answer *a, struct kron_result *r)
-{
-	set_timeout(c->fd, RESULT_TIMEOUT_S);
-	for (uint32_t n = 0; n <= a->ncommands; n++) {
-		if (receive(c->fd, r, sizeof(*r)) || r->magic != KRON_WIRE_MAGIC)
-			return false;
-		if (r->kind == KRON_RESULT_END)
-			return true;
-		if (!answer_take_result(a, r))
-			return false;
-	}
-	return false;
-}
-
-static void note_groups(struct connection *c, pid_t pid, const struct answer *a, bool asks_again)
-{
-	char why[200], text[sizeof(struct err)];
-
-	for (size_t i = 0; i < a->groups.n; i++) {
-		const struct answer_group *g = &a->groups.v[i];
-
-		if (!g->module || g->code == KRON_RESULT_OK ||
-		    (asks_again && answer_group_is_displaced(g)))
-			continue;
-		explain_result(g->code, g->detail, why, sizeof(why));
-		snprintf(text, sizeof(text), "%s: %s%s", g->module->path, why,
-			 g->code == KRON_RESULT_OLD_BYTES && c->debugged
-				 ? ": a debugger may have a breakpoint there"
-				 : "");
-		server_note_untraced(c->server, pid, g->module->path, text);
-	}
-}
-
-static void take_result(struct connection *c, pid_t pid, const struct kron_hello *hello,
-			struct answer *a)
-{
-	struct server *s = c->server;
-	struct kron_result r;
-	bool asks_again;
-	char text[200];
-	uint32_t uid;
-
-	if (!receive_results(c, a, &r))
-		return;
-	log_debug("collect", "pid %d: %u modules patched, %u refused%s", pid, r.groups_applied,
-		  r.groups_refused, r.flags & KRON_RESULT_AGAIN ? ", asks again" : "");
-	asks_again = r.flags & KRON_RESULT_AGAIN;
-	if (r.code != KRON_RESULT_OK) {
-		explain_result(r.code, r.detail, text, sizeof(text));
-		server_note_untraced(s, pid, NULL, text);
-	}
-	note_groups(c, pid, a, asks_again);
-	uid = hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid;
-	answer_settle(s->answerer, a, uid, &r);
-	if (hello->kind == KRON_HELLO_START)
-		answer_known(s->answerer, pid, uid);
-	if (hello->kind == KRON_HELLO_START && r.groups_applied) {
-		pthread_mutex_lock(&s->lock);
-		s->starts++;
-		pthread_mutex_unlock(&s->lock);
-	}
-}
-
-/* With --no-children only the first program counts, and what it executes in its own place. */
-static bool is_wanted(struct server *s, pid_t pid)
-{
-	bool wanted;
-
-	pthread_mutex_lock(&s->lock);
-	if (!s->first_pid)
-		s->first_pid = pid;
-	wanted = !s->no_children || pid == s->first_pid;
-	pthread_mutex_unlock(&s->lock);
-	return wanted;
-}
-
-/* Breakpoints and probes do not go together everywhere: who uses both should know. */
-static void note_debugger(struct connection *c, pid_t pid, bool starts)
-{
-	struct server *s = c->server;
-	pid_t tracer = process_tracer(pid);
-	char *name;
-
-	c->debugged = tracer;
-	if (!tracer || !starts)
-		return;
-	name = process_thread_name(tracer, 0);
-	pthread_mutex_lock(&s->lock);
-	if (!s->debugged)
-		s->debugged = xasprintf("process %d runs under %s (pid %d)", pid,
-					name ? name : "a debugger", tracer);
-	pthread_mutex_unlock(&s->lock);
-	xfree(name);
-}
-
-static void answer_question(struct connection *c, pid_t pid, const struct kron_hello *h)
-{
-	struct server *s = c->server;
-	struct question q = {
-		.pid = pid,
-		.thunk = h->thunk[s->thunk],
-		.hook_thunk = h->hook_thunk,
-		.payload_thunk = h->payload_thunk[s->thunk],
-		.resource_thunk = h->resource_thunk,
-		.action_thunk = h->action_thunk,
-		.way = s->thunk,
-		.counts = (int32_t)h->counts,
-		.again = h->again,
-		.kind = h->kind,
-		.range = h->range,
-		.range_len = h->range_len,
-	};
-	uint32_t lineage[LINEAGE_MAX + 1];
-	struct answer a;
-	struct err err;
-	int code;
-
-	if (h->kind != KRON_HELLO_START) {
-		tasks_lineage(s->tasks, h->proc_uid, h->proc_slot, lineage, LINEAGE_MAX);
-		q.lineage = lineage;
-	}
-	note_debugger(c, pid, h->kind == KRON_HELLO_START);
-	set_working(c, true);
-	code = answer_make(s->answerer, &q, &a, &err);
-	set_working(c, false);
-	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
-		counts_make_room(s->seg);
-	vec_for(&a.notes, n)
-		server_note_untraced(s, pid, n->module, n->err.msg);
-	if (code)
-		server_note_untraced(s, pid, NULL, err.msg);
-	else if (!a.brings_runtime && !reply(c, h->kind, &a))
-		take_result(c, pid, h, &a);
-	answer_free(&a);
-}
-
-/* Is its RESULT there, and nobody has read it yet? */
-static bool has_result(const struct connection *c)
-{
-	struct pollfd p = {.fd = c->fd, .events = POLLIN};
-
-	return c->replied && poll(&p, 1, 0) > 0;
-}
-
-/* Newer connections stand in front. */
-static bool is_unsettled(const struct connection *c)
-{
-	for (const struct connection *older = c->next; older; older = older->next)
-		if (older->pid == c->pid || has_result(older))
-			return true;
-	return false;
-}
-
-/*
- * What a process refused is not offered to it again, nor to its children, and what is new in a child
- * depends on what its parent was told.  So every RESULT that was sent before this question has to be
- * taken first: they are there already, and other threads read them.
- */
-static void wait_for_turn(struct connection *c, pid_t pid)
-{
-	struct server *s = c->server;
-
-	pthread_mutex_lock(&s->lock);
-	c->pid = pid;
-	while (!s->stopping && is_unsettled(c))
-		pthread_cond_wait(&s->idle, &s->lock);
-	pthread_mutex_unlock(&s->lock);
-}
-
-static void *connection_thread(void *arg)
-{
-	struct connection *c = arg, **p;
-	struct server *s = c->server;
-	struct kron_hello h;
-	pid_t pid = peer_pid(c->fd);
-
-	set_timeout(c->fd, HELLO_TIMEOUT_S);
-	if (!receive(c->fd, &h, sizeof(h)) && is_hello_of_session(s, &h)) {
-		if (pid <= 0) {
-			server_note_untraced(s, h.pid, NULL,
-					     "it runs where its /proc cannot be seen");
-		} else if (is_wanted(s, pid)) {
-			wait_for_turn(c, pid);
-			if (h.kind == KRON_HELLO_START)
-				tasks_announce(s->tasks, pid, h.pid);
-			answer_question(c, pid, &h);
-		}
-	}
-	pthread_mutex_lock(&s->lock);
-	for (p = &s->connections; *p != c; p = &(*p)->next)
-		;
-	*p = c->next;
-	close(c->fd);
-	__atomic_fetch_sub(&s->nconnections, 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&s->idle);
-	pthread_mutex_unlock(&s->lock);
-	xfree(c);
-	return NULL;
-}
-
-/* ---- the listener ---- */
-
-static void add_connection(struct server *s, int fd)
-{
-	struct connection *c = xcalloc(1, sizeof(*c));
-	pthread_attr_t attr;
-	pthread_t thread;
-	int code;
-
-	c->server = s;
-	c->fd = fd;
-	pthread_mutex_lock(&s->lock);
-	c->next = s->connections;
-	s->connections = c;
-	__atomic_fetch_add(&s->nconnections, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&s->lock);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	code = pthread_create(&thread, &attr, connection_thread, c);
-	pthread_attr_destroy(&attr);
-	if (code) /* out of threads: do it here, late is better than never */
-		connection_thread(c);
-}
-
-static void tick(struct server *s)
-{
-	struct kron_reply msg = {
-		.magic = KRON_WIRE_MAGIC, .version = KRON_WIRE_VERSION, .kind = KRON_MSG_WORKING};
-
-	pthread_mutex_lock(&s->lock);
-	for (struct connection *c = s->connections; c; c = c->next)
-		if (c->working)
-			send(c->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
-	pthread_mutex_unlock(&s->lock);
-}
+/* ---- connections ---- */
 
 static uint64_t now_ms(void)
 {
@@ -451,38 +78,342 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static void *serve_thread(void *arg)
+static bool is_stranger(const struct connection *c)
 {
-	struct server *s = arg;
-	uint64_t next_tick = now_ms() + TICK_MS;
+	return c->peer.uid != c->server->uid;
+}
 
-	pthread_setname_np(pthread_self(), "kron-serve");
-	for (;;) {
-		struct pollfd p[3] = {{.fd = s->wake_fd, .events = POLLIN},
-				      {.fd = tasks_ends_fd(s->tasks), .events = POLLIN},
-				      {.fd = s->fd, .events = POLLIN}};
-		bool full =
-			__atomic_load_n(&s->nconnections, __ATOMIC_RELAXED) >= SERVE_CONNECTIONS;
-		uint64_t now = now_ms();
-		int fd;
+/* Under the lock; not for one that has a thread, but by it. */
+static void close_connection(struct connection *c)
+{
+	struct server *s = c->server;
+	struct connection **p;
 
-		if (now >= next_tick) {
-			tick(s);
-			next_tick = now + TICK_MS;
-		}
-		if (poll(p, full ? 2 : 3, full ? 5 : (int)(next_tick - now)) < 0 && errno != EINTR)
-			break;
-		if (p[0].revents)
-			break;
-		if (p[1].revents)
-			tasks_note_ends(s->tasks);
-		if (full || !(p[2].revents & POLLIN))
+	for (p = &s->connections; *p != c; p = &(*p)->next)
+		;
+	*p = c->next;
+	s->nconnections--;
+	close(c->fd);
+	peer_close(&c->peer);
+	pthread_cond_broadcast(&s->idle);
+	xfree(c);
+}
+
+/* A stranger's silent connections. */
+struct silence {
+	uid_t uid;
+	unsigned n;
+	struct connection *oldest;
+};
+
+static struct silence *silence_of(struct silence *all, unsigned *n, struct connection *c)
+{
+	for (unsigned i = 0; i < *n; i++)
+		if (all[i].uid == c->peer.uid)
+			return &all[i];
+	if (*n == SERVE_SILENT) /* make_room() lets no more come */
+		return &all[0];
+	all[*n] = (struct silence){.uid = c->peer.uid, .oldest = c};
+	return &all[(*n)++];
+}
+
+/* The oldest silent one of the stranger who has most of them; NULL: no stranger has any. */
+static struct connection *find_victim(struct server *s, unsigned *strangers)
+{
+	struct silence all[SERVE_SILENT];
+	const struct silence *most = NULL;
+	unsigned n = 0;
+
+	*strangers = 0;
+	for (struct connection *c = s->connections; c; c = c->next) {
+		if (c->state != CONNECTION_SILENT || !is_stranger(c))
 			continue;
-		fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+		silence_of(all, &n, c)->n++;
+		++*strangers;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (!most || all[i].n > most->n)
+			most = &all[i];
+	return most ? most->oldest : NULL;
+}
+
+static void make_room(struct server *s)
+{
+	unsigned strangers;
+	struct connection *victim = find_victim(s, &strangers);
+
+	if (strangers >= SERVE_SILENT)
+		close_connection(victim);
+}
+
+static void add_connection(struct server *s, int fd)
+{
+	struct connection *c = xcalloc(1, sizeof(*c)), **p;
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
+
+	c->server = s;
+	c->fd = fd;
+	c->since_ms = now_ms();
+	peer_of_socket(&c->peer, fd);
+	pthread_mutex_lock(&s->lock);
+	if (is_stranger(c))
+		make_room(s);
+	for (p = &s->connections; *p; p = &(*p)->next)
+		;
+	*p = c;
+	s->nconnections++;
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+		close_connection(c);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- threads ---- */
+
+static void start_waiting(struct server *s);
+
+static void *connection_thread(void *arg)
+{
+	struct connection *c = arg;
+	struct server *s = c->server;
+
+	serve_answer(c);
+	pthread_mutex_lock(&s->lock);
+	close_connection(c);
+	start_waiting(s);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static void start_thread(struct connection *c)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int code;
+
+	c->state = CONNECTION_ASKS;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	code = pthread_create(&thread, &attr, connection_thread, c);
+	pthread_attr_destroy(&attr);
+	if (code) /* out of threads: the next tick tries again */
+		c->state = CONNECTION_WAITS;
+}
+
+/* Strangers wait for each other, and nobody else waits for them. */
+static bool has_turn(const struct connection *c)
+{
+	unsigned own = 0, strangers = 0, same = 0;
+
+	for (const struct connection *o = c->server->connections; o; o = o->next) {
+		if (o->state != CONNECTION_ASKS)
+			continue;
+		own += !is_stranger(o);
+		strangers += is_stranger(o);
+		same += o->peer.uid == c->peer.uid;
+	}
+	if (!is_stranger(c))
+		return own < SERVE_THREADS;
+	return strangers < SERVE_THREADS / 2 && same < SERVE_THREADS / 4;
+}
+
+/* Under the lock. */
+static void start_waiting(struct server *s)
+{
+	struct connection *next;
+
+	for (struct connection *c = s->connections; c && !s->stopping; c = next) {
+		next = c->next;
+		if (c->state == CONNECTION_WAITS && has_turn(c))
+			start_thread(c);
+	}
+}
+
+/* ---- HELLO ---- */
+
+static bool has_token(const struct server *s, const struct kron_hello *h, size_t n)
+{
+	return n >= offsetof(struct kron_hello, proc_uid) && h->magic == KRON_WIRE_MAGIC &&
+	       !memcmp(h->session, s->session, sizeof(h->session));
+}
+
+/* With --no-children only the first program counts, and what it executes in its own place. */
+static bool is_wanted(struct server *s, pid_t pid)
+{
+	if (!s->first_pid)
+		s->first_pid = pid;
+	return !s->no_children || pid == s->first_pid;
+}
+
+/* Memory that it could cut off under our feet, and hardware, are for our own user. */
+static const char *what_is_ours_alone(const struct server *s)
+{
+	if (!s->seg->own)
+		return "it is another user's, and a board with a name is one user's: without "
+		       "--board it could be traced";
+	if (s->device_fd >= 0)
+		return "it is another user's, and the device is yours alone";
+	return NULL;
+}
+
+/* NULL: it may ask. */
+static const char *why_not(struct connection *c)
+{
+	struct server *s = c->server;
+
+	if (c->peer.pid <= 0)
+		return "it runs where its /proc cannot be seen";
+	if (!peer_identify(&c->peer, c->fd))
+		return "it ended before its plan was ready";
+	if (!is_stranger(c))
+		return NULL;
+	if (!peer_belongs(&s->users, &c->peer, c->hello.pid, s->tasks))
+		return "it is another user's, knows the recording, and no process of the recording "
+		       "has started it";
+	return what_is_ours_alone(s);
+}
+
+/* What to do with it: true, it may stay and wait for a thread. */
+static bool hear(struct connection *c)
+{
+	struct server *s = c->server;
+	ssize_t n = recv(c->fd, &c->hello, sizeof(c->hello), MSG_DONTWAIT | MSG_TRUNC);
+	const char *why;
+
+	if (n <= 0 || !has_token(s, &c->hello, (size_t)n))
+		return false;
+	if (c->hello.kind == KRON_HELLO_START)
+		starts_arrived(s->seg, c->hello.pid);
+	if (c->hello.version != KRON_WIRE_VERSION || n != sizeof(c->hello))
+		why = "the libkron-rt.so in it is of another version than kron";
+	else if (c->hello.kind < KRON_HELLO_START || c->hello.kind > KRON_HELLO_WRITES)
+		return false;
+	else
+		why = why_not(c);
+	if (why)
+		server_note_untraced(s, c->peer.pid ? c->peer.pid : c->hello.pid, NULL, why);
+	return !why && is_wanted(s, c->peer.pid);
+}
+
+/* It is in a place where it cannot know that we are we: runtime/trust.c. */
+static void note_mistrust(const struct connection *c)
+{
+	if (!is_stranger(c) && c->peer.pid > 0 && peer_is_in_other_users(&c->peer))
+		server_note_untraced(c->server, c->peer.pid, NULL,
+				     "it runs in a user namespace in which kron's user is not to be "
+				     "told from others");
+}
+
+static void take_event(struct connection *c)
+{
+	struct server *s = c->server;
+	char byte;
+	bool hung_up = !recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+	bool may_ask = !hung_up && hear(c);
+
+	if (hung_up)
+		note_mistrust(c);
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+	pthread_mutex_lock(&s->lock);
+	if (may_ask) {
+		c->state = CONNECTION_WAITS;
+		c->working = true;
+		start_waiting(s);
+	} else {
+		close_connection(c);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- the listener ---- */
+
+/* Who waits learns that work goes on, and who says nothing for long is let go. */
+static void tick(struct server *s, uint64_t now)
+{
+	struct kron_reply msg = {
+		.magic = KRON_WIRE_MAGIC, .version = KRON_WIRE_VERSION, .kind = KRON_MSG_WORKING};
+	struct connection *next;
+
+	pthread_mutex_lock(&s->lock);
+	for (struct connection *c = s->connections; c; c = next) {
+		next = c->next;
+		if (c->working)
+			send(c->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (c->state == CONNECTION_SILENT && now - c->since_ms > HELLO_MS)
+			close_connection(c);
+	}
+	start_waiting(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* No descriptor is left.  Strangers' go first; else those that we have must end. */
+static void free_descriptors(struct server *s)
+{
+	struct pollfd p = {.fd = s->wake_fd, .events = POLLIN};
+	struct connection *victim;
+	unsigned strangers;
+
+	pthread_mutex_lock(&s->lock);
+	victim = find_victim(s, &strangers);
+	if (victim)
+		close_connection(victim);
+	pthread_mutex_unlock(&s->lock);
+	if (!victim)
+		poll(&p, 1, 10);
+}
+
+static void accept_some(struct server *s)
+{
+	for (int i = 0; i < ACCEPTS; i++) {
+		int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+
 		if (fd >= 0)
 			add_connection(s, fd);
 		else if (errno == EMFILE || errno == ENFILE)
-			poll(p, 1, 10);
+			return free_descriptors(s);
+		else
+			return;
+	}
+}
+
+/* Those that are there before those that come.  False: it is over. */
+static bool take_events(struct server *s, const struct epoll_event *ev, int n)
+{
+	bool listener = false;
+
+	for (int i = 0; i < n; i++) {
+		if (ev[i].data.ptr == &s->wake_fd)
+			return false;
+		if (ev[i].data.ptr == &s->fd)
+			listener = true;
+		else if (ev[i].data.ptr == &s->tasks)
+			tasks_note_ends(s->tasks);
+		else
+			take_event(ev[i].data.ptr);
+	}
+	if (listener)
+		accept_some(s);
+	return true;
+}
+
+static void *serve_thread(void *arg)
+{
+	struct server *s = arg;
+	uint64_t next_tick = now_ms() + TICK_MS, now;
+	struct epoll_event ev[EVENTS];
+	int n;
+
+	pthread_setname_np(pthread_self(), "kron-serve");
+	for (;;) {
+		now = now_ms();
+		if (now >= next_tick) {
+			tick(s, now);
+			next_tick = now + TICK_MS;
+		}
+		n = epoll_wait(s->epoll_fd, ev, EVENTS, (int)(next_tick - now));
+		if (n < 0 && errno != EINTR)
+			break;
+		if (!take_events(s, ev, n))
+			break;
 	}
 	return NULL;
 }
@@ -513,8 +444,25 @@ static int listen_somewhere(struct server *s, struct err *err)
 		 own_identity(), random);
 	memcpy(addr.sun_path + 1, s->name, strlen(s->name));
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(s->name));
-	if (bind(s->fd, (struct sockaddr *)&addr, len) || listen(s->fd, 1024))
+	if (bind(s->fd, (struct sockaddr *)&addr, len) || listen(s->fd, BACKLOG))
 		return err_set(err, errno, "cannot listen on a socket: %s", strerror(errno));
+	return 0;
+}
+
+static int watch_descriptors(struct server *s, struct err *err)
+{
+	struct epoll_event listener = {.events = EPOLLIN, .data.ptr = &s->fd};
+	struct epoll_event wake = {.events = EPOLLIN, .data.ptr = &s->wake_fd};
+	struct epoll_event ends = {.events = EPOLLIN, .data.ptr = &s->tasks};
+	int ends_fd = tasks_ends_fd(s->tasks);
+
+	s->wake_fd = eventfd(0, EFD_CLOEXEC);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->wake_fd < 0 || s->epoll_fd < 0 ||
+	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->fd, &listener) ||
+	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->wake_fd, &wake) ||
+	    (ends_fd >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, ends_fd, &ends)))
+		return err_set(err, errno, "cannot watch a socket: %s", strerror(errno));
 	return 0;
 }
 
@@ -526,10 +474,10 @@ int server_start(struct server *s, struct err *err)
 	pthread_cond_init(&s->idle, NULL);
 	untraced_init(&s->untraced);
 	memcpy(s->session, s->seg->ctl->session, sizeof(s->session));
-	s->wake_fd = eventfd(0, EFD_CLOEXEC);
-	if (s->wake_fd < 0)
-		return err_set(err, errno, "cannot make an eventfd: %s", strerror(errno));
+	s->uid = geteuid();
 	code = listen_somewhere(s, err);
+	if (!code)
+		code = watch_descriptors(s, err);
 	if (code)
 		return code;
 	code = pthread_create(&s->thread, NULL, serve_thread, s);
@@ -560,12 +508,17 @@ bool server_stop(struct server *s)
 	s->stopping = true;
 	pthread_cond_broadcast(&s->idle);
 	/* The peers get an end of file, and run on untraced. */
-	for (struct connection *c = s->connections; c; c = c->next)
+	for (struct connection *c = s->connections, *next; c; c = next) {
+		next = c->next;
 		shutdown(c->fd, SHUT_RDWR);
+		if (c->state != CONNECTION_ASKS)
+			close_connection(c);
+	}
 	while (s->nconnections && !code)
 		code = pthread_cond_timedwait(&s->idle, &s->lock, &until);
 	all_ended = !s->nconnections;
 	pthread_mutex_unlock(&s->lock);
+	starts_finish(s->seg, note_many, s);
 	return all_ended;
 }
 
@@ -575,6 +528,9 @@ void server_free(struct server *s)
 		close(s->fd);
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	vec_free(&s->users.known);
 	untraced_free(&s->untraced);
 	xfree(s->debugged);
 }

@@ -2,8 +2,9 @@
 /*
  * serve.h - answers the runtimes' questions (kron/wire.h) on an abstract Unix socket.
  *
- * A thread accepts and ticks: each second it tells those who wait that work goes on.  Each
- * connection has a short-lived thread of its own, at most SERVE_CONNECTIONS at once.
+ * A thread accepts, hears, and ticks: each second it tells those who wait that work goes on.  Each
+ * question has a short-lived thread of its own, at most SERVE_THREADS at once for our own user's
+ * processes, and half as many for all others, of whom no user gets more than a quarter.
  */
 #ifndef COLLECT_SERVE_H
 #define COLLECT_SERVE_H
@@ -16,11 +17,13 @@
 #include "base/vec.h"
 #include "collect/answer.h"
 #include "collect/journal.h"
+#include "collect/peers.h"
 #include "collect/segment.h"
 #include "collect/tasks.h"
 #include "collect/untraced.h"
 
-#define SERVE_CONNECTIONS 32u
+#define SERVE_THREADS 32u
+#define SERVE_SILENT 64u /* connections of other users that have not said HELLO */
 
 struct connection;
 
@@ -34,7 +37,8 @@ struct server {
 	int device_fd;         /* bus device: what the programs map; else -1 */
 	char name[64];         /* abstract, without the leading NUL */
 	uint8_t session[16];
-	int fd, wake_fd;
+	uid_t uid;
+	int fd, wake_fd, epoll_fd;
 	pthread_t thread;
 	bool running;
 
@@ -43,15 +47,18 @@ struct server {
 	struct connection *connections;
 	uint32_t nconnections;
 	bool stopping;
-	pid_t first_pid; /* of the program that was started */
 	uint64_t starts; /* processes that are being traced after START */
 	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
 	struct untraced_list untraced;
+
+	/* the listener's thread alone */
+	pid_t first_pid; /* of the program that was started */
+	struct peer_users users;
 };
 
 int server_start(struct server *s, struct err *err);
-/* Ends all connections and waits, a second at most, for their threads.  False: some plan on,
- * and what they use must not be freed. */
+/* Ends all connections and waits, a second at most, for their threads.  Notes what never came
+ * through.  False: some plan on, and what they use must not be freed. */
 bool server_stop(struct server *s);
 void server_free(struct server *s);
 

@@ -487,6 +487,27 @@ void tasks_look(struct tasks *t, bool deaths, bool thorough)
 	pthread_mutex_unlock(&t->lock);
 }
 
+bool tasks_has_process(struct tasks *t, pid_t pid)
+{
+	uint32_t limit = segment_procs_ready(t->seg), uid;
+	bool found = false;
+
+	pthread_mutex_lock(&t->lock);
+	if (limit > t->slots_used + PROC_SEARCH_SLACK)
+		limit = t->slots_used + PROC_SEARCH_SLACK;
+	for (uint32_t i = 0; i < limit && !found; i++) {
+		const struct task *k = &t->slot[i];
+
+		if (k->uid)
+			found = k->here == pid && !k->dead;
+		else /* the drain has not met it yet */
+			found = slot_state(t->seg, i, &uid) == KRON_PROC_LIVE &&
+				t->seg->procs[i].pid == pid;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
 static bool is_thread_gone(const struct task *k, pid_t tid, bool thorough)
 {
 	struct process_stat st;

@@ -107,6 +107,9 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
  */
 void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max);
 
+/* Is there a living process of this number, in our pid namespace, in the table? */
+bool tasks_has_process(struct tasks *t, pid_t pid);
+
 /*
  * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about
  * zombies and pids that were used again, too, which costs three system calls a process, and

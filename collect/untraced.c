@@ -5,6 +5,10 @@
 #include <string.h>
 
 #define NAMES_SHOWN 3
+/* A process can say what it likes: not a reason for each nonsense. */
+#define REASONS_MAX 200u
+#define MODULES_MAX 4096u
+#define OTHER_REASONS "and for other reasons"
 
 void untraced_init(struct untraced_list *l)
 {
@@ -29,12 +33,19 @@ static struct untraced *find(struct untraced_list *l, const char *reason, bool h
 	vec_for(&l->v, old)
 		if (!strcmp(old->reason, reason) && (old->modules.n != 0) == has_modules)
 			return old;
+	if (l->v.n > REASONS_MAX)
+		return &l->v.v[REASONS_MAX];
 	u = vec_push(&l->v);
-	u->reason = xstrdup(reason);
+	u->reason = xstrdup(l->v.n > REASONS_MAX ? OTHER_REASONS : reason);
 	return u;
 }
 
 void untraced_add(struct untraced_list *l, const char *module, const char *text)
+{
+	untraced_add_times(l, module, text, 1);
+}
+
+void untraced_add_times(struct untraced_list *l, const char *module, const char *text, uint64_t times)
 {
 	size_t n = module ? strlen(module) : 0;
 	bool begins = n && !strncmp(text, module, n) && strchr(": ", text[n]);
@@ -43,9 +54,10 @@ void untraced_add(struct untraced_list *l, const char *module, const char *text)
 
 	pthread_mutex_lock(&l->lock);
 	u = find(l, begins ? text + n : text, begins);
-	u->count++;
+	u->count += times;
 	vec_for(&u->modules, name)
 		known = known || !strcmp(*name, module);
+	begins = begins && u->modules.n < MODULES_MAX && l->v.n <= REASONS_MAX;
 	if (begins && !known)
 		*vec_push(&u->modules) = xstrdup(module);
 	pthread_mutex_unlock(&l->lock);

@@ -27,6 +27,8 @@ void untraced_init(struct untraced_list *l);
 void untraced_free(struct untraced_list *l);
 /* text is a sentence; module: the path that it is about, NULL: none. */
 void untraced_add(struct untraced_list *l, const char *module, const char *text);
+void untraced_add_times(struct untraced_list *l, const char *module, const char *text,
+			uint64_t times);
 /*
  * The sentence, allocated.  Of several modules with the same reason it has the names of up to
  * three: "a.so, b.so, c.so and 5 more: trampolines could not be mapped: File exists".

@@ -115,7 +115,8 @@ static const char *script_interpreter(char *line, long len)
 	return line + start;
 }
 
-enum verdict { NO, YES, FOLLOW };
+/* NOTHING: the kernel will not execute this, or as text for a shell. */
+enum verdict { NO, YES, FOLLOW, NOTHING };
 
 /* What is in this file?  FOLLOW: a script, its interpreter's path is now in *path. */
 static enum verdict look_into(int fd, char *line, const char **path)
@@ -127,16 +128,16 @@ static enum verdict look_into(int fd, char *line, const char **path)
 	struct stat st;
 	long len;
 
-	if (sys2(__NR_fstat, fd, (long)&st) != 0 || !S_ISREG(st.st_mode))
-		return NO;
+	if (sys2(__NR_fstat, fd, (long)&st) != 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+		return NOTHING;
 	len = read_at(fd, line, SCRIPT_LINE, 0);
 	if (len <= 0)
-		return NO;
+		return NOTHING;
 	*path = script_interpreter(line, len);
 	if (*path)
 		return FOLLOW; /* set-id bits of scripts mean nothing */
 	if (!is_our_elf((uint8_t *)line, len) || is_privileged_file(fd, &st))
-		return NO;
+		return mini_mismatch(line, ELFMAG, SELFMAG) == SELFMAG ? NO : NOTHING;
 	mini_copy(head.bytes, line, sizeof(head));
 	return takes_our_entries(fd, &head.align) ? YES : NO;
 }
@@ -155,6 +156,14 @@ static int open_plain(int dirfd, const char *path, int flags)
 		return (int)sys3(__NR_fcntl, dirfd, F_DUPFD_CLOEXEC, 0);
 	return (int)sys4(__NR_openat, dirfd, (long)path,
 			 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+static bool is_executable(int dirfd, const char *path, int flags)
+{
+	struct stat st;
+
+	return sys4(__NR_newfstatat, dirfd, (long)path, (long)&st, flags) == 0 &&
+	       S_ISREG(st.st_mode) && st.st_mode & 0111;
 }
 
 static bool can_open_our_library(void)
@@ -191,23 +200,30 @@ static bool can_load_our_library(void)
 	return can;
 }
 
-bool rt_exec_target_traceable(int dirfd, const char *path, int flags)
+enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 {
 	char line[SCRIPT_LINE];
 	enum verdict v = FOLLOW;
 	int level;
 
-	if (is_secure_process() || !can_load_our_library())
-		return false;
 	for (level = 0; v == FOLLOW && level <= SCRIPT_LEVELS; level++) {
 		int fd = open_plain(dirfd, path, flags);
 
+		/* Who may execute a file need not be allowed to read it. */
 		if (fd < 0)
-			return false;
+			return fd == -EACCES && !level && is_executable(dirfd, path, flags)
+				       ? KRON_UNTRACED_FILE
+				       : KRON_UNTRACED_REASONS;
 		v = look_into(fd, line, &path);
 		sys_close(fd);
 		dirfd = AT_FDCWD;
 		flags = 0;
 	}
-	return v == YES;
+	if (v == NOTHING)
+		return KRON_UNTRACED_REASONS;
+	if (v != YES)
+		return KRON_UNTRACED_FILE;
+	if (is_secure_process())
+		return KRON_UNTRACED_IDS;
+	return can_load_our_library() ? KRON_UNTRACED_NOT : KRON_UNTRACED_ROOT;
 }

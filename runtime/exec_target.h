@@ -5,10 +5,13 @@
 #ifndef RUNTIME_EXEC_TARGET_H
 #define RUNTIME_EXEC_TARGET_H
 
-#include <stdbool.h>
+#include <kron/segment.h>
 
-/* Arguments as execveat's.  "No" whenever unsure. */
-bool rt_exec_target_traceable(int dirfd, const char *path, int flags)
+/*
+ * Arguments as execveat's.  KRON_UNTRACED_NOT: it may; else why not, and a reason is returned
+ * whenever unsure.  KRON_UNTRACED_REASONS: there is no program there that the kernel would execute.
+ */
+enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 	__attribute__((visibility("hidden")));
 
 #endif

@@ -135,6 +135,15 @@ static void exec_with(const struct rt_exec *c, const char *const *envp)
 		sys3(__NR_execve, (long)c->path, (long)c->argv, (long)envp);
 }
 
+/* The collector waits for it to say HELLO. */
+static void exec_entered(const struct rt_exec *c, const char *const *envp)
+{
+	uint32_t start = rt_start_enter();
+
+	exec_with(c, envp);
+	rt_start_leave(start);
+}
+
 /*
  * A vfork child that took the big array and became another program never gives it back.  Then
  * its process does not share our memory any more, which the kernel tells.
@@ -155,10 +164,12 @@ static bool big_array_take(int32_t pid)
 static void exec_big(const struct rt_exec *c, size_t count, const char *of_user,
 		     const char *preload)
 {
-	if (count > STATIC_ENTRIES || !big_array_take(sys_getpid()))
+	if (count > STATIC_ENTRIES || !big_array_take(sys_getpid())) {
+		rt_start_untraced(KRON_UNTRACED_SPACE);
 		return;
+	}
 	env_build(big_array, c->envp, count, of_user, preload);
-	exec_with(c, big_array);
+	exec_entered(c, big_array);
 	__atomic_store_n(&big_array_owner, 0, __ATOMIC_RELEASE);
 }
 
@@ -168,7 +179,7 @@ exec_small(const struct rt_exec *c, size_t count, const char *of_user, const cha
 	const char *array[count + OURS_MAX + 1];
 
 	env_build(array, c->envp, count, of_user, preload);
-	exec_with(c, array);
+	exec_entered(c, array);
 }
 
 static void __attribute__((noinline))
@@ -178,8 +189,10 @@ exec_traced(const struct rt_exec *c, size_t count, const char *of_user)
 		      (of_user ? mini_len(of_user) : 0);
 	char preload[room < PRELOAD_MAX ? room : PRELOAD_MAX];
 
-	if (!preload_build(preload, sizeof(preload), of_user))
+	if (!preload_build(preload, sizeof(preload), of_user)) {
+		rt_start_untraced(KRON_UNTRACED_SPACE);
 		return;
+	}
 	if (count <= STACK_ENTRIES)
 		exec_small(c, count, of_user, preload);
 	else
@@ -194,20 +207,27 @@ static bool is_session_over(void)
 /* With kron's environment, if that is for us to do.  It returns when it fails. */
 static void exec_as_traced(const struct rt_exec *c)
 {
+	enum kron_untraced why;
 	const char *of_user;
 	size_t count;
 	uint64_t mask;
-	bool traceable;
+	bool may;
 
-	if (!kron_rt.env_hidden || kron_rt.no_children || kron_rt.quiet || is_session_over())
+	if (!kron_rt.env_hidden || kron_rt.no_children)
+		return;
+	if (kron_rt.quiet)
+		rt_start_untraced(KRON_UNTRACED_QUIET);
+	if (kron_rt.quiet || is_session_over())
 		return;
 	mask = rt_signals_block();
-	traceable = rt_exec_target_traceable(c->dirfd, c->path, c->flags) &&
-		    env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
+	why = rt_exec_target(c->dirfd, c->path, c->flags);
+	may = env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
 	/* Before the exec: the mask outlives it. */
 	rt_signals_restore(mask);
-	if (traceable)
+	if (may && why == KRON_UNTRACED_NOT)
 		exec_traced(c, count, of_user);
+	else if (may && why < KRON_UNTRACED_REASONS)
+		rt_start_untraced(why);
 }
 
 /*

@@ -381,6 +381,13 @@ void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 	__attribute__((visibility("hidden")));
 
+/* ---- starts.c ---- */
+/* This process is about to execute a program with our environment.  A number for when it fails. */
+uint32_t rt_start_enter(void) __attribute__((visibility("hidden")));
+void rt_start_leave(uint32_t i) __attribute__((visibility("hidden")));
+/* ... or without it. */
+void rt_start_untraced(enum kron_untraced why) __attribute__((visibility("hidden")));
+
 /* ---- signals: nothing of the program runs on this thread in between ---- */
 uint64_t rt_signals_block(void) __attribute__((visibility("hidden")));
 void rt_signals_restore(uint64_t mask) __attribute__((visibility("hidden")));

@@ -67,18 +67,6 @@ static int ask_connect(struct ucred *peer)
 	return (int)sock;
 }
 
-bool rt_collector_answers(void)
-{
-	uint64_t mask = rt_signals_block();
-	struct ucred peer;
-	int sock = ask_connect(&peer);
-
-	if (sock >= 0)
-		sys_close(sock);
-	rt_signals_restore(mask);
-	return sock >= 0;
-}
-
 static int ask_send(int sock, const void *msg, size_t len)
 {
 	long ret;
@@ -87,6 +75,21 @@ static int ask_send(int sock, const void *msg, size_t len)
 		ret = sys6(__NR_sendto, sock, (long)msg, (long)len, MSG_NOSIGNAL, 0, 0);
 	} while (ret == -EINTR);
 	return ret < 0 ? (int)ret : 0;
+}
+
+bool rt_collector_answers(void)
+{
+	uint64_t mask = rt_signals_block();
+	const uint32_t word = KRON_WIRE_MAGIC;
+	struct ucred peer;
+	int sock = ask_connect(&peer);
+
+	if (sock >= 0) {
+		ask_send(sock, &word, sizeof(word)); /* so that it sees that it is believed */
+		sys_close(sock);
+	}
+	rt_signals_restore(mask);
+	return sock >= 0;
 }
 
 static void fds_close(int fd[RT_ANSWER_FDS])

@@ -421,7 +421,10 @@ static void put_untraced(const struct trace *t, FILE *out)
 		return;
 	fprintf(out, "\n%9s  %s\n", "Untraced", "Why");
 	for (size_t i = 0; i < t->nuntraced; i++) {
-		fprintf(out, "%9d  ", t->untraced[i].pid);
+		if (t->untraced[i].pid)
+			fprintf(out, "%9d  ", t->untraced[i].pid);
+		else /* several */
+			fprintf(out, "%9s  ", "");
 		text_put(out, t->untraced[i].reason);
 		fputc('\n', out);
 	}

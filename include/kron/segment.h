@@ -5,6 +5,7 @@
  *   offset        what                                      mapped by the runtime
  *   0x0000000     the board's local memory, 32 MiB           exact bus only, anywhere
  *   0x2000000     struct kron_ctl, one page                  KRON_CTL_ADDR         ┐
+ *   0x2000c40     in it, struct kron_starts                                        │
  *   0x2001000     uint64_t chunk_state[KRON_CHUNKS_MAX]                            │ the
  *   0x2041000     struct kron_source source[KRON_SOURCES_MAX]                      │ window's
  *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ tail
@@ -288,5 +289,37 @@ _Static_assert(sizeof(struct kron_proc) == 64, "one cache line a process");
 _Static_assert(KRON_PROCS_OFFSET + 64u * KRON_PROCS_MAX <= KRON_POOL_OFFSET, "tables overlap");
 
 #define KRON_PROC_NONE 0xffffu /* slot value: no slot could be had */
+
+/* ---- programs that are being started ----
+ *
+ * Who is about to execute a program with kron's environment enters it here, and takes it out when
+ * the execve fails; the collector takes it out when the program says HELLO.  So what is left was
+ * started and did not come through: no program goes untraced without a word.  An entry also
+ * vouches for a program of another user: doc/SECURITY.md.
+ *
+ *   FREE (0) --RT: CAS--> pid, uid --RT: execve failed, or collector: HELLO--> FREE
+ */
+#define KRON_STARTS_MAX 112u
+enum kron_untraced {             /* programs that are started without kron's environment */
+	KRON_UNTRACED_NOT = 0,   /* this one gets it */
+	KRON_UNTRACED_FILE = 1,  /* static, set-id, of another architecture or loader */
+	KRON_UNTRACED_IDS = 2,   /* by a process with ids of two users */
+	KRON_UNTRACED_ROOT = 3,  /* where libkron-rt.so cannot be read: another root directory */
+	KRON_UNTRACED_QUIET = 4, /* by a process behind a seccomp filter, whether it succeeds or not */
+	KRON_UNTRACED_SPACE = 5, /* with too large an environment */
+	KRON_UNTRACED_REASONS
+};
+struct kron_starts {
+	uint32_t unlisted;                        /* RT, atomic: the table was full */
+	uint32_t untraced[KRON_UNTRACED_REASONS]; /* RT, atomic: how many */
+	uint32_t reserved;
+	uint64_t start[KRON_STARTS_MAX]; /* atomic: pid | uid << 32, as the process sees them */
+};
+#define KRON_STARTS_OFFSET 3136u /* in the page of the control block */
+_Static_assert(KRON_STARTS_OFFSET + sizeof(struct kron_starts) <= 4096, "in the page");
+static inline struct kron_starts *kron_starts(const struct kron_ctl *ctl)
+{
+	return (struct kron_starts *)((uintptr_t)ctl + KRON_STARTS_OFFSET);
+}
 
 #endif

@@ -18,6 +18,9 @@
  * KRON_RESULT_AGAIN, and the runtime asks once more, before anything of the new modules runs:
  * HELLO says how many times it has asked in vain.
  *
+ * Before HELLO the runtime makes sure that it is the collector who listens (runtime/trust.c).  One that
+ * hangs up without a word did not believe it; one that only wants to know says the magic number.
+ *
  * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_DEVICE, the device
  * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  Later only the
  * command file comes.
