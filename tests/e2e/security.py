@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import KRON, SRC, Skip, Suite, Wrong, compile_c, need, rnd, truth
+from tap import CC, KRON, Skip, Suite, Wrong, compile_c, need, truth
 
 STRANGER = 65534
 MAGIC, VERSION, HELLO_BYTES = 0x4B524F4E, 4, 136
@@ -373,13 +373,132 @@ def questions_of_strangers():
     need(starts_of(r.trace, "true") == 3, f"the recording suffered: {said}")
 
 
+# ---- what the environment carries ----
+
+AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+FILTERED = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog filter = {1, all};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 1;
+	execl("/bin/true", "true", (char *)0);
+	return 2;
+}
+"""
+
+
+def compile_text(out, text, *flags):
+    with open(f"{out}.c", "w") as f:
+        f.write(text)
+    subprocess.run([*CC, "-O2", "-o", out, f"{out}.c", *flags], check=True)
+
+
+def other_users_are_traced():
+    """Root's programs that become somebody else: every call is there, and they act as ever."""
+    need_root()
+    compile_c("triggers", "bins/triggers.c")
+    os.chmod(".", 0o777)
+    for i, way in enumerate(
+        (
+            f"{AS_NOBODY} ./triggers 1 1000",
+            f"{AS_NOBODY} sh -c './triggers 1 1000; exit 0'",
+            # nobody is left who has samples: its parent said that it would start it
+            f"{AS_NOBODY} sh -c '(./triggers 1 1000 >out &) ; while [ ! -s out ]; do sleep 0.02; done'",
+            "unshare -Ur ./triggers 1 1000",
+            "unshare -fp --mount-proc ./triggers 1 1000",
+            f"unshare -fp --mount-proc {AS_NOBODY} ./triggers 1 1000",
+            "unshare -m ./triggers 1 1000",
+        )
+    ):
+        if os.path.exists("out"):
+            os.remove("out")
+        r = Recording("sh", "-c", way, trace=f"t{i}", options=["-F", "tick"])
+        said = r.end()
+        got = r.calls("tick")
+        need(got == 1000, f"{way}: {got} of 1000 calls, {said}")
+        need("untraced" not in said[1], f"{way}: {said[1]}")
+
+
+def what_is_untraced_is_said():
+    """Programs that kron cannot reach run as ever, and a note says that they did."""
+    need_root()
+    compile_text("plain", "int main(void) { return 7; }")
+    compile_text("static", "int main(void) { return 7; }", "-static")
+    compile_text("filtered", FILTERED)
+    subprocess.run(["cp", "plain", "setid"], check=True)
+    os.chown("setid", STRANGER, STRANGER)
+    os.chmod("setid", 0o4755)
+    os.makedirs("root")
+    for lib in ("/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"):
+        os.makedirs(f"root{os.path.dirname(lib)}", exist_ok=True)
+        subprocess.run(["cp", "-L", lib, f"root{lib}"], check=True)
+    subprocess.run(["cp", "plain", "root/plain"], check=True)
+    never = "it was started and never reported to kron"
+    ways = {
+        "./static": (7, 1, "it is static, set-id"),
+        "./setid; ./setid": (7, 2, "it is static, set-id"),
+        "chroot root /plain": (7, 1, "libkron-rt.so cannot be read"),
+        "./filtered": (0, 1, "a process behind a seccomp filter"),
+        "unshare -n ./plain": (7, 1, never),
+        "unshare -n sh -c './plain; ./plain'": (7, 1, never),
+        "./plain; ./nothing": (127, 0, ""),
+        "PATH=/nowhere:/usr/bin env true": (0, 0, ""),
+    }
+    for i, (way, (status, times, phrase)) in enumerate(ways.items()):
+        r = Recording("sh", "-c", f"{way}; exit $?", trace=f"t{i}")
+        err = r.end(status)[1]
+        notes = [line for line in err.splitlines() if "untraced" in line]
+        need(len(notes) == (times > 0), f"{way}: {err}")
+        if times:
+            need(phrase in notes[0], f"{way}: {err}")
+            need((f"({times} times)" in notes[0]) == (times > 1), f"{way}: {err}")
+            info = truth.kron_json("info", r.trace)
+            need(any(phrase in u["reason"] for u in info["untraced"]), f"{way}: {info['untraced']}")
+
+
+HANG_UP = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect("\\0" + sys.argv[1])
+s.close()
+sys.stdin.read()
+"""
+
+
+def who_does_not_believe_us_is_noted():
+    """In a user namespace without numbers, on a kernel without identities, the runtime hangs up
+    without a word (tests/unit/test_trust.c).  Here a script does; the collector finds out why."""
+    need_root()
+    r = Recording("sh", "-c", STARTER)
+    r.wait_for_line("started")
+    argv = ["unshare", "-U", sys.executable, "-c", HANG_UP, r.socket_name()]
+    p = subprocess.Popen(argv, stdin=subprocess.PIPE)
+    wait_for(lambda: any(f[0] == "U" for f in truth.fields(f"{r.trace}/tasks")), "the note")
+    p.stdin.close()
+    p.wait()
+    open("go", "w").close()
+    err = r.end()[1]
+    need("untraced: it runs in a user namespace" in err, err)
+
+
 def main():
     with Suite("security") as s:
+        os.chmod(s.folder, 0o755)  # for those who become somebody else
         s.case("killed recorder: who takes its name gets nothing", squatter_after_kill)
         s.case("killed recorder: a full backlog holds up no start", squatter_after_kill, 0, False)
         s.case("ended recording: who takes its name gets nothing", squatter_after_end)
         s.case("a thousand idle connections of strangers hold up no start", idle_connections)
         s.case("no question of a stranger is answered", questions_of_strangers)
+        s.case("programs that become another user are traced", other_users_are_traced)
+        s.case("what cannot be traced is said", what_is_untraced_is_said)
+        s.case("who does not believe us is noted", who_does_not_believe_us_is_noted)
 
 
 if __name__ == "__main__":
