@@ -281,14 +281,14 @@ static bool hear(struct connection *c)
 
 	if (n <= 0 || !has_token(s, &c->hello, (size_t)n))
 		return false;
-	if (c->hello.kind == KRON_HELLO_START)
-		starts_arrived(s->seg, c->hello.pid);
 	if (c->hello.version != KRON_WIRE_VERSION || n != sizeof(c->hello))
 		why = "the libkron-rt.so in it is of another version than kron";
 	else if (c->hello.kind < KRON_HELLO_START || c->hello.kind > KRON_HELLO_WRITES)
 		return false;
 	else
 		why = why_not(c);
+	if (c->hello.kind == KRON_HELLO_START)
+		starts_arrived(s->seg, c->hello.pid);
 	if (why)
 		server_note_untraced(s, c->peer.pid ? c->peer.pid : c->hello.pid, NULL, why);
 	return !why && is_wanted(s, c->peer.pid);
