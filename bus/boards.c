@@ -77,10 +77,16 @@ static int check_geometry(const struct device_geometry *g, struct err *err)
 	return 0;
 }
 
-static int refuse_taken_name(const char *name, struct err *err)
+static int refuse_taken_name(const char *object, const char *name, struct err *err)
 {
-	return err_set(err, EEXIST, "there is a board %s already: `kron board rm %s` removes it",
-		       name, name);
+	struct stat st;
+
+	if (!object_stat(object, &st) && st.st_uid != geteuid())
+		object_refuse_foreign(object, name, st.st_uid, err);
+	else
+		err_set(err, EEXIST, "there is a board %s already: `kron board rm %s` removes it",
+			name, name);
+	return -EEXIST;
 }
 
 int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
@@ -99,7 +105,7 @@ int boards_create(const char *name, const struct device_geometry *g, enum access
 		return code;
 	object_name_of_board(object, sizeof(object), name);
 	if (!object_stat(object, &st)) /* before the work; object_publish() decides */
-		return refuse_taken_name(name, err);
+		return refuse_taken_name(object, name, err);
 	code = object_begin(&fd, KRON_WINDOW_SIZE, err);
 	if (code)
 		return code;
@@ -107,7 +113,7 @@ int boards_create(const char *name, const struct device_geometry *g, enum access
 	if (!code)
 		code = object_publish(fd, object, &named, err);
 	if (code == -EEXIST)
-		refuse_taken_name(name, err);
+		refuse_taken_name(object, name, err);
 	if (!code)
 		close(named);
 	close(fd);
@@ -184,40 +190,37 @@ void boards_object_of(const char *name, char *object, size_t size)
 
 /* ---- look ---- */
 
-/* There are samples that nobody but `kron recover` will fetch. */
-static bool has_samples_left(const struct window *w)
+static void look_into(const struct object *o, struct boards_entry *e)
 {
-	return w->board.ctl->collector_pid != 0;
-}
-
-static void look_into(int fd, struct boards_entry *e)
-{
+	struct object_recorder r;
 	struct window w;
 	struct err err;
 
-	if (object_map_checked(fd, e->name, &w, &err)) {
+	if (object_map_checked(o->fd, e->name, &w, &err)) {
 		e->damaged = true;
 		snprintf(e->why, sizeof(e->why), "%.255s", err.msg);
 		return;
 	}
-	e->permanent = w.board.ctl->permanent != 0;
+	object_find_recorder(o, w.board.ctl, &r);
+	e->permanent = !o->held.keeper && w.board.ctl->permanent;
 	e->recording = object_note(w.board.ctl)->recording;
-	if (object_is_locked(fd)) {
-		e->recorder_pid = w.board.ctl->collector_pid;
-	} else if (has_samples_left(&w)) {
-		e->orphaned = true;
-		e->orphaned_pid = w.board.ctl->collector_pid;
-		snprintf(e->dir, sizeof(e->dir), "%.*s", (int)sizeof(e->dir) - 1,
-			 object_note(w.board.ctl)->dir);
+	e->orphaned = r.killed;
+	if (r.killed) {
+		/* Of a recorder's own this is what the memory says: to be shown, not to be used. */
+		e->orphaned_pid = r.pid ? r.pid : w.board.ctl->collector_pid;
+		memcpy(e->dir, r.dir, sizeof(e->dir));
+	} else {
+		e->recorder_pid = r.pid;
 	}
 	object_unmap(&w);
 }
 
 bool boards_look_at(const char *object, struct boards_entry *e)
 {
+	struct object o;
 	struct stat st;
 	struct err err;
-	int fd, code;
+	int code;
 
 	memset(e, 0, sizeof(*e));
 	if (!object_shown_name(object, e->name, sizeof(e->name)) || object_stat(object, &st))
@@ -225,7 +228,7 @@ bool boards_look_at(const char *object, struct boards_entry *e)
 	/* Other users' recordings are nothing to us; a board with our name on it is. */
 	if (object_is_recorders_own(object) && st.st_uid != geteuid())
 		return false;
-	code = object_open(object, e->name, &fd, &st, &err);
+	code = object_open(object, e->name, &o, &err);
 	if (code == -ENOENT)
 		return false;
 	if (code) {
@@ -233,9 +236,9 @@ bool boards_look_at(const char *object, struct boards_entry *e)
 		snprintf(e->why, sizeof(e->why), "%.255s", err.msg);
 		return true;
 	}
-	e->bytes = (uint64_t)st.st_blocks * 512;
-	look_into(fd, e);
-	close(fd);
+	e->bytes = o.bytes;
+	look_into(&o, e);
+	object_close(&o);
 	return true;
 }
 
@@ -272,41 +275,53 @@ int boards_list(struct boards_entry **out, size_t *n, struct err *err)
 
 /* ---- remove ---- */
 
+/* A recorder's own can be opened, or what held it is gone, and only the name is left. */
+static bool is_recorded_on(const char *object, struct object *o)
+{
+	struct object_recorder r = {0};
+
+	if (object_is_recorders_own(object)) {
+		if (!held_open(object, "", o, NULL))
+			held_find_recorder(&o->held, &r);
+		return r.pid != 0;
+	}
+	o->fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+	return o->fd >= 0 && object_lock(o->fd) == -EBUSY;
+}
+
 /*
- * Whatever is in it; but not while somebody records there, and nothing of other users.  *fd holds
- * the recorder's lock, so that nobody begins to record on what is being removed; -1: cannot be
+ * Whatever is in it; but not while somebody records there, and nothing of other users.  *o holds
+ * the recorder's lock, so that nobody begins to record on what is being removed; or it cannot be
  * opened.
  */
-static int check_removable(const char *object, const char *name, int *fd, struct err *err)
+static int check_removable(const char *object, const char *name, struct object *o, struct err *err)
 {
 	struct stat st;
 
-	*fd = -1;
 	if (object_stat(object, &st))
 		return err_set(err, errno, "there is no board %s (`kron board list` shows all)",
 			       name);
-	if (st.st_uid != geteuid())
-		return err_set(err, EACCES,
-			       "board %s belongs to another user (uid %u), who alone may remove it",
-			       name, (unsigned)st.st_uid);
-	*fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
-	if (*fd >= 0 && object_lock(*fd) == -EBUSY)
+	if (st.st_uid != geteuid() && geteuid() != 0)
+		return object_refuse_foreign(object, name, st.st_uid, err);
+	if (st.st_uid == geteuid() && is_recorded_on(object, o))
 		return err_set(err, EBUSY, "a kron record is on board %s: end it first", name);
 	return 0;
 }
 
 int boards_remove(const char *name, struct err *err)
 {
+	struct object o = {.fd = -1};
 	char object[OBJECT_NAME];
-	int fd, code = check_name(name, err);
+	int code = check_name(name, err);
 
 	if (code)
 		return code;
 	boards_object_of(name, object, sizeof(object));
-	code = check_removable(object, name, &fd, err);
+	code = check_removable(object, name, &o, err);
 	if (!code && (code = object_remove(object)))
 		err_set(err, -code, "cannot remove board %s: %s", name, strerror(-code));
-	if (fd >= 0)
-		close(fd);
+	if (!code && o.fd >= 0)
+		held_let_go(&o);
+	object_close(&o);
 	return code;
 }

@@ -6,7 +6,7 @@
  * /proc/PID/maps gives it away, in whatever pid namespace it calls itself something else:
  *
  *   7f55c0000000-7f55c4000000 ---s 02200000 00:1a 4711   /dev/shm/kron-board.1000.default
- *                                  ^ >= KRON_POOL_OFFSET  ^ inode
+ *                                  ^ >= KRON_POOL_OFFSET  ^ inode; else /memfd:kron-<16 hex>
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -143,20 +143,23 @@ void lanes_count(const struct kron_ctl *ctl, uint64_t out[KRON_COUNTERS])
 
 void lanes_look(const struct bus *b, struct lanes_view *l)
 {
+	const struct object o = {.fd = b->fd, .held = {b->keeper, b->keeper_fd}};
 	const struct kron_ctl *ctl = b->board.ctl;
+	struct object_recorder r;
 
 	memset(l, 0, sizeof(*l));
-	if (!ctl || !ctl->collector_pid)
+	if (!ctl)
 		return;
-	l->orphaned = !object_is_locked(b->fd);
-	if (l->orphaned)
+	object_find_recorder(&o, ctl, &r);
+	l->orphaned = r.killed;
+	if (r.killed || !r.pid)
 		return;
-	l->recorder_pid = ctl->collector_pid;
+	l->recorder_pid = r.pid;
 	l->bus = ctl->bus;
 	if (l->bus == KRON_BUS_LANE)
 		lanes_count(ctl, l->counts);
 	l->constant_time = ctl->constant_time != 0;
-	snprintf(l->dir, sizeof(l->dir), "%.*s", (int)sizeof(l->dir) - 1, object_note(ctl)->dir);
+	memcpy(l->dir, r.dir, sizeof(l->dir));
 	count_chunks(ctl, object_size(b), l);
 	count_processes(ctl, l);
 }

@@ -22,6 +22,7 @@
 #define OWN_DIGITS 16
 #define BOARD_PREFIX "/kron-board."
 #define MIB (1024.0 * 1024.0)
+#define CHANGE_MS 2000
 
 /* ---- names ---- */
 
@@ -128,11 +129,16 @@ int object_begin(int *fd, uint64_t size, struct err *err)
 		       strerror(-code));
 }
 
+static void path_of(char *path, size_t size, const char *object)
+{
+	snprintf(path, size, OBJECT_DIR "%s", object);
+}
+
 int object_publish(int fd, const char *object, int *again, struct err *err)
 {
 	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], self[64];
 
-	snprintf(path, sizeof(path), OBJECT_DIR "%s", object);
+	path_of(path, sizeof(path), object);
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
 		return err_set(err, errno, "cannot create %s: %s", path, strerror(errno));
@@ -149,29 +155,46 @@ int object_publish(int fd, const char *object, int *again, struct err *err)
 
 int object_remove(const char *object)
 {
-	return shm_unlink(object) ? -errno : 0;
+	char path[sizeof(OBJECT_DIR) + OBJECT_NAME];
+
+	path_of(path, sizeof(path), object);
+	if (!unlink(path))
+		return 0;
+	/* Whatever somebody has put there. */
+	return errno == EISDIR && !rmdir(path) ? 0 : -errno;
 }
 
 int object_stat(const char *object, struct stat *st)
 {
 	char path[sizeof(OBJECT_DIR) + OBJECT_NAME];
 
-	snprintf(path, sizeof(path), OBJECT_DIR "%s", object);
+	path_of(path, sizeof(path), object);
 	return lstat(path, st);
 }
 
 /* ---- opening one ---- */
 
+int object_refuse_foreign(const char *object, const char *shown, uid_t owner, struct err *err)
+{
+	if (geteuid() == 0)
+		return err_set(err, EACCES,
+			       "the name of board %s is taken: " OBJECT_DIR
+			       "%s belongs to another user (uid %u); `kron board rm %s` removes it",
+			       shown, object, (unsigned)owner, shown);
+	return err_set(err, EACCES,
+		       "the name of board %s is taken: " OBJECT_DIR
+		       "%s belongs to another user (uid %u), and only that one, or root, can remove "
+		       "it: choose another name",
+		       shown, object, (unsigned)owner);
+}
+
 static int check_owner(const char *object, const char *shown, const struct stat *st,
 		       struct err *err)
 {
+	if (st->st_uid != geteuid())
+		return object_refuse_foreign(object, shown, st->st_uid, err);
 	if (!S_ISREG(st->st_mode))
 		return err_set(err, EINVAL, OBJECT_DIR "%s is no board", object);
-	if (st->st_uid != geteuid())
-		return err_set(err, EACCES,
-			       "board %s belongs to another user (uid %u): only its owner can use "
-			       "it",
-			       shown, (unsigned)st->st_uid);
 	if (st->st_mode & 077)
 		return err_set(err, EACCES,
 			       "other users may write to board %s (mode %03o), so it is not to be "
@@ -192,27 +215,44 @@ static int explain_failed_open(const char *object, const char *shown, struct err
 	return err_set(err, code, "cannot open board %s: %s", shown, strerror(code));
 }
 
-int object_open(const char *object, const char *shown, int *fd, struct stat *st, struct err *err)
+static int open_file(const char *object, const char *shown, struct object *o, struct err *err)
+{
+	struct stat st;
+	int code;
+
+	o->fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+	if (o->fd < 0)
+		return explain_failed_open(object, shown, err);
+	if (fstat(o->fd, &st))
+		return err_set(err, errno, "cannot open board %s: %s", shown, strerror(errno));
+	code = check_owner(object, shown, &st, err);
+	o->size = (uint64_t)st.st_size;
+	o->bytes = (uint64_t)st.st_blocks * 512;
+	return code;
+}
+
+int object_open(const char *object, const char *shown, struct object *o, struct err *err)
 {
 	int code;
 
-	*fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
-	if (*fd < 0)
-		return explain_failed_open(object, shown, err);
-	if (fstat(*fd, st))
-		code = err_set(err, errno, "cannot open board %s: %s", shown, strerror(errno));
-	else
-		code = check_owner(object, shown, st, err);
-	if (!code && st->st_size < (off_t)KRON_WINDOW_SIZE)
+	*o = (struct object){.fd = -1};
+	code = object_is_recorders_own(object) ? held_open(object, shown, o, err)
+					       : open_file(object, shown, o, err);
+	if (!code && o->size < KRON_WINDOW_SIZE)
 		code = err_set(err, EINVAL,
-			       "board %s is damaged: its shared memory has %" PRId64
+			       "board %s is damaged: its shared memory has %" PRIu64
 			       " of %u bytes; `kron board rm %s` removes it",
-			       shown, (int64_t)st->st_size, KRON_WINDOW_SIZE, shown);
-	if (!code)
-		return 0;
-	close(*fd);
-	*fd = -1;
+			       shown, o->size, KRON_WINDOW_SIZE, shown);
+	if (code)
+		object_close(o);
 	return code;
+}
+
+void object_close(struct object *o)
+{
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
 }
 
 int object_map(int fd, struct window *w, struct err *err)
@@ -323,6 +363,21 @@ void object_seal(struct window *w, uint64_t size)
 
 /* ---- its recorder ---- */
 
+void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
+			  struct object_recorder *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (o->held.keeper) {
+		held_find_recorder(&o->held, out);
+		return;
+	}
+	out->pid = ctl->collector_pid;
+	out->killed = out->pid && !object_is_locked(o->fd);
+	if (out->pid)
+		snprintf(out->dir, sizeof(out->dir), "%.*s", (int)sizeof(out->dir) - 1,
+			 object_note(ctl)->dir);
+}
+
 /*
  * Locks of the open file, not of the process: a fork or a close elsewhere keeps them, and a
  * SIGKILL ends them.
@@ -352,9 +407,17 @@ bool object_is_locked(int fd)
 	return !fcntl(fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
 }
 
-void object_lock_change(int fd)
+bool object_lock_change(int fd)
 {
-	set_lock(fd, F_OFD_SETLKW, F_WRLCK, BYTE_CHANGE);
+	const struct timespec nap = {.tv_nsec = 1000000};
+	int code = -EBUSY;
+
+	for (int i = 0; i < CHANGE_MS && code == -EBUSY; i++) {
+		code = set_lock(fd, F_OFD_SETLK, F_WRLCK, BYTE_CHANGE);
+		if (code == -EBUSY)
+			nanosleep(&nap, NULL);
+	}
+	return code != -EBUSY;
 }
 
 void object_unlock_change(int fd)

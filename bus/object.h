@@ -2,8 +2,9 @@
 /*
  * object.h - the shared memory object that a board lives in: named, made, opened, checked.
  *
- *   /dev/shm/kron-board.<uid>.<NAME>   a named board
- *   /dev/shm/kron-<16 hex>             the board that a kron record has for itself
+ *   /dev/shm/kron-board.<uid>.<NAME>   a named board: a file
+ *   /dev/shm/kron-<16 hex>             the board that a kron record has for itself: a link to
+ *                                      /proc/<pid>/fd/<n>, sealed memory that a process holds (held.c)
  *
  *   object_begin ─► size, pages, contents ─► object_publish     it appears finished, or not
  *   object_open  ─► owner, mode, size ─► object_map ─► magic, version, machine
@@ -40,7 +41,8 @@ bool object_is_recorders_own(const char *object); /* "/kron-<16 hex>" */
 
 /* ---- making one ---- */
 
-/* An object without a name, mode 0600, `size` bytes.  Gone again if it is never published. */
+/* An object without a name, mode 0600, `size` bytes.  Gone again if it is never published.  A
+ * recorder's own: held_begin(). */
 int object_begin(int *fd, uint64_t size, struct err *err);
 /* Give it its name.  -EEXIST: somebody else has.  *again: another descriptor of it. */
 int object_publish(int fd, const char *object, int *again, struct err *err);
@@ -49,16 +51,32 @@ int object_set_size(int fd, uint64_t size);
 /* Have these bytes ready.  Those that are there stay as they are. */
 int object_get_pages(int fd, uint64_t off, uint64_t len);
 uint64_t object_room(void); /* bytes free in /dev/shm */
-int object_remove(const char *object);
+int object_remove(const char *object); /* its name: who has it open goes on */
 int object_stat(const char *object, struct stat *st); /* lstat() of it: errno */
 
 /* ---- opening one ---- */
 
+/* Who holds a recorder's own, and as which descriptor. */
+struct holder {
+	pid_t keeper; /* 0: a board with a name */
+	int fd;
+};
+
+struct object {
+	int fd; /* -1: none */
+	uint64_t size;
+	uint64_t bytes; /* that it has pages for */
+	struct holder held;
+};
+
 /*
  * -ENOENT: there is none.  -EACCES: it is another user's, or open to others.  -EINVAL: too
- * short for a board.  `shown` is its name in the sentences.
+ * short for a board.  -ESRCH: who held it is gone.  `shown` is its name in the sentences.
  */
-int object_open(const char *object, const char *shown, int *fd, struct stat *st, struct err *err);
+int object_open(const char *object, const char *shown, struct object *o, struct err *err);
+void object_close(struct object *o);
+/* Somebody else has put something under this name, which is ours.  -EACCES, and what to do. */
+int object_refuse_foreign(const char *object, const char *shown, uid_t owner, struct err *err);
 
 /* The window of a board, mapped: all but the chunk pool. */
 struct window {
@@ -80,12 +98,23 @@ void object_seal(struct window *w, uint64_t size);
 
 /* ---- its recorder ---- */
 
-/* The recorder's lock.  It goes with the last descriptor of the open file, so the lock's must be
+struct object_recorder {
+	pid_t pid;      /* 0: there is none, and was none */
+	bool killed;    /* it is gone, and what it had not fetched is there still */
+	char dir[1024]; /* of its trace, absolute; "" unknown */
+};
+/* Who records there.  What a traced process could have written is believed of named boards only,
+ * which are one user's. */
+void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
+			  struct object_recorder *out);
+
+/* Of a named board: the recorder's lock.  It goes with the last descriptor of the open file, so the lock's must be
  * no one's but the recorder's.  -EBUSY: another has it. */
 int object_lock(int fd);
 bool object_is_locked(int fd); /* by somebody who did not open it through fd */
-/* Between people who change a register by reading and writing it: waits.  Until unlock or close. */
-void object_lock_change(int fd);
+/* Between people who change a register by reading and writing it: waits, for two seconds at most.
+ * Until unlock or close.  False: another has it, and keeps it. */
+bool object_lock_change(int fd);
 void object_unlock_change(int fd);
 /* Is this still the object of that name?  It may have been removed, and made again. */
 bool object_is_named(int fd, const char *object);
@@ -105,5 +134,26 @@ static inline struct object_note *object_note(const struct kron_ctl *ctl)
 
 /* Do traced processes still have lanes of this object, so that they may store there? */
 bool object_has_lanes(int fd, pid_t *who);
+
+/* ---- held.c: a recorder's own ---- */
+
+/* What the keeper has open besides, from held.fd on (collect/keeper.h). */
+enum held_fd {
+	HELD_RECORDER = 1, /* a pidfd, as long as the recorder is there */
+	HELD_LIFELINE = 2, /* ends with it */
+	HELD_TRACE = 3,    /* the folder */
+	HELD_FDS = 4
+};
+
+/* Sealed memory of this size, called so in /proc/PID/maps: nobody can cut it off. */
+int held_begin(const char *object, int *fd, uint64_t size, struct err *err);
+/* Give it its name.  -EEXIST, -ENOENT, ...: errors of symlink(2). */
+int held_publish(const char *object, const struct holder *h);
+/* See object_open(). */
+int held_open(const char *object, const char *shown, struct object *o, struct err *err);
+/* The recorder, from what the kernel says of the keeper. */
+void held_find_recorder(const struct holder *h, struct object_recorder *out);
+/* Nobody needs what it holds any more.  Not if it is the calling process. */
+void held_let_go(const struct object *o);
 
 #endif

@@ -67,12 +67,15 @@ static int open_device(struct bus *b, const char *path, struct err *err)
 
 static int open_object(struct bus *b, const char *object, const char *name, struct err *err)
 {
+	struct object o;
 	struct window w;
-	struct stat st;
-	int code = object_open(object, name, &b->fd, &st, err);
+	int code = object_open(object, name, &o, err);
 
 	if (!code)
-		code = object_map_checked(b->fd, name, &w, err);
+		code = object_map_checked(o.fd, name, &w, err);
+	b->fd = o.fd;
+	b->keeper = o.held.keeper;
+	b->keeper_fd = o.held.fd;
 	if (code)
 		return code;
 	b->board = w.board;

@@ -124,7 +124,10 @@ static int do_groups(struct bus *b, int n, char **argv)
 		if (!parse_groups(argv[i], &mask))
 			return usage("a group is a number from 0 to 15, a range like 3-5, or all");
 	/* Two who do this at the same time must both have their way. */
-	object_lock_change(b->fd);
+	if (!object_lock_change(b->fd))
+		return cmd_fail(&command, CMD_ERROR,
+				"another process keeps the lock on the registers of board %s",
+				b->name);
 	bus_write32(b, WORD(FILTER), on ? filter_of(b) | mask : filter_of(b) & ~mask);
 	object_unlock_change(b->fd);
 	return CMD_OK;

@@ -392,6 +392,10 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 		    "more, --when-full wait loses nothing",
 		    str_bytes(buf, sizeof(buf), (uint64_t)segment_ready(&c->seg) * KRON_CHUNK_SIZE),
 		    str_bytes(left, sizeof(left), c->seg.cgroup_left));
+	if (c->seg.unnamed)
+		say("kron: no name in /dev/shm (%s): kron ctl, status and top did not find this "
+		    "recording",
+		    strerror(-c->seg.unnamed));
 }
 
 /* Before the program starts: a size that was asked for is kept, whatever comes of it. */
@@ -604,6 +608,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.filter = filter == NO_FILTER ? 0xffff : (uint32_t)filter,
 		.keep_filter = filter == NO_FILTER,
 		.board = board,
+		.kron = "/proc/self/exe",
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.watch = watch,

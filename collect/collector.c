@@ -39,9 +39,7 @@ static int get_source_table(struct segment *seg, struct err *err)
 	int code = object_get_pages(seg->fd, KRON_SOURCES_OFFSET,
 				    KRON_SOURCES_MAX * sizeof(struct kron_source));
 
-	return code ? err_set(err, -code, "no room in /dev/shm for the board's tables: %s",
-			      strerror(-code))
-		    : 0;
+	return code ? err_set(err, -code, "no room for the board's tables: %s", strerror(-code)) : 0;
 }
 
 /* The counters that the user's probes count with. */
@@ -105,6 +103,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.constant_time = c->opt.constant_time,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
+		.kron = c->opt.kron,
 		.start = c->start,
 	};
 	int code = segment_create(&c->seg, &so, err);

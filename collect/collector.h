@@ -34,6 +34,7 @@ struct collector_options {
 	uint32_t filter;
 	bool keep_filter;  /* of a board that is there already: leave it as it is */
 	const char *board; /* record on the board with this name; NULL: on one of our own */
+	const char *kron;  /* this program, for when it is killed: keeper.h */
 	bool no_children;
 	bool constant_time;
 	enum kron_bus bus;

@@ -73,7 +73,7 @@ void fetch_start(struct fetch *f, struct drain *d, const struct machine_setup *s
 {
 	fetch_init(f, d);
 	f->machine.board = &d->seg->window.board;
-	f->stays = d->seg->ctl->permanent;
+	f->stays = d->seg->stays;
 	if (f->stays)
 		f->config = machine_adopt(&f->machine, s);
 	else

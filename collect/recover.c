@@ -31,6 +31,8 @@
 #include "trace/packed.h"
 #include "trace/reader.h"
 
+#define OTHERS_WAIT_S 60 /* for another process that recovers the same trace */
+
 struct before { /* what the trace says already */
 	char segment[OBJECT_NAME];
 	uint64_t recording; /* which one of those on that segment */
@@ -311,23 +313,35 @@ static bool is_of_this_recording(const struct segment *seg, const struct before 
 	       (seg->ctl->collector_pid && object_note(seg->ctl)->recording == b->recording);
 }
 
-/* Closes w. */
-static int recover_from(struct before *b, struct trace_writer *w, const char *dir,
-			struct recovery *out, struct err *err)
+static void explain_gone(int code, const struct before *b, const char *dir, struct err *err)
 {
-	struct segment seg;
-	int closed, code;
-
-	code = segment_open(&seg, b->segment, err);
-	if (!code && !is_of_this_recording(&seg, b)) {
-		segment_close(&seg);
-		code = -ENOENT;
-	}
 	if (code == -ENOENT)
 		err_set(err, ENOENT,
 			"the shared memory %s of %s is gone (recovered already, or the machine was "
 			"restarted); the trace can be read as it is",
 			b->segment, dir);
+	if (code != -ESRCH)
+		return;
+	err_set(err, ESRCH,
+		"the shared memory %s of %s is gone: the process that kept it was killed, too; the "
+		"trace can be read as it is",
+		b->segment, dir);
+	object_remove(b->segment); /* a link to nothing */
+}
+
+/* Closes w. */
+static int recover_from(struct before *b, struct trace_writer *w, const char *dir, int memory,
+			struct recovery *out, struct err *err)
+{
+	struct segment seg;
+	int closed, code;
+
+	code = segment_open(&seg, b->segment, memory, err);
+	if (!code && !is_of_this_recording(&seg, b)) {
+		segment_close(&seg);
+		code = -ENOENT;
+	}
+	explain_gone(code, b, dir, err);
 	if (code) {
 		trace_writer_close(w);
 		return code;
@@ -344,7 +358,44 @@ static int recover_from(struct before *b, struct trace_writer *w, const char *di
 	return code;
 }
 
-int recover_trace(const char *dir, struct recovery *out, struct err *err)
+/* Does it name a recorder that lives, or can it not be told?  Else who has the lock is about to
+ * recover it, as we are: its keeper, mostly. */
+static bool has_recorder(const char *dir)
+{
+	const char *name;
+	struct object_recorder r = {.pid = 1};
+	struct object o;
+	struct trace *t;
+
+	if (trace_open(&t, dir, NULL))
+		return true;
+	name = trace_session(t, "segment");
+	if (name && object_is_recorders_own(name)) {
+		r.pid = 0;
+		if (!object_open(name, name, &o, NULL))
+			held_find_recorder(&o.held, &r);
+		object_close(&o);
+	}
+	trace_close(t);
+	return r.pid;
+}
+
+static int lock_trace(struct trace_writer **w, const char *dir, struct err *err)
+{
+	const struct timespec nap = {.tv_nsec = 100000000};
+	int code = trace_writer_reopen(w, dir, err);
+
+	for (int i = 0; i < OTHERS_WAIT_S * 10 && code == -EBUSY && !has_recorder(dir); i++) {
+		nanosleep(&nap, NULL);
+		code = trace_writer_reopen(w, dir, err);
+	}
+	if (code == -EBUSY)
+		return err_set(err, EBUSY, "kron still records to %s: end it first", dir);
+	return code;
+}
+
+static int recover(const char *dir, const char *object, int memory, struct recovery *out,
+		   struct err *err)
 {
 	struct trace_writer *w;
 	struct before b;
@@ -353,21 +404,32 @@ int recover_trace(const char *dir, struct recovery *out, struct err *err)
 	memset(&b, 0, sizeof(b));
 	memset(out, 0, sizeof(*out));
 	/* The lock first: what a living kron still writes says nothing yet. */
-	code = trace_writer_reopen(&w, dir, err);
-	if (code == -EBUSY)
-		return err_set(err, EBUSY, "kron still records to %s: end it first", dir);
+	code = lock_trace(&w, dir, err);
 	if (code)
 		return code;
 	code = read_trace(&b, dir, err);
+	if (!code && object && strcmp(object, b.segment))
+		code = err_set(err, ENOENT, "%s is of another recording", dir);
 	if (!code)
 		code = read_sequence_numbers(&b, dir, err);
 	out->in_file = b.samples;
 	if (code)
 		trace_writer_close(w);
 	else
-		code = recover_from(&b, w, dir, out, err);
+		code = recover_from(&b, w, dir, memory, out, err);
 	vec_free(&b.uids);
 	vec_free(&b.seqs);
 	vec_free(&b.chunks);
 	return code;
+}
+
+int recover_trace(const char *dir, struct recovery *out, struct err *err)
+{
+	return recover(dir, NULL, -1, out, err);
+}
+
+int recover_held(const char *dir, const char *object, int memory, struct recovery *out,
+		 struct err *err)
+{
+	return recover(dir, object, memory, out, err);
 }

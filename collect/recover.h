@@ -36,4 +36,9 @@ enum recover_state recover_look(const struct trace *t);
  */
 int recover_trace(const char *dir, struct recovery *out, struct err *err);
 
+/* The same for the process that holds the segment `object`, open as `memory`; -ENOENT also when the
+ * trace is of another one. */
+int recover_held(const char *dir, const char *object, int memory, struct recovery *out,
+		 struct err *err);
+
 #endif

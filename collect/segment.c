@@ -32,21 +32,19 @@
 
 /* ---- sizes ---- */
 
-uint64_t segment_default_buffer(enum kron_when_full when_full)
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t segment_default_buffer(bool named, enum kron_when_full when_full)
 {
 	/* A flight recorder has all of its buffer in use all the time. */
 	uint64_t limit = when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20 : 1ull << 30;
-	uint64_t half_shm = object_room() / 2;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
-	uint64_t allowed = limits_default_buffer();
 
-	if (allowed < limit)
-		limit = allowed;
-	if (half_shm < limit)
-		limit = half_shm;
-	if (ram < limit)
-		limit = ram;
-	return limit;
+	limit = least(least(limit, ram), limits_default_buffer());
+	return named ? least(limit, object_room() / 2) : limit;
 }
 
 uint64_t segment_share(uint64_t cgroup_left)
@@ -63,31 +61,34 @@ static uint32_t chunks_of_buffer(uint64_t buffer)
 	return n > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)n;
 }
 
-static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
-{
-	uint64_t share, buffer;
-
-	cgroups_find(&seg->cgroups, "");
-	seg->cgroup_left = cgroups_memory_left(&seg->cgroups);
-	if (opt->buffer)
-		return opt->buffer;
-	seg->follows_cgroups = true;
-	share = segment_share(seg->cgroup_left);
-	buffer = segment_default_buffer(opt->when_full);
-	return share < buffer ? share : buffer;
-}
-
-static void choose_size(struct segment *seg, const struct segment_options *opt)
+static void fit_into_room(struct segment *seg)
 {
 	uint64_t room = object_room();
 	uint64_t tables = KRON_POOL_OFFSET - KRON_CTL_OFFSET;
 
-	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
 	room = room > tables ? room - tables : 0;
 	if ((uint64_t)seg->chunks_max * KRON_CHUNK_SIZE > room) {
 		seg->chunks_max = chunks_of_buffer(room);
 		seg->pool_limited = true;
 	}
+}
+
+static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
+{
+	cgroups_find(&seg->cgroups, "");
+	seg->cgroup_left = cgroups_memory_left(&seg->cgroups);
+	if (opt->buffer)
+		return opt->buffer;
+	seg->follows_cgroups = true;
+	return least(segment_share(seg->cgroup_left),
+		     segment_default_buffer(!seg->own, opt->when_full));
+}
+
+static void choose_size(struct segment *seg, const struct segment_options *opt)
+{
+	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
+	if (!seg->own)
+		fit_into_room(seg);
 	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
 }
 
@@ -114,6 +115,11 @@ static int map_pool(struct segment *seg, struct err *err)
 	return 0;
 }
 
+static const char *where(const struct segment *seg)
+{
+	return seg->own ? "memory" : OBJECT_DIR;
+}
+
 static int get_first_pages(struct segment *seg, struct err *err)
 {
 	int code = object_get_pages(seg->fd, KRON_CTL_OFFSET, 0x1000 + 8ull * seg->chunks_max);
@@ -122,7 +128,7 @@ static int get_first_pages(struct segment *seg, struct err *err)
 		code = object_get_pages(seg->fd, KRON_PROCS_OFFSET,
 					PROCS_START * sizeof(struct kron_proc));
 	if (code)
-		return err_set(err, -code, "no room in /dev/shm for the board's tables: %s",
+		return err_set(err, -code, "no room in %s for the board's tables: %s", where(seg),
 			       strerror(-code));
 	seg->procs_ready = PROCS_START;
 	return 0;
@@ -162,6 +168,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	ctl->node = opt->node;
 	ctl->chunks_max = seg->chunks_max;
 	ctl->chunks_ready = 0;
+	seg->ready = 0;
 	ctl->free_count = 0;
 	ctl->lost_unowned = 0;
 	ctl->next_seq = 1;
@@ -192,9 +199,9 @@ static int add_lanes(struct segment *seg, const struct segment_options *opt, str
 	got = segment_grow(seg, SEGMENT_CHUNKS_START);
 	if (got < SEGMENT_CHUNKS_MIN)
 		return err_set(err, ENOSPC,
-			       "/dev/shm has room for %u of the %u chunks (64 KiB each) that a "
+			       "%s has room for %u of the %u chunks (64 KiB each) that a "
 			       "recording needs at least",
-			       got, SEGMENT_CHUNKS_MIN);
+			       where(seg), got, SEGMENT_CHUNKS_MIN);
 	return 0;
 }
 
@@ -244,10 +251,14 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 	if (!start.tsc)
 		time_point_take(&start);
 	code = add_lanes(seg, opt, err);
-	if (!code) /* last, for the clock must have run for a while */
-		code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
-				   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS),
-				   exact, err);
+	if (code)
+		return code;
+	/* Last, for the clock must have run for a while. */
+	code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
+			   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS), exact,
+			   err);
+	if (code && seg->own)
+		err_set(err, -code, "no room in memory for a board: %s", strerror(-code));
 	if (code)
 		return code;
 	set_registers(seg, opt->filter);
@@ -277,6 +288,24 @@ static int create_new(struct segment *seg, const struct segment_options *opt, st
 	if (!code)
 		code = publish_new(seg, err);
 	return code;
+}
+
+/* Where there is no /dev/shm nobody finds the board, and it works all the same. */
+static int create_own(struct segment *seg, const struct segment_options *opt, struct err *err)
+{
+	struct keeper_options ko = {.object = seg->name, .trace = opt->dir, .exe = opt->kron};
+	int code = held_begin(seg->name, &seg->fd, seg->size, err);
+
+	ko.memory = seg->fd;
+	if (!code)
+		code = fill_new(seg, opt, err);
+	if (!code)
+		code = keeper_start(&seg->keeper, &ko, err);
+	if (code)
+		return code;
+	seg->held = seg->keeper.held;
+	seg->unnamed = held_publish(seg->name, &seg->held);
+	return 0;
 }
 
 /* ---- a board that is there ---- */
@@ -328,11 +357,12 @@ static int wait_for_lock(struct segment *seg)
 
 static int lock_board(struct segment *seg, const char *board, struct err *err)
 {
-	struct stat st;
-	int code = object_open(seg->name, board, &seg->lock_fd, &st, err);
+	struct object o;
+	int code = object_open(seg->name, board, &o, err);
 
 	if (code)
 		return code;
+	seg->lock_fd = o.fd;
 	code = wait_for_lock(seg);
 	if (code == -EBUSY)
 		return refuse_busy(seg, board, err);
@@ -365,14 +395,16 @@ static int attach(struct segment *seg, const struct segment_options *opt, struct
 
 static int use_existing(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
-	struct stat st;
-	int code = object_open(seg->name, opt->board, &seg->fd, &st, err);
+	struct object o;
+	int code = object_open(seg->name, opt->board, &o, err);
 
+	seg->fd = o.fd;
 	if (!code)
 		code = object_map_checked(seg->fd, opt->board, &seg->window, err);
 	if (code)
 		return code;
 	set_pointers(seg);
+	seg->stays = seg->ctl->permanent;
 	code = lock_board(seg, opt->board, err);
 	if (!code)
 		code = check_remains(seg, opt->board, err);
@@ -416,15 +448,16 @@ int segment_create(struct segment *seg, const struct segment_options *opt, struc
 
 	memset(seg, 0, sizeof(*seg));
 	seg->fd = seg->lock_fd = -1;
+	seg->own = !opt->board;
 	choose_size(seg, opt);
-	if (opt->board) {
-		code = create_named(seg, opt, err);
-	} else {
-		seg->own = true;
+	if (seg->own) {
 		name_own(seg);
-		code = create_new(seg, opt, err);
+		code = create_own(seg, opt, err);
+	} else {
+		code = create_named(seg, opt, err);
 	}
 	if (code) {
+		keeper_dismiss(&seg->keeper);
 		segment_close(seg); /* what has no name yet goes with its descriptors */
 		seg->name[0] = 0;
 	}
@@ -438,7 +471,9 @@ int segment_create(struct segment *seg, const struct segment_options *opt, struc
 static int get_pages_again(struct segment *seg, struct err *err)
 {
 	int code = object_get_pages(seg->fd, KRON_CTL_OFFSET, KRON_POOL_OFFSET - KRON_CTL_OFFSET);
+	uint32_t ready = __atomic_load_n(&seg->ctl->chunks_ready, __ATOMIC_ACQUIRE);
 
+	seg->ready = ready < seg->chunks_max ? ready : seg->chunks_max;
 	if (!code && segment_ready(seg))
 		code = object_get_pages(seg->fd, KRON_POOL_OFFSET,
 					(uint64_t)segment_ready(seg) * KRON_CHUNK_SIZE);
@@ -468,13 +503,44 @@ static int open_parts(struct segment *seg, uint64_t size, const char *shown, str
 		code = map_pool(seg, err);
 	if (!code)
 		code = get_pages_again(seg, err);
-	return code ? code : lock_board(seg, shown, err);
+	return code;
 }
 
-int segment_open(struct segment *seg, const char *name, struct err *err)
+/* Its keeper knows that the recorder is gone when that one's last descriptor is closed. */
+static int wait_for_recorder(const struct object *o, const char *shown, struct err *err)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	struct object_recorder r;
+
+	for (int i = 0; i < 100; i++) {
+		held_find_recorder(&o->held, &r);
+		if (!r.pid)
+			return 0;
+		nanosleep(&nap, NULL);
+	}
+	return err_set(err, EBUSY, "a kron record (pid %d) is on board %s: end it first", r.pid,
+		       shown);
+}
+
+static int open_object(struct segment *seg, const char *shown, int memory, struct object *o,
+		       struct err *err)
+{
+	struct stat st;
+
+	if (memory < 0)
+		return object_open(seg->name, shown, o, err);
+	*o = (struct object){.fd = fcntl(memory, F_DUPFD_CLOEXEC, 0),
+			     .held = {.keeper = getpid(), .fd = memory}};
+	if (o->fd < 0 || fstat(o->fd, &st))
+		return err_set(err, errno, "cannot open board %s: %s", shown, strerror(errno));
+	o->size = (uint64_t)st.st_size;
+	return 0;
+}
+
+int segment_open(struct segment *seg, const char *name, int memory, struct err *err)
 {
 	char shown[OBJECT_NAME];
-	struct stat st;
+	struct object o;
 	int code;
 
 	memset(seg, 0, sizeof(*seg));
@@ -482,9 +548,16 @@ int segment_open(struct segment *seg, const char *name, struct err *err)
 	if (!object_shown_name(name, shown, sizeof(shown)))
 		return err_set(err, EINVAL, "\"%.64s\" is no name of a board segment", name);
 	snprintf(seg->name, sizeof(seg->name), "%s", name);
-	code = object_open(name, shown, &seg->fd, &st, err);
+	code = open_object(seg, shown, memory, &o, err);
+	seg->fd = o.fd;
+	seg->held = o.held;
+	seg->own = o.held.keeper != 0;
 	if (!code)
-		code = open_parts(seg, (uint64_t)st.st_size, shown, err);
+		code = open_parts(seg, o.size, shown, err);
+	if (!code)
+		code = seg->own ? wait_for_recorder(&o, shown, err) : lock_board(seg, shown, err);
+	if (!code && !seg->own)
+		seg->stays = seg->ctl->permanent;
 	if (code) {
 		segment_close(seg);
 		seg->name[0] = 0;
@@ -521,6 +594,7 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 	for (uint32_t i = ready; i < ready + n; i++)
 		__atomic_store_n(&seg->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
 	/* Release: who reads the new number finds the states; partner: the runtime's claim. */
+	__atomic_store_n(&seg->ready, ready + n, __ATOMIC_RELEASE);
 	__atomic_store_n(&seg->ctl->chunks_ready, ready + n, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&seg->ctl->free_count, (int32_t)n, __ATOMIC_ACQ_REL);
 	return n;
@@ -572,7 +646,7 @@ static void leave_board(struct segment *seg)
 	/* Who has lanes may be about to store there, and must go first. */
 	if (object_has_lanes(seg->fd, &who))
 		return;
-	ctl->chunks_ready = 0;
+	ctl->chunks_ready = seg->ready = 0;
 	ctl->chunks_max = 0;
 	ctl->segment_size = KRON_WINDOW_SIZE;
 	wipe_lanes(seg->fd, NULL);
@@ -581,9 +655,23 @@ static void leave_board(struct segment *seg)
 		segment_set_sampling(seg, true);
 }
 
+/* The name first: who finds one finds a board. */
+static void remove_own(struct segment *seg)
+{
+	const struct object o = {.fd = seg->fd, .held = seg->held};
+
+	object_remove(seg->name);
+	if (seg->keeper.held.keeper)
+		keeper_dismiss(&seg->keeper);
+	else
+		held_let_go(&o);
+}
+
 void segment_unlink(struct segment *seg)
 {
-	if (seg->name[0] && seg->ctl->permanent)
+	if (seg->name[0] && seg->own)
+		remove_own(seg);
+	else if (seg->name[0] && seg->stays)
 		leave_board(seg);
 	else if (seg->name[0])
 		object_remove(seg->name);
@@ -600,6 +688,7 @@ void segment_close(struct segment *seg)
 	if (seg->lock_fd >= 0)
 		close(seg->lock_fd);
 	cgroups_free(&seg->cgroups);
+	keeper_leave(&seg->keeper);
 	seg->pool = NULL;
 	seg->ctl = NULL;
 	seg->fd = seg->lock_fd = -1;

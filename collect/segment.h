@@ -3,15 +3,17 @@
  * segment.h - the collector's side of a board segment (kron/segment.h): makes it or goes on the
  * one that is there, grows its pool, opens the one of a killed collector.
  *
- *   /dev/shm/kron-<16 hex>              made for one recording, removed at its end
- *   /dev/shm/kron-board.<uid>.<NAME>    likewise, or there before and afterwards
+ *   /dev/shm/kron-<16 hex>              made for one recording, removed at its end: sealed memory that
+ *                                       a keeper holds (keeper.h), and a link to it
+ *   /dev/shm/kron-board.<uid>.<NAME>    a file; likewise, or there before and afterwards
  *
  * Sparse: only ctl, tables and the chunks in use have pages.  A board that stays has the lane
  * part (tables, pool) only while a recorder is on it.  One recorder a board: bus/object.h has
  * the lock.
  *
  * A page of the segment is given to a traced process only after posix_fallocate() has got it,
- * so a full /dev/shm is an error here and never a SIGBUS there.
+ * so a full /dev/shm is an error here and never a SIGBUS there.  What /dev/shm has room for bounds
+ * boards with names only.
  *
  * What lies in the segment was written by other processes.  Nothing here, and nobody who
  * includes this, may trust an index, a length or a state that was read from it.
@@ -28,6 +30,7 @@
 #include "bus/clock.h"
 #include "bus/object.h"
 #include "collect/cgroup.h"
+#include "collect/keeper.h"
 
 #define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
 #define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; kron-grow gets the rest */
@@ -49,7 +52,12 @@ struct segment {
 	struct cgroups cgroups;
 	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
 	bool follows_cgroups; /* nobody asked for a size: the pool takes a share of what is left */
-	bool own;             /* made for this recording, and for nobody else */
+	bool own;             /* made for this recording, and for nobody else; sealed */
+	bool stays;           /* a board that was made by `kron board create` */
+	uint32_t ready;       /* chunks that have left ABSENT; atomic, only grows */
+	struct keeper keeper; /* own, as long as we are its recorder */
+	struct holder held;     /* own */
+	int unnamed;          /* own: -errno, why there is no name in /dev/shm */
 	uint32_t csr_before;  /* when we came to a board that stays */
 };
 
@@ -69,12 +77,13 @@ struct segment_options {
 	bool constant_time;
 	const char *board; /* name; NULL: a segment of our own */
 	const char *dir;   /* of the trace, for those who find the board without us */
+	const char *kron;  /* what the keeper executes when we are gone; NULL: nothing */
 	struct time_point start;
 };
 
-/* min(1 GiB, half of what is free in /dev/shm, a quarter of the RAM); to keep the last things only
- * (KRON_WHEN_FULL_WRAP) 64 MiB at most. */
-uint64_t segment_default_buffer(enum kron_when_full when_full);
+/* min(1 GiB, a quarter of the RAM, what ulimit leaves), and for a board with a name half of what is free
+ * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP) 64 MiB at most. */
+uint64_t segment_default_buffer(bool named, enum kron_when_full when_full);
 /* A quarter of it, the share of a pool whose size nobody asked for. */
 uint64_t segment_share(uint64_t cgroup_left);
 
@@ -86,9 +95,10 @@ uint64_t segment_share(uint64_t cgroup_left);
  */
 int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err);
 
-/* Map the segment of a collector that is gone and check its header and sizes.  -ENOENT: there
- * is none.  -EBUSY: a collector is on it. */
-int segment_open(struct segment *seg, const char *name, struct err *err);
+/* Map the segment of a collector that is gone and check its header and sizes.  -ENOENT, -ESRCH:
+ * there is none, or none any more.  -EBUSY: a collector is on it.  memory: a descriptor of it, if the
+ * caller is who holds it; else -1. */
+int segment_open(struct segment *seg, const char *name, int memory, struct err *err);
 
 /* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
 uint32_t segment_grow(struct segment *seg, uint32_t n);
@@ -102,14 +112,13 @@ void segment_set_sampling(struct segment *seg, bool on);
 
 /* Remove it; a board that stays is made clean for the next recorder instead. */
 void segment_unlink(struct segment *seg);
+/* What was not removed stays with its keeper. */
 void segment_close(struct segment *seg);
 
-/* Chunks that have left ABSENT, never more than there is room for. */
+/* Chunks that have left ABSENT, never more than there is room for: as we know it, whatever ctl says. */
 static inline uint32_t segment_ready(const struct segment *seg)
 {
-	uint32_t n = __atomic_load_n(&seg->ctl->chunks_ready, __ATOMIC_ACQUIRE);
-
-	return n < seg->chunks_max ? n : seg->chunks_max;
+	return __atomic_load_n(&seg->ready, __ATOMIC_ACQUIRE);
 }
 
 static inline struct kron_chunk *segment_chunk(const struct segment *seg, uint32_t i)

@@ -370,9 +370,18 @@ all_refuse() { # all_refuse TEXT
 	hostile
 	chown 12345 "$O"
 	all_refuse "belongs to another user (uid 12345)"
-	run "$KRON" board rm "$B"
-	refuses_with "belongs to another user (uid 12345), who alone may remove it"
-	chown 0 "$O"
+	all_refuse "\`kron board rm $B\` removes it"
+	run "$KRON" board create "$B"
+	refuses_with "the name of board $B is taken: $O belongs to another user (uid 12345); \`kron board rm $B\` removes it"
+	# which is true
+	"$KRON" board rm "$B"
+	[ ! -e "$O" ]
+	mkdir -m 700 "$O"
+	chown 12345 "$O"
+	run "$KRON" board create "$B"
+	refuses_with "belongs to another user (uid 12345); \`kron board rm $B\` removes it"
+	"$KRON" board rm "$B"
+	hostile
 	chmod 666 "$O"
 	all_refuse "other users may write to board $B (mode 666)"
 	"$KRON" board rm "$B"

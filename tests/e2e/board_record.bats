@@ -43,7 +43,7 @@ wait_for_state() { # wait_for_state EXPRESSION: of the entry e in kron board lis
 	[ "$("$KRON" ctl --board "$own" filter)" = 0001 ]
 	steps_end
 	[ "$(calls_of_step t)" = $((3 * (100 + 10 + 1 + 1000 + 5))) ]
-	[ ! -e "/dev/shm/$own" ]
+	[ ! -L "/dev/shm/$own" ]
 }
 
 @test "a reset of the board stops no recording" {
@@ -298,7 +298,7 @@ killed_on_a_board() { # killed_on_a_board RECORD-OPTION...
 	wait_for_state "e['name'] == '$own' and e['orphaned'] and e['trace'] == '$PWD/t'"
 	exec 7>&- 8<&-
 	"$KRON" board rm "$own"
-	[ ! -e "/dev/shm/$own" ]
+	[ ! -L "/dev/shm/$own" ]
 	run "$KRON" board rm "$own"
 	refuses_with "there is no board $own"
 	run "$KRON" recover t

@@ -39,10 +39,16 @@ clean() { # clean FOLDER
 	segment=$(sed -n 's/^segment=//p' "$d/work/trace/session" | tail -n 1)
 	segment=${segment#/}
 	[ -n "$segment" ] || { echo "no segment in the session"; return 1; }
-	[ ! -e "/dev/shm/$segment" ] || { echo "/dev/shm/$segment is left"; return 1; }
+	[ ! -L "/dev/shm/$segment" ] || { echo "/dev/shm/$segment is left"; return 1; }
 	for p in /proc/[0-9]*; do
 		if grep -qs -- "$segment" "$p/maps"; then
 			echo "still mapped by ${p#/proc/}: $(tr '\0' ' ' <"$p/cmdline")"
+			return 1
+		fi
+	done
+	for p in /proc/[0-9]*; do # the keeper has none of the environment
+		if [ "$(cat "$p/comm" 2>/dev/null)" = kron-keeper ] && ls -l "$p/fd" 2>/dev/null | grep -q -- "$segment"; then
+			echo "still kept by ${p#/proc/}"
 			return 1
 		fi
 	done
@@ -107,7 +113,7 @@ nobody() {
 	chmod 755 "$SUITE"
 	setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin HOME="$d/home" \
 		TMPDIR="$d/tmp" XDG_CACHE_HOME="$d/cache" "$KRON" record -q -o trace -- \
-		sh -c 'stat -c "%a %u" /dev/shm/kron* 2>/dev/null | sort -u' >../out 2>../err </dev/null ||
+		sh -c 'stat -L -c "%a %u" /dev/shm/kron* 2>/dev/null | sort -u' >../out 2>../err </dev/null ||
 		{ cat ../err; return 1; }
 	grep -qx '600 65534' ../out || { cat ../out; return 1; }
 	clean "$d"

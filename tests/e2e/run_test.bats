@@ -55,7 +55,7 @@ a_test() {
 	run "$RUN_TEST" ./t.sh
 	kill "$(cat pid)"
 	[ "$status" = 0 ]
-	while [ -e "/dev/shm$(sed -n 's/^segment=//p' trace/session)" ]; do sleep 0.05; done
+	while [ -L "/dev/shm$(sed -n 's/^segment=//p' trace/session)" ]; do sleep 0.05; done
 }
 
 @test "a recording that was killed is" {

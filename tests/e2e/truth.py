@@ -149,7 +149,7 @@ def check(args):
     if args.lossless and not exact:
         problems.append(f"{info['lost']} lost")
     segment = t.session.get("segment", "")
-    if segment and os.path.exists("/dev/shm/" + segment.lstrip("/")):
+    if segment and os.path.lexists("/dev/shm/" + segment.lstrip("/")):
         problems.append(f"/dev/shm/{segment} is left")
     calls = report_calls(args.trace)
     # A call that is reported without an entry sample would be an invention.

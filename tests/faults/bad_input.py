@@ -459,10 +459,10 @@ def full_disk():
         wanted = sum(int(n.replace(",", "")) for n in promised.groups())
         need(t.samples == wanted, f"{t.samples} after recover, {promised.groups()} promised")
         segment = t.session["segment"].lstrip("/")
-        need(not os.path.exists("/dev/shm/" + segment), f"/dev/shm/{segment} is left")
+        need(not os.path.lexists("/dev/shm/" + segment), f"/dev/shm/{segment} is left")
     finally:
         for line in open("small/trace/session") if os.path.exists("small/trace/session") else ():
-            if line.startswith("segment=") and os.path.exists("/dev/shm" + line[8:].strip()):
+            if line.startswith("segment=") and os.path.lexists("/dev/shm" + line[8:].strip()):
                 os.remove("/dev/shm" + line[8:].strip())
         subprocess.run(["umount", "-l", "small"], check=True)
 

@@ -112,7 +112,7 @@ def segment_gone():
         name = [x.split("=", 1)[1].strip() for x in f if x.startswith("segment=")]
     need(name, "no segment in the session")
     path = "/dev/shm/" + name[-1].lstrip("/")
-    need(not os.path.exists(path), f"{path} is left")
+    need(not os.path.lexists(path), f"{path} is left")
 
 
 def stderr_text():

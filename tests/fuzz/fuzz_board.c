@@ -48,16 +48,17 @@ static int fd;
 
 static void make(void)
 {
+	struct object o;
 	struct err err;
-	struct stat st;
 
 	snprintf(name, sizeof(name), "fuzz-%d", getpid());
 	object_name_of_board(object, sizeof(object), name);
 	if (boards_create(name, NULL, rnd(2) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL, &err) ||
-	    object_open(object, name, &fd, &st, &err)) {
+	    object_open(object, name, &o, &err)) {
 		printf("Bail out! %s\n", err.msg);
 		exit(99);
 	}
+	fd = o.fd;
 	window = mmap(NULL, KRON_WINDOW_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	pristine = xmalloc(KEPT_BYTES);
 	memcpy(pristine, window + KEPT_OFFSET, KEPT_BYTES);
@@ -182,7 +183,7 @@ static void use_recorder(void)
 	struct segment seg;
 	struct err err;
 
-	if (!segment_open(&seg, object, &err))
+	if (!segment_open(&seg, object, -1, &err))
 		segment_close(&seg);
 	if (!segment_create(&seg, &opt, &err)) {
 		segment_set_sampling(&seg, true);

@@ -788,9 +788,9 @@ static void a_segment_is_checked(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(segment_open(&seg, "/etc/passwd", &err), -EINVAL);
-	assert_int_equal(segment_open(&seg, "/kron-../../../etc", &err), -EINVAL);
-	assert_int_equal(segment_open(&seg, "/kron-0123456789abcdef", &err), -ENOENT);
+	assert_int_equal(segment_open(&seg, "/etc/passwd", -1, &err), -EINVAL);
+	assert_int_equal(segment_open(&seg, "/kron-../../../etc", -1, &err), -EINVAL);
+	assert_int_equal(segment_open(&seg, "/kron-0123456789abcdef", -1, &err), -ENOENT);
 }
 
 /* ---- main ---- */
