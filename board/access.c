@@ -5,8 +5,8 @@
  *   1. a = active: {generation g, slot x}
  *   2. carry out the words that state g has for local memory      access_memory.c
  *   3. claim a free slot y                                        access_slots.c
- *   4. copy x to y; is a still active?  no: from 1 again
- *   5. run the model on y
+ *   4. copy x to a place of our own; is a still active?  no: from 1 again
+ *   5. run the model there, and copy what it has made to y
  *   6. swap active from {g, x} to {g + 1, y}; failed: from 1 again
  *   7. bring the gates up to date; wait until the board acknowledges
  *
@@ -14,7 +14,9 @@
  *
  *   Copies are whole.  Nobody writes a slot while it is active or while another owns it, and a
  *   generation never comes back.  If a is active before and after the copy, it was in between.
- *   The model never runs on anything else, so no torn state ever reaches it.
+ *   The model never runs on anything else, so no torn state ever reaches it.  Nor on anything that
+ *   others can write: they may be of another user, and an index that was looked at must stay what it
+ *   was.
  *   Cycles are one after the other.  The swap succeeds only from the very state that y was made
  *   from; it is the moment at which the cycle happens, for everybody.
  *   Local memory follows.  Who publishes g + 1 has carried out the words of g (2 before 6).
@@ -27,8 +29,12 @@
  *   A signal handler interrupts T and does cycles: it is another user with a slot of its own; T
  *   finds a changed and does it again.  Between 4 and 6 nothing can be torn by that, for y is
  *   T's and the handler takes another.
- *   siglongjmp out of that handler: as a kill, but that T goes on; it finds the slot itself.
+ *   siglongjmp out of that handler: as a kill, but that T goes on; it finds the slot itself.  (Its
+ *   place for the model stays taken.  Where none is left, the stack serves.)
  *   fork in that handler: access_slots.c.
+ *
+ * No loop is without end, whatever others write: after two seconds of races the board counts as
+ * damaged.
  *
  * Somebody always gets on: a swap fails only because another succeeded.  But a state that lies in
  * the other CPU's cache takes longer to copy than a cycle takes there, so that one who triggers
@@ -42,6 +48,8 @@
 #define EIO_ 5
 #define URGENT_AFTER 3u     /* lost races */
 #define GIVE_WAY_TSC 20000u /* 5 to 10 us */
+#define RACES_LOOK 1024u    /* so often we look how long it has been */
+#define RACES_TSC (1ull << 33)
 
 enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL };
 
@@ -76,10 +84,10 @@ static bool copy_state(struct access_slot *y, const struct access_slot *x)
 
 	if (used > sizeof(struct device_state))
 		return false;
-	ACCESS_WRITE(&y->gates, ACCESS_READ(&x->gates));
-	ACCESS_WRITE(&y->anchor_tsc, ACCESS_READ(&x->anchor_tsc));
-	ACCESS_WRITE(&y->anchor_tick, ACCESS_READ(&x->anchor_tick));
-	ACCESS_WRITE(&y->time, ACCESS_READ(&x->time));
+	y->gates = ACCESS_READ(&x->gates);
+	y->anchor_tsc = ACCESS_READ(&x->anchor_tsc);
+	y->anchor_tick = ACCESS_READ(&x->anchor_tick);
+	y->time = ACCESS_READ(&x->time);
 	copy_words(&y->state, &x->state, used);
 	return true;
 }
@@ -97,8 +105,8 @@ static void set_time(const struct board *b, struct op *op, struct access_slot *y
 			op->now = y->time;
 			op->anchor.tsc = tsc;
 			op->anchor.tick = y->time;
-			ACCESS_WRITE(&y->anchor_tsc, tsc);
-			ACCESS_WRITE(&y->anchor_tick, y->time);
+			y->anchor_tsc = tsc;
+			y->anchor_tick = y->time;
 		}
 	}
 	op->tick = op->now > y->time ? op->now : y->time;
@@ -141,25 +149,42 @@ static void run_model(struct op *op, struct access_slot *y, struct device_cycle 
 	if (y->state.ncpu)
 		merge_stores(&y->state);
 	if (gates_changed)
-		ACCESS_WRITE(&y->gates, access_gates(&y->state));
+		y->gates = access_gates(&y->state);
 }
 
 static void describe(struct access_slot *y, uint64_t done, unsigned prev)
 {
-	ACCESS_WRITE(&y->time, done);
-	ACCESS_WRITE(&y->used, device_used_bytes(&y->state));
-	ACCESS_WRITE(&y->nstores, (uint32_t)y->state.nstores);
-	ACCESS_WRITE(&y->ncpu, (uint32_t)y->state.ncpu);
-	ACCESS_WRITE(&y->prev, prev);
+	y->time = done;
+	y->used = device_used_bytes(&y->state);
+	y->nstores = y->state.nstores;
+	y->ncpu = y->state.ncpu;
+	y->prev = prev;
 }
 
-/* Steps 1 to 6, once. */
-static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h)
+/* Where everybody sees it, once it is published: what the next cycle needs, and the words for local
+ * memory. */
+static void hand_over(struct access_slot *y, const struct access_slot *work)
+{
+	uint32_t stores = (uint32_t)offsetof(struct device_state, store) + 4 * work->nstores;
+
+	ACCESS_WRITE(&y->gates, work->gates);
+	ACCESS_WRITE(&y->anchor_tsc, work->anchor_tsc);
+	ACCESS_WRITE(&y->anchor_tick, work->anchor_tick);
+	ACCESS_WRITE(&y->time, work->time);
+	ACCESS_WRITE(&y->used, work->used);
+	ACCESS_WRITE(&y->nstores, work->nstores);
+	ACCESS_WRITE(&y->ncpu, work->ncpu);
+	ACCESS_WRITE(&y->prev, work->prev);
+	copy_words(&y->state, &work->state, ((stores > work->used ? stores : work->used) + 7u) & ~7u);
+}
+
+/* Steps 1 to 6, once.  `work` is ours alone. */
+static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h,
+			    struct access_slot *work)
 {
 	uint64_t tsc = b->device->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
 	uint64_t a = access_active(b);
 	const struct access_slot *x;
-	struct access_slot *y;
 	struct device_cycle c;
 	enum access_carry carry;
 
@@ -170,20 +195,20 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 		return carry == ACCESS_MOVED_ON ? AGAIN : DAMAGED;
 	if (!h->owner && !access_claim(b, h, a))
 		return DAMAGED;
-	x = access_slot(b, access_slot_number(a));
-	y = access_slot(b, h->slot);
-	if (x == y)
+	if (access_slot_number(a) == h->slot)
 		return AGAIN;
-	if (!copy_state(y, x))
+	x = access_slot(b, access_slot_number(a));
+	if (!copy_state(work, x))
 		return access_active(b) == a ? DAMAGED : AGAIN;
 	if (access_active(b) != a)
 		return AGAIN;
-	if (!device_is_sane(&y->state))
+	if (!device_is_sane(&work->state))
 		return DAMAGED;
-	set_time(b, op, y, tsc);
-	run_model(op, y, &c);
-	describe(y, op->done, access_slot_number(a));
-	op->gates = y->gates;
+	set_time(b, op, work, tsc);
+	run_model(op, work, &c);
+	describe(work, op->done, access_slot_number(a));
+	hand_over(access_slot(b, h->slot), work);
+	op->gates = work->gates;
 	op->active = (access_generation(a) + 1) << ACCESS_SLOT_BITS | h->slot;
 	if (!access_publish(b, h, a))
 		return AGAIN;
@@ -241,19 +266,36 @@ static void follow_up(const struct board *b, const struct op *op)
 		access_wait(b, &op->anchor, op->done);
 }
 
-static int operate(const struct board *b, struct op *op)
+/* Has it lasted too long?  The clock is read now and then only; *since: 0 at first. */
+static bool is_endless(unsigned lost, uint64_t *since)
+{
+	uint64_t now;
+
+	if (lost % RACES_LOOK)
+		return false;
+	now = access_tsc();
+	if (!*since)
+		*since = now;
+	return now - *since > RACES_TSC;
+}
+
+static int operate_in(const struct board *b, struct op *op, struct access_slot *work)
 {
 	struct access_hold h;
-	uint64_t ours = 0;
+	uint64_t ours = 0, since = 0;
 	unsigned lost = 0;
 	int code;
 
 	access_hold_init(b, &h);
 	give_way(b, 0);
-	while ((code = attempt(b, op, &h)) == AGAIN) {
+	while ((code = attempt(b, op, &h, work)) == AGAIN) {
 		if (++lost >= URGENT_AFTER && !ours)
 			ours = say_urgent(b);
 		give_way(b, ours);
+		if (is_endless(lost, &since)) {
+			code = DAMAGED;
+			break;
+		}
 	}
 	if (ours)
 		say_done(b, ours);
@@ -263,6 +305,71 @@ static int operate(const struct board *b, struct op *op)
 		follow_up(b, op);
 	/* The mark has to stand on the stack until here. */
 	__asm__ volatile("" : : "m"(h.mark));
+	return code;
+}
+
+/*
+ * Where the model runs.  Not on the stack, which may be a signal handler's and small: each thread has a
+ * place of its own from its first cycle on.  A handler that finds its thread inside of a cycle, and the
+ * threads after the last place, take the stack all the same.
+ */
+#define PLACES 64u
+static struct place {
+	uint32_t taken;
+	_Alignas(64) struct access_slot work;
+} places[PLACES];
+
+#ifdef RT_STATIC /* no thread data is ours */
+static struct place *take_place(void)
+{
+	unsigned i;
+
+	for (i = 0; i < PLACES; i++) {
+		/* Acquire: pairs with the release of who had it. */
+		if (!ACCESS_READ(&places[i].taken) &&
+		    !__atomic_exchange_n(&places[i].taken, 1, __ATOMIC_ACQUIRE))
+			return &places[i];
+	}
+	return NULL;
+}
+#else
+static __thread __attribute__((tls_model("initial-exec"))) struct place *own_place;
+static uint32_t places_given; /* atomic */
+
+/* A handler may come between any two steps: it finds the place free, and leaves it so. */
+static struct place *take_place(void)
+{
+	struct place *p = own_place;
+	uint32_t i = p ? 0 : ACCESS_READ(&places_given);
+
+	if (!p && i < PLACES)
+		i = __atomic_fetch_add(&places_given, 1, __ATOMIC_RELAXED);
+	if (!p && i < PLACES)
+		p = own_place = &places[i];
+	if (!p || ACCESS_READ(&p->taken))
+		return NULL;
+	ACCESS_WRITE(&p->taken, 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return p;
+}
+#endif
+
+static __attribute__((noinline)) int operate_on_stack(const struct board *b, struct op *op)
+{
+	struct access_slot work;
+
+	return operate_in(b, op, &work);
+}
+
+static int operate(const struct board *b, struct op *op)
+{
+	struct place *p = take_place();
+	int code;
+
+	if (!p)
+		return operate_on_stack(b, op);
+	code = operate_in(b, op, &p->work);
+	__atomic_store_n(&p->taken, 0, __ATOMIC_RELEASE);
 	return code;
 }
 

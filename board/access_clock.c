@@ -56,8 +56,9 @@ static void wait_real(const struct board *b, const struct access_clock_point *an
 static void wait_virtual(const struct board *b, uint64_t done)
 {
 	uint64_t now = ACCESS_READ(&b->device->virtual_now);
+	unsigned tries = 0;
 
-	while (now < done &&
+	while (now < done && ++tries < 10000 &&
 	       !__atomic_compare_exchange_n(&b->device->virtual_now, &now, done, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;

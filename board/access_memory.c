@@ -51,15 +51,19 @@ NO_TSAN static struct device_store peek_store(const struct access_slot *slot, ui
 	return w;
 }
 
+#define TRIES_MAX 10000u
+
 /* False: another state is active. */
 static bool carry_out_one(const struct board *b, uint64_t active, const struct device_store *s)
 {
 	uint64_t *word = (uint64_t *)b->memory + s->word;
 	uint64_t wanted = s->value | access_generation(active) << 32;
 	uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	unsigned tries = 0;
 
 	while (old != wanted) {
-		if (access_active(b) != active)
+		/* Nobody changes it so often who obeys the rule. */
+		if (access_active(b) != active || ++tries > TRIES_MAX)
 			return false;
 		/* The release is for readers of the memory; they pair with the acquire above and
 		 * in access_load_memory(). */

@@ -11,6 +11,7 @@
 /* Who looks takes microseconds from another CPU's cache; who publishes without pause could make
  * every look void.  After so many the looker makes the state itself, by an access. */
 #define LOOKS_MAX 64u
+#define TICKS_MAX 64u /* and that so often */
 
 static void fill_zero(void *to, uint64_t bytes)
 {
@@ -90,7 +91,7 @@ static bool look_until_whole(const struct board *b, struct view *v, struct devic
 	unsigned looks = 0;
 	enum look code;
 
-	while ((code = look(b, v, state)) == LOOK_AGAIN)
+	while ((code = look(b, v, state)) == LOOK_AGAIN && looks < LOOKS_MAX * TICKS_MAX)
 		if (++looks % LOOKS_MAX == 0)
 			board_tick(b, 0);
 	return code == LOOK_OK;
@@ -172,10 +173,11 @@ void board_repair_gates(const struct board *b)
 {
 	struct kron_ctl *ctl = b->ctl;
 	uint64_t gates, after;
+	unsigned i;
 
 	if (!ctl || !access_read_gates(b, &gates))
 		return;
-	for (;;) {
+	for (i = 0; i < 10000; i++) {
 		ACCESS_WRITE(&ctl->csr, (uint32_t)(gates >> 16 & 1) * KRON_CSR_SAMPLING);
 		ACCESS_WRITE(&ctl->filter, (uint32_t)gates & 0xffffu);
 		kron_gate_set(ctl, (uint32_t)(gates >> 16 & 1) * KRON_CSR_SAMPLING,
