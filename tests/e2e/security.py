@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import CC, KRON, Skip, Suite, Wrong, compile_c, need, truth
+from tap import CC, KRON, SRC, Skip, Suite, Wrong, compile_c, need, rnd, truth
 
 STRANGER = 65534
 MAGIC, VERSION, HELLO_BYTES = 0x4B524F4E, 4, 136
@@ -68,7 +68,11 @@ class Recording:
         self.process.wait()
 
     def end(self, status=0):
-        got = self.process.wait(120)
+        try:
+            got = self.process.wait(120)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.pid, signal.SIGKILL)
+            raise Wrong(f"it hangs: {self.said()}")
         need(got == status, f"kron ended with {got}: {self.said()}")
         return self.said()
 
@@ -395,6 +399,7 @@ int main(void)
 
 
 ORPHAN = """
+#define _GNU_SOURCE
 #include <grp.h>
 #include <unistd.h>
 int main(int argc, char **argv)
@@ -507,6 +512,74 @@ def who_does_not_believe_us_is_noted():
     need("untraced: it runs in a user namespace" in err, err)
 
 
+# ---- traced processes of another user ----
+
+WITH_HOSTILE = """
+%s ./hostile %s did %d &
+while [ ! -s did ]; do sleep 0.02; done
+for i in %s; do ./triggers 2 20000 || echo wrong $?; done
+kill -0 $! && echo hostile lives
+kill -9 $!
+wait
+echo end
+"""
+RUNS = 10
+
+
+def build_hostile():
+    include = os.path.join(SRC, "include")
+    compile_c("hostile", "faults/hostile.c", f"-I{include}")
+    compile_c("triggers", "bins/triggers.c")
+    os.chmod(".", 0o777)
+
+
+def with_hostile(what, as_whom, options, hostile_lives=True, runs=RUNS, **more):
+    """A traced program attacks the recording, while another one counts its calls."""
+    script = WITH_HOSTILE % (as_whom, what, rnd.randrange(1 << 30), " ".join(["x"] * runs))
+    r = Recording("sh", "-c", script, options=["-F", "tick", *options], **more)
+    out, err = r.end()
+    need("wrong" not in out and out.endswith("end\n"), f"{out} {err}")
+    need(not hostile_lives or "hostile lives" in out, f"it attacked nobody: {out} {err}")
+    return r, err
+
+
+def memory_cannot_be_cut_off(as_whom):
+    """It gets the descriptor that every traced process gets, and can do nothing with it."""
+    need_root()
+    build_hostile()
+    r, err = with_hostile("cut", as_whom, ["--when-full", "wait"])
+    need(open("did").read() == "nothing\n", f"it could: {open('did').read()}")
+    got = r.calls("tick")
+    need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+
+
+def memory_with_holes(as_whom):
+    """It can spoil samples, and that is all: who records and who is recorded go on."""
+    need_root()
+    build_hostile()
+    with_hostile("punch", as_whom, [])
+
+
+def questions_without_end():
+    need_root()
+    build_hostile()
+    r, err = with_hostile("flood", AS_NOBODY, ["--when-full", "wait"])
+    got = r.calls("tick")
+    need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+    need(len(err.splitlines()) < 300, "a note for each nonsense")
+
+
+def tables_are_scribbled_on(bus, what, rounds=4, runs=RUNS):
+    """Whatever stands in the tables: nobody crashes, nobody hangs."""
+    need_root()
+    build_hostile()
+    for i in range(rounds):
+        if os.path.exists("did"):
+            os.remove("did")
+        options = ["--bus", bus]
+        with_hostile(what, AS_NOBODY, options, hostile_lives=False, runs=runs, trace=f"t{i}")
+
+
 def main():
     with Suite("security") as s:
         os.chmod(s.folder, 0o755)  # for those who become somebody else
@@ -518,6 +591,15 @@ def main():
         s.case("programs that become another user are traced", other_users_are_traced)
         s.case("what cannot be traced is said", what_is_untraced_is_said)
         s.case("who does not believe us is noted", who_does_not_believe_us_is_noted)
+        s.case("another user's process cannot cut off the memory", memory_cannot_be_cut_off, AS_NOBODY)
+        s.case("nor can one of our own", memory_cannot_be_cut_off, "")
+        s.case("holes in the memory hurt samples only", memory_with_holes, AS_NOBODY)
+        s.case("questions without end hold up nobody", questions_without_end)
+        s.case("scribbled tables, lanes", tables_are_scribbled_on, "lane", "scribble")
+        s.case("scribbled tables, exact bus", tables_are_scribbled_on, "exact", "scribble")
+        s.case("a scribbled machine, lanes", tables_are_scribbled_on, "lane", "machine")
+        s.case("a scribbled machine, exact bus", tables_are_scribbled_on, "exact", "machine")
+        s.case("all room is taken", tables_are_scribbled_on, "lane", "hold", 1, 3)
 
 
 if __name__ == "__main__":
