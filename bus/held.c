@@ -87,7 +87,8 @@ static int read_link(const char *object, struct holder *h)
 	if (n < 0)
 		return -errno;
 	target[n] = 0;
-	if (sscanf(target, "/proc/%d/fd/%d", &h->keeper, &h->fd) != 2 || h->keeper <= 0 || h->fd < 0)
+	if (sscanf(target, "/proc/%d/fd/%d", &h->keeper, &h->fd) != 2 || h->keeper <= 0 ||
+	    h->fd < 0)
 		return -EINVAL;
 	path_of_memory(wanted, sizeof(wanted), h);
 	return strcmp(target, wanted) ? -EINVAL : 0;
@@ -147,10 +148,11 @@ int held_open(const char *object, const char *shown, struct object *o, struct er
 	if (code)
 		return err_set(err, EINVAL, OBJECT_DIR "%s is no board", object);
 	if (!holds_it(&o->held, object))
-		return err_set(err, ESRCH,
-			       "what board %s held is gone with process %d, which kept it: `kron board "
-			       "rm %s` removes the name",
-			       shown, o->held.keeper, shown);
+		return err_set(
+			err, ESRCH,
+			"what board %s held is gone with process %d, which kept it: `kron board "
+			"rm %s` removes the name",
+			shown, o->held.keeper, shown);
 	o->fd = open_memory(&o->held, &st);
 	if (o->fd < 0)
 		return err_set(err, -o->fd, "cannot open board %s: %s", shown, strerror(-o->fd));

@@ -181,11 +181,12 @@ int object_refuse_foreign(const char *object, const char *shown, uid_t owner, st
 			       "the name of board %s is taken: " OBJECT_DIR
 			       "%s belongs to another user (uid %u); `kron board rm %s` removes it",
 			       shown, object, (unsigned)owner, shown);
-	return err_set(err, EACCES,
-		       "the name of board %s is taken: " OBJECT_DIR
-		       "%s belongs to another user (uid %u), and only that one, or root, can remove "
-		       "it: choose another name",
-		       shown, object, (unsigned)owner);
+	return err_set(
+		err, EACCES,
+		"the name of board %s is taken: " OBJECT_DIR
+		"%s belongs to another user (uid %u), and only that one, or root, can remove "
+		"it: choose another name",
+		shown, object, (unsigned)owner);
 }
 
 static int check_owner(const char *object, const char *shown, const struct stat *st,

@@ -50,8 +50,8 @@ int object_publish(int fd, const char *object, int *again, struct err *err);
 int object_set_size(int fd, uint64_t size);
 /* Have these bytes ready.  Those that are there stay as they are. */
 int object_get_pages(int fd, uint64_t off, uint64_t len);
-uint64_t object_room(void); /* bytes free in /dev/shm */
-int object_remove(const char *object); /* its name: who has it open goes on */
+uint64_t object_room(void);                           /* bytes free in /dev/shm */
+int object_remove(const char *object);                /* its name: who has it open goes on */
 int object_stat(const char *object, struct stat *st); /* lstat() of it: errno */
 
 /* ---- opening one ---- */

@@ -290,7 +290,7 @@ static bool may_be_written(const struct kron_chunk *c, const struct chunk_count 
 static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct kron_chunk *c,
 				const struct chunk_count *n, const struct chunk_owner *o)
 {
-	bool wrap = d->seg->ctl->when_full == KRON_WHEN_FULL_WRAP;
+	bool wrap = d->seg->when_full == KRON_WHEN_FULL_WRAP;
 
 	if (kron_chunk_word_state(word) == KRON_CHUNK_FULL) {
 		if (wrap)
@@ -535,7 +535,7 @@ static bool take_from_wrapping(struct drain *d, uint32_t i, uint64_t *word)
 {
 	uint64_t mine = (*word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_OWNED;
 
-	if (d->seg->ctl->when_full != KRON_WHEN_FULL_WRAP ||
+	if (d->seg->when_full != KRON_WHEN_FULL_WRAP ||
 	    kron_chunk_word_state(*word) != KRON_CHUNK_FULL)
 		return true;
 	return __atomic_compare_exchange_n(&d->seg->states[i], word, mine, false, __ATOMIC_ACQ_REL,

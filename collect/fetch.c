@@ -42,7 +42,7 @@ static void fetch_init(struct fetch *f, struct drain *d)
 	f->seg = d->seg;
 	f->words = xcalloc(BATCH_WORDS, sizeof(*f->words));
 	f->box_at = xcalloc(BOXES_HASH, sizeof(*f->box_at));
-	f->at_end = d->seg->ctl->when_full == KRON_WHEN_FULL_WRAP;
+	f->at_end = d->seg->when_full == KRON_WHEN_FULL_WRAP;
 	f->passed_ns = now_ns();
 	board_remember_threads(NULL); /* for speed: else each cycle asks the kernel */
 }

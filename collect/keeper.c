@@ -160,8 +160,8 @@ static long clone_without_signals(struct keeper_room *r)
 
 static struct keeper_room *make_room(const struct keeper_options *o, int fd)
 {
-	struct keeper_room *r = mmap(NULL, ROOM_SIZE, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct keeper_room *r =
+		mmap(NULL, ROOM_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (r == MAP_FAILED)
 		return NULL;
@@ -221,11 +221,10 @@ static int arrange_fds(const struct keeper_options *o, int *lifeline)
 		return -errno;
 	first = find_free_fds();
 	*lifeline = ends[1];
-	if (move_fd(ends[0], first + HELD_LIFELINE) &&
-	    dup3(o->memory, first, O_CLOEXEC) == first &&
+	if (move_fd(ends[0], first + HELD_LIFELINE) && dup3(o->memory, first, O_CLOEXEC) == first &&
 	    move_fd((int)syscall(SYS_pidfd_open, getpid(), 0), first + HELD_RECORDER) &&
-	    (!o->trace || move_fd(open(o->trace, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-				  first + HELD_TRACE)))
+	    (!o->trace ||
+	     move_fd(open(o->trace, O_RDONLY | O_DIRECTORY | O_CLOEXEC), first + HELD_TRACE)))
 		return first;
 	code = errno;
 	close_fds(first);

@@ -174,7 +174,8 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	ctl->next_seq = 1;
 	ctl->next_uid = 1;
 	ctl->waiters = 0;
-	ctl->bus = opt->bus;
+	ctl->bus = seg->bus = (uint8_t)opt->bus;
+	seg->when_full = (uint8_t)opt->when_full;
 	ctl->constant_time = opt->constant_time;
 	ctl->segment_size = seg->size;
 	leave_note(seg, opt, random + sizeof(ctl->session));
@@ -474,6 +475,7 @@ static int get_pages_again(struct segment *seg, struct err *err)
 	uint32_t ready = __atomic_load_n(&seg->ctl->chunks_ready, __ATOMIC_ACQUIRE);
 
 	seg->ready = ready < seg->chunks_max ? ready : seg->chunks_max;
+	seg->when_full = (uint8_t)seg->ctl->when_full;
 	if (!code && segment_ready(seg))
 		code = object_get_pages(seg->fd, KRON_POOL_OFFSET,
 					(uint64_t)segment_ready(seg) * KRON_CHUNK_SIZE);

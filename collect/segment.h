@@ -48,6 +48,8 @@ struct segment {
 	uint64_t size;
 	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
+	uint8_t bus;          /* enum kron_bus; likewise */
+	uint8_t when_full;    /* enum kron_when_full at the start; likewise */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
 	struct cgroups cgroups;
 	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
@@ -56,7 +58,7 @@ struct segment {
 	bool stays;           /* a board that was made by `kron board create` */
 	uint32_t ready;       /* chunks that have left ABSENT; atomic, only grows */
 	struct keeper keeper; /* own, as long as we are its recorder */
-	struct holder held;     /* own */
+	struct holder held;   /* own */
 	int unnamed;          /* own: -errno, why there is no name in /dev/shm */
 	uint32_t csr_before;  /* when we came to a board that stays */
 };

@@ -39,7 +39,8 @@ static int receive(int fd, void *buf, size_t size)
 
 static void set_timeouts(int fd)
 {
-	struct timeval receiving = {.tv_sec = RESULT_TIMEOUT_S}, sending = {.tv_sec = SEND_TIMEOUT_S};
+	struct timeval receiving = {.tv_sec = RESULT_TIMEOUT_S},
+		       sending = {.tv_sec = SEND_TIMEOUT_S};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &receiving, sizeof(receiving));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &sending, sizeof(sending));
@@ -94,6 +95,8 @@ static int send_answer(struct connection *c, const struct answer *a)
 
 	if (c->hello.kind == KRON_HELLO_START) {
 		reply.segment_size = s->seg->size;
+		reply.bus = s->seg->bus;
+		reply.when_full = s->seg->when_full;
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
 		fds[n++] = s->seg->fd;
 		if (s->device_fd >= 0) {

@@ -7,8 +7,9 @@
 static const char *const reasons[KRON_UNTRACED_REASONS] = {
 	[KRON_UNTRACED_FILE] = "it is static, set-id, not readable, or not for x86-64 and glibc",
 	[KRON_UNTRACED_IDS] = "it was started by a process with the ids of two users",
-	[KRON_UNTRACED_ROOT] = "libkron-rt.so cannot be read where it runs: in another root directory, "
-			       "or as another user",
+	[KRON_UNTRACED_ROOT] =
+		"libkron-rt.so cannot be read where it runs: in another root directory, "
+		"or as another user",
 	[KRON_UNTRACED_QUIET] = "a process behind a seccomp filter may have started it",
 	[KRON_UNTRACED_SPACE] = "its environment is too large",
 };

@@ -146,7 +146,7 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 {
 	long at;
 
-	if (kron_rt.ctl->bus == KRON_BUS_EXACT) {
+	if (kron_rt.bus == KRON_BUS_EXACT) {
 		at = rt_map_shared(RT_MEMORY_HINT, false, KRON_MEMORY_BYTES, PROT_READ | PROT_WRITE,
 				   seg->fd, KRON_MEMORY_OFFSET);
 		if (sys_failed(at)) {
@@ -156,7 +156,7 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 		kron_rt.board.memory = (void *)at;
 		return board_is_sane(&kron_rt.board) ? KRON_RESULT_OK : KRON_RESULT_BOARD;
 	}
-	if (kron_rt.ctl->bus != KRON_BUS_DEVICE)
+	if (kron_rt.bus != KRON_BUS_DEVICE)
 		return KRON_RESULT_OK;
 	if (!rt_has_rseq())
 		return KRON_RESULT_NO_RSEQ;
@@ -202,7 +202,7 @@ static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
 		return code; /* what is there is not ours */
 	if (code == KRON_RESULT_OK)
 		code = map_bus(seg, detail);
-	device = code == KRON_RESULT_OK && kron_rt.ctl->bus == KRON_BUS_DEVICE;
+	device = code == KRON_RESULT_OK && kron_rt.bus == KRON_BUS_DEVICE;
 	at = code == KRON_RESULT_OK ? map_pool(seg) : 0;
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
@@ -215,8 +215,10 @@ static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
 
 uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 {
-	uint32_t code = map_segment(seg, detail);
+	uint32_t code;
 
+	kron_rt.bus = seg->bus;
+	code = map_segment(seg, detail);
 	if (code != KRON_RESULT_OK)
 		return code;
 	kron_rt_find_cpu();
@@ -239,7 +241,8 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 	const struct rt_segment seg = {.fd = a->fd[0],
 				       .device = device ? a->fd[1] : -1,
 				       .size = r->segment_size,
-				       .session = kron_rt_env.session};
+				       .session = kron_rt_env.session,
+				       .bus = r->bus};
 	uint32_t flags = 0;
 
 	if (r->version != KRON_WIRE_VERSION) {
@@ -247,6 +250,7 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		return;
 	}
 	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
+	kron_rt.waits = r->when_full == KRON_WHEN_FULL_WAIT;
 	if (r->flags & KRON_REPLY_SMALL_STACKS && !kron_rt_stacks && !rt_map_stacks()) {
 		res->code = KRON_RESULT_MAP_FAILED;
 		return;

@@ -627,7 +627,7 @@ void rt_wait_while(bool (*full)(void))
 {
 	uint32_t slices = 0;
 	uint32_t last = 0;
-	uint64_t mask;
+	uint64_t since = 0, mask;
 
 	growth_ends(); /* chunks are nothing to us */
 	mask = rt_signals_block();
@@ -640,7 +640,7 @@ void rt_wait_while(bool (*full)(void))
 		last = seen;
 		if (slices > WAIT_SLICES_MAX)
 			patience_ends(seen);
-		if (!may_wait(seen))
+		if (!may_wait(seen) || rt_waited_too_long(&since))
 			break;
 		wait_for_room(mask, seen);
 	}
@@ -667,6 +667,7 @@ static void slow_blocked(const struct rt_trigger *t, uint64_t mask)
 {
 	uint32_t slices = 0;
 	uint32_t last = 0;
+	uint64_t since = 0;
 
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
@@ -692,7 +693,7 @@ static void slow_blocked(const struct rt_trigger *t, uint64_t mask)
 			growth_ends();
 		if (slices > WAIT_SLICES_MAX)
 			patience_ends(seen);
-		if (!may_wait(seen)) {
+		if (!may_wait(seen) || rt_waited_too_long(&since)) {
 			lane_lose(lane);
 			return;
 		}

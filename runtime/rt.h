@@ -86,6 +86,7 @@ struct rt {
 	bool mute;        /* rdtsc faults in new threads: no samples any more; only set */
 	bool orphan;      /* the collector is dead: nobody will make room; only set */
 	bool cut_off;     /* the collector cannot be reached by its name from here; only set */
+	bool waits;       /* the recording was begun with --when-full wait */
 	bool stuck;       /* wait mode: no room came for long, while wake_waiters was stuck_at */
 	bool debug;       /* KRON_LOG=rt:debug */
 	bool no_children; /* the exec hook does nothing */
@@ -110,6 +111,8 @@ struct rt {
 	uint32_t parent_uid;   /* who forked a process that has no slot yet; changes with every
 				 * slot claimed */
 	uint32_t parent_flags; /* its slot's flags */
+	uint32_t bus;          /* enum kron_bus, as the collector said: others can write to ctl */
+	uint64_t no_waits_ms;  /* until then nobody waits for room: see patience.c; atomic */
 };
 
 extern struct rt kron_rt __attribute__((visibility("hidden")));
@@ -222,6 +225,10 @@ void rt_lane_mute(void) __attribute__((visibility("hidden")));
 /* Nothing can be opened later: open what may be needed of the pool. */
 void rt_lane_open_ahead(void) __attribute__((visibility("hidden")));
 
+/* ---- patience.c ---- */
+/* Has a thread that waits for room waited too long, whatever the segment says?  *since: 0 at first. */
+bool rt_waited_too_long(uint64_t *since) __attribute__((visibility("hidden")));
+
 /* ---- cpu.c ---- */
 /* The CPU that we are on, from the processor itself. */
 uint32_t rt_cpu(void) __attribute__((visibility("hidden")));
@@ -244,7 +251,7 @@ void kron_rt_lose(void) __attribute__((visibility("hidden")));
 /* The way of the process's samples: enum kron_bus. */
 static inline uint32_t rt_bus(void)
 {
-	return kron_rt.named ? (uint32_t)KRON_BUS_EXACT : kron_rt.ctl->bus;
+	return kron_rt.named ? (uint32_t)KRON_BUS_EXACT : kron_rt.bus;
 }
 
 /* A store to a trigger word by a thread that the board knows. */
@@ -284,6 +291,7 @@ struct rt_segment {
 	int device; /* bus device: what to map in the window; else -1 */
 	uint64_t size;
 	const uint8_t *session;
+	uint8_t bus; /* enum kron_bus */
 };
 /* START: ask the collector, if the environment names one, and do what it says. */
 void rt_start(char **envp) __attribute__((visibility("hidden")));

@@ -113,7 +113,10 @@ struct kron_reply {
 	uint64_t segment_size; /* START */
 	uint64_t commands_size;
 	uint32_t flags; /* START: KRON_REPLY_* */
-	uint32_t reserved;
+	/* START: as the recording was begun.  The control block says so, too, but others write to it. */
+	uint8_t bus;       /* enum kron_bus */
+	uint8_t when_full; /* enum kron_when_full */
+	uint16_t reserved;
 };
 
 /* Children are not to be traced: hide the environment although no exec hook puts it back. */

@@ -112,8 +112,11 @@ void rig_make_device(struct rig *b)
 
 void rig_attach(const struct rig *b)
 {
-	const struct rt_segment seg = {
-		.fd = b->fd, .device = b->device, .size = b->size, .session = b->session};
+	const struct rt_segment seg = {.fd = b->fd,
+				       .device = b->device,
+				       .size = b->size,
+				       .session = b->session,
+				       .bus = (uint8_t)b->ctl->bus};
 	uint64_t detail = 0;
 	uint32_t code = rt_attach(&seg, &detail);
 

@@ -530,8 +530,11 @@ static void no_rseq_inside(void)
 
 	CHECK_EQ(__rseq_size, 0);
 	rig_make_device(&rig);
-	seg = (struct rt_segment){
-		.fd = rig.fd, .device = rig.device, .size = rig.size, .session = rig.session};
+	seg = (struct rt_segment){.fd = rig.fd,
+				  .device = rig.device,
+				  .size = rig.size,
+				  .session = rig.session,
+				  .bus = KRON_BUS_DEVICE};
 	CHECK_EQ(rt_attach(&seg, &detail), KRON_RESULT_NO_RSEQ);
 }
 
