@@ -74,6 +74,23 @@ int held_publish(const char *object, const struct holder *h)
 	return symlink(target, path) ? -errno : 0;
 }
 
+/* In one step: who looks finds the old one or the new one. */
+int held_republish(const char *object, const struct holder *h)
+{
+	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], aside[sizeof(path) + 8], target[64];
+
+	path_of_link(path, sizeof(path), object);
+	snprintf(aside, sizeof(aside), "%s.new", path);
+	path_of_memory(target, sizeof(target), h);
+	unlink(aside);
+	if (symlink(target, aside))
+		return -errno;
+	if (!rename(aside, path))
+		return 0;
+	unlink(aside);
+	return -errno;
+}
+
 /* ---- opening one ---- */
 
 /* The descriptor that the link names, and nothing else that a link may say. */

@@ -147,8 +147,10 @@ enum held_fd {
 
 /* Sealed memory of this size, called so in /proc/PID/maps: nobody can cut it off. */
 int held_begin(const char *object, int *fd, uint64_t size, struct err *err);
-/* Give it its name.  -EEXIST, -ENOENT, ...: errors of symlink(2). */
+/* Give it its name, or let the name lead to another holder.  -EEXIST, -ENOENT, ...: errors of
+ * symlink(2) and rename(2). */
 int held_publish(const char *object, const struct holder *h);
+int held_republish(const char *object, const struct holder *h);
 /* See object_open(). */
 int held_open(const char *object, const char *shown, struct object *o, struct err *err);
 /* The recorder, from what the kernel says of the keeper. */

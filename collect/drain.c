@@ -482,6 +482,8 @@ static void *drain_thread(void *arg)
 			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;
 		if (is_due(&d->next_count_ns, now, COUNT_EVERY_MS))
 			set_free_count_right(d);
+		if (thorough)
+			segment_look_after_keeper(d->seg);
 		if (dead) { /* names should outlive us as samples do */
 			estimate_clock(d);
 			journal_flush(d->journal);

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "bus/bus.h"
 #include "collect/limits.h"
 #include "collect/starts.h"
@@ -294,14 +295,14 @@ static int create_new(struct segment *seg, const struct segment_options *opt, st
 /* Where there is no /dev/shm nobody finds the board, and it works all the same. */
 static int create_own(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
-	struct keeper_options ko = {.object = seg->name, .trace = opt->dir, .exe = opt->kron};
 	int code = held_begin(seg->name, &seg->fd, seg->size, err);
 
-	ko.memory = seg->fd;
+	seg->keeping = (struct keeper_options){
+		.memory = seg->fd, .object = seg->name, .trace = opt->dir, .exe = opt->kron};
 	if (!code)
 		code = fill_new(seg, opt, err);
 	if (!code)
-		code = keeper_start(&seg->keeper, &ko, err);
+		code = keeper_start(&seg->keeper, &seg->keeping, err);
 	if (code)
 		return code;
 	seg->held = seg->keeper.held;
@@ -612,6 +613,23 @@ void segment_give_back(struct segment *seg)
 	if (n < ready) /* a failure costs memory for a moment more */
 		(void)!fallocate(seg->fd, how, KRON_POOL_OFFSET + (off_t)n * KRON_CHUNK_SIZE,
 				 (off_t)(ready - n) * KRON_CHUNK_SIZE);
+}
+
+void segment_look_after_keeper(struct segment *seg)
+{
+	struct err err;
+
+	if (!seg->keeper.held.keeper || !keeper_is_gone(&seg->keeper))
+		return;
+	log_error("collect", "the keeper (pid %d) was killed", seg->keeper.held.keeper);
+	keeper_dismiss(&seg->keeper);
+	keeper_leave(&seg->keeper);
+	if (keeper_start(&seg->keeper, &seg->keeping, &err)) {
+		log_error("collect", "%s", err.msg);
+		return;
+	}
+	seg->held = seg->keeper.held;
+	seg->unnamed = held_republish(seg->name, &seg->held);
 }
 
 void segment_grow_procs(struct segment *seg)

@@ -58,6 +58,7 @@ struct segment {
 	bool stays;           /* a board that was made by `kron board create` */
 	uint32_t ready;       /* chunks that have left ABSENT; atomic, only grows */
 	struct keeper keeper; /* own, as long as we are its recorder */
+	struct keeper_options keeping;
 	struct holder held;   /* own */
 	int unnamed;          /* own: -errno, why there is no name in /dev/shm */
 	uint32_t csr_before;  /* when we came to a board that stays */
@@ -106,6 +107,8 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 uint32_t segment_grow(struct segment *seg, uint32_t n);
 /* The pages of the free chunks at the end of the pool.  Nobody may use it any more. */
 void segment_give_back(struct segment *seg);
+/* If somebody has killed the keeper there is another one afterwards. */
+void segment_look_after_keeper(struct segment *seg);
 /* Get pages for the whole process table. */
 void segment_grow_procs(struct segment *seg);
 
