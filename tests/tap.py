@@ -75,7 +75,7 @@ class Suite:
         except Skip as e:
             skip = f" # SKIP {e}"
         except Wrong as e:
-            problem = str(e)
+            problem = str(e) or "no word of why"
         except Exception:  # the test itself fell over: a failure of this case only
             problem = traceback.format_exc()
         os.chdir(self.folder)

@@ -9,6 +9,7 @@ them, from the kernel and from programs that count their own calls, never from k
 
 import contextlib
 import os
+import re
 import select
 import signal
 import socket
@@ -49,7 +50,8 @@ class Recording:
 
     def __init__(self, *words, trace="trace", options=()):
         self.trace = trace
-        self.out, self.err = f"{trace}.out", f"{trace}.err"
+        name = trace.replace("/", ".")  # not in its folder, which may be full
+        self.out, self.err = f"{name}.out", f"{name}.err"
         argv = [KRON, "record", "-o", trace, *options, "--", *words]
         with open(self.out, "w") as out, open(self.err, "w") as err:
             self.process = subprocess.Popen(
@@ -609,7 +611,7 @@ def patient(**more):
     r = Recording("sh", "-c", PATIENT, options=["-F", "tick"], **more)
     r.wait_for_line("started")
     keeper, link = keeper_of(r)
-    need(open(f"/proc/{keeper}/comm").read() == "kron-keeper\n", "another process holds it")
+    wait_for(lambda: open(f"/proc/{keeper}/comm").read() == "kron-keeper\n", "its name")
     return r, keeper, link
 
 
@@ -728,11 +730,116 @@ def keeper_and_a_full_disk():
         subprocess.run(["mount", "-o", "remount,size=200m", "small"], check=True)
         os.kill(keeper, signal.SIGTERM)  # instead of half a minute
         wait_for(lambda: not is_running(keeper), "the keeper")
-        info = truth.kron_json("info", r.trace)
-        got = truth.Trace(r.trace).entries["tick"] + truth.Trace(r.trace).exits["tick"]
-        need(got + info["lost"] >= 2 * 600000, f"{got} samples, {info['lost']} lost")
+        promised = re.search(r"([\d,]+) samples are in .*, ([\d,]+) more in", err)
+        wanted = sum(int(n.replace(",", "")) for n in promised.groups())
+        got = truth.Trace(r.trace).samples
+        need(got == wanted, f"{got} samples, promised were {promised.groups()}")
     finally:
         subprocess.run(["umount", "-l", "small"], check=True)
+
+
+# ---- files that others can change ----
+
+
+def cut_again_and_again(say, path, seed):
+    """A file of one's own: now it is whole, now it is not."""
+    import random
+
+    rnd = random.Random(seed)
+    with open(path, "r+b", buffering=0) as f:
+        whole = f.read()
+        say("begun")
+        while True:
+            f.truncate(rnd.choice((0, 4096, len(whole) // 2)))
+            time.sleep(rnd.random() / 500)
+            f.seek(0)
+            f.write(whole)
+            time.sleep(rnd.random() / 30)
+
+
+def libraries_are_cut_off():
+    """Root records a program with a user's library, who shortens it meanwhile.  What the program makes of
+    that is its own affair; the recording ends in order."""
+    need_root()
+    os.mkdir("lib", 0o755)
+    path = "lib/libcrypto.so.3"
+    found = "/usr/lib/x86_64-linux-gnu/libcrypto.so.3"
+    if not os.path.exists(found) or not os.path.exists("/usr/bin/openssl"):
+        raise Skip("openssl is not installed")
+    subprocess.run(["cp", "-L", found, path], check=True)
+    os.chown(path, STRANGER, STRANGER)
+    ended = 0
+    with Stranger(cut_again_and_again, path, rnd.randrange(1 << 30)) as stranger:
+        stranger.wait_for("begun")
+        for i in range(12):
+            env = {**os.environ, "LD_LIBRARY_PATH": "lib", "XDG_CACHE_HOME": f"{os.getcwd()}/cache{i}"}
+            argv = [KRON, "record", "-q", "-o", "trace", "-L", "libcrypto*", "--", "openssl", "version"]
+            subprocess.run(argv, env=env, capture_output=True, timeout=120)
+            ended += truth.Trace("trace").session.get("end_tsc") is not None
+    need(ended == 12, f"{12 - ended} of 12 recordings were cut off with the library")
+
+
+def board_is_cut_off(bus):
+    """A board with a name is a file of one user.  Whoever cuts it off ends the recording, and who uses the
+    board; the recorder says so, and leaves a trace that can be read."""
+    compile_c("counter", "faults/counter.c")
+    name = f"cut-{os.getpid()}"
+    path = f"/dev/shm/kron-board.{os.getuid()}.{name}"
+    pool = (0x2400000,) if bus == "lane" else ()
+    for i, size in enumerate((0, 4096, 0x2000000, 0x2001000) + pool):
+        subprocess.run([KRON, "board", "create", name], check=True)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove("count")
+            options = ["--board", name, "--bus", bus]
+            r = Recording("./counter", "count", "1", trace=f"t{i}", options=options)
+            wait_for(lambda: os.path.exists("count") and os.path.getsize("count") == 4096, "calls")
+            wait_for(lambda: struct.unpack("<Q", open("count", "rb").read(8))[0] > 10000, "calls")
+            os.truncate(path, size)
+            time.sleep(0.2)
+            for child in open(f"/proc/{r.pid}/task/{r.pid}/children").read().split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)  # if it has not died of it
+            err = r.end(125)[1]
+            need(f"cut off the shared memory of board {name}" in err, err)
+            truth.kron_json("info", r.trace)
+            need(subprocess.run([KRON, "report", r.trace], capture_output=True).returncode == 0, "report")
+        finally:
+            subprocess.run([KRON, "board", "rm", name], check=True)
+
+
+def names_are_taken():
+    """Another user has put something under a name of ours."""
+    need_root()
+    name = f"taken-{os.getpid()}"
+    path = f"/dev/shm/kron-board.{STRANGER}.{name}"
+    open(path, "w").close()
+    os.chown(path, 4321, 4321)
+    try:
+        kron = ["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups", KRON]
+        for words in (["board", "create", name], ["status", "--board", name], ["board", "rm", name]):
+            p = subprocess.run(kron + words, capture_output=True, text=True)
+            need(p.returncode == 1 and p.stderr.count("\n") == 1, f"{words}: {p}")
+            for part in ("uid 4321", "only that one, or root, can remove it", "choose another name"):
+                need(part in p.stderr, f"{words}: {p.stderr}")
+        other = subprocess.run(kron + ["board", "create", name + "-2"], capture_output=True, text=True)
+        need(other.returncode == 0, f"the advice is wrong: {other}")
+        subprocess.run(kron + ["board", "rm", name + "-2"], check=True)
+    finally:
+        os.remove(path)
+
+
+def boards_are_one_users():
+    """Of a board with a name, which is a file, another user's process gets nothing."""
+    need_root()
+    compile_c("triggers", "bins/triggers.c")
+    os.chmod(".", 0o777)
+    name = f"mine-{os.getpid()}"
+    r = Recording("sh", "-c", f"{AS_NOBODY} ./triggers 1 100; ./triggers 1 10", options=["--board", name])
+    out, err = r.end()
+    need(out.count("calls each") == 2, out)
+    need(r.calls("tick") == 10, f"{r.calls('tick')} calls, not those 10 of root's process")
+    need("a board with a name is one user's" in err, err)
 
 
 def main():
@@ -755,6 +862,11 @@ def main():
         s.case("a scribbled machine, lanes", tables_are_scribbled_on, "lane", "machine")
         s.case("a scribbled machine, exact bus", tables_are_scribbled_on, "exact", "machine")
         s.case("all room is taken", tables_are_scribbled_on, "lane", "hold", 1, 3)
+        s.case("a user's library is cut off while root plans it", libraries_are_cut_off)
+        s.case("a board is cut off, lanes", board_is_cut_off, "lane")
+        s.case("a board is cut off, exact bus", board_is_cut_off, "exact")
+        s.case("names of boards that others have taken", names_are_taken)
+        s.case("boards are one user's", boards_are_one_users)
         s.case("a keeper holds the samples until they are fetched", keeper_until_recover)
         s.case("a keeper fetches them when nobody else does", keeper_alone)
         s.case("a keeper is asked to end", keeper_and_shutdown)
