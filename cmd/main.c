@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "collect/keeper.h"
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
 		c = find_command(name);
 		if (c) {
 			log_init(getenv("KRON_LOG"));
+			guard_install();
 			return c->run(argc - 1, argv + 1);
 		}
 		fprintf(stderr, "kron: '%s' is no kron command: `kron --help` lists them\n", name);

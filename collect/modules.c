@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_bytes.h"
 #include "base/jobs.h"
 #include "base/log.h"
 #include "base/opt.h"
@@ -108,7 +109,7 @@ static bool is_mapped_file(int fd, const struct stat *st, const struct process_m
 
 static int open_candidate(const char *path, const struct process_mapping *map, struct stat *st)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = file_open_plain(path);
 
 	if (fd < 0)
 		return -errno;
@@ -448,6 +449,8 @@ static void make_plan(struct modules *ms, struct module *m, bool full)
 		*code = full ? make_full(ms, m) : make_hooks(ms, m);
 	if (!*code && full)
 		*code = refuse_read(m);
+	if (!*code)
+		*code = elf_image_check(m->img, &m->why);
 	if (m->img)
 		elf_image_close(m->img);
 	m->img = NULL;
@@ -547,6 +550,8 @@ int modules_with_image(struct module *m,
 	}
 	if (!code)
 		code = fn(m, m->img, ctx, err);
+	if (!code)
+		code = elf_image_check(m->img, err);
 	if (!was_open && m->img) {
 		elf_image_close(m->img);
 		m->img = NULL;

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -520,13 +519,10 @@ static int open_fd(struct elf_image **out, int fd, const char *path, unsigned in
 		rc = err_set(err, ENOEXEC, "%s is not a regular file", path);
 	else if (!st.st_size)
 		rc = err_set(err, ENOEXEC, "%s is empty, not an ELF file", path);
-	if (!rc) {
-		priv.mapping = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (priv.mapping == MAP_FAILED)
-			rc = err_set(err, errno, "cannot map %s: %s", path, strerrordesc_np(errno));
-	}
 	if (!rc)
-		rc = elf_image_load(out, priv.mapping, st.st_size, path, &priv, load_flags, err);
+		rc = file_bytes_open(&priv.file, fd, &st, path, err);
+	if (!rc)
+		rc = elf_image_load(out, priv.file.v, priv.file.size, path, &priv, load_flags, err);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -539,8 +535,7 @@ static int open_fd(struct elf_image **out, int fd, const char *path, unsigned in
 static int open_path(struct elf_image **out, const char *path, unsigned int load_flags,
 		     struct err *err)
 {
-	/* O_NONBLOCK: a fifo of that name must not hang us */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = file_open_plain(path);
 
 	*out = NULL;
 	if (fd < 0)
@@ -570,6 +565,15 @@ int elf_image_open_fd(struct elf_image **out, int fd, const char *path_for_messa
 	return open_fd(out, copy, path_for_messages, 0, err);
 }
 
+int elf_image_check(const struct elf_image *img, struct err *err)
+{
+	const struct elf_priv *priv = img->priv;
+
+	if (!file_bytes_are_cut(&priv->file))
+		return 0;
+	return err_set(err, ESTALE, "%s was cut off while it was read", img->path);
+}
+
 void elf_image_close(struct elf_image *img)
 {
 	struct elf_priv *priv;
@@ -579,8 +583,7 @@ void elf_image_close(struct elf_image *img)
 	priv = img->priv;
 	elf_image_close(priv->debug);
 	xfree(priv->debug_dir);
-	if (priv->mapping)
-		munmap(priv->mapping, img->size);
+	file_bytes_close(&priv->file);
 	if (img->fd >= 0)
 		close(img->fd);
 	xfree(priv->owned);

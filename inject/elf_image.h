@@ -5,8 +5,8 @@
  * Everything here is bounds-checked against the file: a truncated file, headers that lie, or
  * a hostile symbol table give an error or less data, never a crash.  The image is immutable
  * after elf_image_open(); pointers into it live until elf_image_close().  Addresses ("vaddr")
- * are those of the file, before load bias.  The file is mapped, not copied: whoever shortens it
- * in place meanwhile gives us a SIGBUS, as he gives every program that runs it.
+ * are those of the file, before load bias.  What another user can change is copied; the rest is mapped,
+ * and who shortens it in place meanwhile makes it end in zeros: elf_image_check() tells (base/file_bytes.h).
  */
 #ifndef INJECT_ELF_IMAGE_H
 #define INJECT_ELF_IMAGE_H
@@ -95,6 +95,8 @@ int elf_image_open_fd(struct elf_image **out, int fd, const char *path_for_messa
 int elf_image_from_memory(struct elf_image **out, const void *bytes, size_t size, const char *name,
 			  struct err *err); /* borrows bytes; for fuzz and tests */
 void elf_image_close(struct elf_image *img);
+/* To be asked before what was made from it is believed.  -ESTALE: it was cut off under our hands. */
+int elf_image_check(const struct elf_image *img, struct err *err);
 
 /* n file bytes that are loaded at vaddr, or NULL when not all of them lie in one segment's
  * file part. */

@@ -7,12 +7,13 @@
 
 #include <string.h>
 
+#include "base/file_bytes.h"
 #include "inject/elf_image.h"
 
 struct elf_priv {
-	void *mapping;        /* to munmap, of img->size bytes */
-	void *owned;          /* to free */
-	uint64_t dynamic_off; /* PT_DYNAMIC in the file */
+	struct file_bytes file; /* to close */
+	void *owned;            /* to free */
+	uint64_t dynamic_off;   /* PT_DYNAMIC in the file */
 	size_t ndynamic;
 	uint64_t eh_frame_hdr; /* vaddr of PT_GNU_EH_FRAME, 0 when there is none */
 	/* elf_debug_file(): what it found, and where it looked; NULL: it was not asked */
@@ -26,7 +27,7 @@ enum elf_load_flags {
 	ELF_LOAD_DEBUG = 1
 };
 
-/* Takes over priv (mapping, owned) whether it succeeds or not. */
+/* Takes over priv (file, owned) whether it succeeds or not. */
 int elf_image_load(struct elf_image **out, const void *bytes, size_t size, const char *name,
 		   struct elf_priv *priv, unsigned int flags, struct err *err);
 int elf_image_open_debug(struct elf_image **out, const char *path, struct err *err);

@@ -465,6 +465,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 {
 	static const struct plan_options no_options;
 	struct making m = {.map = map, .fns = map->functions, .opt = opt ? opt : &no_options};
+	int code;
 
 	if (!request_is_sound(m.opt->request))
 		return err_set(err, EINVAL, "%s: a place names no action", map->img->path);
@@ -490,6 +491,11 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	name_all(&m);
 	plan_take_all(&m);
 	*out = finish(&m);
+	code = elf_image_check(map->img, err);
+	if (code) {
+		plan_free(*out);
+		*out = NULL;
+	}
 	index_free(&m.ix);
 	liveness_free(m.shared.liveness);
 	frame_info_close(m.shared.frames);
@@ -500,7 +506,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	vec_free(&m.pl.arrivals);
 	vec_free(&m.numbers);
 	xfree(m.pl.one_only);
-	return 0;
+	return code;
 }
 
 int plan_make(struct plan **out, const struct elf_image *img, const struct plan_options *opt,

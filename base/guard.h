@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard.h - mapped files that somebody may cut off while we read them.
+ *
+ * Behind the end of a file a mapping has no pages: whoever looks there dies of SIGBUS.  Who is guarded
+ * finds zeros there instead, goes on, and asks afterwards whether that happened.
+ *
+ *   guard_install()      once, by a program of our own; never inside of somebody else's
+ *   guard_add ─► read ─► guard_was_hit? ─► guard_remove, before munmap
+ */
+#ifndef BASE_GUARD_H
+#define BASE_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Takes SIGBUS for guarded memory; elsewhere it kills as ever. */
+void guard_install(void);
+
+/* Guard [at, at + len).  0: there are too many, or no guard_install(); it is not guarded. */
+unsigned guard_add(const void *at, size_t len);
+void guard_remove(unsigned guard); /* 0: nothing */
+/* Some of it was not there, and zeros are. */
+bool guard_was_hit(unsigned guard);
+
+#endif
