@@ -514,6 +514,17 @@ static void explain_failure(const struct collector_summary *s)
 		 str_thousands(segment, sizeof(segment), s->stranded), s->segment, output);
 }
 
+/* Likewise. */
+static void explain_cut(const struct collector_summary *s)
+{
+	char file[STR_NUMBER];
+
+	cmd_fail(&command, 0,
+		 "another process cut off the shared memory of board %s, and the recording ended "
+		 "then; %s samples are in %s",
+		 board, str_thousands(file, sizeof(file), s->samples), output);
+}
+
 static void describe_end(const struct child *child, char *text, size_t size)
 {
 	if (!child->ended)
@@ -573,10 +584,12 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 	say_notes(&collector, &summary, p, child);
 	if (summary.error.msg[0])
 		explain_failure(&summary);
+	else if (summary.cut)
+		explain_cut(&summary);
 	else
 		say_summary(&collector, &summary);
 	collector_free(&collector);
-	return summary.error.msg[0] ? OWN_FAILURE : -1;
+	return summary.error.msg[0] || summary.cut ? OWN_FAILURE : -1;
 }
 
 static bool take_bus(struct collector_options *o)

@@ -39,7 +39,8 @@ static int get_source_table(struct segment *seg, struct err *err)
 	int code = object_get_pages(seg->fd, KRON_SOURCES_OFFSET,
 				    KRON_SOURCES_MAX * sizeof(struct kron_source));
 
-	return code ? err_set(err, -code, "no room for the board's tables: %s", strerror(-code)) : 0;
+	return code ? err_set(err, -code, "no room for the board's tables: %s", strerror(-code))
+		    : 0;
 }
 
 /* The counters that the user's probes count with. */
@@ -181,6 +182,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 		collector_abandon(c, err->msg);
 		return code;
 	}
+	segment_await_keeper(&c->seg);
 	return 0;
 }
 
@@ -411,6 +413,7 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	drain_all(&c->drain);
 	end_switches(c);
 	end_device(c, out);
+	out->cut = c->drain.cut;
 	sum_up(c, out);
 	write_end(c, end, out);
 	code = journal_error(&c->journal);

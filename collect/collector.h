@@ -64,6 +64,7 @@ struct collector_summary {
 	struct probe_cost cost;
 	struct cost probes_cost;   /* of all probes together */
 	double seconds;            /* from open to finish */
+	bool cut;                  /* its board was cut off: the recording ended then */
 	char segment[OBJECT_NAME]; /* its name, when it was kept for `kron recover` */
 	struct err error;          /* why the trace is incomplete; empty message: it is complete */
 };

@@ -385,6 +385,21 @@ static void notice_disk(struct drain *d)
 			"recording stopped: the trace could not be written: %s", strerror(-code));
 }
 
+/* Likewise where the memory has been taken away: what comes from there from now on are zeros. */
+static bool notice_cut(struct drain *d)
+{
+	if (!segment_is_cut(d->seg) || d->cut)
+		return d->cut;
+	d->cut = true;
+	segment_set_sampling(d->seg, false);
+	__atomic_store_n(&d->seg->ctl->closing, 1, __ATOMIC_RELEASE);
+	segment_wake_waiters(d->seg);
+	log_error("collect", "the board's shared memory was cut off");
+	journal_session(d->journal, "error",
+			"recording stopped: the board's shared memory was cut off");
+	return true;
+}
+
 /* Acquire: what they point to is whole; partner: collector_watch_switches(). */
 static bool drain_switches(struct drain *d, bool last)
 {
@@ -403,6 +418,8 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	    segment_procs_ready(d->seg) / 4)
 		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
+	if (notice_cut(d))
+		return 0;
 	moved += drain_switches(d, false);
 	if (d->fetch)
 		moved += fetch_round(d->fetch, dead, thorough) != 0;
@@ -551,7 +568,9 @@ void drain_all(struct drain *d)
 	d->ending = true;
 	tasks_look(d->tasks, true, true);
 	drain_switches(d, true);
-	if (d->fetch)
+	if (notice_cut(d))
+		ready = 0;
+	else if (d->fetch)
 		fetch_all(d->fetch);
 	for (uint32_t i = 0; i < ready; i++) {
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
@@ -575,6 +594,7 @@ void drain_all(struct drain *d)
 		watch_look(d->watch, true);
 	xfree(d->folded);
 	d->folded = NULL;
+	notice_cut(d);
 	notice_disk(d);
 	if (!d->disk_failed)
 		tasks_release(d->tasks, true);

@@ -58,6 +58,7 @@ struct drain {
 	bool stop;               /* atomic */
 	struct time_point start; /* of the recording; 0: do not estimate the clock's rate */
 	bool disk_failed;        /* the journal failed and the gates are closed */
+	bool cut;                /* the segment was cut off (segment_is_cut), likewise */
 	bool ending;             /* drain_all(): nobody will claim a chunk any more */
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;

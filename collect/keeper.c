@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -111,6 +112,7 @@ KEEPER __attribute__((noreturn, used)) static void keep(struct keeper_room *r)
 	sys4(SYS_setsid, 0, 0, 0, 0);
 	close_the_rest(r->fd);
 	__atomic_store_n(&r->settled, 1, __ATOMIC_RELEASE);
+	sys4(SYS_futex, (long)&r->settled, FUTEX_WAKE_PRIVATE, 1, 0);
 	wait_for_the_end(r->fd);
 	execute_kron(r);
 	hold_on(r);
@@ -273,13 +275,13 @@ void keeper_dismiss(struct keeper *k)
 		kill(k->held.keeper, SIGKILL);
 }
 
-/* The trace's lock is to be free when we have left, and must not last as long as its copy there. */
-static void wait_until_settled(const struct keeper *k)
+void keeper_await(const struct keeper *k)
 {
-	const struct timespec nap = {.tv_nsec = 1000000};
+	const struct timespec look = {.tv_nsec = 50000000};
 
-	while (!__atomic_load_n(&k->room->settled, __ATOMIC_ACQUIRE) && !keeper_is_gone(k))
-		nanosleep(&nap, NULL);
+	while (k->held.keeper && !__atomic_load_n(&k->room->settled, __ATOMIC_ACQUIRE) &&
+	       !keeper_is_gone(k))
+		syscall(SYS_futex, &k->room->settled, FUTEX_WAIT_PRIVATE, 0, &look, NULL, 0);
 }
 
 void keeper_leave(struct keeper *k)
@@ -290,8 +292,8 @@ void keeper_leave(struct keeper *k)
 		while (waitpid(k->held.keeper, NULL, __WALL) < 0 && errno == EINTR)
 			;
 		munmap(k->room, ROOM_SIZE);
-	} else { /* it still runs in its room */
-		wait_until_settled(k);
+	} else { /* It still runs in its room.  The trace's lock, of which it has a copy, is to be free. */
+		keeper_await(k);
 	}
 	close(k->lifeline);
 	k->held.keeper = 0;

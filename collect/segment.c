@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 #include "bus/bus.h"
 #include "collect/limits.h"
@@ -102,6 +103,12 @@ static void set_pointers(struct segment *seg)
 	seg->ctl = seg->window.board.ctl;
 	seg->states = (uint64_t *)(base + KRON_STATES_OFFSET);
 	seg->procs = (struct kron_proc *)(base + KRON_PROCS_OFFSET);
+	seg->guards[0] = guard_add(base, KRON_WINDOW_SIZE);
+}
+
+bool segment_is_cut(const struct segment *seg)
+{
+	return guard_was_hit(seg->guards[0]) || guard_was_hit(seg->guards[1]);
 }
 
 static int map_pool(struct segment *seg, struct err *err)
@@ -113,6 +120,7 @@ static int map_pool(struct segment *seg, struct err *err)
 		return err_set(err, errno, "cannot map the %.0f MiB pool of the board segment: %s",
 			       (double)len / MIB, strerror(errno));
 	seg->pool = pool;
+	seg->guards[1] = guard_add(pool, len);
 	return 0;
 }
 
@@ -615,6 +623,11 @@ void segment_give_back(struct segment *seg)
 				 (off_t)(ready - n) * KRON_CHUNK_SIZE);
 }
 
+void segment_await_keeper(const struct segment *seg)
+{
+	keeper_await(&seg->keeper);
+}
+
 void segment_look_after_keeper(struct segment *seg)
 {
 	struct err err;
@@ -691,8 +704,10 @@ void segment_unlink(struct segment *seg)
 {
 	if (seg->name[0] && seg->own)
 		remove_own(seg);
-	else if (seg->name[0] && seg->stays)
+	else if (seg->name[0] && seg->stays && !segment_is_cut(seg))
 		leave_board(seg);
+	else if (seg->name[0] && seg->stays)
+		; /* whoever has cut it off knows what it is to be */
 	else if (seg->name[0])
 		object_remove(seg->name);
 	seg->name[0] = 0;
@@ -700,6 +715,8 @@ void segment_unlink(struct segment *seg)
 
 void segment_close(struct segment *seg)
 {
+	guard_remove(seg->guards[0]);
+	guard_remove(seg->guards[1]);
 	if (seg->pool)
 		munmap(seg->pool, (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE);
 	object_unmap(&seg->window);

@@ -59,9 +59,10 @@ struct segment {
 	uint32_t ready;       /* chunks that have left ABSENT; atomic, only grows */
 	struct keeper keeper; /* own, as long as we are its recorder */
 	struct keeper_options keeping;
-	struct holder held;   /* own */
-	int unnamed;          /* own: -errno, why there is no name in /dev/shm */
-	uint32_t csr_before;  /* when we came to a board that stays */
+	struct holder held;  /* own */
+	int unnamed;         /* own: -errno, why there is no name in /dev/shm */
+	unsigned guards[2];  /* base/guard.h: of window and pool */
+	uint32_t csr_before; /* when we came to a board that stays */
 };
 
 static inline uint32_t segment_procs_ready(const struct segment *seg)
@@ -107,6 +108,10 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 uint32_t segment_grow(struct segment *seg, uint32_t n);
 /* The pages of the free chunks at the end of the pool.  Nobody may use it any more. */
 void segment_give_back(struct segment *seg);
+/* A board with a name is a file that our other processes can cut off: there are zeros now. */
+bool segment_is_cut(const struct segment *seg);
+/* Before a process may store: what it stores will outlive us. */
+void segment_await_keeper(const struct segment *seg);
 /* If somebody has killed the keeper there is another one afterwards. */
 void segment_look_after_keeper(struct segment *seg);
 /* Get pages for the whole process table. */
