@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-#define SLACK 64u      /* free entries behind the last used one that are looked at */
+#define SLACK 64u /* free entries behind the last used one that are looked at */
+/* More samples than the memory has room for cannot wait in it. */
+#define KEPT_MAX (KRON_BOARD_MEMORY_WORDS / (KRON_SAMPLE_SIZE / 4u))
 #define ROUNDS_GONE 3u /* a dead thread's last samples may be on their way through the FIFOs */
 
 void sources_init(struct sources *s, struct segment *seg, struct tasks *t,
@@ -114,7 +116,7 @@ static void look_at_known(struct sources *s, uint32_t entry, const struct chunk_
 		return;
 	}
 	free_entry(s, entry);
-	if (s->keep) /* its samples are still to be fetched */
+	if (s->keep && s->all.n < KEPT_MAX) /* its samples are still to be fetched */
 		s->at[entry] = 0;
 	else
 		forget(s, i);

@@ -52,6 +52,7 @@ struct task_thread {
 #define LINEAGE_UIDS (1u << 22) /* uids in a chunk's state word are no longer */
 #define PROC_SEARCH_SLACK 64u
 #define LAST_ENDS 4096u
+#define THREADS_MAX (1u << 22)  /* whose names are known; who makes chunks up needs no more */
 #define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
 static uint32_t slot_state(const struct segment *seg, uint32_t i, uint32_t *uid)
@@ -60,6 +61,20 @@ static uint32_t slot_state(const struct segment *seg, uint32_t i, uint32_t *uid)
 
 	*uid = (uint32_t)(s >> 8);
 	return (uint32_t)(s & 0xff);
+}
+
+/* Once: traced processes write there. */
+static struct kron_proc read_slot(const struct segment *seg, uint32_t i)
+{
+	const volatile struct kron_proc *p = &seg->procs[i];
+
+	return (struct kron_proc){
+		.pid = p->pid,
+		.parent_uid = p->parent_uid,
+		.start_tsc = p->start_tsc,
+		.origin = p->origin,
+		.flags = p->flags,
+	};
 }
 
 void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
@@ -198,7 +213,7 @@ static void take_comm(struct task *k, const char *comm)
 	snprintf(k->comm, sizeof(k->comm), "%s", comm ? comm : "");
 }
 
-static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
+static void name_process(struct tasks *t, struct task *k, const struct kron_proc *p,
 			 struct task_note *note)
 {
 	const struct task *parent = task_of_uid(t, p->parent_uid);
@@ -231,8 +246,6 @@ static void name_process(struct tasks *t, struct task *k, struct kron_proc *p,
 		k->cmdline = xstrdup(parent->cmdline ? parent->cmdline : "");
 		take_comm(k, parent->comm);
 	}
-	if (k->foreign) /* the runtime hands it on to the children that it forks */
-		__atomic_or_fetch(&p->flags, KRON_PROC_FOREIGN_PIDNS, __ATOMIC_RELAXED);
 	if (k->here && !k->end)
 		k->end = ends_watch(&t->ends, k->here);
 	if (k->here && process_read_stat(k->here, 0, &st))
@@ -296,11 +309,14 @@ static void note_parent(struct tasks *t, uint32_t uid, const struct kron_proc *p
 void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max)
 {
 	uint32_t n = 0, real;
+	struct kron_proc p;
 
 	pthread_mutex_lock(&t->lock);
 	if (slot < segment_procs_ready(t->seg) &&
-	    slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid)
-		note_parent(t, uid, &t->seg->procs[slot]);
+	    slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid) {
+		p = read_slot(t->seg, slot);
+		note_parent(t, uid, &p);
+	}
 	while (uid && n < max) { /* parents are older: it ends */
 		out[n++] = uid;
 		uid = uid < t->fork_parents ? t->fork_parent[uid] : 0;
@@ -319,22 +335,25 @@ static void note_newest(struct tasks *t, const struct task *k)
 
 static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 {
-	struct kron_proc *p = &t->seg->procs[i];
+	const struct kron_proc p = read_slot(t->seg, i);
 	struct task *k = &t->slot[i];
 	struct task_note *note = NULL;
 
 	forget_task(t, k); /* nobody frees slots but us; a slot that changed hands is hostile */
 	t->met++;
 	k->uid = uid;
-	k->pid = p->pid;
-	note_parent(t, uid, p);
-	if (p->origin == KRON_PROC_EXEC)
-		note = take_note(t, k->pid, p->start_tsc);
-	name_process(t, k, p, note);
+	k->pid = p.pid;
+	note_parent(t, uid, &p);
+	if (p.origin == KRON_PROC_EXEC)
+		note = take_note(t, k->pid, p.start_tsc);
+	name_process(t, k, &p, note);
 	if (note)
 		free_note(t, note);
+	if (k->foreign) /* the runtime hands it on to the children that it forks */
+		__atomic_or_fetch(&t->seg->procs[i].flags, KRON_PROC_FOREIGN_PIDNS,
+				  __ATOMIC_RELAXED);
 	note_newest(t, k);
-	write_process(t, k, p);
+	write_process(t, k, &p);
 }
 
 struct new_slot {
@@ -600,6 +619,8 @@ void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
 	uint64_t key = (uint64_t)o->uid << KRON_SOURCE_TID_BITS | (uint32_t)o->tid;
 	struct task_thread *th;
 
+	if (!key || t->nthreads == THREADS_MAX)
+		return;
 	if (2 * t->nthreads >= t->threads_cap)
 		grow_threads(t);
 	th = find_thread(t, key);
