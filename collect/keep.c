@@ -3,6 +3,7 @@
  * keep.c - a keeper whose recorder has gone, killed or with a full disk: see keeper.h.
  *
  * It holds what was not fetched, as long as somebody may want it:
+ *   no trace names it   the recorder was killed before it had begun: end
  *   the name is gone    `kron recover` or `kron board rm` was here: end
  *   traced processes    may still store: wait
  *   none for a while    whoever would have run `kron recover` has not: do it, and end
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -59,12 +59,18 @@ static bool is_still_ours(const char *object)
 	return ours;
 }
 
-/* Nobody can ever ask for what belongs to a folder that was removed. */
-static bool is_folder_gone(int folder)
+static void path_of_folder(char *path, size_t size, int folder)
 {
-	struct stat st;
+	snprintf(path, size, "/proc/self/fd/%d/.", folder);
+}
 
-	return fstat(folder, &st) || !st.st_nlink;
+/* Not when the trace was removed, or the recorder killed before it named its memory there. */
+static bool can_be_asked_for(const char *object, int memory)
+{
+	char folder[32];
+
+	path_of_folder(folder, sizeof(folder), memory + HELD_TRACE);
+	return recover_is_for(folder, object);
 }
 
 /* True: nothing is left to be held. */
@@ -75,9 +81,9 @@ static bool fetch(const char *object, int memory)
 	struct err err;
 	int code;
 
-	if (is_folder_gone(memory + HELD_TRACE))
+	if (!can_be_asked_for(object, memory))
 		return true;
-	snprintf(folder, sizeof(folder), "/proc/self/fd/%d/.", memory + HELD_TRACE);
+	path_of_folder(folder, sizeof(folder), memory + HELD_TRACE);
 	code = recover_held(folder, object, memory, &r, &err);
 	return !code || code == -EALREADY;
 }
@@ -96,12 +102,13 @@ int keeper_main(const char *object, const char *fd)
 {
 	int memory = (int)strtol(fd, NULL, 10);
 	uint64_t alone_since = now_s();
-	bool asked = false, named;
+	bool asked, named;
 	pid_t who;
 
 	if (!object_is_recorders_own(object) || fcntl(memory, F_GET_SEALS) < 0)
 		return 2; /* somebody has called us by hand */
 	settle();
+	asked = !can_be_asked_for(object, memory);
 	named = is_still_ours(object); /* not where there is no /dev/shm */
 	while (is_still_ours(object) == named) {
 		if (object_has_lanes(memory, &who))

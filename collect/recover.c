@@ -423,6 +423,25 @@ static int recover(const char *dir, const char *object, int memory, struct recov
 	return code;
 }
 
+bool recover_is_for(const char *dir, const char *object)
+{
+	char *path = xasprintf("%s/session", dir);
+	bool gone = access(path, F_OK) && errno == ENOENT;
+	const char *name;
+	struct trace *t;
+	bool named;
+
+	xfree(path);
+	if (gone)
+		return false;
+	if (trace_open(&t, dir, NULL))
+		return true; /* for all that can be told */
+	name = trace_session(t, "segment");
+	named = name && !strcmp(name, object);
+	trace_close(t);
+	return named;
+}
+
 int recover_trace(const char *dir, struct recovery *out, struct err *err)
 {
 	return recover(dir, NULL, -1, out, err);

@@ -6,6 +6,7 @@
 #ifndef COLLECT_RECOVER_H
 #define COLLECT_RECOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -36,7 +37,10 @@ enum recover_state recover_look(const struct trace *t);
  */
 int recover_trace(const char *dir, struct recovery *out, struct err *err);
 
-/* The same for the process that holds the segment `object`, open as `memory`; -ENOENT also when the
+/* Does the trace name that segment?  False too where no trace is any more. */
+bool recover_is_for(const char *dir, const char *object);
+
+/* recover_trace() for the process that holds the segment `object`, open as `memory`; -ENOENT also when the
  * trace is of another one. */
 int recover_held(const char *dir, const char *object, int memory, struct recovery *out,
 		 struct err *err);

@@ -693,6 +693,19 @@ def keeper_without_folder():
     need(not os.path.exists("trace") and not os.path.lexists(link), "something is left")
 
 
+def keeper_without_trace():
+    """The recorder was killed before its trace said where the samples are: nobody can ask for them."""
+    r, keeper, link = patient()
+    with open("trace/session") as f:
+        lines = [line for line in f if not line.startswith("segment=")]
+    with open("trace/session", "w") as f:
+        f.writelines(lines)
+    r.kill()
+    go_on_to_the_end()
+    wait_for(lambda: not is_running(keeper), "the keeper")
+    need(not os.path.lexists(link), "the name is left")
+
+
 def keeper_is_killed():
     """While the recorder lives there is another one; after both, a sentence."""
     r, keeper, link = patient()
@@ -871,6 +884,7 @@ def main():
         s.case("a keeper fetches them when nobody else does", keeper_alone)
         s.case("a keeper is asked to end", keeper_and_shutdown)
         s.case("a keeper without a folder", keeper_without_folder)
+        s.case("a keeper whose trace does not know it", keeper_without_trace)
         s.case("a keeper is killed, and both", keeper_is_killed)
         s.case("a keeper after a full disk", keeper_and_a_full_disk)
 

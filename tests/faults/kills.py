@@ -85,6 +85,15 @@ def exists(pid):
         return False
 
 
+def is_program(pid):
+    """Not kron's keeper, which outlives it."""
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read() != "kron-keeper\n" and exists(pid)
+    except OSError:
+        return False
+
+
 def check_counts(slack_lost=False):
     """Every counted call is in the trace; at most one more for each thread."""
     t = truth.Trace("trace")
@@ -207,11 +216,12 @@ def kron_dies_first():
         os.kill(kron.pid, signal.SIGKILL)
         kron.wait(10)
         if started:
-            wait_for(lambda: os.path.exists("end") or not any(map(exists, started)), 15, "its end")
+            wait_for(lambda: os.path.exists("end") or not any(map(is_program, started)), 15, "its end")
         if started and os.path.exists("end"):
             os.remove("end")
         if os.path.exists("trace/session"):
             subprocess.run([KRON, "recover", "trace"], capture_output=True)
+        wait_for(lambda: not any(map(exists, started)), what="the end of the program, and of the keeper")
 
 
 def stopped_and_continued():
