@@ -165,8 +165,11 @@ static void describe(struct access_slot *y, uint64_t done, unsigned prev)
  * memory. */
 static void hand_over(struct access_slot *y, const struct access_slot *work)
 {
+	uint32_t used = work->used;
 	uint32_t stores = (uint32_t)offsetof(struct device_state, store) + 4 * work->nstores;
 
+	if (work->nstores && stores > used)
+		used = stores;
 	ACCESS_WRITE(&y->gates, work->gates);
 	ACCESS_WRITE(&y->anchor_tsc, work->anchor_tsc);
 	ACCESS_WRITE(&y->anchor_tick, work->anchor_tick);
@@ -175,7 +178,7 @@ static void hand_over(struct access_slot *y, const struct access_slot *work)
 	ACCESS_WRITE(&y->nstores, work->nstores);
 	ACCESS_WRITE(&y->ncpu, work->ncpu);
 	ACCESS_WRITE(&y->prev, work->prev);
-	copy_words(&y->state, &work->state, ((stores > work->used ? stores : work->used) + 7u) & ~7u);
+	copy_words(&y->state, &work->state, (used + 7u) & ~7u);
 }
 
 /* Steps 1 to 6, once.  `work` is ours alone. */
