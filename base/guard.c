@@ -4,7 +4,7 @@
  *
  * The handler runs in whatever thread has touched the page, at any instruction, so the table is read
  * without a lock: an entry counts once its length is there, and no more when that is zero again.  It makes
- * one system call.
+ * system calls and nothing else.
  */
 #define _GNU_SOURCE
 #include "base/guard.h"
@@ -23,6 +23,7 @@ static struct {
 	uint32_t hits; /* atomic */
 } guards[GUARDS];
 static bool installed;
+static int exit_status;
 
 static unsigned guard_of(uintptr_t addr)
 {
@@ -36,6 +37,15 @@ static unsigned guard_of(uintptr_t addr)
 	return 0;
 }
 
+static void end_with_a_sentence(void)
+{
+	static const char text[] = "kron: a file was cut off while it was read, and this is the end\n";
+
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(exit_status);
+	_exit(exit_status);
+}
+
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
 	uintptr_t addr = (uintptr_t)info->si_addr;
@@ -47,13 +57,16 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 		__atomic_fetch_add(&guards[guard - 1].hits, 1, __ATOMIC_RELEASE);
 		return;
 	}
-	signal(sig, SIG_DFL); /* once more, and for good */
+	if (info->si_code == BUS_ADRERR)
+		end_with_a_sentence();
+	signal(sig, SIG_DFL); /* once more, and for good: the memory itself is broken */
 }
 
-void guard_install(void)
+void guard_install(int status)
 {
 	struct sigaction sa = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART};
 
+	exit_status = status;
 	sigfillset(&sa.sa_mask);
 	installed = !sigaction(SIGBUS, &sa, NULL);
 }

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 		c = find_command(name);
 		if (c) {
 			log_init(getenv("KRON_LOG"));
-			guard_install();
+			guard_install(CMD_ERROR);
 			return c->run(argc - 1, argv + 1);
 		}
 		fprintf(stderr, "kron: '%s' is no kron command: `kron --help` lists them\n", name);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -667,6 +668,7 @@ int cmd_record(int argc, char **argv)
 
 	if (!first)
 		return status;
+	guard_install(OWN_FAILURE);
 	argv += first;
 	if (!board && getenv(BOARDS_ENV) && *getenv(BOARDS_ENV))
 		board = getenv(BOARDS_ENV);

@@ -379,6 +379,42 @@ def questions_of_strangers():
     need(starts_of(r.trace, "true") == 3, f"the recording suffered: {said}")
 
 
+def ask_and_write(say, name, message):
+    """As one of the recorder's own user, who gets everything: can it be changed?"""
+    s = connect(name)
+    s.settimeout(60)
+    s.send(message)
+    fds = []
+    while not fds:
+        data, fds, _, _ = socket.recv_fds(s, 4096, 8)
+        need(data, "no answer")
+    for fd in fds:
+        what = os.readlink(f"/proc/self/fd/{fd}").split(":")[1][:5]
+        for change in ("write", "truncate", "grow"):
+            with contextlib.suppress(OSError):
+                size = os.fstat(fd).st_size
+                if change == "write":
+                    os.pwrite(fd, os.pread(fd, 1, 0), 0)
+                else:
+                    os.ftruncate(fd, size - 4096 if change == "truncate" else size + 4096)
+                say(f"{what} {change}")
+    say(f"got {len(fds)}")
+
+
+def what_comes_is_sealed():
+    """The samples can be written, of course; the code cannot, and neither can be cut off."""
+    need_root()
+    r = Recording("sh", "-c", STARTER)
+    r.wait_for_line("started")
+    token = environment_of(descendant_of(r.pid, "sh"))["KRON_RT"].split(",")[1]
+    message = hello(token)[:40] + struct.pack("<Q", 1 << 32) * ((HELLO_BYTES - 40) // 8)
+    with Stranger(ask_and_write, r.socket_name(), message, uid=0) as us:
+        wait_for(lambda: us.words() and us.words()[-1].startswith(("got", "fell")), "the answer")
+        need(us.words() == ["kron- write", "got 2"], us.text)
+    open("go", "w").close()
+    r.end()
+
+
 # ---- what the environment carries ----
 
 AS_NOBODY = "setpriv --reuid 65534 --regid 65534 --clear-groups"
@@ -792,6 +828,19 @@ def libraries_are_cut_off():
     need(ended == 12, f"{12 - ended} of 12 recordings were cut off with the library")
 
 
+def trace_is_cut_off():
+    """A trace that is cut off while it is read is an error and a sentence."""
+    compile_c("triggers", "bins/triggers.c")
+    Recording("./triggers", "1", "200000", options=["-F", "tick"]).end()
+    read = subprocess.Popen(
+        [KRON, "dump", "--no-pager", "trace"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    read.stdout.read(1000)  # it has begun, and now waits for the pipe
+    os.truncate("trace/samples", 0)
+    err = read.communicate()[1]
+    need(read.returncode == 1 and "was cut off while it was read" in err, f"{read.returncode}: {err}")
+
+
 def board_is_cut_off(bus):
     """A board with a name is a file of one user.  Whoever cuts it off ends the recording, and who uses the
     board; the recorder says so, and leaves a trace that can be read."""
@@ -863,6 +912,7 @@ def main():
         s.case("ended recording: who takes its name gets nothing", squatter_after_end)
         s.case("a thousand idle connections of strangers hold up no start", idle_connections)
         s.case("no question of a stranger is answered", questions_of_strangers)
+        s.case("what comes is sealed", what_comes_is_sealed)
         s.case("programs that become another user are traced", other_users_are_traced)
         s.case("what cannot be traced is said", what_is_untraced_is_said)
         s.case("who does not believe us is noted", who_does_not_believe_us_is_noted)
@@ -876,6 +926,7 @@ def main():
         s.case("a scribbled machine, exact bus", tables_are_scribbled_on, "exact", "machine")
         s.case("all room is taken", tables_are_scribbled_on, "lane", "hold", 1, 3)
         s.case("a user's library is cut off while root plans it", libraries_are_cut_off)
+        s.case("a trace is cut off while it is read", trace_is_cut_off)
         s.case("a board is cut off, lanes", board_is_cut_off, "lane")
         s.case("a board is cut off, exact bus", board_is_cut_off, "exact")
         s.case("names of boards that others have taken", names_are_taken)
