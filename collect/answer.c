@@ -11,6 +11,7 @@
 #include "collect/answer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 #define PAGE 4096ull
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
 void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
 		   const uint8_t *session)
@@ -667,9 +669,9 @@ static int open_file(struct work *w, struct err *err)
 	}
 	pthread_mutex_unlock(&w->a->lock);
 	snprintf(name, sizeof(name), "kron:%" PRIx64 ":%" PRIx64, w->a->session, number);
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd was executable */
-		fd = memfd_create(name, MFD_CLOEXEC);
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return err_set(err, errno, "cannot make a command file: %s", strerror(errno));
 	return fd;
@@ -684,6 +686,8 @@ static int make_file(struct work *w, struct err *err)
 	if (fd < 0)
 		return fd;
 	code = fill_file(w, fd, size);
+	if (!code && fcntl(fd, F_ADD_SEALS, SEALS)) /* it is code, and stays what it is */
+		code = -errno;
 	if (code) {
 		close(fd);
 		return err_set(err, -code, "cannot write a command file: %s", strerror(-code));
