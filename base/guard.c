@@ -39,7 +39,8 @@ static unsigned guard_of(uintptr_t addr)
 
 static void end_with_a_sentence(void)
 {
-	static const char text[] = "kron: a file was cut off while it was read, and this is the end\n";
+	static const char text[] =
+		"kron: a file was cut off while it was read, and this is the end\n";
 
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(exit_status);

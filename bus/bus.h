@@ -24,7 +24,7 @@ struct bus {
 	struct board board;       /* exact only */
 	volatile uint8_t *window; /* device only: the 32 MiB */
 	int fd;
-	int32_t keeper;  /* who holds a recorder's own board, and as what (object.h); else 0 */
+	int32_t keeper; /* who holds a recorder's own board, and as what (object.h); else 0 */
 	int keeper_fd;
 	uint64_t mapped; /* bytes */
 	void *base;

@@ -27,7 +27,8 @@ static int raise_one(pid_t pid, int pidfd, uint64_t addr)
 	return 0;
 }
 
-int semaphores_raise(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n, struct err *err)
+int semaphores_raise(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n,
+		     struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		int code = raise_one(pid, pidfd, bias + vaddrs[i]);

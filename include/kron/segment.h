@@ -300,12 +300,13 @@ _Static_assert(KRON_PROCS_OFFSET + 64u * KRON_PROCS_MAX <= KRON_POOL_OFFSET, "ta
  *   FREE (0) --RT: CAS--> pid, uid --RT: execve failed, or collector: HELLO--> FREE
  */
 #define KRON_STARTS_MAX 112u
-enum kron_untraced {             /* programs that are started without kron's environment */
+/* Programs that are started without kron's environment. */
+enum kron_untraced {
 	KRON_UNTRACED_NOT = 0,   /* this one gets it */
 	KRON_UNTRACED_FILE = 1,  /* static, set-id, of another architecture or loader */
 	KRON_UNTRACED_IDS = 2,   /* by a process with ids of two users */
 	KRON_UNTRACED_ROOT = 3,  /* where libkron-rt.so cannot be read: another root directory */
-	KRON_UNTRACED_QUIET = 4, /* by a process behind a seccomp filter, whether it succeeds or not */
+	KRON_UNTRACED_QUIET = 4, /* by a process behind a seccomp filter, which cannot say more */
 	KRON_UNTRACED_SPACE = 5, /* with too large an environment */
 	KRON_UNTRACED_REASONS
 };
