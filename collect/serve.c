@@ -298,9 +298,10 @@ static bool hear(struct connection *c)
 static void note_mistrust(const struct connection *c)
 {
 	if (!is_stranger(c) && c->peer.pid > 0 && peer_is_in_other_users(&c->peer))
-		server_note_untraced(c->server, c->peer.pid, NULL,
-				     "it runs in a user namespace in which kron's user is not to be "
-				     "told from others");
+		server_note_untraced(
+			c->server, c->peer.pid, NULL,
+			"it runs in a user namespace in which kron's user is not to be "
+			"told from others");
 }
 
 static void take_event(struct connection *c)

@@ -45,7 +45,8 @@ void untraced_add(struct untraced_list *l, const char *module, const char *text)
 	untraced_add_times(l, module, text, 1);
 }
 
-void untraced_add_times(struct untraced_list *l, const char *module, const char *text, uint64_t times)
+void untraced_add_times(struct untraced_list *l, const char *module, const char *text,
+			uint64_t times)
 {
 	size_t n = module ? strlen(module) : 0;
 	bool begins = n && !strncmp(text, module, n) && strchr(": ", text[n]);

@@ -23,7 +23,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import CC, KRON, SRC, Skip, Suite, Wrong, compile_c, need, rnd, truth
 
 STRANGER = 65534
-MAGIC, VERSION, HELLO_BYTES = 0x4B524F4E, 4, 136
+MAGIC, HELLO_BYTES = 0x4B524F4E, 160  # "what comes is sealed" fails if they are wrong
+with open(os.path.join(SRC, "include/kron/wire.h")) as f:
+    VERSION = int(re.search(r"KRON_WIRE_VERSION (\d+)", f.read())[1])
 PATIENCE = 5  # seconds that a runtime once waited for whoever had the name
 
 
@@ -724,7 +726,8 @@ def keeper_without_folder():
     r.kill()
     subprocess.run(["rm", "-r", "trace"], check=True)
     go_on_to_the_end()
-    os.kill(keeper, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # it may have noticed that already
+        os.kill(keeper, signal.SIGTERM)
     wait_for(lambda: not is_running(keeper), "the keeper")
     need(not os.path.exists("trace") and not os.path.lexists(link), "something is left")
 
