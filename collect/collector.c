@@ -182,7 +182,6 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 		collector_abandon(c, err->msg);
 		return code;
 	}
-	segment_await_keeper(&c->seg);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
  * Until it executes `kron --keep`, the keeper runs in the recorder's memory, on a stack of its own,
  * with the thread data of the thread that started it.  So what it runs (from keep() on) makes system
  * calls and nothing else: no function of libc, no errno, no memory but its room.  Its descriptors,
- * its folder, its session and its signals are its own.
+ * its folder, its process group and its signals are its own.
  */
 #define _GNU_SOURCE
 #include "collect/keeper.h"
@@ -109,7 +109,6 @@ KEEPER_INLINE void hold_on(const struct keeper_room *r)
 KEEPER __attribute__((noreturn, used)) static void keep(struct keeper_room *r)
 {
 	sys4(SYS_prctl, PR_SET_NAME, (long)"kron-keeper", 0, 0);
-	sys4(SYS_setsid, 0, 0, 0, 0);
 	close_the_rest(r->fd);
 	__atomic_store_n(&r->settled, 1, __ATOMIC_RELEASE);
 	sys4(SYS_futex, (long)&r->settled, FUTEX_WAKE_PRIVATE, 1, 0);
@@ -156,6 +155,9 @@ static long clone_without_signals(struct keeper_room *r)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	pid = clone_keeper(r);
+	if (pid >
+	    0) /* a kill of our group is not for it; by us, so that nobody waits until it runs */
+		setpgid((pid_t)pid, (pid_t)pid);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return pid;
 }
@@ -275,7 +277,7 @@ void keeper_dismiss(struct keeper *k)
 		kill(k->held.keeper, SIGKILL);
 }
 
-void keeper_await(const struct keeper *k)
+static void await_settled(const struct keeper *k)
 {
 	const struct timespec look = {.tv_nsec = 50000000};
 
@@ -293,7 +295,7 @@ void keeper_leave(struct keeper *k)
 			;
 		munmap(k->room, ROOM_SIZE);
 	} else { /* It still runs in its room.  The trace's lock, of which it has a copy, is to be free. */
-		keeper_await(k);
+		await_settled(k);
 	}
 	close(k->lifeline);
 	k->held.keeper = 0;

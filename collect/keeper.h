@@ -38,8 +38,6 @@ struct keeper_options {
 };
 
 int keeper_start(struct keeper *k, const struct keeper_options *o, struct err *err);
-/* Until then it can die of what is meant for the recorder's group, and has the recorder's descriptors. */
-void keeper_await(const struct keeper *k);
 /* Nobody needs what it holds. */
 void keeper_dismiss(struct keeper *k);
 /* One that was dismissed is gone when this returns.  Another is on its own from now on, as if we had

@@ -623,11 +623,6 @@ void segment_give_back(struct segment *seg)
 				 (off_t)(ready - n) * KRON_CHUNK_SIZE);
 }
 
-void segment_await_keeper(const struct segment *seg)
-{
-	keeper_await(&seg->keeper);
-}
-
 void segment_look_after_keeper(struct segment *seg)
 {
 	struct err err;

@@ -110,8 +110,6 @@ uint32_t segment_grow(struct segment *seg, uint32_t n);
 void segment_give_back(struct segment *seg);
 /* A board with a name is a file that our other processes can cut off: there are zeros now. */
 bool segment_is_cut(const struct segment *seg);
-/* Before a process may store: what it stores will outlive us. */
-void segment_await_keeper(const struct segment *seg);
 /* If somebody has killed the keeper there is another one afterwards. */
 void segment_look_after_keeper(struct segment *seg);
 /* Get pages for the whole process table. */
