@@ -238,13 +238,20 @@ static bool has_result(const struct connection *c)
 	return c->replied && poll(&p, 1, 0) > 0;
 }
 
+/* Our own user's processes wait for no stranger, who is none of their parents. */
+static bool may_hold_up(const struct connection *older, const struct connection *c)
+{
+	return older->peer.uid == c->peer.uid || c->peer.uid != c->server->uid;
+}
+
 /* Older connections stand in front. */
 static bool is_unsettled(const struct connection *c)
 {
 	for (const struct connection *older = c->server->connections; older != c;
 	     older = older->next)
 		if (older->state != CONNECTION_SILENT &&
-		    (older->peer.pid == c->peer.pid || has_result(older)))
+		    (older->peer.pid == c->peer.pid ||
+		     (may_hold_up(older, c) && has_result(older))))
 			return true;
 	return false;
 }
