@@ -74,26 +74,17 @@ static uint64_t *take_entry(const struct rt_lane *lane)
 static uint64_t **find_word(void)
 {
 	struct rt_lane *lane;
-	uint64_t **word;
-	uint64_t mask = 0;
 
 	if (rt_lane_is_mute() || kron_rt.proc->state == RT_PROC_REFUSED)
 		return NULL;
-	if (kron_rt.quiet) {
-		lane = rt_lane_self_quiet();
-	} else {
-		mask = rt_signals_block();
-		lane = rt_lane_self();
-		rt_signals_restore(mask);
-	}
+	lane = kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
 	if (!lane)
 		return NULL;
-	word = &kron_rt.counts[lane - kron_rt.lanes];
 	/* A handler in between may do the same: then one of two entries is not used further. */
-	if (!*word)
-		*word = take_entry(lane);
-	kron_rt_counts = word;
-	return word;
+	if (!lane->counts)
+		lane->counts = take_entry(lane);
+	kron_rt_counts = &lane->counts;
+	return &lane->counts;
 }
 
 static void count(uint32_t counter, uint64_t times)

@@ -10,6 +10,7 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include "runtime/memory.h"
 #include "runtime/rt.h"
 #include "runtime/faults.h"
 #ifdef RT_STATIC
@@ -21,7 +22,7 @@
 static void quiet(void)
 {
 	if (!kron_rt.quiet)
-		rt_lane_open_ahead();
+		rt_memory_open_ahead();
 	rt_log("seccomp: no system calls from here on", 0);
 	__atomic_store_n(&kron_rt.quiet, true, __ATOMIC_RELEASE);
 	__atomic_store_n(&kron_rt.board.quiet, true, __ATOMIC_RELEASE);

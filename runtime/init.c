@@ -10,15 +10,13 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include "runtime/memory.h"
 #include "runtime/rt.h"
 #ifdef RT_STATIC
 #include "runtime/static.h"
 #endif
 #include "runtime/sys.h"
 #include "runtime/mini.h"
-
-#define LANES_SIZE ((uint64_t)RT_LANES_MAX * sizeof(struct rt_lane))
-#define PRIVATE_SIZE (RT_PROC_SIZE + LANES_SIZE + (uint64_t)RT_LANES_MAX * sizeof(uint64_t *))
 
 /* ---- the segment ---- */
 
@@ -42,45 +40,6 @@ static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 {
 	return ctl->magic == KRON_SEGMENT_MAGIC && ctl->version == KRON_SEGMENT_VERSION &&
 	       mini_mismatch(ctl->session, session, 16) == 16;
-}
-
-static void use_private(long at)
-{
-	kron_rt.proc = (struct rt_proc *)at;
-	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
-	kron_rt.counts = (uint64_t **)(at + RT_PROC_SIZE + LANES_SIZE);
-}
-
-#ifdef RT_STATIC
-bool rt_share_private(void)
-{
-	struct rt_mapping m;
-
-	if (!rt_mapping_at(RT_LANES_HINT, &m) || m.start != RT_LANES_HINT || m.ino ||
-	    m.end != m.start + ((PRIVATE_SIZE + 4095) & -4096ull) ||
-	    mini_mismatch(m.rights, "rw-p", 4) != 4)
-		return false;
-	use_private(RT_LANES_HINT);
-	return true;
-}
-#endif
-
-/* The process page and the lanes: zero pages for every child with memory of its own. */
-long rt_map_private(void)
-{
-	long at = sys_mmap((void *)RT_LANES_HINT, PRIVATE_SIZE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	long ret;
-
-	if (sys_failed(at))
-		return at;
-	ret = sys_madvise((void *)at, PRIVATE_SIZE, MADV_WIPEONFORK);
-	if (ret) {
-		sys_munmap((void *)at, PRIVATE_SIZE);
-		return ret;
-	}
-	use_private(at);
-	return 0;
 }
 
 uint8_t *kron_rt_stacks;
@@ -111,10 +70,7 @@ static void unmap_all(bool device)
 		sys_munmap((void *)(uintptr_t)KRON_WINDOW_ADDR, KRON_BOARD_SIZE);
 	if (kron_rt.board.memory)
 		sys_munmap(kron_rt.board.memory, KRON_MEMORY_BYTES);
-	if (kron_rt.pool)
-		sys_munmap(kron_rt.pool, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE);
-	if (kron_rt.proc)
-		sys_munmap(kron_rt.proc, PRIVATE_SIZE);
+	rt_pool_unmap();
 }
 
 /*
@@ -169,22 +125,6 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 	return KRON_RESULT_OK;
 }
 
-static long map_pool(const struct rt_segment *seg)
-{
-	long at;
-
-	kron_rt.chunks = (uint32_t)((seg->size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
-	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
-		kron_rt.chunks = kron_rt.ctl->chunks_max;
-	/* lane.c opens it as far as it has pages: mlockall() would make pages for all the rest. */
-	at = rt_map_shared(RT_POOL_HINT, false, (uint64_t)kron_rt.chunks * KRON_CHUNK_SIZE,
-			   PROT_NONE, seg->fd, KRON_POOL_OFFSET);
-	if (sys_failed(at))
-		return at;
-	kron_rt.pool = (uint8_t *)at;
-	return rt_map_private();
-}
-
 static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
 {
 	struct stat st;
@@ -203,7 +143,7 @@ static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
 	if (code == KRON_RESULT_OK)
 		code = map_bus(seg, detail);
 	device = code == KRON_RESULT_OK && kron_rt.bus == KRON_BUS_DEVICE;
-	at = code == KRON_RESULT_OK ? map_pool(seg) : 0;
+	at = code == KRON_RESULT_OK ? rt_pool_map(seg) : 0;
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		code = KRON_RESULT_MAP_FAILED;

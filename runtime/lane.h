@@ -11,8 +11,16 @@
  *   bits 48-63   65536 - slots left, + 1 with every claim: bit 63 is set while slots are left
  *                and falls when the last one is gone
  *
- * A zero word (a wiped lane, a lane without a chunk) is therefore an exhausted one.  After an
- * exhausted claim the slow path puts zero back, so that the count never climbs up to bit 63.
+ * Whatever was claimed in vain, address and count together still say where the chunk ends
+ * (rt_claim_end), so the word alone names the chunk that the lane is at, too: to take a chunk into
+ * use and to let go of one is one compare-and-exchange of this word.
+ *
+ *   0                the lane is wiped: that of a forked child, or of nobody
+ *   RT_CLAIM_NONE    a lane without a chunk
+ *   else, bit 63 = 0 all slots of its chunk are claimed
+ *
+ * What was claimed in vain is taken back by the slow path, so that the count never climbs up to
+ * bit 63.
  *
  * A lane is written by its thread (and its handlers) only, so no instruction here is locked.
  */
@@ -28,11 +36,11 @@
 
 #define RT_LANE_CLAIM 0
 #define RT_LANE_SOURCE 8
-#define RT_LANE_HEAD 12
-#define RT_LANE_CPU 16
-#define RT_LANE_TID 20
-#define RT_LANE_SCRATCH 40
-#define RT_LANE_KNOWN 60
+#define RT_LANE_TID 12
+#define RT_LANE_HEAD 16
+#define RT_LANE_CPU 20
+#define RT_LANE_SCRATCH 24
+#define RT_LANE_KNOWN 44
 
 /* Bus device: lines in the control block, registers in the window, struct rseq. */
 #define RT_LINE_SHIFT 6
@@ -52,22 +60,26 @@
 struct rt_lane {
 	uint64_t claim;  /* bus exact: triggers that this thread has made */
 	uint32_t source; /* goes into every sample */
-	uint32_t head;   /* header byte for this CPU; written before cpu */
-	uint32_t cpu;    /* full CPU number that head was made for */
 	uint32_t tid;    /* owner; 0 = wiped or never used, RT_TID_DEAD = may be reused; atomic */
-	uint32_t chunk;  /* index of the owned chunk + 1, 0 = none; without lanes of its entry
-			  * in the source table */
-	uint32_t busy;   /* quiet mode: the slow path is at work below us */
-	uint64_t lost;   /* triggers lost since the last sample that was taken; atomic */
+	uint32_t head;   /* header byte for this CPU; written before cpu */
+	uint32_t cpu;    /* full CPU number that head was made for, which the chunk's last record
+			  * of a CPU says; RT_CPU_NONE: the next sample makes one */
 	/* constant time: a sample that is not taken goes here */
 	uint32_t scratch[KRON_SAMPLE_SIZE / 4];
-	uint32_t known; /* source.c: our source address once the source table has it, else 0 */
+	uint32_t known;   /* source.c: our source address once the source table has it, else 0 */
+	uint64_t *counts; /* action.c: the thread's counters, NULL = none yet */
+	uint64_t lost;    /* triggers lost since the last sample that was taken; atomic */
+	/* The slow path's, another cache line: lane.c. */
+	_Alignas(64) uint64_t work; /* where the token of the one at work lies; 0: nobody is */
+	uint32_t taken;             /* chunk that it has taken, or is about to take, + 1 */
+	uint32_t leaving;           /* chunk that the lane was at and that is to be FULL, + 1 */
 };
-_Static_assert(sizeof(struct rt_lane) == 64, "a cache line of its own");
+_Static_assert(sizeof(struct rt_lane) == 128, "cache lines of its own");
 _Static_assert(__builtin_offsetof(struct rt_lane, claim) == RT_LANE_CLAIM, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, source) == RT_LANE_SOURCE, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, head) == RT_LANE_HEAD, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, cpu) == RT_LANE_CPU, "thunk.S");
+_Static_assert(RT_LANE_HEAD % 8 == 0 && RT_LANE_CPU == RT_LANE_HEAD + 4, "one word for lane.c");
 _Static_assert(__builtin_offsetof(struct rt_lane, tid) == RT_LANE_TID, "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, scratch) == RT_LANE_SCRATCH, "thunk_constant.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, known) == RT_LANE_KNOWN, "thunk_bus.S");
@@ -84,6 +96,10 @@ _Static_assert(RT_DEVICE_SOURCE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_S
 _Static_assert((RT_CLAIM_STEP & 0xffff) == KRON_SAMPLE_SIZE, "a claim is one sample");
 
 #define RT_TID_DEAD 0xffffffffu
+#define RT_CPU_NONE 0xffffffffu
+
+/* No address that a program may have. */
+#define RT_CLAIM_NONE (1ull << 47)
 
 /* The claim word of a lane whose next slot is at addr, with `left` slots to go. */
 static inline uint64_t rt_claim_word(uint64_t addr, uint32_t left)
@@ -105,6 +121,17 @@ static inline uint32_t rt_claim_left(uint64_t claim)
 static inline uint64_t rt_claim_addr(uint64_t claim)
 {
 	return claim & ((1ull << RT_CLAIM_COUNT_SHIFT) - 1);
+}
+
+/*
+ * The end of the chunk; what is no chunk's comes out as it was before claims in vain.  It is also
+ * the claim word of a lane that has just claimed its last slot.
+ */
+static inline uint64_t rt_claim_end(uint64_t claim)
+{
+	int64_t left = -(int64_t)(int16_t)(claim >> RT_CLAIM_COUNT_SHIFT);
+
+	return rt_claim_addr(claim) + (uint64_t)(left * KRON_SAMPLE_SIZE);
 }
 #endif
 

@@ -5,8 +5,9 @@
  *                     ld.so                      the program
  *                       | constructor                | patched sites -> trampolines
  *                       v                            v
- *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> proc.c
- *               |  ^                                |   (board)--> source.c --> board/access.h
+ *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> register.c, proc.c
+ *               |  ^                                |                     +--> chunks.c --> memory.c
+ *               |  |                                |   (board)--> source.c --> board/access.h
  *               v  |                                +--(stores)-> action.c
  *               |  |                                +--(hooks)--> hook_exec.c, hook_child.c,
  *               |  |                                              hook_dl.c, hook_map.c,
@@ -79,6 +80,13 @@ struct rt_proc {
 
 _Static_assert(sizeof(struct rt_proc) <= RT_PROC_SIZE, "whole pages");
 
+/* A mapping that grows where it lies (memory.c): `head` bytes and units of some size. */
+struct rt_growing {
+	uint64_t start, head;
+	uint32_t now;  /* units that may be touched; only grows; atomic */
+	uint32_t next; /* what somebody is making of it */
+};
+
 /* Set once at START and inherited by forked children, but for the marked fields. */
 struct rt {
 	bool live;        /* segment mapped, slot claimed; nothing else is valid before */
@@ -100,19 +108,20 @@ struct rt {
 	struct kron_counts *count_table;
 	struct board board; /* bus exact: with its local memory */
 	uint8_t *pool;
-	uint32_t opened;       /* chunks whose memory may be touched; only grows; atomic */
-	uint32_t chunks;       /* mapped */
-	struct rt_proc *proc;  /* wiped on fork */
-	struct rt_lane *lanes; /* likewise */
-	bool named;            /* RT_STATIC: on a board without a collector; no slot, no lanes */
-	uint64_t **counts;     /* likewise; by lane: its thread's counters, NULL = none yet */
-	uint32_t lanes_before; /* lanes that processes before a fork have used; atomic */
-	int32_t collector_pid; /* in our pid namespace; 0 = cannot be seen from here */
-	uint32_t parent_uid;   /* who forked a process that has no slot yet; changes with every
+	struct rt_growing opened; /* the pool, in chunks */
+	uint32_t not_opened;      /* it could not grow so far; atomic */
+	uint32_t chunks;          /* of the segment */
+	struct rt_growing mapped; /* what a fork wipes, in lanes */
+	struct rt_proc *proc;     /* wiped on fork */
+	struct rt_lane *lanes;    /* likewise */
+	bool named;               /* RT_STATIC: on a board without a collector; no slot, no lanes */
+	uint32_t lanes_before;    /* lanes that processes before a fork have used; atomic */
+	int32_t collector_pid;    /* in our pid namespace; 0 = cannot be seen from here */
+	uint32_t parent_uid;      /* who forked a process that has no slot yet; changes with every
 				 * slot claimed */
-	uint32_t parent_flags; /* its slot's flags */
-	uint32_t bus;          /* enum kron_bus, as the collector said: others can write to ctl */
-	uint64_t no_waits_ms;  /* until then nobody waits for room: see patience.c; atomic */
+	uint32_t parent_flags;    /* its slot's flags */
+	uint32_t bus;             /* enum kron_bus, as the collector said: others can write to ctl */
+	uint64_t no_waits_ms;     /* until then nobody waits for room: see patience.c; atomic */
 };
 
 extern struct rt kron_rt __attribute__((visibility("hidden")));
@@ -185,14 +194,18 @@ struct rt_trigger {
 	bool resource;
 	uint32_t source; /* 0: the lane's */
 };
+/* What all samples of a thread on a CPU have in common. */
+struct rt_stamp {
+	uint32_t source, head;
+};
 /* In one slot, at addr. */
-void rt_sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
-		   uint32_t head_bits) __attribute__((visibility("hidden")));
+void rt_sample_put(struct rt_stamp stamp, uint64_t addr, uint32_t event, uint32_t payload)
+	__attribute__((visibility("hidden")));
 uint32_t rt_trigger_slots(const struct rt_trigger *t) __attribute__((visibility("hidden")));
-void rt_trigger_put(const struct rt_lane *lane, uint64_t addr, const struct rt_trigger *t,
-		    uint32_t head_bits) __attribute__((visibility("hidden")));
+void rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t)
+	__attribute__((visibility("hidden")));
 /* Slots that were claimed in vain: a chunk that is handed over has no empty ones. */
-void rt_fill_slots(const struct rt_lane *lane, uint64_t addr, uint32_t slots)
+void rt_fill_slots(struct rt_stamp stamp, uint64_t addr, uint32_t slots)
 	__attribute__((visibility("hidden")));
 
 /* ---- lane.c ---- */
@@ -207,13 +220,6 @@ void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
 void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)
 	__attribute__((visibility("hidden")));
 /*
- * The calling thread's lane, made if there is none; without a chunk.  Signals are blocked.
- * NULL: this thread cannot have one.
- */
-struct rt_lane *rt_lane_self(void) __attribute__((visibility("hidden")));
-/* The same without a system call: signals are open, and NULL comes more often. */
-struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
-/*
  * Wait mode without lanes: sleep until the collector has made room, or is not going to.  Handlers
  * run meanwhile, and one may fork.
  */
@@ -222,8 +228,17 @@ void rt_wait_while(bool (*full)(void)) __attribute__((visibility("hidden")));
 bool rt_lane_is_mute(void) __attribute__((visibility("hidden")));
 /* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
 void rt_lane_mute(void) __attribute__((visibility("hidden")));
-/* Nothing can be opened later: open what may be needed of the pool. */
-void rt_lane_open_ahead(void) __attribute__((visibility("hidden")));
+
+/* ---- register.c ---- */
+/*
+ * The calling thread's lane, made if there is none; without a chunk.  Signals are blocked.
+ * NULL: this thread cannot have one.
+ */
+struct rt_lane *rt_lane_self(void) __attribute__((visibility("hidden")));
+/* The same, and signals are open. */
+struct rt_lane *rt_lane_self_open(void) __attribute__((visibility("hidden")));
+/* The same without a system call: signals are open, and NULL comes more often. */
+struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
 
 /* ---- patience.c ---- */
 /* Has a thread that waits for room waited too long, whatever the segment says?  *since: 0 at first. */
@@ -297,10 +312,6 @@ struct rt_segment {
 void rt_start(char **envp) __attribute__((visibility("hidden")));
 /* Stacks of our own, where the program's are too small for C (thunk.inc). */
 bool rt_map_stacks(void) __attribute__((visibility("hidden")));
-/* RT_STATIC: that of another module's runtime, if it is where it should be. */
-bool rt_share_private(void) __attribute__((visibility("hidden")));
-/* The memory that a fork wipes. */
-long rt_map_private(void) __attribute__((visibility("hidden")));
 /* Map [off, off + len) of a segment, at addr and nowhere else if `fixed`. */
 long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
 	__attribute__((visibility("hidden")));

@@ -24,26 +24,24 @@ static void slot_put(uint64_t addr, struct kron_sample v)
 	__atomic_store_n(&s->head, v.head, __ATOMIC_RELEASE);
 }
 
-static struct kron_sample sample_now(const struct rt_lane *lane, uint32_t event, uint32_t payload,
-				     uint32_t head_bits)
+static struct kron_sample sample_now(struct rt_stamp stamp, uint32_t event, uint32_t payload)
 {
 	uint32_t lo, hi;
 
 	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
 	return (struct kron_sample){
-		.head = lane->head | head_bits | (hi & KRON_HEAD_TIME_MASK),
+		.head = stamp.head | (hi & KRON_HEAD_TIME_MASK),
 		.time_lo = lo,
-		.source = lane->source,
+		.source = stamp.source,
 		.payload = payload,
 		.event = event,
 	};
 }
 
-void rt_sample_put(const struct rt_lane *lane, uint64_t addr, uint32_t event, uint32_t payload,
-		   uint32_t head_bits)
+void rt_sample_put(struct rt_stamp stamp, uint64_t addr, uint32_t event, uint32_t payload)
 {
 	slot_at(addr)->payload = payload; /* at once: see board/holes.h */
-	slot_put(addr, sample_now(lane, event, payload, head_bits));
+	slot_put(addr, sample_now(stamp, event, payload));
 }
 
 uint32_t rt_trigger_slots(const struct rt_trigger *t)
@@ -52,15 +50,14 @@ uint32_t rt_trigger_slots(const struct rt_trigger *t)
 }
 
 /* The counters first: when the sample exists, they do.  Cut off, they follow a hole. */
-void rt_trigger_put(const struct rt_lane *lane, uint64_t addr, const struct rt_trigger *t,
-		    uint32_t head_bits)
+void rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t)
 {
 	uint32_t counter[KRON_COUNTERS];
 	struct kron_sample s, c;
 	uint32_t k;
 
 	slot_at(addr)->payload = t->payload;
-	s = c = sample_now(lane, t->event, t->payload, head_bits);
+	s = c = sample_now(stamp, t->event, t->payload);
 	if (t->source)
 		s.source = t->source;
 	if (t->resource)
@@ -74,8 +71,8 @@ void rt_trigger_put(const struct rt_lane *lane, uint64_t addr, const struct rt_t
 	slot_put(addr, s);
 }
 
-void rt_fill_slots(const struct rt_lane *lane, uint64_t addr, uint32_t slots)
+void rt_fill_slots(struct rt_stamp stamp, uint64_t addr, uint32_t slots)
 {
 	for (; slots; slots--, addr += KRON_SAMPLE_SIZE)
-		rt_sample_put(lane, addr, KRON_EVENT_COUNTERS, 0, 0);
+		rt_sample_put(stamp, addr, KRON_EVENT_COUNTERS, 0);
 }

@@ -29,7 +29,7 @@ static bool entry_take(struct kron_source *s, uint64_t owner)
 }
 
 /* False: the table is full. */
-static bool enter(struct rt_lane *lane)
+static bool enter(const struct rt_lane *lane)
 {
 	const struct rt_proc *p = kron_rt.proc;
 	uint64_t owner = kron_chunk_word(0, lane->tid, p->slot, p->uid);
@@ -43,7 +43,6 @@ static bool enter(struct rt_lane *lane)
 		s->start_tsc = rt_tsc();
 		/* Release: the collector reads the time once it sees FULL. */
 		__atomic_store_n(&s->word, owner | KRON_CHUNK_FULL, __ATOMIC_RELEASE);
-		lane->chunk = i + 1;
 		return true;
 	}
 	return false;
@@ -63,18 +62,15 @@ static bool meet_blocked(void)
 	return true;
 }
 
-/* Under a seccomp filter: no system call, so a handler's trigger may find us at work.  That one
- * is lost. */
+/* Under a seccomp filter: no system call, so a handler's trigger may find us at work.  Then the
+ * thread has two entries, which say the same. */
 static bool meet_quiet(void)
 {
 	struct rt_lane *lane = rt_lane_self_quiet();
 
-	if (!lane || __atomic_exchange_n(&lane->busy, 1, __ATOMIC_ACQUIRE))
-		return false;
-	if (!lane->known && enter(lane))
+	if (lane && !lane->known && enter(lane))
 		__atomic_store_n(&lane->known, lane->source, __ATOMIC_RELEASE);
-	__atomic_store_n(&lane->busy, 0, __ATOMIC_RELEASE);
-	return lane->known != 0;
+	return lane && lane->known != 0;
 }
 
 static bool is_known(void)

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include "runtime/memory.h"
 #include "runtime/static.h"
 #include "runtime/sys.h"
 #include "runtime/mini.h"
@@ -130,7 +131,7 @@ static bool share_machine(int fd)
 	if (sys2(__NR_fstat, fd, (long)&st) != 0 ||
 	    !is_part_of(KRON_CTL_ADDR, TAIL_SIZE, KRON_CTL_OFFSET, &st) ||
 	    !is_part_of(RT_MEMORY_HINT, KRON_MEMORY_BYTES, KRON_MEMORY_OFFSET, &st) ||
-	    !rt_share_private())
+	    !rt_private_share())
 		return false;
 	use_machine(KRON_CTL_ADDR, RT_MEMORY_HINT);
 	return true;
@@ -156,7 +157,7 @@ void kron_rt_board(const char *name)
 	if (fd < 0)
 		return;
 	if (is_ours(fd, uid) && map_machine(fd)) {
-		if (is_board() && !rt_map_private())
+		if (is_board() && !rt_private_map())
 			wake();
 		if (!kron_rt.live)
 			unmap_machine();

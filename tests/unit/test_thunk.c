@@ -210,8 +210,8 @@ static void state_survives_slow_path(void)
 		struct kron_sample *s = (struct kron_sample *)rig_samples(&b, i % 2);
 
 		machine_random(&in);
-		if (kron_rt_lane)
-			kron_rt_lane->claim = 0; /* as if exhausted: the next one is slow */
+		if (kron_rt_lane) /* full: the next one is slow */
+			kron_rt_lane->claim = rt_claim_end(kron_rt_lane->claim);
 		machine_call(stub, &in, &out);
 		machine_same(&in, &out);
 		CHECK_EQ(s[1].event, 7);
@@ -304,7 +304,7 @@ static void constant_state_survives(void)
 	check_calls(&b, stub, 20000);
 	set_filter(&b, 0);
 	check_calls(&b, stub, 2000);
-	kron_rt_lane->claim = 0; /* no room: none is needed */
+	kron_rt_lane->claim = rt_claim_end(kron_rt_lane->claim); /* no room: none is needed */
 	check_calls(&b, stub, 2000);
 	CHECK_EQ(rig_lost(&b), 0);
 }
