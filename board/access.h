@@ -39,6 +39,8 @@ struct board {
 	/* No system calls, because a seccomp filter may kill for them: waits spin, slots that
 	 * killed threads left behind are found by others.  May be set at any time. */
 	bool quiet;
+	/* No thread data, because %fs may lead anywhere.  Atomic; only set. */
+	bool strange;
 };
 
 enum access_clock {

@@ -46,20 +46,39 @@
 
 /* ---- who we are ---- */
 
-#ifdef RT_STATIC /* no thread data is ours: the kernel is asked each time */
-#define THREAD_DATA
-#define REMEMBERS_THREADS false
-#else
-/* initial-exec: no allocation at the first access from a library that was loaded late. */
-#define THREAD_DATA __thread __attribute__((tls_model("initial-exec")))
-#define REMEMBERS_THREADS true
-#endif
-
-static THREAD_DATA struct {
+struct self {
 	uint32_t tid;
 	uint32_t epoch;
 	uint32_t space; /* pid namespace */
-} self;
+};
+static struct self nobody; /* where no thread data is ours: the kernel is asked each time */
+
+#ifdef RT_STATIC
+static bool remembers_threads(const struct board *b)
+{
+	(void)b;
+	return false;
+}
+
+static struct self *self_of(const struct board *b)
+{
+	(void)b;
+	return &nobody;
+}
+#else
+/* initial-exec: no allocation at the first access from a library that was loaded late. */
+static __thread struct self own __attribute__((tls_model("initial-exec")));
+
+static bool remembers_threads(const struct board *b)
+{
+	return !__atomic_load_n(&b->strange, __ATOMIC_RELAXED);
+}
+
+static struct self *self_of(const struct board *b)
+{
+	return remembers_threads(b) ? &own : &nobody;
+}
+#endif
 
 uint32_t access_namespace(void)
 {
@@ -92,6 +111,7 @@ static uint32_t new_epoch(void)
 
 static void find_self(const struct board *b, struct access_hold *h)
 {
+	struct self *self = self_of(b);
 	uint32_t tid;
 
 	h->tid = 0;
@@ -100,27 +120,29 @@ static void find_self(const struct board *b, struct access_hold *h)
 	tid = access_sys_tid();
 	if (process_epoch && !h->epoch)
 		h->epoch = new_epoch();
-	if ((REMEMBERS_THREADS ? tid != self.tid : !self.space) || h->epoch != self.epoch) {
-		self.tid = 0; /* a handler that comes between sees a thread without a number */
-		self.epoch = h->epoch;
-		self.space = access_namespace();
+	if ((remembers_threads(b) ? tid != self->tid : !self->space) || h->epoch != self->epoch) {
+		self->tid = 0; /* a handler that comes between sees a thread without a number */
+		self->epoch = h->epoch;
+		self->space = access_namespace();
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		self.tid = tid;
+		self->tid = tid;
 	}
 	h->tid = tid;
 }
 
 void access_hold_init(const struct board *b, struct access_hold *h)
 {
+	const struct self *self = self_of(b);
+
 	h->owner = 0;
 	h->slot = 0;
 	h->mark.value = 0;
 	h->epoch = current_epoch();
-	if (REMEMBERS_THREADS && h->epoch && h->epoch == self.epoch)
-		h->tid = self.tid;
+	if (remembers_threads(b) && h->epoch && h->epoch == self->epoch)
+		h->tid = self->tid;
 	else
 		find_self(b, h);
-	if (self.space != b->device->home || !self.space || h->tid > ACCESS_OWNER_TID)
+	if (self->space != b->device->home || !self->space || h->tid > ACCESS_OWNER_TID)
 		h->tid = 0;
 }
 

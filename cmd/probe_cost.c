@@ -38,6 +38,8 @@
 
 extern __thread struct rt_lane *kron_rt_lane HIDDEN __attribute__((tls_model("initial-exec")));
 __thread struct rt_lane *kron_rt_lane;
+uint32_t kron_rt_strange;
+uint64_t kron_rt_lanes_start, kron_rt_lanes_size;
 extern long kron_rt_cpu_offset HIDDEN;
 long kron_rt_cpu_offset;
 struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT];
@@ -89,6 +91,8 @@ static void lane_fresh(struct rt_lane *lane, struct kron_sample *samples)
 	lane->head = KRON_HEAD_TRACE(lane->cpu);
 	lane->claim = rt_claim_word((uintptr_t)samples, SAMPLES + SPARE);
 	kron_rt_lane = lane;
+	kron_rt_lanes_start = (uintptr_t)lane;
+	kron_rt_lanes_size = sizeof(*lane);
 }
 
 static bool has_all(const struct kron_sample *samples)

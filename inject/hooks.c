@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hooks.c - finds the hooks' symbols; only the two modules that own them are looked at, and static
- * programs, which have libc's functions inside.  In those it also looks for system calls: they need
- * no symbols, and who makes them may be any libc, or none.
+ * programs, which have libc's functions inside.  Everywhere else, and in static programs, too, it
+ * looks for instructions: system calls, and what changes %fs.
  */
 #include "inject/hooks.h"
 
@@ -33,6 +33,7 @@ static const struct {
 	[KRON_HOOK_SPAWN_OLD] = {"posix_spawn", "libc.so.6"},
 	[KRON_HOOK_SPAWNP] = {"posix_spawnp", "libc.so.6"},
 	[KRON_HOOK_SPAWNP_OLD] = {"posix_spawnp", "libc.so.6"},
+	[KRON_HOOK_ARCH_PRCTL] = {"arch_prctl", "libc.so.6"},
 };
 
 static bool has_soname(const struct elf_image *img, const char *soname)
@@ -71,12 +72,27 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	return s->found < KRON_HOOK_SYMBOLS;
 }
 
-/* Static programs have no linker that could load a library, no wrapping of handlers; kron patch leaves
- * code alone that is copied, and nobody takes probes out of a file. */
+/* Static programs have no linker that could load a library; what is wrapped there are the system
+ * calls; their threads have no data of ours; kron patch leaves code alone that is copied, and nobody
+ * takes probes out of a file. */
 static bool is_for_static(enum kron_hook h)
 {
-	return h != KRON_HOOK_DL_STATE && h != KRON_HOOK_SIGACTION && h != KRON_HOOK_MMAP &&
-	       h != KRON_HOOK_MREMAP && h != KRON_HOOK_MPROTECT;
+	switch (h) {
+	case KRON_HOOK_DL_STATE:
+	case KRON_HOOK_SIGACTION:
+	case KRON_HOOK_MMAP:
+	case KRON_HOOK_MREMAP:
+	case KRON_HOOK_MPROTECT:
+	case KRON_HOOK_ARCH_PRCTL:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static bool owns_symbols(const struct elf_image *img)
+{
+	return has_soname(img, "libc.so.6") || has_soname(img, "ld-linux-x86-64.so.2");
 }
 
 static unsigned find_in_static(struct search *s)
@@ -100,7 +116,7 @@ unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOL
 	memset(vaddr, 0, KRON_HOOK_SYMBOLS * sizeof(vaddr[0]));
 	if (img->kind == ELF_KIND_STATIC)
 		return find_in_static(&s);
-	if (!has_soname(img, "libc.so.6") && !has_soname(img, "ld-linux-x86-64.so.2"))
+	if (!owns_symbols(img))
 		return 0;
 	elf_symbols_for_each(img, SHT_DYNSYM, match, &s);
 	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
@@ -116,9 +132,12 @@ unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOL
 #define BACK_MAX 16u /* instructions between a number and its `syscall` */
 #define RAX 0
 
-static bool is_wanted_number(uint64_t n)
+static bool is_wanted_number(const struct elf_image *img, uint64_t n)
 {
-	return n == SYS_rt_sigaction || n == SYS_prctl || n == SYS_seccomp;
+	if (n == SYS_rt_sigaction || n == SYS_prctl || n == SYS_seccomp)
+		return true;
+	return img->kind != ELF_KIND_STATIC &&
+	       (n == SYS_clone || n == SYS_clone3 || n == SYS_arch_prctl);
 }
 
 /* The instruction sets eax: to *number, or to 0, or to what it does not say (false). */
@@ -145,7 +164,7 @@ uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct 
 	return 0;
 }
 
-bool hooks_is_system_call(const struct code_map *map, uint64_t vaddr)
+static bool is_system_call(const struct code_map *map, uint64_t vaddr)
 {
 	uint64_t at = vaddr, number;
 	struct insn in;
@@ -158,7 +177,46 @@ bool hooks_is_system_call(const struct code_map *map, uint64_t vaddr)
 		if (!at || !code_map_insn(map, at, &in))
 			return true;
 		if (in.regs_written & 1u << RAX || in.dest_reg == RAX)
-			return !is_number(map->img, &in, &number) || is_wanted_number(number);
+			return !is_number(map->img, &in, &number) ||
+			       is_wanted_number(map->img, number);
 	}
 	return true;
+}
+
+/* wrfsbase; mov to %fs; pop %fs.  The others that load it take a far pointer, which nobody has. */
+static bool changes_fs(const uint8_t *code, uint64_t avail)
+{
+	unsigned at = code[0] == 0xf3;
+
+	if (avail < 4)
+		return false;
+	if (at) {
+		at += (code[at] & 0xf0) == 0x40;
+		return avail >= at + 3u && code[at] == 0x0f && code[at + 1] == 0xae &&
+		       (code[at + 2] & 0xf8) == 0xd0;
+	}
+	at = (code[0] & 0xf0) == 0x40;
+	return (code[at] == 0x8e && (code[at + 1] & 0x38) == 0x20) ||
+	       (code[at] == 0x0f && code[at + 1] == 0xa1);
+}
+
+static bool is_syscall(const uint8_t *code, uint64_t avail)
+{
+	return avail >= 2 && code[0] == 0x0f && code[1] == 0x05;
+}
+
+bool hooks_has_instructions(const struct elf_image *img)
+{
+	return img->kind == ELF_KIND_STATIC || !owns_symbols(img);
+}
+
+enum kron_hook hooks_at(const struct code_map *map, uint64_t vaddr, const uint8_t *code,
+			uint64_t avail)
+{
+	if (is_syscall(code, avail) && is_system_call(map, vaddr))
+		return KRON_HOOK_SYSTEM_CALL;
+	if (map->img->kind != ELF_KIND_STATIC && changes_fs(code, avail) &&
+	    code_map_flags(map, vaddr) & CODE_INSN)
+		return KRON_HOOK_FS;
+	return KRON_HOOK_COUNT;
 }

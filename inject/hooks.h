@@ -19,10 +19,14 @@ unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOL
  * 0: there is none. */
 uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct function *f);
 
+/* Are its instructions to be looked at?  Not in libc and ld.so, where symbols say enough. */
+bool hooks_has_instructions(const struct elf_image *img);
 /*
- * KRON_HOOK_SYSTEM_CALL, for static programs: is the instruction at vaddr a `syscall` whose number
- * may be one that the runtime acts on?  Only what stands right in front of it tells.
+ * Must the runtime act in front of the instruction at vaddr, whose bytes these are: a `syscall` whose
+ * number may be one that it acts on (only what stands right in front of it tells), or one that
+ * changes %fs?  KRON_HOOK_COUNT: no.
  */
-bool hooks_is_system_call(const struct code_map *map, uint64_t vaddr);
+enum kron_hook hooks_at(const struct code_map *map, uint64_t vaddr, const uint8_t *code,
+			uint64_t avail);
 
 #endif

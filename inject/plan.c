@@ -282,19 +282,22 @@ static void add_hooks(struct making *m, struct plan_function *pf, const struct f
 	}
 }
 
-/* A file's sites all come together, so these bind nobody (planner_function.has_hooks). */
-static void add_system_calls(struct making *m, struct plan_function *pf, uint32_t i)
+/* Sites of these hooks come with all others, so they bind nobody (planner_function.has_hooks). */
+static void add_hooked_instructions(struct making *m, struct plan_function *pf, uint32_t i)
 {
-	if (m->map->img->kind != ELF_KIND_STATIC)
+	if (m->opt->hooks_only || !hooks_has_instructions(m->map->img))
 		return;
 	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r)) {
 		const struct function *f = &m->fns->v[r];
 		const uint8_t *code = elf_image_at(m->map->img, f->start, f->end - f->start);
 
-		for (uint64_t at = f->start; code && at + 1 < f->end; at++)
-			if (code[at - f->start] == 0x0f && code[at - f->start + 1] == 0x05 &&
-			    hooks_is_system_call(m->map, at))
-				add_probe(m, pf, at, PROBE_HOOK)->hook = KRON_HOOK_SYSTEM_CALL;
+		for (uint64_t at = f->start; code && at < f->end; at++) {
+			enum kron_hook h =
+				hooks_at(m->map, at, code + (at - f->start), f->end - at);
+
+			if (h != KRON_HOOK_COUNT)
+				add_probe(m, pf, at, PROBE_HOOK)->hook = h;
+		}
 	}
 }
 
@@ -400,7 +403,7 @@ static void list_function(struct making *m, uint32_t i)
 	pf->first_probe = m->pl.probes.n;
 	*vec_push(&m->numbers) = i;
 	add_hooks(m, pf, f);
-	add_system_calls(m, pf, i);
+	add_hooked_instructions(m, pf, i);
 	if (!m->opt->hooks_only && !f->is_stub &&
 	    (!m->opt->request || m->opt->request->functions)) {
 		add_probe(m, pf, f->start, PROBE_ENTRY);

@@ -56,15 +56,15 @@ static size_t first_probe(const struct chunk *c, uint32_t k)
 				  : last->first_probe + last->nprobes;
 }
 
-static bool is_system_call(const struct plan_probe *p)
+static bool is_instruction_hook(const struct plan_probe *p)
 {
-	return p->kind == PROBE_HOOK && p->hook == KRON_HOOK_SYSTEM_CALL;
+	return p->kind == PROBE_HOOK && p->hook >= KRON_HOOK_SYMBOLS;
 }
 
 /* One that binds its function's sites together. */
 static bool is_named_hook(const struct plan_probe *p)
 {
-	return p->kind == PROBE_HOOK && !is_system_call(p);
+	return p->kind == PROBE_HOOK && !is_instruction_hook(p);
 }
 
 /* ---- its own bytes ---- */
@@ -232,12 +232,12 @@ static void retry_exit(struct chunk *c, struct plan_probe *p)
 		p->refusal = first;
 }
 
-static void take_system_calls(struct chunk *c, const struct plan_function *pf)
+static void take_hooked_instructions(struct chunk *c, const struct plan_function *pf)
 {
 	for (uint32_t k = 0; k < pf->nprobes; k++) {
 		struct plan_probe *p = &c->pl.probes.v[pf->first_probe + k];
 
-		if (is_system_call(p))
+		if (is_instruction_hook(p))
 			put_probe(c, p, true, 0, PLANNER_RUNGS);
 	}
 }
@@ -257,10 +257,10 @@ static void take_places(struct chunk *c, struct plan_function *pf, uint32_t i)
 		if (p->kind == PROBE_ENTRY)
 			take_entry(c, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
-		if (p->kind == PROBE_HOOK && !is_system_call(p))
+		if (p->kind == PROBE_HOOK && !is_instruction_hook(p))
 			put_probe(c, p, false, 0, PLANNER_RUNGS);
 	if (!has_places)
-		take_system_calls(c, pf);
+		take_hooked_instructions(c, pf);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && !p->refusal)
 			put_probe(c, p, true, 0, 1);
@@ -272,7 +272,7 @@ static void take_places(struct chunk *c, struct plan_function *pf, uint32_t i)
 		v--;
 	planner_take_places(&c->pl, v - c->pl.probes.v, end - v);
 	if (has_places) /* whose windows are long: mostly they are in one */
-		take_system_calls(c, pf);
+		take_hooked_instructions(c, pf);
 }
 
 /* Function i is at work. */
@@ -364,7 +364,7 @@ static void plan_again(struct chunk *c, uint32_t plan_function, bool is_last)
 			planner_retry_places(&c->pl, pf->first_probe + k, pf->nprobes - k);
 			break;
 		}
-		if (p->kind == PROBE_HOOK && !is_system_call(p))
+		if (p->kind == PROBE_HOOK && !is_instruction_hook(p))
 			return; /* its site may be patched without the others */
 		if (!is_for_want_of_room(first) ||
 		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))

@@ -33,7 +33,7 @@ static __thread uint64_t **kron_rt_counts __attribute__((tls_model("initial-exec
 
 int64_t rt_counts_offset(void)
 {
-	return (char *)&kron_rt_counts - (char *)__builtin_thread_pointer();
+	return rt_is_strange() ? 0 : (char *)&kron_rt_counts - (char *)__builtin_thread_pointer();
 }
 
 /* ---- counters of a thread ---- */
@@ -83,7 +83,8 @@ static uint64_t **find_word(void)
 	/* A handler in between may do the same: then one of two entries is not used further. */
 	if (!lane->counts)
 		lane->counts = take_entry(lane);
-	kron_rt_counts = &lane->counts;
+	if (!rt_is_strange())
+		kron_rt_counts = &lane->counts;
 	return &lane->counts;
 }
 

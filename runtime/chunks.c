@@ -205,7 +205,7 @@ static void zero_all(struct kron_chunk *chunk)
 
 	for (uint32_t i = 0; i < KRON_CHUNK_SIZE / ZERO_PIECE; i++)
 		from[i] = (struct iovec){zeros, ZERO_PIECE};
-	if (!kron_rt.quiet &&
+	if (!kron_rt.quiet && !kron_rt.filtered &&
 	    sys6(__NR_process_vm_writev, sys_getpid(), (long)from, KRON_CHUNK_SIZE / ZERO_PIECE,
 		 (long)&to, 1, 0) == KRON_CHUNK_SIZE)
 		return;

@@ -60,7 +60,7 @@ void kron_rt_find_cpu(void)
 
 void rt_cpu_note(void)
 {
-	if (!rt_has_rseq())
+	if (!rt_has_rseq() && !rt_is_strange())
 		no_rseq_cpu = rt_cpu();
 }
 
@@ -68,6 +68,8 @@ uint32_t rt_cpu_read(void)
 {
 	uint32_t cpu;
 
+	if (rt_is_strange())
+		return rt_cpu();
 	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(kron_rt_cpu_offset));
 	return cpu;
 }

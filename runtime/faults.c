@@ -48,6 +48,13 @@ enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK, NOTE_DEPTH };
  * thread data threads that step themselves must do so one at a time. */
 static RT_THREAD uint64_t stepped;
 
+static uint64_t *stepped_word(void)
+{
+	static uint64_t strange; /* of all threads, as without thread data */
+
+	return rt_is_strange() ? &strange : &stepped;
+}
+
 extern const uint8_t own_start[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern const uint8_t own_end[] __asm__("_end") __attribute__((visibility("hidden")));
 
@@ -297,7 +304,7 @@ static bool is_on_way(const struct kron_tables *t, uint64_t pc, uint64_t site)
 static bool is_own_step(uint64_t pc)
 {
 	const struct kron_tables *t = rt_block_at(pc);
-	uint64_t seen = stepped;
+	uint64_t *last = stepped_word(), seen = *last;
 	struct spot s;
 
 	if (is_own_code(pc))
@@ -306,18 +313,18 @@ static bool is_own_step(uint64_t pc)
 		t = rt_block_of_text(pc);
 		if (t && is_on_way(t, pc, seen))
 			return true;
-		stepped = 0;
+		*last = 0;
 		if (!t)
 			return false;
 		if (is_site(t, pc)) {
-			stepped = pc;
+			*last = pc;
 			return false;
 		}
 		return *(const uint8_t *)pc == 0xe9 && patch_leads_to(t, pc, false); /* a landing */
 	}
 	if (!spot_at(t, pc, &s) || !is_insn(s.shape) || pc != s.start)
 		return true;
-	stepped = 0;
+	*last = 0;
 	return s.insn == seen;
 }
 

@@ -40,7 +40,7 @@ void rt_hook_spawn(uint64_t sp)
 		speak(KRON_EVENT_SPAWN, sp);
 }
 
-void rt_hook_clone(uint64_t flags, uint64_t sp)
+void rt_hook_child_clone(uint64_t flags, uint64_t sp)
 {
 	if ((flags & CLONE_VFORK) && (flags & CLONE_VM))
 		rt_hook_spawn(sp);

@@ -110,40 +110,67 @@ static void hook_syscall(struct rt_regs *r)
 	case __NR_seccomp:
 		rt_hook_seccomp(r->rsi, r->rdx, r->rcx);
 		break;
+#ifndef RT_STATIC
+	case __NR_clone:
+		rt_hook_clone(r->rsi, r->r9);
+		break;
+	case __NR_clone3:
+		rt_hook_clone3(r->rsi, r->rdx);
+		break;
+	case __NR_arch_prctl:
+		rt_hook_arch_prctl(r->rsi, r->rdx);
+		break;
+#endif
 	}
 }
 
-#ifdef RT_STATIC
 /* In front of a `syscall` of the program; those with other numbers do not come here. */
 static void hook_system_call(struct rt_regs *r)
 {
-	switch ((uint32_t)r->rax) {
-	case __NR_rt_sigaction: /* also when we have nothing else to do (KRON_START_WRAPS) */
+	if ((uint32_t)r->rax == __NR_rt_sigaction) /* also if nothing else is to be done: WRAPS */
 		rt_hook_rt_sigaction((int)r->rdi, &r->rsi, &r->rdx, r->r10);
-		break;
+	if (!kron_rt.live)
+		return;
+	switch ((uint32_t)r->rax) {
 	case __NR_prctl:
-		if (kron_rt.live)
-			rt_hook_prctl(r->rdi, r->rsi, r->rdx);
+		rt_hook_prctl(r->rdi, r->rsi, r->rdx);
 		break;
 	case __NR_seccomp:
-		if (kron_rt.live)
-			rt_hook_seccomp(r->rdi, r->rsi, r->rdx);
+		rt_hook_seccomp(r->rdi, r->rsi, r->rdx);
 		break;
+#ifndef RT_STATIC
+	case __NR_clone:
+		rt_hook_clone(r->rdi, r->r8);
+		break;
+	case __NR_clone3:
+		rt_hook_clone3(r->rdi, r->rsi);
+		break;
+	case __NR_arch_prctl:
+		rt_hook_arch_prctl(r->rdi, r->rsi);
+		break;
+#endif
 	}
 }
-#endif
 
 void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 {
 #ifdef RT_STATIC
 	if (!kron_rt_has_data)
 		return;
+#endif
 	if (hook == KRON_HOOK_SYSTEM_CALL)
 		hook_system_call(r);
-#endif
 	if (!kron_rt.live)
 		return;
 	switch (hook) {
+#ifndef RT_STATIC
+	case KRON_HOOK_ARCH_PRCTL:
+		rt_hook_arch_prctl(r->rdi, r->rsi);
+		break;
+	case KRON_HOOK_FS:
+		rt_strangers_come();
+		break;
+#endif
 	case KRON_HOOK_EXECVE:
 		hook_execve(r, r->rdi, r->rsi, r->rdx);
 		break;
@@ -173,8 +200,11 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 	case KRON_HOOK_SPAWNP_OLD:
 		rt_hook_spawn(stack_of(r));
 		break;
-	case KRON_HOOK_CLONE: /* clone(fn, stack, flags, ...) */
-		rt_hook_clone(r->rdx, stack_of(r));
+	case KRON_HOOK_CLONE: /* clone(fn, stack, flags, arg, ptid, tls, ctid) */
+		rt_hook_child_clone(r->rdx, stack_of(r));
+#ifndef RT_STATIC
+		rt_hook_clone((uint32_t)r->rdx, r->r9);
+#endif
 		break;
 	case KRON_HOOK_DL_STATE:
 		rt_hook_dl_state();

@@ -32,6 +32,7 @@
 #define ENTRY_SIZE 16u
 #define SIGINFO_FLAG 4u /* SA_SIGINFO */
 #define SCRATCH 2u      /* a handler may set an action while we do */
+#define STRANGE_SCRATCH 64u
 
 void kron_rt_return(void) __attribute__((visibility("hidden")));
 extern const uint8_t kron_rt_fault_entries[] __attribute__((visibility("hidden")));
@@ -187,6 +188,17 @@ struct user_action {
 };
 static __thread struct user_action scratch[SCRATCH] __attribute__((tls_model("initial-exec")));
 static __thread uint32_t scratch_next __attribute__((tls_model("initial-exec")));
+/* For threads whose data is not to be trusted: until libc has looked, some instructions later. */
+static struct user_action strange_scratch[STRANGE_SCRATCH];
+static uint32_t strange_next; /* atomic */
+
+static struct user_action *new_scratch(void)
+{
+	if (rt_is_strange())
+		return &strange_scratch[__atomic_fetch_add(&strange_next, 1, __ATOMIC_RELAXED) %
+					STRANGE_SCRATCH];
+	return &scratch[scratch_next++ % SCRATCH];
+}
 
 static void answer(int signal, struct user_action *old)
 {
@@ -210,7 +222,7 @@ void rt_hook_sigaction(struct rt_regs *r)
 
 	if (!is_fault(signal))
 		return;
-	copy = &scratch[scratch_next++ % SCRATCH];
+	copy = new_scratch();
 	if (r->rsi) {
 		mini_copy(copy, (const void *)r->rsi, sizeof(*copy));
 		flags = (uint32_t)copy->flags;

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/prctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "runtime/memory.h"
@@ -161,8 +162,12 @@ uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	code = map_segment(seg, detail);
 	if (code != KRON_RESULT_OK)
 		return code;
+	kron_rt.filtered = sys1(__NR_prctl, PR_GET_SECCOMP) > 0;
 	kron_rt_find_cpu();
 	rt_tid_find();
+#ifndef RT_STATIC
+	rt_home_find();
+#endif
 	board_remember_threads(&kron_rt.proc->epoch);
 	if (!rt_proc_claim(KRON_PROC_EXEC, sys_getpid())) {
 		unmap_all(seg->device >= 0);

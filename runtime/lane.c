@@ -58,7 +58,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <linux/futex.h>
 #include "runtime/chunks.h"
@@ -193,21 +192,21 @@ static uint64_t token_at(uint64_t addr)
 
 /*
  * Can nobody come back to the frame whose token lay there?  Ours lies where it did, or memory has
- * another use by now, or none.  Memory that nobody has used since proves nothing.
+ * another use by now, or none: the kernel looks, so that it does not matter.  Memory that nobody
+ * has used since proves nothing.
  */
 static bool is_gone(const struct work *w, uint64_t token)
 {
-	uint64_t found = 0;
-	struct iovec to = {.iov_base = &found, .iov_len = sizeof(found)};
-	struct iovec from = {.iov_base = (void *)token, .iov_len = sizeof(found)};
+	struct timespec none = {0, 0};
 	long ret;
 
 	if (token >= (uint64_t)w && token < (uint64_t)(w + 1))
 		return true;
 	if (kron_rt.quiet)
 		return false;
-	ret = sys6(__NR_process_vm_readv, sys_getpid(), (long)&to, 1, (long)&from, 1, 0);
-	return ret == -EFAULT || (ret == sizeof(found) && found != token_at(token));
+	ret = sys4(__NR_futex, (long)token, FUTEX_WAIT_PRIVATE, (uint32_t)token_at(token),
+		   (long)&none);
+	return ret == -EAGAIN || ret == -EFAULT;
 }
 
 /*
@@ -372,6 +371,9 @@ void rt_lane_mute(void)
 	kron_rt.mute = true; /* there is no place for what is one thread's only */
 	rt_thread_forget();
 #else
+	kron_rt.one_mute = true;
+	if (rt_is_strange())
+		kron_rt.mute = true;
 	rt_thread_set_lane(&mute_lane);
 #endif
 }
@@ -576,6 +578,16 @@ static struct rt_lane *find_lane(void)
 	return kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
 }
 
+/* The thunk has found the lane, if there is one: then the lane had no room. */
+static bool thunk_finds_all(void)
+{
+#ifdef RT_STATIC
+	return false;
+#else
+	return !rt_is_strange();
+#endif
+}
+
 static void trigger_take(const struct rt_trigger *t)
 {
 	struct rt_lane *lane = rt_thread_lane();
@@ -599,11 +611,8 @@ static void trigger_take(const struct rt_trigger *t)
 		rt_proc_count_lost(1);
 		return;
 	}
-#ifdef RT_STATIC
-	/* The thunk may have found no lane where there is one. */
-	if (lane && lane->tid && lane_sample(lane, t))
+	if (!thunk_finds_all() && lane && lane->tid && lane_sample(lane, t))
 		return;
-#endif
 	while (!done) {
 		lane = find_lane();
 		if (!lane) {

@@ -52,6 +52,9 @@
 #define RT_RSEQ_CS 8
 #define RT_RSEQ_SIG 0x53053053
 
+/* enum kron_hook */
+#define RT_HOOK_SYSTEM_CALL 18
+
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 #include <kron/board.h>

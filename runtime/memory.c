@@ -158,6 +158,10 @@ static void use_private(long at)
 	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
 	kron_rt.mapped = (struct rt_growing){
 		.start = (uint64_t)at, .head = RT_PROC_SIZE, .now = LANES_FIRST};
+#ifndef RT_STATIC
+	kron_rt_lanes_start = (uint64_t)kron_rt.lanes;
+	kron_rt_lanes_size = (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane);
+#endif
 }
 
 #ifdef RT_STATIC
@@ -166,8 +170,7 @@ bool rt_private_share(void)
 	struct rt_mapping m;
 
 	if (!rt_mapping_at(RT_LANES_HINT, &m) || m.start != RT_LANES_HINT || m.ino ||
-	    m.end != m.start + private_size(LANES_FIRST) ||
-	    mini_mismatch(m.rights, "rw-p", 4) != 4)
+	    m.end != m.start + private_size(LANES_FIRST) || mini_mismatch(m.rights, "rw-p", 4) != 4)
 		return false;
 	use_private(RT_LANES_HINT);
 	return true;

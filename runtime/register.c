@@ -13,8 +13,11 @@
 
 #define SWEEP_MIN 64u
 
+#define GUESSES 1024u
+
 #ifndef RT_STATIC
 __thread struct rt_lane *kron_rt_lane;
+uint64_t kron_rt_lanes_start, kron_rt_lanes_size;
 #endif
 
 static uint32_t index_of(uint32_t i)
@@ -26,6 +29,27 @@ static uint32_t index_of(uint32_t i)
 static struct rt_lane *lane_at(uint32_t i)
 {
 	return &kron_rt.lanes[index_of(i)];
+}
+
+/* By the number's low bits: which lane it was last time. */
+static uint32_t guesses[GUESSES];
+
+struct rt_lane *rt_lane_of(uint32_t tid)
+{
+	const struct rt_proc *p = kron_rt.proc;
+	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_ACQUIRE);
+	uint32_t *guess = &guesses[tid % GUESSES];
+	uint32_t i = __atomic_load_n(guess, __ATOMIC_RELAXED);
+
+	if (i < used && __atomic_load_n(&lane_at(i)->tid, __ATOMIC_RELAXED) == tid)
+		return lane_at(i);
+	for (i = 0; i < used; i++) {
+		if (__atomic_load_n(&lane_at(i)->tid, __ATOMIC_RELAXED) == tid) {
+			__atomic_store_n(guess, i, __ATOMIC_RELAXED);
+			return lane_at(i);
+		}
+	}
+	return NULL;
 }
 
 static void lanes_sweep(uint32_t tid)
@@ -140,7 +164,31 @@ struct rt_lane *rt_lane_self(void)
 	if (!rt_proc_ensure() || !rt_proc_is_ours())
 		return NULL;
 	tid = (uint32_t)sys_gettid();
+#ifndef RT_STATIC
+	if (!rt_is_at_home(tid)) {
+		rt_strangers_come();
+		lane = rt_lane_of(tid);
+		if (lane)
+			return lane;
+	}
+#endif
 	return lane_register(lane_get(tid), tid);
+}
+
+/*
+ * Threads that share their thread data share the lane in it, and destroy each other's claims.  If
+ * nobody has announced them, here is where it shows.  (A vfork child borrows its parent's.)
+ */
+static bool is_shared(const struct rt_lane *lane)
+{
+#ifndef RT_STATIC
+	if (!rt_is_strange() && (uint32_t)sys_gettid() != lane->tid && rt_proc_is_ours()) {
+		rt_strangers_come();
+		return true;
+	}
+#endif
+	(void)lane;
+	return false;
 }
 
 struct rt_lane *rt_lane_self_open(void)
@@ -148,7 +196,7 @@ struct rt_lane *rt_lane_self_open(void)
 	struct rt_lane *lane = rt_thread_lane();
 	uint64_t mask;
 
-	if (lane && lane->tid)
+	if (lane && lane->tid && !is_shared(lane))
 		return lane;
 	mask = rt_signals_block();
 	lane = rt_lane_self();
@@ -170,6 +218,8 @@ struct rt_lane *rt_lane_self_quiet(void)
 
 	if (lane && lane->tid)
 		return lane;
+	if (rt_is_strange())
+		return NULL;
 	if (__atomic_exchange_n(&at_work, me, __ATOMIC_ACQUIRE) == me)
 		return NULL;
 	tid = rt_proc_ensure_quiet(lane != NULL) ? rt_tid_known(false) : 0;

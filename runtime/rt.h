@@ -45,6 +45,8 @@
 #define RT_MEMORY_HINT 0x7e9a00000000ull
 #define RT_STACKS_HINT 0x7e9c00000000ull
 
+_Static_assert(KRON_HOOK_SYSTEM_CALL == RT_HOOK_SYSTEM_CALL, "thunk_hook.S");
+
 /* What a hook sees; it may change the argument registers of the hooked function. */
 struct rt_regs {
 	uint64_t rdi, rsi, rdx, rcx, r8, r9, r10, r11;
@@ -91,7 +93,9 @@ struct rt_growing {
 struct rt {
 	bool live;        /* segment mapped, slot claimed; nothing else is valid before */
 	bool quiet;       /* a seccomp filter may kill us: no system calls any more; only set */
+	bool filtered;    /* there was a seccomp filter at START: nothing unusual is asked for */
 	bool mute;        /* rdtsc faults in new threads: no samples any more; only set */
+	bool one_mute;    /* in some threads; only set */
 	bool orphan;      /* the collector is dead: nobody will make room; only set */
 	bool cut_off;     /* the collector cannot be reached by its name from here; only set */
 	bool waits;       /* the recording was begun with --when-full wait */
@@ -145,15 +149,28 @@ void rt_thread_forget(void) __attribute__((visibility("hidden")));
 #define RT_PROC_FLAGS 0u
 extern __thread struct rt_lane *kron_rt_lane
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
+/* Where lanes lie: what else a thread finds in its data is not a lane. */
+extern uint64_t kron_rt_lanes_start __attribute__((visibility("hidden")));
+extern uint64_t kron_rt_lanes_size __attribute__((visibility("hidden")));
+/* Thread data may be another's, or nobody's (strangers.c).  Only set. */
+extern uint32_t kron_rt_strange __attribute__((visibility("hidden")));
+
+static inline bool rt_is_strange(void)
+{
+	return __atomic_load_n(&kron_rt_strange, __ATOMIC_RELAXED) != 0;
+}
+
+struct rt_lane *rt_strange_lane(void) __attribute__((visibility("hidden")));
 
 static inline struct rt_lane *rt_thread_lane(void)
 {
-	return kron_rt_lane;
+	return rt_is_strange() ? rt_strange_lane() : kron_rt_lane;
 }
 
 static inline void rt_thread_set_lane(struct rt_lane *lane)
 {
-	__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+	if (!rt_is_strange())
+		__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
 }
 #endif
 
@@ -229,7 +246,28 @@ bool rt_lane_is_mute(void) __attribute__((visibility("hidden")));
 /* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
 void rt_lane_mute(void) __attribute__((visibility("hidden")));
 
+/* ---- strangers.c ---- */
+#ifdef RT_STATIC
+static inline bool rt_is_strange(void)
+{
+	return false; /* no probe goes by thread data */
+}
+#else
+/* At START. */
+void rt_home_find(void) __attribute__((visibility("hidden")));
+/* From now on lanes are found by the thread's number, and thread data is not touched. */
+void rt_strangers_come(void) __attribute__((visibility("hidden")));
+/* Is this thread's data what libc made for it?  tid: its number. */
+bool rt_is_at_home(uint32_t tid) __attribute__((visibility("hidden")));
+/* In front of the system calls. */
+void rt_hook_clone(uint64_t flags, uint64_t tls) __attribute__((visibility("hidden")));
+void rt_hook_clone3(uint64_t args, uint64_t size) __attribute__((visibility("hidden")));
+void rt_hook_arch_prctl(uint64_t code, uint64_t addr) __attribute__((visibility("hidden")));
+#endif
+
 /* ---- register.c ---- */
+/* The lane that is registered under this number, or NULL. */
+struct rt_lane *rt_lane_of(uint32_t tid) __attribute__((visibility("hidden")));
 /*
  * The calling thread's lane, made if there is none; without a chunk.  Signals are blocked.
  * NULL: this thread cannot have one.
@@ -296,6 +334,8 @@ bool rt_collector_is_gone(void) __attribute__((visibility("hidden")));
 void rt_tid_find(void) __attribute__((visibility("hidden")));
 /* The calling thread has a lane under this number. */
 void rt_tid_registered(uint32_t tid) __attribute__((visibility("hidden")));
+/* From %fs to where libc has the kernel keep the thread's number; 0 = not known. */
+long rt_tid_offset(void) __attribute__((visibility("hidden")));
 /* The calling thread's number, 0 = not known.  forked: it is to be that of a new process, whose
  * first thread had a lane in its parent. */
 uint32_t rt_tid_known(bool forked) __attribute__((visibility("hidden")));
@@ -381,7 +421,7 @@ void rt_hook_exec(const struct rt_exec *c, uint64_t sp) __attribute__((visibilit
 /* In front of vfork, of posix_spawn, of clone. */
 void rt_hook_vfork(uint64_t sp) __attribute__((visibility("hidden")));
 void rt_hook_spawn(uint64_t sp) __attribute__((visibility("hidden")));
-void rt_hook_clone(uint64_t flags, uint64_t sp) __attribute__((visibility("hidden")));
+void rt_hook_child_clone(uint64_t flags, uint64_t sp) __attribute__((visibility("hidden")));
 /* A process that may be a child with borrowed memory is about to give it back; true: it is one.
  * It was not to be. */
 bool rt_child_ends(uint64_t sp) __attribute__((visibility("hidden")));

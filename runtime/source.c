@@ -92,6 +92,11 @@ bool kron_rt_meet(void)
 
 	if (!kron_rt.live)
 		return false;
+	/* a device's samples need an rseq area that is the thread's own */
+	if (rt_is_strange() && rt_bus() == KRON_BUS_DEVICE) {
+		rt_proc_count_lost(1);
+		return false;
+	}
 	if (is_known())
 		return true;
 	if (may_meet() && kron_rt.quiet) {

@@ -23,7 +23,6 @@
 #define RT_THREADS_BASE_SHIFT 6
 #define RT_THREAD_LANE 8
 #define RT_THREAD_SHIFT 4
-#define RT_HOOK_SYSTEM_CALL 17
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -38,8 +37,6 @@ struct rt_thread_entry {
 _Static_assert(__builtin_offsetof(struct rt_thread_entry, lane) == RT_THREAD_LANE,
 	       "thunk_static.S");
 _Static_assert(sizeof(struct rt_thread_entry) == 1 << RT_THREAD_SHIFT, "thunk_static.S");
-
-_Static_assert(KRON_HOOK_SYSTEM_CALL == RT_HOOK_SYSTEM_CALL, "thunk_hook.S");
 
 extern struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT]
 	__attribute__((visibility("hidden")));

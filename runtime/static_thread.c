@@ -136,21 +136,6 @@ void rt_thread_set_lane(struct rt_lane *lane)
 
 /* ---- the calling thread's lane ---- */
 
-static struct rt_lane *lane_of(uint32_t tid)
-{
-	const struct rt_proc *p = kron_rt.proc;
-	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_ACQUIRE);
-	uint32_t i;
-
-	for (i = 0; i < used; i++) {
-		struct rt_lane *lane = &kron_rt.lanes[(p->first_lane + i) % RT_LANES_MAX];
-
-		if (__atomic_load_n(&lane->tid, __ATOMIC_RELAXED) == tid)
-			return lane;
-	}
-	return NULL;
-}
-
 /* A vfork child runs on its parent's thread data: its lane is that of the thread that waits. */
 static struct rt_lane *lane_of_parent(void)
 {
@@ -159,7 +144,7 @@ static struct rt_lane *lane_of_parent(void)
 
 	if (base && e->base == base && e->lane)
 		return e->lane;
-	return lane_of((uint32_t)sys0(__NR_getppid));
+	return rt_lane_of((uint32_t)sys0(__NR_getppid));
 }
 
 /* Without a system call: who has had a lane before. */
@@ -167,7 +152,7 @@ static struct rt_lane *lane_known(void)
 {
 	uint32_t tid = rt_tid_known(false);
 
-	return tid ? lane_of(tid) : NULL;
+	return tid ? rt_lane_of(tid) : NULL;
 }
 
 struct rt_lane *rt_thread_lane(void)
@@ -180,7 +165,7 @@ struct rt_lane *rt_thread_lane(void)
 	if (kron_rt.quiet)
 		return lane_known();
 	tid = (uint32_t)sys_gettid();
-	lane = lane_of(tid);
+	lane = rt_lane_of(tid);
 	if (lane)
 		remember(lane);
 	else if (kron_rt.proc->pid && !rt_proc_is_ours())

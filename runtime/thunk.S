@@ -34,10 +34,7 @@
 	mov	%eax, %ecx
 	SAVE_FLAGS
 .Lagain\@:
-	mov	kron_rt_lane@gottpoff(%rip), %rdi
-	mov	%fs:(%rdi), %rdx
-	test	%rdx, %rdx
-	jz	.Lslow\@
+	OWN_LANE .Lslow\@
 	movabs	$RT_CLAIM_STEP, %rdi
 	PAYLOAD	\own, 24, %eax
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)

@@ -71,10 +71,7 @@ kron_rt_probe_device:
 	SAVE_FLAGS
 	shr	$4, %ecx
 .Lagain:
-	mov	kron_rt_lane@gottpoff(%rip), %rdi
-	mov	%fs:(%rdi), %rdx
-	test	%rdx, %rdx
-	jz	.Lunknown
+	OWN_LANE .Lunknown
 	mov	RT_LANE_KNOWN(%rdx), %edi
 	test	%edi, %edi			/* zero, too, in a forked child */
 	jz	.Lunknown

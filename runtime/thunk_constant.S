@@ -31,10 +31,7 @@
 	SAVE_FLAGS
 	and	$1, %ecx			/* KRON_GATE_TAKE */
 .Lagain\@:
-	mov	kron_rt_lane@gottpoff(%rip), %rdi
-	mov	%fs:(%rdi), %rdx
-	test	%rdx, %rdx
-	jz	.Lslow\@
+	OWN_LANE .Lslow\@
 	movabs	$RT_CLAIM_STEP, %rdi
 	imul	%rcx, %rdi
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)

@@ -18,21 +18,20 @@
 	.p2align 4
 kron_rt_hook_thunk:
 	.cfi_startproc
-#ifdef RT_STATIC
 	/* most system calls are none of ours: back, without a look at the flags */
 	lea	-RT_HOOK_SYSTEM_CALL(%rax), %ecx
 	jrcxz	1f
 	jmp	2f
 1:	mov	8(%rsp), %ecx			/* rax */
-	lea	-__NR_rt_sigaction(%rcx), %rcx
+	.set	.Lbefore, 0
+	.irp	number, __NR_rt_sigaction, __NR_clone, __NR_prctl, __NR_arch_prctl, __NR_seccomp, \
+		__NR_clone3
+	lea	(.Lbefore - \number)(%rcx), %rcx
 	jrcxz	2f
-	lea	(__NR_rt_sigaction - __NR_prctl)(%rcx), %rcx
-	jrcxz	2f
-	lea	(__NR_prctl - __NR_seccomp)(%rcx), %rcx
-	jrcxz	2f
+	.set	.Lbefore, \number
+	.endr
 	ret
 2:	mov	16(%rsp), %rcx
-#endif
 	push	%rbp
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset %rbp, 0
@@ -50,14 +49,9 @@ kron_rt_hook_thunk:
 	push	%rdi
 	mov	%rsp, %rsi
 	mov	%eax, %edi
-#ifdef RT_STATIC
 	call_on_stack kron_rt_hook
 	lea	-72(%rbp), %rsp
 	give_stack
-#else
-	and	$-16, %rsp
-	call	kron_rt_hook
-#endif
 	mov	-48(%rbp), %rax			/* rcx, which the trampoline restores */
 	mov	%rax, 24(%rbp)
 	lea	-72(%rbp), %rsp

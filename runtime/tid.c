@@ -45,16 +45,22 @@ void rt_tid_find(void)
 		tid_offset = 0;
 }
 
+long rt_tid_offset(void)
+{
+	return tid_offset;
+}
+
 void rt_tid_registered(uint32_t tid)
 {
-	registered = tid;
+	if (!rt_is_strange())
+		registered = tid;
 }
 
 uint32_t rt_tid_known(bool forked)
 {
-	uint32_t tid = tid_offset ? tid_word() : 0;
+	uint32_t tid = tid_offset && !rt_is_strange() ? tid_word() : 0;
 
-	if (forked && (!registered || registered == tid))
+	if (!tid || (forked && (!registered || registered == tid)))
 		return 0;
 	return tid <= KRON_SOURCE_TID_MASK ? tid : 0;
 }

@@ -62,6 +62,16 @@ const struct kron_tables *rt_block_at(uint64_t pc)
 	return NULL;
 }
 
+uint32_t rt_blocks_max(void)
+{
+	return __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
+}
+
+const struct kron_tables *rt_block(uint32_t i)
+{
+	return block_start(&blocks[i]) ? blocks[i].tables : NULL;
+}
+
 const struct kron_tables *rt_block_of_text(uint64_t pc)
 {
 	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);

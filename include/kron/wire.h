@@ -286,15 +286,20 @@ enum kron_hook {
 	KRON_HOOK_MPROTECT = 9, /* libc mprotect: code may become writable */
 	KRON_HOOK_EXIT = 10,    /* libc _exit: a child with borrowed memory gives it back */
 	KRON_HOOK_VFORK = 11,   /* libc vfork: such a child begins */
-	KRON_HOOK_CLONE = 12,   /* libc clone: likewise, by its flags */
-	KRON_HOOK_SPAWN = 13,   /* libc posix_spawn: likewise; it has two, for older programs */
+	/* libc clone: likewise, by its flags; and threads that share their thread data, or bring some */
+	KRON_HOOK_CLONE = 12,
+	KRON_HOOK_SPAWN = 13, /* libc posix_spawn: such a child; it has two, for older programs */
 	KRON_HOOK_SPAWN_OLD = 14,
 	KRON_HOOK_SPAWNP = 15, /* libc posix_spawnp */
 	KRON_HOOK_SPAWNP_OLD = 16,
-	KRON_HOOK_SYMBOLS = 17, /* so many are found by their names */
-	/* Static programs: in front of a `syscall` for rt_sigaction, prctl or seccomp, or that may be
-	 * for any. */
+	KRON_HOOK_ARCH_PRCTL = 17, /* libc arch_prctl: %fs is to lead elsewhere */
+	KRON_HOOK_SYMBOLS = 18,    /* so many are found by their names */
+	/* In front of a `syscall` whose number is one of these, or that may be for any:
+	 * rt_sigaction, prctl, seccomp, and where threads have data of ours arch_prctl, clone, clone3.
+	 * Not in libc. */
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,
+	/* In front of an instruction that changes %fs or its base, where threads have data of ours. */
+	KRON_HOOK_FS,
 	KRON_HOOK_COUNT
 };
 

@@ -45,10 +45,11 @@ def signals_reach_whom_they_reached(at_most, *options):
 def handlers_do_not_nest(bus):
     """The recorder stands still for a while, again and again; its program waits."""
     compile_c("nested", "torture/nested_wait.c")
-    calls = "6000000" if bus == "lane" else "2000000"
+    # the board itself takes its time for each sample
+    calls, of_handler = ("6000000", "100") if bus == "lane" else ("1000000", "10")
     for _ in range(2 * REPEAT):
         kron = subprocess.Popen(
-            [*record("--when-full", "wait", "-b", "1M", "--bus", bus), "./nested", calls],
+            [*record("--when-full", "wait", "-b", "1M", "--bus", bus), "./nested", calls, of_handler],
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
         )
@@ -63,6 +64,62 @@ def handlers_do_not_nest(bus):
         need(t.entries["work"] == int(calls), f"{t.entries['work']} calls of work in the trace")
 
 
+# ---- threads ----
+
+BARE = ("-fno-stack-protector", "-fcf-protection=none")
+
+
+def shared_thread_data_is_shared_by_nobody(patched):
+    """Eight loops, one of them in a process that shares the memory: what that triggers is lost."""
+    compile_c("shared", "torture/shared_tls.c", *BARE)
+    if patched:
+        run(KRON, "patch", "-o", "shared.patched", "shared")
+        os.rename("shared.patched", "shared")
+    calls = 200000
+    for _ in range(3 * REPEAT):
+        run(*record("--when-full", "wait"), "./shared", str(calls))
+        t = truth.Trace("trace")
+        lost = truth.kron_json("info", "trace")["lost"]
+        got = t.entries["work"] + t.exits["work"]
+        need(2 * 7 * calls <= got, f"{got} samples of work")
+        # main, the threads' function, and its return in no case
+        need(t.samples + lost == 2 * 8 * calls + 2 + 7 + 1, f"{t.samples} samples, {lost} lost")
+
+
+def foreign_base(*options):
+    compile_c("foreign", "torture/foreign_fs.c", *BARE)
+    plain = run("./foreign")
+    need(run(*record("--when-full", "wait", *options), "./foreign") == plain, "other output")
+    return truth.Trace("trace"), truth.kron_json("info", "trace")
+
+
+FOREIGN_CALLS = 12 * 3900
+
+
+def foreign_base_on_bus(bus):
+    t, info = foreign_base("--bus", bus)
+    need(info["lost"] == 0, f"{info['lost']} lost")
+    need(t.entries["work"] == FOREIGN_CALLS, f"{t.entries['work']} calls")
+
+
+def foreign_base_with_counts(*options):
+    """Counts go by %fs, too; of every instruction, so with and without registers to save."""
+    probes = [x for p in ("work count:3", "work%return count:5", "many%insns count:4", "main%calls count:6",
+                          "work%insns trace $sp") for x in ("-p", p)]
+    _, info = foreign_base(*probes, *options)
+    need(info["counters"][3] == info["counters"][5] == FOREIGN_CALLS, info["counters"])
+    need(info["lost"] == 0, f"{info['lost']} lost")
+
+
+def foreign_base_on_device():
+    """Its samples need an rseq area; without one they are lost."""
+    with open("device", "wb") as f:
+        f.truncate(32 << 20)
+    compile_c("foreign", "torture/foreign_fs.c", *BARE)
+    plain = run("./foreign")
+    need(run(*record("--bus", "device:" + os.path.abspath("device")), "./foreign") == plain, "other output")
+
+
 with Suite("unseen") as s:
     s.case("SIGPROF reaches the threads that it reached", signals_reach_whom_they_reached, 3)
     full = ("-b", "1M", "--when-full")
@@ -71,3 +128,10 @@ with Suite("unseen") as s:
     s.case("… when the oldest samples go", signals_reach_whom_they_reached, 15, *full, "wrap")
     s.case("handlers that wait for room do not nest", handlers_do_not_nest, "lane")
     s.case("… on the exact bus", handlers_do_not_nest, "exact")
+    s.case("threads that share their thread data share no lane", shared_thread_data_is_shared_by_nobody, False)
+    s.case("… in a file from kron patch", shared_thread_data_is_shared_by_nobody, True)
+    s.case("%fs may be anywhere: the exact bus", foreign_base_on_bus, "exact")
+    s.case("… the device bus", foreign_base_on_device)
+    s.case("… constant time", foreign_base, "--constant-time")
+    s.case("… counts", foreign_base_with_counts)
+    s.case("… counts on the exact bus", foreign_base_with_counts, "--bus", "exact")

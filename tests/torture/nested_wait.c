@@ -6,7 +6,7 @@
  * handler waited, too, they would nest without end; untraced they nest hardly ever, for the handler
  * takes some microseconds of each millisecond.
  *
- * Args: calls of work().  tests/e2e/unseen.py stops the recorder while it runs.
+ * Args: calls of work(), and of a handler's function.  tests/e2e/unseen.py stops the recorder while it runs.
  */
 #define _GNU_SOURCE
 #include "torture.h"
@@ -14,9 +14,9 @@
 #include <time.h>
 
 #define STACK 65536
-#define HANDLER_CALLS 100
 
 static volatile long sum;
+static int handler_calls = 100;
 
 OPAQUE long work(long n)
 {
@@ -32,7 +32,7 @@ static void on_signal(int sig)
 {
 	long n = sig;
 
-	for (int i = 0; i < HANDLER_CALLS; i++)
+	for (int i = 0; i < handler_calls; i++)
 		n = handle(n);
 	sum = n;
 }
@@ -50,6 +50,8 @@ int main(int argc, char **argv)
 	stack_t ss = {.ss_sp = at + STACK, .ss_size = STACK};
 	timer_t timer;
 
+	if (argc > 2)
+		handler_calls = atoi(argv[2]);
 	CHECK(at != MAP_FAILED && !mprotect(at + STACK, STACK, PROT_READ | PROT_WRITE));
 	CHECK(!sigaltstack(&ss, NULL) && !sigaction(SIGUSR1, &sa, NULL));
 	CHECK(!timer_create(CLOCK_MONOTONIC, &event, &timer));

@@ -268,7 +268,8 @@ static uint32_t last_cpu(void)
 	const struct kron_sample *s;
 
 	chunk = (uint32_t)((rt_claim_end(kron_rt_lane->claim) - (uint64_t)kron_rt.pool) /
-			   KRON_CHUNK_SIZE) - 1;
+			   KRON_CHUNK_SIZE) -
+		1;
 	s = rig_samples(&board, chunk);
 	for (unsigned i = 0; i < KRON_CHUNK_SAMPLES && s[i].head; i++) {
 		if (s[i].event == KRON_EVENT_CPU)
@@ -428,7 +429,8 @@ static void handler_forks(void)
 			CHECK(waitpid(child, &status, 0) == child);
 			CHECK_EQ(status, 0);
 			of_children += 10;
-			for (unsigned i = 0; i < CHUNKS; i++) { /* as the collector does for the dead */
+			for (unsigned i = 0; i < CHUNKS;
+			     i++) { /* as the collector does for the dead */
 				uint64_t word = board.states[i];
 
 				if (kron_chunk_word_state(word) == KRON_CHUNK_OWNED &&
