@@ -252,7 +252,7 @@ static int check_found(const struct resolution *found, const char *path, struct 
 }
 
 static int plan_map(struct plan **all, struct patch_info *out, const struct code_map *map,
-		    struct links *links, struct err *err)
+		    struct links *links, uint64_t handlers, struct err *err)
 {
 	struct plan_options opt = apply_elf_options(map->img);
 	struct plan_request request;
@@ -260,6 +260,7 @@ static int plan_map(struct plan **all, struct patch_info *out, const struct code
 	int code;
 
 	opt.tactics = tactic_set;
+	opt.handlers = handlers;
 	if (!probes.specs.n)
 		return plan_make_from(all, map, &opt, err);
 	if (links)
@@ -290,18 +291,22 @@ static int make_plan(struct plan **all, struct patch_info *out, const struct elf
 {
 	bool calls = probes.specs.n && interpose_is_on(tactic_set);
 	struct functions fns = {0};
+	uint64_t handlers = 0;
 	struct links *links;
 	struct code_map *map;
 	int code = functions_find(&fns, img, err);
 
 	if (code)
 		return code;
-	links = calls ? links_make(img) : NULL;
-	if (links)
+	links = links_make(img);
+	if (calls)
 		interpose_add_stubs(&fns, img, links);
+	/* woken by KRON_BOARD, a dynamic program's handlers are wrapped where it installs them */
+	if (img->kind != ELF_KIND_STATIC && !no_board)
+		handlers = interpose_add_stub(&fns, img, links, "sigaction");
 	code = code_map_build(&map, img, &fns, err);
 	if (!code) {
-		code = plan_map(all, out, map, links, err);
+		code = plan_map(all, out, map, calls ? links : NULL, handlers, err);
 		if (img->kind == ELF_KIND_SHARED)
 			nhooks = start_hooks_find(hooks, map);
 		code_map_free(map);

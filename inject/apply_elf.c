@@ -423,11 +423,12 @@ static int put_block_and_start(struct applying *a)
 		.whole = true,
 		.dormant = true,
 		.id = a->note.id,
+		.handlers_only = a->img->kind != ELF_KIND_STATIC,
 	};
 	struct start_wake *wake = NULL;
 	int code;
 
-	if (a->img->kind == ELF_KIND_STATIC)
+	if (a->img->kind == ELF_KIND_STATIC || (a->img->kind != ELF_KIND_SHARED && a->at.start_len))
 		b.own_hook = start_part_hook(b.block + a->at.block_len);
 	if (a->at.start_len)
 		wake = start_wake_open(a->what, &b);

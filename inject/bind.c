@@ -248,9 +248,24 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 	return put_rel32(pl, off + STUB_PROBE_CALL, 4, b->block + KRON_BLOCK_THUNK);
 }
 
+static bool wraps_handlers(const struct plan_probe *p)
+{
+	return p->hook == KRON_HOOK_SYSTEM_CALL || p->hook == KRON_HOOK_HANDLERS ||
+	       p->hook == KRON_HOOK_SIGACTION;
+}
+
+static bool is_awake(const struct binding *b, const struct plan_probe *p)
+{
+	if (b->dormant)
+		return b->own_hook && p->hook != KRON_HOOK_SIGACTION && wraps_handlers(p);
+	if (b->alone)
+		return !b->handlers_only || wraps_handlers(p);
+	return b->hooks && p->hook != KRON_HOOK_HANDLERS;
+}
+
 static bool place_hook(struct placing *pl, uint32_t off, const struct plan_probe *p)
 {
-	if (pl->b->dormant ? p->hook != KRON_HOOK_SYSTEM_CALL || !pl->b->own_hook : !pl->b->hooks) {
+	if (!is_awake(pl->b, p)) {
 		skip_over(at(pl, off), STUB_HOOK_LEN);
 		return true;
 	}

@@ -17,6 +17,8 @@ struct binding {
 	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only);
 				     * SELECTED_CALLERS: yes, but nothing of it here */
 	bool hooks;                 /* bind the hooks too */
+	bool alone;                 /* there is no libkron-rt.so: the start-up code has the hooks */
+	bool handlers_only;         /* alone: those that wrap handlers; of a dynamic program */
 	uint32_t event_base;        /* number of the plan's function 0 in the trace's table */
 	uint32_t jump_base;         /* likewise of its jump 0 */
 	bool has_jumps;             /* exits that are jumps have numbers of their own */
@@ -27,11 +29,12 @@ struct binding {
 	uint64_t table;             /* likewise of the words that far jumps go by, below 2 GiB */
 	uint64_t from, to;          /* sites wholly within these vaddrs only; 0, 0: all of them */
 	uint64_t thunk, hook_thunk; /* addresses in the process's libkron-rt.so */
-	bool whole;        /* give each site of the plan its place in the block, selected or not */
-	bool dormant;      /* every probe and hook jumps over itself: for a file on disk */
-	uint64_t own_hook; /* dormant: where hooks at system calls lead all the same; 0 = nowhere */
-	bool no_places;    /* places sleep, the others do not */
-	bool no_patches;   /* nothing but the block is wanted */
+	bool whole;   /* give each site of the plan its place in the block, selected or not */
+	bool dormant; /* every probe and hook jumps over itself: for a file on disk */
+	uint64_t
+		own_hook; /* dormant: where hooks that wrap handlers lead all the same; 0: nowhere */
+	bool no_places;   /* places sleep, the others do not */
+	bool no_patches;  /* nothing but the block is wanted */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 	/* For places; a plan without any needs none of it. */
 	uint64_t payload_thunk, action_thunk; /* likewise */

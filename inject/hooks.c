@@ -61,7 +61,7 @@ static bool match(const struct elf_symbol *sym, void *ctx)
 	    !elf_image_is_exec(s->img, sym->value))
 		return true;
 	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
-		if (strcmp(sym->name, hooks[i].symbol))
+		if (!hooks[i].symbol || strcmp(sym->name, hooks[i].symbol))
 			continue;
 		if (s->vaddr[i] && s->vaddr[i] != sym->value)
 			continue;
@@ -84,6 +84,7 @@ static bool is_for_static(enum kron_hook h)
 	case KRON_HOOK_MREMAP:
 	case KRON_HOOK_MPROTECT:
 	case KRON_HOOK_ARCH_PRCTL:
+	case KRON_HOOK_HANDLERS:
 		return false;
 	default:
 		return true;
@@ -120,7 +121,7 @@ unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOL
 		return 0;
 	elf_symbols_for_each(img, SHT_DYNSYM, match, &s);
 	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
-		if (!has_soname(img, hooks[i].soname))
+		if (!hooks[i].symbol || !has_soname(img, hooks[i].soname))
 			vaddr[i] = 0;
 		kept += vaddr[i] != 0;
 	}

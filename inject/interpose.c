@@ -112,6 +112,18 @@ static int compare_starts(const void *a, const void *b)
 }
 
 /* Parents are known by numbers: each begins as its own, and the code map tells them anew. */
+static void add_stubs(struct functions *fns, const struct elf_image *img, const uint64_t *at,
+		      size_t n)
+{
+	add_jumps(fns, img, at, n);
+	if (fns->n)
+		qsort(fns->v, fns->n, sizeof(*fns->v), compare_starts);
+	for (uint32_t i = 0; i < fns->n; i++) {
+		fns->v[i].is_part = false;
+		fns->v[i].parent = i;
+	}
+}
+
 void interpose_add_stubs(struct functions *fns, const struct elf_image *img, const struct links *l)
 {
 	uint64_t *at = xmalloc((l->imports.n + 1) * sizeof(*at));
@@ -122,14 +134,23 @@ void interpose_add_stubs(struct functions *fns, const struct elf_image *img, con
 			at[n++] = l->imports.v[i].jump;
 	if (n)
 		qsort(at, n, sizeof(*at), compare_places);
-	add_jumps(fns, img, at, n);
-	if (fns->n)
-		qsort(fns->v, fns->n, sizeof(*fns->v), compare_starts);
-	for (uint32_t i = 0; i < fns->n; i++) {
-		fns->v[i].is_part = false;
-		fns->v[i].parent = i;
-	}
+	add_stubs(fns, img, at, n);
 	xfree(at);
+}
+
+uint64_t interpose_add_stub(struct functions *fns, const struct elf_image *img,
+			    const struct links *l, const char *name)
+{
+	for (size_t i = 0; i < l->imports.n; i++) {
+		const struct link_import *im = &l->imports.v[i];
+
+		if (!im->jump || strcmp(im->name, name))
+			continue;
+		if (!functions_at(fns, im->jump))
+			add_stubs(fns, img, &im->jump, 1);
+		return im->jump;
+	}
+	return 0;
 }
 
 /* ---- calls without a stub ---- */

@@ -20,6 +20,9 @@
 struct code_map;
 /* The jumps of all its stubs become functions without a name (is_stub), for places to be there. */
 void interpose_add_stubs(struct functions *fns, const struct elf_image *img, const struct links *l);
+/* The same for the one by which a function of this name is called.  Its vaddr; 0: there is none. */
+uint64_t interpose_add_stub(struct functions *fns, const struct elf_image *img,
+			    const struct links *l, const char *name);
 /* Which of the calls that are not known yet and that `wanted` has are there: by the map of the
  * image, or, without one, by that of the functions that hold them. */
 void interpose_check_calls(struct links *l, const struct code_map *map);

@@ -607,7 +607,8 @@ static uint64_t own_hook(const struct patch_info *info, const struct elf_image *
 	const uint8_t *at = elf_image_at(img, vaddr, sizeof(struct kron_start));
 	struct kron_start h;
 
-	if (!patch_info_has_start(img) || !at)
+	/* a library's does not run unless it is asked to */
+	if (!patch_info_has_board(img) || img->kind == ELF_KIND_SHARED || !at)
 		return 0;
 	memcpy(&h, at, sizeof(h));
 	return vaddr + h.hook;

@@ -485,6 +485,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	hooks_find(map->img, m.hooks);
 	m.is_read = aot_image_is(map->img);
 	copied_find(&m.pl.copied, map->functions);
+	m.hooks[KRON_HOOK_HANDLERS] = m.opt->handlers;
 	index_parts(&m);
 	index_exits(&m);
 	index_places(&m);

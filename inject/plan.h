@@ -217,7 +217,8 @@ struct plan_options {
 	/* The user's places; NULL: entries and exits of all functions.  The cache key of a plan
 	 * with a request must tell it from others: plan_request_hash(). */
 	const struct plan_request *request;
-	uint32_t tactics; /* enum tactic_switch; 0: USE_DEFAULT */
+	uint32_t tactics;  /* enum tactic_switch; 0: USE_DEFAULT */
+	uint64_t handlers; /* KRON_HOOK_HANDLERS: vaddr of a stub of the linker's; 0: none */
 };
 /* Of what makes the plan different: places, actions, functions. */
 uint64_t plan_request_hash(const struct plan_request *r);

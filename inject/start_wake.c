@@ -243,7 +243,7 @@ struct start_wake *start_wake_open(const struct patch_info *what, const struct b
 	w->binding = *asleep;
 	w->binding.dormant = false;
 	w->binding.no_patches = true;
-	w->binding.hooks = asleep->own_hook; /* else they are libkron-rt.so's */
+	w->binding.alone = true;
 	w->binding.selected = w->all;
 	w->binding.event_base = patch_info_first_number(what);
 	w->binding.levels = what->levels;

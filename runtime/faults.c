@@ -12,7 +12,9 @@
  * the kernel reserves and never reads; so nothing is kept here, and handlers that leave by
  * siglongjmp leave nothing behind.
  *
- * A signal that stops the program in the middle of a probe (somebody's kill) is shown as it is.
+ * A fault in code of ours, a probe's push where the stack ends, is shown as one of the instruction
+ * that the probe stands in front of, or not at all (own_faults.c).  Any other signal that stops the
+ * program in the middle of a probe (somebody's kill) is shown as it is.
  *
  * Steps (TF): a program that steps itself must see each of its instructions once: at its own
  * address.  Steps through probes, and through the jumps between module and stub, are ours.
@@ -30,6 +32,7 @@
 #include <ucontext.h>
 #include "runtime/rt.h"
 #include "runtime/faults.h"
+#include "runtime/spots.h"
 #include "runtime/sys.h"
 #include "runtime/unwind.h"
 #ifdef RT_STATIC
@@ -55,9 +58,6 @@ static uint64_t *stepped_word(void)
 	return rt_is_strange() ? &strange : &stepped;
 }
 
-extern const uint8_t own_start[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
-extern const uint8_t own_end[] __asm__("_end") __attribute__((visibility("hidden")));
-
 static uint64_t *reg(ucontext_t *uc, int which)
 {
 	return (uint64_t *)&uc->uc_mcontext.gregs[which];
@@ -68,134 +68,7 @@ static uint64_t *notes(ucontext_t *uc)
 	return (uint64_t *)uc->uc_mcontext.__reserved1;
 }
 
-/* ---- the tables ---- */
-
-static uint64_t block_of(const struct kron_tables *t)
-{
-	return (uint64_t)t - t->offset;
-}
-
-/* What instructions count from. */
-static uint64_t text_of(const struct kron_tables *t)
-{
-	return t->lo + kron_tables_bias(t);
-}
-
-struct spot {
-	uint64_t start; /* in the stub */
-	uint64_t insn;  /* in the module */
-	enum kron_shape shape;
-};
-
-static const uint32_t *spots(const struct kron_tables *t)
-{
-	return (const uint32_t *)((const uint8_t *)t + t->spot_at);
-}
-
-static const struct kron_granule *granules(const struct kron_tables *t)
-{
-	return (const struct kron_granule *)((const uint8_t *)t + t->granule_at);
-}
-
-/* Spot i, of granule g.  The first one may go on from the granule before. */
-static struct spot spot_of_granule(const struct kron_tables *t, uint32_t g, uint32_t i)
-{
-	const struct kron_granule *granule = granules(t) + g;
-	uint32_t spot = spots(t)[i], off = KRON_SPOT_OFFSET(spot);
-	uint64_t start = block_of(t) + (uint64_t)g * KRON_GRANULE + off;
-
-	if (i == granule->first && off && (uint64_t)g * KRON_GRANULE > t->stubs_at)
-		start -= KRON_GRANULE;
-	return (struct spot){
-		.start = start,
-		.insn = text_of(t) + granule->insn + KRON_SPOT_INSN(spot),
-		.shape = KRON_SPOT_SHAPE(spot),
-	};
-}
-
-static uint64_t depth_of(const struct kron_tables *t, const struct spot *s, uint64_t pos)
-{
-	const uint8_t *depth = (const uint8_t *)t + t->depth_at + s->shape * KRON_SHAPE_BYTES;
-
-	return 8ull * depth[pos < KRON_SHAPE_BYTES ? pos : KRON_SHAPE_BYTES - 1];
-}
-
-static bool is_insn(enum kron_shape shape)
-{
-	return shape == KRON_SHAPE_INSN || shape == KRON_SHAPE_CALL ||
-	       shape == KRON_SHAPE_CALL_RELATIVE || shape == KRON_SHAPE_RESULT;
-}
-
-/* The spot that holds pc; false in the block's head and behind its stubs. */
-static bool spot_at(const struct kron_tables *t, uint64_t pc, struct spot *out)
-{
-	uint64_t x = pc - block_of(t);
-	uint32_t g = (uint32_t)(x / KRON_GRANULE), i, end;
-
-	if (x < t->stubs_at || x / KRON_GRANULE >= t->ngranules)
-		return false;
-	i = granules(t)[g].first;
-	end = granules(t)[g + 1].first;
-	if (i == end)
-		return false;
-	while (i + 1 < end && KRON_SPOT_OFFSET(spots(t)[i + 1]) <= x % KRON_GRANULE)
-		i++;
-	*out = spot_of_granule(t, g, i);
-	return true;
-}
-
-/* A granule that comes before the instruction's first spot. */
-static uint32_t granule_before(const struct kron_tables *t, uint64_t insn)
-{
-	uint32_t lo = 0, hi = t->ngranules;
-
-	if (!(t->flags & KRON_TABLES_SORTED))
-		return 0;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (text_of(t) + granules(t)[mid].insn < insn)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	/* its site may be longer than a granule, and its instructions lie behind the site's start */
-	while (lo && text_of(t) + granules(t)[lo - 1].insn + KRON_WINDOW_MAX >= insn)
-		lo--;
-	return lo ? lo - 1 : 0;
-}
-
-/* The first spot of the instruction, false when it was not displaced. */
-static bool spot_of(const struct kron_tables *t, uint64_t insn, struct spot *out)
-{
-	for (uint32_t g = granule_before(t, insn); g < t->ngranules; g++) {
-		if (t->flags & KRON_TABLES_SORTED && text_of(t) + granules(t)[g].insn > insn)
-			return false;
-		for (uint32_t i = granules(t)[g].first; i < granules(t)[g + 1].first; i++) {
-			*out = spot_of_granule(t, g, i);
-			/* what only leads back to it is not the instruction */
-			if (out->insn == insn && out->shape != KRON_SHAPE_BACK)
-				return true;
-		}
-	}
-	return false;
-}
-
-static const struct kron_trap *trap_at(const struct kron_tables *t, uint64_t addr)
-{
-	const struct kron_trap *trap = (const struct kron_trap *)((const uint8_t *)t + t->traps_at);
-	uint32_t lo = 0, hi = t->ntraps;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (trap[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < t->ntraps && trap[lo].addr == addr ? &trap[lo] : NULL;
-}
+/* ---- sites ---- */
 
 /*
  * Where the module's code at addr leads into the block, or 0: the jump that stands at a site or
@@ -214,12 +87,12 @@ static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool 
 		if (*p == 0xe9) {
 			mini_copy(&far, p + 1, sizeof(far));
 			addr = (uint64_t)(p + 5) + (uint64_t)(int64_t)far;
-			return addr - block_of(t) < t->offset ? addr : 0;
+			return addr - rt_block_start(t) < t->offset ? addr : 0;
 		}
 		if (*p != 0xeb)
 			return 0;
 		addr = (uint64_t)(p + 2) + (uint64_t)(int64_t)(int8_t)p[1];
-		if (addr - text_of(t) >= t->hi - t->lo)
+		if (addr - t->lo - kron_tables_bias(t) >= t->hi - t->lo)
 			return 0;
 	}
 	return 0;
@@ -228,35 +101,53 @@ static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool 
 /* Does a patch stand at the instruction?  It was displaced, so its bytes may be read. */
 static bool is_site(const struct kron_tables *t, uint64_t insn)
 {
-	uint64_t stub = trap_at(t, insn) ? trap_at(t, insn)->stub : patch_leads_to(t, insn, true);
-	struct spot s;
+	uint64_t stub =
+		rt_trap_at(t, insn) ? rt_trap_at(t, insn)->stub : patch_leads_to(t, insn, true);
+	struct rt_spot s;
 
-	return stub && spot_at(t, stub, &s) && s.insn == insn;
+	return stub && rt_spot_at(t, stub, &s) && s.insn == insn;
 }
 
 /* ---- showing, and back ---- */
+
+static void mark_shown(ucontext_t *uc, uint64_t insn, uint64_t back, uint64_t depth)
+{
+	uint64_t *note = notes(uc);
+
+	note[NOTE_COOKIE] = COOKIE ^ (uint64_t)uc;
+	note[NOTE_SHOWN] = insn;
+	note[NOTE_BACK] = back;
+	note[NOTE_DEPTH] = depth;
+}
+
+static bool is_fault(int signal, const siginfo_t *info)
+{
+	return info->si_code > 0 && (signal == SIGSEGV || signal == SIGBUS);
+}
 
 static void show(int signal, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t *rip = reg(uc, REG_RIP), stub = *rip, depth;
 	const struct kron_tables *t = rt_block_at(stub);
-	struct spot s;
+	struct rt_own_fault own;
+	struct rt_spot s;
 	uint64_t pos;
 
-	if (!t || !spot_at(t, stub, &s))
-		return;
-	pos = stub - s.start;
-	depth = depth_of(t, &s, pos);
-	notes(uc)[NOTE_BACK] = s.start;
-	notes(uc)[NOTE_DEPTH] = 0;
-	if (signal == SIGPROF) { /* who only looks may see more */
-		notes(uc)[NOTE_BACK] = stub;
-		notes(uc)[NOTE_DEPTH] = depth;
-	} else if (is_insn(s.shape) ? depth > 8 || (pos && !depth) : pos || depth) {
+	if (is_fault(signal, info) && rt_own_fault_undo(uc, &own)) {
+		mark_shown(uc, own.insn, own.begin, 0);
 		return;
 	}
-	notes(uc)[NOTE_COOKIE] = COOKIE ^ (uint64_t)uc;
-	notes(uc)[NOTE_SHOWN] = s.insn;
+	if (!t || !rt_spot_at(t, stub, &s))
+		return;
+	pos = stub - s.start;
+	depth = rt_spot_depth(t, &s, pos);
+	if (signal == SIGPROF) { /* who only looks may see more */
+		mark_shown(uc, s.insn, stub, depth);
+	} else if (rt_spot_is_insn(s.shape) ? depth > 8 || (pos && !depth) : pos || depth) {
+		return;
+	} else {
+		mark_shown(uc, s.insn, s.start, 0);
+	}
 	*rip = s.insn;
 	*reg(uc, REG_RSP) += depth;
 	if (info->si_code > 0 && signal != SIGSEGV && signal != SIGBUS &&
@@ -271,7 +162,7 @@ void kron_rt_resume(ucontext_t *uc)
 	uint64_t *rip = reg(uc, REG_RIP), *note = notes(uc);
 	bool shown = note[NOTE_COOKIE] == (COOKIE ^ (uint64_t)uc);
 	const struct kron_tables *t;
-	struct spot s;
+	struct rt_spot s;
 
 	note[NOTE_COOKIE] = 0;
 	if (shown && *rip == note[NOTE_SHOWN]) {
@@ -280,24 +171,19 @@ void kron_rt_resume(ucontext_t *uc)
 		return;
 	}
 	t = rt_block_of_text(*rip);
-	if (t && spot_of(t, *rip, &s) && !is_site(t, *rip))
+	if (t && rt_spot_of(t, *rip, &s) && !is_site(t, *rip))
 		*rip = s.start;
 }
 
 /* ---- steps ---- */
 
-static bool is_own_code(uint64_t pc)
-{
-	return pc >= (uint64_t)own_start && pc < (uint64_t)own_end;
-}
-
 /* A landing or relay on the way from the site that was shown to its stub? */
 static bool is_on_way(const struct kron_tables *t, uint64_t pc, uint64_t site)
 {
 	uint64_t stub = site && pc != site ? patch_leads_to(t, pc, false) : 0;
-	struct spot s;
+	struct rt_spot s;
 
-	return stub && spot_at(t, stub, &s) && s.insn == site;
+	return stub && rt_spot_at(t, stub, &s) && s.insn == site;
 }
 
 /* A step that ended where the program has no instruction, or one that it has seen. */
@@ -305,9 +191,9 @@ static bool is_own_step(uint64_t pc)
 {
 	const struct kron_tables *t = rt_block_at(pc);
 	uint64_t *last = stepped_word(), seen = *last;
-	struct spot s;
+	struct rt_spot s;
 
-	if (is_own_code(pc))
+	if (rt_is_own_code(pc))
 		return true;
 	if (!t) {
 		t = rt_block_of_text(pc);
@@ -322,7 +208,7 @@ static bool is_own_step(uint64_t pc)
 		}
 		return *(const uint8_t *)pc == 0xe9 && patch_leads_to(t, pc, false); /* a landing */
 	}
-	if (!spot_at(t, pc, &s) || !is_insn(s.shape) || pc != s.start)
+	if (!rt_spot_at(t, pc, &s) || !rt_spot_is_insn(s.shape) || pc != s.start)
 		return true;
 	*last = 0;
 	return s.insn == seen;
@@ -344,7 +230,7 @@ static bool take_trap(siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t *rip = reg(uc, REG_RIP);
 	const struct kron_tables *t = rt_block_of_text(*rip - 1);
-	const struct kron_trap *trap = t && info->si_code > 0 ? trap_at(t, *rip - 1) : NULL;
+	const struct kron_trap *trap = t && info->si_code > 0 ? rt_trap_at(t, *rip - 1) : NULL;
 
 	if (trap && !(*reg(uc, REG_EFL) & EFLAGS_TF && *reg(uc, REG_TRAPNO) == TRAP_STEP)) {
 		*rip = trap->stub;
@@ -366,16 +252,16 @@ static uint32_t steps;   /* of all threads: it is a limit, no count */
 static bool is_home(uint64_t pc)
 {
 	const struct kron_tables *t = rt_block_at(pc);
-	struct spot s;
+	struct rt_spot s;
 
 	if (t)
-		return spot_at(t, pc, &s) && pc == s.start &&
+		return rt_spot_at(t, pc, &s) && pc == s.start &&
 		       (patch_leads_to(t, s.insn, true) == pc ||
 			/* a loop that comes in behind the probe never passes its stub's start */
 			(steps > STEPS_MAX && s.shape == KRON_SHAPE_INSN && is_site(t, s.insn)));
 	t = rt_block_of_text(pc);
-	if (is_own_code(pc) || !t)
-		return !t && !is_own_code(pc);
+	if (rt_is_own_code(pc) || !t)
+		return !t && !rt_is_own_code(pc);
 	return is_site(t, pc) || *(const uint8_t *)pc != 0xe9 || !patch_leads_to(t, pc, false);
 }
 
@@ -385,7 +271,7 @@ static bool may_step(const ucontext_t *uc, uint64_t pc)
 	const uint8_t *p = (const uint8_t *)pc;
 
 	return rt_faults_trap() && !(uc->uc_sigmask.__val[0] & 1ul << (SIGTRAP - 1)) &&
-	       (rt_block_at(pc) || rt_block_of_text(pc) || is_own_code(pc)) &&
+	       (rt_block_at(pc) || rt_block_of_text(pc) || rt_is_own_code(pc)) &&
 	       !(p[0] == 0x0f && p[1] == 0x05);
 }
 
@@ -441,6 +327,10 @@ uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t num
 #endif
 	if (signal == SIGTRAP && take_trap(info, uc))
 		return 0;
+	if (is_fault(signal, info) && rt_own_fault_serve(uc)) {
+		rt_fault_again(signal, number);
+		return 0;
+	}
 	if (number < RT_HANDLERS_FIXED) {
 		/* the kernel forces its own traps on whoever ignores them */
 		if (number == RT_HANDLER_DEFAULT || info->si_code > 0)

@@ -20,6 +20,7 @@
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
 #include <stdint.h>
+#include <ucontext.h>
 #include <kron/tables.h>
 
 struct rt_regs;
@@ -53,10 +54,25 @@ void rt_hook_sigaction(struct rt_regs *r) __attribute__((visibility("hidden")));
 /* In front of the system call, whose arguments these are; size: of a set of signals. */
 void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t size)
 	__attribute__((visibility("hidden")));
+/* The signal was none for the program: if its handler was for once only, it is there again. */
+void rt_fault_again(int signal, uint32_t number) __attribute__((visibility("hidden")));
 /* Is SIGTRAP's handler one of ours?  RT_STATIC only. */
 bool rt_faults_trap(void) __attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
+
+/* ---- own_faults.c ---- */
+
+struct rt_own_fault {
+	uint64_t insn;  /* of the module, that the probe belongs to */
+	uint64_t begin; /* where the probe begins in its stub */
+};
+bool rt_is_own_code(uint64_t pc) __attribute__((visibility("hidden")));
+/* A fault in a probe: the context becomes that of its instruction.  False: it is none. */
+bool rt_own_fault_undo(ucontext_t *uc, struct rt_own_fault *out)
+	__attribute__((visibility("hidden")));
+/* A fault in front of C: it has run, and the context goes on behind it.  False: it is none. */
+bool rt_own_fault_serve(ucontext_t *uc) __attribute__((visibility("hidden")));
 
 #endif
 #endif

@@ -127,7 +127,7 @@ static void hook_syscall(struct rt_regs *r)
 /* In front of a `syscall` of the program; those with other numbers do not come here. */
 static void hook_system_call(struct rt_regs *r)
 {
-	if ((uint32_t)r->rax == __NR_rt_sigaction) /* also if nothing else is to be done: WRAPS */
+	if ((uint32_t)r->rax == __NR_rt_sigaction)
 		rt_hook_rt_sigaction((int)r->rdi, &r->rsi, &r->rdx, r->r10);
 	if (!kron_rt.live)
 		return;
@@ -158,8 +158,11 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 	if (!kron_rt_has_data)
 		return;
 #endif
+	/* also when nothing else is to be done (KRON_START_WRAPS) */
 	if (hook == KRON_HOOK_SYSTEM_CALL)
 		hook_system_call(r);
+	if (hook == KRON_HOOK_SIGACTION || hook == KRON_HOOK_HANDLERS)
+		rt_hook_sigaction(r);
 	if (!kron_rt.live)
 		return;
 	switch (hook) {
@@ -211,9 +214,6 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 		break;
 	case KRON_HOOK_PRCTL:
 		rt_hook_prctl(r->rdi, r->rsi, r->rdx);
-		break;
-	case KRON_HOOK_SIGACTION:
-		rt_hook_sigaction(r);
 		break;
 	case KRON_HOOK_SYSCALL:
 		hook_syscall(r);

@@ -8,7 +8,8 @@
  * In static programs the hook stands in front of the system call (hook_system_call()).  In others it
  * is a hook at the code of libc's sigaction() rather than a function in its place: signal(), sigset()
  * and their kin inside libc go there too, and callers that found it by dlsym() or a version.
- * libc still makes the call, with its own restorer, and is traced as ever.
+ * libc still makes the call, with its own restorer, and is traced as ever.  A file from kron patch
+ * that is woken by KRON_BOARD has no hooks in libc: there it is where the file calls sigaction().
  *
  * Which handler is the program's stands in the kernel and nowhere else: by the number of the
  * entry.  So vfork children, who share our memory but not their actions, and threads that set
@@ -30,9 +31,10 @@
 #include "runtime/mini.h"
 
 #define ENTRY_SIZE 16u
-#define SIGINFO_FLAG 4u /* SA_SIGINFO */
-#define SCRATCH 2u      /* a handler may set an action while we do */
-#define STRANGE_SCRATCH 64u
+#define SIGINFO_FLAG 4u       /* SA_SIGINFO */
+#define ONCE_FLAG 0x80000000u /* SA_RESETHAND */
+#define SCRATCH 2u            /* a handler may set an action while we do */
+#define COMMON_SCRATCH 64u    /* without thread data */
 
 void kron_rt_return(void) __attribute__((visibility("hidden")));
 extern const uint8_t kron_rt_fault_entries[] __attribute__((visibility("hidden")));
@@ -119,7 +121,9 @@ static bool wrap(int signal, uint64_t *handler, uint64_t *flags)
 {
 	uint32_t n;
 
-	if (*handler <= 1) /* SIG_DFL, SIG_IGN */
+	if (number_of(*handler) != RT_FAULT_ENTRIES)
+		return false; /* by another hook on the way */
+	if (*handler <= 1)    /* SIG_DFL, SIG_IGN */
 		n = signal == SIGTRAP && has_traps ? (uint32_t)*handler : RT_FAULT_ENTRIES;
 	else
 		n = number_for(*handler, *flags & SIGINFO_FLAG);
@@ -128,6 +132,17 @@ static bool wrap(int signal, uint64_t *handler, uint64_t *flags)
 	*handler = entry_of(n);
 	*flags |= SIGINFO_FLAG;
 	return true;
+}
+
+void rt_fault_again(int signal, uint32_t number)
+{
+	struct rt_action k;
+
+	/* the kernel leaves all but the handler */
+	if (ask(signal, &k) || !(k.flags & ONCE_FLAG) || k.handler != 0)
+		return;
+	k.handler = entry_of(number);
+	sys4(__NR_rt_sigaction, signal, (long)&k, 0, 8);
 }
 
 static void unwrap(uint64_t *handler, uint64_t *flags)
@@ -176,7 +191,6 @@ void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t siz
 	*set = *old = 0;
 }
 
-#ifndef RT_STATIC /* there is no thread data, and no trap of ours */
 /* ---- libc's sigaction(signal, set, old) ---- */
 
 /* libc's struct sigaction. */
@@ -186,19 +200,29 @@ struct user_action {
 	int32_t flags;
 	uint64_t restorer;
 };
+/* Of all threads: until libc has looked, some instructions later. */
+static struct user_action *common_scratch(void)
+{
+	static struct user_action all[COMMON_SCRATCH];
+	static uint32_t next;
+
+	return &all[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % COMMON_SCRATCH];
+}
+
+#ifdef RT_STATIC
+static struct user_action *new_scratch(void)
+{
+	return common_scratch();
+}
+#else
 static __thread struct user_action scratch[SCRATCH] __attribute__((tls_model("initial-exec")));
 static __thread uint32_t scratch_next __attribute__((tls_model("initial-exec")));
-/* For threads whose data is not to be trusted: until libc has looked, some instructions later. */
-static struct user_action strange_scratch[STRANGE_SCRATCH];
-static uint32_t strange_next; /* atomic */
 
 static struct user_action *new_scratch(void)
 {
-	if (rt_is_strange())
-		return &strange_scratch[__atomic_fetch_add(&strange_next, 1, __ATOMIC_RELAXED) %
-					STRANGE_SCRATCH];
-	return &scratch[scratch_next++ % SCRATCH];
+	return rt_is_strange() ? common_scratch() : &scratch[scratch_next++ % SCRATCH];
 }
+#endif
 
 static void answer(int signal, struct user_action *old)
 {
@@ -238,6 +262,7 @@ void rt_hook_sigaction(struct rt_regs *r)
 	}
 }
 
+#ifndef RT_STATIC
 /* ---- traps of ours ---- */
 
 void rt_faults_block(const struct kron_tables *t)

@@ -31,6 +31,12 @@
 #define RT_STACK_SHIFT 14
 #define RT_STACKS 64
 
+/* thunk.inc: what a thunk pushes, or a hook; what C needs behind it, on lanes and with a board. */
+#define RT_STACK_THUNK 56
+#define RT_STACK_HOOK 120
+#define RT_STACK_LANE 768
+#define RT_STACK_BOARD 2560
+
 #define RT_CLAIM_STEP 0x0001000000000014
 #define RT_CLAIM_COUNT_SHIFT 48
 
@@ -53,7 +59,7 @@
 #define RT_RSEQ_SIG 0x53053053
 
 /* enum kron_hook */
-#define RT_HOOK_SYSTEM_CALL 18
+#define RT_HOOK_SYSTEM_CALL 19
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>

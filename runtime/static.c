@@ -147,11 +147,6 @@ void rt_hook_dl_state(void)
 {
 }
 
-void rt_hook_sigaction(struct rt_regs *r)
-{
-	(void)r;
-}
-
 void rt_hook_mmap(const struct rt_regs *r)
 {
 	(void)r;

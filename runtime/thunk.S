@@ -29,6 +29,7 @@
 	.p2align 6
 \name:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	mov	%eax, %ecx

@@ -15,6 +15,7 @@
 	.p2align 4
 \name:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi
@@ -22,7 +23,7 @@
 	mov	%ecx, %edx
 	SAVE_FLAGS
 	PAYLOAD	\own, 32, %esi
-	CALL_C	kron_rt_exact, 40
+	CALL_C	kron_rt_exact, 40, RT_STACK_BOARD
 	BACK_FLAGS
 	BACK	%rsi
 	BACK	%rdi
@@ -64,6 +65,7 @@
 	.p2align 6
 kron_rt_probe_device:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi
@@ -161,6 +163,7 @@ kron_rt_payload_counters:
 .Ltrace:
 	jmp	kron_rt_payload
 .Lresource:
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi
@@ -183,6 +186,7 @@ kron_rt_payload_counters:
 	.p2align 4
 kron_rt_action_thunk:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rcx
 	SAVE	%rdx
 	SAVE	%rdi
@@ -190,7 +194,7 @@ kron_rt_action_thunk:
 	mov	%eax, %edi
 	mov	40(%rsp), %rsi
 	SAVE_FLAGS
-	CALL_C	kron_rt_action, 48
+	CALL_C	kron_rt_action, 48, RT_STACK_BOARD
 	BACK_FLAGS
 	BACK	%rsi
 	BACK	%rdi

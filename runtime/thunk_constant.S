@@ -24,6 +24,7 @@
 	.p2align 6
 \name:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi

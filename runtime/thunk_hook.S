@@ -18,6 +18,7 @@
 	.p2align 4
 kron_rt_hook_thunk:
 	.cfi_startproc
+	TOUCH_FIRST RT_STACK_HOOK
 	/* most system calls are none of ours: back, without a look at the flags */
 	lea	-RT_HOOK_SYSTEM_CALL(%rax), %ecx
 	jrcxz	1f

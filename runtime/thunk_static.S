@@ -60,6 +60,7 @@
 	.p2align 6
 \name:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi
@@ -121,6 +122,7 @@
 	.p2align 6
 \name:
 	.cfi_startproc
+	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	SAVE	%rsi

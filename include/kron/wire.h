@@ -293,7 +293,9 @@ enum kron_hook {
 	KRON_HOOK_SPAWNP = 15, /* libc posix_spawnp */
 	KRON_HOOK_SPAWNP_OLD = 16,
 	KRON_HOOK_ARCH_PRCTL = 17, /* libc arch_prctl: %fs is to lead elsewhere */
-	KRON_HOOK_SYMBOLS = 18,    /* so many are found by their names */
+	/* A file from kron patch that has no libkron-rt.so: where it calls sigaction. */
+	KRON_HOOK_HANDLERS = 18,
+	KRON_HOOK_SYMBOLS = 19, /* so many are found by their names */
 	/* In front of a `syscall` whose number is one of these, or that may be for any:
 	 * rt_sigaction, prctl, seccomp, and where threads have data of ours arch_prctl, clone, clone3.
 	 * Not in libc. */

@@ -156,10 +156,16 @@ lint() {
 	"$PYTHON" - <<-'END'
 		old, new = (open(f, "rb").read() for f in ("/bin/bash", "bash.kron"))
 		changed = [i for i in range(64, len(old)) if old[i] != new[i]]
-		text = next(l for l in __import__("subprocess").run(["readelf", "-SW", "/bin/bash"],
-			capture_output=True, text=True).stdout.splitlines() if " .text " in l).split()
-		off, size = (int(v, 16) for v in text[text.index("PROGBITS") + 2:][:2])
-		assert changed and all(off <= i < off + size for i in changed)
+		sections = __import__("subprocess").run(["readelf", "-SW", "/bin/bash"],
+			capture_output=True, text=True).stdout.splitlines()
+		at = lambda name: next(l.split("PROGBITS")[1].split() for l in sections if f" {name} " in l)
+		off, size = (int(v, 16) for v in at(".text")[1:3])
+		text = [i for i in changed if off <= i < off + size]
+		# and the stub by which it calls sigaction()
+		off, size = (int(v, 16) for v in at(".plt")[1:3])
+		stub = [i for i in changed if off <= i < off + size]
+		assert text and 0 < len(stub) <= 6 and stub[-1] - stub[0] < 6
+		assert changed == sorted(text + stub)
 		# e_entry, e_phoff, e_shoff, e_phnum, e_shnum
 		assert all(i in (*range(24, 48), 56, 57, 60, 61)
 			for i in range(64) if old[i] != new[i])

@@ -9,6 +9,7 @@ Truth is the untraced run, or what the program counts itself.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import KRON, Suite, Wrong, compile_c, need, truth
+from tap import KRON, Skip, Suite, compile_c, need, truth
 
 REPEAT = int(os.environ.get("KRON_TEST_REPEAT", "1"))
 
@@ -113,11 +114,127 @@ def foreign_base_with_counts(*options):
 
 def foreign_base_on_device():
     """Its samples need an rseq area; without one they are lost."""
-    with open("device", "wb") as f:
-        f.truncate(32 << 20)
     compile_c("foreign", "torture/foreign_fs.c", *BARE)
     plain = run("./foreign")
-    need(run(*record("--bus", "device:" + os.path.abspath("device")), "./foreign") == plain, "other output")
+    need(run(*record("--bus", device()), "./foreign") == plain, "other output")
+
+
+# ---- the end of the stack ----
+
+
+def stack_end(*flags):
+    compile_c("stack_end", "torture/stack_end.c", "-fcf-protection=none", *flags)
+    need(run("./stack_end") == "done\n", "the untraced run fails")
+
+
+def calls_in(out):
+    deep, leaf = out.splitlines()[0].split()
+    return int(deep), int(leaf)
+
+
+PLACES = {
+    "entries and exits": [],
+    "every instruction": ["deep%insns", "keep%insns", "leaf%insns"],
+    "payloads": ["deep%insns trace $sp", "keep trace $arg1", "leaf%stores trace $addr", "keep%insns trace 7"],
+    "Resource samples": ["keep resource", "deep resource", "keep%return resource"],
+    "counts": ["deep%insns count:4", "keep%insns count:4", "leaf%insns count:4"],
+    "stores": ["deep store:4=0xffff", "keep%insns store:4=0xffff"],
+}
+
+
+def handler_sees_the_end(what, *options):
+    """The program itself checks what its handler sees; calls are counted by it and by the probes."""
+    stack_end()
+    probes = [x for p in PLACES[what] for x in ("-p", p)]
+    exact = "exact" in options
+    device = any(o.startswith("device") for o in options)
+    if what != "entries and exits" and not exact and not device:
+        probes += ["-p", "deep count:0", "-p", "leaf count:1"]
+    os.environ["SHOW_CALLS"] = "1"
+    try:
+        deep, leaf = calls_in(run(*record("--when-full", "wait", *probes, *options), "./stack_end"))
+    finally:
+        del os.environ["SHOW_CALLS"]
+    if what == "entries and exits" and not device:
+        t = truth.Trace("trace")
+        need((t.entries["deep"], t.entries["leaf"]) == (deep, leaf), f"{t.entries}, called {deep}, {leaf}")
+    elif not exact and not device:
+        counters = truth.kron_json("info", "trace")["counters"]
+        need(counters[:2] == [deep, leaf], f"counted {counters[:2]}, called {deep}, {leaf}")
+
+
+def device():
+    with open("device", "wb") as f:
+        f.truncate(32 << 20)
+    return "device:" + os.path.abspath("device")
+
+
+def handler_sees_the_end_on_device(what):
+    handler_sees_the_end(what, "--bus", device())
+
+
+def other_handlers_and_none():
+    stack_end()
+    for options in ((), ("--bus", "exact")):
+        run(*record(*options), "./stack_end", "once")
+        r = subprocess.run([*record(*options), "./stack_end", "die"], capture_output=True)
+        need(r.returncode == -signal.SIGSEGV, f"without a handler it ends with {r.returncode}")
+
+
+def in_patched_files(*flags):
+    """By itself, recorded, on a board of its own; with and without jumps in the text."""
+    stack_end(*flags)
+    board = f"unseen{os.getpid()}"
+    run(KRON, "board", "create", board)
+    try:
+        for options in ((), ("--jumps",), ("-p", "deep%insns", "-p", "keep%insns count:3")):
+            run(KRON, "patch", "-q", "-o", "patched", *options, "stack_end")
+            run("./patched")
+            run(*record(), "./patched")
+            run(*record("--bus", "exact"), "./patched")
+            run("env", f"KRON_BOARD={board}", "./patched")
+    finally:
+        run(KRON, "board", "rm", board)
+
+
+OCAML = """
+let rec deep n = 1 + deep (n + 1)
+let caught = ref 0
+let () =
+  for _ = 1 to int_of_string Sys.argv.(1) do
+    try ignore (deep 0) with Stack_overflow -> incr caught
+  done;
+  Printf.printf "%d\\n" !caught
+"""
+
+
+def ocaml():
+    if not shutil.which("ocamlopt"):
+        raise Skip("ocamlopt is not installed")
+    with open("overflow.ml", "w") as f:
+        f.write(OCAML)
+    run("ocamlopt", "-o", "overflow", "overflow.ml")
+    board = f"unseen{os.getpid()}"
+    run(KRON, "patch", "-q", "-o", "patched", "overflow")
+    run(KRON, "patch", "-q", "-p", "*deep*%insns", "-o", "insns", "overflow")
+    run(KRON, "board", "create", board)
+    try:
+        for n, command in (
+            (20, ["./overflow"]),
+            (200, [*record("-b", "64M"), "./overflow"]),
+            (200, [*record("-b", "64M", "-F", "*deep*"), "./overflow"]),
+            (50, [*record("-b", "64M", "-p", "*deep*%insns"), "./overflow"]),
+            (50, [*record("-p", "*deep*%insns count:1"), "./overflow"]),
+            (20, [*record("-b", "64M", "-L", "*"), "./overflow"]),
+            (5, [*record("--bus", "exact"), "./overflow"]),
+            (20, ["./patched"]),
+            (50, [*record("-b", "64M"), "./patched"]),
+            (3, ["env", f"KRON_BOARD={board}", "./patched"]),
+            (1, ["env", f"KRON_BOARD={board}", "./insns"]),
+        ):
+            need(run(*command, str(n)) == f"{n}\n", f"{command} did not catch {n}")
+    finally:
+        run(KRON, "board", "rm", board)
 
 
 with Suite("unseen") as s:
@@ -135,3 +252,13 @@ with Suite("unseen") as s:
     s.case("… constant time", foreign_base, "--constant-time")
     s.case("… counts", foreign_base_with_counts)
     s.case("… counts on the exact bus", foreign_base_with_counts, "--bus", "exact")
+    for what in PLACES:
+        s.case(f"the stack's end is seen where it is: {what}", handler_sees_the_end, what)
+        s.case(f"… {what}, the exact bus", handler_sees_the_end, what, "--bus", "exact")
+    s.case("… constant time", handler_sees_the_end, "entries and exits", "--constant-time")
+    s.case("… the device bus", handler_sees_the_end_on_device, "entries and exits")
+    s.case("… counts, the device bus", handler_sees_the_end_on_device, "counts")
+    s.case("… by handlers for one signal; without one the program dies", other_handlers_and_none)
+    s.case("… in files from kron patch", in_patched_files)
+    s.case("… in static files from kron patch", in_patched_files, "-static")
+    s.case("OCaml catches Stack_overflow", ocaml)
