@@ -34,6 +34,7 @@ static const struct {
 	[KRON_HOOK_SPAWNP] = {"posix_spawnp", "libc.so.6"},
 	[KRON_HOOK_SPAWNP_OLD] = {"posix_spawnp", "libc.so.6"},
 	[KRON_HOOK_ARCH_PRCTL] = {"arch_prctl", "libc.so.6"},
+	[KRON_HOOK_MLOCKALL] = {"mlockall", "libc.so.6"},
 };
 
 static bool has_soname(const struct elf_image *img, const char *soname)
@@ -85,6 +86,7 @@ static bool is_for_static(enum kron_hook h)
 	case KRON_HOOK_MPROTECT:
 	case KRON_HOOK_ARCH_PRCTL:
 	case KRON_HOOK_HANDLERS:
+	case KRON_HOOK_MLOCKALL:
 		return false;
 	default:
 		return true;
@@ -135,7 +137,7 @@ unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOL
 
 static bool is_wanted_number(const struct elf_image *img, uint64_t n)
 {
-	if (n == SYS_rt_sigaction || n == SYS_prctl || n == SYS_seccomp)
+	if (n == SYS_rt_sigaction || n == SYS_prctl || n == SYS_seccomp || n == SYS_mlockall)
 		return true;
 	return img->kind != ELF_KIND_STATIC &&
 	       (n == SYS_clone || n == SYS_clone3 || n == SYS_arch_prctl);
@@ -156,12 +158,12 @@ uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct 
 {
 	struct insn in;
 
-	if (h != KRON_HOOK_MMAP && h != KRON_HOOK_MREMAP)
+	if (h != KRON_HOOK_MMAP && h != KRON_HOOK_MREMAP && h != KRON_HOOK_MLOCKALL)
 		return f->start;
 	for (uint64_t at = f->start; at < f->end; at++)
 		if (code_map_flags(map, at) & CODE_INSN && code_map_insn(map, at, &in) &&
 		    in.kind == INSN_SYSCALL)
-			return at + in.len;
+			return h == KRON_HOOK_MLOCKALL ? at : at + in.len;
 	return 0;
 }
 

@@ -15,8 +15,8 @@
  */
 unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOLS]);
 
-/* Where in the function that has its symbol the hook stands: at the start, or behind the system call;
- * 0: there is none. */
+/* Where in the function that has its symbol the hook stands: at the start, or in front of the system call
+ * or behind it; 0: there is none. */
 uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct function *f);
 
 /* Are its instructions to be looked at?  Not in libc and ld.so, where symbols say enough. */

@@ -201,6 +201,7 @@ static long map_there(const struct group *g, const struct kron_command *c, int p
 		sys_munmap((void *)at, c->len);
 		return -EEXIST;
 	}
+	rt_unlock(c->addr, c->len);
 	return 0;
 }
 
@@ -247,6 +248,7 @@ static long block_replace(const struct group *g, const struct kron_command *c)
 	ret = sys5(__NR_mremap, at, (long)c->len, (long)c->len, MREMAP_MAYMOVE | MREMAP_FIXED,
 		   (long)c->addr);
 	if (!sys_failed(ret)) {
+		rt_unlock(c->addr, c->len);
 		if (c->kind == KRON_CMD_REPLACE)
 			rt_unwind_add(c->addr, c->len);
 		else

@@ -110,6 +110,9 @@ static void hook_syscall(struct rt_regs *r)
 	case __NR_seccomp:
 		rt_hook_seccomp(r->rsi, r->rdx, r->rcx);
 		break;
+	case __NR_mlockall:
+		rt_hook_mlockall(&r->rdi, &r->rsi, &r->rdx);
+		break;
 #ifndef RT_STATIC
 	case __NR_clone:
 		rt_hook_clone(r->rsi, r->r9);
@@ -137,6 +140,9 @@ static void hook_system_call(struct rt_regs *r)
 		break;
 	case __NR_seccomp:
 		rt_hook_seccomp(r->rdi, r->rsi, r->rdx);
+		break;
+	case __NR_mlockall:
+		rt_hook_mlockall(&r->rax, &r->rdi, &r->rsi);
 		break;
 #ifndef RT_STATIC
 	case __NR_clone:
@@ -214,6 +220,9 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 		break;
 	case KRON_HOOK_PRCTL:
 		rt_hook_prctl(r->rdi, r->rsi, r->rdx);
+		break;
+	case KRON_HOOK_MLOCKALL:
+		rt_hook_mlockall(&r->rax, &r->rdi, &r->rsi);
 		break;
 	case KRON_HOOK_SYSCALL:
 		hook_syscall(r);

@@ -59,7 +59,7 @@
 #define RT_RSEQ_SIG 0x53053053
 
 /* enum kron_hook */
-#define RT_HOOK_SYSTEM_CALL 19
+#define RT_HOOK_SYSTEM_CALL 20
 
 #ifndef __ASSEMBLER__
 #include <stdint.h>

@@ -21,6 +21,7 @@
 #include <linux/mman.h>
 #include "runtime/memory.h"
 #ifdef RT_STATIC
+#include "runtime/procfile.h"
 #include "runtime/static.h"
 #endif
 #include "runtime/sys.h"
@@ -98,8 +99,13 @@ long rt_pool_map(const struct rt_segment *seg)
 void rt_pool_unmap(void)
 {
 	if (kron_rt.pool)
-		sys_munmap(kron_rt.pool, (uint64_t)kron_rt.opened.now * KRON_CHUNK_SIZE);
+		sys_munmap(kron_rt.pool, rt_pool_size());
 	rt_private_unmap();
+}
+
+uint64_t rt_pool_size(void)
+{
+	return (uint64_t)__atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE) * KRON_CHUNK_SIZE;
 }
 
 uint32_t rt_pool_usable(void)
@@ -195,10 +201,15 @@ long rt_private_map(void)
 	return 0;
 }
 
+uint64_t rt_private_size(void)
+{
+	return private_size(__atomic_load_n(&kron_rt.mapped.now, __ATOMIC_ACQUIRE));
+}
+
 void rt_private_unmap(void)
 {
 	if (kron_rt.proc)
-		sys_munmap(kron_rt.proc, private_size(kron_rt.mapped.now));
+		sys_munmap(kron_rt.proc, rt_private_size());
 }
 
 bool rt_private_holds(uint32_t lanes)

@@ -22,6 +22,10 @@ static inline struct kron_chunk *rt_pool_chunk(uint32_t index)
 	return (struct kron_chunk *)(kron_rt.pool + (uint64_t)index * KRON_CHUNK_SIZE);
 }
 
+/* Bytes of each of the two mappings. */
+uint64_t rt_pool_size(void) __attribute__((visibility("hidden")));
+uint64_t rt_private_size(void) __attribute__((visibility("hidden")));
+
 /* The process page and the first lanes: zero pages for every child with memory of its own. */
 long rt_private_map(void) __attribute__((visibility("hidden")));
 void rt_private_unmap(void) __attribute__((visibility("hidden")));

@@ -46,7 +46,8 @@ static uint64_t *reg(ucontext_t *uc, int which)
 /* ---- where thunks touch the stack: thunk.inc ---- */
 
 struct rt_touch {
-	int32_t at, function, done; /* each from its own place; no function: the first instruction */
+	int32_t at, function,
+		done; /* each from its own place; no function: the first instruction */
 };
 extern const struct rt_touch touches[] __asm__("__start_kron_rt_touches")
 	__attribute__((visibility("hidden")));
@@ -82,7 +83,7 @@ static bool has_room(const ucontext_t *uc, uint64_t pc)
 
 	mini_copy(&disp, (const void *)(pc + MOV_DISP), sizeof(disp));
 	return here - start >= uc->uc_stack.ss_size ||
-	       here - start >= (uint64_t)-(int64_t)disp + ROOM_LEFT;
+	       here - start >= (uint64_t) - (int64_t)disp + ROOM_LEFT;
 }
 
 bool rt_own_fault_serve(ucontext_t *uc)
@@ -94,7 +95,7 @@ bool rt_own_fault_serve(ucontext_t *uc)
 		return false;
 	*reg(uc, REG_RAX) = 0;
 	if (has_room(uc, *reg(uc, REG_RIP))) {
-		function = (uint64_t (*)(uint64_t, uint64_t, uint64_t))place(&t->function);
+		function = (uint64_t(*)(uint64_t, uint64_t, uint64_t))place(&t->function);
 		*reg(uc, REG_RAX) =
 			function(*reg(uc, REG_RDI), *reg(uc, REG_RSI), *reg(uc, REG_RDX));
 	} else {
@@ -209,7 +210,7 @@ static bool is_code(uint64_t pc, const char *bytes, size_t n)
 /* One of the instructions that a count or store ends with.  False: it is none. */
 static bool carry_out(struct undo *u)
 {
-	if (is_code(u->pc, "\x04\x7f\x9e", 3)) { /* add $127,%al; sahf */
+	if (is_code(u->pc, "\x04\x7f\x9e", 3)) { /* add $127,%al, and the flags from %ah */
 		u->flags &= ~(uint64_t)(EFLAGS_SAHF | EFLAGS_OF);
 		u->flags |= (u->rax >> 8 & EFLAGS_SAHF) | (u->rax & 1 ? EFLAGS_OF : 0);
 		u->pc += 3;

@@ -439,6 +439,11 @@ void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 	__attribute__((visibility("hidden")));
 void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 	__attribute__((visibility("hidden")));
+/* In front of a system call whose number and arguments these are. */
+void rt_hook_mlockall(uint64_t *number, uint64_t *first, uint64_t *second)
+	__attribute__((visibility("hidden")));
+/* Of ours, just mapped: the program may have asked for all to be locked. */
+void rt_unlock(uint64_t addr, uint64_t size) __attribute__((visibility("hidden")));
 
 /* ---- starts.c ---- */
 /* This process is about to execute a program with our environment.  A number for when it fails. */

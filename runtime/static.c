@@ -141,6 +141,23 @@ const struct kron_tables *rt_block_of_text(uint64_t pc)
 	return t && pc - t->lo - kron_tables_bias(t) < t->hi - t->lo ? t : NULL;
 }
 
+uint32_t rt_blocks_max(void)
+{
+	return 1;
+}
+
+const struct kron_tables *rt_block(uint32_t i)
+{
+	(void)i;
+	return tables();
+}
+
+uint64_t rt_block_size(uint32_t i)
+{
+	(void)i;
+	return kron_start.block_len;
+}
+
 /* ---- parts that are not there ---- */
 
 void rt_hook_dl_state(void)

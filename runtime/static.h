@@ -55,12 +55,6 @@ void kron_rt_static(uint64_t *sp) __attribute__((visibility("hidden")));
 #define RT_BOARD_NAME_MAX 63u
 /* Is the process to store to a board, and may it be told so?  Then which. */
 bool rt_library_is_asked(char board[RT_BOARD_NAME_MAX + 1]) __attribute__((visibility("hidden")));
-struct rt_mapping {
-	uint64_t start, end, off, dev, ino;
-	char rights[4]; /* as /proc shows them: "rw-s" */
-};
-/* false: nothing is there, or we may not know. */
-bool rt_mapping_at(uint64_t addr, struct rt_mapping *out) __attribute__((visibility("hidden")));
 /* static_board.c: wake the probes on the board of this name. */
 void kron_rt_board(const char *name) __attribute__((visibility("hidden")));
 /* static_wake.c: what kron patch wrote down; false: nothing was changed. */

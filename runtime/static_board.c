@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "runtime/memory.h"
+#include "runtime/procfile.h"
 #include "runtime/static.h"
 #include "runtime/sys.h"
 #include "runtime/mini.h"

@@ -9,52 +9,21 @@
  */
 #define _GNU_SOURCE
 #include <elf.h>
-#include <fcntl.h>
+#include "runtime/procfile.h"
 #include "runtime/static.h"
-#include "runtime/sys.h"
 #include "runtime/mini.h"
-
-/* A stack in a program that we do not know. */
-#define BLOCK 512u
-
-struct reader {
-	int fd;
-	uint32_t at, len;
-	uint8_t bytes[BLOCK];
-};
-
-static bool open_file(struct reader *r, const char *path)
-{
-	r->at = r->len = 0;
-	r->fd = (int)sys4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	return r->fd >= 0;
-}
-
-/* The next byte; -1 at the end. */
-static int next_byte(struct reader *r)
-{
-	if (r->at == r->len) {
-		long n = sys3(__NR_read, r->fd, (long)r->bytes, sizeof(r->bytes));
-
-		if (n <= 0)
-			return -1;
-		r->len = (uint32_t)n;
-		r->at = 0;
-	}
-	return r->bytes[r->at++];
-}
 
 /* ---- the environment ---- */
 
 /* The next entry, or what of it fits; false: there is none. */
-static bool next_entry(struct reader *r, char *out, uint32_t size)
+static bool next_entry(struct rt_procfile *r, char *out, uint32_t size)
 {
 	uint32_t n = 0;
-	int c = next_byte(r);
+	int c = rt_procfile_byte(r);
 
 	if (c < 0)
 		return false;
-	for (; c > 0; c = next_byte(r)) {
+	for (; c > 0; c = rt_procfile_byte(r)) {
 		if (n < size - 1)
 			out[n++] = (char)c;
 	}
@@ -62,7 +31,7 @@ static bool next_entry(struct reader *r, char *out, uint32_t size)
 	return true;
 }
 
-static bool reads_board(struct reader *r, char *board)
+static bool reads_board(struct rt_procfile *r, char *board)
 {
 	char entry[sizeof(RT_ENV_BOARD) + RT_BOARD_NAME_MAX + 1];
 	bool found = false;
@@ -83,7 +52,7 @@ static bool reads_board(struct reader *r, char *board)
 }
 
 /* More rights than its caller has: the environment has no say there. */
-static bool is_secure(struct reader *r)
+static bool is_secure(struct rt_procfile *r)
 {
 	Elf64_auxv_t entry;
 
@@ -92,7 +61,7 @@ static bool is_secure(struct reader *r)
 		uint32_t i;
 
 		for (i = 0; i < sizeof(entry); i++) {
-			int c = next_byte(r);
+			int c = rt_procfile_byte(r);
 
 			if (c < 0)
 				return true;
@@ -105,71 +74,16 @@ static bool is_secure(struct reader *r)
 
 bool rt_library_is_asked(char board[RT_BOARD_NAME_MAX + 1])
 {
-	struct reader r;
+	struct rt_procfile r;
 	bool asked;
 
-	if (!open_file(&r, "/proc/self/environ"))
+	if (!rt_procfile_open(&r, "/proc/self/environ"))
 		return false;
 	asked = reads_board(&r, board);
-	sys_close(r.fd);
-	if (!asked || !open_file(&r, "/proc/self/auxv"))
+	rt_procfile_close(&r);
+	if (!asked || !rt_procfile_open(&r, "/proc/self/auxv"))
 		return false;
 	asked = !is_secure(&r);
-	sys_close(r.fd);
+	rt_procfile_close(&r);
 	return asked;
-}
-
-/* ---- mappings ---- */
-
-/* A number in this base, up to the byte that ends it, which is gone then. */
-static uint64_t read_number(struct reader *r, unsigned base, int *end)
-{
-	uint64_t n = 0;
-
-	for (;;) {
-		int c = next_byte(r);
-		unsigned digit = c >= '0' && c <= '9'   ? (unsigned)c - '0'
-				 : c >= 'a' && c <= 'f' ? (unsigned)c - 'a' + 10
-							: 16;
-
-		*end = c;
-		if (digit >= base)
-			return n;
-		n = n * base + digit;
-	}
-}
-
-static bool read_mapping(struct reader *r, struct rt_mapping *m)
-{
-	unsigned major, minor;
-	int c, i;
-
-	m->start = read_number(r, 16, &c);
-	if (c < 0)
-		return false;
-	m->end = read_number(r, 16, &c);
-	for (i = 0; i < 4; i++)
-		m->rights[i] = (char)next_byte(r);
-	next_byte(r);
-	m->off = read_number(r, 16, &c);
-	major = (unsigned)read_number(r, 16, &c);
-	minor = (unsigned)read_number(r, 16, &c);
-	m->dev = (minor & 0xff) | major << 8 | (uint64_t)(minor & ~0xffu) << 12; /* st_dev */
-	m->ino = read_number(r, 10, &c);
-	while (c >= 0 && c != '\n')
-		c = next_byte(r);
-	return true;
-}
-
-bool rt_mapping_at(uint64_t addr, struct rt_mapping *out)
-{
-	bool found = false;
-	struct reader r;
-
-	if (!open_file(&r, "/proc/self/maps"))
-		return false;
-	while (!found && read_mapping(&r, out))
-		found = addr >= out->start && addr < out->end;
-	sys_close(r.fd);
-	return found;
 }

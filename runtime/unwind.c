@@ -72,6 +72,11 @@ const struct kron_tables *rt_block(uint32_t i)
 	return block_start(&blocks[i]) ? blocks[i].tables : NULL;
 }
 
+uint64_t rt_block_size(uint32_t i)
+{
+	return blocks[i].end - blocks[i].start;
+}
+
 const struct kron_tables *rt_block_of_text(uint64_t pc)
 {
 	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);

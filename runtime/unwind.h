@@ -23,6 +23,7 @@ bool rt_unwind_claim(uint64_t addr, uint64_t len) __attribute__((visibility("hid
 const struct kron_tables *rt_block_at(uint64_t pc) __attribute__((visibility("hidden")));
 /* The i-th block's, or NULL; i below rt_blocks_max(). */
 const struct kron_tables *rt_block(uint32_t i) __attribute__((visibility("hidden")));
+uint64_t rt_block_size(uint32_t i) __attribute__((visibility("hidden")));
 uint32_t rt_blocks_max(void) __attribute__((visibility("hidden")));
 /* Those of the block whose module's patched text holds pc. */
 const struct kron_tables *rt_block_of_text(uint64_t pc) __attribute__((visibility("hidden")));

@@ -295,10 +295,11 @@ enum kron_hook {
 	KRON_HOOK_ARCH_PRCTL = 17, /* libc arch_prctl: %fs is to lead elsewhere */
 	/* A file from kron patch that has no libkron-rt.so: where it calls sigaction. */
 	KRON_HOOK_HANDLERS = 18,
-	KRON_HOOK_SYMBOLS = 19, /* so many are found by their names */
+	KRON_HOOK_MLOCKALL = 19, /* the `syscall` in libc mlockall: ours is not to be locked */
+	KRON_HOOK_SYMBOLS = 20,  /* so many are found by their names */
 	/* In front of a `syscall` whose number is one of these, or that may be for any:
-	 * rt_sigaction, prctl, seccomp, and where threads have data of ours arch_prctl, clone, clone3.
-	 * Not in libc. */
+	 * rt_sigaction, prctl, seccomp, mlockall, and where threads have data of ours arch_prctl,
+	 * clone, clone3.  Not in libc. */
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,
 	/* In front of an instruction that changes %fs or its base, where threads have data of ours. */
 	KRON_HOOK_FS,

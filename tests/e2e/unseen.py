@@ -119,6 +119,43 @@ def foreign_base_on_device():
     need(run(*record("--bus", device()), "./foreign") == plain, "other output")
 
 
+# ---- memory that is locked ----
+
+LOCK_CURRENT, LOCK_FUTURE, LOCK_ONFAULT = 1, 2, 4
+LOCK_FLAGS = (
+    LOCK_CURRENT,
+    LOCK_FUTURE,
+    LOCK_CURRENT | LOCK_FUTURE,
+    LOCK_CURRENT | LOCK_ONFAULT,
+    LOCK_CURRENT | LOCK_FUTURE | LOCK_ONFAULT,
+)
+OURS_KIB = 8192
+
+
+def sizes(*command):
+    results, line = run("env", "SHOW_SIZES=1", *command).splitlines()
+    return results, *(int(v) for v in line.split())
+
+
+def locks_what_it_locked(prepare, *options):
+    """Under its limit, under the tightest with which the untraced program succeeds, and without one."""
+    compile_c("lock", "torture/lock_memory.c", *(["-static"] if prepare else []))
+    traced = "./lock.patched" if prepare else "./lock"
+    if prepare:
+        run(KRON, "patch", "-q", "-o", traced, "lock")
+    for flags in LOCK_FLAGS:
+        space = sizes("./lock", str(flags), "0")[1]
+        for limit in (0, 8192, space + 1024, space + 64, space - 64):
+            for raw in ((), ("raw",)):
+                arguments = (str(flags), str(limit), *raw)
+                plain = sizes("./lock", *arguments)
+                got = sizes(*record(*options), traced, *arguments)
+                need(got[0] == plain[0], f"{arguments}: untraced {plain}, traced {got}")
+                need(got[2] <= plain[2] + OURS_KIB, f"{arguments}: untraced {plain}, traced {got}")
+                # what the program has is locked, as far as it was
+                need(got[2] >= plain[2] - 64, f"{arguments}: untraced {plain}, traced {got}")
+
+
 # ---- the end of the stack ----
 
 
@@ -252,6 +289,10 @@ with Suite("unseen") as s:
     s.case("… constant time", foreign_base, "--constant-time")
     s.case("… counts", foreign_base_with_counts)
     s.case("… counts on the exact bus", foreign_base_with_counts, "--bus", "exact")
+    s.case("mlockall() succeeds where it did, and locks no more", locks_what_it_locked, False)
+    s.case("… with a large pool", locks_what_it_locked, False, "-b", "256M")
+    s.case("… the exact bus", locks_what_it_locked, False, "--bus", "exact")
+    s.case("… in a static file from kron patch", locks_what_it_locked, True)
     for what in PLACES:
         s.case(f"the stack's end is seen where it is: {what}", handler_sees_the_end, what)
         s.case(f"… {what}, the exact bus", handler_sees_the_end, what, "--bus", "exact")
