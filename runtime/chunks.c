@@ -6,6 +6,10 @@
  * the same from end to end, leave by longjmp, or fork.  What is cut off leaves a chunk in the name of
  * its lane, which the lane's note names (lane.c takes it up again), and nothing half counted but for
  * one place, where signals are blocked (take_full).
+ *
+ * One case is left alone: a handler forks between note and claim of a free chunk, and the child is the
+ * first to go on.  It claims the chunk in its parent's name and cannot know whether it was the parent
+ * who did.  That chunk stays empty and is nobody's until the parent's thread ends.
  */
 #include <errno.h>
 #include <limits.h>
