@@ -5,7 +5,7 @@
  *   1. a = active: {generation g, slot x}
  *   2. carry out the words that state g has for local memory      access_memory.c
  *   3. claim a free slot y                                        access_slots.c
- *   4. copy x to a place of our own; is a still active?  no: from 1 again
+ *   4. copy x to a place of our own (access_places.c); is a still active?  no: from 1 again
  *   5. run the model there, and copy what it has made to y
  *   6. swap active from {g, x} to {g + 1, y}; failed: from 1 again
  *   7. bring the gates up to date; wait until the board acknowledges
@@ -46,6 +46,7 @@
 #include "board/gate.h"
 
 #define EIO_ 5
+#define EAGAIN_ 11
 #define URGENT_AFTER 3u     /* lost races */
 #define GIVE_WAY_TSC 20000u /* 5 to 10 us */
 #define RACES_LOOK 1024u    /* so often we look how long it has been */
@@ -67,7 +68,7 @@ struct op {
 	uint64_t done;
 };
 
-enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_ };
+enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_, NO_PLACE = -EAGAIN_ };
 
 static inline void copy_words(void *to, const void *from, uint32_t bytes)
 {
@@ -282,14 +283,18 @@ static bool is_endless(unsigned lost, uint64_t *since)
 	return now - *since > RACES_TSC;
 }
 
-static int operate_in(const struct board *b, struct op *op, struct access_slot *work)
+static int operate(const struct board *b, struct op *op)
 {
 	struct access_hold h;
+	struct access_slot *work;
 	uint64_t ours = 0, since = 0;
 	unsigned lost = 0;
 	int code;
 
 	access_hold_init(b, &h);
+	work = access_place_take(b, &h);
+	if (!work)
+		return NO_PLACE;
 	give_way(b, 0);
 	while ((code = attempt(b, op, &h, work)) == AGAIN) {
 		if (++lost >= URGENT_AFTER && !ours)
@@ -304,75 +309,11 @@ static int operate_in(const struct board *b, struct op *op, struct access_slot *
 		say_done(b, ours);
 	if (h.owner)
 		access_release(b, &h);
+	access_place_give(&h);
 	if (code == DONE)
 		follow_up(b, op);
-	/* The mark has to stand on the stack until here. */
-	__asm__ volatile("" : : "m"(h.mark));
-	return code;
-}
-
-/*
- * Where the model runs.  Not on the stack, which may be a signal handler's and small: each thread has a
- * place of its own from its first cycle on.  A handler that finds its thread inside of a cycle, and the
- * threads after the last place, take the stack all the same.
- */
-#define PLACES 64u
-static struct place {
-	uint32_t taken;
-	_Alignas(64) struct access_slot work;
-} places[PLACES];
-
-#ifdef RT_STATIC /* no thread data is ours */
-static struct place *take_place(void)
-{
-	unsigned i;
-
-	for (i = 0; i < PLACES; i++) {
-		/* Acquire: pairs with the release of who had it. */
-		if (!ACCESS_READ(&places[i].taken) &&
-		    !__atomic_exchange_n(&places[i].taken, 1, __ATOMIC_ACQUIRE))
-			return &places[i];
-	}
-	return NULL;
-}
-#else
-static __thread __attribute__((tls_model("initial-exec"))) struct place *own_place;
-static uint32_t places_given; /* atomic */
-
-/* A handler may come between any two steps: it finds the place free, and leaves it so. */
-static struct place *take_place(void)
-{
-	struct place *p = own_place;
-	uint32_t i = p ? 0 : ACCESS_READ(&places_given);
-
-	if (!p && i < PLACES)
-		i = __atomic_fetch_add(&places_given, 1, __ATOMIC_RELAXED);
-	if (!p && i < PLACES)
-		p = own_place = &places[i];
-	if (!p || ACCESS_READ(&p->taken))
-		return NULL;
-	ACCESS_WRITE(&p->taken, 1);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return p;
-}
-#endif
-
-static __attribute__((noinline)) int operate_on_stack(const struct board *b, struct op *op)
-{
-	struct access_slot work;
-
-	return operate_in(b, op, &work);
-}
-
-static int operate(const struct board *b, struct op *op)
-{
-	struct place *p = take_place();
-	int code;
-
-	if (!p)
-		return operate_on_stack(b, op);
-	code = operate_in(b, op, &p->work);
-	__atomic_store_n(&p->taken, 0, __ATOMIC_RELEASE);
+	/* The marks have to stand on the stack until here. */
+	__asm__ volatile("" : : "m"(h.mark), "m"(h.place_mark));
 	return code;
 }
 
@@ -446,8 +387,7 @@ void board_write64(const struct board *b, uint32_t offset, uint64_t value)
 	short_write(b, offset, 8, value);
 }
 
-bool board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
-		   uint64_t data)
+int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source, uint64_t data)
 {
 	struct device_cycle c = {.offset = KRON_CHIP_BYTE(word),
 				 .bytes = 8,
@@ -456,8 +396,9 @@ bool board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t 
 				 .set_source = true,
 				 .source = source,
 				 .data = data};
+	int code = board_cycle(b, &c);
 
-	return !board_cycle(b, &c) && c.taken;
+	return code ? code : c.taken;
 }
 
 void board_tick(const struct board *b, uint64_t n)

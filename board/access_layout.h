@@ -119,6 +119,8 @@ struct access_hold {
 	unsigned slot;
 	uint32_t tid;
 	uint32_t epoch;
+	struct access_mark place_mark; /* access_places.c */
+	unsigned place;
 };
 /* Who we are, for h->owner; no slot yet. */
 void access_hold_init(const struct board *b, struct access_hold *h);
@@ -129,7 +131,15 @@ void access_release(const struct board *b, struct access_hold *h);
 /* Make the slot the active state after `active`.  False: somebody was faster; h->owner is 0 if
  * the slot went, too.  True: the slot is no longer ours. */
 bool access_publish(const struct board *b, struct access_hold *h, uint64_t active);
+/* Will nobody give it back that `owner` says is owned, this slot or place? */
+bool access_can_reclaim(const struct access_hold *h, unsigned number, uint64_t owner);
 uint32_t access_namespace(void); /* a number for our pid namespace; 0: not known */
+
+/* ---- access_places.c ---- */
+/* Memory for the model, no other process's and no other frame's, until it is given back.  NULL: there
+ * is none. */
+struct access_slot *access_place_take(const struct board *b, struct access_hold *h);
+void access_place_give(const struct access_hold *h);
 
 /* ---- access_memory.c ---- */
 enum access_carry { ACCESS_DAMAGED = -1, ACCESS_CARRIED = 0, ACCESS_MOVED_ON = 1 };

@@ -221,13 +221,13 @@ static bool is_thread_gone(uint32_t tid)
 	return access_sys_peek(tid, 0, &value) == -ESRCH_ || access_sys_exists(tid) == -ESRCH_;
 }
 
-static bool can_reclaim(const struct access_hold *h, unsigned slot, uint64_t owner)
+bool access_can_reclaim(const struct access_hold *h, unsigned number, uint64_t owner)
 {
 	uint32_t tid = owner & ACCESS_OWNER_TID;
 
 	if (!(owner & ACCESS_OWNED) || !tid)
 		return false;
-	return tid == h->tid ? is_mark_gone(slot, owner, tid) : is_thread_gone(tid);
+	return tid == h->tid ? is_mark_gone(number, owner, tid) : is_thread_gone(tid);
 }
 
 /* One for us; the others are made free for everybody. */
@@ -241,7 +241,7 @@ static bool reclaim(const struct board *b, struct access_hold *h)
 		uint64_t *word = &access_slot(b, slot)->owner;
 		uint64_t owner = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
-		if (!can_reclaim(h, slot, owner))
+		if (!access_can_reclaim(h, slot, owner))
 			continue;
 		if (!h->owner)
 			take(b, h, slot, owner);

@@ -163,7 +163,8 @@ void rt_trigger(uint32_t word, uint64_t data)
 			return;
 		lane = rt_thread_lane();
 	}
-	board_trigger(&kron_rt.board, word, rt_cpu(), lane->known, data);
+	if (board_trigger(&kron_rt.board, word, rt_cpu(), lane->known, data) < 0)
+		rt_proc_count_lost(1);
 }
 
 void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
