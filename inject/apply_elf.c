@@ -428,7 +428,7 @@ static int put_block_and_start(struct applying *a)
 	struct start_wake *wake = NULL;
 	int code;
 
-	if (a->img->kind == ELF_KIND_STATIC || (a->img->kind != ELF_KIND_SHARED && a->at.start_len))
+	if (a->note.flags & PATCH_OWN_HOOK)
 		b.own_hook = start_part_hook(b.block + a->at.block_len);
 	if (a->at.start_len)
 		wake = start_wake_open(a->what, &b);
@@ -439,11 +439,17 @@ static int put_block_and_start(struct applying *a)
 	return code;
 }
 
+/* A library's start-up code does not run unless it is asked to. */
+static uint32_t own_hook_flag(const struct applying *a)
+{
+	return a->at.start_len && a->img->kind != ELF_KIND_SHARED ? PATCH_OWN_HOOK : 0;
+}
+
 static void describe(struct applying *a)
 {
 	a->note = (struct patch_note){
 		.version = PATCH_VERSION,
-		.flags = (a->what->has_jumps ? PATCH_HAS_JUMPS : 0) |
+		.flags = (a->what->has_jumps ? PATCH_HAS_JUMPS : 0) | own_hook_flag(a) |
 			 (!a->at.start_len                  ? 0
 			  : a->img->kind == ELF_KIND_STATIC ? PATCH_HAS_START
 							    : PATCH_HAS_BOARD),

@@ -600,6 +600,16 @@ static bool is_text(const struct elf_image *img, const struct bound *bound, bool
 	return true;
 }
 
+static uint32_t flags_of(const struct elf_image *img)
+{
+	struct patch_note note;
+
+	if (!patch_info_is_there(img) || img->kron_note.size != sizeof(note))
+		return 0;
+	memcpy(&note, img->bytes + img->kron_note.off, sizeof(note));
+	return note.version == PATCH_VERSION ? note.flags : 0;
+}
+
 /* Where the file's own hooks lead: to its start-up code, behind the block. */
 static uint64_t own_hook(const struct patch_info *info, const struct elf_image *img)
 {
@@ -607,8 +617,7 @@ static uint64_t own_hook(const struct patch_info *info, const struct elf_image *
 	const uint8_t *at = elf_image_at(img, vaddr, sizeof(struct kron_start));
 	struct kron_start h;
 
-	/* a library's does not run unless it is asked to */
-	if (!patch_info_has_board(img) || img->kind == ELF_KIND_SHARED || !at)
+	if (!(flags_of(img) & PATCH_OWN_HOOK) || !at)
 		return 0;
 	memcpy(&h, at, sizeof(h));
 	return vaddr + h.hook;
@@ -698,16 +707,6 @@ static int read_plan(struct patch_info *out, const struct elf_image *img,
 bool patch_info_is_there(const struct elf_image *img)
 {
 	return img->kron_note.off;
-}
-
-static uint32_t flags_of(const struct elf_image *img)
-{
-	struct patch_note note;
-
-	if (!patch_info_is_there(img) || img->kron_note.size != sizeof(note))
-		return 0;
-	memcpy(&note, img->bytes + img->kron_note.off, sizeof(note));
-	return note.version == PATCH_VERSION ? note.flags : 0;
 }
 
 bool patch_info_has_start(const struct elf_image *img)

@@ -30,11 +30,12 @@
 #include "inject/start_hook.h"
 
 /* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
-#define PATCH_VERSION 12u
+#define PATCH_VERSION 13u
 
 #define PATCH_HAS_JUMPS 1u
 #define PATCH_HAS_BOARD 4u /* a dynamic one with it: for KRON_BOARD only */
 #define PATCH_HAS_START 2u /* a static program with start-up code of ours (kron/start.h) */
+#define PATCH_OWN_HOOK 8u  /* hooks that wrap handlers lead to that code without a recorder, too */
 
 struct patch_note {
 	uint32_t version, flags;

@@ -373,7 +373,7 @@ static void work_for_ms(uint32_t ms)
 /* Time is over without any sample of that thread: its end is far away, and asleep. */
 static void what_does_not_come(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3"};
 	uint64_t since, at;
 
 	(void)state;
