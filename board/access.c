@@ -387,7 +387,8 @@ void board_write64(const struct board *b, uint32_t offset, uint64_t value)
 	short_write(b, offset, 8, value);
 }
 
-int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source, uint64_t data)
+int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
+		  uint64_t data)
 {
 	struct device_cycle c = {.offset = KRON_CHIP_BYTE(word),
 				 .bytes = 8,

@@ -84,7 +84,8 @@ void board_write64(const struct board *b, uint32_t offset, uint64_t value);
  * indivisible step, so that no sample ever has another thread's source.  1: taken; 0: the board was
  * there and did not take it; -errno: it could not be asked.
  */
-int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source, uint64_t data);
+int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
+		  uint64_t data);
 
 /* Time goes on by itself, or (virtual clock) by n oscillator ticks; what is due is carried out. */
 void board_tick(const struct board *b, uint64_t n);

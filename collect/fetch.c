@@ -413,13 +413,16 @@ static void read_counters(struct fetch *f)
 
 uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 {
-	uint64_t before = f->handed_on;
+	struct watch *watch = f->drain->watch;
+	uint64_t before = f->handed_on, asked = 0;
 	uint64_t end;
 
 	if (!f->machine.board) {
 		sources_look(&f->sources, deaths, thorough);
 		return 0;
 	}
+	if (watch)
+		asked = watch_clock(watch);
 	end = look_at_pointer(f);
 	sources_look(&f->sources, deaths, thorough);
 	if (deaths) {
@@ -427,8 +430,8 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 		if (!__atomic_load_n(&f->seg->ctl->closing, __ATOMIC_ACQUIRE))
 			board_repair_gates(f->machine.board);
 	}
-	if (!f->at_end && !journal_error(f->drain->journal))
-		take_until(f, end, false);
+	if (!f->at_end && !journal_error(f->drain->journal) && !take_until(f, end, false) && watch)
+		watch_fetched(watch, asked);
 	return f->handed_on - before;
 }
 

@@ -63,7 +63,7 @@ static void take_time(const struct watch *w, struct time_point *t)
 		time_point_take(t);
 }
 
-static uint64_t read_clock(const struct watch *w)
+uint64_t watch_clock(const struct watch *w)
 {
 	struct time_point now;
 
@@ -294,8 +294,8 @@ static enum verdict is_over(struct watch *w, const struct trigger_due *due, bool
 	uint64_t ended;
 
 	if (trigger_is_across(w->trigger))
-		return last || w->board || read_clock(w) > due->at + ticks(w, ACROSS_NS) ? IS_OVER
-											 : NOT_YET;
+		return last || w->board || watch_clock(w) > due->at + ticks(w, ACROSS_NS) ? IS_OVER
+											  : NOT_YET;
 	ended = tasks_when_ended(w->d->tasks, l->l.proc_uid);
 	if (ended && ended < due->at)
 		return IS_NONE; /* nothing was there any more that could be late */
@@ -362,7 +362,7 @@ static void feed_next(struct watch *w, uint64_t until)
 /* All that is new, by time, until it fires. */
 static void feed_all(struct watch *w, uint64_t until, bool last)
 {
-	uint64_t now = last ? read_clock(w) : until;
+	uint64_t now = last ? watch_clock(w) : until;
 
 	w->decided = now;
 	look_at_lanes(w, until);
@@ -378,12 +378,21 @@ static void feed_all(struct watch *w, uint64_t until, bool last)
 	}
 }
 
+void watch_fetched(struct watch *w, uint64_t tsc)
+{
+	w->fetched = tsc;
+}
+
+/*
+ * The recorder may be away for long between fetching and here, and what a thread does meanwhile has
+ * not come yet.
+ */
 void watch_look(struct watch *w, bool last)
 {
-	uint64_t now = read_clock(w);
+	uint64_t now = w->board && !last ? w->fetched : watch_clock(w);
 	uint64_t until = last ? UINT64_MAX : now - ticks(w, w->board ? FIFO_NS : MOMENT_NS);
 
-	if (w->done)
+	if (w->done || !now)
 		return;
 	w->round++;
 	work_out_rate(w, now);
@@ -413,7 +422,7 @@ uint32_t watch_patience(const struct watch *w, uint32_t ms)
 
 	if (until == UINT64_MAX)
 		return ms;
-	now = read_clock(w);
+	now = watch_clock(w);
 	left = until > now ? (uint64_t)((double)(until - now) / w->finder.hz * 1e3) : 0;
 	return left + 1 < ms ? (uint32_t)left + 1 : ms;
 }

@@ -58,6 +58,9 @@ enum watch_advice watch_advise(const struct watch *w, uint32_t pool, uint32_t *s
 bool watch_has(const struct watch *w, uint32_t pool);
 /* Samples of some thread were lost, and no record says where. */
 void watch_lost(struct watch *w);
+/* Of a board: now, by the clock of its samples, and: it has handed on all that it had at that time. */
+uint64_t watch_clock(const struct watch *w);
+void watch_fetched(struct watch *w, uint64_t tsc);
 /* Look at what is new.  last: nothing more will come. */
 void watch_look(struct watch *w, bool last);
 /* After chunks were taken: what is not needed goes. */

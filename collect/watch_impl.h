@@ -110,6 +110,8 @@ struct watch {
 	VEC(struct watch_chunk *) holed; /* with holes */
 	uint8_t *room;                   /* for a chunk that is packed, or restored */
 
+	uint64_t
+		fetched; /* of a board: up to here everything has come, but for its FIFOs; 0: nothing */
 	uint64_t decided; /* up to here everything has been fed */
 	struct watch_fired fired;
 	uint64_t horizon; /* what lies before this is in no window to come */

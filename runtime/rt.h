@@ -124,8 +124,8 @@ struct rt {
 	uint32_t parent_uid;      /* who forked a process that has no slot yet; changes with every
 				 * slot claimed */
 	uint32_t parent_flags;    /* its slot's flags */
-	uint32_t bus;             /* enum kron_bus, as the collector said: others can write to ctl */
-	uint64_t no_waits_ms;     /* until then nobody waits for room: see patience.c; atomic */
+	uint32_t bus;         /* enum kron_bus, as the collector said: others can write to ctl */
+	uint64_t no_waits_ms; /* until then nobody waits for room: see patience.c; atomic */
 };
 
 extern struct rt kron_rt __attribute__((visibility("hidden")));
