@@ -302,13 +302,16 @@ static inline bool is_deeper(const struct strand *s, uint32_t sp)
 	return s && strand_top(s) - sp - 1 < NEAR - 1 && strand_bottom(s) - sp < HALF;
 }
 
-/* It has exits, all with probes: one that ended without a sample was unwound. */
+/*
+ * It has exits, all with probes: one that ended without a sample was unwound.  One that was left by a
+ * jump has no sample to come.
+ */
 static bool would_be_seen(const struct pairs *p, const struct lane *l, const struct frame *f)
 {
 	const struct trace_function *fn = trace_function_of(p->t, KRON_EVENT_ENTRY(f->function));
 
 	return fn && (fn->ways & (TRACE_RETURNS | TRACE_JUMPS)) && !(fn->ways & TRACE_UNSEEN) &&
-	       !(l->has_loss && f->entry < l->loss_tsc);
+	       !f->jump && !(l->has_loss && f->entry < l->loss_tsc);
 }
 
 /*

@@ -581,6 +581,12 @@ static void handler_that_jumps_off_its_stack(void **state)
 	expect_calls(script, "i<h:10/10 r<f:40/40~ f<m:50/10~ a<m:10/10 m:80/20 h:30/20~");
 	ways(0);
 	expect_calls(script, "i<h:10/10 r<f:40/40~ f<m:50/10~ a<m:10/10 m:80/20 h:30/20~");
+	/* r ended with a jump to what switches stacks, and no sample was to come: b goes on */
+	ways(TRACE_RETURNS | TRACE_JUMPS);
+	expect_calls(">m@9000 >r@8ff0 /r=z@8ff0 >b@50000f00 >y@50000e00 >r@8ff0 /r=z@8ff0"
+		     " <y@50000e00 <b@50000f00 <m@9000",
+		     "r<m:40/40j~ y<b:30/30 b:50/20 r<m:20/20j~ m:90/30");
+	ways(0);
 	/* as here */
 	expect_calls(">m@9000 >r@8ff0 >b@50000f00 >x@8ff0 <x@8ff0 <b@50000f00 <m@9000",
 		     "r<m:20/20~ x<m:10/10 b:30/30 m:60/30");
