@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -137,6 +138,67 @@ static void a_copy_that_falls_short_is_refused(void **state)
 	assert_non_null(strstr(err.msg, "was cut off while it was read"));
 }
 
+static uint64_t number_in(const char *proc_file, const char *format)
+{
+	FILE *f = fopen(proc_file, "re");
+	uint64_t n = 0;
+	char line[256];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, format, &n) == 1)
+			break;
+	fclose(f);
+	return n;
+}
+
+static void make_sparse(off_t size)
+{
+	fill(0666);
+	assert_int_equal(ftruncate(file, size), 0);
+	assert_int_equal(pwrite(file, "x", 1, size - 1), 1);
+}
+
+/* Another user's file of a gigabyte may have taken him no more than a page. */
+static void holes_take_no_memory(void **state)
+{
+	struct file_bytes b;
+	struct stat st;
+	struct err err = {""};
+	uint64_t before;
+
+	(void)state;
+	make_sparse(1 << 30);
+	assert_int_equal(fstat(file, &st), 0);
+	before = number_in("/proc/self/status", "VmRSS: %" SCNu64);
+	assert_int_equal(file_bytes_open(&b, file, &st, path, &err), 0);
+	assert_true(b.copied);
+	assert_true(number_in("/proc/self/status", "VmRSS: %" SCNu64) - before < 64 * 1024);
+	assert_int_equal(b.v[SIZE - 1], 'x');
+	assert_int_equal(b.v[SIZE], 0);
+	assert_int_equal(b.v[b.size - 1], 'x');
+	file_bytes_close(&b);
+}
+
+static void what_takes_most_of_the_memory_is_refused(void **state)
+{
+	uint64_t available = number_in("/proc/meminfo", "MemAvailable: %" SCNu64) << 10;
+	struct file_bytes b;
+	struct stat st;
+	struct err err = {""};
+
+	(void)state;
+	make_sparse((off_t)(available / 4 * 3));
+	assert_int_equal(fstat(file, &st), 0);
+	for (int i = 0; i < 2; i++) { /* the first leaves nothing behind */
+		assert_int_equal(file_bytes_open(&b, file, &st, path, &err), -EFBIG);
+		assert_non_null(strstr(err.msg, "is too large"));
+	}
+	fill(0666);
+	open_it(&b);
+	file_bytes_close(&b);
+}
+
 static void *read_on(void *arg)
 {
 	struct file_bytes *b = arg;
@@ -265,6 +327,8 @@ int main(void)
 		cmocka_unit_test(what_others_can_write_is_copied),
 		cmocka_unit_test(what_others_own_is_copied),
 		cmocka_unit_test(a_copy_that_falls_short_is_refused),
+		cmocka_unit_test(holes_take_no_memory),
+		cmocka_unit_test(what_takes_most_of_the_memory_is_refused),
 		cmocka_unit_test(threads_may_meet_the_end_at_once),
 		cmocka_unit_test(other_files_end_it),
 		cmocka_unit_test(no_plan_is_made_from_zeros),
