@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,37 +35,82 @@ int file_open_plain(const char *path)
 	return fd;
 }
 
-/* As much as is there: a file that has become shorter ends earlier. */
-static ssize_t read_all(int fd, uint8_t *to, size_t size)
+/* Where the next bytes are that are no hole, or `size`.  A hole is zero here anyhow, and takes no memory. */
+static size_t skip_hole(int fd, size_t at, size_t size)
 {
-	size_t n = 0;
+	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? size : at;
+	return (size_t)data < size ? (size_t)data : size;
+}
+
+#define AT_ONCE (1u << 20)
+
+/* 0, or -errno: -ESTALE when the file has become shorter. */
+static int read_all(int fd, uint8_t *to, size_t size)
+{
+	size_t n = skip_hole(fd, 0, size);
+	struct stat st;
 
 	while (n < size) {
-		ssize_t r = pread(fd, to + n, size - n, (off_t)n);
+		ssize_t r = pread(fd, to + n, size - n < AT_ONCE ? size - n : AT_ONCE, (off_t)n);
 
 		if (r < 0 && errno == EINTR)
 			continue;
-		if (r < 0)
-			return -errno;
-		if (!r)
-			break;
-		n += (size_t)r;
+		if (r <= 0)
+			return r < 0 ? -errno : -ESTALE;
+		n = skip_hole(fd, n + (size_t)r, size);
 	}
-	return (ssize_t)n;
+	if (fstat(fd, &st))
+		return -errno;
+	return (size_t)st.st_size < size ? -ESTALE : 0;
+}
+
+/* ---- how much may be copied ---- */
+
+static uint64_t being_copied; /* atomic: the kernel does not count all of it yet */
+
+static uint64_t memory_available(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t kib = UINT64_MAX >> 10;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* The size is another user's choice.  With half of what there is at most, nobody is killed for it. */
+static bool take_memory(size_t size)
+{
+	uint64_t all = __atomic_add_fetch(&being_copied, size, __ATOMIC_RELAXED);
+
+	if (all <= memory_available() / 2)
+		return true;
+	__atomic_sub_fetch(&being_copied, size, __ATOMIC_RELAXED);
+	return false;
 }
 
 /* Pages of our own, to be given back like those of a mapping. */
 static int copy(struct file_bytes *b, int fd)
 {
-	void *p = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ssize_t n;
+	void *p;
+	int code;
 
-	if (p == MAP_FAILED)
-		return -errno;
-	n = read_all(fd, p, b->size);
-	if (n != (ssize_t)b->size) {
-		munmap(p, b->size);
-		return n < 0 ? (int)n : -ESTALE;
+	if (!take_memory(b->size))
+		return -EFBIG;
+	p = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	code = p == MAP_FAILED ? -errno : read_all(fd, p, b->size);
+	__atomic_sub_fetch(&being_copied, b->size, __ATOMIC_RELAXED);
+	if (code) {
+		if (p != MAP_FAILED)
+			munmap(p, b->size);
+		return code;
 	}
 	b->v = p;
 	b->copied = true;
@@ -92,6 +138,12 @@ int file_bytes_open(struct file_bytes *b, int fd, const struct stat *st, const c
 	code = file_is_others(st) ? copy(b, fd) : map(b, fd);
 	if (code == -ESTALE)
 		return err_set(err, ESTALE, "%s was cut off while it was read", path);
+	if (code == -EFBIG)
+		return err_set(
+			err, EFBIG,
+			"%s is too large: others may change it, so it would have to be copied, "
+			"and its %zu MiB are more than half of the memory that is available",
+			path, b->size >> 20);
 	return code ? err_set(err, -code, "cannot read %s: %s", path, strerrordesc_np(-code)) : 0;
 }
 

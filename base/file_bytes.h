@@ -4,7 +4,8 @@
  *
  * A file that nobody but root and we can change is mapped.  What another user could change, its owner
  * or who may write to it, is copied: he could cut it off while we read, or show us now this and now
- * that.  Ours can be cut off, too, by mistake: a mapping is guarded (guard.h), and file_bytes_are_cut()
+ * that.  Holes in it cost no memory, and what would take more than half of the memory that there is, is
+ * refused.  Ours can be cut off, too, by mistake: a mapping is guarded (guard.h), and file_bytes_are_cut()
  * says that it happened.
  */
 #ifndef BASE_FILE_BYTES_H
