@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -793,6 +794,52 @@ static void a_segment_is_checked(void **state)
 	assert_int_equal(segment_open(&seg, "/kron-0123456789abcdef", -1, &err), -ENOENT);
 }
 
+/* ---- a table full of processes ---- */
+
+struct asking {
+	struct tasks *tasks;
+	uint32_t answered; /* atomic */
+	bool end;          /* atomic */
+};
+
+static void *ask_on(void *arg)
+{
+	struct asking *a = arg;
+
+	while (!__atomic_load_n(&a->end, __ATOMIC_RELAXED)) {
+		tasks_note_ends(a->tasks);
+		__atomic_add_fetch(&a->answered, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Traced processes can claim all slots, again and again.  Whoever starts meanwhile must not wait
+ * until the drain has looked at each. */
+static void who_asks_waits_for_no_table(void **state)
+{
+	struct recording b;
+	struct asking a = {.tasks = &b.tasks};
+	uint32_t before, during;
+	pthread_t thread;
+
+	(void)state;
+	board_open(&b, "table", KRON_WHEN_FULL_DISCARD);
+	segment_grow_procs(&b.seg);
+	for (uint32_t i = 0; i < KRON_PROCS_MAX; i++)
+		slot_claim(&b, i, i + 1, getpid(), 0);
+	assert_int_equal(pthread_create(&thread, NULL, ask_on, &a), 0);
+	while (!__atomic_load_n(&a.answered, __ATOMIC_RELAXED))
+		usleep(100);
+	before = __atomic_load_n(&a.answered, __ATOMIC_RELAXED);
+	tasks_look(&b.tasks, true, true);
+	during = __atomic_load_n(&a.answered, __ATOMIC_RELAXED) - before;
+	__atomic_store_n(&a.end, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	assert_int_equal(b.tasks.met, KRON_PROCS_MAX);
+	assert_true(during > 100);
+	board_close(&b, false);
+}
+
 /* ---- main ---- */
 
 static int make_base(void **state)
@@ -838,6 +885,7 @@ int main(void)
 		cmocka_unit_test(recover_without_a_segment_says_so),
 		cmocka_unit_test(a_hostile_segment_is_survived),
 		cmocka_unit_test(a_segment_is_checked),
+		cmocka_unit_test(who_asks_waits_for_no_table),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
