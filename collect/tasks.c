@@ -24,7 +24,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -49,11 +51,45 @@ struct task_thread {
 };
 
 #define PID_HASH 65536u         /* slots of uid_of_pid: collisions only delay a reap */
+#define STEPS 16u               /* of the drain, until it gives way */
+#define UID_HASH_BITS 14u       /* as many chains as slots */
 #define LINEAGE_UIDS (1u << 22) /* uids in a chunk's state word are no longer */
 #define PROC_SEARCH_SLACK 64u
 #define LAST_ENDS 4096u
 #define THREADS_MAX (1u << 22)  /* whose names are known; who makes chunks up needs no more */
 #define NOTE_TICKS (1ull << 36) /* some 20 seconds */
+
+/* ---- the lock ---- */
+
+/* For those whom a starting process waits for. */
+static void lock_soon(struct tasks *t)
+{
+	__atomic_add_fetch(&t->waiting, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&t->lock);
+	__atomic_sub_fetch(&t->waiting, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&t->turns, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * A traced process can fill the table, and each slot costs us system calls.  So the drain lets one of the
+ * others in every few slots; more would hold up the drain.  Only it changes slots, so it finds them as it
+ * left them.
+ */
+static void give_way(struct tasks *t)
+{
+	const struct timespec moment = {.tv_nsec = 20000};
+	uint32_t turns;
+
+	if (++t->steps % STEPS || !__atomic_load_n(&t->waiting, __ATOMIC_RELAXED))
+		return;
+	turns = __atomic_load_n(&t->turns, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&t->lock);
+	for (int i = 0; i < 50 && turns == __atomic_load_n(&t->turns, __ATOMIC_RELAXED); i++)
+		nanosleep(&moment, NULL);
+	pthread_mutex_lock(&t->lock);
+}
+
+/* ---- slots ---- */
 
 static uint32_t slot_state(const struct segment *seg, uint32_t i, uint32_t *uid)
 {
@@ -85,6 +121,10 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	pthread_mutex_init(&t->lock, NULL);
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
 	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
+	t->with_uid = xcalloc(1u << UID_HASH_BITS, sizeof(*t->with_uid));
+	if (getrandom(&t->hash_key, sizeof(t->hash_key), 0) != sizeof(t->hash_key))
+		t->hash_key = __rdtsc();
+	t->hash_key |= 1;
 	t->last_ends = xcalloc(LAST_ENDS, sizeof(*t->last_ends));
 	t->own_pidns = pidns_of(getpid());
 	ends_init(&t->ends);
@@ -113,6 +153,7 @@ void tasks_free(struct tasks *t)
 	}
 	xfree(t->slot);
 	xfree(t->uid_of_pid);
+	xfree(t->with_uid);
 	xfree(t->last_ends);
 	xfree(t->threads);
 	xfree(t->fork_parent);
@@ -132,7 +173,7 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	n->exe = process_exe(pid);
 	n->cmdline = process_cmdline(pid);
 	n->comm = process_thread_name(pid, 0);
-	pthread_mutex_lock(&t->lock);
+	lock_soon(t);
 	ends_look(&t->ends); /* of those that it waited for */
 	n->end = ends_watch(&t->ends, pid);
 	n->next = t->notes;
@@ -154,7 +195,7 @@ void tasks_note_exit(struct tasks *t, pid_t pid, uint64_t ticks)
 
 void tasks_note_ends(struct tasks *t)
 {
-	pthread_mutex_lock(&t->lock);
+	lock_soon(t);
 	ends_look(&t->ends);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -190,11 +231,35 @@ static struct task_note *take_note(struct tasks *t, pid_t its_pid, uint64_t befo
 
 /* ---- new processes ---- */
 
-static const struct task *task_of_uid(const struct tasks *t, uint32_t uid)
+static uint32_t *chain_of(const struct tasks *t, uint32_t uid)
 {
-	for (uint32_t i = 0; uid && i < t->slots_used; i++)
-		if (t->slot[i].uid == uid)
-			return &t->slot[i];
+	return &t->with_uid[uid * t->hash_key >> (64 - UID_HASH_BITS)];
+}
+
+static void enter_uid(struct tasks *t, struct task *k, uint32_t uid)
+{
+	uint32_t *head = chain_of(t, uid);
+
+	k->uid = uid;
+	k->next = *head;
+	*head = (uint32_t)(k - t->slot) + 1;
+}
+
+static void leave_uid(struct tasks *t, const struct task *k)
+{
+	uint32_t *p = chain_of(t, k->uid);
+
+	while (*p && &t->slot[*p - 1] != k)
+		p = &t->slot[*p - 1].next;
+	if (*p)
+		*p = k->next;
+}
+
+static struct task *task_of_uid(const struct tasks *t, uint32_t uid)
+{
+	for (uint32_t i = uid ? *chain_of(t, uid) : 0; i; i = t->slot[i - 1].next)
+		if (t->slot[i - 1].uid == uid)
+			return &t->slot[i - 1];
 	return NULL;
 }
 
@@ -287,6 +352,8 @@ static void forget_task(struct tasks *t, struct task *k)
 	ends_forget(&t->ends, k->end);
 	xfree(k->exe);
 	xfree(k->cmdline);
+	if (k->uid)
+		leave_uid(t, k);
 	memset(k, 0, sizeof(*k));
 }
 
@@ -311,7 +378,7 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 	uint32_t n = 0, real;
 	struct kron_proc p;
 
-	pthread_mutex_lock(&t->lock);
+	lock_soon(t);
 	if (slot < segment_procs_ready(t->seg) &&
 	    slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid) {
 		p = read_slot(t->seg, slot);
@@ -341,7 +408,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 
 	forget_task(t, k); /* nobody frees slots but us; a slot that changed hands is hostile */
 	t->met++;
-	k->uid = uid;
+	enter_uid(t, k, uid);
 	k->pid = p.pid;
 	note_parent(t, uid, &p);
 	if (p.origin == KRON_PROC_EXEC)
@@ -395,8 +462,10 @@ static void find_new(struct tasks *t)
 		t->slots_used = used;
 	if (found.n)
 		qsort(found.v, found.n, sizeof(*found.v), by_uid);
-	vec_for(&found, f)
+	vec_for(&found, f) {
+		give_way(t);
 		meet_process(t, f->slot, f->uid);
+	}
 	vec_free(&found);
 }
 
@@ -502,6 +571,7 @@ void tasks_look(struct tasks *t, bool deaths, bool thorough)
 			continue;
 		k->fresh = false;
 		look_at_task(t, k, thorough);
+		give_way(t);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -511,7 +581,7 @@ bool tasks_has_process(struct tasks *t, pid_t pid)
 	uint32_t limit = segment_procs_ready(t->seg), uid;
 	bool found = false;
 
-	pthread_mutex_lock(&t->lock);
+	lock_soon(t);
 	if (limit > t->slots_used + PROC_SEARCH_SLACK)
 		limit = t->slots_used + PROC_SEARCH_SLACK;
 	for (uint32_t i = 0; i < limit && !found; i++) {
@@ -656,21 +726,18 @@ uint64_t tasks_when_ended(struct tasks *t, uint32_t uid)
 {
 	const struct task_end *e = &t->last_ends[uid % LAST_ENDS];
 	uint64_t ticks = 0;
+	struct task *k;
 
 	pthread_mutex_lock(&t->lock);
 	ends_look(&t->ends);
 	find_new(t);
-	for (uint32_t i = 0; uid && i < t->slots_used; i++) {
-		struct task *k = &t->slot[i];
-
-		if (k->uid != uid)
-			continue;
+	k = task_of_uid(t, uid);
+	if (k) {
 		look_at_task(t, k, true);
 		ticks = k->ended;
-		uid = 0;
-	}
-	if (uid && e->uid == uid)
+	} else if (uid && e->uid == uid) {
 		ticks = e->ticks;
+	}
 	pthread_mutex_unlock(&t->lock);
 	return ticks;
 }
@@ -723,6 +790,7 @@ void tasks_release(struct tasks *t, bool last)
 
 		if (k->uid && k->dead && !k->left && (last || !has_time(t, k)))
 			release_slot(t, i);
+		give_way(t);
 	}
 	pthread_mutex_unlock(&t->lock);
 }

@@ -8,7 +8,8 @@
  *   drain -> tasks_of_chunk(): whose chunk is it, does its thread live; T records
  *   drain -> tasks_release():  dead, and nothing of it is left: E record, slot FREE
  *
- * One lock; tasks_announce() comes from the connections' threads, tasks_note_ends() from whoever
+ * One lock, which whoever answers processes gets at once: the drain gives way between slots.
+ * tasks_announce() comes from the connections' threads, tasks_note_ends() from whoever
  * waits for tasks_ends_fd(), all else from the drain thread or, once that has ended, from whoever
  * finishes the trace.
  */
@@ -39,6 +40,7 @@ struct task {               /* shadow of one slot */
 	bool replaced; /* by the program that it executed */
 	bool fresh;    /* dead since the last look for deaths */
 	bool left;     /* a chunk of it is still in the segment */
+	uint32_t next; /* of those with the same hash of the uid: number + 1, see tasks.c */
 	char *exe;     /* of the last P record, for its fork children */
 	char *cmdline;
 	char comm[20]; /* what the kernel called its first thread then; "" unknown */
@@ -65,10 +67,15 @@ struct tasks {
 	uint64_t own_pidns;
 	struct ends ends;
 	pthread_mutex_t lock;
+	uint32_t waiting;     /* atomic: others who want the lock, while the drain has much to do */
+	uint32_t turns;       /* atomic: how often they had it */
+	uint32_t steps;       /* of the drain, in between */
 	struct task *slot;    /* KRON_PROCS_MAX */
 	uint32_t slots_used;  /* slots from here on were never seen in use */
 	uint32_t met;         /* processes; fewer than uids: some are on their way to a slot */
 	uint32_t *uid_of_pid; /* newest uid by pid: hash table, see tasks.c */
+	uint32_t *with_uid;   /* slot + 1 by uid: heads of chains through task.next */
+	uint64_t hash_key;    /* odd, and nobody's to guess: uids are what traced processes say */
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
