@@ -35,6 +35,7 @@ enum identity { NONE, RIGHT, WRONG };
 
 struct party {
 	uid_t listener, program;
+	gid_t group;     /* of the program; 0: as its uid */
 	bool capability; /* the program has one */
 	const char *map; /* the program's user namespace: its uid_map, "" empty; NULL: ours */
 	enum identity identity;
@@ -56,10 +57,15 @@ static uint64_t identity_of(pid_t pid)
 	return st.st_ino;
 }
 
+static void become_member(uid_t uid, gid_t gid)
+{
+	CHECK(!setgroups(0, NULL) && !setresgid(gid, gid, gid) && !setresuid(uid, uid, uid));
+	CHECK(!prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); /* /proc/self is its own */
+}
+
 static void become(uid_t uid)
 {
-	CHECK(!setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid));
-	CHECK(!prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)); /* /proc/self is its own */
+	become_member(uid, uid);
 }
 
 /* ---- the listener ---- */
@@ -126,7 +132,10 @@ static void run_program(const struct party *p, const char *name)
 
 	if (p->capability)
 		CHECK(!prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
-	become(p->program);
+	if (p->group)
+		become_member(p->program, p->group);
+	else
+		become(p->program);
 	if (p->capability)
 		keep_capability();
 	if (p->map)
@@ -199,6 +208,9 @@ static void one_is_believed_by_oneself(void)
 	BELIEVED(.listener = NOBODY, .program = NOBODY);
 	/* who may more than its user does not do what that one says */
 	STRANGER(.listener = OTHER, .program = OTHER, .capability = true);
+	/* nor who is in another group: its user may not trace it, either */
+	STRANGER(.listener = OTHER, .program = OTHER, .group = NOBODY);
+	BELIEVED(.listener = 0, .program = OTHER, .group = NOBODY);
 }
 
 static void the_named_process_is_believed(void)
