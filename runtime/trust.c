@@ -6,9 +6,9 @@
  * under its name.  Who answers is obeyed, down to the code that is mapped.  So before the first
  * byte is sent, the peer must pass both questions (doc/SECURITY.md):
  *
- *   uid        Is it root, or the one user that we are all of, while we have no capability?  Such a
- *              peer can do with us what it likes anyway.  The kernel gives its uid in our own
- *              user namespace.
+ *   uid        Is it root, or the one user that we are all of, in our group, while we have no capability?
+ *              Such a peer can do with us what it likes anyway, with ptrace().  The kernel gives its uid
+ *              in our own user namespace.
  *   identity   Is it the process that KRON_RT names?  The name has the number of its pidfd, which is
  *              never given twice (Linux 6.9); 0: the recorder's kernel could not tell.
  *
@@ -58,8 +58,18 @@ static bool has_capabilities(void)
 	       have[1].permitted;
 }
 
-static enum answer has_power_over_us(uint32_t peer)
+/* As ptrace() wants it.  A group without a number in our user namespace is like all such groups. */
+static bool is_in_our_group(uint32_t peer)
 {
+	uint32_t real = 0, effective = 0, saved = 0;
+
+	sys3(__NR_getresgid, (long)&real, (long)&effective, (long)&saved);
+	return peer == real && peer == effective && peer == saved;
+}
+
+static enum answer has_power_over_us(const struct ucred *cred)
+{
+	const uint32_t peer = cred->uid;
 	uint32_t real = 0, effective = 0, saved = 0;
 	bool ours;
 
@@ -68,7 +78,8 @@ static enum answer has_power_over_us(uint32_t peer)
 	     saved == NO_NUMBER) &&
 	    !are_all_uids_mapped())
 		return CANNOT_TELL;
-	ours = peer == real && peer == effective && peer == saved && !has_capabilities();
+	ours = peer == real && peer == effective && peer == saved && is_in_our_group(cred->gid) &&
+	       !has_capabilities();
 	return peer == 0 || ours ? YES : NO;
 }
 
@@ -91,7 +102,7 @@ static enum answer is_named_process(int sock)
 bool rt_peer_is_trusted(int sock, const struct ucred *peer)
 {
 	enum answer same = is_named_process(sock);
-	enum answer power = has_power_over_us(peer->uid);
+	enum answer power = has_power_over_us(peer);
 
 	if (power == CANNOT_TELL)
 		return same == YES;
