@@ -894,6 +894,24 @@ def names_are_taken():
         os.remove(path)
 
 
+def folders_are_not_what_they_are_called():
+    """In a folder of his, another user calls one of root's as if a killed kron had left it."""
+    need_root()
+    Recording("true").end()
+    os.makedirs("his/precious", 0o755)
+    open("his/precious/file", "w").close()
+    os.chown("his", STRANGER, STRANGER)
+    rename = lambda say: (os.rename("his/precious", "his/.out.kron-aaaaaa"), say("renamed"))
+    with Stranger(rename) as stranger:
+        stranger.wait_for("renamed")
+    subprocess.run([KRON, "export", "-f", "chrome", "-o", "his/out", "trace"], check=True)
+    need(os.path.exists("his/.out.kron-aaaaaa/file"), "root's own file was removed")
+    # where nobody else could have done that, it is taken away
+    os.makedirs("ours/.out.kron-aaaaaa/folder")
+    subprocess.run([KRON, "export", "-f", "chrome", "-o", "ours/out", "trace"], check=True)
+    need(os.listdir("ours") == ["out"], os.listdir("ours"))
+
+
 def boards_are_one_users():
     """Of a board with a name, which is a file, another user's process gets nothing."""
     need_root()
@@ -933,6 +951,7 @@ def main():
         s.case("a board is cut off, lanes", board_is_cut_off, "lane")
         s.case("a board is cut off, exact bus", board_is_cut_off, "exact")
         s.case("names of boards that others have taken", names_are_taken)
+        s.case("folders that others have renamed", folders_are_not_what_they_are_called)
         s.case("boards are one user's", boards_are_one_users)
         s.case("a keeper holds the samples until they are fetched", keeper_until_recover)
         s.case("a keeper fetches them when nobody else does", keeper_alone)
