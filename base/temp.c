@@ -321,6 +321,18 @@ void temp_close(struct temp *t)
 
 /* ---- what killed ones have left ---- */
 
+/*
+ * Who may rename things there could give any folder of ours, with all that is in it, such a name.  A
+ * file he could remove himself.
+ */
+static bool may_be_renamed_by_others(int dir)
+{
+	struct stat st;
+
+	return fstat(dir, &st) || (st.st_uid && st.st_uid != geteuid()) ||
+	       (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX));
+}
+
 static void remove_if_left(int dir, const char *name, const char *path)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -329,7 +341,8 @@ static void remove_if_left(int dir, const char *name, const char *path)
 	if (fd < 0)
 		return;
 	if (!fstat(fd, &st) && st.st_uid == geteuid() &&
-	    (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) && !flock(fd, LOCK_EX | LOCK_NB))
+	    (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !may_be_renamed_by_others(dir))) &&
+	    !flock(fd, LOCK_EX | LOCK_NB))
 		remove_named(path, fd, S_ISDIR(st.st_mode));
 	close(fd);
 }
