@@ -693,6 +693,21 @@ def keeper_until_recover():
     need(not os.path.lexists(f"/dev/shm{name}"), "the name is left")
 
 
+def recovery_into_a_strangers_trace():
+    """Another user's trace names root's memory: what is in that is not for him."""
+    need_root()
+    r, keeper, link = patient()
+    r.kill()
+    go_on_to_the_end()
+    subprocess.run(["cp", "-r", "trace", "his"], check=True)
+    subprocess.run(["chown", "-R", f"{STRANGER}:{STRANGER}", "his"], check=True)
+    p = subprocess.run([KRON, "recover", "his"], capture_output=True, text=True)
+    need(p.returncode == 1 and "is another user's" in p.stderr, p)
+    need(is_running(keeper) and os.path.lexists(link), "the samples are gone")
+    recover(r)
+    need(r.calls("tick") == 5000, f"{r.calls('tick')} of 5000 calls")
+
+
 def keeper_alone():
     """Nobody runs `kron recover`: half a minute after the last traced process it is done all the same,
     in the folder that the recorder wrote to, whatever that is called by now."""
@@ -955,6 +970,7 @@ def main():
         s.case("boards are one user's", boards_are_one_users)
         s.case("a keeper holds the samples until they are fetched", keeper_until_recover)
         s.case("a keeper fetches them when nobody else does", keeper_alone)
+        s.case("a recovery into a stranger's trace", recovery_into_a_strangers_trace)
         s.case("a keeper is asked to end", keeper_and_shutdown)
         s.case("a keeper without a folder", keeper_without_folder)
         s.case("a keeper whose trace does not know it", keeper_without_trace)
