@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -394,6 +395,23 @@ static int lock_trace(struct trace_writer **w, const char *dir, struct err *err)
 	return code;
 }
 
+/* Whose it is says which memory it is of, and could name any of ours. */
+static int check_owner(const char *dir, struct err *err)
+{
+	char *path = xasprintf("%s/session", dir);
+	struct stat st;
+	bool others = !lstat(path, &st) && st.st_uid != geteuid();
+
+	xfree(path);
+	if (!others)
+		return 0;
+	return err_set(
+		err, EPERM,
+		"%s is another user's (uid %u), who could have named any recording in it: only "
+		"its owner can recover it",
+		dir, (unsigned)st.st_uid);
+}
+
 static int recover(const char *dir, const char *object, int memory, struct recovery *out,
 		   struct err *err)
 {
@@ -404,7 +422,9 @@ static int recover(const char *dir, const char *object, int memory, struct recov
 	memset(&b, 0, sizeof(b));
 	memset(out, 0, sizeof(*out));
 	/* The lock first: what a living kron still writes says nothing yet. */
-	code = lock_trace(&w, dir, err);
+	code = check_owner(dir, err);
+	if (!code)
+		code = lock_trace(&w, dir, err);
 	if (code)
 		return code;
 	code = read_trace(&b, dir, err);
