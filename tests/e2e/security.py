@@ -10,6 +10,7 @@ them, from the kernel and from programs that count their own calls, never from k
 import contextlib
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -285,6 +286,11 @@ while [ ! -e go ]; do sleep 0.05; done
 """
 
 
+def raise_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
+
+
 def idle(say, name, n):
     """Connects and says nothing, again whenever it is shut out."""
     held = []
@@ -316,25 +322,89 @@ def starts_of(trace, program):
 def idle_connections():
     """Strangers hold as many connections as they like: every start is traced, and at once."""
     need_root()
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
-    try:
-        r = Recording("sh", "-c", STARTER)
-        r.wait_for_line("started")
-        with Stranger(idle, r.socket_name(), IDLE) as stranger:
-            stranger.wait_for("connected")
-            began = time.monotonic()
-            open("go", "w").close()
-            said = r.end()
-            took = time.monotonic() - began
-            need("fell" not in stranger.text, stranger.text)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    raise_descriptors()
+    r = Recording("sh", "-c", STARTER)
+    r.wait_for_line("started")
+    with Stranger(idle, r.socket_name(), IDLE) as stranger:
+        stranger.wait_for("connected")
+        began = time.monotonic()
+        open("go", "w").close()
+        said = r.end()
+        took = time.monotonic() - began
+        need("fell" not in stranger.text, stranger.text)
     need(took < PATIENCE, f"three starts took {took:.1f} s")
     need(starts_of(r.trace, "true") == 3, f"{starts_of(r.trace, 'true')} of three were traced: {said}")
     need("untraced" not in said[1], said[1])
+
+
+def is_connecting(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/syscall") as f:
+        return f.read().startswith("42 ")
+
+
+@contextlib.contextmanager
+def deaf(recording):
+    """The recorder hears nobody, and strangers have filled what waits for it."""
+    name = recording.socket_name()
+    os.kill(recording.pid, signal.SIGSTOP)
+    try:
+        os.waitpid(recording.pid, os.WUNTRACED)
+        with Stranger(idle, name, IDLE) as stranger:
+            stranger.wait_for("connected")
+            yield
+    finally:
+        os.kill(recording.pid, signal.SIGCONT)
+
+
+def starts_wait_for_the_collector():
+    """It lives and has no time: who is sure of that waits for it, longer than for a stranger."""
+    need_root()
+    raise_descriptors()
+    os.mkfifo("go")
+    r = Recording("sh", "-c", "echo started; read x <go; /bin/true; /bin/true; /bin/true")
+    r.wait_for_line("started")
+    with deaf(r):
+        with open("go", "w") as f:
+            f.write("x\n")
+        pid = descendant_of(r.pid, "true")
+        wait_for(lambda: is_connecting(pid), "it to ask")
+        time.sleep(0.5)  # more than a stranger gets
+        need(is_connecting(pid), "it gave up")
+    said = r.end()
+    need(starts_of(r.trace, "true") == 3, f"{starts_of(r.trace, 'true')} of three were traced: {said}")
+    need("untraced" not in said[1], said[1])
+
+
+LOADER = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	puts("started");
+	fflush(stdout);
+	while (access("go", F_OK))
+		usleep(10000);
+	if (!dlopen("libm.so.6", RTLD_NOW))
+		return 1;
+	fclose(fopen("loaded", "w"));
+	return 0;
+}
+"""
+
+
+def unheard_is_said():
+    """A program loads a library, and nobody hears it before it goes on."""
+    need_root()
+    raise_descriptors()
+    compile_text("loader", LOADER)
+    r = Recording("./loader", options=["--library", "*"])
+    r.wait_for_line("started")
+    with deaf(r):
+        open("go", "w").close()
+        wait_for(lambda: os.path.exists("loaded"), "the library")
+    err = r.end()[1]
+    need("untraced: what a process loaded: kron did not answer" in err, err)
 
 
 def hello(token, kind=1):
@@ -555,11 +625,12 @@ def who_does_not_believe_us_is_noted():
 # ---- traced processes of another user ----
 
 WITH_HOSTILE = """
-%s ./hostile %s did %d &
+all=
+for i in %s; do %s ./hostile %s did $((%d + i)) & all="$all $!"; done
 while [ ! -s did ]; do sleep 0.02; done
 for i in %s; do ./triggers 2 20000 || echo wrong $?; done
-kill -0 $! && echo hostile lives
-kill -9 $!
+kill -0 $all && echo hostile lives
+kill -9 $all
 wait
 echo end
 """
@@ -573,9 +644,10 @@ def build_hostile():
     os.chmod(".", 0o777)
 
 
-def with_hostile(what, as_whom, options, hostile_lives=True, runs=RUNS, **more):
-    """A traced program attacks the recording, while another one counts its calls."""
-    script = WITH_HOSTILE % (as_whom, what, rnd.randrange(1 << 30), " ".join(["x"] * runs))
+def with_hostile(what, as_whom, options, hostile_lives=True, runs=RUNS, hostile=1, **more):
+    """Traced programs attack the recording, while another one counts its calls."""
+    them = " ".join(str(i) for i in range(hostile))
+    script = WITH_HOSTILE % (them, as_whom, what, rnd.randrange(1 << 30), " ".join(["x"] * runs))
     r = Recording("sh", "-c", script, options=["-F", "tick", *options], **more)
     out, err = r.end()
     need("wrong" not in out and out.endswith("end\n"), f"{out} {err}")
@@ -600,12 +672,15 @@ def memory_with_holes(as_whom):
     with_hostile("punch", as_whom, [])
 
 
-def questions_without_end():
+def questions_without_end(as_whom, hostile):
+    """Whoever asks and never waits for an answer: all others are heard."""
     need_root()
     build_hostile()
-    r, err = with_hostile("flood", AS_NOBODY, ["--when-full", "wait"])
+    r, err = with_hostile("flood", as_whom, ["--when-full", "wait"], hostile=hostile)
     got = r.calls("tick")
     need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+    need("never reported" not in err, err)
+    need("untraced" in err, f"nobody asked without end: {err}")
     need(len(err.splitlines()) < 300, "a note for each nonsense")
 
 
@@ -947,6 +1022,8 @@ def main():
         s.case("killed recorder: a full backlog holds up no start", squatter_after_kill, 0, False)
         s.case("ended recording: who takes its name gets nothing", squatter_after_end)
         s.case("a thousand idle connections of strangers hold up no start", idle_connections)
+        s.case("a start waits for a collector that has no time", starts_wait_for_the_collector)
+        s.case("a question that nobody heard is said", unheard_is_said)
         s.case("no question of a stranger is answered", questions_of_strangers)
         s.case("what comes is sealed", what_comes_is_sealed)
         s.case("programs that become another user are traced", other_users_are_traced)
@@ -955,7 +1032,9 @@ def main():
         s.case("another user's process cannot cut off the memory", memory_cannot_be_cut_off, AS_NOBODY)
         s.case("nor can one of our own", memory_cannot_be_cut_off, "")
         s.case("holes in the memory hurt samples only", memory_with_holes, AS_NOBODY)
-        s.case("questions without end hold up nobody", questions_without_end)
+        s.case("questions without end hold up nobody", questions_without_end, AS_NOBODY, 1)
+        s.case("nor do those of several processes", questions_without_end, AS_NOBODY, 4)
+        s.case("nor those of one of our own", questions_without_end, "", 1)
         s.case("scribbled tables, lanes", tables_are_scribbled_on, "lane", "scribble")
         s.case("scribbled tables, exact bus", tables_are_scribbled_on, "exact", "scribble")
         s.case("a scribbled machine, lanes", tables_are_scribbled_on, "lane", "machine")
