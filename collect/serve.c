@@ -2,12 +2,13 @@
 /*
  * serve.c - see serve.h.  doc/SECURITY.md says who may ask, and what each side proves.
  *
- *   accept ─► SILENT ──HELLO──► may it ask? ──► WAITS ──► ASKS: a thread, serve_answer.c
- *               │                    │ no
- *               └── too long, or too many of its user ──► closed
+ *   accept ─► SILENT ──HELLO──► WAITS ──► ASKS: a thread, serve_answer.c
+ *               │                 └── too many of its process ──► closed, and a note
+ *               └── too long, too many of its user or process ──► closed
  *
  * One thread accepts, hears HELLOs, and ticks.  It waits for nobody: a connection that says nothing
- * is an entry in a list, and those of other users are few.  Whoever asks must know the session's token,
+ * is an entry in a list, and those of other users are few.  What may take long is for the threads that
+ * answer: notes, too, which wait for the trace's files.  Whoever asks must know the session's token,
  * and be of our own user or belong to the recording (peers.c).  It can make us plan a file that
  * it has loaded, and no more than that.
  */
@@ -58,6 +59,11 @@ static void note_times(struct server *s, pid_t pid, const char *module, const ch
 	log_info("collect", "pid %d: %s", pid, reason);
 }
 
+void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t n)
+{
+	note_times(s, pid, NULL, reason, n);
+}
+
 static void note_many(void *ctx, pid_t pid, const char *reason, uint64_t n)
 {
 	note_times(ctx, pid, NULL, reason, n);
@@ -78,63 +84,77 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static bool is_stranger(const struct connection *c)
-{
-	return c->peer.uid != c->server->uid;
-}
-
-/* Under the lock; not for one that has a thread, but by it. */
-static void close_connection(struct connection *c)
-{
-	struct server *s = c->server;
-	struct connection **p;
-
-	for (p = &s->connections; *p != c; p = &(*p)->next)
-		;
-	*p = c->next;
-	s->nconnections--;
-	close(c->fd);
-	peer_close(&c->peer);
-	pthread_cond_broadcast(&s->idle);
-	xfree(c);
-}
-
-/* A stranger's silent connections. */
+/* The silent connections of a user other than ours. */
 struct silence {
 	uid_t uid;
 	unsigned n;
-	struct connection *oldest;
 };
 
-static struct silence *silence_of(struct silence *all, unsigned *n, struct connection *c)
+static struct silence *silence_of(struct silence *all, unsigned *n, uid_t uid)
 {
 	for (unsigned i = 0; i < *n; i++)
-		if (all[i].uid == c->peer.uid)
+		if (all[i].uid == uid)
 			return &all[i];
 	if (*n == SERVE_SILENT) /* make_room() lets no more come */
 		return &all[0];
-	all[*n] = (struct silence){.uid = c->peer.uid, .oldest = c};
+	all[*n] = (struct silence){.uid = uid};
 	return &all[(*n)++];
 }
 
-/* The oldest silent one of the stranger who has most of them; NULL: no stranger has any. */
+/* How many a process has, and the oldest of them. */
+static unsigned count_silent(struct server *s, const struct peer *p, struct connection **oldest)
+{
+	struct connection *c;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
+	{
+		if (c->peer.pid != p->pid || c->peer.uid != p->uid)
+			continue;
+		if (!n++)
+			*oldest = c;
+	}
+	return n;
+}
+
+/* Of the user who has most, the process that has most. */
+static struct connection *oldest_of_most(struct server *s, uid_t uid)
+{
+	struct connection *c, *victim = NULL, *oldest = NULL;
+	unsigned most = 0;
+
+	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
+	{
+		unsigned n = c->peer.uid == uid ? count_silent(s, &c->peer, &oldest) : 0;
+
+		if (n > most) {
+			most = n;
+			victim = oldest;
+		}
+	}
+	return victim;
+}
+
+/* Which silent one of a stranger's has to go; NULL: no stranger has any. */
 static struct connection *find_victim(struct server *s, unsigned *strangers)
 {
 	struct silence all[SERVE_SILENT];
 	const struct silence *most = NULL;
+	struct connection *c;
 	unsigned n = 0;
 
 	*strangers = 0;
-	for (struct connection *c = s->connections; c; c = c->next) {
-		if (c->state != CONNECTION_SILENT || !is_stranger(c))
+	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
+	{
+		if (!connection_is_strangers(c))
 			continue;
-		silence_of(all, &n, c)->n++;
+		silence_of(all, &n, c->peer.uid)->n++;
 		++*strangers;
 	}
 	for (unsigned i = 0; i < n; i++)
 		if (!most || all[i].n > most->n)
 			most = &all[i];
-	return most ? most->oldest : NULL;
+	return most ? oldest_of_most(s, most->uid) : NULL;
 }
 
 static void make_room(struct server *s)
@@ -143,12 +163,22 @@ static void make_room(struct server *s)
 	struct connection *victim = find_victim(s, &strangers);
 
 	if (strangers >= SERVE_SILENT)
-		close_connection(victim);
+		connection_close(victim);
+}
+
+/* One that connects without end costs no more than this, and holds nobody up.  What it has not said
+ * needs no note: a program of the recording that was about to start is in the table of starts. */
+static bool has_enough(const struct connection *c)
+{
+	struct connection *oldest;
+
+	return c->peer.pid > 0 && (count_silent(c->server, &c->peer, &oldest) >= SERVE_SILENT / 2 ||
+				   connection_is_too_many(c));
 }
 
 static void add_connection(struct server *s, int fd)
 {
-	struct connection *c = xcalloc(1, sizeof(*c)), **p;
+	struct connection *c = xcalloc(1, sizeof(*c));
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
 
 	c->server = s;
@@ -156,76 +186,14 @@ static void add_connection(struct server *s, int fd)
 	c->since_ms = now_ms();
 	peer_of_socket(&c->peer, fd);
 	pthread_mutex_lock(&s->lock);
-	if (is_stranger(c))
+	if (connection_is_strangers(c))
 		make_room(s);
-	for (p = &s->connections; *p; p = &(*p)->next)
-		;
-	*p = c;
+	c->number = ++s->last_number;
+	TAILQ_INSERT_TAIL(&s->list[CONNECTION_SILENT], c, link);
 	s->nconnections++;
-	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
-		close_connection(c);
+	if (has_enough(c) || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+		connection_close(c);
 	pthread_mutex_unlock(&s->lock);
-}
-
-/* ---- threads ---- */
-
-static void start_waiting(struct server *s);
-
-static void *connection_thread(void *arg)
-{
-	struct connection *c = arg;
-	struct server *s = c->server;
-
-	serve_answer(c);
-	pthread_mutex_lock(&s->lock);
-	close_connection(c);
-	start_waiting(s);
-	pthread_mutex_unlock(&s->lock);
-	return NULL;
-}
-
-static void start_thread(struct connection *c)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int code;
-
-	c->state = CONNECTION_ASKS;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	code = pthread_create(&thread, &attr, connection_thread, c);
-	pthread_attr_destroy(&attr);
-	if (code) /* out of threads: the next tick tries again */
-		c->state = CONNECTION_WAITS;
-}
-
-/* Strangers wait for each other, and nobody else waits for them. */
-static bool has_turn(const struct connection *c)
-{
-	unsigned own = 0, strangers = 0, same = 0;
-
-	for (const struct connection *o = c->server->connections; o; o = o->next) {
-		if (o->state != CONNECTION_ASKS)
-			continue;
-		own += !is_stranger(o);
-		strangers += is_stranger(o);
-		same += o->peer.uid == c->peer.uid;
-	}
-	if (!is_stranger(c))
-		return own < SERVE_THREADS;
-	return strangers < SERVE_THREADS / 2 && same < SERVE_THREADS / 4;
-}
-
-/* Under the lock. */
-static void start_waiting(struct server *s)
-{
-	struct connection *next;
-
-	for (struct connection *c = s->connections; c && !s->stopping; c = next) {
-		next = c->next;
-		if (c->state == CONNECTION_WAITS && has_turn(c))
-			start_thread(c);
-	}
 }
 
 /* ---- HELLO ---- */
@@ -264,7 +232,7 @@ static const char *why_not(struct connection *c)
 		return "it runs where its /proc cannot be seen";
 	if (!peer_identify(&c->peer, c->fd))
 		return "it ended before its plan was ready";
-	if (!is_stranger(c))
+	if (!connection_is_strangers(c))
 		return NULL;
 	if (!peer_belongs(&s->users, &c->peer, c->hello.pid, s->tasks))
 		return "it is another user's, knows the recording, and no process of the recording "
@@ -272,36 +240,33 @@ static const char *why_not(struct connection *c)
 	return what_is_ours_alone(s);
 }
 
-/* What to do with it: true, it may stay and wait for a thread. */
+/* What to do with it: true, it is to have a thread, for its answer or for the note that it gets none. */
 static bool hear(struct connection *c)
 {
 	struct server *s = c->server;
 	ssize_t n = recv(c->fd, &c->hello, sizeof(c->hello), MSG_DONTWAIT | MSG_TRUNC);
-	const char *why;
 
 	if (n <= 0 || !has_token(s, &c->hello, (size_t)n))
 		return false;
 	if (c->hello.version != KRON_WIRE_VERSION || n != sizeof(c->hello))
-		why = "the libkron-rt.so in it is of another version than kron";
+		c->refused = "the libkron-rt.so in it is of another version than kron";
 	else if (c->hello.kind < KRON_HELLO_START || c->hello.kind > KRON_HELLO_WRITES)
 		return false;
 	else
-		why = why_not(c);
+		c->refused = why_not(c);
 	if (c->hello.kind == KRON_HELLO_START)
 		starts_arrived(s->seg, c->hello.pid);
-	if (why)
-		server_note_untraced(s, c->peer.pid ? c->peer.pid : c->hello.pid, NULL, why);
-	return !why && is_wanted(s, c->peer.pid);
+	return c->refused || is_wanted(s, c->peer.pid);
 }
 
 /* It is in a place where it cannot know that we are we: runtime/trust.c. */
-static void note_mistrust(const struct connection *c)
+static bool mistrusts(struct connection *c)
 {
-	if (!is_stranger(c) && c->peer.pid > 0 && peer_is_in_other_users(&c->peer))
-		server_note_untraced(
-			c->server, c->peer.pid, NULL,
-			"it runs in a user namespace in which kron's user is not to be "
-			"told from others");
+	if (connection_is_strangers(c) || c->peer.pid <= 0 || !peer_is_in_other_users(&c->peer))
+		return false;
+	c->refused = "it runs in a user namespace in which kron's user is not to be told from "
+		     "others";
+	return true;
 }
 
 static void take_event(struct connection *c)
@@ -309,18 +274,18 @@ static void take_event(struct connection *c)
 	struct server *s = c->server;
 	char byte;
 	bool hung_up = !recv(c->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-	bool may_ask = !hung_up && hear(c);
+	bool stays = hung_up ? mistrusts(c) : hear(c);
 
-	if (hung_up)
-		note_mistrust(c);
 	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	pthread_mutex_lock(&s->lock);
-	if (may_ask) {
-		c->state = CONNECTION_WAITS;
-		c->working = true;
-		start_waiting(s);
+	if (!stays) {
+		connection_close(c);
+	} else if (connection_is_too_many(c)) {
+		connection_turn_away(c);
 	} else {
-		close_connection(c);
+		c->working = !c->refused;
+		connection_move(c, CONNECTION_WAITS);
+		turns_start(s);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -332,17 +297,16 @@ static void tick(struct server *s, uint64_t now)
 {
 	struct kron_reply msg = {
 		.magic = KRON_WIRE_MAGIC, .version = KRON_WIRE_VERSION, .kind = KRON_MSG_WORKING};
-	struct connection *next;
+	struct connection *c;
 
 	pthread_mutex_lock(&s->lock);
-	for (struct connection *c = s->connections; c; c = next) {
-		next = c->next;
-		if (c->working)
-			send(c->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (c->state == CONNECTION_SILENT && now - c->since_ms > HELLO_MS)
-			close_connection(c);
-	}
-	start_waiting(s);
+	for (int state = CONNECTION_WAITS; state <= CONNECTION_ASKS; state++)
+		TAILQ_FOREACH(c, &s->list[state], link)
+	if (c->working)
+		send(c->fd, &msg, sizeof(msg), MSG_NOSIGNAL | MSG_DONTWAIT);
+	while ((c = TAILQ_FIRST(&s->list[CONNECTION_SILENT])) && now - c->since_ms > HELLO_MS)
+		connection_close(c);
+	turns_start(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -352,13 +316,16 @@ static void free_descriptors(struct server *s)
 	struct pollfd p = {.fd = s->wake_fd, .events = POLLIN};
 	struct connection *victim;
 	unsigned strangers;
+	bool freed = false;
 
 	pthread_mutex_lock(&s->lock);
 	victim = find_victim(s, &strangers);
 	if (victim)
-		close_connection(victim);
+		connection_close(victim);
+	else
+		freed = turns_free_stranger(s);
 	pthread_mutex_unlock(&s->lock);
-	if (!victim)
+	if (!victim && !freed)
 		poll(&p, 1, 10);
 }
 
@@ -435,14 +402,14 @@ static uint64_t own_identity(void)
 static int listen_somewhere(struct server *s, struct err *err)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	uint64_t random;
+	uint32_t random;
 	socklen_t len;
 
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0 || getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, errno, "cannot make a socket: %s", strerror(errno));
-	snprintf(s->name, sizeof(s->name), KRON_SOCKET_PREFIX "%016" PRIx64 "-%016" PRIx64,
-		 own_identity(), random);
+	snprintf(s->name, sizeof(s->name), KRON_SOCKET_PREFIX "%016" PRIx64 "-%08" PRIx32 "%08x",
+		 own_identity(), random, (unsigned)getpid());
 	memcpy(addr.sun_path + 1, s->name, strlen(s->name));
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(s->name));
 	if (bind(s->fd, (struct sockaddr *)&addr, len) || listen(s->fd, BACKLOG))
@@ -473,6 +440,8 @@ int server_start(struct server *s, struct err *err)
 
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);
+	for (int state = 0; state < CONNECTION_STATES; state++)
+		TAILQ_INIT(&s->list[state]);
 	untraced_init(&s->untraced);
 	memcpy(s->session, s->seg->ctl->session, sizeof(s->session));
 	s->uid = geteuid();
@@ -488,10 +457,36 @@ int server_start(struct server *s, struct err *err)
 	return 0;
 }
 
+/* The peers get an end of file, and run on untraced.  How many had asked and had no thread? */
+static unsigned hang_up(struct server *s)
+{
+	struct connection *c;
+	unsigned n = 0;
+
+	while ((c = TAILQ_FIRST(&s->list[CONNECTION_SILENT])))
+		connection_close(c);
+	for (; (c = TAILQ_FIRST(&s->list[CONNECTION_WAITS])); n++)
+		connection_close(c);
+	TAILQ_FOREACH(c, &s->list[CONNECTION_ASKS], link)
+	shutdown(c->fd, SHUT_RDWR);
+	return n;
+}
+
+/* From now on nobody connects, and nobody else gets the name as long as we live. */
+static void refuse_connections(struct server *s)
+{
+	int fd;
+
+	shutdown(s->fd, SHUT_RDWR);
+	while ((fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(fd);
+}
+
 bool server_stop(struct server *s)
 {
 	uint64_t one = 1;
 	struct timespec until;
+	unsigned waited;
 	bool all_ended;
 	int code = 0;
 
@@ -501,24 +496,20 @@ bool server_stop(struct server *s)
 		log_error("collect", "cannot wake the server: %s", strerror(errno));
 	pthread_join(s->thread, NULL);
 	s->running = false;
-	close(s->fd);
-	s->fd = -1;
+	refuse_connections(s);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
 	pthread_mutex_lock(&s->lock);
 	s->stopping = true;
 	pthread_cond_broadcast(&s->idle);
-	/* The peers get an end of file, and run on untraced. */
-	for (struct connection *c = s->connections, *next; c; c = next) {
-		next = c->next;
-		shutdown(c->fd, SHUT_RDWR);
-		if (c->state != CONNECTION_ASKS)
-			close_connection(c);
-	}
+	waited = hang_up(s);
 	while (s->nconnections && !code)
 		code = pthread_cond_timedwait(&s->idle, &s->lock, &until);
 	all_ended = !s->nconnections;
 	pthread_mutex_unlock(&s->lock);
+	turns_note(s);
+	if (waited)
+		server_note_many(s, 0, "the recording ended before its plan was ready", waited);
 	starts_finish(s->seg, note_many, s);
 	return all_ended;
 }

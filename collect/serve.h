@@ -2,9 +2,9 @@
 /*
  * serve.h - answers the runtimes' questions (kron/wire.h) on an abstract Unix socket.
  *
- * A thread accepts, hears, and ticks: each second it tells those who wait that work goes on.  Each
- * question has a short-lived thread of its own, at most SERVE_THREADS at once for our own user's
- * processes, and half as many for all others, of whom no user gets more than a quarter.
+ * A thread accepts, hears, and ticks: each second it tells those who wait that work goes on.  It
+ * takes no lock that is held over a write to a file.  Questions are answered by threads that live as
+ * long as there are any (serve_turns.c).
  */
 #ifndef COLLECT_SERVE_H
 #define COLLECT_SERVE_H
@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <kron/wire.h>
 #include "base/vec.h"
@@ -22,10 +23,17 @@
 #include "collect/tasks.h"
 #include "collect/untraced.h"
 
-#define SERVE_THREADS 32u
 #define SERVE_SILENT 64u /* connections of other users that have not said HELLO */
 
 struct connection;
+TAILQ_HEAD(connections, connection);
+
+enum connection_state {
+	CONNECTION_SILENT, /* has not said HELLO; in the epoll set, of the listener's thread alone */
+	CONNECTION_WAITS,  /* for a thread */
+	CONNECTION_ASKS,   /* has one */
+	CONNECTION_STATES
+};
 
 struct server {
 	struct segment *seg;
@@ -44,8 +52,11 @@ struct server {
 
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
-	struct connection *connections;
+	struct connections list[CONNECTION_STATES];
 	uint32_t nconnections;
+	uint64_t last_number; /* of a connection */
+	uint64_t turned_away; /* not noted yet */
+	pid_t turned_away_pid;
 	bool stopping;
 	uint64_t starts; /* processes that are being traced after START */
 	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
@@ -64,5 +75,7 @@ void server_free(struct server *s);
 
 /* Note that a program, or one of its modules (its path, else NULL), stays untraced. */
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason);
+/* Several programs; pid 0: of several processes. */
+void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t n);
 
 #endif

@@ -113,7 +113,8 @@ static int send_answer(struct connection *c, const struct answer *a)
 static int reply(struct connection *c, const struct answer *a)
 {
 	pthread_mutex_lock(&c->server->lock);
-	c->replied = true;
+	c->replied = true; /* and takes no more of what others wait for */
+	turns_start(c->server);
 	pthread_mutex_unlock(&c->server->lock);
 	return send_answer(c, a);
 }
@@ -244,22 +245,21 @@ static bool may_hold_up(const struct connection *older, const struct connection 
 	return older->peer.uid == c->peer.uid || c->peer.uid != c->server->uid;
 }
 
-/* Older connections stand in front. */
 static bool is_unsettled(const struct connection *c)
 {
-	for (const struct connection *older = c->server->connections; older != c;
-	     older = older->next)
-		if (older->state != CONNECTION_SILENT &&
-		    (older->peer.pid == c->peer.pid ||
-		     (may_hold_up(older, c) && has_result(older))))
-			return true;
+	const struct connection *older;
+
+	TAILQ_FOREACH(older, &c->server->list[CONNECTION_ASKS], link)
+	if (older->number < c->number && may_hold_up(older, c) && has_result(older))
+		return true;
 	return false;
 }
 
 /*
  * What a process refused is not offered to it again, nor to its children, and what is new in a child
  * depends on what its parent was told.  So every RESULT that was sent before this question has to be
- * taken first: they are there already, and other threads read them.
+ * taken first: they are there already, and other threads read them.  (Its own questions come one
+ * after the other: serve_turns.c.)
  */
 static void wait_for_turn(struct connection *c)
 {
@@ -269,6 +269,14 @@ static void wait_for_turn(struct connection *c)
 	while (!s->stopping && is_unsettled(c))
 		pthread_cond_wait(&s->idle, &s->lock);
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* Nobody is there any more who could use an answer. */
+static bool has_hung_up(const struct connection *c)
+{
+	struct pollfd p = {.fd = c->fd};
+
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
 /* ---- the question ---- */
@@ -334,8 +342,19 @@ void serve_answer(struct connection *c)
 	struct err err;
 	int code;
 
+	if (c->refused) {
+		server_note_untraced(s, pid > 0 ? pid : c->hello.pid, NULL, c->refused);
+		return;
+	}
 	set_timeouts(c->fd);
 	wait_for_turn(c);
+	if (has_hung_up(c)) {
+		server_note_untraced(s, pid, NULL,
+				     peer_is_there(c->peer.pidfd)
+					     ? "it did not wait for its plan"
+					     : "it ended before its plan was ready");
+		return;
+	}
 	if (c->hello.kind == KRON_HELLO_START)
 		tasks_announce(s->tasks, pid, c->hello.pid);
 	code = make_answer(c, &a, &err);

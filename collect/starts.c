@@ -12,6 +12,7 @@ static const char *const reasons[KRON_UNTRACED_REASONS] = {
 		"or as another user",
 	[KRON_UNTRACED_QUIET] = "a process behind a seccomp filter may have started it",
 	[KRON_UNTRACED_SPACE] = "its environment is too large",
+	[KRON_UNTRACED_UNHEARD] = "what a process loaded: kron did not answer it in time",
 };
 
 void starts_clear(struct segment *seg)

@@ -45,20 +45,33 @@ static const char *read_session(const char *s)
 	return s + 2 * i;
 }
 
-/* "kron-<16 hex digits>-...": of the process that listens under this name. */
-static uint64_t read_collector(const char *name)
+/* 0: there is no such number. */
+static uint64_t read_hex(const char *s, int digits)
 {
-	const char *s = mini_after(name, KRON_SOCKET_PREFIX);
 	uint64_t number = 0;
 	int i, digit;
 
-	for (i = 0; s && i < 16; i++) {
+	for (i = 0; i < digits; i++) {
 		digit = hex_digit(s[i]);
 		if (digit < 0)
 			return 0;
 		number = number << 4 | (uint64_t)digit;
 	}
-	return s && s[16] == '-' ? number : 0;
+	return number;
+}
+
+/* "kron-<16 hex digits>-<8 random ones><8 hex digits>": of the process that listens under this name. */
+static void read_name(const char *name)
+{
+	const char *s = mini_after(name, KRON_SOCKET_PREFIX);
+
+	kron_rt_env.collector = s ? read_hex(s, 16) : 0;
+	if (!kron_rt_env.collector)
+		return;
+	if (s[16] != '-')
+		kron_rt_env.collector = 0;
+	else if (mini_len(s) == 33)
+		kron_rt_env.collector_pid = (int32_t)read_hex(s + 25, 8);
 }
 
 /* "NAME,SESSION,PATH"; the copy outlives whatever the program does to its stack. */
@@ -78,7 +91,7 @@ static bool read_entry(const char *entry)
 		kron_rt_env.name[kron_rt_env.name_len++] = *s++;
 	if (*s++ != ',' || kron_rt_env.name_len == 0)
 		return false;
-	kron_rt_env.collector = read_collector(kron_rt_env.name);
+	read_name(kron_rt_env.name);
 	s = read_session(s);
 	if (!s || *s != ',' || s[1] != '/')
 		return false;

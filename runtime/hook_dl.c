@@ -31,6 +31,8 @@ static bool ask_once(const struct rt_question *q)
 	ret = rt_ask(&a, q);
 	if (ret == -ECONNREFUSED)
 		kron_rt.cut_off = true;
+	if (ret == -EAGAIN) /* it may not have heard of us */
+		rt_start_untraced(KRON_UNTRACED_UNHEARD);
 	if (ret)
 		return false;
 	mini_zero(&res, sizeof(res));

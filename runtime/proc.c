@@ -172,7 +172,7 @@ bool rt_collector_is_gone(void)
 		pid = kron_rt.collector_pid = 0;
 	/* EPERM (we changed user) means that it lives.  In another pid namespace than our parent's
 	 * (unshare -fp) its number means nothing, so it has the last word itself. */
-	if (pid > 0 && sys2(__NR_kill, pid, 0) == -ESRCH && !rt_collector_answers())
+	if (pid > 0 && sys2(__NR_kill, pid, 0) == -ESRCH && !rt_collector_may_answer())
 		kron_rt.orphan = true;
 	return kron_rt.orphan;
 }

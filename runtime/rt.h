@@ -360,11 +360,13 @@ uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));
 
 /* ---- wire.c: one question to the collector ---- */
-/* Does anybody listen on its socket?  Where we cannot see its pid. */
-bool rt_collector_answers(void) __attribute__((visibility("hidden")));
+/* False: nobody listens on its socket, or another one does.  Where we cannot see its pid. */
+bool rt_collector_may_answer(void) __attribute__((visibility("hidden")));
 struct ucred;
 /* trust.c: may we tell this peer anything, and do what it says? */
 bool rt_peer_is_trusted(int sock, const struct ucred *peer) __attribute__((visibility("hidden")));
+/* trust.c: is it certain that the collector has its name still? */
+bool rt_collector_lives(void) __attribute__((visibility("hidden")));
 #define RT_ANSWER_FDS 3
 struct rt_answer {
 	int sock;
@@ -396,7 +398,8 @@ uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 struct rt_env {
 	char name[108]; /* abstract socket name */
 	uint32_t name_len;
-	uint64_t collector; /* who must listen there (wire.h); 0: nobody can tell */
+	uint64_t collector;    /* who must listen there (wire.h); 0: nobody can tell */
+	int32_t collector_pid; /* in its own pid namespace */
 	uint8_t session[16];
 	const char *entry; /* our copy of "KRON_RT=..." */
 	const char *path;  /* in it: path of libkron-rt.so */

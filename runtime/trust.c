@@ -20,6 +20,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/prctl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "runtime/rt.h"
@@ -97,6 +99,28 @@ static enum answer is_named_process(int sock)
 	ret = sys2(__NR_fstat, pidfd, (long)&st);
 	sys_close(pidfd);
 	return ret == 0 && st.st_ino == kron_rt_env.collector ? YES : NO;
+}
+
+/*
+ * Does the process that KRON_RT names live, so that the name is its own and nobody else's?  False also
+ * where that cannot be told: its number is that of another pid namespace, a filter may not let us ask.
+ */
+bool rt_collector_lives(void)
+{
+	struct pollfd end = {.events = POLLIN}; /* readable once it has ended */
+	struct stat st;
+	bool lives;
+
+	if (!kron_rt_env.collector || kron_rt_env.collector_pid <= 0 ||
+	    sys1(__NR_prctl, PR_GET_SECCOMP) != 0)
+		return false;
+	end.fd = (int)sys2(__NR_pidfd_open, kron_rt_env.collector_pid, 0);
+	if (end.fd < 0)
+		return false;
+	lives = sys2(__NR_fstat, end.fd, (long)&st) == 0 && st.st_ino == kron_rt_env.collector &&
+		sys3(__NR_poll, (long)&end, 1, 0) == 0;
+	sys_close(end.fd);
+	return lives;
 }
 
 bool rt_peer_is_trusted(int sock, const struct ucred *peer)

@@ -15,9 +15,10 @@
 #include "runtime/sys.h"
 #include "runtime/mini.h"
 
-/* To be heard at all: a backlog that strangers fill, or a stranger's own, holds nobody up. */
+/* To be heard at all: a stranger's backlog holds nobody up. */
 #define CONNECT_MS 40
-#define PATIENCE_MS 5000 /* for each message; a collector at work says so more often */
+/* For the collector's own backlog, and for each message; when it is at work it says so more often. */
+#define PATIENCE_MS 5000
 
 static void set_patience(long sock, long ms)
 {
@@ -52,11 +53,16 @@ static int ask_connect(struct ucred *peer)
 {
 	long sock = sys3(__NR_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	long ret;
+	int ms;
 
 	if (sock < 0)
 		return (int)sock;
 	set_patience(sock, CONNECT_MS);
 	ret = connect_to_name(sock);
+	/* -EAGAIN: there is somebody, who has enough to do. */
+	for (ms = CONNECT_MS; ret == -EAGAIN && ms < PATIENCE_MS && rt_collector_lives();
+	     ms += CONNECT_MS)
+		ret = connect_to_name(sock);
 	if (ret == 0 && !is_collector((int)sock, peer))
 		ret = -ECONNREFUSED; /* whoever that is, the collector is not there */
 	if (ret < 0) {
@@ -77,7 +83,7 @@ static int ask_send(int sock, const void *msg, size_t len)
 	return ret < 0 ? (int)ret : 0;
 }
 
-bool rt_collector_answers(void)
+bool rt_collector_may_answer(void)
 {
 	uint64_t mask = rt_signals_block();
 	const uint32_t word = KRON_WIRE_MAGIC;
@@ -89,7 +95,7 @@ bool rt_collector_answers(void)
 		sys_close(sock);
 	}
 	rt_signals_restore(mask);
-	return sock >= 0;
+	return sock >= 0 || sock == -EAGAIN;
 }
 
 static void fds_close(int fd[RT_ANSWER_FDS])

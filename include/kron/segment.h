@@ -308,12 +308,13 @@ enum kron_untraced {
 	KRON_UNTRACED_ROOT = 3,  /* where libkron-rt.so cannot be read: another root directory */
 	KRON_UNTRACED_QUIET = 4, /* by a process behind a seccomp filter, which cannot say more */
 	KRON_UNTRACED_SPACE = 5, /* with too large an environment */
+	/* What a traced process has loaded: nobody answered its question. */
+	KRON_UNTRACED_UNHEARD = 6,
 	KRON_UNTRACED_REASONS
 };
 struct kron_starts {
 	uint32_t unlisted;                        /* RT, atomic: the table was full */
 	uint32_t untraced[KRON_UNTRACED_REASONS]; /* RT, atomic: how many */
-	uint32_t reserved;
 	uint64_t start[KRON_STARTS_MAX]; /* atomic: pid | uid << 32, as the process sees them */
 };
 #define KRON_STARTS_OFFSET 3136u /* in the page of the control block */

@@ -45,8 +45,8 @@
  *
  *   LD_PRELOAD=<path of libkron-rt.so>[:what was there before]
  *   KRON_RT=<abstract socket name without the leading NUL>,<32 hex digits of session>,<path of libkron-rt.so>
- *   The name is kron-<16 hex digits>-<16 hex digits>: the inode number of the collector's pidfd, which
- *   no other process ever has (0 before Linux 6.9), and a random number.
+ *   The name is kron-<16 hex digits>-<8 hex digits><8 hex digits>: the inode number of the collector's
+ *   pidfd, which no other process ever has (0 before Linux 6.9), a random number, and its pid.
  *   KRON_RT_PAD=  only when there was an LD_PRELOAD before: that one stays, so this entry
  *                 makes the number of entries that go even
  *
