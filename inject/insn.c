@@ -681,11 +681,16 @@ static bool second_decode(struct second_decoder *d, const uint8_t *code, size_t 
 static uint8_t second_kind(const cs_insn *ci)
 {
 	bool indirect = ci->op_str[0] == '*';
+	bool is_far = ci->mnemonic[0] == 'l'; /* ljmpl, whose id is JMP in capstone 5 */
 
 	switch (ci->id) {
 	case X86_INS_CALL:
+		if (is_far)
+			return INSN_OTHER_TRANSFER;
 		return indirect ? INSN_CALL_INDIRECT : INSN_CALL;
 	case X86_INS_JMP:
+		if (is_far)
+			return INSN_OTHER_TRANSFER;
 		return indirect ? INSN_JMP_INDIRECT : INSN_JMP;
 	case X86_INS_JAE ... X86_INS_JL:
 	case X86_INS_JNE ... X86_INS_JS:

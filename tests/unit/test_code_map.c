@@ -530,7 +530,8 @@ static void compare_file(const char *path)
 	assert_true(tally.insns > 50000);
 	assert_true(tally.rets > 1000);
 	assert_true(tally.dead * 500 <= tally.rets);
-	assert_true(undecodable == 0);
+	/* after a call that does not return, Debian 13's longjmp of _FORTIFY_SOURCE has 05 05 05 */
+	assert_true(undecodable * 1000 <= t.f.n);
 	assert_true(unresolved * 1000 <= t.f.n);
 	code_map_free(t.m);
 	functions_free(&t.f);
