@@ -344,14 +344,38 @@ void opt_help(const struct opt_command *c, FILE *out)
 	print_option(out, &help_option, !has_letter(c, 'h'));
 }
 
+/* Where the first sentence of text ends. */
+static size_t first_sentence(const char *text)
+{
+	const char *end = text;
+
+	while (*end && !(*end == '.' && (end[1] == ' ' || !end[1])))
+		end++;
+	return (size_t)(end - text);
+}
+
+void opt_word(FILE *out, const char *word, const char *arg, const char *help)
+{
+	fprintf(out, "%s\t%s\t%.*s\n", word, arg ? arg : "", (int)first_sentence(help), help);
+}
+
+static void option_words(FILE *out, const struct opt *o, bool letter)
+{
+	char word[64];
+
+	if (letter) {
+		snprintf(word, sizeof(word), "-%c", o->letter);
+		opt_word(out, word, o->arg, o->help);
+	}
+	snprintf(word, sizeof(word), "--%s", o->name);
+	opt_word(out, word, o->arg, o->help);
+}
+
 void opt_words(const struct opt_command *c, FILE *out)
 {
-	for (size_t i = 0; i < count_options(c); i++) {
-		if (c->opts[i].letter)
-			fprintf(out, "-%c\n", c->opts[i].letter);
-		fprintf(out, "--%s\n", c->opts[i].name);
-	}
-	fputs("--help\n", out);
+	for (size_t i = 0; i < count_options(c); i++)
+		option_words(out, &c->opts[i], c->opts[i].letter != 0);
+	option_words(out, &help_option, !has_letter(c, 'h'));
 }
 
 /* ---- mdoc ---- */

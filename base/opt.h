@@ -80,7 +80,9 @@ int opt_parse(const struct opt_command *c, int argc, char **argv, struct err *er
 
 void opt_help(const struct opt_command *c, FILE *out);  /* what --help prints */
 void opt_man(const struct opt_command *c, FILE *out);   /* mdoc: synopsis and options */
-void opt_words(const struct opt_command *c, FILE *out); /* every option, one a line */
+void opt_words(const struct opt_command *c, FILE *out); /* every spelling: an opt_word() */
+/* For completion: WORD, ARGUMENT (or nothing) and the first sentence of help, by tabs. */
+void opt_word(FILE *out, const char *word, const char *arg, const char *help);
 
 /* One value, for other places where people write numbers.  0 or -EINVAL. */
 int opt_size(const char *text, uint64_t *out);

@@ -41,7 +41,7 @@ static void print_help(void)
 static void print_words(void)
 {
 	for (const struct command *c = commands; c->name; c++)
-		puts(c->name);
+		opt_word(stdout, c->name, NULL, c->help);
 }
 
 static const struct command *find_command(const char *name)

@@ -53,11 +53,18 @@ void tool_note(const struct opt_command *c, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --version anywhere among the options; --help-man alone, for scripts/update-man. */
+/*
+ * --version anywhere among the options; --help-man, for scripts/update-man, and --help-words, for
+ * completion, alone.
+ */
 static bool print_about(const struct opt_command *c, int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "--help-man")) {
 		opt_man(c, stdout);
+		return true;
+	}
+	if (argc == 2 && !strcmp(argv[1], "--help-words")) {
+		opt_words(c, stdout);
 		return true;
 	}
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {

@@ -33,7 +33,7 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "every command has --help, and --help has an unknown option's name in its mistake" {
-	for c in $("$KRON" --help-words); do
+	for c in $("$KRON" --help-words | cut -f1); do
 		run --separate-stderr "$KRON" "$c" --help
 		[ "$status" = 0 ]
 		[[ $output == "Usage: kron $c "* ]]
@@ -48,7 +48,7 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "--help fits 80 columns" {
-	for c in "" $("$KRON" --help-words); do
+	for c in "" $("$KRON" --help-words | cut -f1); do
 		run "$KRON" $c --help
 		for line in "${lines[@]}"; do
 			[ "${#line}" -le 80 ] || { echo "kron $c: $line"; false; }

@@ -197,11 +197,12 @@ static void help_man_and_words_name_every_option(void **state)
 		assert_non_null(strstr(help, want));
 		snprintf(want, sizeof(want), "Fl -%s", o->name);
 		assert_non_null(strstr(man, want));
-		snprintf(want, sizeof(want), "--%s\n", o->name);
+		snprintf(want, sizeof(want), "--%s\t%s\t", o->name, o->arg ? o->arg : "");
 		assert_non_null(strstr(words, want));
 	}
 	assert_non_null(strstr(help, "Usage: kron record [OPTION]... CMD [ARG]...\n"));
 	assert_non_null(strstr(man, "Write there.\nIt is made.\n"));
+	assert_non_null(strstr(words, "\tWrite there\n"));
 	free(help);
 	free(man);
 	free(words);
