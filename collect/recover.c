@@ -133,9 +133,10 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 	b->recording = session_hex(t, "recording");
 	b->start.tsc = session_number(t, "start_tsc");
 	b->start.mono_ns = session_number(t, "start_mono_ns");
+	/* Of processes that have ended: what trace_count() adds stands in the slots of the others. */
+	b->lost = t->lost;
 	trace_count(t);
 	b->samples = t->samples;
-	b->lost = t->lost;
 	b->cut_off = t->cut_off;
 	for (size_t i = 0; i < t->nprocs; i++)
 		if (t->procs[i].known)

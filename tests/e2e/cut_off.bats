@@ -134,6 +134,24 @@ state() { "$KRON" info --json t 2>/dev/null | json 'd["state"], d["complete"]'; 
 	each_reader says_nothing
 }
 
+@test "what was lost before the kill is counted once" {
+	steps_start 1 -b 1M
+	steps 1 # it runs
+	kill -STOP "$RECORDER"
+	steps 200000
+	kill -CONT "$RECORDER"
+	# a chunk that begins with how many were lost has to be in the file
+	made=200001
+	until [ "$("$KRON" info --json t 2>/dev/null | json 'd["lost"] > 0')" = True ]; do
+		steps 10000
+		made=$((made + 10000))
+	done
+	kill_recorder
+	steps 1000
+	"$KRON" recover t
+	[ "$("$KRON" info --json t | json 'd["samples"] + d["lost"]')" = $((2 * (made + 1000))) ]
+}
+
 @test "a full disk: the reason stands there, and how to get the rest" {
 	[ "$(id -u)" = 0 ] || skip "needs the right to mount"
 	mkdir small
