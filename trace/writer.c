@@ -289,7 +289,8 @@ static int prepare_dir(const char *path, struct err *err)
 		case DIR_ABSENT:
 			break;
 		}
-		if (!mkdir(path, 0777))
+		/* its owner's alone: it holds payloads, paths and names of other users' processes */
+		if (!mkdir(path, 0700))
 			return 0;
 		if (errno != EEXIST)
 			break;

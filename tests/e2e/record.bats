@@ -261,6 +261,12 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	wait || true
 }
 
+@test "a trace is its owner's" {
+	umask 022
+	"$KRON" record -o trace -- /bin/true
+	[ "$(stat -c %a trace)" = 700 ]
+}
+
 @test "no segment is left behind" {
 	"$KRON" record -q -o t -- ./triggers 1 10
 	segment=$(sed -n 's/^segment=//p' t/session)
