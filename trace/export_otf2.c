@@ -16,6 +16,10 @@
  *
  * One thread is written after the other, so there is one buffer of events.  Definitions come
  * last, for they count the events.
+ *
+ * After a failed write the library goes on with a file that it has given up, and crashes, inside of
+ * the same call.  So the first error leaves it for good, by longjmp(): it is not called again, not
+ * even to close what is open, and what it holds stays until the command ends.
  */
 #define _GNU_SOURCE
 #include "trace/export.h"
@@ -38,6 +42,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 #else
 #include <inttypes.h>
 #include <otf2/otf2.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +86,7 @@ struct otf2 {
 	struct export_switches switches;
 	VEC(struct cpu) cpus; /* those that there are switches of */
 	uint32_t cpu;
+	jmp_buf leave; /* after an error */
 	bool failed;
 	char why[200];
 };
@@ -93,10 +99,11 @@ static OTF2_ErrorCode on_error(void *ctx, const char *file, uint64_t line, const
 	struct otf2 *o = ctx;
 
 	(void)file, (void)line, (void)function, (void)format, (void)args;
-	if (code != OTF2_SUCCESS && !o->failed)
-		snprintf(o->why, sizeof(o->why), "%s", OTF2_Error_GetDescription(code));
-	o->failed |= code != OTF2_SUCCESS;
-	return code;
+	if (code == OTF2_SUCCESS)
+		return code;
+	snprintf(o->why, sizeof(o->why), "%s", OTF2_Error_GetDescription(code));
+	o->failed = true;
+	longjmp(o->leave, 1);
 }
 
 static void check(struct otf2 *o, OTF2_ErrorCode code)
@@ -179,11 +186,9 @@ static uint64_t end_location(struct otf2 *o)
 {
 	uint64_t n = 0;
 
-	if (o->events && o->own) {
-		check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &n));
-		check(o, OTF2_Archive_CloseDefWriter(o->archive, o->own));
-		check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
-	}
+	check(o, OTF2_EvtWriter_GetNumberOfEvents(o->events, &n));
+	check(o, OTF2_Archive_CloseDefWriter(o->archive, o->own));
+	check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->events));
 	o->events = NULL;
 	o->own = NULL;
 	return n;
@@ -240,8 +245,6 @@ static size_t put_cpu(struct otf2 *o, const struct trace_switch *v, size_t n)
 
 	cpu->number = v->cpu;
 	begin_location(o, cpu_location(o, o->cpus.n - 1));
-	if (o->failed)
-		return n;
 	for (i = 0; i < n && v[i].cpu == v->cpu; i++)
 		put_switch(o, &v[i]);
 	cpu->events = end_location(o);
@@ -253,7 +256,7 @@ static void put_cpus(struct otf2 *o)
 	size_t n, at = 0;
 	struct trace_switch *v = export_switches_by_cpu(&o->switches, &n);
 
-	while (at < n && !o->failed)
+	while (at < n)
 		at += put_cpu(o, v + at, n - at);
 	xfree(v);
 }
@@ -271,7 +274,7 @@ static void put_lanes(struct otf2 *o)
 	check(o, OTF2_Archive_OpenEvtFiles(o->archive));
 	check(o, OTF2_Archive_OpenDefFiles(o->archive));
 	export_nest_open(&nest);
-	for (uint32_t lane = 0; lane < o->t->nlanes && !o->failed; lane++)
+	for (uint32_t lane = 0; lane < o->t->nlanes; lane++)
 		export_nest_lane(&nest, lane);
 	if (o->t->nlanes)
 		end_track(o);
@@ -446,10 +449,8 @@ static void put_definitions(struct otf2 *o)
 	const char *host = trace_session(o->t, "hostname");
 
 	o->definitions = OTF2_Archive_GetGlobalDefWriter(o->archive);
-	if (!o->definitions) {
+	if (!o->definitions)
 		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
-		return;
-	}
 	put_clock(o);
 	put_parameters(o);
 	check(o, OTF2_GlobalDefWriter_WriteSystemTreeNode(
@@ -477,19 +478,22 @@ static void fill(struct otf2 *o, const char *dir)
 	o->archive =
 		OTF2_Archive_Open(dir, NAME, OTF2_FILEMODE_WRITE, EVENT_CHUNK, DEFINITION_CHUNK,
 				  OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
-	if (o->archive) {
-		check(o, OTF2_Archive_SetFlushCallbacks(o->archive, &flush, NULL));
-		check(o, OTF2_Archive_SetSerialCollectiveCallbacks(o->archive));
-		check(o, OTF2_Archive_SetCreator(o->archive, "kron"));
-		check(o, OTF2_Archive_SetDescription(o->archive, shown));
-		put_lanes(o);
-		if (!o->failed)
-			put_definitions(o);
-		check(o, OTF2_Archive_Close(o->archive));
-	} else if (!o->failed) {
+	if (!o->archive)
 		check(o, OTF2_ERROR_FILE_CAN_NOT_OPEN);
-	}
+	check(o, OTF2_Archive_SetFlushCallbacks(o->archive, &flush, NULL));
+	check(o, OTF2_Archive_SetSerialCollectiveCallbacks(o->archive));
+	check(o, OTF2_Archive_SetCreator(o->archive, "kron"));
+	check(o, OTF2_Archive_SetDescription(o->archive, shown));
+	put_lanes(o);
+	put_definitions(o);
+	check(o, OTF2_Archive_Close(o->archive));
 	xfree(shown);
+}
+
+static void fill_or_leave(struct otf2 *o, const char *dir)
+{
+	if (!setjmp(o->leave))
+		fill(o, dir);
 }
 
 int export_otf2(const struct trace *t, const char *path, struct err *err)
@@ -504,7 +508,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	export_switches_open(&o.switches, t);
 	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
 	before = OTF2_Error_RegisterCallback(on_error, &o);
-	fill(&o, export_dir_path(&dir));
+	fill_or_leave(&o, export_dir_path(&dir));
 	OTF2_Error_RegisterCallback(before, NULL);
 	if (o.failed)
 		dir.error = EIO;

@@ -209,6 +209,22 @@ def full_disk(kind):
         subprocess.run(["umount", "tiny"], check=True)
 
 
+def full_disk_midway(kind):
+    """The same where the first thread's events are more than the library's buffer holds."""
+    if not os.path.exists("../trace-one"):
+        subprocess.run([MAKE_TRACE, "big", "../trace-one", "500000", "1"], check=True)
+    os.mkdir("tiny")
+    for size in ("16k", "256k", "1200k"):
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", "tiny"], capture_output=True).returncode:
+            raise Skip("needs the right to mount")
+        try:
+            r = subprocess.run([KRON, "export", "-q", "-f", kind, "-o", "tiny/new", "../trace-one"], capture_output=True)
+            sentence(kind, r, "cannot write", "no space")
+            need(not os.listdir("tiny"), f"{kind}, {size}: {os.listdir('tiny')}")
+        finally:
+            subprocess.run(["umount", "tiny"], check=True)
+
+
 # ---- where it goes ----
 
 def links(kind):
@@ -473,6 +489,8 @@ with Suite("outputs") as s:
         for k in KINDS:
             s.case(f"{k}: files may not grow", no_room, k)
             s.case(f"{k}: a full disk", full_disk, k)
+        for k in FOLDERS:
+            s.case(f"{k}: a disk that is full midway", full_disk_midway, k)
         for k in KINDS:
             s.case(f"{k}: links", links, k)
         for k in ("view", "sqlite", "patch", "ctf"):
