@@ -78,6 +78,7 @@ void analysis_streams(void)
 /* What is wrong with a filter is wrong use, whatever the trace is. */
 static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 {
+	char number[STR_NUMBER];
 	const char *unknown;
 	struct err err;
 
@@ -89,6 +90,12 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 			unknown);
 	if (analysis_filter.trigger && !trace_filter_fired(t->filter))
 		fprintf(stderr, "kron %s: the trigger never fires in this trace\n", c->name);
+	if (analysis_filter.trigger && trace_filter_unsure(t->filter))
+		fprintf(stderr,
+			"kron %s: %s times a sample that was waited for may be among those that "
+			"were lost: the trigger did not fire then\n",
+			c->name,
+			str_thousands(number, sizeof(number), trace_filter_unsure(t->filter)));
 	return t;
 }
 

@@ -28,5 +28,7 @@ bool trace_filter_passes(const struct trace_filter *f, const struct trace_event 
 const char *trace_filter_unknown_name(const struct trace_filter *f);
 /* How often the trigger fired. */
 uint64_t trace_filter_fired(const struct trace_filter *f);
+/* How much it waited for in vain, because samples were lost. */
+uint64_t trace_filter_unsure(const struct trace_filter *f);
 
 #endif

@@ -262,6 +262,11 @@ bool trigger_is_across(const struct trigger *g)
 	return g->across;
 }
 
+bool trigger_waits(const struct trigger *g)
+{
+	return g->kind != TRIGGER_SAMPLE;
+}
+
 /*
  * Steps that can be met now.  One that is met need not be met again where the next one has no
  * limit: only for that the latest counts.

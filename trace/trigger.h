@@ -49,6 +49,8 @@ void trigger_set_rate(struct trigger *g, double hz);
 /* Does a step ask for threads by name? */
 bool trigger_names_threads(const struct trigger *g);
 bool trigger_is_across(const struct trigger *g);
+/* Does it wait for a time to be over? */
+bool trigger_waits(const struct trigger *g);
 
 /*
  * What of a sample is wanted, by its lane's state: the conditions that it may meet, or, with

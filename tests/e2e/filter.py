@@ -170,6 +170,27 @@ def fires(samples, steps, limits, across):
     return out
 
 
+def gaps():
+    """make_trace gaps: a time that is over where samples were lost decides nothing."""
+    subprocess.run([BUILD + "/tests/unit/make_trace", "gaps", "gaps"], check=True)
+    for trigger, fires, unsure in (
+        ("work>90us", {1000, 1001, 1002}, 0),  # before anything was lost
+        ("work>200us", {1001}, 2),
+        ("work>450us", {1001}, 2),  # after the gap: the exit may be in it
+        ("work>600us", set(), 2),
+        ("entry=work without exit=work within 90us", {1000, 1001, 1002}, 0),
+        ("entry=work without exit=work within 200us", {1001}, 2),
+        ("entry=work without exit=work within 600us", set(), 2),
+        ("entry=work without exit=work within 90us across threads", {1000, 1001, 1002}, 0),
+        ("entry=work without exit=work within 200us across threads", {1001}, 2),
+    ):
+        out, err = kron("dump", "--json", "gaps", "--trigger", trigger, "--pre", "0", "--post", "0")
+        found = [s for s in map(json.loads, out.splitlines()) if not is_special(s)]
+        found = {s["thread"] for s in found if s["kind"] == "entry" and s["function"] == "work"}
+        need(found == fires, f"{trigger}: {found}")
+        need((f" {unsure} times a sample that was waited for" in err) == (unsure > 0), f"{trigger}: {err}")
+
+
 def ticks(ns):
     return int(ns * HZ / 1e9)
 
@@ -485,6 +506,7 @@ with Suite("filter") as s:
     s.case("triggers fire where they should", triggers)
     s.case("and where something does not come", withouts)
     s.case("and where a call takes longer", calls)
+    s.case("and not where samples were lost", gaps)
     s.case("every report obeys", reports)
     s.case("what is wrong is pointed at", errors)
     s.case("record --trigger keeps what the reader would", recording)

@@ -6,6 +6,7 @@
  *   make_trace small DIR               a bit of everything, always the same bytes
  *   make_trace naps DIR                context switches, filter levels, events of users' probes
  *   make_trace ways DIR                exits by jumps, a vfork child, a second stack
+ *   make_trace gaps DIR                calls across which samples were lost
  *   make_trace big DIR SAMPLES LANES   calls to random depths on LANES threads
  *   make_trace walk DIR SAMPLES LANES  the same with few functions, on CPUs that change
  *
@@ -271,6 +272,55 @@ static void make_small(struct trace_writer *w)
 	session_end(w, 2200000);
 }
 
+/* ---- gaps ---- */
+
+static void gaps_tables(struct trace_writer *w)
+{
+	trace_writer_module(w, &(struct trace_module_line){.nfunctions = 4, .path = "/bin/gaps"});
+	trace_writer_function(w, WORK, 0, 0x1000, 16, names[WORK]);
+	trace_writer_function(w, LEAF, 0, 0x1010, 16, names[LEAF]);
+	for (uint32_t uid = 1; uid <= 2; uid++)
+		trace_writer_proc(w, &(struct trace_proc_line){.uid = uid,
+							       .pid = 999 + (int)uid,
+							       .start_tsc = START,
+							       .exe = "/bin/gaps",
+							       .cmdline = "gaps"});
+	trace_writer_proc_end(w, 1, START + 8500000, 7, 0);
+	trace_writer_proc_end(w, 2, START + 8500000, 5, 0);
+}
+
+/*
+ * work() takes 500 us in each thread, one after the other.  Samples were lost
+ *   of 1000: from 100 us after its beginning to 400 us after it
+ *   of 1001: none
+ *   of 1002: from 100 us after its beginning on; no record says so, only its process' count
+ */
+static void make_gaps(struct trace_writer *w)
+{
+	struct lane *a = lane_new(w, 1, 1000), *b = lane_new(w, 1, 1001), *c = lane_new(w, 2, 1002);
+
+	session_start(w, "gaps");
+	gaps_tables(w);
+	ENTER(a, 1000, WORK, 0xffffdf00);
+	ENTER(a, 200000, LEAF, 0xffffde00);
+	EXIT(a, 201000, LEAF, 0xffffde00);
+	flush(a);
+	put(a, START + 801000, KRON_EVENT_LOST, 7);
+	ENTER(a, 801100, LEAF, 0xffffde00);
+	EXIT(a, 801200, LEAF, 0xffffde00);
+	EXIT(a, 1001000, WORK, 0xffffdf00);
+	ENTER(b, 3001000, WORK, 0x7fffdf00);
+	EXIT(b, 4001000, WORK, 0x7fffdf00);
+	ENTER(b, 8000000, LEAF, 0x7fffdf00);
+	ENTER(c, 6001000, WORK, 0x5fffdf00);
+	ENTER(c, 6200000, LEAF, 0x5fffde00);
+	EXIT(c, 6201000, LEAF, 0x5fffde00);
+	lane_free(a);
+	lane_free(b);
+	lane_free(c);
+	session_end(w, 9000000);
+}
+
 /* ---- naps ---- */
 
 enum { NAPS_MAIN, NAPS_NAP, NAPS_MINE = 10, NAPS_OTHER };
@@ -504,7 +554,7 @@ int main(int argc, char **argv)
 	struct err err;
 
 	if (argc < 3) {
-		fputs("usage: make_trace small|naps|ways DIR | big|walk DIR SAMPLES LANES\n",
+		fputs("usage: make_trace small|naps|ways|gaps DIR | big|walk DIR SAMPLES LANES\n",
 		      stderr);
 		return 2;
 	}
@@ -517,6 +567,8 @@ int main(int argc, char **argv)
 			 !strcmp(argv[1], "walk"));
 	else if (!strcmp(argv[1], "naps"))
 		make_naps(w);
+	else if (!strcmp(argv[1], "gaps"))
+		make_gaps(w);
 	else if (!strcmp(argv[1], "ways"))
 		make_ways(w);
 	else
