@@ -103,6 +103,7 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 	w->pool = xcalloc(d->seg->chunks_max + 1ul, sizeof(*w->pool));
 	w->by_key = xcalloc(WATCH_HASH, sizeof(*w->by_key));
 	w->room = xmalloc(KRON_CHUNK_SIZE);
+	w->losses = xcalloc(KRON_PROCS_MAX, sizeof(*w->losses));
 	take_time(w, &w->start);
 	w->rate_tsc = w->start.tsc;
 	if (trigger_parse(&w->trigger, "--trigger", o->trigger, NULL) ||
@@ -248,7 +249,7 @@ static void look_at_lanes(struct watch *w, uint64_t until)
 
 /* ---- what is waited for ---- */
 
-enum verdict { IS_OVER, IS_NONE, NOT_YET, SOMETHING_CAME };
+enum verdict { IS_OVER, IS_NONE, IS_UNSURE, NOT_YET, LOOK_AGAIN, SOMETHING_CAME };
 
 static uint64_t now_ns(void)
 {
@@ -256,12 +257,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static bool is_losing(const struct watch *w, const struct watch_lane *l)
-{
-	return l->slot < segment_procs_ready(w->d->seg) &&
-	       __atomic_load_n(&w->d->seg->procs[l->slot].lost, __ATOMIC_RELAXED) != l->lost_seen;
 }
 
 /*
@@ -286,33 +281,42 @@ static bool has_moved_on(struct watch_lane *l, uint64_t at, bool has_holes)
 	return !has_holes && (st.state != 'R' || ran > l->doubt_ran + RAN_NS);
 }
 
+static enum verdict is_over_across(const struct watch *w, const struct trigger_due *due, bool last)
+{
+	if (!last && !w->board && watch_clock(w) <= due->at + ticks(w, ACROSS_NS))
+		return NOT_YET;
+	return watch_losses_gap_any(w, due->at) || watch_losses_pending_any(w, due->since)
+		       ? IS_UNSURE
+		       : IS_OVER;
+}
+
 /* Its time is over, and everything before has been fed: did it not come, or is it not here yet? */
 static enum verdict is_over(struct watch *w, const struct trigger_due *due, bool last)
 {
 	bool has_holes = watch_lane_has_holes(w, due->lane);
 	struct watch_lane *l = &w->lanes.v[due->lane];
-	uint64_t ended;
+	uint64_t ended, seen = l->seen;
 
 	if (trigger_is_across(w->trigger))
-		return last || w->board || watch_clock(w) > due->at + ticks(w, ACROSS_NS) ? IS_OVER
-											  : NOT_YET;
+		return is_over_across(w, due, last);
 	ended = tasks_when_ended(w->d->tasks, l->l.proc_uid);
 	if (ended && ended < due->at)
 		return IS_NONE; /* nothing was there any more that could be late */
-	if (last || w->board)
+	if (watch_losses_gap(w, due->lane, due->at))
+		return IS_UNSURE;
+	if (w->board || (!has_holes && (l->has_next || l->sure > due->at)))
 		return IS_OVER;
-	if (!has_holes && (l->has_next || l->seen > due->at))
-		return IS_OVER;
-	if (!has_moved_on(l, due->at, has_holes))
+	if (!last && !has_moved_on(l, due->at, has_holes))
 		return NOT_YET;
-	if (!l->has_next && watch_lane_advance(w, due->lane, due->at + 1)) {
+	if (!last && !l->has_next && watch_lane_advance(w, due->lane, due->at + 1)) {
 		push(w, due->lane);
 		return SOMETHING_CAME;
 	}
-	if (is_losing(w, l)) {
-		trigger_lost(w->trigger, due->lane);
-		return SOMETHING_CAME;
-	}
+	if (l->seen != seen)
+		return LOOK_AGAIN; /* it may have ended the waiting */
+	if (!l->has_next && l->sure <= due->at &&
+	    watch_losses_pending(w, l->slot, l->l.proc_uid, l->sure))
+		return IS_UNSURE;
 	return IS_OVER;
 }
 
@@ -332,6 +336,11 @@ static bool let_time_pass(struct watch *w, uint64_t t, bool last)
 			return false;
 		case IS_NONE:
 			trigger_settle(w->trigger, false);
+			break;
+		case IS_UNSURE:
+			trigger_lost(w->trigger, due.lane);
+			break;
+		case LOOK_AGAIN:
 			break;
 		case SOMETHING_CAME:
 			return true;
@@ -353,6 +362,8 @@ static void feed_next(struct watch *w, uint64_t until)
 		trigger_lost_any(w->trigger);
 	else if (l->is_loss)
 		trigger_lost(w->trigger, w->heap.v[0]);
+	if (l->is_loss)
+		watch_losses_tell(w, l);
 	if (l->bits)
 		feed(w, &l->e, l->bits);
 	if (!w->fired.at)
@@ -396,6 +407,7 @@ void watch_look(struct watch *w, bool last)
 		return;
 	w->round++;
 	work_out_rate(w, now);
+	watch_losses_notice(w);
 	read_names(w);
 	if (!w->board)
 		watch_chunks_meet(w);
@@ -455,6 +467,7 @@ void watch_close(struct watch *w)
 	watch_lanes_free(w);
 	trigger_free(w->trigger);
 	window_finder_free(&w->finder);
+	xfree(w->losses);
 	xfree(w->jumps);
 	xfree(w->dir);
 	xfree(w);

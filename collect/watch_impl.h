@@ -4,6 +4,7 @@
  *
  *   watch.c         looks: feeds the trigger in order of time, until it fires
  *   watch_lanes.c   the threads: who they are, where each of them is looked at, what comes next
+ *   watch_losses.c  where samples were lost, and a time that is over decides nothing
  *   watch_chunks.c  chunks on their way: met, taken, held, let go
  *   watch_window.c  the trigger has fired: what is in the window, and into the trace with it
  */
@@ -61,12 +62,13 @@ struct watch_lane {
 	struct watch_chunk *chunks, *youngest;
 	struct watch_chunk *here; /* the first that was not looked at to its end */
 	uint32_t cpu;
-	uint64_t order;     /* the highest time so far: a merge goes by that */
-	uint64_t seen;      /* the highest time looked at */
-	uint64_t lost_seen; /* losses of its process at that time */
-	uint64_t named;     /* the round in which it was asked for its name */
+	uint64_t order; /* the highest time so far: a merge goes by that */
+	uint64_t seen;  /* the highest time looked at */
+	uint64_t sure;  /* the same of samples: special records tell nothing of what was before */
+	uint64_t named; /* the round in which it was asked for its name */
 	/* What the trigger gets next; it lies at `at` in the chunk `here`. */
 	bool has_next, is_loss;
+	uint64_t lost_after; /* is_loss: `sure` when it was come to */
 	uint8_t bits;
 	struct trace_event e;
 	/* Nothing is seen of it up to doubt_at: is something still to come?  Since when we ask, and
@@ -81,6 +83,14 @@ struct watch_fired {
 	uint32_t lane;
 	struct kron_sample s; /* at which it fired */
 	uint64_t since;       /* by_time: of the sample from which on it waited */
+};
+
+/* What a process has lost.  Its threads tell of it only with their next samples. */
+struct watch_losses {
+	uint32_t uid;     /* whose; a place may become another's */
+	uint64_t lost;    /* as it says */
+	uint64_t told;    /* of these, by records that were fed */
+	uint64_t noticed; /* when `lost` was seen to have grown last */
 };
 
 #define WATCH_HASH 16384u
@@ -100,10 +110,11 @@ struct watch {
 	size_t njumps;
 
 	VEC(struct watch_lane) lanes;
-	uint32_t unused_lanes; /* index + 1 */
-	uint32_t *by_key;      /* WATCH_HASH: index + 1 */
-	VEC(uint32_t) open;    /* lanes with something to look at */
-	VEC(uint32_t) heap;    /* lanes that have a next */
+	uint32_t unused_lanes;       /* index + 1 */
+	uint32_t *by_key;            /* WATCH_HASH: index + 1 */
+	struct watch_losses *losses; /* by place of the process */
+	VEC(uint32_t) open;          /* lanes with something to look at */
+	VEC(uint32_t) heap;          /* lanes that have a next */
 
 	struct watch_chunk **pool;       /* by number */
 	struct watch_row resident, held; /* taken, and not held or held */
@@ -154,6 +165,20 @@ void watch_lane_consume(struct watch *w, uint32_t lane);
 bool watch_lane_has_holes(const struct watch *w, uint32_t lane);
 /* Holes that were filled since: each sample to feed(). */
 void watch_lanes_fill(struct watch *w, void (*feed)(struct watch *w, const struct trace_event *e));
+
+/* ---- losses ---- */
+
+/* How much has been lost by now? */
+void watch_losses_notice(struct watch *w);
+/* This record of a loss was fed. */
+void watch_losses_tell(struct watch *w, const struct watch_lane *l);
+/* May some thread of this place's process have lost samples since, that no record tells of yet? */
+bool watch_losses_pending(const struct watch *w, uint32_t slot, uint32_t uid, uint64_t since);
+/* The same of all processes. */
+bool watch_losses_pending_any(const struct watch *w, uint64_t since);
+/* Is this moment, up to which all has been fed, in a gap that a record to come tells of? */
+bool watch_losses_gap(const struct watch *w, uint32_t lane, uint64_t tsc);
+bool watch_losses_gap_any(const struct watch *w, uint64_t tsc);
 
 /* ---- chunks ---- */
 

@@ -313,6 +313,8 @@ static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct t
 	c->first = lo;
 	c->last = hi;
 	l->seen = hi > l->seen ? hi : l->seen;
+	if (s > first)
+		l->sure = hi > l->sure ? hi : l->sure;
 	c->counted += (uint32_t)(s - first);
 	c->at += (uint32_t)((const char *)s - (const char *)first);
 }
@@ -351,22 +353,18 @@ static enum outcome look_at(struct watch *w, uint32_t i, struct watch_chunk *c, 
 		c->first = tsc < c->first ? tsc : c->first;
 		c->last = tsc > c->last ? tsc : c->last;
 		l->seen = tsc > l->seen ? tsc : l->seen;
+		l->lost_after = l->sure;
+		if (s->event < KRON_EVENT_SPECIAL)
+			l->sure = tsc > l->sure ? tsc : l->sure;
 		if (!w->fired.at && is_next(w, i, &wants, s, tsc))
 			return FOUND;
 		pass(w, c, s, tsc);
 	}
 }
 
-static void note_losses(struct watch *w, struct watch_lane *l)
-{
-	if (l->slot < segment_procs_ready(w->d->seg))
-		l->lost_seen = __atomic_load_n(&w->d->seg->procs[l->slot].lost, __ATOMIC_RELAXED);
-}
-
 bool watch_lane_advance(struct watch *w, uint32_t i, uint64_t until)
 {
 	struct watch_lane *l = &w->lanes.v[i];
-	uint64_t seen = l->seen;
 	enum outcome o = AT_END;
 
 	if (l->has_next)
@@ -375,8 +373,6 @@ bool watch_lane_advance(struct watch *w, uint32_t i, uint64_t until)
 		/* Full, but not taken yet: what follows is in the next one. */
 		l->here = l->here->next;
 	}
-	if (l->seen != seen)
-		note_losses(w, l);
 	l->has_next = o == FOUND && l->here;
 	if (l->has_next)
 		l->order = l->seen; /* with it: look_at() has noted its time */

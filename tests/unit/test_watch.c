@@ -447,6 +447,19 @@ static void a_hole_stops_nobody(void **state)
 	end();
 }
 
+/* A thread loses samples, and tells of it with the next for which there is room. */
+static void lose(uint32_t lane, uint32_t n)
+{
+	(void)lane;
+	__atomic_fetch_add(&r.seg.procs[0].lost, n, __ATOMIC_RELAXED);
+}
+
+static void tell(uint32_t lane, uint32_t n)
+{
+	put(lane, KRON_EVENT_CPU, 0);
+	put(lane, KRON_EVENT_LOST, n);
+}
+
 /* What was lost may have been what it waits for. */
 static void after_a_loss_it_does_not_fire(void **state)
 {
@@ -455,16 +468,128 @@ static void after_a_loss_it_does_not_fire(void **state)
 	(void)state;
 	start("loss", &o, 1);
 	put(0, 10, 0);
-	put(0, KRON_EVENT_LOST, 3);
+	lose(0, 3);
+	tell(0, 3);
 	put(1, 10, 0);
 	nap_us(500);
 	round_of_collector();
-	__atomic_fetch_add(&r.seg.procs[0].lost, 3, __ATOMIC_RELAXED); /* no record says so yet */
+	lose(1, 3); /* no record says so yet */
 	work_for_ms(12);
 	assert_true(is_sampling());
 	assert_int_equal(watch_unsure(r.drain.watch), 2);
 	drain_all(&r.drain);
 	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+	end();
+}
+
+/* The same, where nobody looked while they were lost. */
+static void after_a_long_loss_it_does_not_fire(void **state)
+{
+	static const char *const triggers[] = {
+		"event=10 without event=11 within 5ms",
+		"event=10 without event=11 within 5ms across threads",
+		"f>5ms",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct watch_options o = {triggers[i], "2", "3"};
+
+		start("long_loss", &o, i + 1);
+		put(0, i == 2 ? 0 : 10, 0x7000);
+		nap_us(9000);
+		lose(0, 3);
+		tell(0, 3);
+		put(0, 3, 0);
+		nap_us(500);
+		round_of_collector();
+		work_for_ms(12);
+		assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+		assert_int_equal(watch_unsure(r.drain.watch), 1);
+		drain_all(&r.drain);
+		end();
+	}
+}
+
+/* What was over before the last sample before them was over. */
+static void before_a_loss_it_fires(void **state)
+{
+	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3"};
+	uint64_t since, later;
+
+	(void)state;
+	start("before_loss", &o, 1);
+	since = put(0, 10, 0);
+	nap_us(7000);
+	later = put(0, 3, 0);
+	nap_us(1000);
+	lose(0, 3);
+	tell(0, 3);
+	put(0, 3, 0);
+	nap_us(500);
+	round_of_collector();
+	assert_in_range(watch_fired_tsc(r.drain.watch), since + 1, later);
+	assert_int_equal(watch_unsure(r.drain.watch), 0);
+	drain_all(&r.drain);
+	end();
+}
+
+/*
+ * It lost some right after its sample, before anybody looked, and is silent since; another thread
+ * has told of its own.
+ */
+static void a_loss_that_is_not_told_of(void **state)
+{
+	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3"};
+
+	(void)state;
+	start("untold", &o, 1);
+	lose(1, 2);
+	put(0, 10, 0);
+	lose(0, 3);
+	tell(1, 2);
+	nap_us(500);
+	work_for_ms(40);
+	assert_true(is_sampling());
+	assert_int_equal(watch_unsure(r.drain.watch), 1);
+	drain_all(&r.drain);
+	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+	end();
+}
+
+/* The same at the end of the recording. */
+static void a_loss_at_the_end(void **state)
+{
+	struct watch_options o = {"event=10 without event=11 within 2ms", "2", "3"};
+
+	(void)state;
+	start("at_end", &o, 1);
+	put(0, 10, 0);
+	lose(0, 3);
+	nap_us(6000);
+	drain_all(&r.drain);
+	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+	assert_int_equal(watch_unsure(r.drain.watch), 1);
+	end();
+}
+
+/* All that was lost has been told of before: what is silent since does not do it. */
+static void after_all_was_told_it_fires(void **state)
+{
+	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3"};
+	uint64_t since;
+
+	(void)state;
+	start("told", &o, 1);
+	lose(0, 3);
+	tell(0, 3);
+	since = put(0, 10, 0);
+	nap_us(500);
+	for (uint32_t i = 0; i < 300 && is_sampling(); i++)
+		work_for_ms(1);
+	assert_in_range(watch_fired_tsc(r.drain.watch), since + 1, UINT64_MAX);
+	assert_int_equal(watch_unsure(r.drain.watch), 0);
+	drain_all(&r.drain);
 	end();
 }
 
@@ -488,6 +613,11 @@ int main(void)
 		cmocka_unit_test(a_late_store_is_in_time),
 		cmocka_unit_test(a_hole_stops_nobody),
 		cmocka_unit_test(after_a_loss_it_does_not_fire),
+		cmocka_unit_test(after_a_long_loss_it_does_not_fire),
+		cmocka_unit_test(before_a_loss_it_fires),
+		cmocka_unit_test(a_loss_that_is_not_told_of),
+		cmocka_unit_test(a_loss_at_the_end),
+		cmocka_unit_test(after_all_was_told_it_fires),
 	};
 
 	if (!mkdtemp(base))
