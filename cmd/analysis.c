@@ -84,7 +84,7 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 
 	if (trace_filter_set(t, &analysis_filter, &err))
 		exit(cmd_fail(c, CMD_USAGE, "%s", err.msg));
-	unknown = analysis_filter.where ? trace_filter_unknown_name(t->filter) : NULL;
+	unknown = t->filter ? trace_filter_unknown_name(t->filter) : NULL;
 	if (unknown)
 		fprintf(stderr, "kron %s: nothing in %s is called '%s'\n", c->name, t->dir,
 			unknown);

@@ -468,6 +468,9 @@ static void say_trigger(const struct collector_summary *s)
 		    (double)s->fired_ns / 1e9, number);
 	else
 		say("kron: the trigger never fired; %s samples were discarded", number);
+	if (s->unknown[0])
+		say("kron: nothing that got a probe is called '%s', as the trigger says",
+		    s->unknown);
 	if (s->lost && !s->fired_ns)
 		say("kron: %s samples were lost before the trigger saw them, because the buffer was "
 		    "full: a larger --buffer, or --when-full wait, keeps them",

@@ -365,6 +365,8 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
 	out->outside = watch_outside(w);
 	out->unsure = watch_unsure(w);
+	if (watch_unknown_name(w))
+		snprintf(out->unknown, sizeof(out->unknown), "%s", watch_unknown_name(w));
 }
 
 static void sum_up_cost(const struct collector *c, uint64_t cpu_ns, struct collector_summary *out)

@@ -59,6 +59,7 @@ struct collector_summary {
 	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
 	uint64_t outside;               /* samples that were let go because they were not near it */
 	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
+	char unknown[128];              /* a name in the trigger that nothing with a probe has */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	struct probe_cost cost;

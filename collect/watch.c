@@ -454,6 +454,12 @@ uint64_t watch_outside(const struct watch *w)
 	return w->outside;
 }
 
+/* What threads were called while they ran is not kept. */
+const char *watch_unknown_name(const struct watch *w)
+{
+	return trigger_unknown_name(w->trigger, false);
+}
+
 uint64_t watch_unsure(const struct watch *w)
 {
 	return trigger_unsure(w->trigger);

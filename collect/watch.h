@@ -71,6 +71,8 @@ uint32_t watch_patience(const struct watch *w, uint32_t ms);
 /* For the session: 0 = never fired. */
 uint64_t watch_fired_tsc(const struct watch *w);
 uint64_t watch_outside(const struct watch *w); /* samples that were let go */
-uint64_t watch_unsure(const struct watch *w);  /* waited for in vain: samples were lost */
+/* A name in the trigger that nothing with a probe has; NULL: there is none. */
+const char *watch_unknown_name(const struct watch *w);
+uint64_t watch_unsure(const struct watch *w); /* waited for in vain: samples were lost */
 
 #endif

@@ -477,12 +477,14 @@ void condition_bind(struct condition *c, const struct trace *t)
 		condition_bind_lane(c, i, &t->lanes[i], trace_proc_of(t, t->lanes[i].proc_uid));
 }
 
-const char *condition_unknown_name(const struct condition *c)
+const char *condition_unknown_name(const struct condition *c, bool lanes)
 {
 	for (size_t i = 0; i < c->nodes.n; i++) {
 		const struct node *n = &c->nodes.v[i];
 
-		if (n->op == OP_TEST && n->glob && n->nmarks && !memchr(n->marks, 1, n->nmarks))
+		if (n->op != OP_TEST || !n->glob || !n->nmarks || (!lanes && is_about_lanes(n)))
+			continue;
+		if (!memchr(n->marks, 1, n->nmarks))
 			return n->glob;
 	}
 	return NULL;

@@ -47,8 +47,11 @@ bool condition_is_anything_else(const struct condition *c);
 /* Special records (CPU, LOST) match nothing. */
 bool condition_holds(const struct condition *c, const struct trace_event *e);
 
-/* The first name in it that nothing of the trace it is bound to has; NULL: there is none. */
-const char *condition_unknown_name(const struct condition *c);
+/*
+ * The first name in it that nothing of the trace it is bound to has; NULL: there is none.
+ * lanes: those of threads and processes, too.
+ */
+const char *condition_unknown_name(const struct condition *c, bool lanes);
 /* Does it ask for threads by name? */
 bool condition_names_threads(const struct condition *c);
 

@@ -16,6 +16,7 @@ struct trace_filter {
 	bool has_trigger;
 	struct window_finder windows;
 	uint64_t unsure;
+	char *unknown; /* a name in the trigger */
 };
 
 /* ---- where samples were lost ---- */
@@ -217,6 +218,8 @@ static int set_trigger(struct trace_filter *f, const struct trace *t,
 	find_windows(&f->windows, t, g);
 	f->has_trigger = true;
 	f->unsure = trigger_unsure(g);
+	if (trigger_unknown_name(g, true))
+		f->unknown = xstrdup(trigger_unknown_name(g, true));
 	trigger_free(g);
 	return 0;
 }
@@ -255,6 +258,7 @@ void trace_filter_free(struct trace_filter *f)
 		return;
 	condition_free(f->where);
 	window_finder_free(&f->windows);
+	xfree(f->unknown);
 	xfree(f);
 }
 
@@ -284,7 +288,9 @@ bool trace_filter_passes(const struct trace_filter *f, const struct trace_event 
 
 const char *trace_filter_unknown_name(const struct trace_filter *f)
 {
-	return f->where ? condition_unknown_name(f->where) : NULL;
+	const char *name = f->where ? condition_unknown_name(f->where, true) : NULL;
+
+	return name ? name : f->unknown;
 }
 
 uint64_t trace_filter_fired(const struct trace_filter *f)

@@ -24,7 +24,7 @@ struct filter_options {
 int trace_filter_set(struct trace *t, const struct filter_options *o, struct err *err);
 void trace_filter_free(struct trace_filter *f);
 bool trace_filter_passes(const struct trace_filter *f, const struct trace_event *e);
-/* A name in the condition that is unknown to the trace; NULL: there is none. */
+/* A name in the condition or the trigger that is unknown to the trace; NULL: there is none. */
 const char *trace_filter_unknown_name(const struct trace_filter *f);
 /* How often the trigger fired. */
 uint64_t trace_filter_fired(const struct trace_filter *f);

@@ -257,6 +257,14 @@ bool trigger_names_threads(const struct trigger *g)
 	return names;
 }
 
+const char *trigger_unknown_name(const struct trigger *g, bool lanes)
+{
+	const char *name = NULL;
+
+	FOR_CONDITIONS(g, c, name = name ? name : condition_unknown_name(c, lanes));
+	return name;
+}
+
 bool trigger_is_across(const struct trigger *g)
 {
 	return g->across;

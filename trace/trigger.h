@@ -111,6 +111,8 @@ uint64_t trigger_until(const struct trigger *g);
 /* Samples of this lane were lost before this moment; or of any, where all share a board's FIFO. */
 void trigger_lost(struct trigger *g, uint32_t lane);
 void trigger_lost_any(struct trigger *g);
+/* As condition_unknown_name(). */
+const char *trigger_unknown_name(const struct trigger *g, bool lanes);
 /* How much was waited for in vain, because samples were lost. */
 uint64_t trigger_unsure(const struct trigger *g);
 /* The lane is another thread's from now on.  false: something waits in it, not yet. */

@@ -455,6 +455,25 @@ def exact_bus():
     need(n["outside"] + n["lost"] == total, f"{n['outside']} and {n['lost']} of {total}")
 
 
+def unknown_names():
+    """A name in a trigger that nothing has is told, and one that something has is not."""
+    compile_c("named", "bins/named.c")
+    for trigger, unknown in (
+        ("nosuch>20ms", True),
+        ("work without nosuch within 10s", True),
+        ("entry=work then nosuch", True),
+        ("work>10s", False),
+        ("entry=work and thread=fourth", False),  # what threads were called is not kept
+    ):
+        _, err = kron("record", "-o", "named.trace", "-F", "work", "--trigger", trigger, "--", "./named")
+        need(("'nosuch'" in err) == unknown, f"record, {trigger}: {err}")
+        need(not unknown or err.count("nosuch") == 1, f"record, {trigger}: more than once: {err}")
+    kron("record", "-o", "all", "-F", "work", "--", "./named")
+    for trigger, unknown in (("nosuch>20ms", True), ("work without nosuch within 10s", True), ("work>10s", False)):
+        _, err = kron("report", "all", "--trigger", trigger)
+        need(("called 'nosuch'" in err) == unknown, f"report, {trigger}: {err}")
+
+
 def anonymous_memory(pid):
     """In KiB; 0: it has ended.  The buffer is shared memory and not in it."""
     try:
@@ -513,6 +532,7 @@ with Suite("filter") as s:
     s.case("record --trigger with threads", threads)
     s.case("record --trigger by names of threads", thread_names)
     s.case("record --trigger on the emulated board", exact_bus)
+    s.case("names in a trigger that nothing has", unknown_names)
     s.case("record --trigger holds no more than the window", memory)
     s.case("record --trigger refuses", refusals)
 sys.exit(s.failed > 0)
