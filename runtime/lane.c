@@ -132,7 +132,7 @@ static void lane_set_cpu(struct rt_lane *lane, uint32_t cpu)
 /* The thunk's work in C.  False: no room, though perhaps for less: that is filled. */
 static bool lane_sample(struct rt_lane *lane, const struct rt_trigger *t)
 {
-	uint32_t slots = rt_trigger_slots(t);
+	uint32_t slots = rt_trigger_slots(t), in_vain = 0;
 
 	for (;;) {
 		uint64_t claim = claim_next(lane, slots), addr = rt_claim_addr(claim);
@@ -146,8 +146,13 @@ static bool lane_sample(struct rt_lane *lane, const struct rt_trigger *t)
 		}
 		cpu = rt_cpu_read();
 		if (cpu == lane->cpu) {
-			rt_trigger_put(stamp_of(lane), addr, t);
-			return true;
+			if (rt_trigger_put(stamp_of(lane), addr, t,
+					   in_vain < IN_VAIN_MAX ? &lane->claim : NULL,
+					   claim + slots * RT_CLAIM_STEP))
+				return true;
+			rt_fill_slots(stamp_of(lane), addr, slots);
+			in_vain++;
+			continue;
 		}
 		lane_set_cpu(lane, cpu);
 		rt_sample_put(stamp_of(lane), addr, KRON_EVENT_CPU, cpu);
@@ -321,7 +326,7 @@ static uint64_t fill_first(struct kron_chunk *chunk, struct rt_stamp stamp, uint
 		at += KRON_SAMPLE_SIZE;
 		stamp.head |= KRON_HEAD_FIFO_OVERFLOW;
 	}
-	rt_trigger_put(stamp, at, t);
+	rt_trigger_put(stamp, at, t, NULL, 0); /* a handler's chunk makes this one vain (begin) */
 	at += rt_trigger_slots(t) * KRON_SAMPLE_SIZE;
 	__atomic_store_n(&chunk->seq,
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),

@@ -63,7 +63,7 @@ static const struct rt_touch *touch_at(uint64_t pc)
 {
 	const struct rt_touch *t;
 
-	for (t = touches; rt_is_own_code(pc) && t < touches_end; t++)
+	for (t = touches; rt_is_own_code(pc) && (uint64_t)t < (uint64_t)touches_end; t++)
 		if (place(&t->at) == pc)
 			return t;
 	return NULL;

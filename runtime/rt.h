@@ -219,8 +219,10 @@ struct rt_stamp {
 void rt_sample_put(struct rt_stamp stamp, uint64_t addr, uint32_t event, uint32_t payload)
 	__attribute__((visibility("hidden")));
 uint32_t rt_trigger_slots(const struct rt_trigger *t) __attribute__((visibility("hidden")));
-void rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t)
-	__attribute__((visibility("hidden")));
+/* claim: the lane's word, which was `after` when the slots were claimed.  False: a handler has taken a
+ * sample since, so that the counters would be of a later time; nothing is stored.  NULL: no matter. */
+bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t,
+		    const uint64_t *claim, uint64_t after) __attribute__((visibility("hidden")));
 /* Slots that were claimed in vain: a chunk that is handed over has no empty ones. */
 void rt_fill_slots(struct rt_stamp stamp, uint64_t addr, uint32_t slots)
 	__attribute__((visibility("hidden")));

@@ -50,7 +50,8 @@ uint32_t rt_trigger_slots(const struct rt_trigger *t)
 }
 
 /* The counters first: when the sample exists, they do.  Cut off, they follow a hole. */
-void rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t)
+bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t,
+		    const uint64_t *claim, uint64_t after)
 {
 	uint32_t counter[KRON_COUNTERS];
 	struct kron_sample s, c;
@@ -62,6 +63,9 @@ void rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigge
 		s.source = t->source;
 	if (t->resource)
 		rt_counters_read(counter);
+	/* Time and counters are of one moment: a handler's sample in between shows in the claim word. */
+	if (t->resource && claim && __atomic_load_n(claim, __ATOMIC_ACQUIRE) != after)
+		return false;
 	for (k = 0; t->resource && k < KRON_COUNTERS / 2; k++) {
 		c.event = KRON_EVENT_COUNTERS + k;
 		c.source = counter[2 * k];
@@ -69,6 +73,7 @@ void rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigge
 		slot_put(addr + (k + 1) * KRON_SAMPLE_SIZE, c);
 	}
 	slot_put(addr, s);
+	return true;
 }
 
 void rt_fill_slots(struct rt_stamp stamp, uint64_t addr, uint32_t slots)
