@@ -334,10 +334,12 @@ static void functions_have_all_their_names(void **state)
 	static const char *const names[] = {"free", "__libc_free", "cfree", "memalign",
 					    "__libc_memalign"};
 	struct plan *p = plan_of_libc(false);
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); /* sanitizers have their own free() */
 
 	(void)state;
+	assert_non_null(libc);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		void *at = dlsym(RTLD_DEFAULT, names[i]);
+		void *at = dlsym(libc, names[i]);
 		struct link_map *map;
 		bool found = false;
 		Dl_info info;
@@ -352,6 +354,7 @@ static void functions_have_all_their_names(void **state)
 			fail_msg("nothing there is called %s", names[i]);
 	}
 	assert_false(has_alias(p, function_of(p, "getpid"), "getppid"));
+	dlclose(libc);
 	plan_free(p);
 }
 
