@@ -334,7 +334,8 @@ static void functions_have_all_their_names(void **state)
 	static const char *const names[] = {"free", "__libc_free", "cfree", "memalign",
 					    "__libc_memalign"};
 	struct plan *p = plan_of_libc(false);
-	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); /* sanitizers have their own free() */
+	void *libc =
+		dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); /* sanitizers have their own free() */
 
 	(void)state;
 	assert_non_null(libc);
