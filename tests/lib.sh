@@ -107,3 +107,13 @@ tap_done() {
 	echo "1..$tap_count"
 	exit $tap_failed
 }
+
+# ---- an empty /dev/shm of one's own, which needs root ----
+
+in_own_shm() { # in_own_shm SIZE COMMAND
+	unshare -m sh -c "mount -t tmpfs -o size=$1 none /dev/shm && $2"
+}
+
+need_own_shm() {
+	unshare -m mount -t tmpfs none /dev/shm 2>/dev/null || skip "no mount namespaces here"
+}

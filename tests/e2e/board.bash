@@ -3,7 +3,6 @@
 # Boards for tests.  Source it after tests/lib.sh, in a bats file.
 #
 #   $B              a name that no other test has; goes at the end of the test, whatever happens
-#   in_own_shm CMD  run CMD with an empty /dev/shm of its own (needs root)
 #   steps_start ... a traced program that takes steps when it is told to: tests/bins/steps.c
 
 setup() {
@@ -16,7 +15,7 @@ setup() {
 teardown() {
 	local o
 	steps_kill
-	for o in /dev/shm/kron-board."$(id -u)"."$B"*; do
+	for o in /dev/shm/kron-board."$(id -u)"."${B:?}"*; do
 		if [ -e "$o" ]; then rm -rf "$o"; fi
 	done
 	test_teardown
@@ -24,14 +23,6 @@ teardown() {
 
 board_object() { # board_object NAME
 	echo "/dev/shm/kron-board.$(id -u).$1"
-}
-
-in_own_shm() { # in_own_shm SIZE COMMAND
-	unshare -m sh -c "mount -t tmpfs -o size=$1 none /dev/shm && $2"
-}
-
-need_own_shm() {
-	unshare -m mount -t tmpfs none /dev/shm 2>/dev/null || skip "no mount namespaces here"
 }
 
 # One sentence on stderr, and status 1.  Call after `run`.

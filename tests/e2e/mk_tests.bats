@@ -80,7 +80,6 @@ wait_for() { # until CMD... succeeds
 }
 
 @test "without a name they test a board of their own, which nobody sees and nothing is left of" {
-	source "$KRON_TOP_SRC/tests/e2e/board.bash"
 	need_own_shm
 	cat >script <<-'SH'
 		unset KRON_BOARD
