@@ -27,7 +27,7 @@
 #include <x86intrin.h>
 
 #include "bench/median.h"
-#include "board/access.h"
+#include "board/model/access.h"
 
 #define CALLS 200000u
 #define SPACED 20000u

@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 #include "bench/median.h"
-#include "runtime/rt.h"
+#include "runtime/core/rt.h"
 #include "tests/unit/rt_board.h"
 
 #define CALLS 1000000u /* a round of one function */

@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 #include "cmd/cmd.h"
-#include "collect/recover.h"
+#include "collect/recover/recover.h"
 #include "trace/text.h"
 
 struct filter_options analysis_filter;

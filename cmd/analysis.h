@@ -4,9 +4,9 @@
 #define CMD_ANALYSIS_H
 
 #include "base/opt.h"
-#include "trace/filter.h"
+#include "trace/analysis/filter.h"
 #include "trace/reader.h"
-#include "trace/report.h"
+#include "trace/report/report.h"
 
 /* What of the trace to look at: analysis_open() applies it.  In the table of each such command. */
 extern struct filter_options analysis_filter;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* board.c - kron board: makes, lists and removes the boards that have names.  See bus/bus.h */
+/* board.c - kron board: makes, lists and removes the boards with names.  See board/bus/bus.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "bus/bus.h"
+#include "board/bus/bus.h"
 #include "cmd/cmd.h"
 
 static uint64_t chip_fifo, board_fifo, drain;

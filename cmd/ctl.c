@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus/bus.h"
-#include "bus/lanes.h"
-#include "bus/object.h"
+#include "board/bus/bus.h"
+#include "board/bus/lanes.h"
+#include "board/bus/object.h"
 #include "cmd/cmd.h"
 #include "cmd/registers.h"
 

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-#include "trace/export.h"
+#include "trace/export/export.h"
 
 static int format = -1;
 static const char *output;

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-#include "trace/report.h"
+#include "trace/report/report.h"
 
 static bool json, no_pager;
 

@@ -16,11 +16,11 @@
 #include "cmd/list_places.h"
 #include "cmd/list_probes.h"
 #include "cmd/probe_options.h"
-#include "inject/classes.h"
-#include "inject/interpose.h"
-#include "inject/patch_info.h"
-#include "inject/plan.h"
-#include "inject/tactics.h"
+#include "inject/code/classes.h"
+#include "inject/plan/interpose.h"
+#include "inject/disk/patch_info.h"
+#include "inject/plan/plan.h"
+#include "inject/plan/tactics.h"
 
 static bool json, summary;
 /* The classes of classes.h in their order, then two more. */

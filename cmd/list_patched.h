@@ -4,7 +4,7 @@
 #define CMD_LIST_PATCHED_H
 
 #include "base/json.h"
-#include "inject/patch_info.h"
+#include "inject/disk/patch_info.h"
 
 bool patched_has_places(const struct patch_info *info);
 void patched_print_places(const struct patch_info *info);

@@ -3,8 +3,8 @@
 #ifndef CMD_LIST_PLACES_H
 #define CMD_LIST_PLACES_H
 
-#include "inject/classes.h"
-#include "inject/plan.h"
+#include "inject/code/classes.h"
+#include "inject/plan/plan.h"
 
 /* *filler: instructions left out because no control reaches them. */
 int list_plan_places(struct plan **out, uint64_t *filler, const struct elf_image *img,

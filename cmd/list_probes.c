@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/interpose.h"
+#include "inject/plan/interpose.h"
 
 #define NONE UINT32_MAX
 

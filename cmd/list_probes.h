@@ -4,9 +4,9 @@
 #define CMD_LIST_PROBES_H
 
 #include "base/json.h"
-#include "inject/elf_image.h"
-#include "inject/plan.h"
-#include "inject/resolve.h"
+#include "inject/elf/elf_image.h"
+#include "inject/plan/plan.h"
+#include "inject/resolve/resolve.h"
 
 struct probe_list {
 	struct resolution found;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "bus/lanes.h"
+#include "board/bus/lanes.h"
 #include "trace/jumps.h"
 #include "trace/text.h"
 

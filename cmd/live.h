@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * live.h - a recording that goes on, by function: rates from the board (bus/rates.h), names from
+ * live.h - a recording that goes on, by function: rates from the board (board/bus/rates.h), names
+ * from
  * the tables of the trace that its recorder writes.  Disturbs neither.  For kron top and tui.
  */
 #ifndef CMD_LIVE_H
@@ -8,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "bus/bus.h"
-#include "bus/rates.h"
+#include "board/bus/bus.h"
+#include "board/bus/rates.h"
 #include "trace/reader.h"
 
 struct live_row {

@@ -19,12 +19,12 @@
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
 #include "cmd/probe_options.h"
-#include "inject/apply_elf.h"
-#include "inject/go_table.h"
-#include "inject/interpose.h"
-#include "inject/patch_info.h"
-#include "inject/resolve.h"
-#include "inject/tactics.h"
+#include "inject/disk/apply_elf.h"
+#include "inject/elf/go_table.h"
+#include "inject/plan/interpose.h"
+#include "inject/disk/patch_info.h"
+#include "inject/resolve/resolve.h"
+#include "inject/plan/tactics.h"
 
 static const char *output;
 static struct opt_list only, except, levels, specs, files;

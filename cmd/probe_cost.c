@@ -2,8 +2,8 @@
 /*
  * probe_cost.c - see probe_cost.h.
  *
- *   probe sequence of kron/wire.h ─┬─► runtime/thunk.S ───────► a lane of ours
- *                                  └─► runtime/thunk_static.S ─► by way of %fs's base
+ *   probe sequence of kron/wire.h ─┬─► runtime/core/thunk.S ───────► a lane of ours
+ *                                  └─► runtime/static/thunk_static.S ─► by way of %fs's base
  *
  * The thunk is linked in, alone: what it wants from the rest of the runtime is below.  Its slow
  * path cannot come, because the lane has room for every sample; should it, the sample is
@@ -23,7 +23,7 @@
 #include <kron/board.h>
 #include <kron/segment.h>
 #include "base/vec.h"
-#include "runtime/static.h"
+#include "runtime/static/static.h"
 
 #define ROUNDS 2
 #define SAMPLES 1024u
@@ -65,7 +65,7 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *regs)
 
 /* ---- the lane ---- */
 
-/* As in runtime/lane.c: the CPU number is in rseq's area, or in a word that stands in for it. */
+/* As in runtime/core/lane.c: the CPU's number is in rseq's area, or in a word in its place. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 #define RSEQ_CPU_ID 4

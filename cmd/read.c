@@ -4,7 +4,7 @@
  * from the local memory of a board.
  *
  * mk.dat is what lies in a board's memory: samples of 20 or 84 bytes, each 32-bit word
- * little-endian, no header.  trace/export_mkdat.c makes it from a trace.
+ * little-endian, no header.  trace/export/export_mkdat.c makes it from a trace.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -17,10 +17,10 @@
 #include "base/output.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "bus/samples.h"
+#include "board/bus/samples.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-#include "trace/export_mkdat.h"
+#include "trace/export/export_mkdat.h"
 
 static const char *output = "mk.dat", *board, *intervals;
 static uint64_t hz; /* 0: not said */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* recover.c - kron recover: see collect/recover.h */
+/* recover.c - kron recover: see collect/recover/recover.h */
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/str.h"
 #include "cmd/cmd.h"
-#include "collect/recover.h"
+#include "collect/recover/recover.h"
 #include "trace/format.h"
 
 static const struct opt options[] = {OPT_END};

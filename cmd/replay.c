@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-#include "trace/report.h"
+#include "trace/report/report.h"
 
 static struct opt_list threads, globs;
 static struct replay_options replay;

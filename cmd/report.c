@@ -6,7 +6,7 @@
 
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-#include "trace/report.h"
+#include "trace/report/report.h"
 
 static struct profile_options profile = {.sort = PROFILE_TOTAL};
 static struct edges_options edges;

@@ -2,7 +2,7 @@
 /*
  * status.c - kron status: a board as it is now, every register by name and bit.
  *
- * Looking changes nothing: bus/view.h.
+ * Looking changes nothing: board/bus/view.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,9 +14,9 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "bus/lanes.h"
-#include "bus/samples.h"
-#include "bus/view.h"
+#include "board/bus/lanes.h"
+#include "board/bus/samples.h"
+#include "board/bus/view.h"
 #include "cmd/cmd.h"
 
 static const char *board;

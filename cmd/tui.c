@@ -19,8 +19,8 @@
 #include "cmd/cmd.h"
 #include "cmd/live.h"
 #include "cmd/screen.h"
-#include "trace/profile.h"
-#include "trace/report.h"
+#include "trace/analysis/profile.h"
+#include "trace/report/report.h"
 #include "trace/text.h"
 
 static uint64_t delay = 500;

@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
-#include "trace/view.h"
+#include "trace/view/view.h"
 
 static const char *output = "kron.html", *from, *to;
 static struct view_options view = {.to_ns = UINT64_MAX, .size = VIEW_SIZE, .detail = VIEW_DETAIL};

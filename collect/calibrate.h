@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* calibrate.h - how what a probe costs is told; bus/clock.h says what time is. */
+/* calibrate.h - how what a probe costs is told; board/bus/clock.h says what time is. */
 #ifndef COLLECT_CALIBRATE_H
 #define COLLECT_CALIBRATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bus/clock.h"
+#include "board/bus/clock.h"
 
 struct probe_cost {       /* nanoseconds */
 	double on;        /* a probe that takes a sample */

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/vec.h"
-#include "bus/lanes.h"
+#include "board/bus/lanes.h"
 #include "collect/counts.h"
 #include "collect/limits.h"
 #include "collect/session.h"

@@ -19,10 +19,10 @@
 #include "collect/drain.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
-#include "collect/modules.h"
-#include "collect/serve.h"
-#include "collect/watch.h"
-#include "trace/cost.h"
+#include "collect/attach/modules.h"
+#include "collect/attach/serve.h"
+#include "collect/watch/watch.h"
+#include "trace/analysis/cost.h"
 
 struct collector_options {
 	const char *dir;
@@ -108,7 +108,7 @@ char *collector_environment(const struct collector *c, const char *runtime_path)
  */
 struct collector_end {
 	const char *how; /* value of the session's `exit` */
-	uint64_t cpu_ns; /* processor time of the program, as trace/cost.h has it; 0: not known */
+	uint64_t cpu_ns; /* the program's processor time (trace/analysis/cost.h); 0: not known */
 };
 void collector_finish(struct collector *c, const struct collector_end *end,
 		      struct collector_summary *out);

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "bus/lanes.h"
-#include "bus/object.h"
+#include "board/bus/lanes.h"
+#include "board/bus/object.h"
 
 static struct kron_counts *table_of(const struct segment *seg)
 {
@@ -33,7 +33,7 @@ void counts_make_room(struct segment *seg)
 	if (object_get_pages(seg->fd, KRON_COUNTS_OFFSET,
 			     KRON_COUNTS_MAX * sizeof(struct kron_counts)))
 		return;
-	/* Release: who reads it finds pages; partner: runtime/action.c. */
+	/* Release: who reads it finds pages; partner: runtime/bus/action.c. */
 	__atomic_store_n(&ctl->counts_ready, KRON_COUNTS_MAX, __ATOMIC_RELEASE);
 }
 

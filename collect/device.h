@@ -9,7 +9,7 @@
 #define COLLECT_DEVICE_H
 
 #include "base/err.h"
-#include "bus/bus.h"
+#include "board/bus/bus.h"
 #include "collect/machine.h"
 #include "collect/segment.h"
 

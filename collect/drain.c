@@ -9,7 +9,7 @@
  *     that zero that the chunk's samples are in the file already.
  *  3. A chunk with a hole is left alone while its owner lives: the owner may be inside a signal
  *     handler's probes, and will store the missing sample when it returns.  Unless a later
- *     sample shows that the handler has left by longjmp (board/holes.h).
+ *     sample shows that the handler has left by longjmp (board/model/holes.h).
  */
 #define _GNU_SOURCE
 #include "collect/drain.h"
@@ -19,12 +19,12 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "board/holes.h"
+#include "board/model/holes.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
 #include "collect/lane_counters.h"
 #include "collect/switches.h"
-#include "collect/watch.h"
+#include "collect/watch/watch.h"
 
 #define MS 1000000ull
 #define WAIT_SHORTEST_MS 2u

@@ -44,7 +44,7 @@ struct drain_pending {
 
 struct fetch;    /* collect/fetch.h */
 struct switches; /* collect/switches.h */
-struct watch;    /* collect/watch.h */
+struct watch;    /* collect/watch/watch.h */
 
 struct drain {
 	struct segment *seg;

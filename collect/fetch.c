@@ -8,9 +8,9 @@
 #include <x86intrin.h>
 
 #include "base/log.h"
-#include "bus/find_sample.h"
+#include "board/bus/find_sample.h"
 #include "collect/grow.h"
-#include "collect/watch.h"
+#include "collect/watch/watch.h"
 
 #define SAMPLE_WORDS (KRON_SAMPLE_SIZE / 4u)
 #define RESOURCE_WORDS (KRON_RESOURCE_SIZE / 4u)
@@ -392,7 +392,7 @@ static int take_until(struct fetch *f, uint64_t end, bool last)
 			break;
 		f->fetched += used;
 		__atomic_store_n(&f->seg->ctl->fetched, f->fetched, __ATOMIC_RELEASE);
-		segment_wake_waiters(f->seg); /* wait mode: runtime/source.c */
+		segment_wake_waiters(f->seg); /* wait mode: runtime/bus/source.c */
 	}
 	return code;
 }

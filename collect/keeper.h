@@ -7,7 +7,8 @@
  *        └──────ends───────────►│ `kron --keep`: until `kron recover` has fetched what is there, or
  *                               ▼ half a minute after the last traced process, when it does that itself
  *
- * Sealed memory lives as long as somebody has it open (bus/held.c).  A process of its own survives what
+ * Sealed memory lives as long as somebody has it open (board/bus/held.c).  A process of its own
+ * survives what
  * kills the recorder.  It costs the recorder one clone() that shares its memory: no page table is
  * copied, and nothing is executed before the recorder has gone.
  *
@@ -21,7 +22,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "bus/object.h"
+#include "board/bus/object.h"
 
 struct keeper {
 	struct holder held; /* keeper 0: none */

@@ -2,9 +2,9 @@
 /*
  * machine.h - puts a board into the state that a recording needs, and says what its time is.
  *
- *   emulated board ──► board/access.h ─┐
+ *   emulated board ──► board/model/access.h ─┐
  *                                      ├─► registers as a driver would write them
- *   real one, or a file ──► bus/bus.h ─┘
+ *   real one, or a file ──► board/bus/bus.h ─┘
  */
 #ifndef COLLECT_MACHINE_H
 #define COLLECT_MACHINE_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include <kron/segment.h>
-#include "board/access.h"
-#include "bus/bus.h"
-#include "bus/clock.h"
+#include "board/model/access.h"
+#include "board/bus/bus.h"
+#include "board/bus/clock.h"
 
 /* One of the two. */
 struct machine {

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "inject/space.h"
+#include "inject/bind/space.h"
 
 struct process_mapping {
 	uint64_t start, end, off;

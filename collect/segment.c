@@ -23,7 +23,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
-#include "bus/bus.h"
+#include "board/bus/bus.h"
 #include "collect/limits.h"
 #include "collect/starts.h"
 

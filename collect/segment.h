@@ -8,7 +8,7 @@
  *   /dev/shm/kron-board.<uid>.<NAME>    a file; likewise, or there before and afterwards
  *
  * Sparse: only ctl, tables and the chunks in use have pages.  A board that stays has the lane
- * part (tables, pool) only while a recorder is on it.  One recorder a board: bus/object.h has
+ * part (tables, pool) only while a recorder is on it.  One recorder a board: board/bus/object.h has
  * the lock.
  *
  * A page of the segment is given to a traced process only after posix_fallocate() has got it,
@@ -27,8 +27,8 @@
 
 #include <kron/segment.h>
 #include "base/err.h"
-#include "bus/clock.h"
-#include "bus/object.h"
+#include "board/bus/clock.h"
+#include "board/bus/object.h"
 #include "collect/cgroup.h"
 #include "collect/keeper.h"
 

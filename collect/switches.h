@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "bus/clock.h"
+#include "board/bus/clock.h"
 #include "collect/journal.h"
 
 struct switches;

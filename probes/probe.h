@@ -4,7 +4,7 @@
  *
  *   [[GROUP:]EVENT=][OBJ:]PLACE [KIND] [[NAME=]PAYLOAD]          kron-probes(7) has the rest
  *
- *   text --parse--> struct probe_spec --check--> a set      inject/resolve.h: set + image -> places
+ *   text --parse--> struct probe_spec --check--> a set        (inject/resolve/: set + image -> places)
  *
  * Nothing here knows an ELF file: whether there is such a function is found out later.  An error
  * has the form "FILE:LINE:COLUMN: sentence", the line itself, and a caret below its column.

@@ -13,7 +13,7 @@
  * Chunks are mapped, touched once, and given back: the resident memory of a merge is about one
  * chunk a lane, whatever the trace's size.
  */
-#include "trace/filter.h"
+#include "trace/analysis/filter.h"
 #include "trace/jumps.h"
 #include "trace/reader_impl.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/filter.h"
+#include "trace/analysis/filter.h"
 #include "trace/reader_impl.h"
 
 const char *trace_session(const struct trace *t, const char *key)

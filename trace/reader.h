@@ -111,8 +111,9 @@ struct trace {
 	bool complete;    /* the collector ended it properly */
 	double tsc_hz;
 	uint64_t start_tsc;
-	uint64_t end_tsc;            /* last calibration point; 0 = not complete */
-	struct trace_filter *filter; /* trace/filter.h: what cursors leave out; NULL: nothing */
+	uint64_t end_tsc; /* last calibration point; 0 = not complete */
+	struct trace_filter
+		*filter; /* trace/analysis/filter.h: what cursors leave out; NULL: nothing */
 	void *priv;
 };
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/opt.h"
-#include "bus/bus.h"
+#include "board/bus/bus.h"
 
 #define GAPS_MAX 64
 

@@ -10,12 +10,12 @@
  *   0x2041000     struct kron_source source[KRON_SOURCES_MAX]                      │ window's
  *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ tail
  *   0x2180000     struct kron_counts counts[KRON_COUNTS_MAX]                       │
- *   0x2240000     the board as a machine (board/access.h)                          ┘
+ *   0x2240000     the board as a machine (board/model/access.h)                          ┘
  *   0x2400000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
  *
  * In a process the window begins at KRON_WINDOW_ADDR with the board's address space (NISTIR
  * 5993, Table 1): 32 MiB that nobody can touch directly on an emulated board, for there every
- * access is a bus cycle of the machine (board/access.h) or a trap that becomes one.  The same
+ * access is a bus cycle of the machine (board/model/access.h) or a trap that becomes one.  The same
  * 32 MiB of the segment hold the local memory, 4M words with 8 bytes each: the word, and which
  * generation of the machine wrote it.
  *
@@ -133,7 +133,7 @@ struct kron_ctl {
 
 	/*
 	 * What the gates were last computed from.  The registers themselves are in the machine;
-	 * who changes them there brings these and the gates up to date (board/access.h).
+	 * who changes them there brings these and the gates up to date (board/model/access.h).
 	 */
 	uint32_t csr;    /* KRON_CSR_SAMPLING is what the gates need */
 	uint32_t filter; /* Filter Register, 16 bits */

@@ -6,9 +6,10 @@
  *   head | stubs | int3 up to a page's end | struct kron_tables | its arrays | .eh_frame ...
  *      \--- word KRON_BLOCK_TABLES: offset of the tables ---^
  *
- * Three read it: unwinders, by way of the .eh_frames in it (inject/unwind_frame.c); the runtime's
- * fault handlers (runtime/faults.c); a debugger, by way of the ELF image in it.  All in place,
- * from signal handlers too: sorted arrays, no pointers but absolute addresses.
+ * Three read it: unwinders, by way of the .eh_frames in it (inject/bind/unwind_frame.c); the
+ * runtime's
+ * fault handlers (runtime/faults/faults.c); a debugger, by way of the ELF image in it.  All in
+ * place, from signal handlers too: sorted arrays, no pointers but absolute addresses.
  *
  * A *spot* is a piece of a stub that belongs to one instruction of the module: the instruction
  * itself in its new place, a probe in front of it, or the jump back (which belongs to the
@@ -28,7 +29,7 @@
 #define KRON_BLOCK_TABLES 64u /* in the head: uint32_t, 0 = none */
 #define KRON_TABLES_MAGIC 0x6b72740au
 
-/* How a spot moves the stack; depths are in inject/unwind_shapes.c. */
+/* How a spot moves the stack; depths are in inject/bind/unwind_shapes.c. */
 enum kron_shape {
 	KRON_SHAPE_INSN = 0, /* not at all: what it does is the program's doing */
 	KRON_SHAPE_BACK = 1, /* likewise: the jump back behind the last displaced instruction */
@@ -36,7 +37,7 @@ enum kron_shape {
 	KRON_SHAPE_PROBE = 3,
 	KRON_SHAPE_HOOK = 4,
 	KRON_SHAPE_CALL_RELATIVE = 5, /* a displaced call, position independent */
-	/* pieces of a place's sequence (inject/action.h), always so many bytes deep */
+	/* pieces of a place's sequence (inject/plan/action.h), always so many bytes deep */
 	KRON_SHAPE_128 = 6,
 	KRON_SHAPE_136 = 7,
 	KRON_SHAPE_144 = 8,

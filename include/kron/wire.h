@@ -18,8 +18,9 @@
  * KRON_RESULT_AGAIN, and the runtime asks once more, before anything of the new modules runs:
  * HELLO says how many times it has asked in vain.
  *
- * Before HELLO the runtime makes sure that it is the collector who listens (runtime/trust.c).  One that
- * hangs up without a word did not believe it; one that only wants to know says the magic number.
+ * Before HELLO the runtime makes sure that it is the collector who listens
+ * (runtime/core/trust.c).  One that hangs up without a word did not believe it; one that only wants
+ * to know says the magic number.
  *
  * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_DEVICE, the device
  * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  Later only the
@@ -243,7 +244,7 @@ struct kron_result {
  *
  *   48 8d 64 24 80 51 50 b8 hook32 e8 rel32 58 59 48 8d a4 24 80 00 00 00
  *
- * A place of the user's (inject/action.h has the sequences) calls
+ * A place of the user's (inject/plan/action.h has the sequences) calls
  *
  *   block+32   with the event in %eax, the gate's value in %ecx, KRON_GATE_RESOURCE added for a
  *              Resource sample, and the payload in the 8 bytes above the return address; low 32

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "bus/bus.h"
+#include "board/bus/bus.h"
 
 int main(int argc, char **argv)
 {

@@ -202,7 +202,7 @@ assert {t for t, in json.load(open("got"))} == tids'
 		"$KRON" export -f mk.dat -o $trace.mkdat $trace
 		"$KRON" read -o want $trace
 		cmp want $trace.mkdat
-		"$KRON_TOP_BUILD/toolkit/mk_expand" $trace.mkdat >text
+		"$KRON_TOP_BUILD/board/toolkit/mk_expand" $trace.mkdat >text
 		[ "$(stat -c %s $trace.mkdat)" = $((20 * $("$KRON" info --json $trace | json 'd["samples"]'))) ]
 	done
 }

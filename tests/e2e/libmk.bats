@@ -6,13 +6,13 @@ source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 
 BINS=$KRON_TOP_SRC/tests/bins/libmk
 INCLUDE=-I$KRON_TOP_SRC/include
-STATIC=$KRON_TOP_BUILD/libmk/libmk.a
+STATIC=$KRON_TOP_BUILD/board/libmk/libmk.a
 STRICT="-Wall -Wextra -Werror"
 
 setup() {
 	test_setup
 	export KRON_BOARD=libmk-$$-$BATS_TEST_NUMBER
-	export LD_LIBRARY_PATH=$KRON_TOP_BUILD/libmk
+	export LD_LIBRARY_PATH=$KRON_TOP_BUILD/board/libmk
 }
 
 teardown() {
@@ -30,7 +30,7 @@ compilers() {
 
 # stores.c prints what it stored, mk_rdsample fetches what the board has of it
 samples_are_those() {
-	"$KRON_TOP_BUILD/toolkit/mk_rdsample" || return 1
+	"$KRON_TOP_BUILD/board/toolkit/mk_rdsample" || return 1
 	"$PYTHON" - "$1" <<-'END'
 		import struct, sys
 		words = struct.iter_unpack("<I", open("mk.dat", "rb").read())
@@ -58,11 +58,11 @@ samples_are_those() {
 }
 
 @test "libmk.so, libmk.a and a static program" {
-	gcc -O2 "$BINS/stores.c" -o shared "$INCLUDE" -L"$KRON_TOP_BUILD/libmk" -lmk
+	gcc -O2 "$BINS/stores.c" -o shared "$INCLUDE" -L"$KRON_TOP_BUILD/board/libmk" -lmk
 	readelf -d shared | grep -q 'NEEDED.*libmk\.so\.0'
 	./shared >out
 	samples_are_those out
-	gcc -O2 -static "$BINS/stores.c" -o static "$INCLUDE" -L"$KRON_TOP_BUILD/libmk" -lmk
+	gcc -O2 -static "$BINS/stores.c" -o static "$INCLUDE" -L"$KRON_TOP_BUILD/board/libmk" -lmk
 	./static >out
 	samples_are_those out
 	gcc -O2 -no-pie "$BINS/stores.c" -o fixed "$INCLUDE" "$STATIC"
@@ -105,7 +105,7 @@ samples_are_those() {
 		int main(void) { MK_DEFAULT_MAP(); set(); mk_memory[9] = 5; return mk_memory[9] != 5; }
 	END
 	gcc -shared -fPIC -o libset.so lib.c
-	for way in "-L. -lset -L$KRON_TOP_BUILD/libmk -lmk" "-L. -lset $STATIC"; do
+	for way in "-L. -lset -L$KRON_TOP_BUILD/board/libmk -lmk" "-L. -lset $STATIC"; do
 		# shellcheck disable=SC2086
 		gcc -o prog prog.c "$INCLUDE" $way -Wl,-rpath,.
 		./prog
@@ -124,7 +124,7 @@ same_with_the_board() { # SOURCE FLAG...
 			./plain >out || { cat out; false; }
 			# shellcheck disable=SC2086
 			$cc $o $STRICT -pthread "-I$KRON_TOP_SRC" "$INCLUDE" "$BINS/$source" \
-				-o shared -L"$KRON_TOP_BUILD/libmk" -lmk "$@"
+				-o shared -L"$KRON_TOP_BUILD/board/libmk" -lmk "$@"
 			./shared >out || { cat out; false; }
 			$cc $o -pthread "-I$KRON_TOP_SRC" "$INCLUDE" "$BINS/$source" -o archive \
 				"$STATIC" "$@"
@@ -146,7 +146,7 @@ same_with_the_board() { # SOURCE FLAG...
 	need g++ # clang has no landing pads for faults
 	flags="-O1 -fnon-call-exceptions $INCLUDE $BINS/throws.cc -o prog"
 	# shellcheck disable=SC2086
-	for way in -DPLAIN "$STATIC" "-L$KRON_TOP_BUILD/libmk -lmk"; do
+	for way in -DPLAIN "$STATIC" "-L$KRON_TOP_BUILD/board/libmk -lmk"; do
 		g++ $flags $way
 		./prog
 	done
@@ -292,7 +292,7 @@ same_with_the_board() { # SOURCE FLAG...
 }
 
 @test "every public name of libmk is in the page, and no other is public" {
-	nm -D --defined-only "$KRON_TOP_BUILD/libmk/libmk.so.0" | awk '{ print $3 }' | sort >so
+	nm -D --defined-only "$KRON_TOP_BUILD/board/libmk/libmk.so.0" | awk '{ print $3 }' | sort >so
 	nm -g --defined-only "$STATIC" | awk 'NF == 3 { print $3 }' | sort >a
 	diff so a
 	while read -r name; do

@@ -274,7 +274,7 @@ def main():
         subprocess.run(CC + ["-O1", "-g", "-no-pie", "-o", prog,
                              os.path.join(TOP, "tests/bins/libmk/insn.c"), source,
                              "-I" + os.path.join(TOP, "include"),
-                             os.path.join(BUILD, "libmk/libmk.a"), "-pthread"], check=True)
+                             os.path.join(BUILD, "board/libmk/libmk.a"), "-pthread"], check=True)
         try:
             r = subprocess.run([prog, seed, rounds, str(vectors)], env=env, timeout=280,
                                stdout=subprocess.PIPE, universal_newlines=True)

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import BUILD, Suite, need, rnd  # noqa: E402
 import mkdat  # noqa: E402
 
-EXPAND = os.path.join(BUILD, "toolkit/mk_expand")
+EXPAND = os.path.join(BUILD, "board/toolkit/mk_expand")
 
 
 def expand(*args, want=0, stdin=b""):

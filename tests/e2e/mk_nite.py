@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import BUILD, KRON, SEED, Suite, need, rnd
 
 SECONDS = float(os.environ.get("KRON_NITE_SECONDS") or 20)
-TOOLS = os.path.join(BUILD, "toolkit")
+TOOLS = os.path.join(BUILD, "board/toolkit")
 BOARD = f"nite.{os.getpid()}"
 
 

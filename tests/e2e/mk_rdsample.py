@@ -16,8 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import BUILD, KRON, Skip, Suite, need, rnd  # noqa: E402
 import mkdat  # noqa: E402
 
-RDSAMPLE = os.path.join(BUILD, "toolkit/mk_rdsample")
-STATUS = os.path.join(BUILD, "toolkit/mk_status")
+RDSAMPLE = os.path.join(BUILD, "board/toolkit/mk_rdsample")
+STATUS = os.path.join(BUILD, "board/toolkit/mk_status")
 DRIVE = os.path.join(BUILD, "tests/bins/drive_board")
 MEMORY = 1 << 24  # bytes
 CIRCULAR, SIMPLE = 0x3201, 0x7201

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tap import BUILD, KRON, Suite, compile_c, need, rnd  # noqa: E402
 import mkdat  # noqa: E402
 
-RPT = os.path.join(BUILD, "toolkit/mk_rpt")
+RPT = os.path.join(BUILD, "board/toolkit/mk_rpt")
 
 
 def rpt(*args, want=0, stdin=b""):

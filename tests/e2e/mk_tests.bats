@@ -6,7 +6,7 @@ source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
 setup() {
 	test_setup
 	export KRON_BOARD=mk-tests.$$
-	PATH=$KRON_TOP_BUILD/toolkit:$PATH
+	PATH=$KRON_TOP_BUILD/board/toolkit:$PATH
 }
 
 teardown() {

@@ -279,7 +279,7 @@ with Suite("unseen") as s:
     full = ("-b", "1M", "--when-full")
     # the books of a wait are kept with signals blocked: half a per cent of the time, where all is waiting
     s.case("… when the pool is full and waited for", signals_reach_whom_they_reached, 20, *full, "wait")
-    # signals are blocked for some stores each time that samples go (runtime/chunks.c)
+    # signals are blocked for some stores each time that samples go (runtime/core/chunks.c)
     s.case("… when the oldest samples go", signals_reach_whom_they_reached, 15, *full, "wrap")
     s.case("handlers that wait for room do not nest", handlers_do_not_nest, "lane")
     s.case("… on the exact bus", handlers_do_not_nest, "exact")

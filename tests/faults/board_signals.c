@@ -10,7 +10,7 @@
  * interrupts.  The checks are those of board_stream.h.
  */
 #define _GNU_SOURCE
-#include "board/access_layout.h"
+#include "board/model/access_layout.h"
 #include "board_stream.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "board_stream.h"
 
-#include "board/access_layout.h"
+#include "board/model/access_layout.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

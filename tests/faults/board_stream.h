@@ -9,7 +9,7 @@
 #ifndef TESTS_BOARD_STREAM_H
 #define TESTS_BOARD_STREAM_H
 
-#include "board/access.h"
+#include "board/model/access.h"
 
 /* What a source says of itself; in shared memory, written by the source alone. */
 struct source {

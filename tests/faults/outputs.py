@@ -34,7 +34,7 @@ MAKE_TRACE = os.path.join(BUILD, "tests/unit/make_trace")
 
 
 def tool(name):
-    return os.path.join(BUILD, "toolkit", name)
+    return os.path.join(BUILD, "board/toolkit", name)
 
 
 def has_otf2():

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "inject/functions.h"
-#include "inject/insn.h"
+#include "inject/elf/functions.h"
+#include "inject/code/insn.h"
 #include "tests/fuzz/diff.h"
 
 #define CUT_MAX 40u

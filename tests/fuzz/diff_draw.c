@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "inject/insn.h"
+#include "inject/code/insn.h"
 #include "tests/fuzz/diff_generate.h"
 
 /* ---- what may run ---- */

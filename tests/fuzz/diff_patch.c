@@ -13,9 +13,9 @@
 
 #include <kron/segment.h>
 
-#include "inject/bind.h"
-#include "inject/insn.h"
-#include "inject/tactics.h"
+#include "inject/bind/bind.h"
+#include "inject/code/insn.h"
+#include "inject/plan/tactics.h"
 #include "tests/fuzz/diff_patch.h"
 
 #define BLOCK_MAX 0x400000u

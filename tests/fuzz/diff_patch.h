@@ -3,8 +3,8 @@
 #ifndef TESTS_FUZZ_DIFF_PATCH_H
 #define TESTS_FUZZ_DIFF_PATCH_H
 
-#include "inject/bind.h"
-#include "inject/plan.h"
+#include "inject/bind/bind.h"
+#include "inject/plan/plan.h"
 #include "tests/fuzz/diff.h"
 
 enum where_probes { PROBES_FUNCTIONS, PROBES_SOME, PROBES_ALL, PROBES_KINDS };

@@ -25,7 +25,7 @@
 #include <kron/segment.h>
 #include <kron/wire.h>
 
-#include "inject/insn.h"
+#include "inject/code/insn.h"
 
 #define FLAGS_MASK 0xcd5u /* CF PF AF ZF SF DF OF */
 #define TRACE_FLAG 0x100u

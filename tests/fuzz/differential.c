@@ -35,7 +35,7 @@
 #include <kron/board.h>
 #include <kron/segment.h>
 
-#include "inject/insn.h"
+#include "inject/code/insn.h"
 #include "tests/fuzz/diff_patch.h"
 
 #define STATES 8u
@@ -347,8 +347,8 @@ static void forgive(const struct outcome *want, uint64_t at, unsigned n)
 
 /*
  * A displaced call that cannot read or reach its target has pushed the return address already.
- * The runtime shows the handler the stack pointer that the call found (runtime/faults.c); the
- * word below it is what the call was going to write.
+ * The runtime shows the handler the stack pointer that the call found (runtime/faults/faults.c);
+ * the word below it is what the call was going to write.
  */
 static void forgive_pushed(const struct image *im, const struct outcome *want, uint64_t rip)
 {

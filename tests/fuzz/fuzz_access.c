@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "board/access_layout.h"
+#include "board/model/access_layout.h"
 #include "tests/fuzz/fuzz.h"
 
 #define GUARD 65536

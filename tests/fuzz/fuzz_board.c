@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "bus/bus.h"
-#include "bus/lanes.h"
-#include "bus/object.h"
-#include "bus/samples.h"
-#include "bus/view.h"
+#include "board/bus/bus.h"
+#include "board/bus/lanes.h"
+#include "board/bus/object.h"
+#include "board/bus/samples.h"
+#include "board/bus/view.h"
 #include "collect/segment.h"
 #include "tests/fuzz/fuzz.h"
 

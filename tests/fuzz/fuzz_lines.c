@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_lines.c - damaged debug information against inject/lines.c: whatever libdw does of it, we
- * go on, and get an answer or a sentence.
+ * fuzz_lines.c - damaged debug information against inject/elf/lines.c: whatever libdw does of it,
+ * we go on, and get an answer or a sentence.
  *
  *   fuzz_lines [-t SECONDS] [-s SEED] [-o FILE] ELF...       programs with a main and DWARF
  *   fuzz_lines -r FILE                                       that one again
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "inject/functions.h"
-#include "inject/lines.h"
+#include "inject/elf/functions.h"
+#include "inject/elf/lines.h"
 #include "tests/fuzz/fuzz.h"
 
 static size_t answers, none, broken, refused;

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "bus/local_memory.h"
-#include "toolkit/histogram.h"
-#include "toolkit/rpt_print.h"
+#include "board/bus/local_memory.h"
+#include "board/toolkit/histogram.h"
+#include "board/toolkit/rpt_print.h"
 
 enum { ROOM = 1 << 16 };
 

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "trace/export.h"
-#include "trace/filter.h"
-#include "trace/report.h"
-#include "trace/view.h"
+#include "trace/export/export.h"
+#include "trace/analysis/filter.h"
+#include "trace/report/report.h"
+#include "trace/view/view.h"
 
 static const char *const files[] = {"session", "modules", "functions", "refusals", "tasks",
 				    "events",  "jumps",   "switches",  "samples"};
@@ -395,7 +395,7 @@ static void mutate(struct content *all)
 	}
 }
 
-/* An OTF2 library that fails is left by longjmp(), with all that it holds (trace/export_otf2.c). */
+/* An OTF2 library that fails is left by longjmp(), with all that it holds: export_otf2.c. */
 int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)

@@ -28,10 +28,10 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "inject/bind.h"
-#include "inject/classes.h"
-#include "inject/plan.h"
-#include "inject/tactics.h"
+#include "inject/bind/bind.h"
+#include "inject/code/classes.h"
+#include "inject/plan/plan.h"
+#include "inject/plan/tactics.h"
 
 static const struct {
 	uint64_t bias, block;

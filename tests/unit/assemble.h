@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inject/elf_image.h"
-#include "inject/elf_symbols.h"
+#include "inject/elf/elf_image.h"
+#include "inject/elf/elf_symbols.h"
 
 struct assembled {
 	char folder[64];

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "board/device.h"
+#include "board/model/device.h"
 
 #define UNUSED_STATE (void)state
 #define ONES 0xffffffffu

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "inject/code_map.h"
-#include "inject/functions.h"
+#include "inject/code/code_map.h"
+#include "inject/elf/functions.h"
 
 static uint64_t now_us(void)
 {

@@ -15,9 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "board/gate.h"
-#include "board/holes.h"
-#include "runtime/rt.h"
+#include "board/model/gate.h"
+#include "board/model/holes.h"
+#include "runtime/core/rt.h"
 
 #define STUBS_SIZE 65536u
 #define STUB_SIZE 64u

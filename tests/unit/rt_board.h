@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <kron/segment.h>
 #include <kron/wire.h>
-#include "board/access.h"
+#include "board/model/access.h"
 
 struct rig {
 	int fd;

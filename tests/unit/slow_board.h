@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board/device.h"
+#include "board/model/device.h"
 
 struct slow_sample {
 	uint8_t bytes[20];

@@ -20,8 +20,8 @@
 #include <kron/segment.h>
 
 #include "base/vec.h"
-#include "inject/bind.h"
-#include "inject/plan.h"
+#include "inject/bind/bind.h"
+#include "inject/plan/plan.h"
 
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI };
 struct regs {

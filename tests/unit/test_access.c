@@ -21,7 +21,7 @@
 #include <cmocka.h>
 #include <x86intrin.h>
 
-#include "board/access_layout.h"
+#include "board/model/access_layout.h"
 
 #define CHIP(word) KRON_CHIP_BYTE(word)
 #define LINE 3u /* the CPU that triggers */

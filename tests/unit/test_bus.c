@@ -16,7 +16,7 @@
 #include <time.h>
 #include <ucontext.h>
 
-#include "runtime/rt.h"
+#include "runtime/core/rt.h"
 #include "tests/unit/rt_board.h"
 #include "tests/unit/tap_fork.h"
 

@@ -23,9 +23,9 @@
 #include "base/vec.h"
 #include "collect/pidns.h"
 #include "collect/process_maps.h"
-#include "collect/program.h"
-#include "collect/selection.h"
-#include "inject/plan.h"
+#include "collect/attach/program.h"
+#include "collect/attach/selection.h"
+#include "inject/plan/plan.h"
 
 /* ---- a folder of our own ---- */
 

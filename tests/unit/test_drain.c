@@ -30,7 +30,7 @@
 #include "collect/drain.h"
 #include "collect/grow.h"
 #include "collect/lane_counters.h"
-#include "collect/recover.h"
+#include "collect/recover/recover.h"
 #include "trace/reader.h"
 
 static char base[] = "/tmp/kron-drain-XXXXXX";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit tests of inject/elf_image.c and elf_constants.c, on made-up files and on damaged ones. */
+/* Unit tests of inject/elf/elf_image.c and elf_constants.c, on made-up and on damaged files. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "inject/demangle.h"
-#include "inject/elf_image.h"
-#include "inject/elf_symbols.h"
-#include "inject/functions.h"
+#include "inject/elf/demangle.h"
+#include "inject/elf/elf_image.h"
+#include "inject/elf/elf_symbols.h"
+#include "inject/elf/functions.h"
 #include "base/vec.h"
 #include "tests/unit/elf_maker.h"
 

@@ -29,7 +29,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "inject/code_map.h"
+#include "inject/code/code_map.h"
 
 /* Instructions of each program, from its entry on; a step costs up to 20 us. */
 static unsigned long limit = 40000;

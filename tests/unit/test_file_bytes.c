@@ -26,8 +26,8 @@
 
 #include "base/file_bytes.h"
 #include "base/guard.h"
-#include "inject/elf_image.h"
-#include "inject/plan.h"
+#include "inject/elf/elf_image.h"
+#include "inject/plan/plan.h"
 
 #define SIZE (64 * 1024)
 #define CUT 77 /* exit status */

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "inject/eh_frame.h"
-#include "inject/functions.h"
+#include "inject/elf/eh_frame.h"
+#include "inject/elf/functions.h"
 #include "tests/unit/elf_maker.h"
 
 struct subject {

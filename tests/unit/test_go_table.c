@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit tests of inject/go_table.c: Go's table of functions in each of its forms, and damaged. */
+/* Unit tests of inject/elf/go_table.c: Go's table of functions, each form of it, and damaged. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "inject/functions.h"
-#include "inject/go_table.h"
+#include "inject/elf/functions.h"
+#include "inject/elf/go_table.h"
 #include "tests/unit/elf_maker.h"
 
 static const uint32_t magics[] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unit tests of inject/insn.c: kinds and operands of chosen encodings, then every instruction
+ * Unit tests of inject/code/insn.c: kinds and operands of chosen encodings, then every instruction
  * of bash and libc against objdump.
  */
 #define _GNU_SOURCE
@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "inject/elf_image.h"
-#include "inject/insn.h"
-#include "inject/insn_impl.h"
+#include "inject/elf/elf_image.h"
+#include "inject/code/insn.h"
+#include "inject/code/insn_impl.h"
 
 #define AT 0x401000ull
 #define BYTES(...) ((const uint8_t[16]){__VA_ARGS__})

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "inject/code_map.h"
+#include "inject/code/code_map.h"
 #include "tests/unit/assemble.h"
 
 struct built {

@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "board/holes.h"
-#include "runtime/rt.h"
+#include "board/model/holes.h"
+#include "runtime/core/rt.h"
 #include "tests/unit/rt_board.h"
 #include "tests/unit/tap_fork.h"
 

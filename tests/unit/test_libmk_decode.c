@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libmk/insn.h"
+#include "board/libmk/insn.h"
 
 #define ROUNDS 3000000u
 

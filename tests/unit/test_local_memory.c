@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "bus/find_sample.h"
-#include "bus/local_memory.h"
+#include "board/bus/find_sample.h"
+#include "board/bus/local_memory.h"
 
 static uint32_t memory[KRON_BOARD_MEMORY_WORDS];
 static uint64_t stored; /* words since the beginning */

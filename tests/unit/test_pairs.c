@@ -27,7 +27,7 @@
 
 #include "base/vec.h"
 #include "trace/jumps.h"
-#include "trace/pairs.h"
+#include "trace/analysis/pairs.h"
 #include "trace/reader_impl.h"
 
 struct out {

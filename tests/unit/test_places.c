@@ -17,7 +17,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "inject/insn.h"
+#include "inject/code/insn.h"
 
 #define COUNTERS 16u
 #define PLACE_ROUNDS 48

@@ -21,10 +21,10 @@
 #include <kron/board.h>
 #include <kron/segment.h>
 
-#include "inject/bind.h"
-#include "inject/insn.h"
-#include "inject/plan_file.c"
-#include "inject/space.h"
+#include "inject/bind/bind.h"
+#include "inject/code/insn.h"
+#include "inject/disk/plan_file.c"
+#include "inject/bind/space.h"
 
 #define BIAS 0x555555554000ull
 #define BLOCK 0x555540000000ull

@@ -33,9 +33,9 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "collect/cache_dir.h"
-#include "collect/plan_cache.h"
-#include "collect/plan_source.h"
+#include "collect/cache/cache_dir.h"
+#include "collect/cache/plan_cache.h"
+#include "collect/cache/plan_source.h"
 
 #define STRANGER 65534
 #define DAY 86400

@@ -22,8 +22,8 @@
 
 #include "base/jobs.h"
 #include "base/vec.h"
-#include "inject/code_map.h"
-#include "inject/plan.h"
+#include "inject/code/code_map.h"
+#include "inject/plan/plan.h"
 
 #define LIBS "/usr/lib/x86_64-linux-gnu/"
 

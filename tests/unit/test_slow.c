@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#include "runtime/rt.h"
+#include "runtime/core/rt.h"
 #include "tests/unit/rt_board.h"
 #include "tests/unit/tap_fork.h"
 
@@ -407,7 +407,7 @@ static void fork_in_handler(void)
 
 /*
  * A child that was forked right in front of the claim of a free chunk, and is there before its parent,
- * claims it in the parent's name (runtime/chunks.c).  Nothing is in it.
+ * claims it in the parent's name (runtime/core/chunks.c).  Nothing is in it.
  */
 static unsigned give_back_strays(void)
 {

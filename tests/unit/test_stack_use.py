@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """test_stack_use.py - what the thunks' C needs of the stack, from the disassembly: no more than the
-thunks touch before they call it (runtime/thunk.inc: RT_STACK_*).
+thunks touch before they call it (runtime/core/thunk.inc: RT_STACK_*).
 
 A function needs what it pushes and subtracts, and the most that one of those needs which it calls.
 """
@@ -21,7 +21,7 @@ POINTERS = {"rt_wait_while": ["is_memory_nearly_full"]}
 
 
 def constants():
-    with open(os.path.join(SRC, "runtime/lane.h")) as f:
+    with open(os.path.join(SRC, "runtime/core/lane.h")) as f:
         return {n: int(v) for n, v in re.findall(r"#define (RT_STACK_\w+) (\d+)", f.read())}
 
 

@@ -2,7 +2,7 @@
 /*
  * test_testers.c - who tests the testers?  A board with a fault that we chose.
  *
- *   mk_mem_test, test_mk, ... ─► tester ─► faulty bus ─► the machine (board/device.h)
+ *   mk_mem_test, test_mk, ... ─► tester ─► faulty bus ─► the machine (board/model/device.h)
  *
  * Each fault must be found by the test that is there for it, and a board without fault must
  * pass everything: nothing here takes the testers' word.  The clock is the machine's, as the
@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "board/device.h"
-#include "toolkit/memory_test.h"
-#include "toolkit/nite.h"
+#include "board/model/device.h"
+#include "board/toolkit/memory_test.h"
+#include "board/toolkit/nite.h"
 
 enum fault {
 	NONE,

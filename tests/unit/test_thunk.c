@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <x86intrin.h>
 
-#include "board/gate.h"
-#include "runtime/rt.h"
+#include "board/model/gate.h"
+#include "runtime/core/rt.h"
 #include "tests/unit/rt_board.h"
 #include "tests/unit/tap_fork.h"
 

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "trace/tracks.h"
+#include "trace/analysis/tracks.h"
 #include "trace/writer.h"
 
 #define FUNCTIONS 12u

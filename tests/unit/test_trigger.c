@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "trace/reader_impl.h"
-#include "trace/trigger_impl.h"
+#include "trace/analysis/trigger_impl.h"
 
 enum { F, F_END, G, G_END, H, H_END, U };
 enum { LANES = 4 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit tests of collect/untraced.c: what is said of programs and modules that stay untraced. */
+/* Unit tests of collect/attach/untraced.c: what is said of what stays untraced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "collect/untraced.h"
+#include "collect/attach/untraced.h"
 
 static void is_said(const struct untraced_list *l, size_t i, uint64_t count, const char *sentence)
 {

@@ -20,7 +20,7 @@
 #include "base/vec.h"
 #include "collect/drain.h"
 #include "collect/grow.h"
-#include "collect/watch.h"
+#include "collect/watch/watch.h"
 #include "trace/reader.h"
 
 static char base[] = "/tmp/kron-watch-XXXXXX";

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* clock.c - see clock.h */
+#define _GNU_SOURCE
+#include "board/bus/clock.h"
+
+#include <time.h>
+#include <x86intrin.h>
+
+#define SECOND 1000000000ull
+#define MS 1000000ull
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
+}
+
+void time_point_take(struct time_point *t)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 8; i++) {
+		uint64_t before = __rdtsc();
+		uint64_t mono = clock_ns(CLOCK_MONOTONIC);
+		uint64_t after = __rdtsc();
+
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		t->tsc = before + best / 2;
+		t->mono_ns = mono;
+		t->real_ns = clock_ns(CLOCK_REALTIME);
+	}
+}
+
+double tsc_hz(const struct time_point *start, const struct time_point *end)
+{
+	uint64_t ns = end->mono_ns - start->mono_ns;
+
+	return ns ? (double)(end->tsc - start->tsc) * (double)SECOND / (double)ns : 0;
+}
+
+uint64_t tsc_hz_since(const struct time_point *start, unsigned ms)
+{
+	struct time_point end;
+	uint64_t age;
+
+	do {
+		time_point_take(&end);
+		age = end.mono_ns - start->mono_ns;
+		if (age < ms * MS) {
+			struct timespec left = {.tv_nsec = (long)((ms * MS - age) % SECOND)};
+
+			nanosleep(&left, NULL);
+		}
+	} while (age < ms * MS);
+	return (uint64_t)(tsc_hz(start, &end) + 0.5);
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * access.c - bus cycles on the shared machine, without a lock.  See access.h for the picture.
+ *
+ *   1. a = active: {generation g, slot x}
+ *   2. carry out the words that state g has for local memory      access_memory.c
+ *   3. claim a free slot y                                        access_slots.c
+ *   4. copy x to a place of our own (access_places.c); is a still active?  no: from 1 again
+ *   5. run the model there, and copy what it has made to y
+ *   6. swap active from {g, x} to {g + 1, y}; failed: from 1 again
+ *   7. bring the gates up to date; wait until the board acknowledges
+ *
+ * Why nothing that happens to a process or thread T can harm another, or T itself:
+ *
+ *   Copies are whole.  Nobody writes a slot while it is active or while another owns it, and a
+ *   generation never comes back.  If a is active before and after the copy, it was in between.
+ *   The model never runs on anything else, so no torn state ever reaches it.  Nor on anything that
+ *   others can write: they may be of another user, and an index that was looked at must stay what it
+ *   was.
+ *   Cycles are one after the other.  The swap succeeds only from the very state that y was made
+ *   from; it is the moment at which the cycle happens, for everybody.
+ *   Local memory follows.  Who publishes g + 1 has carried out the words of g (2 before 6).
+ *
+ *   T is killed before 6: an owned slot stays behind (access_slots.c fetches it); the board has
+ *   not seen the cycle.  After 6: it has.  There is nothing between.  Words that T did not
+ *   carry out are carried out by the next.
+ *   T is stopped: likewise, and when it goes on it finds its swap fail, its late store to local
+ *   memory fail (access_memory.c) and its late gates set right again by itself (7).
+ *   A signal handler interrupts T and does cycles: it is another user with a slot of its own; T
+ *   finds a changed and does it again.  Between 4 and 6 nothing can be torn by that, for y is
+ *   T's and the handler takes another.
+ *   siglongjmp out of that handler: as a kill, but that T goes on; it finds the slot itself.  (Its
+ *   place for the model stays taken.  Where none is left, the stack serves.)
+ *   fork in that handler: access_slots.c.
+ *
+ * No loop is without end, whatever others write: after two seconds of races the board counts as
+ * damaged.
+ *
+ * Somebody always gets on: a swap fails only because another succeeded.  But a state that lies in
+ * the other CPU's cache takes longer to copy than a cycle takes there, so that one who triggers
+ * without pause could keep all others out for ever.  Who has lost some times says so in
+ * `urgent`, and the others give way, for a few microseconds at most: it is a request, not a lock,
+ * and dies with its time.
+ */
+#include "board/model/access_layout.h"
+#include "board/model/gate.h"
+
+#define EIO_ 5
+#define EAGAIN_ 11
+#define URGENT_AFTER 3u     /* lost races */
+#define GIVE_WAY_TSC 20000u /* 5 to 10 us */
+#define RACES_LOOK 1024u    /* so often we look how long it has been */
+#define RACES_TSC (1ull << 33)
+
+enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL };
+
+struct op {
+	enum op_kind kind;
+	bool high;
+	unsigned counter;
+	struct device_cycle *cycle; /* what is asked; what came out, once it is done */
+	/* out */
+	uint64_t active; /* the state that it made */
+	uint64_t gates;
+	struct access_clock_point anchor;
+	uint64_t now;  /* by the clock */
+	uint64_t tick; /* by the machine, which may be ahead: somebody waits */
+	uint64_t done;
+};
+
+enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_, NO_PLACE = -EAGAIN_ };
+
+static inline void copy_words(void *to, const void *from, uint32_t bytes)
+{
+	uint64_t n = bytes / 8;
+
+	/* Not memcpy: there is no libc, and it would be a race to race detectors. */
+	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+}
+
+/* x to y, state and all.  Whether it is whole has to be checked. */
+static bool copy_state(struct access_slot *y, const struct access_slot *x)
+{
+	uint32_t used = (ACCESS_READ(&x->used) + 7u) & ~7u;
+
+	if (used > sizeof(struct device_state))
+		return false;
+	y->gates = ACCESS_READ(&x->gates);
+	y->anchor_tsc = ACCESS_READ(&x->anchor_tsc);
+	y->anchor_tick = ACCESS_READ(&x->anchor_tick);
+	y->time = ACCESS_READ(&x->time);
+	copy_words(&y->state, &x->state, used);
+	return true;
+}
+
+/* What time is it for the machine in y?  Never before its own. */
+static void set_time(const struct board *b, struct op *op, struct access_slot *y, uint64_t tsc)
+{
+	op->anchor.tsc = y->anchor_tsc;
+	op->anchor.tick = y->anchor_tick;
+	if (b->device->clock == ACCESS_CLOCK_VIRTUAL) {
+		op->now = ACCESS_READ(&b->device->virtual_now);
+	} else {
+		op->now = access_tick(b->device->tsc_mult, &op->anchor, tsc);
+		if (op->now + ACCESS_WAIT_MAX < y->time || tsc + ACCESS_SKEW_MAX < op->anchor.tsc) {
+			op->now = y->time;
+			op->anchor.tsc = tsc;
+			op->anchor.tick = y->time;
+			y->anchor_tsc = tsc;
+			y->anchor_tick = y->time;
+		}
+	}
+	op->tick = op->now > y->time ? op->now : y->time;
+}
+
+/* Two helpers must not undo each other: one word, one value (access_memory.c). */
+static void merge_stores(struct device_state *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->ncpu && i < 2; i++) {
+		uint32_t at = (s->cpu_word + i - s->store_first) & KRON_MAP_WORD;
+
+		if (at < s->nstores)
+			s->store[at] = s->cpu_value[i];
+	}
+}
+
+static void run_model(struct op *op, struct access_slot *y, struct device_cycle *c)
+{
+	bool gates_changed = false;
+
+	op->done = op->tick;
+	switch (op->kind) {
+	case OP_CYCLE:
+		*c = *op->cycle;
+		c->gates_changed = false;
+		device_cycle(&y->state, op->tick, c);
+		gates_changed = c->gates_changed;
+		if (c->done > op->done)
+			op->done = c->done;
+		break;
+	case OP_ADVANCE:
+		device_advance(&y->state, op->tick);
+		break;
+	case OP_EXTERNAL:
+		device_set_external(&y->state, op->tick, op->counter, op->high);
+		break;
+	}
+	if (y->state.ncpu)
+		merge_stores(&y->state);
+	if (gates_changed)
+		y->gates = access_gates(&y->state);
+}
+
+static void describe(struct access_slot *y, uint64_t done, unsigned prev)
+{
+	y->time = done;
+	y->used = device_used_bytes(&y->state);
+	y->nstores = y->state.nstores;
+	y->ncpu = y->state.ncpu;
+	y->prev = prev;
+}
+
+/* Where everybody sees it, once it is published: what the next cycle needs, and the words for local
+ * memory. */
+static void hand_over(struct access_slot *y, const struct access_slot *work)
+{
+	uint32_t used = work->used;
+	uint32_t stores = (uint32_t)offsetof(struct device_state, store) + 4 * work->nstores;
+
+	if (work->nstores && stores > used)
+		used = stores;
+	ACCESS_WRITE(&y->gates, work->gates);
+	ACCESS_WRITE(&y->anchor_tsc, work->anchor_tsc);
+	ACCESS_WRITE(&y->anchor_tick, work->anchor_tick);
+	ACCESS_WRITE(&y->time, work->time);
+	ACCESS_WRITE(&y->used, work->used);
+	ACCESS_WRITE(&y->nstores, work->nstores);
+	ACCESS_WRITE(&y->ncpu, work->ncpu);
+	ACCESS_WRITE(&y->prev, work->prev);
+	copy_words(&y->state, &work->state, (used + 7u) & ~7u);
+}
+
+/* Steps 1 to 6, once.  `work` is ours alone. */
+static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h,
+			    struct access_slot *work)
+{
+	uint64_t tsc = b->device->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
+	uint64_t a = access_active(b);
+	const struct access_slot *x;
+	struct device_cycle c;
+	enum access_carry carry;
+
+	if (!access_active_is_sane(a))
+		return DAMAGED;
+	carry = access_carry_out(b, a);
+	if (carry != ACCESS_CARRIED)
+		return carry == ACCESS_MOVED_ON ? AGAIN : DAMAGED;
+	if (!h->owner && !access_claim(b, h, a))
+		return DAMAGED;
+	if (access_slot_number(a) == h->slot)
+		return AGAIN;
+	x = access_slot(b, access_slot_number(a));
+	if (!copy_state(work, x))
+		return access_active(b) == a ? DAMAGED : AGAIN;
+	if (access_active(b) != a)
+		return AGAIN;
+	if (!device_is_sane(&work->state))
+		return DAMAGED;
+	set_time(b, op, work, tsc);
+	run_model(op, work, &c);
+	describe(work, op->done, access_slot_number(a));
+	hand_over(access_slot(b, h->slot), work);
+	op->gates = work->gates;
+	op->active = (access_generation(a) + 1) << ACCESS_SLOT_BITS | h->slot;
+	if (!access_publish(b, h, a))
+		return AGAIN;
+	if (op->kind == OP_CYCLE)
+		*op->cycle = c;
+	return DONE;
+}
+
+/* ---- giving way ---- */
+
+/* Let the urgent one go first, unless that is we (`ours`). */
+static void give_way(const struct board *b, uint64_t ours)
+{
+	uint64_t *word = &b->device->urgent;
+	uint64_t urgent = ACCESS_READ(word);
+	uint64_t start;
+
+	if (!urgent || urgent == ours)
+		return;
+	start = access_tsc();
+	while (access_tsc() - start < GIVE_WAY_TSC) {
+		__builtin_ia32_pause();
+		if (ACCESS_READ(word) != urgent)
+			return;
+	}
+	/* It was killed or stopped, or simply is not running. */
+	__atomic_compare_exchange_n(word, &urgent, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* A number that nobody else has; 0: another is urgent already. */
+static uint64_t say_urgent(const struct board *b)
+{
+	uint64_t none = 0;
+	uint64_t ours = access_tsc() << 8 ^ (uintptr_t)&none >> 4;
+
+	if (!ours || !__atomic_compare_exchange_n(&b->device->urgent, &none, ours, false,
+						  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return 0;
+	return ours;
+}
+
+static void say_done(const struct board *b, uint64_t ours)
+{
+	__atomic_compare_exchange_n(&b->device->urgent, &ours, 0, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
+/* ---- one operation ---- */
+
+static void follow_up(const struct board *b, const struct op *op)
+{
+	if (b->ctl && access_gates_differ(b->ctl, op->gates))
+		board_repair_gates(b);
+	if (op->done > op->now)
+		access_wait(b, &op->anchor, op->done);
+}
+
+/* Has it lasted too long?  The clock is read now and then only; *since: 0 at first. */
+static bool is_endless(unsigned lost, uint64_t *since)
+{
+	uint64_t now;
+
+	if (lost % RACES_LOOK)
+		return false;
+	now = access_tsc();
+	if (!*since)
+		*since = now;
+	return now - *since > RACES_TSC;
+}
+
+static int operate(const struct board *b, struct op *op)
+{
+	struct access_hold h;
+	struct access_slot *work;
+	uint64_t ours = 0, since = 0;
+	unsigned lost = 0;
+	int code;
+
+	access_hold_init(b, &h);
+	work = access_place_take(b, &h);
+	if (!work)
+		return NO_PLACE;
+	give_way(b, 0);
+	while ((code = attempt(b, op, &h, work)) == AGAIN) {
+		if (++lost >= URGENT_AFTER && !ours)
+			ours = say_urgent(b);
+		give_way(b, ours);
+		if (is_endless(lost, &since)) {
+			code = DAMAGED;
+			break;
+		}
+	}
+	if (ours)
+		say_done(b, ours);
+	if (h.owner)
+		access_release(b, &h);
+	access_place_give(&h);
+	if (code == DONE)
+		follow_up(b, op);
+	/* The marks have to stand on the stack until here. */
+	__asm__ volatile("" : : "m"(h.mark), "m"(h.place_mark));
+	return code;
+}
+
+/* ---- the interface ---- */
+
+static bool is_memory_read(const struct device_cycle *c)
+{
+	return !c->write && c->offset >= KRON_BOARD_MEMORY && c->offset < KRON_BOARD_SIZE;
+}
+
+static void read_memory(const struct board *b, const struct op *op, struct device_cycle *c)
+{
+	uint32_t word[2] = {0, 0};
+
+	/* Words that this very cycle's state has moved there count. */
+	access_carry_out(b, op->active);
+	access_load_memory(b, (c->offset - KRON_BOARD_MEMORY) / 4, c->bytes == 8 ? 2 : 1, word);
+	c->data = word[0] | (uint64_t)word[1] << 32;
+}
+
+int board_cycle(const struct board *b, struct device_cycle *c)
+{
+	struct op op = {.kind = OP_CYCLE, .cycle = c};
+	int code = operate(b, &op);
+
+	if (code) {
+		c->no_answer = true;
+		c->taken = false;
+		c->gates_changed = false;
+		if (!c->write)
+			c->data = ~0ull;
+		return code;
+	}
+	if (is_memory_read(c) && !c->no_answer)
+		read_memory(b, &op, c);
+	return 0;
+}
+
+static uint64_t short_read(const struct board *b, uint32_t offset, uint8_t bytes)
+{
+	struct device_cycle c = {.offset = offset, .bytes = bytes};
+
+	board_cycle(b, &c);
+	return c.data;
+}
+
+static void short_write(const struct board *b, uint32_t offset, uint8_t bytes, uint64_t value)
+{
+	struct device_cycle c = {.offset = offset, .bytes = bytes, .write = true, .data = value};
+
+	board_cycle(b, &c);
+}
+
+uint32_t board_read32(const struct board *b, uint32_t offset)
+{
+	return (uint32_t)short_read(b, offset, 4);
+}
+
+uint64_t board_read64(const struct board *b, uint32_t offset)
+{
+	return short_read(b, offset, 8);
+}
+
+void board_write32(const struct board *b, uint32_t offset, uint32_t value)
+{
+	short_write(b, offset, 4, value);
+}
+
+void board_write64(const struct board *b, uint32_t offset, uint64_t value)
+{
+	short_write(b, offset, 8, value);
+}
+
+int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
+		  uint64_t data)
+{
+	struct device_cycle c = {.offset = KRON_CHIP_BYTE(word),
+				 .bytes = 8,
+				 .write = true,
+				 .cpu_lines = (uint8_t)(1u << (cpu & 7)),
+				 .set_source = true,
+				 .source = source,
+				 .data = data};
+	int code = board_cycle(b, &c);
+
+	return code ? code : c.taken;
+}
+
+void board_tick(const struct board *b, uint64_t n)
+{
+	struct op op = {.kind = OP_ADVANCE};
+
+	if (b->device->clock == ACCESS_CLOCK_VIRTUAL)
+		__atomic_add_fetch(&b->device->virtual_now, n, __ATOMIC_RELAXED);
+	if (!operate(b, &op))
+		access_carry_out(b, op.active);
+}
+
+void board_set_external(const struct board *b, unsigned counter, bool high)
+{
+	struct op op = {.kind = OP_EXTERNAL, .counter = counter, .high = high};
+
+	operate(b, &op);
+}
+
+void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out)
+{
+	board_tick(b, 0);
+	access_load_memory(b, first, n, out);
+}

@@ -1,0 +1,826 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * answer.c - see answer.h.
+ *
+ *   /proc/PID/maps ─► loaded modules ─► wanted? ─► plan ─► gap ─► bind ─► command file
+ *                  └► blocks ─► of a loaded module: done already;  of none: UNMAP
+ *
+ * A module that cannot be traced leaves a note and does not keep the others from being traced.
+ */
+#define _GNU_SOURCE
+#include "collect/attach/answer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "collect/attach/answer_impl.h"
+#include "collect/attach/semaphores.h"
+#include "inject/bind/bind.h"
+#include "inject/bind/space.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+#define PAGE 4096ull
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+void answerer_init(struct answerer *a, struct modules *ms, const struct selection *sel,
+		   const uint8_t *session)
+{
+	memset(a, 0, sizeof(*a));
+	a->modules = ms;
+	a->selection = sel;
+	a->next_number = 1;
+	memcpy(&a->session, session, sizeof(a->session));
+	pthread_mutex_init(&a->lock, NULL);
+}
+
+void answerer_free(struct answerer *a)
+{
+	vec_free(&a->blocks);
+	vec_free(&a->refused);
+	vec_for(&a->met, p)
+		vec_free(&p->modules);
+	vec_free(&a->met);
+}
+
+void answer_note(struct work *w, const char *module, const struct err *err)
+{
+	struct answer_note *note;
+
+	/* A program that loads it again and again hears of it once a question. */
+	vec_for(&w->out->notes, n)
+		if (!strcmp(n->err.msg, err->msg))
+			return;
+	log_info("collect", "pid %d: %s", w->q->pid, err->msg);
+	note = vec_push(&w->out->notes);
+	note->module = module ? xstrdup(module) : NULL;
+	note->err = *err;
+}
+
+/* ---- which modules? ---- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Where the runtime's hooks are: the C library and the dynamic linker. */
+static bool is_hooked_library(const char *path)
+{
+	const char *name = base_name(path);
+
+	return !strcmp(name, "libc.so.6") || !strncmp(name, "libc-2.", 7) ||
+	       !strcmp(name, "ld-linux-x86-64.so.2") || !strncmp(name, "ld-2.", 5);
+}
+
+/* A static program from kron patch: the runtime, which asks, is a part of it. */
+static bool brings_runtime(const struct work *w, const struct process_mapping *m)
+{
+	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->hook_thunk);
+
+	return rt && w->exe && rt->ino == m->ino && rt->dev == m->dev && !strcmp(m->path, w->exe);
+}
+
+bool answer_is_runtime(const struct work *w, const struct process_mapping *m)
+{
+	const struct process_mapping *rt = process_maps_at(&w->maps, w->q->thunk);
+
+	if (brings_runtime(w, m))
+		return false;
+	return (rt && rt->ino == m->ino && rt->dev == m->dev) ||
+	       !strcmp(base_name(m->path), "libkron-rt.so");
+}
+
+bool answer_is_module(const struct process_mapping *m)
+{
+	return process_mapping_is_exec(m) && m->ino && m->path[0] == '/' &&
+	       strncmp(m->path, "/memfd:", 7) && strncmp(m->path, "/SYSV", 5) &&
+	       strncmp(m->path, "/dev/", 5);
+}
+
+static bool is_known(struct work *w, const struct process_mapping *m, uint64_t bias)
+{
+	vec_for(&w->loaded, l)
+		if (l->dev == m->dev && l->ino == m->ino && l->bias == bias)
+			return true;
+	return false;
+}
+
+/*
+ * libkron-rt.so asks, but the program's threads have no place for what it keeps of each: Go's,
+ * without a C library, set %fs to data of their own.
+ */
+static bool is_static_under_runtime(struct work *w, const struct process_mapping *m,
+				    const struct module *module)
+{
+	struct err err;
+
+	if (!module->is_static || brings_runtime(w, m))
+		return false;
+	w->out->brings_runtime = module->has_start;
+	if (!module->has_start) {
+		err_set(&err, ENOTSUP,
+			"%s is a Go program without a C library: `kron patch` makes a copy that "
+			"can be traced",
+			m->path);
+		answer_note(w, m->path, &err);
+	}
+	return true;
+}
+
+static void consider_mapping(struct work *w, const struct process_mapping *m)
+{
+	struct loaded l = {.dev = m->dev, .ino = m->ino};
+	bool is_exe = w->exe && !strcmp(m->path, w->exe), probes;
+	struct err err;
+
+	l.full = !w->a->selection->probes_only &&
+		 (is_exe || selection_has_library(w->a->selection, m->path));
+	l.hooks = is_hooked_library(m->path) || brings_runtime(w, m);
+	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
+	if ((!l.full && !l.hooks && !probes) || answer_is_runtime(w, m))
+		return;
+	vec_for(&w->loaded, other)
+		if (other->dev == m->dev && other->ino == m->ino)
+			l.module = other->module;
+	if (!l.module && modules_get(w->a->modules, &l.module, w->q->pid, m, is_exe, &err)) {
+		answer_note(w, m->path, &err);
+		return;
+	}
+	if (is_exe && is_static_under_runtime(w, m, l.module))
+		return;
+	if (is_exe)
+		w->out->small_stacks = l.module->is_go;
+	l.full = l.full || (probes && modules_wants_probes(w->a->modules, l.module));
+	if (!l.full && !l.hooks)
+		return;
+	if (module_bias(l.module, m, &l.bias) && !is_known(w, m, l.bias))
+		*vec_push(&w->loaded) = l;
+}
+
+/* ---- one module ---- */
+
+struct kron_command *answer_add_command(struct work *w, uint32_t kind, uint32_t group)
+{
+	struct kron_command *c = vec_push(&w->commands);
+
+	c->kind = kind;
+	c->group = group;
+	return c;
+}
+
+bool answer_is_text_of(const struct process_mapping *m, const struct loaded *l)
+{
+	return m && process_mapping_is_exec(m) && m->ino == l->ino && m->dev == l->dev;
+}
+
+/* The end of the text that is mapped without a gap from `at` to at most `hi`; `at` if none is. */
+static uint64_t text_run(const struct work *w, const struct loaded *l, uint64_t at, uint64_t hi)
+{
+	while (at < hi) {
+		const struct process_mapping *m = process_maps_at(&w->maps, at);
+
+		if (!answer_is_text_of(m, l))
+			break;
+		at = m->end;
+	}
+	return at < hi ? at : hi;
+}
+
+static bool has_action(const struct plan *p, enum action_kind kind)
+{
+	for (size_t i = 0; i < p->nactions; i++)
+		if (p->actions[i].kind == kind)
+			return true;
+	return false;
+}
+
+static bool has_exec_hook(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nprobes; i++)
+		if (p->probes[i].kind == PROBE_HOOK && p->probes[i].hook == KRON_HOOK_EXECVE &&
+		    p->probes[i].site != UINT32_MAX)
+			return true;
+	return false;
+}
+
+/* The gap is taken: later modules must not get it, too. */
+static void take_gap(struct work *w, uint64_t start, uint64_t len)
+{
+	struct space_mapping gap = {.start = start, .end = start + len};
+	size_t i;
+
+	vec_push(&w->space);
+	for (i = w->space.n - 1; i > 0 && w->space.v[i - 1].start > start; i--)
+		w->space.v[i] = w->space.v[i - 1];
+	w->space.v[i] = gap;
+}
+
+/* The page of the lowest patch from number `first` on: a site's landing stands in front of its own
+ * patch, and may lie behind it. */
+static uint64_t lowest_page(const struct bound *bound, size_t first)
+{
+	uint32_t lowest = bound->patches[first].off;
+
+	for (size_t i = first + 1; i < bound->npatches; i++)
+		if (bound->patches[i].off < lowest)
+			lowest = bound->patches[i].off;
+	return (bound->patch_addr + lowest) & ~(PAGE - 1);
+}
+
+/*
+ * [addr, end) and the rest of the mappings that it begins and ends in: where the rights of a part of
+ * a mapping change for a moment, it stays in pieces, which programs see that look for their own
+ * code (V8).  Not where the runtime runs, which is to make the change.
+ */
+static void widen_to_mappings(const struct work *w, uint64_t *addr, uint64_t *end)
+{
+	const struct process_mapping *first = process_maps_at(&w->maps, *addr);
+	const struct process_mapping *last = process_maps_at(&w->maps, *end - 1);
+	const struct process_mapping *ours = process_maps_at(&w->maps, w->q->hook_thunk);
+
+	if (first && first != ours)
+		*addr = first->start;
+	if (last && last != ours)
+		*end = last->end;
+}
+
+/*
+ * A command for each stretch of text: between two executable segments there may be pages of
+ * nothing (node), which cannot be made writable.  The patches of a stretch stand together; their
+ * offsets are made to count from their command's address.  lay_out() makes file_off count from
+ * the start of the file.
+ */
+int answer_add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
+			      uint32_t flags, struct err *err)
+{
+	uint64_t hi = bound->patch_addr + bound->patch_len;
+
+	for (size_t first = 0, n; first < bound->npatches; first += n) {
+		uint64_t addr = lowest_page(bound, first);
+		uint64_t end = text_run(w, l, addr, hi);
+		struct kron_command *c;
+
+		if (addr < end)
+			widen_to_mappings(w, &addr, &end);
+		for (n = 0; first + n < bound->npatches; n++) {
+			struct kron_patch *p = &bound->patches[first + n];
+
+			if (bound->patch_addr + p->off + p->old_len > end)
+				break;
+			p->off = (uint32_t)(bound->patch_addr + p->off - addr);
+		}
+		if (!n)
+			return err_set(err, ENOTSUP, "%s is not wholly mapped", l->module->path);
+		c = answer_add_command(w, KRON_CMD_PATCH, (uint32_t)(bound - w->bound.v));
+		c->addr = addr;
+		c->len = end - addr;
+		c->count = (uint32_t)n;
+		c->file_off = first * sizeof(struct kron_patch);
+		c->flags |= flags;
+	}
+	return 0;
+}
+
+static int add_module_commands(struct work *w, const struct loaded *l, const struct binding *b,
+			       struct err *err)
+{
+	uint32_t group = (uint32_t)w->bound.n - 1, flags = 0;
+	struct bound *bound = &w->bound.v[group];
+	size_t before = w->commands.n;
+	struct kron_command *c =
+		answer_add_command(w, b->whole ? KRON_CMD_REPLACE : KRON_CMD_MAP, group);
+	int code;
+
+	c->addr = b->block;
+	c->len = bound->block_len;
+	if (b->hooks && has_exec_hook(b->plan))
+		flags = KRON_CMD_HAS_EXEC_HOOK;
+	if (b->whole && l->module->has_jumps) {
+		c->flags |= flags;
+		w->out->probes += bound->probes_bound;
+		return 0;
+	}
+	code = answer_add_patch_commands(w, l, bound, flags, err);
+	if (code)
+		w->commands.n = before;
+	else
+		w->out->probes += bound->probes_bound;
+	return code;
+}
+
+/* Without them the program passes the probes by: a note, and everything else goes on. */
+static void raise_semaphores(struct work *w, const struct loaded *l)
+{
+	const struct resolution *found = &l->module->probes.found;
+	struct err err;
+
+	if (!semaphores_raise(w->q->pid, w->q->pidfd, l->bias, found->semaphores.v,
+			      found->semaphores.n, &err))
+		return;
+	err_prefix(&err, -1, "%s", l->module->path);
+	answer_note(w, l->module->path, &err);
+}
+
+struct binding answer_binding(const struct work *w, const struct loaded *l)
+{
+	return (struct binding){
+		.bias = l->bias,
+		.thunk = w->q->thunk,
+		.hook_thunk = w->q->hook_thunk,
+		.payload_thunk = w->q->payload_thunk,
+		.action_thunk = w->q->action_thunk,
+		.way = w->q->way,
+		.counts = w->q->counts,
+	};
+}
+
+/* Lanes have a thunk of its own for blocks with Resource samples. */
+int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
+			struct err *err)
+{
+	if (!kron_thunk_is_lane(b->way) || !has_action(b->plan, ACTION_RESOURCE))
+		return 0;
+	if (b->way == KRON_THUNK_LANE_CONSTANT)
+		return err_set(err, ENOTSUP,
+			       "%s: a Resource sample takes longer than others: not with "
+			       "--constant-time",
+			       l->module->path);
+	b->payload_thunk = w->q->resource_thunk;
+	return 0;
+}
+
+/*
+ * Threads that run may map memory before the process has its answer, and the kernel gives them what
+ * is next to other mappings.  The more often that has happened, the more is left to them.
+ */
+static uint64_t distance_of_block(const struct question *q)
+{
+	const uint64_t least = 1u << 20;
+
+	if (!q->lineage) /* it starts: one thread, and that waits */
+		return 0;
+	return least << (q->again < 9 ? q->again : 9);
+}
+
+/* Addresses for the block, and for the table of far jumps if there are any. */
+static int find_places(struct work *w, const struct loaded *l, struct binding *b, size_t len,
+		       struct err *err)
+{
+	uint64_t lo = l->copy_lo, hi = l->copy_hi;
+	size_t table = bind_table_size(b);
+
+	if (!hi)
+		module_span(l->module, &lo, &hi);
+	b->block = b->whole ? l->bias + l->module->block_vaddr
+			    : space_find_apart(w->space.v, w->space.n, lo + l->bias, hi + l->bias,
+					       len, distance_of_block(w->q));
+	if (!b->block)
+		return err_set(err, ENOMEM, "%s: no free address space within 2 GiB of its code",
+			       l->module->path);
+	if (!b->whole)
+		take_gap(w, b->block, len);
+	b->table = table ? space_find_low(w->space.v, w->space.n, table) : 0;
+	if (table && !b->table)
+		return err_set(err, ENOMEM, "%s: no free address space below 2 GiB",
+			       l->module->path);
+	if (table)
+		take_gap(w, b->table, table);
+	return 0;
+}
+
+void answer_add_record(struct work *w, const struct loaded *l, uint64_t len)
+{
+	*vec_push(&w->records) =
+		(struct block_record){.len = len,
+				      .dev = l->dev,
+				      .ino = l->ino,
+				      .bias = l->bias,
+				      .is_stubs = l->is_caller,
+				      .is_copy = l->copy_hi,
+				      .text = w->bound.v[w->bound.n - 1].patch_addr};
+}
+
+static void add_table_command(struct work *w, const struct loaded *l, const struct binding *b)
+{
+	const struct bound *bound = &w->bound.v[w->bound.n - 1];
+	struct kron_command *c;
+
+	if (!bound->table_len)
+		return;
+	c = answer_add_command(w, KRON_CMD_TABLE, (uint32_t)w->bound.n - 1);
+	c->addr = b->table;
+	c->len = bound->table_len;
+	answer_add_record(w, l, bound->table_len);
+	w->records.v[w->records.n - 1].is_table = true;
+}
+
+/* The block of a binding, and its commands; none if nothing is to be bound. */
+int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
+{
+	size_t len = bind_size(b);
+	int code;
+
+	if (!len)
+		return 0;
+	code = answer_choose_thunk(w, l, b, err);
+	if (!code)
+		code = find_places(w, l, b, len, err);
+	if (code)
+		return code;
+	code = bind_make(vec_push(&w->bound), b, err);
+	if (code) {
+		w->bound.n--;
+		return err_prefix(err, code, "%s", l->module->path);
+	}
+	code = add_module_commands(w, l, b, err);
+	if (code) {
+		bound_free(&w->bound.v[--w->bound.n]);
+		return code;
+	}
+	*vec_push(&w->out->groups) = (struct answer_group){.module = l->module, .bias = l->bias};
+	answer_add_record(w, l, len);
+	add_table_command(w, l, b);
+	answer_watch_copies(w, l, b);
+	w->out->counts |= has_action(b->plan, ACTION_COUNT);
+	return 0;
+}
+
+struct binding answer_module_binding(const struct work *w, const struct loaded *l)
+{
+	bool traced = l->full && l->module->nselected;
+	struct binding b = answer_binding(w, l);
+
+	b.plan = l->full ? l->module->full : l->module->hooks;
+	b.selected = traced ? l->module->selected : NULL;
+	b.hooks = (l->hooks || l->full) && !l->copy_hi;
+	b.from = l->copy_lo;
+	b.to = l->copy_hi;
+	b.event_base = l->module->event_base;
+	/* what comes out of a board is read by others, too: there an exit is an exit */
+	b.jump_base = l->module->jump_base;
+	b.has_jumps = kron_thunk_is_lane(b.way);
+	b.levels = traced ? l->module->levels : NULL;
+	b.events = l->module->probes.events;
+	b.nevents = l->module->probes.found.events.n;
+	if (!b.plan)
+		b.plan = l->module->full;
+	b.whole = l->module->patched;
+	return b;
+}
+
+static int bind_module(struct work *w, const struct loaded *l, struct err *err)
+{
+	bool traced = l->full && l->module->nselected;
+	struct binding b = answer_module_binding(w, l);
+	int code;
+
+	if (!b.thunk)
+		return err_set(err, ENOTSUP, "%s is static: --bus device cannot be had there",
+			       l->module->path);
+	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
+		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
+			       l->module->path);
+	if (l->module->patched && l->copy_hi)
+		return 0; /* kron patch left that code alone */
+	if (l->module->patched) {
+		if (!traced && !b.hooks && !b.nevents && !l->module->probed)
+			return 0; /* it may sleep on */
+		b.no_places = b.plan != l->module->full;
+		b.id = l->module->block_id;
+	}
+	code = answer_add_block(w, l, &b, err);
+	if (!code && b.plan == l->module->full && !w->q->again && !l->copy_hi)
+		raise_semaphores(w, l);
+	return code;
+}
+
+bool answer_is_in_lineage(const struct question *q, uint32_t uid)
+{
+	for (const uint32_t *p = q->lineage; p && *p; p++)
+		if (*p == uid)
+			return true;
+	return false;
+}
+
+static bool was_refused(struct work *w, const struct loaded *l)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&w->a->lock);
+	vec_for(&w->a->refused, r)
+		if (r->ino == l->ino && r->dev == l->dev && r->bias == l->bias &&
+		    answer_is_in_lineage(w->q, r->uid))
+			found = true;
+	pthread_mutex_unlock(&w->a->lock);
+	return found;
+}
+
+/* The same file, where all of it lies: programs map parts of their own file for themselves. */
+static bool has_better_place(struct work *w, const struct loaded *l)
+{
+	vec_for(&w->loaded, other)
+		if (other->module == l->module && other < l)
+			return true;
+	return false;
+}
+
+/* Their plans, side by side. */
+static void prepare_modules(struct work *w)
+{
+	VEC(struct module_wish) wishes = {0};
+
+	vec_for(&w->loaded, l)
+		if (!l->done && !was_refused(w, l))
+			*vec_push(&wishes) = (struct module_wish){l->module, l->full};
+	modules_prepare(w->a->modules, wishes.v, wishes.n);
+	vec_free(&wishes);
+}
+
+static void do_modules(struct work *w)
+{
+	struct err err = {{0}};
+
+	prepare_modules(w);
+	vec_for(&w->loaded, l) {
+		int code;
+
+		if (l->done || (!l->copy_hi && was_refused(w, l)))
+			continue;
+		code = modules_plan(w->a->modules, l->module, l->full, &err);
+		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
+			answer_note(w, l->module->path, &err);
+			l->full = false;
+			code = modules_plan(w->a->modules, l->module, false, &err);
+		}
+		if (!code)
+			code = bind_module(w, l, &err);
+		if (!code)
+			continue;
+		*vec_push(&w->out->refused) =
+			(struct refused_module){.dev = l->dev, .ino = l->ino, .bias = l->bias};
+		if (l->copy_hi || !has_better_place(w, l))
+			answer_note(w, l->module->path, &err);
+	}
+}
+
+/* ---- the command file ---- */
+
+static uint64_t page_up(uint64_t v)
+{
+	return (v + PAGE - 1) & ~(PAGE - 1);
+}
+
+static bool holds_block(const struct kron_command *c)
+{
+	return c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE ||
+	       c->kind == KRON_CMD_RELEASE;
+}
+
+/* Give every block and patch array its place; returns the size of the file. */
+static uint64_t lay_out(struct work *w)
+{
+	uint64_t at = sizeof(struct kron_commands) + w->commands.n * sizeof(struct kron_command);
+	uint64_t patches = 0;
+	size_t record = 0;
+
+	vec_for(&w->commands, c) {
+		if (c->kind == KRON_CMD_TABLE || holds_block(c)) {
+			at = page_up(at);
+			c->file_off = at;
+			w->records.v[record++].off = at;
+			at += c->len;
+		} else if (c->kind == KRON_CMD_PATCH) {
+			if (c->file_off == 0) /* the first of its module */
+				patches = (at + 7) & ~7ull;
+			c->file_off += patches;
+			at = c->file_off + c->count * sizeof(struct kron_patch);
+		}
+	}
+	return page_up(at);
+}
+
+static int put(int fd, const void *data, size_t n, uint64_t off)
+{
+	const char *p = data;
+
+	while (n) {
+		ssize_t r = pwrite(fd, p, n, (off_t)off);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return r < 0 ? -errno : -EIO;
+		p += r;
+		off += (uint64_t)r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+static int fill_file(struct work *w, int fd, uint64_t size)
+{
+	struct kron_commands head = {
+		.magic = KRON_WIRE_MAGIC, .ncommands = (uint32_t)w->commands.n, .size = size};
+	int code = ftruncate(fd, (off_t)size) ? -errno : put(fd, &head, sizeof(head), 0);
+	size_t done = 0; /* patches of the module */
+
+	if (!code)
+		code = put(fd, w->commands.v, w->commands.n * sizeof(*w->commands.v), sizeof(head));
+	for (size_t i = 0; i < w->commands.n && !code; i++) {
+		const struct kron_command *c = &w->commands.v[i];
+		const struct bound *b = &w->bound.v[c->group];
+
+		if (holds_block(c)) {
+			code = put(fd, b->block, b->block_len, c->file_off);
+			done = 0;
+		} else if (c->kind == KRON_CMD_TABLE) {
+			code = put(fd, b->table, b->table_len, c->file_off);
+		} else if (c->kind == KRON_CMD_PATCH) {
+			code = put(fd, b->patches + done, c->count * sizeof(*b->patches),
+				   c->file_off);
+			done += c->count;
+		}
+	}
+	return code;
+}
+
+static int open_file(struct work *w, struct err *err)
+{
+	char name[64];
+	uint64_t number;
+	int fd;
+
+	pthread_mutex_lock(&w->a->lock);
+	number = w->a->next_number++;
+	vec_for(&w->records, r) {
+		r->number = number;
+		*vec_push(&w->a->blocks) = *r;
+	}
+	pthread_mutex_unlock(&w->a->lock);
+	snprintf(name, sizeof(name), "kron:%" PRIx64 ":%" PRIx64, w->a->session, number);
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd was executable */
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return err_set(err, errno, "cannot make a command file: %s", strerror(errno));
+	return fd;
+}
+
+static int make_file(struct work *w, struct err *err)
+{
+	uint64_t size = lay_out(w);
+	int fd = open_file(w, err);
+	int code;
+
+	if (fd < 0)
+		return fd;
+	code = fill_file(w, fd, size);
+	if (!code && fcntl(fd, F_ADD_SEALS, SEALS)) /* it is code, and stays what it is */
+		code = -errno;
+	if (code) {
+		close(fd);
+		return err_set(err, -code, "cannot write a command file: %s", strerror(-code));
+	}
+	w->out->fd = fd;
+	w->out->size = size;
+	w->out->ncommands = (uint32_t)w->commands.n;
+	return 0;
+}
+
+/* ---- all together ---- */
+
+static void copy_space(struct work *w)
+{
+	size_t n;
+	struct space_mapping *v = process_maps_space(&w->maps, &n);
+
+	for (size_t i = 0; i < n; i++)
+		*vec_push(&w->space) = v[i];
+	xfree(v);
+}
+
+int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err)
+{
+	struct work w = {.a = a, .q = q, .out = out};
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	out->fd = -1;
+	code = process_maps_read(&w.maps, q->pid, err);
+	if (code)
+		return code;
+	w.exe = process_exe(q->pid);
+	if (w.exe) { /* as the maps show it */
+		char *gone = strstr(w.exe, " (deleted)");
+
+		if (gone && !gone[10])
+			*gone = 0;
+	}
+	for (size_t i = 0; i < w.maps.n; i++)
+		if (answer_is_module(&w.maps.v[i]))
+			consider_mapping(&w, &w.maps.v[i]);
+	answer_sort_copies(&w);
+	answer_consider_blocks(&w);
+	copy_space(&w);
+	if (q->kind == KRON_HELLO_WRITES)
+		answer_release(&w);
+	else
+		do_modules(&w);
+	if (q->kind == KRON_HELLO_START || q->kind == KRON_HELLO_MODULES)
+		answer_callers(&w);
+	if (w.commands.n)
+		code = make_file(&w, err);
+	vec_for(&w.bound, b)
+		bound_free(b);
+	vec_free(&w.bound);
+	vec_free(&w.loaded);
+	vec_free(&w.texts);
+	vec_free(&w.fresh);
+	vec_free(&w.stubs);
+	vec_free(&w.space);
+	vec_free(&w.commands);
+	vec_free(&w.records);
+	xfree(w.exe);
+	process_maps_free(&w.maps);
+	return code;
+}
+
+bool answer_take_result(struct answer *answer, const struct kron_result *r)
+{
+	if (r->group >= answer->groups.n || r->code == KRON_RESULT_OK)
+		return false;
+	answer->groups.v[r->group].code = r->code;
+	answer->groups.v[r->group].detail = r->detail;
+	return true;
+}
+
+bool answer_group_is_displaced(const struct answer_group *g)
+{
+	return g->code == KRON_RESULT_MAP_FAILED && g->detail == EEXIST;
+}
+
+static void add_refused(struct answerer *a, const struct refused_module *m, uint32_t uid)
+{
+	struct refused_module *r = vec_push(&a->refused);
+
+	*r = *m;
+	r->uid = uid;
+}
+
+static bool is_settled(const struct answer_group *g, const struct kron_result *end)
+{
+	if (!g->module || (g->code == KRON_RESULT_OK && end->code == KRON_RESULT_OK))
+		return true;
+	return answer_group_is_displaced(g) && end->flags & KRON_RESULT_AGAIN;
+}
+
+void answer_settle(struct answerer *a, const struct answer *answer, uint32_t uid,
+		   const struct kron_result *end)
+{
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < answer->refused.n; i++)
+		add_refused(a, &answer->refused.v[i], uid);
+	for (size_t i = 0; i < answer->groups.n; i++) {
+		const struct answer_group *g = &answer->groups.v[i];
+		struct refused_module m;
+
+		if (is_settled(g, end))
+			continue;
+		m = (struct refused_module){
+			.dev = g->module->maps_dev, .ino = g->module->file.ino, .bias = g->bias};
+		add_refused(a, &m, uid);
+	}
+	pthread_mutex_unlock(&a->lock);
+}
+
+void answer_known(struct answerer *a, pid_t pid, uint32_t uid)
+{
+	pthread_mutex_lock(&a->lock);
+	vec_for(&a->met, p)
+		if (p->pid == pid && !p->uid)
+			p->uid = uid;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void answer_free(struct answer *out)
+{
+	vec_for(&out->notes, n)
+		xfree(n->module);
+	vec_free(&out->notes);
+	vec_free(&out->groups);
+	vec_free(&out->refused);
+	if (out->fd >= 0)
+		close(out->fd);
+	out->fd = -1;
+}

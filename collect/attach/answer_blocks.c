@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * answer_blocks.c - which trampolines a process has already, and which of them lead to code that is
+ * gone.  Of the former their modules need nothing more, the latter are unmapped.
+ */
+#include <string.h>
+
+#include "collect/attach/answer_impl.h"
+
+static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
+{
+	struct kron_command *c = answer_add_command(w, KRON_CMD_UNMAP, (uint32_t)w->bound.n);
+
+	/* take the group's number */
+	memset(vec_push(&w->bound), 0, sizeof(struct bound));
+	vec_push(&w->out->groups);
+	c->addr = addr;
+	c->len = len;
+}
+
+/*
+ * May the code that leads into it be there?  Its file is not mapped there any more if the program has
+ * moved its text to pages of its own (huge ones), and what it moved leads there all the same.
+ */
+static bool is_entered(const struct work *w, const struct block_record *b)
+{
+	const struct process_mapping *m = process_maps_at(&w->maps, b->text);
+
+	if (m && !m->ino)
+		return process_mapping_is_exec(m);
+	return m && m->dev == b->dev && m->ino == b->ino;
+}
+
+/* A copy of the code has come to where an older one was. */
+static bool is_replaced(const struct work *w, const struct block_record *b)
+{
+	return b->is_copy && w->q->kind == KRON_HELLO_MAPPED &&
+	       b->text - w->q->range < w->q->range_len;
+}
+
+static bool is_of(const struct block_record *b, const struct loaded *l)
+{
+	return l->dev == b->dev && l->ino == b->ino && l->bias == b->bias;
+}
+
+static void consider_block(struct work *w, const struct process_mapping *m,
+			   const struct block_record *b)
+{
+	uint64_t addr = m->start + b->off - m->off;
+
+	if (is_entered(w, b) && !is_replaced(w, b)) {
+		if (b->is_stubs)
+			*vec_push(&w->stubs) = *b;
+		vec_for(&w->loaded, l)
+			l->done |= !b->is_stubs && is_of(b, l);
+		return;
+	}
+	/* Only whole blocks: what is left of one is not known to be ours any more. */
+	if (b->off >= m->off && addr + b->len <= m->end)
+		unmap_block(w, addr, b->len);
+}
+
+void answer_consider_blocks(struct work *w)
+{
+	for (size_t i = 0; i < w->maps.n; i++) {
+		const struct process_mapping *m = &w->maps.v[i];
+		uint64_t number;
+
+		if (!process_mapping_is_block(m, w->a->session, &number))
+			continue;
+		pthread_mutex_lock(&w->a->lock);
+		vec_for(&w->a->blocks, b)
+			if (b->number == number && b->off < m->off + (m->end - m->start) &&
+			    b->off + b->len > m->off)
+				consider_block(w, m, b);
+		pthread_mutex_unlock(&w->a->lock);
+	}
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * modules.h - the ELF files that traced processes have loaded: one entry a file in the whole
+ * recording, its plan, its selected functions and their numbers in the trace.
+ *
+ * A file is planned once, however many processes load it at the same time: the first plans
+ * under the entry's lock, the others wait for it.  Entries and plans live until the end.
+ */
+#ifndef COLLECT_MODULES_H
+#define COLLECT_MODULES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/vec.h"
+#include "collect/cache/content.h"
+#include "collect/journal.h"
+#include "collect/attach/module_probes.h"
+#include "collect/cache/plan_cache.h"
+#include "collect/process_maps.h"
+#include "collect/attach/selection.h"
+#include "inject/plan/plan.h"
+
+struct links;
+struct stub_plan;
+
+struct module {
+	struct file_identity file;
+	uint64_t maps_dev; /* device as /proc/PID/maps says it: differs on btrfs and overlays */
+	/* Under the modules' lock.  A file that was changed just before it was opened may be changed
+	 * once more and keep its identity: while it is young, its bytes are compared. */
+	bool is_young, is_gone; /* gone: another module has its identity now */
+	bool has_content;       /* it was young once */
+	struct content content;
+	char *path;
+	struct elf_segment *segments;
+	size_t nsegments;
+
+	pthread_mutex_t lock;  /* for all below; plans do not change once set */
+	struct elf_image *img; /* until it is planned */
+	struct plan *hooks, *full;
+	int hooks_code, full_code; /* 0 = not tried or had, else -errno */
+	struct err why;            /* sentence of the last code */
+	uint8_t *selected;         /* a byte a function of full */
+	uint8_t *levels;           /* likewise: its filter level */
+	size_t nselected;
+	uint32_t event_base, jump_base;
+	bool settled;  /* it is known what of the full plan is wanted, and by which numbers */
+	bool recorded; /* its tables are in the trace */
+	bool patched;  /* a file from kron patch: both plans are what it brought along */
+	bool is_exe;   /* it was seen first as somebody's main executable */
+	bool probed;   /* its full plan has places of probes */
+	struct module_probes probes;
+	uint64_t block_vaddr, block_len; /* its block */
+	uint8_t block_id[KRON_BLOCK_ID_LEN];
+	bool has_jumps; /* to it, in its text */
+	bool has_start; /* and the runtime: it is static */
+	bool is_static; /* its threads' data are not the C library's */
+	bool is_go;
+
+	uint32_t id;         /* in the trace, once it is recorded */
+	struct links *links; /* interposing.h; NULL: not read yet */
+	struct needs *needs; /* likewise, once it is settled */
+	VEC(struct stub_plan *) stubs;
+};
+
+struct modules_totals {
+	uint64_t modules, probes, refused;
+};
+
+/* An event that users named: one number in all modules. */
+struct named_event {
+	const char *name;
+	uint32_t n;
+	uint8_t level;
+};
+
+struct modules {
+	pthread_mutex_t lock;
+	VEC(struct module *) all;
+	struct plan_cache cache;
+	const struct selection *selection;
+	struct journal *journal;
+	uint32_t next_function, next_jump, next_id;
+	struct modules_totals totals;
+	VEC(struct named_event) events;
+	struct probe_results results;
+};
+
+void modules_init(struct modules *ms, const struct selection *sel, struct journal *j);
+void modules_free(struct modules *ms);
+
+/*
+ * The module of a mapping of process pid; is_exe: it is what /proc/PID/exe names.  Errors, with
+ * a sentence: the file cannot be opened, is not the one that is mapped any more (-ESTALE), is
+ * no ELF file for us, or must not be patched.
+ */
+int modules_get(struct modules *ms, struct module **out, pid_t pid,
+		const struct process_mapping *map, bool is_exe, struct err *err);
+
+/* Have the user's probes anything to do with the module?  Looks for USDT notes, too. */
+bool modules_wants_probes(struct modules *ms, struct module *m);
+
+/*
+ * Its plan: full, with the functions selected, numbered and written to the trace's tables; or
+ * the hooks alone.  Takes as long as planning takes.
+ */
+int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err);
+
+/*
+ * The plans of many modules, as far as they are not there yet, side by side, the largest first.
+ * Nothing is numbered or written: modules_plan() does that for each, in the order of its calls, and
+ * says what went wrong.
+ */
+struct module_wish {
+	struct module *module;
+	bool full;
+};
+void modules_prepare(struct modules *ms, const struct module_wish *v, size_t n);
+
+/* Load bias of the module where this mapping of its text lies.  False: no segment fits. */
+bool module_bias(const struct module *m, const struct process_mapping *map, uint64_t *bias);
+/* Address span of all its segments, before bias. */
+void module_span(const struct module *m, uint64_t *lo, uint64_t *hi);
+
+/* Calls fn with the image, which is opened again if it was planned already.  What fn says, or
+ * why there is no image. */
+int modules_with_image(struct module *m,
+		       int (*fn)(struct module *m, const struct elf_image *img, void *ctx,
+				 struct err *err),
+		       void *ctx, struct err *err);
+
+void modules_get_totals(struct modules *ms, struct modules_totals *out);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * serve.h - answers the runtimes' questions (kron/wire.h) on an abstract Unix socket.
+ *
+ * A thread accepts, hears, and ticks: each second it tells those who wait that work goes on.  It
+ * takes no lock that is held over a write to a file.  Questions are answered by threads that live as
+ * long as there are any (serve_turns.c).
+ */
+#ifndef COLLECT_SERVE_H
+#define COLLECT_SERVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <kron/wire.h>
+#include "base/vec.h"
+#include "collect/attach/answer.h"
+#include "collect/journal.h"
+#include "collect/attach/peers.h"
+#include "collect/segment.h"
+#include "collect/tasks.h"
+#include "collect/attach/untraced.h"
+
+#define SERVE_SILENT 64u /* connections of other users that have not said HELLO */
+
+struct connection;
+TAILQ_HEAD(connections, connection);
+
+enum connection_state {
+	CONNECTION_SILENT, /* has not said HELLO; in the epoll set, of the listener's thread alone */
+	CONNECTION_WAITS,  /* for a thread */
+	CONNECTION_ASKS,   /* has one */
+	CONNECTION_STATES
+};
+
+struct server {
+	struct segment *seg;
+	struct journal *journal;
+	struct tasks *tasks;
+	struct answerer *answerer;
+	bool no_children;
+	enum kron_thunk thunk; /* what all probes are bound to */
+	int device_fd;         /* bus device: what the programs map; else -1 */
+	char name[64];         /* abstract, without the leading NUL */
+	uint8_t session[16];
+	uid_t uid;
+	int fd, wake_fd, epoll_fd;
+	pthread_t thread;
+	bool running;
+
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	struct connections list[CONNECTION_STATES];
+	uint32_t nconnections;
+	uint64_t last_number; /* of a connection */
+	uint64_t turned_away; /* not noted yet */
+	pid_t turned_away_pid;
+	bool stopping;
+	uint64_t starts; /* processes that are being traced after START */
+	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
+	struct untraced_list untraced;
+
+	/* the listener's thread alone */
+	pid_t first_pid; /* of the program that was started */
+	struct peer_users users;
+};
+
+int server_start(struct server *s, struct err *err);
+/* Ends all connections and waits, a second at most, for their threads.  Notes what never came
+ * through.  False: some plan on, and what they use must not be freed. */
+bool server_stop(struct server *s);
+void server_free(struct server *s);
+
+/* Note that a program, or one of its modules (its path, else NULL), stays untraced. */
+void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason);
+/* Several programs; pid 0: of several processes. */
+void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t n);
+
+#endif

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recover.c - see recover.h.
+ *
+ *   trace as it is ──► session: name of the segment, start of the clock
+ *                 └──► sequence numbers of its chunks ─┐
+ *   segment ──► chunks with other numbers ─────────────┴─► appended;  totals;  unlink
+ *
+ * Running it twice does no harm: chunks are known by number, and the segment goes last.
+ */
+#define _GNU_SOURCE
+#include "collect/recover/recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "board/bus/lanes.h"
+#include "collect/counts.h"
+#include "base/number.h"
+#include "base/vec.h"
+#include "collect/calibrate.h"
+#include "collect/drain.h"
+#include "collect/fetch.h"
+#include "collect/grow.h"
+#include "trace/chunks.h"
+#include "trace/packed.h"
+#include "trace/reader.h"
+
+#define OTHERS_WAIT_S 60 /* for another process that recovers the same trace */
+
+struct before { /* what the trace says already */
+	char segment[OBJECT_NAME];
+	uint64_t recording; /* which one of those on that segment */
+	struct time_point start;
+	uint64_t samples, lost, cut_off;
+	uint32_t overruns; /* exact: what the board had counted when the recording began */
+	VEC(uint32_t) uids;
+	VEC(uint64_t) seqs;
+	uint64_t last_tsc;
+	bool exact;
+	VEC(struct trace_chunk) chunks; /* exact: their heads */
+};
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t session_number(const struct trace *t, const char *key)
+{
+	const char *text = trace_session(t, key);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static uint64_t session_hex(const struct trace *t, const char *key)
+{
+	const char *text = trace_session(t, key);
+
+	return text ? strtoull(text, NULL, 16) : 0;
+}
+
+/* Since it was opened: the recorder has ended, or somebody has recovered it. */
+static bool has_ended(const char *dir)
+{
+	static const char key[] = "end_tsc=";
+	char *path = xasprintf("%s/session", dir), line[256];
+	FILE *f = fopen(path, "re");
+	bool found = false;
+
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = !strncmp(line, key, strlen(key));
+	if (f)
+		fclose(f);
+	xfree(path);
+	return found;
+}
+
+static enum recover_state look_at_segment(const struct trace *t)
+{
+	const char *segment = trace_session(t, "segment");
+	struct boards_entry e;
+
+	if (!segment || !boards_look_at(segment, &e))
+		return RECOVER_GONE;
+	/* a board that stays may have been used by another recording since */
+	if (!object_is_recorders_own(segment) && e.recording != session_hex(t, "recording"))
+		return RECOVER_GONE;
+	if (e.recorder_pid)
+		return RECOVER_RECORDING;
+	return e.orphaned ? RECOVER_WAITING : RECOVER_GONE;
+}
+
+enum recover_state recover_look(const struct trace *t)
+{
+	enum recover_state state = t->complete ? RECOVER_COMPLETE : look_at_segment(t);
+
+	return state == RECOVER_GONE && has_ended(t->dir) ? RECOVER_RECORDING : state;
+}
+
+static int read_trace(struct before *b, const char *dir, struct err *err)
+{
+	const char *segment;
+	struct trace *t;
+	int code = trace_open(&t, dir, err);
+
+	if (code)
+		return code;
+	segment = trace_session(t, "segment");
+	if (t->complete)
+		code = err_set(err, EALREADY, "%s is complete: there is nothing to recover", dir);
+	else if (!segment)
+		code = err_set(err, ENOENT, "%s names no shared memory to recover from", dir);
+	else
+		snprintf(b->segment, sizeof(b->segment), "%s", segment);
+	b->exact = trace_session(t, "bus") && !strcmp(trace_session(t, "bus"), "exact");
+	b->overruns = (uint32_t)session_number(t, "board_overruns_before");
+	b->recording = session_hex(t, "recording");
+	b->start.tsc = session_number(t, "start_tsc");
+	b->start.mono_ns = session_number(t, "start_mono_ns");
+	/* Of processes that have ended: what trace_count() adds stands in the slots of the others. */
+	b->lost = t->lost;
+	trace_count(t);
+	b->samples = t->samples;
+	b->cut_off = t->cut_off;
+	for (size_t i = 0; i < t->nprocs; i++)
+		if (t->procs[i].known)
+			*vec_push(&b->uids) = t->procs[i].uid;
+	trace_close(t);
+	if (b->uids.n)
+		qsort(b->uids.v, b->uids.n, sizeof(*b->uids.v), compare_u32);
+	return code;
+}
+
+static void note_last(struct before *b, const struct kron_sample *s)
+{
+	uint64_t tsc = kron_sample_time(s);
+
+	if (s->head && tsc > b->last_tsc)
+		b->last_tsc = tsc;
+}
+
+static int read_sequence_numbers(struct before *b, const char *dir, struct err *err)
+{
+	char *path = xasprintf("%s/samples", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct trace_chunk head;
+	struct chunk_map map;
+	uint64_t skipped = 0;
+	const struct kron_sample *s;
+	struct sample_walk walk;
+	const uint8_t *samples;
+	size_t off = 0;
+	int code = fd < 0 ? -errno : chunk_map_open(&map, fd);
+
+	if (fd >= 0)
+		close(fd);
+	if (code) {
+		err_set(err, -code, "cannot read %s: %s", path, strerror(-code));
+		xfree(path);
+		return code;
+	}
+	xfree(path);
+	while ((samples = chunk_map_next(&map, &off, &head, &skipped))) {
+		*vec_push(&b->seqs) = head.seq;
+		if (b->exact)
+			*vec_push(&b->chunks) = head;
+		sample_walk_start(&walk, samples, head.nbytes, head.magic == TRACE_PACKED_MAGIC);
+		while ((s = sample_walk_next(&walk, NULL)))
+			note_last(b, s);
+	}
+	chunk_map_close(&map);
+	if (b->seqs.n)
+		qsort(b->seqs.v, b->seqs.n, sizeof(*b->seqs.v), compare_u64);
+	return 0;
+}
+
+/* Close the gates; processes that still run get a moment to finish the stores behind them. */
+static void quiet_board(struct segment *seg, struct tasks *tasks, struct recovery *out)
+{
+	struct timespec ts = {.tv_nsec = 20000000};
+	struct task_totals totals;
+
+	segment_set_sampling(seg, false);
+	__atomic_store_n(&seg->ctl->closing, 1, __ATOMIC_RELEASE);
+	segment_wake_waiters(seg);
+	tasks_look(tasks, true, true);
+	tasks_totals(tasks, &totals);
+	out->living = totals.living;
+	if (out->living)
+		nanosleep(&ts, NULL);
+}
+
+static void find_last_sample(struct before *b, const struct segment *seg)
+{
+	for (uint32_t i = 0; i < segment_ready(seg); i++) {
+		const struct kron_chunk *c = segment_chunk(seg, i);
+		struct chunk_count n;
+
+		if (!c->seq)
+			continue;
+		chunk_count(c, &n);
+		if (n.nbytes)
+			note_last(b, (const void *)((const char *)(c + 1) + n.nbytes -
+						    KRON_SAMPLE_SIZE));
+	}
+}
+
+/*
+ * Bus exact: chunks that were written after the last time that ctl->fetched was set.  The
+ * samples in them come once more, each thread's in the same order.
+ */
+static void note_fetched(const struct before *b, struct fetch *f)
+{
+	for (size_t i = 0; i < b->chunks.n; i++) {
+		const struct trace_chunk *c = &b->chunks.v[i];
+
+		if (c->seq > f->fetched)
+			fetch_has_already(f, c->source, c->nbytes);
+	}
+}
+
+/* The recording ends with its last sample, on the clock as it goes now. */
+static void write_end(struct journal *j, const struct before *b, const struct recovery *r,
+		      const struct board *board)
+{
+	struct time_point now;
+	uint64_t end_tsc = b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + 1;
+	uint64_t end_ns;
+	double hz;
+
+	if (board)
+		board_time_point(board, &now);
+	else
+		time_point_take(&now);
+	hz = tsc_hz(&b->start, &now);
+	end_ns = b->start.mono_ns + number_u64((double)(end_tsc - b->start.tsc) / hz * 1e9);
+	journal_session(j, "recovered", "%" PRIu64, r->recovered);
+	journal_session(j, "error", "%s", "");
+	journal_session(j, "samples", "%" PRIu64, r->in_file + r->recovered);
+	journal_session(j, "lost", "%" PRIu64, r->lost);
+	journal_session(j, "cut_off", "%" PRIu64, r->cut_off);
+	journal_session(j, "processes", "%" PRIu64, r->processes);
+	journal_session(j, "tsc_hz", "%.0f", hz);
+	journal_session(j, "end_mono_ns", "%" PRIu64, end_ns);
+	journal_session(j, "end_tsc", "%" PRIu64, end_tsc);
+}
+
+static int append(struct before *b, struct segment *seg, struct trace_writer *w,
+		  struct recovery *out)
+{
+	const struct board *board = b->exact ? &seg->window.board : NULL;
+	struct fetch fetch = {.words = NULL};
+	struct task_totals totals;
+	struct journal journal;
+	struct tasks tasks;
+	struct drain drain;
+	uint64_t counts[KRON_COUNTERS];
+	int code;
+
+	journal_init(&journal, w);
+	tasks_init(&tasks, seg, &journal);
+	tasks.known = b->uids.v;
+	tasks.nknown = b->uids.n;
+	drain_init(&drain, seg, &journal, &tasks);
+	drain.written = b->seqs.v;
+	drain.nwritten = b->seqs.n;
+	quiet_board(seg, &tasks, out);
+	if (board) {
+		fetch_resume(&fetch, &drain);
+		fetch.overrun_register = b->overruns;
+		note_fetched(b, &fetch);
+	}
+	find_last_sample(b, seg);
+	drain_all(&drain);
+	tasks_totals(&tasks, &totals);
+	out->recovered = drain.totals.samples;
+	out->chunks = drain.totals.chunks;
+	out->cut_off = b->cut_off + drain.totals.cut_off;
+	out->lost = b->lost + totals.lost + fetch.overruns + fetch.overwritten;
+	if (fetch.last_ticks > b->last_tsc)
+		b->last_tsc = fetch.last_ticks;
+	out->processes = b->uids.n + totals.unrecorded;
+	if (!b->exact) {
+		lanes_count(seg->ctl, counts);
+		counts_write(&journal, counts);
+	}
+	if (!journal_error(&journal))
+		write_end(&journal, b, out, board);
+	code = journal_flush(&journal);
+	fetch_free(&fetch);
+	tasks_free(&tasks);
+	return code ? code : journal_error(&journal);
+}
+
+/* A board that stays may have been used by another recording since. */
+static bool is_of_this_recording(const struct segment *seg, const struct before *b)
+{
+	return object_is_recorders_own(seg->name) ||
+	       (seg->ctl->collector_pid && object_note(seg->ctl)->recording == b->recording);
+}
+
+static void explain_gone(int code, const struct before *b, const char *dir, struct err *err)
+{
+	if (code == -ENOENT)
+		err_set(err, ENOENT,
+			"the shared memory %s of %s is gone (recovered already, or the machine was "
+			"restarted); the trace can be read as it is",
+			b->segment, dir);
+	if (code != -ESRCH)
+		return;
+	err_set(err, ESRCH,
+		"the shared memory %s of %s is gone: the process that kept it was killed, too; the "
+		"trace can be read as it is",
+		b->segment, dir);
+	object_remove(b->segment); /* a link to nothing */
+}
+
+/* Closes w. */
+static int recover_from(struct before *b, struct trace_writer *w, const char *dir, int memory,
+			struct recovery *out, struct err *err)
+{
+	struct segment seg;
+	int closed, code;
+
+	code = segment_open(&seg, b->segment, memory, err);
+	if (!code && !is_of_this_recording(&seg, b)) {
+		segment_close(&seg);
+		code = -ENOENT;
+	}
+	explain_gone(code, b, dir, err);
+	if (code) {
+		trace_writer_close(w);
+		return code;
+	}
+	code = append(b, &seg, w, out);
+	closed = trace_writer_close(w);
+	code = code ? code : closed;
+	if (code)
+		err_set(err, -code, "cannot write %s: %s; the shared memory stays for another try",
+			dir, strerror(-code));
+	else
+		segment_unlink(&seg);
+	segment_close(&seg);
+	return code;
+}
+
+/* Does it name a recorder that lives, or can it not be told?  Else who has the lock is about to
+ * recover it, as we are: its keeper, mostly. */
+static bool has_recorder(const char *dir)
+{
+	const char *name;
+	struct object_recorder r = {.pid = 1};
+	struct object o;
+	struct trace *t;
+
+	if (trace_open(&t, dir, NULL))
+		return true;
+	name = trace_session(t, "segment");
+	if (name && object_is_recorders_own(name)) {
+		r.pid = 0;
+		if (!object_open(name, name, &o, NULL))
+			held_find_recorder(&o.held, &r);
+		object_close(&o);
+	}
+	trace_close(t);
+	return r.pid;
+}
+
+static int lock_trace(struct trace_writer **w, const char *dir, struct err *err)
+{
+	const struct timespec nap = {.tv_nsec = 100000000};
+	int code = trace_writer_reopen(w, dir, err);
+
+	for (int i = 0; i < OTHERS_WAIT_S * 10 && code == -EBUSY && !has_recorder(dir); i++) {
+		nanosleep(&nap, NULL);
+		code = trace_writer_reopen(w, dir, err);
+	}
+	if (code == -EBUSY)
+		return err_set(err, EBUSY, "kron still records to %s: end it first", dir);
+	return code;
+}
+
+/* Whose it is says which memory it is of, and could name any of ours. */
+static int check_owner(const char *dir, struct err *err)
+{
+	char *path = xasprintf("%s/session", dir);
+	struct stat st;
+	bool others = !lstat(path, &st) && st.st_uid != geteuid();
+
+	xfree(path);
+	if (!others)
+		return 0;
+	return err_set(
+		err, EPERM,
+		"%s is another user's (uid %u), who could have named any recording in it: only "
+		"its owner can recover it",
+		dir, (unsigned)st.st_uid);
+}
+
+static int recover(const char *dir, const char *object, int memory, struct recovery *out,
+		   struct err *err)
+{
+	struct trace_writer *w;
+	struct before b;
+	int code;
+
+	memset(&b, 0, sizeof(b));
+	memset(out, 0, sizeof(*out));
+	/* The lock first: what a living kron still writes says nothing yet. */
+	code = check_owner(dir, err);
+	if (!code)
+		code = lock_trace(&w, dir, err);
+	if (code)
+		return code;
+	code = read_trace(&b, dir, err);
+	if (!code && object && strcmp(object, b.segment))
+		code = err_set(err, ENOENT, "%s is of another recording", dir);
+	if (!code)
+		code = read_sequence_numbers(&b, dir, err);
+	out->in_file = b.samples;
+	if (code)
+		trace_writer_close(w);
+	else
+		code = recover_from(&b, w, dir, memory, out, err);
+	vec_free(&b.uids);
+	vec_free(&b.seqs);
+	vec_free(&b.chunks);
+	return code;
+}
+
+bool recover_is_for(const char *dir, const char *object)
+{
+	char *path = xasprintf("%s/session", dir);
+	bool gone = access(path, F_OK) && errno == ENOENT;
+	const char *name;
+	struct trace *t;
+	bool named;
+
+	xfree(path);
+	if (gone)
+		return false;
+	if (trace_open(&t, dir, NULL))
+		return true; /* for all that can be told */
+	name = trace_session(t, "segment");
+	named = name && !strcmp(name, object);
+	trace_close(t);
+	return named;
+}
+
+int recover_trace(const char *dir, struct recovery *out, struct err *err)
+{
+	return recover(dir, NULL, -1, out, err);
+}
+
+int recover_held(const char *dir, const char *object, int memory, struct recovery *out,
+		 struct err *err)
+{
+	return recover(dir, object, memory, out, err);
+}

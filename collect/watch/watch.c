@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch.c - see watch.h; watch_impl.h says what the parts are.
+ *
+ * Each look takes what is new since the last one and older than a moment ago: so long may a thread
+ * be between reading the clock and its store.  Of each lane only samples that the trigger may want
+ * are taken out, and those are merged by time.  A sample that comes later than the moment is fed
+ * when it comes.
+ *
+ * What is waited for (A without B) is over when its time is, but only if B does not lie in a
+ * thread's hands: it may have read the clock for it and lost the processor.  So its lane must show
+ * a later sample, or the thread be seen asleep, or have run since (is_over()).  Until then
+ * everything waits, 100 ms at most.
+ *
+ * What goes over the emulated board (bus exact) comes as whole chunks from its memory, on the
+ * board's own clock, some of it delayed by a FIFO that is emptied at the board's pace.
+ */
+#define _GNU_SOURCE
+#include "collect/watch/watch_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "collect/fetch.h"
+#include "collect/process_maps.h"
+#include "trace/jumps.h"
+
+#define MOMENT_NS 200000u
+#define FIFO_NS 2000000u    /* a full FIFO takes the board less */
+#define ACROSS_NS 10000000u /* so late may a sample be for what is waited for across threads */
+#define DOUBT_NS 100000000u
+#define RAN_NS 50000u    /* more than the rest of a probe takes */
+#define RATE_NS 1000000u /* over less the clock's rate is not known well enough */
+
+/* ---- opening ---- */
+
+int watch_check(const struct watch_options *o, struct err *err)
+{
+	struct window_finder f;
+	struct trigger *g;
+	int ret;
+
+	if (!o->trigger)
+		return 0;
+	ret = trigger_parse(&g, "--trigger", o->trigger, err);
+	if (ret)
+		return ret;
+	trigger_free(g);
+	ret = window_finder_init(&f, o->pre, o->post, err);
+	window_finder_free(&f);
+	return ret;
+}
+
+/* ---- the clock of the samples ---- */
+
+static void take_time(const struct watch *w, struct time_point *t)
+{
+	if (w->board)
+		board_time_point(w->board, t);
+	else
+		time_point_take(t);
+}
+
+uint64_t watch_clock(const struct watch *w)
+{
+	struct time_point now;
+
+	if (!w->board)
+		return __builtin_ia32_rdtsc();
+	board_time_point(w->board, &now);
+	return now.tsc;
+}
+
+static uint64_t ticks(const struct watch *w, uint64_t ns)
+{
+	return (uint64_t)((double)ns * w->finder.hz / 1e9);
+}
+
+/* Its rate is the better known the longer it runs: again when that is a quarter longer. */
+static void work_out_rate(struct watch *w, uint64_t now)
+{
+	struct time_point t;
+
+	if (now - w->start.tsc < (w->rate_tsc - w->start.tsc) / 4 * 5)
+		return;
+	take_time(w, &t);
+	if (t.mono_ns < w->start.mono_ns + RATE_NS)
+		return;
+	w->rate_tsc = t.tsc;
+	w->finder.hz = tsc_hz(&w->start, &t);
+	trigger_set_rate(w->trigger, w->finder.hz);
+}
+
+struct watch *watch_open(const struct watch_options *o, const char *dir, struct drain *d)
+{
+	struct watch *w = xcalloc(1, sizeof(*w));
+
+	w->d = d;
+	w->board = d->fetch ? d->fetch->machine.board : NULL;
+	w->dir = xstrdup(dir);
+	w->pool = xcalloc(d->seg->chunks_max + 1ul, sizeof(*w->pool));
+	w->by_key = xcalloc(WATCH_HASH, sizeof(*w->by_key));
+	w->room = xmalloc(KRON_CHUNK_SIZE);
+	w->losses = xcalloc(KRON_PROCS_MAX, sizeof(*w->losses));
+	take_time(w, &w->start);
+	w->rate_tsc = w->start.tsc;
+	if (trigger_parse(&w->trigger, "--trigger", o->trigger, NULL) ||
+	    window_finder_init(&w->finder, o->pre, o->post, NULL))
+		abort(); /* watch_check() let it pass */
+	w->by_thread_name = trigger_names_threads(w->trigger);
+	w->finder.hz = 1e9; /* until it is known better */
+	return w;
+}
+
+/* ---- names ---- */
+
+/* Whose exits the jumps are. */
+static void read_jumps(struct watch *w, const struct trace *t)
+{
+	w->njumps = t->njumps;
+	xfree(w->jumps);
+	w->jumps = xcalloc(t->njumps + 1ul, sizeof(*w->jumps));
+	for (size_t j = 0; j < t->njumps; j++)
+		w->jumps[j] = t->jumps[j].function;
+}
+
+static void read_names(struct watch *w)
+{
+	uint64_t at = journal_tables(w->d->journal);
+	struct trace *t;
+	struct err err;
+
+	if (w->has_names && at == w->tables_at)
+		return;
+	journal_flush(w->d->journal);
+	if (trace_open(&t, w->dir, &err)) {
+		log_warn("collect", "the trigger knows no names: %s", err.msg);
+		return;
+	}
+	trigger_bind_names(w->trigger, t);
+	read_jumps(w, t);
+	trace_close(t);
+	w->has_names = true;
+	w->tables_at = at;
+}
+
+/* ---- it fires ---- */
+
+static void fire(struct watch *w, struct watch_fired fired)
+{
+	w->horizon = watch_horizon(w, fired.by_time ? fired.since : fired.at);
+	w->fired = fired;
+	w->heap.n = 0;
+	watch_window_begin(w);
+}
+
+static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
+{
+	struct watch_fired fired = {.at = e->tsc, .lane = e->lane, .s = e->s};
+
+	fired.s.event = trace_stored_event(e);
+	if (trigger_feed(w->trigger, e, bits) == TRIGGER_FIRES)
+		fire(w, fired);
+}
+
+static void feed_late(struct watch *w, const struct trace_event *e)
+{
+	struct trigger_wants wants = trigger_wants(w->trigger, e->lane);
+	uint8_t bits = w->fired.at ? 0 : trigger_test(w->trigger, &wants, e);
+
+	if (bits)
+		feed(w, e, bits);
+}
+
+/* ---- lanes by time ---- */
+
+/* As readers merge: by time, then in the order that lanes have in a trace. */
+static bool comes_before(const struct watch *w, uint32_t a, uint32_t b)
+{
+	const struct watch_lane *x = &w->lanes.v[a], *y = &w->lanes.v[b];
+
+	return x->order != y->order ? x->order < y->order : x->key < y->key;
+}
+
+static void sift_down(struct watch *w, size_t i)
+{
+	uint32_t lane = w->heap.v[i];
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= w->heap.n)
+			break;
+		if (child + 1 < w->heap.n &&
+		    comes_before(w, w->heap.v[child + 1], w->heap.v[child]))
+			child++;
+		if (!comes_before(w, w->heap.v[child], lane))
+			break;
+		w->heap.v[i] = w->heap.v[child];
+		i = child;
+	}
+	w->heap.v[i] = lane;
+}
+
+static void push(struct watch *w, uint32_t lane)
+{
+	size_t i = w->heap.n;
+
+	*vec_push(&w->heap) = lane;
+	for (; i && comes_before(w, lane, w->heap.v[(i - 1) / 2]); i = (i - 1) / 2)
+		w->heap.v[i] = w->heap.v[(i - 1) / 2];
+	w->heap.v[i] = lane;
+}
+
+/* heap[0] was fed. */
+static void go_on(struct watch *w, uint64_t until)
+{
+	uint32_t lane = w->heap.v[0];
+
+	watch_lane_consume(w, lane);
+	if (!watch_lane_advance(w, lane, until))
+		w->heap.v[0] = w->heap.v[--w->heap.n];
+	if (w->heap.n)
+		sift_down(w, 0);
+}
+
+/* Which have something to look at; of the others, those that are gone for good go. */
+static void look_at_lanes(struct watch *w, uint64_t until)
+{
+	size_t kept = 0;
+
+	w->heap.n = 0;
+	for (size_t i = 0; i < w->open.n; i++) {
+		uint32_t lane = w->open.v[i];
+
+		if (watch_lane_advance(w, lane, until))
+			push(w, lane);
+		if (w->lanes.v[lane].here) {
+			w->open.v[kept++] = lane;
+			continue;
+		}
+		w->lanes.v[lane].is_open = false;
+		watch_lane_retire(w, lane);
+	}
+	w->open.n = kept;
+}
+
+/* ---- what is waited for ---- */
+
+enum verdict { IS_OVER, IS_NONE, IS_UNSURE, NOT_YET, LOOK_AGAIN, SOMETHING_CAME };
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * Nothing is seen of the thread since, or a place of it is empty: may it be in the middle of a
+ * probe?  Asleep it is in none, but in a handler on top of one; and after 50 us it has left it.
+ */
+static bool has_moved_on(struct watch_lane *l, uint64_t at, bool has_holes)
+{
+	uint64_t now = now_ns(), ran;
+	struct process_stat st;
+
+	if (!l->pid || l->dead || !process_read_stat(l->pid, (pid_t)l->l.tid, &st) ||
+	    !process_thread_ran(l->pid, (pid_t)l->l.tid, &ran))
+		return true;
+	if (l->doubt_at != at) {
+		l->doubt_at = at;
+		l->doubt_ns = now;
+		l->doubt_ran = ran;
+	}
+	if (now > l->doubt_ns + DOUBT_NS)
+		return true;
+	return !has_holes && (st.state != 'R' || ran > l->doubt_ran + RAN_NS);
+}
+
+static enum verdict is_over_across(const struct watch *w, const struct trigger_due *due, bool last)
+{
+	if (!last && !w->board && watch_clock(w) <= due->at + ticks(w, ACROSS_NS))
+		return NOT_YET;
+	return watch_losses_gap_any(w, due->at) || watch_losses_pending_any(w, due->since)
+		       ? IS_UNSURE
+		       : IS_OVER;
+}
+
+/* Its time is over, and everything before has been fed: did it not come, or is it not here yet? */
+static enum verdict is_over(struct watch *w, const struct trigger_due *due, bool last)
+{
+	bool has_holes = watch_lane_has_holes(w, due->lane);
+	struct watch_lane *l = &w->lanes.v[due->lane];
+	uint64_t ended, seen = l->seen;
+
+	if (trigger_is_across(w->trigger))
+		return is_over_across(w, due, last);
+	ended = tasks_when_ended(w->d->tasks, l->l.proc_uid);
+	if (ended && ended < due->at)
+		return IS_NONE; /* nothing was there any more that could be late */
+	if (watch_losses_gap(w, due->lane, due->at))
+		return IS_UNSURE;
+	if (w->board || (!has_holes && (l->has_next || l->sure > due->at)))
+		return IS_OVER;
+	if (!last && !has_moved_on(l, due->at, has_holes))
+		return NOT_YET;
+	if (!last && !l->has_next && watch_lane_advance(w, due->lane, due->at + 1)) {
+		push(w, due->lane);
+		return SOMETHING_CAME;
+	}
+	if (l->seen != seen)
+		return LOOK_AGAIN; /* it may have ended the waiting */
+	if (!l->has_next && l->sure <= due->at &&
+	    watch_losses_pending(w, l->slot, l->l.proc_uid, l->sure))
+		return IS_UNSURE;
+	return IS_OVER;
+}
+
+/* What is over before t.  false: it has fired, or what is next is not to be fed yet. */
+static bool let_time_pass(struct watch *w, uint64_t t, bool last)
+{
+	struct trigger_due due;
+
+	while (trigger_due(w->trigger, t, &due)) {
+		switch (is_over(w, &due, last)) {
+		case IS_OVER:
+			trigger_settle(w->trigger, true);
+			fire(w, (struct watch_fired){.at = due.at,
+						     .by_time = true,
+						     .lane = due.lane,
+						     .since = due.since});
+			return false;
+		case IS_NONE:
+			trigger_settle(w->trigger, false);
+			break;
+		case IS_UNSURE:
+			trigger_lost(w->trigger, due.lane);
+			break;
+		case LOOK_AGAIN:
+			break;
+		case SOMETHING_CAME:
+			return true;
+		case NOT_YET:
+			w->decided = due.at;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- the watch ---- */
+
+static void feed_next(struct watch *w, uint64_t until)
+{
+	const struct watch_lane *l = &w->lanes.v[w->heap.v[0]];
+
+	if (l->is_loss && w->board)
+		trigger_lost_any(w->trigger);
+	else if (l->is_loss)
+		trigger_lost(w->trigger, w->heap.v[0]);
+	if (l->is_loss)
+		watch_losses_tell(w, l);
+	if (l->bits)
+		feed(w, &l->e, l->bits);
+	if (!w->fired.at)
+		go_on(w, until);
+}
+
+/* All that is new, by time, until it fires. */
+static void feed_all(struct watch *w, uint64_t until, bool last)
+{
+	uint64_t now = last ? watch_clock(w) : until;
+
+	w->decided = now;
+	look_at_lanes(w, until);
+	while (!w->fired.at) {
+		uint64_t next = w->heap.n ? w->lanes.v[w->heap.v[0]].order : now;
+
+		if (!let_time_pass(w, next, last))
+			return;
+		if (w->heap.n && w->lanes.v[w->heap.v[0]].order <= next)
+			feed_next(w, until);
+		else if (!w->heap.n && !trigger_due(w->trigger, now, &(struct trigger_due){0}))
+			return;
+	}
+}
+
+void watch_fetched(struct watch *w, uint64_t tsc)
+{
+	w->fetched = tsc;
+}
+
+/*
+ * The recorder may be away for long between fetching and here, and what a thread does meanwhile has
+ * not come yet.
+ */
+void watch_look(struct watch *w, bool last)
+{
+	uint64_t now = w->board && !last ? w->fetched : watch_clock(w);
+	uint64_t until = last ? UINT64_MAX : now - ticks(w, w->board ? FIFO_NS : MOMENT_NS);
+
+	if (w->done || !now)
+		return;
+	w->round++;
+	work_out_rate(w, now);
+	watch_losses_notice(w);
+	read_names(w);
+	if (!w->board)
+		watch_chunks_meet(w);
+	if (!w->has_names && !last)
+		return; /* what is new stays so */
+	watch_lanes_fill(w, feed_late);
+	if (!w->fired.at)
+		feed_all(w, until, last);
+	if (w->fired.at)
+		look_at_lanes(w, until);
+	if (last || (w->fired.at && watch_window_is_closed(w, until)))
+		watch_window_finish(w);
+}
+
+void watch_settle(struct watch *w)
+{
+	if (!w->done && w->has_names)
+		watch_chunks_settle(w);
+}
+
+uint32_t watch_patience(const struct watch *w, uint32_t ms)
+{
+	uint64_t until = w->done || w->fired.at ? UINT64_MAX : trigger_until(w->trigger), now, left;
+
+	if (until == UINT64_MAX)
+		return ms;
+	now = watch_clock(w);
+	left = until > now ? (uint64_t)((double)(until - now) / w->finder.hz * 1e3) : 0;
+	return left + 1 < ms ? (uint32_t)left + 1 : ms;
+}
+
+void watch_lost(struct watch *w)
+{
+	trigger_lost_any(w->trigger);
+}
+
+uint64_t watch_fired_tsc(const struct watch *w)
+{
+	return w->fired.at;
+}
+
+uint64_t watch_outside(const struct watch *w)
+{
+	return w->outside;
+}
+
+/* What threads were called while they ran is not kept. */
+const char *watch_unknown_name(const struct watch *w)
+{
+	return trigger_unknown_name(w->trigger, false);
+}
+
+uint64_t watch_unsure(const struct watch *w)
+{
+	return trigger_unsure(w->trigger);
+}
+
+void watch_close(struct watch *w)
+{
+	if (!w)
+		return;
+	watch_chunks_free(w);
+	watch_lanes_free(w);
+	trigger_free(w->trigger);
+	window_finder_free(&w->finder);
+	xfree(w->losses);
+	xfree(w->jumps);
+	xfree(w->dir);
+	xfree(w);
+}

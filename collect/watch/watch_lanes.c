@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watch_lanes.c - the threads that the watch knows, and what of each comes next.
+ *
+ * A lane is looked at in order, chunk by chunk, up to a moment ago.  What is between one sample
+ * that the trigger wants and the next is passed over by a glance at its event number.
+ *
+ * A place that is empty ends it, mostly: there the thread goes on.  If the thread has stored later
+ * samples, more than a moment ago, a signal handler runs on top of that place's probe, maybe for
+ * long: it is passed over, and looked at again until its chunk is taken.
+ */
+#include "collect/watch/watch_impl.h"
+
+#include <string.h>
+
+#include "collect/process_maps.h"
+
+#define AHEAD 48 /* samples, a kilobyte */
+
+/* ---- who ---- */
+
+static uint64_t key_of(const struct chunk_owner *o)
+{
+	return ((uint64_t)o->uid << KRON_SOURCE_TID_BITS | (uint32_t)o->tid) + 1;
+}
+
+static uint32_t *bucket(const struct watch *w, uint64_t key)
+{
+	return &w->by_key[(key * 0x9e3779b97f4a7c15ull >> 50) % WATCH_HASH];
+}
+
+static void bind(struct watch *w, uint32_t i)
+{
+	trigger_bind_lane(w->trigger, i, &w->lanes.v[i].l, &w->lanes.v[i].proc);
+}
+
+/*
+ * A thread's name is what it is called when its samples are looked at, so it is asked for in each
+ * look at which they may matter.  Of one that has ended, the last name stays.
+ */
+static void ask_name(struct watch *w, uint32_t i)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+	char *name;
+
+	if (!w->by_thread_name || !l->pid || l->named == w->round)
+		return;
+	l->named = w->round;
+	name = process_thread_name(l->pid, (pid_t)l->l.tid);
+	if (!name || !strcmp(name, l->l.name)) {
+		xfree(name);
+		return;
+	}
+	xfree((char *)(uintptr_t)l->l.name);
+	l->l.name = name;
+	bind(w, i);
+}
+
+static void fill_lane(struct watch *w, uint32_t i, uint64_t key, const struct chunk_owner *o)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+	const struct task *k = o->task;
+
+	*l = (struct watch_lane){
+		.key = key,
+		.l = {.proc_uid = o->uid, .tid = (uint32_t)o->tid, .name = xstrdup("")},
+		.proc = {.uid = o->uid,
+			 .pid = k ? k->pid : -1,
+			 .exe = xstrdup(k && k->exe ? k->exe : "")},
+		.pid = k && !k->foreign ? k->pid : 0,
+		.slot = k ? (uint32_t)(k - w->d->tasks->slot) : KRON_PROCS_MAX,
+		.same_hash = *bucket(w, key),
+		.doubt_at = UINT64_MAX,
+	};
+	*bucket(w, key) = i + 1;
+	bind(w, i);
+	ask_name(w, i);
+}
+
+uint32_t watch_lane_of(struct watch *w, const struct chunk_owner *o)
+{
+	uint64_t key = key_of(o);
+	uint32_t i;
+
+	for (i = *bucket(w, key); i; i = w->lanes.v[i - 1].same_hash)
+		if (w->lanes.v[i - 1].key == key)
+			return i - 1;
+	i = w->unused_lanes;
+	if (i) {
+		w->unused_lanes = w->lanes.v[i - 1].same_hash;
+	} else {
+		vec_push(&w->lanes);
+		i = (uint32_t)w->lanes.n;
+	}
+	fill_lane(w, i - 1, key, o);
+	return i - 1;
+}
+
+static void free_names(struct watch_lane *l)
+{
+	xfree((char *)(uintptr_t)l->l.name);
+	xfree(l->proc.exe);
+}
+
+void watch_lane_retire(struct watch *w, uint32_t i)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+	uint32_t *p;
+
+	if (!l->dead || l->chunks || l->is_open || !trigger_forget_lane(w->trigger, i))
+		return;
+	for (p = bucket(w, l->key); *p != i + 1;)
+		p = &w->lanes.v[*p - 1].same_hash;
+	*p = l->same_hash;
+	free_names(l);
+	*l = (struct watch_lane){.same_hash = w->unused_lanes};
+	w->unused_lanes = i + 1;
+}
+
+void watch_lane_opens(struct watch *w, uint32_t i)
+{
+	if (w->lanes.v[i].is_open)
+		return;
+	w->lanes.v[i].is_open = true;
+	*vec_push(&w->open) = i;
+}
+
+void watch_lanes_free(struct watch *w)
+{
+	vec_for(&w->lanes, l)
+		if (l->key)
+			free_names(l);
+	vec_free(&w->lanes);
+	vec_free(&w->open);
+	vec_free(&w->heap);
+	xfree(w->by_key);
+}
+
+/* ---- holes ---- */
+
+static const struct kron_sample *sample_at(const struct watch *w, const struct watch_chunk *c,
+					   uint32_t at)
+{
+	return (const void *)(watch_chunk_bytes(w, c) + at);
+}
+
+/* Acquire: the head is stored last; partner: the thunk's store of it. */
+static bool is_stored(const struct kron_sample *s)
+{
+	return __atomic_load_n(&s->head, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void remember_hole(struct watch *w, struct watch_chunk *c, uint32_t at)
+{
+	if (!c->nholes)
+		*vec_push(&w->holed) = c;
+	if (c->nholes == WATCH_HOLES) { /* the oldest is the least likely to be filled */
+		memmove(c->holes, c->holes + 1, (WATCH_HOLES - 1) * sizeof(*c->holes));
+		c->nholes--;
+	}
+	c->holes[c->nholes++] = at;
+}
+
+static bool is_stored_before(const struct watch *w, const struct kron_sample *s, uint64_t until)
+{
+	return is_stored(s) && kron_sample_time_near(s, w->start.tsc) < until;
+}
+
+/*
+ * The place is empty.  Where the lane goes on: at a later one that was stored before `until`, or
+ * behind the chunk's end, if the thread has another one by then; 0: it does not yet.  Farther away
+ * than holes are remembered it waits until the chunk is taken.
+ */
+static uint32_t next_stored(const struct watch *w, const struct watch_chunk *c, uint64_t until)
+{
+	uint32_t end = watch_chunk_end(c), i = c->at + KRON_SAMPLE_SIZE;
+
+	for (; i <= c->at + WATCH_HOLES * KRON_SAMPLE_SIZE && i < end; i += KRON_SAMPLE_SIZE)
+		if (is_stored(sample_at(w, c, i)))
+			return is_stored_before(w, sample_at(w, c, i), until) ? i : 0;
+	return i >= end && c->next && is_stored_before(w, sample_at(w, c->next, 0), until) ? end
+											   : 0;
+}
+
+bool watch_lane_has_holes(const struct watch *w, uint32_t lane)
+{
+	for (size_t i = 0; i < w->holed.n; i++)
+		if (w->holed.v[i]->lane == lane)
+			return true;
+	return false;
+}
+
+/* One sample is behind us. */
+static void pass(struct watch *w, struct watch_chunk *c, const struct kron_sample *s, uint64_t tsc)
+{
+	c->counted += s->event < KRON_EVENT_SPECIAL;
+	w->after += w->fired.at && s->event < KRON_EVENT_SPECIAL && tsc > w->fired.at;
+}
+
+static void fill_holes(struct watch *w, struct watch_chunk *c,
+		       void (*feed)(struct watch *w, const struct trace_event *e))
+{
+	struct trace_event e = {.lane = c->lane, .cpu = w->lanes.v[c->lane].cpu};
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < c->nholes; i++) {
+		const struct kron_sample *s = sample_at(w, c, c->holes[i]);
+
+		if (!is_stored(s)) {
+			if (!c->taken) /* else nobody fills it any more */
+				c->holes[kept++] = c->holes[i];
+			continue;
+		}
+		e.s = *s;
+		e.jump = 0;
+		watch_resolve(w, &e);
+		e.tsc = kron_sample_time_near(s, w->start.tsc);
+		c->first = e.tsc < c->first ? e.tsc : c->first;
+		c->last = e.tsc > c->last ? e.tsc : c->last;
+		pass(w, c, s, e.tsc);
+		if (s->event < KRON_EVENT_SPECIAL)
+			feed(w, &e);
+	}
+	c->nholes = kept;
+}
+
+void watch_lanes_fill(struct watch *w, void (*feed)(struct watch *w, const struct trace_event *e))
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < w->holed.n; i++) {
+		struct watch_chunk *c = w->holed.v[i];
+
+		fill_holes(w, c, feed);
+		if (c->nholes)
+			w->holed.v[kept++] = c;
+	}
+	w->holed.n = kept;
+}
+
+/* ---- what comes next ---- */
+
+/*
+ * Has it to be fed in its turn?  Then l->e and l->bits are what the trigger gets.  What meets
+ * something that is the thread's own business is fed at once.
+ */
+static bool has_a_turn(struct watch *w, uint32_t i, struct trigger_wants *wants,
+		       const struct kron_sample *s, uint64_t tsc)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+
+	if (w->by_thread_name)
+		ask_name(w, i);
+	l->e = (struct trace_event){.tsc = tsc, .lane = i, .cpu = l->cpu, .s = *s};
+	watch_resolve(w, &l->e);
+	l->bits = trigger_test(w->trigger, wants, &l->e);
+	if (!l->bits || !trigger_is_private(w->trigger, &l->e, l->bits))
+		return l->bits;
+	trigger_feed(w->trigger, &l->e, l->bits);
+	*wants = trigger_wants(w->trigger, i);
+	l->bits = 0;
+	return false;
+}
+
+/* Is this one next?  Of a special record: what it says is noted. */
+static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
+		    const struct kron_sample *s, uint64_t tsc)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+
+	l->is_loss = s->event == KRON_EVENT_LOST;
+	if (w->board) {
+		l->cpu = s->head >> KRON_HEAD_CPU_SHIFT;
+		l->is_loss |= (s->head & KRON_HEAD_FIFO_OVERFLOW) != 0;
+	}
+	if (s->event == KRON_EVENT_CPU)
+		l->cpu = s->payload;
+	l->bits = 0;
+	if (s->event < KRON_EVENT_SPECIAL && trigger_may_want(wants, s))
+		has_a_turn(w, i, wants, s, tsc);
+	else if (l->is_loss)
+		l->e = (struct trace_event){.tsc = tsc, .lane = i, .cpu = l->cpu, .s = *s};
+	return l->bits || l->is_loss;
+}
+
+enum outcome { FOUND, AT_END, WAIT };
+
+/*
+ * Nearly all samples go by here, so it keeps to registers: stored, before `until`, and of no use,
+ * mostly by their events.  Stops at the first that is not all three.  Lanes only.
+ */
+static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct trigger_wants *wants,
+		    uint64_t until)
+{
+	const struct kron_sample *first = sample_at(w, c, c->at), *s = first;
+	const struct kron_sample *end = sample_at(w, c, watch_chunk_end(c));
+	uint64_t start = w->start.tsc, lo = c->first, hi = c->last;
+	struct watch_lane *l = &w->lanes.v[i];
+
+	for (; s < end; s++) {
+		uint64_t tsc;
+
+		if (!is_stored(s))
+			break;
+		__builtin_prefetch(s + AHEAD); /* out of the other processor's cache */
+		tsc = kron_sample_time_near(s, start);
+		if (tsc >= until || s->event >= wants->nevents ||
+		    (trigger_may_want(wants, s) && has_a_turn(w, i, wants, s, tsc)))
+			break;
+		lo = tsc < lo ? tsc : lo;
+		hi = tsc > hi ? tsc : hi;
+	}
+	c->first = lo;
+	c->last = hi;
+	l->seen = hi > l->seen ? hi : l->seen;
+	if (s > first)
+		l->sure = hi > l->sure ? hi : l->sure;
+	c->counted += (uint32_t)(s - first);
+	c->at += (uint32_t)((const char *)s - (const char *)first);
+}
+
+static enum outcome look_at(struct watch *w, uint32_t i, struct watch_chunk *c, uint64_t until)
+{
+	struct trigger_wants wants = trigger_wants(w->trigger, i);
+	struct watch_lane *l = &w->lanes.v[i];
+	const uint8_t *bytes = watch_chunk_bytes(w, c);
+	uint32_t end = watch_chunk_end(c), size, to;
+
+	for (;; c->at += size) {
+		const struct kron_sample *s;
+		uint64_t tsc;
+
+		if (!w->board && !w->fired.at)
+			pass_by(w, i, c, &wants, until);
+		size = watch_size_at(w, bytes, c->at, end);
+		if (!size) {
+			c->at = end;
+			return AT_END;
+		}
+		s = (const void *)(bytes + c->at);
+		if (!is_stored(s)) {
+			to = c->taken ? c->at + size : next_stored(w, c, until);
+			if (!to)
+				return WAIT;
+			for (; !c->taken && c->at < to; c->at += size)
+				remember_hole(w, c, c->at);
+			c->at = to - size; /* the loop goes on at `to` */
+			continue;
+		}
+		tsc = kron_sample_time_near(s, w->start.tsc);
+		if (tsc >= until)
+			return WAIT;
+		c->first = tsc < c->first ? tsc : c->first;
+		c->last = tsc > c->last ? tsc : c->last;
+		l->seen = tsc > l->seen ? tsc : l->seen;
+		l->lost_after = l->sure;
+		if (s->event < KRON_EVENT_SPECIAL)
+			l->sure = tsc > l->sure ? tsc : l->sure;
+		if (!w->fired.at && is_next(w, i, &wants, s, tsc))
+			return FOUND;
+		pass(w, c, s, tsc);
+	}
+}
+
+bool watch_lane_advance(struct watch *w, uint32_t i, uint64_t until)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+	enum outcome o = AT_END;
+
+	if (l->has_next)
+		return true;
+	while (l->here && (o = look_at(w, i, l->here, until)) == AT_END) {
+		/* Full, but not taken yet: what follows is in the next one. */
+		l->here = l->here->next;
+	}
+	l->has_next = o == FOUND && l->here;
+	if (l->has_next)
+		l->order = l->seen; /* with it: look_at() has noted its time */
+	return l->has_next;
+}
+
+void watch_lane_consume(struct watch *w, uint32_t i)
+{
+	struct watch_lane *l = &w->lanes.v[i];
+	struct watch_chunk *c = l->here;
+
+	l->has_next = false;
+	pass(w, c, &l->e.s, l->e.tsc);
+	c->at += watch_size_at(w, watch_chunk_bytes(w, c), c->at, watch_chunk_end(c));
+}

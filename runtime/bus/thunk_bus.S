@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thunk_bus.S - the probes that go to a board: a bus cycle of the emulated machine (exact), or
+ * a store to the real one (device).
+ */
+#include "runtime/core/thunk.inc"
+
+	.text
+
+/* kron_rt_exact(event, payload, gate) */
+	.macro	PROBE_EXACT name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 4
+\name:
+	.cfi_startproc
+	TOUCH_FIRST
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
+	mov	%eax, %edi
+	mov	%ecx, %edx
+	SAVE_FLAGS
+	PAYLOAD	\own, 32, %esi
+	CALL_C	kron_rt_exact, 40, RT_STACK_BOARD
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
+	ret
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+	PROBE_EXACT	kron_rt_probe_exact, 0
+	PROBE_EXACT	kron_rt_payload_exact, 1
+
+#ifndef RT_STATIC /* thread data of glibc's: kron_rt_lane, rseq */
+/*
+ * The hardware puts into a sample what the Source Address Register of the active CPU ID line
+ * holds, so the register of our CPU's line must be ours when the trigger arrives.  Between
+ * looking and storing nobody else may run on this CPU: an rseq critical section, which the
+ * kernel starts again when we are moved, preempted or interrupted in it.
+ *
+ *   section   which CPU?  its line is another CPU's, too: leave, the trigger is lost
+ *             owner[line] is us:    store the trigger                                (commit)
+ *             another's or nobody's: owner = 0, register = us, owner = us, then the trigger
+ *
+ * Cut off anywhere, what is left is right for whoever comes next: owner names whom the register
+ * belongs to, or nobody while that is in doubt.  All these stores come from this CPU, so all
+ * threads on it see them in this order.
+ *
+ * A vfork child runs on its parent's thread data, and the kernel starts nothing again for it.
+ * Until its exec it is protected only as far as its five instructions are not interrupted.
+ *
+ * The kernel keeps the CPU number in the limit of GDT segment 0x7b; inside the section that and
+ * rseq's cpu_id are the same, but in a vfork child it is cpu_id that is out of date.
+ *
+ *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
+ */
+	.globl	kron_rt_probe_device
+	.hidden	kron_rt_probe_device
+	.type	kron_rt_probe_device, @function
+	.p2align 6
+kron_rt_probe_device:
+	.cfi_startproc
+	TOUCH_FIRST
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
+	mov	%eax, %esi
+	SAVE_FLAGS
+	shr	$4, %ecx
+.Lagain:
+	OWN_LANE .Lunknown
+	mov	RT_LANE_KNOWN(%rdx), %edi
+	test	%edi, %edi			/* zero, too, in a forked child */
+	jz	.Lunknown
+.Lrestart:
+	mov	kron_rt_cpu_offset(%rip), %rdx
+	lea	.Lsection(%rip), %rax
+	mov	%rax, %fs:(RT_RSEQ_CS - RT_RSEQ_CPU)(%rdx)
+
+.Lstart:
+	.globl	kron_rt_device_start, kron_rt_device_end
+	.hidden	kron_rt_device_start, kron_rt_device_end
+kron_rt_device_start:
+	mov	%fs:(%rdx), %eax
+	test	%eax, %eax
+	js	.Llost				/* a thread without rseq */
+	mov	$0x7b, %eax
+	lsl	%eax, %eax
+	and	$0xfff, %eax
+	mov	%eax, %edx
+	and	$7, %edx
+	shl	$RT_LINE_SHIFT, %edx
+	cmp	%eax, RT_LINE_CPU(%rdx)
+	jne	.Llost
+	cmp	%edi, RT_LINE_OWNER(%rdx)
+	je	1f
+	movl	$0, RT_LINE_OWNER(%rdx)
+	and	$7, %eax
+	mov	%edi, RT_DEVICE_SOURCE(, %rax, 4)
+	mov	%edi, RT_LINE_OWNER(%rdx)
+1:	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
+.Lend:
+kron_rt_device_end:
+
+.Ldone:
+	.cfi_remember_state
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
+	ret
+
+	.long	RT_RSEQ_SIG
+.Laborted:
+	.cfi_restore_state
+	jmp	.Lrestart
+
+.Lunknown:
+	SAVE	%rsi
+	SAVE	%rcx
+	CALL_C	kron_rt_meet, 56
+	BACK	%rcx
+	BACK	%rsi
+	test	%al, %al
+	jnz	.Lagain
+	jmp	.Ldone
+
+.Llost:
+	CALL_C	kron_rt_lose, 40
+	jmp	.Ldone
+	.cfi_endproc
+	.size	kron_rt_probe_device, . - kron_rt_probe_device
+
+	/* struct rseq_cs */
+	.section .data.rel.ro, "aw", @progbits
+	.balign 32
+.Lsection:
+	.long	0, 0
+	.quad	.Lstart
+	.quad	.Lend - .Lstart
+	.quad	.Laborted
+	.text
+#endif
+
+/*
+ * The payload thunk of blocks with Resource samples on the lane bus: their trace samples go the
+ * usual way, which does not want to know the gate.  kron_rt_resource(event, payload)
+ */
+	.globl	kron_rt_payload_counters
+	.hidden	kron_rt_payload_counters
+	.type	kron_rt_payload_counters, @function
+	.p2align 4
+kron_rt_payload_counters:
+	.cfi_startproc
+	movzbl	%ch, %ecx			/* KRON_GATE_RESOURCE; flags stay */
+	jrcxz	.Ltrace
+	jmp	.Lresource
+.Ltrace:
+	jmp	kron_rt_payload
+.Lresource:
+	TOUCH_FIRST
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
+	mov	%eax, %edi
+	SAVE_FLAGS
+	PAYLOAD	1, 32, %esi
+	CALL_C	kron_rt_resource, 40
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
+	ret
+	.cfi_endproc
+	.size	kron_rt_payload_counters, . - kron_rt_payload_counters
+
+/* kron_rt_action(code, data) */
+	.globl	kron_rt_action_thunk
+	.hidden	kron_rt_action_thunk
+	.type	kron_rt_action_thunk, @function
+	.p2align 4
+kron_rt_action_thunk:
+	.cfi_startproc
+	TOUCH_FIRST
+	SAVE	%rcx
+	SAVE	%rdx
+	SAVE	%rdi
+	SAVE	%rsi
+	mov	%eax, %edi
+	mov	40(%rsp), %rsi
+	SAVE_FLAGS
+	CALL_C	kron_rt_action, 48, RT_STACK_BOARD
+	BACK_FLAGS
+	BACK	%rsi
+	BACK	%rdi
+	BACK	%rdx
+	BACK	%rcx
+	ret
+	.cfi_endproc
+	.size	kron_rt_action_thunk, . - kron_rt_action_thunk
+
+	.section .note.GNU-stack, "", @progbits

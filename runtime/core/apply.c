@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * apply.c - applies the collector's commands: maps trampolines, writes patches.
+ *
+ * All the thinking was done by the planner.  Here a group (a module) is applied whole or not
+ * at all:
+ *
+ *   1. check   every command lies inside the file, every page is there, every old byte is
+ *              the expected one: nothing was changed yet
+ *   2. map     trampoline blocks, read and execute, not writable any more, and tables, to be read
+ *              only; over the block that a file from `kron patch` brought along, its text is
+ *              patched already
+ *   3. patch   text to RW, bytes, text to R-X.  Never writable and executable at once: while
+ *              the text is writable nobody executes there, because this runs before the
+ *              program's first instruction, or before the module's
+ *   on a failure in 2 or 3: old bytes back, blocks unmapped, the next group
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "runtime/core/rt.h"
+#include "runtime/faults/faults.h"
+#include "runtime/faults/unwind.h"
+#include "runtime/sys/sys.h"
+#include "runtime/sys/mini.h"
+
+#define PAGE 4096ul
+#define ADDRESS_END 0x0000800000000000ul
+
+struct group {
+	const uint8_t *file;
+	uint64_t size;
+	int fd;
+	const struct kron_command *cmd;
+	uint32_t ncmd;
+};
+
+struct failure {
+	uint32_t code; /* enum kron_result_code */
+	uint64_t detail;
+};
+
+static bool fail(struct failure *f, uint32_t code, long detail)
+{
+	f->code = code;
+	f->detail = (uint64_t)(detail < 0 ? -detail : detail);
+	return false;
+}
+
+/* ---- 1. check ---- */
+
+static bool is_page_range(uint64_t addr, uint64_t len)
+{
+	return addr % PAGE == 0 && len % PAGE == 0 && len != 0 && addr != 0 && len < ADDRESS_END &&
+	       addr < ADDRESS_END - len;
+}
+
+static bool is_inside_file(const struct group *g, uint64_t off, uint64_t len)
+{
+	return off <= g->size && len <= g->size - off;
+}
+
+static const struct kron_patch *patches_of(const struct group *g, const struct kron_command *c)
+{
+	return (const struct kron_patch *)(g->file + c->file_off);
+}
+
+static bool is_well_formed(const struct group *g, const struct kron_command *c)
+{
+	const struct kron_patch *p;
+	uint32_t i;
+
+	if (!is_page_range(c->addr, c->len))
+		return false;
+	if (c->kind == KRON_CMD_UNMAP || c->kind == KRON_CMD_COPIES)
+		return true;
+	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_TABLE ||
+	    c->kind == KRON_CMD_RELEASE)
+		return c->file_off % PAGE == 0 && is_inside_file(g, c->file_off, c->len);
+	if (c->kind != KRON_CMD_PATCH || c->file_off % 8 ||
+	    !is_inside_file(g, c->file_off, (uint64_t)c->count * sizeof(*p)))
+		return false;
+	p = patches_of(g, c);
+	for (i = 0; i < c->count; i++) {
+		if (p[i].old_len > KRON_PATCH_OLD_MAX || p[i].new_len > KRON_PATCH_NEW_MAX ||
+		    p[i].new_len > p[i].old_len || (uint64_t)p[i].off + p[i].old_len > c->len)
+			return false;
+	}
+	return true;
+}
+
+/* Pages that are not mapped would fault under our hands. */
+static bool is_mapped(uint64_t addr, uint64_t len)
+{
+	uint8_t resident[512];
+	uint64_t step = sizeof(resident) * PAGE;
+
+	while (len) {
+		uint64_t n = len < step ? len : step;
+
+		if (sys3(__NR_mincore, (long)addr, (long)n, (long)resident) != 0)
+			return false;
+		addr += n;
+		len -= n;
+	}
+	return true;
+}
+
+static bool has_old_bytes(const struct group *g, const struct kron_command *c, uint64_t *where)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	const uint8_t *text = (const uint8_t *)c->addr;
+	uint32_t i;
+
+	for (i = 0; i < c->count; i++) {
+		size_t at = mini_mismatch(text + p[i].off, p[i].old_bytes, p[i].old_len);
+
+		if (at < p[i].old_len) {
+			*where = p[i].off + at;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* A block from the file that the live one was made for: text jumps into it already. */
+static bool is_same_block(const struct group *g, const struct kron_command *c)
+{
+	const uint8_t *old = (const uint8_t *)c->addr;
+
+	return is_mapped(c->addr, c->len) &&
+	       mini_mismatch(old + KRON_BLOCK_ID, g->file + c->file_off + KRON_BLOCK_ID,
+			     KRON_BLOCK_ID_LEN) == KRON_BLOCK_ID_LEN;
+}
+
+static bool group_check(const struct group *g, struct failure *f)
+{
+	uint64_t where = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->ncmd; i++) {
+		const struct kron_command *c = &g->cmd[i];
+
+		if (!is_well_formed(g, c))
+			return fail(f, KRON_RESULT_MAP_FAILED, EINVAL);
+		if ((c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_RELEASE) &&
+		    !is_same_block(g, c))
+			return fail(f, KRON_RESULT_OLD_BYTES, KRON_BLOCK_ID);
+		if (c->kind != KRON_CMD_PATCH)
+			continue;
+		if (!is_mapped(c->addr, c->len))
+			return fail(f, KRON_RESULT_PROTECT_FAILED, ENOMEM);
+		if (!has_old_bytes(g, c, &where))
+			return fail(f, KRON_RESULT_OLD_BYTES, (long)where);
+	}
+	return true;
+}
+
+/* ---- may text become executable again? ---- */
+
+/*
+ * Some systems let a program take the X from its text but not give it back (SELinux' execmod,
+ * PR_SET_MDWE, systemd's MemoryDenyWriteExecute).  There the first patch would be the
+ * program's end, so we try it on a page of our own first, which nothing else lies on.
+ */
+__asm__(".pushsection .text.kron_trial, \"ax\", @progbits\n"
+	".p2align 12\n"
+	"kron_rt_trial:\n"
+	".fill 4096, 1, 0xcc\n"
+	".popsection\n");
+extern uint8_t kron_rt_trial[] __attribute__((visibility("hidden")));
+
+long rt_apply_trial(void)
+{
+	static bool passed;
+	long ret;
+
+	if (passed)
+		return 0;
+	ret = sys_mprotect(kron_rt_trial, PAGE, PROT_READ | PROT_WRITE);
+	if (ret)
+		return ret;
+	*(volatile uint8_t *)kron_rt_trial = 0xcc;
+	ret = sys_mprotect(kron_rt_trial, PAGE, PROT_READ | PROT_EXEC);
+	passed = ret == 0;
+	return ret;
+}
+
+/* ---- 2. and 3. ---- */
+
+static long map_there(const struct group *g, const struct kron_command *c, int prot)
+{
+	long at = sys_mmap((void *)c->addr, c->len, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, g->fd,
+			   c->file_off);
+
+	if (sys_failed(at))
+		return at;
+	if ((uint64_t)at != c->addr) {
+		/* A kernel before 4.17 takes the address for a wish. */
+		sys_munmap((void *)at, c->len);
+		return -EEXIST;
+	}
+	rt_unlock(c->addr, c->len);
+	return 0;
+}
+
+/*
+ * One byte is written to it, its own value: a mapping of a file goes into a core dump only when
+ * something in it was changed, and a debugger needs the tables to get through the stubs.
+ */
+static long block_map(const struct group *g, const struct kron_command *c)
+{
+	volatile uint8_t *at = (volatile uint8_t *)c->addr;
+	long ret = map_there(g, c, PROT_READ | PROT_WRITE);
+	uint8_t first;
+
+	if (ret)
+		return ret;
+	first = *at;
+	*at = first;
+	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
+	if (ret)
+		sys_munmap((void *)c->addr, c->len);
+	else
+		rt_unwind_add(c->addr, c->len);
+	return ret;
+}
+
+static long block_unmap(const struct kron_command *c)
+{
+	rt_unwind_remove(c->addr);
+	return sys_munmap((void *)c->addr, c->len);
+}
+
+/*
+ * The last step of its group, because it cannot be undone: the file's block is not at hand any
+ * more.  Mapped elsewhere first, so that all that can fail has failed before the old one goes;
+ * moving it over is one system call.
+ */
+static long block_replace(const struct group *g, const struct kron_command *c)
+{
+	long at = sys_mmap(NULL, c->len, PROT_READ | PROT_EXEC, MAP_PRIVATE, g->fd, c->file_off);
+	long ret;
+
+	if (sys_failed(at))
+		return at;
+	ret = sys5(__NR_mremap, at, (long)c->len, (long)c->len, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (long)c->addr);
+	if (!sys_failed(ret)) {
+		rt_unlock(c->addr, c->len);
+		if (c->kind == KRON_CMD_REPLACE)
+			rt_unwind_add(c->addr, c->len);
+		else
+			rt_unwind_release(c->addr);
+		return 0;
+	}
+	sys_munmap((void *)at, c->len);
+	return ret;
+}
+
+static void patches_write(const struct group *g, const struct kron_command *c, bool new_bytes)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	uint8_t *text = (uint8_t *)c->addr;
+	uint32_t i;
+
+	for (i = 0; i < c->count; i++)
+		mini_copy(text + p[i].off, new_bytes ? p[i].new_bytes : p[i].old_bytes,
+			  p[i].new_len);
+}
+
+struct pages {
+	void *at;
+	uint64_t len;
+};
+
+static struct pages pages_of(const struct kron_command *c)
+{
+	return (struct pages){(void *)c->addr, c->len};
+}
+
+/* Those that patches are in, without the rest of the mappings. */
+static struct pages pages_patched(const struct group *g, const struct kron_command *c)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	uint64_t lo = c->len, hi = 0;
+	uint32_t i;
+
+	for (i = 0; i < c->count; i++) {
+		if (p[i].off < lo)
+			lo = p[i].off;
+		if (p[i].off + (uint64_t)p[i].old_len > hi)
+			hi = p[i].off + (uint64_t)p[i].old_len;
+	}
+	lo &= -PAGE;
+	return (struct pages){(void *)(c->addr + lo), ((hi + PAGE - 1) & -PAGE) - lo};
+}
+
+static long pages_open(struct pages p)
+{
+	long ret = sys_mprotect(p.at, p.len, PROT_READ | PROT_WRITE);
+
+	if (ret) /* It may have changed the first pages before it met the one that it could not. */
+		sys_mprotect(p.at, p.len, PROT_READ | PROT_EXEC);
+	return ret;
+}
+
+static long pages_close(struct pages p)
+{
+	return sys_mprotect(p.at, p.len, PROT_READ | PROT_EXEC);
+}
+
+/* Whole mappings if that can be had; they count as memory that may be written to, as a whole. */
+static long text_open(const struct group *g, const struct kron_command *c, struct pages *p)
+{
+	*p = pages_of(c);
+	if (pages_open(*p) == 0)
+		return 0;
+	*p = pages_patched(g, c);
+	return pages_open(*p);
+}
+
+static long text_patch(const struct group *g, const struct kron_command *c)
+{
+	long ret = rt_apply_trial();
+	struct pages p;
+
+	if (!ret)
+		ret = text_open(g, c, &p);
+	if (ret)
+		return ret;
+	patches_write(g, c, true);
+	ret = pages_close(p);
+	if (ret) {
+		patches_write(g, c, false);
+		pages_close(p);
+	}
+	return ret;
+}
+
+static void command_undo(const struct group *g, const struct kron_command *c)
+{
+	struct pages p;
+
+	if (c->kind == KRON_CMD_MAP) {
+		block_unmap(c);
+	} else if (c->kind == KRON_CMD_TABLE) {
+		sys_munmap((void *)c->addr, c->len);
+	} else if (c->kind == KRON_CMD_PATCH && text_open(g, c, &p) == 0) {
+		patches_write(g, c, false);
+		pages_close(p);
+	}
+}
+
+static long command_do(const struct group *g, const struct kron_command *c)
+{
+	if (c->kind == KRON_CMD_MAP)
+		return block_map(g, c);
+	if (c->kind == KRON_CMD_PATCH)
+		return text_patch(g, c);
+	if (c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_RELEASE)
+		return block_replace(g, c);
+	if (c->kind == KRON_CMD_TABLE)
+		return map_there(g, c, PROT_READ);
+	if (c->kind == KRON_CMD_COPIES)
+		return rt_copies_watch(c->addr, c->len);
+	return block_unmap(c);
+}
+
+/* Blocks before patches, whatever their order in the file: a patch jumps into a block. */
+static bool group_do(const struct group *g, struct failure *f)
+{
+	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP,     KRON_CMD_TABLE,
+					 KRON_CMD_PATCH, KRON_CMD_REPLACE, KRON_CMD_RELEASE,
+					 KRON_CMD_COPIES};
+	uint32_t pass, i;
+	long ret = 0;
+
+	for (pass = 0; pass < sizeof(order) / sizeof(order[0]); pass++) {
+		for (i = 0; i < g->ncmd; i++) {
+			if (g->cmd[i].kind != order[pass])
+				continue;
+			ret = command_do(g, &g->cmd[i]);
+			if (ret)
+				goto undo;
+		}
+	}
+	return true;
+undo:
+	fail(f, order[pass] == KRON_CMD_PATCH ? KRON_RESULT_PROTECT_FAILED : KRON_RESULT_MAP_FAILED,
+	     ret);
+	for (;;) {
+		while (i-- > 0) {
+			if (g->cmd[i].kind == order[pass])
+				command_undo(g, &g->cmd[i]);
+		}
+		if (pass-- == 0)
+			return false;
+		i = g->ncmd;
+	}
+}
+
+static uint32_t group_flags(const struct group *g)
+{
+	uint32_t flags = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->ncmd; i++)
+		flags |= g->cmd[i].flags;
+	return flags;
+}
+
+/* ---- the file ---- */
+
+static const struct kron_command *file_commands(const uint8_t *file, uint64_t size, uint32_t n)
+{
+	const struct kron_commands *head = (const struct kron_commands *)file;
+
+	if (size < sizeof(*head) || head->magic != KRON_WIRE_MAGIC || head->ncommands != n ||
+	    (size - sizeof(*head)) / sizeof(struct kron_command) < n)
+		return NULL;
+	return (const struct kron_command *)(head + 1);
+}
+
+static bool was_gap_taken(const struct failure *f)
+{
+	return f->code == KRON_RESULT_MAP_FAILED && f->detail == EEXIST;
+}
+
+static void tell_refused(const struct rt_answer *a, const struct failure *f, uint32_t group)
+{
+	const struct kron_result res = {.magic = KRON_WIRE_MAGIC,
+					.kind = KRON_RESULT_GROUP,
+					.code = f->code,
+					.detail = f->detail,
+					.group = group};
+
+	rt_log("group refused, code", f->code);
+	rt_tell(a, &res);
+}
+
+static uint32_t groups_apply(struct group *g, const struct rt_answer *a, struct kron_result *res)
+{
+	const uint32_t ncommands = a->reply.ncommands;
+	const struct kron_command *end = g->cmd + ncommands;
+	uint32_t flags = 0;
+
+	while (g->cmd < end) {
+		struct failure f = {.code = KRON_RESULT_OK, .detail = 0};
+
+		g->ncmd = 1;
+		while (g->cmd + g->ncmd < end && g->cmd[g->ncmd].group == g->cmd->group)
+			g->ncmd++;
+		if (group_check(g, &f) && group_do(g, &f)) {
+			res->groups_applied++;
+			flags |= group_flags(g);
+		} else {
+			tell_refused(a, &f, g->cmd->group);
+			res->groups_refused++;
+			if (was_gap_taken(&f))
+				res->flags |= KRON_RESULT_AGAIN;
+		}
+		g->cmd += g->ncmd;
+	}
+	return flags;
+}
+
+static uint32_t apply_nothing(struct kron_result *res, uint64_t problem)
+{
+	res->code = KRON_RESULT_MAP_FAILED;
+	res->detail = problem;
+	return 0;
+}
+
+uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
+{
+	const uint64_t size = a->reply.commands_size;
+	struct group g = {.size = size, .fd = fd};
+	struct stat st;
+	uint32_t flags = 0;
+	long at;
+
+	if (fd < 0) /* the process had no room for it */
+		return apply_nothing(res, EMFILE);
+	if (size == 0 || sys2(__NR_fstat, fd, (long)&st) != 0 || st.st_size < 0 ||
+	    (uint64_t)st.st_size < size)
+		return apply_nothing(res, EINVAL);
+	at = sys_mmap((void *)RT_FILE_HINT, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (sys_failed(at))
+		return apply_nothing(res, (uint64_t)-at);
+	g.file = (const uint8_t *)at;
+	g.cmd = file_commands(g.file, size, a->reply.ncommands);
+	flags = g.cmd ? groups_apply(&g, a, res) : apply_nothing(res, EINVAL);
+	sys_munmap(g.file, size);
+	return flags;
+}

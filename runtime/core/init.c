@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * init.c - START: runs before the first instruction of the program's own code.
+ *
+ * Linked with -z initfirst, so no constructor of any other library has run, no thread exists
+ * but ours, and no handler is installed.  Whatever goes wrong, the program goes on untraced,
+ * and the collector, if it can be reached, is told why.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/prctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "runtime/sys/memory.h"
+#include "runtime/core/rt.h"
+#ifdef RT_STATIC
+#include "runtime/static/static.h"
+#endif
+#include "runtime/sys/sys.h"
+#include "runtime/sys/mini.h"
+
+/* ---- the segment ---- */
+
+long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
+{
+	long at = sys_mmap((void *)addr, len, prot,
+			   MAP_SHARED | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0), fd, off);
+
+	if (!sys_failed(at) && fixed && (uint64_t)at != addr) {
+		/* A kernel before 4.17 takes the address for a wish. */
+		sys_munmap((void *)at, len);
+		return -EEXIST;
+	}
+	/* A core dump of the program need not have gigabytes of the board in it. */
+	if (!sys_failed(at))
+		sys_madvise((void *)at, len, MADV_DONTDUMP);
+	return at;
+}
+
+static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
+{
+	return ctl->magic == KRON_SEGMENT_MAGIC && ctl->version == KRON_SEGMENT_VERSION &&
+	       mini_mismatch(ctl->session, session, 16) == 16;
+}
+
+uint8_t *kron_rt_stacks;
+uint64_t kron_rt_stacks_taken;
+
+/*
+ * A forked child inherits what was taken by threads that it does not have: those stacks are lost
+ * to it.  With all of them gone the program's own must do.
+ */
+bool rt_map_stacks(void)
+{
+	long at = sys_mmap((void *)RT_STACKS_HINT, (uint64_t)RT_STACKS << RT_STACK_SHIFT,
+			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			   0);
+
+	if (sys_failed(at))
+		return false;
+	kron_rt_stacks = (uint8_t *)at;
+	return true;
+}
+
+#define TAIL_SIZE (KRON_WINDOW_SIZE - KRON_CTL_OFFSET)
+
+static void unmap_all(bool device)
+{
+	sys_munmap((void *)(uintptr_t)KRON_CTL_ADDR, TAIL_SIZE);
+	if (device)
+		sys_munmap((void *)(uintptr_t)KRON_WINDOW_ADDR, KRON_BOARD_SIZE);
+	if (kron_rt.board.memory)
+		sys_munmap(kron_rt.board.memory, KRON_MEMORY_BYTES);
+	rt_pool_unmap();
+}
+
+/*
+ * Control block, tables, machine, at their place behind the window.  The window itself stays
+ * free: a program that uses the board by itself (libmk) has it there.
+ */
+static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)
+{
+	long at = rt_map_shared(KRON_CTL_ADDR, true, TAIL_SIZE, PROT_READ | PROT_WRITE, seg->fd,
+				KRON_CTL_OFFSET);
+
+	if (sys_failed(at)) {
+		*detail = (uint64_t)-at;
+		return KRON_RESULT_WINDOW_TAKEN;
+	}
+	at -= KRON_CTL_OFFSET;
+	kron_rt.ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
+	kron_rt.states = (uint64_t *)(at + KRON_STATES_OFFSET);
+	kron_rt.sources = (struct kron_source *)(at + KRON_SOURCES_OFFSET);
+	kron_rt.procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
+	kron_rt.count_table = (struct kron_counts *)(at + KRON_COUNTS_OFFSET);
+	kron_rt.board.ctl = kron_rt.ctl;
+	kron_rt.board.device = (struct device *)(at + KRON_DEVICE_OFFSET);
+	return is_our_segment(kron_rt.ctl, seg->session) ? KRON_RESULT_OK : KRON_RESULT_VERSION;
+}
+
+/* What the bus of the session needs. */
+static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
+{
+	long at;
+
+	if (kron_rt.bus == KRON_BUS_EXACT) {
+		at = rt_map_shared(RT_MEMORY_HINT, false, KRON_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+				   seg->fd, KRON_MEMORY_OFFSET);
+		if (sys_failed(at)) {
+			*detail = (uint64_t)-at;
+			return KRON_RESULT_MAP_FAILED;
+		}
+		kron_rt.board.memory = (void *)at;
+		return board_is_sane(&kron_rt.board) ? KRON_RESULT_OK : KRON_RESULT_BOARD;
+	}
+	if (kron_rt.bus != KRON_BUS_DEVICE)
+		return KRON_RESULT_OK;
+	if (!rt_has_rseq())
+		return KRON_RESULT_NO_RSEQ;
+	at = rt_map_shared(KRON_WINDOW_ADDR, true, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE,
+			   seg->device, 0);
+	if (sys_failed(at)) {
+		*detail = (uint64_t)-at;
+		return KRON_RESULT_WINDOW_TAKEN;
+	}
+	return KRON_RESULT_OK;
+}
+
+static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
+{
+	struct stat st;
+	uint32_t code;
+	bool device;
+	long at;
+
+	if (sys2(__NR_fstat, seg->fd, (long)&st) != 0 || (uint64_t)st.st_size < seg->size ||
+	    seg->size < KRON_WINDOW_SIZE + KRON_CHUNK_SIZE) {
+		*detail = EINVAL;
+		return KRON_RESULT_MAP_FAILED;
+	}
+	code = map_tail(seg, detail);
+	if (code == KRON_RESULT_WINDOW_TAKEN)
+		return code; /* what is there is not ours */
+	if (code == KRON_RESULT_OK)
+		code = map_bus(seg, detail);
+	device = code == KRON_RESULT_OK && kron_rt.bus == KRON_BUS_DEVICE;
+	at = code == KRON_RESULT_OK ? rt_pool_map(seg) : 0;
+	if (sys_failed(at)) {
+		*detail = (uint64_t)-at;
+		code = KRON_RESULT_MAP_FAILED;
+	}
+	if (code != KRON_RESULT_OK)
+		unmap_all(device);
+	return code;
+}
+
+uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
+{
+	uint32_t code;
+
+	kron_rt.bus = seg->bus;
+	code = map_segment(seg, detail);
+	if (code != KRON_RESULT_OK)
+		return code;
+	kron_rt.filtered = sys1(__NR_prctl, PR_GET_SECCOMP) > 0;
+	kron_rt_find_cpu();
+	rt_tid_find();
+#ifndef RT_STATIC
+	rt_home_find();
+#endif
+	board_remember_threads(&kron_rt.proc->epoch);
+	if (!rt_proc_claim(KRON_PROC_EXEC, sys_getpid())) {
+		unmap_all(seg->device >= 0);
+		return KRON_RESULT_NO_SLOT;
+	}
+	__atomic_store_n(&kron_rt.live, true, __ATOMIC_RELEASE);
+	return KRON_RESULT_OK;
+}
+
+/* ---- START ---- */
+
+static void start(const struct rt_answer *a, char **envp, struct kron_result *res)
+{
+	const struct kron_reply *r = &a->reply;
+	const bool device = r->flags & KRON_REPLY_DEVICE;
+	const struct rt_segment seg = {.fd = a->fd[0],
+				       .device = device ? a->fd[1] : -1,
+				       .size = r->segment_size,
+				       .session = kron_rt_env.session,
+				       .bus = r->bus};
+	uint32_t flags = 0;
+
+	if (r->version != KRON_WIRE_VERSION) {
+		res->code = KRON_RESULT_VERSION;
+		return;
+	}
+	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
+	kron_rt.waits = r->when_full == KRON_WHEN_FULL_WAIT;
+	if (r->flags & KRON_REPLY_SMALL_STACKS && !kron_rt_stacks && !rt_map_stacks()) {
+		res->code = KRON_RESULT_MAP_FAILED;
+		return;
+	}
+	res->code = rt_attach(&seg, &res->detail);
+	if (res->code != KRON_RESULT_OK) {
+		rt_log("cannot attach, code", res->code);
+	} else {
+		res->proc_uid = kron_rt.proc->uid;
+		res->proc_slot = kron_rt.proc->slot;
+		if (r->ncommands)
+			flags = rt_apply(a, a->fd[1 + device], res);
+	}
+	if (kron_rt.no_children || flags & KRON_CMD_HAS_EXEC_HOOK)
+		rt_env_hide(envp);
+}
+
+void rt_start(char **envp)
+{
+	struct kron_result res;
+	struct rt_answer a;
+	int ret;
+
+	if (!rt_env_read(envp))
+		return;
+	mini_zero(&res, sizeof(res));
+	ret = rt_ask(&a, &(struct rt_question){.kind = KRON_HELLO_START});
+	if (ret) {
+		/* Nobody there: kron ended and this program was started by one that it had
+		 * traced.  No use in telling its children. */
+		rt_log("no collector, errno", (uint64_t)-ret);
+		if (ret == -ECONNREFUSED)
+			rt_env_hide(envp);
+		return;
+	}
+	start(&a, envp, &res);
+	res.magic = KRON_WIRE_MAGIC;
+	res.kind = KRON_RESULT_END;
+	res.flags = 0; /* nobody else was there to take a gap */
+	res.pid = sys_getpid();
+	rt_ask_end(&a, &res);
+}
+
+#ifndef RT_STATIC
+static void __attribute__((constructor)) rt_init(int argc, char **argv, char **envp)
+{
+	(void)argc;
+	(void)argv;
+	rt_start(envp);
+}
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thunk.S - where every probe of the process comes in.
+ *
+ * The code that calls it is in the trampolines; wire.h has it byte by byte.  It has left the
+ * red zone and saved %rax and %rcx.  Every other register, and every flag, belongs to the
+ * interrupted program and must leave as it came.  No vector or x87 register is touched, here
+ * or in what is called from here.
+ *
+ * Speed: rdtsc takes the time of some 25 instructions and waits for nothing, so all the rest
+ * runs in its shadow.  Keep it that way: no locked instruction, no serialising one.
+ */
+#include "runtime/core/thunk.inc"
+
+	.text
+
+/*
+ * kron_rt_probe: %eax = event.  Clobbers %rax and %rcx, which the trampoline restores.
+ *
+ *   rdx  the lane          rdi  the slot          ecx  the event, later the head
+ *
+ * Interrupted by a signal whose handler has probes: before the xadd, we continue with the
+ * lane as the handler left it; after it, the slot is ours wherever it lies (lane.h).
+ */
+	.macro	PROBE_LANE name, own
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 6
+\name:
+	.cfi_startproc
+	TOUCH_FIRST
+	SAVE	%rdx
+	SAVE	%rdi
+	mov	%eax, %ecx
+	SAVE_FLAGS
+.Lagain\@:
+	OWN_LANE .Lslow\@
+	movabs	$RT_CLAIM_STEP, %rdi
+	PAYLOAD	\own, 24, %eax
+	xadd	%rdi, RT_LANE_CLAIM(%rdx)
+	test	%rdi, %rdi
+	jns	.Lslow\@
+	shl	$16, %rdi
+	shr	$16, %rdi
+	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
+	mov	%ecx, 16(%rdi)
+	mov	kron_rt_cpu_offset(%rip), %rax
+	mov	%fs:(%rax), %eax
+	cmp	%eax, RT_LANE_CPU(%rdx)
+	jne	.Lother_cpu\@
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+	mov	RT_LANE_HEAD(%rdx), %ecx
+	rdtsc
+	mov	%eax, 4(%rdi)
+	and	$HEAD_TIME_MASK, %edx
+	or	%ecx, %edx
+	mov	%edx, (%rdi)			/* last: now the sample exists */
+.Ldone\@:
+	.cfi_remember_state
+	BACK_FLAGS
+	BACK	%rdi
+	BACK	%rdx
+	ret
+
+	/*
+	 * The thread was moved: the slot that we have becomes the record of it, and the sample
+	 * takes the next one.  head before cpu: a handler in between sees the old cpu and does
+	 * all this once more, which is harmless; the other way round it would take samples
+	 * with the old head.
+	 */
+.Lother_cpu\@:
+	.cfi_restore_state
+	SAVE	%rcx
+	movl	$EVENT_CPU, 16(%rdi)
+	mov	%eax, 12(%rdi)
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+	mov	%eax, %ecx
+	shl	$HEAD_CPU_SHIFT, %ecx
+	or	$HEAD_TRACE, %ecx
+	mov	%ecx, RT_LANE_HEAD(%rdx)
+	mov	%eax, RT_LANE_CPU(%rdx)
+	rdtsc
+	mov	%eax, 4(%rdi)
+	and	$HEAD_TIME_MASK, %edx
+	or	%ecx, %edx
+	mov	%edx, (%rdi)
+	BACK	%rcx
+	jmp	.Lagain\@
+
+	/* No lane yet, or no room in it.  kron_rt_slow(event, payload) takes the sample. */
+.Lslow\@:
+	SAVE	%rsi
+	mov	%ecx, %edi
+	PAYLOAD	\own, 32, %esi
+	CALL_C	kron_rt_slow, 40
+	BACK	%rsi
+	jmp	.Ldone\@
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+	PROBE_LANE	kron_rt_probe, 0
+	PROBE_LANE	kron_rt_payload, 1
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hook_dl.c - modules came or went: ask the collector what to do about them.
+ *
+ * ld.so calls _dl_debug_state() under its own lock, when new modules are mapped and before
+ * anything in them runs (not even their relocation has been done), and again when modules are
+ * gone.  So the text that is patched here belongs to modules that no thread can be in.
+ *
+ * hook_map.c asks in the same way, under no lock of others: one thread of a process at a time.
+ */
+#include <errno.h>
+#include <link.h>
+#include "runtime/core/rt.h"
+#include "runtime/sys/sys.h"
+#include "runtime/sys/mini.h"
+
+extern struct r_debug rt_r_debug __asm__("_r_debug") __attribute__((weak, visibility("default")));
+
+static bool is_consistent(void)
+{
+	return !&rt_r_debug || rt_r_debug.r_state == RT_CONSISTENT;
+}
+
+/* True: ask again.  Other threads have mapped memory where a block was to go. */
+static bool ask_once(const struct rt_question *q)
+{
+	struct kron_result res;
+	struct rt_answer a;
+	int ret;
+
+	ret = rt_ask(&a, q);
+	if (ret == -ECONNREFUSED)
+		kron_rt.cut_off = true;
+	if (ret == -EAGAIN) /* it may not have heard of us */
+		rt_start_untraced(KRON_UNTRACED_UNHEARD);
+	if (ret)
+		return false;
+	mini_zero(&res, sizeof(res));
+	res.magic = KRON_WIRE_MAGIC;
+	res.kind = KRON_RESULT_END;
+	res.pid = kron_rt.proc->pid;
+	res.proc_uid = kron_rt.proc->uid;
+	res.proc_slot = kron_rt.proc->slot;
+	if (a.reply.version != KRON_WIRE_VERSION)
+		res.code = KRON_RESULT_VERSION;
+	else if (a.reply.ncommands)
+		rt_apply(&a, a.fd[0], &res);
+	if (q->again == KRON_AGAIN_MAX)
+		res.flags &= ~KRON_RESULT_AGAIN;
+	rt_ask_end(&a, &res);
+	return res.flags & KRON_RESULT_AGAIN;
+}
+
+/* Signals are blocked, so nobody waits for himself. */
+static void take_turn(struct rt_proc *p)
+{
+	/* Acquire: what the one before has changed; partner: the release at the end. */
+	while (__atomic_exchange_n(&p->asks, 1, __ATOMIC_ACQUIRE))
+		sys0(__NR_sched_yield);
+}
+
+void rt_modules_ask(struct rt_question q)
+{
+	uint64_t mask;
+
+	if (kron_rt.quiet || kron_rt.cut_off ||
+	    __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone())
+		return;
+	mask = rt_signals_block();
+	if (rt_proc_ensure() && rt_proc_is_ours()) {
+		take_turn(kron_rt.proc);
+		while (ask_once(&q))
+			q.again++;
+		__atomic_store_n(&kron_rt.proc->asks, 0, __ATOMIC_RELEASE);
+	}
+	rt_signals_restore(mask);
+}
+
+void rt_hook_dl_state(void)
+{
+	if (is_consistent())
+		rt_modules_ask((struct rt_question){.kind = KRON_HELLO_MODULES});
+}

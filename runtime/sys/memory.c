@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.c - see memory.h.
+ *
+ * A program's limits count address space (RLIMIT_AS, and RLIMIT_MEMLOCK at mlockall()), used or not.
+ * So only what is in use is mapped, and each mapping grows where it lies, by mremap, which needs no
+ * descriptor:
+ *
+ *   RT_POOL_HINT    chunk 0 … ready-1 │ ─► as the collector adds some
+ *   RT_LANES_HINT   rt_proc │ lane 0 … used-1 │ ─► as threads register
+ *
+ * Nothing may move: claim words and thread data lead there.  Where another mapping lies in the way
+ * the process makes do with what it has.
+ *
+ * Threads that grow the same mapping at once say the same old length, of which only one is right; the
+ * kernel refuses the others, and they find it grown.  No new length is less than the old one that is
+ * said with it, so nothing can shrink.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <linux/mman.h>
+#include "runtime/sys/memory.h"
+#ifdef RT_STATIC
+#include "runtime/sys/procfile.h"
+#include "runtime/static/static.h"
+#endif
+#include "runtime/sys/sys.h"
+#include "runtime/sys/mini.h"
+
+#define QUIET_CHUNKS 512u /* 32 MiB, opened before a seccomp filter */
+#define QUIET_LANES 1024u
+#define LANES_FIRST 192u /* 24 KiB; with rt_proc a mapping of 32 */
+#define LANES_STEP 512u
+
+/* ---- growth ---- */
+
+static bool remap(const struct rt_growing *g, uint64_t unit, uint32_t from, uint32_t to)
+{
+	return !sys_failed(sys4(__NR_mremap, (long)g->start, (long)(g->head + from * unit),
+				(long)(g->head + to * unit), 0));
+}
+
+/*
+ * Make it `want` units long.  False: not now.  Who forks while another thread is between the system
+ * call and the store has a child whose mapping is longer than it knows; `next` tells it.
+ */
+static bool grow(struct rt_growing *g, uint64_t unit, uint32_t want)
+{
+	uint32_t old = __atomic_load_n(&g->now, __ATOMIC_ACQUIRE);
+	uint32_t next = __atomic_load_n(&g->next, __ATOMIC_RELAXED);
+	uint64_t mask = rt_signals_block();
+	bool grown = false;
+
+	if (old >= want) {
+		grown = true;
+	} else {
+		__atomic_store_n(&g->next, want, __ATOMIC_RELAXED);
+		grown = remap(g, unit, old, want);
+		if (!grown && next > old) {
+			want = want > next ? want : next + 1;
+			grown = remap(g, unit, next, want);
+		}
+		if (grown) /* only one thread comes here from `old` */
+			__atomic_store_n(&g->now, want, __ATOMIC_RELEASE);
+		else
+			__atomic_store_n(&g->next, next, __ATOMIC_RELAXED);
+	}
+	rt_signals_restore(mask);
+	return grown || __atomic_load_n(&g->now, __ATOMIC_ACQUIRE) >= want;
+}
+
+/* ---- the pool ---- */
+
+static uint32_t pool_ready(void)
+{
+	uint32_t ready = __atomic_load_n(&kron_rt.ctl->chunks_ready, __ATOMIC_ACQUIRE);
+
+	return ready < kron_rt.chunks ? ready : kron_rt.chunks;
+}
+
+long rt_pool_map(const struct rt_segment *seg)
+{
+	uint32_t opened;
+	long at;
+
+	kron_rt.chunks = (uint32_t)((seg->size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
+	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
+		kron_rt.chunks = kron_rt.ctl->chunks_max;
+	opened = pool_ready() ? pool_ready() : 1;
+	at = rt_map_shared(RT_POOL_HINT, false, (uint64_t)opened * KRON_CHUNK_SIZE,
+			   PROT_READ | PROT_WRITE, seg->fd, KRON_POOL_OFFSET);
+	if (sys_failed(at))
+		return at;
+	kron_rt.pool = (uint8_t *)at;
+	kron_rt.opened = (struct rt_growing){.start = (uint64_t)at, .now = opened};
+	return rt_private_map();
+}
+
+void rt_pool_unmap(void)
+{
+	if (kron_rt.pool)
+		sys_munmap(kron_rt.pool, rt_pool_size());
+	rt_private_unmap();
+}
+
+uint64_t rt_pool_size(void)
+{
+	return (uint64_t)__atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE) * KRON_CHUNK_SIZE;
+}
+
+uint32_t rt_pool_usable(void)
+{
+	uint32_t ready = pool_ready();
+	uint32_t opened = __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
+
+	if (ready <= opened)
+		return ready;
+	/* in the way once, in the way for ever, or nearly so: do not ask at each chunk */
+	if (kron_rt.quiet || __atomic_load_n(&kron_rt.not_opened, __ATOMIC_RELAXED) == ready)
+		return opened;
+	if (!grow(&kron_rt.opened, KRON_CHUNK_SIZE, ready)) {
+		__atomic_store_n(&kron_rt.not_opened, ready, __ATOMIC_RELAXED);
+		return __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
+	}
+	return ready;
+}
+
+void rt_memory_open_ahead(void)
+{
+	uint32_t wanted = kron_rt.chunks < QUIET_CHUNKS ? kron_rt.chunks : QUIET_CHUNKS;
+
+	/* Chunks that have no pages yet are not touched before they are FREE. */
+	grow(&kron_rt.opened, KRON_CHUNK_SIZE, wanted > pool_ready() ? wanted : pool_ready());
+	rt_private_holds(kron_rt.lanes_before % RT_LANES_MAX + QUIET_LANES);
+}
+
+/*
+ * First touches of pages, in the midst of samples, would double a probe's cost: have them all
+ * made at once, the first time that this process gets the chunk.
+ */
+void rt_pool_populate(uint32_t index)
+{
+	uint64_t bit = 1ull << index % 64;
+	uint64_t *word = &kron_rt.proc->populated[index / 64];
+
+	if (kron_rt.quiet || __atomic_load_n(word, __ATOMIC_RELAXED) & bit)
+		return;
+	sys_madvise(rt_pool_chunk(index), KRON_CHUNK_SIZE, MADV_POPULATE_WRITE);
+	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
+
+/* ---- what a fork wipes ---- */
+
+static uint64_t private_size(uint32_t lanes)
+{
+	return RT_PROC_SIZE + (uint64_t)lanes * sizeof(struct rt_lane);
+}
+_Static_assert((RT_PROC_SIZE + LANES_FIRST * sizeof(struct rt_lane)) % 4096 == 0, "whole pages");
+_Static_assert(LANES_STEP * sizeof(struct rt_lane) % 4096 == 0, "whole pages");
+
+static void use_private(long at)
+{
+	kron_rt.proc = (struct rt_proc *)at;
+	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
+	kron_rt.mapped = (struct rt_growing){
+		.start = (uint64_t)at, .head = RT_PROC_SIZE, .now = LANES_FIRST};
+#ifndef RT_STATIC
+	kron_rt_lanes_start = (uint64_t)kron_rt.lanes;
+	kron_rt_lanes_size = (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane);
+#endif
+}
+
+#ifdef RT_STATIC
+bool rt_private_share(void)
+{
+	struct rt_mapping m;
+
+	if (!rt_mapping_at(RT_LANES_HINT, &m) || m.start != RT_LANES_HINT || m.ino ||
+	    m.end != m.start + private_size(LANES_FIRST) || mini_mismatch(m.rights, "rw-p", 4) != 4)
+		return false;
+	use_private(RT_LANES_HINT);
+	return true;
+}
+#endif
+
+long rt_private_map(void)
+{
+	const uint64_t size = private_size(LANES_FIRST);
+	long at = sys_mmap((void *)RT_LANES_HINT, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long ret;
+
+	if (sys_failed(at))
+		return at;
+	ret = sys_madvise((void *)at, size, MADV_WIPEONFORK);
+	if (ret) {
+		sys_munmap((void *)at, size);
+		return ret;
+	}
+	use_private(at);
+	return 0;
+}
+
+uint64_t rt_private_size(void)
+{
+	return private_size(__atomic_load_n(&kron_rt.mapped.now, __ATOMIC_ACQUIRE));
+}
+
+void rt_private_unmap(void)
+{
+	if (kron_rt.proc)
+		sys_munmap(kron_rt.proc, rt_private_size());
+}
+
+bool rt_private_holds(uint32_t lanes)
+{
+	uint32_t mapped = __atomic_load_n(&kron_rt.mapped.now, __ATOMIC_ACQUIRE);
+
+	if (lanes <= mapped)
+		return true;
+	if (kron_rt.quiet || lanes > RT_LANES_MAX)
+		return false;
+	lanes = mapped + (lanes - mapped + LANES_STEP - 1) / LANES_STEP * LANES_STEP;
+	if (lanes > RT_LANES_MAX + LANES_STEP)
+		return false;
+	return grow(&kron_rt.mapped, sizeof(struct rt_lane), lanes);
+}

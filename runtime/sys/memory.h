@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memory.h - what the runtime maps of its own accord, and how it grows.
+ */
+#ifndef RUNTIME_MEMORY_H
+#define RUNTIME_MEMORY_H
+
+#include "runtime/core/rt.h"
+
+/* Map as much of the pool as has pages, and what a fork wipes.  0 or -errno. */
+long rt_pool_map(const struct rt_segment *seg) __attribute__((visibility("hidden")));
+void rt_pool_unmap(void) __attribute__((visibility("hidden")));
+/* Chunks [0, n) that may be touched. */
+uint32_t rt_pool_usable(void) __attribute__((visibility("hidden")));
+/* Nothing can be mapped later: map what may be needed of pool and lanes. */
+void rt_memory_open_ahead(void) __attribute__((visibility("hidden")));
+/* Have the pages of a chunk in our page table. */
+void rt_pool_populate(uint32_t index) __attribute__((visibility("hidden")));
+
+static inline struct kron_chunk *rt_pool_chunk(uint32_t index)
+{
+	return (struct kron_chunk *)(kron_rt.pool + (uint64_t)index * KRON_CHUNK_SIZE);
+}
+
+/* Bytes of each of the two mappings. */
+uint64_t rt_pool_size(void) __attribute__((visibility("hidden")));
+uint64_t rt_private_size(void) __attribute__((visibility("hidden")));
+
+/* The process page and the first lanes: zero pages for every child with memory of its own. */
+long rt_private_map(void) __attribute__((visibility("hidden")));
+void rt_private_unmap(void) __attribute__((visibility("hidden")));
+/* RT_STATIC: that of another module's runtime, if it is where it should be. */
+bool rt_private_share(void) __attribute__((visibility("hidden")));
+/* May lanes [0, n) be touched? */
+bool rt_private_holds(uint32_t lanes) __attribute__((visibility("hidden")));
+
+#endif

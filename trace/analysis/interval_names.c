@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * interval_names.c - see interval_names.h.
+ *
+ *   functions ─► sorted by name, twice where it has parameters ─► search ─► event
+ */
+#define _GNU_SOURCE
+#include "trace/analysis/interval_names.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "trace/text.h"
+
+struct name {
+	const char *name;
+	size_t length; /* of the part that is meant */
+	uint32_t n, module;
+};
+
+struct names {
+	const struct trace *t;
+	VEC(struct name) v;
+	char why[200];
+};
+
+static int by_text(const void *a, const void *b)
+{
+	const struct name *x = a, *y = b;
+	int order = memcmp(x->name, y->name, x->length < y->length ? x->length : y->length);
+
+	return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+static void add_name(struct names *x, const struct trace_function *f, size_t length)
+{
+	*vec_push(&x->v) =
+		(struct name){.name = f->name, .length = length, .n = f->n, .module = f->module};
+}
+
+/* Each by its whole name, and without the parameters that a demangled one has. */
+static void index_names(struct names *x, const struct trace *t)
+{
+	x->t = t;
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		const struct trace_user_event *u = &t->user_events[i];
+
+		*vec_push(&x->v) = (struct name){
+			.name = u->name, .length = strlen(u->name), .n = u->n, .module = u->module};
+	}
+	for (size_t i = 0; i < t->nfunctions; i++) {
+		const struct trace_function *f = &t->functions[i];
+		size_t length = strlen(f->name), open = strcspn(f->name, "(");
+
+		add_name(x, f, length);
+		if (open && open < length)
+			add_name(x, f, open);
+	}
+	if (x->v.n)
+		qsort(x->v.v, x->v.n, sizeof(*x->v.v), by_text);
+}
+
+static size_t first_of(const struct names *x, const struct name *key)
+{
+	size_t low = 0, high = x->v.n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (by_text(&x->v.v[mid], key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* How many functions are named so, in modules that the glob matches; *a and *b: two of them. */
+static size_t look_up(const struct names *x, const char *name, const char *glob, uint32_t *a,
+		      uint32_t *b)
+{
+	struct name key = {.name = name, .length = strlen(name)};
+	size_t found = 0;
+
+	for (size_t i = first_of(x, &key); i < x->v.n && !by_text(&x->v.v[i], &key); i++) {
+		const char *module = text_base(x->t->modules[x->v.v[i].module].path);
+
+		if (glob && fnmatch(glob, module, 0))
+			continue;
+		*(found ? b : a) = x->v.v[i].n;
+		found++;
+	}
+	return found;
+}
+
+/* OBJ:NAME's colon; not one of "::" */
+static const char *module_colon(const char *name)
+{
+	for (const char *p = name; *p; p++) {
+		if (*p != ':')
+			continue;
+		if (p[1] != ':')
+			return p > name ? p : NULL;
+		p++;
+	}
+	return NULL;
+}
+
+static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t *event)
+{
+	struct names *x = ctx;
+	uint32_t a = 0, b = 0;
+	size_t n = look_up(x, name, NULL, &a, &b);
+	const char *colon = module_colon(name);
+
+	if (!n && colon) {
+		char *glob = xstrndup(name, (size_t)(colon - name));
+
+		n = look_up(x, colon + 1, glob, &a, &b);
+		xfree(glob);
+	}
+	if (!n)
+		return "is no function of this trace";
+	if (n > 1) {
+		snprintf(x->why, sizeof(x->why),
+			 "is the name of %zu functions: say which by its module, OBJ:NAME, or by "
+			 "the number of the event, such as %u or %u",
+			 n, is_exit ? KRON_EVENT_EXIT(a) : KRON_EVENT_ENTRY(a),
+			 is_exit ? KRON_EVENT_EXIT(b) : KRON_EVENT_ENTRY(b));
+		return x->why;
+	}
+	if (is_exit && trace_user_event_of(x->t, KRON_EVENT_ENTRY(a)))
+		return "is an event, not a function: nothing returns from it";
+	*event = is_exit ? KRON_EVENT_EXIT(a) : KRON_EVENT_ENTRY(a);
+	return NULL;
+}
+
+int interval_info_open(struct interval_info *info, const struct trace *t, const char *file,
+		       struct err *err)
+{
+	struct names names = {0};
+	struct interval_names find = {.find = find_name, .ctx = &names};
+	FILE *f = fopen(file, "re");
+	struct err why;
+	int code;
+
+	if (!f)
+		return err_set(err, errno, "cannot open %s: %s", file, strerror(errno));
+	index_names(&names, t);
+	code = interval_info_read(info, f, 32, &find, &why);
+	fclose(f);
+	vec_free(&names.v);
+	if (info->nerrors)
+		return err_set(err, EINVAL, "%s:%s%s", file, info->errors.v[0],
+			       info->nerrors > 1 ? " (and there are more errors)" : "");
+	if (code)
+		return err_set(err, -code, "%s: %s", file, why.msg);
+	if (!info->defs.n)
+		return err_set(err, EINVAL, "%s describes no interval", file);
+	return 0;
+}

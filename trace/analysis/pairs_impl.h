@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* pairs_impl.h - what pairs.c and pairs_child.c share; nobody else includes it. */
+#ifndef TRACE_PAIRS_IMPL_H
+#define TRACE_PAIRS_IMPL_H
+
+#include "base/vec.h"
+#include "trace/index.h"
+#include "trace/analysis/pairs.h"
+#include "trace/analysis/strands.h"
+
+#define NEAR (1u << 20)
+#define APART 4096u
+#define HALF (1u << 31)
+
+/* Of one function in one lane: open frames, all of one root.  Others are searched for. */
+struct activity {
+	uint32_t root, count;
+};
+
+/* How far below functions their callees were; those that are not here: APART. */
+struct reach {
+	struct index functions;
+	VEC(uint32_t) gap; /* by index */
+};
+
+struct lane {
+	struct strand_set set;
+	struct strand *cur;          /* NULL: unknown, or no open frames */
+	struct strand *plain;        /* frames whose samples have no stack pointer */
+	const struct strand *newest; /* of the frame that pair_sink.node is asked about */
+	struct activity *active;
+	struct reach *reach; /* NULL: nothing was learnt */
+	uint64_t events;     /* so far */
+	uint64_t last_tsc, loss_tsc;
+	uint32_t number;   /* of the trace's lanes */
+	uint32_t switches; /* between strands */
+	bool has_loss;
+	bool child_ended;          /* a record said so: the next sample is its parent's */
+	struct children *children; /* pairs_child.c; NULL: there were none */
+};
+
+struct pairs {
+	const struct trace *t;
+	struct pair_sink sink;
+	struct pair_counts counts;
+	struct lane *lanes;
+	struct strand_pool pool;
+	uint32_t nfunctions;    /* numbers below it have activity */
+	struct activity *spare; /* all zero: of a lane that ended */
+};
+
+/* Close frames[keep..] from the top, by inference.  The strand stays, even if empty. */
+void pairs_close_above(struct pairs *p, struct lane *l, struct strand *s, uint32_t keep,
+		       const struct trace_event *e, struct moment at);
+/* Give an empty strand back; what it interrupted, or was called from, runs again. */
+void pairs_retire(struct pairs *p, struct lane *l, struct strand *s);
+
+static inline struct moment pairs_now(const struct lane *l, const struct trace_event *e)
+{
+	return (struct moment){e->tsc, l->events};
+}
+
+/* ---- which strand runs (pairs_stack.c) ---- */
+
+/* s goes on, and what waits for it; what ran until now, or waited for that, does not. */
+void pairs_make_current(struct lane *l, struct strand *s, const struct trace_event *e);
+/* x waits for s, or is s: what runs there was begun by x, or has interrupted it. */
+bool pairs_is_waiting(const struct strand *x, const struct strand *s);
+/* When frames that turn out to be dead ended at the latest. */
+struct moment pairs_end_of(const struct lane *l, const struct strand *s,
+			   const struct trace_event *e);
+/* A strand for a frame that fits nowhere, on top of what runs now. */
+struct strand *pairs_begin_strand(struct pairs *p, struct lane *l, const struct trace_event *e,
+				  bool linked);
+/* Cut frames[at..] off into a strand of their own, set aside.  0 < at < n. */
+void pairs_cut(struct pairs *p, struct lane *l, struct strand *s, uint32_t at,
+	       const struct trace_event *e);
+/*
+ * The reach of a function (pairs.c).  Of each lane its own, so that a lane reads the same alone and
+ * among others.
+ */
+void pairs_learn_reach(struct lane *l, uint32_t function, uint32_t gap);
+uint32_t pairs_reach_of(const struct lane *l, uint32_t function);
+void pairs_free_reach(struct lane *l);
+
+/* ---- children that borrow the lane (pairs_child.c) ---- */
+
+/* A record VFORK, SPAWN, CHILD_ENDS or CHILD_LIVES. */
+void children_record(struct pairs *p, struct lane *l, const struct trace_event *e);
+/* A sample behind the end of a child: what it has left open ends. */
+void children_end(struct pairs *p, struct lane *l, const struct trace_event *e);
+/* An exit without an entry: is it that of a vfork that returned in its child before? */
+bool children_second_return(struct pairs *p, struct lane *l, const struct trace_event *e,
+			    uint32_t function);
+void children_free(struct lane *l);
+
+#endif

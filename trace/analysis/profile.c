@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * profile.c - see profile.h.
+ *
+ * Lanes are read one after another: their order does not matter to a sum, and so neither a
+ * merge nor the state of more than one thread is needed.
+ *
+ *   calls   entry samples
+ *   total   time between entry and exit, of outermost calls only: recursion counts once
+ *   self    total without the time in probed callees, of all calls
+ *   avg, min, max    of all calls; a call that spans a loss counts for none of the three, for
+ *                    its entry and exit may belong to different calls
+ *   inferred  calls closed by inference: by an exception, or because the exit has no probe.
+ *             They are taken to last until their caller is seen again, so their times are
+ *             upper limits
+ *   CPU     a call counts for the CPU that it was entered on
+ *
+ * Functions below nstats have an array; other numbers, and everything by CPU, a hash table.
+ * What must be known of a call that is still open (where and after how many samples it began)
+ * is kept in a pool whose index pairs.c carries as the frame's node.
+ */
+#define _GNU_SOURCE
+#include "trace/analysis/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+
+struct open_call {
+	uint64_t samples;  /* of the thread up to its entry */
+	uint64_t children; /* probes enclosed by its callees */
+	uint64_t off;      /* ticks that the thread was off a processor before its entry */
+	uint64_t off_children;
+	uint32_t cpu;
+};
+
+struct gather {
+	struct profile *p;
+	struct profile_want want;
+	bool want_more;
+	struct profile_stat *stats; /* by function number, below nstats */
+	uint32_t nstats;
+	VEC(struct profile_row) others; /* found by function and group in `slots` */
+	uint32_t *slots;
+	size_t nslots;
+	VEC(uint32_t) touched; /* functions below nstats that were called in this group */
+	VEC(struct open_call) open;
+	VEC(uint32_t) unused;    /* places in open */
+	uint64_t samples;        /* of this thread so far */
+	uint32_t cpu;            /* of this sample */
+	uint64_t tsc;            /* likewise */
+	struct offcpu_walk walk; /* of this thread */
+};
+
+/* ---- where sums are ---- */
+
+static size_t hash(uint32_t function, uint32_t group)
+{
+	return (size_t)((((uint64_t)group << 32 | function) * 0x9e3779b97f4a7c15ull) >> 24);
+}
+
+static void grow_slots(struct gather *g)
+{
+	size_t n = g->nslots ? g->nslots * 2 : 64;
+
+	xfree(g->slots);
+	g->slots = xcalloc(n, sizeof(*g->slots));
+	g->nslots = n;
+	for (size_t i = 0; i < g->others.n; i++) {
+		size_t at = hash(g->others.v[i].function, g->others.v[i].group) & (n - 1);
+
+		while (g->slots[at])
+			at = (at + 1) & (n - 1);
+		g->slots[at] = (uint32_t)i + 1;
+	}
+}
+
+static struct profile_stat *other_stat(struct gather *g, uint32_t function, uint32_t group)
+{
+	struct profile_row *r;
+	size_t at;
+
+	if (g->others.n * 2 >= g->nslots)
+		grow_slots(g);
+	at = hash(function, group) & (g->nslots - 1);
+	for (; g->slots[at]; at = (at + 1) & (g->nslots - 1)) {
+		r = &g->others.v[g->slots[at] - 1];
+		if (r->function == function && r->group == group)
+			return &r->s;
+	}
+	r = vec_push(&g->others);
+	r->function = function;
+	r->group = group;
+	g->slots[at] = (uint32_t)g->others.n;
+	return &r->s;
+}
+
+static inline bool has_array(const struct gather *g, uint32_t function)
+{
+	return function < g->nstats && g->want.by != PROFILE_BY_CPU;
+}
+
+static inline struct profile_stat *stat_of(struct gather *g, uint32_t function, uint32_t cpu)
+{
+	if (has_array(g, function))
+		return &g->stats[function];
+	return other_stat(g, function, g->want.by == PROFILE_BY_CPU ? cpu : 0);
+}
+
+static struct profile_more *more_of(struct profile_stat *s)
+{
+	if (!s->more)
+		s->more = xcalloc(1, sizeof(*s->more));
+	return s->more;
+}
+
+static void free_stat(struct profile_stat *s)
+{
+	loghist_free(&s->lengths);
+	if (s->more)
+		loghist_free(&s->more->lengths);
+	xfree(s->more);
+	s->more = NULL;
+}
+
+/* ---- calls ---- */
+
+/* A call begins: note what its end will be compared with. */
+static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
+{
+	struct gather *g = ctx;
+	struct open_call *o;
+	uint32_t at;
+
+	(void)caller;
+	(void)function;
+	if (g->unused.n) {
+		at = g->unused.v[--g->unused.n];
+	} else {
+		at = (uint32_t)g->open.n;
+		vec_push(&g->open);
+	}
+	o = &g->open.v[at];
+	*o = (struct open_call){.samples = g->samples, .cpu = g->cpu};
+	if (g->want.offcpu)
+		o->off = offcpu_before(&g->walk, g->tsc);
+	return at;
+}
+
+static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, uint32_t depth)
+{
+	struct gather *g = ctx;
+
+	(void)depth;
+	if (!stat_of(g, function, e->cpu)->calls++ && has_array(g, function))
+		*vec_push(&g->touched) = function;
+}
+
+static inline void add_length(struct profile_stat *s, uint64_t time)
+{
+	s->measured++;
+	s->sum += time;
+	s->squares += (profile_square)time * time;
+	if (~time > s->inverse_min)
+		s->inverse_min = ~time;
+	if (time > s->max)
+		s->max = time;
+}
+
+static void add_off(struct gather *g, struct profile_more *m, const struct pair_call *c,
+		    const struct open_call *o)
+{
+	uint64_t until = offcpu_before(&g->walk, c->exit_tsc);
+	uint64_t off = until > o->off ? until - o->off : 0;
+
+	if (c->payer != PAIR_NO_NODE)
+		g->open.v[c->payer].off_children += off;
+	m->self_off += off > o->off_children ? off - o->off_children : 0;
+	if (!c->recursive)
+		m->total_off += off;
+}
+
+static void add_virtual(struct gather *g, struct profile_more *m, const struct pair_call *c,
+			struct open_call *o)
+{
+	uint64_t probes = g->samples - o->samples, time = c->exit_tsc - c->entry_tsc;
+	uint64_t length = profile_without(g->p, time, probes);
+
+	if (c->payer != PAIR_NO_NODE)
+		g->open.v[c->payer].children += probes;
+	m->self_probes += probes > o->children ? probes - o->children : 0;
+	if (!c->recursive)
+		m->total_probes += probes;
+	if (c->spans_loss)
+		return;
+	m->sum_probes += probes;
+	if (~length > m->virtual_inverse_min)
+		m->virtual_inverse_min = ~length;
+	if (length > m->virtual_max)
+		m->virtual_max = length;
+	if (g->want.percentiles)
+		loghist_add(&m->lengths, length);
+}
+
+static inline void add_call(struct gather *g, struct profile_stat *s, const struct pair_call *c)
+{
+	uint64_t time = c->exit_tsc - c->entry_tsc;
+
+	s->inferred += c->inferred;
+	if (!c->recursive)
+		s->total += time;
+	s->self += time - c->children_tsc;
+	if (c->spans_loss)
+		return;
+	add_length(s, time);
+	if (g->want.percentiles)
+		loghist_add(&s->lengths, time);
+}
+
+static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
+{
+	(void)e;
+	add_call(ctx, stat_of(ctx, c->function, 0), c);
+}
+
+/* The same where something is known of the call from its beginning. */
+static void on_leave_open(void *ctx, const struct trace_event *e, const struct pair_call *c)
+{
+	struct gather *g = ctx;
+	struct open_call *o = &g->open.v[c->node];
+	struct profile_stat *s = stat_of(g, c->function, o->cpu);
+
+	add_call(g, s, c);
+	if (g->want.virtual)
+		add_virtual(g, more_of(s), c, o);
+	if (g->want.offcpu)
+		add_off(g, more_of(s), c, o);
+	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
+		g->p->totals.moved++;
+	*vec_push(&g->unused) = c->node;
+}
+
+static void on_special(void *ctx, const struct trace_event *e)
+{
+	struct gather *g = ctx;
+
+	if (e->s.event == KRON_EVENT_LOST) {
+		g->p->totals.lost += e->s.payload;
+		g->p->totals.loss_places++;
+	}
+}
+
+/* ---- groups ---- */
+
+static void fill_percentiles(uint64_t *out, const struct loghist *h, uint64_t min, uint64_t max)
+{
+	static const unsigned percents[] = {50, 90, 99};
+
+	for (int i = 0; i < PROFILE_NPERCENTILES; i++) {
+		out[i] = loghist_percentile(h, percents[i]);
+		if (out[i] > max)
+			out[i] = max;
+		if (out[i] < min)
+			out[i] = min;
+	}
+}
+
+static void take_row(struct gather *g, uint32_t function, uint32_t group, struct profile_stat *s)
+{
+	struct profile_row *r = vec_push(&g->p->rows);
+	const struct trace_function *f = trace_function_of(g->p->t, KRON_EVENT_ENTRY(function));
+
+	r->function = function;
+	r->group = g->want.by != PROFILE_BY_GROUP ? group : f ? f->level : 0;
+	r->s = *s;
+	memset(s, 0, sizeof(*s));
+	if (!r->s.measured || !g->want.percentiles)
+		return;
+	fill_percentiles(r->percentile, &r->s.lengths, ~r->s.inverse_min, r->s.max);
+	if (r->s.more) {
+		fill_percentiles(r->virtual_percentile, &r->s.more->lengths,
+				 ~r->s.more->virtual_inverse_min, r->s.more->virtual_max);
+		loghist_free(&r->s.more->lengths);
+	}
+	if (!g->want.histograms)
+		loghist_free(&r->s.lengths);
+}
+
+/* What was gathered since the last time belongs to this thread or process. */
+static void end_group(struct gather *g, uint32_t group)
+{
+	vec_for(&g->touched, f)
+		take_row(g, *f, group, &g->stats[*f]);
+	g->touched.n = 0;
+	vec_for(&g->others, r)
+		take_row(g, r->function, g->want.by == PROFILE_BY_CPU ? r->group : group, &r->s);
+	g->others.n = 0;
+	if (g->slots)
+		memset(g->slots, 0, g->nslots * sizeof(*g->slots));
+}
+
+static bool ends_group(const struct gather *g, size_t lane)
+{
+	const struct trace *t = g->p->t;
+
+	if (lane + 1 == t->nlanes || g->want.by == PROFILE_BY_THREAD)
+		return true;
+	return g->want.by == PROFILE_BY_PROCESS &&
+	       t->lanes[lane].proc_uid != t->lanes[lane + 1].proc_uid;
+}
+
+static void read_lane(struct gather *g, struct pairs *pairs, size_t lane)
+{
+	struct trace_cursor *c = trace_cursor_open(g->p->t, (int)lane);
+	struct profile_totals *totals = &g->p->totals;
+	uint64_t first = UINT64_MAX, last = 0;
+	uint32_t cpu = UINT32_MAX;
+	struct trace_event e;
+
+	g->samples = 0;
+	if (g->want.offcpu)
+		offcpu_of(g->want.offcpu, g->p->t->lanes[lane].tid, &g->walk);
+	while (trace_cursor_next(c, &e)) {
+		g->tsc = e.tsc;
+		if (e.s.event < KRON_EVENT_SPECIAL) {
+			g->samples++;
+			first = e.tsc < first ? e.tsc : first;
+			last = e.tsc > last ? e.tsc : last;
+			totals->migrations += e.cpu != cpu && cpu != UINT32_MAX;
+			cpu = g->cpu = e.cpu;
+		}
+		pairs_feed(pairs, &e);
+	}
+	trace_cursor_close(c);
+	pairs_finish_lane(pairs, (uint32_t)lane);
+	totals->samples += g->samples;
+	totals->thread_ticks += last > first ? last - first : 0;
+	if (g->want.offcpu && last > first)
+		totals->off_ticks += offcpu_before(&g->walk, last) - offcpu_before(&g->walk, first);
+}
+
+static void read_lanes(struct gather *g)
+{
+	bool open = g->want.virtual || g->want.offcpu || g->want.by == PROFILE_BY_CPU;
+	struct pair_sink sink = {
+		.ctx = g,
+		.enter = on_enter,
+		.leave = open ? on_leave_open : on_leave,
+		.node = open ? on_node : NULL,
+		.special = on_special,
+		.want_recursive = true,
+	};
+	struct pairs *pairs = pairs_open(g->p->t, &sink);
+
+	for (size_t lane = 0; lane < g->p->t->nlanes; lane++) {
+		read_lane(g, pairs, lane);
+		if (ends_group(g, lane))
+			end_group(g, (uint32_t)lane);
+	}
+	g->p->totals.calls = *pairs_counts(pairs);
+	pairs_close(pairs);
+}
+
+double profile_session_real(const struct trace *t, const char *key)
+{
+	const char *s = trace_session(t, key);
+	double v = s ? strtod(s, NULL) : 0;
+
+	return v > 0 && v < 1e9 ? v : 0;
+}
+
+/*
+ * The cost was measured in a loop over samples that stay in the cache.  A program that does
+ * nothing but small calls was seen to pay from 6% less (what the processor does meanwhile) to
+ * 30% more (on a busy machine), so that is the least to reckon with.
+ */
+#define PROBE_ERROR 0.3
+
+void profile_know_probe(const struct trace *t, double *ticks, double *error)
+{
+	double ns = profile_session_real(t, "probe_ns");
+	double limit = profile_session_real(t, "probe_ns_limit");
+	double rest = limit < ns ? ns - limit : 0;
+
+	*ticks = ns * t->tsc_hz / 1e9;
+	*error = (rest > ns * PROBE_ERROR ? rest : ns * PROBE_ERROR) * t->tsc_hz / 1e9;
+}
+
+int profile_check_virtual(const struct trace *t, struct err *err)
+{
+	if (profile_session_real(t, "probe_ns") > 0)
+		return 0;
+	return err_set(err, ENODATA,
+		       "this trace has no virtual times: what a probe costs was not measured");
+}
+
+void profile_gather(struct profile *p, const struct trace *t, const struct profile_want *want)
+{
+	struct gather g = {.p = p, .want = *want, .nstats = trace_function_limit(t)};
+
+	memset(p, 0, sizeof(*p));
+	p->t = t;
+	profile_know_probe(t, &p->probe_ticks, &p->probe_error);
+	g.stats = xcalloc(g.nstats, sizeof(*g.stats));
+	read_lanes(&g);
+	vec_free(&g.touched);
+	vec_free(&g.others);
+	vec_free(&g.open);
+	vec_free(&g.unused);
+	xfree(g.slots);
+	xfree(g.stats);
+}
+
+void profile_free(struct profile *p)
+{
+	vec_for(&p->rows, r)
+		free_stat(&r->s);
+	vec_free(&p->rows);
+}
+
+/* ---- of one row ---- */
+
+/* All there is where every call spans a loss. */
+static uint64_t rough_average(const struct profile_stat *s)
+{
+	return s->calls ? s->total / s->calls : 0;
+}
+
+uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s)
+{
+	if (s->measured)
+		return trace_ns(t, s->sum) / s->measured;
+	return s->calls ? trace_ns(t, s->total) / s->calls : 0;
+}
+
+uint64_t profile_minimum(const struct profile_stat *s)
+{
+	return s->measured ? ~s->inverse_min : rough_average(s);
+}
+
+uint64_t profile_maximum(const struct profile_stat *s)
+{
+	return s->measured ? s->max : rough_average(s);
+}
+
+uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probes)
+{
+	double cost = (double)probes * p->probe_ticks;
+
+	return cost < (double)ticks ? ticks - (uint64_t)(cost + 0.5) : 0;
+}
+
+uint64_t profile_on_cpu_total(const struct profile_row *r)
+{
+	uint64_t off = r->s.more ? r->s.more->total_off : 0;
+
+	return r->s.total > off ? r->s.total - off : 0;
+}
+
+uint64_t profile_on_cpu_self(const struct profile_row *r)
+{
+	uint64_t off = r->s.more ? r->s.more->self_off : 0;
+
+	return r->s.self > off ? r->s.self - off : 0;
+}
+
+struct profile_virtual profile_virtual_of(const struct profile *p, const struct profile_row *r)
+{
+	static const struct profile_more none;
+	const struct profile_stat *s = &r->s;
+	const struct profile_more *m = s->more ? s->more : &none;
+	struct profile_virtual v = {
+		.total = profile_without(p, s->total, m->total_probes),
+		.self = profile_without(p, s->self, m->self_probes),
+		.total_error = number_u64((double)m->total_probes * p->probe_error + 0.5),
+		.self_error = number_u64((double)m->self_probes * p->probe_error + 0.5),
+	};
+
+	if (s->measured) {
+		v.average_ns =
+			trace_ns(p->t, profile_without(p, s->sum, m->sum_probes)) / s->measured;
+		v.minimum = ~m->virtual_inverse_min;
+		v.maximum = m->virtual_max;
+	} else if (s->calls) {
+		v.average_ns = trace_ns(p->t, v.total) / s->calls;
+		v.minimum = v.maximum = v.total / s->calls;
+	}
+	return v;
+}
+
+/* In 1024ths of a tick: as fine as profile_average_ns(), which is what people see. */
+static uint64_t finer_average(const struct profile_stat *s)
+{
+	unsigned __int128 sum = s->measured ? s->sum : s->total;
+	uint64_t n = s->measured ? s->measured : s->calls;
+	unsigned __int128 average = n ? (sum << 10) / n : 0;
+
+	return average < UINT64_MAX ? (uint64_t)average : UINT64_MAX;
+}
+
+uint64_t profile_value(const struct profile_row *r, int key)
+{
+	switch (key) {
+	case PROFILE_SELF:
+		return r->s.self;
+	case PROFILE_CALLS:
+		return r->s.calls;
+	case PROFILE_AVG:
+		return finer_average(&r->s);
+	case PROFILE_MIN:
+		return profile_minimum(&r->s);
+	case PROFILE_MAX:
+		return profile_maximum(&r->s);
+	case PROFILE_KEY_P50:
+	case PROFILE_KEY_P90:
+	case PROFILE_KEY_P99:
+		return r->percentile[key - PROFILE_KEY_P50];
+	case PROFILE_ON_CPU:
+		return profile_on_cpu_total(r);
+	case PROFILE_SELF_ON_CPU:
+		return profile_on_cpu_self(r);
+	default:
+		return r->s.total;
+	}
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trigger.c - see trigger.h; trigger_parse.c makes what runs here.
+ *
+ *   states[thread].met[k]: when the first k+1 steps were met last, in order and in time
+ *   waits: what the last step waits for, all threads' in one list in order of their beginning
+ *
+ * A sample that meets step k moves the time of the steps before it up to there.  Going from the
+ * last step to the first, no sample counts for two steps.
+ *
+ * A without B: of several A the first waits, for its time is over first, and a B ends the waiting
+ * of all.  So there is one wait a thread.
+ *
+ * FUNC>T: a call is known by its stack pointer S.  While it runs, all samples of its stack lie
+ * below S.  So it has ended with the first one at S, its exit mostly; or with one less than APART
+ * above, where exceptions, longjmp() or an exit without a probe left it.  One farther above may
+ * also be another stack that lies there: then the call is set aside.  It has ended, unless its exit
+ * comes after all: from then on the thread is known to have several stacks, and what is set aside
+ * there goes on waiting.  Calls of FUNC inside one that waits end before it, so they need not
+ * wait.  Those more than APART below it wait all the same, for they may be on another stack; so a
+ * thread has at most one wait for each 4 KiB of stack.
+ */
+#include "trace/analysis/trigger.h"
+
+#include "trace/analysis/trigger_impl.h"
+
+#define APART 4096u /* as in pairs.c: the next frame of a stack is nearer than this */
+
+/* ---- the list of waits ---- */
+
+static struct trigger_wait *wait_at(const struct trigger *g, uint32_t i)
+{
+	return i ? &g->waits.v[i - 1] : NULL;
+}
+
+static uint32_t take_wait(struct trigger *g)
+{
+	uint32_t i = g->unused;
+
+	if (i) {
+		g->unused = g->waits.v[i - 1].sibling;
+		return i;
+	}
+	vec_push(&g->waits);
+	return (uint32_t)g->waits.n;
+}
+
+static void find_open_sp(const struct trigger *g, struct trigger_state *s)
+{
+	const struct trigger_wait *w;
+
+	s->open_sp = UINT32_MAX;
+	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
+		if (w->sp < s->open_sp)
+			s->open_sp = w->sp;
+}
+
+/* In order of `since`; a sample may come late, so look for its place from the end. */
+static void begin_wait(struct trigger *g, uint32_t state, const struct trace_event *e)
+{
+	struct trigger_state *s = &g->states.v[state];
+	uint32_t i = take_wait(g), before = g->youngest;
+	struct trigger_wait *w, *next;
+
+	while (before && wait_at(g, before)->since > e->tsc)
+		before = wait_at(g, before)->before;
+	w = wait_at(g, i);
+	*w = (struct trigger_wait){
+		.since = e->tsc,
+		.lane = e->lane,
+		.state = state,
+		.before = before,
+		.next = before ? wait_at(g, before)->next : g->oldest,
+		.sibling = s->waits,
+		.sp = e->s.payload,
+	};
+	s->waits = g->begun = i;
+	if (before)
+		wait_at(g, before)->next = i;
+	else
+		g->oldest = i;
+	next = wait_at(g, w->next);
+	if (next)
+		next->before = i;
+	else
+		g->youngest = i;
+	find_open_sp(g, s);
+}
+
+static void end_wait(struct trigger *g, uint32_t i)
+{
+	struct trigger_wait *w = wait_at(g, i);
+	struct trigger_state *s = &g->states.v[w->state];
+	uint32_t *p = &s->waits;
+
+	while (*p != i)
+		p = &wait_at(g, *p)->sibling;
+	*p = w->sibling;
+	if (w->before)
+		wait_at(g, w->before)->next = w->next;
+	else
+		g->oldest = w->next;
+	if (w->next)
+		wait_at(g, w->next)->before = w->before;
+	else
+		g->youngest = w->before;
+	w->sibling = g->unused;
+	g->unused = i;
+	if (g->begun == i)
+		g->begun = 0;
+	find_open_sp(g, s);
+}
+
+static void end_all_waits(struct trigger *g, struct trigger_state *s)
+{
+	while (s->waits)
+		end_wait(g, s->waits);
+}
+
+/* ---- what to look at ---- */
+
+static void free_steps(struct trigger *g)
+{
+	for (uint32_t i = 0; i < g->nsteps; i++) {
+		condition_free(g->steps[i].condition);
+		condition_free(g->steps[i].also);
+	}
+	condition_free(g->ends);
+}
+
+void trigger_free(struct trigger *g)
+{
+	if (!g)
+		return;
+	free_steps(g);
+	vec_free(&g->states);
+	vec_free(&g->waits);
+	xfree(g->by_event);
+	xfree(g);
+}
+
+/* fn(c) for each condition. */
+#define FOR_CONDITIONS(g, c, statement)                                 \
+	do {                                                            \
+		for (uint32_t i_ = 0; i_ < (g)->nsteps; i_++) {         \
+			struct condition *c = (g)->steps[i_].condition; \
+			statement;                                      \
+			c = (g)->steps[i_].also;                        \
+			if (c)                                          \
+				statement;                              \
+		}                                                       \
+		if ((g)->ends) {                                        \
+			struct condition *c = (g)->ends;                \
+			statement;                                      \
+		}                                                       \
+	} while (0)
+
+static enum condition_answer of_event(const struct trigger_step *step, uint32_t event)
+{
+	enum condition_answer a = condition_of_event(step->condition, event), b;
+
+	if (!step->also)
+		return a;
+	b = condition_of_event(step->also, event);
+	return a < b ? a : b; /* the weaker of the two */
+}
+
+/* What samples with this number may meet, and, *sure, what they do meet. */
+static uint8_t wants_of(const struct trigger *g, uint32_t event, uint8_t *sure)
+{
+	enum condition_answer a;
+	uint8_t bits = 0;
+
+	*sure = 0;
+	for (uint32_t k = 0; k < g->nsteps; k++) {
+		a = of_event(&g->steps[k], event);
+		bits |= (uint8_t)((a != CONDITION_FAILS) << k);
+		*sure |= (uint8_t)((a == CONDITION_HOLDS) << k);
+	}
+	a = g->ends ? condition_of_event(g->ends, event) : CONDITION_FAILS;
+	bits |= a != CONDITION_FAILS ? TRIGGER_ENDS : 0;
+	*sure |= a == CONDITION_HOLDS ? TRIGGER_ENDS : 0;
+	if (g->kind == TRIGGER_CALL) {
+		bits |= TRIGGER_FRAMES;
+		*sure |= TRIGGER_FRAMES;
+	}
+	return bits;
+}
+
+static void make_table(struct trigger *g, const struct trace *t)
+{
+	uint32_t n = trace_function_limit(t);
+
+	for (size_t i = 0; i < t->nuser_events; i++)
+		if (t->user_events[i].n >= n && t->user_events[i].n < 1u << 26)
+			n = t->user_events[i].n + 1;
+	xfree(g->by_event);
+	g->nevents = 2 * n;
+	g->by_event = xcalloc(2ul * g->nevents + 1, 1);
+	for (uint32_t i = 0; i < g->nevents; i++)
+		g->by_event[i] = wants_of(g, i, &g->by_event[g->nevents + i]);
+	for (size_t i = 0; i < t->nuser_events; i++) /* their payload is no stack pointer */
+		if (2 * t->user_events[i].n < g->nevents) {
+			g->by_event[2 * t->user_events[i].n] &= (uint8_t)~TRIGGER_FRAMES;
+			g->by_event[g->nevents + 2 * t->user_events[i].n] &=
+				(uint8_t)~TRIGGER_FRAMES;
+		}
+}
+
+void trigger_bind_names(struct trigger *g, const struct trace *t)
+{
+	FOR_CONDITIONS(g, c, condition_bind_names(c, t));
+	make_table(g, t);
+}
+
+static void make_state(struct trigger *g, uint32_t lane)
+{
+	while (g->states.n <= (g->across ? 0 : lane))
+		vec_push(&g->states)->open_sp = UINT32_MAX;
+}
+
+void trigger_bind_lane(struct trigger *g, uint32_t lane, const struct trace_lane *l,
+		       const struct trace_proc *p)
+{
+	FOR_CONDITIONS(g, c, condition_bind_lane(c, lane, l, p));
+	make_state(g, lane);
+}
+
+static uint64_t ticks_of(uint64_t ns, double hz)
+{
+	double ticks = (double)ns * hz / 1e9;
+
+	return ticks < 0x1p62 ? (uint64_t)ticks : 1ull << 62;
+}
+
+void trigger_set_rate(struct trigger *g, double hz)
+{
+	for (uint32_t i = 0; i < g->nsteps; i++)
+		g->steps[i].within = ticks_of(g->steps[i].within_ns, hz);
+	g->limit = ticks_of(g->limit_ns, hz);
+}
+
+void trigger_bind(struct trigger *g, const struct trace *t)
+{
+	FOR_CONDITIONS(g, c, condition_bind(c, t));
+	make_table(g, t);
+	if (t->nlanes)
+		make_state(g, (uint32_t)t->nlanes - 1);
+	trigger_set_rate(g, t->tsc_hz);
+}
+
+bool trigger_names_threads(const struct trigger *g)
+{
+	bool names = false;
+
+	FOR_CONDITIONS(g, c, names |= condition_names_threads(c));
+	return names;
+}
+
+const char *trigger_unknown_name(const struct trigger *g, bool lanes)
+{
+	const char *name = NULL;
+
+	FOR_CONDITIONS(g, c, name = name ? name : condition_unknown_name(c, lanes));
+	return name;
+}
+
+bool trigger_is_across(const struct trigger *g)
+{
+	return g->across;
+}
+
+bool trigger_waits(const struct trigger *g)
+{
+	return g->kind != TRIGGER_SAMPLE;
+}
+
+/*
+ * Steps that can be met now.  One that is met need not be met again where the next one has no
+ * limit: only for that the latest counts.
+ */
+static uint8_t open_steps(const struct trigger *g, const struct trigger_state *s)
+{
+	uint8_t mask = (uint8_t)(1 | s->is_met << 1);
+
+	for (uint32_t k = 0; k + 1 < g->nsteps; k++)
+		if (s->is_met & 1u << k && !g->steps[k + 1].within_ns)
+			mask &= (uint8_t) ~(1u << k);
+	return mask;
+}
+
+/* Across threads a sample of one changes what is wanted of others that are ahead of it. */
+struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
+{
+	const struct trigger_state *s = &g->states.v[g->across ? 0 : lane];
+	struct trigger_wants w = {
+		.by_event = g->by_event,
+		.nevents = g->nevents,
+		.mask = g->across ? 0xff : open_steps(g, s),
+		.open_sp = s->open_sp,
+	};
+
+	if (s->waits && g->kind == TRIGGER_WITHOUT)
+		w.mask |= TRIGGER_ENDS;
+	if (s->waits && g->kind == TRIGGER_CALL)
+		w.mask |= TRIGGER_FRAMES;
+	return w;
+}
+
+static bool is_step_met(const struct trigger_step *step, const struct trace_event *e)
+{
+	return condition_holds(step->condition, e) &&
+	       (!step->also || condition_holds(step->also, e));
+}
+
+uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
+		     const struct trace_event *e)
+{
+	bool known = e->s.event < w->nevents;
+	uint8_t bits = (known ? w->by_event[e->s.event] : 0xff) & w->mask;
+	uint8_t out = bits & (known ? w->by_event[w->nevents + e->s.event] : TRIGGER_FRAMES);
+
+	bits &= (uint8_t)~out;
+	for (uint32_t k = 0; bits && k < g->nsteps; k++)
+		if (bits & 1u << k && is_step_met(&g->steps[k], e))
+			out |= (uint8_t)(1u << k);
+	if (bits & TRIGGER_ENDS && g->ends && condition_holds(g->ends, e))
+		out |= TRIGGER_ENDS;
+	return out;
+}
+
+/* ---- calls ---- */
+
+/* A sample at sp tells of a call that waits. */
+static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
+		      const struct trace_event *e)
+{
+	struct trigger_wait *w = wait_at(g, i);
+	uint32_t above = e->s.payload - w->sp;
+
+	if (!w->sp || !e->s.payload) { /* traces of other boards: by function */
+		if (w->sp || e->s.payload || !condition_holds(g->ends, e))
+			return;
+		if (w->depth)
+			w->depth--;
+		else
+			end_wait(g, i);
+	} else if (!above) {
+		s->has_stacks |= w->aside && condition_holds(g->ends, e);
+		end_wait(g, i);
+	} else if (above < APART) {
+		end_wait(g, i);
+	} else if (above < TRIGGER_STACK) {
+		w->aside = true;
+	}
+}
+
+static void see_frames(struct trigger *g, struct trigger_state *s, const struct trace_event *e)
+{
+	uint32_t next;
+
+	for (uint32_t i = s->waits; i; i = next) {
+		next = wait_at(g, i)->sibling;
+		see_frame(g, s, i, e);
+	}
+}
+
+/* It runs inside one that waits, and ends before it. */
+static bool is_inside(const struct trigger *g, const struct trigger_state *s, uint32_t sp)
+{
+	struct trigger_wait *w;
+
+	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling)) {
+		if (!sp && !w->sp) {
+			w->depth++;
+			return true;
+		}
+		if (sp && w->sp && !w->aside && w->sp - sp < APART)
+			return true;
+	}
+	return false;
+}
+
+/* ---- samples ---- */
+
+static bool is_in_time(const struct trigger *g, const struct trigger_state *s, uint32_t k,
+		       uint64_t tsc)
+{
+	const struct trigger_step *step = &g->steps[k];
+
+	if (!k)
+		return true;
+	if (!(s->is_met & 1u << (k - 1)))
+		return false;
+	if (!step->within_ns || tsc <= s->met[k - 1])
+		return true;
+	return tsc - s->met[k - 1] <= step->within;
+}
+
+static void begin(struct trigger *g, uint32_t state, const struct trace_event *e)
+{
+	const struct trigger_state *s = &g->states.v[state];
+
+	if (g->kind == TRIGGER_CALL ? is_inside(g, s, e->s.payload) : s->waits)
+		return;
+	begin_wait(g, state, e);
+}
+
+static bool is_over_before(const struct trigger *g, const struct trigger_state *s, uint64_t tsc)
+{
+	const struct trigger_wait *w;
+
+	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
+		if (w->since + g->limit < tsc)
+			return true;
+	return false;
+}
+
+bool trigger_is_private(const struct trigger *g, const struct trace_event *e, uint8_t bits)
+{
+	const struct trigger_state *s;
+
+	if (g->across)
+		return false;
+	s = &g->states.v[e->lane];
+	if (g->kind == TRIGGER_SAMPLE)
+		return !(bits & 1u << (g->nsteps - 1)) || !is_in_time(g, s, g->nsteps - 1, e->tsc);
+	return !s->waits || !is_over_before(g, s, e->tsc);
+}
+
+enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e, uint8_t bits)
+{
+	uint32_t state = g->across ? 0 : e->lane;
+	struct trigger_state *s = &g->states.v[state];
+
+	g->begun = 0;
+	if (s->waits && bits & TRIGGER_FRAMES)
+		see_frames(g, s, e);
+	if (s->waits && bits & TRIGGER_ENDS && g->kind == TRIGGER_WITHOUT)
+		end_all_waits(g, s);
+	for (uint32_t k = g->nsteps; k-- > 0;) {
+		if (!(bits & 1u << k) || !is_in_time(g, s, k, e->tsc))
+			continue;
+		if (k + 1 < g->nsteps) {
+			s->is_met |= (uint8_t)(1u << k);
+			s->met[k] = e->tsc;
+		} else if (g->kind != TRIGGER_SAMPLE) {
+			begin(g, state, e);
+		} else {
+			s->is_met = 0;
+			return TRIGGER_FIRES;
+		}
+	}
+	return g->begun ? TRIGGER_WAITS : TRIGGER_NOTHING;
+}
+
+/* ---- what is waited for ---- */
+
+bool trigger_due(struct trigger *g, uint64_t t, struct trigger_due *out)
+{
+	const struct trigger_wait *w;
+
+	while ((w = wait_at(g, g->oldest)) && w->since + g->limit < t) {
+		if (w->aside && !g->states.v[w->state].has_stacks) {
+			end_wait(g, g->oldest);
+			continue;
+		}
+		*out = (struct trigger_due){w->lane, w->since, w->since + g->limit, w->note};
+		return true;
+	}
+	return false;
+}
+
+void trigger_settle(struct trigger *g, bool fires)
+{
+	struct trigger_state *s = &g->states.v[wait_at(g, g->oldest)->state];
+
+	end_wait(g, g->oldest);
+	if (fires)
+		s->is_met = 0;
+}
+
+void trigger_note(struct trigger *g, uint64_t note)
+{
+	if (g->begun)
+		wait_at(g, g->begun)->note = note;
+}
+
+uint64_t trigger_since(const struct trigger *g)
+{
+	return g->oldest ? wait_at(g, g->oldest)->since : UINT64_MAX;
+}
+
+uint64_t trigger_until(const struct trigger *g)
+{
+	return g->oldest ? wait_at(g, g->oldest)->since + g->limit : UINT64_MAX;
+}
+
+void trigger_lost(struct trigger *g, uint32_t lane)
+{
+	struct trigger_state *s = &g->states.v[g->across ? 0 : lane];
+
+	g->unsure += s->waits != 0;
+	end_all_waits(g, s);
+}
+
+void trigger_lost_any(struct trigger *g)
+{
+	while (g->oldest) {
+		g->unsure++;
+		end_wait(g, g->oldest);
+	}
+}
+
+uint64_t trigger_unsure(const struct trigger *g)
+{
+	return g->unsure;
+}
+
+bool trigger_forget_lane(struct trigger *g, uint32_t lane)
+{
+	if (g->across)
+		return true;
+	if (g->states.v[lane].waits)
+		return false;
+	g->states.v[lane] = (struct trigger_state){.open_sp = UINT32_MAX};
+	return true;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trigger.h - a sequence of up to four steps, within a thread or, if it says so, across them:
+ *
+ *     SEQUENCE  = STEP { "then" STEP } [ "across" "threads" ]
+ *     STEP      = CONDITION [ "within" TIME ]
+ *     last STEP = CONDITION [ "within" TIME ] [ "without" CONDITION "within" TIME ]
+ *               | NAME ">" TIME [ "and" CONDITION ]
+ *
+ *     A then B within 1ms then C       fires at the sample that completes it
+ *     A without B within 20ms          fires when the 20 ms are over, and no B has come
+ *     FUNC>20ms                        a call of FUNC takes longer: fires at 20 ms
+ *
+ * `within` after a step's condition: no more than this long after the sample of the step before.
+ * Samples in between do not matter.  When a step could have been met by several samples, the
+ * latest counts, so nothing that fits the words is missed; of several A that wait for a B, the
+ * first, whose time is over first.  After firing it starts anew, in that thread.
+ *
+ * A B that is as late as TIME to the tick is in time.  Where samples were lost nobody knows what
+ * did not come: the waiting ends, and does not fire.
+ *
+ * Time goes on without samples, so what waits is asked for separately:
+ *
+ *     trigger_due(t)    is the time of something over before t?  The earliest first
+ *     trigger_settle()  it is dealt with
+ *     trigger_feed(e)   the next sample, when nothing is due before it
+ */
+#ifndef TRACE_TRIGGER_H
+#define TRACE_TRIGGER_H
+
+#include "trace/analysis/condition.h"
+
+#define TRIGGER_STEPS 4u
+
+struct trigger;
+
+/* label as in condition_parse(). */
+int trigger_parse(struct trigger **out, const char *label, const char *text, struct err *err);
+void trigger_free(struct trigger *g);
+
+/* For a whole trace: names, threads, and the rate of its clock. */
+void trigger_bind(struct trigger *g, const struct trace *t);
+/* In parts, by who sees it grow.  A lane is told before its first sample. */
+void trigger_bind_names(struct trigger *g, const struct trace *t);
+void trigger_bind_lane(struct trigger *g, uint32_t lane, const struct trace_lane *l,
+		       const struct trace_proc *p);
+void trigger_set_rate(struct trigger *g, double hz);
+
+/* Does a step ask for threads by name? */
+bool trigger_names_threads(const struct trigger *g);
+bool trigger_is_across(const struct trigger *g);
+/* Does it wait for a time to be over? */
+bool trigger_waits(const struct trigger *g);
+
+/*
+ * What of a sample is wanted, by its lane's state: the conditions that it may meet, or, with
+ * trigger_test(), meets.  Changes with what is fed, but of another lane only across threads.
+ */
+struct trigger_wants {
+	const uint8_t *by_event; /* bits; and after them, as long, those that need no test */
+	uint32_t nevents;
+	uint8_t mask;     /* the bits that matter in this lane now */
+	uint32_t open_sp; /* of the deepest call that is waited for */
+};
+#define TRIGGER_WANTS_FRAMES 0x80u
+#define TRIGGER_STACK (1u << 20) /* farther apart than this are different stacks */
+struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane);
+
+/* false: the sample is of no use. */
+static inline bool trigger_may_want(const struct trigger_wants *w, const struct kron_sample *s)
+{
+	uint8_t bits = s->event < w->nevents ? w->by_event[s->event] : 0xff;
+
+	bits &= w->mask;
+	if (bits != TRIGGER_WANTS_FRAMES)
+		return bits;
+	/* inside of the call: that does not end it */
+	return w->open_sp - s->payload - 1 >= TRIGGER_STACK;
+}
+/* The bits of what it meets, 0: nothing. */
+uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
+		     const struct trace_event *e);
+
+/*
+ * The next sample in order of time, with trigger_test()'s answer; what is 0 need not be fed.
+ * FIRES: at it.  WAITS: something waits from this sample on, whose trigger_due.since is its time.
+ */
+/*
+ * May it be fed at once, ahead of other threads' samples before it?  Within threads, what does not
+ * fire, and ends nothing whose time was over before, changes its own thread's state only.
+ */
+bool trigger_is_private(const struct trigger *g, const struct trace_event *e, uint8_t bits);
+enum trigger_answer { TRIGGER_NOTHING, TRIGGER_FIRES, TRIGGER_WAITS };
+enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e, uint8_t bits);
+
+struct trigger_due {
+	uint32_t lane;      /* of the sample that began it */
+	uint64_t since, at; /* at: since + the time */
+	uint64_t note;      /* trigger_note()'s */
+};
+/* The earliest that was over before t.  false: none. */
+bool trigger_due(struct trigger *g, uint64_t t, struct trigger_due *out);
+/* The one that trigger_due() named.  fires: the trigger has fired, else it was nothing. */
+void trigger_settle(struct trigger *g, bool fires);
+/* Keep a number with what the last trigger_feed() began to wait for. */
+void trigger_note(struct trigger *g, uint64_t note);
+/* The earliest moment that something waited for began, and the one when its time is over;
+ * UINT64_MAX: nothing is waited for. */
+uint64_t trigger_since(const struct trigger *g);
+uint64_t trigger_until(const struct trigger *g);
+/* Samples of this lane were lost before this moment; or of any, where all share a board's FIFO. */
+void trigger_lost(struct trigger *g, uint32_t lane);
+void trigger_lost_any(struct trigger *g);
+/* As condition_unknown_name(). */
+const char *trigger_unknown_name(const struct trigger *g, bool lanes);
+/* How much was waited for in vain, because samples were lost. */
+uint64_t trigger_unsure(const struct trigger *g);
+/* The lane is another thread's from now on.  false: something waits in it, not yet. */
+bool trigger_forget_lane(struct trigger *g, uint32_t lane);
+
+/* "500" samples, or a time: "20us", "1.5ms".  0 or -EINVAL with the sentence. */
+struct trigger_span {
+	uint64_t samples, ns; /* one of them is set, or neither: nothing */
+};
+int trigger_parse_span(struct trigger_span *out, const char *label, const char *text,
+		       struct err *err);
+
+#endif

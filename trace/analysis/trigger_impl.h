@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* trigger_impl.h - what trigger_parse.c makes and trigger.c runs. */
+#ifndef TRACE_TRIGGER_IMPL_H
+#define TRACE_TRIGGER_IMPL_H
+
+#include "base/vec.h"
+#include "trace/analysis/trigger.h"
+
+/* How the last step is met. */
+enum trigger_kind {
+	TRIGGER_SAMPLE,  /* by a sample */
+	TRIGGER_WITHOUT, /* by one after which another does not come in time */
+	TRIGGER_CALL     /* by a call that takes too long */
+};
+
+struct trigger_step {
+	struct condition *condition; /* CALL: its entry */
+	struct condition *also;      /* CALL: and of that sample; or NULL */
+	uint64_t within_ns;          /* 0: no limit */
+	uint64_t within;             /* in ticks of the trace's clock */
+};
+
+/* Something that waits.  All are in one list in order of `since`, which is that of their ends. */
+struct trigger_wait {
+	uint64_t since, note;
+	uint32_t lane;         /* of the sample */
+	uint32_t state;        /* index into states */
+	uint32_t before, next; /* in the list; index + 1, 0: none */
+	uint32_t sibling;      /* the next one of the same state, or the next unused one */
+	/* CALL: */
+	uint32_t sp;    /* 0: its samples have none */
+	uint32_t depth; /* without: calls of it inside it */
+	bool aside;     /* it was left, or another stack runs */
+};
+
+/* Of a thread, or of all of them. */
+struct trigger_state {
+	uint64_t met[TRIGGER_STEPS]; /* when the first k+1 steps were met last, in order and time */
+	uint32_t waits;              /* the first of its waits, index + 1 */
+	uint32_t open_sp;            /* the lowest of theirs */
+	uint8_t is_met;              /* bits */
+	bool has_stacks;             /* what was set aside has come back: it has several stacks */
+};
+
+struct trigger {
+	struct trigger_step steps[TRIGGER_STEPS];
+	uint32_t nsteps;
+	enum trigger_kind kind;
+	bool across;
+	struct condition *ends; /* WITHOUT: what ends the waiting; CALL: its exit */
+	uint64_t limit_ns;
+	uint64_t limit; /* in ticks */
+
+	uint8_t *by_event; /* enum below; two tables, as trigger_wants has them */
+	uint32_t nevents;
+	VEC(struct trigger_state) states; /* by lane; across threads there is one */
+	VEC(struct trigger_wait) waits;
+	uint32_t oldest, youngest, unused; /* waits, index + 1 */
+	uint32_t begun;                    /* by the last sample fed */
+	uint64_t unsure;
+};
+
+/* Bits of by_event: step k's condition is 1 << k. */
+enum {
+	TRIGGER_ENDS = 1 << TRIGGER_STEPS,    /* `ends` */
+	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
+};
+
+#endif

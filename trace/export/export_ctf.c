@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * export_ctf.c - a CTF 1.8 trace, for babeltrace2 and Trace Compass: a stream for each thread, and
+ * for each further stack of it whose calls interleave with others, and one for each CPU where the
+ * trace has context switches.
+ *
+ *   packet   header of 24 bytes, context of 56, events; at most 64 KiB.  A new one begins where
+ *            the thread moves to another CPU, and after a loss: events_discarded counts up
+ *   event    u32: id in bits 0-4, low 27 bits of the time above; where more than 2^27 ns have
+ *            gone by, the extended form: u8 31, u32 id, u64 time
+ *   entry 0  u32 function, u8 level         exit 1  u32 function, u8 how the end is known
+ *   user 2   u32 event, u32 payload, u8 level       of a probe that a user placed
+ *
+ * The context of a CPU's packets has no pid, tid and stack, its only event is
+ *
+ *   switch 0 u32 tid, u32 pid (0: not known), u8 in, out (it waits) or preempted
+ *
+ * Times are nanoseconds from the start of the trace; the clock's offset makes a date of them.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/export/export.h"
+#include "trace/export/export_dir.h"
+#include "trace/export/export_nest.h"
+#include "trace/export/export_switches.h"
+#include "trace/text.h"
+
+#define MAGIC 0xc1fc1fc1u
+#define PACKET_MAX 65536u
+#define EVENT_MAX 22u
+#define EXTENDED 31u
+#define TIME_BITS 27
+
+enum { THREAD_STREAM, CPU_STREAM };
+enum { ENTRY, EXIT, USER };
+enum { SWITCH };
+enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING };
+
+struct __attribute__((packed)) packet {
+	uint32_t magic;
+	uint8_t uuid[16];
+	uint32_t stream_id;
+	uint64_t begin, end;
+	uint64_t content_bits, packet_bits;
+	uint64_t discarded;
+	uint32_t cpu, pid, tid, stack; /* a CPU's end before pid; stack: 0 the thread's own */
+};
+#define CPU_HEAD offsetof(struct packet, pid)
+_Static_assert(sizeof(struct packet) == 24 + 56, "packet of the metadata below");
+
+static const char metadata[] =
+	"typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
+	"typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
+	"typealias integer { size = 64; align = 8; signed = false; } := uint64_t;\n"
+	"typealias integer { size = 5; align = 1; signed = false; } := uint5_t;\n"
+	"typealias integer { size = 64; align = 8; signed = false; map = clock.kron.value; }"
+	" := time64_t;\n"
+	"typealias integer { size = 27; align = 1; signed = false; map = clock.kron.value; }"
+	" := time27_t;\n"
+	"struct event_header {\n"
+	"\tenum : uint5_t { compact = 0 ... 30, extended = 31 } id;\n"
+	"\tvariant <id> {\n"
+	"\t\tstruct { time27_t timestamp; } compact;\n"
+	"\t\tstruct { uint32_t id; time64_t timestamp; } extended;\n"
+	"\t} v;\n"
+	"} align(8);\n"
+	"stream {\n"
+	"\tid = 0;\n"
+	"\tevent.header := struct event_header;\n"
+	"\tpacket.context := struct {\n"
+	"\t\ttime64_t timestamp_begin;\n\t\ttime64_t timestamp_end;\n"
+	"\t\tuint64_t content_size;\n\t\tuint64_t packet_size;\n"
+	"\t\tuint64_t events_discarded;\n\t\tuint32_t cpu_id;\n"
+	"\t\tuint32_t pid;\n\t\tuint32_t tid;\n\t\tuint32_t stack;\n"
+	"\t};\n"
+	"};\n"
+	"stream {\n"
+	"\tid = 1;\n"
+	"\tevent.header := struct event_header;\n"
+	"\tpacket.context := struct {\n"
+	"\t\ttime64_t timestamp_begin;\n\t\ttime64_t timestamp_end;\n"
+	"\t\tuint64_t content_size;\n\t\tuint64_t packet_size;\n"
+	"\t\tuint64_t events_discarded;\n\t\tuint32_t cpu_id;\n"
+	"\t};\n"
+	"};\n"
+	"event { name = entry; id = 0; stream_id = 0; fields := struct {"
+	" enum function function; uint8_t level; }; };\n"
+	"event { name = exit; id = 1; stream_id = 0; fields := struct {"
+	" enum function function;"
+	" enum : uint8_t { exit = 0, inferred = 1, running = 2 } how; }; };\n"
+	"event { name = user; id = 2; stream_id = 0; fields := struct {"
+	" enum user name; uint32_t payload; uint8_t level; }; };\n"
+	"event { name = switch; id = 0; stream_id = 1; fields := struct {"
+	" uint32_t tid; uint32_t pid;"
+	" enum : uint8_t { in = 1, out = 2, preempted = 3 } kind; }; };\n";
+
+struct ctf {
+	const struct trace *t;
+	struct export_dir dir;
+	uint32_t lane;
+	FILE *out; /* of this lane, once there is a packet */
+	struct packet head;
+	size_t head_size;
+	uint8_t buffer[PACKET_MAX];
+	size_t n; /* of buffer, 0: no packet */
+	uint64_t last;
+	struct export_set unknown;
+	VEC(uint32_t) unknown_list;
+};
+
+/* ---- packets ---- */
+
+static void end_packet(struct ctf *c)
+{
+	char name[48];
+
+	if (!c->n)
+		return;
+	if (!c->out) {
+		if (c->head.stream_id == CPU_STREAM)
+			snprintf(name, sizeof(name), "cpu_%" PRIu32, c->head.cpu);
+		else if (c->head.stack)
+			snprintf(name, sizeof(name), "thread_%" PRIu32 "_stack_%" PRIu32, c->lane,
+				 c->head.stack);
+		else
+			snprintf(name, sizeof(name), "thread_%" PRIu32, c->lane);
+		c->out = export_dir_open(&c->dir, name);
+	}
+	c->head.end = c->last;
+	c->head.content_bits = c->head.packet_bits = 8 * (uint64_t)c->n;
+	memcpy(c->buffer, &c->head, c->head_size);
+	fwrite(c->buffer, c->n, 1, c->out);
+	c->n = 0;
+}
+
+/* Readers take what is lost from the difference of two packets: there has to be a first one. */
+static void lose(struct ctf *c, uint64_t tsc, uint32_t n)
+{
+	if (!c->out && !c->n) {
+		c->head.begin = c->last = trace_time(c->t, tsc);
+		c->n = c->head_size;
+	}
+	end_packet(c);
+	c->head.discarded += n;
+}
+
+static void put(struct ctf *c, const void *p, size_t n)
+{
+	memcpy(c->buffer + c->n, p, n);
+	c->n += n;
+}
+
+static void put_event(struct ctf *c, uint32_t id, uint64_t tsc, uint32_t function)
+{
+	uint64_t ns = trace_time(c->t, tsc);
+	uint8_t extended = EXTENDED;
+	uint32_t compact = id | (uint32_t)(ns << 5);
+
+	if (c->n + EVENT_MAX > PACKET_MAX)
+		end_packet(c);
+	if (!c->n) {
+		c->head.begin = c->last = ns;
+		c->n = c->head_size;
+	}
+	if ((ns - c->last) >> TIME_BITS) {
+		put(c, &extended, 1);
+		put(c, &id, 4);
+		put(c, &ns, 8);
+	} else {
+		put(c, &compact, 4);
+	}
+	put(c, &function, 4);
+	c->last = ns;
+}
+
+static void see(struct ctf *c, uint32_t function)
+{
+	if (!trace_function_of(c->t, KRON_EVENT_ENTRY(function)) &&
+	    export_set_add(&c->unknown, function))
+		*vec_push(&c->unknown_list) = function;
+}
+
+static void on_begin(void *ctx, uint32_t function, uint64_t tsc)
+{
+	struct ctf *c = ctx;
+	const struct trace_function *f = trace_function_of(c->t, KRON_EVENT_ENTRY(function));
+	uint8_t level = f ? f->level : 0;
+
+	see(c, function);
+	put_event(c, ENTRY, tsc, function);
+	put(c, &level, 1);
+}
+
+static void on_end(void *ctx, uint32_t function, uint64_t tsc, const struct track_call *call)
+{
+	uint8_t how = call->open ? HOW_RUNNING : call->inferred ? HOW_INFERRED : HOW_EXIT;
+
+	put_event(ctx, EXIT, tsc, function);
+	put(ctx, &how, 1);
+}
+
+static void on_special(void *ctx, const struct trace_event *e)
+{
+	struct ctf *c = ctx;
+
+	if (e->s.event == KRON_EVENT_LOST) {
+		lose(c, e->tsc, e->s.payload);
+	} else if (e->s.event == KRON_EVENT_CPU && e->s.payload != c->head.cpu) {
+		end_packet(c);
+		c->head.cpu = e->s.payload;
+	}
+}
+
+static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
+{
+	put_event(ctx, USER, e->tsc, u->n);
+	put(ctx, &e->s.payload, 4);
+	put(ctx, &u->level, 1);
+}
+
+static void end_stream(struct ctf *c)
+{
+	end_packet(c);
+	if (c->out)
+		export_dir_close(&c->dir, c->out);
+	c->out = NULL;
+	c->head.discarded = 0;
+}
+
+static void on_track(void *ctx, uint32_t lane, uint32_t track)
+{
+	struct ctf *c = ctx;
+	const struct trace_lane *l = &c->t->lanes[lane];
+	const struct trace_proc *p = trace_proc_of(c->t, l->proc_uid);
+
+	end_stream(c);
+	c->lane = lane;
+	c->head.cpu = UINT32_MAX;
+	c->head.pid = p && p->known ? (uint32_t)p->pid : l->proc_uid;
+	c->head.tid = l->tid;
+	c->head.stack = track;
+}
+
+static void put_lanes(struct ctf *c)
+{
+	struct export_nest nest = {.t = c->t,
+				   .ctx = c,
+				   .track = on_track,
+				   .begin = on_begin,
+				   .end = on_end,
+				   .special = on_special,
+				   .user_event = on_user_event};
+
+	export_nest_open(&nest);
+	for (uint32_t lane = 0; lane < c->t->nlanes; lane++)
+		export_nest_lane(&nest, lane);
+	end_stream(c);
+	export_nest_close(&nest);
+}
+
+/* ---- context switches ---- */
+
+static uint32_t pid_of(const struct export_switches *s, uint32_t tid)
+{
+	uint32_t lane = export_switches_lane(s, tid);
+	const struct trace_proc *p =
+		lane == UINT32_MAX ? NULL : trace_proc_of(s->t, s->t->lanes[lane].proc_uid);
+
+	return p && p->known ? (uint32_t)p->pid : 0;
+}
+
+static void put_switch(struct ctf *c, const struct export_switches *s, const struct trace_switch *r)
+{
+	uint8_t kind = (uint8_t)r->kind;
+	uint32_t pid;
+
+	if (r->kind == TRACE_SWITCH_LOST) {
+		lose(c, r->tsc, r->tid);
+		return;
+	}
+	pid = pid_of(s, r->tid);
+	put_event(c, SWITCH, r->tsc, r->tid);
+	put(c, &pid, 4);
+	put(c, &kind, 1);
+}
+
+static void put_switches(struct ctf *c)
+{
+	struct export_switches s;
+	struct trace_switch *v;
+	size_t n;
+
+	export_switches_open(&s, c->t);
+	v = export_switches_by_cpu(&s, &n);
+	c->head.stream_id = CPU_STREAM;
+	c->head_size = CPU_HEAD;
+	for (size_t i = 0; i < n; i++) {
+		if (i && v[i].cpu != v[i - 1].cpu)
+			end_stream(c);
+		c->head.cpu = v[i].cpu;
+		put_switch(c, &s, &v[i]);
+	}
+	end_stream(c);
+	xfree(v);
+	export_switches_close(&s);
+}
+
+/* ---- metadata ---- */
+
+static void put_string(FILE *f, const char *s)
+{
+	char *shown = NULL;
+	size_t size;
+	FILE *m = open_memstream(&shown, &size);
+
+	if (!m)
+		return;
+	text_put(m, s);
+	fclose(m);
+	putc('"', f);
+	for (const char *p = shown; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			putc('\\', f);
+		putc(*p, f);
+	}
+	putc('"', f);
+	free(shown);
+}
+
+static void put_functions(struct ctf *c, FILE *f)
+{
+	char name[32];
+	bool first = true;
+
+	fputs("enum function : uint32_t {\n", f);
+	for (size_t i = 0; i < c->t->nfunctions; i++) {
+		fputs(first ? "\t" : ",\n\t", f);
+		put_string(f, c->t->functions[i].name);
+		fprintf(f, " = %" PRIu32, c->t->functions[i].n);
+		first = false;
+	}
+	vec_for(&c->unknown_list, n) {
+		fputs(first ? "\t" : ",\n\t", f);
+		put_string(f, text_function(c->t, *n, name, sizeof(name)));
+		fprintf(f, " = %" PRIu32, *n);
+		first = false;
+	}
+	fputs(first ? "\tnone = 0\n};\n" : "\n};\n", f);
+}
+
+static void put_user_events(struct ctf *c, FILE *f)
+{
+	const struct trace *t = c->t;
+
+	fputs("enum user : uint32_t {\n", f);
+	for (size_t i = 0; i < t->nuser_events; i++) {
+		fputs(i ? ",\n\t" : "\t", f);
+		put_string(f, t->user_events[i].name);
+		fprintf(f, " = %" PRIu32, t->user_events[i].n);
+	}
+	fputs(t->nuser_events ? "\n};\n" : "\tnone = 0\n};\n", f);
+}
+
+static void put_uuid(FILE *f, const uint8_t *u)
+{
+	fputs("\tuuid = \"", f);
+	for (int i = 0; i < 16; i++)
+		fprintf(f, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+	fputs("\";\n", f);
+}
+
+static void put_metadata(struct ctf *c)
+{
+	static const char *const keys[] = {"hostname", "command", "kernel", "cpu"};
+	const char *real = trace_session(c->t, "start_real_ns");
+	uint64_t start = real ? strtoull(real, NULL, 10) : 0;
+	FILE *f = export_dir_open(&c->dir, "metadata");
+
+	fputs("/* CTF 1.8 */\n", f);
+	fputs("typealias integer { size = 8; align = 8; signed = false; } := byte_t;\n"
+	      "typealias integer { size = 32; align = 8; signed = false; } := word_t;\n"
+	      "trace {\n\tmajor = 1;\n\tminor = 8;\n\tbyte_order = le;\n",
+	      f);
+	put_uuid(f, c->head.uuid);
+	fputs("\tpacket.header := struct { word_t magic; byte_t uuid[16]; word_t stream_id; };\n"
+	      "};\nenv {\n\ttracer_name = \"kron\";\n",
+	      f);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!trace_session(c->t, keys[i]))
+			continue;
+		fprintf(f, "\t%s = ", keys[i]);
+		put_string(f, trace_session(c->t, keys[i]));
+		fputs(";\n", f);
+	}
+	fprintf(f,
+		"};\nclock {\n\tname = kron;\n\tfreq = 1000000000;\n\toffset_s = %" PRIu64
+		";\n\toffset = %" PRIu64 ";\n\tabsolute = TRUE;\n};\n",
+		start / 1000000000, start % 1000000000);
+	/* the types, up to what needs the functions' names */
+	fprintf(f, "%.*s", (int)(strstr(metadata, "stream {") - metadata), metadata);
+	put_functions(c, f);
+	put_user_events(c, f);
+	fputs(strstr(metadata, "stream {"), f);
+	export_dir_close(&c->dir, f);
+}
+
+/* The same for the same trace. */
+static void make_uuid(const struct trace *t, uint8_t *uuid)
+{
+	const char *words[] = {trace_session(t, "recording"), trace_session(t, "start_real_ns"),
+			       trace_session(t, "hostname"), trace_session(t, "command")};
+	uint64_t h[2] = {0xcbf29ce484222325u, t->start_tsc};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		for (const char *s = words[i] ? words[i] : ""; *s; s++) {
+			h[0] = (h[0] ^ (uint8_t)*s) * 0x100000001b3u;
+			h[1] = (h[1] ^ (h[0] >> 32)) * 0x9e3779b97f4a7c15u;
+		}
+	memcpy(uuid, h, 16);
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: of our own making */
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+int export_ctf(const struct trace *t, const char *path, struct err *err)
+{
+	struct ctf *c = xcalloc(1, sizeof(*c));
+	int ret;
+
+	c->t = t;
+	c->head.magic = MAGIC;
+	c->head.stream_id = THREAD_STREAM;
+	c->head_size = sizeof(c->head);
+	make_uuid(t, c->head.uuid);
+	ret = export_dir_begin(&c->dir, path, err);
+	if (!ret) {
+		put_lanes(c);
+		put_switches(c);
+		put_metadata(c);
+		ret = export_dir_end(&c->dir, err);
+	}
+	vec_free(&c->unknown_list);
+	export_set_free(&c->unknown);
+	xfree(c);
+	return ret;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* export_proto.c - see export_proto.h. */
+#define _GNU_SOURCE
+#include "trace/export/export_proto.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/text.h"
+
+enum { VARINT = 0, LENGTH = 2 };
+
+void proto_packed(struct proto *m, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		*vec_push(&m->bytes) = (uint8_t)(value | 0x80);
+	*vec_push(&m->bytes) = (uint8_t)value;
+}
+
+void proto_uint(struct proto *p, unsigned field, uint64_t value)
+{
+	proto_packed(p, (uint64_t)field << 3 | VARINT);
+	proto_packed(p, value);
+}
+
+static void put_bytes(struct proto *p, unsigned field, const void *s, size_t n)
+{
+	proto_packed(p, (uint64_t)field << 3 | LENGTH);
+	proto_packed(p, n);
+	if (!n)
+		return;
+	vec_reserve(&p->bytes, p->bytes.n + n);
+	memcpy(p->bytes.v + p->bytes.n, s, n);
+	p->bytes.n += n;
+}
+
+void proto_text(struct proto *p, unsigned field, const char *s)
+{
+	char *shown = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&shown, &size);
+
+	if (f) {
+		text_put(f, s);
+		fclose(f);
+	}
+	put_bytes(p, field, shown, size);
+	free(shown);
+}
+
+void proto_message(struct proto *p, unsigned field, struct proto *m)
+{
+	put_bytes(p, field, m->bytes.v, m->bytes.n);
+	m->bytes.n = 0;
+}
+
+void proto_write(struct proto *m, unsigned field, FILE *out)
+{
+	uint8_t head[16];
+	size_t n = 0;
+	uint64_t size = m->bytes.n;
+
+	head[n++] = (uint8_t)(field << 3 | LENGTH);
+	for (; size >= 0x80; size >>= 7)
+		head[n++] = (uint8_t)(size | 0x80);
+	head[n++] = (uint8_t)size;
+	fwrite(head, n, 1, out);
+	fwrite(m->bytes.v, 1, m->bytes.n, out);
+	m->bytes.n = 0;
+}
+
+void proto_free(struct proto *p)
+{
+	vec_free(&p->bytes);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* report_events.c - kron report --events: the user's events, how often, and their values. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "trace/report/report.h"
+#include "trace/text.h"
+
+struct tally {
+	const struct trace_user_event *event;
+	uint64_t count, sum;
+	uint64_t first_tsc, last_tsc;
+	uint32_t lowest, highest; /* payload */
+};
+
+static void add_sample(struct tally *v, const struct trace_event *e)
+{
+	if (!v->count++) {
+		v->first_tsc = e->tsc;
+		v->lowest = v->highest = e->s.payload;
+	}
+	v->last_tsc = e->tsc > v->last_tsc ? e->tsc : v->last_tsc;
+	v->lowest = e->s.payload < v->lowest ? e->s.payload : v->lowest;
+	v->highest = e->s.payload > v->highest ? e->s.payload : v->highest;
+	v->sum += e->s.payload;
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct tally *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return x->event->n < y->event->n ? -1 : x->event->n > y->event->n;
+}
+
+static struct tally *count_events(const struct trace *t)
+{
+	struct tally *v = xcalloc(t->nuser_events + 1, sizeof(*v));
+	struct trace_cursor *c = trace_cursor_open(t, -1);
+	struct trace_event e;
+
+	for (size_t i = 0; i < t->nuser_events; i++)
+		v[i].event = &t->user_events[i];
+	while (trace_cursor_next(c, &e)) {
+		const struct trace_user_event *u = trace_user_event_of(t, e.s.event);
+
+		if (u)
+			add_sample(&v[u - t->user_events], &e);
+	}
+	trace_cursor_close(c);
+	qsort(v, t->nuser_events, sizeof(*v), by_count);
+	return v;
+}
+
+/* Samples a second between the first and the last one; 0: cannot be told. */
+static double rate_of(const struct trace *t, const struct tally *v)
+{
+	uint64_t ns = trace_ns(t, v->last_tsc - v->first_tsc);
+
+	return v->count > 1 && ns ? (double)(v->count - 1) * 1e9 / (double)ns : 0;
+}
+
+static void put_value(FILE *out, const struct tally *v, uint32_t value)
+{
+	if (v->event->payload[0] && v->count)
+		fprintf(out, "  %#10" PRIx32, value);
+	else
+		fprintf(out, "  %10s", "-");
+}
+
+static void put_row(const struct trace *t, const struct tally *v, FILE *out)
+{
+	char count[STR_NUMBER];
+
+	fprintf(out, "%12s  %12.0f", str_thousands(count, sizeof(count), v->count), rate_of(t, v));
+	put_value(out, v, v->lowest);
+	put_value(out, v, v->highest);
+	fprintf(out, "  %5u  ", v->event->level);
+	text_put(out, v->event->name);
+	if (v->event->payload[0]) {
+		fputc(' ', out);
+		text_put(out, v->event->payload);
+	}
+	fputs(" [", out);
+	text_put(out, text_base(t->modules[v->event->module].path));
+	fputs("]\n", out);
+}
+
+static void put_object(struct json *j, const struct trace *t, const struct tally *v)
+{
+	json_open(j, '{');
+	json_kstr(j, "event", v->event->name);
+	json_ku64(j, "number", v->event->n);
+	json_ku64(j, "level", v->event->level);
+	json_kstr(j, "kind", v->event->resource ? "resource" : "trace");
+	json_kstr(j, "module", t->modules[v->event->module].path);
+	json_ku64(j, "address", v->event->vaddr);
+	json_ku64(j, "count", v->count);
+	json_key(j, "per_second");
+	json_f64(j, rate_of(t, v));
+	json_kstr(j, "payload", v->event->payload[0] ? v->event->payload : NULL);
+	if (v->event->payload[0] && v->count) {
+		json_ku64(j, "lowest", v->lowest);
+		json_ku64(j, "highest", v->highest);
+		json_key(j, "average");
+		json_f64(j, (double)v->sum / (double)v->count);
+	}
+	json_close(j, '}');
+}
+
+void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
+{
+	struct tally *v = count_events(t);
+	struct json j = JSON_INIT(out);
+	size_t silent = 0, n = limit && limit < t->nuser_events ? (size_t)limit : t->nuser_events;
+
+	if (json)
+		json_open(&j, '[');
+	else
+		fprintf(out, "%12s  %12s  %10s  %10s  %5s  %s\n", "Samples", "Per second", "Lowest",
+			"Highest", "Level", "Event [Module]");
+	for (size_t i = 0; i < n; i++) {
+		silent += !v[i].count;
+		if (json)
+			put_object(&j, t, &v[i]);
+		else if (v[i].count)
+			put_row(t, &v[i], out);
+	}
+	if (json)
+		json_close(&j, ']');
+	else if (!t->nuser_events)
+		fputs("no probes of events: kron record -p places some\n", out);
+	else if (silent)
+		fprintf(out, "%12zu  more that never happened\n", silent);
+	xfree(v);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_intervals.c - how often the intervals of an interval.info occur in a trace, and how
+ * long they last.
+ *
+ *   interval.info ─► interval_info ─┐
+ *   samples ─► intervals ───────────┴─► a row for each name (and thread, process or CPU)
+ *
+ * Events are their numbers, or names of functions.  Ends of classes 1 to 3 belong to begins of
+ * the same thread, so threads are read one after another; class 4 is matched over all threads,
+ * and only then are they merged.  Lengths are counted in histograms of bounded size.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "trace/index.h"
+#include "trace/analysis/interval_names.h"
+#include "trace/analysis/intervals.h"
+#include "trace/analysis/profile.h"
+#include "trace/text.h"
+
+struct interval_row { /* times in ticks */
+	uint32_t def, part;
+	uint32_t group; /* lane, process or CPU */
+	uint64_t count, sum, min, max;
+	uint64_t negative;   /* ends that are earlier than their begins, counted as 0 */
+	uint64_t spans_loss; /* samples of its thread were lost inside */
+	uint64_t probes;     /* within sum, of those that begin and end in one thread */
+	bool across_threads; /* some do not */
+	profile_square squares;
+	struct loghist lengths;
+};
+
+struct lane_now {
+	uint64_t samples; /* so far */
+	int64_t loss;     /* time of the last one */
+	bool has_loss;
+};
+
+struct by_intervals {
+	const struct trace *t;
+	const struct intervals_options *o;
+	struct interval_info info;
+	struct intervals *m;
+	struct lane_now *lanes;
+	struct index keys;
+	VEC(struct interval_row) rows; /* by index of key */
+	uint64_t lost;                 /* by the records among the samples */
+	double probe_ticks, probe_error;
+};
+
+/* ---- gathering ---- */
+
+static uint32_t group_of(const struct by_intervals *r, const struct interval *i)
+{
+	switch (r->o->by) {
+	case PROFILE_BY_THREAD:
+		return i->source;
+	case PROFILE_BY_PROCESS:
+		return r->t->lanes[i->source].proc_uid;
+	case PROFILE_BY_CPU:
+		return i->cpu;
+	default:
+		return 0;
+	}
+}
+
+static struct interval_row *row_of(struct by_intervals *r, size_t def, int part, uint32_t group)
+{
+	uint64_t key = ((uint64_t)def * INTERVAL_ROWS + (uint64_t)part) << 32 | group;
+	uint32_t at = index_of(&r->keys, key);
+
+	if (at == r->rows.n)
+		*vec_push(&r->rows) = (struct interval_row){.def = (uint32_t)def,
+							    .part = (uint32_t)part,
+							    .group = group,
+							    .min = UINT64_MAX};
+	return &r->rows.v[at];
+}
+
+static void on_interval(void *arg, size_t def, int part, const struct interval *i)
+{
+	struct by_intervals *r = arg;
+	struct interval_row *row = row_of(r, def, part, group_of(r, i));
+	const struct lane_now *lane = &r->lanes[i->source];
+	uint64_t time = i->ticks > 0 ? (uint64_t)i->ticks : 0;
+
+	row->count++;
+	row->sum += time;
+	row->squares += (profile_square)time * time;
+	row->negative += i->ticks < 0;
+	row->spans_loss += lane->has_loss && i->begin <= lane->loss;
+	if (i->source == i->end_source)
+		row->probes += i->end_mark - i->begin_mark;
+	else
+		row->across_threads = true;
+	if (time < row->min)
+		row->min = time;
+	if (time > row->max)
+		row->max = time;
+	loghist_add(&row->lengths, time);
+}
+
+/* Rows that did not occur are shown, too. */
+static void make_rows(struct by_intervals *r)
+{
+	for (size_t d = 0; r->o->by == PROFILE_BY_FUNCTION && d < r->info.defs.n; d++)
+		for (int part = 0; part < r->info.defs.v[d].nrows; part++)
+			row_of(r, d, part, 0);
+}
+
+static bool reach_across_threads(const struct interval_info *info)
+{
+	for (size_t d = 0; d < info->defs.n; d++)
+		if (info->defs.v[d].class == 4)
+			return true;
+	return false;
+}
+
+/* Of one thread; -1: of all, by time. */
+static void read_samples(struct by_intervals *r, int thread)
+{
+	struct trace_cursor *c = trace_cursor_open(r->t, thread);
+	struct trace_event e;
+
+	while (trace_cursor_next(c, &e)) {
+		struct lane_now *lane = &r->lanes[e.lane];
+		struct interval_sample s = {
+			.time = (int64_t)e.tsc, .data = e.s.event, .source = e.lane, .cpu = e.cpu};
+
+		if (e.s.event == KRON_EVENT_LOST) {
+			lane->loss = s.time;
+			lane->has_loss = true;
+			r->lost += e.s.payload;
+		}
+		if (e.s.event >= KRON_EVENT_SPECIAL)
+			continue;
+		s.mark = ++lane->samples;
+		intervals_sample(r->m, &s);
+	}
+	trace_cursor_close(c);
+}
+
+static void gather(struct by_intervals *r)
+{
+	bool merged = reach_across_threads(&r->info);
+
+	r->lanes = xcalloc(r->t->nlanes, sizeof(*r->lanes));
+	r->m = intervals_new(&r->info, merged ? MATCH_SOURCE : MATCH_ANY, 32, on_interval, r);
+	intervals_in_order(r->m);
+	make_rows(r);
+	if (merged)
+		read_samples(r, -1);
+	for (size_t lane = 0; !merged && lane < r->t->nlanes; lane++) {
+		read_samples(r, (int)lane);
+		intervals_end_source(r->m);
+	}
+	intervals_finish(r->m);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct interval_row *x = a, *y = b;
+
+	if (x->def != y->def)
+		return x->def < y->def ? -1 : 1;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
+	return (x->group > y->group) - (x->group < y->group);
+}
+
+/* ---- output ---- */
+
+static uint64_t minimum(const struct interval_row *w)
+{
+	return w->count ? w->min : 0;
+}
+
+/* Of the sum in ns: a whole number of ticks is too rough for short ones. */
+static uint64_t average_ns(const struct by_intervals *r, const struct interval_row *w)
+{
+	return w->count ? trace_ns(r->t, w->sum) / w->count : 0;
+}
+
+static uint64_t percentile(const struct interval_row *w, unsigned percent)
+{
+	uint64_t v = loghist_percentile(&w->lengths, percent);
+
+	return v > w->max ? w->max : v < minimum(w) ? minimum(w) : v;
+}
+
+static double deviation(const struct interval_row *w)
+{
+	long double mean = w->count ? (long double)w->sum / w->count : 0;
+	long double v = w->count ? (long double)w->squares / w->count - mean * mean : 0;
+
+	return v > 0 ? (double)sqrtl(v) : 0;
+}
+
+static uint64_t virtual_sum(const struct by_intervals *r, const struct interval_row *w)
+{
+	double cost = (double)w->probes * r->probe_ticks;
+
+	return cost < (double)w->sum ? w->sum - (uint64_t)(cost + 0.5) : 0;
+}
+
+static void put_group(const struct by_intervals *r, uint32_t group, FILE *out)
+{
+	const struct trace_proc *proc;
+
+	if (r->o->by == PROFILE_BY_THREAD)
+		fprintf(out, "  thread %u", r->t->lanes[group].tid);
+	if (r->o->by == PROFILE_BY_CPU)
+		fprintf(out, "  CPU %u", group);
+	if (r->o->by == PROFILE_BY_PROCESS) {
+		proc = trace_proc_of(r->t, group);
+		fprintf(out, "  process %d", proc ? proc->pid : 0);
+	}
+}
+
+static void put_ns(uint64_t ns, FILE *out)
+{
+	text_put_duration(out, ns);
+	fputs("  ", out);
+}
+
+static void put_time(const struct by_intervals *r, uint64_t ticks, FILE *out)
+{
+	put_ns(trace_ns(r->t, ticks), out);
+}
+
+static void print_virtual(const struct by_intervals *r, const struct interval_row *w, FILE *out)
+{
+	uint64_t sum = virtual_sum(r, w);
+	char error[STR_NUMBER];
+
+	if (w->across_threads || !w->count)
+		return;
+	fprintf(out, "%12s  ", "");
+	put_time(r, sum, out);
+	put_ns(trace_ns(r->t, sum) / w->count, out);
+	fprintf(out, "  virtual; total +-%s\n",
+		str_duration(error, sizeof(error),
+			     trace_ns(r->t, number_u64((double)w->probes * r->probe_error))));
+}
+
+static void print_row(const struct by_intervals *r, const struct interval_row *w, FILE *out)
+{
+	char count[STR_NUMBER];
+
+	fprintf(out, "%12s  ", str_thousands(count, sizeof(count), w->count));
+	put_time(r, w->sum, out);
+	put_ns(average_ns(r, w), out);
+	put_time(r, minimum(w), out);
+	put_time(r, percentile(w, 50), out);
+	put_time(r, percentile(w, 90), out);
+	put_time(r, percentile(w, 99), out);
+	put_time(r, w->max, out);
+	text_put(out, r->info.defs.v[w->def].name[w->part]);
+	put_group(r, w->group, out);
+	if (w->spans_loss)
+		fprintf(out, "  (%" PRIu64 " across a loss)", w->spans_loss);
+	if (w->negative)
+		fprintf(out, "  (%" PRIu64 " end before they begin)", w->negative);
+	fputc('\n', out);
+	if (r->o->virtual)
+		print_virtual(r, w, out);
+	if (r->o->histogram)
+		loghist_print(&w->lengths, r->t, out);
+}
+
+static void print_left(const struct by_intervals *r, FILE *out)
+{
+	for (size_t d = 0; d < r->info.defs.n; d++) {
+		const struct interval_def *def = &r->info.defs.v[d];
+		const struct intervals_left *left = intervals_left(r->m, d);
+
+		if (!left->begun && !left->ended)
+			continue;
+		fprintf(out, "not in any: %" PRIu64 " begins, %" PRIu64 " ends of ", left->begun,
+			left->ended);
+		text_put(out, def->name[def->nrows - 1]);
+		fputc('\n', out);
+	}
+}
+
+static void print_text(struct by_intervals *r, FILE *out)
+{
+	char lost[STR_NUMBER];
+
+	fprintf(out, "%12s  %10s  %10s  %10s  %10s  %10s  %10s  %10s  %s\n", "Count", "Total time",
+		"Avg time", "Min time", "p50", "p90", "p99", "Max time", "Interval");
+	vec_for(&r->rows, w)
+		print_row(r, w, out);
+	fputc('\n', out);
+	print_left(r, out);
+	fprintf(out, "%s samples lost; percentiles are within %.1f%%\n",
+		str_thousands(lost, sizeof(lost), r->t->lost > r->lost ? r->t->lost : r->lost),
+		LOGHIST_ERROR_PERCENT);
+}
+
+static void json_time(struct json *j, const struct by_intervals *r, const char *key, uint64_t ticks)
+{
+	json_ku64(j, key, trace_ns(r->t, ticks));
+}
+
+static void json_group(struct json *j, const struct by_intervals *r, const struct interval_row *w)
+{
+	const struct trace_proc *proc;
+
+	if (r->o->by == PROFILE_BY_CPU)
+		json_ku64(j, "cpu", w->group);
+	if (r->o->by == PROFILE_BY_THREAD)
+		json_ku64(j, "thread", r->t->lanes[w->group].tid);
+	if (r->o->by == PROFILE_BY_PROCESS) {
+		proc = trace_proc_of(r->t, w->group);
+		json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
+		json_ku64(j, "process_uid", w->group);
+	}
+}
+
+static void json_row(struct json *j, const struct by_intervals *r, const struct interval_row *w)
+{
+	const struct interval_def *def = &r->info.defs.v[w->def];
+
+	json_open(j, '{');
+	json_kstr(j, "interval", def->name[w->part]);
+	json_ku64(j, "class", (uint64_t)def->class);
+	json_ku64(j, "line", def->line);
+	json_group(j, r, w);
+	json_ku64(j, "count", w->count);
+	json_time(j, r, "total_ns", w->sum);
+	json_ku64(j, "avg_ns", average_ns(r, w));
+	json_time(j, r, "min_ns", minimum(w));
+	json_time(j, r, "p50_ns", percentile(w, 50));
+	json_time(j, r, "p90_ns", percentile(w, 90));
+	json_time(j, r, "p99_ns", percentile(w, 99));
+	json_time(j, r, "max_ns", w->max);
+	json_key(j, "stddev_ns");
+	json_f64(j, deviation(w) * 1e9 / r->t->tsc_hz);
+	if (r->o->virtual && !w->across_threads)
+		json_time(j, r, "total_virtual_ns", virtual_sum(r, w));
+	json_ku64(j, "spans_loss", w->spans_loss);
+	json_ku64(j, "negative", w->negative);
+	json_ku64(j, "begun", intervals_left(r->m, w->def)->begun);
+	json_ku64(j, "ended", intervals_left(r->m, w->def)->ended);
+	if (r->o->histogram) {
+		json_key(j, "histogram");
+		loghist_json(&w->lengths, r->t, j);
+	}
+	json_close(j, '}');
+}
+
+static void print_json(struct by_intervals *r, FILE *out)
+{
+	struct json j = JSON_INIT(out);
+
+	json_open(&j, '[');
+	vec_for(&r->rows, w) {
+		fputc('\n', out);
+		json_row(&j, r, w);
+	}
+	json_close(&j, ']');
+}
+
+int report_intervals(const struct trace *t, const struct intervals_options *o, FILE *out,
+		     struct err *err)
+{
+	struct by_intervals r = {.t = t, .o = o};
+	int ret = o->virtual ? profile_check_virtual(t, err) : 0;
+
+	if (!ret)
+		ret = interval_info_open(&r.info, t, o->file, err);
+	if (!ret) {
+		profile_know_probe(t, &r.probe_ticks, &r.probe_error);
+		gather(&r);
+		if (r.rows.n)
+			qsort(r.rows.v, r.rows.n, sizeof(*r.rows.v), by_place);
+		(o->json ? print_json : print_text)(&r, out);
+		intervals_free(r.m);
+	}
+	vec_for(&r.rows, w)
+		loghist_free(&w->lengths);
+	vec_free(&r.rows);
+	index_free(&r.keys);
+	xfree(r.lanes);
+	interval_info_free(&r.info);
+	return ret;
+}

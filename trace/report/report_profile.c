@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_profile.c - calls and times by function; trace/analysis/profile.c adds them up.
+ *
+ *   ~N without exit  calls closed by inference: by an exception, or because the exit has no
+ *                    probe.  Their times are upper limits.
+ *   virtual          with --virtual, a second line below each row: the same times without the
+ *                    cost of the probes that they enclose
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "trace/analysis/cost.h"
+#include "trace/analysis/profile.h"
+#include "trace/text.h"
+
+struct report {
+	struct profile p;
+	const struct trace *t;
+	const struct profile_options *o;
+	uint64_t self_sum; /* of the table that is printed */
+	struct offcpu_counts switches;
+};
+
+/* ---- sorting ---- */
+
+static int by_name(const struct trace *t, const struct profile_row *x, const struct profile_row *y)
+{
+	char bx[32], by[32];
+
+	return strcmp(text_function(t, x->function, bx, sizeof(bx)),
+		      text_function(t, y->function, by, sizeof(by)));
+}
+
+/* Groups in the trace's order; numbers from large to small, words from a to z. */
+static int by_options(const void *a, const void *b, void *ctx)
+{
+	const struct profile_row *x = a, *y = b;
+	const struct report *r = ctx;
+	int key = r->o->sort, order = 0;
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	if (key == PROFILE_MODULE)
+		order = strcmp(text_module(r->t, x->function), text_module(r->t, y->function));
+	if (!order && key == PROFILE_NAME)
+		order = by_name(r->t, x, y);
+	if (!order) {
+		uint64_t vx = profile_value(x, key), vy = profile_value(y, key);
+
+		order = (vx < vy) - (vx > vy);
+	}
+	if (!order)
+		order = by_name(r->t, x, y);
+	return order ? order : (x->function > y->function) - (x->function < y->function);
+}
+
+/* ---- text ---- */
+
+static void print_group(const struct report *r, uint32_t group, FILE *out)
+{
+	const struct trace_lane *l = &r->t->lanes[group];
+	const struct trace_proc *proc;
+
+	if (r->o->by == PROFILE_BY_CPU) {
+		fprintf(out, "CPU %u:\n", group);
+		return;
+	}
+	if (r->o->by == PROFILE_BY_GROUP) {
+		fprintf(out, "filter level %u:\n", group);
+		return;
+	}
+	proc = trace_proc_of(r->t, l->proc_uid);
+	if (r->o->by == PROFILE_BY_THREAD) {
+		fprintf(out, "thread %u", l->tid);
+		if (l->name[0]) {
+			fputs(" (", out);
+			text_put(out, l->name);
+			fputc(')', out);
+		}
+		fputs(" of ", out);
+	}
+	if (proc && proc->known)
+		fprintf(out, "process %d", proc->pid);
+	else
+		fputs("an unknown process", out);
+	if (proc && proc->exe[0]) {
+		fputs(" (", out);
+		text_put(out, text_base(proc->exe));
+		fputc(')', out);
+	}
+	fputs(":\n", out);
+}
+
+#define GAP "  "
+#define RULE "=========="
+
+static void print_head(const struct report *r, FILE *out)
+{
+	bool more = r->o->percentiles;
+
+	fprintf(out,
+		"Total time" GAP " Self time" GAP "Self %%" GAP "%s       Calls" GAP
+		"  Avg time" GAP "  Min time" GAP "%s  Max time" GAP "Function [Module]\n",
+		r->o->on_cpu ? " Total CPU" GAP "  Self CPU" GAP : "",
+		more ? "       p50" GAP "       p90" GAP "       p99" GAP : "");
+	fprintf(out,
+		RULE GAP RULE GAP "======" GAP "%s============" GAP RULE GAP RULE GAP "%s" RULE GAP
+				  "=================\n",
+		r->o->on_cpu ? RULE GAP RULE GAP : "", more ? RULE GAP RULE GAP RULE GAP : "");
+}
+
+static void put_ns(uint64_t ns, FILE *out)
+{
+	text_put_duration(out, ns);
+	fputs(GAP, out);
+}
+
+static void put_time(const struct report *r, uint64_t ticks, FILE *out)
+{
+	put_ns(trace_ns(r->t, ticks), out);
+}
+
+static void put_percentiles(const struct report *r, const uint64_t *v, FILE *out)
+{
+	for (int i = 0; r->o->percentiles && i < PROFILE_NPERCENTILES; i++)
+		put_time(r, v[i], out);
+}
+
+static void print_virtual(const struct report *r, const struct profile_row *row, FILE *out)
+{
+	struct profile_virtual v = profile_virtual_of(&r->p, row);
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	put_time(r, v.total, out);
+	put_time(r, v.self, out);
+	fprintf(out, "%6s" GAP "%*s%12s" GAP, "", r->o->on_cpu ? 24 : 0, "", "");
+	put_ns(v.average_ns, out);
+	put_time(r, v.minimum, out);
+	put_percentiles(r, row->virtual_percentile, out);
+	put_time(r, v.maximum, out);
+	fprintf(out, "  virtual; total +-%s, self +-%s\n",
+		str_duration(a, sizeof(a), trace_ns(r->t, v.total_error)),
+		str_duration(b, sizeof(b), trace_ns(r->t, v.self_error)));
+}
+
+static void print_row(const struct report *r, const struct profile_row *row, FILE *out)
+{
+	const struct profile_stat *s = &row->s;
+	const struct trace *t = r->t;
+	char calls[STR_NUMBER];
+
+	put_time(r, s->total, out);
+	put_time(r, s->self, out);
+	fprintf(out, "%5.1f%%" GAP,
+		r->self_sum ? 100.0 * (double)s->self / (double)r->self_sum : 0.0);
+	if (r->o->on_cpu) {
+		put_time(r, profile_on_cpu_total(row), out);
+		put_time(r, profile_on_cpu_self(row), out);
+	}
+	fprintf(out, "%12s" GAP, str_thousands(calls, sizeof(calls), s->calls));
+	put_ns(profile_average_ns(t, s), out);
+	put_time(r, profile_minimum(s), out);
+	put_percentiles(r, row->percentile, out);
+	put_time(r, profile_maximum(s), out);
+	text_put_function(out, t, row->function);
+	fputs(" [", out);
+	text_put(out, text_base(text_module(t, row->function)));
+	fputs("]", out);
+	if (s->inferred)
+		fprintf(out, "  ~%s without exit",
+			s->inferred == s->calls ? "all"
+						: str_thousands(calls, sizeof(calls), s->inferred));
+	fputc('\n', out);
+	if (r->o->virtual)
+		print_virtual(r, row, out);
+	if (r->o->histogram)
+		loghist_print(&s->lengths, t, out);
+}
+
+static void print_count(FILE *out, uint64_t n, const char *text)
+{
+	char number[STR_NUMBER];
+
+	if (n)
+		fprintf(out, ", %s %s", str_thousands(number, sizeof(number), n), text);
+}
+
+/* What "Self %" is of: all rows of one table, also those that -n leaves out. */
+static uint64_t sum_self(const struct report *r, size_t from)
+{
+	const struct profile_row *row = r->p.rows.v;
+	uint64_t sum = 0;
+
+	for (size_t i = from; i < r->p.rows.n && row[i].group == row[from].group; i++)
+		sum += row[i].s.self;
+	return sum;
+}
+
+/* ---- what stands below ---- */
+
+struct totals {
+	uint64_t lost, overwritten, cut_off;
+	double probe_ns, error_ns, threads_ns;
+	struct cost cost; /* of all probes, or, with a filter, of those that are seen */
+};
+
+static uint64_t session_number(const struct trace *t, const char *key)
+{
+	const char *s = trace_session(t, key);
+
+	return s && *s >= '0' && *s <= '9' ? strtoull(s, NULL, 10) : 0;
+}
+
+static struct totals know_totals(const struct report *r)
+{
+	const struct profile_totals *p = &r->p.totals;
+	double ns = 1e9 / r->t->tsc_hz;
+	struct totals s = {
+		.lost = r->t->lost > p->lost ? r->t->lost : p->lost,
+		.overwritten = session_number(r->t, "overwritten"),
+		.cut_off = r->t->cut_off,
+		.probe_ns = r->p.probe_ticks * ns,
+		.error_ns = r->p.probe_error * ns,
+		.threads_ns = (double)p->thread_ticks * ns,
+	};
+
+	if (r->t->filter)
+		cost_take(&s.cost, p->samples, s.probe_ns, 0, 0);
+	else
+		cost_of_trace(&s.cost, r->t, p->samples);
+	return s;
+}
+
+static void print_cost(const struct totals *s, FILE *out)
+{
+	char number[STR_NUMBER];
+
+	if (s->probe_ns <= 0) {
+		fputs("what a probe costs was not measured\n", out);
+		return;
+	}
+	fprintf(out, "%s probe%s of %.1f ns (+-%.1f): ",
+		str_thousands(number, sizeof(number), s->cost.probes),
+		s->cost.probes == 1 ? "" : "s", s->probe_ns, s->error_ns);
+	cost_print(out, &s->cost);
+	fputc('\n', out);
+}
+
+static void print_losses(const struct report *r, const struct totals *s, FILE *out)
+{
+	const struct profile_totals *p = &r->p.totals;
+	char number[STR_NUMBER], places[STR_NUMBER];
+
+	fprintf(out, "; %s sample%s lost", str_thousands(number, sizeof(number), s->lost),
+		s->lost == 1 ? "" : "s");
+	if (p->loss_places)
+		fprintf(out, " in %s place%s",
+			str_thousands(places, sizeof(places), p->loss_places),
+			p->loss_places == 1 ? "" : "s");
+	print_count(out, s->overwritten, "overwritten");
+	print_count(out, s->cut_off, "cut off by a kill");
+	fputc('\n', out);
+}
+
+static uint64_t on_cpu_ns(const struct report *r)
+{
+	const struct profile_totals *p = &r->p.totals;
+
+	return trace_ns(r->t, p->thread_ticks > p->off_ticks ? p->thread_ticks - p->off_ticks : 0);
+}
+
+static void print_switches(const struct report *r, FILE *out)
+{
+	char on[STR_NUMBER], all[STR_NUMBER], number[STR_NUMBER];
+
+	fprintf(out, "threads were on a processor for %s of %s; %s times taken off it",
+		str_duration(on, sizeof(on), on_cpu_ns(r)),
+		str_duration(all, sizeof(all), trace_ns(r->t, r->p.totals.thread_ticks)),
+		str_thousands(number, sizeof(number), r->switches.outs));
+	print_count(out, r->switches.preempted, "though they could have gone on");
+	print_count(out, r->switches.lost, "records of that lost: on-CPU times are upper limits");
+	fputc('\n', out);
+}
+
+static void print_foot(struct report *r, FILE *out)
+{
+	const struct pair_counts *c = &r->p.totals.calls;
+	struct totals s = know_totals(r);
+	char number[STR_NUMBER];
+
+	fprintf(out, "%s call%s", str_thousands(number, sizeof(number), c->entries),
+		c->entries == 1 ? "" : "s");
+	print_count(out, c->inferred, "of them without an exit (closed by inference)");
+	print_count(out, c->open, "still running at the end");
+	print_count(out, c->spans_loss, "across a loss");
+	print_count(out, c->orphans, "exits without an entry");
+	print_losses(r, &s, out);
+	fprintf(out, "%s migration%s of threads to another CPU",
+		str_thousands(number, sizeof(number), r->p.totals.migrations),
+		r->p.totals.migrations == 1 ? "" : "s");
+	if (r->o->by == PROFILE_BY_CPU)
+		print_count(out, r->p.totals.moved,
+			    "calls ended on another CPU than the one they count for");
+	fputc('\n', out);
+	print_cost(&s, out);
+	if (r->o->on_cpu)
+		print_switches(r, out);
+	if (r->o->percentiles || r->o->histogram)
+		fprintf(out, "percentiles are within %.1f%%\n", LOGHIST_ERROR_PERCENT);
+}
+
+static void print_text(struct report *r, FILE *out)
+{
+	const struct profile_options *o = r->o;
+	uint64_t shown = 0;
+
+	if (o->by == PROFILE_BY_FUNCTION || !r->p.rows.n)
+		print_head(r, out);
+	r->self_sum = sum_self(r, 0);
+	vec_for(&r->p.rows, row) {
+		if (o->by != PROFILE_BY_FUNCTION &&
+		    (row == r->p.rows.v || row[-1].group != row->group)) {
+			if (row != r->p.rows.v)
+				fputc('\n', out);
+			r->self_sum = sum_self(r, (size_t)(row - r->p.rows.v));
+			print_group(r, row->group, out);
+			print_head(r, out);
+			shown = 0;
+		}
+		if (!o->limit || shown++ < o->limit)
+			print_row(r, row, out);
+	}
+	fputc('\n', out);
+	print_foot(r, out);
+}
+
+/* ---- JSON ---- */
+
+static void json_time(struct json *j, const struct report *r, const char *key, uint64_t ticks)
+{
+	json_ku64(j, key, trace_ns(r->t, ticks));
+}
+
+static void json_real(struct json *j, const char *key, double v)
+{
+	json_key(j, key);
+	json_f64(j, v);
+}
+
+static void json_group(struct json *j, const struct report *r, uint32_t group)
+{
+	const struct trace_lane *l = &r->t->lanes[group];
+	const struct trace_proc *proc;
+
+	if (r->o->by == PROFILE_BY_CPU) {
+		json_ku64(j, "cpu", group);
+		return;
+	}
+	if (r->o->by == PROFILE_BY_GROUP) {
+		json_ku64(j, "level", group);
+		return;
+	}
+	proc = trace_proc_of(r->t, l->proc_uid);
+	if (r->o->by == PROFILE_BY_THREAD) {
+		json_ku64(j, "thread", l->tid);
+		json_kstr(j, "thread_name", l->name[0] ? l->name : NULL);
+	}
+	json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
+	json_ku64(j, "process_uid", l->proc_uid);
+	json_kstr(j, "exe", proc && proc->exe[0] ? proc->exe : NULL);
+}
+
+static void json_virtual(struct json *j, const struct report *r, const struct profile_row *row)
+{
+	struct profile_virtual v = profile_virtual_of(&r->p, row);
+
+	json_time(j, r, "total_virtual_ns", v.total);
+	json_time(j, r, "total_error_ns", v.total_error);
+	json_time(j, r, "self_virtual_ns", v.self);
+	json_time(j, r, "self_error_ns", v.self_error);
+	json_time(j, r, "min_virtual_ns", v.minimum);
+	json_ku64(j, "avg_virtual_ns", v.average_ns);
+	json_time(j, r, "max_virtual_ns", v.maximum);
+	json_time(j, r, "p50_virtual_ns", row->virtual_percentile[PROFILE_P50]);
+	json_time(j, r, "p90_virtual_ns", row->virtual_percentile[PROFILE_P90]);
+	json_time(j, r, "p99_virtual_ns", row->virtual_percentile[PROFILE_P99]);
+}
+
+static void json_row(struct json *j, const struct report *r, const struct profile_row *row)
+{
+	char buf[32];
+
+	json_open(j, '{');
+	json_kstr(j, "function", text_function(r->t, row->function, buf, sizeof(buf)));
+	json_kstr(j, "module", text_module(r->t, row->function));
+	json_ku64(j, "calls", row->s.calls);
+	json_ku64(j, "inferred", row->s.inferred);
+	json_time(j, r, "total_ns", row->s.total);
+	json_time(j, r, "self_ns", row->s.self);
+	json_time(j, r, "min_ns", profile_minimum(&row->s));
+	json_ku64(j, "avg_ns", profile_average_ns(r->t, &row->s));
+	json_time(j, r, "max_ns", profile_maximum(&row->s));
+	json_time(j, r, "p50_ns", row->percentile[PROFILE_P50]);
+	json_time(j, r, "p90_ns", row->percentile[PROFILE_P90]);
+	json_time(j, r, "p99_ns", row->percentile[PROFILE_P99]);
+	if (r->o->virtual)
+		json_virtual(j, r, row);
+	if (r->o->on_cpu) {
+		json_time(j, r, "total_on_cpu_ns", profile_on_cpu_total(row));
+		json_time(j, r, "self_on_cpu_ns", profile_on_cpu_self(row));
+	}
+	if (r->o->by != PROFILE_BY_FUNCTION)
+		json_group(j, r, row->group);
+	if (r->o->histogram) {
+		json_key(j, "histogram");
+		loghist_json(&row->s.lengths, r->t, j);
+	}
+	json_close(j, '}');
+}
+
+static void print_json(struct report *r, FILE *out)
+{
+	struct json j = JSON_INIT(out);
+	uint64_t shown = 0;
+
+	json_open(&j, '[');
+	vec_for(&r->p.rows, row) {
+		if (row == r->p.rows.v || row[-1].group != row->group)
+			shown = 0;
+		if (!r->o->limit || shown++ < r->o->limit) {
+			fputc('\n', out);
+			json_row(&j, r, row);
+		}
+	}
+	json_close(&j, ']');
+}
+
+static void print_json_totals(struct report *r, FILE *out)
+{
+	const struct profile_totals *p = &r->p.totals;
+	struct totals s = know_totals(r);
+	struct json j = JSON_INIT(out);
+
+	json_open(&j, '{');
+	json_ku64(&j, "calls", p->calls.entries);
+	json_ku64(&j, "inferred", p->calls.inferred);
+	json_ku64(&j, "open", p->calls.open);
+	json_ku64(&j, "spans_loss", p->calls.spans_loss);
+	json_ku64(&j, "orphans", p->calls.orphans);
+	json_ku64(&j, "samples", p->samples);
+	json_ku64(&j, "lost", s.lost);
+	json_ku64(&j, "loss_places", p->loss_places);
+	json_ku64(&j, "overwritten", s.overwritten);
+	json_ku64(&j, "cut_off", s.cut_off);
+	json_ku64(&j, "migrations", p->migrations);
+	json_real(&j, "threads_ns", s.threads_ns);
+	json_real(&j, "probe_ns", s.probe_ns);
+	json_real(&j, "probe_error_ns", s.error_ns);
+	cost_json(&j, &s.cost);
+	if (r->o->on_cpu) {
+		json_ku64(&j, "on_cpu_ns", on_cpu_ns(r));
+		json_ku64(&j, "switches", r->switches.outs);
+		json_ku64(&j, "preempted", r->switches.preempted);
+		json_ku64(&j, "switches_lost", r->switches.lost);
+	}
+	json_close(&j, '}');
+}
+
+int report_profile_check(const struct trace *t, const struct profile_options *o, struct err *err)
+{
+	if (o->virtual && profile_check_virtual(t, err))
+		return -ENODATA;
+	if (!o->on_cpu || offcpu_is_known(t))
+		return 0;
+	return err_set(err, ENODATA, "this trace has no context switches: %s", offcpu_why_not(t));
+}
+
+void report_profile(const struct trace *t, const struct profile_options *o, FILE *out)
+{
+	struct offcpu *offcpu = o->on_cpu ? offcpu_open(t) : NULL;
+	struct report r = {.t = t, .o = o};
+	struct profile_want want = {
+		.offcpu = offcpu,
+		.by = o->by,
+		.percentiles = (o->percentiles || o->json || o->histogram) && !o->totals,
+		.virtual = o->virtual && !o->totals,
+		.histograms = o->histogram,
+	};
+
+	if (offcpu)
+		r.switches = offcpu_count(offcpu);
+	profile_gather(&r.p, t, &want);
+	if (r.p.rows.n)
+		qsort_r(r.p.rows.v, r.p.rows.n, sizeof(*r.p.rows.v), by_options, &r);
+	if (o->totals)
+		(o->json ? print_json_totals : print_foot)(&r, out);
+	else if (o->json)
+		print_json(&r, out);
+	else
+		print_text(&r, out);
+	profile_free(&r.p);
+	offcpu_close(offcpu);
+}

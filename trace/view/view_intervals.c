@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view_intervals.c - how long the intervals of an interval.info lasted, and the messages of
+ * class 4, each with both of its ends, for the causality diagram.
+ *
+ * An interval counts if it overlaps the view.  Ends of classes 1 to 3 belong to begins of the
+ * same thread; class 4 is matched over all threads, as kron report --intervals does.
+ */
+#include "trace/analysis/interval_names.h"
+#include "trace/view/view_impl.h"
+
+struct row {
+	uint64_t count, sum, min, max, negative;
+	struct loghist lengths;
+};
+struct message {
+	uint64_t sent, received;
+	uint32_t def, from, to;
+};
+struct view_intervals {
+	struct view *v;
+	struct interval_info info;
+	struct intervals *m;
+	struct row *rows; /* INTERVAL_ROWS of each definition */
+	VEC(struct message) messages;
+	uint64_t nmessages;
+};
+
+static void note_message(struct view_intervals *x, size_t def, const struct interval *i)
+{
+	x->nmessages++;
+	if (x->messages.n < x->v->budget.messages)
+		*vec_push(&x->messages) =
+			(struct message){.sent = (uint64_t)i->begin,
+					 .received = (uint64_t)(i->begin + i->ticks),
+					 .def = (uint32_t)def,
+					 .from = i->source,
+					 .to = i->end_source};
+}
+
+static void on_interval(void *arg, size_t def, int part, const struct interval *i)
+{
+	struct view_intervals *x = arg;
+	struct row *r = &x->rows[def * INTERVAL_ROWS + (size_t)part];
+	uint64_t time = i->ticks > 0 ? (uint64_t)i->ticks : 0;
+
+	if ((uint64_t)i->begin > x->v->to || (uint64_t)i->begin + time < x->v->from)
+		return;
+	if (!r->count++ || time < r->min)
+		r->min = time;
+	r->sum += time;
+	r->negative += i->ticks < 0;
+	r->max = time > r->max ? time : r->max;
+	loghist_add(&r->lengths, time);
+	if (x->info.defs.v[def].class == 4)
+		note_message(x, def, i);
+}
+
+int view_intervals_open(struct view_intervals **out, struct view *v, struct err *err)
+{
+	struct view_intervals *x = xcalloc(1, sizeof(*x));
+	int ret = 0;
+
+	x->v = v;
+	*out = x;
+	if (v->o->intervals)
+		ret = interval_info_open(&x->info, v->t, v->o->intervals, err);
+	if (ret || !x->info.defs.n)
+		return ret;
+	x->rows = xcalloc(x->info.defs.n * INTERVAL_ROWS, sizeof(*x->rows));
+	x->m = intervals_new(&x->info, MATCH_SOURCE, 32, on_interval, x);
+	intervals_in_order(x->m);
+	return 0;
+}
+
+void view_intervals_feed(struct view_intervals *x, const struct trace_event *e)
+{
+	struct interval_sample s = {
+		.time = (int64_t)e->tsc, .data = e->s.event, .source = e->lane, .cpu = e->cpu};
+
+	if (x->m && e->s.event < KRON_EVENT_SPECIAL)
+		intervals_sample(x->m, &s);
+}
+
+static uint64_t percentile(const struct row *r, unsigned percent)
+{
+	uint64_t p = loghist_percentile(&r->lengths, percent);
+
+	return p > r->max ? r->max : p < r->min ? r->min : p;
+}
+
+static void put_row(struct view_intervals *x, size_t d, int part)
+{
+	const struct interval_def *def = &x->info.defs.v[d];
+	const struct row *r = &x->rows[d * INTERVAL_ROWS + (size_t)part];
+	const struct trace *t = x->v->t;
+	struct json *j = &x->v->j;
+
+	fputc('\n', j->f);
+	json_open(j, '{');
+	view_put_key_name(j, "name", def->name[part]);
+	json_ku64(j, "class", (uint64_t)def->class);
+	json_ku64(j, "line", def->line);
+	json_ku64(j, "count", r->count);
+	json_ku64(j, "sum_ns", trace_ns(t, r->sum));
+	json_ku64(j, "min_ns", trace_ns(t, r->min));
+	json_ku64(j, "max_ns", trace_ns(t, r->max));
+	json_ku64(j, "avg_ns", r->count ? trace_ns(t, r->sum / r->count) : 0);
+	json_ku64(j, "p50_ns", r->count ? trace_ns(t, percentile(r, 50)) : 0);
+	json_ku64(j, "p90_ns", r->count ? trace_ns(t, percentile(r, 90)) : 0);
+	json_ku64(j, "p99_ns", r->count ? trace_ns(t, percentile(r, 99)) : 0);
+	json_ku64(j, "negative", r->negative);
+	json_ku64(j, "begun", intervals_left(x->m, d)->begun);
+	json_ku64(j, "ended", intervals_left(x->m, d)->ended);
+	json_key(j, "histogram");
+	loghist_json(&r->lengths, t, j);
+	json_close(j, '}');
+}
+
+static void put_messages(struct view_intervals *x)
+{
+	struct json *j = &x->v->j;
+
+	json_ku64(j, "all_messages", x->nmessages);
+	json_key(j, "messages");
+	json_open(j, '[');
+	vec_for(&x->messages, m) {
+		json_open(j, '[');
+		json_u64(j, m->def);
+		json_i64(j, view_ns(x->v, m->sent));
+		json_u64(j, m->from);
+		json_i64(j, view_ns(x->v, m->received));
+		json_u64(j, m->to);
+		json_close(j, ']');
+	}
+	json_close(j, ']');
+	json_key(j, "message_names");
+	json_open(j, '[');
+	for (size_t d = 0; d < x->info.defs.n; d++)
+		view_put_name(j, x->info.defs.v[d].name[0]);
+	json_close(j, ']');
+}
+
+void view_intervals_put(struct view_intervals *x)
+{
+	struct json *j = &x->v->j;
+
+	if (x->m)
+		intervals_finish(x->m);
+	json_key(j, "intervals");
+	json_open(j, '[');
+	for (size_t d = 0; x->m && d < x->info.defs.n; d++)
+		for (int part = 0; part < x->info.defs.v[d].nrows; part++)
+			put_row(x, d, part);
+	json_close(j, ']');
+	put_messages(x);
+}
+
+void view_intervals_free(struct view_intervals *x)
+{
+	if (!x)
+		return;
+	for (size_t i = 0; x->rows && i < x->info.defs.n * INTERVAL_ROWS; i++)
+		loghist_free(&x->rows[i].lengths);
+	vec_free(&x->messages);
+	if (x->m)
+		intervals_free(x->m);
+	interval_info_free(&x->info);
+	xfree(x->rows);
+	xfree(x);
+}
