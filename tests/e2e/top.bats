@@ -3,7 +3,6 @@
 # kron top on a running recording: a program that calls one function three times as often as
 # another.  Looking must not change what is recorded.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../..}/tests/lib.sh"
-source "$KRON_TOP_SRC/tests/e2e/board.bash"
 bats_require_minimum_version 1.5.0
 
 setup() {
