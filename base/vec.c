@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void die_no_memory(void)
 {
@@ -37,6 +38,21 @@ void *xrealloc(void *p, size_t n)
 	if (!p)
 		die_no_memory();
 	return p;
+}
+
+void *xpages(size_t n)
+{
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		       -1, 0);
+
+	if (p == MAP_FAILED)
+		die_no_memory();
+	return p;
+}
+
+void xfree_pages(void *p, size_t n)
+{
+	munmap(p, n);
 }
 
 char *xstrdup(const char *s)

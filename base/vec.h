@@ -46,5 +46,8 @@ char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void xfree(void *p);
+/* Bytes of zero that take memory only where they are touched. */
+void *xpages(size_t n);
+void xfree_pages(void *p, size_t n);
 
 #endif

@@ -621,23 +621,3 @@ int plan_load(struct plan **out, const struct plan_key *key, int fd, struct err 
 	*out = p;
 	return 0;
 }
-
-void plan_free(struct plan *p)
-{
-	if (!p)
-		return;
-	if (p->mapping) {
-		munmap(p->mapping, p->mapping_len);
-	} else {
-		xfree(p->functions);
-		xfree(p->probes);
-		xfree(p->sites);
-		xfree(p->fixups);
-		xfree(p->maps);
-		xfree(p->actions);
-		xfree(p->jumps);
-		xfree(p->code);
-		xfree(p->strings);
-	}
-	xfree(p);
-}

@@ -124,3 +124,23 @@ void plan_measure_span(struct plan *p)
 			p->reach_hi = f->value + 1;
 	}
 }
+
+void plan_free(struct plan *p)
+{
+	if (!p)
+		return;
+	if (p->mapping) {
+		xfree_pages(p->mapping, p->mapping_len); /* it came out of a file */
+	} else {
+		xfree(p->functions);
+		xfree(p->probes);
+		xfree(p->sites);
+		xfree(p->fixups);
+		xfree(p->maps);
+		xfree(p->actions);
+		xfree(p->jumps);
+		xfree(p->code);
+		xfree(p->strings);
+	}
+	xfree(p);
+}

@@ -23,7 +23,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/jobs.h"
 #include "inject/plan/plan_impl.h"
@@ -498,21 +497,16 @@ static void cut_up(struct chunks *all)
 		all->v[i].m = m, all->v[i].is_only = all->n == 1;
 }
 
-/* The state of each byte of code, all of it somebody else's.  What nobody touches takes no memory. */
-static uint8_t *new_bytes(size_t size)
-{
-	uint8_t *bytes = mmap(NULL, size + 1, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	_Static_assert(!BYTE_TAKEN, "pages of zeros");
-	if (bytes == MAP_FAILED)
-		bytes = xmalloc(SIZE_MAX); /* as all of us do without memory */
-	return bytes;
-}
-
 static size_t span_of(const struct making *m)
 {
 	return m->map->hi - m->map->lo;
+}
+
+/* The state of each byte of code, all of it somebody else's. */
+static uint8_t *new_bytes(const struct making *m)
+{
+	_Static_assert(!BYTE_TAKEN, "pages of zeros");
+	return xpages(span_of(m) + 1);
 }
 
 static void plan_chunk(size_t number, void *ctx)
@@ -524,7 +518,7 @@ static void plan_chunk(size_t number, void *ctx)
 	struct plan_probe *listed = xmalloc((n + 1) * sizeof(*listed));
 
 	c->pl = m->pl;
-	c->pl.bytes = new_bytes(span_of(m));
+	c->pl.bytes = new_bytes(m);
 	if (n)
 		memcpy(listed, m->pl.probes.v + first_probe(c, c->first), n * sizeof(*listed));
 	free_own_bytes(c);
@@ -533,7 +527,7 @@ static void plan_chunk(size_t number, void *ctx)
 	planner_close_copied(&c->pl);
 	if (!c->is_only)
 		copy_own_bytes(c, m->pl.bytes);
-	munmap(c->pl.bytes, span_of(m) + 1);
+	xfree_pages(c->pl.bytes, span_of(m) + 1);
 	xfree(listed);
 	free_scratch(c);
 }
@@ -589,14 +583,14 @@ void plan_take_all(struct making *m)
 {
 	struct chunks all = {.m = m};
 
-	m->pl.bytes = new_bytes(span_of(m));
+	m->pl.bytes = new_bytes(m);
 	cut_up(&all);
 	jobs_run(all.n, plan_chunk, &all);
 	for (size_t i = 0; i < all.n; i++)
 		put_together(&m->pl, &all.v[i]);
 	if (all.n > 1)
 		plan_seams(&all);
-	munmap(m->pl.bytes, span_of(m) + 1);
+	xfree_pages(m->pl.bytes, span_of(m) + 1);
 	m->pl.bytes = NULL;
 	vec_free(&all);
 }
