@@ -13,7 +13,6 @@
  * Chunks are mapped, touched once, and given back: the resident memory of a merge is about one
  * chunk a lane, whatever the trace's size.
  */
-#include "trace/analysis/filter.h"
 #include "trace/jumps.h"
 #include "trace/reader_impl.h"
 
@@ -208,7 +207,7 @@ bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
 	const struct trace_filter *f = c->t->filter;
 
 	while (next_sample(c, out))
-		if (!f || trace_filter_passes(f, out))
+		if (!f || f->passes(f, out))
 			return true;
 	return false;
 }
@@ -231,7 +230,7 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 		out->s = *s;
 		trace_resolve(c->t, out);
 		out->counters = counters_of(s);
-		if (!f || trace_filter_passes(f, out))
+		if (!f || f->passes(f, out))
 			return true;
 	}
 	return false;

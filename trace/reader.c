@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/analysis/filter.h"
 #include "trace/reader_impl.h"
 
 const char *trace_session(const struct trace *t, const char *key)
@@ -245,7 +244,8 @@ void trace_close(struct trace *t)
 	if (!t)
 		return;
 	p = priv_of(t);
-	trace_filter_free(t->filter);
+	if (t->filter)
+		t->filter->free(t->filter);
 	tables_free(t);
 	chunk_map_close(&p->map);
 	vec_free(&p->chunks);

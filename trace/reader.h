@@ -82,6 +82,14 @@ struct trace_untraced {
 	char *reason;
 };
 
+struct trace_event;
+
+/* What cursors leave out; trace/analysis/filter.h makes one. */
+struct trace_filter {
+	bool (*passes)(const struct trace_filter *f, const struct trace_event *e);
+	void (*free)(struct trace_filter *f);
+};
+
 struct trace {
 	char *dir;
 	struct trace_module *modules;
@@ -111,9 +119,8 @@ struct trace {
 	bool complete;    /* the collector ended it properly */
 	double tsc_hz;
 	uint64_t start_tsc;
-	uint64_t end_tsc; /* last calibration point; 0 = not complete */
-	struct trace_filter
-		*filter; /* trace/analysis/filter.h: what cursors leave out; NULL: nothing */
+	uint64_t end_tsc;            /* last calibration point; 0 = not complete */
+	struct trace_filter *filter; /* NULL: cursors leave nothing out */
 	void *priv;
 };
 

@@ -11,7 +11,8 @@
 
 #include "trace/analysis/window.h"
 
-struct trace_filter {
+struct filter {
+	struct trace_filter face; /* what cursors see of it */
 	struct condition *where;
 	bool has_trigger;
 	struct window_finder windows;
@@ -205,8 +206,8 @@ static void find_windows(struct window_finder *f, const struct trace *t, struct 
 	gaps_close(&gaps);
 }
 
-static int set_trigger(struct trace_filter *f, const struct trace *t,
-		       const struct filter_options *o, struct err *err)
+static int set_trigger(struct filter *f, const struct trace *t, const struct filter_options *o,
+		       struct err *err)
 {
 	struct trigger *g;
 	int ret = window_finder_init(&f->windows, o->pre, o->post, err);
@@ -226,43 +227,7 @@ static int set_trigger(struct trace_filter *f, const struct trace *t,
 
 /* ---- the filter ---- */
 
-int trace_filter_set(struct trace *t, const struct filter_options *o, struct err *err)
-{
-	struct trace_filter *f;
-	size_t at = 0;
-	int ret = 0;
-
-	if (!o->where && !o->trigger)
-		return 0;
-	f = xcalloc(1, sizeof(*f));
-	if (o->where) {
-		ret = condition_parse(&f->where, "--where", o->where, &at, err);
-		if (!ret && o->where[at])
-			ret = condition_error(err, "--where", o->where, at,
-					      "this belongs into a --trigger");
-		if (!ret)
-			condition_bind(f->where, t);
-	}
-	if (!ret && o->trigger)
-		ret = set_trigger(f, t, o, err);
-	if (ret)
-		trace_filter_free(f);
-	else
-		t->filter = f;
-	return ret;
-}
-
-void trace_filter_free(struct trace_filter *f)
-{
-	if (!f)
-		return;
-	condition_free(f->where);
-	window_finder_free(&f->windows);
-	xfree(f->unknown);
-	xfree(f);
-}
-
-static bool is_in_window(const struct trace_filter *f, uint64_t tsc)
+static bool is_in_window(const struct filter *f, uint64_t tsc)
 {
 	size_t lo = 0, hi = f->windows.found.n;
 
@@ -277,8 +242,15 @@ static bool is_in_window(const struct trace_filter *f, uint64_t tsc)
 	return lo < f->windows.found.n && f->windows.found.v[lo].from <= tsc;
 }
 
-bool trace_filter_passes(const struct trace_filter *f, const struct trace_event *e)
+static const struct filter *of(const struct trace_filter *face)
 {
+	return (const struct filter *)face;
+}
+
+static bool passes(const struct trace_filter *face, const struct trace_event *e)
+{
+	const struct filter *f = of(face);
+
 	if (e->s.event >= KRON_EVENT_SPECIAL)
 		return true;
 	if (f->has_trigger && !is_in_window(f, e->tsc))
@@ -286,8 +258,46 @@ bool trace_filter_passes(const struct trace_filter *f, const struct trace_event 
 	return !f->where || condition_holds(f->where, e);
 }
 
-const char *trace_filter_unknown_name(const struct trace_filter *f)
+static void free_filter(struct trace_filter *face)
 {
+	struct filter *f = (struct filter *)face;
+
+	condition_free(f->where);
+	window_finder_free(&f->windows);
+	xfree(f->unknown);
+	xfree(f);
+}
+
+int trace_filter_set(struct trace *t, const struct filter_options *o, struct err *err)
+{
+	struct filter *f;
+	size_t at = 0;
+	int ret = 0;
+
+	if (!o->where && !o->trigger)
+		return 0;
+	f = xcalloc(1, sizeof(*f));
+	f->face = (struct trace_filter){.passes = passes, .free = free_filter};
+	if (o->where) {
+		ret = condition_parse(&f->where, "--where", o->where, &at, err);
+		if (!ret && o->where[at])
+			ret = condition_error(err, "--where", o->where, at,
+					      "this belongs into a --trigger");
+		if (!ret)
+			condition_bind(f->where, t);
+	}
+	if (!ret && o->trigger)
+		ret = set_trigger(f, t, o, err);
+	if (ret)
+		free_filter(&f->face);
+	else
+		t->filter = &f->face;
+	return ret;
+}
+
+const char *trace_filter_unknown_name(const struct trace_filter *face)
+{
+	const struct filter *f = of(face);
 	const char *name = f->where ? condition_unknown_name(f->where, true) : NULL;
 
 	return name ? name : f->unknown;
@@ -295,10 +305,10 @@ const char *trace_filter_unknown_name(const struct trace_filter *f)
 
 uint64_t trace_filter_fired(const struct trace_filter *f)
 {
-	return f->windows.fired;
+	return of(f)->windows.fired;
 }
 
 uint64_t trace_filter_unsure(const struct trace_filter *f)
 {
-	return f->unsure;
+	return of(f)->unsure;
 }

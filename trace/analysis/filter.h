@@ -3,7 +3,7 @@
  * filter.h - what of a trace its readers get to see: samples for which a condition holds, and
  * those around the places where a trigger fires.
  *
- * It stands in struct trace; every cursor obeys it, so it means the same in every report.  CPU
+ * It stands in struct trace, which frees it; every cursor obeys it, so it means the same in every report.  CPU
  * and LOST records always pass.  A call of which only one end passes has no other end: readers
  * treat it as they treat one whose sample was lost.
  */
@@ -11,8 +11,6 @@
 #define TRACE_FILTER_H
 
 #include "trace/analysis/trigger.h"
-
-struct trace_filter;
 
 struct filter_options {
 	const char *where;      /* a condition, or NULL */
@@ -22,8 +20,6 @@ struct filter_options {
 
 /* Reads the whole trace once if there is a trigger.  0 or -EINVAL with the message. */
 int trace_filter_set(struct trace *t, const struct filter_options *o, struct err *err);
-void trace_filter_free(struct trace_filter *f);
-bool trace_filter_passes(const struct trace_filter *f, const struct trace_event *e);
 /* A name in the condition or the trigger that is unknown to the trace; NULL: there is none. */
 const char *trace_filter_unknown_name(const struct trace_filter *f);
 /* How often the trigger fired. */

@@ -15,7 +15,32 @@
 #include "trace/analysis/loghist.h"
 #include "trace/analysis/offcpu.h"
 #include "trace/analysis/pairs.h"
-#include "trace/report/report.h"
+#include "trace/reader.h"
+
+/* What rows are sorted by: the words of `kron report -s`, in this order. */
+#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module|p50|p90|p99|on-cpu|self-on-cpu"
+enum profile_key {
+	PROFILE_TOTAL,
+	PROFILE_SELF,
+	PROFILE_CALLS,
+	PROFILE_AVG,
+	PROFILE_MIN,
+	PROFILE_MAX,
+	PROFILE_NAME,
+	PROFILE_MODULE,
+	PROFILE_KEY_P50,
+	PROFILE_KEY_P90,
+	PROFILE_KEY_P99,
+	PROFILE_ON_CPU,
+	PROFILE_SELF_ON_CPU
+};
+enum profile_by {
+	PROFILE_BY_FUNCTION,
+	PROFILE_BY_THREAD,
+	PROFILE_BY_PROCESS,
+	PROFILE_BY_CPU,
+	PROFILE_BY_GROUP
+};
 
 /* Percentiles that reports show, in this order. */
 enum { PROFILE_P50, PROFILE_P90, PROFILE_P99, PROFILE_NPERCENTILES };

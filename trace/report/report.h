@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "trace/analysis/profile.h"
 #include "trace/reader.h"
 
 /* Is all of it in the trace?  Who knows where the rest would be, says it. */
@@ -21,30 +22,6 @@ struct report_state {
 
 /* ---- kron report: a profile by function ---- */
 
-/* The words of -s, in this order. */
-#define PROFILE_KEYS "total|self|calls|avg|min|max|name|module|p50|p90|p99|on-cpu|self-on-cpu"
-enum profile_key {
-	PROFILE_TOTAL,
-	PROFILE_SELF,
-	PROFILE_CALLS,
-	PROFILE_AVG,
-	PROFILE_MIN,
-	PROFILE_MAX,
-	PROFILE_NAME,
-	PROFILE_MODULE,
-	PROFILE_KEY_P50,
-	PROFILE_KEY_P90,
-	PROFILE_KEY_P99,
-	PROFILE_ON_CPU,
-	PROFILE_SELF_ON_CPU
-};
-enum profile_by {
-	PROFILE_BY_FUNCTION,
-	PROFILE_BY_THREAD,
-	PROFILE_BY_PROCESS,
-	PROFILE_BY_CPU,
-	PROFILE_BY_GROUP
-};
 struct profile_options {
 	int sort;       /* enum profile_key */
 	uint64_t limit; /* rows (of each thread, process or CPU); 0 = all */

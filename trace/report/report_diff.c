@@ -26,6 +26,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/analysis/profile.h"
+#include "trace/report/report.h"
 #include "trace/text.h"
 
 enum { FEWEST = 5 }; /* calls on each side, below which the test says nothing */

@@ -25,6 +25,7 @@
 #include "trace/analysis/intervals.h"
 #include "trace/analysis/profile.h"
 #include "trace/text.h"
+#include "trace/report/report.h"
 
 struct interval_row { /* times in ticks */
 	uint32_t def, part;

@@ -18,6 +18,7 @@
 #include "trace/analysis/cost.h"
 #include "trace/analysis/profile.h"
 #include "trace/text.h"
+#include "trace/report/report.h"
 
 struct report {
 	struct profile p;
