@@ -23,7 +23,7 @@ KRON = os.environ.setdefault("KRON", os.path.join(BUILD, "kron"))
 CC = os.environ.get("CC", "gcc").split()
 SEED = int(os.environ.get("KRON_TEST_SEED") or random.randrange(1 << 30))
 rnd = random.Random(SEED)
-sys.path.insert(0, os.path.join(SRC, "tests/e2e"))
+sys.path.insert(0, os.path.join(SRC, "tests"))
 import truth  # noqa: E402  reads traces by the bytes
 
 

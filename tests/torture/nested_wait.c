@@ -6,7 +6,7 @@
  * handler waited, too, they would nest without end; untraced they nest hardly ever, for the handler
  * takes some microseconds of each millisecond.
  *
- * Args: calls of work(), and of a handler's function.  tests/e2e/unseen.py stops the recorder while it runs.
+ * Args: calls of work(), and of a handler's function.  tests/e2e/record/unseen.py stops the recorder while it runs.
  */
 #define _GNU_SOURCE
 #include "torture.h"

@@ -4,7 +4,7 @@
  *
  * Each program breaks some tracer.  It verifies its own work, prints only what is the same in
  * every run, and exits 0 only if everything was right.  The lines of its head comment tell
- * tests/e2e/subjects.bash how to build it and what kron must have counted:
+ * tests/subjects.bash how to build it and what kron must have counted:
  *
  *   Build:   variants, each a list of O0 O2 pie no-pie static nopatch, joined by commas
  *   Flags:   more arguments for the compiler

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dump_functions.c - prints what the function finder says, for tests/e2e/twins.py.
+ * dump_functions.c - prints what the function finder says, for tests/e2e/patch/twins.py.
  *
  *   dump_functions [-s SOURCES] [-d DEBUG_DIR] ELF
  *

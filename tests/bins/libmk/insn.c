@@ -5,7 +5,7 @@
  *
  *   ordinary   0x4c000000 + A      window   0x6c000000 + A (local memory)
  *
- * The table and the code are made by tests/e2e/libmk_insn.py.  insn SEED ROUNDS; prints what
+ * The table and the code are made by tests/e2e/board/libmk_insn.py.  insn SEED ROUNDS; prints what
  * differs, exits 1 then.
  */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tails.c - functions that end with a jump into another one.  tests/e2e/nesting.py looks whether the
+/* tails.c - functions that end with a jump into another one.  tests/e2e/reports/nesting.py looks whether the
  * compiler has made jumps of them. */
 #include "tails.h"
 #include "truth.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * shapes.c - what compilers do to functions: cold parts, clones, tail calls, switches through
- * tables, pointers to static functions, computed gotos.  A subject of tests/e2e/twins.py; it is
+ * tables, pointers to static functions, computed gotos.  A subject of tests/e2e/patch/twins.py; it is
  * also run, so that profile-guided builds have a profile.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// throws.cc - C++ for tests/e2e/twins.py: exceptions (landing pads in cold parts), templates,
+// throws.cc - C++ for tests/e2e/patch/twins.py: exceptions (landing pads in cold parts), templates,
 // virtual functions, static constructors, thunks of multiple inheritance, lambdas.
 #include <algorithm>
 #include <cstdio>

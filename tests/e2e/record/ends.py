@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""When processes end: what the trace says, against what they and their successors say themselves.
+
+Whoever ends says so right before; who comes next begins only after that.  The end in the trace lies
+between the two.  No figure is compared with a limit, but for the clocks: the trace's times are ticks
+of the samples' clock, its rate is known to some millionths."""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from tap import KRON, Skip, Suite, compile_c, need  # noqa: E402
+
+CLOCKS_NS = 100_000
+
+
+def times():
+    """[(pid, begins, ends)] as the processes wrote them, in the order in which they began."""
+    said = {}
+    for line in open("times"):
+        pid, what, ns = line.split()
+        said.setdefault(int(pid), {})[what] = int(ns)
+    return sorted(((p, t["begins"], t["ends"]) for p, t in said.items()), key=lambda x: x[1])
+
+
+def session(key):
+    lines = dict(l.rstrip("\n").split("=", 1) for l in open("t/session"))
+    return lines.get(key)
+
+
+def record(*args, options=()):
+    r = subprocess.run([KRON, "record", "-o", "t", *options, "--", *args], capture_output=True, text=True)
+    need(r.returncode == 0, r.stderr)
+    return json.loads(subprocess.run([KRON, "info", "--json", "t"], capture_output=True, text=True).stdout)
+
+
+def check(info, least):
+    base = int(session("start_mono_ns"))
+    known = {p["pid"]: p for p in info["process_list"]}
+    said = times()
+    need(len(said) >= least, f"{len(said)} processes only")
+    for i, (pid, _, ends) in enumerate(said):
+        need(pid in known, f"process {pid} is not in the trace")
+        need(known[pid]["end_ns"] is not None, f"process {pid} has no end")
+        end = known[pid]["end_ns"] + base
+        need(end >= ends - CLOCKS_NS, f"process {pid} ended {(ends - end) / 1e6} ms after its end in the trace")
+        if i + 1 < len(said):
+            begins = said[i + 1][1]
+            need(end <= begins + CLOCKS_NS, f"process {pid} ends {(end - begins) / 1e6} ms after the next one began")
+
+
+def database(info):
+    """The same ends in another reader."""
+    subprocess.run([KRON, "export", "-f", "sqlite", "-o", "t.db", "t"], check=True, capture_output=True)
+    rows = sqlite3.connect("t.db").execute("select process_id, stop from process").fetchall()
+    known = {p["uid"]: p["end_ns"] for p in info["process_list"]}
+    for uid, stop in rows:
+        need((stop is None) == (known[uid] is None), f"{uid}: stop {stop} in the database, not {known[uid]}")
+        if stop is not None:
+            wanted = known[uid] * info["tsc_hz"] / 1e9
+            need(abs(stop - wanted) <= info["tsc_hz"] / 1e6 + 1, f"{uid}: stop {stop}, not {wanted}")
+
+
+def commands(*options):
+    compile_c("ends", "bins/ends.c")
+    script = "./ends 50; ./ends; ./ends 3; ./ends; ./ends; (./ends; ./ends 20); ./ends & wait; ./ends; ./ends 1"
+    info = record("sh", "-c", script, options=options)
+    check(info, 10)
+    database(info)
+
+
+def threads():
+    """The last thread's end is the end, whoever it is."""
+    open("p.c", "w").write(
+        """
+        #include <pthread.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        static void *last(void *arg) { usleep(30000); if (system("./ends 1")) return arg; return 0; }
+        int main(void) { pthread_t t; pthread_create(&t, 0, last, 0); pthread_exit(0); }
+        """
+    )
+    subprocess.run(["gcc", "-O1", "-o", "p", "p.c", "-pthread"], check=True)
+    compile_c("ends", "bins/ends.c")
+    info = record("./p")
+    (pid, _, ends) = times()[0]
+    p = next(p for p in info["process_list"] if p["command"] == "./p")
+    need(p["end_ns"] is None or p["end_ns"] + int(session("start_mono_ns")) >= ends - CLOCKS_NS, "it ended with its first thread")
+
+
+def forks():
+    compile_c("ends", "bins/ends.c")
+    info = record("./ends", "fork", "12", options=["-F", "live", "-F", "main"])
+    if not info["switches"]["recorded"]:
+        raise Skip("the kernel tells nobody when forked children end: " + info["switches"]["why_not"])
+    check(info, 12)
+
+
+def many():
+    """More at once than there are descriptors for them."""
+    compile_c("ends", "bins/ends.c")
+    script = "i=0; while [ $i -lt 60 ]; do ./ends 100 & i=$((i+1)); done; wait; ./ends"
+    r = subprocess.run(
+        ["sh", "-c", 'ulimit -n 300; exec "$0" "$@"', KRON, "record", "-o", "t", "--switches", "no", "-F", "main", "--", "sh", "-c", script],
+        capture_output=True, text=True,
+    )
+    need(r.returncode == 0, r.stderr)
+    info = json.loads(subprocess.run([KRON, "info", "--json", "t"], capture_output=True, text=True).stdout)
+    ends = [p for p in info["process_list"] if p["command"].startswith("./ends")]
+    need(len(ends) == 61, f"{len(ends)} processes, {r.stderr}")
+    need(sum(p["end_ns"] is None for p in ends) <= 1, "a process without an end")
+
+
+with Suite("ends") as s:
+    s.case("commands of a shell, with the kernel's context switches", commands)
+    s.case("commands of a shell, without them", commands, "--switches", "no")
+    s.case("commands of a shell, on the emulated board", commands, "--bus", "exact", "--when-full", "wait")
+    s.case("a process ends with its last thread", threads)
+    s.case("forked children that execute nothing", forks)
+    s.case("few descriptors, many processes", many)
+sys.exit(s.failed > 0)

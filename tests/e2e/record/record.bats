@@ -1,0 +1,380 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kron record and kron recover: statuses, signals, options, what is said and what is not.
+# (Bad input is tests/faults/bad_input.py's, kills at random moments are kills.py's.)
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../../..}/tests/lib.sh"
+bats_require_minimum_version 1.5.0
+
+# triggers THREADS CALLS: each call of tick is an entry and an exit
+setup() {
+	test_setup
+	compile triggers bins/triggers.c
+}
+
+total() { # total DIR: samples + lost
+	"$KRON" info --json "$1" | json 'd["samples"] + d["lost"]'
+}
+
+@test "the exit status is the program's" {
+	for want in 0 1 7 77 125 126 127 255; do
+		run "-$want" "$KRON" record -q -o t -- sh -c "exit $want"
+		[ -z "$output" ]
+	done
+}
+
+@test "death by a signal is death by that signal" {
+	for sig in HUP INT QUIT ILL ABRT FPE KILL SEGV PIPE TERM USR1 BUS; do
+		want=$(kill -l $sig)
+		# python shows how a child died; a shell would show its own idea of it
+		run "$PYTHON" -c 'import subprocess, sys
+print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c "kill -$sig \$\$"
+		[ "$output" = "-$want" ]
+		grep -qx "exit=signal $want" t/session
+	done
+	[ ! -e core ]
+}
+
+@test "a kill of kron is passed on, and the trace is whole" {
+	for sig in INT TERM HUP; do
+		"$PYTHON" - "$KRON" $sig <<-'EOF'
+			import signal, subprocess, sys, time, os
+			sig = getattr(signal, "SIG" + sys.argv[2])
+			p = subprocess.Popen([sys.argv[1], "record", "-q", "-o", "t", "--", "sleep", "30"])
+			while not os.path.exists("t/tasks") or not open("t/tasks").read():
+			    time.sleep(0.01)
+			p.send_signal(sig)
+			start = time.monotonic()
+			assert p.wait(10) == -sig, p.returncode
+			assert time.monotonic() - start < 3
+		EOF
+		grep -q '^end_tsc=' t/session
+		run -0 "$KRON" info t
+	done
+}
+
+@test "a program that does not heed the signal goes on, untraced" {
+	cat >heedless.sh <<-'EOF'
+		trap '' TERM
+		echo started
+		sleep 3
+		echo ended
+	EOF
+	"$KRON" record -o t -- sh heedless.sh >out 2>err &
+	kron=$!
+	for _ in $(seq 500); do
+		if grep -q started out; then break; fi
+		sleep 0.02
+	done
+	kill -TERM $kron
+	status=0
+	wait $kron || status=$?
+	[ $status = 143 ]
+	grep -q "still runs" err
+	grep -q '^end_tsc=' t/session
+	grep -qx 'exit=running' t/session
+	for _ in $(seq 500); do
+		if grep -q ended out; then break; fi
+		sleep 0.02
+	done
+	grep -q ended out
+}
+
+@test "what runs on after the program's end is named and not waited for" {
+	mkfifo up
+	# it has run, and so is known, before the program ends
+	run "$KRON" record -o t -- sh -c \
+		'(echo 1 >up; exec sleep 2) >/dev/null 2>&1 & read x <up; echo main'
+	[ "$status" = 0 ]
+	[[ $output == *main* ]]
+	[[ $output == *"1 traced process still runs"* ]]
+	grep -q '^end_tsc=' t/session
+}
+
+@test "the summary is one line on stderr; -q says nothing" {
+	run --separate-stderr "$KRON" record -o t -- ./triggers 1 100
+	[ "$output" = "1 threads, 100 calls each" ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr =~ ^kron:\ [0-9,]+\ samples,\ 0\ lost,\ [0-9,]+\ sites\ refused,\ probes\ cost\ about\ [0-9.]+%\ -\>\ t$ ]]
+	run --separate-stderr "$KRON" record -q -o t -- ./triggers 1 100
+	[ -z "$stderr" ]
+	run --separate-stderr "$KRON" record -v -o t -- ./triggers 1 100
+	[ "${#stderr_lines[@]}" -gt 1 ]
+}
+
+@test "samples and losses are all triggers, whatever happens when the buffer is full" {
+	for mode in discard wait wrap; do
+		run -0 "$KRON" record -q -o t -F tick -b 1M --when-full $mode -- ./triggers 2 200000
+		[ "$(total t)" = 800000 ]
+	done
+	run -0 "$KRON" record -q -o t -F tick -b 1M --when-full wait -- ./triggers 2 200000
+	[ "$("$KRON" info --json t | json 'd["lost"]')" = 0 ]
+	run -0 "$KRON" record -q -o t -F tick -b 1M --when-full wrap -- ./triggers 2 200000
+	[ "$("$KRON" info --json t | json 'd["lost"]')" -gt 0 ]
+	grep -q '^overwritten=[1-9]' t/session
+}
+
+@test "-F and -N select functions" {
+	"$KRON" record -q -o t -F 't*' -N 'thread_*' -- ./triggers 2 10
+	run -0 "$KRON" report --json t
+	[ "$(json '" ".join(sorted(f["function"] for f in d))' <<<"$output")" = tick ]
+	run -0 "$KRON" record -o t -F 'no_such_*' -- ./triggers 1 10
+	[[ $output == *"no function was selected"* ]]
+}
+
+@test "-L records libraries, by name or by path" {
+	compile lib.so bins/calc.c -shared -fPIC || skip "no shared library"
+	libc=$(ldd /bin/true | sed -n 's/.*=> \(.*libc.so.6\) .*/\1/p')
+	for glob in 'libc.so*' "$(readlink -f "$libc")"; do
+		"$KRON" record -q -o t -L "$glob" -- /bin/true
+		grep -q 'libc.so' t/modules
+	done
+	"$KRON" record -q -o t -- /bin/true
+	run ! grep -q 'libc.so' t/modules
+}
+
+@test "levels and the Filter Register" {
+	"$KRON" record -q -o t -g 3 --filter 8 -- ./triggers 1 10
+	[ "$(total t)" -gt 20 ]
+	"$KRON" record -q -o t -g 3 --filter 0xfff7 -- ./triggers 1 10
+	[ "$(total t)" = 0 ]
+}
+
+@test "levels for some functions, or for a library" {
+	"$KRON" record -q -o t -g 3 -g 5=tick --filter 20 -- ./triggers 1 10
+	[ "$(total t)" = 20 ]
+	"$KRON" record -q -o t -g 3 -g 5=tick --filter 8 -- ./triggers 1 10
+	run "$KRON" report t
+	[[ $output = *thread_main* ]]
+	[[ $output != *tick* ]]
+	# the last one that matches, and a module's file name
+	"$KRON" record -q -o t -g 5=tick -g 6='t*' -g 7=tick --filter 80 -- ./triggers 1 10
+	[ "$(total t)" = 20 ]
+	"$KRON" record -q -o t -g 7=triggers --filter 80 -- ./triggers 1 10
+	[ "$(total t)" -gt 20 ]
+	for bad in 16 16=x -1 1x 5= =x ''; do
+		run "$KRON" record -q -o t -g "$bad" -- ./triggers 1 10
+		[ "$status" = 125 ]
+		[[ $output = "kron record: -g $bad: LEVEL or LEVEL=GLOB is needed"* ]]
+	done
+}
+
+@test "--no-children leaves what the program starts alone" {
+	"$KRON" record -q -o t -- sh -c './triggers 1 10; true'
+	grep -q triggers t/modules
+	"$KRON" record -q -o t --no-children -- sh -c './triggers 1 10; true'
+	run ! grep -q triggers t/modules
+}
+
+@test "the program sees its own environment and descriptors" {
+	# "_" is the shell's: what it started
+	env -0 | grep -zv '^_=' | sort -z >want
+	"$KRON" record -q -o t -- env -0 | grep -zv '^_=' | sort -z >got
+	cmp want got
+	LD_PRELOAD=libz.so.1 "$KRON" record -q -o t -- env -0 | tr '\0' '\n' >got
+	grep -qx 'LD_PRELOAD=libz.so.1' got
+	run ! grep -q KRON_RT got
+	ls /proc/self/fd >want
+	"$KRON" record -q -o t -- ls /proc/self/fd >got
+	diff want got
+}
+
+@test "a list of a program's libraries has none of ours" {
+	local list='LD_TRACE_LOADED_OBJECTS=1 /bin/true; ldd /bin/true'
+	sh -c "$list" | sed 's/ (0x.*//' >want
+	"$KRON" record -q -- sh -c "$list" | sed 's/ (0x.*//' >got
+	cmp want got
+}
+
+@test "scripts, programs in PATH, and text without #!" {
+	printf '#!/bin/sh\nexit 9\n' >script
+	printf 'exit 8\n' >text
+	chmod +x script text
+	run "$KRON" record -q -o t -- ./script
+	[ "$status" = 9 ]
+	run "$KRON" record -q -o t -- ./text
+	[ "$status" = 8 ]
+	mkdir bin
+	cp script bin/in-path
+	PATH=$T/bin:$PATH run "$KRON" record -q -o t -- in-path
+	[ "$status" = 9 ]
+	printf '#!/no/such/interpreter\n' >broken
+	chmod +x broken
+	run "$KRON" record -o t2 -- ./broken
+	[ "$status" = 126 ]
+	[[ $output == *"/no/such/interpreter"* ]]
+	[ ! -e t2 ]
+}
+
+@test "the cache is used, and a damaged, foreign or missing one does no harm" {
+	"$KRON" record -q -o t -- ./triggers 1 10
+	[ "$(find "$XDG_CACHE_HOME/kron" -name '*-full.plan' | wc -l)" = 1 ]
+	for f in "$XDG_CACHE_HOME"/kron/*.plan; do
+		head -c 100 "$f" >cut
+		cat cut >"$f"
+	done
+	run -0 "$KRON" record -q -o t -- ./triggers 1 10
+	[ "$(total t)" -gt 20 ]
+	XDG_CACHE_HOME=/dev/null/nowhere run -0 "$KRON" record -q -o t -- ./triggers 1 10
+	run -0 env -u XDG_CACHE_HOME -u HOME "$KRON" record -q -o t -- ./triggers 1 10
+	[ "$(total t)" -gt 20 ]
+}
+
+@test "recover after SIGKILL of kron: the program goes on, and all it stored is there" {
+	"$KRON" record -q -o t -- sh -c './triggers 1 1000; echo ready; sleep 2; echo done' >out &
+	kron=$!
+	for _ in $(seq 500); do
+		if grep -q ready out; then break; fi
+		sleep 0.02
+	done
+	kill -KILL $kron
+	wait $kron || true
+	run "$KRON" recover t
+	[ "$status" = 0 ]
+	[[ $output == *recovered* ]]
+	[[ $output == *"still run"* ]]
+	calls=$("$KRON" report --json t | json '[f["calls"] for f in d if f["function"] == "tick"][0]')
+	[ "$calls" = 1000 ]
+	run "$KRON" recover t
+	[[ $output == *complete* ]]
+	for _ in $(seq 500); do
+		if grep -q done out; then break; fi
+		sleep 0.02
+	done
+	grep -q done out
+}
+
+@test "recover says why it cannot" {
+	run "$KRON" recover nowhere
+	[ "$status" = 1 ]
+	mkdir empty
+	run "$KRON" recover empty
+	[ "$status" = 1 ]
+	"$KRON" record -q -o t -- sleep 3 &
+	for _ in $(seq 500); do
+		if [ -s t/session ]; then break; fi
+		sleep 0.02
+	done
+	run "$KRON" recover t
+	[ "$status" = 1 ]
+	[[ $output == *"still records"* ]]
+	kill %1
+	wait || true
+}
+
+@test "a trace is its owner's" {
+	umask 022
+	"$KRON" record -o trace -- /bin/true
+	[ "$(stat -c %a trace)" = 700 ]
+}
+
+@test "no segment is left behind" {
+	"$KRON" record -q -o t -- ./triggers 1 10
+	segment=$(sed -n 's/^segment=//p' t/session)
+	[ -n "$segment" ]
+	[ ! -L "/dev/shm$segment" ]
+}
+
+@test "why a program runs untraced is said once, in one sentence" {
+	head -c 3000 /bin/ls >cut && chmod +x cut
+	run ./cut
+	plain=$status
+	run "$KRON" record -o t -- ./cut
+	[ "$status" = "$plain" ]
+	[ "$(grep -c untraced <<<"$output")" = 1 ]
+	[[ $output == *"./cut is truncated: a segment lies past the end of the file"* ]]
+	run "$KRON" record -o t -- /sbin/ldconfig --version
+	[ "$status" = 0 ]
+	[ "$(grep -c untraced <<<"$output")" = 1 ]
+	[[ $output == *"is statically linked"* ]]
+}
+
+@test "the first patch leads to a landing on the next page" {
+	cat >page.S <<-'END'
+			.text
+			.balign 4096
+			.skip 4088, 0xcc
+			.globl f, g, main
+			.type f, @function
+		f:	xor %eax, %eax
+			ret
+			.size f, . - f
+			.type g, @function
+		g:	mov %edi, %eax
+			imul %eax, %eax
+			add $3, %eax
+			ret
+			.size g, . - g
+			.skip 21, 0xcc
+			.type main, @function
+		main:	push %rbx
+			mov $100, %ebx
+		1:	call f
+			call g
+			dec %ebx
+			jnz 1b
+			xor %eax, %eax
+			pop %rbx
+			ret
+			.size main, . - main
+			.section .note.GNU-stack, "", @progbits
+	END
+	compile page ./page.S
+	"$KRON" list -p f page | grep -q 'ff8 before *jump-short'
+	"$KRON" record -q -p f -- ./page
+	[ "$("$KRON" info --json | json 'd["samples"]')" = 100 ]
+}
+
+@test "the cost of a probe is measured, with the runtime's own thunk" {
+	"$KRON" record -q -o t -- true
+	[ "$("$KRON" info --json t | json 'min(d["probe_ns_off"], d["probe_ns"]) > 0')" = True ]
+	nm "$KRON" | grep -q ' kron_rt_probe$'
+}
+
+@test "kron info says why sites were refused, in sentences" {
+	# the jump that goes to a register is no known switch, and its function has a ret
+	cat >odd.s <<-'E'
+		.globl main
+		.type main, @function
+	main:	.cfi_startproc
+		lea 1f(%rip), %rax
+		jmp *%rax
+	1:	xor %eax, %eax
+		ret
+		.cfi_endproc
+		.size main, . - main
+	E
+	${CC:-cc} -o odd odd.s
+	"$KRON" record -q -o t -- ./odd
+	[ "$("$KRON" info --json t | json 'len(d["refusals"]) > 0 and all(" " in r["reason"] for r in d["refusals"])')" = True ]
+	"$KRON" info t | grep -Eq '^ +[0-9]+  (exits|entries) +[a-z-]+: .+ '
+}
+
+# The kernel names a program's first thread after the name by which it was executed.
+@test "threads have the names that the kernel gave them, in short processes, too" {
+	ln -s "$(command -v cat)" pussycat
+	ln -s "$(command -v dash)" shell
+	for i in 1 2 3 4 5; do
+		[ "$("$KRON" record -q -- ./pussycat /proc/self/comm)" = pussycat ]
+		[ "$("$KRON" info --json | json '[t["name"] for p in d["process_list"] for t in p["threads"]]')" = "['pussycat']" ]
+		"$KRON" record -q -- ./shell -c '(:); (:)'
+		[ "$("$KRON" info --json | json '{t["name"] for p in d["process_list"] for t in p["threads"]}')" = "{'shell'}" ]
+	done
+}
+
+@test "a pack whose library is not there has one line, whatever it holds" {
+	run --separate-stderr "$KRON" record -P libstdcxx -- true
+	[ "$status" = 0 ]
+	[ "${#stderr_lines[@]}" = 2 ]
+	[[ ${stderr_lines[0]} == *"libstdcxx.probe: %libstdcxx:throw and 2 more: the program loaded no module that they mean" ]]
+	# each of the command line's has its own
+	run --separate-stderr "$KRON" record -p libnone:f -p libnil:g -- true
+	[ "${#stderr_lines[@]}" = 3 ]
+	[[ ${stderr_lines[0]} == *"libnone:f: the program loaded no module that this means" ]]
+	[[ ${stderr_lines[1]} == *"libnil:g: the program loaded no module that this means" ]]
+	# others of the file that stand somewhere change nothing
+	printf 'libnone:a\nlibnone:b\nmain\nlibnone:c\n' >my.probe
+	"$KRON" record -P ./my.probe -- "$KRON" --version 2>err >/dev/null
+	[ "$(grep -c 'no module' err)" = 2 ]
+	grep -q 'my.probe: libnone:a and 1 more: ' err
+	grep -q 'my.probe:4: libnone:c: ' err
+}

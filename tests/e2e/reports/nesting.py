@@ -1,0 +1,471 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# timeout: 3000
+"""nesting.py - one nesting for all readers.
+
+Programs that leave their functions in every way (tests/bins/nesting) count their own calls by caller
+and callee.  report, replay, view, dump and every export have to say the same, function by function:
+calls, callers, total and self time; and what the program says (truth.h).
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../.."), os.path.join(HERE, "../exports")]
+import tap  # noqa: E402
+from tap import BUILD, KRON, SRC, need  # noqa: E402
+import export_agree as agree  # noqa: E402
+
+PROGRAMS = "bins/nesting/"
+LIBC = ["-L", "libc.so*", "-F", "*"]
+
+
+def run(*argv):
+    r = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    need(r.returncode == 0, f"{' '.join(argv)}: {r.returncode} {r.stderr.decode()}")
+    return r.stdout.decode(errors="surrogateescape")
+
+
+def kron_json(*argv):
+    return json.loads(run(KRON, *argv))
+
+
+# ---- readers of our own outputs ----
+
+UNITS = {"us": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
+
+
+def of_replay(trace):
+    """Each call's line of its begin and its end, by thread and stack."""
+    found = agree.Found()
+    found.edges, stacks = {}, {}
+    left = re.compile(r"^ *(?:([\d.]+) +(us|ms|s|m|h))? \[ *([\d/]+)\] \| +(.*)$")
+    for line in run(KRON, "replay", "--no-merge", trace).splitlines()[1:]:
+        m = left.match(line)
+        if "samples before these were overwritten" in line:
+            continue
+        need(m, f"replay: {line}")
+        stack = stacks.setdefault(m[3], [])
+        begin, end = re.match(r"(.*)\(\) \{$", m[4]), re.match(r"\} /\* (.*?)(?:, .*)? \*/$", m[4])
+        if "no entry seen" in line or re.match(r"/\* .* lost here \*/$", m[4]):
+            continue
+        need(begin or end, f"replay: {line}")
+        if begin:
+            agree.count(found.edges, stack[-1][0] if stack else None, begin[1])
+            stack.append([begin[1], 0, 0])
+            found.setdefault((begin[1], None), [0, 0, 0, 0])[0] += 1
+            continue
+        need(stack and stack[-1][0] == end[1], f"replay: an end of what is not on top: {line}")
+        name, children, error = stack.pop()
+        unit = UNITS[m[2]]
+        ns = float(m[1]) * unit
+        v = found[name, None]
+        if all(f[0] != name for f in stack):
+            v[1] += ns
+        v[2] += ns - children
+        v[3] += unit / 1000 + error
+        if stack:
+            stack[-1][1] += ns
+            stack[-1][2] += unit / 1000
+    need(not any(stacks.values()), "replay: calls without an end")
+    return found
+
+
+class Numbers:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def next(self):
+        v = shift = 0
+        while True:
+            b = self.data[self.at]
+            self.at += 1
+            v |= (b & 127) << shift
+            shift += 7
+            if b < 128:
+                return v
+
+    def signed(self):
+        v = self.next()
+        return v >> 1 ^ -(v & 1)
+
+
+def spans_of(page, data):
+    """(lane, begin, end, row, function) of each call that a page draws one by one."""
+    for t in data["threads"]:
+        n = Numbers(base64.b64decode(t.get("spans", "")))
+        begin = data["from_ns"]
+        for _ in range(t.get("nspans", 0)):
+            begin += n.signed()
+            length, row, fn, _ = n.next(), n.next(), n.next(), n.next()
+            yield t["lane"], begin, begin + length, row, fn
+    text = re.search(r'id="kron-detail">(.*?)</script>', page, re.S)
+    if not text:
+        return
+    index = json.loads(re.search(r'id="kron-detail-index">(.*?)</script>', page, re.S)[1])
+    for lane in index["lanes"]:
+        for _, _, _, count, at, length in lane["blocks"]:
+            block = base64.b64decode(text[1][at:at + length])
+            n = Numbers(zlib.decompress(block) if index["packed"] else block)
+            ends, end = [], data["from_ns"]
+            for _ in range(count):
+                end += n.signed()
+                ends.append(end)
+            columns = [[n.next() for _ in range(count)] for _ in range(4)]
+            for end, length, row, fn in zip(ends, *columns[:3]):
+                yield lane["lane"], end - length, end, row, fn
+
+
+def of_view(trace):
+    """The page's calls, by the rows in which they are drawn, and its table of functions."""
+    run(KRON, "view", "-q", "-o", "view.html", trace)
+    page = open("view.html", encoding="utf-8", errors="surrogateescape").read()
+    data = json.loads(re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1])
+    names = {f[0]: f[1] for f in data["functions"]}
+    rows = {t["lane"]: t.get("stacks", [0]) for t in data["threads"]}
+    threads = {}
+    for lane, begin, end, row, fn in spans_of(page, data):
+        stack = max(i for i, first in enumerate(rows[lane]) if first <= row)
+        threads.setdefault((lane, stack), []).append((begin, row - rows[lane][stack], end, names[fn]))
+    calls = agree.Stacks()
+    for thread, v in threads.items():
+        stack = calls.stacks.setdefault(thread, [])
+        ends = []
+        for begin, depth, end, name in sorted(v):
+            while len(stack) > depth:
+                calls.exit(thread, stack[-1][0], ends.pop())
+            need(len(stack) == depth, f"view: {name} is drawn in row {depth}, below nothing")
+            need(not ends or ends[-1] >= end - 1, f"view: {name} is longer than what it is drawn below")
+            calls.entry(thread, (name, None), begin)
+            ends.append(end)
+        while ends:
+            calls.exit(thread, stack[-1][0], ends.pop())
+    found = calls.end()
+    table = agree.Found({(f[1], None): [f[3], f[4], f[5], 0] for f in data["functions"]})
+    return found, table
+
+
+def of_dump(trace):
+    """Entries only."""
+    found = agree.Found()
+    for line in run(KRON, "dump", "--json", trace).splitlines():
+        d = json.loads(line)
+        if d["kind"] == "entry":
+            found.setdefault((d["function"], d["module"]), [0, None, None, 0])[0] += 1
+    return found
+
+
+# ---- all of them ----
+
+EXPORTS = ["folded", "callgrind", "chrome", "speedscope", "perfetto", "pprof", "uftrace", "sqlite", "ctf", "otf2",
+           "parquet"]
+NEEDS = {"callgrind": "callgrind_annotate", "perfetto": "protoc", "pprof": "protoc", "uftrace": "uftrace",
+         "ctf": "babeltrace2", "otf2": "otf2-print"}
+
+
+def can_read(kind):
+    if kind == "parquet":
+        return "DUCKDB" in os.environ
+    if kind == "otf2" and not re.search("^#define HAVE_OTF2 ", open(os.path.join(BUILD, "config.h")).read(), re.M):
+        return False
+    return shutil.which(NEEDS.get(kind, "sh")) is not None
+
+
+def sum_by_name(report):
+    """Functions of one name as one, for outputs that do not tell modules."""
+    return [dict(r, module="?") for r in report]
+
+
+def compare(trace, exports=EXPORTS):
+    """Every reader against the report; what differs."""
+    report = kron_json("report", "--json", trace)
+    edges = kron_json("report", "--json", "--callers", "*", trace)
+    bad = []
+
+    def look(kind, found):
+        n = agree.figures_differ(kind, found, report)
+        if found.edges is not None:
+            n += agree.edges_differ(kind, found.edges, edges)
+        if n:
+            bad.append(kind)
+
+    for kind in exports:
+        if not can_read(kind):
+            continue
+        run(KRON, "export", "-f", kind, "-o", "out." + kind, trace)
+        look(kind, agree.READERS[kind]("out." + kind))
+    look("replay", of_replay(trace))
+    spans, table = of_view(trace)
+    look("view", spans)
+    look("view", table)
+    look("dump", of_dump(trace))
+    graph = agree.Found()
+    graph.edges = {}
+    nodes = {n["id"]: n for n in kron_json("report", "--call-graph", "--threshold", "0", "--json", trace)}
+    for n in nodes.values():
+        agree.count(graph.edges, nodes[n["parent"]]["function"] if n["parent"] is not None else None,
+                    n["function"], n["calls"])
+        v = graph.setdefault((n["function"], n["module"]), [0, None, 0, 0])
+        v[0] += n["calls"]
+        v[2] += n["self_ns"]
+        v[3] += 1
+    look("call-graph", graph)
+    need(not bad, f"{' '.join(bad)} differ from the report: see above")
+    return report, edges
+
+
+def read_truth(path):
+    with open(path, "rb") as f:
+        return {n.split(b"\0")[0].decode(): (count, most)
+                for n, count, most in struct.iter_unpack("64sQQ", f.read()) if count}
+
+
+def check_truth(report, edges, truth, lost=0):
+    """What the program counted; lost: so many samples may be missing."""
+    calls, called = {}, {}
+    for r in report:
+        calls[r["function"]] = calls.get(r["function"], 0) + r["calls"]
+    for r in edges:
+        key = r["caller"], r["function"]
+        called[key] = called.get(key, 0) + r["calls"]
+    want = {}
+    for name, (n, most) in truth.items():
+        if name[0] == "=":
+            f = name[1:]
+            total = sum(r["total_ns"] for r in report if r["function"] == f)
+            # others call it, too: no less than what was measured
+            times = sum(c for e, (c, _) in truth.items() if e.endswith(">" + f))
+            need(total >= n * 1e6, f"{f} took {total} ns, not {n} ms")
+            need(times > 1 or total <= most, f"{f} took {total} ns, more than {most}")
+            continue
+        caller, f = name.split(">")
+        want[f] = want.get(f, 0) + n
+        got = called.get((caller, f), 0)
+        if caller != "nobody":
+            need(n - lost <= got <= n + lost, f"{caller} called {f} {n} times, not {got}")
+    for f, n in want.items():
+        need(n - lost <= calls.get(f, 0) <= n + lost, f"{f} was called {n} times, not {calls.get(f, 0)}")
+
+
+def build(name, source, *flags):
+    if not os.path.exists(name):
+        cc = [os.environ.get("CXX", "g++")] if source.endswith(".cc") else tap.CC
+        subprocess.run([*cc, "-O2", "-g", "-o", name, os.path.join(SRC, "tests", PROGRAMS + source),
+                        "-I" + os.path.join(SRC, "tests", PROGRAMS), "-pthread", *flags], check=True)
+    return "./" + name
+
+
+def record(trace, argv, *options, status=0):
+    env = dict(os.environ, TRUTH="truth." + trace)
+    r = subprocess.run([KRON, "record", "-q", "-o", trace, *options, "--", *argv], env=env,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    need(r.returncode == status, f"record {argv}: {r.returncode} {r.stderr.decode()}")
+    return read_truth("truth." + trace)
+
+
+def total_calls(report, f):
+    return sum(r["calls"] for r in report if r["function"] == f)
+
+
+# ---- programs ----
+
+def children(how, libc, **calls):
+    truth = record("t", [build("children", "children.c"), how], *(LIBC if libc else []))
+    report, edges = compare("t")
+    if not libc:  # it calls libc's functions
+        truth = {e: n for e, n in truth.items() if not e.endswith(">execv")}
+    check_truth(report, edges, truth)
+    for f, n in calls.items():
+        need(total_calls(report, f) == n, f"{f} was called {n} times, not {total_calls(report, f)}")
+
+
+def shows_jumps(program, *functions):
+    """The compiler has made jumps of their last calls."""
+    text = run("objdump", "-d", "--no-show-raw-insn", program)
+    for f in functions:
+        body = re.search(r"<%s>:\n(.*?)\n\n" % f, text, re.S)[1]
+        need(re.search(r"\bjmp|\bj[a-z]+ .*<(?!%s)" % f, body), f"{f} has no tail jump here")
+
+
+def tails(libc, turns="1000"):
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC")
+    program = build("tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN")
+    shows_jumps(program, "direct", "chain", "wait_sleep", "pointer", "conditional", "even", "odd", "works", "over")
+    shows_jumps("libtails.so", "lib_over", "lib_wait", "lib_pointer")
+    truth = record("t", [program, turns], "-L", "libtails.so", *(LIBC if libc else []))
+    report, edges = compare("t")
+    check_truth(report, edges, truth)
+    if libc:
+        need(("wait_sleep", "usleep") in {(r["caller"], r["function"]) for r in edges}, "usleep's caller")
+
+
+def tails_flat():
+    """As the machine has it: a function is left with its jump."""
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC")
+    truth = record("t", [build("tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN"), "10"], "-L", "libtails.so")
+    flat = ["--tail-calls", "flat"]
+    report = kron_json("report", "--json", *flat, "t")
+    edges = {(r["caller"], r["function"]) for r in kron_json("report", "--json", "--callers", "*", *flat, "t")}
+    need(("main", "leaf") in edges and ("direct", "leaf") not in edges, "flat: main calls leaf")
+    sleep = next(r for r in report if r["function"] == "wait_sleep")
+    need(sleep["total_ns"] < 1e6 * truth["=wait_sleep"][0], f"flat: {sleep}")
+    run(KRON, "export", "-f", "callgrind", *flat, "-o", "flat", "t")
+    found = agree.of_callgrind("flat")
+    need(not agree.figures_differ("callgrind", found, report), "flat: callgrind")
+    need(run(KRON, "replay", *flat, "t").count("left by a jump") == 0, "flat: replay")
+
+
+def static(name, source, *argv):
+    """Programs without a dynamic linker: probes and hooks are in the file."""
+    program = build(name, source, "-static")
+    if not os.path.exists(name + ".patched"):
+        run(KRON, "patch", "-o", name + ".patched", program)
+    truth = record("t", ["./" + name + ".patched", *argv])
+    check_truth(*compare("t"), truth)
+
+
+def tails_static():
+    library = os.path.join(SRC, "tests", PROGRAMS, "tails_lib.c")
+    build("static_tails", "tails.c", "-static", library)
+    shows_jumps("static_tails", "direct", "wait_sleep", "lib_over")
+    static("static_tails", "tails.c", "1000")
+
+
+def tails_found():
+    """To conditions and triggers an exit by a jump is an exit of its function, live and later."""
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC")
+    program = build("tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN")
+    truth = record("t", [program, "10"], "-L", "libtails.so")
+    shown = [json.loads(x) for x in run(KRON, "dump", "--json", "--where", "exit=lib_over", "t").splitlines()]
+    exits = [d for d in shown if d["kind"] == "exit"]
+    need(len(exits) == truth["main>lib_over"][0], f"{len(exits)} exits of lib_over")
+    need(all(d["jump_to"] == "lib_leaf" and d["function"] == "lib_over" for d in exits), f"{exits[0]}")
+    record("w", [program, "10"], "-L", "libtails.so", "--trigger", "exit=lib_over", "--pre", "3", "--post", "2")
+    window = [json.loads(x) for x in run(KRON, "dump", "--json", "w").splitlines()]
+    window = [(d["kind"], d.get("function")) for d in window if d["kind"] in ("entry", "exit")]
+    need(window[3:] == [("exit", "lib_over"), ("entry", "lib_leaf"), ("exit", "lib_leaf")], f"the window: {window}")
+    need(window[2] == ("entry", "lib_over") and len(window) == 6, f"the window: {window}")
+
+
+def unwound(alternate, libc):
+    truth = record("t", [build("unwound", "unwound.cc"), *(["x"] if alternate else [])], *(LIBC if libc else []))
+    check_truth(*compare("t"), truth)
+
+
+def coroutines(libc, *how):
+    truth = record("t", [build("coroutines", "coroutines.c"), *how], *(LIBC if libc else []))
+    report, edges = compare("t")
+    check_truth(report, edges, truth)
+    # no call is cut in pieces: of n stacks besides main's, n tracks
+    run(KRON, "export", "-f", "chrome", "-o", "c.json", "t")
+    names = {e["args"]["name"] for e in json.load(open("c.json"))["traceEvents"] if e["name"] == "thread_name"}
+    need(len(names) == 1 + int(how[0]), f"tracks {names}")
+
+
+def threads(libc):
+    truth = record("t", [build("threads", "threads.c")], *(LIBC if libc else []))
+    check_truth(*compare("t"), truth)
+
+
+def wait_for(condition, what):
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+    need(False, f"waited for {what}")
+
+
+def start(argv, *options):
+    """A recorder, and its program when it has said that it runs."""
+    env = dict(os.environ, TRUTH="truth.t")
+    p = subprocess.Popen([KRON, "record", "-q", "-o", "t", *options, "--", *argv], env=env, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    p.stdout.readline()
+    children = [c for c in open(f"/proc/{p.pid}/task/{p.pid}/children").read().split() if is_program(c)]
+    need(len(children) == 1, f"the recorder has the children {children}")
+    return p, int(children[0])
+
+
+def is_program(pid):
+    """Not the recorder's keeper."""
+    return open(f"/proc/{pid}/comm").read() not in ("kron-keeper\n", "kron\n")
+
+
+def is_over(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def losses(when_full):
+    """The recorder sleeps while the program fills its buffer."""
+    p, child = start([build("endless", "endless.c"), "40000"], "--when-full", when_full, "--buffer", "1M")
+    p.send_signal(signal.SIGSTOP)
+    p.stdin.write(b"x")
+    p.stdin.flush()
+    wait_for(lambda: is_over(child), "the program's end")
+    p.send_signal(signal.SIGCONT)
+    need(p.wait() == 0, "the recorder failed")
+    need(kron_json("info", "--json", "t")["lost"], "nothing was lost")
+    report, _ = compare("t", ["folded", "callgrind", "chrome", "perfetto", "sqlite", "ctf", "otf2"])
+    truth = read_truth("truth.t")
+    for f in ("turn", "tails", "leaf", "tail_away"):
+        n = sum(c for e, (c, _) in truth.items() if e.endswith(">" + f))
+        need(0 < total_calls(report, f) < n, f"{f}: {total_calls(report, f)} of {n} calls")
+
+
+def killed(who):
+    """Exact up to the moment; each thread's last call may be between its entry and its count."""
+    p, child = start([build("endless", "endless.c")])
+    if who == "recorder":
+        p.kill()
+        p.wait()
+    os.kill(child, signal.SIGKILL)
+    p.wait()
+    if who == "recorder":
+        wait_for(lambda: is_over(child), "the program's end")
+        run(KRON, "recover", "t")
+    report, edges = compare("t", ["folded", "callgrind", "speedscope", "sqlite", "ctf"])
+    if kron_json("info", "--json", "t")["lost"] == 0:
+        check_truth(report, edges, read_truth("truth.t"), lost=1)
+
+
+def main():
+    with tap.Suite("nesting") as s:
+        for libc in (False, True):
+            words = ", libc traced" if libc else ""
+            for how in ("vfork", "failing", "killed", "inside", "spawn", "thread", "shell", "place", "forked"):
+                more = {"execve": 5} if libc and how == "spawn" else {}
+                s.case(f"children: {how}{words}", lambda h=how, m=more: children(h, libc, **m))
+            s.case(f"tail calls{words}", tails, libc)
+            for alternate in (False, True):
+                s.case(f"exceptions and jumps out of handlers{' on another stack' if alternate else ''}{words}",
+                       unwound, alternate, libc)
+            for how in (["2"], ["3"], ["3", "near"], ["3", "left"]):
+                s.case(f"coroutines {' '.join(how)}{words}", coroutines, libc, *how)
+            s.case(f"threads that end in every way{words}", threads, libc)
+        s.case("coroutines that pass control", coroutines, False, "3", "pass")
+        for how in ("vfork", "failing", "spawn"):
+            s.case(f"children: {how}, of a static program", static, "static_children", "children.c", how)
+        s.case("tail calls of a static program", tails_static)
+        s.case("a tail recursion of a million turns", tails, False, "1000000")
+        s.case("--tail-calls flat", tails_flat)
+        s.case("conditions and triggers on an exit by a jump", tails_found)
+        s.case("losses", losses, "discard")
+        s.case("the last samples only", losses, "wrap")
+        s.case("a program that is killed", killed, "program")
+        s.case("a recorder that is killed", killed, "recorder")
+
+
+main()

@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# run_test.bats - what runs the tests: does it see what they leave behind, or do not say?
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../../..}/tests/lib.sh"
+
+RUN_TEST=$KRON_TOP_SRC/scripts/run-test
+
+setup() {
+	test_setup
+	export KRON_TEST_GRACE=1
+	segment=/dev/shm/kron-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')
+}
+
+teardown() {
+	rm -f "$segment"
+	test_teardown
+}
+
+# a_test LINE...: the test file t.sh
+a_test() {
+	printf '%s\n' '#!/bin/bash' "$@" 'echo "ok 1 - something"' 'echo "1..1"' >t.sh
+}
+
+@test "a good test passes" {
+	a_test 'true'
+	run "$RUN_TEST" ./t.sh
+	[ "$status" = 0 ]
+	[ "$output" = "ok 1 - something
+1..1" ]
+}
+
+@test "a segment that nobody holds is left behind" {
+	a_test "echo x >$segment"
+	run "$RUN_TEST" ./t.sh
+	[ "$status" = 99 ]
+	[[ $output == *"Bail out! left behind in shared memory: "*"$segment"* ]]
+}
+
+@test "one that goes within the grace is not" {
+	a_test "echo x >$segment; (sleep 0.3; rm $segment) >/dev/null 2>&1 &"
+	run "$RUN_TEST" ./t.sh
+	[ "$status" = 0 ]
+}
+
+@test "one that was there before is not" {
+	echo x >"$segment"
+	a_test "echo y >>'$segment'" # touched meanwhile, as by kron status
+	run "$RUN_TEST" ./t.sh
+	[ "$status" = 0 ]
+}
+
+@test "a living recording is not" {
+	a_test '"$KRON" record -q -o trace -- sleep 20 >/dev/null 2>&1 &' 'echo $! >pid' \
+		'until [ -s trace/tasks ]; do sleep 0.05; done'
+	run "$RUN_TEST" ./t.sh
+	kill "$(cat pid)"
+	[ "$status" = 0 ]
+	while [ -L "/dev/shm$(sed -n 's/^segment=//p' trace/session)" ]; do sleep 0.05; done
+}
+
+@test "a recording that was killed is" {
+	a_test '"$KRON" record -q -o trace -- sleep 20 >/dev/null 2>&1 &' \
+		'until [ -s trace/tasks ]; do sleep 0.05; done' \
+		'program=$(cat /proc/$!/task/$!/children)' 'kill -KILL $! $program' \
+		'while kill -0 $program 2>/dev/null; do sleep 0.05; done'
+	run "$RUN_TEST" ./t.sh
+	segment=/dev/shm$(sed -n 's/^segment=//p' trace/session)
+	[ "$status" = 99 ]
+	[[ $output == *"Bail out! left behind in shared memory: "*"$segment"* ]]
+}
+
+@test "one that takes too long" {
+	a_test 'sleep 20'
+	KRON_TEST_TIMEOUT=1 run "$RUN_TEST" ./t.sh
+	[ "$status" = 124 ]
+	[[ $output == *"took longer than 1 s"* ]]
+}
+
+@test "what it leaves in its folder is named" {
+	a_test 'echo x >"$TMPDIR/rest"'
+	run "$RUN_TEST" ./t.sh
+	[[ $output == *"# left behind: "* ]]
+	rm -r "${output##*# left behind: }"
+}
