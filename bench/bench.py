@@ -531,10 +531,10 @@ class Bench:
 
     def exports(self):
         """A full board memory, 838,860 samples, as a database."""
-        make = os.path.join(self.build, "tests/unit/make_trace")
+        make = os.path.join(self.build, "tests/unit/trace/make_trace")
         g, db = "exports", self.tmp + "/db"
         if not os.path.exists(make):
-            self.row(g, "SQLite", None, "", note="tests/unit/make_trace is not built")
+            self.row(g, "SQLite", None, "", note="tests/unit/trace/make_trace is not built")
             return
         self.busy(g)
         self.run([make, "big", self.tmp + "/full", "838860", "1"])
@@ -577,10 +577,10 @@ class Bench:
     def reading(self):
         """Reports of a long trace; and kron report beside uftrace report and babeltrace2, each
         on the same events in its own format."""
-        make = os.path.join(self.build, "tests/unit/make_trace")
+        make = os.path.join(self.build, "tests/unit/trace/make_trace")
         g = "reading"
         if not os.path.exists(make):
-            self.row(g, "long traces", None, "", note="tests/unit/make_trace is not built")
+            self.row(g, "long traces", None, "", note="tests/unit/trace/make_trace is not built")
             return
         self.busy(g)
         info = self.tmp + "/interval.info"

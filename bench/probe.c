@@ -36,7 +36,7 @@
 
 #include "bench/median.h"
 #include "runtime/core/rt.h"
-#include "tests/unit/rt_board.h"
+#include "tests/unit/runtime/rt_board.h"
 
 #define CALLS 1000000u /* a round of one function */
 #define ROUNDS_DEFAULT 31u

@@ -13,7 +13,7 @@
  *   byte by byte   everything else: the earlier of "sequence completes" and "byte goes" happens,
  *                  and again, up to the wanted tick.
  *
- * tests/unit/test_device_steps.c holds both against a machine that is stepped tick by tick.
+ * tests/unit/board/test_device_steps.c holds both against a machine that is stepped tick by tick.
  */
 #include "board/model/device_parts.h"
 

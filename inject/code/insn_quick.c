@@ -8,7 +8,7 @@
  * half of planning's time.  What is here takes a tenth of Zydis' time for 98 of 100 instructions;
  * whatever the tables do not name for certain is Zydis' (insn.c).  There are no opinions here: for
  * every combination of prefixes, opcode, ModRM and SIB byte that is decoded here, the result is the
- * one that Zydis gives, field by field.  tests/unit/test_insn.c goes through all of them.
+ * one that Zydis gives, field by field.  tests/unit/inject/test_insn.c goes through all of them.
  */
 #include <string.h>
 

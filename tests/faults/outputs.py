@@ -30,7 +30,7 @@ from tap import BUILD, KRON, Skip, Suite, compile_c, need, rnd, truth
 OLD = b"what was there before\n" * 1000
 BOARD = f"outputs-{os.getpid()}"
 NOBODY = 65534
-MAKE_TRACE = os.path.join(BUILD, "tests/unit/make_trace")
+MAKE_TRACE = os.path.join(BUILD, "tests/unit/trace/make_trace")
 
 
 def tool(name):

@@ -32,7 +32,7 @@
 #include "inject/disk/patch_info.h"
 #include "inject/plan/plan.h"
 #include "inject/resolve/resolve.h"
-#include "tests/unit/elf_maker.h"
+#include "tests/unit/inject/elf_maker.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@ for seed in small naps ways "walk 800 2"; do
 	set -- $seed
 	seed=$1
 	shift
-	"$KRON_TOP_BUILD/tests/unit/make_trace" "$seed" "$seed" "$@"
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" "$seed" "$seed" "$@"
 	tap "readers survive damaged traces: $seed" env TMPDIR="$T" \
 		ASAN_OPTIONS=allocator_may_return_null=1 timeout 250 \
 		"$KRON_TOP_BUILD/tests/fuzz/fuzz_trace" "$seed" $((${FUZZ_SECONDS:-10} / 4)) "${FUZZ_SEED:-$(date +%j)}"

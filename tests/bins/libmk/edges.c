@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 /* Two pages before it, none there.  The compiler need not know what lies where. */
 static uint8_t *volatile hole = (uint8_t *)0x4d002000;

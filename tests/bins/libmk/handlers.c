@@ -20,7 +20,7 @@
 #include <sys/select.h>
 #include <ucontext.h>
 
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 #ifdef PLAIN
 #define MAP() ((void)0)

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	test_setup
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small small
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small small
 	"$KRON" record -q -o real -- git --version >/dev/null
 }
 

@@ -8,7 +8,7 @@ bats_require_minimum_version 1.5.0
 
 # has FORMAT: export the synthetic trace, and let its reader look
 has() {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" naps naps
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" naps naps
 	"$KRON" export -f "$1" -o "naps.$1" naps 2>err
 	[ ! -s err ]
 	"$PYTHON" "$KRON_TOP_SRC/tests/e2e/exports/export_more.py" "$1" "naps.$1"
@@ -58,19 +58,19 @@ has() {
 }
 
 @test "folded stacks have no place for events: their number is said" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" naps naps
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" naps naps
 	"$KRON" export -f folded naps >out 2>err
 	[ "$(wc -l <err)" = 1 ]
 	grep -q "^kron export: 4 events of users' probes are not in it: .*-f callgrind" err
 	run ! grep -q mine out
 	# nothing to say where there are none
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small small
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small small
 	"$KRON" export -f folded small >out 2>err
 	[ ! -s err ]
 }
 
 @test "kron dump shows filter levels" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" naps naps
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" naps naps
 	"$KRON" dump naps | grep -q 'entry nap \[naps\] level 3$'
 	"$KRON" dump naps | grep -q 'event mine size=0x1000 \[naps\] level 2$'
 	"$KRON" dump naps | grep -q 'entry main \[naps\]$'

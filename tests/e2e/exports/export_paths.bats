@@ -11,7 +11,7 @@ home=$HOME
 
 setup() {
 	test_setup
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small small
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small small
 	"$KRON" record -q -o real -- git --version >/dev/null
 	"$KRON" record -q -o tree -- sh -c 'xz -c /etc/services | xz -dc | git hash-object --stdin; sort /etc/passwd' >/dev/null
 }
@@ -63,7 +63,7 @@ agree() {
 
 @test "SQLite: the queries of examples/queries give the answers that stand in them" {
 	need sqlite3
-	"$KRON_TOP_BUILD/tests/unit/make_trace" naps naps
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" naps naps
 	"$KRON" export -f sqlite -o small.db small
 	"$KRON" export -f sqlite -o naps.db naps
 	for query in "$KRON_TOP_SRC"/examples/queries/*.sql; do
@@ -154,11 +154,11 @@ import json, sys
 tids = {json.loads(l)["tid"] for l in sys.stdin}
 assert {t for t, in json.load(open("got"))} == tids'
 	# what is no call
-	"$KRON_TOP_BUILD/tests/unit/make_trace" naps naps
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" naps naps
 	"$KRON" export -f parquet -o naps.parquet naps
 	"$PYTHON" "$KRON_TOP_SRC/tests/e2e/exports/export_more.py" parquet naps.parquet
 	# many row groups, which the statistics tell apart: what they say must be what is there
-	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 600000 3
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" walk walk 600000 3
 	traces=walk agree parquet
 	[ "$(ask "SELECT count(*)::INT FROM (SELECT m.row_group_id FROM parquet_metadata('walk.parquet') m
 		WHERE path_in_schema = 'time_ns' GROUP BY ALL)")" = "[[3]]" ]
@@ -242,7 +242,7 @@ assert {t for t, in json.load(open("got"))} == tids'
 }
 
 @test "Chrome: a warning when the file is too much for viewers" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 2600000 3
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" walk walk 2600000 3
 	"$KRON" export -f chrome -o out walk 2>err
 	[ "$(stat -c %s out)" -gt $((100 << 20)) ]
 	grep -q 'out has 1[0-9][0-9] MB; viewers of this format choke' err

@@ -27,7 +27,7 @@ import tempfile
 
 SRC = os.environ.get("KRON_TOP_SRC", os.path.dirname(os.path.abspath(__file__)) + "/../../..")
 BUILD = os.environ.get("KRON_TOP_BUILD", SRC)
-DUMP = os.environ.get("DUMP_FUNCTIONS", BUILD + "/tests/unit/dump_functions")
+DUMP = os.environ.get("DUMP_FUNCTIONS", BUILD + "/tests/unit/inject/dump_functions")
 COLD = re.compile(r"\.cold(\.\d+)?(@.*)?$")
 TWINS = SRC + "/tests/bins/twins/"
 SYMTAB, DYNSYM, DEBUG_FILE, DEBUGDATA, EH_FRAME = 1, 2, 4, 8, 16
@@ -266,7 +266,7 @@ def test_speed():
 def main():
     wanted = sys.argv[1:]
     if not os.path.exists(DUMP) or not shutil.which("gcc") or not shutil.which("readelf"):
-        print("1..0 # SKIP needs gcc, binutils and tests/unit/dump_functions")
+        print("1..0 # SKIP needs gcc, binutils and tests/unit/inject/dump_functions")
         return 0
     folder = tempfile.mkdtemp(prefix="kron-twins.")
     test_twins(folder, wanted)

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	test_setup
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small kron.data
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small kron.data
 	"$PYTHON" - <<-'EOF'
 		evil = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "x'); DROP TABLE sample;--",
 		        '","ph":"X","name":"forged', "\x1b]0;owned\x07\x1b[2J", "\u202egnp.exe", "\ud834", "%s%n%999999d",

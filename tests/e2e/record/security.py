@@ -608,7 +608,7 @@ sys.stdin.read()
 
 def who_does_not_believe_us_is_noted():
     """In a user namespace without numbers, on a kernel without identities, the runtime hangs up
-    without a word (tests/unit/test_trust.c).  Here a script does; the collector finds out why."""
+    without a word (tests/unit/runtime/test_trust.c).  Here a script does; the collector finds out why."""
     need_root()
     r = Recording("sh", "-c", STARTER)
     r.wait_for_line("started")

@@ -26,7 +26,7 @@ def dump(*args):
 
 
 def make():
-    subprocess.run([BUILD + "/tests/unit/make_trace", "walk", "t", "4000", "4"], check=True)
+    subprocess.run([BUILD + "/tests/unit/trace/make_trace", "walk", "t", "4000", "4"], check=True)
     everything = dump()
     for s in everything:
         s["tsc"] = int(s["timestamp"], 16)
@@ -172,7 +172,7 @@ def fires(samples, steps, limits, across):
 
 def gaps():
     """make_trace gaps: a time that is over where samples were lost decides nothing."""
-    subprocess.run([BUILD + "/tests/unit/make_trace", "gaps", "gaps"], check=True)
+    subprocess.run([BUILD + "/tests/unit/trace/make_trace", "gaps", "gaps"], check=True)
     for trigger, fires, unsure in (
         ("work>90us", {1000, 1001, 1002}, 0),  # before anything was lost
         ("work>200us", {1001}, 2),

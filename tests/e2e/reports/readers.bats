@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# report, replay, dump and info on a synthetic trace (tests/unit/make_trace.c) whose right answers
+# report, replay, dump and info on a synthetic trace (tests/unit/trace/make_trace.c) whose right answers
 # were worked out by hand and stand in tests/golden/trace/, and on things that are no traces.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../../..}/tests/lib.sh"
 bats_require_minimum_version 1.5.0
@@ -8,7 +8,7 @@ bats_require_minimum_version 1.5.0
 setup() {
 	test_setup
 	export TZ=UTC
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small kron.data
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small kron.data
 }
 
 # golden NAME CMD...: stdout is what the file says, and stderr is empty
@@ -158,7 +158,7 @@ golden() {
 }
 
 @test "a reader that goes away, and a full disk" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" big big 200000 2
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" big big 200000 2
 	("$KRON" dump big || echo $? >status) 2>err | head -n 1 >/dev/null
 	[ ! -e status ] || [ "$(cat status)" = 141 ]
 	[ ! -s err ]
@@ -170,7 +170,7 @@ golden() {
 }
 
 @test "a merge of many threads is in order, and complete" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" big big 100000 300
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" big big 100000 300
 	"$KRON" dump --json big | "$PYTHON" -c '
 import json, sys
 last = 0
@@ -185,7 +185,7 @@ assert n == 100000, n'
 
 @test "progress: on a terminal, for what takes long, and not with -q" {
 	need script
-	"$KRON_TOP_BUILD/tests/unit/make_trace" walk walk 600000 3
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" walk walk 600000 3
 	# the pipe is full for a second
 	script -qec "'$KRON' dump walk | (sleep 1; cat >/dev/null)" /dev/null >out
 	tr '\r' '\n' <out | grep -q 'kron dump: *[0-9]*% of [0-9]* MB read'

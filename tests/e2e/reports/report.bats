@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	test_setup
-	make_trace=$KRON_TOP_BUILD/tests/unit/make_trace
+	make_trace=$KRON_TOP_BUILD/tests/unit/trace/make_trace
 }
 
 truth() {

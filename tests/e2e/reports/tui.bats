@@ -80,7 +80,7 @@ ended() {
 }
 
 @test "search, and names that would write to the terminal" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small t
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small t
 	tui t
 	shows "Function [Module]"
 	keys / l e a f Enter
@@ -117,7 +117,7 @@ ended() {
 }
 
 @test "without a terminal, and without a trace" {
-	"$KRON_TOP_BUILD/tests/unit/make_trace" small t
+	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" small t
 	run "$KRON" tui t </dev/null
 	[ "$status" = 1 ]
 	[[ $output == *"needs a terminal"* ]]

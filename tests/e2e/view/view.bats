@@ -5,7 +5,7 @@
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../../..}/tests/lib.sh"
 bats_require_minimum_version 1.5.0
 
-make_trace() { "$KRON_TOP_BUILD/tests/unit/make_trace" "$@"; }
+make_trace() { "$KRON_TOP_BUILD/tests/unit/trace/make_trace" "$@"; }
 
 @test "the page is one file that loads and sends nothing" {
 	make_trace small kron.data

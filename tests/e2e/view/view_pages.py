@@ -20,7 +20,7 @@ import tap  # noqa: E402
 from tap import BUILD, KRON, need  # noqa: E402
 import chromium  # noqa: E402
 
-MAKE_TRACE = os.path.join(BUILD, "tests/unit/make_trace")
+MAKE_TRACE = os.path.join(BUILD, "tests/unit/trace/make_trace")
 
 
 def run(*args):

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "inject/code/code_map.h"
-#include "tests/unit/assemble.h"
+#include "tests/unit/inject/assemble.h"
 
 struct mapped {
 	struct assembled a;

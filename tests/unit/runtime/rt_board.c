@@ -3,7 +3,7 @@
  * rt_board.c - see rt_board.h.
  */
 #define _GNU_SOURCE
-#include "tests/unit/rt_board.h"
+#include "tests/unit/runtime/rt_board.h"
 
 #include <limits.h>
 #include <linux/futex.h>

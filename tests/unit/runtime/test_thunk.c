@@ -13,8 +13,8 @@
 
 #include "board/model/gate.h"
 #include "runtime/core/rt.h"
-#include "tests/unit/rt_board.h"
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/rt_board.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 /* ---- the whole machine state around a call ---- */
 

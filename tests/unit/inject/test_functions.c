@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "inject/elf/eh_frame.h"
 #include "inject/elf/functions.h"
-#include "tests/unit/elf_maker.h"
+#include "tests/unit/inject/elf_maker.h"
 
 struct subject {
 	struct made m;

@@ -26,7 +26,7 @@
 #include <sys/vfs.h>
 
 #include <kron/wire.h>
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 #define NOBODY 65534
 #define OTHER 4321

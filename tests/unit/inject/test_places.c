@@ -10,7 +10,7 @@
  * counters must be the numbers of steps.
  */
 #define _GNU_SOURCE
-#include "tests/unit/stub_rig.h"
+#include "tests/unit/inject/stub_rig.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -21,8 +21,8 @@
 
 #include "board/model/holes.h"
 #include "runtime/core/rt.h"
-#include "tests/unit/rt_board.h"
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/rt_board.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 static struct rig board;
 static stub_fn probe;         /* of the main flow */

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "inject/code/code_map.h"
-#include "tests/unit/assemble.h"
+#include "tests/unit/inject/assemble.h"
 
 struct built {
 	struct assembled a;

@@ -22,8 +22,8 @@
 #include <ucontext.h>
 
 #include "runtime/core/rt.h"
-#include "tests/unit/rt_board.h"
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/rt_board.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 #define CHUNKS 12u
 #define STEPS_MAX 100000u

@@ -12,7 +12,7 @@
  * Done with the gate on and off, and with the trampolines below and above the program.
  */
 #define _GNU_SOURCE
-#include "tests/unit/stub_rig.h"
+#include "tests/unit/inject/stub_rig.h"
 
 #define MAX_EVENTS 40
 struct expected {

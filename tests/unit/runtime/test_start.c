@@ -26,7 +26,7 @@
 
 #include <kron/segment.h>
 #include <kron/wire.h>
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 #define TARGET_STATUS 42
 #define CALLS 1000

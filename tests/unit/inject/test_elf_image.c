@@ -20,7 +20,7 @@
 #include "inject/elf/elf_symbols.h"
 #include "inject/elf/functions.h"
 #include "base/vec.h"
-#include "tests/unit/elf_maker.h"
+#include "tests/unit/inject/elf_maker.h"
 
 static struct elf_image *open_made(const struct made *m)
 {

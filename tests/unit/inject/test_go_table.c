@@ -13,7 +13,7 @@
 
 #include "inject/elf/functions.h"
 #include "inject/elf/go_table.h"
-#include "tests/unit/elf_maker.h"
+#include "tests/unit/inject/elf_maker.h"
 
 static const uint32_t magics[] = {0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1};
 #define FORMS (sizeof(magics) / sizeof(magics[0]))

@@ -17,8 +17,8 @@
 #include <ucontext.h>
 
 #include "runtime/core/rt.h"
-#include "tests/unit/rt_board.h"
-#include "tests/unit/tap_fork.h"
+#include "tests/unit/runtime/rt_board.h"
+#include "tests/unit/runtime/tap_fork.h"
 
 static struct rig rig;
 
