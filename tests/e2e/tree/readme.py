@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # timeout: 600
-"""readme.py - README.md's sessions, each in an empty folder, with an installed kron and Debian's
-programs: every command ends with status 0 and says what stands there.
+"""readme.py - the sessions of README.md and doc/COOKBOOK.md, each in an empty folder, with an installed
+kron and Debian's programs: every command ends with status 0 and says what stands there.
 
 A session is a block in which lines begin with "$ ".  `$ cat FILE` of a file that is not there yet
 makes it, from what it shows.  Words are compared as they are.  Of numbers, times and what depends
@@ -25,7 +25,7 @@ MARK = "--- next command ---"
 NEEDED = {"sqlite3": "sqlite3", "/bin/busybox": "busybox-static", "/usr/bin/gron": "gron", "cc ": "gcc",
           "/usr/bin/git": "git", "python3": "python3"}
 
-# ---- README.md ----
+# ---- the pages ----
 
 
 def sessions(text):
@@ -134,9 +134,9 @@ def differ(want, got):
     if not got:
         return f"missing: {want[0]!r}"
     if not same(want[0], got[0]):
-        return f"README: {want[0]!r}\n  here: {got[0]!r}"
+        return f"the page: {want[0]!r}\n  here: {got[0]!r}"
     if len(want) == 1 and len(got) > 1:
-        return f"more than README has: {got[1]!r}"
+        return f"more than the page has: {got[1]!r}"
     return differ(want[1:], got[1:])
 
 
@@ -216,10 +216,11 @@ def the_comparison():
     need(not differ(["a", "...", "c"], ["a", "b", "c"]) and not differ(["...", "c", "..."], ["b", "c", "d"]), "the dots")
 
 
-with open(os.path.join(SRC, "README.md")) as f:
-    readme = f.read()
 with tap.Suite("readme") as s:
     s.case("the comparison tells one from another", the_comparison)
     environment = install(os.path.join(s.folder, "usr"))
-    for number, session in sessions(readme):
-        s.case(f"line {number}: {session[-1][0][:60]}".replace("#", "no."), try_session, session, environment)
+    for page in ("README.md", "doc/COOKBOOK.md"):
+        with open(os.path.join(SRC, page)) as f:
+            text = f.read()
+        for number, session in sessions(text):
+            s.case(f"{page}:{number}: {session[-1][0][:60]}".replace("#", "no."), try_session, session, environment)
