@@ -84,7 +84,7 @@ install_to() {
 programs() {
 	local p
 	mkdir bin
-	for p in "$KRON" "$KRON_TOP_BUILD"/toolkit/mk_* "$KRON_TOP_BUILD/board/toolkit/test_mk"; do
+	for p in "$KRON" "$KRON_TOP_BUILD"/board/toolkit/mk_* "$KRON_TOP_BUILD/board/toolkit/test_mk"; do
 		case ${p##*/} in
 		*.*) ;;
 		*) ln -s "$p" bin/ ;;
