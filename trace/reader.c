@@ -38,6 +38,13 @@ static bool session_u64(const struct trace *t, const char *key, uint64_t *out)
 	return !errno && !*end;
 }
 
+uint64_t trace_session_number(const struct trace *t, const char *key, uint64_t fallback)
+{
+	uint64_t number;
+
+	return session_u64(t, key, &number) ? number : fallback;
+}
+
 /* ---- clock ---- */
 
 #define HZ_MIN 1e6

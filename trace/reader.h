@@ -134,6 +134,8 @@ void trace_close(struct trace *t);
 typedef void (*trace_progress_fn)(uint64_t done, uint64_t pass);
 void trace_set_progress(struct trace *t, trace_progress_fn fn);
 const char *trace_session(const struct trace *t, const char *key); /* NULL if absent */
+/* A decimal number; the fallback if it is absent, or none. */
+uint64_t trace_session_number(const struct trace *t, const char *key, uint64_t fallback);
 /* The function of an entry or exit event, NULL when the table does not have it. */
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
 /* The user's event that a sample is of, or NULL. */

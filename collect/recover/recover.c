@@ -61,13 +61,6 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint64_t session_number(const struct trace *t, const char *key)
-{
-	const char *text = trace_session(t, key);
-
-	return text ? strtoull(text, NULL, 10) : 0;
-}
-
 static uint64_t session_hex(const struct trace *t, const char *key)
 {
 	const char *text = trace_session(t, key);
@@ -129,10 +122,10 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 	else
 		snprintf(b->segment, sizeof(b->segment), "%s", segment);
 	b->exact = trace_session(t, "bus") && !strcmp(trace_session(t, "bus"), "exact");
-	b->overruns = (uint32_t)session_number(t, "board_overruns_before");
+	b->overruns = (uint32_t)trace_session_number(t, "board_overruns_before", 0);
 	b->recording = session_hex(t, "recording");
-	b->start.tsc = session_number(t, "start_tsc");
-	b->start.mono_ns = session_number(t, "start_mono_ns");
+	b->start.tsc = trace_session_number(t, "start_tsc", 0);
+	b->start.mono_ns = trace_session_number(t, "start_mono_ns", 0);
 	/* Of processes that have ended: what trace_count() adds stands in the slots of the others. */
 	b->lost = t->lost;
 	trace_count(t);

@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import KRON, Suite, Wrong, compile_c, need, rnd, truth
+from tap import KRON, Suite, Wrong, compile_c, is_traced, need, rnd, truth
 
 
 def counters(path):
@@ -81,15 +81,6 @@ def exists(pid):
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def is_program(pid):
-    """Not kron's keeper, which outlives it."""
-    try:
-        with open(f"/proc/{pid}/comm") as f:
-            return f.read() != "kron-keeper\n" and exists(pid)
     except OSError:
         return False
 
@@ -216,7 +207,7 @@ def kron_dies_first():
         os.kill(kron.pid, signal.SIGKILL)
         kron.wait(10)
         if started:
-            wait_for(lambda: os.path.exists("end") or not any(map(is_program, started)), 15, "its end")
+            wait_for(lambda: os.path.exists("end") or not any(exists(pid) and is_traced(pid) for pid in started), 15, "its end")
         if started and os.path.exists("end"):
             os.remove("end")
         if os.path.exists("trace/session"):

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "trace/analysis/cost.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/number.h"
@@ -35,28 +34,16 @@ void cost_take(struct cost *c, uint64_t probes, double probe_ns, uint64_t waits,
 	c->percent = percent_of(c);
 }
 
-static uint64_t number_or(const struct trace *t, const char *key, uint64_t fallback)
-{
-	const char *s = trace_session(t, key);
-	char *end;
-	uint64_t v;
-
-	if (!s || *s < '0' || *s > '9')
-		return fallback;
-	errno = 0;
-	v = strtoull(s, &end, 10);
-	return errno || *end ? fallback : v;
-}
-
 void cost_of_trace(struct cost *c, const struct trace *t, uint64_t counted)
 {
 	const char *s = trace_session(t, "probe_ns");
 	double probe_ns = s ? strtod(s, NULL) : 0;
-	uint64_t probes = number_or(t, "samples", counted) + number_or(t, "lost", t->lost) +
-			  number_or(t, "outside", 0);
+	uint64_t probes = trace_session_number(t, "samples", counted) +
+			  trace_session_number(t, "lost", t->lost) +
+			  trace_session_number(t, "outside", 0);
 
 	cost_take(c, probes, probe_ns > 0 && probe_ns < 1e9 ? probe_ns : 0,
-		  number_or(t, "board_waits", 0), number_or(t, "cpu_ns", 0));
+		  trace_session_number(t, "board_waits", 0), trace_session_number(t, "cpu_ns", 0));
 }
 
 static const char *percent_text(char *buf, size_t size, double percent)

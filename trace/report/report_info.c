@@ -6,7 +6,6 @@
  * short after its last line was written.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +32,6 @@ struct facts {
 	size_t nrefusals;
 };
 
-static uint64_t number_or(const struct trace *t, const char *key, uint64_t fallback)
-{
-	const char *s = trace_session(t, key);
-	char *end;
-	uint64_t v;
-
-	if (!s || *s < '0' || *s > '9')
-		return fallback;
-	errno = 0;
-	v = strtoull(s, &end, 10);
-	return errno || *end ? fallback : v;
-}
-
 static double real_or_0(const struct trace *t, const char *key)
 {
 	const char *s = trace_session(t, key);
@@ -64,8 +50,8 @@ static void sum_modules(const struct trace *t, struct facts *f)
 		probes += m->patched_entries + m->patched_exits;
 		refused += m->refused_entries + m->refused_exits;
 	}
-	f->probes = number_or(t, "probes", probes);
-	f->refused = number_or(t, "refused", refused);
+	f->probes = trace_session_number(t, "probes", probes);
+	f->refused = trace_session_number(t, "refused", refused);
 }
 
 static int by_kind_and_key(const void *a, const void *b)
@@ -130,8 +116,8 @@ static struct facts gather(struct trace *t)
 		.command = trace_session(t, "command"),
 		.exit = trace_session(t, "exit"),
 		.error = trace_session(t, "error"),
-		.counted_by_collector = number_or(t, "samples", UINT64_MAX),
-		.start_real_ns = number_or(t, "start_real_ns", 0),
+		.counted_by_collector = trace_session_number(t, "samples", UINT64_MAX),
+		.start_real_ns = trace_session_number(t, "start_real_ns", 0),
 		.probe_ns = real_or_0(t, "probe_ns"),
 		.probe_ns_limit = real_or_0(t, "probe_ns_limit"),
 		.probe_ns_off = real_or_0(t, "probe_ns_off"),
@@ -141,12 +127,12 @@ static struct facts gather(struct trace *t)
 	f.samples = t->samples;
 	f.lost = t->lost;
 	f.cut_off = t->cut_off;
-	f.overwritten = number_or(t, "overwritten", 0);
-	f.overruns = number_or(t, "board_overruns", 0);
-	f.waits = number_or(t, "board_waits", 0);
-	f.on_board = number_or(t, "board_samples", 0);
-	f.processes = number_or(t, "processes", t->nprocs);
-	f.threads = number_or(t, "threads", t->nlanes);
+	f.overwritten = trace_session_number(t, "overwritten", 0);
+	f.overruns = trace_session_number(t, "board_overruns", 0);
+	f.waits = trace_session_number(t, "board_waits", 0);
+	f.on_board = trace_session_number(t, "board_samples", 0);
+	f.processes = trace_session_number(t, "processes", t->nprocs);
+	f.threads = trace_session_number(t, "threads", t->nlanes);
 	f.duration_ns = duration(t);
 	cost_of_trace(&f.cost, t, f.samples);
 	sum_modules(t, &f);
@@ -180,7 +166,7 @@ static const char *date_of(uint64_t real_ns, char *buf, size_t size)
 static void put_trigger(const struct trace *t, FILE *out)
 {
 	const char *trigger = trace_session(t, "trigger");
-	uint64_t ns = number_or(t, "trigger_ns", 0);
+	uint64_t ns = trace_session_number(t, "trigger_ns", 0);
 	char n[STR_NUMBER];
 
 	if (!trigger)
@@ -191,10 +177,10 @@ static void put_trigger(const struct trace *t, FILE *out)
 	else
 		fprintf(out, LABEL "never", "fired:");
 	fprintf(out, "; %s samples were not near it",
-		str_thousands(n, sizeof(n), number_or(t, "outside", 0)));
-	if (number_or(t, "unsure", 0))
+		str_thousands(n, sizeof(n), trace_session_number(t, "outside", 0)));
+	if (trace_session_number(t, "unsure", 0))
 		fprintf(out, "; %s times it could not be judged, because samples were lost",
-			str_thousands(n, sizeof(n), number_or(t, "unsure", 0)));
+			str_thousands(n, sizeof(n), trace_session_number(t, "unsure", 0)));
 	fputc('\n', out);
 }
 
@@ -245,7 +231,7 @@ static uint64_t counter(const struct trace *t, unsigned j)
 	char key[16];
 
 	snprintf(key, sizeof(key), "counter.%u", j);
-	return number_or(t, key, 0);
+	return trace_session_number(t, key, 0);
 }
 
 static void put_counters(const struct trace *t, FILE *out)
@@ -549,14 +535,14 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_kstr(j, "hostname", trace_session(t, "hostname"));
 	json_kstr(j, "kernel", trace_session(t, "kernel"));
 	json_kstr(j, "cpu", trace_session(t, "cpu"));
-	json_ku64(j, "ncpu", number_or(t, "ncpu", 0));
+	json_ku64(j, "ncpu", trace_session_number(t, "ncpu", 0));
 	json_kstr(j, "kron", trace_session(t, "kron"));
 	json_kstr(j, "when_full", trace_session(t, "when_full"));
 	if (trace_session(t, "trigger")) {
 		json_kstr(j, "trigger", trace_session(t, "trigger"));
-		json_ku64(j, "trigger_ns", number_or(t, "trigger_ns", 0));
-		json_ku64(j, "outside", number_or(t, "outside", 0));
-		json_ku64(j, "unsure", number_or(t, "unsure", 0));
+		json_ku64(j, "trigger_ns", trace_session_number(t, "trigger_ns", 0));
+		json_ku64(j, "outside", trace_session_number(t, "outside", 0));
+		json_ku64(j, "unsure", trace_session_number(t, "unsure", 0));
 	}
 	json_kstr(j, "bus", bus_of(t));
 	json_kstr(j, "device", trace_session(t, "device"));

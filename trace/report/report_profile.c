@@ -211,20 +211,13 @@ struct totals {
 	struct cost cost; /* of all probes, or, with a filter, of those that are seen */
 };
 
-static uint64_t session_number(const struct trace *t, const char *key)
-{
-	const char *s = trace_session(t, key);
-
-	return s && *s >= '0' && *s <= '9' ? strtoull(s, NULL, 10) : 0;
-}
-
 static struct totals know_totals(const struct report *r)
 {
 	const struct profile_totals *p = &r->p.totals;
 	double ns = 1e9 / r->t->tsc_hz;
 	struct totals s = {
 		.lost = r->t->lost > p->lost ? r->t->lost : p->lost,
-		.overwritten = session_number(r->t, "overwritten"),
+		.overwritten = trace_session_number(r->t, "overwritten", 0),
 		.cut_off = r->t->cut_off,
 		.probe_ns = r->p.probe_ticks * ns,
 		.error_ns = r->p.probe_error * ns,

@@ -189,11 +189,8 @@ def lane_recovered():
         children = [int(pid) for pid in f.read().split()]
     p.kill()
     p.wait()
-    for pid in children:
-        with open(f"/proc/{pid}/comm") as f:
-            keeps = f.read() in ("kron-keeper\n", "kron\n")  # what was stored, until it is recovered
-        if not keeps:
-            os.kill(pid, 9)
+    for pid in filter(tap.is_traced, children):  # the keeper keeps what was stored, until it is recovered
+        os.kill(pid, 9)
     p.stdout.close()
     subprocess.run([tap.KRON, "recover", "trace"], check=True, capture_output=True)
     looked(1234)

@@ -391,14 +391,9 @@ def start(argv, *options):
     p = subprocess.Popen([KRON, "record", "-q", "-o", "t", *options, "--", *argv], env=env, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     p.stdout.readline()
-    children = [c for c in open(f"/proc/{p.pid}/task/{p.pid}/children").read().split() if is_program(c)]
+    children = [c for c in open(f"/proc/{p.pid}/task/{p.pid}/children").read().split() if tap.is_traced(c)]
     need(len(children) == 1, f"the recorder has the children {children}")
     return p, int(children[0])
-
-
-def is_program(pid):
-    """Not the recorder's keeper."""
-    return open(f"/proc/{pid}/comm").read() not in ("kron-keeper\n", "kron\n")
 
 
 def is_over(pid):
