@@ -234,7 +234,7 @@ static const char *why_not(struct connection *c)
 		return "it ended before its plan was ready";
 	if (!connection_is_strangers(c))
 		return NULL;
-	if (!peer_belongs(&s->users, &c->peer, c->hello.pid, s->tasks))
+	if (!peer_belongs(&s->users, &c->peer, s->tasks))
 		return "it is another user's, knows the recording, and no process of the recording "
 		       "has started it";
 	return what_is_ours_alone(s);
@@ -255,7 +255,7 @@ static bool hear(struct connection *c)
 	else
 		c->refused = why_not(c);
 	if (c->hello.kind == KRON_HELLO_START)
-		starts_arrived(s->seg, c->hello.pid);
+		starts_arrived(s->seg, c->peer.its_pid);
 	return c->refused || is_wanted(s, c->peer.pid);
 }
 

@@ -597,6 +597,37 @@ bool tasks_has_process(struct tasks *t, pid_t pid)
 	return found;
 }
 
+/* The first that was met by this name: others who take it come too late. */
+static const struct task *first_of_uid(const struct tasks *t, uint32_t uid)
+{
+	const struct task *first = NULL;
+
+	for (uint32_t i = uid ? *chain_of(t, uid) : 0; i; i = t->slot[i - 1].next)
+		if (t->slot[i - 1].uid == uid)
+			first = &t->slot[i - 1];
+	return first;
+}
+
+bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, pid_t its_pid)
+{
+	const struct task_end *e = &t->last_ends[uid % LAST_ENDS];
+	const struct task *k;
+	uint32_t real;
+	bool is = false;
+
+	lock_soon(t);
+	k = first_of_uid(t, uid);
+	if (k)
+		is = k->here ? k->here == pid : k->pid == its_pid;
+	else if (uid && e->uid == uid)
+		is = e->here == pid;
+	else if (uid && slot < segment_procs_ready(t->seg)) /* the drain has not met it yet */
+		is = slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid &&
+		     t->seg->procs[slot].pid == its_pid;
+	pthread_mutex_unlock(&t->lock);
+	return is;
+}
+
 static bool is_thread_gone(const struct task *k, pid_t tid, bool thorough)
 {
 	struct process_stat st;
@@ -752,7 +783,7 @@ static void write_end(struct tasks *t, const struct task *k, uint64_t ended, uin
 	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
 	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
 	journal_line(t->journal, "tasks", fields, 5);
-	t->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, ended};
+	t->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, k->here, ended};
 }
 
 static void release_slot(struct tasks *t, uint32_t i)

@@ -55,6 +55,7 @@ struct task_totals {
 
 struct task_end { /* of a process that has ended */
 	uint32_t uid;
+	pid_t here;
 	uint64_t ticks;
 };
 
@@ -113,6 +114,12 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
  * a 0 behind them.
  */
 void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max);
+
+/*
+ * Is, or was, the process uid, of that slot, the one whose pid in our namespace, and in its own, is
+ * this?  The kernel says these; uid and slot are hearsay.
+ */
+bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, pid_t its_pid);
 
 /* Is there a living process of this number, in our pid namespace, in the table? */
 bool tasks_has_process(struct tasks *t, pid_t pid);

@@ -85,9 +85,9 @@ struct kron_hello {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t kind;
-	int32_t pid; /* as getpid() says; compared with the socket's credentials */
+	uint32_t reserved;
 	uint8_t session[16];
-	uint32_t proc_uid;                   /* of this process; START: 0 */
+	uint32_t proc_uid;                   /* of this process, or nobody answers; START: 0 */
 	uint32_t proc_slot;                  /* likewise */
 	uint64_t thunk[KRON_THUNKS];         /* addresses of the probe thunks in libkron-rt.so */
 	uint64_t hook_thunk;                 /* address of the hook thunk */

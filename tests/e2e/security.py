@@ -407,8 +407,9 @@ def unheard_is_said():
     need("untraced: what a process loaded: kron did not answer" in err, err)
 
 
-def hello(token, kind=1):
-    head = struct.pack("<IIIi", MAGIC, VERSION, kind, os.getpid()) + bytes.fromhex(token)
+def hello(token, kind=1, pid=0):
+    """pid: what libkron-rt.so once said it was; nobody is to believe it."""
+    head = struct.pack("<IIIi", MAGIC, VERSION, kind, pid) + bytes.fromhex(token)
     return head.ljust(HELLO_BYTES, b"\0")
 
 
@@ -663,6 +664,91 @@ def memory_cannot_be_cut_off(as_whom):
     need(open("did").read() == "nothing\n", f"it could: {open('did').read()}")
     got = r.calls("tick")
     need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+
+
+def nobody_speaks_for_others(as_whom):
+    """Whose a question is, the kernel says: what it says itself gets it nothing in another's name."""
+    need_root()
+    build_hostile()
+    r, err = with_hostile("speak", as_whom, ["--when-full", "wait"])
+    did = open("did").read()
+    need(did == "heard as itself: yes, as others: 0\n", did)
+    need("it asked in the name of another process" in err, err)
+    got = r.calls("tick")
+    need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+
+
+FORKED_LOADER = """
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void load(int forks)
+{
+	int status = 0;
+	if (forks && fork() > 0) {
+		wait(&status);
+		_exit(status != 0);
+	}
+	if (forks > 0)
+		return load(forks - 1);
+	void *lib = dlopen("./late.so", RTLD_NOW);
+	if (!lib)
+		_exit(1);
+	for (int i = 0; i < 100; i++)
+		((int (*)(int))dlsym(lib, "tick"))(i);
+	_exit(0);
+}
+int main(int argc, char **argv)
+{
+	load(argv[1][0] - '0');
+}
+"""
+
+
+def whoever_asks_for_itself_is_heard():
+    """Programs and their children load a library, also where their pids are not ours."""
+    need_root()
+    compile_text("loader", FORKED_LOADER)
+    compile_text("late.so", "volatile int n; int tick(int i) { n += i; n *= 3; return n; }", "-shared", "-fPIC")
+    os.chmod(".", 0o777)
+    namespace = "unshare -fp --mount-proc"
+    for i, way in enumerate(
+        (
+            "./loader 0",
+            "./loader 2",
+            f"{AS_NOBODY} ./loader 2",
+            f"{namespace} ./loader 0",
+            f"{namespace} sh -c './loader 2; exit $?'",
+            f"{namespace} {namespace} ./loader 2",
+            f"{namespace} {AS_NOBODY} ./loader 2",
+        )
+    ):
+        r = Recording("sh", "-c", f"{way}; exit $?", trace=f"t{i}", options=["-L", "late*", "-F", "tick"])
+        err = r.end()[1]
+        need(r.calls("tick") == 100, f"{way}: {r.calls('tick')} of 100 calls: {err}")
+        need("untraced" not in err, f"{way}: {err}")
+
+
+def starts_are_reported_by_themselves():
+    """A process that never reported is noted, whatever others report in its name."""
+    need_root()
+    script = """
+    unshare -n sleep 1000 &
+    echo started $!
+    while [ ! -e go ]; do sleep 0.05; done
+    kill $!
+    """
+    r = Recording("sh", "-c", script)
+    wait_for(lambda: "started" in r.said()[0], "the start")
+    victim = int(r.said()[0].split()[1])
+    wait_for(lambda: open(f"/proc/{victim}/comm").read() == "sleep\n", "the program")
+    token = environment_of(descendant_of(r.pid, "sh"))["KRON_RT"].split(",")[1]
+    with Stranger(ask, r.socket_name(), hello(token, pid=victim), uid=0) as us:
+        us.wait_for("asked")
+        need("got 0 bytes" not in us.text, f"it was not heard: {us.text}")
+    open("go", "w").close()
+    err = r.end()[1]
+    need("never reported to kron" in err, f"the note is gone: {err}")
 
 
 def memory_with_holes(as_whom):
@@ -1035,6 +1121,10 @@ def main():
         s.case("questions without end hold up nobody", questions_without_end, AS_NOBODY, 1)
         s.case("nor do those of several processes", questions_without_end, AS_NOBODY, 4)
         s.case("nor those of one of our own", questions_without_end, "", 1)
+        s.case("nobody speaks for others", nobody_speaks_for_others, AS_NOBODY)
+        s.case("nor does one of our own", nobody_speaks_for_others, "")
+        s.case("whoever asks for itself is heard", whoever_asks_for_itself_is_heard)
+        s.case("a start is reported by nobody else", starts_are_reported_by_themselves)
         s.case("scribbled tables, lanes", tables_are_scribbled_on, "lane", "scribble")
         s.case("scribbled tables, exact bus", tables_are_scribbled_on, "exact", "scribble")
         s.case("a scribbled machine, lanes", tables_are_scribbled_on, "lane", "machine")
