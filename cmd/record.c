@@ -672,6 +672,7 @@ int cmd_record(int argc, char **argv)
 	if (!first)
 		return status;
 	guard_install(OWN_FAILURE);
+	vec_set_exit_status(OWN_FAILURE);
 	argv += first;
 	if (!board && getenv(BOARDS_ENV) && *getenv(BOARDS_ENV))
 		board = getenv(BOARDS_ENV);

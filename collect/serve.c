@@ -307,6 +307,7 @@ static void tick(struct server *s, uint64_t now)
 	while ((c = TAILQ_FIRST(&s->list[CONNECTION_SILENT])) && now - c->since_ms > HELLO_MS)
 		connection_close(c);
 	turns_start(s);
+	turns_give_up(s, now - TICK_MS);
 	pthread_mutex_unlock(&s->lock);
 }
 

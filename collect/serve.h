@@ -57,6 +57,7 @@ struct server {
 	uint64_t last_number; /* of a connection */
 	uint64_t turned_away; /* not noted yet */
 	pid_t turned_away_pid;
+	uint64_t given_up; /* likewise: no thread could be made */
 	bool stopping;
 	uint64_t starts; /* processes that are being traced after START */
 	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
