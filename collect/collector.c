@@ -337,6 +337,7 @@ static void sum_up(struct collector *c, struct collector_summary *out)
 	out->refused = modules.refused;
 	out->modules = modules.modules;
 	out->starts = c->server.starts;
+	out->left_out = journal_left_out(&c->journal);
 	read_counts(c, out->counts);
 }
 

@@ -47,15 +47,21 @@
 
 /* ---- notes ---- */
 
-static void note_times(struct server *s, pid_t pid, const char *module, const char *reason,
-		       uint64_t times)
+static void write_note(struct server *s, pid_t pid, const char *reason)
 {
 	char text[16];
 	const char *fields[] = {"U", text, reason};
 
-	untraced_add_times(&s->untraced, module, reason, times);
 	snprintf(text, sizeof(text), "%d", pid);
 	journal_line(s->journal, "tasks", fields, 3);
+}
+
+static void note_times(struct server *s, pid_t pid, const char *module, const char *reason,
+		       uint64_t times)
+{
+	untraced_add_times(&s->untraced, module, reason, times);
+	if (journal_has_room(s->journal, pid))
+		write_note(s, pid, reason);
 	log_info("collect", "pid %d: %s", pid, reason);
 }
 
@@ -64,9 +70,13 @@ void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t 
 	note_times(s, pid, NULL, reason, n);
 }
 
-static void note_many(void *ctx, pid_t pid, const char *reason, uint64_t n)
+/* At the end, when nobody can ask for more of them. */
+static void note_once(void *ctx, pid_t pid, const char *reason, uint64_t n)
 {
-	note_times(ctx, pid, NULL, reason, n);
+	struct server *s = ctx;
+
+	untraced_add_times(&s->untraced, NULL, reason, n);
+	write_note(s, pid, reason);
 }
 
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason)
@@ -511,7 +521,7 @@ bool server_stop(struct server *s)
 	turns_note(s);
 	if (waited)
 		server_note_many(s, 0, "the recording ended before its plan was ready", waited);
-	starts_finish(s->seg, note_many, s);
+	starts_finish(s->seg, note_once, s);
 	return all_ended;
 }
 

@@ -78,5 +78,4 @@ void server_free(struct server *s);
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason);
 /* Several programs; pid 0: of several processes. */
 void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t n);
-
 #endif

@@ -40,6 +40,7 @@ struct task {               /* shadow of one slot */
 	bool replaced; /* by the program that it executed */
 	bool fresh;    /* dead since the last look for deaths */
 	bool left;     /* a chunk of it is still in the segment */
+	bool unnamed;  /* it has no P record, because its process has had too many */
 	uint32_t next; /* of those with the same hash of the uid: number + 1, see tasks.c */
 	char *exe;     /* of the last P record, for its fork children */
 	char *cmdline;

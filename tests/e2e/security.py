@@ -678,6 +678,74 @@ def nobody_speaks_for_others(as_whom):
     need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
 
 
+ONE_PROCESS = 1000  # lines of the table of processes that one can have made for nothing, and one each second
+
+
+def lines_of(trace, kind):
+    return [f for f in truth.fields(f"{trace}/tasks") if f[0] == kind]
+
+
+def left_out(err):
+    """How many lines the recorder says are not in the trace."""
+    said = re.search(r"again and again: ([\d,]+) of them are not in the trace", err)
+    return int(said[1].replace(",", "")) if said else 0
+
+
+def notes_without_end():
+    """Whoever asks nonsense without end: the table of processes does not grow with it, and what it lacks
+    is said."""
+    need_root()
+    build_hostile()
+    began = time.monotonic()
+    r = Recording("sh", "-c", "./hostile flood did 1 & while [ ! -e go ]; do sleep 0.05; done; kill -9 $!")
+    wait_for(lambda: len(lines_of(r.trace, "U")) >= ONE_PROCESS // 2, "notes")
+    for _ in range(30):
+        time.sleep(0.1)
+        if len(lines_of(r.trace, "U")) > 4 * ONE_PROCESS:
+            break
+    open("go", "w").close()
+    err = r.end()[1]
+    lines = len(lines_of(r.trace, "U"))
+    at_most = 2 * (ONE_PROCESS + time.monotonic() - began) + 20  # of it, and of "several"
+    need(lines <= at_most, f"{lines} lines")
+    need(left_out(err), f"{lines} lines, and not a word: {err}")
+    need(truth.kron_json("info", r.trace)["left_out"] == left_out(err), f"not in the trace: {err}")
+
+
+EXECUTES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char left[20];
+	sprintf(left, "%d", atoi(argv[1]) - 1);
+	if (atoi(argv[1]))
+		execl(argv[0], argv[0], left, (char *)0);
+	return 0;
+}
+"""
+
+
+def programs_without_end():
+    """One process executes itself again and again.  What has samples is named, all of it; what has none
+    is named as long as it is not too much."""
+    compile_text("executes", EXECUTES)
+    n = 1300
+    began = time.monotonic()
+    for function in ("main", "none*"):
+        r = Recording("./executes", str(n), trace=function[:4], options=["-F", function])
+        err = r.end()[1]
+        named, ended = len(lines_of(r.trace, "P")), len(lines_of(r.trace, "E"))
+        if function == "main":
+            need(named == ended == n + 1, f"{named} of {n + 1} are named, {ended} have ended")
+            need(r.calls("main") == n + 1, f"{r.calls('main')} of {n + 1} calls: {err}")
+            need(not left_out(err), err)
+            continue
+        need(named < ONE_PROCESS + time.monotonic() - began, f"{named} lines")
+        need(named == ended and named + left_out(err) == n + 1, f"{named} lines: {err}")
+
+
 FORKED_LOADER = """
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -1123,6 +1191,8 @@ def main():
         s.case("nor those of one of our own", questions_without_end, "", 1)
         s.case("nobody speaks for others", nobody_speaks_for_others, AS_NOBODY)
         s.case("nor does one of our own", nobody_speaks_for_others, "")
+        s.case("notes without end are few lines", notes_without_end)
+        s.case("nor are programs without end many", programs_without_end)
         s.case("whoever asks for itself is heard", whoever_asks_for_itself_is_heard)
         s.case("a start is reported by nobody else", starts_are_reported_by_themselves)
         s.case("scribbled tables, lanes", tables_are_scribbled_on, "lane", "scribble")
