@@ -40,6 +40,9 @@
 #define HELLO_MS 5000
 #define EVENTS 32
 #define BACKLOG 1024
+/* A start waits for whoever is before it, and a flood fills the backlog at once. */
+#define BACKLOG_FLOODED 128
+#define FLOOD 500u /* connections in a second that were none of a start */
 #define ACCEPTS 64 /* at most between two looks at those that are there */
 #ifndef PID_FS_MAGIC
 #define PID_FS_MAGIC 0x50494446
@@ -146,21 +149,16 @@ static struct connection *oldest_of_most(struct server *s, uid_t uid)
 }
 
 /* Which silent one of a stranger's has to go; NULL: no stranger has any. */
-static struct connection *find_victim(struct server *s, unsigned *strangers)
+static struct connection *find_victim(struct server *s)
 {
 	struct silence all[SERVE_SILENT];
 	const struct silence *most = NULL;
 	struct connection *c;
 	unsigned n = 0;
 
-	*strangers = 0;
 	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
-	{
-		if (!connection_is_strangers(c))
-			continue;
+	if (connection_is_strangers(c))
 		silence_of(all, &n, c->peer.uid)->n++;
-		++*strangers;
-	}
 	for (unsigned i = 0; i < n; i++)
 		if (!most || all[i].n > most->n)
 			most = &all[i];
@@ -169,11 +167,13 @@ static struct connection *find_victim(struct server *s, unsigned *strangers)
 
 static void make_room(struct server *s)
 {
-	unsigned strangers;
-	struct connection *victim = find_victim(s, &strangers);
+	unsigned strangers = 0;
+	struct connection *c;
 
+	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
+	strangers += connection_is_strangers(c);
 	if (strangers >= SERVE_SILENT)
-		connection_close(victim);
+		connection_close(find_victim(s));
 }
 
 /* One that connects without end costs no more than this, and holds nobody up.  What it has not said
@@ -184,6 +184,24 @@ static bool has_enough(const struct connection *c)
 
 	return c->peer.pid > 0 && (count_silent(c->server, &c->peer, &oldest) >= SERVE_SILENT / 2 ||
 				   connection_is_too_many(c));
+}
+
+/* Nobody's start. */
+static void count_useless(struct server *s)
+{
+	if (++s->useless == FLOOD && !s->flooded) {
+		s->flooded = true;
+		listen(s->fd, BACKLOG_FLOODED);
+	}
+}
+
+static void look_at_flood(struct server *s)
+{
+	if (s->flooded && s->useless < FLOOD) {
+		s->flooded = false;
+		listen(s->fd, BACKLOG);
+	}
+	s->useless = 0;
 }
 
 static void add_connection(struct server *s, int fd)
@@ -201,8 +219,10 @@ static void add_connection(struct server *s, int fd)
 	c->number = ++s->last_number;
 	TAILQ_INSERT_TAIL(&s->list[CONNECTION_SILENT], c, link);
 	s->nconnections++;
-	if (has_enough(c) || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+	if (has_enough(c) || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) {
 		connection_close(c);
+		count_useless(s);
+	}
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -290,8 +310,10 @@ static void take_event(struct connection *c)
 	pthread_mutex_lock(&s->lock);
 	if (!stays) {
 		connection_close(c);
+		count_useless(s);
 	} else if (connection_is_too_many(c)) {
 		connection_turn_away(c);
+		count_useless(s);
 	} else {
 		c->working = !c->refused;
 		connection_move(c, CONNECTION_WAITS);
@@ -326,11 +348,10 @@ static void free_descriptors(struct server *s)
 {
 	struct pollfd p = {.fd = s->wake_fd, .events = POLLIN};
 	struct connection *victim;
-	unsigned strangers;
 	bool freed = false;
 
 	pthread_mutex_lock(&s->lock);
-	victim = find_victim(s, &strangers);
+	victim = find_victim(s);
 	if (victim)
 		connection_close(victim);
 	else
@@ -386,6 +407,7 @@ static void *serve_thread(void *arg)
 		now = now_ms();
 		if (now >= next_tick) {
 			tick(s, now);
+			look_at_flood(s);
 			next_tick = now + TICK_MS;
 		}
 		n = epoll_wait(s->epoll_fd, ev, EVENTS, (int)(next_tick - now));

@@ -66,6 +66,8 @@ struct server {
 	/* the listener's thread alone */
 	pid_t first_pid; /* of the program that was started */
 	struct peer_users users;
+	unsigned useless; /* connections in this second that were none of a start */
+	bool flooded;     /* there were too many in this one or the last */
 };
 
 int server_start(struct server *s, struct err *err);

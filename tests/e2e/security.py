@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -335,6 +336,37 @@ def idle_connections():
     need(took < PATIENCE, f"three starts took {took:.1f} s")
     need(starts_of(r.trace, "true") == 3, f"{starts_of(r.trace, 'true')} of three were traced: {said}")
     need("untraced" not in said[1], said[1])
+
+
+def backlog_of(name):
+    """How many may wait there, as the kernel says."""
+    got = subprocess.run(["ss", "-xlH"], capture_output=True, text=True, check=True).stdout
+    return [int(line.split()[3]) for line in got.splitlines() if f"@{name} " in line][0]
+
+
+def knock(say, name):
+    """Connects and leaves, without end."""
+    say("begun")
+    while True:
+        connect(name).close()
+
+
+def starts_before_a_flood():
+    """While somebody floods the socket few can be in front of a start; afterwards as many as a build has."""
+    need_root()
+    if not shutil.which("ss"):
+        raise Skip("ss is not installed")
+    r = Recording("sh", "-c", STARTER)
+    r.wait_for_line("started")
+    name = r.socket_name()
+    usual = backlog_of(name)
+    with Stranger(knock, name) as stranger:
+        stranger.wait_for("begun")
+        wait_for(lambda: backlog_of(name) < usual // 4, "a short backlog")
+    wait_for(lambda: backlog_of(name) == usual, "the usual backlog")
+    open("go", "w").close()
+    err = r.end()[1]
+    need(starts_of(r.trace, "true") == 3 and "untraced" not in err, err)
 
 
 def is_connecting(pid):
@@ -1176,6 +1208,7 @@ def main():
         s.case("killed recorder: a full backlog holds up no start", squatter_after_kill, 0, False)
         s.case("ended recording: who takes its name gets nothing", squatter_after_end)
         s.case("a thousand idle connections of strangers hold up no start", idle_connections)
+        s.case("a flood keeps few in front of a start", starts_before_a_flood)
         s.case("a start waits for a collector that has no time", starts_wait_for_the_collector)
         s.case("a question that nobody heard is said", unheard_is_said)
         s.case("no question of a stranger is answered", questions_of_strangers)
