@@ -98,6 +98,7 @@ static int send_answer(struct connection *c, const struct answer *a)
 		reply.bus = s->seg->bus;
 		reply.when_full = s->seg->when_full;
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
+		reply.flags |= s->seg->own ? 0 : KRON_REPLY_CUTTABLE;
 		fds[n++] = s->seg->fd;
 		if (s->device_fd >= 0) {
 			reply.flags |= KRON_REPLY_DEVICE;

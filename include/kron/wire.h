@@ -125,6 +125,8 @@ struct kron_reply {
 #define KRON_REPLY_DEVICE 2u
 /* Goroutines: stacks that are too small for C, and handlers that have one of their own. */
 #define KRON_REPLY_SMALL_STACKS 4u
+/* The segment is a file, which its owner can cut off: be ready for SIGBUS. */
+#define KRON_REPLY_CUTTABLE 8u
 
 enum kron_command_kind {
 	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */

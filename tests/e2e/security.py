@@ -1121,8 +1121,8 @@ def trace_is_cut_off():
 
 
 def board_is_cut_off(bus):
-    """A board with a name is a file of one user.  Whoever cuts it off ends the recording, and who uses the
-    board; the recorder says so, and leaves a trace that can be read."""
+    """A board with a name is a file of one user.  Whoever cuts it off ends the recording; the recorder
+    says so, and leaves a trace that can be read.  The program goes on."""
     compile_c("counter", "faults/counter.c")
     name = f"cut-{os.getpid()}"
     path = f"/dev/shm/kron-board.{os.getuid()}.{name}"
@@ -1136,17 +1136,75 @@ def board_is_cut_off(bus):
             r = Recording("./counter", "count", "1", trace=f"t{i}", options=options)
             wait_for(lambda: os.path.exists("count") and os.path.getsize("count") == 4096, "calls")
             wait_for(lambda: struct.unpack("<Q", open("count", "rb").read(8))[0] > 10000, "calls")
+            program = descendant_of(r.pid, "counter")
+            calls = lambda: struct.unpack("<Q", open("count", "rb").read(8))[0]
             os.truncate(path, size)
-            time.sleep(0.2)
-            for child in open(f"/proc/{r.pid}/task/{r.pid}/children").read().split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)  # if it has not died of it
+            before = calls()
+            wait_for(lambda: calls() > before + 100000 or not is_running(program), "calls")
+            need(is_running(program), f"it died with the board, cut at {size:#x}")
+            os.kill(program, signal.SIGKILL)
             err = r.end(125)[1]
             need(f"cut off the shared memory of board {name}" in err, err)
             truth.kron_json("info", r.trace)
             need(subprocess.run([KRON, "report", r.trace], capture_output=True).returncode == 0, "report")
         finally:
             subprocess.run([KRON, "board", "rm", name], check=True)
+
+
+OWN_BUS = """
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char *at;
+static void handler(int signal, siginfo_t *info, void *context)
+{
+	dprintf(1, "handled: %d, %d, %td\\n", signal, info->si_code, info->si_code > 0 ? (char *)info->si_addr - at : 0);
+	_exit(7);
+}
+int main(int argc, char **argv)
+{
+	struct sigaction sa = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO}, old;
+	int fd = open("own", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	sigaction(SIGBUS, NULL, &old);
+	dprintf(1, "was: %p %x\\n", (void *)old.sa_handler, old.sa_flags);
+	if (strchr(argv[1], 'h'))
+		sigaction(SIGBUS, &sa, NULL);
+	if (strchr(argv[1], 'i') || strchr(argv[1], 'd'))
+		signal(SIGBUS, strchr(argv[1], 'i') ? SIG_IGN : SIG_DFL);
+	sigaction(SIGBUS, NULL, &old);
+	dprintf(1, "is: %d %x\\n", old.sa_handler == (void *)handler ? 2 : (int)(long)old.sa_handler, old.sa_flags);
+	at = ftruncate(fd, 8192) ? NULL : mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ftruncate(fd, 4096))
+		return 1;
+	if (strchr(argv[1], 'k'))
+		kill(getpid(), SIGBUS);
+	else
+		at[5000] = 1;
+	dprintf(1, "still there\\n");
+	return 3;
+}
+"""
+
+
+def bus_errors_are_the_programs():
+    """What a program does with SIGBUS of its own is what it does untraced, also on a board that may be cut."""
+    compile_text("own_bus", OWN_BUS)
+    name = f"bus-{os.getpid()}"
+    subprocess.run([KRON, "board", "create", name], check=True)
+    try:
+        for way in ("n", "h", "hd", "i", "nk", "hk", "ik", "dk"):
+            for shell in ("", "trap '' BUS; "):
+                words = ["sh", "-c", f"{shell}./own_bus {way}; echo ended: $?"]
+                alone = subprocess.run(words, capture_output=True, text=True)
+                r = Recording(*words, options=["--board", name], trace=f"t{way}{len(shell)}")
+                out = r.end(alone.returncode)[0]
+                need(out == alone.stdout, f"{words}: {out!r}, alone {alone.stdout!r}")
+    finally:
+        subprocess.run([KRON, "board", "rm", name], check=True)
 
 
 def names_are_taken():
@@ -1237,6 +1295,7 @@ def main():
         s.case("a trace is cut off while it is read", trace_is_cut_off)
         s.case("a board is cut off, lanes", board_is_cut_off, "lane")
         s.case("a board is cut off, exact bus", board_is_cut_off, "exact")
+        s.case("a program's own SIGBUS", bus_errors_are_the_programs)
         s.case("names of boards that others have taken", names_are_taken)
         s.case("folders that others have renamed", folders_are_not_what_they_are_called)
         s.case("boards are one user's", boards_are_one_users)
