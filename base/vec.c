@@ -3,14 +3,39 @@
 #include "base/vec.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static int exit_status;
+
+void vec_set_exit_status(int status)
+{
+	exit_status = status;
+}
+
+static bool say_limit(__rlimit_resource_t resource, const char *what)
+{
+	struct rlimit r;
+
+	if (getrlimit(resource, &r) || r.rlim_cur == RLIM_INFINITY)
+		return false;
+	fprintf(stderr, "kron: out of memory: the limit of %s is %llu KiB\n", what,
+		(unsigned long long)r.rlim_cur / 1024);
+	return true;
+}
 
 static void die_no_memory(void)
 {
-	fputs("kron: out of memory\n", stderr);
+	if (!say_limit(RLIMIT_DATA, "data (ulimit -d)") &&
+	    !say_limit(RLIMIT_AS, "the address space (ulimit -v)"))
+		fputs("kron: out of memory\n", stderr);
+	if (exit_status)
+		_exit(exit_status);
 	abort();
 }
 

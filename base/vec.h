@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vec.h - a growing array of any type.  Allocation failure aborts the tool: kron's tools hold
+ * vec.h - a growing array of any type.  Allocation failure ends the tool: kron's tools hold
  * nothing in memory that is not also in the segment or on disk.
  *
  *   VEC(struct site) sites = {0};
@@ -38,7 +38,9 @@ void vec_copy_(void *to, const void *from, size_t n);
 	 (a)->n += (b)->n, vec_free(b))
 #define vec_free(a) (xfree((a)->v), (a)->v = NULL, (a)->n = (a)->cap = 0)
 
-/* malloc and friends that abort with one line when memory is gone */
+/* malloc and friends that end the program with one line when memory is gone: by abort(), or with
+ * this exit status, once it is set. */
+void vec_set_exit_status(int status);
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);

@@ -10,6 +10,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "cmd/cmd.h"
 #include "collect/keeper.h"
 #include "config.h"
@@ -77,6 +78,7 @@ int main(int argc, char **argv)
 		if (c) {
 			log_init(getenv("KRON_LOG"));
 			guard_install(CMD_ERROR);
+			vec_set_exit_status(CMD_ERROR);
 			return c->run(argc - 1, argv + 1);
 		}
 		fprintf(stderr, "kron: '%s' is no kron command: `kron --help` lists them\n", name);

@@ -374,6 +374,10 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 		    "before it was ready");
 	else if (s->starts && !s->modules && !probes.specs.n && !c->server.untraced.v.n)
 		say("kron: no function was selected: nothing matches -F, or -N takes all");
+	if (s->left_out)
+		say("kron: a process asked for plans, or executed programs that have no samples, again "
+		    "and again: %s of them are not in the trace's table of processes",
+		    str_thousands(left, sizeof(left), s->left_out));
 	say_probes(c);
 	if (child->signal && !child->ended)
 		say("kron: %s: recording ends; the program (pid %d) still runs, untraced from here",
@@ -672,6 +676,7 @@ int cmd_record(int argc, char **argv)
 	if (!first)
 		return status;
 	guard_install(OWN_FAILURE);
+	vec_set_exit_status(OWN_FAILURE);
 	argv += first;
 	if (!board && getenv(BOARDS_ENV) && *getenv(BOARDS_ENV))
 		board = getenv(BOARDS_ENV);

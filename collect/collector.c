@@ -153,6 +153,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	memset(c, 0, sizeof(*c));
 	c->opt = *opt;
 	mallopt(M_ARENA_MAX, 1); /* our threads are short-lived, an arena costs 0.1 ms each */
+	limits_set_stacks();
 	code = limits_check(opt->buffer, err);
 	if (code)
 		return code;
@@ -336,6 +337,7 @@ static void sum_up(struct collector *c, struct collector_summary *out)
 	out->refused = modules.refused;
 	out->modules = modules.modules;
 	out->starts = c->server.starts;
+	out->left_out = journal_left_out(&c->journal);
 	read_counts(c, out->counts);
 }
 

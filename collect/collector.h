@@ -62,6 +62,7 @@ struct collector_summary {
 	char unknown[128];              /* a name in the trigger that nothing with a probe has */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
+	uint64_t left_out;              /* lines about processes that the trace has no room for */
 	struct probe_cost cost;
 	struct cost probes_cost;   /* of all probes together */
 	double seconds;            /* from open to finish */

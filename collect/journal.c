@@ -4,12 +4,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 void journal_init(struct journal *j, struct trace_writer *w)
 {
 	j->w = w;
 	j->error = 0;
 	j->tables = 0;
+	memset(&j->quota, 0, sizeof(j->quota));
 	pthread_mutex_init(&j->lock, NULL);
 }
 
@@ -96,6 +98,35 @@ int journal_flush(struct journal *j)
 	code = j->error ? j->error : note_result(j, trace_writer_flush(j->w));
 	journal_unlock(j);
 	return code;
+}
+
+bool journal_has_room(struct journal *j, pid_t pid)
+{
+	struct timespec ts;
+	bool has;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	journal_lock(j);
+	has = quota_take(&j->quota, pid, (uint32_t)ts.tv_sec);
+	journal_unlock(j);
+	return has;
+}
+
+void journal_make_room(struct journal *j)
+{
+	journal_lock(j);
+	quota_undo(&j->quota);
+	journal_unlock(j);
+}
+
+uint64_t journal_left_out(struct journal *j)
+{
+	uint64_t n;
+
+	journal_lock(j);
+	n = j->quota.left_out;
+	journal_unlock(j);
+	return n;
 }
 
 int journal_session(struct journal *j, const char *key, const char *fmt, ...)

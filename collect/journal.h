@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "collect/quota.h"
 #include "trace/writer.h"
 
 struct journal {
@@ -19,6 +20,7 @@ struct journal {
 	pthread_mutex_t lock;
 	int error;       /* first failure, -errno, 0 = none; atomic */
 	uint64_t tables; /* atomic: lines of the tables that say what events mean */
+	struct quota quota;
 };
 
 void journal_init(struct journal *j, struct trace_writer *w);
@@ -46,6 +48,12 @@ int journal_flush(struct journal *j);
 void journal_lock(struct journal *j);
 int journal_line_locked(struct journal *j, const char *file, const char *const *fields, size_t n);
 void journal_unlock(struct journal *j);
+/* May a line be written that this process (0: several) could have had made without end? */
+bool journal_has_room(struct journal *j, pid_t pid);
+/* There was none, and it is written all the same. */
+void journal_make_room(struct journal *j);
+/* Lines that there was no room for. */
+uint64_t journal_left_out(struct journal *j);
 /* Tried even after a failure: a short line may still fit on a full disk. */
 int journal_session(struct journal *j, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

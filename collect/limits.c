@@ -14,9 +14,10 @@
 
 #define MIB (1ull << 20)
 #define BUFFER_MIN ((uint64_t)SEGMENT_CHUNKS_MIN * KRON_CHUNK_SIZE)
-#define THREADS 4u     /* stacks of serve, drain, grow and of one that answers */
-#define WORK (8 * MIB) /* for plans and tables */
-#define SHARE 8u       /* of the address space of each traced process */
+#define STACK (2 * MIB) /* of a thread: what demanglers take at most, and as much again */
+#define THREADS 4u      /* stacks of serve, drain, grow and of one that answers */
+#define WORK (20 * MIB) /* for tables, and the plan of a libc with all its functions */
+#define SHARE 8u        /* of the address space of each traced process */
 #define DESCRIPTORS 32u
 
 static uint64_t limit_of(int resource)
@@ -33,16 +34,20 @@ static uint64_t without(uint64_t all, uint64_t part)
 	return all == UINT64_MAX ? all : all > part ? all - part : 0;
 }
 
-static uint64_t address_space_in_use(void)
+struct in_use { /* pages */
+	uint64_t all, data;
+};
+
+static struct in_use pages_in_use(void)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
-	uint64_t pages = 0;
+	struct in_use p;
 
-	if (f && fscanf(f, "%" SCNu64, &pages) != 1)
-		pages = 0;
+	if (!f || fscanf(f, "%" SCNu64 " %*u %*u %*u %*u %" SCNu64, &p.all, &p.data) != 2)
+		p = (struct in_use){0};
 	if (f)
 		fclose(f);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return p;
 }
 
 static uint64_t stack_size(void)
@@ -50,11 +55,22 @@ static uint64_t stack_size(void)
 	pthread_attr_t attr;
 	size_t size = 8 * MIB;
 
-	if (!pthread_getattr_default_np(&attr)) {
+	if (!pthread_getattr_default_np(&attr)) { /* as limits_set_stacks() has it */
 		pthread_attr_getstacksize(&attr, &size);
 		pthread_attr_destroy(&attr);
 	}
 	return size;
+}
+
+static uint64_t page_size(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Of our own, but for the pool. */
+static uint64_t needed(void)
+{
+	return THREADS * stack_size() + WORK;
 }
 
 /* How much of the pool fits into kron's own address space. */
@@ -64,8 +80,7 @@ static uint64_t room_in_address_space(void)
 
 	if (limit == UINT64_MAX)
 		return limit;
-	return without(limit,
-		       address_space_in_use() + KRON_WINDOW_SIZE + THREADS * stack_size() + WORK);
+	return without(limit, pages_in_use().all * page_size() + KRON_WINDOW_SIZE + needed());
 }
 
 static uint64_t room_in_file(void)
@@ -97,6 +112,32 @@ static int check_room(uint64_t room, uint64_t buffer, const char *what, struct e
 	return 0;
 }
 
+/* The pool is shared memory, which does not count here. */
+static int check_data(struct err *err)
+{
+	uint64_t limit = limit_of(RLIMIT_DATA);
+	uint64_t least = pages_in_use().data * page_size() + needed();
+
+	if (limit >= least)
+		return 0;
+	return err_set(err, ENOMEM,
+		       "the limit of data (ulimit -d) is %" PRIu64
+		       " KiB: kron record needs %" PRIu64 " at least, and more for large programs",
+		       limit / 1024, least / 1024);
+}
+
+/* Each thread's whole stack counts against the limits, used or not. */
+void limits_set_stacks(void)
+{
+	pthread_attr_t attr;
+
+	if (pthread_getattr_default_np(&attr))
+		return;
+	if (!pthread_attr_setstacksize(&attr, STACK))
+		pthread_setattr_default_np(&attr);
+	pthread_attr_destroy(&attr);
+}
+
 int limits_check(uint64_t buffer, struct err *err)
 {
 	uint64_t descriptors = limit_of(RLIMIT_NOFILE);
@@ -108,6 +149,9 @@ int limits_check(uint64_t buffer, struct err *err)
 			       ": kron record needs %u at least",
 			       descriptors, DESCRIPTORS);
 	code = check_room(room_in_file(), buffer, "the limit of file sizes (ulimit -f)", err);
+	if (code)
+		return code;
+	code = check_data(err);
 	if (code)
 		return code;
 	return check_room(room_in_address_space(), buffer,

@@ -10,6 +10,8 @@
 
 #include "base/err.h"
 
+/* For the threads that this process makes from now on. */
+void limits_set_stacks(void);
 /* How large the buffer may be where the user has not said it. */
 uint64_t limits_default_buffer(void);
 /* Can a recording begin, with a buffer of this size (0: the default)?  0, or -errno and the

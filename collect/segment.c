@@ -108,7 +108,11 @@ static void set_pointers(struct segment *seg)
 
 bool segment_is_cut(const struct segment *seg)
 {
-	return guard_was_hit(seg->guards[0]) || guard_was_hit(seg->guards[1]);
+	struct stat st;
+
+	/* Whoever is traced goes on in memory of his own, so we may never come to what is gone. */
+	return guard_was_hit(seg->guards[0]) || guard_was_hit(seg->guards[1]) ||
+	       (!seg->own && !fstat(seg->fd, &st) && (uint64_t)st.st_size < seg->size);
 }
 
 static int map_pool(struct segment *seg, struct err *err)

@@ -91,6 +91,8 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 	journal_session(j, "refused", "%" PRIu64, s->refused);
 	counts_write(j, s->counts);
 	journal_session(j, "processes", "%" PRIu64, s->processes);
+	if (s->left_out)
+		journal_session(j, "left_out", "%" PRIu64, s->left_out);
 	journal_session(j, "threads", "%" PRIu64, s->threads);
 	journal_session(j, "cpu_ns", "%" PRIu64, s->probes_cost.cpu_ns);
 	journal_session(j, "probe_ns", "%.2f", s->cost.on);

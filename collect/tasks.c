@@ -57,6 +57,7 @@ struct task_thread {
 #define PROC_SEARCH_SLACK 64u
 #define LAST_ENDS 4096u
 #define THREADS_MAX (1u << 22)  /* whose names are known; who makes chunks up needs no more */
+#define NOTES_SAME 64u          /* of one process */
 #define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
 /* ---- the lock ---- */
@@ -162,6 +163,25 @@ void tasks_free(struct tasks *t)
 	t->threads = NULL;
 }
 
+/* It asks faster than it executes programs. */
+static void limit_notes(struct tasks *t, pid_t pid)
+{
+	struct task_note **oldest = NULL, *n;
+	unsigned of_pid = 0;
+
+	for (struct task_note **p = &t->notes; *p; p = &(*p)->next) {
+		if ((*p)->pid != pid)
+			continue;
+		of_pid++;
+		oldest = p;
+	}
+	if (of_pid <= NOTES_SAME)
+		return;
+	n = *oldest;
+	*oldest = n->next;
+	free_note(t, n);
+}
+
 void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 {
 	struct task_note *n = xcalloc(1, sizeof(*n));
@@ -178,6 +198,7 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	n->end = ends_watch(&t->ends, pid);
 	n->next = t->notes;
 	t->notes = n;
+	limit_notes(t, pid);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -338,13 +359,30 @@ static void write_process(struct tasks *t, const struct task *k, const struct kr
 				k->exe ? k->exe : "",
 				k->cmdline ? k->cmdline : ""};
 
-	if (has_record(t, k->uid))
-		return;
 	snprintf(uid, sizeof(uid), "%u", k->uid);
 	snprintf(pid, sizeof(pid), "%d", k->pid);
 	snprintf(parent, sizeof(parent), "%u", p->parent_uid);
 	snprintf(tsc, sizeof(tsc), "%" PRIu64, board_clock_ticks(t->clock, p->start_tsc));
 	journal_line(t->journal, "tasks", fields, sizeof(fields) / sizeof(fields[0]));
+}
+
+/* Who has samples is in the table.  Of others that are one process's the table has room for so many. */
+static void list_process(struct tasks *t, struct task *k, const struct kron_proc *p)
+{
+	if (has_record(t, k->uid))
+		return;
+	k->unnamed = !journal_has_room(t->journal, k->here ? k->here : k->pid);
+	if (!k->unnamed)
+		write_process(t, k, p);
+}
+
+static void list_after_all(struct tasks *t, struct task *k)
+{
+	const struct kron_proc p = read_slot(t->seg, (uint32_t)(k - t->slot));
+
+	k->unnamed = false;
+	journal_make_room(t->journal);
+	write_process(t, k, &p);
 }
 
 static void forget_task(struct tasks *t, struct task *k)
@@ -420,7 +458,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 		__atomic_or_fetch(&t->seg->procs[i].flags, KRON_PROC_FOREIGN_PIDNS,
 				  __ATOMIC_RELAXED);
 	note_newest(t, k);
-	write_process(t, k, &p);
+	list_process(t, k, &p);
 }
 
 struct new_slot {
@@ -597,6 +635,37 @@ bool tasks_has_process(struct tasks *t, pid_t pid)
 	return found;
 }
 
+/* The first that was met by this name: others who take it come too late. */
+static const struct task *first_of_uid(const struct tasks *t, uint32_t uid)
+{
+	const struct task *first = NULL;
+
+	for (uint32_t i = uid ? *chain_of(t, uid) : 0; i; i = t->slot[i - 1].next)
+		if (t->slot[i - 1].uid == uid)
+			first = &t->slot[i - 1];
+	return first;
+}
+
+bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, pid_t its_pid)
+{
+	const struct task_end *e = &t->last_ends[uid % LAST_ENDS];
+	const struct task *k;
+	uint32_t real;
+	bool is = false;
+
+	lock_soon(t);
+	k = first_of_uid(t, uid);
+	if (k)
+		is = k->here ? k->here == pid : k->pid == its_pid;
+	else if (uid && e->uid == uid)
+		is = e->here == pid;
+	else if (uid && slot < segment_procs_ready(t->seg)) /* the drain has not met it yet */
+		is = slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid &&
+		     t->seg->procs[slot].pid == its_pid;
+	pthread_mutex_unlock(&t->lock);
+	return is;
+}
+
 static bool is_thread_gone(const struct task *k, pid_t tid, bool thorough)
 {
 	struct process_stat st;
@@ -689,6 +758,8 @@ void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
 	uint64_t key = (uint64_t)o->uid << KRON_SOURCE_TID_BITS | (uint32_t)o->tid;
 	struct task_thread *th;
 
+	if (o->task && o->task->unnamed)
+		list_after_all(t, o->task);
 	if (!key || t->nthreads == THREADS_MAX)
 		return;
 	if (2 * t->nthreads >= t->threads_cap)
@@ -742,17 +813,19 @@ uint64_t tasks_when_ended(struct tasks *t, uint32_t uid)
 	return ticks;
 }
 
-static void write_end(struct tasks *t, const struct task *k, uint64_t ended, uint64_t lost)
+static void note_end(struct tasks *t, const struct task *k, uint64_t ended, uint64_t lost)
 {
 	char uid[16], tsc[24], lost_text[24], cut[24];
 	const char *fields[] = {"E", uid, tsc, lost_text, cut};
 
+	t->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, k->here, ended};
+	if (k->unnamed)
+		return;
 	snprintf(uid, sizeof(uid), "%u", k->uid);
 	snprintf(tsc, sizeof(tsc), "%" PRIu64, ended);
 	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
 	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
 	journal_line(t->journal, "tasks", fields, 5);
-	t->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, ended};
 }
 
 static void release_slot(struct tasks *t, uint32_t i)
@@ -762,7 +835,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 	uint64_t want = (uint64_t)k->uid << 8 | KRON_PROC_LIVE;
 	uint64_t lost = __atomic_load_n(&p->lost, __ATOMIC_ACQUIRE);
 
-	write_end(t, k, end_of(t, k, p), lost);
+	note_end(t, k, end_of(t, k, p), lost);
 	t->ended.processes++;
 	t->ended.unrecorded += !has_record(t, k->uid);
 	t->ended.samples += k->samples;

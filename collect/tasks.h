@@ -40,6 +40,7 @@ struct task {               /* shadow of one slot */
 	bool replaced; /* by the program that it executed */
 	bool fresh;    /* dead since the last look for deaths */
 	bool left;     /* a chunk of it is still in the segment */
+	bool unnamed;  /* it has no P record, because its process has had too many */
 	uint32_t next; /* of those with the same hash of the uid: number + 1, see tasks.c */
 	char *exe;     /* of the last P record, for its fork children */
 	char *cmdline;
@@ -55,6 +56,7 @@ struct task_totals {
 
 struct task_end { /* of a process that has ended */
 	uint32_t uid;
+	pid_t here;
 	uint64_t ticks;
 };
 
@@ -113,6 +115,12 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
  * a 0 behind them.
  */
 void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max);
+
+/*
+ * Is, or was, the process uid, of that slot, the one whose pid in our namespace, and in its own, is
+ * this?  The kernel says these; uid and slot are hearsay.
+ */
+bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, pid_t its_pid);
 
 /* Is there a living process of this number, in our pid namespace, in the table? */
 bool tasks_has_process(struct tasks *t, pid_t pid);

@@ -108,6 +108,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   exit           "exited N" | "signal N" | "running" (detached)
  *   samples, lost, cut_off, overwritten, probes, refused, processes, threads
  *                  totals at the end; a reader counts itself when they are absent
+ *   left_out       lines that tasks does not have: of processes that asked, or executed programs that
+ *                  have no samples, again and again (a thousand times, and more than once a second)
  *   board_overruns, board_waits, board_samples
  *                  exact, device: what the board counted: triggers that found its FIFO full,
  *                  NODECLKs it made its users wait; samples that are still in its memory

@@ -772,8 +772,13 @@ bool answer_group_is_displaced(const struct answer_group *g)
 
 static void add_refused(struct answerer *a, const struct refused_module *m, uint32_t uid)
 {
-	struct refused_module *r = vec_push(&a->refused);
+	struct refused_module *r;
 
+	vec_for(&a->refused, known)
+		if (known->ino == m->ino && known->dev == m->dev && known->bias == m->bias &&
+		    known->uid == uid)
+			return;
+	r = vec_push(&a->refused);
 	*r = *m;
 	r->uid = uid;
 }

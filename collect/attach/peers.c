@@ -25,7 +25,16 @@ void peer_of_socket(struct peer *p, int fd)
 	socklen_t len = sizeof(cred);
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	*p = (struct peer){.pid = cred.pid, .uid = cred.uid, .pidfd = -1};
+	*p = (struct peer){.pid = cred.pid, .its_pid = cred.pid, .uid = cred.uid, .pidfd = -1};
+}
+
+/* What it calls itself, where that is not what we do: it need not be asked. */
+static pid_t its_pid_of(pid_t pid)
+{
+	uint64_t ns = pidns_of(pid);
+	pid_t inner = ns && ns == pidns_of(getpid()) ? 0 : pidns_inner_of(pid);
+
+	return inner ? inner : pid;
 }
 
 /* Linux 6.5 knows who connected.  Before, who has the number now is believed to be it if it is of
@@ -42,6 +51,8 @@ bool peer_identify(struct peer *p, int fd)
 		if (!process_uid(p->pid, &uid) || uid != p->uid)
 			peer_close(p);
 	}
+	if (p->pidfd >= 0)
+		p->its_pid = its_pid_of(p->pid);
 	return peer_is_there(p->pidfd);
 }
 
@@ -74,18 +85,12 @@ static bool is_descendant(pid_t pid, struct tasks *t)
 	return false;
 }
 
-static bool is_called(const struct peer *p, pid_t its_pid)
-{
-	return its_pid == p->pid || pidns_inner_of(p->pid) == its_pid;
-}
-
-bool peer_belongs(struct peer_users *u, const struct peer *p, pid_t its_pid, struct tasks *t)
+bool peer_belongs(struct peer_users *u, const struct peer *p, struct tasks *t)
 {
 	vec_for(&u->known, uid)
 		if (*uid == p->uid)
 			return true;
-	if (!is_descendant(p->pid, t) &&
-	    !(is_called(p, its_pid) && starts_vouches(t->seg, its_pid, p->uid)))
+	if (!is_descendant(p->pid, t) && !starts_vouches(t->seg, p->its_pid, p->uid))
 		return false;
 	*vec_push(&u->known) = p->uid;
 	return true;

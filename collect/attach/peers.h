@@ -16,9 +16,10 @@
 #include "collect/tasks.h"
 
 struct peer {
-	pid_t pid; /* in our namespace; 0: it cannot be seen from here */
-	uid_t uid; /* effective, when it connected */
-	int pidfd; /* -1: not identified */
+	pid_t pid;     /* in our namespace; 0: it cannot be seen from here */
+	pid_t its_pid; /* what it calls itself; the same as far as is known before it is identified */
+	uid_t uid;     /* effective, when it connected */
+	int pidfd;     /* -1: not identified */
 };
 
 /* Users of whom a process has proved that it belongs to the recording. */
@@ -36,9 +37,9 @@ void peer_close(struct peer *p);
 
 /*
  * It says HELLO with this recording's token, of another user's.  Has a process of the recording
- * started it?  its_pid: what it calls itself.
+ * started it?
  */
-bool peer_belongs(struct peer_users *u, const struct peer *p, pid_t its_pid, struct tasks *t);
+bool peer_belongs(struct peer_users *u, const struct peer *p, struct tasks *t);
 
 /* It lives in another user namespace than ours. */
 bool peer_is_in_other_users(const struct peer *p);

@@ -40,6 +40,9 @@
 #define HELLO_MS 5000
 #define EVENTS 32
 #define BACKLOG 1024
+/* A start waits for whoever is before it, and a flood fills the backlog at once. */
+#define BACKLOG_FLOODED 128
+#define FLOOD 500u /* connections in a second that were none of a start */
 #define ACCEPTS 64 /* at most between two looks at those that are there */
 #ifndef PID_FS_MAGIC
 #define PID_FS_MAGIC 0x50494446
@@ -47,15 +50,21 @@
 
 /* ---- notes ---- */
 
-static void note_times(struct server *s, pid_t pid, const char *module, const char *reason,
-		       uint64_t times)
+static void write_note(struct server *s, pid_t pid, const char *reason)
 {
 	char text[16];
 	const char *fields[] = {"U", text, reason};
 
-	untraced_add_times(&s->untraced, module, reason, times);
 	snprintf(text, sizeof(text), "%d", pid);
 	journal_line(s->journal, "tasks", fields, 3);
+}
+
+static void note_times(struct server *s, pid_t pid, const char *module, const char *reason,
+		       uint64_t times)
+{
+	untraced_add_times(&s->untraced, module, reason, times);
+	if (journal_has_room(s->journal, pid))
+		write_note(s, pid, reason);
 	log_info("collect", "pid %d: %s", pid, reason);
 }
 
@@ -64,9 +73,13 @@ void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t 
 	note_times(s, pid, NULL, reason, n);
 }
 
-static void note_many(void *ctx, pid_t pid, const char *reason, uint64_t n)
+/* At the end, when nobody can ask for more of them. */
+static void note_once(void *ctx, pid_t pid, const char *reason, uint64_t n)
 {
-	note_times(ctx, pid, NULL, reason, n);
+	struct server *s = ctx;
+
+	untraced_add_times(&s->untraced, NULL, reason, n);
+	write_note(s, pid, reason);
 }
 
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason)
@@ -136,21 +149,16 @@ static struct connection *oldest_of_most(struct server *s, uid_t uid)
 }
 
 /* Which silent one of a stranger's has to go; NULL: no stranger has any. */
-static struct connection *find_victim(struct server *s, unsigned *strangers)
+static struct connection *find_victim(struct server *s)
 {
 	struct silence all[SERVE_SILENT];
 	const struct silence *most = NULL;
 	struct connection *c;
 	unsigned n = 0;
 
-	*strangers = 0;
 	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
-	{
-		if (!connection_is_strangers(c))
-			continue;
+	if (connection_is_strangers(c))
 		silence_of(all, &n, c->peer.uid)->n++;
-		++*strangers;
-	}
 	for (unsigned i = 0; i < n; i++)
 		if (!most || all[i].n > most->n)
 			most = &all[i];
@@ -159,11 +167,13 @@ static struct connection *find_victim(struct server *s, unsigned *strangers)
 
 static void make_room(struct server *s)
 {
-	unsigned strangers;
-	struct connection *victim = find_victim(s, &strangers);
+	unsigned strangers = 0;
+	struct connection *c;
 
+	TAILQ_FOREACH(c, &s->list[CONNECTION_SILENT], link)
+	strangers += connection_is_strangers(c);
 	if (strangers >= SERVE_SILENT)
-		connection_close(victim);
+		connection_close(find_victim(s));
 }
 
 /* One that connects without end costs no more than this, and holds nobody up.  What it has not said
@@ -174,6 +184,24 @@ static bool has_enough(const struct connection *c)
 
 	return c->peer.pid > 0 && (count_silent(c->server, &c->peer, &oldest) >= SERVE_SILENT / 2 ||
 				   connection_is_too_many(c));
+}
+
+/* Nobody's start. */
+static void count_useless(struct server *s)
+{
+	if (++s->useless == FLOOD && !s->flooded) {
+		s->flooded = true;
+		listen(s->fd, BACKLOG_FLOODED);
+	}
+}
+
+static void look_at_flood(struct server *s)
+{
+	if (s->flooded && s->useless < FLOOD) {
+		s->flooded = false;
+		listen(s->fd, BACKLOG);
+	}
+	s->useless = 0;
 }
 
 static void add_connection(struct server *s, int fd)
@@ -191,8 +219,10 @@ static void add_connection(struct server *s, int fd)
 	c->number = ++s->last_number;
 	TAILQ_INSERT_TAIL(&s->list[CONNECTION_SILENT], c, link);
 	s->nconnections++;
-	if (has_enough(c) || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+	if (has_enough(c) || epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) {
 		connection_close(c);
+		count_useless(s);
+	}
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -234,7 +264,7 @@ static const char *why_not(struct connection *c)
 		return "it ended before its plan was ready";
 	if (!connection_is_strangers(c))
 		return NULL;
-	if (!peer_belongs(&s->users, &c->peer, c->hello.pid, s->tasks))
+	if (!peer_belongs(&s->users, &c->peer, s->tasks))
 		return "it is another user's, knows the recording, and no process of the recording "
 		       "has started it";
 	return what_is_ours_alone(s);
@@ -255,7 +285,7 @@ static bool hear(struct connection *c)
 	else
 		c->refused = why_not(c);
 	if (c->hello.kind == KRON_HELLO_START)
-		starts_arrived(s->seg, c->hello.pid);
+		starts_arrived(s->seg, c->peer.its_pid);
 	return c->refused || is_wanted(s, c->peer.pid);
 }
 
@@ -280,8 +310,10 @@ static void take_event(struct connection *c)
 	pthread_mutex_lock(&s->lock);
 	if (!stays) {
 		connection_close(c);
+		count_useless(s);
 	} else if (connection_is_too_many(c)) {
 		connection_turn_away(c);
+		count_useless(s);
 	} else {
 		c->working = !c->refused;
 		connection_move(c, CONNECTION_WAITS);
@@ -307,6 +339,7 @@ static void tick(struct server *s, uint64_t now)
 	while ((c = TAILQ_FIRST(&s->list[CONNECTION_SILENT])) && now - c->since_ms > HELLO_MS)
 		connection_close(c);
 	turns_start(s);
+	turns_give_up(s, now - TICK_MS);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -315,11 +348,10 @@ static void free_descriptors(struct server *s)
 {
 	struct pollfd p = {.fd = s->wake_fd, .events = POLLIN};
 	struct connection *victim;
-	unsigned strangers;
 	bool freed = false;
 
 	pthread_mutex_lock(&s->lock);
-	victim = find_victim(s, &strangers);
+	victim = find_victim(s);
 	if (victim)
 		connection_close(victim);
 	else
@@ -375,6 +407,7 @@ static void *serve_thread(void *arg)
 		now = now_ms();
 		if (now >= next_tick) {
 			tick(s, now);
+			look_at_flood(s);
 			next_tick = now + TICK_MS;
 		}
 		n = epoll_wait(s->epoll_fd, ev, EVENTS, (int)(next_tick - now));
@@ -510,7 +543,7 @@ bool server_stop(struct server *s)
 	turns_note(s);
 	if (waited)
 		server_note_many(s, 0, "the recording ended before its plan was ready", waited);
-	starts_finish(s->seg, note_many, s);
+	starts_finish(s->seg, note_once, s);
 	return all_ended;
 }
 

@@ -57,6 +57,7 @@ struct server {
 	uint64_t last_number; /* of a connection */
 	uint64_t turned_away; /* not noted yet */
 	pid_t turned_away_pid;
+	uint64_t given_up; /* likewise: no thread could be made */
 	bool stopping;
 	uint64_t starts; /* processes that are being traced after START */
 	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
@@ -65,6 +66,8 @@ struct server {
 	/* the listener's thread alone */
 	pid_t first_pid; /* of the program that was started */
 	struct peer_users users;
+	unsigned useless; /* connections in this second that were none of a start */
+	bool flooded;     /* there were too many in this one or the last */
 };
 
 int server_start(struct server *s, struct err *err);
@@ -77,5 +80,4 @@ void server_free(struct server *s);
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason);
 /* Several programs; pid 0: of several processes. */
 void server_note_many(struct server *s, pid_t pid, const char *reason, uint64_t n);
-
 #endif

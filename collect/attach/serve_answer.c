@@ -98,6 +98,7 @@ static int send_answer(struct connection *c, const struct answer *a)
 		reply.bus = s->seg->bus;
 		reply.when_full = s->seg->when_full;
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
+		reply.flags |= s->seg->own ? 0 : KRON_REPLY_CUTTABLE;
 		fds[n++] = s->seg->fd;
 		if (s->device_fd >= 0) {
 			reply.flags |= KRON_REPLY_DEVICE;
@@ -193,6 +194,14 @@ static void note_groups(struct connection *c, pid_t pid, const struct answer *a,
 	}
 }
 
+/* What a process refuses is refused by its children, too: so nobody speaks for another. */
+static bool is_process(const struct connection *c, uint32_t uid, uint32_t slot)
+{
+	const struct peer *p = &c->peer;
+
+	return tasks_is_process(c->server->tasks, uid, slot, p->pid, p->its_pid);
+}
+
 static void take_result(struct connection *c, struct answer *a)
 {
 	const struct kron_hello *hello = &c->hello;
@@ -218,7 +227,9 @@ static void take_result(struct connection *c, struct answer *a)
 		server_note_untraced(s, pid, NULL, text);
 	}
 	note_groups(c, pid, a, asks_again);
-	uid = hello->kind == KRON_HELLO_START ? r.proc_uid : hello->proc_uid;
+	uid = hello->proc_uid;
+	if (hello->kind == KRON_HELLO_START)
+		uid = is_process(c, r.proc_uid, r.proc_slot) ? r.proc_uid : 0;
 	answer_settle(s->answerer, a, uid, &r);
 	if (hello->kind == KRON_HELLO_START)
 		answer_known(s->answerer, pid, uid);
@@ -334,29 +345,38 @@ static int make_answer(struct connection *c, struct answer *a, struct err *err)
 	return code;
 }
 
+static const char *why_no_answer(const struct connection *c)
+{
+	const struct kron_hello *h = &c->hello;
+
+	if (has_hung_up(c))
+		return peer_is_there(c->peer.pidfd) ? "it did not wait for its plan"
+						    : "it ended before its plan was ready";
+	if (h->kind != KRON_HELLO_START && !is_process(c, h->proc_uid, h->proc_slot))
+		return "it asked in the name of another process";
+	return NULL;
+}
+
 void serve_answer(struct connection *c)
 {
 	struct server *s = c->server;
 	pid_t pid = c->peer.pid;
+	const char *why;
 	struct answer a;
 	struct err err;
 	int code;
 
 	if (c->refused) {
-		server_note_untraced(s, pid > 0 ? pid : c->hello.pid, NULL, c->refused);
+		server_note_untraced(s, pid, NULL, c->refused);
 		return;
 	}
 	set_timeouts(c->fd);
 	wait_for_turn(c);
-	if (has_hung_up(c)) {
-		server_note_untraced(s, pid, NULL,
-				     peer_is_there(c->peer.pidfd)
-					     ? "it did not wait for its plan"
-					     : "it ended before its plan was ready");
-		return;
-	}
+	why = why_no_answer(c);
+	if (why)
+		return server_note_untraced(s, pid, NULL, why);
 	if (c->hello.kind == KRON_HELLO_START)
-		tasks_announce(s->tasks, pid, c->hello.pid);
+		tasks_announce(s->tasks, pid, c->peer.its_pid);
 	code = make_answer(c, &a, &err);
 	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
 		counts_make_room(s->seg);

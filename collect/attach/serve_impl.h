@@ -40,6 +40,8 @@ bool connection_is_too_many(const struct connection *c);
 void connection_turn_away(struct connection *c);
 /* Threads for those that wait, as far as it is their turn. */
 void turns_start(struct server *s);
+/* No thread can be made, and none is there: who has waited since before then is turned away. */
+void turns_give_up(struct server *s, uint64_t before_ms);
 /* Of a stranger the newest one that waits, turned away: for its descriptors.  False: there is none. */
 bool turns_free_stranger(struct server *s);
 /* What is to be noted of those that were turned away. */

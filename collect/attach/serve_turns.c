@@ -180,19 +180,34 @@ void turns_start(struct server *s)
 	TAILQ_INSERT_HEAD(&s->list[CONNECTION_WAITS], c, link);
 }
 
+void turns_give_up(struct server *s, uint64_t before_ms)
+{
+	struct connection *c;
+
+	while ((c = TAILQ_FIRST(&s->list[CONNECTION_WAITS])) && c->since_ms < before_ms &&
+	       TAILQ_EMPTY(&s->list[CONNECTION_ASKS])) {
+		s->given_up++;
+		connection_close(c);
+	}
+}
+
 /* ---- notes ---- */
 
 void turns_note(struct server *s)
 {
-	uint64_t n;
+	uint64_t n, given_up;
 	pid_t pid;
 
 	pthread_mutex_lock(&s->lock);
 	n = s->turned_away;
 	pid = s->turned_away_pid;
 	s->turned_away = 0;
+	given_up = s->given_up;
+	s->given_up = 0;
 	pthread_mutex_unlock(&s->lock);
 	if (n)
 		server_note_many(s, pid > 0 ? pid : 0, "it asked for more plans than it waited for",
 				 n);
+	if (given_up)
+		server_note_many(s, 0, "kron could not make a thread to answer it", given_up);
 }

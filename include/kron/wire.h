@@ -86,9 +86,9 @@ struct kron_hello {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t kind;
-	int32_t pid; /* as getpid() says; compared with the socket's credentials */
+	uint32_t reserved;
 	uint8_t session[16];
-	uint32_t proc_uid;                   /* of this process; START: 0 */
+	uint32_t proc_uid;                   /* of this process, or nobody answers; START: 0 */
 	uint32_t proc_slot;                  /* likewise */
 	uint64_t thunk[KRON_THUNKS];         /* addresses of the probe thunks in libkron-rt.so */
 	uint64_t hook_thunk;                 /* address of the hook thunk */
@@ -126,6 +126,8 @@ struct kron_reply {
 #define KRON_REPLY_DEVICE 2u
 /* Goroutines: stacks that are too small for C, and handlers that have one of their own. */
 #define KRON_REPLY_SMALL_STACKS 4u
+/* The segment is a file, which its owner can cut off: be ready for SIGBUS. */
+#define KRON_REPLY_CUTTABLE 8u
 
 enum kron_command_kind {
 	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */

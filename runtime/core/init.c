@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include "runtime/sys/memory.h"
 #include "runtime/core/rt.h"
+#include "runtime/faults/faults.h"
 #ifdef RT_STATIC
 #include "runtime/static/static.h"
 #endif
@@ -200,6 +201,10 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		res->code = KRON_RESULT_MAP_FAILED;
 		return;
 	}
+#ifndef RT_STATIC
+	if (r->flags & KRON_REPLY_CUTTABLE)
+		rt_faults_board();
+#endif
 	res->code = rt_attach(&seg, &res->detail);
 	if (res->code != KRON_RESULT_OK) {
 		rt_log("cannot attach, code", res->code);

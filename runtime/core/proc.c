@@ -179,7 +179,8 @@ bool rt_collector_is_gone(void)
 
 uint64_t rt_signals_block(void)
 {
-	uint64_t all = ~0ull;
+	/* A fault is fatal while its signal is blocked. */
+	uint64_t all = kron_rt.cuttable ? ~(1ull << (SIGBUS - 1)) : ~0ull;
 	uint64_t old = 0;
 
 	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, 8);

@@ -125,6 +125,7 @@ struct rt {
 				 * slot claimed */
 	uint32_t parent_flags;    /* its slot's flags */
 	uint32_t bus;         /* enum kron_bus, as the collector said: others can write to ctl */
+	bool cuttable;        /* a SIGBUS in the segment is ours; set before the first of them */
 	uint64_t no_waits_ms; /* until then nobody waits for room: see patience.c; atomic */
 };
 

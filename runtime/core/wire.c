@@ -171,7 +171,6 @@ int rt_ask(struct rt_answer *a, const struct rt_question *q)
 	hello.magic = KRON_WIRE_MAGIC;
 	hello.version = KRON_WIRE_VERSION;
 	hello.kind = q->kind;
-	hello.pid = sys_getpid();
 	mini_copy(hello.session, kron_rt_env.session, sizeof(hello.session));
 	if (q->kind != KRON_HELLO_START) {
 		hello.proc_uid = kron_rt.proc->uid;

@@ -32,6 +32,7 @@
 #include <ucontext.h>
 #include "runtime/core/rt.h"
 #include "runtime/faults/faults.h"
+#include "runtime/sys/memory.h"
 #include "runtime/faults/spots.h"
 #include "runtime/sys/sys.h"
 #include "runtime/faults/unwind.h"
@@ -327,13 +328,18 @@ uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t num
 #endif
 	if (signal == SIGTRAP && take_trap(info, uc))
 		return 0;
+	if (signal == SIGBUS && info->si_code == BUS_ADRERR && kron_rt.cuttable &&
+	    rt_memory_replace((uint64_t)info->si_addr)) {
+		rt_fault_again(signal, number);
+		return 0;
+	}
 	if (is_fault(signal, info) && rt_own_fault_serve(uc)) {
 		rt_fault_again(signal, number);
 		return 0;
 	}
 	if (number < RT_HANDLERS_FIXED) {
 		/* the kernel forces its own traps on whoever ignores them */
-		if (number == RT_HANDLER_DEFAULT || info->si_code > 0)
+		if (number != RT_HANDLER_IGNORE || info->si_code > 0)
 			die(signal, info);
 		return 0;
 	}

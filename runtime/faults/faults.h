@@ -7,6 +7,9 @@
  * (faults.c) and lead back into the stub afterwards.  What the program asks about its handlers
  * is answered with its own (hook_signals.c).
  *
+ * A board with a name is a file.  Where its owner cuts it off we have SIGBUS in the segment, and
+ * put private memory there (memory.c); so its entry is installed at START, like that of SIGTRAP:
+ *
  * int3 sites: a block whose tables have traps (kron/tables.h: struct kron_trap) gets our SIGTRAP
  * entry installed when it is mapped.  A trap whose address - 1 is in the list goes on in the
  * stub; every other one reaches the program, or kills it, as it would have without us.  The one
@@ -42,11 +45,12 @@ struct rt_action {
 
 /* Handlers by number; a number once given out keeps its handler for ever. */
 enum {
-	RT_HANDLER_DEFAULT = 0, /* SIGTRAP only: the program has none, we have */
+	RT_HANDLER_DEFAULT = 0, /* SIGTRAP and SIGBUS only: the program has none, we have */
 	RT_HANDLER_IGNORE = 1,
+	RT_HANDLER_UNSET = 2, /* as DEFAULT, and nobody has ever set anything */
 	RT_HANDLERS_FIXED
 };
-/* 0 and 1 for the fixed ones. */
+/* SIG_DFL or SIG_IGN for the fixed ones. */
 uint64_t rt_fault_handler(uint32_t number) __attribute__((visibility("hidden")));
 
 /* A hook at libc's sigaction(): the arguments become those of the wrapped call. */
@@ -58,6 +62,8 @@ void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t siz
 void rt_fault_again(int signal, uint32_t number) __attribute__((visibility("hidden")));
 /* Is SIGTRAP's handler one of ours?  RT_STATIC only. */
 bool rt_faults_trap(void) __attribute__((visibility("hidden")));
+/* The segment can be cut off: be ready for that before it is mapped. */
+void rt_faults_board(void) __attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
 

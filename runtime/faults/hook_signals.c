@@ -59,9 +59,9 @@ bool rt_faults_trap(void)
 
 uint64_t rt_fault_handler(uint32_t number)
 {
-	bool is_fixed = number < RT_HANDLERS_FIXED || number >= RT_FAULT_ENTRIES;
-
-	return is_fixed ? number : handlers[number].handler;
+	if (number < RT_HANDLERS_FIXED || number >= RT_FAULT_ENTRIES)
+		return number == RT_HANDLER_IGNORE;
+	return handlers[number].handler;
 }
 
 static bool is_fault(int signal)
@@ -116,6 +116,14 @@ static uint32_t number_for(uint64_t handler, uint32_t had_siginfo)
 	return RT_FAULT_ENTRIES;
 }
 
+/* Is there an entry of ours where the program has no handler?  The kernel forces a trap on whoever ignores
+ * it, as us; who ignores SIGBUS is not to be interrupted by it. */
+static bool is_ours(int signal, uint64_t handler)
+{
+	return (signal == SIGTRAP && has_traps) ||
+	       (signal == SIGBUS && kron_rt.cuttable && !handler);
+}
+
 /* The program's handler and flags become those for the kernel.  False: they stay. */
 static bool wrap(int signal, uint64_t *handler, uint64_t *flags)
 {
@@ -124,7 +132,7 @@ static bool wrap(int signal, uint64_t *handler, uint64_t *flags)
 	if (number_of(*handler) != RT_FAULT_ENTRIES)
 		return false; /* by another hook on the way */
 	if (*handler <= 1)    /* SIG_DFL, SIG_IGN */
-		n = signal == SIGTRAP && has_traps ? (uint32_t)*handler : RT_FAULT_ENTRIES;
+		n = is_ours(signal, *handler) ? (uint32_t)*handler : RT_FAULT_ENTRIES;
 	else
 		n = number_for(*handler, *flags & SIGINFO_FLAG);
 	if (n == RT_FAULT_ENTRIES)
@@ -145,14 +153,16 @@ void rt_fault_again(int signal, uint32_t number)
 	sys4(__NR_rt_sigaction, signal, (long)&k, 0, 8);
 }
 
-static void unwrap(uint64_t *handler, uint64_t *flags)
+static void unwrap(struct rt_action *k)
 {
-	uint32_t n = number_of(*handler);
+	uint32_t n = number_of(k->handler);
 
 	if (n == RT_FAULT_ENTRIES)
 		return;
-	*handler = rt_fault_handler(n);
-	*flags = (*flags & ~(uint64_t)SIGINFO_FLAG) | handlers[n].had_siginfo;
+	k->handler = rt_fault_handler(n);
+	k->flags = (k->flags & ~(uint64_t)SIGINFO_FLAG) | handlers[n].had_siginfo;
+	if (n == RT_HANDLER_UNSET)
+		k->flags = k->restorer = 0;
 }
 
 /* ---- rt_sigaction, as the kernel has it ---- */
@@ -185,7 +195,7 @@ void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t siz
 	if (signal == SIGTRAP && *set)
 		wraps_trap = number_of(copy.handler) != RT_FAULT_ENTRIES;
 #endif
-	unwrap(&was.handler, &was.flags);
+	unwrap(&was);
 	if (*old)
 		*(struct rt_action *)*old = was;
 	*set = *old = 0;
@@ -230,7 +240,7 @@ static void answer(int signal, struct user_action *old)
 
 	if (ask(signal, &k))
 		return;
-	unwrap(&k.handler, &k.flags);
+	unwrap(&k);
 	mini_zero(old, sizeof(*old));
 	old->handler = k.handler;
 	old->mask[0] = k.mask;
@@ -263,24 +273,39 @@ void rt_hook_sigaction(struct rt_regs *r)
 }
 
 #ifndef RT_STATIC
-/* ---- traps of ours ---- */
+/* ---- traps and faults of ours ---- */
 
-void rt_faults_block(const struct kron_tables *t)
+static void take_signal(int signal)
 {
 	struct rt_action k;
+	bool is_unset;
 
-	if (!t->ntraps)
-		return;
-	has_traps = true;
-	if (ask(SIGTRAP, &k) || number_of(k.handler) != RT_FAULT_ENTRIES)
+	if (ask(signal, &k) || number_of(k.handler) != RT_FAULT_ENTRIES)
 		return;
 	if (k.handler > 1 && !k.restorer)
 		return; /* made by somebody who knows better */
-	if (!wrap(SIGTRAP, &k.handler, &k.flags))
+	is_unset = !k.handler && !k.flags;
+	if (!wrap(signal, &k.handler, &k.flags))
 		return;
+	if (is_unset)
+		k.handler = entry_of(RT_HANDLER_UNSET);
 	k.flags |= 0x04000000u; /* SA_RESTORER */
 	if (!k.restorer)
 		k.restorer = (uint64_t)kron_rt_return;
-	sys4(__NR_rt_sigaction, SIGTRAP, (long)&k, 0, 8);
+	sys4(__NR_rt_sigaction, signal, (long)&k, 0, 8);
+}
+
+void rt_faults_block(const struct kron_tables *t)
+{
+	if (!t->ntraps)
+		return;
+	has_traps = true;
+	take_signal(SIGTRAP);
+}
+
+void rt_faults_board(void)
+{
+	kron_rt.cuttable = true;
+	take_signal(SIGBUS);
 }
 #endif

@@ -225,3 +225,39 @@ bool rt_private_holds(uint32_t lanes)
 		return false;
 	return grow(&kron_rt.mapped, sizeof(struct rt_lane), lanes);
 }
+
+/* ---- cut off ---- */
+
+/* Of each mapping of the segment: what is ours by now. */
+static struct {
+	uint64_t from, to;
+} replaced[3];
+
+/* Threads that are here at once replace it twice, and lose what they stored there: nobody reads that. */
+static bool replace(unsigned which, uint64_t page, uint64_t start, uint64_t size)
+{
+	uint64_t end = start + size;
+	long at;
+
+	if (!start || page < start || page >= end)
+		return false;
+	if (page >= __atomic_load_n(&replaced[which].from, __ATOMIC_ACQUIRE) &&
+	    page < __atomic_load_n(&replaced[which].to, __ATOMIC_ACQUIRE))
+		return true; /* somebody was here first */
+	at = sys6(__NR_mmap, (long)page, (long)(end - page), PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	if (sys_failed(at))
+		return false;
+	__atomic_store_n(&replaced[which].from, page, __ATOMIC_RELEASE);
+	__atomic_store_n(&replaced[which].to, end, __ATOMIC_RELEASE);
+	return true;
+}
+
+bool rt_memory_replace(uint64_t addr)
+{
+	uint64_t page = addr & ~4095ull;
+
+	return replace(0, page, KRON_CTL_ADDR, KRON_WINDOW_SIZE - KRON_CTL_OFFSET) ||
+	       replace(1, page, (uint64_t)kron_rt.board.memory, KRON_MEMORY_BYTES) ||
+	       replace(2, page, kron_rt.opened.start, rt_pool_size());
+}

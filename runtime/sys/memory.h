@@ -14,6 +14,12 @@ void rt_pool_unmap(void) __attribute__((visibility("hidden")));
 uint32_t rt_pool_usable(void) __attribute__((visibility("hidden")));
 /* Nothing can be mapped later: map what may be needed of pool and lanes. */
 void rt_memory_open_ahead(void) __attribute__((visibility("hidden")));
+/*
+ * There is no page here any more.  If it is of the segment, somebody has cut that off: what is gone
+ * becomes
+ * memory of this process's own, full of zeros, which closes the gates in it.  Async-signal-safe.
+ */
+bool rt_memory_replace(uint64_t addr) __attribute__((visibility("hidden")));
 /* Have the pages of a chunk in our page table. */
 void rt_pool_populate(uint32_t index) __attribute__((visibility("hidden")));
 

@@ -492,6 +492,69 @@ def small_address_space():
     one_sentence(r, 125, "ulimit -v, 60 MB", ["ulimit -v"])
 
 
+def small_data():
+    """Tables, the threads' stacks and plans are data: less than that is one sentence before the program
+    starts, and what is said to be enough is enough."""
+    echo = ["record", "-o", "trace", "--", "/bin/echo", "ran"]
+    least = None
+    for kib in (3000, 6000, 10000, 15000):
+        r = kron(*echo, preexec_fn=limited(resource.RLIMIT_DATA, kib << 10))
+        one_sentence(r, 125, f"ulimit -d {kib}", ["ulimit -d"])
+        need("ran" not in r.stdout and not os.path.exists("trace"), f"{r.stdout} {os.listdir('.')}")
+        least = int(re.search(r"needs (\d+)", r.stderr)[1])
+    need(least <= 32000, f"it asks for {least} KiB")
+    r = kron("record", "-L", "*", *echo[1:], preexec_fn=limited(resource.RLIMIT_DATA, (least + 200) << 10))
+    need((r.returncode, r.stdout) == (0, "ran\n") and "untraced" not in r.stderr, f"{r}")
+    need(truth.kron_json("info", "trace")["samples"] > 0, "nothing was recorded")
+    r = kron("record", "-o", "trace", "-L", "*", "--", "/usr/bin/perl", "-e", "print `/bin/sh -c 'ulimit -d'`",
+             preexec_fn=limited(resource.RLIMIT_DATA, 50000 << 10))
+    need((r.returncode, r.stdout) == (0, "50000\n") and "untraced" not in r.stderr, f"{r}")
+    need(truth.kron_json("info", "trace")["samples"] > 100, "nothing was recorded")
+
+
+# Threads of kron's that have nothing to do end after a while: their room is taken, too.
+NO_THREADS = """
+import os, time
+pids, in_vain = [], 0
+while in_vain < 80:
+    try:
+        pid = os.fork()
+    except BlockingIOError:
+        in_vain += 1
+        time.sleep(0.05)
+        continue
+    if not pid:
+        os.closerange(0, 3)
+        time.sleep(1000)
+    pids.append(pid)
+    in_vain = 0
+os.execv("/bin/echo", ["echo", "ran", *map(str, pids)])
+"""
+
+
+def no_threads():
+    """All processes that a user may have are there, so kron makes no thread: the program starts all the
+    same, untraced, and that is said."""
+    if os.geteuid():
+        raise Skip("needs root, to be a user without processes")
+    os.chmod("..", 0o755)
+    os.chmod(".", 0o777)
+
+    def become():
+        resource.setrlimit(resource.RLIMIT_NPROC, (40, 40))
+        os.setgroups([])
+        os.setresgid(64321, 64321, 64321)
+        os.setresuid(64321, 64321, 64321)
+    argv = ["record", "-o", "trace", "--", "/usr/bin/python3", "-c", NO_THREADS]
+    r = kron(*argv, preexec_fn=become)
+    try:
+        need(r.returncode == 0 and r.stdout.startswith("ran"), f"{r}")
+        need("kron could not make a thread to answer it" in r.stderr, r.stderr)
+    finally:
+        for pid in map(int, r.stdout.split()[1:]):
+            os.kill(pid, 9)
+
+
 def few_descriptors():
     """What the hard limit allows is kron's; the program has its own."""
     r = kron("record", "-o", "trace", "--", "/bin/sh", "-c", "echo ran; ulimit -Sn; ulimit -Hn; git --version; seq 3 | xz | xz -d",
@@ -643,6 +706,8 @@ def main():
         s.case("record: a full disk, then recover", full_disk)
         s.case("record: a limit on file sizes", small_files)
         s.case("record: a limit on address space", small_address_space)
+        s.case("record: a limit on data", small_data)
+        s.case("record: no thread can be made", no_threads)
         s.case("record: a limit on descriptors", few_descriptors)
         s.case("bad options", bad_options)
         s.case("readers: no trace", no_trace)

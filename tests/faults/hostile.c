@@ -6,6 +6,7 @@
  *                             make it larger, to lock it; says in FILE what succeeded
  *   hostile punch FILE        likewise, and make holes in it
  *   hostile flood FILE        ask, and say too much, too little, and nonsense; never say how it ended
+ *   hostile speak FILE        ask as itself, and as each other process of the recording
  *   hostile scribble FILE SEED   write into every table that it shares with others
  *   hostile machine FILE SEED    and into the board's machine
  *   hostile hold FILE         close all gates' ways: every chunk is its own, every word says "wait"
@@ -38,6 +39,11 @@ static char name[108], token[33];
 static struct kron_ctl *const ctl = (struct kron_ctl *)(uintptr_t)KRON_CTL_ADDR;
 static unsigned long seed;
 static int round_number;
+
+static void *at(uint64_t offset)
+{
+	return (char *)ctl + (offset - KRON_CTL_OFFSET);
+}
 
 static unsigned long rnd(unsigned long below)
 {
@@ -102,7 +108,6 @@ static struct kron_hello hello(uint32_t kind)
 	struct kron_hello h = {.magic = KRON_WIRE_MAGIC,
 			       .version = KRON_WIRE_VERSION,
 			       .kind = kind,
-			       .pid = getpid(),
 			       .proc_uid = 1,
 			       .proc_slot = (uint32_t)rnd(70000),
 			       .hook_thunk = rnd(1ul << 47)};
@@ -233,6 +238,47 @@ static void flood(void)
 	done_once("flooded");
 }
 
+/* Does it get a REPLY, as this process of the table? */
+static bool is_heard_as(const struct kron_proc *procs, uint32_t slot)
+{
+	struct kron_hello h = hello(KRON_HELLO_MODULES);
+	struct kron_reply r = {.kind = 0};
+	int s = connect_to_collector();
+
+	h.proc_uid = (uint32_t)(procs[slot].state >> 8);
+	h.proc_slot = slot;
+	if (s < 0 || send(s, &h, sizeof(h), MSG_NOSIGNAL) != sizeof(h))
+		die("ask");
+	while (recv(s, &r, sizeof(r), 0) == sizeof(r) && r.kind != KRON_MSG_REPLY)
+		;
+	close(s);
+	return r.kind == KRON_MSG_REPLY;
+}
+
+static void speak(void)
+{
+	const struct kron_proc *procs = at(KRON_PROCS_OFFSET);
+	unsigned own = 0, others = 0, heard_as_others = 0;
+	char text[100];
+
+	for (uint32_t i = 0; i < 64; i++) {
+		if ((procs[i].state & 0xff) != KRON_PROC_LIVE)
+			continue;
+		if (procs[i].pid == getpid()) {
+			own += is_heard_as(procs, i);
+			continue;
+		}
+		others++;
+		heard_as_others += is_heard_as(procs, i);
+	}
+	if (!others)
+		return;
+	snprintf(text, sizeof(text), "heard as itself: %s, as others: %u", own ? "yes" : "no",
+		 heard_as_others);
+	done_once(text);
+	usleep(1000);
+}
+
 static void scribble_on(void *start, size_t bytes, unsigned n)
 {
 	uint64_t *words = start;
@@ -257,11 +303,6 @@ static void scribble_on(void *start, size_t bytes, unsigned n)
 			*w = seed;
 		}
 	}
-}
-
-static void *at(uint64_t offset)
-{
-	return (char *)ctl + (offset - KRON_CTL_OFFSET);
 }
 
 /* The tables are long, and what is used of them stands in front. */
@@ -323,6 +364,8 @@ int main(int argc, char **argv)
 			cut(*what == 'p');
 		else if (!strcmp(what, "flood"))
 			flood();
+		else if (!strcmp(what, "speak"))
+			speak();
 		else if (!strcmp(what, "scribble"))
 			scribble();
 		else if (!strcmp(what, "machine"))

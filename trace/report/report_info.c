@@ -22,6 +22,7 @@
 struct facts {
 	const char *command, *exit, *error;
 	uint64_t samples, lost, cut_off, overwritten, probes, refused, processes, threads;
+	uint64_t left_out;                  /* lines about processes */
 	uint64_t overruns, waits, on_board; /* what the board counted; on_board: not fetched */
 	uint64_t counted_by_collector;      /* UINT64_MAX: it did not say */
 	uint64_t start_real_ns, duration_ns;
@@ -132,6 +133,7 @@ static struct facts gather(struct trace *t)
 	f.waits = trace_session_number(t, "board_waits", 0);
 	f.on_board = trace_session_number(t, "board_samples", 0);
 	f.processes = trace_session_number(t, "processes", t->nprocs);
+	f.left_out = trace_session_number(t, "left_out", 0);
 	f.threads = trace_session_number(t, "threads", t->nlanes);
 	f.duration_ns = duration(t);
 	cost_of_trace(&f.cost, t, f.samples);
@@ -507,8 +509,11 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_counters(t, out);
 	put_cost(f, out);
 	put_switches(t, out);
-	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads\n", "processes:", f->processes,
+	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads", "processes:", f->processes,
 		f->threads);
+	if (f->left_out)
+		fprintf(out, "; %" PRIu64 " lines about them are left out", f->left_out);
+	fputc('\n', out);
 	put_board(t, f, out);
 	put_text(out, "when full:", trace_session(t, "when_full"));
 	put_trigger(t, out);
@@ -703,6 +708,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_ku64(&j, "probes", f->probes);
 	json_ku64(&j, "refused", f->refused);
 	json_ku64(&j, "processes", f->processes);
+	json_ku64(&j, "left_out", f->left_out);
 	json_ku64(&j, "threads", f->threads);
 	json_ku64(&j, "damaged", t->damaged);
 	json_session(&j, t, f);

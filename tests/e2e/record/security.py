@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -337,6 +338,37 @@ def idle_connections():
     need("untraced" not in said[1], said[1])
 
 
+def backlog_of(name):
+    """How many may wait there, as the kernel says."""
+    got = subprocess.run(["ss", "-xlH"], capture_output=True, text=True, check=True).stdout
+    return [int(line.split()[3]) for line in got.splitlines() if f"@{name} " in line][0]
+
+
+def knock(say, name):
+    """Connects and leaves, without end."""
+    say("begun")
+    while True:
+        connect(name).close()
+
+
+def starts_before_a_flood():
+    """While somebody floods the socket few can be in front of a start; afterwards as many as a build has."""
+    need_root()
+    if not shutil.which("ss"):
+        raise Skip("ss is not installed")
+    r = Recording("sh", "-c", STARTER)
+    r.wait_for_line("started")
+    name = r.socket_name()
+    usual = backlog_of(name)
+    with Stranger(knock, name) as stranger:
+        stranger.wait_for("begun")
+        wait_for(lambda: backlog_of(name) < usual // 4, "a short backlog")
+    wait_for(lambda: backlog_of(name) == usual, "the usual backlog")
+    open("go", "w").close()
+    err = r.end()[1]
+    need(starts_of(r.trace, "true") == 3 and "untraced" not in err, err)
+
+
 def is_connecting(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/syscall") as f:
         return f.read().startswith("42 ")
@@ -407,8 +439,9 @@ def unheard_is_said():
     need("untraced: what a process loaded: kron did not answer" in err, err)
 
 
-def hello(token, kind=1):
-    head = struct.pack("<IIIi", MAGIC, VERSION, kind, os.getpid()) + bytes.fromhex(token)
+def hello(token, kind=1, pid=0):
+    """pid: what libkron-rt.so once said it was; nobody is to believe it."""
+    head = struct.pack("<IIIi", MAGIC, VERSION, kind, pid) + bytes.fromhex(token)
     return head.ljust(HELLO_BYTES, b"\0")
 
 
@@ -663,6 +696,159 @@ def memory_cannot_be_cut_off(as_whom):
     need(open("did").read() == "nothing\n", f"it could: {open('did').read()}")
     got = r.calls("tick")
     need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+
+
+def nobody_speaks_for_others(as_whom):
+    """Whose a question is, the kernel says: what it says itself gets it nothing in another's name."""
+    need_root()
+    build_hostile()
+    r, err = with_hostile("speak", as_whom, ["--when-full", "wait"])
+    did = open("did").read()
+    need(did == "heard as itself: yes, as others: 0\n", did)
+    need("it asked in the name of another process" in err, err)
+    got = r.calls("tick")
+    need(got == RUNS * 40000, f"{got} of {RUNS * 40000} calls: {err}")
+
+
+ONE_PROCESS = 1000  # lines of the table of processes that one can have made for nothing, and one each second
+
+
+def lines_of(trace, kind):
+    return [f for f in truth.fields(f"{trace}/tasks") if f[0] == kind]
+
+
+def left_out(err):
+    """How many lines the recorder says are not in the trace."""
+    said = re.search(r"again and again: ([\d,]+) of them are not in the trace", err)
+    return int(said[1].replace(",", "")) if said else 0
+
+
+def notes_without_end():
+    """Whoever asks nonsense without end: the table of processes does not grow with it, and what it lacks
+    is said."""
+    need_root()
+    build_hostile()
+    began = time.monotonic()
+    r = Recording("sh", "-c", "./hostile flood did 1 & while [ ! -e go ]; do sleep 0.05; done; kill -9 $!")
+    wait_for(lambda: len(lines_of(r.trace, "U")) >= ONE_PROCESS // 2, "notes")
+    for _ in range(30):
+        time.sleep(0.1)
+        if len(lines_of(r.trace, "U")) > 4 * ONE_PROCESS:
+            break
+    open("go", "w").close()
+    err = r.end()[1]
+    lines = len(lines_of(r.trace, "U"))
+    at_most = 2 * (ONE_PROCESS + time.monotonic() - began) + 20  # of it, and of "several"
+    need(lines <= at_most, f"{lines} lines")
+    need(left_out(err), f"{lines} lines, and not a word: {err}")
+    need(truth.kron_json("info", r.trace)["left_out"] == left_out(err), f"not in the trace: {err}")
+
+
+EXECUTES = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char left[20];
+	sprintf(left, "%d", atoi(argv[1]) - 1);
+	if (atoi(argv[1]))
+		execl(argv[0], argv[0], left, (char *)0);
+	return 0;
+}
+"""
+
+
+def programs_without_end():
+    """One process executes itself again and again.  What has samples is named, all of it; what has none
+    is named as long as it is not too much."""
+    compile_text("executes", EXECUTES)
+    n = 1300
+    began = time.monotonic()
+    for function in ("main", "none*"):
+        r = Recording("./executes", str(n), trace=function[:4], options=["-F", function])
+        err = r.end()[1]
+        named, ended = len(lines_of(r.trace, "P")), len(lines_of(r.trace, "E"))
+        if function == "main":
+            need(named == ended == n + 1, f"{named} of {n + 1} are named, {ended} have ended")
+            need(r.calls("main") == n + 1, f"{r.calls('main')} of {n + 1} calls: {err}")
+            need(not left_out(err), err)
+            continue
+        need(named < ONE_PROCESS + time.monotonic() - began, f"{named} lines")
+        need(named == ended and named + left_out(err) == n + 1, f"{named} lines: {err}")
+
+
+FORKED_LOADER = """
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void load(int forks)
+{
+	int status = 0;
+	if (forks && fork() > 0) {
+		wait(&status);
+		_exit(status != 0);
+	}
+	if (forks > 0)
+		return load(forks - 1);
+	void *lib = dlopen("./late.so", RTLD_NOW);
+	if (!lib)
+		_exit(1);
+	for (int i = 0; i < 100; i++)
+		((int (*)(int))dlsym(lib, "tick"))(i);
+	_exit(0);
+}
+int main(int argc, char **argv)
+{
+	load(argv[1][0] - '0');
+}
+"""
+
+
+def whoever_asks_for_itself_is_heard():
+    """Programs and their children load a library, also where their pids are not ours."""
+    need_root()
+    compile_text("loader", FORKED_LOADER)
+    compile_text("late.so", "volatile int n; int tick(int i) { n += i; n *= 3; return n; }", "-shared", "-fPIC")
+    os.chmod(".", 0o777)
+    namespace = "unshare -fp --mount-proc"
+    for i, way in enumerate(
+        (
+            "./loader 0",
+            "./loader 2",
+            f"{AS_NOBODY} ./loader 2",
+            f"{namespace} ./loader 0",
+            f"{namespace} sh -c './loader 2; exit $?'",
+            f"{namespace} {namespace} ./loader 2",
+            f"{namespace} {AS_NOBODY} ./loader 2",
+        )
+    ):
+        r = Recording("sh", "-c", f"{way}; exit $?", trace=f"t{i}", options=["-L", "late*", "-F", "tick"])
+        err = r.end()[1]
+        need(r.calls("tick") == 100, f"{way}: {r.calls('tick')} of 100 calls: {err}")
+        need("untraced" not in err, f"{way}: {err}")
+
+
+def starts_are_reported_by_themselves():
+    """A process that never reported is noted, whatever others report in its name."""
+    need_root()
+    script = """
+    unshare -n sleep 1000 &
+    echo started $!
+    while [ ! -e go ]; do sleep 0.05; done
+    kill $!
+    """
+    r = Recording("sh", "-c", script)
+    wait_for(lambda: "started" in r.said()[0], "the start")
+    victim = int(r.said()[0].split()[1])
+    wait_for(lambda: open(f"/proc/{victim}/comm").read() == "sleep\n", "the program")
+    token = environment_of(descendant_of(r.pid, "sh"))["KRON_RT"].split(",")[1]
+    with Stranger(ask, r.socket_name(), hello(token, pid=victim), uid=0) as us:
+        us.wait_for("asked")
+        need("got 0 bytes" not in us.text, f"it was not heard: {us.text}")
+    open("go", "w").close()
+    err = r.end()[1]
+    need("never reported to kron" in err, f"the note is gone: {err}")
 
 
 def memory_with_holes(as_whom):
@@ -935,8 +1121,8 @@ def trace_is_cut_off():
 
 
 def board_is_cut_off(bus):
-    """A board with a name is a file of one user.  Whoever cuts it off ends the recording, and who uses the
-    board; the recorder says so, and leaves a trace that can be read."""
+    """A board with a name is a file of one user.  Whoever cuts it off ends the recording; the recorder
+    says so, and leaves a trace that can be read.  The program goes on."""
     compile_c("counter", "faults/counter.c")
     name = f"cut-{os.getpid()}"
     path = f"/dev/shm/kron-board.{os.getuid()}.{name}"
@@ -950,17 +1136,75 @@ def board_is_cut_off(bus):
             r = Recording("./counter", "count", "1", trace=f"t{i}", options=options)
             wait_for(lambda: os.path.exists("count") and os.path.getsize("count") == 4096, "calls")
             wait_for(lambda: struct.unpack("<Q", open("count", "rb").read(8))[0] > 10000, "calls")
+            program = descendant_of(r.pid, "counter")
+            calls = lambda: struct.unpack("<Q", open("count", "rb").read(8))[0]
             os.truncate(path, size)
-            time.sleep(0.2)
-            for child in open(f"/proc/{r.pid}/task/{r.pid}/children").read().split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)  # if it has not died of it
+            before = calls()
+            wait_for(lambda: calls() > before + 100000 or not is_running(program), "calls")
+            need(is_running(program), f"it died with the board, cut at {size:#x}")
+            os.kill(program, signal.SIGKILL)
             err = r.end(125)[1]
             need(f"cut off the shared memory of board {name}" in err, err)
             truth.kron_json("info", r.trace)
             need(subprocess.run([KRON, "report", r.trace], capture_output=True).returncode == 0, "report")
         finally:
             subprocess.run([KRON, "board", "rm", name], check=True)
+
+
+OWN_BUS = """
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char *at;
+static void handler(int signal, siginfo_t *info, void *context)
+{
+	dprintf(1, "handled: %d, %d, %td\\n", signal, info->si_code, info->si_code > 0 ? (char *)info->si_addr - at : 0);
+	_exit(7);
+}
+int main(int argc, char **argv)
+{
+	struct sigaction sa = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO}, old;
+	int fd = open("own", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	sigaction(SIGBUS, NULL, &old);
+	dprintf(1, "was: %p %x\\n", (void *)old.sa_handler, old.sa_flags);
+	if (strchr(argv[1], 'h'))
+		sigaction(SIGBUS, &sa, NULL);
+	if (strchr(argv[1], 'i') || strchr(argv[1], 'd'))
+		signal(SIGBUS, strchr(argv[1], 'i') ? SIG_IGN : SIG_DFL);
+	sigaction(SIGBUS, NULL, &old);
+	dprintf(1, "is: %d %x\\n", old.sa_handler == (void *)handler ? 2 : (int)(long)old.sa_handler, old.sa_flags);
+	at = ftruncate(fd, 8192) ? NULL : mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ftruncate(fd, 4096))
+		return 1;
+	if (strchr(argv[1], 'k'))
+		kill(getpid(), SIGBUS);
+	else
+		at[5000] = 1;
+	dprintf(1, "still there\\n");
+	return 3;
+}
+"""
+
+
+def bus_errors_are_the_programs():
+    """What a program does with SIGBUS of its own is what it does untraced, also on a board that may be cut."""
+    compile_text("own_bus", OWN_BUS)
+    name = f"bus-{os.getpid()}"
+    subprocess.run([KRON, "board", "create", name], check=True)
+    try:
+        for way in ("n", "h", "hd", "i", "nk", "hk", "ik", "dk"):
+            for shell in ("", "trap '' BUS; "):
+                words = ["sh", "-c", f"{shell}./own_bus {way}; echo ended: $?"]
+                alone = subprocess.run(words, capture_output=True, text=True)
+                r = Recording(*words, options=["--board", name], trace=f"t{way}{len(shell)}")
+                out = r.end(alone.returncode)[0]
+                need(out == alone.stdout, f"{words}: {out!r}, alone {alone.stdout!r}")
+    finally:
+        subprocess.run([KRON, "board", "rm", name], check=True)
 
 
 def names_are_taken():
@@ -1022,6 +1266,7 @@ def main():
         s.case("killed recorder: a full backlog holds up no start", squatter_after_kill, 0, False)
         s.case("ended recording: who takes its name gets nothing", squatter_after_end)
         s.case("a thousand idle connections of strangers hold up no start", idle_connections)
+        s.case("a flood keeps few in front of a start", starts_before_a_flood)
         s.case("a start waits for a collector that has no time", starts_wait_for_the_collector)
         s.case("a question that nobody heard is said", unheard_is_said)
         s.case("no question of a stranger is answered", questions_of_strangers)
@@ -1035,6 +1280,12 @@ def main():
         s.case("questions without end hold up nobody", questions_without_end, AS_NOBODY, 1)
         s.case("nor do those of several processes", questions_without_end, AS_NOBODY, 4)
         s.case("nor those of one of our own", questions_without_end, "", 1)
+        s.case("nobody speaks for others", nobody_speaks_for_others, AS_NOBODY)
+        s.case("nor does one of our own", nobody_speaks_for_others, "")
+        s.case("notes without end are few lines", notes_without_end)
+        s.case("nor are programs without end many", programs_without_end)
+        s.case("whoever asks for itself is heard", whoever_asks_for_itself_is_heard)
+        s.case("a start is reported by nobody else", starts_are_reported_by_themselves)
         s.case("scribbled tables, lanes", tables_are_scribbled_on, "lane", "scribble")
         s.case("scribbled tables, exact bus", tables_are_scribbled_on, "exact", "scribble")
         s.case("a scribbled machine, lanes", tables_are_scribbled_on, "lane", "machine")
@@ -1044,6 +1295,7 @@ def main():
         s.case("a trace is cut off while it is read", trace_is_cut_off)
         s.case("a board is cut off, lanes", board_is_cut_off, "lane")
         s.case("a board is cut off, exact bus", board_is_cut_off, "exact")
+        s.case("a program's own SIGBUS", bus_errors_are_the_programs)
         s.case("names of boards that others have taken", names_are_taken)
         s.case("folders that others have renamed", folders_are_not_what_they_are_called)
         s.case("boards are one user's", boards_are_one_users)

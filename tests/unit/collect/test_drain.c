@@ -219,6 +219,55 @@ static void a_dead_process_is_drained_and_freed(void **state)
 	board_close(&b, false);
 }
 
+/* Whoever says that he is uid 1: the kernel knows his pids, here and where he is. */
+static void only_a_process_is_itself(void **state)
+{
+	pid_t pid = start_sleeper(), other = getpid();
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "itself", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 3, 1, pid, 0);
+	assert_true(tasks_is_process(&b.tasks, 1, 3, pid, pid)); /* not met yet */
+	assert_false(tasks_is_process(&b.tasks, 1, 3, other, other));
+	assert_false(tasks_is_process(&b.tasks, 1, 2, pid, pid));
+	assert_false(tasks_is_process(&b.tasks, 1, UINT32_MAX, pid, pid));
+	assert_false(tasks_is_process(&b.tasks, 0, 0, pid, pid));
+	tasks_look(&b.tasks, true, true);
+	assert_true(tasks_is_process(&b.tasks, 1, 3, pid, pid));
+	assert_false(
+		tasks_is_process(&b.tasks, 1, 3, other, pid)); /* its pid elsewhere is the same */
+	slot_claim(&b, 2, 1, other, 0); /* a second one of this name comes too late */
+	tasks_look(&b.tasks, true, true);
+	assert_true(tasks_is_process(&b.tasks, 1, 3, pid, pid));
+	assert_false(tasks_is_process(&b.tasks, 1, 2, other, other));
+	slot_claim(&b, 4, 2, 7,
+		   KRON_PROC_FOREIGN_PIDNS); /* it is called 7 there, and nobody knows what here */
+	tasks_look(&b.tasks, false, false);
+	assert_true(tasks_is_process(&b.tasks, 2, 4, other, 7));
+	assert_false(tasks_is_process(&b.tasks, 2, 4, other, other));
+	board_close(&b, false);
+	end_sleeper(pid);
+}
+
+/* Whoever hears of it late: what it has said is still its own. */
+static void who_has_ended_was_itself(void **state)
+{
+	pid_t pid = start_sleeper();
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "ended", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 3, 1, pid, 0);
+	assert_int_equal(drain_round(&b.drain, true, true), 0);
+	end_sleeper(pid);
+	drain_round(&b.drain, true, true);
+	assert_int_equal(b.seg.procs[3].state, KRON_PROC_FREE);
+	assert_true(tasks_is_process(&b.tasks, 1, 3, pid, pid));
+	assert_false(tasks_is_process(&b.tasks, 1, 3, getpid(), getpid()));
+	board_close(&b, false);
+}
+
 /* A sample of theirs takes longer, and the cost of a probe is the mean. */
 static void samples_of_static_programs_are_told(void **state)
 {
@@ -864,6 +913,8 @@ int main(void)
 		cmocka_unit_test(a_full_chunk_moves),
 		cmocka_unit_test(a_living_threads_chunk_stays),
 		cmocka_unit_test(a_dead_process_is_drained_and_freed),
+		cmocka_unit_test(only_a_process_is_itself),
+		cmocka_unit_test(who_has_ended_was_itself),
 		cmocka_unit_test(samples_of_static_programs_are_told),
 		cmocka_unit_test(a_zombie_counts_as_dead),
 		cmocka_unit_test(a_hole_waits_for_its_owner),

@@ -128,7 +128,6 @@ static int ask(const struct server *s, uint32_t kind)
 		.magic = KRON_WIRE_MAGIC,
 		.version = KRON_WIRE_VERSION,
 		.kind = kind,
-		.pid = getpid(),
 		.thunk = {[KRON_THUNK_LANE] = (uintptr_t)
 				  ask}, /* so the executable is the runtime: not to be planned */
 		.hook_thunk = (uintptr_t)ask,
