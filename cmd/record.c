@@ -579,6 +579,7 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 		collector_abandon(&collector, strerror(-code));
 		return code == -EAGAIN || code == -ENOMEM ? OWN_FAILURE : NOT_EXECUTABLE;
 	}
+	collector_program_starts(&collector);
 	child_wait(child);
 	describe_end(child, how, sizeof(how));
 	if (p->verdict != PROGRAM_TRACEABLE)

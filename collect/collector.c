@@ -245,6 +245,11 @@ int collector_watch_switches(struct collector *c, enum collector_switches want, 
 	return want == SWITCHES_YES ? code : 0;
 }
 
+void collector_program_starts(struct collector *c)
+{
+	segment_settle_clock(&c->seg);
+}
+
 static void end_switches(struct collector *c)
 {
 	struct switches_count n;

@@ -30,6 +30,7 @@
 #define PROCS_START 512u
 #define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
 #define CALIBRATE_EXACT_MS 10
+#define CALIBRATE_LATER 0 /* roughly by now; segment_settle_clock() waits */
 #define MIB (1024.0 * 1024.0)
 
 /* ---- sizes ---- */
@@ -248,10 +249,18 @@ static void set_registers(struct segment *seg, uint32_t filter)
 	bus_write32(&bus, KRON_CHIP_BYTE(KRON_WORD_FILTER), filter & 0xffff);
 }
 
+/* Nobody reads a clock of our own before the program runs, unless samples carry its time. */
+static unsigned calibrate_ms(const struct segment *seg, const struct segment_options *opt)
+{
+	if (opt->bus == KRON_BUS_EXACT)
+		return CALIBRATE_EXACT_MS;
+	return seg->own ? CALIBRATE_LATER : CALIBRATE_MS;
+}
+
 static int fill_new(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
 	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
-	bool exact = opt->bus == KRON_BUS_EXACT;
+	unsigned ms = calibrate_ms(seg, opt);
 	struct time_point start = opt->start;
 	int code = object_map(seg->fd, &seg->window, err);
 
@@ -265,8 +274,9 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 		return code;
 	/* Last, for the clock must have run for a while. */
 	code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
-			   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS), exact,
-			   err);
+			   tsc_hz_since(&start, ms), opt->bus == KRON_BUS_EXACT, err);
+	if (ms == CALIBRATE_LATER)
+		seg->clock_start = start;
 	if (code && seg->own)
 		err_set(err, -code, "no room in memory for a board: %s", strerror(-code));
 	if (code)
@@ -275,6 +285,12 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 	set_when_full(seg, opt->when_full);
 	object_seal(&seg->window, seg->size);
 	return 0;
+}
+
+void segment_settle_clock(struct segment *seg)
+{
+	if (seg->clock_start.tsc)
+		board_set_rate(&seg->window.board, tsc_hz_since(&seg->clock_start, CALIBRATE_MS));
 }
 
 /* It has its lock before it has its name: nobody ever takes it for one without a recorder. */

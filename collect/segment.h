@@ -63,6 +63,8 @@ struct segment {
 	int unnamed;         /* own: -errno, why there is no name in /dev/shm */
 	unsigned guards[2];  /* base/guard.h: of window and pool */
 	uint32_t csr_before; /* when we came to a board that stays */
+	/* since when its rate is measured; 0: it is known */
+	struct time_point clock_start;
 };
 
 static inline uint32_t segment_procs_ready(const struct segment *seg)
@@ -98,6 +100,10 @@ uint64_t segment_share(uint64_t cgroup_left);
  * or processes of its recording still run.
  */
 int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err);
+
+/* The rate of its clock is known roughly after segment_create(), and after this well; may sleep a
+ * moment, so call it when the program has been started. */
+void segment_settle_clock(struct segment *seg);
 
 /* Map the segment of a collector that is gone and check its header and sizes.  -ENOENT, -ESRCH:
  * there is none, or none any more.  -EBUSY: a collector is on it.  memory: a descriptor of it, if the
