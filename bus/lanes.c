@@ -88,6 +88,8 @@ static void count_chunks(const struct kron_ctl *ctl, uint64_t size, struct lanes
 
 	if (fit > KRON_CHUNKS_MAX)
 		fit = KRON_CHUNKS_MAX;
+	if (fit > ctl->chunks_max) /* its memory cgroup has no room for more */
+		fit = ctl->chunks_max;
 	l->chunks_max = (uint32_t)fit;
 	for (uint32_t i = 0; i < ready && i < fit; i++) {
 		unsigned state =

@@ -402,6 +402,8 @@ static void write_end(struct collector *c, const struct collector_end *e,
 	sum_up_cost(c, e->cpu_ns, out);
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
+	if (segment_pool_limit(&c->seg) < (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE)
+		journal_session(&c->journal, "buffer", "%" PRIu64, segment_pool_limit(&c->seg));
 	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 

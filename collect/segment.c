@@ -76,10 +76,19 @@ static void fit_into_room(struct segment *seg)
 	}
 }
 
-static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
+static void look_at_cgroups(struct segment *seg)
 {
 	cgroups_find(&seg->cgroups, "");
 	seg->cgroup_left = cgroups_memory_left(&seg->cgroups);
+	seg->knows_cgroups = true;
+}
+
+/* A start has no time for the cgroups, so a pool that may stay small asks for them when it does not. */
+static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
+{
+	seg->cgroup_left = CGROUP_NO_LIMIT;
+	if (opt->buffer || opt->when_full == KRON_WHEN_FULL_WRAP)
+		look_at_cgroups(seg);
 	if (opt->buffer)
 		return opt->buffer;
 	seg->follows_cgroups = true;
@@ -92,6 +101,7 @@ static void choose_size(struct segment *seg, const struct segment_options *opt)
 	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
 	if (!seg->own)
 		fit_into_room(seg);
+	seg->chunks_fit = seg->chunks_max;
 	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
 }
 
@@ -594,12 +604,36 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 
 /* ---- while it is used ---- */
 
-/* Of n chunks more, those that the program will not miss; its first ones it gets in any case. */
-static uint32_t fit_cgroups(const struct segment *seg, uint32_t ready, uint32_t n)
+/* What the pool has is not left any more, and was at the start. */
+static void bound_by_cgroups(struct segment *seg, uint32_t ready)
 {
 	uint64_t share;
 
-	if (!seg->follows_cgroups || !seg->cgroups.dirs.n || ready < SEGMENT_CHUNKS_MIN)
+	look_at_cgroups(seg);
+	if (seg->cgroup_left == CGROUP_NO_LIMIT)
+		return;
+	seg->cgroup_left += (uint64_t)ready * KRON_CHUNK_SIZE;
+	share = segment_share(seg->cgroup_left) / KRON_CHUNK_SIZE;
+	if (share < ready)
+		share = ready;
+	if (share >= seg->chunks_fit)
+		return;
+	__atomic_store_n(&seg->chunks_fit, (uint32_t)share, __ATOMIC_RELAXED);
+	__atomic_store_n(&seg->ctl->chunks_max, (uint32_t)share, __ATOMIC_RELAXED);
+}
+
+/* Of n chunks more, those that the program will not miss; its first ones it gets in any case. */
+static uint32_t fit_cgroups(struct segment *seg, uint32_t ready, uint32_t n)
+{
+	uint64_t share;
+
+	if (!seg->follows_cgroups || ready < SEGMENT_CHUNKS_FIRST)
+		return n;
+	if (!seg->knows_cgroups)
+		bound_by_cgroups(seg, ready);
+	if (n > seg->chunks_fit - ready)
+		n = seg->chunks_fit - ready;
+	if (!n || !seg->cgroups.dirs.n)
 		return n;
 	share = segment_share(cgroups_memory_left(&seg->cgroups)) / KRON_CHUNK_SIZE;
 	return n < share ? n : (uint32_t)share;
