@@ -73,7 +73,8 @@ static const struct opt options[] = {
 	 0, 0},
 	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
 	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
-	 "is short, a quarter of what the memory cgroup has left; 64M with --when-full wrap.",
+	 "is short, a quarter of what the memory cgroup has left (4M at least); 64M with --when-full "
+	 "wrap.",
 	 1024 * 1024, 2ull << 30},
 	{0, "when-full", OPT_CHOICE, &when_full, "discard|wait|wrap",
 	 "What happens to a sample when the buffer is full: it is lost and counted; the program "
@@ -583,6 +584,7 @@ static int run(struct child *child, const struct program *p, char **argv, const 
 		collector_abandon(&collector, strerror(-code));
 		return code == -EAGAIN || code == -ENOMEM ? OWN_FAILURE : NOT_EXECUTABLE;
 	}
+	collector_program_starts(&collector);
 	child_wait(child);
 	describe_end(child, how, sizeof(how));
 	if (p->verdict != PROGRAM_TRACEABLE)

@@ -14,14 +14,14 @@
 #define LEAST_NO_LIMIT (1ull << 62)
 
 /* What one version calls things. */
-struct dialect {
+struct cgroup_dialect {
 	const char *type; /* of the file system */
 	const char *limits[2], *usage;
 	const char *reclaimable; /* in memory.stat: the group's and its descendants' */
 };
-static const struct dialect v1 = {
+static const struct cgroup_dialect v1 = {
 	"cgroup", {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes", "total_inactive_file "};
-static const struct dialect v2 = {
+static const struct cgroup_dialect v2 = {
 	"cgroup2", {"memory.max", "memory.high"}, "memory.current", "inactive_file "};
 
 static bool read_text(char *out, size_t size, const char *dir, const char *name)
@@ -70,16 +70,7 @@ static uint64_t read_stat(const char *dir, const char *name)
 	return 0;
 }
 
-static const struct dialect *dialect_of(const char *dir)
-{
-	char *path = xasprintf("%s/%s", dir, v1.usage);
-	bool is_v1 = !access(path, F_OK);
-
-	xfree(path);
-	return is_v1 ? &v1 : &v2;
-}
-
-static uint64_t limit_of(const char *dir, const struct dialect *d)
+static uint64_t limit_of(const char *dir, const struct cgroup_dialect *d)
 {
 	uint64_t least = CGROUP_NO_LIMIT;
 
@@ -91,9 +82,8 @@ static uint64_t limit_of(const char *dir, const struct dialect *d)
 	return least;
 }
 
-static uint64_t left_in(const char *dir)
+static uint64_t left_in(const char *dir, const struct cgroup_dialect *d)
 {
-	const struct dialect *d = dialect_of(dir);
 	uint64_t limit = limit_of(dir, d), used, reclaimable;
 
 	if (limit == CGROUP_NO_LIMIT)
@@ -111,7 +101,7 @@ uint64_t cgroups_memory_left(const struct cgroups *c)
 	uint64_t least = CGROUP_NO_LIMIT;
 
 	for (size_t i = 0; i < c->dirs.n; i++) {
-		uint64_t left = left_in(c->dirs.v[i]);
+		uint64_t left = left_in(c->dirs.v[i].path, c->dirs.v[i].dialect);
 
 		least = left < least ? left : least;
 	}
@@ -121,7 +111,8 @@ uint64_t cgroups_memory_left(const struct cgroups *c)
 /* ---- where they are ---- */
 
 /* The group and all above it, up to where the file system is mounted. */
-static void add_dirs(struct cgroups *c, const char *mount, const char *below)
+static void add_dirs(struct cgroups *c, const char *mount, const char *below,
+		     const struct cgroup_dialect *d)
 {
 	char *dir = xasprintf("%s%s", mount, below);
 	size_t top = strlen(mount);
@@ -131,8 +122,8 @@ static void add_dirs(struct cgroups *c, const char *mount, const char *below)
 
 		while (n > top && dir[n - 1] == '/')
 			dir[--n] = 0;
-		if (limit_of(dir, dialect_of(dir)) != CGROUP_NO_LIMIT)
-			*vec_push(&c->dirs) = xstrdup(dir);
+		if (limit_of(dir, d) != CGROUP_NO_LIMIT)
+			*vec_push(&c->dirs) = (struct cgroup_dir){xstrdup(dir), d};
 		if (n <= top)
 			break;
 		*strrchr(dir, '/') = 0;
@@ -187,7 +178,7 @@ static bool has_word(const char *list, const char *word)
 }
 
 struct hierarchy {
-	const struct dialect *dialect;
+	const struct cgroup_dialect *dialect;
 	char group[4096]; /* of this process; "" when it has none there */
 };
 
@@ -198,14 +189,15 @@ static void consider_mount(struct cgroups *c, const char *root, char *line,
 	char top[4096], mount[4096], type[64], options[1024];
 	char *tail = strstr(line, " - "), *dir;
 
-	if (!tail || sscanf(line, "%*s %*s %*s %4095s %4095s", top, mount) != 2 ||
+	if (!tail || strncmp(tail, " - cgroup", 9) ||
 	    sscanf(tail, " - %63s %*s %1023s", type, options) != 2 ||
-	    strcmp(type, h->dialect->type) || (h->dialect == &v1 && !has_word(options, "memory")))
+	    strcmp(type, h->dialect->type) || (h->dialect == &v1 && !has_word(options, "memory")) ||
+	    sscanf(line, "%*s %*s %*s %4095s %4095s", top, mount) != 2)
 		return;
 	unescape(top);
 	unescape(mount);
 	dir = xasprintf("%s%s", root, mount);
-	add_dirs(c, dir, below_root(h->group, top));
+	add_dirs(c, dir, below_root(h->group, top), h->dialect);
 	xfree(dir);
 }
 
@@ -236,12 +228,15 @@ static FILE *open_proc(const char *root, const char *name)
 
 void cgroups_find(struct cgroups *c, const char *root)
 {
-	struct hierarchy h[2] = {{.dialect = &v1}, {.dialect = &v2}};
+	struct hierarchy h[2]; /* large, and mostly not used */
 	FILE *f = open_proc(root, "cgroup");
 	char *line = NULL;
 	size_t room = 0;
 
 	memset(c, 0, sizeof(*c));
+	h[0].dialect = &v1;
+	h[1].dialect = &v2;
+	h[0].group[0] = h[1].group[0] = 0;
 	while (f && getline(&line, &room, f) > 0)
 		consider_group(line, h);
 	if (f)
@@ -259,6 +254,6 @@ void cgroups_find(struct cgroups *c, const char *root)
 void cgroups_free(struct cgroups *c)
 {
 	vec_for(&c->dirs, dir)
-		xfree(*dir);
+		xfree(dir->path);
 	vec_free(&c->dirs);
 }

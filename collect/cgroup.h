@@ -15,8 +15,13 @@
 
 #define CGROUP_NO_LIMIT UINT64_MAX
 
+struct cgroup_dir {
+	char *path;
+	const struct cgroup_dialect *dialect;
+};
+
 struct cgroups {
-	VEC(char *) dirs; /* those that have a limit */
+	VEC(struct cgroup_dir) dirs; /* those that have a limit */
 };
 
 /* root: in front of all paths; "" but in tests.  What cannot be read limits nothing. */

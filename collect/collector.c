@@ -246,6 +246,11 @@ int collector_watch_switches(struct collector *c, enum collector_switches want, 
 	return want == SWITCHES_YES ? code : 0;
 }
 
+void collector_program_starts(struct collector *c)
+{
+	segment_settle_clock(&c->seg);
+}
+
 static void end_switches(struct collector *c)
 {
 	struct switches_count n;
@@ -399,6 +404,8 @@ static void write_end(struct collector *c, const struct collector_end *e,
 	sum_up_cost(c, e->cpu_ns, out);
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
+	if (segment_pool_limit(&c->seg) < (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE)
+		journal_session(&c->journal, "buffer", "%" PRIu64, segment_pool_limit(&c->seg));
 	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 

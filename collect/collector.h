@@ -97,6 +97,9 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
  */
 int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err);
 
+/* While the program starts: what has time until it runs. */
+void collector_program_starts(struct collector *c);
+
 /* Give up before the program was started: nothing is recorded. */
 void collector_abandon(struct collector *c, const char *why);
 

@@ -30,6 +30,7 @@
 #define PROCS_START 512u
 #define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
 #define CALIBRATE_EXACT_MS 10
+#define CALIBRATE_LATER 0 /* roughly by now; segment_settle_clock() waits */
 #define MIB (1024.0 * 1024.0)
 
 /* ---- sizes ---- */
@@ -75,10 +76,19 @@ static void fit_into_room(struct segment *seg)
 	}
 }
 
-static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
+static void look_at_cgroups(struct segment *seg)
 {
 	cgroups_find(&seg->cgroups, "");
 	seg->cgroup_left = cgroups_memory_left(&seg->cgroups);
+	seg->knows_cgroups = true;
+}
+
+/* A start has no time for the cgroups, so a pool that may stay small asks for them when it does not. */
+static uint64_t choose_buffer(struct segment *seg, const struct segment_options *opt)
+{
+	seg->cgroup_left = CGROUP_NO_LIMIT;
+	if (opt->buffer || opt->when_full == KRON_WHEN_FULL_WRAP)
+		look_at_cgroups(seg);
 	if (opt->buffer)
 		return opt->buffer;
 	seg->follows_cgroups = true;
@@ -91,6 +101,7 @@ static void choose_size(struct segment *seg, const struct segment_options *opt)
 	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
 	if (!seg->own)
 		fit_into_room(seg);
+	seg->chunks_fit = seg->chunks_max;
 	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
 }
 
@@ -252,10 +263,18 @@ static void set_registers(struct segment *seg, uint32_t filter)
 	bus_write32(&bus, KRON_CHIP_BYTE(KRON_WORD_FILTER), filter & 0xffff);
 }
 
+/* Nobody reads a clock of our own before the program runs, unless samples carry its time. */
+static unsigned calibrate_ms(const struct segment *seg, const struct segment_options *opt)
+{
+	if (opt->bus == KRON_BUS_EXACT)
+		return CALIBRATE_EXACT_MS;
+	return seg->own ? CALIBRATE_LATER : CALIBRATE_MS;
+}
+
 static int fill_new(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
 	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
-	bool exact = opt->bus == KRON_BUS_EXACT;
+	unsigned ms = calibrate_ms(seg, opt);
 	struct time_point start = opt->start;
 	int code = object_map(seg->fd, &seg->window, err);
 
@@ -269,8 +288,9 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 		return code;
 	/* Last, for the clock must have run for a while. */
 	code = object_fill(seg->fd, &seg->window, &standard, ACCESS_CLOCK_REAL,
-			   tsc_hz_since(&start, exact ? CALIBRATE_EXACT_MS : CALIBRATE_MS), exact,
-			   err);
+			   tsc_hz_since(&start, ms), opt->bus == KRON_BUS_EXACT, err);
+	if (ms == CALIBRATE_LATER)
+		seg->clock_start = start;
 	if (code && seg->own)
 		err_set(err, -code, "no room in memory for a board: %s", strerror(-code));
 	if (code)
@@ -279,6 +299,12 @@ static int fill_new(struct segment *seg, const struct segment_options *opt, stru
 	set_when_full(seg, opt->when_full);
 	object_seal(&seg->window, seg->size);
 	return 0;
+}
+
+void segment_settle_clock(struct segment *seg)
+{
+	if (seg->clock_start.tsc)
+		board_set_rate(&seg->window.board, tsc_hz_since(&seg->clock_start, CALIBRATE_MS));
 }
 
 /* It has its lock before it has its name: nobody ever takes it for one without a recorder. */
@@ -582,12 +608,36 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 
 /* ---- while it is used ---- */
 
-/* Of n chunks more, those that the program will not miss; its first ones it gets in any case. */
-static uint32_t fit_cgroups(const struct segment *seg, uint32_t ready, uint32_t n)
+/* What the pool has is not left any more, and was at the start. */
+static void bound_by_cgroups(struct segment *seg, uint32_t ready)
 {
 	uint64_t share;
 
-	if (!seg->follows_cgroups || !seg->cgroups.dirs.n || ready < SEGMENT_CHUNKS_MIN)
+	look_at_cgroups(seg);
+	if (seg->cgroup_left == CGROUP_NO_LIMIT)
+		return;
+	seg->cgroup_left += (uint64_t)ready * KRON_CHUNK_SIZE;
+	share = segment_share(seg->cgroup_left) / KRON_CHUNK_SIZE;
+	if (share < ready)
+		share = ready;
+	if (share >= seg->chunks_fit)
+		return;
+	__atomic_store_n(&seg->chunks_fit, (uint32_t)share, __ATOMIC_RELAXED);
+	__atomic_store_n(&seg->ctl->chunks_max, (uint32_t)share, __ATOMIC_RELAXED);
+}
+
+/* Of n chunks more, those that the program will not miss; its first ones it gets in any case. */
+static uint32_t fit_cgroups(struct segment *seg, uint32_t ready, uint32_t n)
+{
+	uint64_t share;
+
+	if (!seg->follows_cgroups || ready < SEGMENT_CHUNKS_FIRST)
+		return n;
+	if (!seg->knows_cgroups)
+		bound_by_cgroups(seg, ready);
+	if (n > seg->chunks_fit - ready)
+		n = seg->chunks_fit - ready;
+	if (!n || !seg->cgroups.dirs.n)
 		return n;
 	share = segment_share(cgroups_memory_left(&seg->cgroups)) / KRON_CHUNK_SIZE;
 	return n < share ? n : (uint32_t)share;

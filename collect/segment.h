@@ -34,7 +34,7 @@
 
 #define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */
 #define SEGMENT_CHUNKS_START 16u /* what segment_create() gets; kron-grow gets the rest */
-#define SEGMENT_CHUNKS_FIRST 64u
+#define SEGMENT_CHUNKS_FIRST 64u /* it gets them whatever the memory cgroups have left */
 
 struct segment {
 	char name[OBJECT_NAME]; /* "/kron-..." as shm_open() takes it */
@@ -51,7 +51,9 @@ struct segment {
 	uint8_t bus;          /* enum kron_bus; likewise */
 	uint8_t when_full;    /* enum kron_when_full at the start; likewise */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
+	uint32_t chunks_fit;  /* of these, what the memory cgroups allow; atomic */
 	struct cgroups cgroups;
+	bool knows_cgroups;   /* they were looked for */
 	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
 	bool follows_cgroups; /* nobody asked for a size: the pool takes a share of what is left */
 	bool own;             /* made for this recording, and for nobody else; sealed */
@@ -63,7 +65,15 @@ struct segment {
 	int unnamed;         /* own: -errno, why there is no name in /dev/shm */
 	unsigned guards[2];  /* base/guard.h: of window and pool */
 	uint32_t csr_before; /* when we came to a board that stays */
+	/* since when its rate is measured; 0: it is known */
+	struct time_point clock_start;
 };
+
+/* How large the pool may become, as far as that is known by now. */
+static inline uint64_t segment_pool_limit(const struct segment *seg)
+{
+	return (uint64_t)__atomic_load_n(&seg->chunks_fit, __ATOMIC_RELAXED) * KRON_CHUNK_SIZE;
+}
 
 static inline uint32_t segment_procs_ready(const struct segment *seg)
 {
@@ -98,6 +108,10 @@ uint64_t segment_share(uint64_t cgroup_left);
  * or processes of its recording still run.
  */
 int segment_create(struct segment *seg, const struct segment_options *opt, struct err *err);
+
+/* The rate of its clock is known roughly after segment_create(), and after this well; may sleep a
+ * moment, so call it when the program has been started. */
+void segment_settle_clock(struct segment *seg);
 
 /* Map the segment of a collector that is gone and check its header and sizes.  -ENOENT, -ESRCH:
  * there is none, or none any more.  -EBUSY: a collector is on it.  memory: a descriptor of it, if the

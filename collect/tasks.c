@@ -60,6 +60,16 @@ struct task_thread {
 #define NOTES_SAME 64u          /* of one process */
 #define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
+/* One piece of memory, which comes from the kernel: malloc() would clear three by hand, at each start. */
+struct task_tables {
+	/* newest uid by pid: a hash */
+	uint32_t uid_of_pid[PID_HASH];
+	/* slot + 1 by uid: heads of chains through task.next */
+	uint32_t with_uid[1u << UID_HASH_BITS];
+	/* a hash by uid: older ones give way */
+	struct task_end last_ends[LAST_ENDS];
+};
+
 /* ---- the lock ---- */
 
 /* For those whom a starting process waits for. */
@@ -121,12 +131,10 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	t->journal = j;
 	pthread_mutex_init(&t->lock, NULL);
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
-	t->uid_of_pid = xcalloc(PID_HASH, sizeof(*t->uid_of_pid));
-	t->with_uid = xcalloc(1u << UID_HASH_BITS, sizeof(*t->with_uid));
+	t->tables = xcalloc(1, sizeof(*t->tables));
 	if (getrandom(&t->hash_key, sizeof(t->hash_key), 0) != sizeof(t->hash_key))
 		t->hash_key = __rdtsc();
 	t->hash_key |= 1;
-	t->last_ends = xcalloc(LAST_ENDS, sizeof(*t->last_ends));
 	t->own_pidns = pidns_of(getpid());
 	ends_init(&t->ends);
 }
@@ -153,9 +161,7 @@ void tasks_free(struct tasks *t)
 		xfree(t->slot[i].cmdline);
 	}
 	xfree(t->slot);
-	xfree(t->uid_of_pid);
-	xfree(t->with_uid);
-	xfree(t->last_ends);
+	xfree(t->tables);
 	xfree(t->threads);
 	xfree(t->fork_parent);
 	ends_free(&t->ends);
@@ -254,7 +260,7 @@ static struct task_note *take_note(struct tasks *t, pid_t its_pid, uint64_t befo
 
 static uint32_t *chain_of(const struct tasks *t, uint32_t uid)
 {
-	return &t->with_uid[uid * t->hash_key >> (64 - UID_HASH_BITS)];
+	return &t->tables->with_uid[uid * t->hash_key >> (64 - UID_HASH_BITS)];
 }
 
 static void enter_uid(struct tasks *t, struct task *k, uint32_t uid)
@@ -432,7 +438,7 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 
 static void note_newest(struct tasks *t, const struct task *k)
 {
-	uint32_t *newest = &t->uid_of_pid[(uint32_t)k->here % PID_HASH];
+	uint32_t *newest = &t->tables->uid_of_pid[(uint32_t)k->here % PID_HASH];
 
 	if (k->here && *newest < k->uid)
 		*newest = k->uid;
@@ -524,7 +530,7 @@ static bool is_finished(const struct process_stat *st)
 static const struct kron_proc *successor_of(const struct tasks *t, const struct task *k)
 {
 	/* The hash may have taken another pid's uid: look for the real thing. */
-	if (t->uid_of_pid[(uint32_t)k->here % PID_HASH] <= k->uid)
+	if (t->tables->uid_of_pid[(uint32_t)k->here % PID_HASH] <= k->uid)
 		return NULL;
 	for (uint32_t i = 0; i < t->slots_used; i++)
 		if (t->slot[i].here == k->here && t->slot[i].uid > k->uid)
@@ -648,7 +654,7 @@ static const struct task *first_of_uid(const struct tasks *t, uint32_t uid)
 
 bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, pid_t its_pid)
 {
-	const struct task_end *e = &t->last_ends[uid % LAST_ENDS];
+	const struct task_end *e = &t->tables->last_ends[uid % LAST_ENDS];
 	const struct task *k;
 	uint32_t real;
 	bool is = false;
@@ -795,7 +801,7 @@ static uint64_t end_of(const struct tasks *t, const struct task *k, const struct
 
 uint64_t tasks_when_ended(struct tasks *t, uint32_t uid)
 {
-	const struct task_end *e = &t->last_ends[uid % LAST_ENDS];
+	const struct task_end *e = &t->tables->last_ends[uid % LAST_ENDS];
 	uint64_t ticks = 0;
 	struct task *k;
 
@@ -818,7 +824,7 @@ static void note_end(struct tasks *t, const struct task *k, uint64_t ended, uint
 	char uid[16], tsc[24], lost_text[24], cut[24];
 	const char *fields[] = {"E", uid, tsc, lost_text, cut};
 
-	t->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, k->here, ended};
+	t->tables->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, k->here, ended};
 	if (k->unnamed)
 		return;
 	snprintf(uid, sizeof(uid), "%u", k->uid);

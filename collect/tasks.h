@@ -69,22 +69,20 @@ struct tasks {
 	uint64_t own_pidns;
 	struct ends ends;
 	pthread_mutex_t lock;
-	uint32_t waiting;     /* atomic: others who want the lock, while the drain has much to do */
-	uint32_t turns;       /* atomic: how often they had it */
-	uint32_t steps;       /* of the drain, in between */
-	struct task *slot;    /* KRON_PROCS_MAX */
-	uint32_t slots_used;  /* slots from here on were never seen in use */
-	uint32_t met;         /* processes; fewer than uids: some are on their way to a slot */
-	uint32_t *uid_of_pid; /* newest uid by pid: hash table, see tasks.c */
-	uint32_t *with_uid;   /* slot + 1 by uid: heads of chains through task.next */
-	uint64_t hash_key;    /* odd, and nobody's to guess: uids are what traced processes say */
+	uint32_t waiting;    /* atomic: others who want the lock, while the drain has much to do */
+	uint32_t turns;      /* atomic: how often they had it */
+	uint32_t steps;      /* of the drain, in between */
+	struct task *slot;   /* KRON_PROCS_MAX */
+	uint32_t slots_used; /* slots from here on were never seen in use */
+	struct task_tables *tables;
+	uint32_t met;      /* processes; fewer than uids: some are on their way to a slot */
+	uint64_t hash_key; /* odd, and nobody's to guess: uids are what traced processes say */
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
-	uint32_t *fork_parent;      /* by uid, 0 = none: outlives the slots */
-	uint32_t fork_parents;      /* uids that it has room for */
-	struct task_end *last_ends; /* a hash by uid: older ones give way */
-	const uint32_t *known;      /* recover: uids that have a P record, sorted */
+	uint32_t *fork_parent; /* by uid, 0 = none: outlives the slots */
+	uint32_t fork_parents; /* uids that it has room for */
+	const uint32_t *known; /* recover: uids that have a P record, sorted */
 	size_t nknown;
 	bool all_threads;                /* T records also of threads whose name nobody knows */
 	const struct board_clock *clock; /* of the times that are written; NULL: the counter's */

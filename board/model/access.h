@@ -55,6 +55,9 @@ enum access_clock {
 void board_init(const struct board *b, const struct device_geometry *g, enum access_clock clock,
 		uint64_t tsc_hz);
 
+/* The real clock's rate is known better than at its start: soon, for time jumps by what it was wrong. */
+void board_set_rate(const struct board *b, uint64_t tsc_hz);
+
 /* Header, clock and active state make sense.  To be asked once after mapping. */
 bool board_is_sane(const struct board *b);
 

@@ -32,6 +32,11 @@ uint64_t access_tsc_mult(uint64_t tsc_hz)
 	return divide(high, 0, tsc_hz < 1000000u ? 1000000u : tsc_hz);
 }
 
+void board_set_rate(const struct board *b, uint64_t tsc_hz)
+{
+	__atomic_store_n(&b->device->tsc_mult, access_tsc_mult(tsc_hz), __ATOMIC_RELAXED);
+}
+
 static void wait_real(const struct board *b, const struct access_clock_point *anchor, uint64_t done)
 {
 	uint64_t mult = b->device->tsc_mult;

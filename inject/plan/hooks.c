@@ -6,6 +6,7 @@
  */
 #include "inject/plan/hooks.h"
 
+#include <emmintrin.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -211,6 +212,31 @@ static bool is_syscall(const uint8_t *code, uint64_t avail)
 bool hooks_has_instructions(const struct elf_image *img)
 {
 	return img->kind == ELF_KIND_STATIC || !owns_symbols(img);
+}
+
+/* Sixteen bytes at a time: all of a library are asked.  The last ones are left to hooks_at(). */
+uint64_t hooks_next(const uint8_t *code, uint64_t at, uint64_t n)
+{
+#define IS(v, byte) _mm_cmpeq_epi8(v, _mm_set1_epi8((char)(byte)))
+#define HIGH(v) _mm_and_si128(v, _mm_set1_epi8((char)0xf0))
+	for (; at + 17 <= n; at += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(code + at));
+		__m128i next = _mm_loadu_si128((const __m128i *)(code + at + 1));
+		__m128i prefix = _mm_or_si128(IS(v, 0xf3), IS(HIGH(v), 0x40));
+		__m128i after = _mm_or_si128(IS(next, 0x0f), IS(next, 0x8e));
+		__m128i plain = _mm_or_si128(IS(next, 0x05), IS(next, 0xa1));
+		int found;
+
+		plain = _mm_or_si128(_mm_and_si128(IS(v, 0x0f), plain), IS(v, 0x8e));
+		prefix = _mm_or_si128(_mm_and_si128(prefix, after),
+				      _mm_and_si128(IS(v, 0xf3), IS(HIGH(next), 0x40)));
+		found = _mm_movemask_epi8(_mm_or_si128(plain, prefix));
+		if (found)
+			return at + (unsigned)__builtin_ctz((unsigned)found);
+	}
+	return at < n ? at : n;
+#undef IS
+#undef HIGH
 }
 
 enum kron_hook hooks_at(const struct code_map *map, uint64_t vaddr, const uint8_t *code,

@@ -21,6 +21,8 @@ uint64_t hooks_place(const struct code_map *map, enum kron_hook h, const struct 
 
 /* Are its instructions to be looked at?  Not in libc and ld.so, where symbols say enough. */
 bool hooks_has_instructions(const struct elf_image *img);
+/* The first offset from `at` on where such an instruction may begin, of n bytes; n: nowhere. */
+uint64_t hooks_next(const uint8_t *code, uint64_t at, uint64_t n);
 /*
  * Must the runtime act in front of the instruction at vaddr, whose bytes these are: a `syscall` whose
  * number may be one that it acts on (only what stands right in front of it tells), or one that

@@ -285,18 +285,19 @@ static void add_hooks(struct making *m, struct plan_function *pf, const struct f
 /* Sites of these hooks come with all others, so they bind nobody (planner_function.has_hooks). */
 static void add_hooked_instructions(struct making *m, struct plan_function *pf, uint32_t i)
 {
-	if (m->opt->hooks_only || !hooks_has_instructions(m->map->img))
+	if (!m->has_hooked_instructions)
 		return;
 	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r)) {
 		const struct function *f = &m->fns->v[r];
 		const uint8_t *code = elf_image_at(m->map->img, f->start, f->end - f->start);
+		uint64_t n = code ? f->end - f->start : 0;
 
-		for (uint64_t at = f->start; code && at < f->end; at++) {
-			enum kron_hook h =
-				hooks_at(m->map, at, code + (at - f->start), f->end - at);
+		for (uint64_t at = hooks_next(code, 0, n); at < n;
+		     at = hooks_next(code, at + 1, n)) {
+			enum kron_hook h = hooks_at(m->map, f->start + at, code + at, n - at);
 
 			if (h != KRON_HOOK_COUNT)
-				add_probe(m, pf, at, PROBE_HOOK)->hook = h;
+				add_probe(m, pf, f->start + at, PROBE_HOOK)->hook = h;
 		}
 	}
 }
@@ -483,6 +484,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	pthread_mutex_init(&m.shared.lock, NULL);
 	m.pl.shared = &m.shared;
 	hooks_find(map->img, m.hooks);
+	m.has_hooked_instructions = !m.opt->hooks_only && hooks_has_instructions(map->img);
 	m.is_read = aot_image_is(map->img);
 	copied_find(&m.pl.copied, map->functions);
 	m.hooks[KRON_HOOK_HANDLERS] = m.opt->handlers;

@@ -27,7 +27,8 @@ struct making {
 	struct plan_index ix;
 	struct plan_places places;
 	uint64_t hooks[KRON_HOOK_SYMBOLS];
-	bool is_read; /* aot_image.h */
+	bool has_hooked_instructions; /* may have: hooks.h */
+	bool is_read;                 /* aot_image.h */
 	VEC(struct plan_function) functions;
 	VEC(uint32_t) numbers; /* by plan function: in fns */
 	VEC(char) strings;

@@ -102,6 +102,7 @@ workload() {
 }
 
 @test "a program of 20 MB lives in a cgroup of 100 MB" {
+	local limit
 	workload
 	make_group 100
 	in_group ./worker 20 1000
@@ -109,6 +110,10 @@ workload() {
 	echo "$output"
 	[ "$status" = 0 ]
 	[[ $output == *"40000000 calls"* ]]
+	# a quarter of what was left of 100 MiB, of which kron took some
+	limit=$(sed -n 's/^buffer=//p' "$DISK/trace/session" | tail -1)
+	[ "$limit" -gt 4194304 ]
+	[ "$limit" -le $((25 << 20)) ]
 	# and again: nothing was left
 	run in_group "$KRON" record -o "$DISK/trace" -- ./worker 20 10000000
 	echo "$output"

@@ -337,6 +337,20 @@ static void the_real_clock_runs_at_40_mhz(void **state)
 	drop_board(&b);
 }
 
+static void a_rate_that_is_known_later(void **state)
+{
+	uint64_t hz = measured_tsc_hz(), tick, second;
+	struct board b = make_segment();
+
+	(void)state;
+	board_init(&b, &geometry, ACCESS_CLOCK_REAL, hz / 3);
+	board_set_rate(&b, hz);
+	tick = board_now(&b);
+	second = board_tsc_of_tick(&b, tick + 40000000) - board_tsc_of_tick(&b, tick);
+	assert_true(second - (hz - hz / 1000) < hz / 500);
+	drop_board(&b);
+}
+
 /* The machine slept, its TSC began anew, and the board lay in shared memory. */
 static void begin_tsc_anew(bool soon_after)
 {
@@ -615,6 +629,7 @@ int main(void)
 		cmocka_unit_test(a_late_writer_changes_nothing),
 		cmocka_unit_test(a_wait_moves_the_virtual_clock),
 		cmocka_unit_test(the_real_clock_runs_at_40_mhz),
+		cmocka_unit_test(a_rate_that_is_known_later),
 		cmocka_unit_test(a_tsc_that_begins_anew),
 		cmocka_unit_test(gates_follow_the_registers),
 		cmocka_unit_test(gates_of_constant_time),

@@ -907,6 +907,28 @@ static int remove_base(void **state)
 	return code;
 }
 
+/* Its rate is measured while the program starts. */
+static void the_clock_of_a_recording_of_lanes(void **state)
+{
+	struct timespec nap = {.tv_nsec = 50000000};
+	struct time_point from;
+	struct recording b;
+	const struct board *board = &b.seg.window.board;
+	uint64_t hz, tick, second;
+
+	(void)state;
+	board_open(&b, "clock", KRON_WHEN_FULL_DISCARD);
+	board_set_rate(board, 1000000); /* as wrong as it gets */
+	segment_settle_clock(&b.seg);
+	time_point_take(&from);
+	nanosleep(&nap, NULL);
+	hz = tsc_hz_since(&from, 0);
+	tick = board_now(board);
+	second = board_tsc_of_tick(board, tick + 40000000) - board_tsc_of_tick(board, tick);
+	assert_in_range(second, hz - hz / 500, hz + hz / 500);
+	board_close(&b, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -917,6 +939,7 @@ int main(void)
 		cmocka_unit_test(who_has_ended_was_itself),
 		cmocka_unit_test(samples_of_static_programs_are_told),
 		cmocka_unit_test(a_zombie_counts_as_dead),
+		cmocka_unit_test(the_clock_of_a_recording_of_lanes),
 		cmocka_unit_test(a_hole_waits_for_its_owner),
 		cmocka_unit_test(an_exec_ends_the_older_slot),
 		cmocka_unit_test(a_program_ends_when_the_next_begins),

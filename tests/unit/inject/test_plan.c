@@ -22,9 +22,10 @@
 #include <kron/segment.h>
 
 #include "inject/bind/bind.h"
+#include "inject/bind/space.h"
 #include "inject/code/insn.h"
 #include "inject/disk/plan_file.c"
-#include "inject/bind/space.h"
+#include "inject/plan/hooks.h"
 
 #define BIAS 0x555555554000ull
 #define BLOCK 0x555540000000ull
@@ -928,6 +929,39 @@ static void space_keeps_its_promises(void **state)
 	}
 }
 
+/* Wherever one begins, and whatever lies around it: hooks_next() stops there. */
+static void no_hooked_instruction_is_passed_by(void **state)
+{
+	static const uint8_t all[][5] = {
+		{0x0f, 0x05},                   /* syscall */
+		{0x0f, 0xa1},                   /* pop %fs */
+		{0x41, 0x0f, 0xa1},             /* with a prefix that means nothing */
+		{0x8e, 0xe0},                   /* mov %eax,%fs */
+		{0x49, 0x8e, 0x64, 0x24, 0x08}, /* mov 8(%r12),%fs */
+		{0xf3, 0x0f, 0xae, 0xd0},       /* wrfsbase %eax */
+		{0xf3, 0x48, 0x0f, 0xae, 0xd7}, /* wrfsbase %rdi */
+	};
+	static const uint8_t around[] = {0x90, 0x0f, 0x48, 0xf3, 0x8e};
+	uint8_t code[64];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+		for (size_t c = 0; c < sizeof(around); c++)
+			for (size_t n = sizeof(all[0]); n <= sizeof(code); n++)
+				for (size_t at = 0; at + sizeof(all[0]) <= n; at++) {
+					uint64_t next = 0;
+
+					memset(code, around[c], sizeof(code));
+					memcpy(code + at, all[k], sizeof(all[0]));
+					while ((next = hooks_next(code, next, n)) < at)
+						next++;
+					assert_int_equal(next, at);
+				}
+	memset(code, 0x90, sizeof(code));
+	assert_in_range(hooks_next(code, 0, sizeof(code)), sizeof(code) - 17, sizeof(code));
+	assert_int_equal(hooks_next(code, 3, 3), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -935,6 +969,7 @@ int main(void)
 		cmocka_unit_test(counts_add_up),
 		cmocka_unit_test(probes_of_a_function_stand_together),
 		cmocka_unit_test(libc_has_its_hooks),
+		cmocka_unit_test(no_hooked_instruction_is_passed_by),
 		cmocka_unit_test(loader_has_its_hook),
 		cmocka_unit_test(other_programs_have_no_hooks),
 		cmocka_unit_test(exits_say_how),
