@@ -164,7 +164,7 @@ static void let_time_pass(struct window_finder *f, const struct trace *t, const 
 static void see_sample(struct window_finder *f, struct trigger *g, const struct trace_event *e)
 {
 	struct trigger_wants w = trigger_wants(g, e->lane);
-	uint8_t bits = trigger_may_want(&w, &e->s) ? trigger_test(g, &w, e) : 0;
+	uint8_t bits = trigger_may_want_event(&w, e) ? trigger_test(g, &w, e) : 0;
 	enum trigger_answer a = bits ? trigger_feed(g, e, bits) : TRIGGER_NOTHING;
 
 	window_finder_see(f, e->tsc);

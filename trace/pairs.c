@@ -39,11 +39,6 @@
 #define PLAIN_SEARCH 1024    /* frames looked at to find an exit's entry by function alone */
 #define RECURSION_SEARCH 256 /* likewise for recursion on a second stack */
 
-/* frame.jump: trace_event.jump, and what has happened since. */
-#define JUMP_STALE 0x80000000u /* something was called, or samples were lost */
-#define JUMP_LOST 0x40000000u  /* samples were lost: nothing can be its callee any more */
-#define JUMP_NUMBER 0x3fffffffu
-
 enum ending { EXITED, INFERRED, OPEN };
 
 /* ---- frames come and go ---- */
@@ -172,7 +167,7 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 	if (parent) {
 		parent->children += duration;
 		if (__builtin_expect(parent->jump, 0))
-			parent->jump |= JUMP_STALE;
+			parent->jump |= TRACE_JUMP_STALE;
 	}
 	if (s->n == 1 && !s->plain)
 		strand_set_remove(&l->set, s);
@@ -227,19 +222,10 @@ static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct
  */
 static bool leads_on(const struct pairs *p, const struct strand *s, uint32_t at, uint32_t function)
 {
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
 	uint32_t jump = s->frames[at].jump;
 
-	if (!jump || jump & JUMP_LOST)
-		return false;
-	switch (trace_jump_leads(p->t, jump & JUMP_NUMBER, function)) {
-	case LEADS_THERE:
-		return true;
-	case LEADS_PERHAPS:
-		return at + 1 == s->n && !(jump & JUMP_STALE);
-	case LEADS_ELSEWHERE:
-		break;
-	}
-	return false;
+	return jump && trace_jump_goes_on(&jumps, jump, function, at + 1 < s->n);
 }
 
 static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_event *e,
@@ -272,7 +258,7 @@ static void jump_away(struct pairs *p, struct strand *s, const struct trace_even
 {
 	struct frame *f = &s->frames[s->n - 1];
 
-	f->jump = e->jump & JUMP_NUMBER;
+	f->jump = e->jump & TRACE_JUMP_NUMBER;
 	if (p->sink.jump)
 		p->sink.jump(p->sink.ctx, e, f->node);
 }
@@ -284,14 +270,14 @@ static bool has_jumped_inside(const struct pairs *p, const struct strand *s, uin
 	uint32_t jump = s->n ? s->frames[s->n - 1].jump : 0;
 
 	return jump && strand_top(s) == sp &&
-	       trace_jump_is_inside(p->t, jump & JUMP_NUMBER, function);
+	       trace_jump_is_inside(p->t, jump & TRACE_JUMP_NUMBER, function);
 }
 
 /* Samples are lost: what comes next need not be what it jumped to. */
 static void forget_jump(struct lane *l)
 {
 	if (l->cur && l->cur->n && l->cur->frames[l->cur->n - 1].jump)
-		l->cur->frames[l->cur->n - 1].jump |= JUMP_LOST;
+		l->cur->frames[l->cur->n - 1].jump |= TRACE_JUMP_LOST;
 }
 
 /* ---- entries ---- */

@@ -357,6 +357,21 @@ def tails_found():
     need(window[2] == ("entry", "lib_over") and len(window) == 6, f"the window: {window}")
 
 
+def tails_last():
+    """To FUNC>TIME a call lasts as long as the report says, live and later: until what it jumped to is over."""
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC")
+    program = build("tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN")
+    for libc in ([], LIBC):
+        record("t", [program, "10"], "-L", "libtails.so", *libc)
+        for f in ("wait_sleep", "wait_chain", "lib_wait"):
+            long = [r for r in kron_json("report", "--json", "t") if r["function"] == f]
+            need(long and long[0]["max_ns"] >= 3e6, f"the report: {long}")
+            shown = run(KRON, "dump", "--json", "--trigger", f + ">2ms", "--pre", "0", "--post", "0", "t")
+            need(f'"{f}"' in shown, f"{f}>2ms of the trace: {shown}")
+            record("w", [program, "10"], "-L", "libtails.so", *libc, "--trigger", f + ">2ms")
+            need(kron_json("info", "--json", "w")["trigger_ns"], f"{f}>2ms did not fire")
+
+
 def unwound(alternate, libc):
     truth = record("t", [build("unwound", "unwound.cc"), *(["x"] if alternate else [])], *(LIBC if libc else []))
     check_truth(*compare("t"), truth)
@@ -462,6 +477,7 @@ def main():
         s.case("a tail recursion of a million turns", tails, False, "1000000")
         s.case("--tail-calls flat", tails_flat)
         s.case("conditions and triggers on an exit by a jump", tails_found)
+        s.case("triggers on calls that go on by a jump", tails_last)
         s.case("losses", losses, "discard")
         s.case("the last samples only", losses, "wrap")
         s.case("a program that is killed", killed, "program")
