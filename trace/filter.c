@@ -262,7 +262,8 @@ void trace_filter_free(struct trace_filter *f)
 	xfree(f);
 }
 
-static bool is_in_window(const struct trace_filter *f, uint64_t tsc)
+/* The window that it is in, or NULL. */
+static const struct trace_window *window_of(const struct trace_filter *f, uint64_t tsc)
 {
 	size_t lo = 0, hi = f->windows.found.n;
 
@@ -274,14 +275,23 @@ static bool is_in_window(const struct trace_filter *f, uint64_t tsc)
 		else
 			hi = mid;
 	}
-	return lo < f->windows.found.n && f->windows.found.v[lo].from <= tsc;
+	return lo < f->windows.found.n && f->windows.found.v[lo].from <= tsc
+		       ? &f->windows.found.v[lo]
+		       : NULL;
+}
+
+uint64_t trace_filter_until(const struct trace_filter *f, uint64_t tsc)
+{
+	const struct trace_window *w = f->has_trigger && !f->where ? window_of(f, tsc) : NULL;
+
+	return w ? w->to : tsc;
 }
 
 bool trace_filter_passes(const struct trace_filter *f, const struct trace_event *e)
 {
 	if (e->s.event >= KRON_EVENT_SPECIAL)
 		return true;
-	if (f->has_trigger && !is_in_window(f, e->tsc))
+	if (f->has_trigger && !window_of(f, e->tsc))
 		return false;
 	return !f->where || condition_holds(f->where, e);
 }

@@ -24,6 +24,8 @@ struct filter_options {
 int trace_filter_set(struct trace *t, const struct filter_options *o, struct err *err);
 void trace_filter_free(struct trace_filter *f);
 bool trace_filter_passes(const struct trace_filter *f, const struct trace_event *e);
+/* Of what follows this moment, at which something passes, all of the thread passes up to here. */
+uint64_t trace_filter_until(const struct trace_filter *f, uint64_t tsc);
 /* A name in the condition or the trigger that is unknown to the trace; NULL: there is none. */
 const char *trace_filter_unknown_name(const struct trace_filter *f);
 /* How often the trigger fired. */

@@ -623,6 +623,8 @@ struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 
 static void special(struct pairs *p, struct lane *l, const struct trace_event *e)
 {
+	if (e->tsc > l->last_tsc && !p->t->filter) /* they pass it, whatever it is */
+		l->last_tsc = e->tsc;
 	if (e->s.event == KRON_EVENT_LOST) {
 		l->has_loss = true;
 		l->loss_tsc = e->tsc;
@@ -640,12 +642,12 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	const struct trace_user_event *u;
 
 	l->events++;
-	if (e->tsc > l->last_tsc)
-		l->last_tsc = e->tsc;
 	if (__builtin_expect(e->s.event >= KRON_EVENT_SPECIAL, 0)) {
 		special(p, l, e);
 		return;
 	}
+	if (e->tsc > l->last_tsc)
+		l->last_tsc = e->tsc;
 	if (__builtin_expect(l->child_ended, 0))
 		children_end(p, l, e);
 	if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {
@@ -661,11 +663,22 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 /* Strands that nobody waits for ended when they were left, as far as anyone can know. */
 static void finish_strand(struct pairs *p, struct lane *l, struct strand *s)
 {
-	struct moment last = {l->last_tsc, l->events};
+	struct moment end = {0, l->events};
 
+	if (s->n && !s->is_left)
+		end.tsc = pairs_lane_end(p, l->number);
 	while (s->n)
-		pop(p, l, s, NULL, s->is_left ? s->left : last, s->is_left ? INFERRED : OPEN);
+		pop(p, l, s, NULL, s->is_left ? s->left : end, s->is_left ? INFERRED : OPEN);
 	pairs_retire(p, l, s);
+}
+
+uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
+{
+	struct lane *l = &p->lanes[lane];
+
+	if (!l->end_tsc)
+		l->end_tsc = trace_lane_end(p->t, lane, l->last_tsc);
+	return l->end_tsc;
 }
 
 void pairs_finish_lane(struct pairs *p, uint32_t lane)

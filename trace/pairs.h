@@ -78,7 +78,9 @@ struct pair_counts {
 struct pairs;
 struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink);
 void pairs_feed(struct pairs *p, const struct trace_event *e);
-/* Close what is open in one lane, at its last time, and free its memory. */
+/* No more of this lane will be fed: when what it has open ends (trace_lane_end()). */
+uint64_t pairs_lane_end(struct pairs *p, uint32_t lane);
+/* Close what is open in one lane, and free its memory. */
 void pairs_finish_lane(struct pairs *p, uint32_t lane);
 void pairs_finish(struct pairs *p); /* all lanes */
 const struct trace *pairs_trace(const struct pairs *p);

@@ -456,6 +456,38 @@ def killed(who):
         check_truth(report, edges, read_truth("truth.t"), lost=1)
 
 
+def hangs(how, end):
+    """What does not return lasts until its thread ends, or the recording."""
+    begun = time.monotonic()
+    p, child = start([build("hangs", "hangs.c"), how])
+    ready = time.monotonic()
+    time.sleep(0.5)
+    least = time.monotonic() - ready
+    if end == "killed":
+        os.kill(child, signal.SIGKILL)
+    elif end == "recorder ended":
+        os.kill(p.pid, signal.SIGINT)
+    else:
+        p.stdin.write(b"x")
+        p.stdin.flush()
+    p.wait()
+    most = time.monotonic() - begun
+    report, edges = compare("t")
+    truth = read_truth("truth.t")
+    check_truth(report, edges, truth)
+    total = {r["function"]: r["total_ns"] / 1e9 for r in report}
+    need(most > total["main"] >= least, f"main took {total['main']} s, of {least} to {most}")
+    outer = ("works", "stuck") if how == "main" else ("runs", "works", "stuck")
+    for f in outer:
+        if how == "leaves":  # and was noticed before main's end
+            need(total[f] < total["main"] - 0.2, f"{f} took {total[f]} s, main {total['main']}")
+        else:
+            need(most > total[f] >= least, f"{f} took {total[f]} s, of {least} to {most}")
+    text = run(KRON, "replay", "t")
+    for f in outer:
+        need(re.search(r"\} /\* %s, still running" % f, text), f"replay of {f}: {text}")
+
+
 def main():
     with tap.Suite("nesting") as s:
         for libc in (False, True):
@@ -482,6 +514,11 @@ def main():
         s.case("the last samples only", losses, "wrap")
         s.case("a program that is killed", killed, "program")
         s.case("a recorder that is killed", killed, "recorder")
+        s.case("a program hangs and is killed", hangs, "main", "killed")
+        s.case("a program hangs and the recorder is told to end", hangs, "main", "recorder ended")
+        s.case("a thread hangs while main returns", hangs, "thread", "returned")
+        s.case("a thread hangs and the program is killed", hangs, "thread", "killed")
+        s.case("a thread ends in a call", hangs, "leaves", "returned")
 
 
 main()
