@@ -53,6 +53,12 @@ static inline struct trace_jumps trace_jumps_of(const struct trace *t)
  * nested: other calls of that stack are open inside it, or have been since.
  */
 bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t function, bool nested);
+/*
+ * A linker's stub that binds lazily pushes a few words and jumps to what looks the function up, which pops
+ * them and jumps there: so it exits this little, at most, above where it was entered.  Who has jumped to
+ * the stub goes on in the function.
+ */
+#define TRACE_JUMP_POPPED 64u
 /* Only the very next sample tells where it leads. */
 bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump);
 /* What it leads to in words, NULL when it may be anything. */

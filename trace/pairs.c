@@ -524,9 +524,37 @@ static void exit_from(struct pairs *p, struct lane *l, struct strand *s, uint32_
 	leave_top(p, l, s, e);
 }
 
+/* It has popped what it was told: see TRACE_JUMP_POPPED. */
+static bool exit_above_entry(struct pairs *p, struct lane *l, const struct trace_event *e,
+			     uint32_t function)
+{
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
+	uint32_t sp = e->s.payload, i = 0;
+	struct strand *s = l->cur;
+	struct frame *jumper;
+
+	if (!s)
+		return false;
+	if (strand_holds(s, sp))
+		i = strand_above(s, sp);
+	for (; i < s->n && s->frames[i].sp == sp; i++)
+		if (!s->frames[i].jump)
+			return false; /* that one had ended, too */
+	if (i == s->n || sp - s->frames[i].sp > TRACE_JUMP_POPPED ||
+	    s->frames[i].function != function || s->frames[i].jump)
+		return false;
+	pairs_close_above(p, l, s, i + 1, e, pairs_now(l, e));
+	pop(p, l, s, e, pairs_now(l, e), EXITED);
+	jumper = i && s->frames[i - 1].sp == sp ? &s->frames[i - 1] : NULL;
+	if (jumper && e->jump && trace_jump_is_uncertain(&jumps, jumper->jump))
+		jumper->jump = e->jump & TRACE_JUMP_NUMBER;
+	pairs_retire(p, l, s);
+	return true;
+}
+
 /*
- * An exit at sp without its entry: still, frames of this stack up to sp ended.  But for two that need
- * none: the middle of a function was jumped to, a vfork returns a second time.
+ * An exit at sp without its entry: still, frames of this stack up to sp ended.  But for three: the entry
+ * was a little below; the middle of a function was jumped to; a vfork returns a second time.
  */
 static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 			 const struct trace_event *e, uint32_t function)
@@ -543,6 +571,8 @@ static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 		p->counts.shared++;
 		return;
 	}
+	if (exit_above_entry(p, l, e, function))
+		return;
 	orphan(p, e, function);
 	if (s && strand_holds(s, sp)) {
 		uint32_t keep = strand_above(s, sp);
