@@ -289,6 +289,13 @@ bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump)
 	return j && may_be_anything(j);
 }
 
+bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function)
+{
+	const struct trace_jump *j = jump_of(x, jump);
+
+	return j && j->to == JUMP_TO_INSIDE && j->target == function;
+}
+
 bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t function, bool nested)
 {
 	const struct trace_jump *j = jump_of(x, jump);
@@ -303,13 +310,6 @@ bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t fun
 		if (x->targets[j->target + i] == function)
 			return true;
 	return false;
-}
-
-bool trace_jump_is_inside(const struct trace *t, uint32_t jump, uint32_t function)
-{
-	const struct trace_jump *x = &t->jumps[jump - 1];
-
-	return x->to == JUMP_TO_INSIDE && x->target == function;
 }
 
 const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size)

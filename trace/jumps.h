@@ -26,8 +26,6 @@ struct trace_jump {
 	char *name; /* of JUMP_TO_NAME; else NULL */
 };
 
-/* Does the jump lead into the middle of this function?  jump: trace_event.jump, not 0. */
-bool trace_jump_is_inside(const struct trace *t, uint32_t jump, uint32_t function);
 /*
  * The jump of a call that has exited by it, for whoever follows calls: trace_event.jump, and what has
  * happened since.  0: it has not.
@@ -61,7 +59,9 @@ bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t fun
 #define TRACE_JUMP_POPPED 64u
 /* Only the very next sample tells where it leads. */
 bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump);
-/* What it leads to in words, NULL when it may be anything. */
+/* Does it lead into the middle of this function? */
+bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function);
+/* What it leads to in words, NULL when it may be anything.  jump: trace_event.jump, not 0. */
 const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size);
 
 /*

@@ -267,10 +267,10 @@ static void jump_away(struct pairs *p, struct strand *s, const struct trace_even
 static bool has_jumped_inside(const struct pairs *p, const struct strand *s, uint32_t sp,
 			      uint32_t function)
 {
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
 	uint32_t jump = s->n ? s->frames[s->n - 1].jump : 0;
 
-	return jump && strand_top(s) == sp &&
-	       trace_jump_is_inside(p->t, jump & TRACE_JUMP_NUMBER, function);
+	return jump && strand_top(s) == sp && trace_jump_is_inside(&jumps, jump, function);
 }
 
 /* Samples are lost: what comes next need not be what it jumped to. */
@@ -529,9 +529,10 @@ static bool exit_above_entry(struct pairs *p, struct lane *l, const struct trace
 			     uint32_t function)
 {
 	const struct trace_jumps jumps = trace_jumps_of(p->t);
-	uint32_t sp = e->s.payload, i = 0;
+	uint32_t sp = e->s.payload, i = 0, own;
 	struct strand *s = l->cur;
 	struct frame *jumper;
+	bool is_next;
 
 	if (!s)
 		return false;
@@ -540,13 +541,17 @@ static bool exit_above_entry(struct pairs *p, struct lane *l, const struct trace
 	for (; i < s->n && s->frames[i].sp == sp; i++)
 		if (!s->frames[i].jump)
 			return false; /* that one had ended, too */
-	if (i == s->n || sp - s->frames[i].sp > TRACE_JUMP_POPPED ||
-	    s->frames[i].function != function || s->frames[i].jump)
+	for (own = i; own < s->n; own++)
+		if (s->frames[own].function == function && !s->frames[own].jump)
+			break;
+	if (own == s->n || sp - s->frames[own].sp > TRACE_JUMP_POPPED)
 		return false;
-	pairs_close_above(p, l, s, i + 1, e, pairs_now(l, e));
-	pop(p, l, s, e, pairs_now(l, e), EXITED);
 	jumper = i && s->frames[i - 1].sp == sp ? &s->frames[i - 1] : NULL;
-	if (jumper && e->jump && trace_jump_is_uncertain(&jumps, jumper->jump))
+	is_next = jumper && own == i && !(jumper->jump & TRACE_JUMP_STALE);
+	pairs_close_above(p, l, s, own + 1, e, pairs_now(l, e));
+	pop(p, l, s, e, pairs_now(l, e), EXITED);
+	pairs_close_above(p, l, s, i, e, pairs_now(l, e));
+	if (is_next && e->jump && trace_jump_is_uncertain(&jumps, jumper->jump))
 		jumper->jump = e->jump & TRACE_JUMP_NUMBER;
 	pairs_retire(p, l, s);
 	return true;

@@ -359,8 +359,8 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 /* Where this function is among those at sp that have jumped to one another; njumpers: it is not. */
 static uint32_t find_jumper(const struct trigger_state *s, uint32_t sp, uint32_t function)
 {
-	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp == sp;)
-		if (s->jumpers[i].function == function)
+	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp <= sp;)
+		if (s->jumpers[i].sp == sp && s->jumpers[i].function == function)
 			return i;
 	return s->njumpers;
 }
@@ -371,29 +371,61 @@ static void drop_jumpers(struct trigger_state *s, uint32_t up_to)
 		s->njumpers--;
 }
 
-static void add_jumper(struct trigger_state *s, const struct trace_event *e)
+static struct trigger_jumper *last_jumper_at(const struct trigger_state *s, uint32_t sp)
+{
+	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp <= sp;)
+		if (s->jumpers[i].sp == sp)
+			return &s->jumpers[i];
+	return NULL;
+}
+
+/* Who has jumped to what binds lazily goes on in what that jumps to (pairs.c). */
+static uint32_t jump_of_binder(const struct trigger *g, uint32_t jump, const struct trace_event *e)
+{
+	return e->jump && trace_jump_is_uncertain(&g->jumps, jump) ? e->jump : jump;
+}
+
+static void add_jumper(const struct trigger *g, struct trigger_state *s,
+		       const struct trace_event *e)
 {
 	uint32_t sp = e->s.payload, function = e->s.event / 2;
 
+	struct trigger_jumper *last = last_jumper_at(s, sp);
+
 	drop_jumpers(s, sp - 1);
-	if (s->njumpers && s->jumpers[s->njumpers - 1].callee != function)
+	if (last && last->binder == function) {
+		last->jump = jump_of_binder(g, last->jump, e);
+		last->binder = UINT32_MAX;
+		return;
+	}
+	if (last && last->callee != function)
 		drop_jumpers(s, sp);
+	if (s->njumpers && s->jumpers[s->njumpers - 1].binder == function)
+		s->jumpers[s->njumpers - 1].binder = UINT32_MAX; /* it bound somebody else's */
 	if (!s->jumpers)
 		s->jumpers = xcalloc(TRIGGER_JUMPERS, sizeof(*s->jumpers));
 	if (s->njumpers == TRIGGER_JUMPERS) {
 		s->njumpers /= 2;
 		memmove(s->jumpers, s->jumpers + s->njumpers, s->njumpers * sizeof(*s->jumpers));
 	}
-	s->jumpers[s->njumpers++] = (struct trigger_jumper){sp, function, e->jump, UINT32_MAX};
+	s->jumpers[s->njumpers++] = (struct trigger_jumper){
+		.sp = sp,
+		.function = function,
+		.jump = e->jump,
+		.callee = UINT32_MAX,
+		.binder = UINT32_MAX,
+	};
 }
 
 /* An entry: what the last one has led to? */
 static void see_entry(const struct trigger *g, struct trigger_state *s, const struct trace_event *e)
 {
 	uint32_t sp = e->s.payload, function = e->s.event / 2;
-	struct trigger_jumper *last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
+	struct trigger_jumper *last;
 
-	if (last && last->sp == sp && last->callee == UINT32_MAX &&
+	drop_jumpers(s, sp - 1);
+	last = last_jumper_at(s, sp);
+	if (last && last->callee == UINT32_MAX &&
 	    trace_jump_goes_on(&g->jumps, last->jump, function, false)) {
 		last->callee = function;
 		s->njumpers = (uint8_t)find_jumper(s, sp, function);
@@ -402,8 +434,12 @@ static void see_entry(const struct trigger *g, struct trigger_state *s, const st
 		return;
 	}
 	drop_jumpers(s, sp);
-	if (s->njumpers)
-		s->jumpers[s->njumpers - 1].jump |= TRACE_JUMP_STALE;
+	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
+	if (!last || last->callee != UINT32_MAX)
+		return;
+	if (!(last->jump & TRACE_JUMP_STALE) && last->sp - sp <= TRACE_JUMP_POPPED)
+		last->binder = function;
+	last->jump |= TRACE_JUMP_STALE;
 }
 
 /* After the waits have seen it. */
@@ -415,15 +451,14 @@ static void follow_jumps(const struct trigger *g, struct trigger_state *s,
 	if (!e->s.payload)
 		return;
 	if (e->jump)
-		add_jumper(s, e);
+		add_jumper(g, s, e);
 	else if (e->s.event & 1)
 		drop_jumpers(s, e->s.payload);
 	else if (s->njumpers)
 		see_entry(g, s, e);
 	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
 	find_open_sp(g, s);
-	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE) &&
-		     trace_jump_is_uncertain(&g->jumps, last->jump);
+	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE);
 }
 
 /*
@@ -433,6 +468,7 @@ static void follow_jumps(const struct trigger *g, struct trigger_state *s,
 static bool goes_on(const struct trigger *g, const struct trigger_state *s, struct trigger_wait *w,
 		    const struct trace_event *e)
 {
+	const struct trigger_jumper *last = last_jumper_at(s, w->sp);
 	uint32_t function = e->s.event / 2, again;
 	bool is_exit = e->s.event & 1;
 
@@ -440,6 +476,12 @@ static bool goes_on(const struct trigger *g, const struct trigger_state *s, stru
 		w->jump = is_exit && function == w->runs ? e->jump : 0;
 		return w->jump != 0;
 	}
+	if (is_exit && last && last->binder == function) {
+		w->jump = jump_of_binder(g, w->jump, e);
+		return true;
+	}
+	if (is_exit && e->jump && w->jump & TRACE_JUMP_STALE)
+		return !trace_jump_is_inside(&g->jumps, w->jump, function); /* binds, it seems */
 	again = find_jumper(s, w->sp, function);
 	if (is_exit || !trace_jump_goes_on(&g->jumps, w->jump, function, false) ||
 	    (again < s->njumpers && again <= find_jumper(s, w->sp, w->called)))

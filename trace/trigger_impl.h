@@ -45,6 +45,8 @@ struct trigger_jumper {
 	uint32_t sp, function;
 	uint32_t jump;   /* as trigger_wait.jump */
 	uint32_t callee; /* what it has gone on in; UINT32_MAX: not known, or not yet */
+	uint32_t
+		binder; /* what its jump led to, if that binds lazily (TRACE_JUMP_POPPED); or UINT32_MAX */
 };
 #define TRIGGER_JUMPERS 32u
 

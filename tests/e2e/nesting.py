@@ -372,6 +372,29 @@ def tails_last():
             need(kron_json("info", "--json", "w")["trigger_ns"], f"{f}>2ms did not fire")
 
 
+def tails_bound():
+    """Whether the linker binds a function at the start or between a jump and what that leads to."""
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC", "-fplt", "-Wl,-z,lazy")
+    program = build("lazy_tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN", "-fplt", "-Wl,-z,lazy")
+    shows_jumps(program, "wait_sleep", "over")
+    calls = {}
+    for bind_now in ("1", ""):
+        os.environ["LD_BIND_NOW"] = bind_now
+        truth = record("t", [program, "10"], "-L", "*", "-F", "*")
+        report, edges = compare("t")
+        check_truth(report, edges, truth)
+        for caller, f in (("wait_sleep", "usleep"), ("over", "lib_leaf"), ("lib_over", "lib_leaf")):
+            n = sum(r["calls"] for r in edges if (r["caller"], r["function"]) == (caller, f))
+            need(n == sum(r["calls"] for r in report if r["function"] == caller), f"{caller} called {f} {n} times")
+        resolved = [r for r in report if r["function"].startswith("_dl_runtime_resolve")]
+        need(bool(resolved) == (not bind_now), f"LD_BIND_NOW={bind_now}: {resolved}")
+        need(not re.search(r"_dl_runtime_resolve\w*, no (entry|exit)", run(KRON, "replay", "t")), "it is not paired")
+        calls[bind_now] = {r["function"]: r["calls"] for r in report
+                           if "/ld-linux" not in r["module"] and not r["module"].startswith("ld-linux")}
+    del os.environ["LD_BIND_NOW"]
+    need(calls["1"] == calls[""], f"{set(calls['1'].items()) ^ set(calls[''].items())}")
+
+
 def unwound(alternate, libc):
     truth = record("t", [build("unwound", "unwound.cc"), *(["x"] if alternate else [])], *(LIBC if libc else []))
     check_truth(*compare("t"), truth)
@@ -510,6 +533,7 @@ def main():
         s.case("--tail-calls flat", tails_flat)
         s.case("conditions and triggers on an exit by a jump", tails_found)
         s.case("triggers on calls that go on by a jump", tails_last)
+        s.case("tail calls that are bound lazily", tails_bound)
         s.case("losses", losses, "discard")
         s.case("the last samples only", losses, "wrap")
         s.case("a program that is killed", killed, "program")

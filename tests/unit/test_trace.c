@@ -640,9 +640,9 @@ static void exits_by_jumps(void **state)
 		jump |= TRACE_JUMP_LOST;
 		assert_false(trace_jump_goes_on(&x, jump, function, false));
 	}
+	assert_true(trace_jump_is_inside(&x, 6, 3));
+	assert_false(trace_jump_is_inside(&x, 6, 1));
 	trace_jumps_free(&x);
-	assert_true(trace_jump_is_inside(t, 6, 3));
-	assert_false(trace_jump_is_inside(t, 6, 1));
 	assert_true(t->damaged >= 6); /* with the line "x" */
 	/* to everybody it is the function's exit */
 	e.s.event = KRON_EVENT_JUMP(5);
