@@ -31,7 +31,7 @@ struct pair_call {
 	uint64_t entry_tsc, exit_tsc; /* entry <= exit */
 	uint64_t children_tsc;        /* time inside direct callees, <= exit - entry */
 	bool inferred;                /* the end was not seen: closed by inference */
-	bool open;                    /* still running when the trace ended */
+	bool open;                    /* still running after the last event: trace_lane_end() */
 	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
 	bool recursive;  /* the same function is further up on this stack */
 	bool spans_loss; /* samples were lost between entry and exit */
