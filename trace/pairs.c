@@ -541,11 +541,12 @@ static bool exit_above_entry(struct pairs *p, struct lane *l, const struct trace
 	for (; i < s->n && s->frames[i].sp == sp; i++)
 		if (!s->frames[i].jump)
 			return false; /* that one had ended, too */
-	for (own = i; own < s->n; own++)
+	for (own = i;; own++) {
+		if (own == s->n || sp - s->frames[own].sp > TRACE_JUMP_POPPED)
+			return false;
 		if (s->frames[own].function == function && !s->frames[own].jump)
 			break;
-	if (own == s->n || sp - s->frames[own].sp > TRACE_JUMP_POPPED)
-		return false;
+	}
 	jumper = i && s->frames[i - 1].sp == sp ? &s->frames[i - 1] : NULL;
 	is_next = jumper && own == i && !(jumper->jump & TRACE_JUMP_STALE);
 	pairs_close_above(p, l, s, own + 1, e, pairs_now(l, e));
