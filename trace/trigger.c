@@ -140,6 +140,7 @@ void trigger_free(struct trigger *g)
 	free_steps(g);
 	vec_free(&g->waits);
 	trace_jumps_free(&g->jumps);
+	xfree(g->cycles);
 	vec_for(&g->states, s)
 		xfree(s->jumpers);
 	vec_free(&g->states);
@@ -217,11 +218,68 @@ static void make_table(struct trigger *g, const struct trace *t)
 	}
 }
 
+/* May the jump lead to a function that is marked?  Through a pointer it leads anywhere. */
+static bool leads_to_marked(const struct trigger *g, size_t i, const bool *marked)
+{
+	const struct trace_jump *j = &g->jumps.v[i];
+
+	if (trace_jump_is_uncertain(&g->jumps, (uint32_t)i + 1))
+		return true;
+	if (j->to == JUMP_TO_FUNCTION)
+		return j->target < g->nevents / 2 && marked[j->target];
+	for (uint32_t k = 0; j->to == JUMP_TO_NAME && k < j->ntargets; k++)
+		if (g->jumps.targets[j->target + k] < g->nevents / 2 &&
+		    marked[g->jumps.targets[j->target + k]])
+			return true;
+	return false;
+}
+
+/*
+ * Who jumps in a circle with FUNC: only of those it matters who has jumped before FUNC was entered.
+ * `marked` begins with FUNC, and grows by whoever may come to it.  A long way is taken for a circle.
+ */
+static void find_cycles(struct trigger *g)
+{
+	uint8_t last = (uint8_t)(1u << (g->nsteps - 1));
+	uint32_t n = g->nevents / 2;
+	bool *marked = xcalloc(n + 1ul, sizeof(*marked));
+	bool grows = true, jumps = false;
+
+	for (uint32_t f = 0; f < n; f++)
+		marked[f] = g->by_event[KRON_EVENT_ENTRY(f)] & last;
+	for (size_t i = 0; i < g->jumps.n; i++) {
+		uint32_t f = g->jumps.v[i].function;
+
+		jumps |= f < n && marked[f]; /* else FUNC comes to nobody */
+	}
+	for (int turns = 0; jumps && grows && turns < 16; turns++) {
+		grows = false;
+		for (size_t i = 0; i < g->jumps.n; i++) {
+			uint32_t f = g->jumps.v[i].function;
+
+			if (f >= n || marked[f] || !leads_to_marked(g, i, marked))
+				continue;
+			marked[f] = grows = true;
+		}
+	}
+	g->cycles = xcalloc(g->jumps.n + 1, sizeof(*g->cycles));
+	for (size_t i = 0; jumps && i < g->jumps.n; i++) {
+		uint32_t f = g->jumps.v[i].function;
+
+		g->cycles[i] = grows || (f < n && marked[f]);
+	}
+	xfree(marked);
+}
+
 static void take_jumps(struct trigger *g, const struct trace *t)
 {
 	trace_jumps_free(&g->jumps);
-	if (g->kind == TRIGGER_CALL)
-		trace_jumps_copy(&g->jumps, t);
+	xfree(g->cycles);
+	g->cycles = NULL;
+	if (g->kind != TRIGGER_CALL)
+		return;
+	trace_jumps_copy(&g->jumps, t);
+	find_cycles(g);
 }
 
 void trigger_bind_names(struct trigger *g, const struct trace *t)
@@ -334,6 +392,11 @@ static bool is_step_met(const struct trigger_step *step, const struct trace_even
 	       (!step->also || condition_holds(step->also, e));
 }
 
+static bool is_in_cycle(const struct trigger *g, uint32_t jump)
+{
+	return jump - 1 < g->jumps.n && g->cycles[jump - 1];
+}
+
 uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 		     const struct trace_event *e)
 {
@@ -347,7 +410,7 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 			out |= (uint8_t)(1u << k);
 	if (bits & TRIGGER_ENDS && g->ends && condition_holds(g->ends, e))
 		out |= TRIGGER_ENDS;
-	if (e->jump && g->kind == TRIGGER_CALL)
+	if (e->jump && g->kind == TRIGGER_CALL && is_in_cycle(g, e->jump))
 		out |= TRIGGER_JUMP;
 	return out;
 }
@@ -379,6 +442,16 @@ static struct trigger_jumper *last_jumper_at(const struct trigger_state *s, uint
 	return NULL;
 }
 
+static bool is_waited_for(const struct trigger *g, const struct trigger_state *s, uint32_t sp)
+{
+	const struct trigger_wait *w;
+
+	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
+		if (w->sp == sp)
+			return true;
+	return false;
+}
+
 /* Who has jumped to what binds lazily goes on in what that jumps to (pairs.c). */
 static uint32_t jump_of_binder(const struct trigger *g, uint32_t jump, const struct trace_event *e)
 {
@@ -402,6 +475,8 @@ static void add_jumper(const struct trigger *g, struct trigger_state *s,
 		drop_jumpers(s, sp);
 	if (s->njumpers && s->jumpers[s->njumpers - 1].binder == function)
 		s->jumpers[s->njumpers - 1].binder = UINT32_MAX; /* it bound somebody else's */
+	if (!is_in_cycle(g, e->jump) && !is_waited_for(g, s, sp))
+		return;
 	if (!s->jumpers)
 		s->jumpers = xcalloc(TRIGGER_JUMPERS, sizeof(*s->jumpers));
 	if (s->njumpers == TRIGGER_JUMPERS) {

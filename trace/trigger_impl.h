@@ -72,6 +72,7 @@ struct trigger {
 	uint64_t limit; /* in ticks */
 
 	struct trace_jumps jumps;
+	bool *cycles;      /* CALL, by jump: it may be on a way by jumps from FUNC to FUNC */
 	uint8_t *by_event; /* enum below; two tables, as trigger_wants has them */
 	uint32_t nevents;
 	VEC(struct trigger_state) states; /* by lane; across threads there is one */
