@@ -215,9 +215,9 @@ static void clock_of_samples(void *ctx, struct time_point *t)
 		time_point_take(t);
 }
 
-static void note_exit(void *ctx, pid_t pid, uint64_t ticks)
+static void note_exit(void *ctx, pid_t pid, pid_t tid, uint64_t ticks)
 {
-	tasks_note_exit(ctx, pid, ticks);
+	tasks_note_exit(ctx, pid, tid, ticks);
 }
 
 int collector_watch_switches(struct collector *c, enum collector_switches want, struct err *err)
@@ -290,6 +290,7 @@ char *collector_environment(const struct collector *c, const char *runtime_path)
 
 static void close_board(struct collector *c)
 {
+	drain_notice_gates(&c->drain, true);
 	segment_set_sampling(&c->seg, false);
 	__atomic_store_n(&c->seg.ctl->closing, 1, __ATOMIC_RELEASE);
 	segment_wake_waiters(&c->seg);

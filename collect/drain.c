@@ -15,8 +15,10 @@
 #include "collect/drain.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <x86intrin.h>
 
 #include "base/log.h"
 #include "board/model/holes.h"
@@ -340,6 +342,8 @@ static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dea
 	if (advice != WATCH_TAKE && (full || o.dead))
 		chunk_count(c, &n);
 	verdict = advice == WATCH_TAKE ? CHUNK_TAKE : judge_chunk(d, word, c, &n, &o);
+	if (o.dead)
+		tasks_note_thread_end(d->tasks, &o);
 	if (verdict == CHUNK_TAKE)
 		return has_news(d, c, &n) ? put_pending(d, i, &o, &n) : done_with(d, i, n.nbytes);
 	if (verdict == CHUNK_TO_FULL)
@@ -368,6 +372,28 @@ static void set_free_count_right(struct drain *d)
 }
 
 /* ---- rounds ---- */
+
+/*
+ * Whoever closes a gate, a probe, `kron ctl` or we ourselves: what runs on may go unseen from then on.
+ * Readers must know when that was; that it was between two rounds will do.
+ */
+void drain_notice_gates(struct drain *d, bool last)
+{
+	const struct kron_ctl *ctl = d->seg->ctl;
+	uint32_t before = __atomic_load_n(&d->gates, __ATOMIC_ACQUIRE),
+		 now = __atomic_load_n(&ctl->filter, __ATOMIC_ACQUIRE) & 0xffff;
+
+	if (__atomic_load_n(&d->gates_done, __ATOMIC_ACQUIRE))
+		return;
+	if (!(__atomic_load_n(&ctl->csr, __ATOMIC_ACQUIRE) & KRON_CSR_SAMPLING))
+		now = 0;
+	__atomic_store_n(&d->gates, before | now, __ATOMIC_RELEASE);
+	if (before & ~now)
+		journal_session(d->journal, "closed_tsc", "%" PRIu64,
+				board_clock_ticks(d->tasks->clock, __rdtsc()));
+	if (last || before & ~now) /* Release: no round looks any more once we close them */
+		__atomic_store_n(&d->gates_done, true, __ATOMIC_RELEASE);
+}
 
 /* Close the gates at the first failed write: from here on samples would only be lost. */
 static void notice_disk(struct drain *d)
@@ -418,6 +444,7 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	    segment_procs_ready(d->seg) / 4)
 		segment_grow_procs(d->seg);
 	tasks_look(d->tasks, dead, thorough);
+	drain_notice_gates(d, false);
 	if (notice_cut(d))
 		return 0;
 	moved += drain_switches(d, false);
@@ -526,6 +553,7 @@ int drain_start(struct drain *d, struct err *err)
 	d->next_dead_ns = now_ns() + DEAD_EVERY_MS * MS;
 	d->next_thorough_ns = now_ns() + THOROUGH_EVERY_MS * MS;
 	d->next_count_ns = d->next_thorough_ns;
+	drain_notice_gates(d, false);
 	code = pthread_create(&d->thread, NULL, drain_thread, d);
 	if (code)
 		return err_set(err, code, "cannot start a thread: %s", strerror(code));
@@ -583,6 +611,7 @@ void drain_all(struct drain *d)
 		    !take_from_wrapping(d, i, &word) || (d->watch && watch_has(d->watch, i)))
 			continue;
 		tasks_of_chunk(d->tasks, word, false, &o);
+		tasks_note_thread_end(d->tasks, &o);
 		chunk_count(c, &n);
 		if (has_news(d, c, &n))
 			put_pending(d, i, &o, &n);

@@ -59,6 +59,8 @@ struct drain {
 	struct time_point start; /* of the recording; 0: do not estimate the clock's rate */
 	bool disk_failed;        /* the journal failed and the gates are closed */
 	bool cut;                /* the segment was cut off (segment_is_cut), likewise */
+	uint32_t gates;          /* atomic: that were open, a bit each */
+	bool gates_done;         /* atomic: one was closed, or the recording ends */
 	bool ending;             /* drain_all(): nobody will claim a chunk any more */
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;
@@ -71,6 +73,8 @@ struct drain {
 
 void drain_init(struct drain *d, struct segment *seg, struct journal *j, struct tasks *t);
 int drain_start(struct drain *d, struct err *err);
+/* Before the gates are closed because the recording ends. */
+void drain_notice_gates(struct drain *d, bool last);
 /* Ends the thread; what is left is drain_all()'s.  stop() waits, ask_to_stop() does not. */
 void drain_ask_to_stop(struct drain *d);
 void drain_stop(struct drain *d);

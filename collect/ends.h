@@ -27,7 +27,7 @@ struct ends_process {
 	uint32_t next; /* of the unused: id of the next one */
 };
 
-struct ends_exit { /* of the last thread so far */
+struct ends_exit { /* of a thread, or of a process' last one so far */
 	pid_t pid;
 	uint64_t ticks;
 };
@@ -37,7 +37,8 @@ struct ends {
 	uint32_t open, limit;
 	uint32_t unused;
 	VEC(struct ends_process) v;
-	struct ends_exit *exits; /* by pid, a hash whose older entries give way; NULL: none come */
+	/* by pid and by thread id, hashes whose older entries give way; NULL: none come */
+	struct ends_exit *exits, *thread_exits;
 };
 
 void ends_init(struct ends *e);
@@ -52,8 +53,10 @@ uint64_t ends_when(const struct ends *e, uint32_t id);
 
 /* The kernel's records of exits will come. */
 void ends_expect_exits(struct ends *e);
-void ends_note_exit(struct ends *e, pid_t pid, uint64_t ticks);
+void ends_note_exit(struct ends *e, pid_t pid, pid_t tid, uint64_t ticks);
 /* When the last thread so far has ended of the process that began at `since`; 0: unknown. */
 uint64_t ends_exit_of(const struct ends *e, pid_t pid, uint64_t since);
+/* When the last thread so far with this id ended; 0: unknown. */
+uint64_t ends_thread_exit_of(const struct ends *e, pid_t tid);
 
 #endif

@@ -36,7 +36,7 @@ struct ring {
 
 struct exited { /* a thread of this process */
 	uint64_t ns;
-	pid_t pid;
+	pid_t pid, tid;
 };
 
 struct switches {
@@ -245,8 +245,8 @@ static bool take_exit(struct switches *s, const struct exit_record *v)
 {
 	if (v->time > s->now.mono_ns)
 		return false;
-	if (s->on_exit && (int32_t)v->pid > 0)
-		*vec_push(&s->exits) = (struct exited){v->time, (pid_t)v->pid};
+	if (s->on_exit && (int32_t)v->pid > 0 && (int32_t)v->tid > 0)
+		*vec_push(&s->exits) = (struct exited){v->time, (pid_t)v->pid, (pid_t)v->tid};
 	return true;
 }
 
@@ -322,7 +322,7 @@ bool switches_round(struct switches *s, struct journal *j, bool last)
 	vec_for(&s->batch, v)
 		v->tsc = to_tsc(s, v->tsc);
 	vec_for(&s->exits, x)
-		s->on_exit(s->on_exit_ctx, x->pid, to_tsc(s, x->ns));
+		s->on_exit(s->on_exit_ctx, x->pid, x->tid, to_tsc(s, x->ns));
 	s->exits.n = 0;
 	if (s->batch.n) {
 		qsort(s->batch.v, s->batch.n, sizeof(*s->batch.v), by_time);

@@ -33,7 +33,7 @@ int switches_open(struct switches **out, switches_clock_fn clock, void *ctx, str
 bool switches_round(struct switches *s, struct journal *j, bool last);
 /* Tell when threads end, too, on the samples' clock: the last one of a process is its end.  Called
  * in switches_round(). */
-typedef void (*switches_exit_fn)(void *ctx, pid_t pid, uint64_t ticks);
+typedef void (*switches_exit_fn)(void *ctx, pid_t pid, pid_t tid, uint64_t ticks);
 void switches_on_exit(struct switches *s, switches_exit_fn fn, void *ctx);
 struct switches_count {
 	uint64_t records, lost; /* lost: the kernel had no room */

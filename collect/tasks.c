@@ -47,6 +47,7 @@ struct task_note {
 struct task_thread {
 	uint64_t key; /* uid << 22 | tid, 0 = empty */
 	uint32_t seen;
+	bool is_over; /* and its end was noted */
 	char name[20];
 };
 
@@ -163,6 +164,7 @@ void tasks_free(struct tasks *t)
 	xfree(t->slot);
 	xfree(t->tables);
 	xfree(t->threads);
+	vec_free(&t->thread_ends);
 	xfree(t->fork_parent);
 	ends_free(&t->ends);
 	t->slot = NULL;
@@ -213,10 +215,10 @@ void tasks_expect_exits(struct tasks *t)
 	ends_expect_exits(&t->ends);
 }
 
-void tasks_note_exit(struct tasks *t, pid_t pid, uint64_t ticks)
+void tasks_note_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t ticks)
 {
 	pthread_mutex_lock(&t->lock);
-	ends_note_exit(&t->ends, pid, ticks);
+	ends_note_exit(&t->ends, pid, tid, ticks);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -757,17 +759,16 @@ static void read_thread_name(const struct chunk_owner *o, char *name, size_t siz
 	xfree(comm);
 }
 
-void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
+/* Made if it is new; NULL: no room for more. */
+static struct task_thread *thread_of(struct tasks *t, const struct chunk_owner *o)
 {
-	char name[20], uid[16], tid[16];
-	const char *fields[] = {"T", uid, tid, name};
 	uint64_t key = (uint64_t)o->uid << KRON_SOURCE_TID_BITS | (uint32_t)o->tid;
 	struct task_thread *th;
 
 	if (o->task && o->task->unnamed)
 		list_after_all(t, o->task);
 	if (!key || t->nthreads == THREADS_MAX)
-		return;
+		return NULL;
 	if (2 * t->nthreads >= t->threads_cap)
 		grow_threads(t);
 	th = find_thread(t, key);
@@ -775,6 +776,30 @@ void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
 		th->key = key;
 		t->nthreads++;
 	}
+	return th;
+}
+
+/* ended: 0: not known */
+static void write_thread(struct tasks *t, const struct task_thread *th, uint64_t ended)
+{
+	char uid[16], tid[16], end[24];
+	const char *fields[] = {"T", uid, tid, th->name, end};
+
+	snprintf(uid, sizeof(uid), "%u", (uint32_t)(th->key >> KRON_SOURCE_TID_BITS));
+	snprintf(tid, sizeof(tid), "%u", (uint32_t)th->key & KRON_SOURCE_TID_MASK);
+	snprintf(end, sizeof(end), "%" PRIu64, ended);
+	journal_line(t->journal, "tasks", fields, ended ? 5 : 4);
+}
+
+void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
+{
+	struct task_thread *th = thread_of(t, o);
+	char name[20];
+
+	if (!th)
+		return;
+	if (!o->dead)
+		th->is_over = false; /* another one has its number by now */
 	th->seen++;
 	/* Names change, mostly soon after the start: ask again, ever more rarely. */
 	if ((th->seen & (th->seen - 1)) || !o->task)
@@ -784,9 +809,45 @@ void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
 	if (!strcmp(name, th->name) && !(t->all_threads && th->seen == 1))
 		return;
 	memcpy(th->name, name, sizeof(name));
-	snprintf(uid, sizeof(uid), "%u", o->uid);
-	snprintf(tid, sizeof(tid), "%d", o->tid);
-	journal_line(t->journal, "tasks", fields, 4);
+	write_thread(t, th, 0);
+}
+
+/* ---- the end of a thread ---- */
+
+void tasks_note_thread_end(struct tasks *t, const struct chunk_owner *o)
+{
+	struct task_thread *th;
+
+	/* of others the kernel has another number */
+	if (!o->dead || !o->task || o->task->foreign)
+		return;
+	th = thread_of(t, o);
+	if (!th || th->is_over)
+		return;
+	th->is_over = true;
+	*vec_push(&t->thread_ends) =
+		(struct task_thread_end){.key = th->key,
+					 .noticed = board_clock_ticks(t->clock, __rdtsc()),
+					 .dead = o->task->dead};
+}
+
+/* Last: nothing more is known of it later. */
+static void write_thread_ends(struct tasks *t, bool last)
+{
+	size_t kept = 0;
+
+	vec_for(&t->thread_ends, x) {
+		uint64_t exact =
+			ends_thread_exit_of(&t->ends, (pid_t)(x->key & KRON_SOURCE_TID_MASK));
+
+		if (!exact && t->ends.exits && !last && !x->waited) {
+			x->waited = true;
+			t->thread_ends.v[kept++] = *x;
+		} else if (exact || !x->dead) {
+			write_thread(t, find_thread(t, x->key), exact ? exact : x->noticed);
+		}
+	}
+	t->thread_ends.n = kept;
 }
 
 /* ---- the end of a process ---- */
@@ -864,6 +925,7 @@ static bool has_time(const struct tasks *t, const struct task *k)
 void tasks_release(struct tasks *t, bool last)
 {
 	pthread_mutex_lock(&t->lock);
+	write_thread_ends(t, last);
 	for (uint32_t i = 0; i < t->slots_used; i++) {
 		const struct task *k = &t->slot[i];
 

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/vec.h"
 #include "collect/ends.h"
 #include "collect/journal.h"
 #include "collect/machine.h"
@@ -60,6 +61,13 @@ struct task_end { /* of a process that has ended */
 	uint64_t ticks;
 };
 
+struct task_thread_end {
+	uint64_t key;     /* task_thread's */
+	uint64_t noticed; /* it was gone then, on the clock of the samples */
+	bool dead;        /* its process, too: that says it, unless it is known better */
+	bool waited;      /* the kernel's records were read since */
+};
+
 struct task_note;   /* an announced process whose slot was not seen yet */
 struct task_thread; /* a thread that has written samples */
 
@@ -80,9 +88,10 @@ struct tasks {
 	struct task_note *notes;
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
-	uint32_t *fork_parent; /* by uid, 0 = none: outlives the slots */
-	uint32_t fork_parents; /* uids that it has room for */
-	const uint32_t *known; /* recover: uids that have a P record, sorted */
+	VEC(struct task_thread_end) thread_ends; /* not written yet */
+	uint32_t *fork_parent;                   /* by uid, 0 = none: outlives the slots */
+	uint32_t fork_parents;                   /* uids that it has room for */
+	const uint32_t *known;                   /* recover: uids that have a P record, sorted */
 	size_t nknown;
 	bool all_threads;                /* T records also of threads whose name nobody knows */
 	const struct board_clock *clock; /* of the times that are written; NULL: the counter's */
@@ -101,7 +110,7 @@ void tasks_note_ends(struct tasks *t);
 
 /* The kernel's records of exits will come: then E records wait for a round of them. */
 void tasks_expect_exits(struct tasks *t);
-void tasks_note_exit(struct tasks *t, pid_t pid, uint64_t ticks);
+void tasks_note_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t ticks);
 
 /*
  * A process said HELLO: pid is ours, its_pid what it calls itself.  Call before answering.
@@ -144,6 +153,10 @@ struct chunk_owner {
 void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_owner *out);
 /* Samples of this owner are being written: name its thread. */
 void tasks_name_thread(struct tasks *t, const struct chunk_owner *o);
+
+/* A chunk that it had begun is taken from a thread that is gone: when it ended becomes part of its T
+ * record.  Threads that end with their process need none. */
+void tasks_note_thread_end(struct tasks *t, const struct chunk_owner *o);
 
 /* E records for all that are dead and have nothing left; clears the `left` marks first set by
  * the drain.  last: all that can be known of their ends is known. */

@@ -30,7 +30,9 @@
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended
- *                 T uid tid name                      name of a thread
+ *                 T uid tid name end_tsc              name of a thread, and when it ended; often
+ *                                                     without the latter, for it lives, or nobody
+ *                                                     knows
  *                 U pid reason                        a program that ran untraced
  *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them;
  *               and pads between them, of which only magic and nbytes count
@@ -102,6 +104,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   start_tsc, start_mono_ns, start_real_ns      first calibration point; "tsc" is the clock
  *                  of the samples: the processor's counter, on bus exact the board's timestamp
  *   end_tsc, end_mono_ns                         last one; absent = the collector was killed
+ *   closed_tsc     from here on gates were closed that had been open: there may be no samples of what
+ *                  runs on; absent: that was not seen
  *   tsc_hz         from the two points, or estimated at start
  *   switches       "yes", or why no context switches were recorded
  *   switches_lost  records of them that the kernel had no room for

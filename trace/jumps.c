@@ -242,25 +242,74 @@ uint32_t trace_number_of(const struct trace *t, uint32_t event)
 	return e.s.event / 2;
 }
 
-enum trace_leads trace_jump_leads(const struct trace *t, uint32_t jump, uint32_t function)
-{
-	const struct trace_jump *x = &t->jumps[jump - 1];
+/* ---- where they lead ---- */
 
-	if (x->to == JUMP_TO_ANYTHING || x->by_resolver)
-		return LEADS_PERHAPS;
-	if (x->to == JUMP_TO_FUNCTION)
-		return x->target == function ? LEADS_THERE : LEADS_ELSEWHERE;
-	for (uint32_t i = 0; x->to == JUMP_TO_NAME && i < x->ntargets; i++)
-		if (t->jump_targets[x->target + i] == function)
-			return LEADS_THERE;
-	return LEADS_ELSEWHERE;
+void trace_jumps_copy(struct trace_jumps *out, const struct trace *t)
+{
+	size_t ntargets = 0;
+
+	out->n = t->njumps;
+	out->v = xcalloc(t->njumps + 1, sizeof(*out->v));
+	for (size_t i = 0; i < t->njumps; i++) {
+		const struct trace_jump *j = &t->jumps[i];
+
+		out->v[i] = *j;
+		out->v[i].name = NULL;
+		if (j->to == JUMP_TO_NAME && j->target + (size_t)j->ntargets > ntargets)
+			ntargets = j->target + (size_t)j->ntargets;
+	}
+	out->targets = xcalloc(ntargets + 1, sizeof(*out->targets));
+	for (size_t i = 0; i < ntargets; i++)
+		out->targets[i] = t->jump_targets[i];
 }
 
-bool trace_jump_is_inside(const struct trace *t, uint32_t jump, uint32_t function)
+void trace_jumps_free(struct trace_jumps *x)
 {
-	const struct trace_jump *x = &t->jumps[jump - 1];
+	xfree(x->v);
+	xfree(x->targets);
+	*x = (struct trace_jumps){0};
+}
 
-	return x->to == JUMP_TO_INSIDE && x->target == function;
+static const struct trace_jump *jump_of(const struct trace_jumps *x, uint32_t jump)
+{
+	size_t j = (size_t)(jump & TRACE_JUMP_NUMBER) - 1;
+
+	return j < x->n ? &x->v[j] : NULL;
+}
+
+static bool may_be_anything(const struct trace_jump *j)
+{
+	return j->to == JUMP_TO_ANYTHING || j->by_resolver;
+}
+
+bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump)
+{
+	const struct trace_jump *j = jump_of(x, jump);
+
+	return j && may_be_anything(j);
+}
+
+bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function)
+{
+	const struct trace_jump *j = jump_of(x, jump);
+
+	return j && j->to == JUMP_TO_INSIDE && j->target == function;
+}
+
+bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t function, bool nested)
+{
+	const struct trace_jump *j = jump_of(x, jump);
+
+	if (!j || jump & TRACE_JUMP_LOST)
+		return false;
+	if (may_be_anything(j))
+		return !nested && !(jump & TRACE_JUMP_STALE);
+	if (j->to == JUMP_TO_FUNCTION)
+		return j->target == function;
+	for (uint32_t i = 0; j->to == JUMP_TO_NAME && i < j->ntargets; i++)
+		if (x->targets[j->target + i] == function)
+			return true;
+	return false;
 }
 
 const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size)

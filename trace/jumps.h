@@ -26,13 +26,42 @@ struct trace_jump {
 	char *name; /* of JUMP_TO_NAME; else NULL */
 };
 
-/* Does the jump lead to this function's entry? */
-enum trace_leads { LEADS_ELSEWHERE, LEADS_THERE, LEADS_PERHAPS };
-/* jump: trace_event.jump, not 0. */
-enum trace_leads trace_jump_leads(const struct trace *t, uint32_t jump, uint32_t function);
+/*
+ * The jump of a call that has exited by it, for whoever follows calls: trace_event.jump, and what has
+ * happened since.  0: it has not.
+ */
+#define TRACE_JUMP_STALE 0x80000000u /* something was called, or samples were lost */
+#define TRACE_JUMP_LOST 0x40000000u  /* samples were lost: nothing can be its callee any more */
+#define TRACE_JUMP_NUMBER 0x3fffffffu
+
+/* What it takes to tell where jumps lead, apart from the trace. */
+struct trace_jumps {
+	struct trace_jump *v; /* without names */
+	uint32_t *targets;
+	size_t n;
+};
+void trace_jumps_copy(struct trace_jumps *out, const struct trace *t);
+void trace_jumps_free(struct trace_jumps *x);
+static inline struct trace_jumps trace_jumps_of(const struct trace *t)
+{
+	return (struct trace_jumps){t->jumps, t->jump_targets, t->njumps};
+}
+/*
+ * The call at S has exited by a jump, and this function is entered at S: does that call go on in it?
+ * nested: other calls of that stack are open inside it, or have been since.
+ */
+bool trace_jump_goes_on(const struct trace_jumps *x, uint32_t jump, uint32_t function, bool nested);
+/*
+ * A linker's stub that binds lazily pushes a few words and jumps to what looks the function up, which pops
+ * them and jumps there: so it exits this little, at most, above where it was entered.  Who has jumped to
+ * the stub goes on in the function.
+ */
+#define TRACE_JUMP_POPPED 64u
+/* Only the very next sample tells where it leads. */
+bool trace_jump_is_uncertain(const struct trace_jumps *x, uint32_t jump);
 /* Does it lead into the middle of this function? */
-bool trace_jump_is_inside(const struct trace *t, uint32_t jump, uint32_t function);
-/* What it leads to in words, NULL when it may be anything. */
+bool trace_jump_is_inside(const struct trace_jumps *x, uint32_t jump, uint32_t function);
+/* What it leads to in words, NULL when it may be anything.  jump: trace_event.jump, not 0. */
 const char *trace_jump_name(const struct trace *t, uint32_t jump, char *buf, size_t size);
 
 /*

@@ -52,6 +52,7 @@ struct trace_lane { /* the samples of one thread */
 	uint32_t source;
 	const char *name; /* thread name or "" */
 	uint64_t samples; /* Trace samples, special records not counted; see trace_count */
+	uint64_t end_tsc; /* when it ended; 0: with its process, or unknown */
 };
 struct trace_user_event { /* of a probe that a user placed; its samples carry 2n */
 	uint32_t n;
@@ -87,6 +88,8 @@ struct trace_event;
 /* What cursors leave out; trace/analysis/filter.h makes one. */
 struct trace_filter {
 	bool (*passes)(const struct trace_filter *f, const struct trace_event *e);
+	/* Of what follows this moment, at which something passes, all of the thread passes up to here. */
+	uint64_t (*until)(const struct trace_filter *f, uint64_t tsc);
 	void (*free)(struct trace_filter *f);
 };
 
@@ -150,6 +153,11 @@ uint32_t trace_function_limit(const struct trace *t);
 uint64_t trace_ns(const struct trace *t, uint64_t ticks);
 /* Nanoseconds from the start of the trace to a point in time; 0 before the start. */
 uint64_t trace_time(const struct trace *t, uint64_t tsc);
+/*
+ * When the calls end that a lane has open after its last event, at `last`: with the thread, the process
+ * or the recording.  No later than what is known not to have been lost or left out, so maybe at `last`.
+ */
+uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last);
 /*
  * Read all samples once to fill in `samples`, of the trace and of its lanes, and `lost` where
  * the session does not say.  Opening a trace does not, for that takes time.

@@ -34,6 +34,7 @@ struct trace_priv {
 	uint64_t ns_mult; /* ns = ticks * mult >> shift */
 	unsigned ns_shift;
 	bool counted;
+	uint64_t *told;             /* lane_end.c; by process */
 	size_t read_since;          /* bytes of chunks since all pages were given back */
 	trace_progress_fn progress; /* may be NULL */
 	uint64_t read, pass;        /* its arguments */

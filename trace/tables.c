@@ -470,6 +470,7 @@ struct task_rows {
 	VEC(struct proc_end) ends;
 	VEC(struct trace_untraced) untraced;
 	VEC(char *) names;
+	VEC(uint64_t) thread_ends;                   /* as names; 0: unknown */
 	order_vec proc_order, end_order, name_order; /* keys: uid, uid, uid << 32 | tid */
 };
 
@@ -494,6 +495,7 @@ static bool read_task(struct task_rows *r, const struct table_lines *l)
 {
 	struct trace_untraced *u;
 	struct proc_end e = {0};
+	uint64_t thread_end = 0;
 	uint32_t uid, tid;
 
 	switch (l->field[0][0] && !l->field[0][1] ? l->field[0][0] : 0) {
@@ -509,10 +511,12 @@ static bool read_task(struct task_rows *r, const struct table_lines *l)
 		*vec_push(&r->ends) = e;
 		return true;
 	case 'T':
-		if (!table_number32(l->field[1], &uid) || !table_number32(l->field[2], &tid))
+		if (!table_number32(l->field[1], &uid) || !table_number32(l->field[2], &tid) ||
+		    (l->nfields > 4 && !table_number64(l->field[4], &thread_end)))
 			return false;
 		order_add(&r->name_order, (uint64_t)uid << 32 | tid, r->names.n);
 		*vec_push(&r->names) = xstrdup(l->field[3]);
+		*vec_push(&r->thread_ends) = thread_end;
 		return true;
 	case 'U':
 		u = vec_push(&r->untraced);
@@ -591,7 +595,7 @@ static void take_procs(struct trace *t, struct task_rows *r)
 	}
 }
 
-/* Lanes and names are both in order of uid and tid. */
+/* Lanes and names are both in order of uid and tid; the last name counts, and the last end. */
 static void take_names(struct trace *t, struct task_rows *r)
 {
 	struct trace_priv *p = priv_of(t);
@@ -601,13 +605,16 @@ static void take_names(struct trace *t, struct task_rows *r)
 	for (size_t i = 0; i < t->nlanes; i++) {
 		uint64_t key = (uint64_t)t->lanes[i].proc_uid << 32 | t->lanes[i].tid;
 
-		while (j < r->name_order.n &&
-		       (r->name_order.v[j].key < key ||
-			(r->name_order.v[j].key == key && !order_is_last(&r->name_order, j))))
+		while (j < r->name_order.n && r->name_order.v[j].key < key)
 			j++;
 		t->lanes[i].name = "";
-		if (j < r->name_order.n && r->name_order.v[j].key == key)
-			t->lanes[i].name = r->names.v[r->name_order.v[j].line];
+		for (; j < r->name_order.n && r->name_order.v[j].key == key; j++) {
+			size_t line = r->name_order.v[j].line;
+
+			t->lanes[i].name = r->names.v[line];
+			if (r->thread_ends.v[line])
+				t->lanes[i].end_tsc = r->thread_ends.v[line];
+		}
 	}
 	p->thread_names = r->names.v;
 	p->nthread_names = r->names.n;
@@ -630,6 +637,7 @@ static void read_tasks(struct trace *t, int dirfd)
 	t->nuntraced = r.untraced.n;
 	vec_free(&r.procs);
 	vec_free(&r.ends);
+	vec_free(&r.thread_ends);
 	vec_free(&r.proc_order);
 	vec_free(&r.end_order);
 	vec_free(&r.name_order);
@@ -688,5 +696,6 @@ void tables_free(struct trace *t)
 	xfree(t->imports);
 	xfree(t->untraced);
 	xfree(p->thread_names);
+	xfree(p->told);
 	xfree(p->function_at);
 }

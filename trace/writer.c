@@ -710,14 +710,16 @@ int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc
 	return put_line(w, &w->text[TASKS], f, 5);
 }
 
-int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name)
+int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name,
+			uint64_t end_tsc)
 {
 	struct numbers b = {.n = 0};
-	const char *f[4] = {"T", NULL, NULL, name};
+	const char *f[5] = {"T", NULL, NULL, name, NULL};
 
 	f[1] = dec(&b, uid);
 	f[2] = dec(&b, tid);
-	return put_line(w, &w->text[TASKS], f, 4);
+	f[4] = dec(&b, end_tsc);
+	return put_line(w, &w->text[TASKS], f, end_tsc ? 5 : 4);
 }
 
 int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason)

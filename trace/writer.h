@@ -63,7 +63,9 @@ struct trace_proc_line {
 int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p);
 int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc, uint64_t lost,
 			  uint64_t cut_off);
-int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name);
+/* end_tsc: 0: it is not known */
+int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name,
+			uint64_t end_tsc);
 int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason);
 
 /* Samples of one chunk.  On -ENOSPC or a short write the file is cut back to whole chunks. */

@@ -165,7 +165,7 @@ static void let_time_pass(struct window_finder *f, const struct trace *t, const 
 static void see_sample(struct window_finder *f, struct trigger *g, const struct trace_event *e)
 {
 	struct trigger_wants w = trigger_wants(g, e->lane);
-	uint8_t bits = trigger_may_want(&w, &e->s) ? trigger_test(g, &w, e) : 0;
+	uint8_t bits = trigger_may_want_event(&w, e) ? trigger_test(g, &w, e) : 0;
 	enum trigger_answer a = bits ? trigger_feed(g, e, bits) : TRIGGER_NOTHING;
 
 	window_finder_see(f, e->tsc);
@@ -227,7 +227,13 @@ static int set_trigger(struct filter *f, const struct trace *t, const struct fil
 
 /* ---- the filter ---- */
 
-static bool is_in_window(const struct filter *f, uint64_t tsc)
+static const struct filter *of(const struct trace_filter *face)
+{
+	return (const struct filter *)face;
+}
+
+/* The window that it is in, or NULL. */
+static const struct trace_window *window_of(const struct filter *f, uint64_t tsc)
 {
 	size_t lo = 0, hi = f->windows.found.n;
 
@@ -239,12 +245,17 @@ static bool is_in_window(const struct filter *f, uint64_t tsc)
 		else
 			hi = mid;
 	}
-	return lo < f->windows.found.n && f->windows.found.v[lo].from <= tsc;
+	return lo < f->windows.found.n && f->windows.found.v[lo].from <= tsc
+		       ? &f->windows.found.v[lo]
+		       : NULL;
 }
 
-static const struct filter *of(const struct trace_filter *face)
+static uint64_t until(const struct trace_filter *face, uint64_t tsc)
 {
-	return (const struct filter *)face;
+	const struct filter *f = of(face);
+	const struct trace_window *w = f->has_trigger && !f->where ? window_of(f, tsc) : NULL;
+
+	return w ? w->to : tsc;
 }
 
 static bool passes(const struct trace_filter *face, const struct trace_event *e)
@@ -253,7 +264,7 @@ static bool passes(const struct trace_filter *face, const struct trace_event *e)
 
 	if (e->s.event >= KRON_EVENT_SPECIAL)
 		return true;
-	if (f->has_trigger && !is_in_window(f, e->tsc))
+	if (f->has_trigger && !window_of(f, e->tsc))
 		return false;
 	return !f->where || condition_holds(f->where, e);
 }
@@ -277,7 +288,7 @@ int trace_filter_set(struct trace *t, const struct filter_options *o, struct err
 	if (!o->where && !o->trigger)
 		return 0;
 	f = xcalloc(1, sizeof(*f));
-	f->face = (struct trace_filter){.passes = passes, .free = free_filter};
+	f->face = (struct trace_filter){.passes = passes, .until = until, .free = free_filter};
 	if (o->where) {
 		ret = condition_parse(&f->where, "--where", o->where, &at, err);
 		if (!ret && o->where[at])

@@ -39,11 +39,6 @@
 #define PLAIN_SEARCH 1024    /* frames looked at to find an exit's entry by function alone */
 #define RECURSION_SEARCH 256 /* likewise for recursion on a second stack */
 
-/* frame.jump: trace_event.jump, and what has happened since. */
-#define JUMP_STALE 0x80000000u /* something was called, or samples were lost */
-#define JUMP_LOST 0x40000000u  /* samples were lost: nothing can be its callee any more */
-#define JUMP_NUMBER 0x3fffffffu
-
 enum ending { EXITED, INFERRED, OPEN };
 
 /* ---- frames come and go ---- */
@@ -172,7 +167,7 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 	if (parent) {
 		parent->children += duration;
 		if (__builtin_expect(parent->jump, 0))
-			parent->jump |= JUMP_STALE;
+			parent->jump |= TRACE_JUMP_STALE;
 	}
 	if (s->n == 1 && !s->plain)
 		strand_set_remove(&l->set, s);
@@ -227,19 +222,10 @@ static void bury(struct pairs *p, struct lane *l, struct strand *s, const struct
  */
 static bool leads_on(const struct pairs *p, const struct strand *s, uint32_t at, uint32_t function)
 {
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
 	uint32_t jump = s->frames[at].jump;
 
-	if (!jump || jump & JUMP_LOST)
-		return false;
-	switch (trace_jump_leads(p->t, jump & JUMP_NUMBER, function)) {
-	case LEADS_THERE:
-		return true;
-	case LEADS_PERHAPS:
-		return at + 1 == s->n && !(jump & JUMP_STALE);
-	case LEADS_ELSEWHERE:
-		break;
-	}
-	return false;
+	return jump && trace_jump_goes_on(&jumps, jump, function, at + 1 < s->n);
 }
 
 static bool enter_by_jump(struct pairs *p, struct lane *l, const struct trace_event *e,
@@ -272,7 +258,7 @@ static void jump_away(struct pairs *p, struct strand *s, const struct trace_even
 {
 	struct frame *f = &s->frames[s->n - 1];
 
-	f->jump = e->jump & JUMP_NUMBER;
+	f->jump = e->jump & TRACE_JUMP_NUMBER;
 	if (p->sink.jump)
 		p->sink.jump(p->sink.ctx, e, f->node);
 }
@@ -281,17 +267,17 @@ static void jump_away(struct pairs *p, struct strand *s, const struct trace_even
 static bool has_jumped_inside(const struct pairs *p, const struct strand *s, uint32_t sp,
 			      uint32_t function)
 {
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
 	uint32_t jump = s->n ? s->frames[s->n - 1].jump : 0;
 
-	return jump && strand_top(s) == sp &&
-	       trace_jump_is_inside(p->t, jump & JUMP_NUMBER, function);
+	return jump && strand_top(s) == sp && trace_jump_is_inside(&jumps, jump, function);
 }
 
 /* Samples are lost: what comes next need not be what it jumped to. */
 static void forget_jump(struct lane *l)
 {
 	if (l->cur && l->cur->n && l->cur->frames[l->cur->n - 1].jump)
-		l->cur->frames[l->cur->n - 1].jump |= JUMP_LOST;
+		l->cur->frames[l->cur->n - 1].jump |= TRACE_JUMP_LOST;
 }
 
 /* ---- entries ---- */
@@ -538,9 +524,43 @@ static void exit_from(struct pairs *p, struct lane *l, struct strand *s, uint32_
 	leave_top(p, l, s, e);
 }
 
+/* It has popped what it was told: see TRACE_JUMP_POPPED. */
+static bool exit_above_entry(struct pairs *p, struct lane *l, const struct trace_event *e,
+			     uint32_t function)
+{
+	const struct trace_jumps jumps = trace_jumps_of(p->t);
+	uint32_t sp = e->s.payload, i = 0, own;
+	struct strand *s = l->cur;
+	struct frame *jumper;
+	bool is_next;
+
+	if (!s)
+		return false;
+	if (strand_holds(s, sp))
+		i = strand_above(s, sp);
+	for (; i < s->n && s->frames[i].sp == sp; i++)
+		if (!s->frames[i].jump)
+			return false; /* that one had ended, too */
+	for (own = i;; own++) {
+		if (own == s->n || sp - s->frames[own].sp > TRACE_JUMP_POPPED)
+			return false;
+		if (s->frames[own].function == function && !s->frames[own].jump)
+			break;
+	}
+	jumper = i && s->frames[i - 1].sp == sp ? &s->frames[i - 1] : NULL;
+	is_next = jumper && own == i && !(jumper->jump & TRACE_JUMP_STALE);
+	pairs_close_above(p, l, s, own + 1, e, pairs_now(l, e));
+	pop(p, l, s, e, pairs_now(l, e), EXITED);
+	pairs_close_above(p, l, s, i, e, pairs_now(l, e));
+	if (is_next && e->jump && trace_jump_is_uncertain(&jumps, jumper->jump))
+		jumper->jump = e->jump & TRACE_JUMP_NUMBER;
+	pairs_retire(p, l, s);
+	return true;
+}
+
 /*
- * An exit at sp without its entry: still, frames of this stack up to sp ended.  But for two that need
- * none: the middle of a function was jumped to, a vfork returns a second time.
+ * An exit at sp without its entry: still, frames of this stack up to sp ended.  But for three: the entry
+ * was a little below; the middle of a function was jumped to; a vfork returns a second time.
  */
 static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 			 const struct trace_event *e, uint32_t function)
@@ -557,6 +577,8 @@ static void exit_unknown(struct pairs *p, struct lane *l, struct strand *s,
 		p->counts.shared++;
 		return;
 	}
+	if (exit_above_entry(p, l, e, function))
+		return;
 	orphan(p, e, function);
 	if (s && strand_holds(s, sp)) {
 		uint32_t keep = strand_above(s, sp);
@@ -637,6 +659,8 @@ struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink)
 
 static void special(struct pairs *p, struct lane *l, const struct trace_event *e)
 {
+	if (e->tsc > l->last_tsc && !p->t->filter) /* they pass it, whatever it is */
+		l->last_tsc = e->tsc;
 	if (e->s.event == KRON_EVENT_LOST) {
 		l->has_loss = true;
 		l->loss_tsc = e->tsc;
@@ -654,12 +678,12 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	const struct trace_user_event *u;
 
 	l->events++;
-	if (e->tsc > l->last_tsc)
-		l->last_tsc = e->tsc;
 	if (__builtin_expect(e->s.event >= KRON_EVENT_SPECIAL, 0)) {
 		special(p, l, e);
 		return;
 	}
+	if (e->tsc > l->last_tsc)
+		l->last_tsc = e->tsc;
 	if (__builtin_expect(l->child_ended, 0))
 		children_end(p, l, e);
 	if (p->t->nuser_events && (u = trace_user_event_of(p->t, e->s.event))) {
@@ -675,11 +699,22 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 /* Strands that nobody waits for ended when they were left, as far as anyone can know. */
 static void finish_strand(struct pairs *p, struct lane *l, struct strand *s)
 {
-	struct moment last = {l->last_tsc, l->events};
+	struct moment end = {0, l->events};
 
+	if (s->n && !s->is_left)
+		end.tsc = pairs_lane_end(p, l->number);
 	while (s->n)
-		pop(p, l, s, NULL, s->is_left ? s->left : last, s->is_left ? INFERRED : OPEN);
+		pop(p, l, s, NULL, s->is_left ? s->left : end, s->is_left ? INFERRED : OPEN);
 	pairs_retire(p, l, s);
+}
+
+uint64_t pairs_lane_end(struct pairs *p, uint32_t lane)
+{
+	struct lane *l = &p->lanes[lane];
+
+	if (!l->end_tsc)
+		l->end_tsc = trace_lane_end(p->t, lane, l->last_tsc);
+	return l->end_tsc;
 }
 
 void pairs_finish_lane(struct pairs *p, uint32_t lane)

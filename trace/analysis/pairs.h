@@ -31,7 +31,7 @@ struct pair_call {
 	uint64_t entry_tsc, exit_tsc; /* entry <= exit */
 	uint64_t children_tsc;        /* time inside direct callees, <= exit - entry */
 	bool inferred;                /* the end was not seen: closed by inference */
-	bool open;                    /* still running when the trace ended */
+	bool open;                    /* still running after the last event: trace_lane_end() */
 	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
 	bool recursive;  /* the same function is further up on this stack */
 	bool spans_loss; /* samples were lost between entry and exit */
@@ -78,7 +78,9 @@ struct pair_counts {
 struct pairs;
 struct pairs *pairs_open(const struct trace *t, const struct pair_sink *sink);
 void pairs_feed(struct pairs *p, const struct trace_event *e);
-/* Close what is open in one lane, at its last time, and free its memory. */
+/* No more of this lane will be fed: when what it has open ends (trace_lane_end()). */
+uint64_t pairs_lane_end(struct pairs *p, uint32_t lane);
+/* Close what is open in one lane, and free its memory. */
 void pairs_finish_lane(struct pairs *p, uint32_t lane);
 void pairs_finish(struct pairs *p); /* all lanes */
 const struct trace *pairs_trace(const struct pairs *p);

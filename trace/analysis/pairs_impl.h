@@ -32,6 +32,7 @@ struct lane {
 	struct reach *reach; /* NULL: nothing was learnt */
 	uint64_t events;     /* so far */
 	uint64_t last_tsc, loss_tsc;
+	uint64_t end_tsc;  /* pairs_lane_end(); 0: nobody has asked yet */
 	uint32_t number;   /* of the trace's lanes */
 	uint32_t switches; /* between strands */
 	bool has_loss;

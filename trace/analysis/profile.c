@@ -334,6 +334,8 @@ static void read_lane(struct gather *g, struct pairs *pairs, size_t lane)
 		pairs_feed(pairs, &e);
 	}
 	trace_cursor_close(c);
+	if (pairs_strands(pairs, (uint32_t)lane))
+		last = pairs_lane_end(pairs, (uint32_t)lane);
 	pairs_finish_lane(pairs, (uint32_t)lane);
 	totals->samples += g->samples;
 	totals->thread_ticks += last > first ? last - first : 0;

@@ -23,7 +23,7 @@ struct frame {
 	uint32_t function;
 	uint64_t entry, children; /* TSC */
 	uint32_t node;            /* pair_sink.node's answer */
-	uint32_t jump;            /* pairs_impl.h: it has left by a jump; 0: not */
+	uint32_t jump;            /* it has left by a jump: trace/jumps.h; 0: not */
 };
 
 /* When something of a lane was. */

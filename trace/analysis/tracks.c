@@ -592,6 +592,11 @@ void tracks_feed(struct tracks *x, const struct trace_event *e)
 	pairs_feed(x->pairs, e);
 }
 
+uint64_t tracks_lane_end(struct tracks *x, uint32_t lane)
+{
+	return pairs_lane_end(x->pairs, lane);
+}
+
 void tracks_finish_lane(struct tracks *x, uint32_t lane)
 {
 	x->event = NULL;

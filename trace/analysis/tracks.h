@@ -62,6 +62,7 @@ struct tracks;
 struct tracks *tracks_open(const struct trace *t, const struct track_sink *sink);
 /* In the order of a cursor, of one lane or of several. */
 void tracks_feed(struct tracks *x, const struct trace_event *e);
+uint64_t tracks_lane_end(struct tracks *x, uint32_t lane); /* pairs_lane_end() */
 void tracks_finish_lane(struct tracks *x, uint32_t lane);
 void tracks_lane(struct tracks *x, uint32_t lane); /* all of it */
 /* What track_sink.node said of the call that runs; PAIR_NO_NODE: none is known. */

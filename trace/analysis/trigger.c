@@ -12,7 +12,8 @@
  * of all.  So there is one wait a thread.
  *
  * FUNC>T: a call is known by its stack pointer S.  While it runs, all samples of its stack lie
- * below S.  So it has ended with the first one at S, its exit mostly; or with one less than APART
+ * below S.  So it has ended with the first one at S, its exit mostly, unless that is an exit by a
+ * jump, or the entry of what that led to (the rule is pairs.c's); or with one less than APART
  * above, where exceptions, longjmp() or an exit without a probe left it.  One farther above may
  * also be another stack that lies there: then the call is set aside.  It has ended, unless its exit
  * comes after all: from then on the thread is known to have several stacks, and what is set aside
@@ -21,6 +22,8 @@
  * thread has at most one wait for each 4 KiB of stack.
  */
 #include "trace/analysis/trigger.h"
+
+#include <string.h>
 
 #include "trace/analysis/trigger_impl.h"
 
@@ -49,7 +52,7 @@ static void find_open_sp(const struct trigger *g, struct trigger_state *s)
 {
 	const struct trigger_wait *w;
 
-	s->open_sp = UINT32_MAX;
+	s->open_sp = s->njumpers ? s->jumpers[s->njumpers - 1].sp : UINT32_MAX;
 	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
 		if (w->sp < s->open_sp)
 			s->open_sp = w->sp;
@@ -73,6 +76,8 @@ static void begin_wait(struct trigger *g, uint32_t state, const struct trace_eve
 		.next = before ? wait_at(g, before)->next : g->oldest,
 		.sibling = s->waits,
 		.sp = e->s.payload,
+		.called = e->s.event / 2,
+		.runs = e->s.event / 2,
 	};
 	s->waits = g->begun = i;
 	if (before)
@@ -133,8 +138,12 @@ void trigger_free(struct trigger *g)
 	if (!g)
 		return;
 	free_steps(g);
-	vec_free(&g->states);
 	vec_free(&g->waits);
+	trace_jumps_free(&g->jumps);
+	xfree(g->cycles);
+	vec_for(&g->states, s)
+		xfree(s->jumpers);
+	vec_free(&g->states);
 	xfree(g->by_event);
 	xfree(g);
 }
@@ -181,8 +190,8 @@ static uint8_t wants_of(const struct trigger *g, uint32_t event, uint8_t *sure)
 	bits |= a != CONDITION_FAILS ? TRIGGER_ENDS : 0;
 	*sure |= a == CONDITION_HOLDS ? TRIGGER_ENDS : 0;
 	if (g->kind == TRIGGER_CALL) {
-		bits |= TRIGGER_FRAMES;
-		*sure |= TRIGGER_FRAMES;
+		bits |= TRIGGER_FRAMES | TRIGGER_NEXT;
+		*sure |= TRIGGER_FRAMES | TRIGGER_NEXT;
 	}
 	return bits;
 }
@@ -199,18 +208,85 @@ static void make_table(struct trigger *g, const struct trace *t)
 	g->by_event = xcalloc(2ul * g->nevents + 1, 1);
 	for (uint32_t i = 0; i < g->nevents; i++)
 		g->by_event[i] = wants_of(g, i, &g->by_event[g->nevents + i]);
-	for (size_t i = 0; i < t->nuser_events; i++) /* their payload is no stack pointer */
-		if (2 * t->user_events[i].n < g->nevents) {
-			g->by_event[2 * t->user_events[i].n] &= (uint8_t)~TRIGGER_FRAMES;
-			g->by_event[g->nevents + 2 * t->user_events[i].n] &=
-				(uint8_t)~TRIGGER_FRAMES;
+	for (size_t i = 0; i < t->nuser_events; i++) { /* their payload is no stack pointer */
+		uint32_t event = 2 * t->user_events[i].n;
+
+		if (event >= g->nevents)
+			continue;
+		g->by_event[event] &= (uint8_t) ~(TRIGGER_FRAMES | TRIGGER_NEXT);
+		g->by_event[g->nevents + event] &= (uint8_t) ~(TRIGGER_FRAMES | TRIGGER_NEXT);
+	}
+}
+
+/* May the jump lead to a function that is marked?  Through a pointer it leads anywhere. */
+static bool leads_to_marked(const struct trigger *g, size_t i, const bool *marked)
+{
+	const struct trace_jump *j = &g->jumps.v[i];
+
+	if (trace_jump_is_uncertain(&g->jumps, (uint32_t)i + 1))
+		return true;
+	if (j->to == JUMP_TO_FUNCTION)
+		return j->target < g->nevents / 2 && marked[j->target];
+	for (uint32_t k = 0; j->to == JUMP_TO_NAME && k < j->ntargets; k++)
+		if (g->jumps.targets[j->target + k] < g->nevents / 2 &&
+		    marked[g->jumps.targets[j->target + k]])
+			return true;
+	return false;
+}
+
+/*
+ * Who jumps in a circle with FUNC: only of those it matters who has jumped before FUNC was entered.
+ * `marked` begins with FUNC, and grows by whoever may come to it.  A long way is taken for a circle.
+ */
+static void find_cycles(struct trigger *g)
+{
+	uint8_t last = (uint8_t)(1u << (g->nsteps - 1));
+	uint32_t n = g->nevents / 2;
+	bool *marked = xcalloc(n + 1ul, sizeof(*marked));
+	bool grows = true, jumps = false;
+
+	for (uint32_t f = 0; f < n; f++)
+		marked[f] = g->by_event[KRON_EVENT_ENTRY(f)] & last;
+	for (size_t i = 0; i < g->jumps.n; i++) {
+		uint32_t f = g->jumps.v[i].function;
+
+		jumps |= f < n && marked[f]; /* else FUNC comes to nobody */
+	}
+	for (int turns = 0; jumps && grows && turns < 16; turns++) {
+		grows = false;
+		for (size_t i = 0; i < g->jumps.n; i++) {
+			uint32_t f = g->jumps.v[i].function;
+
+			if (f >= n || marked[f] || !leads_to_marked(g, i, marked))
+				continue;
+			marked[f] = grows = true;
 		}
+	}
+	g->cycles = xcalloc(g->jumps.n + 1, sizeof(*g->cycles));
+	for (size_t i = 0; jumps && i < g->jumps.n; i++) {
+		uint32_t f = g->jumps.v[i].function;
+
+		g->cycles[i] = grows || (f < n && marked[f]);
+	}
+	xfree(marked);
+}
+
+static void take_jumps(struct trigger *g, const struct trace *t)
+{
+	trace_jumps_free(&g->jumps);
+	xfree(g->cycles);
+	g->cycles = NULL;
+	if (g->kind != TRIGGER_CALL)
+		return;
+	trace_jumps_copy(&g->jumps, t);
+	find_cycles(g);
 }
 
 void trigger_bind_names(struct trigger *g, const struct trace *t)
 {
 	FOR_CONDITIONS(g, c, condition_bind_names(c, t));
 	make_table(g, t);
+	take_jumps(g, t);
 }
 
 static void make_state(struct trigger *g, uint32_t lane)
@@ -244,6 +320,7 @@ void trigger_bind(struct trigger *g, const struct trace *t)
 {
 	FOR_CONDITIONS(g, c, condition_bind(c, t));
 	make_table(g, t);
+	take_jumps(g, t);
 	if (t->nlanes)
 		make_state(g, (uint32_t)t->nlanes - 1);
 	trigger_set_rate(g, t->tsc_hz);
@@ -302,8 +379,10 @@ struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 
 	if (s->waits && g->kind == TRIGGER_WITHOUT)
 		w.mask |= TRIGGER_ENDS;
-	if (s->waits && g->kind == TRIGGER_CALL)
+	if ((s->waits || s->njumpers) && g->kind == TRIGGER_CALL)
 		w.mask |= TRIGGER_FRAMES;
+	if (s->is_next)
+		w.mask |= TRIGGER_NEXT;
 	return w;
 }
 
@@ -311,6 +390,11 @@ static bool is_step_met(const struct trigger_step *step, const struct trace_even
 {
 	return condition_holds(step->condition, e) &&
 	       (!step->also || condition_holds(step->also, e));
+}
+
+static bool is_in_cycle(const struct trigger *g, uint32_t jump)
+{
+	return jump - 1 < g->jumps.n && g->cycles[jump - 1];
 }
 
 uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
@@ -326,10 +410,161 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 			out |= (uint8_t)(1u << k);
 	if (bits & TRIGGER_ENDS && g->ends && condition_holds(g->ends, e))
 		out |= TRIGGER_ENDS;
+	if (e->jump && g->kind == TRIGGER_CALL && is_in_cycle(g, e->jump))
+		out |= TRIGGER_JUMP;
 	return out;
 }
 
 /* ---- calls ---- */
+
+/* ---- who has exited by a jump ---- */
+
+/* Where this function is among those at sp that have jumped to one another; njumpers: it is not. */
+static uint32_t find_jumper(const struct trigger_state *s, uint32_t sp, uint32_t function)
+{
+	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp <= sp;)
+		if (s->jumpers[i].sp == sp && s->jumpers[i].function == function)
+			return i;
+	return s->njumpers;
+}
+
+static void drop_jumpers(struct trigger_state *s, uint32_t up_to)
+{
+	while (s->njumpers && s->jumpers[s->njumpers - 1].sp <= up_to)
+		s->njumpers--;
+}
+
+static struct trigger_jumper *last_jumper_at(const struct trigger_state *s, uint32_t sp)
+{
+	for (uint32_t i = s->njumpers; i-- > 0 && s->jumpers[i].sp <= sp;)
+		if (s->jumpers[i].sp == sp)
+			return &s->jumpers[i];
+	return NULL;
+}
+
+static bool is_waited_for(const struct trigger *g, const struct trigger_state *s, uint32_t sp)
+{
+	const struct trigger_wait *w;
+
+	for (w = wait_at(g, s->waits); w; w = wait_at(g, w->sibling))
+		if (w->sp == sp)
+			return true;
+	return false;
+}
+
+/* Who has jumped to what binds lazily goes on in what that jumps to (pairs.c). */
+static uint32_t jump_of_binder(const struct trigger *g, uint32_t jump, const struct trace_event *e)
+{
+	return e->jump && trace_jump_is_uncertain(&g->jumps, jump) ? e->jump : jump;
+}
+
+static void add_jumper(const struct trigger *g, struct trigger_state *s,
+		       const struct trace_event *e)
+{
+	uint32_t sp = e->s.payload, function = e->s.event / 2;
+
+	struct trigger_jumper *last = last_jumper_at(s, sp);
+
+	drop_jumpers(s, sp - 1);
+	if (last && last->binder == function) {
+		last->jump = jump_of_binder(g, last->jump, e);
+		last->binder = UINT32_MAX;
+		return;
+	}
+	if (last && last->callee != function)
+		drop_jumpers(s, sp);
+	if (s->njumpers && s->jumpers[s->njumpers - 1].binder == function)
+		s->jumpers[s->njumpers - 1].binder = UINT32_MAX; /* it bound somebody else's */
+	if (!is_in_cycle(g, e->jump) && !is_waited_for(g, s, sp))
+		return;
+	if (!s->jumpers)
+		s->jumpers = xcalloc(TRIGGER_JUMPERS, sizeof(*s->jumpers));
+	if (s->njumpers == TRIGGER_JUMPERS) {
+		s->njumpers /= 2;
+		memmove(s->jumpers, s->jumpers + s->njumpers, s->njumpers * sizeof(*s->jumpers));
+	}
+	s->jumpers[s->njumpers++] = (struct trigger_jumper){
+		.sp = sp,
+		.function = function,
+		.jump = e->jump,
+		.callee = UINT32_MAX,
+		.binder = UINT32_MAX,
+	};
+}
+
+/* An entry: what the last one has led to? */
+static void see_entry(const struct trigger *g, struct trigger_state *s, const struct trace_event *e)
+{
+	uint32_t sp = e->s.payload, function = e->s.event / 2;
+	struct trigger_jumper *last;
+
+	drop_jumpers(s, sp - 1);
+	last = last_jumper_at(s, sp);
+	if (last && last->callee == UINT32_MAX &&
+	    trace_jump_goes_on(&g->jumps, last->jump, function, false)) {
+		last->callee = function;
+		s->njumpers = (uint8_t)find_jumper(s, sp, function);
+		if (s->njumpers && s->jumpers[s->njumpers - 1].sp == sp)
+			s->jumpers[s->njumpers - 1].callee = function;
+		return;
+	}
+	drop_jumpers(s, sp);
+	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
+	if (!last || last->callee != UINT32_MAX)
+		return;
+	if (!(last->jump & TRACE_JUMP_STALE) && last->sp - sp <= TRACE_JUMP_POPPED)
+		last->binder = function;
+	last->jump |= TRACE_JUMP_STALE;
+}
+
+/* After the waits have seen it. */
+static void follow_jumps(const struct trigger *g, struct trigger_state *s,
+			 const struct trace_event *e)
+{
+	const struct trigger_jumper *last;
+
+	if (!e->s.payload)
+		return;
+	if (e->jump)
+		add_jumper(g, s, e);
+	else if (e->s.event & 1)
+		drop_jumpers(s, e->s.payload);
+	else if (s->njumpers)
+		see_entry(g, s, e);
+	last = s->njumpers ? &s->jumpers[s->njumpers - 1] : NULL;
+	find_open_sp(g, s);
+	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE);
+}
+
+/*
+ * A sample at the place of a call that waits: does the call go on, as it has exited by a jump, or is this
+ * what a jump led to?  What comes to itself by jumps has ended, with all that it has jumped to.
+ */
+static bool goes_on(const struct trigger *g, const struct trigger_state *s, struct trigger_wait *w,
+		    const struct trace_event *e)
+{
+	const struct trigger_jumper *last = last_jumper_at(s, w->sp);
+	uint32_t function = e->s.event / 2, again;
+	bool is_exit = e->s.event & 1;
+
+	if (!w->jump) {
+		w->jump = is_exit && function == w->runs ? e->jump : 0;
+		return w->jump != 0;
+	}
+	if (is_exit && last && last->binder == function) {
+		w->jump = jump_of_binder(g, w->jump, e);
+		return true;
+	}
+	if (is_exit && e->jump && w->jump & TRACE_JUMP_STALE)
+		return !trace_jump_is_inside(&g->jumps, w->jump, function); /* binds, it seems */
+	again = find_jumper(s, w->sp, function);
+	if (is_exit || !trace_jump_goes_on(&g->jumps, w->jump, function, false) ||
+	    (again < s->njumpers && again <= find_jumper(s, w->sp, w->called)))
+		return false;
+	w->runs = function;
+	w->jump = 0;
+	return true;
+}
 
 /* A sample at sp tells of a call that waits. */
 static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
@@ -347,12 +582,16 @@ static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 			end_wait(g, i);
 	} else if (!above) {
 		s->has_stacks |= w->aside && condition_holds(g->ends, e);
-		end_wait(g, i);
+		w->aside = false;
+		if (!goes_on(g, s, w, e))
+			end_wait(g, i);
 	} else if (above < APART) {
 		end_wait(g, i);
 	} else if (above < TRIGGER_STACK) {
 		w->aside = true;
 	}
+	if (w->jump && above && !(e->s.event & 1))
+		w->jump |= TRACE_JUMP_STALE;
 }
 
 static void see_frames(struct trigger *g, struct trigger_state *s, const struct trace_event *e)
@@ -428,6 +667,11 @@ bool trigger_is_private(const struct trigger *g, const struct trace_event *e, ui
 	return !s->waits || !is_over_before(g, s, e->tsc);
 }
 
+static bool is_frame(const struct trigger *g, const struct trace_event *e)
+{
+	return e->s.event < g->nevents && g->by_event[e->s.event] & TRIGGER_FRAMES;
+}
+
 enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e, uint8_t bits)
 {
 	uint32_t state = g->across ? 0 : e->lane;
@@ -436,6 +680,8 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 	g->begun = 0;
 	if (s->waits && bits & TRIGGER_FRAMES)
 		see_frames(g, s, e);
+	if (g->kind == TRIGGER_CALL && is_frame(g, e))
+		follow_jumps(g, s, e);
 	if (s->waits && bits & TRIGGER_ENDS && g->kind == TRIGGER_WITHOUT)
 		end_all_waits(g, s);
 	for (uint32_t k = g->nsteps; k-- > 0;) {
@@ -496,12 +742,20 @@ uint64_t trigger_until(const struct trigger *g)
 	return g->oldest ? wait_at(g, g->oldest)->since + g->limit : UINT64_MAX;
 }
 
+static void forget_jumps(struct trigger_state *s)
+{
+	s->njumpers = 0;
+	s->is_next = false;
+	s->open_sp = UINT32_MAX;
+}
+
 void trigger_lost(struct trigger *g, uint32_t lane)
 {
 	struct trigger_state *s = &g->states.v[g->across ? 0 : lane];
 
 	g->unsure += s->waits != 0;
 	end_all_waits(g, s);
+	forget_jumps(s);
 }
 
 void trigger_lost_any(struct trigger *g)
@@ -510,6 +764,8 @@ void trigger_lost_any(struct trigger *g)
 		g->unsure++;
 		end_wait(g, g->oldest);
 	}
+	vec_for(&g->states, s)
+		forget_jumps(s);
 }
 
 uint64_t trigger_unsure(const struct trigger *g)
@@ -523,6 +779,7 @@ bool trigger_forget_lane(struct trigger *g, uint32_t lane)
 		return true;
 	if (g->states.v[lane].waits)
 		return false;
+	xfree(g->states.v[lane].jumpers);
 	g->states.v[lane] = (struct trigger_state){.open_sp = UINT32_MAX};
 	return true;
 }

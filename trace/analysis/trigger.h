@@ -77,6 +77,12 @@ static inline bool trigger_may_want(const struct trigger_wants *w, const struct 
 	/* inside of the call: that does not end it */
 	return w->open_sp - s->payload - 1 >= TRIGGER_STACK;
 }
+/* Of an event that has its function's number (trace_resolve()). */
+static inline bool trigger_may_want_event(const struct trigger_wants *w,
+					  const struct trace_event *e)
+{
+	return e->jump || trigger_may_want(w, &e->s);
+}
 /* The bits of what it meets, 0: nothing. */
 uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 		     const struct trace_event *e);

@@ -4,6 +4,7 @@
 #define TRACE_TRIGGER_IMPL_H
 
 #include "base/vec.h"
+#include "trace/jumps.h"
 #include "trace/analysis/trigger.h"
 
 /* How the last step is met. */
@@ -31,15 +32,34 @@ struct trigger_wait {
 	uint32_t sp;    /* 0: its samples have none */
 	uint32_t depth; /* without: calls of it inside it */
 	bool aside;     /* it was left, or another stack runs */
+	/* Who runs at sp: the function that was called, or what it went on in by a jump; */
+	uint32_t called, runs;
+	uint32_t jump; /* that has exited by this one, as frames do (trace/jumps.h); 0: it runs */
 };
+
+/*
+ * CALL: who has exited by a jump, as far as is known, the deepest last.  At one place of the stack each
+ * has jumped to the next one.
+ */
+struct trigger_jumper {
+	uint32_t sp, function;
+	uint32_t jump;   /* as trigger_wait.jump */
+	uint32_t callee; /* what it has gone on in; UINT32_MAX: not known, or not yet */
+	uint32_t
+		binder; /* what its jump led to, if that binds lazily (TRACE_JUMP_POPPED); or UINT32_MAX */
+};
+#define TRIGGER_JUMPERS 32u
 
 /* Of a thread, or of all of them. */
 struct trigger_state {
 	uint64_t met[TRIGGER_STEPS]; /* when the first k+1 steps were met last, in order and time */
 	uint32_t waits;              /* the first of its waits, index + 1 */
 	uint32_t open_sp;            /* the lowest of theirs */
-	uint8_t is_met;              /* bits */
-	bool has_stacks;             /* what was set aside has come back: it has several stacks */
+	bool is_next;                /* the next sample may tell where a jump has led */
+	uint8_t njumpers;
+	struct trigger_jumper *jumpers; /* TRIGGER_JUMPERS; older ones are forgotten */
+	uint8_t is_met;                 /* bits */
+	bool has_stacks; /* what was set aside has come back: it has several stacks */
 };
 
 struct trigger {
@@ -51,6 +71,8 @@ struct trigger {
 	uint64_t limit_ns;
 	uint64_t limit; /* in ticks */
 
+	struct trace_jumps jumps;
+	bool *cycles;      /* CALL, by jump: it may be on a way by jumps from FUNC to FUNC */
 	uint8_t *by_event; /* enum below; two tables, as trigger_wants has them */
 	uint32_t nevents;
 	VEC(struct trigger_state) states; /* by lane; across threads there is one */
@@ -63,6 +85,8 @@ struct trigger {
 /* Bits of by_event: step k's condition is 1 << k. */
 enum {
 	TRIGGER_ENDS = 1 << TRIGGER_STEPS,    /* `ends` */
+	TRIGGER_JUMP = 0x20,                  /* an exit by a jump; by trigger_test() alone */
+	TRIGGER_NEXT = 0x40,                  /* the same, wherever on the stack it is */
 	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
 };
 

@@ -36,7 +36,7 @@ struct export_nest {
 };
 
 void export_nest_open(struct export_nest *n);
-/* All calls of a lane; those that are still open end with its last sample. */
+/* All calls of a lane; those that are still open end where trace_lane_end() says. */
 void export_nest_lane(struct export_nest *n, uint32_t lane);
 void export_nest_close(struct export_nest *n);
 

@@ -39,14 +39,21 @@ struct lane_state {
 	struct offcpu_walk off;
 };
 
+struct ended { /* a lane without further events */
+	uint64_t tsc;
+	uint32_t lane;
+};
+
 struct replay {
 	const struct trace *t;
 	const struct replay_options *o;
 	FILE *out;
 	struct trace_cursor *cursor;
 	struct lane_state *lanes;
-	bool *selected;        /* by index into t->functions; NULL: all */
-	struct offcpu *offcpu; /* NULL: switches are not wanted */
+	bool *selected;          /* by index into t->functions; NULL: all */
+	struct offcpu *offcpu;   /* NULL: switches are not wanted */
+	VEC(struct ended) ended; /* by time; those before ended_at are done */
+	size_t ended_at;
 };
 
 /* ---- lines ---- */
@@ -307,6 +314,28 @@ static void put_overwritten(const struct replay *r)
 			str_thousands(number, sizeof(number), n));
 }
 
+/* A lane has given all its events: it ends when what it has open does, among the events of others. */
+static void add_ended(struct replay *r, struct tracks *tracks, uint32_t lane)
+{
+	struct ended x = {tracks_lane_end(tracks, lane), lane};
+	size_t i = r->ended.n;
+
+	vec_push(&r->ended);
+	for (; i > r->ended_at && r->ended.v[i - 1].tsc > x.tsc; i--)
+		r->ended.v[i] = r->ended.v[i - 1];
+	r->ended.v[i] = x;
+}
+
+static void finish_ended(struct replay *r, struct tracks *tracks, uint64_t until)
+{
+	while (r->ended_at < r->ended.n && r->ended.v[r->ended_at].tsc < until) {
+		const struct ended *x = &r->ended.v[r->ended_at++];
+
+		put_stretches(r, x->lane, x->tsc);
+		tracks_finish_lane(tracks, x->lane);
+	}
+}
+
 static void replay(struct replay *r, const bool *want)
 {
 	struct track_sink sink = {
@@ -325,13 +354,16 @@ static void replay(struct replay *r, const bool *want)
 	put_overwritten(r);
 	r->cursor = trace_cursor_open_some(r->t, want);
 	while (trace_cursor_next(r->cursor, &e)) {
+		finish_ended(r, tracks, e.tsc);
 		put_stretches(r, e.lane, e.tsc);
 		tracks_feed(tracks, &e);
-		if (trace_cursor_is_last(r->cursor)) /* what it has open ends here */
-			tracks_finish_lane(tracks, e.lane);
+		if (trace_cursor_is_last(r->cursor))
+			add_ended(r, tracks, e.lane);
 	}
+	finish_ended(r, tracks, UINT64_MAX);
 	for (uint32_t lane = 0; lane < r->t->nlanes; lane++)
 		tracks_finish_lane(tracks, lane);
+	vec_free(&r->ended);
 	trace_cursor_close(r->cursor);
 	tracks_close(tracks);
 }

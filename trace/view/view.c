@@ -55,6 +55,7 @@ static void look_at_lane(struct view *v, size_t lane, uint64_t from, uint64_t to
 	trace_cursor_close(c);
 	if (!any)
 		return;
+	l->last = trace_lane_end(v->t, (uint32_t)lane, l->last);
 	if (!v->trace_last || l->first < v->trace_first)
 		v->trace_first = l->first;
 	if (l->last > v->trace_last)

@@ -273,6 +273,7 @@ static void read_lane(struct calls *c, uint32_t lane, size_t lanes_left)
 		tracks_feed(c->tracks, &e);
 	}
 	trace_cursor_close(cursor);
+	account(c, tracks_lane_end(c->tracks, lane));
 	tracks_finish_lane(c->tracks, lane);
 	view_rows_lay_out(&v->lanes[lane].rows);
 	c->spans_left -= c->spans.n;

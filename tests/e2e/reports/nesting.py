@@ -202,6 +202,7 @@ def compare(trace, exports=EXPORTS):
     for kind in exports:
         if not can_read(kind):
             continue
+        shutil.rmtree("out." + kind, ignore_errors=True)  # a folder of an earlier one
         run(KRON, "export", "-f", kind, "-o", "out." + kind, trace)
         look(kind, agree.READERS[kind]("out." + kind))
     look("replay", of_replay(trace))
@@ -357,6 +358,43 @@ def tails_found():
     need(window[2] == ("entry", "lib_over") and len(window) == 6, f"the window: {window}")
 
 
+def tails_last():
+    """To FUNC>TIME a call lasts as long as the report says, live and later: until what it jumped to is over."""
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC")
+    program = build("tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN")
+    for libc in ([], LIBC):
+        record("t", [program, "10"], "-L", "libtails.so", *libc)
+        for f in ("wait_sleep", "wait_chain", "lib_wait"):
+            long = [r for r in kron_json("report", "--json", "t") if r["function"] == f]
+            need(long and long[0]["max_ns"] >= 3e6, f"the report: {long}")
+            shown = run(KRON, "dump", "--json", "--trigger", f + ">2ms", "--pre", "0", "--post", "0", "t")
+            need(f'"{f}"' in shown, f"{f}>2ms of the trace: {shown}")
+            record("w", [program, "10"], "-L", "libtails.so", *libc, "--trigger", f + ">2ms")
+            need(kron_json("info", "--json", "w")["trigger_ns"], f"{f}>2ms did not fire")
+
+
+def tails_bound():
+    """Whether the linker binds a function at the start or between a jump and what that leads to."""
+    build("libtails.so", "tails_lib.c", "-shared", "-fPIC", "-fplt", "-Wl,-z,lazy")
+    program = build("lazy_tails", "tails.c", "./libtails.so", "-Wl,-rpath,$ORIGIN", "-fplt", "-Wl,-z,lazy")
+    shows_jumps(program, "wait_sleep", "over")
+    calls = {}
+    for trace, bind_now in (("now", "1"), ("lazy", "")):
+        os.environ["LD_BIND_NOW"] = bind_now
+        truth = record(trace, [program, "10"], "-L", "*", "-F", "*")
+        report, edges = compare(trace)
+        check_truth(report, edges, truth)
+        for caller, f in (("wait_sleep", "usleep"), ("over", "lib_leaf"), ("lib_over", "lib_leaf")):
+            n = sum(r["calls"] for r in edges if (r["caller"], r["function"]) == (caller, f))
+            need(n == total_calls(report, caller), f"{caller} called {f} {n} times")
+        resolved = [r for r in report if r["function"].startswith("_dl_runtime_resolve")]
+        need(bool(resolved) == (trace == "lazy"), f"{trace}: {resolved}")
+        need(not re.search(r"_dl_runtime_resolve\w*, no (entry|exit)", run(KRON, "replay", trace)), "it is not paired")
+        calls[trace] = {(r["function"], r["calls"]) for r in report if "tails" in r["module"]}
+    del os.environ["LD_BIND_NOW"]
+    need(calls["now"] == calls["lazy"], f"{calls['now'] ^ calls['lazy']}")
+
+
 def unwound(alternate, libc):
     truth = record("t", [build("unwound", "unwound.cc"), *(["x"] if alternate else [])], *(LIBC if libc else []))
     check_truth(*compare("t"), truth)
@@ -436,6 +474,38 @@ def killed(who):
         check_truth(report, edges, read_truth("truth.t"), lost=1)
 
 
+def hangs(how, end):
+    """What does not return lasts until its thread ends, or the recording."""
+    begun = time.monotonic()
+    p, child = start([build("hangs", "hangs.c"), how])
+    ready = time.monotonic()
+    time.sleep(0.5)
+    least = time.monotonic() - ready
+    if end == "killed":
+        os.kill(child, signal.SIGKILL)
+    elif end == "recorder ended":
+        os.kill(p.pid, signal.SIGINT)
+    else:
+        p.stdin.write(b"x")
+        p.stdin.flush()
+    p.wait()
+    most = time.monotonic() - begun
+    report, edges = compare("t")
+    truth = read_truth("truth.t")
+    check_truth(report, edges, truth)
+    total = {r["function"]: r["total_ns"] / 1e9 for r in report}
+    need(most > total["main"] >= least, f"main took {total['main']} s, of {least} to {most}")
+    outer = ("works", "stuck") if how == "main" else ("runs", "works", "stuck")
+    for f in outer:
+        if how == "leaves":  # and was noticed before main's end
+            need(total[f] < total["main"] - 0.2, f"{f} took {total[f]} s, main {total['main']}")
+        else:
+            need(most > total[f] >= least, f"{f} took {total[f]} s, of {least} to {most}")
+    text = run(KRON, "replay", "t")
+    for f in outer:
+        need(re.search(r"\} /\* %s, still running" % f, text), f"replay of {f}: {text}")
+
+
 def main():
     with tap.Suite("nesting") as s:
         for libc in (False, True):
@@ -457,10 +527,17 @@ def main():
         s.case("a tail recursion of a million turns", tails, False, "1000000")
         s.case("--tail-calls flat", tails_flat)
         s.case("conditions and triggers on an exit by a jump", tails_found)
+        s.case("triggers on calls that go on by a jump", tails_last)
+        s.case("tail calls that are bound lazily", tails_bound)
         s.case("losses", losses, "discard")
         s.case("the last samples only", losses, "wrap")
         s.case("a program that is killed", killed, "program")
         s.case("a recorder that is killed", killed, "recorder")
+        s.case("a program hangs and is killed", hangs, "main", "killed")
+        s.case("a program hangs and the recorder is told to end", hangs, "main", "recorder ended")
+        s.case("a thread hangs while main returns", hangs, "thread", "returned")
+        s.case("a thread hangs and the program is killed", hangs, "thread", "killed")
+        s.case("a thread ends in a call", hangs, "leaves", "returned")
 
 
 main()

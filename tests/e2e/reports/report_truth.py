@@ -61,9 +61,13 @@ def calls_of(trace):
         else:
             assert stack[-1].function == d["function"], "not nested"
             close(thread, now)
+    info = json.loads(kron("info", "--json", trace))
+    assert not info["lost"], "it is not known what else was open"
+    end = info["duration_ns"] if info["complete"] else 0
+    ends = {t["tid"]: q["end_ns"] or end for q in info["process_list"] for t in q["threads"]}
     for thread in list(stacks):
-        while stacks[thread]:
-            close(thread, last[thread])
+        while stacks[thread]:  # open until its process ends
+            close(thread, max(last[thread], ends[thread]))
     return done, samples, migrations
 
 

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -432,12 +433,111 @@ static void the_kernels_record_of_an_end_is_taken(void **state)
 	end_sleeper(pid);
 	drain_round(&b.drain, true, false);
 	assert_int_equal(end_in_trace(&b, 1), 0);
-	tasks_note_exit(&b.tasks, pid, 5000);
-	tasks_note_exit(&b.tasks, pid, 5003); /* the last thread */
-	tasks_note_exit(&b.tasks, pid, 5002);
-	tasks_note_exit(&b.tasks, pid + 1, 6000);
+	tasks_note_exit(&b.tasks, pid, pid, 5000);
+	tasks_note_exit(&b.tasks, pid, pid + 2, 5003); /* the last thread */
+	tasks_note_exit(&b.tasks, pid, pid, 5002);
+	tasks_note_exit(&b.tasks, pid + 1, pid, 6000);
 	drain_round(&b.drain, true, false);
 	assert_int_equal(end_in_trace(&b, 1), 5003);
+	board_close(&b, false);
+}
+
+static uint64_t thread_end_in_trace(struct recording *b, uint32_t uid, pid_t tid)
+{
+	struct trace *t;
+	struct err err;
+	uint64_t end = 0;
+
+	assert_int_equal(journal_flush(&b->journal), 0);
+	assert_int_equal(trace_open(&t, b->dir, &err), 0);
+	for (size_t i = 0; i < t->nlanes; i++)
+		if (t->lanes[i].proc_uid == uid && t->lanes[i].tid == (uint32_t)tid)
+			end = t->lanes[i].end_tsc;
+	trace_close(t);
+	return end;
+}
+
+static void *tell_own_tid(void *arg)
+{
+	*(pid_t *)arg = gettid();
+	return NULL;
+}
+
+/* Until it is gone for the kernel, too: pthread_join() is content a little earlier. */
+static pid_t thread_that_has_ended(void)
+{
+	pthread_t thread;
+	pid_t tid;
+
+	assert_int_equal(pthread_create(&thread, NULL, tell_own_tid, &tid), 0);
+	pthread_join(thread, NULL);
+	while (!syscall(SYS_tgkill, getpid(), tid, 0))
+		usleep(100);
+	return tid;
+}
+
+static void the_end_of_a_thread_is_noted(void **state)
+{
+	pid_t first = thread_that_has_ended(), second = thread_that_has_ended();
+	uint64_t before = __rdtsc();
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "thread", KRON_WHEN_FULL_DISCARD);
+	slot_claim(&b, 0, 1, getpid(), 0);
+	fill(&b, 0, 8);
+	claim(&b, 0, KRON_CHUNK_OWNED, 0, 1, first);
+	fill(&b, 1, 8);
+	claim(&b, 1, KRON_CHUNK_OWNED, 0, 1, getpid());
+	drain_round(&b.drain, true, true);
+	assert_in_range(thread_end_in_trace(&b, 1, first), before, __rdtsc());
+	assert_int_equal(thread_end_in_trace(&b, 1, getpid()), 0);
+	/* the kernel's record is better, and is waited for */
+	tasks_expect_exits(&b.tasks);
+	fill(&b, 2, 8);
+	claim(&b, 2, KRON_CHUNK_OWNED, 0, 1, second);
+	drain_round(&b.drain, true, true);
+	assert_int_equal(thread_end_in_trace(&b, 1, second), 0);
+	tasks_note_exit(&b.tasks, getpid(), second, before - 5);
+	drain_round(&b.drain, true, true);
+	assert_int_equal(thread_end_in_trace(&b, 1, second), before - 5);
+	board_close(&b, false);
+}
+
+static bool is_noted_as_closed(struct recording *b)
+{
+	struct trace *t;
+	struct err err;
+	bool noted;
+
+	assert_int_equal(journal_flush(&b->journal), 0);
+	assert_int_equal(trace_open(&t, b->dir, &err), 0);
+	noted = trace_session(t, "closed_tsc") != NULL;
+	trace_close(t);
+	return noted;
+}
+
+/* But not that the recording ends. */
+static void a_gate_that_is_closed_is_noted(void **state)
+{
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "gates", KRON_WHEN_FULL_DISCARD);
+	segment_set_sampling(&b.seg, true);
+	drain_round(&b.drain, true, true);
+	assert_false(is_noted_as_closed(&b));
+	drain_notice_gates(&b.drain, true);
+	segment_set_sampling(&b.seg, false);
+	drain_round(&b.drain, true, true);
+	assert_false(is_noted_as_closed(&b));
+	board_close(&b, false);
+	board_open(&b, "gates2", KRON_WHEN_FULL_DISCARD);
+	segment_set_sampling(&b.seg, true);
+	drain_round(&b.drain, true, true);
+	segment_set_sampling(&b.seg, false);
+	drain_round(&b.drain, true, true);
+	assert_true(is_noted_as_closed(&b));
 	board_close(&b, false);
 }
 
@@ -945,6 +1045,8 @@ int main(void)
 		cmocka_unit_test(a_program_ends_when_the_next_begins),
 		cmocka_unit_test(an_end_is_when_it_was_noted),
 		cmocka_unit_test(the_kernels_record_of_an_end_is_taken),
+		cmocka_unit_test(the_end_of_a_thread_is_noted),
+		cmocka_unit_test(a_gate_that_is_closed_is_noted),
 		cmocka_unit_test(foreign_pids_are_not_asked),
 		cmocka_unit_test(special_records_are_no_samples),
 		cmocka_unit_test(counters_join_their_sample),

@@ -178,8 +178,8 @@ static void tables(struct trace_writer *w)
 						       .start_tsc = START + 60000,
 						       .exe = "/opt/app/bin/app",
 						       .cmdline = "app --fast 'a b'"});
-	trace_writer_thread(w, 1, 1000, "app");
-	trace_writer_thread(w, 1, 1001, "work\x1b]0;er");
+	trace_writer_thread(w, 1, 1000, "app", 0);
+	trace_writer_thread(w, 1, 1001, "work\x1b]0;er", 0);
 	trace_writer_untraced(w, 1003, "/usr/bin/old is a 32-bit program");
 	trace_writer_proc_end(w, 2, START + 90000, 0, 0);
 	trace_writer_proc_end(w, 1, START + 2100000, 123, 1);
@@ -350,8 +350,8 @@ static void naps_tables(struct trace_writer *w)
 						       .start_tsc = START + 1000,
 						       .exe = "/bin/naps",
 						       .cmdline = "naps"});
-	trace_writer_thread(w, 1, 1000, "naps");
-	trace_writer_thread(w, 1, 1001, "second");
+	trace_writer_thread(w, 1, 1000, "naps", 0);
+	trace_writer_thread(w, 1, 1001, "second", 0);
 }
 
 static void naps_switches(struct trace_writer *w)
@@ -425,7 +425,7 @@ static void ways_tables(struct trace_writer *w)
 						       .start_tsc = START + 1000,
 						       .exe = "/bin/ways",
 						       .cmdline = "ways"});
-	trace_writer_thread(w, 1, 1000, "ways");
+	trace_writer_thread(w, 1, 1000, "ways", 0);
 }
 
 static void ways_jumps(struct lane *l, uint64_t at)

@@ -414,6 +414,38 @@ static void a_handler_before_the_target(void **state)
 		     "h:10/10 b<a:10/10 a<m:50/30j m:70/20");
 }
 
+/*
+ * The linker's stub of u pushes two words and jumps to r, which pops them and jumps to u: all this the first
+ * time that u is called.
+ */
+static void jump_to_a_stub_that_binds_lazily(void **state)
+{
+	struct out o = {.callers = true};
+	struct pair_counts c;
+
+	(void)state;
+	expect_calls(">m@9000 >a@8ff0 /a=u@8ff0 >r@8fe0 >x@8e00 <x@8e00 /r?@8ff0 >u@8ff0 <u@8ff0"
+		     " <m@9000",
+		     "x<r:10/10 r<a:30/20 u<a:10/10 a<m:70/30j m:90/20");
+	/* a call, not a jump */
+	c = run(">m@9000 >r@8fe0 >x@8e00 <x@8e00 /r?@8ff0 >u@8ff0 <u@8ff0 <m@9000", &o);
+	assert_string_equal(o.text, "x<r:10/10 r<m:30/20 u<m:10/10 m:70/30");
+	assert_int_equal(c.orphans + c.inferred, 0);
+	/* through a pointer to the stub; the end of x has no probe */
+	expect_calls(">m@9000 >a@8ff0 /a?@8ff0 >r@8fe0 >x@8e00 /r?@8ff0 >u@8ff0 <u@8ff0 <m@9000",
+		     "x<r:10/10~ r<a:20/10 u<a:10/10 a<m:60/30j m:80/20");
+	/* nobody above it has probes */
+	expect_calls(">r@8fe0 /r?@8ff0 >u@8ff0 <u@8ff0", "r:10/10 u:10/10");
+	/* u has no probes */
+	expect_calls(">m@9000 >a@8ff0 /a=u@8ff0 >r@8fe0 /r?@8ff0 >b@8ff0 <b@8ff0 <m@9000",
+		     "r<a:10/10 a<m:40/30j~ b<m:10/10 m:70/20");
+	/* not from so far below; nor for somebody who goes on */
+	expect_calls(">m@9000 >r@8f00 /r?@8ff0 >u@8ff0 <u@8ff0 <m@9000",
+		     "?r r<m:10/10~ u<m:10/10 m:50/30");
+	expect_calls(">m@9000 >a@8ff0 >r@8fe0 /r?@8ff0 >u@8ff0 <u@8ff0 <m@9000",
+		     "?r r<a:10/10~ a<m:20/10~ u<m:10/10 m:60/30");
+}
+
 static void jump_and_loss(void **state)
 {
 	(void)state;
@@ -887,6 +919,7 @@ int main(void)
 		cmocka_unit_test(jump_through_a_pointer),
 		cmocka_unit_test(jump_into_the_middle),
 		cmocka_unit_test(a_handler_before_the_target),
+		cmocka_unit_test(jump_to_a_stub_that_binds_lazily),
 		cmocka_unit_test(jump_and_loss),
 		cmocka_unit_test(jump_with_frames_above),
 		cmocka_unit_test(tail_recursion),

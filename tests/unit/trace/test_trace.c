@@ -163,8 +163,8 @@ static void round_trip(void **state)
 						       .exe = hostile,
 						       .cmdline = ""});
 	trace_writer_proc_end(w, 2, 99, 5, 6);
-	trace_writer_thread(w, 2, 78, "old");
-	trace_writer_thread(w, 2, 78, hostile);
+	trace_writer_thread(w, 2, 78, "old", 0);
+	trace_writer_thread(w, 2, 78, hostile, 0);
 	trace_writer_untraced(w, 79, hostile);
 	CHUNK(w, 2, 78, 1, 6, 100);
 	assert_int_equal(trace_writer_close(w), 0);
@@ -609,10 +609,12 @@ static void exits_by_jumps(void **state)
 				    "10\tx\tunknown\t\n";
 	static const struct {
 		uint32_t jump, function;
-		enum trace_leads leads;
-	} known[] = {{1, 3, LEADS_THERE},     {1, 1, LEADS_ELSEWHERE}, {2, 1, LEADS_THERE},
-		     {2, 3, LEADS_ELSEWHERE}, {3, 2, LEADS_PERHAPS},   {3, 3, LEADS_PERHAPS},
-		     {4, 3, LEADS_ELSEWHERE}, {6, 3, LEADS_ELSEWHERE}, {7, 3, LEADS_PERHAPS}};
+		bool there;   /* surely */
+		bool perhaps; /* it is what comes next */
+	} known[] = {{1, 3, true, false},  {1, 1, false, false}, {2, 1, true, false},
+		     {2, 3, false, false}, {3, 2, false, true},  {3, 3, false, true},
+		     {4, 3, false, false}, {6, 3, false, false}, {7, 3, false, true}};
+	struct trace_jumps x;
 	struct trace_writer *w = begin("t");
 	struct trace_event e = {0};
 	struct trace *t;
@@ -625,11 +627,22 @@ static void exits_by_jumps(void **state)
 	assert_int_equal(t->functions[0].ways, TRACE_RETURNS | TRACE_JUMPS);
 	assert_int_equal(t->functions[3].ways, TRACE_CALLS);
 	assert_string_equal(t->functions[1].aliases, "__free\nfree");
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		assert_int_equal(trace_jump_leads(t, known[i].jump, known[i].function),
-				 known[i].leads);
-	assert_true(trace_jump_is_inside(t, 6, 3));
-	assert_false(trace_jump_is_inside(t, 6, 1));
+	trace_jumps_copy(&x, t);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		uint32_t jump = known[i].jump, function = known[i].function;
+		bool there = known[i].there, perhaps = known[i].perhaps;
+
+		assert_int_equal(trace_jump_goes_on(&x, jump, function, false), there | perhaps);
+		assert_int_equal(trace_jump_goes_on(&x, jump, function, true), there);
+		jump |= TRACE_JUMP_STALE;
+		assert_int_equal(trace_jump_goes_on(&x, jump, function, false), there);
+		assert_int_equal(trace_jump_is_uncertain(&x, jump), perhaps);
+		jump |= TRACE_JUMP_LOST;
+		assert_false(trace_jump_goes_on(&x, jump, function, false));
+	}
+	assert_true(trace_jump_is_inside(&x, 6, 3));
+	assert_false(trace_jump_is_inside(&x, 6, 1));
+	trace_jumps_free(&x);
 	assert_true(t->damaged >= 6); /* with the line "x" */
 	/* to everybody it is the function's exit */
 	e.s.event = KRON_EVENT_JUMP(5);
@@ -779,6 +792,117 @@ static void double_chunks_count_once(void **state)
 	expect_order("t", "10 30 11 20");
 }
 
+/* ---- the ends of lanes ---- */
+
+/* A trace from 100 to 9000 of two threads, 10 and 11, whose last samples are at 200; `more` adds to it. */
+static void begin_lanes(struct trace_writer **w, const char *when_full)
+{
+	*w = begin("ends");
+	trace_writer_session(*w, "start_tsc", "100");
+	trace_writer_session(*w, "start_mono_ns", "100");
+	trace_writer_session(*w, "tsc_hz", "1000000000");
+	trace_writer_session(*w, "when_full", "%s", when_full);
+	CHUNK(*w, 1, 10, 1, 0, 150, 200);
+	CHUNK(*w, 1, 11, 2, 0, 150, 200);
+}
+
+static void end_lanes(struct trace_writer *w)
+{
+	trace_writer_session(w, "end_tsc", "9000");
+	trace_writer_session(w, "end_mono_ns", "9000");
+	assert_int_equal(trace_writer_close(w), 0);
+}
+
+static void expect_ends(uint64_t first, uint64_t second)
+{
+	struct trace *t = open_trace("ends");
+
+	assert_int_equal(t->nlanes, 2);
+	assert_int_equal(trace_lane_end(t, 0, 200), first);
+	assert_int_equal(trace_lane_end(t, 1, 200), second);
+	trace_close(t);
+}
+
+static void lanes_end_with_what_they_are_in(void **state)
+{
+	struct trace_writer *w;
+
+	(void)state;
+	begin_lanes(&w, "discard");
+	end_lanes(w);
+	expect_ends(9000, 9000);
+	begin_lanes(&w, "discard");
+	trace_writer_proc_end(w, 1, 7000, 0, 0);
+	trace_writer_thread(w, 1, 11, "second", 5000);
+	trace_writer_thread(w, 1, 11, "its later name", 0);
+	end_lanes(w);
+	expect_ends(7000, 5000);
+	/* a later thread of that number has gone on */
+	begin_lanes(&w, "discard");
+	trace_writer_thread(w, 1, 11, "second", 180);
+	end_lanes(w);
+	expect_ends(9000, 9000);
+	/* the recorder was killed */
+	begin_lanes(&w, "discard");
+	trace_writer_thread(w, 1, 11, "second", 5000);
+	assert_int_equal(trace_writer_close(w), 0);
+	expect_ends(200, 5000);
+}
+
+/* A record of so many that were lost, after the last sample of thread 10. */
+static void tell_losses(struct trace_writer *w, uint32_t n)
+{
+	struct trace_chunk head = {.nbytes = KRON_SAMPLE_SIZE, .seq = 3, .proc_uid = 1, .tid = 10};
+	struct kron_sample s = sample(200, KRON_EVENT_LOST);
+
+	s.payload = n;
+	assert_int_equal(trace_writer_chunk(w, &head, &s), 0);
+}
+
+static void lanes_end_where_samples_may_be_missing(void **state)
+{
+	struct trace_writer *w;
+
+	(void)state;
+	begin_lanes(&w, "discard");
+	tell_losses(w, 7);
+	trace_writer_proc_end(w, 1, 7000, 7, 0);
+	end_lanes(w);
+	expect_ends(7000, 7000);
+	begin_lanes(&w, "discard");
+	tell_losses(w, 7);
+	trace_writer_proc_end(w, 1, 7000, 8, 0);
+	end_lanes(w);
+	expect_ends(200, 200);
+	/* what has been overwritten was older */
+	begin_lanes(&w, "wrap");
+	trace_writer_proc_end(w, 1, 7000, 8, 0);
+	end_lanes(w);
+	expect_ends(7000, 7000);
+	/* the process lives, and only all losses together are known */
+	begin_lanes(&w, "discard");
+	tell_losses(w, 7);
+	trace_writer_session(w, "lost", "8");
+	end_lanes(w);
+	expect_ends(200, 200);
+	begin_lanes(&w, "discard");
+	tell_losses(w, 7);
+	trace_writer_session(w, "lost", "7");
+	end_lanes(w);
+	expect_ends(9000, 9000);
+	/* gates were closed */
+	begin_lanes(&w, "discard");
+	trace_writer_session(w, "closed_tsc", "300");
+	end_lanes(w);
+	expect_ends(300, 300);
+	/* a window around a trigger */
+	begin_lanes(&w, "discard");
+	trace_writer_session(w, "trigger", "f>1ms");
+	trace_writer_session(w, "trigger_ns", "400");
+	end_lanes(w);
+	expect_ends(500, 500);
+}
+
 static void holes_and_foreign_samples(void **state)
 {
 	struct trace_writer *w = begin("t");
@@ -856,6 +980,8 @@ int main(void)
 		T(ties_keep_lane_order),
 		T(clock_that_steps_back),
 		T(double_chunks_count_once),
+		T(lanes_end_with_what_they_are_in),
+		T(lanes_end_where_samples_may_be_missing),
 		T(holes_and_foreign_samples),
 		T(cpu_numbers),
 	};

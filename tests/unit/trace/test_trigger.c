@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "trace/analysis/pairs.h"
 #include "trace/reader_impl.h"
 #include "trace/analysis/trigger_impl.h"
 
@@ -52,7 +53,7 @@ static struct trace trace = {
 /* ---- rows of samples ---- */
 
 static struct trigger *g;
-static char fired[512]; /* "AT " or "AT-SINCE " for each */
+static char fired[4096]; /* "AT " or "AT-SINCE " for each */
 
 static void start(const char *text)
 {
@@ -83,27 +84,32 @@ static void pass_time(uint64_t t)
 	}
 }
 
-static void sample(uint64_t tsc, uint32_t lane, uint32_t event, uint32_t sp)
+static void feed(struct trace_event e)
 {
-	struct trace_event e = {.tsc = tsc,
-				.lane = lane,
-				.s = {.head = KRON_HEAD_TRACE(0), .event = event, .payload = sp}};
 	struct trigger_wants w;
 	uint8_t bits;
 
-	pass_time(tsc);
-	w = trigger_wants(g, lane);
-	bits = trigger_may_want(&w, &e.s) ? trigger_test(g, &w, &e) : 0;
+	pass_time(e.tsc);
+	w = trigger_wants(g, e.lane);
+	bits = trigger_may_want_event(&w, &e) ? trigger_test(g, &w, &e) : 0;
 	switch (bits ? trigger_feed(g, &e, bits) : TRIGGER_NOTHING) {
 	case TRIGGER_FIRES:
-		note_fired(tsc, 0);
+		note_fired(e.tsc, 0);
 		break;
 	case TRIGGER_WAITS:
-		trigger_note(g, tsc + 1000000);
+		trigger_note(g, e.tsc + 1000000);
 		break;
 	case TRIGGER_NOTHING:
 		break;
 	}
+}
+
+static void sample(uint64_t tsc, uint32_t lane, uint32_t event, uint32_t sp)
+{
+	feed((struct trace_event){
+		.tsc = tsc,
+		.lane = lane,
+		.s = {.head = KRON_HEAD_TRACE(0), .event = event, .payload = sp}});
 }
 
 static void expect(const char *wanted)
@@ -403,6 +409,290 @@ static void calls_without_stack_pointers(void **state)
 	expect("250-200 ");
 }
 
+/* ---- exits by a jump ---- */
+
+/* f jumps to g; f through a pointer; g to what has no probes; h to f. */
+enum { F_TO_G, F_ANYWHERE, G_OUT, H_TO_F };
+static struct trace_jump some_jumps[] = {
+	{.function = 0, .to = JUMP_TO_FUNCTION, .target = 1},
+	{.function = 0, .to = JUMP_TO_ANYTHING},
+	{.function = 1, .to = JUMP_TO_NAME},
+	{.function = 2, .to = JUMP_TO_FUNCTION, .target = 0},
+};
+static uint32_t no_targets[1];
+
+static void start_with_jumps(const char *text)
+{
+	trace.jumps = some_jumps;
+	trace.njumps = sizeof(some_jumps) / sizeof(some_jumps[0]);
+	trace.jump_targets = no_targets;
+	start(text);
+}
+
+static void expect_with_jumps(const char *wanted)
+{
+	trace.njumps = 0;
+	expect(wanted);
+}
+
+static void jump_at(uint64_t tsc, uint32_t lane, uint32_t jump, uint32_t sp)
+{
+	feed((struct trace_event){.tsc = tsc,
+				  .lane = lane,
+				  .jump = jump + 1,
+				  .s = {.head = KRON_HEAD_TRACE(0),
+					.event = KRON_EVENT_EXIT(some_jumps[jump].function),
+					.payload = sp}});
+}
+
+static void a_call_that_goes_on_by_a_jump(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_TO_G, 0x8000);
+	sample(111, 0, G, 0x8000);
+	sample(160, 0, G_END, 0x8000); /* with it f has ended */
+	sample(200, 0, F, 0x8000);
+	jump_at(210, 0, F_TO_G, 0x8000);
+	sample(211, 0, G, 0x8000);
+	sample(240, 0, G_END, 0x8000);
+	sample(300, 0, F,
+	       0x8000); /* and on, to what has no probes: until something is at its place */
+	jump_at(310, 0, F_TO_G, 0x8000);
+	sample(311, 0, G, 0x8000);
+	jump_at(320, 0, G_OUT, 0x8000);
+	sample(330, 0, H, 0x7f00);
+	sample(340, 0, H_END, 0x7f00);
+	sample(400, 0, H, 0x8000);
+	sample(500, 0, F, 0x8000);
+	jump_at(510, 0, F_TO_G, 0x8000);
+	sample(520, 0, H, 0x8000); /* not what it jumped to, so that has ended */
+	pass_time(1000);
+	expect_with_jumps("150-100 350-300 ");
+}
+
+static void a_call_that_jumps_through_a_pointer(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_ANYWHERE, 0x8000);
+	sample(111, 0, H, 0x8000); /* next: so it is what it led to */
+	sample(112, 0, G, 0x7f00);
+	sample(120, 0, G_END, 0x7f00);
+	sample(170, 0, H_END, 0x8000);
+	sample(200, 0, F, 0x8000);
+	jump_at(210, 0, F_ANYWHERE, 0x8000);
+	sample(211, 0, G, 0x7f00); /* what it led to has called this */
+	sample(220, 0, G_END, 0x7f00);
+	sample(230, 0, H, 0x8000);
+	sample(290, 0, H_END, 0x8000);
+	sample(300, 0, F, 0x8000);
+	jump_at(310, 0, F_ANYWHERE, 0x8000);
+	sample(311, 1, G, 0x7f00); /* another thread's */
+	sample(330, 0, H, 0x8000);
+	sample(390, 0, H_END, 0x8000);
+	pass_time(1000);
+	expect_with_jumps("150-100 350-300 ");
+}
+
+/* What comes to itself by jumps is called anew. */
+static void a_call_that_jumps_to_itself(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_ANYWHERE, 0x8000);
+	sample(120, 0, H, 0x8000);
+	jump_at(130, 0, H_TO_F, 0x8000);
+	sample(140, 0, F, 0x8000);
+	sample(180, 0, F_END, 0x8000);
+	pass_time(1000);
+	expect_with_jumps("");
+}
+
+/*
+ * The same as the pairing of calls says, of a program made up at random.  Its functions are a to e, whose
+ * numbers are 0 to 4; f of the others' words is a.
+ */
+enum { RANDOM_FUNCTIONS = 5, MAIN = RANDOM_FUNCTIONS, RESOLVER, RANDOM_SAMPLES = 4000 };
+enum { RANDOM_LIMIT = 40, RESOLVERS_JUMP = RANDOM_FUNCTIONS * (RANDOM_FUNCTIONS + 2) };
+static struct trace_event row[RANDOM_SAMPLES];
+static uint32_t nrow, seed;
+static uint64_t clock_now;
+static struct trace_jump random_jumps[RESOLVERS_JUMP + 1];
+static struct trace_function random_functions[RESOLVER + 1] = {
+	{.n = 0, .name = "f"},       {.n = 1, .name = "b"}, {.n = 2, .name = "c"},
+	{.n = 3, .name = "d"},       {.n = 4, .name = "e"}, {.n = 5, .name = "main"},
+	{.n = 6, .name = "resolver"}};
+
+static uint32_t draw(uint32_t below)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (seed >> 10) % below;
+}
+
+static void put_row(uint32_t event, uint32_t jump, uint32_t sp)
+{
+	clock_now += 1 + draw(4);
+	assert_true(nrow < RANDOM_SAMPLES);
+	row[nrow++] = (struct trace_event){
+		.tsc = clock_now,
+		.jump = jump,
+		.s = {.head = KRON_HEAD_TRACE(0), .event = event, .payload = sp}};
+}
+
+static void run_function(uint32_t sp, int depth);
+
+static void run_body(uint32_t sp, int depth)
+{
+	for (uint32_t calls = depth > 4 ? 0 : draw(4); calls && nrow < RANDOM_SAMPLES / 2; calls--)
+		run_function(sp - 16 * (1 + draw(3)), depth + 1);
+}
+
+/*
+ * A linker's stub that binds lazily: it pushes some words, which the resolver pops before it jumps.  Three,
+ * so that nothing else begins at its place: what comes next after a jump is ambiguous enough.
+ */
+static void bind_lazily(uint32_t sp)
+{
+	put_row(KRON_EVENT_ENTRY(RESOLVER), 0, sp - 24);
+	if (draw(2)) {
+		put_row(KRON_EVENT_ENTRY(MAIN), 0, sp - 64);
+		put_row(KRON_EVENT_EXIT(MAIN), 0, sp - 64);
+	}
+	put_row(KRON_EVENT_EXIT(RESOLVER), 1 + RESOLVERS_JUMP, sp);
+}
+
+/* Of each function: to each of them, through a pointer, to what has no probes. */
+static void run_function(uint32_t sp, int depth)
+{
+	uint32_t n = draw(RANDOM_FUNCTIONS), how, to;
+
+	for (;;) {
+		if (draw(8) == 0)
+			bind_lazily(sp);
+		put_row(KRON_EVENT_ENTRY(n), 0, sp);
+		run_body(sp, depth);
+		how = nrow < RANDOM_SAMPLES / 2 ? draw(5) : 0;
+		to = draw(RANDOM_FUNCTIONS);
+		if (how < 2) {
+			put_row(KRON_EVENT_EXIT(n), 0, sp);
+			return;
+		}
+		if (how == 3)
+			to = RANDOM_FUNCTIONS;
+		if (how == 4)
+			to = RANDOM_FUNCTIONS + 1;
+		put_row(KRON_EVENT_EXIT(n), 1 + n * (RANDOM_FUNCTIONS + 2) + to, sp);
+		if (how == 4 || (how == 3 && draw(3) == 0)) { /* no probes, but calls */
+			clock_now += draw(30);
+			run_body(sp, depth);
+			return;
+		}
+		n = how == 3 ? draw(RANDOM_FUNCTIONS) : to;
+	}
+}
+
+struct found {
+	uint64_t entry, exit;
+};
+static struct found found[RANDOM_SAMPLES];
+static size_t nfound;
+
+static void note_call(void *ctx, const struct trace_event *e, const struct pair_call *c)
+{
+	(void)ctx;
+	(void)e;
+	if (!c->function)
+		found[nfound++] = (struct found){c->entry_tsc, c->exit_tsc};
+}
+
+static int by_entry(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+/* A call inside one that waits does not. */
+static void expect_of_pairs(char *out, size_t size)
+{
+	uint64_t until = 0, waiting_to = 0;
+	size_t n = 0;
+
+	qsort(found, nfound, sizeof(*found), by_entry);
+	out[0] = 0;
+	for (size_t i = 0; i < nfound; i++) {
+		const struct found *c = &found[i];
+
+		if (c->entry < until && c->entry <= waiting_to)
+			continue;
+		until = c->exit;
+		waiting_to = c->entry + RANDOM_LIMIT;
+		if (c->exit > waiting_to && n < size)
+			n += (size_t)snprintf(out + n, size - n, "%llu-%llu ",
+					      (unsigned long long)waiting_to,
+					      (unsigned long long)c->entry);
+	}
+}
+
+static void calls_last_as_long_as_pairs_say(void **state)
+{
+	struct trace t = trace;
+	struct pair_sink sink = {.leave = note_call};
+	char wanted[sizeof(fired)];
+	struct pairs *p;
+	uint64_t fires = 0;
+
+	(void)state;
+	random_jumps[RESOLVERS_JUMP] =
+		(struct trace_jump){.function = RESOLVER, .to = JUMP_TO_ANYTHING};
+	for (uint32_t i = 0; i < RESOLVERS_JUMP; i++) {
+		uint32_t to = i % (RANDOM_FUNCTIONS + 2);
+
+		random_jumps[i] =
+			(struct trace_jump){.function = i / (RANDOM_FUNCTIONS + 2),
+					    .to = to < RANDOM_FUNCTIONS    ? JUMP_TO_FUNCTION
+						  : to == RANDOM_FUNCTIONS ? JUMP_TO_ANYTHING
+									   : JUMP_TO_NAME,
+					    .target = to < RANDOM_FUNCTIONS ? to : 0};
+	}
+	t.functions = random_functions;
+	t.nfunctions = RESOLVER + 1;
+	t.nuser_events = 0;
+	t.jumps = random_jumps;
+	t.njumps = sizeof(random_jumps) / sizeof(random_jumps[0]);
+	t.jump_targets = no_targets;
+	for (uint32_t round = 0; round < 1500; round++) {
+		seed = round;
+		nrow = 0;
+		nfound = 0;
+		clock_now = 100;
+		put_row(KRON_EVENT_ENTRY(MAIN), 0, 0x9000);
+		run_function(0x8000, 0);
+		run_function(0x8000, 0);
+		put_row(KRON_EVENT_EXIT(MAIN), 0, 0x9000);
+		fired[0] = 0;
+		assert_int_equal(trigger_parse(&g, "", "f>40ns", NULL), 0);
+		trigger_bind(g, &t);
+		p = pairs_open(&t, &sink);
+		for (uint32_t i = 0; i < nrow; i++) {
+			pairs_feed(p, &row[i]);
+			feed(row[i]);
+		}
+		pairs_finish(p);
+		pairs_close(p);
+		trigger_free(g);
+		expect_of_pairs(wanted, sizeof(wanted));
+		if (strlen(wanted) + 1 < sizeof(wanted) && strcmp(wanted, fired))
+			fail_msg("round %u: %s, not %s", round, fired, wanted);
+		fires += fired[0] != 0;
+	}
+	assert_true(fires > 500);
+}
+
 static void calls_of_some(void **state)
 {
 	(void)state;
@@ -547,6 +837,10 @@ int main(void)
 		cmocka_unit_test(a_call_that_is_left),
 		cmocka_unit_test(a_call_on_another_stack),
 		cmocka_unit_test(calls_without_stack_pointers),
+		cmocka_unit_test(a_call_that_goes_on_by_a_jump),
+		cmocka_unit_test(a_call_that_jumps_through_a_pointer),
+		cmocka_unit_test(a_call_that_jumps_to_itself),
+		cmocka_unit_test(calls_last_as_long_as_pairs_say),
 		cmocka_unit_test(calls_of_some),
 		cmocka_unit_test(events_are_no_frames),
 		cmocka_unit_test(many_threads_wait),
