@@ -24,7 +24,7 @@
 #include "inject/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 45u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 46u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
