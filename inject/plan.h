@@ -154,6 +154,7 @@ struct plan {
 	uint64_t reach_lo, reach_hi;
 	struct plan_function *functions;
 	size_t nfunctions; /* entries only: no .cold parts */
+	uint32_t nlies;    /* symbols that say that a function starts inside of an instruction */
 	struct plan_probe *probes;
 	size_t nprobes;
 	struct plan_site *sites;
