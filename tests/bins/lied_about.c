@@ -101,11 +101,11 @@ NOINLINE unsigned interpret(const unsigned char *p, unsigned n)
 	static void *const at[] = {&&add, &&multiply, &&flip, &&subtract};
 	unsigned h = 1, i = 0;
 
-#define NEXT()                           \
-	do {                             \
-		if (i >= n)              \
-			return h;        \
-		goto *at[p[i++] & 3];    \
+#define NEXT()                        \
+	do {                          \
+		if (i >= n)           \
+			return h;     \
+		goto *at[p[i++] & 3]; \
 	} while (0)
 	NEXT();
 add:
