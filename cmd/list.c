@@ -273,6 +273,31 @@ static void print_places(const struct plan *p)
 	}
 }
 
+/* Symbols that are no functions of the plan. */
+static struct functions found;
+
+static void print_lies(void)
+{
+	for (size_t i = 0; i < found.nlies; i++)
+		printf("%#10lx  %s: %s\n", (unsigned long)found.lies[i].vaddr,
+		       found.lies[i].name ? found.lies[i].name : "?",
+		       refusal_text(REFUSAL_CONTRADICTED));
+}
+
+static void json_lies(struct json *j)
+{
+	json_key(j, refusal_key(REFUSAL_CONTRADICTED));
+	json_open(j, '[');
+	for (size_t i = 0; i < found.nlies; i++) {
+		json_open(j, '{');
+		json_ku64(j, "address", found.lies[i].vaddr);
+		json_kstr(j, "symbol", found.lies[i].name);
+		json_kstr(j, "reason", refusal_text(REFUSAL_CONTRADICTED));
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void json_functions(struct json *j, const struct plan *p, const char *path)
 {
 	json_open(j, '{');
@@ -283,6 +308,8 @@ static void json_functions(struct json *j, const struct plan *p, const char *pat
 		if (is_shown(p, &p->functions[i]))
 			json_function(j, p, &p->functions[i], path);
 	json_close(j, ']');
+	if (found.nlies)
+		json_lies(j);
 	if (is_patched)
 		patched_json_places(j, &patched);
 	json_close(j, '}');
@@ -457,6 +484,8 @@ int cmd_list(int argc, char **argv)
 		r = plan_make(&p, img, &opt, &err);
 	if (!r && !is_class() && !patch_info_is_there(img))
 		interpose_mark(p, img, opt.tactics);
+	if (!r && p->nlies)
+		r = functions_find(&found, img, &err);
 	elf_image_close(img);
 	if (r)
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
@@ -471,6 +500,9 @@ int cmd_list(int argc, char **argv)
 		json_functions(&j, p, argv[first]);
 	else
 		print_functions(p, argv[first]);
+	if (!summary && !json && !is_class())
+		print_lies();
+	functions_free(&found);
 	if (is_patched && !summary && !json)
 		patched_print_places(&patched);
 	if (!is_patched)

@@ -547,6 +547,20 @@ static void prepare_modules(struct work *w)
 	vec_free(&wishes);
 }
 
+/* What is traced of it is right, but not all is. */
+static void note_lies(struct work *w, const struct module *m)
+{
+	struct err err;
+
+	if (!m->full || !m->full->nlies)
+		return;
+	err_set(&err, EINVAL,
+		"%s: symbols that start inside of instructions of other code are not traced (%u; "
+		"`kron list` shows which)",
+		m->path, m->full->nlies);
+	answer_note(w, m->path, &err);
+}
+
 static void do_modules(struct work *w)
 {
 	struct err err = {{0}};
@@ -563,6 +577,8 @@ static void do_modules(struct work *w)
 			l->full = false;
 			code = modules_plan(w->a->modules, l->module, false, &err);
 		}
+		if (!code && l->full)
+			note_lies(w, l->module);
 		if (!code)
 			code = bind_module(w, l, &err);
 		if (!code)

@@ -3,6 +3,7 @@
  * code_map.c - the passes of code_map.h in their order.
  *
  *   sweep_functions    instructions, direct branches, lea      (code_sweep.c)
+ *   doubt_symbols      functions that start inside of instructions (code_doubt.c)
  *   functions_mark_parts    .cold parts join their parents     (functions.c, on our evidence)
  *   mark_constants     relocations, data words, symbols, landing pads, restartable sequences
  *   sweep_gaps         branches from code that nobody names    (code_sweep.c)
@@ -111,14 +112,32 @@ static void mark_other_arrivals(struct map_builder *b, struct frame_info *fi)
 
 /* ---- facts about a function and its parts ---- */
 
+/* An unresolved jump of one may lead into the others; neighbours that are joined are a stretch. */
+static void share_among_joined(struct map_builder *b)
+{
+	struct code_function *cf = b->m->per_function;
+
+	for (uint32_t i = 1; i < b->f->n; i++)
+		if (cf[i].joined && cf[i - 1].joined)
+			cf[i].unresolved_indirect |= cf[i - 1].unresolved_indirect;
+	for (uint32_t i = (uint32_t)b->f->n; i-- > 1;)
+		if (cf[i].joined && cf[i - 1].joined)
+			cf[i - 1].unresolved_indirect |= cf[i].unresolved_indirect;
+}
+
 /* What holds for a part holds for the whole: control moves freely between them. */
 static void share_among_parts(struct map_builder *b)
 {
 	struct code_function *cf = b->m->per_function;
 
-	vec_for(&b->jumps, j)
-		if (j->form == JUMP_UNRESOLVED)
-			cf[map_root(b, j->function)].unresolved_indirect = true;
+	vec_for(&b->jumps, j) {
+		if (j->form != JUMP_UNRESOLVED)
+			continue;
+		cf[map_root(b, j->function)].unresolved_indirect = true;
+		if (!b->f->v[j->function].has_fde)
+			spread_jump(b, j->addr);
+	}
+	share_among_joined(b);
 	for (uint32_t i = 0; i < b->f->n; i++) {
 		uint32_t root = map_root(b, i);
 
@@ -198,6 +217,8 @@ static void analyse(struct map_builder *b)
 	sweep_functions(b);
 	elf_image_for_each_address_constant(b->img, mark_constant, b);
 	collect_start_evidence(b);
+	doubt_symbols(b);
+	join_functions(b);
 	functions_mark_parts(b->f, b->evidence);
 	link_parts(b);
 	mark_other_arrivals(b, fi);

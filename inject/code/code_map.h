@@ -39,6 +39,10 @@ struct code_function {
 				      iteration.  (Where the frame was torn down just before,
 				      it is a tail call of itself: an exit.) */
 	bool switches_to_start;   /* a case of a switch does so */
+	bool contradicted; /* other code has its start inside of an instruction: undecodable */
+	bool joined;       /* control also falls into it from what stands before, or out of
+				      it: no function of a compiler's, and a register may
+				      hold what was made elsewhere */
 };
 
 enum code_exit_kind { CODE_EXIT_RET, CODE_EXIT_TAIL, CODE_EXIT_TAIL_INDIRECT };

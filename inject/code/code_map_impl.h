@@ -4,6 +4,7 @@
  *
  *   code_map.c     the passes in their order; pass 2: other ways to arrive
  *   code_sweep.c   pass 1: instructions, direct branches, evidence about function starts
+ *   code_doubt.c   symbols that the code contradicts
  *   code_walk.c    pass 3: padding, exits
  *   jump_table.c   where indirect jumps go
  *   jump_stride.c  those into a row of pieces of one size
@@ -130,6 +131,11 @@ static inline bool map_falls_through(const struct map_builder *b, uint64_t vaddr
 void walk_functions(struct map_builder *b, struct frame_info *fi);
 void sweep_functions(struct map_builder *b);
 void sweep_gaps(struct map_builder *b);
+void doubt_symbols(struct map_builder *b);
+/* The function with the jump at vaddr, which may lead anywhere in it, may reach as far as from one
+ * function that is called to the next one: symbols without a frame prove nothing. */
+void spread_jump(struct map_builder *b, uint64_t vaddr);
+void join_functions(struct map_builder *b);
 void jump_tables_resolve(struct map_builder *b);
 void jump_stride_resolve(struct map_builder *b, struct map_jump *j);
 void rseq_mark(struct map_builder *b);

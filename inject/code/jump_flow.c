@@ -11,7 +11,8 @@
  * before; at a place that an address constant names, at every indirect jump of the function.
  * Paths that cannot happen are followed too, so an answer may name too much.  Where the search
  * ends without a definition (the function's start, the return of a call) the value is a whole
- * pointer; see jump_table.c for why that is safe.
+ * pointer; see jump_table.c for why that is safe.  Not so in functions that are joined to others
+ * (code_function.joined): there the value is lost.
  *
  * This file reads tables only to tell whether something is one, and marks nothing.
  */
@@ -63,6 +64,9 @@ void flow_enter(struct flow *f, size_t jump)
 	if (f->root != root)
 		f->has_edges = false;
 	f->root = root;
+	f->joined = false;
+	for (uint32_t i = root; i != FUNCTION_NONE; i = map_next_part(f->b, i))
+		f->joined |= f->b->m->per_function[i].joined;
 }
 
 void flow_close(struct flow *f)
@@ -192,6 +196,7 @@ static bool follow_arrivals(struct flow *f, struct defs *d, uint64_t at, int reg
 	if (flags & CODE_TARGET && !push_sources(f, at))
 		d->whole = true;
 	if (flags & CODE_CONSTANT && at != f->b->f->v[f->root].start) {
+		f->lost |= f->joined;
 		push_indirect(f);
 		/* a landing pad gets these two from the unwinder */
 		d->whole |= reg == RAX || reg == RDX;
@@ -239,6 +244,7 @@ static void find_defs(struct flow *f, struct defs *d, uint64_t at, int reg)
 	*vec_push(&f->work) = at;
 	while (f->work.n && !d->lost)
 		walk_back(f, d, f->work.v[--f->work.n], reg);
+	f->lost |= f->joined && d->whole;
 }
 
 /* ---- what a value is made of ---- */
@@ -468,10 +474,13 @@ void flow_origin(struct flow *f, struct origin *o, const struct insn *jump)
 {
 	*o = (struct origin){0};
 	f->steps = 0;
+	f->lost = false;
 	if (jump->has_mem)
 		judge_memory(f, o, jump);
 	else
 		judge_value(f, o, jump->addr, jump->reg, 4);
+	/* a whole pointer in memory is one whatever its address is made of */
+	o->other |= f->lost && !jump->has_mem;
 }
 
 /* ---- the bound check ---- */

@@ -36,6 +36,8 @@ struct flow {
 	VEC(struct flow_edge) edges; /* its direct branches, sorted by to */
 	VEC(uint64_t) indirect;      /* its indirect jumps */
 	bool has_edges;
+	bool joined; /* the function or a part of it: code_function.joined */
+	bool lost;   /* it is, and not all that a register may hold could be found */
 	VEC(uint64_t) work, seen;
 	unsigned steps;
 };

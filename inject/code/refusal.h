@@ -13,6 +13,8 @@
 	X(INDIRECT_JUMP, "indirect-jump",                                                           \
 	  "an indirect jump of the function could not be resolved and may land in the window")      \
 	X(UNDECODABLE, "undecodable", "the function holds bytes that are no known instruction")     \
+	X(CONTRADICTED, "contradicted",                                                             \
+	  "the symbol says that a function starts inside of an instruction of other code")          \
 	X(DECODERS_DISAGREE, "decoders-disagree", "the two decoders disagree on an instruction")    \
 	X(NOT_RELOCATABLE, "not-relocatable", "an instruction cannot run anywhere else")            \
 	X(AFTER_CALL, "after-call", "a return address points into the window")                      \

@@ -11,8 +11,9 @@
  *       56     8  checksum of everything else
  *       64    48  what it was made from: struct plan_key
  *      112    48  text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi
- *      160    72  element counts of the nine arrays, in the order of struct plan
- *      232     -  the arrays, each padded to 8 bytes
+ *      160     8  nlies
+ *      168    72  element counts of the nine arrays, in the order of struct plan
+ *      240     -  the arrays, each padded to 8 bytes
  *
  * A cache file may be cut short by a full disk or damaged; what it says goes into the code of
  * running programs.  So everything is checked on load: the checksum first, and then, because
@@ -41,9 +42,10 @@ struct header {
 	uint64_t checksum;
 	struct plan_key key;
 	uint64_t text_lo, text_hi, reach_lo, reach_hi, copied_lo, copied_hi;
+	uint64_t nlies;
 	uint64_t count[9];
 };
-_Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 232, "the table above");
+_Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 240, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
 		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16 &&
@@ -202,6 +204,7 @@ static void describe(struct header *h, const struct plan *plan, const struct pla
 		.reach_hi = p.reach_hi,
 		.copied_lo = p.copied_lo,
 		.copied_hi = p.copied_hi,
+		.nlies = p.nlies,
 	};
 	memcpy(h->magic, magic, sizeof(magic));
 	memcpy(h->build_id, p.build_id, sizeof(h->build_id));
@@ -587,6 +590,7 @@ static const char *why_unsound(struct plan *p, const struct plan_key *key)
 	p->text_lo = h->text_lo, p->text_hi = h->text_hi;
 	p->reach_lo = h->reach_lo, p->reach_hi = h->reach_hi;
 	p->copied_lo = h->copied_lo, p->copied_hi = h->copied_hi;
+	p->nlies = (uint32_t)h->nlies;
 	p->build_id_len = h->build_id_len;
 	memcpy(p->build_id, h->build_id, sizeof(p->build_id));
 	if (!find_arrays(p, h) || !plan_is_sound(p))

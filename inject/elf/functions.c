@@ -7,8 +7,9 @@
  *   result    [a      )    [b    )[d )   [e          [g       where no FDE is
  *
  * A symbol inside an FDE is an entry of its own only when it is a global function (assembly
- * with several entries: the range is cut there, and code falls from one into the next);
- * anything else inside is a label.  Ranges never overlap.
+ * with several entries: the range is cut there, and code falls from one into the next), and when
+ * an instruction starts there, counted from the FDE's start: else the symbol lies.  Anything else
+ * inside is a label.  Ranges never overlap.
  */
 #define _GNU_SOURCE
 #include "inject/elf/functions.h"
@@ -21,8 +22,10 @@
 #include "inject/elf/elf_image_impl.h"
 #include "inject/elf/elf_symbols.h"
 #include "inject/elf/go_table.h"
+#include "inject/code/insn.h"
 
 #define CODE_SECTIONS_MAX 64
+#define LOCK_PREFIX 0xf0
 
 struct raw_symbol {
 	uint64_t value, size;
@@ -54,6 +57,7 @@ struct finder {
 	struct eh_frame frame;
 	VEC(struct found) found;
 	VEC(struct raw_symbol) symbols;
+	VEC(struct symbol_group) lies;
 	VEC(uint64_t) addresses;
 	struct range excluded[CODE_SECTIONS_MAX]; /* .plt and the like */
 	size_t nexcluded;
@@ -388,6 +392,31 @@ static void push_symbol_function(struct finder *f, const struct symbol_group *g)
 	name_found(push(f, g->value, end, g->size > 0), g);
 }
 
+/*
+ * Does an instruction of [fn, vaddr) reach over vaddr?  But code may jump over a lock prefix.
+ * Where it cannot be decoded nobody knows.
+ */
+static bool is_inside_insn(const struct finder *f, const struct function *fn, uint64_t vaddr)
+{
+	uint64_t room = fn->end - fn->start;
+	const uint8_t *code = elf_image_at(f->img, fn->start, room);
+	uint64_t at = fn->start;
+	unsigned len = 0;
+
+	for (; code && at < vaddr; at += len) {
+		const uint8_t *p = code + (at - fn->start);
+		struct insn in;
+
+		len = insn_skim(p, fn->end - at);
+		if (!len && !insn_scan(&in, p, fn->end - at, at))
+			return false;
+		len = len ? len : in.len;
+		if (at + 1 == vaddr && *p == LOCK_PREFIX)
+			return false;
+	}
+	return code && at != vaddr;
+}
+
 static void push_symbols(struct finder *f, const struct symbol_group *g)
 {
 	struct found *prev = last(f);
@@ -403,6 +432,10 @@ static void push_symbols(struct finder *f, const struct symbol_group *g)
 	}
 	if (!g->is_global || g->is_cold)
 		return;
+	if (prev->f.has_fde && is_inside_insn(f, &prev->f, g->value)) {
+		*vec_push(&f->lies) = *g;
+		return;
+	}
 	end = prev->f.end;
 	if (!prev->f.has_fde && g->size && g->size < end - g->value)
 		end = g->value + g->size;
@@ -439,29 +472,45 @@ static size_t name_length(const char *name)
 	return at == name ? strlen(name) : (size_t)(at - name);
 }
 
+struct names { /* that are copied one behind the other */
+	char *at;
+	uint64_t total;
+};
+
+static void add_length(struct names *to, const char *name)
+{
+	to->total += name ? name_length(name) + 1 : 0;
+}
+
+static char *copy_name(struct names *to, const char *name)
+{
+	size_t n = name ? name_length(name) : 0;
+	char *p = to->at;
+
+	if (!name)
+		return NULL;
+	memcpy(p, name, n);
+	p[n] = 0;
+	to->at += n + 1;
+	return p;
+}
+
 /* Long names that share their bytes could make a small hostile file fill the memory. */
 static void copy_names(struct functions *out, const struct finder *f, uint64_t budget)
 {
-	uint64_t total = 0;
-	char *p;
+	struct names names = {0};
 
 	for (size_t i = 0; i < out->n; i++)
-		if (f->found.v[i].name)
-			total += name_length(f->found.v[i].name) + 1;
-	if (!total || total > budget)
+		add_length(&names, f->found.v[i].name);
+	for (size_t i = 0; i < out->nlies; i++)
+		add_length(&names, f->lies.v[i].name);
+	if (!names.total || names.total > budget)
 		return;
-	p = out->strings = xmalloc(total);
-	for (size_t i = 0; i < out->n; i++) {
-		const char *name = f->found.v[i].name;
-		size_t n = name ? name_length(name) : 0;
-
-		if (!name)
-			continue;
-		out->v[i].name = p;
-		memcpy(p, name, n);
-		p[n] = 0;
-		p += n + 1;
-	}
+	names.at = out->strings = xmalloc(names.total);
+	for (size_t i = 0; i < out->n; i++)
+		out->v[i].name = copy_name(&names, f->found.v[i].name);
+	for (size_t i = 0; i < out->nlies; i++)
+		out->lies[i].name = copy_name(&names, f->lies.v[i].name);
 }
 
 static void mark_ifunc(uint64_t value, void *ctx)
@@ -479,6 +528,10 @@ static void finish(struct functions *out, struct finder *f, uint64_t name_budget
 	out->v = xcalloc(out->n, sizeof(*out->v));
 	for (size_t i = 0; i < out->n; i++)
 		out->v[i] = f->found.v[i].f;
+	out->nlies = f->lies.n;
+	out->lies = xcalloc(out->nlies, sizeof(*out->lies));
+	for (size_t i = 0; i < out->nlies; i++)
+		out->lies[i].vaddr = f->lies.v[i].value;
 	copy_names(out, f, name_budget);
 	out->symbols = f->addresses.v;
 	out->nsymbols = f->addresses.n;
@@ -535,6 +588,7 @@ int functions_find_with(struct functions *out, const struct elf_image *img,
 	eh_frame_free(&f.frame);
 	vec_free(&f.symbols);
 	vec_free(&f.found);
+	vec_free(&f.lies);
 	elf_image_close(data);
 	return 0;
 }
@@ -547,6 +601,7 @@ int functions_find(struct functions *out, const struct elf_image *img, struct er
 void functions_free(struct functions *f)
 {
 	xfree(f->v);
+	xfree(f->lies);
 	xfree(f->symbols);
 	xfree(f->strings);
 	*f = (struct functions){0};

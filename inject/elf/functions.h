@@ -56,9 +56,17 @@ struct function {
 				write a part's FDE directly after its parent's */
 };
 
+/* A symbol that says that a function starts inside of an instruction. */
+struct function_lie {
+	uint64_t vaddr;
+	const char *name; /* raw symbol */
+};
+
 struct functions {
 	struct function *v; /* sorted by start, no overlaps */
 	size_t n;
+	struct function_lie *lies; /* not believed, not in v; sorted by vaddr */
+	size_t nlies;
 	/* Values of all symbols of any type and source that lie in executable memory, sorted,
 	 * each once: places that somebody may jump to (code_map's CODE_CONSTANT). */
 	uint64_t *symbols;

@@ -244,6 +244,8 @@ enum refusal plan_refuse_function(const struct making *m, uint32_t i)
 		return REFUSAL_READ;
 	if (!elf_image_at(m->map->img, f->start, f->end - f->start))
 		return REFUSAL_OUT_OF_FILE;
+	if (m->map->per_function[i].contradicted)
+		return REFUSAL_CONTRADICTED;
 	if (is_undecodable(m, i))
 		return REFUSAL_UNDECODABLE;
 	if (copied_is_template(f) || (m->opt->for_file && copied_has(&m->pl.copied, f)))
@@ -435,6 +437,15 @@ static void list_one_only(struct making *m)
 
 /* ---- the whole ---- */
 
+static uint32_t count_lies(const struct making *m)
+{
+	uint32_t n = (uint32_t)m->fns->nlies;
+
+	for (size_t i = 0; i < m->fns->n; i++)
+		n += m->map->per_function[i].contradicted;
+	return n;
+}
+
 /* The vectors become the plan's. */
 static struct plan *finish(struct making *m)
 {
@@ -451,6 +462,7 @@ static struct plan *finish(struct making *m)
 	p->maps = m->pl.maps.v, p->nmaps = m->pl.maps.n;
 	p->code = m->pl.code.v, p->code_len = m->pl.code.n;
 	p->strings = m->strings.v, p->strings_len = m->strings.n;
+	p->nlies = count_lies(m);
 	p->copied_lo = m->pl.copied.lo, p->copied_hi = m->pl.copied.hi;
 	if (m->opt->request && m->opt->request->nactions) {
 		p->nactions = m->opt->request->nactions;

@@ -24,7 +24,7 @@
 #include "inject/plan/request.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 45u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 46u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -154,6 +154,7 @@ struct plan {
 	uint64_t reach_lo, reach_hi;
 	struct plan_function *functions;
 	size_t nfunctions; /* entries only: no .cold parts */
+	uint32_t nlies;    /* symbols that say that a function starts inside of an instruction */
 	struct plan_probe *probes;
 	size_t nprobes;
 	struct plan_site *sites;

@@ -39,6 +39,9 @@ struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsi
 {
 	const struct function *holder = functions_at(pl->map->functions, vaddr);
 
+	/* where instructions are not known, neighbours find no room either */
+	if (holder && pl->map->per_function[holder - pl->map->functions->v].undecodable)
+		holder = NULL;
 	return (struct window_scope){
 		.map = pl->map,
 		.bytes = pl->bytes,

@@ -7,6 +7,7 @@ program runs untraced whenever tracing it is impossible.
 """
 
 import os
+import random
 import re
 import resource
 import shutil
@@ -159,11 +160,7 @@ def outcome(cmd):
 
 
 def hostile_but_runnable():
-    """Symbols and unwind tables are garbage, the code is not: behaves as untraced.
-
-    Symbols that look right and are not (functions that begin inside of instructions) are believed: see
-    BUGS in kron-record(1).
-    """
+    """Symbols and unwind tables are garbage, the code is not: behaves as untraced."""
     shoff, = struct.unpack_from("<Q", PROGRAM, 0x28)
     _, shentsize, shnum = struct.unpack_from("<HHH", PROGRAM, 0x38)
     want = outcome([write("good", PROGRAM)])
@@ -182,6 +179,60 @@ def hostile_but_runnable():
                                stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
             need((r.returncode, r.stdout) == want,
                  f"section {i}: {r.returncode} {r.stdout} {r.stderr}, not {want}")  # fmt: skip
+
+
+def instructions(name):
+    """Where they start in .text, as objdump has it."""
+    lines = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", name],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    return [int(l.split(":")[0], 16) for l in lines if l.startswith(" ") and ":" in l]
+
+
+def lie(program, starts, chance):
+    """The program with functions' symbols moved, made global, and given other sizes."""
+    data = bytearray(program)
+    shoff, = struct.unpack_from("<Q", data, 0x28)
+    shnum, = struct.unpack_from("<H", data, 0x3C)
+    way, share = chance.choice(("near", "start", "anywhere", "size", "each", "one")), chance.choice((0.1, 0.3, 0.5, 0.9))
+    for i in range(shnum):
+        kind, = struct.unpack_from("<I", data, shoff + i * 64 + 4)
+        off, size = struct.unpack_from("<QQ", data, shoff + i * 64 + 24)
+        if kind != 2:
+            continue
+        symbols = [s for s in range(off + 24, off + size, 24)
+                   if data[s + 4] & 15 == 2 and struct.unpack_from("<Q", data, s + 8)[0]]
+        for s in [chance.choice(symbols)] if way == "one" else symbols:
+            value, length = struct.unpack_from("<QQ", data, s + 8)
+            how = way if way not in ("each", "one") else chance.choice(("near", "start", "anywhere", "size"))
+            if way != "one" and chance.random() > share:
+                continue
+            value = {"near": value + chance.randrange(-9, 40), "start": chance.choice(starts),
+                     "anywhere": chance.randrange(starts[0], starts[-1]), "size": value}[how]
+            if chance.random() < 0.7:
+                data[s + 4] = 0x12
+            length = chance.choice((0, 1, 3, length, length // 2, length + 20, 2**40, 2**64 - 1))
+            struct.pack_into("<QQ", data, s + 8, value % 2**64, length)
+    return bytes(data)
+
+
+def lying_symbols(*flags):
+    """Functions that start inside of instructions, or of other functions: refused, or traced as they are."""
+    chance = random.Random(20) if flags else rnd  # nobody can know all without .eh_frame
+    compile_c("truth", "bins/lied_about.c", "-g0", *flags)
+    with open("truth", "rb") as f:
+        program = f.read()
+    starts, want, refused = instructions("truth"), outcome(["./truth"]), 0
+    for n in range(60):
+        if os.path.exists("lies"):
+            os.remove("lies")
+        f = write("lies", lie(program, starts, chance))
+        r = subprocess.run([KRON, "record", "-q", "-o", "trace", "--", f],
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        need((r.returncode, r.stdout) == want, f"file {n}: {r.returncode} {r.stdout} {r.stderr}, not {want}")
+        with open("trace/tasks") as t:
+            refused += "start inside of instructions" in t.read()
+    need(refused > 5, f"{refused} of 60 have a note")
+    need("inside of an instruction" not in kron("list", "truth").stdout, "it finds lies where none are")
 
 
 def corrupt_programs():
@@ -690,6 +741,9 @@ def main():
         s.case("list: lying headers", lying_headers)
         s.case("list: flipped bytes", flipped)
         s.case("record: hostile tables, good code", hostile_but_runnable)
+        s.case("record: lying symbols", lying_symbols)
+        s.case("record: lying symbols, without unwind tables", lying_symbols,
+               "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
         s.case("record: corrupt programs", corrupt_programs)
         s.case("patch: what cannot be patched", patch_refuses)
         s.case("patch: flipped bytes", patch_flipped)

@@ -212,6 +212,65 @@ static void overlapping_code(void **state)
 	unmap(&t);
 }
 
+#define LABEL(name) ".globl " #name "\n.type " #name ", @function\n"
+#define BARE(name) LABEL(name) #name ":\n"
+#define BARE_END(name) ".size " #name ", . - " #name "\n"
+
+/* Inside an FDE its start settles where instructions are. */
+static void symbols_against_a_frame(void **state)
+{
+	struct mapped t;
+
+	(void)state;
+	map_source(&t,
+		   FUNC(one) "L_one: mov $0x12345678,%eax\n" LABEL(
+			   second) "second: mov %eax,%edx\n"
+				   "L_lock: lock\n" LABEL(
+					   unlocked) "unlocked: incl (%rdi)\n"
+						     "ret\n" END(one)
+							     LABEL(lie) ".set lie, L_one + 2\n",
+		   SHARED);
+	assert_int_equal(t.f.nlies, 1);
+	assert_string_equal(t.f.lies[0].name, "lie");
+	assert_int_equal(t.f.lies[0].vaddr, label(&t.a, "L_one") + 2);
+	assert_int_equal(t.f.n, 3);
+	assert_int_equal(t.f.v[0].start, label(&t.a, "L_one"));
+	assert_int_equal(t.f.v[1].start, label(&t.a, "second"));
+	assert_int_equal(t.f.v[2].start, label(&t.a, "unlocked"));
+	assert_false(function(&t, "one")->undecodable);
+	/* control falls from one into the next: what is in a register may be from anywhere */
+	assert_true(function(&t, "one")->joined && function(&t, "second")->joined);
+	unmap(&t);
+}
+
+/* Elsewhere it is what is called, and what overlaps. */
+static void symbols_against_the_code(void **state)
+{
+	struct mapped t;
+
+	(void)state;
+	map_source(&t,
+		   FUNC(caller) "call L_called\n"
+				"ret\n" END(caller)
+		   /* its own symbol is gone, and another one stands in the middle of it */
+		   "L_called: mov %edi,%eax\n"
+		   "L_inside: mov $0xc3c3c3c3,%edx\n"
+		   "L_rest: ret\n" LABEL(lie) ".set lie, L_inside + 1\n.size lie, 5\n"
+					      ".p2align 4\n"
+		   /* both may be meant: neither is believed */
+		   BARE(host) "L_host: mov $0x90909090,%eax\n"
+			      "ret\n" BARE_END(host) LABEL(
+				      other) ".set other, L_host + 1\n.size other, 5\n"
+					     ".p2align 4\n" BARE(honest) "xor %eax,%eax\n"
+									 "ret\n" BARE_END(honest),
+		   SHARED);
+	assert_true(function(&t, "lie")->contradicted && function(&t, "lie")->undecodable);
+	assert_true(function(&t, "host")->undecodable);
+	assert_true(function(&t, "other")->contradicted && function(&t, "other")->undecodable);
+	assert_false(function(&t, "honest")->undecodable || function(&t, "caller")->undecodable);
+	unmap(&t);
+}
+
 static void constants(void **state)
 {
 	struct mapped t;
@@ -583,6 +642,8 @@ int main(void)
 		cmocka_unit_test(padding),
 		cmocka_unit_test(padding_before_unknown_code),
 		cmocka_unit_test(overlapping_code),
+		cmocka_unit_test(symbols_against_a_frame),
+		cmocka_unit_test(symbols_against_the_code),
 		cmocka_unit_test(constants),
 		cmocka_unit_test(constants_of_fixed_code),
 		cmocka_unit_test(restartable_sequences),
