@@ -15,7 +15,8 @@
 
 #include "collect/process_maps.h"
 
-#define AHEAD 48 /* samples, a kilobyte */
+#define AHEAD 48   /* samples, a kilobyte */
+#define UNDOING 16 /* so far is looked for what undoes a sample */
 
 /* ---- who ---- */
 
@@ -286,6 +287,31 @@ static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
 enum outcome { FOUND, AT_END, WAIT };
 
 /*
+ * What it begins is over within the next samples, or it begins nothing: the trigger need not see it.
+ * Calls are short, mostly, and a lane is read faster than it is fed.
+ */
+static bool is_undone(const struct watch *w, const struct trigger_wants *wants,
+		      const struct kron_sample *s, const struct kron_sample *end, uint64_t tsc)
+{
+	const struct kron_sample *n = s + 1;
+
+	if (!trigger_may_undo(wants, s, tsc))
+		return false;
+	if (trigger_is_nothing(wants, s))
+		return true;
+	for (; n < end && n <= s + UNDOING; n++) {
+		enum trigger_ahead a;
+
+		if (!is_stored(n) || n->event >= wants->nevents)
+			return false;
+		a = trigger_look_ahead(wants, s, tsc, n, kron_sample_time_near(n, w->start.tsc));
+		if (a != TRIGGER_GO_ON)
+			return a == TRIGGER_UNDONE;
+	}
+	return false;
+}
+
+/*
  * Nearly all samples go by here, so it keeps to registers: stored, before `until`, and of no use,
  * mostly by their events.  Stops at the first that is not all three.  Lanes only.
  */
@@ -305,7 +331,8 @@ static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct t
 		__builtin_prefetch(s + AHEAD); /* out of the other processor's cache */
 		tsc = kron_sample_time_near(s, start);
 		if (tsc >= until || s->event >= wants->nevents ||
-		    (trigger_may_want(wants, s) && has_a_turn(w, i, wants, s, tsc)))
+		    (trigger_may_want(wants, s) && !is_undone(w, wants, s, end, tsc) &&
+		     has_a_turn(w, i, wants, s, tsc)))
 			break;
 		lo = tsc < lo ? tsc : lo;
 		hi = tsc > hi ? tsc : hi;

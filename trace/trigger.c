@@ -12,19 +12,17 @@
  * of all.  So there is one wait a thread.
  *
  * FUNC>T: a call is known by its stack pointer S.  While it runs, all samples of its stack lie
- * below S.  So it has ended with the first one at S, its exit mostly; or with one less than APART
+ * below S.  So it has ended with the first one at S, its exit mostly; or with one less than TRIGGER_APART
  * above, where exceptions, longjmp() or an exit without a probe left it.  One farther above may
  * also be another stack that lies there: then the call is set aside.  It has ended, unless its exit
  * comes after all: from then on the thread is known to have several stacks, and what is set aside
  * there goes on waiting.  Calls of FUNC inside one that waits end before it, so they need not
- * wait.  Those more than APART below it wait all the same, for they may be on another stack; so a
+ * wait.  Those more than TRIGGER_APART below it wait all the same, for they may be on another stack; so a
  * thread has at most one wait for each 4 KiB of stack.
  */
 #include "trace/trigger.h"
 
 #include "trace/trigger_impl.h"
-
-#define APART 4096u /* as in pairs.c: the next frame of a stack is nearer than this */
 
 /* ---- the list of waits ---- */
 
@@ -289,6 +287,28 @@ static uint8_t open_steps(const struct trigger *g, const struct trigger_state *s
 	return mask;
 }
 
+/*
+ * Within threads: of the last step, what is waited for; else of the first step that only the latest
+ * sample counts for.
+ */
+static void find_undoing(const struct trigger *g, const struct trigger_state *s,
+			 struct trigger_wants *w)
+{
+	const struct trigger_wait *i;
+
+	w->limit = g->limit;
+	w->passing = (uint8_t)(1u << (g->nsteps - 1));
+	w->undoing = g->kind == TRIGGER_CALL ? TRIGGER_FRAMES : TRIGGER_ENDS;
+	if (g->kind == TRIGGER_SAMPLE) {
+		w->limit = INT64_MAX;
+		w->passing = w->undoing = g->nsteps > 1;
+	}
+	for (i = wait_at(g, s->waits); i; i = wait_at(g, i->sibling)) {
+		w->over = i->since + g->limit < w->over ? i->since + g->limit : w->over;
+		w->is_aside |= i->aside && i->sp == w->open_sp;
+	}
+}
+
 /* Across threads a sample of one changes what is wanted of others that are ahead of it. */
 struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 {
@@ -298,12 +318,15 @@ struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 		.nevents = g->nevents,
 		.mask = g->across ? 0xff : open_steps(g, s),
 		.open_sp = s->open_sp,
+		.over = UINT64_MAX,
 	};
 
 	if (s->waits && g->kind == TRIGGER_WITHOUT)
 		w.mask |= TRIGGER_ENDS;
 	if (s->waits && g->kind == TRIGGER_CALL)
 		w.mask |= TRIGGER_FRAMES;
+	if (!g->across)
+		find_undoing(g, s, &w);
 	return w;
 }
 
@@ -348,7 +371,7 @@ static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 	} else if (!above) {
 		s->has_stacks |= w->aside && condition_holds(g->ends, e);
 		end_wait(g, i);
-	} else if (above < APART) {
+	} else if (above < TRIGGER_APART) {
 		end_wait(g, i);
 	} else if (above < TRIGGER_STACK) {
 		w->aside = true;
@@ -375,7 +398,7 @@ static bool is_inside(const struct trigger *g, const struct trigger_state *s, ui
 			w->depth++;
 			return true;
 		}
-		if (sp && w->sp && !w->aside && w->sp - sp < APART)
+		if (sp && w->sp && !w->aside && w->sp - sp < TRIGGER_APART)
 			return true;
 	}
 	return false;

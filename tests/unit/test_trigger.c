@@ -430,6 +430,182 @@ static void events_are_no_frames(void **state)
 	expect("150-100 ");
 }
 
+/* ---- looking ahead ---- */
+
+enum { ROW = 4000 };
+
+static struct row {
+	uint64_t tsc;
+	struct kron_sample s;
+	uint32_t lane;
+} row[ROW];
+static uint64_t drawn;
+
+static uint32_t draw(uint32_t n)
+{
+	drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(drawn >> 33) % n;
+}
+
+/* Calls of f, g and h that return, mostly; some are left, some run on another stack, some are long. */
+struct drawn_lane {
+	uint32_t depth, sp[64], event[64];
+};
+
+static struct kron_sample draw_sample(struct drawn_lane *l)
+{
+	struct kron_sample s = {.head = KRON_HEAD_TRACE(0)};
+	uint32_t what = draw(100), sp = l->depth ? l->sp[l->depth - 1] : 0x80000;
+
+	if (what < 4) {
+		s.event = U;
+		s.payload = draw(2) ? sp + 8 * draw(3) : draw(1000);
+	} else if (l->depth && (what < 48 || l->depth == 64)) {
+		s.event = l->event[--l->depth] + 1;
+		s.payload = draw(20) ? sp : 0;
+		if (!draw(12))
+			l->depth -= draw(l->depth + 1);
+	} else {
+		sp -= draw(30) ? 16 + 16 * draw(8) : 3000 + draw(0x4000);
+		if (!draw(40))
+			sp = 0x300000 + 0x40000 * draw(4);
+		l->event[l->depth] = s.event = draw(2) ? F : G + 2 * draw(2);
+		l->sp[l->depth++] = sp;
+		s.payload = draw(60) ? sp : 0;
+	}
+	return s;
+}
+
+static void draw_row(uint64_t seed)
+{
+	struct drawn_lane l[LANES] = {{.depth = 0}};
+	uint64_t tsc = 1000;
+
+	drawn = seed;
+	for (size_t i = 0; i < ROW; i++) {
+		uint32_t lane = draw(8) ? 0 : draw(LANES);
+
+		tsc += draw(50) ? draw(12) : draw(150);
+		row[i] = (struct row){tsc, draw_sample(&l[lane]), lane};
+	}
+}
+
+/* As the recorder's look at a lane: false where it sees none that undoes row[i]. */
+static bool is_undone(size_t i, uint32_t most)
+{
+	struct trigger_wants w = trigger_wants(g, row[i].lane);
+	enum trigger_ahead a = TRIGGER_GO_ON;
+
+	if (!trigger_may_want(&w, &row[i].s) || !trigger_may_undo(&w, &row[i].s, row[i].tsc))
+		return false;
+	if (trigger_is_nothing(&w, &row[i].s))
+		return true;
+	for (size_t n = i + 1; a == TRIGGER_GO_ON && most && n < ROW; n++) {
+		if (row[n].lane != row[i].lane)
+			continue;
+		a = trigger_look_ahead(&w, &row[i].s, row[i].tsc, &row[n].s, row[n].tsc);
+		most--;
+	}
+	return a == TRIGGER_UNDONE;
+}
+
+/* All that fired; ahead: so far is looked; *undone: how many were not fed. */
+static void run_row(const char *text, uint32_t ahead, char *out, size_t size, uint32_t *undone)
+{
+	out[0] = 0;
+	start(text);
+	for (size_t i = 0; i < ROW; i++) {
+		/* A lane is ahead of the time that has passed. */
+		if (ahead && is_undone(i, ahead))
+			++*undone;
+		else
+			sample(row[i].tsc, row[i].lane, row[i].s.event, row[i].s.payload);
+		snprintf(out + strlen(out), size - strlen(out), "%s", fired);
+		fired[0] = 0;
+	}
+	pass_time(UINT64_MAX / 2);
+	snprintf(out + strlen(out), size - strlen(out), "%s", fired);
+	trigger_free(g);
+}
+
+/* What is passed by because a later sample undoes it changes nothing, whatever the program. */
+static void what_is_undone_changes_nothing(void **state)
+{
+	static const struct {
+		const char *text;
+		bool none; /* across threads, and where each sample may complete it */
+	} words[] = {
+		{"f>40ns", false},
+		{"f>150ns", false},
+		{"g then f>60ns", false},
+		{"h then g within 200ns then f>30ns", false},
+		{"f without f within 60ns", false},
+		{"f without g within 50ns", false},
+		{"f without entry=g within 80ns", false},
+		{"u without f within 40ns", false},
+		{"g then f without h within 60ns", false},
+		{"f then u within 20ns", false},
+		{"entry=f then exit=f within 9ns then g", false},
+		{"f then g within 8ns then u without exit=h within 40ns", false},
+		{"f then f>60ns", false},
+		{"f without g and data<0x7ff80 within 50ns", false},
+		{"f then f within 5ns", true},
+		{"f then f within 30ns without g within 40ns", true},
+		{"g then f then h within 8ns across threads", true},
+		{"f without g within 30ns across threads", true},
+	};
+	static char plain[1 << 20], looked[1 << 20];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		uint32_t undone = 0, seeds = 60, n = 0;
+
+		for (uint64_t seed = 1; seed <= seeds; seed++) {
+			draw_row(seed);
+			run_row(words[i].text, 0, plain, sizeof(plain), NULL);
+			run_row(words[i].text, 1 + draw(16), looked, sizeof(looked), &undone);
+			if (strcmp(plain, looked))
+				fail_msg("%s, seed %llu:\n%.300s\n%.300s", words[i].text,
+					 (unsigned long long)seed, plain, looked);
+			n += plain[0] != 0;
+		}
+		if (n < seeds / 2)
+			fail_msg("%s fired in %u of %u rows", words[i].text, n, seeds);
+		if (words[i].none ? undone : undone < 1000)
+			fail_msg("%s: %u were undone", words[i].text, undone);
+	}
+}
+
+/* Calls that return at once, and what comes in time, need not be fed at all. */
+static void short_calls_are_passed_by(void **state)
+{
+	static const char *const words[] = {"f>50ns", "f without f within 50ns",
+					    "entry=f without exit=f within 50ns",
+					    "f then g within 50ns"};
+
+	(void)state;
+	for (size_t i = 0; i < ROW; i++)
+		row[i] = (struct row){.tsc = 100 + i,
+				      .s = {.head = KRON_HEAD_TRACE(0),
+					    .event = i % 2 ? F_END : F,
+					    .payload = 0x8000}};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		uint32_t fed = 0;
+
+		start(words[i]);
+		for (size_t k = 0; k < ROW; k++) {
+			struct trigger_wants w = trigger_wants(g, 0);
+
+			if (!trigger_may_want(&w, &row[k].s) || is_undone(k, 1))
+				continue;
+			fed++;
+			sample(row[k].tsc, 0, row[k].s.event, row[k].s.payload);
+		}
+		assert_in_range(fed, 0, 1); /* the last one, that nothing follows */
+		trigger_free(g);
+	}
+}
+
 /* ---- threads by the thousand ---- */
 
 static void many_threads_wait(void **state)
@@ -549,6 +725,8 @@ int main(void)
 		cmocka_unit_test(calls_without_stack_pointers),
 		cmocka_unit_test(calls_of_some),
 		cmocka_unit_test(events_are_no_frames),
+		cmocka_unit_test(what_is_undone_changes_nothing),
+		cmocka_unit_test(short_calls_are_passed_by),
 		cmocka_unit_test(many_threads_wait),
 		cmocka_unit_test(what_means_nothing_is_refused),
 		cmocka_unit_test(what_means_something_is_taken),
