@@ -387,7 +387,7 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 		    c->server.debugged);
 	if (c->seg.pool_limited)
 		say("kron: /dev/shm is small: the buffer can grow to %" PRIu64 " MiB only",
-		    (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE >> 20);
+		    (uint64_t)segment_limit(&c->seg) * KRON_CHUNK_SIZE >> 20);
 	if (s->lost && c->seg.follows_cgroups && c->seg.cgroup_left != CGROUP_NO_LIMIT)
 		say("kron: the buffer grew to %s, for the memory cgroup had %s left: -b asks for "
 		    "more, --when-full wait loses nothing",
@@ -402,7 +402,7 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 /* Before the program starts: a size that was asked for is kept, whatever comes of it. */
 static void say_buffer(const struct segment *seg)
 {
-	uint64_t most = (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
+	uint64_t most = (uint64_t)segment_limit(seg) * KRON_CHUNK_SIZE;
 	char size[STR_NUMBER], left[STR_NUMBER];
 
 	if (!seg->follows_cgroups && most > seg->cgroup_left)

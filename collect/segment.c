@@ -30,6 +30,7 @@
 #define PROCS_START 512u
 #define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
 #define CALIBRATE_EXACT_MS 10
+#define THREADS_MAX 8192u /* that may need more than the buffer has */
 #define MIB (1024.0 * 1024.0)
 
 /* ---- sizes ---- */
@@ -69,8 +70,8 @@ static void fit_into_room(struct segment *seg)
 	uint64_t tables = KRON_POOL_OFFSET - KRON_CTL_OFFSET;
 
 	room = room > tables ? room - tables : 0;
-	if ((uint64_t)seg->chunks_max * KRON_CHUNK_SIZE > room) {
-		seg->chunks_max = chunks_of_buffer(room);
+	if ((uint64_t)seg->chunks_limit * KRON_CHUNK_SIZE > room) {
+		seg->chunks_limit = chunks_of_buffer(room);
 		seg->pool_limited = true;
 	}
 }
@@ -86,11 +87,29 @@ static uint64_t choose_buffer(struct segment *seg, const struct segment_options 
 		     segment_default_buffer(!seg->own, opt->when_full));
 }
 
+/*
+ * Each thread has a chunk of its own, full or not, and keeps it while it sleeps.  Who is to lose
+ * nothing gets one, too, however small the buffer: places for so many, as limits allow.  They take
+ * no memory before they are needed.
+ */
+static uint32_t places_for_threads(const struct segment *seg, const struct segment_options *opt)
+{
+	uint64_t buffer = (uint64_t)seg->chunks_limit * KRON_CHUNK_SIZE;
+	uint64_t room = limits_default_buffer();
+	uint64_t n = KRON_CHUNKS_MAX - seg->chunks_limit;
+
+	if (opt->when_full != KRON_WHEN_FULL_WAIT || opt->bus != KRON_BUS_LANE || room <= buffer)
+		return 0;
+	n = least(n, (room - buffer) / KRON_CHUNK_SIZE);
+	return (uint32_t)least(n, THREADS_MAX);
+}
+
 static void choose_size(struct segment *seg, const struct segment_options *opt)
 {
-	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
+	seg->chunks_limit = chunks_of_buffer(choose_buffer(seg, opt));
 	if (!seg->own)
 		fit_into_room(seg);
+	seg->chunks_max = seg->chunks_limit + places_for_threads(seg, opt);
 	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
 }
 
@@ -175,7 +194,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 		return err_set(err, EIO, "no random numbers for a session");
 	memcpy(ctl->session, random, sizeof(ctl->session));
 	ctl->node = opt->node;
-	ctl->chunks_max = seg->chunks_max;
+	ctl->chunks_max = seg->chunks_limit;
 	ctl->chunks_ready = 0;
 	seg->ready = 0;
 	ctl->free_count = 0;
@@ -505,6 +524,7 @@ static int open_parts(struct segment *seg, uint64_t size, const char *shown, str
 			       seg->name);
 	seg->size = size;
 	seg->chunks_max = chunks > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)chunks;
+	seg->chunks_limit = seg->chunks_max;
 	code = object_map(seg->fd, &seg->window, err);
 	if (code)
 		return code;
@@ -592,9 +612,9 @@ static uint32_t fit_cgroups(const struct segment *seg, uint32_t ready, uint32_t 
 uint32_t segment_grow(struct segment *seg, uint32_t n)
 {
 	uint32_t ready = segment_ready(seg);
+	uint32_t left = segment_limit(seg) - ready;
 
-	if (n > seg->chunks_max - ready)
-		n = seg->chunks_max - ready;
+	n = n < left ? n : left;
 	n = fit_cgroups(seg, ready, n);
 	/* Halve the wish until /dev/shm grants it. */
 	while (n && object_get_pages(seg->fd, KRON_POOL_OFFSET + (uint64_t)ready * KRON_CHUNK_SIZE,
@@ -609,6 +629,16 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 	__atomic_store_n(&seg->ctl->chunks_ready, ready + n, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&seg->ctl->free_count, (int32_t)n, __ATOMIC_ACQ_REL);
 	return n;
+}
+
+bool segment_raise_limit(struct segment *seg, uint32_t n)
+{
+	uint32_t limit = segment_limit(seg), left = seg->chunks_max - limit;
+
+	limit += n < left ? n : left;
+	__atomic_store_n(&seg->chunks_limit, limit, __ATOMIC_RELEASE);
+	__atomic_store_n(&seg->ctl->chunks_max, limit, __ATOMIC_RELAXED); /* a hint there */
+	return left != 0;
 }
 
 void segment_give_back(struct segment *seg)

@@ -46,7 +46,10 @@ struct segment {
 	struct kron_proc *procs;
 	uint8_t *pool;
 	uint64_t size;
-	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
+	uint32_t chunks_max; /* so many have a place in the segment */
+	/* So far the pool grows: --buffer, and farther where threads stand still for want of a chunk
+	 * each (KRON_WHEN_FULL_WAIT); atomic.  The one in ctl can be overwritten. */
+	uint32_t chunks_limit;
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	uint8_t bus;          /* enum kron_bus; likewise */
 	uint8_t when_full;    /* enum kron_when_full at the start; likewise */
@@ -106,6 +109,8 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 
 /* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
 uint32_t segment_grow(struct segment *seg, uint32_t n);
+/* Let the pool grow by n more, if they have a place.  false: there is none left. */
+bool segment_raise_limit(struct segment *seg, uint32_t n);
 /* The pages of the free chunks at the end of the pool.  Nobody may use it any more. */
 void segment_give_back(struct segment *seg);
 /* A board with a name is a file that our other processes can cut off: there are zeros now. */
@@ -122,6 +127,12 @@ void segment_set_sampling(struct segment *seg, bool on);
 void segment_unlink(struct segment *seg);
 /* What was not removed stays with its keeper. */
 void segment_close(struct segment *seg);
+
+/* Acquire: pairs with segment_raise_limit(), in another thread. */
+static inline uint32_t segment_limit(const struct segment *seg)
+{
+	return __atomic_load_n(&seg->chunks_limit, __ATOMIC_ACQUIRE);
+}
 
 /* Chunks that have left ABSENT, never more than there is room for: as we know it, whatever ctl says. */
 static inline uint32_t segment_ready(const struct segment *seg)

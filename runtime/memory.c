@@ -84,8 +84,8 @@ long rt_pool_map(const struct rt_segment *seg)
 	long at;
 
 	kron_rt.chunks = (uint32_t)((seg->size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
-	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
-		kron_rt.chunks = kron_rt.ctl->chunks_max;
+	if (kron_rt.chunks > KRON_CHUNKS_MAX)
+		kron_rt.chunks = KRON_CHUNKS_MAX;
 	opened = pool_ready() ? pool_ready() : 1;
 	at = rt_map_shared(RT_POOL_HINT, false, (uint64_t)opened * KRON_CHUNK_SIZE,
 			   PROT_READ | PROT_WRITE, seg->fd, KRON_POOL_OFFSET);

@@ -70,7 +70,7 @@ struct trigger_wants {
 };
 #define TRIGGER_WANTS_FRAMES 0x80u
 #define TRIGGER_STACK (1u << 20) /* farther apart than this are different stacks */
-#define TRIGGER_APART 4096u	 /* the next frame of a stack is nearer than this (pairs.c) */
+#define TRIGGER_APART 4096u      /* the next frame of a stack is nearer than this (pairs.c) */
 struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane);
 
 /* false: the sample is of no use. */
