@@ -16,7 +16,7 @@
 #include "collect/process_maps.h"
 
 #define AHEAD 48   /* samples, a kilobyte */
-#define UNDOING 16 /* so far is looked for what undoes a sample */
+#define UNDOING 16 /* so far at most is looked for what undoes a sample */
 
 /* ---- who ---- */
 
@@ -72,6 +72,7 @@ static void fill_lane(struct watch *w, uint32_t i, uint64_t key, const struct ch
 		.slot = k ? (uint32_t)(k - w->d->tasks->slot) : KRON_PROCS_MAX,
 		.same_hash = *bucket(w, key),
 		.doubt_at = UINT64_MAX,
+		.ahead = UNDOING,
 	};
 	*bucket(w, key) = i + 1;
 	bind(w, i);
@@ -288,26 +289,32 @@ enum outcome { FOUND, AT_END, WAIT };
 
 /*
  * What it begins is over within the next samples, or it begins nothing: the trigger need not see it.
- * Calls are short, mostly, and a lane is read faster than it is fed.
+ * Calls are short, mostly, and a lane is read faster than it is fed; where they are not, it looks
+ * less far.  Not inline: pass_by() needs its registers.
  */
-static bool is_undone(const struct watch *w, const struct trigger_wants *wants,
-		      const struct kron_sample *s, const struct kron_sample *end, uint64_t tsc)
+__attribute__((noinline)) static bool is_undone(const struct watch *w, struct watch_lane *l,
+						const struct trigger_wants *wants,
+						const struct kron_sample *s,
+						const struct kron_sample *end, uint64_t tsc)
 {
-	const struct kron_sample *n = s + 1;
+	const struct kron_sample *n = s + 1, *most = s + l->ahead;
 
 	if (!trigger_may_undo(wants, s, tsc))
 		return false;
 	if (trigger_is_nothing(wants, s))
 		return true;
-	for (; n < end && n <= s + UNDOING; n++) {
+	for (; n < end && n <= most; n++) {
 		enum trigger_ahead a;
 
 		if (!is_stored(n) || n->event >= wants->nevents)
 			return false;
 		a = trigger_look_ahead(wants, s, tsc, n, kron_sample_time_near(n, w->start.tsc));
+		if (a == TRIGGER_UNDONE)
+			l->ahead = UNDOING;
 		if (a != TRIGGER_GO_ON)
 			return a == TRIGGER_UNDONE;
 	}
+	l->ahead -= l->ahead > 1 && n > most ? l->ahead / 2 : 0;
 	return false;
 }
 
@@ -331,7 +338,7 @@ static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct t
 		__builtin_prefetch(s + AHEAD); /* out of the other processor's cache */
 		tsc = kron_sample_time_near(s, start);
 		if (tsc >= until || s->event >= wants->nevents ||
-		    (trigger_may_want(wants, s) && !is_undone(w, wants, s, end, tsc) &&
+		    (trigger_may_want(wants, s) && !is_undone(w, l, wants, s, end, tsc) &&
 		     has_a_turn(w, i, wants, s, tsc)))
 			break;
 		lo = tsc < lo ? tsc : lo;
