@@ -73,7 +73,8 @@ static const struct opt options[] = {
 	 0, 0},
 	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
 	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
-	 "is short, a quarter of what the memory cgroup has left; 64M with --when-full wrap.",
+	 "is short, a quarter of what the memory cgroup has left; 256M with --trigger, 64M with "
+	 "--when-full wrap.",
 	 1024 * 1024, 2ull << 30},
 	{0, "when-full", OPT_CHOICE, &when_full, "discard|wait|wrap",
 	 "What happens to a sample when the buffer is full: it is lost and counted; the program "

@@ -97,6 +97,7 @@ static int open_parts(struct collector *c, struct err *err)
 {
 	struct segment_options so = {
 		.buffer = c->opt.buffer,
+		.watched = c->opt.watch.trigger != NULL,
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
 		.keep_filter = c->opt.keep_filter,

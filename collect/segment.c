@@ -40,14 +40,16 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint64_t segment_default_buffer(bool named, enum kron_when_full when_full)
+uint64_t segment_default_buffer(const struct segment_options *opt)
 {
-	/* A flight recorder has all of its buffer in use all the time. */
-	uint64_t limit = when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20 : 1ull << 30;
+	uint64_t limit = opt->watched ? 256ull << 20 : 1ull << 30;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 
+	if (opt->when_full == KRON_WHEN_FULL_WRAP)
+		limit = 64ull
+			<< 20; /* a flight recorder has all of its buffer in use all the time */
 	limit = least(least(limit, ram), limits_default_buffer());
-	return named ? least(limit, object_room() / 2) : limit;
+	return opt->board ? least(limit, object_room() / 2) : limit;
 }
 
 uint64_t segment_share(uint64_t cgroup_left)
@@ -83,8 +85,7 @@ static uint64_t choose_buffer(struct segment *seg, const struct segment_options 
 	if (opt->buffer)
 		return opt->buffer;
 	seg->follows_cgroups = true;
-	return least(segment_share(seg->cgroup_left),
-		     segment_default_buffer(!seg->own, opt->when_full));
+	return least(segment_share(seg->cgroup_left), segment_default_buffer(opt));
 }
 
 /*

@@ -82,6 +82,7 @@ struct segment_options {
 	uint32_t node;
 	enum kron_bus bus;
 	bool constant_time;
+	bool watched;      /* samples are looked at, not written (collect/watch.h) */
 	const char *board; /* name; NULL: a segment of our own */
 	const char *dir;   /* of the trace, for those who find the board without us */
 	const char *kron;  /* what the keeper executes when we are gone; NULL: nothing */
@@ -89,8 +90,9 @@ struct segment_options {
 };
 
 /* min(1 GiB, a quarter of the RAM, what ulimit leaves), and for a board with a name half of what is free
- * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP) 64 MiB at most. */
-uint64_t segment_default_buffer(bool named, enum kron_when_full when_full);
+ * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP) 64 MiB at most, and for a watch,
+ * which writes nothing that could be slow, 256. */
+uint64_t segment_default_buffer(const struct segment_options *opt);
 /* A quarter of it, the share of a pool whose size nobody asked for. */
 uint64_t segment_share(uint64_t cgroup_left);
 
