@@ -287,6 +287,13 @@ static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
 
 enum outcome { FOUND, AT_END, WAIT };
 
+/* What the trigger's table is asked with, read once: a program may write there at any time. */
+static struct kron_sample read_once(const struct kron_sample *s)
+{
+	return (struct kron_sample){.event = __atomic_load_n(&s->event, __ATOMIC_RELAXED),
+				    .payload = __atomic_load_n(&s->payload, __ATOMIC_RELAXED)};
+}
+
 /*
  * What it begins is over within the next samples, or it begins nothing: the trigger need not see it.
  * Calls are short, mostly, and a lane is read faster than it is fed; where they are not, it looks
@@ -297,18 +304,23 @@ __attribute__((noinline)) static bool is_undone(const struct watch *w, struct wa
 						const struct kron_sample *s,
 						const struct kron_sample *end, uint64_t tsc)
 {
-	const struct kron_sample *n = s + 1, *most = s + l->ahead;
+	const struct kron_sample first = read_once(s), *n = s + 1, *most = s + l->ahead;
 
-	if (!trigger_may_undo(wants, s, tsc))
+	if (first.event >= wants->nevents || !trigger_may_undo(wants, &first, tsc))
 		return false;
-	if (trigger_is_nothing(wants, s))
+	if (trigger_is_nothing(wants, &first))
 		return true;
 	for (; n < end && n <= most; n++) {
+		struct kron_sample next;
 		enum trigger_ahead a;
 
-		if (!is_stored(n) || n->event >= wants->nevents)
+		if (!is_stored(n))
 			return false;
-		a = trigger_look_ahead(wants, s, tsc, n, kron_sample_time_near(n, w->start.tsc));
+		next = read_once(n);
+		if (next.event >= wants->nevents)
+			return false;
+		a = trigger_look_ahead(wants, &first, tsc, &next,
+				       kron_sample_time_near(n, w->start.tsc));
 		if (a == TRIGGER_UNDONE)
 			l->ahead = UNDOING;
 		if (a != TRIGGER_GO_ON)
