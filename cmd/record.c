@@ -73,8 +73,8 @@ static const struct opt options[] = {
 	 0, 0},
 	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
 	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
-	 "is short, a quarter of what the memory cgroup has left (4M at least); 64M with --when-full "
-	 "wrap.",
+	 "is short, a quarter of what the memory cgroup has left (4M at least); 256M with "
+	 "--trigger, 64M with --when-full wrap.",
 	 1024 * 1024, 2ull << 30},
 	{0, "when-full", OPT_CHOICE, &when_full, "discard|wait|wrap",
 	 "What happens to a sample when the buffer is full: it is lost and counted; the program "
@@ -392,7 +392,7 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 		    c->server.debugged);
 	if (c->seg.pool_limited)
 		say("kron: /dev/shm is small: the buffer can grow to %" PRIu64 " MiB only",
-		    (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE >> 20);
+		    (uint64_t)segment_limit(&c->seg) * KRON_CHUNK_SIZE >> 20);
 	if (s->lost && c->seg.follows_cgroups && c->seg.cgroup_left != CGROUP_NO_LIMIT)
 		say("kron: the buffer grew to %s, for the memory cgroup had %s left: -b asks for "
 		    "more, --when-full wait loses nothing",
@@ -407,7 +407,7 @@ static void say_notes(struct collector *c, const struct collector_summary *s,
 /* Before the program starts: a size that was asked for is kept, whatever comes of it. */
 static void say_buffer(const struct segment *seg)
 {
-	uint64_t most = (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
+	uint64_t most = (uint64_t)segment_limit(seg) * KRON_CHUNK_SIZE;
 	char size[STR_NUMBER], left[STR_NUMBER];
 
 	if (!seg->follows_cgroups && most > seg->cgroup_left)

@@ -97,6 +97,7 @@ static int open_parts(struct collector *c, struct err *err)
 {
 	struct segment_options so = {
 		.buffer = c->opt.buffer,
+		.watched = c->opt.watch.trigger != NULL,
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
 		.keep_filter = c->opt.keep_filter,
@@ -405,8 +406,9 @@ static void write_end(struct collector *c, const struct collector_end *e,
 	sum_up_cost(c, e->cpu_ns, out);
 	if (journal_error(&c->journal))
 		return; /* `kron recover` writes the end */
-	if (segment_pool_limit(&c->seg) < (uint64_t)c->seg.chunks_max * KRON_CHUNK_SIZE)
-		journal_session(&c->journal, "buffer", "%" PRIu64, segment_pool_limit(&c->seg));
+	if (c->seg.is_bounded)
+		journal_session(&c->journal, "buffer", "%" PRIu64,
+				(uint64_t)segment_limit(&c->seg) * KRON_CHUNK_SIZE);
 	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 

@@ -34,6 +34,8 @@
 #define DEAD_EVERY_MS 50u      /* ask the kernel about owners */
 #define THOROUGH_EVERY_MS 500u /* and about zombies */
 #define COUNT_EVERY_MS 500u    /* set free_count right */
+#define STILL_MS 1u            /* the watch needs a moment before it lets a chunk go */
+#define GIVE_MOST 64u          /* at once: what `waiters` says anybody may have written */
 
 static uint64_t now_ns(void)
 {
@@ -180,6 +182,7 @@ static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
 	/* Release: the claimer finds zeros; partner: the runtime's claim. */
 	__atomic_store_n(&d->seg->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&ctl->free_count, 1, __ATOMIC_ACQ_REL);
+	d->freed++;
 	segment_wake_waiters(d->seg);
 }
 
@@ -497,6 +500,56 @@ static void estimate_clock(struct drain *d)
 	d->start.tsc = 0;
 }
 
+static bool has_free_chunks(const struct drain *d)
+{
+	uint32_t ready = segment_ready(d->seg);
+
+	for (uint32_t i = 0; i < ready; i++)
+		if (__atomic_load_n(&d->seg->states[i], __ATOMIC_RELAXED) == KRON_CHUNK_FREE)
+			return true;
+	return false;
+}
+
+/*
+ * Threads wait for a chunk, and none is free, and none could be freed: all belong to threads that
+ * sleep, maybe until one of those that wait goes on.  A sleeping thread's chunk cannot be taken from
+ * it: it may be between claim and store.  So those that wait get chunks of their own, beyond
+ * --buffer: no more than one for each thread, and for each signal handler on top of another.
+ *
+ * Nobody sleeps on: a thread adds itself to `waiters` before it moves wake_collector.  drain_thread()
+ * has read wake_collector before the round (acquire), so what was not counted here yet has moved it
+ * since, and our futex wait returns at once.
+ */
+static bool stands_still(struct drain *d)
+{
+	struct kron_ctl *ctl = d->seg->ctl;
+	struct timespec now;
+	uint64_t ns;
+
+	if (d->seg->when_full != KRON_WHEN_FULL_WAIT || d->seg->bus != KRON_BUS_LANE ||
+	    !__atomic_load_n(&ctl->waiters, __ATOMIC_ACQUIRE) ||
+	    segment_ready(d->seg) < segment_limit(d->seg) || has_free_chunks(d)) {
+		d->still_ns = 0;
+		return false;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ns = (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+	if (!d->still_ns || d->freed != d->still_freed) {
+		d->still_ns = ns;
+		d->still_freed = d->freed;
+	}
+	return ns - d->still_ns >= STILL_MS * MS;
+}
+
+static void give_waiters_chunks(struct drain *d)
+{
+	uint32_t n = __atomic_load_n(&d->seg->ctl->waiters, __ATOMIC_RELAXED);
+
+	if (segment_raise_limit(d->seg, n < GIVE_MOST ? n : GIVE_MOST))
+		segment_wake_collector(d->seg); /* kron-grow gets them */
+	d->still_ns = 0;
+}
+
 static void *drain_thread(void *arg)
 {
 	struct drain *d = arg;
@@ -520,7 +573,9 @@ static void *drain_thread(void *arg)
 		moved = drain_round(d, dead, thorough);
 		if (d->watch)
 			watch_settle(d->watch);
-		if (moved)
+		if (stands_still(d))
+			give_waiters_chunks(d);
+		if (moved || d->still_ns)
 			ms = WAIT_SHORTEST_MS;
 		else
 			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;

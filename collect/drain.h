@@ -51,6 +51,8 @@ struct drain {
 	struct journal *journal;
 	struct tasks *tasks;
 	struct drain_totals totals;
+	uint64_t freed;                 /* chunks */
+	uint64_t still_ns, still_freed; /* since when nothing could be freed, and `freed` then */
 	struct drain_pending pending[DRAIN_PENDING];
 	uint32_t npending;
 	pthread_t thread;

@@ -44,7 +44,7 @@ static bool is_short_of_chunks(struct segment *seg)
 	uint32_t ready = segment_ready(seg);
 	int32_t free = __atomic_load_n(&seg->ctl->free_count, __ATOMIC_ACQUIRE);
 
-	if (ready >= seg->chunks_max)
+	if (ready >= segment_limit(seg))
 		return false;
 	if (ready < SEGMENT_CHUNKS_FIRST || 2 * (int64_t)free < (int64_t)ready)
 		return true;

@@ -31,6 +31,7 @@
 #define CALIBRATE_MS 1 /* samples of lanes have the machine's own counter: no need for more */
 #define CALIBRATE_EXACT_MS 10
 #define CALIBRATE_LATER 0 /* roughly by now; segment_settle_clock() waits */
+#define THREADS_MAX 8192u /* that may need more than the buffer has */
 #define MIB (1024.0 * 1024.0)
 
 /* ---- sizes ---- */
@@ -40,14 +41,16 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint64_t segment_default_buffer(bool named, enum kron_when_full when_full)
+uint64_t segment_default_buffer(const struct segment_options *opt)
 {
 	/* A flight recorder has all of its buffer in use all the time. */
-	uint64_t limit = when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20 : 1ull << 30;
+	uint64_t limit = opt->when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20
+			 : opt->watched                        ? 256ull << 20
+							       : 1ull << 30;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 
 	limit = least(least(limit, ram), limits_default_buffer());
-	return named ? least(limit, object_room() / 2) : limit;
+	return opt->board ? least(limit, object_room() / 2) : limit;
 }
 
 uint64_t segment_share(uint64_t cgroup_left)
@@ -70,8 +73,8 @@ static void fit_into_room(struct segment *seg)
 	uint64_t tables = KRON_POOL_OFFSET - KRON_CTL_OFFSET;
 
 	room = room > tables ? room - tables : 0;
-	if ((uint64_t)seg->chunks_max * KRON_CHUNK_SIZE > room) {
-		seg->chunks_max = chunks_of_buffer(room);
+	if ((uint64_t)seg->chunks_limit * KRON_CHUNK_SIZE > room) {
+		seg->chunks_limit = chunks_of_buffer(room);
 		seg->pool_limited = true;
 	}
 }
@@ -92,16 +95,32 @@ static uint64_t choose_buffer(struct segment *seg, const struct segment_options 
 	if (opt->buffer)
 		return opt->buffer;
 	seg->follows_cgroups = true;
-	return least(segment_share(seg->cgroup_left),
-		     segment_default_buffer(!seg->own, opt->when_full));
+	return least(segment_share(seg->cgroup_left), segment_default_buffer(opt));
+}
+
+/*
+ * Each thread has a chunk of its own, full or not, and keeps it while it sleeps.  Who is to lose
+ * nothing gets one, too, however small the buffer: places for so many, as limits allow.  They take
+ * no memory before they are needed.
+ */
+static uint32_t places_for_threads(const struct segment *seg, const struct segment_options *opt)
+{
+	uint64_t buffer = (uint64_t)seg->chunks_limit * KRON_CHUNK_SIZE;
+	uint64_t room = limits_default_buffer();
+	uint64_t n = KRON_CHUNKS_MAX - seg->chunks_limit;
+
+	if (opt->when_full != KRON_WHEN_FULL_WAIT || opt->bus != KRON_BUS_LANE || room <= buffer)
+		return 0;
+	n = least(n, (room - buffer) / KRON_CHUNK_SIZE);
+	return (uint32_t)least(n, THREADS_MAX);
 }
 
 static void choose_size(struct segment *seg, const struct segment_options *opt)
 {
-	seg->chunks_max = chunks_of_buffer(choose_buffer(seg, opt));
+	seg->chunks_limit = chunks_of_buffer(choose_buffer(seg, opt));
 	if (!seg->own)
 		fit_into_room(seg);
-	seg->chunks_fit = seg->chunks_max;
+	seg->chunks_max = seg->chunks_limit + places_for_threads(seg, opt);
 	seg->size = KRON_WINDOW_SIZE + (uint64_t)seg->chunks_max * KRON_CHUNK_SIZE;
 }
 
@@ -190,7 +209,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 		return err_set(err, EIO, "no random numbers for a session");
 	memcpy(ctl->session, random, sizeof(ctl->session));
 	ctl->node = opt->node;
-	ctl->chunks_max = seg->chunks_max;
+	ctl->chunks_max = seg->chunks_limit;
 	ctl->chunks_ready = 0;
 	seg->ready = 0;
 	ctl->free_count = 0;
@@ -535,6 +554,7 @@ static int open_parts(struct segment *seg, uint64_t size, const char *shown, str
 			       seg->name);
 	seg->size = size;
 	seg->chunks_max = chunks > KRON_CHUNKS_MAX ? KRON_CHUNKS_MAX : (uint32_t)chunks;
+	seg->chunks_limit = seg->chunks_max;
 	code = object_map(seg->fd, &seg->window, err);
 	if (code)
 		return code;
@@ -608,9 +628,20 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 
 /* ---- while it is used ---- */
 
+/* Release: pairs with segment_limit(). */
+static bool set_limit(struct segment *seg, uint32_t *was, uint32_t limit)
+{
+	if (!__atomic_compare_exchange_n(&seg->chunks_limit, was, limit, false, __ATOMIC_RELEASE,
+					 __ATOMIC_ACQUIRE))
+		return false;
+	__atomic_store_n(&seg->ctl->chunks_max, limit, __ATOMIC_RELAXED); /* a hint there */
+	return true;
+}
+
 /* What the pool has is not left any more, and was at the start. */
 static void bound_by_cgroups(struct segment *seg, uint32_t ready)
 {
+	uint32_t limit = segment_limit(seg);
 	uint64_t share;
 
 	look_at_cgroups(seg);
@@ -620,10 +651,10 @@ static void bound_by_cgroups(struct segment *seg, uint32_t ready)
 	share = segment_share(seg->cgroup_left) / KRON_CHUNK_SIZE;
 	if (share < ready)
 		share = ready;
-	if (share >= seg->chunks_fit)
-		return;
-	__atomic_store_n(&seg->chunks_fit, (uint32_t)share, __ATOMIC_RELAXED);
-	__atomic_store_n(&seg->ctl->chunks_max, (uint32_t)share, __ATOMIC_RELAXED);
+	/* Who raises it meanwhile, in another thread, does so again if that was not enough. */
+	while (share < limit && !set_limit(seg, &limit, (uint32_t)share))
+		;
+	seg->is_bounded |= share < limit;
 }
 
 /* Of n chunks more, those that the program will not miss; its first ones it gets in any case. */
@@ -635,8 +666,8 @@ static uint32_t fit_cgroups(struct segment *seg, uint32_t ready, uint32_t n)
 		return n;
 	if (!seg->knows_cgroups)
 		bound_by_cgroups(seg, ready);
-	if (n > seg->chunks_fit - ready)
-		n = seg->chunks_fit - ready;
+	if (n > segment_limit(seg) - ready)
+		n = segment_limit(seg) - ready;
 	if (!n || !seg->cgroups.dirs.n)
 		return n;
 	share = segment_share(cgroups_memory_left(&seg->cgroups)) / KRON_CHUNK_SIZE;
@@ -646,9 +677,9 @@ static uint32_t fit_cgroups(struct segment *seg, uint32_t ready, uint32_t n)
 uint32_t segment_grow(struct segment *seg, uint32_t n)
 {
 	uint32_t ready = segment_ready(seg);
+	uint32_t left = segment_limit(seg) - ready;
 
-	if (n > seg->chunks_max - ready)
-		n = seg->chunks_max - ready;
+	n = n < left ? n : left;
 	n = fit_cgroups(seg, ready, n);
 	/* Halve the wish until /dev/shm grants it. */
 	while (n && object_get_pages(seg->fd, KRON_POOL_OFFSET + (uint64_t)ready * KRON_CHUNK_SIZE,
@@ -663,6 +694,16 @@ uint32_t segment_grow(struct segment *seg, uint32_t n)
 	__atomic_store_n(&seg->ctl->chunks_ready, ready + n, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&seg->ctl->free_count, (int32_t)n, __ATOMIC_ACQ_REL);
 	return n;
+}
+
+bool segment_raise_limit(struct segment *seg, uint32_t n)
+{
+	uint32_t limit = segment_limit(seg), left;
+
+	do
+		left = seg->chunks_max - limit;
+	while (!set_limit(seg, &limit, limit + (n < left ? n : left)));
+	return left != 0;
 }
 
 void segment_give_back(struct segment *seg)

@@ -46,14 +46,17 @@ struct segment {
 	struct kron_proc *procs;
 	uint8_t *pool;
 	uint64_t size;
-	uint32_t chunks_max;  /* own copy: the one in ctl can be overwritten */
+	uint32_t chunks_max; /* so many have a place in the segment */
+	/* So far the pool grows: --buffer, and farther where threads stand still for want of a chunk
+	 * each (KRON_WHEN_FULL_WAIT); atomic.  The one in ctl can be overwritten. */
+	uint32_t chunks_limit;
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	uint8_t bus;          /* enum kron_bus; likewise */
 	uint8_t when_full;    /* enum kron_when_full at the start; likewise */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
-	uint32_t chunks_fit;  /* of these, what the memory cgroups allow; atomic */
 	struct cgroups cgroups;
 	bool knows_cgroups;   /* they were looked for */
+	bool is_bounded;      /* and allow less than chunks_limit was at the start */
 	uint64_t cgroup_left; /* what they left at the beginning; CGROUP_NO_LIMIT */
 	bool follows_cgroups; /* nobody asked for a size: the pool takes a share of what is left */
 	bool own;             /* made for this recording, and for nobody else; sealed */
@@ -69,12 +72,6 @@ struct segment {
 	struct time_point clock_start;
 };
 
-/* How large the pool may become, as far as that is known by now. */
-static inline uint64_t segment_pool_limit(const struct segment *seg)
-{
-	return (uint64_t)__atomic_load_n(&seg->chunks_fit, __ATOMIC_RELAXED) * KRON_CHUNK_SIZE;
-}
-
 static inline uint32_t segment_procs_ready(const struct segment *seg)
 {
 	return __atomic_load_n(&seg->procs_ready, __ATOMIC_ACQUIRE);
@@ -89,6 +86,7 @@ struct segment_options {
 	uint32_t node;
 	enum kron_bus bus;
 	bool constant_time;
+	bool watched;      /* samples are looked at, not written (collect/watch/watch.h) */
 	const char *board; /* name; NULL: a segment of our own */
 	const char *dir;   /* of the trace, for those who find the board without us */
 	const char *kron;  /* what the keeper executes when we are gone; NULL: nothing */
@@ -96,8 +94,9 @@ struct segment_options {
 };
 
 /* min(1 GiB, a quarter of the RAM, what ulimit leaves), and for a board with a name half of what is free
- * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP) 64 MiB at most. */
-uint64_t segment_default_buffer(bool named, enum kron_when_full when_full);
+ * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP) 64 MiB at most, and for a watch,
+ * which writes nothing that could be slow, 256. */
+uint64_t segment_default_buffer(const struct segment_options *opt);
 /* A quarter of it, the share of a pool whose size nobody asked for. */
 uint64_t segment_share(uint64_t cgroup_left);
 
@@ -120,6 +119,8 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 
 /* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
 uint32_t segment_grow(struct segment *seg, uint32_t n);
+/* Let the pool grow by n more, if they have a place.  false: there is none left. */
+bool segment_raise_limit(struct segment *seg, uint32_t n);
 /* The pages of the free chunks at the end of the pool.  Nobody may use it any more. */
 void segment_give_back(struct segment *seg);
 /* A board with a name is a file that our other processes can cut off: there are zeros now. */
@@ -136,6 +137,12 @@ void segment_set_sampling(struct segment *seg, bool on);
 void segment_unlink(struct segment *seg);
 /* What was not removed stays with its keeper. */
 void segment_close(struct segment *seg);
+
+/* Acquire: pairs with segment_raise_limit(), in another thread. */
+static inline uint32_t segment_limit(const struct segment *seg)
+{
+	return __atomic_load_n(&seg->chunks_limit, __ATOMIC_ACQUIRE);
+}
 
 /* Chunks that have left ABSENT, never more than there is room for: as we know it, whatever ctl says. */
 static inline uint32_t segment_ready(const struct segment *seg)

@@ -60,7 +60,7 @@ void session_write_start(struct journal *j, const struct segment *seg,
 	if (opt->constant_time)
 		journal_session(j, "constant_time", "1");
 	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);
-	journal_session(j, "buffer", "%" PRIu64, segment_pool_limit(seg));
+	journal_session(j, "buffer", "%" PRIu64, (uint64_t)segment_limit(seg) * KRON_CHUNK_SIZE);
 	journal_session(j, "filter", "%x", seg->ctl->filter);
 	journal_session(j, "start_tsc", "%" PRIu64, start->tsc);
 	journal_session(j, "start_mono_ns", "%" PRIu64, start->mono_ns);

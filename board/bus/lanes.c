@@ -85,13 +85,11 @@ static void count_chunks(const struct kron_ctl *ctl, uint64_t size, struct lanes
 		(const void *)((const uint8_t *)ctl + (KRON_STATES_OFFSET - KRON_CTL_OFFSET));
 	uint64_t fit = size > KRON_POOL_OFFSET ? (size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE : 0;
 	uint32_t ready = __atomic_load_n(&ctl->chunks_ready, __ATOMIC_ACQUIRE);
-	uint32_t allowed = __atomic_load_n(&ctl->chunks_max, __ATOMIC_RELAXED);
+	uint32_t limit = __atomic_load_n(&ctl->chunks_max, __ATOMIC_RELAXED);
 
 	if (fit > KRON_CHUNKS_MAX)
 		fit = KRON_CHUNKS_MAX;
-	if (fit > allowed) /* its memory cgroup has no room for more */
-		fit = allowed;
-	l->chunks_max = (uint32_t)fit;
+	l->chunks_max = limit < fit ? limit : (uint32_t)fit;
 	for (uint32_t i = 0; i < ready && i < fit; i++) {
 		unsigned state =
 			kron_chunk_word_state(__atomic_load_n(&states[i], __ATOMIC_RELAXED));

@@ -62,6 +62,7 @@ struct watch_lane {
 	struct watch_chunk *chunks, *youngest;
 	struct watch_chunk *here; /* the first that was not looked at to its end */
 	uint32_t cpu;
+	uint32_t ahead; /* so far is looked for what undoes a sample */
 	uint64_t order; /* the highest time so far: a merge goes by that */
 	uint64_t seen;  /* the highest time looked at */
 	uint64_t sure;  /* the same of samples: special records tell nothing of what was before */

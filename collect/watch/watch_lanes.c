@@ -15,7 +15,8 @@
 
 #include "collect/process_maps.h"
 
-#define AHEAD 48 /* samples, a kilobyte */
+#define AHEAD 48   /* samples, a kilobyte */
+#define UNDOING 16 /* so far at most is looked for what undoes a sample */
 
 /* ---- who ---- */
 
@@ -71,6 +72,7 @@ static void fill_lane(struct watch *w, uint32_t i, uint64_t key, const struct ch
 		.slot = k ? (uint32_t)(k - w->d->tasks->slot) : KRON_PROCS_MAX,
 		.same_hash = *bucket(w, key),
 		.doubt_at = UINT64_MAX,
+		.ahead = UNDOING,
 	};
 	*bucket(w, key) = i + 1;
 	bind(w, i);
@@ -285,6 +287,49 @@ static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
 
 enum outcome { FOUND, AT_END, WAIT };
 
+/* What the trigger's table is asked with, read once: a program may write there at any time. */
+static struct kron_sample read_once(const struct kron_sample *s)
+{
+	return (struct kron_sample){.event = __atomic_load_n(&s->event, __ATOMIC_RELAXED),
+				    .payload = __atomic_load_n(&s->payload, __ATOMIC_RELAXED)};
+}
+
+/*
+ * What it begins is over within the next samples, or it begins nothing: the trigger need not see it.
+ * Calls are short, mostly, and a lane is read faster than it is fed; where they are not, it looks
+ * less far.  Not inline: pass_by() needs its registers.
+ */
+__attribute__((noinline)) static bool is_undone(const struct watch *w, struct watch_lane *l,
+						const struct trigger_wants *wants,
+						const struct kron_sample *s,
+						const struct kron_sample *end, uint64_t tsc)
+{
+	const struct kron_sample first = read_once(s), *n = s + 1, *most = s + l->ahead;
+
+	if (first.event >= wants->nevents || !trigger_may_undo(wants, &first, tsc))
+		return false;
+	if (trigger_is_nothing(wants, &first))
+		return true;
+	for (; n < end && n <= most; n++) {
+		struct kron_sample next;
+		enum trigger_ahead a;
+
+		if (!is_stored(n))
+			return false;
+		next = read_once(n);
+		if (next.event >= wants->nevents)
+			return false;
+		a = trigger_look_ahead(wants, &first, tsc, &next,
+				       kron_sample_time_near(n, w->start.tsc));
+		if (a == TRIGGER_UNDONE)
+			l->ahead = UNDOING;
+		if (a != TRIGGER_GO_ON)
+			return a == TRIGGER_UNDONE;
+	}
+	l->ahead -= l->ahead > 1 && n > most ? l->ahead / 2 : 0;
+	return false;
+}
+
 /*
  * Nearly all samples go by here, so it keeps to registers: stored, before `until`, and of no use,
  * mostly by their events.  Stops at the first that is not all three.  Lanes only.
@@ -305,7 +350,8 @@ static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct t
 		__builtin_prefetch(s + AHEAD); /* out of the other processor's cache */
 		tsc = kron_sample_time_near(s, start);
 		if (tsc >= until || s->event >= wants->nevents ||
-		    (trigger_may_want(wants, s) && has_a_turn(w, i, wants, s, tsc)))
+		    (trigger_may_want(wants, s) && !is_undone(w, l, wants, s, end, tsc) &&
+		     has_a_turn(w, i, wants, s, tsc)))
 			break;
 		lo = tsc < lo ? tsc : lo;
 		hi = tsc > hi ? tsc : hi;

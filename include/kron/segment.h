@@ -118,7 +118,7 @@ struct kron_ctl {
 	uint8_t session[16]; /* random; also the token of the socket protocol */
 	int32_t collector_pid;
 	uint32_t node;         /* 10 bits, goes into every source address */
-	uint32_t chunks_max;   /* pool capacity in chunks, <= KRON_CHUNKS_MAX */
+	uint32_t chunks_max;   /* so far the pool may grow, <= KRON_CHUNKS_MAX; atomic */
 	uint32_t chunks_ready; /* chunks [0, ready) have left ABSENT; only grows; atomic */
 	uint64_t next_seq;     /* RT, atomic: chunk sequence numbers, from 1 */
 	uint32_t next_uid;     /* RT, atomic: process uids, from 1 */

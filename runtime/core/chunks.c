@@ -252,8 +252,10 @@ bool rt_pool_can_grow(void)
 	const struct kron_ctl *ctl = kron_rt.ctl;
 	uint32_t ready = __atomic_load_n(&ctl->chunks_ready, __ATOMIC_RELAXED);
 
-	return ready < kron_rt.chunks && kron_rt.grown_to != ready && !kron_rt.quiet &&
-	       !kron_rt.orphan && !__atomic_load_n(&ctl->closing, __ATOMIC_RELAXED);
+	return ready < kron_rt.chunks &&
+	       ready < __atomic_load_n(&ctl->chunks_max, __ATOMIC_RELAXED) &&
+	       kron_rt.grown_to != ready && !kron_rt.quiet && !kron_rt.orphan &&
+	       !__atomic_load_n(&ctl->closing, __ATOMIC_RELAXED);
 }
 
 void rt_pool_growth_ends(void)

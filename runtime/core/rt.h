@@ -113,7 +113,7 @@ struct rt {
 	struct board board; /* bus exact: with its local memory */
 	uint8_t *pool;
 	struct rt_growing opened; /* the pool, in chunks */
-	uint32_t not_opened;      /* it could not grow so far; atomic */
+	uint64_t not_opened;      /* from where to where it could not grow last; atomic */
 	uint32_t chunks;          /* of the segment */
 	struct rt_growing mapped; /* what a fork wipes, in lanes */
 	struct rt_proc *proc;     /* wiped on fork */

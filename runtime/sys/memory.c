@@ -40,6 +40,17 @@ static bool remap(const struct rt_growing *g, uint64_t unit, uint32_t from, uint
 				(long)(g->head + to * unit), 0));
 }
 
+/* Never shorter: who grew it before us may be the last to say so, and then nobody finds its end. */
+static void say_longer(struct rt_growing *g, uint32_t want)
+{
+	uint32_t said = __atomic_load_n(&g->now, __ATOMIC_RELAXED);
+
+	/* Release: pairs with the acquire of who goes by it. */
+	while (said < want && !__atomic_compare_exchange_n(&g->now, &said, want, true,
+							   __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
 /*
  * Make it `want` units long.  False: not now.  Who forks while another thread is between the system
  * call and the store has a child whose mapping is longer than it knows; `next` tells it.
@@ -60,8 +71,8 @@ static bool grow(struct rt_growing *g, uint64_t unit, uint32_t want)
 			want = want > next ? want : next + 1;
 			grown = remap(g, unit, next, want);
 		}
-		if (grown) /* only one thread comes here from `old` */
-			__atomic_store_n(&g->now, want, __ATOMIC_RELEASE);
+		if (grown)
+			say_longer(g, want);
 		else
 			__atomic_store_n(&g->next, next, __ATOMIC_RELAXED);
 	}
@@ -84,8 +95,8 @@ long rt_pool_map(const struct rt_segment *seg)
 	long at;
 
 	kron_rt.chunks = (uint32_t)((seg->size - KRON_POOL_OFFSET) / KRON_CHUNK_SIZE);
-	if (kron_rt.chunks > kron_rt.ctl->chunks_max)
-		kron_rt.chunks = kron_rt.ctl->chunks_max;
+	if (kron_rt.chunks > KRON_CHUNKS_MAX)
+		kron_rt.chunks = KRON_CHUNKS_MAX;
 	opened = pool_ready() ? pool_ready() : 1;
 	at = rt_map_shared(RT_POOL_HINT, false, (uint64_t)opened * KRON_CHUNK_SIZE,
 			   PROT_READ | PROT_WRITE, seg->fd, KRON_POOL_OFFSET);
@@ -112,14 +123,20 @@ uint32_t rt_pool_usable(void)
 {
 	uint32_t ready = pool_ready();
 	uint32_t opened = __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
+	uint64_t tried;
 
 	if (ready <= opened)
 		return ready;
-	/* in the way once, in the way for ever, or nearly so: do not ask at each chunk */
-	if (kron_rt.quiet || __atomic_load_n(&kron_rt.not_opened, __ATOMIC_RELAXED) == ready)
+	/*
+	 * In the way once, in the way for ever, or nearly so: do not ask at each chunk.  Unless it was
+	 * another thread, which grew it from the same length: then the length is another by now, or
+	 * will be in a moment, and whoever finds it so asks again.
+	 */
+	tried = (uint64_t)opened << 32 | ready;
+	if (kron_rt.quiet || __atomic_load_n(&kron_rt.not_opened, __ATOMIC_RELAXED) == tried)
 		return opened;
 	if (!grow(&kron_rt.opened, KRON_CHUNK_SIZE, ready)) {
-		__atomic_store_n(&kron_rt.not_opened, ready, __ATOMIC_RELAXED);
+		__atomic_store_n(&kron_rt.not_opened, tried, __ATOMIC_RELAXED);
 		return __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
 	}
 	return ready;

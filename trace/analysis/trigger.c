@@ -13,12 +13,12 @@
  *
  * FUNC>T: a call is known by its stack pointer S.  While it runs, all samples of its stack lie
  * below S.  So it has ended with the first one at S, its exit mostly, unless that is an exit by a
- * jump, or the entry of what that led to (the rule is pairs.c's); or with one less than APART
+ * jump, or the entry of what that led to (the rule is pairs.c's); or with one less than TRIGGER_APART
  * above, where exceptions, longjmp() or an exit without a probe left it.  One farther above may
  * also be another stack that lies there: then the call is set aside.  It has ended, unless its exit
  * comes after all: from then on the thread is known to have several stacks, and what is set aside
  * there goes on waiting.  Calls of FUNC inside one that waits end before it, so they need not
- * wait.  Those more than APART below it wait all the same, for they may be on another stack; so a
+ * wait.  Those more than TRIGGER_APART below it wait all the same, for they may be on another stack; so a
  * thread has at most one wait for each 4 KiB of stack.
  */
 #include "trace/analysis/trigger.h"
@@ -26,8 +26,6 @@
 #include <string.h>
 
 #include "trace/analysis/trigger_impl.h"
-
-#define APART 4096u /* as in pairs.c: the next frame of a stack is nearer than this */
 
 /* ---- the list of waits ---- */
 
@@ -366,6 +364,29 @@ static uint8_t open_steps(const struct trigger *g, const struct trigger_state *s
 	return mask;
 }
 
+/*
+ * Within threads: of the last step, what is waited for; else of the first step that only the latest
+ * sample counts for.
+ */
+static void find_undoing(const struct trigger *g, const struct trigger_state *s,
+			 struct trigger_wants *w)
+{
+	const struct trigger_wait *i;
+
+	w->limit = g->limit;
+	w->passing = (uint8_t)(1u << (g->nsteps - 1));
+	w->undoing = g->kind == TRIGGER_CALL ? TRIGGER_FRAMES : TRIGGER_ENDS;
+	if (g->kind == TRIGGER_SAMPLE) {
+		w->limit = INT64_MAX;
+		w->passing = w->undoing = g->nsteps > 1;
+	}
+	for (i = wait_at(g, s->waits); i; i = wait_at(g, i->sibling)) {
+		w->over = i->since + g->limit < w->over ? i->since + g->limit : w->over;
+		w->is_unsure |= i->aside && i->sp == w->open_sp;
+	}
+	w->is_unsure |= s->njumpers != 0; /* then open_sp may be one's that is not waited for */
+}
+
 /* Across threads a sample of one changes what is wanted of others that are ahead of it. */
 struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 {
@@ -375,6 +396,7 @@ struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 		.nevents = g->nevents,
 		.mask = g->across ? 0xff : open_steps(g, s),
 		.open_sp = s->open_sp,
+		.over = UINT64_MAX,
 	};
 
 	if (s->waits && g->kind == TRIGGER_WITHOUT)
@@ -383,6 +405,8 @@ struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane)
 		w.mask |= TRIGGER_FRAMES;
 	if (s->is_next)
 		w.mask |= TRIGGER_NEXT;
+	if (!g->across)
+		find_undoing(g, s, &w);
 	return w;
 }
 
@@ -585,7 +609,7 @@ static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 		w->aside = false;
 		if (!goes_on(g, s, w, e))
 			end_wait(g, i);
-	} else if (above < APART) {
+	} else if (above < TRIGGER_APART) {
 		end_wait(g, i);
 	} else if (above < TRIGGER_STACK) {
 		w->aside = true;
@@ -614,7 +638,7 @@ static bool is_inside(const struct trigger *g, const struct trigger_state *s, ui
 			w->depth++;
 			return true;
 		}
-		if (sp && w->sp && !w->aside && w->sp - sp < APART)
+		if (sp && w->sp && !w->aside && w->sp - sp < TRIGGER_APART)
 			return true;
 	}
 	return false;

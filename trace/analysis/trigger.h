@@ -61,9 +61,17 @@ struct trigger_wants {
 	uint32_t nevents;
 	uint8_t mask;     /* the bits that matter in this lane now */
 	uint32_t open_sp; /* of the deepest call that is waited for */
+	/* What samples to come may undo, trigger_look_ahead(): */
+	uint8_t passing; /* the bit of the step whose effect it is; 0: nothing can be undone */
+	uint8_t undoing; /* the bit of what undoes it */
+	bool is_unsure;  /* whether the call at open_sp is waited for: another one may begin */
+	uint64_t limit;  /* in so many ticks */
+	uint64_t over;   /* when the first time that this lane waits for is over */
 };
 #define TRIGGER_WANTS_FRAMES 0x80u
+#define TRIGGER_WANTS_NEXT 0x40u
 #define TRIGGER_STACK (1u << 20) /* farther apart than this are different stacks */
+#define TRIGGER_APART 4096u      /* the next frame of a stack is nearer than this (pairs.c) */
 struct trigger_wants trigger_wants(const struct trigger *g, uint32_t lane);
 
 /* false: the sample is of no use. */
@@ -82,6 +90,73 @@ static inline bool trigger_may_want_event(const struct trigger_wants *w,
 					  const struct trace_event *e)
 {
 	return e->jump || trigger_may_want(w, &e->s);
+}
+
+/*
+ * Mostly what a sample begins is ended by one of the next ones: the call returns, B comes, another
+ * A counts instead.  Who sees both need feed neither s nor, if it has no other use, n.
+ *
+ * trigger_may_undo(): does s do nothing but begin what can be undone?  Then look at what follows it
+ * in its lane, until one does not say GO_ON.  UNDONE: s is of no use.  All of them are in the table
+ * (nevents), and no sample is missing between them.
+ *
+ * That is so because the thread's state after n is the same: what s begins is over with n in any
+ * case, n comes in time, and those between change neither.  What else n does it does in its turn.
+ */
+enum trigger_ahead { TRIGGER_GO_ON, TRIGGER_UNDONE, TRIGGER_STAYS };
+
+static inline bool trigger_is_within_call(uint32_t sp, uint32_t inner, uint32_t most)
+{
+	return sp - inner - 1 < most;
+}
+
+static inline bool trigger_may_undo(const struct trigger_wants *w, const struct kron_sample *s,
+				    uint64_t tsc)
+{
+	uint8_t bits = w->by_event[s->event] & w->mask;
+
+	if (bits & ~(w->passing | w->undoing) || tsc > w->over || !(bits & w->passing))
+		return false;
+	return !(bits & TRIGGER_WANTS_FRAMES) ||
+	       trigger_is_within_call(w->open_sp, s->payload, TRIGGER_STACK);
+}
+
+/* The same asked: it does not even begin anything, for A waits already, or FUNC further out. */
+static inline bool trigger_is_nothing(const struct trigger_wants *w, const struct kron_sample *s)
+{
+	if (!(w->mask & w->undoing) || w->passing == w->undoing)
+		return false;
+	if (w->undoing != TRIGGER_WANTS_FRAMES)
+		return !(w->by_event[s->event] & w->undoing);
+	return !w->is_unsure && s->payload &&
+	       trigger_is_within_call(w->open_sp, s->payload, TRIGGER_APART - 1);
+}
+
+static inline enum trigger_ahead trigger_look_ahead(const struct trigger_wants *w,
+						    const struct kron_sample *s, uint64_t s_tsc,
+						    const struct kron_sample *n, uint64_t n_tsc)
+{
+	/* Nobody has exited by a jump meanwhile. */
+	uint8_t bits = w->by_event[n->event] & (uint8_t)~TRIGGER_WANTS_NEXT;
+	uint8_t sure = w->by_event[w->nevents + n->event];
+	bool is_in_time = (int64_t)(n_tsc - s_tsc) <= (int64_t)w->limit && n_tsc <= w->over;
+
+	if (w->undoing == TRIGGER_WANTS_FRAMES) {
+		if (!s->payload || !n->payload)
+			return TRIGGER_STAYS;
+		if (bits & TRIGGER_WANTS_FRAMES && n->payload - s->payload < TRIGGER_APART)
+			return is_in_time ? TRIGGER_UNDONE : TRIGGER_STAYS;
+		return !(bits & ~TRIGGER_WANTS_FRAMES) &&
+				       (!bits || trigger_is_within_call(s->payload, n->payload,
+									TRIGGER_STACK))
+			       ? TRIGGER_GO_ON
+			       : TRIGGER_STAYS;
+	}
+	if (w->undoing == w->passing && bits & ~w->passing)
+		return TRIGGER_STAYS;
+	if (sure & w->undoing)
+		return is_in_time ? TRIGGER_UNDONE : TRIGGER_STAYS;
+	return TRIGGER_GO_ON;
 }
 /* The bits of what it meets, 0: nothing. */
 uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,

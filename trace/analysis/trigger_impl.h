@@ -86,7 +86,7 @@ struct trigger {
 enum {
 	TRIGGER_ENDS = 1 << TRIGGER_STEPS,    /* `ends` */
 	TRIGGER_JUMP = 0x20,                  /* an exit by a jump; by trigger_test() alone */
-	TRIGGER_NEXT = 0x40,                  /* the same, wherever on the stack it is */
+	TRIGGER_NEXT = TRIGGER_WANTS_NEXT,    /* the same, wherever on the stack it is */
 	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
 };
 

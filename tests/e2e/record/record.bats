@@ -113,6 +113,17 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 	grep -q '^overwritten=[1-9]' t/session
 }
 
+# Each thread has a chunk that it does not fill, and goes on only when all have come; 1M has 16.
+@test "more threads than the buffer has chunks: none waits for one that sleeps, none loses" {
+	compile waits bins/waits.c
+	run -0 "$KRON" record -q -o t -F step -b 1M --when-full wait -- ./waits 64 200
+	[ "$output" = "steps 12800" ]
+	[ "$("$KRON" info --json t | json 'd["samples"]')" = 25600 ]
+	[ "$("$KRON" info --json t | json 'd["lost"]')" = 0 ]
+	run -0 "$KRON" record -o t -F step -b 1M --when-full wait --trigger 'step>100s' -- ./waits 64 200
+	[[ "$output" == *"25,600 samples were discarded"*" 0 lost"* ]]
+}
+
 @test "-F and -N select functions" {
 	"$KRON" record -q -o t -F 't*' -N 'thread_*' -- ./triggers 2 10
 	run -0 "$KRON" report --json t

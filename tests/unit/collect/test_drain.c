@@ -737,6 +737,56 @@ static void the_pool_grows_and_stops(void **state)
 	board_close(&b, false);
 }
 
+/* The pool is OWNED by a thread that sleeps, all but `free` chunks; others wait. */
+static void own_all_but(struct recording *b, uint32_t free, uint32_t waiters)
+{
+	uint64_t owned = kron_chunk_word(KRON_CHUNK_OWNED, (uint32_t)getpid(), 0, 1);
+	uint32_t ready = segment_ready(&b->seg);
+
+	__atomic_store_n(&b->seg.ctl->waiters, 0, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < ready; i++)
+		__atomic_store_n(&b->seg.states[i], i < free ? KRON_CHUNK_FREE : owned,
+				 __ATOMIC_RELEASE);
+	__atomic_store_n(&b->seg.ctl->free_count, (int32_t)free, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->seg.ctl->waiters, waiters, __ATOMIC_SEQ_CST);
+	segment_wake_collector(&b->seg);
+}
+
+static bool grows_to(struct recording *b, uint32_t chunks)
+{
+	for (int i = 0; i < 5000 && segment_ready(&b->seg) < chunks; i++)
+		usleep(1000);
+	return segment_ready(&b->seg) == chunks;
+}
+
+/* Farther than --buffer only for threads that wait while nothing is free, nor can be freed. */
+static void the_pool_grows_for_who_waits(void **state)
+{
+	struct recording b;
+	struct grow g;
+	struct err err;
+
+	(void)state;
+	board_open(&b, "waiters", KRON_WHEN_FULL_WAIT);
+	assert_int_equal(grow_start(&g, &b.seg, &err), 0);
+	assert_int_equal(drain_start(&b.drain, &err), 0);
+	assert_true(grows_to(&b, SEGMENT_CHUNKS_FIRST));
+	own_all_but(&b, 0, 3);
+	assert_true(grows_to(&b, SEGMENT_CHUNKS_FIRST + 3));
+	/* One of them was killed while it waited, and is counted for ever. */
+	own_all_but(&b, 1, 1);
+	usleep(100000);
+	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_FIRST + 3);
+	own_all_but(&b, 0, 0);
+	usleep(100000);
+	assert_int_equal(segment_ready(&b.seg), SEGMENT_CHUNKS_FIRST + 3);
+	own_all_but(&b, 0, UINT32_MAX); /* a program wrote there */
+	assert_true(grows_to(&b, SEGMENT_CHUNKS_FIRST + 67));
+	grow_stop(&g);
+	drain_stop(&b.drain);
+	board_close(&b, false);
+}
+
 /* Its last free chunks; what a chunk in use holds, and all below it, stays. */
 static void the_pool_gives_back_what_is_free(void **state)
 {
@@ -1054,6 +1104,7 @@ int main(void)
 		cmocka_unit_test(wrap_takes_all_at_the_end),
 		cmocka_unit_test(accounting_is_exact),
 		cmocka_unit_test(the_pool_grows_and_stops),
+		cmocka_unit_test(the_pool_grows_for_who_waits),
 		cmocka_unit_test(the_pool_gives_back_what_is_free),
 		cmocka_unit_test(processes_come_late_to_their_slots),
 		cmocka_unit_test(a_full_disk_loses_nothing),

@@ -518,8 +518,8 @@ static void a_call_that_jumps_to_itself(void **state)
  */
 enum { RANDOM_FUNCTIONS = 5, MAIN = RANDOM_FUNCTIONS, RESOLVER, RANDOM_SAMPLES = 4000 };
 enum { RANDOM_LIMIT = 40, RESOLVERS_JUMP = RANDOM_FUNCTIONS * (RANDOM_FUNCTIONS + 2) };
-static struct trace_event row[RANDOM_SAMPLES];
-static uint32_t nrow, seed;
+static struct trace_event called[RANDOM_SAMPLES];
+static uint32_t ncalled, seed;
 static uint64_t clock_now;
 static struct trace_jump random_jumps[RESOLVERS_JUMP + 1];
 static struct trace_function random_functions[RESOLVER + 1] = {
@@ -527,17 +527,17 @@ static struct trace_function random_functions[RESOLVER + 1] = {
 	{.n = 3, .name = "d"},       {.n = 4, .name = "e"}, {.n = 5, .name = "main"},
 	{.n = 6, .name = "resolver"}};
 
-static uint32_t draw(uint32_t below)
+static uint32_t chance(uint32_t below)
 {
 	seed = seed * 1664525u + 1013904223u;
 	return (seed >> 10) % below;
 }
 
-static void put_row(uint32_t event, uint32_t jump, uint32_t sp)
+static void put_called(uint32_t event, uint32_t jump, uint32_t sp)
 {
-	clock_now += 1 + draw(4);
-	assert_true(nrow < RANDOM_SAMPLES);
-	row[nrow++] = (struct trace_event){
+	clock_now += 1 + chance(4);
+	assert_true(ncalled < RANDOM_SAMPLES);
+	called[ncalled++] = (struct trace_event){
 		.tsc = clock_now,
 		.jump = jump,
 		.s = {.head = KRON_HEAD_TRACE(0), .event = event, .payload = sp}};
@@ -547,8 +547,8 @@ static void run_function(uint32_t sp, int depth);
 
 static void run_body(uint32_t sp, int depth)
 {
-	for (uint32_t calls = depth > 4 ? 0 : draw(4); calls && nrow < RANDOM_SAMPLES / 2; calls--)
-		run_function(sp - 16 * (1 + draw(3)), depth + 1);
+	for (uint32_t calls = depth > 4 ? 0 : chance(4); calls && ncalled < RANDOM_SAMPLES / 2; calls--)
+		run_function(sp - 16 * (1 + chance(3)), depth + 1);
 }
 
 /*
@@ -557,41 +557,41 @@ static void run_body(uint32_t sp, int depth)
  */
 static void bind_lazily(uint32_t sp)
 {
-	put_row(KRON_EVENT_ENTRY(RESOLVER), 0, sp - 24);
-	if (draw(2)) {
-		put_row(KRON_EVENT_ENTRY(MAIN), 0, sp - 64);
-		put_row(KRON_EVENT_EXIT(MAIN), 0, sp - 64);
+	put_called(KRON_EVENT_ENTRY(RESOLVER), 0, sp - 24);
+	if (chance(2)) {
+		put_called(KRON_EVENT_ENTRY(MAIN), 0, sp - 64);
+		put_called(KRON_EVENT_EXIT(MAIN), 0, sp - 64);
 	}
-	put_row(KRON_EVENT_EXIT(RESOLVER), 1 + RESOLVERS_JUMP, sp);
+	put_called(KRON_EVENT_EXIT(RESOLVER), 1 + RESOLVERS_JUMP, sp);
 }
 
 /* Of each function: to each of them, through a pointer, to what has no probes. */
 static void run_function(uint32_t sp, int depth)
 {
-	uint32_t n = draw(RANDOM_FUNCTIONS), how, to;
+	uint32_t n = chance(RANDOM_FUNCTIONS), how, to;
 
 	for (;;) {
-		if (draw(8) == 0)
+		if (chance(8) == 0)
 			bind_lazily(sp);
-		put_row(KRON_EVENT_ENTRY(n), 0, sp);
+		put_called(KRON_EVENT_ENTRY(n), 0, sp);
 		run_body(sp, depth);
-		how = nrow < RANDOM_SAMPLES / 2 ? draw(5) : 0;
-		to = draw(RANDOM_FUNCTIONS);
+		how = ncalled < RANDOM_SAMPLES / 2 ? chance(5) : 0;
+		to = chance(RANDOM_FUNCTIONS);
 		if (how < 2) {
-			put_row(KRON_EVENT_EXIT(n), 0, sp);
+			put_called(KRON_EVENT_EXIT(n), 0, sp);
 			return;
 		}
 		if (how == 3)
 			to = RANDOM_FUNCTIONS;
 		if (how == 4)
 			to = RANDOM_FUNCTIONS + 1;
-		put_row(KRON_EVENT_EXIT(n), 1 + n * (RANDOM_FUNCTIONS + 2) + to, sp);
-		if (how == 4 || (how == 3 && draw(3) == 0)) { /* no probes, but calls */
-			clock_now += draw(30);
+		put_called(KRON_EVENT_EXIT(n), 1 + n * (RANDOM_FUNCTIONS + 2) + to, sp);
+		if (how == 4 || (how == 3 && chance(3) == 0)) { /* no probes, but calls */
+			clock_now += chance(30);
 			run_body(sp, depth);
 			return;
 		}
-		n = how == 3 ? draw(RANDOM_FUNCTIONS) : to;
+		n = how == 3 ? chance(RANDOM_FUNCTIONS) : to;
 	}
 }
 
@@ -638,13 +638,52 @@ static void expect_of_pairs(char *out, size_t size)
 	}
 }
 
+/* As the recorder's look at a lane: an exit by a jump is in no table, and ends the look. */
+static bool is_call_undone(uint32_t i)
+{
+	struct trigger_wants w = trigger_wants(g, 0);
+	enum trigger_ahead a = TRIGGER_GO_ON;
+
+	if (called[i].jump || !trigger_may_want(&w, &called[i].s) ||
+	    !trigger_may_undo(&w, &called[i].s, called[i].tsc))
+		return false;
+	if (trigger_is_nothing(&w, &called[i].s))
+		return true;
+	for (uint32_t n = i + 1; a == TRIGGER_GO_ON && n < ncalled && n < i + 16; n++) {
+		if (called[n].jump)
+			return false;
+		a = trigger_look_ahead(&w, &called[i].s, called[i].tsc, &called[n].s,
+				       called[n].tsc);
+	}
+	return a == TRIGGER_UNDONE;
+}
+
+/* The same without what later samples undo. */
+static uint32_t look_ahead(const struct trace *t)
+{
+	uint32_t undone = 0;
+
+	fired[0] = 0;
+	assert_int_equal(trigger_parse(&g, "", "f>40ns", NULL), 0);
+	trigger_bind(g, t);
+	for (uint32_t i = 0; i < ncalled; i++) {
+		if (is_call_undone(i))
+			undone++;
+		else
+			feed(called[i]);
+	}
+	pass_time(UINT64_MAX / 2);
+	trigger_free(g);
+	return undone;
+}
+
 static void calls_last_as_long_as_pairs_say(void **state)
 {
 	struct trace t = trace;
 	struct pair_sink sink = {.leave = note_call};
 	char wanted[sizeof(fired)];
 	struct pairs *p;
-	uint64_t fires = 0;
+	uint64_t fires = 0, undone = 0;
 
 	(void)state;
 	random_jumps[RESOLVERS_JUMP] =
@@ -667,20 +706,20 @@ static void calls_last_as_long_as_pairs_say(void **state)
 	t.jump_targets = no_targets;
 	for (uint32_t round = 0; round < 1500; round++) {
 		seed = round;
-		nrow = 0;
+		ncalled = 0;
 		nfound = 0;
 		clock_now = 100;
-		put_row(KRON_EVENT_ENTRY(MAIN), 0, 0x9000);
+		put_called(KRON_EVENT_ENTRY(MAIN), 0, 0x9000);
 		run_function(0x8000, 0);
 		run_function(0x8000, 0);
-		put_row(KRON_EVENT_EXIT(MAIN), 0, 0x9000);
+		put_called(KRON_EVENT_EXIT(MAIN), 0, 0x9000);
 		fired[0] = 0;
 		assert_int_equal(trigger_parse(&g, "", "f>40ns", NULL), 0);
 		trigger_bind(g, &t);
 		p = pairs_open(&t, &sink);
-		for (uint32_t i = 0; i < nrow; i++) {
-			pairs_feed(p, &row[i]);
-			feed(row[i]);
+		for (uint32_t i = 0; i < ncalled; i++) {
+			pairs_feed(p, &called[i]);
+			feed(called[i]);
 		}
 		pairs_finish(p);
 		pairs_close(p);
@@ -689,8 +728,12 @@ static void calls_last_as_long_as_pairs_say(void **state)
 		if (strlen(wanted) + 1 < sizeof(wanted) && strcmp(wanted, fired))
 			fail_msg("round %u: %s, not %s", round, fired, wanted);
 		fires += fired[0] != 0;
+		memcpy(wanted, fired, sizeof(wanted));
+		undone += look_ahead(&t);
+		if (strcmp(wanted, fired))
+			fail_msg("round %u, ahead: %s, not %s", round, fired, wanted);
 	}
-	assert_true(fires > 500);
+	assert_true(fires > 500 && undone > 500);
 }
 
 static void calls_of_some(void **state)
@@ -718,6 +761,182 @@ static void events_are_no_frames(void **state)
 	sample(120, 0, U, 0x8010);
 	pass_time(1000);
 	expect("150-100 ");
+}
+
+/* ---- looking ahead ---- */
+
+enum { ROW = 4000 };
+
+static struct row {
+	uint64_t tsc;
+	struct kron_sample s;
+	uint32_t lane;
+} row[ROW];
+static uint64_t drawn;
+
+static uint32_t draw(uint32_t n)
+{
+	drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(drawn >> 33) % n;
+}
+
+/* Calls of f, g and h that return, mostly; some are left, some run on another stack, some are long. */
+struct drawn_lane {
+	uint32_t depth, sp[64], event[64];
+};
+
+static struct kron_sample draw_sample(struct drawn_lane *l)
+{
+	struct kron_sample s = {.head = KRON_HEAD_TRACE(0)};
+	uint32_t what = draw(100), sp = l->depth ? l->sp[l->depth - 1] : 0x80000;
+
+	if (what < 4) {
+		s.event = U;
+		s.payload = draw(2) ? sp + 8 * draw(3) : draw(1000);
+	} else if (l->depth && (what < 48 || l->depth == 64)) {
+		s.event = l->event[--l->depth] + 1;
+		s.payload = draw(20) ? sp : 0;
+		if (!draw(12))
+			l->depth -= draw(l->depth + 1);
+	} else {
+		sp -= draw(30) ? 16 + 16 * draw(8) : 3000 + draw(0x4000);
+		if (!draw(40))
+			sp = 0x300000 + 0x40000 * draw(4);
+		l->event[l->depth] = s.event = draw(2) ? F : G + 2 * draw(2);
+		l->sp[l->depth++] = sp;
+		s.payload = draw(60) ? sp : 0;
+	}
+	return s;
+}
+
+static void draw_row(uint64_t seed)
+{
+	struct drawn_lane l[LANES] = {{.depth = 0}};
+	uint64_t tsc = 1000;
+
+	drawn = seed;
+	for (size_t i = 0; i < ROW; i++) {
+		uint32_t lane = draw(8) ? 0 : draw(LANES);
+
+		tsc += draw(50) ? draw(12) : draw(150);
+		row[i] = (struct row){tsc, draw_sample(&l[lane]), lane};
+	}
+}
+
+/* As the recorder's look at a lane: false where it sees none that undoes row[i]. */
+static bool is_undone(size_t i, uint32_t most)
+{
+	struct trigger_wants w = trigger_wants(g, row[i].lane);
+	enum trigger_ahead a = TRIGGER_GO_ON;
+
+	if (!trigger_may_want(&w, &row[i].s) || !trigger_may_undo(&w, &row[i].s, row[i].tsc))
+		return false;
+	if (trigger_is_nothing(&w, &row[i].s))
+		return true;
+	for (size_t n = i + 1; a == TRIGGER_GO_ON && most && n < ROW; n++) {
+		if (row[n].lane != row[i].lane)
+			continue;
+		a = trigger_look_ahead(&w, &row[i].s, row[i].tsc, &row[n].s, row[n].tsc);
+		most--;
+	}
+	return a == TRIGGER_UNDONE;
+}
+
+/* All that fired; ahead: so far is looked; *undone: how many were not fed. */
+static void run_row(const char *text, uint32_t ahead, char *out, size_t size, uint32_t *undone)
+{
+	out[0] = 0;
+	start(text);
+	for (size_t i = 0; i < ROW; i++) {
+		/* A lane is ahead of the time that has passed. */
+		if (ahead && is_undone(i, ahead))
+			++*undone;
+		else
+			sample(row[i].tsc, row[i].lane, row[i].s.event, row[i].s.payload);
+		snprintf(out + strlen(out), size - strlen(out), "%s", fired);
+		fired[0] = 0;
+	}
+	pass_time(UINT64_MAX / 2);
+	snprintf(out + strlen(out), size - strlen(out), "%s", fired);
+	trigger_free(g);
+}
+
+/* What is passed by because a later sample undoes it changes nothing, whatever the program. */
+static void what_is_undone_changes_nothing(void **state)
+{
+	static const struct {
+		const char *text;
+		bool none; /* across threads, and where each sample may complete it */
+	} words[] = {
+		{"f>40ns", false},
+		{"f>150ns", false},
+		{"g then f>60ns", false},
+		{"h then g within 200ns then f>30ns", false},
+		{"f without f within 60ns", false},
+		{"f without g within 50ns", false},
+		{"f without entry=g within 80ns", false},
+		{"u without f within 40ns", false},
+		{"g then f without h within 60ns", false},
+		{"f then u within 20ns", false},
+		{"entry=f then exit=f within 9ns then g", false},
+		{"f then g within 8ns then u without exit=h within 40ns", false},
+		{"f then f>60ns", false},
+		{"f without g and data<0x7ff80 within 50ns", false},
+		{"f then f within 5ns", true},
+		{"f then f within 30ns without g within 40ns", true},
+		{"g then f then h within 8ns across threads", true},
+		{"f without g within 30ns across threads", true},
+	};
+	static char plain[1 << 20], looked[1 << 20];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		uint32_t undone = 0, seeds = 60, n = 0;
+
+		for (uint64_t seed = 1; seed <= seeds; seed++) {
+			draw_row(seed);
+			run_row(words[i].text, 0, plain, sizeof(plain), NULL);
+			run_row(words[i].text, 1 + draw(16), looked, sizeof(looked), &undone);
+			if (strcmp(plain, looked))
+				fail_msg("%s, seed %llu:\n%.300s\n%.300s", words[i].text,
+					 (unsigned long long)seed, plain, looked);
+			n += plain[0] != 0;
+		}
+		if (n < seeds / 2)
+			fail_msg("%s fired in %u of %u rows", words[i].text, n, seeds);
+		if (words[i].none ? undone : undone < 1000)
+			fail_msg("%s: %u were undone", words[i].text, undone);
+	}
+}
+
+/* Calls that return at once, and what comes in time, need not be fed at all. */
+static void short_calls_are_passed_by(void **state)
+{
+	static const char *const words[] = {"f>50ns", "f without f within 50ns",
+					    "entry=f without exit=f within 50ns",
+					    "f then g within 50ns"};
+
+	(void)state;
+	for (size_t i = 0; i < ROW; i++)
+		row[i] = (struct row){.tsc = 100 + i,
+				      .s = {.head = KRON_HEAD_TRACE(0),
+					    .event = i % 2 ? F_END : F,
+					    .payload = 0x8000}};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		uint32_t fed = 0;
+
+		start(words[i]);
+		for (size_t k = 0; k < ROW; k++) {
+			struct trigger_wants w = trigger_wants(g, 0);
+
+			if (!trigger_may_want(&w, &row[k].s) || is_undone(k, 1))
+				continue;
+			fed++;
+			sample(row[k].tsc, 0, row[k].s.event, row[k].s.payload);
+		}
+		assert_in_range(fed, 0, 1); /* the last one, that nothing follows */
+		trigger_free(g);
+	}
 }
 
 /* ---- threads by the thousand ---- */
@@ -843,6 +1062,8 @@ int main(void)
 		cmocka_unit_test(calls_last_as_long_as_pairs_say),
 		cmocka_unit_test(calls_of_some),
 		cmocka_unit_test(events_are_no_frames),
+		cmocka_unit_test(what_is_undone_changes_nothing),
+		cmocka_unit_test(short_calls_are_passed_by),
 		cmocka_unit_test(many_threads_wait),
 		cmocka_unit_test(what_means_nothing_is_refused),
 		cmocka_unit_test(what_means_something_is_taken),
