@@ -13,7 +13,7 @@
 #ifndef INJECT_CODE_MAP_H
 #define INJECT_CODE_MAP_H
 
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "inject/code/insn.h"
 #include "inject/code/refusal.h"
 

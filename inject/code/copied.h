@@ -17,7 +17,7 @@
 #ifndef INJECT_COPIED_H
 #define INJECT_COPIED_H
 
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 
 struct copied_code {
 	uint64_t lo, hi; /* whole pages; lo == hi: no stretch */

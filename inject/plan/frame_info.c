@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "inject/elf/eh_frame.h"
 #include "inject/elf/elf_image_impl.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 
 struct span {
 	uint64_t start, end;

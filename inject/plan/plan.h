@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "inject/code/refusal.h"
 #include "inject/plan/request.h"
 #include <kron/wire.h>

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "inject/code/insn.h"
 #include "tests/fuzz/diff.h"
 

@@ -27,7 +27,7 @@
 #include "inject/bind/bind.h"
 #include "inject/code/code_map.h"
 #include "inject/elf/demangle.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "inject/plan/interpose.h"
 #include "inject/disk/patch_info.h"
 #include "inject/plan/plan.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "inject/elf/lines.h"
 #include "tests/fuzz/fuzz.h"
 

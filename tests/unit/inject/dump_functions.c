@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "inject/code/code_map.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 
 static uint64_t now_us(void)
 {

@@ -18,7 +18,7 @@
 #include "inject/elf/demangle.h"
 #include "inject/elf/elf_image.h"
 #include "inject/elf/elf_symbols.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "base/vec.h"
 #include "tests/unit/inject/elf_maker.h"
 

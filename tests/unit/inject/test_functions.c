@@ -13,7 +13,7 @@
 
 #include "base/vec.h"
 #include "inject/elf/eh_frame.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "tests/unit/inject/elf_maker.h"
 
 struct subject {

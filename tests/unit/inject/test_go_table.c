@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 #include "inject/elf/go_table.h"
 #include "tests/unit/inject/elf_maker.h"
 

@@ -547,7 +547,8 @@ static void run_function(uint32_t sp, int depth);
 
 static void run_body(uint32_t sp, int depth)
 {
-	for (uint32_t calls = depth > 4 ? 0 : chance(4); calls && ncalled < RANDOM_SAMPLES / 2; calls--)
+	for (uint32_t calls = depth > 4 ? 0 : chance(4); calls && ncalled < RANDOM_SAMPLES / 2;
+	     calls--)
 		run_function(sp - 16 * (1 + chance(3)), depth + 1);
 }
 

@@ -12,7 +12,7 @@
  * inside is a label.  Ranges never overlap.
  */
 #define _GNU_SOURCE
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 
 #include <stdlib.h>
 #include <string.h>

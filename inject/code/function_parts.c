@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "inject/elf/functions.h"
+#include "inject/code/functions.h"
 
 #define NEIGHBOURS 4
 #define PASSES_MAX 8
