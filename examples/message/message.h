@@ -23,7 +23,7 @@
 #define RECEIVE_EVENT 20
 
 #define MESSAGES 200
-#define BURST 4       /* so many before the receiver gets a chance */
+#define BURST 4       /* messages before the receiver gets a chance */
 #define ON_TIME 20000 /* ns */
 #define GO 0          /* instead of another moment: both were on time */
 

@@ -175,7 +175,7 @@ void emit_places_begin(struct emitter *e)
 		emit_decode(e, at, &in);
 		for (from = to; to < e->nprobes && e->probes[to]->vaddr == at;)
 			to++;
-		if (at == w->addr) { /* control may come in behind it */
+		if (at == w->addr) { /* control may enter after it */
 			visit_point(e, &r, &(struct point){at, at, DRAFT_RETURNED}, &in, from, to);
 			close_region(e, &r);
 		}

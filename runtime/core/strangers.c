@@ -12,7 +12,7 @@
  *
  * From then on, and for the rest of the process and its children, thread data is not touched any more,
  * and a thread's lane is found by its number, which costs a system call.  Its triggers are samples as
- * before.  Lost, and counted, is what has no number: threads behind a seccomp filter, and processes
+ * before.  Lost, and counted, is what has no number: threads under a seccomp filter, and processes
  * that have their parent's memory and run beside it.
  *
  * Counts stand in the stubs and go by %fs, too.  There each one is turned into a jump to its

@@ -55,7 +55,7 @@ const histogram = {
 		return [...out].sort((a, b) => a[0] - b[0]).map(([k, count]) => ({from: 2 ** (k / this.fine), to: 2 ** ((k + 1) / this.fine), k, count}));
 	},
 
-	// the middle of the first bin up to which so many are
+	// the middle of the first bin at which the given share is reached
 	quantile(share) {
 		if (this.item.row)
 			return this.item.row[`p${Math.round(100 * share)}_ns`];

@@ -12,7 +12,7 @@
  * thread was on the CPU.  They are merged with the samples by time, for the function on top of
  * its stack is known from the samples.  A sample puts its thread on a CPU only before the first
  * switch of that thread, or after some were lost: the two clocks differ by less than a
- * microsecond, which is enough for a sample to seem later than the switch out behind it.
+ * microsecond, which is enough for a sample to seem later than the switch out that follows it.
  */
 #include <stdlib.h>
 #include <string.h>

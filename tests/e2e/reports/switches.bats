@@ -37,7 +37,7 @@ as_told() {
 		    end = next(e["time_ns"] for e in own if e["kind"] == "exit" and e.get("function") == "work")
 		    kinds = [e["kind"] for e in own if start < e["time_ns"] < end and e["kind"].startswith("switch")]
 		    outs = sum(k != "switch-in" for k in kinds)
-		    # between the program's own questions; one more may lie before and behind them
+		    # between the program's own questions; one more may lie before and after them
 		    assert waits + forced <= outs <= waits + forced + 2, (tid, waits, forced, kinds)
 		    # each time that it goes, it comes back
 		    assert kinds == [k for pair in zip([k for k in kinds if k != "switch-in"], ["switch-in"] * outs) for k in pair], kinds
