@@ -54,7 +54,7 @@ function leftOut() {
 	if (data.lanes > data.lanes_shown)
 		out.push([`Only the ${thousands(data.lanes_shown)} threads with most samples have a row, of ${thousands(data.lanes)}.`]);
 	if (data.tree.nodes < data.tree.all)
-		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} ways; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those that were new when so many had been seen," : ""} are summed up as "(smaller ones)".`]);
+		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} call paths; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those first seen after that many," : ""} are summed up as "(smaller ones)".`]);
 	if (data.functions_left_out.functions)
 		out.push([`${thousands(data.functions_left_out.functions)} functions with little time of their own (together ${duration(data.functions_left_out.self_ns)}, ${thousands(data.functions_left_out.calls)} calls) are not in the table, and have numbers for names.`]);
 	if (data.samples.kept < data.samples.all)
