@@ -83,7 +83,7 @@ as_told() {
 	"$KRON" record -q -- ./naps >/dev/null
 	"$KRON" report --on-cpu >out
 	grep -q 'Total CPU    Self CPU' out
-	grep -q 'threads were on a processor for .* times taken off it' out
+	grep -q 'threads were on a processor for .* context switches' out
 	"$KRON" report -s self-on-cpu --json | json 'all(a["self_on_cpu_ns"] >= b["self_on_cpu_ns"] for a, b in zip(d, d[1:]))' | grep -qx True
 	"$KRON" report --on-cpu --totals --json | json '0 < d["on_cpu_ns"] < d["threads_ns"] and d["switches"] >= 10' | grep -qx True
 	# ten naps, each of them a stretch inside its function
