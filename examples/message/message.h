@@ -41,7 +41,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Reset the board then.  Returns how much later it was when it was done. */
+/* Resets the board at `ns`.  Returns how much later it was done. */
 static inline uint64_t reset_at(uint64_t ns)
 {
 	while (now_ns() < ns)

@@ -312,7 +312,7 @@ static size_t begin_cie(struct bytes *b, bool signal_frame, uint8_t encoding)
 	return start;
 }
 
-/* Returns its offset. */
+/* Returns the offset of the FDE. */
 static uint32_t put_fde(struct bytes *b, size_t cie, uint64_t start, uint64_t end)
 {
 	size_t entry = begin_entry(b);

@@ -23,7 +23,7 @@
 #include "inject/plan/relocate.h"
 #include "inject/plan/stub.h"
 
-/* Nearly sorted already. */
+/* Lists the probes by address.  Insertion sort: they are nearly sorted already. */
 static void list_probes(struct emitter *e)
 {
 	const struct draft_link *links = e->pl->draft_probes.v;

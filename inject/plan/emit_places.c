@@ -41,7 +41,7 @@ static const struct place_action *action_of(const struct emitter *e, uint32_t pr
 	return &e->pl->actions[e->pl->probes.v[probe].action];
 }
 
-/* Small is cheap. */
+/* Relative cost of a count, by what has to be saved for it. */
 static unsigned cost_of(struct dead dead)
 {
 	return (dead.flags ? 0 : 2) + (dead.regs ? 0 : 1);
@@ -81,7 +81,7 @@ static void choose_point(const struct emitter *e, const struct region *r, struct
 	}
 }
 
-/* In the stub. */
+/* The order in the stub. */
 static unsigned order_of(uint8_t where)
 {
 	return where == DRAFT_RETURNED ? 0 : where + 1u;

@@ -202,9 +202,9 @@ enum refusal tactic_find_ways(struct planner *pl, const struct place *place, str
  */
 enum refusal tactic_part_ways(struct planner *pl, const struct place *place);
 
-/* Another probe there. */
+/* Adds another probe to the draft. */
 enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p);
-/* How many more it may hold. */
+/* How many more probes the draft may hold. */
 unsigned planner_room(const struct planner *pl, uint32_t draft);
 
 /* Scope of windows around vaddr, for a jump of this many bytes. */

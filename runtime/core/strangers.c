@@ -129,7 +129,7 @@ static void set_strange(void)
 }
 
 /*
- * Once.  Who comes second waits for the first: it may be about to point its %fs elsewhere.  (The first
+ * Done once.  A second thread waits for the first: it may be about to point its %fs elsewhere.  (The first
  * may have been a thread that a forked child does not have.)
  */
 void rt_strangers_come(void)

@@ -100,7 +100,7 @@ struct profile {
 void profile_gather(struct profile *p, const struct trace *t, const struct profile_want *want);
 void profile_free(struct profile *p);
 
-/* Of all calls.  Where all of them span losses, what they took on average is all there is. */
+/* Minimum and maximum of all calls.  Where all of them span losses, what they took on average is all there is. */
 uint64_t profile_minimum(const struct profile_stat *s);
 uint64_t profile_maximum(const struct profile_stat *s);
 /* The average in ns: of the sum in ns, for a whole number of ticks is too rough for short calls. */

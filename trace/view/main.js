@@ -40,7 +40,7 @@ function leftOut() {
 		out.push([`The page shows ${moment(data.from_ns)} to ${moment(data.to_ns)} of a trace from ${moment(data.trace_from_ns)} to ${moment(data.trace_to_ns)}: `, code(command("")), " shows all of it."]);
 	out.push([`Strips: a bin of the finest level is ${duration(data.bin_ticks * tickNs)} (threads), ${duration(data.cpu_bin_ticks * tickNs)} (CPUs); the function with most time of it gives its colour, what was busy its height.`]);
 	if (short)
-		out.push([`${thousands(short)} short calls are in this page packed: the timeline unpacks those of a piece in which they can be seen. Finding a function looks through the others.`]);
+		out.push([`${thousands(short)} short calls are packed in this page: the timeline unpacks those of a stretch in which they can be seen. Finding a function looks through the others.`]);
 	const dropped = threads.reduce((n, t) => n + (t.dropped ?? 0), 0);
 	if (dropped)
 		out.push([`${thousands(dropped)} more of them had no room, in pieces of some threads.`]);

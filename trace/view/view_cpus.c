@@ -238,7 +238,7 @@ static void put_cpu(struct view_cpus *c, uint32_t number, struct cpu *cpu)
 
 /* ---- when threads were off the CPUs: the longest stretches of each ---- */
 
-/* The longest first. */
+/* Sorts the longest first. */
 static int by_length(const void *a, const void *b)
 {
 	return view_span_is_less(a, b) - view_span_is_less(b, a);
