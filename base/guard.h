@@ -2,7 +2,7 @@
 /*
  * guard.h - mapped files that somebody may cut off while we read them.
  *
- * Behind the end of a file a mapping has no pages: whoever looks there dies of SIGBUS.  Who is guarded
+ * Past the end of a file a mapping has no pages: whoever looks there dies of SIGBUS.  Who is guarded
  * finds zeros there instead, goes on, and asks afterwards whether that happened.  Who is not is told in
  * a sentence, and ends.
  *

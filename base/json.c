@@ -67,7 +67,7 @@ static size_t utf8_length(const unsigned char *s)
 	return n;
 }
 
-/* Line separators, and marks that turn the direction of the text behind them; 0: none of them. */
+/* Line separators, and marks that turn the direction of the text that follows; 0: none of them. */
 static unsigned turning_mark(const unsigned char *s)
 {
 	unsigned code = s[0] == 0xe2 ? 0x2000u | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu) : 0;

@@ -24,7 +24,7 @@ static size_t arguments_at(const char *name, size_t n)
 	return n;
 }
 
-/* Behind the return type that templates carry: after the last blank outside of <> and (). */
+/* After the return type that templates carry: after the last blank outside of <> and (). */
 static const char *without_type(const char *name)
 {
 	const char *start = name;

@@ -163,7 +163,8 @@ static int set_value(const struct opt *o, const char *text, struct err *err)
 	case OPT_CHOICE:
 		index = choice_index(o->arg, text);
 		if (index < 0)
-			return bad_value(o, text, o->arg, err);
+			return err_set(err, EINVAL, "--%s: unknown value '%s'; choose one of %s",
+				       o->name, text, o->arg);
 		*(int *)o->value = index;
 		return 0;
 	}
@@ -235,7 +236,7 @@ static int check_operands(const struct opt_command *c, int argc, char **argv, in
 	int max = c->operands ? c->max_operands : 0;
 
 	if (given < c->min_operands)
-		return err_set(err, EINVAL, "something is missing: %s%s [OPTION]... %s",
+		return err_set(err, EINVAL, "missing argument; usage: %s%s [OPTION]... %s",
 			       program_prefix(c), c->name, c->operands);
 	if (given > max && (max || !c->operands))
 		return err_set(err, EINVAL, "one argument too many: '%s'", argv[first + max]);

@@ -65,7 +65,7 @@ struct opt_command {
 	const char *operands; /* "[DIR]" */
 	const char *summary;  /* one sentence */
 	const struct opt *opts;
-	bool stop_at_operand; /* options end at the first operand (those behind it are CMD's) */
+	bool stop_at_operand; /* options end at the first operand (those after it are CMD's) */
 	int usage_status;     /* exit status of wrong usage; 0 means 2 */
 	int min_operands;
 	int max_operands; /* 0: no limit, unless operands is NULL */

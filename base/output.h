@@ -53,7 +53,7 @@ static inline const char *output_path(const struct output *o)
 {
 	return o->temp.path;
 }
-/* Each closes everything. */
+/* Both close the output and free what it holds. */
 int output_end(struct output *o, struct err *err);
 void output_drop(struct output *o);
 

@@ -178,7 +178,7 @@ static char *random_path(const char *folder, const char *name)
 }
 
 /* false: somebody has taken it away before we had the lock.  Where the file system has no locks,
- * nobody can take it for left behind, either. */
+ * nobody can take it for stale, either. */
 static bool lock_own(int fd)
 {
 	struct stat st;

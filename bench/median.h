@@ -12,7 +12,7 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts them. */
+/* Sorts v. */
 static double median_of(double *v, unsigned n)
 {
 	qsort(v, n, sizeof(*v), compare_doubles);

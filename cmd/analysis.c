@@ -190,7 +190,7 @@ int analysis_close(const struct opt_command *c, struct trace *t, int status)
 		trace_close(t);
 	if (damaged && status == CMD_OK)
 		fprintf(stderr,
-			"kron %s: left out what makes no sense in the trace: %" PRIu64
+			"kron %s: the trace is damaged: what makes no sense was skipped: %" PRIu64
 			" bytes of samples or lines of tables\n",
 			c->name, damaged);
 	return status;

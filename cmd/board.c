@@ -18,10 +18,10 @@ static const struct opt options[] = {
 	 "With create: the chip's FIFO holds N samples, 1 to 16. Default 4.", 1,
 	 DEVICE_CHIP_FIFO_MAX},
 	{0, "board-fifo", OPT_UINT, &board_fifo, "BYTES",
-	 "With create: the board's FIFO holds so many bytes, 4 to 1024. Default 1024.", 4,
+	 "With create: the size of the board's FIFO in bytes, 4 to 1024. Default 1024.", 4,
 	 DEVICE_BOARD_FIFO_MAX},
 	{0, "drain", OPT_UINT, &drain, "CLOCKS",
-	 "With create: the board's FIFO needs so many clocks of 25 ns to move 4 bytes to local "
+	 "With create: the clocks of 25 ns that the board's FIFO needs to move 4 bytes to local "
 	 "memory or 2 to the cable. Default 5.",
 	 1, DEVICE_DRAIN_MAX},
 	{0, "cable", OPT_FLAG, &cable, NULL,

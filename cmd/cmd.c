@@ -66,7 +66,7 @@ static void run_pager(const char *pager, int in)
 	dup2(in, STDIN_FILENO);
 	close(in);
 	signal(SIGINT, SIG_IGN); /* ^C ends kron; the pager still shows what came */
-	setenv("LESS", "FRX", 0);
+	setenv("LESS", "FRSX", 0);
 	execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
 	_exit(127);
 }

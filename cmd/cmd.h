@@ -52,7 +52,7 @@ int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
 int cmd_finish(const struct opt_command *c, int status);
 
 /*
- * Send stdout through $PAGER (default `less -FRX`, when there is one) if it is a terminal and
+ * Send stdout through $PAGER (default `less -FRSX`, when there is one) if it is a terminal and
  * want is set.  cmd_finish waits for the pager.
  */
 void cmd_pager(bool want);

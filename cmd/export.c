@@ -150,14 +150,15 @@ int cmd_export(int argc, char **argv)
 	if (!first)
 		return status;
 	if (format < 0)
-		return cmd_fail(&command, CMD_USAGE, "which format? -f " FORMATS);
+		return cmd_fail(&command, CMD_USAGE,
+				"no format given: use -f with one of " FORMATS);
 	if (output && !strcmp(output, "-"))
 		output = NULL;
 	if (format >= NSTREAMS && !output)
-		return cmd_fail(&command, CMD_USAGE, "where to? This format needs -o");
+		return cmd_fail(&command, CMD_USAGE, "this format needs an output: use -o");
 	if (!output && is_binary() && isatty(STDOUT_FILENO))
 		return cmd_fail(&command, CMD_USAGE,
-				"this format is none for a terminal: use -o, or a pipe");
+				"refusing to write binary data to a terminal: use -o or a pipe");
 	if (argc - first > 1 && (format < NSTREAMS || paths[format - NSTREAMS] != export_sqlite))
 		return cmd_fail(&command, CMD_USAGE, "only a database takes more than one trace");
 	if (argc - first > 1)

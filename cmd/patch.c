@@ -409,11 +409,14 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 	plan_count(what->plan, PROBE_PLACE, &places);
 	printf("%s: ", output);
 	if (wants_functions())
-		printf("%s entries, %s exits, ",
+		printf("%s entr%s, %s exit%s, ",
 		       str_thousands(counts[0], sizeof(counts[0]), in.patched),
-		       str_thousands(counts[1], sizeof(counts[1]), out.patched));
+		       in.patched == 1 ? "y" : "ies",
+		       str_thousands(counts[1], sizeof(counts[1]), out.patched),
+		       out.patched == 1 ? "" : "s");
 	if (probes.specs.n)
-		printf("%s places", str_thousands(counts[0], sizeof(counts[0]), places.patched));
+		printf("%s place%s", str_thousands(counts[0], sizeof(counts[0]), places.patched),
+		       places.patched == 1 ? "" : "s");
 	if (places.by_tactic[TACTIC_IMPORT])
 		printf(" (import: %s where functions of other files are called)",
 		       str_thousands(counts[0], sizeof(counts[0]),

@@ -98,6 +98,15 @@ static unsigned kind_wanted(void)
 				  : PROFILE;
 }
 
+static const char *kind_name(unsigned kind)
+{
+	size_t k = 0;
+
+	while (kinds[k].kind != kind)
+		k++;
+	return kinds[k].name;
+}
+
 /* An option that would change nothing is refused: who gives it expects something else. */
 static const char *check_kind(void)
 {
@@ -124,10 +133,11 @@ static const char *check_kind(void)
 	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
 		if (!v[i].given || v[i].kinds & kind_wanted())
 			continue;
-		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-			if (kinds[k].kind == kind_wanted())
-				snprintf(text, sizeof(text), "%s is not for %s", v[i].name,
-					 kinds[k].name);
+		if (v[i].kinds == GRAPH)
+			snprintf(text, sizeof(text), "%s needs %s", v[i].name, kind_name(GRAPH));
+		else
+			snprintf(text, sizeof(text), "%s does not apply to %s", v[i].name,
+				 kind_name(kind_wanted()));
 		return text;
 	}
 	return NULL;

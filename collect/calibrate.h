@@ -15,7 +15,7 @@ struct probe_cost {       /* nanoseconds */
 	double off;       /* a probe whose gate is closed */
 };
 
-/* What one of so many samples has cost, of which some are static programs'. */
+/* The mean cost of one of this many samples, some of them from static programs. */
 static inline double probe_cost_mean(const struct probe_cost *c, uint64_t samples,
 				     uint64_t samples_static)
 {

@@ -18,7 +18,7 @@
 #define BOXES_HASH 4096u
 #define CHAIN 32u /* samples in a row that fit together by no accident */
 #define DOUBTFUL_WORDS (SAMPLE_CHAIN_MIN * RESOURCE_WORDS)
-/* Skip so much more than was overwritten: the board goes on while we read. */
+/* Skip this much more than was overwritten: the board goes on while we read. */
 #define HEAD_START (KRON_BOARD_MEMORY_WORDS / 8)
 /* A sample's word takes the chip eight clocks, 200 ns; more than that was no counting. */
 #define WORDS_PER_US 5u
@@ -289,7 +289,7 @@ static bool is_in_order(const struct fetch *f, const uint8_t *p, uint32_t words)
 
 /*
  * How many words were used up: all but a sample at the end whose rest is not there yet, and a
- * place behind damage that cannot be told yet.  last: there will be no more, so all.
+ * place after damage that cannot be identified yet.  last: there will be no more, so all.
  *
  * Each turn uses words up or ends the loop: a place that begins no sample makes `unsure`, and
  * from there find_sample() leads to one that does, or to the end.

@@ -58,7 +58,7 @@ struct fetch {
 	VEC(struct outbox) boxes;
 	uint32_t nboxes;  /* of this batch */
 	uint32_t *box_at; /* hash: index + 1 */
-	/* recover: what the file has from behind the position `fetched`, by source */
+	/* recover: what the file has past the position `fetched`, by source */
 	VEC(struct fetched_already {
 		uint32_t source;
 		uint64_t bytes;
@@ -74,7 +74,7 @@ void fetch_start(struct fetch *f, struct drain *d, const struct machine_setup *s
 void fetch_start_device(struct fetch *f, struct drain *d);
 /* Take over from a killed collector. */
 void fetch_resume(struct fetch *f, struct drain *d);
-/* The trace has these samples from behind f->fetched already. */
+/* The trace has these samples past f->fetched already. */
 void fetch_has_already(struct fetch *f, uint32_t source, uint32_t bytes);
 /* Give a board that stays its Configuration Register back. */
 void fetch_restore(struct fetch *f);

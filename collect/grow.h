@@ -24,7 +24,7 @@ struct grow {
 
 int grow_start(struct grow *g, struct segment *seg, struct err *err);
 /* stop() waits, ask_to_stop() does not.  give_back: nobody is left who could use the pool, so the
- * thread frees what lies behind its last used chunk, which the end of the segment had to. */
+ * thread frees what follows its last used chunk, which the end of the segment had to. */
 void grow_ask_to_stop(struct grow *g, bool give_back);
 void grow_stop(struct grow *g);
 

@@ -183,7 +183,7 @@ static struct keeper_room *make_room(const struct keeper_options *o, int fd)
 
 /* ---- descriptors, as enum held_fd has them: they are there from the keeper's first moment ---- */
 
-/* So many in a row that nobody has. */
+/* The first of enough consecutive descriptors that nobody has. */
 static int find_free_fds(void)
 {
 	int first = FIRST_FD, n = 0;

@@ -21,7 +21,7 @@ bool lane_counters_are_there(const void *samples, size_t nbytes)
 	return false;
 }
 
-/* A trigger's sample, and all of its counters behind it. */
+/* A trigger's sample, followed by all of its counters. */
 static bool has_counters(const struct kron_sample *s, size_t n)
 {
 	if (n < KRON_RESOURCE_SLOTS || !s->head || s->event >= KRON_EVENT_SPECIAL)

@@ -47,7 +47,7 @@ pid_t pidns_inner(const char *status)
 	return n > 1 ? (pid_t)v : 0;
 }
 
-/* "... /proc rw,nosuid - proc proc rw,hidepid=invisible": the options behind the dash. */
+/* "... /proc rw,nosuid - proc proc rw,hidepid=invisible": the options after the dash. */
 bool pidns_is_hiding(const char *mountinfo)
 {
 	for (const char *p = mountinfo; (p = strstr(p, " - proc ")); p++) {

@@ -68,7 +68,7 @@ struct process_stat {
 bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out);
 /* How long a thread has been on a processor, in nanoseconds, as of some milliseconds ago. */
 bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
-/* Effective uid. */
+/* The process's effective uid. */
 bool process_uid(pid_t pid, uid_t *uid);
 
 #endif

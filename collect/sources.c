@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define SLACK 64u /* free entries behind the last used one that are looked at */
+#define SLACK 64u /* free entries after the last used one that are looked at */
 /* More samples than the memory has room for cannot wait in it. */
 #define KEPT_MAX (KRON_BOARD_MEMORY_WORDS / (KRON_SAMPLE_SIZE / 4u))
 #define ROUNDS_GONE 3u /* a dead thread's last samples may be on their way through the FIFOs */

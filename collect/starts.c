@@ -10,7 +10,7 @@ static const char *const reasons[KRON_UNTRACED_REASONS] = {
 	[KRON_UNTRACED_ROOT] =
 		"libkron-rt.so cannot be read where it runs: in another root directory, "
 		"or as another user",
-	[KRON_UNTRACED_QUIET] = "a process behind a seccomp filter may have started it",
+	[KRON_UNTRACED_QUIET] = "a process under a seccomp filter may have started it",
 	[KRON_UNTRACED_SPACE] = "its environment is too large",
 	[KRON_UNTRACED_UNHEARD] = "what a process loaded: kron did not answer it in time",
 };

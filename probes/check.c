@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * check.c - what is well-formed and still makes no sense: values that are not where the probe
- * stands, places that have no "behind".
+ * stands, places that have no "after".
  */
 #include <string.h>
 
@@ -18,8 +18,8 @@ static int check_after(const struct lex *lx, const struct probe_spec *s, const c
 	switch (s->place) {
 	case SPEC_RETURN:
 		return lex_error(lx, at,
-				 "behind a return is the caller: FUNC%%after is the place "
-				 "behind the calls of FUNC");
+				 "after a return comes the caller: FUNC%%after is the place "
+				 "after the calls of FUNC");
 	case SPEC_BLOCKS:
 	case SPEC_USDT:
 		return lex_error(lx, at,
@@ -75,7 +75,7 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 		    (s->after && (s->place == SPEC_CALLS || s->place == SPEC_CALLERS)))
 			return 0;
 		return lex_error(lx, at,
-				 "there is a return value at %%return, behind calls "
+				 "there is a return value at %%return, after calls "
 				 "(%%after) and nowhere else");
 	case SPEC_PAYLOAD_ADDRESS:
 		if (s->place == SPEC_RETURN || s->place == SPEC_BLOCKS || s->place == SPEC_USDT ||

@@ -68,7 +68,7 @@ void lex_blanks(struct lex *lx)
 		lx->at++;
 }
 
-/* A comment begins at the start of the line or behind a blank: "a#b" is a name. */
+/* A comment begins at the start of the line or after a blank: "a#b" is a name. */
 bool lex_at_end(const struct lex *lx)
 {
 	return lx->at == lx->end ||
@@ -120,7 +120,7 @@ static bool ends_name(const struct lex *lx, const char *start)
 		return next != ':';
 	case '%': /* at the start it is that of %PROVIDER:NAME */
 		return lx->at > start && isalpha((unsigned char)next);
-	case '+': /* libstdc++.so.6 has no digit behind it */
+	case '+': /* libstdc++.so.6 has no digit after it */
 		return lx->at > start && isdigit((unsigned char)next);
 	case '@': /* name@@VERSION is no source */
 		return lx->at > start && lx->at[-1] != '@' && next != '@' && next &&
@@ -166,7 +166,7 @@ static int quoted_name(struct lex *lx, struct span *out)
 	return out->n ? 0 : lex_error(lx, open, "a name is missing between the quotes");
 }
 
-/* /regex/: the second slash ends the name.  A path goes on behind it. */
+/* /regex/: the second slash ends the name.  A path continues after it. */
 static bool regex_name(struct lex *lx, struct span *out)
 {
 	const char *close = lx->at + 1;

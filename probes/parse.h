@@ -21,7 +21,7 @@ int parse_place(struct lex *lx, struct probe_spec *s);
 int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks);
 /* Also compiles regular expressions. */
 int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_marks *marks);
-/* One line.  Without NUL and newline; may be empty. */
+/* Parses one line, which holds neither NUL nor newline and may be empty. */
 int parse_line(struct probe_set *set, struct lex *lx);
 void probe_spec_free(struct probe_spec *s);
 

@@ -7,7 +7,7 @@
  *   [OBJ:]sdt_PROVIDER:NAME     [OBJ:]%PROVIDER:NAME
  *   uprobe:OBJ:FUNC[+OFF]  uretprobe:OBJ:FUNC  usdt:OBJ:[PROVIDER:]NAME
  *
- * Names are read up to single colons, and their number and looks say what they are: digits behind
+ * Names are read up to single colons, and their number and looks say what they are: digits after
  * the last colon are a line; the name before a line is a source when it has a dot or a slash, else
  * a function.
  */
@@ -69,7 +69,7 @@ static int class_suffix(struct lex *lx, struct probe_spec *s, const char *at, st
 		if (!span_is(word, classes[i].word))
 			continue;
 		if (s->place != SPEC_ENTRY)
-			return lex_error(lx, at, "%%%s stands behind a function, and once",
+			return lex_error(lx, at, "%%%s comes after a function, and once",
 					 classes[i].word);
 		s->place = (uint8_t)classes[i].place;
 		return 0;
@@ -87,7 +87,7 @@ static int one_suffix(struct lex *lx, struct probe_spec *s)
 
 	if (lex_sign(lx, '+')) {
 		if (s->place != SPEC_ENTRY)
-			return lex_error(lx, at, "+OFF stands behind a function");
+			return lex_error(lx, at, "+OFF comes after a function");
 		s->place = SPEC_OFFSET;
 		return take_number(lx, &s->offset, "an offset");
 	}
@@ -134,12 +134,12 @@ static int read_source(struct lex *lx, struct probe_spec *s)
 	if (code)
 		return code;
 	if (!sp.n)
-		return lex_error(lx, sp.s, "the name of a source file is missing behind @");
+		return lex_error(lx, sp.s, "the name of a source file is missing after @");
 	s->source = span_dup(sp);
 	return 0;
 }
 
-/* Names between single colons, and the line behind the last one. */
+/* Names between single colons, and the line after the last one. */
 static int read_names(struct lex *lx, struct probe_spec *s, struct names *names)
 {
 	int code;
@@ -158,7 +158,7 @@ static int read_names(struct lex *lx, struct probe_spec *s, struct names *names)
 		code = lex_name(lx, sp);
 		if (!code && !sp->n)
 			code = lex_error(lx, at,
-					 names->n ? "a name is missing behind the colon"
+					 names->n ? "a name is missing after the colon"
 						  : "a place is missing here");
 		if (!code)
 			code = read_source(lx, s);
@@ -238,7 +238,7 @@ static int take_names(struct lex *lx, struct probe_spec *s, const struct names *
 				 "[OBJ:]sdt_PROVIDER:NAME");
 	if (provider_prefix(last) == 1)
 		return lex_error(lx, last.s,
-				 "behind %%PROVIDER a colon and the probe's name follow");
+				 "%%PROVIDER is followed by a colon and the probe's name");
 	if (names->n == 2)
 		take_name(&s->object, names->v[0]);
 	if (names->has_line)

@@ -31,7 +31,7 @@ static bool register_number(struct span sp, uint64_t *out)
 	return false;
 }
 
-static struct span behind(struct span sp, size_t n)
+static struct span span_skip(struct span sp, size_t n)
 {
 	return (struct span){.s = sp.s + n, .n = sp.n - n};
 }
@@ -70,7 +70,8 @@ static int take_store(const struct lex *lx, struct probe_spec *s, struct span sp
 				 PROBE_WORDS - 1);
 	if (!equals)
 		return lex_error(lx, sp.s + sp.n, "=VALUE is missing: store:WORD=VALUE");
-	if (!span_number(behind(sp, word.n + 1), &s->data) || s->data != (uint64_t)(int32_t)s->data)
+	if (!span_number(span_skip(sp, word.n + 1), &s->data) ||
+	    s->data != (uint64_t)(int32_t)s->data)
 		return lex_error(lx, equals + 1, "a number of 32 bits with sign is needed here");
 	s->kind = SPEC_STORE;
 	s->word = (uint8_t)n;
@@ -85,9 +86,9 @@ static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 		return 0;
 	}
 	if (starts_with(sp, "count:"))
-		return take_count(lx, s, behind(sp, 6));
+		return take_count(lx, s, span_skip(sp, 6));
 	if (starts_with(sp, "store:"))
-		return take_store(lx, s, behind(sp, 6));
+		return take_store(lx, s, span_skip(sp, 6));
 	if (span_is(sp, "count") || span_is(sp, "store"))
 		return lex_error(lx, sp.s, "say which: %s",
 				 sp.s[0] == 'c' ? "count:J" : "store:WORD=VALUE");
@@ -99,12 +100,12 @@ static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 static bool argument_number(struct span sp, uint64_t *out)
 {
 	return starts_with(sp, "arg") && sp.n > 3 && sp.s[3] != '-' &&
-	       span_number(behind(sp, 3), out) && *out >= 1;
+	       span_number(span_skip(sp, 3), out) && *out >= 1;
 }
 
 static int take_variable(const struct lex *lx, struct probe_spec *s, struct span sp)
 {
-	struct span word = behind(sp, 1);
+	struct span word = span_skip(sp, 1);
 
 	if (argument_number(word, &s->value))
 		s->payload = SPEC_PAYLOAD_ARGUMENT;
@@ -131,7 +132,7 @@ static int take_payload(const struct lex *lx, struct probe_spec *s, struct span 
 		return take_variable(lx, s, sp);
 	if (sp.s[0] == '%') {
 		s->payload = SPEC_PAYLOAD_REGISTER;
-		return register_number(behind(sp, 1), &s->value)
+		return register_number(span_skip(sp, 1), &s->value)
 			       ? 0
 			       : lex_error(lx, sp.s,
 					   "there is no register of this name: %%rax to %%r15");
@@ -163,7 +164,7 @@ static int named_payload(const struct lex *lx, struct probe_spec *s, struct span
 		code = take_payload(lx, s, sp);
 		if (!code)
 			s->payload_name =
-				span_dup(sp.s[0] == '$' || sp.s[0] == '%' ? behind(sp, 1) : sp);
+				span_dup(sp.s[0] == '$' || sp.s[0] == '%' ? span_skip(sp, 1) : sp);
 		return code;
 	}
 	for (size_t i = 0; i < name.n; i++)
@@ -171,7 +172,7 @@ static int named_payload(const struct lex *lx, struct probe_spec *s, struct span
 			return lex_error(lx, name.s + i, "a name has letters, digits and _ only");
 	if (!name.n)
 		return lex_error(lx, sp.s, "a name is missing before the =");
-	code = take_payload(lx, s, behind(sp, name.n + 1));
+	code = take_payload(lx, s, span_skip(sp, name.n + 1));
 	if (!code)
 		s->payload_name = span_dup(name);
 	return code;

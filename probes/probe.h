@@ -73,7 +73,7 @@ struct probe_spec {
 	bool has_number;
 
 	uint8_t place;           /* enum spec_place */
-	bool after;              /* behind the instruction, not in front of it */
+	bool after;              /* after the instruction, not in front of it */
 	struct spec_name object; /* the module; none: the main executable */
 	struct spec_name function;
 	char *source;            /* SRC of SRC:LINE and FUNC@SRC; NULL */

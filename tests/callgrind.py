@@ -24,7 +24,7 @@ def executed(path):
             elif line.startswith("calls="):
                 skip = True
             elif re.match(r"0x[0-9a-f]+ ", line):
-                # the line behind calls= is the cost of the callee
+                # the line after calls= is the cost of the callee
                 if ours and not skip:
                     at, *rest = line.split()
                     counts[int(at, 16)] = counts.get(int(at, 16), 0) + int(rest[-1])

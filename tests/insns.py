@@ -111,7 +111,7 @@ def disassemble(path):
 
 
 def without_filler(body):
-    """Without what stands behind an unconditional transfer and nobody jumps to."""
+    """Without what follows an unconditional transfer and nobody jumps to."""
     targets = {i.target for i in body if i.target is not None}
     out, reached = [], True
     for i in body:

@@ -23,12 +23,12 @@ void chunk_map_close(struct chunk_map *m);
 
 /*
  * The next whole chunk at or after *off: its header in *head, its samples at the return value,
- * *off moved behind it.  Bytes that were skipped are added to *skipped.  NULL at the end.
+ * *off moved past it.  Bytes that were skipped are added to *skipped.  NULL at the end.
  */
 const uint8_t *chunk_map_next(const struct chunk_map *m, size_t *off, struct trace_chunk *head,
 			      uint64_t *skipped);
 
-/* Where the last whole chunk ends: what lies behind it is a torn tail. */
+/* Where the last whole chunk ends: what follows it is a torn tail. */
 size_t chunk_map_whole(const struct chunk_map *m);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * packed.h - samples in fewer bytes, and the walk over the samples of a chunk, packed or not.
  *
- * A program does again what it did before: behind the same three events mostly comes the same
+ * A program does again what it did before: after the same three events mostly comes the same
  * event, with the stack pointer moved by as much.  So packer and walk keep a table of guesses,
- * empty at a chunk's start: what came last behind such a history, an event and the step of the
+ * empty at a chunk's start: what came last after such a history, an event and the step of the
  * payload (modulo 2^32).  A packed chunk is a row of pieces, little-endian:
  *
  *   T           T < 0xf0: as guessed, T ticks after the sample before; 7 to 9 of 10 samples
@@ -47,7 +47,7 @@ size_t packed_restore(void *out, size_t room, const uint8_t *data, size_t nbytes
 struct sample_walk {
 	const uint8_t *at, *end; /* NULL: not begun */
 	bool packed;
-	struct kron_sample s; /* the last one of a packed chunk; and what comes behind it: */
+	struct kron_sample s; /* the last one of a packed chunk; and what comes after it: */
 	uint32_t history;
 	uint64_t guesses[1u << PACKED_HISTORY_BITS]; /* event << 32 | step */
 };

@@ -92,7 +92,7 @@ bool sample_file_stage(struct sample_file *f, const struct trace_chunk *head, co
 
 	if (!f->stage && posix_memalign((void **)&f->stage, ALIGN, STAGE))
 		return false;
-	/* a pad behind it all must fit */
+	/* a pad after all of it must fit */
 	if (2 * sizeof(h) + h.nbytes > STAGE - f->staged)
 		return false;
 	at = f->stage + f->staged;

@@ -89,7 +89,7 @@ uint64_t bus_read_chip64(struct bus *b, unsigned word);
 void bus_write_chip64(struct bus *b, unsigned word, uint64_t value);
 
 /*
- * A timestamp tick is this many NODECLKs, a NODECLK so many of the oscillator's: how fast the
+ * A timestamp tick is this many NODECLKs, and a NODECLK this many of the oscillator's: how fast the
  * timestamp counts with this value of the Configuration Register.
  */
 double bus_timestamp_hz(uint32_t config);

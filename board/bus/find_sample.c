@@ -11,7 +11,7 @@
  *
  *     (0)head (1)time (2)source (3)data (4)data | (5)head (6)time (7)source ...
  *
- * What tells them apart is time: behind true headers it goes on, by less than CHAIN_STEP from
+ * What tells them apart is time: after true headers it advances, by less than CHAIN_STEP from
  * one sample to the next.  So each candidate is scored by how many samples follow from it in
  * that way, and one whose time stands still loses against one whose time goes on.  (User data
  * whose upper half looks like a header and whose lower half counts up are a second clock: then

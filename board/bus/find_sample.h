@@ -35,7 +35,7 @@ size_t sample_chain(const uint8_t *p, size_t n, size_t max, size_t *end, bool *m
 
 /*
  * The beginning of a sample in p[0..n), looked for at 0, step, 2 * step ... below limit, or n
- * if there is none: the offset with the longest chain behind it.  `whole`: the data end at n,
+ * if there is none: the offset that begins the longest chain.  `whole`: the data end at n,
  * so a chain that reaches the end is complete.  max: samples of a chain that are enough.
  */
 size_t sample_find(const uint8_t *p, size_t n, size_t limit, size_t step, size_t max, bool whole);

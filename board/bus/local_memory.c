@@ -26,7 +26,7 @@ static uint32_t read_map(struct bus *b)
 
 /* ---- has it wrapped? ---- */
 
-/* Samples that begin before the memory's end go on behind its beginning. */
+/* Samples that begin before the memory's end continue at its beginning. */
 static bool runs_over_the_end(struct bus *b, uint32_t map)
 {
 	uint32_t before = WORDS - map < SEAM ? WORDS - map : SEAM;
@@ -41,7 +41,7 @@ static bool runs_over_the_end(struct bus *b, uint32_t map)
 	if (from < n)
 		sample_chain(p + from, n - from, FOLLOW, &used, NULL);
 	xfree(seam);
-	/* up to one whole sample behind the seam, at least */
+	/* up to one whole sample after the seam, at least */
 	return from < 4 * (size_t)before && from + used >= 4 * (size_t)before + KRON_SAMPLE_SIZE;
 }
 
@@ -75,9 +75,9 @@ static int choose(struct local_memory *m, uint32_t config, const struct local_ra
 		return 0;
 	if (r->has_end)
 		return err_set(err, EINVAL,
-			       "start %#x is behind end %#x, and the memory has not wrapped",
-			       *start, *end);
-	return err_set(err, EINVAL, "start %#x is behind the last sample: the pointer is at %#x",
+			       "start %#x is past end %#x, and the memory has not wrapped", *start,
+			       *end);
+	return err_set(err, EINVAL, "start %#x is past the last sample: the pointer is at %#x",
 		       *start, *end);
 }
 

@@ -41,7 +41,7 @@ struct local_memory {
 /*
  * Without a range: everything that is stored.  With one, the words from start to end; these
  * are taken as they are, but for the newest sample where no end is given.  A range whose start
- * is behind its end goes round, if the memory has wrapped.  0, -EINVAL with a sentence.
+ * is past its end wraps round, if the memory has wrapped.  0, -EINVAL with a sentence.
  */
 int local_memory_read(struct local_memory *m, struct bus *b, const struct local_range *range,
 		      struct err *err);

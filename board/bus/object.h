@@ -48,7 +48,7 @@ int object_begin(int *fd, uint64_t size, struct err *err);
 int object_publish(int fd, const char *object, int *again, struct err *err);
 /* ftruncate() without the limit on file sizes, which is about files on disk. */
 int object_set_size(int fd, uint64_t size);
-/* Have these bytes ready.  Those that are there stay as they are. */
+/* Allocates these bytes.  Pages that exist already keep their contents. */
 int object_get_pages(int fd, uint64_t off, uint64_t len);
 uint64_t object_room(void);                           /* bytes free in /dev/shm */
 int object_remove(const char *object);                /* its name: who has it open goes on */
@@ -103,7 +103,7 @@ struct object_recorder {
 	bool killed;    /* it is gone, and what it had not fetched is there still */
 	char dir[1024]; /* of its trace, absolute; "" unknown */
 };
-/* Who records there.  What a traced process could have written is believed of named boards only,
+/* Finds who records on the board.  What a traced process could have written is believed of named boards only,
  * which are one user's. */
 void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
 			  struct object_recorder *out);
@@ -113,7 +113,7 @@ void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
 int object_lock(int fd);
 bool object_is_locked(int fd); /* by somebody who did not open it through fd */
 /* Between people who change a register by reading and writing it: waits, for two seconds at most.
- * Until unlock or close.  False: another has it, and keeps it. */
+ * Held until unlock or close.  False: another process holds it. */
 bool object_lock_change(int fd);
 void object_unlock_change(int fd);
 /* Is this still the object of that name?  It may have been removed, and made again. */

@@ -7,7 +7,7 @@
  *                      segment itself is mapped anywhere else.
  *
  * Just the 32 MiB of the window are taken.  In a process that `kron record` traces, kron's
- * control block and tables lie right behind them, and the runtime may hold the window with a
+ * control block and tables follow them directly, and the runtime may hold the window with a
  * mapping without rights: that one is replaced.  Any other mapping there is the program's.
  */
 #define _GNU_SOURCE

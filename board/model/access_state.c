@@ -9,7 +9,7 @@
 #include "board/model/gate.h"
 
 /* Who looks takes microseconds from another CPU's cache; who publishes without pause could make
- * every look void.  After so many the looker makes the state itself, by an access. */
+ * every look void.  After this many looks the looker makes the state itself, by an access. */
 #define LOOKS_MAX 64u
 #define TICKS_MAX 64u /* and that so often */
 

@@ -121,7 +121,7 @@ static inline struct device_store device_store(const struct device_state *s, uin
 }
 
 /*
- * The first so many bytes are all that the next call needs: what a copy must take whose words
+ * The number of leading bytes that the next call needs: what a copy must take whose words
  * for local memory are no longer wanted.  Never more than sizeof(*s), whatever is in *s.
  */
 uint32_t device_used_bytes(const struct device_state *s);

@@ -13,7 +13,7 @@ static uint8_t gate_of(const struct kron_ctl *ctl, uint32_t csr, uint32_t filter
 		return KRON_GATE(KRON_GATE_TAKE, level);
 	if (!ctl->constant_time)
 		return KRON_GATE_CLOSED;
-	/* Hardware decides behind the store; a lane has to decide before it. */
+	/* Hardware decides after the store; a lane has to decide before it. */
 	return KRON_GATE(ctl->bus == KRON_BUS_LANE ? KRON_GATE_DROP : KRON_GATE_TAKE, level);
 }
 

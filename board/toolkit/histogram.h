@@ -3,7 +3,7 @@
  * histogram.h - lengths of intervals, sorted and counted.
  *
  *   as they are    one bin for each length that occurs
- *   nbins > 0      so many bins of one width, from the shortest to the longest
+ *   nbins > 0      this many bins of one width, from the shortest to the longest
  */
 #ifndef TOOLKIT_HISTOGRAM_H
 #define TOOLKIT_HISTOGRAM_H

@@ -50,7 +50,7 @@ static const struct opt_command command = {
 
 static const char *const radix_words[] = {"dec", "oct", "hex"};
 
-/* Columns that hold any number of so many bits. */
+/* How many columns hold any number of this many bits. */
 static int width_of(int radix, unsigned bits)
 {
 	switch (radix) {

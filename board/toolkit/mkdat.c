@@ -76,7 +76,7 @@ static void skip(struct mkdat *m, size_t n)
 	m->at += n;
 }
 
-/* The first beginning behind damage, as far as the buffer shows; true: `at` is at one. */
+/* The first beginning after damage, as far as the buffer shows; true: `at` is at one. */
 static bool find_beginning(struct mkdat *m)
 {
 	const uint8_t *p = m->buf + m->at;

@@ -97,7 +97,7 @@ static bool is_own(const struct nite *n, const struct nite_batch *b, const uint3
 }
 
 /*
- * Look at `have` words from b->at on.  Moves b->at on behind what has been dealt with.  False:
+ * Look at `have` words from b->at on.  Moves b->at past what has been dealt with.  False:
  * no use going on.
  */
 static bool look(struct nite *n, struct nite_batch *b, const uint32_t *w, uint32_t have)

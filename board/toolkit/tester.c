@@ -76,7 +76,7 @@ int tester_summary(const struct tester *t, const char *fmt, ...)
 	return tool_finish(t->program, t->errors ? TESTER_ERRORS : TESTER_OK);
 }
 
-/* ---- whose board it is: locks on bytes far behind anything in the file ---- */
+/* ---- whose board it is: locks on bytes far past anything in the file ---- */
 
 #define LOCK_BASE ((off_t)1 << 40)
 /* bytes after LOCK_BASE; seat n is byte n, word w of local memory is byte LOCK_MEMORY + w */

@@ -57,7 +57,7 @@ struct answerer {
 	VEC(struct block_record) blocks; /* sorted by number */
 	VEC(struct refused_module) refused;
 	VEC(struct met_process) met;
-	size_t met_limit; /* so many: look for those that have ended */
+	size_t met_limit; /* at this many, look for those that have ended */
 };
 
 struct question {

@@ -40,7 +40,7 @@ static void forget(struct answerer *a, size_t i)
 	a->met.v[i] = a->met.v[--a->met.n];
 }
 
-/* Processes that have ended.  Of their forked children nothing is known then, and nothing done. */
+/* Forgets processes that have ended.  Their forked children are then unknown and are left alone. */
 static void forget_ended(struct answerer *a)
 {
 	if (a->met.n < MET_LIMIT || a->met.n < a->met_limit)

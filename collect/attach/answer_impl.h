@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* answer_impl.h - what the files behind answer.h share; not for anybody else. */
+/* answer_impl.h - shared by the files that implement answer.h; private to them. */
 #ifndef COLLECT_ANSWER_IMPL_H
 #define COLLECT_ANSWER_IMPL_H
 

@@ -423,7 +423,7 @@ static bool is_displaced(const struct asking *a, uint64_t vaddr)
 {
 	size_t lo = 0, hi = a->own.n;
 
-	while (lo < hi) { /* the first one that ends behind it */
+	while (lo < hi) { /* the first one that ends after it */
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (a->own.v[mid].end <= vaddr)

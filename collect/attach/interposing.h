@@ -68,7 +68,7 @@ void interposing_order(struct interposing *in, pid_t pid, const uint64_t *bias, 
 struct binding;
 int interposing_plan(struct interposing *in, struct module *m, const struct binding *own,
 		     const struct stub_plan **out, struct err *err);
-/* The module goes. */
+/* Forgets a module that is going away. */
 void interposing_forget(struct module *m);
 
 #endif

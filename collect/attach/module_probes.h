@@ -56,7 +56,7 @@ int module_probes_number(struct modules *ms, struct module *m, struct err *err);
 /* Its lines in the table `events`, and its refusals.  The journal is locked. */
 int module_probes_write(struct modules *ms, const struct module *m, uint32_t id);
 void module_probes_free(struct module_probes *p);
-/* Where a row of n numbers begins that has none of those that users chose; at or behind `from`. */
+/* Where a row of n numbers begins that has none of those that users chose; at or after `from`. */
 uint32_t module_probes_free_numbers(const struct probe_set *set, uint32_t from, uint32_t n);
 
 #endif

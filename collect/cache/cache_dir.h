@@ -29,7 +29,7 @@ int cache_dir_open(const char *path, struct err *err);
 int cache_dir_get(int dir, const char *name, struct stat *st);
 
 /*
- * A new entry of so many bytes, which fill() writes: 0 or -errno.  It takes the place of one with
+ * A new entry of this many bytes, which fill() writes: 0 or -errno.  It takes the place of one with
  * the same name, and stands there whole or not at all.  What was not used for longest goes if it
  * would otherwise be more than max bytes with it; -EFBIG: it is more alone.
  */
@@ -46,9 +46,9 @@ int cache_dir_put_text(int dir, const char *name, const char *text);
 #define CACHE_ENTRY ".plan" /* ends the names of entries */
 #define CACHE_DAYS 90       /* entries that were not used for so long go, and texts of that age */
 
-/* So many bytes more will be in the folder. */
+/* Reserves room for this many bytes more in the folder. */
 int cache_room_take(int dir, uint64_t size, uint64_t max);
-/* They will not. */
+/* Gives that room back. */
 void cache_room_give(int dir, uint64_t size);
 /* What is too old goes, if nobody looked since yesterday. */
 void cache_room_trim(int dir, uint64_t max);

@@ -183,7 +183,7 @@ static int read_sequence_numbers(struct before *b, const char *dir, struct err *
 	return 0;
 }
 
-/* Close the gates; processes that still run get a moment to finish the stores behind them. */
+/* Close the gates; processes that still run get a moment to finish stores that have passed them. */
 static void quiet_board(struct segment *seg, struct tasks *tasks, struct recovery *out)
 {
 	struct timespec ts = {.tv_nsec = 20000000};

@@ -23,7 +23,7 @@
 #define RECEIVE_EVENT 20
 
 #define MESSAGES 200
-#define BURST 4       /* so many before the receiver gets a chance */
+#define BURST 4       /* messages before the receiver gets a chance */
 #define ON_TIME 20000 /* ns */
 #define GO 0          /* instead of another moment: both were on time */
 
@@ -41,7 +41,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Reset the board then.  Returns how much later it was when it was done. */
+/* Resets the board at `ns`.  Returns how much later it was done. */
 static inline uint64_t reset_at(uint64_t ns)
 {
 	while (now_ns() < ns)

@@ -140,7 +140,7 @@ enum kron_counter_clock {
  *       12  user data 63..32    kron: the payload
  *       16  user data 31..0     kron: the event number
  *
- * A Resource sample is the same with Resource Counters 0-15 behind it, one word each.
+ * A Resource sample is the same followed by Resource Counters 0-15, one word each.
  */
 struct kron_sample {
 	uint32_t head;    /* header byte << 24 | timestamp 55..32; stored last; 0 = no sample */
@@ -231,7 +231,7 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
 #define KRON_EVENT_CHILD_LIVES 0xffffff06u /* the exec has failed: it goes on */
 /*
  * A lane's places are all of one size, so a Resource sample in a chunk of the pool is a Trace
- * sample and behind it, of the same time, eight of these: Resource Counters 2k and 2k+1 as
+ * sample followed by eight of these, of the same time: Resource Counters 2k and 2k+1 as
  * `source` and `payload` of KRON_EVENT_COUNTERS + k.  One that follows no sample means nothing.
  * Whoever takes samples out of the pool makes 84 bytes of them (collect/lane_counters.h).
  */

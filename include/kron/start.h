@@ -57,7 +57,7 @@ _Static_assert(sizeof(struct kron_start) == 56, "static.ld");
  *   kron_wake │ kron_wake_range … │ edits of the first range │ of the second …
  *
  * A range is a run of pages, the block or a part of the text.  An edit is two bytes, how many
- * bytes to pass by, one byte, how many to change, and so many bytes to be exclusive-ored with
+ * bytes to skip, one byte, how many to change, and that many bytes to be exclusive-ored with
  * what is there; once more brings the old bytes back.  None to change, but less than
  * KRON_WAKE_GAP_MAX to pass by: there sleeps a probe of an entry or exit (kron/wire.h), and four
  * bytes of its event and one of its level follow.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tables.h - what a trampoline block carries behind its stubs: where each piece of a stub
+ * tables.h - what follows a trampoline block's stubs: where each piece of a stub
  * belongs in the module, and how far it has moved the stack.
  *
  *   head | stubs | int3 up to a page's end | struct kron_tables | its arrays | .eh_frame ...
@@ -32,12 +32,12 @@
 /* How a spot moves the stack; depths are in inject/bind/unwind_shapes.c. */
 enum kron_shape {
 	KRON_SHAPE_INSN = 0, /* not at all: what it does is the program's doing */
-	KRON_SHAPE_BACK = 1, /* likewise: the jump back behind the last displaced instruction */
+	KRON_SHAPE_BACK = 1, /* likewise: the jump back after the last displaced instruction */
 	KRON_SHAPE_CALL = 2, /* a displaced call: its return address stands on the stack */
 	KRON_SHAPE_PROBE = 3,
 	KRON_SHAPE_HOOK = 4,
 	KRON_SHAPE_CALL_RELATIVE = 5, /* a displaced call, position independent */
-	/* pieces of a place's sequence (inject/plan/action.h), always so many bytes deep */
+	/* pieces of a place's sequence (inject/plan/action.h), always this many bytes deep */
 	KRON_SHAPE_128 = 6,
 	KRON_SHAPE_136 = 7,
 	KRON_SHAPE_144 = 8,

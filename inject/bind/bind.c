@@ -87,13 +87,13 @@ static uint8_t *list_bound(const struct binding *b)
 	return bound;
 }
 
-/* Where the tables begin, behind so many bytes of head and stubs. */
+/* Where the tables begin, after this many bytes of head and stubs. */
 static size_t tables_at(size_t stubs_end)
 {
 	return (stubs_end + UNWIND_ALIGN - 1) & -(size_t)UNWIND_ALIGN;
 }
 
-/* Where the first stub begins: behind the commons, of which there is always one pair. */
+/* Where the first stub begins: after the commons, of which there is always one pair. */
 static uint32_t stubs_at(const struct plan *plan)
 {
 	uint32_t n = 0;
@@ -205,7 +205,7 @@ static uint8_t *at(const struct placing *pl, uint32_t off)
 	return pl->bytes + (off - pl->from);
 }
 
-/* rel32 at block offset off; its instruction ends addend bytes behind it */
+/* rel32 at block offset off; its instruction ends addend bytes after it */
 static bool put_rel32(const struct placing *pl, uint32_t off, int addend, uint64_t target)
 {
 	int64_t distance = (int64_t)(target - (pl->b->block + off + (uint64_t)(int64_t)addend));
@@ -399,7 +399,7 @@ static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 	put32(head + KRON_BLOCK_TABLES, tables);
 }
 
-/* A file's own code lies behind its block, wherever they are loaded. */
+/* A file's own code follows its block, wherever they are loaded. */
 static bool place_own_hook(const struct placing *pl)
 {
 	if (!pl->b->dormant || !pl->b->own_hook)
@@ -455,7 +455,7 @@ struct far_words {
 	size_t n;
 };
 
-/* jmp rel32, behind a prefix if there is one. */
+/* jmp rel32, after a prefix if there is one. */
 static bool put_jump(struct kron_patch *p, uint8_t prefix, int64_t to)
 {
 	unsigned at = prefix != 0;

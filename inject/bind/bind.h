@@ -92,7 +92,7 @@ struct bind_part {
 };
 struct bind_parts;
 struct bind_parts *bind_open(const struct binding *b);
-/* 1; 0 behind the last one; -ERANGE.  What it points to is gone with the next one. */
+/* 1; 0 after the last one; -ERANGE.  What it points to is gone with the next one. */
 int bind_next(struct bind_parts *p, struct bind_part *out, struct err *err);
 void bind_close(struct bind_parts *p);
 /* Marks site i, and those that it stands on: whose dead bytes hold its landing, and whose first

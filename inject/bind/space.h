@@ -29,7 +29,7 @@ uint64_t space_find(const struct space_mapping *maps, size_t n, uint64_t text_lo
  * window, else as high as there is one. */
 uint64_t space_find_low(const struct space_mapping *maps, size_t n, size_t len);
 /*
- * space_find() with so many free bytes on both sides, or half of that, and so on, where they can be had:
+ * space_find() with this many free bytes on both sides, else half of that, and so on:
  * mmap() of other threads takes a gap from one of its ends.
  */
 uint64_t space_find_apart(const struct space_mapping *maps, size_t n, uint64_t text_lo,

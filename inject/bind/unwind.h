@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind.h - the tables behind a block's stubs (kron/tables.h) and the frame information that
+ * unwind.h - the tables after a block's stubs (kron/tables.h) and the frame information that
  * reads them.
  *
  * To an unwinder a stub is a function that the displaced instruction has called: its frame ends
@@ -35,7 +35,7 @@ struct unwind_block {
 	const struct plan *plan;
 	const uint32_t *stub_at; /* by site: offset of its stub in the block, 0 = not bound */
 	uint64_t bias, block;
-	uint32_t stubs_end; /* offset behind the last stub */
+	uint32_t stubs_end; /* offset of the end of the last stub */
 	uint32_t stubs_at;  /* of the first stub */
 	uint64_t lo, hi;    /* patched text, addresses */
 	size_t nspots;      /* unwind_count() of all bound sites */
@@ -61,7 +61,7 @@ size_t unwind_size(size_t nspots, size_t ntraps, uint32_t stubs_end,
 		   const struct unwind_names *names);
 
 /*
- * Where the next stub begins: behind the last one, or at the next granule, if what the two belong
+ * Where the next stub begins: after the last one, or at the next granule, if what the two belong
  * to lies too far apart for one.
  */
 struct unwind_cursor {
@@ -118,12 +118,12 @@ size_t unwind_fde_count(uint64_t stubs_len);
 void unwind_frame_disk(struct unwind_buffer *out, uint64_t at, const struct unwind_places *w,
 		       struct unwind_fde *fdes);
 
-/* What a file gets: a merged .eh_frame_hdr and ours behind it (unwind_disk.c). */
+/* What a file gets: a merged .eh_frame_hdr followed by ours (unwind_disk.c). */
 struct unwind_disk {
 	size_t old, added, code; /* entries of the image's table, ours, those of unwind_code */
 	size_t hdr_len, len;
 };
-/* An .eh_frame with code of ours that lies behind the block: at `at`, or nothing. */
+/* An .eh_frame with code of ours that follows the block: at `at`, or nothing. */
 struct unwind_code {
 	const uint8_t *frame;
 	size_t len;

@@ -87,7 +87,7 @@ static void fill_sections(Elf64_Shdr s[SECTIONS], const struct unwind_places *w,
 					  .sh_addralign = 1};
 }
 
-/* The symbols, and their names behind those of the sections. */
+/* The symbols, and their names after those of the sections. */
 struct filling {
 	Elf64_Sym *symbol;
 	char *strings;

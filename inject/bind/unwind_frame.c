@@ -6,7 +6,7 @@
  *   commons action.h: called from a stub's cold part, whose stack they take down when they return
  *   stubs   CFA = rsp + depth[shape][pc - start]    the program's stack pointer
  *           ra  = insn                              the displaced instruction's address
- *           of the last spot that does not begin behind the pc
+ *           of the last spot that does not begin after the pc
  *
  * There are three forms of it, because unwinders differ.
  *
@@ -142,7 +142,7 @@ static void op_jump_back(struct bytes *b, size_t to)
 }
 
 /* The address of an array, added to what is on the stack.  In relative form the block's address
- * is the entry so many below the top. */
+ * is the entry this many below the top. */
 static void op_add_address(struct bytes *b, const struct unwind_places *w, uint64_t address,
 			   uint8_t below)
 {
@@ -312,7 +312,7 @@ static size_t begin_cie(struct bytes *b, bool signal_frame, uint8_t encoding)
 	return start;
 }
 
-/* Returns its offset. */
+/* Returns the offset of the FDE. */
 static uint32_t put_fde(struct bytes *b, size_t cie, uint64_t start, uint64_t end)
 {
 	size_t entry = begin_entry(b);

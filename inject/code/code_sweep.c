@@ -13,7 +13,7 @@
 
 #define DATA_BYTES 16 /* what an instruction may read; widest are the constants of SSE */
 
-/* About so many bytes of code are a piece, and a field; more, if that would be more than so many. */
+/* A piece, and a field, is about this many bytes of code; more, if there would be too many pieces. */
 #define PIECE (1ull << 20)
 #define PIECES_MAX 256u
 
@@ -425,7 +425,7 @@ static void sweep_between(struct map_builder *b, uint64_t lo, uint64_t hi)
 	uint64_t at = lo;
 	size_t i = 0, n = b->f->n;
 
-	for (size_t left = 0; left < n;) { /* first function that ends behind lo */
+	for (size_t left = 0; left < n;) { /* first function that ends after lo */
 		size_t mid = left + (n - left) / 2;
 
 		if (b->f->v[mid].end <= lo)

@@ -234,7 +234,7 @@ static bool walk_function(struct walk *w, uint32_t index)
 }
 
 /*
- * The gap [at, end) behind a function that does not run over its end.  If it holds nothing but
+ * The gap [at, end) after a function that does not run over its end.  If it holds nothing but
  * filler, all of that is padding; if code that nobody names follows, only the filler up to the
  * next multiple of 16, since that code might begin with a no-op of its own.
  */

@@ -24,7 +24,7 @@ void imports_find(struct imports *out, const struct elf_image *img);
 void imports_free(struct imports *im);
 /* The import whose slot this is, or NULL. */
 const struct import *imports_at(const struct imports *im, uint64_t slot);
-/* Of the linker's stub at vaddr ("jmp *slot(%rip)", perhaps behind endbr64): the slot, else 0. */
+/* Of the linker's stub at vaddr ("jmp *slot(%rip)", perhaps after endbr64): the slot, else 0. */
 uint64_t imports_stub_slot(const struct elf_image *img, uint64_t vaddr);
 
 #endif

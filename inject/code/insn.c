@@ -518,7 +518,7 @@ static bool counts_bits(const ZydisDecodedInstruction *zi, const ZydisDecodedOpe
 }
 
 /* What it reads is there as long as the program runs: the module itself, or the stack, which does
- * not end within so many bytes of its top. */
+ * not end within this many bytes of its top. */
 #define STACK_NEAR 256
 static bool is_own_memory(const ZydisDecodedOperand *o)
 {

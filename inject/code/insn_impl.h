@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* insn_impl.h - the two ways behind insn_scan(); not for anybody else but the test that compares them. */
+/*
+ * insn_impl.h - the two implementations of insn_scan(); private to it and to the test that
+ * compares them.
+ */
 #ifndef INJECT_INSN_IMPL_H
 #define INJECT_INSN_IMPL_H
 

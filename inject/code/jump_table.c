@@ -25,11 +25,11 @@
  *      on its way; no data flow is needed for that;
  *   3. other arithmetic.
  * Data flow (jump_flow.c) only answers which of the three feeds a jump.  For 2 it must see the
- * load (scale 4, 32 bits) behind the sum, or a base that certainly is a table; else, and for 3,
- * the jump is unresolved.  Where the flow is lost (a value that arrives from before the
+ * load (scale 4, 32 bits) that feeds the sum, or a base that certainly is a table; else, and
+ * for 3, the jump is unresolved.  Where the flow is lost (a value that arrives from before the
  * function's start, or from a call) the value is whole: nobody keeps half-made sums over those.
  *
- * How far a table reaches: while entries lead to an instruction, or just behind the function
+ * How far a table reaches: while entries lead to an instruction, or just past the function
  * or a part (a default that cannot happen), and not into the next known table.  Where a bound
  * check (cmp $n; ja) is found, the table must be at least that long, whatever follows it, or
  * the jump is unresolved.  (In the 824 switches of Debian's bash, git, gdb, perl, cmake, libc
@@ -112,7 +112,7 @@ static void sort_tables(struct resolver *r)
 	r->tables.n = n;
 }
 
-/* The first known table at `at` or behind it. */
+/* The first known table at `at` or after it. */
 static size_t first_table(const struct resolver *r, uint64_t at)
 {
 	size_t lo = 0, hi = r->tables.n;
@@ -128,7 +128,7 @@ static size_t first_table(const struct resolver *r, uint64_t at)
 	return lo;
 }
 
-/* Address of the first known table behind `table`. */
+/* Address of the first known table after `table`. */
 static uint64_t next_table(const struct resolver *r, uint64_t table)
 {
 	size_t i = first_table(r, table + 1);
@@ -311,7 +311,7 @@ static unsigned judge_array(const struct map_builder *b, uint32_t root, uint64_t
 		if (map_root(b, fn) == root && to != b->f->v[root].start)
 			where |= INSIDE;
 		else if (where == INSIDE)
-			break; /* somebody else's array behind ours */
+			break; /* another function's array follows ours */
 		else
 			where |= OUTSIDE;
 	}

@@ -54,7 +54,7 @@ static bool decode(const struct liveness *l, uint64_t at, struct insn *in)
 	return code_map_flags(l->map, at) & CODE_INSN && code_map_insn(l->map, at, in);
 }
 
-/* In no function, and a jump through memory, behind endbr64 perhaps: a PLT entry. */
+/* In no function, and a jump through memory, perhaps after endbr64: a PLT entry. */
 static bool is_plt(const struct liveness *l, uint64_t at)
 {
 	struct insn in;

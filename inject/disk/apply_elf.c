@@ -31,7 +31,7 @@
 #define REACH_MAX (0x7fff0000ull)
 #define LOADS_MAX 3u
 #define NEW_HEADERS (LOADS_MAX + 2u) /* PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME if there is none */
-/* A string table, and where in it the names behind the first stand. */
+/* A string table, and the offsets of the names after the first. */
 #define SECTION_NAMES                                                                         \
 	".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr\0.kron.start\0" \
 	".debug_frame\0.kron.data\0.kron.wake"
@@ -160,9 +160,9 @@ struct layout {              /* of the new parts, in the order of the file */
 	uint64_t vaddr, off; /* of the new segment */
 	uint64_t head_len;   /* headers, note, frames, up to the page's end; the block follows */
 	uint64_t block_len;
-	uint64_t start_len;  /* of the start-up code behind it; 0: not a static program */
+	uint64_t start_len;  /* of the start-up code after it; 0: not a static program */
 	uint64_t start_data; /* of that: its data, which are not in the file */
-	uint64_t wake_at;    /* in memory, from vaddr on: what lies behind the data */
+	uint64_t wake_at;    /* in memory, from vaddr on: what follows the data */
 	uint64_t info_off;
 	uint64_t names_off, debug_off, sections_off; /* has_sections */
 	size_t phnum;
@@ -210,7 +210,7 @@ static bool take_larger(const struct elf_symbol *sym, void *ctx)
 
 /*
  * The end of what is loaded, and some distance more: eu-elflint takes a relocation for one that
- * changes the new segment when the segment begins less than the symbol's size behind it.
+ * changes the new segment when the segment begins less than the symbol's size after it.
  */
 static uint64_t loaded_end(const struct elf_image *img)
 {
@@ -389,7 +389,7 @@ static int put_start_jump(struct applying *a, uint64_t entry)
 	return put(a, (uint64_t)(text - a->img->bytes), jump, sizeof(jump));
 }
 
-/* Where nobody else brings the runtime along.  What lies behind it moves. */
+/* Where nobody else brings the runtime along.  What follows it moves. */
 static int put_start(struct applying *a, const struct binding *b, struct start_wake *wake)
 {
 	struct layout *at = &a->at;
@@ -460,7 +460,7 @@ static void describe(struct applying *a)
 	a->info = patch_info_encode(a->what, &a->note);
 }
 
-/* From `from` to `to` in memory; what lies behind the data of the start-up code is nearer in the file. */
+/* From `from` to `to` in memory; what follows the data of the start-up code is nearer in the file. */
 static Elf64_Phdr make_load(const struct layout *at, uint64_t from, uint64_t to, uint32_t flags)
 {
 	return (Elf64_Phdr){
@@ -487,7 +487,7 @@ static size_t make_loads(const struct layout *at, Elf64_Phdr *ph)
 	return LOADS_MAX;
 }
 
-/* The old headers in their order, ours behind the last PT_LOAD and at the end. */
+/* The old headers in their order, ours after the last PT_LOAD and at the end. */
 static void make_headers(const struct applying *a, Elf64_Phdr *ph)
 {
 	const struct layout *at = &a->at;
@@ -706,7 +706,7 @@ static void make_debug_frame(struct applying *a)
 	a->debug = unwind_disk_debug(&a->debug_len, &tables, bind_stubs_size(&whole), &code);
 }
 
-/* Behind the plan, whose length is known by now. */
+/* After the plan, whose length is known by now. */
 static int put_sections(struct applying *a)
 {
 	int code;
@@ -732,7 +732,7 @@ static int put_sections(struct applying *a)
 	return code;
 }
 
-/* ---- what lies behind the ELF file ---- */
+/* ---- what follows the ELF file ---- */
 
 static uint64_t later(uint64_t end, uint64_t off, uint64_t len)
 {
@@ -740,9 +740,9 @@ static uint64_t later(uint64_t end, uint64_t off, uint64_t len)
 }
 
 /*
- * Programs that unpack themselves have their data behind everything that the headers name, and find
- * it by its distance from the file's start, from its end, or behind the section headers.  So it
- * stays where it is, and is there once more behind ours.
+ * Programs that unpack themselves have their data after everything that the headers name, and find
+ * it by its distance from the file's start, from its end, or after the section headers.  So it
+ * stays where it is, and is there once more after ours.
  */
 static uint64_t elf_end(const struct elf_image *img, const Elf64_Ehdr *eh)
 {
@@ -763,7 +763,7 @@ static uint64_t elf_end(const struct elf_image *img, const Elf64_Ehdr *eh)
 
 /* ---- all of it ---- */
 
-/* What holds the lengths of others comes behind them. */
+/* What holds the lengths of others comes after them. */
 static int put_all(struct applying *a)
 {
 	uint64_t tail = elf_end(a->img, &a->eh);

@@ -12,13 +12,13 @@
  *   ├──────────────────┤  the old end, up to the next page
  *   │ program headers  │  ┐ one more PT_LOAD, R-X: the table, moved here because it has grown,
  *   │ note "kron"      │  │ the block, and the start-up code where there is some; its data (zeros)
- *   │ block            │  │ and what lies behind them are two more
+ *   │ block            │  │ and what follows them are two more
  *   │ [start-up code]  │  ┘
  *   ├──────────────────┤
  *   │ the plan         │  not loaded (patch_info.h)
  *   │ section headers  │  of files that have some: the old ones, one each for the note, the
  *   ├──────────────────┤  block and the plan, and their names
- *   │ data of its own  │  of files that had some behind the old end: they stand there, too
+ *   │ data of its own  │  of files that had some past the old end: they stand there, too
  *   └──────────────────┘
  *
  * The new segment lies above all others in memory, and, when that costs no more than a hole of
@@ -55,8 +55,8 @@ struct plan_options apply_elf_options(const struct elf_image *img);
  * what->plan, made with those options, goes in as a whole: patch_plan_trim() first.
  *
  * what->has_jumps: they stand in the text of the new file.  Without them its text is that of the
- * old one, byte by byte, and whoever wakes the probes writes them: a probe that sleeps behind a
- * jump is not free (entry and exit of all functions of gcc's cc1: 1.7 times its time), one that
+ * old one, byte by byte, and whoever wakes the probes writes them: a probe that sleeps with a
+ * jump to it is not free (entry and exit of all functions of gcc's cc1: 1.7 times its time), one that
  * nothing leads to is.
  *
  * -ERANGE when the block does not reach the code, -ENOTSUP with a sentence, or what the sink says:

@@ -62,7 +62,7 @@ static int make_code(struct start_part *out, uint64_t entry, const struct elf_im
 	return 0;
 }
 
-/* Behind all that: where a library's start-up code goes on. */
+/* After all that: where a library's start-up code goes on. */
 static int add_displaced(struct start_part *out, uint64_t *entry, const struct start_hook *hook,
 			 const struct elf_image *img, struct err *err)
 {

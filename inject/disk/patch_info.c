@@ -610,7 +610,7 @@ static uint32_t flags_of(const struct elf_image *img)
 	return note.version == PATCH_VERSION ? note.flags : 0;
 }
 
-/* Where the file's own hooks lead: to its start-up code, behind the block. */
+/* Where the file's own hooks lead: to its start-up code, after the block. */
 static uint64_t own_hook(const struct patch_info *info, const struct elf_image *img)
 {
 	uint64_t vaddr = info->block_vaddr + info->block_len;

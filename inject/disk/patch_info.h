@@ -6,16 +6,16 @@
  * know where they are and what they are: the plan, as far as the block does not say it
  * itself.  A note (PT_NOTE, owner "kron") gives the place of it:
  *
- *   offset  size  behind the owner's name (struct patch_note)
+ *   offset  size  after the owner's name (struct patch_note)
  *        0     4  PATCH_VERSION
  *        4     4  PATCH_HAS_JUMPS: the jumps to the block stand in the text; PATCH_HAS_START
  *        8    16  block's vaddr, length
  *       24    16  file offset and length of the plan's description
  *       40     8  checksum of the plan's description
- *       48     8  checksum of the block behind its head
+ *       48     8  checksum of the block without its head
  *       56     8  id: the same bytes as in the block's head at KRON_BLOCK_ID
  *
- * The description lies behind everything else in the file and is never loaded; its form is in
+ * The description follows everything else in the file and is never loaded; its form is in
  * patch_info_impl.h.  Fixups other than probes and hooks are not in it, for the block has them
  * done: it is the same wherever the module is loaded.
  *
@@ -77,7 +77,7 @@ struct patch_info {
 
 /* Has the image a note of ours? */
 bool patch_info_is_there(const struct elf_image *img);
-/* Where nobody gives numbers (KRON_BOARD): that of the plan's first function, behind all that the
+/* Where nobody gives numbers (KRON_BOARD): that of the plan's first function, after all that the
  * user chose. */
 uint32_t patch_info_first_number(const struct patch_info *info);
 /* Does it wake by KRON_BOARD? */

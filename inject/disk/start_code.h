@@ -53,7 +53,7 @@ void start_wake_make(struct start_wake *w, uint8_t **out, uint64_t *len, uint64_
 void start_wake_close(struct start_wake *w);
 
 /*
- * For the address vaddr, right behind the block, which is bound like b; in front of the program's
+ * For the address vaddr, directly after the block, which is bound like b; in front of the program's
  * entry point, or of what->hook in a library.  -ERANGE when that is too far away.
  */
 int start_part_make(struct start_part *out, uint64_t vaddr, uint64_t entry,

@@ -37,7 +37,7 @@ static bool is_entered(const struct code_map *map, uint64_t from, uint64_t end)
 	return false;
 }
 
-/* Behind the last instruction: filler of the compiler's, or between two sections. */
+/* After the last instruction: the compiler's filler, or space between two sections. */
 static bool is_nobodys(const struct code_map *map, uint64_t from, uint64_t end)
 {
 	for (uint64_t at = from; at < end; at++)

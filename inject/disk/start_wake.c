@@ -17,7 +17,7 @@
 #include "inject/plan/stub.h"
 
 #define PAGE 4096ull
-/* So many equal bytes between two edits cost as much as a third edit. */
+/* This many equal bytes between two edits cost as much as a third edit. */
 #define BRIDGE KRON_WAKE_EDIT
 
 typedef VEC(uint8_t) bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elf_image_impl.h - what the files behind elf_image.h share; not for anybody else.
+ * elf_image_impl.h - shared by the files that implement elf_image.h; private to them.
  */
 #ifndef INJECT_ELF_IMAGE_IMPL_H
 #define INJECT_ELF_IMAGE_IMPL_H

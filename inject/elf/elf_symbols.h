@@ -39,7 +39,7 @@ void elf_debug_paths(struct elf_debug_paths *out, const struct elf_image *img,
 		     const char *debug_dir);
 void elf_debug_paths_free(struct elf_debug_paths *p);
 /*
- * That file.  NULL when there is none, or it is another build's.  It is the image's, which keeps it
+ * Returns that file.  NULL when there is none, or it is another build's.  It is the image's, which keeps it
  * open: who asks again gets the same one, whatever has happened to the file.
  */
 const struct elf_image *elf_debug_file(const struct elf_image *img, const char *debug_dir);

@@ -47,7 +47,7 @@ void lines_find(struct lines *l, const char *file, unsigned line, struct line_pl
 bool lines_function(struct lines *l, uint64_t vaddr, const char **file, unsigned *line);
 /* Why reading broke off, a sentence: then nothing is found any more.  NULL: it did not. */
 const char *lines_broken(const struct lines *l);
-/* Does the path name the file: wholly, or its end behind a slash? */
+/* Does the path name the file: as a whole, or by what follows a slash? */
 bool lines_is_file(const char *path, const char *file);
 
 #endif

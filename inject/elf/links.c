@@ -4,7 +4,7 @@
  *
  * Stubs are found by what they do, not by names of sections, which may be missing: an indirect
  * jump through a slot, outside all functions.  Linkers write them in many shapes (lazy or not,
- * behind endbr64, in .plt, .plt.sec, .plt.got); all have that jump.
+ * after endbr64, in .plt, .plt.sec, .plt.got); all have that jump.
  */
 #include "inject/elf/links.h"
 
@@ -188,7 +188,7 @@ static void read_slots(struct reader *r)
 
 /* ---- stubs ---- */
 
-/* In a section of stubs; where there are no sections, as linkers lay stubs out: behind an
+/* In a section of stubs; where there are no sections, as linkers lay stubs out: after an
  * endbr64, or where an entry of a table begins. */
 static bool is_stub(const struct elf_image *img, uint64_t jump)
 {
@@ -202,7 +202,7 @@ static bool is_stub(const struct elf_image *img, uint64_t jump)
 	return jump % 8 == 0 || (p && jump % 8 == 4 && !memcmp(p, endbr64, sizeof(endbr64)));
 }
 
-/* "jmp *slot(%rip)" or call at this address, perhaps behind a "bnd".  calls: `import` is a slot's
+/* "jmp *slot(%rip)" or call at this address, perhaps after a "bnd".  calls: `import` is a slot's
  * number until sort_calls(). */
 static void take_jump(struct reader *r, uint64_t vaddr, const uint8_t *p, bool has_bnd)
 {

@@ -26,7 +26,7 @@ struct link_import {
 
 /* Bytes that call or jump through a slot, if they are an instruction: interpose_check_calls(). */
 struct link_call {
-	uint64_t vaddr;  /* of the first byte behind prefixes, once checked of the instruction's */
+	uint64_t vaddr;  /* of the first byte after prefixes, once checked of the instruction's */
 	uint32_t import; /* one of those with this slot */
 	bool jumps;
 	enum { LINK_CALL_UNKNOWN, LINK_CALL_YES, LINK_CALL_NO } state;

@@ -9,7 +9,7 @@
 
 #define NOTE_STAPSDT 3u
 
-/* A string that ends before `end`, and what is behind it. */
+/* A string that ends before `end`, and what follows it. */
 static const char *take_string(const char **at, const char *end)
 {
 	const char *s = *at;
@@ -110,7 +110,7 @@ static bool find_register(const char *name, unsigned n, uint8_t *out)
 	return false;
 }
 
-/* What stands behind the @. */
+/* What follows the @. */
 static void read_operand(const char *s, unsigned n, struct usdt_arg *out)
 {
 	char number[32], *end;

@@ -18,7 +18,7 @@ struct implied {
 	int disp;
 };
 
-/* The opcode behind the prefixes, 0 when it has more than one byte. */
+/* The opcode after the prefixes, 0 when it has more than one byte. */
 static uint8_t opcode_of(const uint8_t *code)
 {
 	static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x36,

@@ -20,7 +20,7 @@
  *   lea  128(%rsp),%rsp
  *
  * COUNT and STORE depend on the bus, which only bind.c knows.  The planner leaves room for the
- * hot part where the place is and for the cold part behind the stub's last jump, and says in
+ * hot part where the place is and for the cold part after the stub's last jump, and says in
  * the fixup (FIXUP_PLACE) what may be used without saving it.  Hot parts of all buses have the
  * same layout, so that the stack's depth is known without the bus:
  *
@@ -58,7 +58,7 @@
 struct action_room {
 	uint32_t probe;
 	uint16_t cold;  /* offset of the cold part in the stub; 0: no COUNT or STORE */
-	uint16_t times; /* COUNT: so many at once */
+	uint16_t times; /* COUNT: what it adds at once */
 	uint8_t hot;    /* bytes of the hot part, of the whole sequence without a cold one */
 	uint8_t bank;   /* COUNT: which of the thread's counters of this number */
 	struct dead dead;
@@ -109,7 +109,7 @@ struct action_ground {
 };
 /*
  * Fill in a COUNT or STORE of the stub whose bytes begin at `stub`.  Returns where in it the cold
- * part's rel32 to the action's common is (*common: how far behind its first one), or 0 when that
+ * part's rel32 to the action's common is (*common: how far past its first one), or 0 when that
  * is not used.
  */
 unsigned action_fill(uint8_t *stub, const struct plan_fixup *f, const struct place_action *a,

@@ -23,7 +23,7 @@
 #include "inject/plan/relocate.h"
 #include "inject/plan/stub.h"
 
-/* Nearly sorted already. */
+/* Lists the probes by address.  Insertion sort: they are nearly sorted already. */
 static void list_probes(struct emitter *e)
 {
 	const struct draft_link *links = e->pl->draft_probes.v;
@@ -73,7 +73,7 @@ static void emit_conditional_places(struct emitter *e, const struct insn *in, ui
 	memcpy(e->s.code + from - 4, &distance, sizeof(distance));
 }
 
-/* Hooks, and what belongs to the function's entry; a loop back to it comes in behind. */
+/* Hooks, and what belongs to the function's entry; a loop back to it enters after them. */
 static void emit_entry_probes(struct emitter *e)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
@@ -227,7 +227,7 @@ static void add_site(struct emitter *e, uint32_t plan_function)
 	}
 }
 
-/* What the plan keeps of the stub, and behind it the window's old bytes. */
+/* What the plan keeps of the stub, and after it the window's old bytes. */
 static void append(struct planner *pl, const struct stub *s, const uint8_t *old, unsigned window)
 {
 	unsigned kept = plan_code_kept(s->fixups, s->nfixups, s->len);

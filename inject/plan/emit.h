@@ -25,7 +25,7 @@ struct emitter {
 	const struct draft_probe *probes[DRAFT_LONG_PROBES];
 	unsigned nprobes, from, to;
 	struct stub s;
-	uint16_t entrance; /* in the stub, behind what only returns pass */
+	uint16_t entrance; /* in the stub, after what only returns pass */
 	/* counts by point, and the next one to be made */
 	struct made_count made[DRAFT_LONG_PROBES];
 	unsigned nmade, next_made;
@@ -43,12 +43,12 @@ void emit_decode(const struct emitter *e, uint64_t vaddr, struct insn *in);
 
 /* Before the window's first instruction: where to make its counts. */
 void emit_places_begin(struct emitter *e);
-/* What the request wants in front of the instruction, or behind it. */
+/* What the request wants in front of the instruction, or after it. */
 void emit_places(struct emitter *e, const struct insn *in, enum draft_where where);
 /* Is something wanted when the conditional jump is taken?  That, at its own address. */
 bool emit_has_taken(const struct emitter *e, const struct insn *in);
 void emit_taken(struct emitter *e, const struct insn *in);
-/* Behind the stub's last jump. */
+/* After the stub's last jump. */
 void emit_places_end(struct emitter *e);
 
 #endif

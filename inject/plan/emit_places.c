@@ -41,7 +41,7 @@ static const struct place_action *action_of(const struct emitter *e, uint32_t pr
 	return &e->pl->actions[e->pl->probes.v[probe].action];
 }
 
-/* Small is cheap. */
+/* Relative cost of a count, by what has to be saved for it. */
 static unsigned cost_of(struct dead dead)
 {
 	return (dead.flags ? 0 : 2) + (dead.regs ? 0 : 1);
@@ -81,7 +81,7 @@ static void choose_point(const struct emitter *e, const struct region *r, struct
 	}
 }
 
-/* In the stub. */
+/* The order in the stub. */
 static unsigned order_of(uint8_t where)
 {
 	return where == DRAFT_RETURNED ? 0 : where + 1u;
@@ -175,7 +175,7 @@ void emit_places_begin(struct emitter *e)
 		emit_decode(e, at, &in);
 		for (from = to; to < e->nprobes && e->probes[to]->vaddr == at;)
 			to++;
-		if (at == w->addr) { /* control may come in behind it */
+		if (at == w->addr) { /* control may enter after it */
 			visit_point(e, &r, &(struct point){at, at, DRAFT_RETURNED}, &in, from, to);
 			close_region(e, &r);
 		}

@@ -34,7 +34,7 @@ static bool look(uint64_t start, uint64_t end, const struct eh_row *row, void *c
 }
 
 /*
- * Linkers describe all entries of a table by one expression: behind byte N of an entry, where
+ * Linkers describe all entries of a table by one expression: after byte N of an entry, where
  * the number of the slot has been pushed, the CFA is 16 bytes away, before that 8.
  */
 static bool is_linkers(const struct eh_fde *fde, uint64_t jump)

@@ -7,7 +7,7 @@
  *   ladder   what is left: runs too short for a jump, and what nobody may displace together
  *   retry    in a second round, when neighbours have taken what they want
  *
- * A run ends where control may come in from elsewhere, behind a call, and where what stands
+ * A run ends where control may come in from elsewhere, after a call, and where what stands
  * there cannot be displaced.
  */
 #include "inject/plan/planner.h"
@@ -22,7 +22,7 @@ static bool is_call(const struct insn *in)
 	return in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
 }
 
-/* Behind a call is before the instruction that it returns to, for those who do. */
+/* After a call means before the instruction that it returns to, for those who do. */
 static struct place place_of(const struct planner *pl, uint32_t probe)
 {
 	const struct plan_probe *p = &pl->probes.v[probe];
@@ -50,7 +50,7 @@ static bool is_final(enum refusal r)
 	       r == REFUSAL_OPERAND_GONE;
 }
 
-/* Those that wait for a window, in order; what is behind a call may stand too early. */
+/* Those that wait for a window, in order; what is after a call may stand too early. */
 static void list_places(struct planner *pl, uint32_t first, size_t n)
 {
 	pl->places.n = 0;
@@ -74,7 +74,7 @@ static uint8_t *refusal_of(struct planner *pl, size_t place)
 	return &pl->probes.v[pl->places.v[place].probe].refusal;
 }
 
-/* In a function with so many places windows get longer than they need, for their neighbours'
+/* In a function with this many places windows get longer than they need, for their neighbours'
  * landings. */
 #define MANY_PLACES 4u
 #define SPARE (3 * WINDOW_JUMP)
@@ -147,7 +147,7 @@ static size_t take_run(struct planner *pl, size_t i, unsigned jump)
 	return i;
 }
 
-/* Each run that nobody holds yet, by a jump of so many bytes, or what else holds the place. */
+/* Each run that nobody holds yet, by a jump of this many bytes, or what else holds the place. */
 static void take_runs(struct planner *pl, unsigned jump)
 {
 	for (size_t i = 0; i < pl->places.n;) {
@@ -168,7 +168,7 @@ static void take_runs(struct planner *pl, unsigned jump)
 	}
 }
 
-/* From the highest place down: a pun wants to know what stands behind it. */
+/* From the highest place down: a pun needs to know what follows it. */
 static void climb_all(struct planner *pl)
 {
 	for (size_t i = pl->places.n; i-- > 0;)

@@ -45,7 +45,7 @@ static void walk_stop_at_cold(struct kept_walk *w)
 		w->stop = room.cold;
 }
 
-/* The next bytes that are kept: so many from *from on. */
+/* The next bytes that are kept: their number; they begin at *from. */
 static unsigned walk_next(struct kept_walk *w, unsigned *from)
 {
 	*from = w->at;

@@ -11,7 +11,7 @@
 
 /* Fills in the plan's jumps, the exits' plan_probe.action, and the functions' aliases. */
 void plan_add_jumps(struct plan *p, const struct elf_image *img);
-/* Takes them away. */
+/* Removes those jumps. */
 void plan_drop_jumps(struct plan *p);
 
 #endif

@@ -9,13 +9,13 @@
  *
  * Chunks.  The functions are cut into chunks, of 128 KiB or so, which are planned side by side, each
  * through all its rounds.  To a chunk the bytes of another one are taken; its own are those of its
- * functions, wherever their parts lie, and of the gaps behind them.  So what a chunk comes to
+ * functions, wherever their parts lie, and of the gaps after them.  So what a chunk comes to
  * does not depend on the others, nor on how many processors there are.  At last there is one
  * more second round over everything, for what wants a landing beyond its chunk's end.
  *
  * Loops.  When a function's first instruction is the head of a loop, the entry's window
  * stands in the loop too.  Turns of the loop are no calls, so every jump of the function that
- * closes the loop is displaced as well and leads into the entry's stub behind the probe.  If
+ * closes the loop is displaced as well and leads into the entry's stub after the probe.  If
  * one of them cannot be displaced, the entry is refused.  Tail calls of a function to itself
  * are no loops: the code map tells them by their frame and lists them as exits.
  */
@@ -45,7 +45,7 @@ struct chunks { /* as VEC() has it */
 	struct making *m;
 };
 
-/* Of plan function k, or behind the last one's. */
+/* Of plan function k, or after the last one's. */
 static size_t first_probe(const struct chunk *c, uint32_t k)
 {
 	const struct making *m = c->m;
@@ -68,7 +68,7 @@ static bool is_named_hook(const struct plan_probe *p)
 
 /* ---- its own bytes ---- */
 
-/* Those of function i, a part or not, and of the gap behind it. */
+/* Those of function i, a part or not, and of the gap after it. */
 static void own_range(const struct chunk *c, uint32_t i,
 		      void (*fn)(const struct chunk *c, uint64_t off, uint64_t n, void *ctx),
 		      void *ctx)

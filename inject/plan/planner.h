@@ -9,8 +9,9 @@
  *                       \-- refusal: the next tactic, at last the place is refused
  *
  * State of a byte of code (enum planner_byte): free, or taken by exactly one draft.  A draft
- * owns every byte of its window, the padding too; those behind its jump may be lent.  Whatever takes bytes can be undone (planner_release) until
- * the function's stubs are emitted; nothing is written anywhere before.
+ * owns every byte of its window, the padding too; those after its jump may be lent.  Whatever
+ * takes bytes can be undone (planner_release) until the function's stubs are emitted; nothing is
+ * written anywhere before.
  *
  * doc/HOWTO_ADD_TACTIC.md says how to add one.
  */
@@ -36,7 +37,7 @@ enum draft_where {
 	DRAFT_AFTER,   /* where it falls through */
 	DRAFT_TAKEN,   /* where a conditional jump leads to, when it does */
 	DRAFT_RETURNED /* in front of it, but only when the call before it has returned: other ways
-			* there lead into the stub behind the probe */
+			* there lead into the stub after the probe */
 };
 struct draft_probe {
 	uint32_t probe; /* number in the plan */
@@ -61,7 +62,7 @@ struct draft {
 	uint8_t jump;     /* WINDOW_JUMP or WINDOW_FAR, where it is no short one */
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
-	uint8_t nrelays;  /* by way of so many short jumps, from this one of pl->relays on */
+	uint8_t nrelays;  /* by way of this many short jumps, from this one of pl->relays on */
 	uint32_t relays;
 	uint8_t prefix; /* 0, or what stands before the jump: the place before it wants it so */
 	bool is_guest;  /* they lie in the window of another draft, which holds them */
@@ -118,7 +119,7 @@ struct planner {
 	uint8_t jump; /* of the function at work: WINDOW_JUMP, or WINDOW_FAR if it is copied */
 	struct copied_code copied;
 	uint64_t open_lo, open_hi; /* what of it is not locked */
-	bool results; /* behind "jmp *slot" means: when what it leads to has returned (interpose.h) */
+	bool results; /* after "jmp *slot" means: when what it leads to has returned (interpose.h) */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;
@@ -164,7 +165,7 @@ extern const struct tactic_ops tactic_pun;
 extern const struct tactic_ops tactic_relay;
 extern const struct tactic_ops tactic_int3;
 
-/* The ladder has so many rungs; int3 stands beside it, the last of all. */
+/* The ladder has this many rungs; int3 is not one of them and is tried last of all. */
 #define PLANNER_RUNGS 6u
 /* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
 enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to);
@@ -176,7 +177,7 @@ enum refusal planner_trap(struct planner *pl, uint32_t probe);
 enum refusal planner_put(struct planner *pl, uint32_t draft, const struct place *place);
 /* Where a short jump at vaddr may lead: dead bytes, padding, or code that moves out; or 0. */
 uint64_t tactic_short_landing(struct planner *pl, uint64_t vaddr);
-/* Code at vaddr moves out for what shall stand behind its jump; the draft, or UINT32_MAX. */
+/* Code at vaddr moves out for what is to stand after its jump; the draft, or UINT32_MAX. */
 uint32_t tactic_short_evict(struct planner *pl, uint64_t vaddr, unsigned len);
 bool tactic_short_is_padding(const struct planner *pl, uint64_t vaddr);
 /* A short jump for this window, and its landing, or a refusal. */
@@ -201,12 +202,12 @@ enum refusal tactic_find_ways(struct planner *pl, const struct place *place, str
  */
 enum refusal tactic_part_ways(struct planner *pl, const struct place *place);
 
-/* Another probe there. */
+/* Adds another probe to the draft. */
 enum refusal planner_put_at(struct planner *pl, uint32_t draft, const struct draft_probe *p);
-/* How many more it may hold. */
+/* How many more probes the draft may hold. */
 unsigned planner_room(const struct planner *pl, uint32_t draft);
 
-/* Scope of windows around vaddr, for a jump of so many bytes. */
+/* Scope of windows around vaddr, for a jump of this many bytes. */
 struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump);
 /*
  * Where the smallest window that goes back from the instruction at vaddr begins.  Only bytes
@@ -222,7 +223,7 @@ unsigned draft_head(const struct draft *d);
 struct plan_site *planner_site_at(struct planner *pl, uint64_t vaddr);
 /* The one whose window holds vaddr, likewise. */
 struct plan_site *planner_site_over(struct planner *pl, uint64_t vaddr);
-/* The draft's window becomes one that also reaches over `through`, for a jump of so many bytes. */
+/* The draft's window becomes one that also reaches over `through`, for a jump of this many bytes. */
 enum refusal planner_grow(struct planner *pl, uint32_t draft, uint64_t through, unsigned jump);
 /* A draft for this window: marks its bytes. */
 uint32_t planner_hold(struct planner *pl, const struct window *w, enum tactic tactic);

@@ -63,6 +63,6 @@ void planner_open_copied(struct planner *pl, uint32_t i)
 	pl->jump = WINDOW_FAR;
 	pl->use &= USE_JUMP | USE_ARRIVALS;
 	pl->open_lo = f->start < pl->copied.lo ? pl->copied.lo : f->start;
-	pl->open_hi = min64(end, pl->copied.hi); /* and the padding behind it */
+	pl->open_hi = min64(end, pl->copied.hi); /* and the padding after it */
 	set_lock(pl, pl->open_lo, pl->open_hi, false);
 }

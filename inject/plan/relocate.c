@@ -30,7 +30,7 @@ static bool is_known_branch(const struct insn *in, const uint8_t *code)
 }
 
 /*
- * Where the ff of an indirect call stands behind its prefixes, or -1 when there is a prefix
+ * Where the ff of an indirect call stands after its prefixes, or -1 when there is a prefix
  * that changes sizes.
  */
 static int indirect_opcode_offset(const struct insn *in, const uint8_t *code)
@@ -214,7 +214,7 @@ static void emit_indirect_call(struct stub *s, const struct insn *in, const uint
 	emit_copy(s, in, bytes);
 }
 
-/* syscall leaves the address behind it in rcx.  (int and sysenter do not.) */
+/* syscall leaves the address after it in rcx.  (int and sysenter do not.) */
 static void emit_syscall(struct stub *s, const struct insn *in, const uint8_t *code)
 {
 	emit_copy(s, in, code);

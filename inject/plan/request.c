@@ -39,7 +39,7 @@ uint16_t request_shown_registers(const struct plan_request *r)
 			continue;
 		if (a->payload == PAYLOAD_REG)
 			regs |= (uint16_t)(1u << a->reg);
-		if (a->payload == PAYLOAD_ADDRESS) /* behind the instruction, too */
+		if (a->payload == PAYLOAD_ADDRESS) /* after the instruction, too */
 			return UINT16_MAX;
 	}
 	return regs;

@@ -51,7 +51,7 @@ struct place_action {
 
 enum place_where {
 	PLACE_BEFORE, /* before the instruction is executed, each time that it is */
-	PLACE_AFTER,  /* when it has been executed and control is behind it; behind a call: when
+	PLACE_AFTER,  /* when it has been executed and control has passed it; after a call: when
 		       * it has returned.  A branch that is taken does not pass there. */
 	PLACE_TAKEN,  /* of a conditional jump: each time that it is taken */
 	PLACE_WHERES

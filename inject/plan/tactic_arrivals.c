@@ -8,7 +8,7 @@
  *        mov %rdx,%rax    ---->           mov %rdx,%rax; probe; jmp ret
  *   1:   ret                              stays as it is
  *
- * For a `ret` of one byte that is a branch target and has code behind it.  Sound when all ways
+ * For a `ret` of one byte that is a branch target and is followed by code.  Sound when all ways
  * are known: direct jumps out of this function and the instruction before.  If one of them
  * cannot be taken, the place is refused; what was displaced for the others stays displaced,
  * without a probe.

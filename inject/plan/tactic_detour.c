@@ -9,8 +9,8 @@
  *
  *                                         detour: probe; jmp 1b
  *
- * And a place behind a call that such ways lead to, too: they go round by the trampolines and
- * come into its stub behind the probe, so whoever is left to pass the probe has returned.
+ * Also for a place after a call that such ways lead to: they go through the trampolines and
+ * enter its stub after the probe, so whoever is left to pass the probe has returned.
  *
  *        call f                           stays
  *   1:   mov %rax,%rbx    ---->           stub: probe; 2: mov %rax,%rbx ...
@@ -22,7 +22,7 @@
  */
 #include "inject/plan/planner.h"
 
-/* The way there is displaced, and nothing behind it in its window hides the place. */
+/* The way there is displaced, and nothing after it in its window hides the place. */
 static enum refusal displace(struct planner *pl, const struct draft_probe *way, uint64_t vaddr)
 {
 	enum refusal r = tactic_displace(pl, way->vaddr);

@@ -17,7 +17,7 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	r = window_make(&w, &scope, place->vaddr, place->vaddr);
 	if (r)
 		return r;
-	w.dead = 0; /* what stands behind the trap is nobody's landing */
+	w.dead = 0; /* nothing after the trap may be a landing */
 	return planner_put(pl, planner_hold(pl, &w, TACTIC_INT3), place);
 }
 

@@ -4,7 +4,7 @@
  * instructions, and padding.
  *
  *   entry   [ push | mov  ... ]            forward from the function's first byte
- *   exit    [ ret | nop nop nop nop ]      with the padding behind it, else
+ *   exit    [ ret | nop nop nop nop ]      with the padding after it, else
  *           [ add $8,%rsp | ret ]          with the instructions before it, as few as it takes
  *   shared  [ xor %eax,%eax | ret | nop ]  a window that is there already holds the place,
  *                                          or can grow to hold it

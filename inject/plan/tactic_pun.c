@@ -8,9 +8,10 @@
  *
  *   a-21: (dead)        ---->     e9 ....    jmp stub of a
  *
- * For an instruction of one byte with a place behind it that must stay a place of its own.  The
- * landing, or a relay (tactic_relay.c), has to be dead bytes or padding at exactly that distance; where the next site has a
- * byte to spare, a prefix that means nothing in front of its jump gives other distances.
+ * For an instruction of one byte followed by a place that must stay a place of its own.  The
+ * landing, or a relay (tactic_relay.c), has to be dead bytes or padding at exactly that distance.
+ * Where the next site has a byte to spare, a prefix that means nothing in front of its jump gives
+ * other distances.
  *
  * In the second round only, when the next site is decided.  What it begins with is locked then.
  */
@@ -23,7 +24,7 @@ static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x40, 0x41, 0x42, 0x4
 				   0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x4b,
 				   0x4c, 0x4d, 0x4e, 0x4f, 0x64, 0x65, 0x67};
 
-/* What stands at the byte behind the place: a draft, a finished site, or what the file has. */
+/* What stands at the byte after the place: a draft, a finished site, or what the file has. */
 struct next {
 	uint64_t vaddr;
 	uint8_t first; /* its first byte when it is patched */
@@ -59,7 +60,7 @@ static bool is_landing(const struct planner *pl, uint64_t vaddr)
 	return true;
 }
 
-/* A byte behind the jump that nobody has put a landing on? */
+/* Is there a byte after the jump that holds no landing? */
 static bool has_spare(const struct planner *pl, const struct next *n)
 {
 	return n->head && state(pl, n->vaddr + n->head) == BYTE_DEAD &&

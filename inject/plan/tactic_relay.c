@@ -10,9 +10,9 @@
  *
  *        landing:                         jmp stub      within 127 bytes of r2
  *
- * For crowds of two-byte instructions, like the jumps behind the calls of a switch: there is no
+ * For crowds of two-byte instructions, like the jumps after the calls of a switch: there is no
  * room for a landing for each of them nearby, but for a relay there often is.  A relay stands
- * in dead bytes, in padding, or behind the jump of seven bytes of code that move out for it.
+ * in dead bytes, in padding, or after the jump of seven bytes of code that move out for it.
  *
  * In the last round only, of what everybody has left, and the last of the ladder.  The search
  * goes breadth first and holds all that it meets; what is not on the way is given back.

@@ -10,10 +10,10 @@
  *                       ---->   jmp stub
  *
  * For places where no five bytes may be displaced together.  A landing is, in this order,
- *   padding   that no control reaches (code_map.h) and that nobody holds.  Behind a function
+ *   padding   that no control reaches (code_map.h) and that nobody holds.  After a function
  *             that is not planned yet it keeps its first bytes: a 5-byte jump over a short
  *             exit may want them.
- *   a guest   of a window that is ten bytes long or more: what lies behind its jump is dead.
+ *   a guest   of a window that is ten bytes long or more: what follows its jump is dead.
  *   evicted   ten bytes of code nearby move out to make room: a window that has no probe.
  *             Where nothing else helps, in a second round, those of a neighbouring function:
  *             it has then taken all that it wants.
@@ -33,7 +33,7 @@ static bool is_padding(const struct planner *pl, uint64_t vaddr)
 	return code_map_flags(pl->map, vaddr) & CODE_PADDING;
 }
 
-/* Where the padding behind the function at work ends: up to there all is decided. */
+/* Where the padding after the function at work ends: up to there all is decided. */
 static uint64_t decided_up_to(const struct planner *pl, const struct window_scope *scope)
 {
 	uint64_t at = scope->hi;
@@ -81,7 +81,7 @@ static bool reaches(uint64_t vaddr, uint64_t landing)
 	return distance == (int8_t)distance;
 }
 
-/* Can this window have a guest, behind its jump? */
+/* Can this window have a guest, after its jump? */
 static bool has_room(const struct draft *d)
 {
 	return d->live && !d->landing && !d->is_host && d->w.len >= WINDOW_JUMP + WINDOW_JUMP &&
@@ -100,7 +100,7 @@ static struct draft *find_host(struct planner *pl, uint64_t vaddr)
 }
 
 /*
- * May so many bytes at vaddr move out?  In the first round only those of the same function as
+ * May `len` bytes at vaddr move out?  In the first round only those of the same function as
  * home.
  */
 static bool may_evict(const struct planner *pl, uint64_t vaddr, const struct window_scope *home,
@@ -199,7 +199,7 @@ static bool land(struct planner *pl, const struct window_scope *scope, uint32_t 
 
 	/* a host's patch and its guest's must come together or not at all */
 	if (!landing && !pl->fn.has_hooks) {
-		if (!pl->is_long) /* find_dead() knows of all room behind jumps */
+		if (!pl->is_long) /* find_dead() knows of all room after jumps */
 			host = find_host(pl, vaddr);
 		if (!host && pl->use & USE_EVICT)
 			host = evict(pl, scope, vaddr);

@@ -70,7 +70,7 @@ static enum refusal refuse_bytes(struct window *w, const struct window_scope *sc
 		if (is_taken(scope, at))
 			return REFUSAL_OVERLAP;
 		/* a branch into the middle of an instruction still finds the old bytes there
-		 * if they lie behind the jump */
+		 * if they lie after the jump */
 		r = window_entered_at(scope->map, at);
 		if (r && at >= w->addr + scope->jump && at - w->addr < dead)
 			dead = at - w->addr;
@@ -96,7 +96,7 @@ static bool is_across_pages(const struct window_scope *scope, uint64_t addr)
 struct making {
 	struct window *w;
 	struct insn last;
-	uint64_t inner;    /* the lowest target of its branches behind its start */
+	uint64_t inner;    /* the lowest target of its branches after its start */
 	enum refusal late; /* why an instruction cannot be displaced, whatever the room */
 	bool reaches;      /* stop before such an instruction */
 };
@@ -139,7 +139,7 @@ static enum refusal add_insn(struct making *m, const struct window_scope *scope)
 			return r;
 		if (scope->one_only)
 			return REFUSAL_INDIRECT_JUMP;
-		/* whoever jumps behind a lock prefix comes out here, unprobed */
+		/* a jump past a lock prefix comes out here, unprobed */
 		if (scope->is_long && w->dead < w->len)
 			return REFUSAL_BRANCH_TARGET;
 	}
@@ -170,7 +170,7 @@ static enum refusal why_no_padding(const struct window_scope *scope, uint64_t at
 	return r ? r : REFUSAL_NO_ROOM;
 }
 
-/* Padding behind a window that is shorter than the jump. */
+/* Padding after a window that is shorter than the jump. */
 static enum refusal add_padding(struct making *m, const struct window_scope *scope)
 {
 	struct window *w = m->w;

@@ -8,7 +8,7 @@
  *
  * A window is sound when control can enter it only through its first byte: whoever else comes
  * there (another branch, an address constant, a return, a landing pad) would land in the
- * middle of the jump.  Bytes behind the jump keep their values, but the instructions that
+ * middle of the jump.  Bytes after the jump keep their values, but the instructions that
  * start before them are gone, so every instruction but the first has to be unreachable from
  * elsewhere.
  *
@@ -77,7 +77,7 @@ enum refusal window_reach(struct window *w, const struct window_scope *scope, ui
 bool window_decode(const struct code_map *map, uint64_t vaddr, struct insn *out);
 
 /*
- * How much padding that nobody holds follows the instruction, scope->jump at most.  Behind a trap
+ * How much padding that nobody holds follows the instruction, scope->jump at most.  After a trap
  * only that outside the function counts: a handler may step over the trap.
  */
 unsigned window_padding(const struct window_scope *scope, const struct insn *in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolve_impl.h - what the files behind resolve.h share; not for anybody else.
+ * resolve_impl.h - shared by the files that implement resolve.h; private to them.
  *
  *   resolve.c          one probe after the other; events, actions, notes
  *   resolve_names.c    which functions a name means

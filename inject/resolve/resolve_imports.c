@@ -7,7 +7,7 @@
  *
  * For a file that is alone (links.h): what lies in others cannot be touched, but the calls are
  * here.  Whoever has the function in the end, these are its calls.  For results a stub must call
- * itself (interpose_knows()); a call is its own stub, and a tail call has no behind.
+ * itself (interpose_knows()); a call is its own stub, and nothing comes after a tail call.
  */
 #include <string.h>
 

@@ -51,7 +51,7 @@ void lines_in_source(struct resolver *r)
 		return;
 	}
 	if (r->spec->offset > UINT32_MAX) {
-		resolver_note(r, true, "no source has so many lines");
+		resolver_note(r, true, "no source has that many lines");
 		return;
 	}
 	lines_find(l, r->spec->source, line, &found);

@@ -49,7 +49,7 @@ static void add_class(struct resolver *r, const struct function *f)
 
 /* ---- exits ---- */
 
-/* The first exit at or behind this address. */
+/* The first exit at or after this address. */
 static size_t first_exit(const struct code_map *m, uint64_t vaddr)
 {
 	size_t lo = 0, hi = m->nexits;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * source.c - probes on the buses without lanes: who is the thread behind a source address?
+ * source.c - probes on the buses without lanes: which thread does a source address belong to?
  *
  *   thunk_bus.S ── first trigger of a thread ──► kron_rt_meet ──► lane (lane.c, for its source
  *        │                                                        address and its process slot)

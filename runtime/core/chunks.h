@@ -19,7 +19,7 @@
 /* Index of a chunk that is now ours, all zero, or -1.  *note (may be NULL) says at every moment
  * which one it is, + 1, from just before until the caller clears it. */
 int32_t rt_chunk_take(uint64_t mine, uint32_t *note) __attribute__((visibility("hidden")));
-/* Back to the pool: all behind the first `dirty` bytes is zero. */
+/* Back to the pool: all after the first `dirty` bytes is zero. */
 void rt_chunk_give(uint32_t index, uint64_t mine, size_t dirty)
 	__attribute__((visibility("hidden")));
 /* All its slots are claimed. */

@@ -76,7 +76,7 @@ static void unmap_all(bool device)
 }
 
 /*
- * Control block, tables, machine, at their place behind the window.  The window itself stays
+ * Control block, tables, machine, at their place after the window.  The window itself stays
  * free: a program that uses the board by itself (libmk) has it there.
  */
 static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)

@@ -124,7 +124,7 @@ static struct rt_stamp stamp_of(const struct rt_lane *lane)
 
 static void lane_set_cpu(struct rt_lane *lane, uint32_t cpu)
 {
-	/* In this order: see thunk.S. */
+	/* The order matters: see thunk.S. */
 	__atomic_store_n(&lane->head, KRON_HEAD_TRACE(cpu), __ATOMIC_RELAXED);
 	__atomic_store_n(&lane->cpu, cpu, __ATOMIC_RELEASE);
 }

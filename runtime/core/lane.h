@@ -27,11 +27,11 @@
 #ifndef RUNTIME_LANE_H
 #define RUNTIME_LANE_H
 
-/* thunk.inc: C may run on one of so many stacks of ours. */
+/* thunk.inc: C may run on one of these stacks of ours. */
 #define RT_STACK_SHIFT 14
 #define RT_STACKS 64
 
-/* thunk.inc: what a thunk pushes, or a hook; what C needs behind it, on lanes and with a board. */
+/* thunk.inc: what a thunk pushes, or a hook; what C needs beyond it, on lanes and with a board. */
 #define RT_STACK_THUNK 56
 #define RT_STACK_HOOK 120
 #define RT_STACK_LANE 768

@@ -73,7 +73,7 @@ struct rt_proc {
 	uint32_t first_lane; /* index of the lane that is given out first */
 	uint32_t lanes_used; /* atomic: lanes [0, used) have been given out at least once */
 	uint32_t lanes_dead; /* atomic: of them, known to be free again */
-	uint32_t sweep_at;   /* atomic: look for dead threads when so many are used */
+	uint32_t sweep_at;   /* atomic: look for dead threads when this many are used */
 	uint32_t epoch;      /* board/model/access.h: zero in a forked child */
 	uint32_t asks;       /* atomic: one of the threads asks the collector (hook_dl.c) */
 	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */
@@ -433,7 +433,7 @@ void rt_hook_child_clone(uint64_t flags, uint64_t sp) __attribute__((visibility(
 bool rt_child_ends(uint64_t sp) __attribute__((visibility("hidden")));
 void rt_child_lives(uint64_t sp) __attribute__((visibility("hidden")));
 void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
-/* Behind the system call: rax is what it returned. */
+/* After the system call: rax is what it returned. */
 void rt_hook_mmap(const struct rt_regs *r) __attribute__((visibility("hidden")));
 void rt_hook_mremap(const struct rt_regs *r) __attribute__((visibility("hidden")));
 void rt_hook_mprotect(const struct rt_regs *r) __attribute__((visibility("hidden")));

@@ -12,7 +12,7 @@
  *
  * From then on, and for the rest of the process and its children, thread data is not touched any more,
  * and a thread's lane is found by its number, which costs a system call.  Its triggers are samples as
- * before.  Lost, and counted, is what has no number: threads behind a seccomp filter, and processes
+ * before.  Lost, and counted, is what has no number: threads under a seccomp filter, and processes
  * that have their parent's memory and run beside it.
  *
  * Counts stand in the stubs and go by %fs, too.  There each one is turned into a jump to its
@@ -129,7 +129,7 @@ static void set_strange(void)
 }
 
 /*
- * Once.  Who comes second waits for the first: it may be about to point its %fs elsewhere.  (The first
+ * Done once.  A second thread waits for the first: it may be about to point its %fs elsewhere.  (The first
  * may have been a thread that a forked child does not have.)
  */
 void rt_strangers_come(void)

@@ -73,7 +73,7 @@ static uint64_t *notes(ucontext_t *uc)
 
 /*
  * Where the module's code at addr leads into the block, or 0: the jump that stands at a site or
- * a landing, behind a prefix if there may be one.  A short one goes by way of a landing, and
+ * a landing, after a prefix if there may be one.  A short one goes by way of a landing, and
  * of relays before it.
  */
 static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool prefix)
@@ -258,7 +258,7 @@ static bool is_home(uint64_t pc)
 	if (t)
 		return rt_spot_at(t, pc, &s) && pc == s.start &&
 		       (patch_leads_to(t, s.insn, true) == pc ||
-			/* a loop that comes in behind the probe never passes its stub's start */
+			/* a loop that enters after the probe never passes its stub's start */
 			(steps > STEPS_MAX && s.shape == KRON_SHAPE_INSN && is_site(t, s.insn)));
 	t = rt_block_of_text(pc);
 	if (rt_is_own_code(pc) || !t)
@@ -295,7 +295,7 @@ static bool put_off(int *signal, siginfo_t *info, ucontext_t *uc, uint32_t *numb
 		waiting = *number;
 		return waits(uc);
 	}
-	/* behind a popf TF is what it was before; and what a pushf has kept may come later */
+	/* after a popf TF is what it was before; and what a pushf has kept may come later */
 	if (*signal != SIGTRAP || !waiting || info->si_code != TRAP_TRACE)
 		return false;
 	if (steps++ < 2 * STEPS_MAX && waits(uc))

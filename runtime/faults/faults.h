@@ -77,7 +77,7 @@ bool rt_is_own_code(uint64_t pc) __attribute__((visibility("hidden")));
 /* A fault in a probe: the context becomes that of its instruction.  False: it is none. */
 bool rt_own_fault_undo(ucontext_t *uc, struct rt_own_fault *out)
 	__attribute__((visibility("hidden")));
-/* A fault in front of C: it has run, and the context goes on behind it.  False: it is none. */
+/* A fault in front of C: it has run, and the context continues after it.  False: no such fault. */
 bool rt_own_fault_serve(ucontext_t *uc) __attribute__((visibility("hidden")));
 
 #endif

@@ -278,7 +278,7 @@ static bool undo_piece(struct undo *u)
 	case KRON_SHAPE_SAVE_1_SHORT:
 	case KRON_SHAPE_SAVE_2:
 		return undo_save(u);
-	case KRON_SHAPE_CALL_RELATIVE: /* behind the call, which is undone, too */
+	case KRON_SHAPE_CALL_RELATIVE: /* after the call, which is undone, too */
 		return depth_here(u) > 8 && undo_save(u);
 	default:
 		return false;

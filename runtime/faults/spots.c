@@ -79,7 +79,7 @@ static uint32_t granule_before(const struct kron_tables *t, uint64_t insn)
 		else
 			hi = mid;
 	}
-	/* its site may be longer than a granule, and its instructions lie behind the site's start */
+	/* its site may be longer than a granule, and its instructions lie after the site's start */
 	while (lo && text_of(t) + granules(t)[lo - 1].insn + KRON_WINDOW_MAX >= insn)
 		lo--;
 	return lo ? lo - 1 : 0;

@@ -16,7 +16,7 @@ struct rt_spot {
 };
 
 uint64_t rt_block_start(const struct kron_tables *t) __attribute__((visibility("hidden")));
-/* The spot that holds pc; false in the block's head and behind its stubs. */
+/* The spot that holds pc; false in the block's head and after its stubs. */
 bool rt_spot_at(const struct kron_tables *t, uint64_t pc, struct rt_spot *out)
 	__attribute__((visibility("hidden")));
 /* The first spot of the instruction, false when it was not displaced. */

@@ -313,7 +313,7 @@ static int visit_block(const struct walk *w, uint64_t start, const struct kron_t
 }
 
 /*
- * We stand behind the program's own modules, libkron-rt.so too, which the dynamic linker has in
+ * We stand after the program's own modules, libkron-rt.so too, which the dynamic linker has in
  * front: gcc's AddressSanitizer ends a program whose first library is another one.
  */
 EXPORT int dl_iterate_phdr(visitor *fn, void *data)

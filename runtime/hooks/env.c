@@ -7,7 +7,7 @@
  *   before   e0 LD_PRELOAD e2 KRON_RT NULL | auxv ...
  *   after    e0 e2 NULL AT_IGNORE 0        | auxv ...
  *
- * libc, ld.so and a few programs find the auxiliary vector behind the NULL of envp, others
+ * libc, ld.so and a few programs find the auxiliary vector after the NULL of envp, others
  * hold its address already: so it stays, and the words that became free turn into a pair that
  * every reader of an auxiliary vector skips.  That takes an even number of entries (wire.h).
  */

@@ -231,7 +231,7 @@ static void exec_as_traced(const struct rt_exec *c)
 }
 
 /*
- * The original runs behind us, and we do not learn what comes of it.  Where that has to be said, it is
+ * The original runs after us, and we do not learn its result.  Where that has to be said, it is
  * tried here first: what fails twice is the program's to report.
  */
 void rt_hook_exec(const struct rt_exec *c, uint64_t sp)

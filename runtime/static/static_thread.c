@@ -7,7 +7,7 @@
 #include "runtime/sys/mini.h"
 
 #define PAGE 4096ul
-/* Where the number may be: glibc 720 bytes behind the base, musl 48, Go's m.procid 72 before it. */
+/* Where the number may be: glibc 720 bytes after the base, musl 48, Go's m.procid 72 before it. */
 #define SEARCH_BEFORE 256l
 #define SEARCH_BEHIND 2048l
 #define MOVES_MAX 16u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_lookup.h - a function of the libraries behind us in ld.so's list. */
+/* elf_lookup.h - a function of the libraries after us in ld.so's list. */
 #ifndef RUNTIME_ELF_LOOKUP_H
 #define RUNTIME_ELF_LOOKUP_H
 
@@ -7,7 +7,7 @@
 
 /*
  * What a call of `name` would reach if libkron-rt.so did not define it; NULL when nobody else
- * does.  The list may change meanwhile only behind the libraries that a program starts with.
+ * does.  The list may change meanwhile only after the libraries that a program starts with.
  */
 void *elf_lookup_next(const char *name) __attribute__((visibility("hidden")));
 /* Where libkron-rt.so lies: its l_addr. */

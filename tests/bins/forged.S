@@ -3,7 +3,7 @@
  * forged.S - two libraries that differ in one byte, and in what a plan of them must be.
  *
  *   total(n)   plain: 1 + 2 + ... + n; its loop leads into the first five bytes of the function.
- *              -DFORGED: n; the loop begins behind the sixth byte, and those five are free.
+ *              -DFORGED: n; the loop begins after the sixth byte, and those five are free.
  *
  * Who patches the plain one by the other's plan breaks the loop.
  */

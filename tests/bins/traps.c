@@ -2,7 +2,7 @@
 /*
  * traps.c - a place that only a trap can take, in a program with traps of its own.
  *
- * The `cmc` in narrow() is one byte behind a call, a branch target behind it.  own() has an
+ * The `cmc` in narrow() is one byte after a call, and a branch target follows it.  own() has an
  * int3 that the program's handler counts.
  */
 #include <signal.h>
@@ -73,7 +73,7 @@ int main(void)
 	}
 	sigaction(SIGTRAP, NULL, &old);
 	printf("%ld, %d traps, %s, %s\n", sum, traps,
-	       behind == (unsigned long)own + 1 ? "behind the int3" : "elsewhere",
+	       behind == (unsigned long)own + 1 ? "after the int3" : "elsewhere",
 	       old.sa_sigaction == on_trap ? "our handler" : "another handler");
 	return 0;
 }

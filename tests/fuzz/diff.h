@@ -83,7 +83,7 @@ struct code {
 	uint16_t pops;     /* of its ret imm16 */
 	uint8_t calls;     /* how deep it calls */
 	uint8_t alignment; /* of its start */
-	uint8_t padding;   /* bytes behind it */
+	uint8_t padding;   /* bytes after it */
 	uint8_t filler;
 	/* filled in by build */
 	uint32_t start, end; /* offsets in the text */

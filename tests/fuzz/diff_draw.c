@@ -84,7 +84,7 @@ static bool has_rep(const uint8_t *code, unsigned n)
 	return memchr(code, 0xf3, n) || memchr(code, 0xf2, n);
 }
 
-/* rd/wrfsbase, ptwrite and others stand behind f3 0f ae */
+/* rd/wrfsbase, ptwrite and others are encoded after f3 0f ae */
 bool is_harmless(const struct insn *in, const uint8_t *code)
 {
 	unsigned i = 0;

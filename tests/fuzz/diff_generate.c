@@ -165,7 +165,7 @@ static void frame(struct gen *g)
 	g->nesting--;
 }
 
-/* The stack pointer moves by so many bytes, and no flag changes. */
+/* The stack pointer moves by this many bytes, and no flag changes. */
 static void level_stack(struct code *c, int32_t by)
 {
 	uint8_t lea[] = {0x48, 0x8d, 0xa4, 0x24, 0, 0, 0, 0};
@@ -267,7 +267,7 @@ static void odd_one(struct gen *g)
 	case 5:
 		ADD(g, 0xf3, 0x90); /* pause */
 		break;
-	case 6: /* getpid: the kernel overwrites rcx with the address behind it */
+	case 6: /* getpid: the kernel overwrites rcx with the address after it */
 		if (chance(g->r, 4) && !(g->counters >> RCX & 1)) {
 			ADD(g, 0xb8, 39, 0, 0, 0);
 			ADD(g, 0x0f, 0x05);

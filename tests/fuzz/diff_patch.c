@@ -371,7 +371,7 @@ static void expect_at(struct expected *e, const struct moment *m, bool arrives, 
 	}
 }
 
-/* What stands behind instructions that were passed. */
+/* What stands after instructions that were passed. */
 static void expect_after(struct expected *e, uint64_t vaddr, uint32_t function, const uint64_t *r)
 {
 	const struct plan_function *pf = &e->p->plan->functions[function];
@@ -398,7 +398,7 @@ static bool is_call(const struct insn *in)
 	return in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
 }
 
-/* Behind a call is where it returns to. */
+/* After a call is where it returns to. */
 static void expect_behind_call(struct expected *e, const struct moment *m)
 {
 	for (size_t i = 0; i < e->p->plan->nprobes; i++) {

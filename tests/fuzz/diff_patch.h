@@ -45,7 +45,7 @@ struct expected {
 	const struct trail *t;
 	VEC(struct event) v;
 	uint64_t counts[16];
-	bool is_ambiguous; /* a jump to the instruction behind it: taken or not? */
+	bool is_ambiguous; /* a jump to the instruction after it: taken or not? */
 };
 /*
  * Does control come, by a ret or an indirect jump, where nobody can see that it may: into an

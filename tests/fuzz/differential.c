@@ -194,7 +194,7 @@ static uint64_t state_seed(uint64_t seed, unsigned f, unsigned s)
 
 /*
  * An exit may be probed on the way to the instruction that it stands at, and a place at the same
- * instruction there: exits move behind the places that follow.
+ * instruction there: exits move after the places that follow.
  */
 static void order_events(struct event *v, unsigned n)
 {
@@ -235,7 +235,7 @@ static bool is_same_event(const struct event *want, const struct event *seen)
 	return want->event == seen->event && (want->sp == PAYLOAD_ANY || want->sp == seen->sp);
 }
 
-/* Two places behind one instruction and before the next one: either may be first. */
+/* Two places after one instruction and before the next one: either may be first. */
 static bool is_same_pair(const struct event *want, const struct event *seen)
 {
 	return want[0].event >> 32 && want[1].event >> 32 && is_same_event(&want[0], &seen[1]) &&
@@ -504,7 +504,7 @@ static void show(struct image *im, unsigned f, unsigned s, uint64_t seed, const 
 		if (g < im->nfn && im->fn[g].items.n > 1)
 			printf("# probe at %#" PRIx64 ": %s%s, %s\n", im->bias + x->vaddr,
 			       (const char *[]){"entry", "exit", "hook", "place"}[x->kind],
-			       x->where == PLACE_AFTER ? " behind" : "",
+			       x->where == PLACE_AFTER ? " after" : "",
 			       x->site == UINT32_MAX ? refusal_text(x->refusal)
 						     : tactic_key(x->tactic));
 	}

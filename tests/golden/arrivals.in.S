@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A ret of one byte that jumps lead to, with code behind it: probed on every way to it. */
+/* A ret of one byte that jumps lead to, followed by code: probed on every way to it. */
 	.include "golden.h"
 function arrivals
 	testl	%edi, %edi

@@ -40,7 +40,7 @@ function through_stack	/* the push would move what %rsp points to */
 	nopl	0(%rax)
 	ret
 end through_stack
-function ends_in_call	/* a return address behind it would lie in the jump */
+function ends_in_call	/* a return address after it would lie in the jump */
 	nop
 	call	*%rax
 end ends_in_call

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* golden.h - a function of a golden case; align 1 puts it right behind the one before. */
+/* golden.h - a function of a golden case; align 1 puts it directly after the one before. */
 .macro	function name, align=16
 	.balign \align
 	.globl	\name

@@ -12,7 +12,7 @@ A case with "Insns: TACTICS" in its head is planned with a store of 7 to word 4 
 instruction (`movl $7,0x...` of eleven bytes), by those tactics.
 
 To keep the files readable, a probe that is byte for byte the sequence of include/kron/wire.h
-stands there as one line; the case "plain" shows it in full.  Bytes of a window behind the
+stands there as one line; the case "plain" shows it in full.  Bytes of a window after the
 jump keep their values and are shown as bytes.
 """
 import difflib
@@ -77,7 +77,7 @@ def show_stub(path, vma, start, end, full):
 def show_window(path, vma, start, end, written):
     if not written:
         return ["", "%x:  as it was" % start]
-    if written == 1:  # the byte behind it is its distance: both are shown
+    if written == 1:  # the byte after it is its distance: both are shown
         (start, digits, text), *_ = disassemble(path, vma, start, start + 2)
         return ["", "%x:  %-26s  %s" % (start, digits, text)]
     jump = disassemble(path, vma, start, start + written)

@@ -26,7 +26,7 @@ function by_loop
 end by_loop
 	.balign 16
 	.fill	144, 1, 0xf4
-function no_room	/* the jump that closes the loop stands alone behind a target */
+function no_room	/* the jump that closes the loop stands alone after a target */
 	leal	-1(%rdi), %edi
 	leal	-1(%rsi), %esi
 	testl	%esi, %esi

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows that reach over padding: behind a short jump, behind a ret. */
+/* Windows that reach over padding: after a short jump, after a ret. */
 	.include "golden.h"
 function jumps
 	jmp	1f

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Insns: jump,short,evict,arrivals,detour,pun
- * What is left: a prefix that code jumps over, which many ways lead to; a byte behind a call
+ * What is left: a prefix that code jumps over, which many ways lead to; a byte after a call
  * with nothing dead at any distance. */
 	.include "golden.h"
 function tight

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Insns: jump,pun
- * One byte behind a call, a branch target behind it: what the next site begins with is the
+ * One byte after a call, followed by a branch target: what the next site begins with is the
  * distance of its jump.  A prefix there chooses a landing that is dead. */
 	.include "golden.h"
 function pun

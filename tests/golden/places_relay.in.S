@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Insns: jump,relay
- * Two bytes behind a call, and no five for a landing within their reach: two relays, in what is
+ * Two bytes after a call, and no five for a landing within their reach: two relays, in what is
  * left of the windows between, lead to the padding at the end. */
 	.include "golden.h"
 	.macro	jump_far to

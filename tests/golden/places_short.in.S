@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Insns: jump,short
- * Two bytes between branch targets: the landing lies behind the jump of a long window. */
+ * Two bytes between branch targets: the landing lies after the jump of a long window. */
 	.include "golden.h"
 function host
 	movabsq	$0x1122334455667788, %rax

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One instruction of five bytes, a ret with padding behind it. */
+/* One instruction of five bytes, a ret followed by padding. */
 	.include "golden.h"
 function plain
 	movl	$1, %eax

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operands that count from rip, with and without an immediate behind them. */
+/* Operands that count from rip, with and without an immediate after them. */
 	.include "golden.h"
 function load
 	movq	word(%rip), %rax

@@ -16,7 +16,7 @@ function to_padding		/* the exit's block is two bytes and a branch target */
 end to_padding
 	.balign 32
 	.fill	140, 1, 0xf4		/* no padding within 127 bytes from here on */
-function to_guest, 1		/* no padding near: behind the jump of the entry's window */
+function to_guest, 1		/* no padding near: after the jump of the entry's window */
 	movabsq	$0x1122334455667788, %rax
 	testl	%edi, %edi
 	jns	1f

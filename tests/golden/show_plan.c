@@ -87,7 +87,7 @@ static const char *kind_word(const struct plan_probe *p)
 {
 	static const char *const words[PROBE_KINDS] = {"entry", "exit", "hook", "place"};
 
-	return p->kind == PROBE_PLACE && p->where == PLACE_AFTER ? "behind" : words[p->kind];
+	return p->kind == PROBE_PLACE && p->where == PLACE_AFTER ? "after" : words[p->kind];
 }
 
 static void show_probes(const struct plan *plan)

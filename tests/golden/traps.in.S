@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traps run in the stub, which goes back behind them for handlers that step over one.  Padding of
+/* Traps run in the stub, which goes back after them for handlers that step over one.  Padding of
  * the function's own, which such a handler runs into, stays as it is. */
 	.include "golden.h"
 function undefined, 1

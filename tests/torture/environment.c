@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * environment.c - prints the environment and what lies behind it on the stack, as a program
+ * environment.c - prints the environment and what follows it on the stack, as a program
  * sees it that walks from argv to envp to the auxiliary vector by itself.
  *
  * Build: O2 O2,no-pie

@@ -85,7 +85,7 @@ __asm__(".text\n" FUNCTION(loops) /* (n): 3n, by all that counts in rcx */
 	"	addq	$0, %fs:(%rdx)\n"
 	"	ret\n" END(segments)
 
-		FUNCTION(kernel) /* getpid: rcx is the address behind the syscall */
+		FUNCTION(kernel) /* getpid: rcx is the address after the syscall */
 	"	mov	$39, %eax\n"
 	"	syscall\n"
 	"1:	lea	1b(%rip), %rax\n"

@@ -3,7 +3,7 @@
  * pop_return.c - code that takes its own return address off the stack.
  *
  * The old PIC thunk (call to the next instruction, pop) in the first bytes of a function; a
- * function that pops its return address and jumps to it; one that finds its arguments behind
+ * function that pops its return address and jumps to it; one that finds its arguments after
  * the call and returns past them; one that compares the address with where it was called.
  *
  * Build: O2 O0 O2,no-pie

@@ -129,7 +129,7 @@ static void setup_areas(void)
 	CHECK(in_area && out_area);
 }
 
-/* A state that XRSTOR accepts: random registers behind a valid control part. */
+/* A state that XRSTOR accepts: random registers after a valid control part. */
 static void fill_area(void)
 {
 	uint64_t mask = xsave_mask;

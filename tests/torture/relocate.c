@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * relocate.c - functions whose first or last instructions mean something else elsewhere:
- * addresses relative to the instruction in all forms (with immediates behind them, VEX and
+ * addresses relative to the instruction in all forms (with immediates after them, VEX and
  * EVEX encoded), short and long branches, jrcxz and loop, calls, and what looks at flags.
  *
  * Build: O2 O2,no-pie

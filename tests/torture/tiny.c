@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiny.c - functions of one to five bytes, with room behind them and without.
+ * tiny.c - functions of one to five bytes, with room after them and without.
  *
  * The aligned ones have padding that a jump may take.  Between the packed ones there is none:
  * five bytes written over one of them destroy its neighbour.

@@ -85,7 +85,7 @@ static bool read_number(struct line *l, const char *what, uint64_t *out)
 	return true;
 }
 
-/* NAME, 'NAME', and %return behind it. */
+/* NAME, 'NAME', and %return after it. */
 static bool read_function(struct line *l, uint64_t *out)
 {
 	char word[SHOWN + 1], *name, *suffix;
@@ -108,7 +108,7 @@ static bool read_function(struct line *l, uint64_t *out)
 		is_exit = true;
 		*suffix = 0;
 	} else if (suffix && *suffix) {
-		why = "has something behind it that is not %return";
+		why = "is followed by something other than %return";
 	}
 	if (!why)
 		why = l->names->find(l->names->ctx, name, is_exit, out);

@@ -32,7 +32,7 @@
 
 enum { INTERVAL_EVENTS = 3, INTERVAL_ROWS = 3 };
 
-/* One line. */
+/* One line of the file. */
 struct interval_def {
 	int class;
 	unsigned line;

@@ -10,7 +10,7 @@
 #include "trace/reader.h"
 
 /*
- * Read the file.  The sentence names it.  What *info holds has to be freed in either case;
+ * Reads the file, which the error's sentence names.  What *info holds has to be freed in either case;
  * it must be zero beforehand.
  */
 int interval_info_open(struct interval_info *info, const struct trace *t, const char *file,

@@ -301,7 +301,7 @@ static void emit_pair(struct intervals *m, uint32_t def, const struct mark *star
 	m->fn(m->arg, def, 0, &i);
 }
 
-/* In order: what a start has waited for, or an end that had none. */
+/* Pairs an end with the first start that waits for one; an end without a start is counted. */
 static void pair_at_once(struct intervals *m, uint32_t def, struct queue *q, const struct mark *end)
 {
 	if (q->first == q->starts.n) {

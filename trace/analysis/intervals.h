@@ -65,7 +65,7 @@ void intervals_in_order(struct intervals *m);
 void intervals_sample(struct intervals *m, const struct interval_sample *s);
 /*
  * Samples may also come source after source, each in order, where no definition is of class 4:
- * match them by MATCH_ANY and call this behind each source.  What is open then has no end.
+ * match them by MATCH_ANY and call this after each source.  What is open then has no end.
  * Memory does not grow with the number of sources so, and results are the same.
  */
 void intervals_end_source(struct intervals *m);

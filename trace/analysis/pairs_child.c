@@ -12,7 +12,7 @@
  * are those that were entered in between:
  *
  *   on the parent's stack   vfork: all below vfork's return address
- *                           posix_spawn: those behind a gap, for the parent's own frames lie close to
+ *                           posix_spawn: those after a gap, for the parent's own frames lie close to
  *                           each other, and the child's stack somewhere else
  *   on other stacks         all of them
  *

@@ -100,7 +100,7 @@ struct profile {
 void profile_gather(struct profile *p, const struct trace *t, const struct profile_want *want);
 void profile_free(struct profile *p);
 
-/* Of all calls.  Where all of them span losses, what they took on average is all there is. */
+/* Minimum and maximum of all calls.  Where all of them span losses, what they took on average is all there is. */
 uint64_t profile_minimum(const struct profile_stat *s);
 uint64_t profile_maximum(const struct profile_stat *s);
 /* The average in ns: of the sum in ns, for a whole number of ticks is too rough for short calls. */
@@ -109,7 +109,7 @@ uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s)
 /* What a row is sorted by: enum profile_key, not a name or a module; other keys give the total. */
 uint64_t profile_value(const struct profile_row *r, int key);
 
-/* ticks without so many probes, not below zero */
+/* ticks without the cost of this many probes, not below zero */
 uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probes);
 /* virtual total, self and so on of a row that has more */
 struct profile_virtual {

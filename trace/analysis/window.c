@@ -37,7 +37,7 @@ static uint64_t ticks(const struct window_finder *f, uint64_t ns)
 	return v < 0x1p62 ? (uint64_t)v : 1ull << 62;
 }
 
-/* The time of the sample so many before the last one. */
+/* The time of the sample `n` before the last one. */
 static uint64_t back(const struct window_finder *f, uint64_t n)
 {
 	if (n >= f->n)

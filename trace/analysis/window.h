@@ -5,8 +5,8 @@
  *      pre        fires      post
  *   |-------------X-------------|        |-----X-----|
  *
- * Counted in samples, a window begins with the time of the sample so many back, and ends with that
- * of the sample so many ahead.  Samples of the very same time belong to it, too.  What was waited
+ * Counted in samples, a window begins with the time of the sample that many back, and ends with that
+ * of the sample that many ahead.  Samples of the very same time belong to it, too.  What was waited
  * for is in it whole: `pre` counts back from where the waiting began, `post` from where it ended.
  */
 #ifndef TRACE_WINDOW_H

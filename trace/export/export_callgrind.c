@@ -118,7 +118,7 @@ static void put_object(struct writer *w, const char *key, uint32_t function)
 	putc('\n', w->out);
 }
 
-/* The root stands behind all others and has no self time. */
+/* The root comes after all others and has no self time. */
 static void start_root(struct writer *w)
 {
 	put_object(w, "ob", ROOT);

@@ -10,8 +10,8 @@
  *                             were lost or the thread came to another CPU, and for
  *                             each event of a user's probe
  *
- * Further stacks of a thread whose calls interleave with others are locations behind the threads.
- * Where the trace has context switches, each CPU is a location behind those, in a group
+ * Further stacks of a thread whose calls interleave with others are locations after the threads.
+ * Where the trace has context switches, each CPU is a location after those, in a group
  * of its own: a metric says which thread is on it.  Filter levels are groups of regions.
  *
  * One thread is written after the other, so there is one buffer of events.  Definitions come
@@ -162,7 +162,7 @@ static void on_special(void *ctx, const struct trace_event *e)
 		put_parameter(o, PARAMETER_CPU, e->tsc, o->cpu = e->s.payload);
 }
 
-/* Each of them is a parameter behind our own. */
+/* Each of them is a parameter after our own. */
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct otf2 *o = ctx;

@@ -65,7 +65,7 @@ static int32_t pid_of(const struct trace *t, uint32_t uid)
 }
 
 /* Tracks have numbers over the whole trace: processes even ones, threads odd ones, and stacks those
- * behind. */
+ * after. */
 static uint64_t process_track(uint32_t uid)
 {
 	return 2 * (uint64_t)uid + 2;

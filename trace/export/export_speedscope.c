@@ -16,7 +16,7 @@
 struct speedscope {
 	const struct trace *t;
 	FILE *out;
-	struct index frames; /* function numbers; those of the table, and what comes behind them */
+	struct index frames; /* function numbers; those of the table, and what comes after them */
 	uint64_t last;
 	uint32_t profiles;
 	bool first;

@@ -155,7 +155,7 @@ static void set(struct database *d, enum table table, int column, int64_t value)
 		sqlite3_bind_int64(d->insert[table], column, value);
 }
 
-/* A row of numbers, from the column behind trace_id on. */
+/* A row of numbers, from the column after trace_id on. */
 #define ROW(d, table, ...) \
 	put_row(d, table, (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / 8)
 

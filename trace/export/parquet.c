@@ -135,7 +135,7 @@ static void put_hybrid(bytes *b, const uint32_t *v, size_t n, unsigned width)
 
 /* ---- pages ---- */
 
-/* p->page, compressed or not, behind its header; how many bytes it has taken in the file. */
+/* p->page, compressed or not, after its header; how many bytes it has taken in the file. */
 static void write_page(struct parquet *p, struct chunk *c, int type, size_t nvalues, int encoding)
 {
 	const uint8_t *stored = p->page.v;

@@ -319,8 +319,8 @@ static void put_foot(struct diff *d, FILE *out)
 	}
 	fprintf(out,
 		"\n%zu functions, %" PRIu64 " of them gone and %" PRIu64
-		" new; %zu with %d calls or more on both sides, of which %" PRIu64
-		" differ significantly (*) in time a call\n",
+		" new; %zu with %d calls or more on both sides, %" PRIu64
+		" of them significantly different (*) in time per call\n",
 		d->v.n, gone, new, d->tested, FEWEST, significant);
 	if (d->lost[0] || d->lost[1])
 		fprintf(out, "samples lost: %s before, %s after: calls and times are too low\n",

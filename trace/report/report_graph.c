@@ -184,9 +184,9 @@ void report_graph(const struct trace *t, const struct graph_options *o, FILE *ou
 	else if (!g.tree.nodes.n)
 		fputs("no calls\n", out);
 	else if (g.hidden)
-		fprintf(out, "\n%s way%s below %g%% %s left out\n",
+		fprintf(out, "\n%s call path%s below %g%% omitted\n",
 			str_thousands(number, sizeof(number), g.hidden), g.hidden == 1 ? "" : "s",
-			o->threshold, g.hidden == 1 ? "is" : "are");
+			o->threshold);
 	xfree(g.rank);
 	xfree(g.shown);
 	calltree_free(&g.tree);

@@ -273,12 +273,13 @@ static void print_switches(const struct report *r, FILE *out)
 {
 	char on[STR_NUMBER], all[STR_NUMBER], number[STR_NUMBER];
 
-	fprintf(out, "threads were on a processor for %s of %s; %s times taken off it",
+	fprintf(out, "threads were on a processor for %s of %s; %s context switch%s",
 		str_duration(on, sizeof(on), on_cpu_ns(r)),
 		str_duration(all, sizeof(all), trace_ns(r->t, r->p.totals.thread_ticks)),
-		str_thousands(number, sizeof(number), r->switches.outs));
-	print_count(out, r->switches.preempted, "though they could have gone on");
-	print_count(out, r->switches.lost, "records of that lost: on-CPU times are upper limits");
+		str_thousands(number, sizeof(number), r->switches.outs),
+		r->switches.outs == 1 ? "" : "es");
+	print_count(out, r->switches.preempted, "involuntary");
+	print_count(out, r->switches.lost, "records of them lost: on-CPU times are upper limits");
 	fputc('\n', out);
 }
 

@@ -27,12 +27,12 @@ const histogram = {
 		this.choice.value = this.item.id;
 		this.choice.style.maxWidth = "520px";
 		this.log = el("input", {type: "checkbox", on: {change: () => { this.logCount = this.log.checked; this.draw(); }}});
-		this.steps = el("select", {"aria-label": "bars an octave", on: {change: () => { this.fine = Number(this.steps.value); this.draw(); }}},
+		this.steps = el("select", {"aria-label": "bars per octave", on: {change: () => { this.fine = Number(this.steps.value); this.draw(); }}},
 			...[1, 2, 4, 8, 16, 32].map(n => el("option", {value: n, selected: n === this.fine}, String(n))));
 		this.figure = el("figure", {id: "histogram"});
 		this.facts = el("div", {class: "tablebox"});
 		section.append(el("div", {class: "bar"}, el("h2", {}, "Histogram of"), this.choice, el("span", {class: "space"}),
-			el("label", {}, "bars an octave ", this.steps), el("label", {}, this.log, " logarithmic counts (l)")),
+			el("label", {}, "bars per octave ", this.steps), el("label", {}, this.log, " logarithmic counts (l)")),
 			el("p", {class: "note"}, data.intervals.length ? `Intervals are those of ${data.intervals_file}. ` :
 				"Intervals between any two events, also across threads: write an interval.info(5) and run kron view --intervals FILE. ",
 			   "Durations stand on a logarithmic axis; they are sorted into bins of at most a 32nd of their value."),
@@ -45,7 +45,7 @@ const histogram = {
 		this.draw();
 	},
 
-	// bins of the file, an octave in 32 steps, put together to `fine` bars an octave
+	// bins of the file, an octave in 32 steps, put together to `fine` bars per octave
 	bars() {
 		const out = new Map();
 		for (const [from, to, count] of this.item.bins) {
@@ -55,7 +55,7 @@ const histogram = {
 		return [...out].sort((a, b) => a[0] - b[0]).map(([k, count]) => ({from: 2 ** (k / this.fine), to: 2 ** ((k + 1) / this.fine), k, count}));
 	},
 
-	// the middle of the first bin up to which so many are
+	// the middle of the first bin at which the given share is reached
 	quantile(share) {
 		if (this.item.row)
 			return this.item.row[`p${Math.round(100 * share)}_ns`];

@@ -40,7 +40,7 @@ function leftOut() {
 		out.push([`The page shows ${moment(data.from_ns)} to ${moment(data.to_ns)} of a trace from ${moment(data.trace_from_ns)} to ${moment(data.trace_to_ns)}: `, code(command("")), " shows all of it."]);
 	out.push([`Strips: a bin of the finest level is ${duration(data.bin_ticks * tickNs)} (threads), ${duration(data.cpu_bin_ticks * tickNs)} (CPUs); the function with most time of it gives its colour, what was busy its height.`]);
 	if (short)
-		out.push([`${thousands(short)} short calls are in this page packed: the timeline unpacks those of a piece in which they can be seen. Finding a function looks through the others.`]);
+		out.push([`${thousands(short)} short calls are packed in this page: the timeline unpacks those of a stretch in which they can be seen. Finding a function looks through the others.`]);
 	const dropped = threads.reduce((n, t) => n + (t.dropped ?? 0), 0);
 	if (dropped)
 		out.push([`${thousands(dropped)} more of them had no room, in pieces of some threads.`]);
@@ -54,7 +54,7 @@ function leftOut() {
 	if (data.lanes > data.lanes_shown)
 		out.push([`Only the ${thousands(data.lanes_shown)} threads with most samples have a row, of ${thousands(data.lanes)}.`]);
 	if (data.tree.nodes < data.tree.all)
-		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} ways; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those that were new when so many had been seen," : ""} are summed up as "(smaller ones)".`]);
+		out.push([`The flame graph draws ${thousands(data.tree.nodes)} of ${data.tree.more ? "more than " : ""}${thousands(data.tree.all)} call paths; those below ${duration(data.tree.least_ns)}${data.tree.more ? ", and those first seen after that many," : ""} are summed up as "(smaller ones)".`]);
 	if (data.functions_left_out.functions)
 		out.push([`${thousands(data.functions_left_out.functions)} functions with little time of their own (together ${duration(data.functions_left_out.self_ns)}, ${thousands(data.functions_left_out.calls)} calls) are not in the table, and have numbers for names.`]);
 	if (data.samples.kept < data.samples.all)

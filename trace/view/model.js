@@ -99,7 +99,7 @@ class Track {
 		this.made[i] ??= new Level(this.texts[i], this.ticks * tickNs * data.level_factor ** i, data.from_ns);
 		return this.made[i];
 	}
-	// the coarsest level with bins of at most so many ns, or the finest
+	// the coarsest level with bins of at most `ns`, or the finest
 	levelFor(ns) {
 		let i = 0;
 		while (i + 1 < this.texts.length && this.ticks * tickNs * data.level_factor ** (i + 1) <= ns)

@@ -30,7 +30,7 @@ const viewer = {
 		const left = data.samples.all - data.samples.kept;
 		section.append(el("div", {class: "bar"}, el("h2", {}, "Samples"), this.search, el("label", {}, this.only, " only these"), this.found, el("span", {class: "space"}),
 			el("span", {class: "note"}, `${thousands(samples.count)} of ${thousands(data.samples.all)} samples and records`)),
-			left ? el("p", {class: "note"}, `${thousands(left)} are left out between the runs shown here: the first and the last ones are there, others evenly, and those behind losses. All of a piece: `, code(command("--from 1ms --to 2ms")), " (with times of your own), or kron dump.") : el("p", {class: "note"}, "All samples of the view."),
+			left ? el("p", {class: "note"}, `${thousands(left)} are left out between the runs shown here: the first and the last ones are there, others spread evenly, and those after losses. To see all samples of a stretch: `, code(command("--from 1ms --to 2ms")), " (with times of your own), or kron dump.") : el("p", {class: "note"}, "All samples of the view."),
 			this.box, this.detail);
 		this.rows = null;
 		this.choose(0, false);

@@ -45,7 +45,7 @@ function duration(ns) {
 	return `${(ns / scale).toFixed(3)} ${unit}`;
 }
 
-// A point in time, in the unit that suits the end of the view, as exact as a step of so many ns
+// A point in time, in the unit that suits the end of the view, as exact as a step of that many ns
 // needs it.
 function moment(ns, step = 1) {
 	const most = Math.max(Math.abs(data.to_ns), 1), [scale, unit] = UNITS.find(([s]) => most >= s);

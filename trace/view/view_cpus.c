@@ -12,7 +12,7 @@
  * thread was on the CPU.  They are merged with the samples by time, for the function on top of
  * its stack is known from the samples.  A sample puts its thread on a CPU only before the first
  * switch of that thread, or after some were lost: the two clocks differ by less than a
- * microsecond, which is enough for a sample to seem later than the switch out behind it.
+ * microsecond, which is enough for a sample to seem later than the switch out that follows it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -238,7 +238,7 @@ static void put_cpu(struct view_cpus *c, uint32_t number, struct cpu *cpu)
 
 /* ---- when threads were off the CPUs: the longest stretches of each ---- */
 
-/* The longest first. */
+/* Sorts the longest first. */
 static int by_length(const void *a, const void *b)
 {
 	return view_span_is_less(a, b) - view_span_is_less(b, a);

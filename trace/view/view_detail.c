@@ -61,13 +61,13 @@ struct detail {
 	struct level levels[LEVELS];
 	VEC(struct block) blocks; /* of this lane */
 	struct view_bytes whole, packed;
-	FILE *index; /* JSON, to stand behind the text */
+	FILE *index; /* JSON, to follow the text */
 	char *index_text;
 	size_t index_size;
 	struct json j;
 	uint64_t least; /* ticks: shorter calls have no room */
 	uint64_t written, room;
-	uint64_t trial; /* so many calls are only packed, to see how many bytes they take */
+	uint64_t trial; /* this many calls are only packed, to see how many bytes they take */
 	uint32_t lane, depth;
 	uint64_t dropped; /* calls of this lane, though long enough: they took more than usual */
 };

@@ -185,7 +185,7 @@ void view_put_functions(struct view *v);
 void view_put_tree(struct view *v);
 void view_calls_free(struct view *v);
 
-/* view_detail.c: what view_calls() left out, behind the data. */
+/* view_detail.c: what view_calls() left out, after the data. */
 void view_detail(struct view *v, FILE *out);
 unsigned view_detail_bucket(uint64_t ticks);
 

@@ -33,7 +33,7 @@ struct view_samples {
 	VEC(struct loss) losses;
 	uint64_t nlosses, lost;
 	VEC(struct mark) marks;
-	uint64_t nmarks, every; /* each so many-th of them is kept */
+	uint64_t nmarks, every; /* one of `every` is kept */
 	bool *jumps;            /* those that are named */
 };
 

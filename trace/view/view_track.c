@@ -11,7 +11,7 @@
  * the sums of one bin a level.
  *
  * Written for each bin: key + 1, its time, time of all, calls, greatest depth (ticks; LEB128);
- * 0 and a number for so many bins in which nothing was.
+ * 0 and a number, for that many bins in which nothing was.
  */
 #include <string.h>
 

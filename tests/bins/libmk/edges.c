@@ -136,7 +136,7 @@ static void long_copies(void)
 	CHECK(!memcmp(from, to, sizeof(from)));
 }
 
-/* The window's end: what lies behind it is nobody's. */
+/* The window's end: what follows it is nobody's. */
 static void over_the_end(void)
 {
 	volatile uint32_t *last = mk_memory + MK_MEMORY_WORDS - 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * endless.c - calls until it is killed, or so many turns.
+ * endless.c - calls until it is killed, or for a given number of turns.
  *
  *   endless        tells on stdout when it has made the first thousand
  *   endless N      N turns; tells it, too, and waits for a byte on stdin

@@ -31,7 +31,7 @@
 #else
 #define NOINLINE __attribute__((noipa))
 #endif
-/* What it calls last, it jumps to; and behind what it calls, it goes on. */
+/* Without it the last call would be a jump; with it the function goes on after the call. */
 #define STAYS() __asm__ volatile("" ::: "memory")
 
 #ifndef TIMES

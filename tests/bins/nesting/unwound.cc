@@ -55,7 +55,7 @@ NOINLINE void catches(int n)
 	STAYS();
 }
 
-/* with so much on its stack that what it calls may be on another one, as far as one can see */
+/* with enough on its stack that what it calls may be on another one, as far as one can see */
 NOINLINE void far_catches(int n)
 {
 	char room[40000];

@@ -344,7 +344,7 @@ all_refuse() { # all_refuse TEXT
 	"$KRON" board rm "$B"
 }
 
-@test "garbage behind a header that is right" {
+@test "garbage after a header that is right" {
 	for seed in $(seq 20); do
 		hostile
 		"$PYTHON" - "$O" "$seed" <<-'EOF'

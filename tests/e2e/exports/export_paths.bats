@@ -300,7 +300,7 @@ assert {t for t, in json.load(open("got"))} == tids'
 		[ "${#stderr_lines[@]}" = 1 ]
 		[[ $stderr == *"room/x"* ]]
 		[ -z "$(ls -A room)" ]
-		# an empty one may be there, and a slash behind the name
+		# an empty one may be there, and a slash after the name
 		mkdir room/x
 		"$KRON" export -f $format -o room/x/ small
 		[ "$(ls -A room)" = x ]

@@ -43,7 +43,7 @@ def least_of(path, kind):
 
 
 def after_faults(path):
-    """Behind every call that returns."""
+    """After every call that returns."""
     done = subprocess.run([KRON, "list", "--json", "-p", "0:x=*%calls%after", path], check=True,
                           capture_output=True, text=True)
     found = [p.get("refused") for p in json.loads(done.stdout)["places"]]
@@ -51,7 +51,7 @@ def after_faults(path):
     ends = left.pop("not-reached", 0)
     print("# %s: %d calls, %d of them never return, left %s" % (path, len(found), ends, left))
     if sum(left.values()) > (1 - AFTER) * (len(found) - ends) or ends > len(found) / 10:
-        yield "%s of %d places behind calls are left" % (left, len(found))
+        yield "%s of %d places after calls are left" % (left, len(found))
 
 
 def summary(path, *options):

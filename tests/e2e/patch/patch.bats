@@ -181,7 +181,7 @@ lint() {
 	grep -q main list
 }
 
-@test "data behind the end: found from the start, from the end and behind the section headers" {
+@test "data past the end: found from the start, from the end and after the section headers" {
 	cat >unpack.c <<-'END'
 		#include <elf.h>
 		#include <stdio.h>

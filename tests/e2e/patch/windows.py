@@ -233,7 +233,7 @@ def covering(module, place):
 
 def check_landings(sites, module, places):
     """Five bytes, or two of a relay, that nobody reaches: padding, or what is left of a window
-    behind its jump"""
+    after its jump"""
     dead = {at for start, length, _, _, _, written, *_ in sites
             for at in range(start + written, start + length)}
     written = {at for start, _, _, _, _, n, *_ in sites for at in range(start, start + n)}

@@ -130,7 +130,7 @@ def looks(*flags):
 
 
 def looked(n):
-    """All of n looks are there, each behind two works."""
+    """All of n looks are there, each after two works."""
     seen = [(e["payload"], e["counters"][2]) for e in dump() if e["kind"] == "event"]
     tap.need(seen == [(i, 2 * i + 2) for i in range(n)], (len(seen), seen[:3], seen[-3:]))
     tap.need(info()["lost"] == 0 and info()["samples"] == n, info())

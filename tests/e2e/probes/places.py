@@ -85,7 +85,7 @@ def returns():
 
 
 def blocks():
-    """Behind each branch, at each target of one, and at the start."""
+    """After each branch, at each target of one, and at the start."""
     path = program(("-fcf-protection=none",))
     code = insns.disassemble(path)
     body = insns.without_filler(code["sum"])
@@ -135,7 +135,7 @@ def lines():
     path = program(("-g", "-gno-as-loc-support"))
     with open(os.path.join(tap.SRC, "tests/bins/places.c")) as f:
         text = f.read().splitlines()
-    # gdb puts a breakpoint at a function's first line behind its prologue, and two into a loop
+    # gdb puts a breakpoint at a function's first line after its prologue, and two into a loop
     numbers = [n for n, t in enumerate(text, 1) if t.startswith("\t") and
                not re.search(r"^\s*(case|default|struct|int total|int r |for |abort)", t)]
     theirs = gdb_locations(path, "places.c", numbers)
@@ -279,7 +279,7 @@ with tap.Suite("places") as s:
     s.case("... of 40 functions of kron", classes_of_kron)
     s.case("returns are the rets, and tail calls", returns)
     s.case("... and what nobody can tell is told", unknown_ends)
-    s.case("basic blocks begin where branches lead and behind them", blocks)
+    s.case("basic blocks begin where branches lead and after them", blocks)
     s.case("the calls of a function, through the PLT too", callers)
     s.case("lines with inlined copies are where gdb breaks", lines)
     s.case("lines and sources of functions", lines_of_functions)

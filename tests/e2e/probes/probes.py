@@ -299,7 +299,7 @@ def pack_io():
     found = events()
     writes = [int(x) for x in re.findall(r"write\(3, .*, (\d+)\)", log)]
     tap.need(found["write"] == writes and len(writes) == 29, found["write"])
-    at = log.index('"file"')  # behind what the dynamic linker reads
+    at = log.index('"file"')  # after what the dynamic linker reads
     results = [int(x) for x in re.findall(r"read\(3.* = (\d+)", log[at:])]
     tap.need(found["read_result"] == results and len(results) > 10, (found, results))
     tap.need(len(found["lseek"]) == 1 and len(found["close"]) == 1, found.keys())
@@ -349,7 +349,7 @@ with tap.Suite("probes") as s:
         s.case(f"%{what} are executed as often as callgrind says", against_callgrind, what)
     s.case("... without optimisation", against_callgrind, "insns", "-O0")
     s.case("behind calls as often as they are executed", behind_calls)
-    s.case("arguments, results, values behind calls", own_calls)
+    s.case("arguments, results, values after calls", own_calls)
     s.case("the ways out of a function, a conditional jump among them", conditional_returns)
     s.case("effective addresses", addresses)
     s.case("calls of a library's function as ltrace sees them", against_ltrace)

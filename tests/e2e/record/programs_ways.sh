@@ -17,7 +17,7 @@ prepare() {
 	mkfifo pipe
 }
 
-# in_trace FUNCTION=COUNT... CMD...: the trace of CMD has so many entries (the first argument)
+# in_trace "FUNCTION=COUNT ..." CMD...: the trace of CMD has COUNT entries of each FUNCTION
 in_trace() {
 	local want=$1 d=$SUITE/in-trace
 	shift

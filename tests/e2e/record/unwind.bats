@@ -61,7 +61,7 @@ steps() {
 	"$KRON" record -q -b 64M -o d ./chains
 }
 
-@test "a program's own list of modules has kron's blocks behind its own" {
+@test "a program's own list of modules has kron's blocks after its own" {
 	need gcc
 	cat >list.c <<-'END'
 		#define _GNU_SOURCE

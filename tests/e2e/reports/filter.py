@@ -145,7 +145,7 @@ def fires(samples, steps, limits, across):
     scope = lambda s: None if across else s["tid"]  # noqa: E731
 
     def reach(i, k):
-        """Can step k be met at sample i, with the steps before it behind it?"""
+        """Can step k be met at sample i, with the earlier steps met before it?"""
         if (i, k) not in known:
             known[i, k] = find(i, k)
         return known[i, k]
@@ -283,7 +283,7 @@ def triggers():
         found = dump("--trigger", text, "--pre", str(pre), "--post", str(post))
         found = [s for s in found if int(s["timestamp"], 16) <= last]
         expected = windows(samples, at, pre, post)
-        # what the first 500 do not decide: windows that end behind them
+        # what the first 500 do not decide: windows that end after them
         edge = samples[-25]["tsc"]
         same(
             [s for s in found if int(s["timestamp"], 16) < edge],

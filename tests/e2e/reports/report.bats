@@ -111,7 +111,7 @@ walk() {
 	walk after 3000 2
 	truth diff before after >out
 	"$KRON" diff before after >text
-	grep -q "of which $(awk '{ print $5 }' out) differ significantly" text
+	grep -q "both sides, $(awk '{ print $5 }' out) of them significantly different" text
 	# the same calls at a tenth of the clock's speed take ten times as long, which shows where they are regular enough
 	walk slow 20000 3
 	sed -i /^end_/d slow/session
@@ -335,12 +335,12 @@ walk() {
 		[ -z "$output" ]
 		[[ $stderr == "kron report: $1"* ]]
 	}
-	refused '--by-thread is not for --call-graph' -g --by-thread
-	refused '--limit is not for --callers and --callees' --callers leaf -n 3
-	refused '--sort is not for --intervals' -i info -s calls
-	refused '--histogram is not for --events' --events --histogram
-	refused '--threshold is not for a profile' --threshold 3
-	refused '--by-group is not for --intervals' -i info --by-group
+	refused '--by-thread does not apply to --call-graph' -g --by-thread
+	refused '--limit does not apply to --callers and --callees' --callers leaf -n 3
+	refused '--sort does not apply to --intervals' -i info -s calls
+	refused '--histogram does not apply to --events' --events --histogram
+	refused '--threshold needs --call-graph' --threshold 3
+	refused '--by-group does not apply to --intervals' -i info --by-group
 	"$KRON" report -i info -p --by-thread -V --histogram >out
 	"$KRON" report -p -V --histogram --by-cpu -s p99 -n 2 >out
 	"$KRON" report -g --threshold 3 >out

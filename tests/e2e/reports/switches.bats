@@ -37,7 +37,7 @@ as_told() {
 		    end = next(e["time_ns"] for e in own if e["kind"] == "exit" and e.get("function") == "work")
 		    kinds = [e["kind"] for e in own if start < e["time_ns"] < end and e["kind"].startswith("switch")]
 		    outs = sum(k != "switch-in" for k in kinds)
-		    # between the program's own questions; one more may lie before and behind them
+		    # between the program's own questions; one more may lie before and after them
 		    assert waits + forced <= outs <= waits + forced + 2, (tid, waits, forced, kinds)
 		    # each time that it goes, it comes back
 		    assert kinds == [k for pair in zip([k for k in kinds if k != "switch-in"], ["switch-in"] * outs) for k in pair], kinds
@@ -83,7 +83,7 @@ as_told() {
 	"$KRON" record -q -- ./naps >/dev/null
 	"$KRON" report --on-cpu >out
 	grep -q 'Total CPU    Self CPU' out
-	grep -q 'threads were on a processor for .* times taken off it' out
+	grep -q 'threads were on a processor for .* context switches' out
 	"$KRON" report -s self-on-cpu --json | json 'all(a["self_on_cpu_ns"] >= b["self_on_cpu_ns"] for a, b in zip(d, d[1:]))' | grep -qx True
 	"$KRON" report --on-cpu --totals --json | json '0 < d["on_cpu_ns"] < d["threads_ns"] and d["switches"] >= 10' | grep -qx True
 	# ten naps, each of them a stretch inside its function

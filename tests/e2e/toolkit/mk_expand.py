@@ -116,7 +116,7 @@ def radix_is_needed():
     for letter in "rstu":
         one_sentence(expand(f"-{letter}", want=2)[1], "needs an argument")
         for bad in ("b", "dx", "", "-e", "10"):
-            one_sentence(expand(f"-{letter}", bad, want=2)[1], "is not d|o|x")
+            one_sentence(expand(f"-{letter}", bad, want=2)[1], "choose one of d|o|x")
 
 
 # ---- damage ----

@@ -40,7 +40,7 @@ def read(name):
 
 
 def device(memory, pointer, config=CIRCULAR):
-    """A file as /dev/mk0 would be: nothing behind it moves."""
+    """A file as /dev/mk0 would be: nothing moves while it is read."""
     with open("device", "wb") as f:
         f.truncate(2 * MEMORY)
         for offset, value in ((0x1204, 0x90 << 24 | config), (0x1208, pointer | 0xFF << 24)):
@@ -57,7 +57,7 @@ def rdsample(*args, want=0):
 
 
 def stream(words, resources=0.1):
-    """Samples of at least so many words, with their places."""
+    """Samples of at least this many words, with their places."""
     r = random.Random(rnd.random())
     parts, ends, at, t = [], [], 0, r.randrange(1 << 40)
     while at < 4 * words:
@@ -101,7 +101,7 @@ def wrapped():
         if resources != 0.1:
             data, ends = stream(words + 100, resources)
         for more in (0, rnd.randrange(1, 21)):
-            # the board stored so many words of the stream, the last `words` of them are there
+            # the board stored this many words of the stream, the last `words` of them are there
             total = words + 60 + more
             last = data[4 * (total - words) : 4 * total]
             pointer = rnd.randrange(100, words) if wraps != 2 else rnd.choice((0, 1, 2, words - 1))
@@ -147,8 +147,8 @@ def ranges():
     need(read("mk.dat") == data[ends[3] :], "from a start to the pointer")
     rdsample("-e", str(ends[3] // 4))
     need(read("mk.dat") == data[: ends[3]], "from 0 to an end")
-    one_sentence(rdsample("-s", str(n + 1), want=1), "behind the last sample")
-    one_sentence(rdsample("-s", "9", "-e", "8", want=1), "behind end")
+    one_sentence(rdsample("-s", str(n + 1), want=1), "past the last sample")
+    one_sentence(rdsample("-s", "9", "-e", "8", want=1), "past end")
     for bad in ("-1", "x", "0x", "1x", "4194304", "99999999999999999999", ""):
         one_sentence(rdsample("-s", bad, want=2), "is no word of local memory")
     one_sentence(rdsample("-e", "4194305", want=2), "is no word of local memory")

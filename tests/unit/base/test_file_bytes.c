@@ -78,7 +78,7 @@ static void our_file_is_mapped_and_ends_in_zeros(void **state)
 	assert_int_equal(count(&b, 'x'), SIZE);
 	assert_false(file_bytes_are_cut(&b));
 	assert_int_equal(ftruncate(file, 5000), 0);
-	/* the page that the end is in has zeros behind it, and those after it are not there */
+	/* the page that the end is in has zeros after it, and those after it are not there */
 	assert_int_equal(count(&b, 'x'), 5000);
 	assert_int_equal(count(&b, 0), SIZE - 5000);
 	assert_true(file_bytes_are_cut(&b));

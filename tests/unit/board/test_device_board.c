@@ -460,7 +460,7 @@ static void board_fifo_holds_51_trace_samples(void **state)
 	switch_config(KRON_CONFIG_DIS_STATE, 0);
 	for (taken = 0; trace(taken); taken++)
 		tick(40);
-	/* 51 are out; the chip keeps the one that is 4 bytes out, and three behind it */
+	/* 51 are out; the chip keeps the one that is 4 bytes out, and three after it */
 	assert_int_equal(taken, 51 + 4);
 	assert_int_equal(words_stored, 0);
 	switch_config(0, KRON_CONFIG_DIS_STATE);

@@ -596,7 +596,7 @@ static void a_known_file_is_not_read(void **state)
 	assert_int_equal(symlink(other, text), 0);
 	snprintf(plan, sizeof(plan), "%s/kron/%s-v%u-full.plan", dir, sum, PLAN_VERSION);
 	assert_int_equal(unlink(plan), 0);
-	assert_plan(&c, a, FROM_CACHE); /* as its own would be: they differ behind the code */
+	assert_plan(&c, a, FROM_CACHE); /* as its own would be: they differ after the code */
 	assert_int_equal(count_entries("*.plan"), 1);
 	if (!geteuid()) { /* but not at a stranger's */
 		assert_int_equal(lchown(text, STRANGER, STRANGER), 0);

@@ -285,7 +285,7 @@ static void windows_are_exact(void **state)
 			nap_us(400);
 			round_of_collector();
 		} while (is_sampling() && ++rounds < 40);
-		work_a_while(true); /* behind gates that have just been closed */
+		work_a_while(true); /* with gates that have just been closed */
 		drain_all(&r.drain);
 		qsort(r.all.v, r.all.n, sizeof(*r.all.v), by_time);
 		fired = position_of(tsc);

@@ -101,7 +101,7 @@ snippet	short_evicts
 	.p2align 4, 0xf4
 end	short_evicts
 
-/* A ret of one byte that jumps lead to, code behind it: each way to it is probed. */
+/* A ret of one byte that jumps lead to, code after it: each way to it is probed. */
 snippet	arrivals
 	movl	%esi, %eax
 	testb	$1, %sil
@@ -160,7 +160,7 @@ snippet	dots			/* one byte each, and each a branch target: detours */
 	.byte	0xeb, 0xfd		/* to the ret, which nothing reaches */
 end	dots
 
-snippet	after_nop		/* one byte behind a call, then a branch target: a pun */
+snippet	after_nop		/* one byte after a call, then a branch target: a pun */
 	subq	$8, %rsp
 	.cfi_adjust_cfa_offset 8
 	call	callee
@@ -307,7 +307,7 @@ snippet	rip_load
 	ret
 end	rip_load
 
-snippet	rip_store		/* an immediate stands behind the displacement */
+snippet	rip_store		/* an immediate follows the displacement */
 	movl	$0x1234, word(%rip)
 	addl	$-5, word+4(%rip)
 	xchgq	%rax, word(%rip)

@@ -597,26 +597,25 @@ static void compare_file(const char *path)
 	elf_image_close(t.a.img);
 }
 
-/* "te" behind "n" would jump into an instruction; a jump that may be reached does. */
+/* "te" after "n" would jump into an instruction; a jump that may be reached does. */
 static void text_in_a_gap(void **state)
 {
 	struct mapped t;
 	uint64_t two;
 
 	(void)state;
-	map_source(
-		&t,
-		FUNC(one) "ret\n" END(
-			one) ".p2align 4,0x90\n"
-			     ".ascii \"AES for Intel te\"\n"
-			     ".fill 81, 1, 0x90\n" /* je leads 113 bytes behind the text's start */
-		FUNC(two) "L_two: movabs $0x1122334455667788,%rax\n"
-			  "movabs $0x1122334455667788,%rcx\n"
-			  "ret\n" END(two) ".p2align 4,0x90\n"
-					   ".ascii \"l\"\n"
-					   ".p2align 4,0x90\n"
-					   "je L_two + 3\n",
-		SHARED);
+	map_source(&t,
+		   FUNC(one) "ret\n" END(
+			   one) ".p2align 4,0x90\n"
+				".ascii \"AES for Intel te\"\n"
+				".fill 81, 1, 0x90\n" /* je leads 113 bytes past the text's start */
+		   FUNC(two) "L_two: movabs $0x1122334455667788,%rax\n"
+			     "movabs $0x1122334455667788,%rcx\n"
+			     "ret\n" END(two) ".p2align 4,0x90\n"
+					      ".ascii \"l\"\n"
+					      ".p2align 4,0x90\n"
+					      "je L_two + 3\n",
+		   SHARED);
 	two = label(&t.a, "L_two");
 	assert_false(code_map_is_target(t.m, two + 16));
 	assert_true(code_map_is_target(t.m, two + 3));

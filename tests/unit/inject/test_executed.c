@@ -155,7 +155,7 @@ static void locate(pid_t pid, uint64_t addr, struct place *p)
 	if (!p->fn)
 		return;
 	if (!(code_map_flags(p->module->m, p->vaddr) & CODE_INSN)) {
-		/* the one exception: behind a lock prefix */
+		/* the one exception: after a lock prefix */
 		if (!code_map_insn(p->module->m, p->vaddr - 1, &p->in) || p->in.len < 2 ||
 		    *elf_image_at(p->module->img, p->vaddr - 1, 1) != 0xf0)
 			fail_msg("%s: %#lx was executed, and starts no instruction",

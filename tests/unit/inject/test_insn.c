@@ -178,7 +178,7 @@ static void operands(void **state)
 	assert_int_equal(in.regs_written, 0);
 	in = decoded(BYTES(0x64, 0x48, 0x33, 0x04, 0x25, 0x30, 0, 0, 0), 9); /* xor %fs:0x30,%rax */
 	assert_int_equal(in.mem_seg, 0x64);
-	/* rip-relative operands behind VEX and EVEX prefixes */
+	/* rip-relative operands after VEX and EVEX prefixes */
 	in = decoded(BYTES(0xc5, 0xf9, 0x6f, 0x05, 0x10, 0, 0, 0), 8);
 	assert_true(in.rip_relative);
 	assert_int_equal(in.target, AT + 8 + 0x10);

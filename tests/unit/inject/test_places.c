@@ -367,7 +367,7 @@ static void check_counts_before(int i, int round)
 	check_counts(i, round, want);
 }
 
-/* Behind an instruction: the next step is what follows it; behind a call, some step later is
+/* After an instruction: the next step is what follows it; after a call, some step later is
  * the return to it with the stack as before. */
 static void check_counts_after(int i, int round)
 {
@@ -442,7 +442,7 @@ static void test_counts_after(void **state)
 	(void)state;
 	list_instructions(PLACE_AFTER);
 	count_actions(true);
-	run_places("counts behind", KRON_THUNK_LANE, &c);
+	run_places("counts after", KRON_THUNK_LANE, &c);
 }
 
 /* ---- samples ---- */

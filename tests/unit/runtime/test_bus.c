@@ -367,7 +367,7 @@ static struct {
 	unsigned n;
 	const uint8_t *trap; /* where the int3 is */
 	uint8_t byte;        /* what was there */
-	int intruder;        /* 0: only the trap; 1-3: so many stores of the other thread; 4: all;
+	int intruder;        /* 0: only the trap; 1-3: this many stores of the other thread; 4: all;
 			      * WHOLE: its whole probe, which looks whose the register is first */
 	unsigned traps;
 } section;
@@ -391,7 +391,7 @@ static void note_step(int sig, siginfo_t *info, void *context)
 		section.at[section.n++] = ip;
 }
 
-/* The other thread's probe: each store is one that it may be stopped behind. */
+/* The other thread's probe: it may be stopped after each store. */
 static void intrude(void)
 {
 	int left = section.intruder;

@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# scripts/check-words: a file that is named and not there is reported.  The sources are a copy.
+source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../../..}/tests/lib.sh"
+
+setup() {
+	test_setup
+	# what a distribution has of them, or git
+	(cd "$KRON_TOP_SRC" && scripts/sources '*' | tar -cf - -T -) | tar -xf -
+}
+
+# reported TEXT: check-words fails and says this, and nothing else
+reported() {
+	run scripts/check-words
+	[ "$status" = 1 ]
+	[ "$output" = "$1" ] || { echo "$output"; return 1; }
+}
+
+# The number of the last line of a file.
+last() {
+	wc -l <"$1"
+}
+
+@test "as they are they pass" {
+	run scripts/check-words
+	[ "$output" = "" ]
+	[ "$status" = 0 ]
+}
+
+@test "a path in a comment" {
+	echo '/* see base/nowhere.c */' >>base/vec.c
+	reported "base/vec.c:$(last base/vec.c): there is no file base/nowhere.c"
+}
+
+@test "a path in a page" {
+	echo 'The work is done by `inject/nowhere.c`.' >>doc/GLOSSARY.md
+	reported "doc/GLOSSARY.md:$(last doc/GLOSSARY.md): there is no file inject/nowhere.c"
+}
+
+@test "a name in a comment of several lines" {
+	printf '/*\n * What %s does.\n */\n' nowhere.h >>base/vec.c
+	reported "base/vec.c:$(($(last base/vec.c) - 1)): there is no file nowhere.h"
+}
+
+@test "a name in a comment of a script" {
+	echo '# see nowhere.S' >>scripts/run-test
+	reported "scripts/run-test:$(last scripts/run-test): there is no file nowhere.S"
+}
+
+@test "a name for any of several files" {
+	echo '/* one of inject/plan/tactic_NAME.c */' >>base/vec.c
+	run scripts/check-words
+	[ "$output" = "" ]
+	echo '/* one of inject/tactic_NAME.c */' >>base/vec.c
+	reported "base/vec.c:$(last base/vec.c): there is no file inject/tactic_NAME.c"
+}
+
+@test "a name in a string is no claim" {
+	echo 'static const char *const name = "nowhere.c";' >>base/vec.c
+	run scripts/check-words
+	[ "$output" = "" ]
+}
