@@ -101,7 +101,7 @@ enum kron_bus {
 /*
  * Bus device: a CPU ID line and the CPU whose line it is.  `owner` is the source address that
  * the line's Source Address Register holds, 0 while it is being changed.  Written by threads on
- * that CPU only, inside an rseq critical section (runtime/thunk_device.S).
+ * that CPU only, inside an rseq critical section (runtime/bus/thunk_bus.S).
  */
 struct kron_line {
 	_Alignas(64) uint32_t owner; /* RT */

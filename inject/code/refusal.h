@@ -31,7 +31,7 @@
 	X(OUT_OF_REACH, "out-of-reach", "no free address space within 2 GiB of the code")           \
 	X(NO_FUNCTION, "no-function", "the place lies in no known function")                        \
 	X(NO_INSN, "no-instruction", "no instruction starts there")                                 \
-	X(NOT_REACHED, "not-reached", "control never gets behind the instruction")                  \
+	X(NOT_REACHED, "not-reached", "control never gets past the instruction")                    \
 	X(NO_OPERAND, "no-operand",                                                                 \
 	  "the instruction has no memory operand whose address could be taken")                     \
 	X(OPERAND_GONE, "operand-gone",                                                             \
