@@ -22,7 +22,7 @@
 
 #include "collect/ends.h"
 #include "collect/journal.h"
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 #include "collect/segment.h"
 
 struct task {               /* shadow of one slot */
