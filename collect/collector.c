@@ -54,18 +54,14 @@ static uint16_t counters_of(const struct probe_set *set)
 	return counters;
 }
 
-static struct machine machine_of(struct collector *c)
+static struct bus *bus_of(struct collector *c)
 {
-	if (c->opt.bus == KRON_BUS_DEVICE)
-		return c->device.machine;
-	return (struct machine){.board = &c->seg.window.board};
+	return c->opt.bus == KRON_BUS_DEVICE ? &c->device.bus : &c->fetch.bus;
 }
 
 static int open_bus(struct collector *c, struct err *err)
 {
-	struct machine machine;
-
-	const struct machine_setup setup = {.when_full = c->opt.when_full, .filter = c->opt.filter};
+	const struct board_setup setup = {.when_full = c->opt.when_full, .filter = c->opt.filter};
 	int code;
 
 	c->clock_start = c->start;
@@ -78,16 +74,14 @@ static int open_bus(struct collector *c, struct err *err)
 		return code;
 	if (c->opt.bus == KRON_BUS_EXACT) {
 		fetch_start(&c->fetch, &c->drain, &setup);
-		machine = machine_of(c);
-		counts_set_up(&machine, counters_of(c->opt.selection.probes));
+		counts_set_up(bus_of(c), counters_of(c->opt.selection.probes));
 		board_time_point(&c->seg.window.board, &c->clock_start);
 		return 0;
 	}
 	code = device_board_open(&c->device, c->opt.device, &c->seg, &setup, err);
 	if (code)
 		return code;
-	machine = machine_of(c);
-	counts_set_up(&machine, counters_of(c->opt.selection.probes));
+	counts_set_up(bus_of(c), counters_of(c->opt.selection.probes));
 	c->server.device_fd = c->device.bus.fd;
 	fetch_start_device(&c->fetch, &c->drain);
 	return 0;
@@ -172,7 +166,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 		return code;
 	}
 	if (c->device.open)
-		machine_sampling(&c->device.machine, true);
+		board_setup_sampling(&c->device.bus, true);
 	segment_set_sampling(&c->seg, true); /* before anybody else may write the gates */
 	session_write_start(&c->journal, &c->seg, &c->opt, &c->clock_start);
 	code = journal_flush(&c->journal);
@@ -312,12 +306,10 @@ static bool let_stores_finish(struct collector *c)
 
 static void read_counts(struct collector *c, uint64_t out[KRON_COUNTERS])
 {
-	struct machine machine = machine_of(c);
-
 	if (c->opt.bus == KRON_BUS_LANE)
 		lanes_count(c->seg.ctl, out);
 	else if (counters_of(c->opt.selection.probes))
-		counts_read_machine(&machine, out);
+		counts_read_board(bus_of(c), out);
 }
 
 static void sum_up(struct collector *c, struct collector_summary *out)

@@ -48,13 +48,13 @@ static uint64_t fields(uint16_t counters, unsigned value)
 	return all;
 }
 
-void counts_set_up(const struct machine *m, uint16_t counters)
+void counts_set_up(struct bus *b, uint16_t counters)
 {
 	if (!counters)
 		return;
-	machine_write64(m, KRON_WORD_MODE, fields(counters, KRON_MODE_SOFTWARE));
-	machine_write64(m, KRON_WORD_ENABLE, fields(counters, KRON_ENABLE_RESET));
-	machine_write64(m, KRON_WORD_ENABLE, fields(counters, KRON_ENABLE_ON));
+	bus_write64(b, KRON_CHIP_BYTE(KRON_WORD_MODE), fields(counters, KRON_MODE_SOFTWARE));
+	bus_write64(b, KRON_CHIP_BYTE(KRON_WORD_ENABLE), fields(counters, KRON_ENABLE_RESET));
+	bus_write64(b, KRON_CHIP_BYTE(KRON_WORD_ENABLE), fields(counters, KRON_ENABLE_ON));
 }
 
 void counts_release(struct segment *seg, uint32_t uid)
@@ -70,10 +70,11 @@ void counts_release(struct segment *seg, uint32_t uid)
 	}
 }
 
-void counts_read_machine(const struct machine *m, uint64_t out[KRON_COUNTERS])
+void counts_read_board(struct bus *b, uint64_t out[KRON_COUNTERS])
 {
+	/* with copy: as of now */
 	for (unsigned k = 0; k < KRON_COUNTERS; k++)
-		out[k] = machine_read(m, KRON_WORD_COUNTER + k); /* with copy: as of now */
+		out[k] = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_COUNTER + k));
 }
 
 void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS])

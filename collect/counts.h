@@ -9,7 +9,7 @@
 #define COLLECT_COUNTS_H
 
 #include "collect/journal.h"
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 #include "collect/segment.h"
 
 /* Lane bus: no counts yet. */
@@ -18,10 +18,10 @@ void counts_start(struct segment *seg);
  * they count more slowly.  From any thread, any number of times. */
 void counts_make_room(struct segment *seg);
 /* A board's counters that these bits name: software increments, from zero on. */
-void counts_set_up(const struct machine *m, uint16_t counters);
+void counts_set_up(struct bus *b, uint16_t counters);
 /* The process is gone: other threads may have its entries, with what has been counted there. */
 void counts_release(struct segment *seg, uint32_t uid);
-void counts_read_machine(const struct machine *m, uint64_t out[KRON_COUNTERS]);
+void counts_read_board(struct bus *b, uint64_t out[KRON_COUNTERS]);
 /* Session lines counter.J, of those that are not zero. */
 void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS]);
 

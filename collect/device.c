@@ -62,9 +62,9 @@ static bool answers(const struct device_board *d)
 }
 
 int device_board_open(struct device_board *d, const char *path, struct segment *seg,
-		      const struct machine_setup *s, struct err *err)
+		      const struct board_setup *s, struct err *err)
 {
-	struct machine_setup setup = *s;
+	struct board_setup setup = *s;
 	int one = 0, cpus;
 	int code;
 
@@ -76,14 +76,13 @@ int device_board_open(struct device_board *d, const char *path, struct segment *
 	if (code)
 		return code;
 	d->open = true;
-	d->machine.device = &d->bus;
 	/* A single CPU needs no wire: the Configuration Register can name its line. */
 	setup.lines = cpus == 1 ? (uint8_t)(1u << one % (int)KRON_SOURCES) : 0;
 	setup.mode32 = true;
 	/* Nobody takes its samples away: keep the first ones, or the last. */
 	if (s->when_full != KRON_WHEN_FULL_WRAP)
 		setup.config = KRON_CONFIG_WRAPB;
-	machine_setup(&d->machine, &setup);
+	board_setup_make(&d->bus, &setup);
 	d->answers = answers(d);
 	return 0;
 }
@@ -93,16 +92,16 @@ void device_board_end(struct device_board *d, struct device_end *out)
 	uint32_t words;
 
 	memset(out, 0, sizeof(*out));
-	machine_sampling(&d->machine, false);
+	board_setup_sampling(&d->bus, false);
 	if (!d->answers)
 		return;
-	words = machine_pointer(&d->machine);
+	words = bus_memory_pointer(&d->bus);
 	/* In a simple buffer the pointer stays at the end. */
 	if (words >> KRON_MAP_WRAPS_SHIFT || words == KRON_MAP_WORD)
 		words = KRON_BOARD_MEMORY_WORDS;
 	out->samples = 4ull * words / KRON_SAMPLE_SIZE;
-	out->overruns = machine_read(&d->machine, KRON_WORD_OVERRUN);
-	out->waited = machine_read(&d->machine, KRON_WORD_WAIT);
+	out->overruns = bus_read32(&d->bus, KRON_CHIP_BYTE(KRON_WORD_OVERRUN));
+	out->waited = bus_read32(&d->bus, KRON_CHIP_BYTE(KRON_WORD_WAIT));
 }
 
 void device_board_close(struct device_board *d)

@@ -10,12 +10,11 @@
 
 #include "base/err.h"
 #include "board/bus/bus.h"
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 #include "collect/segment.h"
 
 struct device_board {
 	struct bus bus;
-	struct machine machine;
 	bool open;
 	bool answers; /* there is a board; else the stores went into memory */
 };
@@ -31,7 +30,7 @@ struct device_end {
  * its line in the segment.  -EXDEV: two of these CPUs have the same line.
  */
 int device_board_open(struct device_board *d, const char *path, struct segment *seg,
-		      const struct machine_setup *s, struct err *err);
+		      const struct board_setup *s, struct err *err);
 void device_board_end(struct device_board *d, struct device_end *out);
 void device_board_close(struct device_board *d);
 

@@ -492,8 +492,8 @@ static void estimate_clock(struct drain *d)
 
 	if (!d->start.tsc)
 		return;
-	if (d->fetch && d->fetch->machine.board)
-		board_time_point(d->fetch->machine.board, &now);
+	if (d->fetch && d->fetch->board)
+		board_time_point(d->fetch->board, &now);
 	else
 		time_point_take(&now);
 	journal_session(d->journal, "tsc_hz", "%.0f", tsc_hz(&d->start, &now));

@@ -56,30 +56,36 @@ static void fetch_begin(struct fetch *f, const struct board_clock *clock)
 	f->drain->fetch = f;
 }
 
+static void use_board(struct fetch *f)
+{
+	f->board = &f->seg->window.board;
+	bus_use_board(&f->bus, f->board);
+}
+
 static void fetch_begin_exact(struct fetch *f)
 {
-	board_clock_read(&f->clock, f->machine.board);
+	board_clock_read(&f->clock, f->board);
 	fetch_begin(f, &f->clock);
 }
 
 /* Where they stand now: a board that was there goes on counting. */
 static void note_counters(struct fetch *f)
 {
-	f->overrun_register = machine_read(&f->machine, KRON_WORD_OVERRUN);
-	f->wait_register = machine_read(&f->machine, KRON_WORD_WAIT);
+	f->overrun_register = bus_read32(&f->bus, KRON_CHIP_BYTE(KRON_WORD_OVERRUN));
+	f->wait_register = bus_read32(&f->bus, KRON_CHIP_BYTE(KRON_WORD_WAIT));
 }
 
-void fetch_start(struct fetch *f, struct drain *d, const struct machine_setup *s)
+void fetch_start(struct fetch *f, struct drain *d, const struct board_setup *s)
 {
 	fetch_init(f, d);
-	f->machine.board = &d->seg->window.board;
+	use_board(f);
 	f->stays = d->seg->stays;
 	if (f->stays)
-		f->config = machine_adopt(&f->machine, s);
+		f->config = board_setup_adopt(&f->bus, s);
 	else
-		machine_setup(&f->machine, s);
+		board_setup_make(&f->bus, s);
 	note_counters(f);
-	f->fetched = f->passed = machine_pointer(&f->machine);
+	f->fetched = f->passed = bus_memory_pointer(&f->bus);
 	f->seg->ctl->fetched = f->seg->ctl->passed = f->passed;
 	fetch_begin_exact(f);
 }
@@ -95,7 +101,7 @@ void fetch_start_device(struct fetch *f, struct drain *d)
 void fetch_resume(struct fetch *f, struct drain *d)
 {
 	fetch_init(f, d);
-	f->machine.board = &d->seg->window.board;
+	use_board(f);
 	f->at_end = false; /* all that is there, now */
 	f->fetched = f->seg->ctl->fetched;
 	f->passed = f->seg->ctl->passed;
@@ -122,7 +128,7 @@ void fetch_free(struct fetch *f)
 void fetch_restore(struct fetch *f)
 {
 	if (f->stays)
-		machine_restore(&f->machine, f->config);
+		board_setup_restore(&f->bus, f->config);
 }
 
 /* ---- chunks ---- */
@@ -342,7 +348,7 @@ static void skip_to(struct fetch *f, uint64_t position)
 /* The pointer now, as a position. */
 static uint64_t look_at_pointer(struct fetch *f)
 {
-	uint32_t pointer = machine_pointer(&f->machine);
+	uint32_t pointer = bus_memory_pointer(&f->bus);
 	uint64_t ns = now_ns();
 	uint32_t words = (pointer - (uint32_t)f->passed) & KRON_MAP_MASK;
 
@@ -363,8 +369,8 @@ static bool read_words(struct fetch *f, uint32_t n)
 {
 	uint64_t now;
 
-	board_read_memory(f->machine.board, f->fetched & KRON_MAP_WORD, n, f->words);
-	now = f->fetched + ((machine_pointer(&f->machine) - (uint32_t)f->fetched) & KRON_MAP_MASK);
+	board_read_memory(f->board, f->fetched & KRON_MAP_WORD, n, f->words);
+	now = f->fetched + ((bus_memory_pointer(&f->bus) - (uint32_t)f->fetched) & KRON_MAP_MASK);
 	if (now - f->fetched <= KRON_BOARD_MEMORY_WORDS)
 		return true;
 	skip_to(f, now - KRON_BOARD_MEMORY_WORDS + HEAD_START);
@@ -401,8 +407,8 @@ static int take_until(struct fetch *f, uint64_t end, bool last)
 
 static void read_counters(struct fetch *f)
 {
-	uint32_t overrun = machine_read(&f->machine, KRON_WORD_OVERRUN);
-	uint32_t wait = machine_read(&f->machine, KRON_WORD_WAIT);
+	uint32_t overrun = bus_read32(&f->bus, KRON_CHIP_BYTE(KRON_WORD_OVERRUN));
+	uint32_t wait = bus_read32(&f->bus, KRON_CHIP_BYTE(KRON_WORD_WAIT));
 
 	/* They go round at 2^32; somebody may have cleared them. */
 	f->overruns += overrun >= f->overrun_register ? overrun - f->overrun_register : overrun;
@@ -417,7 +423,7 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 	uint64_t before = f->handed_on, asked = 0;
 	uint64_t end;
 
-	if (!f->machine.board) {
+	if (!f->board) {
 		sources_look(&f->sources, deaths, thorough);
 		return 0;
 	}
@@ -428,7 +434,7 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 	if (deaths) {
 		read_counters(f);
 		if (!__atomic_load_n(&f->seg->ctl->closing, __ATOMIC_ACQUIRE))
-			board_repair_gates(f->machine.board);
+			board_repair_gates(f->board);
 	}
 	if (!f->at_end && !journal_error(f->drain->journal) && !take_until(f, end, false) && watch)
 		watch_fetched(watch, asked);
@@ -443,8 +449,8 @@ static void let_fifos_drain(struct fetch *f)
 	struct device_state s;
 
 	while (now_ns() < until) {
-		board_tick(f->machine.board, 0);
-		if (!board_snapshot(f->machine.board, &s) || device_is_idle(&s) ||
+		board_tick(f->board, 0);
+		if (!board_snapshot(f->board, &s) || device_is_idle(&s) ||
 		    !(device_config(&s) & KRON_CONFIG_LOCAL) ||
 		    device_config(&s) & (KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE))
 			return;
@@ -456,7 +462,7 @@ void fetch_all(struct fetch *f)
 {
 	uint64_t end;
 
-	if (!f->machine.board) {
+	if (!f->board) {
 		sources_look(&f->sources, false, false);
 		return;
 	}
@@ -471,14 +477,14 @@ void fetch_all(struct fetch *f)
 
 double fetch_trigger_ns(const struct fetch *f, double tsc_hz)
 {
-	uint32_t source = machine_read(&f->machine, KRON_WORD_SOURCE);
+	uint32_t source = board_read32(f->board, KRON_CHIP_BYTE(KRON_WORD_SOURCE));
 	double best = 0;
 
 	for (int i = 0; i < 64; i++) {
 		uint64_t start = __rdtsc();
 		double ns;
 
-		board_trigger(f->machine.board, KRON_WORD_TRACE, 0, source, 0);
+		board_trigger(f->board, KRON_WORD_TRACE, 0, source, 0);
 		ns = (double)(__rdtsc() - start) / tsc_hz * 1e9;
 		if (!i || ns < best)
 			best = ns;

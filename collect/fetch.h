@@ -21,7 +21,7 @@
 #define COLLECT_FETCH_H
 
 #include "collect/drain.h"
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 #include "collect/sources.h"
 
 struct outbox {          /* what one thread has in the batch */
@@ -36,7 +36,8 @@ struct outbox {          /* what one thread has in the batch */
 struct fetch {
 	struct drain *drain; /* whose journal, tasks and totals are used */
 	struct segment *seg;
-	struct machine machine;
+	struct bus bus;
+	const struct board *board; /* NULL: hardware, which keeps its samples */
 	struct board_clock clock;
 	struct sources sources;
 	bool at_end;      /* wrap mode */
@@ -69,7 +70,7 @@ struct fetch {
 
 /* Sets the board up, sampling off, as far as it does not stay.  d's segment is for bus exact; d
  * and its tasks use f from here on. */
-void fetch_start(struct fetch *f, struct drain *d, const struct machine_setup *s);
+void fetch_start(struct fetch *f, struct drain *d, const struct board_setup *s);
 /* Bus device: no samples, but whose source address is whose. */
 void fetch_start_device(struct fetch *f, struct drain *d);
 /* Take over from a killed collector. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/vec.h"
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 #include "collect/tasks.h"
 
 struct source {

@@ -23,7 +23,7 @@
 #include "base/vec.h"
 #include "collect/ends.h"
 #include "collect/journal.h"
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 #include "collect/segment.h"
 
 struct task {               /* shadow of one slot */

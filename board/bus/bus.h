@@ -78,6 +78,12 @@ static inline void bus_read_memory(struct bus *b, uint32_t first, uint32_t n, ui
 	b->ops->read_memory(b, first, n, out);
 }
 
+/* Memory Address Pointer, 24 bits. */
+static inline uint32_t bus_memory_pointer(struct bus *b)
+{
+	return bus_read32(b, KRON_BOARD_MAP) & KRON_MAP_MASK;
+}
+
 /* An emulated board whose time moves by board_tick() alone. */
 bool bus_has_virtual_clock(const struct bus *b);
 

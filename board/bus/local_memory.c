@@ -19,11 +19,6 @@ enum {
 	FOLLOW = 1 << 16,           /* samples that prove a beginning */
 };
 
-static uint32_t read_map(struct bus *b)
-{
-	return bus_read32(b, KRON_BOARD_MAP) & KRON_MAP_MASK;
-}
-
 /* ---- has it wrapped? ---- */
 
 /* Samples that begin before the memory's end continue at its beginning. */
@@ -107,7 +102,7 @@ static void drop_first(struct local_memory *m, size_t n)
 /* The board went on from word `map`, over the oldest words, while they were read. */
 static size_t count_overwritten(const struct local_memory *m, struct bus *b, uint32_t start)
 {
-	uint32_t stored = (read_map(b) - m->map) & KRON_MAP_MASK;
+	uint32_t stored = (bus_memory_pointer(b) - m->map) & KRON_MAP_MASK;
 	uint32_t room = (start - m->map) & KRON_MAP_WORD; /* words before it meets the oldest */
 	size_t n;
 
@@ -160,7 +155,7 @@ int local_memory_read(struct local_memory *m, struct bus *b, const struct local_
 	uint32_t config = bus_read32(b, KRON_BOARD_CONFIG), start, end;
 	int code;
 
-	*m = (struct local_memory){.map = read_map(b)};
+	*m = (struct local_memory){.map = bus_memory_pointer(b)};
 	m->wrapped = has_wrapped(b, config, m->map);
 	code = choose(m, config, range, &start, &end, err);
 	if (code)

@@ -128,7 +128,7 @@ static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
 static void look_at_device(struct bus *b, struct bus_view *v)
 {
 	v->config = bus_read32(b, KRON_BOARD_CONFIG);
-	v->map = bus_read32(b, KRON_BOARD_MAP) & KRON_MAP_MASK;
+	v->map = bus_memory_pointer(b);
 	v->high = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_HIGH)); /* before a read changes it */
 	v->csr = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_CSR)) & 0xffff;
 	v->filter = bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER)) & 0xffff;

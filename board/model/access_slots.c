@@ -83,8 +83,7 @@ static struct self *self_of(const struct board *b)
 uint32_t access_namespace(void)
 {
 	struct stat st;
-	long code = access_sys6(__NR_newfstatat, AT_FDCWD_, (long)"/proc/self/ns/pid", (long)&st, 0,
-				0, 0);
+	long code = sys6(__NR_newfstatat, AT_FDCWD_, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0);
 
 	return code < 0 ? 0 : (uint32_t)st.st_ino;
 }
@@ -332,12 +331,12 @@ int board_remember_threads(uint32_t *wiped)
 		process_epoch = process_epoch ? process_epoch : wiped;
 		return 0;
 	}
-	page = access_sys6(__NR_mmap, 0, PAGE, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0);
+	page = sys6(__NR_mmap, 0, PAGE, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0);
 	if (page < 0 && page > -PAGE)
 		return (int)page;
-	code = access_sys6(__NR_madvise, page, PAGE, MADV_WIPEONFORK_, 0, 0, 0);
+	code = sys6(__NR_madvise, page, PAGE, MADV_WIPEONFORK_, 0, 0, 0);
 	if (code < 0) {
-		access_sys6(__NR_munmap, page, PAGE, 0, 0, 0, 0);
+		sys6(__NR_munmap, page, PAGE, 0, 0, 0, 0);
 		return (int)code;
 	}
 	process_epoch = (uint32_t *)page;

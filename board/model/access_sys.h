@@ -10,31 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <asm/unistd.h>
-
-static inline long access_sys6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
+#include <kron/sys6.h>
 
 static inline uint32_t access_sys_tid(void)
 {
-	return (uint32_t)access_sys6(__NR_gettid, 0, 0, 0, 0, 0, 0);
+	return (uint32_t)sys6(__NR_gettid, 0, 0, 0, 0, 0, 0);
 }
 
 static inline void access_sys_sleep(uint64_t ns)
 {
 	int64_t left[2] = {(int64_t)(ns / 1000000000u), (int64_t)(ns % 1000000000u)};
 
-	access_sys6(__NR_nanosleep, (long)left, 0, 0, 0, 0, 0);
+	sys6(__NR_nanosleep, (long)left, 0, 0, 0, 0, 0);
 }
 
 /*
@@ -46,13 +33,13 @@ static inline long access_sys_peek(uint32_t tid, uint64_t addr, uint64_t *out)
 	uint64_t local[2] = {(uint64_t)(uintptr_t)out, 8};
 	uint64_t remote[2] = {addr, 8};
 
-	return access_sys6(__NR_process_vm_readv, tid, (long)local, 1, (long)remote, 1, 0);
+	return sys6(__NR_process_vm_readv, tid, (long)local, 1, (long)remote, 1, 0);
 }
 
 /* Only whether the thread is there: -ESRCH, or anything else. */
 static inline long access_sys_exists(uint32_t tid)
 {
-	return access_sys6(__NR_tkill, tid, 0, 0, 0, 0, 0);
+	return sys6(__NR_tkill, tid, 0, 0, 0, 0, 0);
 }
 
 #endif

@@ -113,7 +113,7 @@ static int read_samples(struct bus *b, const struct local_range *range)
 
 	if (verbose)
 		tool_note(&command, "board %s, Memory Address Pointer %06x", b->name,
-			  bus_read32(b, KRON_BOARD_MAP) & KRON_MAP_MASK);
+			  bus_memory_pointer(b));
 	if (local_memory_read(&m, b, range, &err))
 		return tool_fail(&command, TOOL_ERROR, "%s", err.msg);
 	if (verbose && m.wrapped)

@@ -234,7 +234,7 @@ uint64_t tester_timestamp(struct tester *t)
 
 uint32_t tester_pointer(struct tester *t)
 {
-	return bus_read32(&t->bus, KRON_BOARD_MAP) & KRON_MAP_MASK;
+	return bus_memory_pointer(&t->bus);
 }
 
 void tester_init_board(struct tester *t, uint32_t source)

@@ -15,12 +15,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <kron/exec.h>
 #include "base/vec.h"
 #include "inject/elf/elf_image.h"
 #include "inject/disk/patch_info.h"
-
-#define SCRIPT_DEPTH 5 /* interpreters of interpreters that the kernel follows */
-#define HEAD 512
 
 /* ---- find ---- */
 
@@ -102,19 +100,6 @@ static void judge(struct program *p, enum program_verdict verdict, const char *f
 	va_end(ap);
 }
 
-/*
- * Will the kernel set AT_SECURE, so that ld.so ignores LD_PRELOAD?  When the file changes an
- * id, or has capabilities that we do not have as root anyway.
- */
-static bool is_privileged(int fd, const struct stat *st)
-{
-	if ((st->st_mode & S_ISUID) && st->st_uid != geteuid())
-		return true;
-	if ((st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st->st_gid != getegid())
-		return true;
-	return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
-}
-
 static const char *machine_name(unsigned machine)
 {
 	switch (machine) {
@@ -137,108 +122,82 @@ static const char *machine_name(unsigned machine)
 	}
 }
 
-static bool is_readable_part(int fd, off_t off, void *buf, size_t n)
+static bool read_part(const struct kron_exec_file *f, void *buf, size_t n, uint64_t off)
 {
-	return pread(fd, buf, n, off) == (ssize_t)n;
+	return pread(f->fd, buf, n, (off_t)off) == (ssize_t)n;
 }
 
-struct load_headers {      /* what the program headers say to the kernel */
-	char interp[4096]; /* "" when there is none */
-	bool cut_off;      /* part of a segment is not in the file */
-};
-
-/* false: the headers lie. */
-static bool read_load_headers(int fd, const Elf64_Ehdr *e, uint64_t size, struct load_headers *out)
+static bool changes_ids(int fd, const struct stat *st)
 {
-	out->interp[0] = 0;
-	out->cut_off = false;
-	if (e->e_phentsize != sizeof(Elf64_Phdr) || !e->e_phnum)
-		return false;
-	for (unsigned i = 0; i < e->e_phnum; i++) {
-		Elf64_Phdr ph;
+	struct kron_exec_ids now = {.uid = getuid(), .euid = geteuid(), .egid = getegid()};
 
-		if (!is_readable_part(fd, (off_t)(e->e_phoff + i * sizeof(ph)), &ph, sizeof(ph)))
-			return false;
-		if (ph.p_type == PT_LOAD && !elf_file_has(size, ph.p_offset, ph.p_filesz))
-			out->cut_off = true;
-		if (ph.p_type != PT_INTERP || out->interp[0])
-			continue;
-		if (ph.p_filesz < 2 || ph.p_filesz > sizeof(out->interp) ||
-		    !is_readable_part(fd, (off_t)ph.p_offset, out->interp, ph.p_filesz))
-			return false;
-		out->interp[ph.p_filesz - 1] = 0;
-	}
-	return true;
+	return kron_exec_changes_ids(st, fgetxattr(fd, "security.capability", NULL, 0) > 0, &now);
 }
 
-static bool has_name(const char *path, const char *name)
-{
-	const char *slash = strrchr(path, '/');
-
-	return !strcmp(slash ? slash + 1 : path, name);
-}
-
-#define LINKER "ld-linux-x86-64.so.2"
-
-/* A static program, or one that is like one, that is not from kron patch. */
-static bool lacks_runtime(const char *path, bool has_interp)
+/*
+ * What the file is besides.  Go's programs without a C library load ours, but their threads' data
+ * are their own.  And ld.so started by hand is traced, with what it is told to run.  (As a child it
+ * is not: it may be asked what a program would load, and its answer would name our library.)
+ */
+static enum kron_exec_verdict look_at_image(const char *path, enum kron_exec_verdict v)
 {
 	struct elf_image *img;
 	struct err err;
-	bool yes;
 
-	if (elf_image_open(&img, path, &err))
-		return !has_interp;
-	yes = img->kind == ELF_KIND_STATIC && !patch_info_has_start(img);
+	if ((v != KRON_EXEC_LOADS && v != KRON_EXEC_STATIC) || elf_image_open(&img, path, &err))
+		return v;
+	if (v == KRON_EXEC_STATIC && img->kind == ELF_KIND_SHARED)
+		v = KRON_EXEC_LOADS;
+	else if (v == KRON_EXEC_LOADS && img->kind == ELF_KIND_STATIC && !patch_info_has_start(img))
+		v = KRON_EXEC_STATIC;
 	elf_image_close(img);
-	return yes;
+	return v;
 }
 
-static void look_at_elf(struct program *p, int fd, const char *path, const uint8_t *head, size_t n,
-			const struct stat *st)
+static void look_at_elf(struct program *p, int fd, const char *path, const struct stat *st)
 {
-	struct load_headers h;
+	struct kron_exec_file f = {.read = read_part, .fd = fd, .size = (uint64_t)st->st_size};
 	Elf64_Ehdr e;
 
-	if (n < sizeof(e)) {
+	switch (look_at_image(path, kron_exec_judge(&f, &e))) {
+	case KRON_EXEC_SHORT:
 		judge(p, PROGRAM_BROKEN, "%s is a truncated ELF file", path);
-		return;
-	}
-	memcpy(&e, head, sizeof(e));
-	if (e.e_ident[EI_CLASS] == ELFCLASS32)
+		break;
+	case KRON_EXEC_NO_PROGRAM:
+		judge(p, PROGRAM_BROKEN, "%s is an ELF file, but no program", path);
+		break;
+	case KRON_EXEC_DAMAGED:
+		judge(p, PROGRAM_BROKEN, "%s is a damaged ELF file", path);
+		break;
+	case KRON_EXEC_32BIT:
 		judge(p, PROGRAM_UNTRACEABLE, "%s is a 32-bit program; kron traces x86-64 ones",
 		      path);
-	else if (e.e_machine != EM_X86_64)
+		break;
+	case KRON_EXEC_MACHINE:
 		judge(p, PROGRAM_UNTRACEABLE, "%s is a program for %s; kron traces x86-64 ones",
 		      path, machine_name(e.e_machine));
-	else if (e.e_type != ET_EXEC && e.e_type != ET_DYN)
-		judge(p, PROGRAM_BROKEN, "%s is an ELF file, but no program", path);
-	else if (!read_load_headers(fd, &e, (uint64_t)st->st_size, &h))
-		judge(p, PROGRAM_BROKEN, "%s is a damaged ELF file", path);
-	else if (h.cut_off)
+		break;
+	case KRON_EXEC_CUT_OFF:
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is truncated: a segment lies past the end of the file", path);
-	else if (!has_name(path, LINKER) && lacks_runtime(path, h.interp[0]))
+		break;
+	case KRON_EXEC_STATIC:
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is %s: `kron patch` makes a copy that can be traced", path,
-		      h.interp[0] ? "a Go program without a C library" : "statically linked");
-	else if (h.interp[0] && !has_name(h.interp, LINKER))
+		      f.linker[0] ? "a Go program without a C library" : "statically linked");
+		break;
+	case KRON_EXEC_LINKER_OTHER:
 		judge(p, PROGRAM_UNTRACEABLE, "%s uses the dynamic linker %s; kron knows glibc's",
-		      path, h.interp);
-	else if (is_privileged(fd, st))
-		judge(p, PROGRAM_UNTRACEABLE,
-		      "%s changes its user, group or capabilities when it starts (setuid, setgid "
-		      "or file capabilities)",
-		      path);
-}
-
-/* "#! interpreter [argument]": the interpreter, in place; NULL when there is none. */
-static char *script_interpreter(char *head)
-{
-	char *p = head + 2 + strspn(head + 2, " \t");
-
-	p[strcspn(p, " \t\n")] = 0;
-	return *p ? p : NULL;
+		      path, f.linker);
+		break;
+	case KRON_EXEC_LOADS:
+		if (changes_ids(fd, st))
+			judge(p, PROGRAM_UNTRACEABLE,
+			      "%s changes its user, group or capabilities when it starts (setuid, "
+			      "setgid or file capabilities)",
+			      path);
+		break;
+	}
 }
 
 /* What a shell would take for a program of its own: text, up to the first newline. */
@@ -253,9 +212,9 @@ static void look_at(struct program *p, const char *path, int depth);
 
 static void look_at_script(struct program *p, char *head, const char *path, int depth)
 {
-	char *interp = script_interpreter(head);
+	char *interp = kron_exec_interpreter(head);
 
-	if (!interp || depth >= SCRIPT_DEPTH)
+	if (!interp || depth >= KRON_EXEC_SCRIPTS)
 		judge(p, PROGRAM_BROKEN, "%s: its #! line names no usable interpreter", path);
 	else if (check_executable(interp))
 		judge(p, PROGRAM_BROKEN, "%s: its interpreter %s cannot be executed: %s", path,
@@ -267,7 +226,7 @@ static void look_at_script(struct program *p, char *head, const char *path, int 
 static void look_at(struct program *p, const char *path, int depth)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char head[HEAD + 1] = "";
+	char head[KRON_EXEC_HEAD] = "";
 	struct stat st;
 	ssize_t n;
 
@@ -275,12 +234,12 @@ static void look_at(struct program *p, const char *path, int depth)
 		judge(p, PROGRAM_UNTRACEABLE, "%s cannot be read: %s", path, strerror(errno));
 		return;
 	}
-	n = read(fd, head, HEAD);
+	n = read(fd, head, sizeof(head));
 	if (n < 0 || fstat(fd, &st))
 		judge(p, PROGRAM_BROKEN, "%s cannot be read: %s", path, strerror(errno));
-	else if (n >= 4 && !memcmp(head, ELFMAG, SELFMAG))
-		look_at_elf(p, fd, path, (const uint8_t *)head, (size_t)n, &st);
-	else if (n >= 2 && head[0] == '#' && head[1] == '!')
+	else if (kron_exec_kind(head) == KRON_EXEC_ELF)
+		look_at_elf(p, fd, path, &st);
+	else if (kron_exec_kind(head) == KRON_EXEC_SCRIPT)
 		look_at_script(p, head, path, depth);
 	else if (depth == 0 && is_text(head, (size_t)n))
 		p->needs_shell = true;

@@ -98,7 +98,7 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 	struct watch *w = xcalloc(1, sizeof(*w));
 
 	w->d = d;
-	w->board = d->fetch ? d->fetch->machine.board : NULL;
+	w->board = d->fetch ? d->fetch->board : NULL;
 	w->dir = xstrdup(dir);
 	w->pool = xcalloc(d->seg->chunks_max + 1ul, sizeof(*w->pool));
 	w->by_key = xcalloc(WATCH_HASH, sizeof(*w->by_key));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refusal.c - the words for refusals and tactics; the tables stand in refusal.h. */
+/* refusal.c - the words for refusals; the table stands in refusal.h. */
 #include "inject/code/refusal.h"
 
 const char *refusal_key(enum refusal r)
@@ -22,15 +22,4 @@ const char *refusal_text(enum refusal r)
 	};
 
 	return (unsigned)r < REFUSAL_COUNT ? texts[r] : "unknown";
-}
-
-const char *tactic_key(enum tactic t)
-{
-	static const char *const keys[] = {
-#define X(id, key, text) key,
-		TACTICS(X)
-#undef X
-	};
-
-	return (unsigned)t < TACTIC_COUNT ? keys[t] : "unknown";
 }

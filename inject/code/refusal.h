@@ -52,28 +52,4 @@ enum refusal {
 const char *refusal_key(enum refusal r);
 const char *refusal_text(enum refusal r);
 
-/* Which tactic took a site.  Later tactics (puns, evictions, int3) get their lines here. */
-#define TACTICS(X)                                                                            \
-	X(NONE, "none", "no tactic")                                                          \
-	X(JUMP, "jump", "a 5-byte jump over one instruction")                                 \
-	X(JUMP_MULTI, "jump-multi", "a 5-byte jump over several instructions")                \
-	X(JUMP_PADDING, "jump-padding", "a 5-byte jump that also covers padding")             \
-	X(JUMP_SHARED, "jump-shared", "taken together with another probe of the same window") \
-	X(JUMP_SHORT, "jump-short", "a 2-byte jump to a place nearby, which jumps on")        \
-	X(ARRIVALS, "arrivals", "on every way that leads there, each by a jump of its own")   \
-	X(DETOUR, "detour", "every way that leads there goes round by the trampolines")       \
-	X(PUN, "pun", "a jump of one byte, whose distance is the next jump's first byte")     \
-	X(RELAY, "relay", "a 2-byte jump, by way of others to a place that is far away")      \
-	X(INT3, "int3", "a trap")                                                             \
-	X(IMPORT, "import", "not in its code, but where other modules call it")
-
-enum tactic {
-#define X(id, key, text) TACTIC_##id,
-	TACTICS(X)
-#undef X
-		TACTIC_COUNT
-};
-
-const char *tactic_key(enum tactic t);
-
 #endif

@@ -31,18 +31,23 @@
 #define REACH_MAX (0x7fff0000ull)
 #define LOADS_MAX 3u
 #define NEW_HEADERS (LOADS_MAX + 2u) /* PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME if there is none */
-/* A string table, and the offsets of the names after the first. */
-#define SECTION_NAMES                                                                         \
-	".note.kron\0.kron\0.kron.plan\0.eh_frame_hdr\0.kron.old_eh_frame_hdr\0.kron.start\0" \
-	".debug_frame\0.kron.data\0.kron.wake"
-#define SECTION_BLOCK_NAME 11u
-#define SECTION_PLAN_NAME 17u
-#define SECTION_HDR_NAME 28u
-#define SECTION_OLD_HDR_NAME 42u
-#define SECTION_START_NAME 65u
-#define SECTION_DEBUG_NAME 77u
-#define SECTION_DATA_NAME 90u
-#define SECTION_WAKE_NAME 101u
+/* The names of the sections that we add: a string table. */
+#define SECTION_NAMES(X)                     \
+	X(note, ".note.kron")                \
+	X(block, ".kron")                    \
+	X(plan, ".kron.plan")                \
+	X(hdr, ".eh_frame_hdr")              \
+	X(old_hdr, ".kron.old_eh_frame_hdr") \
+	X(start, ".kron.start")              \
+	X(debug, ".debug_frame")             \
+	X(data, ".kron.data")                \
+	X(wake, ".kron.wake")
+struct section_names {
+#define X(id, name) char id[sizeof(name)];
+	SECTION_NAMES(X)
+#undef X
+};
+#define NAME_AT(id) ((uint32_t)offsetof(struct section_names, id))
 #define NEW_SECTIONS 8u /* at most */
 
 /* ---- may it be patched? ---- */
@@ -587,13 +592,17 @@ static bool can_add_sections(const struct elf_image *img, const Elf64_Ehdr *eh, 
 
 static void make_names(struct applying *a)
 {
-	static const char names[] = SECTION_NAMES;
+	static const struct section_names names = {
+#define X(id, name) name,
+		SECTION_NAMES(X)
+#undef X
+	};
 	uint64_t old = a->names.sh_size;
 
 	a->strings_len = old + sizeof(names);
 	a->strings = xmalloc(a->strings_len);
 	memcpy(a->strings, a->img->bytes + a->names.sh_offset, old);
-	memcpy(a->strings + old, names, sizeof(names));
+	memcpy(a->strings + old, &names, sizeof(names));
 }
 
 static void make_sections(struct applying *a)
@@ -603,7 +612,7 @@ static void make_sections(struct applying *a)
 	size_t n = a->eh.e_shnum;
 	const Elf64_Shdr added[] = {
 		{
-			.sh_name = name,
+			.sh_name = name + NAME_AT(note),
 			.sh_type = SHT_NOTE,
 			.sh_flags = SHF_ALLOC,
 			.sh_addr = at->vaddr + at->note_at,
@@ -612,7 +621,7 @@ static void make_sections(struct applying *a)
 			.sh_addralign = 4,
 		},
 		{
-			.sh_name = name + SECTION_BLOCK_NAME,
+			.sh_name = name + NAME_AT(block),
 			.sh_type = SHT_PROGBITS,
 			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
 			.sh_addr = at->vaddr + at->head_len,
@@ -621,7 +630,7 @@ static void make_sections(struct applying *a)
 			.sh_addralign = PAGE,
 		},
 		{
-			.sh_name = name + SECTION_PLAN_NAME,
+			.sh_name = name + NAME_AT(plan),
 			.sh_type = SHT_PROGBITS,
 			.sh_offset = at->info_off,
 			.sh_size = a->note.info_len,
@@ -629,7 +638,7 @@ static void make_sections(struct applying *a)
 		},
 	};
 	const Elf64_Shdr frame = {
-		.sh_name = name + SECTION_HDR_NAME,
+		.sh_name = name + NAME_AT(hdr),
 		.sh_type = SHT_PROGBITS,
 		.sh_flags = SHF_ALLOC,
 		.sh_addr = at->vaddr + at->frame_at,
@@ -640,7 +649,7 @@ static void make_sections(struct applying *a)
 	const uint64_t code = at->head_len + at->block_len, data = at->wake_at - at->start_data;
 	const Elf64_Shdr start[] = {
 		{
-			.sh_name = name + SECTION_START_NAME,
+			.sh_name = name + NAME_AT(start),
 			.sh_type = SHT_PROGBITS,
 			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
 			.sh_addr = at->vaddr + code,
@@ -649,7 +658,7 @@ static void make_sections(struct applying *a)
 			.sh_addralign = PAGE,
 		},
 		{
-			.sh_name = name + SECTION_DATA_NAME,
+			.sh_name = name + NAME_AT(data),
 			.sh_type = SHT_NOBITS,
 			.sh_flags = SHF_ALLOC,
 			.sh_addr = at->vaddr + data,
@@ -658,7 +667,7 @@ static void make_sections(struct applying *a)
 			.sh_addralign = PAGE,
 		},
 		{
-			.sh_name = name + SECTION_WAKE_NAME,
+			.sh_name = name + NAME_AT(wake),
 			.sh_type = SHT_PROGBITS,
 			.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
 			.sh_addr = at->vaddr + at->wake_at,
@@ -668,7 +677,7 @@ static void make_sections(struct applying *a)
 		},
 	};
 	const Elf64_Shdr debug = {
-		.sh_name = name + SECTION_DEBUG_NAME,
+		.sh_name = name + NAME_AT(debug),
 		.sh_type = SHT_PROGBITS,
 		.sh_offset = at->debug_off,
 		.sh_size = a->debug_len,
@@ -681,7 +690,7 @@ static void make_sections(struct applying *a)
 	for (size_t i = 1; i < n && a->frame_hdr; i++)
 		if (a->headers[i].sh_addr == a->frame_hdr_vaddr &&
 		    a->headers[i].sh_flags & SHF_ALLOC && a->headers[i].sh_size)
-			a->headers[i].sh_name = name + SECTION_OLD_HDR_NAME;
+			a->headers[i].sh_name = name + NAME_AT(old_hdr);
 	a->headers[a->eh.e_shstrndx].sh_offset = at->names_off;
 	a->headers[a->eh.e_shstrndx].sh_size = a->strings_len;
 	memcpy(a->headers + n, added, sizeof(added));

@@ -25,6 +25,7 @@
 #ifndef INJECT_PATCH_INFO_H
 #define INJECT_PATCH_INFO_H
 
+#include <kron/exec.h>
 #include "inject/elf/elf_image.h"
 #include "inject/plan/plan.h"
 #include "inject/disk/start_hook.h"
@@ -33,9 +34,9 @@
 #define PATCH_VERSION 13u
 
 #define PATCH_HAS_JUMPS 1u
-#define PATCH_HAS_BOARD 4u /* a dynamic one with it: for KRON_BOARD only */
-#define PATCH_HAS_START 2u /* a static program with start-up code of ours (kron/start.h) */
-#define PATCH_OWN_HOOK 8u  /* hooks that wrap handlers lead to that code without a recorder, too */
+#define PATCH_HAS_BOARD 4u                  /* a dynamic one with it: for KRON_BOARD only */
+#define PATCH_HAS_START KRON_NOTE_HAS_START /* a static program with start-up code of ours */
+#define PATCH_OWN_HOOK 8u /* hooks that wrap handlers lead to that code without a recorder, too */
 
 struct patch_note {
 	uint32_t version, flags;

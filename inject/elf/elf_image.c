@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <kron/exec.h>
 #include "base/vec.h"
 #include "inject/elf/elf_image_impl.h"
 

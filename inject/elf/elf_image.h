@@ -27,10 +27,6 @@ enum elf_kind {
 	ELF_KIND_STATIC
 };
 
-/* The note that patch_info.h is about: of type NT_VERSION, which has no description but a name
- * to be made use of.  (With a description eu-elflint would not know its type.) */
-#define KRON_NOTE_OWNER "kron\0\0\0" /* what it holds follows these eight bytes */
-
 /* Which file, and in which state: one that was changed has another ctime_ns, whatever was done about
  * its mtime_ns; but for changes within one tick of the kernel's clock (some milliseconds). */
 struct file_identity {

@@ -160,7 +160,7 @@ static void take_runs(struct planner *pl, unsigned jump)
 		}
 		/* what stands before it may help it to a jump of five bytes */
 		if (is_taken || jump == WINDOW_SHORT)
-			*refusal_of(pl, i) = tactic_jump.take(pl, place);
+			*refusal_of(pl, i) = tactic_jump(pl, place);
 		if (is_taken || (jump == WINDOW_SHORT && !*refusal_of(pl, i)))
 			i++;
 		else
@@ -173,7 +173,7 @@ static void climb_all(struct planner *pl)
 {
 	for (size_t i = pl->places.n; i-- > 0;)
 		if (*refusal_of(pl, i))
-			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], 0, PLANNER_RUNGS);
+			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], PLANNER_RUNGS);
 }
 
 /* ---- a function's places, all or nothing ---- */
@@ -292,5 +292,5 @@ void planner_retry_places(struct planner *pl, uint32_t first, size_t n)
 	climb_all(pl);
 	for (size_t i = 0; pl->use & USE_INT3 && pl->fn.is_last && i < pl->places.n; i++)
 		if (*refusal_of(pl, i))
-			*refusal_of(pl, i) = tactic_int3.take(pl, &pl->places.v[i]);
+			*refusal_of(pl, i) = tactic_int3(pl, &pl->places.v[i]);
 }

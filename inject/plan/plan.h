@@ -22,6 +22,7 @@
 #include "inject/code/functions.h"
 #include "inject/code/refusal.h"
 #include "inject/plan/request.h"
+#include "inject/plan/tactics.h"
 #include <kron/wire.h>
 
 #define PLAN_VERSION 46u /* bump when the planner's output changes: the cache key has it */

@@ -145,12 +145,11 @@ static void free_scratch(struct chunk *c)
 
 /* ---- one function ---- */
 
-static void put_probe(struct chunk *c, struct plan_probe *p, bool may_go_back, size_t from,
-		      size_t to)
+static void put_probe(struct chunk *c, struct plan_probe *p, bool may_go_back, size_t rungs)
 {
 	struct place place = {p->vaddr, p - c->pl.probes.v, may_go_back, DRAFT_BEFORE};
 
-	p->refusal = planner_climb(&c->pl, &place, from, to);
+	p->refusal = planner_climb(&c->pl, &place, rungs);
 }
 
 static bool is_exit(const struct chunk *c, uint32_t i, uint64_t vaddr)
@@ -186,7 +185,7 @@ static bool take_loops(struct chunk *c, uint32_t i)
 
 			if (!closes_loop(c, i, at))
 				continue;
-			if (planner_climb(&c->pl, &place, 0, PLANNER_RUNGS))
+			if (planner_climb(&c->pl, &place, PLANNER_RUNGS))
 				return false;
 			found++;
 		}
@@ -203,7 +202,7 @@ static void take_entry(struct chunk *c, uint32_t i, struct plan_probe *p)
 		return;
 	}
 	pl->fn.has_loops = c->m->map->per_function[i].loops_to_start;
-	put_probe(c, p, false, 0, PLANNER_RUNGS);
+	put_probe(c, p, false, PLANNER_RUNGS);
 	if (p->refusal)
 		pl->fn.has_loops = false;
 	if (!pl->fn.has_loops || take_loops(c, i))
@@ -225,8 +224,8 @@ static void retry_exit(struct chunk *c, struct plan_probe *p)
 	enum refusal first = p->refusal;
 
 	if (first == REFUSAL_NO_BOUNDS || first == REFUSAL_AMBIGUOUS_JUMP)
-		return;                          /* no matter of room */
-	put_probe(c, p, true, 0, PLANNER_RUNGS); /* the first may share what another one moved */
+		return;                       /* no matter of room */
+	put_probe(c, p, true, PLANNER_RUNGS); /* the first may share what another one moved */
 	if (p->refusal)
 		p->refusal = first;
 }
@@ -237,7 +236,7 @@ static void take_hooked_instructions(struct chunk *c, const struct plan_function
 		struct plan_probe *p = &c->pl.probes.v[pf->first_probe + k];
 
 		if (is_instruction_hook(p))
-			put_probe(c, p, true, 0, PLANNER_RUNGS);
+			put_probe(c, p, true, PLANNER_RUNGS);
 	}
 }
 
@@ -257,12 +256,12 @@ static void take_places(struct chunk *c, struct plan_function *pf, uint32_t i)
 			take_entry(c, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_HOOK && !is_instruction_hook(p))
-			put_probe(c, p, false, 0, PLANNER_RUNGS);
+			put_probe(c, p, false, PLANNER_RUNGS);
 	if (!has_places)
 		take_hooked_instructions(c, pf);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && !p->refusal)
-			put_probe(c, p, true, 0, 1);
+			put_probe(c, p, true, 1);
 	/* what is left of the padding now, nobody takes for a better tactic */
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && p->refusal && p->site == NONE)
@@ -368,7 +367,7 @@ static void plan_again(struct chunk *c, uint32_t plan_function, bool is_last)
 		if (!is_for_want_of_room(first) ||
 		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
 			continue;
-		put_probe(c, p, p->kind != PROBE_ENTRY, 0, PLANNER_RUNGS);
+		put_probe(c, p, p->kind != PROBE_ENTRY, PLANNER_RUNGS);
 		if (p->refusal && is_last && c->pl.use & USE_INT3)
 			p->refusal = planner_trap(&c->pl, pf->first_probe + k);
 		if (p->refusal)
@@ -411,7 +410,7 @@ static void mark_move(const struct chunk *c, uint8_t *moves, uint64_t vaddr)
 /* Probes that found no room: their functions are marked, and those where puns may lead. */
 static size_t mark_left(const struct chunk *c, uint8_t *moves)
 {
-	static const int8_t ways[] = {0, -21, 1, 40, 48, 64, 72, 80, 102};
+	uint64_t reaches[TACTIC_PUN_REACHES];
 	size_t left = 0;
 
 	for (size_t i = first_probe(c, c->first); i < first_probe(c, c->end); i++) {
@@ -419,8 +418,11 @@ static size_t mark_left(const struct chunk *c, uint8_t *moves)
 
 		if (p->site != NONE || !is_for_want_of_room(p->refusal))
 			continue;
-		for (size_t k = 0; k < sizeof(ways); k++)
-			mark_move(c, moves, p->vaddr + (uint64_t)(int64_t)ways[k]);
+		mark_move(c, moves, p->vaddr);
+		mark_move(c, moves, p->vaddr + 1); /* whose first byte is the distance */
+		tactic_pun_reaches(p->vaddr, reaches);
+		for (size_t k = 0; k < TACTIC_PUN_REACHES; k++)
+			mark_move(c, moves, reaches[k]);
 		left++;
 	}
 	return left;

@@ -9,27 +9,27 @@
 
 /* In this order. */
 static const struct {
-	const struct tactic_ops *tactic;
+	tactic_take *take;
 	uint32_t use;
 } ladder[PLANNER_RUNGS] = {
-	{&tactic_jump, USE_JUMP},     {&tactic_short, USE_SHORT}, {&tactic_arrivals, USE_ARRIVALS},
-	{&tactic_detour, USE_DETOUR}, {&tactic_pun, USE_PUN},     {&tactic_relay, USE_RELAY},
+	{tactic_jump, USE_JUMP},     {tactic_short, USE_SHORT}, {tactic_arrivals, USE_ARRIVALS},
+	{tactic_detour, USE_DETOUR}, {tactic_pun, USE_PUN},     {tactic_relay, USE_RELAY},
 };
 
-enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to)
+enum refusal planner_climb(struct planner *pl, const struct place *place, size_t rungs)
 {
 	enum refusal first = REFUSAL_NONE;
 
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = 0; i < rungs; i++) {
 		enum refusal r;
 
 		/* a jump that is there already may be shared; tactic_jump minds the switch */
 		if (i && !(pl->use & ladder[i].use))
 			continue;
-		r = ladder[i].tactic->take(pl, place);
+		r = ladder[i].take(pl, place);
 		if (r == REFUSAL_NONE)
 			return r;
-		if (i == from)
+		if (!i)
 			first = r;
 	}
 	return first;

@@ -5,7 +5,7 @@
  * The planner takes one function after the other.  For each place that wants a probe it goes
  * up the ladder of tactics until one takes it:
  *
- *   place --ladder--> tactic->take() --> draft (a window and its probes) --> stub
+ *   place --ladder--> tactic_NAME() --> draft (a window and its probes) --> stub
  *                       \-- refusal: the next tactic, at last the place is refused
  *
  * State of a byte of code (enum planner_byte): free, or taken by exactly one draft.  A draft
@@ -147,28 +147,23 @@ struct planner {
 };
 
 /*
- * Takes a place: adds a draft, or finds the place in one that is there or can grow, and puts
- * the probe there (planner_put).  Or a refusal, and the probe is nowhere.
+ * A tactic takes a place: adds a draft, or finds the place in one that is there or can grow, and
+ * puts the probe there (planner_put).  Or a refusal, and the probe is nowhere.
  */
-struct tactic_ops {
-	const char *name;
-	enum refusal (*take)(struct planner *pl, const struct place *place);
-};
+typedef enum refusal tactic_take(struct planner *pl, const struct place *place);
 
-extern const struct tactic_ops tactic_jump;
+tactic_take tactic_jump, tactic_short, tactic_arrivals, tactic_detour, tactic_pun, tactic_relay,
+	tactic_int3;
 /* As what a window with a 5-byte jump counts. */
 enum tactic tactic_jump_kind(const struct window *w);
-extern const struct tactic_ops tactic_short;
-extern const struct tactic_ops tactic_arrivals;
-extern const struct tactic_ops tactic_detour;
-extern const struct tactic_ops tactic_pun;
-extern const struct tactic_ops tactic_relay;
-extern const struct tactic_ops tactic_int3;
+/* Where the landing of a pun at vaddr may lie, as far as another function may hold it. */
+#define TACTIC_PUN_REACHES 7u
+void tactic_pun_reaches(uint64_t vaddr, uint64_t out[TACTIC_PUN_REACHES]);
 
 /* The ladder has this many rungs; int3 is not one of them and is tried last of all. */
 #define PLANNER_RUNGS 6u
-/* From one rung of the ladder up to before another; the lowest one's reason is the refusal. */
-enum refusal planner_climb(struct planner *pl, const struct place *place, size_t from, size_t to);
+/* The lowest rungs of the ladder, so many; the very lowest one's reason is the refusal. */
+enum refusal planner_climb(struct planner *pl, const struct place *place, size_t rungs);
 
 /* int3 for an entry or an exit. */
 enum refusal planner_trap(struct planner *pl, uint32_t probe);

@@ -137,12 +137,12 @@ enum refusal tactic_find_ways(struct planner *pl, const struct place *place, str
 enum refusal tactic_displace(struct planner *pl, uint64_t vaddr)
 {
 	struct place place = {vaddr, PLACE_NO_PROBE, true, DRAFT_BEFORE};
-	enum refusal r = tactic_jump.take(pl, &place);
+	enum refusal r = tactic_jump(pl, &place);
 
 	if (r && pl->use & USE_SHORT)
-		r = tactic_short.take(pl, &place);
+		r = tactic_short(pl, &place);
 	if (r && pl->use & USE_RELAY)
-		r = tactic_relay.take(pl, &place);
+		r = tactic_relay(pl, &place);
 	if (!r && pl->drafts.v[planner_draft_at(pl, vaddr)].is_detour)
 		r = REFUSAL_OVERLAP; /* probed already, and yet it runs where it stands */
 	return r;
@@ -167,7 +167,7 @@ static bool is_conditional(const struct planner *pl, uint64_t vaddr)
 	return !window_decode(pl->map, vaddr, &in) || in.kind == INSN_JCC;
 }
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_arrivals(struct planner *pl, const struct place *place)
 {
 	struct ways w;
 	enum refusal r;
@@ -188,5 +188,3 @@ static enum refusal take(struct planner *pl, const struct place *place)
 		r = planner_put_at(pl, planner_draft_at(pl, w.v[i].vaddr), &w.v[i]);
 	return r || w.n ? r : REFUSAL_BRANCH_TARGET;
 }
-
-const struct tactic_ops tactic_arrivals = {.name = "arrivals", .take = take};

@@ -57,7 +57,7 @@ enum refusal tactic_part_ways(struct planner *pl, const struct place *place)
 	return r ? REFUSAL_SHARED_RETURN : REFUSAL_NONE;
 }
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_detour(struct planner *pl, const struct place *place)
 {
 	struct window w = {.addr = place->vaddr, .n = 1};
 	struct ways ways;
@@ -86,5 +86,3 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	draft = planner_hold(pl, &w, TACTIC_DETOUR);
 	return planner_put(pl, draft, place);
 }
-
-const struct tactic_ops tactic_detour = {.name = "detour", .take = take};

@@ -6,7 +6,7 @@
  */
 #include "inject/plan/planner.h"
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_int3(struct planner *pl, const struct place *place)
 {
 	struct window_scope scope = planner_scope(pl, place->vaddr, 1);
 	struct window w;
@@ -21,11 +21,9 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	return planner_put(pl, planner_hold(pl, &w, TACTIC_INT3), place);
 }
 
-const struct tactic_ops tactic_int3 = {.name = "int3", .take = take};
-
 enum refusal planner_trap(struct planner *pl, uint32_t probe)
 {
 	struct place place = {pl->probes.v[probe].vaddr, probe, false, DRAFT_BEFORE};
 
-	return take(pl, &place);
+	return tactic_int3(pl, &place);
 }

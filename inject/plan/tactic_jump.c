@@ -53,12 +53,10 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 	return REFUSAL_NONE;
 }
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_jump(struct planner *pl, const struct place *place)
 {
 	uint32_t draft;
 	enum refusal r = find(pl, place, &draft);
 
 	return r ? r : planner_put(pl, draft, place);
 }
-
-const struct tactic_ops tactic_jump = {.name = "jump", .take = take};

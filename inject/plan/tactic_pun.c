@@ -193,7 +193,7 @@ static bool choose_relayed(struct planner *pl, uint64_t vaddr, const struct next
 	return false;
 }
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_pun(struct planner *pl, const struct place *place)
 {
 	struct window_scope scope = planner_scope(pl, place->vaddr, 1);
 	struct next next;
@@ -221,4 +221,12 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	return planner_put(pl, draft, place);
 }
 
-const struct tactic_ops tactic_pun = {.name = "pun", .take = take};
+void tactic_pun_reaches(uint64_t vaddr, uint64_t out[TACTIC_PUN_REACHES])
+{
+	/* what begins a near jump, and some prefixes: the others lead near these */
+	static const uint8_t firsts[TACTIC_PUN_REACHES] = {0xe9, 0x26, 0x2e, 0x3e,
+							   0x46, 0x4e, 0x64};
+
+	for (size_t i = 0; i < TACTIC_PUN_REACHES; i++)
+		out[i] = landing_for(vaddr, firsts[i]);
+}

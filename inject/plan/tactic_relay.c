@@ -179,7 +179,7 @@ static bool find_way(struct planner *pl, uint64_t jump, struct relay_way *way)
 	return run(&s, way);
 }
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_relay(struct planner *pl, const struct place *place)
 {
 	struct window_scope scope = planner_scope(pl, place->vaddr, WINDOW_SHORT);
 	uint64_t start = place->vaddr;
@@ -206,5 +206,3 @@ static enum refusal take(struct planner *pl, const struct place *place)
 	planner_release(pl, draft);
 	return REFUSAL_NO_ROOM;
 }
-
-const struct tactic_ops tactic_relay = {.name = "relay", .take = take};

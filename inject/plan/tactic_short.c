@@ -248,12 +248,10 @@ static enum refusal find(struct planner *pl, const struct place *place, uint32_t
 	return tactic_short_hold(pl, &w, draft);
 }
 
-static enum refusal take(struct planner *pl, const struct place *place)
+enum refusal tactic_short(struct planner *pl, const struct place *place)
 {
 	uint32_t draft;
 	enum refusal r = find(pl, place, &draft);
 
 	return r ? r : planner_put(pl, draft, place);
 }
-
-const struct tactic_ops tactic_short = {.name = "short", .take = take};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tactics.c - reads a list of tactics. */
+/* tactics.c - the names of tactics, written and read. */
 #include "inject/plan/tactics.h"
 
 #include <errno.h>
@@ -8,14 +8,25 @@
 #include <string.h>
 
 static const char *const names[TACTIC_NUMBERS] = {
-#define X(id, name, text) name,
-	TACTIC_SWITCHES(X)
+#define X(id, key, words) key,
+	TACTICS(TACTICS_NOT, X, X)
 #undef X
 };
 
-#define X(id, name, text) " " name
-static const char all_names[] = TACTIC_SWITCHES(X);
+#define X(id, key, words) " " key
+static const char all_names[] = TACTICS(TACTICS_NOT, X, X);
 #undef X
+
+const char *tactic_key(enum tactic t)
+{
+	static const char *const keys[] = {
+#define X(id, key, words) key,
+		TACTICS(X, TACTICS_NOT, X)
+#undef X
+	};
+
+	return (unsigned)t < TACTIC_COUNT ? keys[t] : "unknown";
+}
 
 static int find(const char *word, size_t len)
 {

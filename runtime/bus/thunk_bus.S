@@ -9,28 +9,15 @@
 
 /* kron_rt_exact(event, payload, gate) */
 	.macro	PROBE_EXACT name, own
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 4
-\name:
-	.cfi_startproc
-	TOUCH_FIRST
-	SAVE	%rdx
-	SAVE	%rdi
-	SAVE	%rsi
+	THUNK	\name, 4
+	ENTER
 	mov	%eax, %edi
 	mov	%ecx, %edx
 	SAVE_FLAGS
 	PAYLOAD	\own, 32, %esi
 	CALL_C	kron_rt_exact, 40, RT_STACK_BOARD
-	BACK_FLAGS
-	BACK	%rsi
-	BACK	%rdi
-	BACK	%rdx
-	ret
-	.cfi_endproc
-	.size	\name, . - \name
+	LEAVE
+	END_THUNK \name
 	.endm
 
 	PROBE_EXACT	kron_rt_probe_exact, 0
@@ -59,16 +46,8 @@
  *
  *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
  */
-	.globl	kron_rt_probe_device
-	.hidden	kron_rt_probe_device
-	.type	kron_rt_probe_device, @function
-	.p2align 6
-kron_rt_probe_device:
-	.cfi_startproc
-	TOUCH_FIRST
-	SAVE	%rdx
-	SAVE	%rdi
-	SAVE	%rsi
+	THUNK	kron_rt_probe_device
+	ENTER
 	mov	%eax, %esi
 	SAVE_FLAGS
 	shr	$4, %ecx
@@ -109,11 +88,7 @@ kron_rt_device_end:
 
 .Ldone:
 	.cfi_remember_state
-	BACK_FLAGS
-	BACK	%rsi
-	BACK	%rdi
-	BACK	%rdx
-	ret
+	LEAVE
 
 	.long	RT_RSEQ_SIG
 .Laborted:
@@ -133,8 +108,7 @@ kron_rt_device_end:
 .Llost:
 	CALL_C	kron_rt_lose, 40
 	jmp	.Ldone
-	.cfi_endproc
-	.size	kron_rt_probe_device, . - kron_rt_probe_device
+	END_THUNK kron_rt_probe_device
 
 	/* struct rseq_cs */
 	.section .data.rel.ro, "aw", @progbits
@@ -151,41 +125,23 @@ kron_rt_device_end:
  * The payload thunk of blocks with Resource samples on the lane bus: their trace samples go the
  * usual way, which does not want to know the gate.  kron_rt_resource(event, payload)
  */
-	.globl	kron_rt_payload_counters
-	.hidden	kron_rt_payload_counters
-	.type	kron_rt_payload_counters, @function
-	.p2align 4
-kron_rt_payload_counters:
-	.cfi_startproc
+	THUNK	kron_rt_payload_counters, 4
 	movzbl	%ch, %ecx			/* KRON_GATE_RESOURCE; flags stay */
 	jrcxz	.Ltrace
 	jmp	.Lresource
 .Ltrace:
 	jmp	kron_rt_payload
 .Lresource:
-	TOUCH_FIRST
-	SAVE	%rdx
-	SAVE	%rdi
-	SAVE	%rsi
+	ENTER
 	mov	%eax, %edi
 	SAVE_FLAGS
 	PAYLOAD	1, 32, %esi
 	CALL_C	kron_rt_resource, 40
-	BACK_FLAGS
-	BACK	%rsi
-	BACK	%rdi
-	BACK	%rdx
-	ret
-	.cfi_endproc
-	.size	kron_rt_payload_counters, . - kron_rt_payload_counters
+	LEAVE
+	END_THUNK kron_rt_payload_counters
 
 /* kron_rt_action(code, data) */
-	.globl	kron_rt_action_thunk
-	.hidden	kron_rt_action_thunk
-	.type	kron_rt_action_thunk, @function
-	.p2align 4
-kron_rt_action_thunk:
-	.cfi_startproc
+	THUNK	kron_rt_action_thunk, 4
 	TOUCH_FIRST
 	SAVE	%rcx
 	SAVE	%rdx
@@ -201,7 +157,6 @@ kron_rt_action_thunk:
 	BACK	%rdx
 	BACK	%rcx
 	ret
-	.cfi_endproc
-	.size	kron_rt_action_thunk, . - kron_rt_action_thunk
+	END_THUNK kron_rt_action_thunk
 
 	.section .note.GNU-stack, "", @progbits

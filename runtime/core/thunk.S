@@ -23,12 +23,7 @@
  * lane as the handler left it; after it, the slot is ours wherever it lies (lane.h).
  */
 	.macro	PROBE_LANE name, own
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
+	THUNK	\name
 	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
@@ -49,14 +44,7 @@
 	mov	%fs:(%rax), %eax
 	cmp	%eax, RT_LANE_CPU(%rdx)
 	jne	.Lother_cpu\@
-	mov	RT_LANE_SOURCE(%rdx), %ecx
-	mov	%ecx, 8(%rdi)
-	mov	RT_LANE_HEAD(%rdx), %ecx
-	rdtsc
-	mov	%eax, 4(%rdi)
-	and	$HEAD_TIME_MASK, %edx
-	or	%ecx, %edx
-	mov	%edx, (%rdi)			/* last: now the sample exists */
+	FINISH_SAMPLE
 .Ldone\@:
 	.cfi_remember_state
 	BACK_FLAGS
@@ -64,29 +52,10 @@
 	BACK	%rdx
 	ret
 
-	/*
-	 * The thread was moved: the slot that we have becomes the record of it, and the sample
-	 * takes the next one.  head before cpu: a handler in between sees the old cpu and does
-	 * all this once more, which is harmless; the other way round it would take samples
-	 * with the old head.
-	 */
 .Lother_cpu\@:
 	.cfi_restore_state
 	SAVE	%rcx
-	movl	$EVENT_CPU, 16(%rdi)
-	mov	%eax, 12(%rdi)
-	mov	RT_LANE_SOURCE(%rdx), %ecx
-	mov	%ecx, 8(%rdi)
-	mov	%eax, %ecx
-	shl	$HEAD_CPU_SHIFT, %ecx
-	or	$HEAD_TRACE, %ecx
-	mov	%ecx, RT_LANE_HEAD(%rdx)
-	mov	%eax, RT_LANE_CPU(%rdx)
-	rdtsc
-	mov	%eax, 4(%rdi)
-	and	$HEAD_TIME_MASK, %edx
-	or	%ecx, %edx
-	mov	%edx, (%rdi)
+	RECORD_MOVE
 	BACK	%rcx
 	jmp	.Lagain\@
 
@@ -98,8 +67,7 @@
 	CALL_C	kron_rt_slow, 40
 	BACK	%rsi
 	jmp	.Ldone\@
-	.cfi_endproc
-	.size	\name, . - \name
+	END_THUNK \name
 	.endm
 
 	PROBE_LANE	kron_rt_probe, 0

@@ -18,32 +18,14 @@
  *   rdx  the lane     rdi  the slot     esi  the event     ecx  1 = take, 0 = drop, later head
  */
 	.macro	PROBE_CONSTANT name, own
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
-	TOUCH_FIRST
-	SAVE	%rdx
-	SAVE	%rdi
-	SAVE	%rsi
+	THUNK	\name
+	ENTER
 	mov	%eax, %esi
 	SAVE_FLAGS
 	and	$1, %ecx			/* KRON_GATE_TAKE */
 .Lagain\@:
 	OWN_LANE .Lslow\@
-	movabs	$RT_CLAIM_STEP, %rdi
-	imul	%rcx, %rdi
-	xadd	%rdi, RT_LANE_CLAIM(%rdx)
-	lea	-1(%rcx), %rax			/* all ones to drop: then there is always room */
-	or	%rdi, %rax
-	jns	.Lslow\@
-	shl	$16, %rdi
-	shr	$16, %rdi
-	lea	RT_LANE_SCRATCH(%rdx), %rax
-	test	%ecx, %ecx
-	cmovz	%rax, %rdi
+	CLAIM_OR_DROP %rcx, %ecx, .Lslow\@
 	PAYLOAD	\own, 32, %eax
 	mov	%eax, 12(%rdi)
 	mov	%esi, 16(%rdi)
@@ -52,41 +34,17 @@
 	cmp	%eax, RT_LANE_CPU(%rdx)
 	jne	.Lother_cpu\@
 .Lstore\@:
-	mov	RT_LANE_SOURCE(%rdx), %ecx
-	mov	%ecx, 8(%rdi)
-	mov	RT_LANE_HEAD(%rdx), %ecx
-	rdtsc
-	mov	%eax, 4(%rdi)
-	and	$HEAD_TIME_MASK, %edx
-	or	%ecx, %edx
-	mov	%edx, (%rdi)
+	FINISH_SAMPLE
 .Ldone\@:
 	.cfi_remember_state
-	BACK_FLAGS
-	BACK	%rsi
-	BACK	%rdi
-	BACK	%rdx
-	ret
+	LEAVE
 
 	/* The record of the move is for the next sample that is taken to make. */
 .Lother_cpu\@:
 	.cfi_restore_state
 	test	%ecx, %ecx
 	jz	.Lstore\@
-	movl	$EVENT_CPU, 16(%rdi)
-	mov	%eax, 12(%rdi)
-	mov	RT_LANE_SOURCE(%rdx), %ecx
-	mov	%ecx, 8(%rdi)
-	mov	%eax, %ecx
-	shl	$HEAD_CPU_SHIFT, %ecx
-	or	$HEAD_TRACE, %ecx
-	mov	%ecx, RT_LANE_HEAD(%rdx)
-	mov	%eax, RT_LANE_CPU(%rdx)
-	rdtsc
-	mov	%eax, 4(%rdi)
-	and	$HEAD_TIME_MASK, %edx
-	or	%ecx, %edx
-	mov	%edx, (%rdi)
+	RECORD_MOVE
 	mov	$1, %ecx
 	jmp	.Lagain\@
 
@@ -97,8 +55,7 @@
 	mov	%ecx, %edx
 	CALL_C	kron_rt_slow_constant, 40
 	jmp	.Ldone\@
-	.cfi_endproc
-	.size	\name, . - \name
+	END_THUNK \name
 	.endm
 
 	PROBE_CONSTANT	kron_rt_probe_constant, 0

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * exec_target.c - will the file that is about to be executed load libkron-rt.so, and may it?
+ * kron/exec.h has the rules; here are the system calls.
  *
  * Only a program that certainly reads LD_PRELOAD, or has the runtime in itself (a static one from
  * `kron patch`), gets kron's entries.
@@ -14,22 +15,15 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
+#include <kron/exec.h>
 #include "runtime/hooks/exec_target.h"
 #include "runtime/core/rt.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
-#define INTERPRETER "/lib64/ld-linux-x86-64.so.2"
-/* The note of a file from `kron patch`: its owner, and the start of what it says. */
-#define NOTE_OWNER "kron\0\0\0" /* eight bytes */
-#define NOTE_HAS_START 2u       /* the runtime is in it, for there is no interpreter to load ours */
-#define SCRIPT_LEVELS 4         /* as the kernel */
-#define SCRIPT_LINE 256         /* likewise: BINPRM_BUF_SIZE */
-#define PHDRS_MAX 128
-
-static long read_at(int fd, void *buf, size_t len, uint64_t off)
+static bool read_part(const struct kron_exec_file *f, void *buf, size_t len, uint64_t off)
 {
-	return sys4(__NR_pread64, fd, (long)buf, (long)len, (long)off);
+	return sys4(__NR_pread64, f->fd, (long)buf, (long)len, (long)off) == (long)len;
 }
 
 /* The program would start in ld.so's secure mode: real and effective ids differ. */
@@ -38,108 +32,53 @@ static bool is_secure_process(void)
 	return sys0(__NR_getuid) != sys0(__NR_geteuid) || sys0(__NR_getgid) != sys0(__NR_getegid);
 }
 
-static bool is_privileged_file(int fd, const struct stat *st)
+static bool changes_ids(int fd, const struct stat *st)
 {
-	return (st->st_mode & (S_ISUID | S_ISGID)) ||
-	       sys4(__NR_fgetxattr, fd, (long)"security.capability", 0, 0) > 0;
-}
+	struct kron_exec_ids now = {.uid = (uint32_t)sys0(__NR_getuid),
+				    .euid = (uint32_t)sys0(__NR_geteuid),
+				    .egid = (uint32_t)sys0(__NR_getegid)};
 
-/* version, flags: inject/disk/patch_info.h */
-static bool has_start_code(int fd, const Elf64_Phdr *p)
-{
-	struct {
-		Elf64_Nhdr head;
-		char owner[sizeof(NOTE_OWNER)];
-		uint8_t words[8];
-	} __attribute__((packed)) note;
-	uint32_t flags;
-
-	if (p->p_filesz < sizeof(note) ||
-	    read_at(fd, &note, sizeof(note), p->p_offset) != sizeof(note))
-		return false;
-	mini_copy(&flags, note.words + 4, sizeof(flags));
-	return note.head.n_type == NT_VERSION && note.head.n_namesz > sizeof(NOTE_OWNER) &&
-	       mini_mismatch(note.owner, NOTE_OWNER, sizeof(NOTE_OWNER)) == sizeof(NOTE_OWNER) &&
-	       flags & NOTE_HAS_START;
-}
-
-static bool takes_our_entries(int fd, const Elf64_Ehdr *e)
-{
-	char name[sizeof(INTERPRETER)];
-	bool brings_runtime = false;
-	uint32_t i;
-
-	if (e->e_phentsize != sizeof(Elf64_Phdr) || e->e_phnum > PHDRS_MAX)
-		return false;
-	for (i = 0; i < e->e_phnum; i++) {
-		Elf64_Phdr p;
-
-		if (read_at(fd, &p, sizeof(p), e->e_phoff + i * sizeof(p)) != sizeof(p))
-			return false;
-		if (p.p_type == PT_NOTE)
-			brings_runtime |= has_start_code(fd, &p);
-		if (p.p_type != PT_INTERP)
-			continue;
-		return p.p_filesz == sizeof(name) &&
-		       read_at(fd, name, sizeof(name), p.p_offset) == sizeof(name) &&
-		       mini_mismatch(name, INTERPRETER, sizeof(name)) == sizeof(name);
-	}
-	return brings_runtime;
-}
-
-static bool is_our_elf(const uint8_t *head, long len)
-{
-	const Elf64_Ehdr *e = (const Elf64_Ehdr *)head;
-
-	return len >= (long)sizeof(*e) && mini_mismatch(head, ELFMAG, SELFMAG) == SELFMAG &&
-	       e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_ident[EI_DATA] == ELFDATA2LSB &&
-	       e->e_machine == EM_X86_64 && (e->e_type == ET_EXEC || e->e_type == ET_DYN);
-}
-
-/* "#! /path arg\n": the path, in place.  NULL: no script, or one that we are not sure about. */
-static const char *script_interpreter(char *line, long len)
-{
-	long i = 2;
-	long start;
-
-	if (len < 4 || line[0] != '#' || line[1] != '!')
-		return NULL;
-	while (i < len && (line[i] == ' ' || line[i] == '\t'))
-		i++;
-	start = i;
-	while (i < len && line[i] && line[i] != ' ' && line[i] != '\t' && line[i] != '\n')
-		i++;
-	if (i >= len || line[start] != '/')
-		return NULL;
-	line[i] = '\0';
-	return line + start;
+	return kron_exec_changes_ids(
+		st, sys4(__NR_fgetxattr, fd, (long)"security.capability", 0, 0) > 0, &now);
 }
 
 /* NOTHING: the kernel will not execute this, or as text for a shell. */
 enum verdict { NO, YES, FOLLOW, NOTHING };
 
-/* What is in this file?  FOLLOW: a script, its interpreter's path is now in *path. */
-static enum verdict look_into(int fd, char *line, const char **path)
+static enum verdict look_into_elf(int fd, const struct stat *st)
 {
-	union {
-		Elf64_Ehdr align;
-		uint8_t bytes[sizeof(Elf64_Ehdr)];
-	} head;
+	struct kron_exec_file f;
+	enum kron_exec_verdict v;
+	Elf64_Ehdr e;
+
+	f.read = read_part;
+	f.fd = fd;
+	f.size = (uint64_t)st->st_size;
+	v = kron_exec_judge(&f, &e);
+	if (kron_exec_fails(v))
+		return NOTHING;
+	return v == KRON_EXEC_LOADS && !changes_ids(fd, st) ? YES : NO;
+}
+
+/* What is in this file?  FOLLOW: a script, its interpreter's path is now in *path. */
+static enum verdict look_into(int fd, char head[KRON_EXEC_HEAD], const char **path)
+{
 	struct stat st;
-	long len;
 
 	if (sys2(__NR_fstat, fd, (long)&st) != 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
 		return NOTHING;
-	len = read_at(fd, line, SCRIPT_LINE, 0);
-	if (len <= 0)
+	mini_zero(head, KRON_EXEC_HEAD);
+	if (sys4(__NR_pread64, fd, (long)head, KRON_EXEC_HEAD, 0) <= 0)
 		return NOTHING;
-	*path = script_interpreter(line, len);
-	if (*path)
-		return FOLLOW; /* set-id bits of scripts mean nothing */
-	if (!is_our_elf((uint8_t *)line, len) || is_privileged_file(fd, &st))
-		return mini_mismatch(line, ELFMAG, SELFMAG) == SELFMAG ? NO : NOTHING;
-	mini_copy(head.bytes, line, sizeof(head));
-	return takes_our_entries(fd, &head.align) ? YES : NO;
+	switch (kron_exec_kind(head)) {
+	case KRON_EXEC_SCRIPT:
+		*path = kron_exec_interpreter(head);
+		return *path ? FOLLOW : NOTHING;
+	case KRON_EXEC_ELF:
+		return look_into_elf(fd, &st);
+	default:
+		return NOTHING;
+	}
 }
 
 /* Opening anything but a plain file may block or do something. */
@@ -202,24 +141,24 @@ static bool can_load_our_library(void)
 
 enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 {
-	char line[SCRIPT_LINE];
+	char head[KRON_EXEC_HEAD];
 	enum verdict v = FOLLOW;
 	int level;
 
-	for (level = 0; v == FOLLOW && level <= SCRIPT_LEVELS; level++) {
+	for (level = 0; v == FOLLOW && level <= KRON_EXEC_SCRIPTS; level++) {
 		int fd = open_plain(dirfd, path, flags);
 
 		/* Who may execute a file need not be allowed to read it. */
 		if (fd < 0)
-			return fd == -EACCES && !level && is_executable(dirfd, path, flags)
+			return fd == -EACCES && is_executable(dirfd, path, flags)
 				       ? KRON_UNTRACED_FILE
 				       : KRON_UNTRACED_REASONS;
-		v = look_into(fd, line, &path);
+		v = look_into(fd, head, &path);
 		sys_close(fd);
 		dirfd = AT_FDCWD;
 		flags = 0;
 	}
-	if (v == NOTHING)
+	if (v == NOTHING || v == FOLLOW)
 		return KRON_UNTRACED_REASONS;
 	if (v != YES)
 		return KRON_UNTRACED_FILE;

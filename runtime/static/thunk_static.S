@@ -53,17 +53,29 @@
 	mov	%esi, %esi
 	.endm
 
+/* All but the time and the head, which is for processor %ecx then.  Equal: it is the lane's. */
+	.macro	BEGIN_SAMPLE
+	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
+	mov	%esi, 16(%rdi)
+	mov	RT_LANE_SOURCE(%rdx), %eax
+	mov	%eax, 8(%rdi)
+	mov	%rdx, %rsi
+	rdtscp
+	and	$0xfff, %ecx			/* the node is above it */
+	cmp	%ecx, RT_LANE_CPU(%rsi)
+	.endm
+
+	.macro	STAMP_STATIC
+	mov	%eax, 4(%rdi)
+	shl	$HEAD_CPU_SHIFT, %ecx
+	and	$HEAD_TIME_MASK, %edx
+	lea	HEAD_TRACE(%rcx, %rdx), %edx
+	mov	%edx, (%rdi)			/* last: now the sample exists */
+	.endm
+
 	.macro	PROBE_STATIC name, own
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
-	TOUCH_FIRST
-	SAVE	%rdx
-	SAVE	%rdi
-	SAVE	%rsi
+	THUNK	\name
+	ENTER
 	mov	%eax, %esi
 	SAVE_FLAGS
 .Lagain\@:
@@ -75,27 +87,12 @@
 	shl	$16, %rdi
 	shr	$16, %rdi
 	PAYLOAD	\own, 32, %eax
-	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
-	mov	%esi, 16(%rdi)
-	mov	RT_LANE_SOURCE(%rdx), %eax
-	mov	%eax, 8(%rdi)
-	mov	%rdx, %rsi
-	rdtscp
-	and	$0xfff, %ecx			/* the node is above it */
-	cmp	%ecx, RT_LANE_CPU(%rsi)
+	BEGIN_SAMPLE
 	jne	.Lother_cpu\@
-	mov	%eax, 4(%rdi)
-	shl	$HEAD_CPU_SHIFT, %ecx
-	and	$HEAD_TIME_MASK, %edx
-	lea	HEAD_TRACE(%rcx, %rdx), %edx
-	mov	%edx, (%rdi)			/* last: now the sample exists */
+	STAMP_STATIC
 .Ldone\@:
 	.cfi_remember_state
-	BACK_FLAGS
-	BACK	%rsi
-	BACK	%rdi
-	BACK	%rdx
-	ret
+	LEAVE
 
 .Lother_cpu\@:
 	.cfi_restore_state
@@ -107,8 +104,7 @@
 	PAYLOAD	\own, 32, %esi
 	CALL_C	kron_rt_slow, 40
 	jmp	.Ldone\@
-	.cfi_endproc
-	.size	\name, . - \name
+	END_THUNK \name
 	.endm
 
 	PROBE_STATIC	kron_rt_probe, 0
@@ -116,16 +112,8 @@
 
 /* --constant-time: thunk_constant.S says how.  What finds the lane is the same for both ways. */
 	.macro	PROBE_STATIC_CONSTANT name, own
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
-	TOUCH_FIRST
-	SAVE	%rdx
-	SAVE	%rdi
-	SAVE	%rsi
+	THUNK	\name
+	ENTER
 	SAVE	%r8
 	mov	%eax, %esi
 	SAVE_FLAGS
@@ -133,33 +121,12 @@
 	and	$1, %r8d			/* KRON_GATE_TAKE */
 .Lagain\@:
 	FIND_LANE .Lslow\@
-	movabs	$RT_CLAIM_STEP, %rdi
-	imul	%r8, %rdi
-	lock xadd %rdi, RT_LANE_CLAIM(%rdx)
-	lea	-1(%r8), %rax			/* all ones to drop: then there is always room */
-	or	%rdi, %rax
-	jns	.Lslow\@
-	shl	$16, %rdi
-	shr	$16, %rdi
-	lea	RT_LANE_SCRATCH(%rdx), %rax
-	test	%r8d, %r8d
-	cmovz	%rax, %rdi
+	CLAIM_OR_DROP %r8, %r8d, .Lslow\@, lock
 	PAYLOAD	\own, 40, %eax
-	mov	%eax, 12(%rdi)
-	mov	%esi, 16(%rdi)
-	mov	RT_LANE_SOURCE(%rdx), %eax
-	mov	%eax, 8(%rdi)
-	mov	%rdx, %rsi
-	rdtscp
-	and	$0xfff, %ecx
-	cmp	%ecx, RT_LANE_CPU(%rsi)
+	BEGIN_SAMPLE
 	jne	.Lother_cpu\@
 .Lstore\@:
-	mov	%eax, 4(%rdi)
-	shl	$HEAD_CPU_SHIFT, %ecx
-	and	$HEAD_TIME_MASK, %edx
-	lea	HEAD_TRACE(%rcx, %rdx), %edx
-	mov	%edx, (%rdi)
+	STAMP_STATIC
 .Ldone\@:
 	.cfi_remember_state
 	BACK_FLAGS
@@ -183,8 +150,7 @@
 	mov	%r8d, %edx
 	CALL_C	kron_rt_slow_constant, 48
 	jmp	.Ldone\@
-	.cfi_endproc
-	.size	\name, . - \name
+	END_THUNK \name
 	.endm
 
 	PROBE_STATIC_CONSTANT	kron_rt_probe_constant, 0

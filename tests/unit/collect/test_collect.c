@@ -372,7 +372,8 @@ static void elf_programs_are_judged(void **state)
 	assert_int_equal(verdict_of("/bin/true"), PROGRAM_TRACEABLE);
 	assert_int_equal(verdict_of_elf(good, all, PT_INTERP, strlen(linker) + 1, linker),
 			 PROGRAM_TRACEABLE);
-	assert_int_equal(verdict_of_elf(good, all, PT_INTERP, 9, "/lib/musl"), PROGRAM_UNTRACEABLE);
+	assert_int_equal(verdict_of_elf(good, all, PT_INTERP, 10, "/lib/musl"),
+			 PROGRAM_UNTRACEABLE);
 	assert_int_equal(verdict_of_elf(good, all, PT_LOAD, 0, NULL), PROGRAM_UNTRACEABLE);
 	assert_int_equal(verdict_of_elf(good, 40, PT_LOAD, 0, NULL), PROGRAM_BROKEN);
 	assert_int_equal(verdict_of_elf(good, 70, PT_LOAD, 0, NULL), PROGRAM_BROKEN);

@@ -53,7 +53,7 @@ static void trace_open_new(const char *name)
 
 static void start(const char *name, enum kron_when_full when_full)
 {
-	const struct machine_setup setup = {.when_full = KRON_WHEN_FULL_WAIT, .filter = 0xffff};
+	const struct board_setup setup = {.when_full = KRON_WHEN_FULL_WAIT, .filter = 0xffff};
 	struct segment_options o = {
 		.buffer = 1 << 20, .when_full = when_full, .filter = 0xffff, .bus = KRON_BUS_EXACT};
 	struct err err = {{0}};
@@ -421,8 +421,8 @@ static void resource_samples_pass(void **state)
 
 static void a_reset_of_the_board_is_survived(void **state)
 {
-	const struct machine_setup setup = {.when_full = KRON_WHEN_FULL_WAIT, .filter = 0xffff};
-	const struct machine m = {.board = &r.seg.window.board};
+	const struct board_setup setup = {.when_full = KRON_WHEN_FULL_WAIT, .filter = 0xffff};
+	struct bus bus;
 
 	(void)state;
 	start("reset", KRON_WHEN_FULL_WAIT);
@@ -430,8 +430,9 @@ static void a_reset_of_the_board_is_survived(void **state)
 	for (uint32_t i = 0; i < 300; i++)
 		trigger(501, i);
 	assert_int_equal(fetch_now(), 300);
-	machine_setup(&m, &setup);
-	machine_sampling(&m, true);
+	bus_use_board(&bus, &r.seg.window.board);
+	board_setup_make(&bus, &setup);
+	board_setup_sampling(&bus, true);
 	for (uint32_t i = 0; i < 50; i++)
 		trigger(501, 300 + i);
 	assert_int_equal(fetch_now(), 50);

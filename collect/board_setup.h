@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * machine.h - puts a board into the state that a recording needs, and says what its time is.
- *
- *   emulated board ──► board/model/access.h ─┐
- *                                      ├─► registers as a driver would write them
- *   real one, or a file ──► board/bus/bus.h ─┘
+ * board_setup.h - puts a board into the state that a recording needs, and says what its time is.
  */
-#ifndef COLLECT_MACHINE_H
-#define COLLECT_MACHINE_H
+#ifndef COLLECT_BOARD_SETUP_H
+#define COLLECT_BOARD_SETUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,13 +13,7 @@
 #include "board/bus/bus.h"
 #include "board/bus/clock.h"
 
-/* One of the two. */
-struct machine {
-	const struct board *board;
-	struct bus *device;
-};
-
-struct machine_setup {
+struct board_setup {
 	enum kron_when_full when_full;
 	uint32_t filter;
 	uint32_t config; /* besides KRON_CONFIG_DEFAULT */
@@ -32,17 +22,14 @@ struct machine_setup {
 };
 
 /* Reset it and set it up: local memory from word 0 on, sampling off. */
-void machine_setup(const struct machine *m, const struct machine_setup *s);
+void board_setup_make(struct bus *b, const struct board_setup *s);
 /*
  * What a board that is used as it stands still needs: a line a CPU, its memory in use and
- * circular.  Returns its Configuration Register for machine_restore().
+ * circular.  Returns its Configuration Register for board_setup_restore().
  */
-uint32_t machine_adopt(const struct machine *m, const struct machine_setup *s);
-void machine_restore(const struct machine *m, uint32_t config);
-void machine_sampling(const struct machine *m, bool on);
-uint32_t machine_read(const struct machine *m, unsigned chip_word);
-void machine_write64(const struct machine *m, unsigned chip_word, uint64_t value);
-uint32_t machine_pointer(const struct machine *m); /* Memory Address Pointer, 24 bits */
+uint32_t board_setup_adopt(struct bus *b, const struct board_setup *s);
+void board_setup_restore(struct bus *b, uint32_t config);
+void board_setup_sampling(struct bus *b, bool on);
 
 /* ---- time ---- */
 

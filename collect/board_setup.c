@@ -1,88 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* machine.c - see machine.h */
+/* board_setup.c - see board_setup.h */
 #define _GNU_SOURCE
-#include "collect/machine.h"
+#include "collect/board_setup.h"
 
 #include <time.h>
 #include <x86intrin.h>
 
-static void put(const struct machine *m, uint32_t offset, uint32_t value)
+static void put_chip(struct bus *b, unsigned word, uint32_t value)
 {
-	if (m->board)
-		board_write32(m->board, offset, value);
-	else
-		bus_write32(m->device, offset, value);
+	bus_write32(b, KRON_CHIP_BYTE(word), value);
 }
 
-static uint32_t get(const struct machine *m, uint32_t offset)
-{
-	return m->board ? board_read32(m->board, offset) : bus_read32(m->device, offset);
-}
-
-static void put_chip(const struct machine *m, unsigned word, uint32_t value)
-{
-	put(m, KRON_CHIP_BYTE(word), value);
-}
-
-uint32_t machine_read(const struct machine *m, unsigned chip_word)
-{
-	return get(m, KRON_CHIP_BYTE(chip_word));
-}
-
-void machine_write64(const struct machine *m, unsigned chip_word, uint64_t value)
-{
-	if (m->board)
-		board_write64(m->board, KRON_CHIP_BYTE(chip_word), value);
-	else
-		bus_write64(m->device, KRON_CHIP_BYTE(chip_word), value);
-}
-
-uint32_t machine_pointer(const struct machine *m)
-{
-	return get(m, KRON_BOARD_MAP) & KRON_MAP_MASK;
-}
-
-void machine_setup(const struct machine *m, const struct machine_setup *s)
+void board_setup_make(struct bus *b, const struct board_setup *s)
 {
 	uint32_t config = (KRON_CONFIG_DEFAULT & ~KRON_CONFIG_CPU_ID) | s->config |
 			  (s->lines ? s->lines : KRON_CONFIG_EXT_CPU);
 
-	put(m, KRON_BOARD_RESET, 0);
+	bus_write32(b, KRON_BOARD_RESET, 0);
 	/* The pointer ignores writes while LOCAL is set. */
-	put(m, KRON_BOARD_CONFIG, config & ~KRON_CONFIG_LOCAL);
-	put(m, KRON_BOARD_MAP, 0);
-	put(m, KRON_BOARD_CONFIG, config);
-	put_chip(m, KRON_WORD_CSR,
+	bus_write32(b, KRON_BOARD_CONFIG, config & ~KRON_CONFIG_LOCAL);
+	bus_write32(b, KRON_BOARD_MAP, 0);
+	bus_write32(b, KRON_BOARD_CONFIG, config);
+	put_chip(b, KRON_WORD_CSR,
 		 KRON_CSR_STOP | (s->mode32 ? KRON_CSR_MODE32 : KRON_CSR_MODE64) |
 			 (s->when_full == KRON_WHEN_FULL_WAIT ? KRON_CSR_WAIT : KRON_CSR_DISCARD));
 	if (s->mode32)
-		put_chip(m, KRON_WORD_HIGH, 0);
-	put_chip(m, KRON_WORD_WAIT, 0);
-	put_chip(m, KRON_WORD_OVERRUN, 0);
-	put_chip(m, KRON_WORD_FILTER, s->filter & 0xffff);
+		put_chip(b, KRON_WORD_HIGH, 0);
+	put_chip(b, KRON_WORD_WAIT, 0);
+	put_chip(b, KRON_WORD_OVERRUN, 0);
+	put_chip(b, KRON_WORD_FILTER, s->filter & 0xffff);
 }
 
-uint32_t machine_adopt(const struct machine *m, const struct machine_setup *s)
+uint32_t board_setup_adopt(struct bus *b, const struct board_setup *s)
 {
-	uint32_t config = get(m, KRON_BOARD_CONFIG) & KRON_CONFIG_WRITABLE;
+	uint32_t config = bus_read32(b, KRON_BOARD_CONFIG) & KRON_CONFIG_WRITABLE;
 	uint32_t needed =
 		KRON_CONFIG_LOCAL | KRON_CONFIG_EXT_CPU | KRON_CONFIG_MK_OE | KRON_CONFIG_TESTB;
 	uint32_t wrong = KRON_CONFIG_WRAPB | KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE;
 
-	put(m, KRON_BOARD_CONFIG, (config | needed) & ~wrong);
-	put_chip(m, KRON_WORD_CSR,
+	bus_write32(b, KRON_BOARD_CONFIG, (config | needed) & ~wrong);
+	put_chip(b, KRON_WORD_CSR,
 		 KRON_CSR_MODE64 | (s->when_full == KRON_WHEN_FULL_WAIT ? KRON_CSR_WAIT : 0));
 	return config;
 }
 
-void machine_restore(const struct machine *m, uint32_t config)
+void board_setup_restore(struct bus *b, uint32_t config)
 {
-	put(m, KRON_BOARD_CONFIG, config);
+	bus_write32(b, KRON_BOARD_CONFIG, config);
 }
 
-void machine_sampling(const struct machine *m, bool on)
+void board_setup_sampling(struct bus *b, bool on)
 {
-	put_chip(m, KRON_WORD_CSR, on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
+	put_chip(b, KRON_WORD_CSR, on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
 }
 
 /* ---- time ---- */
