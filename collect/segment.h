@@ -29,7 +29,7 @@
 #include "base/err.h"
 #include "board/bus/clock.h"
 #include "board/bus/object.h"
-#include "collect/cgroup.h"
+#include "collect/kernel/cgroup.h"
 #include "collect/keeper.h"
 
 #define SEGMENT_CHUNKS_MIN 16u   /* below this a trace would be mostly losses */

@@ -16,7 +16,7 @@
  * slots until the end of the recording.
  */
 #define _GNU_SOURCE
-#include "collect/tasks.h"
+#include "collect/tasks_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,24 +32,8 @@
 
 #include "collect/counts.h"
 #include "base/vec.h"
-#include "collect/pidns.h"
-#include "collect/process_maps.h"
-
-struct task_note {
-	struct task_note *next;
-	uint64_t tsc; /* of the HELLO: before the slot's start_tsc */
-	pid_t pid, its_pid;
-	uint64_t pidns;
-	uint32_t end; /* in tasks.ends */
-	char *exe, *cmdline, *comm;
-};
-
-struct task_thread {
-	uint64_t key; /* uid << 22 | tid, 0 = empty */
-	uint32_t seen;
-	bool is_over; /* and its end was noted */
-	char name[20];
-};
+#include "collect/kernel/pidns.h"
+#include "collect/kernel/process_maps.h"
 
 #define PID_HASH 65536u         /* slots of uid_of_pid: collisions only delay a reap */
 #define STEPS 16u               /* of the drain, until it gives way */
@@ -57,9 +41,6 @@ struct task_thread {
 #define LINEAGE_UIDS (1u << 22) /* uids in a chunk's state word are no longer */
 #define PROC_SEARCH_SLACK 64u
 #define LAST_ENDS 4096u
-#define THREADS_MAX (1u << 22)  /* whose names are known; who makes chunks up needs no more */
-#define NOTES_SAME 64u          /* of one process */
-#define NOTE_TICKS (1ull << 36) /* some 20 seconds */
 
 /* One piece of memory, which comes from the kernel: malloc() would clear three by hand, at each start. */
 struct task_tables {
@@ -73,8 +54,7 @@ struct task_tables {
 
 /* ---- the lock ---- */
 
-/* For those whom a starting process waits for. */
-static void lock_soon(struct tasks *t)
+void tasks_lock_soon(struct tasks *t)
 {
 	__atomic_add_fetch(&t->waiting, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&t->lock);
@@ -140,22 +120,13 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	ends_init(&t->ends);
 }
 
-static void free_note(struct tasks *t, struct task_note *n)
-{
-	ends_forget(&t->ends, n->end);
-	xfree(n->exe);
-	xfree(n->cmdline);
-	xfree(n->comm);
-	xfree(n);
-}
-
 void tasks_free(struct tasks *t)
 {
 	while (t->notes) {
 		struct task_note *n = t->notes;
 
 		t->notes = n->next;
-		free_note(t, n);
+		tasks_free_note(t, n);
 	}
 	for (uint32_t i = 0; i < t->slots_used; i++) {
 		xfree(t->slot[i].exe);
@@ -169,45 +140,6 @@ void tasks_free(struct tasks *t)
 	ends_free(&t->ends);
 	t->slot = NULL;
 	t->threads = NULL;
-}
-
-/* It asks faster than it executes programs. */
-static void limit_notes(struct tasks *t, pid_t pid)
-{
-	struct task_note **oldest = NULL, *n;
-	unsigned of_pid = 0;
-
-	for (struct task_note **p = &t->notes; *p; p = &(*p)->next) {
-		if ((*p)->pid != pid)
-			continue;
-		of_pid++;
-		oldest = p;
-	}
-	if (of_pid <= NOTES_SAME)
-		return;
-	n = *oldest;
-	*oldest = n->next;
-	free_note(t, n);
-}
-
-void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
-{
-	struct task_note *n = xcalloc(1, sizeof(*n));
-
-	n->pid = pid;
-	n->its_pid = its_pid;
-	n->tsc = __rdtsc();
-	n->pidns = pidns_of(pid);
-	n->exe = process_exe(pid);
-	n->cmdline = process_cmdline(pid);
-	n->comm = process_thread_name(pid, 0);
-	lock_soon(t);
-	ends_look(&t->ends); /* of those that it waited for */
-	n->end = ends_watch(&t->ends, pid);
-	n->next = t->notes;
-	t->notes = n;
-	limit_notes(t, pid);
-	pthread_mutex_unlock(&t->lock);
 }
 
 void tasks_expect_exits(struct tasks *t)
@@ -224,38 +156,9 @@ void tasks_note_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t ticks)
 
 void tasks_note_ends(struct tasks *t)
 {
-	lock_soon(t);
+	tasks_lock_soon(t);
 	ends_look(&t->ends);
 	pthread_mutex_unlock(&t->lock);
-}
-
-/*
- * The note of the program that a slot is of: the last that this pid announced before the slot
- * was claimed.  A process may execute several programs before the drain looks once.  Notes that
- * found no slot (the runtime could not attach) go after a while.
- */
-static struct task_note *take_note(struct tasks *t, pid_t its_pid, uint64_t before)
-{
-	struct task_note **best = NULL, *found, **p = &t->notes;
-	uint64_t now = __rdtsc();
-
-	while (*p) {
-		struct task_note *n = *p;
-
-		if (now - n->tsc > NOTE_TICKS && now > n->tsc) {
-			*p = n->next;
-			free_note(t, n);
-			continue;
-		}
-		if (n->its_pid == its_pid && n->tsc <= before && (!best || n->tsc > (*best)->tsc))
-			best = p;
-		p = &n->next;
-	}
-	if (!best)
-		return NULL;
-	found = *best;
-	*best = found->next;
-	return found;
 }
 
 /* ---- new processes ---- */
@@ -384,7 +287,7 @@ static void list_process(struct tasks *t, struct task *k, const struct kron_proc
 		write_process(t, k, p);
 }
 
-static void list_after_all(struct tasks *t, struct task *k)
+void tasks_list_after_all(struct tasks *t, struct task *k)
 {
 	const struct kron_proc p = read_slot(t->seg, (uint32_t)(k - t->slot));
 
@@ -424,7 +327,7 @@ void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, 
 	uint32_t n = 0, real;
 	struct kron_proc p;
 
-	lock_soon(t);
+	tasks_lock_soon(t);
 	if (slot < segment_procs_ready(t->seg) &&
 	    slot_state(t->seg, slot, &real) == KRON_PROC_LIVE && real == uid) {
 		p = read_slot(t->seg, slot);
@@ -458,10 +361,10 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	k->pid = p.pid;
 	note_parent(t, uid, &p);
 	if (p.origin == KRON_PROC_EXEC)
-		note = take_note(t, k->pid, p.start_tsc);
+		note = tasks_take_note(t, k->pid, p.start_tsc);
 	name_process(t, k, &p, note);
 	if (note)
-		free_note(t, note);
+		tasks_free_note(t, note);
 	if (k->foreign) /* the runtime hands it on to the children that it forks */
 		__atomic_or_fetch(&t->seg->procs[i].flags, KRON_PROC_FOREIGN_PIDNS,
 				  __ATOMIC_RELAXED);
@@ -627,7 +530,7 @@ bool tasks_has_process(struct tasks *t, pid_t pid)
 	uint32_t limit = segment_procs_ready(t->seg), uid;
 	bool found = false;
 
-	lock_soon(t);
+	tasks_lock_soon(t);
 	if (limit > t->slots_used + PROC_SEARCH_SLACK)
 		limit = t->slots_used + PROC_SEARCH_SLACK;
 	for (uint32_t i = 0; i < limit && !found; i++) {
@@ -661,7 +564,7 @@ bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, p
 	uint32_t real;
 	bool is = false;
 
-	lock_soon(t);
+	tasks_lock_soon(t);
 	k = first_of_uid(t, uid);
 	if (k)
 		is = k->here ? k->here == pid : k->pid == its_pid;
@@ -714,140 +617,6 @@ void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_
 	out->dead = (real & 0x3fffffu) != uid;
 	if (!out->dead)
 		out->uid = real;
-}
-
-/* ---- threads ---- */
-
-static struct task_thread *find_thread(struct tasks *t, uint64_t key)
-{
-	size_t i = (key * 0x9e3779b97f4a7c15ull >> 32) & (t->threads_cap - 1);
-
-	while (t->threads[i].key && t->threads[i].key != key)
-		i = (i + 1) & (t->threads_cap - 1);
-	return &t->threads[i];
-}
-
-static void grow_threads(struct tasks *t)
-{
-	struct task_thread *old = t->threads;
-	size_t cap = t->threads_cap;
-
-	t->threads_cap = cap ? cap * 2 : 256;
-	t->threads = xcalloc(t->threads_cap, sizeof(*t->threads));
-	for (size_t i = 0; i < cap; i++)
-		if (old[i].key)
-			*find_thread(t, old[i].key) = old[i];
-	xfree(old);
-}
-
-static void read_thread_name(const struct chunk_owner *o, char *name, size_t size)
-{
-	char *comm = NULL;
-	const char *slash;
-
-	if (!o->task->foreign && !o->dead)
-		comm = process_thread_name(o->task->pid, o->tid);
-	if (comm && comm[0]) {
-		snprintf(name, size, "%s", comm);
-	} else if (!name[0] && o->tid == o->task->pid && o->task->comm[0]) {
-		snprintf(name, size, "%s", o->task->comm);
-	} else if (!name[0] && o->tid == o->task->pid && o->task->exe) {
-		/* The kernel would have named the main thread so, but for links. */
-		slash = strrchr(o->task->exe, '/');
-		snprintf(name, size, "%.15s", slash ? slash + 1 : o->task->exe);
-	}
-	xfree(comm);
-}
-
-/* Made if it is new; NULL: no room for more. */
-static struct task_thread *thread_of(struct tasks *t, const struct chunk_owner *o)
-{
-	uint64_t key = (uint64_t)o->uid << KRON_SOURCE_TID_BITS | (uint32_t)o->tid;
-	struct task_thread *th;
-
-	if (o->task && o->task->unnamed)
-		list_after_all(t, o->task);
-	if (!key || t->nthreads == THREADS_MAX)
-		return NULL;
-	if (2 * t->nthreads >= t->threads_cap)
-		grow_threads(t);
-	th = find_thread(t, key);
-	if (!th->key) {
-		th->key = key;
-		t->nthreads++;
-	}
-	return th;
-}
-
-/* ended: 0: not known */
-static void write_thread(struct tasks *t, const struct task_thread *th, uint64_t ended)
-{
-	char uid[16], tid[16], end[24];
-	const char *fields[] = {"T", uid, tid, th->name, end};
-
-	snprintf(uid, sizeof(uid), "%u", (uint32_t)(th->key >> KRON_SOURCE_TID_BITS));
-	snprintf(tid, sizeof(tid), "%u", (uint32_t)th->key & KRON_SOURCE_TID_MASK);
-	snprintf(end, sizeof(end), "%" PRIu64, ended);
-	journal_line(t->journal, "tasks", fields, ended ? 5 : 4);
-}
-
-void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)
-{
-	struct task_thread *th = thread_of(t, o);
-	char name[20];
-
-	if (!th)
-		return;
-	if (!o->dead)
-		th->is_over = false; /* another one has its number by now */
-	th->seen++;
-	/* Names change, mostly soon after the start: ask again, ever more rarely. */
-	if ((th->seen & (th->seen - 1)) || !o->task)
-		return;
-	memcpy(name, th->name, sizeof(name));
-	read_thread_name(o, name, sizeof(name));
-	if (!strcmp(name, th->name) && !(t->all_threads && th->seen == 1))
-		return;
-	memcpy(th->name, name, sizeof(name));
-	write_thread(t, th, 0);
-}
-
-/* ---- the end of a thread ---- */
-
-void tasks_note_thread_end(struct tasks *t, const struct chunk_owner *o)
-{
-	struct task_thread *th;
-
-	/* of others the kernel has another number */
-	if (!o->dead || !o->task || o->task->foreign)
-		return;
-	th = thread_of(t, o);
-	if (!th || th->is_over)
-		return;
-	th->is_over = true;
-	*vec_push(&t->thread_ends) =
-		(struct task_thread_end){.key = th->key,
-					 .noticed = board_clock_ticks(t->clock, __rdtsc()),
-					 .dead = o->task->dead};
-}
-
-/* Last: nothing more is known of it later. */
-static void write_thread_ends(struct tasks *t, bool last)
-{
-	size_t kept = 0;
-
-	vec_for(&t->thread_ends, x) {
-		uint64_t exact =
-			ends_thread_exit_of(&t->ends, (pid_t)(x->key & KRON_SOURCE_TID_MASK));
-
-		if (!exact && t->ends.exits && !last && !x->waited) {
-			x->waited = true;
-			t->thread_ends.v[kept++] = *x;
-		} else if (exact || !x->dead) {
-			write_thread(t, find_thread(t, x->key), exact ? exact : x->noticed);
-		}
-	}
-	t->thread_ends.n = kept;
 }
 
 /* ---- the end of a process ---- */
@@ -925,7 +694,7 @@ static bool has_time(const struct tasks *t, const struct task *k)
 void tasks_release(struct tasks *t, bool last)
 {
 	pthread_mutex_lock(&t->lock);
-	write_thread_ends(t, last);
+	tasks_write_thread_ends(t, last);
 	for (uint32_t i = 0; i < t->slots_used; i++) {
 		const struct task *k = &t->slot[i];
 

@@ -21,7 +21,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
-#include "collect/ends.h"
+#include "collect/kernel/ends.h"
 #include "collect/journal.h"
 #include "collect/board_setup.h"
 #include "collect/segment.h"

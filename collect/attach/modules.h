@@ -19,7 +19,7 @@
 #include "collect/journal.h"
 #include "collect/attach/module_probes.h"
 #include "collect/cache/plan_cache.h"
-#include "collect/process_maps.h"
+#include "collect/kernel/process_maps.h"
 #include "collect/attach/selection.h"
 #include "inject/plan/plan.h"
 

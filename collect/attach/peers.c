@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collect/pidns.h"
-#include "collect/process_maps.h"
+#include "collect/kernel/pidns.h"
+#include "collect/kernel/process_maps.h"
 #include "collect/starts.h"
 
 #ifndef SO_PEERPIDFD

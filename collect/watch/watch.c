@@ -24,7 +24,7 @@
 
 #include "base/log.h"
 #include "collect/fetch.h"
-#include "collect/process_maps.h"
+#include "collect/kernel/process_maps.h"
 #include "trace/jumps.h"
 
 #define MOMENT_NS 200000u

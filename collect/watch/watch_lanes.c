@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "collect/process_maps.h"
+#include "collect/kernel/process_maps.h"
 
 #define AHEAD 48   /* samples, a kilobyte */
 #define UNDOING 16 /* so far at most is looked for what undoes a sample */

@@ -5,10 +5,9 @@
  *   image, plan ─► layout (where the new segment lies) ─► bind, asleep, part by part ─► sink:
  *                  block, sites, start-up code, plan, program headers, note, sections, header
  *
- * Whatever the headers leave in doubt is refused.
+ * apply_elf_check.c refuses whatever the headers leave in doubt.
  */
-#include "inject/elf/aot_image.h"
-#include "inject/disk/apply_elf.h"
+#include "inject/disk/apply_elf_impl.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -29,8 +28,6 @@
 #define SYMBOL_MAX (1ull << 20) /* larger ones are no reason for a gap */
 /* rel32, less something for the block itself */
 #define REACH_MAX (0x7fff0000ull)
-#define LOADS_MAX 3u
-#define NEW_HEADERS (LOADS_MAX + 2u) /* PT_LOAD, PT_NOTE, PT_GNU_EH_FRAME if there is none */
 /* The names of the sections that we add: a string table. */
 #define SECTION_NAMES(X)                     \
 	X(note, ".note.kron")                \
@@ -50,116 +47,12 @@ struct section_names {
 #define NAME_AT(id) ((uint32_t)offsetof(struct section_names, id))
 #define NEW_SECTIONS 8u /* at most */
 
-/* ---- may it be patched? ---- */
+/* ---- where it goes ---- */
 
 static uint64_t page_up(uint64_t v)
 {
 	return (v + PAGE - 1) & -PAGE;
 }
-
-/* The jump that is written into one segment would show in another one. */
-static bool has_shared_text(const struct elf_image *img)
-{
-	for (size_t i = 0; i < img->nsegments; i++) {
-		const struct elf_segment *x = &img->segments[i];
-
-		if (!(x->flags & PF_X))
-			continue;
-		for (size_t k = 0; k < img->nsegments; k++) {
-			const struct elf_segment *y = &img->segments[k];
-
-			if (k != i && y->off < x->off + x->filesz && x->off < y->off + y->filesz)
-				return true;
-		}
-	}
-	return false;
-}
-
-static bool has_writable_text(const struct elf_image *img)
-{
-	for (size_t i = 0; i < img->nsegments; i++)
-		if ((img->segments[i].flags & (PF_X | PF_W)) == (PF_X | PF_W))
-			return true;
-	return false;
-}
-
-/* Neither kernel nor dynamic linker would; nor can we tell where the new parts have to be. */
-static bool can_be_mapped(const struct elf_image *img)
-{
-	for (size_t i = 0; i < img->nsegments; i++)
-		if (img->segments[i].filesz &&
-		    (img->segments[i].vaddr - img->segments[i].off) % PAGE)
-			return false;
-	return true;
-}
-
-static Elf64_Phdr header_at(const struct elf_image *img, const Elf64_Ehdr *eh, size_t i)
-{
-	Elf64_Phdr ph;
-
-	memcpy(&ph, img->bytes + eh->e_phoff + i * sizeof(ph), sizeof(ph));
-	return ph;
-}
-
-/* The kernel and the dynamic linker take the first and the last one for the ends. */
-static bool are_loads_in_order(const struct elf_image *img, const Elf64_Ehdr *eh)
-{
-	uint64_t last = 0;
-
-	for (size_t i = 0; i < eh->e_phnum; i++) {
-		Elf64_Phdr ph = header_at(img, eh, i);
-
-		if (ph.p_type != PT_LOAD)
-			continue;
-		if (ph.p_vaddr < last)
-			return false;
-		last = ph.p_vaddr;
-	}
-	return true;
-}
-
-int apply_elf_check(const struct elf_image *img, struct err *err)
-{
-	Elf64_Ehdr eh;
-
-	memcpy(&eh, img->bytes, sizeof(eh));
-	if (patch_info_is_there(img))
-		return err_set(err, EEXIST,
-			       "%s has probes from kron patch already: patch the original",
-			       img->path);
-	if (img->has_text_relocs)
-		return err_set(err, ENOTSUP,
-			       "%s has text relocations: its code in memory is not its file's",
-			       img->path);
-	if (aot_image_is(img))
-		return err_set(err, ENOTSUP, "%s " AOT_IMAGE_WHY, img->path);
-	if (has_writable_text(img))
-		return err_set(err, ENOTSUP, "%s has code that it may write to", img->path);
-	if (has_shared_text(img))
-		return err_set(err, ENOTSUP, "%s loads the same bytes twice, once as code",
-			       img->path);
-	if (!can_be_mapped(img))
-		return err_set(err, ENOEXEC,
-			       "%s is damaged: its segments cannot be mapped to where they belong",
-			       img->path);
-	if (!are_loads_in_order(img, &eh))
-		return err_set(err, ENOEXEC, "%s is damaged: its segments are not in order",
-			       img->path);
-	if (eh.e_phnum > PN_XNUM - NEW_HEADERS - 1)
-		return err_set(err, ENOTSUP, "%s has too many program headers", img->path);
-	return 0;
-}
-
-struct plan_options apply_elf_options(const struct elf_image *img)
-{
-	Elf64_Ehdr eh;
-
-	memcpy(&eh, img->bytes, sizeof(eh));
-	return (struct plan_options){.position_independent = eh.e_type != ET_EXEC,
-				     .for_file = true};
-}
-
-/* ---- where it goes ---- */
 
 struct layout {              /* of the new parts, in the order of the file */
 	uint64_t vaddr, off; /* of the new segment */
@@ -251,7 +144,7 @@ static void plan_frames(struct applying *a)
 	bool has_table = false;
 
 	for (size_t i = 0; i < a->eh.e_phnum; i++) {
-		Elf64_Phdr ph = header_at(a->img, &a->eh, i);
+		Elf64_Phdr ph = apply_elf_header(a->img, &a->eh, i);
 		const uint8_t *hdr;
 
 		if (ph.p_type != PT_GNU_EH_FRAME)
@@ -519,10 +412,10 @@ static void make_headers(const struct applying *a, Elf64_Phdr *ph)
 	size_t last = 0, n = 0;
 
 	for (size_t i = 0; i < a->eh.e_phnum; i++)
-		if (header_at(a->img, &a->eh, i).p_type == PT_LOAD)
+		if (apply_elf_header(a->img, &a->eh, i).p_type == PT_LOAD)
 			last = i;
 	for (size_t i = 0; i < a->eh.e_phnum; i++) {
-		ph[n] = header_at(a->img, &a->eh, i);
+		ph[n] = apply_elf_header(a->img, &a->eh, i);
 		if (ph[n].p_type == PT_PHDR) {
 			ph[n].p_offset = at->off;
 			ph[n].p_vaddr = ph[n].p_paddr = at->vaddr;
@@ -760,7 +653,7 @@ static uint64_t elf_end(const struct elf_image *img, const Elf64_Ehdr *eh)
 	if (eh->e_shoff)
 		end = later(end, eh->e_shoff, (uint64_t)eh->e_shnum * eh->e_shentsize);
 	for (size_t i = 0; i < eh->e_phnum; i++) {
-		Elf64_Phdr ph = header_at(img, eh, i);
+		Elf64_Phdr ph = apply_elf_header(img, eh, i);
 
 		end = later(end, ph.p_offset, ph.p_filesz);
 	}

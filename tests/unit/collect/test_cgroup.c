@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unit tests of collect/cgroup.c, with trees of files that stand for /proc and /sys/fs/cgroup. */
+/* Unit tests of collect/kernel/cgroup.c, with trees of files that stand for /proc and /sys/fs/cgroup. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "collect/cgroup.h"
+#include "collect/kernel/cgroup.h"
 
 #define MIB (1ull << 20)
 #define V1_NONE "9223372036854771712"

@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "collect/pidns.h"
-#include "collect/process_maps.h"
+#include "collect/kernel/pidns.h"
+#include "collect/kernel/process_maps.h"
 #include "collect/attach/program.h"
 #include "collect/attach/selection.h"
 #include "inject/plan/plan.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* process_maps.c - reads /proc/PID.  See process_maps.h. */
 #define _GNU_SOURCE
-#include "collect/process_maps.h"
+#include "collect/kernel/process_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>

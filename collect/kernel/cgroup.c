@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cgroup.c - see cgroup.h. */
 #define _GNU_SOURCE
-#include "collect/cgroup.h"
+#include "collect/kernel/cgroup.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

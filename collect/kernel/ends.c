@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ends.c - see ends.h. */
 #define _GNU_SOURCE
-#include "collect/ends.h"
+#include "collect/kernel/ends.h"
 
 #include <string.h>
 #include <sys/epoll.h>

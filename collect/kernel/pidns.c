@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pidns.c - see pidns.h */
 #define _GNU_SOURCE
-#include "collect/pidns.h"
+#include "collect/kernel/pidns.h"
 
 #include <dirent.h>
 #include <fcntl.h>
