@@ -5,9 +5,6 @@
  * What a reader finds after a crash at any moment is whole lines and whole chunks, plus at most
  * one torn tail a file, which it ignores.  When a write fails half-way (full disk), the file is
  * cut back to its last whole line or chunk, so that later writes that succeed stay readable.
- *
- * It never removes a file that is not a trace's: a directory with anything else in it is
- * refused, not cleaned.
  */
 #define _GNU_SOURCE
 #include "trace/writer.h"
@@ -21,23 +18,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/vec.h"
 #include "trace/chunks.h"
 #include "trace/sample_file.h"
+#include "trace/writer_dir.h"
 
 #define FLUSH_AT (64 * 1024)
-#define LARGE ((off_t)16 << 20)
-
-static const char *const file_names[] = {"session", "modules", "functions", "refusals",
-					 "tasks",   "events",  "imports",   "jumps"};
-#define NTEXT (sizeof(file_names) / sizeof(file_names[0]))
-enum text { SESSION, MODULES, FUNCTIONS, REFUSALS, TASKS, EVENTS, IMPORTS, JUMPS };
 
 struct text_file {
 	int fd;
@@ -52,251 +41,9 @@ struct trace_writer {
 	char *dir; /* for files that are made when there is something for them */
 	int switches_fd;
 	off_t switches_good;
-	struct text_file text[NTEXT];
+	struct text_file text[WRITER_TEXTS];
 	int first_error;
 };
-
-/* ---- files of the directory ---- */
-
-static bool is_trace_file(const char *name)
-{
-	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches"))
-		return true;
-	for (size_t i = 0; i < NTEXT; i++)
-		if (!strcmp(name, file_names[i]))
-			return true;
-	return false;
-}
-
-enum dir_kind { DIR_ABSENT, DIR_EMPTY, DIR_TRACE, DIR_FOREIGN, DIR_ERROR };
-
-static bool is_dot(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
-/* A trace's session starts with its version; one killed at birth has nothing but empty files. */
-static bool is_session_or_empty(int dir, const char *name)
-{
-	char text[8] = "";
-	struct stat st;
-	ssize_t n = 0;
-	int fd;
-
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
-		return false;
-	if (!st.st_size)
-		return true;
-	if (strcmp(name, "session"))
-		return false;
-	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text));
-		close(fd);
-	}
-	return n == sizeof(text) && !memcmp(text, "version=", sizeof(text));
-}
-
-/* What stands at path?  foreign gets the name of the first file that is no trace file. */
-static enum dir_kind look_at(const char *path, char *foreign, size_t size)
-{
-	enum dir_kind kind = DIR_EMPTY;
-	bool session = false, lock = false, all_empty = true;
-	struct dirent *de;
-	DIR *d = opendir(path);
-
-	if (size)
-		foreign[0] = 0;
-	if (!d) {
-		struct stat st;
-
-		if (errno == ENOTDIR)
-			return DIR_FOREIGN;
-		return errno == ENOENT && lstat(path, &st) ? DIR_ABSENT : DIR_ERROR;
-	}
-	while ((de = readdir(d))) {
-		if (is_dot(de->d_name))
-			continue;
-		if (!is_trace_file(de->d_name)) {
-			snprintf(foreign, size, "%s", de->d_name);
-			kind = DIR_FOREIGN;
-			break;
-		}
-		kind = DIR_TRACE;
-		if (!is_session_or_empty(dirfd(d), de->d_name))
-			all_empty = false;
-		else if (!strcmp(de->d_name, "session"))
-			session = true;
-		else if (!strcmp(de->d_name, "lock"))
-			lock = true;
-		snprintf(foreign, size, "%s", de->d_name);
-	}
-	closedir(d);
-	/* what remove_trace() was killed in still has the lock */
-	if (kind == DIR_TRACE && !session && !lock && !all_empty)
-		kind = DIR_FOREIGN;
-	return kind;
-}
-
-static int refuse_foreign(struct err *err, const char *path, const char *foreign)
-{
-	if (foreign[0])
-		return err_set(err, EEXIST,
-			       "%s is no trace directory (it holds %s); name another one with -o",
-			       path, foreign);
-	return err_set(err, EEXIST,
-		       "%s is there and is no trace directory; name another one with -o", path);
-}
-
-/* Open and flock dir/lock.  A missing lock file is made: an old trace may lack it. */
-static int lock_dir(const char *path, int *out, struct err *err)
-{
-	char *name = xasprintf("%s/lock", path);
-	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int ret = 0;
-
-	if (fd < 0) {
-		ret = err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
-	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
-		ret = errno == EWOULDBLOCK
-			      ? err_set(err, EBUSY, "another kron is recording to %s", path)
-			      : err_set(err, errno, "cannot lock %s: %s", name, strerror(errno));
-		close(fd);
-	}
-	if (!ret)
-		*out = fd;
-	xfree(name);
-	return ret;
-}
-
-static void *close_file(void *arg)
-{
-	close((int)(intptr_t)arg);
-	return NULL;
-}
-
-/* Of a file without a name: its blocks are freed by the close, which may take a second. */
-static void close_beside(int fd)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int code;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	code = pthread_create(&thread, &attr, close_file, (void *)(intptr_t)fd);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (code)
-		close(fd);
-}
-
-/* A large file goes while the next recording begins, if there is room for that one meanwhile. */
-static void remove_samples(int dir)
-{
-	int fd = openat(dir, "samples", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct statvfs disk;
-	struct stat st;
-
-	unlinkat(dir, "samples", 0);
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &st) && st.st_size >= LARGE && !fstatvfs(fd, &disk) &&
-	    disk.f_bavail >= 2 * (uint64_t)st.st_size / disk.f_frsize)
-		close_beside(fd);
-	else
-		close(fd);
-}
-
-/* The session first, for without one nobody takes the rest for a trace; the lock last, which says
- * that it was one. */
-static int remove_trace(const char *path, struct err *err)
-{
-	char foreign[256];
-	enum dir_kind kind = look_at(path, foreign, sizeof(foreign));
-	int fd, dir, lock, ret;
-
-	if (kind == DIR_ABSENT)
-		return 0;
-	if (kind == DIR_FOREIGN)
-		return refuse_foreign(err, path, foreign);
-	if (kind == DIR_TRACE) {
-		ret = lock_dir(path, &lock, err);
-		if (ret)
-			return ret;
-		dir = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-		for (size_t i = 0; dir >= 0 && i < NTEXT; i++)
-			unlinkat(dir, file_names[i], 0);
-		if (dir >= 0) {
-			remove_samples(dir);
-			unlinkat(dir, "switches", 0);
-			unlinkat(dir, "lock", 0);
-			close(dir);
-		}
-		close(lock);
-	}
-	fd = rmdir(path);
-	if (fd && errno == ENOTDIR) /* a symbolic link to where the trace stood */
-		fd = unlink(path);
-	if (fd)
-		return err_set(err, errno, "cannot remove the older trace %s: %s", path,
-			       strerror(errno));
-	return 0;
-}
-
-/* Move the trace at path to path.old, so that recording never destroys the last result. */
-static int set_aside(const char *path, struct err *err)
-{
-	char *old = xasprintf("%s.old", path);
-	int lock, ret;
-
-	ret = lock_dir(path, &lock, err);
-	if (ret)
-		goto out;
-	ret = remove_trace(old, err);
-	if (!ret && rename(path, old))
-		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, old, strerror(errno));
-	close(lock);
-out:
-	xfree(old);
-	return ret;
-}
-
-static int prepare_dir(const char *path, struct err *err)
-{
-	char foreign[256];
-
-	/* Twice: another kron may have made it between look and mkdir. */
-	for (int round = 0; round < 3; round++) {
-		int ret;
-
-		switch (look_at(path, foreign, sizeof(foreign))) {
-		case DIR_EMPTY:
-			return 0;
-		case DIR_FOREIGN:
-			return refuse_foreign(err, path, foreign);
-		case DIR_ERROR:
-			return err_set(err, errno ? errno : EIO, "cannot use %s: %s", path,
-				       strerror(errno));
-		case DIR_TRACE:
-			ret = set_aside(path, err);
-			if (ret)
-				return ret;
-			break;
-		case DIR_ABSENT:
-			break;
-		}
-		/* its owner's alone: it holds payloads, paths and names of other users' processes */
-		if (!mkdir(path, 0700))
-			return 0;
-		if (errno != EEXIST)
-			break;
-	}
-	return err_set(err, errno, "cannot make the trace directory %s: %s", path, strerror(errno));
-}
 
 /* ---- open ---- */
 
@@ -319,14 +66,14 @@ static struct trace_writer *writer_new(void)
 	pthread_mutex_init(&w->mutex, NULL);
 	w->lock_fd = w->switches_fd = -1;
 	w->samples = SAMPLE_FILE_INIT;
-	for (size_t i = 0; i < NTEXT; i++)
+	for (size_t i = 0; i < WRITER_TEXTS; i++)
 		w->text[i].fd = -1;
 	return w;
 }
 
 static void writer_free(struct trace_writer *w)
 {
-	for (size_t i = 0; i < NTEXT; i++) {
+	for (size_t i = 0; i < WRITER_TEXTS; i++) {
 		if (w->text[i].fd >= 0)
 			close(w->text[i].fd);
 		vec_free(&w->text[i].buf);
@@ -348,16 +95,17 @@ static int open_first(struct trace_writer *w, const char *dir, struct err *err)
 	int ret = open_file(dir, "samples", &w->samples.fd, err);
 
 	w->dir = realpath(dir, NULL);
-	return ret ? ret : open_file(dir, file_names[SESSION], &w->text[SESSION].fd, err);
+	return ret ? ret
+		   : open_file(dir, writer_files[WRITER_SESSION], &w->text[WRITER_SESSION].fd, err);
 }
 
 static int open_all(struct trace_writer *w, const char *dir, struct err *err)
 {
 	int ret = open_first(w, dir, err);
 
-	for (size_t i = 0; !ret && i < NTEXT; i++)
-		if (i != SESSION)
-			ret = open_file(dir, file_names[i], &w->text[i].fd, err);
+	for (size_t i = 0; !ret && i < WRITER_TEXTS; i++)
+		if (i != WRITER_SESSION)
+			ret = open_file(dir, writer_files[i], &w->text[i].fd, err);
 	return ret;
 }
 
@@ -390,9 +138,9 @@ int trace_writer_create(struct trace_writer **out, const char *dir, struct err *
 		return err_set(err, EINVAL, "the name of the trace directory is empty");
 	path = without_slashes(dir);
 	w = writer_new();
-	ret = prepare_dir(path, err);
+	ret = writer_prepare_dir(path, err);
 	if (!ret)
-		ret = lock_dir(path, &w->lock_fd, err);
+		ret = writer_lock_dir(path, &w->lock_fd, err);
 	if (!ret)
 		ret = open_first(w, path, err);
 	if (!ret)
@@ -435,7 +183,7 @@ static int cut_torn_tails(struct trace_writer *w)
 	struct chunk_map map;
 	int ret;
 
-	for (size_t i = 0; i < NTEXT; i++) {
+	for (size_t i = 0; i < WRITER_TEXTS; i++) {
 		ret = whole_lines(w->text[i].fd, &w->text[i].good);
 		if (ret)
 			return ret;
@@ -453,22 +201,18 @@ static int cut_torn_tails(struct trace_writer *w)
 int trace_writer_reopen(struct trace_writer **out, const char *dir, struct err *err)
 {
 	struct trace_writer *w;
-	char foreign[256], *path;
-	enum dir_kind kind;
+	char *path;
 	int ret;
 
 	*out = NULL;
 	path = without_slashes(dir);
-	kind = look_at(path, foreign, sizeof(foreign));
-	if (kind != DIR_TRACE) {
-		ret = kind == DIR_ABSENT
-			      ? err_set(err, ENOENT, "there is no trace directory %s", path)
-			      : err_set(err, EINVAL, "%s is no trace directory", path);
+	ret = writer_check_dir(path, err);
+	if (ret) {
 		xfree(path);
 		return ret;
 	}
 	w = writer_new();
-	ret = lock_dir(path, &w->lock_fd, err);
+	ret = writer_lock_dir(path, &w->lock_fd, err);
 	if (!ret)
 		ret = open_all(w, path, err);
 	if (!ret) {
@@ -509,7 +253,7 @@ static int flush_text(struct trace_writer *w, struct text_file *t)
 	if (!t->buf.n)
 		return 0;
 	if (t->fd < 0)
-		ret = open_later(w, file_names[t - w->text], &t->fd);
+		ret = open_later(w, writer_files[t - w->text], &t->fd);
 	if (!ret)
 		ret = write_whole(t->fd, &iov, 1, t->good);
 	if (!ret) {
@@ -550,7 +294,7 @@ static int end_line(struct trace_writer *w, struct text_file *t)
 
 int trace_writer_session(struct trace_writer *w, const char *key, const char *fmt, ...)
 {
-	struct text_file *t = &w->text[SESSION];
+	struct text_file *t = &w->text[WRITER_SESSION];
 	va_list ap;
 	char *value;
 	int ret;
@@ -588,8 +332,8 @@ static int put_line(struct trace_writer *w, struct text_file *t, const char *con
 
 int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields, size_t n)
 {
-	for (size_t i = 0; i < NTEXT; i++)
-		if (!strcmp(file, file_names[i]))
+	for (size_t i = 0; i < WRITER_TEXTS; i++)
+		if (!strcmp(file, writer_files[i]))
 			return put_line(w, &w->text[i], fields, n);
 	return -EINVAL;
 }
@@ -638,7 +382,7 @@ int trace_writer_module(struct trace_writer *w, const struct trace_module_line *
 	f[6] = dec(&b, m->refused_exits);
 	f[7] = m->build_id;
 	f[8] = m->path;
-	return put_line(w, &w->text[MODULES], f, 9);
+	return put_line(w, &w->text[WRITER_MODULES], f, 9);
 }
 
 int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
@@ -652,7 +396,7 @@ int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id
 	f[2] = hex(&b, vaddr);
 	f[3] = dec(&b, size);
 	f[4] = name;
-	return put_line(w, &w->text[FUNCTIONS], f, 5);
+	return put_line(w, &w->text[WRITER_FUNCTIONS], f, 5);
 }
 
 int trace_writer_event(struct trace_writer *w, const struct trace_event_line *e)
@@ -667,7 +411,7 @@ int trace_writer_event(struct trace_writer *w, const struct trace_event_line *e)
 	f[4] = dec(&b, e->module_id);
 	f[5] = hex(&b, e->vaddr);
 	f[6] = e->name;
-	return put_line(w, &w->text[EVENTS], f, 7);
+	return put_line(w, &w->text[WRITER_EVENTS], f, 7);
 }
 
 int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
@@ -677,7 +421,7 @@ int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, 
 	const char *f[5] = {dec(&b, module_id), exit ? "exit" : "entry", key, NULL, text};
 
 	f[3] = dec(&b, count);
-	return put_line(w, &w->text[REFUSALS], f, text ? 5 : 4);
+	return put_line(w, &w->text[WRITER_REFUSALS], f, text ? 5 : 4);
 }
 
 int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p)
@@ -694,7 +438,7 @@ int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p)
 	f[6] = p->note;
 	f[7] = p->exe;
 	f[8] = p->cmdline;
-	return put_line(w, &w->text[TASKS], f, 9);
+	return put_line(w, &w->text[WRITER_TASKS], f, 9);
 }
 
 int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc, uint64_t lost,
@@ -707,7 +451,7 @@ int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc
 	f[2] = dec(&b, end_tsc);
 	f[3] = dec(&b, lost);
 	f[4] = dec(&b, cut_off);
-	return put_line(w, &w->text[TASKS], f, 5);
+	return put_line(w, &w->text[WRITER_TASKS], f, 5);
 }
 
 int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name,
@@ -719,7 +463,7 @@ int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, cons
 	f[1] = dec(&b, uid);
 	f[2] = dec(&b, tid);
 	f[4] = dec(&b, end_tsc);
-	return put_line(w, &w->text[TASKS], f, end_tsc ? 5 : 4);
+	return put_line(w, &w->text[WRITER_TASKS], f, end_tsc ? 5 : 4);
 }
 
 int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason)
@@ -727,7 +471,7 @@ int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reaso
 	struct numbers b = {.n = 0};
 	const char *f[3] = {"U", dec_signed(&b, pid), reason};
 
-	return put_line(w, &w->text[TASKS], f, 3);
+	return put_line(w, &w->text[WRITER_TASKS], f, 3);
 }
 
 static bool is_well_formed(const struct trace_chunk *head)
@@ -794,7 +538,7 @@ int trace_writer_flush(struct trace_writer *w)
 	int ret = 0;
 
 	pthread_mutex_lock(&w->mutex);
-	for (size_t i = 0; i < NTEXT; i++) {
+	for (size_t i = 0; i < WRITER_TEXTS; i++) {
 		int r = flush_text(w, &w->text[i]);
 
 		if (r && !ret)

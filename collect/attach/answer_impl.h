@@ -75,4 +75,7 @@ void answer_release(struct work *w);
 /* answer_callers.c: when all modules are done. */
 void answer_callers(struct work *w);
 
+/* answer_file.c: the commands, as a file that the process maps; out->fd. */
+int answer_make_file(struct work *w, struct err *err);
+
 #endif

@@ -13,12 +13,12 @@ SELECT printf('%*s', 2 * depth, '') || function AS way, calls, total_ns, self_ns
 -- Answer for the trace of `make_trace small`:
 -- |                             way                             | calls | total_ns | self_ns |
 -- |-------------------------------------------------------------|-------|----------|---------|
--- | main                                                        | 1     | 999000   | 993500  |
--- |   work                                                      | 2     | 3000     | 1800    |
--- |     work                                                    | 1     | 700      | 300     |
--- |   parse                                                     | 3     | 1500     | 500     |
+-- | main                                                        | 1     | 1049000  | 993500  |
+-- |   parse                                                     | 3     | 51500    | 50500   |
 -- |     std::vector<int, std::allocator<int>>::push_back(int&&) | 1     | 900      | 900     |
 -- |     leaf                                                    | 1     | 100      | 100     |
+-- |   work                                                      | 2     | 3000     | 1800    |
+-- |     work                                                    | 1     | 700      | 300     |
 -- |   evil\x1b[31m\x0a\x09"\name\xff\xc2\x9b                    | 1     | 500      | 400     |
 -- |     libevil.so.1+0x11c0                                     | 1     | 100      | 100     |
 -- |   event 9422                                                | 1     | 500      | 500     |

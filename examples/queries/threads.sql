@@ -8,6 +8,6 @@ WHERE i.trace_id = 1 GROUP BY h.thread_id ORDER BY busy_ns DESC;
 -- Answer for the trace of `make_trace small`:
 -- | tid  | pid  |     name      | calls | busy_ns |
 -- |------|------|---------------|-------|---------|
--- | 1000 | 1000 | app           | 15    | 999000  |
+-- | 1000 | 1000 | app           | 15    | 1049000 |
 -- | 1001 | 1000 | work\x1b]0;er | 3     | 10000   |
 -- | 1002 | 1002 |               | 1     | 250     |

@@ -754,46 +754,6 @@ void pairs_finish(struct pairs *p)
 		pairs_finish_lane(p, (uint32_t)i);
 }
 
-const struct trace *pairs_trace(const struct pairs *p)
-{
-	return p->t;
-}
-
-uint32_t pairs_top(const struct pairs *p, uint32_t lane)
-{
-	const struct lane *l = &p->lanes[lane];
-	const struct strand *s = l->cur ? l->cur : l->plain;
-
-	return s && s->n ? s->frames[s->n - 1].node : PAIR_NO_NODE;
-}
-
-uint32_t pairs_below(const struct pairs *p, uint32_t lane)
-{
-	const struct lane *l = &p->lanes[lane];
-	const struct strand *s = l->newest;
-	const struct frame *f;
-
-	if (s->n > 1)
-		return s->frames[s->n - 2].node;
-	f = frame_ref_get(&s->below);
-	return f ? f->node : PAIR_NO_NODE;
-}
-
-uint32_t pairs_strands(const struct pairs *p, uint32_t lane)
-{
-	return p->lanes[lane].set.n + (p->lanes[lane].plain && p->lanes[lane].plain->n);
-}
-
-uint64_t pairs_events(const struct pairs *p, uint32_t lane)
-{
-	return p->lanes[lane].events;
-}
-
-const struct pair_counts *pairs_counts(const struct pairs *p)
-{
-	return &p->counts;
-}
-
 void pairs_close(struct pairs *p)
 {
 	if (!p)

@@ -358,6 +358,8 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	int64_t self = ticks - (int64_t)c->children_tsc;
 	bool exited = e && !c->inferred && !c->open;
 
+	if (c->open && c->exit_tsc > d->seen[c->lane].last)
+		d->seen[c->lane].last = c->exit_tsc; /* as long as that the thread was there */
 	d->calls++;
 	n->total += (uint64_t)ticks;
 	n->self += (uint64_t)self;

@@ -612,7 +612,7 @@ def what_is_untraced_is_said():
         "./static": (7, 1, "it is static, set-id"),
         "./setid; ./setid": (7, 2, "it is static, set-id"),
         "chroot root /plain": (7, 1, "libkron-rt.so cannot be read"),
-        "./filtered": (0, 1, "a process behind a seccomp filter"),
+        "./filtered": (0, 1, "a process under a seccomp filter"),
         "unshare -n ./plain": (7, 1, never),
         "unshare -n sh -c './plain; ./plain'": (7, 1, never),
         "./plain; ./nothing": (127, 0, ""),

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * writer_dir.c - see writer_dir.h.
+ *
+ * It never removes a file that is not a trace's: a directory with anything else in it is
+ * refused, not cleaned.
+ */
+#define _GNU_SOURCE
+#include "trace/writer_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+
+#define LARGE ((off_t)16 << 20)
+
+const char *const writer_files[WRITER_TEXTS] = {"session", "modules", "functions", "refusals",
+						"tasks",   "events",  "imports",   "jumps"};
+
+static bool is_trace_file(const char *name)
+{
+	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches"))
+		return true;
+	for (size_t i = 0; i < WRITER_TEXTS; i++)
+		if (!strcmp(name, writer_files[i]))
+			return true;
+	return false;
+}
+
+enum dir_kind { DIR_ABSENT, DIR_EMPTY, DIR_TRACE, DIR_FOREIGN, DIR_ERROR };
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* A trace's session starts with its version; one killed at birth has nothing but empty files. */
+static bool is_session_or_empty(int dir, const char *name)
+{
+	char text[8] = "";
+	struct stat st;
+	ssize_t n = 0;
+	int fd;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return false;
+	if (!st.st_size)
+		return true;
+	if (strcmp(name, "session"))
+		return false;
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text));
+		close(fd);
+	}
+	return n == sizeof(text) && !memcmp(text, "version=", sizeof(text));
+}
+
+/* What stands at path?  foreign gets the name of the first file that is no trace file. */
+static enum dir_kind look_at(const char *path, char *foreign, size_t size)
+{
+	enum dir_kind kind = DIR_EMPTY;
+	bool session = false, lock = false, all_empty = true;
+	struct dirent *de;
+	DIR *d = opendir(path);
+
+	if (size)
+		foreign[0] = 0;
+	if (!d) {
+		struct stat st;
+
+		if (errno == ENOTDIR)
+			return DIR_FOREIGN;
+		return errno == ENOENT && lstat(path, &st) ? DIR_ABSENT : DIR_ERROR;
+	}
+	while ((de = readdir(d))) {
+		if (is_dot(de->d_name))
+			continue;
+		if (!is_trace_file(de->d_name)) {
+			snprintf(foreign, size, "%s", de->d_name);
+			kind = DIR_FOREIGN;
+			break;
+		}
+		kind = DIR_TRACE;
+		if (!is_session_or_empty(dirfd(d), de->d_name))
+			all_empty = false;
+		else if (!strcmp(de->d_name, "session"))
+			session = true;
+		else if (!strcmp(de->d_name, "lock"))
+			lock = true;
+		snprintf(foreign, size, "%s", de->d_name);
+	}
+	closedir(d);
+	/* what remove_trace() was killed in still has the lock */
+	if (kind == DIR_TRACE && !session && !lock && !all_empty)
+		kind = DIR_FOREIGN;
+	return kind;
+}
+
+static int refuse_foreign(struct err *err, const char *path, const char *foreign)
+{
+	if (foreign[0])
+		return err_set(err, EEXIST,
+			       "%s is no trace directory (it holds %s); name another one with -o",
+			       path, foreign);
+	return err_set(err, EEXIST,
+		       "%s is there and is no trace directory; name another one with -o", path);
+}
+
+int writer_lock_dir(const char *path, int *out, struct err *err)
+{
+	char *name = xasprintf("%s/lock", path);
+	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int ret = 0;
+
+	if (fd < 0) {
+		ret = err_set(err, errno, "cannot open %s: %s", name, strerror(errno));
+	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
+		ret = errno == EWOULDBLOCK
+			      ? err_set(err, EBUSY, "another kron is recording to %s", path)
+			      : err_set(err, errno, "cannot lock %s: %s", name, strerror(errno));
+		close(fd);
+	}
+	if (!ret)
+		*out = fd;
+	xfree(name);
+	return ret;
+}
+
+static void *close_file(void *arg)
+{
+	close((int)(intptr_t)arg);
+	return NULL;
+}
+
+/* Of a file without a name: its blocks are freed by the close, which may take a second. */
+static void close_beside(int fd)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int code;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = pthread_create(&thread, &attr, close_file, (void *)(intptr_t)fd);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (code)
+		close(fd);
+}
+
+/* A large file goes while the next recording begins, if there is room for that one meanwhile. */
+static void remove_samples(int dir)
+{
+	int fd = openat(dir, "samples", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct statvfs disk;
+	struct stat st;
+
+	unlinkat(dir, "samples", 0);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_size >= LARGE && !fstatvfs(fd, &disk) &&
+	    disk.f_bavail >= 2 * (uint64_t)st.st_size / disk.f_frsize)
+		close_beside(fd);
+	else
+		close(fd);
+}
+
+/* The session first, for without one nobody takes the rest for a trace; the lock last, which says
+ * that it was one. */
+static int remove_trace(const char *path, struct err *err)
+{
+	char foreign[256];
+	enum dir_kind kind = look_at(path, foreign, sizeof(foreign));
+	int fd, dir, lock, ret;
+
+	if (kind == DIR_ABSENT)
+		return 0;
+	if (kind == DIR_FOREIGN)
+		return refuse_foreign(err, path, foreign);
+	if (kind == DIR_TRACE) {
+		ret = writer_lock_dir(path, &lock, err);
+		if (ret)
+			return ret;
+		dir = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+		for (size_t i = 0; dir >= 0 && i < WRITER_TEXTS; i++)
+			unlinkat(dir, writer_files[i], 0);
+		if (dir >= 0) {
+			remove_samples(dir);
+			unlinkat(dir, "switches", 0);
+			unlinkat(dir, "lock", 0);
+			close(dir);
+		}
+		close(lock);
+	}
+	fd = rmdir(path);
+	if (fd && errno == ENOTDIR) /* a symbolic link to where the trace stood */
+		fd = unlink(path);
+	if (fd)
+		return err_set(err, errno, "cannot remove the older trace %s: %s", path,
+			       strerror(errno));
+	return 0;
+}
+
+/* Move the trace at path to path.old, so that recording never destroys the last result. */
+static int set_aside(const char *path, struct err *err)
+{
+	char *old = xasprintf("%s.old", path);
+	int lock, ret;
+
+	ret = writer_lock_dir(path, &lock, err);
+	if (ret)
+		goto out;
+	ret = remove_trace(old, err);
+	if (!ret && rename(path, old))
+		ret = err_set(err, errno, "cannot rename %s to %s: %s", path, old, strerror(errno));
+	close(lock);
+out:
+	xfree(old);
+	return ret;
+}
+
+int writer_prepare_dir(const char *path, struct err *err)
+{
+	char foreign[256];
+
+	/* Twice: another kron may have made it between look and mkdir. */
+	for (int round = 0; round < 3; round++) {
+		int ret;
+
+		switch (look_at(path, foreign, sizeof(foreign))) {
+		case DIR_EMPTY:
+			return 0;
+		case DIR_FOREIGN:
+			return refuse_foreign(err, path, foreign);
+		case DIR_ERROR:
+			return err_set(err, errno ? errno : EIO, "cannot use %s: %s", path,
+				       strerror(errno));
+		case DIR_TRACE:
+			ret = set_aside(path, err);
+			if (ret)
+				return ret;
+			break;
+		case DIR_ABSENT:
+			break;
+		}
+		/* its owner's alone: it holds payloads, paths and names of other users' processes */
+		if (!mkdir(path, 0700))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	return err_set(err, errno, "cannot make the trace directory %s: %s", path, strerror(errno));
+}
+
+int writer_check_dir(const char *path, struct err *err)
+{
+	char foreign[256];
+
+	switch (look_at(path, foreign, sizeof(foreign))) {
+	case DIR_TRACE:
+		return 0;
+	case DIR_ABSENT:
+		return err_set(err, ENOENT, "there is no trace directory %s", path);
+	default:
+		return err_set(err, EINVAL, "%s is no trace directory", path);
+	}
+}
