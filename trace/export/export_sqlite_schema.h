@@ -79,7 +79,7 @@ static const char schema_tables[] =
 	" kind INT REFERENCES switch_kind, tick INT, cpu INT, tid INT, thread_id INT,"
 	" PRIMARY KEY(trace_id, switch_id),"
 	" FOREIGN KEY(trace_id, thread_id) REFERENCES thread) WITHOUT ROWID;\n"
-	/* between a thread's first sample and its last */
+	/* between a thread's first sample and its last, or the end of what it was in */
 	"CREATE TABLE off(trace_id INT, thread_id INT, start INT, stop INT, preempted INT,"
 	" from_cpu INT, to_cpu INT, FOREIGN KEY(trace_id, thread_id) REFERENCES thread);\n";
 
