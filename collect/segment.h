@@ -117,6 +117,8 @@ void segment_settle_clock(struct segment *seg);
  * caller is who holds it; else -1. */
 int segment_open(struct segment *seg, const char *name, int memory, struct err *err);
 
+/* How much memory the cgroups that we are in have left. */
+void segment_look_at_cgroups(struct segment *seg);
 /* Get pages for n more chunks and make them FREE.  How many it got: fewer at the limit. */
 uint32_t segment_grow(struct segment *seg, uint32_t n);
 /* Let the pool grow by n more, if they have a place.  false: there is none left. */

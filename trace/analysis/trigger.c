@@ -216,75 +216,11 @@ static void make_table(struct trigger *g, const struct trace *t)
 	}
 }
 
-/* May the jump lead to a function that is marked?  Through a pointer it leads anywhere. */
-static bool leads_to_marked(const struct trigger *g, size_t i, const bool *marked)
-{
-	const struct trace_jump *j = &g->jumps.v[i];
-
-	if (trace_jump_is_uncertain(&g->jumps, (uint32_t)i + 1))
-		return true;
-	if (j->to == JUMP_TO_FUNCTION)
-		return j->target < g->nevents / 2 && marked[j->target];
-	for (uint32_t k = 0; j->to == JUMP_TO_NAME && k < j->ntargets; k++)
-		if (g->jumps.targets[j->target + k] < g->nevents / 2 &&
-		    marked[g->jumps.targets[j->target + k]])
-			return true;
-	return false;
-}
-
-/*
- * Who jumps in a circle with FUNC: only of those it matters who has jumped before FUNC was entered.
- * `marked` begins with FUNC, and grows by whoever may come to it.  A long way is taken for a circle.
- */
-static void find_cycles(struct trigger *g)
-{
-	uint8_t last = (uint8_t)(1u << (g->nsteps - 1));
-	uint32_t n = g->nevents / 2;
-	bool *marked = xcalloc(n + 1ul, sizeof(*marked));
-	bool grows = true, jumps = false;
-
-	for (uint32_t f = 0; f < n; f++)
-		marked[f] = g->by_event[KRON_EVENT_ENTRY(f)] & last;
-	for (size_t i = 0; i < g->jumps.n; i++) {
-		uint32_t f = g->jumps.v[i].function;
-
-		jumps |= f < n && marked[f]; /* else FUNC comes to nobody */
-	}
-	for (int turns = 0; jumps && grows && turns < 16; turns++) {
-		grows = false;
-		for (size_t i = 0; i < g->jumps.n; i++) {
-			uint32_t f = g->jumps.v[i].function;
-
-			if (f >= n || marked[f] || !leads_to_marked(g, i, marked))
-				continue;
-			marked[f] = grows = true;
-		}
-	}
-	g->cycles = xcalloc(g->jumps.n + 1, sizeof(*g->cycles));
-	for (size_t i = 0; jumps && i < g->jumps.n; i++) {
-		uint32_t f = g->jumps.v[i].function;
-
-		g->cycles[i] = grows || (f < n && marked[f]);
-	}
-	xfree(marked);
-}
-
-static void take_jumps(struct trigger *g, const struct trace *t)
-{
-	trace_jumps_free(&g->jumps);
-	xfree(g->cycles);
-	g->cycles = NULL;
-	if (g->kind != TRIGGER_CALL)
-		return;
-	trace_jumps_copy(&g->jumps, t);
-	find_cycles(g);
-}
-
 void trigger_bind_names(struct trigger *g, const struct trace *t)
 {
 	FOR_CONDITIONS(g, c, condition_bind_names(c, t));
 	make_table(g, t);
-	take_jumps(g, t);
+	trigger_take_jumps(g, t);
 }
 
 static void make_state(struct trigger *g, uint32_t lane)
@@ -318,7 +254,7 @@ void trigger_bind(struct trigger *g, const struct trace *t)
 {
 	FOR_CONDITIONS(g, c, condition_bind(c, t));
 	make_table(g, t);
-	take_jumps(g, t);
+	trigger_take_jumps(g, t);
 	if (t->nlanes)
 		make_state(g, (uint32_t)t->nlanes - 1);
 	trigger_set_rate(g, t->tsc_hz);
@@ -439,8 +375,6 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
 	return out;
 }
 
-/* ---- calls ---- */
-
 /* ---- who has exited by a jump ---- */
 
 /* Where this function is among those at sp that have jumped to one another; njumpers: it is not. */
@@ -559,6 +493,8 @@ static void follow_jumps(const struct trigger *g, struct trigger_state *s,
 	find_open_sp(g, s);
 	s->is_next = last && last->callee == UINT32_MAX && !(last->jump & TRACE_JUMP_STALE);
 }
+
+/* ---- calls ---- */
 
 /*
  * A sample at the place of a call that waits: does the call go on, as it has exited by a jump, or is this

@@ -90,4 +90,7 @@ enum {
 	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
 };
 
+/* trigger_jumps.c: g->jumps and g->cycles, if it is about calls. */
+void trigger_take_jumps(struct trigger *g, const struct trace *t);
+
 #endif
