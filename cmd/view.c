@@ -27,11 +27,11 @@ static const struct opt options[] = {
 	 "of functions: their lengths, and those of class 4 as messages.",
 	 0, 0},
 	{0, "size", OPT_SIZE, &view.size, "BYTES",
-	 "Let the page have about so many bytes at most, 20M by default: the more, the more of a long "
+	 "Let the page have about BYTES at most, 20M by default: the more, the more of a long "
 	 "trace is shown one by one.",
 	 VIEW_SIZE_MIN, VIEW_SIZE_MAX},
 	{0, "detail", OPT_SIZE, &view.detail, "BYTES",
-	 "Let calls that are too short for the picture of the whole have about so many bytes more, 20M "
+	 "Let calls that are too short for the picture of the whole have about BYTES more, 20M "
 	 "by default, 0 for none: they are packed, and unpacked when the timeline is close enough.",
 	 0, VIEW_DETAIL_MAX},
 	ANALYSIS_TAIL_CALLS,
