@@ -203,12 +203,6 @@ bool rt_is_at_home(uint32_t tid)
 
 /* ---- hooks ---- */
 
-/* The kernel reads a set of signals there, and then does not know what to do with it. */
-static bool is_readable(uint64_t addr)
-{
-	return sys4(__NR_rt_sigprocmask, -1, (long)addr, 0, 8) == -EINVAL;
-}
-
 /* glibc's tcbhead_t, as every thread of libc's has it before it begins. */
 struct head {
 	uint64_t tcb, dtv, self;
@@ -224,7 +218,7 @@ static bool is_thread_data(uint64_t tls)
 
 	if (kron_rt.quiet)
 		return true; /* nobody may be asked; it is, mostly */
-	return is_readable(tls) && is_readable((uint64_t)&theirs->pointer_guard) &&
+	return sys_is_readable((void *)tls) && sys_is_readable(&theirs->pointer_guard) &&
 	       theirs->tcb == tls && theirs->self == tls &&
 	       theirs->stack_guard == ours->stack_guard &&
 	       theirs->pointer_guard == ours->pointer_guard;
@@ -244,8 +238,8 @@ void rt_hook_clone3(uint64_t args, uint64_t size)
 {
 	const struct clone_args *a = (const struct clone_args *)args;
 
-	if (!kron_rt.quiet && size >= CLONE_ARGS_SIZE_VER0 && is_readable(args) &&
-	    is_readable((uint64_t)&a->tls))
+	if (!kron_rt.quiet && size >= CLONE_ARGS_SIZE_VER0 && sys_is_readable(a) &&
+	    sys_is_readable(&a->tls))
 		rt_hook_clone(a->flags, a->tls);
 }
 

@@ -9,6 +9,8 @@
 #ifndef RUNTIME_SYS_H
 #define RUNTIME_SYS_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <asm/unistd.h>
@@ -96,6 +98,15 @@ static inline int32_t sys_gettid(void)
 static inline int sys_failed(long ret)
 {
 	return (unsigned long)ret > -4096ul;
+}
+
+/*
+ * May the word that p lies in be read?  The kernel reads a set of signals there, and then does not know
+ * what to do with it: EINVAL; else EFAULT, where we would have got a signal.
+ */
+static inline bool sys_is_readable(const void *p)
+{
+	return sys4(__NR_rt_sigprocmask, -1, (long)((uint64_t)p & ~7ul), 0, 8) == -EINVAL;
 }
 
 #endif
