@@ -442,7 +442,7 @@ static bool is_patient(struct patience *p, uint32_t seen)
 		rt_pool_growth_ends();
 	if (now - p->since > WAIT_MAX_MS)
 		patience_ends(seen);
-	return may_wait(seen) && !rt_waited_too_long(&p->whole);
+	return may_wait(seen) && !rt_waited_too_long(&p->whole, now);
 }
 
 static uint64_t signals_close(const struct work *w)

@@ -7,27 +7,14 @@
  * nothing, and is in no hurry; everybody else would rather lose samples than time.  After that nobody
  * in this process waits for a minute, so that it costs a small part of its time at most.
  */
-#include <time.h>
 #include "runtime/core/rt.h"
-#include "runtime/sys/sys.h"
-#include "runtime/sys/mini.h"
 
 #define WAIT_MS 30000u /* --when-full wait */
 #define ELSE_MS 2000u  /* while the pool grows, or where kron ctl has said to wait */
 #define PAUSE_MS 60000u
 
-static uint64_t now_ms(void)
+bool rt_waited_too_long(uint64_t *since, uint64_t now)
 {
-	struct timespec ts = {.tv_sec = 0};
-
-	sys2(__NR_clock_gettime, CLOCK_MONOTONIC_COARSE, (long)&ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + 1;
-}
-
-bool rt_waited_too_long(uint64_t *since)
-{
-	uint64_t now = now_ms();
-
 	if (!*since)
 		*since = now;
 	if (now - *since > (kron_rt.waits ? WAIT_MS : ELSE_MS))

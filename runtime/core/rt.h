@@ -282,8 +282,8 @@ struct rt_lane *rt_lane_self_open(void) __attribute__((visibility("hidden")));
 struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
 
 /* ---- patience.c ---- */
-/* Has a thread that waits for room waited too long, whatever the segment says?  *since: 0 at first. */
-bool rt_waited_too_long(uint64_t *since) __attribute__((visibility("hidden")));
+/* Has a thread that waits for room waited too long, whatever the segment says?  Times in ms; *since: 0 at first. */
+bool rt_waited_too_long(uint64_t *since, uint64_t now) __attribute__((visibility("hidden")));
 
 /* ---- cpu.c ---- */
 /* The CPU that we are on, from the processor itself. */
