@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "cmd/cmd.h"
 #include "collect/recover/recover.h"
@@ -32,14 +33,6 @@ static struct {
 	bool shown, never;
 } progress;
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static void hide_progress(void)
 {
 	if (progress.shown)
@@ -49,7 +42,7 @@ static void hide_progress(void)
 
 static void show_progress(uint64_t done, uint64_t pass)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 
 	if (!pass || done % pass == 0)
 		hide_progress();
@@ -66,7 +59,7 @@ static void start_progress(const struct opt_command *c, struct trace *t)
 	if (analysis_quiet || !isatty(STDERR_FILENO))
 		return;
 	progress.name = c->name;
-	progress.next_ns = now_ns() + PROGRESS_AFTER_NS;
+	progress.next_ns = clock_ns(CLOCK_MONOTONIC_COARSE) + PROGRESS_AFTER_NS;
 	trace_set_progress(t, show_progress);
 }
 

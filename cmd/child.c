@@ -2,6 +2,7 @@
 /* child.c - see child.h */
 #define _GNU_SOURCE
 #include "cmd/child.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -126,14 +127,6 @@ static bool is_for_the_program_too(const struct child *c, const siginfo_t *info)
 	return info->si_code == SI_KERNEL && getpgid(c->pid) == getpgrp();
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void child_wait(struct child *c)
 {
 	int64_t deadline = 0;
@@ -141,7 +134,7 @@ void child_wait(struct child *c)
 
 	signals_of_interest(&set);
 	for (look_for_end(c); !c->ended; look_for_end(c)) {
-		int64_t left = c->signal ? deadline - now_ms() : 1000;
+		int64_t left = c->signal ? deadline - (int64_t)clock_ms(CLOCK_MONOTONIC) : 1000;
 		struct timespec ts = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
 		siginfo_t info;
 		int sig;
@@ -154,7 +147,7 @@ void child_wait(struct child *c)
 		kill(c->pid, sig);
 		if (!c->signal) {
 			c->signal = sig;
-			deadline = now_ms() + GRACE_MS;
+			deadline = (int64_t)clock_ms(CLOCK_MONOTONIC) + GRACE_MS;
 		}
 	}
 }

@@ -2,6 +2,7 @@
 /* live.c - see live.h. */
 #define _GNU_SOURCE
 #include "cmd/live.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,10 +18,7 @@
 
 static double now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+	return (double)clock_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
 /* "kron-0123456789abcdef (pid 12), lab (pid 34)" */

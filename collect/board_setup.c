@@ -2,6 +2,7 @@
 /* board_setup.c - see board_setup.h */
 #define _GNU_SOURCE
 #include "collect/board_setup.h"
+#include "base/clock.h"
 
 #include <time.h>
 #include <x86intrin.h>
@@ -102,14 +103,6 @@ uint64_t board_clock_ticks(const struct board_clock *c, uint64_t tsc)
 	if (ticks < 0 && (double)c->ticks < -ticks)
 		return 0;
 	return ticks < 0 ? c->ticks - (uint64_t)-ticks : c->ticks + (uint64_t)ticks;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 void board_time_point(const struct board *b, struct time_point *t)

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <x86intrin.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "board/model/holes.h"
 #include "collect/fetch.h"
@@ -36,14 +37,6 @@
 #define COUNT_EVERY_MS 500u    /* set free_count right */
 #define STILL_MS 1u            /* the watch needs a moment before it lets a chunk go */
 #define GIVE_MOST 64u          /* at once: what `waiters` says anybody may have written */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
-}
 
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 {
@@ -523,7 +516,6 @@ static bool has_free_chunks(const struct drain *d)
 static bool stands_still(struct drain *d)
 {
 	struct kron_ctl *ctl = d->seg->ctl;
-	struct timespec now;
 	uint64_t ns;
 
 	if (d->seg->when_full != KRON_WHEN_FULL_WAIT || d->seg->bus != KRON_BUS_LANE ||
@@ -532,8 +524,7 @@ static bool stands_still(struct drain *d)
 		d->still_ns = 0;
 		return false;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+	ns = clock_ns(CLOCK_MONOTONIC);
 	if (!d->still_ns || d->freed != d->still_freed) {
 		d->still_ns = ns;
 		d->still_freed = d->freed;
@@ -559,7 +550,7 @@ static void *drain_thread(void *arg)
 	while (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE)) {
 		uint32_t seen = __atomic_load_n(&d->seg->ctl->wake_collector, __ATOMIC_ACQUIRE);
 		bool short_of = is_short_of_chunks(d);
-		uint64_t now = now_ns();
+		uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 		/* When room is short, whatever a dead thread holds is worth a system call. */
 		bool dead =
 			is_due(&d->next_dead_ns, now, short_of ? WAIT_SHORTEST_MS : DEAD_EVERY_MS);
@@ -605,8 +596,8 @@ int drain_start(struct drain *d, struct err *err)
 {
 	int code;
 
-	d->next_dead_ns = now_ns() + DEAD_EVERY_MS * MS;
-	d->next_thorough_ns = now_ns() + THOROUGH_EVERY_MS * MS;
+	d->next_dead_ns = clock_ns(CLOCK_MONOTONIC_COARSE) + DEAD_EVERY_MS * MS;
+	d->next_thorough_ns = clock_ns(CLOCK_MONOTONIC_COARSE) + THOROUGH_EVERY_MS * MS;
 	d->next_count_ns = d->next_thorough_ns;
 	drain_notice_gates(d, false);
 	code = pthread_create(&d->thread, NULL, drain_thread, d);

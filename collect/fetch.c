@@ -7,6 +7,7 @@
 #include <time.h>
 #include <x86intrin.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "board/bus/find_sample.h"
 #include "collect/grow.h"
@@ -25,14 +26,6 @@
 #define FIFO_WORDS 4096u
 #define DRAIN_NS 10000000000ull
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- start and end ---- */
 
 static void fetch_init(struct fetch *f, struct drain *d)
@@ -43,7 +36,7 @@ static void fetch_init(struct fetch *f, struct drain *d)
 	f->words = xcalloc(BATCH_WORDS, sizeof(*f->words));
 	f->box_at = xcalloc(BOXES_HASH, sizeof(*f->box_at));
 	f->at_end = d->seg->when_full == KRON_WHEN_FULL_WRAP;
-	f->passed_ns = now_ns();
+	f->passed_ns = clock_ns(CLOCK_MONOTONIC);
 	board_remember_threads(NULL); /* for speed: else each cycle asks the kernel */
 }
 
@@ -349,7 +342,7 @@ static void skip_to(struct fetch *f, uint64_t position)
 static uint64_t look_at_pointer(struct fetch *f)
 {
 	uint32_t pointer = bus_memory_pointer(&f->bus);
-	uint64_t ns = now_ns();
+	uint64_t ns = clock_ns(CLOCK_MONOTONIC);
 	uint32_t words = (pointer - (uint32_t)f->passed) & KRON_MAP_MASK;
 
 	if (f->passed_ns && words > (ns - f->passed_ns) / 1000 * WORDS_PER_US + FIFO_WORDS) {
@@ -445,10 +438,10 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 static void let_fifos_drain(struct fetch *f)
 {
 	struct timespec ts = {.tv_nsec = 200000};
-	uint64_t until = now_ns() + DRAIN_NS;
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + DRAIN_NS;
 	struct device_state s;
 
-	while (now_ns() < until) {
+	while (clock_ns(CLOCK_MONOTONIC) < until) {
 		board_tick(f->board, 0);
 		if (!board_snapshot(f->board, &s) || device_is_idle(&s) ||
 		    !(device_config(&s) & KRON_CONFIG_LOCAL) ||

@@ -2,6 +2,7 @@
 /* sample_file.c - see sample_file.h. */
 #define _GNU_SOURCE
 #include "trace/sample_file.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -146,14 +147,11 @@ static int write_pad(struct sample_file *f)
 static int write_timed(struct sample_file *f, struct iovec *iov, double *rate)
 {
 	double bytes = (double)iov->iov_len;
-	struct timespec start, end;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	int ret;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
 	ret = write_whole(f->fd, iov, 1, f->good);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	*rate = bytes / ((double)(end.tv_sec - start.tv_sec) +
-			 (double)(end.tv_nsec - start.tv_nsec) / 1e9 + 1e-9);
+	*rate = bytes * 1e9 / (double)(clock_ns(CLOCK_MONOTONIC) - start + 1);
 	return ret;
 }
 

@@ -2,20 +2,13 @@
 /* clock.c - see clock.h */
 #define _GNU_SOURCE
 #include "board/bus/clock.h"
+#include "base/clock.h"
 
 #include <time.h>
 #include <x86intrin.h>
 
 #define SECOND 1000000000ull
 #define MS 1000000ull
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
-}
 
 void time_point_take(struct time_point *t)
 {

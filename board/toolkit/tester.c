@@ -2,6 +2,7 @@
 /* tester.c - what the toolkit's test programs share. */
 #define _GNU_SOURCE
 #include "board/toolkit/tester.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -245,10 +246,7 @@ void tester_init_board(struct tester *t, uint32_t source)
 
 uint64_t tester_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 bool tester_wait_pointer(struct tester *t, uint32_t pointer)

@@ -32,6 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "collect/attach/serve_impl.h"
 #include "collect/starts.h"
@@ -88,14 +89,6 @@ void server_note_untraced(struct server *s, pid_t pid, const char *module, const
 }
 
 /* ---- connections ---- */
-
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* The silent connections of a user other than ours. */
 struct silence {
@@ -211,7 +204,7 @@ static void add_connection(struct server *s, int fd)
 
 	c->server = s;
 	c->fd = fd;
-	c->since_ms = now_ms();
+	c->since_ms = clock_ms(CLOCK_MONOTONIC_COARSE);
 	peer_of_socket(&c->peer, fd);
 	pthread_mutex_lock(&s->lock);
 	if (connection_is_strangers(c))
@@ -398,13 +391,13 @@ static bool take_events(struct server *s, const struct epoll_event *ev, int n)
 static void *serve_thread(void *arg)
 {
 	struct server *s = arg;
-	uint64_t next_tick = now_ms() + TICK_MS, now;
+	uint64_t next_tick = clock_ms(CLOCK_MONOTONIC_COARSE) + TICK_MS, now;
 	struct epoll_event ev[EVENTS];
 	int n;
 
 	pthread_setname_np(pthread_self(), "kron-serve");
 	for (;;) {
-		now = now_ms();
+		now = clock_ms(CLOCK_MONOTONIC_COARSE);
 		if (now >= next_tick) {
 			tick(s, now);
 			look_at_flood(s);

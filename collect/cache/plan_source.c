@@ -39,6 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "inject/elf/elf_symbols.h"
@@ -109,14 +110,6 @@ static bool is_on_trusted_mount(int fd)
 		fclose(f);
 	free(line);
 	return trusted;
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
 /* The file is what it was, and was for long before that moment; and will show when it is not. */
@@ -246,7 +239,7 @@ static bool are_settled(const struct plan_source *s, const struct elf_debug_path
 
 void plan_source_sum(struct plan_source *s, int dir)
 {
-	int64_t before = now_ns();
+	int64_t before = (int64_t)clock_ns(CLOCK_REALTIME);
 	struct elf_debug_paths paths;
 	struct content was = s->content;
 	char text[CONTENT_TEXT], name[sizeof(s->name)];

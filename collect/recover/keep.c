@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "collect/keeper.h"
+#include "base/clock.h"
 #include "collect/recover/recover.h"
 
 #define LOOK_S 2
@@ -30,10 +31,7 @@
 
 static uint64_t now_s(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec;
+	return clock_ms(CLOCK_MONOTONIC) / 1000;
 }
 
 /* True: we are asked to come to an end. */

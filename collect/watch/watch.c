@@ -22,6 +22,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "collect/fetch.h"
 #include "collect/kernel/process_maps.h"
@@ -251,21 +252,13 @@ static void look_at_lanes(struct watch *w, uint64_t until)
 
 enum verdict { IS_OVER, IS_NONE, IS_UNSURE, NOT_YET, LOOK_AGAIN, SOMETHING_CAME };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /*
  * Nothing is seen of the thread since, or a place of it is empty: may it be in the middle of a
  * probe?  Asleep it is in none, but in a handler on top of one; and after 50 us it has left it.
  */
 static bool has_moved_on(struct watch_lane *l, uint64_t at, bool has_holes)
 {
-	uint64_t now = now_ns(), ran;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), ran;
 	struct process_stat st;
 
 	if (!l->pid || l->dead || !process_read_stat(l->pid, (pid_t)l->l.tid, &st) ||

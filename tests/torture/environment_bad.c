@@ -27,7 +27,8 @@ static void try(const char *what, char *const *envp)
 
 int main(void)
 {
-	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *envp[] = {"A=1", pages, NULL};
 
 	if (pages == MAP_FAILED)
