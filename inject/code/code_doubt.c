@@ -33,8 +33,9 @@ enum {
 	IN_KNOWN = 2,   /* a byte of such a one, not its first */
 	IS_CLAIMED = 4, /* the same for those that follow from a symbol */
 	IN_CLAIMED = 8,
-	IS_START = 16,       /* of a function of the region */
-	IS_CONTRADICTED = 32 /* such a one, by another symbol */
+	IS_START = 16,        /* of a function of the region */
+	IS_CONTRADICTED = 32, /* such a one, by another symbol */
+	IS_WALKED = 64        /* code of nobody was followed from here on */
 };
 
 struct region { /* [lo, hi) has no FDE; functions [first, end) have no other bytes */
@@ -286,7 +287,9 @@ static bool claim(struct region *r, uint64_t from, uint64_t end, bool all_the_wa
 	for (uint64_t at = from; has(r, at) && (at < end || is_on || all_the_way); at += in.len) {
 		if ((at != from && *state(r, at) & IS_START) || !decode(r, at, &in))
 			break;
-		mark(r, &in, IS_CLAIMED, IN_CLAIMED);
+		if (!end && *state(r, at) & IS_WALKED)
+			break; /* the rest is the same, and its jumps are known */
+		mark(r, &in, IS_CLAIMED | (end ? 0 : IS_WALKED), IN_CLAIMED);
 		note_passed(r, &passed, &in);
 		is_on = goes_on(r, &in);
 		for (uint64_t inside = at + 1; inside < at + in.len; inside++)
