@@ -139,13 +139,23 @@ void json_i64(struct json *j, int64_t v)
 	fprintf(j->f, "%" PRId64, v);
 }
 
-void json_f64(struct json *j, double v)
+static void put_double(struct json *j, double v, int digits)
 {
 	before_value(j);
 	if (isfinite(v))
-		fprintf(j->f, "%.15g", v);
+		fprintf(j->f, "%.*g", digits, v);
 	else
 		fputs("null", j->f);
+}
+
+void json_f64(struct json *j, double v)
+{
+	put_double(j, v, 15);
+}
+
+void json_f64_exact(struct json *j, double v)
+{
+	put_double(j, v, 17);
 }
 
 void json_bool(struct json *j, int v)

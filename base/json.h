@@ -29,7 +29,8 @@ void json_key(struct json *j, const char *key);
 void json_str(struct json *j, const char *s); /* NULL becomes null */
 void json_u64(struct json *j, uint64_t v);
 void json_i64(struct json *j, int64_t v);
-void json_f64(struct json *j, double v); /* NaN and infinities become null */
+void json_f64(struct json *j, double v);       /* NaN and infinities become null */
+void json_f64_exact(struct json *j, double v); /* with all of its 17 digits */
 void json_bool(struct json *j, int v);
 
 /* key and value at once */

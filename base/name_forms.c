@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 /* Where the argument list of a demangled name starts: the parenthesis that closes last, so that
  * "operator()(int)" and "(anonymous namespace)::f(int)" are cut at the right one; n if none. */
 static size_t arguments_at(const char *name, size_t n)
@@ -67,4 +69,28 @@ bool name_forms_match(const char *name, const char *glob)
 		if (!strcmp(forms.v[i], glob) || !fnmatch(glob, forms.v[i], 0))
 			return true;
 	return false;
+}
+
+char *name_forms_next(const char **rest)
+{
+	const char *line = *rest;
+	size_t n;
+
+	if (!line || !*line)
+		return NULL;
+	n = strcspn(line, "\n");
+	*rest = line + n + (line[n] == '\n');
+	return xstrndup(line, n);
+}
+
+bool name_forms_match_any(const char *name, const char *aliases, const char *glob)
+{
+	bool yes = name_forms_match(name, glob);
+	char *alias;
+
+	while (!yes && (alias = name_forms_next(&aliases))) {
+		yes = name_forms_match(alias, glob);
+		xfree(alias);
+	}
+	return yes;
 }

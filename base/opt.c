@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "base/vec.h"
 
 enum {
@@ -216,7 +217,34 @@ static const struct opt *find_option(const struct opt_command *c, int value)
 	return NULL;
 }
 
-static int explain(int what, char **argv, struct err *err)
+/* "--outptu": a word that no option begins with; "" if it is near none. */
+static const char *meant_option(const struct opt_command *c, const char *word)
+{
+	struct near near = {.n = 0};
+	char *name = xstrndup(word + 2, strcspn(word + 2, "="));
+
+	for (size_t i = 0; i < count_options(c); i++)
+		near_consider(&near, name, c->opts[i].name);
+	xfree(name);
+	return near.n ? near.v[0] : "";
+}
+
+static int explain_unknown(const struct opt_command *c, const char *word, struct err *err)
+{
+	size_t n = 0, len = strcspn(word + 2, "=");
+	const char *meant;
+
+	for (size_t i = 0; i < count_options(c); i++)
+		n += !strncmp(c->opts[i].name, word + 2, len);
+	if (n > 1)
+		return err_set(err, EINVAL, "ambiguous option '%s'", word);
+	meant = meant_option(c, word);
+	return err_set(err, EINVAL,
+		       *meant ? "unknown option '%s'; did you mean --%s?" : "unknown option '%s'",
+		       word, meant);
+}
+
+static int explain(const struct opt_command *c, int what, char **argv, struct err *err)
 {
 	const char *word = argv[optind - 1];
 
@@ -226,7 +254,7 @@ static int explain(int what, char **argv, struct err *err)
 		return err_set(err, EINVAL, "option '%s' takes no argument", word);
 	if (optopt)
 		return err_set(err, EINVAL, "unknown option '-%c'", optopt);
-	return err_set(err, EINVAL, "unknown or ambiguous option '%s'", word);
+	return explain_unknown(c, word, err);
 }
 
 static int check_operands(const struct opt_command *c, int argc, char **argv, int first,
@@ -261,7 +289,7 @@ int opt_parse(const struct opt_command *c, int argc, char **argv, struct err *er
 		} else if (value == 'h' || value == HELP_VALUE) {
 			return 0;
 		} else {
-			return explain(value, argv, err);
+			return explain(c, value, argv, err);
 		}
 	}
 	return check_operands(c, argc, argv, optind, err);

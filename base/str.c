@@ -102,3 +102,10 @@ char *str_shell(char *out, size_t size, const char *s)
 	out[n] = 0;
 	return out;
 }
+
+const char *str_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -22,4 +22,7 @@ char *str_bytes(char *out, size_t size, uint64_t bytes);
 /* A word that a shell reads back as s; s itself if nothing in it needs quotes. */
 char *str_shell(char *out, size_t size, const char *s);
 
+/* What follows the last slash of the path. */
+const char *str_base_name(const char *path);
+
 #endif

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 bool term_wants_color(enum term_color mode, int fd)
@@ -16,13 +15,4 @@ bool term_wants_color(enum term_color mode, int fd)
 	if (no_color && *no_color)
 		return false;
 	return isatty(fd) && term && strcmp(term, "dumb");
-}
-
-int term_width(int fd)
-{
-	struct winsize ws;
-
-	if (!ioctl(fd, TIOCGWINSZ, &ws) && ws.ws_col)
-		return ws.ws_col;
-	return 80;
 }

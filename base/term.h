@@ -14,6 +14,5 @@ enum term_color { TERM_COLOR_AUTO, TERM_COLOR_YES, TERM_COLOR_NO };
  * (no-color.org) is not set to anything.  Ask before the pager takes stdout over.
  */
 bool term_wants_color(enum term_color mode, int fd);
-int term_width(int fd); /* columns; 80 when nobody knows */
 
 #endif

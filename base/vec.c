@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define HUGE_WORTH (2u << 20) /* a huge page's size */
+
 static int exit_status;
 
 void vec_set_exit_status(int status)
@@ -72,6 +74,15 @@ void *xpages(size_t n)
 
 	if (p == MAP_FAILED)
 		die_no_memory();
+	return p;
+}
+
+void *xpages_full(size_t n)
+{
+	void *p = xpages(n);
+
+	if (n >= HUGE_WORTH)
+		madvise(p, n, MADV_HUGEPAGE); /* a wish */
 	return p;
 }
 

@@ -50,6 +50,8 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void xfree(void *p);
 /* Bytes of zero that take memory only where they are touched. */
 void *xpages(size_t n);
+/* The same, all of which will be touched soon: in huge pages, where there are some. */
+void *xpages_full(size_t n);
 void xfree_pages(void *p, size_t n);
 
 #endif

@@ -61,7 +61,7 @@ static void measure_tsc(void)
 
 static void make_board(void)
 {
-	const struct device_geometry geometry = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry geometry = MODEL_GEOMETRY_DEFAULT;
 	uint8_t *at = mmap(NULL, KRON_WINDOW_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -70,11 +70,11 @@ static void make_board(void)
 		exit(1);
 	}
 	board.ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
-	board.device = (struct device *)(at + KRON_DEVICE_OFFSET);
+	board.model = (struct model *)(at + KRON_MODEL_OFFSET);
 	board.memory = at + KRON_MEMORY_OFFSET;
 	/* page faults are not what we measure */
 	memset(board.memory, 0, KRON_MEMORY_BYTES);
-	memset(board.device, 0, KRON_DEVICE_SIZE);
+	memset(board.model, 0, KRON_MODEL_SIZE);
 	board_init(&board, &geometry, ACCESS_CLOCK_REAL, (uint64_t)(tsc_per_ns * 1e9));
 	board_remember_threads(NULL);
 	board_write32(&board, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT | KRON_CONFIG_EXT_CPU);

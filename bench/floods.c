@@ -3,7 +3,7 @@
  * floods.c - the parts of floods.py that have to be quick.
  *
  *   floods starts [CMD...]   begin CMD, print its pid; then, for each number in the input, start /bin/true
- *                            so many times and print how many microseconds each took
+ *                            this many times and print how many microseconds each took
  *   floods listen NAME       a socket with this abstract name: take each connection, read once, close it
  */
 #define _GNU_SOURCE

@@ -202,13 +202,13 @@ static double exact_ns(void)
 	return time_some(f, CALLS / 10);
 }
 
-static double device_ns(void)
+static double hardware_ns(void)
 {
-	static struct rig device;
+	static struct rig hardware;
 	stub_fn f;
 
-	rig_make_device(&device);
-	rig_attach(&device);
+	rig_make_hardware(&hardware);
+	rig_attach(&hardware);
 	f = patched_function(ON);
 	f();
 	return time_some(f, CALLS);
@@ -247,7 +247,7 @@ enum series {
 	S_TAKEN,
 	S_DROPPED,
 	S_EXACT,
-	S_DEVICE,
+	S_HARDWARE,
 	S_ONE,
 	S_TWO,
 	S_COUNT
@@ -285,10 +285,10 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	if (json) {
 		printf("{\"empty_ns\": %.3f, \"limit_ns\": %.3f, \"enabled_ns\": %.3f, "
 		       "\"disabled_ns\": %.3f, \"taken_ns\": %.3f, \"dropped_ns\": %.3f, "
-		       "\"exact_ns\": %.3f, \"device_ns\": %.3f, "
+		       "\"exact_ns\": %.3f, \"hardware_ns\": %.3f, "
 		       "\"two_threads_ratio\": %.3f, \"rounds\": %u, \"lost\": %llu}\n",
 		       median[S_CALL], median[S_RDTSC], median[S_ON], median[S_OFF],
-		       median[S_TAKEN], median[S_DROPPED], median[S_EXACT], median[S_DEVICE],
+		       median[S_TAKEN], median[S_DROPPED], median[S_EXACT], median[S_HARDWARE],
 		       scaling, rounds, (unsigned long long)lost);
 		return;
 	}
@@ -302,7 +302,7 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	printf("constant time, sample dropped  %7.2f ns  taken / dropped %.3f (at most 1.05)\n",
 	       median[S_DROPPED], ratio_of_medians(S_TAKEN, S_DROPPED));
 	printf("probe on the exact bus         %7.2f ns\n", median[S_EXACT]);
-	printf("probe on the device bus        %7.2f ns\n", median[S_DEVICE]);
+	printf("probe on the device bus        %7.2f ns\n", median[S_HARDWARE]);
 	printf("probe on, a thread             %7.2f ns\n", median[S_ONE]);
 	printf("probe on, two threads together %7.2f ns  %.2f x the rate of one (at least 1.9)\n",
 	       median[S_TWO], scaling);
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
 
 	for (r = 0; r < rounds; r++) {
 		series[S_EXACT][r] = in_child(exact_ns);
-		series[S_DEVICE][r] = in_child(device_ns);
+		series[S_HARDWARE][r] = in_child(hardware_ns);
 	}
 	rig_make(&board, POOL_CHUNKS, POOL_CHUNKS, KRON_WHEN_FULL_DISCARD);
 	rig_attach(&board);

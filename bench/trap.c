@@ -3,7 +3,7 @@
  * trap.c - what a C store to an emulated board costs, beside what it is made of.
  *
  *   signal   a store that faults, and a handler that does nothing but skip it
- *   store    mk_ts1 = n, a bus cycle of the machine
+ *   store    mk_ts1 = n, a bus cycle of the model
  *   load     x = mk_timestamp
  *
  * Each series in a child of its own, in turns.  trap --json; the board is $KRON_BOARD.

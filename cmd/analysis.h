@@ -21,10 +21,10 @@ extern int analysis_tail_calls;
 			"jump, as the machine has it (flat).",                               \
 			0, 0                                                                 \
 	}
-#define ANALYSIS_QUIET                                                                       \
-	{                                                                                    \
-		'q', "quiet", OPT_FLAG, &analysis_quiet, NULL,                               \
-			"Do not say on a terminal how far a long trace has been read.", 0, 0 \
+#define ANALYSIS_QUIET                                                                   \
+	{                                                                                \
+		'q', "quiet", OPT_FLAG, &analysis_quiet, NULL,                           \
+			"Print neither progress nor the name of what was written.", 0, 0 \
 	}
 #define ANALYSIS_FILTER                                                                        \
 	{0,                                                                                    \

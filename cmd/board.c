@@ -16,16 +16,18 @@ static bool cable, vc, virtual_clock, json;
 static const struct opt options[] = {
 	{0, "chip-fifo", OPT_UINT, &chip_fifo, "N",
 	 "With create: the chip's FIFO holds N samples, 1 to 16. Default 4.", 1,
-	 DEVICE_CHIP_FIFO_MAX},
+	 MODEL_CHIP_FIFO_MAX},
 	{0, "board-fifo", OPT_UINT, &board_fifo, "BYTES",
 	 "With create: the size of the board's FIFO in bytes, 4 to 1024. Default 1024.", 4,
-	 DEVICE_BOARD_FIFO_MAX},
+	 MODEL_BOARD_FIFO_MAX},
 	{0, "drain", OPT_UINT, &drain, "CLOCKS",
 	 "With create: the clocks of 25 ns that the board's FIFO needs to move 4 bytes to local "
 	 "memory or 2 to the cable. Default 5.",
-	 1, DEVICE_DRAIN_MAX},
+	 1, MODEL_DRAIN_MAX},
 	{0, "cable", OPT_FLAG, &cable, NULL,
-	 "With create: something takes what the board sends over its external cable.", 0, 0},
+	 "With create: something takes what the board sends over its external cable, and "
+	 "drops it.",
+	 0, 0},
 	{0, "vc", OPT_FLAG, &vc, NULL, "With create: a MultiKron_vc is on the board.", 0, 0},
 	{0, "virtual-clock", OPT_FLAG, &virtual_clock, NULL,
 	 "With create: the board's time stands still but for `kron ctl tick`, so that a run can be "
@@ -49,7 +51,7 @@ static const struct opt_command command = {
 
 static int create(const char *name)
 {
-	struct device_geometry g = DEVICE_GEOMETRY_DEFAULT;
+	struct model_geometry g = MODEL_GEOMETRY_DEFAULT;
 	struct err err;
 
 	if (chip_fifo)
@@ -181,5 +183,6 @@ int cmd_board(int argc, char **argv)
 		return list();
 	if (!strcmp(verb, "list"))
 		return cmd_fail(&command, CMD_USAGE, "list takes no name: it shows all boards");
-	return cmd_fail(&command, CMD_USAGE, "\"%s\" is none of create, list and rm", verb);
+	return cmd_fail(&command, CMD_USAGE,
+			"unknown action '%s'; choose one of create, list and rm", verb);
 }

@@ -71,25 +71,60 @@ static void run_pager(const char *pager, int in)
 	_exit(127);
 }
 
+/* status when it has ended; one that the shell cannot run, as the shell has said, showed nothing. */
+static int await_pager(int status)
+{
+	int end = 0;
+
+	while (waitpid(pager_pid, &end, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(end) && WEXITSTATUS(end) > 125 ? CMD_ERROR : status;
+}
+
+/* Its reader has seen enough: that ends the command, and is no failure.  ^C ends it, too, but not the
+ * pager, which has the terminal until it ends. */
+static void on_end(int sig)
+{
+	int status;
+
+	close(STDOUT_FILENO);
+	status = await_pager(CMD_OK);
+	if (sig == SIGPIPE)
+		_exit(status);
+	signal(sig, SIG_DFL);
+	raise(sig); /* is blocked here, and comes when this returns */
+}
+
+/* NULL: none.  less asks questions on a terminal that cannot place its cursor. */
+static const char *choose_pager(void)
+{
+	const char *pager = getenv("KRON_PAGER"), *term = getenv("TERM");
+
+	if (!pager)
+		pager = getenv("PAGER");
+	if (!pager && term && strcmp(term, "dumb") && !access("/usr/bin/less", X_OK))
+		pager = "less";
+	return pager && *pager && strcmp(pager, "cat") ? pager : NULL;
+}
+
 void cmd_pager(bool want)
 {
-	const char *pager = getenv("PAGER");
+	const char *pager = choose_pager();
 	int ends[2];
 
-	if (!want || !isatty(STDOUT_FILENO))
-		return;
-	if (!pager)
-		pager = access("/usr/bin/less", X_OK) ? "cat" : "less";
-	if (!*pager || !strcmp(pager, "cat") || pipe2(ends, O_CLOEXEC))
+	if (!want || !pager || !isatty(STDOUT_FILENO) || pipe2(ends, O_CLOEXEC))
 		return;
 	fflush(stdout);
 	pager_pid = fork();
 	if (pager_pid == 0)
 		run_pager(pager, ends[0]);
-	if (pager_pid > 0)
+	if (pager_pid > 0) {
 		dup2(ends[1], STDOUT_FILENO);
-	else
+		signal(SIGPIPE, on_end);
+		signal(SIGINT, on_end);
+	} else {
 		pager_pid = 0;
+	}
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -101,9 +136,7 @@ int cmd_finish(const struct opt_command *c, int status)
 
 	if (pager_pid) {
 		fclose(stdout);
-		while (waitpid(pager_pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		return status;
+		return await_pager(status);
 	}
 	if (failed && code != EPIPE)
 		return cmd_fail(c, CMD_ERROR, "cannot write the output: %s", strerror(code));

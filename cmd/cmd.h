@@ -13,6 +13,7 @@
 /* X(name, what it does): the order of `kron --help` */
 #define COMMANDS(X)                                                                \
 	X(record, "Run a program and record its functions")                        \
+	X(stat, "Run a program and count the calls of its functions")              \
 	X(report, "Show calls and times by function")                              \
 	X(diff, "Compare two traces by function")                                  \
 	X(replay, "Show the calls in order, indented")                             \
@@ -20,6 +21,7 @@
 	X(export, "Write the trace in the format of another tool")                 \
 	X(view, "Make a page with pictures of the trace")                          \
 	X(info, "Show what was recorded, and what is missing")                     \
+	X(pages, "Count how often each page of memory is read and written")        \
 	X(list, "List the functions of an ELF file and how they can be probed")    \
 	X(patch, "Write a copy of an ELF file that has the probes in it")          \
 	X(recover, "Finish the trace of a kron record that was killed")            \
@@ -52,8 +54,8 @@ int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
 int cmd_finish(const struct opt_command *c, int status);
 
 /*
- * Send stdout through $PAGER (default `less -FRSX`, when there is one) if it is a terminal and
- * want is set.  cmd_finish waits for the pager.
+ * Send stdout through $KRON_PAGER or $PAGER (default `less -FRSX`, when there is one) if it is a
+ * terminal and want is set.  cmd_finish waits for the pager.
  */
 void cmd_pager(bool want);
 

@@ -16,15 +16,18 @@
 #include "board/bus/lanes.h"
 #include "board/bus/object.h"
 #include "cmd/cmd.h"
+#include "cmd/ctl_probe.h"
 #include "cmd/registers.h"
 
 static const char *board;
+static bool json;
 
 static const struct opt options[] = {
 	{0, "board", OPT_STR, &board, "NAME",
 	 "The board: a name, the process id of a kron record, or the path of a device. Default: "
 	 "$KRON_BOARD, else \"default\", else the only one that there is.",
 	 0, 0},
+	{0, "json", OPT_FLAG, &json, NULL, "With probe list: print a JSON array.", 0, 0},
 	OPT_END,
 };
 
@@ -33,7 +36,8 @@ static const struct opt_command command = {
 	.operands = "VERB [ARG]...",
 	.summary = "Change the registers of a board while it is used: filter [MASK], on GROUP..., "
 		   "off GROUP..., sampling on|off, wait, discard, reset, read ADDR, write ADDR "
-		   "VALUE, tick N.",
+		   "VALUE, tick N, input N high|low; or, while a kron record runs on it, its "
+		   "probes: probe add SPEC, probe rm NAME, probe list.",
 	.opts = options,
 	.min_operands = 1,
 };
@@ -220,7 +224,7 @@ static int do_tick(struct bus *b, int n, char **argv)
 	if (!parse_number(argv[1], 10, 1ull << 62, &ticks))
 		return usage("tick takes a number of clocks, decimal");
 	if (!bus_is_exact(b))
-		return cmd_fail(&command, CMD_ERROR, "%s is a device: its clock runs by itself",
+		return cmd_fail(&command, CMD_ERROR, "%s is hardware: its clock runs by itself",
 				b->name);
 	if (!bus_has_virtual_clock(b))
 		return cmd_fail(&command, CMD_ERROR,
@@ -229,6 +233,28 @@ static int do_tick(struct bus *b, int n, char **argv)
 				b->name);
 	board_tick(&b->board, ticks);
 	return CMD_OK;
+}
+
+/* What would be a wire on the connector: NISTIR 5993, 2.3. */
+static int do_input(struct bus *b, int n, char **argv)
+{
+	bool high = !strcmp(argv[2], "high");
+	uint64_t input;
+
+	(void)n;
+	if (!parse_number(argv[1], 10, KRON_COUNTERS - 1, &input) ||
+	    (!high && strcmp(argv[2], "low")))
+		return usage("input takes the number of a counter input, 0 to 15, and high or low");
+	if (!bus_is_exact(b))
+		return cmd_fail(&command, CMD_ERROR,
+				"%s is hardware: its counter inputs are on its connector", b->name);
+	board_set_external(&b->board, (unsigned)input, high);
+	return CMD_OK;
+}
+
+static int do_probe(struct bus *b, int n, char **argv)
+{
+	return ctl_probe(&command, b, json, n - 1, argv + 1);
 }
 
 static const struct verb {
@@ -242,6 +268,7 @@ static const struct verb {
 	{"wait", 0, 0, do_full, true},     {"discard", 0, 0, do_full, true},
 	{"reset", 0, 0, do_reset, false},  {"read", 1, 1, do_read, false},
 	{"write", 2, 2, do_write, false},  {"tick", 1, 1, do_tick, false},
+	{"input", 2, 2, do_input, false},  {"probe", 1, 2, do_probe, false},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -265,9 +292,16 @@ int cmd_ctl(int argc, char **argv)
 	verb = find_verb(argv[first]);
 	if (!verb)
 		return usage("that is no verb");
+	if (json && strcmp(verb->name, "probe"))
+		return usage("only probe list takes --json");
 	if (n < verb->min || n > verb->max)
 		return usage(verb->max ? "that verb takes other arguments"
 				       : "that verb takes no arguments");
+	if (verb->run == do_probe) {
+		status = ctl_probe_check(&command, json, n - 1, argv + first + 1);
+		if (status)
+			return status;
+	}
 	if (bus_open(&bus, board, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	status = CMD_ERROR;

@@ -17,14 +17,14 @@
 #include "cmd/list_probes.h"
 #include "cmd/probe_options.h"
 #include "inject/code/classes.h"
-#include "inject/plan/interpose.h"
+#include "inject/plan/callsite.h"
 #include "inject/disk/patch_info.h"
 #include "inject/plan/plan.h"
 #include "inject/plan/tactics.h"
 
-static bool json, summary;
+static bool json, summary, no_pager;
 /* The classes of classes.h in their order, then two more. */
-#define PLACES "insns|branches|loads|stores|calls|blocks|entries|exits"
+#define PLACES "insns|branches|loads|stores|calls|blocks|accesses|entries|exits"
 static int places = -1;
 static struct opt_list specs, files;
 static const char *tactics;
@@ -49,10 +49,11 @@ static const struct opt options[] = {
 	{0, "places", OPT_CHOICE, &places, PLACES,
 	 "Plan every place of this class, instead of entries and exits.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
-	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
-	 "relay, int3, import. With + or - before each: the default, and these too or without them. int3 "
+	 "Use only these tactics, separated by commas: " TACTICS_HELP
+	 ". With + or - before each: the default, and these too or without them. int3 "
 	 "is not in the default.",
 	 0, 0},
+	{0, "no-pager", OPT_FLAG, &no_pager, NULL, "Do not page output on a terminal.", 0, 0},
 	OPT_END,
 };
 
@@ -73,6 +74,7 @@ static const struct {
 	{FUNCTION_SYMTAB, "symtab"},         {FUNCTION_DYNSYM, "dynsym"},
 	{FUNCTION_DEBUG_FILE, "debug-file"}, {FUNCTION_DEBUGDATA, "debugdata"},
 	{FUNCTION_EH_FRAME, "eh_frame"},     {FUNCTION_GO_TABLE, "go"},
+	{FUNCTION_GUESS, "guess"},
 };
 #define NSOURCES (sizeof(sources) / sizeof(sources[0]))
 
@@ -91,7 +93,7 @@ static char *function_name(const struct plan *p, const struct plan_function *f, 
 /* Neither in its code nor where other modules call it. */
 static bool is_refused(const struct plan_probe *p)
 {
-	return p->site == UINT32_MAX && p->tactic != TACTIC_IMPORT;
+	return p->site == UINT32_MAX && p->tactic != TACTIC_CALLSITE;
 }
 
 struct tally {
@@ -230,6 +232,10 @@ static void json_function(struct json *j, const struct plan *p, const struct pla
 		if (f->sources & sources[i].bit)
 			json_str(j, sources[i].key);
 	json_close(j, ']');
+	if (f->sources & FUNCTION_GUESS) {
+		json_key(j, "guessed");
+		json_bool(j, true);
+	}
 	json_key(j, "entry");
 	json_probe(j, p, count_probes(p, f).entry, path);
 	json_key(j, "exits");
@@ -329,10 +335,11 @@ static void print_counts(const char *what, const struct plan_counts *c)
 	putchar('\n');
 	for (int i = 0; i < TACTIC_COUNT; i++)
 		if (c->by_tactic[i])
-			printf("  %10s  %s\n", str_thousands(found, sizeof(found), c->by_tactic[i]),
-			       i == TACTIC_IMPORT && !is_patched
-				       ? "import (calls from other modules only)"
-				       : tactic_key(i));
+			printf("  %10s  %s%s\n",
+			       str_thousands(found, sizeof(found), c->by_tactic[i]), tactic_key(i),
+			       i == TACTIC_CALLSITE && !is_patched
+				       ? " (calls from other modules only)"
+				       : "");
 	for (int i = 0; i < REFUSAL_COUNT; i++)
 		if (c->refused[i])
 			printf("  %10s  refused: %s\n",
@@ -418,10 +425,10 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 			"%s was patched by kron patch, and has the probes that it was given "
 			"there: `kron list` without -p shows them",
 			path);
-	set.no_callers = !interpose_is_on(opt->tactics);
+	set.no_callsites = !callsite_is_on(opt->tactics);
 	if (probe_list_make(&list, img, &set, full ? full : path, opt, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	cmd_pager(!json);
+	cmd_pager(!json && !no_pager);
 	if (json)
 		probe_list_json(&j, &list, &set, path);
 	else
@@ -430,7 +437,7 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 	for (size_t i = 0; i < list.found.notes.n; i++)
 		cmd_fail(&command, 0, "%s", list.found.notes.v[i].text);
 	missing = probe_list_missing(&list);
-	if (set.specs.n && !list.found.places.n && !list.found.imports.n && !list.found.notes.n) {
+	if (set.specs.n && !list.found.places.n && !list.found.callsites.n && !list.found.notes.n) {
 		cmd_fail(&command, 0, "%s is no module that a probe means", path);
 		missing = 1;
 	}
@@ -483,13 +490,13 @@ int cmd_list(int argc, char **argv)
 	else
 		r = plan_make(&p, img, &opt, &err);
 	if (!r && !is_class() && !patch_info_is_there(img))
-		interpose_mark(p, img, opt.tactics);
+		callsite_mark(p, img, opt.tactics);
 	if (!r && p->nlies)
 		r = functions_find(&found, img, &err);
 	elf_image_close(img);
 	if (r)
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	cmd_pager(!json && !summary);
+	cmd_pager(!json && !summary && !no_pager);
 	if (summary)
 		show_summary(&j, p, filler);
 	else if (is_class() && json)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/plan/interpose.h"
+#include "inject/plan/callsite.h"
 
 #define NONE UINT32_MAX
 
@@ -75,7 +75,7 @@ static int plan_places(struct probe_list *l, const struct code_map *map, struct 
 	opt->request = NULL;
 	if (code)
 		return code;
-	interpose_mark(l->plan, map->img, opt->tactics);
+	callsite_mark(l->plan, map->img, opt->tactics);
 	match_probes(l);
 	return 0;
 }
@@ -140,16 +140,21 @@ static void kind_text(const struct probe_spec *s, char *out, size_t size)
 static void payload_text(const struct place_action *a, const struct probe_spec *s, char *out,
 			 size_t size)
 {
+	const char *name = s->payload_name, *type;
+	int n;
+
 	out[0] = 0;
 	if (!s->payload)
 		return;
+	type = name + strcspn(name, ":"); /* NAME or NAME:TYPE */
+	n = (int)(type - name);
 	if (a->payload == PAYLOAD_REG)
-		snprintf(out, size, "%s=%%%s", s->payload_name, spec_register_name(a->reg));
+		snprintf(out, size, "%.*s=%%%s%s", n, name, spec_register_name(a->reg), type);
 	else if (a->payload == PAYLOAD_IMM)
-		snprintf(out, size, "%s=%" PRId64, s->payload_name, (int64_t)a->value);
+		snprintf(out, size, "%.*s=%" PRId64 "%s", n, name, (int64_t)a->value, type);
 	else
-		snprintf(out, size, "%s=%s", s->payload_name,
-			 a->payload == PAYLOAD_ADDRESS ? "$addr" : "$sp");
+		snprintf(out, size, "%.*s=%s%s", n, name,
+			 a->payload == PAYLOAD_ADDRESS ? "$addr" : "$sp", type);
 }
 
 /* "main+0x1f" */
@@ -186,7 +191,8 @@ static const char *place_where(const struct place_request *p)
 /* How, or NULL: in its code, or where other modules call it. */
 static const char *tactic_of(const struct plan_probe *p)
 {
-	return p && (p->site != NONE || p->tactic == TACTIC_IMPORT) ? tactic_key(p->tactic) : NULL;
+	return p && (p->site != NONE || p->tactic == TACTIC_CALLSITE) ? tactic_key(p->tactic)
+								      : NULL;
 }
 
 static void print_place(const struct probe_list *l, const struct probe_set *set, size_t i)
@@ -216,7 +222,7 @@ static void print_place(const struct probe_list *l, const struct probe_set *set,
 static const struct plan_function *import_function(const struct probe_list *l, size_t i)
 {
 	for (size_t k = 0; k < l->plan->nfunctions; k++)
-		if (l->plan->functions[k].vaddr == l->found.imports.v[i].vaddr)
+		if (l->plan->functions[k].vaddr == l->found.callsites.v[i].vaddr)
 			return &l->plan->functions[k];
 	return NULL;
 }
@@ -230,20 +236,20 @@ static const char *import_name(const struct probe_list *l, size_t i)
 
 static const char *import_event(const struct probe_list *l, size_t i)
 {
-	uint32_t e = l->found.imports.v[i].event;
+	uint32_t e = l->found.callsites.v[i].event;
 
 	return e == RESOLVE_NO_EVENT ? NULL : l->found.events.v[e].name;
 }
 
 /* At the calls of it, or at their end. */
-static const char *import_where(const struct resolved_import *im)
+static const char *import_where(const struct resolved_callsite *im)
 {
 	return im->where == PLACE_AFTER ? "return" : "calls";
 }
 
 static void print_import(const struct probe_list *l, const struct probe_set *set, size_t i)
 {
-	const struct resolved_import *im = &l->found.imports.v[i];
+	const struct resolved_callsite *im = &l->found.callsites.v[i];
 	const struct probe_spec *s = &set->specs.v[im->spec];
 	char kind[48], payload[80], level[8] = "-";
 
@@ -252,22 +258,22 @@ static void print_import(const struct probe_list *l, const struct probe_set *set
 	if (s->gated)
 		snprintf(level, sizeof(level), "%u", s->level);
 	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", im->vaddr, import_where(im),
-	       tactic_key(TACTIC_IMPORT), level, kind, import_name(l, i),
+	       tactic_key(TACTIC_CALLSITE), level, kind, import_name(l, i),
 	       import_event(l, i) ? import_event(l, i) : "-", *payload ? "  " : "", payload);
 }
 
 void probe_list_print(const struct probe_list *l, const struct probe_set *set)
 {
-	if (l->found.places.n + l->found.imports.n)
+	if (l->found.places.n + l->found.callsites.n)
 		printf("%10s %-6s  %-13s %5s  %-9s %-28s %s\n", "Address", "Where", "Tactic",
 		       "Level", "Kind", "Place", "Event");
 	for (size_t i = 0; i < l->found.places.n; i++)
 		print_place(l, set, i);
-	for (size_t i = 0; i < l->found.imports.n; i++)
+	for (size_t i = 0; i < l->found.callsites.n; i++)
 		print_import(l, set, i);
 }
 
-/* What stands in front of the tactic, of places and of imports. */
+/* What stands in front of the tactic, of places and of call sites. */
 static void json_head(struct json *j, const struct probe_spec *s, const struct place_action *a,
 		      uint64_t vaddr, const char *where, const char *place, const char *event)
 {
@@ -296,11 +302,11 @@ static void json_head(struct json *j, const struct probe_spec *s, const struct p
 static void json_import(struct json *j, const struct probe_list *l, const struct probe_set *set,
 			size_t i)
 {
-	const struct resolved_import *im = &l->found.imports.v[i];
+	const struct resolved_callsite *im = &l->found.callsites.v[i];
 
 	json_head(j, &set->specs.v[im->spec], &l->found.actions.v[im->action], im->vaddr,
 		  import_where(im), import_name(l, i), import_event(l, i));
-	json_kstr(j, "tactic", tactic_key(TACTIC_IMPORT));
+	json_kstr(j, "tactic", tactic_key(TACTIC_CALLSITE));
 	json_close(j, '}');
 }
 
@@ -333,7 +339,7 @@ void probe_list_json(struct json *j, const struct probe_list *l, const struct pr
 	json_open(j, '[');
 	for (size_t i = 0; i < l->found.places.n; i++)
 		json_place(j, l, set, i);
-	for (size_t i = 0; i < l->found.imports.n; i++)
+	for (size_t i = 0; i < l->found.callsites.n; i++)
 		json_import(j, l, set, i);
 	json_close(j, ']');
 	json_key(j, "notes");

@@ -77,7 +77,7 @@ int live_open(struct live *l, const char *board, struct err *err)
 	if (code)
 		return code;
 	if (!bus_is_exact(&l->bus))
-		code = err_set(err, EINVAL, "%s is a device: nothing records into lanes there",
+		code = err_set(err, EINVAL, "%s is hardware: nothing records into lanes there",
 			       l->bus.name);
 	else
 		code = rates_open(&l->rates, &l->bus, err);

@@ -21,7 +21,7 @@
 #include "cmd/probe_options.h"
 #include "inject/disk/apply_elf.h"
 #include "inject/elf/go_table.h"
-#include "inject/plan/interpose.h"
+#include "inject/plan/callsite.h"
 #include "inject/disk/patch_info.h"
 #include "inject/resolve/resolve.h"
 #include "inject/plan/tactics.h"
@@ -65,8 +65,8 @@ static const struct opt options[] = {
 	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Do not say what was done.", 0, 0},
 	{0, "tactics", OPT_STR, &tactics, "LIST",
-	 "Use only these tactics, separated by commas: jump, short, evict, arrivals, detour, pun, "
-	 "relay, import. With + or - before each: the default, and these too or without them.",
+	 "Use only these tactics, separated by commas: " TACTICS_HELP_NO_TRAP
+	 ". With + or - before each: the default, and these too or without them.",
 	 0, 0},
 	OPT_END,
 };
@@ -252,7 +252,7 @@ static int check_found(const struct resolution *found, const char *path, struct 
 }
 
 static int plan_map(struct plan **all, struct patch_info *out, const struct code_map *map,
-		    struct links *links, uint64_t handlers, struct err *err)
+		    struct callsite_links *links, uint64_t handlers, struct err *err)
 {
 	struct plan_options opt = apply_elf_options(map->img);
 	struct plan_request request;
@@ -289,21 +289,21 @@ static int plan_map(struct plan **all, struct patch_info *out, const struct code
 static int make_plan(struct plan **all, struct patch_info *out, const struct elf_image *img,
 		     struct err *err)
 {
-	bool calls = probes.specs.n && interpose_is_on(tactic_set);
+	bool calls = probes.specs.n && callsite_is_on(tactic_set);
 	struct functions fns = {0};
 	uint64_t handlers = 0;
-	struct links *links;
+	struct callsite_links *links;
 	struct code_map *map;
 	int code = functions_find(&fns, img, err);
 
 	if (code)
 		return code;
-	links = links_make(img);
+	links = callsite_links_make(img);
 	if (calls)
-		interpose_add_stubs(&fns, img, links);
+		callsite_add_stubs(&fns, img, links);
 	/* woken by KRON_BOARD, a dynamic program's handlers are wrapped where it installs them */
 	if (img->kind != ELF_KIND_STATIC && !no_board)
-		handlers = interpose_add_stub(&fns, img, links, "sigaction");
+		handlers = callsite_add_stub(&fns, img, links, "sigaction");
 	code = code_map_build(&map, img, &fns, err);
 	if (!code) {
 		code = plan_map(all, out, map, calls ? links : NULL, handlers, err);
@@ -311,7 +311,7 @@ static int make_plan(struct plan **all, struct patch_info *out, const struct elf
 			nhooks = start_hooks_find(hooks, map);
 		code_map_free(map);
 	}
-	links_free(links);
+	callsite_links_free(links);
 	functions_free(&fns);
 	return code;
 }
@@ -354,8 +354,8 @@ static int select_probes(struct patch_info *out, const struct elf_image *img, st
 			 struct err *err)
 {
 	const struct selection sel = {
-		.only = {only.v, only.n},
-		.except = {except.v, except.n},
+		.only = {only.v, only.n, NULL},
+		.except = {except.v, except.n, NULL},
 		.levels = level_globs,
 	};
 	uint8_t *selected = xcalloc(all->nfunctions, 1);
@@ -417,10 +417,10 @@ static void say(const struct patch_info *what, const struct elf_image *img,
 	if (probes.specs.n)
 		printf("%s place%s", str_thousands(counts[0], sizeof(counts[0]), places.patched),
 		       places.patched == 1 ? "" : "s");
-	if (places.by_tactic[TACTIC_IMPORT])
+	if (places.by_tactic[TACTIC_CALLSITE])
 		printf(" (import: %s where functions of other files are called)",
 		       str_thousands(counts[0], sizeof(counts[0]),
-				     places.by_tactic[TACTIC_IMPORT]));
+				     places.by_tactic[TACTIC_CALLSITE]));
 	if (probes.specs.n)
 		printf(", ");
 	printf("%s refused; %s -> %s\n",
@@ -511,7 +511,11 @@ int cmd_patch(int argc, char **argv)
 	    check_options(&err))
 		return cmd_fail(&command, CMD_USAGE, "%s (`kron patch --help` shows the usage)",
 				err.msg);
-	probes.no_callers = true; /* those are other files, but for calls that this one makes */
+	vec_for(&probes.specs, s)
+		if (s->kind == SPEC_PAGES)
+			return cmd_fail(&command, CMD_USAGE,
+					"pages are counted by `kron pages`, not in a file");
+	probes.no_callsites = true; /* those are other files, but for calls that this one makes */
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	status = patch(img, &err) ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;

@@ -3,7 +3,7 @@
  * probe_cost.c - see probe_cost.h.
  *
  *   probe sequence of kron/wire.h ─┬─► runtime/core/thunk.S ───────► a lane of ours
- *                                  └─► runtime/static/thunk_static.S ─► by way of %fs's base
+ *                                  └─► runtime/static/thunk_static.S ─► by the number near %fs
  *
  * The thunk is linked in, alone: what it wants from the rest of the runtime is below.  Its slow
  * path cannot come, because the lane has room for every sample; should it, the sample is
@@ -30,7 +30,7 @@
 #define SPARE 64u /* records of moves to another CPU */
 #define EVENT 77u
 #define HWCAP2_FSGSBASE 2u
-#define CPUID_RDTSCP (1u << 27)
+#define CPUID_RDPID (1u << 22)
 
 /* ---- what thunk.S knows by name ---- */
 
@@ -42,12 +42,14 @@ uint32_t kron_rt_strange;
 uint64_t kron_rt_lanes_start, kron_rt_lanes_size;
 extern long kron_rt_cpu_offset HIDDEN;
 long kron_rt_cpu_offset;
-struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT];
+struct rt_threads kron_rt_threads;
 long kron_rt_tid_offset;
+bool kron_rt_has_rdpid;
 void kron_rt_probe_static(void) HIDDEN;
 uint8_t *kron_rt_stacks HIDDEN;
 uint64_t kron_rt_stacks_taken HIDDEN;
 void kron_rt_slow(uint32_t event, uint32_t payload) HIDDEN;
+void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim) HIDDEN;
 void kron_rt_hook(uint32_t hook, struct rt_regs *regs) HIDDEN;
 void kron_rt_probe(void) HIDDEN;
 
@@ -55,6 +57,13 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 {
 	(void)event;
 	(void)payload;
+}
+
+void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
+{
+	(void)event;
+	(void)payload;
+	(void)claim;
 }
 
 void kron_rt_hook(uint32_t hook, struct rt_regs *regs)
@@ -153,23 +162,20 @@ static double static_loop(const uint8_t *gate)
 
 static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));
 
-static bool can_be_static(void)
+static bool has_rdpid(void)
 {
 	unsigned a, b, c, d;
 
-	return getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE && __get_cpuid(0x80000001, &a, &b, &c, &d) &&
-	       d & CPUID_RDTSCP;
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & CPUID_RDPID;
 }
 
 static void enter_thread(struct rt_lane *lane)
 {
-	uint64_t base = (uint64_t)(uintptr_t)__builtin_thread_pointer();
-	uint32_t hash = (uint32_t)(base >> RT_THREADS_BASE_SHIFT) * RT_THREADS_HASH;
-
 	own_number = lane->tid = 1;
+	kron_rt_has_rdpid = has_rdpid();
 	kron_rt_tid_offset = (char *)&own_number - (char *)__builtin_thread_pointer();
-	kron_rt_threads[hash >> (32 - RT_THREADS_SHIFT)] =
-		(struct rt_thread_entry){.base = base, .lane = lane};
+	kron_rt_threads.base[1] = (uint64_t)(uintptr_t)__builtin_thread_pointer();
+	kron_rt_threads.lane[1] = lane;
 }
 
 static void keep_least(double *least, double v)
@@ -189,7 +195,7 @@ void probe_cost_measure(struct probe_cost *c, double hz, bool with_static)
 	memset(c, 0, sizeof(*c));
 	if (per_ns <= 0)
 		return;
-	with_static = with_static && can_be_static();
+	with_static = with_static && getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
 	samples = xcalloc(SAMPLES + SPARE, sizeof(*samples));
 	for (int i = 0; i < ROUNDS; i++) {
 		lane_fresh(&lane, samples);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* screen.h - a full-screen terminal: lines and keys.  The only file with ncurses behind it. */
+/* screen.h - a full-screen terminal: lines and keys.  The only file that uses ncurses. */
 #ifndef CMD_SCREEN_H
 #define CMD_SCREEN_H
 

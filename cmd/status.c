@@ -149,7 +149,7 @@ static void print_memory(const struct status *s)
 
 static void print_board(const struct bus *b, const struct status *s)
 {
-	const struct device_geometry *g = &s->view.geometry;
+	const struct model_geometry *g = &s->view.geometry;
 
 	printf("%-14s %s\n", "Board", b->name);
 	if (!s->exact) {
@@ -267,7 +267,7 @@ static void json_registers(struct json *j, const struct status *s)
 	json_counters(j, v);
 }
 
-static void json_geometry(struct json *j, const struct device_geometry *g)
+static void json_geometry(struct json *j, const struct model_geometry *g)
 {
 	json_key(j, "geometry");
 	json_open(j, '{');

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/output.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
@@ -27,12 +28,12 @@ static const struct opt options[] = {
 	 "of functions: their lengths, and those of class 4 as messages.",
 	 0, 0},
 	{0, "size", OPT_SIZE, &view.size, "BYTES",
-	 "Let the page have about BYTES at most, 20M by default: the more, the more of a long "
-	 "trace is shown one by one.",
+	 "Limit the page to about BYTES, 20M by default. The larger it is, the more calls of a long "
+	 "trace are shown one by one.",
 	 VIEW_SIZE_MIN, VIEW_SIZE_MAX},
 	{0, "detail", OPT_SIZE, &view.detail, "BYTES",
-	 "Let calls that are too short for the picture of the whole have about BYTES more, 20M "
-	 "by default, 0 for none: they are packed, and unpacked when the timeline is close enough.",
+	 "Add about BYTES, 20M by default, for calls that are too short for the picture of the whole; "
+	 "0 leaves them out. They are unpacked when the timeline is close enough.",
 	 0, VIEW_DETAIL_MAX},
 	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
@@ -49,37 +50,12 @@ static const struct opt_command command = {
 	.max_operands = 1,
 };
 
-/* false: it is no time */
-static bool read_time(const char *text, uint64_t *ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
-	char *end;
-	double v = strtod(text, &end);
-
-	while (*end == ' ')
-		end++;
-	if (end == text || !(v >= 0))
-		return false;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(end, units[i].unit))
-			continue;
-		if (!(v * units[i].ns < 1e18))
-			return false;
-		*ns = (uint64_t)(v * units[i].ns + 0.5);
-		return true;
-	}
-	return false;
-}
-
 /* What is wrong with the options; NULL: nothing. */
 static const char *check_options(void)
 {
-	if (from && !read_time(from, &view.from_ns))
+	if (from && !duration_parse(from, &view.from_ns))
 		return "--from wants a time, such as 1.5s, 20ms, 300us or 4000ns";
-	if (to && !read_time(to, &view.to_ns))
+	if (to && !duration_parse(to, &view.to_ns))
 		return "--to wants a time, such as 1.5s, 20ms, 300us or 4000ns";
 	if (view.from_ns > view.to_ns)
 		return "--from is later than --to";
@@ -127,7 +103,7 @@ int cmd_view(int argc, char **argv)
 	to_stdout = !strcmp(output, "-");
 	if (to_stdout && isatty(STDOUT_FILENO))
 		return cmd_fail(&command, CMD_USAGE,
-				"a page is nothing for a terminal: use -o FILE, or a pipe");
+				"refusing to write a page to a terminal: use -o FILE or a pipe");
 	t = analysis_open(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
@@ -135,7 +111,7 @@ int cmd_view(int argc, char **argv)
 	view.trigger = analysis_filter.trigger;
 	view.dir = first < argc ? argv[first] : TRACE_DEFAULT_DIR;
 	status = to_stdout ? print_page(t) : write_page(t);
-	if (status == CMD_OK && !to_stdout)
+	if (status == CMD_OK && !to_stdout && !analysis_quiet)
 		fprintf(stderr, "kron view: %s\n", output);
 	return analysis_close(&command, t, status);
 }

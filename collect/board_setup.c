@@ -5,7 +5,6 @@
 #include "base/clock.h"
 
 #include <time.h>
-#include <x86intrin.h>
 
 static void put_chip(struct bus *b, unsigned word, uint32_t value)
 {
@@ -75,22 +74,18 @@ static double tsc_per_second(const struct board *b)
 
 void board_clock_read(struct board_clock *c, const struct board *b)
 {
-	uint64_t best = UINT64_MAX;
+	struct tightest tight = {0};
 	double per_second = tsc_per_second(b);
 
 	c->hz = bus_timestamp_hz(board_read32(b, KRON_BOARD_CONFIG));
 	c->ticks_per_tsc = per_second > 0 ? c->hz / per_second : 0;
-	for (int i = 0; i < 8; i++) {
-		uint64_t before = __rdtsc();
+	while (tightest_begin(&tight)) {
 		uint64_t ticks = timestamp(b);
-		uint64_t after = __rdtsc();
 
-		if (after - before >= best)
-			continue;
-		best = after - before;
-		c->tsc = before + best / 2;
-		c->ticks = ticks;
+		if (tightest_end(&tight))
+			c->ticks = ticks;
 	}
+	c->tsc = tight.tsc;
 }
 
 uint64_t board_clock_ticks(const struct board_clock *c, uint64_t tsc)
@@ -107,17 +102,14 @@ uint64_t board_clock_ticks(const struct board_clock *c, uint64_t tsc)
 
 void board_time_point(const struct board *b, struct time_point *t)
 {
-	uint64_t best = UINT64_MAX;
+	struct tightest tight = {0};
 
-	for (int i = 0; i < 8; i++) {
-		uint64_t before = __rdtsc();
+	while (tightest_begin(&tight)) {
 		uint64_t mono = clock_ns(CLOCK_MONOTONIC);
 		uint64_t ticks = timestamp(b);
-		uint64_t after = __rdtsc();
 
-		if (after - before >= best)
+		if (!tightest_end(&tight))
 			continue;
-		best = after - before;
 		t->tsc = ticks;
 		t->mono_ns = mono;
 		t->real_ns = clock_ns(CLOCK_REALTIME);

@@ -20,6 +20,7 @@
 #include "base/vec.h"
 #include "board/bus/lanes.h"
 #include "collect/counts.h"
+#include "collect/pages/pages.h"
 #include "collect/limits.h"
 #include "collect/session.h"
 #include "collect/switches.h"
@@ -28,8 +29,8 @@ static enum kron_thunk thunk_of(const struct collector_options *o)
 {
 	if (o->bus == KRON_BUS_EXACT)
 		return KRON_THUNK_EXACT;
-	if (o->bus == KRON_BUS_DEVICE)
-		return KRON_THUNK_DEVICE;
+	if (o->bus == KRON_BUS_HARDWARE)
+		return KRON_THUNK_HARDWARE;
 	return o->constant_time ? KRON_THUNK_LANE_CONSTANT : KRON_THUNK_LANE;
 }
 
@@ -54,9 +55,17 @@ static uint16_t counters_of(const struct probe_set *set)
 	return counters;
 }
 
+static bool counts_pages(const struct probe_set *set)
+{
+	for (size_t i = 0; set && i < set->specs.n; i++)
+		if (set->specs.v[i].kind == SPEC_PAGES)
+			return true;
+	return false;
+}
+
 static struct bus *bus_of(struct collector *c)
 {
-	return c->opt.bus == KRON_BUS_DEVICE ? &c->device.bus : &c->fetch.bus;
+	return c->opt.bus == KRON_BUS_HARDWARE ? &c->hardware.bus : &c->fetch.bus;
 }
 
 static int open_bus(struct collector *c, struct err *err)
@@ -67,8 +76,14 @@ static int open_bus(struct collector *c, struct err *err)
 	c->clock_start = c->start;
 	if (c->opt.bus == KRON_BUS_LANE) {
 		counts_start(&c->seg);
-		return 0;
+		if (!counts_pages(c->opt.selection.probes))
+			return 0;
+		code = pages_open(&c->drain.pages, c->seg.window.base, c->seg.fd, err);
+		c->server.pages = c->drain.pages;
+		return code;
 	}
+	if (counts_pages(c->opt.selection.probes))
+		return err_set(err, EINVAL, "pages are counted on the lane bus only");
 	code = get_source_table(&c->seg, err);
 	if (code)
 		return code;
@@ -78,12 +93,12 @@ static int open_bus(struct collector *c, struct err *err)
 		board_time_point(&c->seg.window.board, &c->clock_start);
 		return 0;
 	}
-	code = device_board_open(&c->device, c->opt.device, &c->seg, &setup, err);
+	code = hardware_board_open(&c->hardware, c->opt.hardware, &c->seg, &setup, err);
 	if (code)
 		return code;
 	counts_set_up(bus_of(c), counters_of(c->opt.selection.probes));
-	c->server.device_fd = c->device.bus.fd;
-	fetch_start_device(&c->fetch, &c->drain);
+	c->server.hardware_fd = c->hardware.bus.fd;
+	fetch_start_hardware(&c->fetch, &c->drain);
 	return 0;
 }
 
@@ -115,16 +130,22 @@ static int open_parts(struct collector *c, struct err *err)
 		.tasks = &c->tasks,
 		.answerer = &c->answerer,
 		.no_children = c->opt.no_children,
+		.on_first = c->opt.on_first,
+		.on_first_ctx = c->opt.on_first_ctx,
+		.on_exec = c->opt.on_exec,
+		.on_exec_ctx = c->opt.on_exec_ctx,
 		.thunk = thunk_of(&c->opt),
-		.device_fd = -1,
+		.hardware_fd = -1,
 		.fd = -1,
 		.wake_fd = -1,
 		.epoll_fd = -1,
 	};
 	drain_init(&c->drain, &c->seg, &c->journal, &c->tasks);
 	code = open_bus(c, err);
-	if (!code && c->opt.watch.trigger)
-		c->drain.watch = watch_open(&c->opt.watch, c->opt.dir, &c->drain);
+	if (!code && c->opt.watch.trigger) {
+		c->watch = watch_open(&c->opt.watch, &c->drain);
+		c->drain.sink = watch_sink(c->watch);
+	}
 	c->drain.start = c->clock_start;
 	return code;
 }
@@ -159,14 +180,14 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	journal_init(&c->journal, w);
 	code = open_parts(c, err);
 	if (code) {
-		device_board_close(&c->device);
+		hardware_board_close(&c->hardware);
 		segment_unlink(&c->seg);
 		segment_close(&c->seg);
 		trace_writer_close(w);
 		return code;
 	}
-	if (c->device.open)
-		board_setup_sampling(&c->device.bus, true);
+	if (c->hardware.open)
+		board_setup_sampling(&c->hardware.bus, true);
 	segment_set_sampling(&c->seg, true); /* before anybody else may write the gates */
 	session_write_start(&c->journal, &c->seg, &c->opt, &c->clock_start);
 	code = journal_flush(&c->journal);
@@ -181,17 +202,17 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	return 0;
 }
 
-static void end_device(struct collector *c, struct collector_summary *out)
+static void end_hardware(struct collector *c, struct collector_summary *out)
 {
-	struct device_end end;
+	struct hardware_end end;
 
-	if (!c->device.open)
+	if (!c->hardware.open)
 		return;
-	device_board_end(&c->device, &end);
+	hardware_board_end(&c->hardware, &end);
 	if (!out)
 		return;
-	out->device = end;
-	out->device_answers = c->device.answers;
+	out->hardware = end;
+	out->hardware_answers = c->hardware.answers;
 	out->waited = end.waited;
 }
 
@@ -208,6 +229,14 @@ static void clock_of_samples(void *ctx, struct time_point *t)
 		board_time_point(&c->seg.window.board, t);
 	else
 		time_point_take(t);
+}
+
+uint64_t collector_now(struct collector *c)
+{
+	struct time_point t;
+
+	clock_of_samples(c, &t);
+	return t.tsc;
 }
 
 static void note_exit(void *ctx, pid_t pid, pid_t tid, uint64_t ticks)
@@ -259,15 +288,27 @@ static void end_switches(struct collector *c)
 	c->drain.switches = NULL;
 }
 
+/* Before anything was recorded, perhaps: readers want to know what a tick is all the same. */
+static void note_clock(struct collector *c)
+{
+	const bool exact = c->opt.bus == KRON_BUS_EXACT;
+	struct time_point now;
+
+	clock_of_samples(c, &now);
+	journal_session(&c->journal, "tsc_hz", "%.0f",
+			tsc_hz(exact ? &c->clock_start : &c->start, &now));
+}
+
 void collector_abandon(struct collector *c, const char *why)
 {
 	c->all_ended = server_stop(&c->server);
 	grow_stop(&c->grow);
 	drain_stop(&c->drain);
 	end_switches(c);
+	note_clock(c);
 	journal_session(&c->journal, "error", "%s", why);
 	trace_writer_close(c->journal.w);
-	end_device(c, NULL);
+	end_hardware(c, NULL);
 	segment_unlink(&c->seg);
 	collector_free(c);
 }
@@ -291,7 +332,7 @@ static void close_board(struct collector *c)
 	segment_wake_waiters(&c->seg);
 }
 
-/* Processes that go on may be between a gate and the store behind it. */
+/* Processes that go on may be between a gate and the store after it. */
 static bool let_stores_finish(struct collector *c)
 {
 	struct timespec ts = {.tv_nsec = 2000000};
@@ -344,7 +385,7 @@ static void measure(struct collector *c, double hz, struct probe_cost *out)
 {
 	struct task_totals tasks;
 
-	if (c->opt.bus == KRON_BUS_DEVICE)
+	if (c->opt.bus == KRON_BUS_HARDWARE)
 		return; /* what a store takes to get there, it cannot be told */
 	tasks_totals(&c->tasks, &tasks);
 	if (c->opt.measure)
@@ -356,7 +397,7 @@ static void measure(struct collector *c, double hz, struct probe_cost *out)
 
 static void end_watch(struct collector *c, double hz, struct collector_summary *out)
 {
-	const struct watch *w = c->drain.watch;
+	const struct watch *w = c->watch;
 	uint64_t tsc;
 
 	if (!w)
@@ -416,8 +457,10 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	drain_stop(&c->drain);
 	grow_ask_to_stop(&c->grow, let_stores_finish(c));
 	drain_all(&c->drain);
+	if (c->drain.pages)
+		journal_note(&c->journal, pages_write(c->drain.pages, c->opt.dir));
 	end_switches(c);
-	end_device(c, out);
+	end_hardware(c, out);
 	out->cut = c->drain.cut;
 	sum_up(c, out);
 	write_end(c, end, out);
@@ -439,6 +482,8 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 
 void collector_free(struct collector *c)
 {
+	if (c->all_ended)
+		pages_free(c->drain.pages);
 	if (!c->all_ended) /* a thread still plans with what is here; the process ends soon */
 		return;
 	plan_cache_trim(&c->modules.cache);
@@ -446,8 +491,8 @@ void collector_free(struct collector *c)
 	answerer_free(&c->answerer);
 	modules_free(&c->modules);
 	fetch_free(&c->fetch);
-	watch_close(c->drain.watch);
+	watch_close(c->watch);
 	tasks_free(&c->tasks);
-	device_board_close(&c->device);
+	hardware_board_close(&c->hardware);
 	segment_close(&c->seg);
 }

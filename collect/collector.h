@@ -4,7 +4,7 @@
  *
  *   collector_open ─► collector_environment ─► (the program runs) ─► collector_finish
  *
- * cmd/record.c starts and watches the program; everything that does not need to know how a
+ * cmd/record/record.c starts and watches the program; everything that does not need to know how a
  * command line looks or how a program ends is here.
  */
 #ifndef COLLECT_COLLECTOR_H
@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "collect/calibrate.h"
-#include "collect/device.h"
+#include "collect/hardware.h"
 #include "collect/drain.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
@@ -38,9 +38,14 @@ struct collector_options {
 	bool no_children;
 	bool constant_time;
 	enum kron_bus bus;
-	const char *device; /* bus device: its path */
+	const char *hardware; /* bus device: its path */
 	struct watch_options watch;
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
+	void (*on_first)(void *ctx, const struct peer *p, bool is_program); /* serve.h */
+	void *on_first_ctx;
+	uint32_t (*on_exec)(void *ctx, const struct peer *p,
+			    const struct kron_hello *h); /* likewise */
+	void *on_exec_ctx;
 };
 
 /* Whether the kernel's context switches are recorded, too. */
@@ -50,14 +55,14 @@ struct collector_summary {
 	uint64_t samples, lost, cut_off;
 	uint64_t stranded; /* samples that are in the segment only: the disk is full */
 	uint64_t probes, refused, modules, processes, threads;
-	uint32_t living;      /* traced processes that still run */
-	uint64_t overruns;    /* of lost: the chip's FIFO was full */
-	uint64_t overwritten; /* of lost: went round in memory before they were fetched */
-	uint64_t waited;      /* NODECLKs that the board made its users wait */
-	bool device_answers;  /* bus device: it is a board */
-	struct device_end device;
+	uint32_t living;       /* traced processes that still run */
+	uint64_t overruns;     /* of lost: the chip's FIFO was full */
+	uint64_t overwritten;  /* of lost: went round in memory before they were fetched */
+	uint64_t waited;       /* NODECLKs that the board made its users wait */
+	bool hardware_answers; /* bus device: it is a board */
+	struct hardware_end hardware;
 	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
-	uint64_t outside;               /* samples that were let go because they were not near it */
+	uint64_t outside;               /* samples that were discarded, not near it */
 	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
 	char unknown[128];              /* a name in the trigger that nothing with a probe has */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
@@ -80,8 +85,9 @@ struct collector {
 	struct answerer answerer;
 	struct server server;
 	struct drain drain;
-	struct fetch fetch;         /* buses exact and device */
-	struct device_board device; /* bus device */
+	struct watch *watch;            /* --trigger; else NULL */
+	struct fetch fetch;             /* buses exact and device */
+	struct hardware_board hardware; /* bus device */
 	struct grow grow;
 	struct time_point start;
 	struct time_point clock_start; /* on the clock of the samples */
@@ -102,6 +108,9 @@ void collector_program_starts(struct collector *c);
 
 /* Give up before the program was started: nothing is recorded. */
 void collector_abandon(struct collector *c, const char *why);
+
+/* On the clock of the samples. */
+uint64_t collector_now(struct collector *c);
 
 /* Value of KRON_RT for the program; allocated. */
 char *collector_environment(const struct collector *c, const char *runtime_path);

@@ -2,9 +2,10 @@
 /* counts.c - see counts.h */
 #include "collect/counts.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
-
 #include <string.h>
 
 #include "board/bus/lanes.h"
@@ -22,6 +23,7 @@ void counts_start(struct segment *seg)
 	/* a board that stays may have them from its last recorder; the table is wiped with it */
 	memset(ctl->counts, 0, sizeof(ctl->counts));
 	ctl->counts_used = ctl->counts_ready = 0;
+	memset(ctl->calls_shared, 0, sizeof(ctl->calls_shared));
 }
 
 void counts_make_room(struct segment *seg)
@@ -86,5 +88,124 @@ void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS])
 			continue;
 		snprintf(key, sizeof(key), "counter.%u", k);
 		journal_session(j, key, "%" PRIu64, counts[k]);
+	}
+}
+
+/* ---- calls ---- */
+
+/* Of nobody: no process has this number. */
+#define SHARED kron_chunk_word(KRON_CHUNK_CALLS, 0, KRON_PROC_NONE, 0)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who make room */
+
+static struct kron_calls *calls_at(const struct segment *seg, uint32_t i)
+{
+	return (struct kron_calls *)segment_chunk(seg, i);
+}
+
+/* Index of a chunk that is now nobody's, or -1. */
+static int64_t take_shared(struct segment *seg)
+{
+	uint32_t ready = segment_ready(seg);
+
+	for (uint32_t i = 0; i < ready; i++) {
+		uint64_t word = KRON_CHUNK_FREE;
+
+		if (!__atomic_compare_exchange_n(&seg->states[i], &word, SHARED, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		__atomic_fetch_sub(&seg->ctl->free_count, 1, __ATOMIC_RELAXED);
+		return i;
+	}
+	return -1;
+}
+
+static int make_shared(struct segment *seg, uint32_t part, struct err *err)
+{
+	uint32_t *word = &seg->ctl->calls_shared[part];
+	int64_t i;
+
+	if (__atomic_load_n(word, __ATOMIC_RELAXED))
+		return 0;
+	i = take_shared(seg);
+	if (i < 0)
+		return err_set(
+			err, ENOMEM,
+			"there is no room for counters in shared memory: calls are not counted");
+	calls_at(seg, (uint32_t)i)->part = part + 1;
+	/* Release: partner: runtime/bus/calls.c. */
+	__atomic_store_n(word, (uint32_t)i + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int calls_make_room(struct segment *seg, uint32_t end, struct err *err)
+{
+	int code = 0;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t k = 0; k < KRON_CALLS_PARTS && k * KRON_CALLS_IN_CHUNK < end && !code; k++)
+		code = make_shared(seg, k, err);
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* What says so belongs to all who trace: it may say anything. */
+static struct kron_calls *shared_calls(const struct segment *seg, uint64_t part)
+{
+	uint32_t i = part && part <= KRON_CALLS_PARTS
+			     ? __atomic_load_n(&seg->ctl->calls_shared[part - 1], __ATOMIC_ACQUIRE)
+			     : 0;
+
+	return i && i <= segment_ready(seg) ? calls_at(seg, i - 1) : NULL;
+}
+
+static void add_calls(struct kron_calls *to, const struct kron_calls *c)
+{
+	for (uint32_t j = 0; j < KRON_CALLS_IN_CHUNK; j++) {
+		uint64_t n = __atomic_load_n(&c->n[j], __ATOMIC_RELAXED);
+
+		if (n)
+			__atomic_fetch_add(&to->n[j], n, __ATOMIC_RELAXED);
+	}
+}
+
+void calls_release(struct segment *seg, uint32_t uid)
+{
+	uint32_t ready = seg->ctl->calls_shared[0] ? segment_ready(seg) : 0;
+
+	for (uint32_t i = 0; i < ready; i++) {
+		/* Acquire: its owner is gone, and what it did is done. */
+		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
+		struct kron_calls *to;
+
+		if (kron_chunk_word_state(word) != KRON_CHUNK_CALLS || word == SHARED ||
+		    kron_chunk_word_uid(word) != (uid & 0x3fffff))
+			continue;
+		to = shared_calls(seg, calls_at(seg, i)->part);
+		if (to && to != calls_at(seg, i))
+			add_calls(to, calls_at(seg, i));
+		memset(calls_at(seg, i), 0, KRON_CHUNK_SIZE);
+		__atomic_store_n(&seg->states[i], (uint64_t)KRON_CHUNK_FREE, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&seg->ctl->free_count, 1, __ATOMIC_RELAXED);
+	}
+}
+
+void calls_read(const struct segment *seg, uint64_t *out, uint32_t end)
+{
+	uint32_t ready = segment_ready(seg);
+
+	for (uint32_t i = 0; i < ready; i++) {
+		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
+		const struct kron_calls *c = calls_at(seg, i);
+		uint64_t part, first;
+
+		if (kron_chunk_word_state(word) != KRON_CHUNK_CALLS)
+			continue;
+		part = __atomic_load_n(&c->part, __ATOMIC_RELAXED);
+		if (!part || part > KRON_CALLS_PARTS)
+			continue;
+		first = (part - 1) * KRON_CALLS_IN_CHUNK;
+		for (uint32_t j = 0; j < KRON_CALLS_IN_CHUNK && first + j < end; j++)
+			out[first + j] += __atomic_load_n(&c->n[j], __ATOMIC_RELAXED);
 	}
 }

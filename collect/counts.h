@@ -4,10 +4,16 @@
  *
  *   lane           a table in the segment, an entry a thread (kron/segment.h)
  *   exact, device  the board's own registers
+ *
+ * And the counters of calls, one a function (kron/segment.h: struct kron_calls):
+ *
+ *   thread's chunks ──process gone: calls_release()──► shared chunks
+ *         └─────────────────── calls_read() ─────────────────┘
  */
 #ifndef COLLECT_COUNTS_H
 #define COLLECT_COUNTS_H
 
+#include "base/err.h"
 #include "collect/journal.h"
 #include "collect/board_setup.h"
 #include "collect/segment.h"
@@ -24,5 +30,13 @@ void counts_release(struct segment *seg, uint32_t uid);
 void counts_read_board(struct bus *b, uint64_t out[KRON_COUNTERS]);
 /* Session lines counter.J, of those that are not zero. */
 void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS]);
+
+/* One thread at a time releases or reads; any may make room. */
+/* Before functions below `end` are counted: shared chunks for them.  -ENOMEM: no chunk is free. */
+int calls_make_room(struct segment *seg, uint32_t end, struct err *err);
+/* The process is gone: what it counted stays, its chunks are free. */
+void calls_release(struct segment *seg, uint32_t uid);
+/* Adds to out, by number, what has been counted up to now: of functions below `end`. */
+void calls_read(const struct segment *seg, uint64_t *out, uint32_t end);
 
 #endif

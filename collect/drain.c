@@ -26,8 +26,8 @@
 #include "collect/fetch.h"
 #include "collect/grow.h"
 #include "collect/lane_counters.h"
+#include "collect/pages/pages.h"
 #include "collect/switches.h"
-#include "collect/watch/watch.h"
 
 #define MS 1000000ull
 #define WAIT_SHORTEST_MS 2u
@@ -65,48 +65,6 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 }
 
 /* ---- one chunk ---- */
-
-static void count_written(struct drain *d, const struct trace_chunk *head,
-			  const struct chunk_owner *o, uint32_t samples)
-{
-	d->totals.samples += samples;
-	d->totals.cut_off += head->holes;
-	d->totals.chunks++;
-	if (o->task) {
-		o->task->samples += samples;
-		o->task->cut_off += head->holes;
-	}
-	tasks_name_thread(d->tasks, o);
-}
-
-int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
-		const struct chunk_owner *o, uint32_t samples)
-{
-	int code = journal_chunk(d->journal, head, data);
-
-	if (!code)
-		count_written(d, head, o, samples);
-	return code;
-}
-
-/* As the trace has them; head->nbytes with it. */
-static const void *folded(struct drain *d, struct trace_chunk *head, const void *slots)
-{
-	if (!d->folded)
-		d->folded = xmalloc(KRON_CHUNK_SIZE);
-	head->nbytes = (uint32_t)lane_counters_fold(d->folded, slots, head->nbytes);
-	return d->folded;
-}
-
-int drain_write_slots(struct drain *d, const struct trace_chunk *head, const void *slots,
-		      const struct chunk_owner *o, uint32_t samples)
-{
-	struct trace_chunk h = *head;
-
-	if (lane_counters_are_there(slots, h.nbytes))
-		slots = folded(d, &h, slots);
-	return drain_write(d, &h, slots, o, samples);
-}
 
 static struct trace_chunk head_of(const struct kron_chunk *c, const struct chunk_owner *o,
 				  const struct chunk_count *n)
@@ -147,124 +105,13 @@ static bool has_news(const struct drain *d, const struct kron_chunk *c, const st
 	return seq && n->nbytes && !is_in_file(d, seq);
 }
 
-/* The watch frees it, and writes what is wanted of it. */
-static uint32_t show_watch(struct drain *d, const struct drain_pending *p)
-{
-	if (p->owner.task)
-		p->owner.task->cut_off += p->head.holes;
-	tasks_name_thread(d->tasks, &p->owner);
-	watch_take(d->watch, p->chunk, &p->head, NULL, p->samples, &p->owner);
-	return 1;
-}
-
-/* Claims behind the last sample that a kill cut off, some bytes of each stored already: one
- * for each handler that interrupted another one. */
-#define CUT_OFF_CLAIMS 8u
-
-static void free_chunk(struct drain *d, uint32_t i, uint32_t used_bytes)
-{
-	struct kron_chunk *c = segment_chunk(d->seg, i);
-	struct kron_ctl *ctl = d->seg->ctl;
-
-	used_bytes += CUT_OFF_CLAIMS * KRON_SAMPLE_SIZE;
-	if (used_bytes > KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE)
-		used_bytes = KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE;
-	__atomic_store_n(&c->seq, 0, __ATOMIC_RELEASE);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	memset((char *)c + sizeof(c->seq), 0, sizeof(*c) - sizeof(c->seq) + used_bytes);
-	/* Release: the claimer finds zeros; partner: the runtime's claim. */
-	__atomic_store_n(&d->seg->states[i], KRON_CHUNK_FREE, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&ctl->free_count, 1, __ATOMIC_ACQ_REL);
-	d->freed++;
-	segment_wake_waiters(d->seg);
-}
-
-/* ---- chunks that are written together ---- */
-
-/* Its samples are in the file, or it has none.  At the end nobody wants it any more, but recover
- * must not add them again (invariant 2). */
-static uint32_t done_with(struct drain *d, uint32_t i, uint32_t used_bytes)
-{
-	if (d->ending)
-		__atomic_store_n(&segment_chunk(d->seg, i)->seq, 0, __ATOMIC_RELEASE);
-	else
-		free_chunk(d, i, used_bytes);
-	return 1;
-}
-
-void drain_free(struct drain *d, uint32_t i, uint32_t used_bytes)
-{
-	done_with(d, i, used_bytes);
-}
-
-static uint32_t is_written(struct drain *d, const struct drain_pending *p)
-{
-	count_written(d, &p->head, &p->owner, p->samples);
-	return done_with(d, p->chunk, p->head.nbytes);
-}
-
-/* By itself: the batch could not be written.  How many chunks are free again. */
-static uint32_t write_alone(struct drain *d, const struct drain_pending *p)
-{
-	struct trace_chunk head = p->head;
-	const void *samples = segment_chunk(d->seg, p->chunk) + 1;
-	int code;
-
-	if (p->has_counters)
-		samples = folded(d, &head, samples);
-	code = journal_stage(d->journal, &head, samples)
-		       ? journal_commit(d->journal, false)
-		       : journal_chunk(d->journal, &head, samples);
-
-	if (!code)
-		return is_written(d, p);
-	if (p->owner.task)
-		p->owner.task->left = true;
-	if (d->ending)
-		d->totals.stranded += p->samples;
-	return 0;
-}
-
-static uint32_t write_pending(struct drain *d)
-{
-	int failed = d->npending ? journal_commit(d->journal, true) : 0;
-	uint32_t moved = 0;
-
-	for (uint32_t i = 0; i < d->npending; i++) {
-		const struct drain_pending *p = &d->pending[i];
-
-		moved += failed ? write_alone(d, p) : is_written(d, p);
-	}
-	d->npending = 0;
-	return moved;
-}
-
-static bool stage(struct drain *d, const struct drain_pending *p)
-{
-	const void *samples = segment_chunk(d->seg, p->chunk) + 1;
-	struct trace_chunk head = p->head;
-
-	if (p->has_counters)
-		samples = folded(d, &head, samples);
-	return journal_stage(d->journal, &head, samples);
-}
-
-static uint32_t put_pending(struct drain *d, uint32_t i, const struct chunk_owner *o,
-			    const struct chunk_count *n)
+static uint32_t hand_on(struct drain *d, uint32_t i, const struct chunk_owner *o,
+			const struct chunk_count *n)
 {
 	const struct kron_chunk *c = segment_chunk(d->seg, i);
-	const struct drain_pending p = {i, n->samples, n->has_counters, head_of(c, o, n), *o};
-	uint32_t moved = 0;
+	const struct sink_chunk p = {i, n->samples, n->has_counters, head_of(c, o, n), *o};
 
-	if (d->watch)
-		return show_watch(d, &p);
-	if (d->npending == DRAIN_PENDING || !stage(d, &p)) {
-		moved = write_pending(d);
-		if (!stage(d, &p))
-			return moved + write_alone(d, &p);
-	}
-	d->pending[d->npending++] = p;
-	return moved;
+	return sink_take(d->sink, &p);
 }
 
 enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
@@ -300,23 +147,37 @@ static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct kro
 	return wrap ? CHUNK_TO_FULL : CHUNK_TAKE;
 }
 
-/* A full chunk that the watch has looked at, all of it, has no holes. */
-static enum watch_advice ask_watch(const struct drain *d, uint32_t i, bool full,
-				   struct chunk_count *n)
+/* A full chunk that the sink has looked at, all of it, has no holes. */
+static enum sink_advice ask_sink(const struct drain *d, uint32_t i, bool full,
+				 struct chunk_count *n)
 {
-	enum watch_advice a = WATCH_JUDGE;
-	uint32_t samples;
+	uint32_t samples = 0;
+	enum sink_advice a = sink_advise(d->sink, i, full, &samples);
 
-	if (!d->watch)
-		return a;
-	if (!full)
-		return watch_has(d->watch, i) ? WATCH_LEAVE : WATCH_JUDGE;
-	a = watch_advise(d->watch, i, &samples);
-	if (a == WATCH_TAKE)
+	if (a == SINK_TAKE)
 		*n = (struct chunk_count){.samples = samples,
 					  .specials = KRON_CHUNK_SAMPLES - samples,
 					  .nbytes = KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE};
 	return a;
+}
+
+/* No samples, but a thread's records of pages: 1 if it is free again. */
+static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool thorough)
+{
+	const struct kron_chunk *c = segment_chunk(d->seg, i);
+	struct chunk_owner o;
+
+	tasks_of_chunk(d->tasks, word, thorough, &o);
+	if (o.dead || d->ending) {
+		if (d->pages)
+			pages_take(d->pages, c, o.uid);
+		return drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
+	}
+	if (o.task)
+		o.task->left = true;
+	if (d->pages && thorough && o.task && o.task->here)
+		pages_look(d->pages, o.task->here);
+	return 0;
 }
 
 /* How many chunks are free again. */
@@ -326,22 +187,24 @@ static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dea
 	bool full = kron_chunk_word_state(word) == KRON_CHUNK_FULL;
 	struct chunk_owner o;
 	struct chunk_count n = {0};
-	enum watch_advice advice;
+	enum sink_advice advice;
 	enum verdict verdict;
 
 	if (!full && !dead)
 		return 0;
-	advice = ask_watch(d, i, full, &n);
-	if (advice == WATCH_LEAVE)
+	if (pages_are_in(c))
+		return drain_pages(d, i, word, thorough);
+	advice = ask_sink(d, i, full, &n);
+	if (advice == SINK_LEAVE)
 		return 0;
 	tasks_of_chunk(d->tasks, word, thorough, &o);
-	if (advice != WATCH_TAKE && (full || o.dead))
+	if (advice != SINK_TAKE && (full || o.dead))
 		chunk_count(c, &n);
-	verdict = advice == WATCH_TAKE ? CHUNK_TAKE : judge_chunk(d, word, c, &n, &o);
+	verdict = advice == SINK_TAKE ? CHUNK_TAKE : judge_chunk(d, word, c, &n, &o);
 	if (o.dead)
 		tasks_note_thread_end(d->tasks, &o);
 	if (verdict == CHUNK_TAKE)
-		return has_news(d, c, &n) ? put_pending(d, i, &o, &n) : done_with(d, i, n.nbytes);
+		return has_news(d, c, &n) ? hand_on(d, i, &o, &n) : drain_free(d, i, n.nbytes);
 	if (verdict == CHUNK_TO_FULL)
 		__atomic_compare_exchange_n(&d->seg->states[i], &word,
 					    (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_FULL,
@@ -457,7 +320,7 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 		if (!journal_error(d->journal))
 			moved += drain_chunk(d, i, word, dead, thorough);
 	}
-	moved += write_pending(d);
+	moved += sink_flush(d->sink);
 	notice_disk(d);
 	if (dead && !d->disk_failed)
 		tasks_release(d->tasks, false);
@@ -559,11 +422,9 @@ static void *drain_thread(void *arg)
 
 		bool moved;
 
-		if (d->watch)
-			watch_look(d->watch, false);
+		sink_look(d->sink, false);
 		moved = drain_round(d, dead, thorough);
-		if (d->watch)
-			watch_settle(d->watch);
+		sink_settle(d->sink);
 		if (stands_still(d))
 			give_waiters_chunks(d);
 		if (moved || d->still_ns)
@@ -579,7 +440,7 @@ static void *drain_thread(void *arg)
 			journal_flush(d->journal);
 		}
 		if (!__atomic_load_n(&d->stop, __ATOMIC_ACQUIRE))
-			segment_wait(d->seg, seen, d->watch ? watch_patience(d->watch, ms) : ms);
+			segment_wait(d->seg, seen, sink_patience(d->sink, ms));
 	}
 	return NULL;
 }
@@ -590,6 +451,8 @@ void drain_init(struct drain *d, struct segment *seg, struct journal *j, struct 
 	d->seg = seg;
 	d->journal = j;
 	d->tasks = t;
+	d->trace.ops = &drain_into_trace;
+	d->sink = &d->trace;
 }
 
 int drain_start(struct drain *d, struct err *err)
@@ -654,19 +517,20 @@ void drain_all(struct drain *d)
 		struct chunk_count n;
 
 		if ((state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL) ||
-		    !take_from_wrapping(d, i, &word) || (d->watch && watch_has(d->watch, i)))
+		    (pages_are_in(c) && drain_pages(d, i, word, false)) ||
+		    !take_from_wrapping(d, i, &word) ||
+		    sink_advise(d->sink, i, false, NULL) == SINK_LEAVE)
 			continue;
 		tasks_of_chunk(d->tasks, word, false, &o);
 		tasks_note_thread_end(d->tasks, &o);
 		chunk_count(c, &n);
 		if (has_news(d, c, &n))
-			put_pending(d, i, &o, &n);
+			hand_on(d, i, &o, &n);
 		else
-			done_with(d, i, n.nbytes);
+			drain_free(d, i, n.nbytes);
 	}
-	write_pending(d);
-	if (d->watch)
-		watch_look(d->watch, true);
+	sink_flush(d->sink);
+	sink_look(d->sink, true);
 	xfree(d->folded);
 	d->folded = NULL;
 	notice_cut(d);

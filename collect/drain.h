@@ -23,6 +23,7 @@
 #include "collect/calibrate.h"
 #include "collect/journal.h"
 #include "collect/segment.h"
+#include "collect/sink.h"
 #include "collect/tasks.h"
 
 struct drain_totals {
@@ -32,19 +33,11 @@ struct drain_totals {
 	uint64_t stranded; /* samples that could not be written and stay in the segment */
 };
 
-/* A chunk of lanes whose samples wait in the journal's stage. */
-struct drain_pending {
-	uint32_t chunk; /* in the pool */
-	uint32_t samples;
-	bool has_counters; /* of Resource samples */
-	struct trace_chunk head;
-	struct chunk_owner owner;
-};
 #define DRAIN_PENDING 32u
 
 struct fetch;    /* collect/fetch.h */
+struct pages;    /* collect/pages/pages.h */
 struct switches; /* collect/switches.h */
-struct watch;    /* collect/watch/watch.h */
 
 struct drain {
 	struct segment *seg;
@@ -53,7 +46,7 @@ struct drain {
 	struct drain_totals totals;
 	uint64_t freed;                 /* chunks */
 	uint64_t still_ns, still_freed; /* since when nothing could be freed, and `freed` then */
-	struct drain_pending pending[DRAIN_PENDING];
+	struct sink_chunk pending[DRAIN_PENDING]; /* in the journal's stage */
 	uint32_t npending;
 	pthread_t thread;
 	bool running;
@@ -67,8 +60,10 @@ struct drain {
 	const uint64_t *written; /* recover: sequence numbers in the file, sorted */
 	size_t nwritten;
 	struct fetch *fetch;       /* bus exact: where samples come from instead of lanes */
+	struct pages *pages;       /* NULL: none are counted (collect/pages/pages.h) */
 	struct switches *switches; /* atomic; NULL until the program starts, or for good */
-	struct watch *watch;       /* --trigger: everything goes there first */
+	struct sink trace;         /* straight into the trace (drain_write.c) */
+	struct sink *sink;         /* that one, or of --trigger a watch's */
 	uint8_t *folded;           /* room for a chunk with Resource samples */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
@@ -93,8 +88,13 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough);
  */
 void drain_all(struct drain *d);
 
-/* A chunk of the pool whose samples nobody needs any more: used_bytes of it were written to. */
-void drain_free(struct drain *d, uint32_t i, uint32_t used_bytes);
+/* ---- into the trace: drain_write.c ---- */
+
+extern const struct sink_ops drain_into_trace;
+
+/* A chunk of the pool whose samples are in the trace, or wanted by nobody: used_bytes of it were
+ * written to.  1: that many are free again. */
+uint32_t drain_free(struct drain *d, uint32_t i, uint32_t used_bytes);
 
 /* Append a chunk to the trace and count it; holes and samples are its owner's. */
 int drain_write(struct drain *d, const struct trace_chunk *head, const void *data,
@@ -109,7 +109,7 @@ struct chunk_count {
 	uint32_t specials;
 	bool has_counters; /* of Resource samples */
 	uint32_t holes;    /* zero heads before the last sample */
-	uint32_t tail;     /* zero heads behind it */
+	uint32_t tail;     /* zero headers after it */
 	uint32_t nbytes;
 };
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out);

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "board/bus/find_sample.h"
 #include "collect/grow.h"
-#include "collect/watch/watch.h"
 
 #define SAMPLE_WORDS (KRON_SAMPLE_SIZE / 4u)
 #define RESOURCE_WORDS (KRON_RESOURCE_SIZE / 4u)
@@ -83,7 +82,7 @@ void fetch_start(struct fetch *f, struct drain *d, const struct board_setup *s)
 	fetch_begin_exact(f);
 }
 
-void fetch_start_device(struct fetch *f, struct drain *d)
+void fetch_start_hardware(struct fetch *f, struct drain *d)
 {
 	fetch_init(f, d);
 	f->at_end = false;
@@ -159,15 +158,6 @@ static void owner_of_box(struct fetch *f, const struct outbox *b, struct chunk_o
 		tasks_of_chunk(f->drain->tasks, b->word, false, o);
 }
 
-/* It writes what is wanted of it. */
-static int show_watch(struct drain *d, const struct trace_chunk *head, const struct outbox *b,
-		      const struct chunk_owner *o)
-{
-	tasks_name_thread(d->tasks, o);
-	watch_take(d->watch, WATCH_NO_POOL, head, b->bytes.v, b->samples, o);
-	return 0;
-}
-
 static int send_box(struct fetch *f, struct outbox *b)
 {
 	struct chunk_owner o;
@@ -184,8 +174,7 @@ static int send_box(struct fetch *f, struct outbox *b)
 	owner_of_box(f, b, &o);
 	head.proc_uid = o.uid;
 	head.tid = (uint32_t)o.tid;
-	code = f->drain->watch ? show_watch(f->drain, &head, b, &o)
-			       : drain_write(f->drain, &head, b->bytes.v, &o, b->samples);
+	code = sink_take_bytes(f->drain->sink, &head, b->bytes.v, b->samples, &o);
 	f->handed_on += code ? 0 : b->samples;
 	b->bytes.n = 0;
 	b->samples = 0;
@@ -333,8 +322,7 @@ static void skip_to(struct fetch *f, uint64_t position)
 	f->overwritten += samples;
 	f->fetched += samples * SAMPLE_WORDS;
 	f->unsure = true;
-	if (f->drain->watch)
-		watch_lost(f->drain->watch);
+	sink_lost(f->drain->sink);
 	log_debug("collect", "%llu samples were overwritten", (unsigned long long)samples);
 }
 
@@ -412,16 +400,17 @@ static void read_counters(struct fetch *f)
 
 uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 {
-	struct watch *watch = f->drain->watch;
-	uint64_t before = f->handed_on, asked = 0;
+	struct sink *sink = f->drain->sink;
+	uint64_t before = f->handed_on;
+	struct time_point asked = {0};
 	uint64_t end;
 
 	if (!f->board) {
 		sources_look(&f->sources, deaths, thorough);
 		return 0;
 	}
-	if (watch)
-		asked = watch_clock(watch);
+	if (sink_wants_time(sink))
+		board_time_point(f->board, &asked);
 	end = look_at_pointer(f);
 	sources_look(&f->sources, deaths, thorough);
 	if (deaths) {
@@ -429,8 +418,8 @@ uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough)
 		if (!__atomic_load_n(&f->seg->ctl->closing, __ATOMIC_ACQUIRE))
 			board_repair_gates(f->board);
 	}
-	if (!f->at_end && !journal_error(f->drain->journal) && !take_until(f, end, false) && watch)
-		watch_fetched(watch, asked);
+	if (!f->at_end && !journal_error(f->drain->journal) && !take_until(f, end, false))
+		sink_fetched(sink, asked.tsc);
 	return f->handed_on - before;
 }
 
@@ -439,13 +428,13 @@ static void let_fifos_drain(struct fetch *f)
 {
 	struct timespec ts = {.tv_nsec = 200000};
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + DRAIN_NS;
-	struct device_state s;
+	struct model_state s;
 
 	while (clock_ns(CLOCK_MONOTONIC) < until) {
 		board_tick(f->board, 0);
-		if (!board_snapshot(f->board, &s) || device_is_idle(&s) ||
-		    !(device_config(&s) & KRON_CONFIG_LOCAL) ||
-		    device_config(&s) & (KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE))
+		if (!board_snapshot(f->board, &s) || model_is_idle(&s) ||
+		    !(model_config(&s) & KRON_CONFIG_LOCAL) ||
+		    model_config(&s) & (KRON_CONFIG_TEST | KRON_CONFIG_DIS_STATE))
 			return;
 		nanosleep(&ts, NULL);
 	}

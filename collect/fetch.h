@@ -45,7 +45,7 @@ struct fetch {
 	uint64_t fetched; /* words */
 	uint64_t passed;
 	uint64_t passed_ns;   /* when the pointer was there */
-	uint64_t handed_on;   /* samples, to the trace or to the watch */
+	uint64_t handed_on;   /* samples, to the sink */
 	uint64_t overwritten; /* samples */
 	uint64_t overruns;    /* samples */
 	uint64_t waited;      /* NODECLKs */
@@ -72,7 +72,7 @@ struct fetch {
  * and its tasks use f from here on. */
 void fetch_start(struct fetch *f, struct drain *d, const struct board_setup *s);
 /* Bus device: no samples, but whose source address is whose. */
-void fetch_start_device(struct fetch *f, struct drain *d);
+void fetch_start_hardware(struct fetch *f, struct drain *d);
 /* Take over from a killed collector. */
 void fetch_resume(struct fetch *f, struct drain *d);
 /* The trace has these samples past f->fetched already. */
@@ -81,7 +81,7 @@ void fetch_has_already(struct fetch *f, uint32_t source, uint32_t bytes);
 void fetch_restore(struct fetch *f);
 void fetch_free(struct fetch *f);
 
-/* One round.  Returns samples that were written, or shown to the watch. */
+/* One round.  Returns samples that the sink got. */
 uint64_t fetch_round(struct fetch *f, bool deaths, bool thorough);
 
 /* The last one: sampling is off; what is in the FIFOs gets its time to come out. */

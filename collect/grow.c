@@ -21,8 +21,9 @@ static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *t
 
 void segment_wake_waiters(struct segment *seg)
 {
-	__atomic_fetch_add(&seg->ctl->wake_waiters, 1, __ATOMIC_ACQ_REL);
-	if (__atomic_load_n(&seg->ctl->waiters, __ATOMIC_ACQUIRE))
+	/* Both sequentially consistent; partner and argument: runtime/core/lane.c, wait_for_room(). */
+	__atomic_fetch_add(&seg->ctl->wake_waiters, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&seg->ctl->waiters, __ATOMIC_SEQ_CST))
 		futex(&seg->ctl->wake_waiters, FUTEX_WAKE, INT_MAX, NULL);
 }
 

@@ -4,18 +4,18 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 void journal_init(struct journal *j, struct trace_writer *w)
 {
 	j->w = w;
 	j->error = 0;
-	j->tables = 0;
 	memset(&j->quota, 0, sizeof(j->quota));
 	pthread_mutex_init(&j->lock, NULL);
 }
 
-static int note_result(struct journal *j, int code)
+int journal_note(struct journal *j, int code)
 {
 	if (code < 0 && !j->error)
 		__atomic_store_n(&j->error, code, __ATOMIC_RELEASE);
@@ -32,22 +32,8 @@ void journal_unlock(struct journal *j)
 	pthread_mutex_unlock(&j->lock);
 }
 
-int journal_line_locked(struct journal *j, const char *file, const char *const *fields, size_t n)
+int journal_unlock_with(struct journal *j, int code)
 {
-	if (j->error)
-		return j->error;
-	if (!strcmp(file, "functions") || !strcmp(file, "events") || !strcmp(file, "modules") ||
-	    !strcmp(file, "jumps"))
-		__atomic_fetch_add(&j->tables, 1, __ATOMIC_RELEASE);
-	return note_result(j, trace_writer_line(j->w, file, fields, n));
-}
-
-int journal_line(struct journal *j, const char *file, const char *const *fields, size_t n)
-{
-	int code;
-
-	journal_lock(j);
-	code = journal_line_locked(j, file, fields, n);
 	journal_unlock(j);
 	return code;
 }
@@ -57,7 +43,7 @@ int journal_chunk(struct journal *j, const struct trace_chunk *head, const void 
 	int code;
 
 	journal_lock(j);
-	code = j->error ? j->error : note_result(j, trace_writer_chunk(j->w, head, samples));
+	code = j->error ? j->error : journal_note(j, trace_writer_chunk(j->w, head, samples));
 	journal_unlock(j);
 	return code;
 }
@@ -74,7 +60,7 @@ int journal_commit(struct journal *j, bool may_fail)
 	journal_lock(j);
 	code = j->error ? j->error : trace_writer_commit(j->w);
 	if (!may_fail)
-		note_result(j, code);
+		journal_note(j, code);
 	journal_unlock(j);
 	return code;
 }
@@ -95,19 +81,18 @@ int journal_flush(struct journal *j)
 	int code;
 
 	journal_lock(j);
-	code = j->error ? j->error : note_result(j, trace_writer_flush(j->w));
+	code = j->error ? j->error : journal_note(j, trace_writer_flush(j->w));
 	journal_unlock(j);
 	return code;
 }
 
 bool journal_has_room(struct journal *j, pid_t pid)
 {
-	struct timespec ts;
+	uint32_t second = (uint32_t)(clock_ms(CLOCK_MONOTONIC_COARSE) / 1000);
 	bool has;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	journal_lock(j);
-	has = quota_take(&j->quota, pid, (uint32_t)ts.tv_sec);
+	has = quota_take(&j->quota, pid, second);
 	journal_unlock(j);
 	return has;
 }
@@ -141,7 +126,7 @@ int journal_session(struct journal *j, const char *key, const char *fmt, ...)
 	journal_lock(j);
 	code = trace_writer_session(j->w, key, "%s", text);
 	if (!j->error)
-		note_result(j, code);
+		journal_note(j, code);
 	journal_unlock(j);
 	return code;
 }

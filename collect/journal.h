@@ -18,8 +18,7 @@
 struct journal {
 	struct trace_writer *w;
 	pthread_mutex_t lock;
-	int error;       /* first failure, -errno, 0 = none; atomic */
-	uint64_t tables; /* atomic: lines of the tables that say what events mean */
+	int error; /* first failure, -errno, 0 = none; atomic */
 	struct quota quota;
 };
 
@@ -29,14 +28,19 @@ static inline int journal_error(struct journal *j)
 	return __atomic_load_n(&j->error, __ATOMIC_ACQUIRE);
 }
 
-/* Moves on when names of events may have come. */
-static inline uint64_t journal_tables(struct journal *j)
-{
-	return __atomic_load_n(&j->tables, __ATOMIC_ACQUIRE);
-}
-
-/* Each: 0 or -errno, also when an earlier call failed. */
-int journal_line(struct journal *j, const char *file, const char *const *fields, size_t n);
+/*
+ * A line of a table: journal_put(j, trace_writer_module, &line).  With journal_put_locked() many of
+ * them, of one table or more, come without another thread's between them.
+ * Each, and each of the following: 0 or -errno, also when an earlier call failed.
+ */
+#define journal_put_locked(j, call, line) \
+	((j)->error ? (j)->error : journal_note((j), call((j)->w, (line))))
+#define journal_put(j, call, line) \
+	(journal_lock(j), journal_unlock_with((j), journal_put_locked(j, call, line)))
+void journal_lock(struct journal *j);
+void journal_unlock(struct journal *j);
+int journal_unlock_with(struct journal *j, int code); /* code */
+int journal_note(struct journal *j, int code);        /* code; < 0: a failure */
 int journal_chunk(struct journal *j, const struct trace_chunk *head, const void *samples);
 /* Of the drain thread only: trace_writer_stage(), trace_writer_commit().  A commit that may fail
  * leaves no failure behind: the chunks come again, one by one. */
@@ -44,10 +48,6 @@ bool journal_stage(struct journal *j, const struct trace_chunk *head, const void
 int journal_commit(struct journal *j, bool may_fail);
 int journal_switches(struct journal *j, const struct trace_switch *v, size_t n);
 int journal_flush(struct journal *j);
-/* Many lines of one or more files without another thread's between them. */
-void journal_lock(struct journal *j);
-int journal_line_locked(struct journal *j, const char *file, const char *const *fields, size_t n);
-void journal_unlock(struct journal *j);
 /* May a line be written that this process (0: several) could have had made without end? */
 bool journal_has_room(struct journal *j, pid_t pid);
 /* There was none, and it is written all the same. */

@@ -2,7 +2,7 @@
 /*
  * segment.c - shared memory of a board, collector's side.  See segment.h.
  *
- * Pages are had in this order, each by posix_fallocate(): the machine, ctl, chunk_state, the
+ * Pages are had in this order, each by posix_fallocate(): the model, ctl, chunk_state, the
  * first slots of the process table, the first chunks.  The local memory stays a hole unless
  * samples go there.
  */
@@ -248,8 +248,7 @@ static int wipe_lanes(int fd, struct err *err)
 	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	int code = object_set_size(fd, KRON_WINDOW_SIZE);
 
-	if (!code &&
-	    fallocate(fd, how, KRON_STATES_OFFSET, KRON_DEVICE_OFFSET - KRON_STATES_OFFSET))
+	if (!code && fallocate(fd, how, KRON_STATES_OFFSET, KRON_MODEL_OFFSET - KRON_STATES_OFFSET))
 		code = -errno;
 	return code ? err_set(err, -code, "cannot clean the board: %s", strerror(-code)) : 0;
 }
@@ -285,7 +284,7 @@ static unsigned calibrate_ms(const struct segment *seg, const struct segment_opt
 
 static int fill_new(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
-	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry standard = MODEL_GEOMETRY_DEFAULT;
 	unsigned ms = calibrate_ms(seg, opt);
 	struct time_point start = opt->start;
 	int code = object_map(seg->fd, &seg->window, err);
@@ -652,7 +651,7 @@ void segment_set_sampling(struct segment *seg, bool on)
 	write_csr(seg, on ? KRON_CSR_SAMPLING : KRON_CSR_STOP);
 	if (on)
 		return;
-	/* Even if the machine is damaged or does not answer, and even with constant time. */
+	/* Even if the model is damaged or does not answer, and even with constant time. */
 	for (unsigned level = 0; level < KRON_LEVELS; level++)
 		__atomic_store_n(&seg->ctl->gate[level], KRON_GATE_CLOSED, __ATOMIC_RELEASE);
 }

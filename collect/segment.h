@@ -46,7 +46,7 @@ struct segment {
 	struct kron_proc *procs;
 	uint8_t *pool;
 	uint64_t size;
-	uint32_t chunks_max; /* so many have a place in the segment */
+	uint32_t chunks_max; /* this many have a place in the segment */
 	/* So far the pool grows: --buffer, and farther where threads stand still for want of a chunk
 	 * each (KRON_WHEN_FULL_WAIT); atomic.  The one in ctl can be overwritten. */
 	uint32_t chunks_limit;

@@ -49,8 +49,8 @@ void session_write_start(struct journal *j, const struct segment *seg,
 	journal_session(j, "recording", "%016" PRIx64, object_note(seg->ctl)->recording);
 	journal_session(j, "collector_pid", "%d", getpid());
 	journal_session(j, "bus", "%s", bus_words[opt->bus]);
-	if (opt->bus == KRON_BUS_DEVICE)
-		journal_session(j, "device", "%s", opt->device);
+	if (opt->bus == KRON_BUS_HARDWARE)
+		journal_session(j, "device", "%s", opt->hardware);
 	if (opt->bus == KRON_BUS_EXACT)
 		journal_session(j, "board_overruns_before", "%u",
 				board_read32(&seg->window.board,
@@ -77,11 +77,11 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 	journal_session(j, "overwritten", "%" PRIu64, s->overwritten);
 	if (opt->bus != KRON_BUS_LANE) {
 		journal_session(j, "board_overruns", "%" PRIu64,
-				opt->bus == KRON_BUS_EXACT ? s->overruns : s->device.overruns);
+				opt->bus == KRON_BUS_EXACT ? s->overruns : s->hardware.overruns);
 		journal_session(j, "board_waits", "%" PRIu64, s->waited);
 	}
-	if (opt->bus == KRON_BUS_DEVICE && s->device_answers)
-		journal_session(j, "board_samples", "%" PRIu64, s->device.samples);
+	if (opt->bus == KRON_BUS_HARDWARE && s->hardware_answers)
+		journal_session(j, "board_samples", "%" PRIu64, s->hardware.samples);
 	if (opt->watch.trigger) {
 		journal_session(j, "trigger_ns", "%" PRIu64, s->fired_ns);
 		journal_session(j, "outside", "%" PRIu64, s->outside);

@@ -5,13 +5,17 @@
 #include <string.h>
 
 static const char *const reasons[KRON_UNTRACED_REASONS] = {
-	[KRON_UNTRACED_FILE] = "it is static, set-id, not readable, or not for x86-64 and glibc",
+	[KRON_UNTRACED_FILE] = "it is set-id, not readable, or not for x86-64 and glibc",
 	[KRON_UNTRACED_IDS] = "it was started by a process with the ids of two users",
 	[KRON_UNTRACED_ROOT] =
 		"libkron-rt.so cannot be read where it runs: in another root directory, "
 		"or as another user",
 	[KRON_UNTRACED_QUIET] = "a process under a seccomp filter may have started it",
 	[KRON_UNTRACED_SPACE] = "its environment is too large",
+	[KRON_UNTRACED_STATIC] =
+		"it is static, and kron did not answer the process that executed it",
+	[KRON_UNTRACED_UNASKED] =
+		"a process that was attached to executed it: --children records such programs, too",
 	[KRON_UNTRACED_UNHEARD] = "what a process loaded: kron did not answer it in time",
 };
 

@@ -19,7 +19,6 @@
 #include "collect/tasks_impl.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,22 +258,16 @@ static bool has_record(const struct tasks *t, uint32_t uid)
 
 static void write_process(struct tasks *t, const struct task *k, const struct kron_proc *p)
 {
-	char uid[16], pid[16], parent[16], tsc[24];
-	const char *fields[] = {"P",
-				uid,
-				pid,
-				parent,
-				p->origin == KRON_PROC_FORK ? "fork" : "exec",
-				tsc,
-				k->foreign ? "pidns" : "",
-				k->exe ? k->exe : "",
-				k->cmdline ? k->cmdline : ""};
+	const struct trace_proc_line line = {.uid = k->uid,
+					     .pid = k->pid,
+					     .parent_uid = p->parent_uid,
+					     .by_fork = p->origin == KRON_PROC_FORK,
+					     .start_tsc = board_clock_ticks(t->clock, p->start_tsc),
+					     .note = k->foreign ? "pidns" : "",
+					     .exe = k->exe,
+					     .cmdline = k->cmdline};
 
-	snprintf(uid, sizeof(uid), "%u", k->uid);
-	snprintf(pid, sizeof(pid), "%d", k->pid);
-	snprintf(parent, sizeof(parent), "%u", p->parent_uid);
-	snprintf(tsc, sizeof(tsc), "%" PRIu64, board_clock_ticks(t->clock, p->start_tsc));
-	journal_line(t->journal, "tasks", fields, sizeof(fields) / sizeof(fields[0]));
+	journal_put(t->journal, trace_writer_proc, &line);
 }
 
 /* Who has samples is in the table.  Of others that are one process's the table has room for so many. */
@@ -396,7 +389,7 @@ static void find_new(struct tasks *t)
 
 	if (t->met == next - 1)
 		return;
-	/* Slots are claimed from the lowest up: behind a stretch of unused ones is nothing, but
+	/* Slots are claimed from the lowest up: after a stretch of unused ones is nothing, but
 	 * pages that would have to be made to be read. */
 	for (uint32_t i = 0; i < limit && i < used + PROC_SEARCH_SLACK + t->slots_used; i++) {
 		uint32_t uid, state = slot_state(t->seg, i, &uid);
@@ -449,6 +442,12 @@ static bool is_task_dead(const struct tasks *t, struct task *k, bool thorough)
 	struct process_stat st;
 	uint64_t tsc;
 
+	/* Acquire: what it has stored; partner: rt_proc_leave(). */
+	tsc = __atomic_load_n(&t->seg->procs[k - t->slot].left_tsc, __ATOMIC_ACQUIRE);
+	if (tsc) {
+		k->ended = board_clock_ticks(t->clock, tsc);
+		return true;
+	}
 	if (!k->here)
 		return !k->foreign; /* no process has pid 0 */
 	next = successor_of(t, k);
@@ -651,17 +650,12 @@ uint64_t tasks_when_ended(struct tasks *t, uint32_t uid)
 
 static void note_end(struct tasks *t, const struct task *k, uint64_t ended, uint64_t lost)
 {
-	char uid[16], tsc[24], lost_text[24], cut[24];
-	const char *fields[] = {"E", uid, tsc, lost_text, cut};
+	const struct trace_proc_end_line line = {
+		.uid = k->uid, .end_tsc = ended, .lost = lost, .cut_off = k->cut_off};
 
 	t->tables->last_ends[k->uid % LAST_ENDS] = (struct task_end){k->uid, k->here, ended};
-	if (k->unnamed)
-		return;
-	snprintf(uid, sizeof(uid), "%u", k->uid);
-	snprintf(tsc, sizeof(tsc), "%" PRIu64, ended);
-	snprintf(lost_text, sizeof(lost_text), "%" PRIu64, lost);
-	snprintf(cut, sizeof(cut), "%" PRIu64, k->cut_off);
-	journal_line(t->journal, "tasks", fields, 5);
+	if (!k->unnamed)
+		journal_put(t->journal, trace_writer_proc_end, &line);
 }
 
 static void release_slot(struct tasks *t, uint32_t i)
@@ -679,6 +673,7 @@ static void release_slot(struct tasks *t, uint32_t i)
 	t->ended.cut_off += k->cut_off;
 	t->ended.lost += lost;
 	counts_release(t->seg, k->uid);
+	calls_release(t->seg, k->uid);
 	forget_task(t, k);
 	/* Release: a claimer must find what was read here read. */
 	__atomic_compare_exchange_n(&p->state, &want, (uint64_t)KRON_PROC_FREE, false,

@@ -119,7 +119,7 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
 
 /*
  * The process uid and those that it was forked from, as far as is known: at most max uids, and
- * a 0 behind them.
+ * a 0 after them.
  */
 void tasks_lineage(struct tasks *t, uint32_t uid, uint32_t slot, uint32_t *out, uint32_t max);
 

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "collect/tasks_impl.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <x86intrin.h>
@@ -89,13 +88,12 @@ static struct task_thread *thread_of(struct tasks *t, const struct chunk_owner *
 /* ended: 0: not known */
 static void write_thread(struct tasks *t, const struct task_thread *th, uint64_t ended)
 {
-	char uid[16], tid[16], end[24];
-	const char *fields[] = {"T", uid, tid, th->name, end};
+	const struct trace_thread_line line = {.uid = (uint32_t)(th->key >> KRON_SOURCE_TID_BITS),
+					       .tid = (uint32_t)th->key & KRON_SOURCE_TID_MASK,
+					       .name = th->name,
+					       .end_tsc = ended};
 
-	snprintf(uid, sizeof(uid), "%u", (uint32_t)(th->key >> KRON_SOURCE_TID_BITS));
-	snprintf(tid, sizeof(tid), "%u", (uint32_t)th->key & KRON_SOURCE_TID_MASK);
-	snprintf(end, sizeof(end), "%" PRIu64, ended);
-	journal_line(t->journal, "tasks", fields, ended ? 5 : 4);
+	journal_put(t->journal, trace_writer_thread, &line);
 }
 
 void tasks_name_thread(struct tasks *t, const struct chunk_owner *o)

@@ -11,6 +11,13 @@
 #define ARGUMENT_REGISTERS 6u
 #define MARKER_ARGUMENTS 12u
 
+static const char *kind_in_words(const struct probe_spec *s)
+{
+	return s->kind == SPEC_COUNT   ? "count:J"
+	       : s->kind == SPEC_PAGES ? "pages"
+				       : "store:WORD=VALUE";
+}
+
 static int check_after(const struct lex *lx, const struct probe_spec *s, const char *at)
 {
 	if (!s->after)
@@ -65,8 +72,11 @@ static int check_argument(const struct lex *lx, const struct probe_spec *s, cons
 static int check_payload(const struct lex *lx, const struct probe_spec *s, const char *at)
 {
 	if (s->payload != SPEC_PAYLOAD_NONE && s->kind >= SPEC_COUNT)
-		return lex_error(lx, at, "%s takes no payload",
-				 s->kind == SPEC_COUNT ? "count:J" : "store:WORD=VALUE");
+		return lex_error(lx, at, "%s takes no payload", kind_in_words(s));
+	if (s->is_wide && s->kind == SPEC_RESOURCE)
+		return lex_error(lx, at,
+				 "a Resource sample has 32 bits for a value: give it a type of 32, "
+				 "or make it a trace");
 	switch (s->payload) {
 	case SPEC_PAYLOAD_ARGUMENT:
 		return check_argument(lx, s, at);
@@ -85,11 +95,61 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 					 "%%loads, %%stores, FUNC+OFF, an address");
 		return 0;
 	case SPEC_PAYLOAD_IMMEDIATE:
-		if (s->value > UINT32_MAX && s->value < -(uint64_t)0x80000000u)
-			return lex_error(lx, at, "a payload has 32 bits");
-		return 0;
+		if (s->value >= -(uint64_t)0x80000000u ||
+		    s->value <= (s->is_wide ? (uint64_t)INT32_MAX : UINT32_MAX))
+			return 0;
+		return lex_error(lx, at,
+				 s->is_wide ? "a number has 31 bits and a sign here"
+					    : "a payload has 32 bits without a type");
 	}
 	return 0;
+}
+
+/* What is compared is where the probe stands, wherever that is. */
+static int check_conditions(const struct lex *lx, const struct probe_spec *s, const char *at)
+{
+	for (unsigned i = 0; i < s->nconditions; i++) {
+		const struct spec_condition *c = &s->conditions[i];
+		struct probe_spec operand = *s;
+		int code;
+
+		if (c->what != SPEC_IF_VALUE || c->payload == SPEC_PAYLOAD_REGISTER)
+			continue;
+		if (c->payload != SPEC_PAYLOAD_ARGUMENT || s->place == SPEC_USDT)
+			return lex_error(lx, at,
+					 "have the probe take this value along, and compare data: "
+					 "$retval if data < 10");
+		operand.payload = c->payload;
+		operand.value = c->value;
+		code = check_argument(lx, &operand, at);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+/* What the instruction touches is known in front of it, where there is one. */
+static int check_pages(const struct lex *lx, const struct probe_spec *s,
+		       const struct spec_marks *marks)
+{
+	if (s->kind != SPEC_PAGES)
+		return 0;
+	if (s->gated)
+		return lex_error(lx, marks->kind, "pages are counted always: it takes no group");
+	if (s->after)
+		return lex_error(lx, marks->place, "pages are counted before the instruction");
+	switch (s->place) {
+	case SPEC_ACCESSES:
+	case SPEC_LOADS:
+	case SPEC_STORES:
+	case SPEC_OFFSET:
+	case SPEC_ADDRESS:
+		return 0;
+	}
+	return lex_error(
+		lx, marks->place,
+		"pages are counted at instructions that touch memory: %%accesses, %%loads, "
+		"%%stores, FUNC+OFF, an address");
 }
 
 static int check_event(const struct lex *lx, const struct probe_spec *s,
@@ -97,7 +157,7 @@ static int check_event(const struct lex *lx, const struct probe_spec *s,
 {
 	if (marks->event && s->kind >= SPEC_COUNT)
 		return lex_error(lx, marks->event, "%s makes no sample, so it has no event",
-				 s->kind == SPEC_COUNT ? "count:J" : "store:WORD=VALUE");
+				 kind_in_words(s));
 	return 0;
 }
 
@@ -121,5 +181,9 @@ int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_mar
 		code = compile_regex(lx, marks->place, &s->object);
 	if (!code)
 		code = check_payload(lx, s, marks->payload);
+	if (!code)
+		code = check_conditions(lx, s, marks->condition);
+	if (!code)
+		code = check_pages(lx, s, marks);
 	return code ? code : check_event(lx, s, marks);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/regex.h"
+#include "base/str.h"
 #include "probes/probe.h"
 
 /* A path may be a link to the module's. */
@@ -34,13 +35,6 @@ bool probe_spec_gave_up(const struct probe_spec *s)
 	       (s->object.regex && regex_gave_up(s->object.regex));
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "libc" is libc.so.6 and libc-2.36.so: the name up to ".so" or "-2." */
 static bool is_stem(const struct spec_name *n, const char *base)
 {
@@ -58,8 +52,8 @@ bool probe_spec_wants(const struct probe_spec *s, const char *path, bool is_exe)
 	if (!s->object.text) /* a note says itself whose it is */
 		return is_exe || s->place == SPEC_USDT;
 	return spec_name_matches(&s->object, path) ||
-	       spec_name_matches(&s->object, base_name(path)) ||
-	       is_stem(&s->object, base_name(path)) || is_path_to(&s->object, path);
+	       spec_name_matches(&s->object, str_base_name(path)) ||
+	       is_stem(&s->object, str_base_name(path)) || is_path_to(&s->object, path);
 }
 
 bool probe_set_is_alternative(const struct probe_set *set, size_t spec)

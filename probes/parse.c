@@ -280,7 +280,7 @@ int probe_set_add(struct probe_set *set, const char *spec, unsigned number, stru
 	char name[32];
 	int code;
 
-	snprintf(name, sizeof(name), "<-p %u>", number);
+	snprintf(name, sizeof(name), number ? "<-p %u>" : "SPEC", number);
 	lx.file = name;
 	code = probe_set_add_text(set, name, spec, strlen(spec), err);
 	if (!code && before == set->specs.n && levels == set->levels.n)

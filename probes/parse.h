@@ -5,6 +5,7 @@
  *   parse.c        a line: declaration, include, or a probe with its group and event
  *   parse_place.c  where: [OBJ:]FUNC... and its other spellings
  *   parse_what.c   kind and payload
+ *   parse_if.c     conditions
  *   check.c        what is well-formed and still makes no sense
  */
 #ifndef PROBES_PARSE_H
@@ -14,11 +15,17 @@
 
 /* Where the parts stood, for the checker's carets. */
 struct spec_marks {
-	const char *start, *place, *kind, *payload, *event;
+	const char *start, *place, *kind, *payload, *condition, *event;
 };
 
 int parse_place(struct lex *lx, struct probe_spec *s);
 int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks);
+/* EXPR:TYPE: the type, which is taken off and noted; empty: there is none. */
+int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, struct span *type);
+/* $arg1, %rdi, 42 ... */
+int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp);
+/* What follows `if`. */
+int parse_if(struct lex *lx, struct probe_spec *s);
 /* Also compiles regular expressions. */
 int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_marks *marks);
 /* Parses one line, which holds neither NUL nor newline and may be empty. */

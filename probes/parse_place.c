@@ -31,10 +31,10 @@ static const struct {
 	const char *word;
 	enum spec_place place;
 } classes[] = {
-	{"return", SPEC_RETURN},   {"exit", SPEC_RETURN},   {"exits", SPEC_RETURN},
-	{"blocks", SPEC_BLOCKS},   {"calls", SPEC_CALLS},   {"branches", SPEC_BRANCHES},
-	{"loads", SPEC_LOADS},     {"stores", SPEC_STORES}, {"insns", SPEC_INSNS},
-	{"callers", SPEC_CALLERS},
+	{"return", SPEC_RETURN},   {"exit", SPEC_RETURN},       {"exits", SPEC_RETURN},
+	{"blocks", SPEC_BLOCKS},   {"calls", SPEC_CALLS},       {"branches", SPEC_BRANCHES},
+	{"loads", SPEC_LOADS},     {"stores", SPEC_STORES},     {"insns", SPEC_INSNS},
+	{"callers", SPEC_CALLERS}, {"accesses", SPEC_ACCESSES},
 };
 
 static bool has_glob(struct span sp)

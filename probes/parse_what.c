@@ -12,11 +12,11 @@ const char *spec_register_name(unsigned reg)
 	return reg < 16 ? registers[reg] : NULL;
 }
 
-static const char *const kinds[] = {"trace", "resource", "count", "store"};
+static const char *const kinds[] = {"trace", "resource", "count", "store", "pages"};
 
 const char *spec_kind_key(enum spec_kind kind)
 {
-	return kind <= SPEC_STORE ? kinds[kind] : "?";
+	return kind <= SPEC_PAGES ? kinds[kind] : "?";
 }
 
 /* %rdi, as perf writes it %di; the name ends with the span. */
@@ -85,6 +85,10 @@ static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 		s->kind = sp.s[0] == 't' ? SPEC_TRACE : SPEC_RESOURCE;
 		return 0;
 	}
+	if (span_is(sp, "pages")) {
+		s->kind = SPEC_PAGES;
+		return 0;
+	}
 	if (starts_with(sp, "count:"))
 		return take_count(lx, s, span_skip(sp, 6));
 	if (starts_with(sp, "store:"))
@@ -121,13 +125,14 @@ static int take_variable(const struct lex *lx, struct probe_spec *s, struct span
 	return 0;
 }
 
-static int take_payload(const struct lex *lx, struct probe_spec *s, struct span sp)
+int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp)
 {
 	if (!sp.n)
 		return lex_error(lx, sp.s, "a value is missing here");
-	if (memchr(sp.s, ':', sp.n))
-		return lex_error(lx, memchr(sp.s, ':', sp.n),
-				 "a payload has no type: it is the low 32 bits of the value");
+	if (memchr(sp.s, '(', sp.n) || sp.s[0] == '*' || sp.s[0] == '@' || memchr(sp.s, '>', sp.n))
+		return lex_error(lx, sp.s,
+				 "a probe takes registers and arguments along; what they point to "
+				 "is not read");
 	if (sp.s[0] == '$')
 		return take_variable(lx, s, sp);
 	if (sp.s[0] == '%') {
@@ -149,8 +154,45 @@ static int take_payload(const struct lex *lx, struct probe_spec *s, struct span 
 	if (span_number(sp, &s->value))
 		return 0;
 	return lex_error(lx, sp.s,
-			 "neither a kind (trace, resource, count:J, store:WORD=VALUE) nor "
+			 "neither a kind (trace, resource, count:J, store:WORD=VALUE, pages) nor "
 			 "a payload ($arg1, $retval, $addr, %%rdi, a number)");
+}
+
+int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, struct span *type)
+{
+	const char *colon = memchr(sp->s, ':', sp->n);
+	uint64_t bits;
+
+	*type = (struct span){.s = ""};
+	if (!colon)
+		return 0;
+	*type = span_skip(*sp, (size_t)(colon + 1 - sp->s));
+	sp->n = (size_t)(colon - sp->s);
+	if (span_is(*type, "string"))
+		return lex_error(
+			lx, colon + 1,
+			"a string is in memory, which is not read: take its address, as x64");
+	s->is_double = span_is(*type, "double");
+	if (s->is_double) {
+		s->bits = 64;
+	} else if (type->n > 1 && type->n < 4 && memchr("usx", type->s[0], 3) &&
+		   type->s[1] != '-' && type->s[1] != '0' &&
+		   span_number(span_skip(*type, 1), &bits) &&
+		   (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
+		s->bits = (uint8_t)bits;
+		s->is_signed = type->s[0] == 's';
+	} else {
+		return lex_error(lx, colon + 1,
+				 "there is no such type: u, s or x and 8, 16, 32 or 64, or double");
+	}
+	s->is_wide = s->bits == 64;
+	return 0;
+}
+
+/* "NAME" or "NAME:TYPE" */
+static char *typed_name(struct span name, struct span type)
+{
+	return xasprintf("%.*s%s%.*s", (int)name.n, name.s, type.n ? ":" : "", (int)type.n, type.s);
 }
 
 /* NAME=EXPR or EXPR; the name is kept as the trace shows it. */
@@ -158,13 +200,16 @@ static int named_payload(const struct lex *lx, struct probe_spec *s, struct span
 {
 	const char *equals = memchr(sp.s, '=', sp.n);
 	struct span name = {.s = sp.s, .n = equals ? (size_t)(equals - sp.s) : 0};
-	int code;
+	struct span type;
+	int code = parse_type(lx, s, &sp, &type);
 
+	if (code)
+		return code;
 	if (!equals) {
-		code = take_payload(lx, s, sp);
+		code = parse_value(lx, s, sp);
 		if (!code)
-			s->payload_name =
-				span_dup(sp.s[0] == '$' || sp.s[0] == '%' ? span_skip(sp, 1) : sp);
+			s->payload_name = typed_name(
+				sp.s[0] == '$' || sp.s[0] == '%' ? span_skip(sp, 1) : sp, type);
 		return code;
 	}
 	for (size_t i = 0; i < name.n; i++)
@@ -172,18 +217,44 @@ static int named_payload(const struct lex *lx, struct probe_spec *s, struct span
 			return lex_error(lx, name.s + i, "a name has letters, digits and _ only");
 	if (!name.n)
 		return lex_error(lx, sp.s, "a name is missing before the =");
-	code = take_payload(lx, s, span_skip(sp, name.n + 1));
+	code = parse_value(lx, s, span_skip(sp, name.n + 1));
 	if (!code)
-		s->payload_name = span_dup(name);
+		s->payload_name = typed_name(name, type);
 	return code;
+}
+
+/* Addresses have 64 bits unless the user says otherwise; nothing else pays for a second place. */
+static void settle_type(struct probe_spec *s)
+{
+	char *name = s->payload_name;
+
+	if (s->payload != SPEC_PAYLOAD_ADDRESS || s->kind != SPEC_TRACE || strchr(name, ':'))
+		return;
+	s->payload_name = xasprintf("%s:x64", name);
+	s->is_wide = true;
+	s->bits = 64;
+	xfree(name);
 }
 
 int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks)
 {
+	s->bits = 32;
 	for (lex_blanks(lx); !lex_at_end(lx); lex_blanks(lx)) {
 		struct span sp = lex_token(lx);
-		int code = take_kind(lx, s, sp);
+		int code;
 
+		if (span_is(sp, "if")) {
+			marks->condition = lx->at;
+			settle_type(s);
+			code = parse_if(lx, s);
+			if (code)
+				return code;
+			lex_blanks(lx);
+			return lex_at_end(lx)
+				       ? 0
+				       : lex_error(lx, lx->at, "&& or the end is needed here");
+		}
+		code = take_kind(lx, s, sp);
 		if (code < 0)
 			return code;
 		if (!code && marks->kind)
@@ -199,5 +270,6 @@ int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks)
 		if (code)
 			return code;
 	}
+	settle_type(s);
 	return 0;
 }

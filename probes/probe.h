@@ -2,7 +2,7 @@
 /*
  * probe.h - the probe language: what `-p SPEC` and `-P FILE` say, as data.
  *
- *   [[GROUP:]EVENT=][OBJ:]PLACE [KIND] [[NAME=]PAYLOAD]          kron-probes(7) has the rest
+ *   [[GROUP:]EVENT=][OBJ:]PLACE [KIND] [[NAME=]PAYLOAD[:TYPE]] [if COND]          kron-probes(7) has the rest
  *
  *   text --parse--> struct probe_spec --check--> a set        (inject/resolve/: set + image -> places)
  *
@@ -37,12 +37,13 @@ enum spec_place {
 	SPEC_BRANCHES,
 	SPEC_LOADS,
 	SPEC_STORES,
+	SPEC_ACCESSES,
 	SPEC_INSNS,
 	SPEC_CALLERS, /* FUNC%callers, FUNC%after: the calls of FUNC, in the module that is probed */
 	SPEC_USDT     /* sdt_PROVIDER:NAME */
 };
 
-enum spec_kind { SPEC_TRACE, SPEC_RESOURCE, SPEC_COUNT, SPEC_STORE };
+enum spec_kind { SPEC_TRACE, SPEC_RESOURCE, SPEC_COUNT, SPEC_STORE, SPEC_PAGES };
 
 enum spec_payload {
 	SPEC_PAYLOAD_NONE,
@@ -53,6 +54,20 @@ enum spec_payload {
 	SPEC_PAYLOAD_STACK,   /* the stack pointer */
 	SPEC_PAYLOAD_IMMEDIATE
 };
+
+enum spec_compare { SPEC_IF_EQ, SPEC_IF_NE, SPEC_IF_LE, SPEC_IF_GE, SPEC_IF_LT, SPEC_IF_GT };
+
+/* One comparison of `if ... && ...`: a sample is taken when all hold. */
+#define PROBE_CONDITIONS 4u
+struct spec_condition {
+	uint8_t what;    /* SPEC_IF_... */
+	uint8_t payload; /* SPEC_IF_VALUE: enum spec_payload, and its value */
+	uint8_t compare; /* enum spec_compare */
+	uint8_t bits;    /* 8 to 64; of it that much is compared */
+	bool is_signed, has_mask;
+	uint64_t value, mask, number;
+};
+enum { SPEC_IF_VALUE, SPEC_IF_DATA, SPEC_IF_CPU };
 
 /* How a name is meant. */
 enum spec_match { MATCH_NAME, MATCH_GLOB, MATCH_REGEX };
@@ -85,7 +100,13 @@ struct probe_spec {
 	uint64_t data; /* STORE */
 	uint8_t payload;
 	uint64_t value;
-	char *payload_name; /* as the user called or wrote it; NULL without a payload */
+	char *payload_name; /* as the user called or wrote it, with :TYPE where there is one; NULL
+			     * without a payload */
+	bool is_wide;       /* its type has 64 bits */
+	uint8_t bits;       /* of the payload; without a type 32 */
+	bool is_signed, is_double;
+	struct spec_condition conditions[PROBE_CONDITIONS];
+	uint8_t nconditions;
 };
 
 struct probe_level {
@@ -97,15 +118,15 @@ struct probe_set {
 	VEC(struct probe_spec) specs;
 	VEC(struct probe_level) levels;
 	uint8_t default_level; /* of probes that name no group */
-	bool no_callers; /* no probe may stand where its function is called, but in its code */
-	unsigned depth;  /* of includes */
+	bool no_callsites; /* no probe may stand where its function is called, but in its code */
+	unsigned depth;    /* of includes */
 };
 
 void probe_set_free(struct probe_set *set);
 
 /* ---- reading; all: 0, or -errno with the message that users see ---- */
 
-/* One `-p SPEC`; number counts from 1 and stands in messages: <-p 1>:1:7. */
+/* One `-p SPEC`; number counts from 1 and stands in messages: <-p 1>:1:7; 0: SPEC:1:7. */
 int probe_set_add(struct probe_set *set, const char *spec, unsigned number, struct err *err);
 /* Text of several lines, as in a file of this name. */
 int probe_set_add_text(struct probe_set *set, const char *name, const char *text, size_t n,

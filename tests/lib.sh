@@ -73,6 +73,15 @@ same_behaviour() {
 	diff want.err got.err
 }
 
+# wait_until CMD...: until it succeeds; two minutes, for a machine that has no time
+wait_until() {
+	local end=$((SECONDS + 120))
+	until "$@"; do
+		[ $SECONDS -lt $end ] || { echo "# in vain: $*"; return 1; }
+		sleep 0.02
+	done
+}
+
 # json EXPRESSION: python over the JSON document `d` on stdin: kron info --json | json 'd["lost"]'
 json() {
 	"$PYTHON" -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"

@@ -3,7 +3,7 @@
 # Runs programs untraced and traced and compares.  Source it after tests/lib.sh.
 #
 #   suite_start                 a folder for the whole file; goes when everything passed
-#   subject FILE...             build tests/torture/FILE in its variants, run each both ways
+#   subject FILE...             build tests/torture/*/FILE in its variants, run each both ways
 #   behaves NAME MODE CMD...    run CMD untraced and traced; MODE is exe or lib (-L '*')
 #   suite_end
 #
@@ -94,6 +94,11 @@ behaves() {
 
 # ---- torture programs ----
 
+# torture_source FILE: where it is
+torture_source() {
+	echo "$TORTURE"/*/"$1"
+}
+
 # head_of FILE KEY: the words after "KEY:" in the head comment
 head_of() {
 	sed -n "s/^ \* $2: //p; /^ \*\//q" "$1" | tr '\n' ' '
@@ -119,7 +124,8 @@ flags_of() {
 
 # build FILE VARIANT OUT: the program, and its plug-ins into the folder of OUT
 build() {
-	local src=$TORTURE/$1 cc=${CC:-gcc} p so
+	local src cc=${CC:-gcc} p so
+	src=$(torture_source "$1")
 	case $1 in *.cc) cc=${CXX:-g++} ;; esac
 	# shellcheck disable=SC2046
 	$cc -w -D_GNU_SOURCE -I"$TORTURE" -o "$3" "$src" $(flags_of "$2") $(head_of "$src" Flags) ||
@@ -130,7 +136,7 @@ build() {
 		[ -e "$SUITE/plugins/$so" ] && continue
 		mkdir -p "$SUITE/plugins"
 		${CC:-gcc} -O2 -fPIC -shared -DID="$(echo "$so" | tr -dc 0-9)" \
-			-o "$SUITE/plugins/$so" "$TORTURE/$p" || return 1
+			-o "$SUITE/plugins/$so" "$(torture_source "$p")" || return 1
 	done
 }
 
@@ -142,7 +148,7 @@ prepare() {
 subject() {
 	local f src v mode exe modes calls lib_calls maybe exits lib_exits most lossless
 	for f; do
-		src=$TORTURE/$f
+		src=$(torture_source "$f")
 		if [ "$(head_of "$src" Needs)" = "root " ] && [ "$(id -u)" != 0 ]; then
 			tap_skip "$f" "needs root"
 			continue

@@ -8,12 +8,14 @@
 A case runs in an empty folder.  The seed of tap.rnd is printed; KRON_TEST_SEED gives it back.
 """
 
+import contextlib
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 sys.dont_write_bytecode = True
@@ -43,15 +45,70 @@ def need(condition, text):
 def compile_c(out, source, *flags, compiler=None):
     """A test program; source is below tests/."""
     subprocess.run(
-        [*([compiler] if compiler else CC), "-O2", "-o", out, os.path.join(SRC, "tests", source), "-pthread", *flags], check=True
+        [*([compiler] if compiler else CC), "-O2", "-o", out, os.path.join(SRC, "tests", source),
+         f"-I{SRC}/tests/torture", "-pthread", *flags], check=True
     )
 
 
-def is_traced(pid):
-    """A child of kron record that is the program: not its keeper, which outlives it, under either of its names."""
+def compile_text(out, text, *flags):
+    """A test program from its text."""
+    with open(f"{out}.c", "w") as f:
+        f.write(text)
+    subprocess.run([*CC, "-O2", "-o", out, f"{out}.c", *flags], check=True)
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be another user, too")
+
+
+def wait_for(condition, what, seconds=60):
+    """What the condition gives, once that is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.005)
+    raise Wrong(f"waited {seconds} s in vain for {what}")
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of this size, as long as the block runs."""
+    os.makedirs(folder, exist_ok=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True).returncode:
+        raise Skip("needs the right to mount")
     try:
-        with open(f"/proc/{pid}/comm") as f:
-            return f.read() not in ("kron-keeper\n", "kron\n")
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def grow_disk(folder, size):
+    subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True)
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return [int(p) for p in f.read().split()]
+    except OSError:
+        return []
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def is_traced(pid):
+    """A child of kron record that is the program: not its keeper, which outlives it, whatever its name is yet."""
+    try:
+        return not os.path.samefile(f"/proc/{pid}/exe", KRON)
     except OSError:
         return False
 

@@ -12,21 +12,25 @@
  *               n counts over the whole trace: events 2n and 2n+1.  ways: how it is left, as far
  *               as kron knows, some of: r by a return, j by a jump into another function, c by a
  *               call of one that does not return; u: one of its returns and jumps has no probe,
- *               or more; and i: it resolves an IFUNC.  aliases: its other names, with a newline
- *               between two
+ *               or more; i: it resolves an IFUNC; and g: that it is a function is a guess.
+ *               aliases: its other names, with a newline between two
  *   jumps       text, a line an exit by a jump:  j TAB n TAB how TAB target
  *               event 0x80000000 + 2j + 1 is an exit of function n.  It leads to ("how") the entry
  *               of a `function`, or `inside` one (target: its n), to an `import` (target: its
  *               name, which any module may have), or `unknown` (through a pointer)
  *   events      text, a line an event of the user's (-p):  n TAB level TAB trace|resource TAB
  *               payload TAB module_id TAB vaddr(hex) TAB name      its samples carry 2n; n is no
- *               function's number; payload: what the high word is called, empty without one;
+ *               function's number; payload: what the high word is called, empty without one, and
+ *               with :TYPE where it has one (trace/value.h);
  *               module and vaddr: of its first place
  *   refusals    text: module_id TAB entry|exit|place TAB key TAB count TAB sentence
  *               (no sentence in older traces)
  *   imports     text, a line for each stub of a module by which it calls a function that is
  *               probed there and not in its own code:  module_id TAB vaddr(hex) of the function
  *               TAB name (may be empty) TAB why TAB path of the caller
+ *   changes     text, a line for each probe that came or went while the program ran:  tsc TAB
+ *               add|remove TAB places TAB name TAB SPEC    tsc: when it was done in all processes.
+ *               No SPEC: the functions of the module with this name, which ran without before
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended
@@ -36,9 +40,10 @@
  *                 U pid reason                        a program that ran untraced
  *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them;
  *               and pads between them, of which only magic and nbytes count
+ *   pages       text, of `kron pages`: page reference counters (trace/pages.h)
  *   switches    binary: struct trace_switch, repeated, roughly by time; absent: none were recorded
  *
- * The typed calls of trace/writer.h make these lines.  In text files a TAB, newline or
+ * trace/rows.c writes and reads these lines.  In text files a TAB, newline or
  * backslash inside a field is written \t \n \\.  A last line without newline is a torn write
  * and is ignored, and so is a torn last chunk.
  */
@@ -49,8 +54,9 @@
 #include <kron/board.h>
 
 #define TRACE_DEFAULT_DIR "kron.data"
-/* 1: without packed chunks; 2 packed them otherwise, and is not read; 3: without jumps */
-#define TRACE_VERSION 4
+/* 1: without packed chunks; 2 packed them otherwise, and is not read; 3: without jumps; 4: without
+ * wide samples */
+#define TRACE_VERSION 5
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu

@@ -7,50 +7,32 @@
  */
 #define _GNU_SOURCE
 #include "trace/jumps.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/names.h"
 #include "trace/reader_impl.h"
-#include "trace/table_lines.h"
+#include "trace/rows.h"
 #include "trace/text.h"
 
 /* ---- the table ---- */
 
-static bool read_row(const struct table_lines *l, struct trace_jump *out, uint32_t *j)
-{
-	static const char *const words[] = {[JUMP_TO_ANYTHING] = "unknown",
-					    [JUMP_TO_FUNCTION] = "function",
-					    [JUMP_TO_INSIDE] = "inside",
-					    [JUMP_TO_NAME] = "import"};
-	const char *target = l->field[3];
-
-	*out = (struct trace_jump){0};
-	while (strcmp(l->field[2], words[out->to]))
-		if (++out->to == sizeof(words) / sizeof(words[0]))
-			return false;
-	return table_number32(l->field[0], j) && *j < (KRON_EVENT_SPECIAL - KRON_EVENT_JUMPS) / 2 &&
-	       table_number32(l->field[1], &out->function) &&
-	       out->function < KRON_EVENT_JUMPS / 2 &&
-	       (out->to == JUMP_TO_ANYTHING || out->to == JUMP_TO_NAME ||
-		table_number32(target, &out->target)) &&
-	       (out->to != JUMP_TO_NAME || *target);
-}
-
-struct row {
+struct numbered_jump {
 	struct trace_jump jump;
 	uint32_t j;
 };
 
 static int by_j(const void *a, const void *b)
 {
-	const struct row *x = a, *y = b;
+	const struct numbered_jump *x = a, *y = b;
 
 	return x->j < y->j ? -1 : x->j > y->j;
 }
 
 /* Numbers that are far apart must be garbage: as with functions. */
-static size_t drop_far(struct trace *t, struct row *v, size_t n)
+static size_t drop_far(struct trace *t, struct numbered_jump *v, size_t n)
 {
 	while (n && v[n - 1].j >> 24 > n >> 21) {
 		xfree(v[--n].jump.name);
@@ -60,7 +42,7 @@ static size_t drop_far(struct trace *t, struct row *v, size_t n)
 }
 
 /* By number; of several rows of one number any may count. */
-static void keep_rows(struct trace *t, struct row *v, size_t n)
+static void keep_rows(struct trace *t, struct numbered_jump *v, size_t n)
 {
 	if (n)
 		qsort(v, n, sizeof(*v), by_j);
@@ -79,10 +61,11 @@ static void keep_rows(struct trace *t, struct row *v, size_t n)
 
 /* ---- names ---- */
 
-typedef VEC(const char *) names; /* sorted, each once; the jumps' own */
+typedef VEC(const char *) wanted_names; /* sorted, each once; the jumps' own */
 struct match {
-	uint32_t name; /* index */
-	uint32_t function;
+	uint32_t name;     /* index */
+	uint32_t function; /* number */
+	bool resolves;     /* it is an IFUNC's resolver */
 };
 typedef VEC(struct match) matches;
 
@@ -100,13 +83,13 @@ static int by_match(const void *a, const void *b)
 	return (x->function > y->function) - (x->function < y->function);
 }
 
-static void list_names(const struct trace *t, names *out)
+static void list_names(const struct trace_jumps *x, wanted_names *out)
 {
 	size_t n = 0;
 
-	for (size_t j = 0; j < t->njumps; j++)
-		if (t->jumps[j].name)
-			*vec_push(out) = t->jumps[j].name;
+	for (size_t j = 0; j < x->n; j++)
+		if (x->v[j].name)
+			*vec_push(out) = x->v[j].name;
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), by_name);
 	for (size_t i = 0; i < out->n; i++)
@@ -115,96 +98,107 @@ static void list_names(const struct trace *t, names *out)
 	out->n = n;
 }
 
-static void match(matches *out, const names *wanted, const char *name, uint32_t function)
+static void match(matches *out, const wanted_names *wanted, const char *name,
+		  const struct trace_name *f)
 {
 	const char **found = bsearch(&name, wanted->v, wanted->n, sizeof(*wanted->v), by_name);
 
 	if (found)
-		*vec_push(out) = (struct match){(uint32_t)(found - wanted->v), function};
+		*vec_push(out) = (struct match){(uint32_t)(found - wanted->v), f->n,
+						(f->ways & TRACE_RESOLVES) != 0};
 }
 
-/* Aliases are cut at their newlines for the moment. */
-static void match_functions(const struct trace *t, matches *out, const names *wanted)
+static void match_aliases(matches *out, const wanted_names *wanted, const struct trace_name *f)
 {
-	for (size_t i = 0; i < t->nfunctions; i++) {
-		const struct trace_function *f = &t->functions[i];
-		char *end, *alias = f->aliases;
+	char *aliases = xstrdup(f->aliases), *end;
 
-		match(out, wanted, f->name, f->n);
-		for (; alias && *alias; alias = end ? end + 1 : NULL) {
-			end = strchr(alias, '\n');
-			if (end)
-				*end = 0;
-			match(out, wanted, alias, f->n);
-			if (end)
-				*end = '\n';
-		}
+	for (char *alias = aliases; alias && *alias; alias = end ? end + 1 : NULL) {
+		end = strchr(alias, '\n');
+		if (end)
+			*end = 0;
+		match(out, wanted, alias, f);
+	}
+	xfree(aliases);
+}
+
+static void match_functions(const struct trace_names *names, matches *out,
+			    const wanted_names *wanted)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const struct trace_name *f = &names->v[i];
+
+		if (f->is_event)
+			continue;
+		match(out, wanted, f->name, f);
+		if (f->aliases)
+			match_aliases(out, wanted, f);
 	}
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), by_match);
 }
 
 /* The matches of a name stand together. */
-static void take_targets(struct trace *t, struct trace_jump *jump, const matches *m, uint32_t name)
+static void take_targets(struct trace_jump *jump, const matches *m, uint32_t name)
 {
-	size_t lo = 0, hi = m->n;
+	size_t lo = partition_point(i, m->n, m->v[i].name < name);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->v[mid].name < name)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	jump->target = (uint32_t)lo;
+	jump->ntargets = 0;
+	jump->by_resolver = false;
 	for (; lo < m->n && m->v[lo].name == name; lo++) {
-		const struct trace_function *f =
-			trace_function_of(t, KRON_EVENT_ENTRY(m->v[lo].function));
-
 		jump->ntargets++;
-		jump->by_resolver |= f && f->ways & TRACE_RESOLVES;
+		jump->by_resolver |= m->v[lo].resolves;
 	}
 }
 
-static void resolve_names(struct trace *t)
+void trace_jumps_resolve(struct trace_jumps *x, const struct trace_names *names)
 {
-	names wanted = {0};
+	wanted_names wanted = {0};
 	matches m = {0};
 
-	list_names(t, &wanted);
+	list_names(x, &wanted);
 	if (wanted.n)
-		match_functions(t, &m, &wanted);
-	t->jump_targets = xcalloc(m.n + 1, sizeof(*t->jump_targets));
+		match_functions(names, &m, &wanted);
+	x->targets = xcalloc(m.n + 1, sizeof(*x->targets));
 	for (size_t i = 0; i < m.n; i++)
-		t->jump_targets[i] = m.v[i].function;
-	for (size_t j = 0; j < t->njumps; j++) {
-		const char *name = t->jumps[j].name, **found;
+		x->targets[i] = m.v[i].function;
+	for (size_t j = 0; j < x->n; j++) {
+		const char *name = x->v[j].name, **found;
 
 		found = name ? bsearch(&name, wanted.v, wanted.n, sizeof(*wanted.v), by_name)
 			     : NULL;
 		if (found)
-			take_targets(t, &t->jumps[j], &m, (uint32_t)(found - wanted.v));
+			take_targets(&x->v[j], &m, (uint32_t)(found - wanted.v));
 	}
 	vec_free(&wanted);
 	vec_free(&m);
 }
 
+/* After the functions, before the user's events. */
+static void resolve_names(struct trace *t)
+{
+	struct trace_names names;
+
+	trace_names_of(&names, t);
+	trace_jumps_resolve(&names.jumps, &names);
+	t->jump_targets = names.jumps.targets;
+	trace_names_free(&names);
+}
+
 void jumps_read(struct trace *t, int dirfd)
 {
-	VEC(struct row) rows = {0};
+	VEC(struct numbered_jump) rows = {0};
+	struct trace_jump_line x;
 	struct table_lines l;
-	struct row r;
 
 	if (table_open(&l, dirfd, "jumps"))
 		return;
-	while (table_next_fields(&l)) {
-		if (!read_row(&l, &r.jump, &r.j)) {
-			t->damaged++;
-			continue;
-		}
-		if (r.jump.to == JUMP_TO_NAME)
-			r.jump.name = xstrdup(l.field[3]);
+	while (row_next(&l, row_jump, &x, sizeof(x), &t->damaged)) {
+		struct numbered_jump r = {
+			.jump = {.function = x.function, .to = x.to, .target = x.target}, .j = x.j};
+
+		if (x.to == JUMP_TO_NAME)
+			r.jump.name = xstrdup(x.name);
 		*vec_push(&rows) = r;
 	}
 	table_close(&l);
@@ -244,14 +238,14 @@ uint32_t trace_number_of(const struct trace *t, uint32_t event)
 
 /* ---- where they lead ---- */
 
-void trace_jumps_copy(struct trace_jumps *out, const struct trace *t)
+void trace_jumps_copy(struct trace_jumps *out, const struct trace_jumps *from)
 {
 	size_t ntargets = 0;
 
-	out->n = t->njumps;
-	out->v = xcalloc(t->njumps + 1, sizeof(*out->v));
-	for (size_t i = 0; i < t->njumps; i++) {
-		const struct trace_jump *j = &t->jumps[i];
+	out->n = from->n;
+	out->v = xcalloc(from->n + 1, sizeof(*out->v));
+	for (size_t i = 0; i < from->n; i++) {
+		const struct trace_jump *j = &from->v[i];
 
 		out->v[i] = *j;
 		out->v[i].name = NULL;
@@ -260,7 +254,7 @@ void trace_jumps_copy(struct trace_jumps *out, const struct trace *t)
 	}
 	out->targets = xcalloc(ntargets + 1, sizeof(*out->targets));
 	for (size_t i = 0; i < ntargets; i++)
-		out->targets[i] = t->jump_targets[i];
+		out->targets[i] = from->targets[i];
 }
 
 void trace_jumps_free(struct trace_jumps *x)

@@ -35,12 +35,16 @@ struct trace_jump {
 #define TRACE_JUMP_NUMBER 0x3fffffffu
 
 /* What it takes to tell where jumps lead, apart from the trace. */
+struct trace_names;
 struct trace_jumps {
-	struct trace_jump *v; /* without names */
+	struct trace_jump *v;
 	uint32_t *targets;
 	size_t n;
 };
-void trace_jumps_copy(struct trace_jumps *out, const struct trace *t);
+/* Finds what JUMP_TO_NAME leads to; makes the targets, for xfree(). */
+void trace_jumps_resolve(struct trace_jumps *x, const struct trace_names *names);
+/* Without the jumps' names, for trace_jumps_free(). */
+void trace_jumps_copy(struct trace_jumps *out, const struct trace_jumps *from);
 void trace_jumps_free(struct trace_jumps *x);
 static inline struct trace_jumps trace_jumps_of(const struct trace *t)
 {

@@ -10,29 +10,12 @@
  */
 #include "trace/reader_impl.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define NOT_COUNTED UINT64_MAX
 
 /* 0: unknown */
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return !a || (b && b < a) ? b : a;
-}
-
-static uint64_t number_of(const struct trace *t, const char *key)
-{
-	const char *s = trace_session(t, key);
-
-	return s ? strtoull(s, NULL, 10) : 0;
-}
-
-static bool is_session(const struct trace *t, const char *key, const char *value)
-{
-	const char *s = trace_session(t, key);
-
-	return s && !strcmp(s, value);
 }
 
 /* ---- losses ---- */
@@ -94,9 +77,9 @@ static bool has_lost_more(const struct trace *t, const struct trace_proc *proc, 
 
 	if (!t->lost)
 		return false;
-	if (trace_session(t, "bus") && !is_session(t, "bus", "lane"))
+	if (trace_session(t, "bus") && !trace_session_is(t, "bus", "lane"))
 		return true; /* the board does not say whose */
-	if (is_session(t, "when_full", "wrap"))
+	if (trace_session_is(t, "when_full", "wrap"))
 		return false; /* what was overwritten is older than what there is */
 	if (!proc)
 		return true;
@@ -109,8 +92,8 @@ static bool has_lost_more(const struct trace *t, const struct trace_proc *proc, 
 /* 0: unknown */
 static uint64_t end_of_recording(const struct trace *t)
 {
-	uint64_t end = earlier(t->end_tsc, number_of(t, "closed_tsc"));
-	uint64_t fired = number_of(t, "trigger_ns");
+	uint64_t end = earlier(t->end_tsc, trace_session_number(t, "closed_tsc", 0));
+	uint64_t fired = trace_session_number(t, "trigger_ns", 0);
 
 	if (!trace_session(t, "trigger"))
 		return end;

@@ -24,6 +24,8 @@ struct run { /* one lane on its way */
 	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
 	uint32_t lane;
 	uint32_t cpu;
+	bool is_wide; /* the sample; and the upper half of its payload */
+	uint32_t high;
 };
 
 struct trace_cursor {
@@ -60,11 +62,34 @@ static void follow_cpu(struct run *r)
 		r->cpu = bits;
 }
 
+/*
+ * The next sample of a chunk.  What a WIDE record says belongs to the sample right after it, if that is
+ * of the same time: else its own was cut off.
+ */
+static inline const struct kron_sample *next_whole(struct sample_walk *walk, bool *is_wide,
+						   uint32_t *high)
+{
+	const struct kron_sample *s = sample_walk_next(walk, NULL);
+	uint64_t time;
+
+	*is_wide = false;
+	*high = 0;
+	while (s && s->event == KRON_EVENT_WIDE) {
+		*high = s->payload;
+		time = kron_sample_time(s);
+		s = sample_walk_next(walk, NULL);
+		*is_wide = s && s->event < KRON_EVENT_SPECIAL && kron_sample_time(s) == time;
+	}
+	if (!*is_wide)
+		*high = 0;
+	return s;
+}
+
 static inline bool advance(const struct trace *t, struct run *r)
 {
 	const struct kron_sample *s;
 
-	while (!(s = sample_walk_next(&r->walk, NULL)))
+	while (!(s = next_whole(&r->walk, &r->is_wide, &r->high)))
 		if (!next_chunk(t, r))
 			return false;
 	r->sample = s;
@@ -190,6 +215,8 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 	out->lane = r->lane;
 	out->cpu = r->cpu;
 	out->s = *r->sample;
+	out->is_wide = r->is_wide;
+	out->high = r->high;
 	trace_resolve(c->t, out);
 	out->counters = counters_of(r->sample);
 	c->last = r;
@@ -221,7 +248,10 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 	if (!r)
 		return false;
 	walk = r->walk;
-	for (const struct kron_sample *s = r->sample; s; s = sample_walk_next(&walk, NULL)) {
+	out->is_wide = r->is_wide;
+	out->high = r->high;
+	for (const struct kron_sample *s = r->sample; s;
+	     s = next_whole(&walk, &out->is_wide, &out->high)) {
 		if (s->event == KRON_EVENT_CPU)
 			continue;
 		out->tsc = kron_sample_time_near(s, c->t->start_tsc);

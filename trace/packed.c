@@ -96,6 +96,11 @@ static uint8_t *put_like(uint8_t *at, uint64_t ticks, uint64_t what, uint64_t *g
 	return put_far(at, (uint32_t)ticks, what);
 }
 
+static bool is_wide(uint32_t event)
+{
+	return event == KRON_EVENT_WIDE;
+}
+
 /* What follows in the file is as aligned as it was; 0: no room. */
 static size_t fill_up(uint8_t *out, size_t used, size_t room)
 {
@@ -116,7 +121,8 @@ size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes
 	static const struct kron_sample hole;
 	const struct kron_sample *s = samples, *end = s + nbytes / KRON_SAMPLE_SIZE;
 	uint64_t guesses[GUESSES] = {0}, time = 0;
-	uint32_t history = 0, payload = 0, source = 0, rest = 0; /* of the head; no sample has 0 */
+	uint32_t history = 0, source = 0, rest = 0; /* of the head; no sample has 0 */
+	uint32_t payload[2] = {0};
 	uint8_t *at = out;
 
 	if (nbytes % KRON_SAMPLE_SIZE)
@@ -135,7 +141,8 @@ size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes
 		}
 		if (rest == (head & ~KRON_HEAD_TIME_MASK) && source == s->source &&
 		    ticks <= UINT32_MAX)
-			at = put_like(at, ticks, what_of(s->event, s->payload - payload),
+			at = put_like(at, ticks,
+				      what_of(s->event, s->payload - payload[is_wide(s->event)]),
 				      &guesses[history]);
 		else if (is_resource(head))
 			return 0;
@@ -143,7 +150,7 @@ size_t packed_make(uint8_t *out, size_t room, const void *samples, size_t nbytes
 			at = put_whole(at, s);
 		rest = head & ~KRON_HEAD_TIME_MASK;
 		source = s->source;
-		payload = s->payload;
+		payload[is_wide(s->event)] = s->payload;
 		time = now;
 		history = history_behind(history, s->event);
 	}
@@ -159,6 +166,7 @@ void sample_walk_start(struct sample_walk *w, const uint8_t *data, size_t nbytes
 	w->packed = packed;
 	w->s = (struct kron_sample){0};
 	w->history = 0;
+	w->payload[0] = w->payload[1] = 0;
 	if (packed)
 		memset(w->guesses, 0, sizeof(w->guesses));
 }
@@ -222,14 +230,15 @@ static uint32_t take_like(const uint8_t *at, uint64_t *guessed)
 	}
 }
 
-static void step_on(struct kron_sample *s, uint32_t ticks, uint64_t what)
+static void step_on(struct sample_walk *w, uint32_t ticks, uint64_t what)
 {
+	struct kron_sample *s = &w->s;
 	uint64_t time = kron_sample_time(s) + ticks;
 
 	s->head = (s->head & ~KRON_HEAD_TIME_MASK) | ((uint32_t)(time >> 32) & KRON_HEAD_TIME_MASK);
 	s->time_lo = (uint32_t)time;
 	s->event = (uint32_t)(what >> 32);
-	s->payload += (uint32_t)what;
+	s->payload = w->payload[is_wide(s->event)] += (uint32_t)what;
 }
 
 /* false: a hole. */
@@ -253,11 +262,12 @@ static inline bool take_piece(struct sample_walk *w, size_t size)
 	if (*at == WHOLE) {
 		if (!take_whole(&w->s, at + 1))
 			return false;
+		w->payload[is_wide(w->s.event)] = w->s.payload;
 	} else {
 		uint64_t *guessed = &w->guesses[w->history];
 		uint32_t ticks = take_like(at, guessed);
 
-		step_on(&w->s, ticks, *guessed);
+		step_on(w, ticks, *guessed);
 	}
 	w->history = history_behind(w->history, w->s.event);
 	return true;

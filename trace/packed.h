@@ -20,6 +20,9 @@
  * 0xf8 to 0xfa write a new guess.  A history is 10 bits: h = (h << 3 ^ m(event)) & 1023, where
  * m(e) is the upper 10 bits of e * 0x9e3779b1 modulo 2^32; 0 at the start.
  *
+ * The step of a KRON_EVENT_WIDE is from the one before it, that of all others from the last of these:
+ * so the upper halves of payloads, which seldom change, and the lower ones are each guessed well.
+ *
  * What was packed comes out again to the bit.  A tenth of the bytes is what a disk, and the page
  * cache, have to do while the program runs, and what a reader has to read.
  */
@@ -49,6 +52,7 @@ struct sample_walk {
 	bool packed;
 	struct kron_sample s; /* the last one of a packed chunk; and what comes after it: */
 	uint32_t history;
+	uint32_t payload[2];                         /* the last one; of a KRON_EVENT_WIDE */
 	uint64_t guesses[1u << PACKED_HISTORY_BITS]; /* event << 32 | step */
 };
 

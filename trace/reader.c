@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "trace/reader.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,13 @@ const char *trace_session(const struct trace *t, const char *key)
 		if (!strcmp(e->key, key))
 			return e->value;
 	return NULL;
+}
+
+bool trace_session_is(const struct trace *t, const char *key, const char *value)
+{
+	const char *s = trace_session(t, key);
+
+	return s && !strcmp(s, value);
 }
 
 static bool session_u64(const struct trace *t, const char *key, uint64_t *out)
@@ -120,7 +128,7 @@ const struct trace_function *trace_function_of(const struct trace *t, uint32_t e
 {
 	const struct trace_priv *p = priv_of(t);
 	uint32_t n = event / 2;
-	size_t lo = 0, hi = t->nfunctions;
+	size_t lo;
 
 	if (event >= KRON_EVENT_SPECIAL)
 		return NULL;
@@ -129,31 +137,17 @@ const struct trace_function *trace_function_of(const struct trace *t, uint32_t e
 			return NULL;
 		return &t->functions[p->function_at[n] - 1];
 	}
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->functions[mid].n < n)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = partition_point(i, t->nfunctions, t->functions[i].n < n);
 	return lo < t->nfunctions && t->functions[lo].n == n ? &t->functions[lo] : NULL;
 }
 
 const struct trace_user_event *trace_user_event_of(const struct trace *t, uint32_t event)
 {
-	size_t lo = 0, hi = t->nuser_events;
+	size_t lo;
 
 	if (event >= KRON_EVENT_SPECIAL || event & 1)
 		return NULL;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->user_events[mid].n < event / 2)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = partition_point(i, t->nuser_events, t->user_events[i].n < event / 2);
 	return lo < t->nuser_events && t->user_events[lo].n == event / 2 ? &t->user_events[lo]
 									 : NULL;
 }
@@ -167,16 +161,8 @@ uint32_t trace_function_limit(const struct trace *t)
 
 const struct trace_proc *trace_proc_of(const struct trace *t, uint32_t uid)
 {
-	size_t lo = 0, hi = t->nprocs;
+	size_t lo = partition_point(i, t->nprocs, t->procs[i].uid < uid);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->procs[mid].uid < uid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < t->nprocs && t->procs[lo].uid == uid ? &t->procs[lo] : NULL;
 }
 
@@ -189,7 +175,8 @@ static int check_version(const struct trace *t, struct err *err)
 	if (!version)
 		return err_set(err, EINVAL, "%s is no trace directory: its session says no version",
 			       t->dir);
-	if (strcmp(version, "1") && strcmp(version, "3") && strcmp(version, "4"))
+	if (strcmp(version, "1") && strcmp(version, "3") && strcmp(version, "4") &&
+	    strcmp(version, "5"))
 		return err_set(err, EINVAL,
 			       "%s is a trace of format %.20s; this kron reads format %d", t->dir,
 			       version, TRACE_VERSION);

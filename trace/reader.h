@@ -26,7 +26,8 @@ enum trace_way {
 	TRACE_JUMPS = 2,    /* into another function */
 	TRACE_CALLS = 4,    /* one that does not return */
 	TRACE_RESOLVES = 8, /* not a way: its name means what it chooses (IFUNC) */
-	TRACE_UNSEEN = 16   /* at least one of its returns and jumps has no probe */
+	TRACE_UNSEEN = 16,  /* at least one of its returns and jumps has no probe */
+	TRACE_GUESSED = 32  /* not a way: only the code says that it is a function */
 };
 struct trace_function {
 	uint32_t n;      /* events 2n, 2n+1 */
@@ -54,6 +55,11 @@ struct trace_lane { /* the samples of one thread */
 	uint64_t samples; /* Trace samples, special records not counted; see trace_count */
 	uint64_t end_tsc; /* when it ended; 0: with its process, or unknown */
 };
+/* How a payload is meant (trace/value.h): 'u', 's', 'x', 'd'; 0, 0: 32 bits. */
+struct trace_value_type {
+	char form;
+	uint8_t bits;
+};
 struct trace_user_event { /* of a probe that a user placed; its samples carry 2n */
 	uint32_t n;
 	uint8_t level;
@@ -62,6 +68,7 @@ struct trace_user_event { /* of a probe that a user placed; its samples carry 2n
 	uint64_t vaddr;
 	char *name;
 	char *payload; /* what the payload is called; "" when there is none */
+	struct trace_value_type type;
 };
 struct trace_refusal {
 	uint32_t module;
@@ -76,6 +83,12 @@ struct trace_import {    /* a function that is probed where it is called */
 	char *name; /* may be "" */
 	char *why;  /* a refusal's key, or "ifunc" */
 	char *caller;
+};
+struct trace_change { /* a probe came, or went, while the program ran */
+	uint64_t tsc;
+	bool comes;
+	uint64_t places;
+	char *name, *spec;
 };
 struct trace_jump;
 struct trace_untraced {
@@ -108,7 +121,9 @@ struct trace {
 	struct trace_refusal *refusals;
 	size_t nrefusals;
 	struct trace_import *imports;
-	size_t nimports;          /* by module, name, caller */
+	size_t nimports;              /* by module, name, caller */
+	struct trace_change *changes; /* as they happened */
+	size_t nchanges;
 	struct trace_jump *jumps; /* trace/jumps.h; by number */
 	size_t njumps;
 	uint32_t *jump_targets; /* numbers of functions */
@@ -137,6 +152,8 @@ void trace_close(struct trace *t);
 typedef void (*trace_progress_fn)(uint64_t done, uint64_t pass);
 void trace_set_progress(struct trace *t, trace_progress_fn fn);
 const char *trace_session(const struct trace *t, const char *key); /* NULL if absent */
+/* Is it there, and this? */
+bool trace_session_is(const struct trace *t, const char *key, const char *value);
 /* A decimal number; the fallback if it is absent, or none. */
 uint64_t trace_session_number(const struct trace *t, const char *key, uint64_t fallback);
 /* The function of an entry or exit event, NULL when the table does not have it. */
@@ -173,12 +190,14 @@ struct trace_event {
 	/* An exit by a jump into another function is event 2n+1, as others are; its number in the
 	 * trace's jumps + 1 stands here.  0: it is none, or flat_jumps. */
 	uint32_t jump;
+	bool is_wide;  /* the payload has 64 bits, and these are the upper half: value_bits() */
+	uint32_t high; /* else 0 */
 	/* The 16 Resource Counters of a Resource sample, else NULL; as long as the trace is open. */
 	const uint32_t *counters;
 };
 /*
  * Walk all samples merged by time (ties: lane order kept, then lane index), special records
- * included, but for those that the trace's filter stops.  A lane whose clock steps back keeps its
+ * included (but WIDE, which is part of its sample), and without those that the trace's filter stops.  A lane whose clock steps back keeps its
  * own order.  lane = -1: all lanes.
  */
 struct trace_cursor;

@@ -108,17 +108,43 @@ bool table_number(const char *s, int base, uint64_t max, uint64_t *out)
 	return !errno && !*end && *out <= max;
 }
 
-bool table_number32(const char *s, uint32_t *out)
-{
-	uint64_t v;
+/* ---- written ---- */
 
-	if (!table_number(s, 10, UINT32_MAX, &v))
-		return false;
-	*out = (uint32_t)v;
-	return true;
+void table_put_char(table_text *t, char c)
+{
+	vec_reserve(t, t->n + 1);
+	t->v[t->n++] = c;
 }
 
-bool table_number64(const char *s, uint64_t *out)
+static void put_bytes(table_text *t, const char *s, size_t n)
 {
-	return table_number(s, 10, UINT64_MAX, out);
+	vec_reserve(t, t->n + n);
+	memcpy(t->v + t->n, s, n);
+	t->n += n;
+}
+
+void table_put_text(table_text *t, const char *s)
+{
+	while (s && *s) {
+		size_t n = strcspn(s, "\t\n\\");
+
+		put_bytes(t, s, n);
+		s += n;
+		if (!*s)
+			break;
+		table_put_char(t, '\\');
+		table_put_char(t, *s == '\t' ? 't' : *s == '\n' ? 'n' : '\\');
+		s++;
+	}
+}
+
+/* Of hundred thousands: snprintf() takes a microsecond. */
+void table_put_number(table_text *t, int base, uint64_t value)
+{
+	char digits[20], *p = digits + sizeof(digits);
+
+	do
+		*--p = "0123456789abcdef"[value % (unsigned)base];
+	while (value /= (unsigned)base);
+	put_bytes(t, p, (size_t)(digits + sizeof(digits) - p));
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* table_lines.h - the lines of a table of a trace directory, and numbers in them; the reader's. */
+/* table_lines.h - the bytes of a table of a trace directory: lines, fields, and numbers in them. */
 #ifndef TRACE_TABLE_LINES_H
 #define TRACE_TABLE_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/vec.h"
 
 #define TABLE_FIELDS_MAX 9
 
@@ -28,7 +30,13 @@ void table_unescape(char *s);
 
 /* A number and nothing else. */
 bool table_number(const char *s, int base, uint64_t max, uint64_t *out);
-bool table_number32(const char *s, uint32_t *out);
-bool table_number64(const char *s, uint64_t *out);
+
+/* ---- written ---- */
+
+typedef VEC(char) table_text;
+void table_put_char(table_text *t, char c);
+/* Escaped: what table_unescape() undoes.  NULL: nothing. */
+void table_put_text(table_text *t, const char *s);
+void table_put_number(table_text *t, int base, uint64_t value);
 
 #endif

@@ -12,14 +12,10 @@
 #include <string.h>
 
 #include "trace/reader_impl.h"
-#include "trace/table_lines.h"
-
-static int32_t pid_number(const char *s)
-{
-	uint64_t v;
-
-	return table_number(s, 10, INT32_MAX, &v) ? (int32_t)v : 0;
-}
+#include "base/search.h"
+#include "trace/names.h"
+#include "trace/rows.h"
+#include "trace/value.h"
 
 /* ---- session ---- */
 
@@ -117,27 +113,22 @@ static void read_modules(struct trace *t, int dirfd)
 {
 	VEC(struct trace_module) rows = {0};
 	order_vec order = {0};
+	struct trace_module_line x;
 	struct table_lines l;
 
 	if (table_open(&l, dirfd, "modules"))
 		return;
-	while (table_next_fields(&l)) {
-		struct trace_module m = {0};
-
-		if (!table_number32(l.field[0], &m.id) ||
-		    !table_number32(l.field[1], &m.event_base) ||
-		    !table_number32(l.field[2], &m.nfunctions) ||
-		    !table_number64(l.field[3], &m.patched_entries) ||
-		    !table_number64(l.field[4], &m.patched_exits) ||
-		    !table_number64(l.field[5], &m.refused_entries) ||
-		    !table_number64(l.field[6], &m.refused_exits)) {
-			t->damaged++;
-			continue;
-		}
-		m.build_id = xstrdup(l.field[7]);
-		m.path = xstrdup(l.field[8]);
-		order_add(&order, m.id, rows.n);
-		*vec_push(&rows) = m;
+	while (row_next(&l, row_module, &x, sizeof(x), &t->damaged)) {
+		order_add(&order, x.id, rows.n);
+		*vec_push(&rows) = (struct trace_module){.id = x.id,
+							 .event_base = x.event_base,
+							 .nfunctions = x.nfunctions,
+							 .patched_entries = x.patched_entries,
+							 .patched_exits = x.patched_exits,
+							 .refused_entries = x.refused_entries,
+							 .refused_exits = x.refused_exits,
+							 .build_id = xstrdup(x.build_id),
+							 .path = xstrdup(x.path)};
 	}
 	table_close(&l);
 	order_sort(&order);
@@ -173,16 +164,8 @@ static uint32_t module_unknown(struct trace *t, bool *made)
 /* Index of module id; nknown: those of the table, sorted. */
 static uint32_t module_index(struct trace *t, uint32_t id, size_t nknown, bool *made)
 {
-	size_t lo = 0, hi = nknown;
+	size_t lo = partition_point(i, nknown, t->modules[i].id < id);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->modules[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo < nknown && t->modules[lo].id == id)
 		return (uint32_t)lo;
 	t->damaged++;
@@ -190,17 +173,6 @@ static uint32_t module_index(struct trace *t, uint32_t id, size_t nknown, bool *
 }
 
 /* ---- functions ---- */
-
-#define FUNCTION_LIMIT (KRON_EVENT_SPECIAL / 2)
-
-static char *function_name(const struct trace_module *m, uint64_t vaddr, const char *name)
-{
-	const char *base = strrchr(m->path, '/');
-
-	if (name[0])
-		return xstrdup(name);
-	return xasprintf("%s+0x%llx", base ? base + 1 : m->path, (unsigned long long)vaddr);
-}
 
 static void index_functions(struct trace *t)
 {
@@ -214,28 +186,6 @@ static void index_functions(struct trace *t)
 		p->function_at[t->functions[i].n] = (uint32_t)i + 1;
 }
 
-/* Older traces do not say it: 0, which is the default. */
-static uint8_t level_of(const char *field)
-{
-	uint32_t level;
-
-	return table_number32(field, &level) && level <= 15 ? (uint8_t)level : 0;
-}
-
-static uint8_t ways_of(const char *field)
-{
-	uint8_t ways = 0;
-
-	for (; *field; field++)
-		ways |= *field == 'r'   ? TRACE_RETURNS
-			: *field == 'j' ? TRACE_JUMPS
-			: *field == 'c' ? TRACE_CALLS
-			: *field == 'i' ? TRACE_RESOLVES
-			: *field == 'u' ? TRACE_UNSEEN
-					: 0;
-	return ways;
-}
-
 static void function_free(struct trace_function *f)
 {
 	xfree(f->name);
@@ -246,28 +196,24 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 {
 	VEC(struct trace_function) rows = {0};
 	order_vec order = {0};
+	struct trace_function_line x;
 	struct table_lines l;
 
 	if (table_open(&l, dirfd, "functions"))
 		return;
-	while (table_next_fields(&l)) {
-		struct trace_function f = {0};
-		uint32_t module;
+	while (row_next(&l, row_function, &x, sizeof(x), &t->damaged)) {
+		uint32_t module = module_index(t, x.module_id, nknown, made);
 
-		if (!table_number32(l.field[0], &f.n) || f.n >= FUNCTION_LIMIT ||
-		    !table_number32(l.field[1], &module) ||
-		    !table_number(l.field[2], 16, UINT64_MAX, &f.vaddr) ||
-		    !table_number64(l.field[3], &f.size)) {
-			t->damaged++;
-			continue;
-		}
-		f.level = level_of(l.field[5]);
-		f.ways = ways_of(l.field[6]);
-		f.aliases = l.field[7][0] ? xstrdup(l.field[7]) : NULL;
-		f.module = module_index(t, module, nknown, made);
-		f.name = function_name(&t->modules[f.module], f.vaddr, l.field[4]);
-		order_add(&order, f.n, rows.n);
-		*vec_push(&rows) = f;
+		order_add(&order, x.n, rows.n);
+		*vec_push(&rows) = (struct trace_function){
+			.n = x.n,
+			.module = module,
+			.vaddr = x.vaddr,
+			.size = x.size,
+			.level = x.level,
+			.ways = x.ways,
+			.name = trace_name_function(t->modules[module].path, x.vaddr, x.name),
+			.aliases = x.aliases[0] ? xstrdup(x.aliases) : NULL};
 	}
 	table_close(&l);
 	order_sort(&order);
@@ -285,43 +231,27 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 
 /* ---- the user's events ---- */
 
-static bool read_user_event(const struct table_lines *l, struct trace_user_event *e,
-			    uint32_t *module)
-{
-	uint32_t level;
-
-	e->resource = !strcmp(l->field[2], "resource");
-	if (!table_number32(l->field[0], &e->n) || e->n >= FUNCTION_LIMIT ||
-	    !table_number32(l->field[1], &level) || level > 15 ||
-	    (!e->resource && strcmp(l->field[2], "trace")) ||
-	    !table_number32(l->field[4], module) ||
-	    !table_number(l->field[5], 16, UINT64_MAX, &e->vaddr))
-		return false;
-	e->level = (uint8_t)level;
-	return true;
-}
-
 static void read_user_events(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_user_event) rows = {0};
 	order_vec order = {0};
+	struct trace_event_line x;
 	struct table_lines l;
 
 	if (table_open(&l, dirfd, "events"))
 		return;
-	while (table_next_fields(&l)) {
-		struct trace_user_event e = {0};
-		uint32_t module;
+	while (row_next(&l, row_event, &x, sizeof(x), &t->damaged)) {
+		struct trace_user_event *u = vec_push(&rows);
 
-		if (!read_user_event(&l, &e, &module)) {
-			t->damaged++;
-			continue;
-		}
-		e.module = module_index(t, module, nknown, made);
-		e.payload = xstrdup(l.field[3]);
-		e.name = xstrdup(l.field[6]);
-		order_add(&order, e.n, rows.n);
-		*vec_push(&rows) = e;
+		order_add(&order, x.n, rows.n - 1);
+		*u = (struct trace_user_event){.n = x.n,
+					       .level = x.level,
+					       .resource = x.resource,
+					       .module = module_index(t, x.module_id, nknown, made),
+					       .vaddr = x.vaddr,
+					       .name = xstrdup(x.name),
+					       .payload = xstrdup(x.payload)};
+		u->type = value_type_take(u->payload);
 	}
 	table_close(&l);
 	order_sort(&order);
@@ -365,28 +295,20 @@ static void free_refusal(struct trace_refusal *r)
 static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_refusal) rows = {0};
+	struct trace_refusal_line x;
 	struct table_lines l;
 	size_t out = 0;
 
 	if (table_open(&l, dirfd, "refusals"))
 		return;
-	while (table_next_fields(&l)) {
-		struct trace_refusal r = {0};
-		uint32_t module;
-
-		r.exit = !strcmp(l.field[1], "exit");
-		r.place = !strcmp(l.field[1], "place");
-		if (!table_number32(l.field[0], &module) ||
-		    (!r.exit && !r.place && strcmp(l.field[1], "entry")) ||
-		    !table_number64(l.field[3], &r.count)) {
-			t->damaged++;
-			continue;
-		}
-		r.module = module_index(t, module, nknown, made);
-		r.key = xstrdup(l.field[2]);
-		r.text = xstrdup(l.field[4]);
-		*vec_push(&rows) = r;
-	}
+	while (row_next(&l, row_refusal, &x, sizeof(x), &t->damaged))
+		*vec_push(&rows) =
+			(struct trace_refusal){.module = module_index(t, x.module_id, nknown, made),
+					       .exit = x.what == TRACE_REFUSED_EXIT,
+					       .place = x.what == TRACE_REFUSED_PLACE,
+					       .key = xstrdup(x.key),
+					       .text = xstrdup(x.text),
+					       .count = x.count};
 	table_close(&l);
 	if (rows.n)
 		qsort(rows.v, rows.n, sizeof(*rows.v), by_refusal);
@@ -426,26 +348,19 @@ static void free_import(struct trace_import *im)
 static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_import) rows = {0};
+	struct trace_import_line x;
 	struct table_lines l;
 	size_t out = 0;
 
 	if (table_open(&l, dirfd, "imports"))
 		return;
-	while (table_next_fields(&l)) {
-		struct trace_import im = {0};
-		uint32_t module;
-
-		if (!table_number32(l.field[0], &module) ||
-		    !table_number(l.field[1], 16, UINT64_MAX, &im.vaddr)) {
-			t->damaged++;
-			continue;
-		}
-		im.module = module_index(t, module, nknown, made);
-		im.name = xstrdup(l.field[2]);
-		im.why = xstrdup(l.field[3]);
-		im.caller = xstrdup(l.field[4]);
-		*vec_push(&rows) = im;
-	}
+	while (row_next(&l, row_import, &x, sizeof(x), &t->damaged))
+		*vec_push(&rows) =
+			(struct trace_import){.module = module_index(t, x.module_id, nknown, made),
+					      .vaddr = x.vaddr,
+					      .name = xstrdup(x.name),
+					      .why = xstrdup(x.why),
+					      .caller = xstrdup(x.caller)};
 	table_close(&l);
 	if (rows.n)
 		qsort(rows.v, rows.n, sizeof(*rows.v), by_import);
@@ -459,15 +374,32 @@ static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
 	t->nimports = out;
 }
 
-/* ---- tasks ---- */
+/* ---- changes ---- */
 
-struct proc_end {
-	uint64_t end_tsc, lost, cut_off;
-};
+static void read_changes(struct trace *t, int dirfd)
+{
+	VEC(struct trace_change) rows = {0};
+	struct trace_change_line x;
+	struct table_lines l;
+
+	if (table_open(&l, dirfd, "changes")) /* older traces have none */
+		return;
+	while (row_next(&l, row_change, &x, sizeof(x), &t->damaged))
+		*vec_push(&rows) = (struct trace_change){.tsc = x.tsc,
+							 .comes = x.comes,
+							 .places = x.places,
+							 .name = xstrdup(x.name),
+							 .spec = xstrdup(x.spec)};
+	table_close(&l);
+	t->changes = rows.v;
+	t->nchanges = rows.n;
+}
+
+/* ---- tasks ---- */
 
 struct task_rows {
 	VEC(struct trace_proc) procs;
-	VEC(struct proc_end) ends;
+	VEC(struct trace_proc_end_line) ends;
 	VEC(struct trace_untraced) untraced;
 	VEC(char *) names;
 	VEC(uint64_t) thread_ends;                   /* as names; 0: unknown */
@@ -476,56 +408,60 @@ struct task_rows {
 
 static bool read_proc(struct task_rows *r, const struct table_lines *l)
 {
-	struct trace_proc p = {.known = true};
+	struct trace_proc_line x;
 
-	if (!table_number32(l->field[1], &p.uid) || !table_number32(l->field[3], &p.parent_uid) ||
-	    !table_number64(l->field[5], &p.start_tsc))
+	if (!row_read(l, row_proc, &x, sizeof(x)))
 		return false;
-	p.pid = pid_number(l->field[2]);
-	p.by_fork = !strcmp(l->field[4], "fork");
-	p.note = xstrdup(l->field[6]);
-	p.exe = xstrdup(l->field[7]);
-	p.cmdline = xstrdup(l->field[8]);
-	order_add(&r->proc_order, p.uid, r->procs.n);
-	*vec_push(&r->procs) = p;
+	order_add(&r->proc_order, x.uid, r->procs.n);
+	*vec_push(&r->procs) = (struct trace_proc){.uid = x.uid,
+						   .pid = x.pid,
+						   .parent_uid = x.parent_uid,
+						   .by_fork = x.by_fork,
+						   .start_tsc = x.start_tsc,
+						   .note = xstrdup(x.note),
+						   .exe = xstrdup(x.exe),
+						   .cmdline = xstrdup(x.cmdline),
+						   .known = true};
+	return true;
+}
+
+static bool read_proc_end(struct task_rows *r, const struct table_lines *l)
+{
+	struct trace_proc_end_line x;
+
+	if (!row_read(l, row_proc_end, &x, sizeof(x)))
+		return false;
+	order_add(&r->end_order, x.uid, r->ends.n);
+	*vec_push(&r->ends) = x;
+	return true;
+}
+
+static bool read_thread(struct task_rows *r, const struct table_lines *l)
+{
+	struct trace_thread_line x;
+
+	if (!row_read(l, row_thread, &x, sizeof(x)))
+		return false;
+	order_add(&r->name_order, (uint64_t)x.uid << 32 | x.tid, r->names.n);
+	*vec_push(&r->names) = xstrdup(x.name);
+	*vec_push(&r->thread_ends) = x.end_tsc;
+	return true;
+}
+
+static bool read_untraced(struct task_rows *r, const struct table_lines *l)
+{
+	struct trace_untraced_line x;
+
+	if (!row_read(l, row_untraced, &x, sizeof(x)))
+		return false;
+	*vec_push(&r->untraced) =
+		(struct trace_untraced){.pid = x.pid, .reason = xstrdup(x.reason)};
 	return true;
 }
 
 static bool read_task(struct task_rows *r, const struct table_lines *l)
 {
-	struct trace_untraced *u;
-	struct proc_end e = {0};
-	uint64_t thread_end = 0;
-	uint32_t uid, tid;
-
-	switch (l->field[0][0] && !l->field[0][1] ? l->field[0][0] : 0) {
-	case 'P':
-		return read_proc(r, l);
-	case 'E':
-		if (!table_number32(l->field[1], &uid) ||
-		    !table_number64(l->field[2], &e.end_tsc) ||
-		    !table_number64(l->field[3], &e.lost) ||
-		    !table_number64(l->field[4], &e.cut_off))
-			return false;
-		order_add(&r->end_order, uid, r->ends.n);
-		*vec_push(&r->ends) = e;
-		return true;
-	case 'T':
-		if (!table_number32(l->field[1], &uid) || !table_number32(l->field[2], &tid) ||
-		    (l->nfields > 4 && !table_number64(l->field[4], &thread_end)))
-			return false;
-		order_add(&r->name_order, (uint64_t)uid << 32 | tid, r->names.n);
-		*vec_push(&r->names) = xstrdup(l->field[3]);
-		*vec_push(&r->thread_ends) = thread_end;
-		return true;
-	case 'U':
-		u = vec_push(&r->untraced);
-		u->pid = pid_number(l->field[1]);
-		u->reason = xstrdup(l->field[2]);
-		return true;
-	default:
-		return false;
-	}
+	return read_proc(r, l) || read_proc_end(r, l) || read_thread(r, l) || read_untraced(r, l);
 }
 
 static void proc_free(struct trace_proc *p)
@@ -540,18 +476,12 @@ static void add_unknown_procs(const struct trace *t, struct task_rows *r)
 {
 	for (size_t i = 0; i < t->nlanes; i++) {
 		struct trace_proc p = {.uid = t->lanes[i].proc_uid};
-		size_t lo = 0, hi = r->proc_order.n;
+		size_t lo;
 
 		if (i && t->lanes[i - 1].proc_uid == p.uid)
 			continue;
-		while (lo < hi) { /* proc_order is sorted up to here; additions go to the end */
-			size_t mid = lo + (hi - lo) / 2;
-
-			if (r->proc_order.v[mid].key < p.uid)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		/* proc_order is sorted up to here; additions go to the end */
+		lo = partition_point(k, r->proc_order.n, r->proc_order.v[k].key < p.uid);
 		if (lo < r->proc_order.n && r->proc_order.v[lo].key == p.uid)
 			continue;
 		p.note = xstrdup("");
@@ -581,7 +511,7 @@ static void take_procs(struct trace *t, struct task_rows *r)
 	}
 	order_sort(&r->end_order);
 	for (size_t i = 0, j = 0; i < r->end_order.n; i++) {
-		const struct proc_end *e = &r->ends.v[r->end_order.v[i].line];
+		const struct trace_proc_end_line *e = &r->ends.v[r->end_order.v[i].line];
 
 		if (!order_is_last(&r->end_order, i))
 			continue;
@@ -657,6 +587,7 @@ void tables_read(struct trace *t, int dirfd)
 	read_user_events(t, dirfd, nknown, &made_unknown);
 	read_refusals(t, dirfd, nknown, &made_unknown);
 	read_imports(t, dirfd, nknown, &made_unknown);
+	read_changes(t, dirfd);
 	read_tasks(t, dirfd);
 }
 
@@ -679,6 +610,11 @@ void tables_free(struct trace *t)
 		free_refusal(&t->refusals[i]);
 	for (size_t i = 0; i < t->nimports; i++)
 		free_import(&t->imports[i]);
+	for (size_t i = 0; i < t->nchanges; i++) {
+		xfree(t->changes[i].name);
+		xfree(t->changes[i].spec);
+	}
+	xfree(t->changes);
 	for (size_t i = 0; i < t->nuntraced; i++)
 		xfree(t->untraced[i].reason);
 	for (size_t i = 0; i < p->nthread_names; i++)

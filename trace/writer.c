@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,7 +22,9 @@
 
 #include "base/vec.h"
 #include "trace/chunks.h"
+#include "trace/names.h"
 #include "trace/sample_file.h"
+#include "trace/table_lines.h"
 #include "trace/writer_dir.h"
 
 #define FLUSH_AT (64 * 1024)
@@ -31,7 +32,7 @@
 struct text_file {
 	int fd;
 	off_t good; /* bytes of whole lines on disk */
-	VEC(char) buf;
+	table_text buf;
 };
 
 struct trace_writer {
@@ -42,6 +43,8 @@ struct trace_writer {
 	int switches_fd;
 	off_t switches_good;
 	struct text_file text[WRITER_TEXTS];
+	struct kept_names *names; /* or NULL */
+	uint64_t named;           /* lines that are in there */
 	int first_error;
 };
 
@@ -79,6 +82,7 @@ static void writer_free(struct trace_writer *w)
 		vec_free(&w->text[i].buf);
 	}
 	sample_file_close(&w->samples);
+	kept_names_free(w->names);
 	if (w->switches_fd >= 0)
 		close(w->switches_fd);
 	xfree(w->dir);
@@ -263,32 +267,9 @@ static int flush_text(struct trace_writer *w, struct text_file *t)
 	return note_error(w, ret);
 }
 
-static void put_char(struct text_file *t, char c)
-{
-	vec_reserve(&t->buf, t->buf.n + 1);
-	t->buf.v[t->buf.n++] = c;
-}
-
-static void put_escaped(struct text_file *t, const char *s)
-{
-	while (s && *s) {
-		size_t n = strcspn(s, "\t\n\\");
-
-		vec_reserve(&t->buf, t->buf.n + n);
-		memcpy(t->buf.v + t->buf.n, s, n);
-		t->buf.n += n;
-		s += n;
-		if (!*s)
-			break;
-		put_char(t, '\\');
-		put_char(t, *s == '\t' ? 't' : *s == '\n' ? 'n' : '\\');
-		s++;
-	}
-}
-
+/* A line has been put. */
 static int end_line(struct trace_writer *w, struct text_file *t)
 {
-	put_char(t, '\n');
 	return t->buf.n >= FLUSH_AT ? flush_text(w, t) : 0;
 }
 
@@ -305,173 +286,110 @@ int trace_writer_session(struct trace_writer *w, const char *key, const char *fm
 	if (ret < 0)
 		return -ENOMEM;
 	pthread_mutex_lock(&w->mutex);
-	put_escaped(t, key);
-	put_char(t, '=');
-	put_escaped(t, value);
+	table_put_text(&t->buf, key);
+	table_put_char(&t->buf, '=');
+	table_put_text(&t->buf, value);
+	table_put_char(&t->buf, '\n');
 	ret = end_line(w, t);
 	pthread_mutex_unlock(&w->mutex);
 	xfree(value);
 	return ret;
 }
 
-static int put_line(struct trace_writer *w, struct text_file *t, const char *const *fields,
-		    size_t n)
+/* add: what it says is among the names. */
+static int put_row(struct trace_writer *w, enum writer_text table, row_layout *layout,
+		   kept_names_add *add, const void *line, size_t size)
 {
+	struct text_file *t = &w->text[table];
 	int ret;
 
 	pthread_mutex_lock(&w->mutex);
-	for (size_t i = 0; i < n; i++) {
-		if (i)
-			put_char(t, '\t');
-		put_escaped(t, fields[i]);
+	if (add && w->names) {
+		add(w->names, line);
+		w->named++;
 	}
+	row_write(&t->buf, layout, line, size);
 	ret = end_line(w, t);
 	pthread_mutex_unlock(&w->mutex);
 	return ret;
 }
 
-int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields, size_t n)
-{
-	for (size_t i = 0; i < WRITER_TEXTS; i++)
-		if (!strcmp(file, writer_files[i]))
-			return put_line(w, &w->text[i], fields, n);
-	return -EINVAL;
-}
-
-/* Numbers of a line, printed into one row of small buffers. */
-struct numbers {
-	char text[8][24];
-	int n;
-};
-
-static const char *dec(struct numbers *b, uint64_t v)
-{
-	char *s = b->text[b->n++];
-
-	snprintf(s, sizeof(b->text[0]), "%" PRIu64, v);
-	return s;
-}
-
-static const char *dec_signed(struct numbers *b, int64_t v)
-{
-	char *s = b->text[b->n++];
-
-	snprintf(s, sizeof(b->text[0]), "%" PRId64, v);
-	return s;
-}
-
-static const char *hex(struct numbers *b, uint64_t v)
-{
-	char *s = b->text[b->n++];
-
-	snprintf(s, sizeof(b->text[0]), "%" PRIx64, v);
-	return s;
-}
-
 int trace_writer_module(struct trace_writer *w, const struct trace_module_line *m)
 {
-	struct numbers b = {.n = 0};
-	const char *f[9];
-
-	f[0] = dec(&b, m->id);
-	f[1] = dec(&b, m->event_base);
-	f[2] = dec(&b, m->nfunctions);
-	f[3] = dec(&b, m->patched_entries);
-	f[4] = dec(&b, m->patched_exits);
-	f[5] = dec(&b, m->refused_entries);
-	f[6] = dec(&b, m->refused_exits);
-	f[7] = m->build_id;
-	f[8] = m->path;
-	return put_line(w, &w->text[WRITER_MODULES], f, 9);
+	return put_row(w, WRITER_MODULES, row_module, kept_names_add_module, m, sizeof(*m));
 }
 
-int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
-			  uint64_t size, const char *name)
+int trace_writer_function(struct trace_writer *w, const struct trace_function_line *f)
 {
-	struct numbers b = {.n = 0};
-	const char *f[5];
+	return put_row(w, WRITER_FUNCTIONS, row_function, kept_names_add_function, f, sizeof(*f));
+}
 
-	f[0] = dec(&b, n);
-	f[1] = dec(&b, module_id);
-	f[2] = hex(&b, vaddr);
-	f[3] = dec(&b, size);
-	f[4] = name;
-	return put_line(w, &w->text[WRITER_FUNCTIONS], f, 5);
+int trace_writer_jump(struct trace_writer *w, const struct trace_jump_line *j)
+{
+	return put_row(w, WRITER_JUMPS, row_jump, kept_names_add_jump, j, sizeof(*j));
 }
 
 int trace_writer_event(struct trace_writer *w, const struct trace_event_line *e)
 {
-	struct numbers b = {.n = 0};
-	const char *f[7];
-
-	f[0] = dec(&b, e->n);
-	f[1] = dec(&b, e->level);
-	f[2] = e->resource ? "resource" : "trace";
-	f[3] = e->payload ? e->payload : "";
-	f[4] = dec(&b, e->module_id);
-	f[5] = hex(&b, e->vaddr);
-	f[6] = e->name;
-	return put_line(w, &w->text[WRITER_EVENTS], f, 7);
+	return put_row(w, WRITER_EVENTS, row_event, kept_names_add_event, e, sizeof(*e));
 }
 
-int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
-			 uint64_t count, const char *text)
+int trace_writer_refusal(struct trace_writer *w, const struct trace_refusal_line *r)
 {
-	struct numbers b = {.n = 0};
-	const char *f[5] = {dec(&b, module_id), exit ? "exit" : "entry", key, NULL, text};
+	return put_row(w, WRITER_REFUSALS, row_refusal, NULL, r, sizeof(*r));
+}
 
-	f[3] = dec(&b, count);
-	return put_line(w, &w->text[WRITER_REFUSALS], f, text ? 5 : 4);
+int trace_writer_import(struct trace_writer *w, const struct trace_import_line *i)
+{
+	return put_row(w, WRITER_IMPORTS, row_import, NULL, i, sizeof(*i));
 }
 
 int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p)
 {
-	struct numbers b = {.n = 0};
-	const char *f[9];
-
-	f[0] = "P";
-	f[1] = dec(&b, p->uid);
-	f[2] = dec_signed(&b, p->pid);
-	f[3] = dec(&b, p->parent_uid);
-	f[4] = p->by_fork ? "fork" : "exec";
-	f[5] = dec(&b, p->start_tsc);
-	f[6] = p->note;
-	f[7] = p->exe;
-	f[8] = p->cmdline;
-	return put_line(w, &w->text[WRITER_TASKS], f, 9);
+	return put_row(w, WRITER_TASKS, row_proc, NULL, p, sizeof(*p));
 }
 
-int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc, uint64_t lost,
-			  uint64_t cut_off)
+int trace_writer_proc_end(struct trace_writer *w, const struct trace_proc_end_line *e)
 {
-	struct numbers b = {.n = 0};
-	const char *f[5] = {"E", NULL, NULL, NULL, NULL};
-
-	f[1] = dec(&b, uid);
-	f[2] = dec(&b, end_tsc);
-	f[3] = dec(&b, lost);
-	f[4] = dec(&b, cut_off);
-	return put_line(w, &w->text[WRITER_TASKS], f, 5);
+	return put_row(w, WRITER_TASKS, row_proc_end, NULL, e, sizeof(*e));
 }
 
-int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name,
-			uint64_t end_tsc)
+int trace_writer_thread(struct trace_writer *w, const struct trace_thread_line *t)
 {
-	struct numbers b = {.n = 0};
-	const char *f[5] = {"T", NULL, NULL, name, NULL};
-
-	f[1] = dec(&b, uid);
-	f[2] = dec(&b, tid);
-	f[4] = dec(&b, end_tsc);
-	return put_line(w, &w->text[WRITER_TASKS], f, end_tsc ? 5 : 4);
+	return put_row(w, WRITER_TASKS, row_thread, NULL, t, sizeof(*t));
 }
 
-int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason)
+int trace_writer_change(struct trace_writer *w, const struct trace_change_line *c)
 {
-	struct numbers b = {.n = 0};
-	const char *f[3] = {"U", dec_signed(&b, pid), reason};
+	return put_row(w, WRITER_CHANGES, row_change, NULL, c, sizeof(*c));
+}
 
-	return put_line(w, &w->text[WRITER_TASKS], f, 3);
+int trace_writer_untraced(struct trace_writer *w, const struct trace_untraced_line *u)
+{
+	return put_row(w, WRITER_TASKS, row_untraced, NULL, u, sizeof(*u));
+}
+
+void trace_writer_keep_names(struct trace_writer *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	if (!w->names)
+		w->names = kept_names_new();
+	w->named++; /* even none are more than nothing */
+	pthread_mutex_unlock(&w->mutex);
+}
+
+bool trace_writer_show_names(struct trace_writer *w, uint64_t *seen,
+			     void (*show)(void *ctx, const struct trace_names *names), void *ctx)
+{
+	bool more;
+
+	pthread_mutex_lock(&w->mutex);
+	more = w->names && w->named != *seen;
+	if (more)
+		show(ctx, kept_names_settle(w->names));
+	*seen = w->named;
+	pthread_mutex_unlock(&w->mutex);
+	return more;
 }
 
 static bool is_well_formed(const struct trace_chunk *head)

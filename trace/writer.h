@@ -17,8 +17,10 @@
 
 #include "base/err.h"
 #include "trace/format.h"
+#include "trace/rows.h"
 
 struct trace_writer;
+struct trace_names; /* trace/names.h */
 
 /*
  * Make dir (the previous trace there becomes dir.old, an older dir.old goes) and lock it.
@@ -30,43 +32,27 @@ int trace_writer_reopen(struct trace_writer **out, const char *dir, struct err *
 
 int trace_writer_session(struct trace_writer *w, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Append one line to a text file of the directory; fields are escaped, joined by TAB. */
-int trace_writer_line(struct trace_writer *w, const char *file, const char *const *fields,
-		      size_t n);
-
-/* One call a table, in the format of trace/format.h.  Strings may be NULL: empty. */
-struct trace_module_line {
-	uint32_t id, event_base, nfunctions;
-	uint64_t patched_entries, patched_exits, refused_entries, refused_exits;
-	const char *build_id, *path;
-};
+/* One call a table: trace/rows.h. */
 int trace_writer_module(struct trace_writer *w, const struct trace_module_line *m);
-int trace_writer_function(struct trace_writer *w, uint32_t n, uint32_t module_id, uint64_t vaddr,
-			  uint64_t size, const char *name);
-struct trace_event_line {
-	uint32_t n, level, module_id;
-	bool resource;
-	const char *payload; /* what the value is called, NULL: there is none */
-	uint64_t vaddr;
-	const char *name;
-};
+int trace_writer_function(struct trace_writer *w, const struct trace_function_line *f);
+int trace_writer_jump(struct trace_writer *w, const struct trace_jump_line *j);
 int trace_writer_event(struct trace_writer *w, const struct trace_event_line *e);
-int trace_writer_refusal(struct trace_writer *w, uint32_t module_id, bool exit, const char *key,
-			 uint64_t count, const char *text); /* text may be NULL */
-struct trace_proc_line {
-	uint32_t uid, parent_uid;
-	int32_t pid;
-	bool by_fork;
-	uint64_t start_tsc;
-	const char *note, *exe, *cmdline;
-};
+int trace_writer_refusal(struct trace_writer *w, const struct trace_refusal_line *r);
+int trace_writer_import(struct trace_writer *w, const struct trace_import_line *i);
 int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p);
-int trace_writer_proc_end(struct trace_writer *w, uint32_t uid, uint64_t end_tsc, uint64_t lost,
-			  uint64_t cut_off);
-/* end_tsc: 0: it is not known */
-int trace_writer_thread(struct trace_writer *w, uint32_t uid, uint32_t tid, const char *name,
-			uint64_t end_tsc);
-int trace_writer_untraced(struct trace_writer *w, int32_t pid, const char *reason);
+int trace_writer_proc_end(struct trace_writer *w, const struct trace_proc_end_line *e);
+int trace_writer_thread(struct trace_writer *w, const struct trace_thread_line *t);
+int trace_writer_change(struct trace_writer *w, const struct trace_change_line *c);
+int trace_writer_untraced(struct trace_writer *w, const struct trace_untraced_line *u);
+
+/*
+ * What the events of these lines mean, for who looks at samples as they come: from the first call
+ * of keep_names() on.  show_names() shows it if there is more than there was at *seen; meanwhile
+ * nobody writes.
+ */
+void trace_writer_keep_names(struct trace_writer *w);
+bool trace_writer_show_names(struct trace_writer *w, uint64_t *seen,
+			     void (*show)(void *ctx, const struct trace_names *names), void *ctx);
 
 /* Samples of one chunk.  On -ENOSPC or a short write the file is cut back to whole chunks. */
 int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, const void *samples);

@@ -27,12 +27,14 @@
 
 #define LARGE ((off_t)16 << 20)
 
-const char *const writer_files[WRITER_TEXTS] = {"session", "modules", "functions", "refusals",
-						"tasks",   "events",  "imports",   "jumps"};
+const char *const writer_files[WRITER_TEXTS] = {"session",  "modules", "functions",
+						"refusals", "tasks",   "events",
+						"imports",  "jumps",   "changes"};
 
 static bool is_trace_file(const char *name)
 {
-	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches"))
+	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches") ||
+	    !strcmp(name, "pages"))
 		return true;
 	for (size_t i = 0; i < WRITER_TEXTS; i++)
 		if (!strcmp(name, writer_files[i]))
@@ -204,6 +206,7 @@ static int remove_trace(const char *path, struct err *err)
 		if (dir >= 0) {
 			remove_samples(dir);
 			unlinkat(dir, "switches", 0);
+			unlinkat(dir, "pages", 0);
 			unlinkat(dir, "lock", 0);
 			close(dir);
 		}

@@ -15,6 +15,7 @@ enum writer_text {
 	WRITER_EVENTS,
 	WRITER_IMPORTS,
 	WRITER_JUMPS,
+	WRITER_CHANGES,
 	WRITER_TEXTS
 };
 extern const char *const writer_files[WRITER_TEXTS];

@@ -39,7 +39,7 @@ static int check_name(const char *name, struct err *err)
 
 /* ---- create ---- */
 
-static int make_board(int fd, const struct device_geometry *g, enum access_clock clock,
+static int make_board(int fd, const struct model_geometry *g, enum access_clock clock,
 		      struct err *err)
 {
 	struct bus bus;
@@ -61,19 +61,19 @@ static int make_board(int fd, const struct device_geometry *g, enum access_clock
 	return code;
 }
 
-static int check_geometry(const struct device_geometry *g, struct err *err)
+static int check_geometry(const struct model_geometry *g, struct err *err)
 {
-	if (g->chip_fifo < 1 || g->chip_fifo > DEVICE_CHIP_FIFO_MAX)
+	if (g->chip_fifo < 1 || g->chip_fifo > MODEL_CHIP_FIFO_MAX)
 		return err_set(err, EINVAL, "a chip's FIFO holds 1 to %u samples",
-			       DEVICE_CHIP_FIFO_MAX);
-	if (g->board_fifo < 4 || g->board_fifo > DEVICE_BOARD_FIFO_MAX)
+			       MODEL_CHIP_FIFO_MAX);
+	if (g->board_fifo < 4 || g->board_fifo > MODEL_BOARD_FIFO_MAX)
 		return err_set(err, EINVAL, "a board's FIFO holds 4 to %u bytes",
-			       DEVICE_BOARD_FIFO_MAX);
-	if (g->drain_memory < 1 || g->drain_memory > DEVICE_DRAIN_MAX || g->drain_cable < 1 ||
-	    g->drain_cable > DEVICE_DRAIN_MAX)
+			       MODEL_BOARD_FIFO_MAX);
+	if (g->drain_memory < 1 || g->drain_memory > MODEL_DRAIN_MAX || g->drain_cable < 1 ||
+	    g->drain_cable > MODEL_DRAIN_MAX)
 		return err_set(err, EINVAL,
 			       "the FIFO's state machine takes 1 to %u clocks for a transfer",
-			       DEVICE_DRAIN_MAX);
+			       MODEL_DRAIN_MAX);
 	return 0;
 }
 
@@ -89,10 +89,10 @@ static int refuse_taken_name(const char *object, const char *name, struct err *e
 	return -EEXIST;
 }
 
-int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
+int boards_create(const char *name, const struct model_geometry *g, enum access_clock clock,
 		  struct err *err)
 {
-	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry standard = MODEL_GEOMETRY_DEFAULT;
 	char object[OBJECT_NAME];
 	int fd, named, code = check_name(name, err);
 	struct stat st;
@@ -122,7 +122,7 @@ int boards_create(const char *name, const struct device_geometry *g, enum access
 
 int boards_open_own(struct bus *b, struct err *err)
 {
-	const struct device_geometry standard = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry standard = MODEL_GEOMETRY_DEFAULT;
 	struct window w;
 	int fd, code = object_begin(&fd, KRON_WINDOW_SIZE, err);
 

@@ -9,7 +9,7 @@
 #include "board/bus/bus_impl.h"
 #include "board/bus/object.h"
 
-/* ---- exact: a bus cycle of the machine ---- */
+/* ---- exact: a bus cycle of the model ---- */
 
 static uint32_t exact_read32(struct bus *b, uint32_t offset)
 {
@@ -45,44 +45,44 @@ const struct bus_ops bus_exact_ops = {
 	.read_memory = exact_read_memory,
 };
 
-/* ---- device: the loads and stores that the caller asks for, no more and no fewer ---- */
+/* ---- device, the hardware: the loads and stores that are asked for, no more, no fewer ---- */
 
 /* 64 bits at any word: the board's addresses are multiples of 4. */
 typedef uint64_t __attribute__((aligned(4))) word64;
 
-static uint32_t device_read32(struct bus *b, uint32_t offset)
+static uint32_t hardware_read32(struct bus *b, uint32_t offset)
 {
 	return *(volatile uint32_t *)(b->window + offset);
 }
 
-static uint64_t device_read64(struct bus *b, uint32_t offset)
+static uint64_t hardware_read64(struct bus *b, uint32_t offset)
 {
 	return *(volatile word64 *)(b->window + offset);
 }
 
-static void device_write32(struct bus *b, uint32_t offset, uint32_t value)
+static void hardware_write32(struct bus *b, uint32_t offset, uint32_t value)
 {
 	*(volatile uint32_t *)(b->window + offset) = value;
 }
 
-static void device_write64(struct bus *b, uint32_t offset, uint64_t value)
+static void hardware_write64(struct bus *b, uint32_t offset, uint64_t value)
 {
 	*(volatile word64 *)(b->window + offset) = value;
 }
 
-static void device_read_memory(struct bus *b, uint32_t first, uint32_t n, uint32_t *out)
+static void hardware_read_memory(struct bus *b, uint32_t first, uint32_t n, uint32_t *out)
 {
 	for (uint32_t i = 0; i < n; i++)
-		out[i] = device_read32(b, KRON_BOARD_MEMORY + 4 * (first + i));
+		out[i] = hardware_read32(b, KRON_BOARD_MEMORY + 4 * (first + i));
 }
 
-const struct bus_ops bus_device_ops = {
+const struct bus_ops bus_hardware_ops = {
 	.name = "device",
-	.read32 = device_read32,
-	.read64 = device_read64,
-	.write32 = device_write32,
-	.write64 = device_write64,
-	.read_memory = device_read_memory,
+	.read32 = hardware_read32,
+	.read64 = hardware_read64,
+	.write32 = hardware_write32,
+	.write64 = hardware_write64,
+	.read_memory = hardware_read_memory,
 };
 
 /* ---- both ---- */
@@ -151,7 +151,7 @@ double bus_timestamp_hz(uint32_t config)
 	return hz / (config & KRON_CONFIG_TS_RATIO ? 3 : 4);
 }
 
-/* The pointer cannot be written while samples go to local memory (interlock), and the machine
+/* The pointer cannot be written while samples go to local memory (interlock), and the model
  * that moves them should be idle when LOCAL changes: NISTIR 5993, 2.7. */
 void bus_init_default(struct bus *b, uint32_t source)
 {

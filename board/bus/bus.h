@@ -2,8 +2,8 @@
 /*
  * bus.h - how a tool gets at a board: one by name, or a real one by path.
  *
- *   struct bus ──┬── exact: a named board in shared memory, every access through the model
- *                └── device: a PCI BAR, /dev/mk0 or a file; literal loads and stores
+ *   struct bus ──┬── exact, the model: a named board in shared memory
+ *                └── device, the hardware: a PCI BAR, /dev/mk0 or a file; literal loads and stores
  *
  * For the tools (kron ctl, status, read, board; mk_*) and for libmk.  The traced process has
  * its own way (runtime/).  Prints nothing, exits never.
@@ -21,8 +21,8 @@
 struct bus {
 	const struct bus_ops *ops;
 	char name[256];           /* "default", "kron-0123456789abcdef", "/dev/mk0" */
-	struct board board;       /* exact only */
-	volatile uint8_t *window; /* device only: the 32 MiB */
+	struct board board;       /* the model only */
+	volatile uint8_t *window; /* hardware only: the 32 MiB */
 	int fd;
 	int32_t keeper; /* who holds a recorder's own board, and as what (object.h); else 0 */
 	int keeper_fd;
@@ -126,8 +126,8 @@ struct boards_entry {
 /* Letters, digits, . _ -; at most 63; no leading dot. */
 bool boards_name_is_valid(const char *name);
 /* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST.
- * g NULL: DEVICE_GEOMETRY_DEFAULT. */
-int boards_create(const char *name, const struct device_geometry *g, enum access_clock clock,
+ * g NULL: MODEL_GEOMETRY_DEFAULT. */
+int boards_create(const char *name, const struct model_geometry *g, enum access_clock clock,
 		  struct err *err);
 /* Damaged ones and those of killed recorders, too.  -ENOENT; -EBUSY: a kron record is on it. */
 int boards_remove(const char *name, struct err *err);

@@ -6,7 +6,7 @@
 #include "board/bus/bus.h"
 #include "board/bus/object.h"
 
-extern const struct bus_ops bus_exact_ops, bus_device_ops;
+extern const struct bus_ops bus_exact_ops, bus_hardware_ops;
 
 /*
  * The object that a name means: a named board's, else, when it looks so, a recorder's own by

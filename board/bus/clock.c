@@ -5,27 +5,23 @@
 #include "base/clock.h"
 
 #include <time.h>
-#include <x86intrin.h>
 
 #define SECOND 1000000000ull
 #define MS 1000000ull
 
 void time_point_take(struct time_point *t)
 {
-	uint64_t best = UINT64_MAX;
+	struct tightest tight = {0};
 
-	for (int i = 0; i < 8; i++) {
-		uint64_t before = __rdtsc();
+	while (tightest_begin(&tight)) {
 		uint64_t mono = clock_ns(CLOCK_MONOTONIC);
-		uint64_t after = __rdtsc();
 
-		if (after - before >= best)
+		if (!tightest_end(&tight))
 			continue;
-		best = after - before;
-		t->tsc = before + best / 2;
 		t->mono_ns = mono;
 		t->real_ns = clock_ns(CLOCK_REALTIME);
 	}
+	t->tsc = tight.tsc;
 }
 
 double tsc_hz(const struct time_point *start, const struct time_point *end)

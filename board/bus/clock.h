@@ -3,7 +3,46 @@
 #ifndef BUS_CLOCK_H
 #define BUS_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <x86intrin.h>
+
+/*
+ * The counter at the moment at which something else is read, from the tightest of eight tries:
+ *
+ *	struct tightest t = {0};
+ *
+ *	while (tightest_begin(&t)) {
+ *		uint64_t value = ...;
+ *
+ *		if (tightest_end(&t))
+ *			kept = value;
+ *	}
+ *	... t.tsc
+ */
+struct tightest {
+	uint64_t tsc;
+	uint64_t before, width;
+	int tries;
+};
+static inline bool tightest_begin(struct tightest *t)
+{
+	if (t->tries++ == 8)
+		return false;
+	t->before = __rdtsc();
+	return true;
+}
+/* Is this one the tightest so far? */
+static inline bool tightest_end(struct tightest *t)
+{
+	uint64_t width = __rdtsc() - t->before;
+
+	if (t->tries > 1 && width >= t->width)
+		return false;
+	t->width = width;
+	t->tsc = t->before + width / 2;
+	return true;
+}
 
 struct time_point {
 	uint64_t tsc, mono_ns, real_ns; /* the same moment on three clocks */

@@ -266,7 +266,7 @@ int object_map(int fd, struct window *w, struct err *err)
 			       KRON_WINDOW_SIZE / MIB, strerror(errno));
 	w->base = at;
 	w->board.ctl = (struct kron_ctl *)(w->base + KRON_CTL_OFFSET);
-	w->board.device = (struct device *)(w->base + KRON_DEVICE_OFFSET);
+	w->board.model = (struct model *)(w->base + KRON_MODEL_OFFSET);
 	w->board.memory = w->base + KRON_MEMORY_OFFSET;
 	return 0;
 }
@@ -287,11 +287,11 @@ static int get_missing_pages(int fd, uint64_t off, uint64_t len)
 }
 
 /* What every user of a board touches.  Local memory has pages where samples go there. */
-static int get_pages_of_machine(int fd)
+static int get_pages_of_model(int fd)
 {
 	int code = get_missing_pages(fd, KRON_CTL_OFFSET, 4096);
 
-	return code ? code : get_missing_pages(fd, KRON_DEVICE_OFFSET, KRON_DEVICE_SIZE);
+	return code ? code : get_missing_pages(fd, KRON_MODEL_OFFSET, KRON_MODEL_SIZE);
 }
 
 int object_check_format(const char *shown, const struct window *w, struct err *err)
@@ -312,7 +312,7 @@ int object_check_format(const char *shown, const struct window *w, struct err *e
 	return 0;
 }
 
-static int check_machine(const char *shown, const struct window *w, struct err *err)
+static int check_model(const char *shown, const struct window *w, struct err *err)
 {
 	if (!board_is_sane(&w->board))
 		return err_set(err, EINVAL,
@@ -324,7 +324,7 @@ static int check_machine(const char *shown, const struct window *w, struct err *
 
 int object_map_checked(int fd, const char *shown, struct window *w, struct err *err)
 {
-	int code = get_pages_of_machine(fd);
+	int code = get_pages_of_model(fd);
 
 	memset(w, 0, sizeof(*w));
 	if (code)
@@ -333,16 +333,16 @@ int object_map_checked(int fd, const char *shown, struct window *w, struct err *
 	if (!code)
 		code = object_check_format(shown, w, err);
 	if (!code)
-		code = check_machine(shown, w, err);
+		code = check_model(shown, w, err);
 	if (code)
 		object_unmap(w);
 	return code;
 }
 
-int object_fill(int fd, struct window *w, const struct device_geometry *g, enum access_clock clock,
+int object_fill(int fd, struct window *w, const struct model_geometry *g, enum access_clock clock,
 		uint64_t tsc_hz, bool memory, struct err *err)
 {
-	int code = get_pages_of_machine(fd);
+	int code = get_pages_of_model(fd);
 
 	if (!code && memory)
 		code = object_get_pages(fd, KRON_MEMORY_OFFSET, KRON_MEMORY_BYTES);

@@ -7,7 +7,7 @@
  *                                      /proc/<pid>/fd/<n>, sealed memory that a process holds (held.c)
  *
  *   object_begin ─► size, pages, contents ─► object_publish     it appears finished, or not
- *   object_open  ─► owner, mode, size ─► object_map ─► magic, version, machine
+ *   object_open  ─► owner, mode, size ─► object_map ─► magic, version, model
  *
  * Pages are had by object_get_pages() before anybody touches them: a full /dev/shm is then an
  * error with a sentence and never a SIGBUS.  Below collect/segment.c and board/bus/bus.c; knows
@@ -91,7 +91,7 @@ int object_map_checked(int fd, const char *shown, struct window *w, struct err *
 void object_unmap(struct window *w);
 
 /* A fresh window becomes a board: power-on, and its pages are had.  Not yet: the magic. */
-int object_fill(int fd, struct window *w, const struct device_geometry *g, enum access_clock clock,
+int object_fill(int fd, struct window *w, const struct model_geometry *g, enum access_clock clock,
 		uint64_t tsc_hz, bool memory, struct err *err);
 /* Last of all: who finds the magic number finds the rest. */
 void object_seal(struct window *w, uint64_t size);

@@ -20,9 +20,9 @@
 
 #define HOW_TO_MAKE "`kron board create` makes one"
 
-/* ---- device ---- */
+/* ---- hardware ---- */
 
-static int check_device(const char *path, int fd, struct err *err)
+static int check_hardware(const char *path, int fd, struct err *err)
 {
 	struct stat st;
 
@@ -40,7 +40,7 @@ static int check_device(const char *path, int fd, struct err *err)
 	return 0;
 }
 
-static int open_device(struct bus *b, const char *path, struct err *err)
+static int open_hardware(struct bus *b, const char *path, struct err *err)
 {
 	int code;
 
@@ -48,7 +48,7 @@ static int open_device(struct bus *b, const char *path, struct err *err)
 	b->fd = open(path, O_RDWR | O_SYNC | O_CLOEXEC | O_NONBLOCK);
 	if (b->fd < 0)
 		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	code = check_device(path, b->fd, err);
+	code = check_hardware(path, b->fd, err);
 	if (code)
 		return code;
 	b->mapped = KRON_BOARD_SIZE;
@@ -58,7 +58,7 @@ static int open_device(struct bus *b, const char *path, struct err *err)
 		return err_set(err, errno, "cannot map %s as a board: %s", path, strerror(errno));
 	}
 	b->window = b->base;
-	b->ops = &bus_device_ops;
+	b->ops = &bus_hardware_ops;
 	snprintf(b->name, sizeof(b->name), "%s", path);
 	return 0;
 }
@@ -104,6 +104,11 @@ static void name_all(char *out, size_t size, const struct boards_entry *all, siz
 	}
 }
 
+static bool is_process_number(const char *name)
+{
+	return *name && strspn(name, "0123456789") == strlen(name);
+}
+
 static int explain_none(const char *name, struct err *err)
 {
 	struct boards_entry *all;
@@ -114,6 +119,12 @@ static int explain_none(const char *name, struct err *err)
 		return -ENOENT;
 	name_all(names, sizeof(names), all, n);
 	xfree(all);
+	if (name && is_process_number(name))
+		return err_set(
+			err, ENOENT,
+			"there is no board %s: no kron record of yours runs as process %s; it has "
+			"ended, or is another user's",
+			name, name);
 	if (name && *names)
 		return err_set(err, ENOENT, "there is no board %s; there are: %s", name, names);
 	if (name)
@@ -186,7 +197,7 @@ int bus_open(struct bus *b, const char *name, struct err *err)
 	}
 	object_name_of_board(object, sizeof(object), BOARDS_DEFAULT);
 	if (name && strchr(name, '/'))
-		code = open_device(b, name, err);
+		code = open_hardware(b, name, err);
 	else if (name)
 		code = open_name(b, name, err);
 	else if (!object_stat(object, &st))

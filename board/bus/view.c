@@ -74,44 +74,44 @@ const char *view_clock_word(unsigned field)
 
 /* ---- looking ---- */
 
-/* A read cycle on a copy of the machine: no time passes, nobody else sees it. */
-static uint64_t read_copy(struct device_state *s, unsigned word, unsigned bytes)
+/* A read cycle on a copy of the model: no time passes, nobody else sees it. */
+static uint64_t read_copy(struct model_state *s, unsigned word, unsigned bytes)
 {
-	struct device_cycle c = {
+	struct model_cycle c = {
 		.offset = KRON_CHIP_BYTE(word),
 		.bytes = (uint8_t)bytes,
 	};
 
-	device_cycle(s, 0, &c);
+	model_cycle(s, 0, &c);
 	return bytes == 8 ? c.data : (uint32_t)c.data;
 }
 
-static void enable_outputs(struct device_state *s)
+static void enable_outputs(struct model_state *s)
 {
-	struct device_cycle c = {
+	struct model_cycle c = {
 		.offset = KRON_BOARD_CONFIG,
 		.bytes = 4,
 		.write = true,
-		.data = device_config(s) | KRON_CONFIG_MK_OE,
+		.data = model_config(s) | KRON_CONFIG_MK_OE,
 	};
 
-	device_cycle(s, 0, &c);
+	model_cycle(s, 0, &c);
 }
 
 static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
 {
-	struct device_state s;
+	struct model_state s;
 
 	if (!board_snapshot(&b->board, &s))
 		return err_set(err, EIO, "board %s is damaged: its state makes no sense", b->name);
 	v->geometry = s.geometry;
-	v->csr = device_csr(&s);
-	v->filter = device_filter(&s);
-	v->config = device_config(&s);
-	v->map = device_map(&s);
-	v->timestamp = device_timestamp(&s);
+	v->csr = model_csr(&s);
+	v->filter = model_filter(&s);
+	v->config = model_config(&s);
+	v->map = model_map(&s);
+	v->timestamp = model_timestamp(&s);
 	for (unsigned i = 0; i < KRON_COUNTERS; i++)
-		v->counter[i] = device_counter(&s, i);
+		v->counter[i] = model_counter(&s, i);
 	enable_outputs(&s);
 	/* First: what is read next leaves its upper half there. */
 	v->high = (uint32_t)read_copy(&s, KRON_WORD_HIGH, 4);
@@ -125,7 +125,7 @@ static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
 	return 0;
 }
 
-static void look_at_device(struct bus *b, struct bus_view *v)
+static void look_at_hardware(struct bus *b, struct bus_view *v)
 {
 	v->config = bus_read32(b, KRON_BOARD_CONFIG);
 	v->map = bus_memory_pointer(b);
@@ -153,7 +153,7 @@ int bus_look(struct bus *b, struct bus_view *v, struct err *err)
 	memset(v, 0, sizeof(*v));
 	if (bus_is_exact(b))
 		return look_at_copy(b, v, err);
-	look_at_device(b, v);
+	look_at_hardware(b, v);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * view.h - all registers of a board at one moment, and what their bits are called.
  *
  * For kron status and mk_status.  Looking changes nothing on an emulated board: the registers
- * are read from a copy of the machine.  On a real one only loads that have no effect are used.
+ * are read from a copy of the model.  On a real one only loads that have no effect are used.
  */
 #ifndef BUS_VIEW_H
 #define BUS_VIEW_H
@@ -15,7 +15,7 @@ struct bus_view {
 	uint64_t timestamp, enable, mode, clock;
 	uint32_t source[KRON_SOURCES];
 	uint64_t counter[KRON_COUNTERS]; /* of a double one both halves in the even */
-	struct device_geometry geometry; /* zero for a real board */
+	struct model_geometry geometry;  /* zero for a real board */
 	bool counters_are_shadows;       /* a real board: what was last copied, not what counts */
 };
 

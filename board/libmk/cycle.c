@@ -24,13 +24,13 @@ static bool is_trigger(uint32_t offset)
 }
 
 /* The operating system's part: the register of our CPU's line says who we are. */
-static void set_source(struct device_cycle *c)
+static void set_source(struct model_cycle *c)
 {
 	c->set_source = true;
 	c->source = KRON_SOURCE(board.ctl->node, sys4(__NR_gettid, 0, 0, 0, 0));
 }
 
-static void run(struct device_cycle *c)
+static void run(struct model_cycle *c)
 {
 	int cpu = sched_getcpu();
 
@@ -45,7 +45,7 @@ static void run(struct device_cycle *c)
 
 static void read_cycle(uint32_t offset, void *out, unsigned bytes)
 {
-	struct device_cycle c = {.offset = offset, .bytes = (uint8_t)bytes};
+	struct model_cycle c = {.offset = offset, .bytes = (uint8_t)bytes};
 
 	run(&c);
 	memcpy(out, &c.data, bytes);
@@ -53,7 +53,7 @@ static void read_cycle(uint32_t offset, void *out, unsigned bytes)
 
 static void write_cycle(uint32_t offset, const void *in, unsigned bytes)
 {
-	struct device_cycle c = {.offset = offset, .bytes = (uint8_t)bytes, .write = true};
+	struct model_cycle c = {.offset = offset, .bytes = (uint8_t)bytes, .write = true};
 
 	memcpy(&c.data, in, bytes);
 	run(&c);

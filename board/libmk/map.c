@@ -66,7 +66,7 @@ static bool next_mapping(FILE *maps, struct mapping *m)
 		      m->rights, &m->major, &m->minor, &m->inode) == 6;
 }
 
-enum holder { HOLDER_NOBODY, HOLDER_RESERVED, HOLDER_DEVICE, HOLDER_OTHER };
+enum holder { HOLDER_NOBODY, HOLDER_RESERVED, HOLDER_HARDWARE, HOLDER_OTHER };
 
 /* What lies in the window.  fd: the device that is to be mapped, or -1. */
 static enum holder window_holder(int fd)
@@ -88,7 +88,7 @@ static enum holder window_holder(int fd)
 		else if (fd >= 0 && !memcmp(m.rights, "rw-s", 4) && m.inode == st.st_ino &&
 			 makedev(m.major, m.minor) == st.st_dev && m.start == KRON_WINDOW_ADDR &&
 			 m.end >= KRON_WINDOW_ADDR + KRON_BOARD_SIZE)
-			h = HOLDER_DEVICE;
+			h = HOLDER_HARDWARE;
 		else
 			h = HOLDER_OTHER;
 	}
@@ -109,7 +109,7 @@ static int map_window(int rights, int flags, int fd)
 		return err_set(&error, errno, "cannot map the board at %#x: %s", KRON_WINDOW_ADDR,
 			       strerror(errno));
 	h = window_holder(fd);
-	if (h == HOLDER_DEVICE) /* kron record --bus device has it there already */
+	if (h == HOLDER_HARDWARE) /* kron record --bus device has it there already */
 		return 0;
 	if (h != HOLDER_RESERVED)
 		return err_set(&error, EEXIST,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trap.h - the SIGSEGV handler behind the emulated board's window, and what the program thinks
+ * trap.h - the SIGSEGV handler of the emulated board's window, and what the program thinks
  * its own one is.
  *
  *   fault ─► on_fault ─┬─ in the window: emulate.h, and on with the next instruction

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access.c - bus cycles on the shared machine, without a lock.  See access.h for the picture.
+ * access.c - bus cycles on the shared model, without a lock.  See access.h for the picture.
  *
  *   1. a = active: {generation g, slot x}
  *   2. carry out the words that state g has for local memory      access_memory.c
  *   3. claim a free slot y                                        access_slots.c
- *   4. copy x to a place of our own (access_places.c); is a still active?  no: from 1 again
+ *   4. copy x to a place of our own (access_places.c), unless a was made there; is a still active?
+ *      no: from 1 again
  *   5. run the model there, and copy what it has made to y
  *   6. swap active from {g, x} to {g + 1, y}; failed: from 1 again
  *   7. bring the gates up to date; wait until the board acknowledges
@@ -30,7 +31,7 @@
  *   finds a changed and does it again.  Between 4 and 6 nothing can be torn by that, for y is
  *   T's and the handler takes another.
  *   siglongjmp out of that handler: as a kill, but that T goes on; it finds the slot itself.  (Its
- *   place for the model stays taken.  Where none is left, the stack serves.)
+ *   place for the model stays taken until that is noticed, access_places.c.)
  *   fork in that handler: access_slots.c.
  *
  * No loop is without end, whatever others write: after two seconds of races the board counts as
@@ -58,50 +59,42 @@ struct op {
 	enum op_kind kind;
 	bool high;
 	unsigned counter;
-	struct device_cycle *cycle; /* what is asked; what came out, once it is done */
+	struct model_cycle *cycle; /* what is asked; what came out, once it is done */
 	/* out */
 	uint64_t active; /* the state that it made */
 	uint64_t gates;
 	struct access_clock_point anchor;
 	uint64_t now;  /* by the clock */
-	uint64_t tick; /* by the machine, which may be ahead: somebody waits */
+	uint64_t tick; /* by the model, which may be ahead: somebody waits */
 	uint64_t done;
 };
 
 enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_, NO_PLACE = -EAGAIN_ };
-
-static inline void copy_words(void *to, const void *from, uint32_t bytes)
-{
-	uint64_t n = bytes / 8;
-
-	/* Not memcpy: there is no libc, and it would be a race to race detectors. */
-	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-}
 
 /* x to y, state and all.  Whether it is whole has to be checked. */
 static bool copy_state(struct access_slot *y, const struct access_slot *x)
 {
 	uint32_t used = (ACCESS_READ(&x->used) + 7u) & ~7u;
 
-	if (used > sizeof(struct device_state))
+	if (used > sizeof(struct model_state))
 		return false;
 	y->gates = ACCESS_READ(&x->gates);
 	y->anchor_tsc = ACCESS_READ(&x->anchor_tsc);
 	y->anchor_tick = ACCESS_READ(&x->anchor_tick);
 	y->time = ACCESS_READ(&x->time);
-	copy_words(&y->state, &x->state, used);
+	access_copy_words(&y->state, &x->state, used);
 	return true;
 }
 
-/* What time is it for the machine in y?  Never before its own. */
+/* What time is it for the model in y?  Never before its own. */
 static void set_time(const struct board *b, struct op *op, struct access_slot *y, uint64_t tsc)
 {
 	op->anchor.tsc = y->anchor_tsc;
 	op->anchor.tick = y->anchor_tick;
-	if (b->device->clock == ACCESS_CLOCK_VIRTUAL) {
-		op->now = ACCESS_READ(&b->device->virtual_now);
+	if (b->model->clock == ACCESS_CLOCK_VIRTUAL) {
+		op->now = ACCESS_READ(&b->model->virtual_now);
 	} else {
-		op->now = access_tick(b->device->tsc_mult, &op->anchor, tsc);
+		op->now = access_tick(b->model->tsc_mult, &op->anchor, tsc);
 		if (op->now + ACCESS_WAIT_MAX < y->time || tsc + ACCESS_SKEW_MAX < op->anchor.tsc) {
 			op->now = y->time;
 			op->anchor.tsc = tsc;
@@ -114,7 +107,7 @@ static void set_time(const struct board *b, struct op *op, struct access_slot *y
 }
 
 /* Two helpers must not undo each other: one word, one value (access_memory.c). */
-static void merge_stores(struct device_state *s)
+static void merge_stores(struct model_state *s)
 {
 	uint32_t i;
 
@@ -126,25 +119,25 @@ static void merge_stores(struct device_state *s)
 	}
 }
 
-static void run_model(struct op *op, struct access_slot *y, struct device_cycle *c)
+/* Again and again on the same cycle, if need be: it changes nothing there that it asks for. */
+static void run_model(struct op *op, struct access_slot *y)
 {
+	struct model_cycle *c = op->cycle;
 	bool gates_changed = false;
 
 	op->done = op->tick;
 	switch (op->kind) {
 	case OP_CYCLE:
-		*c = *op->cycle;
-		c->gates_changed = false;
-		device_cycle(&y->state, op->tick, c);
+		model_cycle(&y->state, op->tick, c);
 		gates_changed = c->gates_changed;
 		if (c->done > op->done)
 			op->done = c->done;
 		break;
 	case OP_ADVANCE:
-		device_advance(&y->state, op->tick);
+		model_advance(&y->state, op->tick);
 		break;
 	case OP_EXTERNAL:
-		device_set_external(&y->state, op->tick, op->counter, op->high);
+		model_set_external(&y->state, op->tick, op->counter, op->high);
 		break;
 	}
 	if (y->state.ncpu)
@@ -156,7 +149,7 @@ static void run_model(struct op *op, struct access_slot *y, struct device_cycle 
 static void describe(struct access_slot *y, uint64_t done, unsigned prev)
 {
 	y->time = done;
-	y->used = device_used_bytes(&y->state);
+	y->used = model_used_bytes(&y->state);
 	y->nstores = y->state.nstores;
 	y->ncpu = y->state.ncpu;
 	y->prev = prev;
@@ -166,11 +159,6 @@ static void describe(struct access_slot *y, uint64_t done, unsigned prev)
  * memory. */
 static void hand_over(struct access_slot *y, const struct access_slot *work)
 {
-	uint32_t used = work->used;
-	uint32_t stores = (uint32_t)offsetof(struct device_state, store) + 4 * work->nstores;
-
-	if (work->nstores && stores > used)
-		used = stores;
 	ACCESS_WRITE(&y->gates, work->gates);
 	ACCESS_WRITE(&y->anchor_tsc, work->anchor_tsc);
 	ACCESS_WRITE(&y->anchor_tick, work->anchor_tick);
@@ -179,18 +167,32 @@ static void hand_over(struct access_slot *y, const struct access_slot *work)
 	ACCESS_WRITE(&y->nstores, work->nstores);
 	ACCESS_WRITE(&y->ncpu, work->ncpu);
 	ACCESS_WRITE(&y->prev, work->prev);
-	copy_words(&y->state, &work->state, (used + 7u) & ~7u);
+	access_copy_words(&y->state, &work->state, model_head_bytes(&work->state));
+	access_copy_words(&y->state.store, &work->state.store, model_arena_bytes(&work->state));
 }
 
-/* Steps 1 to 6, once.  `work` is ours alone. */
-static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h,
-			    struct access_slot *work)
+/* Step 4: the place has state a, that of slot x, whole and sane. */
+static enum attempt fetch(const struct board *b, uint64_t a, struct access_place *p)
 {
-	uint64_t tsc = b->device->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
+	if (p->active == a && ACCESS_READ(&p->board) == b->model)
+		return DONE;
+	ACCESS_WRITE(&p->board, NULL);
+	if (!copy_state(&p->work, access_slot(b, access_slot_number(a))))
+		return access_active(b) == a ? DAMAGED : AGAIN;
+	if (access_active(b) != a)
+		return AGAIN;
+	return model_is_sane(&p->work.state) ? DONE : DAMAGED;
+}
+
+/* Steps 1 to 6, once.  The place is ours alone. */
+static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h,
+			    struct access_place *p)
+{
+	uint64_t tsc = b->model->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
 	uint64_t a = access_active(b);
-	const struct access_slot *x;
-	struct device_cycle c;
+	struct access_slot *work = &p->work;
 	enum access_carry carry;
+	enum attempt code;
 
 	if (!access_active_is_sane(a))
 		return DAMAGED;
@@ -201,23 +203,23 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 		return DAMAGED;
 	if (access_slot_number(a) == h->slot)
 		return AGAIN;
-	x = access_slot(b, access_slot_number(a));
-	if (!copy_state(work, x))
-		return access_active(b) == a ? DAMAGED : AGAIN;
-	if (access_active(b) != a)
-		return AGAIN;
-	if (!device_is_sane(&work->state))
-		return DAMAGED;
+	code = fetch(b, a, p);
+	if (code != DONE)
+		return code;
+	/* Until it is published it is nobody's state; who jumps out of the cycle leaves it so. */
+	ACCESS_WRITE(&p->board, NULL);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	set_time(b, op, work, tsc);
-	run_model(op, work, &c);
+	run_model(op, work);
 	describe(work, op->done, access_slot_number(a));
 	hand_over(access_slot(b, h->slot), work);
 	op->gates = work->gates;
 	op->active = (access_generation(a) + 1) << ACCESS_SLOT_BITS | h->slot;
 	if (!access_publish(b, h, a))
 		return AGAIN;
-	if (op->kind == OP_CYCLE)
-		*op->cycle = c;
+	p->active = op->active;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ACCESS_WRITE(&p->board, b->model);
 	return DONE;
 }
 
@@ -226,7 +228,7 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 /* Let the urgent one go first, unless that is we (`ours`). */
 static void give_way(const struct board *b, uint64_t ours)
 {
-	uint64_t *word = &b->device->urgent;
+	uint64_t *word = &b->model->urgent;
 	uint64_t urgent = ACCESS_READ(word);
 	uint64_t start;
 
@@ -248,7 +250,7 @@ static uint64_t say_urgent(const struct board *b)
 	uint64_t none = 0;
 	uint64_t ours = access_tsc() << 8 ^ (uintptr_t)&none >> 4;
 
-	if (!ours || !__atomic_compare_exchange_n(&b->device->urgent, &none, ours, false,
+	if (!ours || !__atomic_compare_exchange_n(&b->model->urgent, &none, ours, false,
 						  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
 	return ours;
@@ -256,7 +258,7 @@ static uint64_t say_urgent(const struct board *b)
 
 static void say_done(const struct board *b, uint64_t ours)
 {
-	__atomic_compare_exchange_n(&b->device->urgent, &ours, 0, false, __ATOMIC_RELAXED,
+	__atomic_compare_exchange_n(&b->model->urgent, &ours, 0, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 }
 
@@ -286,17 +288,17 @@ static bool is_endless(unsigned lost, uint64_t *since)
 static int operate(const struct board *b, struct op *op)
 {
 	struct access_hold h;
-	struct access_slot *work;
+	struct access_place *place;
 	uint64_t ours = 0, since = 0;
 	unsigned lost = 0;
 	int code;
 
 	access_hold_init(b, &h);
-	work = access_place_take(b, &h);
-	if (!work)
+	place = access_place_take(b, &h);
+	if (!place)
 		return NO_PLACE;
 	give_way(b, 0);
-	while ((code = attempt(b, op, &h, work)) == AGAIN) {
+	while ((code = attempt(b, op, &h, place)) == AGAIN) {
 		if (++lost >= URGENT_AFTER && !ours)
 			ours = say_urgent(b);
 		give_way(b, ours);
@@ -309,7 +311,7 @@ static int operate(const struct board *b, struct op *op)
 		say_done(b, ours);
 	if (h.owner)
 		access_release(b, &h);
-	access_place_give(&h);
+	access_place_give(place);
 	if (code == DONE)
 		follow_up(b, op);
 	/* The marks have to stand on the stack until here. */
@@ -319,12 +321,12 @@ static int operate(const struct board *b, struct op *op)
 
 /* ---- the interface ---- */
 
-static bool is_memory_read(const struct device_cycle *c)
+static bool is_memory_read(const struct model_cycle *c)
 {
 	return !c->write && c->offset >= KRON_BOARD_MEMORY && c->offset < KRON_BOARD_SIZE;
 }
 
-static void read_memory(const struct board *b, const struct op *op, struct device_cycle *c)
+static void read_memory(const struct board *b, const struct op *op, struct model_cycle *c)
 {
 	uint32_t word[2] = {0, 0};
 
@@ -334,7 +336,7 @@ static void read_memory(const struct board *b, const struct op *op, struct devic
 	c->data = word[0] | (uint64_t)word[1] << 32;
 }
 
-int board_cycle(const struct board *b, struct device_cycle *c)
+int board_cycle(const struct board *b, struct model_cycle *c)
 {
 	struct op op = {.kind = OP_CYCLE, .cycle = c};
 	int code = operate(b, &op);
@@ -354,7 +356,7 @@ int board_cycle(const struct board *b, struct device_cycle *c)
 
 static uint64_t short_read(const struct board *b, uint32_t offset, uint8_t bytes)
 {
-	struct device_cycle c = {.offset = offset, .bytes = bytes};
+	struct model_cycle c = {.offset = offset, .bytes = bytes};
 
 	board_cycle(b, &c);
 	return c.data;
@@ -362,7 +364,7 @@ static uint64_t short_read(const struct board *b, uint32_t offset, uint8_t bytes
 
 static void short_write(const struct board *b, uint32_t offset, uint8_t bytes, uint64_t value)
 {
-	struct device_cycle c = {.offset = offset, .bytes = bytes, .write = true, .data = value};
+	struct model_cycle c = {.offset = offset, .bytes = bytes, .write = true, .data = value};
 
 	board_cycle(b, &c);
 }
@@ -390,13 +392,13 @@ void board_write64(const struct board *b, uint32_t offset, uint64_t value)
 int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t source,
 		  uint64_t data)
 {
-	struct device_cycle c = {.offset = KRON_CHIP_BYTE(word),
-				 .bytes = 8,
-				 .write = true,
-				 .cpu_lines = (uint8_t)(1u << (cpu & 7)),
-				 .set_source = true,
-				 .source = source,
-				 .data = data};
+	struct model_cycle c = {.offset = KRON_CHIP_BYTE(word),
+				.bytes = 8,
+				.write = true,
+				.cpu_lines = (uint8_t)(1u << (cpu & 7)),
+				.set_source = true,
+				.source = source,
+				.data = data};
 	int code = board_cycle(b, &c);
 
 	return code ? code : c.taken;
@@ -406,8 +408,8 @@ void board_tick(const struct board *b, uint64_t n)
 {
 	struct op op = {.kind = OP_ADVANCE};
 
-	if (b->device->clock == ACCESS_CLOCK_VIRTUAL)
-		__atomic_add_fetch(&b->device->virtual_now, n, __ATOMIC_RELAXED);
+	if (b->model->clock == ACCESS_CLOCK_VIRTUAL)
+		__atomic_add_fetch(&b->model->virtual_now, n, __ATOMIC_RELAXED);
 	if (!operate(b, &op))
 		access_carry_out(b, op.active);
 }

@@ -2,8 +2,8 @@
 /*
  * access.h - the board in shared memory: bus cycles from many processes at once.
  *
- *   struct device (in the segment)
- *     active ──► slot 17: the machine's state      local memory: {value, tag} a word
+ *   struct model (in the segment)
+ *     active ──► slot 17: the model's state        local memory: {value, tag} a word
  *                slot 18: being written by A        ▲
  *                slot 19: being written by B        └ stores of the active state, carried out
  *                ...                                  by whoever comes next
@@ -24,7 +24,7 @@
 #ifndef BOARD_ACCESS_H
 #define BOARD_ACCESS_H
 
-#include "board/model/device.h"
+#include "board/model/model.h"
 #include <kron/segment.h>
 
 /*
@@ -33,8 +33,8 @@
  */
 struct board {
 	struct kron_ctl *ctl;
-	struct device *device; /* KRON_DEVICE_OFFSET of the segment */
-	void *memory;          /* KRON_MEMORY_OFFSET: the tagged words of local memory */
+	struct model *model; /* KRON_MODEL_OFFSET of the segment */
+	void *memory;        /* KRON_MEMORY_OFFSET: the tagged words of local memory */
 
 	/* No system calls, because a seccomp filter may kill for them: waits spin, slots that
 	 * killed threads left behind are found by others.  May be set at any time. */
@@ -49,10 +49,10 @@ enum access_clock {
 };
 
 /*
- * Make the device part of a fresh, zeroed segment: power-on state, clock.  Before anybody else
+ * Make the model part of a fresh, zeroed segment: power-on state, clock.  Before anybody else
  * sees the segment.  The gates are closed by it.
  */
-void board_init(const struct board *b, const struct device_geometry *g, enum access_clock clock,
+void board_init(const struct board *b, const struct model_geometry *g, enum access_clock clock,
 		uint64_t tsc_hz);
 
 /* The real clock's rate is known better than at its start: soon, for time jumps by what it was wrong. */
@@ -74,7 +74,7 @@ int board_remember_threads(uint32_t *wiped);
  * 0, or -EIO: the segment is damaged, or for seconds no slot could be had; the cycle was not
  * done (no_answer, data all ones).
  */
-int board_cycle(const struct board *b, struct device_cycle *c);
+int board_cycle(const struct board *b, struct model_cycle *c);
 
 /* Short forms of board_cycle() by the CPU that the Configuration Register names. */
 uint32_t board_read32(const struct board *b, uint32_t offset);
@@ -93,8 +93,8 @@ int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t s
 /* Time goes on by itself, or (virtual clock) by n oscillator ticks; what is due is carried out. */
 void board_tick(const struct board *b, uint64_t n);
 
-/* A consistent copy of the machine as it is now.  false: the segment is damaged. */
-bool board_snapshot(const struct board *b, struct device_state *out);
+/* A consistent copy of the model as it is now.  false: the segment is damaged. */
+bool board_snapshot(const struct board *b, struct model_state *out);
 
 /* Copy n words of local memory from `first` on, round the end; cheaper than n read cycles. */
 void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
@@ -102,13 +102,13 @@ void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32
 void board_set_external(const struct board *b, unsigned counter, bool high);
 
 /*
- * Make the gates what the machine's registers say.  Cycles do it themselves; this is for who
+ * Make the gates what the model's registers say.  Cycles do it themselves; this is for who
  * has changed ctl->bus or ctl->constant_time, and for the collector's tick: a process that was
  * killed while it wrote gates may have left old ones.
  */
 void board_repair_gates(const struct board *b);
 
-/* The TSC at a tick of the board's oscillator (device_state.time), and the tick that it is now.
+/* The TSC at a tick of the board's oscillator (model_state.time), and the tick that it is now.
  * With the virtual clock both count the same. */
 uint64_t board_tsc_of_tick(const struct board *b, uint64_t tick);
 uint64_t board_now(const struct board *b);

@@ -4,7 +4,7 @@
  *
  *   tick = anchor.tick + (TSC - anchor.tsc) * 40 MHz / tsc_hz
  *
- * The anchor is part of the machine's state.  It changes when the TSC is found to have begun
+ * The anchor is part of the model's state.  It changes when the TSC is found to have begun
  * anew: the machine slept, and the board lay in shared memory.  Time never runs back: the
  * model takes an earlier tick for the latest that it has seen.
  */
@@ -34,12 +34,12 @@ uint64_t access_tsc_mult(uint64_t tsc_hz)
 
 void board_set_rate(const struct board *b, uint64_t tsc_hz)
 {
-	__atomic_store_n(&b->device->tsc_mult, access_tsc_mult(tsc_hz), __ATOMIC_RELAXED);
+	__atomic_store_n(&b->model->tsc_mult, access_tsc_mult(tsc_hz), __ATOMIC_RELAXED);
 }
 
 static void wait_real(const struct board *b, const struct access_clock_point *anchor, uint64_t done)
 {
-	uint64_t mult = b->device->tsc_mult;
+	uint64_t mult = b->model->tsc_mult;
 	uint64_t start = access_tsc(), tsc = start;
 
 	/* The clock may be damaged, too. */
@@ -60,18 +60,18 @@ static void wait_real(const struct board *b, const struct access_clock_point *an
 
 static void wait_virtual(const struct board *b, uint64_t done)
 {
-	uint64_t now = ACCESS_READ(&b->device->virtual_now);
+	uint64_t now = ACCESS_READ(&b->model->virtual_now);
 	unsigned tries = 0;
 
 	while (now < done && ++tries < 10000 &&
-	       !__atomic_compare_exchange_n(&b->device->virtual_now, &now, done, false,
+	       !__atomic_compare_exchange_n(&b->model->virtual_now, &now, done, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
 void access_wait(const struct board *b, const struct access_clock_point *anchor, uint64_t done)
 {
-	if (b->device->clock == ACCESS_CLOCK_VIRTUAL)
+	if (b->model->clock == ACCESS_CLOCK_VIRTUAL)
 		wait_virtual(b, done);
 	else
 		wait_real(b, anchor, done);
@@ -80,10 +80,10 @@ void access_wait(const struct board *b, const struct access_clock_point *anchor,
 uint64_t board_tsc_of_tick(const struct board *b, uint64_t tick)
 {
 	struct access_clock_point anchor = {0, 0};
-	uint64_t mult = b->device->tsc_mult;
+	uint64_t mult = b->model->tsc_mult;
 	uint64_t ticks, time;
 
-	if (b->device->clock == ACCESS_CLOCK_VIRTUAL || !access_read_anchor(b, &anchor, &time))
+	if (b->model->clock == ACCESS_CLOCK_VIRTUAL || !access_read_anchor(b, &anchor, &time))
 		return tick;
 	if (tick < anchor.tick)
 		ticks = anchor.tick - tick;
@@ -100,10 +100,10 @@ uint64_t board_now(const struct board *b)
 	struct access_clock_point anchor = {0, 0};
 	uint64_t now, time;
 
-	if (b->device->clock == ACCESS_CLOCK_VIRTUAL)
-		return ACCESS_READ(&b->device->virtual_now);
+	if (b->model->clock == ACCESS_CLOCK_VIRTUAL)
+		return ACCESS_READ(&b->model->virtual_now);
 	if (!access_read_anchor(b, &anchor, &time))
 		return 0;
-	now = access_tick(b->device->tsc_mult, &anchor, access_tsc());
+	now = access_tick(b->model->tsc_mult, &anchor, access_tsc());
 	return now > time ? now : time;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_layout.h - the device part of a segment, byte by byte; for board/access*.c and tests.
+ * access_layout.h - the model part of a segment, byte by byte; for board/access*.c and tests.
  *
- *   offset from KRON_DEVICE_OFFSET
+ *   offset from KRON_MODEL_OFFSET
  *     0x0000   header: what never changes          64 bytes
  *     0x0040   active, urgent                      64 bytes, the line that all fight for
  *     0x0080   virtual clock                       64 bytes
@@ -45,35 +45,35 @@ struct access_slot {
 	uint64_t gates;       /* what gates depend on: access_gates() */
 	uint64_t anchor_tsc;  /* real clock: this time stamp ... */
 	uint64_t anchor_tick; /* ... is this tick */
-	uint64_t time;        /* the latest tick that the machine has seen */
+	uint64_t time;        /* the latest tick that the model has seen */
 	uint32_t used;        /* bytes of state that count */
 	uint32_t prev;        /* the slot that this one replaced */
 	uint32_t nstores;     /* of these state.store[] */
 	uint32_t ncpu;        /* and state.cpu_value[] */
 	uint64_t reserved;
-	struct device_state state;
+	struct model_state state;
 };
 _Static_assert(offsetof(struct access_slot, state) == 64, "one line before the state");
 
 #define ACCESS_STRIDE ((((sizeof(struct access_slot) + 63u) / 64u) | 1u) * 64u)
 #define ACCESS_SLOTS_OFFSET 4096u
-#define ACCESS_SLOTS ((unsigned)((KRON_DEVICE_SIZE - ACCESS_SLOTS_OFFSET) / ACCESS_STRIDE))
+#define ACCESS_SLOTS ((unsigned)((KRON_MODEL_SIZE - ACCESS_SLOTS_OFFSET) / ACCESS_STRIDE))
 _Static_assert(ACCESS_SLOTS >= 64 && ACCESS_SLOTS <= ACCESS_SLOT_MASK, "a slot has 8 bits");
 
-struct device {
+struct model {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t clock;       /* enum access_clock */
 	uint64_t tsc_mult;    /* ticks = cycles * tsc_mult >> ACCESS_TSC_SHIFT */
-	uint32_t stride;      /* ACCESS_STRIDE: a machine of another size does not fit */
+	uint32_t stride;      /* ACCESS_STRIDE: a model of another size does not fit */
 	uint32_t slots;       /* ACCESS_SLOTS */
-	uint32_t state_bytes; /* sizeof(struct device_state) */
+	uint32_t state_bytes; /* sizeof(struct model_state) */
 	uint32_t home;        /* pid namespace of its maker; 0: not known */
 	_Alignas(64) uint64_t active;
 	uint64_t urgent; /* who has lost too often: the others let it go first */
 	_Alignas(64) uint64_t virtual_now;
 };
-_Static_assert(sizeof(struct device) <= ACCESS_SLOTS_OFFSET, "header");
+_Static_assert(sizeof(struct model) <= ACCESS_SLOTS_OFFSET, "header");
 #define ACCESS_TSC_SHIFT 56
 #define ACCESS_MULT_MIN (1ull << 41) /* a TSC of 1.3 THz */
 
@@ -85,7 +85,7 @@ struct access_mark {
 
 static inline struct access_slot *access_slot(const struct board *b, unsigned slot)
 {
-	return (struct access_slot *)((uint8_t *)b->device + ACCESS_SLOTS_OFFSET +
+	return (struct access_slot *)((uint8_t *)b->model + ACCESS_SLOTS_OFFSET +
 				      slot * ACCESS_STRIDE);
 }
 static inline uint64_t access_generation(uint64_t active)
@@ -105,10 +105,26 @@ static inline bool access_active_is_sane(uint64_t active)
 static inline uint64_t access_active(const struct board *b)
 {
 	/* Pairs with the swap in access_publish(): what it published can be read. */
-	return __atomic_load_n(&b->device->active, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&b->model->active, __ATOMIC_ACQUIRE);
 }
 #define ACCESS_READ(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define ACCESS_WRITE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+
+/*
+ * Of a slot that may be overwritten meanwhile, or into one.  By words, for `rep movs` costs more to
+ * begin than a state's few lines to copy, and more again to read what was just written.
+ */
+static inline void access_copy_words(void *to, const void *from, uint64_t bytes)
+{
+	typedef uint64_t __attribute__((may_alias)) word_t;
+	const word_t *x = from;
+	word_t *y = to;
+	uint64_t i;
+
+#pragma GCC unroll 8
+	for (i = 0; i < bytes / 8; i++)
+		ACCESS_WRITE(&y[i], ACCESS_READ(&x[i]));
+}
 
 /* ---- access_slots.c ---- */
 
@@ -136,10 +152,18 @@ bool access_can_reclaim(const struct access_hold *h, unsigned number, uint64_t o
 uint32_t access_namespace(void); /* a number for our pid namespace; 0: not known */
 
 /* ---- access_places.c ---- */
-/* Memory for the model, no other process's and no other frame's, until it is given back.  NULL: there
- * is none. */
-struct access_slot *access_place_take(const struct board *b, struct access_hold *h);
-void access_place_give(const struct access_hold *h);
+/* Memory for the model, no other process's and no other frame's, until it is given back. */
+struct access_place {
+	uint64_t owner;            /* as of a slot; 0: free */
+	uint64_t active;           /* `work` is the state of this active word ... */
+	const struct model *board; /* ... of this board; NULL: it is none */
+	_Alignas(64) struct access_slot work;
+};
+/* NULL: there is none. */
+struct access_place *access_place_take(const struct board *b, struct access_hold *h);
+void access_place_give(struct access_place *p);
+/* What places hold is of boards that were mapped before: another may lie at the same address now. */
+void access_places_forget(void);
 
 /* ---- access_memory.c ---- */
 enum access_carry { ACCESS_DAMAGED = -1, ACCESS_CARRIED = 0, ACCESS_MOVED_ON = 1 };
@@ -182,14 +206,14 @@ uint64_t access_tsc_mult(uint64_t tsc_hz);
 void access_wait(const struct board *b, const struct access_clock_point *anchor, uint64_t done);
 
 /* ---- the gates' registers in one word: filter, 1 << 16 sampling, config << 32 ---- */
-static inline uint64_t access_gates(const struct device_state *s)
+static inline uint64_t access_gates(const struct model_state *s)
 {
-	return (device_filter(s) & 0xffffu) | ((device_csr(s) & KRON_CSR_SAMPLING) ? 1u << 16 : 0) |
-	       (uint64_t)device_config(s) << 32;
+	return (model_filter(s) & 0xffffu) | ((model_csr(s) & KRON_CSR_SAMPLING) ? 1u << 16 : 0) |
+	       (uint64_t)model_config(s) << 32;
 }
 /* As access_gates(), of the active state; false: damaged. */
 bool access_read_gates(const struct board *b, uint64_t *gates);
-/* The gates' registers in the control block are others than those in the machine. */
+/* The gates' registers in the control block are others than those in the model. */
 static inline bool access_gates_differ(const struct kron_ctl *ctl, uint64_t gates)
 {
 	return ACCESS_READ(&ctl->filter) != (gates & 0xffff) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_memory.c - local memory in shared memory: who carries out the machine's stores.
+ * access_memory.c - local memory in shared memory: who carries out the model's stores.
  *
  * Problem.  A state says "these words went to local memory", and whoever comes next does it.
  * Several may do it at once, one of them may be stopped half-way for an hour, and when it goes
@@ -35,11 +35,11 @@
  * Store i of a slot that may be overwritten meanwhile: then the result is thrown away.  The
  * slots's words are the model's plain variables, hence nothing for a race detector.
  */
-NO_TSAN static struct device_store peek_store(const struct access_slot *slot, uint32_t nstores,
-					      uint32_t i)
+NO_TSAN static struct model_store peek_store(const struct access_slot *slot, uint32_t nstores,
+					     uint32_t i)
 {
-	const volatile struct device_state *s = &slot->state;
-	struct device_store w;
+	const volatile struct model_state *s = &slot->state;
+	struct model_store w;
 
 	if (i < nstores) {
 		w.word = (s->store_first + i) & KRON_MAP_WORD;
@@ -54,7 +54,7 @@ NO_TSAN static struct device_store peek_store(const struct access_slot *slot, ui
 #define TRIES_MAX 10000u
 
 /* False: another state is active. */
-static bool carry_out_one(const struct board *b, uint64_t active, const struct device_store *s)
+static bool carry_out_one(const struct board *b, uint64_t active, const struct model_store *s)
 {
 	uint64_t *word = (uint64_t *)b->memory + s->word;
 	uint64_t wanted = s->value | access_generation(active) << 32;
@@ -83,10 +83,10 @@ enum access_carry access_carry_out(const struct board *b, uint64_t active)
 
 	if (!n)
 		return ACCESS_CARRIED;
-	if (nstores > DEVICE_STORES_MAX || n > nstores + 2)
+	if (nstores > MODEL_STORES_MAX || n > nstores + 2)
 		return access_active(b) == active ? ACCESS_DAMAGED : ACCESS_MOVED_ON;
 	for (i = 0; i < n; i++) {
-		struct device_store s = peek_store(slot, nstores, i);
+		struct model_store s = peek_store(slot, nstores, i);
 
 		if (!carry_out_one(b, active, &s))
 			return ACCESS_MOVED_ON;

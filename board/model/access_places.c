@@ -3,9 +3,12 @@
  * access_places.c - where the model runs: memory that no other process can write to.
  *
  * Not on the stack, which may be a signal handler's and small, nor in thread data, which may be
- * another's (runtime/core/strangers.c).  A cycle takes a free place, any one, mostly that which its
- * thread
- * had before.  A handler that finds its thread inside of a cycle takes another.
+ * another's (runtime/dynamic/strangers.c).  A cycle takes a free place, any one, mostly that which its
+ * thread had before.  A handler that finds its thread inside of a cycle takes another.
+ *
+ * A place keeps the state that its last cycle made.  While that is the active one, the next cycle need
+ * not copy it, nor ask whether it is sane: generations never come back, and nobody else could
+ * write it.
  *
  * Who leaves a cycle by siglongjmp leaves its place taken.  When none is free, those come back whose
  * thread is gone, or is we and our mark is not on the stack any more, as slots do (access_slots.c).
@@ -19,10 +22,7 @@
 #define NAP_NS 100000u
 #define NAPS_MAX 20000u
 
-static struct place {
-	uint64_t owner; /* as of a slot; 0: free */
-	_Alignas(64) struct access_slot work;
-} places[PLACES];
+static struct access_place places[PLACES];
 
 static bool take(struct access_hold *h, unsigned place, uint64_t owner)
 {
@@ -67,7 +67,7 @@ static bool reclaim(struct access_hold *h)
 	return false;
 }
 
-struct access_slot *access_place_take(const struct board *b, struct access_hold *h)
+struct access_place *access_place_take(const struct board *b, struct access_hold *h)
 {
 	unsigned naps;
 
@@ -78,10 +78,18 @@ struct access_slot *access_place_take(const struct board *b, struct access_hold 
 			break;
 		access_sys_sleep(NAP_NS);
 	}
-	return &places[h->place].work;
+	return &places[h->place];
 }
 
-void access_place_give(const struct access_hold *h)
+void access_place_give(struct access_place *p)
 {
-	__atomic_store_n(&places[h->place].owner, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->owner, 0, __ATOMIC_RELEASE);
+}
+
+void access_places_forget(void)
+{
+	unsigned i;
+
+	for (i = 0; i < PLACES; i++)
+		ACCESS_WRITE(&places[i].board, NULL);
 }

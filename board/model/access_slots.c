@@ -141,7 +141,7 @@ void access_hold_init(const struct board *b, struct access_hold *h)
 		h->tid = self->tid;
 	else
 		find_self(b, h);
-	if (self->space != b->device->home || !self->space || h->tid > ACCESS_OWNER_TID)
+	if (self->space != b->model->home || !self->space || h->tid > ACCESS_OWNER_TID)
 		h->tid = 0;
 }
 
@@ -306,7 +306,7 @@ bool access_publish(const struct board *b, struct access_hold *h, uint64_t activ
 	}
 	__atomic_store_n(word, generation, __ATOMIC_RELEASE);
 	/* Pairs with access_active(). */
-	if (__atomic_compare_exchange_n(&b->device->active, &active, next, false, __ATOMIC_ACQ_REL,
+	if (__atomic_compare_exchange_n(&b->model->active, &active, next, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED)) {
 		h->owner = 0;
 		return true;

@@ -3,7 +3,11 @@
  * access_state.c - making a board, judging one, and looking at its state without a cycle.
  *
  * A look takes what it needs from the active slot and then asks whether that slot is still the
- * active one: nobody writes it while it is (access.c).
+ * active one: nobody writes it while it is (access.c).  It is a sequence lock's reader, and needs no
+ * fence instruction on x86.  Who writes a slot has seen before that it is not active any more, and all
+ * see stores in one order; so who has read a word of the new content would see the change of `active`,
+ * too, if it read that later.  It does: loads are made in program order.  Generations are never used
+ * again, so what looks unchanged is.
  */
 #include "board/model/access_layout.h"
 #include "board/model/gate.h"
@@ -20,34 +24,28 @@ static void fill_zero(void *to, uint64_t bytes)
 	__asm__ volatile("rep stosq" : "+D"(to), "+c"(n) : "a"(0ull) : "memory");
 }
 
-static void copy_words(void *to, const void *from, uint64_t bytes)
-{
-	uint64_t n = bytes / 8;
-
-	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
-}
-
 /* ---- making ---- */
 
-void board_init(const struct board *b, const struct device_geometry *g, enum access_clock clock,
+void board_init(const struct board *b, const struct model_geometry *g, enum access_clock clock,
 		uint64_t tsc_hz)
 {
-	struct device *d = b->device;
+	struct model *d = b->model;
 	struct access_slot *first = access_slot(b, 0);
 
+	access_places_forget();
 	d->version = ACCESS_VERSION;
 	d->clock = clock;
 	d->tsc_mult = clock == ACCESS_CLOCK_REAL ? access_tsc_mult(tsc_hz) : ACCESS_MULT_MIN;
 	d->stride = ACCESS_STRIDE;
 	d->slots = ACCESS_SLOTS;
-	d->state_bytes = sizeof(struct device_state);
+	d->state_bytes = sizeof(struct model_state);
 	d->home = access_namespace();
 
-	device_power_on(&first->state, g);
+	model_power_on(&first->state, g);
 	first->owner = 1;
 	first->gates = access_gates(&first->state);
 	first->anchor_tsc = clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
-	first->used = device_used_bytes(&first->state);
+	first->used = model_used_bytes(&first->state);
 	first->prev = 1;
 	__atomic_store_n(&d->active, 1ull << ACCESS_SLOT_BITS, __ATOMIC_RELEASE);
 	__atomic_store_n(&d->magic, ACCESS_MAGIC, __ATOMIC_RELEASE);
@@ -65,7 +63,7 @@ struct view {
 };
 
 /* state may be NULL */
-static enum look look(const struct board *b, struct view *v, struct device_state *state)
+static enum look look(const struct board *b, struct view *v, struct model_state *state)
 {
 	uint64_t active = access_active(b);
 	const struct access_slot *x;
@@ -80,13 +78,14 @@ static enum look look(const struct board *b, struct view *v, struct device_state
 	v->anchor.tick = ACCESS_READ(&x->anchor_tick);
 	used = (ACCESS_READ(&x->used) + 7u) & ~7u;
 	if (state && used <= sizeof(*state))
-		copy_words(state, &x->state, used);
+		access_copy_words(state, &x->state, used);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE); /* for the compiler */
 	if (access_active(b) != active)
 		return LOOK_AGAIN;
-	return used <= sizeof(struct device_state) ? LOOK_OK : LOOK_DAMAGED;
+	return used <= sizeof(struct model_state) ? LOOK_OK : LOOK_DAMAGED;
 }
 
-static bool look_until_whole(const struct board *b, struct view *v, struct device_state *state)
+static bool look_until_whole(const struct board *b, struct view *v, struct model_state *state)
 {
 	unsigned looks = 0;
 	enum look code;
@@ -118,40 +117,41 @@ bool access_read_anchor(const struct board *b, struct access_clock_point *anchor
 	return true;
 }
 
-bool board_snapshot(const struct board *b, struct device_state *out)
+bool board_snapshot(const struct board *b, struct model_state *out)
 {
 	struct view v;
 
 	fill_zero(out, sizeof(*out));
-	if (!look_until_whole(b, &v, out) || !device_is_sane(out))
+	if (!look_until_whole(b, &v, out) || !model_is_sane(out))
 		return false;
-	device_advance(out, board_now(b));
+	model_advance(out, board_now(b));
 	return true;
 }
 
 /* ---- judging ---- */
 
-static bool is_header_sane(const struct device *d)
+static bool is_header_sane(const struct model *d)
 {
 	return __atomic_load_n(&d->magic, __ATOMIC_ACQUIRE) == ACCESS_MAGIC &&
 	       d->version == ACCESS_VERSION && d->clock <= ACCESS_CLOCK_VIRTUAL &&
 	       d->tsc_mult >= ACCESS_MULT_MIN && d->stride == ACCESS_STRIDE &&
-	       d->slots == ACCESS_SLOTS && d->state_bytes == sizeof(struct device_state);
+	       d->slots == ACCESS_SLOTS && d->state_bytes == sizeof(struct model_state);
 }
 
 bool board_is_sane(const struct board *b)
 {
-	struct device_state state;
+	struct model_state state;
 	struct view v;
 	unsigned looks;
 
-	if (!is_header_sane(b->device))
+	access_places_forget();
+	if (!is_header_sane(b->model))
 		return false;
 	for (looks = 0; looks < 1000 * LOOKS_MAX; looks++) {
 		fill_zero(&state, sizeof(state));
 		switch (look(b, &v, &state)) {
 		case LOOK_OK:
-			return device_is_sane(&state);
+			return model_is_sane(&state);
 		case LOOK_DAMAGED:
 			return false;
 		case LOOK_AGAIN:
@@ -164,9 +164,9 @@ bool board_is_sane(const struct board *b)
 /* ---- gates ---- */
 
 /*
- * Of two who do this at once, one may hold what the machine said before the other came.  So each
+ * Of two who do this at once, one may hold what the model said before the other came.  So each
  * looks again after its last write, and whoever wrote last finds what it wrote to be true.  If
- * it is killed before, the registers in the control block differ from the machine's, which the
+ * it is killed before, the registers in the control block differ from the model's, which the
  * next cycle notices.
  */
 void board_repair_gates(const struct board *b)
@@ -182,7 +182,7 @@ void board_repair_gates(const struct board *b)
 		ACCESS_WRITE(&ctl->filter, (uint32_t)gates & 0xffffu);
 		kron_gate_set(ctl, (uint32_t)(gates >> 16 & 1) * KRON_CSR_SAMPLING,
 			      (uint32_t)gates & 0xffffu, (uint32_t)(gates >> 32));
-		/* The gates are written before the machine is read again, which takes more than
+		/* The gates are written before the model is read again, which takes more than
 		 * release and acquire. */
 		__atomic_exchange_n(&ctl->config, (uint32_t)(gates >> 32), __ATOMIC_SEQ_CST);
 		if (!access_read_gates(b, &after) || after == gates)

@@ -23,7 +23,7 @@ static inline int kron_gate_is_open(uint32_t csr, uint32_t filter, uint32_t conf
 void kron_gate_set(struct kron_ctl *ctl, uint32_t csr, uint32_t filter, uint32_t config)
 	__attribute__((visibility("hidden")));
 
-/* Likewise from the copies in the control block: for segments without a machine (tests). */
+/* Likewise from the copies in the control block: for segments without a model (tests). */
 void kron_gate_recompute(struct kron_ctl *ctl) __attribute__((visibility("hidden")));
 
 #endif

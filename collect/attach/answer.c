@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/str.h"
 #include "collect/attach/answer_impl.h"
 #include "collect/attach/semaphores.h"
 #include "inject/bind/bind.h"
@@ -39,6 +40,7 @@ void answerer_init(struct answerer *a, struct modules *ms, const struct selectio
 void answerer_free(struct answerer *a)
 {
 	vec_free(&a->blocks);
+	vec_free(&a->asked);
 	vec_free(&a->refused);
 	vec_for(&a->met, p)
 		vec_free(&p->modules);
@@ -49,7 +51,7 @@ void answer_note(struct work *w, const char *module, const struct err *err)
 {
 	struct answer_note *note;
 
-	/* A program that loads it again and again hears of it once a question. */
+	/* One note a question, however often the program has loaded it. */
 	vec_for(&w->out->notes, n)
 		if (!strcmp(n->err.msg, err->msg))
 			return;
@@ -61,17 +63,10 @@ void answer_note(struct work *w, const char *module, const struct err *err)
 
 /* ---- which modules? ---- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Where the runtime's hooks are: the C library and the dynamic linker. */
 static bool is_hooked_library(const char *path)
 {
-	const char *name = base_name(path);
+	const char *name = str_base_name(path);
 
 	return !strcmp(name, "libc.so.6") || !strncmp(name, "libc-2.", 7) ||
 	       !strcmp(name, "ld-linux-x86-64.so.2") || !strncmp(name, "ld-2.", 5);
@@ -92,7 +87,7 @@ bool answer_is_runtime(const struct work *w, const struct process_mapping *m)
 	if (brings_runtime(w, m))
 		return false;
 	return (rt && rt->ino == m->ino && rt->dev == m->dev) ||
-	       !strcmp(base_name(m->path), "libkron-rt.so");
+	       !strcmp(str_base_name(m->path), "libkron-rt.so");
 }
 
 bool answer_is_module(const struct process_mapping *m)
@@ -119,7 +114,7 @@ static bool is_static_under_runtime(struct work *w, const struct process_mapping
 {
 	struct err err;
 
-	if (!module->is_static || brings_runtime(w, m))
+	if (!module->is_static || w->q->live || brings_runtime(w, m))
 		return false;
 	w->out->brings_runtime = module->has_start;
 	if (!module->has_start) {
@@ -140,7 +135,8 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 
 	l.full = !w->a->selection->probes_only &&
 		 (is_exe || selection_has_library(w->a->selection, m->path));
-	l.hooks = is_hooked_library(m->path) || brings_runtime(w, m);
+	l.hooks = !w->q->changes &&
+		  (is_hooked_library(m->path) || brings_runtime(w, m) || (w->q->live && is_exe));
 	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
 	if ((!l.full && !l.hooks && !probes) || answer_is_runtime(w, m))
 		return;
@@ -199,6 +195,14 @@ static bool has_action(const struct plan *p, enum action_kind kind)
 	return false;
 }
 
+static bool has_conditions(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nactions; i++)
+		if (p->actions[i].nconditions)
+			return true;
+	return false;
+}
+
 static bool has_exec_hook(const struct plan *p)
 {
 	for (size_t i = 0; i < p->nprobes; i++)
@@ -221,7 +225,7 @@ static void take_gap(struct work *w, uint64_t start, uint64_t len)
 }
 
 /* The page of the lowest patch from number `first` on: a site's landing stands in front of its own
- * patch, and may lie behind it. */
+ * patch, and may lie after it. */
 static uint64_t lowest_page(const struct bound *bound, size_t first)
 {
 	uint32_t lowest = bound->patches[first].off;
@@ -319,8 +323,8 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	const struct resolution *found = &l->module->probes.found;
 	struct err err;
 
-	if (!semaphores_raise(w->q->pid, w->q->pidfd, l->bias, found->semaphores.v,
-			      found->semaphores.n, &err))
+	if (!semaphores_change(w->q->pid, w->q->pidfd, l->bias, found->semaphores.v,
+			       found->semaphores.n, 1, &err))
 		return;
 	err_prefix(&err, -1, "%s", l->module->path);
 	answer_note(w, l->module->path, &err);
@@ -333,6 +337,7 @@ struct binding answer_binding(const struct work *w, const struct loaded *l)
 		.thunk = w->q->thunk,
 		.hook_thunk = w->q->hook_thunk,
 		.payload_thunk = w->q->payload_thunk,
+		.wide_thunk = w->q->wide_thunk,
 		.action_thunk = w->q->action_thunk,
 		.way = w->q->way,
 		.counts = w->q->counts,
@@ -343,6 +348,11 @@ struct binding answer_binding(const struct work *w, const struct loaded *l)
 int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
 			struct err *err)
 {
+	if (b->way == KRON_THUNK_LANE_CONSTANT && has_conditions(b->plan))
+		return err_set(err, ENOTSUP,
+			       "%s: a sample that is not wanted takes less time: no conditions "
+			       "with --constant-time",
+			       l->module->path);
 	if (!kron_thunk_is_lane(b->way) || !has_action(b->plan, ACTION_RESOURCE))
 		return 0;
 	if (b->way == KRON_THUNK_LANE_CONSTANT)
@@ -355,14 +365,14 @@ int answer_choose_thunk(const struct work *w, const struct loaded *l, struct bin
 }
 
 /*
- * Threads that run may map memory before the process has its answer, and the kernel gives them what
- * is next to other mappings.  The more often that has happened, the more is left to them.
+ * Other threads may map memory before the process has its answer, and the kernel places that next to other
+ * mappings, where the block was to go.  So the block keeps a distance, which doubles with each such try.
  */
 static uint64_t distance_of_block(const struct question *q)
 {
 	const uint64_t least = 1u << 20;
 
-	if (!q->lineage) /* it starts: one thread, and that waits */
+	if (!q->lineage) /* at its start it has one thread, which waits for us */
 		return 0;
 	return least << (q->again < 9 ? q->again : 9);
 }
@@ -423,6 +433,7 @@ static void add_table_command(struct work *w, const struct loaded *l, const stru
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err)
 {
 	size_t len = bind_size(b);
+	uint32_t calls_end;
 	int code;
 
 	if (!len)
@@ -447,6 +458,9 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	add_table_command(w, l, b);
 	answer_watch_copies(w, l, b);
 	w->out->counts |= has_action(b->plan, ACTION_COUNT);
+	calls_end = b->event_base + (uint32_t)b->plan->nfunctions;
+	if (has_action(b->plan, ACTION_CALLS) && calls_end > w->out->calls_end)
+		w->out->calls_end = calls_end;
 	return 0;
 }
 
@@ -457,7 +471,7 @@ struct binding answer_module_binding(const struct work *w, const struct loaded *
 
 	b.plan = l->full ? l->module->full : l->module->hooks;
 	b.selected = traced ? l->module->selected : NULL;
-	b.hooks = (l->hooks || l->full) && !l->copy_hi;
+	b.hooks = (l->hooks || l->full) && !l->copy_hi && !w->q->changes;
 	b.from = l->copy_lo;
 	b.to = l->copy_hi;
 	b.event_base = l->module->event_base;
@@ -473,6 +487,18 @@ struct binding answer_module_binding(const struct work *w, const struct loaded *
 	return b;
 }
 
+/* To patch it would take that right from the program. */
+static bool has_writable_text(const struct work *w, const struct loaded *l)
+{
+	uint64_t bias;
+
+	for (size_t i = 0; i < w->maps.n; i++)
+		if (w->maps.v[i].perms[1] == 'w' && answer_is_text_of(&w->maps.v[i], l) &&
+		    module_bias(l->module, &w->maps.v[i], &bias) && bias == l->bias)
+			return true;
+	return false;
+}
+
 static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 {
 	bool traced = l->full && l->module->nselected;
@@ -485,16 +511,30 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
 		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
 			       l->module->path);
+	if (w->q->changes && has_writable_text(w, l))
+		return err_set(err, EBUSY,
+			       "%s: the program has made its code writable, and may change it any "
+			       "time",
+			       l->module->path);
+	if (l->module->patched && w->q->changes)
+		return err_set(err, ENOTSUP,
+			       "%s is from `kron patch`: it has the probes that it was given there",
+			       l->module->path);
+	if (l->module->patched && w->q->live)
+		return err_set(err, ENOTSUP,
+			       "%s is from `kron patch`: it can be traced from its start only",
+			       l->module->path);
 	if (l->module->patched && l->copy_hi)
 		return 0; /* kron patch left that code alone */
 	if (l->module->patched) {
 		if (!traced && !b.hooks && !b.nevents && !l->module->probed)
-			return 0; /* it may sleep on */
+			return 0; /* no probe of it is wanted: it need not be woken */
 		b.no_places = b.plan != l->module->full;
 		b.id = l->module->block_id;
 	}
 	code = answer_add_block(w, l, &b, err);
-	if (!code && b.plan == l->module->full && !w->q->again && !l->copy_hi)
+	if (!code && b.plan == l->module->full && !w->q->again && (!w->q->changes || w->q->waits) &&
+	    !l->copy_hi)
 		raise_semaphores(w, l);
 	return code;
 }
@@ -520,7 +560,7 @@ static bool was_refused(struct work *w, const struct loaded *l)
 	return found;
 }
 
-/* The same file, where all of it lies: programs map parts of their own file for themselves. */
+/* Is the whole module mapped earlier in the list?  Programs map parts of their own file to read them. */
 static bool has_better_place(struct work *w, const struct loaded *l)
 {
 	vec_for(&w->loaded, other)
@@ -529,13 +569,13 @@ static bool has_better_place(struct work *w, const struct loaded *l)
 	return false;
 }
 
-/* Their plans, side by side. */
+/* Makes the plans of all wanted modules, in parallel. */
 static void prepare_modules(struct work *w)
 {
 	VEC(struct module_wish) wishes = {0};
 
 	vec_for(&w->loaded, l)
-		if (!l->done && !was_refused(w, l))
+		if (!l->done && !l->late && !was_refused(w, l))
 			*vec_push(&wishes) = (struct module_wish){l->module, l->full};
 	modules_prepare(w->a->modules, wishes.v, wishes.n);
 	vec_free(&wishes);
@@ -555,6 +595,17 @@ static void note_lies(struct work *w, const struct module *m)
 	answer_note(w, m->path, &err);
 }
 
+static void note_flaws(struct work *w, const struct module *m)
+{
+	struct err err;
+
+	note_lies(w, m);
+	if (!modules_cannot_count(w->a->modules, m))
+		return;
+	err_set(&err, ENOTSUP, "%s is from `kron patch`: its calls are not counted", m->path);
+	answer_note(w, m->path, &err);
+}
+
 static void do_modules(struct work *w)
 {
 	struct err err = {{0}};
@@ -563,16 +614,16 @@ static void do_modules(struct work *w)
 	vec_for(&w->loaded, l) {
 		int code;
 
-		if (l->done || (!l->copy_hi && was_refused(w, l)))
+		if (l->done || l->late || (!l->copy_hi && was_refused(w, l)))
 			continue;
 		code = modules_plan(w->a->modules, l->module, l->full, &err);
-		if (code && l->full && l->hooks) { /* its functions no, its hooks perhaps */
+		if (code && l->full && l->hooks) { /* then perhaps its hooks */
 			answer_note(w, l->module->path, &err);
 			l->full = false;
 			code = modules_plan(w->a->modules, l->module, false, &err);
 		}
 		if (!code && l->full)
-			note_lies(w, l->module);
+			note_flaws(w, l->module);
 		if (!code)
 			code = bind_module(w, l, &err);
 		if (!code)
@@ -584,7 +635,34 @@ static void do_modules(struct work *w)
 	}
 }
 
+/*
+ * --no-wait: the program starts without the functions of modules that have no plan yet.  Those with hooks are
+ * waited for, for a second block would need the same windows; and those with places of the user's, which
+ * are planned in no time.  By a change only late ones get anything: what others have was their own affair.
+ */
+static void leave_late(struct work *w)
+{
+	vec_for(&w->loaded, l) {
+		struct module *m = l->module;
+
+		if (w->q->changes)
+			l->late = !m->is_late;
+		else if (!l->done && l->full && !l->hooks && !l->copy_hi && !w->q->live &&
+			 !modules_wants_probes(w->a->modules, m))
+			l->late = !modules_is_at_hand(w->a->modules, m) ||
+				  (m->is_late && !answer_is_fresh(w, l));
+		w->out->is_late |= l->late && !w->q->changes;
+	}
+}
+
 /* ---- all together ---- */
+
+/* Where threads may be already, they are stopped for it. */
+static void leave_old(struct work *w)
+{
+	vec_for(&w->loaded, l)
+		l->done |= !answer_was_new(w, l);
+}
 
 static void copy_space(struct work *w)
 {
@@ -603,11 +681,12 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 
 	memset(out, 0, sizeof(*out));
 	out->fd = -1;
+	out->pid = q->pid;
 	code = process_maps_read(&w.maps, q->pid, err);
 	if (code)
 		return code;
 	w.exe = process_exe(q->pid);
-	if (w.exe) { /* as the maps show it */
+	if (w.exe) { /* without what /proc/PID/exe adds: the maps have the bare path */
 		char *gone = strstr(w.exe, " (deleted)");
 
 		if (gone && !gone[10])
@@ -618,13 +697,19 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 			consider_mapping(&w, &w.maps.v[i]);
 	answer_sort_copies(&w);
 	answer_consider_blocks(&w);
+	if (!q->changes && (q->kind == KRON_HELLO_START || q->kind == KRON_HELLO_MODULES))
+		answer_meet(&w);
+	if (q->waits)
+		leave_old(&w);
+	if (a->selection->no_wait)
+		leave_late(&w);
 	copy_space(&w);
 	if (q->kind == KRON_HELLO_WRITES)
 		answer_release(&w);
 	else
 		do_modules(&w);
-	if (q->kind == KRON_HELLO_START || q->kind == KRON_HELLO_MODULES)
-		answer_callers(&w);
+	if (!q->changes && (q->kind == KRON_HELLO_START || q->kind == KRON_HELLO_MODULES))
+		answer_callsites(&w);
 	if (w.commands.n)
 		code = answer_make_file(&w, err);
 	vec_for(&w.bound, b)
@@ -642,66 +727,28 @@ int answer_make(struct answerer *a, const struct question *q, struct answer *out
 	return code;
 }
 
-bool answer_take_result(struct answer *answer, const struct kron_result *r)
+static bool is_preempt(const char *name)
 {
-	if (r->group >= answer->groups.n || r->code == KRON_RESULT_OK)
-		return false;
-	answer->groups.v[r->group].code = r->code;
-	answer->groups.v[r->group].detail = r->detail;
-	return true;
+	return !strcmp(name, "runtime.asyncPreempt") || !strcmp(name, "runtime.asyncPreempt.abi0");
 }
 
-bool answer_group_is_displaced(const struct answer_group *g)
+bool answer_find_preempt(const struct answer *a, uint64_t *lo, uint64_t *hi)
 {
-	return g->code == KRON_RESULT_MAP_FAILED && g->detail == EEXIST;
-}
+	*lo = *hi = 0;
+	for (size_t i = 0; a->small_stacks && i < a->groups.n; i++) {
+		const struct answer_group *g = &a->groups.v[i];
+		const struct plan *p = g->module ? g->module->full : NULL;
 
-static void add_refused(struct answerer *a, const struct refused_module *m, uint32_t uid)
-{
-	struct refused_module *r;
+		for (size_t k = 0; p && k < p->nfunctions; k++) {
+			const struct plan_function *f = &p->functions[k];
 
-	vec_for(&a->refused, known)
-		if (known->ino == m->ino && known->dev == m->dev && known->bias == m->bias &&
-		    known->uid == uid)
-			return;
-	r = vec_push(&a->refused);
-	*r = *m;
-	r->uid = uid;
-}
-
-static bool is_settled(const struct answer_group *g, const struct kron_result *end)
-{
-	if (!g->module || (g->code == KRON_RESULT_OK && end->code == KRON_RESULT_OK))
-		return true;
-	return answer_group_is_displaced(g) && end->flags & KRON_RESULT_AGAIN;
-}
-
-void answer_settle(struct answerer *a, const struct answer *answer, uint32_t uid,
-		   const struct kron_result *end)
-{
-	pthread_mutex_lock(&a->lock);
-	for (size_t i = 0; i < answer->refused.n; i++)
-		add_refused(a, &answer->refused.v[i], uid);
-	for (size_t i = 0; i < answer->groups.n; i++) {
-		const struct answer_group *g = &answer->groups.v[i];
-		struct refused_module m;
-
-		if (is_settled(g, end))
-			continue;
-		m = (struct refused_module){
-			.dev = g->module->maps_dev, .ino = g->module->file.ino, .bias = g->bias};
-		add_refused(a, &m, uid);
+			if (!is_preempt(p->strings + f->name))
+				continue;
+			*lo = g->bias + f->vaddr;
+			*hi = *lo + f->size;
+		}
 	}
-	pthread_mutex_unlock(&a->lock);
-}
-
-void answer_known(struct answerer *a, pid_t pid, uint32_t uid)
-{
-	pthread_mutex_lock(&a->lock);
-	vec_for(&a->met, p)
-		if (p->pid == pid && !p->uid)
-			p->uid = uid;
-	pthread_mutex_unlock(&a->lock);
+	return !a->small_stacks || *lo;
 }
 
 void answer_free(struct answer *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * answer_blocks.c - which trampolines a process has already, and which of them lead to code that is
- * gone.  Of the former their modules need nothing more, the latter are unmapped.
+ * answer_blocks.c - which trampolines a process has already.  A module that has its own needs no more;
+ * trampolines of code that is no longer mapped are unmapped.
  */
 #include <string.h>
 
@@ -48,16 +48,37 @@ static void consider_block(struct work *w, const struct process_mapping *m,
 {
 	uint64_t addr = m->start + b->off - m->off;
 
-	if (is_entered(w, b) && !is_replaced(w, b)) {
+	if (is_entered(w, b) && (b->is_added || !is_replaced(w, b))) {
 		if (b->is_stubs)
 			*vec_push(&w->stubs) = *b;
 		vec_for(&w->loaded, l)
-			l->done |= !b->is_stubs && is_of(b, l);
+			l->done |= !b->is_stubs && !b->is_added &&
+				   b->number >= w->a->oldest_number && is_of(b, l);
 		return;
 	}
+	if (w->q->changes) /* it is unmapped when the process asks, which comes first */
+		return;
 	/* Only whole blocks: what is left of one is not known to be ours any more. */
 	if (b->off >= m->off && addr + b->len <= m->end)
 		unmap_block(w, addr, b->len);
+}
+
+bool answer_find_question(struct answerer *a, const struct process_maps *maps, struct question *out)
+{
+	bool found = false;
+	uint64_t number;
+
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < maps->n && !found; i++) {
+		if (!process_mapping_is_block(&maps->v[i], a->session, &number))
+			continue;
+		for (size_t k = 0; k < a->asked.n && !found; k++) {
+			found = a->asked.v[k].number == number;
+			*out = a->asked.v[k].question;
+		}
+	}
+	pthread_mutex_unlock(&a->lock);
+	return found;
 }
 
 void answer_consider_blocks(struct work *w)

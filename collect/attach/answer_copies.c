@@ -5,10 +5,9 @@
  *   module   |.......|=stretch=|......|           known by all its segments
  *   copy                       |=stretch=|        the same file, at another bias: some of a segment
  *
- * A program that is known to do so (inject/code/copied.h) says when it has done it, before anything
- * runs there, and gets the same probes in the copy: the sites that lie in it, from the same plan,
- * with
- * trampolines of their own.  Every other copy is left alone: what runs in it nobody knows.
+ * A program that is known to do so (inject/code/copied.h) reports the copy before anything runs there.
+ * The sites in the copy get the same probes, from the same plan, with trampolines of their own.  Every
+ * other copy is left alone, because code may be running in it.
  */
 #include "collect/attach/answer_impl.h"
 

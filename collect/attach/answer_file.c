@@ -98,19 +98,40 @@ static int fill_file(struct work *w, int fd, uint64_t size)
 	return code;
 }
 
-static int open_file(struct work *w, struct err *err)
+/* The recording's answerer unmaps what leads nowhere, also when the probe is gone. */
+static void tell_whole(const struct work *w)
 {
+	struct answerer *whole = w->a->whole;
+
+	pthread_mutex_lock(&whole->lock);
+	for (size_t i = 0; i < w->records.n; i++) {
+		struct block_record *b = vec_push(&whole->blocks);
+
+		*b = w->records.v[i];
+		b->is_added = true;
+	}
+	pthread_mutex_unlock(&whole->lock);
+}
+
+static int open_file(struct work *w, uint64_t *out, struct err *err)
+{
+	struct asked *asked;
 	char name[64];
 	uint64_t number;
 	int fd;
 
 	pthread_mutex_lock(&w->a->lock);
-	number = w->a->next_number++;
+	*out = number = w->a->next_number++;
 	vec_for(&w->records, r) {
 		r->number = number;
 		*vec_push(&w->a->blocks) = *r;
 	}
+	asked = vec_push(&w->a->asked);
+	*asked = (struct asked){number, *w->q};
+	asked->question.lineage = NULL;
 	pthread_mutex_unlock(&w->a->lock);
+	if (w->a->whole)
+		tell_whole(w);
 	snprintf(name, sizeof(name), "kron:%" PRIx64 ":%" PRIx64, w->a->session, number);
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every memfd was executable */
@@ -120,14 +141,51 @@ static int open_file(struct work *w, struct err *err)
 	return fd;
 }
 
+static void note_text(struct work *w)
+{
+	vec_for(&w->commands, c) {
+		const struct process_mapping *m = process_maps_at(&w->maps, c->addr);
+		struct answer_group *g = &w->out->groups.v[c->group];
+
+		if (c->kind != KRON_CMD_PATCH || g->text || !m)
+			continue;
+		g->text = c->addr;
+		g->off = m->off + c->addr - m->start;
+		g->dev = m->dev;
+		g->ino = m->ino;
+	}
+}
+
+static bool is_mapped_still(const struct answer_group *g, const struct process_maps *maps)
+{
+	const struct process_mapping *m = process_maps_at(maps, g->text);
+
+	return m && process_mapping_is_exec(m) && m->dev == g->dev && m->ino == g->ino &&
+	       m->off + g->text - m->start == g->off;
+}
+
+bool answer_is_current(const struct answer *a)
+{
+	struct process_maps maps;
+	bool same = true;
+
+	if (process_maps_read(&maps, a->pid, NULL))
+		return false;
+	for (size_t i = 0; i < a->groups.n; i++)
+		same &= !a->groups.v[i].text || is_mapped_still(&a->groups.v[i], &maps);
+	process_maps_free(&maps);
+	return same;
+}
+
 int answer_make_file(struct work *w, struct err *err)
 {
-	uint64_t size = lay_out(w);
-	int fd = open_file(w, err);
+	uint64_t size = lay_out(w), number;
+	int fd = open_file(w, &number, err);
 	int code;
 
 	if (fd < 0)
 		return fd;
+	note_text(w);
 	code = fill_file(w, fd, size);
 	if (!code && fcntl(fd, F_ADD_SEALS, SEALS)) /* it is code, and stays what it is */
 		code = -errno;
@@ -135,7 +193,10 @@ int answer_make_file(struct work *w, struct err *err)
 		close(fd);
 		return err_set(err, -code, "cannot write a command file: %s", strerror(-code));
 	}
+	if (w->a->file_made)
+		w->a->file_made(w->a->file_ctx, number, fd);
 	w->out->fd = fd;
+	w->out->number = number;
 	w->out->size = size;
 	w->out->ncommands = (uint32_t)w->commands.n;
 	return 0;

@@ -13,6 +13,7 @@ struct loaded { /* a module in the process */
 	bool full; /* its functions are wanted, else only its hooks */
 	bool hooks;
 	bool done;      /* a block of it is there */
+	bool late;      /* its turn comes when it is planned, and its threads are stopped */
 	bool is_caller; /* only the stubs by which it calls others */
 	/* Of its text only this is mapped there, once more; 0, 0: it is the module itself. */
 	uint64_t copy_lo, copy_hi;
@@ -26,7 +27,7 @@ struct work {
 	struct process_maps maps;
 	char *exe;
 	VEC(struct loaded) loaded;
-	VEC(struct loaded) texts;                  /* every module, for interpose() */
+	VEC(struct loaded) texts;                  /* every module, for answer_callsites() */
 	VEC(const struct process_mapping *) fresh; /* texts that the process has anew */
 	VEC(struct block_record) stubs;            /* blocks of stubs that are there */
 	VEC(struct space_mapping) space;
@@ -72,8 +73,14 @@ void answer_watch_copies(struct work *w, const struct loaded *l, const struct bi
 /* answer_release.c: what the process is about to write to has no probes any more. */
 void answer_release(struct work *w);
 
-/* answer_callers.c: when all modules are done. */
-void answer_callers(struct work *w);
+/* answer_callsites.c: what is new in the process. */
+void answer_meet(struct work *w);
+/* Does nothing run in it yet, says the question itself? */
+bool answer_is_fresh(const struct work *w, const struct loaded *l);
+/* Was the module new at its last question to the recording's answerer? */
+bool answer_was_new(const struct work *w, const struct loaded *l);
+/* When all modules are done. */
+void answer_callsites(struct work *w);
 
 /* answer_file.c: the commands, as a file that the process maps; out->fd. */
 int answer_make_file(struct work *w, struct err *err);

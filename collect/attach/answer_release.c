@@ -43,8 +43,8 @@ static void find_record(const struct work *w, const struct process_mapping *m, u
 	for (size_t i = 0; i < w->a->blocks.n; i++) {
 		const struct block_record *b = &w->a->blocks.v[i];
 
-		if (b->number != number || b->is_stubs || b->is_copy || b->dev != l->dev ||
-		    b->ino != l->ino || b->bias != l->bias || b->off < m->off ||
+		if (b->number != number || b->is_stubs || b->is_copy || b->is_added ||
+		    b->dev != l->dev || b->ino != l->ino || b->bias != l->bias || b->off < m->off ||
 		    b->off - m->off >= m->end - m->start)
 			continue;
 		*(b->is_table ? &out->table : &out->block) = m->start + b->off - m->off;
@@ -80,7 +80,7 @@ static int add_commands(struct work *w, const struct loaded *l, struct binding *
 	c->addr = b->block;
 	c->len = bound->block_len;
 	code = answer_add_patch_commands(w, l, bound, 0, err);
-	if (code) { /* text and stubs go together */
+	if (code) { /* not the block without its text */
 		w->commands.n = before;
 		bound_free(&w->bound.v[--w->bound.n]);
 		return code;

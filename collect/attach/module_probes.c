@@ -3,16 +3,13 @@
 #include "collect/attach/module_probes.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "collect/attach/modules.h"
+#include "collect/attach/module_tables.h"
 #include "inject/elf/elf_symbols.h"
 #include "inject/disk/patch_info.h"
 
-#define NUMBER 24
 #define LAST_NUMBER (KRON_EVENT_SPECIAL / 2)
 
 /* ---- results ---- */
@@ -52,8 +49,8 @@ void module_probes_keep_results(struct modules *ms, const struct module *m)
 	pthread_mutex_lock(&ms->lock);
 	for (size_t i = 0, from = 0; i < found->ends.n; from = found->ends.v[i++])
 		ms->results.v[i].places += found->ends.v[i] - from;
-	for (size_t i = 0; i < found->imports.n; i++)
-		ms->results.v[found->imports.v[i].spec].places++;
+	for (size_t i = 0; i < found->callsites.n; i++)
+		ms->results.v[found->callsites.v[i].spec].places++;
 	for (size_t i = 0; i < found->notes.n; i++)
 		keep_note(&ms->results.v[found->notes.v[i].spec], found->notes.v[i].text);
 	pthread_mutex_unlock(&ms->lock);
@@ -144,7 +141,7 @@ static void count_places(struct module *m)
 			continue;
 		if (p->site != UINT32_MAX)
 			m->probes.patched++;
-		else if (p->refusal != REFUSAL_NOT_REACHED) /* nothing is missed there */
+		else if (p->refusal != REFUSAL_NOT_REACHED) /* never executed: no loss */
 			m->probes.refused++;
 	}
 }
@@ -256,18 +253,20 @@ static bool shared_number(const struct modules *ms, const struct probe_spec *s, 
 static void number_events(struct modules *ms, struct module *m)
 {
 	const struct probe_set *set = set_of(ms, m);
+	struct modules *whole = ms->whole;
 
-	settle_numbers(ms, m);
+	settle_numbers(whole, m);
 	for (size_t i = 0; i < m->probes.found.events.n; i++) {
 		const struct resolved_event *e = &m->probes.found.events.v[i];
 		const struct probe_spec *s = &set->specs.v[e->spec];
 		uint32_t n;
 
-		if (!shared_number(ms, s, &n)) {
-			n = module_probes_free_numbers(ms->selection->probes, ms->next_function, 1);
-			ms->next_function = n + 1;
+		if (!shared_number(whole, s, &n)) {
+			n = module_probes_free_numbers(whole->selection->probes,
+						       whole->next_function, 1);
+			whole->next_function = n + 1;
 			if (s->event)
-				*vec_push(&ms->events) =
+				*vec_push(&whole->events) =
 					(struct named_event){s->event, n, s->level};
 		}
 		m->probes.events[i] = n;
@@ -276,48 +275,43 @@ static void number_events(struct modules *ms, struct module *m)
 
 int module_probes_number(struct modules *ms, struct module *m, struct err *err)
 {
+	struct modules *whole = ms->whole;
 	size_t n = m->probes.found.events.n;
 	int code = 0;
 
 	m->probes.events = xcalloc(n + 1, sizeof(*m->probes.events));
-	pthread_mutex_lock(&ms->lock);
-	if (ms->next_function > LAST_NUMBER || n > LAST_NUMBER - ms->next_function)
+	pthread_mutex_lock(&whole->lock);
+	if (whole->next_function > LAST_NUMBER || n > LAST_NUMBER - whole->next_function)
 		code = err_set(err, EOVERFLOW, "%s: no event numbers are left for its probes",
 			       m->path);
 	else
 		number_events(ms, m);
-	ms->totals.probes += m->probes.patched;
-	ms->totals.refused += m->probes.refused;
-	pthread_mutex_unlock(&ms->lock);
+	whole->totals.probes += m->probes.patched;
+	whole->totals.refused += m->probes.refused;
+	pthread_mutex_unlock(&whole->lock);
 	return code;
 }
 
 /* ---- tables ---- */
 
-static int write_event(struct modules *ms, const struct module *m, const char *id, size_t i)
+static int write_event(struct modules *ms, const struct module *m, uint32_t id, size_t i)
 {
 	const struct resolved_event *e = &m->probes.found.events.v[i];
 	const struct probe_spec *s = &set_of(ms, m)->specs.v[e->spec];
-	char n[NUMBER], level[NUMBER], vaddr[NUMBER];
-	const char *fields[] = {n,
-				level,
-				s->kind == SPEC_RESOURCE ? "resource" : "trace",
-				s->payload_name ? s->payload_name : "",
-				id,
-				vaddr,
-				e->name};
+	const struct trace_event_line line = {.n = m->probes.events[i],
+					      .level = (uint8_t)s->level,
+					      .resource = s->kind == SPEC_RESOURCE,
+					      .payload = s->payload_name,
+					      .module_id = id,
+					      .vaddr = e->vaddr,
+					      .name = e->name};
 
-	snprintf(n, sizeof(n), "%u", m->probes.events[i]);
-	snprintf(level, sizeof(level), "%u", s->level);
-	snprintf(vaddr, sizeof(vaddr), "%" PRIx64, e->vaddr);
-	return journal_line_locked(ms->journal, "events", fields, 7);
+	return journal_put_locked(ms->journal, trace_writer_event, &line);
 }
 
-static int write_refusals(struct modules *ms, const struct module *m, const char *id)
+static int write_refusals(struct modules *ms, const struct module *m, uint32_t id)
 {
 	uint64_t why[REFUSAL_COUNT] = {0};
-	char count[NUMBER];
-	int code = 0;
 
 	for (size_t i = 0; i < m->full->nprobes; i++) {
 		const struct plan_probe *p = &m->full->probes[i];
@@ -325,26 +319,16 @@ static int write_refusals(struct modules *ms, const struct module *m, const char
 		if (p->kind == PROBE_PLACE && p->site == UINT32_MAX && p->refusal < REFUSAL_COUNT)
 			why[p->refusal]++;
 	}
-	for (int r = 0; r < REFUSAL_COUNT && !code; r++) {
-		const char *fields[] = {id, "place", refusal_key(r), count, refusal_text(r)};
-
-		if (!why[r])
-			continue;
-		snprintf(count, sizeof(count), "%" PRIu64, why[r]);
-		code = journal_line_locked(ms->journal, "refusals", fields, 5);
-	}
-	return code;
+	return module_tables_refusals(ms->journal, id, TRACE_REFUSED_PLACE, why);
 }
 
 int module_probes_write(struct modules *ms, const struct module *m, uint32_t id)
 {
-	char number[NUMBER];
 	int code = 0;
 
-	snprintf(number, sizeof(number), "%u", id);
 	for (size_t i = 0; i < m->probes.found.events.n && !code; i++)
-		code = write_event(ms, m, number, i);
-	return code ? code : write_refusals(ms, m, number);
+		code = write_event(ms, m, id, i);
+	return code ? code : write_refusals(ms, m, id);
 }
 
 void module_probes_free(struct module_probes *p)

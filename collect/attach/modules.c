@@ -24,19 +24,21 @@
 #include "base/jobs.h"
 #include "base/log.h"
 #include "base/opt.h"
-#include "collect/attach/interposing.h"
+#include "collect/attach/callsite_process.h"
 #include "collect/attach/module_tables.h"
 #include "inject/elf/aot_image.h"
 #include "inject/bind/bind.h"
-#include "inject/plan/interpose.h"
+#include "inject/plan/callsite.h"
 #include "inject/disk/patch_info.h"
 
 #define PAGE 4096ull
+#define VALGRIND_BASE 0x58000000u
 
 void modules_init(struct modules *ms, const struct selection *sel, struct journal *j)
 {
 	memset(ms, 0, sizeof(*ms));
 	pthread_mutex_init(&ms->lock, NULL);
+	ms->whole = ms;
 	ms->selection = sel;
 	ms->journal = j;
 	plan_cache_open(&ms->cache, getenv("XDG_CACHE_HOME"), getenv("HOME"));
@@ -44,6 +46,12 @@ void modules_init(struct modules *ms, const struct selection *sel, struct journa
 	probe_results_init(&ms->results, sel->probes);
 	if (getenv("KRON_CACHE_SIZE"))
 		opt_size(getenv("KRON_CACHE_SIZE"), &ms->cache.max_bytes);
+}
+
+void modules_branch(struct modules *ms, struct modules *whole, const struct selection *sel)
+{
+	modules_init(ms, sel, whole->journal);
+	ms->whole = whole;
 }
 
 static void free_module(struct module *m)
@@ -55,7 +63,7 @@ static void free_module(struct module *m)
 	if (m->full)
 		plan_free(m->full);
 	module_probes_free(&m->probes);
-	interposing_forget(m);
+	callsite_process_forget(m);
 	xfree(m->selected);
 	xfree(m->levels);
 	xfree(m->segments);
@@ -69,6 +77,7 @@ void modules_free(struct modules *ms)
 		free_module(*p);
 	vec_free(&ms->all);
 	vec_free(&ms->events);
+	vec_free(&ms->listed);
 	probe_results_free(&ms->results);
 	plan_cache_close(&ms->cache);
 }
@@ -270,6 +279,23 @@ static struct module *add_module(struct modules *ms, struct module *m,
 	return other;
 }
 
+static void refuse(struct module *m, const char *why)
+{
+	m->full_code = m->hooks_code = err_set(&m->why, ENOTSUP, "%s %s", m->path, why);
+}
+
+/*
+ * Its tools are static programs, linked to an address that is theirs.  What memcheck puts in the place of
+ * strlen() and others is in its own text, and runs in the program's world, where our stubs are not.
+ */
+static bool is_valgrind_tool(const struct module *m)
+{
+	uint64_t lo, hi;
+
+	module_span(m, &lo, &hi);
+	return lo == VALGRIND_BASE;
+}
+
 int modules_get(struct modules *ms, struct module **out, pid_t pid,
 		const struct process_mapping *map, bool is_exe, struct err *err)
 {
@@ -289,10 +315,10 @@ int modules_get(struct modules *ms, struct module **out, pid_t pid,
 		return code;
 	*out = new_module(img, map);
 	if (img->has_text_relocs)
-		(*out)->full_code = (*out)->hooks_code =
-			err_set(&(*out)->why, ENOTSUP,
-				"%s has text relocations: its code in memory is not its file's",
-				map->path);
+		refuse(*out, "has text relocations: its code in memory is not its file's");
+	else if (is_exe && is_valgrind_tool(*out))
+		refuse(*out,
+		       "is a tool of valgrind, which runs some of its own code as the program's");
 	(*out)->is_exe = is_exe;
 	*out = add_module(ms, *out, map);
 	return 0;
@@ -324,7 +350,7 @@ static int take_patched(struct module *m, bool full)
 	return 0;
 }
 
-/* Its functions are wanted, not its probes' places alone. */
+/* Are its functions wanted, or only the places of the user's probes? */
 static bool wants_functions(const struct modules *ms, const struct module *m)
 {
 	return !ms->selection->probes_only &&
@@ -335,6 +361,8 @@ static int make_full(struct modules *ms, struct module *m)
 {
 	if (patch_info_is_there(m->img))
 		return take_patched(m, true);
+	if (ms->selection->calls)
+		return plan_cache_get_counting(&ms->cache, &m->full, m->img, &m->why);
 	if (module_probes_want(ms->selection->probes, m->path, m->is_exe, m->img)) {
 		m->probed = true;
 		return module_probes_plan(ms, m, wants_functions(ms, m), &m->why);
@@ -343,19 +371,20 @@ static int make_full(struct modules *ms, struct module *m)
 }
 
 /*
- * At an IFUNC's address is the code that chooses the function.  Who names it does not mean that,
- * but who is called then.
+ * At an IFUNC's address is the resolver, which chooses the function.  A user who names it means the
+ * function that is called in the end, which is probed at its callers.
  */
-static void select_callers(const struct modules *ms, struct module *m)
+static void select_callsites(const struct modules *ms, struct module *m)
 {
-	if (!interpose_is_on(ms->selection->tactics) || m->patched)
+	if (!selection_has_callsites(ms->selection) || m->patched)
 		return;
 	for (size_t i = 0; i < m->full->nfunctions; i++) {
 		const struct plan_function *f = &m->full->functions[i];
 
 		if (m->selected[i] && f->sources & FUNCTION_IFUNC &&
-		    selection_names(ms->selection, m->full->strings + f->name))
-			m->selected[i] = SELECTED_CALLERS;
+		    selection_names(ms->selection, m->full->strings + f->name,
+				    m->full->strings + f->aliases))
+			m->selected[i] = SELECTED_CALLSITES;
 	}
 }
 
@@ -372,9 +401,9 @@ static int settle_full(struct modules *ms, struct module *m)
 	else if (m->probed)
 		module_probes_keep_results(ms, m);
 	m->selected = xcalloc(m->full->nfunctions, 1);
-	if (wants_functions(ms, m))
+	if (wants_functions(ms, m) && !modules_cannot_count(ms, m))
 		m->nselected = selection_mark(ms->selection, m->full, m->path, m->selected);
-	select_callers(ms, m);
+	select_callsites(ms, m);
 	if (!m->levels || ms->selection->levels.given) {
 		xfree(m->levels);
 		m->levels = xcalloc(m->full->nfunctions, 1);
@@ -383,12 +412,12 @@ static int settle_full(struct modules *ms, struct module *m)
 	if (m->probed)
 		code = module_probes_number(ms, m, &m->why);
 	if (code || (!m->nselected && !m->probes.patched && !m->probes.refused &&
-		     !m->probes.found.imports.n))
+		     !m->probes.found.callsites.n))
 		return code;
 	return module_tables_write(ms, m, &m->why);
 }
 
-/* What is read as data has a plan of refusals. */
+/* A module whose code is read as data gets a plan in which every function is refused. */
 static int refuse_read(struct module *m)
 {
 	if (!m->full->nprobes || m->full->probes[0].refusal != REFUSAL_READ)
@@ -454,6 +483,22 @@ static void make_plan(struct modules *ms, struct module *m, bool full)
 	if (m->img)
 		elf_image_close(m->img);
 	m->img = NULL;
+}
+
+bool modules_is_at_hand(struct modules *ms, struct module *m)
+{
+	bool yes;
+
+	pthread_mutex_lock(&m->lock);
+	yes = m->full || m->full_code || !m->img || patch_info_is_there(m->img) ||
+	      plan_cache_has(&ms->cache, m->img);
+	pthread_mutex_unlock(&m->lock);
+	if (!yes) {
+		pthread_mutex_lock(&ms->lock);
+		m->is_late = true;
+		pthread_mutex_unlock(&ms->lock);
+	}
+	return yes;
 }
 
 int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err)

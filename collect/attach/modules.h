@@ -23,8 +23,8 @@
 #include "collect/attach/selection.h"
 #include "inject/plan/plan.h"
 
-struct links;
-struct stub_plan;
+struct callsite_links;
+struct callsite_plan;
 
 struct module {
 	struct file_identity file;
@@ -47,6 +47,8 @@ struct module {
 	uint8_t *levels;           /* likewise: its filter level */
 	size_t nselected;
 	uint32_t event_base, jump_base;
+	bool is_late; /* under the modules' lock: processes run without its functions until it is planned */
+	bool has_come; /* likewise: that is over */
 	bool settled;  /* it is known what of the full plan is wanted, and by which numbers */
 	bool recorded; /* its tables are in the trace */
 	bool patched;  /* a file from kron patch: both plans are what it brought along */
@@ -60,10 +62,16 @@ struct module {
 	bool is_static; /* its threads' data are not the C library's */
 	bool is_go;
 
-	uint32_t id;         /* in the trace, once it is recorded */
-	struct links *links; /* interposing.h; NULL: not read yet */
-	struct needs *needs; /* likewise, once it is settled */
-	VEC(struct stub_plan *) stubs;
+	uint32_t id;                  /* in the trace, once it is recorded */
+	struct callsite_links *links; /* callsite_process.h; NULL: not read yet */
+	struct callsite_needs *needs; /* likewise, once it is settled */
+	VEC(struct callsite_plan *) stubs;
+};
+
+/* In the trace: what is probed later in the same file is no module more. */
+struct listed_module {
+	struct file_identity file;
+	uint32_t id;
 };
 
 struct modules_totals {
@@ -79,17 +87,23 @@ struct named_event {
 
 struct modules {
 	pthread_mutex_t lock;
+	/* The recording's: numbers, names and totals are counted there.  Itself, but for probes that come
+	 * later. */
+	struct modules *whole;
 	VEC(struct module *) all;
 	struct plan_cache cache;
 	const struct selection *selection;
 	struct journal *journal;
 	uint32_t next_function, next_jump, next_id;
 	struct modules_totals totals;
+	VEC(struct listed_module) listed;
 	VEC(struct named_event) events;
 	struct probe_results results;
 };
 
 void modules_init(struct modules *ms, const struct selection *sel, struct journal *j);
+/* The same files once more, for other probes of the same recording: what `whole` has stays as it is. */
+void modules_branch(struct modules *ms, struct modules *whole, const struct selection *sel);
 void modules_free(struct modules *ms);
 
 /*
@@ -108,6 +122,8 @@ bool modules_wants_probes(struct modules *ms, struct module *m);
  * the hooks alone.  Takes as long as planning takes.
  */
 int modules_plan(struct modules *ms, struct module *m, bool full, struct err *err);
+/* Can its functions be bound at once?  False: processes are to run without them for now (is_late). */
+bool modules_is_at_hand(struct modules *ms, struct module *m);
 
 /*
  * The plans of many modules, as far as they are not there yet, side by side, the largest first.
@@ -131,6 +147,12 @@ int modules_with_image(struct module *m,
 		       int (*fn)(struct module *m, const struct elf_image *img, void *ctx,
 				 struct err *err),
 		       void *ctx, struct err *err);
+
+/* Calls are to be counted, but the file brings probes of its own, which do not. */
+static inline bool modules_cannot_count(const struct modules *ms, const struct module *m)
+{
+	return ms->selection->calls && m->patched;
+}
 
 void modules_get_totals(struct modules *ms, struct modules_totals *out);
 

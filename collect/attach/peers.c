@@ -28,7 +28,7 @@ void peer_of_socket(struct peer *p, int fd)
 	*p = (struct peer){.pid = cred.pid, .its_pid = cred.pid, .uid = cred.uid, .pidfd = -1};
 }
 
-/* What it calls itself, where that is not what we do: it need not be asked. */
+/* Its pid in its own pid namespace, from /proc: without asking the process. */
 static pid_t its_pid_of(pid_t pid)
 {
 	uint64_t ns = pidns_of(pid);

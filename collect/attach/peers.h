@@ -17,7 +17,7 @@
 
 struct peer {
 	pid_t pid;     /* in our namespace; 0: it cannot be seen from here */
-	pid_t its_pid; /* what it calls itself; the same as far as is known before it is identified */
+	pid_t its_pid; /* in its own namespace; equal to pid until it is identified */
 	uid_t uid;     /* effective, when it connected */
 	int pidfd;     /* -1: not identified */
 };
@@ -36,12 +36,12 @@ bool peer_is_there(int pidfd);
 void peer_close(struct peer *p);
 
 /*
- * It says HELLO with this recording's token, of another user's.  Has a process of the recording
- * started it?
+ * A process of another user says HELLO with this recording's token.  Was it started by a process of the
+ * recording?
  */
 bool peer_belongs(struct peer_users *u, const struct peer *p, struct tasks *t);
 
-/* It lives in another user namespace than ours. */
+/* Is it in another user namespace than we are? */
 bool peer_is_in_other_users(const struct peer *p);
 
 #endif

@@ -100,28 +100,6 @@ static void judge(struct program *p, enum program_verdict verdict, const char *f
 	va_end(ap);
 }
 
-static const char *machine_name(unsigned machine)
-{
-	switch (machine) {
-	case EM_386:
-		return "32-bit x86";
-	case EM_ARM:
-		return "ARM";
-	case EM_AARCH64:
-		return "AArch64";
-	case EM_RISCV:
-		return "RISC-V";
-	case EM_PPC64:
-		return "PowerPC";
-	case EM_S390:
-		return "S/390";
-	case EM_MIPS:
-		return "MIPS";
-	default:
-		return "another processor";
-	}
-}
-
 static bool read_part(const struct kron_exec_file *f, void *buf, size_t n, uint64_t off)
 {
 	return pread(f->fd, buf, n, (off_t)off) == (ssize_t)n;
@@ -154,9 +132,21 @@ static enum kron_exec_verdict look_at_image(const char *path, enum kron_exec_ver
 	return v;
 }
 
+static bool say_changes_ids(struct program *p, int fd, const char *path, const struct stat *st)
+{
+	if (!changes_ids(fd, st))
+		return false;
+	judge(p, PROGRAM_UNTRACEABLE,
+	      "%s changes its user, group or capabilities when it starts (setuid, setgid or file "
+	      "capabilities)",
+	      path);
+	return true;
+}
+
 static void look_at_elf(struct program *p, int fd, const char *path, const struct stat *st)
 {
 	struct kron_exec_file f = {.read = read_part, .fd = fd, .size = (uint64_t)st->st_size};
+	const char *machine;
 	Elf64_Ehdr e;
 
 	switch (look_at_image(path, kron_exec_judge(&f, &e))) {
@@ -174,28 +164,26 @@ static void look_at_elf(struct program *p, int fd, const char *path, const struc
 		      path);
 		break;
 	case KRON_EXEC_MACHINE:
+		machine = elf_machine_name(e.e_machine);
 		judge(p, PROGRAM_UNTRACEABLE, "%s is a program for %s; kron traces x86-64 ones",
-		      path, machine_name(e.e_machine));
+		      path, machine ? machine : "another processor");
 		break;
 	case KRON_EXEC_CUT_OFF:
 		judge(p, PROGRAM_UNTRACEABLE,
 		      "%s is truncated: a segment lies past the end of the file", path);
 		break;
 	case KRON_EXEC_STATIC:
-		judge(p, PROGRAM_UNTRACEABLE,
-		      "%s is %s: `kron patch` makes a copy that can be traced", path,
-		      f.linker[0] ? "a Go program without a C library" : "statically linked");
+		if (!say_changes_ids(p, fd, path, st))
+			judge(p, PROGRAM_STATIC, "%s is %s", path,
+			      f.linker[0] ? "a Go program without a C library"
+					  : "statically linked");
 		break;
 	case KRON_EXEC_LINKER_OTHER:
 		judge(p, PROGRAM_UNTRACEABLE, "%s uses the dynamic linker %s; kron knows glibc's",
 		      path, f.linker);
 		break;
 	case KRON_EXEC_LOADS:
-		if (changes_ids(fd, st))
-			judge(p, PROGRAM_UNTRACEABLE,
-			      "%s changes its user, group or capabilities when it starts (setuid, "
-			      "setgid or file capabilities)",
-			      path);
+		say_changes_ids(p, fd, path, st);
 		break;
 	}
 }

@@ -14,6 +14,7 @@
 
 enum program_verdict {
 	PROGRAM_TRACEABLE,
+	PROGRAM_STATIC,      /* not by what its dynamic linker loads; but by collect/live/ */
 	PROGRAM_UNTRACEABLE, /* it may run; why says what keeps kron out */
 	PROGRAM_BROKEN       /* it cannot run; why says what is wrong */
 };

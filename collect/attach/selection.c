@@ -8,34 +8,73 @@
 #include <string.h>
 
 #include "base/name_forms.h"
+#include "base/str.h"
+#include "base/vec.h"
 #include "inject/plan/plan.h"
+#include "inject/plan/callsite.h"
 
+/* With g->found all are tried, so that each has its due. */
 static bool matches_any(const struct globs *g, const char *name)
 {
-	for (size_t i = 0; i < g->n; i++)
-		if (!fnmatch(g->v[i], name, 0))
-			return true;
-	return false;
+	bool yes = false;
+
+	for (size_t i = 0; i < g->n && (!yes || g->found); i++) {
+		if (fnmatch(g->v[i], name, 0))
+			continue;
+		yes = true;
+		if (g->found && !globs_has_found(g, i))
+			__atomic_store_n(&g->found[i], true, __ATOMIC_RELAXED);
+	}
+	return yes;
 }
 
 static bool matches_name(const struct globs *g, const char *name)
 {
 	struct name_forms forms;
+	bool yes = false;
 
 	if (!g->n)
 		return false;
 	name_forms_make(&forms, name);
 	for (unsigned i = 0; i < forms.n; i++)
-		if (matches_any(g, forms.v[i]))
+		yes |= matches_any(g, forms.v[i]);
+	return yes;
+}
+
+static bool is_word(const struct globs *g, const char *name)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (!strcmp(g->v[i], name))
 			return true;
 	return false;
 }
 
-bool selection_has_function(const struct selection *s, const char *name, const char *raw)
+typedef bool match_fn(const struct globs *g, const char *name);
+
+static bool matches_alias(const struct globs *g, const char *aliases, match_fn *match)
 {
-	if (s->only.n && !matches_name(&s->only, name) && !matches_any(&s->only, raw))
+	bool yes = false;
+	char *alias;
+
+	while (g->n && (!yes || g->found) && (alias = name_forms_next(&aliases))) {
+		yes |= match(g, alias);
+		xfree(alias);
+	}
+	return yes;
+}
+
+bool selection_has_function(const struct selection *s, const char *name, const char *raw,
+			    const char *aliases)
+{
+	bool wanted = matches_name(&s->only, name);
+
+	/* all of them are asked, so that each glob has its due */
+	wanted |= matches_any(&s->only, raw);
+	wanted |= matches_alias(&s->only, aliases, matches_name);
+	if (s->only.n && !wanted)
 		return false;
-	return !matches_name(&s->except, name) && !matches_any(&s->except, raw);
+	return !matches_name(&s->except, name) && !matches_any(&s->except, raw) &&
+	       !matches_alias(&s->except, aliases, is_word);
 }
 
 /*
@@ -47,7 +86,8 @@ static bool matches_unnamed(const struct globs *g, const char *stand_in)
 {
 	for (size_t i = 0; i < g->n; i++)
 		if ((!strcmp(g->v[i], "*") || strstr(g->v[i], "+0x")) &&
-		    !fnmatch(g->v[i], stand_in, 0))
+		    matches_any(&(struct globs){&g->v[i], 1, g->found ? g->found + i : NULL},
+				stand_in))
 			return true;
 	return false;
 }
@@ -59,16 +99,17 @@ static bool selection_has_unnamed(const struct selection *s, const char *stand_i
 	return !matches_unnamed(&s->except, stand_in);
 }
 
-static const char *base_name(const char *path)
+bool selection_has_callsites(const struct selection *s)
 {
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
+	return callsite_is_on(s->tactics) && !s->no_wait;
 }
 
 bool selection_has_library(const struct selection *s, const char *path)
 {
-	return matches_any(&s->libraries, path) || matches_any(&s->libraries, base_name(path));
+	bool yes = matches_any(&s->libraries, path);
+
+	yes |= matches_any(&s->libraries, str_base_name(path));
+	return yes;
 }
 
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
@@ -86,9 +127,10 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 			continue;
 		if (all || name[0]) {
 			selected[i] =
-				all || selection_has_function(s, name, plan->strings + f->raw_name);
+				all || selection_has_function(s, name, plan->strings + f->raw_name,
+							      plan->strings + f->aliases);
 		} else {
-			snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path),
+			snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, str_base_name(path),
 				 f->vaddr);
 			selected[i] = selection_has_unnamed(s, unnamed);
 		}
@@ -98,16 +140,17 @@ size_t selection_mark(const struct selection *s, const struct plan *plan, const 
 }
 
 static uint8_t level_of(const struct selection *s, const struct plan_function *f, const char *name,
-			const char *raw, const char *path)
+			const char *raw, const char *aliases, const char *path)
 {
 	char unnamed[300];
 
-	snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, base_name(path), f->vaddr);
+	snprintf(unnamed, sizeof(unnamed), "%.200s+0x%" PRIx64, str_base_name(path), f->vaddr);
 	for (size_t i = s->levels.n; i-- > 0;) {
-		const struct globs one = {&s->levels.v[i], 1};
+		const struct globs one = {&s->levels.v[i], 1, NULL};
 
-		if (matches_any(&one, path) || matches_any(&one, base_name(path)) ||
-		    (name[0] ? matches_name(&one, name) || matches_any(&one, raw)
+		if (matches_any(&one, path) || matches_any(&one, str_base_name(path)) ||
+		    (name[0] ? matches_name(&one, name) || matches_any(&one, raw) ||
+				       matches_alias(&one, aliases, matches_name)
 			     : matches_unnamed(&one, unnamed)))
 			return s->levels.level[i];
 	}
@@ -120,15 +163,49 @@ void selection_levels(const struct selection *s, const struct plan *plan, const 
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		const struct plan_function *f = &plan->functions[i];
 
-		levels[i] =
-			level_of(s, f, plan->strings + f->name, plan->strings + f->raw_name, path);
+		levels[i] = level_of(s, f, plan->strings + f->name, plan->strings + f->raw_name,
+				     plan->strings + f->aliases, path);
 	}
 }
 
-bool selection_names(const struct selection *s, const char *name)
+bool selection_names(const struct selection *s, const char *name, const char *aliases)
 {
-	for (size_t i = 0; i < s->only.n; i++)
-		if (!strcmp(s->only.v[i], name))
-			return true;
-	return false;
+	return is_word(&s->only, name) || matches_alias(&s->only, aliases, is_word);
+}
+
+/* The lines of aliases, with `name` in place of the first that is `but`. */
+static char *other_names(const char *aliases, const char *but, const char *name)
+{
+	char *line, *all = NULL;
+
+	while ((line = name_forms_next(&aliases))) {
+		const char *put = but && !strcmp(line, but) ? name : line;
+		char *more = all ? xasprintf("%s\n%s", all, put) : xstrdup(put);
+
+		if (put == name)
+			but = NULL;
+		xfree(all);
+		xfree(line);
+		all = more;
+	}
+	return all;
+}
+
+char *selection_shown_name(const struct selection *s, const struct plan *plan,
+			   const struct plan_function *f, char **others)
+{
+	const char *name = plan->strings + f->name, *rest = plan->strings + f->aliases;
+	char *alias;
+
+	if (!f->aliases || !s->only.n || matches_name(&s->only, name) ||
+	    matches_any(&s->only, plan->strings + f->raw_name))
+		return NULL;
+	while ((alias = name_forms_next(&rest))) {
+		if (matches_name(&s->only, alias)) {
+			*others = other_names(plan->strings + f->aliases, alias, name);
+			return alias;
+		}
+		xfree(alias);
+	}
+	return NULL;
 }

@@ -8,12 +8,19 @@
 #include <stdint.h>
 
 struct plan;
+struct plan_function;
 struct probe_set;
 
 struct globs {
 	const char *const *v;
 	size_t n;
+	bool *found; /* by number: it has matched something; NULL: nobody asks */
 };
+/* Answers and plans are made by many threads. */
+static inline bool globs_has_found(const struct globs *g, size_t i)
+{
+	return __atomic_load_n(&g->found[i], __ATOMIC_RELAXED);
+}
 
 /* -g: level[i] is that of what v[i] matches; where several match, the last one's. */
 struct level_globs {
@@ -31,15 +38,21 @@ struct selection {
 	struct level_globs levels;
 	const struct probe_set *probes; /* -p and -P; NULL: none */
 	bool probes_only;               /* no functions beside them */
+	bool calls;                     /* nothing is recorded: calls of functions are counted */
 	uint32_t tactics;               /* enum tactic_switch; 0: the default */
+	bool no_wait;                   /* what has no plan yet gets its probes while it runs */
 };
 
 /*
- * Is a function of this name selected?  Globs are tried on the whole name, on a C++ name without
- * its arguments and without its return type ("ns::Set<int>::insert(int) const" is also
- * "ns::Set<int>::insert"), and on the symbol as it stands in the file.
+ * Is a function of this name selected?  For -F and -g its aliases (a line each) count as well.  For -N they
+ * count only if given word for word: excluding '__*' is not meant to exclude free, which is also __libc_free.
+ * Globs are tried on the whole name, on a C++ name without its arguments and return type
+ * ("ns::Set<int>::insert(int) const" is also "ns::Set<int>::insert"), and on the symbol as it stands in the file.
  */
-bool selection_has_function(const struct selection *s, const char *name, const char *raw);
+bool selection_has_function(const struct selection *s, const char *name, const char *raw,
+			    const char *aliases);
+/* May functions be probed where other modules call them?  Not in what runs already. */
+bool selection_has_callsites(const struct selection *s);
 bool selection_has_library(const struct selection *s, const char *path);
 
 /*
@@ -49,8 +62,15 @@ bool selection_has_library(const struct selection *s, const char *path);
 size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
 		      uint8_t *selected);
 
-/* Is this name one of -F, word for word? */
-bool selection_names(const struct selection *s, const char *name);
+/* Is this name, or one of the aliases, one of -F, word for word? */
+bool selection_names(const struct selection *s, const char *name, const char *aliases);
+
+/*
+ * The alias by which -F means the function, for xfree(); *others: all of its names but that one, a
+ * line each, likewise.  NULL: it is meant by its own name, or by none.
+ */
+char *selection_shown_name(const struct selection *s, const struct plan *plan,
+			   const struct plan_function *f, char **others);
 
 /* One byte a function of the plan: its filter level, by its name or by its module's. */
 void selection_levels(const struct selection *s, const struct plan *plan, const char *path,

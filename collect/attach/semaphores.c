@@ -9,7 +9,7 @@
 
 #include "collect/attach/peers.h"
 
-static int raise_one(pid_t pid, int pidfd, uint64_t addr)
+static int change_one(pid_t pid, int pidfd, uint64_t addr, int step)
 {
 	uint16_t count;
 	struct iovec here = {&count, sizeof(count)};
@@ -17,9 +17,9 @@ static int raise_one(pid_t pid, int pidfd, uint64_t addr)
 
 	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != sizeof(count))
 		return errno ? -errno : -EFAULT;
-	if (count == UINT16_MAX)
-		return 0; /* somebody's, and surely not zero */
-	count++;
+	if (count == (step < 0 ? 0 : UINT16_MAX))
+		return 0; /* at its limit, or lowered by somebody else: leave it */
+	count = (uint16_t)(count + step);
 	if (!peer_is_there(pidfd))
 		return -ESRCH;
 	if (process_vm_writev(pid, &here, 1, &there, 1, 0) != sizeof(count))
@@ -27,15 +27,15 @@ static int raise_one(pid_t pid, int pidfd, uint64_t addr)
 	return 0;
 }
 
-int semaphores_raise(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n,
-		     struct err *err)
+int semaphores_change(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n,
+		      int step, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		int code = raise_one(pid, pidfd, bias + vaddrs[i]);
+		int code = change_one(pid, pidfd, bias + vaddrs[i], step);
 
 		if (code)
 			return err_set(err, -code,
-				       "the counters beside its USDT probes cannot be raised: %s",
+				       "the counters beside its USDT probes cannot be changed: %s",
 				       strerror(-code));
 	}
 	return 0;

@@ -15,10 +15,10 @@
 #include "base/err.h"
 
 /*
- * One more in each counter of a process that waits for its answer.  0 or -errno.  pidfd: of that
+ * One more (step 1) or less (-1) in each counter of a process.  0 or -errno.  pidfd: of that
  * process, whatever has its number by now.
  */
-int semaphores_raise(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n,
-		     struct err *err);
+int semaphores_change(pid_t pid, int pidfd, uint64_t bias, const uint64_t *vaddrs, size_t n,
+		      int step, struct err *err);
 
 #endif

@@ -53,11 +53,9 @@
 
 static void write_note(struct server *s, pid_t pid, const char *reason)
 {
-	char text[16];
-	const char *fields[] = {"U", text, reason};
+	const struct trace_untraced_line line = {.pid = pid, .reason = reason};
 
-	snprintf(text, sizeof(text), "%d", pid);
-	journal_line(s->journal, "tasks", fields, 3);
+	journal_put(s->journal, trace_writer_untraced, &line);
 }
 
 static void note_times(struct server *s, pid_t pid, const char *module, const char *reason,
@@ -86,6 +84,25 @@ static void note_once(void *ctx, pid_t pid, const char *reason, uint64_t n)
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason)
 {
 	note_times(s, pid, module, reason, 1);
+}
+
+/* ---- probes that were added ---- */
+
+void server_set_added(struct server *s, const struct added_probes *added)
+{
+	pthread_mutex_lock(&s->lock);
+	s->added = added;
+	pthread_mutex_unlock(&s->lock);
+}
+
+const struct added_probes *server_added(struct server *s)
+{
+	const struct added_probes *added;
+
+	pthread_mutex_lock(&s->lock);
+	added = s->added;
+	pthread_mutex_unlock(&s->lock);
+	return added;
 }
 
 /* ---- connections ---- */
@@ -179,7 +196,7 @@ static bool has_enough(const struct connection *c)
 				   connection_is_too_many(c));
 }
 
-/* Nobody's start. */
+/* Counts a connection that was not a program's start: many of them are a flood. */
 static void count_useless(struct server *s)
 {
 	if (++s->useless == FLOOD && !s->flooded) {
@@ -227,7 +244,7 @@ static bool has_token(const struct server *s, const struct kron_hello *h, size_t
 	       !memcmp(h->session, s->session, sizeof(h->session));
 }
 
-/* With --no-children only the first program counts, and what it executes in its own place. */
+/* With --no-children only the first process is traced, whatever programs it executes. */
 static bool is_wanted(struct server *s, pid_t pid)
 {
 	if (!s->first_pid)
@@ -235,14 +252,14 @@ static bool is_wanted(struct server *s, pid_t pid)
 	return !s->no_children || pid == s->first_pid;
 }
 
-/* Memory that it could cut off under our feet, and hardware, are for our own user. */
+/* A board with a name, whose file its owner could truncate, and hardware are for our own user only. */
 static const char *what_is_ours_alone(const struct server *s)
 {
 	if (!s->seg->own)
 		return "it is another user's, and a board with a name is one user's: without "
 		       "--board it could be traced";
-	if (s->device_fd >= 0)
-		return "it is another user's, and the device is yours alone";
+	if (s->hardware_fd >= 0)
+		return "it is another user's, and the hardware is yours alone";
 	return NULL;
 }
 
@@ -273,7 +290,7 @@ static bool hear(struct connection *c)
 		return false;
 	if (c->hello.version != KRON_WIRE_VERSION || n != sizeof(c->hello))
 		c->refused = "the libkron-rt.so in it is of another version than kron";
-	else if (c->hello.kind < KRON_HELLO_START || c->hello.kind > KRON_HELLO_WRITES)
+	else if (c->hello.kind < KRON_HELLO_START || c->hello.kind > KRON_HELLO_STAYS)
 		return false;
 	else
 		c->refused = why_not(c);
@@ -282,7 +299,7 @@ static bool hear(struct connection *c)
 	return c->refused || is_wanted(s, c->peer.pid);
 }
 
-/* It is in a place where it cannot know that we are we: runtime/core/trust.c. */
+/* Does it hang up because it cannot verify in its user namespace who we are (runtime/core/trust.c)? */
 static bool mistrusts(struct connection *c)
 {
 	if (connection_is_strangers(c) || c->peer.pid <= 0 || !peer_is_in_other_users(&c->peer))
@@ -317,7 +334,7 @@ static void take_event(struct connection *c)
 
 /* ---- the listener ---- */
 
-/* Who waits learns that work goes on, and who says nothing for long is let go. */
+/* Who waits learns that work goes on, and who says nothing for long is disconnected. */
 static void tick(struct server *s, uint64_t now)
 {
 	struct kron_reply msg = {
@@ -336,7 +353,7 @@ static void tick(struct server *s, uint64_t now)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* No descriptor is left.  Strangers' go first; else those that we have must end. */
+/* No descriptor is left: closes a stranger's connection, or waits a moment for ours to end. */
 static void free_descriptors(struct server *s)
 {
 	struct pollfd p = {.fd = s->wake_fd, .events = POLLIN};
@@ -538,6 +555,21 @@ bool server_stop(struct server *s)
 		server_note_many(s, 0, "the recording ended before its plan was ready", waited);
 	starts_finish(s->seg, note_once, s);
 	return all_ended;
+}
+
+void server_hold(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->nconnections++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void server_release(struct server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->nconnections--;
+	pthread_cond_broadcast(&s->idle);
+	pthread_mutex_unlock(&s->lock);
 }
 
 void server_free(struct server *s)

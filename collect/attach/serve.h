@@ -26,6 +26,21 @@
 #define SERVE_SILENT 64u /* connections of other users that have not said HELLO */
 
 struct connection;
+
+/* Probes that were added while the recording runs, by number: what asks gets them, too. */
+struct added_probes {
+	void *ctx;
+	/* The next one after this number; 0: there is none. */
+	uint32_t (*next)(void *ctx, uint32_t after);
+	/* Until it is released it is not taken out; NULL: it is not there any more. */
+	struct answerer *(*hold)(void *ctx, uint32_t number);
+	void (*release)(void *ctx, uint32_t number, uint64_t probes);
+	/* Into a program that was attached to in front of its first instruction, and asks for nothing. */
+	void (*join)(void *ctx, pid_t pid);
+	/* A process has begun to run without some of its modules' functions (--no-wait). */
+	void (*late)(void *ctx);
+};
+
 TAILQ_HEAD(connections, connection);
 
 enum connection_state {
@@ -41,9 +56,18 @@ struct server {
 	struct tasks *tasks;
 	struct answerer *answerer;
 	bool no_children;
-	enum kron_thunk thunk; /* what all probes are bound to */
-	int device_fd;         /* bus device: what the programs map; else -1 */
-	char name[64];         /* abstract, without the leading NUL */
+	struct pages *pages; /* collect/pages/pages.h; NULL */
+	/* The first process that asks has its plan, and waits for it: by that thread.  NULL: nothing. */
+	void (*on_first)(void *ctx, const struct peer *p, bool is_program);
+	void *on_first_ctx;
+	/* A process asks KRON_HELLO_EXECUTES or STAYS, and waits: KRON_REPLY_* for it.  In a thread of
+	 * its own.  NULL: nobody awaits programs. */
+	uint32_t (*on_exec)(void *ctx, const struct peer *p, const struct kron_hello *h);
+	void *on_exec_ctx;
+	const struct added_probes *added; /* under the lock; NULL: nobody adds any */
+	enum kron_thunk thunk;            /* what all probes are bound to */
+	int hardware_fd;                  /* bus device: what the programs map; else -1 */
+	char name[64];                    /* abstract, without the leading NUL */
 	uint8_t session[16];
 	uid_t uid;
 	int fd, wake_fd, epoll_fd;
@@ -59,12 +83,13 @@ struct server {
 	pid_t turned_away_pid;
 	uint64_t given_up; /* likewise: no thread could be made */
 	bool stopping;
+	bool has_begun;  /* on_first was called */
 	uint64_t starts; /* processes that are being traced after START */
 	char *debugged;  /* "process 7 runs under gdb (pid 5)": the first of them; NULL: none */
 	struct untraced_list untraced;
 
 	/* the listener's thread alone */
-	pid_t first_pid; /* of the program that was started */
+	pid_t first_pid; /* that has asked */
 	struct peer_users users;
 	unsigned useless; /* connections in this second that were none of a start */
 	bool flooded;     /* there were too many in this one or the last */
@@ -76,6 +101,12 @@ int server_start(struct server *s, struct err *err);
 bool server_stop(struct server *s);
 void server_free(struct server *s);
 
+void server_set_added(struct server *s, const struct added_probes *added);
+const struct added_probes *server_added(struct server *s);
+
+/* Somebody plans for a process that has no connection: server_stop() waits for that, too. */
+void server_hold(struct server *s);
+void server_release(struct server *s);
 /* Note that a program, or one of its modules (its path, else NULL), stays untraced. */
 void server_note_untraced(struct server *s, pid_t pid, const char *module, const char *reason);
 /* Several programs; pid 0: of several processes. */

@@ -14,10 +14,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "collect/counts.h"
+#include "collect/pages/pages.h"
 #include "collect/attach/serve_impl.h"
+#include "collect/kernel/sockets.h"
 
 #define LINEAGE_MAX 63
 #define SEND_TIMEOUT_S 5
@@ -25,7 +28,7 @@
 
 /* ---- messages ---- */
 
-static int receive(int fd, void *buf, size_t size)
+int serve_receive(int fd, void *buf, size_t size)
 {
 	ssize_t n;
 
@@ -37,47 +40,24 @@ static int receive(int fd, void *buf, size_t size)
 	return n == (ssize_t)size ? 0 : -EPROTO;
 }
 
-static void set_timeouts(int fd)
-{
-	struct timeval receiving = {.tv_sec = RESULT_TIMEOUT_S},
-		       sending = {.tv_sec = SEND_TIMEOUT_S};
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &receiving, sizeof(receiving));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &sending, sizeof(sending));
-}
-
-static int send_reply(int sock, const struct kron_reply *reply, const int *fds, size_t nfds)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = (void *)reply, .iov_len = sizeof(*reply)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
-	ssize_t n;
-
-	if (nfds) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
-}
-
 static void set_working(struct connection *c, bool working)
 {
 	pthread_mutex_lock(&c->server->lock);
 	c->working = working;
 	pthread_mutex_unlock(&c->server->lock);
+}
+
+static bool is_about_modules(const struct connection *c)
+{
+	return c->hello.kind == KRON_HELLO_START || c->hello.kind == KRON_HELLO_MODULES;
+}
+
+/* What was added that the process is to ask for next; 0: nothing. */
+static uint32_t next_added(struct connection *c)
+{
+	const struct added_probes *added = server_added(c->server);
+
+	return added && is_about_modules(c) ? added->next(added->ctx, c->hello.more) : 0;
 }
 
 static int send_answer(struct connection *c, const struct answer *a)
@@ -93,6 +73,8 @@ static int send_answer(struct connection *c, const struct answer *a)
 	int fds[3];
 	size_t n = 0;
 
+	reply.more = (uint16_t)next_added(c);
+	reply.flags = c->hello.more ? KRON_REPLY_CHANGE : 0;
 	if (c->hello.kind == KRON_HELLO_START) {
 		reply.segment_size = s->seg->size;
 		reply.bus = s->seg->bus;
@@ -100,18 +82,18 @@ static int send_answer(struct connection *c, const struct answer *a)
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
 		reply.flags |= s->seg->own ? 0 : KRON_REPLY_CUTTABLE;
 		fds[n++] = s->seg->fd;
-		if (s->device_fd >= 0) {
-			reply.flags |= KRON_REPLY_DEVICE;
-			fds[n++] = s->device_fd;
+		if (s->hardware_fd >= 0) {
+			reply.flags |= KRON_REPLY_HARDWARE;
+			fds[n++] = s->hardware_fd;
 		}
 		reply.flags |= a->small_stacks ? KRON_REPLY_SMALL_STACKS : 0;
 	}
 	if (a->fd >= 0)
 		fds[n++] = a->fd;
-	return send_reply(c->fd, &reply, fds, n);
+	return socket_send(c->fd, &reply, sizeof(reply), fds, n);
 }
 
-static int reply(struct connection *c, const struct answer *a)
+int serve_reply(struct connection *c, const struct answer *a)
 {
 	pthread_mutex_lock(&c->server->lock);
 	c->replied = true; /* and takes no more of what others wait for */
@@ -122,7 +104,7 @@ static int reply(struct connection *c, const struct answer *a)
 
 /* ---- what became of it ---- */
 
-static void explain_result(uint32_t problem, uint64_t detail, char *text, size_t size)
+void serve_explain_result(uint32_t problem, uint64_t detail, char *text, size_t size)
 {
 	int code = detail < 4096 ? (int)detail : 0;
 
@@ -152,6 +134,9 @@ static void explain_result(uint32_t problem, uint64_t detail, char *text, size_t
 			"--bus device needs the rseq areas that glibc 2.35 and later register, and "
 			"it has none");
 		break;
+	case KRON_RESULT_SHARED:
+		snprintf(text, size, "there is a probe already (at 0x%" PRIx64 ")", detail);
+		break;
 	case KRON_RESULT_BOARD:
 		snprintf(text, size, "the board in shared memory is damaged");
 		break;
@@ -165,7 +150,7 @@ static void explain_result(uint32_t problem, uint64_t detail, char *text, size_t
 static bool receive_results(struct connection *c, struct answer *a, struct kron_result *r)
 {
 	for (uint32_t n = 0; n <= a->ncommands; n++) {
-		if (receive(c->fd, r, sizeof(*r)) || r->magic != KRON_WIRE_MAGIC)
+		if (serve_receive(c->fd, r, sizeof(*r)) || r->magic != KRON_WIRE_MAGIC)
 			return false;
 		if (r->kind == KRON_RESULT_END)
 			return true;
@@ -185,7 +170,7 @@ static void note_groups(struct connection *c, pid_t pid, const struct answer *a,
 		if (!g->module || g->code == KRON_RESULT_OK ||
 		    (asks_again && answer_group_is_displaced(g)))
 			continue;
-		explain_result(g->code, g->detail, why, sizeof(why));
+		serve_explain_result(g->code, g->detail, why, sizeof(why));
 		snprintf(text, sizeof(text), "%s: %s%s", g->module->path, why,
 			 g->code == KRON_RESULT_OLD_BYTES && c->debugged
 				 ? ": a debugger may have a breakpoint there"
@@ -202,7 +187,7 @@ static bool is_process(const struct connection *c, uint32_t uid, uint32_t slot)
 	return tasks_is_process(c->server->tasks, uid, slot, p->pid, p->its_pid);
 }
 
-static void take_result(struct connection *c, struct answer *a)
+bool serve_take_result(struct connection *c, struct answer *a, struct kron_result *out)
 {
 	const struct kron_hello *hello = &c->hello;
 	struct server *s = c->server;
@@ -217,20 +202,21 @@ static void take_result(struct connection *c, struct answer *a)
 			server_note_untraced(s, pid, NULL,
 					     "it did not say what it made of its plan: it "
 					     "was killed, perhaps");
-		return;
+		return false;
 	}
+	*out = r;
 	log_debug("collect", "pid %d: %u modules patched, %u refused%s", pid, r.groups_applied,
 		  r.groups_refused, r.flags & KRON_RESULT_AGAIN ? ", asks again" : "");
 	asks_again = r.flags & KRON_RESULT_AGAIN;
 	if (r.code != KRON_RESULT_OK) {
-		explain_result(r.code, r.detail, text, sizeof(text));
+		serve_explain_result(r.code, r.detail, text, sizeof(text));
 		server_note_untraced(s, pid, NULL, text);
 	}
 	note_groups(c, pid, a, asks_again);
 	uid = hello->proc_uid;
 	if (hello->kind == KRON_HELLO_START)
 		uid = is_process(c, r.proc_uid, r.proc_slot) ? r.proc_uid : 0;
-	answer_settle(s->answerer, a, uid, &r);
+	answer_settle(c->answerer, a, uid, &r);
 	if (hello->kind == KRON_HELLO_START)
 		answer_known(s->answerer, pid, uid);
 	if (hello->kind == KRON_HELLO_START && r.groups_applied) {
@@ -238,6 +224,7 @@ static void take_result(struct connection *c, struct answer *a)
 		s->starts++;
 		pthread_mutex_unlock(&s->lock);
 	}
+	return true;
 }
 
 /* ---- its turn ---- */
@@ -311,7 +298,7 @@ static void note_debugger(struct connection *c, pid_t pid, bool starts)
 	xfree(name);
 }
 
-static int make_answer(struct connection *c, struct answer *a, struct err *err)
+int serve_make_answer(struct connection *c, struct answer *a, struct err *err)
 {
 	struct server *s = c->server;
 	const struct kron_hello *h = &c->hello;
@@ -322,11 +309,16 @@ static int make_answer(struct connection *c, struct answer *a, struct err *err)
 		.hook_thunk = h->hook_thunk,
 		.payload_thunk = h->payload_thunk[s->thunk],
 		.resource_thunk = h->resource_thunk,
+		.wide_thunk = s->thunk == KRON_THUNK_LANE ? h->wide_thunk : 0,
 		.action_thunk = h->action_thunk,
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,
 		.again = h->again,
 		.kind = h->kind,
+		.live = h->flags & KRON_HELLO_LIVE,
+		.changes = h->more,
+		.waits = h->more,
+		.entry = h->live_entry,
 		.range = h->range,
 		.range_len = h->range_len,
 	};
@@ -337,12 +329,32 @@ static int make_answer(struct connection *c, struct answer *a, struct err *err)
 		tasks_lineage(s->tasks, h->proc_uid, h->proc_slot, lineage, LINEAGE_MAX);
 		q.lineage = lineage;
 	}
-	note_debugger(c, q.pid, h->kind == KRON_HELLO_START);
-	code = answer_make(s->answerer, &q, a, err);
+	if (!q.live) /* else the tracer is ours */
+		note_debugger(c, q.pid, h->kind == KRON_HELLO_START);
+	code = answer_make(c->answerer, &q, a, err);
 	set_working(c, false);
+	if (!code && a->calls_end)
+		code = calls_make_room(s->seg, a->calls_end, err);
 	if (!code && !peer_is_there(q.pidfd))
 		code = err_set(err, ESRCH, "it ended before its plan was ready");
 	return code;
+}
+
+static bool is_about_exec(const struct connection *c)
+{
+	return c->hello.kind == KRON_HELLO_EXECUTES || c->hello.kind == KRON_HELLO_STAYS;
+}
+
+static void answer_exec(struct connection *c)
+{
+	struct server *s = c->server;
+	struct kron_reply reply = {
+		.magic = KRON_WIRE_MAGIC, .version = KRON_WIRE_VERSION, .kind = KRON_MSG_REPLY};
+
+	if (s->on_exec)
+		reply.flags = s->on_exec(s->on_exec_ctx, &c->peer, &c->hello);
+	set_working(c, false);
+	socket_send(c->fd, &reply, sizeof(reply), NULL, 0);
 }
 
 static const char *why_no_answer(const struct connection *c)
@@ -352,15 +364,83 @@ static const char *why_no_answer(const struct connection *c)
 	if (has_hung_up(c))
 		return peer_is_there(c->peer.pidfd) ? "it did not wait for its plan"
 						    : "it ended before its plan was ready";
-	if (h->kind != KRON_HELLO_START && !is_process(c, h->proc_uid, h->proc_slot))
+	/* A child that borrows its parent's memory has the parent's slot. */
+	if (h->kind != KRON_HELLO_START && !is_about_exec(c) &&
+	    !is_process(c, h->proc_uid, h->proc_slot))
 		return "it asked in the name of another process";
 	return NULL;
+}
+
+static void hold_answerer(struct connection *c)
+{
+	const struct added_probes *added = server_added(c->server);
+
+	c->answerer = c->server->answerer;
+	if (c->hello.more)
+		c->answerer = added && is_about_modules(c) ? added->hold(added->ctx, c->hello.more)
+							   : NULL;
+}
+
+/* probes: that it has now. */
+static void release_answerer(struct connection *c, uint64_t probes)
+{
+	const struct added_probes *added = server_added(c->server);
+
+	if (c->hello.more)
+		added->release(added->ctx, c->hello.more, probes);
+}
+
+/* The probe was taken out meanwhile. */
+static void answer_nothing(struct connection *c)
+{
+	struct answer none = {.fd = -1};
+	struct kron_result result;
+
+	set_working(c, false);
+	if (!serve_reply(c, &none))
+		serve_receive(c->fd, &result, sizeof(result));
+}
+
+static void tell_first(struct connection *c)
+{
+	struct server *s = c->server;
+	struct process_stat stat;
+	bool first;
+
+	pthread_mutex_lock(&s->lock);
+	first = !s->has_begun;
+	s->has_begun = true;
+	pthread_mutex_unlock(&s->lock);
+	if (first && s->on_first)
+		s->on_first(s->on_first_ctx, &c->peer,
+			    process_read_stat(c->peer.pid, 0, &stat) && stat.ppid == getpid());
+}
+
+static void tell_late(struct connection *c)
+{
+	const struct added_probes *added = server_added(c->server);
+
+	if (added)
+		added->late(added->ctx);
+}
+
+/* How many probes it has by this. */
+static uint64_t finish_answer(struct connection *c, struct answer *a)
+{
+	struct kron_result result;
+
+	if (serve_reply(c, a)) {
+		server_note_untraced(c->server, c->peer.pid, NULL, "it did not wait for its plan");
+		return 0;
+	}
+	return serve_take_result(c, a, &result) && !result.groups_refused ? a->probes : 0;
 }
 
 void serve_answer(struct connection *c)
 {
 	struct server *s = c->server;
 	pid_t pid = c->peer.pid;
+	uint64_t probes = 0;
 	const char *why;
 	struct answer a;
 	struct err err;
@@ -370,25 +450,33 @@ void serve_answer(struct connection *c)
 		server_note_untraced(s, pid, NULL, c->refused);
 		return;
 	}
-	set_timeouts(c->fd);
+	socket_limit(c->fd, RESULT_TIMEOUT_S, SEND_TIMEOUT_S);
 	wait_for_turn(c);
 	why = why_no_answer(c);
 	if (why)
 		return server_note_untraced(s, pid, NULL, why);
+	if (is_about_exec(c))
+		return answer_exec(c);
 	if (c->hello.kind == KRON_HELLO_START)
 		tasks_announce(s->tasks, pid, c->peer.its_pid);
-	code = make_answer(c, &a, &err);
+	hold_answerer(c);
+	if (!c->answerer)
+		return answer_nothing(c);
+	code = serve_make_answer(c, &a, &err);
 	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
 		counts_make_room(s->seg);
+	if (!code && s->pages)
+		pages_look(s->pages, pid);
+	if (!code && c->hello.kind == KRON_HELLO_START && !a.brings_runtime)
+		tell_first(c);
 	vec_for(&a.notes, n)
 		server_note_untraced(s, pid, n->module, n->err.msg);
 	if (code)
 		server_note_untraced(s, pid, NULL, err.msg);
-	else if (a.brings_runtime) /* that one asks for itself */
-		return answer_free(&a);
-	else if (reply(c, &a))
-		server_note_untraced(s, pid, NULL, "it did not wait for its plan");
-	else
-		take_result(c, &a);
+	else if (!a.brings_runtime) /* else that one asks for itself */
+		probes = finish_answer(c, &a);
+	release_answerer(c, probes);
+	if (a.is_late)
+		tell_late(c);
 	answer_free(&a);
 }

@@ -21,30 +21,43 @@ struct connection {
 	bool replied;                /* likewise: a RESULT is to come */
 	bool debugged;               /* it ran under a debugger when it asked */
 	const char *refused;         /* why it gets no answer, and is to be noted; NULL: it does */
+	struct answerer *answerer;   /* the recording's, or that of probes that were added */
 	struct kron_hello hello;
 };
 
 /* The question in c->hello, from WORKING to RESULT. */
 void serve_answer(struct connection *c);
 
+/* A stopped process has its answer and result ready, so this time passes only if it is hostile. */
+#define SERVE_STOPPED_S 2
+
+/* For serve_change.c. */
+int serve_receive(int sock, void *buf, size_t size);
+void serve_explain_result(uint32_t problem, uint64_t detail, char *text, size_t size);
+
+/* Its parts, for serve_live.c.  False: the process did not say what it made of it. */
+int serve_make_answer(struct connection *c, struct answer *a, struct err *err);
+int serve_reply(struct connection *c, const struct answer *a);
+bool serve_take_result(struct connection *c, struct answer *a, struct kron_result *out);
+
 /* ---- serve_turns.c; all under the server's lock ---- */
 
 bool connection_is_strangers(const struct connection *c);
 /* Into the list of another state, at its end. */
 void connection_move(struct connection *c, enum connection_state state);
-/* Not for one that has a thread, but by it. */
+/* A connection that has a thread is closed by that thread only. */
 void connection_close(struct connection *c);
-/* Has its process more to come than one that waits for its answers ever has? */
+/* Has its process, or its user if a stranger, as many connections waiting as are allowed? */
 bool connection_is_too_many(const struct connection *c);
 /* It is closed without an answer; the note of it is made later, in another thread. */
 void connection_turn_away(struct connection *c);
-/* Threads for those that wait, as far as it is their turn. */
+/* Starts threads for waiting connections whose turn it is. */
 void turns_start(struct server *s);
 /* No thread can be made, and none is there: who has waited since before then is turned away. */
 void turns_give_up(struct server *s, uint64_t before_ms);
-/* Of a stranger the newest one that waits, turned away: for its descriptors.  False: there is none. */
+/* Turns away a stranger's newest waiting connection, to free its descriptors.  False: there is none. */
 bool turns_free_stranger(struct server *s);
-/* What is to be noted of those that were turned away. */
+/* Writes the notes of connections that were turned away. */
 void turns_note(struct server *s);
 
 #endif

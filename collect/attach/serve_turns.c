@@ -14,6 +14,7 @@
  * any process TURNS_PROCESS.  All is done under the server's lock and nothing here waits, or writes.
  */
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "collect/attach/serve_impl.h"
@@ -50,6 +51,8 @@ void connection_close(struct connection *c)
 
 	TAILQ_REMOVE(&s->list[c->state], c, link);
 	s->nconnections--;
+	/* A process that is being started has it open for a moment, too, and events would go on. */
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	peer_close(&c->peer);
 	pthread_cond_broadcast(&s->idle);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 #define NAMES_SHOWN 3
 /* A process can say what it likes: not a reason for each nonsense. */
 #define REASONS_MAX 200u
@@ -64,13 +66,6 @@ void untraced_add_times(struct untraced_list *l, const char *module, const char 
 	pthread_mutex_unlock(&l->lock);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* "a.so", "b.so", ... and how many more */
 static char *list_names(const struct untraced *u)
 {
@@ -83,7 +78,7 @@ static char *list_names(const struct untraced *u)
 				       !i        ? ""
 				       : is_last ? " and "
 						 : ", ",
-				       base_name(u->modules.v[i]));
+				       str_base_name(u->modules.v[i]));
 
 		xfree(line);
 		line = more;

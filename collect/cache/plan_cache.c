@@ -179,17 +179,58 @@ static int get(const struct plan_cache *c, struct plan_source *s, const struct c
 	}
 }
 
+static int get_of(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
+		  const struct plan_options *opt, struct err *err)
+{
+	struct plan_source s;
+
+	if (c->dir < 0)
+		return plan_make(out, img, opt, err);
+	plan_cache_source(c, &s, img);
+	return get(c, &s, NULL, opt, out, err);
+}
+
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
 		   bool hooks_only, struct err *err)
 {
 	struct plan_options opt = {.hooks_only = hooks_only,
 				   .tactics = hooks_only ? 0 : c->tactics};
+
+	return get_of(c, out, img, &opt, err);
+}
+
+int plan_cache_get_counting(const struct plan_cache *c, struct plan **out,
+			    const struct elf_image *img, struct err *err)
+{
+	static const struct place_action call = {.kind = ACTION_CALLS, .ungated = 1};
+	static const struct plan_request request = {
+		.actions = &call, .nactions = 1, .functions = true, .calls = true};
+	struct plan_options opt = {.request = &request, .tactics = c->tactics};
+
+	return get_of(c, out, img, &opt, err);
+}
+
+bool plan_cache_has(const struct plan_cache *c, const struct elf_image *img)
+{
+	struct plan_options opt = {.tactics = c->tactics};
+	char name[NAME_MAX_LEN];
 	struct plan_source s;
+	struct plan_key key;
+	struct plan *p;
 
 	if (c->dir < 0)
-		return plan_make(out, img, &opt, err);
+		return false;
 	plan_cache_source(c, &s, img);
-	return get(c, &s, NULL, &opt, out, err);
+	for (;; plan_source_sum(&s, c->dir)) {
+		key = key_of(&s, &opt);
+		name_plan(name, &s, &key, NULL);
+		if (!load_plan(c, name, &key, &p)) {
+			plan_free(p);
+			return true;
+		}
+		if (!s.is_known)
+			return false;
+	}
 }
 
 void plan_cache_source(const struct plan_cache *c, struct plan_source *s,

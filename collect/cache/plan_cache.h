@@ -48,6 +48,12 @@ void plan_cache_trim(const struct plan_cache *c);
  */
 int plan_cache_get(const struct plan_cache *c, struct plan **out, const struct elf_image *img,
 		   bool hooks_only, struct err *err);
+/* Likewise, but the entries of functions count, and exits have no probes. */
+int plan_cache_get_counting(const struct plan_cache *c, struct plan **out,
+			    const struct elf_image *img, struct err *err);
+
+/* Would that be had without making it? */
+bool plan_cache_has(const struct plan_cache *c, const struct elf_image *img);
 
 /*
  * The same for a plan with the places of a request, of the image that the map is of.  The source is

@@ -15,6 +15,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 
+#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD */
+
 /* The whole of a /proc file, NUL-terminated; *len without the NUL. */
 static char *read_all(const char *path, size_t *len)
 {
@@ -265,21 +267,42 @@ char *process_thread_name(pid_t pid, pid_t tid)
 	return name;
 }
 
-pid_t process_tracer(pid_t pid)
+uint64_t process_status_number(pid_t pid, pid_t tid, const char *key, int base)
 {
-	static const char key[] = "\nTracerPid:";
+	const size_t n = strlen(key);
 	char path[64];
-	pid_t tracer = 0;
 	char *text, *at;
+	uint64_t v = 0;
 	size_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid ? tid : pid);
 	text = read_all(path, &len);
-	at = text ? strstr(text, key) : NULL;
-	if (at)
-		tracer = (pid_t)strtol(at + sizeof(key) - 1, NULL, 10);
+	for (at = text; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if (!strncmp(at, key, n) && at[n] == ':') {
+			v = strtoull(at + n + 1, NULL, base);
+			break;
+		}
+	}
 	xfree(text);
-	return tracer;
+	return v;
+}
+
+pid_t process_tracer(pid_t pid)
+{
+	return (pid_t)process_status_number(pid, 0, "TracerPid", 10);
+}
+
+int process_yama_scope(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (f && fscanf(f, "%d", &scope) != 1)
+		scope = 0;
+	if (f)
+		fclose(f);
+	return scope;
 }
 
 bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
@@ -305,6 +328,21 @@ bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	      : 0;
 	xfree(text);
 	return n == 4;
+}
+
+bool process_is_kernels(pid_t pid)
+{
+	char path[64], *text, *p;
+	unsigned flags = 0;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	text = read_all(path, &len);
+	p = text ? strrchr(text, ')') : NULL;
+	if (p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		flags = 0;
+	xfree(text);
+	return flags & KERNEL_THREAD;
 }
 
 bool process_uid(pid_t pid, uid_t *uid)

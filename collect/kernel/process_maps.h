@@ -56,6 +56,8 @@ char *process_cmdline(pid_t pid);
 /* Name of a thread, or of the process if tid == 0; NULL when it is gone. */
 char *process_thread_name(pid_t pid, pid_t tid);
 
+/* A number of /proc/PID/task/TID/status, its first; 0 where it has none.  tid 0: the first thread. */
+uint64_t process_status_number(pid_t pid, pid_t tid, const char *key, int base);
 /* Who traces the process, as ptrace(2) has it; 0: nobody, or it cannot be known. */
 pid_t process_tracer(pid_t pid);
 
@@ -66,9 +68,13 @@ struct process_stat {
 	uint64_t starttime;
 };
 bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out);
+/* kernel.yama.ptrace_scope; 0 where there is no Yama. */
+int process_yama_scope(void);
 /* How long a thread has been on a processor, in nanoseconds, as of some milliseconds ago. */
 bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
 /* The process's effective uid. */
+/* A thread of the kernel's, which has no memory; false also where that is not known. */
+bool process_is_kernels(pid_t pid);
 bool process_uid(pid_t pid, uid_t *uid);
 
 #endif

@@ -121,7 +121,7 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 		code = err_set(err, ENOENT, "%s names no shared memory to recover from", dir);
 	else
 		snprintf(b->segment, sizeof(b->segment), "%s", segment);
-	b->exact = trace_session(t, "bus") && !strcmp(trace_session(t, "bus"), "exact");
+	b->exact = trace_session_is(t, "bus", "exact");
 	b->overruns = (uint32_t)trace_session_number(t, "board_overruns_before", 0);
 	b->recording = session_hex(t, "recording");
 	b->start.tsc = trace_session_number(t, "start_tsc", 0);

@@ -18,6 +18,7 @@
 #define _GNU_SOURCE
 #include "collect/watch/watch_impl.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +27,7 @@
 #include "base/log.h"
 #include "collect/fetch.h"
 #include "collect/kernel/process_maps.h"
-#include "trace/jumps.h"
+#include "trace/names.h"
 
 #define MOMENT_NS 200000u
 #define FIFO_NS 2000000u    /* a full FIFO takes the board less */
@@ -79,28 +80,32 @@ static uint64_t ticks(const struct watch *w, uint64_t ns)
 	return (uint64_t)((double)ns * w->finder.hz / 1e9);
 }
 
-/* Its rate is the better known the longer it runs: again when that is a quarter longer. */
-static void work_out_rate(struct watch *w, uint64_t now)
+/*
+ * Its rate is the better known the longer it runs: again when that is a quarter longer.  false: it is
+ * not known yet, and what that makes of a trigger's times would be over at once.
+ */
+static bool work_out_rate(struct watch *w, uint64_t now, bool last)
 {
 	struct time_point t;
 
 	if (now - w->start.tsc < (w->rate_tsc - w->start.tsc) / 4 * 5)
-		return;
+		return true;
 	take_time(w, &t);
-	if (t.mono_ns < w->start.mono_ns + RATE_NS)
-		return;
+	if (t.mono_ns <= w->start.mono_ns || (t.mono_ns < w->start.mono_ns + RATE_NS && !last))
+		return w->rate_tsc != w->start.tsc;
 	w->rate_tsc = t.tsc;
 	w->finder.hz = tsc_hz(&w->start, &t);
 	trigger_set_rate(w->trigger, w->finder.hz);
+	return true;
 }
 
-struct watch *watch_open(const struct watch_options *o, const char *dir, struct drain *d)
+struct watch *watch_open(const struct watch_options *o, struct drain *d)
 {
 	struct watch *w = xcalloc(1, sizeof(*w));
 
 	w->d = d;
 	w->board = d->fetch ? d->fetch->board : NULL;
-	w->dir = xstrdup(dir);
+	trace_writer_keep_names(d->journal->w);
 	w->pool = xcalloc(d->seg->chunks_max + 1ul, sizeof(*w->pool));
 	w->by_key = xcalloc(WATCH_HASH, sizeof(*w->by_key));
 	w->room = xmalloc(KRON_CHUNK_SIZE);
@@ -117,34 +122,26 @@ struct watch *watch_open(const struct watch_options *o, const char *dir, struct 
 
 /* ---- names ---- */
 
-/* Whose exits the jumps are. */
-static void read_jumps(struct watch *w, const struct trace *t)
+static void take_names(void *ctx, const struct trace_names *names)
 {
-	w->njumps = t->njumps;
+	struct watch *w = ctx;
+
+	trigger_bind_names(w->trigger, names);
+	w->njumps = names->jumps.n;
 	xfree(w->jumps);
-	w->jumps = xcalloc(t->njumps + 1ul, sizeof(*w->jumps));
-	for (size_t j = 0; j < t->njumps; j++)
-		w->jumps[j] = t->jumps[j].function;
+	w->jumps = xcalloc(w->njumps + 1ul, sizeof(*w->jumps));
+	for (size_t j = 0; j < w->njumps; j++)
+		w->jumps[j] = names->jumps.v[j].function;
 }
 
-static void read_names(struct watch *w)
+/* Not of a module whose lines are just being written, or it would be done again and again. */
+static void learn_names(struct watch *w)
 {
-	uint64_t at = journal_tables(w->d->journal);
-	struct trace *t;
-	struct err err;
+	struct journal *j = w->d->journal;
 
-	if (w->has_names && at == w->tables_at)
-		return;
-	journal_flush(w->d->journal);
-	if (trace_open(&t, w->dir, &err)) {
-		log_warn("collect", "the trigger knows no names: %s", err.msg);
-		return;
-	}
-	trigger_bind_names(w->trigger, t);
-	read_jumps(w, t);
-	trace_close(t);
-	w->has_names = true;
-	w->tables_at = at;
+	journal_lock(j);
+	trace_writer_show_names(j->w, &w->names_seen, take_names, w);
+	journal_unlock(j);
 }
 
 /* ---- it fires ---- */
@@ -382,30 +379,23 @@ static void feed_all(struct watch *w, uint64_t until, bool last)
 	}
 }
 
-void watch_fetched(struct watch *w, uint64_t tsc)
-{
-	w->fetched = tsc;
-}
-
 /*
  * The recorder may be away for long between fetching and here, and what a thread does meanwhile has
  * not come yet.
  */
-void watch_look(struct watch *w, bool last)
+static void look(struct watch *w, bool last)
 {
 	uint64_t now = w->board && !last ? w->fetched : watch_clock(w);
-	uint64_t until = last ? UINT64_MAX : now - ticks(w, w->board ? FIFO_NS : MOMENT_NS);
+	uint64_t until;
 
-	if (w->done || !now)
+	if (w->done || !now || !work_out_rate(w, now, last))
 		return;
+	until = last ? UINT64_MAX : now - ticks(w, w->board ? FIFO_NS : MOMENT_NS);
 	w->round++;
-	work_out_rate(w, now);
 	watch_losses_notice(w);
-	read_names(w);
+	learn_names(w);
 	if (!w->board)
 		watch_chunks_meet(w);
-	if (!w->has_names && !last)
-		return; /* what is new stays so */
 	watch_lanes_fill(w, feed_late);
 	if (!w->fired.at)
 		feed_all(w, until, last);
@@ -415,14 +405,66 @@ void watch_look(struct watch *w, bool last)
 		watch_window_finish(w);
 }
 
-void watch_settle(struct watch *w)
+/* ---- as a sink ---- */
+
+static struct watch *watch_of(const struct sink *s)
 {
-	if (!w->done && w->has_names)
+	return (struct watch *)((uintptr_t)s - offsetof(struct watch, sink));
+}
+
+static uint32_t take(struct sink *s, const struct sink_chunk *c)
+{
+	struct watch *w = watch_of(s);
+
+	if (c->owner.task)
+		c->owner.task->cut_off += c->head.holes;
+	tasks_name_thread(w->d->tasks, &c->owner);
+	watch_take(w, c->chunk, &c->head, NULL, c->samples, &c->owner);
+	return 1;
+}
+
+static int take_bytes(struct sink *s, const struct trace_chunk *head, const void *bytes,
+		      uint32_t samples, const struct chunk_owner *o)
+{
+	struct watch *w = watch_of(s);
+
+	tasks_name_thread(w->d->tasks, o);
+	watch_take(w, WATCH_NO_POOL, head, bytes, samples, o);
+	return 0;
+}
+
+static enum sink_advice advise(const struct sink *s, uint32_t chunk, bool full, uint32_t *samples)
+{
+	return watch_advise(watch_of(s), chunk, full, samples);
+}
+
+static void lost_somewhere(struct sink *s)
+{
+	trigger_lost_any(watch_of(s)->trigger);
+}
+
+static void fetched(struct sink *s, uint64_t tsc)
+{
+	watch_of(s)->fetched = tsc;
+}
+
+static void look_at_news(struct sink *s, bool last)
+{
+	look(watch_of(s), last);
+}
+
+/* What is not needed goes. */
+static void settle(struct sink *s)
+{
+	struct watch *w = watch_of(s);
+
+	if (!w->done)
 		watch_chunks_settle(w);
 }
 
-uint32_t watch_patience(const struct watch *w, uint32_t ms)
+static uint32_t patience(const struct sink *s, uint32_t ms)
 {
+	const struct watch *w = watch_of(s);
 	uint64_t until = w->done || w->fired.at ? UINT64_MAX : trigger_until(w->trigger), now, left;
 
 	if (until == UINT64_MAX)
@@ -432,10 +474,24 @@ uint32_t watch_patience(const struct watch *w, uint32_t ms)
 	return left + 1 < ms ? (uint32_t)left + 1 : ms;
 }
 
-void watch_lost(struct watch *w)
+struct sink *watch_sink(struct watch *w)
 {
-	trigger_lost_any(w->trigger);
+	static const struct sink_ops ops = {
+		.take = take,
+		.take_bytes = take_bytes,
+		.advise = advise,
+		.lost = lost_somewhere,
+		.fetched = fetched,
+		.look = look_at_news,
+		.settle = settle,
+		.patience = patience,
+	};
+
+	w->sink.ops = &ops;
+	return &w->sink;
 }
+
+/* ---- what came of it ---- */
 
 uint64_t watch_fired_tsc(const struct watch *w)
 {
@@ -468,6 +524,5 @@ void watch_close(struct watch *w)
 	window_finder_free(&w->finder);
 	xfree(w->losses);
 	xfree(w->jumps);
-	xfree(w->dir);
 	xfree(w);
 }

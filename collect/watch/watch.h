@@ -38,39 +38,15 @@ struct drain;
 
 /* Checks the words only.  0 or -EINVAL with the message. */
 int watch_check(const struct watch_options *o, struct err *err);
-struct watch *watch_open(const struct watch_options *o, const char *dir, struct drain *d);
+struct watch *watch_open(const struct watch_options *o, struct drain *d);
 void watch_close(struct watch *w);
 
-/*
- * A chunk whose samples would go into the trace, complete.  One of the pool stays there until it was
- * looked at, and is freed then; what has no number there is copied.
- */
-#define WATCH_NO_POOL UINT32_MAX
-void watch_take(struct watch *w, uint32_t pool, const struct trace_chunk *head, const void *data,
-		uint32_t samples, const struct chunk_owner *o);
-/*
- * What of a full chunk of the pool is to be done.  LEAVE: it was taken, or not looked at yet.
- * TAKE: all of it was looked at, *samples are in it and no holes.  JUDGE: it has holes.
- */
-enum watch_advice { WATCH_LEAVE, WATCH_TAKE, WATCH_JUDGE };
-enum watch_advice watch_advise(const struct watch *w, uint32_t pool, uint32_t *samples);
-/* Was this chunk of the pool taken, and is not free yet? */
-bool watch_has(const struct watch *w, uint32_t pool);
-/* Samples of some thread were lost, and no record says where. */
-void watch_lost(struct watch *w);
-/* Of a board: now, by the clock of its samples, and: it has handed on all that it had at that time. */
-uint64_t watch_clock(const struct watch *w);
-void watch_fetched(struct watch *w, uint64_t tsc);
-/* Look at what is new.  last: nothing more will come. */
-void watch_look(struct watch *w, bool last);
-/* After chunks were taken: what is not needed goes. */
-void watch_settle(struct watch *w);
-/* How long the next look may wait, of `ms` milliseconds. */
-uint32_t watch_patience(const struct watch *w, uint32_t ms);
+/* Samples go there; what is in the window goes on into the trace. */
+struct sink *watch_sink(struct watch *w);
 
 /* For the session: 0 = never fired. */
 uint64_t watch_fired_tsc(const struct watch *w);
-uint64_t watch_outside(const struct watch *w); /* samples that were let go */
+uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 /* A name in the trigger that nothing with a probe has; NULL: there is none. */
 const char *watch_unknown_name(const struct watch *w);
 uint64_t watch_unsure(const struct watch *w); /* waited for in vain: samples were lost */

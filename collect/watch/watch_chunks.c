@@ -113,21 +113,18 @@ void watch_chunks_meet(struct watch *w)
 
 /* ---- taken ---- */
 
-bool watch_has(const struct watch *w, uint32_t pool)
-{
-	return w->pool[pool] && w->pool[pool]->taken;
-}
-
-enum watch_advice watch_advise(const struct watch *w, uint32_t pool, uint32_t *samples)
+enum sink_advice watch_advise(const struct watch *w, uint32_t pool, bool full, uint32_t *samples)
 {
 	const struct watch_chunk *c = w->pool[pool];
 
+	if (!full)
+		return c && c->taken ? SINK_LEAVE : SINK_JUDGE;
 	if (w->done)
-		return WATCH_JUDGE;
+		return SINK_JUDGE;
 	if (!c || c->taken || c->at < POOL_BYTES)
-		return WATCH_LEAVE;
+		return SINK_LEAVE;
 	*samples = c->counted;
-	return c->nholes ? WATCH_JUDGE : WATCH_TAKE;
+	return c->nholes ? SINK_JUDGE : SINK_TAKE;
 }
 
 /* One that was not looked at yet comes last. */
@@ -176,7 +173,7 @@ void watch_take(struct watch *w, uint32_t pool, const struct trace_chunk *head, 
 		watch_chunk_let_go(w, c, watch_window_write(w, c));
 }
 
-/* ---- held, and let go ---- */
+/* ---- held, and discarded ---- */
 
 /* Its place in the pool is free again. */
 static void leave_pool(struct watch *w, struct watch_chunk *c)

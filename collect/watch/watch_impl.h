@@ -5,7 +5,7 @@
  *   watch.c         looks: feeds the trigger in order of time, until it fires
  *   watch_lanes.c   the threads: who they are, where each of them is looked at, what comes next
  *   watch_losses.c  where samples were lost, and a time that is over decides nothing
- *   watch_chunks.c  chunks on their way: met, taken, held, let go
+ *   watch_chunks.c  chunks on their way: met, taken, held, discarded
  *   watch_window.c  the trigger has fired: what is in the window, and into the trace with it
  */
 #ifndef COLLECT_WATCH_IMPL_H
@@ -34,7 +34,7 @@ struct watch_chunk {
 	uint8_t *bytes;
 	uint32_t size;    /* of `bytes` */
 	uint32_t at;      /* looked at up to here, in bytes as they were written */
-	uint32_t counted; /* so many samples, special records left out */
+	uint32_t counted; /* this many samples, special records left out */
 	bool taken, held, packed;
 	uint64_t seq;
 	uint64_t first, last;    /* the lowest and highest time looked at */
@@ -62,7 +62,10 @@ struct watch_lane {
 	struct watch_chunk *chunks, *youngest;
 	struct watch_chunk *here; /* the first that was not looked at to its end */
 	uint32_t cpu;
+	uint32_t high; /* of the last WIDE record, and its time */
+	uint64_t high_tsc;
 	uint32_t ahead; /* so far is looked for what undoes a sample */
+	uint32_t fed;   /* how often that was in vain */
 	uint64_t order; /* the highest time so far: a merge goes by that */
 	uint64_t seen;  /* the highest time looked at */
 	uint64_t sure;  /* the same of samples: special records tell nothing of what was before */
@@ -97,16 +100,16 @@ struct watch_losses {
 #define WATCH_HASH 16384u
 
 struct watch {
+	struct sink sink;
 	struct drain *d;
 	const struct board *board; /* NULL: lanes */
-	char *dir;
 	struct trigger *trigger;
 	struct window_finder finder;
 	struct time_point start;
 	uint64_t rate_tsc; /* when the clock's rate was worked out */
 	uint64_t round;
-	uint64_t tables_at; /* journal_tables() when names were read */
-	bool has_names, by_thread_name;
+	uint64_t names_seen; /* trace_writer_show_names() */
+	bool by_thread_name;
 	uint32_t *jumps; /* functions whose exits they are, by number of the jump */
 	size_t njumps;
 
@@ -144,6 +147,9 @@ static inline void watch_resolve(const struct watch *w, struct trace_event *e)
 	e->s.event = KRON_EVENT_EXIT(w->jumps[j]);
 	e->jump = j + 1;
 }
+
+/* Now, by the clock of the samples. */
+uint64_t watch_clock(const struct watch *w);
 
 /* ---- lanes ---- */
 
@@ -183,6 +189,15 @@ bool watch_losses_gap_any(const struct watch *w, uint64_t tsc);
 
 /* ---- chunks ---- */
 
+/*
+ * A chunk whose samples would go into the trace, complete.  One of the pool stays there until it was
+ * looked at, and is freed then; what has no number there is copied.
+ */
+#define WATCH_NO_POOL UINT32_MAX
+void watch_take(struct watch *w, uint32_t pool, const struct trace_chunk *head, const void *data,
+		uint32_t samples, const struct chunk_owner *o);
+/* Of a chunk of the pool.  LEAVE: it was taken, or not looked at yet.  JUDGE: it has holes. */
+enum sink_advice watch_advise(const struct watch *w, uint32_t pool, bool full, uint32_t *samples);
 /* Look for chunks of the pool that threads have begun to fill. */
 void watch_chunks_meet(struct watch *w);
 /* How large is the sample that begins here; in a lane all have one size, whatever a program may

@@ -15,8 +15,9 @@
 
 #include "collect/kernel/process_maps.h"
 
-#define AHEAD 48   /* samples, a kilobyte */
-#define UNDOING 16 /* so far at most is looked for what undoes a sample */
+#define AHEAD 96   /* samples: two kilobytes take as long to come as these to be passed */
+#define UNDOING 64 /* so far at most is looked for what undoes a sample: to feed it costs that */
+#define RETRY 32   /* where that was in vain, it is tried again after so many */
 
 /* ---- who ---- */
 
@@ -170,7 +171,7 @@ static bool is_stored_before(const struct watch *w, const struct kron_sample *s,
 
 /*
  * The place is empty.  Where the lane goes on: at a later one that was stored before `until`, or
- * behind the chunk's end, if the thread has another one by then; 0: it does not yet.  Farther away
+ * after the chunk's end, if the thread has another one by then; 0: it does not yet.  Farther away
  * than holes are remembered it waits until the chunk is taken.
  */
 static uint32_t next_stored(const struct watch *w, const struct watch_chunk *c, uint64_t until)
@@ -192,7 +193,14 @@ bool watch_lane_has_holes(const struct watch *w, uint32_t lane)
 	return false;
 }
 
-/* One sample is behind us. */
+/* The upper half of this sample's payload? */
+static bool is_wide_part(const struct kron_sample *part, const struct kron_sample *s)
+{
+	return part->head && part->event == KRON_EVENT_WIDE &&
+	       kron_sample_time(part) == kron_sample_time(s);
+}
+
+/* One sample is done. */
 static void pass(struct watch *w, struct watch_chunk *c, const struct kron_sample *s, uint64_t tsc)
 {
 	c->counted += s->event < KRON_EVENT_SPECIAL;
@@ -215,6 +223,8 @@ static void fill_holes(struct watch *w, struct watch_chunk *c,
 		}
 		e.s = *s;
 		e.jump = 0;
+		e.is_wide = c->holes[i] && is_wide_part(s - 1, s);
+		e.high = e.is_wide ? s[-1].payload : 0;
 		watch_resolve(w, &e);
 		e.tsc = kron_sample_time_near(s, w->start.tsc);
 		c->first = e.tsc < c->first ? e.tsc : c->first;
@@ -254,6 +264,8 @@ static bool has_a_turn(struct watch *w, uint32_t i, struct trigger_wants *wants,
 	if (w->by_thread_name)
 		ask_name(w, i);
 	l->e = (struct trace_event){.tsc = tsc, .lane = i, .cpu = l->cpu, .s = *s};
+	l->e.is_wide = l->high_tsc == tsc;
+	l->e.high = l->e.is_wide ? l->high : 0;
 	watch_resolve(w, &l->e);
 	l->bits = trigger_test(w->trigger, wants, &l->e);
 	if (!l->bits || !trigger_is_private(w->trigger, &l->e, l->bits))
@@ -277,6 +289,10 @@ static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
 	}
 	if (s->event == KRON_EVENT_CPU)
 		l->cpu = s->payload;
+	if (s->event == KRON_EVENT_WIDE) {
+		l->high = s->payload;
+		l->high_tsc = tsc;
+	}
 	l->bits = 0;
 	if (s->event < KRON_EVENT_SPECIAL && trigger_may_want(wants, s))
 		has_a_turn(w, i, wants, s, tsc);
@@ -294,75 +310,281 @@ static struct kron_sample read_once(const struct kron_sample *s)
 				    .payload = __atomic_load_n(&s->payload, __ATOMIC_RELAXED)};
 }
 
+/* Nothing near undid it: look less far, most of the time. */
+static void look_less_far(struct watch_lane *l)
+{
+	l->ahead = ++l->fed % RETRY ? (l->ahead + 1) / 2 : UNDOING;
+}
+
+/*
+ * A time as samples have it, from the start on: their 56 bits are the upper ones of 64, so one
+ * comparison is right however far away it is.
+ */
+static int64_t packed_time(const struct watch *w, uint64_t tsc)
+{
+	int64_t t = (int64_t)(tsc - w->start.tsc);
+
+	if (tsc >= w->start.tsc && tsc - w->start.tsc > INT64_MAX >> 8)
+		return INT64_MAX;
+	return t < INT64_MIN >> 8 ? INT64_MIN : t * 256;
+}
+
+static inline int64_t packed_time_of(uint32_t head, uint32_t time_lo, uint64_t start)
+{
+	return (int64_t)((((uint64_t)head << 32 | time_lo) - start) << 8);
+}
+
+static inline uint64_t unpacked_time(int64_t at, uint64_t start)
+{
+	return start + (uint64_t)(at >> 8);
+}
+
+/*
+ * Samples of a chunk from s on, and what was seen in them.  A run of them has one head and rises in
+ * time, up to the last tick before `until`: so most are compared by their lower halves only.
+ */
+struct pass {
+	const struct kron_sample *s, *end;
+	uint64_t start;
+	int64_t until, first, last; /* packed */
+	uint32_t head, from, to;
+	uint32_t ahead;                   /* as the lane's */
+	const struct kron_sample *undoes; /* whatever may be undone before it; NULL: not known */
+	uint64_t undoes_tsc;
+};
+
+enum stop { RUN_ENDS, IS_SPECIAL, MAY_BE_WANTED, STAYS };
+
+static inline void note_time(struct pass *p, int64_t at)
+{
+	p->first = at < p->first ? at : p->first;
+	p->last = at > p->last ? at : p->last;
+}
+
+/* Is there a sample to begin one with? */
+static bool begin_run(struct pass *p)
+{
+	uint64_t left;
+	int64_t at;
+
+	p->head = p->s < p->end ? __atomic_load_n(&p->s->head, __ATOMIC_ACQUIRE) : 0;
+	if (!p->head)
+		return false;
+	p->from = __atomic_load_n(&p->s->time_lo, __ATOMIC_RELAXED);
+	at = packed_time_of(p->head, p->from, p->start);
+	if (at >= p->until)
+		return false;
+	left = ((uint64_t)p->until - 1 - (uint64_t)at) >> 8;
+	p->to = left < UINT32_MAX - p->from ? p->from + (uint32_t)left : UINT32_MAX;
+	return true;
+}
+
 /*
  * What it begins is over within the next samples, or it begins nothing: the trigger need not see it.
- * Calls are short, mostly, and a lane is read faster than it is fed; where they are not, it looks
- * less far.  Not inline: pass_by() needs its registers.
+ * Calls are short, mostly, and a lane is read faster than it is fed.
  */
-__attribute__((noinline)) static bool is_undone(const struct watch *w, struct watch_lane *l,
-						const struct trigger_wants *wants,
-						const struct kron_sample *s,
-						const struct kron_sample *end, uint64_t tsc)
+static bool is_undone(struct watch_lane *l, struct pass *p, const struct trigger_wants *wants,
+		      uint64_t tsc)
 {
-	const struct kron_sample first = read_once(s), *n = s + 1, *most = s + l->ahead;
+	const struct kron_sample first = read_once(p->s), *n = p->s + 1, *most = p->s + l->ahead;
 
 	if (first.event >= wants->nevents || !trigger_may_undo(wants, &first, tsc))
 		return false;
 	if (trigger_is_nothing(wants, &first))
 		return true;
-	for (; n < end && n <= most; n++) {
+	for (; n < p->end && n <= most; n++) {
 		struct kron_sample next;
 		enum trigger_ahead a;
+		uint64_t next_tsc;
 
 		if (!is_stored(n))
 			return false;
 		next = read_once(n);
 		if (next.event >= wants->nevents)
 			return false;
-		a = trigger_look_ahead(wants, &first, tsc, &next,
-				       kron_sample_time_near(n, w->start.tsc));
-		if (a == TRIGGER_UNDONE)
-			l->ahead = UNDOING;
-		if (a != TRIGGER_GO_ON)
-			return a == TRIGGER_UNDONE;
+		next_tsc = kron_sample_time_near(n, p->start);
+		a = trigger_look_ahead(wants, &first, tsc, &next, next_tsc);
+		if (a == TRIGGER_GO_ON)
+			continue;
+		if (a == TRIGGER_UNDONE && trigger_undoes_all(wants)) {
+			p->undoes = n;
+			p->undoes_tsc = next_tsc;
+		}
+		return a == TRIGGER_UNDONE;
 	}
-	l->ahead -= l->ahead > 1 && n > most ? l->ahead / 2 : 0;
+	if (n > most)
+		look_less_far(l);
 	return false;
 }
 
+/* The same, but no further than the next one, or the one that undoes all before it. */
+static inline bool is_undone_at_once(const struct pass *p, const struct trigger_wants *wants,
+				     const struct kron_sample *s, uint64_t tsc)
+{
+	const struct kron_sample first = read_once(s), *n = s + 1;
+	struct kron_sample next;
+
+	if (first.event >= wants->nevents || !trigger_may_undo(wants, &first, tsc))
+		return false;
+	if (trigger_is_nothing(wants, &first) ||
+	    (s < p->undoes && (int64_t)(p->undoes_tsc - tsc) <= (int64_t)wants->limit))
+		return true;
+	if (n >= p->end || !is_stored(n))
+		return false;
+	next = read_once(n);
+	return next.event < wants->nevents &&
+	       trigger_look_ahead(wants, &first, tsc, &next, kron_sample_time_near(n, p->start)) ==
+		       TRIGGER_UNDONE;
+}
+
 /*
- * Nearly all samples go by here, so it keeps to registers: stored, before `until`, and of no use,
- * mostly by their events.  Stops at the first that is not all three.  Lanes only.
+ * A call that would be waited for, when nothing is: the sample that ends it, if it is near and in
+ * time.  What lies between is of no use either; *lo: the last time there.  NULL: it stays.
  */
+static inline const struct kron_sample *pass_call(const struct pass *p,
+						  const struct trigger_wants *wants,
+						  const struct kron_sample *s, uint32_t *lo)
+{
+	const struct kron_sample *n = s + 1;
+	const struct kron_sample *end = p->end - n > p->ahead ? n + p->ahead : p->end;
+	const uint32_t sp = __atomic_load_n(&s->payload, __ATOMIC_RELAXED), since = *lo;
+	const uint32_t head = p->head, to = p->to;
+	uint32_t last = since;
+
+	for (; n < end; n++) {
+		uint32_t now, event;
+		enum trigger_ahead a;
+
+		if (__atomic_load_n(&n->head, __ATOMIC_ACQUIRE) != head)
+			break;
+		__builtin_prefetch(n + AHEAD);
+		now = __atomic_load_n(&n->time_lo, __ATOMIC_RELAXED);
+		event = __atomic_load_n(&n->event, __ATOMIC_RELAXED);
+		if (now < last || now > to || event >= wants->nevents)
+			break;
+		a = trigger_look_into_call(wants->by_event[event] & (uint8_t)~TRIGGER_WANTS_NEXT,
+					   sp, __atomic_load_n(&n->payload, __ATOMIC_RELAXED));
+		if (a == TRIGGER_UNDONE && now - since <= wants->limit) {
+			*lo = last;
+			return n;
+		}
+		if (a != TRIGGER_GO_ON)
+			break;
+		last = now;
+	}
+	return NULL;
+}
+
+/*
+ * Nearly all samples go by here, so it keeps to registers: of the run, and of no use, mostly by
+ * their events.  Lanes only.  Not inline, for the registers' sake.
+ */
+__attribute__((noinline)) static enum stop pass_run(struct pass *p,
+						    const struct trigger_wants *wants)
+{
+	const struct kron_sample *s = p->s, *end = p->end;
+	const uint32_t head = p->head, to = p->to;
+	const struct trigger_wants k = *wants;
+	const uint8_t call = trigger_waits_for_calls_only(&k) ? k.passing : 0;
+	const uint64_t start = p->start;
+	uint32_t from = p->from;
+	enum stop stop = RUN_ENDS;
+
+	for (; s < end; s++) {
+		uint32_t lo, event;
+		uint8_t bits;
+
+		/* Acquire: as is_stored(). */
+		if (__atomic_load_n(&s->head, __ATOMIC_ACQUIRE) != head)
+			break;
+		__builtin_prefetch(s + AHEAD); /* out of the other processor's cache */
+		lo = __atomic_load_n(&s->time_lo, __ATOMIC_RELAXED);
+		if (lo < from || lo > to)
+			break;
+		event = __atomic_load_n(&s->event, __ATOMIC_RELAXED);
+		if (event >= k.nevents) {
+			stop = IS_SPECIAL;
+			break;
+		}
+		bits = k.by_event[event] & k.mask;
+		if (bits && bits == call) {
+			const struct kron_sample *left = pass_call(p, &k, s, &lo);
+
+			if (!left) {
+				stop = STAYS;
+				break;
+			}
+			s = left - 1;
+		} else if (bits && trigger_may_want(&k, s) &&
+			   !is_undone_at_once(p, &k, s,
+					      unpacked_time(packed_time_of(head, lo, start),
+							    start))) {
+			stop = MAY_BE_WANTED;
+			break;
+		}
+		from = lo;
+	}
+	if (s > p->s) {
+		note_time(p, packed_time_of(head, p->from, start));
+		note_time(p, packed_time_of(head, from, start));
+	}
+	p->s = s;
+	return stop;
+}
+
+/* The next may be wanted: is it? */
+static bool pass_one(struct watch *w, uint32_t i, struct trigger_wants *wants, struct pass *p,
+		     bool stays)
+{
+	uint64_t tsc = kron_sample_time_near(p->s, p->start);
+	struct watch_lane *l = &w->lanes.v[i];
+
+	if (stays)
+		look_less_far(l);
+	if (stays || !is_undone(l, p, wants, tsc)) {
+		if (has_a_turn(w, i, wants, p->s, tsc))
+			return false;
+		p->undoes = NULL; /* something waits by now, maybe */
+	}
+	note_time(p, packed_time(w, tsc));
+	p->s++;
+	return true;
+}
+
 static void pass_by(struct watch *w, uint32_t i, struct watch_chunk *c, struct trigger_wants *wants,
 		    uint64_t until)
 {
-	const struct kron_sample *first = sample_at(w, c, c->at), *s = first;
-	const struct kron_sample *end = sample_at(w, c, watch_chunk_end(c));
-	uint64_t start = w->start.tsc, lo = c->first, hi = c->last;
+	const struct kron_sample *first = sample_at(w, c, c->at);
 	struct watch_lane *l = &w->lanes.v[i];
+	struct pass p = {
+		.s = first,
+		.end = sample_at(w, c, watch_chunk_end(c)),
+		.start = w->start.tsc,
+		.until = packed_time(w, until),
+		.first = INT64_MAX,
+		.last = INT64_MIN,
+	};
+	uint64_t lo, hi;
 
-	for (; s < end; s++) {
-		uint64_t tsc;
+	while (begin_run(&p)) {
+		enum stop stop;
 
-		if (!is_stored(s))
+		p.ahead = l->ahead;
+		stop = pass_run(&p, wants);
+		if (stop == IS_SPECIAL ||
+		    (stop != RUN_ENDS && !pass_one(w, i, wants, &p, stop == STAYS)))
 			break;
-		__builtin_prefetch(s + AHEAD); /* out of the other processor's cache */
-		tsc = kron_sample_time_near(s, start);
-		if (tsc >= until || s->event >= wants->nevents ||
-		    (trigger_may_want(wants, s) && !is_undone(w, l, wants, s, end, tsc) &&
-		     has_a_turn(w, i, wants, s, tsc)))
-			break;
-		lo = tsc < lo ? tsc : lo;
-		hi = tsc > hi ? tsc : hi;
 	}
-	c->first = lo;
-	c->last = hi;
+	if (p.s == first)
+		return;
+	lo = unpacked_time(p.first, p.start);
+	hi = unpacked_time(p.last, p.start);
+	c->first = lo < c->first ? lo : c->first;
+	c->last = hi > c->last ? hi : c->last;
 	l->seen = hi > l->seen ? hi : l->seen;
-	if (s > first)
-		l->sure = hi > l->sure ? hi : l->sure;
-	c->counted += (uint32_t)(s - first);
-	c->at += (uint32_t)((const char *)s - (const char *)first);
+	l->sure = hi > l->sure ? hi : l->sure;
+	c->counted += (uint32_t)(p.s - first);
+	c->at += (uint32_t)((const char *)p.s - (const char *)first);
 }
 
 static enum outcome look_at(struct watch *w, uint32_t i, struct watch_chunk *c, uint64_t until)

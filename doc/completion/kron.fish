@@ -39,7 +39,7 @@ function __kron_complete
         printf '%s\n' --help\t'Show the commands' --version\t'Show the version'
         return
     end
-    if test "$command" = record; and contains -- -- $words
+    if contains -- "$command" record stat; and contains -- -- $words
         set -l rest $words[(math 1 + (contains -i -- -- $words))..] $current
         complete -C (string join ' ' -- (string escape -- $rest))
         return
@@ -58,7 +58,7 @@ function __kron_complete
     else if test "$command" = board; and test (count $words) = 2
         printf '%s\n' create list rm
     else if test "$command" = ctl; and test (count $words) = 2
-        printf '%s\n' filter on off sampling wait discard reset read write tick
+        printf '%s\n' filter on off sampling wait discard reset read write tick input probe
     else
         __fish_complete_path $current
     end

@@ -32,7 +32,7 @@ static const struct opt options[] = {
 	{'g', "gap", OPT_LIST, &gap_texts, "NODECLKS",
 	 "Distance of two triggers; may be repeated. Default: 0 to 200 in steps.", 0, 0},
 	{'d', "depth", OPT_UINT, &depth, "SAMPLES",
-	 "Samples that the chip's FIFO holds. Default 4.", 1, DEVICE_CHIP_FIFO_MAX},
+	 "Samples that the chip's FIFO holds. Default 4.", 1, MODEL_CHIP_FIFO_MAX},
 	{0, "real", OPT_FLAG, &real_clock, NULL,
 	 "Let the machine's clock run the board, not the program.", 0, 0},
 	OPT_END,
@@ -216,7 +216,7 @@ static void print_buffer(void)
 
 static int open_board(struct err *err)
 {
-	struct device_geometry g = DEVICE_GEOMETRY_DEFAULT;
+	struct model_geometry g = MODEL_GEOMETRY_DEFAULT;
 	char name[64];
 	int code;
 

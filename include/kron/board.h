@@ -237,5 +237,11 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
  */
 #define KRON_EVENT_COUNTERS 0xffffff10u
 #define KRON_RESOURCE_SLOTS (1u + KRON_COUNTERS / 2)
+/*
+ * A wide sample, of the lanes only: its payload has 64 bits.  This record stands right before it, of
+ * the same time, and has the upper 32 as `payload`.  One that no such sample follows means nothing.
+ */
+#define KRON_EVENT_WIDE 0xffffff20u
+#define KRON_WIDE_SLOTS 2u
 
 #endif

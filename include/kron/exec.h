@@ -27,7 +27,7 @@
 
 /* What the kernel reads of a file, with zeros after the end of a shorter one (BINPRM_BUF_SIZE). */
 #define KRON_EXEC_HEAD 256
-/* So many scripts, each the interpreter of the one before it; one more is ELOOP (exec_binprm()). */
+/* This many scripts, each the interpreter of the one before it; one more is ELOOP (exec_binprm()). */
 #define KRON_EXEC_SCRIPTS 5
 /* Longer paths of dynamic linkers, with their '\0', are not glibc's for us. */
 #define KRON_EXEC_LINKER_MAX 256

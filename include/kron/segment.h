@@ -10,25 +10,18 @@
  *   0x2041000     struct kron_source source[KRON_SOURCES_MAX]                      │ window's
  *   0x2080000     struct kron_proc proc[KRON_PROCS_MAX]                            │ tail
  *   0x2180000     struct kron_counts counts[KRON_COUNTS_MAX]                       │
- *   0x2240000     the board as a machine (board/model/access.h)                          ┘
+ *   0x2240000     the emulated board (board/model/access.h)                              ┘
  *   0x2400000     chunk pool, KRON_CHUNK_SIZE each           anywhere (KRON_POOL_*)
  *
  * In a process the window begins at KRON_WINDOW_ADDR with the board's address space (NISTIR
  * 5993, Table 1): 32 MiB that nobody can touch directly on an emulated board, for there every
- * access is a bus cycle of the machine (board/model/access.h) or a trap that becomes one.  The same
+ * access is a bus cycle of the model (board/model/access.h) or a trap that becomes one.  The same
  * 32 MiB of the segment hold the local memory, 4M words with 8 bytes each: the word, and which
- * generation of the machine wrote it.
+ * generation of the model wrote it.
  *
  * The collector creates it (shm_open, mode 0600) and outlives nobody: every structure stays
  * consistent when any process, the collector included, is killed between two instructions.
  * There is no lock.  Ownership moves by one compare-and-swap on one word.
- *
- * Who may write what:
- *   ctl fields     the collector, but for the counters marked RT (runtime)
- *   chunk_state    both, by the transitions below
- *   source         both, by the transitions below
- *   proc           both, by the transitions below
- *   chunk          its owner; when FULL or its owner is dead, the collector
  *
  * Chunk states.  A chunk word says state, owner thread and owner process slot at once, so
  * that a kill at any point leaves no chunk whose owner is unknown.
@@ -37,10 +30,49 @@
  *                                             ^                    |                  |
  *                                             |    collector, once the thread is gone |
  *                                             +------ drained and zeroed -------------+
+ *   With `kron stat` also: FREE --RT: claim--> CALLS --collector: process gone, summed, zeroed--> FREE
  *   With KRON_WHEN_FULL_WRAP also: FULL --RT: claim the oldest, zero it--> OWNED
  *
- * Memory order: claim is acquire (pairs with the collector's release of a zeroed chunk), full
- * is release (pairs with the collector's acquire load before it reads the samples).
+ * Who writes a field, who reads it, and in what order:
+ *   C  the collector, or kron ctl      R  the runtime, in any process
+ *   T  a stub or a thunk               B  whoever does a bus cycle (board/model/)
+ *   once     written before anybody else can have the segment, or before a recording lets one in
+ *   relaxed  the value alone matters; RMW: changed by one locked instruction
+ *   -> X     the store releases X, and who loads the value, by an acquire, sees X (x86: plain moves)
+ *   claim    a compare-and-swap, which acquires what "->" before it has released
+ *
+ *   field                     written  read   order
+ *   ctl: magic, version, session, segment_size, node, bus, constant_time, permanent
+ *                             C        all    once
+ *     collector_pid           C        tools  -> 0: the recording has ended
+ *     when_full, chunks_max   C        R      relaxed
+ *     chunks_ready            C        R      -> the chunks' words and pages
+ *     next_seq, next_uid      R        C      relaxed, RMW: each number is given once
+ *     closing                 C        R      relaxed; wake_waiters comes after it
+ *     free_count              R, C     R, C   relaxed, RMW: a hint
+ *     wake_collector          R, C     C      -> what it is to look at: waiters, states
+ *     wake_waiters, waiters   C; R     R; C   sequentially consistent (runtime/core/lane.c says why)
+ *     csr, filter, config     B        R, C   relaxed; who writes looks again (board_repair_gates())
+ *     gate                    B        T, R   relaxed: an old one is as good as a moment ago
+ *     lost_unowned, counts    R        C      relaxed, RMW: sums
+ *     counts_ready            C        R      -> the entries' pages
+ *     counts_used             R        R, C   -> the entry's word
+ *     fetched; passed         C        R; -   -> local memory before it has been read; relaxed
+ *     calls_shared            C        R      -> the chunk is all zero; 0: there is none yet
+ *     line                    T        T      by threads on one CPU, in its program order (rseq)
+ *   starts                    R, C     C      relaxed, RMW: execve() and HELLO come between
+ *   chunk word: FREE          C, R     R      -> the chunk is all zero; claim
+ *     OWNED                   R        C      the owner's name only; heads say what is in the chunk
+ *     FULL                    R, C     C, R   -> its samples; claim, in wrap mode
+ *     CALLS                   R, C     C      the owner's name, that of nobody if it is shared; claim
+ *   chunk: seq                R; 0: C  R, C   -> its first records; 0 before the word changes
+ *     a sample's head         T, R     C, R   -> the rest of the sample, stored before
+ *   source: word              R, C     C      FULL -> start_tsc; FREE -> C has read it; claim
+ *   counts: word              R, C     R, C   FREE -> n is as its owner left it; claim
+ *     n                       T, R     R, C   relaxed: one writer, one instruction
+ *   proc: state               R, C     C, R   LIVE -> the other fields; FREE -> C has read them; claim
+ *     flags                   R, C     R, C   relaxed, RMW once LIVE: bits that are only set
+ *     lost                    R        C      relaxed, RMW: a sum
  */
 #ifndef KRON_SEGMENT_H
 #define KRON_SEGMENT_H
@@ -49,7 +81,7 @@
 #include <kron/board.h>
 
 #define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
-#define KRON_SEGMENT_VERSION 3u
+#define KRON_SEGMENT_VERSION 4u
 
 /*
  * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
@@ -61,8 +93,9 @@
 #define KRON_SOURCES_OFFSET (KRON_CTL_OFFSET + 0x41000u)
 #define KRON_PROCS_OFFSET (KRON_CTL_OFFSET + 0x80000u)
 #define KRON_COUNTS_OFFSET (KRON_CTL_OFFSET + 0x180000u)
-#define KRON_DEVICE_OFFSET (KRON_CTL_OFFSET + 0x240000u)
-#define KRON_DEVICE_SIZE 0x80000u
+#define KRON_NO_PAGE_OFFSET (KRON_CTL_OFFSET + 0x210000u)
+#define KRON_MODEL_OFFSET (KRON_CTL_OFFSET + 0x240000u)
+#define KRON_MODEL_SIZE 0x80000u
 #define KRON_MEMORY_OFFSET 0u
 #define KRON_MEMORY_BYTES (8u * KRON_BOARD_MEMORY_WORDS)
 #define KRON_POOL_OFFSET (KRON_CTL_OFFSET + 0x400000u)
@@ -79,8 +112,9 @@ _Static_assert(KRON_CHUNK_HEADER + KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE == KRON
 	       "samples fill a chunk exactly");
 _Static_assert(KRON_MEMORY_OFFSET + KRON_MEMORY_BYTES <= KRON_CTL_OFFSET, "memory overlaps");
 #define KRON_COUNTS_MAX 1024u
-_Static_assert(KRON_COUNTS_OFFSET + 576u * KRON_COUNTS_MAX <= KRON_DEVICE_OFFSET, "counts overlap");
-_Static_assert(KRON_DEVICE_OFFSET + KRON_DEVICE_SIZE <= KRON_POOL_OFFSET, "machine overlaps");
+_Static_assert(KRON_COUNTS_OFFSET + 576u * KRON_COUNTS_MAX <= KRON_NO_PAGE_OFFSET,
+	       "counts overlap");
+_Static_assert(KRON_MODEL_OFFSET + KRON_MODEL_SIZE <= KRON_POOL_OFFSET, "model overlaps");
 _Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_SOURCES_OFFSET, "tables overlap");
 _Static_assert(KRON_SOURCES_OFFSET + 16u * KRON_SOURCES_MAX <= KRON_PROCS_OFFSET, "tables overlap");
 
@@ -93,9 +127,9 @@ enum kron_when_full {
 
 /* ---- the way that samples of injected probes go ---- */
 enum kron_bus {
-	KRON_BUS_LANE = 0,  /* into the thread's lane */
-	KRON_BUS_EXACT = 1, /* a bus cycle of the machine */
-	KRON_BUS_DEVICE = 2 /* a store to real hardware, or to a file */
+	KRON_BUS_LANE = 0,    /* into the thread's lane */
+	KRON_BUS_EXACT = 1,   /* a bus cycle of the model */
+	KRON_BUS_HARDWARE = 2 /* a store to real hardware, or to a file */
 };
 
 /*
@@ -108,6 +142,26 @@ struct kron_line {
 	uint32_t cpu;                /* full number; KRON_LINE_UNUSED: none */
 };
 #define KRON_LINE_UNUSED 0xffffffffu
+
+/* ---- calls, on the lane bus ----
+ *
+ * Each function of a recording that counts calls has a counter.  A thread's lie in chunks of its own, 8,190
+ * of them in each, and it is the only one to write there, by one instruction, unlocked.  Those of
+ * part k begin with function k * KRON_CALLS_IN_CHUNK; what leads to them is word KRON_CALLS_WORD + k after
+ * the one that leads to the thread's Resource Counters (wire.h).  Where a thread has none it counts in
+ * the chunks that all share, by a locked instruction.  When a process is gone the collector adds its
+ * chunks to those: the sum over all chunks of a part is right at any time but that one.
+ */
+#define KRON_CALLS_PARTS 4u /* as many as a lane has words for */
+#define KRON_CALLS_WORD 4u
+#define KRON_CALLS_IN_CHUNK ((KRON_CHUNK_SIZE - KRON_CHUNK_HEADER) / 8)
+#define KRON_CALLS_MAX (KRON_CALLS_PARTS * KRON_CALLS_IN_CHUNK)
+struct kron_calls {
+	uint64_t part; /* k + 1; 0: being prepared */
+	uint64_t reserved;
+	uint64_t n[KRON_CALLS_IN_CHUNK];
+};
+_Static_assert(sizeof(struct kron_calls) == KRON_CHUNK_SIZE, "a chunk");
 
 /* ---- control block ---- */
 struct kron_ctl {
@@ -132,7 +186,7 @@ struct kron_ctl {
 	uint32_t waiters;        /* RT, atomic: threads in FUTEX_WAIT on wake_waiters */
 
 	/*
-	 * What the gates were last computed from.  The registers themselves are in the machine;
+	 * What the gates were last computed from.  The registers themselves are in the model;
 	 * who changes them there brings these and the gates up to date (board/model/access.h).
 	 */
 	uint32_t csr;    /* KRON_CSR_SAMPLING is what the gates need */
@@ -158,6 +212,9 @@ struct kron_ctl {
 	 * was seen last.  It has their low 24 bits. */
 	uint64_t fetched, passed;
 
+	/* Counters of calls that are nobody's own: index of the chunk with each part, + 1. */
+	uint32_t calls_shared[KRON_CALLS_PARTS];
+
 	struct kron_line line[KRON_SOURCES];
 
 	/* Lane bus: counts of threads that found no entry in the table. RT, atomic. */
@@ -166,6 +223,7 @@ struct kron_ctl {
 	uint32_t counts_used;  /* RT, atomic: entries [0, used) have been owned; only grows */
 };
 _Static_assert(sizeof(struct kron_ctl) <= 4096, "the control block is one page");
+_Static_assert(__builtin_offsetof(struct kron_ctl, line) == 192, "RT_LINE_OWNER");
 #define KRON_GATE_CLOSED 0u
 #define KRON_GATE_TAKE 1u /* take the sample */
 #define KRON_GATE_DROP 2u /* constant time: do all of it, keep nothing */
@@ -184,7 +242,8 @@ enum kron_chunk_state {
 	KRON_CHUNK_ABSENT = 0,
 	KRON_CHUNK_FREE = 1,
 	KRON_CHUNK_OWNED = 2,
-	KRON_CHUNK_FULL = 3
+	KRON_CHUNK_FULL = 3,
+	KRON_CHUNK_CALLS = 4 /* counters of calls: struct kron_calls */
 };
 #define KRON_STATE_MASK 15u
 static inline uint64_t kron_chunk_word(unsigned state, uint32_t tid, uint32_t slot, uint32_t uid)
@@ -224,8 +283,9 @@ struct kron_chunk {
 			  * chunk: being prepared, what it holds does not count (it may be the
 			  * rest of an older chunk that wrap mode has already counted as lost) */
 	uint32_t source; /* source address of the lane */
-	uint32_t reserved;
+	uint32_t kind;   /* enum kron_chunk_kind; before seq */
 };
+enum kron_chunk_kind { KRON_CHUNK_OF_SAMPLES = 0, KRON_CHUNK_OF_PAGES = 1 };
 _Static_assert(sizeof(struct kron_chunk) == KRON_CHUNK_HEADER, "chunk header");
 
 /* ---- source table ----
@@ -264,6 +324,31 @@ struct kron_counts {
 };
 _Static_assert(sizeof(struct kron_counts) == 576, "nine cache lines");
 
+/* ---- page reference counters: doc/internals/pages.md ----
+ *
+ * A KRON_CHUNK_OF_PAGES holds records of this struct, KRON_PAGES_IN_CHUNK of them after
+ * one that is left out.  It stays OWNED by its thread, who alone writes to it, until the thread is gone;
+ * the collector reads it then, or at the end.  A thread may have several records of one page.
+ *
+ * KRON_NO_PAGE_ADDR is a record of no page: its address is far from every one that a program may have.
+ */
+struct kron_page {
+	uint64_t page; /* address of its first byte; 0: not in use */
+	uint64_t reads, writes;
+	uint32_t
+		next; /* the thread's own: another record of its, as a number of records from the pool's
+			* start; whoever reads it bounds it */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct kron_page) == 32, "two of them in a cache line");
+#define KRON_PAGES_IN_CHUNK (KRON_CHUNK_SIZE / 32u - 1u)
+#define KRON_PAGE_SHIFT 12u
+#define KRON_NO_PAGE (1ull << 63)
+#define KRON_NO_PAGE_ADDR (KRON_WINDOW_ADDR + KRON_NO_PAGE_OFFSET)
+/* A thread's table of pages (wire.h): 8 bytes an entry, by the page number's low bits. */
+#define KRON_PAGE_TABLE_ENTRIES 4096u
+#define KRON_PAGE_TABLE_SIZE (8u * KRON_PAGE_TABLE_ENTRIES)
+
 /* ---- process table ----
  *
  *   FREE --RT or collector: CAS to CLAIMED, fill, then--> LIVE --collector: pid gone and its
@@ -283,7 +368,8 @@ struct kron_proc {
 	uint64_t lost;   /* RT, atomic: triggers lost */
 	uint32_t origin; /* enum kron_proc_origin */
 	uint32_t flags;
-	uint64_t reserved[3];
+	uint64_t left_tsc; /* RT, atomic: kron left it then, and it lives on; 0: not so */
+	uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct kron_proc) == 64, "one cache line a process");
 _Static_assert(KRON_PROCS_OFFSET + 64u * KRON_PROCS_MAX <= KRON_POOL_OFFSET, "tables overlap");
@@ -303,13 +389,15 @@ _Static_assert(KRON_PROCS_OFFSET + 64u * KRON_PROCS_MAX <= KRON_POOL_OFFSET, "ta
 /* Programs that are started without kron's environment. */
 enum kron_untraced {
 	KRON_UNTRACED_NOT = 0,   /* this one gets it */
-	KRON_UNTRACED_FILE = 1,  /* static, set-id, of another architecture or loader */
+	KRON_UNTRACED_FILE = 1,  /* set-id, of another architecture or loader */
 	KRON_UNTRACED_IDS = 2,   /* by a process with ids of two users */
 	KRON_UNTRACED_ROOT = 3,  /* where libkron-rt.so cannot be read: another root directory */
-	KRON_UNTRACED_QUIET = 4, /* by a process behind a seccomp filter, which cannot say more */
+	KRON_UNTRACED_QUIET = 4, /* by a process under a seccomp filter, which cannot say more */
 	KRON_UNTRACED_SPACE = 5, /* with too large an environment */
 	/* What a traced process has loaded: nobody answered its question. */
 	KRON_UNTRACED_UNHEARD = 6,
+	KRON_UNTRACED_STATIC = 7,  /* a static one, and kron did not answer */
+	KRON_UNTRACED_UNASKED = 8, /* by a process that was attached to without --children */
 	KRON_UNTRACED_REASONS
 };
 struct kron_starts {

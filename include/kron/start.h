@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct kron_start) == 56, "static.ld");
 
 /*
  * What must change to wake the probes where no collector is asked: KRON_BOARD names a board, and
- * samples are bus cycles of its machine.
+ * samples are bus cycles of its model.
  *
  *   kron_wake │ kron_wake_range … │ edits of the first range │ of the second …
  *

@@ -18,13 +18,16 @@
  * KRON_RESULT_AGAIN, and the runtime asks once more, before anything of the new modules runs:
  * HELLO says how many times it has asked in vain.
  *
+ * Each probe that was added while the recording runs has a command file of its own, so that it can be taken
+ * out again: REPLY says that there is more, and the runtime asks for that, too.
+ *
  * Before HELLO the runtime makes sure that it is the collector who listens
  * (runtime/core/trust.c).  One that hangs up without a word did not believe it; one that only wants
  * to know says the magic number.
  *
- * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_DEVICE, the device
- * that bus device stores to; then, if ncommands > 0, the command file (a memfd).  Later only the
- * command file comes.
+ * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_HARDWARE, what bus
+ * device stores to; then, if ncommands > 0, the command file (a memfd).  Later only the command
+ * file comes.
  *
  * Command file:  struct kron_commands, then ncommands x struct kron_command, then whatever
  * their file offsets point to: page-aligned trampoline blocks and tables, and patch arrays.
@@ -37,7 +40,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 6u
+#define KRON_WIRE_VERSION 8u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -65,15 +68,20 @@ enum kron_hello_kind {
 	 * nothing has run there yet. */
 	KRON_HELLO_MAPPED = 3,
 	/* The program is about to make code writable that has probes. */
-	KRON_HELLO_WRITES = 4
+	KRON_HELLO_WRITES = 4,
+	/* The thread `range` is about to execute a static program, in which nobody would ask for a plan: it
+	 * is to be attached to in front of its first instruction.  REPLY: KRON_REPLY_AWAITED, or not. */
+	KRON_HELLO_EXECUTES = 5,
+	/* That has failed, and nobody traces the thread any more when REPLY comes. */
+	KRON_HELLO_STAYS = 6
 };
 
 /* The ways of a probe; the collector binds all probes of a session to one of them. */
 enum kron_thunk {
 	KRON_THUNK_LANE = 0,          /* into the thread's lane */
 	KRON_THUNK_LANE_CONSTANT = 1, /* the same work whether the sample is taken or not */
-	KRON_THUNK_EXACT = 2,         /* a bus cycle of the machine */
-	KRON_THUNK_DEVICE = 3,        /* a store to the device in the window */
+	KRON_THUNK_EXACT = 2,         /* a bus cycle of the model */
+	KRON_THUNK_HARDWARE = 3,      /* a store to the hardware in the window */
 	KRON_THUNKS
 };
 
@@ -86,7 +94,7 @@ struct kron_hello {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t kind;
-	uint32_t reserved;
+	uint32_t flags; /* KRON_HELLO_* */
 	uint8_t session[16];
 	uint32_t proc_uid;                   /* of this process, or nobody answers; START: 0 */
 	uint32_t proc_slot;                  /* likewise */
@@ -95,14 +103,20 @@ struct kron_hello {
 	uint64_t payload_thunk[KRON_THUNKS]; /* likewise for probes with a payload of their own */
 	/* The lanes' one for blocks with Resource samples, which look at KRON_GATE_RESOURCE. */
 	uint64_t resource_thunk;
+	uint64_t wide_thunk; /* the lanes' one for samples with payloads of 64 bits */
 	uint64_t action_thunk;
 	int64_t counts; /* %fs offset of the word that leads to a thread's counters */
-	/* So many times gaps were taken before the blocks came, and nothing has run since. */
+	/* How many times gaps were taken before the blocks came, and nothing has run since; EXECUTES: how
+	 * many times it was to allow it. */
 	uint32_t again;
-	uint32_t pad;
-	uint64_t range, range_len; /* MAPPED, WRITES: of the code */
+	uint32_t more;             /* MODULES: of the last REPLY; 0: a question of its own */
+	uint64_t range, range_len; /* MAPPED, WRITES: of the code; EXECUTES: a thread */
+	/* Where a thread that was stopped is to call it (kron/live.h); 0: it cannot be called. */
+	uint64_t live_entry;
 };
 #define KRON_AGAIN_MAX 100u
+/* The runtime was put into a process that ran: it is of no module, and has no thread data. */
+#define KRON_HELLO_LIVE 1u
 
 enum kron_msg_kind { KRON_MSG_WORKING = 1, KRON_MSG_REPLY = 2 };
 
@@ -117,17 +131,25 @@ struct kron_reply {
 	/* START: as the recording was begun.  The control block says so, too, but others write to it. */
 	uint8_t bus;       /* enum kron_bus */
 	uint8_t when_full; /* enum kron_when_full */
-	uint16_t reserved;
+	/* Not 0: other probes were added to the recording.  Ask once more, MODULES with this number, before
+	 * anything runs that is new. */
+	uint16_t more;
 };
 
 /* Children are not to be traced: hide the environment although no exec hook puts it back. */
 #define KRON_REPLY_NO_CHILDREN 1u
-/* A descriptor of the device comes with it. */
-#define KRON_REPLY_DEVICE 2u
+/* A descriptor of the hardware comes with it. */
+#define KRON_REPLY_HARDWARE 2u
 /* Goroutines: stacks that are too small for C, and handlers that have one of their own. */
 #define KRON_REPLY_SMALL_STACKS 4u
 /* The segment is a file, which its owner can cut off: be ready for SIGBUS. */
 #define KRON_REPLY_CUTTABLE 8u
+/* EXECUTES: the program is awaited. */
+#define KRON_REPLY_AWAITED 16u
+/* EXECUTES: not so, because Yama lets only those be traced that have said by whom. */
+#define KRON_REPLY_ALLOW 32u
+/* Later: the code runs already, and others of ours have patched it: no window may touch theirs. */
+#define KRON_REPLY_CHANGE 64u
 
 enum kron_command_kind {
 	KRON_CMD_MAP = 1,   /* map [file_off, +len) of the command file at addr, read and execute */
@@ -141,7 +163,9 @@ enum kron_command_kind {
 	 * its patches where mremap would take them away.  Nothing is mapped or written. */
 	KRON_CMD_COPIES = 6,
 	/* REPLACE, over a block that was mapped before: its stubs lead back to the module. */
-	KRON_CMD_RELEASE = 7
+	KRON_CMD_RELEASE = 7,
+	/* The block [addr, addr+len) is not entered any more: the group's patches bring its text back. */
+	KRON_CMD_RETIRE = 8
 };
 struct kron_command {
 	uint32_t kind;
@@ -188,7 +212,9 @@ enum kron_result_code {
 	KRON_RESULT_NO_SLOT = 5,        /* process table full */
 	KRON_RESULT_VERSION = 6,        /* runtime and collector are of different versions */
 	KRON_RESULT_NO_RSEQ = 7,        /* bus device: the C library registers no rseq area */
-	KRON_RESULT_BOARD = 8           /* bus exact: the machine in the segment makes no sense */
+	KRON_RESULT_BOARD = 8,          /* bus exact: the model in the segment makes no sense */
+	KRON_RESULT_SHARED = 9, /* detail: offset of an instruction that is in another window */
+	KRON_RESULT_BUSY = 10   /* it is being answered something else; nothing was done */
 };
 enum kron_result_kind { KRON_RESULT_GROUP = 1, KRON_RESULT_END = 2 };
 /* END: KRON_RESULT_MAP_FAILED with EEXIST is no refusal this time, the runtime asks again. */
@@ -210,7 +236,7 @@ struct kron_result {
 /*
  * ---- contract between trampolines and runtime ----
  *
- * A block starts with a head of KRON_BLOCK_HEAD bytes; probe sites call the two entries in it
+ * A block starts with a head of KRON_BLOCK_HEAD bytes; probe sites call the entries in it
  * by rel32, whatever the distance to libkron-rt.so:
  *
  *   +0   ff 25 0a 00 00 00     jmp *16(%rip base)   -> probe thunk, through the word at +16
@@ -223,6 +249,8 @@ struct kron_result {
  *   +56  .quad action_thunk
  *   +64  .long offset of struct kron_tables (tables.h), 0 = none
  *   +72  KRON_BLOCK_ID
+ *   +80  ff 25 0a 00 00 00     jmp *96(...)         -> wide thunk
+ *   +96  .quad wide_thunk
  *
  * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
  *
@@ -251,14 +279,21 @@ struct kron_result {
  *   block+32   with the event in %eax, the gate's value in %ecx, KRON_GATE_RESOURCE added for a
  *              Resource sample, and the payload in the 8 bytes above the return address; low 32
  *              bits of it count
+ *   block+80   like block+32; all 64 bits of the payload count where the bus has room for them
  *   block+40   with KRON_ACTION in %eax and 8 bytes of data above the return address: a store
  *              to the board as the session's bus understands it.  It tests the gate itself.
  *
- * Both change no register but %rax (and the first %rcx), and no flag.
+ * They change no register but %rax (and the first %rcx), and no flag.
  *
  * Counters on the lane bus: %fs:counts holds the address of a word, which holds the address of
  * the calling thread's counters (KRON_COUNT_BANK of them); the word is 0 when the thread has none yet,
- * and in a forked child (it lies in memory that is wiped).  Then block+40 makes them.
+ * and in a forked child (it lies in memory that is wiped).  Then block+40 makes them.  Words
+ * KRON_CALLS_WORD and later after that one are the same for the counters of calls (segment.h).
+ *
+ * Page counters: the word after that one, %fs:counts + 8, holds the address of the calling thread's
+ * table of pages, KRON_PAGE_TABLE_SIZE bytes that are wiped in a forked child; a thread without any
+ * has one that is all zero.  An entry is a record's address (struct kron_page) less KRON_NO_PAGE_ADDR,
+ * so zero leads to the record of no page.
  */
 #define KRON_BLOCK_ID 72u    /* in a file from `kron patch`: which plan the block is of */
 #define KRON_BLOCK_ID_LEN 8u /* else int3 */
@@ -267,11 +302,24 @@ struct kron_result {
 #define KRON_BLOCK_HOOK 8u
 #define KRON_BLOCK_PAYLOAD 32u
 #define KRON_BLOCK_ACTION 40u
+#define KRON_BLOCK_WIDE 80u
 #define KRON_GATE_RESOURCE 0x100u
 /* A store to a chip word: what the action thunk is told. */
 #define KRON_ACTION(word, level) ((uint32_t)(word) | (uint32_t)(level) << 8)
-#define KRON_ACTION_GATED 0x1000u       /* only while the level is on */
-#define KRON_ACTION_COUNT 0x2000u       /* the data is how many times to store */
+#define KRON_ACTION_GATED 0x1000u /* only while the level is on */
+#define KRON_ACTION_COUNT 0x2000u /* the data is how many times to store */
+#define KRON_ACTION_CALLS 0x4000u /* one more call of the function whose number, 32 bits, ... */
+#define KRON_ACTION_NUMBER 5u     /* ... stands so far after the address that the data is */
+/*
+ * References to memory, instead of a chip word: a size in bytes, how many reads and writes there are of
+ * that many, and the data is the first one's address.  With KRON_ACTION_REPEATED it is a string
+ * instruction with a rep prefix: the size of an element, once for what %rsi and once for what %rdi
+ * points to, and the data is the address of the program's flags, pushed just before it.
+ */
+#define KRON_ACTION_PAGES 0x80000000u
+#define KRON_ACTION_REPEATED 0x40000000u
+#define KRON_ACTION_REFERENCES(size, reads, writes) \
+	(KRON_ACTION_PAGES | (uint32_t)(size) | (uint32_t)(reads) << 16 | (uint32_t)(writes) << 20)
 #define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */
 
 /* Hooks: places where the runtime itself must act.  X(id, symbol, in which module) */
@@ -283,7 +331,7 @@ enum kron_hook {
 	KRON_HOOK_SYSCALL = 4,   /* libc syscall(): likewise, and raw exec */
 	KRON_HOOK_FEXECVE = 5,   /* libc fexecve, which makes the system call itself */
 	KRON_HOOK_SIGACTION = 6, /* libc sigaction: a handler of faults is installed */
-	/* Behind the `syscall` of libc mmap and mremap: code may have been mapped once more. */
+	/* After the `syscall` of libc mmap and mremap: code may have been mapped once more. */
 	KRON_HOOK_MMAP = 7,
 	KRON_HOOK_MREMAP = 8,
 	KRON_HOOK_MPROTECT = 9, /* libc mprotect: code may become writable */
@@ -299,12 +347,12 @@ enum kron_hook {
 	/* A file from kron patch that has no libkron-rt.so: where it calls sigaction. */
 	KRON_HOOK_HANDLERS = 18,
 	KRON_HOOK_MLOCKALL = 19, /* the `syscall` in libc mlockall: ours is not to be locked */
-	KRON_HOOK_SYMBOLS = 20,  /* so many are found by their names */
+	KRON_HOOK_SYMBOLS = 20,  /* this many are found by their names */
 	/* In front of a `syscall` whose number is one of these, or that may be for any:
-	 * rt_sigaction, prctl, seccomp, mlockall, and where threads have data of ours arch_prctl,
-	 * clone, clone3.  Not in libc. */
+	 * rt_sigaction, prctl, seccomp, mlockall, execve, execveat, arch_prctl, clone, clone3.  Not
+	 * in libc. */
 	KRON_HOOK_SYSTEM_CALL = KRON_HOOK_SYMBOLS,
-	/* In front of an instruction that changes %fs or its base, where threads have data of ours. */
+	/* In front of an instruction that changes %fs or its base. */
 	KRON_HOOK_FS,
 	KRON_HOOK_COUNT
 };

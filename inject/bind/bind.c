@@ -17,7 +17,9 @@
 #include <kron/segment.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "inject/plan/action.h"
+#include "inject/plan/action_pages.h"
 #include "inject/plan/stub.h"
 #include "inject/bind/unwind.h"
 #include "inject/plan/window.h"
@@ -26,7 +28,7 @@
 
 static bool is_selected(const struct binding *b, uint32_t function)
 {
-	return b->selected && b->selected[function] && b->selected[function] != SELECTED_CALLERS;
+	return b->selected && b->selected[function] && b->selected[function] != SELECTED_CALLSITES;
 }
 
 static bool is_inside(const struct binding *b, const struct plan_site *site)
@@ -45,16 +47,8 @@ static bool is_wanted(const struct binding *b, const struct plan_site *site)
 /* The site whose window holds vaddr, or plan->nsites. */
 static size_t site_at(const struct plan *plan, uint64_t vaddr)
 {
-	size_t lo = 0, hi = plan->nsites;
+	size_t lo = partition_point(i, plan->nsites, plan->sites[i].vaddr <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (plan->sites[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo && vaddr - plan->sites[lo - 1].vaddr < plan->sites[lo - 1].window)
 		return lo - 1;
 	return plan->nsites;
@@ -218,6 +212,11 @@ static bool put_rel32(const struct placing *pl, uint32_t off, int addend, uint64
 
 static void skip_over(uint8_t *sequence, unsigned len)
 {
+	if (len - 2 > INT8_MAX) {
+		sequence[0] = 0xe9; /* jmp rel32 */
+		put32(sequence + 1, len - 5);
+		return;
+	}
 	sequence[0] = 0xeb; /* jmp rel8 */
 	sequence[1] = len - 2;
 }
@@ -292,12 +291,16 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 	const struct binding *b = pl->b;
 	struct action_ground ground = {.way = b->way, .counts = b->counts};
 	const struct place_action *a;
+	const struct plan_probe *p;
 	struct action_room room;
 	bool filled = true;
 
 	action_room_get(&room, f);
-	a = &b->plan->actions[b->plan->probes[room.probe].action];
-	if (b->dormant || b->no_places) {
+	p = &b->plan->probes[room.probe];
+	a = &b->plan->actions[p->action];
+	ground.number = a->kind == ACTION_CALLS ? b->event_base + p->function : 0;
+	if (b->dormant || b->no_places ||
+	    (a->kind == ACTION_CALLS && !is_selected(b, p->function))) {
 		ground = (struct action_ground){.way = KRON_THUNK_EXACT};
 		if (room.cold)
 			filled = fill_action(pl, stub, f, a, &ground);
@@ -365,6 +368,9 @@ static bool place_fixup(struct placing *pl, uint32_t stub, const struct plan_fix
 		return place_event(pl, off, &b->plan->probes[f->value]);
 	case FIXUP_BLOCK_REL32:
 		return put_rel32(pl, off, f->addend, b->block + f->value);
+	case FIXUP_PAGES:
+		action_pages_fill(at(pl, off), b->counts);
+		return true;
 	case FIXUP_COUNT:
 		break;
 	}
@@ -390,12 +396,14 @@ static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 	memcpy(head + KRON_BLOCK_HOOK, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_PAYLOAD, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_ACTION, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_WIDE, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
 	memcpy(head + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
 	if (b->id)
 		memcpy(head + KRON_BLOCK_ID, b->id, KRON_BLOCK_ID_LEN);
 	memcpy(head + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
 	memcpy(head + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
+	memcpy(head + KRON_BLOCK_WIDE + 16, b->wide_thunk ? &b->wide_thunk : &b->payload_thunk, 8);
 	put32(head + KRON_BLOCK_TABLES, tables);
 }
 

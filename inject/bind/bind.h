@@ -15,7 +15,7 @@
 struct binding {
 	const struct plan *plan;
 	const uint8_t *selected;    /* one byte a function: trace it?  NULL = none (hooks only);
-				     * SELECTED_CALLERS: yes, but nothing of it here */
+				     * SELECTED_CALLSITES: yes, but nothing of it here */
 	bool hooks;                 /* bind the hooks too */
 	bool alone;                 /* there is no libkron-rt.so: the start-up code has the hooks */
 	bool handlers_only;         /* alone: those that wrap handlers; of a dynamic program */
@@ -38,14 +38,15 @@ struct binding {
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 	/* For places; a plan without any needs none of it. */
 	uint64_t payload_thunk, action_thunk; /* likewise */
-	enum kron_thunk way;                  /* what `thunk` and `payload_thunk` do */
-	int32_t counts;                       /* struct kron_hello */
-	const uint32_t *events;               /* numbers of the session's user events; of a function
+	uint64_t wide_thunk;    /* 0: payload_thunk, the bus has 32 bits for a payload */
+	enum kron_thunk way;    /* what `thunk` and `payload_thunk` do */
+	int32_t counts;         /* struct kron_hello */
+	const uint32_t *events; /* numbers of the session's user events; of a function
 					       * with BIND_EXIT: its exit */
-	size_t nevents;                       /* all that the plan's places name */
+	size_t nevents;         /* all that the plan's places name */
 };
 
-#define SELECTED_CALLERS 2
+#define SELECTED_CALLSITES 2
 
 struct bound {
 	uint8_t *block;
@@ -76,6 +77,8 @@ size_t bind_stubs_size(const struct binding *b);
 size_t bind_table_size(const struct binding *b);
 /* -ERANGE when some rel32 does not reach. */
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
+/* What it wrote is to be there, what it found is to be written; the rest of its window may be another's. */
+void bind_turn_round(struct kron_patch *p);
 /* What takes it back (bind_release.c), from what bind_make() made of the same binding. */
 void bind_release(struct bound *out, const struct binding *b);
 /*

@@ -55,8 +55,7 @@ static bool is_kept(const struct plan *plan, const struct kept *k, uint64_t vadd
 	return false;
 }
 
-/* What it wrote is to be there, what it found is to be written. */
-static void turn_round(struct kron_patch *p)
+void bind_turn_round(struct kron_patch *p)
 {
 	uint8_t written[KRON_PATCH_NEW_MAX];
 
@@ -75,7 +74,7 @@ static void release_text(struct bound *out, const struct binding *b, const struc
 
 		if (!p.new_len || is_kept(b->plan, kept, out->patch_addr + p.off - b->bias))
 			continue;
-		turn_round(&p);
+		bind_turn_round(&p);
 		out->patches[n++] = p;
 	}
 	out->npatches = n;

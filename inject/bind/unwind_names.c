@@ -11,23 +11,14 @@
  * are where they were are left out: they would be stopped at twice.
  */
 #include "inject/bind/unwind.h"
+#include "base/search.h"
 
 #include <string.h>
 
 /* The first site that does not begin before vaddr. */
 static size_t site_from(const struct plan *p, uint64_t vaddr)
 {
-	size_t lo = 0, hi = p->nsites;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->sites[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, p->nsites, p->sites[i].vaddr < vaddr);
 }
 
 /* The site at its start, if windows follow each other to its end. */

@@ -2,22 +2,11 @@
 /* classes.c - walks the instructions of functions once and picks those of a class. */
 #include "inject/code/classes.h"
 
-#include <string.h>
-
 static const char *const keys[CLASS_COUNT] = {
 #define X(id, key, text) key,
 	PLACE_CLASSES(X)
 #undef X
 };
-
-enum place_class class_find(const char *key)
-{
-	int c = 0;
-
-	while (c < CLASS_COUNT && strcmp(keys[c], key))
-		c++;
-	return c;
-}
 
 const char *class_key(enum place_class c)
 {
@@ -29,7 +18,15 @@ static bool is_branch(const struct insn *in)
 	return in->kind == INSN_JMP || in->kind == INSN_JCC || in->kind == INSN_JMP_INDIRECT;
 }
 
-bool class_has(enum place_class c, const struct insn *in)
+static bool touches_memory(const struct insn *in, const uint8_t *code)
+{
+	struct insn_accesses a;
+
+	return insn_accesses(&a, code, in->len, in->addr) && (a.n || a.is_unknown);
+}
+
+/* Of CLASS_BLOCKS only class_list() can tell. */
+static bool class_has(enum place_class c, const struct insn *in, const uint8_t *code)
 {
 	switch (c) {
 	case CLASS_INSNS:
@@ -40,6 +37,8 @@ bool class_has(enum place_class c, const struct insn *in)
 		return in->loads;
 	case CLASS_STORES:
 		return in->stores;
+	case CLASS_ACCESSES:
+		return touches_memory(in, code);
 	case CLASS_CALLS:
 		return in->kind == INSN_CALL || in->kind == INSN_CALL_INDIRECT;
 	case CLASS_BLOCKS:
@@ -65,7 +64,7 @@ static bool decode(const struct walk *w, const uint8_t *code, uint64_t room, uin
 	return insn_scan(in, code, room, at);
 }
 
-static void visit(struct walk *w, const struct insn *in)
+static void visit(struct walk *w, const struct insn *in, const uint8_t *code)
 {
 	bool starts =
 		w->starts_block || code_map_flags(w->map, in->addr) & (CODE_TARGET | CODE_CONSTANT);
@@ -75,7 +74,7 @@ static void visit(struct walk *w, const struct insn *in)
 		w->out->filler += w->c == CLASS_INSNS;
 		return;
 	}
-	if (w->c == CLASS_BLOCKS ? starts : class_has(w->c, in))
+	if (w->c == CLASS_BLOCKS ? starts : class_has(w->c, in, code))
 		*vec_push(&w->out->v) = in->addr;
 }
 
@@ -91,7 +90,7 @@ static void walk_function(struct walk *w, const struct function *f, uint64_t lo,
 		    !decode(w, code + (at - f->start), f->end - at, at, &in))
 			continue;
 		if (at >= lo && at < hi)
-			visit(w, &in);
+			visit(w, &in, code + (at - f->start));
 	}
 }
 

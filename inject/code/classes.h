@@ -19,7 +19,8 @@
 	X(LOADS, "loads", "instructions that read memory through an operand")    \
 	X(STORES, "stores", "instructions that write memory through an operand") \
 	X(CALLS, "calls", "calls, direct and indirect")                          \
-	X(BLOCKS, "blocks", "the first instruction of every basic block")
+	X(BLOCKS, "blocks", "the first instruction of every basic block")        \
+	X(ACCESSES, "accesses", "instructions that touch memory, the stack too")
 
 enum place_class {
 #define X(id, key, text) CLASS_##id,
@@ -28,12 +29,7 @@ enum place_class {
 		CLASS_COUNT
 };
 
-/* By its key; CLASS_COUNT when there is none. */
-enum place_class class_find(const char *key);
 const char *class_key(enum place_class c);
-
-/* Does the instruction belong to it?  Of CLASS_BLOCKS only class_list() can tell. */
-bool class_has(enum place_class c, const struct insn *in);
 
 struct class_places {
 	VEC(uint64_t) v; /* ascending */

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "inject/code/code_map_impl.h"
+#include "base/search.h"
 
 #define LOCK_PREFIX 0xf0
 #define PASSES_MAX 4
@@ -310,7 +311,7 @@ static void claim_all(struct region *r)
 			  b->m->per_function[i].undecodable || runs_out(b, i)))
 			*state(r, fn->start) |= IS_CONTRADICTED;
 	}
-	for (size_t i = 0; i < r->jumps.n; i++) { /* behind a switch are its cases */
+	for (size_t i = 0; i < r->jumps.n; i++) { /* after a switch come its cases */
 		struct insn in;
 
 		if (decode(r, r->jumps.v[i], &in) && has(r, in.addr + in.len))
@@ -338,7 +339,7 @@ static bool is_contradicted(const struct region *r, uint32_t i)
 	return !(s & IS_KNOWN) && s & (IN_CLAIMED | IS_CONTRADICTED);
 }
 
-/* Somebody calls it; or it stands behind a filler that compilers never put inside of functions. */
+/* Somebody calls it; or it stands after a filler that compilers never put inside of functions. */
 static bool is_sure_start(const struct map_builder *b, uint64_t vaddr)
 {
 	const uint8_t *before = elf_image_at(b->img, vaddr - 1, 1);
@@ -350,16 +351,8 @@ void spread_jump(struct map_builder *b, uint64_t vaddr)
 {
 	struct code_function *cf = b->m->per_function;
 	const struct function *v = b->f->v;
-	uint32_t up = 0;
+	uint32_t up = (uint32_t)partition_point(i, b->f->n, v[i].start <= vaddr);
 
-	for (uint32_t n = (uint32_t)b->f->n; up < n;) { /* the first behind vaddr */
-		uint32_t mid = up + (n - up) / 2;
-
-		if (v[mid].start <= vaddr)
-			up = mid + 1;
-		else
-			n = mid;
-	}
 	for (uint32_t i = up; i-- > 0 && !v[i].has_fde;) {
 		cf[i].unresolved_indirect = true;
 		if (is_sure_start(b, v[i].start))
@@ -416,7 +409,7 @@ static void look_at(struct region *r)
 	vec_free(&r->jumps);
 }
 
-/* Has the region so much of it that what else is said there proves little? */
+/* Does the region hold enough of it that whatever else is said there proves little? */
 static bool is_all_odd(const struct region *r)
 {
 	uint32_t n = r->end - r->first, odd = 0;
@@ -426,7 +419,7 @@ static bool is_all_odd(const struct region *r)
 	return odd > n / 16;
 }
 
-/* Functions [first, end) with the gaps before and behind them. */
+/* Functions [first, end) with the gaps before and after them. */
 static struct region part_of(const struct region *r, uint32_t first, uint32_t end)
 {
 	const struct function *v = r->b->f->v;
@@ -483,7 +476,7 @@ static struct region first_region(struct map_builder *b)
 	return r;
 }
 
-/* Behind the function with an FDE that ended it. */
+/* After the function with an FDE that ended it. */
 static bool next_region(struct region *r)
 {
 	if (r->end >= r->b->f->n)

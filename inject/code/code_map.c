@@ -19,7 +19,6 @@
 #include "inject/code/code_map.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +26,7 @@
 #include "inject/elf/elf_symbols.h"
 
 #define SPAN_MAX (1ull << 30) /* with a byte for each byte of code */
+#define BEYOND 16u            /* bytes that may be read after the last one's */
 
 /* ---- other ways to arrive ---- */
 
@@ -44,7 +44,7 @@ static void mark_landing_pad(uint64_t vaddr, void *ctx)
 }
 
 /*
- * Go starts each goroutine with a return address one byte behind the start of runtime.goexit, a
+ * Go starts each goroutine with a return address one byte after the start of runtime.goexit, a
  * nop, so that it looks as if it had been called from there.  Nothing in the file names it.
  */
 static bool is_returned_into(const char *name)
@@ -182,7 +182,7 @@ static void mark_data(struct map_builder *b)
 {
 	const uint64_t keep = ~(UINT64_MAX / 0xff * CODE_TAKEN); /* in each byte */
 
-	for (size_t i = 0; i < b->m->hi - b->m->lo; i += 8) { /* there is room behind the end */
+	for (size_t i = 0; i < b->m->hi - b->m->lo; i += 8) { /* there is room after the end */
 		uint64_t eight;
 
 		memcpy(&eight, b->m->flags + i, 8);
@@ -254,14 +254,14 @@ int code_map_build(struct code_map **out, const struct elf_image *img, struct fu
 	m->img = img;
 	m->functions = f;
 	m->per_function = xcalloc(f->n + 1, sizeof(*m->per_function));
-	m->flags = xcalloc(span + 16, 1);
-	b.shape = xcalloc(span + 16, 1);
+	m->flags = xpages_full(span + BEYOND);
+	b.shape = xpages_full(span + BEYOND);
 	b.called = xcalloc(span / 8 + 1, 1);
 	b.evidence = xcalloc(f->n + 1, sizeof(*b.evidence));
 	b.first_lea = xcalloc(f->n + 1, sizeof(*b.first_lea));
 	b.next_part = xcalloc(f->n + 1, sizeof(*b.next_part));
 	analyse(&b);
-	xfree(b.shape);
+	xfree_pages(b.shape, span + BEYOND);
 	xfree(b.called);
 	xfree(b.evidence);
 	xfree(b.first_lea);
@@ -280,89 +280,6 @@ void code_map_free(struct code_map *m)
 		return;
 	xfree(m->per_function);
 	xfree(m->exits);
-	xfree(m->flags);
+	xfree_pages(m->flags, m->hi - m->lo + BEYOND);
 	xfree(m);
-}
-
-static bool decode(const struct code_map *m, uint64_t vaddr, bool operands, struct insn *out)
-{
-	uint64_t room = elf_image_room(m->img, vaddr);
-	const uint8_t *p;
-
-	if (room > 15)
-		room = 15;
-	p = room ? elf_image_at(m->img, vaddr, room) : NULL;
-	if (!p)
-		return false;
-	return operands ? insn_decode(out, p, room, vaddr) : insn_scan(out, p, room, vaddr);
-}
-
-/* By the low bits of the address: a function of usual size fits without a collision. */
-#define CACHE_SIZE 8192u
-
-struct insn_cache {
-	struct {
-		uint64_t map; /* its id; 0: empty */
-		uint64_t vaddr;
-		bool has_operands;
-		struct insn in;
-	} at[CACHE_SIZE];
-};
-
-static pthread_key_t cache_key; /* whose destructor ends a thread's cache */
-static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
-static _Thread_local struct insn_cache *cache;
-
-static void make_key(void)
-{
-	pthread_key_create(&cache_key, xfree);
-}
-
-static struct insn_cache *make_cache(void)
-{
-	pthread_once(&cache_once, make_key);
-	cache = xcalloc(1, sizeof(*cache));
-	pthread_setspecific(cache_key, cache);
-	return cache;
-}
-
-static bool decode_cached(const struct code_map *m, uint64_t vaddr, bool operands, struct insn *out)
-{
-	struct insn_cache *c = cache ? cache : make_cache();
-	unsigned i = vaddr % CACHE_SIZE;
-
-	if (c->at[i].map != m->id || c->at[i].vaddr != vaddr ||
-	    (operands && !c->at[i].has_operands)) {
-		if (!decode(m, vaddr, operands, out))
-			return false;
-		c->at[i].map = m->id;
-		c->at[i].vaddr = vaddr;
-		c->at[i].has_operands = operands;
-		c->at[i].in = *out;
-		return true;
-	}
-	*out = c->at[i].in;
-	return true;
-}
-
-bool code_map_insn(const struct code_map *m, uint64_t vaddr, struct insn *out)
-{
-	return decode_cached(m, vaddr, true, out);
-}
-
-bool code_map_scan(const struct code_map *m, uint64_t vaddr, struct insn *out)
-{
-	return decode_cached(m, vaddr, false, out);
-}
-
-uint64_t code_map_previous(const struct code_map *m, uint64_t vaddr)
-{
-	const struct function *fn = functions_at(m->functions, vaddr);
-
-	if (!fn)
-		return 0;
-	for (uint64_t at = vaddr; at > fn->start && vaddr - at < 15;)
-		if (code_map_flags(m, --at) & CODE_INSN)
-			return at;
-	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * code_map_impl.h - what the passes behind code_map.h share; not for anybody else.
+ * code_map_impl.h - what the passes of the code map share; private to them.
  *
  *   code_map.c     the passes in their order; pass 2: other ways to arrive
  *   code_sweep.c   pass 1: instructions, direct branches, evidence about function starts
@@ -9,6 +9,8 @@
  *   jump_table.c   where indirect jumps go
  *   jump_stride.c  those into a row of pieces of one size
  *   code_rseq.c    restartable sequences
+ *
+ * All of them ask code_map_query.c, which knows none of them.
  */
 #ifndef INJECT_CODE_MAP_IMPL_H
 #define INJECT_CODE_MAP_IMPL_H
@@ -53,9 +55,9 @@ struct map_jump { /* an indirect jump */
 };
 
 /*
- * Functions that lie one behind the other, and the gaps behind them: what one thread looks at.  A
+ * Functions that lie one after the other, and the gaps after them: what one thread looks at.  A
  * thread writes to the bytes of its own piece alone.  What it finds goes into lists of its own, in
- * order of address, and all of them one behind the other are what one thread would have found.
+ * order of address, and all of them one after the other are what one thread would have found.
  */
 struct map_piece {
 	uint32_t first, end; /* functions */
@@ -113,7 +115,7 @@ static inline uint32_t map_next_part(const struct map_builder *b, uint32_t funct
 {
 	return b->next_part[function];
 }
-/* Does the instruction hand on control to the one behind it? */
+/* Does control fall through to the next instruction? */
 static inline bool map_falls_through(const struct map_builder *b, uint64_t vaddr)
 {
 	switch (map_shape(b, vaddr) >> 4) {
@@ -122,7 +124,7 @@ static inline bool map_falls_through(const struct map_builder *b, uint64_t vaddr
 	case INSN_RET:
 		return false;
 	case INSN_TRAP:
-		/* a handler or a debugger resumes behind an int3 */
+		/* a handler or a debugger resumes after an int3 */
 		return *elf_image_at(b->img, vaddr, 1) == 0xcc;
 	}
 	return true; /* of the other transfers, xbegin and far calls do; the rest are too rare */

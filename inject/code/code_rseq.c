@@ -67,33 +67,20 @@ static void try_descriptor(struct map_builder *b, uint64_t vaddr, uint64_t start
 		mark_sequence(b, start, len, abort_ip);
 }
 
+struct scan {
+	struct map_builder *b;
+	uint64_t where, value; /* of the last pointer seen */
+};
+
 /* Relocations of a table come in the order of their places: the two of a descriptor meet. */
-static void scan_relocations(struct map_builder *b)
+static void see_pointer(uint64_t where, uint64_t value, void *ctx)
 {
-	uint64_t vaddr, size, room;
-	uint64_t where[2] = {0}, value[2] = {0}; /* the last two pointers seen */
-	const uint8_t *p;
+	struct scan *s = ctx;
 
-	if (!elf_dynamic(b->img, DT_RELA, &vaddr) || !elf_dynamic(b->img, DT_RELASZ, &size))
-		return;
-	room = elf_image_room(b->img, vaddr);
-	if (size > room)
-		size = room;
-	p = elf_image_at(b->img, vaddr, size);
-	for (; p && size >= sizeof(Elf64_Rela);
-	     size -= sizeof(Elf64_Rela), p += sizeof(Elf64_Rela)) {
-		Elf64_Rela r;
-
-		memcpy(&r, p, sizeof(r));
-		if (ELF64_R_TYPE(r.r_info) != R_X86_64_RELATIVE)
-			continue;
-		where[0] = where[1];
-		value[0] = value[1];
-		where[1] = r.r_offset;
-		value[1] = r.r_addend;
-		if (where[1] - where[0] == 16)
-			try_descriptor(b, where[0] - 8, value[0], value[1]);
-	}
+	if (where - s->where == 16)
+		try_descriptor(s->b, s->where - 8, s->value, value);
+	s->where = where;
+	s->value = value;
 }
 
 /* Files whose pointers stand in place: ET_EXEC, and RELR. */
@@ -116,6 +103,6 @@ static void scan_words(struct map_builder *b)
 
 void rseq_mark(struct map_builder *b)
 {
-	scan_relocations(b);
+	elf_for_each_relative(b->img, see_pointer, &(struct scan){.b = b});
 	scan_words(b);
 }

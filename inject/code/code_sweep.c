@@ -8,6 +8,8 @@
  * there is only believed as far as that is harmless: it may add branch targets (code without
  * symbol or FDE may well jump into a function), never instructions, evidence or exits.
  */
+#include <string.h>
+
 #include "base/jobs.h"
 #include "inject/code/code_map_impl.h"
 
@@ -198,12 +200,26 @@ static void note_data(struct sweep *s, const struct insn *in)
 
 static void put_insn(const struct map_builder *b, uint64_t at, uint8_t kind, unsigned len)
 {
-	uint8_t *flag = map_flag(b, at);
+	uint64_t off = at - b->m->lo;
 
-	*flag |= CODE_INSN;
-	for (unsigned i = 0; i < len; i++)
-		flag[i] |= CODE_IN_FUNCTION;
-	b->shape[at - b->m->lo] = (uint8_t)(kind << 4 | len);
+	b->m->flags[off] |= CODE_INSN;
+	b->shape[off] = (uint8_t)(kind << 4 | len);
+}
+
+/* Nobody asks for it before the gaps are swept. */
+static void put_in_function(const struct map_builder *b, const struct function *fn)
+{
+	uint8_t *flag = map_flag(b, fn->start), *end = flag + (fn->end - fn->start);
+	const uint64_t in_function = UINT64_MAX / 0xff * CODE_IN_FUNCTION; /* in each byte */
+	uint64_t eight;
+
+	for (; end - flag >= 8; flag += 8) { /* not beyond: the next one may be another thread's */
+		memcpy(&eight, flag, 8);
+		eight |= in_function;
+		memcpy(flag, &eight, 8);
+	}
+	for (; flag < end; flag++)
+		*flag |= CODE_IN_FUNCTION;
 }
 
 static void sweep_function(struct sweep *s, uint32_t index)
@@ -226,7 +242,6 @@ static void sweep_function(struct sweep *s, uint32_t index)
 	}
 	for (uint64_t at = fn->start; at < fn->end;) {
 		const uint8_t *code = s->code + (at - s->start);
-		uint8_t *flag = map_flag(b, at);
 		unsigned len = b->position_dependent ? 0 : insn_skim(code, s->end - at);
 
 		if (len) {
@@ -237,7 +252,6 @@ static void sweep_function(struct sweep *s, uint32_t index)
 		if (!insn_scan(&in, code, s->end - at, at)) {
 			/* Go on all the same: its branches may hit other functions. */
 			cf->undecodable = true;
-			*flag |= CODE_IN_FUNCTION;
 			at++;
 			continue;
 		}
@@ -248,6 +262,7 @@ static void sweep_function(struct sweep *s, uint32_t index)
 			note(s, &in);
 		at += in.len;
 	}
+	put_in_function(b, fn);
 	vec_for(&s->forward, t)
 		if (!is_instruction(b, *t))
 			s->overlap = true;

@@ -23,6 +23,7 @@
  * marked when all are done.
  */
 #include "base/jobs.h"
+#include "base/search.h"
 #include "inject/code/code_map_impl.h"
 
 struct walk {
@@ -208,6 +209,8 @@ static bool walk_function(struct walk *w, uint32_t index)
 			continue;
 		}
 		len = map_shape(b, at) & 15;
+		if (live && map_shape(b, at) >> 4 == INSN_PLAIN)
+			continue; /* most are */
 		live = live || !sure || is_arrival(b, at, len);
 		if (!live) {
 			if (is_filler(b, at))
@@ -238,9 +241,10 @@ static bool walk_function(struct walk *w, uint32_t index)
  * filler, all of that is padding; if code that nobody names follows, only the filler up to the
  * next multiple of 16, since that code might begin with a no-op of its own.
  */
-static void walk_gap(struct walk *w, uint64_t at, uint64_t end)
+static void walk_gap(struct walk *w, const struct function *fn, uint64_t end)
 {
 	const struct map_builder *b = w->b;
+	uint64_t at = fn->end;
 	uint64_t start = at, room = elf_image_room(b->img, at);
 	const uint8_t *p = elf_image_at(b->img, at, room);
 	struct insn in;
@@ -258,38 +262,20 @@ static void walk_gap(struct walk *w, uint64_t at, uint64_t end)
 		if (edge < at)
 			at = edge;
 	}
+	if (fn->sources & FUNCTION_GUESS) /* what looks like filler may be the begin of a table */
+		at = (at & ~15ull) > start ? at & ~15ull : start;
 	*vec_push(&w->padding) = (struct map_bytes){start, at - start};
 }
 
 /* The first of the branches, and of the jumps, from the address on. */
 static size_t first_branch(const struct map_builder *b, uint64_t vaddr)
 {
-	size_t lo = 0, hi = b->branches.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (b->branches.v[mid].from < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, b->branches.n, b->branches.v[i].from < vaddr);
 }
 
 static size_t first_jump(const struct map_builder *b, uint64_t vaddr)
 {
-	size_t lo = 0, hi = b->jumps.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (b->jumps.v[mid].addr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, b->jumps.n, b->jumps.v[i].addr < vaddr);
 }
 
 struct walks {
@@ -315,7 +301,7 @@ static void walk_piece(size_t number, void *ctx)
 		if (!map_has(b, fn->start) || fn->end > b->m->hi)
 			continue;
 		if (!walk_function(w, i) && !b->m->per_function[i].undecodable && fn->end < next)
-			walk_gap(w, fn->end, next < b->m->hi ? next : b->m->hi);
+			walk_gap(w, fn, next < b->m->hi ? next : b->m->hi);
 	}
 	frame_info_close(w->fi);
 }

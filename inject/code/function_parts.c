@@ -297,3 +297,19 @@ void functions_mark_parts(struct functions *f, const struct function_evidence *e
 	settle_parents(f);
 	xfree(j.by_rank);
 }
+
+uint32_t *functions_link_parts(const struct functions *f)
+{
+	uint32_t *next = xmalloc((f->n + 1) * sizeof(*next));
+
+	memset(next, 0xff, (f->n + 1) * sizeof(*next));
+	for (size_t i = f->n; i-- > 0;) {
+		const struct function *fn = &f->v[i];
+
+		if (!fn->is_part || fn->parent == i || fn->parent >= f->n)
+			continue;
+		next[i] = next[fn->parent];
+		next[fn->parent] = (uint32_t)i;
+	}
+	return next;
+}

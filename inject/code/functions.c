@@ -5,6 +5,7 @@
  *   FDEs      |--------|   |------|      |-----------|        authoritative bounds
  *   symbols   a            b,c    d(8)   e    f(local) g      names; and functions of their own
  *   result    [a      )    [b    )[d )   [e          [g       where no FDE is
+ *   guesses   starts that the code gives away, where neither says much (guess.c)
  *
  * A symbol inside an FDE is an entry of its own only when it is a global function (assembly
  * with several entries: the range is cut there, and code falls from one into the next), and when
@@ -18,10 +19,12 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "inject/elf/eh_frame.h"
 #include "inject/elf/elf_image_impl.h"
 #include "inject/elf/elf_symbols.h"
 #include "inject/elf/go_table.h"
+#include "inject/code/guess.h"
 #include "inject/code/insn.h"
 
 #define CODE_SECTIONS_MAX 64
@@ -32,6 +35,7 @@ struct raw_symbol {
 	const char *name;
 	uint8_t type, bind;
 	uint8_t source;
+	bool is_old; /* elf_symbols.h */
 };
 
 /* All symbols of one address. */
@@ -158,6 +162,14 @@ static bool is_go_label(const char *name)
 	return !strcmp(name, "go.buildid") || !strcmp(name, "go:buildid");
 }
 
+/* In .symtab the version is part of the name: "cfree@GLIBC_2.2.5"; the default one has "@@". */
+static bool is_old_name(const char *name)
+{
+	const char *at = strchr(name, '@');
+
+	return at && at > name && at[1] != '@';
+}
+
 static bool add_symbol(const struct elf_symbol *sym, void *ctx)
 {
 	struct finder *f = ctx;
@@ -177,6 +189,7 @@ static bool add_symbol(const struct elf_symbol *sym, void *ctx)
 	raw->type = sym->type;
 	raw->bind = sym->bind;
 	raw->source = f->source;
+	raw->is_old = sym->is_old || is_old_name(sym->name);
 	return true;
 }
 
@@ -233,7 +246,8 @@ static size_t underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* Of several names the one that people use: "read" rather than "__GI___read". */
+/* Of several names the one that people use: "read" rather than "__GI___read", "free" rather than
+ * "cfree", which has gone from glibc's headers. */
 static int compare_names(const struct raw_symbol *x, const struct raw_symbol *y)
 {
 	size_t a, b;
@@ -244,6 +258,8 @@ static int compare_names(const struct raw_symbol *x, const struct raw_symbol *y)
 	b = underscores(y->name);
 	if (a != b)
 		return a < b ? -1 : 1;
+	if (x->is_old != y->is_old)
+		return x->is_old ? 1 : -1;
 	return strcmp(x->name, y->name);
 }
 
@@ -256,7 +272,7 @@ static int compare_symbols(const void *a, const void *b)
 	return compare_names(x, y);
 }
 
-/* The group that starts at symbol *i, which moves behind it. */
+/* The group that starts at symbol *i, which moves past it. */
 static struct symbol_group next_group(const struct finder *f, size_t *i)
 {
 	const struct raw_symbol *s = &f->symbols.v[*i];
@@ -325,7 +341,7 @@ static size_t nop_length(const uint8_t *p, size_t n)
 }
 
 /*
- * glibc opens some FDEs before it aligns the code: the function starts behind the padding.
+ * glibc opens some FDEs before it aligns the code: the function starts after the padding.
  * Only padding up to a multiple of 16 is skipped, so that no-ops of an entry that wait to be
  * patched are kept.
  */
@@ -344,7 +360,7 @@ static uint64_t skip_padding(const struct finder *f, const struct eh_fde *fde)
 	return at == pad ? fde->start + pad : fde->start;
 }
 
-/* next: the first symbol at or behind the FDE's start. */
+/* next: the first symbol at or after the FDE's start. */
 static void push_fde(struct finder *f, const struct eh_fde *fde, const struct raw_symbol *next)
 {
 	const struct found *prev = last(f);
@@ -373,7 +389,7 @@ static void name_found(struct found *found, const struct symbol_group *g)
 	found->f.is_ifunc |= g->is_ifunc;
 }
 
-/* A signal return trampoline's symbol is one byte behind its FDE's start. */
+/* A signal return trampoline's symbol is one byte after its FDE's start. */
 static bool is_in_signal_frame(const struct finder *f, uint64_t vaddr)
 {
 	const struct eh_fde *fde = eh_frame_at(&f->frame, vaddr);
@@ -463,6 +479,114 @@ static void merge(struct finder *f)
 	}
 }
 
+/* ---- guesses, where nothing else says much ---- */
+
+static uint64_t code_bytes(const struct finder *f)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < f->nsections; i++)
+		n += f->sections[i].end - f->sections[i].start;
+	for (size_t i = 0; i < f->nexcluded; i++)
+		n -= f->excluded[i].end - f->excluded[i].start;
+	for (size_t i = 0; i < f->img->nsegments && !f->nsections; i++)
+		n += f->img->segments[i].flags & PF_X ? f->img->segments[i].filesz : 0;
+	return n;
+}
+
+/*
+ * Is a quarter of the code or more without a frame, and are there no symbols but those for the
+ * linker?  Filler between functions is less than that.  Go's has its table; where that is damaged,
+ * nobody is to be misled.
+ */
+static bool is_bare(const struct finder *f)
+{
+	uint64_t framed = 0;
+
+	if (f->img->is_go)
+		return false;
+	for (size_t i = 0; i < f->symbols.n; i++)
+		if (f->symbols.v[i].source != FUNCTION_DYNSYM)
+			return false;
+	for (size_t i = 0; i < f->frame.n; i++)
+		framed += f->frame.v[i].end - f->frame.v[i].start;
+	return framed < code_bytes(f) / 4 * 3;
+}
+
+static bool may_not_start(const void *ctx, uint64_t vaddr)
+{
+	return is_excluded(ctx, vaddr);
+}
+
+static struct found make_guess(const struct guess *g, uint64_t limit)
+{
+	return (struct found){
+		.f =
+			{
+				.start = g->start,
+				.end = g->end < limit ? g->end : limit,
+				.sources = FUNCTION_GUESS,
+				.has_size = g->is_whole && g->end <= limit,
+				.fde_rank = FUNCTION_NONE,
+			},
+	};
+}
+
+/* The guesses go where they belong; they end what has no end of its own. */
+static void insert_guesses(struct finder *f, const struct guesses *all)
+{
+	VEC(struct found) merged = {0};
+	size_t old = 0, new = 0;
+
+	while (old < f->found.n || new < all->n) {
+		const struct found *o = old < f->found.n ? &f->found.v[old] : NULL;
+		const struct guess *g = new < all->n ? &all->v[new] : NULL;
+
+		if (o && (!g || o->f.start <= g->start)) {
+			*vec_push(&merged) = *o;
+			if (g && !o->f.has_size && g->start < o->f.end)
+				merged.v[merged.n - 1].f.end = g->start;
+			old++;
+			continue;
+		}
+		new ++;
+		*vec_push(&merged) =
+			make_guess(g, new < all->n && (!o || all->v[new].start < o->f.start)
+					      ? all->v[new].start
+				      : o ? o->f.start
+					  : UINT64_MAX);
+	}
+	vec_free(&f->found);
+	f->found.v = merged.v;
+	f->found.n = merged.n;
+	f->found.cap = merged.cap;
+}
+
+static void guess(struct finder *f)
+{
+	struct guess_range *known = xcalloc(f->found.n + 1, sizeof(*known));
+	struct guess_input in = {
+		.img = f->img,
+		.known = known,
+		.nknown = f->found.n,
+		.is_excluded = may_not_start,
+		.ctx = f,
+	};
+	struct guesses all;
+
+	for (size_t i = 0; i < f->found.n; i++) {
+		const struct function *fn = &f->found.v[i].f;
+
+		known[i].start = fn->start;
+		known[i].end = fn->has_size ? fn->end : fn->start + 1;
+	}
+	guess_functions(&all, &in);
+	if (all.n)
+		insert_guesses(f, &all);
+	guesses_free(&all);
+	xfree(known);
+}
+
 /* ---- the result ---- */
 
 static size_t name_length(const char *name)
@@ -472,7 +596,7 @@ static size_t name_length(const char *name)
 	return at == name ? strlen(name) : (size_t)(at - name);
 }
 
-struct names { /* that are copied one behind the other */
+struct names { /* that are copied one after the other */
 	char *at;
 	uint64_t total;
 };
@@ -583,6 +707,8 @@ int functions_find_with(struct functions *out, const struct elf_image *img,
 	if (use & FUNCTION_EH_FRAME)
 		eh_frame_read(&f.frame, img);
 	merge(&f);
+	if (use & FUNCTION_GUESS && is_bare(&f))
+		guess(&f);
 	finish(out, &f, name_budget);
 	functions_mark_parts(out, NULL);
 	eh_frame_free(&f.frame);
@@ -610,19 +736,13 @@ void functions_free(struct functions *f)
 const struct function *functions_at(const struct functions *f, uint64_t vaddr)
 {
 	static _Thread_local size_t last; /* the next question is mostly about the same one */
-	size_t lo = 0, hi = f->n;
+	size_t lo;
 
 	if (last < f->n && f->v[last].start <= vaddr &&
 	    (last + 1 == f->n || vaddr < f->v[last + 1].start))
-		lo = hi = last + 1;
-	while (lo < hi) { /* the last that starts at or before vaddr */
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->v[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+		lo = last + 1;
+	else
+		lo = partition_point(i, f->n, f->v[i].start <= vaddr);
 	if (!lo)
 		return NULL;
 	last = lo - 1;

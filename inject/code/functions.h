@@ -4,7 +4,7 @@
  *
  * Sources: .symtab, .dynsym, a separate debug file (by build-id, then debug link),
  * .gnu_debugdata, .eh_frame, which names even what a stripped binary hides, and Go's own table
- * (go_table.h).  GCC's
+ * (go_table.h).  Where all of these say next to nothing, functions are guessed (guess.h).  GCC's
  * ".cold" fragments, which are entered only by jumps from another function, are not functions:
  * they are parts of their parent, and their exits are their parent's exits.  (".part.0" and
  * ".constprop.0" are called, so they are functions.)
@@ -29,7 +29,8 @@ enum function_source {
 	FUNCTION_DEBUGDATA = 8,
 	FUNCTION_EH_FRAME = 16,
 	FUNCTION_GO_TABLE = 64,
-	FUNCTION_ALL_SOURCES = 31 | FUNCTION_GO_TABLE,
+	FUNCTION_GUESS = 512, /* nobody says so but the code: guess.h */
+	FUNCTION_ALL_SOURCES = 31 | FUNCTION_GO_TABLE | FUNCTION_GUESS,
 	/* no sources: in plan_function.sources, is_ifunc and is_stub; FUNCTION_CALLS: it ends with a
 	 * call that does not return */
 	FUNCTION_IFUNC = 32,
@@ -47,7 +48,7 @@ struct function {
 				of whatever comes next */
 	bool is_part;        /* a .cold part: no entry of its own */
 	bool is_ifunc;       /* resolver of an STT_GNU_IFUNC */
-	bool is_stub;        /* the jump of a linker's stub, or a call: see interpose.h */
+	bool is_stub;        /* the jump of a linker's stub, or a call: see callsite.h */
 	bool odd_start;      /* the frame at the start is not that of an entry: registers saved, or
 				more on the stack than a return address */
 	uint32_t parent;     /* is_part: index of the function it belongs to (never itself a part),
@@ -106,6 +107,8 @@ struct function_evidence {
 /* Sets is_part and parent (the parent is itself no part).  ev has f->n elements; NULL: judge by
  * names and frames alone. */
 void functions_mark_parts(struct functions *f, const struct function_evidence *ev);
+/* Lists of a function's parts: for (i = root; i != FUNCTION_NONE; i = next[i]), by vaddr.  xfree(). */
+uint32_t *functions_link_parts(const struct functions *f);
 /* name.cold or name.cold.7: what GCC calls the unlikely part of a function; name.warm: BOLT. */
 bool function_is_cold_name(const char *name);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * insn.h - one decoded instruction.  The only file of the tree that includes Zydis and
- * capstone is insn.c.  Zydis says lengths and semantics, and what most code consists of is decoded
+ * insn.h - one decoded instruction.  Only insn*.c includes Zydis and capstone.  Zydis says lengths and semantics, and what most code consists of is decoded
  * by tables that say the same (insn_quick.c); whatever is displaced is decoded by Zydis and by
  * capstone, and a disagreement refuses the site (insn_confirm).
  */
@@ -112,6 +111,29 @@ bool insn_scan(struct insn *out, const uint8_t *code, size_t avail, uint64_t add
 unsigned insn_skim(const uint8_t *code, size_t avail);
 /* Do Zydis and capstone agree on length and kind?  True also when capstone does not know it at all. */
 bool insn_confirm(const struct insn *in, const uint8_t *code);
+/*
+ * What an instruction reads and writes in memory, the stack by push, call and ret too.  A register's
+ * number is that of the hardware, -1 none.
+ */
+struct insn_access {
+	int8_t base, index;
+	uint8_t scale;
+	uint8_t segment;   /* 0x64 fs, 0x65 gs, 0: none */
+	bool rip_relative; /* disp is the address */
+	bool is_narrow;    /* the address has 32 bits */
+	bool reads, writes;
+	uint16_t size;
+	int64_t disp;
+};
+#define INSN_ACCESSES 2u
+struct insn_accesses {
+	struct insn_access v[INSN_ACCESSES];
+	unsigned n;
+	bool is_repeated; /* movs, stos or lods with a rep prefix: v[] is one element */
+	bool is_unknown;  /* many addresses, or their number is known afterwards only */
+};
+/* False: it cannot be decoded. */
+bool insn_accesses(struct insn_accesses *out, const uint8_t *code, size_t avail, uint64_t addr);
 /* For people: "mov %rsp, %rbp".  Returns out. */
 char *insn_text(char *out, size_t size, const uint8_t *code, size_t avail, uint64_t addr);
 

@@ -116,7 +116,8 @@ static const uint32_t two_bytes[256] = {
 	[0x58 ... 0x5a] = HAS | MODRM | WITH_ALL,
 	[0x5b] = HAS | MODRM | PLAIN | WITH_66 | WITH_F3,
 	[0x5c ... 0x5f] = HAS | MODRM | WITH_ALL,
-	[0x60 ... 0x6f] = HAS | MODRM | WITH_66,
+	[0x60 ... 0x6e] = HAS | MODRM | WITH_66,
+	[0x6f] = HAS | MODRM | WITH_66 | WITH_F3,
 	[0x70] = HAS | MODRM | IMM8 | WITH_66 | WITH_F3 | WITH_F2,
 	[0x74 ... 0x76] = HAS | MODRM | WITH_66,
 	[0x7e] = HAS | MODRM | WITH_66 | WITH_F3,
@@ -150,9 +151,12 @@ struct quick {
 	struct insn *in;
 	const uint8_t *code, *at;
 	uint8_t opcode, rex, modrm;
-	bool data16, is_two;
+	bool data16, is_two, is_stretched;
 	uint8_t repeat; /* f2 or f3 */
 };
+
+/* Assemblers fill gaps with one no-op, of 15 bytes at most: data16 data16 cs nopw 0(%rax,%rax,1). */
+#define PREFIXES_MAX 7
 
 static bool rex_bit(const struct quick *q, uint8_t bit)
 {
@@ -163,20 +167,22 @@ static bool rex_bit(const struct quick *q, uint8_t bit)
 #define REX_X 2
 #define REX_B 1
 
-static unsigned reg_field(const struct quick *q)
+static unsigned reg_field(uint8_t modrm)
 {
-	return q->modrm >> 3 & 7;
+	return modrm >> 3 & 7;
 }
 
-/* False: one twice, or another one. */
+/* False: one twice, or another one, and it is no no-op. */
 static bool take_prefixes(struct quick *q)
 {
-	for (;; q->at++) {
+	for (; q->at - q->code <= PREFIXES_MAX; q->at++) {
 		switch (*q->at) {
 		case 0x66:
-			if (q->data16)
-				return false;
+			q->is_stretched |= q->data16;
 			q->data16 = true;
+			continue;
+		case 0x2e:
+			q->is_stretched = true;
 			continue;
 		case 0xf2:
 		case 0xf3:
@@ -193,6 +199,9 @@ static bool take_prefixes(struct quick *q)
 		}
 		break;
 	}
+	if (q->is_stretched)
+		return q->at - q->code <= PREFIXES_MAX && !q->repeat && !q->in->mem_seg &&
+		       q->at[0] == 0x0f && q->at[1] == 0x1f;
 	if ((*q->at & 0xf0) == 0x40)
 		q->rex = *q->at++;
 	return true;
@@ -262,13 +271,14 @@ static void take_memory(struct quick *q, bool *is_rip, int32_t *rip)
 }
 
 /* Groups: opcodes of which the ModRM byte's middle says the rest.  0: not here. */
-static uint32_t look_into_group(const struct quick *q, uint32_t what)
+static uint32_t look_into_group(uint32_t what, bool is_two, uint8_t opcode, uint8_t modrm,
+				bool data16)
 {
-	unsigned reg = reg_field(q);
+	unsigned reg = reg_field(modrm);
 
-	if (q->is_two)
-		return q->opcode == 0x1f && reg ? 0 : what;
-	switch (q->opcode) {
+	if (is_two)
+		return opcode == 0x1f && reg ? 0 : what;
+	switch (opcode) {
 	case 0x80:
 	case 0x81:
 	case 0x83:
@@ -285,7 +295,7 @@ static uint32_t look_into_group(const struct quick *q, uint32_t what)
 		return reg ? 0 : what;
 	case 0xf6:
 	case 0xf7:
-		return reg == 1 ? 0 : what | (reg ? 0 : q->opcode == 0xf6 ? IMM8 : IMMZ);
+		return reg == 1 ? 0 : what | (reg ? 0 : opcode == 0xf6 ? IMM8 : IMMZ);
 	case 0xfe:
 		return reg > 1 ? 0 : what;
 	case 0xff:
@@ -293,7 +303,7 @@ static uint32_t look_into_group(const struct quick *q, uint32_t what)
 			what |= WIDE | (reg == 2 ? IS(CALL_INDIRECT) : IS(JMP_INDIRECT));
 		else if (reg == 6)
 			what |= WIDE;
-		return reg == 3 || reg == 5 || reg == 7 || (what & WIDE && q->data16) ? 0 : what;
+		return reg == 3 || reg == 5 || reg == 7 || (what & WIDE && data16) ? 0 : what;
 	}
 	return what;
 }
@@ -348,7 +358,7 @@ static int8_t dest_of(const struct quick *q)
 	case 0x8d:
 	case 0x8b:
 	case 0x63:
-		return (int8_t)(reg_field(q) | (rex_bit(q, REX_R) ? 8 : 0));
+		return (int8_t)(reg_field(q->modrm) | (rex_bit(q, REX_R) ? 8 : 0));
 	case 0x89:
 	case 0xc7:
 		return q->in->has_mem ? -1 : (int8_t)((q->modrm & 7) | b);
@@ -401,7 +411,7 @@ static bool take_rest(struct quick *q)
 	if (what & MODRM) {
 		q->modrm = *q->at++;
 		if (what & GROUP)
-			what = look_into_group(q, what);
+			what = look_into_group(what, q->is_two, q->opcode, q->modrm, q->data16);
 		if (q->modrm < 0xc0)
 			take_memory(q, &is_rip, &rip);
 		else if (what & MEMORY)
@@ -418,6 +428,33 @@ static bool take_rest(struct quick *q)
 	if (is_rip)
 		q->in->target = q->in->addr + q->in->len + (uint64_t)(int64_t)rip;
 	return true;
+}
+
+/* Direct branches without a prefix, a quarter of what sweeps want to know more of. */
+static bool is_branch(const uint8_t *code)
+{
+	switch (code[0]) {
+	case 0x70 ... 0x7f:
+	case 0xe8:
+	case 0xe9:
+	case 0xeb:
+		return true;
+	}
+	return code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+}
+
+static void take_branch(struct quick *q)
+{
+	uint32_t what;
+
+	q->is_two = *q->at == 0x0f;
+	q->at += q->is_two;
+	what = q->is_two ? two_bytes[*q->at] : one_byte[*q->at];
+	q->at++;
+	take_target(q, what);
+	q->in->kind = (uint8_t)kind_of(what);
+	q->in->op_size = 8;
+	q->in->len = (uint8_t)(q->at - q->code);
 }
 
 bool insn_scan_quick(struct insn *out, const uint8_t *code, size_t avail, uint64_t addr)
@@ -445,61 +482,85 @@ bool insn_scan_quick(struct insn *out, const uint8_t *code, size_t avail, uint64
 		out->op_size = 4;
 		return avail >= 4;
 	}
+	if (is_branch(q.code)) {
+		take_branch(&q);
+		return out->len <= avail;
+	}
 	return take_prefixes(&q) && take_rest(&q) && out->len <= avail;
 }
 
 /* ---- lengths alone ---- */
 
-/* Bytes of the operand, ModRM included; 0: it counts from the next instruction. */
-static unsigned operand_len(const uint8_t *modrm)
-{
-	unsigned mod = *modrm >> 6, rm = *modrm & 7, sib = rm == 4 && mod != 3;
-	unsigned base = sib ? modrm[1] & 7 : rm;
+/* Bytes of the operand, ModRM included, by mod and rm.  With a SIB byte, its displacement of mod 0 is
+ * not among them; 0: it counts from the next instruction. */
+static const uint8_t operand_len[4][8] = {
+	{1, 1, 1, 1, 2, 0, 1, 1},
+	{2, 2, 2, 2, 3, 2, 2, 2},
+	{5, 5, 5, 5, 6, 5, 5, 5},
+	{1, 1, 1, 1, 1, 1, 1, 1},
+};
 
-	if (mod == 3)
-		return 1;
-	if (mod)
-		return 1 + sib + (mod == 1 ? 1 : 4);
-	if (base != 5)
-		return 1 + sib;
-	return sib ? 6 : 0;
+static unsigned skim_operand(const uint8_t *modrm)
+{
+	unsigned len = operand_len[*modrm >> 6][*modrm & 7];
+
+	return (*modrm & 0xc7) == 4 && (modrm[1] & 7) == 5 ? len + 4 : len;
 }
 
-static unsigned immediate_len(const struct quick *q, uint32_t what)
+static unsigned skim_immediate(uint32_t what, uint8_t prefix, uint8_t rex, bool is_mov)
 {
 	if (what & IMM8)
 		return 1;
 	if (!(what & IMMZ))
 		return 0;
-	if (rex_bit(q, REX_W))
-		return !q->is_two && (q->opcode & 0xf8) == 0xb8 ? 8 : 4;
-	return q->data16 ? 2 : 4;
+	if (rex & REX_W)
+		return is_mov ? 8 : 4;
+	return prefix == 0x66 ? 2 : 4;
+}
+
+/* Of 0f opcodes: those that may have this prefix. */
+static uint32_t with_prefix(uint8_t prefix)
+{
+	switch (prefix) {
+	case 0:
+		return PLAIN;
+	case 0x66:
+		return WITH_66 | SIZE_66;
+	case 0xf3:
+		return WITH_F3;
+	}
+	return WITH_F2;
 }
 
 unsigned insn_skim(const uint8_t *code, size_t avail)
 {
-	struct quick q = {.code = code, .at = code};
+	const uint8_t *at = code;
+	uint8_t prefix = 0, rex = 0, opcode;
 	unsigned operand = 0;
 	uint32_t what;
+	bool is_two;
 
 	if (avail < 16)
 		return 0;
-	if (*q.at == 0x66)
-		q.data16 = *q.at++;
-	else if ((*q.at & 0xfe) == 0xf2)
-		q.repeat = *q.at++;
-	if ((*q.at & 0xf0) == 0x40)
-		q.rex = *q.at++;
-	what = take_opcode(&q);
+	if (*at == 0x66 || (*at & 0xfe) == 0xf2)
+		prefix = *at++;
+	if ((*at & 0xf0) == 0x40)
+		rex = *at++;
+	is_two = *at == 0x0f;
+	at += is_two;
+	opcode = *at++;
+	what = is_two ? two_bytes[opcode] : one_byte[opcode];
+	if (is_two ? !(what & with_prefix(prefix)) : prefix && (prefix != 0x66 || what & WIDE))
+		return 0;
+	if (what & GROUP)
+		what = look_into_group(what, is_two, opcode, *at, prefix == 0x66);
+	if (!what || kind_of(what) != INSN_PLAIN || what >> OPERATION == INSN_OP_LEA)
+		return 0;
 	if (what & MODRM) {
-		q.modrm = *q.at;
-		if (what & GROUP)
-			what = look_into_group(&q, what);
-		operand = operand_len(q.at);
+		operand = skim_operand(at);
 		if (!operand)
 			return 0;
 	}
-	if (!what || kind_of(what) != INSN_PLAIN || what >> OPERATION == INSN_OP_LEA)
-		return 0;
-	return (unsigned)(q.at - code) + operand + immediate_len(&q, what);
+	return (unsigned)(at - code) + operand +
+	       skim_immediate(what, prefix, rex, !is_two && (opcode & 0xf8) == 0xb8);
 }

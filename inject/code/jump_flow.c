@@ -17,6 +17,7 @@
  * This file reads tables only to tell whether something is one, and marks nothing.
  */
 #include "inject/code/jump_flow.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -120,17 +121,10 @@ static void find_edges(struct flow *f)
 /* Put the sources of all branches to `to` on the work list; returns how many. */
 static size_t push_sources(struct flow *f, uint64_t to)
 {
-	size_t lo = 0, hi, first;
+	size_t lo, first;
 
 	find_edges(f);
-	for (hi = f->edges.n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->edges.v[mid].to < to)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = partition_point(i, f->edges.n, f->edges.v[i].to < to);
 	for (first = lo; lo < f->edges.n && f->edges.v[lo].to == to; lo++)
 		*vec_push(&f->work) = f->edges.v[lo].from;
 	return lo - first;
@@ -206,7 +200,7 @@ static bool follow_arrivals(struct flow *f, struct defs *d, uint64_t at, int reg
 
 /*
  * Walk back from `at`, which is not looked at itself, until something defines reg.  Calls are
- * passed: if the value is used behind one, the callee keeps it (-fipa-ra), or returns it.
+ * passed: if the value is used after one, the callee keeps it (-fipa-ra), or returns it.
  */
 static void walk_back(struct flow *f, struct defs *d, uint64_t at, int reg)
 {
@@ -239,7 +233,8 @@ static void walk_back(struct flow *f, struct defs *d, uint64_t at, int reg)
 /* Everything that may have defined reg when control is at `at`. */
 static void find_defs(struct flow *f, struct defs *d, uint64_t at, int reg)
 {
-	*d = (struct defs){0};
+	d->n = 0; /* what follows is 20 KiB */
+	d->whole = d->lost = false;
 	f->work.n = f->seen.n = 0;
 	*vec_push(&f->work) = at;
 	while (f->work.n && !d->lost)

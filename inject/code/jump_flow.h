@@ -53,7 +53,7 @@ void flow_close(struct flow *f);
  */
 uint64_t flow_bound(const struct flow *f, uint64_t at);
 
-/* Is it an instruction of the function or of its parts, or just behind one of them (where an
+/* Is it an instruction of the function or of its parts, or just after one of them (where an
  * impossible default goes)? */
 bool flow_is_own(const struct map_builder *b, uint32_t root, uint64_t vaddr);
 /* The i-th 32-bit entry of a table, added to base; false when it cannot be read. */

@@ -45,6 +45,7 @@
 #include <string.h>
 
 #include "base/jobs.h"
+#include "base/search.h"
 #include "inject/elf/elf_image_impl.h"
 #include "inject/code/jump_flow.h"
 
@@ -115,17 +116,7 @@ static void sort_tables(struct resolver *r)
 /* The first known table at `at` or after it. */
 static size_t first_table(const struct resolver *r, uint64_t at)
 {
-	size_t lo = 0, hi = r->tables.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->tables.v[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, r->tables.n, r->tables.v[i].at < at);
 }
 
 /* Address of the first known table after `table`. */
@@ -264,35 +255,15 @@ static bool read_known(const struct resolver *r, struct found *out, const struct
 
 /* ---- arrays of pointers ---- */
 
-/*
- * The pointer that memory at vaddr will hold: as the file has it, or, where that is empty, as
- * a relocation of the dynamic table says.  Linkers sort those by place.
- */
+/* The pointer that memory at vaddr will hold: as the file has it, or, where that is empty, as a
+ * relocation says. */
 static uint64_t pointer_at(const struct map_builder *b, uint64_t vaddr)
 {
 	const uint8_t *word = elf_image_at(b->img, vaddr, 8);
-	uint64_t table, n, lo = 0;
 
-	if (!word || elf_read64(word) || !elf_dynamic(b->img, DT_RELA, &table) ||
-	    !elf_dynamic(b->img, DT_RELACOUNT, &n))
-		return word ? elf_read64(word) : 0;
-	for (uint64_t hi = n; lo < hi;) {
-		uint64_t mid = lo + (hi - lo) / 2;
-		const uint8_t *p =
-			elf_image_at(b->img, table + mid * sizeof(Elf64_Rela), sizeof(Elf64_Rela));
-		Elf64_Rela rela;
-
-		if (!p)
-			return 0;
-		memcpy(&rela, p, sizeof(rela));
-		if (rela.r_offset == vaddr)
-			return (uint64_t)rela.r_addend;
-		if (rela.r_offset < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return 0;
+	if (!word)
+		return 0;
+	return elf_read64(word) ? elf_read64(word) : elf_relative_at(b->img, vaddr);
 }
 
 enum { INSIDE = 1, OUTSIDE = 2 };

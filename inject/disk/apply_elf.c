@@ -608,11 +608,26 @@ static void make_debug_frame(struct applying *a)
 	a->debug = unwind_disk_debug(&a->debug_len, &tables, bind_stubs_size(&whole), &code);
 }
 
+/* Does the file claim headers that lie past its end?  There our parts are now. */
+static bool lacks_its_sections(const struct elf_image *img, const Elf64_Ehdr *eh)
+{
+	Elf64_Shdr first;
+
+	if (!eh->e_shoff || img->nsections || eh->e_shentsize != sizeof(first))
+		return false;
+	if (!elf_has(img, eh->e_shoff, sizeof(first)))
+		return true;
+	memcpy(&first, img->bytes + eh->e_shoff, sizeof(first));
+	return eh->e_shnum || first.sh_size;
+}
+
 /* After the plan, whose length is known by now. */
 static int put_sections(struct applying *a)
 {
 	int code;
 
+	if (lacks_its_sections(a->img, &a->eh))
+		a->eh.e_shoff = a->eh.e_shnum = a->eh.e_shstrndx = 0;
 	if (!can_add_sections(a->img, &a->eh, &a->names))
 		return 0;
 	make_names(a);

@@ -167,6 +167,18 @@ static void put_site(struct writer *w, const struct plan *p, const struct plan_s
 		put_relay(w, plan_relay(p, s, i));
 }
 
+static void put_condition(struct writer *w, const struct place_condition *c)
+{
+	put(w, c->what);
+	put(w, c->reg);
+	put(w, c->compare);
+	put(w, c->bits);
+	put(w, c->is_signed);
+	put(w, c->has_mask);
+	put(w, c->mask);
+	put(w, c->number);
+}
+
 static void put_actions(struct writer *w, const struct plan *p)
 {
 	put(w, p->nactions);
@@ -179,7 +191,11 @@ static void put_actions(struct writer *w, const struct plan *p)
 		put(w, a->payload);
 		put(w, a->reg);
 		put(w, a->ungated);
+		put(w, a->is_wide);
 		put(w, a->value);
+		put(w, a->nconditions);
+		for (unsigned k = 0; k < a->nconditions; k++)
+			put_condition(w, &a->conditions[k]);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "inject/plan/action.h"
+#include "base/search.h"
 #include "inject/disk/patch_info_impl.h"
 
 bool patch_is_foreseen(const struct patch_foresight *next, const struct plan_probe *p)
@@ -74,16 +75,8 @@ uint64_t patch_old_sum(const struct plan *p)
 static const struct plan_function *function_before(const struct plan_function *v, size_t n,
 						   uint64_t vaddr)
 {
-	size_t lo = 0, hi = n;
+	size_t lo = partition_point(i, n, v[i].vaddr <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo ? &v[lo - 1] : NULL;
 }
 

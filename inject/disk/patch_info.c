@@ -355,6 +355,17 @@ static void get_sites(struct reader *r)
 		get_site(r, vec_push(&r->sites));
 }
 
+static void get_condition(struct reader *r, struct place_condition *c)
+{
+	uint8_t *const fields[] = {&c->what, &c->reg,       &c->compare,
+				   &c->bits, &c->is_signed, &c->has_mask};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		*fields[i] = (uint8_t)get_most(r, 64);
+	c->mask = get(r);
+	c->number = get(r);
+}
+
 static void get_actions(struct reader *r)
 {
 	uint64_t n = get_count(r);
@@ -368,7 +379,13 @@ static void get_actions(struct reader *r)
 		a->payload = (uint8_t)get_most(r, PAYLOAD_KINDS - 1);
 		a->reg = (uint8_t)get_most(r, 15);
 		a->ungated = (uint8_t)get_most(r, 1);
+		a->is_wide = (uint8_t)get_most(r, 1);
 		a->value = get(r);
+		a->nconditions = (uint8_t)get_most(r, PLACE_CONDITIONS);
+		for (unsigned k = 0; k < a->nconditions; k++)
+			get_condition(r, &a->conditions[k]);
+		if (!request_is_action_sound(a))
+			r->bad = true;
 	}
 }
 

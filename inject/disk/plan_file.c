@@ -28,7 +28,9 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "inject/plan/action.h"
+#include "inject/plan/action_pages.h"
 #include "inject/plan/plan.h"
 #include "inject/plan/stub.h"
 #include "inject/plan/window.h"
@@ -48,7 +50,7 @@ struct header {
 _Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 240, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
-		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 16 &&
+		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 112 &&
 		       sizeof(struct plan_jump) == 12,
 	       "bump PLAN_VERSION with the arrays' layout");
 #define ARRAYS 9
@@ -281,11 +283,7 @@ static bool are_functions_sound(const struct plan *p)
 static bool are_actions_sound(const struct plan *p)
 {
 	for (size_t i = 0; i < p->nactions; i++) {
-		const struct place_action *a = &p->actions[i];
-
-		if (a->kind >= ACTION_KINDS || a->level > 15 || a->word > 127 ||
-		    a->payload >= PAYLOAD_KINDS || a->reg > 15 ||
-		    (a->kind == ACTION_COUNT && a->word > 15))
+		if (!request_is_action_sound(&p->actions[i]))
 			return false;
 	}
 	return true;
@@ -342,6 +340,16 @@ static bool is_place(const struct plan *p, uint64_t probe)
 	return probe < p->nprobes && p->probes[probe].kind == PROBE_PLACE;
 }
 
+/* Likewise an entry that counts calls. */
+static bool has_action(const struct plan *p, uint64_t probe)
+{
+	if (is_place(p, probe))
+		return true;
+	return probe < p->nprobes && p->probes[probe].kind == PROBE_ENTRY &&
+	       p->probes[probe].action < p->nactions &&
+	       p->actions[p->probes[probe].action].kind == ACTION_CALLS;
+}
+
 /* How many bytes of the stub a fixup writes, 0 when its kind or value makes no sense. */
 static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 {
@@ -358,6 +366,8 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 		return 4;
 	case FIXUP_EVENT:
 		return is_place(p, f->value) ? 4 : 0;
+	case FIXUP_PAGES:
+		return ACTION_PAGES_FIXUP_LEN;
 	case FIXUP_BLOCK_REL32:
 		return f->value < KRON_BLOCK_HEAD ? 4 : 0;
 	case FIXUP_SITE_REL32:
@@ -371,7 +381,7 @@ static unsigned fixup_extent(const struct plan *p, const struct plan_fixup *f)
 	return 0;
 }
 
-/* A place's sequence, and its cold part behind it. */
+/* A place's sequence, and its cold part after it. */
 static bool is_action_sound(const struct plan *p, const struct plan_site *s,
 			    const struct plan_fixup *f)
 {
@@ -379,7 +389,7 @@ static bool is_action_sound(const struct plan *p, const struct plan_site *s,
 	struct action_room room;
 
 	action_room_get(&room, f);
-	if (!is_place(p, room.probe) || f->off + room.hot > s->code_len)
+	if (!has_action(p, room.probe) || f->off + room.hot > s->code_len)
 		return false;
 	a = &p->actions[p->probes[room.probe].action];
 	if (!action_has_common(a))
@@ -496,16 +506,8 @@ static int compare_spots(const void *a, const void *b)
 /* No patch of a window reaches into the spot, nor does a window begin in it. */
 static bool is_clear_of_sites(const struct plan *p, struct spot spot)
 {
-	size_t lo = 0, hi = p->nsites;
+	size_t lo = partition_point(i, p->nsites, p->sites[i].vaddr < spot.vaddr + spot.len);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->sites[mid].vaddr < spot.vaddr + spot.len)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return !lo || p->sites[lo - 1].vaddr + p->sites[lo - 1].patch_len <= spot.vaddr;
 }
 

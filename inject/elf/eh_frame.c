@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "inject/elf/elf_image_impl.h"
 
 /* DW_EH_PE_*, LSB core §10.5 */
@@ -584,15 +585,8 @@ void eh_frame_free(struct eh_frame *f)
 
 const struct eh_fde *eh_frame_at(const struct eh_frame *f, uint64_t vaddr)
 {
-	size_t lo = 0, hi = f->n;
+	size_t lo = partition_point(
+		i, f->n, f->v[i].start <= vaddr); /* past those that start at or before it */
 
-	while (lo < hi) { /* the last that starts at or before vaddr */
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->v[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && vaddr < f->v[lo - 1].end ? &f->v[lo - 1] : NULL;
 }

@@ -8,17 +8,20 @@
  * Both ways a file may name more than it means; for the planner, one constant too many costs a
  * patch window, one too few a crash.
  */
-#include "inject/elf/elf_image.h"
-#include "inject/elf/elf_image_impl.h"
+#include "inject/elf/elf_data.h"
+
+#ifndef DT_RELR
+#define DT_RELRSZ 35
+#define DT_RELR 36
+#endif
 
 struct constants {
 	const struct elf_image *img;
 	void (*fn)(uint64_t value, void *ctx);
 	void *ctx;
-	const uint8_t *symbols; /* dynamic symbol table */
-	uint64_t nsymbols;      /* at most: how many fit into the file */
-	bool only_resolvers;    /* IRELATIVE and nothing else */
-	uint64_t budget;        /* bytes still to be scanned: sections of a hostile file overlap */
+	Elf_Data *symbols;   /* dynamic symbol table, and what follows it */
+	bool only_resolvers; /* IRELATIVE and nothing else */
+	uint64_t budget;     /* bytes still to be scanned: sections of a hostile file overlap */
 };
 
 static void emit(const struct constants *c, uint64_t value)
@@ -29,12 +32,11 @@ static void emit(const struct constants *c, uint64_t value)
 
 static uint64_t symbol_value(const struct constants *c, uint64_t index, bool *defined)
 {
-	Elf64_Sym sym;
+	GElf_Sym sym;
 
 	*defined = false;
-	if (index >= c->nsymbols)
+	if (index > INT_MAX || !gelf_getsym(c->symbols, (int)index, &sym))
 		return 0;
-	memcpy(&sym, c->symbols + index * sizeof(sym), sizeof(sym));
 	*defined = sym.st_shndx != SHN_UNDEF;
 	return sym.st_value;
 }
@@ -49,7 +51,7 @@ static bool is_address_reloc(uint64_t type)
 
 static void emit_reloc(const struct constants *c, uint64_t info, uint64_t addend)
 {
-	uint64_t type = ELF64_R_TYPE(info), value;
+	uint64_t type = GELF_R_TYPE(info), value;
 	bool defined;
 
 	if (c->only_resolvers) {
@@ -64,7 +66,7 @@ static void emit_reloc(const struct constants *c, uint64_t info, uint64_t addend
 	}
 	if (!is_address_reloc(type))
 		return;
-	value = symbol_value(c, ELF64_R_SYM(info), &defined);
+	value = symbol_value(c, GELF_R_SYM(info), &defined);
 	if (!defined)
 		return;
 	emit(c, value);
@@ -72,14 +74,13 @@ static void emit_reloc(const struct constants *c, uint64_t info, uint64_t addend
 		emit(c, value + addend);
 }
 
-static void rela_table(const struct constants *c, const uint8_t *p, uint64_t size)
+static void rela_table(const struct constants *c, Elf_Data *d)
 {
-	for (; size >= sizeof(Elf64_Rela); p += sizeof(Elf64_Rela), size -= sizeof(Elf64_Rela)) {
-		Elf64_Rela r;
+	int n = elf_data_entries(d, sizeof(Elf64_Rela));
+	GElf_Rela r;
 
-		memcpy(&r, p, sizeof(r));
-		emit_reloc(c, r.r_info, r.r_addend);
-	}
+	for (int i = 0; i < n && gelf_getrela(d, i, &r); i++)
+		emit_reloc(c, r.r_info, (uint64_t)r.r_addend);
 }
 
 /* The addend stands in the place itself. */
@@ -91,14 +92,13 @@ static void emit_place(const struct constants *c, uint64_t vaddr, uint64_t info)
 		emit_reloc(c, info, elf_read64(p));
 }
 
-static void rel_table(const struct constants *c, const uint8_t *p, uint64_t size)
+static void rel_table(const struct constants *c, Elf_Data *d)
 {
-	for (; size >= sizeof(Elf64_Rel); p += sizeof(Elf64_Rel), size -= sizeof(Elf64_Rel)) {
-		Elf64_Rel r;
+	int n = elf_data_entries(d, sizeof(Elf64_Rel));
+	GElf_Rel r;
 
-		memcpy(&r, p, sizeof(r));
+	for (int i = 0; i < n && gelf_getrel(d, i, &r); i++)
 		emit_place(c, r.r_offset, r.r_info);
-	}
 }
 
 /* gABI "relative relocations": an even word is an address, an odd one a map of the next 63. */
@@ -121,56 +121,21 @@ static void relr_table(const struct constants *c, const uint8_t *p, uint64_t siz
 	}
 }
 
-/* The bytes of a table that two dynamic entries name, clipped to the file. */
-static const uint8_t *dynamic_table(const struct elf_image *img, int64_t addr_tag, int64_t size_tag,
-				    uint64_t *size)
-{
-	uint64_t vaddr, room;
-
-	if (!elf_dynamic(img, addr_tag, &vaddr) || !elf_dynamic(img, size_tag, size))
-		return NULL;
-	room = elf_image_room(img, vaddr);
-	if (*size > room)
-		*size = room;
-	return elf_image_at(img, vaddr, *size);
-}
-
-static void find_symbols(struct constants *c)
-{
-	uint64_t vaddr, room;
-
-	if (!elf_dynamic(c->img, DT_SYMTAB, &vaddr))
-		return;
-	room = elf_image_room(c->img, vaddr);
-	c->nsymbols = room / sizeof(Elf64_Sym);
-	c->symbols = elf_image_at(c->img, vaddr, room);
-}
-
-#ifndef DT_RELR
-#define DT_RELRSZ 35
-#define DT_RELR 36
-#endif
-
 static void dynamic_relocs(const struct constants *c)
 {
-	const uint8_t *p;
-	uint64_t size, plt_type = DT_RELA;
+	const struct elf_priv *priv = c->img->priv;
+	Elf_Data *relr = elf_data_dynamic(c->img, DT_RELR, DT_RELRSZ, ELF_T_XWORD);
+	uint64_t plt_type = DT_RELA;
 
-	p = dynamic_table(c->img, DT_RELA, DT_RELASZ, &size);
-	if (p)
-		rela_table(c, p, size);
-	p = dynamic_table(c->img, DT_REL, DT_RELSZ, &size);
-	if (p)
-		rel_table(c, p, size);
-	p = dynamic_table(c->img, DT_RELR, DT_RELRSZ, &size);
-	if (p)
-		relr_table(c, p, size);
+	rela_table(c, priv->rela);
+	rel_table(c, elf_data_dynamic(c->img, DT_REL, DT_RELSZ, ELF_T_REL));
+	if (relr)
+		relr_table(c, relr->d_buf, relr->d_size);
 	elf_dynamic(c->img, DT_PLTREL, &plt_type);
-	p = dynamic_table(c->img, DT_JMPREL, DT_PLTRELSZ, &size);
-	if (p && plt_type == DT_REL)
-		rel_table(c, p, size);
-	else if (p)
-		rela_table(c, p, size);
+	if (plt_type == DT_REL)
+		rel_table(c, elf_data_dynamic(c->img, DT_JMPREL, DT_PLTRELSZ, ELF_T_REL));
+	else
+		rela_table(c, elf_data_dynamic(c->img, DT_JMPREL, DT_PLTRELSZ, ELF_T_RELA));
 }
 
 /* A static program has no PT_DYNAMIC, but IRELATIVE relocations that its start code applies. */
@@ -182,7 +147,7 @@ static void section_relocs(struct constants *c)
 		if (s->type != SHT_RELA || !(s->flags & SHF_ALLOC) || s->size > c->budget)
 			continue;
 		c->budget -= s->size;
-		rela_table(c, c->img->bytes + s->off, s->size);
+		rela_table(c, elf_data(c->img, s->off, s->size, ELF_T_RELA));
 	}
 }
 
@@ -223,30 +188,24 @@ static void scan_data(struct constants *c)
 		scan_words(c, img->segments[i].vaddr, img->segments[i].filesz);
 }
 
-static bool is_position_dependent(const struct elf_image *img)
-{
-	Elf64_Ehdr eh;
-
-	memcpy(&eh, img->bytes, sizeof(eh));
-	return eh.e_type == ET_EXEC;
-}
-
 void elf_image_for_each_address_constant(const struct elf_image *img,
 					 void (*fn)(uint64_t value, void *ctx), void *ctx)
 {
 	static const int64_t entries[] = {DT_INIT, DT_FINI};
 	struct constants c = {.img = img, .fn = fn, .ctx = ctx, .budget = 4 * img->size};
+	const struct elf_priv *priv = img->priv;
 	uint64_t value;
 
 	emit(&c, img->entry);
 	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
 		if (elf_dynamic(img, entries[i], &value))
 			emit(&c, value);
-	find_symbols(&c);
+	if (elf_dynamic(img, DT_SYMTAB, &value))
+		c.symbols = elf_data_at(img, value, UINT64_MAX, ELF_T_SYM);
 	dynamic_relocs(&c);
-	if (!((const struct elf_priv *)img->priv)->ndynamic)
+	if (!priv->ndynamic)
 		section_relocs(&c);
-	if (is_position_dependent(img))
+	if (priv->type == ET_EXEC)
 		scan_data(&c);
 }
 
@@ -261,18 +220,56 @@ void elf_for_each_ifunc_resolver(const struct elf_image *img, void (*fn)(uint64_
 		section_relocs(&c);
 }
 
+/* ---- one pointer ---- */
+
 uint64_t elf_image_word(const struct elf_image *img, uint64_t vaddr)
 {
+	const struct elf_priv *priv = img->priv;
+	int n = elf_data_entries(priv->rela, sizeof(Elf64_Rela));
 	const uint8_t *p = elf_image_at(img, vaddr, 8);
-	uint64_t size;
-	const uint8_t *r = dynamic_table(img, DT_RELA, DT_RELASZ, &size);
-	Elf64_Rela rela;
+	GElf_Rela r;
 
-	for (; r && size >= sizeof(rela); r += sizeof(rela), size -= sizeof(rela)) {
-		memcpy(&rela, r, sizeof(rela));
-		if (rela.r_offset != vaddr)
-			continue;
-		return ELF64_R_TYPE(rela.r_info) == R_X86_64_RELATIVE ? (uint64_t)rela.r_addend : 0;
-	}
+	for (int i = 0; i < n && gelf_getrela(priv->rela, i, &r); i++)
+		if (r.r_offset == vaddr)
+			return GELF_R_TYPE(r.r_info) == R_X86_64_RELATIVE ? (uint64_t)r.r_addend
+									  : 0;
 	return p ? elf_read64(p) : 0;
+}
+
+void elf_for_each_relative(const struct elf_image *img,
+			   void (*fn)(uint64_t where, uint64_t value, void *ctx), void *ctx)
+{
+	const struct elf_priv *priv = img->priv;
+	int n = elf_data_entries(priv->rela, sizeof(Elf64_Rela));
+	GElf_Rela r;
+
+	for (int i = 0; i < n && gelf_getrela(priv->rela, i, &r); i++)
+		if (GELF_R_TYPE(r.r_info) == R_X86_64_RELATIVE)
+			fn(r.r_offset, (uint64_t)r.r_addend, ctx);
+}
+
+uint64_t elf_relative_at(const struct elf_image *img, uint64_t where)
+{
+	const struct elf_priv *priv = img->priv;
+	int lo = 0, hi = elf_data_entries(priv->rela, sizeof(Elf64_Rela));
+	uint64_t count;
+
+	if (!elf_dynamic(img, DT_RELACOUNT, &count))
+		return 0;
+	if (count < (uint64_t)hi)
+		hi = (int)count;
+	while (lo < hi) {
+		int mid = lo + (hi - lo) / 2;
+		GElf_Rela r;
+
+		if (!gelf_getrela(priv->rela, mid, &r))
+			return 0;
+		if (r.r_offset == where)
+			return (uint64_t)r.r_addend;
+		if (r.r_offset < where)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return 0;
 }

@@ -21,17 +21,21 @@
 
 #include <kron/exec.h>
 #include "base/vec.h"
-#include "inject/elf/elf_image_impl.h"
+#include "inject/elf/elf_data.h"
 
 /* Jumps reach 2 GiB either way; kron's own code in a patched file may be as far from the rest. */
 #define CODE_SPAN_MAX (4ull << 30)
 #define ADDRESS_MAX (1ull << 47)
 /* Tens of thousands of headers may name the same notes: keep the sum of it small. */
 #define NOTES_MAX (64ull << 10)
+#define NOTE_TABLES_MAX 1024u
+#define DYNAMIC_MAX (1 << 16)
+/* A linker makes one or two. */
+#define RELA_SECTIONS_MAX 1024u
 
 /* ---- the header ---- */
 
-static const char *machine_name(unsigned int machine)
+const char *elf_machine_name(unsigned int machine)
 {
 	switch (machine) {
 	case EM_386:
@@ -72,7 +76,7 @@ static const char *machine_name(unsigned int machine)
 
 static int refuse_machine(const struct elf_image *img, unsigned int machine, struct err *err)
 {
-	const char *name = machine_name(machine);
+	const char *name = elf_machine_name(machine);
 
 	if (machine == EM_386)
 		return err_set(err, EPROTO, "%s is a 32-bit program; kron traces x86-64 only",
@@ -105,7 +109,7 @@ static int refuse_class(const struct elf_image *img, struct err *err)
 	return err_set(err, EPROTO, "%s is a 32-bit program; kron traces x86-64 only", img->path);
 }
 
-static int check_header(const struct elf_image *img, Elf64_Ehdr *eh, struct err *err)
+static int check_ident(const struct elf_image *img, struct err *err)
 {
 	if (img->size < 4 || memcmp(img->bytes, ELFMAG, SELFMAG)) {
 		if (img->size >= 2 && !memcmp(img->bytes, "#!", 2))
@@ -123,16 +127,16 @@ static int check_header(const struct elf_image *img, Elf64_Ehdr *eh, struct err 
 			       img->path);
 	if (img->bytes[EI_DATA] != ELFDATA2LSB)
 		return err_set(err, ENOEXEC, "%s is damaged: its byte order is unknown", img->path);
-	if (img->size < sizeof(*eh))
+	if (img->bytes[EI_VERSION] != EV_CURRENT)
+		return err_set(err, ENOEXEC, "%s is damaged: its ELF version is unknown",
+			       img->path);
+	if (img->size < sizeof(Elf64_Ehdr))
 		return err_set(err, ENOEXEC, "%s is truncated: it ends inside its ELF header",
 			       img->path);
-	memcpy(eh, img->bytes, sizeof(*eh));
-	if (eh->e_machine != EM_X86_64)
-		return refuse_machine(img, eh->e_machine, err);
 	return 0;
 }
 
-static int check_type(const struct elf_image *img, const Elf64_Ehdr *eh, struct err *err)
+static int check_type(const struct elf_image *img, const GElf_Ehdr *eh, struct err *err)
 {
 	switch (eh->e_type) {
 	case ET_EXEC:
@@ -158,7 +162,7 @@ static int compare_segments(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-static int add_segment(struct elf_image *img, const Elf64_Phdr *ph, struct err *err)
+static int add_segment(struct elf_image *img, const GElf_Phdr *ph, struct err *err)
 {
 	struct elf_segment *s = &img->segments[img->nsegments];
 
@@ -208,38 +212,39 @@ static int check_segments(struct elf_image *img, struct err *err)
 	return 0;
 }
 
+/* name and desc count from `off` in the file. */
+static void take_note(struct elf_image *img, uint64_t off, const GElf_Nhdr *nh, size_t name,
+		      size_t desc)
+{
+	const uint8_t *owner = img->bytes + off + name;
+
+	if (nh->n_type == NT_GNU_BUILD_ID && nh->n_namesz == 4 && nh->n_descsz &&
+	    !memcmp(owner, "GNU", 4) && !img->build_id_len) {
+		img->build_id_len =
+			nh->n_descsz < sizeof(img->build_id) ? nh->n_descsz : sizeof(img->build_id);
+		memcpy(img->build_id, img->bytes + off + desc, img->build_id_len);
+	}
+	if (nh->n_type == NT_VERSION && nh->n_namesz > sizeof(KRON_NOTE_OWNER) &&
+	    !memcmp(owner, KRON_NOTE_OWNER, sizeof(KRON_NOTE_OWNER))) {
+		img->kron_note.off = off + name + sizeof(KRON_NOTE_OWNER);
+		img->kron_note.size = nh->n_namesz - sizeof(KRON_NOTE_OWNER);
+	}
+	if (nh->n_namesz == 4 && !memcmp(owner, "Go\0", 4))
+		img->is_go = true;
+}
+
 static void read_notes(struct elf_image *img, uint64_t off, uint64_t size, uint64_t align)
 {
-	uint64_t end = off + (size < NOTES_MAX ? size : NOTES_MAX); /* elf_has() was asked */
+	struct elf_priv *priv = img->priv;
+	size_t at = 0, name, desc;
+	GElf_Nhdr nh;
+	Elf_Data *d;
 
-	align = align == 8 ? 8 : 4;
-	while (end - off >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr nh;
-		uint64_t name = off + sizeof(nh), desc, next;
-
-		memcpy(&nh, img->bytes + off, sizeof(nh));
-		desc = (name + nh.n_namesz + align - 1) & ~(align - 1);
-		next = (desc + nh.n_descsz + align - 1) & ~(align - 1);
-		if (desc > end || nh.n_descsz > end - desc)
-			return;
-		if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 && nh.n_descsz &&
-		    !memcmp(img->bytes + name, "GNU", 4) && !img->build_id_len) {
-			img->build_id_len = nh.n_descsz < sizeof(img->build_id)
-						    ? nh.n_descsz
-						    : sizeof(img->build_id);
-			memcpy(img->build_id, img->bytes + desc, img->build_id_len);
-		}
-		if (nh.n_type == NT_VERSION && nh.n_namesz > sizeof(KRON_NOTE_OWNER) &&
-		    !memcmp(img->bytes + name, KRON_NOTE_OWNER, sizeof(KRON_NOTE_OWNER))) {
-			img->kron_note.off = name + sizeof(KRON_NOTE_OWNER);
-			img->kron_note.size = nh.n_namesz - sizeof(KRON_NOTE_OWNER);
-		}
-		if (nh.n_namesz == 4 && !memcmp(img->bytes + name, "Go\0", 4))
-			img->is_go = true;
-		if (next > end)
-			return;
-		off = next;
-	}
+	if (priv->note_tables++ >= NOTE_TABLES_MAX)
+		return;
+	d = elf_data_notes(img, off, size < NOTES_MAX ? size : NOTES_MAX, align);
+	while ((at = gelf_getnote(d, at, &nh, &name, &desc)))
+		take_note(img, off, &nh, name, desc);
 }
 
 struct elf_strings elf_strings(const struct elf_image *img, uint64_t off, uint64_t size)
@@ -258,7 +263,7 @@ struct elf_strings elf_strings(const struct elf_image *img, uint64_t off, uint64
 	return t;
 }
 
-static int read_segment(struct elf_image *img, const Elf64_Phdr *ph, struct err *err)
+static int read_segment(struct elf_image *img, const GElf_Phdr *ph, struct err *err)
 {
 	struct elf_priv *priv = img->priv;
 
@@ -277,13 +282,14 @@ static int read_segment(struct elf_image *img, const Elf64_Phdr *ph, struct err 
 		priv->eh_frame_hdr = ph->p_vaddr;
 	if (ph->p_type == PT_DYNAMIC) {
 		priv->dynamic_off = ph->p_offset;
-		priv->ndynamic = ph->p_filesz / sizeof(Elf64_Dyn);
+		priv->dynamic_size = ph->p_filesz;
 	}
 	return 0;
 }
 
-static int read_program_headers(struct elf_image *img, const Elf64_Ehdr *eh, struct err *err)
+static int read_program_headers(struct elf_image *img, const GElf_Ehdr *eh, struct err *err)
 {
+	struct elf_priv *priv = img->priv;
 	int rc;
 
 	if (!eh->e_phnum)
@@ -297,10 +303,12 @@ static int read_program_headers(struct elf_image *img, const Elf64_Ehdr *eh, str
 			       "%s is truncated: program headers lie past the end of the file",
 			       img->path);
 	img->segments = xcalloc(eh->e_phnum, sizeof(*img->segments));
-	for (size_t i = 0; i < eh->e_phnum; i++) {
-		Elf64_Phdr ph;
+	for (int i = 0; i < eh->e_phnum; i++) {
+		GElf_Phdr ph;
 
-		memcpy(&ph, img->bytes + eh->e_phoff + i * sizeof(ph), sizeof(ph));
+		if (!gelf_getphdr(priv->elf, i, &ph))
+			return err_set(err, ENOEXEC, "%s is damaged: %s", img->path,
+				       elf_errmsg(-1));
 		rc = read_segment(img, &ph, err);
 		if (rc)
 			return rc;
@@ -312,7 +320,8 @@ static int read_program_headers(struct elf_image *img, const Elf64_Ehdr *eh, str
 
 /* ---- section headers ---- */
 
-static void read_section(struct elf_image *img, struct elf_section *s, const Elf64_Shdr *sh)
+static void read_section(struct elf_image *img, struct elf_section *s, const GElf_Shdr *sh,
+			 const struct elf_strings *names)
 {
 	s->vaddr = sh->sh_addr;
 	s->size = sh->sh_size;
@@ -321,7 +330,7 @@ static void read_section(struct elf_image *img, struct elf_section *s, const Elf
 	s->link = sh->sh_link;
 	s->info = sh->sh_info;
 	s->entsize = sh->sh_entsize;
-	s->name = "";
+	s->name = elf_strings_get(names, sh->sh_name);
 	if (sh->sh_type == SHT_NOBITS)
 		return;
 	s->off = sh->sh_offset <= img->size ? sh->sh_offset : img->size;
@@ -329,73 +338,90 @@ static void read_section(struct elf_image *img, struct elf_section *s, const Elf
 		s->size = img->size - s->off;
 }
 
-static void name_sections(struct elf_image *img, const Elf64_Shdr *sh, uint32_t strndx)
+static struct elf_strings section_names(const struct elf_image *img)
 {
-	struct elf_strings strings;
+	const struct elf_priv *priv = img->priv;
+	GElf_Shdr sh;
+	size_t i;
 
-	if (strndx >= img->nsections || img->sections[strndx].type != SHT_STRTAB)
-		return;
-	strings = elf_strings(img, img->sections[strndx].off, img->sections[strndx].size);
-	for (size_t i = 0; i < img->nsections; i++) {
-		Elf64_Shdr h;
-
-		memcpy(&h, (const uint8_t *)sh + i * sizeof(h), sizeof(h));
-		img->sections[i].name = elf_strings_get(&strings, h.sh_name);
-	}
+	if (elf_getshdrstrndx(priv->elf, &i) || !gelf_getshdr(elf_getscn(priv->elf, i), &sh) ||
+	    sh.sh_type != SHT_STRTAB)
+		return (struct elf_strings){0};
+	return elf_strings(img, sh.sh_offset, sh.sh_size);
 }
 
-static void read_section_headers(struct elf_image *img, const Elf64_Ehdr *eh)
+static int read_section_headers(struct elf_image *img, const GElf_Ehdr *eh, struct err *err)
 {
-	uint64_t n = eh->e_shnum;
-	uint32_t strndx = eh->e_shstrndx;
-	const uint8_t *table;
-	Elf64_Shdr sh;
+	const struct elf_priv *priv = img->priv;
+	struct elf_strings names;
+	unsigned relocs = 0;
+	GElf_Shdr sh;
 
-	if (!eh->e_shoff || eh->e_shentsize != sizeof(sh) || !elf_has(img, eh->e_shoff, sizeof(sh)))
-		return;
-	table = img->bytes + eh->e_shoff;
-	memcpy(&sh, table, sizeof(sh));
-	if (!n) /* more than 0xff00 sections: the gABI puts the numbers into section 0 */
-		n = sh.sh_size;
-	if (strndx == SHN_XINDEX)
-		strndx = sh.sh_link;
-	if (!n || n > (img->size - eh->e_shoff) / sizeof(sh))
-		return;
-	img->sections = xcalloc(n, sizeof(*img->sections));
-	img->nsections = n;
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&sh, table + i * sizeof(sh), sizeof(sh));
-		read_section(img, &img->sections[i], &sh);
+	/* libelf has none where they would lie past the end of the file */
+	if (!eh->e_shoff || eh->e_shentsize != sizeof(sh) ||
+	    elf_getshdrnum(priv->elf, &img->nsections) || !img->nsections)
+		return 0;
+	names = section_names(img);
+	img->sections = xcalloc(img->nsections, sizeof(*img->sections));
+	for (size_t i = 0; i < img->nsections; i++) {
+		if (!gelf_getshdr(elf_getscn(priv->elf, i), &sh))
+			memset(&sh, 0, sizeof(sh));
+		read_section(img, &img->sections[i], &sh, &names);
+		relocs += sh.sh_type == SHT_RELA && sh.sh_flags & SHF_ALLOC;
 	}
-	name_sections(img, (const void *)table, strndx);
-	for (uint64_t i = 0; i < n && !img->build_id_len; i++) {
+	if (relocs > RELA_SECTIONS_MAX)
+		return err_set(err, ENOEXEC, "%s is damaged: it has %u sections of relocations",
+			       img->path, relocs);
+	for (size_t i = 0; i < img->nsections && !img->build_id_len; i++) {
 		const struct elf_section *s = &img->sections[i];
 
 		if (s->type == SHT_NOTE)
 			read_notes(img, s->off, s->size, 4);
 	}
+	return 0;
 }
 
-/* ---- kind ---- */
+/* ---- the dynamic segment ---- */
+
+static int read_dynamic(struct elf_image *img, struct err *err)
+{
+	struct elf_priv *priv = img->priv;
+	Elf_Data *d = elf_data(img, priv->dynamic_off, priv->dynamic_size, ELF_T_DYN);
+	int n = elf_data_entries(d, sizeof(Elf64_Dyn));
+	VEC(GElf_Dyn) v = {0};
+	GElf_Dyn dyn;
+
+	for (int i = 0; i < n && i < DYNAMIC_MAX && gelf_getdyn(d, i, &dyn); i++) {
+		*vec_push(&v) = dyn;
+		if (dyn.d_tag == DT_NULL)
+			break;
+	}
+	priv->dynamic = v.v;
+	priv->ndynamic = v.n;
+	priv->rela = elf_data_dynamic(img, DT_RELA, DT_RELASZ, ELF_T_RELA);
+	if (priv->ndynamic < DYNAMIC_MAX)
+		return 0;
+	return err_set(err, ENOEXEC, "%s is damaged: it has more than %d dynamic entries",
+		       img->path, DYNAMIC_MAX - 1);
+}
 
 bool elf_dynamic(const struct elf_image *img, int64_t tag, uint64_t *value)
 {
 	const struct elf_priv *priv = img->priv;
 
 	for (size_t i = 0; i < priv->ndynamic; i++) {
-		Elf64_Dyn dyn;
-
-		memcpy(&dyn, img->bytes + priv->dynamic_off + i * sizeof(dyn), sizeof(dyn));
-		if (dyn.d_tag == DT_NULL)
+		if (priv->dynamic[i].d_tag == DT_NULL)
 			break;
-		if (dyn.d_tag != tag)
+		if (priv->dynamic[i].d_tag != tag)
 			continue;
 		if (value)
-			*value = dyn.d_un.d_val;
+			*value = priv->dynamic[i].d_un.d_val;
 		return true;
 	}
 	return false;
 }
+
+/* ---- kind ---- */
 
 /*
  * An interpreter does not make a program: libc.so.6 has one, so that it can print its version.
@@ -407,7 +433,7 @@ static bool has_go_sections(const struct elf_image *img)
 	       elf_image_section(img, ".data.rel.ro.gopclntab");
 }
 
-static enum elf_kind find_kind(const struct elf_image *img, const Elf64_Ehdr *eh)
+static enum elf_kind find_kind(const struct elf_image *img, const GElf_Ehdr *eh)
 {
 	const struct elf_priv *priv = img->priv;
 	uint64_t flags_1 = 0;
@@ -436,27 +462,43 @@ static bool has_text_relocs(const struct elf_image *img)
 
 /* ---- open and close ---- */
 
-static int read_image(struct elf_image *img, unsigned int load_flags, struct err *err)
+/* What the loader needs. */
+static int read_program(struct elf_image *img, const GElf_Ehdr *eh, struct err *err)
 {
-	Elf64_Ehdr eh;
-	int rc;
+	int rc = check_type(img, eh, err);
 
-	rc = check_header(img, &eh, err);
+	if (!rc)
+		rc = read_program_headers(img, eh, err);
+	if (!rc)
+		rc = read_dynamic(img, err);
 	if (rc)
 		return rc;
-	if (!(load_flags & ELF_LOAD_DEBUG)) {
-		rc = check_type(img, &eh, err);
-		if (!rc)
-			rc = read_program_headers(img, &eh, err);
-		if (rc)
-			return rc;
-		img->entry = eh.e_entry;
-		img->has_text_relocs = has_text_relocs(img);
-	}
-	read_section_headers(img, &eh);
+	img->entry = eh->e_entry;
+	img->has_text_relocs = has_text_relocs(img);
+	return 0;
+}
+
+static int read_image(struct elf_image *img, unsigned int load_flags, struct err *err)
+{
+	const bool is_debug = load_flags & ELF_LOAD_DEBUG;
+	struct elf_priv *priv = img->priv;
+	GElf_Ehdr eh;
+	int rc = check_ident(img, err);
+
+	if (!rc)
+		rc = elf_data_open(img, &eh, err);
+	if (!rc && eh.e_machine != EM_X86_64)
+		rc = refuse_machine(img, eh.e_machine, err);
+	if (!rc && !is_debug)
+		rc = read_program(img, &eh, err);
+	if (!rc)
+		rc = read_section_headers(img, &eh, err);
+	if (rc)
+		return rc;
 	img->is_go = img->is_go || has_go_sections(img);
-	if (!(load_flags & ELF_LOAD_DEBUG))
+	if (!is_debug)
 		img->kind = find_kind(img, &eh);
+	priv->type = eh.e_type;
 	return 0;
 }
 
@@ -584,6 +626,7 @@ void elf_image_close(struct elf_image *img)
 	priv = img->priv;
 	elf_image_close(priv->debug);
 	xfree(priv->debug_dir);
+	elf_data_close(priv);
 	file_bytes_close(&priv->file);
 	if (img->fd >= 0)
 		close(img->fd);

@@ -80,6 +80,9 @@ static inline bool elf_file_has(uint64_t size, uint64_t off, uint64_t n)
 	return off <= size && n <= size - off;
 }
 
+/* EM_... in words; NULL: no name is known. */
+const char *elf_machine_name(unsigned int machine);
+
 /*
  * Open an x86-64 little-endian ELF file.  Errors (positive errno in the message's code):
  * -ENOENT, -EACCES, -EISDIR as from open(2); -ENOEXEC not ELF, truncated or lying headers;

@@ -5,6 +5,7 @@
 #ifndef INJECT_ELF_IMAGE_IMPL_H
 #define INJECT_ELF_IMAGE_IMPL_H
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/file_bytes.h"
@@ -13,8 +14,15 @@
 struct elf_priv {
 	struct file_bytes file; /* to close */
 	void *owned;            /* to free */
-	uint64_t dynamic_off;   /* PT_DYNAMIC in the file */
+	struct Elf *elf;        /* elf_data.h */
+	pthread_mutex_t lock;   /* of what libelf changes when it is asked for a table */
+	uint64_t dynamic_off;   /* PT_DYNAMIC in the file, and its size */
+	uint64_t dynamic_size;
+	Elf64_Dyn *dynamic; /* its entries up to DT_NULL, and that */
 	size_t ndynamic;
+	void *rela;            /* Elf_Data: DT_RELA */
+	unsigned note_tables;  /* that were looked into */
+	uint16_t type;         /* ET_EXEC or ET_DYN */
 	uint64_t eh_frame_hdr; /* vaddr of PT_GNU_EH_FRAME, 0 when there is none */
 	/* elf_debug_file(): what it found, and where it looked; NULL: it was not asked */
 	struct elf_image *debug;
@@ -56,6 +64,12 @@ static inline uint32_t elf_read32(const uint8_t *p)
 /* Resolvers named by IRELATIVE relocations: what is left of STT_GNU_IFUNC after a strip. */
 void elf_for_each_ifunc_resolver(const struct elf_image *img, void (*fn)(uint64_t value, void *ctx),
 				 void *ctx);
+
+/* The relative relocations of DT_RELA, as they come: the pointer at `where` will be `value`. */
+void elf_for_each_relative(const struct elf_image *img,
+			   void (*fn)(uint64_t where, uint64_t value, void *ctx), void *ctx);
+/* What one of them makes of the pointer at `where`, 0 when there is none: linkers sort them. */
+uint64_t elf_relative_at(const struct elf_image *img, uint64_t where);
 
 /* The first dynamic entry with this tag; false when there is none. */
 bool elf_dynamic(const struct elf_image *img, int64_t tag, uint64_t *value);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "inject/elf/elf_image_impl.h"
+#include "inject/elf/elf_data.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define DEBUGDATA_MAX (256ull << 20) /* a hostile one may grow a thousandfold */
@@ -23,8 +23,8 @@
 /* ---- tables ---- */
 
 struct table {
-	const uint8_t *v;
-	uint64_t n;
+	Elf_Data *data;
+	Elf_Data *versions; /* NULL: there are none */
 	struct elf_strings strings;
 };
 
@@ -35,8 +35,7 @@ static bool table_from_section(const struct elf_image *img, uint32_t type, struc
 
 		if (s->type != type)
 			continue;
-		t->v = img->bytes + s->off;
-		t->n = s->size / sizeof(Elf64_Sym);
+		t->data = elf_data(img, s->off, s->size, ELF_T_SYM);
 		if (s->link < img->nsections && img->sections[s->link].type == SHT_STRTAB)
 			t->strings = elf_strings(img, img->sections[s->link].off,
 						 img->sections[s->link].size);
@@ -86,9 +85,7 @@ static bool table_from_dynamic(const struct elf_image *img, struct table *t)
 		n = count_by_gnu_hash(img, hash);
 	else if (elf_dynamic(img, DT_HASH, &hash) && (p = elf_image_at(img, hash, 8)))
 		n = elf_read32(p + 4);
-	room = elf_image_room(img, vaddr);
-	t->n = n < room / sizeof(Elf64_Sym) ? n : room / sizeof(Elf64_Sym);
-	t->v = elf_image_at(img, vaddr, t->n * sizeof(Elf64_Sym));
+	t->data = elf_data_at(img, vaddr, n * sizeof(Elf64_Sym), ELF_T_SYM);
 	if (elf_dynamic(img, DT_STRTAB, &strtab) && elf_dynamic(img, DT_STRSZ, &strsz)) {
 		room = elf_image_room(img, strtab);
 		size = strsz < room ? strsz : room;
@@ -96,26 +93,42 @@ static bool table_from_dynamic(const struct elf_image *img, struct table *t)
 		if (p)
 			t->strings = elf_strings(img, p - img->bytes, size);
 	}
-	return t->v;
+	return t->data;
 }
 
 static bool find_table(const struct elf_image *img, uint32_t type, struct table *t)
 {
+	uint64_t versions;
+
 	*t = (struct table){0};
-	return table_from_section(img, type, t) ||
-	       (type == SHT_DYNSYM && table_from_dynamic(img, t));
+	if (!table_from_section(img, type, t) &&
+	    (type != SHT_DYNSYM || !table_from_dynamic(img, t)))
+		return false;
+	if (type == SHT_DYNSYM && elf_dynamic(img, DT_VERSYM, &versions))
+		t->versions = elf_data_at(img, versions, UINT64_MAX, ELF_T_HALF);
+	return true;
 }
 
-static struct elf_symbol get_symbol(const struct table *t, uint64_t i)
-{
-	Elf64_Sym sym;
+#define VERSYM_HIDDEN 0x8000u
 
-	memcpy(&sym, t->v + i * sizeof(sym), sizeof(sym));
+static bool is_old_version(const struct table *t, int i)
+{
+	GElf_Versym v;
+
+	return gelf_getversym(t->versions, i, &v) && v & VERSYM_HIDDEN;
+}
+
+static struct elf_symbol get_symbol(const struct table *t, int i)
+{
+	GElf_Sym sym = {0};
+
+	gelf_getsym(t->data, i, &sym);
 	return (struct elf_symbol){.name = elf_strings_get(&t->strings, sym.st_name),
+				   .is_old = is_old_version(t, i),
 				   .value = sym.st_value,
 				   .size = sym.st_size,
-				   .type = ELF64_ST_TYPE(sym.st_info),
-				   .bind = ELF64_ST_BIND(sym.st_info),
+				   .type = GELF_ST_TYPE(sym.st_info),
+				   .bind = GELF_ST_BIND(sym.st_info),
 				   .shndx = sym.st_shndx};
 }
 
@@ -123,10 +136,12 @@ void elf_symbols_for_each(const struct elf_image *img, uint32_t table_type,
 			  bool (*fn)(const struct elf_symbol *sym, void *ctx), void *ctx)
 {
 	struct table t;
+	int n;
 
 	if (!find_table(img, table_type, &t))
 		return;
-	for (uint64_t i = 1; i < t.n; i++) {
+	n = elf_data_entries(t.data, sizeof(Elf64_Sym));
+	for (int i = 1; i < n; i++) {
 		struct elf_symbol sym = get_symbol(&t, i);
 
 		if (!fn(&sym, ctx))

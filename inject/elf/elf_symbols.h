@@ -13,6 +13,7 @@ struct elf_symbol {
 	uint8_t type; /* STT_* */
 	uint8_t bind; /* STB_* */
 	uint16_t shndx;
+	bool is_old; /* for programs that were linked long ago: its version is not the default one */
 };
 
 /*

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/elf/elf_image_impl.h"
+#include "inject/elf/elf_data.h"
 
 #define NOTE_STAPSDT 3u
 
@@ -49,29 +49,21 @@ static bool read_note(const struct elf_image *img, const uint8_t *desc, uint64_t
 	return out->provider && out->name;
 }
 
-static uint64_t up4(uint64_t v)
-{
-	return (v + 3) & ~3ull;
-}
-
 static void read_section(const struct elf_image *img, const struct elf_section *s,
 			 bool (*fn)(const struct usdt_note *n, void *ctx), void *ctx)
 {
-	uint64_t at = s->off, end = s->off + s->size;
+	Elf_Data *d = elf_data_notes(img, s->off, s->size, 4);
+	size_t at = 0, name, desc;
+	GElf_Nhdr nh;
 
-	while (elf_has(img, at, 12) && at + 12 <= end) {
-		const uint8_t *p = img->bytes + at;
-		uint64_t namesz = elf_read32(p), descsz = elf_read32(p + 4);
-		uint64_t desc = at + 12 + up4(namesz);
+	while ((at = gelf_getnote(d, at, &nh, &name, &desc))) {
+		const uint8_t *p = img->bytes + s->off;
 		struct usdt_note note;
 
-		if (!elf_has(img, desc, descsz) || desc + descsz > end)
+		if (nh.n_type == NOTE_STAPSDT && nh.n_namesz == 8 &&
+		    !memcmp(p + name, "stapsdt", 8) &&
+		    read_note(img, p + desc, nh.n_descsz, &note) && !fn(&note, ctx))
 			return;
-		if (elf_read32(p + 8) == NOTE_STAPSDT && namesz == 8 &&
-		    !memcmp(p + 12, "stapsdt", 8) &&
-		    read_note(img, img->bytes + desc, descsz, &note) && !fn(&note, ctx))
-			return;
-		at = desc + up4(descsz);
 	}
 }
 

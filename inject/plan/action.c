@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* action.c - see action.h for the sequences. */
 #include "inject/plan/action.h"
+#include "inject/plan/action_if.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include <kron/board.h>
 #include <kron/segment.h>
+
+#include "inject/plan/action_pages.h"
 
 enum { RAX = 0, RCX = 1, RSP = 4, RBP = 5, RSI = 6, RDI = 7, R12 = 12, R13 = 13 };
 
@@ -90,6 +93,8 @@ enum refusal action_refusal(const struct place_action *a, enum place_where where
 {
 	uint16_t registers = 0;
 
+	if (a->kind == ACTION_PAGES)
+		return action_pages_refusal(where, in, code);
 	if (a->payload != PAYLOAD_ADDRESS ||
 	    (a->kind != ACTION_TRACE && a->kind != ACTION_RESOURCE))
 		return REFUSAL_NONE;
@@ -244,10 +249,33 @@ static struct plan_fixup *add_fixup(struct stub *s, enum fixup_kind kind, uint64
 	return f;
 }
 
+/* jrcxz 1f; its distance is put in by end_gate().  A short jump does not reach over long conditions. */
+static unsigned begin_gate(struct stub *s, const struct place_action *a)
+{
+	if (a->nconditions + (a->payload == PAYLOAD_ADDRESS) <= 2)
+		EMIT(s, "\xe3\0");
+	else
+		EMIT(s, "\xe3\x02\xeb\x05\xe9\0\0\0\0"); /* jrcxz 2f; jmp 3f; 2: jmp 1f; 3: */
+	return s->len;
+}
+
+static void end_gate(struct stub *s, unsigned jump)
+{
+	uint32_t distance = s->len - jump;
+
+	if (s->code[jump - 2] == 0xe3 && !s->code[jump - 1]) {
+		assert(distance < 128);
+		s->code[jump - 1] = (uint8_t)distance;
+		return;
+	}
+	memcpy(&s->code[jump - 4], &distance, sizeof(distance));
+}
+
 void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t probe,
-			const struct insn *in, const uint8_t *code)
+			const struct insn *in, const uint8_t *code, bool flags_are_dead)
 {
 	unsigned start = s->len, jump, place = s->nfixups;
+	struct action_if conditions;
 
 	add_fixup(s, FIXUP_PLACE, 0);
 	stub_shape(s, KRON_SHAPE_START);
@@ -257,12 +285,12 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	stub_shape(s, KRON_SHAPE_136);
 	EMIT(s, "\x0f\xb6\x0c\x25"); /* movzbl gate,%ecx */
 	emit32(s, KRON_GATE_ADDR(a->level));
-	EMIT(s, "\xe3\0"); /* jrcxz 1f */
-	jump = s->len;
+	jump = begin_gate(s, a);
 	EMIT(s, "\x50"); /* push %rax */
 	stub_shape(s, KRON_SHAPE_144);
 	emit_payload(s, a, in, code);
 	stub_shape(s, KRON_SHAPE_152);
+	action_if_begin(&conditions, s, a, flags_are_dead);
 	if (a->kind == ACTION_RESOURCE) {
 		EMIT(s, "\x8d\x89"); /* lea KRON_GATE_RESOURCE(%rcx),%ecx */
 		emit32(s, KRON_GATE_RESOURCE);
@@ -270,12 +298,13 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	EMIT(s, "\xb8"); /* mov $event,%eax */
 	stub_fixup32(s, FIXUP_EVENT, 0, probe);
 	EMIT(s, "\xe8"); /* call block + KRON_BLOCK_PAYLOAD */
-	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, KRON_BLOCK_PAYLOAD);
+	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, a->is_wide ? KRON_BLOCK_WIDE : KRON_BLOCK_PAYLOAD);
+	action_if_end(&conditions, s);
 	EMIT(s, "\x48\x8d\x64\x24\x08"); /* lea 8(%rsp),%rsp */
 	stub_shape(s, KRON_SHAPE_144);
 	EMIT(s, "\x58"); /* pop %rax */
 	stub_shape(s, KRON_SHAPE_136);
-	s->code[jump - 1] = (uint8_t)(s->len - jump);
+	end_gate(s, jump);
 	EMIT(s, "\x59"); /* 1: pop %rcx */
 	stub_shape(s, KRON_SHAPE_128);
 	EMIT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
@@ -312,6 +341,7 @@ struct hot {
 	unsigned len;
 	const struct place_action *a;
 	const struct action_room *room;
+	uint32_t number;  /* CALLS: which counter */
 	uint16_t saved;   /* registers on the stack: %rax, then %rcx */
 	bool saves_flags; /* they are in %ax */
 	bool is_short;    /* flags are dead: it may do arithmetic on the stack pointer */
@@ -334,9 +364,14 @@ static void put32(struct hot *h, uint32_t v)
 	put(h, &v, 4);
 }
 
+static bool is_count(const struct hot *h)
+{
+	return h->a->kind == ACTION_COUNT || h->a->kind == ACTION_CALLS;
+}
+
 static bool needs_flags(const struct hot *h)
 {
-	return h->a->kind == ACTION_COUNT || !h->a->ungated;
+	return is_count(h) || !h->a->ungated;
 }
 
 /* For a counter's address; the flags want %rax. */
@@ -356,7 +391,7 @@ static void save(struct hot *h)
 {
 	uint16_t wanted = h->saves_flags ? 1u << RAX : 0;
 
-	if (h->a->kind == ACTION_COUNT)
+	if (is_count(h))
 		wanted |= (uint16_t)(1u << pointer_register(h));
 	h->saved = wanted & (uint16_t)~h->room->dead.regs;
 	h->is_short = h->saved && h->room->dead.flags;
@@ -444,8 +479,23 @@ static bool wants_disp(unsigned reg)
 	return (reg & 7) == RBP;
 }
 
+/* Which word after %fs:counts leads to it, in bytes. */
+static uint8_t calls_at(const struct hot *h)
+{
+	return (uint8_t)(8 * (KRON_CALLS_WORD + h->number / KRON_CALLS_IN_CHUNK));
+}
+
+/* incq number(%p): the displacement is always as long, for the plan does not know the number */
+static void put_call_increment(struct hot *h, unsigned p)
+{
+	put_rex(h, 0, p);
+	put(h, (uint8_t[]){0xff, (uint8_t)(0x80 | (p & 7))}, 2);
+	put32(h, KRON_CHUNK_HEADER + 8 * (h->number % KRON_CALLS_IN_CHUNK));
+}
+
 static void count_on_lane(struct hot *h, int32_t counts)
 {
+	bool calls = h->a->kind == ACTION_CALLS;
 	unsigned p = pointer_register(h);
 
 	PUT(h, "\x64"); /* mov %fs:counts,%p */
@@ -453,8 +503,11 @@ static void count_on_lane(struct hot *h, int32_t counts)
 	put(h, (uint8_t[]){0x8b, (uint8_t)(0x04 | (p & 7) << 3), 0x25}, 3);
 	put32(h, (uint32_t)counts);
 	put_rex(h, p, p); /* mov (%p),%p */
-	if (wants_disp(p))
-		put(h, (uint8_t[]){0x8b, (uint8_t)(0x40 | (p & 7) << 3 | (p & 7)), 0}, 3);
+	if (calls || wants_disp(p))
+		put(h,
+		    (uint8_t[]){0x8b, (uint8_t)(0x40 | (p & 7) << 3 | (p & 7)),
+				calls ? calls_at(h) : 0},
+		    3);
 	else
 		put(h, (uint8_t[]){0x8b, (uint8_t)((p & 7) << 3 | (p & 7))}, 2);
 	put_rex(h, p, p); /* test %p,%p */
@@ -462,7 +515,10 @@ static void count_on_lane(struct hot *h, int32_t counts)
 	PUT(h, "\x0f\x84"); /* jz cold */
 	h->slow = h->len;
 	put32(h, 0);
-	put_increment(h, p);
+	if (calls)
+		put_call_increment(h, p);
+	else
+		put_increment(h, p);
 }
 
 /*
@@ -475,7 +531,7 @@ static bool is_wide(unsigned word)
 	       word == KRON_WORD_CLOCK;
 }
 
-static void store_on_device(struct hot *h)
+static void store_on_hardware(struct hot *h)
 {
 	bool counts = h->a->kind == ACTION_COUNT;
 	unsigned word = h->a->word + (counts ? (unsigned)KRON_WORD_INCREMENT : 0);
@@ -520,6 +576,8 @@ static unsigned middle_len(const struct hot *h)
 {
 	if (h->a->kind == ACTION_STORE)
 		return 12;
+	if (h->a->kind == ACTION_CALLS)
+		return 29;
 	return 25 + wants_disp(pointer_register(h)) + (h->room->times != 1) + (is_near(h) ? 0 : 3);
 }
 
@@ -528,14 +586,14 @@ static void make_hot(struct hot *h, const struct place_action *a, const struct a
 {
 	unsigned start;
 
-	*h = (struct hot){.a = a, .room = room};
+	*h = (struct hot){.a = a, .room = room, .number = ground->number};
 	h->saves_flags = needs_flags(h) && !room->dead.flags;
 	save(h);
 	put_gate(h);
 	start = h->len;
-	if (ground->way == KRON_THUNK_DEVICE && room->times <= 1)
-		store_on_device(h);
-	else if (a->kind == ACTION_COUNT && kron_thunk_is_lane(ground->way) && ground->counts)
+	if (ground->way == KRON_THUNK_HARDWARE && room->times <= 1 && a->kind != ACTION_CALLS)
+		store_on_hardware(h);
+	else if (is_count(h) && kron_thunk_is_lane(ground->way) && ground->counts)
 		count_on_lane(h, ground->counts);
 	else
 		go_cold(h);
@@ -561,9 +619,15 @@ static unsigned depth_of(const struct hot *h)
 /* The code is bind.c's. */
 static const uint8_t blank[ACTION_HOT_MAX];
 
+/* After the code. */
+static unsigned number_len(const struct hot *h)
+{
+	return h->a->kind == ACTION_CALLS ? sizeof(h->number) : 0;
+}
+
 static unsigned cold_len(const struct hot *h)
 {
-	return h->saved ? ACTION_COLD_MAX - 5 : ACTION_COLD_MAX;
+	return (h->saved ? ACTION_COLD_CODE - 5 : ACTION_COLD_CODE) + number_len(h);
 }
 
 /* The pieces that the hot part consists of, as unwinders see them. */
@@ -660,19 +724,19 @@ static uint32_t action_code(const struct place_action *a)
 	unsigned word = a->word + (counts ? (unsigned)KRON_WORD_INCREMENT : 0);
 
 	return KRON_ACTION(word, a->level) | (a->ungated ? 0 : KRON_ACTION_GATED) |
-	       (counts ? KRON_ACTION_COUNT : 0);
+	       (counts ? KRON_ACTION_COUNT : 0) | (a->kind == ACTION_CALLS ? KRON_ACTION_CALLS : 0);
 }
 
 /* The cold part, but for its rel32 to the common.  Returns where that is, 0 when it is not used. */
 static unsigned fill_cold(uint8_t *stub, const struct plan_fixup *f, const struct hot *h)
 {
-	static const uint8_t code[ACTION_COLD_MAX] = {
+	static const uint8_t code[ACTION_COLD_CODE] = {
 		0x48, 0x8d, 0x64, 0x24, 0x80, /* lea   -128(%rsp),%rsp */
 		0x6a, 0,                      /* pushq $times */
 		0xe8, 0,    0,    0,    0,    /* call  common */
 		0xe9, 0,    0,    0,    0,    /* jmp   back */
 	};
-	unsigned len = cold_len(h), end = h->room->cold + len;
+	unsigned len = cold_len(h) - number_len(h), end = h->room->cold + len;
 
 	memcpy(stub + h->room->cold, code + sizeof(code) - len, len);
 	if (!h->slow) /* nothing leads there */
@@ -680,6 +744,7 @@ static unsigned fill_cold(uint8_t *stub, const struct plan_fixup *f, const struc
 	store32(stub + f->off + h->slow, h->room->cold - (f->off + h->slow + 4));
 	stub[end - 11] = (uint8_t)h->room->times;
 	store32(stub + end - 4, f->off + h->back - end);
+	memcpy(stub + end, &h->number, number_len(h));
 	return end - 9;
 }
 
@@ -708,12 +773,15 @@ void action_fill_common(uint8_t out[2 * ACTION_COMMON_LEN], const struct place_a
 		0xc2, 0x88, 0,                /* ret   $136 */
 	};
 	static const uint8_t push_times[] = {0xff, 0x74, 0x24, 0x10, 0x90}; /* pushq 16(%rsp) */
+	static const uint8_t push_from[] = {0xff, 0x74, 0x24, 0x08, 0x90};  /* pushq 8(%rsp) */
 
 	memset(out, 0xcc, 2 * ACTION_COMMON_LEN);
 	for (unsigned i = 0; i < 2; i++, out += ACTION_COMMON_LEN) {
 		memcpy(out, code, sizeof(code));
 		if (a->kind == ACTION_COUNT)
 			memcpy(out + 1, push_times, sizeof(push_times));
+		else if (a->kind == ACTION_CALLS)
+			memcpy(out + 1, push_from, sizeof(push_from));
 		else
 			store32(out + 2, (uint32_t)a->value);
 		store32(out + 7, action_code(a));

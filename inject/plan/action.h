@@ -11,9 +11,10 @@
  *   jrcxz 1f                     flags stay
  *   push %rax
  *   push payload                 several instructions for an address
+ *   [conditions]                 inject/plan/action_if.h
  *   [lea 0x100(%rcx),%ecx]       RESOURCE
  *   mov  $event,%eax
- *   call block + KRON_BLOCK_PAYLOAD
+ *   call block + KRON_BLOCK_PAYLOAD, or KRON_BLOCK_WIDE
  *   lea  8(%rsp),%rsp
  *   pop  %rax
  *   1: pop %rcx
@@ -28,16 +29,19 @@
  *    where flags are dead, add $-128,%rsp; push %rax]
  *   [testb $KRON_GATE_TAKE,gate; je 1f]
  *   lane, COUNT      mov %fs:counts,%r; mov (%r),%r; test %r,%r; jz cold; incq 8*j(%r)
+ *   lane, CALLS      mov %fs:counts,%r; mov 32+8*k(%r),%r; test %r,%r; jz cold; incq 16+8*j(%r)
  *   device           movl $value,register (movq where it has 64 bits)
  *   else             jmp cold
  *   1: [restore]
  *
- *   cold             [lea -128(%rsp),%rsp;] push $times; call common; jmp back
+ *   cold             [lea -128(%rsp),%rsp;] push $times; call common; jmp back [; .long number]
  *   common           push %rax; push value; mov $code,%eax; call block + KRON_BLOCK_ACTION;
  *                    lea 8(%rsp),%rsp; pop %rax; ret $136 or, where the hot part has moved the
  *                    stack, $8
  *
- * Commons stand at the block's beginning, two for each action, and serve all its places.
+ * Commons stand at the block's beginning, two for each action, and serve all its places.  That of
+ * CALLS pushes its own return address for a value: the number of the function, of which there are too
+ * many for a byte, stands KRON_ACTION_NUMBER bytes after it.
  *
  * %fs:counts leads to the thread's counters through one word that is zero in a thread without
  * any and in a forked child (wire.h).  The increment is one instruction, so a handler on the
@@ -72,9 +76,10 @@ enum refusal action_refusal(const struct place_action *a, enum place_where where
 
 /* ---- planner ---- */
 
-/* A TRACE or RESOURCE; `in`: the instruction whose operand a PAYLOAD_ADDRESS is. */
+/* A TRACE or RESOURCE; `in`: the instruction whose operand a PAYLOAD_ADDRESS is.
+ * Flags need not be known to be dead where nothing is compared. */
 void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t probe,
-			const struct insn *in, const uint8_t *code);
+			const struct insn *in, const uint8_t *code, bool flags_are_dead);
 /* Which of a thread's counters of one number: that of the n-th count or store of a site.  Counts
  * that follow each other want different ones, which need not wait for each other. */
 static inline uint8_t action_bank(uint64_t site, unsigned n)
@@ -99,13 +104,14 @@ unsigned action_cold_len(const struct place_action *a, const struct action_room 
 /* Is it an action that commons are for? */
 static inline bool action_has_common(const struct place_action *a)
 {
-	return a->kind == ACTION_COUNT || a->kind == ACTION_STORE;
+	return a->kind == ACTION_COUNT || a->kind == ACTION_STORE || a->kind == ACTION_CALLS;
 }
 
 /* What a process brings along. */
 struct action_ground {
 	enum kron_thunk way;
-	int32_t counts; /* %fs offset of the word that leads to the counters; 0: there is none */
+	int32_t counts;  /* %fs offset of the word that leads to the counters; 0: there is none */
+	uint32_t number; /* CALLS: of the function whose entry it is */
 };
 /*
  * Fill in a COUNT or STORE of the stub whose bytes begin at `stub`.  Returns where in it the cold
@@ -120,7 +126,8 @@ void action_fill_common(uint8_t out[2 * ACTION_COMMON_LEN], const struct place_a
 /* How deep in the stack, in units of 8 bytes, at position pos of a piece of one of our shapes. */
 unsigned action_shape_depth(enum kron_shape shape, unsigned pos);
 
-#define ACTION_COLD_MAX 17u
+#define ACTION_COLD_CODE 17u
+#define ACTION_COLD_MAX (ACTION_COLD_CODE + 4u)
 #define ACTION_TIMES_MAX 127u
 #define ACTION_HOT_MAX 96u
 

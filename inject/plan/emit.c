@@ -74,7 +74,7 @@ static void emit_conditional_places(struct emitter *e, const struct insn *in, ui
 }
 
 /* Hooks, and what belongs to the function's entry; a loop back to it enters after them. */
-static void emit_entry_probes(struct emitter *e)
+static void emit_entry_probes(struct emitter *e, const struct insn *in)
 {
 	for (unsigned i = e->from; i < e->to; i++) {
 		const struct draft_probe *p = e->probes[i];
@@ -84,6 +84,8 @@ static void emit_entry_probes(struct emitter *e)
 			continue;
 		if (kind == PROBE_HOOK)
 			stub_hook(&e->s, p->probe);
+		else if (e->pl->counts_calls)
+			emit_call(e, p->probe, in);
 		else
 			stub_probe(&e->s, p->probe);
 	}
@@ -116,7 +118,7 @@ static void emit_displaced(struct emitter *e, const struct insn *in)
 	unsigned off = in->addr - e->d->w.addr;
 	uint32_t exit = find_exit(e, DRAFT_BEFORE);
 
-	emit_entry_probes(e);
+	emit_entry_probes(e, in);
 	if (fn->has_loops && in->addr == fn->start)
 		e->loop_to = (uint64_t)e->pl->sites.n << 16 | e->s.len;
 	emit_places(e, in, DRAFT_BEFORE);
@@ -148,7 +150,7 @@ static bool has_result(const struct emitter *e)
 
 /*
  * jmp *slot(%rip) whose result is wanted.  Who is called finds the stack 16 bytes deeper, and a
- * return address of ours: only for functions that mind neither (interpose.h).
+ * return address of ours: only for functions that mind neither (callsite.h).
  */
 static void emit_result(struct emitter *e, const struct insn *in)
 {
@@ -257,13 +259,6 @@ static void append_relays(struct planner *pl, const struct draft *d)
 	}
 }
 
-/* It was part of making the window: it can be decoded. */
-void emit_decode(const struct emitter *e, uint64_t vaddr, struct insn *in)
-{
-	if (!e->pl->actions || !code_map_insn(e->pl->map, vaddr, in))
-		window_decode(e->pl->map, vaddr, in);
-}
-
 static void emit_window(struct emitter *e)
 {
 	const struct window *w = &e->d->w;
@@ -274,7 +269,7 @@ static void emit_window(struct emitter *e)
 	if (e->d->is_detour) { /* what stands there is as it was */
 		emit_decode(e, w->addr, &in);
 		find_probes(e, w->addr);
-		emit_entry_probes(e);
+		emit_entry_probes(e, &in);
 		emit_places(e, &in, DRAFT_BEFORE);
 		stub_shape(&e->s, KRON_SHAPE_BACK);
 		stub_settle(&e->s, 0);

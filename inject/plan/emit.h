@@ -4,6 +4,7 @@
 #define INJECT_EMIT_H
 
 #include "inject/plan/action.h"
+#include "inject/plan/action_pages.h"
 #include "inject/plan/planner.h"
 
 /* Counts of one action that are made at one place (emit_places.c). */
@@ -13,6 +14,13 @@ struct made_count {
 	uint32_t probe; /* the first of them */
 	uint16_t times;
 	struct dead dead;
+};
+
+/* References to memory that are counted together (emit_pages.c). */
+struct made_pages {
+	uint64_t vaddr; /* of the first one */
+	uint32_t probe;
+	struct pages_group g;
 };
 
 struct emitter {
@@ -36,19 +44,38 @@ struct emitter {
 		uint32_t probe;
 	} hot[DRAFT_LONG_PROBES];
 	unsigned nhot;
+	/* references by their first instruction, and the next ones to be made; then the slow parts
+	 * that are still to come */
+	struct made_pages pages[INSN_ACCESSES * WINDOW_LONG_INSNS];
+	unsigned npages, next_page;
+	struct {
+		struct pages_slow slow;
+		uint16_t window_off;
+	} slow[INSN_ACCESSES * WINDOW_LONG_INSNS];
+	unsigned nslow;
 };
 
-/* The instruction at vaddr of the window, with data flow where that matters. */
+/* emit_places.c.  The instruction at vaddr of the window, with data flow where that matters. */
 void emit_decode(const struct emitter *e, uint64_t vaddr, struct insn *in);
 
 /* Before the window's first instruction: where to make its counts. */
 void emit_places_begin(struct emitter *e);
 /* What the request wants in front of the instruction, or after it. */
 void emit_places(struct emitter *e, const struct insn *in, enum draft_where where);
+/* An entry that counts, in front of the instruction. */
+void emit_call(struct emitter *e, uint32_t probe, const struct insn *in);
 /* Is something wanted when the conditional jump is taken?  That, at its own address. */
 bool emit_has_taken(const struct emitter *e, const struct insn *in);
 void emit_taken(struct emitter *e, const struct insn *in);
 /* After the stub's last jump. */
 void emit_places_end(struct emitter *e);
+/* What nobody will read from next on: neither the program nor a sample, which shows registers
+ * that may be dead to the program. */
+struct dead emit_dead_before(const struct emitter *e, uint64_t next);
+
+/* emit_pages.c, likewise. */
+void emit_pages_begin(struct emitter *e);
+void emit_pages(struct emitter *e, const struct insn *in);
+void emit_pages_end(struct emitter *e);
 
 #endif

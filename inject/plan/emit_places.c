@@ -21,6 +21,13 @@
 
 #include <string.h>
 
+/* It was part of making the window: it can be decoded. */
+void emit_decode(const struct emitter *e, uint64_t vaddr, struct insn *in)
+{
+	if (!e->pl->actions || !code_map_insn(e->pl->map, vaddr, in))
+		window_decode(e->pl->map, vaddr, in);
+}
+
 #define REGION_POINTS 64u
 #define REGION_COUNTS 8u /* different actions */
 
@@ -47,11 +54,7 @@ static unsigned cost_of(struct dead dead)
 	return (dead.flags ? 0 : 2) + (dead.regs ? 0 : 1);
 }
 
-/*
- * What nobody will read from next on: neither the program nor a sample, which shows registers
- * that may be dead to the program.
- */
-static struct dead dead_before(const struct emitter *e, uint64_t next)
+struct dead emit_dead_before(const struct emitter *e, uint64_t next)
 {
 	struct dead dead = liveness_before(planner_liveness(e->pl), next);
 
@@ -61,7 +64,7 @@ static struct dead dead_before(const struct emitter *e, uint64_t next)
 
 static struct dead dead_at(const struct emitter *e, const struct point *p)
 {
-	return dead_before(e, p->next);
+	return emit_dead_before(e, p->next);
 }
 
 /* The cheapest point of the region. */
@@ -168,6 +171,7 @@ void emit_places_begin(struct emitter *e)
 	struct insn in;
 
 	e->nmade = e->next_made = e->nhot = 0;
+	emit_pages_begin(e);
 	r.npoints = r.ncounts = 0;
 	if (!e->pl->actions)
 		return;
@@ -201,6 +205,11 @@ static void emit_hot(struct emitter *e, uint32_t probe, unsigned times, struct d
 	e->hot[i].probe = probe;
 }
 
+void emit_call(struct emitter *e, uint32_t probe, const struct insn *in)
+{
+	emit_hot(e, probe, 1, emit_dead_before(e, in->addr), in->addr);
+}
+
 static uint64_t next_of(const struct insn *in, enum draft_where where)
 {
 	return where == DRAFT_AFTER ? in->addr + in->len : in->addr;
@@ -217,6 +226,15 @@ static void emit_counts(struct emitter *e, const struct insn *in, enum draft_whe
 	}
 }
 
+/* next: the instruction that control comes to. */
+static void emit_sample(struct emitter *e, uint32_t probe, const struct insn *in, uint64_t next)
+{
+	const struct place_action *a = action_of(e, probe);
+
+	action_emit_sample(&e->s, a, probe, in, elf_image_at(e->pl->map->img, in->addr, in->len),
+			   a->nconditions && emit_dead_before(e, next).flags);
+}
+
 static void emit_store(struct emitter *e, uint32_t probe, const struct insn *in,
 		       enum draft_where where)
 {
@@ -224,7 +242,7 @@ static void emit_store(struct emitter *e, uint32_t probe, const struct insn *in,
 	struct dead dead = {0, false};
 
 	if (!action_of(e, probe)->ungated)
-		dead = dead_before(e, next);
+		dead = emit_dead_before(e, next);
 	emit_hot(e, probe, 1, dead, next);
 }
 
@@ -237,13 +255,16 @@ void emit_places(struct emitter *e, const struct insn *in, enum draft_where wher
 
 		if (!is_here(e, i, in, where) || action_of(e, probe)->kind == ACTION_COUNT)
 			continue;
+		if (action_of(e, probe)->kind == ACTION_PAGES)
+			continue;
 		if (action_of(e, probe)->kind == ACTION_STORE)
 			emit_store(e, probe, in, where);
 		else
-			action_emit_sample(&e->s, action_of(e, probe), probe, in,
-					   elf_image_at(e->pl->map->img, in->addr, in->len));
+			emit_sample(e, probe, in, next_of(in, where));
 	}
 	emit_counts(e, in, where);
+	if (where == DRAFT_BEFORE)
+		emit_pages(e, in);
 }
 
 bool emit_has_taken(const struct emitter *e, const struct insn *in)
@@ -263,15 +284,15 @@ void emit_taken(struct emitter *e, const struct insn *in)
 		if (!is_here(e, i, in, DRAFT_TAKEN))
 			continue;
 		if (action_has_common(a))
-			emit_hot(e, probe, 1, dead_before(e, in->target), in->addr);
+			emit_hot(e, probe, 1, emit_dead_before(e, in->target), in->addr);
 		else
-			action_emit_sample(&e->s, a, probe, in,
-					   elf_image_at(e->pl->map->img, in->addr, in->len));
+			emit_sample(e, probe, in, in->target);
 	}
 }
 
 void emit_places_end(struct emitter *e)
 {
+	emit_pages_end(e);
 	for (unsigned i = 0; i < e->nhot; i++)
 		action_emit_cold(&e->s, action_of(e, e->hot[i].probe), e->hot[i].fixup,
 				 e->hot[i].window_off);

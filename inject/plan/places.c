@@ -173,7 +173,7 @@ static void climb_all(struct planner *pl)
 {
 	for (size_t i = pl->places.n; i-- > 0;)
 		if (*refusal_of(pl, i))
-			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], PLANNER_RUNGS);
+			*refusal_of(pl, i) = planner_climb(pl, &pl->places.v[i], PLANNER_ALL);
 }
 
 /* ---- a function's places, all or nothing ---- */

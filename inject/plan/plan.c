@@ -21,30 +21,13 @@
 #include "inject/elf/aot_image.h"
 #include "inject/code/copied.h"
 #include "inject/elf/demangle.h"
-#include "inject/plan/hooks.h"
+#include "inject/code/hooks.h"
 #include "inject/plan/plan_impl.h"
 #include "inject/plan/plan_jumps.h"
 
 #define NONE UINT32_MAX
 
 /* ---- index ---- */
-
-static void index_parts(struct making *m)
-{
-	size_t n = m->fns->n;
-
-	m->ix.first_part = xmalloc(n * sizeof(uint32_t));
-	m->ix.next_part = xmalloc(n * sizeof(uint32_t));
-	memset(m->ix.first_part, 0xff, n * sizeof(uint32_t));
-	for (size_t i = n; i-- > 0;) {
-		const struct function *f = &m->fns->v[i];
-
-		if (!f->is_part || f->parent == i || f->parent >= n)
-			continue;
-		m->ix.next_part[i] = m->ix.first_part[f->parent];
-		m->ix.first_part[f->parent] = i;
-	}
-}
 
 /* Counting sort: exits are sorted by vaddr, and stay so within a function. */
 static void index_exits(struct making *m)
@@ -80,15 +63,6 @@ static void list_arrivals(struct making *m)
 			*vec_push(&m->pl.arrivals) = in.target;
 	if (m->pl.arrivals.n)
 		qsort(m->pl.arrivals.v, m->pl.arrivals.n, sizeof(uint64_t), compare_places);
-}
-
-uint32_t plan_owner_of(const struct making *m, uint64_t vaddr)
-{
-	const struct function *f = functions_at(m->fns, vaddr);
-
-	if (!f)
-		return m->fns->n;
-	return f->is_part && f->parent < m->fns->n ? f->parent : f - m->fns->v;
 }
 
 /* One function's places by vaddr, then as asked for: mostly they are so already. */
@@ -134,7 +108,6 @@ static void index_places(struct making *m)
 
 static void index_free(struct plan_index *ix)
 {
-	xfree(ix->first_part);
 	xfree(ix->next_part);
 	xfree(ix->first_exit);
 	xfree(ix->exits);
@@ -142,7 +115,7 @@ static void index_free(struct plan_index *ix)
 
 /* ---- names ---- */
 
-/* So many functions are named at once; their strings stand one behind the other. */
+/* This many functions are named at once; their strings stand one after the other. */
 #define NAMED 4096u
 
 struct strings { /* as VEC() has it */
@@ -218,39 +191,12 @@ static void name_all(struct making *m)
 
 /* ---- what there is to be probed ---- */
 
-static bool is_undecodable(const struct making *m, uint32_t i)
-{
-	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r))
-		if (m->map->per_function[r].undecodable)
-			return true;
-	return false;
-}
-
 static bool has_unresolved_indirect(const struct making *m, uint32_t i)
 {
-	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r))
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, r))
 		if (m->map->per_function[r].unresolved_indirect)
 			return true;
 	return false;
-}
-
-enum refusal plan_refuse_function(const struct making *m, uint32_t i)
-{
-	const struct function *f = &m->fns->v[i];
-
-	if (m->map->img->has_text_relocs)
-		return REFUSAL_NOT_RELOCATABLE; /* the loader changes the code */
-	if (m->is_read)
-		return REFUSAL_READ;
-	if (!elf_image_at(m->map->img, f->start, f->end - f->start))
-		return REFUSAL_OUT_OF_FILE;
-	if (m->map->per_function[i].contradicted)
-		return REFUSAL_CONTRADICTED;
-	if (is_undecodable(m, i))
-		return REFUSAL_UNDECODABLE;
-	if (copied_is_template(f) || (m->opt->for_file && copied_has(&m->pl.copied, f)))
-		return REFUSAL_COPIED;
-	return REFUSAL_NONE;
 }
 
 static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, uint64_t vaddr,
@@ -264,14 +210,6 @@ static struct plan_probe *add_probe(struct making *m, struct plan_function *pf, 
 	p->kind = kind;
 	pf->nprobes++;
 	return p;
-}
-
-bool plan_is_hooked(const struct making *m, uint64_t vaddr)
-{
-	for (int h = 0; h < KRON_HOOK_SYMBOLS; h++)
-		if (m->hooks[h] == vaddr)
-			return true;
-	return false;
 }
 
 static void add_hooks(struct making *m, struct plan_function *pf, const struct function *f)
@@ -289,7 +227,7 @@ static void add_hooked_instructions(struct making *m, struct plan_function *pf, 
 {
 	if (!m->has_hooked_instructions)
 		return;
-	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r)) {
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, r)) {
 		const struct function *f = &m->fns->v[r];
 		const uint8_t *code = elf_image_at(m->map->img, f->start, f->end - f->start);
 		uint64_t n = code ? f->end - f->start : 0;
@@ -320,39 +258,6 @@ static void add_exits(struct making *m, struct plan_function *pf, uint32_t i)
 	}
 }
 
-/* Behind an instruction is where it falls through.  Behind a call is where it returns to. */
-static enum refusal refuse_after(const struct making *m, uint32_t i, const struct insn *in)
-{
-	uint64_t next = in->addr + in->len;
-	uint8_t flags = code_map_flags(m->map, next);
-
-	/* the stub calls, and unwinders must get through it */
-	if (m->fns->v[i].is_stub && in->kind == INSN_JMP_INDIRECT && in->rip_relative)
-		return functions_at(m->fns, in->addr)->has_fde ? REFUSAL_NONE : REFUSAL_NOT_REACHED;
-	if (in->kind != INSN_CALL && in->kind != INSN_CALL_INDIRECT)
-		return window_insn_ends(in) ? REFUSAL_NOT_REACHED : REFUSAL_NONE;
-	if (!(flags & CODE_INSN) || plan_owner_of(m, next) != plan_owner_of(m, in->addr))
-		return REFUSAL_NOT_REACHED;
-	return REFUSAL_NONE;
-}
-
-enum refusal plan_refuse_place(const struct making *m, uint32_t i, const struct place_request *r)
-{
-	enum refusal why = REFUSAL_NONE;
-	struct insn in;
-
-	if (!(code_map_flags(m->map, r->vaddr) & CODE_INSN) ||
-	    !code_map_insn(m->map, r->vaddr, &in))
-		return REFUSAL_NO_INSN;
-	if (r->where == PLACE_AFTER)
-		why = refuse_after(m, i, &in);
-	if (r->where == PLACE_TAKEN && (in.kind != INSN_JCC || in.is_loop))
-		why = REFUSAL_JCC_TAIL; /* it has no opposite */
-	return why ? why
-		   : action_refusal(&m->opt->request->actions[r->action], r->where, &in,
-				    elf_image_at(m->map->img, r->vaddr, in.len));
-}
-
 /* Places of the request that belong to function i; fns->n: to none. */
 static void add_places(struct making *m, uint32_t i)
 {
@@ -376,7 +281,7 @@ static void add_places(struct making *m, uint32_t i)
 /* The last instruction of it, or of a part, is a call that nothing follows. */
 static bool ends_with_call(const struct making *m, uint32_t i)
 {
-	for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r)) {
+	for (uint32_t r = i; r != NONE; r = plan_next_range(m, r)) {
 		const struct function *f = &m->fns->v[r];
 		uint64_t last = code_map_previous(m->map, f->end - 1);
 		struct insn in;
@@ -410,7 +315,8 @@ static void list_function(struct making *m, uint32_t i)
 	if (!m->opt->hooks_only && !f->is_stub &&
 	    (!m->opt->request || m->opt->request->functions)) {
 		add_probe(m, pf, f->start, PROBE_ENTRY);
-		add_exits(m, pf, i);
+		if (!m->opt->request || !m->opt->request->calls)
+			add_exits(m, pf, i);
 	}
 	add_places(m, i);
 }
@@ -430,7 +336,7 @@ static void list_one_only(struct making *m)
 	for (uint32_t i = 0; i < m->fns->n; i++) {
 		bool one_only = !m->fns->v[i].is_part && has_unresolved_indirect(m, i);
 
-		for (uint32_t r = i; one_only && r != NONE; r = plan_next_range(m, i, r))
+		for (uint32_t r = i; one_only && r != NONE; r = plan_next_range(m, r))
 			m->pl.one_only[r] = true;
 	}
 }
@@ -452,7 +358,7 @@ static struct plan *finish(struct making *m)
 	struct plan *p = xcalloc(1, sizeof(*p));
 	const struct elf_image *img = m->map->img;
 
-	planner_sort_sites(&m->pl, m->opt->request);
+	planner_sort_sites(&m->pl, request_has_places(m->opt->request));
 	memcpy(p->build_id, img->build_id, sizeof(p->build_id));
 	p->build_id_len = img->build_id_len;
 	p->functions = m->functions.v, p->nfunctions = m->functions.n;
@@ -493,6 +399,8 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.pl.actions = m.opt->request ? m.opt->request->actions : NULL;
 	m.pl.shown = request_shown_registers(m.opt->request);
 	m.pl.is_counting = request_is_counting(m.opt->request);
+	m.pl.counts_calls = m.opt->request && m.opt->request->calls;
+	m.pl.counts_pages = request_counts_pages(m.opt->request);
 	pthread_mutex_init(&m.shared.lock, NULL);
 	m.pl.shared = &m.shared;
 	hooks_find(map->img, m.hooks);
@@ -500,7 +408,7 @@ int plan_make_from(struct plan **out, const struct code_map *map, const struct p
 	m.is_read = aot_image_is(map->img);
 	copied_find(&m.pl.copied, map->functions);
 	m.hooks[KRON_HOOK_HANDLERS] = m.opt->handlers;
-	index_parts(&m);
+	m.ix.next_part = functions_link_parts(m.fns);
 	index_exits(&m);
 	index_places(&m);
 	list_arrivals(&m);
@@ -555,7 +463,7 @@ void plan_count(const struct plan *p, enum probe_kind kind, struct plan_counts *
 		if (probe->kind != kind)
 			continue;
 		out->found++;
-		if (probe->site == NONE && probe->tactic != TACTIC_IMPORT) {
+		if (probe->site == NONE && probe->tactic != TACTIC_CALLSITE) {
 			out->refused[probe->refusal]++;
 			continue;
 		}

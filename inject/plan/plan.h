@@ -25,7 +25,7 @@
 #include "inject/plan/tactics.h"
 #include <kron/wire.h>
 
-#define PLAN_VERSION 46u /* bump when the planner's output changes: the cache key has it */
+#define PLAN_VERSION 54u /* bump when the planner's output changes: the cache key has it */
 
 enum probe_kind {
 	PROBE_ENTRY = 0,
@@ -45,7 +45,7 @@ struct plan_function {
 };
 
 struct plan_probe {
-	uint64_t vaddr; /* of the instruction it stands in front of (PLACE_AFTER: behind) */
+	uint64_t vaddr; /* of the instruction it stands in front of (PLACE_AFTER: after) */
 	uint32_t function;
 	uint32_t site;   /* index, of one of them if there are several; UINT32_MAX: refused */
 	uint8_t kind;    /* enum probe_kind */
@@ -87,6 +87,7 @@ enum fixup_kind {
 	FIXUP_SITE_REL32,   /* rel32 into a stub of the same function: site << 16 | offset */
 	FIXUP_CHAIN_REL32,  /* control goes to a site of the module: to its stub if that is bound,
 			     * else to the module: value = site.  While the plan is made: a vaddr */
+	FIXUP_PAGES,        /* disp32 of a thread's table of pages: action_pages.h */
 	FIXUP_COUNT
 };
 struct plan_fixup {
@@ -109,7 +110,7 @@ struct plan_site {
 	uint16_t window;           /* bytes displaced: their old values follow the stub's in code */
 	uint8_t patch_len : 4;     /* bytes written: 5 for a jump, 7 for one by way of a word below
 				    * 2 GiB (WINDOW_FAR), 2 for a short one; 1 with a
-				    * landing: the byte behind is its distance, without: int3;
+				    * landing: the byte after is its distance, without: int3;
 				    * 0: none, all ways there are displaced and lead to the stub */
 	uint8_t has_hook : 1;      /* one of its probes is a PROBE_HOOK */
 	uint8_t has_place : 1;     /* likewise a PROBE_PLACE: it is always patched */
@@ -181,7 +182,7 @@ unsigned plan_code_left_out(const struct plan_fixup *f);
 void plan_code_give(uint8_t *stub, const struct plan *p, const struct plan_site *s);
 
 /* Relays: two bytes each, where a short jump goes on to the next one, the last one's to the landing.
- * In code, behind the window's bytes, in the order in which control passes. */
+ * In code, after the window's bytes, in the order in which control passes. */
 #define PLAN_RELAY 2u
 struct plan_relay {
 	int16_t from_site; /* from its vaddr */
@@ -244,7 +245,7 @@ void plan_free(struct plan *p);
 /* Do its tables make sense together?  For plans that come out of files. */
 bool plan_is_sound(const struct plan *p);
 
-/* Counts for `kron list --summary` and `kron info`.  TACTIC_IMPORT (interpose_mark) is patched,
+/* Counts for `kron list --summary` and `kron info`.  TACTIC_CALLSITE (callsite_mark) is patched,
  * though not in the code of this image. */
 struct plan_counts {
 	uint64_t found, patched;

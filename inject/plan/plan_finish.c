@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "inject/plan/planner.h"
+#include "base/search.h"
 
 #define NONE UINT32_MAX
 #define PAGE 4096ull
@@ -14,16 +15,8 @@
 static void chain(struct plan_fixup *f, const struct site_key *keys, size_t n,
 		  const uint16_t *entrances)
 {
-	size_t lo = 0, hi = n;
+	size_t lo = keys ? partition_point(i, n, keys[i].vaddr < f->value) : 0;
 
-	while (keys && lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (keys[mid].vaddr < f->value)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!keys || lo == n || keys[lo].vaddr != f->value) {
 		f->kind = FIXUP_MODULE_REL32;
 		return;

@@ -7,9 +7,9 @@
 
 /* What plan_make needs to find quickly, by index in functions. */
 struct plan_index {
-	uint32_t *first_part, *next_part; /* list of parts, NONE ends it */
-	uint32_t *first_exit;             /* n + 1 entries into exits */
-	const struct code_exit **exits;   /* grouped by function, each group by vaddr */
+	uint32_t *next_part;            /* functions_link_parts() */
+	uint32_t *first_exit;           /* n + 1 entries into exits */
+	const struct code_exit **exits; /* grouped by function, each group by vaddr */
 };
 
 /* The request's places that lie in functions, grouped like exits. */
@@ -36,9 +36,9 @@ struct making {
 };
 
 /* The function itself, then its parts: for (r = i; r != UINT32_MAX; ...) */
-static inline uint32_t plan_next_range(const struct making *m, uint32_t i, uint32_t r)
+static inline uint32_t plan_next_range(const struct making *m, uint32_t r)
 {
-	return r == i ? m->ix.first_part[r] : m->ix.next_part[r];
+	return m->ix.next_part[r];
 }
 /* The function, not a part of one, that vaddr belongs to; fns->n: none. */
 uint32_t plan_owner_of(const struct making *m, uint64_t vaddr);

@@ -16,9 +16,10 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "inject/elf/demangle.h"
 #include "inject/elf/elf_symbols.h"
-#include "inject/code/imports.h"
+#include "inject/elf/callsite_links.h"
 #include "inject/code/insn.h"
 
 #define INSN_MOST 15u
@@ -33,12 +34,12 @@ struct export
 struct adding {
 	struct plan *p;
 	const struct elf_image *img;
-	struct imports imports;
+	struct callsite_links *links; /* slots alone */
 	VEC(struct plan_jump) jumps;
 	size_t first; /* of the function at work */
 	VEC(char) strings;
 	VEC(struct export) exports;
-	uint32_t *names; /* by index of imports: its name's place in strings, 0: not there yet */
+	uint32_t *names; /* by import: its name's place in strings, 0: not there yet */
 };
 
 /* ---- the image as it was ---- */
@@ -54,16 +55,8 @@ static void lay_over(uint8_t *out, unsigned n, uint64_t at, const uint8_t *old, 
 /* What sites near `at` have displaced, over what stands there now. */
 static void lay_over_sites(const struct plan *p, uint8_t *out, unsigned n, uint64_t at)
 {
-	size_t lo = 0, hi = p->nsites;
+	size_t lo = partition_point(i, p->nsites, p->sites[i].vaddr < at + n);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->sites[mid].vaddr < at + n)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	while (lo-- > 0) {
 		const struct plan_site *s = &p->sites[lo];
 
@@ -84,7 +77,7 @@ static bool decode(const struct adding *a, uint64_t at, struct insn *out)
 		return false;
 	memcpy(code, now, n);
 	lay_over_sites(a->p, code, n, at);
-	return insn_decode(out, code, n, at);
+	return insn_scan(out, code, n, at);
 }
 
 /* ---- names ---- */
@@ -104,13 +97,13 @@ static uint32_t add_string(struct adding *a, const char *s)
 /* The name of what a slot will hold, readable; 0: nobody knows. */
 static uint32_t slot_name(struct adding *a, uint64_t vaddr)
 {
-	const struct import *im = imports_at(&a->imports, vaddr);
+	const struct callsite_import *im = callsite_links_slot_at(a->links, vaddr);
 	char *readable;
 	size_t i;
 
 	if (!im)
 		return 0;
-	i = (size_t)(im - a->imports.v);
+	i = (size_t)(im - a->links->imports.v);
 	if (!a->names[i]) {
 		readable = symbol_demangle(im->name);
 		a->names[i] = add_string(a, readable ? readable : im->name);
@@ -124,16 +117,8 @@ static uint32_t slot_name(struct adding *a, uint64_t vaddr)
 /* The plan's function that holds vaddr; nfunctions: none. */
 static size_t function_at(const struct plan *p, uint64_t vaddr)
 {
-	size_t lo = 0, hi = p->nfunctions;
+	size_t lo = partition_point(i, p->nfunctions, p->functions[i].vaddr <= vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->functions[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo && vaddr - p->functions[lo - 1].vaddr < p->functions[lo - 1].size)
 		return lo - 1;
 	return p->nfunctions;
@@ -208,13 +193,19 @@ static void add_exit(struct adding *a, struct plan_probe *probe)
 
 /* ---- aliases ---- */
 
+/* It exports nothing, and ld makes local what a static-pie would have exported: malloc. */
+static bool is_static(const struct elf_image *img)
+{
+	return img->kind == ELF_KIND_STATIC;
+}
+
 static bool add_export(const struct elf_symbol *sym, void *ctx)
 {
 	struct adding *a = ctx;
 	size_t i = function_at(a->p, sym->value);
 
-	if (sym->shndx != SHN_UNDEF && sym->bind != STB_LOCAL && i < a->p->nfunctions &&
-	    a->p->functions[i].vaddr == sym->value)
+	if (sym->shndx != SHN_UNDEF && (sym->bind != STB_LOCAL || is_static(a->img)) &&
+	    i < a->p->nfunctions && a->p->functions[i].vaddr == sym->value)
 		*vec_push(&a->exports) = (struct export){(uint32_t)i, sym->name};
 	return true;
 }
@@ -249,7 +240,7 @@ static void add_alias(struct adding *a, struct plan_function *f, const char *nam
 
 static void add_aliases(struct adding *a)
 {
-	elf_symbols_for_each(a->img, SHT_DYNSYM, add_export, a);
+	elf_symbols_for_each(a->img, is_static(a->img) ? SHT_SYMTAB : SHT_DYNSYM, add_export, a);
 	if (a->exports.n)
 		qsort(a->exports.v, a->exports.n, sizeof(*a->exports.v), by_function);
 	for (size_t i = 0; i < a->exports.n; i++)
@@ -272,12 +263,11 @@ void plan_drop_jumps(struct plan *p)
 
 void plan_add_jumps(struct plan *p, const struct elf_image *img)
 {
-	struct adding a = {.p = p, .img = img};
+	struct adding a = {.p = p, .img = img, .links = callsite_links_make_slots(img)};
 
 	a.strings.v = p->strings;
 	a.strings.n = a.strings.cap = p->strings_len;
-	imports_find(&a.imports, img);
-	a.names = xcalloc(a.imports.n + 1, sizeof(*a.names));
+	a.names = xcalloc(a.links->imports.n + 1, sizeof(*a.names));
 	for (size_t i = 0; i < p->nfunctions; i++) {
 		const struct plan_function *f = &p->functions[i];
 
@@ -292,6 +282,6 @@ void plan_add_jumps(struct plan *p, const struct elf_image *img)
 	p->strings = a.strings.v;
 	p->strings_len = a.strings.n;
 	vec_free(&a.exports);
-	imports_free(&a.imports);
+	callsite_links_free(a.links);
 	xfree(a.names);
 }

@@ -105,7 +105,7 @@ static void for_own_bytes(const struct chunk *c,
 			own_range(c, i, fn, ctx);
 		if (m->fns->v[i].is_part)
 			continue;
-		for (uint32_t r = i; r != NONE; r = plan_next_range(m, i, r))
+		for (uint32_t r = i; r != NONE; r = plan_next_range(m, r))
 			own_range(c, r, fn, ctx);
 	}
 }
@@ -145,7 +145,8 @@ static void free_scratch(struct chunk *c)
 
 /* ---- one function ---- */
 
-static void put_probe(struct chunk *c, struct plan_probe *p, bool may_go_back, size_t rungs)
+static void put_probe(struct chunk *c, struct plan_probe *p, bool may_go_back,
+		      enum planner_rungs rungs)
 {
 	struct place place = {p->vaddr, p - c->pl.probes.v, may_go_back, DRAFT_BEFORE};
 
@@ -177,7 +178,7 @@ static bool take_loops(struct chunk *c, uint32_t i)
 {
 	unsigned found = 0;
 
-	for (uint32_t r = i; r != NONE; r = plan_next_range(c->m, i, r)) {
+	for (uint32_t r = i; r != NONE; r = plan_next_range(c->m, r)) {
 		const struct function *f = &c->m->fns->v[r];
 
 		for (uint64_t at = f->start; at < f->end; at++) {
@@ -185,7 +186,7 @@ static bool take_loops(struct chunk *c, uint32_t i)
 
 			if (!closes_loop(c, i, at))
 				continue;
-			if (planner_climb(&c->pl, &place, PLANNER_RUNGS))
+			if (planner_climb(&c->pl, &place, PLANNER_ALL))
 				return false;
 			found++;
 		}
@@ -202,7 +203,7 @@ static void take_entry(struct chunk *c, uint32_t i, struct plan_probe *p)
 		return;
 	}
 	pl->fn.has_loops = c->m->map->per_function[i].loops_to_start;
-	put_probe(c, p, false, PLANNER_RUNGS);
+	put_probe(c, p, false, PLANNER_ALL);
 	if (p->refusal)
 		pl->fn.has_loops = false;
 	if (!pl->fn.has_loops || take_loops(c, i))
@@ -224,8 +225,8 @@ static void retry_exit(struct chunk *c, struct plan_probe *p)
 	enum refusal first = p->refusal;
 
 	if (first == REFUSAL_NO_BOUNDS || first == REFUSAL_AMBIGUOUS_JUMP)
-		return;                       /* no matter of room */
-	put_probe(c, p, true, PLANNER_RUNGS); /* the first may share what another one moved */
+		return;                     /* no matter of room */
+	put_probe(c, p, true, PLANNER_ALL); /* the first may share what another one moved */
 	if (p->refusal)
 		p->refusal = first;
 }
@@ -236,7 +237,7 @@ static void take_hooked_instructions(struct chunk *c, const struct plan_function
 		struct plan_probe *p = &c->pl.probes.v[pf->first_probe + k];
 
 		if (is_instruction_hook(p))
-			put_probe(c, p, true, PLANNER_RUNGS);
+			put_probe(c, p, true, PLANNER_ALL);
 	}
 }
 
@@ -256,12 +257,12 @@ static void take_places(struct chunk *c, struct plan_function *pf, uint32_t i)
 			take_entry(c, i, p);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_HOOK && !is_instruction_hook(p))
-			put_probe(c, p, false, PLANNER_RUNGS);
+			put_probe(c, p, false, PLANNER_ALL);
 	if (!has_places)
 		take_hooked_instructions(c, pf);
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && !p->refusal)
-			put_probe(c, p, true, 1);
+			put_probe(c, p, true, PLANNER_LOWEST);
 	/* what is left of the padding now, nobody takes for a better tactic */
 	for (struct plan_probe *p = v; p < end; p++)
 		if (p->kind == PROBE_EXIT && p->refusal && p->site == NONE)
@@ -277,9 +278,9 @@ static void take_places(struct chunk *c, struct plan_function *pf, uint32_t i)
 static void set_function(struct chunk *c, uint32_t i)
 {
 	c->ranges.n = 0;
-	for (uint32_t r = i; r != NONE; r = plan_next_range(c->m, i, r))
+	for (uint32_t r = i; r != NONE; r = plan_next_range(c->m, r))
 		*vec_push(&c->ranges) = r;
-	c->pl.is_long = c->m->opt->request || (c->moves && c->moves[i]);
+	c->pl.is_long = request_has_places(c->m->opt->request) || (c->moves && c->moves[i]);
 	c->pl.results = c->m->fns->v[i].is_stub;
 	c->pl.use = c->m->opt->tactics ? c->m->opt->tactics : USE_DEFAULT;
 	if (c->m->fns->v[i].is_stub)
@@ -329,7 +330,7 @@ static void take_function(struct chunk *c, uint32_t plan_function)
 static bool is_for_want_of_room(enum refusal r)
 {
 	return r == REFUSAL_NO_ROOM || r == REFUSAL_BRANCH_TARGET || r == REFUSAL_AFTER_CALL ||
-	       r == REFUSAL_OVERLAP || r == REFUSAL_INDIRECT_JUMP;
+	       r == REFUSAL_OVERLAP || r == REFUSAL_INDIRECT_JUMP || r == REFUSAL_SWITCHED_OFF;
 }
 
 static bool has_left(const struct chunk *c, const struct plan_function *pf)
@@ -367,7 +368,7 @@ static void plan_again(struct chunk *c, uint32_t plan_function, bool is_last)
 		if (!is_for_want_of_room(first) ||
 		    (p->kind == PROBE_ENTRY && (cf->loops_to_start || cf->switches_to_start)))
 			continue;
-		put_probe(c, p, p->kind != PROBE_ENTRY, PLANNER_RUNGS);
+		put_probe(c, p, p->kind != PROBE_ENTRY, PLANNER_ALL);
 		if (p->refusal && is_last && c->pl.use & USE_INT3)
 			p->refusal = planner_trap(&c->pl, pf->first_probe + k);
 		if (p->refusal)
@@ -382,7 +383,8 @@ static void plan_all(struct chunk *c)
 		take_function(c, i);
 	for (uint32_t i = c->first; i < c->end; i++)
 		plan_again(c, i, false);
-	for (uint32_t i = c->first; i < c->end && (c->m->opt->request || c->is_anew); i++)
+	for (uint32_t i = c->first;
+	     i < c->end && (request_has_places(c->m->opt->request) || c->is_anew); i++)
 		plan_again(c, i, true);
 }
 
@@ -407,25 +409,38 @@ static void mark_move(const struct chunk *c, uint8_t *moves, uint64_t vaddr)
 		moves[i] = true;
 }
 
-/* Probes that found no room: their functions are marked, and those where puns may lead. */
-static size_t mark_left(const struct chunk *c, uint8_t *moves)
+static bool found_no_room(const struct plan_probe *p)
 {
-	uint64_t reaches[TACTIC_PUN_REACHES];
+	return p->site == NONE && is_for_want_of_room(p->refusal);
+}
+
+static size_t count_left(const struct chunk *c)
+{
 	size_t left = 0;
+
+	for (size_t i = first_probe(c, c->first); i < first_probe(c, c->end); i++)
+		left += found_no_room(&c->pl.probes.v[i]);
+	return left;
+}
+
+/* The functions of those probes are marked, and those where puns may lead. */
+static uint8_t *mark_left(const struct chunk *c)
+{
+	uint8_t *moves = xcalloc(c->m->fns->n + 1, 1);
+	uint64_t reaches[TACTIC_PUN_REACHES];
 
 	for (size_t i = first_probe(c, c->first); i < first_probe(c, c->end); i++) {
 		const struct plan_probe *p = &c->pl.probes.v[i];
 
-		if (p->site != NONE || !is_for_want_of_room(p->refusal))
+		if (!found_no_room(p))
 			continue;
 		mark_move(c, moves, p->vaddr);
 		mark_move(c, moves, p->vaddr + 1); /* whose first byte is the distance */
 		tactic_pun_reaches(p->vaddr, reaches);
 		for (size_t k = 0; k < TACTIC_PUN_REACHES; k++)
 			mark_move(c, moves, reaches[k]);
-		left++;
 	}
-	return left;
+	return moves;
 }
 
 /* All from the beginning. */
@@ -455,20 +470,22 @@ static void plan_anew(struct chunk *c, const struct plan_probe *listed, const ui
 static void move_functions(struct chunk *c, const struct plan_probe *listed)
 {
 	uint32_t use = c->m->opt->tactics ? c->m->opt->tactics : USE_DEFAULT;
-	uint8_t *moves, *none;
+	uint8_t *moves;
 	size_t left;
 
-	if (c->m->opt->request || c->m->opt->hooks_only || !(use & (USE_EVICT | USE_INT3)))
+	if (request_has_places(c->m->opt->request) || c->m->opt->hooks_only ||
+	    !(use & (USE_EVICT | USE_INT3)))
 		return;
-	moves = xcalloc(c->m->fns->n + 1, 1);
-	none = xcalloc(c->m->fns->n + 1, 1);
-	left = mark_left(c, moves);
-	if (left && use & USE_EVICT)
+	left = count_left(c);
+	if (!left)
+		return;
+	if (use & USE_EVICT) {
+		moves = mark_left(c);
 		plan_anew(c, listed, moves);
-	if (left && (!(use & USE_EVICT) || mark_left(c, none) >= left))
+		xfree(moves);
+	}
+	if (!(use & USE_EVICT) || count_left(c) >= left)
 		plan_anew(c, listed, NULL);
-	xfree(moves);
-	xfree(none);
 }
 
 /* ---- chunks ---- */
@@ -482,7 +499,7 @@ static void move_functions(struct chunk *c, const struct plan_probe *listed)
 static void cut_up(struct chunks *all)
 {
 	struct making *m = all->m;
-	uint64_t least = m->opt->request ? CHUNK_OF_PLACES : CHUNK, start = 0;
+	uint64_t least = request_has_places(m->opt->request) ? CHUNK_OF_PLACES : CHUNK, start = 0;
 	struct chunk *c = NULL;
 
 	for (uint32_t i = 0; i < m->functions.n; i++) {
@@ -574,7 +591,8 @@ static void plan_seams(struct chunks *all)
 
 		for (uint32_t k = c->first; k < c->end; k++)
 			plan_again(&whole, k, false);
-		for (uint32_t k = c->first; k < c->end && (m->opt->request || c->is_anew); k++)
+		for (uint32_t k = c->first;
+		     k < c->end && (request_has_places(m->opt->request) || c->is_anew); k++)
 			plan_again(&whole, k, true);
 	}
 	free_scratch(&whole);
@@ -585,8 +603,8 @@ void plan_take_all(struct making *m)
 {
 	struct chunks all = {.m = m};
 
-	m->pl.bytes = new_bytes(m);
 	cut_up(&all);
+	m->pl.bytes = xpages_full(span_of(m) + 1);
 	jobs_run(all.n, plan_chunk, &all);
 	for (size_t i = 0; i < all.n; i++)
 		put_together(&m->pl, &all.v[i]);

@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* planner.c - the per-byte state and the drafts of the function at work (planner.h). */
 #include "inject/plan/planner.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "inject/code/liveness.h"
-
-/* In this order. */
-static const struct {
-	tactic_take *take;
-	uint32_t use;
-} ladder[PLANNER_RUNGS] = {
-	{tactic_jump, USE_JUMP},     {tactic_short, USE_SHORT}, {tactic_arrivals, USE_ARRIVALS},
-	{tactic_detour, USE_DETOUR}, {tactic_pun, USE_PUN},     {tactic_relay, USE_RELAY},
-};
-
-enum refusal planner_climb(struct planner *pl, const struct place *place, size_t rungs)
-{
-	enum refusal first = REFUSAL_NONE;
-
-	for (size_t i = 0; i < rungs; i++) {
-		enum refusal r;
-
-		/* a jump that is there already may be shared; tactic_jump minds the switch */
-		if (i && !(pl->use & ladder[i].use))
-			continue;
-		r = ladder[i].take(pl, place);
-		if (r == REFUSAL_NONE)
-			return r;
-		if (!i)
-			first = r;
-	}
-	return first;
-}
 
 struct window_scope planner_scope(const struct planner *pl, uint64_t vaddr, unsigned jump)
 {
@@ -130,7 +103,7 @@ void planner_land_in(struct planner *pl, uint32_t draft, uint64_t landing)
 	mark(pl, d, BYTE_TAKEN);
 }
 
-/* Does a landing stand behind the window's jump? */
+/* Does a landing stand after the window's jump? */
 static bool has_guests(const struct planner *pl, const struct draft *d)
 {
 	const uint8_t *taken = pl->bytes + (d->w.addr - pl->map->lo);
@@ -183,21 +156,14 @@ static bool is_over(const struct plan_site *s, uint64_t vaddr)
 struct plan_site *planner_site_over(struct planner *pl, uint64_t vaddr)
 {
 	struct plan_site *s;
-	size_t lo = 0, hi;
+	size_t lo;
 
 	if (pl->sites.n - pl->site_index.n > 256 || !pl->site_index.n)
 		index_sites(pl);
 	for (size_t i = pl->site_index.n; i < pl->sites.n; i++) /* of this round */
 		if (is_over(&pl->sites.v[i], vaddr))
 			return &pl->sites.v[i];
-	for (hi = pl->site_index.n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (pl->site_index.v[mid].vaddr <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = partition_point(i, pl->site_index.n, pl->site_index.v[i].vaddr <= vaddr);
 	s = lo ? &pl->sites.v[pl->site_index.v[lo - 1].number] : NULL;
 	return s && is_over(s, vaddr) ? s : NULL;
 }

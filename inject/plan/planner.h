@@ -119,7 +119,7 @@ struct planner {
 	uint8_t jump; /* of the function at work: WINDOW_JUMP, or WINDOW_FAR if it is copied */
 	struct copied_code copied;
 	uint64_t open_lo, open_hi; /* what of it is not locked */
-	bool results; /* after "jmp *slot" means: when what it leads to has returned (interpose.h) */
+	bool results; /* after "jmp *slot" means: when what it leads to has returned (callsite.h) */
 	VEC(struct plan_probe) probes;
 	VEC(struct draft) drafts; /* of the function at work */
 	VEC(struct draft_link) draft_probes;
@@ -133,8 +133,10 @@ struct planner {
 	uint64_t jumps_of;                  /* its start */
 	VEC(struct place) places;           /* of a request, in the function at work, by vaddr */
 	const struct place_action *actions; /* of the request, NULL: there are none */
-	bool is_counting; /* some are counts or stores: what is dead may be lost */
-	uint16_t shown;   /* registers that some sample shows as its payload: bits */
+	bool is_counting;  /* some are counts or stores: what is dead may be lost */
+	bool counts_calls; /* entries count, by actions[0] */
+	bool counts_pages;
+	uint16_t shown; /* registers that some sample shows as its payload: bits */
 	struct planner_shared *shared;
 	uint32_t use;                    /* enum tactic_switch */
 	VEC(struct site_key) site_index; /* of the first round's sites, by vaddr */
@@ -160,10 +162,9 @@ enum tactic tactic_jump_kind(const struct window *w);
 #define TACTIC_PUN_REACHES 7u
 void tactic_pun_reaches(uint64_t vaddr, uint64_t out[TACTIC_PUN_REACHES]);
 
-/* The ladder has this many rungs; int3 is not one of them and is tried last of all. */
-#define PLANNER_RUNGS 6u
-/* The lowest rungs of the ladder, so many; the very lowest one's reason is the refusal. */
-enum refusal planner_climb(struct planner *pl, const struct place *place, size_t rungs);
+/* ladder.c.  The lowest rung's reason is the refusal; int3 is no rung. */
+enum planner_rungs { PLANNER_LOWEST, PLANNER_ALL };
+enum refusal planner_climb(struct planner *pl, const struct place *place, enum planner_rungs rungs);
 
 /* int3 for an entry or an exit. */
 enum refusal planner_trap(struct planner *pl, uint32_t probe);

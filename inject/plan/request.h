@@ -24,10 +24,12 @@ enum action_kind {
 	ACTION_RESOURCE, /* a sample of 84 bytes: with the 16 counters */
 	ACTION_COUNT,    /* counter += 1 */
 	ACTION_STORE,    /* a store of `value` to a chip word */
+	ACTION_CALLS, /* lane bus: the counter of the function += 1 (segment.h: struct kron_calls) */
+	ACTION_PAGES, /* what the instruction reads and writes is counted for its pages */
 	ACTION_KINDS
 };
 
-/* What a sample's high data word carries: the low 32 bits of it. */
+/* What a sample's high data word carries: the low 32 bits of it, all 64 where the action is wide. */
 enum payload_kind {
 	PAYLOAD_SP, /* the stack pointer, as functions' probes have it, + place_action.value */
 	PAYLOAD_ZERO,
@@ -38,15 +40,46 @@ enum payload_kind {
 	PAYLOAD_KINDS
 };
 
+/* A sample is taken when all conditions hold. */
+enum condition_what {
+	CONDITION_REG,     /* a register, as the program has it there; not the stack pointer */
+	CONDITION_PAYLOAD, /* what the sample would take along */
+	CONDITION_CPU,     /* the number of the processor */
+	CONDITION_WHATS
+};
+enum condition_compare {
+	CONDITION_EQ,
+	CONDITION_NE,
+	CONDITION_LE,
+	CONDITION_GE,
+	CONDITION_LT,
+	CONDITION_GT,
+	CONDITION_COMPARES
+};
+/* (what & mask) compare number, both of `bits` bits. */
+struct place_condition {
+	uint8_t what, reg, compare;
+	uint8_t bits; /* 8, 16, 32, 64 */
+	uint8_t is_signed, has_mask;
+	uint8_t pad[2];
+	uint64_t mask, number; /* with a mask of 64 bits the number is one of 32 with sign */
+};
+#define PLACE_CONDITIONS 4u
+
 struct place_action {
-	uint8_t kind;    /* enum action_kind */
-	uint8_t level;   /* filter level 0..15: the gate of every kind */
-	uint8_t word;    /* COUNT: counter J, 0..15; STORE: chip word, 0..127 */
-	uint8_t payload; /* enum payload_kind; TRACE and RESOURCE */
-	uint8_t reg;     /* PAYLOAD_REG: 0..15 as the hardware numbers them: rax rcx rdx rbx rsp
+	uint8_t kind;        /* enum action_kind */
+	uint8_t level;       /* filter level 0..15: the gate of every kind */
+	uint8_t word;        /* COUNT: counter J, 0..15; STORE: chip word, 0..127 */
+	uint8_t payload;     /* enum payload_kind; TRACE and RESOURCE */
+	uint8_t reg;         /* PAYLOAD_REG: 0..15 as the hardware numbers them: rax rcx rdx rbx rsp
 			  * rbp rsi rdi r8..r15 */
-	uint8_t ungated; /* STORE, COUNT: always, whatever the filter says */
-	uint64_t value;  /* STORE: data, sign-extended from 32 bits; PAYLOAD_IMM, PAYLOAD_SP */
+	uint8_t ungated;     /* STORE, COUNT: always, whatever the filter says */
+	uint8_t is_wide;     /* TRACE: its payload has 64 bits where the bus has room for them */
+	uint8_t nconditions; /* TRACE and RESOURCE */
+	/* STORE: data, sign-extended from 32 bits; PAYLOAD_IMM, PAYLOAD_SP; PAGES: 1: the call after it, too
+	 * (action_pages.h) */
+	uint64_t value;
+	struct place_condition conditions[PLACE_CONDITIONS];
 };
 
 enum place_where {
@@ -74,12 +107,22 @@ struct plan_request {
 	const struct place_action *actions;
 	size_t nactions;
 	bool functions; /* the entries and exits of functions too */
+	bool calls;     /* likewise, but of each function its entry alone, with actions[0], which
+			 * is an ACTION_CALLS; no places */
 };
 
 /* NULL is a request for nothing. */
 bool request_is_sound(const struct plan_request *r);
-/* Has it counts or stores? */
+static inline bool request_has_places(const struct plan_request *r)
+{
+	return r && !r->calls;
+}
+bool request_is_action_sound(const struct place_action *a);
+bool request_are_actions_alike(const struct place_action *a, const struct place_action *b);
+/* Has it counts, of pages too, or stores? */
 bool request_is_counting(const struct plan_request *r);
+/* Has it references to memory? */
+bool request_counts_pages(const struct plan_request *r);
 /* The registers that its samples show as payload, which nothing else may lose: bits. */
 uint16_t request_shown_registers(const struct plan_request *r);
 

@@ -14,6 +14,7 @@
  * without a probe.
  */
 #include "inject/plan/planner.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -29,16 +30,8 @@ static enum refusal add(struct ways *w, uint64_t vaddr, enum draft_where where, 
 
 static bool is_listed(const struct planner *pl, uint64_t vaddr)
 {
-	size_t lo = 0, hi = pl->arrivals.n;
+	size_t lo = partition_point(i, pl->arrivals.n, pl->arrivals.v[i] < vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (pl->arrivals.v[mid] < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < pl->arrivals.n && pl->arrivals.v[lo] == vaddr;
 }
 
@@ -83,18 +76,10 @@ static void list_jumps(struct planner *pl)
 static enum refusal find_jumps(struct planner *pl, const struct place *place, struct ways *w)
 {
 	enum refusal r = REFUSAL_NONE;
-	size_t lo = 0, hi;
+	size_t lo;
 
 	list_jumps(pl);
-	hi = pl->jumps.n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (pl->jumps.v[mid].target < place->vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = partition_point(i, pl->jumps.n, pl->jumps.v[i].target < place->vaddr);
 	for (; lo < pl->jumps.n && pl->jumps.v[lo].target == place->vaddr && !r; lo++)
 		r = add(w, pl->jumps.v[lo].from, DRAFT_BEFORE, place->probe);
 	return r;

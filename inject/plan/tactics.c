@@ -8,20 +8,20 @@
 #include <string.h>
 
 static const char *const names[TACTIC_NUMBERS] = {
-#define X(id, key, words) key,
-	TACTICS(TACTICS_NOT, X, X)
+#define X(id, key, take) key,
+	TACTICS(TACTICS_NOT, X, X, X)
 #undef X
 };
 
-#define X(id, key, words) " " key
-static const char all_names[] = TACTICS(TACTICS_NOT, X, X);
+#define X(id, key, take) " " key
+static const char all_names[] = TACTICS(TACTICS_NOT, X, X, X);
 #undef X
 
 const char *tactic_key(enum tactic t)
 {
 	static const char *const keys[] = {
-#define X(id, key, words) key,
-		TACTICS(X, TACTICS_NOT, X)
+#define X(id, key, take) key,
+		TACTICS(X, TACTICS_NOT, X, X)
 #undef X
 	};
 

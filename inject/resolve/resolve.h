@@ -35,11 +35,11 @@ struct resolve_note {
 };
 
 /*
- * A function whose probe stands where it is called (interpose.h): one that is chosen among
+ * A function whose probe stands where it is called (callsite.h): one that is chosen among
  * several when the program starts (IFUNC), for at its address is the code that chooses; or one
  * whose return value is wanted, and which leaves by jumps into others.
  */
-struct resolved_import {
+struct resolved_callsite {
 	uint64_t vaddr; /* of the symbol */
 	uint32_t spec, action, event;
 	uint8_t where; /* PLACE_AFTER: when it has returned */
@@ -52,7 +52,7 @@ struct resolution {
 	VEC(struct place_action) actions;
 	VEC(struct resolved_event) events;
 	VEC(struct resolve_note) notes;
-	VEC(struct resolved_import) imports;
+	VEC(struct resolved_callsite) callsites;
 	VEC(uint32_t) calls;      /* places that are where this file calls functions of others */
 	VEC(uint64_t) semaphores; /* of USDT probes: vaddrs, each once */
 };
@@ -65,16 +65,17 @@ void resolve_make(struct resolution *out, const struct probe_set *set, const str
 		  const char *path, bool is_exe);
 /*
  * For a file that is alone (kron patch): functions of other files are probed where this one calls
- * them.  The map's functions have its stubs (interpose_add_stubs()).
+ * them.  The map's functions have its stubs (callsite_add_stubs()).
  */
-struct links;
+struct callsite_links;
 struct plan;
 void resolve_make_alone(struct resolution *out, const struct probe_set *set,
-			const struct code_map *map, const char *path, struct links *links);
+			const struct code_map *map, const char *path, struct callsite_links *links);
 /* What the plan refused at a function of the file's own goes to where the file calls it by stubs.
  * True: some did, so plan anew. */
-bool resolve_refused(struct resolution *r, const struct plan *plan, const struct links *links);
-/* The probes of a plan that stand there have TACTIC_IMPORT. */
+bool resolve_refused(struct resolution *r, const struct plan *plan,
+		     const struct callsite_links *links);
+/* The probes of a plan that stand there have TACTIC_CALLSITE. */
 void resolve_mark_calls(const struct resolution *r, struct plan *plan);
 void resolve_free(struct resolution *r);
 /* The spec that a place is for. */

@@ -2,18 +2,21 @@
 /*
  * resolve_impl.h - shared by the files that implement resolve.h; private to them.
  *
- *   resolve.c          one probe after the other; events, actions, notes
- *   resolve_names.c    which functions a name means
- *   resolve_places.c   places in a function: exits, blocks, calls, loads ...
- *   resolve_callers.c  the calls of a function, imported ones too
- *   resolve_lines.c    lines of a source
- *   resolve_usdt.c     notes of owner stapsdt
+ *   resolve.c                 one probe after the other, and which file finds its places
+ *   resolve_names.c           which functions a name means
+ *   resolve_places.c          places in a function: exits, blocks, calls, loads ...
+ *   resolve_callsites.c       where a function is called
+ *   resolve_callsite_links.c  the same for another file's, where this one is alone
+ *   resolve_lines.c           lines of a source
+ *   resolve_usdt.c            notes of owner stapsdt
+ *   resolve_match.c           does a symbol have this name?
+ *   resolve_sink.c            where they put what they found: events, actions, notes
  */
 #ifndef INJECT_RESOLVE_IMPL_H
 #define INJECT_RESOLVE_IMPL_H
 
-#include "inject/code/imports.h"
 #include "inject/elf/lines.h"
+#include "inject/elf/callsite_links.h"
 #include "inject/resolve/resolve.h"
 
 /* A name that a symbol table gives to the start of a function. */
@@ -32,17 +35,16 @@ struct resolver {
 	const char *path; /* of the module */
 	struct resolution *out;
 	VEC(struct alias) aliases;
-	uint32_t *next_part, *first_part; /* by function: list of its .cold parts */
-	struct imports imports;
-	bool has_imports;
-	const struct links *links; /* of a file that is alone; NULL: there are others */
+	uint32_t *next_part;                /* functions_link_parts() */
+	struct callsite_links *slots;       /* NULL: nobody asked yet */
+	const struct callsite_links *links; /* of a file that is alone; NULL: there are others */
 	struct lines *lines;
 	bool has_lines, asked_lines;
 	struct err no_lines; /* why not */
 	/* the probe at work */
 	const struct probe_spec *spec;
 	uint32_t number, action, event;
-	size_t before;     /* places when it began, imports too */
+	size_t before;     /* places when it began, call sites too */
 	size_t no_operand; /* places without what $addr needs */
 	size_t tails;      /* tail jumps without a return value */
 	size_t ambiguous;  /* jumps that may be ways out, or switches */
@@ -54,15 +56,18 @@ void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
 /* A place of the probe at work, with its action and event.  The suffix names it: "%return". */
 void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix);
 /* The function's callers get the probe at work, not the function itself. */
-void resolver_add_import(struct resolver *r, uint64_t vaddr, enum place_where where, bool is_ifunc);
+void resolver_add_callsite(struct resolver *r, uint64_t vaddr, enum place_where where,
+			   bool is_ifunc);
 /* The same for the probe of a function of another file, at a place that calls it.  False: one of an
  * alternative's stands there. */
 bool resolver_add_call(struct resolver *r, uint64_t vaddr, enum place_where where,
 		       const char *function);
 /* May the probe at work want the function's result from its callers? */
 bool resolver_may_call(const struct resolver *r);
-/* Places and imports found so far, of all probes. */
+/* Places and call sites found so far, of all probes. */
 size_t resolver_count(const struct resolver *r);
+/* In which register the argument of this number is: 1 to 6. */
+uint8_t resolver_argument(uint64_t number);
 /* The next places have this payload. */
 void resolver_payload(struct resolver *r, enum payload_kind payload, uint8_t reg, uint64_t value);
 /* "main", or "bash+0x1234"; allocated. */
@@ -73,6 +78,8 @@ void names_build(struct resolver *r);
 void names_free(struct resolver *r);
 /* Does a symbol have this name, in one of the forms of its readable one?  (NULL: it has none.) */
 bool names_match(const struct spec_name *n, const char *raw, const char *readable);
+/* The same for a symbol that nobody has demangled yet. */
+bool names_match_symbol(const struct spec_name *n, const char *name);
 /* Calls fn for each function, no part, that the probe's FUNC[@SRC] means; false: there is none,
  * and a note says so. */
 bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t function));
@@ -81,15 +88,12 @@ bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t 
 void places_in_function(struct resolver *r, uint32_t function);
 void places_at_offset(struct resolver *r, uint32_t function);
 void places_at_address(struct resolver *r);
-/* fn for the function and its parts. */
-uint32_t resolver_next_range(const struct resolver *r, uint32_t function, uint32_t range);
 
-void callers_find(struct resolver *r);
-bool callers_match_import(const struct spec_name *n, const char *name);
+void callsite_find_callers(struct resolver *r);
 /* Where the file calls what the probe at work names, and has not itself.  False: nowhere. */
-bool calls_take(struct resolver *r);
+bool callsite_take(struct resolver *r);
 /* The IFUNC whose resolver is there. */
-bool calls_take_ifunc(struct resolver *r, uint64_t resolver, const char *name);
+bool callsite_take_ifunc(struct resolver *r, uint64_t resolver, const char *name);
 void lines_in_function(struct resolver *r, uint32_t function);
 void lines_in_source(struct resolver *r);
 /* The module's line tables; NULL, and r->no_lines says why. */

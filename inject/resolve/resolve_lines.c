@@ -64,7 +64,7 @@ void lines_in_source(struct resolver *r)
 
 static bool is_in_function(const struct resolver *r, uint32_t function, uint64_t vaddr)
 {
-	for (uint32_t i = function; i != UINT32_MAX; i = resolver_next_range(r, function, i))
+	for (uint32_t i = function; i != UINT32_MAX; i = r->next_part[i])
 		if (vaddr >= r->fns->v[i].start && vaddr < r->fns->v[i].end)
 			return true;
 	return false;

@@ -12,8 +12,9 @@
 
 #include "inject/elf/demangle.h"
 #include "inject/elf/elf_symbols.h"
-#include "inject/plan/interpose.h"
+#include "inject/plan/callsite.h"
 #include "base/name_forms.h"
+#include "base/near.h"
 #include "inject/resolve/resolve_impl.h"
 
 /* ---- all names ---- */
@@ -63,34 +64,6 @@ void names_free(struct resolver *r)
 
 /* ---- matching ---- */
 
-static bool form_matches(const struct spec_name *n, const char *readable)
-{
-	struct name_forms forms;
-
-	name_forms_make(&forms, readable);
-	for (unsigned i = 0; i < forms.n; i++)
-		if (spec_name_matches(n, forms.v[i]))
-			return true;
-	return false;
-}
-
-/* With its arguments, which tell overloaded functions apart: only for who names some. */
-static bool whole_matches(const struct spec_name *n, const char *raw)
-{
-	char *whole = strchr(n->text, '(') ? symbol_demangle_whole(raw) : NULL;
-	bool yes = whole && form_matches(n, whole);
-
-	xfree(whole);
-	return yes;
-}
-
-bool names_match(const struct spec_name *n, const char *raw, const char *readable)
-{
-	if (spec_name_matches(n, raw))
-		return true;
-	return readable && (form_matches(n, readable) || whole_matches(n, raw));
-}
-
 /*
  * A function without a name is called after its module, "bash+0x1234", and must not be caught by
  * every glob for names: only by '*', and by what spells the "+0x".
@@ -129,73 +102,16 @@ static bool has_source(struct resolver *r, uint32_t function)
 
 /* ---- what the user may have meant ---- */
 
-#define NEAR_LEN 63u
-#define NEAR_NAMES 3u
-
-/* Edits that make one name the other; names as long as a line have no neighbours. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[NEAR_LEN + 1], n = (unsigned)strlen(a), m = (unsigned)strlen(b);
-
-	if (n > NEAR_LEN || m > NEAR_LEN)
-		return UINT32_MAX;
-	for (unsigned j = 0; j <= m; j++)
-		row[j] = j;
-	for (unsigned i = 1; i <= n; i++) {
-		unsigned corner = row[0];
-
-		row[0] = i;
-		for (unsigned j = 1; j <= m; j++) {
-			unsigned best = corner + (a[i - 1] != b[j - 1]);
-
-			corner = row[j];
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-		}
-	}
-	return row[m];
-}
-
-struct near {
-	const char *v[NEAR_NAMES];
-	unsigned far[NEAR_NAMES], n;
-};
-
-static void keep_near(struct near *near, const char *name, unsigned far)
-{
-	unsigned i = near->n;
-
-	for (unsigned k = 0; k < near->n; k++)
-		if (!strcmp(near->v[k], name))
-			return;
-	while (i > 0 && near->far[i - 1] > far)
-		i--;
-	if (i >= NEAR_NAMES)
-		return;
-	for (unsigned k = near->n < NEAR_NAMES ? near->n++ : NEAR_NAMES - 1; k > i; k--) {
-		near->v[k] = near->v[k - 1];
-		near->far[k] = near->far[k - 1];
-	}
-	near->v[i] = name;
-	near->far[i] = far;
-}
-
 static void note_no_function(struct resolver *r)
 {
 	const char *wanted = r->spec->function.text;
-	size_t len = strlen(wanted);
-	unsigned limit = len < 4 ? 1 : len < 7 ? 2 : 3;
 	struct near near = {.n = 0};
 	char list[256] = "";
 	size_t at = 0;
 
 	if (r->spec->function.match == MATCH_NAME)
-		vec_for(&r->aliases, a) {
-			unsigned far = distance(wanted, a->raw);
-
-			if (far <= limit && far < len)
-				keep_near(&near, a->raw, far);
-		}
+		vec_for(&r->aliases, a)
+			near_consider(&near, wanted, a->raw);
 	for (unsigned i = 0; i < near.n; i++)
 		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
 				       i == 0 ? "; is it " : " or ", near.v[i]);
@@ -227,15 +143,15 @@ static void take_ifunc(struct resolver *r, const struct alias *a)
 	uint64_t start = r->fns->v[a->function].start;
 
 	if (r->spec->place == SPEC_ENTRY && r->spec->payload != SPEC_PAYLOAD_ADDRESS &&
-	    !r->set->no_callers) {
-		resolver_add_import(r, start, PLACE_BEFORE, true);
+	    !r->set->no_callsites) {
+		resolver_add_callsite(r, start, PLACE_BEFORE, true);
 		return;
 	}
-	if (resolver_may_call(r) && interpose_knows(a->raw)) {
-		resolver_add_import(r, start, PLACE_AFTER, true);
+	if (resolver_may_call(r) && callsite_knows(a->raw)) {
+		resolver_add_callsite(r, start, PLACE_AFTER, true);
 		return;
 	}
-	if (calls_take_ifunc(r, start, a->raw))
+	if (callsite_take_ifunc(r, start, a->raw))
 		return;
 	resolver_note(
 		r, resolver_count(r) == r->before,
@@ -277,7 +193,7 @@ bool names_for_each(struct resolver *r, void (*fn)(struct resolver *r, uint32_t 
 	}
 	xfree(matched);
 	if (!any && !other_source)
-		any = calls_take(r);
+		any = callsite_take(r);
 	if (!any && other_source)
 		note_no_source(r);
 	else if (!any)

@@ -3,7 +3,9 @@
 #include <inttypes.h>
 
 #include "inject/code/classes.h"
-#include "inject/plan/interpose.h"
+#include "base/search.h"
+#include "inject/plan/action_pages.h"
+#include "inject/plan/callsite.h"
 #include "inject/resolve/resolve_impl.h"
 
 /* ---- classes of instructions ---- */
@@ -29,21 +31,39 @@ static void add_insn(struct resolver *r, uint64_t vaddr)
 static enum place_class class_of(const struct probe_spec *s)
 {
 	static const uint8_t classes[] = {
-		[SPEC_BLOCKS] = CLASS_BLOCKS, [SPEC_CALLS] = CLASS_CALLS,
-		[SPEC_LOADS] = CLASS_LOADS,   [SPEC_STORES] = CLASS_STORES,
-		[SPEC_INSNS] = CLASS_INSNS,   [SPEC_BRANCHES] = CLASS_BRANCHES,
+		[SPEC_BLOCKS] = CLASS_BLOCKS,     [SPEC_CALLS] = CLASS_CALLS,
+		[SPEC_LOADS] = CLASS_LOADS,       [SPEC_STORES] = CLASS_STORES,
+		[SPEC_INSNS] = CLASS_INSNS,       [SPEC_BRANCHES] = CLASS_BRANCHES,
+		[SPEC_ACCESSES] = CLASS_ACCESSES,
 	};
 
 	return classes[s->place];
 }
 
+/* Pages: what a call pushes is counted in front of the instruction before it, mostly. */
+static uint64_t place_of(const struct resolver *r, uint64_t vaddr, const struct function *f)
+{
+	uint64_t before;
+
+	if (r->spec->kind == SPEC_PAGES && r->spec->place == SPEC_ACCESSES &&
+	    action_pages_call_before(r->map, vaddr, &before) && before >= f->start)
+		return before;
+	return vaddr;
+}
+
 static void add_class(struct resolver *r, const struct function *f)
 {
 	struct class_places found = {0};
+	uint64_t last = 0;
 
 	class_list_function(&found, r->map, class_of(r->spec), f);
-	vec_for(&found.v, at)
-		add_insn(r, *at);
+	vec_for(&found.v, at) {
+		uint64_t place = place_of(r, *at, f);
+
+		if (place != last)
+			add_insn(r, place);
+		last = place;
+	}
 	vec_free(&found.v);
 }
 
@@ -52,17 +72,7 @@ static void add_class(struct resolver *r, const struct function *f)
 /* The first exit at or after this address. */
 static size_t first_exit(const struct code_map *m, uint64_t vaddr)
 {
-	size_t lo = 0, hi = m->nexits;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->exits[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, m->nexits, m->exits[i].vaddr < vaddr);
 }
 
 static void add_exits(struct resolver *r, const struct function *f)
@@ -85,7 +95,7 @@ static bool has_tail(const struct resolver *r, uint32_t function)
 {
 	const struct code_map *m = r->map;
 
-	for (uint32_t i = function; i != UINT32_MAX; i = resolver_next_range(r, function, i)) {
+	for (uint32_t i = function; i != UINT32_MAX; i = r->next_part[i]) {
 		const struct function *f = &r->fns->v[i];
 
 		for (size_t k = first_exit(m, f->start);
@@ -97,27 +107,27 @@ static bool has_tail(const struct resolver *r, uint32_t function)
 }
 
 /* Another function returns the value, on some ways at least: who calls it sees them all. */
-static bool is_for_callers(const struct resolver *r, uint32_t function)
+static bool is_for_callsites(const struct resolver *r, uint32_t function)
 {
 	if (!resolver_may_call(r) || !has_tail(r, function))
 		return false;
 	for (size_t i = 0; i < r->aliases.n; i++)
-		if (r->aliases.v[i].function == function && interpose_knows(r->aliases.v[i].raw))
+		if (r->aliases.v[i].function == function && callsite_knows(r->aliases.v[i].raw))
 			return true;
 	return false;
 }
 
 void places_in_function(struct resolver *r, uint32_t function)
 {
-	if (is_for_callers(r, function)) {
-		resolver_add_import(r, r->fns->v[function].start, PLACE_AFTER, false);
+	if (is_for_callsites(r, function)) {
+		resolver_add_callsite(r, r->fns->v[function].start, PLACE_AFTER, false);
 		return;
 	}
 	if (r->spec->place == SPEC_ENTRY) {
 		resolver_add(r, r->fns->v[function].start, PLACE_BEFORE, "");
 		return;
 	}
-	for (uint32_t i = function; i != UINT32_MAX; i = resolver_next_range(r, function, i)) {
+	for (uint32_t i = function; i != UINT32_MAX; i = r->next_part[i]) {
 		const struct function *f = &r->fns->v[i];
 
 		if (r->spec->place == SPEC_RETURN)

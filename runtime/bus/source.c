@@ -14,7 +14,11 @@
  * Exactness: a trigger goes to the board, whose counters account for it, or it is counted as
  * lost here.  Nothing in between can be cut off: a bus cycle is one compare-and-swap.
  */
+#include "runtime/bus/bus.h"
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
+#include "runtime/sys/processor.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -82,7 +86,7 @@ static bool is_known(void)
 
 static bool may_meet(void)
 {
-	return !rt_lane_is_mute() && kron_rt.proc->state != RT_PROC_REFUSED;
+	return !rt_lane_is_mute() && !rt_proc_is_refused();
 }
 
 bool kron_rt_meet(void)
@@ -92,8 +96,8 @@ bool kron_rt_meet(void)
 
 	if (!kron_rt.live)
 		return false;
-	/* a device's samples need an rseq area that is the thread's own */
-	if (rt_is_strange() && rt_bus() == KRON_BUS_DEVICE) {
+	/* the thunk's critical section needs it */
+	if (rt_bus() == KRON_BUS_HARDWARE && !rt_has_rseq()) {
 		rt_proc_count_lost(1);
 		return false;
 	}
@@ -158,7 +162,7 @@ void rt_trigger(uint32_t word, uint64_t data)
 	if (!kron_rt_meet())
 		return;
 	lane = rt_thread_lane();
-	if (++lane->claim % LOOK_EVERY == 0 && kron_rt.ctl->when_full == KRON_WHEN_FULL_WAIT) {
+	if (++lane->claim % LOOK_EVERY == 0 && rt_when_full() == KRON_WHEN_FULL_WAIT) {
 		if (!wait_for_collector())
 			return;
 		lane = rt_thread_lane();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thunk_bus.S - the probes that go to a board: a bus cycle of the emulated machine (exact), or
+ * thunk_bus.S - the probes that go to a board: a bus cycle of the model (exact), or
  * a store to the real one (device).
  */
 #include "runtime/core/thunk.inc"
@@ -46,13 +46,16 @@
  *
  *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
  */
-	THUNK	kron_rt_probe_device
+	THUNK	kron_rt_probe_hardware
 	ENTER
 	mov	%eax, %esi
 	SAVE_FLAGS
 	shr	$4, %ecx
 .Lagain:
-	OWN_LANE .Lunknown
+	mov	kron_rt_lane_at(%rip), %rdi	/* OWN_LANE, in two operations less */
+	test	%rdi, %rdi
+	jz	.Lunknown
+	LANE_AT	.Lunknown
 	mov	RT_LANE_KNOWN(%rdx), %edi
 	test	%edi, %edi			/* zero, too, in a forked child */
 	jz	.Lunknown
@@ -62,9 +65,9 @@
 	mov	%rax, %fs:(RT_RSEQ_CS - RT_RSEQ_CPU)(%rdx)
 
 .Lstart:
-	.globl	kron_rt_device_start, kron_rt_device_end
-	.hidden	kron_rt_device_start, kron_rt_device_end
-kron_rt_device_start:
+	.globl	kron_rt_hardware_start, kron_rt_hardware_end
+	.hidden	kron_rt_hardware_start, kron_rt_hardware_end
+kron_rt_hardware_start:
 	mov	%fs:(%rdx), %eax
 	test	%eax, %eax
 	js	.Llost				/* a thread without rseq */
@@ -80,11 +83,11 @@ kron_rt_device_start:
 	je	1f
 	movl	$0, RT_LINE_OWNER(%rdx)
 	and	$7, %eax
-	mov	%edi, RT_DEVICE_SOURCE(, %rax, 4)
+	mov	%edi, RT_HARDWARE_SOURCE(, %rax, 4)
 	mov	%edi, RT_LINE_OWNER(%rdx)
-1:	mov	%esi, RT_DEVICE_TRACE(, %rcx, 4)
+1:	mov	%esi, RT_HARDWARE_TRACE(, %rcx, 4)
 .Lend:
-kron_rt_device_end:
+kron_rt_hardware_end:
 
 .Ldone:
 	.cfi_remember_state
@@ -108,7 +111,7 @@ kron_rt_device_end:
 .Llost:
 	CALL_C	kron_rt_lose, 40
 	jmp	.Ldone
-	END_THUNK kron_rt_probe_device
+	END_THUNK kron_rt_probe_hardware
 
 	/* struct rseq_cs */
 	.section .data.rel.ro, "aw", @progbits
@@ -150,7 +153,39 @@ kron_rt_device_end:
 	mov	%eax, %edi
 	mov	40(%rsp), %rsi
 	SAVE_FLAGS
+#ifndef RT_STATIC
+	/* A reference to memory in one page that is known is counted here, as trampolines do it. */
+	test	%edi, %edi
+	jns	.Lin_c
+	test	$RT_ACTION_REPEATED, %edi
+	jnz	.Lin_c
+	cmpl	$0, kron_rt_strange(%rip)
+	jne	.Lin_c
+	mov	kron_rt_words@gottpoff(%rip), %rdx
+	mov	%rsi, %rcx
+	shr	$9, %rcx
+	and	$RT_PAGE_TABLE_MASK, %ecx
+	add	%fs:8(%rdx), %rcx
+	mov	(%rcx), %rcx
+	mov	%rsi, %rax
+	xor	RT_NO_PAGE(%rcx), %rax
+	movzwl	%di, %edx
+	add	%rdx, %rax
+	cmp	$4096, %rax
+	ja	.Lin_c
+	mov	%edi, %eax
+	shr	$16, %eax
+	mov	%eax, %edx
+	and	$15, %eax
+	shr	$4, %edx
+	and	$15, %edx
+	add	%rax, RT_NO_PAGE + 8(%rcx)
+	add	%rdx, RT_NO_PAGE + 16(%rcx)
+	jmp	.Lcounted
+.Lin_c:
+#endif
 	CALL_C	kron_rt_action, 48, RT_STACK_BOARD
+.Lcounted:
 	BACK_FLAGS
 	BACK	%rsi
 	BACK	%rdi

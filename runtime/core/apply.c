@@ -12,16 +12,19 @@
  *              patched already
  *   3. patch   text to RW, bytes, text to R-X.  Never writable and executable at once: while
  *              the text is writable nobody executes there, because this runs before the
- *              program's first instruction, or before the module's
+ *              program's first instruction, or before the module's.  Where that is forbidden,
+ *              through /proc/self/mem
  *   on a failure in 2 or 3: old bytes back, blocks unmapped, the next group
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include "runtime/core/rt.h"
 #include "runtime/faults/faults.h"
 #include "runtime/faults/unwind.h"
+#include "runtime/sys/memory.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -34,6 +37,7 @@ struct group {
 	int fd;
 	const struct kron_command *cmd;
 	uint32_t ncmd;
+	bool changes; /* KRON_REPLY_CHANGE */
 };
 
 struct failure {
@@ -73,7 +77,7 @@ static bool is_well_formed(const struct group *g, const struct kron_command *c)
 
 	if (!is_page_range(c->addr, c->len))
 		return false;
-	if (c->kind == KRON_CMD_UNMAP || c->kind == KRON_CMD_COPIES)
+	if (c->kind == KRON_CMD_UNMAP || c->kind == KRON_CMD_COPIES || c->kind == KRON_CMD_RETIRE)
 		return true;
 	if (c->kind == KRON_CMD_MAP || c->kind == KRON_CMD_REPLACE || c->kind == KRON_CMD_TABLE ||
 	    c->kind == KRON_CMD_RELEASE)
@@ -134,11 +138,42 @@ static bool is_same_block(const struct group *g, const struct kron_command *c)
 			     KRON_BLOCK_ID_LEN) == KRON_BLOCK_ID_LEN;
 }
 
+static bool has_kind(const struct group *g, uint32_t kind)
+{
+	for (uint32_t i = 0; i < g->ncmd; i++)
+		if (g->cmd[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Bytes of a window that another block has displaced are never executed, though they may be there. */
+static bool has_own_windows(const struct group *g, const struct kron_command *c, uint64_t *where)
+{
+	const struct kron_patch *p = patches_of(g, c);
+
+	for (uint32_t i = 0; i < c->count; i++)
+		for (uint32_t k = 0; k < p[i].old_len; k++)
+			if (rt_is_displaced(c->addr + p[i].off + k)) {
+				*where = p[i].off + k;
+				return false;
+			}
+	return true;
+}
+
+/* The table of blocks has no place for it, and who stands in its windows could not be moved. */
+static bool has_room(const struct group *g)
+{
+	return !g->changes || !has_kind(g, KRON_CMD_MAP) || rt_unwind_has_room();
+}
+
 static bool group_check(const struct group *g, struct failure *f)
 {
+	const bool shares = g->changes && !has_kind(g, KRON_CMD_RETIRE);
 	uint64_t where = 0;
 	uint32_t i;
 
+	if (!has_room(g))
+		return fail(f, KRON_RESULT_MAP_FAILED, ENOSPC);
 	for (i = 0; i < g->ncmd; i++) {
 		const struct kron_command *c = &g->cmd[i];
 
@@ -151,40 +186,12 @@ static bool group_check(const struct group *g, struct failure *f)
 			continue;
 		if (!is_mapped(c->addr, c->len))
 			return fail(f, KRON_RESULT_PROTECT_FAILED, ENOMEM);
+		if (shares && !has_own_windows(g, c, &where))
+			return fail(f, KRON_RESULT_SHARED, (long)(c->addr + where));
 		if (!has_old_bytes(g, c, &where))
 			return fail(f, KRON_RESULT_OLD_BYTES, (long)where);
 	}
 	return true;
-}
-
-/* ---- may text become executable again? ---- */
-
-/*
- * Some systems let a program take the X from its text but not give it back (SELinux' execmod,
- * PR_SET_MDWE, systemd's MemoryDenyWriteExecute).  There the first patch would be the
- * program's end, so we try it on a page of our own first, which nothing else lies on.
- */
-__asm__(".pushsection .text.kron_trial, \"ax\", @progbits\n"
-	".p2align 12\n"
-	"kron_rt_trial:\n"
-	".fill 4096, 1, 0xcc\n"
-	".popsection\n");
-extern uint8_t kron_rt_trial[] __attribute__((visibility("hidden")));
-
-long rt_apply_trial(void)
-{
-	static bool passed;
-	long ret;
-
-	if (passed)
-		return 0;
-	ret = sys_mprotect(kron_rt_trial, PAGE, PROT_READ | PROT_WRITE);
-	if (ret)
-		return ret;
-	*(volatile uint8_t *)kron_rt_trial = 0xcc;
-	ret = sys_mprotect(kron_rt_trial, PAGE, PROT_READ | PROT_EXEC);
-	passed = ret == 0;
-	return ret;
 }
 
 /* ---- 2. and 3. ---- */
@@ -220,9 +227,11 @@ static long block_map(const struct group *g, const struct kron_command *c)
 	first = *at;
 	*at = first;
 	ret = sys_mprotect((void *)c->addr, c->len, PROT_READ | PROT_EXEC);
-	if (ret)
+	if (ret) { /* what was writable may not become executable here: then without the byte */
 		sys_munmap((void *)c->addr, c->len);
-	else
+		ret = map_there(g, c, PROT_READ | PROT_EXEC);
+	}
+	if (!ret)
 		rt_unwind_add(c->addr, c->len);
 	return ret;
 }
@@ -268,6 +277,28 @@ static void patches_write(const struct group *g, const struct kron_command *c, b
 	for (i = 0; i < c->count; i++)
 		mini_copy(text + p[i].off, new_bytes ? p[i].new_bytes : p[i].old_bytes,
 			  p[i].new_len);
+}
+
+/*
+ * Where text may not become writable and executable again (rt_text_trial()): past its rights, which stay as
+ * they are.  All of them, or as many as were written are taken back.
+ */
+static long patches_force(const struct group *g, const struct kron_command *c, bool new_bytes)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	long fd = sys4(__NR_openat, AT_FDCWD, (long)"/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
+	long ret = sys_failed(fd) ? fd : 0;
+	uint32_t i = 0;
+
+	for (; i < c->count && !sys_failed(ret); i++)
+		ret = sys4(__NR_pwrite64, fd, (long)(new_bytes ? p[i].new_bytes : p[i].old_bytes),
+			   p[i].new_len, (long)(c->addr + p[i].off));
+	for (i -= sys_failed(ret) && i; sys_failed(ret) && new_bytes && i > 0; i--)
+		sys4(__NR_pwrite64, fd, (long)p[i - 1].old_bytes, p[i - 1].new_len,
+		     (long)(c->addr + p[i - 1].off));
+	if (!sys_failed(fd))
+		sys_close((int)fd);
+	return sys_failed(ret) ? ret : 0;
 }
 
 struct pages {
@@ -323,11 +354,12 @@ static long text_open(const struct group *g, const struct kron_command *c, struc
 
 static long text_patch(const struct group *g, const struct kron_command *c)
 {
-	long ret = rt_apply_trial();
 	struct pages p;
+	long ret;
 
-	if (!ret)
-		ret = text_open(g, c, &p);
+	if (rt_text_trial())
+		return patches_force(g, c, true);
+	ret = text_open(g, c, &p);
 	if (ret)
 		return ret;
 	patches_write(g, c, true);
@@ -347,6 +379,8 @@ static void command_undo(const struct group *g, const struct kron_command *c)
 		block_unmap(c);
 	} else if (c->kind == KRON_CMD_TABLE) {
 		sys_munmap((void *)c->addr, c->len);
+	} else if (c->kind == KRON_CMD_PATCH && rt_text_trial()) {
+		patches_force(g, c, false);
 	} else if (c->kind == KRON_CMD_PATCH && text_open(g, c, &p) == 0) {
 		patches_write(g, c, false);
 		pages_close(p);
@@ -365,15 +399,19 @@ static long command_do(const struct group *g, const struct kron_command *c)
 		return map_there(g, c, PROT_READ);
 	if (c->kind == KRON_CMD_COPIES)
 		return rt_copies_watch(c->addr, c->len);
+	if (c->kind == KRON_CMD_RETIRE) {
+		rt_unwind_release(c->addr);
+		return 0;
+	}
 	return block_unmap(c);
 }
 
 /* Blocks before patches, whatever their order in the file: a patch jumps into a block. */
 static bool group_do(const struct group *g, struct failure *f)
 {
-	static const uint32_t order[] = {KRON_CMD_UNMAP, KRON_CMD_MAP,     KRON_CMD_TABLE,
-					 KRON_CMD_PATCH, KRON_CMD_REPLACE, KRON_CMD_RELEASE,
-					 KRON_CMD_COPIES};
+	static const uint32_t order[] = {KRON_CMD_UNMAP,  KRON_CMD_MAP,     KRON_CMD_TABLE,
+					 KRON_CMD_PATCH,  KRON_CMD_REPLACE, KRON_CMD_RELEASE,
+					 KRON_CMD_COPIES, KRON_CMD_RETIRE};
 	uint32_t pass, i;
 	long ret = 0;
 
@@ -476,7 +514,7 @@ static uint32_t apply_nothing(struct kron_result *res, uint64_t problem)
 uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 {
 	const uint64_t size = a->reply.commands_size;
-	struct group g = {.size = size, .fd = fd};
+	struct group g = {.size = size, .fd = fd, .changes = a->reply.flags & KRON_REPLY_CHANGE};
 	struct stat st;
 	uint32_t flags = 0;
 	long at;

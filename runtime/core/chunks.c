@@ -18,6 +18,7 @@
 #include "board/model/holes.h"
 #include "runtime/core/chunks.h"
 #include "runtime/sys/memory.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -33,13 +34,6 @@ static bool word_swap(uint32_t index, uint64_t from, uint64_t to)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-void rt_collector_wake(void)
-{
-	__atomic_fetch_add(&kron_rt.ctl->wake_collector, 1, __ATOMIC_RELEASE);
-	if (!kron_rt.quiet)
-		sys3(__NR_futex, (long)&kron_rt.ctl->wake_collector, FUTEX_WAKE, INT_MAX);
-}
-
 /* ---- letting go ---- */
 
 void rt_chunk_hand_over(uint32_t index, uint64_t mine)
@@ -51,7 +45,7 @@ void rt_chunk_give(uint32_t index, uint64_t mine, size_t dirty)
 {
 	struct kron_chunk *chunk = rt_pool_chunk(index);
 
-	/* First: from here on it does not count. */
+	/* First of all: without a sequence number its samples do not count. */
 	__atomic_store_n(&chunk->seq, 0, __ATOMIC_RELEASE);
 	mini_zero(chunk, dirty);
 	if (word_swap(index, mine, KRON_CHUNK_FREE))
@@ -97,7 +91,9 @@ static int32_t take_free(uint64_t mine, uint32_t *note)
 static bool owner_is_gone(uint64_t owner)
 {
 	const struct kron_proc *s = &kron_rt.procs[kron_chunk_word_slot(owner) % KRON_PROCS_MAX];
-	uint32_t flags = s->flags | kron_rt.procs[kron_rt.proc->slot].flags;
+	uint32_t flags =
+		__atomic_load_n(&s->flags, __ATOMIC_RELAXED) |
+		__atomic_load_n(&kron_rt.procs[kron_rt.proc->slot].flags, __ATOMIC_RELAXED);
 
 	return !kron_rt.quiet && !(flags & KRON_PROC_FOREIGN_PIDNS) &&
 	       sys3(__NR_tgkill, s->pid, kron_chunk_word_tid(owner), 0) == -ESRCH;
@@ -219,7 +215,7 @@ static void zero_all(struct kron_chunk *chunk)
 		rt_signals_restore(mask);
 }
 
-/* With a hole that is not abandoned, somebody may still be writing there: the next one, then. */
+/* A hole in it that is not abandoned means that somebody may still be writing: then the next oldest one. */
 static int32_t take_oldest(uint64_t mine, uint32_t *note)
 {
 	struct full f = oldest_full(0);
@@ -271,7 +267,7 @@ int32_t rt_chunk_take(uint64_t mine, uint32_t *note)
 	if (!note)
 		note = &unused;
 	index = take_free(mine, note);
-	if (index < 0 && kron_rt.ctl->when_full == KRON_WHEN_FULL_WRAP && !rt_pool_can_grow())
+	if (index < 0 && rt_when_full() == KRON_WHEN_FULL_WRAP && !rt_pool_can_grow())
 		index = take_oldest(mine, note);
 	return index;
 }

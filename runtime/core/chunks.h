@@ -26,7 +26,6 @@ void rt_chunk_give(uint32_t index, uint64_t mine, size_t dirty)
 void rt_chunk_hand_over(uint32_t index, uint64_t mine) __attribute__((visibility("hidden")));
 /* Index of the chunk that ends at this address, or -1. */
 int32_t rt_chunk_ending(uint64_t end) __attribute__((visibility("hidden")));
-void rt_collector_wake(void) __attribute__((visibility("hidden")));
 /* The pool is not full while it can still grow. */
 bool rt_pool_can_grow(void) __attribute__((visibility("hidden")));
 /* We have waited for it long enough: until it has grown it counts as full. */

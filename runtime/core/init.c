@@ -13,30 +13,12 @@
 #include <sys/stat.h>
 #include "runtime/sys/memory.h"
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
 #include "runtime/faults/faults.h"
-#ifdef RT_STATIC
-#include "runtime/static/static.h"
-#endif
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
 /* ---- the segment ---- */
-
-long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
-{
-	long at = sys_mmap((void *)addr, len, prot,
-			   MAP_SHARED | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0), fd, off);
-
-	if (!sys_failed(at) && fixed && (uint64_t)at != addr) {
-		/* A kernel before 4.17 takes the address for a wish. */
-		sys_munmap((void *)at, len);
-		return -EEXIST;
-	}
-	/* A core dump of the program need not have gigabytes of the board in it. */
-	if (!sys_failed(at))
-		sys_madvise((void *)at, len, MADV_DONTDUMP);
-	return at;
-}
 
 static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 {
@@ -44,31 +26,12 @@ static bool is_our_segment(const struct kron_ctl *ctl, const uint8_t *session)
 	       mini_mismatch(ctl->session, session, 16) == 16;
 }
 
-uint8_t *kron_rt_stacks;
-uint64_t kron_rt_stacks_taken;
-
-/*
- * A forked child inherits what was taken by threads that it does not have: those stacks are lost
- * to it.  With all of them gone the program's own must do.
- */
-bool rt_map_stacks(void)
-{
-	long at = sys_mmap((void *)RT_STACKS_HINT, (uint64_t)RT_STACKS << RT_STACK_SHIFT,
-			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			   0);
-
-	if (sys_failed(at))
-		return false;
-	kron_rt_stacks = (uint8_t *)at;
-	return true;
-}
-
 #define TAIL_SIZE (KRON_WINDOW_SIZE - KRON_CTL_OFFSET)
 
-static void unmap_all(bool device)
+void rt_unmap_all(bool hardware)
 {
 	sys_munmap((void *)(uintptr_t)KRON_CTL_ADDR, TAIL_SIZE);
-	if (device)
+	if (hardware)
 		sys_munmap((void *)(uintptr_t)KRON_WINDOW_ADDR, KRON_BOARD_SIZE);
 	if (kron_rt.board.memory)
 		sys_munmap(kron_rt.board.memory, KRON_MEMORY_BYTES);
@@ -76,7 +39,7 @@ static void unmap_all(bool device)
 }
 
 /*
- * Control block, tables, machine, at their place after the window.  The window itself stays
+ * Control block, tables, model, at their place after the window.  The window itself stays
  * free: a program that uses the board by itself (libmk) has it there.
  */
 static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)
@@ -95,7 +58,7 @@ static uint32_t map_tail(const struct rt_segment *seg, uint64_t *detail)
 	kron_rt.procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
 	kron_rt.count_table = (struct kron_counts *)(at + KRON_COUNTS_OFFSET);
 	kron_rt.board.ctl = kron_rt.ctl;
-	kron_rt.board.device = (struct device *)(at + KRON_DEVICE_OFFSET);
+	kron_rt.board.model = (struct model *)(at + KRON_MODEL_OFFSET);
 	return is_our_segment(kron_rt.ctl, seg->session) ? KRON_RESULT_OK : KRON_RESULT_VERSION;
 }
 
@@ -114,12 +77,12 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 		kron_rt.board.memory = (void *)at;
 		return board_is_sane(&kron_rt.board) ? KRON_RESULT_OK : KRON_RESULT_BOARD;
 	}
-	if (kron_rt.bus != KRON_BUS_DEVICE)
+	if (kron_rt.bus != KRON_BUS_HARDWARE)
 		return KRON_RESULT_OK;
 	if (!rt_has_rseq())
 		return KRON_RESULT_NO_RSEQ;
 	at = rt_map_shared(KRON_WINDOW_ADDR, true, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE,
-			   seg->device, 0);
+			   seg->hardware, 0);
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		return KRON_RESULT_WINDOW_TAKEN;
@@ -131,7 +94,7 @@ static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
 {
 	struct stat st;
 	uint32_t code;
-	bool device;
+	bool hardware;
 	long at;
 
 	if (sys2(__NR_fstat, seg->fd, (long)&st) != 0 || (uint64_t)st.st_size < seg->size ||
@@ -141,17 +104,17 @@ static uint32_t map_segment(const struct rt_segment *seg, uint64_t *detail)
 	}
 	code = map_tail(seg, detail);
 	if (code == KRON_RESULT_WINDOW_TAKEN)
-		return code; /* what is there is not ours */
+		return code; /* nothing to undo: the mapping there is somebody else's */
 	if (code == KRON_RESULT_OK)
 		code = map_bus(seg, detail);
-	device = code == KRON_RESULT_OK && kron_rt.bus == KRON_BUS_DEVICE;
+	hardware = code == KRON_RESULT_OK && kron_rt.bus == KRON_BUS_HARDWARE;
 	at = code == KRON_RESULT_OK ? rt_pool_map(seg) : 0;
 	if (sys_failed(at)) {
 		*detail = (uint64_t)-at;
 		code = KRON_RESULT_MAP_FAILED;
 	}
 	if (code != KRON_RESULT_OK)
-		unmap_all(device);
+		rt_unmap_all(hardware);
 	return code;
 }
 
@@ -164,28 +127,26 @@ uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	if (code != KRON_RESULT_OK)
 		return code;
 	kron_rt.filtered = sys1(__NR_prctl, PR_GET_SECCOMP) > 0;
-	kron_rt_find_cpu();
-	rt_tid_find();
-#ifndef RT_STATIC
-	rt_home_find();
-#endif
+	rt_threads_start();
 	board_remember_threads(&kron_rt.proc->epoch);
 	if (!rt_proc_claim(KRON_PROC_EXEC, sys_getpid())) {
-		unmap_all(seg->device >= 0);
+		rt_unmap_all(seg->hardware >= 0);
 		return KRON_RESULT_NO_SLOT;
 	}
-	__atomic_store_n(&kron_rt.live, true, __ATOMIC_RELEASE);
+	/* Whoever stops us now does not apply commands in the middle of ours: rt_change(). */
+	__atomic_store_n(&kron_rt.proc->asks, 1, __ATOMIC_RELEASE);
+	kron_rt.live = true;
 	return KRON_RESULT_OK;
 }
 
 /* ---- START ---- */
 
-static void start(const struct rt_answer *a, char **envp, struct kron_result *res)
+uint32_t rt_begin(const struct rt_answer *a, struct kron_result *res)
 {
 	const struct kron_reply *r = &a->reply;
-	const bool device = r->flags & KRON_REPLY_DEVICE;
+	const bool hardware = r->flags & KRON_REPLY_HARDWARE;
 	const struct rt_segment seg = {.fd = a->fd[0],
-				       .device = device ? a->fd[1] : -1,
+				       .hardware = hardware ? a->fd[1] : -1,
 				       .size = r->segment_size,
 				       .session = kron_rt_env.session,
 				       .bus = r->bus};
@@ -193,18 +154,16 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 
 	if (r->version != KRON_WIRE_VERSION) {
 		res->code = KRON_RESULT_VERSION;
-		return;
+		return 0;
 	}
 	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
 	kron_rt.waits = r->when_full == KRON_WHEN_FULL_WAIT;
 	if (r->flags & KRON_REPLY_SMALL_STACKS && !kron_rt_stacks && !rt_map_stacks()) {
 		res->code = KRON_RESULT_MAP_FAILED;
-		return;
+		return 0;
 	}
-#ifndef RT_STATIC
 	if (r->flags & KRON_REPLY_CUTTABLE)
 		rt_faults_board();
-#endif
 	res->code = rt_attach(&seg, &res->detail);
 	if (res->code != KRON_RESULT_OK) {
 		rt_log("cannot attach, code", res->code);
@@ -212,43 +171,38 @@ static void start(const struct rt_answer *a, char **envp, struct kron_result *re
 		res->proc_uid = kron_rt.proc->uid;
 		res->proc_slot = kron_rt.proc->slot;
 		if (r->ncommands)
-			flags = rt_apply(a, a->fd[1 + device], res);
+			flags = rt_apply(a, a->fd[1 + hardware], res);
+		__atomic_store_n(&kron_rt.proc->asks, 0, __ATOMIC_RELEASE);
 	}
-	if (kron_rt.no_children || flags & KRON_CMD_HAS_EXEC_HOOK)
-		rt_env_hide(envp);
+	return flags;
 }
 
-void rt_start(char **envp)
+uint32_t rt_start(char **envp)
 {
 	struct kron_result res;
 	struct rt_answer a;
+	uint32_t flags;
 	int ret;
 
 	if (!rt_env_read(envp))
-		return;
+		return 0;
 	mini_zero(&res, sizeof(res));
 	ret = rt_ask(&a, &(struct rt_question){.kind = KRON_HELLO_START});
 	if (ret) {
-		/* Nobody there: kron ended and this program was started by one that it had
-		 * traced.  No use in telling its children. */
+		/* kron has ended; this program was started by one that it had traced.  Its children
+		 * need not try. */
 		rt_log("no collector, errno", (uint64_t)-ret);
 		if (ret == -ECONNREFUSED)
 			rt_env_hide(envp);
-		return;
+		return 0;
 	}
-	start(&a, envp, &res);
+	flags = rt_begin(&a, &res);
+	if (kron_rt.no_children || flags & KRON_CMD_HAS_EXEC_HOOK)
+		rt_env_hide(envp);
 	res.magic = KRON_WIRE_MAGIC;
 	res.kind = KRON_RESULT_END;
 	res.flags = 0; /* nobody else was there to take a gap */
 	res.pid = sys_getpid();
 	rt_ask_end(&a, &res);
+	return res.code == KRON_RESULT_OK ? a.reply.more : 0;
 }
-
-#ifndef RT_STATIC
-static void __attribute__((constructor)) rt_init(int argc, char **argv, char **envp)
-{
-	(void)argc;
-	(void)argv;
-	rt_start(envp);
-}
-#endif

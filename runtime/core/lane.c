@@ -63,6 +63,8 @@
 #include "runtime/core/chunks.h"
 #include "runtime/sys/memory.h"
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -73,32 +75,27 @@
 #define IN_VAIN_MAX 1000u       /* handlers that installed a chunk while we did, and filled it */
 #define DEEP 0x20000u           /* handlers in each other, on the stack of who waits */
 #define STACK_MAX 0x10000000u
+#define PATIENCE_WAIT_MS 30000u /* with --when-full wait */
+#define PATIENCE_ELSE_MS 2000u  /* while the pool grows, or where kron ctl has said to wait */
+#define PATIENCE_PAUSE_MS 60000u
 
-/* Stands in for the lane of a thread that may take no sample: it never has room. */
-static struct rt_lane mute_lane;
+struct rt_lane kron_rt_mute_lane;
 
-/* ---- one instruction each: whole for a handler on this thread, the only one it meets ---- */
+/*
+ * ---- one instruction each: whole for a handler on this thread ----
+ *
+ * And for other threads: two may share a lane until it shows that they share their thread data.
+ */
 
 static uint64_t claim_next(struct rt_lane *lane, uint32_t slots)
 {
-	uint64_t old = slots * RT_CLAIM_STEP;
-
-	__asm__ volatile(RT_LOCKED "xaddq %0, %1"
-			 : "+r"(old), "+m"(lane->claim)
-			 :
-			 : "cc", "memory");
-	return old;
+	return __atomic_fetch_add(&lane->claim, slots * RT_CLAIM_STEP, __ATOMIC_ACQ_REL);
 }
 
 static bool word_swap(uint64_t *word, uint64_t from, uint64_t to)
 {
-	uint64_t seen = from;
-
-	__asm__ volatile(RT_LOCKED "cmpxchgq %2, %1"
-			 : "+a"(seen), "+m"(*word)
-			 : "r"(to)
-			 : "cc", "memory");
-	return seen == from;
+	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
 }
 
 /* Claims in vain are taken back, unless there is a fresh chunk by now. */
@@ -328,6 +325,7 @@ static uint64_t fill_first(struct kron_chunk *chunk, struct rt_stamp stamp, uint
 	}
 	rt_trigger_put(stamp, at, t, NULL, 0); /* a handler's chunk makes this one vain (begin) */
 	at += rt_trigger_slots(t) * KRON_SAMPLE_SIZE;
+	/* Release: the records above; partner: collect/drain.c, for a chunk whose owner has died. */
 	__atomic_store_n(&chunk->seq,
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
 			 __ATOMIC_RELEASE);
@@ -372,33 +370,29 @@ static bool begin(struct work *w, uint32_t index, const struct rt_trigger *t)
 /* The chunk stays OWNED till the thread ends: only one whose last slot is claimed may be FULL. */
 void rt_lane_mute(void)
 {
-#ifdef RT_STATIC
-	kron_rt.mute = true; /* there is no place for what is one thread's only */
-	rt_thread_forget();
-#else
-	kron_rt.one_mute = true;
-	if (rt_is_strange())
-		kron_rt.mute = true;
-	rt_thread_set_lane(&mute_lane);
-#endif
+	rt_thread_mute();
 }
 
 bool rt_lane_is_mute(void)
 {
-	return rt_thread_lane() == &mute_lane || kron_rt.mute;
+	return rt_thread_lane() == &kron_rt_mute_lane || kron_rt.mute;
 }
 
 /* ---- full ---- */
+
+/* Never 0, whatever wake_waiters was. */
+static uint64_t stuck_at(uint32_t seen)
+{
+	return 1ull << 32 | seen;
+}
 
 static bool may_wait(uint32_t seen)
 {
 	const struct kron_ctl *ctl = kron_rt.ctl;
 
-	if (kron_rt.stuck && kron_rt.stuck_at != seen)
-		kron_rt.stuck = false;
-	if (ctl->when_full != KRON_WHEN_FULL_WAIT)
+	if (rt_when_full() != KRON_WHEN_FULL_WAIT)
 		return rt_pool_can_grow() && !rt_collector_is_gone();
-	return !kron_rt.quiet && !kron_rt.stuck &&
+	return !kron_rt.quiet && kron_rt.stuck != stuck_at(seen) &&
 	       !__atomic_load_n(&ctl->closing, __ATOMIC_ACQUIRE) && !rt_collector_is_gone();
 }
 
@@ -409,15 +403,30 @@ static bool may_wait(uint32_t seen)
  */
 static void patience_ends(uint32_t seen)
 {
-	kron_rt.stuck_at = seen;
-	__atomic_store_n(&kron_rt.stuck, true, __ATOMIC_RELEASE);
+	kron_rt.stuck = stuck_at(seen);
 	rt_log("waited too long for room", seen);
+}
+
+/*
+ * How long a thread waits in all, whatever signs of life the segment shows: they are words in memory that
+ * all traced processes write to, other users' among them.  So they are believed for a time only.  Who
+ * asked for --when-full wait wants to lose nothing, and is in no hurry; everybody else would rather
+ * lose samples than time.  After that nobody in this process waits for a minute, so that it costs a
+ * small part of its time at most.
+ */
+static bool has_waited_too_long(uint64_t *since, uint64_t now)
+{
+	if (!*since)
+		*since = now;
+	if (now - *since > (kron_rt.waits ? PATIENCE_WAIT_MS : PATIENCE_ELSE_MS))
+		kron_rt.no_waits_ms = now + PATIENCE_PAUSE_MS;
+	return now < kron_rt.no_waits_ms;
 }
 
 /* By the clock: a signal ends a slice early. */
 struct patience {
 	uint64_t since; /* ms; 0: we have not waited yet */
-	uint64_t whole; /* likewise, whatever was freed meanwhile: patience.c */
+	uint64_t whole; /* likewise, whatever was freed meanwhile */
 	uint32_t last;  /* wake_waiters then */
 };
 
@@ -442,7 +451,7 @@ static bool is_patient(struct patience *p, uint32_t seen)
 		rt_pool_growth_ends();
 	if (now - p->since > WAIT_MAX_MS)
 		patience_ends(seen);
-	return may_wait(seen) && !rt_waited_too_long(&p->whole, now);
+	return may_wait(seen) && !has_waited_too_long(&p->whole, now);
 }
 
 static uint64_t signals_close(const struct work *w)
@@ -457,8 +466,24 @@ static void signals_open(const struct work *w, uint64_t mask)
 }
 
 /*
- * Sleep until the collector has freed something, at most a slice.  `seen` is wake_waiters from
- * before we looked for a chunk: had it changed since, the kernel would not let us sleep.
+ * Why nobody sleeps past his call; the partner is segment_wake_waiters() (collect/grow.c).
+ *
+ *     thread                                      collector
+ *   1 seen = wake_waiters                       a a chunk is free, the pool has grown, or closing
+ *   2 looks for what a does: nothing            b wake_waiters += 1
+ *   3 waiters += 1                              c waiters == 0?  Then nobody is called
+ *   4 futex: sleeps if wake_waiters == seen     d futex: wakes who sleeps
+ *
+ * If 1 has read what b wrote, 2 has found what a did: b releases it.  Else b comes after 1.  Then either c
+ * finds what 3 wrote, and d wakes us, or comes before we sleep and b has spoilt 4; or it does not,
+ * so c comes before 3, hence b before 4, and 4 finds another number.  That "c did not see 3, so 4
+ * sees b" is what acquire and release cannot give: 1, b, c and 3 are sequentially consistent.  On x86
+ * b and 3 are locked instructions, which wait for all stores before them, and 1 and c plain loads.
+ * The slice is for another case: a collector that is dead calls nobody.
+ */
+
+/*
+ * Sleep until the collector has freed something, at most a slice.
  * Handlers run meanwhile, unless it is one of theirs that waits (I2); so however fast signals
  * come, a thread waits twice at most.  One may fork, or leave by longjmp, so the trigger counts
  * as lost until we are back.  Signals are blocked while these books are kept: they are two words.
@@ -539,9 +564,9 @@ static bool can_only_lose(const struct rt_lane *lane)
 		return false;
 	if (__atomic_load_n(&ctl->free_count, __ATOMIC_RELAXED) > 0)
 		return false;
-	if (ctl->when_full == KRON_WHEN_FULL_WAIT)
+	if (rt_when_full() == KRON_WHEN_FULL_WAIT)
 		return kron_rt.orphan || __atomic_load_n(&ctl->closing, __ATOMIC_RELAXED);
-	return ctl->when_full == KRON_WHEN_FULL_DISCARD && !rt_pool_can_grow();
+	return rt_when_full() == KRON_WHEN_FULL_DISCARD && !rt_pool_can_grow();
 }
 
 /* False: we are another process now, and all begins again. */
@@ -576,21 +601,11 @@ static bool slow(struct work *w, const struct rt_trigger *t)
 /*
  * Under a seccomp filter no system call is made: signals stay open whoever is at work, and a
  * handler's trigger that finds us at work is lost.  So are those of threads that we cannot name
- * (tid.c).
+ * (thread.h).
  */
 static struct rt_lane *find_lane(void)
 {
 	return kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
-}
-
-/* The thunk has found the lane, if there is one: then the lane had no room. */
-static bool thunk_finds_all(void)
-{
-#ifdef RT_STATIC
-	return false;
-#else
-	return !rt_is_strange();
-#endif
 }
 
 static void trigger_take(const struct rt_trigger *t)
@@ -601,7 +616,7 @@ static void trigger_take(const struct rt_trigger *t)
 
 	if (!kron_rt.live)
 		return;
-	if (lane == &mute_lane || kron_rt.mute) {
+	if (lane == &kron_rt_mute_lane || kron_rt.mute) {
 		if (lane)
 			claim_settle(lane);
 		rt_proc_count_lost(1);
@@ -612,11 +627,11 @@ static void trigger_take(const struct rt_trigger *t)
 		lane_lose(lane);
 		return;
 	}
-	if (kron_rt.proc->state == RT_PROC_REFUSED) {
+	if (rt_proc_is_refused()) {
 		rt_proc_count_lost(1);
 		return;
 	}
-	if (!thunk_finds_all() && lane && lane->tid && lane_sample(lane, t))
+	if (!rt_thunks_find_lanes() && lane && lane->tid && lane_sample(lane, t))
 		return;
 	while (!done) {
 		lane = find_lane();
@@ -635,21 +650,38 @@ static void trigger_take(const struct rt_trigger *t)
 
 void kron_rt_slow(uint32_t event, uint32_t payload)
 {
-	const struct rt_trigger trigger = {event, payload, false, 0};
+	const struct rt_trigger trigger = {.event = event, .payload = payload};
 
 	trigger_take(&trigger);
 }
 
 void kron_rt_resource(uint32_t event, uint32_t payload)
 {
-	const struct rt_trigger trigger = {event, payload, true, 0};
+	const struct rt_trigger trigger = {.event = event, .payload = payload, .resource = true};
 
+	trigger_take(&trigger);
+}
+
+void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
+{
+	const struct rt_trigger trigger = {.event = event,
+					   .payload = (uint32_t)payload,
+					   .wide = true,
+					   .high = (uint32_t)(payload >> 32)};
+	const struct rt_lane *lane = rt_thread_lane();
+	uint32_t left = rt_claim_left(claim);
+
+	/* A chunk that is handed over has no empty ones. */
+	if (claim && lane && lane->tid)
+		rt_fill_slots(stamp_of(lane), rt_claim_addr(claim),
+			      left < KRON_WIDE_SLOTS ? left : KRON_WIDE_SLOTS);
 	trigger_take(&trigger);
 }
 
 void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
 {
-	const struct rt_trigger t = {event, payload, false, KRON_SOURCE(kron_rt.ctl->node, tid)};
+	const struct rt_trigger t = {
+		.event = event, .payload = payload, .source = KRON_SOURCE(kron_rt.ctl->node, tid)};
 	struct rt_lane *lane = rt_thread_lane();
 	uint32_t in_vain = 0;
 	struct work w;
@@ -673,7 +705,7 @@ void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
  */
 static void meet_lane(void)
 {
-	if (kron_rt.live && kron_rt.proc->state != RT_PROC_REFUSED)
+	if (kron_rt.live && !rt_proc_is_refused())
 		find_lane();
 }
 

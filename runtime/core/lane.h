@@ -22,7 +22,7 @@
  * What was claimed in vain is taken back by the slow path, so that the count never climbs up to
  * bit 63.
  *
- * A lane is written by its thread (and its handlers) only, so no instruction here is locked.
+ * A lane is written by its thread (and its handlers) only, so no instruction of the thunk is locked.
  */
 #ifndef RUNTIME_LANE_H
 #define RUNTIME_LANE_H
@@ -39,6 +39,7 @@
 
 #define RT_CLAIM_STEP 0x0001000000000014
 #define RT_CLAIM_COUNT_SHIFT 48
+#define RT_WIDE_SLOTS 2
 
 #define RT_LANE_CLAIM 0
 #define RT_LANE_SOURCE 8
@@ -52,11 +53,16 @@
 #define RT_LINE_SHIFT 6
 #define RT_LINE_OWNER 0x6d0000c0
 #define RT_LINE_CPU 0x6d0000c4
-#define RT_DEVICE_SOURCE 0x6b001080
-#define RT_DEVICE_TRACE 0x6b001180
+#define RT_HARDWARE_SOURCE 0x6b001080
+#define RT_HARDWARE_TRACE 0x6b001180
 #define RT_RSEQ_CPU 4
 #define RT_RSEQ_CS 8
 #define RT_RSEQ_SIG 0x53053053
+
+/* Page counters: wire.h, segment.h. */
+#define RT_ACTION_REPEATED 0x40000000
+#define RT_NO_PAGE 0x6d210000
+#define RT_PAGE_TABLE_MASK 0x7ff8
 
 /* enum kron_hook */
 #define RT_HOOK_SYSTEM_CALL 20
@@ -69,7 +75,8 @@
 struct rt_lane {
 	uint64_t claim;  /* bus exact: triggers that this thread has made */
 	uint32_t source; /* goes into every sample */
-	uint32_t tid;    /* owner; 0 = wiped or never used, RT_TID_DEAD = may be reused; atomic */
+	uint32_t tid;    /* owner; 0 = wiped or never used, RT_TID_DEAD = may be reused; atomic, but
+			  * for the owner, who finds nothing else while it lives */
 	uint32_t head;   /* header byte for this CPU; written before cpu */
 	uint32_t cpu;    /* full CPU number that head was made for, which the chunk's last record
 			  * of a CPU says; RT_CPU_NONE: the next sample makes one */
@@ -82,8 +89,14 @@ struct rt_lane {
 	_Alignas(64) uint64_t work; /* where the token of the one at work lies; 0: nobody is */
 	uint32_t taken;             /* chunk that it has taken, or is about to take, + 1 */
 	uint32_t leaving;           /* chunk that the lane was at and that is to be FULL, + 1 */
+	struct kron_calls *calls[KRON_CALLS_PARTS]; /* calls.c; NULL = none yet */
+	int64_t *pages;     /* pages.c: the thread's table of pages, NULL = none yet */
+	uint64_t page_free; /* where its next record goes; at a chunk's end: nowhere */
 };
 _Static_assert(sizeof(struct rt_lane) == 128, "cache lines of its own");
+_Static_assert(__builtin_offsetof(struct rt_lane, calls) ==
+		       __builtin_offsetof(struct rt_lane, counts) + 8 * KRON_CALLS_WORD,
+	       "one word leads to both (wire.h)");
 _Static_assert(__builtin_offsetof(struct rt_lane, claim) == RT_LANE_CLAIM, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, source) == RT_LANE_SOURCE, "thunk.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, head) == RT_LANE_HEAD, "thunk.S");
@@ -99,10 +112,15 @@ _Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +
 _Static_assert(__builtin_offsetof(struct kron_line, cpu) == RT_LINE_CPU - RT_LINE_OWNER &&
 		       sizeof(struct kron_line) == 1 << RT_LINE_SHIFT,
 	       "thunk_bus.S");
-_Static_assert(RT_DEVICE_SOURCE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_SOURCE) &&
-		       RT_DEVICE_TRACE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_TRACE),
+_Static_assert(RT_HARDWARE_SOURCE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_SOURCE) &&
+		       RT_HARDWARE_TRACE == KRON_WINDOW_ADDR + KRON_CHIP_BYTE(KRON_WORD_TRACE),
+	       "thunk_bus.S");
+_Static_assert(RT_NO_PAGE == KRON_NO_PAGE_ADDR && RT_PAGE_TABLE_MASK == KRON_PAGE_TABLE_SIZE - 8 &&
+		       __builtin_offsetof(struct kron_page, reads) == 8 &&
+		       __builtin_offsetof(struct kron_page, writes) == 16,
 	       "thunk_bus.S");
 _Static_assert((RT_CLAIM_STEP & 0xffff) == KRON_SAMPLE_SIZE, "a claim is one sample");
+_Static_assert(RT_WIDE_SLOTS == KRON_WIDE_SLOTS, "thunk.S");
 
 #define RT_TID_DEAD 0xffffffffu
 #define RT_CPU_NONE 0xffffffffu

@@ -8,21 +8,14 @@
  * posix_spawn, clone with CLONE_VM) taking a slot in the parent's name.
  */
 #include <linux/kcmp.h>
-#include <signal.h>
 #include <errno.h>
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
+#include "runtime/sys/processor.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
 struct rt kron_rt;
-
-uint64_t rt_tsc(void)
-{
-	uint32_t lo, hi;
-
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-	return (uint64_t)hi << 32 | lo;
-}
 
 void rt_proc_count_lost(uint64_t n)
 {
@@ -89,8 +82,9 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
 	s->parent_uid = kron_rt.parent_uid;
 	s->start_tsc = rt_tsc();
 	s->lost = 0;
+	s->left_tsc = 0;
 	s->origin = origin;
-	s->flags = kron_rt.parent_flags | RT_PROC_FLAGS;
+	s->flags = kron_rt.parent_flags;
 	/* The first process of a new namespace: its pids mean nothing to the collector, nor
 	 * the collector's to it. */
 	if (origin == KRON_PROC_FORK && p->pid == 1) {
@@ -111,6 +105,24 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
 	return true;
 }
 
+void rt_proc_leave(void)
+{
+	const struct rt_proc *p = kron_rt.proc;
+
+	/* Release: nothing is stored after that; partner: is_task_dead(). */
+	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == RT_PROC_LIVE)
+		__atomic_store_n(&kron_rt.procs[p->slot].left_tsc, rt_tsc(), __ATOMIC_RELEASE);
+}
+
+/* By the one thread that has made the state CLAIMING. */
+static bool claim_for_fork(int32_t pid)
+{
+	if (rt_proc_claim(KRON_PROC_FORK, pid))
+		return true;
+	__atomic_store_n(&kron_rt.proc->state, RT_PROC_REFUSED, __ATOMIC_RELEASE);
+	return false;
+}
+
 bool rt_proc_ensure(void)
 {
 	struct rt_proc *p = kron_rt.proc;
@@ -118,7 +130,8 @@ bool rt_proc_ensure(void)
 
 	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == RT_PROC_LIVE) {
 		/* The collector notes after START that our pid is foreign; children inherit it. */
-		kron_rt.parent_flags = kron_rt.procs[p->slot].flags;
+		kron_rt.parent_flags =
+			__atomic_load_n(&kron_rt.procs[p->slot].flags, __ATOMIC_RELAXED);
 		return true;
 	}
 	if (kron_rt.quiet || shares_memory_with_parent(sys_getpid()))
@@ -132,10 +145,7 @@ bool rt_proc_ensure(void)
 		}
 		return state == RT_PROC_LIVE;
 	}
-	if (rt_proc_claim(KRON_PROC_FORK, sys_getpid()))
-		return true;
-	__atomic_store_n(&p->state, RT_PROC_REFUSED, __ATOMIC_RELEASE);
-	return false;
+	return claim_for_fork(sys_getpid());
 }
 
 /*
@@ -155,39 +165,5 @@ bool rt_proc_ensure_quiet(bool had_lane)
 	if (!tid || !__atomic_compare_exchange_n(&p->state, &state, RT_PROC_CLAIMING, false,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	if (rt_proc_claim(KRON_PROC_FORK, (int32_t)tid))
-		return true;
-	__atomic_store_n(&p->state, RT_PROC_REFUSED, __ATOMIC_RELEASE);
-	return false;
-}
-
-bool rt_collector_is_gone(void)
-{
-	int32_t pid = kron_rt.collector_pid;
-
-	if (kron_rt.orphan)
-		return true;
-	/* The first process of a new namespace, before it has claimed a slot: see claim. */
-	if (pid > 0 && sys_getpid() == 1)
-		pid = kron_rt.collector_pid = 0;
-	/* EPERM (we changed user) means that it lives.  In another pid namespace than our parent's
-	 * (unshare -fp) its number means nothing, so it has the last word itself. */
-	if (pid > 0 && sys2(__NR_kill, pid, 0) == -ESRCH && !rt_collector_may_answer())
-		kron_rt.orphan = true;
-	return kron_rt.orphan;
-}
-
-uint64_t rt_signals_block(void)
-{
-	/* A fault is fatal while its signal is blocked. */
-	uint64_t all = kron_rt.cuttable ? ~(1ull << (SIGBUS - 1)) : ~0ull;
-	uint64_t old = 0;
-
-	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, 8);
-	return old;
-}
-
-void rt_signals_restore(uint64_t mask)
-{
-	sys4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, 8);
+	return claim_for_fork((int32_t)tid);
 }

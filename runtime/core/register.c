@@ -8,17 +8,14 @@
 #include <errno.h>
 #include "runtime/sys/memory.h"
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
 #define SWEEP_MIN 64u
 
 #define GUESSES 1024u
-
-#ifndef RT_STATIC
-__thread struct rt_lane *kron_rt_lane;
-uint64_t kron_rt_lanes_start, kron_rt_lanes_size;
-#endif
 
 static uint32_t index_of(uint32_t i)
 {
@@ -99,9 +96,10 @@ static struct rt_lane *lane_fresh(uint32_t tid)
 	uint32_t used = __atomic_load_n(&p->lanes_used, __ATOMIC_RELAXED);
 
 	while (used < RT_LANES_MAX && rt_private_holds(index_of(used) + 1)) {
+		/* Release: the lane can be touched; partner: rt_lane_of(). */
 		if (__atomic_compare_exchange_n(&p->lanes_used, &used, used + 1, false,
-						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			__atomic_fetch_add(&kron_rt.lanes_before, 1, __ATOMIC_RELAXED);
+						__ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+			kron_rt.lanes_before++;
 			__atomic_store_n(&lane_at(used)->tid, tid, __ATOMIC_RELAXED);
 			return lane_at(used);
 		}
@@ -141,6 +139,9 @@ static struct rt_lane *lane_register(struct rt_lane *lane, uint32_t tid)
 	lane->lost = 0;
 	lane->work = 0;
 	lane->taken = lane->leaving = 0;
+	if (lane->pages) /* they lead to records of the thread before */
+		mini_zero(lane->pages, KRON_PAGE_TABLE_SIZE);
+	lane->page_free = 0;
 	lane->source = KRON_SOURCE(kron_rt.ctl->node, tid);
 	rt_tid_registered(tid);
 	rt_thread_set_lane(lane);
@@ -164,31 +165,8 @@ struct rt_lane *rt_lane_self(void)
 	if (!rt_proc_ensure() || !rt_proc_is_ours())
 		return NULL;
 	tid = (uint32_t)sys_gettid();
-#ifndef RT_STATIC
-	if (!rt_is_at_home(tid)) {
-		rt_strangers_come();
-		lane = rt_lane_of(tid);
-		if (lane)
-			return lane;
-	}
-#endif
-	return lane_register(lane_get(tid), tid);
-}
-
-/*
- * Threads that share their thread data share the lane in it, and destroy each other's claims.  If
- * nobody has announced them, here is where it shows.  (A vfork child borrows its parent's.)
- */
-static bool is_shared(const struct rt_lane *lane)
-{
-#ifndef RT_STATIC
-	if (!rt_is_strange() && (uint32_t)sys_gettid() != lane->tid && rt_proc_is_ours()) {
-		rt_strangers_come();
-		return true;
-	}
-#endif
-	(void)lane;
-	return false;
+	lane = rt_thread_check(tid);
+	return lane ? lane : lane_register(lane_get(tid), tid);
 }
 
 struct rt_lane *rt_lane_self_open(void)
@@ -196,7 +174,7 @@ struct rt_lane *rt_lane_self_open(void)
 	struct rt_lane *lane = rt_thread_lane();
 	uint64_t mask;
 
-	if (lane && lane->tid && !is_shared(lane))
+	if (lane && lane->tid && !rt_thread_shares(lane))
 		return lane;
 	mask = rt_signals_block();
 	lane = rt_lane_self();
@@ -206,27 +184,28 @@ struct rt_lane *rt_lane_self_open(void)
 
 /*
  * The same without a system call.  Lanes of dead threads cannot be found then.  Signals are open:
- * a handler's trigger that finds us at work is lost.  `at_work` is not taken over by a child that
- * the handler forks: there it names another process.
+ * a handler's trigger that finds us at work is lost.  `registering` is not taken over by a child
+ * that the handler forks: there it names another process.
  */
 struct rt_lane *rt_lane_self_quiet(void)
 {
-	static RT_THREAD uint32_t at_work;
+	static uint32_t common; /* where threads have no word of their own */
 	struct rt_lane *lane = rt_thread_lane();
+	struct rt_own *own = rt_thread_own();
+	uint32_t *registering = own ? &own->registering : &common;
 	uint32_t me = kron_rt.proc->uid + 1;
 	uint32_t tid;
 
 	if (lane && lane->tid)
 		return lane;
-	if (rt_is_strange())
-		return NULL;
-	if (__atomic_exchange_n(&at_work, me, __ATOMIC_ACQUIRE) == me)
+	/* Partners: handlers on this thread, or where the word is common, other threads. */
+	if (__atomic_exchange_n(registering, me, __ATOMIC_ACQUIRE) == me)
 		return NULL;
 	tid = rt_proc_ensure_quiet(lane != NULL) ? rt_tid_known(false) : 0;
 	lane = tid ? lane_reuse(tid) : NULL;
 	if (tid && !lane)
 		lane = lane_fresh(tid);
 	lane = lane_register(lane, tid);
-	__atomic_store_n(&at_work, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(registering, 0, __ATOMIC_RELEASE);
 	return lane;
 }

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rt.h - the parts of libkron-rt.so and what they share.
+ * rt.h - the core of the runtime, and what its parts share.
  *
- *                     ld.so                      the program
- *                       | constructor                | patched sites -> trampolines
- *                       v                            v
- *   env.c <-- init.c ---+--> apply.c             thunk.S --(no room)--> lane.c --> register.c, proc.c
- *               |  ^                                |                     +--> chunks.c --> memory.c
- *               |  |                                |   (board)--> source.c --> board/model/
- *               v  |                                +--(stores)-> action.c
- *               |  |                                +--(hooks)--> hook_exec.c, hook_child.c,
- *               |  |                                              hook_dl.c, hook_map.c,
- *             wire.c  <---------------------------------------    hook_seccomp.c
- *               |
- *            trust.c
+ * To be read in this order; each file needs only those before it, but for arrows back (^):
+ *
+ *   include/kron/segment.h  what is shared with the collector: the table says in which order
+ *   lane.h                  the claim word, by which a slot is taken
+ *   thunk.inc, thunk.S      the probe: from the program's stub to a sample, and back
+ *   thread.h                how a thread finds its lane: the seam to runtime/dynamic/, runtime/static/
+ *   samples.c               what a sample is made of, in C
+ *   chunks.h, chunks.c      chunks change hands: FREE, OWNED, FULL
+ *   trust.c, collector.c    the collector: may we believe it, is it there, wake it
+ *   proc.c, register.c      a slot for the process, a lane for each thread
+ *   lane.c                  the slow path: no lane, no room, wait or lose
+ *   wire.c                  one question to the collector, and its answer
+ *   apply.c                 the answer: maps stubs, patches text
+ *   init.c                  START: segment, question, answer (^ hooks/env.c)
+ *   stacks.S                stacks of ours, where the program's are too small
+ *
+ * Beside it: bus/ (probes without lanes), faults/ (signals in stubs, unwinding), hooks/ (what
+ * runs in front of the program's calls), sys/ (system calls, mappings).
  *
  * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
  * never print but under KRON_LOG=rt:debug, never change errno, the signal mask or a
@@ -44,8 +50,7 @@
 #define RT_FILE_HINT 0x7e9800000000ull
 #define RT_MEMORY_HINT 0x7e9a00000000ull
 #define RT_STACKS_HINT 0x7e9c00000000ull
-
-_Static_assert(KRON_HOOK_SYSTEM_CALL == RT_HOOK_SYSTEM_CALL, "thunk_hook.S");
+#define RT_PAGES_HINT 0x7e9d00000000ull
 
 /* What a hook sees; it may change the argument registers of the hooked function. */
 struct rt_regs {
@@ -66,7 +71,7 @@ enum rt_proc_state {
  * hands the child zero pages, and the child sees that it has no slot.
  */
 struct rt_proc {
-	uint32_t state; /* enum rt_proc_state; atomic */
+	uint32_t state; /* enum rt_proc_state; atomic.  LIVE releases pid, uid, slot, first_lane */
 	uint32_t uid;
 	uint32_t slot;
 	int32_t pid;
@@ -89,22 +94,30 @@ struct rt_growing {
 	uint32_t next; /* what somebody is making of it */
 };
 
-/* Set once at START and inherited by forked children, but for the marked fields. */
+/*
+ * Inherited by forked children.  _Atomic: any thread may write it at any time.  All else is written at
+ * START, by one thread, before `live`, which releases it; who has seen `live` reads it plainly.
+ */
 struct rt {
-	bool live;        /* segment mapped, slot claimed; nothing else is valid before */
-	bool quiet;       /* a seccomp filter may kill us: no system calls any more; only set */
-	bool filtered;    /* there was a seccomp filter at START: nothing unusual is asked for */
-	bool mute;        /* rdtsc faults in new threads: no samples any more; only set */
-	bool one_mute;    /* in some threads; only set */
-	bool orphan;      /* the collector is dead: nobody will make room; only set */
-	bool cut_off;     /* the collector cannot be reached by its name from here; only set */
-	bool waits;       /* the recording was begun with --when-full wait */
-	bool stuck;       /* wait mode: no room came for long, while wake_waiters was stuck_at */
-	bool debug;       /* KRON_LOG=rt:debug */
-	bool no_children; /* the exec hook does nothing */
+	_Atomic bool live;  /* segment mapped, slot claimed; nothing else is valid before */
+	_Atomic bool quiet; /* a seccomp filter may kill us: no system calls any more; only set */
+	_Atomic bool mute;  /* rdtsc faults in new threads: no samples any more; only set */
+	_Atomic bool one_mute; /* in some threads; only set */
+	_Atomic bool orphan;   /* the collector is dead: nobody will make room; only set */
+	_Atomic bool cut_off;  /* the collector cannot be reached by its name from here; only set */
+	bool filtered;         /* there was a seccomp filter: nothing unusual is asked for */
+	bool waits;            /* the recording was begun with --when-full wait */
+	bool debug;            /* KRON_LOG=rt:debug */
+	bool no_children;      /* the exec hook does nothing */
+	bool attached;         /* ... but say so: the process ran before */
 	bool env_hidden;
-	uint32_t stuck_at;
-	uint32_t grown_to; /* chunks ready when the collector was waited for and added none */
+	bool named;    /* static programs: a board without collector: no slot, no lanes */
+	bool cuttable; /* a SIGBUS in the segment is ours; set before the first of them */
+	/* Wait mode: stuck_at(wake_waiters) when a thread waited for long and no room came. */
+	_Atomic uint64_t stuck;
+	_Atomic uint64_t no_waits_ms; /* until then nobody waits for room: lane.c */
+	/* Chunks ready when the collector was waited for and added none. */
+	_Atomic uint32_t grown_to;
 	struct kron_ctl *ctl;
 	uint64_t *states;
 	struct kron_proc *procs;
@@ -112,68 +125,39 @@ struct rt {
 	struct kron_counts *count_table;
 	struct board board; /* bus exact: with its local memory */
 	uint8_t *pool;
-	struct rt_growing opened; /* the pool, in chunks */
-	uint64_t not_opened;      /* from where to where it could not grow last; atomic */
-	uint32_t chunks;          /* of the segment */
-	struct rt_growing mapped; /* what a fork wipes, in lanes */
-	struct rt_proc *proc;     /* wiped on fork */
-	struct rt_lane *lanes;    /* likewise */
-	bool named;               /* RT_STATIC: on a board without a collector; no slot, no lanes */
-	uint32_t lanes_before;    /* lanes that processes before a fork have used; atomic */
-	int32_t collector_pid;    /* in our pid namespace; 0 = cannot be seen from here */
-	uint32_t parent_uid;      /* who forked a process that has no slot yet; changes with every
-				 * slot claimed */
-	uint32_t parent_flags;    /* its slot's flags */
-	uint32_t bus;         /* enum kron_bus, as the collector said: others can write to ctl */
-	bool cuttable;        /* a SIGBUS in the segment is ours; set before the first of them */
-	uint64_t no_waits_ms; /* until then nobody waits for room: see patience.c; atomic */
+	uint32_t bus;    /* enum kron_bus, as the collector said: others can write to ctl */
+	uint32_t chunks; /* of the segment */
+	struct rt_growing opened;      /* the pool, in chunks */
+	_Atomic uint64_t not_opened;   /* from where to where it could not grow last */
+	struct rt_growing mapped;      /* what a fork wipes, in lanes */
+	struct rt_proc *proc;          /* wiped on fork */
+	struct rt_lane *lanes;         /* likewise */
+	_Atomic uint32_t lanes_before; /* lanes that processes before a fork have used */
+	_Atomic int32_t collector_pid; /* in our pid namespace; 0 = cannot be seen from here */
+	_Atomic uint32_t parent_flags; /* of its slot; at START what kind of program we are in */
+	/* Who forked a process that has no slot yet; changes with every slot claimed, by the one thread
+	 * that has made rt_proc.state CLAIMING. */
+	uint32_t parent_uid;
 };
 
 extern struct rt kron_rt __attribute__((visibility("hidden")));
 
-/*
- * RT_STATIC: the runtime as a part of a static program from `kron patch` (static.h), where no
- * thread data is ours.  There it is the number of the thread that finds its lane.
- */
-#ifdef RT_STATIC
-#define RT_THREAD
-#define RT_LOCKED "lock "
-#define RT_PROC_FLAGS KRON_PROC_STATIC
-/* The calling thread's lane, NULL = none yet. */
-struct rt_lane *rt_thread_lane(void) __attribute__((visibility("hidden")));
-void rt_thread_set_lane(struct rt_lane *lane) __attribute__((visibility("hidden")));
-/* From now on no probe finds its lane by itself. */
-void rt_thread_forget(void) __attribute__((visibility("hidden")));
-#else
-#define RT_THREAD __thread __attribute__((tls_model("initial-exec")))
-#define RT_LOCKED
-#define RT_PROC_FLAGS 0u
-extern __thread struct rt_lane *kron_rt_lane
-	__attribute__((visibility("hidden"), tls_model("initial-exec")));
-/* Where lanes lie: what else a thread finds in its data is not a lane. */
-extern uint64_t kron_rt_lanes_start __attribute__((visibility("hidden")));
-extern uint64_t kron_rt_lanes_size __attribute__((visibility("hidden")));
-/* Thread data may be another's, or nobody's (strangers.c).  Only set. */
-extern uint32_t kron_rt_strange __attribute__((visibility("hidden")));
-
-static inline bool rt_is_strange(void)
+static inline uint32_t rt_when_full(void)
 {
-	return __atomic_load_n(&kron_rt_strange, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&kron_rt.ctl->when_full, __ATOMIC_RELAXED);
 }
 
-struct rt_lane *rt_strange_lane(void) __attribute__((visibility("hidden")));
-
-static inline struct rt_lane *rt_thread_lane(void)
+/* This process cannot have a slot. */
+static inline bool rt_proc_is_refused(void)
 {
-	return rt_is_strange() ? rt_strange_lane() : kron_rt_lane;
+	return __atomic_load_n(&kron_rt.proc->state, __ATOMIC_RELAXED) == RT_PROC_REFUSED;
 }
 
-static inline void rt_thread_set_lane(struct rt_lane *lane)
+/* The way of the process's samples: enum kron_bus. */
+static inline uint32_t rt_bus(void)
 {
-	if (!rt_is_strange())
-		__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
+	return kron_rt.named ? (uint32_t)KRON_BUS_EXACT : kron_rt.bus;
 }
-#endif
 
 /* ---- thunk.inc ---- */
 /* RT_STACKS of them, NULL = the program's will do; which are in use. */
@@ -181,36 +165,33 @@ extern uint8_t *kron_rt_stacks __attribute__((visibility("hidden")));
 extern uint64_t kron_rt_stacks_taken __attribute__((visibility("hidden")));
 
 /* ---- thunk.S ---- */
-/* Where the thunk finds the CPU number, from %fs: in rseq's area, or kron_rt_no_cpu. */
-extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
 void kron_rt_probe(void) __attribute__((visibility("hidden")));
 void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
-/* The same with a payload of the probe's own (wire.h: KRON_BLOCK_PAYLOAD).  A device has a bus of
- * 32 bits and no room for one: there kron_rt_probe_device serves. */
+/* The same with a payload of the probe's own (wire.h: KRON_BLOCK_PAYLOAD).  The hardware's bus has
+ * 32 bits and no room for one: there kron_rt_probe_hardware serves. */
 void kron_rt_payload(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_constant(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
 /* On the lane bus, where some are Resource samples. */
 void kron_rt_payload_counters(void) __attribute__((visibility("hidden")));
-/* The board's counters (lane bus), as far as a sample holds them. */
-void rt_counters_read(uint32_t out[KRON_COUNTERS]) __attribute__((visibility("hidden")));
+/* On the lane bus, with 64 bits of payload (KRON_BLOCK_WIDE). */
+void kron_rt_wide(void) __attribute__((visibility("hidden")));
 /* A store to the board (KRON_BLOCK_ACTION). */
 void kron_rt_action_thunk(void) __attribute__((visibility("hidden")));
 
 /* ---- thunk_constant.S, thunk_bus.S ---- */
 void kron_rt_probe_constant(void) __attribute__((visibility("hidden")));
 void kron_rt_probe_exact(void) __attribute__((visibility("hidden")));
-void kron_rt_probe_device(void) __attribute__((visibility("hidden")));
-/* The critical section of the latter. */
-extern const uint8_t kron_rt_device_start[] __attribute__((visibility("hidden")));
-extern const uint8_t kron_rt_device_end[] __attribute__((visibility("hidden")));
+void kron_rt_probe_hardware(void) __attribute__((visibility("hidden")));
 
 /* ---- samples.c ---- */
-struct rt_lane;
 struct rt_trigger {
 	uint32_t event, payload;
-	bool resource;
-	uint32_t source; /* 0: the lane's */
+	bool resource, wide;
+	union {                  /* the stack may be small */
+		uint32_t source; /* 0: the lane's */
+		uint32_t high;   /* wide: the payload's upper half; the source is the lane's */
+	};
 };
 /* What all samples of a thread on a CPU have in common. */
 struct rt_stamp {
@@ -229,9 +210,14 @@ void rt_fill_slots(struct rt_stamp stamp, uint64_t addr, uint32_t slots)
 	__attribute__((visibility("hidden")));
 
 /* ---- lane.c ---- */
+/* Stands in for the lane of a thread that may take no sample: it never has room. */
+extern struct rt_lane kron_rt_mute_lane __attribute__((visibility("hidden")));
 /* Whatever the lane's state: the trigger is one sample, or counted as lost. */
 void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
 void kron_rt_resource(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
+/* claim: the lane's word whose slots the thunk has claimed in vain; 0: none. */
+void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
+	__attribute__((visibility("hidden")));
 /* A record of the runtime's own in the thread's lane, which it has, by thread tid.  It is no trigger:
  * where there is no room, nothing is lost. */
 void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
@@ -249,25 +235,6 @@ bool rt_lane_is_mute(void) __attribute__((visibility("hidden")));
 /* rdtsc is about to be forbidden: no samples on this thread any more, losses only. */
 void rt_lane_mute(void) __attribute__((visibility("hidden")));
 
-/* ---- strangers.c ---- */
-#ifdef RT_STATIC
-static inline bool rt_is_strange(void)
-{
-	return false; /* no probe goes by thread data */
-}
-#else
-/* At START. */
-void rt_home_find(void) __attribute__((visibility("hidden")));
-/* From now on lanes are found by the thread's number, and thread data is not touched. */
-void rt_strangers_come(void) __attribute__((visibility("hidden")));
-/* Is this thread's data what libc made for it?  tid: its number. */
-bool rt_is_at_home(uint32_t tid) __attribute__((visibility("hidden")));
-/* In front of the system calls. */
-void rt_hook_clone(uint64_t flags, uint64_t tls) __attribute__((visibility("hidden")));
-void rt_hook_clone3(uint64_t args, uint64_t size) __attribute__((visibility("hidden")));
-void rt_hook_arch_prctl(uint64_t code, uint64_t addr) __attribute__((visibility("hidden")));
-#endif
-
 /* ---- register.c ---- */
 /* The lane that is registered under this number, or NULL. */
 struct rt_lane *rt_lane_of(uint32_t tid) __attribute__((visibility("hidden")));
@@ -281,46 +248,7 @@ struct rt_lane *rt_lane_self_open(void) __attribute__((visibility("hidden")));
 /* The same without a system call: signals are open, and NULL comes more often. */
 struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
 
-/* ---- patience.c ---- */
-/* Has a thread that waits for room waited too long, whatever the segment says?  Times in ms; *since: 0 at first. */
-bool rt_waited_too_long(uint64_t *since, uint64_t now) __attribute__((visibility("hidden")));
-
-/* ---- cpu.c ---- */
-/* The CPU that we are on, from the processor itself. */
-uint32_t rt_cpu(void) __attribute__((visibility("hidden")));
-/* The C library registers its threads' rseq areas (but for threads that it did not make). */
-bool rt_has_rseq(void) __attribute__((visibility("hidden")));
-/* The same as the thunk knows it, and where it has no rseq area: what it is to know. */
-uint32_t rt_cpu_read(void) __attribute__((visibility("hidden")));
-void rt_cpu_note(void) __attribute__((visibility("hidden")));
-void kron_rt_find_cpu(void) __attribute__((visibility("hidden")));
-
-/* ---- source.c ---- */
-/* A probe on the exact bus. */
-void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)
-	__attribute__((visibility("hidden")));
-/* Make this thread's source address known.  False: it cannot be; its trigger counts as lost. */
-bool kron_rt_meet(void) __attribute__((visibility("hidden")));
-/* A trigger on the device bus could not be made. */
-void kron_rt_lose(void) __attribute__((visibility("hidden")));
-
-/* The way of the process's samples: enum kron_bus. */
-static inline uint32_t rt_bus(void)
-{
-	return kron_rt.named ? (uint32_t)KRON_BUS_EXACT : kron_rt.bus;
-}
-
-/* A store to a trigger word by a thread that the board knows. */
-void rt_trigger(uint32_t word, uint64_t data) __attribute__((visibility("hidden")));
-
-/* ---- action.c ---- */
-/* code: KRON_ACTION(). */
-void kron_rt_action(uint32_t code, uint64_t data) __attribute__((visibility("hidden")));
-/* kron_hello.counts */
-int64_t rt_counts_offset(void) __attribute__((visibility("hidden")));
-
 /* ---- proc.c ---- */
-uint64_t rt_tsc(void) __attribute__((visibility("hidden")));
 /* Count n lost triggers on this process, on nobody when it has no slot. */
 void rt_proc_count_lost(uint64_t n) __attribute__((visibility("hidden")));
 /* Make sure that this process has a slot.  Signals are blocked.  False: it cannot have one. */
@@ -330,46 +258,51 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid) __attribute__((vis
 bool rt_proc_ensure_quiet(bool had_lane) __attribute__((visibility("hidden")));
 /* The calling thread belongs to this process, not to a vfork child that borrows its memory. */
 bool rt_proc_is_ours(void) __attribute__((visibility("hidden")));
-bool rt_collector_is_gone(void) __attribute__((visibility("hidden")));
-
-/* ---- tid.c ---- */
-/* At START, while there are system calls. */
-void rt_tid_find(void) __attribute__((visibility("hidden")));
-/* The calling thread has a lane under this number. */
-void rt_tid_registered(uint32_t tid) __attribute__((visibility("hidden")));
-/* From %fs to where libc has the kernel keep the thread's number; 0 = not known. */
-long rt_tid_offset(void) __attribute__((visibility("hidden")));
-/* The calling thread's number, 0 = not known.  forked: it is to be that of a new process, whose
- * first thread had a lane in its parent. */
-uint32_t rt_tid_known(bool forked) __attribute__((visibility("hidden")));
+/* The process lives on without us: its slot says so. */
+void rt_proc_leave(void) __attribute__((visibility("hidden")));
 
 /* ---- init.c ---- */
 struct rt_segment {
 	int fd;
-	int device; /* bus device: what to map in the window; else -1 */
+	int hardware; /* bus device: what to map in the window; else -1 */
 	uint64_t size;
 	const uint8_t *session;
 	uint8_t bus; /* enum kron_bus */
 };
+/* May our data be written to?  In a static program hooks may run before START. */
+bool rt_has_data(void) __attribute__((visibility("hidden")));
+/* For kron_hello.live_entry; 0: there is none. */
+uint64_t rt_live_entry(void) __attribute__((visibility("hidden")));
+/* KRON_HELLO_*: how we came into the program. */
+uint32_t rt_hello_flags(void) __attribute__((visibility("hidden")));
 /* START: ask the collector, if the environment names one, and do what it says. */
-void rt_start(char **envp) __attribute__((visibility("hidden")));
-/* Stacks of our own, where the program's are too small for C (thunk.inc). */
-bool rt_map_stacks(void) __attribute__((visibility("hidden")));
-/* Map [off, off + len) of a segment, at addr and nowhere else if `fixed`. */
-long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
+/* Returns kron_reply.more: what its program is to ask for next. */
+uint32_t rt_start(char **envp) __attribute__((visibility("hidden")));
+/* Do what the answer to START says; res: what became of it.  The flags of all that was applied. */
+struct rt_answer;
+uint32_t rt_begin(const struct rt_answer *a, struct kron_result *res)
 	__attribute__((visibility("hidden")));
+/* Unmaps the segment and the lanes; device: the window, too. */
+void rt_unmap_all(bool device) __attribute__((visibility("hidden")));
 /* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */
 uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));
 
-/* ---- wire.c: one question to the collector ---- */
-/* False: nobody listens on its socket, or another one does.  Where we cannot see its pid. */
-bool rt_collector_may_answer(void) __attribute__((visibility("hidden")));
+/* ---- collector.c ---- */
 struct ucred;
+/* Wakes the collector: chunks run short, or a thread waits for one. */
+void rt_collector_wake(void) __attribute__((visibility("hidden")));
+/* True: the collector is dead, and nobody will make room any more. */
+bool rt_collector_is_gone(void) __attribute__((visibility("hidden")));
+/* A connection to the collector and to nobody else, or -errno; *peer: what the kernel says of it. */
+int rt_collector_connect(struct ucred *peer) __attribute__((visibility("hidden")));
+int rt_collector_send(int sock, const void *msg, size_t len) __attribute__((visibility("hidden")));
 /* trust.c: may we tell this peer anything, and do what it says? */
 bool rt_peer_is_trusted(int sock, const struct ucred *peer) __attribute__((visibility("hidden")));
 /* trust.c: is it certain that the collector has its name still? */
 bool rt_collector_lives(void) __attribute__((visibility("hidden")));
+
+/* ---- wire.c: one question to the collector ---- */
 #define RT_ANSWER_FDS 3
 struct rt_answer {
 	int sock;
@@ -377,12 +310,14 @@ struct rt_answer {
 	struct kron_reply reply;
 };
 struct rt_question { /* as in struct kron_hello */
-	uint32_t kind, again;
+	uint32_t kind, again, more;
 	uint64_t range, range_len;
 };
 /* 0 or -errno; -ECONNREFUSED: the collector is not there, and will not be.  On success the caller
  * ends with rt_ask_end(). */
 int rt_ask(struct rt_answer *a, const struct rt_question *q) __attribute__((visibility("hidden")));
+/* The same for a question that the collector asked for us: the answer comes through this socket. */
+int rt_ask_take(struct rt_answer *a, int sock) __attribute__((visibility("hidden")));
 void rt_tell(const struct rt_answer *a, const struct kron_result *result)
 	__attribute__((visibility("hidden")));
 /* result may be NULL: nothing to tell. */
@@ -390,8 +325,6 @@ void rt_ask_end(struct rt_answer *a, const struct kron_result *result)
 	__attribute__((visibility("hidden")));
 
 /* ---- apply.c ---- */
-/* 0, or -errno: text that was writable may not be executed again. */
-long rt_apply_trial(void) __attribute__((visibility("hidden")));
 /* Apply the command file that came as fd, and tell the collector which groups could not be.  Fills
  * res; returns the flags of all commands that were applied. */
 uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
@@ -412,55 +345,11 @@ extern struct rt_env kron_rt_env __attribute__((visibility("hidden")));
 bool rt_env_read(char **envp) __attribute__((visibility("hidden")));
 void rt_env_hide(char **envp) __attribute__((visibility("hidden")));
 
-/* ---- hooks ---- */
-void kron_rt_hook(uint32_t hook, struct rt_regs *regs) __attribute__((visibility("hidden")));
-struct rt_exec {
-	int dirfd;
-	const char *path;
-	char *const *argv;
-	char *const *envp;
-	int flags;
-	bool at; /* execveat: with dirfd and flags */
-};
-/* sp: the program's, in front of the hooked function. */
-void rt_hook_exec(const struct rt_exec *c, uint64_t sp) __attribute__((visibility("hidden")));
-/* In front of vfork, of posix_spawn, of clone. */
-void rt_hook_vfork(uint64_t sp) __attribute__((visibility("hidden")));
-void rt_hook_spawn(uint64_t sp) __attribute__((visibility("hidden")));
-void rt_hook_child_clone(uint64_t flags, uint64_t sp) __attribute__((visibility("hidden")));
-/* A process that may be a child with borrowed memory is about to give it back; true: it is one.
- * It was not to be. */
-bool rt_child_ends(uint64_t sp) __attribute__((visibility("hidden")));
-void rt_child_lives(uint64_t sp) __attribute__((visibility("hidden")));
-void rt_hook_dl_state(void) __attribute__((visibility("hidden")));
-/* After the system call: rax is what it returned. */
-void rt_hook_mmap(const struct rt_regs *r) __attribute__((visibility("hidden")));
-void rt_hook_mremap(const struct rt_regs *r) __attribute__((visibility("hidden")));
-void rt_hook_mprotect(const struct rt_regs *r) __attribute__((visibility("hidden")));
-/* Ask, and do what the answer says, while nothing of what it is about runs. */
-void rt_modules_ask(struct rt_question q) __attribute__((visibility("hidden")));
-/* KRON_CMD_COPIES.  0. */
+/* ---- hooks/ ---- */
+/* Carries out KRON_CMD_COPIES; always 0. */
 long rt_copies_watch(uint64_t addr, uint64_t len) __attribute__((visibility("hidden")));
-void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
-	__attribute__((visibility("hidden")));
-void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
-	__attribute__((visibility("hidden")));
-/* In front of a system call whose number and arguments these are. */
-void rt_hook_mlockall(uint64_t *number, uint64_t *first, uint64_t *second)
-	__attribute__((visibility("hidden")));
-/* Of ours, just mapped: the program may have asked for all to be locked. */
+/* Unlocks a new mapping of ours, in case the program has called mlockall(MCL_FUTURE). */
 void rt_unlock(uint64_t addr, uint64_t size) __attribute__((visibility("hidden")));
-
-/* ---- starts.c ---- */
-/* This process is about to execute a program with our environment.  A number for when it fails. */
-uint32_t rt_start_enter(void) __attribute__((visibility("hidden")));
-void rt_start_leave(uint32_t i) __attribute__((visibility("hidden")));
-/* ... or without it. */
-void rt_start_untraced(enum kron_untraced why) __attribute__((visibility("hidden")));
-
-/* ---- signals: nothing of the program runs on this thread in between ---- */
-uint64_t rt_signals_block(void) __attribute__((visibility("hidden")));
-void rt_signals_restore(uint64_t mask) __attribute__((visibility("hidden")));
 
 /* ---- log.c: only under KRON_LOG=rt:debug ---- */
 void rt_log(const char *what, uint64_t value) __attribute__((visibility("hidden")));

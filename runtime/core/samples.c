@@ -4,6 +4,7 @@
  *
  *   Trace sample      one slot
  *   Resource sample   KRON_RESOURCE_SLOTS of one claim: sample | counters 0, 1 | 2, 3 | ... (board.h)
+ *   wide sample       KRON_WIDE_SLOTS of one claim: upper half of the payload | sample
  */
 #include "runtime/core/rt.h"
 
@@ -44,12 +45,31 @@ void rt_sample_put(struct rt_stamp stamp, uint64_t addr, uint32_t event, uint32_
 	slot_put(addr, sample_now(stamp, event, payload));
 }
 
-uint32_t rt_trigger_slots(const struct rt_trigger *t)
+/* The board's counters: a sample holds 32 bits of each. */
+static void read_counters(uint32_t out[KRON_COUNTERS])
 {
-	return t->resource ? KRON_RESOURCE_SLOTS : 1;
+	/* Partners: note_used() (runtime/dynamic/), who made the pages (collect/counts.c). */
+	uint32_t used = __atomic_load_n(&kron_rt.ctl->counts_used, __ATOMIC_ACQUIRE);
+	uint32_t ready = __atomic_load_n(&kron_rt.ctl->counts_ready, __ATOMIC_ACQUIRE);
+	uint32_t i, j;
+
+	for (j = 0; j < KRON_COUNTERS; j++)
+		out[j] = (uint32_t)__atomic_load_n(&kron_rt.ctl->counts[j], __ATOMIC_RELAXED);
+	for (i = 0; i < used && i < ready && i < KRON_COUNTS_MAX; i++) {
+		const uint64_t *n = kron_rt.count_table[i].n[0];
+
+		for (j = 0; j < KRON_COUNT_BANKS * KRON_COUNTERS; j++)
+			out[j % KRON_COUNTERS] +=
+				(uint32_t)__atomic_load_n(&n[j], __ATOMIC_RELAXED);
+	}
 }
 
-/* The counters first: when the sample exists, they do.  Cut off, they follow a hole. */
+uint32_t rt_trigger_slots(const struct rt_trigger *t)
+{
+	return t->resource ? KRON_RESOURCE_SLOTS : t->wide ? KRON_WIDE_SLOTS : 1;
+}
+
+/* The counters first, or the upper half: when the sample exists, they do.  Cut off, they follow a hole. */
 bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t,
 		    const uint64_t *claim, uint64_t after)
 {
@@ -57,12 +77,12 @@ bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigge
 	struct kron_sample s, c;
 	uint32_t k;
 
-	slot_at(addr)->payload = t->payload;
+	slot_at(t->wide ? addr + KRON_SAMPLE_SIZE : addr)->payload = t->payload;
 	s = c = sample_now(stamp, t->event, t->payload);
-	if (t->source)
+	if (!t->wide && t->source)
 		s.source = t->source;
 	if (t->resource)
-		rt_counters_read(counter);
+		read_counters(counter);
 	/* Time and counters are of one moment: a handler's sample in between shows in the claim word. */
 	if (t->resource && claim && __atomic_load_n(claim, __ATOMIC_ACQUIRE) != after)
 		return false;
@@ -71,6 +91,12 @@ bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigge
 		c.source = counter[2 * k];
 		c.payload = counter[2 * k + 1];
 		slot_put(addr + (k + 1) * KRON_SAMPLE_SIZE, c);
+	}
+	if (t->wide) {
+		c.event = KRON_EVENT_WIDE;
+		c.payload = t->high;
+		slot_put(addr, c);
+		addr += KRON_SAMPLE_SIZE;
 	}
 	slot_put(addr, s);
 	return true;

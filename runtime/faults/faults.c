@@ -19,26 +19,18 @@
  * Steps (TF): a program that steps itself must see each of its instructions once: at its own
  * address.  Steps through probes, and through the jumps between module and stub, are ours.
  *
- * Go's runtime stops a goroutine by a signal (SIGURG) that asks where it is, and when nobody can tell
- * from the address it tries again: for ever, if a loop runs in stubs.  There the signal waits: we
- * step on (TF) to where a stub begins, which is as good as being in front of the jump that leads
- * there, and then it comes.  Its profiler's signal (SIGPROF) is told of the instruction that a probe
- * belongs to.
- *
- * Async-signal-safe; no state but `stepped` and the waiting signal.
+ * Async-signal-safe; no state but `stepped`.
  */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <ucontext.h>
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
 #include "runtime/faults/faults.h"
 #include "runtime/sys/memory.h"
 #include "runtime/faults/spots.h"
 #include "runtime/sys/sys.h"
 #include "runtime/faults/unwind.h"
-#ifdef RT_STATIC
-#include "runtime/static/static.h"
-#endif
 #include "runtime/sys/mini.h"
 
 #define COOKIE 0x6b726f6e66617531ull
@@ -48,15 +40,14 @@
 /* Reserved words of the context: sigcontext.reserved1. */
 enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK, NOTE_DEPTH };
 
-/* The window's first instruction was shown in the module; it comes once more in the stub.  Without
- * thread data threads that step themselves must do so one at a time. */
-static RT_THREAD uint64_t stepped;
-
+/* The window's first instruction was shown in the module; it comes once more in the stub.  Where threads
+ * have no word of their own, those that step themselves must do so one at a time. */
 static uint64_t *stepped_word(void)
 {
-	static uint64_t strange; /* of all threads, as without thread data */
+	static uint64_t common;
+	struct rt_own *own = rt_thread_own();
 
-	return rt_is_strange() ? &strange : &stepped;
+	return own ? &own->stepped : &common;
 }
 
 static uint64_t *reg(ucontext_t *uc, int which)
@@ -71,12 +62,7 @@ static uint64_t *notes(ucontext_t *uc)
 
 /* ---- sites ---- */
 
-/*
- * Where the module's code at addr leads into the block, or 0: the jump that stands at a site or
- * a landing, after a prefix if there may be one.  A short one goes by way of a landing, and
- * of relays before it.
- */
-static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool prefix)
+uint64_t rt_patch_leads_to(const struct kron_tables *t, uint64_t addr, bool prefix)
 {
 	for (unsigned jumps = 0; jumps < KRON_RELAYS_MAX + 2; jumps++) {
 		const uint8_t *p = (const uint8_t *)addr;
@@ -99,11 +85,10 @@ static uint64_t patch_leads_to(const struct kron_tables *t, uint64_t addr, bool 
 	return 0;
 }
 
-/* Does a patch stand at the instruction?  It was displaced, so its bytes may be read. */
-static bool is_site(const struct kron_tables *t, uint64_t insn)
+bool rt_is_site(const struct kron_tables *t, uint64_t insn)
 {
 	uint64_t stub =
-		rt_trap_at(t, insn) ? rt_trap_at(t, insn)->stub : patch_leads_to(t, insn, true);
+		rt_trap_at(t, insn) ? rt_trap_at(t, insn)->stub : rt_patch_leads_to(t, insn, true);
 	struct rt_spot s;
 
 	return stub && rt_spot_at(t, stub, &s) && s.insn == insn;
@@ -142,7 +127,7 @@ static void show(int signal, siginfo_t *info, ucontext_t *uc)
 		return;
 	pos = stub - s.start;
 	depth = rt_spot_depth(t, &s, pos);
-	if (signal == SIGPROF) { /* who only looks may see more */
+	if (signal == SIGPROF) { /* a profiler takes any place near it */
 		mark_shown(uc, s.insn, stub, depth);
 	} else if (rt_spot_is_insn(s.shape) ? depth > 8 || (pos && !depth) : pos || depth) {
 		return;
@@ -162,7 +147,7 @@ void kron_rt_resume(ucontext_t *uc)
 {
 	uint64_t *rip = reg(uc, REG_RIP), *note = notes(uc);
 	bool shown = note[NOTE_COOKIE] == (COOKIE ^ (uint64_t)uc);
-	const struct kron_tables *t;
+	const struct kron_tables *t = NULL;
 	struct rt_spot s;
 
 	note[NOTE_COOKIE] = 0;
@@ -171,9 +156,22 @@ void kron_rt_resume(ucontext_t *uc)
 		*reg(uc, REG_RSP) -= note[NOTE_DEPTH];
 		return;
 	}
-	t = rt_block_of_text(*rip);
-	if (t && rt_spot_of(t, *rip, &s) && !is_site(t, *rip))
-		*rip = s.start;
+	while ((t = rt_block_of_text_next(t, *rip)))
+		if (rt_spot_of(t, *rip, &s)) {
+			*rip = rt_is_site(t, *rip) ? *rip : s.start;
+			return;
+		}
+}
+
+bool rt_is_displaced(uint64_t insn)
+{
+	const struct kron_tables *t = NULL;
+	struct rt_spot s;
+
+	while ((t = rt_block_of_text_next(t, insn)))
+		if (rt_spot_of(t, insn, &s))
+			return true;
+	return false;
 }
 
 /* ---- steps ---- */
@@ -181,7 +179,7 @@ void kron_rt_resume(ucontext_t *uc)
 /* A landing or relay on the way from the site that was shown to its stub? */
 static bool is_on_way(const struct kron_tables *t, uint64_t pc, uint64_t site)
 {
-	uint64_t stub = site && pc != site ? patch_leads_to(t, pc, false) : 0;
+	uint64_t stub = site && pc != site ? rt_patch_leads_to(t, pc, false) : 0;
 	struct rt_spot s;
 
 	return stub && rt_spot_at(t, stub, &s) && s.insn == site;
@@ -203,11 +201,12 @@ static bool is_own_step(uint64_t pc)
 		*last = 0;
 		if (!t)
 			return false;
-		if (is_site(t, pc)) {
+		if (rt_is_site(t, pc)) {
 			*last = pc;
 			return false;
 		}
-		return *(const uint8_t *)pc == 0xe9 && patch_leads_to(t, pc, false); /* a landing */
+		return *(const uint8_t *)pc == 0xe9 &&
+		       rt_patch_leads_to(t, pc, false); /* a landing */
 	}
 	if (!rt_spot_at(t, pc, &s) || !rt_spot_is_insn(s.shape) || pc != s.start)
 		return true;
@@ -241,74 +240,6 @@ static bool take_trap(siginfo_t *info, ucontext_t *uc)
 	       is_own_step(*rip);
 }
 
-/* ---- Go's SIGURG ---- */
-
-#ifdef RT_STATIC
-#define STEPS_MAX 20000u
-
-static uint32_t waiting; /* number of the handler for it; 0: none was ever waiting */
-static uint32_t steps;   /* of all threads: it is a limit, no count */
-
-/* For Go to see as an address of the module, or of nobody's. */
-static bool is_home(uint64_t pc)
-{
-	const struct kron_tables *t = rt_block_at(pc);
-	struct rt_spot s;
-
-	if (t)
-		return rt_spot_at(t, pc, &s) && pc == s.start &&
-		       (patch_leads_to(t, s.insn, true) == pc ||
-			/* a loop that enters after the probe never passes its stub's start */
-			(steps > STEPS_MAX && s.shape == KRON_SHAPE_INSN && is_site(t, s.insn)));
-	t = rt_block_of_text(pc);
-	if (rt_is_own_code(pc) || !t)
-		return !t && !rt_is_own_code(pc);
-	return is_site(t, pc) || *(const uint8_t *)pc != 0xe9 || !patch_leads_to(t, pc, false);
-}
-
-/* After a system call SIGTRAP may be blocked, and then a step kills. */
-static bool may_step(const ucontext_t *uc, uint64_t pc)
-{
-	const uint8_t *p = (const uint8_t *)pc;
-
-	return rt_faults_trap() && !(uc->uc_sigmask.__val[0] & 1ul << (SIGTRAP - 1)) &&
-	       (rt_block_at(pc) || rt_block_of_text(pc) || rt_is_own_code(pc)) &&
-	       !(p[0] == 0x0f && p[1] == 0x05);
-}
-
-static bool waits(ucontext_t *uc)
-{
-	if (is_home(*reg(uc, REG_RIP)) || !may_step(uc, *reg(uc, REG_RIP)))
-		return false;
-	*reg(uc, REG_EFL) |= EFLAGS_TF;
-	return true;
-}
-
-/*
- * SIGURG and the steps of ours that follow it.  True: not now.  A step that has come home is turned
- * into what was waiting for it.
- */
-static bool put_off(int *signal, siginfo_t *info, ucontext_t *uc, uint32_t *number)
-{
-	if (*signal == SIGURG) {
-		steps = 0;
-		waiting = *number;
-		return waits(uc);
-	}
-	/* after a popf TF is what it was before; and what a pushf has kept may come later */
-	if (*signal != SIGTRAP || !waiting || info->si_code != TRAP_TRACE)
-		return false;
-	if (steps++ < 2 * STEPS_MAX && waits(uc))
-		return true;
-	*reg(uc, REG_EFL) &= ~(uint64_t)EFLAGS_TF;
-	mini_zero(info, sizeof(*info));
-	info->si_signo = *signal = SIGURG;
-	info->si_code = SI_TKILL;
-	*number = waiting;
-	return false;
-}
-#endif
-
 /* The handler to go to, 0 = back to where we came from. */
 uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number,
 		       struct rt_handler_args *args) __attribute__((visibility("hidden")));
@@ -316,16 +247,15 @@ uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t num
 uint64_t kron_rt_fault(int signal, siginfo_t *info, ucontext_t *uc, uint32_t number,
 		       struct rt_handler_args *args)
 {
+	enum rt_signal_way way;
+
 	notes(uc)[NOTE_COOKIE] = 0;
-#ifdef RT_STATIC
-	if (kron_start.flags & KRON_START_SMALL_STACKS && put_off(&signal, info, uc, &number))
+	way = rt_signal_way(&signal, info, uc, &number);
+	if (way == RT_SIGNAL_LATER)
 		return 0;
 	args->signal = (uint64_t)signal;
-	if (signal == SIGURG && !is_home(*reg(uc, REG_RIP)))
-		return rt_fault_handler(number); /* as it is: it will be tried again */
-#else
-	(void)args;
-#endif
+	if (way == RT_SIGNAL_AS_IS)
+		return rt_fault_handler(number);
 	if (signal == SIGTRAP && take_trap(info, uc))
 		return 0;
 	if (signal == SIGBUS && info->si_code == BUS_ADRERR && kron_rt.cuttable &&

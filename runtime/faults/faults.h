@@ -23,6 +23,7 @@
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
 #include <stdint.h>
+#include <signal.h>
 #include <ucontext.h>
 #include <kron/tables.h>
 
@@ -60,12 +61,45 @@ void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t siz
 	__attribute__((visibility("hidden")));
 /* The signal was none for the program: if its handler was for once only, it is there again. */
 void rt_fault_again(int signal, uint32_t number) __attribute__((visibility("hidden")));
-/* Is SIGTRAP's handler one of ours?  RT_STATIC only. */
+/* Is SIGTRAP's handler, as it was set last, one of ours? */
 bool rt_faults_trap(void) __attribute__((visibility("hidden")));
-/* The segment can be cut off: be ready for that before it is mapped. */
+/* Be the first to have SIGTRAP, or SIGBUS where kron_rt.cuttable is set, from now on. */
+void rt_faults_take(int signal) __attribute__((visibility("hidden")));
+
+/* ---- faults.c ---- */
+
+/*
+ * Where the module's code at addr leads into the block, or 0: the jump that stands at a site or
+ * a landing, after a prefix if there may be one.  A short one goes by way of a landing, and
+ * of relays before it.
+ */
+uint64_t rt_patch_leads_to(const struct kron_tables *t, uint64_t addr, bool prefix)
+	__attribute__((visibility("hidden")));
+/* Does a patch stand at the instruction?  It was displaced, so its bytes may be read. */
+bool rt_is_site(const struct kron_tables *t, uint64_t insn) __attribute__((visibility("hidden")));
+
+/* ---- what differs by how we came into the program: runtime/dynamic/, runtime/static/ ---- */
+
+/* Before the segment is mapped: if its file can be truncated, install the SIGBUS handler. */
 void rt_faults_board(void) __attribute__((visibility("hidden")));
+/* Installs the SIGBUS handler, where the segment's file can be truncated. */
+void rt_faults_take_cut(void) __attribute__((visibility("hidden")));
+/* Wraps all handlers that the program has; and gives them back. */
+void rt_faults_take_all(void) __attribute__((visibility("hidden")));
+void rt_faults_give_all(void) __attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
+/* Is a handler of this signal wrapped, though the signal is no fault? */
+bool rt_signal_is_wrapped(int signal) __attribute__((visibility("hidden")));
+enum rt_signal_way {
+	RT_SIGNAL_SHOW,  /* to the handler, at the instruction's own place */
+	RT_SIGNAL_AS_IS, /* to the handler, where it stopped the thread */
+	RT_SIGNAL_LATER  /* back to where it stopped the thread */
+};
+/* What becomes of a signal that came to an entry of ours.  It may become another one, for another
+ * handler. */
+enum rt_signal_way rt_signal_way(int *signal, siginfo_t *info, ucontext_t *uc, uint32_t *number)
+	__attribute__((visibility("hidden")));
 
 /* ---- own_faults.c ---- */
 
@@ -77,7 +111,8 @@ bool rt_is_own_code(uint64_t pc) __attribute__((visibility("hidden")));
 /* A fault in a probe: the context becomes that of its instruction.  False: it is none. */
 bool rt_own_fault_undo(ucontext_t *uc, struct rt_own_fault *out)
 	__attribute__((visibility("hidden")));
-/* A fault in front of C: it has run, and the context continues after it.  False: no such fault. */
+/* A fault in a thunk in front of its call of C: calls C here, and sets the context to after it.  False: it was
+ * no such fault. */
 bool rt_own_fault_serve(ucontext_t *uc) __attribute__((visibility("hidden")));
 
 #endif

@@ -23,18 +23,16 @@
 #include <errno.h>
 #include <signal.h>
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
 #include "runtime/faults/faults.h"
-#ifdef RT_STATIC
-#include "runtime/static/static.h"
-#endif
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
 #define ENTRY_SIZE 16u
 #define SIGINFO_FLAG 4u       /* SA_SIGINFO */
 #define ONCE_FLAG 0x80000000u /* SA_RESETHAND */
-#define SCRATCH 2u            /* a handler may set an action while we do */
-#define COMMON_SCRATCH 64u    /* without thread data */
+#define COMMON_SCRATCH 64u    /* where threads have none of their own */
 
 void kron_rt_return(void) __attribute__((visibility("hidden")));
 extern const uint8_t kron_rt_fault_entries[] __attribute__((visibility("hidden")));
@@ -47,15 +45,13 @@ struct handler {
 enum { FREE, WRITING, THERE };
 
 static struct handler handlers[RT_FAULT_ENTRIES]; /* without the fixed ones */
-static bool has_traps;                            /* some block has; only set */
-#ifdef RT_STATIC
-static bool wraps_trap; /* SIGTRAP's action is one of ours */
+static bool takes_traps;                          /* rt_faults_take(SIGTRAP); only set; atomic */
+static bool wraps_trap;                           /* SIGTRAP's action is one of ours; atomic */
 
 bool rt_faults_trap(void)
 {
-	return wraps_trap;
+	return __atomic_load_n(&wraps_trap, __ATOMIC_RELAXED);
 }
-#endif
 
 uint64_t rt_fault_handler(uint32_t number)
 {
@@ -66,12 +62,8 @@ uint64_t rt_fault_handler(uint32_t number)
 
 static bool is_fault(int signal)
 {
-#ifdef RT_STATIC
-	if (kron_start.flags & KRON_START_SMALL_STACKS && (signal == SIGURG || signal == SIGPROF))
-		return true; /* Go's, see faults.c */
-#endif
-	return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL ||
-	       signal == SIGTRAP;
+	return rt_signal_is_wrapped(signal) || signal == SIGSEGV || signal == SIGBUS ||
+	       signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
 }
 
 static long ask(int signal, struct rt_action *old)
@@ -116,11 +108,11 @@ static uint32_t number_for(uint64_t handler, uint32_t had_siginfo)
 	return RT_FAULT_ENTRIES;
 }
 
-/* Is there an entry of ours where the program has no handler?  The kernel forces a trap on whoever ignores
- * it, as us; who ignores SIGBUS is not to be interrupted by it. */
+/* Do we need an entry where the program has no handler?  A trap of ours must come even if the program ignores
+ * SIGTRAP.  A program that ignores SIGBUS must not have its system calls interrupted by it. */
 static bool is_ours(int signal, uint64_t handler)
 {
-	return (signal == SIGTRAP && has_traps) ||
+	return (signal == SIGTRAP && __atomic_load_n(&takes_traps, __ATOMIC_RELAXED)) ||
 	       (signal == SIGBUS && kron_rt.cuttable && !handler);
 }
 
@@ -130,7 +122,7 @@ static bool wrap(int signal, uint64_t *handler, uint64_t *flags)
 	uint32_t n;
 
 	if (number_of(*handler) != RT_FAULT_ENTRIES)
-		return false; /* by another hook on the way */
+		return false; /* another hook on the way has done it */
 	if (*handler <= 1)    /* SIG_DFL, SIG_IGN */
 		n = is_ours(signal, *handler) ? (uint32_t)*handler : RT_FAULT_ENTRIES;
 	else
@@ -191,10 +183,9 @@ void rt_hook_rt_sigaction(int signal, uint64_t *set, uint64_t *old, uint64_t siz
 		wrap(signal, &copy.handler, &copy.flags);
 	if (sys4(__NR_rt_sigaction, signal, *set ? (long)&copy : 0, (long)&was, 8))
 		return;
-#ifdef RT_STATIC
 	if (signal == SIGTRAP && *set)
-		wraps_trap = number_of(copy.handler) != RT_FAULT_ENTRIES;
-#endif
+		__atomic_store_n(&wraps_trap, number_of(copy.handler) != RT_FAULT_ENTRIES,
+				 __ATOMIC_RELAXED);
 	unwrap(&was);
 	if (*old)
 		*(struct rt_action *)*old = was;
@@ -210,29 +201,20 @@ struct user_action {
 	int32_t flags;
 	uint64_t restorer;
 };
-/* Of all threads: until libc has looked, some instructions later. */
-static struct user_action *common_scratch(void)
+_Static_assert(sizeof(struct user_action) == RT_OWN_SCRATCH, "thread.h");
+
+/* Until libc has looked, some instructions later. */
+static struct user_action *new_scratch(void)
 {
-	static struct user_action all[COMMON_SCRATCH];
+	static struct user_action common[COMMON_SCRATCH];
 	static uint32_t next;
+	struct rt_own *own = rt_thread_own();
 
-	return &all[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % COMMON_SCRATCH];
+	if (own)
+		return (struct user_action *)(void *)
+			own->scratch[own->next_scratch++ % RT_OWN_SCRATCHES];
+	return &common[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % COMMON_SCRATCH];
 }
-
-#ifdef RT_STATIC
-static struct user_action *new_scratch(void)
-{
-	return common_scratch();
-}
-#else
-static __thread struct user_action scratch[SCRATCH] __attribute__((tls_model("initial-exec")));
-static __thread uint32_t scratch_next __attribute__((tls_model("initial-exec")));
-
-static struct user_action *new_scratch(void)
-{
-	return rt_is_strange() ? common_scratch() : &scratch[scratch_next++ % SCRATCH];
-}
-#endif
 
 static void answer(int signal, struct user_action *old)
 {
@@ -272,10 +254,9 @@ void rt_hook_sigaction(struct rt_regs *r)
 	}
 }
 
-#ifndef RT_STATIC
 /* ---- traps and faults of ours ---- */
 
-static void take_signal(int signal)
+static void take(int signal)
 {
 	struct rt_action k;
 	bool is_unset;
@@ -295,17 +276,42 @@ static void take_signal(int signal)
 	sys4(__NR_rt_sigaction, signal, (long)&k, 0, 8);
 }
 
-void rt_faults_block(const struct kron_tables *t)
+void rt_faults_take(int signal)
 {
-	if (!t->ntraps)
-		return;
-	has_traps = true;
-	take_signal(SIGTRAP);
+	if (signal == SIGTRAP)
+		__atomic_store_n(&takes_traps, true, __ATOMIC_RELAXED);
+	take(signal);
 }
 
-void rt_faults_board(void)
+void rt_faults_block(const struct kron_tables *t)
+{
+	if (t->ntraps)
+		rt_faults_take(SIGTRAP);
+}
+
+void rt_faults_take_cut(void)
 {
 	kron_rt.cuttable = true;
-	take_signal(SIGBUS);
+	kron_rt_faults_open = 1ull << (SIGBUS - 1);
+	rt_faults_take(SIGBUS);
 }
-#endif
+
+void rt_faults_take_all(void)
+{
+	for (int signal = 1; signal < 32; signal++)
+		if (is_fault(signal))
+			take(signal);
+}
+
+void rt_faults_give_all(void)
+{
+	struct rt_action k;
+
+	for (int signal = 1; signal < 32; signal++) {
+		if (!is_fault(signal) || ask(signal, &k) ||
+		    number_of(k.handler) == RT_FAULT_ENTRIES)
+			continue;
+		unwrap(&k);
+		sys4(__NR_rt_sigaction, signal, (long)&k, 0, 8);
+	}
+}

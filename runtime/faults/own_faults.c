@@ -69,7 +69,7 @@ static const struct rt_touch *touch_at(uint64_t pc)
 	return NULL;
 }
 
-/* ---- C in front of which it was ---- */
+/* ---- a fault in a thunk, in front of its call of C ---- */
 
 #define MOV_DISP 3 /* mov disp32(%rsp),%eax: where the displacement is */
 #define ROOM_LEFT 512u
@@ -234,7 +234,7 @@ static bool carry_out(struct undo *u)
 	return true;
 }
 
-/* The hot part goes on to where another piece begins, but for its own last one. */
+/* Has pc left the hot part?  It ends where another piece begins; REST_1 and REST_2 belong to it. */
 static bool is_behind_hot(const struct undo *u)
 {
 	struct rt_spot s;

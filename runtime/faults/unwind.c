@@ -11,10 +11,6 @@
  * library that is bound otherwise (RTLD_DEEPBIND, dlmopen) stops at a stub, as it would at any
  * code that it does not know.
  *
- * Blocks come and go under ld.so's lock, or before there are threads; readers come at any time,
- * from signal handlers too, and take no lock: a place in the table whose `start` is not zero is
- * complete.
- *
  * The debugger's names stay local symbols: a program with a JIT compiler of its own (LLVM) has
  * names like these, and must not find ours.
  */
@@ -24,86 +20,14 @@
 #include "runtime/core/rt.h"
 #include "runtime/sys/elf_lookup.h"
 #include "runtime/faults/faults.h"
+#include "runtime/faults/spots.h"
 #include "runtime/faults/unwind.h"
 #include "runtime/sys/mini.h"
 
-#define BLOCKS_MAX 1024u
 #define EXPORT __attribute__((visibility("default")))
 
-struct block {
-	uint64_t start; /* atomic; 0 = free; written last */
-	uint64_t end;
-	const struct kron_tables *tables;
-	uint32_t claimed; /* atomic; rt_unwind_claim() */
-	bool released;    /* its text is not patched any more */
-};
-static struct block blocks[BLOCKS_MAX];
-static uint32_t nblocks;                  /* atomic; places that were ever used */
 static uint64_t changes[2];               /* blocks that came, that went */
 static const char *const name = "[kron]"; /* of no file */
-
-/* ---- the table ---- */
-
-static uint64_t block_start(const struct block *b)
-{
-	return __atomic_load_n(&b->start, __ATOMIC_ACQUIRE);
-}
-
-const struct kron_tables *rt_block_at(uint64_t pc)
-{
-	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t start = block_start(&blocks[i]);
-
-		if (start && pc >= start && pc < blocks[i].end)
-			return blocks[i].tables;
-	}
-	return NULL;
-}
-
-uint32_t rt_blocks_max(void)
-{
-	return __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
-}
-
-const struct kron_tables *rt_block(uint32_t i)
-{
-	return block_start(&blocks[i]) ? blocks[i].tables : NULL;
-}
-
-uint64_t rt_block_size(uint32_t i)
-{
-	return blocks[i].end - blocks[i].start;
-}
-
-const struct kron_tables *rt_block_of_text(uint64_t pc)
-{
-	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct kron_tables *t = blocks[i].tables;
-
-		if (block_start(&blocks[i]) && !blocks[i].released && pc >= t->lo && pc < t->hi)
-			return t;
-	}
-	return NULL;
-}
-
-bool rt_unwind_claim(uint64_t addr, uint64_t len)
-{
-	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
-	bool found = false;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct kron_tables *t = blocks[i].tables;
-
-		if (block_start(&blocks[i]) && addr < t->hi &&
-		    (t->lo <= addr || t->lo - addr < len))
-			found |= !__atomic_exchange_n(&blocks[i].claimed, 1, __ATOMIC_ACQ_REL);
-	}
-	return found;
-}
 
 /* ---- the debugger's list ---- */
 
@@ -119,7 +43,7 @@ struct jit_descriptor {
 	struct jit_code_entry *relevant_entry;
 	struct jit_code_entry *first_entry;
 };
-static struct jit_code_entry entries[BLOCKS_MAX];
+static struct jit_code_entry entries[RT_BLOCKS_MAX];
 /* gdb finds both by name, in .symtab. */
 struct jit_descriptor __jit_debug_descriptor
 	__attribute__((visibility("hidden"), used)) = {1, 0, 0, 0};
@@ -163,54 +87,25 @@ static void jit_remove(struct jit_code_entry *e)
 
 /* ---- blocks come and go ---- */
 
-static const struct kron_tables *tables_of(uint64_t addr, uint64_t len)
-{
-	uint32_t at = *(const uint32_t *)(addr + KRON_BLOCK_TABLES);
-	const struct kron_tables *t = (const struct kron_tables *)(addr + at);
-
-	if (!at || at % 8 || at > len || len - at < sizeof(*t))
-		return NULL;
-	return t->magic == KRON_TABLES_MAGIC && t->size <= len - at ? t : NULL;
-}
-
 void rt_unwind_add(uint64_t addr, uint64_t len)
 {
-	const struct kron_tables *t = tables_of(addr, len);
-	uint32_t i = 0;
+	int i = rt_blocks_add(addr, len);
 
-	while (i < nblocks && blocks[i].start)
-		i++;
-	if (!t || i == BLOCKS_MAX)
+	if (i < 0)
 		return;
-	blocks[i].end = addr + len;
-	blocks[i].tables = t;
-	blocks[i].claimed = 0;
-	blocks[i].released = false;
-	__atomic_store_n(&blocks[i].start, addr, __ATOMIC_RELEASE);
-	if (i == nblocks)
-		__atomic_store_n(&nblocks, i + 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&changes[0], 1, __ATOMIC_RELEASE);
-	jit_add(&entries[i], t);
-	rt_faults_block(t);
-}
-
-void rt_unwind_release(uint64_t addr)
-{
-	for (uint32_t i = 0; i < nblocks; i++)
-		if (blocks[i].start == addr)
-			blocks[i].released = true;
+	jit_add(&entries[i], rt_block((uint32_t)i));
+	rt_faults_block(rt_block((uint32_t)i));
 }
 
 void rt_unwind_remove(uint64_t addr)
 {
-	for (uint32_t i = 0; i < nblocks; i++) {
-		if (blocks[i].start != addr)
-			continue;
-		__atomic_store_n(&blocks[i].start, 0, __ATOMIC_RELEASE);
-		__atomic_fetch_add(&changes[1], 1, __ATOMIC_RELEASE);
-		jit_remove(&entries[i]);
+	int i = rt_blocks_remove(addr);
+
+	if (i < 0)
 		return;
-	}
+	__atomic_fetch_add(&changes[1], 1, __ATOMIC_RELEASE);
+	jit_remove(&entries[i]);
 }
 
 /* ---- _dl_find_object ---- */
@@ -258,7 +153,7 @@ struct walk {
 	void *data;
 	uint64_t adds, subs;
 	size_t size;
-	struct dl_phdr_info own; /* libkron-rt.so, of a name: it was there */
+	struct dl_phdr_info own; /* libkron-rt.so; dlpi_name is set once it was met */
 };
 
 /* The program's counters tell whether anything has changed: ours are part of them. */
@@ -278,7 +173,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *data)
 	copy.dlpi_adds += __atomic_load_n(&changes[0], __ATOMIC_ACQUIRE);
 	copy.dlpi_subs += __atomic_load_n(&changes[1], __ATOMIC_ACQUIRE);
 	if (copy.dlpi_addr == elf_own_start() && copy.dlpi_name && *copy.dlpi_name) {
-		w->own = copy; /* later */
+		w->own = copy; /* shown last: see dl_iterate_phdr() */
 		return 0;
 	}
 	return w->fn(&copy, size, w->data);
@@ -321,7 +216,7 @@ EXPORT int dl_iterate_phdr(visitor *fn, void *data)
 	static iterate *next;
 	iterate *f = __atomic_load_n(&next, __ATOMIC_RELAXED);
 	struct walk w = {.fn = fn, .data = data};
-	uint32_t n = __atomic_load_n(&nblocks, __ATOMIC_ACQUIRE);
+	const uint32_t n = rt_blocks_max();
 	int ret = 0;
 
 	if (!f) {
@@ -333,10 +228,10 @@ EXPORT int dl_iterate_phdr(visitor *fn, void *data)
 	if (!ret && w.own.dlpi_name)
 		ret = fn(&w.own, sizeof(w.own), data);
 	for (uint32_t i = 0; i < n && !ret; i++) {
-		uint64_t start = block_start(&blocks[i]);
+		const struct kron_tables *t = rt_block(i);
 
-		if (start)
-			ret = visit_block(&w, start, blocks[i].tables);
+		if (t)
+			ret = visit_block(&w, rt_block_start(t), t);
 	}
 	return ret;
 }

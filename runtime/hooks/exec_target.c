@@ -4,10 +4,11 @@
  * kron/exec.h has the rules; here are the system calls.
  *
  * Only a program that certainly reads LD_PRELOAD, or has the runtime in itself (a static one from
- * `kron patch`), gets kron's entries.
- * Anything else would see an environment that is not its own: other static programs, other
- * architectures, setuid programs (ld.so ignores LD_PRELOAD there), a root directory in which
- * our library does not exist (ld.so would complain on the program's stderr).
+ * `kron patch`), gets kron's entries; other static programs get the runtime when they are there
+ * (exec_static.c), and no entries.
+ * Anything else would see an environment that is not its own: other architectures, setuid programs
+ * (ld.so ignores LD_PRELOAD there), a root directory in which our library does not exist (ld.so would
+ * complain on the program's stderr).
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -42,8 +43,8 @@ static bool changes_ids(int fd, const struct stat *st)
 		st, sys4(__NR_fgetxattr, fd, (long)"security.capability", 0, 0) > 0, &now);
 }
 
-/* NOTHING: the kernel will not execute this, or as text for a shell. */
-enum verdict { NO, YES, FOLLOW, NOTHING };
+/* STATIC: nobody brings the runtime; NOTHING: the kernel will not execute this, or as text for a shell. */
+enum verdict { NO, YES, STATIC, FOLLOW, NOTHING };
 
 static enum verdict look_into_elf(int fd, const struct stat *st)
 {
@@ -57,7 +58,9 @@ static enum verdict look_into_elf(int fd, const struct stat *st)
 	v = kron_exec_judge(&f, &e);
 	if (kron_exec_fails(v))
 		return NOTHING;
-	return v == KRON_EXEC_LOADS && !changes_ids(fd, st) ? YES : NO;
+	if ((v != KRON_EXEC_LOADS && v != KRON_EXEC_STATIC) || changes_ids(fd, st))
+		return NO;
+	return v == KRON_EXEC_LOADS ? YES : STATIC;
 }
 
 /* What is in this file?  FOLLOW: a script, its interpreter's path is now in *path. */
@@ -160,9 +163,11 @@ enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 	}
 	if (v == NOTHING || v == FOLLOW)
 		return KRON_UNTRACED_REASONS;
-	if (v != YES)
+	if (v == NO)
 		return KRON_UNTRACED_FILE;
 	if (is_secure_process())
 		return KRON_UNTRACED_IDS;
+	if (v == STATIC)
+		return KRON_UNTRACED_STATIC;
 	return can_load_our_library() ? KRON_UNTRACED_NOT : KRON_UNTRACED_ROOT;
 }

@@ -9,7 +9,8 @@
 
 /*
  * Arguments as execveat's.  KRON_UNTRACED_NOT: it may; else why not, and a reason is returned
- * whenever unsure.  KRON_UNTRACED_REASONS: there is no program there that the kernel would execute.
+ * whenever unsure.  KRON_UNTRACED_STATIC: it is for exec_static.c.  KRON_UNTRACED_REASONS: there is no
+ * program there that the kernel would execute.
  */
 enum kron_untraced rt_exec_target(int dirfd, const char *path, int flags)
 	__attribute__((visibility("hidden")));

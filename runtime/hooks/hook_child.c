@@ -14,6 +14,8 @@
  */
 #include <linux/sched.h>
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
+#include "runtime/core/thread.h"
 #include "runtime/sys/sys.h"
 
 static bool can_speak(void)

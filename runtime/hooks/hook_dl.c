@@ -9,20 +9,14 @@
  * hook_map.c asks in the same way, under no lock of others: one thread of a process at a time.
  */
 #include <errno.h>
-#include <link.h>
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
-extern struct r_debug rt_r_debug __asm__("_r_debug") __attribute__((weak, visibility("default")));
-
-static bool is_consistent(void)
-{
-	return !&rt_r_debug || rt_r_debug.r_state == RT_CONSISTENT;
-}
-
-/* True: ask again.  Other threads have mapped memory where a block was to go. */
-static bool ask_once(const struct rt_question *q)
+/* The next question; false: there is none.  Again: other threads have mapped memory where a block was to go. */
+static bool ask_once(struct rt_question *q)
 {
 	struct kron_result res;
 	struct rt_answer a;
@@ -48,7 +42,12 @@ static bool ask_once(const struct rt_question *q)
 	if (q->again == KRON_AGAIN_MAX)
 		res.flags &= ~KRON_RESULT_AGAIN;
 	rt_ask_end(&a, &res);
-	return res.flags & KRON_RESULT_AGAIN;
+	if (res.flags & KRON_RESULT_AGAIN) {
+		q->again++;
+		return true;
+	}
+	*q = (struct rt_question){.kind = KRON_HELLO_MODULES, .more = a.reply.more};
+	return q->more;
 }
 
 /* Signals are blocked, so nobody waits for himself. */
@@ -70,7 +69,7 @@ void rt_modules_ask(struct rt_question q)
 	if (rt_proc_ensure() && rt_proc_is_ours()) {
 		take_turn(kron_rt.proc);
 		while (ask_once(&q))
-			q.again++;
+			;
 		__atomic_store_n(&kron_rt.proc->asks, 0, __ATOMIC_RELEASE);
 	}
 	rt_signals_restore(mask);
@@ -78,6 +77,6 @@ void rt_modules_ask(struct rt_question q)
 
 void rt_hook_dl_state(void)
 {
-	if (is_consistent())
+	if (rt_modules_are_settled())
 		rt_modules_ask((struct rt_question){.kind = KRON_HELLO_MODULES});
 }

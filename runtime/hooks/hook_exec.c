@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hook_exec.c - puts kron's entries back into the environment of a program that is started.
+ * hook_exec.c - puts kron's entries back into the environment of a program that is started, or has it
+ * awaited if nobody would read them there.
  *
  * Stands in front of libc's execve, execveat (fexecve) and syscall().  It makes the system
  * call itself, with the longer environment; when that fails it returns, and the original runs
@@ -14,22 +15,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include "runtime/hooks/exec_static.h"
 #include "runtime/hooks/exec_target.h"
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
 #define OURS_MAX 3         /* LD_PRELOAD, KRON_RT, KRON_RT_PAD */
 #define STACK_ENTRIES 512u /* 4 KiB */
-#ifdef RT_STATIC
-#define STATIC_ENTRIES 1024u /* it is a part of every patched file */
-#else
-#define STATIC_ENTRIES 16384u
-#endif
+#define BIG_ENTRIES 16384u
 #define PRELOAD_MAX 4096u
 
 /* One for everybody: held from the building of an environment to the end of a failed exec. */
-static const char *big_array[STATIC_ENTRIES + OURS_MAX + 1];
+static const char *big_array[BIG_ENTRIES + OURS_MAX + 1];
 static int32_t big_array_owner; /* pid, 0 = free; atomic */
 
 /* ---- the program's environment, which may be anything ---- */
@@ -127,12 +127,54 @@ static void env_build(const char **out, char *const *envp, size_t count, const c
 	out[n] = NULL;
 }
 
-static void exec_with(const struct rt_exec *c, const char *const *envp)
+/* ---- the stack that we are on, where it is one of kron_rt_stacks ---- */
+
+/* Who has taken a stack: a vfork child that executes another program never gives its stack back. */
+static int32_t stack_user[RT_STACKS]; /* pid, 0 = none; atomic */
+
+static void stacks_take_back(int32_t self)
+{
+	for (unsigned i = 0; i < RT_STACKS; i++) {
+		int32_t pid = __atomic_load_n(&stack_user[i], __ATOMIC_RELAXED);
+		long order =
+			pid && pid != self ? sys5(__NR_kcmp, self, pid, KCMP_VM, 0, 0) : -EINVAL;
+
+		if ((order > 0 || order == -ESRCH) &&
+		    __atomic_compare_exchange_n(&stack_user[i], &pid, 0, false, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			__atomic_fetch_and(&kron_rt_stacks_taken, ~(1ull << i), __ATOMIC_RELEASE);
+	}
+}
+
+/* Notes that we use the stack that we are on.  NULL: it is the program's, or we are the first process of a
+ * pid namespace, whose pid means nothing to the others: then the stack is lost. */
+static int32_t *stack_note(void)
+{
+	uint64_t off = (uint64_t)__builtin_frame_address(0) - (uint64_t)kron_rt_stacks;
+	int32_t self = sys_getpid();
+
+	if (!kron_rt_stacks || self == 1 || off >> RT_STACK_SHIFT >= RT_STACKS)
+		return NULL;
+	stacks_take_back(self);
+	__atomic_store_n(&stack_user[off >> RT_STACK_SHIFT], self, __ATOMIC_RELAXED);
+	return &stack_user[off >> RT_STACK_SHIFT];
+}
+
+static void exec_call(const struct rt_exec *c, const char *const *envp)
 {
 	if (c->at)
 		sys5(__NR_execveat, c->dirfd, (long)c->path, (long)c->argv, (long)envp, c->flags);
 	else
 		sys3(__NR_execve, (long)c->path, (long)c->argv, (long)envp);
+}
+
+static void exec_with(const struct rt_exec *c, const char *const *envp)
+{
+	int32_t *note = stack_note();
+
+	exec_call(c, envp);
+	if (note)
+		__atomic_store_n(note, 0, __ATOMIC_RELAXED);
 }
 
 /* The collector waits for it to say HELLO. */
@@ -164,7 +206,7 @@ static bool big_array_take(int32_t pid)
 static void exec_big(const struct rt_exec *c, size_t count, const char *of_user,
 		     const char *preload)
 {
-	if (count > STATIC_ENTRIES || !big_array_take(sys_getpid())) {
+	if (count > BIG_ENTRIES || !big_array_take(sys_getpid())) {
 		rt_start_untraced(KRON_UNTRACED_SPACE);
 		return;
 	}
@@ -204,16 +246,22 @@ static bool is_session_over(void)
 	return __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone();
 }
 
-/* With kron's environment, if that is for us to do.  It returns when it fails. */
+static void exec_awaited(const struct rt_exec *c)
+{
+	exec_with(c, (const char *const *)c->envp);
+	rt_exec_take_back();
+}
+
+/* With kron's environment, or awaited, if that is for us to do.  It returns when it fails. */
 static void exec_as_traced(const struct rt_exec *c)
 {
+	bool may, awaited = false;
 	enum kron_untraced why;
 	const char *of_user;
 	size_t count;
 	uint64_t mask;
-	bool may;
 
-	if (!kron_rt.env_hidden || kron_rt.no_children)
+	if (!kron_rt.env_hidden || (kron_rt.no_children && !kron_rt.attached))
 		return;
 	if (kron_rt.quiet)
 		rt_start_untraced(KRON_UNTRACED_QUIET);
@@ -222,23 +270,49 @@ static void exec_as_traced(const struct rt_exec *c)
 	mask = rt_signals_block();
 	why = rt_exec_target(c->dirfd, c->path, c->flags);
 	may = env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
+	if (kron_rt.no_children && why < KRON_UNTRACED_REASONS)
+		why = KRON_UNTRACED_UNASKED;
+	if (may && why == KRON_UNTRACED_STATIC)
+		awaited = rt_exec_announce();
 	/* Before the exec: the mask outlives it. */
 	rt_signals_restore(mask);
 	if (may && why == KRON_UNTRACED_NOT)
 		exec_traced(c, count, of_user);
-	else if (may && why < KRON_UNTRACED_REASONS)
+	else if (awaited)
+		exec_awaited(c);
+	else if (may && why < KRON_UNTRACED_REASONS && why != KRON_UNTRACED_STATIC)
 		rt_start_untraced(why);
 }
 
+/* What a function's hook has tried last: the system call in that function may be hooked, too, and must not
+ * try it again. */
+static uint64_t tried;
+
+static uint64_t key_of(const struct rt_exec *c)
+{
+	return ((uint64_t)c->path * 3 + (uint64_t)c->argv) * 3 + (uint64_t)c->envp + 1;
+}
+
+/* For system calls that are not made by libc: Go, assembly, other C libraries. */
+void rt_hook_exec_call(const struct rt_exec *c)
+{
+	uint64_t key = key_of(c);
+
+	if (!__atomic_compare_exchange_n(&tried, &key, 0, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		exec_as_traced(c);
+}
+
 /*
- * The original runs after us, and we do not learn its result.  Where that has to be said, it is
- * tried here first: what fails twice is the program's to report.
+ * The hooked function runs after us, and we do not learn its result.  Where a failure has to be recorded,
+ * the exec is tried here first; the function then fails again, and reports the error.
  */
 void rt_hook_exec(const struct rt_exec *c, uint64_t sp)
 {
 	bool is_child = rt_child_ends(sp);
 
 	exec_as_traced(c);
+	__atomic_store_n(&tried, key_of(c), __ATOMIC_RELAXED);
 	if (is_child) {
 		exec_with(c, (const char *const *)c->envp);
 		rt_child_lives(sp);

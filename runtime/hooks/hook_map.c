@@ -20,6 +20,7 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
 #include "runtime/sys/sys.h"
 #include "runtime/faults/unwind.h"
 

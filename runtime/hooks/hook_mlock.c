@@ -21,9 +21,11 @@
 #include "runtime/sys/memory.h"
 #include "runtime/sys/procfile.h"
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
 #include "runtime/faults/faults.h"
 #include "runtime/faults/spots.h"
 #include "runtime/faults/unwind.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 
 #ifndef MLOCK_ONFAULT
@@ -38,7 +40,7 @@ struct span {
 	uint64_t start, size;
 };
 
-/* The i-th; false: there are no more.  One of no size is none. */
+/* The i-th mapping of ours; false: there are no more.  One of size 0 does not exist. */
 static bool own_span(uint32_t i, struct span *s)
 {
 	enum { TAIL, MEMORY, WINDOW, STACKS, POOL, PRIVATE, BLOCKS };
@@ -53,7 +55,7 @@ static bool own_span(uint32_t i, struct span *s)
 		*s = (struct span){(uint64_t)kron_rt.board.memory, KRON_MEMORY_BYTES};
 		break;
 	case WINDOW:
-		if (rt_bus() == KRON_BUS_DEVICE)
+		if (rt_bus() == KRON_BUS_HARDWARE)
 			*s = (struct span){KRON_WINDOW_ADDR, KRON_BOARD_SIZE};
 		break;
 	case STACKS:
@@ -129,7 +131,7 @@ static bool rest_would_fit(void)
 	return size <= (limit.rlim_cur & -4096ull);
 }
 
-/* mlockall(), which passes over what cannot be locked, too. */
+/* Like mlockall(), mapping by mapping; like it, skips what cannot be locked. */
 static bool lock_rest(uint64_t flags)
 {
 	const uint64_t on_fault = flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0;
@@ -171,7 +173,7 @@ void rt_hook_mlockall(uint64_t *number, uint64_t *first, uint64_t *second)
 		return;
 	mask = rt_signals_block();
 	if (lock_all((uint32_t)*first)) {
-		/* of nothing: succeeds; whoever fails makes the call and fails once more */
+		/* munlock() of nothing succeeds.  After a failure the program's own call fails again. */
 		*number = __NR_munlock;
 		*first = *second = 0;
 	}

@@ -9,13 +9,13 @@
  */
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include "runtime/sys/memory.h"
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
+#include "runtime/core/thread.h"
 #include "runtime/faults/faults.h"
-#ifdef RT_STATIC
-#include "runtime/static/static.h"
-#endif
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -24,7 +24,7 @@ static void quiet(void)
 	if (!kron_rt.quiet)
 		rt_memory_open_ahead();
 	rt_log("seccomp: no system calls from here on", 0);
-	__atomic_store_n(&kron_rt.quiet, true, __ATOMIC_RELEASE);
+	kron_rt.quiet = true;
 	__atomic_store_n(&kron_rt.board.quiet, true, __ATOMIC_RELEASE);
 }
 
@@ -84,6 +84,15 @@ static void hook_execveat(struct rt_regs *r, const struct rt_exec *c)
 	rt_hook_exec(&at, stack_of(r));
 }
 
+static void hook_clone3(uint64_t args, uint64_t size)
+{
+	const struct clone_args *a = (const struct clone_args *)args;
+
+	if (!kron_rt.quiet && size >= CLONE_ARGS_SIZE_VER0 && sys_is_readable(a) &&
+	    sys_is_readable(&a->tls))
+		rt_hook_clone(a->flags, a->tls);
+}
+
 /* syscall(number, ...): the arguments are one register further on. */
 static void hook_syscall(struct rt_regs *r)
 {
@@ -113,17 +122,15 @@ static void hook_syscall(struct rt_regs *r)
 	case __NR_mlockall:
 		rt_hook_mlockall(&r->rdi, &r->rsi, &r->rdx);
 		break;
-#ifndef RT_STATIC
 	case __NR_clone:
 		rt_hook_clone(r->rsi, r->r9);
 		break;
 	case __NR_clone3:
-		rt_hook_clone3(r->rsi, r->rdx);
+		hook_clone3(r->rsi, r->rdx);
 		break;
 	case __NR_arch_prctl:
 		rt_hook_arch_prctl(r->rsi, r->rdx);
 		break;
-#endif
 	}
 }
 
@@ -135,6 +142,20 @@ static void hook_system_call(struct rt_regs *r)
 	if (!kron_rt.live)
 		return;
 	switch ((uint32_t)r->rax) {
+	case __NR_execve:
+		rt_hook_exec_call(&(struct rt_exec){.dirfd = AT_FDCWD,
+						    .path = (const char *)r->rdi,
+						    .argv = (char **)r->rsi,
+						    .envp = (char **)r->rdx});
+		break;
+	case __NR_execveat:
+		rt_hook_exec_call(&(struct rt_exec){.dirfd = (int)r->rdi,
+						    .path = (const char *)r->rsi,
+						    .argv = (char **)r->rdx,
+						    .envp = (char **)r->r10,
+						    .flags = (int)r->r8,
+						    .at = true});
+		break;
 	case __NR_prctl:
 		rt_hook_prctl(r->rdi, r->rsi, r->rdx);
 		break;
@@ -144,26 +165,22 @@ static void hook_system_call(struct rt_regs *r)
 	case __NR_mlockall:
 		rt_hook_mlockall(&r->rax, &r->rdi, &r->rsi);
 		break;
-#ifndef RT_STATIC
 	case __NR_clone:
 		rt_hook_clone(r->rdi, r->r8);
 		break;
 	case __NR_clone3:
-		rt_hook_clone3(r->rdi, r->rsi);
+		hook_clone3(r->rdi, r->rsi);
 		break;
 	case __NR_arch_prctl:
 		rt_hook_arch_prctl(r->rdi, r->rsi);
 		break;
-#endif
 	}
 }
 
 void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 {
-#ifdef RT_STATIC
-	if (!kron_rt_has_data)
+	if (!rt_has_data())
 		return;
-#endif
 	/* also when nothing else is to be done (KRON_START_WRAPS) */
 	if (hook == KRON_HOOK_SYSTEM_CALL)
 		hook_system_call(r);
@@ -172,14 +189,12 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 	if (!kron_rt.live)
 		return;
 	switch (hook) {
-#ifndef RT_STATIC
 	case KRON_HOOK_ARCH_PRCTL:
 		rt_hook_arch_prctl(r->rdi, r->rsi);
 		break;
 	case KRON_HOOK_FS:
-		rt_strangers_come();
+		rt_hook_fs();
 		break;
-#endif
 	case KRON_HOOK_EXECVE:
 		hook_execve(r, r->rdi, r->rsi, r->rdx);
 		break;
@@ -211,9 +226,7 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 		break;
 	case KRON_HOOK_CLONE: /* clone(fn, stack, flags, arg, ptid, tls, ctid) */
 		rt_hook_child_clone(r->rdx, stack_of(r));
-#ifndef RT_STATIC
 		rt_hook_clone((uint32_t)r->rdx, r->r9);
-#endif
 		break;
 	case KRON_HOOK_DL_STATE:
 		rt_hook_dl_state();

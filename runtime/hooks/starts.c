@@ -8,6 +8,7 @@
  * collector has not heard of.
  */
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 

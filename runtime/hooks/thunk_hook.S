@@ -25,8 +25,8 @@ kron_rt_hook_thunk:
 	jmp	2f
 1:	mov	8(%rsp), %ecx			/* rax */
 	.set	.Lbefore, 0
-	.irp	number, __NR_rt_sigaction, __NR_clone, __NR_mlockall, __NR_prctl, __NR_arch_prctl, __NR_seccomp, \
-		__NR_clone3
+	.irp	number, __NR_rt_sigaction, __NR_clone, __NR_execve, __NR_mlockall, __NR_prctl, __NR_arch_prctl, \
+		__NR_seccomp, __NR_execveat, __NR_clone3
 	lea	(.Lbefore - \number)(%rcx), %rcx
 	jrcxz	2f
 	.set	.Lbefore, \number

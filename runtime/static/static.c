@@ -11,18 +11,18 @@
  * program's table for unwinders has the block's tables already.
  */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <elf.h>
 #include <sys/mman.h>
+#include <kron/live.h>
 #include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
 #include "runtime/static/static.h"
 #include "runtime/faults/faults.h"
 #include "runtime/faults/unwind.h"
+#include "runtime/sys/memory.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
-#define AMD_FEATURES 0x80000001u
-#define HAS_RDTSCP (1u << 27)
 #define HWCAP2_FSGSBASE 2u
 
 /* What follows prefix in an entry of the environment, or NULL. */
@@ -46,9 +46,24 @@ static uint64_t auxv_value(const Elf64_auxv_t *auxv, uint64_t type)
 	return 0;
 }
 
-bool kron_rt_has_data;
+static bool has_data; /* zero before it may be written to */
 
-/* Not in a constructor's frame: before this there is no memory that may be written to. */
+bool rt_has_data(void)
+{
+	return has_data;
+}
+
+uint64_t rt_live_entry(void)
+{
+	return 0;
+}
+
+uint32_t rt_hello_flags(void)
+{
+	return 0;
+}
+
+/* Maps our data.  Until then the runtime has no memory that it may write to. */
 static bool map_data(void)
 {
 	uint8_t *at = (uint8_t *)(uintptr_t)&kron_start + kron_start.data_off;
@@ -56,15 +71,8 @@ static bool map_data(void)
 	if (sys_failed(sys_mmap(at, kron_start.data_len, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)))
 		return false;
-	kron_rt_has_data = true;
+	has_data = true;
 	return true;
-}
-
-static bool has_rdtscp(void)
-{
-	uint32_t a, b, c, d;
-
-	return __get_cpuid(AMD_FEATURES, &a, &b, &c, &d) && d & HAS_RDTSCP;
 }
 
 /* sp: the kernel's: argc, argv, NULL, envp, NULL, auxv. */
@@ -80,30 +88,32 @@ static void start_program(uint64_t *sp)
 	while (*end)
 		end++;
 	auxv = (const Elf64_auxv_t *)(end + 1);
-	/* Who may do more than who started it: the environment has no say there. */
-	asked = asked && !auxv_value(auxv, AT_SECURE) && has_rdtscp();
+	/* A program with more rights than whoever started it does not obey the environment. */
+	asked = asked && !auxv_value(auxv, AT_SECURE);
 	if (!asked && !(kron_start.flags & KRON_START_WRAPS))
 		return;
 	if (!map_data() || (kron_start.flags & KRON_START_SMALL_STACKS && !rt_map_stacks()) ||
 	    !asked)
 		return;
-	kron_rt_thread_init(auxv_value(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE);
+	kron_rt_thread_init(auxv_value(auxv, AT_HWCAP2) & HWCAP2_FSGSBASE, kron_live_has_rdpid(),
+			    KRON_LIVE_DATA_FROM, KRON_LIVE_DATA_END);
+	kron_rt.parent_flags = KRON_PROC_STATIC;
 	if (recorded)
 		rt_start(envp);
 	else
 		kron_rt_board(board);
 }
 
-/* Whoever has loaded it, now or when the program began: nothing that we are given says more than
- * that somebody called us. */
+/* A library's start: by ld.so at the program's start, or by dlopen() at any time.  No argument says
+ * which. */
 static void start_library(void)
 {
 	char board[RT_BOARD_NAME_MAX + 1];
 
-	if (kron_rt_has_data || !rt_library_is_asked(board) || !has_rdtscp() || !map_data() ||
+	if (has_data || !rt_library_is_asked(board) || !map_data() ||
 	    (kron_start.flags & KRON_START_SMALL_STACKS && !rt_map_stacks()))
 		return;
-	kron_rt_thread_init(false);
+	kron_rt_thread_init(false, kron_live_has_rdpid(), KRON_LIVE_DATA_FROM, KRON_LIVE_DATA_END);
 	kron_rt_board(board);
 }
 
@@ -134,11 +144,22 @@ const struct kron_tables *rt_block_at(uint64_t pc)
 	return pc < end && pc >= end - kron_start.block_len ? tables() : NULL;
 }
 
+/* There is one block. */
+const struct kron_tables *rt_block_of_text_next(const struct kron_tables *after, uint64_t pc)
+{
+	return after ? NULL : rt_block_of_text(pc);
+}
+
 const struct kron_tables *rt_block_of_text(uint64_t pc)
 {
 	const struct kron_tables *t = tables();
 
 	return t && pc - t->lo - kron_tables_bias(t) < t->hi - t->lo ? t : NULL;
+}
+
+bool rt_unwind_has_room(void)
+{
+	return false;
 }
 
 uint32_t rt_blocks_max(void)
@@ -159,6 +180,10 @@ uint64_t rt_block_size(uint32_t i)
 }
 
 /* ---- parts that are not there ---- */
+
+void rt_faults_board(void)
+{
+}
 
 void rt_hook_dl_state(void)
 {

@@ -2,27 +2,31 @@
 /*
  * static.h - how a probe finds its thread's lane in a program whose thread data is not ours.
  *
- *   %fs's base ──hash──► kron_rt_threads ──► lane ──► tid
- *       │                                              ║ the same?
- *       └── + kron_rt_tid_offset ──► the tid that the C library keeps there
+ *   %fs's base ── + kron_rt_tid_offset ──► the thread's number, which the C library keeps there
+ *        ║                                        │            ║
+ *        ║ the same?                              ▼            ║ the same?
+ *        ╚═══════════════════════════════ kron_rt_threads ──► lane
  *
- * The base of %fs differs for all living threads of a process.  It is used again when a thread
- * has ended, so it is no name by itself; but C libraries (and Go's runtime) keep the thread's
- * number near it, and both together are.  Where that number lies is found out, and what is
- * believed was the kernel's word once, for each pair.  Where there is no such number, or no %fs,
- * or the kernel does not let us read its base, we ask for the number each time (gettid).
+ * C libraries (and Go's runtime) keep the thread's number near the base of %fs.  Where that is is found
+ * out.  The number alone could be a word that happens to be there, the base alone may be a thread's that
+ * has ended; both together are believed once the kernel has said that they belong together.  Where there
+ * is no such number, or no %fs, or the kernel does not let us read its base, we ask for the number each
+ * time (gettid).
  *
- * So a lane is one thread's here too, and no claim meets another thread's.  It is locked all the
- * same: threads that share their thread data (a bare clone) must not destroy each other's samples.
+ * So a lane is one thread's, and no claim is locked.  Threads that share their thread data (a bare clone),
+ * or have it where nobody can read a number, would spoil that.  They are announced as in a dynamic program
+ * (strangers.c), here by the hooks in front of clone and of what changes %fs, and by whoever stops a process
+ * that runs; or show when the slow path asks the kernel.  From then on it is asked each time.
  */
 #ifndef RUNTIME_STATIC_H
 #define RUNTIME_STATIC_H
 
-#define RT_THREADS_SHIFT 11
-#define RT_THREADS_HASH 0x9e3779b1
-#define RT_THREADS_BASE_SHIFT 6
-#define RT_THREAD_LANE 8
-#define RT_THREAD_SHIFT 4
+#define RT_THREADS 2048
+#define RT_THREADS_MASK (RT_THREADS - 1)
+#define RT_THREADS_BASE 0
+#define RT_THREADS_LANE (8 * RT_THREADS)
+/* Of the GDT segment whose limit is the processor's number, as the vDSO uses it. */
+#define RT_CPU_SELECTOR 0x7b
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -30,25 +34,37 @@
 #include <kron/start.h>
 #include "runtime/core/rt.h"
 
-struct rt_thread_entry {
-	uint64_t base; /* of %fs */
-	struct rt_lane *lane;
+/* By the number's low bits. */
+struct rt_threads {
+	uint64_t base[RT_THREADS]; /* of %fs; written last: where it is not 0 there is a lane */
+	struct rt_lane *lane[RT_THREADS];
 };
-_Static_assert(__builtin_offsetof(struct rt_thread_entry, lane) == RT_THREAD_LANE,
-	       "thunk_static.S");
-_Static_assert(sizeof(struct rt_thread_entry) == 1 << RT_THREAD_SHIFT, "thunk_static.S");
+_Static_assert(__builtin_offsetof(struct rt_threads, base) == RT_THREADS_BASE, "thunk_static.S");
+_Static_assert(__builtin_offsetof(struct rt_threads, lane) == RT_THREADS_LANE, "thunk_static.S");
 
-extern struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT]
-	__attribute__((visibility("hidden")));
+extern struct rt_threads kron_rt_threads __attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
+extern bool kron_rt_has_rdpid __attribute__((visibility("hidden")));
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
-/* Our data may be written to: zero before that. */
-extern bool kron_rt_has_data __attribute__((visibility("hidden")));
-
-/* can_read_base: the kernel lets programs use rdfsbase. */
-void kron_rt_thread_init(bool can_read_base) __attribute__((visibility("hidden")));
+/*
+ * can_read_base: the kernel lets programs use rdfsbase.  From each thread's base, [data_from, data_end) can
+ * be read; nothing: they share their data.
+ */
+void kron_rt_thread_init(bool can_read_base, bool has_rdpid, int32_t data_from, int32_t data_end)
+	__attribute__((visibility("hidden")));
+/* 0: it cannot be read */
+uint64_t rt_fs_base(void) __attribute__((visibility("hidden")));
+/* Nobody finds a lane by a number near its base any more. */
+void rt_numbers_end(void) __attribute__((visibility("hidden")));
+/* static_strangers.c: what of all threads' data can be read; where glibc (at 720), musl (48) and Go
+ * (-72) have the number */
+void rt_data_init(int32_t from, int32_t end) __attribute__((visibility("hidden")));
+void rt_data_range(int32_t *from, int32_t *end) __attribute__((visibility("hidden")));
+/* Threads have data that is no use to us: each is asked for its number. */
+bool rt_is_strange(void) __attribute__((visibility("hidden")));
+void rt_strangers_come(void) __attribute__((visibility("hidden")));
 void kron_rt_static(uint64_t *sp) __attribute__((visibility("hidden")));
 /* static_library.c */
 #define RT_ENV_BOARD "KRON_BOARD="

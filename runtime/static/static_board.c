@@ -2,10 +2,10 @@
 /*
  * static_board.c - KRON_BOARD=name: a static program whose probes are stores to a board that is
  * there, with or without a recorder on it.  Nobody is asked and nobody is told; samples are bus
- * cycles of the board's machine (bus exact), and they name their thread by its number.
+ * cycles of the model (bus exact), and they name their thread by its number.
  *
  * What is trusted is what board/bus/object.c trusts: a plain file of our own that nobody else can
- * write to, of the right length and version, with a machine in it that makes sense.
+ * write to, of the right length and version, with a model in it that makes sense.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -82,16 +82,15 @@ static bool is_ours(int fd, uint32_t uid)
 	       !(st.st_mode & 077) && (uint64_t)st.st_size >= KRON_WINDOW_SIZE;
 }
 
-static void use_machine(long tail, long memory)
+static void use_model(long tail, long memory)
 {
 	kron_rt.ctl = (struct kron_ctl *)tail;
 	kron_rt.board.ctl = kron_rt.ctl;
-	kron_rt.board.device =
-		(struct device *)(tail + (long)(KRON_DEVICE_OFFSET - KRON_CTL_OFFSET));
+	kron_rt.board.model = (struct model *)(tail + (long)(KRON_MODEL_OFFSET - KRON_CTL_OFFSET));
 	kron_rt.board.memory = (void *)memory;
 }
 
-static bool map_machine(int fd)
+static bool map_model(int fd)
 {
 	long tail = rt_map_shared(KRON_CTL_ADDR, true, TAIL_SIZE, PROT_READ | PROT_WRITE, fd,
 				  KRON_CTL_OFFSET);
@@ -105,11 +104,11 @@ static bool map_machine(int fd)
 		sys_munmap((void *)tail, TAIL_SIZE);
 		return false;
 	}
-	use_machine(tail, memory);
+	use_model(tail, memory);
 	return true;
 }
 
-static void unmap_machine(void)
+static void unmap_model(void)
 {
 	sys_munmap(kron_rt.board.memory, KRON_MEMORY_BYTES);
 	sys_munmap(kron_rt.ctl, TAIL_SIZE);
@@ -124,17 +123,28 @@ static bool is_part_of(uint64_t addr, uint64_t len, uint64_t off, const struct s
 	       mini_mismatch(m.rights, "rw-s", 4) == 4;
 }
 
+static bool share_private(void)
+{
+	struct rt_mapping m;
+
+	if (!rt_mapping_at(RT_LANES_HINT, &m) || m.start != RT_LANES_HINT || m.ino ||
+	    m.end != m.start + rt_private_first() || mini_mismatch(m.rights, "rw-p", 4) != 4)
+		return false;
+	rt_private_use(RT_LANES_HINT);
+	return true;
+}
+
 /* Another module has done it. */
-static bool share_machine(int fd)
+static bool share_model(int fd)
 {
 	struct stat st;
 
 	if (sys2(__NR_fstat, fd, (long)&st) != 0 ||
 	    !is_part_of(KRON_CTL_ADDR, TAIL_SIZE, KRON_CTL_OFFSET, &st) ||
 	    !is_part_of(RT_MEMORY_HINT, KRON_MEMORY_BYTES, KRON_MEMORY_OFFSET, &st) ||
-	    !rt_private_share())
+	    !share_private())
 		return false;
-	use_machine(KRON_CTL_ADDR, RT_MEMORY_HINT);
+	use_model(KRON_CTL_ADDR, RT_MEMORY_HINT);
 	return true;
 }
 
@@ -147,7 +157,11 @@ static bool is_board(void)
 static void wake(void)
 {
 	board_remember_threads(&kron_rt.proc->epoch);
-	kron_rt.named = kron_rt.live = kron_rt_wake(&kron_start);
+	/* named first: other threads meet probes before all are awake. */
+	kron_rt.named = true;
+	kron_rt.live = kron_rt_wake(&kron_start);
+	if (!kron_rt.live)
+		kron_rt.named = false;
 }
 
 void kron_rt_board(const char *name)
@@ -157,12 +171,12 @@ void kron_rt_board(const char *name)
 
 	if (fd < 0)
 		return;
-	if (is_ours(fd, uid) && map_machine(fd)) {
+	if (is_ours(fd, uid) && map_model(fd)) {
 		if (is_board() && !rt_private_map())
 			wake();
 		if (!kron_rt.live)
-			unmap_machine();
-	} else if (is_ours(fd, uid) && share_machine(fd) && is_board()) {
+			unmap_model();
+	} else if (is_ours(fd, uid) && share_model(fd) && is_board()) {
 		wake();
 	}
 	sys_close(fd);

@@ -1,41 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* static_thread.c - see static.h */
+/* static_thread.c - thread.h where no thread-local storage is ours: see static.h */
 #define _GNU_SOURCE
 #include <sys/uio.h>
+#include "runtime/core/thread.h"
 #include "runtime/static/static.h"
+#include "runtime/sys/processor.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
 #define PAGE 4096ul
-/* Where the number may be: glibc 720 bytes after the base, musl 48, Go's m.procid 72 before it. */
-#define SEARCH_BEFORE 256l
-#define SEARCH_BEHIND 2048l
 #define MOVES_MAX 16u
 
-struct rt_thread_entry kron_rt_threads[1 << RT_THREADS_SHIFT];
+struct rt_threads kron_rt_threads;
 long kron_rt_tid_offset;
+bool kron_rt_has_rdpid;
 static bool can_read_base;
 static uint32_t moves; /* how often the offset turned out to be another one; atomic */
+static uint32_t looks; /* how often it was not where it should be; atomic */
 
-void kron_rt_thread_init(bool can)
+void kron_rt_thread_init(bool can, bool has_rdpid, int32_t data_from, int32_t data_end)
 {
 	can_read_base = can;
+	kron_rt_has_rdpid = has_rdpid;
+	rt_data_init(data_from, data_end);
 }
 
-static uint64_t fs_base(void)
+uint64_t rt_fs_base(void)
 {
 	uint64_t base = 0;
 
 	if (can_read_base)
 		__asm__ volatile("rdfsbase %0" : "=r"(base));
 	return base;
-}
-
-static struct rt_thread_entry *entry_of(uint64_t base)
-{
-	uint32_t hash = (uint32_t)(base >> RT_THREADS_BASE_SHIFT) * RT_THREADS_HASH;
-
-	return &kron_rt_threads[hash >> (32 - RT_THREADS_SHIFT)];
 }
 
 /* ---- the number near the base ---- */
@@ -49,7 +45,7 @@ static long read_words(void *to, uint64_t from, size_t len)
 	return sys6(__NR_process_vm_readv, sys_getpid(), (long)&local, 1, (long)&remote, 1, 0);
 }
 
-/* Where thread data begins a thread has its number: base is of a thread like others. */
+/* The calling thread's number, as its own data has it at this offset from %fs. */
 static uint32_t number_at(long offset)
 {
 	uint32_t word;
@@ -58,14 +54,15 @@ static uint32_t number_at(long offset)
 	return word;
 }
 
-static bool has_number(uint64_t base, long offset, uint32_t tid)
+static uint32_t number_near(uint64_t base, long offset)
 {
 	uint32_t word = 0;
 
 	if (kron_rt.quiet) /* it is where we have the number from */
-		return offset && number_at(offset) == tid;
-	return offset && read_words(&word, base + (uint64_t)offset, sizeof(word)) == sizeof(word) &&
-	       word == tid;
+		return number_at(offset);
+	if (read_words(&word, base + (uint64_t)offset, sizeof(word)) != sizeof(word))
+		return RT_TID_DEAD;
+	return word;
 }
 
 /* The offset from the base of a word of [from, end), in one page; 0: there is none. */
@@ -90,19 +87,53 @@ static long search(uint64_t base, uint64_t from, uint64_t end, uint32_t tid)
 	return 0;
 }
 
+void rt_numbers_end(void)
+{
+	__atomic_store_n(&moves, MOVES_MAX + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&kron_rt_tid_offset, 0, __ATOMIC_SEQ_CST);
+}
+
+/* The 1st, 2nd, 4th, 8th … time: a thread of Go's writes it when it has begun, some have none. */
+static bool may_look(void)
+{
+	const uint32_t n = __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+
+	return !(n & (n - 1));
+}
+
+/*
+ * What is found is read by all threads from now on.  One that comes meanwhile may have less data
+ * (strangers): either we see that here, or its maker sees the offset.
+ */
 static void find_number(uint64_t base, uint32_t tid)
 {
+	int32_t from, end;
 	long offset;
 
-	if (__atomic_fetch_add(&moves, 1, __ATOMIC_RELAXED) >= MOVES_MAX) {
-		/* It lies nowhere: from now on the kernel is asked each time. */
-		__atomic_store_n(&kron_rt_tid_offset, 0, __ATOMIC_RELAXED);
+	if (!may_look())
+		return;
+	rt_data_range(&from, &end);
+	offset = search(base, base & -4ul, base + (uint64_t)(int64_t)end, tid);
+	if (!offset)
+		offset = search(base, (base + (uint64_t)(int64_t)from + 3) & -4ul, base, tid);
+	if (!offset)
+		return;
+	if (__atomic_fetch_add(&moves, 1, __ATOMIC_SEQ_CST) >= MOVES_MAX) {
+		rt_numbers_end(); /* it is not in the same place in all threads */
 		return;
 	}
-	offset = search(base, base & -4ul, base + SEARCH_BEHIND, tid);
-	if (!offset)
-		offset = search(base, (base - SEARCH_BEFORE) & -4ul, base, tid);
-	__atomic_store_n(&kron_rt_tid_offset, offset, __ATOMIC_RELAXED);
+	__atomic_store_n(&kron_rt_tid_offset, offset, __ATOMIC_SEQ_CST);
+	rt_data_range(&from, &end);
+	if (offset < from || offset + 4 > end ||
+	    __atomic_load_n(&moves, __ATOMIC_SEQ_CST) > MOVES_MAX)
+		__atomic_store_n(&kron_rt_tid_offset, 0, __ATOMIC_SEQ_CST);
+}
+
+static bool has_number(uint64_t base, uint32_t tid)
+{
+	const long offset = kron_rt_tid_offset;
+
+	return offset && number_near(base, offset) == tid;
 }
 
 /*
@@ -111,21 +142,21 @@ static void find_number(uint64_t base, uint32_t tid)
  */
 static void remember(struct rt_lane *lane)
 {
-	uint64_t base = fs_base();
-	struct rt_thread_entry *e = entry_of(base);
+	const uint64_t base = rt_fs_base();
+	const uint32_t i = lane->tid & RT_THREADS_MASK;
 
 	if (!base || __atomic_load_n(&moves, __ATOMIC_RELAXED) > MOVES_MAX)
 		return;
-	if (!has_number(base, kron_rt_tid_offset, lane->tid)) {
+	if (!has_number(base, lane->tid)) {
 		if (kron_rt.quiet)
 			return;
 		find_number(base, lane->tid);
-		if (!has_number(base, kron_rt_tid_offset, lane->tid))
+		if (!has_number(base, lane->tid))
 			return;
 	}
-	__atomic_store_n(&e->lane, NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->base, base, __ATOMIC_RELEASE);
-	__atomic_store_n(&e->lane, lane, __ATOMIC_RELEASE);
+	__atomic_store_n(&kron_rt_threads.base[i], 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&kron_rt_threads.lane[i], lane, __ATOMIC_RELEASE);
+	__atomic_store_n(&kron_rt_threads.base[i], base, __ATOMIC_RELEASE);
 }
 
 void rt_thread_set_lane(struct rt_lane *lane)
@@ -136,15 +167,32 @@ void rt_thread_set_lane(struct rt_lane *lane)
 
 /* ---- the calling thread's lane ---- */
 
+/* Whose number is near the base, as the thunks see it; NULL: nobody's. */
+static struct rt_lane *lane_by_base(void)
+{
+	const long offset = kron_rt_tid_offset;
+	const uint64_t base = rt_fs_base();
+	const uint32_t i = offset && base ? number_at(offset) & RT_THREADS_MASK : 0;
+
+	return offset && base && kron_rt_threads.base[i] == base ? kron_rt_threads.lane[i] : NULL;
+}
+
 /* A vfork child runs on its parent's thread data: its lane is that of the thread that waits. */
 static struct rt_lane *lane_of_parent(void)
 {
-	uint64_t base = fs_base();
-	const struct rt_thread_entry *e = entry_of(base);
+	struct rt_lane *lane = lane_by_base();
 
-	if (base && e->base == base && e->lane)
-		return e->lane;
-	return rt_lane_of((uint32_t)sys0(__NR_getppid));
+	return lane ? lane : rt_lane_of((uint32_t)sys0(__NR_getppid));
+}
+
+/* A thread of this process whose thunks would find another's lane, and whom nobody has announced. */
+static void look_for_strangers(uint32_t tid)
+{
+	const struct rt_lane *lane = lane_by_base();
+
+	if (lane && lane->tid && lane->tid != tid && lane->tid == number_at(kron_rt_tid_offset) &&
+	    rt_proc_is_ours())
+		rt_strangers_come();
 }
 
 /* Without a system call: who has had a lane before. */
@@ -166,24 +214,27 @@ struct rt_lane *rt_thread_lane(void)
 		return lane_known();
 	tid = (uint32_t)sys_gettid();
 	lane = rt_lane_of(tid);
+	look_for_strangers(tid);
 	if (lane)
 		remember(lane);
-	else if (kron_rt.proc->pid && !rt_proc_is_ours())
+	else if (kron_rt.proc->pid && !rt_is_strange() && !rt_proc_is_ours())
 		lane = lane_of_parent();
 	return lane;
 }
 
-void rt_thread_forget(void)
+/* No probe finds its lane by itself any more. */
+void rt_thread_mute(void)
 {
-	__atomic_store_n(&moves, MOVES_MAX + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&kron_rt_tid_offset, 0, __ATOMIC_RELAXED);
+	kron_rt.mute = true;
+	rt_numbers_end();
 }
 
-/* ---- tid.c's part ---- */
-
-void rt_tid_find(void)
+bool rt_thunks_find_lanes(void)
 {
+	return false;
 }
+
+/* ---- its number ---- */
 
 void rt_tid_registered(uint32_t tid)
 {
@@ -195,5 +246,75 @@ uint32_t rt_tid_known(bool forked)
 	long offset = kron_rt_tid_offset;
 
 	/* A forked child cannot tell its number from its parent's. */
-	return !forked && offset && fs_base() ? number_at(offset) : 0;
+	return !forked && offset && rt_fs_base() ? number_at(offset) : 0;
+}
+
+/* ---- its CPU: no word in its data, but the processor says it ---- */
+
+bool rt_has_rseq(void)
+{
+	return false;
+}
+
+uint32_t rt_cpu_read(void)
+{
+	return rt_cpu();
+}
+
+void rt_cpu_note(void)
+{
+}
+
+/* ---- START, and what is not there ---- */
+
+void rt_threads_start(void)
+{
+}
+
+void rt_threads_lanes_at(uint64_t start, uint64_t size)
+{
+	(void)start, (void)size;
+}
+
+/* The board of hardware needs rseq: the collector must do without. */
+void rt_thread_thunks(struct kron_hello *hello)
+{
+	hello->thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_probe;
+	hello->payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
+	hello->thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
+	hello->payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
+}
+
+/* The number is the kernel's word. */
+struct rt_lane *rt_thread_check(uint32_t tid)
+{
+	(void)tid;
+	return NULL;
+}
+
+bool rt_thread_shares(const struct rt_lane *lane)
+{
+	(void)lane;
+	return false;
+}
+
+struct rt_own *rt_thread_own(void)
+{
+	return NULL;
+}
+
+struct rt_lane *rt_thread_counting(void)
+{
+	return NULL;
+}
+
+uint64_t *rt_thread_counts(void)
+{
+	return NULL;
+}
+
+/* Trampolines know no way to it: they take the slow path. */
+void rt_thread_set_pages(int64_t *table)
+{
+	(void)table;
 }

@@ -9,6 +9,7 @@
  */
 #include <sys/mman.h>
 #include "runtime/static/static.h"
+#include "runtime/sys/memory.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -87,6 +88,7 @@ static void put_thunks(uint8_t *block)
 	mini_copy(block + KRON_BLOCK_HOOK + 16, &hook, sizeof(hook));
 	mini_copy(block + KRON_BLOCK_PAYLOAD + 16, &payload, sizeof(payload));
 	mini_copy(block + KRON_BLOCK_ACTION + 16, &action, sizeof(action));
+	mini_copy(block + KRON_BLOCK_WIDE + 16, &payload, sizeof(payload));
 }
 
 static bool change(const struct kron_start *s, const struct kron_wake_range *r, bool is_block)
@@ -113,7 +115,7 @@ bool kron_rt_wake(const struct kron_start *s)
 	const struct kron_wake *w = wake_of(s);
 	uint32_t i;
 
-	if (!s->wake || rt_apply_trial())
+	if (!s->wake || rt_text_trial())
 		return false;
 	for (i = 0; i < w->nranges; i++) {
 		if (!is_as_patched(s, &w->range[i]))

@@ -20,10 +20,8 @@
 #include <sys/mman.h>
 #include <linux/mman.h>
 #include "runtime/sys/memory.h"
-#ifdef RT_STATIC
-#include "runtime/sys/procfile.h"
-#include "runtime/static/static.h"
-#endif
+#include "runtime/core/thread.h"
+#include "runtime/sys/signals.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
@@ -31,6 +29,68 @@
 #define QUIET_LANES 1024u
 #define LANES_FIRST 192u /* 24 KiB; with rt_proc a mapping of 32 */
 #define LANES_STEP 512u
+
+/* ---- mappings that stay as they are ---- */
+
+long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
+{
+	long at = sys_mmap((void *)addr, len, prot,
+			   MAP_SHARED | MAP_NORESERVE | (fixed ? MAP_FIXED_NOREPLACE : 0), fd, off);
+
+	if (!sys_failed(at) && fixed && (uint64_t)at != addr) {
+		/* A kernel before 4.17 takes the address for a wish. */
+		sys_munmap((void *)at, len);
+		return -EEXIST;
+	}
+	/* A core dump of the program need not have gigabytes of the board in it. */
+	if (!sys_failed(at))
+		sys_madvise((void *)at, len, MADV_DONTDUMP);
+	return at;
+}
+
+uint8_t *kron_rt_stacks;
+uint64_t kron_rt_stacks_taken;
+
+/*
+ * A forked child inherits what was taken by threads that it does not have: those stacks are lost
+ * to it.  With all of them gone the program's own must do.
+ */
+bool rt_map_stacks(void)
+{
+	long at = sys_mmap((void *)RT_STACKS_HINT, (uint64_t)RT_STACKS << RT_STACK_SHIFT,
+			   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			   0);
+
+	if (sys_failed(at))
+		return false;
+	kron_rt_stacks = (uint8_t *)at;
+	return true;
+}
+
+/* ---- may text become executable again? ---- */
+
+/*
+ * Some systems let a program take the X from its text but not give it back (SELinux' execmod,
+ * PR_SET_MDWE, systemd's MemoryDenyWriteExecute).  There the first patch would be the
+ * program's end, so we try it on a page of our own first, which nothing else lies on.
+ */
+__asm__(".pushsection .text.kron_trial, \"ax\", @progbits\n"
+	".p2align 12\n"
+	"kron_rt_trial:\n"
+	".fill 4096, 1, 0xcc\n"
+	".popsection\n");
+extern uint8_t kron_rt_trial[] __attribute__((visibility("hidden")));
+
+/* Each time: a program may forbid it to itself at any moment. */
+long rt_text_trial(void)
+{
+	long ret = sys_mprotect(kron_rt_trial, 4096, PROT_READ | PROT_WRITE);
+
+	if (ret)
+		return ret;
+	*(volatile uint8_t *)kron_rt_trial = 0xcc;
+	return sys_mprotect(kron_rt_trial, 4096, PROT_READ | PROT_EXEC);
+}
 
 /* ---- growth ---- */
 
@@ -128,15 +188,15 @@ uint32_t rt_pool_usable(void)
 	if (ready <= opened)
 		return ready;
 	/*
-	 * In the way once, in the way for ever, or nearly so: do not ask at each chunk.  Unless it was
-	 * another thread, which grew it from the same length: then the length is another by now, or
-	 * will be in a moment, and whoever finds it so asks again.
+	 * A mapping that was in the way stays there, nearly always: do not try again at each chunk.  If
+	 * another thread has grown the pool from the same length instead, the length is another by now,
+	 * or will be in a moment, and the next try goes by that.
 	 */
 	tried = (uint64_t)opened << 32 | ready;
-	if (kron_rt.quiet || __atomic_load_n(&kron_rt.not_opened, __ATOMIC_RELAXED) == tried)
+	if (kron_rt.quiet || kron_rt.not_opened == tried)
 		return opened;
 	if (!grow(&kron_rt.opened, KRON_CHUNK_SIZE, ready)) {
-		__atomic_store_n(&kron_rt.not_opened, tried, __ATOMIC_RELAXED);
+		kron_rt.not_opened = tried;
 		return __atomic_load_n(&kron_rt.opened.now, __ATOMIC_ACQUIRE);
 	}
 	return ready;
@@ -175,34 +235,24 @@ static uint64_t private_size(uint32_t lanes)
 _Static_assert((RT_PROC_SIZE + LANES_FIRST * sizeof(struct rt_lane)) % 4096 == 0, "whole pages");
 _Static_assert(LANES_STEP * sizeof(struct rt_lane) % 4096 == 0, "whole pages");
 
-static void use_private(long at)
+uint64_t rt_private_first(void)
+{
+	return private_size(LANES_FIRST);
+}
+
+void rt_private_use(long at)
 {
 	kron_rt.proc = (struct rt_proc *)at;
 	kron_rt.lanes = (struct rt_lane *)(at + RT_PROC_SIZE);
 	kron_rt.mapped = (struct rt_growing){
 		.start = (uint64_t)at, .head = RT_PROC_SIZE, .now = LANES_FIRST};
-#ifndef RT_STATIC
-	kron_rt_lanes_start = (uint64_t)kron_rt.lanes;
-	kron_rt_lanes_size = (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane);
-#endif
+	rt_threads_lanes_at((uint64_t)kron_rt.lanes,
+			    (uint64_t)RT_LANES_MAX * sizeof(struct rt_lane));
 }
-
-#ifdef RT_STATIC
-bool rt_private_share(void)
-{
-	struct rt_mapping m;
-
-	if (!rt_mapping_at(RT_LANES_HINT, &m) || m.start != RT_LANES_HINT || m.ino ||
-	    m.end != m.start + private_size(LANES_FIRST) || mini_mismatch(m.rights, "rw-p", 4) != 4)
-		return false;
-	use_private(RT_LANES_HINT);
-	return true;
-}
-#endif
 
 long rt_private_map(void)
 {
-	const uint64_t size = private_size(LANES_FIRST);
+	const uint64_t size = rt_private_first();
 	long at = sys_mmap((void *)RT_LANES_HINT, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	long ret;
@@ -214,7 +264,7 @@ long rt_private_map(void)
 		sys_munmap((void *)at, size);
 		return ret;
 	}
-	use_private(at);
+	rt_private_use(at);
 	return 0;
 }
 
@@ -245,12 +295,14 @@ bool rt_private_holds(uint32_t lanes)
 
 /* ---- cut off ---- */
 
-/* Of each mapping of the segment: what is ours by now. */
+uint64_t kron_rt_faults_open;
+
+/* For each mapping of the segment: the part that private memory has replaced. */
 static struct {
 	uint64_t from, to;
 } replaced[3];
 
-/* Threads that are here at once replace it twice, and lose what they stored there: nobody reads that. */
+/* Two threads at once may replace it twice, and lose what they stored there: nobody reads that. */
 static bool replace(unsigned which, uint64_t page, uint64_t start, uint64_t size)
 {
 	uint64_t end = start + size;

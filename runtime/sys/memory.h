@@ -7,6 +7,13 @@
 
 #include "runtime/core/rt.h"
 
+/* Stacks of our own, where the program's are too small for C (thunk.inc). */
+bool rt_map_stacks(void) __attribute__((visibility("hidden")));
+/* Map [off, off + len) of a segment, at addr and nowhere else if `fixed`. */
+long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, uint64_t off)
+	__attribute__((visibility("hidden")));
+/* 0, or -errno: text that was writable may not be executed again. */
+long rt_text_trial(void) __attribute__((visibility("hidden")));
 /* Map as much of the pool as has pages, and what a fork wipes.  0 or -errno. */
 long rt_pool_map(const struct rt_segment *seg) __attribute__((visibility("hidden")));
 void rt_pool_unmap(void) __attribute__((visibility("hidden")));
@@ -15,9 +22,8 @@ uint32_t rt_pool_usable(void) __attribute__((visibility("hidden")));
 /* Nothing can be mapped later: map what may be needed of pool and lanes. */
 void rt_memory_open_ahead(void) __attribute__((visibility("hidden")));
 /*
- * There is no page here any more.  If it is of the segment, somebody has cut that off: what is gone
- * becomes
- * memory of this process's own, full of zeros, which closes the gates in it.  Async-signal-safe.
+ * The page at addr is gone.  If it is the segment's, its file was truncated: private memory, full of zeros,
+ * takes its place, and so the gates in it are closed.  Async-signal-safe.
  */
 bool rt_memory_replace(uint64_t addr) __attribute__((visibility("hidden")));
 /* Have the pages of a chunk in our page table. */
@@ -35,8 +41,9 @@ uint64_t rt_private_size(void) __attribute__((visibility("hidden")));
 /* The process page and the first lanes: zero pages for every child with memory of its own. */
 long rt_private_map(void) __attribute__((visibility("hidden")));
 void rt_private_unmap(void) __attribute__((visibility("hidden")));
-/* RT_STATIC: that of another module's runtime, if it is where it should be. */
-bool rt_private_share(void) __attribute__((visibility("hidden")));
+/* Use what lies there: another module's runtime has mapped it, and it is rt_private_first() long. */
+void rt_private_use(long at) __attribute__((visibility("hidden")));
+uint64_t rt_private_first(void) __attribute__((visibility("hidden")));
 /* May lanes [0, n) be touched? */
 bool rt_private_holds(uint32_t lanes) __attribute__((visibility("hidden")));
 

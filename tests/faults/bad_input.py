@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import KRON, Skip, Suite, compile_c, need, rnd, truth
+from tap import KRON, Skip, Suite, children_of, compile_c, grow_disk, is_traced, need, rnd, small_disk, truth, wait_for
 
 READERS = ("report", "replay", "dump", "info", "recover")
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -338,17 +338,11 @@ def patched_damaged():
 
 
 def patch_full_disk():
-    os.mkdir("tiny")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "tiny"]
-    if subprocess.run(mount, capture_output=True).returncode:
-        raise Skip("cannot mount")
-    try:
+    with small_disk("tiny", "64k"):
         write("tiny/out", b"as it was")
         one_sentence(kron("patch", "-o", "tiny/out", "/bin/bash"), 1, "a full disk", ["space"])
         need(os.listdir("tiny") == ["out"], f"{os.listdir('tiny')}")
         need(open("tiny/out", "rb").read() == b"as it was", "OUT has changed")
-    finally:
-        subprocess.run(["umount", "-l", "tiny"], check=True)
 
 
 def patch_killed():
@@ -395,16 +389,20 @@ def runs_untraced(path, words):
 
 
 def static_program():
-    compile_c("static", "torture/plain.c", "-static", "-w")
-    runs_untraced("./static", "static")
-    compile_c("static-pie", "torture/plain.c", "-static-pie", "-w")
-    runs_untraced("./static-pie", "static")
+    for path, flag in ("./static", "-static"), ("./static-pie", "-static-pie"):
+        compile_c(path, "torture/process/plain.c", flag, "-w")
+        want = outcome([path])
+        r = kron("record", "-o", "trace", "--", path)
+        need((r.returncode, r.stdout.encode()) == want, f"{r.returncode} {r.stdout!r}, not {want}")
+        need("untraced" not in r.stderr, r.stderr)
+        no_crash(r, path)
+        need(truth.kron_json("info", "trace")["samples"] > 0, "no samples")
 
 
 def setuid_program():
     if os.getuid() != 0:
         raise Skip("needs root")
-    compile_c("setuid", "torture/plain.c", "-w")
+    compile_c("setuid", "torture/process/plain.c", "-w")
     os.chown("setuid", 65534, 65534)
     os.chmod("setuid", 0o6755)
     os.chmod(".", 0o755)
@@ -415,7 +413,7 @@ def setuid_program():
 
 def through_the_loader():
     """Started as an argument of ld.so, the program is traced or not, but runs."""
-    compile_c("plain", "torture/plain.c", "-w")
+    compile_c("plain", "torture/process/plain.c", "-w")
     want = outcome(["./plain"])
     r = kron("record", "-o", "trace", "-q", "--", "/lib64/ld-linux-x86-64.so.2", "./plain")
     need((r.returncode, r.stdout.encode()) == want, f"{r.returncode} {r.stdout} {r.stderr}")
@@ -436,20 +434,18 @@ def unwritable_output():
 
 
 def second_record():
-    p = subprocess.Popen([KRON, "record", "-q", "-o", "trace", "--", "sleep", "30"])
+    p = subprocess.Popen([KRON, "record", "-q", "-o", "trace", "--", "sleep", "1000"])
+    traced = []
     try:
-        end = time.monotonic() + 10
-        while not os.path.exists("trace/session") and time.monotonic() < end:
-            time.sleep(0.01)
-        time.sleep(0.2)
+        traced = wait_for(lambda: list(filter(is_traced, children_of(p.pid))), "the program")
+        wait_for(lambda: os.path.exists("trace/session"), "the first trace")
         r = kron("record", "-o", "trace", "--", "/bin/true")
         one_sentence(r, 125, "a second record", ["already|another|in use|lock|records|busy"])
         need(os.path.exists("trace/session"), "the first trace is gone")
     finally:
-        children = open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()
-        for c in children:
-            os.kill(int(c), signal.SIGTERM)
-        p.wait(20)
+        for c in traced:
+            os.kill(c, signal.SIGTERM)
+        p.wait(60)
     need(kron("info", "trace").returncode == 0, "the first trace cannot be read")
 
 
@@ -466,43 +462,39 @@ def full_disk():
     """The program ends as ever, what fitted can be read, and nothing that was captured is lost:
     with room again, recover adds the rest."""
     compile_c("triggers", "bins/triggers.c")
-    os.mkdir("small")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "small"]
-    if subprocess.run(mount, capture_output=True).returncode:
-        raise Skip("cannot mount")
-    try:
-        r = kron("record", "-o", "small/trace", "--", "./triggers", "2", "300000")
-        no_crash(r, "record")
-        need(r.stdout == "2 threads, 300000 calls each\n", f"{r.stdout} {r.stderr}")
-        need(r.returncode in (0, 125), f"{r.returncode} {r.stderr}")
-        about = [x for x in r.stderr.splitlines() if "space" in x.lower()]
-        need(len(about) == 1, f"not one sentence about it: {r.stderr!r}")
-        for reader in ("info", "report", "dump", "replay"):
-            x = kron(reader, "small/trace")
-            need(x.returncode == 0, f"{reader}: {x.returncode} {x.stderr}")
-        t = truth.Trace("small/trace")
-        need(t.samples > 1000, f"only {t.samples} samples")
-        before = truth.kron_json("info", "small/trace")
-        need(before["samples"] == t.samples, f"info {before['samples']}, stored {t.samples}")
-        subprocess.run(["mount", "-o", "remount,size=200m", "small"], check=True)
-        x = kron("recover", "small/trace")
-        need(x.returncode == 0, f"recover: {x.returncode} {x.stderr}")
-        t = truth.Trace("small/trace")
-        info = truth.kron_json("info", "small/trace")
-        need(not t.problems, t.problems[:3])
-        need(info["samples"] == t.samples, f"info {info['samples']}, stored {t.samples}")
-        # what the sentence promised: so many in the trace, so many more in shared memory
-        promised = re.search(r"([\d,]+) samples are in .*, ([\d,]+) more in", about[0])
-        need(promised, f"no numbers in {about[0]!r}")
-        wanted = sum(int(n.replace(",", "")) for n in promised.groups())
-        need(t.samples == wanted, f"{t.samples} after recover, {promised.groups()} promised")
-        segment = t.session["segment"].lstrip("/")
-        need(not os.path.lexists("/dev/shm/" + segment), f"/dev/shm/{segment} is left")
-    finally:
-        for line in open("small/trace/session") if os.path.exists("small/trace/session") else ():
-            if line.startswith("segment=") and os.path.lexists("/dev/shm" + line[8:].strip()):
-                os.remove("/dev/shm" + line[8:].strip())
-        subprocess.run(["umount", "-l", "small"], check=True)
+    with small_disk("small", "1m"):
+        try:
+            r = kron("record", "-o", "small/trace", "--", "./triggers", "2", "300000")
+            no_crash(r, "record")
+            need(r.stdout == "2 threads, 300000 calls each\n", f"{r.stdout} {r.stderr}")
+            need(r.returncode in (0, 125), f"{r.returncode} {r.stderr}")
+            about = [x for x in r.stderr.splitlines() if "space" in x.lower()]
+            need(len(about) == 1, f"not one sentence about it: {r.stderr!r}")
+            for reader in ("info", "report", "dump", "replay"):
+                x = kron(reader, "small/trace")
+                need(x.returncode == 0, f"{reader}: {x.returncode} {x.stderr}")
+            t = truth.Trace("small/trace")
+            need(t.samples > 1000, f"only {t.samples} samples")
+            before = truth.kron_json("info", "small/trace")
+            need(before["samples"] == t.samples, f"info {before['samples']}, stored {t.samples}")
+            grow_disk("small", "200m")
+            x = kron("recover", "small/trace")
+            need(x.returncode == 0, f"recover: {x.returncode} {x.stderr}")
+            t = truth.Trace("small/trace")
+            info = truth.kron_json("info", "small/trace")
+            need(not t.problems, t.problems[:3])
+            need(info["samples"] == t.samples, f"info {info['samples']}, stored {t.samples}")
+            # what the sentence promised: so many in the trace, so many more in shared memory
+            promised = re.search(r"([\d,]+) samples are in .*, ([\d,]+) more in", about[0])
+            need(promised, f"no numbers in {about[0]!r}")
+            wanted = sum(int(n.replace(",", "")) for n in promised.groups())
+            need(t.samples == wanted, f"{t.samples} after recover, {promised.groups()} promised")
+            segment = t.session["segment"].lstrip("/")
+            need(not os.path.lexists("/dev/shm/" + segment), f"/dev/shm/{segment} is left")
+        finally:
+            for line in open("small/trace/session") if os.path.exists("small/trace/session") else ():
+                if line.startswith("segment=") and os.path.lexists("/dev/shm" + line[8:].strip()):
+                    os.remove("/dev/shm" + line[8:].strip())
 
 
 def limited(what, soft, hard=None):
@@ -733,7 +725,7 @@ def torn_samples():
 def main():
     global PROGRAM
     with Suite("bad-input") as s:
-        compile_c("program", "torture/plain.c", "-w")
+        compile_c("program", "torture/process/plain.c", "-w")
         with open("program", "rb") as f:
             PROGRAM = f.read()
         s.case("list: what is no x86-64 ELF file", not_an_elf)
@@ -751,7 +743,7 @@ def main():
         s.case("patch: a full disk", patch_full_disk)
         s.case("patch: killed", patch_killed)
         s.case("record: no program", no_program)
-        s.case("record: static programs run untraced", static_program)
+        s.case("record: static programs", static_program)
         s.case("record: setuid programs run untraced", setuid_program)
         s.case("record: a program started through ld.so", through_the_loader)
         s.case("record: unwritable outputs", unwritable_output)

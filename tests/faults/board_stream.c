@@ -42,7 +42,7 @@ static uint64_t tsc_hz(void)
 
 bool stream_open(struct stream *s, enum access_clock clock, uint32_t nsources)
 {
-	const struct device_geometry geometry = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry geometry = MODEL_GEOMETRY_DEFAULT;
 	uint8_t *segment = mmap(NULL, KRON_WINDOW_SIZE, PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -54,7 +54,7 @@ bool stream_open(struct stream *s, enum access_clock clock, uint32_t nsources)
 		return stream_fail(s, "no memory");
 	s->nsources = nsources;
 	s->board.ctl = (struct kron_ctl *)(segment + KRON_CTL_OFFSET);
-	s->board.device = (struct device *)(segment + KRON_DEVICE_OFFSET);
+	s->board.model = (struct model *)(segment + KRON_MODEL_OFFSET);
 	s->board.memory = segment + KRON_MEMORY_OFFSET;
 	board_init(&s->board, &geometry, clock, clock == ACCESS_CLOCK_REAL ? tsc_hz() : 0);
 	return board_remember_threads(NULL) == 0 && board_is_sane(&s->board);
@@ -88,7 +88,7 @@ void stream_leave_slots(struct stream *s, unsigned n)
 	unsigned i, left = 0;
 
 	for (i = 0; i < ACCESS_SLOTS; i++) {
-		if (i != access_slot_number(s->board.device->active))
+		if (i != access_slot_number(s->board.model->active))
 			access_slot(&s->board, i)->owner = !n || left++ < n ? 0 : ACCESS_OWNED;
 	}
 }
@@ -161,13 +161,13 @@ static bool check_words(struct stream *s, uint32_t n)
 
 bool stream_read(struct stream *s)
 {
-	struct device_state state;
+	struct model_state state;
 	uint32_t map, n;
 
 	if (!board_snapshot(&s->board, &state))
 		return stream_fail(s, "no snapshot");
 	/* What the snapshot has in memory is there by now at the latest. */
-	map = device_map(&state);
+	map = model_map(&state);
 	n = (map - (uint32_t)s->words) & KRON_MAP_MASK;
 	if (n > KRON_BOARD_MEMORY_WORDS)
 		return stream_fail(s, "the reader was too late: %u words", n);

@@ -326,9 +326,9 @@ static void scribble(void)
 
 static void machine(void)
 {
-	scribble_on(at(KRON_DEVICE_OFFSET), 4096, 1);
-	scribble_on(at(KRON_DEVICE_OFFSET) + 4096, 1 << 15, 8);
-	scribble_on(at(KRON_DEVICE_OFFSET), KRON_DEVICE_SIZE, 8);
+	scribble_on(at(KRON_MODEL_OFFSET), 4096, 1);
+	scribble_on(at(KRON_MODEL_OFFSET) + 4096, 1 << 15, 8);
+	scribble_on(at(KRON_MODEL_OFFSET), KRON_MODEL_SIZE, 8);
 	if (rnd(64) == 0)
 		usleep(100);
 	done_once("scribbled");

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """kills.py - kills the traced program, and kron itself, at random moments.
 
 Truth is a counter in a file that the program raises after each of its calls has returned: what
@@ -17,7 +16,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from tap import KRON, Suite, Wrong, compile_c, is_traced, need, rnd, truth
+from tap import KRON, Suite, children_of, compile_c, is_running, is_traced, need, rnd, truth, wait_for
 
 
 def counters(path):
@@ -37,24 +36,6 @@ def start(options, *program):
     )
 
 
-def wait_for(condition, seconds=20, what="something"):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = condition()
-        if got:
-            return got
-        time.sleep(0.005)
-    raise Wrong(f"waited {seconds} s in vain for {what}")
-
-
-def children_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as f:
-            return [int(p) for p in f.read().split()]
-    except OSError:
-        return []
-
-
 def named(pids, name):
     for p in pids:
         try:
@@ -67,22 +48,21 @@ def named(pids, name):
 
 
 def program_of(kron):
-    return wait_for(lambda: named(children_of(kron.pid), "counter"), what="the program")
+    return wait_for(lambda: named(children_of(kron.pid), "counter"), "the program")
 
 
 def counting(path):
     def started():
         return os.path.exists(path) and os.path.getsize(path) == 4096 and counters(path)[0] > 100
 
-    wait_for(started, what="the program's first calls")
+    wait_for(started, "the program's first calls")
 
 
-def exists(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
+def stands_still():
+    """The program makes no call for a while."""
+    before = counters("count")
+    time.sleep(0.2)
+    return counters("count") == before
 
 
 def check_counts(slack_lost=False):
@@ -146,12 +126,12 @@ def interrupt(whole_group):
     else:
         os.kill(kron.pid, signal.SIGINT)
         # kron alone was asked to end: the program may live on, untraced
-        time.sleep(0.5)
-        if exists(pid):
+        wait_for(lambda: not (is_running(pid) and is_running(kron.pid)), "the end of either")
+        if is_running(pid):
             os.kill(pid, signal.SIGINT)
     status = kron.wait(20)
     need(status in (-signal.SIGINT, 130, 0), f"kron ended with {status}: {stderr_text()}")
-    need(not exists(pid), "the program is still there")
+    need(not is_running(pid), "the program is still there")
     t = truth.Trace("trace")
     need(not t.problems and t.samples > 100, f"{t.samples} samples, {t.problems[:3]}")
     info = truth.kron_json("info", "trace")
@@ -171,15 +151,13 @@ def kron_is_killed(bus="lane"):
     at_kill = counters("count")[0]
     os.kill(kron.pid, signal.SIGKILL)
     kron.wait(10)
-    time.sleep(0.3)
     try:
-        need(exists(pid), "the program died with its tracer")
-        later = counters("count")[0]
-        need(later > at_kill, "the program stands still")
+        wait_for(lambda: counters("count")[0] > at_kill or not is_running(pid), "a call after the kill")
+        need(is_running(pid), "the program died with its tracer")
     finally:
-        if exists(pid):
+        if is_running(pid):
             os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not exists(pid), what="the program's end")
+    wait_for(lambda: not is_running(pid), "the program's end")
     r = subprocess.run([KRON, "recover", "trace"], capture_output=True, text=True)
     need(r.returncode == 0, f"recover: {r.returncode} {r.stderr}")
     t = truth.Trace("trace")
@@ -207,12 +185,12 @@ def kron_dies_first():
         os.kill(kron.pid, signal.SIGKILL)
         kron.wait(10)
         if started:
-            wait_for(lambda: os.path.exists("end") or not any(exists(pid) and is_traced(pid) for pid in started), 15, "its end")
+            wait_for(lambda: os.path.exists("end") or not any(is_running(pid) and is_traced(pid) for pid in started), "its end")
         if started and os.path.exists("end"):
             os.remove("end")
         if os.path.exists("trace/session"):
             subprocess.run([KRON, "recover", "trace"], capture_output=True)
-        wait_for(lambda: not any(map(exists, started)), what="the end of the program, and of the keeper")
+        wait_for(lambda: not any(map(is_running, started)), "the end of the program, and of the keeper")
 
 
 def stopped_and_continued():
@@ -227,9 +205,9 @@ def stopped_and_continued():
         time.sleep(rnd.uniform(0.005, 0.02))
     # a stopped collector: the program waits for it
     os.kill(kron.pid, signal.SIGSTOP)
-    time.sleep(0.2)
+    wait_for(stands_still, "the program to wait")
     os.kill(kron.pid, signal.SIGCONT)
-    time.sleep(0.1)
+    wait_for(lambda: not stands_still(), "the program to go on")
     os.kill(pid, signal.SIGKILL)
     kron.wait(30)
     check_counts()
@@ -241,17 +219,13 @@ def collector_naps():
     pid = program_of(kron)
     counting("count")
     os.kill(kron.pid, signal.SIGSTOP)
-    time.sleep(2.5)  # its 838,860 samples last for 0.84 s at most
-    still = counters("count")[0]
-    time.sleep(0.3)
-    stands = counters("count")[0] - still
+    # it holds 838,860 samples, which are half as many calls
+    wait_for(lambda: counters("count")[0] > 300000 and stands_still(), "the program to wait")
     os.kill(kron.pid, signal.SIGCONT)
-    time.sleep(0.1)
+    wait_for(lambda: not stands_still(), "the program to go on")
     os.kill(pid, signal.SIGKILL)
     kron.wait(30)
     need(truth.kron_json("info", "trace")["lost"] == 0, "samples were lost")
-    if still > 300000:
-        need(stands < 10, f"the program went on: {stands} calls")
     check_counts()
 
 
@@ -261,15 +235,15 @@ def collector_frozen(bus="lane"):
     pid = program_of(kron)
     counting("count")
     os.kill(kron.pid, signal.SIGSTOP)
-    time.sleep(0.4)
+    wait_for(stands_still, "the program to wait")
     os.kill(kron.pid, signal.SIGKILL)
     kron.wait(10)
     try:
         before = counters("count")[0]
-        wait_for(lambda: counters("count")[0] > before + 1000, 15, "the waiting program")
+        wait_for(lambda: counters("count")[0] > before + 1000, "the waiting program")
     finally:
         os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not exists(pid), what="the program's end")
+    wait_for(lambda: not is_running(pid), "the program's end")
     r = subprocess.run([KRON, "recover", "trace"], capture_output=True, text=True)
     need(r.returncode == 0, f"recover: {r.returncode} {r.stderr}")
     segment_gone()

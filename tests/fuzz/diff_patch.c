@@ -29,6 +29,37 @@ _Noreturn void bail(const char *what, const char *why)
 	_exit(2);
 }
 
+/* Numbers that registers have now and then: around zero, and any. */
+static uint64_t draw_number(struct rng *r, unsigned bits)
+{
+	uint64_t n = below(r, 2) ? below(r, 512) - (uint64_t)256 : rnd(r);
+
+	return bits == 64 ? n : n & ((1ull << bits) - 1);
+}
+
+static void draw_condition(struct place_condition *c, struct rng *r)
+{
+	*c = (struct place_condition){
+		.what = below(r, 8) ? CONDITION_REG : CONDITION_CPU,
+		.reg = below(r, 16),
+		.compare = below(r, CONDITION_COMPARES),
+		.bits = (uint8_t)(8 << below(r, 4)),
+		.has_mask = below(r, 2),
+	};
+	c->reg = c->reg == RSP ? RAX : c->reg;
+	c->is_signed = !c->has_mask && below(r, 2);
+	c->mask = rnd(r) >> (64 - c->bits);
+	c->number = draw_number(r, c->bits);
+	if (c->is_signed) /* with its sign, as the parser gives it */
+		c->number = (uint64_t)((int64_t)(c->number << (64 - c->bits)) >> (64 - c->bits));
+	if (c->has_mask && c->bits == 64)
+		c->number = (uint64_t)(int32_t)c->number;
+	if (c->what != CONDITION_CPU)
+		return;
+	*c = (struct place_condition){.what = CONDITION_CPU, .bits = 32, .number = 4096};
+	c->compare = below(r, 2) ? CONDITION_LT : CONDITION_GE;
+}
+
 static void draw_actions(struct patched *p, struct rng *r)
 {
 	p->what = below(r, ACTS_KINDS);
@@ -38,7 +69,7 @@ static void draw_actions(struct patched *p, struct rng *r)
 		*a = (struct place_action){
 			.kind = p->what == ACTS_TRACE   ? below(r, 2)
 				: p->what == ACTS_COUNT ? ACTION_COUNT
-							: below(r, ACTION_KINDS),
+							: below(r, ACTION_STORE + 1),
 			.level = below(r, 12),
 			.payload = below(r, PAYLOAD_KINDS),
 			.reg = below(r, 16),
@@ -48,6 +79,13 @@ static void draw_actions(struct patched *p, struct rng *r)
 		a->word = below(r, a->kind == ACTION_COUNT ? 16 : 128);
 		if (a->kind == ACTION_TRACE || a->kind == ACTION_RESOURCE)
 			a->ungated = 0;
+		a->is_wide = a->kind == ACTION_TRACE && below(r, 2);
+		/* Conditions may lose dead flags, as counts do. */
+		if (p->what == ACTS_TRACE || a->kind > ACTION_RESOURCE || below(r, 2))
+			continue;
+		a->nconditions = (uint8_t)(1 + below(r, PLACE_CONDITIONS));
+		for (unsigned k = 0; k < a->nconditions; k++)
+			draw_condition(&a->conditions[k], r);
 	}
 }
 
@@ -126,7 +164,8 @@ static void bind(struct patched *p, const struct image *im, uint64_t seed)
 		.bias = im->bias,
 		.block = (uint64_t)map_block(seed, im),
 		.thunk = (uint64_t)diff_thunk,
-		.payload_thunk = (uint64_t)diff_payload_thunk,
+		.payload_thunk =
+			(uint64_t)diff_payload_thunk, /* of wide samples, too: their low half */
 		.action_thunk = (uint64_t)diff_action_thunk,
 		.way = p->way,
 		.counts = RUN_COUNTS,
@@ -305,6 +344,41 @@ static uint64_t payload(const struct expected *e, const struct plan_probe *p,
 	return 0;
 }
 
+static bool compares(uint8_t compare, int order)
+{
+	switch ((enum condition_compare)compare) {
+	case CONDITION_EQ:
+		return order == 0;
+	case CONDITION_NE:
+		return order != 0;
+	case CONDITION_LE:
+		return order <= 0;
+	case CONDITION_GE:
+		return order >= 0;
+	case CONDITION_LT:
+		return order < 0;
+	case CONDITION_GT:
+		return order > 0;
+	case CONDITION_COMPARES:
+		break;
+	}
+	return false;
+}
+
+static bool holds(const struct place_condition *c, const uint64_t *r)
+{
+	unsigned shift = 64u - c->bits;
+	uint64_t a = c->what == CONDITION_CPU ? 0 : r[c->reg], b = c->number;
+
+	if (c->has_mask)
+		a &= c->mask;
+	a <<= shift;
+	b <<= shift;
+	if (c->is_signed)
+		return compares(c->compare, ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b));
+	return compares(c->compare, (a > b) - (a < b));
+}
+
 static void expect_place(struct expected *e, const struct plan_probe *p, const uint64_t *r)
 {
 	const struct place_action *a = &e->p->actions[p->action];
@@ -312,6 +386,9 @@ static void expect_place(struct expected *e, const struct plan_probe *p, const u
 
 	if (!a->ungated && a->level >= LEVELS_ON)
 		return;
+	for (unsigned i = 0; i < a->nconditions; i++)
+		if (!holds(&a->conditions[i], r))
+			return;
 	switch ((enum action_kind)a->kind) {
 	case ACTION_TRACE:
 	case ACTION_RESOURCE:
@@ -328,6 +405,8 @@ static void expect_place(struct expected *e, const struct plan_probe *p, const u
 			 (a->ungated ? 0 : KRON_ACTION_GATED);
 		*vec_push(&e->v) = (struct event){number, a->value};
 		break;
+	case ACTION_CALLS: /* of no place */
+	case ACTION_PAGES: /* tests/e2e/record/page_counts.py */
 	case ACTION_KINDS:
 		break;
 	}

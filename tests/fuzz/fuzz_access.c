@@ -90,12 +90,12 @@ static void damage_words(void *at, size_t bytes, unsigned n)
 
 static void damage(const struct board *b)
 {
-	struct access_slot *active = access_slot(b, access_slot_number(b->device->active));
+	struct access_slot *active = access_slot(b, access_slot_number(b->model->active));
 	size_t i;
 
 	switch (rnd(8)) {
 	case 0:
-		damage_words(b->device, 256, 1 + (unsigned)rnd(4));
+		damage_words(b->model, 256, 1 + (unsigned)rnd(4));
 		break;
 	case 1:
 		damage_words(active, 64, 1 + (unsigned)rnd(4));
@@ -104,8 +104,8 @@ static void damage(const struct board *b)
 		damage_words(&active->state, sizeof(active->state), 1 + (unsigned)rnd(100));
 		break;
 	case 3: /* but the header */
-		for (i = 512; i < KRON_DEVICE_SIZE / 8; i++)
-			((uint64_t *)b->device)[i] = rnd(~0ull);
+		for (i = 512; i < KRON_MODEL_SIZE / 8; i++)
+			((uint64_t *)b->model)[i] = rnd(~0ull);
 		break;
 	case 4:
 		for (i = 0; i < ACCESS_SLOTS; i++)
@@ -116,7 +116,7 @@ static void damage(const struct board *b)
 		damage_words(&active->state, sizeof(active->state), 1);
 		break;
 	default: /* one field is the hardest to notice */
-		damage_words(&active->state, offsetof(struct device_state, entry), 1);
+		damage_words(&active->state, offsetof(struct model_state, entry), 1);
 	}
 }
 
@@ -136,22 +136,22 @@ static uint32_t any_offset(void)
 
 static void use_badly(const struct board *b)
 {
-	struct device_state s;
+	struct model_state s;
 	uint32_t words[100];
 	unsigned i;
 
-	if (board_snapshot(b, &s) && !device_is_sane(&s)) {
+	if (board_snapshot(b, &s) && !model_is_sane(&s)) {
 		printf("not ok 1 - snapshot\n");
 		abort();
 	}
 	/* A damaged real clock makes each access wait for the seconds that it may. */
-	for (i = 0; i < (b->device->clock != ACCESS_CLOCK_VIRTUAL ? 1 : 20); i++) {
-		struct device_cycle c = {.offset = any_offset(),
-					 .bytes = rnd(2) ? 4 : 8,
-					 .write = rnd(2),
-					 .cpu_lines = (uint8_t)rnd(256),
-					 .set_source = rnd(2),
-					 .data = rnd(~0ull)};
+	for (i = 0; i < (b->model->clock != ACCESS_CLOCK_VIRTUAL ? 1 : 20); i++) {
+		struct model_cycle c = {.offset = any_offset(),
+					.bytes = rnd(2) ? 4 : 8,
+					.write = rnd(2),
+					.cpu_lines = (uint8_t)rnd(256),
+					.set_source = rnd(2),
+					.data = rnd(~0ull)};
 
 		/* Once damaged for sure, the rest would say the same. */
 		if (board_cycle(b, &c))
@@ -180,9 +180,9 @@ static void say_and_die(int sig)
 
 static uint64_t fuzz(double seconds)
 {
-	const struct device_geometry geometry = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry geometry = MODEL_GEOMETRY_DEFAULT;
 	struct board b = {.ctl = guarded(4096),
-			  .device = guarded(KRON_DEVICE_SIZE),
+			  .model = guarded(KRON_MODEL_SIZE),
 			  .memory = guarded(KRON_MEMORY_BYTES)};
 	time_t end = time(NULL) + (time_t)(seconds + 0.5);
 	uint64_t rounds, refused = 0;
@@ -190,7 +190,7 @@ static uint64_t fuzz(double seconds)
 	for (rounds = 0; rounds == 0 || time(NULL) < end; rounds++) {
 		round_state = random_state;
 		alarm(HANG_SECONDS);
-		memset(b.device, 0, KRON_DEVICE_SIZE);
+		memset(b.model, 0, KRON_MODEL_SIZE);
 		board_init(&b, &geometry, rnd(256) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
 			   2000000000);
 		use_well(&b);

@@ -99,16 +99,16 @@ static void spoil(void)
 			spoil_range(KRON_CTL_OFFSET + OBJECT_NOTE_OFFSET, 1032, 20);
 			break;
 		case 2:
-			spoil_range(KRON_DEVICE_OFFSET, 256, 1);
+			spoil_range(KRON_MODEL_OFFSET, 256, 1);
 			break;
 		case 3:
 		case 4:
 		case 5:
-			for (uint32_t at = 0; at < KRON_DEVICE_SIZE; at += 4096)
-				spoil_range(KRON_DEVICE_OFFSET + at, 1024, 1);
+			for (uint32_t at = 0; at < KRON_MODEL_SIZE; at += 4096)
+				spoil_range(KRON_MODEL_OFFSET + at, 1024, 1);
 			break;
 		case 6:
-			spoil_range(KRON_STATES_OFFSET, KRON_DEVICE_OFFSET - KRON_STATES_OFFSET,
+			spoil_range(KRON_STATES_OFFSET, KRON_MODEL_OFFSET - KRON_STATES_OFFSET,
 				    500);
 			break;
 		default:

@@ -28,7 +28,7 @@
 #include "inject/code/code_map.h"
 #include "inject/elf/demangle.h"
 #include "inject/code/functions.h"
-#include "inject/plan/interpose.h"
+#include "inject/plan/callsite.h"
 #include "inject/disk/patch_info.h"
 #include "inject/plan/plan.h"
 #include "inject/resolve/resolve.h"
@@ -251,9 +251,9 @@ static void use_calls(const struct elf_image *img)
 	static const char *const specs[] = {"*", "*:*%return $retval", "*:* $sp", "malloc count:3",
 					    "libc*:/./"};
 	struct plan_options opt = apply_elf_options(img);
-	struct links *links = links_make(img);
+	struct callsite_links *links = callsite_links_make(img);
 	struct functions f = {0};
-	struct probe_set set = {.no_callers = true};
+	struct probe_set set = {.no_callsites = true};
 	struct plan_request request;
 	struct resolution found;
 	struct code_map *map;
@@ -263,7 +263,7 @@ static void use_calls(const struct elf_image *img)
 		if (probe_set_add(&set, specs[i], i + 1, NULL))
 			abort();
 	if (!functions_find_with(&f, img, &no_debug_files, NULL)) {
-		interpose_add_stubs(&f, img, links);
+		callsite_add_stubs(&f, img, links);
 		if (!code_map_build(&map, img, &f, NULL)) {
 			resolve_make_alone(&found, &set, map, "/x/input", links);
 			request = resolve_request(&found, img->size & 1);
@@ -280,7 +280,7 @@ static void use_calls(const struct elf_image *img)
 		functions_free(&f);
 	}
 	probe_set_free(&set);
-	links_free(links);
+	callsite_links_free(links);
 }
 
 static void use_functions(const struct elf_image *img, struct functions *f)

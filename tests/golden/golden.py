@@ -101,7 +101,7 @@ def find_places(case, work):
                                                 [value=N] [ungated]
     """
     way, lines = 0, []
-    with open("%s/%s.in.S" % (GOLDEN, case)) as f:
+    with open(case + ".in.S") as f:
         for line in f:
             words = line.split()
             if words[:2] == ["#", "way"]:
@@ -130,11 +130,11 @@ def find_places(case, work):
 
 
 def show(case, work):
-    run("as", "-I", GOLDEN, "-o", work + "/case.o", "%s/%s.in.S" % (GOLDEN, case))
+    run("as", "-I", GOLDEN, "-o", work + "/case.o", case + ".in.S")
     run("ld", "-shared", "--build-id=none", "-Ttext=0x1000", "-o", work + "/case.so",
         work + "/case.o")
     lines = []
-    with open("%s/%s.in.S" % (GOLDEN, case)) as f:
+    with open(case + ".in.S") as f:
         tactics = re.search(r"Insns: (\S+)", f.read())
     option = ["--insns", tactics[1]] if tactics else []
     for line in run(SHOW_PLAN, *option, work + "/case.so", work,
@@ -147,12 +147,12 @@ def show(case, work):
         if name.startswith("text"):
             lines += show_window(*place, int(written[0]))
         else:
-            lines += show_stub(*place, case == "plain")
+            lines += show_stub(*place, os.path.basename(case) == "plain")
     return "".join(line + "\n" for line in lines)
 
 
 def compare(case, work, update):
-    path = "%s/%s.out" % (GOLDEN, case)
+    path = case + ".out"
     got = show(case, work)
     if update:
         with open(path, "w") as f:
@@ -167,7 +167,8 @@ def main():
     if not shutil.which("objdump") or not shutil.which("ld"):
         print("1..0 # SKIP binutils are not installed")
         return
-    cases = sorted(os.path.basename(p)[:-len(".in.S")] for p in glob.glob(GOLDEN + "/*.in.S"))
+    cases = sorted(glob.glob(GOLDEN + "/*/*.in.S"), key=os.path.basename)
+    cases = [path[:-len(".in.S")] for path in cases]
     print("1..%d" % len(cases))
     for n, case in enumerate(cases, 1):
         with tempfile.TemporaryDirectory(prefix="kron-golden.") as work:
@@ -175,7 +176,7 @@ def main():
                 diff = compare(case, work, "--update" in sys.argv)
             except (subprocess.CalledProcessError, OSError) as e:
                 diff = [str(e)] + (getattr(e, "stderr", None) or "").splitlines()
-        print("%sok %d - %s" % ("not " if diff else "", n, case))
+        print("%sok %d - %s" % ("not " if diff else "", n, os.path.basename(case)))
         for line in diff:
             print("# " + line)
 

@@ -60,7 +60,7 @@ static void write_file(const char *dir, const char *kind, int place, const void 
 static struct place_request wanted[PLACES_MAX];
 static struct place_action actions[PLACES_MAX];
 static struct plan_request request = {.places = wanted, .actions = actions};
-static enum kron_thunk way = KRON_THUNK_DEVICE;
+static enum kron_thunk way = KRON_THUNK_HARDWARE;
 
 static void read_places(const char *path)
 {
@@ -77,7 +77,13 @@ static void read_places(const char *path)
 
 		wanted[i] = (struct place_request){
 			.vaddr = v[0], .where = v[1], .action = i, .event = i};
-		actions[i] = (struct place_action){v[2], v[3], v[4], v[5], v[6], v[7], value};
+		actions[i] = (struct place_action){.kind = v[2],
+						   .level = v[3],
+						   .word = v[4],
+						   .payload = v[5],
+						   .reg = v[6],
+						   .ungated = v[7],
+						   .value = value};
 	}
 	request.nactions = request.nplaces;
 	fclose(f);

@@ -14,6 +14,7 @@
 
 #include "base/name_forms.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 enum op { OP_AND, OP_OR, OP_NOT, OP_TEST };
 enum compare { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE };
@@ -387,33 +388,27 @@ static void mark(struct node *n, uint32_t i)
 		n->marks[i] = 1;
 }
 
-/* Functions and the user's events share the numbers. */
-static void bind_names(struct node *n, const struct trace *t)
+static bool is_module_meant(const struct node *n, const char *module)
 {
-	n->nmarks = trace_function_limit(t);
-	for (size_t i = 0; i < t->nuser_events; i++)
-		if (t->user_events[i].n >= n->nmarks && t->user_events[i].n < 1u << 26)
-			n->nmarks = t->user_events[i].n + 1;
+	return !fnmatch(n->glob, text_base(module), 0) || !fnmatch(n->glob, module, 0);
+}
+
+static bool is_name_meant(const struct node *n, const struct trace_name *x)
+{
+	if (n->field == FIELD_MODULE)
+		return is_module_meant(n, x->module);
+	if (x->is_event)
+		return n->field == FIELD_NAME && !fnmatch(n->glob, x->name, 0);
+	return name_forms_match_any(x->name, x->aliases, n->glob);
+}
+
+static void bind_names(struct node *n, const struct trace_names *names)
+{
+	n->nmarks = names->limit;
 	n->marks = xcalloc(n->nmarks + 1, 1);
-	for (size_t i = 0; i < t->nfunctions; i++) {
-		const struct trace_function *f = &t->functions[i];
-		const char *module = text_module(t, f->n);
-
-		if (n->field == FIELD_MODULE ? !fnmatch(n->glob, text_base(module), 0) ||
-						       !fnmatch(n->glob, module, 0)
-					     : name_forms_match(f->name, n->glob))
-			mark(n, f->n);
-	}
-	for (size_t i = 0; i < t->nuser_events; i++) {
-		const struct trace_user_event *u = &t->user_events[i];
-		const char *module = u->module < t->nmodules ? t->modules[u->module].path : "";
-
-		if (n->field == FIELD_MODULE
-			    ? !fnmatch(n->glob, text_base(module), 0) ||
-				      !fnmatch(n->glob, module, 0)
-			    : n->field == FIELD_NAME && !fnmatch(n->glob, u->name, 0))
-			mark(n, u->n);
-	}
+	for (size_t i = 0; i < names->n; i++)
+		if (is_name_meant(n, &names->v[i]))
+			mark(n, names->v[i].n);
 }
 
 static bool is_lane_meant(const struct node *n, const struct trace_lane *l,
@@ -457,24 +452,33 @@ void condition_bind_lane(struct condition *c, uint32_t lane, const struct trace_
 	}
 }
 
-void condition_bind_names(struct condition *c, const struct trace *t)
+void condition_bind_names(struct condition *c, const struct trace_names *names)
 {
 	vec_for(&c->nodes, n) {
 		if (n->op != OP_TEST || is_about_lanes(n) || !n->glob)
 			continue;
 		xfree(n->marks);
-		bind_names(n, t);
+		bind_names(n, names);
 	}
 }
 
-void condition_bind(struct condition *c, const struct trace *t)
+void condition_bind_lanes(struct condition *c, const struct trace *t)
 {
-	condition_bind_names(c, t);
 	vec_for(&c->nodes, n)
 		if (is_about_lanes(n))
 			make_room(n, (uint32_t)t->nlanes);
 	for (uint32_t i = 0; i < t->nlanes; i++)
 		condition_bind_lane(c, i, &t->lanes[i], trace_proc_of(t, t->lanes[i].proc_uid));
+}
+
+void condition_bind(struct condition *c, const struct trace *t)
+{
+	struct trace_names names;
+
+	trace_names_of(&names, t);
+	condition_bind_names(c, &names);
+	trace_names_free(&names);
+	condition_bind_lanes(c, t);
 }
 
 const char *condition_unknown_name(const struct condition *c, bool lanes)
@@ -526,7 +530,7 @@ static inline uint64_t number_of(const struct node *n, const struct trace_event 
 	case FIELD_EVENT:
 		return e->s.event;
 	case FIELD_DATA:
-		return e->s.payload & n->mask;
+		return value_bits(e) & n->mask;
 	case FIELD_CPU:
 		return e->cpu;
 	default:

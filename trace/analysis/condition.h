@@ -21,6 +21,7 @@
 #define TRACE_CONDITION_H
 
 #include "base/vec.h"
+#include "trace/names.h"
 #include "trace/reader.h"
 
 struct condition;
@@ -33,10 +34,11 @@ struct condition;
 int condition_parse(struct condition **out, const char *label, const char *text, size_t *at,
 		    struct err *err);
 void condition_free(struct condition *c);
-/* Looks names up in the tables of the trace, and all of its threads. */
+/* Looks names up, and all threads of the trace. */
 void condition_bind(struct condition *c, const struct trace *t);
-/* The same in parts, for who learns of threads one by one; p may be NULL. */
-void condition_bind_names(struct condition *c, const struct trace *t);
+/* The same in parts, for who learns of them one by one; p may be NULL. */
+void condition_bind_names(struct condition *c, const struct trace_names *names);
+void condition_bind_lanes(struct condition *c, const struct trace *t);
 void condition_bind_lane(struct condition *c, uint32_t lane, const struct trace_lane *l,
 			 const struct trace_proc *p);
 /* What it says of samples with this event number, by what is bound of names: asked once for each

@@ -6,6 +6,7 @@
  * if the trigger waits for something and samples were lost.
  */
 #include "trace/analysis/filter.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -178,8 +179,7 @@ static void see_sample(struct window_finder *f, struct trigger *g, const struct 
 static void find_windows(struct window_finder *f, const struct trace *t, struct trigger *g)
 {
 	struct trace_cursor *c = trace_cursor_open(t, -1);
-	const char *bus = trace_session(t, "bus");
-	bool board = bus && !strcmp(bus, "exact");
+	bool board = trace_session_is(t, "bus", "exact");
 	uint64_t last = t->end_tsc;
 	struct trace_event e;
 	struct gaps gaps;
@@ -235,16 +235,8 @@ static const struct filter *of(const struct trace_filter *face)
 /* The window that it is in, or NULL. */
 static const struct trace_window *window_of(const struct filter *f, uint64_t tsc)
 {
-	size_t lo = 0, hi = f->windows.found.n;
+	size_t lo = partition_point(i, f->windows.found.n, f->windows.found.v[i].to < tsc);
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (f->windows.found.v[mid].to < tsc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < f->windows.found.n && f->windows.found.v[lo].from <= tsc
 		       ? &f->windows.found.v[lo]
 		       : NULL;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "trace/text.h"
 
 struct name {
@@ -35,13 +36,19 @@ static int by_text(const void *a, const void *b)
 	return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-static void add_name(struct names *x, const struct trace_function *f, size_t length)
+/* By its whole name, and without the parameters that a demangled one has. */
+static void add_name(struct names *x, const struct trace_function *f, const char *name,
+		     size_t length)
 {
-	*vec_push(&x->v) =
-		(struct name){.name = f->name, .length = length, .n = f->n, .module = f->module};
+	size_t open = strcspn(name, "(\n");
+	struct name n = {.name = name, .length = length, .n = f->n, .module = f->module};
+
+	*vec_push(&x->v) = n;
+	n.length = open;
+	if (open && open < length)
+		*vec_push(&x->v) = n;
 }
 
-/* Each by its whole name, and without the parameters that a demangled one has. */
 static void index_names(struct names *x, const struct trace *t)
 {
 	x->t = t;
@@ -53,11 +60,15 @@ static void index_names(struct names *x, const struct trace *t)
 	}
 	for (size_t i = 0; i < t->nfunctions; i++) {
 		const struct trace_function *f = &t->functions[i];
-		size_t length = strlen(f->name), open = strcspn(f->name, "(");
+		const char *alias = f->aliases;
 
-		add_name(x, f, length);
-		if (open && open < length)
-			add_name(x, f, open);
+		add_name(x, f, f->name, strlen(f->name));
+		for (; alias && *alias; alias += strspn(alias, "\n")) {
+			size_t length = strcspn(alias, "\n");
+
+			add_name(x, f, alias, length);
+			alias += length;
+		}
 	}
 	if (x->v.n)
 		qsort(x->v.v, x->v.n, sizeof(*x->v.v), by_text);
@@ -65,17 +76,7 @@ static void index_names(struct names *x, const struct trace *t)
 
 static size_t first_of(const struct names *x, const struct name *key)
 {
-	size_t low = 0, high = x->v.n;
-
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (by_text(&x->v.v[mid], key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return partition_point(i, x->v.n, by_text(&x->v.v[i], key) < 0);
 }
 
 /* How many functions are named so, in modules that the glob matches; *a and *b: two of them. */
@@ -88,7 +89,7 @@ static size_t look_up(const struct names *x, const char *name, const char *glob,
 	for (size_t i = first_of(x, &key); i < x->v.n && !by_text(&x->v.v[i], &key); i++) {
 		const char *module = text_base(x->t->modules[x->v.v[i].module].path);
 
-		if (glob && fnmatch(glob, module, 0))
+		if ((glob && fnmatch(glob, module, 0)) || (found && x->v.v[i].n == *a))
 			continue;
 		*(found ? b : a) = x->v.v[i].n;
 		found++;

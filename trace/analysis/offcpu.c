@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 #include "trace/index.h"
 
 struct thread {
@@ -211,17 +212,7 @@ void offcpu_of(const struct offcpu *o, uint32_t tid, struct offcpu_walk *w)
 /* The first stretch that is not over at this time. */
 static size_t search(const struct offcpu_walk *w, uint64_t tsc)
 {
-	size_t lo = 0, hi = w->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->v[mid].in <= tsc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return partition_point(i, w->n, w->v[i].in <= tsc);
 }
 
 uint64_t offcpu_before(struct offcpu_walk *w, uint64_t tsc)

@@ -88,7 +88,7 @@ void pairs_free_reach(struct lane *l);
 
 /* A record VFORK, SPAWN, CHILD_ENDS or CHILD_LIVES. */
 void children_record(struct pairs *p, struct lane *l, const struct trace_event *e);
-/* A sample behind the end of a child: what it has left open ends. */
+/* A sample after the end of a child: what it has left open ends. */
 void children_end(struct pairs *p, struct lane *l, const struct trace_event *e);
 /* An exit without an entry: is it that of a vfork that returned in its child before? */
 bool children_second_return(struct pairs *p, struct lane *l, const struct trace_event *e,

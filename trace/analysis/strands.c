@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 
 struct strand *strand_new(struct strand_pool *pool)
 {
@@ -53,17 +54,9 @@ void strand_grow(struct strand *s)
 
 uint32_t strand_above(const struct strand *s, uint32_t sp)
 {
-	uint32_t bottom = strand_bottom(s), lo = 0, hi = s->n;
+	uint32_t bottom = strand_bottom(s);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (bottom - s->frames[mid].sp < bottom - sp)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (uint32_t)partition_point(i, s->n, bottom - s->frames[i].sp < bottom - sp);
 }
 
 struct frame_ref frame_ref_to(struct strand *s, uint32_t index)
@@ -82,17 +75,7 @@ struct frame *frame_ref_get(const struct frame_ref *r)
 /* Index of the first strand whose bottom is not below sp; n if there is none. */
 static uint32_t lower_bound(const struct strand_set *set, uint32_t sp)
 {
-	uint32_t lo = 0, hi = set->n;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (strand_bottom(set->v[mid]) < sp)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (uint32_t)partition_point(i, set->n, strand_bottom(set->v[i]) < sp);
 }
 
 void strand_set_add(struct strand_set *set, struct strand *s)

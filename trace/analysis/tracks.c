@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "base/search.h"
 
 #define NONE PAIR_NO_NODE
 #define SAME_STACK 65536u /* roots so near to each other are on the same stack */
@@ -326,17 +327,9 @@ static void foresee(const struct trace *t, struct track_plans *plans, uint32_t l
 /* Of the call that event `entry` began; NULL: it ends when pairs.c says so. */
 static struct late *find_late(struct plan *f, uint64_t entry)
 {
-	size_t lo = 0, hi = f->by_entry.n;
+	size_t lo = partition_point(i, f->by_entry.n, f->late.v[f->by_entry.v[i]].entry < entry);
 	struct late *l;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->late.v[f->by_entry.v[mid]].entry < entry)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	l = lo < f->by_entry.n ? &f->late.v[f->by_entry.v[lo]] : NULL;
 	return l && l->entry == entry ? l : NULL;
 }

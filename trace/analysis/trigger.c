@@ -194,33 +194,28 @@ static uint8_t wants_of(const struct trigger *g, uint32_t event, uint8_t *sure)
 	return bits;
 }
 
-static void make_table(struct trigger *g, const struct trace *t)
+static void make_table(struct trigger *g, const struct trace_names *names)
 {
-	uint32_t n = trace_function_limit(t);
-
-	for (size_t i = 0; i < t->nuser_events; i++)
-		if (t->user_events[i].n >= n && t->user_events[i].n < 1u << 26)
-			n = t->user_events[i].n + 1;
 	xfree(g->by_event);
-	g->nevents = 2 * n;
+	g->nevents = 2 * names->limit;
 	g->by_event = xcalloc(2ul * g->nevents + 1, 1);
 	for (uint32_t i = 0; i < g->nevents; i++)
 		g->by_event[i] = wants_of(g, i, &g->by_event[g->nevents + i]);
-	for (size_t i = 0; i < t->nuser_events; i++) { /* their payload is no stack pointer */
-		uint32_t event = 2 * t->user_events[i].n;
+	for (size_t i = 0; i < names->n; i++) { /* the user's payload is no stack pointer */
+		uint32_t event = KRON_EVENT_ENTRY(names->v[i].n);
 
-		if (event >= g->nevents)
+		if (!names->v[i].is_event || event >= g->nevents)
 			continue;
 		g->by_event[event] &= (uint8_t) ~(TRIGGER_FRAMES | TRIGGER_NEXT);
 		g->by_event[g->nevents + event] &= (uint8_t) ~(TRIGGER_FRAMES | TRIGGER_NEXT);
 	}
 }
 
-void trigger_bind_names(struct trigger *g, const struct trace *t)
+void trigger_bind_names(struct trigger *g, const struct trace_names *names)
 {
-	FOR_CONDITIONS(g, c, condition_bind_names(c, t));
-	make_table(g, t);
-	trigger_take_jumps(g, t);
+	FOR_CONDITIONS(g, c, condition_bind_names(c, names));
+	make_table(g, names);
+	trigger_take_jumps(g, &names->jumps);
 }
 
 static void make_state(struct trigger *g, uint32_t lane)
@@ -252,9 +247,12 @@ void trigger_set_rate(struct trigger *g, double hz)
 
 void trigger_bind(struct trigger *g, const struct trace *t)
 {
-	FOR_CONDITIONS(g, c, condition_bind(c, t));
-	make_table(g, t);
-	trigger_take_jumps(g, t);
+	struct trace_names names;
+
+	trace_names_of(&names, t);
+	trigger_bind_names(g, &names);
+	trace_names_free(&names);
+	FOR_CONDITIONS(g, c, condition_bind_lanes(c, t));
 	if (t->nlanes)
 		make_state(g, (uint32_t)t->nlanes - 1);
 	trigger_set_rate(g, t->tsc_hz);

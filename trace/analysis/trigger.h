@@ -41,7 +41,7 @@ void trigger_free(struct trigger *g);
 /* For a whole trace: names, threads, and the rate of its clock. */
 void trigger_bind(struct trigger *g, const struct trace *t);
 /* In parts, by who sees it grow.  A lane is told before its first sample. */
-void trigger_bind_names(struct trigger *g, const struct trace *t);
+void trigger_bind_names(struct trigger *g, const struct trace_names *names);
 void trigger_bind_lane(struct trigger *g, uint32_t lane, const struct trace_lane *l,
 		       const struct trace_proc *p);
 void trigger_set_rate(struct trigger *g, double hz);
@@ -132,6 +132,33 @@ static inline bool trigger_is_nothing(const struct trigger_wants *w, const struc
 	       trigger_is_within_call(w->open_sp, s->payload, TRIGGER_APART - 1);
 }
 
+/* Of a call at sp, and an event with these bits at `at`, whatever the time. */
+static inline enum trigger_ahead trigger_look_into_call(uint8_t bits, uint32_t sp, uint32_t at)
+{
+	if (!sp || !at)
+		return TRIGGER_STAYS;
+	if (bits & TRIGGER_WANTS_FRAMES && at - sp < TRIGGER_APART)
+		return TRIGGER_UNDONE;
+	return !(bits & ~TRIGGER_WANTS_FRAMES) &&
+			       (!bits || trigger_is_within_call(sp, at, TRIGGER_STACK))
+		       ? TRIGGER_GO_ON
+		       : TRIGGER_STAYS;
+}
+
+/* Does a call that s begins, and nothing else, wait for its end alone?  Then nothing before that is of
+ * use: look_into_call() tells all. */
+static inline bool trigger_waits_for_calls_only(const struct trigger_wants *w)
+{
+	return w->undoing == TRIGGER_WANTS_FRAMES &&
+	       !(w->mask & (TRIGGER_WANTS_FRAMES | TRIGGER_WANTS_NEXT));
+}
+
+/* Does what undoes one do so to all that may be undone between the two? */
+static inline bool trigger_undoes_all(const struct trigger_wants *w)
+{
+	return w->undoing != TRIGGER_WANTS_FRAMES && w->undoing != w->passing;
+}
+
 static inline enum trigger_ahead trigger_look_ahead(const struct trigger_wants *w,
 						    const struct kron_sample *s, uint64_t s_tsc,
 						    const struct kron_sample *n, uint64_t n_tsc)
@@ -142,15 +169,9 @@ static inline enum trigger_ahead trigger_look_ahead(const struct trigger_wants *
 	bool is_in_time = (int64_t)(n_tsc - s_tsc) <= (int64_t)w->limit && n_tsc <= w->over;
 
 	if (w->undoing == TRIGGER_WANTS_FRAMES) {
-		if (!s->payload || !n->payload)
-			return TRIGGER_STAYS;
-		if (bits & TRIGGER_WANTS_FRAMES && n->payload - s->payload < TRIGGER_APART)
-			return is_in_time ? TRIGGER_UNDONE : TRIGGER_STAYS;
-		return !(bits & ~TRIGGER_WANTS_FRAMES) &&
-				       (!bits || trigger_is_within_call(s->payload, n->payload,
-									TRIGGER_STACK))
-			       ? TRIGGER_GO_ON
-			       : TRIGGER_STAYS;
+		enum trigger_ahead a = trigger_look_into_call(bits, s->payload, n->payload);
+
+		return a == TRIGGER_UNDONE && !is_in_time ? TRIGGER_STAYS : a;
 	}
 	if (w->undoing == w->passing && bits & ~w->passing)
 		return TRIGGER_STAYS;

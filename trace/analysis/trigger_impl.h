@@ -91,6 +91,6 @@ enum {
 };
 
 /* trigger_jumps.c: g->jumps and g->cycles, if it is about calls. */
-void trigger_take_jumps(struct trigger *g, const struct trace *t);
+void trigger_take_jumps(struct trigger *g, const struct trace_jumps *jumps);
 
 #endif

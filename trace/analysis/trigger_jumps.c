@@ -58,13 +58,13 @@ static void find_cycles(struct trigger *g)
 	xfree(marked);
 }
 
-void trigger_take_jumps(struct trigger *g, const struct trace *t)
+void trigger_take_jumps(struct trigger *g, const struct trace_jumps *jumps)
 {
 	trace_jumps_free(&g->jumps);
 	xfree(g->cycles);
 	g->cycles = NULL;
 	if (g->kind != TRIGGER_CALL)
 		return;
-	trace_jumps_copy(&g->jumps, t);
+	trace_jumps_copy(&g->jumps, jumps);
 	find_cycles(g);
 }

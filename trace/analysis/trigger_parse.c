@@ -2,10 +2,10 @@
 /* trigger_parse.c - the words of a trigger (trigger.h has the grammar), and of --pre and --post. */
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "trace/analysis/trigger_impl.h"
 
 struct parser {
@@ -27,43 +27,14 @@ static size_t skip_blanks(const struct parser *p, size_t at)
 
 /* ---- times ---- */
 
-/* A number with a unit of time: its length, 0 if it is none. */
-static size_t parse_time(const char *s, uint64_t *ns)
-{
-	static const struct {
-		const char *name;
-		double ns;
-	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	size_t n = strspn(s, "0123456789."), letters = 0;
-	char *end;
-	double v;
-
-	if (!n || !isdigit((unsigned char)s[0]))
-		return 0;
-	v = strtod(s, &end);
-	if ((size_t)(end - s) != n)
-		return 0;
-	while (isalpha((unsigned char)s[n + letters]))
-		letters++;
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strlen(units[i].name) != letters || strncmp(units[i].name, s + n, letters))
-			continue;
-		v *= units[i].ns;
-		if (!(v >= 1 && v < 9e18))
-			return 0;
-		*ns = (uint64_t)llround(v);
-		return n + letters;
-	}
-	return 0;
-}
-
 static int take_time(struct parser *p, uint64_t *ns)
 {
+	bool has_unit = false;
 	size_t n;
 
 	p->at = skip_blanks(p, p->at);
-	n = parse_time(p->text + p->at, ns);
-	if (!n)
+	n = duration_take(p->text + p->at, ns, &has_unit);
+	if (!n || !has_unit || !*ns)
 		return fail(p, p->at, "a time is wanted here: 500ns, 20us, 1.5ms, 2s");
 	p->at += n;
 	return 0;
@@ -237,14 +208,15 @@ int trigger_parse_span(struct trigger_span *out, const char *label, const char *
 		       struct err *err)
 {
 	size_t n = strspn(text, "0123456789");
+	bool has_unit = false;
 
 	memset(out, 0, sizeof(*out));
 	if (n && n < 19 && !text[n]) {
 		out->samples = strtoull(text, NULL, 10);
 		return 0;
 	}
-	n = parse_time(text, &out->ns);
-	if (n && !text[n])
+	n = duration_take(text, &out->ns, &has_unit);
+	if (n && !text[n] && has_unit && out->ns)
 		return 0;
 	return err_set(err, EINVAL, "%s wants a number of samples or a time like 20us, not '%s'",
 		       label, text);

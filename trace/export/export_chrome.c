@@ -16,6 +16,7 @@
 #include "trace/export/export_switches.h"
 #include "trace/index.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 #define STACKS (1u << 22) /* numbers of tracks that are no thread; pid_max is no more */
 
@@ -116,6 +117,22 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	fputc('}', c->out);
 }
 
+/* Numbers that readers in JavaScript would round, and what is no number to JSON, are text. */
+static void put_value(struct chrome *c, struct value v)
+{
+	bool is_exact = v.type.form != 'd' &&
+			(v.number <= 1ull << 53 ||
+			 (v.type.form == 's' && (int64_t)v.number < 0 && -v.number <= 1ull << 53));
+	char text[VALUE_TEXT];
+
+	if (is_exact && v.type.form == 's')
+		fprintf(c->out, "%" PRId64, (int64_t)v.number);
+	else if (is_exact)
+		fprintf(c->out, "%" PRIu64, v.number);
+	else
+		fprintf(c->out, "\"%s\"", value_text(v, text));
+}
+
 /* An instant of the thread. */
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u,
 			  uint32_t track)
@@ -129,7 +146,8 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	put_us(c, "ts", trace_time(c->t, e->tsc));
 	fputs(",\"args\":{", c->out);
 	put_word(c, u->payload[0] ? u->payload : "payload");
-	fprintf(c->out, ":%" PRIu32, e->s.payload);
+	fputc(':', c->out);
+	put_value(c, value_of(u, e));
 	if (u->level)
 		fprintf(c->out, ",\"level\":%u", u->level);
 	fputs("}}", c->out);

@@ -9,7 +9,8 @@
  *   event    u32: id in bits 0-4, low 27 bits of the time above; where more than 2^27 ns have
  *            gone by, the extended form: u8 31, u32 id, u64 time
  *   entry 0  u32 function, u8 level         exit 1  u32 function, u8 how the end is known
- *   user 2   u32 event, u32 payload, u8 level       of a probe that a user placed
+ *   user 2   u32 event, u64 payload, u8 level       of a probe that a user placed; negative
+ *            payloads are two's complements, doubles their bits
  *
  * The context of a CPU's packets has no pid, tid and stack, its only event is
  *
@@ -28,10 +29,11 @@
 #include "trace/export/export_nest.h"
 #include "trace/export/export_switches.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 #define MAGIC 0xc1fc1fc1u
 #define PACKET_MAX 65536u
-#define EVENT_MAX 22u
+#define EVENT_MAX 26u
 #define EXTENDED 31u
 #define TIME_BITS 27
 
@@ -93,7 +95,7 @@ static const char metadata[] =
 	" enum function function;"
 	" enum : uint8_t { exit = 0, inferred = 1, running = 2 } how; }; };\n"
 	"event { name = user; id = 2; stream_id = 0; fields := struct {"
-	" enum user name; uint32_t payload; uint8_t level; }; };\n"
+	" enum user name; uint64_t payload; uint8_t level; }; };\n"
 	"event { name = switch; id = 0; stream_id = 1; fields := struct {"
 	" uint32_t tid; uint32_t pid;"
 	" enum : uint8_t { in = 1, out = 2, preempted = 3 } kind; }; };\n";
@@ -217,8 +219,10 @@ static void on_special(void *ctx, const struct trace_event *e)
 
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
+	const uint64_t number = value_of(u, e).number;
+
 	put_event(ctx, USER, e->tsc, u->n);
-	put(ctx, &e->s.payload, 4);
+	put(ctx, &number, sizeof(number));
 	put(ctx, &u->level, 1);
 }
 

@@ -12,7 +12,6 @@
 
 #include <endian.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "trace/export/export.h"
 
@@ -28,9 +27,7 @@ struct clock {
 /* What went over a board has its timestamps: `kron read --board` would say the same. */
 static bool has_timestamps(const struct trace *t)
 {
-	const char *bus = trace_session(t, "bus");
-
-	return bus && strcmp(bus, "lane") != 0;
+	return trace_session(t, "bus") && !trace_session_is(t, "bus", "lane");
 }
 
 static void set_clock(struct clock *c, const struct trace *t, uint64_t hz)

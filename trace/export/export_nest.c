@@ -13,8 +13,9 @@ struct record {
 	uint64_t tsc;
 	uint32_t what; /* function, index of the user's event */
 	uint32_t cpu;
-	uint32_t payload;
+	uint32_t payload, high;
 	uint8_t kind, flags;
+	bool is_wide;
 };
 
 struct buffer { /* of a track */
@@ -65,8 +66,12 @@ static void give(struct export_nest *n, const struct record *r)
 			       .open = r->flags & OPEN,
 			       .spans_loss = r->flags & SPANS_LOSS,
 			       .jumped = r->flags & JUMPED};
-	struct trace_event e = {
-		.tsc = tsc, .lane = n->lane, .cpu = r->cpu, .s = {.payload = r->payload}};
+	struct trace_event e = {.tsc = tsc,
+				.lane = n->lane,
+				.cpu = r->cpu,
+				.s = {.payload = r->payload},
+				.is_wide = r->is_wide,
+				.high = r->high};
 
 	if (n->from && r->cpu != UINT32_MAX)
 		say_cpu(n, tsc, r->cpu);
@@ -129,6 +134,8 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 				      .what = (uint32_t)(u - n->t->user_events),
 				      .cpu = e->cpu,
 				      .payload = e->s.payload,
+				      .high = e->high,
+				      .is_wide = e->is_wide,
 				      .kind = USER});
 }
 

@@ -3,7 +3,7 @@
  * export_nest.h - a thread's calls for formats whose begins and ends must nest: one track after the
  * other (trace/analysis/tracks.h), each in order of time.
  *
- * Tracks other than the thread's own are gathered and given out behind it, as many at a time as fit
+ * Tracks other than the thread's own are gathered and given out after it, as many at a time as fit
  * into some MiB; the lane is read again for the others.
  */
 #ifndef TRACE_EXPORT_NEST_H

@@ -51,6 +51,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 #include "trace/export/export_switches.h"
 #include "trace/index.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 #define EVENT_CHUNK (1 << 20)
 #define DEFINITION_CHUNK (256 << 10)
@@ -167,7 +168,14 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 {
 	struct otf2 *o = ctx;
 
-	put_parameter(o, NPARAMETERS + (uint32_t)(u - o->t->user_events), e->tsc, e->s.payload);
+	uint32_t parameter = NPARAMETERS + (uint32_t)(u - o->t->user_events);
+	const struct value v = value_of(u, e);
+
+	if (u->type.form != 's')
+		put_parameter(o, parameter, e->tsc, v.number);
+	else
+		check(o, OTF2_EvtWriter_ParameterInt(o->events, NULL, time_of(o, e->tsc), parameter,
+						     (int64_t)v.number));
 }
 
 /* A location needs a file of definitions of its own, be it empty. */
@@ -317,7 +325,9 @@ static void put_parameters(struct otf2 *o)
 		check(o,
 		      OTF2_GlobalDefWriter_WriteParameter(o->definitions, NPARAMETERS + (uint32_t)i,
 							  put_string(o, o->t->user_events[i].name),
-							  OTF2_PARAMETER_TYPE_UINT64));
+							  o->t->user_events[i].type.form == 's'
+								  ? OTF2_PARAMETER_TYPE_INT64
+								  : OTF2_PARAMETER_TYPE_UINT64));
 }
 
 /* Location groups are numbered as the trace's processes are. */

@@ -10,7 +10,7 @@
  *   host pid process tid thread cpu      where; cpu is that of the entry
  *   time_ns     since the start of the trace; of a call, its entry
  *   duration_ns self_ns depth function module caller recursive spans_loss      calls have them
- *   value       lost: how many samples; cpu: its number; event: its payload; waiting, preempted:
+ *   value       lost: how many samples; cpu: its number; event: its payload (a double: its bits); waiting, preempted:
  *               the CPU that the thread came back to
  *   level       filter level of the function or the event
  *
@@ -23,6 +23,7 @@
 #include "trace/analysis/pairs.h"
 #include "trace/export/parquet.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 #define COLUMNS(X)                  \
 	X(kind, TEXT, false)        \
@@ -191,7 +192,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	start_row(w, row, e->tsc);
 	row[C_kind] = parquet_text(w->p, "event");
 	row[C_function] = put_text(w, u->name);
-	row[C_value] = e->s.payload;
+	row[C_value] = (int64_t)value_of(u, e).number;
 	row[C_level] = u->level;
 	parquet_row(w->p, row);
 }

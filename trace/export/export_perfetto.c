@@ -20,6 +20,7 @@
 #include "trace/export/export_proto.h"
 #include "trace/export/export_switches.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 /* Field numbers, of perfetto/protos/perfetto/trace */
 enum { TRACE_PACKET = 1 };
@@ -153,8 +154,15 @@ static void on_special(void *ctx, const struct trace_event *e)
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct perfetto *p = ctx;
-	char *name = u->payload[0] ? xasprintf("%s %s=%" PRIu32, u->name, u->payload, e->s.payload)
-				   : xstrdup(u->name);
+	const struct value v = value_of(u, e);
+	char text[VALUE_TEXT], *name;
+
+	if (!u->payload[0])
+		name = xstrdup(u->name);
+	else if (u->type.form)
+		name = xasprintf("%s %s=%s", u->name, u->payload, value_text(v, text));
+	else
+		name = xasprintf("%s %s=%" PRIu64, u->name, u->payload, v.number);
 
 	put_time(p, e->tsc);
 	proto_uint(&p->part, EVENT_TYPE, INSTANT);

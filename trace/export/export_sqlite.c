@@ -26,6 +26,7 @@
 #include "trace/export/export_sqlite_schema.h"
 #include "trace/export/export_switches.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 #define NONE INT64_MIN /* NULL, in rows of numbers */
 
@@ -34,7 +35,7 @@
 	X(session, 3)   \
 	X(module, 4)    \
 	X(function, 7)  \
-	X(event, 5)     \
+	X(event, 6)     \
 	X(process, 12)  \
 	X(thread, 8)    \
 	X(sample, 9)    \
@@ -261,10 +262,13 @@ static void put_tables(struct database *d)
 	add(d, T_session);
 	put_modules(d);
 	for (size_t i = 0; i < t->nuser_events; i++) {
+		char type[16];
+
 		set(d, T_event, 2, KRON_EVENT_ENTRY((int64_t)t->user_events[i].n));
 		set_text(d, T_event, 3, t->user_events[i].name);
 		set(d, T_event, 4, t->user_events[i].level);
 		set_text(d, T_event, 5, t->user_events[i].payload);
+		set_text(d, T_event, 6, value_type_text(&t->user_events[i].type, type));
 		add(d, T_event);
 	}
 	for (size_t i = 0; i < t->nprocs; i++)
@@ -445,6 +449,25 @@ static int type_of(const struct trace *t, uint32_t event)
 					 : TYPE_OTHER;
 }
 
+static int64_t data_of(const struct trace *t, const struct trace_event *e)
+{
+	return (int64_t)value_of(trace_user_event_of(t, e->s.event), e).number;
+}
+
+/* Any 64 bits are a sample's data, NONE's too. */
+static void put_sample_row(struct database *d, const struct trace_event *e, int type)
+{
+	const int64_t values[] = {d->sample, type,      e->lane, e->cpu, tick_of(d->t, e->tsc),
+				  e->s.head, e->s.event};
+	const int n = sizeof(values) / sizeof(*values);
+
+	for (int i = 0; i < n; i++)
+		set(d, T_sample, i + 2, values[i]);
+	sqlite3_bind_int64(d->insert[T_sample], n + 2,
+			   type == TYPE_EVENT ? data_of(d->t, e) : e->s.payload);
+	add(d, T_sample);
+}
+
 static void put_sample(struct database *d, const struct trace_event *e)
 {
 	struct seen *seen = &d->seen[e->lane];
@@ -455,8 +478,7 @@ static void put_sample(struct database *d, const struct trace_event *e)
 		d->first = e->tsc;
 	if (e->tsc > d->last)
 		d->last = e->tsc;
-	ROW(d, T_sample, d->sample, type, e->lane, e->cpu, tick_of(d->t, e->tsc), e->s.head,
-	    e->s.event, e->s.payload);
+	put_sample_row(d, e, type);
 	if (type == TYPE_LOSS)
 		ROW(d, T_loss, d->sample, e->s.payload);
 	if (was != NONE && was != e->cpu)

@@ -17,7 +17,7 @@
 #define TRACE_EXPORT_SQLITE_SCHEMA_H
 
 #define SCHEMA_APPLICATION 0x6b726f6e /* "kron", in the database's header */
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 
 /* Numbers of sample.type */
 enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER, TYPE_EVENT };
@@ -35,7 +35,7 @@ static const char schema_tables[] =
 	" FOREIGN KEY(trace_id, module_id) REFERENCES module) WITHOUT ROWID;\n"
 	/* of probes that users placed: their samples have this number, type 5 */
 	"CREATE TABLE event(trace_id INT REFERENCES trace, event INT, name TEXT NOT NULL, level INT,"
-	" payload TEXT, PRIMARY KEY(trace_id, event)) WITHOUT ROWID;\n"
+	" payload TEXT, payload_type TEXT, PRIMARY KEY(trace_id, event)) WITHOUT ROWID;\n"
 	"CREATE TABLE process(trace_id INT REFERENCES trace, process_id INT, pid INT,"
 	" parent_id INT, by_fork INT, start INT, stop INT, lost INT, cut_off INT, exe TEXT,"
 	" cmdline TEXT, note TEXT, PRIMARY KEY(trace_id, process_id)) WITHOUT ROWID;\n"
@@ -132,7 +132,7 @@ static const char schema_views[] =
 														" JOIN trace t USING(trace_id) LEFT JOIN function f ON f.trace_id = s.trace_id AND"
 														" s.type < 2 AND f.function_id = s.event / 2 LEFT JOIN module m ON"
 														" m.trace_id = f.trace_id AND m.module_id = f.module_id;\n"
-														"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, s.data"
+														"CREATE VIEW events AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, s.cpu, e.name, e.level, e.payload, e.payload_type, s.data"
 														" FROM event e JOIN samples s ON s.trace_id = e.trace_id AND s.type = 'event' AND s.event = e.event;\n"
 														"CREATE VIEW losses AS SELECT s.trace_id, s.sample_id, s.time_ns, s.pid, s.tid, l.lost"
 														" FROM loss l JOIN samples s USING(trace_id, sample_id);\n"

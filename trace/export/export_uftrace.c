@@ -21,6 +21,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "trace/export/export.h"
 #include "trace/export/export_dir.h"
@@ -39,7 +40,13 @@
 
 enum { ENTRY, EXIT, EVENT = 3 };
 enum { TASK_SESSION = 1 << 1, SYM_REL_ADDR = 1 << 5, MAX_STACK = 1 << 6, HAS_EVENTS = 1 << 7 };
-enum { EXE_NAME = 1 << 0, CMDLINE = 1 << 3, OSINFO = 1 << 6, TASKINFO = 1 << 7 };
+enum {
+	EXE_NAME = 1 << 0,
+	CMDLINE = 1 << 3,
+	OSINFO = 1 << 6,
+	TASKINFO = 1 << 7,
+	RECORD_DATE = 1 << 11
+};
 
 struct module {
 	char *name; /* path, without what the formats cannot hold; its last part is unique */
@@ -478,6 +485,23 @@ static void put_word(FILE *f, const char *before, const char *s, const char *aft
 	fputs(after, f);
 }
 
+/* When it was recorded and for how long; without that uftrace says the date of the file. */
+static bool put_date(const struct trace *t, FILE *f)
+{
+	const char *real = trace_session(t, "start_real_ns");
+	time_t s = real ? (time_t)(strtoull(real, NULL, 10) / 1000000000u) : 0;
+	struct tm tm;
+	char text[64];
+
+	if (!s || !t->end_tsc || !localtime_r(&s, &tm) ||
+	    !strftime(text, sizeof(text), "%a %b %e %T %Y", &tm))
+		return false;
+	if (f)
+		fprintf(f, "record_date:%s\nelapsed_time:%.3f sec\n", text,
+			(double)trace_time(t, t->end_tsc) / 1e9);
+	return true;
+}
+
 static void put_info(struct uftrace *u)
 {
 	const struct trace *t = u->t;
@@ -500,7 +524,8 @@ static void put_info(struct uftrace *u)
 		  .class = 2,
 		  .features = TASK_SESSION | SYM_REL_ADDR | MAX_STACK |
 			      (t->nuser_events ? HAS_EVENTS : 0),
-		  .infos = EXE_NAME | CMDLINE | OSINFO | TASKINFO,
+		  .infos = EXE_NAME | CMDLINE | OSINFO | TASKINFO |
+			   (put_date(t, NULL) ? RECORD_DATE : 0),
 		  .max_stack = max_stack};
 
 	_Static_assert(sizeof(head) == 40, "uftrace's header");
@@ -513,6 +538,7 @@ static void put_info(struct uftrace *u)
 	vec_for(&u->tasks, k)
 		fprintf(f, "%s%" PRIu32, k == u->tasks.v ? "" : ",", k->tid);
 	fputc('\n', f);
+	put_date(t, f);
 	export_dir_close(&u->dir, f);
 }
 

@@ -2,8 +2,12 @@
 /*
  * report_diff.c - two traces by function, the greatest difference first.
  *
- * Functions are the same if they have one name and modules of one file name; several of that
- * kind in one trace (static ones) are added up.  Numbers of functions mean nothing here.
+ * Functions are the same if they have one name and are in the same module; several of that kind in
+ * one trace (static ones) are added up.  Numbers of functions mean nothing here.
+ *
+ * Modules are the same if they have one file name, up to ".so" and the version after it.  A program
+ * may have two names (old/prog and new/prog2): if each trace has one executable whose name the other
+ * one does not have, these two are the same.
  *
  * Whether the calls of a function took longer, or only happened to: Welch's t-test of the
  * per-call times (entry to exit), which does not want equal variances.  From count, sum and
@@ -40,7 +44,7 @@ struct side { /* times in ns */
 
 struct entry {
 	char *name;
-	const char *module; /* path */
+	const char *module; /* its name, in the trace after if it is there */
 	struct side side[2];
 	bool tested;
 	double t, df, p;
@@ -52,7 +56,88 @@ struct diff {
 	VEC(struct entry) v;
 	size_t tested;
 	uint64_t lost[2];
+	const char *renamed[2]; /* the same program under two names; NULL: none is */
 };
+
+/* ---- modules ---- */
+
+static const char *exe_name(const struct trace *t, size_t proc)
+{
+	const char *exe = t->procs[proc].exe;
+
+	return exe && *exe ? text_base(exe) : NULL;
+}
+
+static bool has_exe(const struct trace *t, const char *name)
+{
+	for (size_t i = 0; i < t->nprocs; i++) {
+		const char *exe = exe_name(t, i);
+
+		if (exe && !strcmp(exe, name))
+			return true;
+	}
+	return false;
+}
+
+static bool has_functions(const struct trace *t, const char *name)
+{
+	for (size_t i = 0; i < t->nmodules; i++)
+		if (!strcmp(text_base(t->modules[i].path), name))
+			return true;
+	return false;
+}
+
+/* The executable with functions that the other trace does not have; NULL: none, or several. */
+static const char *only_here(const struct trace *t, const struct trace *other)
+{
+	const char *only = NULL;
+
+	for (size_t i = 0; i < t->nprocs; i++) {
+		const char *exe = exe_name(t, i);
+
+		if (!exe || !has_functions(t, exe) || has_exe(other, exe) ||
+		    (only && !strcmp(only, exe)))
+			continue;
+		if (only)
+			return NULL;
+		only = exe;
+	}
+	return only;
+}
+
+static void pair_programs(struct diff *d)
+{
+	const char *a = only_here(d->trace[0], d->trace[1]);
+	const char *b = only_here(d->trace[1], d->trace[0]);
+
+	if (!a || !b)
+		return;
+	d->renamed[0] = a;
+	d->renamed[1] = b;
+}
+
+/* The module's name in both traces. */
+static const char *common_name(const struct diff *d, int which, const char *path)
+{
+	const char *name = text_base(path);
+
+	return d->renamed[which] && !strcmp(name, d->renamed[which]) ? d->renamed[1] : name;
+}
+
+static size_t unversioned_length(const char *name)
+{
+	const char *so = strstr(name, ".so");
+
+	return so && (!so[3] || so[3] == '.') ? (size_t)(so - name) : strlen(name);
+}
+
+static int compare_modules(const char *a, const char *b)
+{
+	size_t na = unversioned_length(a), nb = unversioned_length(b);
+	int order = strncmp(a, b, na < nb ? na : nb);
+
+	return order ? order : (na > nb) - (na < nb);
+}
 
 /* ---- gathering ---- */
 
@@ -70,7 +155,7 @@ static void take_side(struct diff *d, int which)
 		struct entry *e = vec_push(&d->v);
 
 		e->name = xstrdup(text_function(t, r->function, buf, sizeof(buf)));
-		e->module = text_module(t, r->function);
+		e->module = common_name(d, which, text_module(t, r->function));
 		e->side[which] = (struct side){
 			.calls = r->s.calls,
 			.total = trace_ns(t, r->s.total),
@@ -88,7 +173,7 @@ static int by_name(const void *a, const void *b)
 	const struct entry *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 
-	return order ? order : strcmp(text_base(x->module), text_base(y->module));
+	return order ? order : compare_modules(x->module, y->module);
 }
 
 static void add_side(struct side *to, const struct side *s)
@@ -112,6 +197,8 @@ static void merge(struct diff *d)
 			d->v.v[n++] = d->v.v[i];
 			continue;
 		}
+		if (d->v.v[i].side[1].calls)
+			d->v.v[n - 1].module = d->v.v[i].module;
 		add_side(&d->v.v[n - 1].side[0], &d->v.v[i].side[0]);
 		add_side(&d->v.v[n - 1].side[1], &d->v.v[i].side[1]);
 		xfree(d->v.v[i].name);
@@ -303,8 +390,25 @@ static void put_entry(const struct diff *d, const struct entry *e, FILE *out)
 	put_p(d, e, out);
 	text_put(out, e->name);
 	fputs(" [", out);
-	text_put(out, text_base(e->module));
+	text_put(out, e->module);
 	fputs("]\n", out);
+}
+
+/* What all functions took by themselves is what the programs took in functions that have probes. */
+static void put_total(struct diff *d, FILE *out)
+{
+	struct side all[2] = {0};
+	char a[STR_NUMBER], b[STR_NUMBER];
+
+	vec_for(&d->v, e)
+		for (int i = 0; i < 2; i++)
+			add_side(&all[i], &e->side[i]);
+	fprintf(out, "\nall functions: self time %s before, %s after",
+		str_duration(a, sizeof(a), all[0].self), str_duration(b, sizeof(b), all[1].self));
+	if (all[0].self)
+		fprintf(out, " (ratio %.2f)", (double)all[1].self / (double)all[0].self);
+	fprintf(out, "; calls %s before, %s after", str_thousands(a, sizeof(a), all[0].calls),
+		str_thousands(b, sizeof(b), all[1].calls));
 }
 
 static void put_foot(struct diff *d, FILE *out)
@@ -337,12 +441,20 @@ static void print_text(struct diff *d, FILE *out)
 	text_put(out, d->trace[0]->dir);
 	fputs("\nafter:  ", out);
 	text_put(out, d->trace[1]->dir);
+	if (d->renamed[0]) {
+		fputs("\n", out);
+		text_put(out, d->renamed[0]);
+		fputs(" before is taken for ", out);
+		text_put(out, d->renamed[1]);
+		fputs(" after", out);
+	}
 	fprintf(out, "\n\n%s\n%10s  %10s  %11s  %7s  %12s  %12s  %10s  %10s  %6s   %s\n",
 		what[d->o->sort], "before", "after", "difference", "ratio", "Calls before",
 		"Calls after", "Avg before", "Avg after", "p", "Function [Module]");
 	vec_for(&d->v, e)
 		if (!d->o->limit || shown++ < d->o->limit)
 			put_entry(d, e, out);
+	put_total(d, out);
 	put_foot(d, out);
 }
 
@@ -370,7 +482,7 @@ static void json_entry(struct json *j, const struct diff *d, const struct entry 
 {
 	json_open(j, '{');
 	json_kstr(j, "function", e->name);
-	json_kstr(j, "module", text_base(e->module));
+	json_kstr(j, "module", e->module);
 	json_side(j, "before", &e->side[0]);
 	json_side(j, "after", &e->side[1]);
 	json_real(j, "t", e->tested ? e->t : NAN);
@@ -404,6 +516,7 @@ void report_diff(const struct trace *before, const struct trace *after,
 {
 	struct diff d = {.o = o, .trace = {before, after}};
 
+	pair_programs(&d);
 	take_side(&d, 0);
 	take_side(&d, 1);
 	merge(&d);

@@ -12,6 +12,7 @@
 #include "trace/analysis/offcpu.h"
 #include "trace/report/report.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 struct decoded {
 	uint64_t raw;   /* the 56 bits as stored */
@@ -85,12 +86,14 @@ static void put_level(unsigned level, FILE *out)
 static void put_user_event(const struct trace *t, const struct trace_event *e,
 			   const struct trace_user_event *u, FILE *out)
 {
+	char value[VALUE_TEXT];
+
 	fputs("event ", out);
 	text_put(out, u->name);
 	if (u->payload[0]) {
 		fputc(' ', out);
 		text_put(out, u->payload);
-		fprintf(out, "=0x%x", e->s.payload);
+		fprintf(out, "=%s", value_text(value_of(u, e), value));
 	}
 	fputs(" [", out);
 	text_put(out, text_base(t->modules[u->module].path));
@@ -247,7 +250,7 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	json_ku64(&j, "process", proc ? (uint64_t)proc->pid : 0);
 	json_ku64(&j, "thread", l->tid);
 	json_ku64(&j, "event", e->s.event);
-	json_ku64(&j, "payload", e->s.payload);
+	json_ku64(&j, "payload", value_bits(e));
 	snprintf(text, sizeof(text), "%08x%08x", e->s.payload, d.event);
 	json_kstr(&j, "data", text);
 	json_kstr(&j, "kind", d.kind);
@@ -264,6 +267,11 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 		json_ku64(&j, "level", u->level);
 		if (u->payload[0])
 			json_kstr(&j, "payload_name", u->payload);
+		if (u->type.form) {
+			json_kstr(&j, "payload_type", value_type_text(&u->type, text));
+			json_key(&j, value_of(u, e).type.form == VALUE_HALF ? "low_half" : "value");
+			value_json(&j, value_of(u, e));
+		}
 		json_kstr(&j, "module", t->modules[u->module].path);
 	}
 	json_close(&j, '}');

@@ -21,6 +21,7 @@
 #include "base/name_forms.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "base/search.h"
 #include "trace/analysis/pairs.h"
 #include "trace/report/report.h"
 #include "trace/text.h"
@@ -202,16 +203,8 @@ static void sort(struct edges *x)
 static const struct end *ends_of(const struct edges *x, const struct end *v, uint32_t function,
 				 size_t *n)
 {
-	size_t low = 0, high = x->v.n;
+	size_t low = partition_point(i, x->v.n, v[i].function < function);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (v[mid].function < function)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (*n = 0; low + *n < x->v.n && v[low + *n].function == function;)
 		++*n;
 	return v + low;
@@ -361,7 +354,8 @@ int report_edges(const struct trace *t, const struct edges_options *o, FILE *out
 	bool found = false;
 
 	for (size_t i = 0; i < t->nfunctions; i++)
-		found |= x.asked[i] = name_forms_match(t->functions[i].name, o->function);
+		found |= x.asked[i] = name_forms_match_any(t->functions[i].name,
+							   t->functions[i].aliases, o->function);
 	if (found) {
 		gather(&x);
 		sort(&x);

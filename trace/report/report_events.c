@@ -8,24 +8,28 @@
 #include "base/vec.h"
 #include "trace/report/report.h"
 #include "trace/text.h"
+#include "trace/value.h"
 
 struct tally {
 	const struct trace_user_event *event;
-	uint64_t count, sum;
+	uint64_t count;
 	uint64_t first_tsc, last_tsc;
-	uint32_t lowest, highest; /* payload */
+	double sum;
+	struct value lowest, highest; /* payload */
 };
 
 static void add_sample(struct tally *v, const struct trace_event *e)
 {
+	const struct value x = value_of(v->event, e);
+
 	if (!v->count++) {
 		v->first_tsc = e->tsc;
-		v->lowest = v->highest = e->s.payload;
+		v->lowest = v->highest = x;
 	}
 	v->last_tsc = e->tsc > v->last_tsc ? e->tsc : v->last_tsc;
-	v->lowest = e->s.payload < v->lowest ? e->s.payload : v->lowest;
-	v->highest = e->s.payload > v->highest ? e->s.payload : v->highest;
-	v->sum += e->s.payload;
+	v->lowest = value_is_less(x, v->lowest) ? x : v->lowest;
+	v->highest = value_is_less(v->highest, x) ? x : v->highest;
+	v->sum += value_double(x);
 }
 
 static int by_count(const void *a, const void *b)
@@ -64,21 +68,32 @@ static double rate_of(const struct trace *t, const struct tally *v)
 	return v->count > 1 && ns ? (double)(v->count - 1) * 1e9 / (double)ns : 0;
 }
 
-static void put_value(FILE *out, const struct tally *v, uint32_t value)
+/* Columns of a value. */
+static int value_width(const struct trace *t)
 {
-	if (v->event->payload[0] && v->count)
-		fprintf(out, "  %#10" PRIx32, value);
-	else
-		fprintf(out, "  %10s", "-");
+	for (size_t i = 0; i < t->nuser_events; i++)
+		if (t->user_events[i].type.bits == 64)
+			return 20;
+	return 10;
 }
 
-static void put_row(const struct trace *t, const struct tally *v, FILE *out)
+static void put_value(FILE *out, const struct tally *v, struct value value, int width)
+{
+	char text[VALUE_TEXT];
+
+	if (v->event->payload[0] && v->count)
+		fprintf(out, "  %*s", width, value_text(value, text));
+	else
+		fprintf(out, "  %*s", width, "-");
+}
+
+static void put_row(const struct trace *t, const struct tally *v, int width, FILE *out)
 {
 	char count[STR_NUMBER];
 
 	fprintf(out, "%12s  %12.0f", str_thousands(count, sizeof(count), v->count), rate_of(t, v));
-	put_value(out, v, v->lowest);
-	put_value(out, v, v->highest);
+	put_value(out, v, v->lowest, width);
+	put_value(out, v, v->highest, width);
 	fprintf(out, "  %5u  ", v->event->level);
 	text_put(out, v->event->name);
 	if (v->event->payload[0]) {
@@ -104,10 +119,12 @@ static void put_object(struct json *j, const struct trace *t, const struct tally
 	json_f64(j, rate_of(t, v));
 	json_kstr(j, "payload", v->event->payload[0] ? v->event->payload : NULL);
 	if (v->event->payload[0] && v->count) {
-		json_ku64(j, "lowest", v->lowest);
-		json_ku64(j, "highest", v->highest);
+		json_key(j, "lowest");
+		value_json(j, v->lowest);
+		json_key(j, "highest");
+		value_json(j, v->highest);
 		json_key(j, "average");
-		json_f64(j, (double)v->sum / (double)v->count);
+		json_f64(j, v->sum / (double)v->count);
 	}
 	json_close(j, '}');
 }
@@ -116,25 +133,27 @@ void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
 {
 	struct tally *v = count_events(t);
 	struct json j = JSON_INIT(out);
+	int width = value_width(t);
 	size_t silent = 0, n = limit && limit < t->nuser_events ? (size_t)limit : t->nuser_events;
 
 	if (json)
 		json_open(&j, '[');
 	else
-		fprintf(out, "%12s  %12s  %10s  %10s  %5s  %s\n", "Samples", "Per second", "Lowest",
-			"Highest", "Level", "Event [Module]");
+		fprintf(out, "%12s  %12s  %*s  %*s  %5s  %s\n", "Samples", "Per second", width,
+			"Lowest", width, "Highest", "Level", "Event [Module]");
 	for (size_t i = 0; i < n; i++) {
 		silent += !v[i].count;
 		if (json)
 			put_object(&j, t, &v[i]);
 		else if (v[i].count)
-			put_row(t, &v[i], out);
+			put_row(t, &v[i], width, out);
 	}
 	if (json)
 		json_close(&j, ']');
 	else if (!t->nuser_events)
 		fputs("no probes of events: kron record -p places some\n", out);
 	else if (silent)
-		fprintf(out, "%12zu  more that never happened\n", silent);
+		fprintf(out, "%12zu  more that never happened%s\n", silent,
+			t->nchanges ? " while they had a probe (kron info: when that was)" : "");
 	xfree(v);
 }

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "base/search.h"
 #include "trace/analysis/calltree.h"
 #include "trace/report/report.h"
 #include "trace/text.h"
@@ -80,16 +81,8 @@ static void sort(struct graph *g)
 /* The first of the parent's children in rank; nranks: it has none. */
 static size_t first_child(const struct graph *g, uint32_t parent)
 {
-	size_t low = 0, high = g->nranks;
+	size_t low = partition_point(i, g->nranks, g->tree.nodes.v[g->rank[i]].parent < parent);
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (g->tree.nodes.v[g->rank[mid]].parent < parent)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < g->nranks && g->tree.nodes.v[g->rank[low]].parent == parent ? low : g->nranks;
 }
 

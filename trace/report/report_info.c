@@ -17,6 +17,7 @@
 #include "trace/analysis/cost.h"
 #include "trace/analysis/offcpu.h"
 #include "trace/report/report.h"
+#include "trace/report/report_changes.h"
 #include "trace/text.h"
 
 struct facts {
@@ -184,6 +185,28 @@ static void put_trigger(const struct trace *t, FILE *out)
 		fprintf(out, "; %s times it could not be judged, because samples were lost",
 			str_thousands(n, sizeof(n), trace_session_number(t, "unsure", 0)));
 	fputc('\n', out);
+}
+
+static bool is_detached(const struct trace *t)
+{
+	const char *s = trace_session(t, "attach_detached");
+
+	return s && !strcmp(s, "yes");
+}
+
+/* The processes that ran already when the recording began. */
+static void put_attach(const struct trace *t, FILE *out)
+{
+	const char *pids = trace_session(t, "attach_pids");
+	char text[STR_NUMBER];
+
+	if (!pids)
+		return;
+	fprintf(out, LABEL "%s; their threads stood still for %s at once, at most%s\n",
+		"attached to:", pids,
+		str_duration(text, sizeof(text),
+			     trace_session_number(t, "attach_longest_stop_us", 0) * 1000),
+		is_detached(t) ? "" : "; kron has not left all of them");
 }
 
 static void put_machine(const struct trace *t, FILE *out)
@@ -436,13 +459,6 @@ static size_t import_end(const struct trace *t, size_t i)
 	return i;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 #define CALLERS_SHOWN 4u
 
 static void put_imports(const struct trace *t, FILE *out)
@@ -457,12 +473,12 @@ static void put_imports(const struct trace *t, FILE *out)
 		fprintf(out, "%9zu  ", end - i);
 		text_put(out, *im->name ? im->name : "?");
 		fputs(" [", out);
-		text_put(out, base_name(t->modules[im->module].path));
+		text_put(out, str_base_name(t->modules[im->module].path));
 		fputs("] ", out);
 		text_put(out, im->why);
 		for (size_t k = i; k < end && k < i + CALLERS_SHOWN; k++) {
 			fputs(k == i ? ": " : ", ", out);
-			text_put(out, base_name(t->imports[k].caller));
+			text_put(out, str_base_name(t->imports[k].caller));
 		}
 		fputs(end - i > CALLERS_SHOWN ? ", ...\n" : "\n", out);
 	}
@@ -508,6 +524,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_samples(t, f, out);
 	put_counters(t, out);
 	put_cost(f, out);
+	put_attach(t, out);
 	put_switches(t, out);
 	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads", "processes:", f->processes,
 		f->threads);
@@ -522,9 +539,34 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_imports(t, out);
 	put_procs(t, out);
 	put_untraced(t, out);
+	report_changes_put(t, out);
 }
 
 /* ---- JSON ---- */
+
+static void json_attach(struct json *j, const struct trace *t)
+{
+	const char *s = trace_session(t, "attach_pids");
+	char *end;
+
+	if (!s)
+		return;
+	json_key(j, "attach");
+	json_open(j, '{');
+	json_key(j, "pids");
+	json_open(j, '[');
+	for (; *s; s = *end ? end + 1 : end) {
+		json_u64(j, strtoull(s, &end, 10));
+		if (end == s)
+			break;
+	}
+	json_close(j, ']');
+	json_ku64(j, "longest_stop_us", trace_session_number(t, "attach_longest_stop_us", 0));
+	json_ku64(j, "sites", trace_session_number(t, "attach_sites", 0));
+	json_key(j, "detached");
+	json_bool(j, is_detached(t));
+	json_close(j, '}');
+}
 
 static void json_session(struct json *j, const struct trace *t, const struct facts *f)
 {
@@ -556,6 +598,7 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_ku64(j, "board_overruns", f->overruns);
 	json_ku64(j, "board_waits", f->waits);
 	json_ku64(j, "board_samples", f->on_board);
+	json_attach(j, t);
 	json_key(j, "tsc_hz");
 	json_f64(j, t->tsc_hz);
 	json_key(j, "complete");
@@ -725,6 +768,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	for (size_t i = 0; i < t->nprocs; i++)
 		json_proc(&j, t, &t->procs[i], &lane);
 	json_close(&j, ']');
+	report_changes_json(&j, t);
 	json_key(&j, "untraced");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->nuntraced; i++) {

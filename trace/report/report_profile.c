@@ -387,6 +387,13 @@ static void json_virtual(struct json *j, const struct report *r, const struct pr
 	json_time(j, r, "p99_virtual_ns", row->virtual_percentile[PROFILE_P99]);
 }
 
+static bool is_guessed(const struct trace *t, uint32_t function)
+{
+	const struct trace_function *f = trace_function_of(t, 2 * function);
+
+	return f && f->ways & TRACE_GUESSED;
+}
+
 static void json_row(struct json *j, const struct report *r, const struct profile_row *row)
 {
 	char buf[32];
@@ -394,6 +401,10 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	json_open(j, '{');
 	json_kstr(j, "function", text_function(r->t, row->function, buf, sizeof(buf)));
 	json_kstr(j, "module", text_module(r->t, row->function));
+	if (is_guessed(r->t, row->function)) {
+		json_key(j, "guessed");
+		json_bool(j, true);
+	}
 	json_ku64(j, "calls", row->s.calls);
 	json_ku64(j, "inferred", row->s.inferred);
 	json_time(j, r, "total_ns", row->s.total);

@@ -10,7 +10,7 @@
  * Streams: a call is a leaf when its exit is the lane's next sample, which the cursor lets one
  * look at.  Kept are one word of state a lane and the open frames that pairs.c keeps anyway.
  *
- * Behind the TID stands the number of the stack, from 2 on, where a thread has stacks whose calls
+ * After the TID stands the number of the stack, from 2 on, where a thread has stacks whose calls
  * interleave:  [  1234/2]
  */
 #define _GNU_SOURCE
@@ -27,6 +27,7 @@
 #include "trace/analysis/offcpu.h"
 #include "trace/text.h"
 #include "trace/analysis/tracks.h"
+#include "trace/value.h"
 
 #define INDENT_MAX 64 /* deeper levels are numbered instead: lines stay short */
 
@@ -231,6 +232,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 {
 	struct replay *r = ctx;
 	struct lane_state *l = &r->lanes[e->lane];
+	char value[VALUE_TEXT];
 
 	if (r->selected && !l->inside)
 		return;
@@ -241,7 +243,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	if (u->payload[0]) {
 		fputc(' ', r->out);
 		text_put(r->out, u->payload);
-		fprintf(r->out, "=0x%x", e->s.payload);
+		fprintf(r->out, "=%s", value_text(value_of(u, e), value));
 	}
 	fputc('\n', r->out);
 }
@@ -291,7 +293,8 @@ static bool *select_functions(const struct trace *t, const struct replay_options
 		bool found = false;
 
 		for (size_t f = 0; f < t->nfunctions; f++)
-			if (name_forms_match(t->functions[f].name, o->globs[i]))
+			if (name_forms_match_any(t->functions[f].name, t->functions[f].aliases,
+						 o->globs[i]))
 				selected[f] = found = true;
 		if (!found) {
 			err_set(err, ENOENT, "no function of the trace matches %s", o->globs[i]);

@@ -39,6 +39,11 @@ class Surface {
 		this.g.lineTo(x2, y2);
 		this.g.stroke();
 	}
+	// a name, as much as fits of the longest of its labels that does
+	name(name, x, y, room, colour) {
+		const labels = labelsOf(name), fits = l => l.length * this.size * 0.4 <= room && this.g.measureText(l).width <= room;
+		this.words(room < 12 ? name : labels.find(fits) ?? labels[labels.length - 1], x, y, room, colour);
+	}
 	// words, as many as fit; measured roughly first, for there are thousands of boxes
 	words(s, x, y, room, colour, align = "left") {
 		const g = this.g;

@@ -36,12 +36,11 @@ const flame = {
 			el("div", {class: "bar"}, el("h2", {}, "Flame graph"), this.where, el("span", {class: "space"}), this.found, this.find,
 			   el("button", {type: "button", on: {click: () => this.go(tree[0])}}, "Whole (0)")),
 			el("p", {class: "note"}, `All threads together, ${duration(tree[0].total)} of calls, by the way they were called: width is time with callees, what no callee covers is the function's own.`),
-			el("div", {class: "stage"}, this.box),
+			this.stage = el("div", {class: "stage"}, this.box),
 			el("div", {class: "bar"}, el("h2", {}, "Functions"), el("span", {class: "note"},
 				`${thousands(functions.size)} functions; click a column to sort by it, a row to see it above` +
 				(functions.size > 500 ? "; the first 500 of the order are listed" : ""))),
 			el("div", {class: "tablebox", id: "functions"}, sortedTable(columns, [...functions.values()], 0, f => this.choose(f))));
-		section.querySelector("#functions").style.maxHeight = "34%";
 		this.listen();
 		new ResizeObserver(() => this.wish()).observe(this.box);
 	},
@@ -96,8 +95,19 @@ const flame = {
 		return `${nodeName(ways[0])}: ${thousands(calls)} calls${ways.length > 1 ? ` in ${ways.length} ways` : ""}, ${duration(total)}, ${percent(total, tree[0].total)} of all`;
 	},
 
+	// no higher than the whole is deep: the table has what is left, a third at least
+	layOut() {
+		const width = this.box.clientWidth;
+		let deepest = 0;
+		for (const n of tree)
+			if (n.total * width >= tree[0].total * 0.5)
+				deepest = Math.max(deepest, n.depth);
+		this.stage.style.flex = `0 1 ${(deepest + 2) * this.ROW + 2}px`;
+	},
+
 	draw() {
 		readColours();
+		this.layOut();
 		const s = this.surface, width = printing ? 1000 : this.box.clientWidth;
 		this.boxes = [];
 		this.scroll = printing ? 0 : this.box.scrollTop;
@@ -148,7 +158,7 @@ const flame = {
 		s.rect(b.x, y, Math.max(0.7, b.w - (b.w > 3 ? 1 : 0)), this.ROW - 1, colour.fill);
 		s.font(11.5);
 		if (b.w > 26)
-			s.words(name, b.x + 4, y + this.ROW / 2, b.w - 8, colour.ink);
+			s.name(name, b.x + 4, y + this.ROW / 2, b.w - 8, colour.ink);
 		s.g.globalAlpha = 1;
 		if (b.node === this.selected) {
 			s.g.strokeStyle = paint.select;

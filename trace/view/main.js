@@ -227,7 +227,7 @@ function failed(words) {
 	document.getElementById("main").prepend(message(`This page could not draw all of its pictures: ${words}`));
 }
 window.addEventListener("error", e => failed(e.message));
-window.kronView = {data, detail, functions, threads, cpus, tree, samples, span, setSpan, utilisation, show, pictures}; // for the console, and tests
+window.kronView = {data, detail, functions, threads, cpus, tree, samples, span, setSpan, utilisation, show, pictures, labelsOf, functionColour, threadColour}; // for the console, and tests
 
 readColours();
 makeHead();

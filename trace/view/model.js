@@ -173,6 +173,10 @@ class Spans {
 		}
 		return this.made;
 	}
+	// how long the longest of each row is
+	get longest() {
+		return this.most ??= this.rows.map(row => row.reduce((most, i) => Math.max(most, this.end[i] - this.begin[i]), 0));
+	}
 	// index into the row of the first span that ends after t
 	firstInRow(row, t) {
 		let low = 0, high = row.length;
@@ -294,7 +298,8 @@ const samples = (() => {
 	const n = new Numbers(data.samples.data), count = data.samples.kept;
 	const s = {count, number: new Float64Array(count), ns: new Float64Array(count), ticks: new Float64Array(count),
 		   lane: new Uint32Array(count), cpu: new Uint32Array(count), head: new Uint8Array(count),
-		   source: new Uint32Array(count), high: new Uint32Array(count), low: new Uint32Array(count)};
+		   source: new Uint32Array(count), high: new Uint32Array(count), low: new Uint32Array(count),
+		   upper: new Map()};
 	let number = 0, ticks = 0;
 	for (let i = 0; i < count; i++) {
 		number += n.next();
@@ -304,10 +309,13 @@ const samples = (() => {
 		s.ns[i] = data.from_ns + ticks * tickNs;
 		s.lane[i] = n.next();
 		s.cpu[i] = n.next();
-		s.head[i] = n.next();
+		const head = n.next();
+		s.head[i] = head;
 		s.source[i] = n.next();
 		s.high[i] = n.next();
 		s.low[i] = n.next();
+		if (head & 0x100)
+			s.upper.set(i, n.next());
 	}
 	return s;
 })();
@@ -322,7 +330,19 @@ const specialNames = new Map([
 ]);
 
 // events of probes that a user placed
-const userEvents = new Map(data.user_events.map(u => [u[0], {event: u[0], name: u[1], level: u[2], payload: u[3]}]));
+const userEvents = new Map(data.user_events.map(u => [u[0], {event: u[0], name: u[1], level: u[2], payload: u[3], type: u[4]}]));
+
+// a payload as its type says: trace/value.h; upper: undefined where the sample has 32 bits
+function payloadWords(type, low, upper) {
+	const width = type === "double" ? 64 : Number(/\d+$/.exec(type)?.[0] ?? 32);
+	if (width === 64 && upper === undefined)
+		return `0x${low.toString(16)} (low half)`;
+	const bits = BigInt.asUintN(width, BigInt(upper ?? 0) << 32n | BigInt(low));
+	if (type === "double")
+		return String(new Float64Array(new BigUint64Array([bits]).buffer)[0]);
+	return type[0] === "s" ? String(BigInt.asIntN(width, bits)) : type[0] === "u" ? String(bits) : `0x${bits.toString(16)}`;
+}
+
 const marksOfLane = new Map();
 for (const m of data.marks) {
 	if (!marksOfLane.has(m[1]))
@@ -331,7 +351,7 @@ for (const m of data.marks) {
 }
 function markWords([t, , event, payload]) {
 	const u = userEvents.get(event);
-	return `event ${u?.name ?? event} at ${moment(t)}${u?.payload ? `, ${u.payload} = ${payload} (0x${payload.toString(16)})` : ""}`;
+	return `event ${u?.name ?? event} at ${moment(t)}${u?.payload ? `, ${u.payload} = ${u.type ? payload : `${payload} (0x${payload.toString(16)})`}` : ""}`;
 }
 
 // when threads were off the CPUs, by context switches: begin, end, preempted

@@ -28,7 +28,7 @@ const zoom = (factor, at = (span.a + span.b) / 2) =>
 const pan = share => setSpan(span.a + (span.b - span.a) * share, span.b + (span.b - span.a) * share);
 
 const timeline = {
-	id: "timeline", title: "Timeline", LABEL: 150, AXIS: 24, STRIP: 20, ROW: 15,
+	id: "timeline", title: "Timeline", LABEL: 150, AXIS: 24, STRIP: 20, ROW: 15, TALLEST: 24, THIN: 3,
 	opened: new Set(), byThread: false, selected: null, search: "",
 
 	get empty() {
@@ -56,7 +56,6 @@ const timeline = {
 			this.overview, el("div", {class: "stage"}, this.box, this.side));
 		for (const t of shownThreads.slice(0, shownThreads.length > 8 ? 2 : 8))
 			this.opened.add(t.lane);
-		this.layOut();
 		this.listen();
 		spanListeners.push(() => this.wish());
 		detail.onLoad = () => this.wish();
@@ -77,15 +76,56 @@ const timeline = {
 			this.opened.clear();
 		else
 			shownThreads.forEach(t => this.opened.add(t.lane));
-		this.layOut();
 		this.wish();
 	},
 
 	// ---- rows: {y, height, cpu | thread | title} ----
 
+	// rows as high as the room allows
 	layOut() {
+		const room = printing ? 0 : this.box.clientHeight;
+		this.placeRows(this.ROW);
+		const more = Math.floor((room - this.total) / Math.max(1, this.rowsOfCalls));
+		if (more > 0)
+			this.placeRows(Math.min(this.TALLEST, this.ROW + more));
+	},
+
+	// where the rows of a thread's calls begin, and the last one ends: thin are those in which no
+	// call, wherever it is, has room for a word
+	edgesOf(thread, height) {
+		const {spans} = thread, least = 24 * this.pixel, edges = [0];
+		const deep = Math.max(spans.rows.length, Math.min(DEEPEST, thread.depth ?? 0));
+		const short = thread.levels?.[0]?.longest ?? 0; // in rows that are not known before they are seen
+		for (let d = 0; d < deep; d++) {
+			const title = thread.stacks.includes(d + 1), tall = title || Math.max(spans.longest[d] ?? 0, short) >= least;
+			this.rowsOfCalls += tall;
+			this.thin ||= !tall;
+			edges.push(edges[d] + (tall ? height : this.THIN));
+		}
+		return edges;
+	},
+
+	get pixel() { // ns
+		return (span.b - span.a) / (this.width - this.LABEL);
+	},
+
+	// where a row of calls begins; and how high it is
+	top(row, depth) {
+		return row.y + this.STRIP + 3 + row.edges[Math.min(depth, row.edges.length - 1)];
+	},
+	heightOf(row, depth) {
+		return depth + 1 < row.edges.length ? row.edges[depth + 1] - row.edges[depth] : 0;
+	},
+	// the depth at a distance from the first of them
+	depthAt(row, dy) {
+		return row.edges.findIndex((edge, d) => d && dy < edge) - 1;
+	},
+
+	placeRows(height) {
 		let y = this.AXIS + 2, process = null;
 		const rows = this.rows = [];
+		this.rowsOfCalls = 0;
+		this.thin = false;
 		const add = (height, row) => {
 			rows.push({y, height, ...row});
 			y += height;
@@ -99,8 +139,8 @@ const timeline = {
 				process = thread.process;
 				add(22, {title: `process ${thread.pid} ${thread.exe}`});
 			}
-			const deep = Math.max(thread.spans.rows.length, Math.min(DEEPEST, thread.depth ?? 0));
-			add(this.STRIP + 3 + (this.opened.has(thread.lane) ? deep * this.ROW + 4 : 0), {thread, deep});
+			const edges = this.opened.has(thread.lane) ? this.edgesOf(thread, height) : [0];
+			add(this.STRIP + 3 + (edges.length > 1 ? edges[edges.length - 1] + 4 : 0), {thread, edges});
 		}
 		if (threads.length > shownThreads.length)
 			add(22, {title: `${threads.length - shownThreads.length} threads without a row: see About`});
@@ -121,7 +161,8 @@ const timeline = {
 		if (isEmpty)
 			return;
 		readColours();
-		const s = this.surface, width = Math.max(300, printing ? 1000 : this.box.clientWidth);
+		const s = this.surface, width = this.width = Math.max(300, printing ? 1000 : this.box.clientWidth);
+		this.layOut();
 		const height = printing ? Math.min(this.total, 440) : this.box.clientHeight;
 		s.resize(width, height);
 		this.scroll = printing ? 0 : this.box.scrollTop;
@@ -204,7 +245,7 @@ const timeline = {
 			this.note(l.keys[i], colour, nameFor(l.keys[i]), Math.min(l.busy[i], (w * perPixel)));
 			if (w > 40 && high > 12) {
 				s.font(11);
-				s.words(nameFor(l.keys[i]), x + 3, y + 1 + h - high / 2, w - 6, colour.ink);
+				s.name(nameFor(l.keys[i]), x + 3, y + 1 + h - high / 2, w - 6, colour.ink);
 			}
 			if (w > 14)
 				s.line(x + 0.5, y + 1 + h - high, x + 0.5, y + 1 + h, paint.paper);
@@ -216,10 +257,10 @@ const timeline = {
 		if (!states || !this.drawStates(states, y))
 			this.drawBins(thread.track, y, functionColour, functionName);
 		if (this.opened.has(thread.lane)) {
-			this.drawStacks(thread, y + this.STRIP + 3);
+			this.drawStacks(row);
 			for (const spans of this.callsOf(thread))
 				for (let d = 0; d < spans.rows.length; d++)
-					this.drawCalls(spans, spans.rows[d], y + this.STRIP + 3 + d * this.ROW);
+					this.drawCalls(spans, spans.rows[d], this.top(row, d) - this.scroll, this.heightOf(row, d));
 		}
 		for (const o of offOfLane.get(thread.lane)?.list ?? [])
 			this.drawOff(o, y);
@@ -232,11 +273,11 @@ const timeline = {
 	},
 
 	// above the rows of each stack but the first
-	drawStacks({stacks}, y) {
-		const s = this.surface;
+	drawStacks(row) {
+		const s = this.surface, {stacks} = row.thread;
 		s.font(10);
 		for (let i = 1; i < stacks.length && stacks[i] <= DEEPEST; i++)
-			s.words(`stack ${i + 1}`, this.LABEL + 4, y + (stacks[i] - 0.5) * this.ROW, 100, paint.quiet);
+			s.words(`stack ${i + 1}`, this.LABEL + 4, this.top(row, stacks[i] - 1) + this.heightOf(row, stacks[i] - 1) / 2 - this.scroll, 100, paint.quiet);
 	},
 
 	// those that the page has from the beginning, and the short ones that can be seen now
@@ -309,13 +350,15 @@ const timeline = {
 			this.note(fn, colour, functionName(fn), Math.min(b, span.b) - Math.max(a, span.a));
 			s.font(11);
 			if (w > 20)
-				s.words(functionName(fn), x + 3, y + this.STRIP * 0.42, w - 6, colour.ink);
+				s.name(functionName(fn), x + 3, y + this.STRIP * 0.42, w - 6, colour.ink);
 		}
 		return true;
 	},
 
-	drawCalls(spans, row, y) {
-		const s = this.surface, h = this.ROW - 1;
+	drawCalls(spans, row, y, height) {
+		const s = this.surface, h = height > this.THIN ? height - 1 : height;
+		if (y > s.height || y + height < this.AXIS)
+			return;
 		let drawn = -1;
 		for (let k = spans.firstInRow(row, span.a); k < row.length; k++) {
 			const i = row[k];
@@ -328,11 +371,11 @@ const timeline = {
 			const found = !this.search || functionName(spans.fn[i]).toLowerCase().includes(this.search);
 			s.g.globalAlpha = found ? 1 : 0.2;
 			s.rect(x, y, w > 3 ? w - 0.5 : w, h, colour.fill);
-			if (spans.flags[i])
+			if (spans.flags[i] && height > this.THIN)
 				this.drawEnd(spans.flags[i], x, y, w, h, colour.ink);
-			if (w > 24) {
-				s.font(10.5);
-				s.words(functionName(spans.fn[i]), x + 3, y + h / 2 + 0.5, w - 6, colour.ink);
+			if (w > 24 && height > this.THIN) {
+				s.font(h > 18 ? 12 : 10.5);
+				s.name(functionName(spans.fn[i]), x + 3, y + h / 2 + 0.5, w - 6, colour.ink);
 			}
 			s.g.globalAlpha = 1;
 			drawn = Math.max(drawn, x + w);
@@ -363,12 +406,12 @@ const timeline = {
 		if (p && p.thread) {
 			const row = this.rows.find(r => r.thread === p.thread);
 			if (row && this.opened.has(p.thread.lane) && p.i !== undefined) {
-				const spans = spansOf(p), y = row.y - this.scroll + this.STRIP + 3 + spans.depth[p.i] * this.ROW;
+				const spans = spansOf(p), depth = spans.depth[p.i], y = this.top(row, depth) - this.scroll;
 				const x = Math.max(this.LABEL, this.x(spans.begin[p.i])), end = Math.min(s.width, this.x(spans.end[p.i]));
 				if (end >= this.LABEL && x <= s.width && y > this.AXIS) {
 					s.g.strokeStyle = paint.select;
 					s.g.lineWidth = 2.5;
-					s.g.strokeRect(x, y - 0.5, Math.max(3, end - x), this.ROW);
+					s.g.strokeRect(x, y - 0.5, Math.max(3, end - x), this.heightOf(row, depth));
 				}
 			}
 		}
@@ -413,10 +456,11 @@ const timeline = {
 			parts.push(...this.tellSelected());
 		parts.push(el("h3", {}, "States in the strips shown"), el("ul", {class: "legend"}, ...list.map(s => el("li", {},
 			swatch(s.colour.fill), el("span", {class: "name", title: s.name,
-				on: {click: () => { this.find.value = s.name; this.lookFor(s.name); }}}, s.name),
+				on: {click: () => { this.find.value = s.name; this.lookFor(s.name); }}}, labelOf(s.name, 24)),
 			el("span", {class: "value"}, percent(s.time, all))))));
 		parts.push(el("p", {class: "note"}, "A strip shows who had most of each bin, as high as the bin was busy. " +
-			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss." + (data.off.some(o => o[2]) ? " Lower part of a strip cut away under a line: the thread was off the CPUs (red line: preempted)." : "") + (data.marks.length ? " Diamond: an event of a probe of yours." : "")));
+			"Torn right edge: the end is inferred or open. Hatched: samples were lost inside. Red mark: a loss." + (data.off.some(o => o[2]) ? " Lower part of a strip cut away under a line: the thread was off the CPUs (red line: preempted)." : "") + (data.marks.length ? " Diamond: an event of a probe of yours." : "") +
+			(this.thin ? " Thin rows: their calls are too short to be read; they grow when you zoom in." : "")));
 		const bin = data.bin_ticks * tickNs;
 		if (threads.some(t => t.missing) && span.b - span.a < 400 * bin)
 			parts.push(el("p", {class: "note"}, "More detail of this piece: ", code(command(rangeOptions(span.a, span.b)))));
@@ -472,7 +516,7 @@ const timeline = {
 			return null;
 		const t = this.time(x), dy = y + this.scroll - row.y - this.STRIP - 3;
 		if (row.thread && dy >= 0)
-			return this.callAt(row.thread, Math.floor(dy / this.ROW), t);
+			return this.callAt(row.thread, this.depthAt(row, dy), t);
 		const near = 6 * (span.b - span.a) / (this.surface.width - this.LABEL);
 		const mark = row.thread && (marksOfLane.get(row.thread.lane) ?? []).find(m => Math.abs(m[0] - t) < near);
 		const loss = row.thread && (lossesOfLane.get(row.thread.lane) ?? []).find(l => Math.abs(l[0] - t) < near);
@@ -590,7 +634,6 @@ const timeline = {
 		const row = this.rows.find(r => y + this.scroll >= r.y && y + this.scroll < r.y + r.height);
 		if (x < this.LABEL && row?.thread) {
 			this.opened.has(row.thread.lane) ? this.opened.delete(row.thread.lane) : this.opened.add(row.thread.lane);
-			this.layOut();
 		} else {
 			this.selected = this.what(x, y);
 		}
@@ -624,11 +667,11 @@ const timeline = {
 		this.selected = this.hits[at < 0 ? step > 0 ? 0 : n - 1 : (at + step + n) % n];
 		const s = this.selected.thread.spans, i = this.selected.i, half = (span.b - span.a) / 2;
 		this.opened.add(this.selected.thread.lane);
-		this.layOut();
 		if (s.begin[i] < span.a || s.begin[i] > span.b)
 			setSpan(s.begin[i] - half, s.begin[i] + half);
+		this.layOut();
 		const row = this.rows.find(r => r.thread === this.selected.thread);
-		this.box.scrollTop = Math.max(0, row.y + s.depth[i] * this.ROW - this.box.clientHeight / 2);
+		this.box.scrollTop = Math.max(0, this.top(row, s.depth[i]) - this.box.clientHeight / 2);
 		status(`${this.hits.length} calls; this one: ${duration(s.end[i] - s.begin[i])}`);
 		this.wish();
 	},

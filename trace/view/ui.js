@@ -67,8 +67,63 @@ function* ticks(a, b, n) {
 		yield i * step;
 }
 
+// ---- names that fit: without parameters, then without what is in <>, then without where it is ----
+
+// [from, to) of each pair of brackets that no other of the kind is around.  Of an operator's name
+// the signs are none.
+function bracketed(name, open, close) {
+	const found = [];
+	for (let i = 0, depth = 0, from = 0; i < name.length; i++) {
+		const operator = /^operator(\(\)|<=>|<<=?|>>=?|->\*?|<=?|>=?)/.exec(name.slice(i));
+		if (operator && !/\w/.test(name[i - 1] ?? ""))
+			i += operator[0].length - 1;
+		else if (name[i] === open && !depth++)
+			from = i;
+		else if (name[i] === close && depth && !--depth)
+			found.push([from, i + 1]);
+	}
+	return found;
+}
+
+function withoutParameters(name) {
+	const last = bracketed(name, "(", ")").pop();
+	return last && last[0] > 0 && /^( const| volatile|&| \[.*\])*$/.test(name.slice(last[1])) ? name.slice(0, last[0]) + name.slice(last[1]) : name;
+}
+
+function withoutTemplates(name) {
+	for (const [from, to] of bracketed(name, "<", ">").reverse())
+		if (from > 0) // <T as Trait>::name has no other word for where it is
+			name = name.slice(0, from) + name.slice(to);
+	return name.replace(/::(?=::)/g, "");
+}
+
+// after the last :: or / that is in no bracket
+function lastPart(name) {
+	const inside = [...bracketed(name, "<", ">"), ...bracketed(name, "(", ")")];
+	for (let i = name.length - 1; i > 0; i--)
+		if ((name[i] === "/" || name[i] === ":" && name[i - 1] === ":") && i + 1 < name.length && !inside.some(([from, to]) => i >= from && i < to))
+			return name.slice(i + 1);
+	return name;
+}
+
+const labelsByName = new Map();
+function labelsOf(name) {
+	let labels = labelsByName.get(name);
+	if (!labels) {
+		labels = [name];
+		for (const f of [withoutParameters, withoutTemplates, lastPart])
+			labels.push(f(labels[labels.length - 1]));
+		labels = labels.filter((l, i) => !i || l && l !== labels[i - 1]);
+		labelsByName.set(name, labels);
+	}
+	return labels;
+}
+// the longest of at most that many characters, or the shortest
+const labelOf = (name, most) => labelsOf(name).find(l => l.length <= most) ?? labelsOf(name)[labelsOf(name).length - 1];
+
 // ---- colours: Okabe and Ito's, which people with any colour vision tell apart, in three
-// brightnesses; a function has the same one in each picture and in each trace ----
+// brightnesses; a function has the same one in each picture, and in each trace but where one that
+// calls it there, or that it calls, has its hue ----
 
 const HUES = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0],
 	      [240, 228, 66]];
@@ -83,16 +138,17 @@ function hash(words) {
 	return (h ^ h >>> 13) >>> 0;
 }
 
-const coloursByName = new Map();
-function colourOf(name) {
-	let c = coloursByName.get(name);
+const colours = new Map();
+// hue and shade: any numbers
+function colourOf(hue, shade) {
+	const key = hue % HUES.length + HUES.length * (shade % SHADES.length);
+	let c = colours.get(key);
 	if (!c) {
-		const h = hash(name), hue = HUES[h % HUES.length];
-		const shade = SHADES[Math.floor(h / HUES.length) % SHADES.length];
-		const rgb = hue.map(v => Math.round(shade < 0 ? v * (1 + shade) : v + (255 - v) * shade));
-		const light = (0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2]));
-		c = {fill: `rgb(${rgb.join(",")})`, ink: light > 0.18 ? "#000" : "#fff"};
-		coloursByName.set(name, c);
+		const light = SHADES[shade % SHADES.length];
+		const rgb = HUES[hue % HUES.length].map(v => Math.round(light < 0 ? v * (1 + light) : v + (255 - v) * light));
+		const bright = (0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2]));
+		c = {fill: `rgb(${rgb.join(",")})`, ink: bright > 0.18 ? "#000" : "#fff", hue: hue % HUES.length};
+		colours.set(key, c);
 	}
 	return c;
 }
@@ -100,15 +156,49 @@ const linear = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) **
 
 const QUIET = {fill: "#9aa2aa", ink: "#000"};
 const functionColours = new Map();
-function functionColour(n) {
-	let c = functionColours.get(n);
-	if (!c) {
-		c = n === NO_FUNCTION || n === NO_KEY || n < 0 ? QUIET : colourOf(functionName(n));
-		functionColours.set(n, c);
-	}
+function giveColour(n, hueOf) {
+	const h = hash(functionName(n)), c = colourOf(hueOf(h % HUES.length), Math.floor(h / HUES.length));
+	functionColours.set(n, c);
 	return c;
 }
-const threadColour = lane => lane === NO_KEY ? QUIET : colourOf(laneLabel(lane));
+function functionColour(n) {
+	if (n === NO_FUNCTION || n === NO_KEY || n < 0)
+		return QUIET;
+	return functionColours.get(n) ?? giveColour(n, hue => hue);
+}
+
+// Those with most time choose first; of the hues after its own one that no neighbour in the call
+// tree has, or those with the least time together.
+function giveColours() {
+	const around = new Map(), time = new Map(), add = (map, key, ns) => map.set(key, (map.get(key) ?? 0) + ns);
+	for (const node of tree) {
+		const a = node.fn, b = node.parent?.fn ?? -1;
+		if (a < 0)
+			continue;
+		add(time, a, node.total);
+		for (const [x, y] of b < 0 || a === b ? [] : [[a, b], [b, a]]) {
+			if (!around.has(x))
+				around.set(x, new Map());
+			add(around.get(x), y, node.total + 1);
+		}
+	}
+	for (const n of [...time.keys()].sort((a, b) => time.get(b) - time.get(a) || a - b))
+		giveColour(n, own => {
+			const taken = HUES.map(() => 0);
+			for (const [other, ns] of around.get(n) ?? [])
+				if (functionColours.has(other))
+					taken[functionColours.get(other).hue] += ns;
+			const from = taken.slice(own).concat(taken.slice(0, own));
+			return own + from.indexOf(Math.min(...from));
+		});
+}
+giveColours();
+
+const placeOfLane = new Map(shownThreads.map((t, i) => [t.lane, i]));
+function threadColour(lane) {
+	const at = placeOfLane.get(lane) ?? hash(laneLabel(lane));
+	return lane === NO_KEY ? QUIET : colourOf(at, Math.floor(at / HUES.length));
+}
 
 // Cividis: equal steps for everybody, also on grey paper.
 const STEPS = ["#fee838", "#e5cf52", "#cbb861", "#b1a36c", "#989075", "#7d7c7a", "#656976", "#4b566d", "#2b446c", "#00224e"];

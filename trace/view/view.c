@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "trace/text.h"
+#include "trace/value.h"
 #include "trace/view/view_assets.h"
 #include "trace/view/view_impl.h"
 
@@ -200,7 +201,7 @@ static void put_processes(struct view *v)
 	json_close(j, ']');
 }
 
-/* What the numbers of events of the user mean: number, name, level, what the payload is. */
+/* What the numbers of events of the user mean: number, name, level, payload, its type. */
 static void put_user_events(struct view *v)
 {
 	struct json *j = &v->j;
@@ -209,12 +210,14 @@ static void put_user_events(struct view *v)
 	json_open(j, '[');
 	for (size_t i = 0; i < v->t->nuser_events && i < v->budget.functions; i++) {
 		const struct trace_user_event *u = &v->t->user_events[i];
+		char type[16];
 
 		json_open(j, '[');
 		json_u64(j, KRON_EVENT_ENTRY(u->n));
 		view_put_name(j, u->name);
 		json_u64(j, u->level);
 		view_put_name(j, u->payload);
+		json_str(j, value_type_text(&u->type, type));
 		json_close(j, ']');
 	}
 	json_close(j, ']');

@@ -6,7 +6,7 @@
  *   trace/view/{page.html,*.css,*.js}, put into the program when it is built ──┴─► one file
  *
  * The file's size is bounded, whatever the trace's: what does not fit is summed up, and the page
- * says so.  doc/INTERNALS.md, "Pictures", has the whole story.
+ * says so.  doc/internals/view.md has the whole story.
  */
 #ifndef TRACE_VIEW_H
 #define TRACE_VIEW_H

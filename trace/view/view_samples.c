@@ -8,9 +8,11 @@
  *   ████......████......██L█......████......████
  *
  * Written for each: how many were left out before it, ticks since the last one's, lane, CPU,
- * header byte, source (as a difference from the lane's), data 63..32, data 31..0 (LEB128).
+ * header byte (+ 256: the payload has 64 bits), source (as a difference from the lane's), data 63..32,
+ * data 31..0 (LEB128), the upper half of a payload of 64 bits.
  */
 #include "trace/jumps.h"
+#include "trace/value.h"
 #include "trace/view/view_impl.h"
 
 enum { RUNS = 64, AFTER_LOSS = 16 };
@@ -21,7 +23,8 @@ struct loss {
 };
 struct mark { /* an event of the user */
 	uint64_t tsc;
-	uint32_t lane, event, payload;
+	uint32_t lane, event;
+	struct value value;
 };
 struct view_samples {
 	struct view *v;
@@ -85,10 +88,12 @@ static void keep(struct view_samples *s, const struct trace_event *e)
 	view_put_signed(b, (int64_t)(e->tsc - s->last));
 	view_put_number(b, e->lane);
 	view_put_number(b, e->cpu);
-	view_put_number(b, e->s.head >> 24);
+	view_put_number(b, e->s.head >> 24 | (e->is_wide ? 0x100 : 0));
 	view_put_number(b, e->s.source ^ s->v->t->lanes[e->lane].source);
 	view_put_number(b, e->s.payload);
 	view_put_number(b, trace_stored_event(e));
+	if (e->is_wide)
+		view_put_number(b, e->high);
 	if (e->jump)
 		s->jumps[e->jump - 1] = true;
 	s->last = e->tsc;
@@ -106,7 +111,8 @@ static void note_loss(struct view_samples *s, const struct trace_event *e)
 }
 
 /* Evenly over the view, though nobody knows how many will come: when full, every other goes. */
-static void note_mark(struct view_samples *s, const struct trace_event *e)
+static void note_mark(struct view_samples *s, const struct trace_event *e,
+		      const struct trace_user_event *u)
 {
 	if (s->nmarks++ % s->every)
 		return;
@@ -119,19 +125,22 @@ static void note_mark(struct view_samples *s, const struct trace_event *e)
 			return;
 	}
 	*vec_push(&s->marks) = (struct mark){
-		.tsc = e->tsc, .lane = e->lane, .event = e->s.event, .payload = e->s.payload};
+		.tsc = e->tsc, .lane = e->lane, .event = e->s.event, .value = value_of(u, e)};
 }
 
 void view_samples_feed(struct view_samples *s, const struct trace_event *e)
 {
+	const struct trace_user_event *u = NULL;
 	bool in_run, near;
 
 	if (!view_holds(s->v, e->tsc))
 		return;
 	if (e->s.event == KRON_EVENT_LOST)
 		note_loss(s, e);
-	if (s->v->t->nuser_events && trace_user_event_of(s->v->t, e->s.event))
-		note_mark(s, e);
+	if (s->v->t->nuser_events)
+		u = trace_user_event_of(s->v->t, e->s.event);
+	if (u)
+		note_mark(s, e, u);
 	in_run = lies_in_a_run(s);
 	near = !in_run && is_near_a_loss(s, e);
 	if (in_run || near)
@@ -160,6 +169,7 @@ static void put_losses(struct view_samples *s)
 static void put_marks(struct view_samples *s)
 {
 	struct json *j = &s->v->j;
+	char text[VALUE_TEXT];
 
 	json_ku64(j, "all_marks", s->nmarks);
 	json_key(j, "marks");
@@ -169,7 +179,10 @@ static void put_marks(struct view_samples *s)
 		json_i64(j, view_ns(s->v, m->tsc));
 		json_u64(j, m->lane);
 		json_u64(j, m->event);
-		json_u64(j, m->payload);
+		if (m->value.type.form)
+			json_str(j, value_text(m->value, text));
+		else
+			json_u64(j, m->value.number);
 		json_close(j, ']');
 	}
 	json_close(j, ']');

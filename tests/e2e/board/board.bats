@@ -54,6 +54,13 @@ bats_require_minimum_version 1.5.0
 	grep -q '^   0 sampling  *1 ' text
 	grep -q '^  13 MK_OE  *1 ' text
 	grep -q '^  15  *0  disabled' text
+	# and so it is put back, whatever was done to it
+	export KRON_BOARD=$B
+	"$KRON" ctl write config 0x1dfc02
+	"$KRON" ctl write map 0x123456
+	[ "$("$KRON" ctl read config) $("$KRON" ctl read map)" = "901dfc02 ff123456" ]
+	"$KRON" ctl reset
+	[ "$("$KRON" ctl read config) $("$KRON" ctl read map)" = "90003201 ff000000" ]
 }
 
 @test "groups and sampling are switched" {
@@ -224,6 +231,37 @@ bats_require_minimum_version 1.5.0
 	grep -q '^High Order  *00005555' one
 }
 
+@test "external counter inputs: edges, gated clocks, the use of a bus" {
+	"$KRON" board create "$B" --virtual-clock
+	export KRON_BOARD=$B
+	# counters 0 and 2: a clock while the signal is high; 4: all clocks; 5: edges
+	"$KRON" ctl write mode 0x410303
+	"$KRON" ctl write clock 0x111111
+	"$KRON" ctl write enable 0x222222
+	for _ in 1 2 3; do
+		"$KRON" ctl input 0 high
+		"$KRON" ctl tick 10
+		"$KRON" ctl input 2 high
+		"$KRON" ctl input 5 high
+		"$KRON" ctl input 5 high # no edge
+		"$KRON" ctl tick 20
+		"$KRON" ctl input 2 low
+		"$KRON" ctl input 5 low
+		"$KRON" ctl input 0 low
+		"$KRON" ctl tick 70
+	done
+	counted=$(for n in 0 2 4 5; do "$KRON" ctl read counter$n; done)
+	[ "$(echo $counted)" = "$(printf '%08x ' 90 60 300 3 | sed 's/ $//')" ]
+	for args in 'input' 'input 0' 'input 16 high' 'input x low' 'input 0 1'; do
+		# shellcheck disable=SC2086
+		run "$KRON" ctl $args
+		[ "$status" = 2 ] || { echo "# ctl $args: $status $output"; false; }
+	done
+	truncate -s 32M dev
+	run "$KRON" ctl --board ./dev input 0 high
+	refuses_with "its counter inputs are on its connector"
+}
+
 @test "a device is a file, too" {
 	truncate -s 32M dev
 	run "$KRON" ctl --board ./dev read 0x1204
@@ -249,7 +287,7 @@ bats_require_minimum_version 1.5.0
 	run timeout 10 "$KRON" status --board ./pipe
 	refuses_with "no board"
 	run "$KRON" ctl --board ./dev tick 1
-	refuses_with "is a device: its clock runs by itself"
+	refuses_with "is hardware: its clock runs by itself"
 }
 
 @test "which board is meant" {

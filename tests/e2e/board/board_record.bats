@@ -10,14 +10,13 @@ own_board() {
 	sed -n 's,^segment=/,,p' "$1/session"
 }
 
+is_state() { [ "$("$KRON" board list --json | json "any($1 for e in d)")" = True ]; }
+
 wait_for_state() { # wait_for_state EXPRESSION: of the entry e in kron board list
-	for _ in $(seq 500); do
-		if [ "$("$KRON" board list --json | json "any($1 for e in d)")" = True ]; then return; fi
-		sleep 0.02
-	done
-	"$KRON" board list
-	return 1
+	wait_until is_state "$1" || { "$KRON" board list; return 1; }
 }
+
+board_is_unused() { ! grep -qs "kron-board.$(id -u).$B" /proc/[0-9]*/maps; }
 
 @test "the filter of a running recording is switched, in all its processes" {
 	steps_start 3
@@ -102,14 +101,13 @@ wait_for_state() { # wait_for_state EXPRESSION: of the entry e in kron board lis
 	steps_end
 }
 
+two_lines() { [ "$(wc -l <lines)" -ge 2 ]; }
+
 @test "status is shown again and again" {
 	"$KRON" board create "$B"
 	"$KRON" status --board "$B" --json -w 1 >lines &
 	pid=$!
-	for _ in $(seq 500); do
-		if [ "$(wc -l <lines)" -ge 2 ]; then break; fi
-		sleep 0.02
-	done
+	wait_until two_lines
 	kill $pid
 	wait $pid || true
 	[ "$(head -n 2 lines | "$PYTHON" -c 'import json, sys
@@ -222,10 +220,7 @@ killed_on_a_board() { # killed_on_a_board RECORD-OPTION...
 	[ "$(calls_of_step t)" = 24690 ]
 	# the board is there as it was, and takes the next
 	[ "$("$KRON" ctl --board "$B" read source5)" = 00001234 ]
-	for _ in $(seq 500); do
-		if ! grep -qs "kron-board.$(id -u).$B" /proc/[0-9]*/maps; then break; fi
-		sleep 0.02
-	done
+	wait_until board_is_unused
 	steps_start 1 --board "$B" "$@"
 	steps 77
 	steps_end
@@ -271,10 +266,7 @@ killed_on_a_board() { # killed_on_a_board RECORD-OPTION...
 	"$KRON" record -q --board "$B" -o t -- bash linger.sh <in >out 3>&- &
 	RECORDER=$!
 	exec 7>in
-	for _ in $(seq 500); do
-		if grep -q started out; then break; fi
-		sleep 0.02
-	done
+	wait_until grep -q started out
 	kill -TERM "$RECORDER"
 	wait "$RECORDER" || true
 	run "$KRON" record --board "$B" -q -o u -- true
@@ -283,10 +275,7 @@ killed_on_a_board() { # killed_on_a_board RECORD-OPTION...
 	echo >&7
 	exec 7>&-
 	RECORDER=
-	for _ in $(seq 500); do
-		if ! grep -qs "kron-board.$(id -u).$B" /proc/[0-9]*/maps; then break; fi
-		sleep 0.02
-	done
+	wait_until board_is_unused
 	"$KRON" record --board "$B" -q -o u -- true
 }
 

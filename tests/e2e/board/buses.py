@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """buses.py - kron record --bus: the same samples by whatever way, each with its own thread.
 
 Truth is the lane bus where two buses are compared, what the programs print of themselves, and
@@ -209,8 +208,8 @@ def device():
 
 def refusals():
     for bus, text in (
-        ("lan", "none of lane, exact, device:PATH"),
-        ("device:", "none of lane, exact, device:PATH"),
+        ("lan", "choose one of lane, exact, device:PATH"),
+        ("device:", "choose one of lane, exact, device:PATH"),
         ("device:/nonexistent", "/nonexistent"),
         ("device:/etc/hostname", "32 MiB"),
     ):

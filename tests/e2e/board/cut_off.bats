@@ -54,6 +54,7 @@ state() { "$KRON" info --json t 2>/dev/null | json 'd["state"], d["complete"]'; 
 	steps_start 1 --board "$B"
 	steps 200000
 	run -0 --separate-stderr "$KRON" report t
+	echo "$stderr"
 	[ "$(wc -l <<<"$stderr")" = 1 ]
 	[[ $stderr == *"t was still being recorded"* ]]
 	[ "$(state)" = "('recording', False)" ]

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """libmk's emulation of instructions against the processor's own execution of them.
 
 Makes a table of instructions in all their sizes, directions and ways to name an address, has

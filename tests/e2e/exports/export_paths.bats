@@ -32,6 +32,11 @@ agree() {
 	uftrace graph --no-pager -d real.uftrace >graph
 	grep -q 'FUNCTION CALL GRAPH' graph
 	uftrace info --no-pager -d tree.uftrace | grep -q 'number of tasks'
+	# the day of the recording, not that of the export
+	cp -r real dated
+	sed -i 's/^start_real_ns=.*/start_real_ns=1000000000000000000/' dated/session
+	"$KRON" export -f uftrace -o dated.uftrace dated
+	TZ=UTC uftrace info --no-pager -d dated.uftrace | grep -q 'recorded on.* Sep  9 .* 2001'
 }
 
 @test "SQLite: calls and times of kron report, every sample" {

@@ -4,7 +4,7 @@
 """How much of Debian's programs the planner can probe, and whether what it says adds up.
 
 Of the programs below all entries, exits, branches, stores and instructions must be taken but for a
-few that doc/HOWTO_TEST.md lists, each by an honest tactic: no int3.  With int3 allowed, nothing
+few that doc/RESULTS.md lists, each by an honest tactic: no int3.  With int3 allowed, nothing
 may be left.  The number of functions is
 compared with what readelf finds in the frame tables, that of instructions with what objdump
 finds in the code: a planner that found few could take them all.

@@ -131,7 +131,7 @@ as_ever() {
 faults() {
 	for source in fault_handlers fault_memory; do
 		life prog "$@" # or skip
-		compile prog torture/$source.c "$@"
+		compile prog torture/faults/$source.c "$@"
 		# without symbols or tables nobody knows where musl's functions are
 		[ "${CC-}" = musl-gcc ] || strip prog
 		./prog >truth 2>&1 </dev/null
@@ -308,7 +308,7 @@ faults() {
 			tail -n +3 | diff truth -
 		gdb -batch -ex bt ./prog.kron core.kron 2>&1 </dev/null | frames | tail -n +3 | diff truth -
 	done
-	compile prog torture/unwind_signal.c -static
+	compile prog torture/faults/unwind_signal.c -static
 	"$KRON" patch -q --jumps -o prog.kron prog
 	./prog.kron | grep reach
 	"$KRON" record -q -o t -- ./prog.kron | grep reach
@@ -412,10 +412,10 @@ faults() {
 	same_behaviour ./prog.kron env a
 	same_behaviour ./prog.kron exec ./prog env
 	same_behaviour ./prog.kron exec ./dynamic env
-	"$KRON" record -q -F hit -o t -- ./prog.kron exec ./prog.kron all 1 >truth </dev/null
+	"$KRON" record -q --when-full wait -F hit -o t -- ./prog.kron exec ./prog.kron all 1 >truth </dev/null
 	whole t
 	diff truth <(by_thread t)
-	"$KRON" record -q -F hit -o t -- ./prog.kron exec ./dynamic all 1 >truth </dev/null
+	"$KRON" record -q --when-full wait -F hit -o t -- ./prog.kron exec ./dynamic all 1 >truth </dev/null
 	whole t
 	diff truth <(by_thread t)
 	# four chunks each, without a system call

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
+# timeout: 900
 # timeout: 600
 """twins.py - functions found in stripped binaries, against the symbols of unstripped twins.
 

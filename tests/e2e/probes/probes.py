@@ -348,7 +348,7 @@ with tap.Suite("probes") as s:
     for what in ("blocks", "calls", "branches", "loads", "stores", "insns"):
         s.case(f"%{what} are executed as often as callgrind says", against_callgrind, what)
     s.case("... without optimisation", against_callgrind, "insns", "-O0")
-    s.case("behind calls as often as they are executed", behind_calls)
+    s.case("after calls as often as they are executed", behind_calls)
     s.case("arguments, results, values after calls", own_calls)
     s.case("the ways out of a function, a conditional jump among them", conditional_returns)
     s.case("effective addresses", addresses)

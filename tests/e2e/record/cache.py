@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """cache.py - the plan cache gives nobody a plan that was made for something else.
 
 What programs print is held against what they print untraced, and the calls in a trace against how
@@ -13,9 +12,9 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from tap import CC, KRON, SRC, Skip, Suite, compile_c, need, truth
+from recordings import STRANGER
+from tap import CC, KRON, SRC, Suite, compile_c, need, need_root, truth
 
-STRANGER = 65534
 SYSTEM = "/usr/lib/x86_64-linux-gnu"
 
 
@@ -23,11 +22,6 @@ def run(*argv, status=0, **more):
     r = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, **more)
     need(r.returncode == status, f"{argv}: status {r.returncode}\n{r.stdout}{r.stderr}")
     return r
-
-
-def need_root():
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be another user, too")
 
 
 def same(*argv, calls, function="total", options=(), env=None):

@@ -139,7 +139,8 @@ workload() {
 	run in_group "$KRON" record -o "$DISK/trace" -F work -- ./worker 20 250000 200
 	echo "$output"
 	[ "$status" = 137 ]
-	[ "$("$KRON" info --json "$DISK/trace" | json 'd["samples"]')" = 2000000 ]
+	# all of it is there, or counted: a busy machine's drain may be late
+	[ "$("$KRON" info --json "$DISK/trace" | json 'd["samples"] + d["lost"]')" = 2000000 ]
 	[ "$(shared)" -lt 1048576 ]
 	segment=$(sed -n 's/^segment=//p' "$DISK/trace/session")
 	[ -n "$segment" ]

@@ -96,7 +96,7 @@ make_program() {
 @test "a program that writes to its code gets it back" {
 	cc="gcc -w -D_GNU_SOURCE -I$KRON_TOP_SRC/tests/torture"
 	for v in O2 O0; do
-		$cc -$v -o traps "$KRON_TOP_SRC/tests/torture/own_traps.c"
+		$cc -$v -o traps "$KRON_TOP_SRC/tests/torture/control/own_traps.c"
 		./traps >want
 		for spec in insns blocks calls stores; do
 			"$KRON" record -p "*%$spec count:0" -- ./traps >got 2>err

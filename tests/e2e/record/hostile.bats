@@ -16,7 +16,7 @@ setup() {
 		lines = open("kron.data/functions", "rb").read().split(b"\n")
 		for i, line in enumerate(lines):
 		    f = line.split(b"\t")
-		    if len(f) == 5:
+		    if len(f) >= 5:
 		        f[4] = enc(evil[i % len(evil)])
 		        lines[i] = b"\t".join(f)
 		# functions that were called and had no name before

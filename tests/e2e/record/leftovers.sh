@@ -64,32 +64,20 @@ after_a_run() { # after_a_run NAME CMD...
 	clean "$d"
 }
 
-# wait_until SECONDS CMD...
-wait_until() {
-	local n=$(($1 * 50))
-	shift
-	while ! "$@"; do
-		n=$((n - 1))
-		[ "$n" -gt 0 ] || return 1
-		sleep 0.02
-	done
-}
-
 after_signal() { # after_signal SIGNAL: to kron, while a program runs
 	local d=$SUITE/signal.$1 pid
 	places "$d" || return 1
-	ours "$d" "$KRON" record -q -o trace -- sleep 20 >../out 2>&1 </dev/null &
+	ours "$d" "$KRON" record -q -o trace -- sleep 1000 >../out 2>&1 </dev/null &
 	pid=$!
-	wait_until 10 test -e trace/samples || { echo "it did not start"; return 1; }
-	sleep 0.1
+	wait_until test -s trace/tasks || { echo "it did not start"; return 1; }
 	kill -"$1" "$pid"
-	wait_until 10 eval "! kill -0 $pid 2>/dev/null" || { echo "kron goes on"; kill -KILL "$pid"; return 1; }
+	wait_until eval "! kill -0 $pid 2>/dev/null" || { echo "kron goes on"; kill -KILL "$pid"; return 1; }
 	wait "$pid" 2>/dev/null
 	# a program that kron left to itself is no leftover: the signal was for kron alone
 	for pid in $(running "$d"); do
 		kill "$pid"
 	done
-	wait_until 5 eval "[ -z \"\$(running $d)\" ]"
+	wait_until eval "[ -z \"\$(running $d)\" ]"
 	clean "$d"
 }
 
@@ -100,8 +88,8 @@ after_a_daemon() {
 	(ours "$d" timeout 60 "$KRON" record -q -o trace -- sh -c \
 		'(sleep 0.7; echo late >subject-was-here) >/dev/null 2>&1 & exit 3') >../out 2>&1 </dev/null
 	[ $? = 3 ] || return 1
-	wait_until 10 test -s subject-was-here || { echo "the daemon was killed"; return 1; }
-	sleep 0.2
+	wait_until test -s subject-was-here || { echo "the daemon was killed"; return 1; }
+	wait_until eval "[ -z \"\$(running $d)\" ]"
 	clean "$d"
 }
 

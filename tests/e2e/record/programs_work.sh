@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# timeout: 600
+# timeout: 1800
 # programs_work.sh - python, perl, gzip, xz, sqlite, and the large ones, behave as untraced.
 
 source "${KRON_TOP_SRC:-$(dirname "$0")/../../..}/tests/lib.sh"

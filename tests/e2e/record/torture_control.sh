@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# timeout: 600
+# timeout: 1800
 # torture_control.sh - programs made to break tracers: computed jumps, tiny functions, switches,
 # tail calls, long jumps, exceptions, coroutines, registers.
 # One of them alone: tests/e2e/record/torture_control.sh FILE

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# timeout: 1800
 # torture_process.sh - programs made to break tracers: fork, exec, environment,
 # descriptors, rights, seccomp.
 # One of them alone: tests/e2e/record/torture_process.sh FILE

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# timeout: 600
+# timeout: 1800
 # torture_threads.sh - programs made to break tracers: threads, cancellation, signal
 # handlers, and libraries that come and go.
 # One of them alone: tests/e2e/record/torture_threads.sh FILE

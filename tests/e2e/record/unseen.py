@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# timeout: 600
+# timeout: 1800
 """unseen.py - what a program must not notice of its probes: who gets its signals, how deep its
 handlers nest, what it may lock in memory, where %fs points, what its threads share, how its stack
 ends.
@@ -8,6 +8,7 @@ ends.
 Truth is the untraced run, or what the program counts itself.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -37,7 +38,7 @@ def record(*options):
 
 def signals_reach_whom_they_reached(at_most, *options):
     """SIGPROF of 1,000 ticks: main, which sleeps, gets hardly any; but now and then a tick is its own."""
-    compile_c("targets", "torture/signal_targets.c")
+    compile_c("targets", "torture/threads/signal_targets.c")
     plain = [int(run("./targets", "1000")) for _ in range(2 * REPEAT)]
     traced = [int(run(*record(*options), "./targets", "1000")) for _ in range(2 * REPEAT)]
     need(sum(traced) <= sum(plain) + at_most * REPEAT, f"main got {traced} of 1000 each, untraced {plain}")
@@ -45,7 +46,7 @@ def signals_reach_whom_they_reached(at_most, *options):
 
 def handlers_do_not_nest(bus):
     """The recorder stands still for a while, again and again; its program waits."""
-    compile_c("nested", "torture/nested_wait.c")
+    compile_c("nested", "torture/threads/nested_wait.c")
     # the board itself takes its time for each sample
     calls, of_handler = ("6000000", "100") if bus == "lane" else ("1000000", "10")
     for _ in range(2 * REPEAT):
@@ -70,9 +71,9 @@ def handlers_do_not_nest(bus):
 BARE = ("-fno-stack-protector", "-fcf-protection=none")
 
 
-def shared_thread_data_is_shared_by_nobody(patched):
+def shared_thread_data_is_shared_by_nobody(patched, *flags):
     """Eight loops, one of them in a process that shares the memory: what that triggers is lost."""
-    compile_c("shared", "torture/shared_tls.c", *BARE)
+    compile_c("shared", "torture/threads/shared_tls.c", *BARE, *flags)
     if patched:
         run(KRON, "patch", "-o", "shared.patched", "shared")
         os.rename("shared.patched", "shared")
@@ -83,18 +84,28 @@ def shared_thread_data_is_shared_by_nobody(patched):
         lost = truth.kron_json("info", "trace")["lost"]
         got = t.entries["work"] + t.exits["work"]
         need(2 * 7 * calls <= got, f"{got} samples of work")
-        # main, the threads' function, and its return in no case
-        need(t.samples + lost == 2 * 8 * calls + 2 + 7 + 1, f"{t.samples} samples, {lost} lost")
+        # each thread has its own calls and no others
+        by_thread = json.loads(run(KRON, "report", "--by-thread", "--json", "trace"))
+        each = sorted(f["calls"] for f in by_thread if f["function"] == "work")
+        need(len(each) >= 7 and each[-7:] == 7 * [calls], f"calls by thread: {each}")
+        # main, the threads' function, and its return in no case; and libc, where it is inside
+        if not flags:
+            need(t.samples + lost == 2 * 8 * calls + 2 + 7 + 1, f"{t.samples} samples, {lost} lost")
 
 
-def foreign_base(*options):
-    compile_c("foreign", "torture/foreign_fs.c", *BARE)
+def foreign_base(*options, flags=()):
+    compile_c("foreign", "torture/threads/foreign_fs.c", *BARE, *flags)
     plain = run("./foreign")
     need(run(*record("--when-full", "wait", *options), "./foreign") == plain, "other output")
     return truth.Trace("trace"), truth.kron_json("info", "trace")
 
 
 FOREIGN_CALLS = 12 * 3900
+
+
+def foreign_base_in_static(flag):
+    t, info = foreign_base(flags=(flag,))
+    need(info["lost"] == 0 and t.entries["work"] == FOREIGN_CALLS, f"{t.entries['work']} calls, {info['lost']} lost")
 
 
 def foreign_base_on_bus(bus):
@@ -114,7 +125,7 @@ def foreign_base_with_counts(*options):
 
 def foreign_base_on_device():
     """Its samples need an rseq area; without one they are lost."""
-    compile_c("foreign", "torture/foreign_fs.c", *BARE)
+    compile_c("foreign", "torture/threads/foreign_fs.c", *BARE)
     plain = run("./foreign")
     need(run(*record("--bus", device()), "./foreign") == plain, "other output")
 
@@ -139,7 +150,7 @@ def sizes(*command):
 
 def locks_what_it_locked(prepare, *options):
     """Under its limit, under the tightest with which the untraced program succeeds, and without one."""
-    compile_c("lock", "torture/lock_memory.c", *(["-static"] if prepare else []))
+    compile_c("lock", "torture/process/lock_memory.c", *(["-static"] if prepare else []))
     traced = "./lock.patched" if prepare else "./lock"
     if prepare:
         run(KRON, "patch", "-q", "-o", traced, "lock")
@@ -160,7 +171,7 @@ def locks_what_it_locked(prepare, *options):
 
 
 def stack_end(*flags):
-    compile_c("stack_end", "torture/stack_end.c", "-fcf-protection=none", *flags)
+    compile_c("stack_end", "torture/threads/stack_end.c", "-fcf-protection=none", *flags)
     need(run("./stack_end") == "done\n", "the untraced run fails")
 
 
@@ -285,7 +296,11 @@ with Suite("unseen") as s:
     s.case("… on the exact bus", handlers_do_not_nest, "exact")
     s.case("threads that share their thread data share no lane", shared_thread_data_is_shared_by_nobody, False)
     s.case("… in a file from kron patch", shared_thread_data_is_shared_by_nobody, True)
-    s.case("%fs may be anywhere: the exact bus", foreign_base_on_bus, "exact")
+    s.case("… in a static program", shared_thread_data_is_shared_by_nobody, False, "-static")
+    s.case("… in a static file from kron patch", shared_thread_data_is_shared_by_nobody, True, "-static")
+    s.case("%fs may be anywhere: a static program", foreign_base_in_static, "-static")
+    s.case("… a static-pie", foreign_base_in_static, "-static-pie")
+    s.case("… the exact bus", foreign_base_on_bus, "exact")
     s.case("… the device bus", foreign_base_on_device)
     s.case("… constant time", foreign_base, "--constant-time")
     s.case("… counts", foreign_base_with_counts)

@@ -57,7 +57,7 @@ steps() {
 @test "libunwind, by cursor and by unw_backtrace" {
 	need gcc
 	gcc -O2 -rdynamic -pthread -DWITH_LIBUNWIND -I"$KRON_TOP_SRC/tests/torture" -o chains \
-		"$KRON_TOP_SRC/tests/torture/unwind_chains.c" -lunwind 2>/dev/null || skip "no libunwind"
+		"$KRON_TOP_SRC/tests/torture/faults/unwind_chains.c" -lunwind 2>/dev/null || skip "no libunwind"
 	"$KRON" record -q -b 64M -o d ./chains
 }
 
@@ -114,8 +114,8 @@ steps() {
 
 @test "a patched file has frame information for its stubs, asleep and awake" {
 	need gcc g++ eu-elflint
-	compile chains torture/unwind_chains.c -rdynamic
-	compile throws torture/fault_throw.cc -fnon-call-exceptions -fasynchronous-unwind-tables
+	compile chains torture/faults/unwind_chains.c -rdynamic
+	compile throws torture/faults/fault_throw.cc -fnon-call-exceptions -fasynchronous-unwind-tables
 	for p in chains throws; do
 		"$KRON" patch "$p" -o "$p.kron"
 		"./$p" >want

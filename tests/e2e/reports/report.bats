@@ -127,7 +127,7 @@ walk() {
 @test "diff: functions that are new, gone, or called too rarely" {
 	"$make_trace" small a
 	cp -r a b
-	sed -i 's/\tleaf$/\ttwig/' b/functions
+	sed -i 's/\tleaf\t/\ttwig\t/' b/functions
 	"$KRON" diff a b >out
 	grep -Eq ' gone +leaf \[app\]$' out
 	grep -Eq ' new +twig \[app\]$' out
@@ -135,11 +135,33 @@ walk() {
 	grep -q 'functions, 1 of them gone and 1 new; 0 with 5 calls' out
 	grep -q 'samples lost: 123 before, 123 after' out
 	# two functions of one name in a module count as one
-	sed -i 's/\tparse$/\twork/' b/functions
+	sed -i 's/\tparse\t/\twork\t/' b/functions
 	"$KRON" diff --json b b | json '[r["before"]["calls"] for r in d if r["function"] == "work"]' | grep -qx '\[8\]'
 	for key in self total calls avg; do
 		"$KRON" diff -s $key -n 1 a b >out
 	done
+}
+
+@test "diff: a program and a library under other names, and what all functions took" {
+	"$make_trace" small a
+	cp -r a b
+	# app is one of the modules, and what the processes execute
+	sed -i 's/\/app$/\/app2/' b/modules
+	sed -i 's/\/app\t/\/app2\t/' b/tasks
+	! cmp a/modules b/modules
+	! cmp a/tasks b/tasks
+	"$KRON" diff a b >out
+	grep -q '^app before is taken for app2 after$' out
+	grep -q 'functions, 0 of them gone and 0 new' out
+	grep -Eq ' main \[app2\]$' out
+	calls=$("$KRON" report --json a | json 'sum(r["calls"] for r in d)')
+	self=$("$KRON" report --json a | json '"%.3f ms" % (sum(r["self_ns"] for r in d) / 1e6)')
+	grep -Fx "all functions: self time $self before, $self after (ratio 1.00); calls $calls before, $calls after" out
+	# a second program that has a new name: nobody knows which is which
+	sed -i 's/\/app$/\/libapp.so.1.2/' a/modules
+	cp -r a c
+	sed -i 's/\/libapp.so.1.2$/\/libapp.so.3/' c/modules
+	"$KRON" diff a c | grep -q 'functions, 0 of them gone and 0 new'
 }
 
 @test "diff: filters hold for both traces" {
@@ -275,7 +297,7 @@ walk() {
 
 @test "intervals: what is wrong with the file" {
 	"$make_trace" small kron.data
-	sed -i 's/\ton_signal$/\tleaf/' kron.data/functions
+	sed -i 's/\ton_signal\t/\tleaf\t/' kron.data/functions
 	says() { # TEXT LINE
 		printf '%s\n' "$2" >info
 		run --separate-stderr "$KRON" report -i info

@@ -31,14 +31,12 @@ setup() {
 	${CC:-gcc} -O1 -o work work.c
 }
 
+is_recorded() { "$KRON" status --board $recorder --json 2>/dev/null | grep -q '"processes":1'; }
+
 start() {
 	"$KRON" record "$@" -q -o t -- ./work 3>&- &
 	recorder=$!
-	for _ in $(seq 200); do
-		"$KRON" status --board $recorder --json 2>/dev/null | grep -q '"processes":1' && return
-		sleep 0.05
-	done
-	return 1
+	wait_until is_recorded
 }
 
 stop() {
@@ -72,19 +70,21 @@ stop() {
 
 @test "text, a limit, and the end of the recording" {
 	start
-	run --separate-stderr "$KRON" top --board $recorder -d 300 -n 1 -l 1
+	run --separate-stderr "$KRON" top --board $recorder -d 1500 -n 1 -l 1
 	[ "$status" = 0 ]
 	[[ ${lines[0]} == "board kron-"*" samples/s, 0 lost, 1 threads"* ]]
 	[[ ${lines[2]} == *"often [work]" ]]
 	[ "${#lines[@]}" = 3 ]
 	"$KRON" top --board $recorder -d 100 >out &
 	top=$!
-	for _ in $(seq 200); do # it has found the board
-		[ ! -s out ] || break
-		sleep 0.05
-	done
+	wait_until [ -s out ]
 	stop
 	wait $top # ends with the recording
+}
+
+often_is_shown() {
+	tmux -L "$screen" capture-pane -p >shot
+	grep -q '% *often' shot
 }
 
 @test "refusals" {
@@ -145,11 +145,7 @@ stop() {
 	start
 	screen=kron-top-$$
 	tmux -L "$screen" -f /dev/null new-session -d -x 34 -y 6 "'$KRON' top --board $recorder -d 200"
-	for _ in $(seq 100); do
-		tmux -L "$screen" capture-pane -p >shot
-		grep -q '% *often' shot && break
-		sleep 0.1
-	done
+	wait_until often_is_shown
 	stop
 	tmux -L "$screen" kill-server || true
 	cat shot

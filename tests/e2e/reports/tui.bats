@@ -23,16 +23,13 @@ tui() {
 
 keys() { tmux -L "$screen" send-keys "$@"; }
 
-# shows TEXT: within ten seconds
-shows() {
-	for _ in $(seq 100); do
-		tmux -L "$screen" capture-pane -p >shot 2>/dev/null || true
-		grep -qF -- "$1" shot && return
-		sleep 0.1
-	done
-	cat shot err
-	return 1
+is_shown() {
+	tmux -L "$screen" capture-pane -p >shot 2>/dev/null || true
+	grep -qF -- "$1" shot
 }
+
+# shows TEXT: before long
+shows() { wait_until is_shown "$1" || { cat shot err; return 1; }; }
 
 # row N: its function, as on the screen
 row() { sed -n "$(($1 + 2))p" shot | sed 's/.* \([^ ]* \[[^]]*\]\).*/\1/'; }
@@ -42,10 +39,7 @@ expected() { # SORT N
 }
 
 ended() {
-	for _ in $(seq 100); do
-		[ ! -s status ] || break
-		sleep 0.1
-	done
+	wait_until [ -s status ]
 	[ "$(cat status)" = "$1" ]
 }
 
@@ -84,7 +78,6 @@ ended() {
 	tui t
 	shows "Function [Module]"
 	keys / l e a f Enter
-	sleep 0.5
 	keys Enter
 	shows "callers and callees of leaf"
 	keys q / x y z z y Enter
@@ -100,10 +93,7 @@ ended() {
 		sub f { $_[0] + 1 } until (-e "stop") { f($_) for 1 .. 1000; select undef, undef, undef, 0.01 }
 	P
 	"$KRON" record -q -o t -- perl work.pl 3>&- &
-	for _ in $(seq 100); do
-		[ -s t/functions ] && break
-		sleep 0.1
-	done
+	wait_until [ -s t/functions ]
 	tui -d 200 t
 	shows "recording: about"
 	shows "Perl_pp_entersub [perl]"

@@ -15,7 +15,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from tap import BUILD, KRON, SEED, Suite, need, rnd
+from tap import BUILD, KRON, SEED, Suite, need, rnd, wait_for
 
 SECONDS = float(os.environ.get("KRON_NITE_SECONDS") or 20)
 TOOLS = os.path.join(BUILD, "board/toolkit")
@@ -61,13 +61,6 @@ class Nite:
         return {l.split()[0]: int(l.split()[1]) for l in out.splitlines() if l.startswith("    ")}
 
 
-def wait_for_output(nite):
-    end = time.monotonic() + 30
-    while not nite.output():
-        need(time.monotonic() < end, f"{nite.path} does not begin")
-        time.sleep(0.01)
-
-
 def one_night(n):
     subprocess.run([KRON, "board", "create", BOARD], check=True, stdout=subprocess.DEVNULL)
     processes = []
@@ -80,7 +73,7 @@ def one_night(n):
             processes[i].kill()
             processes[i] = Nite()
         for p in processes:
-            wait_for_output(p)
+            wait_for(p.output, f"the beginning of {p.path}")
         time.sleep(1)
         for p in processes:
             done = p.interrupt()

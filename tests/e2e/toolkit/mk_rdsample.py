@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# timeout: 300
 """mk_rdsample and mk_status on boards whose local memory the test knows word by word (a file with
 a board's 32 MiB), and on emulated ones that go on sampling."""
 
@@ -219,14 +218,59 @@ def status_of_a_device():
     one_sentence(r.stderr.decode(), "cannot write the output")
 
 
+# NISTIR 5993, Table 2, and NISTIR 5571, Table B1; those of a pair's second bit read as zero
+CONFIG_BITS = {8: "TEST", 9: "LOCAL", 10: "EXT_CPU", 11: "WAIT_CPU", 12: "TESTB", 13: "MK_OE", 14: "WRAPB", 15: "EN_EXT",
+               16: "DIS_STATE", 18: "TS_RATIO", 19: "DIV2", 20: "WAIT_MEM"}  # fmt: skip
+CSR_BITS = {0: "sampling", 2: "write_wait", 4: "read_wait", 6: "fifo_full", 7: "shadow_full", 8: "fifo_overrun",
+            9: "shadow_overrun", 10: "bit161", 12: "wait_states", 14: "mode32", 15: "mode64"}  # fmt: skip
+
+
+def check_bits(out, config, csr):
+    """Each bit that is shown, by its name; what the CPU lines say; what the clock makes of it."""
+    shown = dict(re.findall(r"^    (\w+) +([01])   \S", out, re.M))
+    wanted = {n: str(config >> b & 1) for b, n in CONFIG_BITS.items()} | {n: str(csr >> b & 1) for b, n in CSR_BITS.items()}
+    need(shown == wanted, f"{config:06x} {csr:04x}: {shown}")
+    need(re.search(rf"^  Configuration Register +{config:06x}$", out, re.M), f"{config:06x} in {out}")
+    need(re.search(rf"^    CPU_ID +{config & 0xFF:02x}  ", out, re.M), f"CPU lines of {config:06x} in {out}")
+    # DIV2 has no effect on an external clock
+    hz = 40e6 / (2 if config >> 19 & 1 and not config >> 15 & 1 else 1) / (3 if config >> 18 & 1 else 4)
+    need(f"at {hz / 1e6:.3f} MHz" in out, f"not {hz} Hz: {config:06x}, {out}")
+
+
+def every_bit():
+    """One at a time, and any of them together; of a device, and of an emulated board, which stays what it was."""
+    for config in (0, *(1 << b for b in range(24)), 0xFFFFFF, *(rnd.getrandbits(24) for _ in range(20))):
+        csr = rnd.getrandbits(16) & sum(1 << b for b in CSR_BITS)
+        device(b"", 0, config)
+        with open("device", "r+b") as f:
+            f.seek(0x1004)
+            f.write(csr.to_bytes(4, "little"))
+        before = read("device")
+        check_bits(run(STATUS, "--board", "./device")[0], config, csr)
+        need(read("device") == before, f"looking changed the device: {config:06x}")
+    for bit in CSR_BITS:
+        device(b"", 0)
+        with open("device", "r+b") as f:
+            f.seek(0x1004)
+            f.write((1 << bit).to_bytes(4, "little"))
+        check_bits(run(STATUS, "--board", "./device")[0], CIRCULAR, 1 << bit)
+    with Board("--virtual-clock") as name:
+        for config in (0, *(1 << b for b in range(24)), 0xFFFFFF):
+            run(KRON, "ctl", "--board", name, "write", "config", f"{config:#x}")
+            # sampling and 64-bit mode, as kron board create leaves them
+            out = run(STATUS, "--board", name)[0]
+            check_bits(out, config, 0x8001)
+            need(run(STATUS, "--board", name)[0] == out, "looking changed something")
+
+
 class Board:
     """A named board of this test's own."""
 
-    def __init__(self):
-        self.name = f"rdsample-{os.getpid()}"
+    def __init__(self, *options):
+        self.name, self.options = f"rdsample-{os.getpid()}", options
 
     def __enter__(self):
-        run(KRON, "board", "create", self.name)
+        run(KRON, "board", "create", self.name, *self.options)
         return self.name
 
     def __exit__(self, *exc):
@@ -267,7 +311,7 @@ def while_it_goes_on():
     with Board() as name:
         p = subprocess.Popen([DRIVE, name, "0"])
         try:
-            wrapped, end = 0, time.monotonic() + 60
+            wrapped, end = 0, time.monotonic() + 300
             while wrapped < 3 and time.monotonic() < end:
                 out, err = run(RDSAMPLE, "-v", "--board", name)
                 if not os.path.getsize("mk.dat"):
@@ -278,7 +322,7 @@ def while_it_goes_on():
                 need(gone == (first > 0), f"first number {first}: {err}")
                 wrapped += first > 0
                 time.sleep(0.3)
-            need(wrapped, "the memory did not wrap in a minute")
+            need(wrapped, "the memory did not wrap in five minutes")
         finally:
             p.send_signal(signal.SIGKILL)
             p.wait()
@@ -341,6 +385,7 @@ with Suite("mk-rdsample") as s:
     s.case("-f, unwritable files, a full disk", outputs)
     s.case("no board", no_board)
     s.case("mk_status of a device", status_of_a_device)
+    s.case("mk_status: every bit", every_bit)
     s.case("an emulated board", emulated)
     s.case("damaged boards", damaged_boards)
     s.case("a board of another user", of_another_user)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from tap import BUILD, KRON, Suite, compile_c, need, rnd  # noqa: E402
@@ -402,6 +403,43 @@ def functions_of_a_trace():
             need(abs(ns - x["total_ns"]) <= 200 * n, f"{x['function']}: {ns} ns, not {x['total_ns']}")
 
 
+def verbose():
+    """What did not occur: ten of it are named, and with -v all of it."""
+    rows = info([(1, 1, 2), *((1 + i % 3, *range(100 * i, 100 * i + 4)[: 2 + (i % 3 > 0)]) for i in range(1, 16))])
+    write("mk.dat", mkdat.pack(0, 1, 1, 1) + mkdat.pack(0, 5, 1, 2))
+    unseen = {name for i, _, name in rows if i}
+    for options, names in ((), 10), (("-v",), len(unseen)):
+        out, err = rpt(*options)
+        said, *lines = out[out.index(f"{len(unseen)} intervals did not occur:"):].splitlines()
+        named = [l.strip() for l in lines if l.strip() in unseen]
+        need(len(named) == len(set(named)) == names, f"{options}: {len(named)} are named: {out}")
+        need(("which -v names" in out) == (not options), out)
+        need(("interval.info: 16 intervals" in err) == bool(options), err)
+
+
+def wall_clock():
+    """Nobody computes between the two samples: they lie as far apart as the clock on the wall says."""
+    board = f"rpt-{os.getpid()}"
+    write("interval.info", '1 1 2 "asleep"\n')
+
+    def sample(event):
+        before = time.monotonic()
+        subprocess.run([KRON, "ctl", "--board", board, "write", "trace0", str(event)], check=True)
+        return before, time.monotonic()
+
+    subprocess.run([KRON, "board", "create", board], check=True)
+    try:
+        first, least = sample(1)
+        time.sleep(0.3)
+        most, last = sample(2)
+        subprocess.run([os.path.join(BUILD, "board/toolkit/mk_rdsample"), "--board", board], check=True)
+    finally:
+        subprocess.run([KRON, "board", "rm", board], check=True)
+    (row,) = report()["intervals"]
+    seconds = row["total"] / 1e7
+    need(row["count"] == 1 and 0.99 * (most - least) < seconds < 1.01 * (last - first), f"{seconds} s: {row}")
+
+
 def usage():
     for args in (["-q"], ["--nonsense"], ["-f"], ["--by", "x"], ["--hz", "0"], ["--bins", "0"], ["-e"]):
         one_sentence(rpt(*args, want=2)[1], "mk_rpt: ")
@@ -427,4 +465,6 @@ with Suite("mk-rpt") as s:
     s.case("interval.info: wrong lines are named", wrong_lines)
     s.case("missing, empty, cut and foreign files, a full disk", bad_files)
     s.case("the functions of a trace", functions_of_a_trace)
+    s.case("-v: what did not occur", verbose)
+    s.case("times are wall clock times", wall_clock)
     s.case("usage", usage)

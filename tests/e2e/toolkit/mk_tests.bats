@@ -24,16 +24,6 @@ a_file() { truncate -s 32M board; }
 # words FIRST COUNT: of local memory, as a plain file has it
 words() { od -A n -v -t x4 -w4 -j $((0x1000000 + 4 * $1)) -N $((4 * $2)) board; }
 
-wait_for() { # until CMD... succeeds
-	local i
-	for ((i = 0; i < 200; i++)); do
-		"$@" && return
-		sleep 0.1
-	done
-	echo "# in vain: $*"
-	return 1
-}
-
 @test "mk_mem_test finds no errors in the emulated board's memory" {
 	a_board
 	run mk_mem_test 0 5000
@@ -95,7 +85,7 @@ wait_for() { # until CMD... succeeds
 			ls /dev/shm | cmp - names
 		done
 		mk_nite_test >out 2>&1 &
-		for _ in $(seq 100); do grep -q seed out && break; sleep 0.1; done
+		until grep -q seed out; do sleep 0.02; done
 		ls /dev/shm | cmp - names
 		kill -9 $!
 		wait
@@ -199,7 +189,7 @@ mk_nite_test -x -t 0.1: 0, 1" ]
 	[[ ${lines[2]} =~ ^" "*sampling" "*[0-9]+" samples"(", "[0-9]+" not checked")?", 0 errors"$ ]]
 	[[ ${lines[-1]} =~ ^"mk_nite_test: 0."[0-9]" s, "[0-9]+" passes: no errors"$ ]]
 	mk_nite_test >out 2>&1 3>&- &
-	wait_for grep -q seat out
+	wait_until grep -q seat out
 	kill -INT $!
 	wait $!
 	[[ $(tail -n 1 out) = *": no errors" ]]
@@ -225,7 +215,7 @@ mk_nite_test -x -t 0.1: 0, 1" ]
 	a_board
 	for i in 1 2 3 4 5 6 7; do
 		mk_nite_test >out$i 2>&1 3>&- &
-		wait_for grep -q seat out$i
+		wait_until grep -q seat out$i
 	done
 	[ "$(cat out? | grep -o 'seat [0-9]' | sort -u | wc -l)" = 7 ]
 	for tool in "mk_mem_test 0 1" test_mk mk_sample_test "mk_nite_test -x"; do
@@ -249,9 +239,9 @@ mk_nite_test -x -t 0.1: 0, 1" ]
 
 @test "a board with a kron record on it is left alone" {
 	a_board
-	"$KRON" record --board "$KRON_BOARD" -q -o trace -- sleep 60 2>err 3>&- &
-	wait_for test -e trace
-	wait_for sh -c '! mk_mem_test 0 1 2>/dev/null'
+	"$KRON" record --board "$KRON_BOARD" -q -o trace -- sleep 1000 2>err 3>&- &
+	wait_until test -e trace
+	wait_until sh -c '! mk_mem_test 0 1 2>/dev/null'
 	run mk_mem_test 0 1
 	kill %1
 	wait %1 || true

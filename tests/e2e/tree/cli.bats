@@ -32,6 +32,38 @@ bats_require_minimum_version 1.5.0
 	[[ $stderr == *frobnicate* ]]
 }
 
+@test "help COMMAND is COMMAND --help" {
+	"$KRON" --help >want
+	"$KRON" help >got
+	diff want got
+	for c in $("$KRON" --help-words | cut -f1); do
+		"$KRON" "$c" --help >want
+		"$KRON" help "$c" >got
+		diff want got
+	done
+	run --separate-stderr "$KRON" help frobnicate
+	[ "$status" = 2 ]
+	[ "${#stderr_lines[@]}" = 1 ]
+}
+
+@test "a command or an option that is mistyped: what was meant" {
+	run --separate-stderr "$KRON" recrod true
+	[ "$status" = 2 ]
+	[[ $stderr == *"did you mean record?" ]]
+	run --separate-stderr "$KRON" record --outptu x true
+	[ "$status" = 125 ]
+	[[ $stderr == *"unknown option '--outptu'; did you mean --output?"* ]]
+	run --separate-stderr "$KRON" export --formt=ctf
+	[[ $stderr == *"'--formt=ctf'; did you mean --format?"* ]]
+	# near nothing, and near two
+	run --separate-stderr "$KRON" report --zzzzzzzz
+	[[ $stderr == *"unknown option '--zzzzzzzz' ("* ]]
+	run --separate-stderr "$KRON" report --by=x
+	[[ $stderr == *"ambiguous option '--by=x'"* ]]
+	run --separate-stderr "$KRON"
+	[[ $stderr == "kron: no command given"* ]]
+}
+
 @test "every command has --help, and --help has an unknown option's name in its mistake" {
 	for c in $("$KRON" --help-words | cut -f1); do
 		run --separate-stderr "$KRON" "$c" --help
@@ -40,7 +72,7 @@ bats_require_minimum_version 1.5.0
 		[ -z "$stderr" ]
 		run --separate-stderr "$KRON" "$c" --no-such-option
 		want=2
-		if [ "$c" = record ]; then want=125; fi
+		case $c in record | stat | pages) want=125 ;; esac
 		[ "$status" = $want ]
 		[ "${#stderr_lines[@]}" = 1 ]
 		[[ $stderr == *--no-such-option* ]]

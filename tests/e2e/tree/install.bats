@@ -122,16 +122,22 @@ asked() { # NAME: ./NAME has a line of words for each line
 		[[ " $(sed -n 5p "$1") " == *" ${pack%.probe} "* ]]
 	done
 	# the verbs and operands that --help names
-	[ "$(sed -n 6p "$1")" = "$(kron ctl --help | sed -n '2,/\.$/p' | tr '\n' ' ' | sed 's/.*: //; s/\.//' |
-		tr ',' '\n' | awk '{ print $1 }' | sort | xargs)" ]
+	[ "$(sed -n 6p "$1")" = "$(kron ctl --help | sed -n '2,/\.$/p' | tr '\n' ' ' |
+		sed 's/^[^:]*: //; s/; or[^:]*: /, /; s/\.//' | tr ',' '\n' | awk '{ print $1 }' | sort -u | xargs)" ]
 	[ "$(sed -n 7p "$1")" = "$(kron board --help | sed -n 's/.* \([a-z|]*\) \[NAME\]$/\1/p' | tr '|' '\n' | sort | xargs)" ]
 	[ "$(sed -n 8p "$1")" = "--sum --summary" ] || [ "$(sed -n 8p "$1")" = "--summary" ]
 	[ "$(sed -n 9p "$1")" = "made" ] || [ "$(sed -n 9p "$1")" = "made/" ]
+	# words and not files, though there is a file that begins so
+	[ "$(sed -n 10p "$1")" = "$(kron export --help-words | awk -F '\t' '$1 == "-f" { print $2 }' | tr '|' '\n' | sort | xargs)" ]
+	[ "$(sed -n 11p "$1")" = "self self-on-cpu" ]
+	[ "$(sed -n 12p "$1")" = "entries exits" ]
 }
 lines() {
 	mkdir made
 	printf '%s\n' 'kron rec' 'kron record --when' 'kron record --when-full ' 'kron record --bus d' \
-		'kron record -P ' 'kron ctl ' 'kron board ' 'mk_rpt --sum' 'kron record -o ma' >lines
+		'kron record -P ' 'kron ctl ' 'kron board ' 'mk_rpt --sum' 'kron record -o ma' \
+		'kron export -f ' 'kron report -s se' 'kron list --places e' >lines
+	touch self.txt entries.txt
 }
 
 @test "bash completes commands, options and their words" {

@@ -33,6 +33,16 @@ broken() {
 	[ "$status" = 0 ]
 }
 
+@test "a folder with too many files" {
+	for i in $(seq 45); do echo "int a$i;" >trace/report/a$i.c; done
+	broken "trace/report: "
+}
+
+@test "a source with too many lines" {
+	yes '/* */' | head -n 800 >>trace/report/report_events.c
+	broken "trace/report/report_events.c: "
+}
+
 @test "an include from a room above" {
 	echo '#include "inject/disk/patch_info.h"' >>inject/plan/stub.c
 	broken "inject/plan may not include from inject/disk"

@@ -42,6 +42,15 @@ a_test() {
 	[ "$status" = 0 ]
 }
 
+@test "what somebody else leaves is not" {
+	need_own_shm
+	a_test 'touch up; until [ -e made ]; do sleep 0.02; done'
+	(until [ -e up ]; do sleep 0.02; done; echo x >"$segment"; touch made) &
+	run env -u KRON_TEST_SHM "$RUN_TEST" ./t.sh
+	[ "$status" = 0 ]
+	[ -e "$segment" ]
+}
+
 @test "one that was there before is not" {
 	echo x >"$segment"
 	a_test "echo y >>'$segment'" # touched meanwhile, as by kron status

@@ -37,6 +37,18 @@ last() {
 	reported "doc/GLOSSARY.md:$(last doc/GLOSSARY.md): there is no file inject/nowhere.c"
 }
 
+@test "a function in a page" {
+	name=not_any # put together here: this file is one of those where it looks
+	printf 'It calls `vec_free()`, and then `%s_thing()`.\n' "$name" >>doc/GLOSSARY.md
+	reported "doc/GLOSSARY.md:$(last doc/GLOSSARY.md): there is no function ${name}_thing()"
+}
+
+@test "a file in an example of a page is yet to be written" {
+	printf '```c\n/* nowhere.c */\n```\n' >>doc/GLOSSARY.md
+	run scripts/check-words
+	[ "$output" = "" ]
+}
+
 @test "a name in a comment of several lines" {
 	printf '/*\n * What %s does.\n */\n' nowhere.h >>base/vec.c
 	reported "base/vec.c:$(($(last base/vec.c) - 1)): there is no file nowhere.h"

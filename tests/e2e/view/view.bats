@@ -58,7 +58,11 @@ make_trace() { "$KRON_TOP_BUILD/tests/unit/trace/make_trace" "$@"; }
 	"$KRON" view --from 100us --to 0.2ms -o a.html t
 	"$KRON" view --from 0.0001 --to 200000ns -o b.html t
 	cmp a.html b.html
-	for bad in x 1h -1s 1..2s 1e99s ''; do
+	run -0 "$KRON" view -o a.html t
+	[ "$output" = "kron view: a.html" ]
+	run -0 "$KRON" view -q -o a.html t
+	[ -z "$output" ]
+	for bad in x 1w -1s 1..2s 1e99s ''; do
 		run -2 "$KRON" view --from "$bad" t
 		[[ $output == *time* ]]
 	done

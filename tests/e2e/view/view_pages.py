@@ -14,46 +14,9 @@ import struct
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../.."))
-import tap  # noqa: E402
-from tap import BUILD, KRON, need  # noqa: E402
-import chromium  # noqa: E402
-
-MAKE_TRACE = os.path.join(BUILD, "tests/unit/trace/make_trace")
-
-
-def run(*args):
-    r = subprocess.run([KRON, *args], capture_output=True, text=True)
-    need(r.returncode == 0, f"kron {' '.join(args)}: {r.returncode} {r.stderr}")
-    return r.stdout
-
-
-def make(*args):
-    subprocess.run([MAKE_TRACE, *args], check=True)
-
-
-def open_page(*args, **more):
-    if not chromium.find():
-        raise tap.Skip("chromium is not installed")
-    run("view", "-o", "x.html", *args)
-    return chromium.Page("x.html", **more)
-
-
-def check_quiet(page):
-    need(not page.errors, f"errors: {page.errors}")
-    others = [u for u in page.requests if u.split("#")[0] != page.url]
-    need(not others, f"it asked for {others}")
-
-
-PICTURES = ["timeline", "flame", "usage", "histograms", "causality", "samples", "about"]
-
-
-def see_all(page):
-    for p in PICTURES:
-        page.value(f"kronView.show('{p}')")
-        page.settle()
-    check_quiet(page)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from pages import (KRON, MAKE_TRACE, PICTURES, check_quiet, chromium, make, need, open_page, run,  # noqa: E402
+                   see_all, tap)
 
 
 def close(a, b, what, slack=2):
@@ -491,15 +454,15 @@ def stacks_and_jumps():
         page.value("kronView.show('timeline')")
         page.value("kronView.setSpan(7000, 8000)")
         page.settle()
-        box = page.value("(() => { const t = kronView.pictures[0], r = t.surface.canvas.getBoundingClientRect(),"
-                         " row = t.rows.find(x => x.thread);"
-                         " return [r.left + t.LABEL + 100, r.top + row.y - t.scroll + t.STRIP + 3 + 5.5 * t.ROW]; })()")
-        page.click(*box)
+        row_of = lambda depth: page.value(  # noqa: E731
+            "(() => { const t = kronView.pictures[0], r = t.surface.canvas.getBoundingClientRect(), row = t.rows.find(x => x.thread);"
+            f" return [r.left + t.LABEL + 100, r.top + t.top(row, {depth}) - t.scroll + 5]; }})()")
+        page.click(*row_of(5))
         aside = page.value("document.querySelector('aside').textContent")
         need("1 of stack 2" in aside, f"which stack? {aside[:200]}")
         page.value("kronView.setSpan(2000, 12000)")
         page.settle()
-        page.click(box[0], box[1] - 5 * page.value("kronView.pictures[0].ROW"))
+        page.click(*row_of(0))
         aside = page.value("document.querySelector('aside').textContent")
         need("left by a jump" in aside and "0 of stack 1" in aside, f"how did it end? {aside[:200]}")
         shown = text_of(page, "samples")
@@ -646,10 +609,10 @@ def detail():
             need(over == s[2], f"{s}: {over} was on top")
         # a short call can be pointed at
         spot = page.value("(() => { const t = kronView.pictures[0], r = t.surface.canvas.getBoundingClientRect(), thread = kronView.threads[0],"
-                          " row = t.rows.find(x => x.thread === thread), s = t.callsOf(thread)[1];"
+                          " s = t.callsOf(thread)[1];"
                           " const i = Array.from(s.begin).findIndex(b => b > kronView.span.a); kronView.setSpan(s.begin[i] - 50, s.end[i] + 50);"
-                          " t.box.scrollTop = row.y + s.depth[i] * t.ROW - 100;"
-                          " return [r.left + t.x((s.begin[i] + s.end[i]) / 2), r.top + row.y - t.box.scrollTop + t.STRIP + 3 + (s.depth[i] + 0.5) * t.ROW,"
+                          " t.layOut(); const y = t.top(t.rows.find(x => x.thread === thread), s.depth[i]); t.box.scrollTop = y - 100;"
+                          " return [r.left + t.x((s.begin[i] + s.end[i]) / 2), r.top + y - t.box.scrollTop + 5,"
                           " kronView.functions.get(s.fn[i]).name]; })()")
         unpacked(page)
         page.click(*spot[:2])

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -209,7 +210,6 @@ static void colour_follows_setting_and_environment(void **state)
 	assert_true(term_wants_color(TERM_COLOR_YES, null));
 	assert_false(term_wants_color(TERM_COLOR_NO, null));
 	assert_false(term_wants_color(TERM_COLOR_AUTO, null));
-	assert_int_equal(term_width(null), 80);
 	close(null);
 }
 
@@ -244,6 +244,32 @@ static void runtime_path_without_blank_or_colon(void **state)
 	rmdir(dir);
 }
 
+static void a_time_is_a_number_and_a_unit(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {{"500ns", 500},       {"20us", 20000},       {"1.5 ms", 1500000},
+		    {"2s", 2000000000},   {"3", 3000000000},     {".5s", 500000000},
+		    {"5m", 300000000000}, {"1h", 3600000000000}, {"0", 0}};
+	static const char *const bad[] = {"",     "s",   "-1s",   "1x",   "1e9", "1.2.3s",
+					  "1ms2", "1 x", "1s ms", "1e9s", "nan", "99999999999999h"};
+	bool has_unit = true;
+	uint64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_true(duration_parse(good[i].text, &ns));
+		assert_true(ns == good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(duration_parse(bad[i], &ns));
+	assert_int_equal(duration_take("20ms across threads", &ns, &has_unit), 4);
+	assert_true(has_unit && ns == 20000000);
+	assert_int_equal(duration_take("20 across threads", &ns, &has_unit), 2);
+	assert_false(has_unit);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +280,7 @@ int main(void)
 		cmocka_unit_test(json_escapes_strings),
 		cmocka_unit_test(numbers_read_well),
 		cmocka_unit_test(durations_read_like_uftrace),
+		cmocka_unit_test(a_time_is_a_number_and_a_unit),
 		cmocka_unit_test(shell_words_are_quoted_when_needed),
 		cmocka_unit_test(log_rules_decide_by_area_and_level),
 		cmocka_unit_test(colour_follows_setting_and_environment),

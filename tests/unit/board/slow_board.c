@@ -124,7 +124,7 @@ static void to_memory(struct slow_board *b, uint32_t value)
 {
 	if (has(b, WRAPB) && b->memory_full)
 		return;
-	b->stored[b->nstored++] = (struct device_store){b->map % 0x400000, value};
+	b->stored[b->nstored++] = (struct model_store){b->map % 0x400000, value};
 	b->memory_full = has(b, WRAPB) && b->map % 0x400000 == 0x3fffff;
 	if (!b->memory_full)
 		b->map = (b->map + 1) % 0x1000000;
@@ -202,7 +202,7 @@ static void reset_chip(struct slow_board *b)
 		b->field[i] = (struct slow_field){1, 4, 4};
 }
 
-void slow_power_on(struct slow_board *b, const struct device_geometry *g)
+void slow_power_on(struct slow_board *b, const struct model_geometry *g)
 {
 	memset(b, 0, sizeof(*b));
 	b->geometry = *g;
@@ -281,7 +281,7 @@ static void put(uint8_t *to, uint64_t value, unsigned bytes)
 	}
 }
 
-static void sample(struct slow_board *b, struct device_cycle *c, unsigned word, uint64_t data)
+static void sample(struct slow_board *b, struct model_cycle *c, unsigned word, uint64_t data)
 {
 	bool resource = word >= 112;
 	unsigned cpu = cpu_number(b, c->cpu_lines);
@@ -414,7 +414,7 @@ static void write_in_test_mode(struct slow_board *b, unsigned word, uint64_t dat
 	}
 }
 
-static void write_word(struct slow_board *b, struct device_cycle *c, unsigned word, uint64_t data)
+static void write_word(struct slow_board *b, struct model_cycle *c, unsigned word, uint64_t data)
 {
 	if (word >= 96)
 		sample(b, c, word, data);
@@ -450,7 +450,7 @@ static void write_word(struct slow_board *b, struct device_cycle *c, unsigned wo
 
 static const uint64_t upper_ones = 0xffffffff00000000ull;
 
-static uint64_t read_counter(struct slow_board *b, struct device_cycle *c, unsigned word)
+static uint64_t read_counter(struct slow_board *b, struct model_cycle *c, unsigned word)
 {
 	unsigned i = word % 16;
 
@@ -469,7 +469,7 @@ static uint64_t read_counter(struct slow_board *b, struct device_cycle *c, unsig
 	return upper_ones | b->shadow[i];
 }
 
-static uint64_t read_word(struct slow_board *b, struct device_cycle *c, unsigned word)
+static uint64_t read_word(struct slow_board *b, struct model_cycle *c, unsigned word)
 {
 	uint32_t group = 0;
 
@@ -503,7 +503,7 @@ static uint64_t read_word(struct slow_board *b, struct device_cycle *c, unsigned
 	return ~0ull;
 }
 
-static void chip_cycle(struct slow_board *b, struct device_cycle *c)
+static void chip_cycle(struct slow_board *b, struct model_cycle *c)
 {
 	unsigned word = (c->offset - 0x1000) / 4;
 	uint64_t data;
@@ -550,8 +550,7 @@ static bool may_test(struct slow_board *b, unsigned bytes)
 	return b->nqueue >= bytes;
 }
 
-static void board_write(struct slow_board *b, struct device_cycle *c, uint32_t offset,
-			uint32_t data)
+static void board_write(struct slow_board *b, struct model_cycle *c, uint32_t offset, uint32_t data)
 {
 	if (offset == 0x1200) {
 		reset_board(b);
@@ -567,7 +566,7 @@ static void board_write(struct slow_board *b, struct device_cycle *c, uint32_t o
 	} else if (offset == 0x120c && may_test(b, 4)) {
 		to_memory(b, four_bytes(b));
 	} else if (offset >= 0x1000000 && offset < 0x2000000) {
-		b->stored[b->nstored++] = (struct device_store){(offset - 0x1000000) / 4, data};
+		b->stored[b->nstored++] = (struct model_store){(offset - 0x1000000) / 4, data};
 	}
 }
 
@@ -582,7 +581,7 @@ static uint32_t board_read(struct slow_board *b, uint32_t offset)
 	return 0xffffffff;
 }
 
-void slow_cycle(struct slow_board *b, uint64_t now, struct device_cycle *c)
+void slow_cycle(struct slow_board *b, uint64_t now, struct model_cycle *c)
 {
 	slow_advance(b, now);
 	c->no_answer = c->taken = c->gates_changed = false;

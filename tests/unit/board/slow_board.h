@@ -2,9 +2,9 @@
 /*
  * slow_board.h - a second MultiKron board, for tests: every clock edge is a step.
  *
- * Written from the two reports and the readings alone, in another way than board/device*.c:
+ * Written from the two reports and the readings alone, in another way than board/model/model*.c:
  * queues of bytes, counters that are counted, one oscillator tick at a time.  What the fast
- * machine computes for a million ticks at once must be what this one arrives at.
+ * model computes for a million ticks at once must be what this one arrives at.
  */
 #ifndef TESTS_SLOW_BOARD_H
 #define TESTS_SLOW_BOARD_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board/model/device.h"
+#include "board/model/model.h"
 
 struct slow_sample {
 	uint8_t bytes[20];
@@ -24,7 +24,7 @@ struct slow_field {
 };
 
 struct slow_board {
-	struct device_geometry geometry;
+	struct model_geometry geometry;
 	uint64_t tick;
 	bool half_tick;
 	unsigned ts_count, tens, hundreds;
@@ -52,13 +52,13 @@ struct slow_board {
 	uint64_t progress; /* counts bytes and sequences */
 
 	/* words for memory, in the order in which they were written */
-	struct device_store stored[4096];
+	struct model_store stored[4096];
 	unsigned nstored;
 };
 
-void slow_power_on(struct slow_board *b, const struct device_geometry *g);
+void slow_power_on(struct slow_board *b, const struct model_geometry *g);
 void slow_advance(struct slow_board *b, uint64_t now);
-void slow_cycle(struct slow_board *b, uint64_t now, struct device_cycle *c);
+void slow_cycle(struct slow_board *b, uint64_t now, struct model_cycle *c);
 void slow_external(struct slow_board *b, uint64_t now, unsigned counter, bool high);
 uint32_t slow_csr(const struct slow_board *b);
 

@@ -26,14 +26,14 @@
 #define CHIP(word) KRON_CHIP_BYTE(word)
 #define LINE 3u /* the CPU that triggers */
 
-static const struct device_geometry geometry = DEVICE_GEOMETRY_DEFAULT;
+static const struct model_geometry geometry = MODEL_GEOMETRY_DEFAULT;
 
 static struct board make_segment(void)
 {
 	uint8_t *at = mmap(NULL, KRON_WINDOW_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct board b = {.ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET),
-			  .device = (struct device *)(at + KRON_DEVICE_OFFSET),
+			  .model = (struct model *)(at + KRON_MODEL_OFFSET),
 			  .memory = at + KRON_MEMORY_OFFSET};
 
 	assert_ptr_not_equal(at, MAP_FAILED);
@@ -63,7 +63,7 @@ static void start_sampling(const struct board *b)
 
 static uint64_t generation(const struct board *b)
 {
-	return access_generation(b->device->active);
+	return access_generation(b->model->active);
 }
 
 /* ---- cycles ---- */
@@ -71,12 +71,12 @@ static uint64_t generation(const struct board *b)
 static void a_new_board_is_reset(void **state)
 {
 	struct board b = make_board();
-	struct device_state s;
+	struct model_state s;
 	unsigned level;
 
 	(void)state;
 	assert_true(board_snapshot(&b, &s));
-	assert_int_equal(device_csr(&s) & KRON_CSR_SAMPLING, 0);
+	assert_int_equal(model_csr(&s) & KRON_CSR_SAMPLING, 0);
 	/* Its outputs are off: nobody answers for the chip. */
 	assert_int_equal(board_read32(&b, CHIP(KRON_WORD_CSR)), 0xffffffff);
 	for (level = 0; level < KRON_LEVELS; level++)
@@ -155,7 +155,7 @@ static void the_clock_is_in_the_samples(void **state)
 static void the_same_calls_give_the_same_state(void **state)
 {
 	struct board b[2] = {make_board(), make_board()};
-	struct device_state s[2];
+	struct model_state s[2];
 	unsigned i, n;
 
 	(void)state;
@@ -167,7 +167,7 @@ static void the_same_calls_give_the_same_state(void **state)
 		}
 		assert_true(board_snapshot(&b[i], &s[i]));
 	}
-	assert_memory_equal(&s[0], &s[1], offsetof(struct device_state, store));
+	assert_memory_equal(&s[0], &s[1], offsetof(struct model_state, store));
 	assert_int_not_equal(s[0].map, 0);
 	drop_board(&b[0]);
 	drop_board(&b[1]);
@@ -186,22 +186,63 @@ static void boards_are_independent(void **state)
 	drop_board(&b);
 }
 
+/* Process-wide memory of a board's last state must not outlive its mapping. */
+static void another_board_at_the_same_address(void **state)
+{
+	struct board b = make_board(), other = make_board();
+
+	(void)state;
+	board_write32(&other, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT);
+	board_write32(&other, CHIP(KRON_WORD_SOURCE + 1), 0x2222);
+	board_write32(&b, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT);
+	board_write32(&b, CHIP(KRON_WORD_SOURCE + 1), 0x1111);
+	assert_int_equal(b.model->active, other.model->active);
+	assert_ptr_equal(mremap(other.memory, KRON_WINDOW_SIZE, KRON_WINDOW_SIZE,
+				MREMAP_MAYMOVE | MREMAP_FIXED, b.memory),
+			 b.memory);
+	assert_true(board_is_sane(&b));
+	assert_int_equal(board_read32(&b, CHIP(KRON_WORD_SOURCE + 1)), 0x2222);
+	drop_board(&b);
+}
+
+static void what_another_process_did_counts(void **state)
+{
+	struct board b = make_board();
+	int i;
+
+	(void)state;
+	board_write32(&b, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT);
+	for (i = 0; i < 3; i++) {
+		pid_t pid;
+
+		board_write32(&b, CHIP(KRON_WORD_SOURCE + 1), 0x1111);
+		pid = fork();
+		if (pid == 0) {
+			board_write32(&b, CHIP(KRON_WORD_SOURCE + 1), 0x2222);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		assert_int_equal(board_read32(&b, CHIP(KRON_WORD_SOURCE + 1)), 0x2222);
+	}
+	drop_board(&b);
+}
+
 static void a_snapshot_changes_nothing(void **state)
 {
 	struct board b = make_board();
-	struct device_state s;
+	struct model_state s;
 	uint64_t g;
 
 	(void)state;
 	start_sampling(&b);
 	board_trigger(&b, KRON_WORD_TRACE, LINE, 1, 2);
 	/* Due, and not carried out by anybody. */
-	b.device->virtual_now += 1000;
+	b.model->virtual_now += 1000;
 	g = generation(&b);
 	assert_true(board_snapshot(&b, &s));
 	assert_int_equal(generation(&b), g);
-	assert_int_equal(device_map(&s), 5);
-	assert_int_equal(device_config(&s) & KRON_CONFIG_WRITABLE,
+	assert_int_equal(model_map(&s), 5);
+	assert_int_equal(model_config(&s) & KRON_CONFIG_WRITABLE,
 			 KRON_CONFIG_DEFAULT | KRON_CONFIG_EXT_CPU);
 	drop_board(&b);
 }
@@ -252,12 +293,12 @@ static void one_state_writes_a_word_once(void **state)
 	(void)state;
 	start_sampling(&b);
 	board_trigger(&b, KRON_WORD_TRACE, LINE, 1, 2);
-	b.device->virtual_now += 1000;
+	b.model->virtual_now += 1000;
 	board_write32(&b, KRON_BOARD_MEMORY + 8, 0x5a5a5a5a);
 	wanted = 0x5a5a5a5aull | generation(&b) << 32;
-	assert_int_equal(access_carry_out(&b, b.device->active), ACCESS_CARRIED);
+	assert_int_equal(access_carry_out(&b, b.model->active), ACCESS_CARRIED);
 	assert_int_equal(((uint64_t *)b.memory)[2], wanted);
-	assert_int_equal(access_carry_out(&b, b.device->active), ACCESS_CARRIED);
+	assert_int_equal(access_carry_out(&b, b.model->active), ACCESS_CARRIED);
 	assert_int_equal(((uint64_t *)b.memory)[2], wanted);
 	drop_board(&b);
 }
@@ -270,9 +311,9 @@ static void a_late_writer_changes_nothing(void **state)
 
 	(void)state;
 	board_write32(&b, KRON_BOARD_MEMORY + 40, 1);
-	late = b.device->active;
+	late = b.model->active;
 	board_write32(&b, KRON_BOARD_MEMORY + 40, 2);
-	assert_int_equal(access_carry_out(&b, b.device->active), ACCESS_CARRIED);
+	assert_int_equal(access_carry_out(&b, b.model->active), ACCESS_CARRIED);
 	assert_int_equal(access_carry_out(&b, late), ACCESS_MOVED_ON);
 	assert_int_equal(board_read32(&b, KRON_BOARD_MEMORY + 40), 2);
 	drop_board(&b);
@@ -291,7 +332,7 @@ static void a_wait_moves_the_virtual_clock(void **state)
 	for (i = 0; i < 200; i++)
 		assert_true(board_trigger(&b, KRON_WORD_TRACE, LINE, 1, i));
 	/* 200 samples of 40 NODECLKs, but for what the FIFO of four still holds. */
-	assert_in_range(b.device->virtual_now, 195 * 40, 200 * 40);
+	assert_in_range(b.model->virtual_now, 195 * 40, 200 * 40);
 	assert_int_equal(board_read32(&b, CHIP(KRON_WORD_OVERRUN)), 0);
 	assert_in_range(board_read32(&b, CHIP(KRON_WORD_WAIT)), 1, 200 * 40);
 	drop_board(&b);
@@ -355,16 +396,16 @@ static void a_rate_that_is_known_later(void **state)
 static void begin_tsc_anew(bool soon_after)
 {
 	struct board b = make_segment();
-	struct device_state s;
+	struct model_state s;
 	struct access_slot *slot;
 	uint64_t before;
 
 	board_init(&b, &geometry, ACCESS_CLOCK_REAL, measured_tsc_hz());
 	/* Seven hours pass, then the counter is back where it was. */
-	slot = access_slot(&b, access_slot_number(b.device->active));
+	slot = access_slot(&b, access_slot_number(b.model->active));
 	slot->anchor_tick = 1ull << 40;
 	board_tick(&b, 0);
-	slot = access_slot(&b, access_slot_number(b.device->active));
+	slot = access_slot(&b, access_slot_number(b.model->active));
 	assert_true(slot->time >= 1ull << 40);
 	slot->anchor_tsc = __rdtsc() + (1ull << 50);
 	slot->anchor_tick = slot->time - (soon_after ? 1000 : 1ull << 39);
@@ -463,7 +504,7 @@ static void own_all_slots(const struct board *b, uint64_t word)
 	unsigned slot;
 
 	for (slot = 0; slot < ACCESS_SLOTS; slot++)
-		if (slot != access_slot_number(b->device->active))
+		if (slot != access_slot_number(b->model->active))
 			access_slot(b, slot)->owner = word;
 }
 
@@ -533,7 +574,7 @@ static void slots_of_living_threads_stay(void **state)
 	own_all_slots(&b, ACCESS_OWNED | (uint32_t)pid);
 	access_slot(&b, 10)->owner = ACCESS_OWNED | KRON_SOURCE_TID_MASK; /* above pid_max */
 	board_tick(&b, 1);
-	assert_int_equal(access_slot_number(b.device->active), 10);
+	assert_int_equal(access_slot_number(b.model->active), 10);
 	assert_int_equal(owned_slots(&b), ACCESS_SLOTS - 2);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -566,7 +607,7 @@ static void slots_of_left_frames_come_back(void **state)
 static void slots_without_a_name_stay(void **state)
 {
 	struct board b = make_board();
-	struct device_cycle c = {.offset = CHIP(KRON_WORD_CSR), .bytes = 4};
+	struct model_cycle c = {.offset = CHIP(KRON_WORD_CSR), .bytes = 4};
 
 	(void)state;
 	own_all_slots(&b, ACCESS_OWNED);
@@ -574,7 +615,7 @@ static void slots_without_a_name_stay(void **state)
 	assert_true(c.no_answer);
 	assert_int_equal(owned_slots(&b), ACCESS_SLOTS - 1);
 	/* One is enough. */
-	access_slot(&b, access_slot_number(b.device->active) ? 0 : 1)->owner = 0;
+	access_slot(&b, access_slot_number(b.model->active) ? 0 : 1)->owner = 0;
 	assert_int_equal(board_cycle(&b, &c), 0);
 	drop_board(&b);
 }
@@ -584,7 +625,7 @@ static void slots_without_a_name_stay(void **state)
 static void another_layout_is_refused(void **state)
 {
 	struct board b = make_board();
-	struct device *d = b.device;
+	struct model *d = b.model;
 
 	(void)state;
 	d->version++;
@@ -622,6 +663,8 @@ int main(void)
 		cmocka_unit_test(the_clock_is_in_the_samples),
 		cmocka_unit_test(the_same_calls_give_the_same_state),
 		cmocka_unit_test(boards_are_independent),
+		cmocka_unit_test(another_board_at_the_same_address),
+		cmocka_unit_test(what_another_process_did_counts),
 		cmocka_unit_test(a_snapshot_changes_nothing),
 		cmocka_unit_test(memory_keeps_what_is_written),
 		cmocka_unit_test(the_last_write_of_a_word_counts),

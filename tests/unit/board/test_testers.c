@@ -2,7 +2,7 @@
 /*
  * test_testers.c - who tests the testers?  A board with a fault that we chose.
  *
- *   mk_mem_test, test_mk, ... ─► tester ─► faulty bus ─► the machine (board/model/device.h)
+ *   mk_mem_test, test_mk, ... ─► tester ─► faulty bus ─► the model (board/model/model.h)
  *
  * Each fault must be found by the test that is there for it, and a board without fault must
  * pass everything: nothing here takes the testers' word.  The clock is the machine's, as the
@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "board/model/device.h"
+#include "board/model/model.h"
 #include "board/toolkit/memory_test.h"
 #include "board/toolkit/nite.h"
 
@@ -44,7 +44,7 @@ enum fault {
 };
 
 static struct {
-	struct device_state machine;
+	struct model_state model;
 	uint32_t *memory;
 	enum fault fault;
 	uint32_t triggers, increments;
@@ -73,8 +73,8 @@ static uint64_t clock_now(void)
 
 static void carry_out(void)
 {
-	for (uint32_t i = 0; i < device_stores(&board.machine); i++) {
-		struct device_store s = device_store(&board.machine, i);
+	for (uint32_t i = 0; i < model_stores(&board.model); i++) {
+		struct model_store s = model_store(&board.model, i);
 
 		if (board.fault == STUCK_BIT && s.word == 1234)
 			s.value |= 0x10000;
@@ -86,9 +86,9 @@ static void carry_out(void)
 
 static uint64_t cycle(uint32_t offset, uint8_t bytes, bool write, uint64_t data)
 {
-	struct device_cycle c = {.offset = offset, .bytes = bytes, .write = write, .data = data};
+	struct model_cycle c = {.offset = offset, .bytes = bytes, .write = write, .data = data};
 
-	device_cycle(&board.machine, clock_now(), &c);
+	model_cycle(&board.model, clock_now(), &c);
 	carry_out();
 	while (board.fault != STOPPED_CLOCK && clock_now() < c.done)
 		;
@@ -152,7 +152,7 @@ static bool spoil_write(uint32_t *offset, uint64_t *data)
 
 static void faulty_write(uint32_t offset, uint8_t bytes, uint64_t data)
 {
-	uint32_t config = device_config(&board.machine);
+	uint32_t config = model_config(&board.model);
 
 	if (!spoil_write(&offset, &data))
 		return;
@@ -204,7 +204,7 @@ static const struct opt_command program = {.name = "test_testers", .alone = true
 
 static void new_board(struct tester *t, enum fault fault)
 {
-	const struct device_geometry g = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry g = MODEL_GEOMETRY_DEFAULT;
 	uint32_t *memory = board.memory;
 	int file = memory ? board.file : memfd_create("board", 0);
 
@@ -213,7 +213,7 @@ static void new_board(struct tester *t, enum fault fault)
 	board.fault = fault;
 	board.file = file;
 	board.start = nanoseconds();
-	device_power_on(&board.machine, &g);
+	model_power_on(&board.model, &g);
 	*t = (struct tester){.program = &program, .bus = {.ops = &ops, .fd = board.file}};
 }
 

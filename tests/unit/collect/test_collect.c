@@ -208,7 +208,7 @@ static bool selects(const char *const *only, const char *const *except, const ch
 {
 	struct selection s = {.only = globs_of(only), .except = globs_of(except)};
 
-	return selection_has_function(&s, name, name);
+	return selection_has_function(&s, name, name, NULL);
 }
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -232,10 +232,10 @@ static void selection_of_cxx_names(void **state)
 	struct selection no_raw = {.except = globs_of(LIST("_ZN2ns*"))};
 
 	(void)state;
-	assert_true(selection_has_function(&raw, "ns::f", "_ZN2ns1fEi"));
-	assert_false(selection_has_function(&raw, "nt::f", "_ZN2nt1fEi"));
-	assert_false(selection_has_function(&no_raw, "ns::f", "_ZN2ns1fEi"));
-	assert_true(selection_has_function(&no_raw, "nt::f", "_ZN2nt1fEi"));
+	assert_true(selection_has_function(&raw, "ns::f", "_ZN2ns1fEi", ""));
+	assert_false(selection_has_function(&raw, "nt::f", "_ZN2nt1fEi", ""));
+	assert_false(selection_has_function(&no_raw, "ns::f", "_ZN2ns1fEi", ""));
+	assert_true(selection_has_function(&no_raw, "nt::f", "_ZN2nt1fEi", ""));
 	assert_true(selects(LIST("ns::f"), NULL, "ns::f(int, char*)"));
 	assert_true(selects(LIST("ns::f(int*"), NULL, "ns::f(int, char*)"));
 	assert_true(selects(LIST("ns::Set<int>::size"), NULL, "ns::Set<int>::size() const"));
@@ -248,11 +248,38 @@ static void selection_of_cxx_names(void **state)
 	assert_true(selects(NULL, LIST("x"), ""));
 }
 
+/* glibc's free is cfree and __libc_free, too. */
+static void selection_of_aliases(void **state)
+{
+	struct selection s = {.only = globs_of(LIST("free"))};
+	struct selection glob = {.only = globs_of(LIST("__libc_f*"))};
+	struct selection not = {.except = globs_of(LIST("free"))};
+	struct selection not_glob = {.except = globs_of(LIST("__*"))};
+	struct plan_function f = {.name = 1, .raw_name = 1, .aliases = 7};
+	struct plan p = {.functions = &f, .nfunctions = 1, .strings = "\0cfree\0__libc_free\nfree"};
+	char *name, *others = NULL;
+
+	(void)state;
+	assert_true(selection_has_function(&s, "cfree", "cfree", "__libc_free\nfree"));
+	assert_true(selection_has_function(&glob, "cfree", "cfree", "__libc_free\nfree"));
+	assert_false(selection_has_function(&s, "cfree", "cfree", "__libc_free\nfreed"));
+	assert_false(selection_has_function(&not, "cfree", "cfree", "__libc_free\nfree"));
+	assert_true(selection_has_function(&not_glob, "cfree", "cfree", "__libc_free\nfree"));
+	assert_true(selection_names(&s, "cfree", "__libc_free\nfree"));
+	assert_false(selection_names(&glob, "cfree", "__libc_free\nfree"));
+	name = selection_shown_name(&s, &p, &f, &others);
+	assert_string_equal(name, "free");
+	assert_string_equal(others, "__libc_free\ncfree");
+	xfree(name);
+	xfree(others);
+	assert_null(selection_shown_name(&not, &p, &f, &others));
+}
+
 static void selection_of_libraries(void **state)
 {
 	struct selection s = {.libraries = globs_of(LIST("libz*", "/opt/*/lib*.so"))};
 	struct selection all = {.libraries = globs_of(LIST("*"))};
-	struct selection none = {.libraries = {NULL, 0}};
+	struct selection none = {.libraries = {NULL, 0, NULL}};
 
 	(void)state;
 	assert_true(selection_has_library(&s, "/usr/lib/libz.so.1.2.13"));
@@ -374,7 +401,7 @@ static void elf_programs_are_judged(void **state)
 			 PROGRAM_TRACEABLE);
 	assert_int_equal(verdict_of_elf(good, all, PT_INTERP, 10, "/lib/musl"),
 			 PROGRAM_UNTRACEABLE);
-	assert_int_equal(verdict_of_elf(good, all, PT_LOAD, 0, NULL), PROGRAM_UNTRACEABLE);
+	assert_int_equal(verdict_of_elf(good, all, PT_LOAD, 0, NULL), PROGRAM_STATIC);
 	assert_int_equal(verdict_of_elf(good, 40, PT_LOAD, 0, NULL), PROGRAM_BROKEN);
 	assert_int_equal(verdict_of_elf(good, 70, PT_LOAD, 0, NULL), PROGRAM_BROKEN);
 	assert_int_equal(verdict_of_elf(good, all, PT_INTERP, 1ull << 60, linker), PROGRAM_BROKEN);
@@ -492,6 +519,7 @@ int main(void)
 		cmocka_unit_test(a_zombie_has_no_maps),
 		cmocka_unit_test(selection_of_plain_names),
 		cmocka_unit_test(selection_of_cxx_names),
+		cmocka_unit_test(selection_of_aliases),
 		cmocka_unit_test(selection_of_libraries),
 		cmocka_unit_test(selection_marks_unnamed_functions),
 		cmocka_unit_test(programs_are_found_like_execvp_does),

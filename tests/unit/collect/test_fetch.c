@@ -20,9 +20,8 @@
 
 #include "base/vec.h"
 #include "collect/fetch.h"
+#include "tests/unit/collect/base_folder.h"
 #include "trace/reader.h"
-
-static char base[] = "/tmp/kron-fetch-XXXXXX";
 
 static struct recording {
 	char *dir;
@@ -93,11 +92,16 @@ static void nap_ms(long ms)
 	nanosleep(&ts, NULL);
 }
 
-/* A process in the table, and a thread of it. */
+/*
+ * A process in the table, and a thread of it.  The counter and the board's clock are compared
+ * to a tick or two: what a thread samples is that far from its start, and its start that far
+ * from the last sample of one that had its id, as it is where the kernel makes the threads.
+ */
 static void enter(uint32_t entry, uint32_t slot, uint32_t uid, uint32_t tid)
 {
 	struct kron_proc *p = &r.seg.procs[slot];
 
+	nap_ms(1);
 	p->pid = getpid();
 	p->origin = KRON_PROC_EXEC;
 	p->start_tsc = __rdtsc();
@@ -397,13 +401,13 @@ static void samples_after_damage_are_whole(void **state)
 
 static void resource_samples_pass(void **state)
 {
-	struct device_cycle c = {.offset = KRON_CHIP_BYTE(KRON_WORD_RESOURCE),
-				 .bytes = 8,
-				 .write = true,
-				 .cpu_lines = 1,
-				 .set_source = true,
-				 .source = 501,
-				 .data = 4711};
+	struct model_cycle c = {.offset = KRON_CHIP_BYTE(KRON_WORD_RESOURCE),
+				.bytes = 8,
+				.write = true,
+				.cpu_lines = 1,
+				.set_source = true,
+				.source = 501,
+				.data = 4711};
 
 	(void)state;
 	start("resource", KRON_WHEN_FULL_WAIT);
@@ -524,16 +528,6 @@ static void hangs(int sig)
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(98);
 	_exit(99);
-}
-
-static int remove_base(void **state)
-{
-	char *command = xasprintf("rm -rf %s", base);
-	int code = system(command);
-
-	(void)state;
-	xfree(command);
-	return code;
 }
 
 int main(void)

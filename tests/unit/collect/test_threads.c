@@ -25,14 +25,13 @@
 
 #include "base/vec.h"
 #include "collect/collector.h"
+#include "tests/unit/collect/base_folder.h"
 #include "trace/reader.h"
 
 #define WRITERS 3u
 #define CLIENTS 3u
 #define TRIGGERS (12u * KRON_CHUNK_SAMPLES + 100u)
 #define UID 7u
-
-static char base[] = "/tmp/kron-threads-XXXXXX";
 
 /* ---- writers: the runtime's part ---- */
 
@@ -263,27 +262,16 @@ static void the_end_comes_in_between(void **state)
 	xfree((char *)opt.dir);
 }
 
-static int make_base(void **state)
+static int make_base_and_cache(void **state)
 {
 	char *cache;
 
-	(void)state;
-	if (!mkdtemp(base))
+	if (make_base(state))
 		return -1;
 	cache = xasprintf("%s/cache", base);
 	setenv("XDG_CACHE_HOME", cache, 1);
 	xfree(cache);
 	return 0;
-}
-
-static int remove_base(void **state)
-{
-	char *command = xasprintf("rm -rf %s", base);
-	int code = system(command);
-
-	(void)state;
-	xfree(command);
-	return code;
 }
 
 int main(void)
@@ -293,5 +281,5 @@ int main(void)
 		cmocka_unit_test(the_end_comes_in_between),
 	};
 
-	return cmocka_run_group_tests(tests, make_base, remove_base);
+	return cmocka_run_group_tests(tests, make_base_and_cache, remove_base);
 }

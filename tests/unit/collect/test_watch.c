@@ -21,9 +21,8 @@
 #include "collect/drain.h"
 #include "collect/grow.h"
 #include "collect/watch/watch.h"
+#include "tests/unit/collect/base_folder.h"
 #include "trace/reader.h"
-
-static char base[] = "/tmp/kron-watch-XXXXXX";
 
 #define LANES 6
 enum { FIRES = 4711 };
@@ -40,6 +39,7 @@ static struct {
 	struct journal journal;
 	struct tasks tasks;
 	struct drain drain;
+	struct watch *watch;
 	uint64_t seed;
 	struct {
 		uint32_t chunk, used; /* chunk: index + 1 */
@@ -48,6 +48,7 @@ static struct {
 	VEC(struct truth) all;
 } r;
 
+static bool is_early;   /* start() does not wait until the clock's rate is known */
 static uint32_t nlanes; /* that work_a_while() uses */
 
 static uint32_t random_number(void)
@@ -80,8 +81,6 @@ static void start(const char *name, const struct watch_options *o, uint64_t seed
 	journal_session(&r.journal, "start_tsc", "%llu", (unsigned long long)__rdtsc());
 	journal_session(&r.journal, "start_mono_ns", "1000");
 	journal_session(&r.journal, "tsc_hz", "3000000000");
-	trace_writer_module(r.w, &(struct trace_module_line){.nfunctions = 1, .path = "/m"});
-	trace_writer_function(r.w, 0, 0, 0x1000, 16, "f");
 	tasks_init(&r.tasks, &r.seg, &r.journal);
 	drain_init(&r.drain, &r.seg, &r.journal, &r.tasks);
 	segment_set_sampling(&r.seg, true);
@@ -92,14 +91,19 @@ static void start(const char *name, const struct watch_options *o, uint64_t seed
 	r.seg.ctl->next_uid = 2;
 	if (watch_check(o, &err))
 		fail_msg("%s", err.msg);
-	r.drain.watch = watch_open(o, r.dir, &r.drain);
+	r.watch = watch_open(o, &r.drain);
+	r.drain.sink = watch_sink(r.watch);
+	trace_writer_module(r.w, &(struct trace_module_line){.nfunctions = 1, .path = "/m"});
+	trace_writer_function(r.w, &(struct trace_function_line){
+					   .n = 0, .vaddr = 0x1000, .size = 16, .name = "f"});
 	nlanes = LANES;
-	nap_us(2000); /* the rate of the clock is known from the first look on */
+	if (!is_early)
+		nap_us(2000); /* the rate of the clock is known from the first look on */
 }
 
 static void end(void)
 {
-	watch_close(r.drain.watch);
+	watch_close(r.watch);
 	tasks_free(&r.tasks);
 	trace_writer_close(r.w);
 	segment_unlink(&r.seg);
@@ -173,9 +177,9 @@ static uint64_t put(uint32_t lane, uint32_t event, uint32_t payload)
 /* What the drain thread does in a round. */
 static void round_of_collector(void)
 {
-	watch_look(r.drain.watch, false);
+	sink_look(r.drain.sink, false);
 	drain_round(&r.drain, false, false);
-	watch_settle(r.drain.watch);
+	sink_settle(r.drain.sink);
 }
 
 static bool is_sampling(void)
@@ -224,7 +228,7 @@ static void expect_window(size_t from, size_t to)
 	uint64_t first, last;
 
 	assert_int_equal(in_trace(&first, &last), to - from);
-	assert_int_equal(watch_outside(r.drain.watch), r.all.n - (to - from));
+	assert_int_equal(watch_outside(r.watch), r.all.n - (to - from));
 	if (from == to)
 		return;
 	assert_int_equal(first, r.all.v[from].tsc);
@@ -289,7 +293,7 @@ static void windows_are_exact(void **state)
 		drain_all(&r.drain);
 		qsort(r.all.v, r.all.n, sizeof(*r.all.v), by_time);
 		fired = position_of(tsc);
-		assert_int_equal(watch_fired_tsc(r.drain.watch), tsc);
+		assert_int_equal(watch_fired_tsc(r.watch), tsc);
 		expect_window(fired - smaller(fired, pre), smaller(fired + post + 1, r.all.n));
 		end();
 	}
@@ -324,8 +328,8 @@ static void windows_of_time_are_exact(void **state)
 		time_point_take(&b);
 		per_ms = tsc_hz(&a, &b) / 1e3;
 		n = in_trace(&first, &last);
-		assert_int_equal(watch_fired_tsc(r.drain.watch), tsc);
-		assert_int_equal(n + watch_outside(r.drain.watch), r.all.n);
+		assert_int_equal(watch_fired_tsc(r.watch), tsc);
+		assert_int_equal(n + watch_outside(r.watch), r.all.n);
 		qsort(r.all.v, r.all.n, sizeof(*r.all.v), by_time);
 		/* the first sample is the first that is so near, as well as the clock's rate is known */
 		assert_true((double)(tsc - first) <= 3.01 * per_ms);
@@ -354,7 +358,7 @@ static void nothing_fires(void **state)
 	}
 	drain_all(&r.drain);
 	qsort(r.all.v, r.all.n, sizeof(*r.all.v), by_time);
-	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+	assert_int_equal(watch_fired_tsc(r.watch), 0);
 	expect_window(0, 0);
 	end();
 }
@@ -390,9 +394,32 @@ static void what_does_not_come(void **state)
 		work_for_ms(1);
 	work_for_ms(2);
 	drain_all(&r.drain);
-	at = watch_fired_tsc(r.drain.watch);
+	at = watch_fired_tsc(r.watch);
 	assert_in_range(at, since + 1, r.all.v[r.all.n - 1].tsc);
 	expect_window(position_of(since) - 2, position_of(at) + 3);
+	end();
+}
+
+/* In the first millisecond nobody knows how long 200 ms are. */
+static void it_is_too_early_to_say(void **state)
+{
+	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3"};
+
+	(void)state;
+	is_early = true;
+	start("early", &o, 1);
+	is_early = false;
+	put(0, 10, 0);
+	put(0, 2, 0);
+	nap_us(150);
+	for (uint32_t i = 0; i < 20; i++) {
+		put(0, 2, 0);
+		round_of_collector();
+	}
+	assert_true(is_sampling());
+	put(0, 11, 0);
+	drain_all(&r.drain);
+	assert_int_equal(watch_fired_tsc(r.watch), 0);
 	end();
 }
 
@@ -419,8 +446,8 @@ static void a_late_store_is_in_time(void **state)
 	work_for_ms(10);
 	assert_true(is_sampling());
 	drain_all(&r.drain);
-	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
-	assert_int_equal(watch_outside(r.drain.watch), r.all.n);
+	assert_int_equal(watch_fired_tsc(r.watch), 0);
+	assert_int_equal(watch_outside(r.watch), r.all.n);
 	end();
 }
 
@@ -441,7 +468,7 @@ static void a_hole_stops_nobody(void **state)
 	put(0, 1, 0);
 	nap_us(500);
 	round_of_collector();
-	assert_int_equal(watch_fired_tsc(r.drain.watch), tsc);
+	assert_int_equal(watch_fired_tsc(r.watch), tsc);
 	drain_all(&r.drain);
 	expect_window(97, 101);
 	end();
@@ -476,9 +503,9 @@ static void after_a_loss_it_does_not_fire(void **state)
 	lose(1, 3); /* no record says so yet */
 	work_for_ms(250);
 	assert_true(is_sampling());
-	assert_int_equal(watch_unsure(r.drain.watch), 2);
+	assert_int_equal(watch_unsure(r.watch), 2);
 	drain_all(&r.drain);
-	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+	assert_int_equal(watch_fired_tsc(r.watch), 0);
 	end();
 }
 
@@ -504,8 +531,8 @@ static void after_a_long_loss_it_does_not_fire(void **state)
 		nap_us(500);
 		round_of_collector();
 		work_for_ms(12);
-		assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
-		assert_int_equal(watch_unsure(r.drain.watch), 1);
+		assert_int_equal(watch_fired_tsc(r.watch), 0);
+		assert_int_equal(watch_unsure(r.watch), 1);
 		drain_all(&r.drain);
 		end();
 	}
@@ -528,8 +555,8 @@ static void before_a_loss_it_fires(void **state)
 	put(0, 3, 0);
 	nap_us(500);
 	round_of_collector();
-	assert_in_range(watch_fired_tsc(r.drain.watch), since + 1, later);
-	assert_int_equal(watch_unsure(r.drain.watch), 0);
+	assert_in_range(watch_fired_tsc(r.watch), since + 1, later);
+	assert_int_equal(watch_unsure(r.watch), 0);
 	drain_all(&r.drain);
 	end();
 }
@@ -551,9 +578,9 @@ static void a_loss_that_is_not_told_of(void **state)
 	nap_us(500);
 	work_for_ms(40);
 	assert_true(is_sampling());
-	assert_int_equal(watch_unsure(r.drain.watch), 1);
+	assert_int_equal(watch_unsure(r.watch), 1);
 	drain_all(&r.drain);
-	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
+	assert_int_equal(watch_fired_tsc(r.watch), 0);
 	end();
 }
 
@@ -568,8 +595,8 @@ static void a_loss_at_the_end(void **state)
 	lose(0, 3);
 	nap_us(6000);
 	drain_all(&r.drain);
-	assert_int_equal(watch_fired_tsc(r.drain.watch), 0);
-	assert_int_equal(watch_unsure(r.drain.watch), 1);
+	assert_int_equal(watch_fired_tsc(r.watch), 0);
+	assert_int_equal(watch_unsure(r.watch), 1);
 	end();
 }
 
@@ -587,20 +614,117 @@ static void after_all_was_told_it_fires(void **state)
 	nap_us(500);
 	for (uint32_t i = 0; i < 300 && is_sampling(); i++)
 		work_for_ms(1);
-	assert_in_range(watch_fired_tsc(r.drain.watch), since + 1, UINT64_MAX);
-	assert_int_equal(watch_unsure(r.drain.watch), 0);
+	assert_in_range(watch_fired_tsc(r.watch), since + 1, UINT64_MAX);
+	assert_int_equal(watch_unsure(r.watch), 0);
 	drain_all(&r.drain);
 	end();
 }
 
-static int remove_base(void **state)
-{
-	char *command = xasprintf("rm -rf %s", base);
-	int code = system(command);
+/* ---- calls ---- */
 
+/* Of the samples' clock, in Hz. */
+static uint64_t clock_rate(void)
+{
+	struct timespec a, b;
+	uint64_t tsc;
+
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	tsc = __rdtsc();
+	nap_us(50000);
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	tsc = __rdtsc() - tsc;
+	return (uint64_t)((double)tsc * 1e9 /
+			  ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)));
+}
+
+/*
+ * Random programs on a clock of their own, which is not ahead of the real one, so calls last as long
+ * as the test wants: short ones of a handful of samples, and of more than is looked ahead.
+ */
+enum { SLOW, OTHER, LAST, FUNCTIONS };
+static uint64_t clock_now;
+
+static void put_call(uint32_t lane, uint32_t event, uint32_t sp)
+{
+	store(claim(lane), clock_now, event, sp);
+	*vec_push(&r.all) = (struct truth){clock_now, lane, event};
+	clock_now += 1 + random_number() % 60;
+}
+
+static void call(uint32_t lane, uint32_t function, uint32_t sp, int depth, uint64_t wait)
+{
+	uint32_t calls = depth > 3 ? 0 : random_number() % (random_number() % 8 ? 4 : 40);
+
+	put_call(lane, KRON_EVENT_ENTRY(function), sp);
+	clock_now += wait;
+	for (uint32_t i = 0; i < calls; i++)
+		call(lane, random_number() % FUNCTIONS, sp - 16 * (1 + random_number() % 3),
+		     depth + 1, 0);
+	if (random_number() % 16) /* else it was left by longjmp() */
+		put_call(lane, KRON_EVENT_EXIT(function), sp);
+}
+
+static void call_a_while(uint32_t n)
+{
+	for (size_t end = r.all.n + n; r.all.n < end;) {
+		call(random_number() % 3, random_number() % FUNCTIONS, 100000, 0, 0);
+		put_call(random_number() % 3, 2 * FUNCTIONS, 100016);
+	}
+	for (uint32_t lane = 0; lane < 3; lane++) { /* whatever was waited for is over */
+		put_call(lane, KRON_EVENT_ENTRY(LAST), 100016);
+		put_call(lane, KRON_EVENT_EXIT(LAST), 100016);
+	}
+	while (__rdtsc() < clock_now + 2000000)
+		nap_us(200);
+	round_of_collector();
+}
+
+static void random_programs_fire(const char *trigger)
+{
+	struct watch_options o = {trigger, "20", "20"};
+	uint64_t since, limit = clock_rate() / 500;
+
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		start("calls", &o, seed);
+		for (uint32_t n = 1; n <= FUNCTIONS; n++)
+			trace_writer_function(
+				r.w, &(struct trace_function_line){.n = n,
+								   .vaddr = 0x1000 + 16 * n,
+								   .size = 16,
+								   .name = n == 1 ? "g" : "h"});
+		clock_now = __rdtsc();
+		for (uint32_t i = 0; i < 4; i++)
+			call_a_while(random_number() % 30000);
+
+		call(0, OTHER, 100000, 0, 2 * limit); /* another one's */
+		call_a_while(100);
+		call(0, SLOW, 100000, 4, limit / 2); /* not as long */
+		call_a_while(10);
+		assert_true(is_sampling());
+		call(1, SLOW, 99000, 4, 0);
+		call(1, LAST, 99000, 4, 0);
+		since = clock_now;
+		call(1, SLOW, 99000, seed % 2 ? 4 : 0, 2 * limit);
+		call_a_while(3000);
+		call_a_while(3000);
+		assert_false(is_sampling());
+		drain_all(&r.drain);
+		assert_in_range(watch_fired_tsc(r.watch), since + limit - limit / 20,
+				since + limit + limit / 20);
+		end();
+	}
+}
+
+static void a_call_fires_when_it_takes_too_long(void **state)
+{
 	(void)state;
-	xfree(command);
-	return code;
+	random_programs_fire("f>2ms");
+}
+
+static void what_does_not_come_is_missed_in_any_program(void **state)
+{
+	(void)state;
+	random_programs_fire("entry=f without entry=h within 2ms");
 }
 
 int main(void)
@@ -610,6 +734,7 @@ int main(void)
 		cmocka_unit_test(windows_of_time_are_exact),
 		cmocka_unit_test(nothing_fires),
 		cmocka_unit_test(what_does_not_come),
+		cmocka_unit_test(it_is_too_early_to_say),
 		cmocka_unit_test(a_late_store_is_in_time),
 		cmocka_unit_test(a_hole_stops_nobody),
 		cmocka_unit_test(after_a_loss_it_does_not_fire),
@@ -618,9 +743,9 @@ int main(void)
 		cmocka_unit_test(a_loss_that_is_not_told_of),
 		cmocka_unit_test(a_loss_at_the_end),
 		cmocka_unit_test(after_all_was_told_it_fires),
+		cmocka_unit_test(a_call_fires_when_it_takes_too_long),
+		cmocka_unit_test(what_does_not_come_is_missed_in_any_program),
 	};
 
-	if (!mkdtemp(base))
-		return 99;
-	return cmocka_run_group_tests(tests, NULL, remove_base);
+	return cmocka_run_group_tests(tests, make_base, remove_base);
 }

@@ -142,6 +142,8 @@ static void what_is_no_program_is_named(void **state)
 	assert_refused(&m, sizeof(m), -ENOEXEC, "made is a core dump, not a program");
 	MADE_EHDR(&m)->e_type = 77;
 	assert_refused(&m, sizeof(m), -ENOEXEC, "made is damaged: its ELF type 77 is unknown");
+	m.bytes[EI_VERSION] = EV_NONE;
+	assert_refused(&m, sizeof(m), -ENOEXEC, "made is damaged: its ELF version is unknown");
 }
 
 static void files_that_cannot_be_opened_are_named(void **state)
@@ -238,6 +240,56 @@ static void lying_section_headers_are_dropped(void **state)
 	elf_image_close(img);
 }
 
+/* The made file with n headers like `sh` for sections: the caller frees it. */
+static struct made *with_sections(unsigned n, const Elf64_Shdr *sh, size_t *size)
+{
+	struct made *m;
+
+	*size = sizeof(*m) + n * sizeof(*sh);
+	m = malloc(*size);
+	assert_non_null(m);
+	make_elf(m, MADE_PIE);
+	MADE_EHDR(m)->e_shoff = sizeof(*m);
+	MADE_EHDR(m)->e_shnum = (uint16_t)n;
+	MADE_EHDR(m)->e_shstrndx = 0;
+	for (unsigned i = 0; i < n; i++)
+		memcpy((uint8_t *)(m + 1) + i * sizeof(*sh), sh, sizeof(*sh));
+	return m;
+}
+
+/* They would cost memory or time without end, in libelf or here. */
+static void tables_without_end_are_refused(void **state)
+{
+	const Elf64_Shdr rela = {
+		.sh_type = SHT_RELA, .sh_flags = SHF_ALLOC, .sh_offset = 0x400, .sh_size = 24};
+	const Elf64_Shdr filler = {.sh_name = 1,
+				   .sh_type = 1}; /* or: DT_NEEDED, twice, and so on */
+	Elf64_Phdr *dynamic;
+	struct made m, *big;
+	size_t size;
+
+	(void)state;
+	make_elf(&m, MADE_PIE);
+	MADE_EHDR(&m)->e_shnum = 0;
+	MADE_SHDR(&m, 0)->sh_size = UINT32_MAX + 1ull;
+	assert_refused(&m, sizeof(m), -ENOEXEC,
+		       "made is damaged: it has more than 1048576 section headers");
+	MADE_SHDR(&m, 0)->sh_size = SH_COUNT;
+	elf_image_close(open_made(&m));
+	big = with_sections(1025, &rela, &size);
+	assert_refused(big, size, -ENOEXEC, "made is damaged: it has 1025 sections of relocations");
+	free(big);
+	big = with_sections(1u << 14, &filler, &size); /* 64 bytes each */
+	memset(big + 1, 1, size - sizeof(*big));
+	MADE_EHDR(big)->e_shoff = 0;
+	dynamic = MADE_PHDR(big, PH_DYNAMIC);
+	dynamic->p_offset = sizeof(*big);
+	dynamic->p_filesz = size - sizeof(*big);
+	assert_refused(big, size, -ENOEXEC,
+		       "made is damaged: it has more than 65535 dynamic entries");
+	free(big);
+}
+
 /* ---- symbols ---- */
 
 static bool count_symbol(const struct elf_symbol *sym, void *ctx)
@@ -276,6 +328,42 @@ static void symbols_are_read(void **state)
 	made_drop_sections(&m);
 	assert_int_equal(count_symbols(&m, SHT_SYMTAB), 0);
 	assert_int_equal(count_symbols(&m, SHT_DYNSYM), 1);
+}
+
+static void tables_need_no_alignment(void **state)
+{
+	struct made m;
+	struct elf_image *img;
+	struct elf_symbol sym;
+
+	(void)state;
+	make_elf(&m, MADE_PIE);
+	memmove(m.bytes + 0x1403, m.bytes + 0x1400, 7 * sizeof(Elf64_Sym));
+	MADE_SHDR(&m, SH_SYMTAB)->sh_offset += 3;
+	memmove(m.bytes + 0x241, m.bytes + 0x240, 24);
+	MADE_PHDR(&m, PH_NOTE)->p_offset++;
+	assert_int_equal(count_symbols(&m, SHT_SYMTAB), 6);
+	img = open_made(&m);
+	assert_true(elf_symbols_lookup(img, "b", &sym));
+	assert_int_equal(sym.value, MADE_BASE + 0x820);
+	assert_int_equal(img->build_id_len, 8);
+	assert_int_equal(img->build_id[7], 8);
+	elf_image_close(img);
+}
+
+/* Its padding belongs to no note. */
+static void the_last_note_may_end_unpadded(void **state)
+{
+	struct made m;
+	struct elf_image *img;
+
+	(void)state;
+	make_elf(&m, MADE_PIE);
+	made_put32(&m, 0x244, 7); /* n_descsz */
+	MADE_PHDR(&m, PH_NOTE)->p_filesz = 23;
+	img = open_made(&m);
+	assert_int_equal(img->build_id_len, 7);
+	elf_image_close(img);
 }
 
 static void lying_symbol_tables_give_less(void **state)
@@ -521,7 +609,10 @@ int main(void)
 		cmocka_unit_test(files_that_cannot_be_opened_are_named),
 		cmocka_unit_test(lying_program_headers_are_refused),
 		cmocka_unit_test(lying_section_headers_are_dropped),
+		cmocka_unit_test(tables_without_end_are_refused),
 		cmocka_unit_test(symbols_are_read),
+		cmocka_unit_test(tables_need_no_alignment),
+		cmocka_unit_test(the_last_note_may_end_unpadded),
 		cmocka_unit_test(lying_symbol_tables_give_less),
 		cmocka_unit_test(address_constants_are_found),
 		cmocka_unit_test(lying_relocations_give_less),

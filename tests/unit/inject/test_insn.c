@@ -471,6 +471,29 @@ static void quick_is_right(void **state)
 	assert_true(quick > 5000000);
 }
 
+/* The long no-ops of assemblers, with as many prefixes as there may be, and more. */
+static void stretched(void **state)
+{
+	unsigned quick = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 12u * 12 * 2 * 256; i++) {
+		unsigned n = i >> 9 & 15, segment = i >> 13, at = 0;
+		uint8_t code[32];
+
+		for (; at < n; at++)
+			code[at] = at == segment ? 0x2e : 0x66;
+		code[at++] = 0x0f;
+		code[at++] = i >> 8 & 1 ? 0x1f : 0x6f;
+		code[at++] = (uint8_t)i;
+		while (at < sizeof(code))
+			code[at++] = (uint8_t)draw();
+		if (is_quick(code) && n > 1)
+			quick++;
+	}
+	assert_int_equal(quick, 6 * 9 * 32); /* two to seven prefixes; ModRM's middle is 0 */
+}
+
 /* And nearly all of what there is. */
 static void quick_is_usual(void **state)
 {
@@ -508,7 +531,7 @@ int main(void)
 		cmocka_unit_test(disagreement),    cmocka_unit_test(text),
 		cmocka_unit_test(same_as_objdump), cmocka_unit_test(quiet),
 		cmocka_unit_test(left_alone),      cmocka_unit_test(quick_is_right),
-		cmocka_unit_test(quick_is_usual),
+		cmocka_unit_test(stretched),       cmocka_unit_test(quick_is_usual),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -519,7 +519,7 @@ static void test_stores(void **state)
 				.value = (uint64_t)(int32_t)(0x80000000u + k)};
 		for (size_t i = 0; i < nplaces; i++)
 			places[i].action = i % 64;
-		run_places("stores", KRON_THUNK_DEVICE, &(struct case_run){.look = check_stores});
+		run_places("stores", KRON_THUNK_HARDWARE, &(struct case_run){.look = check_stores});
 	}
 	munmap(page, 4096);
 }

@@ -20,8 +20,8 @@
 #include "probes/probe.h"
 
 static const char *const places[] = {
-	"entry", "return",   "offset", "line",   "source", "address", "blocks",
-	"calls", "branches", "loads",  "stores", "insns",  "callers", "usdt",
+	"entry",    "return", "offset", "line",     "source", "address", "blocks", "calls",
+	"branches", "loads",  "stores", "accesses", "insns",  "callers", "usdt",
 };
 static const char *const payloads[] = {"-", "reg", "arg", "retval", "addr", "sp", "imm"};
 static const char matches[] = {'=', '*', '/'};
@@ -66,7 +66,7 @@ static void describe(const struct probe_spec *s, char *out, size_t size)
 		at += (size_t)snprintf(out + at, size - at, " number=%u", s->number);
 	if (s->kind)
 		at += (size_t)snprintf(out + at, size - at, " %s", spec_kind_key(s->kind));
-	if (s->kind >= SPEC_COUNT)
+	if (s->kind == SPEC_COUNT || s->kind == SPEC_STORE)
 		at += (size_t)snprintf(out + at, size - at, ":%u", s->word);
 	if (s->kind == SPEC_STORE)
 		at += (size_t)snprintf(out + at, size - at, "=%" PRIu64, s->data);
@@ -117,9 +117,13 @@ static const struct {
 	{"main%calls%after", "calls after fn=main"},
 	{"main%branches", "branches fn=main"},
 	{"*%loads count:3", "loads fn** ungated count:3"},
-	{"main%stores $addr", "stores fn=main addr=addr:0"},
+	{"*:*%accesses pages", "accesses obj** fn** ungated pages"},
+	{"main n=$arg1:s16", "entry fn=main n:s16=arg:1"},
+	{"main%stores $addr:x32", "stores fn=main addr:x32=addr:0"},
+	{"main%stores resource $addr", "stores fn=main resource addr=addr:0"},
+	{"main%stores $addr", "stores fn=main addr:x64=addr:0"},
 	{"main%insns", "insns fn=main"},
-	{"main%loads%after $addr", "loads after fn=main addr=addr:0"},
+	{"main%loads%after $addr", "loads after fn=main addr:x64=addr:0"},
 	{"main store:8=-2147483648", "entry fn=main ungated store:8=18446744071562067968"},
 	{"malloc%after", "callers after fn=malloc"},
 	{"malloc%callers", "callers fn=malloc"},
@@ -207,7 +211,23 @@ static const struct {
 	{"main store:8=x", 14, "32 bits"},
 	{"main count:1 $arg1", 14, "no payload"},
 	{"e=main count:1", 1, "no event"},
-	{"main $arg1:u32", 11, "no type"},
+	{"main $arg1:string", 12, "is not read"},
+	{"main n=*(u32*)($rdi+8)", 8, "is not read"},
+	{"main n=+0(+8(%di))", 8, "is not read"},
+	{"main n=$arg1->st_size", 8, "is not read"},
+	{"main if $arg1", 14, "a comparison"},
+	{"main if $arg1 > -1", 17, "no sign"},
+	{"main if data == 1", 9, "it has none"},
+	{"main if $arg1 == 1 || $arg2 == 1", 20, "&& only"},
+	{"main if $arg1 == 1 x", 20, "the end"},
+	{"main count:1 if $arg1 == 1", 16, "samples"},
+	{"main $arg1:u33", 12, "no such type"},
+	{"main $arg1:", 12, "no such type"},
+	{"main resource $arg1:u64", 15, "32 bits"},
+	{"main 0x80000000:u64", 6, "31 bits"},
+	{"main pages", 1, "touch memory"},
+	{"main%accesses%after pages", 1, "before the instruction"},
+	{"main%accesses pages $sp", 21, "pages takes no payload"},
 	{"main 0x100000000", 6, "32 bits"},
 	{"a:b:c:d:e", 9, "too many"},
 	{"a:b:c", 5, "one too many"},

@@ -46,13 +46,13 @@ void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_ful
 	for (i = 0; i < sizeof(b->session); i++)
 		b->session[i] = (uint8_t)(i * 17);
 	b->ctl = (struct kron_ctl *)(at + KRON_CTL_OFFSET);
-	b->device = -1;
+	b->hardware = -1;
 	b->states = (uint64_t *)(at + KRON_STATES_OFFSET);
 	b->sources = (struct kron_source *)(at + KRON_SOURCES_OFFSET);
 	b->procs = (struct kron_proc *)(at + KRON_PROCS_OFFSET);
 	b->pool = at + KRON_POOL_OFFSET;
 	b->board = (struct board){.ctl = b->ctl,
-				  .device = (struct device *)(at + KRON_DEVICE_OFFSET),
+				  .model = (struct model *)(at + KRON_MODEL_OFFSET),
 				  .memory = at + KRON_MEMORY_OFFSET};
 	b->ctl->magic = KRON_SEGMENT_MAGIC;
 	b->ctl->version = KRON_SEGMENT_VERSION;
@@ -77,7 +77,7 @@ void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_ful
 
 void rig_make_exact(struct rig *b, enum kron_when_full when_full)
 {
-	const struct device_geometry g = DEVICE_GEOMETRY_DEFAULT;
+	const struct model_geometry g = MODEL_GEOMETRY_DEFAULT;
 	const struct board *m = &b->board;
 
 	rig_make(b, 1, 1, when_full);
@@ -92,28 +92,28 @@ void rig_make_exact(struct rig *b, enum kron_when_full when_full)
 	rig_use_thunk(KRON_THUNK_EXACT);
 }
 
-void rig_make_device(struct rig *b)
+void rig_make_hardware(struct rig *b)
 {
 	cpu_set_t set;
 
 	rig_make(b, 1, 1, KRON_WHEN_FULL_DISCARD);
-	b->ctl->bus = KRON_BUS_DEVICE;
-	b->device = memfd_create("device", MFD_CLOEXEC);
-	if (b->device < 0 || ftruncate(b->device, KRON_BOARD_SIZE))
+	b->ctl->bus = KRON_BUS_HARDWARE;
+	b->hardware = memfd_create("device", MFD_CLOEXEC);
+	if (b->hardware < 0 || ftruncate(b->hardware, KRON_BOARD_SIZE))
 		die("memfd");
-	b->window = mmap(NULL, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, b->device, 0);
+	b->window = mmap(NULL, KRON_BOARD_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, b->hardware, 0);
 	if (b->window == MAP_FAILED || sched_getaffinity(0, sizeof(set), &set))
 		die("device");
 	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &set))
 			b->ctl->line[cpu % KRON_SOURCES].cpu = cpu;
-	rig_use_thunk(KRON_THUNK_DEVICE);
+	rig_use_thunk(KRON_THUNK_HARDWARE);
 }
 
 void rig_attach(const struct rig *b)
 {
 	const struct rt_segment seg = {.fd = b->fd,
-				       .device = b->device,
+				       .hardware = b->hardware,
 				       .size = b->size,
 				       .session = b->session,
 				       .bus = (uint8_t)b->ctl->bus};
@@ -150,7 +150,7 @@ static void block_head(uint8_t *block)
 		[KRON_THUNK_LANE] = kron_rt_probe,
 		[KRON_THUNK_LANE_CONSTANT] = kron_rt_probe_constant,
 		[KRON_THUNK_EXACT] = kron_rt_probe_exact,
-		[KRON_THUNK_DEVICE] = kron_rt_probe_device,
+		[KRON_THUNK_HARDWARE] = kron_rt_probe_hardware,
 	};
 	uint64_t probe = (uint64_t)thunk[stubs_thunk];
 	uint64_t hook = (uint64_t)kron_rt_hook_thunk;

@@ -17,7 +17,7 @@
 
 struct rig {
 	int fd;
-	int device; /* for bus device, else -1 */
+	int hardware; /* for bus device, else -1 */
 	uint64_t size;
 	uint8_t session[16];
 	/* A mapping of our own: it stays what it is when the runtime's is gone. */
@@ -26,7 +26,7 @@ struct rig {
 	struct kron_source *sources;
 	struct kron_proc *procs;
 	uint8_t *pool;
-	struct board board; /* its machine, for bus exact */
+	struct board board; /* its model, for bus exact */
 	uint8_t *window;    /* the device, for bus device */
 };
 
@@ -35,7 +35,7 @@ void rig_make(struct rig *b, uint32_t chunks, uint32_t ready, enum kron_when_ful
 /* The same for the other buses; lanes are there, too, but nobody uses them. */
 void rig_make_exact(struct rig *b, enum kron_when_full when_full);
 /* The device is memory: each CPU that we may run on has its line. */
-void rig_make_device(struct rig *b);
+void rig_make_hardware(struct rig *b);
 /* Attach this process as START does; dies when that fails. */
 void rig_attach(const struct rig *b);
 

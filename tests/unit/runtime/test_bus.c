@@ -16,6 +16,7 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include "runtime/bus/bus.h"
 #include "runtime/core/rt.h"
 #include "tests/unit/runtime/rt_board.h"
 #include "tests/unit/runtime/tap_fork.h"
@@ -321,14 +322,14 @@ static volatile uint32_t *chip(unsigned word)
 	return (volatile uint32_t *)(rig.window + KRON_CHIP_BYTE(word));
 }
 
-static void device_gets_stores(void)
+static void hardware_gets_stores(void)
 {
 	cpu_set_t set;
 	unsigned level, cpu;
 	pid_t pid;
 
 	sched_getaffinity(0, sizeof(set), &set);
-	rig_make_device(&rig);
+	rig_make_hardware(&rig);
 	rig_attach(&rig);
 	for (level = 0; level < KRON_LEVELS; level++) {
 		cpu = (unsigned)pin(&set, level) % KRON_SOURCES;
@@ -387,7 +388,7 @@ static void note_step(int sig, siginfo_t *info, void *context)
 
 	(void)sig;
 	(void)info;
-	if (ip >= kron_rt_device_start && ip <= kron_rt_device_end && section.n < STEPS_MAX)
+	if (ip >= kron_rt_hardware_start && ip <= kron_rt_hardware_end && section.n < STEPS_MAX)
 		section.at[section.n++] = ip;
 }
 
@@ -418,7 +419,7 @@ static void take_over(int sig, siginfo_t *info, void *context)
 	(void)sig;
 	(void)info;
 	text_write(section.trap, section.byte);
-	if (section.trap == kron_rt_device_end) /* not in the section: run what was there */
+	if (section.trap == kron_rt_hardware_end) /* not in the section: run what was there */
 		((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]--;
 	section.traps++;
 	intrude();
@@ -459,15 +460,15 @@ static void find_instructions(stub_fn stub)
 	stub();
 	single_steps(false);
 	CHECK(section.n >= 12 && section.n < STEPS_MAX);
-	CHECK(section.at[0] == kron_rt_device_start);
-	CHECK(section.at[section.n - 1] == kron_rt_device_end);
+	CHECK(section.at[0] == kron_rt_hardware_start);
+	CHECK(section.at[section.n - 1] == kron_rt_hardware_end);
 	rs->rseq_cs = 0;
 	CHECK(syscall(SYS_rseq, rs, 32, 0, RSEQ_SIG) == 0);
 }
 
 static void check_interruption(stub_fn stub, unsigned step, uint32_t owner, int intruder)
 {
-	bool behind = section.at[step] == kron_rt_device_end;
+	bool behind = section.at[step] == kron_rt_hardware_end;
 
 	*section.trace = 0;
 	*section.source = owner ? owner : OTHER;
@@ -492,7 +493,7 @@ static void check_interruption(stub_fn stub, unsigned step, uint32_t owner, int 
 	CHECK_EQ(section.line->owner, my_source());
 }
 
-static void device_section_survives_interruption(void)
+static void hardware_section_survives_interruption(void)
 {
 	cpu_set_t set;
 	stub_fn stub;
@@ -503,7 +504,7 @@ static void device_section_survives_interruption(void)
 		_exit(TAP_SKIP);
 	sched_getaffinity(0, sizeof(set), &set);
 	line = (unsigned)pin(&set, 0) % KRON_SOURCES;
-	rig_make_device(&rig);
+	rig_make_hardware(&rig);
 	rig_attach(&rig);
 	section.line = &rig.ctl->line[line];
 	section.source = chip(KRON_WORD_SOURCE + line);
@@ -529,16 +530,16 @@ static void no_rseq_inside(void)
 	uint64_t detail = 0;
 
 	CHECK_EQ(__rseq_size, 0);
-	rig_make_device(&rig);
+	rig_make_hardware(&rig);
 	seg = (struct rt_segment){.fd = rig.fd,
-				  .device = rig.device,
+				  .hardware = rig.hardware,
 				  .size = rig.size,
 				  .session = rig.session,
-				  .bus = KRON_BUS_DEVICE};
+				  .bus = KRON_BUS_HARDWARE};
 	CHECK_EQ(rt_attach(&seg, &detail), KRON_RESULT_NO_RSEQ);
 }
 
-static void device_needs_rseq(void)
+static void hardware_needs_rseq(void)
 {
 	setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
 	execl("/proc/self/exe", "test_bus", "no_rseq_inside", NULL);
@@ -553,9 +554,9 @@ static const struct tap_test tests[] = {
 	{"exact_sources_follow_threads", exact_sources_follow_threads},
 	{"exact_forks_have_their_own", exact_forks_have_their_own},
 	{"full_source_table_loses", full_source_table_loses},
-	{"device_gets_stores", device_gets_stores},
-	{"device_section_survives_interruption", device_section_survives_interruption},
-	{"device_needs_rseq", device_needs_rseq},
+	{"hardware_gets_stores", hardware_gets_stores},
+	{"hardware_section_survives_interruption", hardware_section_survives_interruption},
+	{"hardware_needs_rseq", hardware_needs_rseq},
 };
 
 int main(int argc, char **argv)

@@ -22,6 +22,7 @@
 #include <ucontext.h>
 
 #include "runtime/core/rt.h"
+#include "runtime/dynamic/dynamic.h"
 #include "tests/unit/runtime/rt_board.h"
 #include "tests/unit/runtime/tap_fork.h"
 

@@ -13,6 +13,7 @@
 
 #include "board/model/gate.h"
 #include "runtime/core/rt.h"
+#include "runtime/dynamic/dynamic.h"
 #include "tests/unit/runtime/rt_board.h"
 #include "tests/unit/runtime/tap_fork.h"
 
@@ -351,13 +352,13 @@ static void exact_state_survives(void)
 	CHECK_EQ(rig_lost(&b), 0);
 }
 
-static void device_state_survives(void)
+static void hardware_state_survives(void)
 {
 	struct rig b;
 	stub_fn stub;
 	unsigned i;
 
-	rig_make_device(&b);
+	rig_make_hardware(&b);
 	rig_attach(&b);
 	stub = rig_stub(7, 5);
 	check_calls(&b, stub, 10000);
@@ -511,7 +512,7 @@ static const struct tap_test tests[] = {
 	{"constant_state_survives", constant_state_survives},
 	{"constant_time_drops", constant_time_drops},
 	{"exact_state_survives", exact_state_survives},
-	{"device_state_survives", device_state_survives},
+	{"hardware_state_survives", hardware_state_survives},
 	{"sample_fields", sample_fields},
 	{"migration_is_recorded", migration_is_recorded},
 	{"gates_follow_registers", gates_follow_registers},

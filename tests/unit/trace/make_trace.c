@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "trace/jumps.h"
 #include "trace/writer.h"
 
 #define START 1000000000000ull
@@ -159,13 +160,27 @@ static void tables(struct trace_writer *w)
 	trace_writer_module(w, &app);
 	trace_writer_module(w, &lib);
 	for (uint32_t i = 0; i < 8; i++)
-		trace_writer_function(w, i, i >= 6, 0x1000 + 0x40 * i, 0x3c, names[i]);
-	trace_writer_refusal(w, 0, true, "no-room", 1,
-			     "no five bytes that may be displaced together");
-	trace_writer_refusal(w, 1, true, "no-room", 1,
-			     "no five bytes that may be displaced together");
+		trace_writer_function(w, &(struct trace_function_line){.n = i,
+								       .module_id = i >= 6,
+								       .vaddr = 0x1000 + 0x40 * i,
+								       .size = 0x3c,
+								       .name = names[i]});
+	trace_writer_refusal(w, &(struct trace_refusal_line){
+					.what = TRACE_REFUSED_EXIT,
+					.key = "no-room",
+					.count = 1,
+					.text = "no five bytes that may be displaced together"});
+	trace_writer_refusal(w, &(struct trace_refusal_line){
+					.module_id = 1,
+					.what = TRACE_REFUSED_EXIT,
+					.key = "no-room",
+					.count = 1,
+					.text = "no five bytes that may be displaced together"});
 	/* as kron 0.1 wrote it first */
-	trace_writer_refusal(w, 1, false, "branch-target", 2, NULL);
+	trace_writer_refusal(w, &(struct trace_refusal_line){.module_id = 1,
+							     .what = TRACE_REFUSED_ENTRY,
+							     .key = "branch-target",
+							     .count = 2});
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1,
 						       .pid = 1000,
 						       .start_tsc = START + 1000,
@@ -178,11 +193,16 @@ static void tables(struct trace_writer *w)
 						       .start_tsc = START + 60000,
 						       .exe = "/opt/app/bin/app",
 						       .cmdline = "app --fast 'a b'"});
-	trace_writer_thread(w, 1, 1000, "app", 0);
-	trace_writer_thread(w, 1, 1001, "work\x1b]0;er", 0);
-	trace_writer_untraced(w, 1003, "/usr/bin/old is a 32-bit program");
-	trace_writer_proc_end(w, 2, START + 90000, 0, 0);
-	trace_writer_proc_end(w, 1, START + 2100000, 123, 1);
+	trace_writer_thread(w, &(struct trace_thread_line){.uid = 1, .tid = 1000, .name = "app"});
+	trace_writer_thread(
+		w, &(struct trace_thread_line){.uid = 1, .tid = 1001, .name = "work\x1b]0;er"});
+	trace_writer_untraced(
+		w, &(struct trace_untraced_line){.pid = 1003,
+						 .reason = "/usr/bin/old is a 32-bit program"});
+	trace_writer_proc_end(w, &(struct trace_proc_end_line){.uid = 2, .end_tsc = START + 90000});
+	trace_writer_proc_end(
+		w, &(struct trace_proc_end_line){
+			   .uid = 1, .end_tsc = START + 2100000, .lost = 123, .cut_off = 1});
 }
 
 #define ENTER(l, at, f, sp) put(l, START + (at), KRON_EVENT_ENTRY(f), sp)
@@ -218,7 +238,7 @@ static void first_thread(struct lane *l)
 	ENTER(l, 2000000, PARSE, 0xffffdf00); /* exit() inside */
 }
 
-/* Losses, and an overflow flag behind them; two chunks; a claim that a kill cut off. */
+/* Losses, and an overflow flag after them; two chunks; a claim that a kill cut off. */
 static void second_thread(struct lane *l)
 {
 	ENTER(l, 20000, WORK, 0x40001000);
@@ -277,16 +297,22 @@ static void make_small(struct trace_writer *w)
 static void gaps_tables(struct trace_writer *w)
 {
 	trace_writer_module(w, &(struct trace_module_line){.nfunctions = 4, .path = "/bin/gaps"});
-	trace_writer_function(w, WORK, 0, 0x1000, 16, names[WORK]);
-	trace_writer_function(w, LEAF, 0, 0x1010, 16, names[LEAF]);
+	trace_writer_function(w,
+			      &(struct trace_function_line){
+				      .n = WORK, .vaddr = 0x1000, .size = 16, .name = names[WORK]});
+	trace_writer_function(w,
+			      &(struct trace_function_line){
+				      .n = LEAF, .vaddr = 0x1010, .size = 16, .name = names[LEAF]});
 	for (uint32_t uid = 1; uid <= 2; uid++)
 		trace_writer_proc(w, &(struct trace_proc_line){.uid = uid,
 							       .pid = 999 + (int)uid,
 							       .start_tsc = START,
 							       .exe = "/bin/gaps",
 							       .cmdline = "gaps"});
-	trace_writer_proc_end(w, 1, START + 8500000, 7, 0);
-	trace_writer_proc_end(w, 2, START + 8500000, 5, 0);
+	trace_writer_proc_end(
+		w, &(struct trace_proc_end_line){.uid = 1, .end_tsc = START + 8500000, .lost = 7});
+	trace_writer_proc_end(
+		w, &(struct trace_proc_end_line){.uid = 2, .end_tsc = START + 8500000, .lost = 5});
 }
 
 /*
@@ -325,19 +351,15 @@ static void make_gaps(struct trace_writer *w)
 
 enum { NAPS_MAIN, NAPS_NAP, NAPS_MINE = 10, NAPS_OTHER };
 
-static void naps_function(struct trace_writer *w, const char *n, const char *vaddr,
-			  const char *name, const char *level)
-{
-	const char *fields[] = {n, "0", vaddr, "60", name, level};
-
-	trace_writer_line(w, "functions", fields, level ? 6 : 5);
-}
-
 static void naps_tables(struct trace_writer *w)
 {
 	trace_writer_module(w, &(struct trace_module_line){.nfunctions = 2, .path = "/bin/naps"});
-	naps_function(w, "0", "1000", "main", NULL);
-	naps_function(w, "1", "1040", "nap", "3");
+	trace_writer_function(w,
+			      &(struct trace_function_line){
+				      .n = NAPS_MAIN, .vaddr = 0x1000, .size = 60, .name = "main"});
+	trace_writer_function(
+		w, &(struct trace_function_line){
+			   .n = NAPS_NAP, .vaddr = 0x1040, .size = 60, .name = "nap", .level = 3});
 	trace_writer_event(w, &(struct trace_event_line){.n = NAPS_MINE,
 							 .level = 2,
 							 .payload = "size",
@@ -350,8 +372,9 @@ static void naps_tables(struct trace_writer *w)
 						       .start_tsc = START + 1000,
 						       .exe = "/bin/naps",
 						       .cmdline = "naps"});
-	trace_writer_thread(w, 1, 1000, "naps", 0);
-	trace_writer_thread(w, 1, 1001, "second", 0);
+	trace_writer_thread(w, &(struct trace_thread_line){.uid = 1, .tid = 1000, .name = "naps"});
+	trace_writer_thread(w,
+			    &(struct trace_thread_line){.uid = 1, .tid = 1001, .name = "second"});
 }
 
 static void naps_switches(struct trace_writer *w)
@@ -403,29 +426,32 @@ enum { WAYS_MAIN, WAYS_JUMPER, WAYS_TARGET, WAYS_VFORK, WAYS_BODY };
 
 static void ways_tables(struct trace_writer *w)
 {
-	static const char *const functions[][8] = {
-		{"0", "0", "1000", "60", "main", "0", "r", ""},
-		{"1", "0", "1040", "60", "jumper", "0", "rj", "also\nnamed"},
-		{"2", "0", "1080", "60", "target", "0", "ru", ""},
-		{"3", "0", "10c0", "60", "vfork", "0", "rci", ""},
-		{"4", "0", "1100", "60", "body", "0", "r", ""},
+	static const struct trace_function_line functions[] = {
+		{WAYS_MAIN, 0, 0x1000, 60, "main", 0, TRACE_RETURNS, NULL},
+		{WAYS_JUMPER, 0, 0x1040, 60, "jumper", 0, TRACE_RETURNS | TRACE_JUMPS,
+		 "also\nnamed"},
+		{WAYS_TARGET, 0, 0x1080, 60, "target", 0, TRACE_RETURNS | TRACE_UNSEEN, NULL},
+		{WAYS_VFORK, 0, 0x10c0, 60, "vfork", 0,
+		 TRACE_RETURNS | TRACE_CALLS | TRACE_RESOLVES, NULL},
+		{WAYS_BODY, 0, 0x1100, 60, "body", 0, TRACE_RETURNS, NULL},
 	};
-	static const char *const jumps[][4] = {{"0", "1", "function", "2"},
-					       {"1", "1", "import", "target"},
-					       {"2", "1", "unknown", ""},
-					       {"3", "2", "inside", "4"}};
+	static const struct trace_jump_line jumps[] = {
+		{0, WAYS_JUMPER, JUMP_TO_FUNCTION, WAYS_TARGET, NULL},
+		{1, WAYS_JUMPER, JUMP_TO_NAME, 0, "target"},
+		{2, WAYS_JUMPER, JUMP_TO_ANYTHING, 0, NULL},
+		{3, WAYS_TARGET, JUMP_TO_INSIDE, WAYS_BODY, NULL}};
 
 	trace_writer_module(w, &(struct trace_module_line){.nfunctions = 5, .path = "/bin/ways"});
 	for (size_t i = 0; i < 5; i++)
-		trace_writer_line(w, "functions", functions[i], 8);
+		trace_writer_function(w, &functions[i]);
 	for (size_t i = 0; i < 4; i++)
-		trace_writer_line(w, "jumps", jumps[i], 4);
+		trace_writer_jump(w, &jumps[i]);
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1,
 						       .pid = 1000,
 						       .start_tsc = START + 1000,
 						       .exe = "/bin/ways",
 						       .cmdline = "ways"});
-	trace_writer_thread(w, 1, 1000, "ways", 0);
+	trace_writer_thread(w, &(struct trace_thread_line){.uid = 1, .tid = 1000, .name = "ways"});
 }
 
 static void ways_jumps(struct lane *l, uint64_t at)
@@ -530,7 +556,9 @@ static void make_big(struct trace_writer *w, uint64_t samples, uint32_t nlanes, 
 	trace_writer_module(w, &app);
 	for (uint32_t i = 0; i < nfunctions; i++) {
 		snprintf(name, sizeof(name), "function_%u", i);
-		trace_writer_function(w, i, 0, 0x1000 + 0x40 * i, 0x3c, name);
+		trace_writer_function(
+			w, &(struct trace_function_line){
+				   .n = i, .vaddr = 0x1000 + 0x40 * i, .size = 0x3c, .name = name});
 	}
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 1, .pid = 1000, .start_tsc = START});
 	for (uint32_t i = 0; i < nlanes; i++)

@@ -118,6 +118,21 @@ static void what_comes_again_takes_a_byte(void **state)
 	assert_in_range(size, MAX + 7 * 4, MAX + 20 + 16 * 8);
 }
 
+/* Two records a sample: each of them as the one of its kind before. */
+static void wide_samples_take_two_bytes(void **state)
+{
+	static struct kron_sample s[MAX];
+	size_t size;
+
+	(void)state;
+	for (uint32_t i = 0; i < MAX; i += 2) {
+		s[i] = sample(70 * i, 0, KRON_EVENT_WIDE, 0x7ffe);
+		s[i + 1] = sample(70 * i, 0, 20, 0xfffff000 + 8 * i);
+	}
+	size = pack(s, MAX, sizeof(s));
+	assert_in_range(size, MAX, MAX + 100);
+}
+
 static void edges_come_out(void **state)
 {
 	const uint64_t top = 1ull << 56;
@@ -185,6 +200,8 @@ static void random_lanes_come_out(void **state)
 			if (odd || dice(surprise) == 0)
 				s[i] = sample(time, cpu, (uint32_t)dice(odd ? 1ull << 32 : 5000),
 					      (uint32_t)dice(1ull << 32));
+			if (dice(surprise) == 0)
+				s[i].event = KRON_EVENT_WIDE;
 			if (odd && dice(3) == 0)
 				memset(&s[i], 0, sizeof(s[i]));
 		}
@@ -267,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_new_takes_five_bytes),
 		cmocka_unit_test(what_comes_again_takes_a_byte),
+		cmocka_unit_test(wide_samples_take_two_bytes),
 		cmocka_unit_test(edges_come_out),
 		cmocka_unit_test(limits_come_out),
 		cmocka_unit_test(random_lanes_come_out),

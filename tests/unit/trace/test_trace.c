@@ -1,135 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* test_trace.c - trace directories: written, read back, damaged, merged by time. */
+/* test_trace.c - trace directories: written, read back, damaged. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/vec.h"
+#include "tests/unit/trace/trace_rig.h"
 #include "trace/jumps.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
-
-static char top[] = "/tmp/kron-test-trace.XXXXXX";
-
-static int enter_folder(void **state)
-{
-	(void)state;
-	strcpy(top + sizeof(top) - 7, "XXXXXX");
-	return !mkdtemp(top) || chdir(top);
-}
-
-static int leave_folder(void **state)
-{
-	char *command = xasprintf("rm -rf '%s'", top);
-	int ret;
-
-	(void)state;
-	ret = chdir("/") || system(command);
-	xfree(command);
-	return ret;
-}
-
-/* ---- helpers ---- */
-
-static struct trace_writer *begin(const char *dir)
-{
-	struct trace_writer *w;
-	struct err err;
-
-	if (trace_writer_create(&w, dir, &err))
-		fail_msg("%s", err.msg);
-	return w;
-}
-
-static struct trace *open_trace(const char *dir)
-{
-	struct trace *t;
-	struct err err;
-
-	if (trace_open(&t, dir, &err))
-		fail_msg("%s", err.msg);
-	return t;
-}
-
-static struct kron_sample sample(uint64_t tsc, uint32_t event)
-{
-	return (struct kron_sample){.head = KRON_HEAD_TRACE(0) | (uint32_t)(tsc >> 32 & 0xffffff),
-				    .time_lo = (uint32_t)tsc,
-				    .event = event};
-}
-
-/* A chunk of samples at the given times; their event numbers count up from event. */
-static void chunk(struct trace_writer *w, uint32_t uid, uint32_t tid, uint64_t seq, uint32_t event,
-		  const uint64_t *times, uint32_t n)
-{
-	struct trace_chunk head = {
-		.nbytes = n * KRON_SAMPLE_SIZE, .seq = seq, .proc_uid = uid, .tid = tid};
-	struct kron_sample s[16];
-
-	assert_true(n <= 16);
-	for (uint32_t i = 0; i < n; i++)
-		s[i] = sample(times[i], event + i);
-	assert_int_equal(trace_writer_chunk(w, &head, s), 0);
-}
-#define CHUNK(w, uid, tid, seq, event, ...)                             \
-	chunk(w, uid, tid, seq, event, (const uint64_t[]){__VA_ARGS__}, \
-	      sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
-
-/* The events of the trace, in order, as words. */
-static void expect_order(const char *dir, const char *expected)
-{
-	struct trace *t = open_trace(dir);
-	struct trace_cursor *c = trace_cursor_open(t, -1);
-	struct trace_event e;
-	char text[1024] = "", word[16];
-
-	while (trace_cursor_next(c, &e)) {
-		snprintf(word, sizeof(word), "%s%u", text[0] ? " " : "", e.s.event);
-		strncat(text, word, sizeof(text) - strlen(text) - 1);
-	}
-	trace_cursor_close(c);
-	trace_close(t);
-	assert_string_equal(text, expected);
-}
-
-static void write_text(const char *path, const char *text, size_t n)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void append(const char *path, const void *data, size_t n)
-{
-	FILE *f = fopen(path, "a");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(data, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
-
-static off_t size_of(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) ? -1 : st.st_size;
-}
 
 /* ---- writing ---- */
 
@@ -152,9 +30,19 @@ static void round_trip(void **state)
 							   .refused_exits = 4,
 							   .build_id = "abc",
 							   .path = hostile});
-	trace_writer_function(w, 4, 7, 0xffffffff81000000, 16, hostile);
-	trace_writer_function(w, 3, 7, 0x10, 16, "");
-	trace_writer_refusal(w, 7, true, "no-room", 9, hostile);
+	trace_writer_function(w, &(struct trace_function_line){.n = 4,
+							       .module_id = 7,
+							       .vaddr = 0xffffffff81000000,
+							       .size = 16,
+							       .name = hostile});
+	trace_writer_function(
+		w, &(struct trace_function_line){
+			   .n = 3, .module_id = 7, .vaddr = 0x10, .size = 16, .name = ""});
+	trace_writer_refusal(w, &(struct trace_refusal_line){.module_id = 7,
+							     .what = TRACE_REFUSED_EXIT,
+							     .key = "no-room",
+							     .count = 9,
+							     .text = hostile});
 	trace_writer_proc(w, &(struct trace_proc_line){.uid = 2,
 						       .pid = 77,
 						       .parent_uid = 1,
@@ -162,10 +50,11 @@ static void round_trip(void **state)
 						       .start_tsc = 1ull << 50,
 						       .exe = hostile,
 						       .cmdline = ""});
-	trace_writer_proc_end(w, 2, 99, 5, 6);
-	trace_writer_thread(w, 2, 78, "old", 0);
-	trace_writer_thread(w, 2, 78, hostile, 0);
-	trace_writer_untraced(w, 79, hostile);
+	trace_writer_proc_end(
+		w, &(struct trace_proc_end_line){.uid = 2, .end_tsc = 99, .lost = 5, .cut_off = 6});
+	trace_writer_thread(w, &(struct trace_thread_line){.uid = 2, .tid = 78, .name = "old"});
+	trace_writer_thread(w, &(struct trace_thread_line){.uid = 2, .tid = 78, .name = hostile});
+	trace_writer_untraced(w, &(struct trace_untraced_line){.pid = 79, .reason = hostile});
 	CHUNK(w, 2, 78, 1, 6, 100);
 	assert_int_equal(trace_writer_close(w), 0);
 
@@ -389,7 +278,7 @@ static void batches_and_single_chunks_mix(void **state)
 	trace_close(t);
 }
 
-/* A batch begins behind a pad, and too little room for one's header is skipped with a whole block. */
+/* A batch begins after a pad, and too little room for one's header is skipped with a whole block. */
 static void a_pad_is_never_smaller_than_its_header(void **state)
 {
 	const off_t block = 4096;
@@ -488,7 +377,8 @@ static void reopen_cuts_torn_tails(void **state)
 
 	(void)state;
 	CHUNK(w, 1, 1, 1, 10, 100, 200);
-	trace_writer_function(w, 1, 0, 1, 1, "whole");
+	trace_writer_function(
+		w, &(struct trace_function_line){.n = 1, .vaddr = 1, .size = 1, .name = "whole"});
 	assert_int_equal(trace_writer_close(w), 0);
 	whole = size_of("t/samples");
 	append("t/samples", &torn, sizeof(torn));
@@ -499,7 +389,8 @@ static void reopen_cuts_torn_tails(void **state)
 	assert_int_equal(trace_writer_reopen(&w, "t", &err), 0);
 	assert_int_equal(size_of("t/samples"), whole);
 	CHUNK(w, 1, 1, 2, 20, 300);
-	trace_writer_function(w, 2, 0, 2, 2, "again");
+	trace_writer_function(
+		w, &(struct trace_function_line){.n = 2, .vaddr = 2, .size = 2, .name = "again"});
 	assert_int_equal(trace_writer_close(w), 0);
 	expect_order("t", "10 11 20");
 	assert_int_equal(trace_writer_reopen(&w, "nothing", &err), -ENOENT);
@@ -531,7 +422,7 @@ static void no_traces(void **state)
 	expect_no_trace("empty", EINVAL);
 	write_text("empty/session", "version=2\n", 10);
 	expect_no_trace("empty", EINVAL);
-	write_text("empty/session", "version=5\n", 10);
+	write_text("empty/session", "version=6\n", 10);
 	expect_no_trace("empty", EINVAL);
 	write_text("empty/session", "version=1", 9); /* torn */
 	expect_no_trace("empty", EINVAL);
@@ -589,6 +480,108 @@ static void tables_that_lie(void **state)
 	trace_close(t);
 }
 
+/* ---- names that are kept while they are written ---- */
+
+static const struct trace_name *name_of(const struct trace_names *names, uint32_t n)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (names->v[i].n == n)
+			return &names->v[i];
+	fail_msg("%u has no name", n);
+	return NULL;
+}
+
+static void is_same_name(const struct trace_name *a, const struct trace_name *b)
+{
+	assert_int_equal(a->is_event, b->is_event);
+	assert_int_equal(a->ways, b->ways);
+	assert_string_equal(a->name, b->name);
+	assert_string_equal(a->module, b->module);
+	assert_string_equal(a->aliases ? a->aliases : "", b->aliases ? b->aliases : "");
+}
+
+static void is_same_jump(const struct trace_jumps *a, const struct trace_jumps *b, size_t j)
+{
+	const struct trace_jump *x = &a->v[j], *y = &b->v[j];
+
+	assert_int_equal(x->function, y->function);
+	if (x->function == UINT32_MAX)
+		return;
+	assert_int_equal(x->to, y->to);
+	assert_int_equal(x->by_resolver, y->by_resolver);
+	assert_int_equal(x->ntargets, y->ntargets);
+	if (x->to != JUMP_TO_NAME)
+		assert_int_equal(x->target, y->target);
+	for (uint32_t i = 0; i < x->ntargets; i++)
+		assert_int_equal(a->targets[x->target + i], b->targets[y->target + i]);
+}
+
+/* ctx: what a reader finds. */
+static void are_same_names(void *ctx, const struct trace_names *kept)
+{
+	const struct trace_names *read = ctx;
+
+	assert_int_equal(kept->n, read->n);
+	assert_int_equal(kept->limit, read->limit);
+	assert_int_equal(kept->jumps.n, read->jumps.n);
+	for (size_t i = 0; i < read->n; i++)
+		is_same_name(name_of(kept, read->v[i].n), &read->v[i]);
+	for (size_t j = 0; j < read->jumps.n; j++)
+		is_same_jump(&kept->jumps, &read->jumps, j);
+}
+
+static void compare_names(struct trace_writer *w, uint64_t *seen)
+{
+	struct trace_names names;
+	struct trace *t;
+
+	assert_int_equal(trace_writer_flush(w), 0);
+	t = open_trace("t");
+	trace_names_of(&names, t);
+	assert_true(trace_writer_show_names(w, seen, are_same_names, &names));
+	assert_false(trace_writer_show_names(w, seen, are_same_names, &names));
+	trace_names_free(&names);
+	trace_close(t);
+}
+
+static void names_are_kept(void **state)
+{
+	static const struct trace_function_line functions[] = {
+		{7, 3, 0x10, 4, "f", 0, TRACE_RETURNS | TRACE_JUMPS, NULL},
+		{8, 3, 0x20, 4, "cfree", 0, TRACE_RETURNS, "__free\nfree"},
+		{9, 3, 0x30, 4, "", 0, TRACE_RETURNS, NULL},
+	};
+	static const struct trace_jump_line jumps[] = {
+		{0, 7, JUMP_TO_FUNCTION, 8, NULL},  {1, 7, JUMP_TO_NAME, 0, "free"},
+		{2, 7, JUMP_TO_NAME, 0, "memcpy"},  {4, 8, JUMP_TO_ANYTHING, 0, NULL},
+		{5, 8, JUMP_TO_NAME, 0, "nowhere"},
+	};
+	struct trace_writer *w = begin("t");
+	uint64_t seen = 0;
+
+	(void)state;
+	assert_false(trace_writer_show_names(w, &seen, are_same_names, NULL));
+	trace_writer_keep_names(w);
+	compare_names(w, &seen); /* none yet */
+	trace_writer_module(w, &(struct trace_module_line){.id = 3, .path = "/lib/a.so"});
+	for (size_t i = 0; i < 3; i++)
+		trace_writer_function(w, &functions[i]);
+	for (size_t i = 0; i < 5; i++)
+		trace_writer_jump(w, &jumps[i]);
+	trace_writer_event(w, &(struct trace_event_line){.n = 20, .module_id = 3, .name = "mine"});
+	compare_names(w, &seen);
+	/* lower numbers, what jumps of the other module lead to, and an event that is there */
+	trace_writer_module(w, &(struct trace_module_line){.id = 2, .path = "/lib/b.so"});
+	trace_writer_function(
+		w, &(struct trace_function_line){
+			   .n = 5, .module_id = 2, .name = "memcpy", .ways = TRACE_RESOLVES});
+	trace_writer_function(
+		w, &(struct trace_function_line){.n = 4, .module_id = 2, .name = "free"});
+	trace_writer_event(w, &(struct trace_event_line){.n = 20, .module_id = 2, .name = "ours"});
+	compare_names(w, &seen);
+	assert_int_equal(trace_writer_close(w), 0);
+}
+
 static void exits_by_jumps(void **state)
 {
 	static const char functions[] = "0\t0\t10\t4\tf\t0\trj\n"
@@ -614,7 +607,7 @@ static void exits_by_jumps(void **state)
 	} known[] = {{1, 3, true, false},  {1, 1, false, false}, {2, 1, true, false},
 		     {2, 3, false, false}, {3, 2, false, true},  {3, 3, false, true},
 		     {4, 3, false, false}, {6, 3, false, false}, {7, 3, false, true}};
-	struct trace_jumps x;
+	struct trace_jumps all, x;
 	struct trace_writer *w = begin("t");
 	struct trace_event e = {0};
 	struct trace *t;
@@ -627,7 +620,8 @@ static void exits_by_jumps(void **state)
 	assert_int_equal(t->functions[0].ways, TRACE_RETURNS | TRACE_JUMPS);
 	assert_int_equal(t->functions[3].ways, TRACE_CALLS);
 	assert_string_equal(t->functions[1].aliases, "__free\nfree");
-	trace_jumps_copy(&x, t);
+	all = trace_jumps_of(t);
+	trace_jumps_copy(&x, &all);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		uint32_t jump = known[i].jump, function = known[i].function;
 		bool there = known[i].there, perhaps = known[i].perhaps;
@@ -738,192 +732,6 @@ static void times_beyond_56_bits(void **state)
 	trace_close(t);
 }
 
-/* ---- order ---- */
-
-static void merged_by_time(void **state)
-{
-	struct trace_writer *w = begin("t");
-
-	(void)state;
-	CHUNK(w, 2, 1, 6, 60, 150, 160);
-	CHUNK(w, 1, 1, 3, 30, 300, 500);
-	CHUNK(w, 1, 1, 1, 10, 100, 200);
-	CHUNK(w, 1, 2, 2, 20, 50, 155, 400);
-	CHUNK(w, 2, 1, 9, 90, 1000);
-	CHUNK(w, 1, 1, 5, 50, 600);
-	trace_writer_close(w);
-	expect_order("t", "20 10 60 21 61 11 30 22 31 50 90");
-}
-
-static void ties_keep_lane_order(void **state)
-{
-	struct trace_writer *w = begin("t");
-
-	(void)state;
-	CHUNK(w, 1, 2, 1, 20, 100, 100, 200);
-	CHUNK(w, 1, 1, 2, 10, 100, 100, 200);
-	CHUNK(w, 1, 3, 3, 30, 100, 200, 200);
-	trace_writer_close(w);
-	expect_order("t", "10 11 20 21 30 12 22 31 32");
-}
-
-/* A handler's probe between claim and clock of another: the lane's own order stays. */
-static void clock_that_steps_back(void **state)
-{
-	struct trace_writer *w = begin("t");
-
-	(void)state;
-	CHUNK(w, 1, 1, 1, 10, 100, 300, 200, 210, 400);
-	CHUNK(w, 1, 2, 2, 20, 250, 299, 301);
-	trace_writer_close(w);
-	expect_order("t", "10 20 21 11 12 13 22 14");
-}
-
-static void double_chunks_count_once(void **state)
-{
-	struct trace_writer *w = begin("t");
-
-	(void)state;
-	CHUNK(w, 1, 1, 1, 10, 100, 200);
-	CHUNK(w, 1, 1, 2, 20, 300);
-	CHUNK(w, 1, 1, 1, 10, 100, 200);
-	CHUNK(w, 1, 2, 1, 30, 150); /* another lane's: not the same chunk */
-	trace_writer_close(w);
-	expect_order("t", "10 30 11 20");
-}
-
-/* ---- the ends of lanes ---- */
-
-/* A trace from 100 to 9000 of two threads, 10 and 11, whose last samples are at 200; `more` adds to it. */
-static void begin_lanes(struct trace_writer **w, const char *when_full)
-{
-	*w = begin("ends");
-	trace_writer_session(*w, "start_tsc", "100");
-	trace_writer_session(*w, "start_mono_ns", "100");
-	trace_writer_session(*w, "tsc_hz", "1000000000");
-	trace_writer_session(*w, "when_full", "%s", when_full);
-	CHUNK(*w, 1, 10, 1, 0, 150, 200);
-	CHUNK(*w, 1, 11, 2, 0, 150, 200);
-}
-
-static void end_lanes(struct trace_writer *w)
-{
-	trace_writer_session(w, "end_tsc", "9000");
-	trace_writer_session(w, "end_mono_ns", "9000");
-	assert_int_equal(trace_writer_close(w), 0);
-}
-
-static void expect_ends(uint64_t first, uint64_t second)
-{
-	struct trace *t = open_trace("ends");
-
-	assert_int_equal(t->nlanes, 2);
-	assert_int_equal(trace_lane_end(t, 0, 200), first);
-	assert_int_equal(trace_lane_end(t, 1, 200), second);
-	trace_close(t);
-}
-
-static void lanes_end_with_what_they_are_in(void **state)
-{
-	struct trace_writer *w;
-
-	(void)state;
-	begin_lanes(&w, "discard");
-	end_lanes(w);
-	expect_ends(9000, 9000);
-	begin_lanes(&w, "discard");
-	trace_writer_proc_end(w, 1, 7000, 0, 0);
-	trace_writer_thread(w, 1, 11, "second", 5000);
-	trace_writer_thread(w, 1, 11, "its later name", 0);
-	end_lanes(w);
-	expect_ends(7000, 5000);
-	/* a later thread of that number has gone on */
-	begin_lanes(&w, "discard");
-	trace_writer_thread(w, 1, 11, "second", 180);
-	end_lanes(w);
-	expect_ends(9000, 9000);
-	/* the recorder was killed */
-	begin_lanes(&w, "discard");
-	trace_writer_thread(w, 1, 11, "second", 5000);
-	assert_int_equal(trace_writer_close(w), 0);
-	expect_ends(200, 5000);
-}
-
-/* A record of so many that were lost, after the last sample of thread 10. */
-static void tell_losses(struct trace_writer *w, uint32_t n)
-{
-	struct trace_chunk head = {.nbytes = KRON_SAMPLE_SIZE, .seq = 3, .proc_uid = 1, .tid = 10};
-	struct kron_sample s = sample(200, KRON_EVENT_LOST);
-
-	s.payload = n;
-	assert_int_equal(trace_writer_chunk(w, &head, &s), 0);
-}
-
-static void lanes_end_where_samples_may_be_missing(void **state)
-{
-	struct trace_writer *w;
-
-	(void)state;
-	begin_lanes(&w, "discard");
-	tell_losses(w, 7);
-	trace_writer_proc_end(w, 1, 7000, 7, 0);
-	end_lanes(w);
-	expect_ends(7000, 7000);
-	begin_lanes(&w, "discard");
-	tell_losses(w, 7);
-	trace_writer_proc_end(w, 1, 7000, 8, 0);
-	end_lanes(w);
-	expect_ends(200, 200);
-	/* what has been overwritten was older */
-	begin_lanes(&w, "wrap");
-	trace_writer_proc_end(w, 1, 7000, 8, 0);
-	end_lanes(w);
-	expect_ends(7000, 7000);
-	/* the process lives, and only all losses together are known */
-	begin_lanes(&w, "discard");
-	tell_losses(w, 7);
-	trace_writer_session(w, "lost", "8");
-	end_lanes(w);
-	expect_ends(200, 200);
-	begin_lanes(&w, "discard");
-	tell_losses(w, 7);
-	trace_writer_session(w, "lost", "7");
-	end_lanes(w);
-	expect_ends(9000, 9000);
-	/* gates were closed */
-	begin_lanes(&w, "discard");
-	trace_writer_session(w, "closed_tsc", "300");
-	end_lanes(w);
-	expect_ends(300, 300);
-	/* a window around a trigger */
-	begin_lanes(&w, "discard");
-	trace_writer_session(w, "trigger", "f>1ms");
-	trace_writer_session(w, "trigger_ns", "400");
-	end_lanes(w);
-	expect_ends(500, 500);
-}
-
-static void holes_and_foreign_samples(void **state)
-{
-	struct trace_writer *w = begin("t");
-	struct kron_sample s[8] = {[0] = sample(100, 10), [2] = sample(200, 11)};
-	struct trace_chunk head = {.nbytes = sizeof(s), .seq = 1, .holes = 1};
-	struct trace *t;
-
-	(void)state;
-	s[3].head = 0x00000001;                                      /* no type that exists */
-	s[4].head = KRON_HEAD_TYPE_RESOURCE << KRON_HEAD_TYPE_SHIFT; /* 84 bytes, 80 are left */
-	trace_writer_chunk(w, &head, s);
-	trace_writer_close(w);
-	expect_order("t", "10 11");
-	t = open_trace("t");
-	trace_count(t);
-	assert_int_equal(t->samples, 2);
-	assert_int_equal(t->cut_off, 1);
-	assert_int_equal(t->damaged, 2 * KRON_SAMPLE_SIZE + 1); /* and no tsc_hz */
-	trace_close(t);
-}
-
 static void cpu_numbers(void **state)
 {
 	static const uint32_t expected[] = {0, 19, 19, 5};
@@ -954,8 +762,6 @@ static void cpu_numbers(void **state)
 	trace_close(t);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -972,17 +778,11 @@ int main(void)
 		T(no_traces),
 		T(session_alone_is_enough),
 		T(tables_that_lie),
+		T(names_are_kept),
 		T(exits_by_jumps),
 		T(garbage_between_chunks),
 		T(nanoseconds_are_exact),
 		T(times_beyond_56_bits),
-		T(merged_by_time),
-		T(ties_keep_lane_order),
-		T(clock_that_steps_back),
-		T(double_chunks_count_once),
-		T(lanes_end_with_what_they_are_in),
-		T(lanes_end_where_samples_may_be_missing),
-		T(holes_and_foreign_samples),
 		T(cpu_numbers),
 	};
 

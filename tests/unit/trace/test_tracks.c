@@ -256,7 +256,11 @@ static void make_trace(uint64_t seed, bool wild)
 	trace_writer_session(m.w, "tsc_hz", "1000000000");
 	trace_writer_module(m.w, &(struct trace_module_line){.nfunctions = FUNCTIONS, .path = "m"});
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
-		trace_writer_function(m.w, i, 0, 0x1000 + 16 * i, 16, (char[]){'a' + i, 0});
+		trace_writer_function(m.w,
+				      &(struct trace_function_line){.n = i,
+								    .vaddr = 0x1000 + 16 * i,
+								    .size = 16,
+								    .name = (char[]){'a' + i, 0}});
 	for (m.lane = 0; m.lane < LANES; m.lane++) {
 		m.tsc = 1000;
 		m.at = m.n = m.silent = 0;

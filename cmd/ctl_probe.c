@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* ctl_probe.c - see ctl_probe.h. */
+#include "cmd/ctl_probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "board/bus/lanes.h"
+#include "board/bus/object.h"
+#include "cmd/cmd.h"
+#include "collect/live/control.h"
+
+static const struct verb {
+	const char *name;
+	int arguments;
+	enum control_verb verb;
+} verbs[] = {
+	{"add", 1, CONTROL_ADD},
+	{"rm", 1, CONTROL_REMOVE},
+	{"list", 0, CONTROL_LIST},
+};
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
+
+static int ask(const struct opt_command *command, struct bus *b, enum control_verb verb,
+	       const char *text)
+{
+	struct control_answer *answer = xcalloc(1, sizeof(*answer));
+	struct lanes_view view;
+	struct err err;
+	int status = CMD_OK;
+
+	lanes_look(b, &view);
+	if (!view.recorder_pid)
+		status = cmd_fail(command, CMD_ERROR,
+				  "no kron record runs on board %s: its probes are nowhere",
+				  b->name);
+	else if (control_ask(object_note(b->board.ctl)->recording, view.recorder_pid, verb, text,
+			     answer, &err))
+		status = cmd_fail(command, CMD_ERROR, "%s", err.msg);
+	else if (answer->code)
+		status = cmd_fail(command, CMD_ERROR, "%s", answer->text);
+	else
+		fputs(answer->text, stdout);
+	xfree(answer);
+	return status;
+}
+
+int ctl_probe_check(const struct opt_command *command, bool json, int n, char **argv)
+{
+	const struct verb *v = find_verb(argv[0]);
+
+	if (!v || n != v->arguments || (json && v->verb != CONTROL_LIST))
+		return cmd_fail(command, CMD_USAGE,
+				"probe takes: add SPEC, rm NAME, or list, which may have --json");
+	return CMD_OK;
+}
+
+int ctl_probe(const struct opt_command *command, struct bus *b, bool json, int n, char **argv)
+{
+	const struct verb *v = find_verb(argv[0]);
+
+	return ask(command, b, json ? CONTROL_LIST_JSON : v->verb, n ? argv[1] : "");
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* attached.c - see attached.h. */
+#define _GNU_SOURCE
+#include "cmd/record/attached.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/str.h"
+
+/* ---- the command line ---- */
+
+static bool has_pid(const struct attached *a, pid_t pid)
+{
+	for (size_t i = 0; i < a->v.n; i++)
+		if (a->v.v[i].pid == pid)
+			return true;
+	return false;
+}
+
+static int take_list(struct attached *a, const char *list, struct err *err)
+{
+	const char *s = list;
+
+	for (;;) {
+		char *end;
+		long pid = strtol(s, &end, 10);
+		int code;
+
+		if (end == s || (*end && *end != ',') || pid <= 0 || pid > INT_MAX)
+			return err_set(
+				err, EINVAL,
+				"--pid: '%s' is not a list of process numbers, like 12 or 12,34",
+				list);
+		code = has_pid(a, (pid_t)pid) ? 0 : live_process_check((pid_t)pid, err);
+		if (code)
+			return code;
+		if (!has_pid(a, (pid_t)pid))
+			*vec_push(&a->v) = (struct live_process){.pid = (pid_t)pid, .pidfd = -1};
+		if (!*end)
+			return 0;
+		s = end + 1;
+	}
+}
+
+int attached_take(struct attached *a, const struct opt_list *pids, struct err *err)
+{
+	for (size_t i = 0; i < pids->n; i++) {
+		int code = take_list(a, pids->v[i], err);
+
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+int attached_take_time(struct attached *a, const char *text, struct err *err)
+{
+	if (!duration_parse(text, &a->for_ns) || !a->for_ns)
+		return err_set(err, EINVAL, "--for: '%s' is not a time like 5s, 500ms or 2m", text);
+	return 0;
+}
+
+/* ---- the recording ---- */
+
+int attached_prepare(struct attached *a, struct err *err)
+{
+	return surgeon_start(&a->surgeon, err);
+}
+
+int attached_start(struct attached *a, struct collector *c, const char *runtime, struct err *err)
+{
+	char *value = collector_environment(c, runtime);
+	char *entry = xasprintf(KRON_ENV_RT "=%s", value);
+	int code = 0;
+
+	c->answerer.file_made = surgeon_take_file;
+	c->answerer.file_ctx = &a->surgeon;
+	for (size_t i = 0; i < a->v.n; i++) {
+		a->v.v[i].children |= a->children;
+		a->v.v[i].place = (unsigned)i;
+	}
+	vec_for(&a->v, l)
+		if (!code)
+			code = live_process_attach(l, &a->surgeon, &c->server, entry, err);
+	xfree(entry);
+	xfree(value);
+	return code;
+}
+
+struct launch {
+	struct surgeon *surgeon;
+	struct err *err;
+	int code;
+};
+
+static void seize(void *ctx, pid_t pid)
+{
+	struct launch *l = ctx;
+
+	l->code = surgeon_seize(l->surgeon, pid, l->err);
+}
+
+int attached_launch(struct attached *a, struct collector *c, const char *runtime,
+		    struct child *child, const char *path, char *const *argv, struct err *err)
+{
+	struct launch l = {.surgeon = &a->surgeon, .err = err};
+	int code;
+
+	err->msg[0] = 0;
+	code = child_start_seized(child, path, argv, environ, seize, &l);
+	if (!l.code)
+		l.code = surgeon_await_exec(&a->surgeon, err);
+	if (code || l.code)
+		return code;
+	*vec_push(&a->v) = (struct live_process){
+		.pid = child->pid, .pidfd = -1, .starts = true, .children = true};
+	if (!attached_start(a, c, runtime, err))
+		err->msg[0] = 0;
+	else
+		surgeon_release(&a->surgeon);
+	return 0;
+}
+
+static bool is_over(const struct live_process *l)
+{
+	struct pollfd p = {.fd = l->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}
+
+static bool are_all_over(const struct attached *a)
+{
+	for (size_t i = 0; i < a->v.n; i++)
+		if (!is_over(&a->v.v[i]))
+			return false;
+	return true;
+}
+
+static int left_ms(const struct attached *a, uint64_t start)
+{
+	uint64_t gone = clock_ns(CLOCK_MONOTONIC) - start;
+	uint64_t left = a->for_ns > gone ? (a->for_ns - gone + 999999) / 1000000 : 0;
+
+	if (!a->for_ns)
+		return -1;
+	return left < INT_MAX ? (int)left : INT_MAX;
+}
+
+void attached_wait(struct attached *a)
+{
+	const uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	struct signalfd_siginfo info;
+	struct pollfd *p = xcalloc(a->v.n + 1, sizeof(*p));
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	p[0] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	while (!a->signal && !are_all_over(a)) {
+		for (size_t i = 0; i < a->v.n; i++)
+			p[i + 1] = (struct pollfd){.fd = is_over(&a->v.v[i]) ? -1 : a->v.v[i].pidfd,
+						   .events = POLLIN};
+		if (poll(p, a->v.n + 1, left_ms(a, start)) == 0)
+			break;
+		if (p[0].revents && read(p[0].fd, &info, sizeof(info)) == sizeof(info))
+			a->signal = (int)info.ssi_signo;
+	}
+	close(p[0].fd);
+	xfree(p);
+}
+
+void attached_stop(struct attached *a)
+{
+	struct err err;
+
+	vec_for(&a->v, l)
+		if (l->attached && !l->detached && live_process_detach(l, &a->surgeon, &err))
+			*vec_push(&a->errors) = err;
+}
+
+void attached_free(struct attached *a)
+{
+	vec_for(&a->v, l)
+		live_process_close(l);
+	surgeon_end(&a->surgeon);
+	vec_free(&a->v);
+	vec_free(&a->errors);
+}
+
+/* ---- what is said of it ---- */
+
+char *attached_names(const struct attached *a)
+{
+	char *text = xstrdup(a->v.n == 1 ? "process" : "processes");
+
+	for (size_t i = 0; i < a->v.n; i++) {
+		char *more = xasprintf("%s%s %d", text, i ? "," : "", a->v.v[i].pid);
+
+		xfree(text);
+		text = more;
+	}
+	return text;
+}
+
+uint64_t attached_longest_stop_ns(const struct attached *a)
+{
+	uint64_t longest = a->changes_ns;
+
+	for (size_t i = 0; i < a->v.n; i++) {
+		const struct live_process *l = &a->v.v[i];
+
+		longest = l->stood_ns > longest ? l->stood_ns : longest;
+	}
+	return longest;
+}
+
+void attached_note(const struct attached *a, struct journal *j)
+{
+	uint64_t sites = 0;
+	bool detached = true;
+	char *names = attached_names(a);
+
+	for (size_t i = 0; i < a->v.n; i++) {
+		sites += a->v.v[i].sites;
+		detached = detached && a->v.v[i].detached;
+	}
+	journal_session(j, "attach_pids", "%s", strchr(names, ' ') + 1);
+	journal_session(j, "attach_longest_stop_us", "%" PRIu64,
+			attached_longest_stop_ns(a) / 1000);
+	journal_session(j, "attach_sites", "%" PRIu64, sites);
+	journal_session(j, "attach_detached", "%s", detached ? "yes" : "no");
+	xfree(names);
+}

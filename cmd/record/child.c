@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* child.c - see child.h */
+#define _GNU_SOURCE
+#include "cmd/record/child.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GRACE_MS 1000
+
+static void signals_of_interest(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGQUIT);
+	sigaddset(set, SIGCHLD);
+}
+
+/*
+ * glibc keeps one realtime signal for setuid() in all threads.  With our first thread it sets a
+ * handler, and an inherited SIG_IGN is gone; sigaction(3) does not let us near, so we ask the
+ * kernel, in its own layout.
+ */
+#define SIGNAL_SETXID 33
+struct kernel_sigaction {
+	uintptr_t handler;
+	unsigned long flags;
+	uintptr_t restorer;
+	uint64_t mask;
+};
+
+static bool is_setxid_ignored(void)
+{
+	struct kernel_sigaction now;
+
+	return !syscall(SYS_rt_sigaction, SIGNAL_SETXID, NULL, &now, sizeof(now.mask)) &&
+	       now.handler == (uintptr_t)SIG_IGN;
+}
+
+static void ignore_setxid(void)
+{
+	struct kernel_sigaction ignore = {.handler = (uintptr_t)SIG_IGN};
+
+	syscall(SYS_rt_sigaction, SIGNAL_SETXID, &ignore, NULL, sizeof(ignore.mask));
+}
+
+/* The soft limit is for programs that select(2); what we need depends on all that we trace. */
+static void raise_descriptors(struct child *c)
+{
+	struct rlimit all;
+
+	getrlimit(RLIMIT_NOFILE, &c->descriptors);
+	all = c->descriptors;
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+}
+
+void child_prepare(struct child *c)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, plain = {.sa_handler = SIG_DFL};
+	sigset_t set;
+
+	memset(c, 0, sizeof(*c));
+	signals_of_interest(&set);
+	sigprocmask(SIG_BLOCK, &set, &c->mask);
+	/* A file size limit is an error of write(2) to us, no death. */
+	sigaction(SIGXFSZ, &ignore, &c->xfsz);
+	/* An inherited SIG_IGN would take the exit status away. */
+	sigaction(SIGCHLD, &plain, &c->chld);
+	raise_descriptors(c);
+	c->setxid_ignored = is_setxid_ignored();
+}
+
+/* In the child: system calls and nothing else. */
+static void execute(const struct child *c, const char *path, char *const *argv, char *const *envp)
+{
+	sigaction(SIGXFSZ, &c->xfsz, NULL);
+	sigaction(SIGCHLD, &c->chld, NULL);
+	setrlimit(RLIMIT_NOFILE, &c->descriptors);
+	if (c->setxid_ignored)
+		ignore_setxid();
+	sigprocmask(SIG_SETMASK, &c->mask, NULL);
+	execve(path, argv, envp);
+}
+
+static void reap(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/*
+ * vfork(): the copy of our page tables that fork() makes is a good part of what starting a
+ * short-lived program costs.  The child shares our memory until execve: it makes system calls
+ * and nothing else.
+ */
+int child_start(struct child *c, const char *path, char *const *argv, char *const *envp)
+{
+	volatile int failed = 0;
+	pid_t pid = vfork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		execute(c, path, argv, envp);
+		failed = errno;
+		_exit(127);
+	}
+	if (failed) {
+		reap(pid);
+		return -failed;
+	}
+	c->pid = pid;
+	return 0;
+}
+
+int child_start_seized(struct child *c, const char *path, char *const *argv, char *const *envp,
+		       void (*seize)(void *ctx, pid_t pid), void *ctx)
+{
+	int go[2], failed[2], code = 0;
+	char byte = 0;
+
+	if (pipe2(go, O_CLOEXEC))
+		return -errno;
+	if (pipe2(failed, O_CLOEXEC)) {
+		code = -errno;
+		close(go[0]);
+		close(go[1]);
+		return code;
+	}
+	c->pid = fork();
+	if (c->pid == 0) {
+		close(go[1]);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(127);
+		execute(c, path, argv, envp);
+		code = errno;
+		if (write(failed[1], &code, sizeof(code)) != sizeof(code))
+			_exit(127);
+		_exit(127);
+	}
+	close(go[0]);
+	close(failed[1]);
+	if (c->pid < 0) {
+		code = errno;
+	} else {
+		seize(ctx, c->pid);
+		if (write(go[1], &byte, 1) != 1 ||
+		    read(failed[0], &code, sizeof(code)) != sizeof(code))
+			code = 0;
+		if (code)
+			reap(c->pid);
+	}
+	close(go[1]);
+	close(failed[0]);
+	return -code;
+}
+
+static void look_for_end(struct child *c)
+{
+	pid_t r;
+
+	do
+		r = wait4(c->pid, &c->status, WNOHANG, &c->usage);
+	while (r < 0 && errno == EINTR);
+	c->ended = r == c->pid;
+}
+
+/* From a terminal, and to the program's process group as well as to ours? */
+static bool is_for_the_program_too(const struct child *c, const siginfo_t *info)
+{
+	return info->si_code == SI_KERNEL && getpgid(c->pid) == getpgrp();
+}
+
+void child_wait(struct child *c)
+{
+	int64_t deadline = 0;
+	sigset_t set;
+
+	signals_of_interest(&set);
+	for (look_for_end(c); !c->ended; look_for_end(c)) {
+		int64_t left = c->signal ? deadline - (int64_t)clock_ms(CLOCK_MONOTONIC) : 1000;
+		struct timespec ts = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
+		siginfo_t info;
+		int sig;
+
+		if (c->signal && left <= 0)
+			return;
+		sig = sigtimedwait(&set, &info, c->signal ? &ts : NULL);
+		if (sig <= 0 || sig == SIGCHLD || is_for_the_program_too(c, &info))
+			continue;
+		kill(c->pid, sig);
+		if (!c->signal) {
+			c->signal = sig;
+			deadline = (int64_t)clock_ms(CLOCK_MONOTONIC) + GRACE_MS;
+		}
+	}
+}
+
+void child_raise(int sig)
+{
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+	struct rlimit none = {0, 0};
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none);
+	sigaction(sig, &plain, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	kill(getpid(), sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

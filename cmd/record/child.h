@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * child.h - the traced program as kron's child: starts it as if kron were not there, and waits
+ * for it and for signals.
+ */
+#ifndef CMD_RECORD_CHILD_H
+#define CMD_RECORD_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+struct child {
+	pid_t pid;
+	sigset_t mask;               /* as we got it; the program gets it so */
+	struct sigaction xfsz, chld; /* likewise */
+	struct rlimit descriptors;   /* likewise */
+	bool setxid_ignored;         /* likewise: glibc's own signal, see child.c */
+	int status;                  /* of waitpid, once ended */
+	bool ended;
+	struct rusage usage; /* of the program and the children that it waited for */
+	int signal;          /* that somebody sent to kron: end the recording; 0 = none */
+};
+
+/*
+ * Block the signals that child_wait() handles, in every thread that is started from here on.
+ * Call before any thread exists.
+ */
+void child_prepare(struct child *c);
+
+/* Start it.  0, or -errno of execve(2). */
+int child_start(struct child *c, const char *path, char *const *argv, char *const *envp);
+
+/*
+ * The same, with somebody to be told of the process before it executes the program: seize().  What that
+ * says does not matter here.
+ */
+int child_start_seized(struct child *c, const char *path, char *const *argv, char *const *envp,
+		       void (*seize)(void *ctx, pid_t pid), void *ctx);
+
+/*
+ * Until the program ends (c->ended) or a signal asks kron to end (c->signal): SIGINT, SIGTERM,
+ * SIGHUP or SIGQUIT that somebody sent.  It is passed on, and the program has a second to end.
+ * What a terminal sends goes to the program without us, and is no business of ours.
+ */
+void child_wait(struct child *c);
+
+/* Die by sig, without a core of our own; returns only if that is not possible. */
+void child_raise(int sig);
+
+#endif

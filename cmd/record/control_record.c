@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* control_record.c - see control_record.h. */
+#include "cmd/record/control_record.h"
+
+#include "base/log.h"
+#include "board/bus/object.h"
+
+static struct control control;
+static bool begun;
+
+static int note(void *ctx, const struct change *c, bool comes)
+{
+	struct collector *collector = ctx;
+	const struct trace_change_line line = {.tsc = collector_now(collector),
+					       .comes = comes,
+					       .places = c->probes,
+					       .name = c->name,
+					       .spec = c->text};
+
+	return journal_put(&collector->journal, trace_writer_change, &line);
+}
+
+/* Its functions are there from now on. */
+static int note_module(void *ctx, const char *path)
+{
+	struct collector *collector = ctx;
+	const struct trace_change_line line = {
+		.tsc = collector_now(collector), .comes = true, .name = path, .spec = ""};
+
+	return journal_put(&collector->journal, trace_writer_change, &line);
+}
+
+/* Without it all is recorded as it was asked for: nobody need know. */
+void control_record_begin(struct collector *c, struct surgeon *surgeon, bool attached,
+			  uint8_t default_level)
+{
+	struct err err;
+
+	control.changes = (struct changes){.server = &c->server,
+					   .modules = &c->modules,
+					   .surgeon = surgeon,
+					   .starts_surgeon = !attached,
+					   .default_level = default_level,
+					   .begin_ns = c->start.mono_ns,
+					   .note = note,
+					   .note_module = note_module,
+					   .note_ctx = c};
+	begun = true;
+	changes_begin(&control.changes);
+	if (control_start(&control, object_note(c->seg.ctl)->recording, &err))
+		log_info("record", "%s", err.msg);
+}
+
+void control_record_stop(void)
+{
+	if (begun)
+		control_stop(&control);
+}
+
+void control_record_end(const struct collector *c)
+{
+	if (begun && c->all_ended) /* else a thread still plans with what is there */
+		changes_end(&control.changes);
+	begun = false;
+}
+
+uint64_t control_record_longest_stop_ns(void)
+{
+	return control.changes.stood_ns;
+}

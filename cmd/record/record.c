@@ -1,0 +1,704 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.c - kron record: runs a program and records its functions.
+ *
+ * Exit status: the program's own; a signal that killed it kills kron; 127 there is no such
+ * program; 126 it cannot be executed; 125 kron itself failed.
+ *
+ * Whatever keeps kron from tracing, the program runs, and a note says why it is untraced.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "board/bus/bus.h"
+#include "cmd/record/attached.h"
+#include "cmd/record/child.h"
+#include "cmd/record/control_record.h"
+#include "cmd/record/record.h"
+#include "cmd/cmd.h"
+#include "cmd/levels.h"
+#include "cmd/record/say.h"
+#include "cmd/probe_cost.h"
+#include "cmd/probe_options.h"
+#include "collect/collector.h"
+#include "collect/live/starter.h"
+#include "collect/attach/program.h"
+#include "collect/attach/unmatched.h"
+#include "config.h"
+#include "inject/plan/callsite.h"
+#include "inject/plan/tactics.h"
+#include "trace/format.h"
+
+enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
+
+static const char *output = TRACE_DEFAULT_DIR;
+static struct opt_list only, except, libraries, levels, specs, files, pids;
+static const char *lasting;
+static const char *tactics;
+static uint32_t tactic_set;
+static bool no_wait;
+static struct level_globs level_globs;
+static struct probe_set probes;
+#define NO_FILTER UINT64_MAX
+static uint64_t buffer, filter = NO_FILTER;
+static const char *board, *bus = "lane";
+static int when_full;
+static bool no_children, children, quiet, constant_time;
+static int switches; /* enum collector_switches */
+static int verbose;
+
+static struct watch_options watch;
+
+static const struct opt options[] = {
+	{'o', "output", OPT_STR, &output, "DIR",
+	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old.", 0,
+	 0},
+	{'F', "function", OPT_LIST, &only, "GLOB",
+	 "Record only functions whose name matches GLOB. May be repeated.", 0, 0},
+	{'N', "no-function", OPT_LIST, &except, "GLOB",
+	 "Do not record functions whose name matches GLOB. May be repeated.", 0, 0},
+	{'L', "library", OPT_LIST, &libraries, "GLOB",
+	 "Also record the libraries whose file name or path matches GLOB: 'libz*', or '*' for "
+	 "all. May be repeated.",
+	 0, 0},
+	{'p', "probe", OPT_LIST, &specs, "SPEC",
+	 "Place a probe: see kron-probes(7). With it functions are recorded only if -F, -N or -L "
+	 "asks for them. May be repeated.",
+	 0, 0},
+	{'P', "probe-file", OPT_LIST, &files, "FILE",
+	 "Place the probes of FILE, or of kron's pack of this name (malloc, pthread, io, process, "
+	 "python3, libstdcxx). May be repeated.",
+	 0, 0},
+	{0, "pid", OPT_LIST, &pids, "PID[,PID]...",
+	 "Record these processes, which run already, instead of a program that is started. They run on "
+	 "afterwards. `-p PID` is the same.",
+	 0, 0},
+	{0, "for", OPT_STR, &lasting, "TIME",
+	 "With --pid: end after this time, like 5s or 500ms. Default: at Ctrl-C, or when all of them have "
+	 "ended.",
+	 0, 0},
+	{'b', "buffer", OPT_SIZE, &buffer, "SIZE",
+	 "Let the buffer in shared memory grow up to SIZE: 64M, 1G. Default: 1G, or less if memory "
+	 "is short, a quarter of what the memory cgroup has left (4M at least); 256M with "
+	 "--trigger, 64M with --when-full wrap.",
+	 1024 * 1024, 2ull << 30},
+	{0, "when-full", OPT_CHOICE, &when_full, "discard|wait|wrap",
+	 "What happens to a sample when the buffer is full: it is lost and counted; the program "
+	 "waits; the oldest samples go.",
+	 0, 0},
+	{0, "filter", OPT_HEX, &filter, "MASK",
+	 "Filter Register at the start: one bit a level, 1 = record. Default ffff, or on a board "
+	 "that is there what it is.",
+	 0, 0xffff},
+	{'g', "level", OPT_LIST, &levels, "LEVEL[=GLOB]",
+	 "Filter level of the probes, 0 to 15, default 0; or of those of the functions, or of the "
+	 "library, whose name matches GLOB. May be repeated; where several match, the last one "
+	 "counts.",
+	 0, 0},
+	{0, "trigger", OPT_STR, &watch.trigger, "SEQUENCE",
+	 "Keep only what lies around the place where SEQUENCE matches, then stop recording: "
+	 "'A then B within 1ms', 'A without B within 20ms', 'FUNC>20ms'; see TRIGGERS in kron-report(1).",
+	 0, 0},
+	{0, "pre", OPT_STR, &watch.pre, "SPAN",
+	 "How much to keep from before the trigger, or from before what it waited from: a number of "
+	 "samples, or a time like 20us. Default 1000.",
+	 0, 0},
+	{0, "post", OPT_STR, &watch.post, "SPAN", "How much to keep after it. Default 1000.", 0, 0},
+	{0, "board", OPT_STR, &board, "NAME",
+	 "Record on the board with this name; it is made if it is not there, and then goes at the "
+	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
+	 0, 0},
+	{0, "bus", OPT_STR, &bus, "lane|exact|device:PATH",
+	 "How samples travel: into a buffer of their thread (lane, the default); each one by a bus "
+	 "cycle of the emulated board, with its clock, FIFOs and limits (exact); by a store to a "
+	 "real board at PATH, a PCI BAR or /dev/mk0, whose samples stay there (device).",
+	 0, 0},
+	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
+	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
+	 "this a level that is off costs next to nothing.",
+	 0, 0},
+	{0, "switches", OPT_CHOICE, &switches, "auto|yes|no",
+	 "Also record when the kernel takes threads off a processor, so that reports can tell time "
+	 "on a processor from time that went by: where perf_event_open(2) allows it (auto, the "
+	 "default), or not at all without it (yes).",
+	 0, 0},
+	{0, "no-children", OPT_FLAG, &no_children, NULL,
+	 "Do not record the programs that the program starts.", 0, 0},
+	{0, "children", OPT_FLAG, &children, NULL,
+	 "With --pid: also record the programs that these processes execute from now on. Processes that "
+	 "they fork are recorded in any case.",
+	 0, 0},
+	{0, "no-wait", OPT_FLAG, &no_wait, NULL,
+	 "The program starts at once: files without a plan in the cache are planned while it runs, and recorded "
+	 "from then on. `kron info` says from when. The C library, static programs and files with probes of -p "
+	 "are waited for.",
+	 0, 0},
+	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print neither summary nor notes.", 0, 0},
+	{'v', "verbose", OPT_COUNT, &verbose, NULL, "Say more about the recording.", 0, 0},
+	{0, "tactics", OPT_STR, &tactics, "LIST",
+	 "Use only these tactics, separated by commas: " TACTICS_HELP
+	 ". With + or - before each: the default, and these too or without them. int3, a trap, is not in the default: it is slow, "
+	 "and in code that runs with SIGTRAP blocked it ends the program.",
+	 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "record",
+	.operands = "[--] CMD [ARG]... | --pid PID",
+	.summary = "Run CMD and record the entry and exit of each of its functions.",
+	.opts = options,
+	.stop_at_operand = true,
+	.usage_status = OWN_FAILURE,
+};
+
+/* Of whoever runs us. */
+static const struct opt_command *who = &command;
+static const struct record_counting *counting; /* NULL: what runs is recorded */
+
+/* ---- the program's environment ---- */
+
+static char **environment_with(char **extra, size_t nextra, const char *without)
+{
+	size_t n = 0, len = without ? strlen(without) : 0;
+	char **env;
+
+	while (environ[n])
+		n++;
+	env = xcalloc(n + nextra + 1, sizeof(*env));
+	n = 0;
+	/* ours first: the runtime finds them soon */
+	for (size_t i = 0; i < nextra; i++)
+		env[n++] = extra[i];
+	for (char **e = environ; *e; e++)
+		if (!without || strncmp(*e, without, len) || (*e)[len] != '=')
+			env[n++] = *e;
+	return env;
+}
+
+/* As kron/wire.h says: two entries more, whether LD_PRELOAD was there before or not.  The first
+ * *own entries are ours to free. */
+static char **traced_environment(const struct collector *c, const char *runtime, size_t *own)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *value = collector_environment(c, runtime);
+	char *extra[3];
+	size_t n = 0;
+
+	extra[n++] = before ? xasprintf("LD_PRELOAD=%s:%s", runtime, before)
+			    : xasprintf("LD_PRELOAD=%s", runtime);
+	extra[n++] = xasprintf(KRON_ENV_RT "=%s", value);
+	if (before)
+		extra[n++] = xstrdup(KRON_ENV_PAD "=");
+	xfree(value);
+	*own = n;
+	return environment_with(extra, n, "LD_PRELOAD");
+}
+
+static void free_environment(char **env, size_t own)
+{
+	while (own)
+		xfree(env[--own]);
+	if (env != environ)
+		xfree(env);
+}
+
+/* ---- start ---- */
+
+static char *quoted_command(char **argv)
+{
+	char word[1024], *line = xstrdup("");
+
+	for (; *argv; argv++) {
+		char *more = xasprintf("%s%s%s", line, *line ? " " : "",
+				       str_shell(word, sizeof(word), *argv));
+
+		xfree(line);
+		line = more;
+	}
+	return line;
+}
+
+static char **shell_argv(const struct program *p, char **argv)
+{
+	size_t n = 0;
+	char **v;
+
+	while (argv[n])
+		n++;
+	v = xcalloc(n + 2, sizeof(*v));
+	v[0] = "sh";
+	v[1] = p->path;
+	for (size_t i = 1; i < n; i++)
+		v[i + 1] = argv[i];
+	return v;
+}
+
+static struct attached attached;
+static struct collector collector;
+static struct starter starter = STARTER_INIT(starter);
+#define OWN_PATH "/proc/self/exe"
+
+/* Static programs that the recorded ones execute. */
+static void begin_starter(const char *runtime)
+{
+	char *value = collector_environment(&collector, runtime);
+
+	starter_start(&starter, &collector.server, OWN_PATH, xasprintf(KRON_ENV_RT "=%s", value));
+	xfree(value);
+}
+
+/* It ran, or runs, untraced. */
+static int start_static(struct child *child, struct program *p, char **argv, const char *runtime)
+{
+	int code = attached_launch(&attached, &collector, runtime, child, p->path, argv, &p->why);
+
+	p->verdict = p->why.msg[0] ? PROGRAM_UNTRACEABLE : PROGRAM_TRACEABLE;
+	return code;
+}
+
+static int start_program(struct child *child, struct program *p, char **argv, char **env,
+			 const char *runtime)
+{
+	int code;
+
+	if (p->verdict == PROGRAM_STATIC)
+		return start_static(child, p, argv, runtime);
+	if (!p->needs_shell)
+		return child_start(child, p->path, argv, env);
+	argv = shell_argv(p, argv);
+	code = child_start(child, "/bin/sh", argv, env);
+	xfree(argv);
+	return code;
+}
+
+static void explain_exec_failure(const struct program *p, int code)
+{
+	if (p->verdict != PROGRAM_TRACEABLE)
+		cmd_fail(who, 0, "cannot execute %s: %s (%s)", p->path, strerror(-code),
+			 p->why.msg);
+	else
+		cmd_fail(who, 0, "cannot execute %s: %s", p->path, strerror(-code));
+}
+
+/* ---- what matches nothing, before the program has run ---- */
+
+/* Set by the thread that answers the program, read when the program has ended. */
+static bool ended_early;
+
+/* The program waits for its plan, and the kernel ends it before it gets any further. */
+static void end_early(const struct peer *p, const char *why)
+{
+	__atomic_store_n(&ended_early, true, __ATOMIC_RELAXED);
+	cmd_fail(who, 0, "%s: the program was not run", why);
+	syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
+}
+
+static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
+{
+	struct collector *c = ctx;
+	struct unmatched u;
+	bool alone, final;
+
+	unmatched_find(&u, &c->modules);
+	alone = u.v.n && is_program && (no_children || !unmatched_may_execute(p->pid));
+	final = u.is_all && u.v.n && alone;
+	vec_for(&u.v, i)
+		final &= !i->may_come;
+	if (final)
+		end_early(p, u.v.v[0].sentence);
+	else
+		vec_for(&u.v, i)
+			say("kron: %s%s", i->sentence,
+			    i->may_come || !alone ? "; what comes later may" : "");
+	unmatched_free(&u);
+}
+
+/* ---- the end ---- */
+
+/* Of the program, and of the children that it, or who it waited for, waited for. */
+static uint64_t cpu_ns(const struct child *child)
+{
+	const struct rusage *r = &child->usage;
+
+	if (!child->ended)
+		return 0;
+	return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
+	       (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
+}
+
+static void describe_end(const struct child *child, char *text, size_t size)
+{
+	if (!child->ended)
+		snprintf(text, size, "running");
+	else if (WIFSIGNALED(child->status))
+		snprintf(text, size, "signal %d", WTERMSIG(child->status));
+	else
+		snprintf(text, size, "exited %d", WEXITSTATUS(child->status));
+}
+
+static int hand_on(const struct child *child)
+{
+	if (!child->ended) {
+		child_raise(child->signal);
+		return 128 + child->signal;
+	}
+	if (WIFSIGNALED(child->status)) {
+		child_raise(WTERMSIG(child->status));
+		return 128 + WTERMSIG(child->status);
+	}
+	return WEXITSTATUS(child->status);
+}
+
+/* ---- all together ---- */
+
+static struct say_options words;
+
+/* `-p 1234` is a process, as in perf. */
+static void take_pids_from_probes(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < specs.n; i++) {
+		const char *s = specs.v[i];
+
+		if (*s && s[strspn(s, "0123456789,")] == 0)
+			*vec_push(&pids) = s;
+		else
+			specs.v[n++] = s;
+	}
+	specs.n = n;
+}
+
+/* The recording of a program that kron starts and of one that runs end in the same way. */
+static int finish(const struct collector_end *end, const struct program *p,
+		  const struct child *child)
+{
+	struct collector_summary summary;
+	bool failed;
+
+	starter_stop(&starter);
+	collector_finish(&collector, end, &summary);
+	control_record_end(&collector);
+	if (__atomic_load_n(&ended_early, __ATOMIC_RELAXED)) {
+		collector_free(&collector);
+		return OWN_FAILURE;
+	}
+	say_notes(&collector, &summary, p, child);
+	say_end(&collector, &summary);
+	failed = summary.error.msg[0] || summary.cut;
+	if (counting && !failed)
+		failed = counting->at_end(&collector);
+	collector_free(&collector);
+	return failed ? OWN_FAILURE : -1;
+}
+
+static int run_attached(const char *runtime)
+{
+	const struct collector_end end = {.how = "detached"};
+	const struct program program = {.verdict = PROGRAM_TRACEABLE};
+	const struct child child = {.ended = true};
+	char *names = attached_names(&attached), size[STR_NUMBER];
+	struct err err;
+	int code;
+
+	journal_session(&collector.journal, "switches",
+			"those of a process that ran already are not recorded");
+	begin_starter(runtime);
+	code = attached_start(&attached, &collector, runtime, &err);
+	if (code) {
+		attached_stop(&attached);
+		say_untraced(&collector, &program);
+		collector_abandon(&collector, err.msg);
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	}
+	say("kron: recording %s; %s", names,
+	    attached.for_ns ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
+	control_record_begin(&collector, &attached.surgeon, true, probes.default_level);
+	attached_wait(&attached);
+	control_record_stop();
+	attached.changes_ns = control_record_longest_stop_ns();
+	attached_stop(&attached);
+	attached_note(&attached, &collector.journal);
+	code = finish(&end, &program, &child);
+	vec_for(&attached.errors, e)
+		say("kron: %s", e->msg);
+	if (!attached.errors.n)
+		say("kron: %s %s as before; stood still for %s at most", names,
+		    attached.v.n == 1 ? "runs on" : "run on",
+		    str_duration(size, sizeof(size), attached_longest_stop_ns(&attached)));
+	xfree(names);
+	attached_free(&attached);
+	return code < 0 ? 0 : code;
+}
+
+static int run(struct child *child, struct program *p, char **argv, const char *runtime)
+{
+	struct collector_end end;
+	char how[32], **env = environ;
+	struct err err;
+	size_t own = 0;
+	int code;
+
+	if (collector_watch_switches(&collector, (enum collector_switches)switches, &err)) {
+		collector_abandon(&collector, err.msg);
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	}
+	if (p->verdict == PROGRAM_TRACEABLE)
+		env = traced_environment(&collector, runtime, &own);
+	say_buffer(&collector.seg);
+	begin_starter(runtime);
+	code = start_program(child, p, argv, env, runtime);
+	free_environment(env, own);
+	if (code) {
+		explain_exec_failure(p, code);
+		collector_abandon(&collector, strerror(-code));
+		return code == -EAGAIN || code == -ENOMEM ? OWN_FAILURE : NOT_EXECUTABLE;
+	}
+	collector_program_starts(&collector);
+	control_record_begin(&collector, &attached.surgeon, attached.surgeon.pid > 0,
+			     probes.default_level);
+	child_wait(child);
+	control_record_stop();
+	describe_end(child, how, sizeof(how));
+	if (p->verdict != PROGRAM_TRACEABLE)
+		server_note_untraced(&collector.server, child->pid, NULL, p->why.msg);
+	end = (struct collector_end){.how = how, .cpu_ns = cpu_ns(child)};
+	return finish(&end, p, child);
+}
+
+static bool take_bus(struct collector_options *o)
+{
+	static const char prefix[] = "device:";
+	const char *path = strncmp(bus, prefix, strlen(prefix)) ? NULL : bus + strlen(prefix);
+
+	o->bus = path ? KRON_BUS_HARDWARE : strcmp(bus, "exact") ? KRON_BUS_LANE : KRON_BUS_EXACT;
+	o->hardware = path;
+	return path ? *path : o->bus == KRON_BUS_EXACT || !strcmp(bus, "lane");
+}
+
+/* Which of them have matched something is asked for. */
+static struct globs globs_of(const struct opt_list *l)
+{
+	return (struct globs){l->v, l->n, xcalloc(l->n + 1, sizeof(bool))};
+}
+
+static void take_options(struct collector_options *o, char **argv)
+{
+	*o = (struct collector_options){
+		.dir = output,
+		.command = quoted_command(argv),
+		.version = PACKAGE_VERSION,
+		.selection = {.only = globs_of(&only),
+			      .except = {except.v, except.n, NULL},
+			      .libraries = globs_of(&libraries),
+			      .levels = level_globs,
+			      .probes = probes.specs.n ? &probes : NULL,
+			      .tactics = tactic_set,
+			      .no_wait = no_wait,
+			      .calls = counting,
+			      .probes_only =
+				      probes.specs.n && !only.n && !except.n && !libraries.n},
+		.buffer = buffer,
+		.when_full = (enum kron_when_full)when_full,
+		.filter = filter == NO_FILTER ? 0xffff : (uint32_t)filter,
+		.keep_filter = filter == NO_FILTER,
+		.board = board,
+		.kron = OWN_PATH,
+		.no_children = no_children,
+		.constant_time = constant_time,
+		.watch = watch,
+		.measure = counting ? NULL : probe_cost_measure,
+		.on_first = look_at_selection,
+		.on_first_ctx = &collector,
+		.on_exec = starter_on_exec,
+		.on_exec_ctx = &starter,
+	};
+}
+
+/* What is wrong with --trigger here; NULL: nothing. */
+static const char *check_watch(const struct collector_options *o, struct err *err)
+{
+	if (!o->watch.trigger)
+		return o->watch.pre || o->watch.post ? "--pre and --post belong to a --trigger"
+						     : NULL;
+	if (o->bus == KRON_BUS_HARDWARE)
+		return "--trigger looks at samples as they come, and those of a real board stay "
+		       "there: use --bus lane or exact";
+	if (o->when_full == KRON_WHEN_FULL_WRAP)
+		return "--trigger has a circular buffer of its own (--pre): leave out --when-full "
+		       "wrap";
+	return watch_check(&o->watch, err) ? err->msg : NULL;
+}
+
+/* Does one of them trigger a Resource sample? */
+static bool wants_counters(const struct probe_set *set)
+{
+	for (size_t i = 0; i < set->specs.n; i++)
+		if (set->specs.v[i].kind == SPEC_RESOURCE ||
+		    (set->specs.v[i].kind == SPEC_STORE &&
+		     set->specs.v[i].word >= KRON_WORD_RESOURCE))
+			return true;
+	return false;
+}
+
+static int record_attached(void)
+{
+	char runtime[4096], *command_line, *none[] = {NULL};
+	struct collector_options opt;
+	struct child child;
+	const char *why_not;
+	struct err err;
+	int status;
+
+	if (paths_runtime(runtime, sizeof(runtime), &err))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	take_options(&opt, none);
+	command_line = attached_names(&attached);
+	xfree((char *)opt.command);
+	opt.command = command_line;
+	if (!take_bus(&opt) || opt.bus == KRON_BUS_HARDWARE)
+		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
+	why_not = check_watch(&opt, &err);
+	if (why_not)
+		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
+	child_prepare(&child);
+	if (attached_prepare(&attached, &err) || collector_open(&collector, &opt, &err))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	status = run_attached(runtime);
+	xfree(command_line);
+	return status;
+}
+
+static int record(char **argv)
+{
+	struct collector_options opt;
+	const char *why_not;
+	struct program program;
+	char runtime[4096] = "";
+	struct child child;
+	struct err err;
+	int status;
+
+	guard_install(OWN_FAILURE);
+	vec_set_exit_status(OWN_FAILURE);
+	words = (struct say_options){.command = who,
+				     .counting = counting,
+				     .probes = &probes,
+				     .output = output,
+				     .quiet = quiet,
+				     .attached = pids.n,
+				     .verbose = verbose};
+	say_begin(&words);
+	if (!pids.n && !*argv)
+		return cmd_fail(
+			who, OWN_FAILURE,
+			"no command given; usage: kron %s [OPTION]... [--] CMD [ARG]..., or "
+			"--pid PID",
+			who->name);
+	if (pids.n && *argv)
+		return cmd_fail(
+			who, OWN_FAILURE,
+			"--pid records a process that runs: it takes no command (--for TIME says "
+			"how long)");
+	if (pids.n && switches == SWITCHES_YES)
+		return cmd_fail(
+			who, OWN_FAILURE,
+			"--switches yes is not for --pid: context switches are recorded from a "
+			"program's start only");
+	if (lasting && !pids.n)
+		return cmd_fail(who, OWN_FAILURE, "--for belongs to --pid");
+	if (children && !pids.n)
+		return cmd_fail(
+			who, OWN_FAILURE,
+			"--children belongs to --pid: the programs that a command starts are "
+			"recorded without it");
+	if (no_wait && pids.n)
+		return cmd_fail(
+			who, OWN_FAILURE,
+			"--no-wait is for programs that kron starts: with --pid nothing waits");
+	attached.children = children;
+	if (attached_take(&attached, &pids, &err) ||
+	    (lasting && attached_take_time(&attached, lasting, &err)))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	if (!board && !counting && getenv(BOARDS_ENV) && *getenv(BOARDS_ENV))
+		board = getenv(BOARDS_ENV);
+	words.board = board;
+	if (levels_take(&level_globs, &levels, &err))
+		return cmd_fail(who, OWN_FAILURE, "%s (`kron record --help` shows the usage)",
+				err.msg);
+	if (probe_options_read(&probes, &specs, &files, level_globs.others, &err) ||
+	    (tactics && tactics_parse(&tactic_set, tactics, &err)))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	if (no_wait && tactic_set & USE_INT3)
+		return cmd_fail(who, OWN_FAILURE,
+				"--no-wait cannot place traps while the program runs: not with "
+				"--tactics int3");
+	probes.no_callsites = no_wait || !callsite_is_on(tactic_set);
+	if (pids.n)
+		return record_attached();
+	status = program_find(&program, argv[0], getenv("PATH"), &err);
+	if (status)
+		return cmd_fail(who, status == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s", err.msg);
+	if (program.verdict == PROGRAM_BROKEN)
+		return cmd_fail(who, NOT_EXECUTABLE, "cannot execute %s: %s", argv[0],
+				program.why.msg);
+	if (program.verdict != PROGRAM_UNTRACEABLE && paths_runtime(runtime, sizeof(runtime), &err))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	take_options(&opt, argv);
+	if (!take_bus(&opt))
+		return cmd_fail(who, OWN_FAILURE,
+				"--bus: unknown value '%s'; choose one of lane, exact, device:PATH",
+				bus);
+	if (opt.bus == KRON_BUS_LANE && opt.constant_time && wants_counters(&probes))
+		return cmd_fail(who, OWN_FAILURE,
+				"a Resource sample takes longer than others: not with "
+				"--constant-time");
+	why_not = check_watch(&opt, &err);
+	if (why_not)
+		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
+	child_prepare(&child);
+	if ((program.verdict == PROGRAM_STATIC && attached_prepare(&attached, &err)) ||
+	    collector_open(&collector, &opt, &err))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
+	status = run(&child, &program, argv, runtime);
+	attached_free(&attached);
+	program_free(&program);
+	xfree((char *)opt.command);
+	return status < 0 ? hand_on(&child) : status;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+
+	if (!first)
+		return status;
+	take_pids_from_probes();
+	return record(argv + first);
+}
+
+int record_count(const struct record_counting *c, char **argv)
+{
+	counting = c;
+	who = c->command;
+	output = c->dir;
+	only = c->only, except = c->except, libraries = c->libraries, pids = c->pids;
+	lasting = c->lasting;
+	no_children = c->no_children;
+	quiet = c->quiet;
+	switches = SWITCHES_NO;
+	tactic_set = USE_DEFAULT & ~(uint32_t)USE_CALLSITE;
+	return record(argv);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * record.h - what `kron stat` has of `kron record`: a program is started, or processes are attached to, in
+ * the same way, and end in the same way.
+ */
+#ifndef CMD_RECORD_RECORD_H
+#define CMD_RECORD_RECORD_H
+
+#include <stdbool.h>
+
+#include "base/opt.h"
+#include "collect/collector.h"
+
+struct record_counting {
+	const struct opt_command *command; /* whose words these are */
+	const char *dir;                   /* for the tables, which somebody else removes */
+	struct opt_list only, except, libraries, pids;
+	const char *lasting;
+	bool no_children, quiet;
+	/* Nothing more is counted; what was is there.  Not 0: it could not be shown, and it was said. */
+	int (*at_end)(struct collector *c);
+};
+/* Does not return where a signal has ended the program. */
+int record_count(const struct record_counting *c, char **argv);
+
+#endif

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * changes.c - see changes.h.
+ *
+ * Each SPEC is a little recording within the recording: a selection of its own, modules planned for it alone, command
+ * files of its own.  Numbers of events and tables of the trace are the recording's.  What a window must not
+ * touch is not looked up here: the process's runtime knows its own blocks, and refuses.
+ */
+#define _GNU_SOURCE
+#include "collect/live/changes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "inject/plan/tactics.h"
+
+/* Command files of the recording itself have lower numbers. */
+#define FIRST_NUMBER (1ull << 32)
+#define NUMBERS 0xffffu /* kron_reply.more */
+
+/* ---- one of them ---- */
+
+static void take_file(void *ctx, uint64_t number, int fd)
+{
+	struct change *c = ctx;
+
+	pthread_mutex_lock(&c->files.lock);
+	*vec_push(&c->files.v) =
+		(struct retire_file){.number = number, .fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+	pthread_mutex_unlock(&c->files.lock);
+	surgeon_take_file(c->surgeon, number, fd);
+}
+
+/* None of them leads anywhere any more. */
+static void forget_files(struct change *c)
+{
+	c->answerer.oldest_number = c->answerer.next_number;
+	vec_for(&c->files.v, f)
+		if (f->fd >= 0)
+			close(f->fd);
+	vec_free(&c->files.v);
+	c->files.v.n = 0;
+}
+
+/* One that prepare() has not come to. */
+static void free_unused(struct change *c)
+{
+	probe_set_free(&c->set);
+	xfree(c->name);
+	xfree(c->text);
+	xfree(c);
+}
+
+static void free_change(struct change *c)
+{
+	forget_files(c);
+	answerer_free(&c->answerer);
+	modules_free(&c->modules);
+	free_unused(c);
+}
+
+/* Traps would take a handler, and stubs of other modules are the recording's. */
+static uint32_t tactics_of(const struct selection *whole)
+{
+	return (whole->tactics ? whole->tactics : (uint32_t)USE_DEFAULT) &
+	       ~(uint32_t)(USE_INT3 | USE_CALLSITE);
+}
+
+static int read_spec(struct change *c, const struct changes *all, const char *text, struct err *err)
+{
+	int code;
+
+	c->set.default_level = all->default_level;
+	c->set.no_callsites = true;
+	code = probe_set_add(&c->set, text, 0, err);
+	if (!code && c->set.specs.n != 1)
+		code = err_set(err, EINVAL, "\"%s\" is not one probe: add them one by one", text);
+	if (!code && c->set.specs.v[0].kind == SPEC_PAGES)
+		code = err_set(err, EINVAL,
+			       "pages are counted from a program's start only: `kron pages`");
+	if (code)
+		return code;
+	c->text = xstrdup(text);
+	c->name = xstrdup(c->set.specs.v[0].event ? c->set.specs.v[0].event : text);
+	c->selection = (struct selection){.probes = &c->set,
+					  .probes_only = true,
+					  .tactics = tactics_of(all->modules->selection)};
+	return 0;
+}
+
+static void prepare(struct change *c, struct changes *all)
+{
+	uint8_t session[16];
+
+	memcpy(session, &all->server->answerer->session, sizeof(uint64_t));
+	memset(session + sizeof(uint64_t), 0, sizeof(session) - sizeof(uint64_t));
+	modules_branch(&c->modules, all->modules, &c->selection);
+	answerer_init(&c->answerer, &c->modules, &c->selection, session);
+	c->answerer.whole = all->server->answerer;
+	pthread_mutex_init(&c->files.lock, NULL);
+	c->answerer.next_number = FIRST_NUMBER * ++all->next_number;
+	c->answerer.oldest_number = c->answerer.next_number;
+	c->answerer.file_made = take_file;
+	c->answerer.file_ctx = c;
+	c->surgeon = all->surgeon;
+}
+
+static struct change *find(const struct changes *all, const char *name)
+{
+	for (size_t i = 0; i < all->all.n; i++) {
+		struct change *c = all->all.v[i];
+
+		if (c->is_there && (!strcmp(c->name, name) || !strcmp(c->text, name)))
+			return c;
+	}
+	return NULL;
+}
+
+static const struct probe_spec *find_first(const struct changes *all, const char *name)
+{
+	const struct probe_set *set = all->modules->selection->probes;
+
+	for (size_t i = 0; set && i < set->specs.n; i++)
+		if (!strcmp(set->specs.v[i].text, name) ||
+		    (set->specs.v[i].event && !strcmp(set->specs.v[i].event, name)))
+			return &set->specs.v[i];
+	return NULL;
+}
+
+/* ---- all processes ---- */
+
+static void add_places(struct changes *all, struct change *c, uint64_t n)
+{
+	pthread_mutex_lock(&all->lock);
+	if (c)
+		c->probes += n;
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* From now on what asks gets it, or gets it not; then nobody is being given it. */
+static void set_there(struct changes *all, struct change *c, bool is_there)
+{
+	pthread_mutex_lock(&all->lock);
+	c->is_there = is_there;
+	while (!is_there && c->holds)
+		pthread_cond_wait(&all->released, &all->lock);
+	pthread_mutex_unlock(&all->lock);
+}
+
+typedef int in_process(struct change_process *p, struct err *err);
+
+struct visited {
+	VEC(struct visit {
+		pid_t pid;
+		uint64_t started;
+	})
+	v;
+};
+
+static bool is_new(struct visited *seen, pid_t pid)
+{
+	struct process_stat st;
+
+	if (!process_read_stat(pid, 0, &st))
+		return false;
+	vec_for(&seen->v, s)
+		if (s->pid == pid && s->started == st.starttime)
+			return false;
+	*vec_push(&seen->v) = (struct visit){pid, st.starttime};
+	return true;
+}
+
+/* In this one; no change: what the recording began with.  1: it is none of ours. */
+static int change_one(struct changes *all, struct change *c, pid_t pid, in_process *what,
+		      struct err *err)
+{
+	struct change_process p = {.server = all->server,
+				   .surgeon = all->surgeon,
+				   .of = c ? &c->answerer : all->server->answerer,
+				   .files = c ? &c->files : &all->no_files,
+				   .pid = pid};
+	int code;
+
+	if (!change_process_is_ours(&p))
+		return 1;
+	code = what(&p, err);
+	add_places(all, c, p.probes);
+	all->stood_ns = p.stood_ns > all->stood_ns ? p.stood_ns : all->stood_ns;
+	return code;
+}
+
+/* Those that are there now and were not before; how many. */
+static unsigned visit_new(struct changes *all, struct change *c, struct visited *seen,
+			  in_process *what, int *code, struct err *err)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (d && (e = readdir(d))) {
+		const pid_t pid = atoi(e->d_name);
+		struct err why;
+		int ret;
+
+		if (pid <= 0 || !is_new(seen, pid))
+			continue;
+		ret = change_one(all, c, pid, what, &why);
+		n += ret <= 0;
+		if (ret < 0 && !*code) {
+			*err = why;
+			*code = ret;
+		}
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* What forks before it was come to has a child that was not in the list. */
+static int in_all(struct changes *all, struct change *c, in_process *what, bool goes_on,
+		  unsigned *met, struct err *err)
+{
+	struct visited seen = {0};
+	int code = 0;
+	unsigned n;
+
+	*met = 0;
+	do {
+		n = visit_new(all, c, &seen, what, &code, err);
+		*met += n;
+	} while (n && (!code || goes_on));
+	vec_free(&seen.v);
+	return code;
+}
+
+/* ---- add ---- */
+
+/* Somewhere it had room: where that is loaded no more, it comes again with it. */
+static bool is_possible(const struct change *c)
+{
+	for (size_t i = 0; i < c->modules.all.n; i++)
+		if (c->modules.all.v[i]->probes.patched)
+			return true;
+	return false;
+}
+
+static int explain_nothing(const struct change *c, unsigned met, struct err *err)
+{
+	const struct probe_results *r = &c->modules.results;
+
+	if (!met)
+		return err_set(err, ESRCH, "no process of this recording runs that kron can reach");
+	if (r->n && r->v[0].notes.n)
+		return err_set(err, ENOENT, "%s", r->v[0].notes.v[0]);
+	if (r->n && r->v[0].places && !is_possible(c))
+		return err_set(err, ENOTSUP,
+			       "%s: there is no room for a probe; `kron list -p` says why",
+			       c->text);
+	if (!c->set.specs.v[0].object.text)
+		return err_set(err, ENOENT, "%s: what it names is in none of the programs",
+			       c->text);
+	err_set(err, 0, "%s: no process has loaded %s yet: the probe comes with it", c->text,
+		c->set.specs.v[0].object.text);
+	return 0;
+}
+
+static int start_surgeon(struct changes *all, struct err *err)
+{
+	if (!all->starts_surgeon || all->surgeon->pid > 0)
+		return 0;
+	return surgeon_start(all->surgeon, err);
+}
+
+static int place(struct changes *all, struct change *c, struct err *err)
+{
+	unsigned met, others;
+	struct err other = {{0}};
+	int code;
+
+	set_there(all, c, true); /* before the processes are listed: later ones ask */
+	code = in_all(all, c, change_process_add, false, &met, err);
+	if (!code && !c->probes)
+		code = explain_nothing(c, met, err);
+	if (!code)
+		return 0;
+	set_there(all, c, false);
+	if (!in_all(all, c, change_process_remove, true, &others, &other))
+		forget_files(c);
+	return code;
+}
+
+/* One that was there before has its plans still, and its events' numbers.  NULL: there are too many. */
+static struct change *settle_on(struct changes *all, struct change *fresh)
+{
+	for (size_t i = 0; i < all->all.n; i++) {
+		struct change *c = all->all.v[i];
+
+		if (strcmp(c->text, fresh->text))
+			continue;
+		free_unused(fresh);
+		c->probes = 0;
+		return c;
+	}
+	if (all->all.n == NUMBERS)
+		return NULL;
+	prepare(fresh, all);
+	pthread_mutex_lock(&all->lock);
+	*vec_push(&all->all) = fresh;
+	pthread_mutex_unlock(&all->lock);
+	return fresh;
+}
+
+static int add(struct changes *all, const char *spec, struct err *err)
+{
+	struct change *c = xcalloc(1, sizeof(*c)), *fresh;
+	int code = read_spec(c, all, spec, err);
+
+	if (!code && (find(all, c->name) || find_first(all, c->name)))
+		code = err_set(err, EEXIST, "there is a probe %s already", c->name);
+	if (!code)
+		code = start_surgeon(all, err);
+	if (code) {
+		free_unused(c);
+		return code;
+	}
+	fresh = c;
+	c = settle_on(all, fresh);
+	if (!c) {
+		free_unused(fresh);
+		return err_set(err, E2BIG, "this recording has had %u probes added: no more",
+			       NUMBERS);
+	}
+	code = place(all, c, err);
+	if (code)
+		return code;
+	c->since_ns = clock_ns(CLOCK_MONOTONIC) - all->begin_ns;
+	all->note(all->note_ctx, c, true);
+	return 0;
+}
+
+int changes_add(struct changes *all, const char *spec, struct err *err)
+{
+	int code;
+
+	pthread_mutex_lock(&all->turn);
+	code = add(all, spec, err);
+	pthread_mutex_unlock(&all->turn);
+	return code;
+}
+
+/* ---- remove ---- */
+
+static int take_away(struct changes *all, const char *name, struct err *err)
+{
+	struct change *c = find(all, name);
+	unsigned met;
+	int code;
+
+	if (!c && find_first(all, name))
+		return err_set(
+			err, ENOTSUP,
+			"the probe %s was given at the start: it stays (`kron ctl off GROUP` "
+			"switches groups off)",
+			name);
+	if (!c)
+		return err_set(err, ENOENT,
+			       "no probe %s was added (`kron ctl probe list` shows them)", name);
+	set_there(all, c, false);
+	code = in_all(all, c, change_process_remove, true, &met, err);
+	if (code) {
+		set_there(all, c, true);
+		return code;
+	}
+	forget_files(c);
+	all->note(all->note_ctx, c, false);
+	return 0;
+}
+
+int changes_remove(struct changes *all, const char *name, struct err *err)
+{
+	int code;
+
+	pthread_mutex_lock(&all->turn);
+	code = take_away(all, name, err);
+	pthread_mutex_unlock(&all->turn);
+	return code;
+}
+
+/* ---- what asks ---- */
+
+static uint32_t next_added(void *ctx, uint32_t after)
+{
+	struct changes *all = ctx;
+	uint32_t found = 0;
+
+	pthread_mutex_lock(&all->lock);
+	for (size_t i = after; i < all->all.n && !found; i++)
+		if (all->all.v[i]->is_there)
+			found = (uint32_t)i + 1;
+	pthread_mutex_unlock(&all->lock);
+	return found;
+}
+
+static struct answerer *hold(void *ctx, uint32_t number)
+{
+	struct changes *all = ctx;
+	struct change *c = NULL;
+
+	pthread_mutex_lock(&all->lock);
+	if (number <= all->all.n && all->all.v[number - 1]->is_there) {
+		c = all->all.v[number - 1];
+		c->holds++;
+	}
+	pthread_mutex_unlock(&all->lock);
+	return c ? &c->answerer : NULL;
+}
+
+static void release(void *ctx, uint32_t number, uint64_t probes)
+{
+	struct changes *all = ctx;
+	struct change *c;
+
+	pthread_mutex_lock(&all->lock);
+	c = all->all.v[number - 1];
+	c->probes += probes;
+	c->holds--;
+	pthread_cond_broadcast(&all->released);
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* It asks for nothing at its start, and all that it loads later it asks for. */
+static void join(void *ctx, pid_t pid)
+{
+	struct changes *all = ctx;
+
+	pthread_mutex_lock(&all->turn);
+	for (size_t i = 0; i < all->all.n; i++) {
+		struct change *c = all->all.v[i];
+		struct err err;
+
+		if (c->is_there && change_one(all, c, pid, change_process_add, &err) < 0)
+			server_note_untraced(all->server, pid, NULL, err.msg);
+	}
+	pthread_mutex_unlock(&all->turn);
+}
+
+/* ---- what is late: --no-wait ---- */
+
+/* So many are planned side by side, and come at one stop. */
+#define LATE_AT_ONCE 8u
+
+typedef VEC(struct module_wish) late_modules;
+
+static int smallest_first(const void *a, const void *b)
+{
+	const struct module_wish *x = a, *y = b;
+	uint64_t n = x->module->file.size, k = y->module->file.size;
+
+	return n < k ? -1 : n > k;
+}
+
+/* Not all at once: the largest would make the others wait. */
+static void list_late(struct changes *all, late_modules *out)
+{
+	pthread_mutex_lock(&all->modules->lock);
+	vec_for(&all->modules->all, m)
+		if ((*m)->is_late && !(*m)->has_come)
+			*vec_push(out) = (struct module_wish){*m, true};
+	pthread_mutex_unlock(&all->modules->lock);
+	if (out->n)
+		qsort(out->v, out->n, sizeof(*out->v), smallest_first);
+	out->n = out->n > LATE_AT_ONCE ? LATE_AT_ONCE : out->n;
+}
+
+/* Side by side, where that is worth it. */
+static void plan_late(struct changes *all, const late_modules *late)
+{
+	struct err err;
+
+	modules_prepare(all->modules, late->v, late->n);
+	for (size_t i = 0; i < late->n; i++) {
+		struct module *m = late->v[i].module;
+
+		if (modules_plan(all->modules, m, true, &err))
+			server_note_untraced(all->server, 0, m->path, err.msg);
+	}
+}
+
+/* From now on they are traced; those that have no plan are noted already. */
+static void note_come(struct changes *all, const late_modules *come)
+{
+	for (size_t i = 0; i < come->n; i++) {
+		struct module *m = come->v[i].module;
+		bool planned;
+
+		pthread_mutex_lock(&m->lock);
+		planned = m->full && !m->full_code;
+		pthread_mutex_unlock(&m->lock);
+		pthread_mutex_lock(&all->modules->lock);
+		m->has_come = true;
+		pthread_mutex_unlock(&all->modules->lock);
+		if (planned)
+			all->note_module(all->note_ctx, m->path);
+	}
+}
+
+/* False: nothing was left to be planned. */
+static bool catch_up(struct changes *all)
+{
+	late_modules late = {0};
+	unsigned met;
+	struct err err;
+	bool more;
+
+	list_late(all, &late);
+	plan_late(all, &late);
+	pthread_mutex_lock(&all->turn);
+	if (start_surgeon(all, &err))
+		server_note_untraced(all->server, 0, NULL, err.msg);
+	else
+		in_all(all, NULL, change_process_catch_up, true, &met, &err);
+	note_come(all, &late);
+	pthread_mutex_unlock(&all->turn);
+	more = late.n;
+	vec_free(&late);
+	return more;
+}
+
+static bool is_over(struct changes *all)
+{
+	bool over;
+
+	pthread_mutex_lock(&all->lock);
+	over = all->is_over;
+	pthread_mutex_unlock(&all->lock);
+	return over;
+}
+
+static void *late_thread(void *arg)
+{
+	struct changes *all = arg;
+
+	pthread_setname_np(pthread_self(), "kron-late");
+	pthread_mutex_lock(&all->lock);
+	while (!all->is_over) {
+		if (!all->is_late) {
+			pthread_cond_wait(&all->late, &all->lock);
+			continue;
+		}
+		all->is_late = false;
+		pthread_mutex_unlock(&all->lock);
+		while (catch_up(all) && !is_over(all))
+			;
+		pthread_mutex_lock(&all->lock);
+	}
+	pthread_mutex_unlock(&all->lock);
+	return NULL;
+}
+
+static void tell_late(void *ctx)
+{
+	struct changes *all = ctx;
+
+	pthread_mutex_lock(&all->lock);
+	all->is_late = true;
+	pthread_cond_signal(&all->late);
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* What asked before somebody listened is late, too. */
+static void begin_late(struct changes *all)
+{
+	all->is_late = true;
+	all->has_thread = !pthread_create(&all->late_thread, NULL, late_thread, all);
+	if (!all->has_thread)
+		server_note_untraced(all->server, 0, NULL,
+				     "kron could not make a thread to plan what is late");
+}
+
+void changes_stop(struct changes *all)
+{
+	if (!all->has_thread)
+		return;
+	pthread_mutex_lock(&all->lock);
+	all->is_over = true;
+	pthread_cond_signal(&all->late);
+	pthread_mutex_unlock(&all->lock);
+	pthread_join(all->late_thread, NULL);
+	all->has_thread = false;
+	vec_for(&all->modules->all, m)
+		if ((*m)->is_late && !(*m)->has_come)
+			server_note_untraced(all->server, 0, (*m)->path,
+					     "the recording ended before its plan was ready "
+					     "(--no-wait)");
+}
+
+void changes_begin(struct changes *all)
+{
+	pthread_mutex_init(&all->turn, NULL);
+	pthread_mutex_init(&all->lock, NULL);
+	pthread_cond_init(&all->released, NULL);
+	pthread_cond_init(&all->late, NULL);
+	pthread_mutex_init(&all->no_files.lock, NULL);
+	all->added = (struct added_probes){all, next_added, hold, release, join, tell_late};
+	server_set_added(all->server, &all->added);
+	if (all->modules->selection->no_wait)
+		begin_late(all);
+}
+
+/* ---- list ---- */
+
+struct shown {
+	const char *name, *spec, *module;
+	uint64_t places, since_ns;
+	unsigned level;
+};
+
+/* The files that have it: the first, and how many besides. */
+static char *module_of(const struct change *c)
+{
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->modules.all.n; i++) {
+		const struct module *m = c->modules.all.v[i];
+
+		if (!m->probes.patched)
+			continue;
+		first = first ? first : m->path;
+		n++;
+	}
+	return n > 1 ? xasprintf("%s and %zu more", first, n - 1) : xstrdup(first ? first : "");
+}
+
+static void show_json(struct json *j, const struct shown *s)
+{
+	json_open(j, '{');
+	json_kstr(j, "name", s->name);
+	json_kstr(j, "spec", s->spec);
+	json_kstr(j, "module", s->module);
+	json_ku64(j, "group", s->level);
+	json_ku64(j, "places", s->places);
+	json_key(j, "since_s");
+	json_f64(j, (double)s->since_ns / 1e9);
+	json_close(j, '}');
+}
+
+static void show_line(FILE *out, const struct shown *s)
+{
+	fprintf(out, "%-20s %5u %7" PRIu64 " %9.3f s  %s%s%s\n", s->name, s->level, s->places,
+		(double)s->since_ns / 1e9, s->spec, *s->module ? "  in " : "", s->module);
+}
+
+static void show(FILE *out, struct json *j, const struct shown *s)
+{
+	if (j)
+		show_json(j, s);
+	else
+		show_line(out, s);
+}
+
+static void show_first(const struct changes *all, FILE *out, struct json *j)
+{
+	const struct probe_set *set = all->modules->selection->probes;
+
+	for (size_t i = 0; set && i < set->specs.n; i++) {
+		const struct probe_spec *s = &set->specs.v[i];
+		struct shown v = {.name = s->event ? s->event : s->text,
+				  .spec = s->text,
+				  .module = "",
+				  .level = s->level};
+
+		pthread_mutex_lock(&all->modules->lock);
+		v.places = all->modules->results.v[i].places;
+		pthread_mutex_unlock(&all->modules->lock);
+		show(out, j, &v);
+	}
+}
+
+void changes_list(const struct changes *all, bool json, FILE *out)
+{
+	struct json writer = JSON_INIT(out), *j = json ? &writer : NULL;
+
+	if (j)
+		json_open(j, '[');
+	else
+		fprintf(out, "%-20s %5s %7s %11s  SPEC\n", "NAME", "GROUP", "PLACES", "SINCE");
+	show_first(all, out, j);
+	for (size_t i = 0; i < all->all.n; i++) {
+		const struct change *c = all->all.v[i];
+		char *module;
+
+		if (!c->is_there)
+			continue;
+		module = module_of(c);
+		show(out, j,
+		     &(struct shown){.name = c->name,
+				     .spec = c->text,
+				     .module = module,
+				     .level = c->set.specs.v[0].level,
+				     .places = c->probes,
+				     .since_ns = c->since_ns});
+		xfree(module);
+	}
+	if (j)
+		json_close(j, ']');
+}
+
+/* ---- the end ---- */
+
+void changes_end(struct changes *all)
+{
+	vec_for(&all->all, c)
+		free_change(*c);
+	vec_free(&all->all);
+	if (all->starts_surgeon)
+		surgeon_end(all->surgeon);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * changes.h - probes that are added to a recording, and removed from it, while its programs run.
+ *
+ * One thread calls these (control.c); what asks meanwhile is answered by others (struct added_probes).  A
+ * probe that was removed stays known: its events are in the trace.
+ */
+#ifndef COLLECT_CHANGES_H
+#define COLLECT_CHANGES_H
+
+#include <stdio.h>
+
+#include "collect/attach/serve.h"
+#include "collect/live/change_process.h"
+#include "probes/probe.h"
+
+struct change {
+	char *name; /* of its event; else the SPEC */
+	char *text; /* SPEC */
+	struct probe_set set;
+	struct selection selection;
+	struct modules modules;
+	struct answerer answerer;
+	struct change_files files;
+	struct surgeon *surgeon;
+	uint64_t since_ns; /* after the recording's begin */
+	/* Under the changes' lock. */
+	uint64_t probes; /* places, in all processes together */
+	unsigned holds;  /* processes that have asked for it, and are being answered */
+	bool is_there;   /* what asks gets it */
+};
+
+struct changes {
+	struct server *server;
+	struct modules *modules; /* of the recording */
+	struct surgeon *surgeon;
+	bool starts_surgeon; /* the recording has none until it is needed */
+	uint8_t default_level;
+	uint64_t begin_ns; /* CLOCK_MONOTONIC: of the recording */
+	uint64_t next_number;
+	uint64_t stood_ns; /* how long a process stood still, at most */
+	/* Held while one of them comes or goes; outside of the other. */
+	pthread_mutex_t turn;
+	pthread_mutex_t lock;
+	pthread_cond_t released;
+	struct added_probes added;
+	struct change_files no_files;
+	pthread_t late_thread;
+	pthread_cond_t late;
+	bool is_late, is_over, has_thread; /* under the lock */
+	/* A line for the trace. */
+	int (*note)(void *ctx, const struct change *c, bool comes);
+	int (*note_module)(void *ctx, const char *path);
+	void *note_ctx;
+	VEC(struct change *)
+	all; /* a number is a place in it, from 1 on; likewise under the lock */
+};
+
+void changes_begin(struct changes *c);
+/* Nothing is added or removed any more, and all that was late has come, or is noted. */
+void changes_stop(struct changes *c);
+
+/* 0, or why not: then it is nowhere.  0 and a sentence: nothing has loaded what it names yet. */
+int changes_add(struct changes *c, const char *spec, struct err *err);
+/* By its name or SPEC, as changes_list() shows them. */
+int changes_remove(struct changes *c, const char *name, struct err *err);
+void changes_list(const struct changes *c, bool json, FILE *out);
+/* When nobody calls any more. */
+void changes_end(struct changes *c);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* control.c - see control.h. */
+#define _GNU_SOURCE
+#include "collect/live/control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "collect/kernel/sockets.h"
+
+#define BACKLOG 8
+#define LIMIT_S 5 /* within which a client has sent its question */
+
+static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
+{
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "kron-ctl-%016" PRIx64, recording);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
+}
+
+static bool peer_of(int fd, struct ucred *out)
+{
+	socklen_t len = sizeof(*out);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, out, &len);
+}
+
+/* ---- the recorder ---- */
+
+static int list(struct changes *c, bool json, struct control_answer *out, struct err *err)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return err_set(err, errno, "cannot make the list: %s", strerror(errno));
+	changes_list(c, json, f);
+	fclose(f);
+	if (n < sizeof(out->text))
+		memcpy(out->text, text, n + 1);
+	free(text);
+	return n < sizeof(out->text) ? 0 : err_set(err, E2BIG, "the list has too many probes");
+}
+
+static void do_question(struct control *c, struct control_question *q, struct control_answer *out)
+{
+	struct err err = {{0}};
+
+	q->text[sizeof(q->text) - 1] = 0;
+	if (q->version != CONTROL_VERSION)
+		out->code = err_set(&err, EPROTO, "this kron record is of another version");
+	else if (q->verb == CONTROL_ADD)
+		out->code = changes_add(&c->changes, q->text, &err);
+	else if (q->verb == CONTROL_REMOVE)
+		out->code = changes_remove(&c->changes, q->text, &err);
+	else
+		out->code = list(&c->changes, q->verb == CONTROL_LIST_JSON, out, &err);
+	if (err.msg[0])
+		snprintf(out->text, sizeof(out->text), "%s%s", err.msg, out->code ? "" : "\n");
+}
+
+static void serve_one(struct control *c, int fd)
+{
+	struct control_answer *answer = xcalloc(1, sizeof(*answer));
+	struct control_question q;
+	struct ucred peer;
+
+	socket_limit(fd, LIMIT_S, LIMIT_S);
+	if (peer_of(fd, &peer) && (peer.uid == geteuid() || !peer.uid) &&
+	    recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
+		do_question(c, &q, answer);
+		send(fd, answer, offsetof(struct control_answer, text) + strlen(answer->text) + 1,
+		     MSG_NOSIGNAL);
+	}
+	xfree(answer);
+}
+
+static void *control_thread(void *arg)
+{
+	struct control *c = arg;
+	struct pollfd p[] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->wake_fd, .events = POLLIN}};
+
+	pthread_setname_np(pthread_self(), "kron-control");
+	while (poll(p, 2, -1) >= 0 || errno == EINTR) {
+		int fd;
+
+		if (p[1].revents)
+			break;
+		fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0)
+			continue;
+		serve_one(c, fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+int control_start(struct control *c, uint64_t recording, struct err *err)
+{
+	struct sockaddr_un a;
+	socklen_t len = address_of(&a, recording);
+	int code;
+
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	c->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (c->fd < 0 || c->wake_fd < 0 || bind(c->fd, (struct sockaddr *)&a, len) ||
+	    listen(c->fd, BACKLOG))
+		code = errno;
+	else
+		code = pthread_create(&c->thread, NULL, control_thread, c);
+	c->running = !code;
+	if (code)
+		return err_set(err, code, "cannot listen for `kron ctl probe`: %s", strerror(code));
+	return 0;
+}
+
+void control_stop(struct control *c)
+{
+	const uint64_t one = 1;
+
+	changes_stop(&c->changes);
+	if (c->running) {
+		if (write(c->wake_fd, &one, sizeof(one)) == sizeof(one))
+			pthread_join(c->thread, NULL);
+		c->running = false;
+		close(c->fd);
+		close(c->wake_fd);
+	}
+}
+
+/* ---- kron ctl ---- */
+
+static int explain_connect(int code, struct err *err)
+{
+	if (code == ECONNREFUSED)
+		return err_set(err, code,
+			       "this kron record does not answer: it ends, or lives in another "
+			       "network namespace");
+	return err_set(err, code, "cannot ask the kron record: %s", strerror(code));
+}
+
+int control_ask(uint64_t recording, pid_t pid, enum control_verb verb, const char *text,
+		struct control_answer *out, struct err *err)
+{
+	struct control_question q = {.version = CONTROL_VERSION, .verb = verb};
+	struct sockaddr_un a;
+	socklen_t len = address_of(&a, recording);
+	struct ucred peer;
+	ssize_t n;
+	int fd;
+
+	if (strlen(text) >= sizeof(q.text))
+		return err_set(err, E2BIG, "that has more than %u bytes", CONTROL_TEXT - 1);
+	strcpy(q.text, text);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, len)) {
+		int code = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return explain_connect(code, err);
+	}
+	memset(out, 0, sizeof(*out));
+	if (!peer_of(fd, &peer) || (peer.pid && peer.pid != pid)) {
+		close(fd);
+		return err_set(err, EPERM, "another process has taken this kron record's place");
+	}
+	n = send(fd, &q, sizeof(q), MSG_NOSIGNAL);
+	if (n == (ssize_t)sizeof(q))
+		n = recv(fd, out, sizeof(*out) - 1, 0);
+	close(fd);
+	if (n <= (ssize_t)offsetof(struct control_answer, text))
+		return err_set(err, EPIPE, "the kron record has ended meanwhile");
+	return 0;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* live.c - see live.h. */
+#define _GNU_SOURCE
+#include "collect/live/live.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect/attach/serve_live.h"
+#include "collect/kernel/process_maps.h"
+
+#define ATTACH_TRIES 10u
+
+/* ---- may we? ---- */
+
+/* Each thread may have one of its own, and probes run in all of them. */
+static bool has_filter(pid_t pid)
+{
+	bool found = false;
+	struct dirent *e;
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d)))
+		found = atoi(e->d_name) > 0 &&
+			process_status_number(pid, atoi(e->d_name), "Seccomp", 10);
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static int explain_denied(pid_t pid, struct err *err)
+{
+	const int scope = process_yama_scope();
+	uid_t uid = 0;
+
+	if (process_uid(pid, &uid) && uid != geteuid() && geteuid())
+		return err_set(err, EPERM, "process %d belongs to another user: run kron as root",
+			       pid);
+	if (scope == 3)
+		return err_set(err, EPERM,
+			       "this system allows nobody to trace a running process "
+			       "(kernel.yama.ptrace_scope is 3, until it is started anew)");
+	if (scope)
+		return err_set(
+			err, EPERM,
+			"process %d may not be traced: kernel.yama.ptrace_scope is %d; run kron "
+			"as root, or set it to 0",
+			pid, scope);
+	return err_set(err, EPERM, "process %d may not be traced: run kron as root", pid);
+}
+
+static int check_memory(pid_t pid, struct err *err)
+{
+	struct process_maps maps;
+	const char *what = NULL;
+	char path[64];
+	int fd, code;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return explain_denied(pid, err);
+	if (fd < 0 && (errno == ENOENT || errno == ESRCH))
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	if (fd < 0)
+		return err_set(err, errno, "cannot reach the memory of process %d: %s", pid,
+			       strerror(errno));
+	close(fd);
+	code = process_maps_read(&maps, pid, err);
+	if (code)
+		return code;
+	if (!maps.n && !process_is_kernels(pid)) /* killed a moment ago */
+		what = "has ended";
+	else if (!maps.n)
+		what = "is a thread of the kernel, which kron cannot trace";
+	for (size_t i = 0; i < maps.n; i++)
+		if (!strncmp(maps.v[i].path, "/memfd:kron", 11) ||
+		    strstr(maps.v[i].path, "/libkron-rt.so"))
+			what = "is recorded by kron already: `kron ctl` and `kron top` work on that";
+	process_maps_free(&maps);
+	return what ? err_set(err, EBUSY, "process %d %s", pid, what) : 0;
+}
+
+/* The program's ELF class; 0: it cannot be read. */
+static int elf_class(pid_t pid)
+{
+	unsigned char ident[5] = "";
+	char path[64];
+	int fd, n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = (int)read(fd, ident, sizeof(ident));
+		close(fd);
+	}
+	return n == sizeof(ident) ? ident[4] : 0;
+}
+
+/* Or is about to: its memory is gone. */
+static bool has_ended(pid_t pid)
+{
+	struct process_stat st;
+
+	if (!process_read_stat(pid, 0, &st) || st.state == 'X')
+		return true;
+	if (st.state == 'Z')
+		return st.threads <= 1;
+	return !process_status_number(pid, 0, "VmSize", 10) && !process_is_kernels(pid);
+}
+
+static int check(pid_t pid, struct err *err)
+{
+	struct process_stat st;
+	pid_t leader, tracer;
+	int code;
+
+	if (!process_read_stat(pid, 0, &st))
+		return err_set(err, ESRCH, "there is no process %d", pid);
+	if (pid == getpid())
+		return err_set(err, EINVAL, "kron cannot record itself by --pid");
+	leader = (pid_t)process_status_number(pid, 0, "Tgid", 10);
+	if (!leader)
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	if (leader != pid)
+		return err_set(err, EINVAL, "%d is a thread: give the number of its process, %d",
+			       pid, leader);
+	if (st.state == 'Z' && st.threads > 1)
+		return err_set(
+			err, ENOTSUP,
+			"the first thread of process %d has ended, which hides its memory from "
+			"kron: start it with `kron record -- CMD`",
+			pid);
+	if (st.threads > KRON_LIVE_THREADS)
+		return err_set(err, E2BIG, "process %d has more than %u threads", pid,
+			       KRON_LIVE_THREADS);
+	if (st.state == 'Z' || st.state == 'X')
+		return err_set(err, ESRCH,
+			       "process %d has ended (its parent has not asked for its status)",
+			       pid);
+	tracer = process_tracer(pid);
+	if (tracer)
+		return err_set(err, EBUSY, "process %d is traced by process %d: end that first",
+			       pid, tracer);
+	code = check_memory(pid, err);
+	if (code)
+		return code;
+	if (elf_class(pid) == 1)
+		return err_set(err, ENOTSUP,
+			       "process %d is a 32-bit program: kron traces x86-64 only", pid);
+	if (has_filter(pid))
+		return err_set(
+			err, ENOTSUP,
+			"process %d is under a seccomp filter, which could kill it for what kron "
+			"must do there: start it with `kron record -- CMD`",
+			pid);
+	return 0;
+}
+
+int live_process_check(pid_t pid, struct err *err)
+{
+	const bool was_there = !has_ended(pid);
+	int code = check(pid, err);
+
+	if (code && was_there && has_ended(pid)) /* in the middle of it: whatever was seen last */
+		return err_set(err, ESRCH, "process %d has ended", pid);
+	return code;
+}
+
+int live_process_check_stop(pid_t pid, struct err *err)
+{
+	const pid_t tracer = process_tracer(pid);
+	struct process_stat st;
+
+	if (tracer)
+		return err_set(err,
+			       process_read_stat(tracer, 0, &st) && st.ppid == getpid() ? EAGAIN
+											: EBUSY,
+			       "process %d is traced by process %d: end that first", pid, tracer);
+	if (has_filter(pid))
+		return err_set(err, ENOTSUP,
+			       "process %d is under a seccomp filter, which could kill it for what "
+			       "kron must do there: give its probes at the start, with -p",
+			       pid);
+	return 0;
+}
+
+/* ---- in ---- */
+
+struct attempt {
+	struct live_process *l;
+	struct server *server;
+	struct kron_hello hello;
+	struct live_answer *answer;
+	bool last;
+	int sock; /* of the runtime there */
+};
+
+static int prepare(struct attempt *a, struct err *err)
+{
+	return serve_live_prepare(&a->answer, a->server, a->l->pid, &a->hello, err);
+}
+
+/* It stands still by now.  One that loads libraries all the time does so until the last answer is made. */
+static int make_current(struct attempt *a, struct err *err)
+{
+	if (!a->last && serve_live_is_current(a->answer))
+		return 0;
+	if (!a->last)
+		return err_set(err, EAGAIN, "process %d has loaded or unloaded libraries",
+			       a->l->pid);
+	serve_live_free(a->answer);
+	a->answer = NULL;
+	return prepare(a, err);
+}
+
+static int give_answer(void *ctx, int sock, struct err *err)
+{
+	struct attempt *a = ctx;
+	int code;
+
+	a->sock = sock;
+	code = make_current(a, err);
+	if (code)
+		return code;
+	return serve_live_reply(a->answer, sock)
+		       ? err_set(err, EPIPE, "no answer reaches the process")
+		       : 0;
+}
+
+static int settle(void *ctx, struct err *err)
+{
+	struct attempt *a = ctx;
+
+	return serve_live_settle(a->answer, err);
+}
+
+static int choose_place(struct live_process *l, struct err *err)
+{
+	struct process_maps maps;
+	int code = process_maps_read(&maps, l->pid, err);
+
+	if (code)
+		return code;
+	code = implant_choose(&l->implant,
+			      l->is_child
+				      ? IMPLANT_CHILD
+				      : IMPLANT_ATTACHED + l->place % IMPLANT_PLACES * IMPLANT_STEP,
+			      &maps, err);
+	process_maps_free(&maps);
+	return code;
+}
+
+/* A surgeon that was started for this process alone has no command file yet. */
+static void hand_over_file(const struct live_answer *answer, struct surgeon *surgeon)
+{
+	uint64_t number;
+	int fd = serve_live_file(answer, &number);
+
+	surgeon_take_file(surgeon, number, fd);
+}
+
+static int try_to_attach(struct live_process *l, struct surgeon *surgeon, struct server *s,
+			 const char *entry, bool last, struct err *err)
+{
+	struct surgeon_job job = {.pid = l->pid,
+				  .starts = l->starts,
+				  .children = l->children,
+				  .session = s->answerer->session};
+	struct attempt a = {.l = l, .server = s, .last = last, .sock = -1};
+	const struct operation_steps steps = {&a, give_answer, settle};
+	struct process_stat st;
+	uint64_t started = process_read_stat(l->pid, 0, &st) ? st.starttime : 0;
+	int code = choose_place(l, err);
+
+	if (code)
+		return code;
+	implant_hello(&l->implant, &a.hello);
+	memcpy(a.hello.session, s->session, sizeof(a.hello.session));
+	code = prepare(&a, err);
+	if (code)
+		return code;
+	job.stays = !serve_live_go(a.answer, &job.go_lo, &job.go_hi) || l->is_child;
+	if (job.stays && !l->starts) {
+		serve_live_free(a.answer);
+		return err_set(
+			err, ENOTSUP,
+			"process %d is a Go program without the names of its functions: start it "
+			"with `kron record -- CMD`",
+			l->pid);
+	}
+	if (l->is_child)
+		hand_over_file(a.answer, surgeon);
+	job.implant = l->implant;
+	snprintf(job.entry, sizeof(job.entry), "%s", entry);
+	job.started = started;
+	code = surgeon_attach(surgeon, &job, &steps, &l->stood_ns, err);
+	if (!code)
+		l->sites = serve_live_probes(a.answer);
+	if (a.sock >= 0)
+		close(a.sock);
+	serve_live_free(a.answer);
+	return code;
+}
+
+int live_process_attach(struct live_process *l, struct surgeon *surgeon, struct server *s,
+			const char *entry, struct err *err)
+{
+	const bool was_there = !has_ended(l->pid);
+	int code = l->starts ? 0 : live_process_check(l->pid, err);
+
+	l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
+	if (!code && l->pidfd < 0)
+		code = err_set(err, errno, "there is no process %d", l->pid);
+	for (unsigned i = 0; !code && !l->attached && i < (l->starts ? 1 : ATTACH_TRIES); i++) {
+		code = try_to_attach(l, surgeon, s, entry, i + 1 == ATTACH_TRIES, err);
+		l->attached = !code;
+		if (code == -EAGAIN)
+			code = 0;
+	}
+	if (!code && !l->attached)
+		code = err_set(
+			err, EAGAIN,
+			"process %d maps memory so fast that no room stays free beside its code",
+			l->pid);
+	if (code && !l->starts && was_there && has_ended(l->pid))
+		return err_set(err, ESRCH, "process %d has ended", l->pid);
+	return code;
+}
+
+int live_process_detach(struct live_process *l, struct surgeon *surgeon, struct err *err)
+{
+	int code = surgeon_detach(surgeon, l->pid, &l->stood_ns, err);
+
+	l->detached = !code || code == -ESTALE;
+	return code;
+}
+
+void live_process_close(struct live_process *l)
+{
+	if (l->pidfd >= 0)
+		close(l->pidfd);
+	l->pidfd = -1;
+}

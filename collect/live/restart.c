@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * restart.c - see restart.h.
+ *
+ * A thread that is about to see EINTR sees it because of us, unless a signal comes that it has a handler
+ * for.  The kernel knows that best, at the moment when the thread goes on: its call gets the result that
+ * means EINTR after a handler, and the call once more otherwise.  When its call began nobody says; but when a thread was put on a processor last the
+ * scheduler does, and a thread that waits has been put there for the last time when it began to.
+ */
+#define _GNU_SOURCE
+#include "collect/live/restart.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define STOP_MS 10000 /* a child that borrows the memory ends, or executes a program */
+
+/* ---- since when ---- */
+
+/* When the threads began to wait, as far as it can be known: before they are stopped. */
+struct live_waits {
+	VEC(struct live_wait {
+		pid_t tid;
+		uint64_t since_ns; /* CLOCK_MONOTONIC */
+		uint64_t switches; /* how often it had gone to sleep */
+	})
+	v;
+};
+
+#define ERESTARTNOHAND 514 /* the kernel's own */
+
+struct run {
+	uint64_t at; /* the scheduler's clock when it was last put on a processor; 0: not known */
+	uint64_t switches; /* how often it has gone to sleep */
+};
+
+static struct run last_run(pid_t pid, pid_t tid)
+{
+	struct run r = {0};
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/sched", pid, tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *value = strchr(line, ':');
+
+		if (value && !strncmp(line, "se.exec_start", 13))
+			r.at = (uint64_t)(strtod(value + 1, NULL) * 1e6);
+		else if (value && !strncmp(line, "nr_voluntary_switches", 21))
+			r.switches = strtoull(value + 1, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return r;
+}
+
+/* The processor that the thread was last on; -1: the kernel does not say. */
+static int last_processor(pid_t pid, pid_t tid)
+{
+	char path[64], text[1024], *at;
+	int cpu = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+	fclose(f);
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 39; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, "%d", &cpu) == 1 ? cpu : -1;
+}
+
+/* The scheduler has a clock for each processor; they differ by what was stolen from each. */
+struct processor {
+	int cpu;
+	uint64_t now, mono; /* the same moment; now is 0: not known, we may not run there */
+};
+struct processors {
+	VEC(struct processor) v;
+};
+
+/* We are put there ourselves, and are told when. */
+static const struct processor *processor_at(struct processors *p, int cpu)
+{
+	const struct timespec ts = {.tv_nsec = 1000};
+	struct processor new = {.cpu = cpu};
+	cpu_set_t set;
+
+	for (size_t i = 0; i < p->v.n; i++)
+		if (p->v.v[i].cpu == cpu)
+			return &p->v.v[i];
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	if (!sched_setaffinity(0, sizeof(set), &set)) {
+		nanosleep(&ts, NULL);
+		new.now = last_run(getpid(), (pid_t)syscall(SYS_gettid)).at;
+		new.mono = clock_ns(CLOCK_MONOTONIC);
+	}
+	*vec_push(&p->v) = new;
+	return &p->v.v[p->v.n - 1];
+}
+
+static void look_at(struct live_waits *w, struct processors *p, pid_t pid, pid_t tid)
+{
+	const int cpu = last_processor(pid, tid);
+	const struct run ran = last_run(pid, tid);
+	const struct processor *at;
+
+	if (cpu < 0 || cpu >= CPU_SETSIZE || !ran.at || last_processor(pid, tid) != cpu)
+		return;
+	at = processor_at(p, cpu);
+	if (ran.at <= at->now)
+		*vec_push(&w->v) =
+			(struct live_wait){tid, at->mono - (at->now - ran.at), ran.switches};
+}
+
+static void waits_look(struct live_waits *w, pid_t pid)
+{
+	struct processors p = {0};
+	cpu_set_t old;
+	char path[64];
+	struct dirent *e;
+	DIR *d;
+
+	memset(w, 0, sizeof(*w));
+	if (sched_getaffinity(0, sizeof(old), &old))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		if (atoi(e->d_name) > 0)
+			look_at(w, &p, pid, atoi(e->d_name));
+	if (d)
+		closedir(d);
+	sched_setaffinity(0, sizeof(old), &old);
+	vec_free(&p.v);
+}
+
+/* 0: it is not known.  One that has slept since we looked, but for its stop, is in another call now. */
+static uint64_t waited_ns(const struct live_waits *w, pid_t pid, pid_t tid)
+{
+	for (size_t i = 0; i < w->v.n; i++)
+		if (w->v.v[i].tid == tid)
+			return last_run(pid, tid).switches <= w->v.v[i].switches + 1
+				       ? clock_ns(CLOCK_MONOTONIC) - w->v.v[i].since_ns
+				       : 0;
+	return 0;
+}
+
+/* ---- whose EINTR is it? ---- */
+
+static bool was_interrupted(const struct live_threads *t, const struct live_thread *k)
+{
+	uint8_t insn[2];
+
+	return (int64_t)k->regs.orig_rax >= 0 && (int64_t)k->regs.rax == -EINTR &&
+	       k->regs.orig_rax != SYS_close && /* what it closes is closed */
+	       threads_read(t, insn, k->regs.rip - 2, 2) == 2 && insn[0] == 0x0f && insn[1] == 0x05;
+}
+
+/* ---- the time that is left ---- */
+
+/* A timeout in milliseconds, in a register; negative: none. */
+static void shorten_ms(unsigned long long *reg, uint64_t waited)
+{
+	int32_t ms = (int32_t)*reg;
+	uint64_t gone = waited / 1000000;
+
+	if (ms > 0)
+		*reg = gone < (uint64_t)ms ? (uint32_t)((uint64_t)ms - gone) : 0;
+}
+
+/*
+ * A struct timespec: the program's own stays as it is, a copy below its stack is what the call gets.
+ * The kernel reads it when the call begins.
+ */
+static void shorten_timespec(const struct live_threads *t, struct live_thread *k,
+			     unsigned long long *reg, uint64_t waited)
+{
+	const uint64_t copy = (k->regs.rsp - 256) & ~15ull;
+	struct timespec ts;
+	uint64_t ns;
+
+	if (!*reg || threads_read(t, &ts, *reg, sizeof(ts)) != sizeof(ts) || ts.tv_sec < 0)
+		return;
+	ns = (uint64_t)ts.tv_sec > UINT64_MAX / 2000000000u
+		     ? UINT64_MAX / 2
+		     : (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	ns = ns > waited ? ns - waited : 0;
+	ts = (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+	if (threads_write(t, copy, &ts, sizeof(ts)) == sizeof(ts))
+		*reg = copy;
+}
+
+static void shorten(const struct live_threads *t, struct live_thread *k, uint64_t waited)
+{
+	switch (k->regs.orig_rax) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		shorten_ms(&k->regs.r10, waited);
+		break;
+	case SYS_epoll_pwait2:
+	case SYS_semtimedop:
+		shorten_timespec(t, k, &k->regs.r10, waited);
+		break;
+	case SYS_rt_sigtimedwait:
+		shorten_timespec(t, k, &k->regs.rdx, waited);
+		break;
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		shorten_timespec(t, k, &k->regs.r8, waited);
+		break;
+	}
+}
+
+static void restart_interrupted(struct live_threads *t, const struct live_waits *w)
+{
+	vec_for(&t->v, k) {
+		uint64_t waited;
+
+		if (!k->stopped || !was_interrupted(t, k))
+			continue;
+		waited = waited_ns(w, t->pid, k->tid);
+		if (waited)
+			shorten(t, k, waited);
+		k->regs.rax = (uint64_t)-ERESTARTNOHAND;
+		k->changed = true;
+	}
+}
+
+int restart_stop(struct live_threads *t, pid_t pid, struct err *err)
+{
+	const uint64_t deadline = clock_ms(CLOCK_MONOTONIC) + STOP_MS;
+	int code;
+
+	do {
+		struct live_waits waits;
+
+		waits_look(&waits, pid);
+		code = threads_stop(t, pid, deadline, err);
+		restart_interrupted(t, &waits);
+		if (code) {
+			threads_go_before_late(t);
+			restart_interrupted(t, &waits);
+			threads_go(t);
+		}
+		vec_free(&waits.v);
+	} while (code == -EBUSY && clock_ms(CLOCK_MONOTONIC) < deadline);
+	return code;
+}

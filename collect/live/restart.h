@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * restart.h - system calls that a stop has ended with EINTR are made once more.
+ *
+ * Most the kernel makes again by itself.  Those of signal(7)'s second list it does not: epoll_wait,
+ * semtimedop, sigtimedwait, io_getevents, reads from sockets with a timeout …
+ */
+#ifndef COLLECT_LIVE_RESTART_H
+#define COLLECT_LIVE_RESTART_H
+
+#include "collect/live/threads.h"
+
+/*
+ * threads_stop(), again while a child borrows the memory or a thread cannot be interrupted, for ten seconds
+ * at most.  Who was in such a call goes back to it, with the time that was left, also when not all of them
+ * could be stopped: then they run on.
+ */
+int restart_stop(struct live_threads *t, pid_t pid, struct err *err);
+
+#endif

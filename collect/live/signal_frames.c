@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * signal_frames.c - see signal_frames.h.
+ *
+ *   restorer's address │ struct ucontext: flags, link, stack, registers …
+ *
+ * The stack is searched for such a frame, rather than unwound: unwinding takes tables that not all code
+ * has, and stops where they are wrong.  A frame is believed if the word before it leads to code that calls
+ * rt_sigreturn and its registers are those of a program.  One that is left over from a handler that has
+ * returned is found, too; nobody reads it any more.
+ */
+#define _GNU_SOURCE
+#include "collect/live/signal_frames.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/vec.h"
+
+#define SEARCH_MAX (512u * 1024) /* bytes of a stack */
+#define STACKS_MAX 8u            /* handlers in handlers, each on a stack of its own */
+#define USER_CS 0x33
+
+struct frame {
+	uint64_t restorer;
+	uint64_t flags, link, stack[3];
+	uint64_t regs[NGREG];
+};
+
+enum restorer { RESTORER_NONE, RESTORER_LIBC, RESTORER_OURS };
+
+static enum restorer restorer_at(const struct live_threads *t, const struct process_maps *maps,
+				 uint64_t pc)
+{
+	/* mov %rsp,%rdi; call: runtime/faults/fault_entry.S */
+	static const uint8_t ours[] = {0x48, 0x89, 0xe7, 0xe8};
+	/* mov $15,%rax; syscall: as glibc, musl and Go have it, with a 7- or a 5-byte mov */
+	static const uint8_t seven[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t five[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	const struct process_mapping *m = process_maps_at(maps, pc);
+	uint8_t code[8 + sizeof(seven)] = {0};
+
+	if (!m || !process_mapping_is_exec(m) ||
+	    threads_read(t, code, pc, sizeof(code)) < (ssize_t)sizeof(seven))
+		return RESTORER_NONE;
+	if (!memcmp(code, ours, sizeof(ours)) && !memcmp(code + 8, seven, sizeof(seven)))
+		return RESTORER_OURS;
+	return !memcmp(code, seven, sizeof(seven)) || !memcmp(code, five, sizeof(five))
+		       ? RESTORER_LIBC
+		       : RESTORER_NONE;
+}
+
+static enum restorer restorer_of(const struct live_threads *t, const struct process_maps *maps,
+				 const struct frame *f)
+{
+	if ((f->regs[REG_CSGSFS] & 0xffff) != USER_CS || f->flags >= 16 ||
+	    !process_maps_at(maps, f->regs[REG_RIP]))
+		return RESTORER_NONE;
+	return restorer_at(t, maps, f->restorer);
+}
+
+struct stacks {
+	uint64_t sp[STACKS_MAX];
+	unsigned n;
+};
+
+/* Those in the rest of the stack that holds sp; the stacks that were left for this one are added. */
+static void search(struct signal_frames *out, const struct live_threads *t,
+		   const struct process_maps *maps, uint64_t sp, struct stacks *stacks)
+{
+	const struct process_mapping *m = process_maps_at(maps, sp);
+	uint64_t len = m ? m->end - sp : 0;
+	uint8_t *bytes;
+	ssize_t n;
+
+	if (!m || m->perms[1] != 'w')
+		return;
+	len = len < SEARCH_MAX ? len : SEARCH_MAX;
+	bytes = xcalloc(1, len);
+	n = threads_read(t, bytes, sp, len);
+	for (ssize_t at = (ssize_t)(-sp & 7); at + (ssize_t)sizeof(struct frame) <= n; at += 8) {
+		const uint64_t pc_at = sp + (uint64_t)at + offsetof(struct frame, regs[REG_RIP]);
+		enum restorer restorer;
+		struct frame f;
+
+		memcpy(&f, bytes + at, sizeof(f));
+		restorer = restorer_of(t, maps, &f);
+		if (restorer == RESTORER_NONE)
+			continue;
+		if (restorer == RESTORER_OURS)
+			out->wrapped++;
+		else
+			*vec_push(&out->v) = (struct signal_frame){pc_at, f.regs[REG_RIP]};
+		if (process_maps_at(maps, f.regs[REG_RSP]) != m && stacks->n < STACKS_MAX)
+			stacks->sp[stacks->n++] = f.regs[REG_RSP];
+	}
+	xfree(bytes);
+}
+
+void signal_frames_find(struct signal_frames *f, struct live_threads *t,
+			const struct process_maps *maps)
+{
+	vec_for(&t->v, k) {
+		struct stacks stacks = {.sp = {k->regs.rsp}, .n = k->stopped};
+
+		for (unsigned i = 0; i < stacks.n; i++)
+			search(f, t, maps, stacks.sp[i], &stacks);
+	}
+}

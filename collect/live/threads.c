@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * threads.c - see threads.h.
+ *
+ * PTRACE_SEIZE and INTERRUPT, because they leave no trace: no SIGSTOP that a parent could see.  A
+ * thread that was in a system call stands at its end with what the kernel needs to make it once more,
+ * in rax and orig_rax; that comes to pass when it goes on from a stop that is no system call's, which is
+ * why the thread that ran for us is stopped once more at the end.
+ */
+#define _GNU_SOURCE
+#include "collect/live/threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collect/kernel/process_maps.h"
+
+#define STOP_MS 1000  /* for all of them, once they were asked */
+#define LATE_MS 10000 /* one that nothing interrupts */
+#define RUN_MS 10000
+#define SIGNALS_MS 5
+#define SPIN 200 /* looks without a pause in between */
+/* The kernel's own: what rax holds where a system call is to be made once more. */
+#define RESTARTS_FIRST 512
+#define RESTARTS_LAST 516
+
+static int64_t now_ms(void)
+{
+	return (int64_t)clock_ms(CLOCK_MONOTONIC);
+}
+
+static void pause_a_little(unsigned turn)
+{
+	const struct timespec ts = {.tv_nsec = 20000};
+
+	if (turn > SPIN)
+		nanosleep(&ts, NULL);
+}
+
+bool thread_restarts(const struct live_thread *t)
+{
+	const int64_t rax = (int64_t)t->regs.rax;
+
+	return (int64_t)t->regs.orig_rax >= 0 && rax <= -RESTARTS_FIRST && rax >= -RESTARTS_LAST;
+}
+
+/* ---- one thread ---- */
+
+enum wait { WAIT_STOPPED, WAIT_CALL, WAIT_SIGNAL, WAIT_GONE, WAIT_LATE };
+
+/* Its next stop; *signal: which one came, of WAIT_SIGNAL. */
+static enum wait wait_for(pid_t tid, int64_t deadline, int *signal)
+{
+	int status;
+
+	for (unsigned turn = 0;; turn++) {
+		pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
+
+		if (r == tid && WIFSTOPPED(status)) {
+			*signal = WSTOPSIG(status);
+			if (*signal == (SIGTRAP | 0x80))
+				return WAIT_CALL;
+			return status >> 16 ? WAIT_STOPPED : WAIT_SIGNAL;
+		}
+		if (r == tid || (r < 0 && errno == ECHILD))
+			return WAIT_GONE;
+		if (now_ms() > deadline)
+			return WAIT_LATE;
+		pause_a_little(turn);
+	}
+}
+
+/*
+ * A signal that was on its way is delivered first, and the stop that was asked for comes after it.  It is
+ * asked for once more: the kernel forgets it if the signal's own stop had begun (ptrace_stop() clears
+ * JOBCTL_TRAP_STOP).
+ */
+static enum wait wait_for_event(pid_t tid, int64_t deadline)
+{
+	enum wait w;
+	int signal;
+
+	while ((w = wait_for(tid, deadline, &signal)) == WAIT_SIGNAL) {
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		ptrace(PTRACE_CONT, tid, 0, signal);
+	}
+	return w;
+}
+
+/* ---- stop ---- */
+
+static struct live_thread *thread_of(struct live_threads *t, pid_t tid)
+{
+	vec_for(&t->v, k)
+		if (k->tid == tid)
+			return k;
+	return NULL;
+}
+
+static bool is_dead(pid_t pid, pid_t tid)
+{
+	struct process_stat st;
+
+	return !process_read_stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
+}
+
+/*
+ * Those that are not known yet; how many.  -errno: not even one.  A folder whose threads end while it is
+ * read leaves some out: `whole` says whether it had as many as the process has.
+ */
+static int seize_new(struct live_threads *t, bool *whole, struct err *err)
+{
+	struct process_stat st = {0};
+	char path[64];
+	struct dirent *e;
+	int64_t seen = 0;
+	int n = 0, code = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", t->pid);
+	d = opendir(path);
+	if (!d)
+		return err_set(err, ESRCH, "there is no process %d", t->pid);
+	while (!code && (e = readdir(d))) {
+		pid_t tid = atoi(e->d_name);
+
+		seen += tid > 0;
+		if (tid <= 0 || thread_of(t, tid))
+			continue;
+		if (!ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
+			*vec_push(&t->v) = (struct live_thread){.tid = tid};
+			n++;
+		} else if (errno != ESRCH && !is_dead(t->pid, tid)) {
+			code = err_set(err, errno, "cannot stop thread %d of process %d: %s", tid,
+				       t->pid, strerror(errno));
+		}
+	}
+	closedir(d);
+	*whole = process_read_stat(t->pid, 0, &st) && seen >= st.threads;
+	return code ? code : n;
+}
+
+static bool is_to_stop(const struct live_threads *t, const struct live_thread *k, bool first)
+{
+	return !k->stopped && !k->gone && (k->tid == t->pid) == first;
+}
+
+static int stop_some(struct live_threads *t, bool first, int64_t deadline, struct err *err)
+{
+	int code = 0;
+
+	vec_for(&t->v, k)
+		if (is_to_stop(t, k, first))
+			ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
+	vec_for(&t->v, k) {
+		enum wait w;
+
+		if (!is_to_stop(t, k, first))
+			continue;
+		w = wait_for_event(k->tid, deadline);
+		k->gone = w == WAIT_GONE;
+		k->stopped = w == WAIT_STOPPED && !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
+		if (!k->stopped && !k->gone)
+			code = err_set(
+				err, EBUSY,
+				"thread %d of process %d does not stop: it is in a system call "
+				"that nothing interrupts",
+				k->tid, t->pid);
+	}
+	return code;
+}
+
+/*
+ * The kernel gives the process's signals to its first thread unless that stands still: it is the last to
+ * stop and the first to go, so that no other thread's call is interrupted by one of them.
+ */
+static int stop_new(struct live_threads *t, int64_t deadline, struct err *err)
+{
+	struct err other;
+	const int code = stop_some(t, false, deadline, err);
+	const int last = stop_some(t, true, deadline, code ? &other : err);
+
+	return code ? code : last;
+}
+
+/* In a system call that a child with borrowed memory may hold up. */
+static bool is_in_vfork(pid_t pid)
+{
+	char path[64], text[64] = "";
+	long number;
+	bool found = false;
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d))) {
+		struct process_stat st;
+		pid_t tid = atoi(e->d_name);
+		FILE *f;
+
+		if (tid <= 0 || !process_read_stat(pid, tid, &st) || st.state != 'D')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		number = fgets(text, sizeof(text), f) ? strtol(text, NULL, 10) : -1;
+		fclose(f);
+		found = number == SYS_vfork || number == SYS_clone || number == SYS_clone3;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* Processes of its own that run in its memory and that nobody has stopped. */
+static bool lends_memory(struct live_threads *t)
+{
+	bool found = false;
+
+	vec_for(&t->v, k) {
+		char path[64];
+		FILE *f;
+		int child;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", t->pid, k->tid);
+		f = fopen(path, "re");
+		while (f && !found && fscanf(f, "%d", &child) == 1)
+			found = syscall(SYS_kcmp, t->pid, child, KCMP_VM, 0, 0) == 0;
+		if (f)
+			fclose(f);
+	}
+	return found;
+}
+
+static int find_system_call(struct live_threads *t, struct err *err)
+{
+	struct process_maps maps;
+	uint8_t code[16384];
+	int ret = process_maps_read(&maps, t->pid, err);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < maps.n && !t->vdso_syscall; i++) {
+		ssize_t n = 0;
+
+		if (!strcmp(maps.v[i].path, "[vdso]"))
+			n = threads_read(t, code, maps.v[i].start, sizeof(code));
+		for (ssize_t at = 0; at + 1 < n && !t->vdso_syscall; at++)
+			if (code[at] == 0x0f && code[at + 1] == 0x05)
+				t->vdso_syscall = maps.v[i].start + (uint64_t)at;
+	}
+	process_maps_free(&maps);
+	if (!t->vdso_syscall)
+		return err_set(err, ENOTSUP, "process %d has no vdso", t->pid);
+	return 0;
+}
+
+/* Of the program that it was when it was opened; one that was executed meanwhile has another. */
+static bool has_memory(const struct live_threads *t)
+{
+	uint16_t insn;
+
+	return threads_read(t, &insn, t->vdso_syscall, sizeof(insn)) == sizeof(insn);
+}
+
+static int try_to_stop(struct live_threads *t, struct err *err)
+{
+	const int64_t deadline = now_ms() + STOP_MS;
+	int n, code = 0;
+	bool whole;
+
+	t->since_ns = clock_ns(CLOCK_MONOTONIC);
+	do {
+		n = seize_new(t, &whole, err);
+		code = n < 0 ? n : stop_new(t, now_ms() + STOP_MS, err);
+	} while (!code && (n > 0 || (!whole && now_ms() < deadline)));
+	if (!code && !has_memory(t))
+		code = err_set(err, EBUSY, "process %d executes another program", t->pid);
+	if (!code && lends_memory(t))
+		code = err_set(err, EBUSY, "a child of process %d runs in its memory", t->pid);
+	return code;
+}
+
+int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err)
+{
+	char path[64];
+	int code;
+
+	memset(t, 0, sizeof(*t));
+	t->pid = pid;
+	for (unsigned turn = 0; is_in_vfork(pid) && clock_ms(CLOCK_MONOTONIC) < deadline_ms; turn++)
+		pause_a_little(turn);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	t->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (t->mem < 0)
+		return err_set(err, errno, "cannot reach the memory of process %d: %s", pid,
+			       strerror(errno));
+	code = find_system_call(t, err);
+	return code ? code : try_to_stop(t, err);
+}
+
+/* The stop comes before a signal that the thread's own instruction has raised. */
+bool threads_is_trap_pending(const struct live_thread *k)
+{
+	siginfo_t pending[8];
+	struct __ptrace_peeksiginfo_args which = {.nr = 8};
+	long n = k->stopped ? ptrace(PTRACE_PEEKSIGINFO, k->tid, &which, pending) : 0;
+
+	for (long i = 0; i < n; i++)
+		if (pending[i].si_signo == SIGTRAP && pending[i].si_code == SI_KERNEL)
+			return true;
+	return false;
+}
+
+/* ---- a program that starts ---- */
+
+int threads_seize_child(struct live_threads *t, pid_t tid, struct err *err)
+{
+	memset(t, 0, sizeof(*t));
+	t->pid = tid;
+	t->mem = -1;
+	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC))
+		return err_set(err, errno, "cannot trace process %d: %s", tid, strerror(errno));
+	*vec_push(&t->v) = (struct live_thread){.tid = tid};
+	return 0;
+}
+
+static bool is_stop_signal(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+/* Signals come to it as ever, and who is stopped stays so. */
+static void go_on(pid_t tid, int event, int signal)
+{
+	if (event == PTRACE_EVENT_STOP && is_stop_signal(signal))
+		ptrace(PTRACE_LISTEN, tid, 0, 0);
+	else
+		ptrace(PTRACE_CONT, tid, 0, event ? 0 : signal);
+}
+
+/* A thread that executes a program gets the number of its process. */
+enum live_exec threads_look_for_exec(struct live_threads *t)
+{
+	int status;
+	pid_t tid;
+
+	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+		if (!WIFSTOPPED(status))
+			continue;
+		if (status >> 16 != PTRACE_EVENT_EXEC) {
+			go_on(tid, status >> 16, WSTOPSIG(status));
+			continue;
+		}
+		t->since_ns = clock_ns(CLOCK_MONOTONIC);
+		t->pid = t->v.v[0].tid = tid;
+		return LIVE_EXEC_DONE;
+	}
+	return tid < 0 && errno == ECHILD ? LIVE_EXEC_GONE : LIVE_EXEC_NOT_YET;
+}
+
+/* The stop of an exec is inside of the system call; the one after it is not. */
+int threads_stand(struct live_threads *t, struct err *err)
+{
+	struct live_thread *k = &t->v.v[0];
+	char path[64];
+	enum wait w;
+	int code;
+
+	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
+	ptrace(PTRACE_CONT, k->tid, 0, 0);
+	w = wait_for_event(k->tid, now_ms() + STOP_MS);
+	k->gone = w == WAIT_GONE;
+	k->stopped = w == WAIT_STOPPED && !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
+	if (!k->stopped) {
+		vec_free(&t->v);
+		return err_set(err, ESRCH, "process %d has ended", t->pid);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
+	t->mem = open(path, O_RDWR | O_CLOEXEC);
+	code = t->mem < 0 ? err_set(err, errno, "cannot reach the memory of process %d: %s", t->pid,
+				    strerror(errno))
+			  : find_system_call(t, err);
+	if (code)
+		threads_go(t);
+	return code;
+}
+
+void threads_let_go(struct live_threads *t)
+{
+	vec_for(&t->v, k)
+		if (!k->stopped && !k->gone)
+			ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
+	threads_go(t);
+}
+
+/* ---- read, write ---- */
+
+ssize_t threads_read(const struct live_threads *t, void *to, uint64_t from, size_t len)
+{
+	return pread(t->mem, to, len, (off_t)from);
+}
+
+ssize_t threads_write(const struct live_threads *t, uint64_t to, const void *from, size_t len)
+{
+	return pwrite(t->mem, from, len, (off_t)to);
+}
+
+/* ---- run ---- */
+
+/* The one that runs for us: with no signal, so that no handler of the program's comes in between. */
+static struct live_thread *runner(struct live_threads *t)
+{
+	const uint64_t all = ~0ull;
+
+	vec_for(&t->v, k) {
+		if (!k->stopped || (t->runner && t->runner != k->tid))
+			continue;
+		if (!t->runner) {
+			ptrace(PTRACE_GETSIGMASK, k->tid, sizeof(t->mask), &t->mask);
+			ptrace(PTRACE_SETSIGMASK, k->tid, sizeof(all), &all);
+			k->changed = true;
+			t->runner = k->tid;
+		}
+		return k;
+	}
+	return NULL;
+}
+
+/*
+ * Into a system call, or out of it.  A SIGSTOP, which nobody can block, is delivered: the process is
+ * stopped by it once we are gone, unless a SIGCONT comes first; until then its thread runs for us.
+ */
+static int go_to_call(struct live_thread *k)
+{
+	const int64_t deadline = now_ms() + RUN_MS;
+	enum wait w;
+	int signal = 0;
+
+	do {
+		ptrace(PTRACE_SYSCALL, k->tid, 0, signal);
+		signal = 0;
+		w = wait_for(k->tid, deadline, &signal);
+	} while (w == WAIT_STOPPED || (w == WAIT_SIGNAL && signal == SIGSTOP));
+	k->gone = w == WAIT_GONE;
+	k->stopped = w == WAIT_CALL || w == WAIT_SIGNAL; /* the latter: our code is not there */
+	return w == WAIT_CALL ? 0 : -ECHILD;
+}
+
+long threads_call(struct live_threads *t, long number, const uint64_t *arg, unsigned n)
+{
+	struct live_thread *k = runner(t);
+	struct user_regs_struct r;
+	uint64_t a[6] = {0};
+
+	if (!k)
+		return -ECHILD;
+	memcpy(a, arg, n * sizeof(*a));
+	r = k->regs;
+	r.rip = t->vdso_syscall;
+	r.rax = (uint64_t)number;
+	r.orig_rax = (uint64_t)-1;
+	r.rdi = a[0];
+	r.rsi = a[1];
+	r.rdx = a[2];
+	r.r10 = a[3];
+	r.r8 = a[4];
+	r.r9 = a[5];
+	if (ptrace(PTRACE_SETREGS, k->tid, 0, &r) || go_to_call(k) || go_to_call(k) ||
+	    ptrace(PTRACE_GETREGS, k->tid, 0, &r))
+		return -ECHILD;
+	return (long)r.rax;
+}
+
+/* It has run to its end, and sleeps. */
+static bool is_done(const struct live_threads *t, uint64_t done)
+{
+	uint32_t word = 0;
+
+	return threads_read(t, &word, done, sizeof(word)) == sizeof(word) && word;
+}
+
+int threads_run(struct live_threads *t, uint64_t pc, uint64_t rsp, uint64_t rdi, uint64_t done)
+{
+	struct live_thread *k = runner(t);
+	const int64_t deadline = now_ms() + RUN_MS;
+	struct user_regs_struct r;
+	int status;
+
+	if (!k)
+		return -ECHILD;
+	r = k->regs;
+	r.rip = pc;
+	r.rsp = rsp & ~15ull;
+	r.rdi = rdi;
+	r.orig_rax = (uint64_t)-1;
+	if (ptrace(PTRACE_SETREGS, k->tid, 0, &r) || ptrace(PTRACE_CONT, k->tid, 0, 0))
+		return -ECHILD;
+	for (unsigned turn = 0; !is_done(t, done); turn++) {
+		pid_t got = waitpid(k->tid, &status, __WALL | WNOHANG);
+
+		if (got == k->tid && WIFSTOPPED(status)) {
+			const int signal = status >> 16 ? 0 : WSTOPSIG(status);
+
+			if (signal && signal != SIGSTOP)
+				return -EFAULT;
+			ptrace(PTRACE_CONT, k->tid, 0, signal);
+		} else if (got) {
+			k->gone = true;
+			k->stopped = false;
+			return -ECHILD;
+		} else if (now_ms() > deadline) {
+			break;
+		}
+		pause_a_little(turn);
+	}
+	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
+	k->stopped = wait_for_event(k->tid, now_ms() + STOP_MS) == WAIT_STOPPED;
+	if (!k->stopped)
+		return -ECHILD;
+	return is_done(t, done) ? 0 : -EFAULT;
+}
+
+/* ---- go ---- */
+
+/* Its own registers; and in a stop that is no system call's, or the kernel would not make its own
+ * one once more. */
+static void put_back(struct live_threads *t, struct live_thread *k)
+{
+	ptrace(PTRACE_SETREGS, k->tid, 0, &k->regs);
+	if (k->tid != t->runner)
+		return;
+	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
+	ptrace(PTRACE_CONT, k->tid, 0, 0);
+	k->stopped = wait_for_event(k->tid, now_ms() + STOP_MS) == WAIT_STOPPED;
+	ptrace(PTRACE_SETSIGMASK, k->tid, sizeof(t->mask), &t->mask);
+}
+
+static void let_go(struct live_threads *t, struct live_thread *k)
+{
+	if (k->changed && k->stopped)
+		put_back(t, k);
+	if (k->stopped)
+		ptrace(PTRACE_DETACH, k->tid, 0, 0);
+	k->gone |= k->stopped;
+	k->stopped = false;
+}
+
+/* What came for the process meanwhile: whoever else goes on now would take it. */
+static void let_first_take_signals(const struct live_threads *t)
+{
+	const int64_t deadline = now_ms() + SIGNALS_MS;
+
+	for (unsigned turn = 0; now_ms() < deadline; turn++) {
+		const uint64_t pending = process_status_number(t->pid, 0, "ShdPnd", 16);
+
+		if (!pending || !(pending & ~process_status_number(t->pid, 0, "SigBlk", 16)))
+			return;
+		pause_a_little(turn);
+	}
+}
+
+static void let_all_go(struct live_threads *t)
+{
+	struct live_thread *first = thread_of(t, t->pid);
+
+	if (first && first->stopped) {
+		let_go(t, first);
+		let_first_take_signals(t);
+	}
+	vec_for(&t->v, k)
+		let_go(t, k);
+}
+
+/* The others run meanwhile: a thread cannot be let go before it has stopped. */
+void threads_go_before_late(struct live_threads *t)
+{
+	let_all_go(t);
+	vec_for(&t->v, k) {
+		if (k->gone)
+			continue;
+		k->stopped = wait_for_event(k->tid, now_ms() + LATE_MS) == WAIT_STOPPED &&
+			     !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
+		k->gone = !k->stopped; /* the end of the surgeon lets it go */
+	}
+}
+
+void threads_go(struct live_threads *t)
+{
+	threads_go_before_late(t);
+	let_all_go(t);
+	t->stood_ns = clock_ns(CLOCK_MONOTONIC) - t->since_ns;
+	vec_free(&t->v);
+	if (t->mem >= 0)
+		close(t->mem);
+	t->mem = -1;
+}

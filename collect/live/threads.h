@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * threads.h - all threads of a process stand still, and one of them runs code for us.
+ *
+ *   threads_stop ─► regs may be read and changed, system calls made, code run ─► threads_go
+ *
+ * Knows ptrace(2) and nothing of kron.  Everything is for the thread that has called threads_stop().
+ */
+#ifndef COLLECT_LIVE_THREADS_H
+#define COLLECT_LIVE_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+
+struct live_thread {
+	pid_t tid;
+	bool stopped;
+	bool gone;
+	bool changed; /* regs are to be written back */
+	struct user_regs_struct regs;
+};
+
+struct live_threads {
+	pid_t pid;
+	int mem;               /* /proc/PID/mem */
+	uint64_t vdso_syscall; /* address of a system call instruction */
+	pid_t runner;          /* the thread that has run code for us; 0: none yet */
+	uint64_t mask;         /* its signals, as they were */
+	uint64_t since_ns;     /* when the first was asked to stop */
+	uint64_t stood_ns;     /* after threads_go(): an upper bound of the longest stop */
+	VEC(struct live_thread) v;
+};
+
+/*
+ * None of them runs any more, none is in the middle of a system call, nor of a vfork, for whose end it is
+ * waited until deadline (CLOCK_MONOTONIC).  -EBUSY: one did not stop; -EPERM, -ESRCH.  Whatever it
+ * returns, threads_go() is due: threads that have stopped stay so until then.
+ */
+int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err);
+/*
+ * A thread that is about to execute a program: it is traced from then on (seize), runs on as it did (look,
+ * whenever there is a SIGCHLD), and stands still in front of the program's first instruction (stand).
+ */
+int threads_seize_child(struct live_threads *t, pid_t tid, struct err *err);
+enum live_exec { LIVE_EXEC_NOT_YET, LIVE_EXEC_DONE, LIVE_EXEC_GONE };
+enum live_exec threads_look_for_exec(struct live_threads *t);
+/* -ESRCH: it has ended instead. */
+int threads_stand(struct live_threads *t, struct err *err);
+/* It is not traced any more, whatever it is doing. */
+void threads_let_go(struct live_threads *t);
+/* After a threads_stop() that failed: who stands goes on; who did not stop in time stands afterwards. */
+void threads_go_before_late(struct live_threads *t);
+/* Lets all threads go on, each with its regs. */
+void threads_go(struct live_threads *t);
+
+/* Will the kernel make the thread's system call once more, by its orig_rax and rax? */
+bool thread_restarts(const struct live_thread *t);
+
+/* A system call by one of them: its result, or -ECHILD if the process has ended. */
+long threads_call(struct live_threads *t, long number, const uint64_t *arg, unsigned n);
+/*
+ * It runs code at pc with %rsp and %rdi until the word at `done` is not 0 and it sleeps.  0, -ECHILD: the
+ * process has ended; -EFAULT: the code has faulted.
+ */
+int threads_run(struct live_threads *t, uint64_t pc, uint64_t rsp, uint64_t rdi, uint64_t done);
+
+/* An int3 that the thread has executed, and whose signal it has not got yet. */
+bool threads_is_trap_pending(const struct live_thread *k);
+
+/* Bytes read; text is written to whatever its rights are. */
+ssize_t threads_read(const struct live_threads *t, void *to, uint64_t from, size_t len);
+ssize_t threads_write(const struct live_threads *t, uint64_t to, const void *from, size_t len);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * undo.h - a stopped process gets its text back, as the command files of its blocks say it was.
+ */
+#ifndef COLLECT_LIVE_UNDO_H
+#define COLLECT_LIVE_UNDO_H
+
+#include <kron/wire.h>
+
+#include "collect/kernel/process_maps.h"
+#include "collect/live/threads.h"
+
+/* The command files of a recording, by number. */
+struct live_files {
+	VEC(struct live_file {
+		uint64_t number;
+		int fd;
+	})
+	v;
+	/* Those that were made meanwhile are added.  A file is handed over before a process gets it. */
+	void (*take_more)(void *ctx);
+	void *ctx;
+};
+
+/* False: a block is of a file that is not here, so its patches are not known.  Stopped processes only. */
+bool undo_knows_all(const struct process_maps *maps, uint64_t session, struct live_files *files);
+
+/* Patches that were taken back; *left: those where something else stands by now, which stays. */
+uint64_t undo_patches(const struct live_threads *t, const struct process_maps *maps,
+		      uint64_t session, const struct live_files *files, uint64_t *left);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pages.h - page reference counters: what threads have counted in their chunks (kron/segment.h) is added
+ * up, by process and page, and what the processes have mapped is noted, so that pages have names.
+ *
+ *   chunk of a thread that is gone, or of any at the end ──pages_take()──┐
+ *   /proc/PID/maps ──────pages_look()────────────────────────────────────┴─► trace: the file `pages`
+ *
+ * The drain thread's, and after it has ended the collector's; pages_look() may come from any thread.
+ */
+#ifndef COLLECT_PAGES_H
+#define COLLECT_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <kron/segment.h>
+
+#include "base/err.h"
+
+struct pages;
+
+/* With the record of no page in the segment, for the trampolines; -errno when there is no memory for it. */
+int pages_open(struct pages **out, uint8_t *window, int fd, struct err *err);
+/* Is it a chunk of records of pages?  They are no samples. */
+bool pages_are_in(const struct kron_chunk *c);
+void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid);
+/* What the process has mapped now. */
+void pages_look(struct pages *p, pid_t pid);
+/* 0, or -errno. */
+int pages_write(struct pages *p, const char *dir);
+void pages_free(struct pages *p);
+
+#endif

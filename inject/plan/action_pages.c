@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* action_pages.c - see action_pages.h for the sequences. */
+#include "inject/plan/action_pages.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <kron/segment.h>
+#include <kron/wire.h>
+
+#include "inject/plan/action.h"
+
+enum { RAX = 0, RCX = 1, RDX = 2, RSP = 4, RBP = 5, RSI = 6, R12 = 12, R13 = 13 };
+#define PAGE (1u << KRON_PAGE_SHIFT)
+
+/* ---- what an instruction touches ---- */
+
+static bool fits32(int64_t v)
+{
+	return v == (int32_t)v && v + 256 == (int32_t)(v + 256);
+}
+
+/* What no instruction of ours can say: as far as a stack pointer that has been moved. */
+static bool can_say(const struct insn_access *a)
+{
+	if (!a->rip_relative && !fits32(a->disp))
+		return false;
+	return !a->is_narrow || a->base != RSP;
+}
+
+enum refusal action_pages_refusal(enum place_where where, const struct insn *in,
+				  const uint8_t *code)
+{
+	struct insn_accesses a;
+
+	if (where != PLACE_BEFORE || !insn_accesses(&a, code, in->len, in->addr) || a.is_unknown)
+		return REFUSAL_NO_OPERAND;
+	for (unsigned i = 0; i < a.n; i++)
+		if (!can_say(&a.v[i]))
+			return REFUSAL_NO_OPERAND;
+	return REFUSAL_NONE;
+}
+
+unsigned action_pages_take(struct pages_group out[INSN_ACCESSES], const struct insn *in,
+			   const uint8_t *code)
+{
+	struct insn_accesses a;
+
+	insn_accesses(&a, code, in->len, in->addr);
+	if (a.is_repeated) { /* one slow part for both */
+		out[0] = (struct pages_group){.n = a.n, .places = 1, .is_repeated = true};
+		memcpy(out[0].v, a.v, a.n * sizeof(a.v[0]));
+		return 1;
+	}
+	for (unsigned i = 0; i < a.n; i++)
+		out[i] = (struct pages_group){.v = {a.v[i]}, .n = 1, .places = !i};
+	return a.n;
+}
+
+bool action_pages_goes_on(const struct insn *in)
+{
+	return (in->kind == INSN_PLAIN && in->op != INSN_OP_PORT) || in->kind == INSN_PADDING;
+}
+
+int action_pages_step(const uint8_t *code, unsigned len)
+{
+	bool rex = (code[0] & 0xf0) == 0x40;
+	unsigned op = code[rex];
+
+	if (len < 2u + rex)
+		return (op & 0xf8) == 0x50   ? -8
+		       : op == 0x5c && !rex  ? 0
+		       : (op & 0xf8) == 0x58 ? 8
+					     : 0;
+	switch (op) {
+	case 0x68:
+	case 0x6a:
+		return -8;
+	case 0x8f:
+		return 8;
+	case 0xff:
+		return (code[rex + 1] >> 3 & 7) == 6 ? -8 : 0;
+	}
+	if (code[0] == 0x48 && op == 0x83 && code[2] == 0xec) /* sub $imm8,%rsp */
+		return -(int8_t)code[3];
+	if (code[0] == 0x48 && op == 0x83 && code[2] == 0xc4) /* add $imm8,%rsp */
+		return (int8_t)code[3];
+	return 0;
+}
+
+bool action_pages_moves_stack(const struct insn *in, const uint8_t *code)
+{
+	struct insn_accesses a;
+
+	if (in->regs_written & 1u << RSP)
+		return true;
+	insn_accesses(&a, code, in->len, in->addr); /* a push */
+	for (unsigned i = 0; i < a.n; i++)
+		if (a.v[i].base == RSP && a.v[i].writes && !a.v[i].reads &&
+		    (!in->has_mem || in->mem_base != RSP || a.n > 1))
+			return true;
+	return false;
+}
+
+bool action_pages_call_before(const struct code_map *map, uint64_t call, uint64_t *before)
+{
+	const struct function *f = functions_at(map->functions, call);
+	uint64_t at = call - 1;
+	const uint8_t *code;
+	struct insn in;
+
+	if (!f || f->start == call || !(code_map_flags(map, call) & CODE_INSN) ||
+	    code_map_flags(map, call) & (CODE_TARGET | CODE_CONSTANT) ||
+	    !code_map_insn(map, call, &in) ||
+	    (in.kind != INSN_CALL && (in.kind != INSN_CALL_INDIRECT || in.has_mem)))
+		return false;
+	while (call - at < 15 && !(code_map_flags(map, at) & CODE_INSN))
+		at--;
+	if (!(code_map_flags(map, at) & CODE_INSN) || !code_map_insn(map, at, &in) ||
+	    at + in.len != call || !action_pages_goes_on(&in))
+		return false;
+	code = elf_image_at(map->img, at, in.len);
+	*before = at;
+	return code && (action_pages_step(code, in.len) || !action_pages_moves_stack(&in, code));
+}
+
+/* ---- instructions ---- */
+
+static void put32(struct stub *s, uint32_t v)
+{
+	stub_bytes(s, &v, 4);
+}
+
+static void put(struct stub *s, const char *bytes, unsigned n)
+{
+	stub_bytes(s, bytes, n);
+}
+#define PUT(s, literal) put(s, literal, sizeof(literal) - 1)
+
+static struct plan_fixup *add_fixup(struct stub *s, enum fixup_kind kind)
+{
+	assert(s->nfixups < STUB_FIXUPS_MAX);
+	s->fixups[s->nfixups] = (struct plan_fixup){.off = s->len, .kind = kind};
+	return &s->fixups[s->nfixups++];
+}
+
+static void push_pop(struct stub *s, uint8_t opcode, unsigned reg)
+{
+	if (reg >= 8)
+		PUT(s, "\x41");
+	stub_bytes(s, (uint8_t[]){opcode | (reg & 7)}, 1);
+}
+
+/* op with a register and memory at a register: REX, opcode, ModRM */
+static void put_op(struct stub *s, uint8_t opcode, unsigned mod, unsigned reg, unsigned rm)
+{
+	stub_bytes(s,
+		   (uint8_t[]){(uint8_t)(0x48 | (reg >= 8 ? 4 : 0) | (rm >= 8 ? 1 : 0)), opcode,
+			       (uint8_t)(mod << 6 | (reg & 7) << 3 | (rm & 7))},
+		   3);
+}
+
+/* lea operand,%to, without its segment; the stack pointer lies `below` under the program's. */
+static void put_lea(struct stub *s, unsigned to, const struct insn_access *a, unsigned below)
+{
+	static const uint8_t log2[] = {0, 0, 1, 0, 2, 0, 0, 0, 3};
+	uint8_t rex = (uint8_t)(0x48 | (to >= 8 ? 4 : 0) | (a->index >= 8 ? 2 : 0) |
+				(a->base >= 8 ? 1 : 0));
+	uint8_t scale = (uint8_t)((a->index < 0 ? 0 : log2[a->scale]) << 6);
+	uint8_t index = (uint8_t)((a->index < 0 ? 4 : a->index & 7) << 3);
+	uint8_t reg = (uint8_t)((to & 7) << 3);
+
+	if (a->rip_relative) {
+		stub_bytes(s, (uint8_t[]){rex, 0x8d, (uint8_t)(reg | 5)}, 3);
+		stub_fixup32(s, FIXUP_MODULE_REL32, 4, (uint64_t)a->disp);
+		return;
+	}
+	if (a->is_narrow)
+		PUT(s, "\x67"); /* lea 4(%eax): wraps at 4 GiB */
+	stub_bytes(s, (uint8_t[]){rex, 0x8d, (uint8_t)((a->base < 0 ? 0x04 : 0x84) | reg)}, 3);
+	stub_bytes(s, (uint8_t[]){scale | index | (a->base < 0 ? 5 : a->base & 7)}, 1);
+	put32(s, (uint32_t)(a->disp + (a->base == RSP ? below : 0)));
+}
+
+/* ---- the fast part ---- */
+
+struct work {
+	unsigned a, b; /* registers */
+	uint8_t saved[3];
+	unsigned nsaved;
+};
+
+static unsigned take_register(struct work *w, uint16_t *dead, uint16_t *taken, uint16_t allowed)
+{
+	uint16_t free = *dead & allowed & (uint16_t) ~*taken;
+	unsigned reg;
+
+	if (free) {
+		reg = (unsigned)__builtin_ctz(free);
+	} else {
+		reg = (unsigned)__builtin_ctz(allowed & (uint16_t) ~*taken);
+		w->saved[w->nsaved++] = (uint8_t)reg;
+	}
+	*taken |= (uint16_t)(1u << reg);
+	return reg;
+}
+
+/* Registers that fit: not those whose encoding has another length. */
+static void choose(struct work *w, struct dead dead)
+{
+	const uint16_t any = (uint16_t) ~(1u << RSP);
+	const uint16_t plain = any & (uint16_t) ~(1u << RBP | 1u << R12 | 1u << R13);
+	uint16_t regs = dead.regs, taken = 0;
+
+	w->nsaved = 0;
+	if (!dead.flags)
+		take_register(w, &regs, &taken, 1u << RAX);
+	w->b = take_register(w, &regs, &taken, plain);
+	w->a = take_register(w, &regs, &taken, any);
+}
+
+static void save(struct stub *s, const struct work *w)
+{
+	stub_shape(s, KRON_SHAPE_START);
+	if (!w->nsaved)
+		return;
+	PUT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
+	for (unsigned i = 0; i < w->nsaved; i++) {
+		stub_shape(s, KRON_SHAPE_128 + i);
+		push_pop(s, 0x50, w->saved[i]);
+	}
+	stub_shape(s, KRON_SHAPE_128 + w->nsaved);
+}
+
+static void restore(struct stub *s, const uint8_t *saved, unsigned n, bool flags)
+{
+	if (flags)
+		PUT(s, "\x04\x7f\x9e"); /* add $127,%al: overflows as it did; sahf */
+	if (!n)
+		return;
+	while (n) {
+		push_pop(s, 0x58, saved[--n]);
+		stub_shape(s, KRON_SHAPE_128 + n);
+	}
+	PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
+}
+
+/* From the first to the end of the last. */
+static unsigned span_of(const struct pages_group *g, const struct insn_access **lowest)
+{
+	const struct insn_access *low = &g->v[0];
+	int64_t end = INT64_MIN;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (g->v[i].disp < low->disp)
+			low = &g->v[i];
+		if (g->v[i].disp + g->v[i].size > end)
+			end = g->v[i].disp + g->v[i].size;
+	}
+	*lowest = low;
+	return (unsigned)(end - low->disp);
+}
+
+/* addq $times,field(record at %b) */
+static void put_add(struct stub *s, unsigned b, unsigned field, unsigned times)
+{
+	if (!times)
+		return;
+	put_op(s, times == 1 ? 0xff : 0x83, 2, 0, b);
+	put32(s, KRON_NO_PAGE_ADDR + field);
+	if (times > 1)
+		stub_bytes(s, (uint8_t[]){(uint8_t)times}, 1);
+}
+
+static void put_adds(struct stub *s, unsigned b, const struct pages_group *g)
+{
+	unsigned reads = 0, writes = 0;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		reads += g->v[i].reads;
+		writes += g->v[i].writes;
+	}
+	put_add(s, b, offsetof(struct kron_page, reads), reads);
+	put_add(s, b, offsetof(struct kron_page, writes), writes);
+}
+
+/* The record of the page of what %a points to, to %b; to the slow part if it is not there. */
+static void put_lookup(struct stub *s, const struct work *w, unsigned span)
+{
+	put_op(s, 0x8b, 3, w->b, w->a); /* mov %a,%b */
+	put_op(s, 0xc1, 3, 5, w->b);    /* shr $9,%b */
+	PUT(s, "\x09");
+	put_op(s, 0x81, 3, 4, w->b); /* and $0x7ff8,%b */
+	put32(s, KRON_PAGE_TABLE_SIZE - 8);
+	add_fixup(s, FIXUP_PAGES);
+	PUT(s, "\x64");
+	put_op(s, 0x03, 0, w->b, RSP); /* add %fs:table,%b */
+	PUT(s, "\x25\0\0\0\0");
+	put_op(s, 0x8b, 0, w->b, w->b); /* mov (%b),%b */
+	put_op(s, 0x33, 2, w->a, w->b); /* xor KRON_NO_PAGE_ADDR(%b),%a */
+	put32(s, KRON_NO_PAGE_ADDR);
+	put_op(s, 0x81, 3, 7, w->a); /* cmp $(4096 - span),%a */
+	put32(s, PAGE - span);
+	PUT(s, "\x0f\x87\0\0\0\0"); /* ja slow */
+}
+
+void action_pages_fill(uint8_t at[ACTION_PAGES_FIXUP_LEN], int64_t counts)
+{
+	uint32_t disp = counts ? (uint32_t)(counts + 8) : 0;
+
+	memcpy(at + 5, &disp, sizeof(disp));
+	if (counts)
+		return;
+	at[2] = at[10] = at[13] = 0x8d; /* lea: nothing is read */
+	at[27] = 0x81;                  /* jno: always */
+}
+
+/* ---- the slow part ---- */
+
+static void put_references(struct stub *s, unsigned size, unsigned reads, unsigned writes,
+			   uint32_t more)
+{
+	PUT(s, "\xb8"); /* mov $references,%eax */
+	put32(s, KRON_ACTION_REFERENCES(size, reads, writes) | more);
+	PUT(s, "\xe8"); /* call block + KRON_BLOCK_ACTION */
+	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, KRON_BLOCK_ACTION);
+	PUT(s, "\x48\x8d\x64\x24\x08"); /* lea 8(%rsp),%rsp */
+	stub_shape(s, KRON_SHAPE_144);
+}
+
+/* The address of the operand's segment added to %rax; %rcx is used. */
+static void put_segment(struct stub *s, uint8_t segment)
+{
+	if (!segment)
+		return;
+	if (segment == 0x64) /* the ABI keeps the thread pointer at its own address */
+		PUT(s, "\x64\x48\x8b\x0c\x25\0\0\0\0"); /* mov %fs:0,%rcx */
+	else
+		PUT(s, "\xf3\x48\x0f\xae\xc9"); /* rdgsbase %rcx */
+	PUT(s, "\x48\x8d\x04\x08");             /* lea (%rax,%rcx),%rax */
+}
+
+static void put_call(struct stub *s, const struct insn_access *a)
+{
+	stub_shape(s, KRON_SHAPE_START);
+	PUT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
+	stub_shape(s, KRON_SHAPE_128);
+	PUT(s, "\x51"); /* push %rcx */
+	stub_shape(s, KRON_SHAPE_136);
+	PUT(s, "\x50"); /* push %rax */
+	stub_shape(s, KRON_SHAPE_144);
+	put_lea(s, RAX, a, 144);
+	put_segment(s, a->segment);
+	PUT(s, "\x50"); /* push %rax */
+	stub_shape(s, KRON_SHAPE_152);
+	put_references(s, a->size, a->reads, a->writes, 0);
+	PUT(s, "\x58"); /* pop %rax */
+	stub_shape(s, KRON_SHAPE_136);
+	PUT(s, "\x59"); /* pop %rcx */
+	stub_shape(s, KRON_SHAPE_128);
+	PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
+}
+
+/* One by %rsi, one by %rdi: what they say of themselves is which of the two is read and written. */
+static void put_repeated(struct stub *s, const struct pages_group *g)
+{
+	unsigned reads = 0, writes = 0;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		unsigned bit = g->v[i].base == RSI ? 1 : 2;
+
+		reads |= g->v[i].reads ? bit : 0;
+		writes |= g->v[i].writes ? bit : 0;
+	}
+	stub_shape(s, KRON_SHAPE_START);
+	PUT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
+	stub_shape(s, KRON_SHAPE_128);
+	PUT(s, "\x50"); /* push %rax */
+	stub_shape(s, KRON_SHAPE_136);
+	PUT(s, "\x9c"); /* pushfq */
+	stub_shape(s, KRON_SHAPE_144);
+	PUT(s, "\x54"); /* push %rsp */
+	stub_shape(s, KRON_SHAPE_152);
+	put_references(s, g->v[0].size, reads, writes, KRON_ACTION_REPEATED);
+	PUT(s, "\x48\x8d\x64\x24\x08"); /* lea 8(%rsp),%rsp */
+	stub_shape(s, KRON_SHAPE_136);
+	PUT(s, "\x58"); /* pop %rax */
+	stub_shape(s, KRON_SHAPE_128);
+	PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
+}
+
+/* ---- both ---- */
+
+static void finish_place(struct stub *s, unsigned fixup, unsigned start, uint32_t probe,
+			 unsigned places)
+{
+	assert(s->len - start < 128);
+	action_room_put(&s->fixups[fixup], &(struct action_room){
+						   .probe = probe,
+						   .times = (uint16_t)places,
+						   .hot = (uint8_t)(s->len - start),
+					   });
+}
+
+static void emit_fast(struct stub *s, const struct pages_group *g, struct dead dead,
+		      struct pages_slow *slow)
+{
+	const struct insn_access *low;
+	unsigned span = span_of(g, &low);
+	struct work w;
+
+	choose(&w, dead);
+	save(s, &w);
+	put_lea(s, w.a, low, w.nsaved ? 128 + 8 * w.nsaved : 0);
+	if (!dead.flags)
+		PUT(s, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
+	if (low->segment) {                 /* add %fs:0,%a */
+		PUT(s, "\x64");
+		put_op(s, 0x03, 0, w.a, RSP);
+		PUT(s, "\x25\0\0\0\0");
+	}
+	put_lookup(s, &w, span);
+	*slow = (struct pages_slow){.g = *g,
+				    .nsaved = (uint8_t)w.nsaved,
+				    .saves_flags = !dead.flags,
+				    .jump = s->len - 4};
+	memcpy(slow->saved, w.saved, sizeof(slow->saved));
+	put_adds(s, w.b, g);
+	restore(s, w.saved, w.nsaved, !dead.flags);
+	slow->back = s->len;
+}
+
+bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t probe,
+		       struct dead dead, struct pages_slow *slow)
+{
+	unsigned start = s->len, fixup = s->nfixups;
+	bool is_fast = !g->is_repeated && g->v[0].segment != 0x65;
+
+	add_fixup(s, FIXUP_PLACE);
+	if (is_fast)
+		emit_fast(s, g, dead, slow);
+	else if (g->is_repeated)
+		put_repeated(s, g);
+	else
+		put_call(s, &g->v[0]);
+	finish_place(s, fixup, start, probe, g->places);
+	return is_fast;
+}
+
+void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsigned window_off)
+{
+	uint32_t distance = s->len - (slow->jump + 4);
+
+	memcpy(s->code + slow->jump, &distance, sizeof(distance));
+	stub_shape(s, slow->nsaved ? KRON_SHAPE_128 + slow->nsaved : KRON_SHAPE_START);
+	restore(s, slow->saved, slow->nsaved, slow->saves_flags);
+	for (unsigned i = 0; i < slow->g.n; i++)
+		put_call(s, &slow->g.v[i]);
+	stub_shape(s, KRON_SHAPE_START);
+	stub_settle(s, window_off);
+	PUT(s, "\xe9");
+	put32(s, slow->back - (s->len + 4));
+}

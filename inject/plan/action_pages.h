@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * action_pages.h - machine code that counts what instructions read and write, by page.
+ *
+ *   [save what is live]
+ *   lea  operand,%a
+ *   [lahf; seto %al]
+ *   mov  %a,%b
+ *   shr  $9,%b
+ *   and  $0x7ff8,%b
+ *   add  %fs:table,%b          FIXUP_PAGES                       ┐ ACTION_PAGES_FIXUP_LEN
+ *   mov  (%b),%b               the record, from KRON_NO_PAGE_ADDR │ bytes, whatever the
+ *   xor  KRON_NO_PAGE_ADDR(%b),%a     how far into its page       │ registers
+ *   cmp  $(4096 - span),%a                                        │
+ *   ja   slow                  another page, or two               ┘
+ *   incq reads(%b), writes(%b)
+ *   [restore]
+ *
+ *   slow   [restore], and for each access:
+ *          lea -128(%rsp),%rsp; push %rcx; push %rax; lea operand,%rax; push %rax;
+ *          mov $references,%eax; call block + KRON_BLOCK_ACTION; lea 8(%rsp),%rsp; pop; pop; lea
+ *          jmp back
+ *
+ * The record is loaded by one instruction, and its address belongs to one page for good: a handler
+ * in between may put another record into the table, and what is counted is right all the same.
+ * A string instruction with a prefix, and a segment's operand, are counted by the slow part alone.
+ */
+#ifndef INJECT_ACTION_PAGES_H
+#define INJECT_ACTION_PAGES_H
+
+#include "inject/code/liveness.h"
+#include "inject/plan/stub.h"
+
+#define ACTION_PAGES_FIXUP_LEN 28u
+
+/* Accesses by one base register, which are counted together. */
+#define PAGES_GROUP 8u
+struct pages_group {
+	struct insn_access v[PAGES_GROUP]; /* as if all were made where the first one is */
+	unsigned n, places;                /* accesses; instructions */
+	bool is_repeated;
+};
+
+/* What is to be done when the fast part does not know the page. */
+struct pages_slow {
+	struct pages_group g;
+	uint8_t saved[3]; /* registers on the stack */
+	uint8_t nsaved;
+	bool saves_flags;    /* in %ax */
+	uint32_t jump, back; /* in the stub: the rel32 that leads here; where it goes on */
+};
+
+enum refusal action_pages_refusal(enum place_where where, const struct insn *in,
+				  const uint8_t *code);
+
+/*
+ * A call that is displaced costs the return that goes with it a misprediction.  So what it pushes is
+ * counted at the instruction in front of it, if nothing else leads to the call: *before.
+ */
+bool action_pages_call_before(const struct code_map *map, uint64_t call, uint64_t *before);
+
+/* ---- planner ---- */
+
+/* Is what follows it executed if it is? */
+bool action_pages_goes_on(const struct insn *in);
+/* How far the instruction moves the stack pointer, if that can be told; else 0. */
+int action_pages_step(const uint8_t *code, unsigned len);
+bool action_pages_moves_stack(const struct insn *in, const uint8_t *code);
+
+/* What the instruction touches, which action_pages_refusal() has not refused: how many groups. */
+unsigned action_pages_take(struct pages_group out[INSN_ACCESSES], const struct insn *in,
+			   const uint8_t *code);
+/* In front of the first of its instructions.  True: there is a slow part to come. */
+bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t probe,
+		       struct dead dead, struct pages_slow *slow);
+/* After the stub's last jump. */
+void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsigned window_off);
+
+/* ---- binder ---- */
+
+/* counts: as in struct action_ground; 0: the slow part does all. */
+void action_pages_fill(uint8_t at[ACTION_PAGES_FIXUP_LEN], int64_t counts);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * emit_pages.c - which references to memory of a window are counted together.
+ *
+ *   push %rbp               -8(%rsp) ┐
+ *   mov  %rsp,%rbp                   │ one group: two writes and a read in the 24 bytes below
+ *   push %rbx              -16(%rsp) ├ the stack pointer, as it is at the first of them
+ *   mov  8(%rsp),%rax       -8(%rsp) ┘
+ *   mov  (%rdi),%rcx                 ─ another
+ *   jne  ...                           after it nothing is certain to be executed
+ *   mov  8(%rdi),%rdx                ─ and another
+ *
+ * A window is entered at its start alone, so what stands between a group's first instruction and a jump
+ * or call is executed if the first one is.  The exception is a fault that does not come back: then what
+ * stands after it in its groups is counted, and was not executed.  A group has one base register (and
+ * index), which nobody writes meanwhile; how far push and pop move the stack pointer is known.
+ */
+#include "inject/plan/emit.h"
+
+#include <string.h>
+
+#define SPAN_MAX 128
+#define OPEN_MAX 8u
+
+enum { RSP = 4 };
+
+struct grouping {
+	struct emitter *e;
+	unsigned open[OPEN_MAX]; /* indexes of e->pages; the one opened last is the last */
+	int64_t moved[OPEN_MAX]; /* the stack pointer, since it was opened */
+	unsigned nopen;
+};
+
+static uint16_t registers_of(const struct insn_access *a)
+{
+	return (uint16_t)((a->base >= 0 ? 1u << a->base : 0) |
+			  (a->index >= 0 ? 1u << a->index : 0));
+}
+
+static void close_group(struct grouping *g, unsigned i)
+{
+	g->nopen--;
+	memmove(&g->open[i], &g->open[i + 1], (g->nopen - i) * sizeof(g->open[0]));
+	memmove(&g->moved[i], &g->moved[i + 1], (g->nopen - i) * sizeof(g->moved[0]));
+}
+
+static void close_written(struct grouping *g, uint16_t registers)
+{
+	for (unsigned i = g->nopen; i-- > 0;)
+		if (registers_of(&g->e->pages[g->open[i]].g.v[0]) & registers)
+			close_group(g, i);
+}
+
+/* ---- one access ---- */
+
+static bool is_alike(const struct insn_access *a, const struct insn_access *b)
+{
+	return a->base == b->base && a->index == b->index && a->scale == b->scale &&
+	       a->rip_relative == b->rip_relative && !a->segment && !b->segment && !a->is_narrow &&
+	       !b->is_narrow;
+}
+
+static bool fits(const struct pages_group *g, const struct insn_access *a)
+{
+	int64_t low = a->disp, high = a->disp + a->size;
+
+	if (g->n == PAGES_GROUP || g->is_repeated || !is_alike(&g->v[0], a))
+		return false;
+	if (!a->rip_relative && a->disp != (int32_t)a->disp)
+		return false;
+	for (unsigned i = 0; i < g->n; i++) {
+		if (g->v[i].disp < low)
+			low = g->v[i].disp;
+		if (g->v[i].disp + g->v[i].size > high)
+			high = g->v[i].disp + g->v[i].size;
+	}
+	return high - low <= SPAN_MAX;
+}
+
+static void open_group(struct grouping *g, const struct insn *in, uint32_t probe,
+		       const struct pages_group *first)
+{
+	struct emitter *e = g->e;
+
+	e->pages[e->npages] = (struct made_pages){.vaddr = in->addr, .probe = probe, .g = *first};
+	if (g->nopen == OPEN_MAX)
+		close_group(g, 0);
+	g->open[g->nopen] = e->npages++;
+	g->moved[g->nopen++] = 0;
+}
+
+static void take_access(struct grouping *g, const struct insn *in, uint32_t probe,
+			const struct pages_group *one)
+{
+	for (unsigned i = 0; i < g->nopen && !one->is_repeated; i++) {
+		struct pages_group *to = &g->e->pages[g->open[i]].g;
+		struct insn_access a = one->v[0];
+
+		if (a.base == RSP)
+			a.disp += g->moved[i];
+		if (!fits(to, &a))
+			continue;
+		to->v[to->n++] = a;
+		to->places += one->places;
+		return;
+	}
+	open_group(g, in, probe, one);
+}
+
+/* ---- one instruction ---- */
+
+/* Is it wanted?  Once, however often it is asked for. */
+static uint32_t probe_at(const struct emitter *e, const struct insn *in)
+{
+	for (unsigned i = 0; i < e->nprobes; i++) {
+		const struct draft_probe *p = e->probes[i];
+		const struct plan_probe *probe = &e->pl->probes.v[p->probe];
+
+		if (p->vaddr == in->addr && p->where == DRAFT_BEFORE &&
+		    probe->kind == PROBE_PLACE &&
+		    e->pl->actions[probe->action].kind == ACTION_PAGES)
+			return p->probe;
+	}
+	return UINT32_MAX;
+}
+
+/* The call after it, which stays where it is. */
+static void take_call(struct grouping *g, const struct insn *in, uint32_t probe, int step)
+{
+	struct pages_group one = {.v = {{.base = RSP,
+					 .index = -1,
+					 .scale = 1,
+					 .writes = true,
+					 .size = 8,
+					 .disp = step - 8}},
+				  .n = 1,
+				  .places = 1};
+	uint64_t before;
+
+	if (g->e->pl->actions[g->e->pl->probes.v[probe].action].value &&
+	    action_pages_call_before(g->e->pl->map, in->addr + in->len, &before) &&
+	    before == in->addr)
+		take_access(g, in, probe, &one);
+}
+
+static void take_insn(struct grouping *g, const struct insn *in)
+{
+	const uint8_t *code = elf_image_at(g->e->pl->map->img, in->addr, in->len);
+	uint32_t probe = probe_at(g->e, in);
+	struct pages_group v[INSN_ACCESSES];
+	unsigned n = probe == UINT32_MAX ? 0 : action_pages_take(v, in, code);
+	int step = action_pages_step(code, in->len);
+	uint16_t written = in->regs_written | in->regs_killed;
+
+	for (unsigned i = 0; i < n; i++)
+		take_access(g, in, probe, &v[i]);
+	if (probe != UINT32_MAX)
+		take_call(g, in, probe, step);
+	if (!action_pages_goes_on(in)) {
+		g->nopen = 0;
+		return;
+	}
+	if (step) {
+		written &= (uint16_t) ~(1u << RSP);
+		for (unsigned i = 0; i < g->nopen; i++)
+			g->moved[i] += step;
+	} else if (action_pages_moves_stack(in, code)) {
+		written |= 1u << RSP;
+	}
+	close_written(g, written);
+}
+
+void emit_pages_begin(struct emitter *e)
+{
+	const struct window *w = &e->d->w;
+	struct grouping g = {.e = e};
+	struct insn in;
+
+	e->npages = e->next_page = e->nslow = 0;
+	if (!e->pl->counts_pages)
+		return;
+	for (uint64_t at = w->addr; at == w->addr || at < w->addr + w->code_len; at += in.len) {
+		emit_decode(e, at, &in);
+		take_insn(&g, &in);
+		if (e->d->is_detour)
+			break;
+	}
+}
+
+void emit_pages(struct emitter *e, const struct insn *in)
+{
+	for (; e->next_page < e->npages; e->next_page++) {
+		const struct made_pages *p = &e->pages[e->next_page];
+
+		if (p->vaddr != in->addr)
+			break;
+		e->slow[e->nslow].window_off = (uint16_t)(in->addr - e->d->w.addr);
+		if (action_pages_emit(&e->s, &p->g, p->probe, emit_dead_before(e, in->addr),
+				      &e->slow[e->nslow].slow))
+			e->nslow++;
+	}
+}
+
+void emit_pages_end(struct emitter *e)
+{
+	for (unsigned i = 0; i < e->nslow; i++)
+		action_pages_emit_slow(&e->s, &e->slow[i].slow, e->slow[i].window_off);
+}

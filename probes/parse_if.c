@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * parse_if.c - the conditions of a probe: if $arg1 > 4096 && data & 0xff == 3
+ *
+ *   OPERAND[:TYPE] [& MASK] COMPARISON NUMBER      joined by &&; blanks may be left out
+ */
+#include <string.h>
+
+#include "probes/parse.h"
+
+/* The characters of an operand: $arg1:s32, %rdi, data */
+static struct span take_operand(struct lex *lx)
+{
+	struct span sp = {.s = lx->at};
+
+	while (lx->at < lx->end && (lex_is_word(*lx->at) || strchr("$%:", *lx->at)))
+		lx->at++;
+	sp.n = (size_t)(lx->at - sp.s);
+	return sp;
+}
+
+static int take_number(struct lex *lx, uint64_t *out)
+{
+	struct span sp;
+
+	lex_blanks(lx);
+	sp.s = lx->at;
+	if (lx->at < lx->end && *lx->at == '-')
+		lx->at++;
+	lex_word(lx);
+	sp.n = (size_t)(lx->at - sp.s);
+	sp.quoted = sp.regex = false;
+	if (sp.n && span_number(sp, out))
+		return 0;
+	return lex_error(lx, sp.s, "a number is needed here");
+}
+
+static bool takes(struct lex *lx, const char *sign)
+{
+	size_t n = strlen(sign);
+
+	lex_blanks(lx);
+	if ((size_t)(lx->end - lx->at) < n || memcmp(lx->at, sign, n) != 0)
+		return false;
+	lx->at += n;
+	return true;
+}
+
+static int take_compare(struct lex *lx, uint8_t *out)
+{
+	static const char *const signs[] = {
+		[SPEC_IF_EQ] = "==", [SPEC_IF_NE] = "!=", [SPEC_IF_LE] = "<=",
+		[SPEC_IF_GE] = ">=", [SPEC_IF_LT] = "<",  [SPEC_IF_GT] = ">"};
+
+	for (uint8_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+		if (!takes(lx, signs[i]))
+			continue;
+		*out = i;
+		return 0;
+	}
+	if (takes(lx, "=")) {
+		*out = SPEC_IF_EQ;
+		return 0;
+	}
+	return lex_error(lx, lx->at, "a comparison is needed here: == != < <= > >=");
+}
+
+static int take_what(const struct lex *lx, const struct probe_spec *s, struct spec_condition *c,
+		     struct span sp)
+{
+	struct probe_spec operand = {0};
+	struct span type;
+	int code;
+
+	operand.bits = 64;
+	code = parse_type(lx, &operand, &sp, &type);
+	if (code)
+		return code;
+	if (span_is(sp, "data")) {
+		if (!s->payload)
+			return lex_error(lx, sp.s, "data is the probe's value, and it has none");
+		if (s->is_double && !type.n)
+			return lex_error(lx, sp.s, "doubles are not compared");
+		c->what = SPEC_IF_DATA;
+		operand.bits = type.n ? operand.bits : s->bits;
+		operand.is_signed = type.n ? operand.is_signed : s->is_signed;
+		if (operand.bits > s->bits)
+			return lex_error(lx, sp.s, "the probe's value has %u bits", s->bits);
+	} else if (span_is(sp, "$cpu")) {
+		c->what = SPEC_IF_CPU;
+		operand.bits = 32;
+	} else if (sp.n && (sp.s[0] == '$' || sp.s[0] == '%')) {
+		code = parse_value(lx, &operand, sp);
+		if (!code && operand.payload == SPEC_PAYLOAD_ADDRESS)
+			code = lex_error(lx, sp.s,
+					 "the value has to be $addr, and then it is: data");
+		if (!code && (operand.payload == SPEC_PAYLOAD_STACK ||
+			      (operand.payload == SPEC_PAYLOAD_REGISTER && operand.value == 4)))
+			code = lex_error(lx, sp.s, "the stack pointer is not compared");
+		c->what = SPEC_IF_VALUE;
+		c->payload = operand.payload;
+		c->value = operand.value;
+	} else {
+		return lex_error(
+			lx, sp.s,
+			"after if comes what is compared: $arg1, $retval, %%rdi, $cpu, data");
+	}
+	if (!code && operand.is_double)
+		code = lex_error(lx, sp.s, "doubles are not compared");
+	c->bits = operand.bits;
+	c->is_signed = operand.is_signed;
+	return code;
+}
+
+static bool is_short(uint64_t v)
+{
+	return v == (uint64_t)(int32_t)v;
+}
+
+/* Only what the stub can compare, and what can be both true and false. */
+static int check_numbers(const struct lex *lx, const struct spec_condition *c, const char *at)
+{
+	uint64_t top = c->bits == 64 ? UINT64_MAX : (1ull << c->bits) - 1;
+	bool is_negative = (int64_t)c->number < 0 && at[0] == '-';
+
+	if (is_negative && !c->is_signed)
+		return lex_error(lx, at, "what is compared has no sign: give it a type, like :s%u",
+				 c->bits);
+	if (c->is_signed ? (int64_t)c->number > (int64_t)(top >> 1) ||
+				   (int64_t)c->number < -(int64_t)(top >> 1) - 1
+			 : c->number > top)
+		return lex_error(lx, at, "what is compared has %u bits", c->bits);
+	if (c->bits == 64 && c->has_mask && !is_short(c->number))
+		return lex_error(lx, at, "after & a number of 31 bits is needed");
+	return 0;
+}
+
+static int take_condition(struct lex *lx, struct probe_spec *s)
+{
+	struct spec_condition *c = &s->conditions[s->nconditions];
+	const char *at;
+	int code;
+
+	lex_blanks(lx);
+	*c = (struct spec_condition){.mask = UINT64_MAX};
+	code = take_what(lx, s, c, take_operand(lx));
+	lex_blanks(lx);
+	if (!code && lx->end - lx->at > 1 && lx->at[0] == '&' && lx->at[1] != '&') {
+		lx->at++;
+		c->has_mask = true;
+		c->is_signed = false; /* what is left is bits */
+		code = take_number(lx, &c->mask);
+		if (!code && c->bits < 64 && c->mask >> c->bits)
+			code = lex_error(lx, lx->at - 1, "what is masked has %u bits", c->bits);
+	}
+	if (!code)
+		code = take_compare(lx, &c->compare);
+	if (code)
+		return code;
+	lex_blanks(lx);
+	at = lx->at;
+	code = take_number(lx, &c->number);
+	return code ? code : check_numbers(lx, c, at);
+}
+
+int parse_if(struct lex *lx, struct probe_spec *s)
+{
+	const char *start = lx->at;
+
+	if (s->kind > SPEC_RESOURCE)
+		return lex_error(lx, start, "a condition is for samples: trace and resource");
+	do {
+		int code;
+
+		if (s->nconditions == PROBE_CONDITIONS)
+			return lex_error(lx, lx->at, "a probe has %u conditions at most",
+					 PROBE_CONDITIONS);
+		code = take_condition(lx, s);
+		if (code)
+			return code;
+		s->nconditions++;
+	} while (takes(lx, "&&"));
+	if (takes(lx, "||"))
+		return lex_error(lx, lx->at - 2,
+				 "conditions are joined by && only; of two probes of one "
+				 "event either may hold");
+	return 0;
+}

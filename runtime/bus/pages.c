@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pages.c - page reference counters: what the trampolines do not count by themselves.
+ *
+ *   the thread's table (wiped by fork)          chunks of the pool: OWNED, of the thread alone
+ *   +------+                                    +-----------------------------+
+ *   | page | --- the record that was last ----> | page, reads, writes, next --|--+   those of one
+ *   | mod  |     looked for                     | page, reads, writes, next <-|--+   entry are a ring
+ *   | 4096 |                                    +-----------------------------+
+ *   +------+
+ *
+ * The records lie in shared memory, so nothing is lost however the thread ends.  The table lies in memory
+ * of the process's own: a forked child finds it empty.
+ *
+ * A handler may come between any two instructions, and count.  A record's page is set before anybody
+ * finds it, and stays; a record that drops out of its ring, since two put themselves into it at once,
+ * keeps its counts, and the page gets another one.
+ */
+#include <errno.h>
+#include <time.h>
+#include <sys/mman.h>
+#include <linux/futex.h>
+#include "runtime/bus/bus.h"
+#include "runtime/core/chunks.h"
+#include "runtime/core/thread.h"
+#include "runtime/sys/memory.h"
+#include "runtime/sys/sys.h"
+#include "runtime/sys/mini.h"
+
+#define RING_MAX (1u << 20) /* the pool is other processes', too: a ring may be no ring */
+#define WAIT_SLICE_NS 5000000
+#define WAITS 200u
+#define FLAG_DIRECTION 0x400u
+
+/* ---- a record of its own for each page ---- */
+
+static uint32_t number_of(const struct kron_page *p)
+{
+	return (uint32_t)(((uint64_t)p - (uint64_t)kron_rt.pool) / sizeof(*p));
+}
+
+/* NULL: no such record. */
+static struct kron_page *record_at(uint32_t number)
+{
+	if (number / (KRON_PAGES_IN_CHUNK + 1) >= rt_pool_usable())
+		return NULL;
+	return (struct kron_page *)(kron_rt.pool) + number;
+}
+
+static bool is_chunk_end(uint64_t at)
+{
+	return !at || (at - (uint64_t)kron_rt.pool) % KRON_CHUNK_SIZE == 0;
+}
+
+/* The pool may have to grow first. */
+static int32_t take_chunk(uint64_t mine)
+{
+	struct timespec slice = {.tv_sec = 0, .tv_nsec = WAIT_SLICE_NS};
+
+	for (uint32_t i = 0;; i++) {
+		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
+		int32_t index = rt_chunk_take(mine, NULL);
+
+		if (index >= 0 || i == WAITS || !rt_pool_can_grow())
+			return index;
+		rt_collector_wake();
+		sys4(__NR_futex, (long)&kron_rt.ctl->wake_waiters, FUTEX_WAIT, seen, (long)&slice);
+	}
+}
+
+/* The address of its first record; 0: there is none to be had. */
+static uint64_t begin_chunk(const struct rt_lane *lane)
+{
+	const struct rt_proc *p = kron_rt.proc;
+	uint64_t mine = kron_chunk_word(KRON_CHUNK_OWNED, lane->tid, p->slot, p->uid);
+	int32_t index = take_chunk(mine);
+	struct kron_chunk *chunk;
+
+	if (index < 0)
+		return 0;
+	rt_pool_populate((uint32_t)index);
+	chunk = rt_pool_chunk((uint32_t)index);
+	chunk->source = lane->source;
+	chunk->kind = KRON_CHUNK_OF_PAGES;
+	/* Release: the kind; partner: collect/pages/pages.c. */
+	__atomic_store_n(&chunk->seq,
+			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
+			 __ATOMIC_RELEASE);
+	return (uint64_t)chunk + sizeof(struct kron_page);
+}
+
+static struct kron_page *take_record(struct rt_lane *lane)
+{
+	uint64_t at = __atomic_load_n(&lane->page_free, __ATOMIC_RELAXED);
+
+	for (;;) {
+		uint64_t to = is_chunk_end(at) ? begin_chunk(lane) : at;
+
+		if (!to)
+			return NULL;
+		/* A handler may have begun a chunk, too: one of them stays as it is, almost empty. */
+		if (__atomic_compare_exchange_n(&lane->page_free, &at,
+						to + sizeof(struct kron_page), false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return (struct kron_page *)to;
+	}
+}
+
+/* ---- the table ---- */
+
+static int64_t *take_table(struct rt_lane *lane)
+{
+	int64_t *none = NULL;
+	long at;
+
+	if (kron_rt.quiet)
+		return NULL;
+	at = sys_mmap(
+		(void *)(RT_PAGES_HINT + (uint64_t)(lane - kron_rt.lanes) * KRON_PAGE_TABLE_SIZE),
+		KRON_PAGE_TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sys_failed(at))
+		return NULL;
+	if (sys_madvise((void *)at, KRON_PAGE_TABLE_SIZE, MADV_WIPEONFORK) ||
+	    !__atomic_compare_exchange_n(&lane->pages, &none, (int64_t *)at, false,
+					 __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+		sys_munmap((void *)at, KRON_PAGE_TABLE_SIZE);
+	return __atomic_load_n(&lane->pages, __ATOMIC_RELAXED);
+}
+
+static struct rt_lane *find_lane(void)
+{
+	struct rt_lane *lane;
+
+	if (rt_lane_is_mute() || rt_proc_is_refused())
+		return NULL;
+	lane = kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
+	if (!lane || (!lane->pages && !take_table(lane)))
+		return NULL;
+	rt_thread_set_pages(lane->pages);
+	return lane;
+}
+
+static struct kron_page *look_in_ring(struct kron_page *first, uint64_t page)
+{
+	struct kron_page *p = first;
+
+	for (uint32_t i = 0; p && i < RING_MAX; i++) {
+		if (p->page == page)
+			return p;
+		p = record_at(__atomic_load_n(&p->next, __ATOMIC_RELAXED));
+		if (p == first)
+			break;
+	}
+	return NULL;
+}
+
+static struct kron_page *find_record(struct rt_lane *lane, uint64_t page)
+{
+	int64_t *entry = &lane->pages[(page >> KRON_PAGE_SHIFT) % KRON_PAGE_TABLE_ENTRIES];
+	int64_t there = __atomic_load_n(entry, __ATOMIC_RELAXED);
+	struct kron_page *first = there ? (struct kron_page *)(there + KRON_NO_PAGE_ADDR) : NULL;
+	struct kron_page *p = look_in_ring(first, page);
+
+	if (!p) {
+		p = take_record(lane);
+		if (!p)
+			return NULL;
+		p->next = first ? first->next : number_of(p);
+		__atomic_store_n(&p->page, page, __ATOMIC_RELEASE);
+		if (first)
+			__atomic_store_n(&first->next, number_of(p), __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(entry, (int64_t)((uint64_t)p - KRON_NO_PAGE_ADDR), __ATOMIC_RELEASE);
+	return p;
+}
+
+/* ---- counting ---- */
+
+/* One instruction each: whole for a handler on this thread. */
+static void count(struct rt_lane *lane, uint64_t page, uint64_t reads, uint64_t writes)
+{
+	struct kron_page *p = lane ? find_record(lane, page) : NULL;
+
+	if (!p) {
+		rt_proc_count_lost(reads + writes);
+		return;
+	}
+	__asm__ volatile("addq %1, %0" : "+m"(p->reads) : "r"(reads) : "cc");
+	__asm__ volatile("addq %1, %0" : "+m"(p->writes) : "r"(writes) : "cc");
+}
+
+static uint64_t page_of(uint64_t addr)
+{
+	return addr >> KRON_PAGE_SHIFT << KRON_PAGE_SHIFT;
+}
+
+static void count_one(struct rt_lane *lane, uint64_t at, uint64_t size, uint64_t reads,
+		      uint64_t writes)
+{
+	count(lane, page_of(at), reads, writes);
+	if (page_of(at + size - 1) != page_of(at))
+		count(lane, page_of(at + size - 1), reads, writes);
+}
+
+/* n elements, one after the other, up or down: as many at once as begin and end in one page. */
+static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, uint32_t size, bool down,
+		      bool reads, bool writes)
+{
+	while (n) {
+		uint64_t offset = at % (1u << KRON_PAGE_SHIFT), whole;
+
+		if (down)
+			whole = offset + size <= 1u << KRON_PAGE_SHIFT ? offset / size + 1 : 0;
+		else
+			whole = ((1u << KRON_PAGE_SHIFT) - offset) / size;
+		if (whole > n)
+			whole = n;
+		if (whole) {
+			count(lane, page_of(at), reads ? whole : 0, writes ? whole : 0);
+		} else {
+			count_one(lane, at, size, reads, writes);
+			whole = 1;
+		}
+		at += down ? -(whole * size) : whole * size;
+		n -= whole;
+	}
+}
+
+/*
+ * A string instruction with a rep prefix.  Above the thunk's return address lies where the program's
+ * flags were pushed, and what the thunk saved lies below (thunk_bus.S).
+ */
+static void count_repeated(struct rt_lane *lane, uint32_t code, const uint64_t *flags)
+{
+	const uint64_t *saved = flags - 2; /* of the return address: below it rcx, rdx, rdi, rsi */
+	uint64_t n = saved[-1], rdi = saved[-3], rsi = saved[-4];
+	uint32_t size = code & 0xfff, reads = code >> 16 & 15, writes = code >> 20 & 15;
+	bool down = *flags & FLAG_DIRECTION;
+
+	if ((reads | writes) & 1)
+		count_run(lane, rsi, n, size, down, reads & 1, writes & 1);
+	if ((reads | writes) & 2)
+		count_run(lane, rdi, n, size, down, reads & 2, writes & 2);
+}
+
+void rt_pages_count(uint32_t code, uint64_t data)
+{
+	struct rt_lane *lane = find_lane();
+
+	if (code & KRON_ACTION_REPEATED)
+		count_repeated(lane, code, (const uint64_t *)data);
+	else
+		count_one(lane, data, code & 0xfff, code >> 16 & 15, code >> 20 & 15);
+}

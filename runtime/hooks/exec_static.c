@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exec_static.c - a static program is about to be executed, in which nobody will ask for a plan.
+ *
+ *   here ──EXECUTES──► collector: has this thread traced     execve ──► it stands in front of its first
+ *        ◄──AWAITED──                                                   instruction, and is attached to
+ *
+ * So the program gets the environment that it was given, and the kernel executes what it was told to.
+ * A thread that is traced runs on as it did; if the execve fails, nobody traces it when the program learns of it.
+ */
+#include <errno.h>
+#include <linux/prctl.h>
+#include "runtime/hooks/exec_static.h"
+#include "runtime/core/rt.h"
+#include "runtime/hooks/hooks.h"
+#include "runtime/sys/signals.h"
+#include "runtime/sys/sys.h"
+
+/* -errno, or the flags of the answer. */
+static int ask(uint32_t kind, uint32_t again)
+{
+	const struct rt_question q = {
+		.kind = kind, .again = again, .range = (uint32_t)sys_gettid()};
+	struct rt_answer a;
+	int ret = rt_ask(&a, &q);
+
+	if (ret)
+		return ret;
+	rt_ask_end(&a, NULL);
+	return (int)a.reply.flags;
+}
+
+/* Only when it is needed: it replaces what the program may have set itself (PR_SET_PTRACER). */
+static int allow_and_ask(void)
+{
+	if (kron_rt.collector_pid <= 0 ||
+	    sys5(__NR_prctl, PR_SET_PTRACER, kron_rt.collector_pid, 0, 0, 0) != 0)
+		return -EPERM;
+	return ask(KRON_HELLO_EXECUTES, 1);
+}
+
+bool rt_exec_announce(void)
+{
+	int flags = ask(KRON_HELLO_EXECUTES, 0);
+
+	if (flags > 0 && flags & KRON_REPLY_ALLOW)
+		flags = allow_and_ask();
+	if (flags < 0)
+		rt_start_untraced(KRON_UNTRACED_STATIC);
+	return flags > 0 && flags & KRON_REPLY_AWAITED;
+}
+
+void rt_exec_take_back(void)
+{
+	uint64_t mask = rt_signals_block();
+
+	ask(KRON_HELLO_STAYS, 0);
+	rt_signals_restore(mask);
+}

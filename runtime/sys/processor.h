@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * processor.h - what the processor says without a system call.
+ */
+#ifndef RUNTIME_PROCESSOR_H
+#define RUNTIME_PROCESSOR_H
+
+#include <stdint.h>
+
+static inline uint64_t rt_tsc(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
+/* The CPU that we are on: the kernel keeps it in the limit of a GDT segment, for the vDSO's getcpu(). */
+static inline uint32_t rt_cpu(void)
+{
+	uint32_t limit = 0;
+
+	__asm__("lsl %1, %0" : "+r"(limit) : "r"(0x7bu) : "cc");
+	return limit & 0xfff;
+}
+
+#endif

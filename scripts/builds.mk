@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# builds.mk - the builds of scripts/check-builds, with as many jobs at a time as make was told, whatever
+# build they are of: where one has a single thing to do (configure, a link, its last test), another goes on.
+#
+#     make -j N -f scripts/builds.mk BUILD=... WORK=...
+#
+# Each leaves WORK/NAME.log, and WORK/NAME.ok when it was right.
+SHELL = /bin/sh
+MAKEFLAGS += --no-print-directory
+ask = $(shell MAKEFLAGS= make -s -C $(BUILD) $(1) | tail -n 1)
+unit := $(call ask,print-unit-tests)
+fuzzers := $(filter tests/fuzz/%,$(call ask,print-tests))
+clang := $(if $(shell command -v clang),CC=clang CXX=clang++)
+flags := --enable-werror CFLAGS='-O1 -g1' CXXFLAGS=-O1
+
+# where the tools read what others may have damaged, sanitizers see most
+readers := tests/e2e/tree/cli.bats tests/e2e/reports/readers.bats $(filter %.sh,$(fuzzers))
+
+# The runtime is no case for TSan: its lanes belong to one thread each, by assembly that it cannot
+# see.  test_threads plays the traced threads in C.
+thread_units := $(addprefix tests/unit/,collect/test_threads collect/test_collect collect/test_drain \
+	collect/test_drain_processes trace/test_trace)
+threads := $(thread_units) tests/e2e/record/record.bats tests/e2e/record/torture_process.sh tests/faults/kills.py
+
+all: distcheck asan tsan
+.PHONY: all unpacked distcheck asan tsan
+
+unpacked:
+	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/src && $(MAKE) --quiet -C $(BUILD) dist && \
+		tar -C $(WORK)/src -xf $(BUILD)/kron-*.tar.xz && chmod -R a-w $(WORK)/src && touch $(WORK)/$@.ok
+
+# What is packed builds elsewhere, tests, installs, and leaves nothing.  clang's UBSan knows most, and
+# fuzzers go where nobody else does: a minute of them on two processors.
+distcheck: unpacked
+	+@exec >$(WORK)/$@.log 2>&1 && KRON_FUZZ_SECONDS=15 FUZZ_SECONDS=15 $(MAKE) --quiet -C $(BUILD) distcheck \
+		TESTS='$(unit) $(fuzzers)' DISTCHECK_CONFIGURE_FLAGS="--enable-ubsan $(clang) $(flags)" && touch $(WORK)/$@.ok
+
+asan: unpacked
+	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/$@ && cd $(WORK)/$@ && \
+		$(WORK)/src/*/configure --quiet --enable-asan $(flags) && $(MAKE) --quiet && \
+		$(MAKE) --quiet check TESTS='$(unit) $(readers)' && touch $(WORK)/$@.ok
+
+tsan: unpacked
+	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/$@ && cd $(WORK)/$@ && \
+		$(WORK)/src/*/configure --quiet --enable-tsan $(flags) && $(MAKE) --quiet && \
+		TSAN_OPTIONS=log_path=$(WORK)/race $(MAKE) --quiet check TESTS='$(threads)' && touch $(WORK)/$@.ok

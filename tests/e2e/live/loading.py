@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""loading.py - a program that loads and unloads libraries all the time, while it is attached to and left.
+
+Ground truth: the program's own results, that it goes on, and the kernel's list of what is mapped."""
+import os
+import random
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from tap import KRON, Suite, compile_text, need  # noqa: E402
+
+LIBRARIES, FUNCTIONS = 6, 20
+PROGRAM = """
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+static volatile int over;
+static void end(int signal) { (void)signal; over = 1; }
+int main(void) {
+    signal(SIGTERM, end);
+    puts("ready"); fflush(stdout);
+    for (unsigned n = 0; !over; n++) {
+        char name[32];
+        void *library;
+        int (*go)(int), sum = 0;
+        sprintf(name, "./l%u.so", n % 6);
+        library = dlopen(name, RTLD_NOW);
+        if (!library) return 3;
+        go = (int (*)(int))dlsym(library, "go");
+        for (int i = 0; i < 50; i++) sum += go(i);
+        if (sum != 20 * 50 + 190 * 49 * 25) return 4;
+        dlclose(library);
+    }
+    return 0;
+}
+"""
+
+
+def library(i):
+    """All of them have the same code, and come to the same address: only the file tells them apart."""
+    functions = [f"static __attribute__((noinline)) int f{k}(int x) {{ return x * {k} + 1; }}" for k in range(FUNCTIONS)]
+    functions.append(f"int go(int x) {{ return {' + '.join(f'f{k}(x)' for k in range(FUNCTIONS))}; }}")
+    compile_text(f"l{i}.so", "\n".join(functions), "-shared", "-fPIC", "-O0")
+
+
+def come_and_go():
+    for i in range(LIBRARIES):
+        library(i)
+    compile_text("p", PROGRAM, "-ldl")
+    p = subprocess.Popen(["./p"], stdout=subprocess.PIPE, text=True)
+    try:
+        need(p.stdout.readline() == "ready\n", "it did not start")
+        for i in range(40):
+            run = [KRON, "record", "-q", "-o", "t", "--pid", str(p.pid), "-L", "l*", "--for", f"{random.randrange(1, 6)}ms"]
+            r = subprocess.run(run, capture_output=True, text=True, timeout=120)
+            need(p.poll() is None, f"round {i}: it ended with {p.returncode}")
+            need(r.returncode == 0, f"round {i}: {r.returncode}: {r.stderr}")
+            with open(f"/proc/{p.pid}/maps") as f:
+                left = [line for line in f if "kron" in line and os.getcwd() not in line]
+            need(not left, f"round {i}: left in it: {left}")
+    finally:
+        p.terminate()
+        p.communicate(timeout=60)
+    need(p.returncode == 0, f"it ended with {p.returncode}")
+
+
+with Suite("loading") as s:
+    s.case("libraries come and go", come_and_go)

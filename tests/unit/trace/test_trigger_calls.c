@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* test_trigger_calls.c - triggers on calls that take long, with the jumps by which calls go on. */
+#include "tests/unit/trace/trigger_rig.h"
+
+/* ---- calls ---- */
+
+static void a_call_that_takes_longer(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, G, 0x7f00);
+	sample(149, 0, G_END, 0x7f00);
+	sample(150, 0, F_END, 0x8000);
+	sample(200, 0, F, 0x8000);
+	sample(210, 1, F_END, 0x8000); /* another thread's */
+	sample(300, 0, F_END, 0x8000);
+	sample(400, 0, F, 0x8000);
+	sample(401, 0, F_END, 0x8000);
+	pass_time(1000);
+	expect("250-200 ");
+}
+
+/* What is inside ends before what is outside; its exits are not the outer one's. */
+static void a_call_inside_its_own(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, F, 0x7f00);
+	sample(120, 0, F, 0x7e00);
+	sample(130, 0, F_END, 0x7e00);
+	sample(135, 0, F_END, 0x7f00);
+	sample(200, 0, F_END, 0x8000);
+	sample(300, 0, F, 0x8000);
+	for (uint32_t i = 1; i < 1000; i++)
+		sample(300, 0, F, 0x8000 - 16 * i);
+	assert_in_range(g->waits.n, 1, 4 + 16000 / 4096);
+	for (uint32_t i = 1000; i-- > 1;)
+		sample(310, 0, F_END, 0x8000 - 16 * i);
+	sample(349, 0, F_END, 0x8000);
+	pass_time(1000);
+	expect("150-100 ");
+}
+
+/* Exceptions and longjmp leave it: what comes then lies at its place or above. */
+static void a_call_that_is_left(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, G_END, 0x8040); /* its caller ends */
+	sample(200, 0, F, 0x8000);
+	sample(210, 0, H, 0x8000); /* somebody else is there */
+	sample(300, 0, F, 0x8000);
+	sample(310, 0, F, 0x8000); /* a new call at the same place */
+	sample(362, 0, F_END, 0x8000);
+	sample(400, 0, F, 0x8000);
+	sample(410, 0, G_END, 0x18000); /* caught far up */
+	sample(500, 0, G, 0x18000);
+	pass_time(1000);
+	expect("360-310 ");
+}
+
+/* Coroutines: who comes back is known from then on to have been away only. */
+static void a_call_on_another_stack(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(105, 0, G, 0x18000); /* a stack above, near */
+	sample(110, 0, G_END, 0x18000);
+	sample(120, 0, F_END, 0x8000); /* it has come back */
+	sample(200, 0, F, 0x8000);
+	sample(205, 0, F, 0x18000);
+	sample(210, 0, G, 0x28000);
+	pass_time(600);
+	sample(610, 0, F, 0x8000);
+	sample(620, 0, G_END, 0x8040); /* this stack goes on without it */
+	sample(700, 1, F, 0x8000);     /* far away, as signal stacks are: no question */
+	sample(710, 1, G, 0x70000000);
+	sample(720, 1, G_END, 0x70000000);
+	pass_time(1000);
+	expect("250-200 255-205 750-700 ");
+}
+
+static void calls_without_stack_pointers(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0);
+	sample(110, 0, F, 0);
+	sample(120, 0, G, 0);
+	sample(130, 0, F_END, 0);
+	sample(140, 0, F_END, 0);
+	sample(200, 0, F, 0);
+	sample(210, 0, F, 0);
+	sample(220, 0, F_END, 0);
+	pass_time(1000);
+	expect("250-200 ");
+}
+
+/* ---- exits by a jump ---- */
+
+/* f jumps to g; f through a pointer; g to what has no probes; h to f. */
+enum { F_TO_G, F_ANYWHERE, G_OUT, H_TO_F };
+static struct trace_jump some_jumps[] = {
+	{.function = 0, .to = JUMP_TO_FUNCTION, .target = 1},
+	{.function = 0, .to = JUMP_TO_ANYTHING},
+	{.function = 1, .to = JUMP_TO_NAME},
+	{.function = 2, .to = JUMP_TO_FUNCTION, .target = 0},
+};
+static uint32_t no_targets[1];
+
+static void start_with_jumps(const char *text)
+{
+	trace.jumps = some_jumps;
+	trace.njumps = sizeof(some_jumps) / sizeof(some_jumps[0]);
+	trace.jump_targets = no_targets;
+	start(text);
+}
+
+static void expect_with_jumps(const char *wanted)
+{
+	trace.njumps = 0;
+	expect(wanted);
+}
+
+static void jump_at(uint64_t tsc, uint32_t lane, uint32_t jump, uint32_t sp)
+{
+	feed((struct trace_event){.tsc = tsc,
+				  .lane = lane,
+				  .jump = jump + 1,
+				  .s = {.head = KRON_HEAD_TRACE(0),
+					.event = KRON_EVENT_EXIT(some_jumps[jump].function),
+					.payload = sp}});
+}
+
+static void a_call_that_goes_on_by_a_jump(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_TO_G, 0x8000);
+	sample(111, 0, G, 0x8000);
+	sample(160, 0, G_END, 0x8000); /* with it f has ended */
+	sample(200, 0, F, 0x8000);
+	jump_at(210, 0, F_TO_G, 0x8000);
+	sample(211, 0, G, 0x8000);
+	sample(240, 0, G_END, 0x8000);
+	sample(300, 0, F,
+	       0x8000); /* and on, to what has no probes: until something is at its place */
+	jump_at(310, 0, F_TO_G, 0x8000);
+	sample(311, 0, G, 0x8000);
+	jump_at(320, 0, G_OUT, 0x8000);
+	sample(330, 0, H, 0x7f00);
+	sample(340, 0, H_END, 0x7f00);
+	sample(400, 0, H, 0x8000);
+	sample(500, 0, F, 0x8000);
+	jump_at(510, 0, F_TO_G, 0x8000);
+	sample(520, 0, H, 0x8000); /* not what it jumped to, so that has ended */
+	pass_time(1000);
+	expect_with_jumps("150-100 350-300 ");
+}
+
+static void a_call_that_jumps_through_a_pointer(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_ANYWHERE, 0x8000);
+	sample(111, 0, H, 0x8000); /* next: so it is what it led to */
+	sample(112, 0, G, 0x7f00);
+	sample(120, 0, G_END, 0x7f00);
+	sample(170, 0, H_END, 0x8000);
+	sample(200, 0, F, 0x8000);
+	jump_at(210, 0, F_ANYWHERE, 0x8000);
+	sample(211, 0, G, 0x7f00); /* what it led to has called this */
+	sample(220, 0, G_END, 0x7f00);
+	sample(230, 0, H, 0x8000);
+	sample(290, 0, H_END, 0x8000);
+	sample(300, 0, F, 0x8000);
+	jump_at(310, 0, F_ANYWHERE, 0x8000);
+	sample(311, 1, G, 0x7f00); /* another thread's */
+	sample(330, 0, H, 0x8000);
+	sample(390, 0, H_END, 0x8000);
+	pass_time(1000);
+	expect_with_jumps("150-100 350-300 ");
+}
+
+/* What comes to itself by jumps is called anew. */
+static void a_call_that_jumps_to_itself(void **state)
+{
+	(void)state;
+	start_with_jumps("f>50ns");
+	sample(100, 0, F, 0x8000);
+	jump_at(110, 0, F_ANYWHERE, 0x8000);
+	sample(120, 0, H, 0x8000);
+	jump_at(130, 0, H_TO_F, 0x8000);
+	sample(140, 0, F, 0x8000);
+	sample(180, 0, F_END, 0x8000);
+	pass_time(1000);
+	expect_with_jumps("");
+}
+
+/* A user's event has no stack pointer, whatever its payload looks like. */
+static void events_are_no_frames(void **state)
+{
+	(void)state;
+	start("f>50ns");
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, U, 0x8000);
+	sample(120, 0, U, 0x8010);
+	pass_time(1000);
+	expect("150-100 ");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_that_takes_longer),
+		cmocka_unit_test(a_call_inside_its_own),
+		cmocka_unit_test(a_call_that_is_left),
+		cmocka_unit_test(a_call_on_another_stack),
+		cmocka_unit_test(calls_without_stack_pointers),
+		cmocka_unit_test(a_call_that_goes_on_by_a_jump),
+		cmocka_unit_test(a_call_that_jumps_through_a_pointer),
+		cmocka_unit_test(a_call_that_jumps_to_itself),
+		cmocka_unit_test(events_are_no_frames),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * value.h - what the payload of a user's event is called and how it is meant: the field `payload` of
+ * the trace's table `events`, NAME or NAME:TYPE, with TYPE u, s or x and 8, 16, 32 or 64, or double.
+ *
+ * Without a type it is 32 bits, in hexadecimal.  A value of 64 bits whose sample has 32, because it was
+ * taken on a board or with --constant-time, is shown as the low half that it is.
+ */
+#ifndef TRACE_VALUE_H
+#define TRACE_VALUE_H
+
+#include "base/json.h"
+#include "trace/reader.h"
+
+#define VALUE_TEXT 48
+
+/* Takes a type off the end of NAME:TYPE, in place. */
+struct trace_value_type value_type_take(char *name);
+/* "s64"; "" without a type. */
+const char *value_type_text(const struct trace_value_type *type, char buf[16]);
+
+/* A payload as its probe says that it is meant. */
+struct value {
+	struct trace_value_type type; /* form VALUE_HALF: only the low half of it is there */
+	uint64_t
+		number; /* extended by its sign to 64 bits where it has one; of a double its bits */
+};
+#define VALUE_HALF 'h'
+
+struct value value_of(const struct trace_user_event *u, const struct trace_event *e);
+/* "-5", "0x7ffd12345678", "0x12345678 (low half)". */
+const char *value_text(struct value v, char buf[VALUE_TEXT]);
+/* A number, with sign or point where it has them; what JSON has no number for is a string. */
+void value_json(struct json *j, struct value v);
+/* Both of one type. */
+bool value_is_less(struct value a, struct value b);
+double value_double(struct value v);
+/* All bits of the payload that the sample has. */
+static inline uint64_t value_bits(const struct trace_event *e)
+{
+	return (uint64_t)e->high << 32 | e->s.payload;
+}
+
+#endif
