@@ -225,7 +225,9 @@ def collector_naps():
     wait_for(lambda: not stands_still(), "the program to go on")
     os.kill(pid, signal.SIGKILL)
     kron.wait(30)
-    need(truth.kron_json("info", "trace")["lost"] == 0, "samples were lost")
+    info = truth.kron_json("info", "trace")
+    # the kill may meet it waiting again, and then the sample that it waited with is counted as lost
+    need(info["lost"] <= 1, f"{info['lost']} samples were lost, {info['overwritten']} of them overwritten")
     check_counts()
 
 
