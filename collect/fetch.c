@@ -329,18 +329,21 @@ static void skip_to(struct fetch *f, uint64_t position)
 /* The pointer now, as a position. */
 static uint64_t look_at_pointer(struct fetch *f)
 {
+	/* From before one look to after the next: a collector that was stopped between its look and the
+	 * clock would find that the board had no time for what it stored. */
+	uint64_t before = clock_ns(CLOCK_MONOTONIC);
 	uint32_t pointer = bus_memory_pointer(&f->bus);
-	uint64_t ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t after = clock_ns(CLOCK_MONOTONIC);
 	uint32_t words = (pointer - (uint32_t)f->passed) & KRON_MAP_MASK;
 
-	if (f->passed_ns && words > (ns - f->passed_ns) / 1000 * WORDS_PER_US + FIFO_WORDS) {
+	if (f->passed_ns && words > (after - f->passed_ns) / 1000 * WORDS_PER_US + FIFO_WORDS) {
 		/* It was set back, by a reset of the board: what is there is from then on. */
 		f->passed = (f->passed | KRON_MAP_MASK) + 1 + pointer;
 		f->fetched = f->passed - (pointer & KRON_MAP_WORD);
 	} else {
 		f->passed += words;
 	}
-	f->passed_ns = ns;
+	f->passed_ns = before;
 	__atomic_store_n(&f->seg->ctl->passed, f->passed, __ATOMIC_RELAXED);
 	return f->passed;
 }

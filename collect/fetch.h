@@ -44,7 +44,7 @@ struct fetch {
 	bool stays;       /* the board was there before us */
 	uint64_t fetched; /* words */
 	uint64_t passed;
-	uint64_t passed_ns;   /* when the pointer was there */
+	uint64_t passed_ns;   /* no later than the pointer was there */
 	uint64_t handed_on;   /* samples, to the sink */
 	uint64_t overwritten; /* samples */
 	uint64_t overruns;    /* samples */

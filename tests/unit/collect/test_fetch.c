@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -129,7 +130,7 @@ static uint64_t fetch_now(void)
 struct seen {
 	uint32_t uid, tid, event;
 };
-static struct seen seen[8192];
+static struct seen seen[16384];
 static size_t nseen;
 
 static void read_back(void)
@@ -145,7 +146,7 @@ static void read_back(void)
 		fail_msg("%s", err.msg);
 	for (size_t lane = 0; lane < t->nlanes; lane++) {
 		c = trace_cursor_open(t, (int)lane);
-		while (trace_cursor_next(c, &e) && nseen < 8192)
+		while (trace_cursor_next(c, &e) && nseen < sizeof(seen) / sizeof(seen[0]))
 			seen[nseen++] = (struct seen){t->lanes[lane].proc_uid, t->lanes[lane].tid,
 						      e.s.event};
 		trace_cursor_close(c);
@@ -447,6 +448,41 @@ static void a_reset_of_the_board_is_survived(void **state)
 	end();
 }
 
+static uint32_t
+	meanwhile; /* samples that a thread takes whenever the collector looks at the clock */
+static uint32_t next_event;
+
+/* In the place of libc's: the collector may be stopped between its look at the board and that at the clock. */
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	for (uint32_t i = 0; i < meanwhile; i++)
+		trigger(501, next_event++);
+	return (int)syscall(SYS_clock_gettime, clock, ts);
+}
+
+static void a_stopped_collector_takes_nothing_for_a_reset(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	start("stopped", KRON_WHEN_FULL_WAIT);
+	enter(0, 0, 1, 501);
+	for (next_event = 0; next_event < 300;)
+		trigger(501, next_event++);
+	n = fetch_now();
+	meanwhile = 4000; /* more than there is time for between two rounds */
+	n += fetch_round(&r.fetch, false, false);
+	meanwhile = 0;
+	for (int i = 0; i < 3; i++)
+		n += fetch_now();
+	assert_true(next_event >= 4300);
+	assert_int_equal(n, next_event);
+	read_back();
+	check_thread(1, 501, 0, 1, next_event);
+	assert_int_equal(r.fetch.damaged, 0);
+	end();
+}
+
 /* The collector was killed when it had written the first chunk of a batch, not the second. */
 static void a_torn_batch_is_completed(void **state)
 {
@@ -542,6 +578,7 @@ int main(void)
 		cmocka_unit_test(samples_after_damage_are_whole),
 		cmocka_unit_test(resource_samples_pass),
 		cmocka_unit_test(a_reset_of_the_board_is_survived),
+		cmocka_unit_test(a_stopped_collector_takes_nothing_for_a_reset),
 		cmocka_unit_test(a_torn_batch_is_completed),
 		cmocka_unit_test(wrap_mode_fetches_at_the_end),
 		cmocka_unit_test(nonsense_in_the_table_is_survived),
