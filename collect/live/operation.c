@@ -18,6 +18,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +194,8 @@ static void undo_all(struct operation *o, struct live_threads *t)
 	if (process_maps_read(&maps, o->pid, &err))
 		return;
 	undo_patches(t, &maps, o->session, o->files, &left);
-	take_out(&o->implant, t, &maps, o->session, &err);
+	if (!left)
+		take_out(&o->implant, t, &maps, o->session, &err);
 	process_maps_free(&maps);
 }
 
@@ -414,10 +416,15 @@ static int try_to_detach(struct operation *o, pid_t pid, struct live_threads *t,
 	else
 		code = implant_call(&o->implant, t, call, err);
 	if (!code)
-		code = move_pcs(call, t, &frames) ? 1 : 0;
+		code = move_pcs(call, t, &frames) || left ? 1 : 0;
 	if (!code)
 		code = take_out(&o->implant, t, &maps, o->session, err);
-	if (code == 1)
+	if (code == 1 && left)
+		err_set(err, EBUSY,
+			"a debugger has breakpoints on %" PRIu64 " probes in process %d: they and "
+			"kron's runtime stay in it",
+			left, pid);
+	else if (code == 1)
 		err_set(err, EBUSY,
 			"a thread of process %d does not come out of a probe: its code is what it "
 			"was, but kron's runtime stays in it",

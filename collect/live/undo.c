@@ -14,6 +14,7 @@
 #include "collect/attach/command_file.h"
 
 #define PAGE 4096ull
+#define INT3 0xccu
 
 /* A page of the text on its way. */
 struct page {
@@ -42,14 +43,28 @@ static bool page_get(struct page *p, uint64_t at)
 	return true;
 }
 
-/* Are all of its new bytes there?  A patch may lie across two pages. */
-static bool is_there(struct page *p, uint64_t at, const struct kron_patch *patch)
+enum window { PATCHED, OTHER, BREAKPOINT };
+
+/*
+ * OTHER: what the file has, or another library by now.  BREAKPOINT: a debugger's byte on top of our bytes,
+ * which it will put back.  A patch may lie across two pages.
+ */
+static enum window look(struct page *p, uint64_t at, const struct kron_patch *patch)
 {
-	for (unsigned i = 0; i < patch->new_len; i++)
-		if (!page_get(p, (at + i) & -PAGE) ||
-		    p->bytes[(at + i) % PAGE] != patch->new_bytes[i])
-			return false;
-	return true;
+	unsigned same = 0, traps = 0;
+
+	for (unsigned i = 0; i < patch->new_len; i++) {
+		uint8_t now;
+
+		if (!page_get(p, (at + i) & -PAGE))
+			return OTHER;
+		now = p->bytes[(at + i) % PAGE];
+		same += now == patch->new_bytes[i];
+		traps += now == INT3 && now != patch->new_bytes[i];
+	}
+	if (same == patch->new_len)
+		return PATCHED;
+	return same && same + traps == patch->new_len ? BREAKPOINT : OTHER;
 }
 
 static void take_back(struct page *p, uint64_t at, const struct kron_patch *patch)
@@ -85,12 +100,13 @@ static uint64_t undo_group(struct page *p, const struct command_file *m, uint32_
 		if (c->kind != KRON_CMD_PATCH || c->group != group)
 			continue;
 		for (uint32_t k = 0; k < c->count; k++) {
-			if (is_there(p, c->addr + patch[k].off, &patch[k])) {
+			const enum window w = look(p, c->addr + patch[k].off, &patch[k]);
+
+			if (w == PATCHED) {
 				take_back(p, c->addr + patch[k].off, &patch[k]);
 				n++;
-			} else {
-				++*left;
 			}
+			*left += w == BREAKPOINT;
 		}
 	}
 	page_put(p);

@@ -25,7 +25,10 @@ struct live_files {
 /* False: a block is of a file that is not here, so its patches are not known.  Stopped processes only. */
 bool undo_knows_all(const struct process_maps *maps, uint64_t session, struct live_files *files);
 
-/* Patches that were taken back; *left: those where something else stands by now, which stays. */
+/*
+ * Patches that were taken back.  *left: windows with a debugger's breakpoint, which stay as they are: they
+ * will lead into our blocks again, so these have to stay, too.
+ */
 uint64_t undo_patches(const struct live_threads *t, const struct process_maps *maps,
 		      uint64_t session, const struct live_files *files, uint64_t *left);
 

@@ -606,6 +606,38 @@ def locked_text(program):
         same(before, p.pid)
 
 
+def breakpoint_in_a_probe():
+    """A debugger puts back the byte that it found: what it leads to must still be there then."""
+    compile_text(
+        "asked",
+        """
+        #include <stdio.h>
+        __attribute__((noinline)) int answer(int c) { return printf("%c\\n", c + 1); }
+        int main(void) {
+            setbuf(stdout, NULL);
+            printf("%p\\n", (void *)answer);
+            for (int c; (c = getchar()) != EOF;)
+                answer(c);
+            return 0;
+        }
+        """,
+    )
+    p = subprocess.Popen("./asked", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    at = int(p.stdout.readline(), 16)
+    r = record_pid(p.pid, "-F", "answer")
+    with open(f"/proc/{p.pid}/mem", "r+b", 0) as mem:
+        found = os.pread(mem.fileno(), 1, at)
+        os.pwrite(mem.fileno(), b"\xcc", at)
+        r.send_signal(signal.SIGINT)
+        said = r.communicate(timeout=60)[1]
+        need("a debugger has breakpoints on 1 probes" in said, f"{r.returncode}: {said}")
+        os.pwrite(mem.fileno(), found, at)
+    p.stdin.write(b"a")
+    need(p.stdout.readline() == b"b\n", "it does not answer")
+    p.stdin.close()
+    need(p.wait(20) == 0, f"it ended with {p.returncode}")
+
+
 def becomes_another():
     """What it executes is not recorded, and that is said."""
     p = subprocess.Popen(["bash", "-c", "until [ -e go ]; do sleep 0.02; done; exec sleep 60"])
@@ -717,6 +749,7 @@ with Suite("attach") as s:
     s.case("SIGSTOP and SIGCONT come meanwhile", stop_and_go, dynamic)
     s.case("a filter of one thread, a first thread that has ended", other_threads)
     s.case("what cannot be is refused in a sentence", refused, dynamic)
+    s.case("a debugger's breakpoint in a probe", breakpoint_in_a_probe)
     s.case("what it executes in its place is named", becomes_another)
     s.case("a static program from its start", from_the_start, static)
     s.case("the trace says what was done", session, dynamic)
