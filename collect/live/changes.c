@@ -251,10 +251,25 @@ static bool is_possible(const struct change *c)
 	return false;
 }
 
-static int explain_nothing(const struct change *c, unsigned met, struct err *err)
+static bool has_begun(const struct changes *all)
+{
+	bool begun;
+
+	pthread_mutex_lock(&all->server->lock);
+	begun = all->server->starts > 0;
+	pthread_mutex_unlock(&all->server->lock);
+	return begun;
+}
+
+static int explain_nothing(const struct changes *all, const struct change *c, unsigned met,
+			   struct err *err)
 {
 	const struct probe_results *r = &c->modules.results;
 
+	if (!met && !has_begun(all)) {
+		err_set(err, 0, "%s: no program has started yet: the probe comes with it", c->text);
+		return 0;
+	}
 	if (!met)
 		return err_set(err, ESRCH, "no process of this recording runs that kron can reach");
 	if (r->n && r->v[0].notes.n)
@@ -287,7 +302,7 @@ static int place(struct changes *all, struct change *c, struct err *err)
 	set_there(all, c, true); /* before the processes are listed: later ones ask */
 	code = in_all(all, c, change_process_add, false, &met, err);
 	if (!code && !c->probes)
-		code = explain_nothing(c, met, err);
+		code = explain_nothing(all, c, met, err);
 	if (!code)
 		return 0;
 	set_there(all, c, false);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,15 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collect/kernel/sockets.h"
 
 #define BACKLOG 8
 #define LIMIT_S 5 /* within which a client has sent its question */
+#define START_MS 3000
+#define PAUSE_MS 50
 
 static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
 {
@@ -141,21 +145,45 @@ void control_stop(struct control *c)
 
 /* ---- kron ctl ---- */
 
-static int explain_connect(int code, struct err *err)
+static int connect_once(const struct sockaddr_un *a, socklen_t len)
 {
-	if (code == ECONNREFUSED)
-		return err_set(err, code,
-			       "this kron record does not answer: it ends, or lives in another "
-			       "network namespace");
-	return err_set(err, code, "cannot ask the kron record: %s", strerror(code));
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int code;
+
+	if (fd >= 0 && !connect(fd, (const struct sockaddr *)a, len))
+		return fd;
+	code = -errno;
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+/* A recording has its board before it listens: who comes at its start waits. */
+static int connect_to(uint64_t recording, pid_t pid, struct err *err)
+{
+	const struct timespec ts = {.tv_nsec = PAUSE_MS * 1000000};
+	struct sockaddr_un a;
+	socklen_t len = address_of(&a, recording);
+	int fd = connect_once(&a, len);
+
+	for (unsigned ms = 0;
+	     fd == -ECONNREFUSED && ms < START_MS && (kill(pid, 0) == 0 || errno == EPERM);
+	     ms += PAUSE_MS) {
+		nanosleep(&ts, NULL);
+		fd = connect_once(&a, len);
+	}
+	if (fd == -ECONNREFUSED)
+		return err_set(
+			err, ECONNREFUSED,
+			"this kron record does not answer: it still starts, or ends, or lives in "
+			"another network namespace");
+	return fd < 0 ? err_set(err, -fd, "cannot ask the kron record: %s", strerror(-fd)) : fd;
 }
 
 int control_ask(uint64_t recording, pid_t pid, enum control_verb verb, const char *text,
 		struct control_answer *out, struct err *err)
 {
 	struct control_question q = {.version = CONTROL_VERSION, .verb = verb};
-	struct sockaddr_un a;
-	socklen_t len = address_of(&a, recording);
 	struct ucred peer;
 	ssize_t n;
 	int fd;
@@ -163,14 +191,9 @@ int control_ask(uint64_t recording, pid_t pid, enum control_verb verb, const cha
 	if (strlen(text) >= sizeof(q.text))
 		return err_set(err, E2BIG, "that has more than %u bytes", CONTROL_TEXT - 1);
 	strcpy(q.text, text);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, len)) {
-		int code = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return explain_connect(code, err);
-	}
+	fd = connect_to(recording, pid, err);
+	if (fd < 0)
+		return fd;
 	memset(out, 0, sizeof(*out));
 	if (!peer_of(fd, &peer) || (peer.pid && peer.pid != pid)) {
 		close(fd);

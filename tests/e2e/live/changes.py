@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from live import info, interrupt, need_unbroken, numbers, record_pid, text_is_of_files  # noqa: E402
-from tap import KRON, Suite, compile_text, need, rnd, wait_for  # noqa: E402
+from tap import KRON, Suite, children_of, compile_text, need, rnd, wait_for  # noqa: E402
 
 THREADS = 3
 PROGRAM = """
@@ -325,6 +325,23 @@ sys.stdin.readline()
 """
 
 
+def early():
+    """As soon as the board is there: the recorder may not listen yet, the program not have started."""
+    compile_program()
+    for _ in range(3):
+        argv = [KRON, "record", "-o", "t", "-F", "main", "--board", board(), "--", "./p"]
+        r = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        link = f"/dev/shm/kron-board.{os.geteuid()}.{board()}"
+        wait_for(lambda: os.path.lexists(link), "the board", 10)
+        probe("add", "counted")
+        need(r.stdout.readline() == "ready\n", "it does not start")
+        os.kill(wait_for(lambda: children_of(r.pid), "the program")[0], signal.SIGTERM)
+        said = r.communicate(timeout=60)[1]
+        need(r.returncode == 0, f"{r.returncode}: {said}")
+        for seen in recorded():
+            need_unbroken(seen)
+
+
 def told():
     """The trace says from when until when it was there."""
     compile_program()
@@ -419,5 +436,6 @@ with Suite("changes") as s:
     s.case("a library, a name, the list", library)
     s.case("each instruction of a function, and out again", windows_that_share)
     s.case("what cannot be is refused in a sentence", refusals)
+    s.case("a recording that still starts", early)
     s.case("the trace says when", told)
     s.case("the recorder is killed", killed)
