@@ -515,6 +515,11 @@ int cmd_patch(int argc, char **argv)
 		if (s->kind == SPEC_PAGES)
 			return cmd_fail(&command, CMD_USAGE,
 					"pages are counted by `kron pages`, not in a file");
+	if (probe_set_has_virtual(&probes))
+		return cmd_fail(
+			&command, CMD_USAGE,
+			"a file that is patched counts with counters 0 to 15: those above are "
+			"for `kron record`");
 	probes.no_callsites = true; /* those are other files, but for calls that this one makes */
 	if (elf_image_open(&img, argv[first], &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);

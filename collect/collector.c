@@ -50,7 +50,7 @@ static uint16_t counters_of(const struct probe_set *set)
 	uint16_t counters = 0;
 
 	for (size_t i = 0; set && i < set->specs.n; i++)
-		if (set->specs.v[i].kind == SPEC_COUNT)
+		if (set->specs.v[i].kind == SPEC_COUNT && !probe_spec_is_virtual(&set->specs.v[i]))
 			counters |= (uint16_t)(1u << set->specs.v[i].word);
 	return counters;
 }
@@ -84,6 +84,10 @@ static int open_bus(struct collector *c, struct err *err)
 	}
 	if (counts_pages(c->opt.selection.probes))
 		return err_set(err, EINVAL, "pages are counted on the lane bus only");
+	if (probe_set_has_virtual(c->opt.selection.probes))
+		return err_set(
+			err, EINVAL,
+			"a board has counters 0 to 15: those above are on the lane bus only");
 	code = get_source_table(&c->seg, err);
 	if (code)
 		return code;
@@ -442,6 +446,8 @@ static void write_end(struct collector *c, const struct collector_end *e,
 	if (c->seg.is_bounded)
 		journal_session(&c->journal, "buffer", "%" PRIu64,
 				(uint64_t)segment_limit(&c->seg) * KRON_CHUNK_SIZE);
+	if (!c->opt.selection.calls)
+		counts_write_virtual(&c->journal, &c->seg);
 	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 

@@ -10,6 +10,7 @@
 
 #include "board/bus/lanes.h"
 #include "board/bus/object.h"
+#include "trace/format.h"
 
 static struct kron_counts *table_of(const struct segment *seg)
 {
@@ -208,4 +209,32 @@ void calls_read(const struct segment *seg, uint64_t *out, uint32_t end)
 		for (uint32_t j = 0; j < KRON_CALLS_IN_CHUNK && first + j < end; j++)
 			out[first + j] += __atomic_load_n(&c->n[j], __ATOMIC_RELAXED);
 	}
+}
+
+/* ---- virtual counters ---- */
+
+#define PAIR 28u /* "8191:18446744073709551615,", and more */
+
+static void write_line(struct journal *j, const uint64_t *counts, unsigned first)
+{
+	char text[TRACE_COUNTERS_LINE * PAIR] = "", key[24];
+	size_t len = 0;
+
+	for (unsigned i = first; i < first + TRACE_COUNTERS_LINE; i++)
+		if (counts[i])
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%u:%" PRIu64 ",",
+						i, counts[i]);
+	snprintf(key, sizeof(key), "counters.%u", first / TRACE_COUNTERS_LINE);
+	if (len)
+		journal_session(j, key, "%s", text);
+}
+
+void counts_write_virtual(struct journal *j, const struct segment *seg)
+{
+	uint64_t *counts = xcalloc(TRACE_COUNTERS, sizeof(*counts));
+
+	calls_read(seg, counts, TRACE_COUNTERS);
+	for (unsigned i = 0; i < TRACE_COUNTERS; i += TRACE_COUNTERS_LINE)
+		write_line(j, counts, i);
+	xfree(counts);
 }

@@ -30,6 +30,8 @@ void counts_release(struct segment *seg, uint32_t uid);
 void counts_read_board(struct bus *b, uint64_t out[KRON_COUNTERS]);
 /* Session lines counter.J, of those that are not zero. */
 void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS]);
+/* Lane bus: session lines counters.K, of the virtual counters that are not zero. */
+void counts_write_virtual(struct journal *j, const struct segment *seg);
 
 /* One thread at a time releases or reads; any may make room. */
 /* Before functions below `end` are counted: shared chunks for them.  -ENOMEM: no chunk is free. */

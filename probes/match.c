@@ -35,6 +35,14 @@ bool probe_spec_gave_up(const struct probe_spec *s)
 	       (s->object.regex && regex_gave_up(s->object.regex));
 }
 
+bool probe_set_has_virtual(const struct probe_set *set)
+{
+	for (size_t i = 0; set && i < set->specs.n; i++)
+		if (probe_spec_is_virtual(&set->specs.v[i]))
+			return true;
+	return false;
+}
+
 /* "libc" is libc.so.6 and libc-2.36.so: the name up to ".so" or "-2." */
 static bool is_stem(const struct spec_name *n, const char *base)
 {

@@ -49,11 +49,11 @@ static int take_count(const struct lex *lx, struct probe_spec *s, struct span sp
 {
 	uint64_t n;
 
-	if (!span_number(sp, &n) || n >= PROBE_COUNTERS)
-		return lex_error(lx, sp.s, "the number of a resource counter is needed, 0 to %u",
-				 PROBE_COUNTERS - 1);
+	if (!span_number(sp, &n) || n >= PROBE_VIRTUAL_COUNTERS)
+		return lex_error(lx, sp.s, "the number of a counter is needed, 0 to %u",
+				 PROBE_VIRTUAL_COUNTERS - 1);
 	s->kind = SPEC_COUNT;
-	s->word = (uint8_t)n;
+	s->word = (uint16_t)n;
 	return 0;
 }
 

@@ -19,8 +19,9 @@
 #include "base/vec.h"
 
 #define PROBE_LEVELS 16u
-#define PROBE_WORDS 128u   /* chip words that a store may name */
-#define PROBE_COUNTERS 16u /* resource counters */
+#define PROBE_WORDS 128u             /* chip words that a store may name */
+#define PROBE_COUNTERS 16u           /* resource counters */
+#define PROBE_VIRTUAL_COUNTERS 8192u /* the first 16 of them are those; bus lane (NISTIR 5993) */
 /* Twice the number travels in a sample, and the highest ones are the runtime's own. */
 #define PROBE_NUMBER_MAX 0x7fffff7eu
 
@@ -96,7 +97,7 @@ struct probe_spec {
 	char *provider, *marker; /* USDT; the marker may be a glob */
 
 	uint8_t kind;  /* enum spec_kind */
-	uint8_t word;  /* COUNT: the counter; STORE: the chip word */
+	uint16_t word; /* COUNT: the counter; STORE: the chip word */
 	uint64_t data; /* STORE */
 	uint8_t payload;
 	uint64_t value;
@@ -149,6 +150,12 @@ bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe)
 bool spec_name_matches(const struct spec_name *n, const char *name);
 /* Its expression was too costly for a name: from there on it matches none (base/regex.h). */
 bool probe_spec_gave_up(const struct probe_spec *s);
+/* A counter that only the lane bus has. */
+static inline bool probe_spec_is_virtual(const struct probe_spec *s)
+{
+	return s->kind == SPEC_COUNT && s->word >= PROBE_COUNTERS;
+}
+bool probe_set_has_virtual(const struct probe_set *set);
 const char *spec_kind_key(enum spec_kind kind);
 /* "rdi"; NULL beyond 15. */
 const char *spec_register_name(unsigned reg);

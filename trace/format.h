@@ -90,6 +90,9 @@ struct trace_switch {
 };
 _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
 
+#define TRACE_COUNTERS 8192u     /* virtual counters; the first 16 are the resource counters */
+#define TRACE_COUNTERS_LINE 128u /* of them in a session line */
+
 /*
  * Keys of `session`:
  *   version        TRACE_VERSION
@@ -107,6 +110,9 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *                  often it could not tell that something did not come, for samples were lost
  *   buffer         bytes of pool
  *   filter         Filter Register at start, hex
+ *   counter.J      what resource counter J stood at, if not at 0
+ *   counters.K     "NUMBER:COUNT," for each of TRACE_COUNTERS_LINE virtual counters, from
+ *                  K * TRACE_COUNTERS_LINE on, that is not 0
  *   start_tsc, start_mono_ns, start_real_ns      first calibration point; "tsc" is the clock
  *                  of the samples: the processor's counter, on bus exact the board's timestamp
  *   end_tsc, end_mono_ns                         last one; absent = the collector was killed

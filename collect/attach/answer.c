@@ -195,6 +195,24 @@ static bool has_action(const struct plan *p, enum action_kind kind)
 	return false;
 }
 
+/* How many counters the places of this plan, or its functions' entries, count with. */
+static uint32_t calls_end_of(const struct binding *b)
+{
+	const struct plan *p = b->plan;
+	uint32_t end = 0;
+
+	for (size_t i = 0; i < p->nprobes; i++) {
+		const struct place_action *a;
+
+		if (p->probes[i].kind != PROBE_PLACE)
+			continue;
+		a = &p->actions[p->probes[i].action];
+		if (a->kind == ACTION_CALLS && a->value >= end)
+			end = (uint32_t)a->value + 1;
+	}
+	return end ? end : b->event_base + (uint32_t)p->nfunctions;
+}
+
 static bool has_conditions(const struct plan *p)
 {
 	for (size_t i = 0; i < p->nactions; i++)
@@ -458,8 +476,8 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	add_table_command(w, l, b);
 	answer_watch_copies(w, l, b);
 	w->out->counts |= has_action(b->plan, ACTION_COUNT);
-	calls_end = b->event_base + (uint32_t)b->plan->nfunctions;
-	if (has_action(b->plan, ACTION_CALLS) && calls_end > w->out->calls_end)
+	calls_end = has_action(b->plan, ACTION_CALLS) ? calls_end_of(b) : 0;
+	if (calls_end > w->out->calls_end)
 		w->out->calls_end = calls_end;
 	return 0;
 }

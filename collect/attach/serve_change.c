@@ -35,6 +35,8 @@ int serve_change_make(struct answer *out, struct server *s, struct answerer *of,
 			"be added");
 	else if (!code && out->counts)
 		counts_make_room(s->seg);
+	if (!code && out->calls_end)
+		code = calls_make_room(s->seg, out->calls_end, err);
 	if (code)
 		answer_free(out);
 	return code;

@@ -292,6 +292,7 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	if (!b->exact) {
 		lanes_count(seg->ctl, counts);
 		counts_write(&journal, counts);
+		counts_write_virtual(&journal, seg);
 	}
 	if (!journal_error(&journal))
 		write_end(&journal, b, out, board);

@@ -298,9 +298,11 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 	action_room_get(&room, f);
 	p = &b->plan->probes[room.probe];
 	a = &b->plan->actions[p->action];
-	ground.number = a->kind == ACTION_CALLS ? b->event_base + p->function : 0;
+	if (a->kind == ACTION_CALLS)
+		ground.number =
+			p->kind == PROBE_PLACE ? (uint32_t)a->value : b->event_base + p->function;
 	if (b->dormant || b->no_places ||
-	    (a->kind == ACTION_CALLS && !is_selected(b, p->function))) {
+	    (p->kind == PROBE_ENTRY && !is_selected(b, p->function))) {
 		ground = (struct action_ground){.way = KRON_THUNK_EXACT};
 		if (room.cold)
 			filled = fill_action(pl, stub, f, a, &ground);

@@ -111,7 +111,7 @@ static inline bool action_has_common(const struct place_action *a)
 struct action_ground {
 	enum kron_thunk way;
 	int32_t counts;  /* %fs offset of the word that leads to the counters; 0: there is none */
-	uint32_t number; /* CALLS: of the function whose entry it is */
+	uint32_t number; /* CALLS: of the counter */
 };
 /*
  * Fill in a COUNT or STORE of the stub whose bytes begin at `stub`.  Returns where in it the cold

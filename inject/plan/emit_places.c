@@ -235,8 +235,9 @@ static void emit_sample(struct emitter *e, uint32_t probe, const struct insn *in
 			   a->nconditions && emit_dead_before(e, next).flags);
 }
 
-static void emit_store(struct emitter *e, uint32_t probe, const struct insn *in,
-		       enum draft_where where)
+/* One that is not merged with others. */
+static void emit_single(struct emitter *e, uint32_t probe, const struct insn *in,
+			enum draft_where where)
 {
 	uint64_t next = next_of(in, where);
 	struct dead dead = {0, false};
@@ -257,8 +258,8 @@ void emit_places(struct emitter *e, const struct insn *in, enum draft_where wher
 			continue;
 		if (action_of(e, probe)->kind == ACTION_PAGES)
 			continue;
-		if (action_of(e, probe)->kind == ACTION_STORE)
-			emit_store(e, probe, in, where);
+		if (action_has_common(action_of(e, probe)))
+			emit_single(e, probe, in, where);
 		else
 			emit_sample(e, probe, in, next_of(in, where));
 	}

@@ -20,7 +20,8 @@ bool request_is_action_sound(const struct place_action *a)
 {
 	if (a->kind >= ACTION_KINDS || a->level > 15 || a->word > 127 ||
 	    a->payload >= PAYLOAD_KINDS || a->reg > 15 || a->is_wide > 1 ||
-	    a->nconditions > PLACE_CONDITIONS || (a->kind == ACTION_COUNT && a->word > 15))
+	    a->nconditions > PLACE_CONDITIONS || (a->kind == ACTION_COUNT && a->word > 15) ||
+	    (a->kind == ACTION_CALLS && a->value >= KRON_CALLS_MAX))
 		return false;
 	for (unsigned i = 0; i < a->nconditions; i++)
 		if (!is_condition_sound(&a->conditions[i]))

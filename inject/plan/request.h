@@ -24,7 +24,9 @@ enum action_kind {
 	ACTION_RESOURCE, /* a sample of 84 bytes: with the 16 counters */
 	ACTION_COUNT,    /* counter += 1 */
 	ACTION_STORE,    /* a store of `value` to a chip word */
-	ACTION_CALLS, /* lane bus: the counter of the function += 1 (segment.h: struct kron_calls) */
+	/* Lane bus: a counter += 1 (segment.h: struct kron_calls): of a function where it stands at an
+	 * entry, the one of number `value` at a place. */
+	ACTION_CALLS,
 	ACTION_PAGES, /* what the instruction reads and writes is counted for its pages */
 	ACTION_KINDS
 };

@@ -54,7 +54,16 @@ static enum action_kind action_kind(const struct probe_spec *s)
 					[SPEC_STORE] = ACTION_STORE,
 					[SPEC_PAGES] = ACTION_PAGES};
 
-	return kinds[s->kind];
+	return probe_spec_is_virtual(s) ? ACTION_CALLS : (enum action_kind)kinds[s->kind];
+}
+
+static uint64_t action_value(const struct probe_spec *s, uint64_t value)
+{
+	if (s->kind == SPEC_STORE)
+		return s->data;
+	if (s->kind == SPEC_PAGES)
+		return s->place == SPEC_ACCESSES;
+	return probe_spec_is_virtual(s) ? s->word : value;
 }
 
 static struct place_condition condition_of(const struct spec_condition *c)
@@ -95,14 +104,12 @@ void resolver_payload(struct resolver *r, enum payload_kind payload, uint8_t reg
 	struct place_action a = {
 		.kind = action_kind(s),
 		.level = s->level,
-		.word = s->word,
+		.word = probe_spec_is_virtual(s) ? 0 : (uint8_t)s->word,
 		.payload = payload,
 		.reg = reg,
 		.ungated = !s->gated,
 		.is_wide = s->is_wide,
-		.value = s->kind == SPEC_STORE   ? s->data
-			 : s->kind == SPEC_PAGES ? s->place == SPEC_ACCESSES
-						 : value,
+		.value = action_value(s, value),
 	};
 
 	put_conditions(&a, s);

@@ -18,6 +18,7 @@
 #include "trace/analysis/offcpu.h"
 #include "trace/report/report.h"
 #include "trace/report/report_changes.h"
+#include "trace/report/report_counters.h"
 #include "trace/text.h"
 
 struct facts {
@@ -246,36 +247,6 @@ static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
 	fprintf(out, LABEL "%s, %s sites refused\n",
 		"probes:", str_thousands(a, sizeof(a), f->probes),
 		str_thousands(b, sizeof(b), f->refused));
-}
-
-#define COUNTERS 16u
-
-/* What probes of kind count:J have counted, 0 where none has. */
-static uint64_t counter(const struct trace *t, unsigned j)
-{
-	char key[16];
-
-	snprintf(key, sizeof(key), "counter.%u", j);
-	return trace_session_number(t, key, 0);
-}
-
-static void put_counters(const struct trace *t, FILE *out)
-{
-	char n[STR_NUMBER];
-
-	for (unsigned j = 0; j < COUNTERS; j++)
-		if (counter(t, j))
-			fprintf(out, LABEL "%2u: %s\n", "counted:", j,
-				str_thousands(n, sizeof(n), counter(t, j)));
-}
-
-static void json_counters(struct json *j, const struct trace *t)
-{
-	json_key(j, "counters");
-	json_open(j, '[');
-	for (unsigned i = 0; i < COUNTERS; i++)
-		json_u64(j, counter(t, i));
-	json_close(j, ']');
 }
 
 static void json_events(struct json *j, const struct trace *t)
@@ -522,7 +493,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_text(out, "state:", *f->state->text ? f->state->text : NULL);
 	put_machine(t, out);
 	put_samples(t, f, out);
-	put_counters(t, out);
+	report_counters_text(t, out);
 	put_cost(f, out);
 	put_attach(t, out);
 	put_switches(t, out);
@@ -755,7 +726,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_ku64(&j, "threads", f->threads);
 	json_ku64(&j, "damaged", t->damaged);
 	json_session(&j, t, f);
-	json_counters(&j, t);
+	report_counters_json(&j, t);
 	json_events(&j, t);
 	json_switches(&j, t);
 	json_modules(&j, t);

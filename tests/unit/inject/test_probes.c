@@ -204,7 +204,7 @@ static const struct {
 	{"main =1", 6, "name is missing"},
 	{"main $arg1 $arg2", 12, "one value"},
 	{"main trace resource", 12, "one kind"},
-	{"main count:16", 12, "0 to 15"},
+	{"main count:8192", 12, "0 to 8191"},
 	{"main count", 6, "count:J"},
 	{"main store:200=1", 12, "chip word"},
 	{"main store:8", 13, "=VALUE"},
