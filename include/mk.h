@@ -47,7 +47,7 @@ const char *mk_error(void);
 /*
  * Set the mapped board up as the report recommends ("Default Configuration"): board reset,
  * Configuration Register 003201, memory address pointer 0, all filter levels on, Source Address
- * Register 0 = the process id, sampling on.
+ * Register 0 = the process id, with the board's node above it (kron board create --node), sampling on.
  */
 void mk_init(void);
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 #include "board/libmk/cycle.h"
 #include "board/libmk/trap.h"
 
@@ -151,7 +152,7 @@ static int open_board(const char *name, bool *created)
 
 	if (code != -ENOENT || strchr(name, '/'))
 		return code;
-	code = boards_create(name, NULL, ACCESS_CLOCK_REAL, &error);
+	code = boards_create(name, NULL, ACCESS_CLOCK_REAL, NODE_DEFAULT, &error);
 	*created = !code;
 	/* -EEXIST: somebody else has made it meanwhile */
 	return code && code != -EEXIST ? code : bus_open(&mk.bus, name, &error);
@@ -159,7 +160,12 @@ static int open_board(const char *name, bool *created)
 
 static uint32_t own_source(void)
 {
-	return KRON_SOURCE(0, getpid());
+	struct node n;
+
+	if (bus_is_exact(&mk.bus))
+		return KRON_SOURCE(mk.bus.board.ctl->node, getpid());
+	node_default(&n);
+	return KRON_SOURCE(n.n, getpid());
 }
 
 static void initialise(void)
