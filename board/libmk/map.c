@@ -32,6 +32,7 @@
 EXPORT int mk_map(const char *name);
 EXPORT const char *mk_error(void);
 EXPORT void mk_init(void);
+EXPORT int mk_external(unsigned input, int level);
 EXPORT void mk_unmap(void);
 
 #define DEVICE "/dev/mk0"
@@ -235,6 +236,23 @@ void mk_init(void)
 {
 	if (mk.mapped)
 		initialise();
+}
+
+int mk_external(unsigned input, int level)
+{
+	int code;
+
+	if (!mk.mapped)
+		return err_set(&error, ENODEV, "no board is mapped: mk_map() comes first");
+	if (input >= KRON_COUNTERS || level < ACCESS_LOW || level > ACCESS_TOGGLE)
+		return err_set(&error, EINVAL,
+			       "%u is no counter input from 0 to %u, or %d no level", input,
+			       KRON_COUNTERS - 1, level);
+	if (!bus_is_exact(&mk.bus))
+		return err_set(&error, ENOTSUP,
+			       "%s is hardware: its counter inputs are on its connector", mk.name);
+	code = board_set_external(&mk.bus.board, input, (enum access_level)level);
+	return code ? err_set(&error, -code, "board %s does not answer", mk.name) : 0;
 }
 
 void mk_unmap(void)
