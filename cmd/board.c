@@ -8,9 +8,11 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 #include "cmd/cmd.h"
 
-static uint64_t chip_fifo, board_fifo, drain;
+#define NO_NODE UINT64_MAX
+static uint64_t chip_fifo, board_fifo, drain, node = NO_NODE;
 static bool cable, vc, virtual_clock, json;
 
 static const struct opt options[] = {
@@ -29,6 +31,10 @@ static const struct opt options[] = {
 	 "drops it.",
 	 0, 0},
 	{0, "vc", OPT_FLAG, &vc, NULL, "With create: a MultiKron_vc is on the board.", 0, 0},
+	{0, "node", OPT_UINT, &node, "N",
+	 "With create: the node that the board is in, 0 to 1023, for the source addresses of its samples. Default: the rank in an "
+	 "MPI job, $SLURM_NODEID, the number at the end of the host's name, or 0.",
+	 0, NODE_MAX},
 	{0, "virtual-clock", OPT_FLAG, &virtual_clock, NULL,
 	 "With create: the board's time stands still but for `kron ctl tick`, so that a run can be "
 	 "repeated exactly.",
@@ -62,7 +68,8 @@ static int create(const char *name)
 		g.drain_memory = g.drain_cable = (uint32_t)drain;
 	g.cable = cable;
 	g.vc = vc;
-	if (boards_create(name, &g, virtual_clock ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL, &err))
+	if (boards_create(name, &g, virtual_clock ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
+			  node == NO_NODE ? NODE_DEFAULT : (int)node, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	return CMD_OK;
 }
@@ -121,6 +128,7 @@ static void print_json(const struct boards_entry *all, size_t n)
 		json_open(&j, '{');
 		json_kstr(&j, "name", all[i].name);
 		json_ku64(&j, "bytes", all[i].bytes);
+		json_ku64(&j, "node", all[i].node);
 		json_key(&j, "permanent");
 		json_bool(&j, all[i].permanent);
 		json_key(&j, "recorder_pid");
@@ -156,7 +164,7 @@ static int list(void)
 
 static bool has_geometry(void)
 {
-	return chip_fifo || board_fifo || drain || cable || vc || virtual_clock;
+	return chip_fifo || board_fifo || drain || cable || vc || virtual_clock || node != NO_NODE;
 }
 
 int cmd_board(int argc, char **argv)

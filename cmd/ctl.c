@@ -34,10 +34,11 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "ctl",
 	.operands = "VERB [ARG]...",
-	.summary = "Change the registers of a board while it is used: filter [MASK], on GROUP..., "
-		   "off GROUP..., sampling on|off, wait, discard, reset, read ADDR, write ADDR "
-		   "VALUE, tick N, input N high|low; or, while a kron record runs on it, its "
-		   "probes: probe add SPEC, probe rm NAME, probe list.",
+	.summary =
+		"Change the registers of a board while it is used: filter [MASK], on GROUP..., "
+		"off GROUP..., sampling on|off, wait, discard, reset, read ADDR, write ADDR "
+		"VALUE, tick N, external N high|low|toggle; or, while a kron record runs on it, its "
+		"probes: probe add SPEC, probe rm NAME, probe list.",
 	.opts = options,
 	.min_operands = 1,
 };
@@ -236,19 +237,25 @@ static int do_tick(struct bus *b, int n, char **argv)
 }
 
 /* What would be a wire on the connector: NISTIR 5993, 2.3. */
-static int do_input(struct bus *b, int n, char **argv)
+static int do_external(struct bus *b, int n, char **argv)
 {
-	bool high = !strcmp(argv[2], "high");
+	static const char *const levels[] = {
+		[ACCESS_LOW] = "low", [ACCESS_HIGH] = "high", [ACCESS_TOGGLE] = "toggle"};
+	unsigned level = 0;
 	uint64_t input;
 
 	(void)n;
-	if (!parse_number(argv[1], 10, KRON_COUNTERS - 1, &input) ||
-	    (!high && strcmp(argv[2], "low")))
-		return usage("input takes the number of a counter input, 0 to 15, and high or low");
+	while (level <= ACCESS_TOGGLE && strcmp(argv[2], levels[level]))
+		level++;
+	if (!parse_number(argv[1], 10, KRON_COUNTERS - 1, &input) || level > ACCESS_TOGGLE)
+		return usage(
+			"external takes the number of a counter input, 0 to 15, and high, low or toggle");
 	if (!bus_is_exact(b))
 		return cmd_fail(&command, CMD_ERROR,
 				"%s is hardware: its counter inputs are on its connector", b->name);
-	board_set_external(&b->board, (unsigned)input, high);
+	if (board_set_external(&b->board, (unsigned)input, (enum access_level)level))
+		return cmd_fail(&command, CMD_ERROR, "board %s does not answer: it is damaged",
+				b->name);
 	return CMD_OK;
 }
 
@@ -263,12 +270,13 @@ static const struct verb {
 	int (*run)(struct bus *b, int n, char **argv);
 	bool chip; /* for it alone */
 } verbs[] = {
-	{"filter", 0, 1, do_filter, true}, {"on", 1, 16, do_groups, true},
-	{"off", 1, 16, do_groups, true},   {"sampling", 1, 1, do_sampling, true},
-	{"wait", 0, 0, do_full, true},     {"discard", 0, 0, do_full, true},
-	{"reset", 0, 0, do_reset, false},  {"read", 1, 1, do_read, false},
-	{"write", 2, 2, do_write, false},  {"tick", 1, 1, do_tick, false},
-	{"input", 2, 2, do_input, false},  {"probe", 1, 2, do_probe, false},
+	{"filter", 0, 1, do_filter, true},      {"on", 1, 16, do_groups, true},
+	{"off", 1, 16, do_groups, true},        {"sampling", 1, 1, do_sampling, true},
+	{"wait", 0, 0, do_full, true},          {"discard", 0, 0, do_full, true},
+	{"reset", 0, 0, do_reset, false},       {"read", 1, 1, do_read, false},
+	{"write", 2, 2, do_write, false},       {"tick", 1, 1, do_tick, false},
+	{"external", 2, 2, do_external, false}, {"input", 2, 2, do_external, false},
+	{"probe", 1, 2, do_probe, false},
 };
 
 static const struct verb *find_verb(const char *name)

@@ -114,6 +114,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
 		.keep_filter = c->opt.keep_filter,
+		.node = c->opt.node,
 		.bus = c->opt.bus,
 		.constant_time = c->opt.constant_time,
 		.board = c->opt.board,

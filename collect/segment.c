@@ -24,6 +24,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 #include "collect/limits.h"
 #include "collect/starts.h"
 
@@ -193,6 +194,20 @@ static void leave_note(struct segment *seg, const struct segment_options *opt, c
 	snprintf(note->dir, sizeof(note->dir), "%.*s", (int)sizeof(note->dir) - 1, path);
 }
 
+/* A board that stays has its own node again when we go, or who recovers what we have left. */
+static void set_node(struct segment *seg, int node)
+{
+	struct node n;
+
+	object_note(seg->ctl)->node = seg->ctl->node;
+	if (node != NODE_DEFAULT)
+		seg->ctl->node = (uint32_t)node & NODE_MAX;
+	else if (!seg->stays) {
+		node_default(&n);
+		seg->ctl->node = n.n;
+	}
+}
+
 static int fill_ctl(struct segment *seg, const struct segment_options *opt, struct err *err)
 {
 	struct kron_ctl *ctl = seg->ctl;
@@ -201,7 +216,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, EIO, "no random numbers for a session");
 	memcpy(ctl->session, random, sizeof(ctl->session));
-	ctl->node = opt->node;
+	set_node(seg, opt->node);
 	ctl->chunks_max = seg->chunks_limit;
 	ctl->chunks_ready = 0;
 	seg->ready = 0;
@@ -666,6 +681,7 @@ static void leave_board(struct segment *seg)
 
 	ctl->bus = KRON_BUS_LANE;
 	ctl->constant_time = 0;
+	ctl->node = object_note(ctl)->node & NODE_MAX;
 	object_note(ctl)->dir[0] = 0;
 	__atomic_store_n(&ctl->collector_pid, 0, __ATOMIC_RELEASE);
 	/* Who has lanes may be about to store there, and must go first. */

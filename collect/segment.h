@@ -83,7 +83,7 @@ struct segment_options {
 	enum kron_when_full when_full;
 	uint32_t filter;
 	bool keep_filter; /* of a board that is there: leave its Filter Register alone */
-	uint32_t node;
+	int node;         /* NODE_DEFAULT: that of a board that is there, else node_default() */
 	enum kron_bus bus;
 	bool constant_time;
 	bool watched;      /* samples are looked at, not written (collect/watch/watch.h) */

@@ -4,11 +4,13 @@
 #include "collect/session.h"
 
 #include <cpuid.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "board/bus/node.h"
 #include "collect/counts.h"
 
 static const char *const when_full_words[] = {"discard", "wait", "wrap"};
@@ -31,19 +33,60 @@ static void cpu_name(char *out, size_t size)
 	snprintf(out, size, "%.*s", (int)((const char *)words + sizeof(words) - p), p);
 }
 
-void session_write_start(struct journal *j, const struct segment *seg,
-			 const struct collector_options *opt, const struct time_point *start)
+/* The only line of a file of the kernel's; nothing where there is none. */
+static void write_line_of(struct journal *j, const char *key, const char *path)
+{
+	char line[80];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, line, sizeof(line) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return;
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	journal_session(j, key, "%s", line);
+}
+
+static void write_node(struct journal *j, const struct segment *seg,
+		       const struct collector_options *opt)
+{
+	struct node n;
+
+	node_default(&n);
+	journal_session(j, "node", "%u", seg->ctl->node);
+	if (opt->node != NODE_DEFAULT)
+		n.from = "--node";
+	else if (seg->stays)
+		n.from = "the board";
+	if (n.from)
+		journal_session(j, "node_from", "%s", n.from);
+}
+
+/* Of nodes with one boot id the processors' counters are one clock. */
+static void write_machine(struct journal *j)
 {
 	struct utsname u = {0};
 	char cpu[64];
 
 	uname(&u);
 	cpu_name(cpu, sizeof(cpu));
-	journal_session(j, "command", "%s", opt->command);
 	journal_session(j, "hostname", "%s", u.nodename);
 	journal_session(j, "kernel", "%s %s", u.sysname, u.release);
 	journal_session(j, "cpu", "%s", cpu);
 	journal_session(j, "ncpu", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+	write_line_of(j, "boot_id", "/proc/sys/kernel/random/boot_id");
+	write_line_of(j, "clocksource",
+		      "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+}
+
+void session_write_start(struct journal *j, const struct segment *seg,
+			 const struct collector_options *opt, const struct time_point *start)
+{
+	journal_session(j, "command", "%s", opt->command);
+	write_machine(j);
+	write_node(j, seg, opt);
 	journal_session(j, "kron", "%s", opt->version);
 	journal_session(j, "segment", "%s", seg->name);
 	journal_session(j, "recording", "%016" PRIx64, object_note(seg->ctl)->recording);

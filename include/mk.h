@@ -41,15 +41,25 @@ extern "C" {
  */
 int mk_map(const char *name);
 
-/* What went wrong in the last mk_map(): one sentence without a full stop. */
+/* What went wrong in the last mk_map() or mk_external(): one sentence without a full stop. */
 const char *mk_error(void);
 
 /*
  * Set the mapped board up as the report recommends ("Default Configuration"): board reset,
  * Configuration Register 003201, memory address pointer 0, all filter levels on, Source Address
- * Register 0 = the process id, sampling on.
+ * Register 0 = the process id, with the board's node above it (kron board create --node), sampling on.
  */
 void mk_init(void);
+
+/*
+ * What would be a signal on the connector's X0 to X15: the level of the external input of Resource
+ * Counter `input` (modes MK_MODE_EXTERNAL and MK_MODE_GATED), on an emulated board.
+ * 0; -ENODEV: no board is mapped; -ENOTSUP: it is a real one, which has a connector; -EINVAL; -EIO.
+ */
+#define MK_LOW 0
+#define MK_HIGH 1
+#define MK_TOGGLE 2
+int mk_external(unsigned input, int level);
 
 /* Take the board out of this process again. */
 void mk_unmap(void);

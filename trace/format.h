@@ -98,6 +98,10 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   version        TRACE_VERSION
  *   command        the command line, shell-quoted
  *   hostname, kernel, cpu, ncpu, kron      what ran it
+ *   node           which node of a parallel machine it is: in every source address; node_from: who says so,
+ *                  "--node", "the board", "the host's name" or a variable of the environment; absent: nobody
+ *   boot_id        random, of the kernel's start: traces with the same one have one clock
+ *   clocksource    that the kernel trusts: /sys/devices/system/clocksource
  *   segment        name of the shared memory object, for `kron recover`
  *   recording      random, hex: which of the recordings that were on this segment
  *   collector_pid

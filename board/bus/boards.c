@@ -14,6 +14,7 @@
 #include "base/vec.h"
 #include "board/bus/bus_impl.h"
 #include "board/bus/clock.h"
+#include "board/bus/node.h"
 
 #define CALIBRATE_MS 20 /* the clock of a board that stays: right to some 2 in a million */
 
@@ -39,7 +40,17 @@ static int check_name(const char *name, struct err *err)
 
 /* ---- create ---- */
 
-static int make_board(int fd, const struct model_geometry *g, enum access_clock clock,
+static uint32_t number_of_node(int node)
+{
+	struct node n;
+
+	if (node != NODE_DEFAULT)
+		return (uint32_t)node & NODE_MAX;
+	node_default(&n);
+	return n.n;
+}
+
+static int make_board(int fd, const struct model_geometry *g, enum access_clock clock, int node,
 		      struct err *err)
 {
 	struct bus bus;
@@ -53,8 +64,9 @@ static int make_board(int fd, const struct model_geometry *g, enum access_clock 
 	code = object_fill(fd, &w, g, clock, tsc_hz_since(&start, CALIBRATE_MS), true, err);
 	if (!code) {
 		w.board.ctl->permanent = 1;
+		w.board.ctl->node = number_of_node(node);
 		bus_use_board(&bus, &w.board);
-		bus_init_default(&bus, 0);
+		bus_init_default(&bus, KRON_SOURCE(w.board.ctl->node, 0));
 		object_seal(&w, KRON_WINDOW_SIZE);
 	}
 	object_unmap(&w);
@@ -90,7 +102,7 @@ static int refuse_taken_name(const char *object, const char *name, struct err *e
 }
 
 int boards_create(const char *name, const struct model_geometry *g, enum access_clock clock,
-		  struct err *err)
+		  int node, struct err *err)
 {
 	const struct model_geometry standard = MODEL_GEOMETRY_DEFAULT;
 	char object[OBJECT_NAME];
@@ -109,7 +121,7 @@ int boards_create(const char *name, const struct model_geometry *g, enum access_
 	code = object_begin(&fd, KRON_WINDOW_SIZE, err);
 	if (code)
 		return code;
-	code = make_board(fd, g, clock, err);
+	code = make_board(fd, g, clock, node, err);
 	if (!code)
 		code = object_publish(fd, object, &named, err);
 	if (code == -EEXIST)
@@ -128,7 +140,7 @@ int boards_open_own(struct bus *b, struct err *err)
 
 	if (code)
 		return code;
-	code = make_board(fd, &standard, ACCESS_CLOCK_REAL, err);
+	code = make_board(fd, &standard, ACCESS_CLOCK_REAL, NODE_DEFAULT, err);
 	if (!code)
 		code = object_map(fd, &w, err);
 	if (code) {
@@ -203,6 +215,7 @@ static void look_into(const struct object *o, struct boards_entry *e)
 	}
 	object_find_recorder(o, w.board.ctl, &r);
 	e->permanent = !o->held.keeper && w.board.ctl->permanent;
+	e->node = w.board.ctl->node & NODE_MAX;
 	e->recording = object_note(w.board.ctl)->recording;
 	e->orphaned = r.killed;
 	if (r.killed) {

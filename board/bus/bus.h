@@ -113,6 +113,7 @@ struct boards_entry {
 	uint64_t bytes;       /* shared memory that it has pages for */
 	uint64_t recording;   /* the last one on it: a random number, which its trace has, too */
 	int32_t recorder_pid; /* 0: no kron record on it */
+	uint32_t node;        /* that it is in */
 	bool permanent;       /* by `kron board create`; else it goes with its recorder */
 	bool damaged;         /* cannot be used; why[] says why */
 	bool orphaned;        /* its recorder was killed and left samples in it... */
@@ -126,9 +127,9 @@ struct boards_entry {
 /* Letters, digits, . _ -; at most 63; no leading dot. */
 bool boards_name_is_valid(const char *name);
 /* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST.
- * g NULL: MODEL_GEOMETRY_DEFAULT. */
+ * g NULL: MODEL_GEOMETRY_DEFAULT.  node: that it is in, or NODE_DEFAULT (board/bus/node.h). */
 int boards_create(const char *name, const struct model_geometry *g, enum access_clock clock,
-		  struct err *err);
+		  int node, struct err *err);
 /* Damaged ones and those of killed recorders, too.  -ENOENT; -EBUSY: a kron record is on it. */
 int boards_remove(const char *name, struct err *err);
 /* A board like one of boards_create(), but without a name: for this process and its children,

@@ -124,6 +124,7 @@ bool object_is_named(int fd, const char *object);
 struct object_note {
 	uint64_t recording; /* random: tells whose samples these are */
 	char dir[1024];     /* of the trace, absolute; "" unknown */
+	uint32_t node;      /* the board's, when its recorder is gone */
 };
 _Static_assert(sizeof(struct kron_ctl) <= OBJECT_NOTE_OFFSET, "room for the note");
 _Static_assert(OBJECT_NOTE_OFFSET + sizeof(struct object_note) <= 4096, "the note fits");

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 #include "board/libmk/cycle.h"
 #include "board/libmk/trap.h"
 
@@ -31,6 +32,7 @@
 EXPORT int mk_map(const char *name);
 EXPORT const char *mk_error(void);
 EXPORT void mk_init(void);
+EXPORT int mk_external(unsigned input, int level);
 EXPORT void mk_unmap(void);
 
 #define DEVICE "/dev/mk0"
@@ -151,7 +153,7 @@ static int open_board(const char *name, bool *created)
 
 	if (code != -ENOENT || strchr(name, '/'))
 		return code;
-	code = boards_create(name, NULL, ACCESS_CLOCK_REAL, &error);
+	code = boards_create(name, NULL, ACCESS_CLOCK_REAL, NODE_DEFAULT, &error);
 	*created = !code;
 	/* -EEXIST: somebody else has made it meanwhile */
 	return code && code != -EEXIST ? code : bus_open(&mk.bus, name, &error);
@@ -159,7 +161,12 @@ static int open_board(const char *name, bool *created)
 
 static uint32_t own_source(void)
 {
-	return KRON_SOURCE(0, getpid());
+	struct node n;
+
+	if (bus_is_exact(&mk.bus))
+		return KRON_SOURCE(mk.bus.board.ctl->node, getpid());
+	node_default(&n);
+	return KRON_SOURCE(n.n, getpid());
 }
 
 static void initialise(void)
@@ -229,6 +236,23 @@ void mk_init(void)
 {
 	if (mk.mapped)
 		initialise();
+}
+
+int mk_external(unsigned input, int level)
+{
+	int code;
+
+	if (!mk.mapped)
+		return err_set(&error, ENODEV, "no board is mapped: mk_map() comes first");
+	if (input >= KRON_COUNTERS || level < ACCESS_LOW || level > ACCESS_TOGGLE)
+		return err_set(&error, EINVAL,
+			       "%u is no counter input from 0 to %u, or %d no level", input,
+			       KRON_COUNTERS - 1, level);
+	if (!bus_is_exact(&mk.bus))
+		return err_set(&error, ENOTSUP,
+			       "%s is hardware: its counter inputs are on its connector", mk.name);
+	code = board_set_external(&mk.bus.board, input, (enum access_level)level);
+	return code ? err_set(&error, -code, "board %s does not answer", mk.name) : 0;
 }
 
 void mk_unmap(void)

@@ -57,7 +57,7 @@ enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL };
 
 struct op {
 	enum op_kind kind;
-	bool high;
+	enum access_level level;
 	unsigned counter;
 	struct model_cycle *cycle; /* what is asked; what came out, once it is done */
 	/* out */
@@ -119,6 +119,13 @@ static void merge_stores(struct model_state *s)
 	}
 }
 
+static bool is_to_be_high(const struct op *op, const struct model_state *s)
+{
+	if (op->level == ACCESS_TOGGLE)
+		return !(s->external >> op->counter % KRON_COUNTERS & 1);
+	return op->level == ACCESS_HIGH;
+}
+
 /* Again and again on the same cycle, if need be: it changes nothing there that it asks for. */
 static void run_model(struct op *op, struct access_slot *y)
 {
@@ -137,7 +144,7 @@ static void run_model(struct op *op, struct access_slot *y)
 		model_advance(&y->state, op->tick);
 		break;
 	case OP_EXTERNAL:
-		model_set_external(&y->state, op->tick, op->counter, op->high);
+		model_set_external(&y->state, op->tick, op->counter, is_to_be_high(op, &y->state));
 		break;
 	}
 	if (y->state.ncpu)
@@ -414,11 +421,11 @@ void board_tick(const struct board *b, uint64_t n)
 		access_carry_out(b, op.active);
 }
 
-void board_set_external(const struct board *b, unsigned counter, bool high)
+int board_set_external(const struct board *b, unsigned counter, enum access_level level)
 {
-	struct op op = {.kind = OP_EXTERNAL, .counter = counter, .high = high};
+	struct op op = {.kind = OP_EXTERNAL, .counter = counter, .level = level};
 
-	operate(b, &op);
+	return operate(b, &op);
 }
 
 void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out)

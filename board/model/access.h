@@ -99,7 +99,9 @@ bool board_snapshot(const struct board *b, struct model_state *out);
 /* Copy n words of local memory from `first` on, round the end; cheaper than n read cycles. */
 void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
 
-void board_set_external(const struct board *b, unsigned counter, bool high);
+/* One of the external signals X0 to X15.  Toggling is indivisible, too.  0, or as board_cycle(). */
+enum access_level { ACCESS_LOW = 0, ACCESS_HIGH = 1, ACCESS_TOGGLE = 2 };
+int board_set_external(const struct board *b, unsigned counter, enum access_level level);
 
 /*
  * Make the gates what the model's registers say.  Cycles do it themselves; this is for who

@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 #include "cmd/record/attached.h"
 #include "cmd/record/child.h"
 #include "cmd/record/control_record.h"
@@ -51,7 +52,8 @@ static bool no_wait;
 static struct level_globs level_globs;
 static struct probe_set probes;
 #define NO_FILTER UINT64_MAX
-static uint64_t buffer, filter = NO_FILTER;
+#define NO_NODE UINT64_MAX
+static uint64_t buffer, filter = NO_FILTER, node = NO_NODE;
 static const char *board, *bus = "lane";
 static int when_full;
 static bool no_children, children, quiet, constant_time;
@@ -119,6 +121,11 @@ static const struct opt options[] = {
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
 	 0, 0},
+	{0, "node", OPT_UINT, &node, "N",
+	 "The node of a parallel machine that this is, 0 to 1023: it stands in the source address of every "
+	 "sample. Default: that of a board that is there; else the rank in an MPI job, $SLURM_NODEID, the "
+	 "number at the end of the host's name, or 0.",
+	 0, NODE_MAX},
 	{0, "bus", OPT_STR, &bus, "lane|exact|device:PATH",
 	 "How samples travel: into a buffer of their thread (lane, the default); each one by a bus "
 	 "cycle of the emulated board, with its clock, FIFOs and limits (exact); by a store to a "
@@ -415,6 +422,7 @@ static int run_attached(const char *runtime)
 
 	journal_session(&collector.journal, "switches",
 			"those of a process that ran already are not recorded");
+	say_node(&collector);
 	begin_starter(runtime);
 	code = attached_start(&attached, &collector, runtime, &err);
 	if (code) {
@@ -458,6 +466,7 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	if (p->verdict == PROGRAM_TRACEABLE)
 		env = traced_environment(&collector, runtime, &own);
 	say_buffer(&collector.seg);
+	say_node(&collector);
 	begin_starter(runtime);
 	code = start_program(child, p, argv, env, runtime);
 	free_environment(env, own);
@@ -515,6 +524,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.filter = filter == NO_FILTER ? 0xffff : (uint32_t)filter,
 		.keep_filter = filter == NO_FILTER,
 		.board = board,
+		.node = node == NO_NODE ? NODE_DEFAULT : (int)node,
 		.kron = OWN_PATH,
 		.no_children = no_children,
 		.constant_time = constant_time,

@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "board/bus/node.h"
 #include "cmd/cmd.h"
 
 static const struct say_options *o;
@@ -196,6 +197,17 @@ void say_notes(struct collector *c, const struct collector_summary *s, const str
 }
 
 /* Before the program starts: a size that was asked for is kept, whatever comes of it. */
+void say_node(const struct collector *c)
+{
+	struct node n;
+
+	node_default(&n);
+	if (n.unfit && c->opt.node == NODE_DEFAULT && !c->seg.stays && !o->counting)
+		say("kron: %s is %s, but a node is a number from 0 to %u: this is node %u now, and --node "
+		    "says another",
+		    n.unfit, n.unfit_value, NODE_MAX, c->seg.ctl->node);
+}
+
 void say_buffer(const struct segment *seg)
 {
 	uint64_t most = (uint64_t)segment_limit(seg) * KRON_CHUNK_SIZE;

@@ -28,6 +28,8 @@ void say_begin(const struct say_options *options);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Before the program starts: a size that was asked for is kept, whatever comes of it. */
 void say_buffer(const struct segment *seg);
+/* A rank that is none of a node: what is there instead. */
+void say_node(const struct collector *c);
 /* What was not traced, and why. */
 void say_untraced(struct collector *c, const struct program *p);
 /* That, and whatever else should be known of the recording. */

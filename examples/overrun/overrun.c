@@ -19,6 +19,7 @@
 
 #include "base/opt.h"
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 
 #define GAPS_MAX 64
 
@@ -222,7 +223,8 @@ static int open_board(struct err *err)
 
 	g.chip_fifo = (uint32_t)depth;
 	snprintf(name, sizeof(name), "overrun.%d", (int)getpid());
-	code = boards_create(name, &g, real_clock ? ACCESS_CLOCK_REAL : ACCESS_CLOCK_VIRTUAL, err);
+	code = boards_create(name, &g, real_clock ? ACCESS_CLOCK_REAL : ACCESS_CLOCK_VIRTUAL,
+			     NODE_DEFAULT, err);
 	if (code)
 		return code;
 	code = bus_open(&bus, name, err);

@@ -157,7 +157,7 @@ static void use_badly(const struct board *b)
 		if (board_cycle(b, &c))
 			return;
 		board_tick(b, rnd(4) ? rnd(1000) : rnd(1ull << 40));
-		board_set_external(b, (unsigned)rnd(20), rnd(2));
+		board_set_external(b, (unsigned)rnd(20), (enum access_level)rnd(3));
 		board_read_memory(b, (uint32_t)rnd(1u << 23), 100, words);
 		board_repair_gates(b);
 		board_tsc_of_tick(b, rnd(~0ull));

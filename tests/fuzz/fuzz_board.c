@@ -21,6 +21,7 @@
 
 #include "base/vec.h"
 #include "board/bus/bus.h"
+#include "board/bus/node.h"
 #include "board/bus/lanes.h"
 #include "board/bus/object.h"
 #include "board/bus/samples.h"
@@ -53,7 +54,8 @@ static void make(void)
 
 	snprintf(name, sizeof(name), "fuzz-%d", getpid());
 	object_name_of_board(object, sizeof(object), name);
-	if (boards_create(name, NULL, rnd(2) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL, &err) ||
+	if (boards_create(name, NULL, rnd(2) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
+			  NODE_DEFAULT, &err) ||
 	    object_open(object, name, &o, &err)) {
 		printf("Bail out! %s\n", err.msg);
 		exit(99);

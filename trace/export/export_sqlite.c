@@ -244,10 +244,10 @@ static void put_process(struct database *d, const struct trace_proc *p)
 static void put_tables(struct database *d)
 {
 	static const char *const keys[] = {
-		"command",  "hostname",      "kernel",       "cpu",       "ncpu",
-		"kron",     "bus",           "device",       "when_full", "buffer",
-		"filter",   "start_mono_ns", "tsc_hz",       "exit",      "start_real_ns",
-		"probe_ns", "recording",     "probe_ns_off", "start_tsc", "switches"};
+		"command",   "hostname", "kernel",        "cpu",       "ncpu",      "kron",
+		"bus",       "device",   "when_full",     "buffer",    "filter",    "start_mono_ns",
+		"tsc_hz",    "exit",     "start_real_ns", "probe_ns",  "recording", "probe_ns_off",
+		"start_tsc", "switches", "node",          "node_from", "boot_id",   "clocksource"};
 	const struct trace *t = d->t;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/str.h"
+#include "trace/report/report_machine.h"
 
-#define LABEL "%-14s " /* report_info.c */
 #define COUNTERS 16u
 
 /* What probes of kind count:J have counted, 0 where none has. */
@@ -56,7 +56,8 @@ static void print_virtual(void *ctx, unsigned number, uint64_t count)
 {
 	char n[STR_NUMBER];
 
-	fprintf(ctx, LABEL "%2u: %s\n", "counted:", number, str_thousands(n, sizeof(n), count));
+	fprintf(ctx, REPORT_LABEL "%2u: %s\n", "counted:", number,
+		str_thousands(n, sizeof(n), count));
 }
 
 static void json_virtual(void *ctx, unsigned number, uint64_t count)
@@ -73,7 +74,7 @@ void report_counters_text(const struct trace *t, FILE *out)
 
 	for (unsigned j = 0; j < COUNTERS; j++)
 		if (counter(t, j))
-			fprintf(out, LABEL "%2u: %s\n", "counted:", j,
+			fprintf(out, REPORT_LABEL "%2u: %s\n", "counted:", j,
 				str_thousands(n, sizeof(n), counter(t, j)));
 	each_virtual(t, print_virtual, out);
 }

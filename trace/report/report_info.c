@@ -19,6 +19,7 @@
 #include "trace/report/report.h"
 #include "trace/report/report_changes.h"
 #include "trace/report/report_counters.h"
+#include "trace/report/report_machine.h"
 #include "trace/text.h"
 
 struct facts {
@@ -146,17 +147,6 @@ static struct facts gather(struct trace *t)
 
 /* ---- text ---- */
 
-#define LABEL "%-14s "
-
-static void put_text(FILE *out, const char *label, const char *s)
-{
-	if (!s || !*s)
-		return;
-	fprintf(out, LABEL, label);
-	text_put(out, s);
-	fputc('\n', out);
-}
-
 static const char *date_of(uint64_t real_ns, char *buf, size_t size)
 {
 	time_t s = (time_t)(real_ns / 1000000000);
@@ -175,11 +165,11 @@ static void put_trigger(const struct trace *t, FILE *out)
 
 	if (!trigger)
 		return;
-	put_text(out, "trigger:", trigger);
+	report_line(out, "trigger:", trigger);
 	if (ns)
-		fprintf(out, LABEL "%.6f s after the start", "fired:", (double)ns / 1e9);
+		fprintf(out, REPORT_LABEL "%.6f s after the start", "fired:", (double)ns / 1e9);
 	else
-		fprintf(out, LABEL "never", "fired:");
+		fprintf(out, REPORT_LABEL "never", "fired:");
 	fprintf(out, "; %s samples were not near it",
 		str_thousands(n, sizeof(n), trace_session_number(t, "outside", 0)));
 	if (trace_session_number(t, "unsure", 0))
@@ -203,33 +193,19 @@ static void put_attach(const struct trace *t, FILE *out)
 
 	if (!pids)
 		return;
-	fprintf(out, LABEL "%s; their threads stood still for %s at once, at most%s\n",
+	fprintf(out, REPORT_LABEL "%s; their threads stood still for %s at once, at most%s\n",
 		"attached to:", pids,
 		str_duration(text, sizeof(text),
 			     trace_session_number(t, "attach_longest_stop_us", 0) * 1000),
 		is_detached(t) ? "" : "; kron has not left all of them");
 }
 
-static void put_machine(const struct trace *t, FILE *out)
-{
-	char cpu[256];
-	const char *name = trace_session(t, "cpu"), *n = trace_session(t, "ncpu");
-
-	put_text(out, "host:", trace_session(t, "hostname"));
-	put_text(out, "kernel:", trace_session(t, "kernel"));
-	snprintf(cpu, sizeof(cpu), "%s%s%s%s", n ? n : "", n ? " x " : "", name ? name : "",
-		 name || !n ? "" : "CPU");
-	put_text(out, "cpu:", cpu);
-	fprintf(out, LABEL "%.3f MHz%s\n", "clock:", t->tsc_hz / 1e6,
-		t->complete ? "" : " (estimated: the recording was cut short)");
-	put_text(out, "recorded by:", trace_session(t, "kron"));
-}
-
 static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
 {
 	char a[STR_NUMBER], b[STR_NUMBER];
 
-	fprintf(out, LABEL "%s, %s lost", "samples:", str_thousands(a, sizeof(a), f->samples),
+	fprintf(out, REPORT_LABEL "%s, %s lost",
+		"samples:", str_thousands(a, sizeof(a), f->samples),
 		str_thousands(b, sizeof(b), f->lost));
 	if (f->overwritten)
 		fprintf(out, ", %s of them overwritten",
@@ -238,13 +214,14 @@ static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
 		fprintf(out, ", %s cut off by a kill", str_thousands(a, sizeof(a), f->cut_off));
 	fputc('\n', out);
 	if (f->counted_by_collector != UINT64_MAX && f->counted_by_collector != f->samples)
-		fprintf(out, LABEL "the collector took %s: the files are not whole\n", "",
+		fprintf(out, REPORT_LABEL "the collector took %s: the files are not whole\n", "",
 			str_thousands(a, sizeof(a), f->counted_by_collector));
 	if (t->damaged)
 		fprintf(out,
-			LABEL "%s bytes or lines of the trace make no sense and are left out\n",
+			REPORT_LABEL
+			"%s bytes or lines of the trace make no sense and are left out\n",
 			"damaged:", str_thousands(a, sizeof(a), t->damaged));
-	fprintf(out, LABEL "%s, %s sites refused\n",
+	fprintf(out, REPORT_LABEL "%s, %s sites refused\n",
 		"probes:", str_thousands(a, sizeof(a), f->probes),
 		str_thousands(b, sizeof(b), f->refused));
 }
@@ -274,14 +251,15 @@ static void put_switches(const struct trace *t, FILE *out)
 	struct offcpu_counts n;
 
 	if (!offcpu_is_known(t)) {
-		put_text(out, "switches:", trace_session(t, "switches") ? "not recorded" : NULL);
-		put_text(out, "because:", trace_session(t, "switches"));
+		report_line(out, "switches:", trace_session(t, "switches") ? "not recorded" : NULL);
+		report_line(out, "because:", trace_session(t, "switches"));
 		return;
 	}
 	o = offcpu_open(t);
 	n = offcpu_count(o);
 	offcpu_close(o);
-	fprintf(out, LABEL "%s times off a processor, %s of them preempted, %s records lost\n",
+	fprintf(out,
+		REPORT_LABEL "%s times off a processor, %s of them preempted, %s records lost\n",
 		"switches:", str_thousands(a, sizeof(a), n.outs),
 		str_thousands(b, sizeof(b), n.preempted), str_thousands(c, sizeof(c), n.lost));
 }
@@ -290,12 +268,12 @@ static void put_cost(const struct facts *f, FILE *out)
 {
 	if (!f->probe_ns)
 		return;
-	fprintf(out, LABEL "%.1f ns a sample", "probe cost:", f->probe_ns);
+	fprintf(out, REPORT_LABEL "%.1f ns a sample", "probe cost:", f->probe_ns);
 	if (f->probe_ns_limit)
 		fprintf(out, " (reading the clock and one store: %.1f ns)", f->probe_ns_limit);
 	if (f->probe_ns_off)
 		fprintf(out, ", %.1f ns switched off", f->probe_ns_off);
-	fprintf(out, "\n" LABEL, "probes cost:");
+	fprintf(out, "\n" REPORT_LABEL, "probes cost:");
 	cost_print(out, &f->cost);
 	fputc('\n', out);
 }
@@ -461,7 +439,7 @@ static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 	const char *device = trace_session(t, "device");
 	char a[STR_NUMBER], b[STR_NUMBER];
 
-	fprintf(out, LABEL "%s", "bus:", bus_of(t));
+	fprintf(out, REPORT_LABEL "%s", "bus:", bus_of(t));
 	if (device) {
 		fputs(", ", out);
 		text_put(out, device);
@@ -469,7 +447,7 @@ static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 	fprintf(out, "%s\n", trace_session(t, "constant_time") ? ", constant time" : "");
 	if (!strcmp(bus_of(t), "lane") || !trace_session(t, "board_overruns"))
 		return;
-	fprintf(out, LABEL "%s triggers found its FIFO full, %s clocks of waiting",
+	fprintf(out, REPORT_LABEL "%s triggers found its FIFO full, %s clocks of waiting",
 		"board:", str_thousands(a, sizeof(a), f->overruns),
 		str_thousands(b, sizeof(b), f->waits));
 	if (trace_session(t, "board_samples"))
@@ -482,28 +460,29 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 {
 	char buf[64], number[STR_NUMBER];
 
-	put_text(out, "command:", f->command);
-	fprintf(out, LABEL "%s, for %s\n", "recorded:", date_of(f->start_real_ns, buf, sizeof(buf)),
+	report_line(out, "command:", f->command);
+	fprintf(out, REPORT_LABEL "%s, for %s\n",
+		"recorded:", date_of(f->start_real_ns, buf, sizeof(buf)),
 		str_duration(number, sizeof(number), f->duration_ns));
-	put_text(out, "ended:",
-		 f->exit       ? f->exit
-		 : t->complete ? NULL
-			       : "unknown: the collector did not finish this trace");
-	put_text(out, "error:", f->error);
-	put_text(out, "state:", *f->state->text ? f->state->text : NULL);
-	put_machine(t, out);
+	report_line(out, "ended:",
+		    f->exit       ? f->exit
+		    : t->complete ? NULL
+				  : "unknown: the collector did not finish this trace");
+	report_line(out, "error:", f->error);
+	report_line(out, "state:", *f->state->text ? f->state->text : NULL);
+	report_machine_put(t, out);
 	put_samples(t, f, out);
 	report_counters_text(t, out);
 	put_cost(f, out);
 	put_attach(t, out);
 	put_switches(t, out);
-	fprintf(out, LABEL "%" PRIu64 ", with %" PRIu64 " threads", "processes:", f->processes,
-		f->threads);
+	fprintf(out, REPORT_LABEL "%" PRIu64 ", with %" PRIu64 " threads",
+		"processes:", f->processes, f->threads);
 	if (f->left_out)
 		fprintf(out, "; %" PRIu64 " lines about them are left out", f->left_out);
 	fputc('\n', out);
 	put_board(t, f, out);
-	put_text(out, "when full:", trace_session(t, "when_full"));
+	report_line(out, "when full:", trace_session(t, "when_full"));
 	put_trigger(t, out);
 	put_modules(t, out);
 	put_refusals(f, out);
@@ -550,11 +529,7 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_kstr(j, "date", date_of(f->start_real_ns, buf, sizeof(buf)));
 	json_ku64(j, "start_real_ns", f->start_real_ns);
 	json_ku64(j, "duration_ns", f->duration_ns);
-	json_kstr(j, "hostname", trace_session(t, "hostname"));
-	json_kstr(j, "kernel", trace_session(t, "kernel"));
-	json_kstr(j, "cpu", trace_session(t, "cpu"));
-	json_ku64(j, "ncpu", trace_session_number(t, "ncpu", 0));
-	json_kstr(j, "kron", trace_session(t, "kron"));
+	report_machine_json(j, t);
 	json_kstr(j, "when_full", trace_session(t, "when_full"));
 	if (trace_session(t, "trigger")) {
 		json_kstr(j, "trigger", trace_session(t, "trigger"));

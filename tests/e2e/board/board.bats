@@ -239,20 +239,28 @@ bats_require_minimum_version 1.5.0
 	"$KRON" ctl write clock 0x111111
 	"$KRON" ctl write enable 0x222222
 	for _ in 1 2 3; do
-		"$KRON" ctl input 0 high
+		"$KRON" ctl external 0 high
 		"$KRON" ctl tick 10
-		"$KRON" ctl input 2 high
-		"$KRON" ctl input 5 high
-		"$KRON" ctl input 5 high # no edge
+		"$KRON" ctl external 2 high
+		"$KRON" ctl external 5 high
+		"$KRON" ctl external 5 high # no edge
 		"$KRON" ctl tick 20
-		"$KRON" ctl input 2 low
-		"$KRON" ctl input 5 low
-		"$KRON" ctl input 0 low
+		"$KRON" ctl external 2 low
+		"$KRON" ctl external 5 low
+		"$KRON" ctl external 0 low
 		"$KRON" ctl tick 70
 	done
 	counted=$(for n in 0 2 4 5; do "$KRON" ctl read counter$n; done)
 	[ "$(echo $counted)" = "$(printf '%08x ' 90 60 300 3 | sed 's/ $//')" ]
-	for args in 'input' 'input 0' 'input 16 high' 'input x low' 'input 0 1'; do
+	# from low, and from high: every second one is an edge
+	for n in 1 2 3; do
+		"$KRON" ctl external 5 toggle
+	done
+	[ "$("$KRON" ctl read counter5)" = 00000005 ]
+	"$KRON" ctl input 5 low # the same by another word
+	"$KRON" ctl input 5 high
+	[ "$("$KRON" ctl read counter5)" = 00000006 ]
+	for args in 'external' 'external 0' 'external 16 high' 'external x low' 'external 0 1' 'external 0 toggled'; do
 		# shellcheck disable=SC2086
 		run "$KRON" ctl $args
 		[ "$status" = 2 ] || { echo "# ctl $args: $status $output"; false; }

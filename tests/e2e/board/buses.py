@@ -27,7 +27,7 @@ SPECIAL = 0xFFFFFF00  # from here on events are records of kron's own
 def record(bus, *words, trace="trace", status=0):
     """Options end with --.  Returns what the program printed, and kron."""
     r = subprocess.run(
-        [KRON, "record", "-o", trace, "--bus", bus, *words], capture_output=True, text=True
+        [KRON, "record", "-o", trace, "--node", "0", "--bus", bus, *words], capture_output=True, text=True
     )
     need(r.returncode == status, f"status {r.returncode}: {r.stderr}")
     return r.stdout, r.stderr

@@ -291,6 +291,17 @@ same_with_the_board() { # SOURCE FLAG...
 	[ "$("$KRON" dump trace | grep -c 'probed\|100[0-9]\{4\}')" -ge $((17999 - 375)) ]
 }
 
+@test "counter inputs that a program drives itself" {
+	"$KRON" board create "$KRON_BOARD" --virtual-clock
+	gcc -O2 $STRICT "$BINS/inputs.c" -o inputs "$INCLUDE" "$STATIC" -pthread
+	truncate -s 32M dev
+	run ./inputs ./dev
+	[ "$status" = 0 ] || { echo "$output"; false; }
+	# 300 of 500 clocks while it is high; every other of 2000 changes is an edge, whoever makes it
+	[ "${lines[0]}" = "300 500 1000" ] || { echo "$output"; false; }
+	[ "${lines[1]}" = "./dev is hardware: its counter inputs are on its connector" ]
+}
+
 @test "every public name of libmk is in the page, and no other is public" {
 	nm -D --defined-only "$KRON_TOP_BUILD/board/libmk/libmk.so.0" | awk '{ print $3 }' | sort >so
 	nm -g --defined-only "$STATIC" | awk 'NF == 3 { print $3 }' | sort >a

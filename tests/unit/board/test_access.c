@@ -107,7 +107,7 @@ static void each_cycle_is_a_generation(void **state)
 	(void)state;
 	board_read32(&b, CHIP(KRON_WORD_CSR));
 	board_tick(&b, 1);
-	board_set_external(&b, 2, true);
+	board_set_external(&b, 2, ACCESS_HIGH);
 	assert_int_equal(generation(&b), g + 3);
 	drop_board(&b);
 }
