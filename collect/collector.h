@@ -35,6 +35,7 @@ struct collector_options {
 	bool keep_filter;  /* of a board that is there already: leave it as it is */
 	const char *board; /* record on the board with this name; NULL: on one of our own */
 	const char *kron;  /* this program, for when it is killed: keeper.h */
+	bool is_scratch;   /* dir goes at the end: nothing is kept for `kron recover` */
 	bool no_children;
 	bool constant_time;
 	enum kron_bus bus;
