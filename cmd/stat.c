@@ -38,7 +38,9 @@ static const struct opt options[] = {
 	 "May be repeated.",
 	 0, 0},
 	{0, "json", OPT_FLAG, &json, NULL,
-	 "Print a JSON array of objects with function, module and calls.", 0, 0},
+	 "Print a JSON array of objects with function, module and calls. Without -o it stands alone on "
+	 "standard error: kron's notes are left out, as with -q.",
+	 0, 0},
 	{'o', "output", OPT_STR, &path, "FILE",
 	 "Write the table to FILE. Default: to standard error, for standard output is the program's.",
 	 0, 0},
@@ -204,6 +206,7 @@ int cmd_stat(int argc, char **argv)
 	counting.command = &command;
 	counting.dir = dir;
 	counting.at_end = show;
+	counting.quiet |= json && !path; /* who reads it as JSON reads nothing else */
 	if (path && output_begin(&out, path, OUTPUT_STREAM, &err)) {
 		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	} else {

@@ -344,6 +344,16 @@ def no_folder():
         tap.need(os.listdir(word) == [] and not os.path.exists("ran"), os.listdir(word))
 
 
+def json_alone():
+    """JSON on standard error has nothing beside it; with -o the notes are there"""
+    tap.compile_c("counted", "bins/counted.c")
+    subprocess.run([tap.KRON, "patch", "-q", "-o", "copy", "counted"], check=True)
+    r = run("-L", "nosuch*", "--json", "--", "./copy")
+    tap.need(json.loads(r.stderr) == [], r.stderr)
+    r = run("-L", "nosuch*", "--json", "-o", "rows", "--", "./copy")
+    tap.need("nosuch*" in r.stderr and "kron patch" in r.stderr, r.stderr)
+
+
 def patched():
     """a file from kron patch has probes of its own"""
     tap.compile_c("counted", "bins/counted.c")
@@ -401,5 +411,6 @@ with tap.Suite("stat") as s:
     s.case("output and status", command)
     s.case("a full folder", full_folder)
     s.case("no folder", no_folder)
+    s.case("JSON alone", json_alone)
     s.case("a patched file", patched)
     s.case("a process that runs", attached)
