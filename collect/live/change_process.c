@@ -60,6 +60,18 @@ bool change_process_is_ours(const struct change_process *p)
 	       st.state != 'X' && find_question(p, &q) && has_own_memory(p->pid);
 }
 
+uint64_t change_process_places(const struct change_process *p)
+{
+	struct process_maps maps;
+	uint64_t n;
+
+	if (process_maps_read(&maps, p->pid, NULL))
+		return 0;
+	n = answer_count_probes(p->of, &maps);
+	process_maps_free(&maps);
+	return n;
+}
+
 /* ---- one stop ---- */
 
 struct step {
