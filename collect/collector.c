@@ -114,6 +114,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.constant_time = c->opt.constant_time,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
+		.is_scratch = c->opt.is_scratch,
 		.kron = c->opt.kron,
 		.start = c->start,
 	};
