@@ -131,6 +131,21 @@ static void wait_a_little(void)
 	nanosleep(&ts, NULL);
 }
 
+static int try_again_and_again(struct change_process *p,
+			       int (*try)(struct change_process *p, uint32_t again,
+					  struct err *err),
+			       struct err *err)
+{
+	int code = -EAGAIN;
+
+	for (uint32_t i = 0; is_to_be_tried(i, code); i++) {
+		if (i)
+			wait_a_little();
+		code = try(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);
+	}
+	return code;
+}
+
 static int take_question(struct change_process *p, struct question *q, struct err *err)
 {
 	if (!find_question(p, q))
@@ -200,7 +215,7 @@ static int open_memory(pid_t pid, struct err *err)
 }
 
 /* 1: the process has none of these probes. */
-static int try_to_remove(struct change_process *p, struct err *err)
+static int try_to_remove(struct change_process *p, uint32_t again, struct err *err)
 {
 	struct process_maps maps;
 	struct answer a = {.fd = -1};
@@ -208,6 +223,7 @@ static int try_to_remove(struct change_process *p, struct err *err)
 	uint32_t applied = 0;
 	int mem, code = take_question(p, &q, err);
 
+	(void)again;
 	if (code)
 		return code;
 	mem = open_memory(p->pid, err);
@@ -230,13 +246,8 @@ static int try_to_remove(struct change_process *p, struct err *err)
 
 int change_process_remove(struct change_process *p, struct err *err)
 {
-	int code = -EAGAIN;
+	int code = try_again_and_again(p, try_to_remove, err);
 
-	for (unsigned i = 0; is_to_be_tried(i, code); i++) {
-		if (i)
-			wait_a_little();
-		code = try_to_remove(p, err);
-	}
 	if (code == -EAGAIN)
 		return err_set(err, EAGAIN, "process %d loads libraries all the time", p->pid);
 	if (code == 1 || !change_process_is_ours(p)) /* it has ended, or executed another program */
@@ -289,13 +300,8 @@ static int try_to_add(struct change_process *p, uint32_t again, struct err *err)
 
 int change_process_add(struct change_process *p, struct err *err)
 {
-	int code = -EAGAIN;
+	int code = try_again_and_again(p, try_to_add, err);
 
-	for (unsigned i = 0; is_to_be_tried(i, code); i++) {
-		if (i)
-			wait_a_little();
-		code = try_to_add(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);
-	}
 	if (code == -EAGAIN)
 		code = err_set(err, EAGAIN, "process %d maps memory all the time: try again",
 			       p->pid);
@@ -331,13 +337,8 @@ static int try_to_catch_up(struct change_process *p, uint32_t again, struct err 
 
 int change_process_catch_up(struct change_process *p, struct err *err)
 {
-	int code = -EAGAIN;
+	int code = try_again_and_again(p, try_to_catch_up, err);
 
-	for (unsigned i = 0; is_to_be_tried(i, code); i++) {
-		if (i)
-			wait_a_little();
-		code = try_to_catch_up(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);
-	}
 	if (code && change_process_is_ours(p))
 		server_note_untraced(p->server, p->pid, NULL, err->msg);
 	return 0;
