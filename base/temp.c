@@ -369,3 +369,23 @@ void temp_clean(const char *folder, const char *name)
 	}
 	closedir(d);
 }
+
+bool temp_clean_path(const char *path)
+{
+	const size_t end = LETTERS + strlen(TAG);
+	const char *slash = strrchr(path, '/');
+	char *folder;
+	int dir;
+
+	if (!slash || slash[1] != '.' || strlen(slash) <= 2 + end ||
+	    strncmp(slash + strlen(slash) - end, TAG, strlen(TAG)))
+		return false;
+	folder = xstrndup(path, (size_t)(slash + 1 - path));
+	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0) {
+		remove_if_left(dir, slash + 1, path);
+		close(dir);
+	}
+	xfree(folder);
+	return access(path, F_OK) && errno == ENOENT;
+}

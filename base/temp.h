@@ -30,5 +30,7 @@ int temp_move(struct temp *t, const char *folder, const char *name);
 void temp_close(struct temp *t);
 /* What killed makers of this name have left there, if it is ours. */
 void temp_clean(const char *folder, const char *name);
+/* Likewise what has this path, if it has such a name.  True: it is not there any more. */
+bool temp_clean_path(const char *path);
 
 #endif

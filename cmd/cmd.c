@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 static pid_t pager_pid;
 
 int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
@@ -59,6 +61,23 @@ int cmd_parse(const struct opt_command *c, int argc, char **argv, int *status)
 	*status = cmd_fail(c, c->usage_status ? c->usage_status : CMD_USAGE,
 			   "%s (`kron %s --help` shows the usage)", err.msg, c->name);
 	return 0;
+}
+
+int cmd_temp_folder(struct temp *t, const struct opt_command *c, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *where = xasprintf("%s/", tmp && *tmp ? tmp : "/tmp");
+	char *name = xasprintf("kron-%s", c->name);
+	int code;
+
+	temp_clean(where, name);
+	code = temp_make(t, where, name, TEMP_FOLDER, 0700);
+	if (code)
+		err_set(err, -code, "cannot make a folder in %s: %s; TMPDIR can name another place",
+			where, strerror(-code));
+	xfree(name);
+	xfree(where);
+	return code;
 }
 
 static void run_pager(const char *pager, int in)

@@ -9,6 +9,7 @@
 #define CMD_CMD_H
 
 #include "base/opt.h"
+#include "base/temp.h"
 
 /* X(name, what it does): the order of `kron --help` */
 #define COMMANDS(X)                                                                \
@@ -52,6 +53,12 @@ int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
 /* Leave with this after writing to stdout: 1 with a sentence if the output could not be written
  * (a full disk), else status.  A closed pipe (`kron dump | head`) is no error. */
 int cmd_finish(const struct opt_command *c, int status);
+
+/*
+ * A folder of this command's own, in $TMPDIR or else in /tmp, which temp_close() removes with all that is in
+ * it, as signals do that end kron.  What killed ones have left goes.  -errno: there is a sentence.
+ */
+int cmd_temp_folder(struct temp *t, const struct opt_command *c, struct err *err);
 
 /*
  * Send stdout through $KRON_PAGER or $PAGER (default `less -FRSX`, when there is one) if it is a

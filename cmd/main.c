@@ -109,8 +109,9 @@ int main(int argc, char **argv)
 		print_help();
 	else if (!strcmp(name, "--help-words"))
 		print_words();
-	else if (!strcmp(name, "--keep") && argc == 4) /* by collect/keeper.c, and by nobody else */
-		return keeper_main(argv[2], argv[3]);
+	else if ((!strcmp(name, "--keep") || !strcmp(name, "--drop")) &&
+		 argc == 4) /* by collect/keeper.c, and by nobody else */
+		return keeper_main(argv[2], argv[3], !strcmp(name, "--drop"));
 	else if (!strcmp(name, "--operate") && argc == 2) /* by collect/live/surgeon.c, likewise */
 		return surgeon_main();
 	else

@@ -2,29 +2,22 @@
 /*
  * pages.c - kron pages: runs a program and counts how often each page of its memory is read and written.
  *
- *   kron pages ──fork──► kron record -p 'LIBRARY:FUNCTION%accesses pages' ──► program
- *       ▲                                 │
- *       └──────── trace directory, for this command only ◄┘
+ * A recording with the probes LIBRARY:FUNCTION%accesses pages, in a folder that goes at the end, and a report
+ * of it.
  *
  * Exit status: as that of kron record.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/guard.h"
 #include "base/output.h"
 #include "base/str.h"
+#include "base/temp.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/record/record.h"
 #include "trace/report/report_pages.h"
 
 enum { OWN_FAILURE = 125 };
@@ -62,9 +55,10 @@ static const struct opt_command command = {
 
 /* ---- the recording ---- */
 
-typedef VEC(char *) words;
+static struct record_counting counting;
+static struct temp folder;
 
-static void add_probes(words *argv)
+static void add_probes(struct opt_list *specs)
 {
 	static const char *all[] = {"*"};
 	struct opt_list every = {.v = all, .n = 1};
@@ -72,99 +66,8 @@ static void add_probes(words *argv)
 			*l = libraries.n ? &libraries : &every;
 
 	for (size_t i = 0; i < l->n; i++)
-		for (size_t k = 0; k < f->n; k++) {
-			*vec_push(argv) = xstrdup("-p");
-			*vec_push(argv) = xasprintf("%s:%s%%accesses pages", l->v[i], f->v[k]);
-		}
-}
-
-static int record(const char *dir, char **program)
-{
-	words argv = {0};
-
-	*vec_push(&argv) = xstrdup("record");
-	*vec_push(&argv) = xstrdup("-q");
-	*vec_push(&argv) = xstrdup("--switches=no");
-	*vec_push(&argv) = xstrdup("-o");
-	*vec_push(&argv) = xstrdup(dir);
-	add_probes(&argv);
-	*vec_push(&argv) = xstrdup("--");
-	for (; *program; program++)
-		*vec_push(&argv) = *program;
-	*vec_push(&argv) = NULL;
-	return cmd_record((int)argv.n - 1, argv.v);
-}
-
-static volatile pid_t recorder;
-
-/* What the kernel sends goes to all of a terminal's group: the recorder has it, too. */
-static void pass_on(int sig, siginfo_t *info, void *context)
-{
-	(void)context;
-	if (info->si_code <= 0)
-		kill(recorder, sig);
-}
-
-/* The program may be ended by a signal, and kron record by the same one. */
-static int run_recorder(const char *dir, char **program)
-{
-	static const int signals[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
-	const struct sigaction pass = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
-	int status = 0;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (!pid)
-		exit(record(dir, program));
-	recorder = pid;
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		sigaction(signals[i], &pass, NULL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
-	return status;
-}
-
-static int hand_on(int status)
-{
-	const struct rlimit none = {0, 0};
-
-	if (!WIFSIGNALED(status))
-		return WEXITSTATUS(status);
-	setrlimit(RLIMIT_CORE, &none);
-	signal(WTERMSIG(status), SIG_DFL);
-	raise(WTERMSIG(status));
-	return 128 + WTERMSIG(status);
-}
-
-/* ---- where it records ---- */
-
-static char *make_directory(void)
-{
-	const char *tmp = getenv("TMPDIR");
-	char *path = xasprintf("%s/kron-pages-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-
-	if (mkdtemp(path))
-		return path;
-	xfree(path);
-	return NULL;
-}
-
-static void remove_files(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *de;
-
-	while (d && (de = readdir(d)))
-		if (strcmp(de->d_name, ".") && strcmp(de->d_name, ".."))
-			unlinkat(dirfd(d), de->d_name, 0);
-	if (d)
-		closedir(d);
-	rmdir(path);
+		for (size_t k = 0; k < f->n; k++)
+			*vec_push(specs) = xasprintf("%s:%s%%accesses pages", l->v[i], f->v[k]);
 }
 
 /* ---- the report ---- */
@@ -219,39 +122,67 @@ static int report(const char *dir)
 	return output ? status : cmd_finish(&command, status);
 }
 
+static int fail_unwritten(const char *why)
+{
+	return cmd_fail(&command, OWN_FAILURE,
+			"the counts are lost, for their folder %s has no room: %s; TMPDIR can name "
+			"another place",
+			folder.path, why);
+}
+
+/* What comes after it may be a signal that ends us as it ended the program. */
+static int show(struct collector *c, const struct collector_summary *s)
+{
+	int code;
+
+	(void)c;
+	code = s->error.msg[0] ? fail_unwritten(s->error.msg) : report(counting.dir);
+	if (is_begun)
+		output_drop(&out);
+	is_begun = false;
+	temp_close(&folder);
+	return code;
+}
+
+static int run(char **argv)
+{
+	char *dir = xasprintf("%s/trace", folder.path);
+	int status;
+
+	counting.command = &command;
+	counting.dir = dir;
+	counting.quiet = quiet;
+	counting.at_end = show;
+	add_probes(&counting.specs);
+	status = record_count(&counting, argv);
+	vec_for(&counting.specs, s)
+		xfree((char *)*s);
+	vec_free(&counting.specs);
+	xfree(dir);
+	return status;
+}
+
 int cmd_pages(int argc, char **argv)
 {
-	int code, status, first = cmd_parse(&command, argc, argv, &status);
-	char *dir, *trace;
+	int status, first = cmd_parse(&command, argc, argv, &status);
 	struct err err;
 
 	if (!first)
 		return status;
-	guard_install(OWN_FAILURE);
-	vec_set_exit_status(OWN_FAILURE);
 	if (first == argc)
 		return cmd_fail(
 			&command, OWN_FAILURE,
 			"no command given; usage: kron pages [OPTION]... [--] CMD [ARG]...");
-	if (output && output_begin(&out, output, OUTPUT_STREAM, &err))
+	if (cmd_temp_folder(&folder, &command, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
-	is_begun = output;
-	dir = make_directory();
-	if (!dir)
-		return cmd_fail(&command, OWN_FAILURE, "cannot make a directory to record in: %s",
-				strerror(errno));
-	trace = xasprintf("%s/trace", dir);
-	status = run_recorder(trace, argv + first);
-	code = 0;
-	if (status < 0)
-		code = cmd_fail(&command, OWN_FAILURE, "cannot start: %s", strerror(-status));
-	else if (!access(trace, F_OK))
-		code = report(trace);
+	if (output && output_begin(&out, output, OUTPUT_STREAM, &err)) {
+		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	} else {
+		is_begun = output;
+		status = run(argv + first);
+	}
 	if (is_begun)
 		output_drop(&out);
-	remove_files(trace);
-	rmdir(dir);
-	xfree(trace);
-	xfree(dir);
-	return code ? code : hand_on(status);
+	temp_close(&folder);
+	return status;
 }

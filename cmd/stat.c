@@ -38,7 +38,9 @@ static const struct opt options[] = {
 	 "May be repeated.",
 	 0, 0},
 	{0, "json", OPT_FLAG, &json, NULL,
-	 "Print a JSON array of objects with function, module and calls.", 0, 0},
+	 "Print a JSON array of objects with function, module and calls. Without -o it stands alone on "
+	 "standard error: kron's notes are left out, as with -q.",
+	 0, 0},
 	{'o', "output", OPT_STR, &path, "FILE",
 	 "Write the table to FILE. Default: to standard error, for standard output is the program's.",
 	 0, 0},
@@ -175,11 +177,12 @@ static int write_rows(struct rows *rows)
 static struct temp folder;
 
 /* What comes after it may be a signal that ends us as it ended the program. */
-static int show(struct collector *c)
+static int show(struct collector *c, const struct collector_summary *s)
 {
 	struct rows rows = {0};
 	int code;
 
+	(void)s;
 	take_rows(&rows, c);
 	code = write_rows(&rows);
 	vec_for(&rows, r)
@@ -192,22 +195,18 @@ static int show(struct collector *c)
 int cmd_stat(int argc, char **argv)
 {
 	int status, first = cmd_parse(&command, argc, argv, &status);
-	const char *tmp = getenv("TMPDIR");
-	char *where, *dir;
 	struct err err;
+	char *dir;
 
 	if (!first)
 		return status;
-	where = xasprintf("%s/", tmp && *tmp ? tmp : "/tmp");
-	temp_clean(where, "kron-stat");
-	status = temp_make(&folder, where, "kron-stat", TEMP_FOLDER, 0700);
-	if (status)
-		return cmd_fail(&command, OWN_FAILURE, "cannot make a folder in %s: %s", where,
-				strerror(-status));
+	if (cmd_temp_folder(&folder, &command, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	dir = xasprintf("%s/trace", folder.path);
 	counting.command = &command;
 	counting.dir = dir;
 	counting.at_end = show;
+	counting.quiet |= json && !path; /* who reads it as JSON reads nothing else */
 	if (path && output_begin(&out, path, OUTPUT_STREAM, &err)) {
 		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	} else {
@@ -218,6 +217,5 @@ int cmd_stat(int argc, char **argv)
 		output_drop(&out);
 	temp_close(&folder);
 	xfree(dir);
-	xfree(where);
 	return status;
 }

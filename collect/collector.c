@@ -119,6 +119,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.constant_time = c->opt.constant_time,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
+		.is_scratch = c->opt.is_scratch,
 		.kron = c->opt.kron,
 		.start = c->start,
 	};
@@ -183,6 +184,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	if (code)
 		return code;
 	journal_init(&c->journal, w);
+	c->journal.unread = opt->selection.calls; /* they are counted in the segment */
 	code = open_parts(c, err);
 	if (code) {
 		hardware_board_close(&c->hardware);
@@ -452,6 +454,24 @@ static void write_end(struct collector *c, const struct collector_end *e,
 	session_write_end(&c->journal, e->how, &end, hz, out, &c->opt);
 }
 
+static int close_trace(struct collector *c)
+{
+	int code = journal_error(&c->journal), closed = trace_writer_close(c->journal.w);
+
+	return code || c->journal.unread ? code : closed;
+}
+
+static void let_segment_go(struct collector *c, bool failed, struct collector_summary *out)
+{
+	if (failed && !c->opt.is_scratch) {
+		snprintf(out->segment, sizeof(out->segment), "%s", c->seg.name);
+		return;
+	}
+	if (c->opt.bus == KRON_BUS_EXACT)
+		fetch_restore(&c->fetch);
+	segment_unlink(&c->seg);
+}
+
 void collector_finish(struct collector *c, const struct collector_end *end,
 		      struct collector_summary *out)
 {
@@ -471,20 +491,11 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	out->cut = c->drain.cut;
 	sum_up(c, out);
 	write_end(c, end, out);
-	code = journal_error(&c->journal);
-	if (code)
-		trace_writer_close(c->journal.w);
-	else
-		code = trace_writer_close(c->journal.w);
+	code = close_trace(c);
 	grow_stop(&c->grow);
-	if (code) {
+	if (code)
 		err_set(&out->error, -code, "the trace could not be written: %s", strerror(-code));
-		snprintf(out->segment, sizeof(out->segment), "%s", c->seg.name);
-	} else {
-		if (c->opt.bus == KRON_BUS_EXACT)
-			fetch_restore(&c->fetch);
-		segment_unlink(&c->seg);
-	}
+	let_segment_go(c, code, out);
 }
 
 void collector_free(struct collector *c)

@@ -36,6 +36,7 @@ struct collector_options {
 	const char *board; /* record on the board with this name; NULL: on one of our own */
 	const char *kron;  /* this program, for when it is killed: keeper.h */
 	int node;          /* NODE_DEFAULT: the board's, or node_default()'s (board/bus/node.h) */
+	bool is_scratch;   /* dir goes at the end: nothing is kept for `kron recover` */
 	bool no_children;
 	bool constant_time;
 	enum kron_bus bus;

@@ -11,12 +11,15 @@ void journal_init(struct journal *j, struct trace_writer *w)
 {
 	j->w = w;
 	j->error = 0;
+	j->unread = false;
 	memset(&j->quota, 0, sizeof(j->quota));
 	pthread_mutex_init(&j->lock, NULL);
 }
 
 int journal_note(struct journal *j, int code)
 {
+	if (j->unread)
+		return 0;
 	if (code < 0 && !j->error)
 		__atomic_store_n(&j->error, code, __ATOMIC_RELEASE);
 	return code;

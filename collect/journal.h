@@ -18,7 +18,8 @@
 struct journal {
 	struct trace_writer *w;
 	pthread_mutex_t lock;
-	int error; /* first failure, -errno, 0 = none; atomic */
+	int error;   /* first failure, -errno, 0 = none; atomic */
+	bool unread; /* nobody will read the trace: no table is written, and nothing fails */
 	struct quota quota;
 };
 
@@ -34,7 +35,7 @@ static inline int journal_error(struct journal *j)
  * Each, and each of the following: 0 or -errno, also when an earlier call failed.
  */
 #define journal_put_locked(j, call, line) \
-	((j)->error ? (j)->error : journal_note((j), call((j)->w, (line))))
+	((j)->error || (j)->unread ? (j)->error : journal_note((j), call((j)->w, (line))))
 #define journal_put(j, call, line) \
 	(journal_lock(j), journal_unlock_with((j), journal_put_locked(j, call, line)))
 void journal_lock(struct journal *j);

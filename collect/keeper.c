@@ -175,7 +175,7 @@ static struct keeper_room *make_room(const struct keeper_options *o, int fd)
 	snprintf(r->link, sizeof(r->link), OBJECT_DIR "%s", o->object);
 	snprintf(r->number, sizeof(r->number), "%d", fd);
 	r->argv[0] = "kron-keeper";
-	r->argv[1] = "--keep";
+	r->argv[1] = o->is_scratch ? "--drop" : "--keep";
 	r->argv[2] = r->object;
 	r->argv[3] = r->number;
 	return r;

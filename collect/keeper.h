@@ -12,6 +12,9 @@
  * kills the recorder.  It costs the recorder one clone() that shares its memory: no page table is
  * copied, and nothing is executed before the recorder has gone.
  *
+ * Of a recorder that records only to show something (kron stat) nothing is fetched: `kron --drop` removes its
+ * folder.
+ *
  * An orderly end takes it away again (keeper_dismiss).  When the memory runs out, the kernel ends both,
  * because they share theirs, and that of the samples is free again: so it should be.
  */
@@ -35,6 +38,7 @@ struct keeper_options {
 	int memory;         /* what it holds */
 	const char *object; /* whose name it goes with */
 	const char *trace;  /* the folder; NULL: none */
+	bool is_scratch;    /* the folder, and the one that it is in, are for this recorder alone */
 	const char *exe;    /* kron, to be executed once we are gone; NULL: it only holds */
 };
 
@@ -48,6 +52,7 @@ void keeper_leave(struct keeper *k);
 bool keeper_is_gone(const struct keeper *k);
 
 /* ---- the other side: what `kron --keep OBJECT FD` does, in the process that was the keeper ---- */
-int keeper_main(const char *object, const char *fd);
+/* is_scratch: `kron --drop`. */
+int keeper_main(const char *object, const char *fd, bool is_scratch);
 
 #endif

@@ -361,8 +361,11 @@ static int create_own(struct segment *seg, const struct segment_options *opt, st
 {
 	int code = held_begin(seg->name, &seg->fd, seg->size, err);
 
-	seg->keeping = (struct keeper_options){
-		.memory = seg->fd, .object = seg->name, .trace = opt->dir, .exe = opt->kron};
+	seg->keeping = (struct keeper_options){.memory = seg->fd,
+					       .object = seg->name,
+					       .trace = opt->dir,
+					       .exe = opt->kron,
+					       .is_scratch = opt->is_scratch};
 	if (!code)
 		code = fill_new(seg, opt, err);
 	if (!code)

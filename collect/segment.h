@@ -89,6 +89,7 @@ struct segment_options {
 	bool watched;      /* samples are looked at, not written (collect/watch/watch.h) */
 	const char *board; /* name; NULL: a segment of our own */
 	const char *dir;   /* of the trace, for those who find the board without us */
+	bool is_scratch;   /* it goes with us */
 	const char *kron;  /* what the keeper executes when we are gone; NULL: nothing */
 	struct time_point start;
 };

@@ -95,12 +95,11 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 					 "%%loads, %%stores, FUNC+OFF, an address");
 		return 0;
 	case SPEC_PAYLOAD_IMMEDIATE:
-		if (s->value >= -(uint64_t)0x80000000u ||
-		    s->value <= (s->is_wide ? (uint64_t)INT32_MAX : UINT32_MAX))
+		if (s->is_wide || s->value >= -(uint64_t)0x80000000u || s->value <= UINT32_MAX)
 			return 0;
-		return lex_error(lx, at,
-				 s->is_wide ? "a number has 31 bits and a sign here"
-					    : "a payload has 32 bits without a type");
+		return lex_error(
+			lx, at,
+			"a payload has 32 bits without a type of 64: NAME=NUMBER:u64 has them");
 	}
 	return 0;
 }

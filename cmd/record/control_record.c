@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "board/bus/object.h"
+#include "cmd/record/say.h"
 
 static struct control control;
 static bool begun;
@@ -57,10 +58,23 @@ void control_record_stop(void)
 		control_stop(&control);
 }
 
+static void say_unplaced(const struct change *c, const char *why)
+{
+	const char *object = c->set.specs.v[0].object.text;
+
+	if (why)
+		say("kron: probe add %s: %s", c->text, why);
+	else
+		say("kron: probe add %s: no process has loaded %s", c->text,
+		    object ? object : "what it names");
+}
+
 void control_record_end(const struct collector *c)
 {
-	if (begun && c->all_ended) /* else a thread still plans with what is there */
+	if (begun && c->all_ended) { /* else a thread still plans with what is there */
+		changes_unplaced(&control.changes, say_unplaced);
 		changes_end(&control.changes);
+	}
 	begun = false;
 }
 

@@ -174,6 +174,11 @@ static const struct opt_command command = {
 static const struct opt_command *who = &command;
 static const struct record_counting *counting; /* NULL: what runs is recorded */
 
+static bool counts_calls(void)
+{
+	return counting && !counting->specs.n;
+}
+
 /* ---- the program's environment ---- */
 
 static char **environment_with(char **extra, size_t nextra, const char *without)
@@ -402,11 +407,12 @@ static int finish(const struct collector_end *end, const struct program *p,
 		collector_free(&collector);
 		return OWN_FAILURE;
 	}
-	say_notes(&collector, &summary, p, child);
-	say_end(&collector, &summary);
-	failed = summary.error.msg[0] || summary.cut;
-	if (counting && !failed)
-		failed = counting->at_end(&collector);
+	if (!counting || counts_calls()) {
+		say_notes(&collector, &summary, p, child);
+		say_end(&collector, &summary);
+	}
+	failed = counting ? counting->at_end(&collector, &summary)
+			  : summary.error.msg[0] || summary.cut;
 	collector_free(&collector);
 	return failed ? OWN_FAILURE : -1;
 }
@@ -516,7 +522,7 @@ static void take_options(struct collector_options *o, char **argv)
 			      .probes = probes.specs.n ? &probes : NULL,
 			      .tactics = tactic_set,
 			      .no_wait = no_wait,
-			      .calls = counting,
+			      .calls = counts_calls(),
 			      .probes_only =
 				      probes.specs.n && !only.n && !except.n && !libraries.n},
 		.buffer = buffer,
@@ -526,6 +532,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.board = board,
 		.node = node == NO_NODE ? NODE_DEFAULT : (int)node,
 		.kron = OWN_PATH,
+		.is_scratch = counting,
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.watch = watch,
@@ -705,10 +712,12 @@ int record_count(const struct record_counting *c, char **argv)
 	who = c->command;
 	output = c->dir;
 	only = c->only, except = c->except, libraries = c->libraries, pids = c->pids;
+	specs = c->specs;
 	lasting = c->lasting;
 	no_children = c->no_children;
 	quiet = c->quiet;
 	switches = SWITCHES_NO;
-	tactic_set = USE_DEFAULT & ~(uint32_t)USE_CALLSITE;
+	if (counts_calls())
+		tactic_set = USE_DEFAULT & ~(uint32_t)USE_CALLSITE;
 	return record(argv);
 }

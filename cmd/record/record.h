@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record.h - what `kron stat` has of `kron record`: a program is started, or processes are attached to, in
- * the same way, and end in the same way.
+ * record.h - what `kron stat` and `kron pages` have of `kron record`: a program is started, or processes are
+ * attached to, in the same way, and end in the same way.
  */
 #ifndef CMD_RECORD_RECORD_H
 #define CMD_RECORD_RECORD_H
@@ -13,12 +13,17 @@
 
 struct record_counting {
 	const struct opt_command *command; /* whose words these are */
-	const char *dir;                   /* for the tables, which somebody else removes */
+	const char *dir;                   /* for the trace, which somebody else removes */
 	struct opt_list only, except, libraries, pids;
+	struct opt_list
+		specs; /* what counts; none: calls are counted, and the trace has no tables */
 	const char *lasting;
 	bool no_children, quiet;
-	/* Nothing more is counted; what was is there.  Not 0: it could not be shown, and it was said. */
-	int (*at_end)(struct collector *c);
+	/*
+	 * Nothing more is counted; what was is there.  Not 0: it could not be shown, and it was said.  With specs
+	 * what is missing is its business, too.
+	 */
+	int (*at_end)(struct collector *c, const struct collector_summary *s);
 };
 /* Does not return where a signal has ended the program. */
 int record_count(const struct record_counting *c, char **argv);

@@ -161,7 +161,7 @@ void say_notes(struct collector *c, const struct collector_summary *s, const str
 		    "before it was ready");
 	else if (s->starts && !s->modules && !o->probes->specs.n && !c->server.untraced.v.n)
 		say("kron: no function was selected: nothing matches -F, or -N takes all");
-	else if (s->starts && !s->probes && s->refused)
+	else if (s->starts && !s->probes && s->refused && !o->counting)
 		say("kron: no probe could be placed: `kron info %s` says why", c->opt.dir);
 	if (s->starts)
 		say_libraries(&c->opt.selection.libraries);

@@ -430,6 +430,7 @@ void answer_add_record(struct work *w, const struct loaded *l, uint64_t len)
 				      .bias = l->bias,
 				      .is_stubs = l->is_caller,
 				      .is_copy = l->copy_hi,
+				      .probes = w->bound.v[w->bound.n - 1].probes_bound,
 				      .text = w->bound.v[w->bound.n - 1].patch_addr};
 }
 
@@ -445,6 +446,7 @@ static void add_table_command(struct work *w, const struct loaded *l, const stru
 	c->len = bound->table_len;
 	answer_add_record(w, l, bound->table_len);
 	w->records.v[w->records.n - 1].is_table = true;
+	w->records.v[w->records.n - 1].probes = 0;
 }
 
 /* The block of a binding, and its commands; none if nothing is to be bound. */

@@ -22,10 +22,11 @@ struct block_record { /* a trampoline block in a command file */
 	uint64_t number, off, len;
 	uint64_t dev, ino, bias; /* of the module, dev and ino as in /proc/PID/maps */
 	uint64_t text;           /* where it is entered from */
-	bool is_stubs;           /* from the module's stubs, not from its functions */
-	bool is_copy;            /* from a copy of some of its text */
-	bool is_table;           /* no block, but what far jumps go by */
-	bool is_added;           /* of a probe that was added: it is another answerer's */
+	uint64_t probes;
+	bool is_stubs; /* from the module's stubs, not from its functions */
+	bool is_copy;  /* from a copy of some of its text */
+	bool is_table; /* no block, but what far jumps go by */
+	bool is_added; /* of a probe that was added: it is another answerer's */
 };
 
 /*
@@ -128,6 +129,8 @@ void answerer_free(struct answerer *a);
 /* The question that a block of this process was the answer to.  False: it has none of this session. */
 bool answer_find_question(struct answerer *a, const struct process_maps *maps,
 			  struct question *out);
+/* The probes that such a process has now, in code that is there still. */
+uint64_t answer_count_probes(struct answerer *a, const struct process_maps *maps);
 int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);
 /* False: the process, which has run meanwhile, has something else mapped by now where it would be patched. */
 bool answer_is_current(const struct answer *a);

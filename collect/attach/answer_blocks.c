@@ -22,9 +22,9 @@ static void unmap_block(struct work *w, uint64_t addr, uint64_t len)
  * May the code that leads into it be there?  Its file is not mapped there any more if the program has
  * moved its text to pages of its own (huge ones), and what it moved leads there all the same.
  */
-static bool is_entered(const struct work *w, const struct block_record *b)
+static bool is_entered(const struct process_maps *maps, const struct block_record *b)
 {
-	const struct process_mapping *m = process_maps_at(&w->maps, b->text);
+	const struct process_mapping *m = process_maps_at(maps, b->text);
 
 	if (m && !m->ino)
 		return process_mapping_is_exec(m);
@@ -48,7 +48,7 @@ static void consider_block(struct work *w, const struct process_mapping *m,
 {
 	uint64_t addr = m->start + b->off - m->off;
 
-	if (is_entered(w, b) && (b->is_added || !is_replaced(w, b))) {
+	if (is_entered(&w->maps, b) && (b->is_added || !is_replaced(w, b))) {
 		if (b->is_stubs)
 			*vec_push(&w->stubs) = *b;
 		vec_for(&w->loaded, l)
@@ -79,6 +79,35 @@ bool answer_find_question(struct answerer *a, const struct process_maps *maps, s
 	}
 	pthread_mutex_unlock(&a->lock);
 	return found;
+}
+
+/* Each block once, wherever its mapping has been cut. */
+static uint64_t count_in(const struct answerer *a, const struct process_maps *maps,
+			 const struct process_mapping *m, uint64_t number)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < a->blocks.n; i++) {
+		const struct block_record *b = &a->blocks.v[i];
+
+		if (b->number == number && b->off >= m->off &&
+		    b->off - m->off < m->end - m->start && is_entered(maps, b))
+			n += b->probes;
+	}
+	return n;
+}
+
+uint64_t answer_count_probes(struct answerer *a, const struct process_maps *maps)
+{
+	uint64_t n = 0, number;
+
+	pthread_mutex_lock(&a->lock);
+	for (size_t i = 0; i < maps->n; i++)
+		if (process_mapping_is_block(&maps->v[i], a->session, &number) &&
+		    number >= a->oldest_number)
+			n += count_in(a, maps, &maps->v[i], number);
+	pthread_mutex_unlock(&a->lock);
+	return n;
 }
 
 void answer_consider_blocks(struct work *w)

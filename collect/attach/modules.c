@@ -32,7 +32,6 @@
 #include "inject/disk/patch_info.h"
 
 #define PAGE 4096ull
-#define VALGRIND_BASE 0x58000000u
 
 void modules_init(struct modules *ms, const struct selection *sel, struct journal *j)
 {

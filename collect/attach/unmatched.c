@@ -161,6 +161,48 @@ static void find_probes(struct unmatched *u, const struct modules *ms)
 	}
 }
 
+/* Of `kron pages`: each library that was named with each function.  -1: another one stands for this one. */
+static int pages_found(const struct modules *ms, size_t spec, bool by_function)
+{
+	const struct probe_spec *specs = ms->selection->probes->specs.v, *s = &specs[spec];
+	int found = 0;
+
+	for (size_t i = 0; i < ms->results.n; i++) {
+		const struct probe_result *r = &ms->results.v[i];
+
+		if (specs[i].kind != SPEC_PAGES || !specs[i].object.text || !specs[i].function.text)
+			continue;
+		if (strcmp(by_function ? specs[i].function.text : specs[i].object.text,
+			   by_function ? s->function.text : s->object.text))
+			continue;
+		if (i < spec)
+			return -1;
+		found |= r->places || (!by_function && r->notes.n);
+	}
+	return found;
+}
+
+static void find_pages(struct unmatched *u, const struct modules *ms, const char *exe)
+{
+	for (size_t i = 0; i < ms->results.n; i++) {
+		const struct probe_spec *s = &ms->selection->probes->specs.v[i];
+
+		if (s->kind != SPEC_PAGES || !s->object.text || !s->function.text)
+			continue;
+		if (!pages_found(ms, i, false))
+			add(u,
+			    xasprintf("no library that %s has loaded so far matches '%s'", exe,
+				      s->object.text),
+			    true);
+		if (!pages_found(ms, i, true))
+			add(u,
+			    xasprintf("no function of %s, or of the libraries that it has loaded "
+				      "so far, matches '%s'",
+				      exe, s->function.text),
+			    true);
+	}
+}
+
 void unmatched_find(struct unmatched *out, struct modules *ms)
 {
 	const struct module *exe;
@@ -174,6 +216,8 @@ void unmatched_find(struct unmatched *out, struct modules *ms)
 		find_libraries(out, ms, exe->path);
 	if (exe && ms->selection->probes && !exe->patched)
 		find_probes(out, ms);
+	if (ms->selection->probes) /* of libraries alone, perhaps: then the program has no plan */
+		find_pages(out, ms, exe ? exe->path : "the program");
 	out->is_all = exe && !exe->patched && !has_match(ms);
 	pthread_mutex_unlock(&ms->lock);
 }

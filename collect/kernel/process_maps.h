@@ -16,6 +16,9 @@
 #include "base/err.h"
 #include "inject/bind/space.h"
 
+/* Where valgrind's tools are linked to: static programs. */
+#define VALGRIND_BASE 0x58000000u
+
 struct process_mapping {
 	uint64_t start, end, off;
 	uint64_t dev; /* as makedev(3) makes it */

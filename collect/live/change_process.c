@@ -60,6 +60,18 @@ bool change_process_is_ours(const struct change_process *p)
 	       st.state != 'X' && find_question(p, &q) && has_own_memory(p->pid);
 }
 
+uint64_t change_process_places(const struct change_process *p)
+{
+	struct process_maps maps;
+	uint64_t n;
+
+	if (process_maps_read(&maps, p->pid, NULL))
+		return 0;
+	n = answer_count_probes(p->of, &maps);
+	process_maps_free(&maps);
+	return n;
+}
+
 /* ---- one stop ---- */
 
 struct step {
@@ -117,6 +129,21 @@ static void wait_a_little(void)
 	const struct timespec ts = {.tv_nsec = PAUSE_NS};
 
 	nanosleep(&ts, NULL);
+}
+
+static int try_again_and_again(struct change_process *p,
+			       int (*try)(struct change_process *p, uint32_t again,
+					  struct err *err),
+			       struct err *err)
+{
+	int code = -EAGAIN;
+
+	for (uint32_t i = 0; is_to_be_tried(i, code); i++) {
+		if (i)
+			wait_a_little();
+		code = try(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);
+	}
+	return code;
 }
 
 static int take_question(struct change_process *p, struct question *q, struct err *err)
@@ -188,7 +215,7 @@ static int open_memory(pid_t pid, struct err *err)
 }
 
 /* 1: the process has none of these probes. */
-static int try_to_remove(struct change_process *p, struct err *err)
+static int try_to_remove(struct change_process *p, uint32_t again, struct err *err)
 {
 	struct process_maps maps;
 	struct answer a = {.fd = -1};
@@ -196,6 +223,7 @@ static int try_to_remove(struct change_process *p, struct err *err)
 	uint32_t applied = 0;
 	int mem, code = take_question(p, &q, err);
 
+	(void)again;
 	if (code)
 		return code;
 	mem = open_memory(p->pid, err);
@@ -218,13 +246,8 @@ static int try_to_remove(struct change_process *p, struct err *err)
 
 int change_process_remove(struct change_process *p, struct err *err)
 {
-	int code = -EAGAIN;
+	int code = try_again_and_again(p, try_to_remove, err);
 
-	for (unsigned i = 0; is_to_be_tried(i, code); i++) {
-		if (i)
-			wait_a_little();
-		code = try_to_remove(p, err);
-	}
 	if (code == -EAGAIN)
 		return err_set(err, EAGAIN, "process %d loads libraries all the time", p->pid);
 	if (code == 1 || !change_process_is_ours(p)) /* it has ended, or executed another program */
@@ -277,13 +300,8 @@ static int try_to_add(struct change_process *p, uint32_t again, struct err *err)
 
 int change_process_add(struct change_process *p, struct err *err)
 {
-	int code = -EAGAIN;
+	int code = try_again_and_again(p, try_to_add, err);
 
-	for (unsigned i = 0; is_to_be_tried(i, code); i++) {
-		if (i)
-			wait_a_little();
-		code = try_to_add(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);
-	}
 	if (code == -EAGAIN)
 		code = err_set(err, EAGAIN, "process %d maps memory all the time: try again",
 			       p->pid);
@@ -319,13 +337,8 @@ static int try_to_catch_up(struct change_process *p, uint32_t again, struct err 
 
 int change_process_catch_up(struct change_process *p, struct err *err)
 {
-	int code = -EAGAIN;
+	int code = try_again_and_again(p, try_to_catch_up, err);
 
-	for (unsigned i = 0; is_to_be_tried(i, code); i++) {
-		if (i)
-			wait_a_little();
-		code = try_to_catch_up(p, i < KRON_AGAIN_MAX ? i : KRON_AGAIN_MAX, err);
-	}
 	if (code && change_process_is_ours(p))
 		server_note_untraced(p->server, p->pid, NULL, err->msg);
 	return 0;

@@ -30,6 +30,8 @@ struct change_process {
 
 /* Is it a process of the recording that we can reach, with memory of its own? */
 bool change_process_is_ours(const struct change_process *p);
+/* Probes of this change that it has now. */
+uint64_t change_process_places(const struct change_process *p);
 /* 0, or why not: then the process has none of them.  Adding the same probes again does nothing. */
 int change_process_add(struct change_process *p, struct err *err);
 /* What the recording's own answerer left out until it would be planned (--no-wait). */

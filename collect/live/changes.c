@@ -181,15 +181,20 @@ static bool is_new(struct visited *seen, pid_t pid)
 	return true;
 }
 
+static struct change_process process_of(struct changes *all, struct change *c, pid_t pid)
+{
+	return (struct change_process){.server = all->server,
+				       .surgeon = all->surgeon,
+				       .of = c ? &c->answerer : all->server->answerer,
+				       .files = c ? &c->files : &all->no_files,
+				       .pid = pid};
+}
+
 /* In this one; no change: what the recording began with.  1: it is none of ours. */
 static int change_one(struct changes *all, struct change *c, pid_t pid, in_process *what,
 		      struct err *err)
 {
-	struct change_process p = {.server = all->server,
-				   .surgeon = all->surgeon,
-				   .of = c ? &c->answerer : all->server->answerer,
-				   .files = c ? &c->files : &all->no_files,
-				   .pid = pid};
+	struct change_process p = process_of(all, c, pid);
 	int code;
 
 	if (!change_process_is_ours(&p))
@@ -636,7 +641,7 @@ void changes_begin(struct changes *all)
 /* ---- list ---- */
 
 struct shown {
-	const char *name, *spec, *module;
+	const char *name, *spec, *module, *waits; /* NULL: it is there, or not expected to come */
 	uint64_t places, since_ns;
 	unsigned level;
 };
@@ -668,13 +673,18 @@ static void show_json(struct json *j, const struct shown *s)
 	json_ku64(j, "places", s->places);
 	json_key(j, "since_s");
 	json_f64(j, (double)s->since_ns / 1e9);
+	if (s->waits)
+		json_kstr(j, "waits_for", s->waits);
 	json_close(j, '}');
 }
 
 static void show_line(FILE *out, const struct shown *s)
 {
+	const char *where = s->waits ? s->waits : s->module;
+	const char *how = s->waits ? "  waits for " : "  in ";
+
 	fprintf(out, "%-20s %5u %7" PRIu64 " %9.3f s  %s%s%s\n", s->name, s->level, s->places,
-		(double)s->since_ns / 1e9, s->spec, *s->module ? "  in " : "", s->module);
+		(double)s->since_ns / 1e9, s->spec, *where ? how : "", where);
 }
 
 static void show(FILE *out, struct json *j, const struct shown *s)
@@ -703,7 +713,42 @@ static void show_first(const struct changes *all, FILE *out, struct json *j)
 	}
 }
 
-void changes_list(const struct changes *all, bool json, FILE *out)
+/* In processes that run, and in libraries that they have loaded. */
+static uint64_t count_places(struct changes *all, struct change *c)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	uint64_t n = 0;
+
+	while (d && (e = readdir(d))) {
+		const struct change_process p = process_of(all, c, atoi(e->d_name));
+
+		if (p.pid > 0 && change_process_is_ours(&p))
+			n += change_process_places(&p);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void show_added(struct changes *all, struct change *c, FILE *out, struct json *j)
+{
+	const char *object = c->set.specs.v[0].object.text;
+	char *module = module_of(c);
+	struct shown v = {.name = c->name,
+			  .spec = c->text,
+			  .module = module,
+			  .level = c->set.specs.v[0].level,
+			  .places = count_places(all, c),
+			  .since_ns = c->since_ns};
+
+	if (!v.places)
+		v.waits = object ? object : "a program that has it";
+	show(out, j, &v);
+	xfree(module);
+}
+
+void changes_list(struct changes *all, bool json, FILE *out)
 {
 	struct json writer = JSON_INIT(out), *j = json ? &writer : NULL;
 
@@ -712,27 +757,24 @@ void changes_list(const struct changes *all, bool json, FILE *out)
 	else
 		fprintf(out, "%-20s %5s %7s %11s  SPEC\n", "NAME", "GROUP", "PLACES", "SINCE");
 	show_first(all, out, j);
-	for (size_t i = 0; i < all->all.n; i++) {
-		const struct change *c = all->all.v[i];
-		char *module;
-
-		if (!c->is_there)
-			continue;
-		module = module_of(c);
-		show(out, j,
-		     &(struct shown){.name = c->name,
-				     .spec = c->text,
-				     .module = module,
-				     .level = c->set.specs.v[0].level,
-				     .places = c->probes,
-				     .since_ns = c->since_ns});
-		xfree(module);
-	}
+	vec_for(&all->all, c)
+		if ((*c)->is_there)
+			show_added(all, *c, out, j);
 	if (j)
 		json_close(j, ']');
 }
 
 /* ---- the end ---- */
+
+void changes_unplaced(struct changes *all, void (*tell)(const struct change *c, const char *why))
+{
+	vec_for(&all->all, c) {
+		const struct probe_results *r = &(*c)->modules.results;
+
+		if ((*c)->is_there && !(*c)->probes)
+			tell(*c, r->n && r->v[0].notes.n ? r->v[0].notes.v[0] : NULL);
+	}
+}
 
 void changes_end(struct changes *all)
 {

@@ -25,7 +25,7 @@ struct change {
 	struct surgeon *surgeon;
 	uint64_t since_ns; /* after the recording's begin */
 	/* Under the changes' lock. */
-	uint64_t probes; /* places, in all processes together */
+	uint64_t probes; /* places that it ever had, in all processes together */
 	unsigned holds;  /* processes that have asked for it, and are being answered */
 	bool is_there;   /* what asks gets it */
 };
@@ -64,7 +64,9 @@ void changes_stop(struct changes *c);
 int changes_add(struct changes *c, const char *spec, struct err *err);
 /* By its name or SPEC, as changes_list() shows them. */
 int changes_remove(struct changes *c, const char *name, struct err *err);
-void changes_list(const struct changes *c, bool json, FILE *out);
+void changes_list(struct changes *c, bool json, FILE *out);
+/* At the end: tell of each that has waited in vain for what it names; why may be NULL. */
+void changes_unplaced(struct changes *c, void (*tell)(const struct change *c, const char *why));
 /* When nobody calls any more. */
 void changes_end(struct changes *c);
 

@@ -58,6 +58,26 @@ static int explain_denied(pid_t pid, struct err *err)
 	return err_set(err, EPERM, "process %d may not be traced: run kron as root", pid);
 }
 
+static const struct process_mapping *find_mapping(const struct process_maps *maps, const char *name)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		if (!strcmp(maps->v[i].path, name))
+			return &maps->v[i];
+	return NULL;
+}
+
+/* Where the kernel's system call instruction is that kron borrows: threads.c.  NULL: it is there. */
+static const char *check_vdso(const struct process_maps *maps)
+{
+	if (find_mapping(maps, "[vdso]"))
+		return NULL;
+	for (size_t i = 0; i < maps->n; i++)
+		if (maps->v[i].start == VALGRIND_BASE)
+			return "runs under valgrind, which executes a translation of its code: no "
+			       "probe would be hit; start it without valgrind";
+	return "has no vdso, by which kron attaches: start it with `kron record -- CMD`";
+}
+
 static int check_memory(pid_t pid, struct err *err)
 {
 	struct process_maps maps;
@@ -82,6 +102,8 @@ static int check_memory(pid_t pid, struct err *err)
 		what = "has ended";
 	else if (!maps.n)
 		what = "is a thread of the kernel, which kron cannot trace";
+	else
+		what = check_vdso(&maps);
 	for (size_t i = 0; i < maps.n; i++)
 		if (!strncmp(maps.v[i].path, "/memfd:kron", 11) ||
 		    strstr(maps.v[i].path, "/libkron-rt.so"))

@@ -8,12 +8,14 @@
  *   traced processes    may still store: wait
  *   none for a while    whoever would have run `kron recover` has not: do it, and end
  *   SIGTERM             the machine stops: do it now
+ *   --drop              nobody will want it: its folder goes, and so do we
  * What cannot be written (a full disk) is held on, and tried again.  It writes into the folder
  * that the recorder had open, wherever that is by now, and nowhere else.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +26,12 @@
 
 #include "collect/keeper.h"
 #include "base/clock.h"
+#include "base/temp.h"
 #include "collect/recover/recover.h"
 
 #define LOOK_S 2
 #define PATIENCE_S 30 /* without traced processes */
+#define DROP_TRIES 5
 
 static uint64_t now_s(void)
 {
@@ -96,7 +100,30 @@ static void settle(void)
 	prctl(PR_SET_NAME, "kron-keeper");
 }
 
-int keeper_main(const char *object, const char *fd)
+/*
+ * The folder is in one that temp_make() has made for it.  Its lock is free when all that had it open have
+ * ended, as a surgeon does.
+ */
+static void drop_folder(int memory)
+{
+	char link[32], path[PATH_MAX];
+	bool gone = false;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", memory + HELD_TRACE);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	if (!strrchr(path, '/'))
+		return;
+	*strrchr(path, '/') = 0;
+	for (int i = 0; i < DROP_TRIES && !gone; i++) {
+		if (i)
+			nap();
+		gone = temp_clean_path(path);
+	}
+}
+
+int keeper_main(const char *object, const char *fd, bool is_scratch)
 {
 	int memory = (int)strtol(fd, NULL, 10);
 	uint64_t alone_since = now_s();
@@ -106,6 +133,8 @@ int keeper_main(const char *object, const char *fd)
 	if (!object_is_recorders_own(object) || fcntl(memory, F_GET_SEALS) < 0)
 		return 2; /* somebody has called us by hand */
 	settle();
+	if (is_scratch)
+		drop_folder(memory);
 	asked = !can_be_asked_for(object, memory);
 	named = is_still_ours(object); /* not where there is no /dev/shm */
 	while (is_still_ours(object) == named) {

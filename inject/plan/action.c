@@ -115,16 +115,7 @@ enum refusal action_refusal(const struct place_action *a, enum place_where where
 
 /* ---- samples ---- */
 
-static void emit(struct stub *s, const char *bytes, unsigned n)
-{
-	stub_bytes(s, bytes, n);
-}
-#define EMIT(s, literal) emit(s, literal, sizeof(literal) - 1)
-
-static void emit32(struct stub *s, uint32_t v)
-{
-	stub_bytes(s, &v, 4);
-}
+#define EMIT(s, literal) stub_bytes(s, literal, sizeof(literal) - 1)
 
 /*
  * lea operand,%rax.  %rcx holds the program's value again; the stack pointer lies
@@ -155,7 +146,7 @@ static void emit_lea(struct stub *s, int base, int index, unsigned scale, int64_
 						 (index < 0 ? 4 : index & 7) << 3 | (base & 7))},
 			   2);
 	}
-	emit32(s, (uint32_t)disp);
+	stub_u32(s, (uint32_t)disp);
 }
 
 /* %rax += the base of the operand's segment; %rcx is used. */
@@ -195,7 +186,7 @@ static void emit_address(struct stub *s, const struct insn *in, const uint8_t *c
 static void emit_stack(struct stub *s, int32_t offset)
 {
 	EMIT(s, "\x48\x8d\x84\x24"); /* lea 144+offset(%rsp),%rax */
-	emit32(s, (uint32_t)(144 + offset));
+	stub_u32(s, (uint32_t)(144 + offset));
 	EMIT(s, "\x50"); /* push %rax */
 }
 
@@ -215,6 +206,22 @@ static void emit_register(struct stub *s, unsigned reg)
 	}
 }
 
+/* What a push cannot extend to 64 bits. */
+static bool is_long_immediate(const struct place_action *a)
+{
+	return a->payload == PAYLOAD_IMM && a->is_wide && a->value != (uint64_t)(int32_t)a->value;
+}
+
+static void emit_immediate(struct stub *s, const struct place_action *a)
+{
+	const bool is_long = is_long_immediate(a);
+
+	stub_bytes(s, is_long ? "\x48\xb8" : "\x68", is_long ? 2 : 1); /* movabs $,%rax; pushq $ */
+	stub_bytes(s, &a->value, is_long ? 8 : 4);
+	if (is_long)
+		EMIT(s, "\x50"); /* push %rax */
+}
+
 static void emit_payload(struct stub *s, const struct place_action *a, const struct insn *in,
 			 const uint8_t *code)
 {
@@ -229,8 +236,7 @@ static void emit_payload(struct stub *s, const struct place_action *a, const str
 		emit_address(s, in, code);
 		return;
 	case PAYLOAD_IMM:
-		EMIT(s, "\x68"); /* pushq $imm32 */
-		emit32(s, (uint32_t)a->value);
+		emit_immediate(s, a);
 		return;
 	case PAYLOAD_ZERO:
 	case PAYLOAD_KINDS:
@@ -252,7 +258,7 @@ static struct plan_fixup *add_fixup(struct stub *s, enum fixup_kind kind, uint64
 /* jrcxz 1f; its distance is put in by end_gate().  A short jump does not reach over long conditions. */
 static unsigned begin_gate(struct stub *s, const struct place_action *a)
 {
-	if (a->nconditions + (a->payload == PAYLOAD_ADDRESS) <= 2)
+	if (a->nconditions + (a->payload == PAYLOAD_ADDRESS || is_long_immediate(a)) <= 2)
 		EMIT(s, "\xe3\0");
 	else
 		EMIT(s, "\xe3\x02\xeb\x05\xe9\0\0\0\0"); /* jrcxz 2f; jmp 3f; 2: jmp 1f; 3: */
@@ -284,7 +290,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	EMIT(s, "\x51"); /* push %rcx */
 	stub_shape(s, KRON_SHAPE_136);
 	EMIT(s, "\x0f\xb6\x0c\x25"); /* movzbl gate,%ecx */
-	emit32(s, KRON_GATE_ADDR(a->level));
+	stub_u32(s, KRON_GATE_ADDR(a->level));
 	jump = begin_gate(s, a);
 	EMIT(s, "\x50"); /* push %rax */
 	stub_shape(s, KRON_SHAPE_144);
@@ -293,7 +299,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	action_if_begin(&conditions, s, a, flags_are_dead);
 	if (a->kind == ACTION_RESOURCE) {
 		EMIT(s, "\x8d\x89"); /* lea KRON_GATE_RESOURCE(%rcx),%ecx */
-		emit32(s, KRON_GATE_RESOURCE);
+		stub_u32(s, KRON_GATE_RESOURCE);
 	}
 	EMIT(s, "\xb8"); /* mov $event,%eax */
 	stub_fixup32(s, FIXUP_EVENT, 0, probe);

@@ -11,11 +11,6 @@ enum { RAX = 0, RCX = 1 };
 
 #define EMIT(s, literal) stub_bytes(s, literal, sizeof(literal) - 1)
 
-static void emit32(struct stub *s, uint32_t v)
-{
-	stub_bytes(s, &v, 4);
-}
-
 /* A register, or a word of the stack: disp(%rsp). */
 struct operand {
 	int reg; /* -1: memory */
@@ -91,7 +86,7 @@ static void emit_load(struct stub *s, const struct place_condition *c)
 	if (!c->has_mask)
 		return;
 	EMIT(s, "\x81\xe1"); /* and $mask,%ecx */
-	emit32(s, (uint32_t)c->mask);
+	stub_u32(s, (uint32_t)c->mask);
 }
 
 static void emit_compare(struct stub *s, const struct place_condition *c)
@@ -108,7 +103,7 @@ static void emit_compare(struct stub *s, const struct place_condition *c)
 		o = (struct operand){RCX, 0};
 	}
 	emit_op(s, c->bits == 64, "\x81", 7, o); /* cmp $number,o */
-	emit32(s, (uint32_t)c->number);
+	stub_u32(s, (uint32_t)c->number);
 }
 
 /* The second opcode byte of the jump that is taken when it does not hold. */
@@ -151,7 +146,7 @@ void action_if_begin(struct action_if *f, struct stub *s, const struct place_act
 		emit_compare(s, &a->conditions[i]);
 		used |= needs_scratch(&a->conditions[i]);
 		stub_bytes(s, (uint8_t[]){0x0f, opposite(&a->conditions[i])}, 2);
-		emit32(s, 0);
+		stub_u32(s, 0);
 		f->fail[i] = s->len;
 	}
 	if (!flags_are_dead)
@@ -159,7 +154,7 @@ void action_if_begin(struct action_if *f, struct stub *s, const struct place_act
 	if (!used)
 		return;
 	EMIT(s, "\x0f\xb6\x0c\x25"); /* movzbl gate,%ecx */
-	emit32(s, KRON_GATE_ADDR(a->level));
+	stub_u32(s, KRON_GATE_ADDR(a->level));
 	EMIT(s, "\xe3\0"); /* jrcxz 3f */
 	f->gone = s->len;
 }

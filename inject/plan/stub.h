@@ -32,6 +32,10 @@ struct stub {
 
 void stub_start(struct stub *s);
 void stub_bytes(struct stub *s, const void *bytes, unsigned n);
+static inline void stub_u32(struct stub *s, uint32_t v)
+{
+	stub_bytes(s, &v, sizeof(v));
+}
 /* Four zero bytes with a fixup; addend as in struct plan_fixup. */
 void stub_fixup32(struct stub *s, enum fixup_kind kind, unsigned addend, uint64_t value);
 /* jmp rel32 to a vaddr of the module, or to the stub of the site there */

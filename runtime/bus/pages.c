@@ -133,7 +133,7 @@ static struct rt_lane *find_lane(void)
 
 	if (rt_lane_is_mute() || rt_proc_is_refused())
 		return NULL;
-	lane = kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
+	lane = rt_lane_find();
 	if (!lane || (!lane->pages && !take_table(lane)))
 		return NULL;
 	rt_thread_set_pages(lane->pages);

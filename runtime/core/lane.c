@@ -598,16 +598,6 @@ static bool slow(struct work *w, const struct rt_trigger *t)
 	return false;
 }
 
-/*
- * Under a seccomp filter no system call is made: signals stay open whoever is at work, and a
- * handler's trigger that finds us at work is lost.  So are those of threads that we cannot name
- * (thread.h).
- */
-static struct rt_lane *find_lane(void)
-{
-	return kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
-}
-
 static void trigger_take(const struct rt_trigger *t)
 {
 	struct rt_lane *lane = rt_thread_lane();
@@ -634,7 +624,7 @@ static void trigger_take(const struct rt_trigger *t)
 	if (!rt_thunks_find_lanes() && lane && lane->tid && lane_sample(lane, t))
 		return;
 	while (!done) {
-		lane = find_lane();
+		lane = rt_lane_find();
 		if (!lane) {
 			rt_proc_count_lost(1);
 			return;
@@ -706,7 +696,7 @@ void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
 static void meet_lane(void)
 {
 	if (kron_rt.live && !rt_proc_is_refused())
-		find_lane();
+		rt_lane_find();
 }
 
 void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)

@@ -62,7 +62,7 @@ struct rt_lane *rt_thread_counting(void)
 
 	if (rt_lane_is_mute() || rt_proc_is_refused())
 		return NULL;
-	lane = kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
+	lane = rt_lane_find();
 	if (lane && !rt_is_strange())
 		kron_rt_words.counts = &lane->counts;
 	return lane;

@@ -567,6 +567,12 @@ def refused(program):
     says(zombie.pid, "has ended")
     zombie.wait()
 
+    if shutil.which("valgrind"):
+        with Program("valgrind", "-q", "sleep", "60", ready=False, status=-signal.SIGTERM) as p:
+            wait_for(lambda: "58000000-" in open(f"/proc/{p.pid}/maps").read() and
+                     "/sleep" in open(f"/proc/{p.pid}/maps").read(), "valgrind")
+            says(p.pid, "runs under valgrind.*start it without")
+
     def forbid():  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER: all is allowed
         libc = ctypes.CDLL(None)
         code = (ctypes.c_uint64 * 1)(0x7FFF0000_00000006)

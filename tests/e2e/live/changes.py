@@ -270,6 +270,62 @@ def library():
         text_is_of_files(r.pid)
 
 
+HOST = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int is(const char *name) { return !access(name, F_OK); }
+int main(void)
+{
+    void *h = 0;
+    pid_t pid = 0;
+    puts("ready"); fflush(stdout);
+    while (!is("end")) {
+        if (!h && is("load")) { h = dlopen("./libplug.so", RTLD_NOW); ((void (*)(void))dlsym(h, "plug"))(); }
+        if (h && !is("load")) { dlclose(h); h = 0; }
+        if (!pid && is("fork") && !(pid = fork())) for (;;) pause();
+        if (pid && !is("fork")) { kill(pid, 9); waitpid(pid, 0, 0); pid = 0; }
+        usleep(1000);
+    }
+    return 0;
+}
+"""
+
+
+def comes_and_goes():
+    """The list says what is there now: of libraries that come and go, and of processes that end."""
+    compile_text("host", HOST, "-ldl", "-include", "signal.h")
+    compile_text("libplug.so", 'void plug(void) { __asm__ volatile(".nops 8"); }', "-shared", "-fPIC")
+
+    def listed():
+        p = [p for p in json.loads(probe("list", "--json")) if p["name"] == "plug"][0]
+        return p["places"], p.get("waits_for")
+
+    with open("said", "w") as said:
+        r = subprocess.Popen([KRON, "record", "-o", "t", "--board", board(), "-p", "main", "--", "./host"], stderr=said)
+    try:
+        wait_for(answers, "an answer to `kron ctl probe`")
+        probe("add", "plug=libplug*:plug")
+        probe("add", "never=libnever*:f")
+        need(listed() == (0, "libplug*") and "  waits for libnever*" in probe("list"), listed())
+        for name, there, wanted in (("load", True, (1, None)), ("fork", True, (2, None)), ("fork", False, (1, None)),
+                                    ("load", False, (0, "libplug*")), ("load", True, (1, None))):
+            open(name, "w").close() if there else os.unlink(name)
+            wait_for(lambda: listed() == wanted, f"{wanted} of plug, after {name} {there}", 20)
+        probe("rm", "plug")
+        probe("add", "plug=libplug*:plug")
+        need(listed() == (1, None), listed())
+        open("end", "w").close()
+        need(r.wait(60) == 0, r.returncode)
+    finally:
+        r.kill()
+        r.wait()
+    with open("said") as f:
+        text = f.read()
+    need("libnever*:f: no process has loaded libnever*" in text and "libplug" not in text, text)
+
+
 def windows_that_share():
     """Each instruction of a function: windows lie close, and landings in one another's rest."""
     compile_program()
@@ -434,6 +490,7 @@ with Suite("changes") as s:
         s.case(f"goroutines: a program {how}", goroutines, started)
     s.case("a child that comes later", forked_later)
     s.case("a library, a name, the list", library)
+    s.case("what the list says of libraries and processes that go", comes_and_goes)
     s.case("each instruction of a function, and out again", windows_that_share)
     s.case("what cannot be is refused in a sentence", refusals)
     s.case("a recording that still starts", early)

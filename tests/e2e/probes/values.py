@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Payloads of 64 bits, how they are shown, and conditions, against what the program says of itself."""
+import collections
 import json
 import os
 import re
@@ -151,6 +152,21 @@ int main(void) { show(1ul << 63, 0x7fefffffffffffff); return 0; }
     tap.need(rows == {"low": -2**63, "most": 0x7fefffffffffffff}, rows)
 
 
+def constants():
+    """Numbers of the user's, of any width, with and without conditions in front of them."""
+    wanted = {"a:u64": 123456789012345678, "b:s64": -9223372036854775808, "c:x64": 0xfedcba9876543210, "d:s64": -1,
+              "e:u64": 0xffffffff, "f:u64": 0x80000000, "g": 0xffffffff, "h:s32": -5, "i:s64": 2147483647}
+    condition = " if $arg1:s32 == -7 && $arg2 & 0xffffffffffffffff != 5"
+    args = []
+    for name, value in wanted.items():
+        for tail in "", condition, condition + " && $arg1:s64 == -7 && $arg2 > 0x1234567890abcdef":
+            args += ["-p", f"show {name.replace(':', '=%d:' % value) if ':' in name else f'{name}={value}'}{tail}"]
+    record(*args, "--", program())
+    events = [e for e in dump() if e["kind"] == "event"]
+    got = collections.Counter((e["payload_name"], e.get("value", e["payload"])) for e in events)
+    tap.need(got == {(name.split(":")[0], value): 3 for name, value in wanted.items()}, got)
+
+
 def exports():
     """Addresses in what others read."""
     out, _ = record(*STORES, "--", program(), "10")
@@ -192,7 +208,9 @@ def trigger():
 def refused():
     program()
     for spec, words in [("show resource b=$arg2:x64", "Resource sample has 32 bits"),
-                        ("show b=$arg2:s65", "no such type"), ("show b=99999999999:s64", "31 bits")]:
+                        ("show b=$arg2:s65", "no such type"), ("show b=99999999999", "32 bits without a type"),
+                        ("show b=99999999999:u32", "32 bits without a type"),
+                        ("show b=18446744073709551616:u64", "a number")]:
         _, err = run("record", "-o", "trace", "-p", spec, "--", "./values", status=125)
         tap.need(words in err, err)
     record("-p", "write_to%stores resource $addr", "--", "./values")
@@ -290,6 +308,7 @@ with tap.Suite("values") as s:
     s.case("... those of constant time, too", low_half, "--constant-time")
     s.case("types", types)
     s.case("the ends of what fits", extremes)
+    s.case("constants", constants)
     s.case("exports", exports)
     s.case("a file from kron patch", on_disk)
     s.case("a recorder's trigger", trigger)

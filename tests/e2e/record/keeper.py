@@ -71,6 +71,27 @@ def keeper_until_recover():
     need(not os.path.lexists(f"/dev/shm{name}"), "the name is left")
 
 
+def nothing_to_keep():
+    """kron stat and kron pages are killed: their folder goes at once, for nobody will ask for it."""
+    compile_c("triggers", "bins/triggers.c")
+    shown = set(os.listdir("/dev/shm"))
+    os.mkdir("tmp")
+    for word in "stat", "pages":
+        p = subprocess.Popen([KRON, word, "--", "sh", "-c", PATIENT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             text=True, env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
+        while p.stdout.readline() != "started\n":
+            pass
+        need(len(os.listdir("tmp")) == 1, os.listdir("tmp"))
+        p.kill()
+        p.wait()
+        wait_for(lambda: not os.listdir("tmp") and not set(os.listdir("/dev/shm")) - shown, f"the end of kron {word}'s", 20)
+        need(not os.path.exists("over"), "the program ended")
+        go_on_to_the_end()
+        p.stdout.close()
+        os.unlink("go")
+        os.unlink("over")
+
+
 def recovery_into_a_strangers_trace():
     """Another user's trace names root's memory: what is in that is not for him."""
     need_root()
@@ -181,6 +202,7 @@ def main():
     with Suite("keeper") as s:
         os.chmod(s.folder, 0o755)  # for those who become somebody else
         s.case("a keeper holds the samples until they are fetched", keeper_until_recover)
+        s.case("a recorder that only shows something leaves nothing", nothing_to_keep)
         s.case("a keeper fetches them when nobody else does", keeper_alone)
         s.case("a recovery into a stranger's trace", recovery_into_a_strangers_trace)
         s.case("a keeper is asked to end", keeper_and_shutdown)

@@ -228,7 +228,37 @@ def options():
     r = subprocess.run([tap.KRON, "patch", "-p", "stride%accesses pages", "-o", "copy", "touch"], capture_output=True,
                        text=True, timeout=300)
     tap.need(r.returncode == 2 and "kron pages" in r.stderr and not os.path.exists("copy"), r)
-    tap.need(not [x for x in os.listdir(os.environ.get("TMPDIR", "/tmp")) if x.startswith("kron-pages")], "left over")
+    tap.need(not [x for x in os.listdir(os.environ.get("TMPDIR", "/tmp")) if "kron-pages" in x], "left over")
+
+
+def nothing_matches():
+    """what matches nothing is said before the program runs, as kron record says it"""
+    build()
+    for args, says in ((["-F", "nosuch"], "matches 'nosuch'"),
+                       (["-L", "nolib", "-F", "main", "-F", "stride"], "no library that"),
+                       (["-F", "nosuch", "-F", "stride"], "matches 'nosuch'")):
+        r = subprocess.run([tap.KRON, "pages", "-o", "text", *args, "--", "sh", "-c", "echo ran >&2"],
+                           capture_output=True, text=True, timeout=300)
+        first = r.stderr.splitlines()[0]
+        tap.need(r.returncode == 0 and says in first and "ran" in r.stderr, (args, r))
+    r = subprocess.run([tap.KRON, "pages", "-o", "text", "-F", "others", "-F", "stride", "-L", "touch", "-L", "libc*",
+                        "--", "./touch", "kernel"], capture_output=True, text=True, timeout=300)
+    tap.need(r.returncode == 0 and "matches" not in r.stderr, r)
+
+
+def full_folder():
+    """a full $TMPDIR: the program runs as ever, what is lost is said, and nothing is left"""
+    tap.need_root()
+    build()
+    before = set(os.listdir("/dev/shm"))
+    with tap.small_disk("tiny", "16k"):
+        env = {**os.environ, "TMPDIR": os.path.abspath("tiny")}
+        r = subprocess.run([tap.KRON, "pages", "-o", "text", "--", "./touch", "kernel"], capture_output=True, text=True,
+                           timeout=300, env=env)
+        tap.need(r.returncode == 125 and r.stderr.count("\n") == 1, r)
+        tap.need("counts are lost" in r.stderr and "No space left" in r.stderr and "TMPDIR" in r.stderr, r)
+        tap.need(os.listdir("tiny") == [] and not os.path.exists("text"), os.listdir("tiny"))
+    tap.need(set(os.listdir("/dev/shm")) <= before, os.listdir("/dev/shm"))
 
 
 def behaves(*programs):
@@ -255,3 +285,5 @@ with tap.Suite("page_counts") as s:
            "threads/foreign_fs", "threads/shared_tls", "process/fork_threads")
     s.case("a static program", static)
     s.case("options and status", options)
+    s.case("what matches nothing", nothing_matches)
+    s.case("a full folder", full_folder)

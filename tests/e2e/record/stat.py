@@ -311,6 +311,49 @@ int main(int argc, char **argv)
     tap.need(not os.path.exists("kron.data"), os.listdir("."))
 
 
+def full_folder():
+    """a full $TMPDIR takes nothing away: what was counted is shown, and nothing is left"""
+    tap.need_root()
+    tap.compile_text("calls", """
+__attribute__((noinline, noclone)) void work(void) { __asm__ volatile(".nops 8"); }
+int main(void)
+{
+	for (int i = 0; i < 4242; i++)
+		work();
+	return 3;
+}
+""")
+    before = set(os.listdir("/dev/shm"))
+    with tap.small_disk("tiny", "24k"):
+        env = {**os.environ, "TMPDIR": os.path.abspath("tiny")}
+        _, rows = stat("-L", "*", "--", "./calls", status=3, env=env)
+        tap.need(calls(rows, "work") == 4242 and calls(rows, "main") == 1, rows)
+        tap.need(any("libc.so" in r["module"] for r in rows), rows)
+        tap.need(os.listdir("tiny") == [], os.listdir("tiny"))
+    tap.need(set(os.listdir("/dev/shm")) <= before, os.listdir("/dev/shm"))
+
+
+def no_folder():
+    """no folder can be made: a sentence, nothing runs and nothing is left"""
+    env = {**os.environ, "TMPDIR": "/nonexistent"}
+    for word in "stat", "pages":
+        os.mkdir(word)
+        r = subprocess.run([tap.KRON, word, "-o", f"{word}/out", "--", "touch", "ran"], capture_output=True, text=True,
+                           env=env)
+        tap.need(r.returncode == 125 and r.stderr.count("\n") == 1 and "/nonexistent" in r.stderr, r)
+        tap.need(os.listdir(word) == [] and not os.path.exists("ran"), os.listdir(word))
+
+
+def json_alone():
+    """JSON on standard error has nothing beside it; with -o the notes are there"""
+    tap.compile_c("counted", "bins/counted.c")
+    subprocess.run([tap.KRON, "patch", "-q", "-o", "copy", "counted"], check=True)
+    r = run("-L", "nosuch*", "--json", "--", "./copy")
+    tap.need(json.loads(r.stderr) == [], r.stderr)
+    r = run("-L", "nosuch*", "--json", "-o", "rows", "--", "./copy")
+    tap.need("nosuch*" in r.stderr and "kron patch" in r.stderr, r.stderr)
+
+
 def patched():
     """a file from kron patch has probes of its own"""
     tap.compile_c("counted", "bins/counted.c")
@@ -366,5 +409,8 @@ with tap.Suite("stat") as s:
     s.case("... the sqlite3 library", sqlite)
     s.case("... python3", python)
     s.case("output and status", command)
+    s.case("a full folder", full_folder)
+    s.case("no folder", no_folder)
+    s.case("JSON alone", json_alone)
     s.case("a patched file", patched)
     s.case("a process that runs", attached)
