@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "board/bus/bus.h"
 #include "board/bus/lanes.h"
 #include "board/bus/object.h"
+#include "board/bus/reset.h"
 #include "cmd/cmd.h"
 #include "cmd/ctl_probe.h"
 #include "cmd/registers.h"
@@ -36,7 +38,7 @@ static const struct opt_command command = {
 	.operands = "VERB [ARG]...",
 	.summary =
 		"Change the registers of a board while it is used: filter [MASK], on GROUP..., "
-		"off GROUP..., sampling on|off, wait, discard, reset, read ADDR, write ADDR "
+		"off GROUP..., sampling on|off, wait, discard, reset [NAME]..., read ADDR, write ADDR "
 		"VALUE, tick N, external N high|low|toggle; or, while a kron record runs on it, its "
 		"probes: probe add SPEC, probe rm NAME, probe list.",
 	.opts = options,
@@ -160,10 +162,30 @@ static int do_full(struct bus *b, int n, char **argv)
 
 static int do_reset(struct bus *b, int n, char **argv)
 {
+	struct err err;
+
 	(void)n;
 	(void)argv;
-	bus_init_default(b, 0);
-	return CMD_OK;
+	return boards_reset(b, 1, &err) ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;
+}
+
+/* Those that are named: all, or none of them. */
+static int reset_boards(int n, char **names)
+{
+	struct bus *b = xcalloc((size_t)n, sizeof(*b));
+	int code = 0, opened = 0;
+	struct err err;
+
+	while (!code && opened < n) {
+		code = bus_open(&b[opened], names[opened], &err);
+		opened += !code;
+	}
+	if (!code)
+		code = boards_reset(b, (size_t)n, &err);
+	while (opened)
+		bus_close(&b[--opened]);
+	xfree(b);
+	return code ? cmd_fail(&command, CMD_ERROR, "%s", err.msg) : CMD_OK;
 }
 
 static bool find_register(const char *text, struct reg *r)
@@ -264,18 +286,25 @@ static int do_probe(struct bus *b, int n, char **argv)
 	return ctl_probe(&command, b, json, n - 1, argv + 1);
 }
 
+#define BOARDS_MAX 1024 /* that have one reset */
 static const struct verb {
 	const char *name;
 	int min, max; /* arguments */
 	int (*run)(struct bus *b, int n, char **argv);
 	bool chip; /* for it alone */
 } verbs[] = {
-	{"filter", 0, 1, do_filter, true},      {"on", 1, 16, do_groups, true},
-	{"off", 1, 16, do_groups, true},        {"sampling", 1, 1, do_sampling, true},
-	{"wait", 0, 0, do_full, true},          {"discard", 0, 0, do_full, true},
-	{"reset", 0, 0, do_reset, false},       {"read", 1, 1, do_read, false},
-	{"write", 2, 2, do_write, false},       {"tick", 1, 1, do_tick, false},
-	{"external", 2, 2, do_external, false}, {"input", 2, 2, do_external, false},
+	{"filter", 0, 1, do_filter, true},
+	{"on", 1, 16, do_groups, true},
+	{"off", 1, 16, do_groups, true},
+	{"sampling", 1, 1, do_sampling, true},
+	{"wait", 0, 0, do_full, true},
+	{"discard", 0, 0, do_full, true},
+	{"reset", 0, BOARDS_MAX, do_reset, false},
+	{"read", 1, 1, do_read, false},
+	{"write", 2, 2, do_write, false},
+	{"tick", 1, 1, do_tick, false},
+	{"external", 2, 2, do_external, false},
+	{"input", 2, 2, do_external, false},
 	{"probe", 1, 2, do_probe, false},
 };
 
@@ -310,6 +339,10 @@ int cmd_ctl(int argc, char **argv)
 		if (status)
 			return status;
 	}
+	if (verb->run == do_reset && n && board)
+		return usage("reset takes the names of boards, or --board");
+	if (verb->run == do_reset && n)
+		return cmd_finish(&command, reset_boards(n, argv + first + 1));
 	if (bus_open(&bus, board, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	status = CMD_ERROR;

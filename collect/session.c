@@ -55,7 +55,7 @@ static void write_node(struct journal *j, const struct segment *seg,
 	struct node n;
 
 	node_default(&n);
-	journal_session(j, "node", "%u", seg->ctl->node);
+	journal_session(j, "node", "%u", seg->ctl->node & NODE_MAX);
 	if (opt->node != NODE_DEFAULT)
 		n.from = "--node";
 	else if (seg->stays)

@@ -153,15 +153,18 @@ double bus_timestamp_hz(uint32_t config)
 
 /* The pointer cannot be written while samples go to local memory (interlock), and the model
  * that moves them should be idle when LOCAL changes: NISTIR 5993, 2.7. */
-void bus_init_default(struct bus *b, uint32_t source)
+void bus_configure_default(struct bus *b, uint32_t source)
 {
-	const uint32_t idle = (KRON_CONFIG_DEFAULT & ~KRON_CONFIG_LOCAL) | KRON_CONFIG_DIS_STATE;
-
-	bus_write32(b, KRON_BOARD_RESET, 0);
-	bus_write32(b, KRON_BOARD_CONFIG, idle);
+	bus_write32(b, KRON_BOARD_CONFIG, BUS_CONFIG_IDLE);
 	bus_write32(b, KRON_BOARD_MAP, 0);
 	bus_write32(b, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT);
 	bus_write32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER), 0xffff);
 	bus_write32(b, KRON_CHIP_BYTE(KRON_WORD_SOURCE), source);
 	bus_write32(b, KRON_CHIP_BYTE(KRON_WORD_CSR), KRON_CSR_SAMPLING);
+}
+
+void bus_init_default(struct bus *b, uint32_t source)
+{
+	bus_write32(b, KRON_BOARD_RESET, 0);
+	bus_configure_default(b, source);
 }

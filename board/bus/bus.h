@@ -106,6 +106,9 @@ double bus_timestamp_hz(uint32_t config);
  * Register 0 = source, sampling on.
  */
 void bus_init_default(struct bus *b, uint32_t source);
+/* All of that after the reset, and what the Configuration Register is at first. */
+#define BUS_CONFIG_IDLE ((KRON_CONFIG_DEFAULT & ~KRON_CONFIG_LOCAL) | KRON_CONFIG_DIS_STATE)
+void bus_configure_default(struct bus *b, uint32_t source);
 
 /* ---- named boards ---- */
 struct boards_entry {

@@ -48,18 +48,21 @@
 
 #define EIO_ 5
 #define EAGAIN_ 11
+#define ETIME_ 62
 #define URGENT_AFTER 3u     /* lost races */
 #define GIVE_WAY_TSC 20000u /* 5 to 10 us */
 #define RACES_LOOK 1024u    /* so often we look how long it has been */
 #define RACES_TSC (1ull << 33)
 
-enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL };
+enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL, OP_RESET };
 
 struct op {
 	enum op_kind kind;
 	enum access_level level;
 	unsigned counter;
 	struct model_cycle *cycle; /* what is asked; what came out, once it is done */
+	uint64_t at;               /* of a reset: its TSC; 0: now */
+	uint32_t config;           /* and what the register is then */
 	/* out */
 	uint64_t active; /* the state that it made */
 	uint64_t gates;
@@ -69,7 +72,7 @@ struct op {
 	uint64_t done;
 };
 
-enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_, NO_PLACE = -EAGAIN_ };
+enum attempt { DONE = 0, AGAIN = 1, DAMAGED = -EIO_, NO_PLACE = -EAGAIN_, TOO_LATE = -ETIME_ };
 
 /* x to y, state and all.  Whether it is whole has to be checked. */
 static bool copy_state(struct access_slot *y, const struct access_slot *x)
@@ -106,6 +109,16 @@ static void set_time(const struct board *b, struct op *op, struct access_slot *y
 	op->tick = op->now > y->time ? op->now : y->time;
 }
 
+/* Time is counted from the instant at which it happens.  false: the board has seen a later one. */
+static bool anchor_there(struct op *op, struct access_slot *y)
+{
+	if (op->tick > op->now)
+		return false;
+	op->anchor.tsc = y->anchor_tsc = op->at;
+	op->anchor.tick = y->anchor_tick = op->tick;
+	return true;
+}
+
 /* Two helpers must not undo each other: one word, one value (access_memory.c). */
 static void merge_stores(struct model_state *s)
 {
@@ -139,6 +152,10 @@ static void run_model(struct op *op, struct access_slot *y)
 		gates_changed = c->gates_changed;
 		if (c->done > op->done)
 			op->done = c->done;
+		break;
+	case OP_RESET:
+		model_reset(&y->state, op->tick, op->config);
+		gates_changed = true;
 		break;
 	case OP_ADVANCE:
 		model_advance(&y->state, op->tick);
@@ -195,7 +212,7 @@ static enum attempt fetch(const struct board *b, uint64_t a, struct access_place
 static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h,
 			    struct access_place *p)
 {
-	uint64_t tsc = b->model->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
+	uint64_t tsc = op->at ? op->at : b->model->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
 	uint64_t a = access_active(b);
 	struct access_slot *work = &p->work;
 	enum access_carry carry;
@@ -217,6 +234,8 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 	ACCESS_WRITE(&p->board, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	set_time(b, op, work, tsc);
+	if (op->at && !anchor_there(op, work))
+		return TOO_LATE;
 	run_model(op, work);
 	describe(work, op->done, access_slot_number(a));
 	hand_over(access_slot(b, h->slot), work);
@@ -409,6 +428,13 @@ int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t s
 	int code = board_cycle(b, &c);
 
 	return code ? code : c.taken;
+}
+
+int board_reset_at(const struct board *b, uint64_t tsc, uint32_t config)
+{
+	struct op op = {.kind = OP_RESET, .at = tsc, .config = config};
+
+	return operate(b, &op);
 }
 
 void board_tick(const struct board *b, uint64_t n)

@@ -58,6 +58,18 @@ void board_init(const struct board *b, const struct model_geometry *g, enum acce
 /* The real clock's rate is known better than at its start: soon, for time jumps by what it was wrong. */
 void board_set_rate(const struct board *b, uint64_t tsc_hz);
 
+/*
+ * Boards that are reset at one instant and run at one rate have one time: the same TSC is the same
+ * timestamp to both.  For real clocks.
+ *
+ * A reset cycle and one that writes the Configuration Register, without which no time is counted, both at this
+ * TSC, which is now or a few milliseconds to come; the board's time stands still until then.  -ETIME: something has happened on the board later than that, so it was not done; else as
+ * board_cycle().
+ */
+int board_reset_at(const struct board *b, uint64_t tsc, uint32_t config);
+/* Its clock goes like the other's; right after board_reset_at(), for what has gone by jumps. */
+void board_use_rate_of(const struct board *b, const struct board *other);
+
 /* Header, clock and active state make sense.  To be asked once after mapping. */
 bool board_is_sane(const struct board *b);
 

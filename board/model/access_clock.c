@@ -37,6 +37,12 @@ void board_set_rate(const struct board *b, uint64_t tsc_hz)
 	__atomic_store_n(&b->model->tsc_mult, access_tsc_mult(tsc_hz), __ATOMIC_RELAXED);
 }
 
+void board_use_rate_of(const struct board *b, const struct board *other)
+{
+	__atomic_store_n(&b->model->tsc_mult, ACCESS_READ(&other->model->tsc_mult),
+			 __ATOMIC_RELAXED);
+}
+
 static void wait_real(const struct board *b, const struct access_clock_point *anchor, uint64_t done)
 {
 	uint64_t mult = b->model->tsc_mult;

@@ -85,6 +85,12 @@ void model_advance(struct model_state *s, uint64_t now)
 	begin_call(s, now);
 }
 
+void model_reset(struct model_state *s, uint64_t now, uint32_t config)
+{
+	begin_call(s, now);
+	model_board_reset(s, config);
+}
+
 void model_set_external(struct model_state *s, uint64_t now, unsigned counter, bool high)
 {
 	uint16_t bit = (uint16_t)(1u << (counter % KRON_COUNTERS));

@@ -97,6 +97,9 @@ void model_advance(struct model_state *s, uint64_t now);
  */
 void model_cycle(struct model_state *s, uint64_t now, struct model_cycle *c);
 
+/* A write to Software Reset and one to the Configuration Register, both at `now`. */
+void model_reset(struct model_state *s, uint64_t now, uint32_t config);
+
 /* An external counter signal X0-X15 changes its level (edges, gated clocks) at `now`. */
 void model_set_external(struct model_state *s, uint64_t now, unsigned counter, bool high);
 

@@ -51,6 +51,12 @@ static void write_config(struct model_state *s, uint32_t value)
 		s->half = 0;
 }
 
+void model_board_reset(struct model_state *s, uint32_t config)
+{
+	board_reset(s);
+	write_config(s, config);
+}
+
 static void write_map(struct model_state *s, uint32_t value)
 {
 	if (s->config & KRON_CONFIG_LOCAL)

@@ -111,5 +111,6 @@ static inline uint32_t model_fifo_fill(const struct model_state *s)
 
 /* model_board.c: a cycle that is not for a chip */
 void model_board_cycle(struct model_state *s, struct model_cycle *c);
+void model_board_reset(struct model_state *s, uint32_t config);
 
 #endif

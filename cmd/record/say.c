@@ -205,7 +205,7 @@ void say_node(const struct collector *c)
 	if (n.unfit && c->opt.node == NODE_DEFAULT && !c->seg.stays && !o->counting)
 		say("kron: %s is %s, but a node is a number from 0 to %u: this is node %u now, and --node "
 		    "says another",
-		    n.unfit, n.unfit_value, NODE_MAX, c->seg.ctl->node);
+		    n.unfit, n.unfit_value, NODE_MAX, c->seg.ctl->node & NODE_MAX);
 }
 
 void say_buffer(const struct segment *seg)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.h - what sender and receiver share but for the probes: a socket between them, and a
- * common reset of their boards.
+ * message.h - what sender and receiver share but for the probes: a socket between them.
  *
  * Intervals from one board to another mean something only when both timestamps count the same.
- * With hardware a common clock and reset signal see to that (NISTIR 5571).  Here both processes
- * reset their boards at a moment that the first message names, by the clock of the machine that
- * they share; on two machines, by clocks that are kept together.
+ * With hardware a common clock and reset signal see to that (NISTIR 5571); with emulated boards
+ * `kron ctl reset` does, which the script run calls.
  */
 #ifndef MESSAGE_H
 #define MESSAGE_H
@@ -23,31 +21,12 @@
 #define RECEIVE_EVENT 20
 
 #define MESSAGES 200
-#define BURST 4       /* messages before the receiver gets a chance */
-#define ON_TIME 20000 /* ns */
-#define GO 0          /* instead of another moment: both were on time */
+#define BURST 4 /* messages before the receiver gets a chance */
 
 static inline int fail(const char *what)
 {
 	perror(what);
 	return 1;
-}
-
-static inline uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* Resets the board at `ns`.  Returns how much later it was done. */
-static inline uint64_t reset_at(uint64_t ns)
-{
-	while (now_ns() < ns)
-		;
-	mk_init();
-	return now_ns() - ns;
 }
 
 static inline int send_msg(int fd, uint64_t value)

@@ -4,20 +4,6 @@
  */
 #include "examples/message/message.h"
 
-static int reset_both(int fd)
-{
-	uint64_t start;
-
-	for (;;) {
-		if (receive_msg(fd, &start))
-			return 1;
-		if (start == GO)
-			return 0;
-		if (send_msg(fd, reset_at(start)))
-			return 1;
-	}
-}
-
 int main(int argc, char **argv)
 {
 	struct sockaddr_un a;
@@ -35,7 +21,7 @@ int main(int argc, char **argv)
 	if (bind(waiting, (struct sockaddr *)&a, sizeof(a)) || listen(waiting, 1))
 		return fail("receive");
 	fd = accept(waiting, NULL, NULL);
-	if (fd < 0 || reset_both(fd))
+	if (fd < 0)
 		return fail("receive");
 	for (i = 0; i < MESSAGES; i++) {
 		if (receive_msg(fd, &value))

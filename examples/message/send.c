@@ -8,24 +8,6 @@
  */
 #include "examples/message/message.h"
 
-static int reset_both(int fd)
-{
-	uint64_t start, late, his;
-	int i;
-
-	for (i = 0; i < 1000; i++) {
-		start = now_ns() + 1000000;
-		if (send_msg(fd, start))
-			return 1;
-		late = reset_at(start);
-		if (receive_msg(fd, &his))
-			return 1;
-		if (late < ON_TIME && his < ON_TIME)
-			break;
-	}
-	return send_msg(fd, GO);
-}
-
 int main(int argc, char **argv)
 {
 	const struct timespec pause = {0, 2000000};
@@ -45,8 +27,6 @@ int main(int argc, char **argv)
 			return fail("send: connect");
 		nanosleep(&pause, NULL); /* the receiver is not there yet */
 	}
-	if (reset_both(fd))
-		return fail("send");
 	for (i = 0; i < MESSAGES; i++) {
 		if (i % BURST == 0)
 			nanosleep(&pause, NULL);

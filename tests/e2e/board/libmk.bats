@@ -327,12 +327,8 @@ same_with_the_board() { # SOURCE FLAG...
 }
 
 @test "send and receive: class 4 from two boards" {
-	# each board's clock is set by itself: a processor taken away meanwhile puts them apart
-	for _ in 1 2 3; do
-		run "$KRON_TOP_SRC/examples/message/run" "$KRON_TOP_BUILD"
-		[ "$status" = 0 ]
-		[[ $output == *'earlier than'* ]] || break
-	done
+	run "$KRON_TOP_SRC/examples/message/run" "$KRON_TOP_BUILD"
+	[ "$status" = 0 ] || { echo "$output"; false; }
 	[[ $output == *'message send/receive latency'* ]]
 	[[ $output != *'earlier than'* ]]
 	[ "$(awk '/latency/ { print $1 }' <<<"$output")" = 200 ]
