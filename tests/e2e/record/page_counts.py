@@ -252,6 +252,6 @@ with tap.Suite("page_counts") as s:
     s.case("... -O2", as_lackey, "-O2")
     s.case("... -O3, vectors", as_lackey, "-O3", "-mavx2")
     s.case("programs with ways of their own", behaves, "control/registers", "control/redzone", "control/siglongjmp",
-           "threads/foreign_fs", "threads/shared_tls", "process/fork_threads")
+           "threads/foreign_fs", "threads/shared_tls", "threads/stack_end", "process/fork_threads")
     s.case("a static program", static)
     s.case("options and status", options)
