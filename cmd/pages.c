@@ -24,6 +24,7 @@ enum { OWN_FAILURE = 125 };
 
 static struct opt_list functions, libraries;
 static struct pages_options pages;
+static int width = -1;
 static const char *output;
 static bool quiet;
 
@@ -40,6 +41,12 @@ static const struct opt options[] = {
 	 0, 0},
 	{'n', "limit", OPT_UINT, &pages.limit, "N",
 	 "Show only the N hottest pages and ranges. Default: 20; with --json all.", 1, 0},
+	{0, "sharing", OPT_FLAG, &pages.sharing, NULL,
+	 "Show only pages that several threads write, and what each thread did there.", 0, 0},
+	{0, "width", OPT_CHOICE, &width, "11|19|64",
+	 "Show for each page what a counter of so many bits holds, and its extended one of 32 bits, "
+	 "as refcnt(5) has them.  64, the default: reads and writes only.",
+	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print no notes.", 0, 0},
 	OPT_END,
 };
@@ -164,6 +171,7 @@ static int run(char **argv)
 
 int cmd_pages(int argc, char **argv)
 {
+	static const unsigned widths[] = {11, 19, 0};
 	int status, first = cmd_parse(&command, argc, argv, &status);
 	struct err err;
 
@@ -173,6 +181,12 @@ int cmd_pages(int argc, char **argv)
 		return cmd_fail(
 			&command, OWN_FAILURE,
 			"no command given; usage: kron pages [OPTION]... [--] CMD [ARG]...");
+	pages.width = width < 0 ? 0 : widths[width];
+	if (pages.width && !report_pages_one_node())
+		return cmd_fail(
+			&command, OWN_FAILURE,
+			"--width: counters are one for each node, and on a machine with several "
+			"nodes it is not known from which one a reference came");
 	if (cmd_temp_folder(&folder, &command, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (output && output_begin(&out, output, OUTPUT_STREAM, &err)) {

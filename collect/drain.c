@@ -170,7 +170,7 @@ static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool tho
 	tasks_of_chunk(d->tasks, word, thorough, &o);
 	if (o.dead || d->ending) {
 		if (d->pages)
-			pages_take(d->pages, c, o.uid);
+			pages_take(d->pages, c, o.uid, kron_chunk_word_tid(word));
 		return drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
 	}
 	if (o.task)

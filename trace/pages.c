@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pages.c - see pages.h.  A line each: P TAB uid TAB address TAB reads TAB writes, and M TAB pid TAB start
- * TAB end TAB name; addresses are hex. */
+/* pages.c - see pages.h.  A line each: P TAB uid TAB address TAB reads TAB writes TAB tid, and M TAB pid
+ * TAB start TAB end TAB name; addresses are hex.  Older traces have no tid. */
 #define _GNU_SOURCE
 #include "trace/pages.h"
 
@@ -24,6 +24,7 @@ static void put_page(table_text *t, const struct trace_page *p)
 	put_field(t, 16, p->address);
 	put_field(t, 10, p->reads);
 	put_field(t, 10, p->writes);
+	put_field(t, 10, p->tid);
 	table_put_char(t, '\n');
 }
 
@@ -77,14 +78,17 @@ int trace_pages_write(const char *dir, const struct trace_page *v, size_t n,
 static void take_page(struct trace_pages *out, const struct table_lines *l)
 {
 	struct trace_page p;
-	uint64_t uid;
+	uint64_t uid, tid = 0;
 
 	if (!table_number(l->field[1], 10, UINT32_MAX, &uid) ||
 	    !table_number(l->field[2], 16, UINT64_MAX, &p.address) ||
 	    !table_number(l->field[3], 10, UINT64_MAX, &p.reads) ||
 	    !table_number(l->field[4], 10, UINT64_MAX, &p.writes))
 		return;
+	if (*l->field[5] && !table_number(l->field[5], 10, UINT32_MAX, &tid))
+		return;
 	p.uid = (uint32_t)uid;
+	p.tid = (uint32_t)tid;
 	*vec_push(&out->v) = p;
 }
 

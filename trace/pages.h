@@ -14,8 +14,10 @@
 
 #define TRACE_PAGE_SIZE 4096u
 
+/* What one thread did to one page. */
 struct trace_page {
 	uint32_t uid; /* process, as in `tasks` */
+	uint32_t tid; /* 0 in older traces, which do not tell threads apart */
 	uint64_t address;
 	uint64_t reads, writes;
 };
@@ -27,7 +29,7 @@ struct trace_mapping {
 };
 
 struct trace_pages {
-	VEC(struct trace_page) v; /* by process and address */
+	VEC(struct trace_page) v; /* by process, address and thread */
 	VEC(struct trace_mapping) maps;
 };
 

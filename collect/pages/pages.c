@@ -20,7 +20,7 @@
 
 struct pages {
 	VEC(struct trace_page) v;
-	size_t merged;        /* of them, at the beginning: sorted, each page once */
+	size_t merged;        /* of them, at the beginning: sorted, each page of a thread once */
 	pthread_mutex_t lock; /* of maps: server and drain threads */
 	VEC(struct trace_mapping) maps;
 };
@@ -54,7 +54,9 @@ static int by_page(const void *a, const void *b)
 
 	if (x->uid != y->uid)
 		return x->uid < y->uid ? -1 : 1;
-	return x->address < y->address ? -1 : x->address > y->address;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
 static void merge(struct pages *p)
@@ -76,13 +78,14 @@ static void merge(struct pages *p)
 	p->v.n = p->merged = n;
 }
 
-void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid)
+void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid, uint32_t tid)
 {
 	const struct kron_page *r = (const struct kron_page *)c + 1;
 
 	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++) {
 		struct trace_page page = {
 			.uid = uid,
+			.tid = tid,
 			.address = __atomic_load_n(&r[i].page, __ATOMIC_ACQUIRE),
 			.reads = __atomic_load_n(&r[i].reads, __ATOMIC_RELAXED),
 			.writes = __atomic_load_n(&r[i].writes, __ATOMIC_RELAXED),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pages.h - page reference counters: what threads have counted in their chunks (kron/segment.h) is added
- * up, by process and page, and what the processes have mapped is noted, so that pages have names.
+ * up, by process, page and thread, and what the processes have mapped is noted, so that pages have names.
  *
  *   chunk of a thread that is gone, or of any at the end ──pages_take()──┐
  *   /proc/PID/maps ──────pages_look()────────────────────────────────────┴─► trace: the file `pages`
@@ -25,7 +25,7 @@ struct pages;
 int pages_open(struct pages **out, uint8_t *window, int fd, struct err *err);
 /* Is it a chunk of records of pages?  They are no samples. */
 bool pages_are_in(const struct kron_chunk *c);
-void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid);
+void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid, uint32_t tid);
 /* What the process has mapped now. */
 void pages_look(struct pages *p, pid_t pid);
 /* 0, or -errno. */

@@ -160,26 +160,54 @@ static void put_op(struct stub *s, uint8_t opcode, unsigned mod, unsigned reg, u
 		   3);
 }
 
+/* Of the lower halves of two registers. */
+static void put_op32(struct stub *s, uint8_t opcode, unsigned reg, unsigned rm)
+{
+	if (reg >= 8 || rm >= 8)
+		stub_bytes(s, (uint8_t[]){(uint8_t)(0x40 | (reg >= 8 ? 4 : 0) | (rm >= 8 ? 1 : 0))},
+			   1);
+	stub_bytes(s, (uint8_t[]){opcode, (uint8_t)(0xc0 | (reg & 7) << 3 | (rm & 7))}, 2);
+}
+
+/* ModRM and what follows it, as short as it can be said. */
+static void put_operand(struct stub *s, unsigned reg, const struct insn_access *a, int32_t disp)
+{
+	static const uint8_t log2[] = {0, 0, 1, 0, 2, 0, 0, 0, 3};
+	unsigned scale = a->index < 0 ? 0 : log2[a->scale], index = a->index < 0 ? 4 : a->index & 7;
+	unsigned base = a->base < 0 ? RBP : a->base & 7;
+	bool sib = a->base < 0 || a->index >= 0 || base == RSP;
+	unsigned mod = a->base < 0 || (!disp && base != RBP) ? 0 : disp == (int8_t)disp ? 1 : 2;
+
+	stub_bytes(s, (uint8_t[]){(uint8_t)(mod << 6 | (reg & 7) << 3 | (sib ? RSP : base))}, 1);
+	if (sib)
+		stub_bytes(s, (uint8_t[]){(uint8_t)(scale << 6 | index << 3 | base)}, 1);
+	stub_bytes(s, &disp, a->base < 0 || mod == 2 ? 4 : mod);
+}
+
 /* lea operand,%to, without its segment; the stack pointer lies `below` under the program's. */
 static void put_lea(struct stub *s, unsigned to, const struct insn_access *a, unsigned below)
 {
-	static const uint8_t log2[] = {0, 0, 1, 0, 2, 0, 0, 0, 3};
 	uint8_t rex = (uint8_t)(0x48 | (to >= 8 ? 4 : 0) | (a->index >= 8 ? 2 : 0) |
 				(a->base >= 8 ? 1 : 0));
-	uint8_t scale = (uint8_t)((a->index < 0 ? 0 : log2[a->scale]) << 6);
-	uint8_t index = (uint8_t)((a->index < 0 ? 4 : a->index & 7) << 3);
-	uint8_t reg = (uint8_t)((to & 7) << 3);
 
 	if (a->rip_relative) {
-		stub_bytes(s, (uint8_t[]){rex, 0x8d, (uint8_t)(reg | 5)}, 3);
+		stub_bytes(s, (uint8_t[]){rex, 0x8d, (uint8_t)((to & 7) << 3 | 5)}, 3);
 		stub_fixup32(s, FIXUP_MODULE_REL32, 4, (uint64_t)a->disp);
 		return;
 	}
 	if (a->is_narrow)
 		PUT(s, "\x67"); /* lea 4(%eax): wraps at 4 GiB */
-	stub_bytes(s, (uint8_t[]){rex, 0x8d, (uint8_t)((a->base < 0 ? 0x04 : 0x84) | reg)}, 3);
-	stub_bytes(s, (uint8_t[]){scale | index | (a->base < 0 ? 5 : a->base & 7)}, 1);
-	put32(s, (uint32_t)(a->disp + (a->base == RSP ? below : 0)));
+	stub_bytes(s, (uint8_t[]){rex, 0x8d}, 2);
+	put_operand(s, to, a, (int32_t)(a->disp + (a->base == RSP ? below : 0)));
+}
+
+/* The red zone is the program's again. */
+static void put_back(struct stub *s, bool flags_are_dead)
+{
+	if (flags_are_dead)
+		PUT(s, "\x48\x83\xec\x80"); /* sub $-128,%rsp */
+	else
+		PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
 }
 
 /* ---- the fast part ---- */
@@ -190,17 +218,32 @@ struct work {
 	unsigned nsaved;
 };
 
-static unsigned take_register(struct work *w, uint16_t *dead, uint16_t *taken, uint16_t allowed)
+/* In this order what is saved is pushed: whoever undoes half a sequence (own_faults.c) reckons with it. */
+static unsigned rank_of(unsigned reg)
 {
-	uint16_t free = *dead & allowed & (uint16_t) ~*taken;
+	return reg == RCX ? 0 : reg == RAX ? 1 : 2;
+}
+
+static void save_register(struct work *w, unsigned reg)
+{
+	unsigned k = w->nsaved++;
+
+	for (; k && rank_of(w->saved[k - 1]) > rank_of(reg); k--)
+		w->saved[k] = w->saved[k - 1];
+	w->saved[k] = (uint8_t)reg;
+}
+
+static unsigned take_register(struct work *w, uint16_t dead, uint16_t *taken, uint16_t allowed)
+{
+	uint16_t left = allowed & (uint16_t) ~*taken, found = left & dead;
 	unsigned reg;
 
-	if (free) {
-		reg = (unsigned)__builtin_ctz(free);
-	} else {
-		reg = (unsigned)__builtin_ctz(allowed & (uint16_t) ~*taken);
-		w->saved[w->nsaved++] = (uint8_t)reg;
-	}
+	if (found)
+		reg = (unsigned)__builtin_ctz(found);
+	else
+		reg = left & 1u << RCX ? RCX : (unsigned)__builtin_ctz(left);
+	if (!found)
+		save_register(w, reg);
 	*taken |= (uint16_t)(1u << reg);
 	return reg;
 }
@@ -210,13 +253,13 @@ static void choose(struct work *w, struct dead dead)
 {
 	const uint16_t any = (uint16_t) ~(1u << RSP);
 	const uint16_t plain = any & (uint16_t) ~(1u << RBP | 1u << R12 | 1u << R13);
-	uint16_t regs = dead.regs, taken = 0;
+	uint16_t taken = 0;
 
 	w->nsaved = 0;
 	if (!dead.flags)
-		take_register(w, &regs, &taken, 1u << RAX);
-	w->b = take_register(w, &regs, &taken, plain);
-	w->a = take_register(w, &regs, &taken, any);
+		take_register(w, dead.regs, &taken, 1u << RAX);
+	w->b = take_register(w, dead.regs, &taken, plain);
+	w->a = take_register(w, dead.regs, &taken, any);
 }
 
 static void save(struct stub *s, const struct work *w)
@@ -242,7 +285,7 @@ static void restore(struct stub *s, const uint8_t *saved, unsigned n, bool flags
 		push_pop(s, 0x58, saved[--n]);
 		stub_shape(s, KRON_SHAPE_128 + n);
 	}
-	PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
+	put_back(s, !flags);
 }
 
 /* From the first to the end of the last. */
@@ -287,10 +330,10 @@ static void put_adds(struct stub *s, unsigned b, const struct pages_group *g)
 /* The record of the page of what %a points to, to %b; to the slow part if it is not there. */
 static void put_lookup(struct stub *s, const struct work *w, unsigned span)
 {
-	put_op(s, 0x8b, 3, w->b, w->a); /* mov %a,%b */
-	put_op(s, 0xc1, 3, 5, w->b);    /* shr $9,%b */
+	put_op32(s, 0x8b, w->b, w->a); /* mov %a,%b */
+	put_op32(s, 0xc1, 5, w->b);    /* shr $9,%b */
 	PUT(s, "\x09");
-	put_op(s, 0x81, 3, 4, w->b); /* and $0x7ff8,%b */
+	put_op32(s, 0x81, 4, w->b); /* and $0x7ff8,%b */
 	put32(s, KRON_PAGE_TABLE_SIZE - 8);
 	add_fixup(s, FIXUP_PAGES);
 	PUT(s, "\x64");
@@ -324,7 +367,7 @@ static void put_references(struct stub *s, unsigned size, unsigned reads, unsign
 	put32(s, KRON_ACTION_REFERENCES(size, reads, writes) | more);
 	PUT(s, "\xe8"); /* call block + KRON_BLOCK_ACTION */
 	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, KRON_BLOCK_ACTION);
-	PUT(s, "\x48\x8d\x64\x24\x08"); /* lea 8(%rsp),%rsp */
+	PUT(s, "\x58"); /* pop %rax */
 	stub_shape(s, KRON_SHAPE_144);
 }
 
@@ -340,7 +383,7 @@ static void put_segment(struct stub *s, uint8_t segment)
 	PUT(s, "\x48\x8d\x04\x08");             /* lea (%rax,%rcx),%rax */
 }
 
-static void put_call(struct stub *s, const struct insn_access *a)
+static void put_call(struct stub *s, const struct insn_access *a, bool flags_are_dead)
 {
 	stub_shape(s, KRON_SHAPE_START);
 	PUT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
@@ -358,7 +401,7 @@ static void put_call(struct stub *s, const struct insn_access *a)
 	stub_shape(s, KRON_SHAPE_136);
 	PUT(s, "\x59"); /* pop %rcx */
 	stub_shape(s, KRON_SHAPE_128);
-	PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
+	put_back(s, flags_are_dead);
 }
 
 /* One by %rsi, one by %rdi: what they say of themselves is which of the two is read and written. */
@@ -442,7 +485,7 @@ bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t pro
 	else if (g->is_repeated)
 		put_repeated(s, g);
 	else
-		put_call(s, &g->v[0]);
+		put_call(s, &g->v[0], dead.flags);
 	finish_place(s, fixup, start, probe, g->places);
 	return is_fast;
 }
@@ -455,7 +498,7 @@ void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsig
 	stub_shape(s, slow->nsaved ? KRON_SHAPE_128 + slow->nsaved : KRON_SHAPE_START);
 	restore(s, slow->saved, slow->nsaved, slow->saves_flags);
 	for (unsigned i = 0; i < slow->g.n; i++)
-		put_call(s, &slow->g.v[i]);
+		put_call(s, &slow->g.v[i], !slow->saves_flags);
 	stub_shape(s, KRON_SHAPE_START);
 	stub_settle(s, window_off);
 	PUT(s, "\xe9");

@@ -18,7 +18,7 @@
  *
  *   slow   [restore], and for each access:
  *          lea -128(%rsp),%rsp; push %rcx; push %rax; lea operand,%rax; push %rax;
- *          mov $references,%eax; call block + KRON_BLOCK_ACTION; lea 8(%rsp),%rsp; pop; pop; lea
+ *          mov $references,%eax; call block + KRON_BLOCK_ACTION; pop; pop; pop; sub or lea
  *          jmp back
  *
  * The record is loaded by one instruction, and its address belongs to one page for good: a handler

@@ -67,6 +67,74 @@ def several_threads():
     tap.need(list(by_pid(rows).values()) == [stride(4)], by_pid(rows))
 
 
+def shared():
+    """what each of four threads did to the pages that they share; nothing of a program with one thread"""
+    build()
+    rows, _ = pages("--sharing", "--", "./touch", "threads")
+    tap.need(list(by_pid(rows).values()) == [stride(4)], by_pid(rows))
+    tids = set()
+    for r in rows:
+        tap.need(len({t["tid"] for t in r["threads"]}) == len(r["threads"]), r)
+        tap.need(sum(t["writes"] > 0 for t in r["threads"]) > 1, r)
+        tap.need(sum(t["reads"] for t in r["threads"]) == r["reads"], r)
+        if 0 <= int(r["address"], 16) - M < 80 * 4096:
+            tap.need([(t["reads"], t["writes"]) for t in r["threads"]] == [(2 * ROUNDS, 2 * ROUNDS)] * 4, r)
+            tids.add(tuple(sorted(t["tid"] for t in r["threads"])))
+    tap.need(len(tids) == 1, tids)
+    rows, _ = pages("--sharing", "--", "./touch", "kernel")
+    tap.need(rows == [], rows)
+    r = subprocess.run([tap.KRON, "pages", "--sharing", "-n", "1000", "-L", "touch", "-F", "stride", "--", "./touch",
+                        "threads"], capture_output=True, text=True, timeout=300)
+    tap.need(r.stdout.count("  by thread ") == 4 * 64 and "Ranges" not in r.stdout, r)
+
+
+def counter(n, most):
+    """What refcnt(5)'s counter and its mirror hold after so many references, one after the other."""
+    hardware = mirror = 0
+    for _ in range(n):
+        hardware += 1
+        if hardware == most:
+            mirror, hardware = mirror + hardware, 0
+    return hardware, mirror
+
+
+def nodes():
+    """The machine's nodes with processors, as the kernel writes them."""
+    try:
+        with open("/sys/devices/system/node/has_cpu") as f:
+            return f.read().strip()
+    except OSError:
+        return "0"
+
+
+def widths():
+    """counters of 11 and 19 bits, which are added to their mirrors when they are full"""
+    build()
+    if nodes() != "0":
+        r = subprocess.run([tap.KRON, "pages", "--width", "11", "--", "./touch"], capture_output=True, text=True)
+        tap.need(r.returncode == 125 and "several nodes" in r.stderr, r)
+        return
+    for width, mode in ((11, "kernel"), (11, "threads"), (19, "threads")):
+        rows, _ = pages("--width", str(width), "--", "./touch", mode)
+        most, seen = (1 << width) - 1, 0
+        want = stride(4) if mode == "threads" else {**stride(1), **OTHERS}
+        for r in rows:
+            page = (int(r["address"], 16) - M) // 4096
+            if page in want:
+                seen += 1
+                tap.need((r["counter"], r["extended"]) == counter(sum(want[page]), most), r)
+            tap.need(r["counter"] + r["extended"] == r["reads"] + r["writes"] and r["counter"] < most, r)
+        tap.need(seen == len(want), rows)
+    rows, _ = pages("--width", "64", "-L", "touch", "--", "./touch", "kernel")
+    tap.need("counter" not in rows[0], rows[0])
+    r = subprocess.run([tap.KRON, "pages", "--width", "11", "-L", "touch", "--", "./touch", "kernel"],
+                       capture_output=True, text=True, timeout=300)
+    tap.need(" Counter   Extended" in r.stdout and f" {4097 % 2047:7} {4094:10} " in r.stdout, r)
+    r = subprocess.run([tap.KRON, "pages", "--width", "12", "--", "./touch"], capture_output=True, text=True,
+                       timeout=300)
+    tap.need(r.returncode == 125 and "--width" in r.stderr, r)
+
+
 def ends():
     """a kill, an exec, a forked child that is killed: nothing is lost, nothing counted twice"""
     build()
@@ -275,6 +343,8 @@ def behaves(*programs):
 with tap.Suite("page_counts") as s:
     s.case("to the last reference", last_reference)
     s.case("threads", several_threads)
+    s.case("what threads share", shared)
+    s.case("counters of 11 and 19 bits", widths)
     s.case("kills and forks", ends)
     s.case("two programs in one process", two_programs)
     s.case("handlers", in_handlers)
@@ -282,7 +352,7 @@ with tap.Suite("page_counts") as s:
     s.case("... -O2", as_lackey, "-O2")
     s.case("... -O3, vectors", as_lackey, "-O3", "-mavx2")
     s.case("programs with ways of their own", behaves, "control/registers", "control/redzone", "control/siglongjmp",
-           "threads/foreign_fs", "threads/shared_tls", "process/fork_threads")
+           "threads/foreign_fs", "threads/shared_tls", "threads/stack_end", "process/fork_threads")
     s.case("a static program", static)
     s.case("options and status", options)
     s.case("what matches nothing", nothing_matches)
