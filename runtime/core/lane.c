@@ -306,7 +306,7 @@ static void let_go(struct work *w)
 	note(w, &lane->leaving, 0);
 }
 
-#define BEGIN_MAX (KRON_CHUNK_HEADER + (2 + KRON_RESOURCE_SLOTS) * KRON_SAMPLE_SIZE)
+#define BEGIN_MAX (KRON_CHUNK_HEADER + (3 + RT_PARTS_MAX) * KRON_SAMPLE_SIZE)
 
 /* What a new chunk begins with: CPU, LOST if any, the sample.  Where the next one goes. */
 static uint64_t fill_first(struct kron_chunk *chunk, struct rt_stamp stamp, uint32_t cpu,
@@ -608,7 +608,13 @@ static struct rt_lane *find_lane(void)
 	return kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
 }
 
-static void trigger_take(const struct rt_trigger *t)
+/* Thread data may be the program's own (strangers.c). */
+static bool is_lane(const struct rt_lane *lane)
+{
+	return lane >= kron_rt.lanes && lane < kron_rt.lanes + RT_LANES_MAX;
+}
+
+void rt_trigger_take(const struct rt_trigger *t)
 {
 	struct rt_lane *lane = rt_thread_lane();
 	struct work w;
@@ -631,7 +637,7 @@ static void trigger_take(const struct rt_trigger *t)
 		rt_proc_count_lost(1);
 		return;
 	}
-	if (!rt_thunks_find_lanes() && lane && lane->tid && lane_sample(lane, t))
+	if (is_lane(lane) && lane->tid && lane_sample(lane, t))
 		return;
 	while (!done) {
 		lane = find_lane();
@@ -652,22 +658,21 @@ void kron_rt_slow(uint32_t event, uint32_t payload)
 {
 	const struct rt_trigger trigger = {.event = event, .payload = payload};
 
-	trigger_take(&trigger);
+	rt_trigger_take(&trigger);
 }
 
 void kron_rt_resource(uint32_t event, uint32_t payload)
 {
 	const struct rt_trigger trigger = {.event = event, .payload = payload, .resource = true};
 
-	trigger_take(&trigger);
+	rt_trigger_take(&trigger);
 }
 
 void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
 {
-	const struct rt_trigger trigger = {.event = event,
-					   .payload = (uint32_t)payload,
-					   .wide = true,
-					   .high = (uint32_t)(payload >> 32)};
+	const struct rt_part high = {KRON_EVENT_WIDE, (uint32_t)(payload >> 32)};
+	const struct rt_trigger trigger = {
+		.event = event, .payload = (uint32_t)payload, .nparts = 1, .parts = &high};
 	const struct rt_lane *lane = rt_thread_lane();
 	uint32_t left = rt_claim_left(claim);
 
@@ -675,7 +680,7 @@ void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
 	if (claim && lane && lane->tid)
 		rt_fill_slots(stamp_of(lane), rt_claim_addr(claim),
 			      left < KRON_WIDE_SLOTS ? left : KRON_WIDE_SLOTS);
-	trigger_take(&trigger);
+	rt_trigger_take(&trigger);
 }
 
 void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
