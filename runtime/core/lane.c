@@ -608,13 +608,7 @@ static struct rt_lane *find_lane(void)
 	return kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
 }
 
-/* Thread data may be the program's own (strangers.c). */
-static bool is_lane(const struct rt_lane *lane)
-{
-	return lane >= kron_rt.lanes && lane < kron_rt.lanes + RT_LANES_MAX;
-}
-
-void rt_trigger_take(const struct rt_trigger *t)
+static void trigger_take(const struct rt_trigger *t)
 {
 	struct rt_lane *lane = rt_thread_lane();
 	struct work w;
@@ -637,7 +631,7 @@ void rt_trigger_take(const struct rt_trigger *t)
 		rt_proc_count_lost(1);
 		return;
 	}
-	if (is_lane(lane) && lane->tid && lane_sample(lane, t))
+	if (!rt_thunks_find_lanes() && lane && lane->tid && lane_sample(lane, t))
 		return;
 	while (!done) {
 		lane = find_lane();
@@ -654,18 +648,28 @@ void rt_trigger_take(const struct rt_trigger *t)
 	}
 }
 
+/* Nobody has looked whether there is room.  Thread data may be the program's own (strangers.c). */
+void rt_trigger_take(const struct rt_trigger *t)
+{
+	struct rt_lane *lane = rt_thread_lane();
+
+	if (!kron_rt.live || kron_rt.mute || rt_proc_is_refused() || lane < kron_rt.lanes ||
+	    lane >= kron_rt.lanes + RT_LANES_MAX || !lane->tid || !lane_sample(lane, t))
+		trigger_take(t);
+}
+
 void kron_rt_slow(uint32_t event, uint32_t payload)
 {
 	const struct rt_trigger trigger = {.event = event, .payload = payload};
 
-	rt_trigger_take(&trigger);
+	trigger_take(&trigger);
 }
 
 void kron_rt_resource(uint32_t event, uint32_t payload)
 {
 	const struct rt_trigger trigger = {.event = event, .payload = payload, .resource = true};
 
-	rt_trigger_take(&trigger);
+	trigger_take(&trigger);
 }
 
 void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
@@ -680,7 +684,7 @@ void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
 	if (claim && lane && lane->tid)
 		rt_fill_slots(stamp_of(lane), rt_claim_addr(claim),
 			      left < KRON_WIDE_SLOTS ? left : KRON_WIDE_SLOTS);
-	rt_trigger_take(&trigger);
+	trigger_take(&trigger);
 }
 
 void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)

@@ -46,6 +46,9 @@ void rt_thread_set_lane(struct rt_lane *lane) __attribute__((visibility("hidden"
 /* The thunks are to find no lane with room for this thread any more: it may not read the time.  Where
  * that cannot be said of one thread it is said of all (kron_rt.mute). */
 void rt_thread_mute(void) __attribute__((visibility("hidden")));
+/* Does a thunk find its thread's lane whenever there is one?  Then a trigger comes to the slow path only
+ * if the lane had no room. */
+bool rt_thunks_find_lanes(void) __attribute__((visibility("hidden")));
 /*
  * The thread, whose number the kernel says is tid, is about to register, for rt_thread_lane() said NULL.
  * Not NULL: it has a lane after all, for what rt_thread_lane() went by was not to be trusted.

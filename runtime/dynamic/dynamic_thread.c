@@ -72,6 +72,11 @@ void rt_thread_mute(void)
 	rt_thread_set_lane(&kron_rt_mute_lane);
 }
 
+bool rt_thunks_find_lanes(void)
+{
+	return !rt_is_strange();
+}
+
 struct rt_lane *rt_thread_check(uint32_t tid)
 {
 	if (rt_is_at_home(tid))

@@ -229,6 +229,11 @@ void rt_thread_mute(void)
 	rt_numbers_end();
 }
 
+bool rt_thunks_find_lanes(void)
+{
+	return false;
+}
+
 /* ---- its number ---- */
 
 void rt_tid_registered(uint32_t tid)
