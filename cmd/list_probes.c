@@ -136,25 +136,36 @@ static void kind_text(const struct probe_spec *s, char *out, size_t size)
 		snprintf(out, size, "%s", spec_kind_key(s->kind));
 }
 
-/* "%rdi", "$addr", "42": what the action takes along. */
+/* "%rdi", "$addr", "42"; allocated */
+static char *source_text(const struct place_action *a)
+{
+	if (a->payload == PAYLOAD_REG)
+		return xasprintf("%%%s", spec_register_name(a->reg));
+	if (a->payload == PAYLOAD_IMM)
+		return xasprintf("%" PRId64, (int64_t)a->value);
+	return xstrdup(a->payload == PAYLOAD_ADDRESS ? "$addr" : "$sp");
+}
+
+/* What the action takes along; of memory "+8(%rdi)". */
 static void payload_text(const struct place_action *a, const struct probe_spec *s, char *out,
 			 size_t size)
 {
 	const char *name = s->payload_name, *type;
-	int n;
+	char *source;
 
 	out[0] = 0;
 	if (!s->payload)
 		return;
 	type = name + strcspn(name, ":"); /* NAME or NAME:TYPE */
-	n = (int)(type - name);
-	if (a->payload == PAYLOAD_REG)
-		snprintf(out, size, "%.*s=%%%s%s", n, name, spec_register_name(a->reg), type);
-	else if (a->payload == PAYLOAD_IMM)
-		snprintf(out, size, "%.*s=%" PRId64 "%s", n, name, (int64_t)a->value, type);
-	else
-		snprintf(out, size, "%.*s=%s%s", n, name,
-			 a->payload == PAYLOAD_ADDRESS ? "$addr" : "$sp", type);
+	source = source_text(a);
+	for (unsigned i = 0; i < a->nplaces; i++) {
+		char *inner = source;
+
+		source = xasprintf("%+" PRId32 "(%s)", a->place[i], inner);
+		xfree(inner);
+	}
+	snprintf(out, size, "%.*s=%s%s", (int)(type - name), name, source, type);
+	xfree(source);
 }
 
 /* "main+0x1f" */

@@ -77,6 +77,9 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 		return lex_error(lx, at,
 				 "a Resource sample has 32 bits for a value: give it a type of 32, "
 				 "or make it a trace");
+	if (s->nplaces && s->kind == SPEC_RESOURCE)
+		return lex_error(lx, at,
+				 "a Resource sample takes no value from memory: make it a trace");
 	switch (s->payload) {
 	case SPEC_PAYLOAD_ARGUMENT:
 		return check_argument(lx, s, at);

@@ -6,6 +6,7 @@
  *   parse_place.c  where: [OBJ:]FUNC... and its other spellings
  *   parse_what.c   kind and payload
  *   parse_if.c     conditions
+ *   parse_memory.c values that are in memory
  *   check.c        what is well-formed and still makes no sense
  */
 #ifndef PROBES_PARSE_H
@@ -22,6 +23,11 @@ int parse_place(struct lex *lx, struct probe_spec *s);
 int parse_what(struct lex *lx, struct probe_spec *s, struct spec_marks *marks);
 /* EXPR:TYPE: the type, which is taken off and noted; empty: there is none. */
 int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, struct span *type);
+/* u32, x64, double, string: the type of the payload.  False: there is no such. */
+bool parse_type_name(struct probe_spec *s, struct span type);
+/* Is it a value in memory?  Then that is parsed: *(u32*)($rdi+8), +8($arg1); *type becomes that of the cast. */
+bool is_memory(struct span sp);
+int parse_memory(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type);
 /* $arg1, %rdi, 42 ... */
 int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp);
 /* What follows `if`. */

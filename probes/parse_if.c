@@ -79,6 +79,8 @@ static int take_what(const struct lex *lx, const struct probe_spec *s, struct sp
 	if (span_is(sp, "data")) {
 		if (!s->payload)
 			return lex_error(lx, sp.s, "data is the probe's value, and it has none");
+		if (s->is_text)
+			return lex_error(lx, sp.s, "a string is not compared");
 		if (s->is_double && !type.n)
 			return lex_error(lx, sp.s, "doubles are not compared");
 		c->what = SPEC_IF_DATA;
@@ -100,13 +102,17 @@ static int take_what(const struct lex *lx, const struct probe_spec *s, struct sp
 		c->what = SPEC_IF_VALUE;
 		c->payload = operand.payload;
 		c->value = operand.value;
+	} else if (!sp.n && lx->at < lx->end && memchr("*+-", *lx->at, 3)) {
+		return lex_error(lx, sp.s,
+				 "have the probe take this value along, and compare data: "
+				 "*(u32*)$arg1 if data < 10");
 	} else {
 		return lex_error(
 			lx, sp.s,
 			"after if comes what is compared: $arg1, $retval, %%rdi, $cpu, data");
 	}
-	if (!code && operand.is_double)
-		code = lex_error(lx, sp.s, "doubles are not compared");
+	if (!code && (operand.is_double || operand.is_text))
+		code = lex_error(lx, sp.s, "doubles and strings are not compared");
 	c->bits = operand.bits;
 	c->is_signed = operand.is_signed;
 	return code;

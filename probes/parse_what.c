@@ -129,10 +129,11 @@ int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp)
 {
 	if (!sp.n)
 		return lex_error(lx, sp.s, "a value is missing here");
-	if (memchr(sp.s, '(', sp.n) || sp.s[0] == '*' || sp.s[0] == '@' || memchr(sp.s, '>', sp.n))
-		return lex_error(lx, sp.s,
-				 "a probe takes registers and arguments along; what they point to "
-				 "is not read");
+	if (sp.s[0] == '@' || memchr(sp.s, '>', sp.n))
+		return lex_error(
+			lx, sp.s,
+			"names of variables and members are not known here: an address and a "
+			"distance are, like +8($arg1) or *(u32*)($arg1+8)");
 	if (sp.s[0] == '$')
 		return take_variable(lx, s, sp);
 	if (sp.s[0] == '%') {
@@ -158,41 +159,56 @@ int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp)
 			 "a payload ($arg1, $retval, $addr, %%rdi, a number)");
 }
 
+bool parse_type_name(struct probe_spec *s, struct span type)
+{
+	uint64_t bits;
+
+	s->is_text = span_is(type, "string");
+	s->is_double = span_is(type, "double") || span_is(type, "float");
+	s->is_signed = false;
+	if (s->is_text || s->is_double) {
+		s->bits = type.s[0] == 'f' ? 32 : 64;
+		s->is_wide = s->is_double && s->bits == 64;
+		return true;
+	}
+	if (type.n < 2 || type.n > 3 || !memchr("usx", type.s[0], 3) || type.s[1] == '-' ||
+	    type.s[1] == '0' || !span_number(span_skip(type, 1), &bits) ||
+	    (bits != 8 && bits != 16 && bits != 32 && bits != 64))
+		return false;
+	s->bits = (uint8_t)bits;
+	s->is_signed = type.s[0] == 's';
+	s->is_wide = bits == 64;
+	return true;
+}
+
 int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, struct span *type)
 {
 	const char *colon = memchr(sp->s, ':', sp->n);
-	uint64_t bits;
 
 	*type = (struct span){.s = ""};
 	if (!colon)
 		return 0;
 	*type = span_skip(*sp, (size_t)(colon + 1 - sp->s));
 	sp->n = (size_t)(colon - sp->s);
-	if (span_is(*type, "string"))
-		return lex_error(
-			lx, colon + 1,
-			"a string is in memory, which is not read: take its address, as x64");
-	s->is_double = span_is(*type, "double");
-	if (s->is_double) {
-		s->bits = 64;
-	} else if (type->n > 1 && type->n < 4 && memchr("usx", type->s[0], 3) &&
-		   type->s[1] != '-' && type->s[1] != '0' &&
-		   span_number(span_skip(*type, 1), &bits) &&
-		   (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
-		s->bits = (uint8_t)bits;
-		s->is_signed = type->s[0] == 's';
-	} else {
-		return lex_error(lx, colon + 1,
-				 "there is no such type: u, s or x and 8, 16, 32 or 64, or double");
-	}
-	s->is_wide = s->bits == 64;
-	return 0;
+	if (parse_type_name(s, *type))
+		return 0;
+	return lex_error(lx, colon + 1,
+			 "there is no such type: u, s or x and 8, 16, 32 or 64, float, double, or "
+			 "string");
 }
 
 /* "NAME" or "NAME:TYPE" */
 static char *typed_name(struct span name, struct span type)
 {
 	return xasprintf("%.*s%s%.*s", (int)name.n, name.s, type.n ? ":" : "", (int)type.n, type.s);
+}
+
+/* A register or number, or what is in memory.  *type: of a cast, if there was none. */
+static int any_value(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type)
+{
+	if (is_memory(sp) || s->is_text)
+		return parse_memory(lx, s, sp, type);
+	return parse_value(lx, s, sp);
 }
 
 /* NAME=EXPR or EXPR; the name is kept as the trace shows it. */
@@ -206,7 +222,7 @@ static int named_payload(const struct lex *lx, struct probe_spec *s, struct span
 	if (code)
 		return code;
 	if (!equals) {
-		code = parse_value(lx, s, sp);
+		code = any_value(lx, s, sp, &type);
 		if (!code)
 			s->payload_name = typed_name(
 				sp.s[0] == '$' || sp.s[0] == '%' ? span_skip(sp, 1) : sp, type);
@@ -217,7 +233,7 @@ static int named_payload(const struct lex *lx, struct probe_spec *s, struct span
 			return lex_error(lx, name.s + i, "a name has letters, digits and _ only");
 	if (!name.n)
 		return lex_error(lx, sp.s, "a name is missing before the =");
-	code = parse_value(lx, s, span_skip(sp, name.n + 1));
+	code = any_value(lx, s, span_skip(sp, name.n + 1), &type);
 	if (!code)
 		s->payload_name = typed_name(name, type);
 	return code;
@@ -228,7 +244,8 @@ static void settle_type(struct probe_spec *s)
 {
 	char *name = s->payload_name;
 
-	if (s->payload != SPEC_PAYLOAD_ADDRESS || s->kind != SPEC_TRACE || strchr(name, ':'))
+	if (s->payload != SPEC_PAYLOAD_ADDRESS || s->kind != SPEC_TRACE || s->nplaces ||
+	    strchr(name, ':'))
 		return;
 	s->payload_name = xasprintf("%s:x64", name);
 	s->is_wide = true;

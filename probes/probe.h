@@ -19,8 +19,9 @@
 #include "base/vec.h"
 
 #define PROBE_LEVELS 16u
-#define PROBE_WORDS 128u             /* chip words that a store may name */
-#define PROBE_COUNTERS 16u           /* resource counters */
+#define PROBE_WORDS 128u   /* chip words that a store may name */
+#define PROBE_PLACES 4u    /* how often what was read is an address again, and the first time */
+#define PROBE_COUNTERS 16u /* resource counters */
 #define PROBE_VIRTUAL_COUNTERS 8192u /* the first 16 of them are those; bus lane (NISTIR 5993) */
 /* Twice the number travels in a sample, and the highest ones are the runtime's own. */
 #define PROBE_NUMBER_MAX 0x7fffff7eu
@@ -105,7 +106,10 @@ struct probe_spec {
 			     * without a payload */
 	bool is_wide;       /* its type has 64 bits */
 	uint8_t bits;       /* of the payload; without a type 32 */
-	bool is_signed, is_double;
+	bool is_signed, is_double, is_text; /* is_double: or a float */
+	/* Not 0: the value is in memory: at payload + places[0] stands it, or another address ... */
+	uint8_t nplaces;
+	int32_t places[PROBE_PLACES];
 	struct spec_condition conditions[PROBE_CONDITIONS];
 	uint8_t nconditions;
 };

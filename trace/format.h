@@ -55,8 +55,8 @@
 
 #define TRACE_DEFAULT_DIR "kron.data"
 /* 1: without packed chunks; 2 packed them otherwise, and is not read; 3: without jumps; 4: without
- * wide samples */
-#define TRACE_VERSION 5
+ * wide samples; 5: without values from memory */
+#define TRACE_VERSION 6
 
 /* Header of one chunk in `samples`, little-endian. */
 #define TRACE_CHUNK_MAGIC 0x4b43484bu

@@ -13,8 +13,16 @@
  * Chunks are mapped, touched once, and given back: the resident memory of a merge is about one
  * chunk a lane, whatever the trace's size.
  */
+#include <string.h>
+
 #include "trace/jumps.h"
 #include "trace/reader_impl.h"
+
+struct parts { /* what the records right before a sample say of it */
+	bool is_wide, has_memory;
+	uint32_t high;
+	struct trace_memory memory;
+};
 
 struct run { /* one lane on its way */
 	uint64_t key;
@@ -24,8 +32,7 @@ struct run { /* one lane on its way */
 	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
 	uint32_t lane;
 	uint32_t cpu;
-	bool is_wide; /* the sample; and the upper half of its payload */
-	uint32_t high;
+	struct parts parts; /* of the sample */
 };
 
 struct trace_cursor {
@@ -35,7 +42,8 @@ struct trace_cursor {
 	size_t n;
 	uint64_t limit_key; /* the better of heap[1] and heap[2] */
 	uint32_t limit_lane;
-	const struct run *last; /* that gave the last event; NULL when it has ended */
+	const struct run *last;     /* that gave the last event; NULL when it has ended */
+	struct trace_memory memory; /* of that event */
 };
 
 static bool next_chunk(const struct trace *t, struct run *r)
@@ -62,34 +70,68 @@ static void follow_cpu(struct run *r)
 		r->cpu = bits;
 }
 
+static void take_part(struct parts *parts, const struct kron_sample *s)
+{
+	struct trace_memory *m = &parts->memory;
+	uint32_t k = s->event - KRON_EVENT_TEXT;
+
+	if (s->event == KRON_EVENT_WIDE) {
+		parts->is_wide = true;
+		parts->high = s->payload;
+	} else if (s->event == KRON_EVENT_MEMORY) {
+		parts->has_memory = true;
+		m->is_unreadable = s->payload & KRON_MEMORY_UNREADABLE;
+		m->is_cut = s->payload & KRON_MEMORY_CUT;
+		/* a record is missing: so is the rest of the text */
+		m->is_unreadable |= (s->payload & KRON_MEMORY_LENGTH) > m->length;
+		m->length = m->is_unreadable ? 0 : (uint8_t)(s->payload & KRON_MEMORY_LENGTH);
+		m->text[m->length] = '\0';
+	} else if (k < KRON_TEXT_MAX / 4 && m->length == 4 * k) {
+		memcpy(m->text + m->length, &s->payload, 4);
+		m->length += 4;
+	}
+}
+
 /*
- * The next sample of a chunk.  What a WIDE record says belongs to the sample right after it, if that is
- * of the same time: else its own was cut off.
+ * The parts that begin here, and the sample right after them.  They belong to it if they are of its time:
+ * else their own was cut off.
  */
-static inline const struct kron_sample *next_whole(struct sample_walk *walk, bool *is_wide,
-						   uint32_t *high)
+static const struct kron_sample *gather(struct sample_walk *walk, const struct kron_sample *s,
+					struct parts *parts)
+{
+	uint64_t time = 0;
+
+	parts->memory.length = 0;
+	for (; s && kron_event_is_part(s->event); s = sample_walk_next(walk, NULL)) {
+		if (kron_sample_time(s) != time) {
+			parts->is_wide = parts->has_memory = false;
+			parts->memory.length = 0;
+		}
+		time = kron_sample_time(s);
+		take_part(parts, s);
+	}
+	if (!s || s->event >= KRON_EVENT_SPECIAL || kron_sample_time(s) != time)
+		parts->is_wide = parts->has_memory = false;
+	if (!parts->is_wide)
+		parts->high = 0;
+	return s;
+}
+
+/* The next sample of a chunk. */
+static inline const struct kron_sample *next_whole(struct sample_walk *walk, struct parts *parts)
 {
 	const struct kron_sample *s = sample_walk_next(walk, NULL);
-	uint64_t time;
 
-	*is_wide = false;
-	*high = 0;
-	while (s && s->event == KRON_EVENT_WIDE) {
-		*high = s->payload;
-		time = kron_sample_time(s);
-		s = sample_walk_next(walk, NULL);
-		*is_wide = s && s->event < KRON_EVENT_SPECIAL && kron_sample_time(s) == time;
-	}
-	if (!*is_wide)
-		*high = 0;
-	return s;
+	parts->is_wide = parts->has_memory = false;
+	parts->high = 0;
+	return s && kron_event_is_part(s->event) ? gather(walk, s, parts) : s;
 }
 
 static inline bool advance(const struct trace *t, struct run *r)
 {
 	const struct kron_sample *s;
 
-	while (!(s = next_whole(&r->walk, &r->is_wide, &r->high)))
+	while (!(s = next_whole(&r->walk, &r->parts)))
 		if (!next_chunk(t, r))
 			return false;
 	r->sample = s;
@@ -204,6 +246,18 @@ static const uint32_t *counters_of(const struct kron_sample *s)
 	return type == KRON_HEAD_TYPE_RESOURCE ? (const uint32_t *)(s + 1) : NULL;
 }
 
+static inline void put_parts(struct trace_cursor *c, const struct parts *parts,
+			     struct trace_event *out)
+{
+	out->is_wide = parts->is_wide;
+	out->high = parts->high;
+	out->memory = NULL;
+	if (parts->has_memory) {
+		c->memory = parts->memory;
+		out->memory = &c->memory;
+	}
+}
+
 static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 {
 	struct run *r;
@@ -215,8 +269,7 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 	out->lane = r->lane;
 	out->cpu = r->cpu;
 	out->s = *r->sample;
-	out->is_wide = r->is_wide;
-	out->high = r->high;
+	put_parts(c, &r->parts, out);
 	trace_resolve(c->t, out);
 	out->counters = counters_of(r->sample);
 	c->last = r;
@@ -239,25 +292,30 @@ bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
 	return false;
 }
 
+/* A look ahead does not show what a text says. */
+static const struct trace_memory hidden = {.is_unreadable = true};
+
 bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 {
 	const struct trace_filter *f = c->t->filter;
 	const struct run *r = c->last;
 	struct sample_walk walk;
+	struct parts parts;
 
 	if (!r)
 		return false;
 	walk = r->walk;
-	out->is_wide = r->is_wide;
-	out->high = r->high;
-	for (const struct kron_sample *s = r->sample; s;
-	     s = next_whole(&walk, &out->is_wide, &out->high)) {
+	parts = r->parts;
+	for (const struct kron_sample *s = r->sample; s; s = next_whole(&walk, &parts)) {
 		if (s->event == KRON_EVENT_CPU)
 			continue;
 		out->tsc = kron_sample_time_near(s, c->t->start_tsc);
 		out->lane = r->lane;
 		out->cpu = r->cpu;
 		out->s = *s;
+		out->is_wide = parts.is_wide;
+		out->high = parts.high;
+		out->memory = parts.has_memory ? &hidden : NULL;
 		trace_resolve(c->t, out);
 		out->counters = counters_of(s);
 		if (!f || f->passes(f, out))

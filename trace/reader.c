@@ -176,7 +176,7 @@ static int check_version(const struct trace *t, struct err *err)
 		return err_set(err, EINVAL, "%s is no trace directory: its session says no version",
 			       t->dir);
 	if (strcmp(version, "1") && strcmp(version, "3") && strcmp(version, "4") &&
-	    strcmp(version, "5"))
+	    strcmp(version, "5") && strcmp(version, "6"))
 		return err_set(err, EINVAL,
 			       "%s is a trace of format %.20s; this kron reads format %d", t->dir,
 			       version, TRACE_VERSION);

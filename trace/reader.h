@@ -55,7 +55,7 @@ struct trace_lane { /* the samples of one thread */
 	uint64_t samples; /* Trace samples, special records not counted; see trace_count */
 	uint64_t end_tsc; /* when it ended; 0: with its process, or unknown */
 };
-/* How a payload is meant (trace/value.h): 'u', 's', 'x', 'd'; 0, 0: 32 bits. */
+/* How a payload is meant (trace/value.h): 'u', 's', 'x', 'd' or 'f', 't' for a text; 0, 0: 32 bits. */
 struct trace_value_type {
 	char form;
 	uint8_t bits;
@@ -182,6 +182,13 @@ uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last);
 void trace_count(struct trace *t);
 
 /* ---- events in order ---- */
+/* Of a sample whose value comes from memory and is no number. */
+struct trace_memory {
+	bool is_unreadable; /* there is no value */
+	bool is_cut;        /* the text went on */
+	uint8_t length;
+	char text[KRON_TEXT_MAX + 1]; /* a zero follows it */
+};
 struct trace_event {
 	uint64_t tsc;  /* full, the 56 bits extended from start_tsc */
 	uint32_t lane; /* index into lanes */
@@ -192,13 +199,15 @@ struct trace_event {
 	uint32_t jump;
 	bool is_wide;  /* the payload has 64 bits, and these are the upper half: value_bits() */
 	uint32_t high; /* else 0 */
+	/* NULL: a number, or nothing; valid until the cursor goes on.  Then the payload means nothing. */
+	const struct trace_memory *memory;
 	/* The 16 Resource Counters of a Resource sample, else NULL; as long as the trace is open. */
 	const uint32_t *counters;
 };
 /*
  * Walk all samples merged by time (ties: lane order kept, then lane index), special records
- * included (but WIDE, which is part of its sample), and without those that the trace's filter stops.  A lane whose clock steps back keeps its
- * own order.  lane = -1: all lanes.
+ * included (but those that are parts of their samples), and without those that the trace's filter stops.
+ * A lane whose clock steps back keeps its own order.  lane = -1: all lanes.
  */
 struct trace_cursor;
 struct trace_cursor *trace_cursor_open(const struct trace *t, int lane);

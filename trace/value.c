@@ -8,14 +8,16 @@
 #include <string.h>
 
 static const struct trace_value_type types[] = {
-	{'u', 8},  {'u', 16}, {'u', 32}, {'u', 64}, {'s', 8},  {'s', 16}, {'s', 32},
-	{'s', 64}, {'x', 8},  {'x', 16}, {'x', 32}, {'x', 64}, {'d', 64},
+	{'u', 8}, {'u', 16}, {'u', 32}, {'u', 64}, {'s', 8},  {'s', 16}, {'s', 32}, {'s', 64},
+	{'x', 8}, {'x', 16}, {'x', 32}, {'x', 64}, {'d', 64}, {'f', 32}, {'t', 0},
 };
 
 const char *value_type_text(const struct trace_value_type *type, char buf[16])
 {
-	if (type->form == 'd')
-		snprintf(buf, 16, "double");
+	if (type->form == 'd' || type->form == 'f')
+		snprintf(buf, 16, type->form == 'd' ? "double" : "float");
+	else if (type->form == VALUE_STRING)
+		snprintf(buf, 16, "string");
 	else if (type->form)
 		snprintf(buf, 16, "%c%u", type->form, type->bits);
 	else
@@ -36,42 +38,89 @@ struct trace_value_type value_type_take(char *name)
 	return (struct trace_value_type){0, 0};
 }
 
+/* A text of which the trace says nothing. */
+static const struct trace_memory nothing = {.is_unreadable = true};
+
 struct value value_of(const struct trace_user_event *u, const struct trace_event *e)
 {
 	unsigned shift = u->type.bits ? 64u - u->type.bits : 32;
 	uint64_t bits = value_bits(e);
 
+	if (e->memory || u->type.form == VALUE_STRING)
+		return (struct value){u->type, 0, e->memory ? e->memory : &nothing};
 	if (u->type.bits == 64 && !e->is_wide)
-		return (struct value){{VALUE_HALF, 32}, bits};
+		return (struct value){{VALUE_HALF, 32}, bits, NULL};
 	if (u->type.form == 's')
-		return (struct value){u->type, (uint64_t)((int64_t)(bits << shift) >> shift)};
-	return (struct value){u->type, bits << shift >> shift};
+		return (struct value){u->type, (uint64_t)((int64_t)(bits << shift) >> shift), NULL};
+	return (struct value){u->type, bits << shift >> shift, NULL};
 }
 
-static double as_double(uint64_t bits)
+static bool is_floating(struct value v)
 {
-	double d;
+	return v.type.form == 'd' || v.type.form == 'f';
+}
 
-	memcpy(&d, &bits, sizeof(d));
-	return d;
+/* Of a double or a float. */
+static double as_double(struct value v)
+{
+	uint32_t low = (uint32_t)v.number;
+	double d;
+	float f;
+
+	memcpy(&d, &v.number, sizeof(d));
+	memcpy(&f, &low, sizeof(f));
+	return v.type.form == 'f' ? (double)f : d;
 }
 
 double value_double(struct value v)
 {
-	return v.type.form == 's'   ? (double)(int64_t)v.number
-	       : v.type.form == 'd' ? as_double(v.number)
-				    : (double)v.number;
+	return v.type.form == 's' ? (double)(int64_t)v.number
+	       : is_floating(v)   ? as_double(v)
+				  : (double)v.number;
 }
 
 bool value_is_less(struct value a, struct value b)
 {
-	return a.type.form == 's'   ? (int64_t)a.number < (int64_t)b.number
-	       : a.type.form == 'd' ? as_double(a.number) < as_double(b.number)
-				    : a.number < b.number;
+	return a.type.form == 's' ? (int64_t)a.number < (int64_t)b.number
+	       : is_floating(a)   ? as_double(a) < as_double(b)
+				  : a.number < b.number;
+}
+
+/* As C writes it; what a terminal would take for more than a character, and what is no ASCII, in hexadecimal. */
+static char *put_quoted(char *to, const struct trace_memory *m)
+{
+	static const char names[] = "n\nt\tr\r\"\"\\\\";
+
+	*to++ = '"';
+	for (unsigned i = 0; i < m->length; i++) {
+		unsigned char c = (unsigned char)m->text[i];
+		const char *name = names;
+
+		while (*name && (unsigned char)name[1] != c)
+			name += 2;
+		if (*name)
+			to += sprintf(to, "\\%c", *name);
+		else if (c < ' ' || c > '~')
+			to += sprintf(to, "\\x%02x", c);
+		else
+			*to++ = (char)c;
+	}
+	*to++ = '"';
+	return to;
+}
+
+static const char *memory_text(const struct trace_memory *m, char buf[VALUE_TEXT])
+{
+	if (m->is_unreadable)
+		return "unreadable";
+	strcpy(put_quoted(buf, m), m->is_cut ? "..." : "");
+	return buf;
 }
 
 const char *value_text(struct value v, char buf[VALUE_TEXT])
 {
+	if (v.memory)
+		return memory_text(v.memory, buf);
 	switch (v.type.form) {
 	case 'u':
 		snprintf(buf, VALUE_TEXT, "%" PRIu64, v.number);
@@ -80,7 +129,10 @@ const char *value_text(struct value v, char buf[VALUE_TEXT])
 		snprintf(buf, VALUE_TEXT, "%" PRId64, (int64_t)v.number);
 		break;
 	case 'd':
-		snprintf(buf, VALUE_TEXT, "%.17g", as_double(v.number));
+		snprintf(buf, VALUE_TEXT, "%.17g", as_double(v));
+		break;
+	case 'f':
+		snprintf(buf, VALUE_TEXT, "%.9g", as_double(v));
 		break;
 	default:
 		snprintf(buf, VALUE_TEXT, "0x%" PRIx64 "%s", v.number,
@@ -93,11 +145,13 @@ void value_json(struct json *j, struct value v)
 {
 	char buf[VALUE_TEXT];
 
-	if (v.type.form == 's')
+	if (v.memory)
+		json_str(j, value_string(v)); /* NULL becomes null */
+	else if (v.type.form == 's')
 		json_i64(j, (int64_t)v.number);
-	else if (v.type.form == 'd' && isfinite(as_double(v.number)))
-		json_f64_exact(j, as_double(v.number));
-	else if (v.type.form == 'd')
+	else if (is_floating(v) && isfinite(as_double(v)))
+		json_f64_exact(j, as_double(v));
+	else if (is_floating(v))
 		json_str(j, value_text(v, buf));
 	else
 		json_u64(j, v.number);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * value.h - what the payload of a user's event is called and how it is meant: the field `payload` of
- * the trace's table `events`, NAME or NAME:TYPE, with TYPE u, s or x and 8, 16, 32 or 64, or double.
+ * the trace's table `events`, NAME or NAME:TYPE, with TYPE u, s or x and 8, 16, 32 or 64, or float, double,
+ * string.
  *
  * Without a type it is 32 bits, in hexadecimal.  A value of 64 bits whose sample has 32, because it was
  * taken on a board or with --constant-time, is shown as the low half that it is.
@@ -12,7 +13,7 @@
 #include "base/json.h"
 #include "trace/reader.h"
 
-#define VALUE_TEXT 48
+#define VALUE_TEXT (4 * KRON_TEXT_MAX + 8)
 
 /* Takes a type off the end of NAME:TYPE, in place. */
 struct trace_value_type value_type_take(char *name);
@@ -24,15 +25,29 @@ struct value {
 	struct trace_value_type type; /* form VALUE_HALF: only the low half of it is there */
 	uint64_t
 		number; /* extended by its sign to 64 bits where it has one; of a double its bits */
+	const struct trace_memory
+		*memory; /* not NULL: a text, or unreadable; as the event has it */
 };
 #define VALUE_HALF 'h'
+#define VALUE_STRING 't'
+
+static inline bool value_is_number(struct value v)
+{
+	return !v.memory;
+}
+/* NULL: it is none, or cannot be read. */
+static inline const char *value_string(struct value v)
+{
+	return v.type.form == VALUE_STRING && !v.memory->is_unreadable ? v.memory->text : NULL;
+}
 
 struct value value_of(const struct trace_user_event *u, const struct trace_event *e);
-/* "-5", "0x7ffd12345678", "0x12345678 (low half)". */
+/* "-5", "0x7ffd12345678", "0x12345678 (low half)", "\"text\"", "\"long\"...", "unreadable". */
 const char *value_text(struct value v, char buf[VALUE_TEXT]);
-/* A number, with sign or point where it has them; what JSON has no number for is a string. */
+/* A number, with sign or point where it has them; what JSON has no number for is a string, and what could
+ * not be read is null. */
 void value_json(struct json *j, struct value v);
-/* Both of one type. */
+/* Both of one type, and numbers. */
 bool value_is_less(struct value a, struct value b);
 double value_double(struct value v);
 /* All bits of the payload that the sample has. */

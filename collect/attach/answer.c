@@ -221,6 +221,14 @@ static bool has_conditions(const struct plan *p)
 	return false;
 }
 
+static bool has_memory(const struct plan *p)
+{
+	for (size_t i = 0; i < p->nactions; i++)
+		if (p->actions[i].nplaces)
+			return true;
+	return false;
+}
+
 static bool has_exec_hook(const struct plan *p)
 {
 	for (size_t i = 0; i < p->nprobes; i++)
@@ -357,6 +365,7 @@ struct binding answer_binding(const struct work *w, const struct loaded *l)
 		.payload_thunk = w->q->payload_thunk,
 		.wide_thunk = w->q->wide_thunk,
 		.action_thunk = w->q->action_thunk,
+		.memory_thunk = w->q->memory_thunk,
 		.way = w->q->way,
 		.counts = w->q->counts,
 	};
@@ -366,6 +375,12 @@ struct binding answer_binding(const struct work *w, const struct loaded *l)
 int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
 			struct err *err)
 {
+	if (b->way != KRON_THUNK_LANE && has_memory(b->plan))
+		return err_set(
+			err, ENOTSUP,
+			"%s: a board's samples have no room for values from memory, and with "
+			"--constant-time none are read: record it on the lanes",
+			l->module->path);
 	if (b->way == KRON_THUNK_LANE_CONSTANT && has_conditions(b->plan))
 		return err_set(err, ENOTSUP,
 			       "%s: a sample that is not wanted takes less time: no conditions "

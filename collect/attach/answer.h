@@ -53,7 +53,8 @@ struct met_process {
 struct question {
 	pid_t pid;
 	int pidfd; /* tells whether that number still means the process that asks */
-	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, wide_thunk, action_thunk;
+	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, wide_thunk, action_thunk,
+		memory_thunk;
 	enum kron_thunk way; /* what the first of them does */
 	int32_t counts;      /* struct kron_hello */
 	uint32_t again;      /* likewise */

@@ -311,6 +311,7 @@ int serve_make_answer(struct connection *c, struct answer *a, struct err *err)
 		.resource_thunk = h->resource_thunk,
 		.wide_thunk = s->thunk == KRON_THUNK_LANE ? h->wide_thunk : 0,
 		.action_thunk = h->action_thunk,
+		.memory_thunk = h->memory_thunk,
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,
 		.again = h->again,

@@ -74,6 +74,7 @@ void implant_hello(const struct implant *im, struct kron_hello *out)
 	out->payload_thunk[KRON_THUNK_EXACT] = im->code + h.payload_exact;
 	out->resource_thunk = im->code + h.counters;
 	out->wide_thunk = im->code + h.wide;
+	out->memory_thunk = im->code + h.memory;
 	out->action_thunk = im->code + h.action;
 	out->live_entry = im->entry;
 }

@@ -64,10 +64,11 @@ struct watch_lane {
 	uint32_t cpu;
 	uint32_t high; /* of the last WIDE record, and its time */
 	uint64_t high_tsc;
-	uint32_t ahead; /* so far is looked for what undoes a sample */
-	uint32_t fed;   /* how often that was in vain */
-	uint64_t order; /* the highest time so far: a merge goes by that */
-	uint64_t seen;  /* the highest time looked at */
+	uint64_t memory_tsc; /* of the last MEMORY record */
+	uint32_t ahead;      /* so far is looked for what undoes a sample */
+	uint32_t fed;        /* how often that was in vain */
+	uint64_t order;      /* the highest time so far: a merge goes by that */
+	uint64_t seen;       /* the highest time looked at */
 	uint64_t sure;  /* the same of samples: special records tell nothing of what was before */
 	uint64_t named; /* the round in which it was asked for its name */
 	/* What the trigger gets next; it lies at `at` in the chunk `here`. */

@@ -193,11 +193,13 @@ bool watch_lane_has_holes(const struct watch *w, uint32_t lane)
 	return false;
 }
 
-/* The upper half of this sample's payload? */
-static bool is_wide_part(const struct kron_sample *part, const struct kron_sample *s)
+/* To conditions every value from memory that is no number is the same. */
+static const struct trace_memory no_number = {.is_unreadable = true};
+
+/* Is what stands before the sample such a part of it? */
+static bool is_part(const struct kron_sample *part, const struct kron_sample *s, uint32_t event)
 {
-	return part->head && part->event == KRON_EVENT_WIDE &&
-	       kron_sample_time(part) == kron_sample_time(s);
+	return part->head && part->event == event && kron_sample_time(part) == kron_sample_time(s);
 }
 
 /* One sample is done. */
@@ -223,8 +225,9 @@ static void fill_holes(struct watch *w, struct watch_chunk *c,
 		}
 		e.s = *s;
 		e.jump = 0;
-		e.is_wide = c->holes[i] && is_wide_part(s - 1, s);
+		e.is_wide = c->holes[i] && is_part(s - 1, s, KRON_EVENT_WIDE);
 		e.high = e.is_wide ? s[-1].payload : 0;
+		e.memory = c->holes[i] && is_part(s - 1, s, KRON_EVENT_MEMORY) ? &no_number : NULL;
 		watch_resolve(w, &e);
 		e.tsc = kron_sample_time_near(s, w->start.tsc);
 		c->first = e.tsc < c->first ? e.tsc : c->first;
@@ -266,6 +269,7 @@ static bool has_a_turn(struct watch *w, uint32_t i, struct trigger_wants *wants,
 	l->e = (struct trace_event){.tsc = tsc, .lane = i, .cpu = l->cpu, .s = *s};
 	l->e.is_wide = l->high_tsc == tsc;
 	l->e.high = l->e.is_wide ? l->high : 0;
+	l->e.memory = l->memory_tsc == tsc ? &no_number : NULL;
 	watch_resolve(w, &l->e);
 	l->bits = trigger_test(w->trigger, wants, &l->e);
 	if (!l->bits || !trigger_is_private(w->trigger, &l->e, l->bits))
@@ -293,6 +297,8 @@ static bool is_next(struct watch *w, uint32_t i, struct trigger_wants *wants,
 		l->high = s->payload;
 		l->high_tsc = tsc;
 	}
+	if (s->event == KRON_EVENT_MEMORY)
+		l->memory_tsc = tsc;
 	l->bits = 0;
 	if (s->event < KRON_EVENT_SPECIAL && trigger_may_want(wants, s))
 		has_a_turn(w, i, wants, s, tsc);

@@ -243,5 +243,25 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
  */
 #define KRON_EVENT_WIDE 0xffffff20u
 #define KRON_WIDE_SLOTS 2u
+/*
+ * Likewise a sample whose value comes from memory and is a text, or could not be read.  Right before it stand,
+ * all of its time, records KRON_EVENT_TEXT + k with 4 bytes of the text each, from its first on, and then
+ * KRON_EVENT_MEMORY, which says how many bytes the text has, and KRON_MEMORY_* besides.
+ */
+#define KRON_EVENT_MEMORY 0xffffff21u
+#define KRON_EVENT_TEXT 0xffffff30u
+#define KRON_TEXT_MAX 64u
+#define KRON_MEMORY_LENGTH 0xffu
+#define KRON_MEMORY_IS_TEXT 0x100u
+#define KRON_MEMORY_CUT 0x200u /* the text goes on after KRON_TEXT_MAX bytes */
+#define KRON_MEMORY_UNREADABLE \
+	0x400u /* there is no value: the sample's payload is 0 and means nothing */
+#define KRON_MEMORY_PARTS (KRON_TEXT_MAX / 4 + 1)
+/* From KRON_EVENT_WIDE up to here records are parts of the sample that follows them. */
+#define KRON_EVENT_PARTS_END 0xffffff40u
+static inline int kron_event_is_part(uint32_t event)
+{
+	return event - KRON_EVENT_WIDE < KRON_EVENT_PARTS_END - KRON_EVENT_WIDE;
+}
 
 #endif

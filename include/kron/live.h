@@ -29,7 +29,7 @@ struct kron_live {
 	uint32_t entry;              /* void (struct kron_live_call *), never returns */
 	uint32_t data_off, data_len; /* multiples of the page size */
 	uint32_t hook, probe, payload, counters, action, exact, payload_exact, constant,
-		payload_constant, wide, pad;
+		payload_constant, wide, memory;
 };
 _Static_assert(sizeof(struct kron_live) == 64, "live.ld");
 

@@ -40,7 +40,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 8u
+#define KRON_WIRE_VERSION 9u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -105,7 +105,8 @@ struct kron_hello {
 	uint64_t resource_thunk;
 	uint64_t wide_thunk; /* the lanes' one for samples with payloads of 64 bits */
 	uint64_t action_thunk;
-	int64_t counts; /* %fs offset of the word that leads to a thread's counters */
+	uint64_t memory_thunk; /* the lanes' one for samples with values from memory */
+	int64_t counts;        /* %fs offset of the word that leads to a thread's counters */
 	/* How many times gaps were taken before the blocks came, and nothing has run since; EXECUTES: how
 	 * many times it was to allow it. */
 	uint32_t again;
@@ -251,6 +252,8 @@ struct kron_result {
  *   +72  KRON_BLOCK_ID
  *   +80  ff 25 0a 00 00 00     jmp *96(...)         -> wide thunk
  *   +96  .quad wide_thunk
+ *   +104 ff 25 0a 00 00 00     jmp *120(...)        -> memory thunk
+ *   +120 .quad memory_thunk
  *
  * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
  *
@@ -280,6 +283,8 @@ struct kron_result {
  *              Resource sample, and the payload in the 8 bytes above the return address; low 32
  *              bits of it count
  *   block+80   like block+32; all 64 bits of the payload count where the bus has room for them
+ *   block+104  like block+32; the payload is the address that struct kron_memory counts from, which stands
+ *              KRON_MEMORY_AT bytes after the return address, with a jump over it in front
  *   block+40   with KRON_ACTION in %eax and 8 bytes of data above the return address: a store
  *              to the board as the session's bus understands it.  It tests the gate itself.
  *
@@ -303,6 +308,33 @@ struct kron_result {
 #define KRON_BLOCK_PAYLOAD 32u
 #define KRON_BLOCK_ACTION 40u
 #define KRON_BLOCK_WIDE 80u
+#define KRON_BLOCK_MEMORY 104u
+/*
+ * A value from memory: at the address + place[0] stands it, or another address, to which place[1] is added ...
+ * A sample is taken when all conditions hold; what cannot be read meets none.
+ */
+#define KRON_MEMORY_AT 2u
+#define KRON_MEMORY_PLACES 4u
+#define KRON_MEMORY_CONDITIONS 4u
+enum kron_compare {
+	KRON_COMPARE_EQ,
+	KRON_COMPARE_NE,
+	KRON_COMPARE_LE,
+	KRON_COMPARE_GE,
+	KRON_COMPARE_LT,
+	KRON_COMPARE_GT
+};
+struct kron_memory_condition { /* (value & mask) compare number, both of `bits` bits */
+	uint8_t compare, bits, is_signed, pad[5];
+	uint64_t mask, number;
+};
+struct kron_memory {
+	uint8_t bits; /* of the value: 8, 16, 32, 64; 0: it is a text, which a zero ends */
+	uint8_t nplaces, nconditions, pad;
+	int32_t place[KRON_MEMORY_PLACES];
+	struct kron_memory_condition
+		condition[KRON_MEMORY_CONDITIONS]; /* only so many stand there */
+} __attribute__((packed));
 #define KRON_GATE_RESOURCE 0x100u
 /* A store to a chip word: what the action thunk is told. */
 #define KRON_ACTION(word, level) ((uint32_t)(word) | (uint32_t)(level) << 8)

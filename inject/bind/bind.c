@@ -399,6 +399,7 @@ static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 	memcpy(head + KRON_BLOCK_PAYLOAD, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_ACTION, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_WIDE, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_MEMORY, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
 	memcpy(head + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
 	if (b->id)
@@ -406,6 +407,7 @@ static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 	memcpy(head + KRON_BLOCK_PAYLOAD + 16, &b->payload_thunk, 8);
 	memcpy(head + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
 	memcpy(head + KRON_BLOCK_WIDE + 16, b->wide_thunk ? &b->wide_thunk : &b->payload_thunk, 8);
+	memcpy(head + KRON_BLOCK_MEMORY + 16, &b->memory_thunk, 8);
 	put32(head + KRON_BLOCK_TABLES, tables);
 }
 

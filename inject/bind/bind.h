@@ -37,7 +37,7 @@ struct binding {
 	bool no_patches;  /* nothing but the block is wanted */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 	/* For places; a plan without any needs none of it. */
-	uint64_t payload_thunk, action_thunk; /* likewise */
+	uint64_t payload_thunk, action_thunk, memory_thunk; /* likewise */
 	uint64_t wide_thunk;    /* 0: payload_thunk, the bus has 32 bits for a payload */
 	enum kron_thunk way;    /* what `thunk` and `payload_thunk` do */
 	int32_t counts;         /* struct kron_hello */

@@ -192,10 +192,14 @@ static void put_actions(struct writer *w, const struct plan *p)
 		put(w, a->reg);
 		put(w, a->ungated);
 		put(w, a->is_wide);
+		put(w, a->nplaces);
+		put(w, a->bits);
 		put(w, a->value);
 		put(w, a->nconditions);
 		for (unsigned k = 0; k < a->nconditions; k++)
 			put_condition(w, &a->conditions[k]);
+		for (unsigned k = 0; k < a->nplaces; k++)
+			put(w, (uint32_t)a->place[k]);
 	}
 }
 

@@ -355,37 +355,39 @@ static void get_sites(struct reader *r)
 		get_site(r, vec_push(&r->sites));
 }
 
+/* Bytes whose range request_is_action_sound() knows. */
+static void get_small(struct reader *r, uint8_t *const *fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*fields[i] = (uint8_t)get_most(r, UINT8_MAX);
+}
+
 static void get_condition(struct reader *r, struct place_condition *c)
 {
-	uint8_t *const fields[] = {&c->what, &c->reg,       &c->compare,
-				   &c->bits, &c->is_signed, &c->has_mask};
-
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		*fields[i] = (uint8_t)get_most(r, 64);
+	get_small(r,
+		  (uint8_t *const[]){&c->what, &c->reg, &c->compare, &c->bits, &c->is_signed,
+				     &c->has_mask},
+		  6);
 	c->mask = get(r);
 	c->number = get(r);
 }
 
 static void get_actions(struct reader *r)
 {
-	uint64_t n = get_count(r);
-
-	for (uint64_t i = 0; i < n && !r->bad; i++) {
+	for (uint64_t n = get_count(r); n && !r->bad; n--) {
 		struct place_action *a = vec_push(&r->actions);
 
-		a->kind = (uint8_t)get_most(r, ACTION_KINDS - 1);
-		a->level = (uint8_t)get_most(r, 15);
-		a->word = (uint8_t)get_most(r, 127);
-		a->payload = (uint8_t)get_most(r, PAYLOAD_KINDS - 1);
-		a->reg = (uint8_t)get_most(r, 15);
-		a->ungated = (uint8_t)get_most(r, 1);
-		a->is_wide = (uint8_t)get_most(r, 1);
+		get_small(r,
+			  (uint8_t *const[]){&a->kind, &a->level, &a->word, &a->payload, &a->reg,
+					     &a->ungated, &a->is_wide, &a->nplaces, &a->bits},
+			  9);
 		a->value = get(r);
 		a->nconditions = (uint8_t)get_most(r, PLACE_CONDITIONS);
 		for (unsigned k = 0; k < a->nconditions; k++)
 			get_condition(r, &a->conditions[k]);
-		if (!request_is_action_sound(a))
-			r->bad = true;
+		for (unsigned k = 0; k < a->nplaces && k < PLACE_DEPTH; k++)
+			a->place[k] = (int32_t)get_most(r, UINT32_MAX);
+		r->bad |= !request_is_action_sound(a);
 	}
 }
 
@@ -406,7 +408,6 @@ static void get_events(struct reader *r, uint64_t shared)
 	const char *last = "";
 
 	r->last = 0;
-
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		struct patch_event *e = vec_push(&r->events);
 		uint64_t bits = get_most(r, 15 << 3 | 7);

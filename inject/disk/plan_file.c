@@ -50,7 +50,7 @@ struct header {
 _Static_assert(sizeof(struct plan_key) == 48 && sizeof(struct header) == 240, "the table above");
 _Static_assert(sizeof(struct plan_function) == 40 && sizeof(struct plan_probe) == 32 &&
 		       sizeof(struct plan_site) == 56 && sizeof(struct plan_fixup) == 16 &&
-		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 112 &&
+		       sizeof(struct plan_map) == 4 && sizeof(struct place_action) == 136 &&
 		       sizeof(struct plan_jump) == 12,
 	       "bump PLAN_VERSION with the arrays' layout");
 #define ARRAYS 9

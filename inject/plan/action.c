@@ -258,7 +258,8 @@ static struct plan_fixup *add_fixup(struct stub *s, enum fixup_kind kind, uint64
 /* jrcxz 1f; its distance is put in by end_gate().  A short jump does not reach over long conditions. */
 static unsigned begin_gate(struct stub *s, const struct place_action *a)
 {
-	if (a->nconditions + (a->payload == PAYLOAD_ADDRESS || is_long_immediate(a)) <= 2)
+	if (a->nconditions + (a->payload == PAYLOAD_ADDRESS || is_long_immediate(a)) <= 2 &&
+	    !a->nplaces)
 		EMIT(s, "\xe3\0");
 	else
 		EMIT(s, "\xe3\x02\xeb\x05\xe9\0\0\0\0"); /* jrcxz 2f; jmp 3f; 2: jmp 1f; 3: */
@@ -280,6 +281,7 @@ static void end_gate(struct stub *s, unsigned jump)
 void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t probe,
 			const struct insn *in, const uint8_t *code, bool flags_are_dead)
 {
+	const struct place_action tested = action_if_testable(a);
 	unsigned start = s->len, jump, place = s->nfixups;
 	struct action_if conditions;
 
@@ -296,7 +298,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	stub_shape(s, KRON_SHAPE_144);
 	emit_payload(s, a, in, code);
 	stub_shape(s, KRON_SHAPE_152);
-	action_if_begin(&conditions, s, a, flags_are_dead);
+	action_if_begin(&conditions, s, &tested, flags_are_dead);
 	if (a->kind == ACTION_RESOURCE) {
 		EMIT(s, "\x8d\x89"); /* lea KRON_GATE_RESOURCE(%rcx),%ecx */
 		stub_u32(s, KRON_GATE_RESOURCE);
@@ -304,7 +306,12 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 	EMIT(s, "\xb8"); /* mov $event,%eax */
 	stub_fixup32(s, FIXUP_EVENT, 0, probe);
 	EMIT(s, "\xe8"); /* call block + KRON_BLOCK_PAYLOAD */
-	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, a->is_wide ? KRON_BLOCK_WIDE : KRON_BLOCK_PAYLOAD);
+	stub_fixup32(s, FIXUP_BLOCK_REL32, 4,
+		     a->nplaces   ? KRON_BLOCK_MEMORY
+		     : a->is_wide ? KRON_BLOCK_WIDE
+				  : KRON_BLOCK_PAYLOAD);
+	if (a->nplaces)
+		action_if_memory(s, a);
 	action_if_end(&conditions, s);
 	EMIT(s, "\x48\x8d\x64\x24\x08"); /* lea 8(%rsp),%rsp */
 	stub_shape(s, KRON_SHAPE_144);
@@ -318,6 +325,7 @@ void action_emit_sample(struct stub *s, const struct place_action *a, uint32_t p
 						   .probe = probe,
 						   .hot = (uint8_t)(s->len - start),
 					   });
+	assert(s->len - start <= UINT8_MAX);
 }
 
 /* ---- counts and stores ---- */

@@ -20,6 +20,14 @@
  *   1: pop %rcx
  *   lea  128(%rsp),%rsp
  *
+ * Where the value is in memory the payload is the address that the way to it begins with, and the runtime
+ * reads it:
+ *
+ *   call block + KRON_BLOCK_MEMORY
+ *   jmp  2f
+ *   struct kron_memory           with the conditions that are for the value
+ *   2: lea  8(%rsp),%rsp
+ *
  * COUNT and STORE depend on the bus, which only bind.c knows.  The planner leaves room for the
  * hot part where the place is and for the cold part after the stub's last jump, and says in
  * the fixup (FIXUP_PLACE) what may be used without saving it.  Hot parts of all buses have the

@@ -3,9 +3,11 @@
 #include "inject/plan/action_if.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <kron/segment.h>
+#include <kron/wire.h>
 
 enum { RAX = 0, RCX = 1 };
 
@@ -177,4 +179,49 @@ void action_if_end(const struct action_if *f, struct stub *s)
 		assert(s->len - f->gone < 128);
 		s->code[f->gone - 1] = (uint8_t)(s->len - f->gone);
 	}
+}
+
+/* ---- what the runtime tests ---- */
+
+_Static_assert((int)KRON_COMPARE_EQ == CONDITION_EQ && (int)KRON_COMPARE_NE == CONDITION_NE &&
+		       (int)KRON_COMPARE_LE == CONDITION_LE &&
+		       (int)KRON_COMPARE_GE == CONDITION_GE &&
+		       (int)KRON_COMPARE_LT == CONDITION_LT && (int)KRON_COMPARE_GT == CONDITION_GT,
+	       "wire.h");
+_Static_assert(KRON_MEMORY_PLACES == PLACE_DEPTH && KRON_MEMORY_CONDITIONS == PLACE_CONDITIONS &&
+		       sizeof(struct kron_memory) < 128,
+	       "what the runtime is told, over which a short jump leads");
+
+struct place_action action_if_testable(const struct place_action *a)
+{
+	struct place_action b = *a;
+
+	b.nconditions = 0;
+	for (unsigned i = 0; i < a->nconditions; i++)
+		if (!a->nplaces || a->conditions[i].what != CONDITION_PAYLOAD)
+			b.conditions[b.nconditions++] = a->conditions[i];
+	return b;
+}
+
+/* jmp over it; struct kron_memory */
+void action_if_memory(struct stub *s, const struct place_action *a)
+{
+	struct kron_memory m = {.bits = a->bits, .nplaces = a->nplaces};
+	unsigned len;
+
+	memcpy(m.place, a->place, sizeof(m.place));
+	for (unsigned i = 0; i < a->nconditions; i++) {
+		const struct place_condition *c = &a->conditions[i];
+
+		if (c->what == CONDITION_PAYLOAD)
+			m.condition[m.nconditions++] = (struct kron_memory_condition){
+				.compare = c->compare,
+				.bits = c->bits,
+				.is_signed = c->is_signed,
+				.mask = c->has_mask ? c->mask : UINT64_MAX,
+				.number = c->number};
+	}
+	len = (unsigned)offsetof(struct kron_memory, condition[m.nconditions]);
+	stub_bytes(s, (uint8_t[]){0xeb, (uint8_t)len}, KRON_MEMORY_AT);
+	stub_bytes(s, &m, len);
 }

@@ -35,4 +35,9 @@ void action_if_begin(struct action_if *f, struct stub *s, const struct place_act
 /* After the call. */
 void action_if_end(const struct action_if *f, struct stub *s);
 
+/* The action with the conditions that the stub can test: not those for a value in memory. */
+struct place_action action_if_testable(const struct place_action *a);
+/* What the runtime is told of a value in memory, those conditions too, with a jump over it (action.h). */
+void action_if_memory(struct stub *s, const struct place_action *a);
+
 #endif

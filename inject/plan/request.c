@@ -16,17 +16,30 @@ static bool is_condition_sound(const struct place_condition *c)
 	       (c->bits != 64 || !c->has_mask || c->number == (uint64_t)(int32_t)c->number);
 }
 
+static bool is_memory_sound(const struct place_action *a)
+{
+	if (!a->nplaces)
+		return true;
+	if (a->kind != ACTION_TRACE || a->nplaces > PLACE_DEPTH ||
+	    (a->bits & 7 || a->bits > 64 || a->bits & (a->bits - 1)))
+		return false;
+	for (unsigned i = 0; i < a->nconditions; i++)
+		if (a->conditions[i].what == CONDITION_PAYLOAD && a->conditions[i].bits > a->bits)
+			return false;
+	return true;
+}
+
 bool request_is_action_sound(const struct place_action *a)
 {
 	if (a->kind >= ACTION_KINDS || a->level > 15 || a->word > 127 ||
-	    a->payload >= PAYLOAD_KINDS || a->reg > 15 || a->is_wide > 1 ||
+	    a->payload >= PAYLOAD_KINDS || a->reg > 15 || a->is_wide > 1 || a->ungated > 1 ||
 	    a->nconditions > PLACE_CONDITIONS || (a->kind == ACTION_COUNT && a->word > 15) ||
 	    (a->kind == ACTION_CALLS && a->value >= KRON_CALLS_MAX))
 		return false;
 	for (unsigned i = 0; i < a->nconditions; i++)
 		if (!is_condition_sound(&a->conditions[i]))
 			return false;
-	return true;
+	return is_memory_sound(a);
 }
 
 static bool are_conditions_alike(const struct place_condition *a, const struct place_condition *b)
@@ -41,9 +54,13 @@ bool request_are_actions_alike(const struct place_action *a, const struct place_
 	for (unsigned i = 0; i < a->nconditions && a->nconditions == b->nconditions; i++)
 		if (!are_conditions_alike(&a->conditions[i], &b->conditions[i]))
 			return false;
-	return a->kind == b->kind && a->level == b->level && a->word == b->word &&
-	       a->payload == b->payload && a->reg == b->reg && a->ungated == b->ungated &&
-	       a->is_wide == b->is_wide && a->nconditions == b->nconditions && a->value == b->value;
+	for (unsigned i = 0; i < a->nplaces && a->nplaces == b->nplaces; i++)
+		if (a->place[i] != b->place[i])
+			return false;
+	return a->nplaces == b->nplaces && a->bits == b->bits && a->kind == b->kind &&
+	       a->level == b->level && a->word == b->word && a->payload == b->payload &&
+	       a->reg == b->reg && a->ungated == b->ungated && a->is_wide == b->is_wide &&
+	       a->nconditions == b->nconditions && a->value == b->value;
 }
 
 bool request_is_sound(const struct plan_request *r)
@@ -114,6 +131,9 @@ uint64_t plan_request_hash(const struct plan_request *r)
 				       (uint64_t)a->payload << 24 | (uint64_t)a->reg << 32 |
 				       (uint64_t)a->ungated << 40 | (uint64_t)a->is_wide << 48);
 		sum = mix(sum, a->value);
+		sum = mix(sum, a->nplaces | a->bits << 8);
+		for (unsigned k = 0; k < a->nplaces; k++)
+			sum = mix(sum, (uint32_t)a->place[k]);
 		for (unsigned k = 0; k < a->nconditions; k++) {
 			const struct place_condition *c = &a->conditions[k];
 

@@ -67,6 +67,7 @@ struct place_condition {
 	uint64_t mask, number; /* with a mask of 64 bits the number is one of 32 with sign */
 };
 #define PLACE_CONDITIONS 4u
+#define PLACE_DEPTH 4u
 
 struct place_action {
 	uint8_t kind;        /* enum action_kind */
@@ -82,6 +83,12 @@ struct place_action {
 	 * (action_pages.h) */
 	uint64_t value;
 	struct place_condition conditions[PLACE_CONDITIONS];
+	/* TRACE: 0: the payload itself is taken.  Else it is an address, and the value is in memory: at it +
+	 * place[0] stands the value, or another address, to which place[1] is added ... */
+	uint8_t nplaces;
+	uint8_t bits; /* of the value there; 0: it is a text */
+	uint8_t unused[6];
+	int32_t place[PLACE_DEPTH];
 };
 
 enum place_where {

@@ -109,9 +109,12 @@ void resolver_payload(struct resolver *r, enum payload_kind payload, uint8_t reg
 		.reg = reg,
 		.ungated = !s->gated,
 		.is_wide = s->is_wide,
+		.nplaces = s->nplaces,
+		.bits = s->nplaces && !s->is_text ? s->bits : 0,
 		.value = action_value(s, value),
 	};
 
+	memcpy(a.place, s->places, sizeof(a.place));
 	put_conditions(&a, s);
 	for (size_t i = 0; i < r->out->actions.n; i++) {
 		const struct place_action *o = &r->out->actions.v[i];

@@ -306,7 +306,7 @@ static void let_go(struct work *w)
 	note(w, &lane->leaving, 0);
 }
 
-#define BEGIN_MAX (KRON_CHUNK_HEADER + (2 + KRON_RESOURCE_SLOTS) * KRON_SAMPLE_SIZE)
+#define BEGIN_MAX (KRON_CHUNK_HEADER + (3 + RT_PARTS_MAX) * KRON_SAMPLE_SIZE)
 
 /* What a new chunk begins with: CPU, LOST if any, the sample.  Where the next one goes. */
 static uint64_t fill_first(struct kron_chunk *chunk, struct rt_stamp stamp, uint32_t cpu,
@@ -638,6 +638,16 @@ static void trigger_take(const struct rt_trigger *t)
 	}
 }
 
+/* Nobody has looked whether there is room.  Thread data may be the program's own (strangers.c). */
+void rt_trigger_take(const struct rt_trigger *t)
+{
+	struct rt_lane *lane = rt_thread_lane();
+
+	if (!kron_rt.live || kron_rt.mute || rt_proc_is_refused() || lane < kron_rt.lanes ||
+	    lane >= kron_rt.lanes + RT_LANES_MAX || !lane->tid || !lane_sample(lane, t))
+		trigger_take(t);
+}
+
 void kron_rt_slow(uint32_t event, uint32_t payload)
 {
 	const struct rt_trigger trigger = {.event = event, .payload = payload};
@@ -654,10 +664,9 @@ void kron_rt_resource(uint32_t event, uint32_t payload)
 
 void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
 {
-	const struct rt_trigger trigger = {.event = event,
-					   .payload = (uint32_t)payload,
-					   .wide = true,
-					   .high = (uint32_t)(payload >> 32)};
+	const struct rt_part high = {KRON_EVENT_WIDE, (uint32_t)(payload >> 32)};
+	const struct rt_trigger trigger = {
+		.event = event, .payload = (uint32_t)payload, .nparts = 1, .parts = &high};
 	const struct rt_lane *lane = rt_thread_lane();
 	uint32_t left = rt_claim_left(claim);
 

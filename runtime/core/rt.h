@@ -176,6 +176,8 @@ void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_counters(void) __attribute__((visibility("hidden")));
 /* On the lane bus, with 64 bits of payload (KRON_BLOCK_WIDE). */
 void kron_rt_wide(void) __attribute__((visibility("hidden")));
+/* On the lane bus, with a value from memory (KRON_BLOCK_MEMORY). */
+void kron_rt_memory(void) __attribute__((visibility("hidden")));
 /* A store to the board (KRON_BLOCK_ACTION). */
 void kron_rt_action_thunk(void) __attribute__((visibility("hidden")));
 
@@ -185,14 +187,18 @@ void kron_rt_probe_exact(void) __attribute__((visibility("hidden")));
 void kron_rt_probe_hardware(void) __attribute__((visibility("hidden")));
 
 /* ---- samples.c ---- */
+struct rt_part { /* a record right before its sample (board.h) */
+	uint32_t event, payload;
+};
 struct rt_trigger {
 	uint32_t event, payload;
-	bool resource, wide;
-	union {                  /* the stack may be small */
-		uint32_t source; /* 0: the lane's */
-		uint32_t high;   /* wide: the payload's upper half; the source is the lane's */
-	};
+	uint32_t source; /* 0: the lane's */
+	bool resource;
+	uint8_t nparts;
+	const struct rt_part *parts;
 };
+#define RT_PARTS_MAX \
+	(KRON_MEMORY_PARTS > KRON_RESOURCE_SLOTS ? KRON_MEMORY_PARTS : KRON_RESOURCE_SLOTS)
 /* What all samples of a thread on a CPU have in common. */
 struct rt_stamp {
 	uint32_t source, head;
@@ -213,6 +219,7 @@ void rt_fill_slots(struct rt_stamp stamp, uint64_t addr, uint32_t slots)
 /* Stands in for the lane of a thread that may take no sample: it never has room. */
 extern struct rt_lane kron_rt_mute_lane __attribute__((visibility("hidden")));
 /* Whatever the lane's state: the trigger is one sample, or counted as lost. */
+void rt_trigger_take(const struct rt_trigger *t) __attribute__((visibility("hidden")));
 void kron_rt_slow(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
 void kron_rt_resource(uint32_t event, uint32_t payload) __attribute__((visibility("hidden")));
 /* claim: the lane's word whose slots the thunk has claimed in vain; 0: none. */

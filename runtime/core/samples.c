@@ -4,7 +4,7 @@
  *
  *   Trace sample      one slot
  *   Resource sample   KRON_RESOURCE_SLOTS of one claim: sample | counters 0, 1 | 2, 3 | ... (board.h)
- *   wide sample       KRON_WIDE_SLOTS of one claim: upper half of the payload | sample
+ *   with parts        as many of one claim: upper half of the payload, or a text | sample
  */
 #include "runtime/core/rt.h"
 
@@ -66,10 +66,10 @@ static void read_counters(uint32_t out[KRON_COUNTERS])
 
 uint32_t rt_trigger_slots(const struct rt_trigger *t)
 {
-	return t->resource ? KRON_RESOURCE_SLOTS : t->wide ? KRON_WIDE_SLOTS : 1;
+	return t->resource ? KRON_RESOURCE_SLOTS : 1u + t->nparts;
 }
 
-/* The counters first, or the upper half: when the sample exists, they do.  Cut off, they follow a hole. */
+/* The counters first, or the parts: when the sample exists, they do.  Cut off, they follow a hole. */
 bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigger *t,
 		    const uint64_t *claim, uint64_t after)
 {
@@ -77,9 +77,9 @@ bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigge
 	struct kron_sample s, c;
 	uint32_t k;
 
-	slot_at(t->wide ? addr + KRON_SAMPLE_SIZE : addr)->payload = t->payload;
+	slot_at(addr + t->nparts * KRON_SAMPLE_SIZE)->payload = t->payload;
 	s = c = sample_now(stamp, t->event, t->payload);
-	if (!t->wide && t->source)
+	if (t->source)
 		s.source = t->source;
 	if (t->resource)
 		read_counters(counter);
@@ -92,11 +92,10 @@ bool rt_trigger_put(struct rt_stamp stamp, uint64_t addr, const struct rt_trigge
 		c.payload = counter[2 * k + 1];
 		slot_put(addr + (k + 1) * KRON_SAMPLE_SIZE, c);
 	}
-	if (t->wide) {
-		c.event = KRON_EVENT_WIDE;
-		c.payload = t->high;
+	for (k = 0; k < t->nparts; k++, addr += KRON_SAMPLE_SIZE) {
+		c.event = t->parts[k].event;
+		c.payload = t->parts[k].payload;
 		slot_put(addr, c);
-		addr += KRON_SAMPLE_SIZE;
 	}
 	slot_put(addr, s);
 	return true;

@@ -108,6 +108,7 @@ int rt_ask(struct rt_answer *a, const struct rt_question *q)
 	hello.resource_thunk = (uint64_t)kron_rt_payload_counters;
 	hello.wide_thunk = (uint64_t)kron_rt_wide;
 	hello.action_thunk = (uint64_t)kron_rt_action_thunk;
+	hello.memory_thunk = (uint64_t)kron_rt_memory;
 	hello.live_entry = rt_live_entry();
 	hello.again = q->again;
 	hello.more = q->more;

@@ -83,12 +83,14 @@ static void put_thunks(uint8_t *block)
 	const uint64_t hook = (uint64_t)kron_rt_hook_thunk;
 	const uint64_t payload = (uint64_t)kron_rt_payload_exact;
 	const uint64_t action = (uint64_t)kron_rt_action_thunk;
+	const uint64_t memory = (uint64_t)kron_rt_memory;
 
 	mini_copy(block + KRON_BLOCK_THUNK + 16, &thunk, sizeof(thunk));
 	mini_copy(block + KRON_BLOCK_HOOK + 16, &hook, sizeof(hook));
 	mini_copy(block + KRON_BLOCK_PAYLOAD + 16, &payload, sizeof(payload));
 	mini_copy(block + KRON_BLOCK_ACTION + 16, &action, sizeof(action));
 	mini_copy(block + KRON_BLOCK_WIDE + 16, &payload, sizeof(payload));
+	mini_copy(block + KRON_BLOCK_MEMORY + 16, &memory, sizeof(memory));
 }
 
 static bool change(const struct kron_start *s, const struct kron_wake_range *r, bool is_block)

@@ -549,6 +549,8 @@ static inline bool is_event_meant(const struct node *n, uint32_t event)
 
 static inline bool test(const struct node *n, const struct trace_event *e)
 {
+	if (n->field == FIELD_DATA && e->memory)
+		return false; /* a text, or nothing, is no number */
 	if (!n->marks)
 		return compare(number_of(n, e), n->compare, n->value);
 	if (is_about_lanes(n))

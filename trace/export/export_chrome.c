@@ -120,12 +120,16 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 /* Numbers that readers in JavaScript would round, and what is no number to JSON, are text. */
 static void put_value(struct chrome *c, struct value v)
 {
-	bool is_exact = v.type.form != 'd' &&
+	bool is_exact = v.type.form != 'd' && v.type.form != 'f' &&
 			(v.number <= 1ull << 53 ||
 			 (v.type.form == 's' && (int64_t)v.number < 0 && -v.number <= 1ull << 53));
 	char text[VALUE_TEXT];
 
-	if (is_exact && v.type.form == 's')
+	if (v.memory && !value_string(v))
+		fputs("null", c->out);
+	else if (v.memory)
+		put_word(c, value_string(v));
+	else if (is_exact && v.type.form == 's')
 		fprintf(c->out, "%" PRId64, (int64_t)v.number);
 	else if (is_exact)
 		fprintf(c->out, "%" PRIu64, v.number);

@@ -11,6 +11,8 @@
  *   entry 0  u32 function, u8 level         exit 1  u32 function, u8 how the end is known
  *   user 2   u32 event, u64 payload, u8 level       of a probe that a user placed; negative
  *            payloads are two's complements, doubles their bits
+ *   text 3   u32 event, u8 how, string payload, u8 level       likewise, of a value in memory that is a
+ *            text, or could not be read
  *
  * The context of a CPU's packets has no pid, tid and stack, its only event is
  *
@@ -33,12 +35,12 @@
 
 #define MAGIC 0xc1fc1fc1u
 #define PACKET_MAX 65536u
-#define EVENT_MAX 26u
+#define EVENT_MAX (26u + 4 * KRON_TEXT_MAX + 1)
 #define EXTENDED 31u
 #define TIME_BITS 27
 
 enum { THREAD_STREAM, CPU_STREAM };
-enum { ENTRY, EXIT, USER };
+enum { ENTRY, EXIT, USER, TEXT };
 enum { SWITCH };
 enum how { HOW_EXIT, HOW_INFERRED, HOW_RUNNING };
 
@@ -96,6 +98,9 @@ static const char metadata[] =
 	" enum : uint8_t { exit = 0, inferred = 1, running = 2 } how; }; };\n"
 	"event { name = user; id = 2; stream_id = 0; fields := struct {"
 	" enum user name; uint64_t payload; uint8_t level; }; };\n"
+	"event { name = text; id = 3; stream_id = 0; fields := struct {"
+	" enum user name; enum : uint8_t { whole = 0, cut = 1, unreadable = 2 } how;"
+	" string payload; uint8_t level; }; };\n"
 	"event { name = switch; id = 0; stream_id = 1; fields := struct {"
 	" uint32_t tid; uint32_t pid;"
 	" enum : uint8_t { in = 1, out = 2, preempted = 3 } kind; }; };\n";
@@ -217,10 +222,28 @@ static void on_special(void *ctx, const struct trace_event *e)
 	}
 }
 
+static void put_text(struct ctf *c, uint64_t tsc, const struct trace_user_event *u, struct value v)
+{
+	const char *text = value_string(v);
+	char *shown = text_shown(text ? text : "");
+	const uint8_t how = v.memory->is_unreadable ? 2 : v.memory->is_cut;
+
+	put_event(c, TEXT, tsc, u->n);
+	put(c, &how, 1);
+	put(c, shown, strlen(shown) + 1);
+	put(c, &u->level, 1);
+	xfree(shown);
+}
+
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
-	const uint64_t number = value_of(u, e).number;
+	const struct value v = value_of(u, e);
+	const uint64_t number = v.number;
 
+	if (!value_is_number(v)) {
+		put_text(ctx, e->tsc, u, v);
+		return;
+	}
 	put_event(ctx, USER, e->tsc, u->n);
 	put(ctx, &number, sizeof(number));
 	put(ctx, &u->level, 1);

@@ -16,6 +16,7 @@ struct record {
 	uint32_t payload, high;
 	uint8_t kind, flags;
 	bool is_wide;
+	const struct trace_memory *memory; /* of ours once it is gathered */
 };
 
 struct buffer { /* of a track */
@@ -71,6 +72,7 @@ static void give(struct export_nest *n, const struct record *r)
 				.cpu = r->cpu,
 				.s = {.payload = r->payload},
 				.is_wide = r->is_wide,
+				.memory = r->memory,
 				.high = r->high};
 
 	if (n->from && r->cpu != UINT32_MAX)
@@ -85,6 +87,20 @@ static void give(struct export_nest *n, const struct record *r)
 
 /* ---- in ---- */
 
+/* What the event points to is gone with it. */
+static void keep(struct buffer *b, const struct record *r)
+{
+	struct record *kept = vec_push(&b->records);
+
+	*kept = *r;
+	if (r->memory) {
+		struct trace_memory *m = xmalloc(sizeof(*m));
+
+		*m = *r->memory;
+		kept->memory = m;
+	}
+}
+
 static void take(struct export_nest *n, uint32_t track, const struct record *r)
 {
 	struct export_buffers *b = n->buffers;
@@ -97,7 +113,7 @@ static void take(struct export_nest *n, uint32_t track, const struct record *r)
 	if (track < n->from || track >= n->to)
 		return;
 	if (n->gathers)
-		*vec_push(&b->v.v[track].records) = *r;
+		keep(&b->v.v[track], r);
 	else
 		give(n, r);
 }
@@ -136,6 +152,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 				      .payload = e->s.payload,
 				      .high = e->high,
 				      .is_wide = e->is_wide,
+				      .memory = e->memory,
 				      .kind = USER});
 }
 
@@ -164,8 +181,10 @@ static void pass(struct export_nest *n, uint32_t from, uint32_t to, bool gathers
 		struct buffer *b = &n->buffers->v.v[track];
 
 		start_track(n, track);
-		vec_for(&b->records, r)
+		vec_for(&b->records, r) {
 			give(n, r);
+			xfree((void *)r->memory);
+		}
 		vec_free(&b->records);
 	}
 }

@@ -82,6 +82,8 @@ struct otf2 {
 	uint64_t last;    /* ns, of all lanes */
 	uint64_t *counts; /* events, by lane */
 	VEC(struct stack) stacks;
+	VEC(char *) texts;   /* strings 0 ...: values */
+	bool *has_no_value;  /* by user's event: there are samples that could not be read */
 	OTF2_DefWriter *own; /* of the location that is being written */
 	uint64_t location;
 	struct export_switches switches;
@@ -163,15 +165,37 @@ static void on_special(void *ctx, const struct trace_event *e)
 		put_parameter(o, PARAMETER_CPU, e->tsc, o->cpu = e->s.payload);
 }
 
+/* As reports show it; definitions come after all events. */
+static void put_text(struct otf2 *o, uint32_t parameter, uint64_t tsc, struct value v)
+{
+	char text[VALUE_TEXT];
+
+	check(o, OTF2_EvtWriter_ParameterString(o->events, NULL, time_of(o, tsc), parameter,
+						(OTF2_StringRef)o->texts.n));
+	*vec_push(&o->texts) = xstrdup(value_text(v, text));
+}
+
+/* A parameter has one type: what has no value is one of its own, after all others. */
+static void put_no_value(struct otf2 *o, uint32_t event, uint64_t tsc)
+{
+	o->has_no_value[event] = true;
+	put_parameter(o, NPARAMETERS + (uint32_t)o->t->nuser_events + event, tsc, 1);
+}
+
 /* Each of them is a parameter after our own. */
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct otf2 *o = ctx;
 
-	uint32_t parameter = NPARAMETERS + (uint32_t)(u - o->t->user_events);
+	const uint32_t i = (uint32_t)(u - o->t->user_events);
+	uint32_t parameter = NPARAMETERS + i;
 	const struct value v = value_of(u, e);
 
-	if (u->type.form != 's')
+	if (u->type.form == VALUE_STRING)
+		put_text(o, parameter, e->tsc, v);
+	else if (!value_is_number(v))
+		put_no_value(o, i, e->tsc);
+	else if (u->type.form != 's')
 		put_parameter(o, parameter, e->tsc, v.number);
 	else
 		check(o, OTF2_EvtWriter_ParameterInt(o->events, NULL, time_of(o, e->tsc), parameter,
@@ -312,6 +336,29 @@ static void put_clock(struct otf2 *o)
 			 real ? strtoull(real, NULL, 10) : OTF2_UNDEFINED_TIMESTAMP));
 }
 
+static void put_texts(struct otf2 *o)
+{
+	vec_for(&o->texts, s)
+		put_string(o, *s);
+}
+
+static OTF2_ParameterType parameter_type(const struct trace_value_type *type)
+{
+	return type->form == 's'            ? OTF2_PARAMETER_TYPE_INT64
+	       : type->form == VALUE_STRING ? OTF2_PARAMETER_TYPE_STRING
+					    : OTF2_PARAMETER_TYPE_UINT64;
+}
+
+static void put_no_value_parameter(struct otf2 *o, uint32_t event)
+{
+	char *name = xasprintf("%s: unreadable", o->t->user_events[event].name);
+
+	check(o, OTF2_GlobalDefWriter_WriteParameter(
+			 o->definitions, NPARAMETERS + (uint32_t)o->t->nuser_events + event,
+			 put_string(o, name), OTF2_PARAMETER_TYPE_UINT64));
+	xfree(name);
+}
+
 static void put_parameters(struct otf2 *o)
 {
 	static const char *const names[NPARAMETERS] = {
@@ -322,12 +369,13 @@ static void put_parameters(struct otf2 *o)
 							     put_string(o, names[i]),
 							     OTF2_PARAMETER_TYPE_UINT64));
 	for (size_t i = 0; i < o->t->nuser_events; i++)
-		check(o,
-		      OTF2_GlobalDefWriter_WriteParameter(o->definitions, NPARAMETERS + (uint32_t)i,
-							  put_string(o, o->t->user_events[i].name),
-							  o->t->user_events[i].type.form == 's'
-								  ? OTF2_PARAMETER_TYPE_INT64
-								  : OTF2_PARAMETER_TYPE_UINT64));
+		check(o, OTF2_GlobalDefWriter_WriteParameter(
+				 o->definitions, NPARAMETERS + (uint32_t)i,
+				 put_string(o, o->t->user_events[i].name),
+				 parameter_type(&o->t->user_events[i].type)));
+	for (size_t i = 0; i < o->t->nuser_events; i++)
+		if (o->has_no_value[i])
+			put_no_value_parameter(o, (uint32_t)i);
 }
 
 /* Location groups are numbered as the trace's processes are. */
@@ -462,6 +510,7 @@ static void put_definitions(struct otf2 *o)
 	if (!o->definitions)
 		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
 	put_clock(o);
+	put_texts(o); /* first: their numbers are in the events */
 	put_parameters(o);
 	check(o, OTF2_GlobalDefWriter_WriteSystemTreeNode(
 			 o->definitions, NODE_HOST, put_string(o, host ? host : "?"),
@@ -517,6 +566,7 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 		return ret;
 	export_switches_open(&o.switches, t);
 	o.counts = xcalloc(t->nlanes + 1, sizeof(*o.counts));
+	o.has_no_value = xcalloc(t->nuser_events + 1, sizeof(*o.has_no_value));
 	before = OTF2_Error_RegisterCallback(on_error, &o);
 	fill_or_leave(&o, export_dir_path(&dir));
 	OTF2_Error_RegisterCallback(before, NULL);
@@ -526,6 +576,10 @@ int export_otf2(const struct trace *t, const char *path, struct err *err)
 	if (ret && o.failed)
 		ret = err_set(err, EIO, "cannot write %s: OTF2: %s", path, o.why);
 	export_switches_close(&o.switches);
+	vec_for(&o.texts, s)
+		xfree(*s);
+	vec_free(&o.texts);
+	xfree(o.has_no_value);
 	vec_free(&o.stacks);
 	vec_free(&o.cpus);
 	index_free(&o.regions);

@@ -43,7 +43,8 @@
 	X(recursive, BOOL, true)    \
 	X(spans_loss, BOOL, true)   \
 	X(value, INT64, true)       \
-	X(level, INT32, true)
+	X(level, INT32, true)       \
+	X(text, TEXT, true)
 
 enum {
 #define X(name, type, optional) C_##name,
@@ -187,12 +188,16 @@ static void on_special(void *ctx, const struct trace_event *e)
 static void on_user_event(void *ctx, const struct trace_event *e, const struct trace_user_event *u)
 {
 	struct table *w = ctx;
+	const struct value v = value_of(u, e);
 	int64_t row[NCOLUMNS];
 
 	start_row(w, row, e->tsc);
 	row[C_kind] = parquet_text(w->p, "event");
 	row[C_function] = put_text(w, u->name);
-	row[C_value] = (int64_t)value_of(u, e).number;
+	if (value_is_number(v))
+		row[C_value] = (int64_t)v.number;
+	if (value_string(v))
+		row[C_text] = put_text(w, value_string(v));
 	row[C_level] = u->level;
 	parquet_row(w->p, row);
 }

@@ -449,12 +449,17 @@ static int type_of(const struct trace *t, uint32_t event)
 					 : TYPE_OTHER;
 }
 
-static int64_t data_of(const struct trace *t, const struct trace_event *e)
+/* Any 64 bits are a sample's data, NONE's too; and so is a text.  What could not be read is NULL. */
+static void put_data(struct database *d, int column, const struct trace_event *e)
 {
-	return (int64_t)value_of(trace_user_event_of(t, e->s.event), e).number;
+	const struct value v = value_of(trace_user_event_of(d->t, e->s.event), e);
+
+	if (value_is_number(v))
+		sqlite3_bind_int64(d->insert[T_sample], column, (int64_t)v.number);
+	else
+		set_text(d, T_sample, column, value_string(v));
 }
 
-/* Any 64 bits are a sample's data, NONE's too. */
 static void put_sample_row(struct database *d, const struct trace_event *e, int type)
 {
 	const int64_t values[] = {d->sample, type,      e->lane, e->cpu, tick_of(d->t, e->tsc),
@@ -463,8 +468,10 @@ static void put_sample_row(struct database *d, const struct trace_event *e, int 
 
 	for (int i = 0; i < n; i++)
 		set(d, T_sample, i + 2, values[i]);
-	sqlite3_bind_int64(d->insert[T_sample], n + 2,
-			   type == TYPE_EVENT ? data_of(d->t, e) : e->s.payload);
+	if (type == TYPE_EVENT)
+		put_data(d, n + 2, e);
+	else
+		sqlite3_bind_int64(d->insert[T_sample], n + 2, e->s.payload);
 	add(d, T_sample);
 }
 

@@ -46,7 +46,7 @@ static const char schema_tables[] =
 	"INSERT INTO sample_type VALUES(0,'entry'),(1,'exit'),(2,'loss'),(3,'cpu'),(4,'other'),(5,'event');\n"
 	"CREATE TABLE sample(trace_id INT REFERENCES trace, sample_id INT,"
 	" type INT REFERENCES sample_type, thread_id INT, cpu INT, tick INT, head INT,"
-	" event INT, data INT, PRIMARY KEY(trace_id, sample_id),"
+	" event INT, data, PRIMARY KEY(trace_id, sample_id),"
 	" FOREIGN KEY(trace_id, thread_id) REFERENCES thread) WITHOUT ROWID;\n"
 	"CREATE TABLE node(trace_id INT REFERENCES trace, node_id INT, parent_id INT,"
 	" function_id INT, depth INT, calls INT, total INT, self INT,"

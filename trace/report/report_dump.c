@@ -272,6 +272,8 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 			json_key(&j, value_of(u, e).type.form == VALUE_HALF ? "low_half" : "value");
 			value_json(&j, value_of(u, e));
 		}
+		if (e->memory && e->memory->is_cut)
+			json_key(&j, "cut"), json_bool(&j, true);
 		json_kstr(&j, "module", t->modules[u->module].path);
 	}
 	json_close(&j, '}');

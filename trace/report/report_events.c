@@ -14,6 +14,8 @@ struct tally {
 	const struct trace_user_event *event;
 	uint64_t count;
 	uint64_t first_tsc, last_tsc;
+	uint64_t numbers; /* of them have a payload that is a number */
+	uint64_t unreadable;
 	double sum;
 	struct value lowest, highest; /* payload */
 };
@@ -22,11 +24,15 @@ static void add_sample(struct tally *v, const struct trace_event *e)
 {
 	const struct value x = value_of(v->event, e);
 
-	if (!v->count++) {
+	if (!v->count++)
 		v->first_tsc = e->tsc;
-		v->lowest = v->highest = x;
-	}
 	v->last_tsc = e->tsc > v->last_tsc ? e->tsc : v->last_tsc;
+	if (!value_is_number(x)) {
+		v->unreadable += x.memory->is_unreadable;
+		return;
+	}
+	if (!v->numbers++)
+		v->lowest = v->highest = x;
 	v->lowest = value_is_less(x, v->lowest) ? x : v->lowest;
 	v->highest = value_is_less(v->highest, x) ? x : v->highest;
 	v->sum += value_double(x);
@@ -81,7 +87,7 @@ static void put_value(FILE *out, const struct tally *v, struct value value, int 
 {
 	char text[VALUE_TEXT];
 
-	if (v->event->payload[0] && v->count)
+	if (v->event->payload[0] && v->numbers)
 		fprintf(out, "  %*s", width, value_text(value, text));
 	else
 		fprintf(out, "  %*s", width, "-");
@@ -118,13 +124,15 @@ static void put_object(struct json *j, const struct trace *t, const struct tally
 	json_key(j, "per_second");
 	json_f64(j, rate_of(t, v));
 	json_kstr(j, "payload", v->event->payload[0] ? v->event->payload : NULL);
-	if (v->event->payload[0] && v->count) {
+	if (v->unreadable)
+		json_ku64(j, "unreadable", v->unreadable);
+	if (v->event->payload[0] && v->numbers) {
 		json_key(j, "lowest");
 		value_json(j, v->lowest);
 		json_key(j, "highest");
 		value_json(j, v->highest);
 		json_key(j, "average");
-		json_f64(j, v->sum / (double)v->count);
+		json_f64(j, v->sum / (double)v->numbers);
 	}
 	json_close(j, '}');
 }

@@ -299,7 +299,7 @@ const samples = (() => {
 	const s = {count, number: new Float64Array(count), ns: new Float64Array(count), ticks: new Float64Array(count),
 		   lane: new Uint32Array(count), cpu: new Uint32Array(count), head: new Uint8Array(count),
 		   source: new Uint32Array(count), high: new Uint32Array(count), low: new Uint32Array(count),
-		   upper: new Map()};
+		   upper: new Map(), memory: new Map()};
 	let number = 0, ticks = 0;
 	for (let i = 0; i < count; i++) {
 		number += n.next();
@@ -316,6 +316,8 @@ const samples = (() => {
 		s.low[i] = n.next();
 		if (head & 0x100)
 			s.upper.set(i, n.next());
+		if (head & 0x200)
+			s.memory.set(i, data.samples.memory[s.memory.size]);
 	}
 	return s;
 })();
@@ -334,12 +336,14 @@ const userEvents = new Map(data.user_events.map(u => [u[0], {event: u[0], name: 
 
 // a payload as its type says: trace/value.h; upper: undefined where the sample has 32 bits
 function payloadWords(type, low, upper) {
-	const width = type === "double" ? 64 : Number(/\d+$/.exec(type)?.[0] ?? 32);
+	const width = type === "double" ? 64 : type === "float" ? 32 : Number(/\d+$/.exec(type)?.[0] ?? 32);
 	if (width === 64 && upper === undefined)
 		return `0x${low.toString(16)} (low half)`;
 	const bits = BigInt.asUintN(width, BigInt(upper ?? 0) << 32n | BigInt(low));
 	if (type === "double")
 		return String(new Float64Array(new BigUint64Array([bits]).buffer)[0]);
+	if (type === "float")
+		return String(new Float32Array(new Uint32Array([low]).buffer)[0]);
 	return type[0] === "s" ? String(BigInt.asIntN(width, bits)) : type[0] === "u" ? String(bits) : `0x${bits.toString(16)}`;
 }
 

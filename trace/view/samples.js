@@ -97,7 +97,7 @@ const viewer = {
 		if (event === EVENT_CPU)
 			return `this thread is on CPU ${samples.high[i]} from here on`;
 		const u = userEvents.get(event);
-		return `${eventName(event)}${u?.payload ? `, ${u.payload} = ${payloadWords(u.type, samples.high[i], samples.upper.get(i))}` : ""}${samples.head[i] & 2 ? "  (samples before this were lost: FIFO overflow)" : ""}`;
+		return `${eventName(event)}${u?.payload ? `, ${u.payload} = ${samples.memory.get(i) ?? payloadWords(u.type, samples.high[i], samples.upper.get(i))}` : ""}${samples.head[i] & 2 ? "  (samples before this were lost: FIFO overflow)" : ""}`;
 	},
 
 	// ---- one sample, bit by bit ----

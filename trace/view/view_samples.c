@@ -24,7 +24,8 @@ struct loss {
 struct mark { /* an event of the user */
 	uint64_t tsc;
 	uint32_t lane, event;
-	struct value value;
+	uint64_t number;
+	char *text; /* of a value that has a type */
 };
 struct view_samples {
 	struct view *v;
@@ -37,6 +38,7 @@ struct view_samples {
 	uint64_t nlosses, lost;
 	VEC(struct mark) marks;
 	uint64_t nmarks, every; /* one of `every` is kept */
+	VEC(char *) memory;     /* of those kept that have such values */
 	bool *jumps;            /* those that are named */
 };
 
@@ -80,6 +82,14 @@ static bool is_near_a_loss(struct view_samples *s, const struct trace_event *e)
 	return true;
 }
 
+static void keep_memory(struct view_samples *s, const struct trace_event *e)
+{
+	const struct trace_user_event *u = trace_user_event_of(s->v->t, e->s.event);
+	char text[VALUE_TEXT];
+
+	*vec_push(&s->memory) = xstrdup(u ? value_text(value_of(u, e), text) : "?");
+}
+
 static void keep(struct view_samples *s, const struct trace_event *e)
 {
 	struct view_bytes *b = &s->out;
@@ -88,12 +98,14 @@ static void keep(struct view_samples *s, const struct trace_event *e)
 	view_put_signed(b, (int64_t)(e->tsc - s->last));
 	view_put_number(b, e->lane);
 	view_put_number(b, e->cpu);
-	view_put_number(b, e->s.head >> 24 | (e->is_wide ? 0x100 : 0));
+	view_put_number(b, e->s.head >> 24 | (e->is_wide ? 0x100 : 0) | (e->memory ? 0x200 : 0));
 	view_put_number(b, e->s.source ^ s->v->t->lanes[e->lane].source);
 	view_put_number(b, e->s.payload);
 	view_put_number(b, trace_stored_event(e));
 	if (e->is_wide)
 		view_put_number(b, e->high);
+	if (e->memory)
+		keep_memory(s, e);
 	if (e->jump)
 		s->jumps[e->jump - 1] = true;
 	s->last = e->tsc;
@@ -114,18 +126,29 @@ static void note_loss(struct view_samples *s, const struct trace_event *e)
 static void note_mark(struct view_samples *s, const struct trace_event *e,
 		      const struct trace_user_event *u)
 {
+	char text[VALUE_TEXT];
+	struct value v;
+
 	if (s->nmarks++ % s->every)
 		return;
 	if (s->marks.n == s->v->budget.losses) {
-		for (size_t i = 0; i < s->marks.n; i += 2)
-			s->marks.v[i / 2] = s->marks.v[i];
+		for (size_t i = 0; i < s->marks.n; i++)
+			if (i % 2)
+				xfree(s->marks.v[i].text);
+			else
+				s->marks.v[i / 2] = s->marks.v[i];
 		s->marks.n = (s->marks.n + 1) / 2;
 		s->every *= 2;
 		if ((s->nmarks - 1) % s->every)
 			return;
 	}
-	*vec_push(&s->marks) = (struct mark){
-		.tsc = e->tsc, .lane = e->lane, .event = e->s.event, .value = value_of(u, e)};
+	v = value_of(u, e);
+	*vec_push(&s->marks) =
+		(struct mark){.tsc = e->tsc,
+			      .lane = e->lane,
+			      .event = e->s.event,
+			      .number = v.number,
+			      .text = v.type.form ? xstrdup(value_text(v, text)) : NULL};
 }
 
 void view_samples_feed(struct view_samples *s, const struct trace_event *e)
@@ -169,7 +192,6 @@ static void put_losses(struct view_samples *s)
 static void put_marks(struct view_samples *s)
 {
 	struct json *j = &s->v->j;
-	char text[VALUE_TEXT];
 
 	json_ku64(j, "all_marks", s->nmarks);
 	json_key(j, "marks");
@@ -179,10 +201,10 @@ static void put_marks(struct view_samples *s)
 		json_i64(j, view_ns(s->v, m->tsc));
 		json_u64(j, m->lane);
 		json_u64(j, m->event);
-		if (m->value.type.form)
-			json_str(j, value_text(m->value, text));
+		if (m->text)
+			json_str(j, m->text);
 		else
-			json_u64(j, m->value.number);
+			json_u64(j, m->number);
 		json_close(j, ']');
 	}
 	json_close(j, ']');
@@ -222,6 +244,11 @@ void view_samples_put(struct view_samples *s)
 	json_ku64(j, "kept", s->kept);
 	json_key(j, "data");
 	view_put_bytes(j, &s->out);
+	json_key(j, "memory");
+	json_open(j, '[');
+	vec_for(&s->memory, text)
+		json_str(j, *text);
+	json_close(j, ']');
 	json_close(j, '}');
 	put_losses(s);
 	put_marks(s);
@@ -232,7 +259,12 @@ void view_samples_free(struct view_samples *s)
 {
 	view_bytes_free(&s->out);
 	vec_free(&s->losses);
+	vec_for(&s->marks, m)
+		xfree(m->text);
 	vec_free(&s->marks);
+	vec_for(&s->memory, text)
+		xfree(*text);
+	vec_free(&s->memory);
 	xfree(s->jumps);
 	xfree(s);
 }
