@@ -13,6 +13,7 @@
  *   value       lost: how many samples; cpu: its number; event: its payload (a double: its bits); waiting, preempted:
  *               the CPU that the thread came back to
  *   level       filter level of the function or the event
+ *   text        event: a value from memory that is a text; what could not be read has neither value nor text
  *
  * Tables of several hosts or ranks can be read as one.  Rows come thread by thread.
  */
