@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* action.c - see action.h for the sequences. */
 #include "inject/plan/action.h"
-#include "inject/plan/action_if.h"
 
 #include <assert.h>
 #include <string.h>
@@ -9,74 +8,18 @@
 #include <kron/board.h>
 #include <kron/segment.h>
 
+#include "inject/code/insn_implied.h"
+#include "inject/plan/action_if.h"
 #include "inject/plan/action_pages.h"
 
 enum { RAX = 0, RCX = 1, RSP = 4, RBP = 5, RSI = 6, RDI = 7, R12 = 12, R13 = 13 };
 
 /* ---- which instructions have an address to show ---- */
 
-/* An operand that no ModRM byte names: the stack's, or a string's. */
-struct implied {
-	int reg; /* -1: there is none */
-	int disp;
-};
-
-/* The opcode after the prefixes, 0 when it has more than one byte. */
-static uint8_t opcode_of(const uint8_t *code)
-{
-	static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0x2e, 0x36,
-					   0x3e, 0x26, 0x64, 0x65, 0xf0};
-	int i = 0;
-
-	while (i < 14 && (memchr(prefixes, code[i], sizeof(prefixes)) || (code[i] & 0xf0) == 0x40))
-		i++;
-	return code[i] == 0x0f ? 0 : code[i];
-}
-
-static struct implied implied_operand(const struct insn *in, const uint8_t *code)
-{
-	static const struct implied none = {-1, 0};
-
-	switch ((enum insn_kind)in->kind) {
-	case INSN_CALL:
-		return (struct implied){RSP, -8};
-	case INSN_CALL_INDIRECT:
-		return in->has_mem ? none : (struct implied){RSP, -8};
-	case INSN_RET:
-		return (struct implied){RSP, 0};
-	case INSN_PLAIN:
-		break;
-	default:
-		return none;
-	}
-	switch (opcode_of(code)) {
-	case 0x50 ... 0x57:
-	case 0x68:
-	case 0x6a:
-		return (struct implied){RSP, -8};
-	case 0x58 ... 0x5f:
-	case 0xc9:
-		return (struct implied){opcode_of(code) == 0xc9 ? RBP : RSP, 0};
-	case 0xa4: /* movs: what it writes */
-	case 0xa5:
-	case 0xaa: /* stos, scas */
-	case 0xab:
-	case 0xae:
-	case 0xaf:
-		return (struct implied){RDI, 0};
-	case 0xa6: /* cmps, lods */
-	case 0xa7:
-	case 0xac:
-	case 0xad:
-		return (struct implied){RSI, 0};
-	}
-	return none;
-}
-
 static bool has_operand(const struct insn *in, const uint8_t *code)
 {
 	if (!in->has_mem)
-		return implied_operand(in, code).reg >= 0;
+		return insn_implied(in, code).reg >= 0;
 	return !in->is_vsib;
 }
 
@@ -172,7 +115,7 @@ static void emit_address(struct stub *s, const struct insn *in, const uint8_t *c
 		emit_lea(s, in->mem_base, in->mem_index, in->mem_scale, in->mem_disp, in->is_narrow,
 			 8);
 	} else {
-		struct implied o = implied_operand(in, code);
+		struct insn_implied o = insn_implied(in, code);
 
 		emit_lea(s, o.reg, -1, 1, o.disp, in->is_narrow && o.reg != RSP, 8);
 	}
