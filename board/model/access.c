@@ -56,13 +56,21 @@
 
 enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL, OP_RESET };
 
+struct reset {
+	uint64_t at;     /* its TSC; 0: now */
+	uint32_t config; /* what the register is then */
+};
+
 struct op {
 	enum op_kind kind;
-	enum access_level level;
-	unsigned counter;
-	struct model_cycle *cycle; /* what is asked; what came out, once it is done */
-	uint64_t at;               /* of a reset: its TSC; 0: now */
-	uint32_t config;           /* and what the register is then */
+	union {                            /* little: the stack may be small */
+		struct model_cycle *cycle; /* what is asked; what came out, once it is done */
+		const struct reset *reset;
+		struct {
+			enum access_level level;
+			unsigned counter;
+		};
+	};
 	/* out */
 	uint64_t active; /* the state that it made */
 	uint64_t gates;
@@ -114,7 +122,7 @@ static bool anchor_there(struct op *op, struct access_slot *y)
 {
 	if (op->tick > op->now)
 		return false;
-	op->anchor.tsc = y->anchor_tsc = op->at;
+	op->anchor.tsc = y->anchor_tsc = op->reset->at;
 	op->anchor.tick = y->anchor_tick = op->tick;
 	return true;
 }
@@ -154,7 +162,7 @@ static void run_model(struct op *op, struct access_slot *y)
 			op->done = c->done;
 		break;
 	case OP_RESET:
-		model_reset(&y->state, op->tick, op->config);
+		model_reset(&y->state, op->tick, op->reset->config);
 		gates_changed = true;
 		break;
 	case OP_ADVANCE:
@@ -212,7 +220,8 @@ static enum attempt fetch(const struct board *b, uint64_t a, struct access_place
 static enum attempt attempt(const struct board *b, struct op *op, struct access_hold *h,
 			    struct access_place *p)
 {
-	uint64_t tsc = op->at ? op->at : b->model->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
+	uint64_t at = op->kind == OP_RESET ? op->reset->at : 0;
+	uint64_t tsc = at ? at : b->model->clock == ACCESS_CLOCK_REAL ? access_tsc() : 0;
 	uint64_t a = access_active(b);
 	struct access_slot *work = &p->work;
 	enum access_carry carry;
@@ -234,7 +243,7 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 	ACCESS_WRITE(&p->board, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	set_time(b, op, work, tsc);
-	if (op->at && !anchor_there(op, work))
+	if (at && !anchor_there(op, work))
 		return TOO_LATE;
 	run_model(op, work);
 	describe(work, op->done, access_slot_number(a));
@@ -432,7 +441,8 @@ int board_trigger(const struct board *b, uint32_t word, unsigned cpu, uint32_t s
 
 int board_reset_at(const struct board *b, uint64_t tsc, uint32_t config)
 {
-	struct op op = {.kind = OP_RESET, .at = tsc, .config = config};
+	const struct reset r = {tsc, config};
+	struct op op = {.kind = OP_RESET, .reset = &r};
 
 	return operate(b, &op);
 }
