@@ -59,6 +59,18 @@ static enum restorer restorer_of(const struct live_threads *t, const struct proc
 	return restorer_at(t, maps, f->restorer);
 }
 
+/* Its handler has returned, and it stands in the restorer: the address of that has been taken off the stack. */
+static bool is_in_restorer(const struct live_threads *t, const struct process_maps *maps,
+			   uint64_t pc)
+{
+	static const uint8_t passed[] = {0, 3, 5, 7}; /* bytes of its first instruction */
+
+	for (unsigned i = 0; i < sizeof(passed); i++)
+		if (restorer_at(t, maps, pc - passed[i]) != RESTORER_NONE)
+			return true;
+	return false;
+}
+
 struct stacks {
 	uint64_t sp[STACKS_MAX];
 	unsigned n;
@@ -103,6 +115,8 @@ void signal_frames_find(struct signal_frames *f, struct live_threads *t,
 	vec_for(&t->v, k) {
 		struct stacks stacks = {.sp = {k->regs.rsp}, .n = k->stopped};
 
+		if (k->stopped && is_in_restorer(t, maps, k->regs.rip))
+			stacks.sp[0] -= sizeof(uint64_t);
 		for (unsigned i = 0; i < stacks.n; i++)
 			search(f, t, maps, stacks.sp[i], &stacks);
 	}

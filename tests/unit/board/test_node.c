@@ -55,7 +55,11 @@ static struct node with(const char *ompi, const char *pmix, const char *pmi, con
 {
 	struct node n;
 
-	clearenv();
+	/* not clearenv(): cmocka asks, too */
+	unsetenv("OMPI_COMM_WORLD_RANK");
+	unsetenv("PMIX_RANK");
+	unsetenv("PMI_RANK");
+	unsetenv("SLURM_NODEID");
 	if (ompi)
 		setenv("OMPI_COMM_WORLD_RANK", ompi, 1);
 	if (pmix)

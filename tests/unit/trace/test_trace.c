@@ -422,7 +422,7 @@ static void no_traces(void **state)
 	expect_no_trace("empty", EINVAL);
 	write_text("empty/session", "version=2\n", 10);
 	expect_no_trace("empty", EINVAL);
-	write_text("empty/session", "version=6\n", 10);
+	write_text("empty/session", "version=99\n", 11);
 	expect_no_trace("empty", EINVAL);
 	write_text("empty/session", "version=1", 9); /* torn */
 	expect_no_trace("empty", EINVAL);

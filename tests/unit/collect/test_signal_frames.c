@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_signal_frames.c - where a handler will return to is found wherever the thread stands: a child is taken
+ * from its handler's first instruction to the one that was interrupted, one instruction at a time.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "collect/live/signal_frames.h"
+
+#define STEPS 1000
+
+static void handle(int sig)
+{
+	(void)sig;
+}
+
+static void be_interrupted(void)
+{
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	signal(SIGUSR1, handle);
+	raise(SIGSTOP);
+	for (volatile int i = 0;; i++)
+		;
+}
+
+static struct user_regs_struct registers_of(pid_t pid)
+{
+	struct user_regs_struct regs;
+
+	assert_int_equal(ptrace(PTRACE_GETREGS, pid, 0, &regs), 0);
+	return regs;
+}
+
+static void step(pid_t pid, int sig)
+{
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, 0, sig), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+static bool is_found(pid_t pid, uint64_t pc)
+{
+	struct live_thread thread = {.tid = pid, .regs = registers_of(pid), .stopped = true};
+	struct live_threads t = {.pid = pid};
+	struct signal_frames f = {0};
+	struct process_maps maps;
+	struct err err;
+	char path[64];
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	t.mem = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(process_maps_read(&maps, pid, &err), 0);
+	*vec_push(&t.v) = thread;
+	signal_frames_find(&f, &t, &maps);
+	vec_for(&f.v, frame)
+		found = found || frame->pc == pc;
+	vec_free(&f.v);
+	vec_free(&t.v);
+	process_maps_free(&maps);
+	close(t.mem);
+	return found;
+}
+
+static void found_up_to_its_end(void **state)
+{
+	pid_t pid = fork();
+	uint64_t pc, sp;
+	int status, n = 0;
+
+	(void)state;
+	if (!pid)
+		be_interrupted();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (int i = 0; i < STEPS; i++) /* into the loop */
+		step(pid, 0);
+	pc = registers_of(pid).rip;
+	sp = registers_of(pid).rsp;
+	assert_false(is_found(pid, pc));
+	step(pid, SIGUSR1);
+	assert_int_equal(registers_of(pid).rip, (uintptr_t)handle);
+	for (; registers_of(pid).rsp != sp && n < STEPS; n++) {
+		assert_true(is_found(pid, pc));
+		step(pid, 0);
+	}
+	assert_in_range(n, 3, STEPS - 1); /* ret; mov; syscall */
+	assert_int_equal(registers_of(pid).rip, pc);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(found_up_to_its_end)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
