@@ -157,6 +157,13 @@ int main(void)
 	void *warm[4];
 	int bad = 0;
 
+#ifdef WITH_LIBUNWIND
+	/*
+	 * It caches rules by address alone.  An address where a thread may stand is one that another frame
+	 * returns to, for which the instruction before it counts: the first to be looked up wins.
+	 */
+	unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+#endif
 	walk(warm, 4); /* loads libgcc_s outside the handler */
 	sigfillset(&sa.sa_mask);
 	CHECK(!sigaction(SIGPROF, &sa, NULL));
