@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -31,6 +32,7 @@ static void handle(int sig)
 
 static void be_interrupted(void)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* whatever becomes of the test */
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	signal(SIGUSR1, handle);
 	raise(SIGSTOP);
