@@ -29,25 +29,34 @@ struct frame {
 
 enum restorer { RESTORER_NONE, RESTORER_LIBC, RESTORER_OURS };
 
-static enum restorer restorer_at(const struct live_threads *t, const struct process_maps *maps,
-				 uint64_t pc)
+#define RESTORER_BYTES 17u
+
+static enum restorer restorer_in(const uint8_t code[RESTORER_BYTES])
 {
 	/* mov %rsp,%rdi; call: runtime/faults/fault_entry.S */
 	static const uint8_t ours[] = {0x48, 0x89, 0xe7, 0xe8};
 	/* mov $15,%rax; syscall: as glibc, musl and Go have it, with a 7- or a 5-byte mov */
 	static const uint8_t seven[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 	static const uint8_t five[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
-	const struct process_mapping *m = process_maps_at(maps, pc);
-	uint8_t code[8 + sizeof(seven)] = {0};
 
-	if (!m || !process_mapping_is_exec(m) ||
-	    threads_read(t, code, pc, sizeof(code)) < (ssize_t)sizeof(seven))
-		return RESTORER_NONE;
+	_Static_assert(RESTORER_BYTES == 8 + sizeof(seven), "ours: mov, call, and as libc's");
 	if (!memcmp(code, ours, sizeof(ours)) && !memcmp(code + 8, seven, sizeof(seven)))
 		return RESTORER_OURS;
 	return !memcmp(code, seven, sizeof(seven)) || !memcmp(code, five, sizeof(five))
 		       ? RESTORER_LIBC
 		       : RESTORER_NONE;
+}
+
+static enum restorer restorer_at(const struct live_threads *t, const struct process_maps *maps,
+				 uint64_t pc)
+{
+	const struct process_mapping *m = process_maps_at(maps, pc);
+	uint8_t code[RESTORER_BYTES] = {0};
+
+	/* nine bytes are all that libc's has */
+	if (!m || !process_mapping_is_exec(m) || threads_read(t, code, pc, sizeof(code)) < 9)
+		return RESTORER_NONE;
+	return restorer_in(code);
 }
 
 static enum restorer restorer_of(const struct live_threads *t, const struct process_maps *maps,
@@ -59,14 +68,25 @@ static enum restorer restorer_of(const struct live_threads *t, const struct proc
 	return restorer_at(t, maps, f->restorer);
 }
 
-/* Its handler has returned, and it stands in the restorer: the address of that has been taken off the stack. */
+/*
+ * Its handler has returned, and it stands in the restorer: the address of that has been taken off the stack.
+ * One look at each thread's code, because all of them stand still meanwhile.
+ */
 static bool is_in_restorer(const struct live_threads *t, const struct process_maps *maps,
 			   uint64_t pc)
 {
 	static const uint8_t passed[] = {0, 3, 5, 7}; /* bytes of its first instruction */
+	const struct process_mapping *m = process_maps_at(maps, pc);
+	uint8_t code[7 + RESTORER_BYTES] = {0};
+	uint64_t from;
 
-	for (unsigned i = 0; i < sizeof(passed); i++)
-		if (restorer_at(t, maps, pc - passed[i]) != RESTORER_NONE)
+	if (!m || !process_mapping_is_exec(m))
+		return false;
+	from = pc - m->start < 7 ? m->start : pc - 7;
+	if (threads_read(t, code, from, sizeof(code)) < (ssize_t)(pc - from) + 2)
+		return false;
+	for (unsigned i = 0; i < sizeof(passed) && passed[i] <= pc - from; i++)
+		if (restorer_in(code + (pc - from - passed[i])) != RESTORER_NONE)
 			return true;
 	return false;
 }
