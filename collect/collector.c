@@ -84,11 +84,9 @@ static int open_bus(struct collector *c, struct err *err)
 	}
 	if (counts_pages(c->opt.selection.probes))
 		return err_set(err, EINVAL, "pages are counted on the lane bus only");
-	if (probe_set_has_virtual(c->opt.selection.probes))
-		return err_set(
-			err, EINVAL,
-			"a board has counters 0 to 15: those above are on the lane bus only");
-	code = get_source_table(&c->seg, err);
+	code = probe_set_check_board(c->opt.selection.probes, err);
+	if (!code)
+		code = get_source_table(&c->seg, err);
 	if (code)
 		return code;
 	if (c->opt.bus == KRON_BUS_EXACT) {

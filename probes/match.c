@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* match.c - which names and modules a probe means. */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,14 @@ bool probe_set_has_virtual(const struct probe_set *set)
 		if (probe_spec_is_virtual(&set->specs.v[i]))
 			return true;
 	return false;
+}
+
+int probe_set_check_board(const struct probe_set *set, struct err *err)
+{
+	if (!probe_set_has_virtual(set))
+		return 0;
+	return err_set(err, EINVAL,
+		       "a board has counters 0 to 15: those above are on the lane bus only");
 }
 
 /* "libc" is libc.so.6 and libc-2.36.so: the name up to ".so" or "-2." */

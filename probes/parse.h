@@ -26,7 +26,7 @@ int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, stru
 /* u32, x64, double, string: the type of the payload.  False: there is no such. */
 bool parse_type_name(struct probe_spec *s, struct span type);
 /* Is it a value in memory?  Then that is parsed: *(u32*)($rdi+8), +8($arg1); *type becomes that of the cast. */
-bool is_memory(struct span sp);
+bool parse_is_memory(struct span sp);
 int parse_memory(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type);
 /* $arg1, %rdi, 42 ... */
 int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp);

@@ -26,7 +26,7 @@ struct way {
 
 static int take_address(struct way *w);
 
-bool is_memory(struct span sp)
+bool parse_is_memory(struct span sp)
 {
 	return sp.n && (sp.s[0] == '*' || (memchr("+-", sp.s[0], 2) && memchr(sp.s, '(', sp.n)));
 }

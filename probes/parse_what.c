@@ -206,7 +206,7 @@ static char *typed_name(struct span name, struct span type)
 /* A register or number, or what is in memory.  *type: of a cast, if there was none. */
 static int any_value(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type)
 {
-	if (is_memory(sp) || s->is_text)
+	if (parse_is_memory(sp) || s->is_text)
 		return parse_memory(lx, s, sp, type);
 	return parse_value(lx, s, sp);
 }

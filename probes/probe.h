@@ -160,6 +160,8 @@ static inline bool probe_spec_is_virtual(const struct probe_spec *s)
 	return s->kind == SPEC_COUNT && s->word >= PROBE_COUNTERS;
 }
 bool probe_set_has_virtual(const struct probe_set *set);
+/* 0, or why a board cannot count with what these name.  -EINVAL. */
+int probe_set_check_board(const struct probe_set *set, struct err *err);
 const char *spec_kind_key(enum spec_kind kind);
 /* "rdi"; NULL beyond 15. */
 const char *spec_register_name(unsigned reg);

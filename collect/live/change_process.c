@@ -267,16 +267,22 @@ static void raise_semaphores(struct change_process *p, uint64_t file)
 	process_maps_free(&maps);
 }
 
+/* What this process is to be given: answer_free() is due if that is 0. */
+static int make_answer(struct change_process *p, struct question *q, uint32_t again,
+		       struct answer *out, struct err *err)
+{
+	int code = take_question(p, q, err);
+
+	return code ? code : serve_change_make(out, p->server, p->of, p->pid, q, again, err);
+}
+
 static int try_to_add(struct change_process *p, uint32_t again, struct err *err)
 {
 	uint32_t applied = 0;
 	struct question q;
 	struct answer a;
-	int code = take_question(p, &q, err);
+	int code = make_answer(p, &q, again, &a, err);
 
-	if (code)
-		return code;
-	code = serve_change_make(&a, p->server, p->of, p->pid, &q, again, err);
 	if (code)
 		return code;
 	if (a.notes.n)
@@ -318,11 +324,8 @@ static int try_to_catch_up(struct change_process *p, uint32_t again, struct err 
 	uint32_t applied = 0;
 	struct question q;
 	struct answer a;
-	int code = take_question(p, &q, err);
+	int code = make_answer(p, &q, again, &a, err);
 
-	if (code)
-		return code;
-	code = serve_change_make(&a, p->server, p->of, p->pid, &q, again, err);
 	if (code)
 		return code;
 	vec_for(&a.notes, n)

@@ -85,10 +85,8 @@ static int read_spec(struct change *c, const struct changes *all, const char *te
 	if (!code && c->set.specs.v[0].kind == SPEC_PAGES)
 		code = err_set(err, EINVAL,
 			       "pages are counted from a program's start only: `kron pages`");
-	if (!code && probe_set_has_virtual(&c->set) && !kron_thunk_is_lane(all->server->thunk))
-		code = err_set(
-			err, EINVAL,
-			"a board has counters 0 to 15: those above are on the lane bus only");
+	if (!code && !kron_thunk_is_lane(all->server->thunk))
+		code = probe_set_check_board(&c->set, err);
 	if (code)
 		return code;
 	c->text = xstrdup(text);

@@ -126,11 +126,6 @@ bool action_pages_call_before(const struct code_map *map, uint64_t call, uint64_
 
 /* ---- instructions ---- */
 
-static void put32(struct stub *s, uint32_t v)
-{
-	stub_bytes(s, &v, 4);
-}
-
 static void put(struct stub *s, const char *bytes, unsigned n)
 {
 	stub_bytes(s, bytes, n);
@@ -310,7 +305,7 @@ static void put_add(struct stub *s, unsigned b, unsigned field, unsigned times)
 	if (!times)
 		return;
 	put_op(s, times == 1 ? 0xff : 0x83, 2, 0, b);
-	put32(s, KRON_NO_PAGE_ADDR + field);
+	stub_u32(s, KRON_NO_PAGE_ADDR + field);
 	if (times > 1)
 		stub_bytes(s, (uint8_t[]){(uint8_t)times}, 1);
 }
@@ -334,16 +329,16 @@ static void put_lookup(struct stub *s, const struct work *w, unsigned span)
 	put_op32(s, 0xc1, 5, w->b);    /* shr $9,%b */
 	PUT(s, "\x09");
 	put_op32(s, 0x81, 4, w->b); /* and $0x7ff8,%b */
-	put32(s, KRON_PAGE_TABLE_SIZE - 8);
+	stub_u32(s, KRON_PAGE_TABLE_SIZE - 8);
 	add_fixup(s, FIXUP_PAGES);
 	PUT(s, "\x64");
 	put_op(s, 0x03, 0, w->b, RSP); /* add %fs:table,%b */
 	PUT(s, "\x25\0\0\0\0");
 	put_op(s, 0x8b, 0, w->b, w->b); /* mov (%b),%b */
 	put_op(s, 0x33, 2, w->a, w->b); /* xor KRON_NO_PAGE_ADDR(%b),%a */
-	put32(s, KRON_NO_PAGE_ADDR);
+	stub_u32(s, KRON_NO_PAGE_ADDR);
 	put_op(s, 0x81, 3, 7, w->a); /* cmp $(4096 - span),%a */
-	put32(s, PAGE - span);
+	stub_u32(s, PAGE - span);
 	PUT(s, "\x0f\x87\0\0\0\0"); /* ja slow */
 }
 
@@ -364,7 +359,7 @@ static void put_references(struct stub *s, unsigned size, unsigned reads, unsign
 			   uint32_t more)
 {
 	PUT(s, "\xb8"); /* mov $references,%eax */
-	put32(s, KRON_ACTION_REFERENCES(size, reads, writes) | more);
+	stub_u32(s, KRON_ACTION_REFERENCES(size, reads, writes) | more);
 	PUT(s, "\xe8"); /* call block + KRON_BLOCK_ACTION */
 	stub_fixup32(s, FIXUP_BLOCK_REL32, 4, KRON_BLOCK_ACTION);
 	PUT(s, "\x58"); /* pop %rax */
@@ -502,5 +497,5 @@ void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsig
 	stub_shape(s, KRON_SHAPE_START);
 	stub_settle(s, window_off);
 	PUT(s, "\xe9");
-	put32(s, slow->back - (s->len + 4));
+	stub_u32(s, slow->back - (s->len + 4));
 }
