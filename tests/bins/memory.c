@@ -7,6 +7,7 @@
  *     memory sealed [N]     the same after a seccomp filter, which kills for process_vm_readv and getpid
  *     memory bad N [MASK]   N pointers that lead nowhere, each 16th a good one; MASK: all signals are blocked
  *     memory torn N         a page that another thread takes away and brings back
+ *     memory edge N         the last 1 to N bytes before one: first with a zero at their end, then without
  *     memory crowd N THREADS
  *
  * bad, torn: prints how many calls, how many good ones, SIGSEGV and SIGBUS that its handler has seen, whether
@@ -238,6 +239,18 @@ static void torn(long n)
 	printf("%ld calls %d faults\n", n, (int)faults);
 }
 
+/* ---- texts at the end of what there is ---- */
+
+static void edge(long n)
+{
+	make_pages();
+	for (long zero = 1; zero >= 0; zero--) {
+		page[4095] = zero ? '\0' : 'e';
+		for (long i = 1; i <= n; i++)
+			take(NULL, page + 4096 - i, (uint64_t)i);
+	}
+}
+
 /* ---- many threads ---- */
 
 static long rounds;
@@ -287,6 +300,8 @@ int main(int argc, char **argv)
 		bad(n, argc > 3);
 	} else if (!strcmp(mode, "torn")) {
 		torn(n);
+	} else if (!strcmp(mode, "edge")) {
+		edge(n);
 	} else if (!strcmp(mode, "crowd")) {
 		crowd(n, argc > 3 ? atol(argv[3]) : 4);
 	} else {

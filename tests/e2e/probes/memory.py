@@ -150,6 +150,16 @@ def bad(n, *args):
     tap.need(rows["some"]["count"] == n - rows["b"]["unreadable"], "what cannot be read meets no condition")
 
 
+def edge():
+    """A text may fill its page to the last byte; without a zero it is none, or cut where no more is taken."""
+    n = 70
+    record("-p", "take s=$arg2:string", "--", program(), "edge", str(n))
+    got = [(e["value"], bool(e.get("cut"))) for e in events()]
+    ended = [("e" * min(i - 1, 64), i - 1 > 64) for i in range(1, n + 1)]
+    endless = [("e" * 64, True) if i >= 64 else (None, False) for i in range(1, n + 1)]
+    tap.need(got == ended + endless, [x for x in zip(got, ended + endless) if x[0] != x[1]])
+
+
 def bad_ones_shown():
     """What cannot be read is no number anywhere: dump, filters, exports."""
     path = program()
@@ -263,6 +273,7 @@ with tap.Suite("memory") as s:
     s.case("pointers that lead nowhere", bad, 1000000)
     s.case("... with all signals blocked", bad, 100000, "mask")
     s.case("... in reports and exports", bad_ones_shown)
+    s.case("texts at the end of what there is", edge)
     s.case("a page that comes and goes", torn)
     s.case("threads and handlers", crowd)
     s.case("... with a small pool that is waited for", crowd, "--buffer", "1M", "--when-full", "wait")
