@@ -6,7 +6,7 @@
  *   VEC(struct site) sites = {0};
  *   *vec_push(&sites) = s;            pointer to a new, zeroed element
  *   vec_for(&sites, p) ...            p walks the elements
- *   vec_append(&sites, &others)       all of the others, and those are freed
+ *   vec_append(&sites, &others)       all of the others, which are empty then
  *   vec_free(&sites);
  */
 #ifndef BASE_VEC_H
@@ -32,10 +32,12 @@ void vec_copy_(void *to, const void *from, size_t n);
 	(vec_reserve(a, (a)->n + 1), (a)->n++, \
 	 (__typeof__((a)->v))vec_zero_(&(a)->v[(a)->n - 1], sizeof(*(a)->v)))
 #define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p && p < (a)->v + (a)->n; p++)
-#define vec_append(a, b)                                                               \
-	(vec_reserve(a, (a)->n + (b)->n),                                              \
-	 vec_copy_((a)->v ? (a)->v + (a)->n : NULL, (b)->v, (b)->n * sizeof(*(a)->v)), \
-	 (a)->n += (b)->n, vec_free(b))
+#define vec_append(a, b)                                                                       \
+	((a)->n ? (void)(vec_reserve(a, (a)->n + (b)->n),                                      \
+			 vec_copy_((a)->v + (a)->n, (b)->v, (b)->n * sizeof(*(a)->v)),         \
+			 (a)->n += (b)->n, vec_free(b))                                        \
+		: (void)(xfree((a)->v), (a)->v = (b)->v, (a)->n = (b)->n, (a)->cap = (b)->cap, \
+			 (b)->v = NULL, (b)->n = (b)->cap = 0))
 #define vec_free(a) (xfree((a)->v), (a)->v = NULL, (a)->n = (a)->cap = 0)
 
 /* malloc and friends that end the program with one line when memory is gone: by abort(), or with

@@ -462,6 +462,18 @@ static void plan_anew(struct chunk *c, const struct plan_probe *listed, const ui
 	c->moves = NULL;
 }
 
+static uint32_t tactics_in_use(const struct chunk *c)
+{
+	return c->m->opt->tactics ? c->m->opt->tactics : USE_DEFAULT;
+}
+
+/* Whether move_functions() is for it at all. */
+static bool may_plan_anew(const struct chunk *c)
+{
+	return !request_has_places(c->m->opt->request) && !c->m->opt->hooks_only &&
+	       tactics_in_use(c) & (USE_EVICT | USE_INT3);
+}
+
 /*
  * Runs of less than five bytes between two places that control may come to need landings, and
  * where a function is full of them only moving all of it out leaves dead bytes for those.  Their
@@ -469,14 +481,10 @@ static void plan_anew(struct chunk *c, const struct plan_probe *listed, const ui
  */
 static void move_functions(struct chunk *c, const struct plan_probe *listed)
 {
-	uint32_t use = c->m->opt->tactics ? c->m->opt->tactics : USE_DEFAULT;
+	uint32_t use = tactics_in_use(c);
 	uint8_t *moves;
-	size_t left;
+	size_t left = count_left(c);
 
-	if (request_has_places(c->m->opt->request) || c->m->opt->hooks_only ||
-	    !(use & (USE_EVICT | USE_INT3)))
-		return;
-	left = count_left(c);
 	if (!left)
 		return;
 	if (use & USE_EVICT) {
@@ -528,21 +536,32 @@ static uint8_t *new_bytes(const struct making *m)
 	return xpages(span_of(m) + 1);
 }
 
+/* As they are listed, before a site is theirs.  To be freed by the caller. */
+static struct plan_probe *copy_probes(const struct chunk *c)
+{
+	size_t first = first_probe(c, c->first), n = first_probe(c, c->end) - first;
+	struct plan_probe *copy = xmalloc((n + 1) * sizeof(*copy));
+
+	if (n)
+		memcpy(copy, c->m->pl.probes.v + first, n * sizeof(*copy));
+	return copy;
+}
+
 static void plan_chunk(size_t number, void *ctx)
 {
 	struct chunks *all = ctx;
 	struct chunk *c = &all->v[number];
 	struct making *m = all->m;
-	size_t n = first_probe(c, c->end) - first_probe(c, c->first);
-	struct plan_probe *listed = xmalloc((n + 1) * sizeof(*listed));
+	struct plan_probe *listed = NULL;
 
 	c->pl = m->pl;
 	c->pl.bytes = new_bytes(m);
-	if (n)
-		memcpy(listed, m->pl.probes.v + first_probe(c, c->first), n * sizeof(*listed));
+	if (may_plan_anew(c))
+		listed = copy_probes(c);
 	free_own_bytes(c);
 	plan_all(c);
-	move_functions(c, listed);
+	if (listed)
+		move_functions(c, listed);
 	planner_close_copied(&c->pl);
 	if (!c->is_only)
 		copy_own_bytes(c, m->pl.bytes);
@@ -604,13 +623,15 @@ void plan_take_all(struct making *m)
 	struct chunks all = {.m = m};
 
 	cut_up(&all);
-	m->pl.bytes = xpages_full(span_of(m) + 1);
+	if (all.n > 1) /* else all bytes are the one chunk's own */
+		m->pl.bytes = xpages_full(span_of(m) + 1);
 	jobs_run(all.n, plan_chunk, &all);
 	for (size_t i = 0; i < all.n; i++)
 		put_together(&m->pl, &all.v[i]);
-	if (all.n > 1)
+	if (all.n > 1) {
 		plan_seams(&all);
-	xfree_pages(m->pl.bytes, span_of(m) + 1);
-	m->pl.bytes = NULL;
+		xfree_pages(m->pl.bytes, span_of(m) + 1);
+		m->pl.bytes = NULL;
+	}
 	vec_free(&all);
 }
