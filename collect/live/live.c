@@ -16,6 +16,7 @@
 #include "collect/kernel/process_maps.h"
 
 #define ATTACH_TRIES 10u
+#define SEGMENT "/memfd:kron-" /* and the session */
 
 /* ---- may we? ---- */
 
@@ -78,6 +79,79 @@ static const char *check_vdso(const struct process_maps *maps)
 	return "has no vdso, by which kron attaches: start it with `kron record -- CMD`";
 }
 
+/* Or is about to: its memory is gone. */
+static bool has_ended(pid_t pid)
+{
+	struct process_stat st;
+
+	if (!process_read_stat(pid, 0, &st) || st.state == 'X')
+		return true;
+	if (st.state == 'Z')
+		return st.threads <= 1;
+	return !process_status_number(pid, 0, "VmSize", 10) && !process_is_kernels(pid);
+}
+
+static bool holds_runtime(const struct process_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		if (!strncmp(maps->v[i].path, "/memfd:kron", 11) ||
+		    strstr(maps->v[i].path, "/libkron-rt.so"))
+			return true;
+	return false;
+}
+
+static bool is_called_kron(pid_t pid)
+{
+	char path[64], name[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (read(fd, name, sizeof(name) - 1) < 0)
+		name[0] = 0;
+	close(fd);
+	return !strncmp(name, "kron", 4);
+}
+
+/* It has one of those segments and no runtime: a recorder.  Of whom nothing may be seen, the name decides. */
+static bool is_recorder(pid_t pid, const struct process_maps *segments)
+{
+	const struct process_mapping *shared = NULL;
+	bool traced = false;
+	struct process_maps maps;
+	struct err err;
+
+	if (process_maps_read(&maps, pid, &err)) /* another user's */
+		return is_called_kron(pid);
+	for (size_t i = 0; i < maps.n; i++) {
+		const char *path = maps.v[i].path;
+
+		if (!strncmp(path, SEGMENT, strlen(SEGMENT)))
+			shared = shared ? shared : find_mapping(segments, path);
+		else
+			traced |=
+				!strncmp(path, "/memfd:kron", 11) || strstr(path, "/libkron-rt.so");
+	}
+	process_maps_free(&maps);
+	return shared && !traced;
+}
+
+static bool is_recorded(pid_t pid, const struct process_maps *maps)
+{
+	DIR *d = opendir("/proc");
+	bool found = !d;
+	struct dirent *e;
+
+	while (d && !found && (e = readdir(d)))
+		found = atoi(e->d_name) > 0 && atoi(e->d_name) != pid &&
+			is_recorder(atoi(e->d_name), maps);
+	if (d)
+		closedir(d);
+	return found;
+}
+
 static int check_memory(pid_t pid, struct err *err)
 {
 	struct process_maps maps;
@@ -104,10 +178,11 @@ static int check_memory(pid_t pid, struct err *err)
 		what = "is a thread of the kernel, which kron cannot trace";
 	else
 		what = check_vdso(&maps);
-	for (size_t i = 0; i < maps.n; i++)
-		if (!strncmp(maps.v[i].path, "/memfd:kron", 11) ||
-		    strstr(maps.v[i].path, "/libkron-rt.so"))
-			what = "is recorded by kron already: `kron ctl` and `kron top` work on that";
+	if (holds_runtime(&maps))
+		what = is_recorded(pid, &maps)
+			       ? "is recorded by kron already: `kron ctl` and `kron top` work on that"
+			       : "has kron's runtime of an ended recording still: it can be "
+				 "recorded once it is started again";
 	process_maps_free(&maps);
 	return what ? err_set(err, EBUSY, "process %d %s", pid, what) : 0;
 }
@@ -126,18 +201,6 @@ static int elf_class(pid_t pid)
 		close(fd);
 	}
 	return n == sizeof(ident) ? ident[4] : 0;
-}
-
-/* Or is about to: its memory is gone. */
-static bool has_ended(pid_t pid)
-{
-	struct process_stat st;
-
-	if (!process_read_stat(pid, 0, &st) || st.state == 'X')
-		return true;
-	if (st.state == 'Z')
-		return st.threads <= 1;
-	return !process_status_number(pid, 0, "VmSize", 10) && !process_is_kernels(pid);
 }
 
 static int check(pid_t pid, struct err *err)

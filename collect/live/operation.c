@@ -35,6 +35,7 @@
 #include "collect/live/thread_data.h"
 
 #define DETACH_MS 10000u
+#define DETACH_TRIES 1000u  /* at least: where many want the processors, its threads hardly run */
 #define DETACH_ALL_MS 60000 /* for the process and all its children, even if these go on forking */
 #define DETACH_PAUSE_NS 2000000
 #define HWCAP2_FSGSBASE 2u
@@ -421,9 +422,9 @@ static int try_to_detach(struct operation *o, pid_t pid, struct live_threads *t,
 		code = take_out(&o->implant, t, &maps, o->session, err);
 	if (code == 1 && left)
 		err_set(err, EBUSY,
-			"a debugger has breakpoints on %" PRIu64 " probes in process %d: they and "
+			"a debugger has breakpoints on %" PRIu64 " probe%s in process %d: they and "
 			"kron's runtime stay in it",
-			left, pid);
+			left, left == 1 ? "" : "s", pid);
 	else if (code == 1)
 		err_set(err, EBUSY,
 			"a thread of process %d does not come out of a probe: its code is what it "
@@ -461,10 +462,12 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 {
 	const struct timespec ts = {.tv_nsec = DETACH_PAUSE_NS};
 	const uint64_t start = clock_ms(CLOCK_MONOTONIC);
-	const uint64_t deadline = start + DETACH_MS < o->deadline ? start + DETACH_MS : o->deadline;
+	uint64_t now = start;
 	int code = 1;
 
-	for (unsigned i = 0; code == 1 && clock_ms(CLOCK_MONOTONIC) < deadline; i++) {
+	for (unsigned i = 0;
+	     code == 1 && now < o->deadline && (now < start + DETACH_MS || i < DETACH_TRIES);
+	     i++, now = clock_ms(CLOCK_MONOTONIC)) {
 		struct live_threads t;
 
 		if (i)

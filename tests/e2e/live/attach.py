@@ -630,13 +630,18 @@ def breakpoint_in_a_probe():
     )
     p = subprocess.Popen("./asked", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     at = int(p.stdout.readline(), 16)
-    r = record_pid(p.pid, "-F", "answer")
     with open(f"/proc/{p.pid}/mem", "r+b", 0) as mem:
+        first = os.pread(mem.fileno(), 1, at)
+        argv = [KRON, "record", "-q", "-o", "t", "--pid", str(p.pid), "-F", "answer"]
+        r = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: os.pread(mem.fileno(), 1, at) != first, "the probe")
         found = os.pread(mem.fileno(), 1, at)
         os.pwrite(mem.fileno(), b"\xcc", at)
         r.send_signal(signal.SIGINT)
         said = r.communicate(timeout=60)[1]
-        need("a debugger has breakpoints on 1 probes" in said, f"{r.returncode}: {said}")
+        need("a debugger has breakpoints on 1 probe in" in said, f"{r.returncode}: {said}")
+        said = attach(p.pid, status=125)
+        need("of an ended recording" in said, said)
         os.pwrite(mem.fileno(), found, at)
     p.stdin.write(b"a")
     need(p.stdout.readline() == b"b\n", "it does not answer")
