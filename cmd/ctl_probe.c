@@ -14,11 +14,11 @@
 static const struct verb {
 	const char *name;
 	int arguments;
-	enum control_verb verb;
+	enum kron_control_verb verb;
 } verbs[] = {
-	{"add", 1, CONTROL_ADD},
-	{"rm", 1, CONTROL_REMOVE},
-	{"list", 0, CONTROL_LIST},
+	{"add", 1, KRON_CONTROL_ADD},
+	{"rm", 1, KRON_CONTROL_REMOVE},
+	{"list", 0, KRON_CONTROL_LIST},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -29,10 +29,10 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-static int ask(const struct opt_command *command, struct bus *b, enum control_verb verb,
+static int ask(const struct opt_command *command, struct bus *b, enum kron_control_verb verb,
 	       const char *text)
 {
-	struct control_answer *answer = xcalloc(1, sizeof(*answer));
+	struct kron_control_answer *answer = xcalloc(1, sizeof(*answer));
 	struct lanes_view view;
 	struct err err;
 	int status = CMD_OK;
@@ -57,7 +57,7 @@ int ctl_probe_check(const struct opt_command *command, bool json, int n, char **
 {
 	const struct verb *v = find_verb(argv[0]);
 
-	if (!v || n != v->arguments || (json && v->verb != CONTROL_LIST))
+	if (!v || n != v->arguments || (json && v->verb != KRON_CONTROL_LIST))
 		return cmd_fail(command, CMD_USAGE,
 				"probe takes: add SPEC, rm NAME, or list, which may have --json");
 	return CMD_OK;
@@ -67,5 +67,5 @@ int ctl_probe(const struct opt_command *command, struct bus *b, bool json, int n
 {
 	const struct verb *v = find_verb(argv[0]);
 
-	return ask(command, b, json ? CONTROL_LIST_JSON : v->verb, n ? argv[1] : "");
+	return ask(command, b, json ? KRON_CONTROL_LIST_JSON : v->verb, n ? argv[1] : "");
 }

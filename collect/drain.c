@@ -169,15 +169,57 @@ static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool tho
 
 	tasks_of_chunk(d->tasks, word, thorough, &o);
 	if (o.dead || d->ending) {
-		if (d->pages)
-			pages_take(d->pages, c, o.uid, kron_chunk_word_tid(word));
-		return drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
+		uint32_t freed;
+
+		if (!d->pages)
+			return drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
+		pages_hold(d->pages);
+		pages_take(d->pages, c, o.uid, kron_chunk_word_tid(word));
+		freed = drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
+		pages_let_go(d->pages);
+		return freed;
 	}
 	if (o.task)
 		o.task->left = true;
 	if (d->pages && thorough && o.task && o.task->here)
 		pages_look(d->pages, o.task->here);
 	return 0;
+}
+
+static int sum_pages(struct drain *d, pid_t pid, struct pages_range *r)
+{
+	uint32_t ready = segment_ready(d->seg);
+
+	if (!d->pages)
+		return -ENOTSUP;
+	if (segment_is_cut(d->seg))
+		return -EIO;
+	r->uid = tasks_process_uid(d->tasks, pid);
+	if (!r->uid)
+		return -ESRCH;
+	pages_hold(d->pages);
+	pages_sum_taken(d->pages, r);
+	for (uint32_t i = 0; i < ready; i++) {
+		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
+		const struct kron_chunk *c = segment_chunk(d->seg, i);
+
+		if (kron_chunk_word_state(word) == KRON_CHUNK_OWNED &&
+		    kron_chunk_word_uid(word) == (r->uid & KRON_CHUNK_UID_MASK) && pages_are_in(c))
+			pages_sum_chunk(r, c);
+	}
+	pages_let_go(d->pages);
+	pages_sum_end(r);
+	return 0;
+}
+
+void drain_answer_pages(struct drain *d, int fd, const struct kron_control_question *q, pid_t peer)
+{
+	struct pages_range range = {.start = q->range.start, .end = q->range.end};
+	pid_t pid = q->range.pid ? q->range.pid : peer;
+	int code = q->version == KRON_CONTROL_VERSION ? sum_pages(d, pid, &range) : -EPROTO;
+
+	pages_send(&range, code, fd);
+	vec_free(&range.v);
 }
 
 /* How many chunks are free again. */

@@ -20,6 +20,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include <kron/control.h>
+
 #include "collect/calibrate.h"
 #include "collect/journal.h"
 #include "collect/segment.h"
@@ -87,6 +89,12 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough);
  * it.  Chunks are not freed.  Counts what could not be written as stranded.
  */
 void drain_all(struct drain *d);
+
+/*
+ * Sends what a process has counted in a range until now; `peer` asks.  From any thread.  -ENOTSUP: no pages are
+ * counted; -ESRCH: the process is not traced; -EIO: the segment was cut off.
+ */
+void drain_answer_pages(struct drain *d, int fd, const struct kron_control_question *q, pid_t peer);
 
 /* ---- into the trace: drain_write.c ---- */
 

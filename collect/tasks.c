@@ -524,25 +524,34 @@ void tasks_look(struct tasks *t, bool deaths, bool thorough)
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool tasks_has_process(struct tasks *t, pid_t pid)
+uint32_t tasks_process_uid(struct tasks *t, pid_t pid)
 {
-	uint32_t limit = segment_procs_ready(t->seg), uid;
-	bool found = false;
+	uint32_t limit = segment_procs_ready(t->seg), uid, found = 0;
 
 	tasks_lock_soon(t);
 	if (limit > t->slots_used + PROC_SEARCH_SLACK)
 		limit = t->slots_used + PROC_SEARCH_SLACK;
-	for (uint32_t i = 0; i < limit && !found; i++) {
+	for (uint32_t i = 0; i < limit; i++) {
 		const struct task *k = &t->slot[i];
 
+		if (k->uid && (k->here != pid || k->dead))
+			continue;
+		/* else the drain has not met it yet */
+		if (!k->uid &&
+		    (slot_state(t->seg, i, &uid) != KRON_PROC_LIVE || t->seg->procs[i].pid != pid))
+			continue;
 		if (k->uid)
-			found = k->here == pid && !k->dead;
-		else /* the drain has not met it yet */
-			found = slot_state(t->seg, i, &uid) == KRON_PROC_LIVE &&
-				t->seg->procs[i].pid == pid;
+			uid = k->uid;
+		if (uid > found)
+			found = uid;
 	}
 	pthread_mutex_unlock(&t->lock);
 	return found;
+}
+
+bool tasks_has_process(struct tasks *t, pid_t pid)
+{
+	return tasks_process_uid(t, pid) != 0;
 }
 
 /* The first that was met by this name: others who take it come too late. */

@@ -131,6 +131,8 @@ bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, p
 
 /* Is there a living process of this number, in our pid namespace, in the table? */
 bool tasks_has_process(struct tasks *t, pid_t pid);
+/* The uid of the one that lives, of its programs the last; 0: there is none. */
+uint32_t tasks_process_uid(struct tasks *t, pid_t pid);
 
 /*
  * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about

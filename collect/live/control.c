@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collect/drain.h"
 #include "collect/kernel/sockets.h"
 
 #define BACKLOG 8
@@ -28,7 +29,7 @@ static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
 {
 	memset(a, 0, sizeof(*a));
 	a->sun_family = AF_UNIX;
-	snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "kron-ctl-%016" PRIx64, recording);
+	snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, KRON_CONTROL_SOCKET, recording);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
 }
 
@@ -41,7 +42,7 @@ static bool peer_of(int fd, struct ucred *out)
 
 /* ---- the recorder ---- */
 
-static int list(struct changes *c, bool json, struct control_answer *out, struct err *err)
+static int list(struct changes *c, bool json, struct kron_control_answer *out, struct err *err)
 {
 	char *text = NULL;
 	size_t n = 0;
@@ -57,37 +58,47 @@ static int list(struct changes *c, bool json, struct control_answer *out, struct
 	return n < sizeof(out->text) ? 0 : err_set(err, E2BIG, "the list has too many probes");
 }
 
-static void do_question(struct control *c, struct control_question *q, struct control_answer *out)
+static void do_question(struct control *c, struct kron_control_question *q,
+			struct kron_control_answer *out)
 {
 	struct err err = {{0}};
 
 	q->text[sizeof(q->text) - 1] = 0;
-	if (q->version != CONTROL_VERSION)
+	if (q->version != KRON_CONTROL_VERSION)
 		out->code = err_set(&err, EPROTO, "this kron record is of another version");
-	else if (q->verb == CONTROL_ADD)
+	else if (q->verb == KRON_CONTROL_ADD)
 		out->code = changes_add(&c->changes, q->text, &err);
-	else if (q->verb == CONTROL_REMOVE)
+	else if (q->verb == KRON_CONTROL_REMOVE)
 		out->code = changes_remove(&c->changes, q->text, &err);
 	else
-		out->code = list(&c->changes, q->verb == CONTROL_LIST_JSON, out, &err);
+		out->code = list(&c->changes, q->verb == KRON_CONTROL_LIST_JSON, out, &err);
 	if (err.msg[0])
 		snprintf(out->text, sizeof(out->text), "%s%s", err.msg, out->code ? "" : "\n");
 }
 
+static void send_answer(struct control *c, int fd, struct kron_control_question *q)
+{
+	struct kron_control_answer *answer = xcalloc(1, sizeof(*answer));
+
+	do_question(c, q, answer);
+	send(fd, answer, offsetof(struct kron_control_answer, text) + strlen(answer->text) + 1,
+	     MSG_NOSIGNAL);
+	xfree(answer);
+}
+
 static void serve_one(struct control *c, int fd)
 {
-	struct control_answer *answer = xcalloc(1, sizeof(*answer));
-	struct control_question q;
+	struct kron_control_question q;
 	struct ucred peer;
 
 	socket_limit(fd, LIMIT_S, LIMIT_S);
-	if (peer_of(fd, &peer) && (peer.uid == geteuid() || !peer.uid) &&
-	    recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
-		do_question(c, &q, answer);
-		send(fd, answer, offsetof(struct control_answer, text) + strlen(answer->text) + 1,
-		     MSG_NOSIGNAL);
-	}
-	xfree(answer);
+	if (!peer_of(fd, &peer) || (peer.uid != geteuid() && peer.uid) ||
+	    recv(fd, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
+		return;
+	if (q.verb == KRON_CONTROL_PAGES)
+		drain_answer_pages(c->drain, fd, &q, peer.pid);
+	else
+		send_answer(c, fd, &q);
 }
 
 static void *control_thread(void *arg)
@@ -180,16 +191,16 @@ static int connect_to(uint64_t recording, pid_t pid, struct err *err)
 	return fd < 0 ? err_set(err, -fd, "cannot ask the kron record: %s", strerror(-fd)) : fd;
 }
 
-int control_ask(uint64_t recording, pid_t pid, enum control_verb verb, const char *text,
-		struct control_answer *out, struct err *err)
+int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, const char *text,
+		struct kron_control_answer *out, struct err *err)
 {
-	struct control_question q = {.version = CONTROL_VERSION, .verb = verb};
+	struct kron_control_question q = {.version = KRON_CONTROL_VERSION, .verb = verb};
 	struct ucred peer;
 	ssize_t n;
 	int fd;
 
 	if (strlen(text) >= sizeof(q.text))
-		return err_set(err, E2BIG, "that has more than %u bytes", CONTROL_TEXT - 1);
+		return err_set(err, E2BIG, "that has more than %u bytes", KRON_CONTROL_TEXT - 1);
 	strcpy(q.text, text);
 	fd = connect_to(recording, pid, err);
 	if (fd < 0)
@@ -203,7 +214,7 @@ int control_ask(uint64_t recording, pid_t pid, enum control_verb verb, const cha
 	if (n == (ssize_t)sizeof(q))
 		n = recv(fd, out, sizeof(*out) - 1, 0);
 	close(fd);
-	if (n <= (ssize_t)offsetof(struct control_answer, text))
+	if (n <= (ssize_t)offsetof(struct kron_control_answer, text))
 		return err_set(err, EPIPE, "the kron record has ended meanwhile");
 	return 0;
 }

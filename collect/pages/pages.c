@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #include "base/str.h"
 #include "base/vec.h"
@@ -21,6 +23,7 @@
 struct pages {
 	VEC(struct trace_page) v;
 	size_t merged;        /* of them, at the beginning: sorted, each page of a thread once */
+	pthread_mutex_t held; /* of v, and of chunks that are taken: drain and control threads */
 	pthread_mutex_t lock; /* of maps: server and drain threads */
 	VEC(struct trace_mapping) maps;
 };
@@ -35,6 +38,7 @@ int pages_open(struct pages **out, uint8_t *window, int fd, struct err *err)
 		return err_set(err, -code, "no memory for page counters: %s", strerror(-code));
 	none->page = KRON_NO_PAGE;
 	p = xcalloc(1, sizeof(*p));
+	pthread_mutex_init(&p->held, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	*out = p;
 	return 0;
@@ -59,43 +63,137 @@ static int by_page(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static void merge(struct pages *p)
+static size_t add_up(struct trace_page *v, size_t all)
 {
 	size_t n = 0;
 
-	if (p->v.n)
-		qsort(p->v.v, p->v.n, sizeof(p->v.v[0]), by_page);
-	for (size_t i = 0; i < p->v.n; i++) {
-		struct trace_page *to = n ? &p->v.v[n - 1] : NULL;
+	if (all)
+		qsort(v, all, sizeof(*v), by_page);
+	for (size_t i = 0; i < all; i++) {
+		struct trace_page *to = n ? &v[n - 1] : NULL;
 
-		if (to && !by_page(to, &p->v.v[i])) {
-			to->reads += p->v.v[i].reads;
-			to->writes += p->v.v[i].writes;
+		if (to && !by_page(to, &v[i])) {
+			to->reads += v[i].reads;
+			to->writes += v[i].writes;
 		} else {
-			p->v.v[n++] = p->v.v[i];
+			v[n++] = v[i];
 		}
 	}
-	p->v.n = p->merged = n;
+	return n;
+}
+
+static void merge(struct pages *p)
+{
+	p->v.n = p->merged = add_up(p->v.v, p->v.n);
+}
+
+/* A record as it is now; false: nothing was counted there. */
+static bool read_record(const struct kron_chunk *c, uint32_t i, struct trace_page *out)
+{
+	const struct kron_page *r = (const struct kron_page *)c + 1 + i;
+
+	*out = (struct trace_page){
+		.address = __atomic_load_n(&r->page, __ATOMIC_ACQUIRE),
+		.reads = __atomic_load_n(&r->reads, __ATOMIC_RELAXED),
+		.writes = __atomic_load_n(&r->writes, __ATOMIC_RELAXED),
+	};
+	return out->address && (out->reads || out->writes);
 }
 
 void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid, uint32_t tid)
 {
-	const struct kron_page *r = (const struct kron_page *)c + 1;
+	struct trace_page page;
 
 	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++) {
-		struct trace_page page = {
-			.uid = uid,
-			.tid = tid,
-			.address = __atomic_load_n(&r[i].page, __ATOMIC_ACQUIRE),
-			.reads = __atomic_load_n(&r[i].reads, __ATOMIC_RELAXED),
-			.writes = __atomic_load_n(&r[i].writes, __ATOMIC_RELAXED),
-		};
-
-		if (page.address && (page.reads || page.writes))
-			*vec_push(&p->v) = page;
+		if (!read_record(c, i, &page))
+			continue;
+		page.uid = uid;
+		page.tid = tid;
+		*vec_push(&p->v) = page;
 	}
 	if (p->v.n - p->merged > MERGE_AT)
 		merge(p);
+}
+
+/* ---- while it runs ---- */
+
+void pages_hold(struct pages *p)
+{
+	pthread_mutex_lock(&p->held);
+}
+
+void pages_let_go(struct pages *p)
+{
+	pthread_mutex_unlock(&p->held);
+}
+
+static void sum_one(struct pages_range *r, struct trace_page page)
+{
+	if (page.address < r->start || page.address >= r->end)
+		return;
+	page.uid = page.tid = 0;
+	*vec_push(&r->v) = page;
+}
+
+void pages_sum_taken(const struct pages *p, struct pages_range *r)
+{
+	for (size_t i = 0; i < p->v.n; i++)
+		if (p->v.v[i].uid == r->uid)
+			sum_one(r, p->v.v[i]);
+}
+
+void pages_sum_chunk(struct pages_range *r, const struct kron_chunk *c)
+{
+	struct trace_page page;
+
+	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++)
+		if (read_record(c, i, &page))
+			sum_one(r, page);
+}
+
+void pages_sum_end(struct pages_range *r)
+{
+	r->v.n = add_up(r->v.v, r->v.n);
+}
+
+static bool send_counts(int fd, struct kron_control_counts *m)
+{
+	size_t n = offsetof(struct kron_control_counts, v) + m->n * sizeof(m->v[0]);
+
+	return send(fd, m, n, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+/* Who fetches its answer slowly is not to keep the recorder from its end. */
+#define SEND_S 5
+
+static uint64_t seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec;
+}
+
+void pages_send(const struct pages_range *r, int code, int fd)
+{
+	struct kron_control_counts *m = xcalloc(1, sizeof(*m));
+	const uint64_t begin = seconds();
+	bool is_heard = true;
+
+	m->code = code;
+	for (size_t i = 0; !code && i < r->v.n && is_heard; i++) {
+		const struct trace_page *p = &r->v.v[i];
+
+		if (m->n == KRON_CONTROL_COUNTS) {
+			m->more = 1;
+			is_heard = send_counts(fd, m) && seconds() - begin <= SEND_S;
+			m->n = m->more = 0;
+		}
+		m->v[m->n++] = (struct kron_control_count){p->address, p->reads, p->writes};
+	}
+	if (is_heard)
+		send_counts(fd, m);
+	xfree(m);
 }
 
 /* ---- mappings ---- */

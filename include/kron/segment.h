@@ -246,10 +246,11 @@ enum kron_chunk_state {
 	KRON_CHUNK_CALLS = 4 /* counters of calls: struct kron_calls */
 };
 #define KRON_STATE_MASK 15u
+#define KRON_CHUNK_UID_MASK 0x3fffffu
 static inline uint64_t kron_chunk_word(unsigned state, uint32_t tid, uint32_t slot, uint32_t uid)
 {
 	return (uint64_t)state | (uint64_t)(tid & KRON_SOURCE_TID_MASK) << 4 |
-	       (uint64_t)(slot & 0xffffu) << 26 | (uint64_t)(uid & 0x3fffffu) << 42;
+	       (uint64_t)(slot & 0xffffu) << 26 | (uint64_t)(uid & KRON_CHUNK_UID_MASK) << 42;
 }
 static inline unsigned kron_chunk_word_state(uint64_t w)
 {

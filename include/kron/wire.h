@@ -346,7 +346,7 @@ struct kron_memory {
  * References to memory, instead of a chip word: a size in bytes, how many reads and writes there are of
  * that many, and the data is the first one's address.  With KRON_ACTION_REPEATED it is a string
  * instruction with a rep prefix: the size of an element, once for what %rsi and once for what %rdi
- * points to, and the data is the address of the program's flags, pushed just before it.
+ * points to, and the data is its own address and 8: the return address lies 16 below that.
  */
 #define KRON_ACTION_PAGES 0x80000000u
 #define KRON_ACTION_REPEATED 0x40000000u

@@ -378,7 +378,8 @@ static void put_segment(struct stub *s, uint8_t segment)
 	PUT(s, "\x48\x8d\x04\x08");             /* lea (%rax,%rcx),%rax */
 }
 
-static void put_call(struct stub *s, const struct insn_access *a, bool flags_are_dead)
+/* In the order of rank_of(). */
+static void put_saves(struct stub *s)
 {
 	stub_shape(s, KRON_SHAPE_START);
 	PUT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
@@ -387,11 +388,10 @@ static void put_call(struct stub *s, const struct insn_access *a, bool flags_are
 	stub_shape(s, KRON_SHAPE_136);
 	PUT(s, "\x50"); /* push %rax */
 	stub_shape(s, KRON_SHAPE_144);
-	put_lea(s, RAX, a, 144);
-	put_segment(s, a->segment);
-	PUT(s, "\x50"); /* push %rax */
-	stub_shape(s, KRON_SHAPE_152);
-	put_references(s, a->size, a->reads, a->writes, 0);
+}
+
+static void put_restores(struct stub *s, bool flags_are_dead)
+{
 	PUT(s, "\x58"); /* pop %rax */
 	stub_shape(s, KRON_SHAPE_136);
 	PUT(s, "\x59"); /* pop %rcx */
@@ -399,8 +399,19 @@ static void put_call(struct stub *s, const struct insn_access *a, bool flags_are
 	put_back(s, flags_are_dead);
 }
 
+static void put_call(struct stub *s, const struct insn_access *a, bool flags_are_dead)
+{
+	put_saves(s);
+	put_lea(s, RAX, a, 144);
+	put_segment(s, a->segment);
+	PUT(s, "\x50"); /* push %rax */
+	stub_shape(s, KRON_SHAPE_152);
+	put_references(s, a->size, a->reads, a->writes, 0);
+	put_restores(s, flags_are_dead);
+}
+
 /* One by %rsi, one by %rdi: what they say of themselves is which of the two is read and written. */
-static void put_repeated(struct stub *s, const struct pages_group *g)
+static void put_repeated(struct stub *s, const struct pages_group *g, bool flags_are_dead)
 {
 	unsigned reads = 0, writes = 0;
 
@@ -410,21 +421,11 @@ static void put_repeated(struct stub *s, const struct pages_group *g)
 		reads |= g->v[i].reads ? bit : 0;
 		writes |= g->v[i].writes ? bit : 0;
 	}
-	stub_shape(s, KRON_SHAPE_START);
-	PUT(s, "\x48\x8d\x64\x24\x80"); /* lea -128(%rsp),%rsp */
-	stub_shape(s, KRON_SHAPE_128);
-	PUT(s, "\x50"); /* push %rax */
-	stub_shape(s, KRON_SHAPE_136);
-	PUT(s, "\x9c"); /* pushfq */
-	stub_shape(s, KRON_SHAPE_144);
+	put_saves(s);
 	PUT(s, "\x54"); /* push %rsp */
 	stub_shape(s, KRON_SHAPE_152);
 	put_references(s, g->v[0].size, reads, writes, KRON_ACTION_REPEATED);
-	PUT(s, "\x48\x8d\x64\x24\x08"); /* lea 8(%rsp),%rsp */
-	stub_shape(s, KRON_SHAPE_136);
-	PUT(s, "\x58"); /* pop %rax */
-	stub_shape(s, KRON_SHAPE_128);
-	PUT(s, "\x48\x8d\xa4\x24\x80\0\0\0"); /* lea 128(%rsp),%rsp */
+	put_restores(s, flags_are_dead);
 }
 
 /* ---- both ---- */
@@ -478,7 +479,7 @@ bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t pro
 	if (is_fast)
 		emit_fast(s, g, dead, slow);
 	else if (g->is_repeated)
-		put_repeated(s, g);
+		put_repeated(s, g, dead.flags);
 	else
 		put_call(s, &g->v[0], dead.flags);
 	finish_place(s, fixup, start, probe, g->places);

@@ -82,14 +82,14 @@ static void store_to_hardware(uint32_t word, uint64_t data, bool counts)
 		*(volatile uint32_t *)at = (uint32_t)data;
 }
 
-void kron_rt_action(uint32_t code, uint64_t data)
+void kron_rt_action(uint32_t code, uint64_t data, uint64_t flags)
 {
 	uint32_t word = code & 127;
 	bool counts = code & KRON_ACTION_COUNT;
 
 	if (code & KRON_ACTION_PAGES) {
 		if (kron_rt.live)
-			rt_pages_count(code, data);
+			rt_pages_count(code, data, flags);
 		return;
 	}
 	if (kron_rt.live && code & KRON_ACTION_CALLS) {

@@ -227,15 +227,15 @@ static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, uint32_t si
 }
 
 /*
- * A string instruction with a rep prefix.  Above the thunk's return address lies where the program's
- * flags were pushed, and what the thunk saved lies below (thunk_bus.S).
+ * A string instruction with a rep prefix.  Its counts are in registers: `data` is two words above the
+ * thunk's return address, and what the thunk saved lies below that one (thunk_bus.S).
  */
-static void count_repeated(struct rt_lane *lane, uint32_t code, const uint64_t *flags)
+static void count_repeated(struct rt_lane *lane, uint32_t code, uint64_t data, uint64_t flags)
 {
-	const uint64_t *saved = flags - 2; /* of the return address: below it rcx, rdx, rdi, rsi */
+	const uint64_t *saved = (const uint64_t *)data - 2; /* below it rcx, rdx, rdi, rsi */
 	uint64_t n = saved[-1], rdi = saved[-3], rsi = saved[-4];
 	uint32_t size = code & 0xfff, reads = code >> 16 & 15, writes = code >> 20 & 15;
-	bool down = *flags & FLAG_DIRECTION;
+	bool down = flags & FLAG_DIRECTION;
 
 	if ((reads | writes) & 1)
 		count_run(lane, rsi, n, size, down, reads & 1, writes & 1);
@@ -243,12 +243,12 @@ static void count_repeated(struct rt_lane *lane, uint32_t code, const uint64_t *
 		count_run(lane, rdi, n, size, down, reads & 2, writes & 2);
 }
 
-void rt_pages_count(uint32_t code, uint64_t data)
+void rt_pages_count(uint32_t code, uint64_t data, uint64_t flags)
 {
 	struct rt_lane *lane = find_lane();
 
 	if (code & KRON_ACTION_REPEATED)
-		count_repeated(lane, code, (const uint64_t *)data);
+		count_repeated(lane, code, data, flags);
 	else
 		count_one(lane, data, code & 0xfff, code >> 16 & 15, code >> 20 & 15);
 }

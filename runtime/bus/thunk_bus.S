@@ -143,7 +143,7 @@ kron_rt_hardware_end:
 	LEAVE
 	END_THUNK kron_rt_payload_counters
 
-/* kron_rt_action(code, data) */
+/* kron_rt_action(code, data, flags) */
 	THUNK	kron_rt_action_thunk, 4
 	TOUCH_FIRST
 	SAVE	%rcx
@@ -184,6 +184,9 @@ kron_rt_hardware_end:
 	jmp	.Lcounted
 .Lin_c:
 #endif
+	pushfq					/* for DF; as deep as SAVE_FLAGS has touched */
+	.cfi_adjust_cfa_offset 8
+	BACK	%rdx
 	CALL_C	kron_rt_action, 48, RT_STACK_BOARD
 .Lcounted:
 	BACK_FLAGS

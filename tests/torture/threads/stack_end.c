@@ -29,12 +29,13 @@
 #define NEAR 256
 
 extern char deep[], deep_end[], keep[], keep_end[], leaf[], leaf_end[];
+extern char strings[], strings_end[], strings_rep[];
 void run_on(void *function, char *stack, unsigned long *escape);
 extern char escaped[];
 
 /*
  * deep: its frame is large.  keep: nothing in it changes a register or a flag.  leaf: what it calls
- * needs no stack but the call.
+ * needs no stack but the call.  strings: a string instruction with a prefix.
  */
 __asm__(".text\n"
 	".macro FUNCTION name\n"
@@ -71,6 +72,18 @@ __asm__(".text\n"
 	"	call leaf\n"
 	"	ret\n"
 	"END leaf\n"
+	"FUNCTION strings\n"
+	"	sub $1000,%rsp\n"
+	"	lea room(%rip),%rdi\n"
+	"	.globl strings_rep\n"
+	"strings_rep:\n"
+	"	rep stosb\n"
+	"	mov $0x103,%ecx\n"
+	"	mov $0x106,%edi\n"
+	"	call strings\n"
+	"	add $1000,%rsp\n"
+	"	ret\n"
+	"END strings\n"
 	/* run_on(function, stack, escape): every register has a value of its own, and so have flags */
 	"	.globl run_on, escaped\n"
 	"	.type run_on, @function\n"
@@ -94,6 +107,7 @@ __asm__(".text\n"
 	"	.size run_on, . - run_on\n");
 
 unsigned long calls[2] __attribute__((visibility("hidden")));
+char room[0x103] __attribute__((visibility("hidden")));
 static unsigned long escape, flags_wanted;
 static char *start, *end, *guard;
 static volatile int faults, gives;
@@ -110,13 +124,25 @@ static void wrong(const char *what, unsigned long is)
 	_exit(97);
 }
 
+/* What its instruction wants of it, until it has got it back. */
+static int is_for_strings(const greg_t *g, int reg)
+{
+	const char *at = (char *)g[REG_RIP];
+
+	if (start != strings || at < strings_rep)
+		return 0;
+	if (reg == REG_RDI)
+		return (char *)g[reg] == (at == strings_rep ? room : room + sizeof(room));
+	return reg == REG_RCX && !g[reg] && at > strings_rep;
+}
+
 static void check_registers(const greg_t *g)
 {
 	const int regs[] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8,
 			    REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
 	for (int i = 0; i < 15; i++)
-		if (g[regs[i]] != 0x101 + i)
+		if (g[regs[i]] != 0x101 + i && !is_for_strings(g, regs[i]))
 			wrong("a register", (unsigned long)g[regs[i]] | (unsigned long)i << 32);
 	if (start == keep && ((unsigned long)g[REG_EFL] & 0x8d5) != flags_wanted)
 		wrong("flags", (unsigned long)g[REG_EFL]);
@@ -186,6 +212,10 @@ int main(int argc, char **argv)
 		overflow(stack, deep, deep_end, offset, pages);
 		CHECK(!once || !sigaction(SIGSEGV, &sa, NULL));
 		overflow(stack, keep, keep_end, offset, pages);
+		CHECK(!once || !sigaction(SIGSEGV, &sa, NULL));
+		overflow(stack, strings, strings_end, offset, 0);
+		CHECK(!once || !sigaction(SIGSEGV, &sa, NULL));
+		overflow(stack, strings, strings_end, offset, pages);
 		CHECK(!once || !sigaction(SIGSEGV, &sa, NULL));
 		if (offset % (16 * STEP) == 0 || offset < 4 * STEP)
 			overflow(stack, leaf, leaf_end, offset, offset % 3 ? 0 : pages);
