@@ -51,7 +51,7 @@ enum window { PATCHED, OTHER, BREAKPOINT };
  */
 static enum window look(struct page *p, uint64_t at, const struct kron_patch *patch)
 {
-	unsigned same = 0, traps = 0;
+	unsigned same = 0, traps = 0, old = 0;
 
 	for (unsigned i = 0; i < patch->new_len; i++) {
 		uint8_t now;
@@ -59,11 +59,14 @@ static enum window look(struct page *p, uint64_t at, const struct kron_patch *pa
 		if (!page_get(p, (at + i) & -PAGE))
 			return OTHER;
 		now = p->bytes[(at + i) % PAGE];
+		old += now == patch->old_bytes[i];
 		same += now == patch->new_bytes[i];
 		traps += now == INT3 && now != patch->new_bytes[i];
 	}
 	if (same == patch->new_len)
 		return PATCHED;
+	if (old == patch->new_len) /* taken back already; it may be padding, which is int3 */
+		return OTHER;
 	return same && same + traps == patch->new_len ? BREAKPOINT : OTHER;
 }
 
