@@ -297,6 +297,8 @@ static int try_to_attach(struct live_process *l, struct surgeon *surgeon, struct
 	struct surgeon_job job = {.pid = l->pid,
 				  .starts = l->starts,
 				  .children = l->children,
+				  .leaves = l->leaves,
+				  .is_child = l->is_child,
 				  .session = s->answerer->session};
 	struct attempt a = {.l = l, .server = s, .last = last, .sock = -1};
 	const struct operation_steps steps = {&a, give_answer, settle};
@@ -311,7 +313,7 @@ static int try_to_attach(struct live_process *l, struct surgeon *surgeon, struct
 	code = prepare(&a, err);
 	if (code)
 		return code;
-	job.stays = !serve_live_go(a.answer, &job.go_lo, &job.go_hi) || l->is_child;
+	job.stays = !serve_live_go(a.answer, &job.go_lo, &job.go_hi);
 	if (job.stays && !l->starts) {
 		serve_live_free(a.answer);
 		return err_set(

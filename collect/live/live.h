@@ -16,9 +16,10 @@ struct live_process {
 	int pidfd; /* readable when it has ended; -1: not opened yet */
 	struct implant implant;
 	bool attached, detached;
-	bool starts;    /* it stands in front of its first instruction: surgeon_await_exec() */
-	bool is_child;  /* likewise, executed by a recorded process: it is never detached from */
+	bool starts; /* it stands in front of its first instruction: surgeon_await_exec() */
+	bool is_child; /* likewise, executed by a recorded process: not this surgeon's to detach from */
 	bool children;  /* what it executes is recorded, too */
+	bool leaves;    /* likewise, and detached from with it */
 	unsigned place; /* among several processes: each runtime has an address of its own */
 	uint64_t sites;
 	uint64_t stood_ns; /* its longest stop */

@@ -637,6 +637,10 @@ def breakpoint_in_a_probe():
         r.send_signal(signal.SIGINT)
         said = r.communicate(timeout=60)[1]
         need("a debugger has breakpoints on 1 probes" in said, f"{r.returncode}: {said}")
+        attached = info()["attach"]
+        need(not attached["detached"] and "breakpoints on 1 probes" in attached["reason"], attached)
+        shown = subprocess.run([KRON, "info", "t"], capture_output=True, text=True, check=True).stdout
+        need("not left all of them: a debugger has breakpoints" in shown, shown)
         os.pwrite(mem.fileno(), found, at)
     p.stdin.write(b"a")
     need(p.stdout.readline() == b"b\n", "it does not answer")
