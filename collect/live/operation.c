@@ -189,6 +189,20 @@ static void make_call(struct kron_live_call *call, const struct operation *o, co
 	call->go_hi = o->go_hi;
 }
 
+/* Its filters see what the runtime does from now on: that has to find each thread's number without a call. */
+static int become_quiet(struct kron_live_call *call, struct live_threads *t, uint64_t room,
+			struct err *err)
+{
+	call->flags |= KRON_LIVE_QUIET;
+	if (!(call->flags & KRON_LIVE_FSGSBASE))
+		return err_set(err, ENOTSUP,
+			       "process %d is under a seccomp filter, and this processor has no "
+			       "rdfsbase to tell its threads apart: start it with `kron record -- "
+			       "CMD`",
+			       t->pid);
+	return thread_data_find_number(call, t, room, err);
+}
+
 static void undo_all(struct operation *o, struct live_threads *t)
 {
 	struct process_maps maps;
@@ -219,11 +233,17 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		process_maps_free(&maps);
 	}
 	if (!code)
+		code = threads_lift_filter(t, err);
+	if (!code)
 		code = implant_put(&o->implant, t, o->pidfd, &sock, &theirs, err);
 	if (code)
 		goto out;
 	make_call(call, o, entry, theirs);
-	if (!collect_pcs(call, t, &frames))
+	if (t->filtered)
+		code = become_quiet(call, t, o->implant.call, err);
+	if (code)
+		;
+	else if (!collect_pcs(call, t, &frames))
 		code = err_set(err, E2BIG, "process %d has too many threads", o->pid);
 	else
 		code = steps->answer(steps->ctx, sock, err);
@@ -437,6 +457,7 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 	struct signal_frames frames = {0};
 	const pid_t pid = t->pid;
 	struct process_maps maps;
+	struct err barred;
 	uint64_t left;
 	int code = ask_inside(in, t, call, err);
 
@@ -452,6 +473,17 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 		goto out;
 	}
 	undo_patches(t, &maps, o->session, o->files, &left);
+	code = threads_lift_filter(t, &barred);
+	if (code) {
+		code = err_set(
+			err, EPERM,
+			"process %d has come under a seccomp filter, which could kill it for "
+			"what kron must do there: its code is what it was, but kron's "
+			"runtime stays in it",
+			pid);
+		process_maps_free(&maps);
+		goto out;
+	}
 	code = find_frames(&frames, in->go_lo, in->go_hi, t, &maps, err);
 	prepare_call(call, in);
 	if (code)

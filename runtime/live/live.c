@@ -117,6 +117,10 @@ static void attach(struct kron_live_call *call)
 	res.pid = sys_getpid();
 	rt_change_move(call);
 	rt_ask_end(&a, &res);
+	if (kron_rt.live && call->flags & KRON_LIVE_QUIET) {
+		kron_rt_tid_offset = call->tid_offset;
+		rt_quiet();
+	}
 }
 
 /* ---- it goes ---- */

@@ -582,7 +582,10 @@ def refused(program):
 
     with Program("sleep", "60", ready=False, status=-signal.SIGTERM, before=forbid) as p:
         wait_for(lambda: "sleep" in open(f"/proc/{p.pid}/comm").read(), "sleep")
-        says(p.pid, "seccomp filter")
+        if os.geteuid() == 0:  # seccomp.py has those that allow less
+            attach(p.pid)
+        else:
+            says(p.pid, "seccomp filter")
     if os.geteuid() == 0:
         with Program(program, "1") as p:
             r = subprocess.run(
