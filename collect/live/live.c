@@ -72,12 +72,9 @@ static int check_seccomp(pid_t pid, struct err *err)
 	return 0;
 }
 
-static int explain_denied(pid_t pid, struct err *err)
+int live_explain_denied(pid_t pid, bool is_others, int scope, struct err *err)
 {
-	const int scope = process_yama_scope();
-	uid_t uid = 0;
-
-	if (process_uid(pid, &uid) && uid != geteuid() && geteuid())
+	if (is_others)
 		return err_set(err, EPERM, "process %d belongs to another user: run kron as root",
 			       pid);
 	if (scope == 3)
@@ -91,6 +88,14 @@ static int explain_denied(pid_t pid, struct err *err)
 			"as root, or set it to 0",
 			pid, scope);
 	return err_set(err, EPERM, "process %d may not be traced: run kron as root", pid);
+}
+
+static int explain_denied(pid_t pid, struct err *err)
+{
+	uid_t uid = 0;
+
+	return live_explain_denied(pid, process_uid(pid, &uid) && uid != geteuid() && geteuid(),
+				   process_yama_scope(), err);
 }
 
 static const struct process_mapping *find_mapping(const struct process_maps *maps, const char *name)
