@@ -16,6 +16,7 @@ static const char *const reasons[KRON_UNTRACED_REASONS] = {
 		"it is static, and kron did not answer the process that executed it",
 	[KRON_UNTRACED_UNASKED] =
 		"a process that was attached to executed it: --children records such programs, too",
+	[KRON_UNTRACED_UNAWAITED] = "kron did not answer the process that executed it",
 	[KRON_UNTRACED_UNHEARD] = "what a process loaded: kron did not answer it in time",
 };
 

@@ -60,11 +60,13 @@ def maps(pid):
         return [line.split(None, 5) for line in f]
 
 
-def text_is_of_files(pid):
-    """Whatever is executable and has a name is as the file of that name has it."""
+def text_is_of_files(pid, stays=False):
+    """Whatever is executable and has a name is as the file of that name has it; stays: but for what is kron's."""
     with open(f"/proc/{pid}/mem", "rb") as mem:
         for m in maps(pid):
             if "x" not in m[1] or len(m) < 6 or not m[5].startswith("/"):
+                continue
+            if stays and m[5].startswith("/memfd:kron"):
                 continue
             start, end = (int(x, 16) for x in m[0].split("-"))
             mem.seek(start)

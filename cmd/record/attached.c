@@ -87,6 +87,7 @@ int attached_start(struct attached *a, struct collector *c, const char *runtime,
 	c->answerer.file_ctx = &a->surgeon;
 	for (size_t i = 0; i < a->v.n; i++) {
 		a->v.v[i].children |= a->children;
+		a->v.v[i].leaves = a->children;
 		a->v.v[i].place = (unsigned)i;
 	}
 	vec_for(&a->v, l)
@@ -186,9 +187,13 @@ void attached_stop(struct attached *a)
 {
 	struct err err;
 
-	vec_for(&a->v, l)
-		if (l->attached && !l->detached && live_process_detach(l, &a->surgeon, &err))
-			*vec_push(&a->errors) = err;
+	vec_for(&a->v, l) {
+		if (!l->attached || l->detached || !live_process_detach(l, &a->surgeon, &err))
+			continue;
+		*vec_push(&a->errors) = err;
+		if (!l->detached && !a->kept.msg[0])
+			a->kept = err;
+	}
 }
 
 void attached_free(struct attached *a)
@@ -242,5 +247,7 @@ void attached_note(const struct attached *a, struct journal *j)
 			attached_longest_stop_ns(a) / 1000);
 	journal_session(j, "attach_sites", "%" PRIu64, sites);
 	journal_session(j, "attach_detached", "%s", detached ? "yes" : "no");
+	if (a->kept.msg[0])
+		journal_session(j, "attach_kept", "%s", a->kept.msg);
 	xfree(names);
 }

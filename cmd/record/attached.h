@@ -22,6 +22,7 @@ struct attached {
 	bool children;   /* programs that they execute are recorded, too */
 	int signal;      /* that somebody sent to kron: end the recording; 0 = none */
 	VEC(struct err) errors;
+	struct err kept;     /* why kron has not left one of them; empty: it has */
 	uint64_t changes_ns; /* how long one stood still for `kron ctl probe`, at most */
 };
 

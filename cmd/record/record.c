@@ -429,6 +429,7 @@ static int run_attached(const char *runtime)
 	journal_session(&collector.journal, "switches",
 			"those of a process that ran already are not recorded");
 	say_node(&collector);
+	starter.leaves = children;
 	begin_starter(runtime);
 	code = attached_start(&attached, &collector, runtime, &err);
 	if (code) {
@@ -443,6 +444,8 @@ static int run_attached(const char *runtime)
 	attached_wait(&attached);
 	control_record_stop();
 	attached.changes_ns = control_record_longest_stop_ns();
+	starter_stop(&starter);
+	starter_wait(&starter);
 	attached_stop(&attached);
 	attached_note(&attached, &collector.journal);
 	code = finish(&end, &program, &child);

@@ -178,8 +178,14 @@ static void look_at_elf(struct program *p, int fd, const char *path, const struc
 			      f.linker[0] ? "a Go program without a C library"
 					  : "statically linked");
 		break;
+	case KRON_EXEC_LINKER_MUSL: /* attached to, like a static one */
+		if (!say_changes_ids(p, fd, path, st))
+			judge(p, PROGRAM_STATIC, "%s uses musl's dynamic linker", path);
+		break;
 	case KRON_EXEC_LINKER_OTHER:
-		judge(p, PROGRAM_UNTRACEABLE, "%s uses the dynamic linker %s; kron knows glibc's",
+		judge(p, PROGRAM_UNTRACEABLE,
+		      "%s uses the dynamic linker %s; kron knows glibc's and "
+		      "musl's",
 		      path, f.linker);
 		break;
 	case KRON_EXEC_LOADS:

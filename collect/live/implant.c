@@ -38,18 +38,28 @@ static bool is_free(const struct process_maps *maps, uint64_t start, uint64_t en
 	return true;
 }
 
-int implant_choose(struct implant *im, uint64_t hint, const struct process_maps *maps,
-		   struct err *err)
+void implant_at(struct implant *im, uint64_t code)
 {
 	const struct kron_live h = head();
 
+	im->code = code;
+	im->data = im->code + h.data_off;
+	im->call = im->data + h.data_len;
+	im->stack = im->call + KRON_LIVE_CALL;
+	im->end = im->stack + KRON_LIVE_STACK;
+	im->entry = im->code + h.entry;
+}
+
+bool implant_is_childs(uint64_t code)
+{
+	return code - IMPLANT_CHILD < TRIES * IMPLANT_STEP && code % IMPLANT_STEP == 0;
+}
+
+int implant_choose(struct implant *im, uint64_t hint, const struct process_maps *maps,
+		   struct err *err)
+{
 	for (unsigned i = 0; i < TRIES; i++) {
-		im->code = hint + i * IMPLANT_STEP;
-		im->data = im->code + h.data_off;
-		im->call = im->data + h.data_len;
-		im->stack = im->call + KRON_LIVE_CALL;
-		im->end = im->stack + KRON_LIVE_STACK;
-		im->entry = im->code + h.entry;
+		implant_at(im, hint + i * IMPLANT_STEP);
 		if (is_free(maps, im->code - PAGE, im->end + PAGE))
 			return 0;
 	}

@@ -25,6 +25,10 @@ struct implant {
 #define IMPLANT_STEP 0x10000000ull
 #define IMPLANT_PLACES 64u
 
+/* Where all of it is, by where its code begins. */
+void implant_at(struct implant *im, uint64_t code);
+/* Is it what implant_choose() takes from IMPLANT_CHILD on? */
+bool implant_is_childs(uint64_t code);
 /* Chooses addresses that are free in these maps, from `hint` on. */
 int implant_choose(struct implant *im, uint64_t hint, const struct process_maps *maps,
 		   struct err *err);

@@ -20,30 +20,62 @@
 
 /* ---- may we? ---- */
 
-/* Each thread may have one of its own, and probes run in all of them. */
-static bool has_filter(pid_t pid)
+#define CAP_SYS_ADMIN_BIT (1ull << 21)
+
+enum seccomp { SECCOMP_NONE, SECCOMP_STRICT, SECCOMP_FILTER }; /* as in /proc/PID/status */
+
+/* Each thread may have one of its own, and probes run in all of them.  The strictest: strict has no clock. */
+static enum seccomp seccomp_of(pid_t pid)
 {
-	bool found = false;
+	enum seccomp found = SECCOMP_NONE;
 	struct dirent *e;
 	char path[64];
 	DIR *d;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	d = opendir(path);
-	while (d && !found && (e = readdir(d)))
-		found = atoi(e->d_name) > 0 &&
-			process_status_number(pid, atoi(e->d_name), "Seccomp", 10);
+	while (d && found != SECCOMP_STRICT && (e = readdir(d))) {
+		const pid_t tid = atoi(e->d_name);
+		const uint64_t mode =
+			tid > 0 ? process_status_number(pid, tid, "Seccomp", 10) : SECCOMP_NONE;
+
+		if (mode)
+			found = (enum seccomp)mode;
+	}
 	if (d)
 		closedir(d);
 	return found;
 }
 
-static int explain_denied(pid_t pid, struct err *err)
+/* The kernel lets a tracer lift it who has CAP_SYS_ADMIN, and no filter himself. */
+static bool may_lift_filter(void)
 {
-	const int scope = process_yama_scope();
-	uid_t uid = 0;
+	return process_status_number(getpid(), 0, "CapEff", 16) & CAP_SYS_ADMIN_BIT &&
+	       !process_status_number(getpid(), 0, "Seccomp", 10);
+}
 
-	if (process_uid(pid, &uid) && uid != geteuid() && geteuid())
+static int check_seccomp(pid_t pid, struct err *err)
+{
+	const enum seccomp mode = seccomp_of(pid);
+
+	if (mode == SECCOMP_STRICT)
+		return err_set(
+			err, ENOTSUP,
+			"process %d is in seccomp's strict mode, where no probe can read the "
+			"clock",
+			pid);
+	if (mode == SECCOMP_FILTER && !may_lift_filter())
+		return err_set(err, ENOTSUP,
+			       "process %d is under a seccomp filter, which could kill it for what "
+			       "kron must do there: run kron as root, outside of containers, or "
+			       "start it with `kron record -- CMD`",
+			       pid);
+	return 0;
+}
+
+int live_explain_denied(pid_t pid, bool is_others, int scope, struct err *err)
+{
+	if (is_others)
 		return err_set(err, EPERM, "process %d belongs to another user: run kron as root",
 			       pid);
 	if (scope == 3)
@@ -57,6 +89,14 @@ static int explain_denied(pid_t pid, struct err *err)
 			"as root, or set it to 0",
 			pid, scope);
 	return err_set(err, EPERM, "process %d may not be traced: run kron as root", pid);
+}
+
+static int explain_denied(pid_t pid, struct err *err)
+{
+	uid_t uid = 0;
+
+	return live_explain_denied(pid, process_uid(pid, &uid) && uid != geteuid() && geteuid(),
+				   process_yama_scope(), err);
 }
 
 static const struct process_mapping *find_mapping(const struct process_maps *maps, const char *name)
@@ -242,13 +282,7 @@ static int check(pid_t pid, struct err *err)
 	if (elf_class(pid) == 1)
 		return err_set(err, ENOTSUP,
 			       "process %d is a 32-bit program: kron traces x86-64 only", pid);
-	if (has_filter(pid))
-		return err_set(
-			err, ENOTSUP,
-			"process %d is under a seccomp filter, which could kill it for what kron "
-			"must do there: start it with `kron record -- CMD`",
-			pid);
-	return 0;
+	return check_seccomp(pid, err);
 }
 
 int live_process_check(pid_t pid, struct err *err)
@@ -271,7 +305,7 @@ int live_process_check_stop(pid_t pid, struct err *err)
 			       process_read_stat(tracer, 0, &st) && st.ppid == getpid() ? EAGAIN
 											: EBUSY,
 			       "process %d is traced by process %d: end that first", pid, tracer);
-	if (has_filter(pid))
+	if (seccomp_of(pid))
 		return err_set(err, ENOTSUP,
 			       "process %d is under a seccomp filter, which could kill it for what "
 			       "kron must do there: give its probes at the start, with -p",
@@ -360,6 +394,8 @@ static int try_to_attach(struct live_process *l, struct surgeon *surgeon, struct
 	struct surgeon_job job = {.pid = l->pid,
 				  .starts = l->starts,
 				  .children = l->children,
+				  .leaves = l->leaves,
+				  .is_child = l->is_child,
 				  .session = s->answerer->session};
 	struct attempt a = {.l = l, .server = s, .last = last, .sock = -1};
 	const struct operation_steps steps = {&a, give_answer, settle};
@@ -374,7 +410,7 @@ static int try_to_attach(struct live_process *l, struct surgeon *surgeon, struct
 	code = prepare(&a, err);
 	if (code)
 		return code;
-	job.stays = !serve_live_go(a.answer, &job.go_lo, &job.go_hi) || l->is_child;
+	job.stays = !serve_live_go(a.answer, &job.go_lo, &job.go_hi);
 	if (job.stays && !l->starts) {
 		serve_live_free(a.answer);
 		return err_set(

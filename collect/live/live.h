@@ -16,9 +16,10 @@ struct live_process {
 	int pidfd; /* readable when it has ended; -1: not opened yet */
 	struct implant implant;
 	bool attached, detached;
-	bool starts;    /* it stands in front of its first instruction: surgeon_await_exec() */
-	bool is_child;  /* likewise, executed by a recorded process: it is never detached from */
+	bool starts; /* it stands in front of its first instruction: surgeon_await_exec() */
+	bool is_child; /* likewise, executed by a recorded process: not this surgeon's to detach from */
 	bool children;  /* what it executes is recorded, too */
+	bool leaves;    /* likewise, and detached from with it */
 	unsigned place; /* among several processes: each runtime has an address of its own */
 	uint64_t sites;
 	uint64_t stood_ns; /* its longest stop */
@@ -26,6 +27,8 @@ struct live_process {
 
 /* 0, or why the process cannot be attached to, and what to do about that.  Changes nothing. */
 int live_process_check(pid_t pid, struct err *err);
+/* -EPERM: why the kernel says no, and what to do.  scope: kernel.yama.ptrace_scope, 0 without Yama. */
+int live_explain_denied(pid_t pid, bool is_others, int scope, struct err *err);
 /* 0, or why a recorded process cannot be stopped; -EAGAIN: one of our own surgeons traces it just now. */
 int live_process_check_stop(pid_t pid, struct err *err);
 /* entry: "KRON_RT=..." of kron/wire.h. */

@@ -158,11 +158,11 @@ static int take_out(const struct implant *im, struct live_threads *t,
 }
 
 /* Where handlers will return to, and where stopped goroutines will go on. */
-static int find_frames(struct signal_frames *out, const struct operation *o, struct live_threads *t,
-		       const struct process_maps *maps, struct err *err)
+static int find_frames(struct signal_frames *out, uint64_t go_lo, uint64_t go_hi,
+		       struct live_threads *t, const struct process_maps *maps, struct err *err)
 {
 	signal_frames_find(out, t, maps);
-	return o->go_lo ? goroutines_find(out, t, maps, o->go_lo, o->go_hi, err) : 0;
+	return go_lo ? goroutines_find(out, t, maps, go_lo, go_hi, err) : 0;
 }
 
 /* ---- in ---- */
@@ -181,9 +181,27 @@ static void make_call(struct kron_live_call *call, const struct operation *o, co
 	call->flags = getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE ? KRON_LIVE_FSGSBASE : 0;
 	call->flags |= o->starts ? KRON_LIVE_STARTS : 0;
 	call->flags |= o->children ? KRON_LIVE_CHILDREN : 0;
+	call->flags |= o->leaves ? KRON_LIVE_LEAVES : 0;
+	call->flags |= o->stays ? KRON_LIVE_STAYS : 0;
 	call->flags |= kron_live_has_rdpid() ? KRON_LIVE_RDPID : 0;
 	call->collector_pid = recorder_for(o->pid);
 	snprintf(call->entry, sizeof(call->entry), "%s", entry);
+	call->go_lo = o->go_lo;
+	call->go_hi = o->go_hi;
+}
+
+/* Its filters see what the runtime does from now on: that has to find each thread's number without a call. */
+static int become_quiet(struct kron_live_call *call, struct live_threads *t, uint64_t room,
+			struct err *err)
+{
+	call->flags |= KRON_LIVE_QUIET;
+	if (!(call->flags & KRON_LIVE_FSGSBASE))
+		return err_set(err, ENOTSUP,
+			       "process %d is under a seccomp filter, and this processor has no "
+			       "rdfsbase to tell its threads apart: start it with `kron record -- "
+			       "CMD`",
+			       t->pid);
+	return thread_data_find_number(call, t, room, err);
 }
 
 static void undo_all(struct operation *o, struct live_threads *t)
@@ -211,16 +229,22 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 
 	code = process_maps_read(&maps, o->pid, err);
 	if (!code) {
-		code = find_frames(&frames, o, t, &maps, err);
+		code = find_frames(&frames, o->go_lo, o->go_hi, t, &maps, err);
 		thread_data_find(call, t, &maps);
 		process_maps_free(&maps);
 	}
+	if (!code)
+		code = threads_lift_filter(t, err);
 	if (!code)
 		code = implant_put(&o->implant, t, o->pidfd, &sock, &theirs, err);
 	if (code)
 		goto out;
 	make_call(call, o, entry, theirs);
-	if (!collect_pcs(call, t, &frames))
+	if (t->filtered)
+		code = become_quiet(call, t, o->implant.call, err);
+	if (code)
+		;
+	else if (!collect_pcs(call, t, &frames))
 		code = err_set(err, E2BIG, "process %d has too many threads", o->pid);
 	else
 		code = steps->answer(steps->ctx, sock, err);
@@ -333,7 +357,7 @@ static int change(struct operation *o, struct live_threads *t, uint64_t entry,
 	code = process_maps_read(&maps, o->pid, err);
 	if (code)
 		goto free_call;
-	code = find_frames(&frames, o, t, &maps, err);
+	code = find_frames(&frames, o->go_lo, o->go_hi, t, &maps, err);
 	if (!code)
 		code = implant_borrow(&im, entry, t, o->pidfd, &sock, &theirs, err);
 	if (code)
@@ -381,6 +405,43 @@ int operation_change(struct operation *o, uint64_t entry, const struct operation
 
 /* ---- out again ---- */
 
+/* The runtime in a process, and where Go has a goroutine stop. */
+struct inside {
+	struct implant implant;
+	uint64_t go_lo, go_hi;
+	bool stays;
+	bool is_childs; /* of a program that was executed: the rest says what its surgeon has left there */
+};
+
+static int ask_inside(struct inside *in, const struct live_threads *t, struct kron_live_call *call,
+		      struct err *err)
+{
+	const size_t len = offsetof(struct kron_live_call, pc);
+
+	if (in->is_childs && threads_read(t, call, in->implant.call, len) != (ssize_t)len)
+		return err_set(err, EFAULT, "the memory of process %d cannot be read", t->pid);
+	if (in->is_childs) {
+		in->go_lo = call->go_lo;
+		in->go_hi = call->go_hi;
+		in->stays = call->flags & KRON_LIVE_STAYS;
+	}
+	if (in->stays)
+		return err_set(err, ENOTSUP,
+			       "process %d is a Go program without the names of its functions: "
+			       "kron's runtime and probes stay in it, switched off",
+			       t->pid);
+	return 0;
+}
+
+/* They stay there until the runtime is unmapped: it may take more than one try. */
+static void prepare_call(struct kron_live_call *call, const struct inside *in)
+{
+	memset(call, 0, offsetof(struct kron_live_call, pc));
+	call->go_lo = in->go_lo;
+	call->go_hi = in->go_hi;
+	call->op = KRON_LIVE_HOME;
+}
+
 static bool is_trap_pending(struct live_threads *t)
 {
 	vec_for(&t->v, k)
@@ -390,14 +451,19 @@ static bool is_trap_pending(struct live_threads *t)
 }
 
 /* 1: not yet: a thread is in the middle of a probe, or in what the recorder has just answered. */
-static int try_to_detach(struct operation *o, pid_t pid, struct live_threads *t, struct err *err)
+static int try_to_detach(struct operation *o, struct inside *in, struct live_threads *t,
+			 struct err *err)
 {
 	struct kron_live_call *call = xcalloc(1, sizeof(*call));
 	struct signal_frames frames = {0};
+	const pid_t pid = t->pid;
 	struct process_maps maps;
+	struct err barred;
 	uint64_t left;
-	int code = process_maps_read(&maps, pid, err);
+	int code = ask_inside(in, t, call, err);
 
+	if (!code)
+		code = process_maps_read(&maps, pid, err);
 	if (code)
 		goto out;
 	if (!undo_knows_all(&maps, o->session, o->files)) {
@@ -408,18 +474,29 @@ static int try_to_detach(struct operation *o, pid_t pid, struct live_threads *t,
 		goto out;
 	}
 	undo_patches(t, &maps, o->session, o->files, &left);
-	code = find_frames(&frames, o, t, &maps, err);
-	call->op = KRON_LIVE_HOME;
+	code = threads_lift_filter(t, &barred);
+	if (code) {
+		code = err_set(
+			err, EPERM,
+			"process %d has come under a seccomp filter, which could kill it for "
+			"what kron must do there: its code is what it was, but kron's "
+			"runtime stays in it",
+			pid);
+		process_maps_free(&maps);
+		goto out;
+	}
+	code = find_frames(&frames, in->go_lo, in->go_hi, t, &maps, err);
+	prepare_call(call, in);
 	if (code)
 		;
 	else if (is_trap_pending(t) || !collect_pcs(call, t, &frames))
 		code = 1;
 	else
-		code = implant_call(&o->implant, t, call, err);
+		code = implant_call(&in->implant, t, call, err);
 	if (!code)
 		code = move_pcs(call, t, &frames) || left ? 1 : 0;
 	if (!code)
-		code = take_out(&o->implant, t, &maps, o->session, err);
+		code = take_out(&in->implant, t, &maps, o->session, err);
 	if (code == 1 && left)
 		err_set(err, EBUSY,
 			"a debugger has breakpoints on %" PRIu64 " probe%s in process %d: they and "
@@ -437,11 +514,18 @@ out:
 	return code;
 }
 
+static bool is_runtime(const struct operation *o, const struct process_mapping *m)
+{
+	return m->start == o->implant.code ||
+	       (o->leaves && implant_is_childs(m->start) && m->perms[2] == 'x' &&
+		!strncmp(m->path, "/memfd:kron", 11));
+}
+
 /*
  * Blocks, and the runtime where we put it.  A program that was executed has neither, or a runtime of its
  * own: libkron-rt.so, or ours at another address (IMPLANT_CHILD).
  */
-static bool is_inside(const struct operation *o, pid_t pid)
+static bool find_inside(const struct operation *o, pid_t pid, struct inside *in)
 {
 	bool blocks = false, runtime = false;
 	struct process_maps maps;
@@ -452,10 +536,33 @@ static bool is_inside(const struct operation *o, pid_t pid)
 		return false;
 	for (size_t i = 0; i < maps.n; i++) {
 		blocks |= process_mapping_is_block(&maps.v[i], o->session, &number);
-		runtime |= maps.v[i].start == o->implant.code;
+		if (runtime || !is_runtime(o, &maps.v[i]))
+			continue;
+		runtime = true;
+		*in = (struct inside){.go_lo = o->go_lo, .go_hi = o->go_hi, .stays = o->stays};
+		implant_at(&in->implant, maps.v[i].start);
+		in->is_childs = maps.v[i].start != o->implant.code;
 	}
 	process_maps_free(&maps);
 	return blocks && runtime;
+}
+
+static bool is_inside(const struct operation *o, pid_t pid)
+{
+	struct inside in;
+
+	return find_inside(o, pid, &in);
+}
+
+/* Another surgeon of ours has just attached to it, and is about to end. */
+static bool has_surgeon(pid_t pid)
+{
+	const pid_t tracer = process_tracer(pid);
+	char *name = tracer ? process_thread_name(tracer, 0) : NULL;
+	bool has = name && !strcmp(name, "kron-surgeon");
+
+	xfree(name);
+	return has;
 }
 
 static int detach_process(struct operation *o, pid_t pid, struct err *err)
@@ -469,16 +576,19 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 	     code == 1 && now < o->deadline && (now < start + DETACH_MS || i < DETACH_TRIES);
 	     i++, now = clock_ms(CLOCK_MONOTONIC)) {
 		struct live_threads t;
+		struct inside in;
 
 		if (i)
 			nanosleep(&ts, NULL);
-		if (!is_inside(o, pid))
+		if (!find_inside(o, pid, &in))
 			return 0; /* it has ended, or executed another program */
 		code = restart_stop(&t, pid, err);
 		if (!code) {
-			code = try_to_detach(o, pid, &t, err);
+			code = try_to_detach(o, &in, &t, err);
 			threads_go(&t);
 			note_stop(o, &t);
+		} else if (has_surgeon(pid)) {
+			code = 1;
 		}
 	}
 	if (code && !is_inside(o, pid))

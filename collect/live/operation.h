@@ -21,6 +21,8 @@ struct operation {
 	struct live_files *files;
 	bool starts;       /* it stands in front of its first instruction */
 	bool children;     /* what it executes is recorded, too */
+	bool leaves;       /* what it has executed is to be left like itself */
+	bool stays;        /* nobody finds its goroutines */
 	uint64_t deadline; /* operation_detach(): CLOCK_MONOTONIC, ms */
 	uint64_t stood_ns; /* its longest stop so far */
 };
@@ -46,7 +48,7 @@ int operation_begin(struct operation *o, struct live_threads *stopped, const cha
  */
 int operation_change(struct operation *o, uint64_t entry, const struct operation_steps *steps,
 		     struct err *err);
-/* The process, and what it has forked meanwhile.  0 also when it has ended; -ESTALE: it has executed
+/* The process, what it has forked meanwhile and, if it leaves, executed.  0 also when it has ended; -ESTALE: it has executed
  * another program, and nothing was left to be done. */
 int operation_detach(struct operation *o, struct err *err);
 

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collect/kernel/process_maps.h"
 
 #define STOP_MS 10000 /* a child that borrows the memory ends, or executes a program */
 
@@ -37,6 +39,7 @@ struct live_waits {
 };
 
 #define ERESTARTNOHAND 514 /* the kernel's own */
+#define ERESTART_RESTARTBLOCK 516
 
 struct run {
 	uint64_t at; /* the scheduler's clock when it was last put on a processor; 0: not known */
@@ -171,6 +174,71 @@ static bool was_interrupted(const struct live_threads *t, const struct live_thre
 	       threads_read(t, insn, k->regs.rip - 2, 2) == 2 && insn[0] == 0x0f && insn[1] == 0x05;
 }
 
+/*
+ * The kernel would go on with it by another system call, restart_syscall, which a filter may forbid: the
+ * program itself never makes it.
+ */
+static bool is_barred(const struct live_threads *t, const struct live_thread *k)
+{
+	return t->filtered && process_status_number(t->pid, k->tid, "Seccomp", 10) > 0;
+}
+
+/*
+ * Who is in restart_syscall when it is stopped, with a filter that came meanwhile, was there because of our last
+ * stop, nearly always: which call that was, is known from then.  (A place in the code may make several.)
+ */
+static VEC(struct sleeper {
+	pid_t tid;
+	uint64_t rip;
+	uint64_t fs_base;
+	uint64_t call;
+}) sleepers;
+
+/* NULL: not known. */
+static struct sleeper *sleeper_of(const struct live_thread *k)
+{
+	vec_for(&sleepers, s)
+		if (s->tid == k->tid && s->rip == k->regs.rip && s->fs_base == k->regs.fs_base)
+			return s;
+	return NULL;
+}
+
+static struct sleeper *new_sleeper(const struct live_thread *k)
+{
+	struct sleeper *s = sleeper_of(k);
+
+	if (!s)
+		s = vec_push(&sleepers);
+	*s = (struct sleeper){.tid = k->tid,
+			      .rip = k->regs.rip,
+			      .fs_base = k->regs.fs_base,
+			      .call = k->regs.orig_rax};
+	return s;
+}
+
+/*
+ * Its call is to be made once more by us, not gone on with by the kernel.  Where the call is not known it ends
+ * with EINTR.  (What it had slept before an earlier stop is not taken off: to ask for that at each stop, and
+ * of all threads, takes long.)
+ */
+static bool is_to_sleep_again(const struct live_threads *t, struct live_thread *k)
+{
+	struct sleeper *s;
+
+	if ((int64_t)k->regs.orig_rax < 0 || (int64_t)k->regs.rax != -ERESTART_RESTARTBLOCK)
+		return false;
+	s = k->regs.orig_rax == SYS_restart_syscall ? sleeper_of(k) : new_sleeper(k);
+	if (!is_barred(t, k))
+		return false;
+	if (s) {
+		k->regs.orig_rax = s->call;
+	} else {
+		k->regs.rax = (uint64_t)-EINTR;
+		k->changed = true;
+	}
+	return s;
+}
+
 /* ---- the time that is left ---- */
 
 /* A timeout in milliseconds, in a register; negative: none. */
@@ -212,6 +280,19 @@ static void shorten(const struct live_threads *t, struct live_thread *k, uint64_
 	case SYS_epoll_pwait:
 		shorten_ms(&k->regs.r10, waited);
 		break;
+	case SYS_poll:
+		shorten_ms(&k->regs.rdx, waited);
+		break;
+	case SYS_nanosleep:
+		shorten_timespec(t, k, &k->regs.rdi, waited);
+		break;
+	case SYS_clock_nanosleep: /* until a time: it is made again by itself */
+		shorten_timespec(t, k, &k->regs.rdx, waited);
+		break;
+	case SYS_futex:
+		if ((k->regs.rsi & FUTEX_CMD_MASK) == FUTEX_WAIT) /* others say until when */
+			shorten_timespec(t, k, &k->regs.r10, waited);
+		break;
 	case SYS_epoll_pwait2:
 	case SYS_semtimedop:
 		shorten_timespec(t, k, &k->regs.r10, waited);
@@ -231,7 +312,7 @@ static void restart_interrupted(struct live_threads *t, const struct live_waits 
 	vec_for(&t->v, k) {
 		uint64_t waited;
 
-		if (!k->stopped || !was_interrupted(t, k))
+		if (!k->stopped || (!was_interrupted(t, k) && !is_to_sleep_again(t, k)))
 			continue;
 		waited = waited_ns(w, t->pid, k->tid);
 		if (waited)

@@ -116,8 +116,12 @@ static void join_added(struct start *a)
 static int attach(struct start *a, struct err *err)
 {
 	struct starter *s = a->starter;
-	struct live_process l = {
-		.pid = a->pid, .pidfd = -1, .starts = true, .is_child = true, .children = true};
+	struct live_process l = {.pid = a->pid,
+				 .pidfd = -1,
+				 .starts = true,
+				 .is_child = true,
+				 .children = true,
+				 .leaves = s->leaves};
 	int code;
 
 	if (is_secure(a->pid))
@@ -176,23 +180,27 @@ static struct start *find(struct starter *s, pid_t pid)
 	return NULL;
 }
 
-static int check(pid_t pid, struct err *err)
+/* Only static programs need what is refused here, unless all are attached to. */
+static int check(const struct starter *s, pid_t pid, struct err *err)
 {
+	const char *subject = s->leaves ? "it" : "it is static, and";
 	pid_t tracer = process_tracer(pid);
 
+	if (tracer && s->leaves)
+		return err_set(err, EBUSY, "another process traces it");
 	if (tracer)
 		return err_set(err, EBUSY, "it is static, and another process traces it");
 	if (would_lose_rights(pid))
 		return err_set(err, EPERM,
-			       "it is static, and would not get the capabilities that it has "
-			       "without kron");
+			       "%s would not get the capabilities that it has without kron",
+			       subject);
 	return 0;
 }
 
 /* -EACCES: Yama wants the process to allow it first (PR_SET_PTRACER). */
 static int seize(struct starter *s, struct start *a, pid_t tid, bool asks_again, struct err *err)
 {
-	int code = check(a->pid, err);
+	int code = check(s, a->pid, err);
 
 	if (!code && !tid)
 		code = err_set(err, EINVAL, "it asked for a thread that is not its own");
@@ -285,6 +293,19 @@ void starter_start(struct starter *s, struct server *server, const char *kron, c
 	s->server = server;
 	s->kron = kron;
 	s->entry = entry;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void starter_wait(struct starter *s)
+{
+	struct timespec until;
+	int code = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LET_GO_S;
+	pthread_mutex_lock(&s->lock);
+	while (!TAILQ_EMPTY(&s->awaited) && !code)
+		code = pthread_cond_timedwait(&s->ended, &s->lock, &until);
 	pthread_mutex_unlock(&s->lock);
 }
 

@@ -211,6 +211,8 @@ static void attach(struct table *t, const struct surgeon_job *job)
 			      .go_hi = job->go_hi,
 			      .starts = job->starts,
 			      .children = job->children,
+			      .leaves = job->leaves,
+			      .stays = job->stays,
 			      .files = &t->files};
 	struct err err;
 	int code;
@@ -222,7 +224,7 @@ static void attach(struct table *t, const struct surgeon_job *job)
 	else
 		code = operation_attach(&o, job->entry, &steps, &err);
 
-	if (!code && !job->stays)
+	if (!code && !job->stays && !job->is_child)
 		*vec_push(&t->attached) = o;
 	else if (o.pidfd >= 0)
 		close(o.pidfd);

@@ -31,13 +31,15 @@ void surgeon_end(struct surgeon *s);
 
 struct surgeon_job {
 	pid_t pid;
-	bool starts;      /* surgeon_await_exec() has said so */
-	bool children;    /* what it executes is recorded, too */
+	bool starts;   /* surgeon_await_exec() has said so */
+	bool children; /* what it executes is recorded, too */
+	bool leaves; /* likewise, and to be left at the end, by the surgeon of the first process */
 	uint64_t started; /* by process_stat: the number may be used again */
 	uint64_t session;
 	struct implant implant;
 	uint64_t go_lo, go_hi;
-	bool stays; /* it cannot be left: nobody knows where its goroutines will stand */
+	bool stays;    /* it cannot be left: nobody knows where its goroutines will stand */
+	bool is_child; /* executed by a recorded process: not for this surgeon to leave */
 	char entry[4608];
 };
 /* As operation_attach(); the steps run here. */

@@ -7,10 +7,14 @@
  */
 #include "collect/live/thread_data.h"
 
+#include <errno.h>
+#include <linux/prctl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 
 #include "base/vec.h"
+#include "collect/kernel/pidns.h"
 #include "collect/kernel/process_maps.h"
 
 static int by_value(const void *a, const void *b)
@@ -75,4 +79,70 @@ void thread_data_find(struct kron_live_call *call, struct live_threads *t,
 	for (size_t i = 0; n > 1 && i < n; i++)
 		narrow(call, maps, base[i]);
 	xfree(base);
+}
+
+/* ---- the number ---- */
+
+static uint32_t number_of(const struct live_thread *k)
+{
+	const pid_t inner = pidns_inner_of(k->tid);
+
+	return (uint32_t)(inner ? inner : k->tid);
+}
+
+static bool has_number(const struct live_threads *t, const struct live_thread *k, int64_t offset)
+{
+	uint32_t word;
+
+	return threads_read(t, &word, k->regs.fs_base + (uint64_t)offset, sizeof(word)) ==
+		       sizeof(word) &&
+	       word == number_of(k);
+}
+
+static bool all_have_number(const struct live_threads *t, int64_t offset)
+{
+	for (size_t i = 0; i < t->v.n; i++)
+		if (t->v.v[i].stopped && !has_number(t, &t->v.v[i], offset))
+			return false;
+	return offset % 4 == 0 && offset >= KRON_LIVE_DATA_FROM && offset + 4 <= KRON_LIVE_DATA_END;
+}
+
+/* glibc tells the kernel where a thread's number is, and the kernel one that asks for itself. */
+static bool find_by_kernel(struct kron_live_call *call, struct live_threads *t, uint64_t room)
+{
+	const uint64_t arg[] = {PR_GET_TID_ADDRESS, room};
+	uint64_t at = 0;
+
+	if (threads_call(t, SYS_prctl, arg, 2) ||
+	    threads_read(t, &at, room, sizeof(at)) != sizeof(at))
+		return false;
+	vec_for(&t->v, k)
+		if (k->tid == t->runner)
+			call->tid_offset = (int64_t)(at - k->regs.fs_base);
+	return all_have_number(t, call->tid_offset);
+}
+
+/* Of one thread any word may have its number by chance, of several hardly the same word. */
+static bool find_by_search(struct kron_live_call *call, const struct live_threads *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->v.n; i++)
+		n += t->v.v[i].stopped;
+	for (call->tid_offset = call->data_from; n > 1 && call->tid_offset < call->data_end;
+	     call->tid_offset += 4)
+		if (all_have_number(t, call->tid_offset))
+			return true;
+	return false;
+}
+
+int thread_data_find_number(struct kron_live_call *call, struct live_threads *t, uint64_t room,
+			    struct err *err)
+{
+	if (find_by_kernel(call, t, room) || find_by_search(call, t))
+		return 0;
+	return err_set(err, ENOTSUP,
+		       "process %d is under a seccomp filter, and its threads' data do not say "
+		       "their numbers: start it with `kron record -- CMD`",
+		       t->pid);
 }

@@ -13,4 +13,11 @@ struct process_maps;
 void thread_data_find(struct kron_live_call *call, struct live_threads *t,
 		      const struct process_maps *maps);
 
+/*
+ * call->tid_offset: where each thread's data has its number, at the same distance from %fs in all of them.
+ * room: eight bytes of the process that may be written.  -ENOTSUP: there is no such place.
+ */
+int thread_data_find_number(struct kron_live_call *call, struct live_threads *t, uint64_t room,
+			    struct err *err);
+
 #endif

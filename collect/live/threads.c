@@ -294,6 +294,42 @@ static int try_to_stop(struct live_threads *t, struct err *err)
 	return code;
 }
 
+/* ---- seccomp ---- */
+
+/* To ask of more of them while they stand still would take longer than all that is done to them. */
+#define ASKED_OF 64u
+
+static bool is_filtered(pid_t pid, pid_t tid)
+{
+	return process_status_number(pid, tid, "Seccomp", 10) > 0;
+}
+
+/* Each thread may have a filter of its own. */
+static bool has_filter(pid_t pid)
+{
+	bool found = false;
+	struct dirent *e;
+	char path[64];
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && !found && (e = readdir(d)))
+		found = atoi(e->d_name) > 0 && is_filtered(pid, atoi(e->d_name));
+	if (d)
+		closedir(d);
+	return found;
+}
+
+/* It was looked for a moment ago: what came since, in the first thread that will run for us, and in some more. */
+static void look_for_filters(struct live_threads *t)
+{
+	for (size_t i = 0, n = 0; i < t->v.n && n < ASKED_OF && !t->filtered; i++) {
+		n += t->v.v[i].stopped;
+		t->filtered = t->v.v[i].stopped && is_filtered(t->pid, t->v.v[i].tid);
+	}
+}
+
 int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err)
 {
 	char path[64];
@@ -309,7 +345,26 @@ int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct
 		return err_set(err, errno, "cannot reach the memory of process %d: %s", pid,
 			       strerror(errno));
 	code = find_system_call(t, err);
-	return code ? code : try_to_stop(t, err);
+	t->filtered = has_filter(pid);
+	if (!code)
+		code = try_to_stop(t, err);
+	look_for_filters(t);
+	return code;
+}
+
+/* PTRACE_DETACH, and the end of the surgeon, put the filter back. */
+int threads_lift_filter(struct live_threads *t, struct err *err)
+{
+	vec_for(&t->v, k)
+		if (t->filtered && k->stopped && is_filtered(t->pid, k->tid) &&
+		    ptrace(PTRACE_SETOPTIONS, k->tid, 0,
+			   PTRACE_O_TRACESYSGOOD | PTRACE_O_SUSPEND_SECCOMP))
+			return err_set(
+				err, EPERM,
+				"process %d is under a seccomp filter, which could kill it "
+				"for what kron must do there, and kron may not lift that: %s",
+				t->pid, strerror(errno));
+	return 0;
 }
 
 /* The stop comes before a signal that the thread's own instruction has raised. */
@@ -382,13 +437,14 @@ int threads_stand(struct live_threads *t, struct err *err)
 
 	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
 	ptrace(PTRACE_CONT, k->tid, 0, 0);
-	w = wait_for_event(k->tid, now_ms() + STOP_MS);
+	w = wait_for_event(k->tid, now_ms() + RUN_MS);
 	k->gone = w == WAIT_GONE;
 	k->stopped = w == WAIT_STOPPED && !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
 	if (!k->stopped) {
 		vec_free(&t->v);
 		return err_set(err, ESRCH, "process %d has ended", t->pid);
 	}
+	look_for_filters(t);
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDWR | O_CLOEXEC);
 	code = t->mem < 0 ? err_set(err, errno, "cannot reach the memory of process %d: %s", t->pid,
@@ -528,7 +584,7 @@ int threads_run(struct live_threads *t, uint64_t pc, uint64_t rsp, uint64_t rdi,
 		pause_a_little(turn);
 	}
 	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
-	k->stopped = wait_for_event(k->tid, now_ms() + STOP_MS) == WAIT_STOPPED;
+	k->stopped = wait_for_event(k->tid, now_ms() + RUN_MS) == WAIT_STOPPED;
 	if (!k->stopped)
 		return -ECHILD;
 	return is_done(t, done) ? 0 : -EFAULT;
@@ -545,7 +601,7 @@ static void put_back(struct live_threads *t, struct live_thread *k)
 		return;
 	ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
 	ptrace(PTRACE_CONT, k->tid, 0, 0);
-	k->stopped = wait_for_event(k->tid, now_ms() + STOP_MS) == WAIT_STOPPED;
+	k->stopped = wait_for_event(k->tid, now_ms() + RUN_MS) == WAIT_STOPPED;
 	ptrace(PTRACE_SETSIGMASK, k->tid, sizeof(t->mask), &t->mask);
 }
 

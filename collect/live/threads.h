@@ -29,6 +29,7 @@ struct live_threads {
 	pid_t pid;
 	int mem;               /* /proc/PID/mem */
 	uint64_t vdso_syscall; /* address of a system call instruction */
+	bool filtered;         /* one of them is under a seccomp filter */
 	pid_t runner;          /* the thread that has run code for us; 0: none yet */
 	uint64_t mask;         /* its signals, as they were */
 	uint64_t since_ns;     /* when the first was asked to stop */
@@ -57,6 +58,12 @@ void threads_let_go(struct live_threads *t);
 void threads_go_before_late(struct live_threads *t);
 /* Lets all threads go on, each with its regs. */
 void threads_go(struct live_threads *t);
+
+/*
+ * What they do for us is not shown to their filters until they go on (PTRACE_O_SUSPEND_SECCOMP), and from
+ * then on all is as it was.  0 also if there is none; -EPERM, with nothing changed.
+ */
+int threads_lift_filter(struct live_threads *t, struct err *err);
 
 /* Will the kernel make the thread's system call once more, by its orig_rax and rax? */
 bool thread_restarts(const struct live_thread *t);

@@ -32,6 +32,7 @@
 /* Longer paths of dynamic linkers, with their '\0', are not glibc's for us. */
 #define KRON_EXEC_LINKER_MAX 256
 #define KRON_EXEC_LINKER "ld-linux-x86-64.so.2"
+#define KRON_EXEC_MUSL "ld-musl-x86_64.so.1"
 
 /*
  * The note of a file from `kron patch` (inject/disk/patch_info.h): of type NT_VERSION, which has no
@@ -84,9 +85,10 @@ enum kron_exec_verdict {
 	KRON_EXEC_DAMAGED,    /* its program headers lie */
 	/* it runs without us: */
 	KRON_EXEC_32BIT,
-	KRON_EXEC_MACHINE, /* for another processor */
-	KRON_EXEC_CUT_OFF, /* a segment lies past the end of the file */
-	KRON_EXEC_STATIC,  /* no dynamic linker */
+	KRON_EXEC_MACHINE,     /* for another processor */
+	KRON_EXEC_CUT_OFF,     /* a segment lies past the end of the file */
+	KRON_EXEC_STATIC,      /* no dynamic linker */
+	KRON_EXEC_LINKER_MUSL, /* it loads what LD_PRELOAD names, and has none of what that needs */
 	KRON_EXEC_LINKER_OTHER
 };
 
@@ -101,13 +103,13 @@ struct kron_exec_file {
 	bool (*read)(const struct kron_exec_file *f, void *buf, size_t len, uint64_t off);
 	int fd;
 	uint64_t size;
-	/* out, with LOADS and LINKER_OTHER: the dynamic linker's path, "" for none; cut off if long */
+	/* out, with LOADS, LINKER_MUSL and LINKER_OTHER: the dynamic linker's path, "" for none; cut off if long */
 	char linker[KRON_EXEC_LINKER_MAX];
 };
 
-static inline bool kron_exec_is_linker(const char *path)
+static inline bool kron_exec_is_linker(const char *path, const char *want)
 {
-	const char *name = path, *p, *want = KRON_EXEC_LINKER;
+	const char *name = path, *p;
 
 	for (p = path; *p; p++)
 		if (*p == '/')
@@ -178,7 +180,9 @@ static inline enum kron_exec_verdict kron_exec_read_headers(struct kron_exec_fil
 	if (is_cut_off)
 		return KRON_EXEC_CUT_OFF;
 	if (has_linker)
-		return kron_exec_is_linker(f->linker) ? KRON_EXEC_LOADS : KRON_EXEC_LINKER_OTHER;
+		return kron_exec_is_linker(f->linker, KRON_EXEC_LINKER) ? KRON_EXEC_LOADS
+		       : kron_exec_is_linker(f->linker, KRON_EXEC_MUSL) ? KRON_EXEC_LINKER_MUSL
+									: KRON_EXEC_LINKER_OTHER;
 	return has_start ? KRON_EXEC_LOADS : KRON_EXEC_STATIC;
 }
 

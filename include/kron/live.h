@@ -58,6 +58,9 @@ static inline bool kron_live_has_rdpid(void)
 #define KRON_LIVE_STARTS 4u   /* the program begins */
 #define KRON_LIVE_RDPID 8u    /* the processor has rdpid */
 #define KRON_LIVE_SWEEP 16u   /* CHANGE: pc[] has every place that a thread can come back to */
+#define KRON_LIVE_LEAVES 32u  /* what it executes is attached to, so that it can be left, too */
+#define KRON_LIVE_QUIET 128u  /* under a seccomp filter: no system call afterwards */
+#define KRON_LIVE_STAYS 64u /* for the surgeon: it cannot be left, as nobody finds its goroutines */
 
 /* Where a thread's number is looked for: from %fs. */
 #define KRON_LIVE_DATA_FROM (-256)
@@ -75,7 +78,9 @@ struct kron_live_call {
 	uint32_t npcs;
 	/* ATTACH: of those bytes what can be read at each thread's %fs.  None: two threads have one %fs. */
 	int32_t data_from, data_end;
-	char entry[4608]; /* ATTACH: "KRON_RT=..." of kron/wire.h */
+	char entry[4608];      /* ATTACH: "KRON_RT=..." of kron/wire.h */
+	int64_t tid_offset;    /* ATTACH, quiet: of its number from %fs in every thread */
+	uint64_t go_lo, go_hi; /* for the surgeon: runtime.asyncPreempt; 0: it is no Go program */
 	uint64_t pc[KRON_LIVE_PCS];
 };
 _Static_assert(sizeof(struct kron_live_call) <= KRON_LIVE_CALL, "its room");

@@ -397,8 +397,9 @@ enum kron_untraced {
 	KRON_UNTRACED_SPACE = 5, /* with too large an environment */
 	/* What a traced process has loaded: nobody answered its question. */
 	KRON_UNTRACED_UNHEARD = 6,
-	KRON_UNTRACED_STATIC = 7,  /* a static one, and kron did not answer */
-	KRON_UNTRACED_UNASKED = 8, /* by a process that was attached to without --children */
+	KRON_UNTRACED_STATIC = 7,    /* a static one, and kron did not answer */
+	KRON_UNTRACED_UNASKED = 8,   /* by a process that was attached to without --children */
+	KRON_UNTRACED_UNAWAITED = 9, /* one to be attached to, and kron did not answer */
 	KRON_UNTRACED_REASONS
 };
 struct kron_starts {

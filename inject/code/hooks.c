@@ -92,6 +92,41 @@ static bool is_for_static(enum kron_hook h)
 	}
 }
 
+static bool is_linker_function(const struct elf_symbol *sym, void *ctx)
+{
+	bool *found = ctx;
+
+	*found |= sym->shndx != SHN_UNDEF && !strcmp(sym->name, "_dl_debug_state");
+	return !*found;
+}
+
+/* C library and dynamic linker in one file, which has no name of its own, or musl's. */
+static bool is_musl(const struct elf_image *img)
+{
+	bool is_linker = false;
+	uint64_t name;
+
+	if (img->kind != ELF_KIND_SHARED ||
+	    (elf_dynamic(img, DT_SONAME, &name) && !has_soname(img, "libc.musl-x86_64.so.1")))
+		return false;
+	elf_symbols_for_each(img, SHT_DYNSYM, is_linker_function, &is_linker);
+	return is_linker;
+}
+
+/* As in a static program, but that libraries may come: what is wrapped are the system calls. */
+static unsigned find_in_musl(struct search *s)
+{
+	unsigned kept = 0;
+
+	elf_symbols_for_each(s->img, SHT_DYNSYM, match, s);
+	for (unsigned i = 0; i < KRON_HOOK_SYMBOLS; i++) {
+		if (!is_for_static(i) && i != KRON_HOOK_DL_STATE)
+			s->vaddr[i] = 0;
+		kept += s->vaddr[i] != 0;
+	}
+	return kept;
+}
+
 static bool owns_symbols(const struct elf_image *img)
 {
 	return has_soname(img, "libc.so.6") || has_soname(img, "ld-linux-x86-64.so.2");
@@ -118,6 +153,8 @@ unsigned hooks_find(const struct elf_image *img, uint64_t vaddr[KRON_HOOK_SYMBOL
 	memset(vaddr, 0, KRON_HOOK_SYMBOLS * sizeof(vaddr[0]));
 	if (img->kind == ELF_KIND_STATIC)
 		return find_in_static(&s);
+	if (is_musl(img))
+		return find_in_musl(&s);
 	if (!owns_symbols(img))
 		return 0;
 	elf_symbols_for_each(img, SHT_DYNSYM, match, &s);

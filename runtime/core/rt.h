@@ -110,6 +110,7 @@ struct rt {
 	bool debug;            /* KRON_LOG=rt:debug */
 	bool no_children;      /* the exec hook does nothing */
 	bool attached;         /* ... but say so: the process ran before */
+	bool leaves;           /* it has every program attached to: these are to be left again */
 	bool env_hidden;
 	bool named;    /* static programs: a board without collector: no slot, no lanes */
 	bool cuttable; /* a SIGBUS in the segment is ours; set before the first of them */

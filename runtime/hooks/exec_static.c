@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exec_static.c - a static program is about to be executed, in which nobody will ask for a plan.
+ * exec_static.c - a program is about to be executed that nobody brings the runtime into: a static one, or
+ * any, where it is to be left again (hook_exec.c).
  *
  *   here ──EXECUTES──► collector: has this thread traced     execve ──► it stands in front of its first
  *        ◄──AWAITED──                                                   instruction, and is attached to
@@ -46,7 +47,7 @@ bool rt_exec_announce(void)
 	if (flags > 0 && flags & KRON_REPLY_ALLOW)
 		flags = allow_and_ask();
 	if (flags < 0)
-		rt_start_untraced(KRON_UNTRACED_STATIC);
+		rt_start_untraced(kron_rt.leaves ? KRON_UNTRACED_UNAWAITED : KRON_UNTRACED_STATIC);
 	return flags > 0 && flags & KRON_REPLY_AWAITED;
 }
 

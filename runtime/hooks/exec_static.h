@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* exec_static.h - the collector attaches to a static program that this thread executes. */
+/* exec_static.h - the collector attaches to a program that this thread executes. */
 #ifndef RUNTIME_EXEC_STATIC_H
 #define RUNTIME_EXEC_STATIC_H
 

@@ -43,7 +43,7 @@ static bool changes_ids(int fd, const struct stat *st)
 		st, sys4(__NR_fgetxattr, fd, (long)"security.capability", 0, 0) > 0, &now);
 }
 
-/* STATIC: nobody brings the runtime; NOTHING: the kernel will not execute this, or as text for a shell. */
+/* STATIC: nobody brings the runtime, or nobody that it could live with (musl); NOTHING: the kernel will not execute this, or as text for a shell. */
 enum verdict { NO, YES, STATIC, FOLLOW, NOTHING };
 
 static enum verdict look_into_elf(int fd, const struct stat *st)
@@ -58,7 +58,8 @@ static enum verdict look_into_elf(int fd, const struct stat *st)
 	v = kron_exec_judge(&f, &e);
 	if (kron_exec_fails(v))
 		return NOTHING;
-	if ((v != KRON_EXEC_LOADS && v != KRON_EXEC_STATIC) || changes_ids(fd, st))
+	if ((v != KRON_EXEC_LOADS && v != KRON_EXEC_STATIC && v != KRON_EXEC_LINKER_MUSL) ||
+	    changes_ids(fd, st))
 		return NO;
 	return v == KRON_EXEC_LOADS ? YES : STATIC;
 }

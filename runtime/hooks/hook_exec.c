@@ -246,6 +246,13 @@ static bool is_session_over(void)
 	return __atomic_load_n(&kron_rt.ctl->closing, __ATOMIC_ACQUIRE) || rt_collector_is_gone();
 }
 
+/* What no dynamic linker brings the runtime into; or should not, because nobody could take it out again. */
+static bool is_to_be_attached(enum kron_untraced why)
+{
+	return why == KRON_UNTRACED_STATIC ||
+	       (kron_rt.leaves && (why == KRON_UNTRACED_NOT || why == KRON_UNTRACED_ROOT));
+}
+
 static void exec_awaited(const struct rt_exec *c)
 {
 	exec_with(c, (const char *const *)c->envp);
@@ -272,15 +279,15 @@ static void exec_as_traced(const struct rt_exec *c)
 	may = env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
 	if (kron_rt.no_children && why < KRON_UNTRACED_REASONS)
 		why = KRON_UNTRACED_UNASKED;
-	if (may && why == KRON_UNTRACED_STATIC)
+	if (may && is_to_be_attached(why))
 		awaited = rt_exec_announce();
 	/* Before the exec: the mask outlives it. */
 	rt_signals_restore(mask);
-	if (may && why == KRON_UNTRACED_NOT)
-		exec_traced(c, count, of_user);
-	else if (awaited)
+	if (awaited)
 		exec_awaited(c);
-	else if (may && why < KRON_UNTRACED_REASONS && why != KRON_UNTRACED_STATIC)
+	else if (may && why == KRON_UNTRACED_NOT && !is_to_be_attached(why))
+		exec_traced(c, count, of_user);
+	else if (may && why < KRON_UNTRACED_REASONS && !is_to_be_attached(why))
 		rt_start_untraced(why);
 }
 

@@ -19,7 +19,7 @@
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
 
-static void quiet(void)
+void rt_quiet(void)
 {
 	if (!kron_rt.quiet)
 		rt_memory_open_ahead();
@@ -31,7 +31,7 @@ static void quiet(void)
 /* Strict mode, which is the thread's, also makes rdtsc fault. */
 static void quiet_strict(void)
 {
-	quiet();
+	rt_quiet();
 	rt_lane_mute();
 }
 
@@ -40,7 +40,7 @@ void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 	if ((int)option == PR_SET_SECCOMP && arg == SECCOMP_MODE_STRICT) {
 		quiet_strict();
 	} else if ((int)option == PR_SET_SECCOMP && filter) {
-		quiet();
+		rt_quiet();
 	} else if ((int)option == PR_SET_TSC && (unsigned)arg == PR_TSC_SIGSEGV) {
 		/* Inherited by new threads, so nobody gets a new chunk any more. */
 		kron_rt.mute = true;
@@ -57,7 +57,7 @@ void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT && !(unsigned)flags && !args)
 		quiet_strict();
 	else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER && args)
-		quiet();
+		rt_quiet();
 }
 
 /* The program's stack pointer, in front of the function that the hook is of. */

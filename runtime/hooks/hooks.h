@@ -42,6 +42,8 @@ void rt_hook_mprotect(const struct rt_regs *r) __attribute__((visibility("hidden
 void rt_modules_ask(struct rt_question q) __attribute__((visibility("hidden")));
 void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 	__attribute__((visibility("hidden")));
+/* A seccomp filter is there from now on. */
+void rt_quiet(void) __attribute__((visibility("hidden")));
 void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 	__attribute__((visibility("hidden")));
 /* In front of a system call whose number and arguments these are. */

@@ -110,12 +110,17 @@ static void attach(struct kron_live_call *call)
 	kron_rt.env_hidden = true; /* there is nothing of ours */
 	kron_rt.no_children |= !(call->flags & KRON_LIVE_CHILDREN);
 	kron_rt.attached = !(call->flags & KRON_LIVE_STARTS);
+	kron_rt.leaves = call->flags & KRON_LIVE_LEAVES;
 	res.magic = KRON_WIRE_MAGIC;
 	res.kind = KRON_RESULT_END;
 	res.flags &= KRON_RESULT_AGAIN;
 	res.pid = sys_getpid();
 	rt_change_move(call);
 	rt_ask_end(&a, &res);
+	if (kron_rt.live && call->flags & KRON_LIVE_QUIET) {
+		kron_rt_tid_offset = call->tid_offset;
+		rt_quiet();
+	}
 }
 
 /* ---- it goes ---- */

@@ -189,15 +189,17 @@ static bool is_detached(const struct trace *t)
 static void put_attach(const struct trace *t, FILE *out)
 {
 	const char *pids = trace_session(t, "attach_pids");
+	const char *kept = trace_session(t, "attach_kept");
 	char text[STR_NUMBER];
 
 	if (!pids)
 		return;
-	fprintf(out, REPORT_LABEL "%s; their threads stood still for %s at once, at most%s\n",
+	fprintf(out, REPORT_LABEL "%s; their threads stood still for %s at once, at most%s%s%s\n",
 		"attached to:", pids,
 		str_duration(text, sizeof(text),
 			     trace_session_number(t, "attach_longest_stop_us", 0) * 1000),
-		is_detached(t) ? "" : "; kron has not left all of them");
+		is_detached(t) ? "" : "; kron has not left all of them", kept ? ": " : "",
+		kept ? kept : "");
 }
 
 static void put_samples(const struct trace *t, const struct facts *f, FILE *out)
@@ -496,7 +498,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 
 static void json_attach(struct json *j, const struct trace *t)
 {
-	const char *s = trace_session(t, "attach_pids");
+	const char *s = trace_session(t, "attach_pids"), *kept = trace_session(t, "attach_kept");
 	char *end;
 
 	if (!s)
@@ -515,6 +517,8 @@ static void json_attach(struct json *j, const struct trace *t)
 	json_ku64(j, "sites", trace_session_number(t, "attach_sites", 0));
 	json_key(j, "detached");
 	json_bool(j, is_detached(t));
+	if (kept)
+		json_kstr(j, "reason", kept);
 	json_close(j, '}');
 }
 

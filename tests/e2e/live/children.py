@@ -391,6 +391,44 @@ def becomes_another(static):
     need("untraced" not in said and calls() == 1000, f"{calls()} calls, {said}")
 
 
+def musl_libraries():
+    """One that it is linked with and one that it opens later; threads; its own end."""
+    for name in "one", "two":
+        with open(f"lib{name}.c", "w") as f:
+            f.write(f"static volatile int s; __attribute__((noinline)) int {name}_counted(int n) {{ s += n; return n + 1; }}")
+        subprocess.run(["musl-gcc", "-O2", "-shared", "-fPIC", "-o", f"lib{name}.so", f"lib{name}.c"], check=True)
+    with open("m.c", "w") as f:
+        f.write(
+            """
+            #include <dlfcn.h>
+            #include <pthread.h>
+            #include <stdio.h>
+            int one_counted(int);
+            static volatile int s;
+            __attribute__((noinline)) int counted(int n) { s += n; return n + 1; }
+            static void *work(void *arg) { for (int n = 0; n < 500;) n = counted(n); return arg; }
+            int main(void) {
+                pthread_t t[2];
+                int n = 0;
+                for (int i = 0; i < 2; i++) pthread_create(&t[i], 0, work, 0);
+                for (int i = 0; i < 2; i++) pthread_join(t[i], 0);
+                while (n < 300) n = one_counted(n);
+                void *l = dlopen("./libtwo.so", RTLD_NOW);
+                int (*two)(int) = l ? (int (*)(int))dlsym(l, "two_counted") : 0;
+                for (n = 0; two && n < 200;) n = two(n);
+                printf("%d\\n", n);
+                return two ? 3 : 4;
+            }
+            """
+        )
+    subprocess.run(["musl-gcc", "-O2", "-o", "m", "m.c", "-L.", "-lone", "-Wl,-rpath,$ORIGIN"], check=True)
+    plain, traced = run("./m"), record("./m", options=("-L", "lib*.so"))
+    need(plain.returncode == 3 and traced.returncode == 3, f"{plain.returncode}, {traced.returncode}: {traced.stderr}")
+    need(plain.stdout == traced.stdout and "untraced" not in traced.stderr, f"{traced.stdout}{traced.stderr}")
+    for name, times in ("counted", 1000), ("one_counted", 300), ("two_counted", 200):
+        need(calls(name) == times, f"{name}: {calls(name)} calls, not {times}")
+
+
 def belongs_to_pid():
     r = run(KRON, "record", "--children", "--", "true")
     need(r.returncode == 125 and "--children belongs to --pid" in r.stderr, r.stderr)
@@ -422,6 +460,12 @@ with Suite("children") as s:
     if shutil.which("musl-gcc"):
         subprocess.run(["musl-gcc", "-O2", "-static", "-o", "child_musl", "child_static.c"], check=True)
         subprocess.run(["strip", "-o", "child_bare", "child_musl"], check=True)
+        subprocess.run(["musl-gcc", "-O2", "-o", "child_musl_dynamic", "child_static.c"], check=True)
+        dynamic_musl = os.path.join(s.folder, "child_musl_dynamic")
+        s.case("musl's dynamic linker", ways, at["starter_dynamic"], dynamic_musl)
+        s.case("musl's dynamic linker, executing", chain, dynamic_musl, static, dynamic_musl, at["child_dynamic"])
+        s.case("musl's dynamic linker, --children", children_of_attached, at["attached_dynamic"], dynamic_musl, static)
+        s.case("musl, and libraries", musl_libraries)
         s.case("musl", ways, at["starter_dynamic"], os.path.join(s.folder, "child_musl"))
         s.case("musl executes", chain, os.path.join(s.folder, "child_musl"), static, at["child_dynamic"])
     busybox = shutil.which("busybox")
