@@ -143,20 +143,23 @@ static char *source_text(const struct place_action *a)
 		return xasprintf("%%%s", spec_register_name(a->reg));
 	if (a->payload == PAYLOAD_IMM)
 		return xasprintf("%" PRId64, (int64_t)a->value);
+	if (a->payload == PAYLOAD_VADDR)
+		return xasprintf("0x%" PRIx64, a->value);
 	return xstrdup(a->payload == PAYLOAD_ADDRESS ? "$addr" : "$sp");
 }
 
 /* What the action takes along; of memory "+8(%rdi)". */
-static void payload_text(const struct place_action *a, const struct probe_spec *s, char *out,
-			 size_t size)
+static void payload_text(const struct place_action *a, const struct probe_spec *s, const char *name,
+			 char *out, size_t size)
 {
-	const char *name = s->payload_name, *type;
+	const char *type;
 	char *source;
 
 	out[0] = 0;
 	if (!s->payload)
 		return;
-	type = name + strcspn(name, ":"); /* NAME or NAME:TYPE */
+	type = strrchr(name, ':'); /* NAME or NAME:TYPE */
+	type = type ? type : name + strlen(name);
 	source = source_text(a);
 	for (unsigned i = 0; i < a->nplaces; i++) {
 		char *inner = source;
@@ -192,6 +195,14 @@ static const char *event_name(const struct probe_list *l, size_t place)
 	return e == RESOLVE_NO_EVENT ? NULL : l->found.events.v[e].name;
 }
 
+static const char *payload_name(const struct probe_list *l, size_t place,
+				const struct probe_spec *s)
+{
+	uint32_t e = l->found.places.v[place].event;
+
+	return e == RESOLVE_NO_EVENT ? s->payload_name : resolve_payload(&l->found.events.v[e], s);
+}
+
 static const char *place_where(const struct place_request *p)
 {
 	static const char *const words[PLACE_WHERES] = {"before", "after", "taken"};
@@ -216,7 +227,8 @@ static void print_place(const struct probe_list *l, const struct probe_set *set,
 	char *where = location(l, p);
 
 	kind_text(s, kind, sizeof(kind));
-	payload_text(&l->found.actions.v[place->action], s, payload, sizeof(payload));
+	payload_text(&l->found.actions.v[place->action], s, payload_name(l, i, s), payload,
+		     sizeof(payload));
 	if (s->gated)
 		snprintf(level, sizeof(level), "%u", s->level);
 	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", place->vaddr,
@@ -265,7 +277,7 @@ static void print_import(const struct probe_list *l, const struct probe_set *set
 	char kind[48], payload[80], level[8] = "-";
 
 	kind_text(s, kind, sizeof(kind));
-	payload_text(&l->found.actions.v[im->action], s, payload, sizeof(payload));
+	payload_text(&l->found.actions.v[im->action], s, s->payload_name, payload, sizeof(payload));
 	if (s->gated)
 		snprintf(level, sizeof(level), "%u", s->level);
 	printf("%#10" PRIx64 " %-6s  %-13s %5s  %-9s %-28s %s%s%s\n", im->vaddr, import_where(im),
@@ -285,13 +297,14 @@ void probe_list_print(const struct probe_list *l, const struct probe_set *set)
 }
 
 /* What stands in front of the tactic, of places and of call sites. */
-static void json_head(struct json *j, const struct probe_spec *s, const struct place_action *a,
-		      uint64_t vaddr, const char *where, const char *place, const char *event)
+static void json_head(struct json *j, const struct probe_spec *s, const char *name,
+		      const struct place_action *a, uint64_t vaddr, const char *where,
+		      const char *place, const char *event)
 {
 	char kind[48], payload[80];
 
 	kind_text(s, kind, sizeof(kind));
-	payload_text(a, s, payload, sizeof(payload));
+	payload_text(a, s, name, payload, sizeof(payload));
 	json_open(j, '{');
 	json_kstr(j, "probe", s->where);
 	json_kstr(j, "spec", s->text);
@@ -315,8 +328,9 @@ static void json_import(struct json *j, const struct probe_list *l, const struct
 {
 	const struct resolved_callsite *im = &l->found.callsites.v[i];
 
-	json_head(j, &set->specs.v[im->spec], &l->found.actions.v[im->action], im->vaddr,
-		  import_where(im), import_name(l, i), import_event(l, i));
+	json_head(j, &set->specs.v[im->spec], set->specs.v[im->spec].payload_name,
+		  &l->found.actions.v[im->action], im->vaddr, import_where(im), import_name(l, i),
+		  import_event(l, i));
 	json_kstr(j, "tactic", tactic_key(TACTIC_CALLSITE));
 	json_close(j, '}');
 }
@@ -326,11 +340,11 @@ static void json_place(struct json *j, const struct probe_list *l, const struct 
 {
 	const struct place_request *place = &l->found.places.v[i];
 	const struct plan_probe *p = probe_of(l, i);
+	const struct probe_spec *s = &set->specs.v[resolve_spec_of(&l->found, i)];
 	char *where = location(l, p);
 
-	json_head(j, &set->specs.v[resolve_spec_of(&l->found, i)],
-		  &l->found.actions.v[place->action], place->vaddr, place_where(place), where,
-		  event_name(l, i));
+	json_head(j, s, payload_name(l, i, s), &l->found.actions.v[place->action], place->vaddr,
+		  place_where(place), where, event_name(l, i));
 	if (!p || p->site == NONE) {
 		json_kstr(j, "refused", refusal_key(p ? (enum refusal)p->refusal : REFUSAL_NONE));
 		json_kstr(j, "reason", refusal_text(p ? (enum refusal)p->refusal : REFUSAL_NONE));

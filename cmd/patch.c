@@ -211,10 +211,11 @@ static bool wants_functions(void)
 static struct patch_event event_of(const struct resolved_event *e)
 {
 	const struct probe_spec *s = &probes.specs.v[e->spec];
+	const char *payload = resolve_payload(e, s);
 
 	return (struct patch_event){
 		.name = xstrdup(e->name),
-		.payload = s->payload_name ? xstrdup(s->payload_name) : NULL,
+		.payload = payload ? xstrdup(payload) : NULL,
 		.vaddr = e->vaddr,
 		.number = s->has_number ? s->number : 0,
 		.level = s->level,

@@ -77,9 +77,12 @@ static int check_payload(const struct lex *lx, const struct probe_spec *s, const
 		return lex_error(lx, at,
 				 "a Resource sample has 32 bits for a value: give it a type of 32, "
 				 "or make it a trace");
-	if (s->nplaces && s->kind == SPEC_RESOURCE)
+	if ((s->nplaces || s->variable) && s->kind == SPEC_RESOURCE)
 		return lex_error(lx, at,
 				 "a Resource sample takes no value from memory: make it a trace");
+	if (s->variable && s->place == SPEC_USDT)
+		return lex_error(lx, at,
+				 "a USDT probe takes its own arguments along, no variables: $arg1");
 	switch (s->payload) {
 	case SPEC_PAYLOAD_ARGUMENT:
 		return check_argument(lx, s, at);

@@ -25,6 +25,7 @@ void probe_spec_free(struct probe_spec *s)
 	xfree(s->provider);
 	xfree(s->marker);
 	xfree(s->payload_name);
+	xfree(s->variable);
 }
 
 void probe_set_free(struct probe_set *set)

@@ -7,6 +7,7 @@
  *   parse_what.c   kind and payload
  *   parse_if.c     conditions
  *   parse_memory.c values that are in memory
+ *   parse_variable.c values that have a name in the source
  *   check.c        what is well-formed and still makes no sense
  */
 #ifndef PROBES_PARSE_H
@@ -28,6 +29,9 @@ bool parse_type_name(struct probe_spec *s, struct span type);
 /* Is it a value in memory?  Then that is parsed: *(u32*)($rdi+8), +8($arg1); *type becomes that of the cast. */
 bool parse_is_memory(struct span sp);
 int parse_memory(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type);
+/* Is it a name of the source, or a member of what an argument points to?  Then that is parsed. */
+bool parse_is_variable(struct span sp);
+int parse_variable(const struct lex *lx, struct probe_spec *s, struct span sp);
 /* $arg1, %rdi, 42 ... */
 int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp);
 /* What follows `if`. */

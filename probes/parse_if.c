@@ -65,6 +65,12 @@ static int take_compare(struct lex *lx, uint8_t *out)
 	return lex_error(lx, lx->at, "a comparison is needed here: == != < <= > >=");
 }
 
+/* What type the value has says the debug information. */
+static bool is_open(const struct probe_spec *s)
+{
+	return s->variable && !s->is_typed;
+}
+
 static int take_what(const struct lex *lx, const struct probe_spec *s, struct spec_condition *c,
 		     struct span sp)
 {
@@ -79,14 +85,16 @@ static int take_what(const struct lex *lx, const struct probe_spec *s, struct sp
 	if (span_is(sp, "data")) {
 		if (!s->payload)
 			return lex_error(lx, sp.s, "data is the probe's value, and it has none");
-		if (s->is_text)
-			return lex_error(lx, sp.s, "a string is not compared");
+		if (s->is_text || s->count)
+			return lex_error(lx, sp.s, "a string or array is not compared");
 		if (s->is_double && !type.n)
 			return lex_error(lx, sp.s, "doubles are not compared");
 		c->what = SPEC_IF_DATA;
 		operand.bits = type.n ? operand.bits : s->bits;
 		operand.is_signed = type.n ? operand.is_signed : s->is_signed;
-		if (operand.bits > s->bits)
+		if (is_open(s)) /* settled by its type, once that is known */
+			operand.bits = type.n ? operand.bits : 0;
+		else if (operand.bits > s->bits)
 			return lex_error(lx, sp.s, "the probe's value has %u bits", s->bits);
 	} else if (span_is(sp, "$cpu")) {
 		c->what = SPEC_IF_CPU;
@@ -106,12 +114,16 @@ static int take_what(const struct lex *lx, const struct probe_spec *s, struct sp
 		return lex_error(lx, sp.s,
 				 "have the probe take this value along, and compare data: "
 				 "*(u32*)$arg1 if data < 10");
+	} else if (parse_is_variable(sp)) {
+		return lex_error(lx, sp.s,
+				 "have the probe take this value along, and compare data: "
+				 "queue.len if data < 10");
 	} else {
 		return lex_error(
 			lx, sp.s,
 			"after if comes what is compared: $arg1, $retval, %%rdi, $cpu, data");
 	}
-	if (!code && (operand.is_double || operand.is_text))
+	if (!code && (operand.is_double || operand.is_text || operand.count))
 		code = lex_error(lx, sp.s, "doubles and strings are not compared");
 	c->bits = operand.bits;
 	c->is_signed = operand.is_signed;
@@ -123,12 +135,29 @@ static bool is_short(uint64_t v)
 	return v == (uint64_t)(int32_t)v;
 }
 
+const char *spec_condition_doubt(const struct spec_condition *c)
+{
+	uint64_t top = c->bits == 64 ? UINT64_MAX : (1ull << c->bits) - 1;
+
+	if (c->has_mask && c->mask & ~top)
+		return "the mask has more bits than the value";
+	if (c->is_signed ? (int64_t)c->number > (int64_t)(top >> 1) ||
+				   (int64_t)c->number < -(int64_t)(top >> 1) - 1
+			 : c->number > top)
+		return "it is compared with what it can never be";
+	if (c->bits == 64 && c->has_mask && !is_short(c->number))
+		return "what is masked is compared with more than 31 bits";
+	return NULL;
+}
+
 /* Only what the stub can compare, and what can be both true and false. */
 static int check_numbers(const struct lex *lx, const struct spec_condition *c, const char *at)
 {
 	uint64_t top = c->bits == 64 ? UINT64_MAX : (1ull << c->bits) - 1;
 	bool is_negative = (int64_t)c->number < 0 && at[0] == '-';
 
+	if (!c->bits)
+		return 0;
 	if (is_negative && !c->is_signed)
 		return lex_error(lx, at, "what is compared has no sign: give it a type, like :s%u",
 				 c->bits);
@@ -156,7 +185,7 @@ static int take_condition(struct lex *lx, struct probe_spec *s)
 		c->has_mask = true;
 		c->is_signed = false; /* what is left is bits */
 		code = take_number(lx, &c->mask);
-		if (!code && c->bits < 64 && c->mask >> c->bits)
+		if (!code && c->bits && c->bits < 64 && c->mask >> c->bits)
 			code = lex_error(lx, lx->at - 1, "what is masked has %u bits", c->bits);
 	}
 	if (!code)

@@ -6,7 +6,7 @@
  *                       such value, or (ADDRESS+NUMBER)
  *   +8($arg1)           in perf's manner: +NUMBER(ADDRESS) or -NUMBER(ADDRESS), of which ADDRESS is a
  *                       register, an argument, or another such value
- *   $arg1:string        what a value with this type points to
+ *   $arg1:string, :u8[16]        what a value with this type points to
  *
  * What comes of it is a way: from the register by places[0] to where the value stands, or another address,
  * from that by places[1] ...
@@ -142,11 +142,11 @@ static int take_cast(struct way *w)
 	if (code)
 		return code;
 	type = take_word(w);
-	if (!parse_type_name(&cast, type) || cast.is_text)
+	if (!parse_type_name(&cast, type) || cast.is_text || cast.count)
 		return lex_error(
 			w->lx, type.s,
 			"a type is needed here: u, s or x and 8, 16, 32 or 64, float or double");
-	if ((is_inner || w->s->is_text) && cast.bits != 64)
+	if ((is_inner || w->s->is_text || w->s->count) && cast.bits != 64)
 		return lex_error(w->lx, type.s, "an address has 64 bits: *(u64*)");
 	if (!is_inner)
 		w->type = type;
@@ -175,13 +175,13 @@ static int take_address(struct way *w)
 	return code;
 }
 
-/* `given`: NAME:TYPE has one.  A string is where perf's manner says, and what C's or a register points to. */
+/* `given`: NAME:TYPE has one.  A string or array is where perf's manner says, and what C's or a register points to. */
 static int settle(struct way *w, struct span sp, struct span *given)
 {
 	static const struct span x64 = {.s = "x64", .n = 3};
 	struct probe_spec *s = w->s;
 
-	if (s->is_text)
+	if (s->is_text || s->count)
 		return sp.s[0] == '+' || sp.s[0] == '-' ? 0 : add_place(w, sp.s, 0);
 	if (w->type.n && given->n)
 		return lex_error(w->lx, given->s, "the type is in front already: *(%.*s*)",

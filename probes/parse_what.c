@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* parse_what.c - what a probe does, and the value that it takes along. */
+#include <ctype.h>
 #include <string.h>
 
 #include "probes/parse.h"
@@ -45,7 +46,7 @@ static bool starts_with(struct span sp, const char *word)
 
 /* ---- kinds ---- */
 
-static int take_count(const struct lex *lx, struct probe_spec *s, struct span sp)
+static int take_counter(const struct lex *lx, struct probe_spec *s, struct span sp)
 {
 	uint64_t n;
 
@@ -90,7 +91,7 @@ static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 		return 0;
 	}
 	if (starts_with(sp, "count:"))
-		return take_count(lx, s, span_skip(sp, 6));
+		return take_counter(lx, s, span_skip(sp, 6));
 	if (starts_with(sp, "store:"))
 		return take_store(lx, s, span_skip(sp, 6));
 	if (span_is(sp, "count") || span_is(sp, "store"))
@@ -129,11 +130,6 @@ int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp)
 {
 	if (!sp.n)
 		return lex_error(lx, sp.s, "a value is missing here");
-	if (sp.s[0] == '@' || memchr(sp.s, '>', sp.n))
-		return lex_error(
-			lx, sp.s,
-			"names of variables and members are not known here: an address and a "
-			"distance are, like +8($arg1) or *(u32*)($arg1+8)");
 	if (sp.s[0] == '$')
 		return take_variable(lx, s, sp);
 	if (sp.s[0] == '%') {
@@ -159,7 +155,50 @@ int parse_value(const struct lex *lx, struct probe_spec *s, struct span sp)
 			 "a payload ($arg1, $retval, $addr, %%rdi, a number)");
 }
 
+/* u8[16]: takes the brackets off.  False: something else stands in them. */
+static bool take_count(struct span *type, uint64_t *count)
+{
+	const char *open = memchr(type->s, '[', type->n);
+	struct span number;
+
+	*count = 0;
+	if (!open)
+		return true;
+	number = (struct span){.s = open + 1, .n = (size_t)(type->s + type->n - open - 1)};
+	if (!number.n || number.s[--number.n] != ']' || !isdigit((unsigned char)*number.s) ||
+	    !span_number(number, count) || !*count)
+		return false;
+	type->n = (size_t)(open - type->s);
+	return true;
+}
+
+static bool take_scalar(struct probe_spec *s, struct span type);
+
+bool probe_spec_type(struct probe_spec *s, const char *text, size_t n, bool *is_long)
+{
+	struct span type = {.s = text, .n = n};
+	uint64_t count;
+
+	*is_long = false;
+	s->count = 0;
+	if (!take_count(&type, &count) || !take_scalar(s, type) || (count && s->is_text))
+		return false;
+	if (!count)
+		return true;
+	*is_long = count > PROBE_ARRAY_BYTES * 8 / s->bits;
+	s->count = *is_long ? 0 : (uint8_t)count;
+	s->is_wide = false;
+	return !*is_long;
+}
+
 bool parse_type_name(struct probe_spec *s, struct span type)
+{
+	bool is_long;
+
+	return probe_spec_type(s, type.s, type.n, &is_long);
+}
+
+static bool take_scalar(struct probe_spec *s, struct span type)
 {
 	uint64_t bits;
 
@@ -181,20 +220,38 @@ bool parse_type_name(struct probe_spec *s, struct span type)
 	return true;
 }
 
+/* The one before the type, not those of ns::name. */
+static const char *find_colon(struct span sp)
+{
+	for (size_t i = 0; i < sp.n; i++) {
+		if (sp.s[i] != ':')
+			continue;
+		if (i + 1 == sp.n || sp.s[i + 1] != ':')
+			return sp.s + i;
+		i++;
+	}
+	return NULL;
+}
+
 int parse_type(const struct lex *lx, struct probe_spec *s, struct span *sp, struct span *type)
 {
-	const char *colon = memchr(sp->s, ':', sp->n);
+	const char *colon = find_colon(*sp);
+	bool is_long;
 
 	*type = (struct span){.s = ""};
 	if (!colon)
 		return 0;
 	*type = span_skip(*sp, (size_t)(colon + 1 - sp->s));
 	sp->n = (size_t)(colon - sp->s);
-	if (parse_type_name(s, *type))
+	if (probe_spec_type(s, type->s, type->n, &is_long)) {
+		s->is_typed = true;
 		return 0;
+	}
+	if (is_long)
+		return lex_error(lx, colon + 1, "an array has %u bytes at most", PROBE_ARRAY_BYTES);
 	return lex_error(lx, colon + 1,
-			 "there is no such type: u, s or x and 8, 16, 32 or 64, float, double, or "
-			 "string");
+			 "there is no such type: u, s or x and 8, 16, 32 or 64, float, double, an "
+			 "array of them (u8[16]), or string");
 }
 
 /* "NAME" or "NAME:TYPE" */
@@ -203,10 +260,20 @@ static char *typed_name(struct span name, struct span type)
 	return xasprintf("%.*s%s%.*s", (int)name.n, name.s, type.n ? ":" : "", (int)type.n, type.s);
 }
 
-/* A register or number, or what is in memory.  *type: of a cast, if there was none. */
+/* arg1 and retval may do without their sign; who has such a variable writes @retval. */
+static bool is_word_of_ours(struct span sp)
+{
+	uint64_t n;
+
+	return span_is(sp, "retval") || argument_number(sp, &n);
+}
+
+/* A variable, a register or number, or what is in memory.  *type: of a cast, if there was none. */
 static int any_value(const struct lex *lx, struct probe_spec *s, struct span sp, struct span *type)
 {
-	if (parse_is_memory(sp) || s->is_text)
+	if (parse_is_variable(sp) && !is_word_of_ours(sp))
+		return parse_variable(lx, s, sp);
+	if (parse_is_memory(sp) || s->is_text || s->count)
 		return parse_memory(lx, s, sp, type);
 	return parse_value(lx, s, sp);
 }
@@ -245,7 +312,7 @@ static void settle_type(struct probe_spec *s)
 	char *name = s->payload_name;
 
 	if (s->payload != SPEC_PAYLOAD_ADDRESS || s->kind != SPEC_TRACE || s->nplaces ||
-	    strchr(name, ':'))
+	    strchr(name, ':') || s->variable)
 		return;
 	s->payload_name = xasprintf("%s:x64", name);
 	s->is_wide = true;

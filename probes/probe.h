@@ -19,9 +19,10 @@
 #include "base/vec.h"
 
 #define PROBE_LEVELS 16u
-#define PROBE_WORDS 128u   /* chip words that a store may name */
-#define PROBE_PLACES 4u    /* how often what was read is an address again, and the first time */
-#define PROBE_COUNTERS 16u /* resource counters */
+#define PROBE_WORDS 128u /* chip words that a store may name */
+#define PROBE_PLACES 4u  /* how often what was read is an address again, and the first time */
+#define PROBE_ARRAY_BYTES 64u
+#define PROBE_COUNTERS 16u           /* resource counters */
 #define PROBE_VIRTUAL_COUNTERS 8192u /* the first 16 of them are those; bus lane (NISTIR 5993) */
 /* Twice the number travels in a sample, and the highest ones are the runtime's own. */
 #define PROBE_NUMBER_MAX 0x7fffff7eu
@@ -54,7 +55,8 @@ enum spec_payload {
 	SPEC_PAYLOAD_RETVAL,
 	SPEC_PAYLOAD_ADDRESS, /* of the memory operand */
 	SPEC_PAYLOAD_STACK,   /* the stack pointer */
-	SPEC_PAYLOAD_IMMEDIATE
+	SPEC_PAYLOAD_IMMEDIATE,
+	SPEC_PAYLOAD_VARIABLE /* what is named in `variable` */
 };
 
 enum spec_compare { SPEC_IF_EQ, SPEC_IF_NE, SPEC_IF_LE, SPEC_IF_GE, SPEC_IF_LT, SPEC_IF_GT };
@@ -65,7 +67,7 @@ struct spec_condition {
 	uint8_t what;    /* SPEC_IF_... */
 	uint8_t payload; /* SPEC_IF_VALUE: enum spec_payload, and its value */
 	uint8_t compare; /* enum spec_compare */
-	uint8_t bits;    /* 8 to 64; of it that much is compared */
+	uint8_t bits;    /* 8 to 64; of it that much is compared; 0: as many as the value has */
 	bool is_signed, has_mask;
 	uint64_t value, mask, number;
 };
@@ -107,6 +109,12 @@ struct probe_spec {
 	bool is_wide;       /* its type has 64 bits */
 	uint8_t bits;       /* of the payload; without a type 32 */
 	bool is_signed, is_double, is_text; /* is_double: or a float */
+	uint8_t count;                      /* not 0: an array of so many, of `bits` each */
+	/* Not NULL: the value is a variable, or what it leads to, and the debug information says where:
+	 * NAME, @NAME (no local one), NAME@SRC (of this source), with ->MEMBER .MEMBER [INDEX] after it; or
+	 * ->MEMBER and so on after an argument or return value.  Without a type it is of its own: is_typed. */
+	char *variable;
+	bool is_typed;
 	/* Not 0: the value is in memory: at payload + places[0] stands it, or another address ... */
 	uint8_t nplaces;
 	int32_t places[PROBE_PLACES];
@@ -162,6 +170,10 @@ static inline bool probe_spec_is_virtual(const struct probe_spec *s)
 bool probe_set_has_virtual(const struct probe_set *set);
 /* 0, or why a board cannot count with what these name.  -EINVAL. */
 int probe_set_check_board(const struct probe_set *set, struct err *err);
+/* Takes on the type, "s32", "u8[16]".  False: there is no such; *is_long: it has too many bytes. */
+bool probe_spec_type(struct probe_spec *s, const char *type, size_t n, bool *is_long);
+/* Could the condition's number be one of its type?  NULL: yes; else a sentence. */
+const char *spec_condition_doubt(const struct spec_condition *c);
 const char *spec_kind_key(enum spec_kind kind);
 /* "rdi"; NULL beyond 15. */
 const char *spec_register_name(unsigned reg);

@@ -59,6 +59,7 @@ struct trace_lane { /* the samples of one thread */
 struct trace_value_type {
 	char form;
 	uint8_t bits;
+	uint8_t count; /* not 0: an array of so many */
 };
 struct trace_user_event { /* of a probe that a user placed; its samples carry 2n */
 	uint32_t n;

@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const struct trace_value_type types[] = {
-	{'u', 8}, {'u', 16}, {'u', 32}, {'u', 64}, {'s', 8},  {'s', 16}, {'s', 32}, {'s', 64},
-	{'x', 8}, {'x', 16}, {'x', 32}, {'x', 64}, {'d', 64}, {'f', 32}, {'t', 0},
+	{'u', 8, 0},  {'u', 16, 0}, {'u', 32, 0}, {'u', 64, 0}, {'s', 8, 0},
+	{'s', 16, 0}, {'s', 32, 0}, {'s', 64, 0}, {'x', 8, 0},  {'x', 16, 0},
+	{'x', 32, 0}, {'x', 64, 0}, {'d', 64, 0}, {'f', 32, 0}, {'t', 0, 0},
 };
 
 const char *value_type_text(const struct trace_value_type *type, char buf[16])
@@ -22,7 +23,21 @@ const char *value_type_text(const struct trace_value_type *type, char buf[16])
 		snprintf(buf, 16, "%c%u", type->form, type->bits);
 	else
 		*buf = '\0';
+	if (type->count)
+		snprintf(buf + strlen(buf), 16 - strlen(buf), "[%u]", type->count);
 	return buf;
+}
+
+/* [16] at the end; 0: there is none, or no such. */
+static uint8_t count_of(const char *type, unsigned bits)
+{
+	const char *open = strchr(type, '[');
+	unsigned n;
+	char end;
+
+	if (!open || !bits || sscanf(open, "[%3u%c", &n, &end) != 2 || end != ']')
+		return 0;
+	return n <= KRON_TEXT_MAX * 8 / bits ? (uint8_t)n : 0;
 }
 
 struct trace_value_type value_type_take(char *name)
@@ -30,12 +45,15 @@ struct trace_value_type value_type_take(char *name)
 	char *colon = strrchr(name, ':'), buf[16];
 
 	for (size_t i = 0; colon && i < sizeof(types) / sizeof(types[0]); i++) {
-		if (strcmp(colon + 1, value_type_text(&types[i], buf)))
+		struct trace_value_type type = types[i];
+
+		type.count = count_of(colon + 1, type.bits);
+		if (strcmp(colon + 1, value_type_text(&type, buf)))
 			continue;
 		*colon = '\0';
-		return types[i];
+		return type;
 	}
-	return (struct trace_value_type){0, 0};
+	return (struct trace_value_type){0, 0, 0};
 }
 
 /* A text of which the trace says nothing. */
@@ -46,10 +64,10 @@ struct value value_of(const struct trace_user_event *u, const struct trace_event
 	unsigned shift = u->type.bits ? 64u - u->type.bits : 32;
 	uint64_t bits = value_bits(e);
 
-	if (e->memory || u->type.form == VALUE_STRING)
+	if (e->memory || u->type.form == VALUE_STRING || u->type.count)
 		return (struct value){u->type, 0, e->memory ? e->memory : &nothing};
 	if (u->type.bits == 64 && !e->is_wide)
-		return (struct value){{VALUE_HALF, 32}, bits, NULL};
+		return (struct value){{VALUE_HALF, 32, 0}, bits, NULL};
 	if (u->type.form == 's')
 		return (struct value){u->type, (uint64_t)((int64_t)(bits << shift) >> shift), NULL};
 	return (struct value){u->type, bits << shift >> shift, NULL};
@@ -117,8 +135,49 @@ static const char *memory_text(const struct trace_memory *m, char buf[VALUE_TEXT
 	return buf;
 }
 
+static unsigned elements(struct value v)
+{
+	unsigned size = v.type.bits / 8u, n = size ? v.memory->length / size : 0;
+
+	return n < v.type.count ? n : v.type.count;
+}
+
+static struct value element(struct value v, unsigned i)
+{
+	unsigned shift = 64u - v.type.bits;
+	struct value e = {.type = {v.type.form, v.type.bits, 0}};
+
+	memcpy(&e.number, v.memory->text + i * (v.type.bits / 8u), v.type.bits / 8u);
+	if (e.type.form == 's')
+		e.number = (uint64_t)((int64_t)(e.number << shift) >> shift);
+	return e;
+}
+
+static const char *array_text(struct value v, char buf[VALUE_TEXT])
+{
+	char *to = buf, one[VALUE_TEXT];
+
+	*to++ = '{';
+	for (unsigned i = 0, n = elements(v); i < n; i++)
+		to += snprintf(to, (size_t)(buf + VALUE_TEXT - to), "%s%s", i ? "," : "",
+			       value_text(element(v, i), one));
+	strcpy(to, "}");
+	return buf;
+}
+
+const char *value_string(struct value v, char buf[VALUE_TEXT])
+{
+	if (!v.memory || v.memory->is_unreadable)
+		return NULL;
+	if (v.type.count)
+		return array_text(v, buf);
+	return v.type.form == VALUE_STRING ? v.memory->text : NULL;
+}
+
 const char *value_text(struct value v, char buf[VALUE_TEXT])
 {
+	if (v.memory && v.type.count && !v.memory->is_unreadable)
+		return array_text(v, buf);
 	if (v.memory)
 		return memory_text(v.memory, buf);
 	switch (v.type.form) {
@@ -145,8 +204,13 @@ void value_json(struct json *j, struct value v)
 {
 	char buf[VALUE_TEXT];
 
-	if (v.memory)
-		json_str(j, value_string(v)); /* NULL becomes null */
+	if (v.memory && v.type.count && !v.memory->is_unreadable) {
+		json_open(j, '[');
+		for (unsigned i = 0, n = elements(v); i < n; i++)
+			value_json(j, element(v, i));
+		json_close(j, ']');
+	} else if (v.memory)
+		json_str(j, value_string(v, buf)); /* NULL becomes null */
 	else if (v.type.form == 's')
 		json_i64(j, (int64_t)v.number);
 	else if (is_floating(v) && isfinite(as_double(v)))

@@ -2,7 +2,7 @@
 /*
  * value.h - what the payload of a user's event is called and how it is meant: the field `payload` of
  * the trace's table `events`, NAME or NAME:TYPE, with TYPE u, s or x and 8, 16, 32 or 64, or float, double,
- * string.
+ * string; with [N] after it an array, of 64 bytes at most.
  *
  * Without a type it is 32 bits, in hexadecimal.  A value of 64 bits whose sample has 32, because it was
  * taken on a board or with --constant-time, is shown as the low half that it is.
@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "trace/reader.h"
 
-#define VALUE_TEXT (4 * KRON_TEXT_MAX + 8)
+#define VALUE_TEXT (6 * KRON_TEXT_MAX + 8)
 
 /* Takes a type off the end of NAME:TYPE, in place. */
 struct trace_value_type value_type_take(char *name);
@@ -26,7 +26,7 @@ struct value {
 	uint64_t
 		number; /* extended by its sign to 64 bits where it has one; of a double its bits */
 	const struct trace_memory
-		*memory; /* not NULL: a text, or unreadable; as the event has it */
+		*memory; /* not NULL: a text, an array, or unreadable; as the event has it */
 };
 #define VALUE_HALF 'h'
 #define VALUE_STRING 't'
@@ -35,16 +35,13 @@ static inline bool value_is_number(struct value v)
 {
 	return !v.memory;
 }
-/* NULL: it is none, or cannot be read. */
-static inline const char *value_string(struct value v)
-{
-	return v.type.form == VALUE_STRING && !v.memory->is_unreadable ? v.memory->text : NULL;
-}
+/* A text as it is, an array as value_text() writes it.  NULL: it is none, or cannot be read. */
+const char *value_string(struct value v, char buf[VALUE_TEXT]);
 
 struct value value_of(const struct trace_user_event *u, const struct trace_event *e);
-/* "-5", "0x7ffd12345678", "0x12345678 (low half)", "\"text\"", "\"long\"...", "unreadable". */
+/* "-5", "0x7ffd12345678", "0x12345678 (low half)", "\"text\"", "\"long\"...", "{1,2,3}", "unreadable". */
 const char *value_text(struct value v, char buf[VALUE_TEXT]);
-/* A number, with sign or point where it has them; what JSON has no number for is a string, and what could
+/* A number, with sign or point where it has them, or an array of them; what JSON has no number for is a string, and what could
  * not be read is null. */
 void value_json(struct json *j, struct value v);
 /* Both of one type, and numbers. */

@@ -301,7 +301,7 @@ static int write_event(struct modules *ms, const struct module *m, uint32_t id, 
 	const struct trace_event_line line = {.n = m->probes.events[i],
 					      .level = (uint8_t)s->level,
 					      .resource = s->kind == SPEC_RESOURCE,
-					      .payload = s->payload_name,
+					      .payload = resolve_payload(e, s),
 					      .module_id = id,
 					      .vaddr = e->vaddr,
 					      .name = e->name};

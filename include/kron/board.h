@@ -246,7 +246,8 @@ _Static_assert(sizeof(struct kron_resource_sample) == KRON_RESOURCE_SIZE, "672 b
 /*
  * Likewise a sample whose value comes from memory and is a text, or could not be read.  Right before it stand,
  * all of its time, records KRON_EVENT_TEXT + k with 4 bytes of the text each, from its first on, and then
- * KRON_EVENT_MEMORY, which says how many bytes the text has, and KRON_MEMORY_* besides.
+ * KRON_EVENT_MEMORY, which says how many bytes the text has, and KRON_MEMORY_* besides.  An array is a text
+ * whose bytes may be any.
  */
 #define KRON_EVENT_MEMORY 0xffffff21u
 #define KRON_EVENT_TEXT 0xffffff30u

@@ -330,7 +330,9 @@ struct kron_memory_condition { /* (value & mask) compare number, both of `bits` 
 };
 struct kron_memory {
 	uint8_t bits; /* of the value: 8, 16, 32, 64; 0: it is a text, which a zero ends */
-	uint8_t nplaces, nconditions, pad;
+	uint8_t nplaces, nconditions;
+	uint8_t count; /* a text: so many bytes belong to it at most, 0: no matter how many; else an array of so
+			* many, of KRON_TEXT_MAX bytes at most; 0: it is one number */
 	int32_t place[KRON_MEMORY_PLACES];
 	struct kron_memory_condition
 		condition[KRON_MEMORY_CONDITIONS]; /* only so many stand there */

@@ -194,6 +194,7 @@ static void put_actions(struct writer *w, const struct plan *p)
 		put(w, a->is_wide);
 		put(w, a->nplaces);
 		put(w, a->bits);
+		put(w, a->count);
 		put(w, a->value);
 		put(w, a->nconditions);
 		for (unsigned k = 0; k < a->nconditions; k++)

@@ -376,11 +376,11 @@ static void get_actions(struct reader *r)
 {
 	for (uint64_t n = get_count(r); n && !r->bad; n--) {
 		struct place_action *a = vec_push(&r->actions);
+		uint8_t *const small[] = {&a->kind, &a->level,   &a->word,    &a->payload,
+					  &a->reg,  &a->ungated, &a->is_wide, &a->nplaces,
+					  &a->bits, &a->count};
 
-		get_small(r,
-			  (uint8_t *const[]){&a->kind, &a->level, &a->word, &a->payload, &a->reg,
-					     &a->ungated, &a->is_wide, &a->nplaces, &a->bits},
-			  9);
+		get_small(r, small, sizeof(small) / sizeof(small[0]));
 		a->value = get(r);
 		a->nconditions = (uint8_t)get_most(r, PLACE_CONDITIONS);
 		for (unsigned k = 0; k < a->nconditions; k++)

@@ -31,7 +31,7 @@
 #include "inject/disk/start_hook.h"
 
 /* Bump when the description's form changes, or the sequences of stub.h that bind.c fills in. */
-#define PATCH_VERSION 16u
+#define PATCH_VERSION 17u
 
 #define PATCH_HAS_JUMPS 1u
 #define PATCH_HAS_BOARD 4u                  /* a dynamic one with it: for KRON_BOARD only */

@@ -48,10 +48,11 @@ bool lines_is_file(const char *path, const char *file)
 #define MOST_PLACES (16u << 20)
 #define LONGEST_NAME 65536u
 
-enum request_kind { REQUEST_FIND, REQUEST_FUNCTION };
+enum request_kind { REQUEST_FIND, REQUEST_FUNCTION, REQUEST_VARIABLE };
 
 struct request {
-	uint32_t kind, line;
+	uint32_t kind, line; /* of a variable: argument */
+	uint32_t flags;
 	uint64_t vaddr;
 	uint32_t name_len;
 };
@@ -166,7 +167,9 @@ static void more_time(const struct lines_limits *limits)
 static bool answer(struct dwarf_lines *dw, const struct request *ask, const char *name)
 {
 	struct line_places found = {0};
+	struct variable variable = {0};
 	struct reply reply = {.ok = true};
+	struct err why;
 	const void *data;
 	const char *file = "";
 	size_t size;
@@ -175,6 +178,13 @@ static bool answer(struct dwarf_lines *dw, const struct request *ask, const char
 		reply.ok = dwarf_lines_function(dw, ask->vaddr, &file, &reply.line);
 		data = file;
 		reply.n = reply.ok ? (uint32_t)strnlen(file, LONGEST_NAME) : 0;
+		size = reply.n;
+	} else if (ask->kind == REQUEST_VARIABLE) {
+		const struct variable_question q = {name, ask->vaddr, ask->flags, ask->line};
+
+		reply.ok = dwarf_variables_find(dw, &q, &variable, &why);
+		data = reply.ok ? (const void *)&variable : why.msg;
+		reply.n = (uint32_t)(reply.ok ? sizeof(variable) : strlen(why.msg));
 		size = reply.n;
 	} else {
 		dwarf_lines_find(dw, name, ask->line, &found);
@@ -400,7 +410,46 @@ bool lines_function(struct lines *l, uint64_t vaddr, const char **file, unsigned
 	return true;
 }
 
+bool variables_find(struct lines *l, const struct variable_question *q, struct variable *out,
+		    struct err *why)
+{
+	struct request r = {
+		.kind = REQUEST_VARIABLE,
+		.line = q->argument,
+		.flags = q->flags,
+		.vaddr = q->vaddr,
+		.name_len = (uint32_t)strnlen(q->name, LONGEST_NAME),
+	};
+	char sentence[sizeof(why->msg)] = "";
+	struct reply reply;
+	bool is_sound;
+
+	if (!ask(l, &r, q->name, &reply)) {
+		err_set(why, EINVAL, "%s", l->broken);
+		return false;
+	}
+	is_sound = reply.ok ? reply.n == sizeof(*out) : reply.n < sizeof(sentence);
+	if (!is_sound || !receive_all(l->socket, reply.ok ? (void *)out : sentence, reply.n)) {
+		note_broken(l);
+		err_set(why, EINVAL, "%s", l->broken);
+		return false;
+	}
+	if (!reply.ok)
+		err_set(why, ENOENT, "%s", sentence);
+	else
+		out->symbol[sizeof(out->symbol) - 1] = '\0';
+	return reply.ok;
+}
+
 #else
+
+bool variables_find(struct lines *l, const struct variable_question *q, struct variable *out,
+		    struct err *why)
+{
+	(void)l, (void)q, (void)out;
+	err_set(why, ENOTSUP, "this kron was built without libdw");
+	return false;
+}
 
 int lines_open_with(struct lines **out, const struct elf_image *img,
 		    const struct lines_limits *limits, struct err *err)

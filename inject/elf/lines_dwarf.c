@@ -14,25 +14,13 @@
 
 #ifdef HAVE_DW
 
-#include <dwarf.h>
-#include <elfutils/libdw.h>
+#include "inject/elf/dwarf_impl.h"
 
 /* libdw's own would print, and run what kron registered with atexit(). */
 static void __attribute__((noreturn)) no_memory(void)
 {
 	_exit(LINES_NO_MEMORY);
 }
-
-struct unit {
-	Dwarf_Addr start, end;
-	Dwarf_Off die;
-};
-
-struct dwarf_lines {
-	Dwarf *dw;
-	VEC(struct unit) units; /* by address, once somebody has asked */
-	bool listed;
-};
 
 struct dwarf_lines *dwarf_lines_open(int fd, struct err *err)
 {
@@ -231,7 +219,7 @@ static void list_units(struct dwarf_lines *l)
 
 /* The unit that vaddr lies in.  gcc writes a table for that (.debug_aranges), clang and rustc do
  * not: their units' own ranges tell. */
-static bool find_unit(struct dwarf_lines *l, uint64_t vaddr, Dwarf_Die *out)
+bool dwarf_lines_unit(struct dwarf_lines *l, uint64_t vaddr, Dwarf_Die *out)
 {
 	size_t low = 0, high;
 
@@ -276,7 +264,7 @@ bool dwarf_lines_function(struct dwarf_lines *l, uint64_t vaddr, const char **fi
 	bool found = false;
 	int n, number;
 
-	if (!find_unit(l, vaddr, &cu))
+	if (!dwarf_lines_unit(l, vaddr, &cu))
 		return false;
 	n = dwarf_getscopes(&cu, vaddr, &scopes);
 	for (int i = 0; i < n && !found; i++) {

@@ -165,6 +165,13 @@ static void emit_immediate(struct stub *s, const struct place_action *a)
 		EMIT(s, "\x50"); /* push %rax */
 }
 
+static void emit_vaddr(struct stub *s, uint64_t vaddr)
+{
+	EMIT(s, "\x48\x8d\x05"); /* lea vaddr(%rip),%rax */
+	stub_fixup32(s, FIXUP_MODULE_REL32, 4, vaddr);
+	EMIT(s, "\x50"); /* push %rax */
+}
+
 static void emit_payload(struct stub *s, const struct place_action *a, const struct insn *in,
 			 const uint8_t *code)
 {
@@ -180,6 +187,9 @@ static void emit_payload(struct stub *s, const struct place_action *a, const str
 		return;
 	case PAYLOAD_IMM:
 		emit_immediate(s, a);
+		return;
+	case PAYLOAD_VADDR:
+		emit_vaddr(s, a->value);
 		return;
 	case PAYLOAD_ZERO:
 	case PAYLOAD_KINDS:

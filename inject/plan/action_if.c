@@ -206,7 +206,7 @@ struct place_action action_if_testable(const struct place_action *a)
 /* jmp over it; struct kron_memory */
 void action_if_memory(struct stub *s, const struct place_action *a)
 {
-	struct kron_memory m = {.bits = a->bits, .nplaces = a->nplaces};
+	struct kron_memory m = {.bits = a->bits, .nplaces = a->nplaces, .count = a->count};
 	unsigned len;
 
 	memcpy(m.place, a->place, sizeof(m.place));

@@ -21,10 +21,12 @@ static bool is_memory_sound(const struct place_action *a)
 	if (!a->nplaces)
 		return true;
 	if (a->kind != ACTION_TRACE || a->nplaces > PLACE_DEPTH ||
-	    (a->bits & 7 || a->bits > 64 || a->bits & (a->bits - 1)))
+	    (a->bits & 7 || a->bits > 64 || a->bits & (a->bits - 1)) ||
+	    a->count * (a->bits ? a->bits : 8u) > KRON_TEXT_MAX * 8)
 		return false;
 	for (unsigned i = 0; i < a->nconditions; i++)
-		if (a->conditions[i].what == CONDITION_PAYLOAD && a->conditions[i].bits > a->bits)
+		if (a->conditions[i].what == CONDITION_PAYLOAD &&
+		    (a->count || a->conditions[i].bits > a->bits))
 			return false;
 	return true;
 }
@@ -57,10 +59,10 @@ bool request_are_actions_alike(const struct place_action *a, const struct place_
 	for (unsigned i = 0; i < a->nplaces && a->nplaces == b->nplaces; i++)
 		if (a->place[i] != b->place[i])
 			return false;
-	return a->nplaces == b->nplaces && a->bits == b->bits && a->kind == b->kind &&
-	       a->level == b->level && a->word == b->word && a->payload == b->payload &&
-	       a->reg == b->reg && a->ungated == b->ungated && a->is_wide == b->is_wide &&
-	       a->nconditions == b->nconditions && a->value == b->value;
+	return a->nplaces == b->nplaces && a->bits == b->bits && a->count == b->count &&
+	       a->kind == b->kind && a->level == b->level && a->word == b->word &&
+	       a->payload == b->payload && a->reg == b->reg && a->ungated == b->ungated &&
+	       a->is_wide == b->is_wide && a->nconditions == b->nconditions && a->value == b->value;
 }
 
 bool request_is_sound(const struct plan_request *r)
@@ -131,7 +133,7 @@ uint64_t plan_request_hash(const struct plan_request *r)
 				       (uint64_t)a->payload << 24 | (uint64_t)a->reg << 32 |
 				       (uint64_t)a->ungated << 40 | (uint64_t)a->is_wide << 48);
 		sum = mix(sum, a->value);
-		sum = mix(sum, a->nplaces | a->bits << 8);
+		sum = mix(sum, a->nplaces | a->bits << 8 | a->count << 16);
 		for (unsigned k = 0; k < a->nplaces; k++)
 			sum = mix(sum, (uint32_t)a->place[k]);
 		for (unsigned k = 0; k < a->nconditions; k++) {

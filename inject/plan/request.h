@@ -39,6 +39,7 @@ enum payload_kind {
 	PAYLOAD_REG,     /* place_action.reg, as the program has it there */
 	PAYLOAD_ADDRESS, /* effective address, with segment base, of the instruction's memory
 			  * operand; also with PLACE_AFTER it is taken before the instruction */
+	PAYLOAD_VADDR, /* place_action.value, an address of the module's file, as it is in the process */
 	PAYLOAD_KINDS
 };
 
@@ -87,7 +88,8 @@ struct place_action {
 	 * place[0] stands the value, or another address, to which place[1] is added ... */
 	uint8_t nplaces;
 	uint8_t bits; /* of the value there; 0: it is a text */
-	uint8_t unused[6];
+	uint8_t count; /* an array of so many; of a text, how many bytes it has at most: 0, as many as there are */
+	uint8_t unused[5];
 	int32_t place[PLACE_DEPTH];
 };
 

@@ -23,6 +23,8 @@ static void first_payload(struct resolver *r)
 {
 	const struct probe_spec *s = r->spec;
 
+	if (s->variable) /* of each place anew: variable_settle() */
+		return;
 	switch (s->payload) {
 	case SPEC_PAYLOAD_REGISTER:
 		resolver_payload(r, PAYLOAD_REG, (uint8_t)s->value, 0);
@@ -103,6 +105,7 @@ static void begin(struct resolver *r, uint32_t number)
 	r->no_operand = r->tails = r->ambiguous = 0;
 	r->told = false;
 	r->asked_lines = false;
+	r->nunknown = 0;
 	first_payload(r);
 }
 
@@ -128,6 +131,7 @@ static void resolve_elsewhere(struct resolver *r, uint32_t number)
 	begin(r, number);
 	callsite_take(r);
 	note_unwatched(r);
+	variable_note(r);
 	if (r->before == resolver_count(r) && !r->told && by_name)
 		resolver_note(r, false, "%s does not call it", r->path);
 	for (; !by_name && notes < r->out->notes.n; notes++)
@@ -148,6 +152,7 @@ static void resolve_one(struct resolver *r, uint32_t number)
 			      "%zu instruction%s no place in memory that $addr could be",
 			      r->no_operand, r->no_operand == 1 ? " names" : "s name");
 	note_unwatched(r);
+	variable_note(r);
 	if (probe_spec_gave_up(r->spec))
 		resolver_note(r, r->before == resolver_count(r),
 			      "the expression takes too long for some names of %s, so not all were "
@@ -155,7 +160,9 @@ static void resolve_one(struct resolver *r, uint32_t number)
 			      r->path);
 	if (r->before == resolver_count(r) && !r->told)
 		resolver_note(r, true, "there is no such place in %s", r->path);
-	if (r->before == resolver_count(r) && probe_set_is_alternative(r->set, number))
+	/* why a value is not there is said all the same */
+	if (r->before == resolver_count(r) && !r->nunknown &&
+	    probe_set_is_alternative(r->set, number))
 		withdraw_notes(r, notes);
 }
 
@@ -186,6 +193,7 @@ static void resolve_all(struct resolution *out, const struct probe_set *set,
 	xfree(r.next_part);
 	callsite_links_free(r.slots);
 	lines_close(r.lines);
+	variables_free(&r);
 }
 
 void resolve_make(struct resolution *out, const struct probe_set *set, const struct code_map *map,
@@ -239,8 +247,10 @@ void resolve_mark_calls(const struct resolution *r, struct plan *plan)
 
 void resolve_free(struct resolution *r)
 {
-	vec_for(&r->events, e)
+	vec_for(&r->events, e) {
 		xfree(e->name);
+		xfree(e->payload);
+	}
 	vec_for(&r->notes, n)
 		xfree(n->text);
 	vec_free(&r->places);

@@ -25,6 +25,7 @@ struct resolved_event {
 	uint32_t spec;  /* index in the set */
 	uint64_t vaddr; /* of the first place */
 	char *name;
+	char *payload; /* NAME:TYPE, where the debug information says which; NULL: as the spec has it */
 };
 
 /* Something that a user must hear. */
@@ -78,6 +79,12 @@ bool resolve_refused(struct resolution *r, const struct plan *plan,
 /* The probes of a plan that stand there have TACTIC_CALLSITE. */
 void resolve_mark_calls(const struct resolution *r, struct plan *plan);
 void resolve_free(struct resolution *r);
+/* What the event's value is called: NAME or NAME:TYPE; NULL: it has none. */
+static inline const char *resolve_payload(const struct resolved_event *e,
+					  const struct probe_spec *s)
+{
+	return e->payload ? e->payload : s->payload_name;
+}
 /* The spec that a place is for. */
 uint32_t resolve_spec_of(const struct resolution *r, size_t place);
 /* The places and actions as the planner takes them; points into r. */

@@ -9,13 +9,16 @@
  *   resolve_callsite_links.c  the same for another file's, where this one is alone
  *   resolve_lines.c           lines of a source
  *   resolve_usdt.c            notes of owner stapsdt
+ *   resolve_variables.c       values that have a name in the source
+ *   resolve_types.c           ... as what they are taken along
  *   resolve_match.c           does a symbol have this name?
  *   resolve_sink.c            where they put what they found: events, actions, notes
  */
 #ifndef INJECT_RESOLVE_IMPL_H
 #define INJECT_RESOLVE_IMPL_H
 
-#include "inject/elf/lines.h"
+#include "inject/elf/eh_frame.h"
+#include "inject/elf/variables.h"
 #include "inject/elf/callsite_links.h"
 #include "inject/resolve/resolve.h"
 
@@ -49,6 +52,11 @@ struct resolver {
 	size_t tails;      /* tail jumps without a return value */
 	size_t ambiguous;  /* jumps that may be ways out, or switches */
 	bool told;         /* a note says why nothing was found */
+	/* of a probe whose value has a name */
+	char *payload;           /* NAME:TYPE at the place at work */
+	char *unknown;           /* why there was none at the first place where there is none */
+	size_t nunknown;         /* places where there is none */
+	struct eh_frame *frames; /* NULL: nobody asked yet */
 };
 
 void resolver_note(struct resolver *r, bool nothing, const char *fmt, ...)
@@ -66,6 +74,15 @@ bool resolver_add_call(struct resolver *r, uint64_t vaddr, enum place_where wher
 bool resolver_may_call(const struct resolver *r);
 /* Places and call sites found so far, of all probes. */
 size_t resolver_count(const struct resolver *r);
+/* The value that has a name, at this place: its action becomes that of the probe at work.  False: there is none
+ * there. */
+bool variable_settle(struct resolver *r, uint64_t vaddr, enum place_where where);
+/* That there is none at a place is said once, with how many there are. */
+void variable_refuse(struct resolver *r, const char *why);
+void variable_note(struct resolver *r);
+void variables_free(struct resolver *r);
+/* Takes v along as `s` says, whose type, steps and conditions are set; *type: "s32", and so on.  False: why. */
+bool variable_take(struct variable *v, struct probe_spec *s, char type[16], struct err *why);
 /* In which register the argument of this number is: 1 to 6. */
 uint8_t resolver_argument(uint64_t number);
 /* The next places have this payload. */

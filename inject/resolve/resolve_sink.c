@@ -111,6 +111,7 @@ void resolver_payload(struct resolver *r, enum payload_kind payload, uint8_t reg
 		.is_wide = s->is_wide,
 		.nplaces = s->nplaces,
 		.bits = s->nplaces && !s->is_text ? s->bits : 0,
+		.count = s->nplaces ? s->count : 0,
 		.value = action_value(s, value),
 	};
 
@@ -183,15 +184,61 @@ static uint32_t event_of(struct resolver *r, uint64_t vaddr, const char *suffix)
 	return event_named(r, vaddr, suffix, NULL);
 }
 
+static const char *type_of(const char *payload)
+{
+	const char *colon = payload ? strrchr(payload, ':') : NULL;
+
+	return colon ? colon : "";
+}
+
+/* What an event of this name and group is called that another probe of this file has; NULL: none has. */
+static const char *payload_elsewhere(const struct resolver *r, const struct resolved_event *e)
+{
+	const struct probe_spec *s = r->spec;
+
+	for (size_t i = 0; s->event && i < r->out->events.n; i++) {
+		const struct resolved_event *o = &r->out->events.v[i];
+		const struct probe_spec *of = &r->set->specs.v[o->spec];
+
+		if (o != e && of->event && !strcmp(of->event, s->event) && of->level == s->level)
+			return resolve_payload(o, of);
+	}
+	return NULL;
+}
+
+/* An event has one type: what the debug information says at one place and at another may differ. */
+static bool takes_type(struct resolver *r, uint32_t event)
+{
+	struct resolved_event *e = &r->out->events.v[event];
+	const char *other = payload_elsewhere(r, e);
+
+	if (!e->payload)
+		e->payload = xstrdup(other ? other : r->payload);
+	if (!strcmp(type_of(e->payload), type_of(r->payload)))
+		return true;
+	variable_refuse(r, "has another type there than where the event is first: leave out "
+			   "EVENT=, or give the "
+			   "value a type");
+	return false;
+}
+
 void resolver_add(struct resolver *r, uint64_t vaddr, enum place_where where, const char *suffix)
 {
-	struct place_request p = {.vaddr = vaddr, .where = where, .action = r->action};
+	struct place_request p = {.vaddr = vaddr, .where = where};
 
 	if (r->out->places.n >= NONE - 1)
 		return;
+	if (r->spec->variable && !variable_settle(r, vaddr, where))
+		return;
+	p.action = r->action;
 	p.event = event_of(r, vaddr, suffix);
+	if (r->spec->variable && !takes_type(r, p.event))
+		return;
 	*vec_push(&r->out->places) = p;
 }
+
+static const char elsewhere[] =
+	"is not known where other modules call the function, and its own code takes no probe";
 
 /* Does an alternative of the probe at work stand there? */
 static bool has_alternative(const struct resolver *r, uint64_t vaddr, enum place_where where)
@@ -215,6 +262,10 @@ bool resolver_add_call(struct resolver *r, uint64_t vaddr, enum place_where wher
 	struct place_request p = {.vaddr = vaddr, .where = where, .action = r->action};
 	char *name;
 
+	if (r->spec->variable) {
+		variable_refuse(r, elsewhere);
+		return false;
+	}
 	if (has_alternative(r, vaddr, where) || r->out->places.n >= NONE - 1)
 		return false;
 	name = xasprintf("%s%s", function, r->spec->place == SPEC_RETURN ? "%return" : "");
@@ -228,8 +279,8 @@ bool resolver_add_call(struct resolver *r, uint64_t vaddr, enum place_where wher
 bool resolver_may_call(const struct resolver *r)
 {
 	return !r->set->no_callsites && r->spec->place == SPEC_RETURN &&
-	       r->spec->payload == SPEC_PAYLOAD_RETVAL && r->spec->kind <= SPEC_RESOURCE &&
-	       r->img->kind == ELF_KIND_SHARED;
+	       r->spec->payload == SPEC_PAYLOAD_RETVAL && !r->spec->variable &&
+	       r->spec->kind <= SPEC_RESOURCE && r->img->kind == ELF_KIND_SHARED;
 }
 
 void resolver_add_callsite(struct resolver *r, uint64_t vaddr, enum place_where where,
@@ -241,6 +292,10 @@ void resolver_add_callsite(struct resolver *r, uint64_t vaddr, enum place_where 
 				       .where = where,
 				       .is_ifunc = is_ifunc};
 
+	if (r->spec->variable) {
+		variable_refuse(r, elsewhere);
+		return;
+	}
 	im.event = event_of(r, vaddr, where == PLACE_AFTER ? "%return" : "");
 	*vec_push(&r->out->callsites) = im;
 }

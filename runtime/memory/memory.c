@@ -91,7 +91,7 @@ static void take_number(uint32_t event, const struct kron_memory *m, uint64_t at
 	rt_trigger_take(&t);
 }
 
-/* ---- texts ---- */
+/* ---- texts and arrays ---- */
 
 static uint32_t length_of(const uint8_t *s, uint32_t n)
 {
@@ -102,43 +102,67 @@ static uint32_t length_of(const uint8_t *s, uint32_t n)
 	return i;
 }
 
-/* What has no zero as far as it can be read is no text; one byte more shows whether it is whole. */
-static void read_text(struct text *t, uint64_t at, bool is_there)
+/* What has no zero as far as it can be read is no text; one byte more shows whether it is whole.  Where there are
+ * only so many bytes it ends with them. */
+static void read_text(struct text *t, uint64_t at, uint32_t most)
 {
 	uint8_t *bytes = (uint8_t *)t->word;
-	uint32_t there = is_there ? (uint32_t)rt_peek_some(bytes, at, KRON_TEXT_MAX + 1) : 0;
+	uint32_t there = (uint32_t)rt_peek_some(bytes, at, most);
 
 	t->flags = KRON_MEMORY_IS_TEXT;
 	t->length = length_of(bytes, there);
-	if (t->length >= KRON_TEXT_MAX) {
+	if (t->length >= KRON_TEXT_MAX && most > KRON_TEXT_MAX) {
 		t->flags |= t->length == there ? KRON_MEMORY_CUT : 0;
 		t->length = KRON_TEXT_MAX;
-	} else if (t->length == there) {
+	} else if (t->length == there && there < most) {
 		t->flags |= KRON_MEMORY_UNREADABLE;
 		t->length = 0;
 	}
-	mini_zero(bytes + t->length, sizeof(t->word) - t->length);
+}
+
+/* All of it or nothing. */
+static void read_array(struct text *t, uint64_t at, uint32_t n)
+{
+	bool is_read = n <= KRON_TEXT_MAX && rt_peek(t->word, at, n);
+
+	t->flags = is_read ? 0 : KRON_MEMORY_UNREADABLE;
+	t->length = is_read ? n : 0;
+}
+
+static void read_bytes(struct text *t, const struct kron_memory *m, uint64_t at, bool is_there)
+{
+	uint32_t most = m->count && m->count <= KRON_TEXT_MAX ? m->count : KRON_TEXT_MAX + 1;
+
+	if (!is_there)
+		t->flags = KRON_MEMORY_UNREADABLE | (m->bits ? 0 : KRON_MEMORY_IS_TEXT),
+		t->length = 0;
+	else if (m->bits)
+		read_array(t, at, m->count * (m->bits / 8u));
+	else
+		read_text(t, at, most);
+	mini_zero((uint8_t *)t->word + t->length, sizeof(t->word) - t->length);
 }
 
 static __attribute__((noinline)) uint32_t put_text(struct rt_part parts[KRON_MEMORY_PARTS],
-						   uint64_t at, bool is_there)
+						   const struct kron_memory *m, uint64_t at,
+						   bool is_there)
 {
 	struct text t;
 	uint32_t n = 0;
 
-	read_text(&t, at, is_there);
+	read_bytes(&t, m, at, is_there);
 	for (; n < (t.length + 3) / 4; n++)
 		parts[n] = (struct rt_part){KRON_EVENT_TEXT + n, t.word[n]};
 	parts[n++] = (struct rt_part){KRON_EVENT_MEMORY, t.flags | t.length};
 	return n;
 }
 
-static void take_text(uint32_t event, uint64_t at, bool is_there)
+static void take_text(uint32_t event, const struct kron_memory *m, uint64_t at, bool is_there)
 {
 	struct rt_part parts[KRON_MEMORY_PARTS];
 	struct rt_trigger t = {.event = event, .parts = parts};
 
-	t.nparts = (uint8_t)put_text(parts, at, is_there);
+	t.nparts = (uint8_t)put_text(parts, m, at, is_there);
 	rt_trigger_take(&t);
 }
 
@@ -156,8 +180,8 @@ void kron_rt_take_memory(uint32_t event, uint64_t base, const uint8_t *back)
 		return;
 	}
 	is_there = follow(m, &at);
-	if (m->bits)
+	if (m->bits && !m->count)
 		take_number(event, m, at, is_there);
 	else
-		take_text(event, at, is_there);
+		take_text(event, m, at, is_there);
 }

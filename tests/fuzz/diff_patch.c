@@ -124,6 +124,9 @@ static void plan(struct patched *p, const struct image *im, enum where_probes ki
 
 	memset(p, 0, sizeof(*p));
 	draw_actions(p, &r);
+	for (unsigned i = 0; i < ACTIONS; i++) /* within reach */
+		if (p->actions[i].payload == PAYLOAD_VADDR)
+			p->actions[i].value = im->base + (p->actions[i].value & 0xfff);
 	if (kind == PROBES_FUNCTIONS)
 		p->what = ACTS_TRACE;
 	else
@@ -337,6 +340,8 @@ static uint64_t payload(const struct expected *e, const struct plan_probe *p,
 		return (uint32_t)a->value;
 	case PAYLOAD_ADDRESS:
 		return operand_address(e, p->vaddr, r, &address) ? (uint32_t)address : PAYLOAD_ANY;
+	case PAYLOAD_VADDR:
+		return (uint32_t)(a->value + e->im->bias);
 	case PAYLOAD_ZERO:
 	case PAYLOAD_KINDS:
 		break;

@@ -19,7 +19,7 @@
 
 #include "base/vec.h"
 #include "inject/code/functions.h"
-#include "inject/elf/lines.h"
+#include "inject/elf/variables.h"
 #include "tests/fuzz/fuzz.h"
 
 static size_t answers, none, broken, refused;
@@ -34,6 +34,29 @@ static double now(void)
 
 /* ---- the questions ---- */
 
+/* Names that programs have, with ways after them. */
+static void ask_variables(struct lines *l, uint64_t vaddr)
+{
+	static const char *const names[] = {"argc", "argv[1]",         "n",      "x->next->value",
+					    "i",    "stdout->_fileno", "->next", "[2]"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		bool is_typed = names[i][0] == '-' || names[i][0] == '[';
+		struct variable_question q = {names[i], vaddr + i % 3 * 8,
+					      (i % 3 ? 0u : VARIABLE_AT_ENTRY) |
+						      (is_typed ? VARIABLE_IS_TYPED : 0u),
+					      is_typed ? 1 + i % 2 : 0};
+		struct variable v;
+		struct err why;
+
+		why.msg[0] = '\0';
+		if (variables_find(l, &q, &v, &why))
+			answers++;
+		else if (!why.msg[0])
+			abort();
+	}
+}
+
 static void ask(struct lines *l, const uint64_t *functions, size_t n)
 {
 	struct line_places found;
@@ -41,6 +64,7 @@ static void ask(struct lines *l, const uint64_t *functions, size_t n)
 	unsigned line;
 
 	for (size_t i = 0; i < n; i++) {
+		ask_variables(l, functions[i]);
 		if (!lines_function(l, functions[i], &file, &line))
 			continue;
 		if (!*file || !line)

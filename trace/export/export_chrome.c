@@ -125,10 +125,10 @@ static void put_value(struct chrome *c, struct value v)
 			 (v.type.form == 's' && (int64_t)v.number < 0 && -v.number <= 1ull << 53));
 	char text[VALUE_TEXT];
 
-	if (v.memory && !value_string(v))
+	if (v.memory && !value_string(v, text))
 		fputs("null", c->out);
 	else if (v.memory)
-		put_word(c, value_string(v));
+		put_word(c, value_string(v, text));
 	else if (is_exact && v.type.form == 's')
 		fprintf(c->out, "%" PRId64, (int64_t)v.number);
 	else if (is_exact)

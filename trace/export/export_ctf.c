@@ -35,7 +35,7 @@
 
 #define MAGIC 0xc1fc1fc1u
 #define PACKET_MAX 65536u
-#define EVENT_MAX (26u + 4 * KRON_TEXT_MAX + 1)
+#define EVENT_MAX (26u + VALUE_TEXT + 1)
 #define EXTENDED 31u
 #define TIME_BITS 27
 
@@ -224,7 +224,8 @@ static void on_special(void *ctx, const struct trace_event *e)
 
 static void put_text(struct ctf *c, uint64_t tsc, const struct trace_user_event *u, struct value v)
 {
-	const char *text = value_string(v);
+	char buf[VALUE_TEXT];
+	const char *text = value_string(v, buf);
 	char *shown = text_shown(text ? text : "");
 	const uint8_t how = v.memory->is_unreadable ? 2 : v.memory->is_cut;
 

@@ -191,7 +191,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	uint32_t parameter = NPARAMETERS + i;
 	const struct value v = value_of(u, e);
 
-	if (u->type.form == VALUE_STRING)
+	if (u->type.form == VALUE_STRING || u->type.count)
 		put_text(o, parameter, e->tsc, v);
 	else if (!value_is_number(v))
 		put_no_value(o, i, e->tsc);
@@ -344,9 +344,9 @@ static void put_texts(struct otf2 *o)
 
 static OTF2_ParameterType parameter_type(const struct trace_value_type *type)
 {
-	return type->form == 's'            ? OTF2_PARAMETER_TYPE_INT64
-	       : type->form == VALUE_STRING ? OTF2_PARAMETER_TYPE_STRING
-					    : OTF2_PARAMETER_TYPE_UINT64;
+	if (type->form == VALUE_STRING || type->count)
+		return OTF2_PARAMETER_TYPE_STRING;
+	return type->form == 's' ? OTF2_PARAMETER_TYPE_INT64 : OTF2_PARAMETER_TYPE_UINT64;
 }
 
 static void put_no_value_parameter(struct otf2 *o, uint32_t event)

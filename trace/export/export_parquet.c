@@ -191,14 +191,15 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 	struct table *w = ctx;
 	const struct value v = value_of(u, e);
 	int64_t row[NCOLUMNS];
+	char text[VALUE_TEXT];
 
 	start_row(w, row, e->tsc);
 	row[C_kind] = parquet_text(w->p, "event");
 	row[C_function] = put_text(w, u->name);
 	if (value_is_number(v))
 		row[C_value] = (int64_t)v.number;
-	if (value_string(v))
-		row[C_text] = put_text(w, value_string(v));
+	if (value_string(v, text))
+		row[C_text] = put_text(w, value_string(v, text));
 	row[C_level] = u->level;
 	parquet_row(w->p, row);
 }

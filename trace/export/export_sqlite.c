@@ -453,11 +453,12 @@ static int type_of(const struct trace *t, uint32_t event)
 static void put_data(struct database *d, int column, const struct trace_event *e)
 {
 	const struct value v = value_of(trace_user_event_of(d->t, e->s.event), e);
+	char text[VALUE_TEXT];
 
 	if (value_is_number(v))
 		sqlite3_bind_int64(d->insert[T_sample], column, (int64_t)v.number);
 	else
-		set_text(d, T_sample, column, value_string(v));
+		set_text(d, T_sample, column, value_string(v, text));
 }
 
 static void put_sample_row(struct database *d, const struct trace_event *e, int type)
