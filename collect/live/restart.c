@@ -26,16 +26,6 @@
 
 /* ---- since when ---- */
 
-/* When the threads began to wait, as far as it can be known: before they are stopped. */
-struct live_waits {
-	VEC(struct live_wait {
-		pid_t tid;
-		uint64_t since_ns; /* CLOCK_MONOTONIC */
-		uint64_t switches; /* how often it had gone to sleep */
-	})
-	v;
-};
-
 #define ERESTARTNOHAND 514 /* the kernel's own */
 
 struct run {
@@ -127,7 +117,7 @@ static void look_at(struct live_waits *w, struct processors *p, pid_t pid, pid_t
 			(struct live_wait){tid, at->mono - (at->now - ran.at), ran.switches};
 }
 
-static void waits_look(struct live_waits *w, pid_t pid)
+void restart_look(struct live_waits *w, pid_t pid)
 {
 	struct processors p = {0};
 	cpu_set_t old;
@@ -226,7 +216,7 @@ static void shorten(const struct live_threads *t, struct live_thread *k, uint64_
 	}
 }
 
-static void restart_interrupted(struct live_threads *t, const struct live_waits *w)
+void restart_interrupted(struct live_threads *t, const struct live_waits *w)
 {
 	vec_for(&t->v, k) {
 		uint64_t waited;
@@ -249,7 +239,7 @@ int restart_stop(struct live_threads *t, pid_t pid, struct err *err)
 	do {
 		struct live_waits waits;
 
-		waits_look(&waits, pid);
+		restart_look(&waits, pid);
 		code = threads_stop(t, pid, deadline, err);
 		restart_interrupted(t, &waits);
 		if (code) {

@@ -17,4 +17,19 @@
  */
 int restart_stop(struct live_threads *t, pid_t pid, struct err *err);
 
+/*
+ * The same in steps: when the threads began to wait, as far as it can be known, before they are stopped; the
+ * result of such calls, while they stand.  For vec_free() then.
+ */
+struct live_waits {
+	VEC(struct live_wait {
+		pid_t tid;
+		uint64_t since_ns; /* CLOCK_MONOTONIC */
+		uint64_t switches; /* how often it had gone to sleep */
+	})
+	v;
+};
+void restart_look(struct live_waits *w, pid_t pid);
+void restart_interrupted(struct live_threads *t, const struct live_waits *w);
+
 #endif
