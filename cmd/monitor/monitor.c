@@ -155,7 +155,7 @@ static int take_options(struct err *err)
 			"calls in one that runs");
 	if (freezes && freezer_refusal())
 		return err_set(err, EPERM, "--freeze: %s", freezer_refusal());
-	return 0;
+	return monitor_check(&monitor, err);
 }
 
 static int take_pids(pid_t *pids, size_t *n, struct err *err)
@@ -204,7 +204,7 @@ static void say_notes(const struct monitor_summary *s)
 	if (quiet)
 		return;
 	if (s->failed_freezes)
-		fprintf(stderr, "kron: %llu intervals ended without a stop: %s\n",
+		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
 			(unsigned long long)s->failed_freezes, s->why_not.msg);
 	vec_for(&monitor.variables.v, v)
 		if (!v->was_found)

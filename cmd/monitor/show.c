@@ -188,7 +188,6 @@ static void row_as_json(struct show *s, const struct monitor_row *row)
 	}
 	json_values(&j, s, "events", row->v);
 	json_close(&j, '}');
-	putc('\n', s->out);
 }
 
 static void totals_as_json(struct show *s, const struct monitor_summary *sum,
@@ -209,7 +208,6 @@ static void totals_as_json(struct show *s, const struct monitor_summary *sum,
 	}
 	json_values(&j, s, "totals", totals);
 	json_close(&j, '}');
-	putc('\n', s->out);
 }
 
 /* ---- either ---- */

@@ -117,7 +117,7 @@ static void look_at(struct live_waits *w, struct processors *p, pid_t pid, pid_t
 			(struct live_wait){tid, at->mono - (at->now - ran.at), ran.switches};
 }
 
-void restart_look(struct live_waits *w, pid_t pid)
+static void waits_look(struct live_waits *w, pid_t pid)
 {
 	struct processors p = {0};
 	cpu_set_t old;
@@ -239,7 +239,7 @@ int restart_stop(struct live_threads *t, pid_t pid, struct err *err)
 	do {
 		struct live_waits waits;
 
-		restart_look(&waits, pid);
+		waits_look(&waits, pid);
 		code = threads_stop(t, pid, deadline, err);
 		restart_interrupted(t, &waits);
 		if (code) {

@@ -17,10 +17,7 @@
  */
 int restart_stop(struct live_threads *t, pid_t pid, struct err *err);
 
-/*
- * The same in steps: when the threads began to wait, as far as it can be known, before they are stopped; the
- * result of such calls, while they stand.  For vec_free() then.
- */
+/* When the threads began to wait, as far as it can be known. */
 struct live_waits {
 	VEC(struct live_wait {
 		pid_t tid;
@@ -29,7 +26,7 @@ struct live_waits {
 	})
 	v;
 };
-void restart_look(struct live_waits *w, pid_t pid);
+/* A part of it, while they stand: who is about to see EINTR goes back to its call.  Who is not in w has just begun. */
 void restart_interrupted(struct live_threads *t, const struct live_waits *w);
 
 #endif

@@ -6,15 +6,22 @@
  * has started a thread or a process meanwhile is found by looking again, until nobody is new: who stands
  * starts nobody.  A thread in an uninterruptible wait of the kernel (a disk, a vfork) executes nothing of
  * its program's and would stop before it does: it counts as standing, and is let go when it comes out.
+ *
+ * A thread that sleeps in a system call which a stop would end with EINTR (signal(7), the second list) is not
+ * woken.  The call could be made once more, but its time would begin anew at each interval, and never be
+ * over.  It executes nothing while it sleeps; whether it did is looked at before the others go on.  Who has
+ * just begun such a call, and is stopped in it, makes it once more (collect/live/restart.h).
  */
 #define _GNU_SOURCE
 #include "collect/monitor/freezer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -48,9 +55,13 @@ struct answer {
 
 /* ---- in the freezer: one process of the tree ---- */
 
+struct sleeper {
+	pid_t tid;
+	uint64_t switches; /* how often it had gone to sleep */
+};
 struct frozen {
 	struct live_threads t;
-	struct live_waits waits;
+	VEC(struct sleeper) sleepers;
 	uint64_t starttime;
 	bool stays; /* has threads that stood in the kernel at the last GO */
 };
@@ -74,6 +85,7 @@ static void forget(struct state *s, size_t i)
 	struct frozen *z = &s->v.v[i];
 
 	vec_free(&z->t.v);
+	vec_free(&z->sleepers);
 	if (z->t.mem >= 0)
 		close(z->t.mem);
 	*z = s->v.v[--s->v.n];
@@ -98,7 +110,149 @@ static size_t standing(const struct state *s)
 	return n;
 }
 
+/* ---- who sleeps ---- */
+
+static bool is_socket(pid_t pid, unsigned long fd)
+{
+	char path[64], to[16];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%lu", pid, fd);
+	return readlink(path, to, sizeof(to)) > 7 && !memcmp(to, "socket:", 7);
+}
+
+/* signal(7): interrupted by a stop, whatever becomes of signals. */
+static bool is_ended_by_a_stop(pid_t pid, long number, unsigned long first)
+{
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+		return true;
+	case SYS_read:
+	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+		return is_socket(pid, first);
+	default:
+		return false;
+	}
+}
+
+static bool sleeps(pid_t pid, pid_t tid)
+{
+	char path[64];
+	unsigned long first = 0;
+	long number = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%ld %lx", &number, &first) != 2) /* "running" */
+		number = -1;
+	fclose(f);
+	return number >= 0 && is_ended_by_a_stop(pid, number, first);
+}
+
+static uint64_t switches_of(pid_t pid, pid_t tid)
+{
+	return process_status_number(pid, tid, "voluntary_ctxt_switches", 10);
+}
+
+static bool is_asleep(pid_t pid, pid_t tid)
+{
+	struct process_stat st;
+
+	return process_read_stat(pid, tid, &st) && st.state == 'S';
+}
+
+static bool is_there(const struct frozen *z, pid_t tid)
+{
+	for (size_t i = 0; i < z->t.v.n; i++)
+		if (z->t.v.v[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* Those of the process that sleep so are not traced: they stand here as gone. */
+static void spare_sleepers(struct frozen *z)
+{
+	const pid_t pid = z->t.pid;
+	char path[64];
+	struct dirent *e;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		const pid_t tid = atoi(e->d_name);
+		const uint64_t switches = tid > 0 ? switches_of(pid, tid) : 0;
+
+		if (tid <= 0 || is_there(z, tid) || !sleeps(pid, tid) || !is_asleep(pid, tid))
+			continue;
+		*vec_push(&z->sleepers) = (struct sleeper){tid, switches};
+		*vec_push(&z->t.v) = (struct live_thread){.tid = tid, .gone = true};
+	}
+	if (d)
+		closedir(d);
+}
+
+/* How many of them have run since; they may do what they like now. */
+static uint32_t look_at_sleepers(struct state *s)
+{
+	uint32_t ran = 0;
+
+	vec_for(&s->v, z) {
+		for (size_t i = 0; i < z->sleepers.n; i++) {
+			const struct sleeper *k = &z->sleepers.v[i];
+
+			ran += !is_asleep(z->t.pid, k->tid) ||
+			       switches_of(z->t.pid, k->tid) != k->switches;
+		}
+		vec_free(&z->sleepers);
+	}
+	return ran;
+}
+
 /* ---- stop ---- */
+
+/* A first thread that has ended has no memory; the others have. */
+static int begin(struct live_threads *t, pid_t pid, struct err *err)
+{
+	int code = threads_begin(t, pid, err);
+	char path[64];
+	struct dirent *e;
+	DIR *d;
+
+	if (!code)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	d = opendir(path);
+	while (d && t->mem < 0 && (e = readdir(d))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", pid, atoi(e->d_name));
+		t->mem = atoi(e->d_name) > 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	}
+	if (d)
+		closedir(d);
+	return t->mem < 0 ? code : 0;
+}
 
 /* Traces whoever is new; how many threads. */
 static int seize_all(struct state *s, struct err *err)
@@ -117,9 +271,7 @@ static int seize_all(struct state *s, struct err *err)
 		if (!z) {
 			struct frozen begun = {.starttime = p->starttime};
 
-			restart_look(&begun.waits, p->pid);
-			if (threads_begin(&begun.t, p->pid, err)) {
-				vec_free(&begun.waits.v);
+			if (begin(&begun.t, p->pid, err)) {
 				if (is_over(p->pid))
 					continue;
 				return -EPERM;
@@ -127,6 +279,7 @@ static int seize_all(struct state *s, struct err *err)
 			*vec_push(&s->v) = begun;
 			z = &s->v.v[s->v.n - 1];
 		}
+		spare_sleepers(z);
 		n = threads_seize(&z->t, &whole, err);
 		if (n < 0 && !is_over(p->pid))
 			return n;
@@ -218,21 +371,22 @@ static bool has_waited(const struct frozen *z)
 	return true;
 }
 
+static const struct live_waits just_begun; /* none of them has waited for long */
+
 static uint32_t living(const struct frozen *z)
 {
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < z->t.v.n; i++)
 		n += !z->t.v.v[i].gone;
-	return n;
+	return n + (uint32_t)z->sleepers.n;
 }
 
 static void mend(struct state *s, struct freeze *out)
 {
 	out->waited = true;
 	vec_for(&s->v, z) {
-		restart_interrupted(&z->t, &z->waits);
-		vec_free(&z->waits.v);
+		restart_interrupted(&z->t, &just_begun);
 		out->waited &= has_waited(z);
 		out->processes += living(z) > 0;
 		out->threads += living(z);
@@ -248,6 +402,7 @@ static void go(struct state *s, struct freeze *out)
 	const size_t n = standing(s);
 	uint64_t gone = 0;
 
+	out->ran = look_at_sleepers(s);
 	for (size_t i = 0; i < s->v.n; i++) {
 		const size_t before = standing(s);
 
@@ -272,7 +427,7 @@ static void let_late_go(struct state *s)
 
 		threads_await(t, false, 0, &err);
 		threads_await(t, true, 0, &err);
-		restart_interrupted(t, &s->v.v[i].waits);
+		restart_interrupted(t, &just_begun);
 		if (!threads_go_standing(t))
 			forget(s, i);
 	}
@@ -423,6 +578,7 @@ void freezer_go(struct freezer *f, struct freeze *out)
 
 	ask(f, &r, &a, &err);
 	out->stood_ns = a.freeze.stood_ns;
+	out->ran = a.freeze.ran;
 }
 
 void freezer_end(struct freezer *f)

@@ -31,6 +31,7 @@ struct freeze {
 	uint64_t first_ns; /* CLOCK_MONOTONIC, when the first stood; and the last */
 	uint64_t last_ns;
 	uint64_t stood_ns; /* after freezer_go(): mean of all threads */
+	uint32_t ran; /* likewise: threads that were asleep, were left so, and have run meanwhile */
 };
 
 /* Before there are threads: it is a fork of ours. */

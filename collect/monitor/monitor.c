@@ -61,6 +61,17 @@ int monitor_add_variable(struct monitor *m, const char *text, struct err *err)
 	return variables_add(&m->variables, text, err);
 }
 
+int monitor_check(const struct monitor *m, struct err *err)
+{
+	struct counters tried = {0};
+	int code = m->io ? system_io_check(getpid(), err) : 0;
+
+	for (size_t i = 0; i < m->wanted.n && !code; i++)
+		code = counters_open(&tried, m->wanted.v[i], 0, err);
+	counters_close(&tried);
+	return code;
+}
+
 bool monitor_wants_calls(const struct monitor *m)
 {
 	return m->calls.nglobs;
@@ -236,11 +247,15 @@ static void take(struct monitor *m, bool freezes)
 
 	if (freezes)
 		code = freezer_stop(m->freezer, &z, &err);
-	now = code ? clock_ns(CLOCK_MONOTONIC) : z.first_ns;
+	now = code || !z.first_ns ? clock_ns(CLOCK_MONOTONIC) : z.first_ns;
 	read_all(m);
 	if (!code) {
 		freezer_go(m->freezer, &z);
 		note_freeze(m, &z);
+		if (z.ran && !m->sum.failed_freezes++)
+			err_set(&m->sum.why_not, EBUSY,
+				"a thread that had slept in a system call ran before the others went "
+				"on");
 	} else if (code != -ESRCH) {
 		if (!m->sum.failed_freezes++)
 			m->sum.why_not = err;
@@ -251,10 +266,10 @@ static void take(struct monitor *m, bool freezes)
 	row.stood_ns = z.stood_ns;
 	row.skew_ns = z.last_ns - z.first_ns;
 	row.threads = z.threads;
-	row.was_frozen = !code;
+	row.was_frozen = !code && !z.ran;
 	m->sum.intervals++;
 	m->on_row(m->ctx, &row);
-	m->last_ns = code ? now : z.first_ns + z.stood_ns;
+	m->last_ns = now + z.stood_ns;
 	m->sum.real_ns = m->last_ns - m->start_ns;
 }
 

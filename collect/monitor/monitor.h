@@ -76,6 +76,8 @@ struct monitor {
  */
 int monitor_add_event(struct monitor *m, const char *name, struct err *err);
 int monitor_add_variable(struct monitor *m, const char *text, struct err *err);
+/* Before anything runs.  -errno with a sentence: one of them cannot be counted here. */
+int monitor_check(const struct monitor *m, struct err *err);
 bool monitor_wants_calls(const struct monitor *m);
 /* Columns, and room for their readings; nothing is added after it. */
 void monitor_prepare(struct monitor *m);

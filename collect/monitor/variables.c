@@ -53,6 +53,13 @@ int variables_add(struct variables *v, const char *text, struct err *err)
 	if (!*text || colon == text)
 		return err_set(err, EINVAL, "--var '%s' has no name", text);
 	new.name = colon ? xstrndup(text, (size_t)(colon - text)) : xstrdup(text);
+	for (size_t i = 0; i < v->v.n; i++) {
+		if (strcmp(v->v.v[i].name, new.name))
+			continue;
+		err_set(err, EINVAL, "--var %s is there already", new.name);
+		xfree(new.name);
+		return -EINVAL;
+	}
 	*vec_push(&v->v) = new;
 	return 0;
 }
