@@ -15,6 +15,7 @@
 #define COMMANDS(X)                                                                \
 	X(record, "Run a program and record its functions")                        \
 	X(stat, "Run a program and count the calls of its functions")              \
+	X(monitor, "Show counters of a program for each interval")                 \
 	X(report, "Show calls and times by function")                              \
 	X(diff, "Compare two traces by function")                                  \
 	X(replay, "Show the calls in order, indented")                             \

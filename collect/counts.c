@@ -98,6 +98,8 @@ void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS])
 #define SHARED kron_chunk_word(KRON_CHUNK_CALLS, 0, KRON_PROC_NONE, 0)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who make room */
+/* What moves from a process's chunks to the shared ones is counted once by who reads meanwhile. */
+static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
 
 static struct kron_calls *calls_at(const struct segment *seg, uint32_t i)
 {
@@ -174,6 +176,7 @@ void calls_release(struct segment *seg, uint32_t uid)
 {
 	uint32_t ready = seg->ctl->calls_shared[0] ? segment_ready(seg) : 0;
 
+	pthread_mutex_lock(&moving);
 	for (uint32_t i = 0; i < ready; i++) {
 		/* Acquire: its owner is gone, and what it did is done. */
 		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
@@ -189,12 +192,14 @@ void calls_release(struct segment *seg, uint32_t uid)
 		__atomic_store_n(&seg->states[i], (uint64_t)KRON_CHUNK_FREE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&seg->ctl->free_count, 1, __ATOMIC_RELAXED);
 	}
+	pthread_mutex_unlock(&moving);
 }
 
 void calls_read(const struct segment *seg, uint64_t *out, uint32_t end)
 {
 	uint32_t ready = segment_ready(seg);
 
+	pthread_mutex_lock(&moving);
 	for (uint32_t i = 0; i < ready; i++) {
 		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
 		const struct kron_calls *c = calls_at(seg, i);
@@ -209,6 +214,7 @@ void calls_read(const struct segment *seg, uint64_t *out, uint32_t end)
 		for (uint32_t j = 0; j < KRON_CALLS_IN_CHUNK && first + j < end; j++)
 			out[first + j] += __atomic_load_n(&c->n[j], __ATOMIC_RELAXED);
 	}
+	pthread_mutex_unlock(&moving);
 }
 
 /* ---- virtual counters ---- */

@@ -33,7 +33,7 @@ void counts_write(struct journal *j, const uint64_t counts[KRON_COUNTERS]);
 /* Lane bus: session lines counters.K, of the virtual counters that are not zero. */
 void counts_write_virtual(struct journal *j, const struct segment *seg);
 
-/* One thread at a time releases or reads; any may make room. */
+/* From any thread. */
 /* Before functions below `end` are counted: shared chunks for them.  -ENOMEM: no chunk is free. */
 int calls_make_room(struct segment *seg, uint32_t end, struct err *err);
 /* The process is gone: what it counted stays, its chunks are free. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cmd/record/child.h"
 #include "base/clock.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -123,6 +124,34 @@ int child_start(struct child *c, const char *path, char *const *argv, char *cons
 	return 0;
 }
 
+static char **shell_argv(char *path, char **argv)
+{
+	size_t n = 0;
+	char **v;
+
+	while (argv[n])
+		n++;
+	v = xcalloc(n + 2, sizeof(*v));
+	v[0] = "sh";
+	v[1] = path;
+	for (size_t i = 1; i < n; i++)
+		v[i + 1] = argv[i];
+	return v;
+}
+
+int child_start_program(struct child *c, char *path, bool needs_shell, char **argv,
+			char *const *envp)
+{
+	int code;
+
+	if (!needs_shell)
+		return child_start(c, path, argv, envp);
+	argv = shell_argv(path, argv);
+	code = child_start(c, "/bin/sh", argv, envp);
+	xfree(argv);
+	return code;
+}
+
 int child_start_seized(struct child *c, const char *path, char *const *argv, char *const *envp,
 		       void (*seize)(void *ctx, pid_t pid), void *ctx)
 {
@@ -167,8 +196,12 @@ int child_start_seized(struct child *c, const char *path, char *const *argv, cha
 
 static void look_for_end(struct child *c)
 {
+	siginfo_t info = {.si_pid = 0};
 	pid_t r;
 
+	if (c->on_end && !waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+	    info.si_pid)
+		c->on_end(c->on_end_ctx);
 	do
 		r = wait4(c->pid, &c->status, WNOHANG, &c->usage);
 	while (r < 0 && errno == EINTR);

@@ -21,6 +21,9 @@ struct child {
 	bool ended;
 	struct rusage usage; /* of the program and the children that it waited for */
 	int signal;          /* that somebody sent to kron: end the recording; 0 = none */
+	/* NULL, or: it has ended, and nobody has waited for it yet, so /proc still has what it did */
+	void (*on_end)(void *ctx);
+	void *on_end_ctx;
 };
 
 /*
@@ -31,6 +34,10 @@ void child_prepare(struct child *c);
 
 /* Start it.  0, or -errno of execve(2). */
 int child_start(struct child *c, const char *path, char *const *argv, char *const *envp);
+
+/* The same; a file that execve(2) does not know is for the shell. */
+int child_start_program(struct child *c, char *path, bool needs_shell, char **argv,
+			char *const *envp);
 
 /*
  * The same, with somebody to be told of the process before it executes the program: seize().  What that

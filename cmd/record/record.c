@@ -242,21 +242,6 @@ static char *quoted_command(char **argv)
 	return line;
 }
 
-static char **shell_argv(const struct program *p, char **argv)
-{
-	size_t n = 0;
-	char **v;
-
-	while (argv[n])
-		n++;
-	v = xcalloc(n + 2, sizeof(*v));
-	v[0] = "sh";
-	v[1] = p->path;
-	for (size_t i = 1; i < n; i++)
-		v[i + 1] = argv[i];
-	return v;
-}
-
 static struct attached attached;
 static struct collector collector;
 static struct starter starter = STARTER_INIT(starter);
@@ -283,16 +268,9 @@ static int start_static(struct child *child, struct program *p, char **argv, con
 static int start_program(struct child *child, struct program *p, char **argv, char **env,
 			 const char *runtime)
 {
-	int code;
-
 	if (p->verdict == PROGRAM_STATIC)
 		return start_static(child, p, argv, runtime);
-	if (!p->needs_shell)
-		return child_start(child, p->path, argv, env);
-	argv = shell_argv(p, argv);
-	code = child_start(child, "/bin/sh", argv, env);
-	xfree(argv);
-	return code;
+	return child_start_program(child, p->path, p->needs_shell, argv, env);
 }
 
 static void explain_exec_failure(const struct program *p, int code)
@@ -477,6 +455,8 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	say_buffer(&collector.seg);
 	say_node(&collector);
 	begin_starter(runtime);
+	if (counting && counting->starts)
+		counting->starts(&collector, child);
 	code = start_program(child, p, argv, env, runtime);
 	free_environment(env, own);
 	if (code) {
@@ -485,6 +465,8 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 		return code == -EAGAIN || code == -ENOMEM ? OWN_FAILURE : NOT_EXECUTABLE;
 	}
 	collector_program_starts(&collector);
+	if (counting && counting->started)
+		counting->started(child);
 	control_record_begin(&collector, &attached.surgeon, attached.surgeon.pid > 0,
 			     probes.default_level);
 	child_wait(child);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/opt.h"
+#include "cmd/record/child.h"
 #include "collect/collector.h"
 
 struct record_counting {
@@ -19,6 +20,9 @@ struct record_counting {
 		specs; /* what counts; none: calls are counted, and the trace has no tables */
 	const char *lasting;
 	bool no_children, quiet;
+	/* Of a program that kron starts, or NULL: right before, by the same thread; and after. */
+	void (*starts)(struct collector *c, struct child *child);
+	void (*started)(struct child *child);
 	/*
 	 * Nothing more is counted; what was is there.  Not 0: it could not be shown, and it was said.  With specs
 	 * what is missing is its business, too.

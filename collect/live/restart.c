@@ -28,16 +28,6 @@
 
 /* ---- since when ---- */
 
-/* When the threads began to wait, as far as it can be known: before they are stopped. */
-struct live_waits {
-	VEC(struct live_wait {
-		pid_t tid;
-		uint64_t since_ns; /* CLOCK_MONOTONIC */
-		uint64_t switches; /* how often it had gone to sleep */
-	})
-	v;
-};
-
 #define ERESTARTNOHAND 514 /* the kernel's own */
 #define ERESTART_RESTARTBLOCK 516
 
@@ -307,7 +297,7 @@ static void shorten(const struct live_threads *t, struct live_thread *k, uint64_
 	}
 }
 
-static void restart_interrupted(struct live_threads *t, const struct live_waits *w)
+void restart_interrupted(struct live_threads *t, const struct live_waits *w)
 {
 	vec_for(&t->v, k) {
 		uint64_t waited;

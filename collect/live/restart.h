@@ -17,4 +17,16 @@
  */
 int restart_stop(struct live_threads *t, pid_t pid, struct err *err);
 
+/* When the threads began to wait, as far as it can be known. */
+struct live_waits {
+	VEC(struct live_wait {
+		pid_t tid;
+		uint64_t since_ns; /* CLOCK_MONOTONIC */
+		uint64_t switches; /* how often it had gone to sleep */
+	})
+	v;
+};
+/* A part of it, while they stand: who is about to see EINTR goes back to its call.  Who is not in w has just begun. */
+void restart_interrupted(struct live_threads *t, const struct live_waits *w);
+
 #endif

@@ -115,11 +115,7 @@ static bool is_dead(pid_t pid, pid_t tid)
 	return !process_read_stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
 }
 
-/*
- * Those that are not known yet; how many.  -errno: not even one.  A folder whose threads end while it is
- * read leaves some out: `whole` says whether it had as many as the process has.
- */
-static int seize_new(struct live_threads *t, bool *whole, struct err *err)
+int threads_seize(struct live_threads *t, bool *whole, struct err *err)
 {
 	struct process_stat st = {0};
 	char path[64];
@@ -156,13 +152,18 @@ static bool is_to_stop(const struct live_threads *t, const struct live_thread *k
 	return !k->stopped && !k->gone && (k->tid == t->pid) == first;
 }
 
-static int stop_some(struct live_threads *t, bool first, int64_t deadline, struct err *err)
+void threads_interrupt(struct live_threads *t, bool first)
 {
-	int code = 0;
-
 	vec_for(&t->v, k)
 		if (is_to_stop(t, k, first))
 			ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
+}
+
+int threads_await(struct live_threads *t, bool first, uint64_t deadline_ms, struct err *err)
+{
+	const int64_t deadline = (int64_t)deadline_ms;
+	int code = 0;
+
 	vec_for(&t->v, k) {
 		enum wait w;
 
@@ -179,6 +180,12 @@ static int stop_some(struct live_threads *t, bool first, int64_t deadline, struc
 				k->tid, t->pid);
 	}
 	return code;
+}
+
+static int stop_some(struct live_threads *t, bool first, int64_t deadline, struct err *err)
+{
+	threads_interrupt(t, first);
+	return threads_await(t, first, (uint64_t)deadline, err);
 }
 
 /*
@@ -284,7 +291,7 @@ static int try_to_stop(struct live_threads *t, struct err *err)
 
 	t->since_ns = clock_ns(CLOCK_MONOTONIC);
 	do {
-		n = seize_new(t, &whole, err);
+		n = threads_seize(t, &whole, err);
 		code = n < 0 ? n : stop_new(t, now_ms() + STOP_MS, err);
 	} while (!code && (n > 0 || (!whole && now_ms() < deadline)));
 	if (!code && !has_memory(t))
@@ -330,20 +337,29 @@ static void look_for_filters(struct live_threads *t)
 	}
 }
 
-int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err)
+int threads_begin(struct live_threads *t, pid_t pid, struct err *err)
 {
 	char path[64];
-	int code;
 
 	memset(t, 0, sizeof(*t));
 	t->pid = pid;
-	for (unsigned turn = 0; is_in_vfork(pid) && clock_ms(CLOCK_MONOTONIC) < deadline_ms; turn++)
-		pause_a_little(turn);
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	t->mem = open(path, O_RDWR | O_CLOEXEC);
 	if (t->mem < 0)
 		return err_set(err, errno, "cannot reach the memory of process %d: %s", pid,
 			       strerror(errno));
+	return 0;
+}
+
+int threads_stop(struct live_threads *t, pid_t pid, uint64_t deadline_ms, struct err *err)
+{
+	int code;
+
+	for (unsigned turn = 0; is_in_vfork(pid) && clock_ms(CLOCK_MONOTONIC) < deadline_ms; turn++)
+		pause_a_little(turn);
+	code = threads_begin(t, pid, err);
+	if (code)
+		return code;
 	code = find_system_call(t, err);
 	t->filtered = has_filter(pid);
 	if (!code)
@@ -652,6 +668,18 @@ void threads_go_before_late(struct live_threads *t)
 			     !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
 		k->gone = !k->stopped; /* the end of the surgeon lets it go */
 	}
+}
+
+size_t threads_go_standing(struct live_threads *t)
+{
+	size_t n = 0;
+
+	let_all_go(t);
+	for (size_t i = 0; i < t->v.n; i++)
+		if (!t->v.v[i].gone)
+			t->v.v[n++] = t->v.v[i];
+	t->v.n = n;
+	return n;
 }
 
 void threads_go(struct live_threads *t)

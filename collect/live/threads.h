@@ -54,6 +54,22 @@ enum live_exec threads_look_for_exec(struct live_threads *t);
 int threads_stand(struct live_threads *t, struct err *err);
 /* It is not traced any more, whatever it is doing. */
 void threads_let_go(struct live_threads *t);
+/*
+ * The steps of a stop one by one, for whoever stops several processes at once (collect/monitor/freezer.c).
+ * -errno with a sentence.
+ */
+int threads_begin(struct live_threads *t, pid_t pid, struct err *err);
+/*
+ * Those that are not known yet are traced and run on; how many.  -errno: not even one.  A folder whose
+ * threads end while it is read leaves some out: `whole` says whether it had as many as the process has.
+ */
+int threads_seize(struct live_threads *t, bool *whole, struct err *err);
+/* All but the process's first thread; first: that one. */
+void threads_interrupt(struct live_threads *t, bool first);
+/* -EBUSY: one has not stopped yet; it will when it can, and may be waited for again. */
+int threads_await(struct live_threads *t, bool first, uint64_t deadline_ms, struct err *err);
+/* Who stands goes on, and is no longer here; how many are left: who has not stopped yet. */
+size_t threads_go_standing(struct live_threads *t);
 /* After a threads_stop() that failed: who stands goes on; who did not stop in time stands afterwards. */
 void threads_go_before_late(struct live_threads *t);
 /* Lets all threads go on, each with its regs. */

@@ -39,7 +39,7 @@ function __kron_complete
         printf '%s\n' --help\t'Show the commands' --version\t'Show the version'
         return
     end
-    if contains -- "$command" record stat; and contains -- -- $words
+    if contains -- "$command" record stat monitor; and contains -- -- $words
         set -l rest $words[(math 1 + (contains -i -- -- $words))..] $current
         complete -C (string join ' ' -- (string escape -- $rest))
         return

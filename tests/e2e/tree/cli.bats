@@ -72,7 +72,7 @@ bats_require_minimum_version 1.5.0
 		[ -z "$stderr" ]
 		run --separate-stderr "$KRON" "$c" --no-such-option
 		want=2
-		case $c in record | stat | pages) want=125 ;; esac
+		case $c in record | stat | monitor | pages) want=125 ;; esac
 		[ "$status" = $want ]
 		[ "${#stderr_lines[@]}" = 1 ]
 		[[ $stderr == *--no-such-option* ]]

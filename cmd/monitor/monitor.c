@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * monitor.c - kron monitor: reads counters of a program at the end of each interval.
+ *
+ * Where calls are counted the program is started as `kron stat` starts it, else as it is.
+ *
+ * Exit status: as kron record's; with --pid 0.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/guard.h"
+#include "base/output.h"
+#include "base/str.h"
+#include "base/temp.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "cmd/monitor/show.h"
+#include "cmd/record/child.h"
+#include "cmd/record/record.h"
+#include "collect/attach/program.h"
+#include "collect/monitor/monitor.h"
+
+enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
+#define EVERY_DEFAULT 1000000000u
+#define EVERY_MIN 1000000u
+#define PIDS_MAX 64
+
+static struct opt_list events, variables, libraries, pid_lists;
+static const char *every, *lasting, *path;
+static bool freezes, json, quiet;
+
+static const struct opt options[] = {
+	{0, "every", OPT_STR, &every, "TIME",
+	 "Length of an interval, like 100ms or 2s; 1ms at least. Default: 1s.", 0, 0},
+	{'e', "event", OPT_LIST, &events, "EVENT[,EVENT]...",
+	 "Show this event: see EVENTS. May be repeated. Default: task-clock, page-faults, "
+	 "context-switches, migrations and idle, as far as the kernel allows them.",
+	 0, 0},
+	{0, "var", OPT_LIST, &variables, "NAME[:TYPE]",
+	 "Show the value of this global variable at the end of each interval; TYPE is u8 to u64, s8 to "
+	 "s64, x8 to x64, float or double, by default unsigned and of the symbol's size. May be repeated.",
+	 0, 0},
+	{0, "freeze", OPT_FLAG, &freezes, NULL,
+	 "Stop all threads of the program and of the processes that it has started at the end of an "
+	 "interval, read, and let them go on.",
+	 0, 0},
+	{'L', "library", OPT_LIST, &libraries, "GLOB",
+	 "With calls: also count in the libraries whose file name or path matches GLOB. May be repeated.",
+	 0, 0},
+	{0, "pid", OPT_LIST, &pid_lists, "PID[,PID]...",
+	 "Watch these processes, which run already, instead of a program that is started.", 0, 0},
+	{0, "for", OPT_STR, &lasting, "TIME",
+	 "Watch for this time, like 5s or 500ms. The program runs on. Default: until it ends, or "
+	 "Ctrl-C.",
+	 0, 0},
+	{0, "json", OPT_FLAG, &json, NULL,
+	 "Print JSON: an object a line for each interval, and one with the totals.", 0, 0},
+	{'o', "output", OPT_STR, &path, "FILE", "Write to FILE, not to standard output.", 0, 0},
+	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print no notes.", 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "monitor",
+	.operands = "[--] CMD [ARG]... | --pid PID",
+	.summary = "Run CMD and show counters of it for each interval.",
+	.opts = options,
+	.stop_at_operand = true,
+	.usage_status = OWN_FAILURE,
+};
+
+static struct monitor monitor;
+static struct freezer freezer;
+static struct show show;
+static struct temp folder;
+static struct output out;
+static bool is_begun, is_shown;
+
+/* ---- the command line ---- */
+
+static int add_events(const char *list, struct err *err)
+{
+	char *copy = xstrdup(list), *rest = copy, *word;
+	int code = 0;
+
+	/* a glob keeps its text: the monitor points into it */
+	while (!code && (word = strsep(&rest, ",")))
+		code = monitor_add_event(&monitor, xstrdup(word), err);
+	xfree(copy);
+	return code;
+}
+
+/* Those that may be counted: who has not asked for them is not refused. */
+static void add_defaults(void)
+{
+	static const char *const all[] = {"task-clock", "page-faults", "context-switches",
+					  "migrations"};
+	struct err err;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct counters tried = {0};
+
+		if (!counters_open(&tried, counter_find(all[i]), 0, &err))
+			monitor_add_event(&monitor, all[i], &err);
+		else if (!quiet)
+			fprintf(stderr, "kron: %s\n", err.msg);
+		counters_close(&tried);
+	}
+	monitor_add_event(&monitor, "idle", &err);
+}
+
+static bool take_time(const char *text, uint64_t least, uint64_t *ns)
+{
+	return !text || (duration_parse(text, ns) && *ns >= least);
+}
+
+static int take_options(struct err *err)
+{
+	int code = 0;
+
+	monitor.every_ns = EVERY_DEFAULT;
+	if (!take_time(every, EVERY_MIN, &monitor.every_ns))
+		return err_set(err, EINVAL,
+			       "--every: '%s' is not a time like 100ms or 2s, of 1ms at least",
+			       every);
+	if (!take_time(lasting, 1, &monitor.for_ns))
+		return err_set(err, EINVAL, "--for: '%s' is not a time like 5s or 500ms", lasting);
+	for (size_t i = 0; i < events.n && !code; i++)
+		code = add_events(events.v[i], err);
+	for (size_t i = 0; i < variables.n && !code; i++)
+		code = monitor_add_variable(&monitor, variables.v[i], err);
+	if (code)
+		return code;
+	if (!events.n && !variables.n)
+		add_defaults();
+	if (libraries.n && !monitor_wants_calls(&monitor))
+		return err_set(err, EINVAL, "-L belongs to -e calls");
+	if (pid_lists.n && monitor_wants_calls(&monitor))
+		return err_set(
+			err, EINVAL,
+			"-e calls is for a program that kron starts: `kron stat --pid` counts "
+			"calls in one that runs");
+	if (freezes && freezer_refusal())
+		return err_set(err, EPERM, "--freeze: %s", freezer_refusal());
+	return monitor_check(&monitor, err);
+}
+
+static int take_pids(pid_t *pids, size_t *n, struct err *err)
+{
+	*n = 0;
+	for (size_t i = 0; i < pid_lists.n; i++) {
+		const char *s = pid_lists.v[i];
+		char *end;
+
+		do {
+			const long pid = strtol(s, &end, 10);
+
+			if (end == s || (*end && *end != ',') || pid <= 0 || pid > INT_MAX ||
+			    *n == PIDS_MAX)
+				return err_set(
+					err, EINVAL,
+					"--pid: '%s' is not a list of process numbers, like 12 or 12,34",
+					pid_lists.v[i]);
+			if (kill((pid_t)pid, 0) && errno == ESRCH)
+				return err_set(err, ESRCH, "--pid: there is no process %ld", pid);
+			pids[(*n)++] = (pid_t)pid;
+			s = end + 1;
+		} while (*end);
+	}
+	return 0;
+}
+
+/* ---- what is said at the end ---- */
+
+/* As the document has it: the program is to run ten times as long as it stands. */
+static void propose(const struct monitor_summary *s)
+{
+	char now[STR_NUMBER], better[STR_NUMBER];
+	const uint64_t stood = s->freezes ? s->all_stood_ns / s->freezes : 0;
+
+	if (stood * 10 <= monitor.every_ns)
+		return;
+	fprintf(stderr,
+		"kron: the program stood for %s in each interval: --every %s is ten times that\n",
+		str_duration(now, sizeof(now), stood),
+		str_duration(better, sizeof(better), stood * 10));
+}
+
+static void say_notes(const struct monitor_summary *s)
+{
+	if (quiet)
+		return;
+	if (s->failed_freezes)
+		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
+			(unsigned long long)s->failed_freezes, s->why_not.msg);
+	vec_for(&monitor.variables.v, v)
+		if (!v->was_found)
+			fprintf(stderr,
+				"kron: --var %s: the program and its libraries have no such variable\n",
+				v->name);
+		else if (!v->bytes || v->bytes > 8 || (v->bytes & (v->bytes - 1)))
+			fprintf(stderr,
+				"kron: --var %s: it has %u bytes; say which type, like %s:u32\n",
+				v->name, v->bytes, v->name);
+	propose(s);
+}
+
+static int finish(void)
+{
+	struct monitor_summary s;
+	struct err err;
+
+	if (is_shown)
+		return 0;
+	is_shown = true;
+	monitor_stop(&monitor);
+	monitor_summary(&monitor, &s);
+	show_totals(&show, &s, monitor.totals);
+	say_notes(&s);
+	freezer_end(&freezer);
+	if (!path)
+		return cmd_finish(&command, 0);
+	is_begun = false;
+	return output_end(&out, &err) ? cmd_fail(&command, OWN_FAILURE, "%s", err.msg) : 0;
+}
+
+/* ---- a program that kron starts ---- */
+
+static void on_end(void *ctx)
+{
+	(void)ctx;
+	monitor_stop(&monitor);
+}
+
+static int start_monitor(pid_t pid, struct err *err)
+{
+	int code = freezes ? freezer_add(&freezer, pid, err) : 0;
+
+	/* it has ended already, and there is nothing to stop */
+	if (code == -ESRCH)
+		code = 0;
+	return code ? code : monitor_start(&monitor, pid, err);
+}
+
+static int hand_on(const struct child *child)
+{
+	const int sig = !child->ended                ? child->signal
+			: WIFSIGNALED(child->status) ? WTERMSIG(child->status)
+						     : 0;
+
+	if (!sig)
+		return WEXITSTATUS(child->status);
+	child_raise(sig);
+	return 128 + sig;
+}
+
+static int run_plain(char **argv)
+{
+	struct program program;
+	struct child child;
+	struct err err;
+	int code = program_find(&program, argv[0], getenv("PATH"), &err);
+
+	if (code)
+		return cmd_fail(&command, code == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE, "%s",
+				err.msg);
+	child_prepare(&child);
+	child.on_end = on_end;
+	if (monitor_open_program(&monitor, NULL, NULL, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	code = child_start_program(&child, program.path, program.needs_shell, argv, environ);
+	if (code)
+		return cmd_fail(&command, NOT_EXECUTABLE, "cannot execute %s: %s", argv[0],
+				strerror(-code));
+	if (start_monitor(child.pid, &err))
+		cmd_fail(&command, 0, "%s", err.msg);
+	child_wait(&child);
+	code = finish();
+	program_free(&program);
+	return code ? code : hand_on(&child);
+}
+
+static struct record_counting counting;
+
+static void starts(struct collector *c, struct child *child)
+{
+	struct err err;
+
+	child->on_end = on_end;
+	if (monitor_open_program(&monitor, &c->seg, &c->modules, &err))
+		cmd_fail(&command, 0, "%s", err.msg);
+}
+
+static void started(struct child *child)
+{
+	struct err err;
+
+	if (start_monitor(child->pid, &err))
+		cmd_fail(&command, 0, "%s", err.msg);
+}
+
+static int at_end(struct collector *c, const struct collector_summary *s)
+{
+	int code = finish();
+
+	(void)c;
+	(void)s;
+	calls_end(&monitor.calls);
+	temp_close(&folder);
+	return code;
+}
+
+static int run_counting(char **argv)
+{
+	struct err err;
+	char *dir;
+	int status;
+
+	if (cmd_temp_folder(&folder, &command, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	dir = xasprintf("%s/trace", folder.path);
+	counting.command = &command;
+	counting.dir = dir;
+	for (size_t i = 0; i < monitor.calls.nglobs; i++)
+		*vec_push(&counting.only) = monitor.calls.globs[i];
+	counting.libraries = libraries;
+	counting.quiet = quiet;
+	counting.starts = starts;
+	counting.started = started;
+	counting.at_end = at_end;
+	status = record_count(&counting, argv);
+	temp_close(&folder);
+	xfree(dir);
+	return status;
+}
+
+/* ---- processes that run ---- */
+
+static bool are_all_over(struct pollfd *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i].fd >= 0)
+			return false;
+	return true;
+}
+
+/* Until they have ended, the time is over, or a signal came. */
+static void wait_for(const pid_t *pids, size_t n)
+{
+	const uint64_t end = clock_ns(CLOCK_MONOTONIC) + monitor.for_ns;
+	struct pollfd p[PIDS_MAX + 1];
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	for (size_t i = 0; i < n; i++)
+		p[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0),
+				       .events = POLLIN};
+	p[n] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	while (!are_all_over(p, n) && !p[n].revents) {
+		const uint64_t now = clock_ns(CLOCK_MONOTONIC), left = end > now ? end - now : 0;
+		const struct timespec ts = {(time_t)(left / 1000000000u),
+					    (long)(left % 1000000000u)};
+
+		if (!ppoll(p, n + 1, monitor.for_ns ? &ts : NULL, NULL))
+			break;
+		for (size_t i = 0; i < n; i++)
+			if (p[i].fd >= 0 && p[i].revents) {
+				close(p[i].fd);
+				p[i].fd = -1;
+			}
+	}
+	for (size_t i = 0; i <= n; i++)
+		if (p[i].fd >= 0)
+			close(p[i].fd);
+}
+
+/* All stand for a moment: who starts a thread meanwhile would be counted twice, or not at all. */
+static int open_processes(const pid_t *pids, size_t n, struct err *err)
+{
+	struct freeze z;
+	int code = 0;
+
+	if (freezer_refusal())
+		return err_set(err, EPERM, "--pid: %s", freezer_refusal());
+	for (size_t i = 0; i < n && !code; i++)
+		code = freezer_add(&freezer, pids[i], err);
+	if (!code)
+		code = freezer_stop(&freezer, &z, err);
+	if (code)
+		return code;
+	code = monitor_open_processes(&monitor, pids, n, err);
+	freezer_go(&freezer, &z);
+	return code;
+}
+
+static int run_pids(void)
+{
+	pid_t pids[PIDS_MAX];
+	struct child unused;
+	struct err err;
+	size_t n;
+
+	if (take_pids(pids, &n, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	child_prepare(&unused); /* signals, and as many descriptors as there may be */
+	if (open_processes(pids, n, &err) || monitor_start(&monitor, pids[0], &err)) {
+		freezer_end(&freezer);
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	}
+	wait_for(pids, n);
+	return finish();
+}
+
+/* ---- all together ---- */
+
+static int run(char **argv)
+{
+	struct err err;
+
+	monitor_prepare(&monitor);
+	show = (struct show){.out = path ? output_stream(&out) : stdout,
+			     .json = json,
+			     .freezes = freezes,
+			     .columns = &monitor.columns};
+	monitor.on_row = show_row;
+	monitor.ctx = &show;
+	if ((freezes || pid_lists.n) && freezer_start(&freezer, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	monitor.freezer = freezes ? &freezer : NULL;
+	if (pid_lists.n)
+		return run_pids();
+	return monitor_wants_calls(&monitor) ? run_counting(argv) : run_plain(argv);
+}
+
+int cmd_monitor(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+	struct err err;
+
+	if (!first)
+		return status;
+	guard_install(OWN_FAILURE);
+	vec_set_exit_status(OWN_FAILURE);
+	if (!pid_lists.n && first == argc)
+		return cmd_fail(
+			&command, OWN_FAILURE,
+			"no command given; usage: kron monitor [OPTION]... [--] CMD [ARG]..., "
+			"or --pid PID");
+	if (pid_lists.n && first < argc)
+		return cmd_fail(&command, OWN_FAILURE,
+				"--pid watches a process that runs: it takes no command");
+	if (take_options(&err) || (path && output_begin(&out, path, OUTPUT_STREAM, &err)))
+		return cmd_fail(&command, OWN_FAILURE, "%s (`kron monitor --help` shows the usage)",
+				err.msg);
+	is_begun = path;
+	status = run(argv + first);
+	freezer_end(&freezer);
+	if (is_begun)
+		output_drop(&out);
+	monitor_free(&monitor);
+	return status;
+}

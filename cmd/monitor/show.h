@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * show.h - the intervals of `kron monitor` as a table, a line each, or as JSON, an object a line; totals last.
+ * Each line is written out at once.
+ */
+#ifndef CMD_MONITOR_SHOW_H
+#define CMD_MONITOR_SHOW_H
+
+#include <stdio.h>
+
+#include "collect/monitor/monitor.h"
+
+struct show {
+	FILE *out;
+	bool json, freezes;
+	const struct columns *columns;
+	bool has_begun;
+};
+
+/* ctx is a struct show: for monitor.on_row. */
+void show_row(void *ctx, const struct monitor_row *row);
+void show_totals(struct show *s, const struct monitor_summary *sum, const struct reading *totals);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * monitor.h - counters of a program, read at the end of each interval (SPRA308, Method of Measurement).
+ *
+ *   monitor_add_*  ─► monitor_prepare ─► (the program starts) ─► monitor_start ─► rows ─► monitor_stop
+ *
+ * One row an interval goes to on_row(), from a thread of the monitor's; the last one from whoever stops it.
+ */
+#ifndef COLLECT_MONITOR_H
+#define COLLECT_MONITOR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "collect/monitor/calls.h"
+#include "collect/monitor/counters.h"
+#include "collect/monitor/freezer.h"
+#include "collect/monitor/reading.h"
+#include "collect/monitor/system.h"
+#include "collect/monitor/tree.h"
+#include "collect/monitor/variables.h"
+
+struct monitor_row {
+	uint64_t from_ns, to_ns; /* from the start of the monitoring */
+	uint64_t stood_ns; /* how long the program was stopped at the end of it: not within to_ns */
+	uint64_t skew_ns;  /* between the stops of the first and of the last thread */
+	uint32_t threads;  /* that were stopped */
+	bool was_frozen;   /* all stood while it was read */
+	const struct reading *v; /* a column each: of the interval, for VALUE at its end */
+};
+
+struct monitor_summary {
+	uint64_t real_ns;    /* from the start to the last reading */
+	uint64_t stood_ns;   /* of which the program was stopped, and would have gone on */
+	uint64_t probes_ns;  /* ... counted calls */
+	uint64_t virtual_ns; /* real less both */
+	uint64_t all_stood_ns;
+	uint64_t intervals, freezes, failed_freezes;
+	uint64_t longest_skew_ns;
+	struct err why_not; /* of the first freeze that failed */
+};
+
+struct monitor {
+	struct columns columns;
+	struct reading *totals; /* a column each */
+	/* private */
+	VEC(const struct counter *) wanted;
+	const struct counter *clock; /* task-clock, for the summary alone */
+	struct counters counters;
+	bool idle, io, net;
+	struct variables variables;
+	struct calls calls;
+	struct tree tree;
+	struct system_io io_state;
+	FILE *net_file;
+	struct freezer *freezer; /* NULL: nobody is stopped */
+	uint64_t every_ns, for_ns;
+	void (*on_row)(void *ctx, const struct monitor_row *row);
+	void *ctx;
+	struct reading *before, *now, *row;
+	uint64_t start_ns, last_ns;
+	uint64_t cpu_ns, ncalls; /* so far */
+	double call_ns;
+	struct monitor_summary sum;
+	pid_t pid;
+	pthread_t thread;
+	int wake;
+	bool is_running, is_over;
+};
+
+/*
+ * A name of --event: a counter's (counters.h), idle, block, net, calls or calls:GLOB.  -EINVAL with a
+ * sentence.
+ */
+int monitor_add_event(struct monitor *m, const char *name, struct err *err);
+int monitor_add_variable(struct monitor *m, const char *text, struct err *err);
+/* Before anything runs.  -errno with a sentence: one of them cannot be counted here. */
+int monitor_check(const struct monitor *m, struct err *err);
+bool monitor_wants_calls(const struct monitor *m);
+/* Columns, and room for their readings; nothing is added after it. */
+void monitor_prepare(struct monitor *m);
+/* By the thread that starts a program, right before; seg NULL: no calls are counted. */
+int monitor_open_program(struct monitor *m, const struct segment *seg, struct modules *modules,
+			 struct err *err);
+/* Of processes that run already, which stand still. */
+int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struct err *err);
+int monitor_start(struct monitor *m, pid_t pid, struct err *err);
+/* The last reading; any number of times. */
+void monitor_stop(struct monitor *m);
+void monitor_summary(const struct monitor *m, struct monitor_summary *out);
+void monitor_free(struct monitor *m);
+
+#endif

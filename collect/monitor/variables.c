@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* variables.c - see variables.h */
+#define _GNU_SOURCE
+#include "collect/monitor/variables.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "collect/kernel/process_maps.h"
+#include "inject/elf/elf_image.h"
+#include "inject/elf/elf_symbols.h"
+
+#define PAGE 4096u
+
+/* ---- what is asked for ---- */
+
+static bool take_type(struct variable *v, const char *type)
+{
+	static const char letters[] = "usx";
+	static const enum value_type types[] = {VALUE_UNSIGNED, VALUE_SIGNED, VALUE_HEX};
+	static const char *const sizes[] = {"8", "16", "32", "64"};
+	const char *letter = *type ? strchr(letters, *type) : NULL;
+
+	if (!strcmp(type, "float") || !strcmp(type, "double")) {
+		v->type = VALUE_DOUBLE;
+		v->size = *type == 'f' ? 4 : 8;
+		return true;
+	}
+	for (unsigned i = 0; letter && i < 4; i++) {
+		if (strcmp(type + 1, sizes[i]))
+			continue;
+		v->type = types[letter - letters];
+		v->size = 1u << i;
+		return true;
+	}
+	return false;
+}
+
+int monitor_variables_add(struct variables *v, const char *text, struct err *err)
+{
+	const char *colon = strrchr(text, ':');
+	struct variable new = {0};
+
+	if (colon && !take_type(&new, colon + 1))
+		return err_set(
+			err, EINVAL,
+			"--var %s: '%s' is no type; there are u8, u16, u32, u64, s8 to s64, x8 "
+			"to x64, float, double",
+			text, colon + 1);
+	if (!*text || colon == text)
+		return err_set(err, EINVAL, "--var '%s' has no name", text);
+	new.name = colon ? xstrndup(text, (size_t)(colon - text)) : xstrdup(text);
+	for (size_t i = 0; i < v->v.n; i++) {
+		if (strcmp(v->v.v[i].name, new.name))
+			continue;
+		err_set(err, EINVAL, "--var %s is there already", new.name);
+		xfree(new.name);
+		return -EINVAL;
+	}
+	*vec_push(&v->v) = new;
+	return 0;
+}
+
+void monitor_variables_free(struct variables *v)
+{
+	vec_for(&v->v, k)
+		xfree(k->name);
+	vec_free(&v->v);
+}
+
+/* ---- where they are ---- */
+
+struct search {
+	const char *name;
+	struct elf_symbol found;
+	bool is_found;
+};
+
+static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
+{
+	struct search *q = ctx;
+
+	if (s->type != STT_OBJECT || s->shndx == SHN_UNDEF || s->shndx == SHN_ABS ||
+	    strcmp(s->name, q->name))
+		return true;
+	q->found = *s;
+	q->is_found = true;
+	return s->bind == STB_LOCAL; /* a global one of the name is what is meant */
+}
+
+static bool find_symbol(const struct elf_image *img, struct search *q)
+{
+	const struct elf_image *debug = elf_debug_file(img, NULL);
+
+	elf_symbols_for_each(img, SHT_SYMTAB, look_at_symbol, q);
+	if (!q->is_found)
+		elf_symbols_for_each(img, SHT_DYNSYM, look_at_symbol, q);
+	if (!q->is_found && debug)
+		elf_symbols_for_each(debug, SHT_SYMTAB, look_at_symbol, q);
+	return q->is_found;
+}
+
+static bool bias_of(const struct elf_image *img, const struct process_mapping *m, uint64_t *bias)
+{
+	for (size_t i = 0; i < img->nsegments; i++) {
+		const struct elf_segment *s = &img->segments[i];
+		const uint64_t first = s->off & ~(uint64_t)(PAGE - 1);
+
+		if (!(s->flags & PF_X) || m->off < first || m->off >= s->off + s->filesz)
+			continue;
+		*bias = m->start - (m->off - s->off + s->vaddr);
+		return true;
+	}
+	return false;
+}
+
+static void look_in(struct variables *v, pid_t pid, const struct process_mapping *m)
+{
+	char path[96];
+	struct elf_image *img;
+	struct err err;
+	uint64_t bias;
+
+	/* the mapping's own file, whatever has come in its place, or is elsewhere in its namespace */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+		 (unsigned long long)m->start, (unsigned long long)m->end);
+	if (elf_image_open(&img, path, &err) && elf_image_open(&img, m->path, &err))
+		return;
+	if (bias_of(img, m, &bias)) {
+		vec_for(&v->v, k) {
+			struct search q = {.name = k->name};
+
+			if (k->addr || !find_symbol(img, &q))
+				continue;
+			k->bytes = k->size ? k->size : (unsigned)q.found.size;
+			k->addr = bias + q.found.value;
+			k->was_found = true;
+		}
+	}
+	elf_image_close(img);
+}
+
+static bool are_all_found(const struct variables *v)
+{
+	for (size_t i = 0; i < v->v.n; i++)
+		if (!v->v.v[i].addr)
+			return false;
+	return true;
+}
+
+/* The program's own file is mapped first in nearly all; it is asked first in all. */
+static void look(struct variables *v, pid_t pid)
+{
+	struct process_maps maps;
+	struct err err;
+	char *exe;
+
+	if (are_all_found(v) || process_maps_read(&maps, pid, &err))
+		return;
+	if (maps.n != v->mapped) {
+		exe = process_exe(pid);
+		for (int others = 0; others < 2; others++)
+			for (size_t i = 0; i < maps.n && !are_all_found(v); i++)
+				if (process_mapping_is_exec(&maps.v[i]) && maps.v[i].ino &&
+				    (!exe || strcmp(maps.v[i].path, exe)) == others)
+					look_in(v, pid, &maps.v[i]);
+		xfree(exe);
+		v->mapped = maps.n;
+	}
+	process_maps_free(&maps);
+}
+
+/* ---- what they are ---- */
+
+/* Field 26 of stat: another program, or the same once more, begins elsewhere. */
+static uint64_t text_start(pid_t pid)
+{
+	char path[64], text[2048], *at;
+	unsigned long long start = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+	fclose(f);
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 26; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, "%llu", &start) == 1 ? start : 0;
+}
+
+static uint64_t value_of(const struct variable *k, const uint8_t *bytes)
+{
+	const unsigned unused = 64 - 8 * k->bytes;
+	uint64_t n = 0;
+	double d;
+	float f;
+
+	if (k->type == VALUE_DOUBLE && k->bytes == 4) {
+		memcpy(&f, bytes, sizeof(f));
+		d = (double)f;
+		memcpy(&n, &d, sizeof(n));
+		return n;
+	}
+	memcpy(&n, bytes, k->bytes);
+	if (k->type == VALUE_SIGNED)
+		n = (uint64_t)((int64_t)(n << unused) >> unused);
+	return n;
+}
+
+static void read_one(const struct variable *k, pid_t pid, struct reading *out)
+{
+	uint8_t bytes[8];
+	struct iovec to = {bytes, k->bytes}, from = {(void *)(uintptr_t)k->addr, k->bytes};
+
+	*out = (struct reading){0};
+	if (!k->addr || !k->bytes || k->bytes > 8 ||
+	    process_vm_readv(pid, &to, 1, &from, 1, 0) != (ssize_t)k->bytes)
+		return;
+	out->known = true;
+	out->n = value_of(k, bytes);
+}
+
+void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
+{
+	const uint64_t start = v->v.n ? text_start(pid) : 0;
+
+	if (start && start != v->start) {
+		vec_for(&v->v, k)
+			k->addr = 0;
+		v->start = start;
+		v->mapped = 0;
+	}
+	look(v, pid);
+	for (size_t i = 0; i < v->v.n; i++)
+		read_one(&v->v.v[i], pid, &out[i]);
+}

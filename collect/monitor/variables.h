@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * variables.h - global variables of a process by their names, read from outside (process_vm_readv(2)).
+ *
+ *   NAME[:TYPE]    u8 u16 u32 u64, s…, x…, float, double; without one u and the symbol's size
+ *
+ * Looked for in the program's own symbols, then in those of its libraries, when the process has mapped
+ * them; once more after it has executed another program.
+ */
+#ifndef COLLECT_MONITOR_VARIABLES_H
+#define COLLECT_MONITOR_VARIABLES_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "collect/monitor/reading.h"
+
+struct variable {
+	char *name;
+	enum value_type type;
+	unsigned size;  /* bytes; 0: the symbol's */
+	unsigned bytes; /* of what was found */
+	uint64_t addr;  /* 0: not found in what is mapped */
+	bool was_found;
+};
+struct variables {
+	VEC(struct variable) v;
+	uint64_t start; /* of the process's program text when they were looked for */
+	size_t mapped;  /* mappings there were then */
+};
+
+/* -EINVAL with a sentence. */
+int monitor_variables_add(struct variables *v, const char *text, struct err *err);
+/* out: as many as there are variables. */
+void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out);
+void monitor_variables_free(struct variables *v);
+
+#endif

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""monitor.py - kron monitor: what it sums up is what the program, or getrusage(2), says of itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path[:0] = [os.path.join(os.environ.get("KRON_TOP_SRC") or os.path.dirname(__file__) + "/../../..", "tests")]
+import tap  # noqa: E402
+from tap import KRON, need  # noqa: E402
+
+LIMIT = 120
+
+
+def monitor(*args, status=5, **more):
+    r = subprocess.run([KRON, "monitor", *args], capture_output=True, text=True, timeout=LIMIT, **more)
+    need(r.returncode == status, f"status {r.returncode}, not {status}: {r.stderr}")
+    return r
+
+
+def rows_of(path):
+    with open(path) as f:
+        lines = [json.loads(line) for line in f]
+    return lines[:-1], lines[-1]
+
+
+def watch(options, command, **more):
+    """Rows, totals and what the program says of itself, by name."""
+    r = monitor("-q", "--json", "-o", "rows", *options, "--", *command, **more)
+    words = r.stdout.split()
+    rows, end = rows_of("rows")
+    return rows, end, dict(zip(words[::2], words[1::2]))
+
+
+def check_sums(rows, end):
+    for name, total in end["totals"].items():
+        got = [row["events"][name] for row in rows]
+        if not name.startswith("idle"):
+            need(sum(n or 0 for n in got) == total, f"{name}: {got} is not {total}")
+    times = [0] + [row["time_ns"] for row in rows]
+    need(times == sorted(times), f"times {times}")
+
+
+def sums(*how):
+    tap.compile_c("p", "bins/monitored.c")
+    rows, end, said = watch(["--every", "50ms", *how, "-e", "page-faults,context-switches,task-clock"], ["./p", "4", "60000"])
+    check_sums(rows, end)
+    total = end["totals"]
+    need(len(rows) > 2, f"{len(rows)} intervals")
+    need(0 <= total["page-faults"] - int(said["faults"]) <= 60, f"{total} and {said}")
+    # its own count begins before the program does, and ends before it
+    need(-3 <= total["context-switches"] - int(said["switches"]) <= 12 + len(rows) * bool(how), f"{total} and {said}")
+    need(abs(total["task-clock"] / 1000 - int(said["cpu_us"])) < 0.05 * int(said["cpu_us"]) + 5000, f"{total} and {said}")
+
+
+def calls(*how):
+    tap.compile_c("p", "bins/monitored.c")
+    rows, end, said = watch(["--every", "30ms", *how, "-e", "calls:work,calls:ma?n,calls"], ["./p", "3", "40000"])
+    check_sums(rows, end)
+    need(end["totals"]["calls:work"] == int(said["calls"]) == 120000, f"{end} and {said}")
+    need(end["totals"]["calls:ma?n"] == 1, end)
+    need(end["totals"]["calls"] >= 120001, end)
+    need(end["probes_ns"] > 0, end)
+
+
+def children():
+    """Of all processes that it starts, also when they have ended."""
+    tap.compile_c("p", "bins/monitored.c")
+    rows, end, said = watch(["--every", "20ms", "--freeze", "-e", "page-faults,calls:work"],
+                            ["sh", "-c", "./p 1 20000 & ./p 1 20000; wait $!"])
+    check_sums(rows, end)
+    need(end["totals"]["calls:work"] == 40000, end)
+    need(end["totals"]["page-faults"] >= 6000, end)
+
+
+def variables():
+    tap.compile_c("p", "bins/monitored.c")
+    rows, end, said = watch(["--every", "20ms", "--var", "turns", "--var", "level:s32", "--var", "share:double"], ["./p", "1", "100000"])
+    seen = [row["events"]["turns"] for row in rows]
+    seen = [n for n in seen if n is not None]
+    need(len(seen) > 2 and seen == sorted(seen) and 0 < seen[-1] <= 100000, seen)
+    need(rows[1]["events"]["level"] == -7 and rows[1]["events"]["share"] == 0.25, rows[1])
+    r = monitor("--every", "20ms", "--var", "nothing_of_this_name", "--", "./p", "1", "1000")
+    need("have no such variable" in r.stderr, r.stderr)
+
+
+def freeze():
+    """All eight at once: the skew is small when the machine is not busy; and nobody's turns go on meanwhile."""
+    tap.compile_c("p", "bins/monitored.c")
+    rows, end, said = watch(["--every", "50ms", "--freeze"], ["./p", "8", "30000"])
+    stopped = [row for row in rows if row["stopped"]]
+    need(len(stopped) > 2, rows)
+    need(max(row["threads"] for row in stopped) == 9, stopped)
+    skews = sorted(row["skew_ns"] for row in stopped)
+    need(skews[len(skews) // 4] < 1000000, f"skews {skews}")
+    need(end["virtual_ns"] < end["real_ns"] and end["stood_ns"] > 0, end)
+    need(end["longest_skew_ns"] == skews[-1], end)
+
+
+def no_eintr():
+    """System calls that a stop ends with EINTR, SIGSTOP's too, go on as if there had been none."""
+    tap.compile_c("p", "bins/monitored.c")
+    rows, end, said = watch(["--every", "7ms", "--freeze"], ["./p", "5", "0"])
+    need(said == {"waits": "100", "interrupted": "0", "late": "0"}, said)
+    need(sum(row["stopped"] for row in rows) > 30, f"{len(rows)} rows")
+    # who waits loses nothing by a stop: it is not taken off
+    rows, end, said = watch(["--every", "100ms", "--freeze"], ["sleep", "1"], status=0)
+    stood = sum(row["stood_ns"] for row in rows)
+    need(end["stood_ns"] < 0.5 * stood and end["stops"] > 5, end)
+
+
+LEADER_GONE = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long got;
+static void note(int sig) { (void)sig; got++; }
+static void *others(void *arg)
+{
+	int ok = 0, eintr = 0;
+	for (int i = 0; i < 20000; i++)
+		raise(SIGUSR1);
+	for (int i = 0; i < 200; i++) {
+		int status;
+		pid_t c = i & 1 ? vfork() : fork();
+		if (!c)
+			_exit(i & 7);
+		while (waitpid(c, &status, 0) < 0)
+			eintr++;
+		ok += WEXITSTATUS(status) == (i & 7);
+	}
+	for (int i = 0; i < 10; i++)
+		eintr += usleep(20000) != 0;
+	printf("signals %ld children %d eintr %d\n", got, ok, eintr);
+	fflush(stdout);
+	_exit(9);
+	return arg;
+}
+int main(void)
+{
+	struct sigaction a = {.sa_handler = note};
+	pthread_t t;
+	sigaction(SIGUSR1, &a, NULL);
+	pthread_create(&t, NULL, others, NULL);
+	pthread_exit(NULL);
+}
+"""
+
+
+def leader_gone():
+    """The first thread has ended; the other forks, vforks, and has signals."""
+    tap.compile_text("p", LEADER_GONE, "-pthread")
+    r = monitor("-q", "--json", "-o", "rows", "--every", "2ms", "--freeze", "--", "./p", status=9)
+    need(r.stdout == "signals 20000 children 200 eintr 0\n", r.stdout)
+    rows, end = rows_of("rows")
+    need(end["stops"] > 20 and end["failed_stops"] < end["stops"] / 4, end)
+
+
+def order():
+    """What two processes say to each other comes in the order in which it came."""
+    script = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done | while read n; do echo got $n; done"
+    plain = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=LIMIT)
+    r = monitor("-q", "-o", "rows", "--every", "5ms", "--freeze", "--", "sh", "-c", script, status=0)
+    need(r.stdout == plain.stdout and not r.stderr, r.stderr)
+
+
+def virtual_time():
+    """Within two of a hundred of the untraced run's: of some runs side by side, the best of each."""
+    tap.compile_c("p", "bins/monitored.c")
+    best = None
+    for _ in range(4):
+        untraced, virtual = [], []
+        for _ in range(6):
+            start = time.monotonic()
+            subprocess.run(["./p", "1", "150000"], stdout=subprocess.DEVNULL, timeout=LIMIT)
+            untraced.append(time.monotonic() - start)
+            rows, end, said = watch(["--every", "20ms", "--freeze", "-e", "calls:work"], ["./p", "1", "150000"])
+            virtual.append(end["virtual_ns"] / 1e9)
+        off = min(virtual) / min(untraced) - 1
+        best = off if best is None or abs(off) < abs(best) else best
+        print(f"# virtual {min(virtual):.4f} s, untraced {min(untraced):.4f} s: {100 * off:.2f} %")
+        if abs(best) < 0.02:
+            return
+    # a program's start with a plan takes its time, and a busy machine has its own
+    need(abs(best) < 0.5, f"{100 * best:.1f} %")
+
+
+def statuses():
+    r = monitor("--", "/nonexistent", status=127)
+    need("/nonexistent" in r.stderr, r.stderr)
+    monitor("-q", "--", "sh", "-c", "exit 7", status=7)
+    monitor("-q", "--freeze", "--", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
+    for bad in (["-e", "nonsense"], ["--every", "0"], ["--every", "soon"], ["--var", "x:u7"], ["-e", "calls:"], ["-L", "x"], ["--var", "a", "--var", "a:x8"], []):
+        r = monitor(*bad, *(["--", "true"] if bad else []), status=125)
+        need(r.stderr.count("\n") == 1 and not r.stdout, r.stderr)
+    r = monitor("-e", "calls:no_such_function_here", "--", "true", status=125)
+    need("not run" in r.stderr, r.stderr)
+
+
+def no_unit():
+    """Where no unit counts them it says so, and runs nothing."""
+    r = subprocess.run([KRON, "monitor", "-e", "cycles", "--", "touch", "it_ran"], capture_output=True, text=True, timeout=LIMIT)
+    if r.returncode == 0:
+        raise tap.Skip("there is a performance monitoring unit")
+    need(r.returncode == 125 and "performance monitoring unit" in r.stderr, r.stderr)
+    need(not os.path.exists("it_ran"), "it ran")
+
+
+def running():
+    """A process that runs: its new threads and processes, too; and it runs on."""
+    tap.compile_c("p", "bins/monitored.c")
+    p = subprocess.Popen(["sh", "-c", "while :; do ./p 2 3000 >/dev/null; done"], start_new_session=True)
+    try:
+        time.sleep(0.1)
+        r = monitor("-q", "--json", "--pid", str(p.pid), "--every", "50ms", "--freeze", "--for", "600ms", "-e",
+                    "page-faults,block,net,idle", status=0)
+        lines = [json.loads(line) for line in r.stdout.splitlines()]
+        check_sums(lines[:-1], lines[-1])
+        need(lines[-1]["totals"]["page-faults"] > 3000, lines[-1])
+        need(p.poll() is None, "it has ended")
+    finally:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+    r = monitor("--pid", str(p.pid), status=125)
+    need("no process" in r.stderr, r.stderr)
+
+
+def interrupted():
+    """Ctrl-C ends it, and it reports; kron killed while all stand: they go on."""
+    k = subprocess.Popen([KRON, "monitor", "-q", "--json", "-o", "rows", "--every", "20ms", "--freeze", "--", "sleep", "30"])
+    time.sleep(0.4)
+    k.send_signal(signal.SIGINT)
+    need(k.wait(timeout=LIMIT) == -signal.SIGINT, k.returncode)
+    rows, end = rows_of("rows")
+    need(len(rows) > 3 and end["intervals"] == len(rows), end)
+    tap.compile_c("p", "bins/monitored.c")
+    p = subprocess.Popen(["./p", "4", "60000"], stdout=subprocess.PIPE, text=True)
+    for _ in range(5):
+        k = subprocess.Popen([KRON, "monitor", "-q", "--every", "1ms", "--freeze", "--pid", str(p.pid)], stdout=subprocess.DEVNULL)
+        time.sleep(0.05)
+        k.kill()
+        k.wait()
+    need(p.wait(timeout=LIMIT) == 5, p.returncode)
+    need(p.stdout.read().startswith("calls 240000 "), "its calls")
+
+
+with tap.Suite("monitor") as s:
+    s.case("sums of the kernel's counters", sums)
+    s.case("and with stops", sums, "--freeze")
+    s.case("sums of calls", calls)
+    s.case("and with stops", calls, "--freeze")
+    s.case("children", children)
+    s.case("variables by name", variables)
+    s.case("eight threads stop at once", freeze)
+    s.case("no EINTR that the program sees", no_eintr)
+    s.case("a program whose first thread has ended", leader_gone)
+    s.case("the order of events", order)
+    s.case("virtual time", virtual_time)
+    s.case("exit statuses and refusals", statuses)
+    s.case("hardware counters where there are none", no_unit)
+    s.case("a process that runs", running)
+    s.case("interrupted and killed", interrupted)
