@@ -271,11 +271,12 @@ static int seize_all(struct state *s, struct err *err)
 		if (!z) {
 			struct frozen begun = {.starttime = p->starttime};
 
-			if (begin(&begun.t, p->pid, err)) {
-				if (is_over(p->pid))
-					continue;
-				return -EPERM;
-			}
+			n = begin(&begun.t, p->pid, err);
+			/* one that is ending has no memory any more, and comes back to no program */
+			if (n == -ESRCH || n == -ENOENT || (n && is_over(p->pid)))
+				continue;
+			if (n)
+				return n;
 			*vec_push(&s->v) = begun;
 			z = &s->v.v[s->v.n - 1];
 		}
@@ -450,7 +451,7 @@ static void stop(struct state *s, struct answer *a)
 
 static void serve(int sock)
 {
-	struct state s = {0};
+	struct state s = {.tree.kron = getppid()}; /* whoever started it may be watched by it */
 	struct freeze none;
 	struct request r;
 

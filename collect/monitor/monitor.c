@@ -384,6 +384,7 @@ int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struc
 {
 	int code = m->io ? system_io_check(pids[0], err) : 0;
 
+	m->tree.kron = getpid();
 	for (size_t i = 0; i < n; i++)
 		tree_add(&m->tree, pids[i]);
 	tree_look(&m->tree);

@@ -24,7 +24,7 @@ int tree_add(struct tree *t, pid_t pid)
 
 	if (!process_read_stat(pid, 0, &st))
 		return -ESRCH;
-	if (!has(t, pid))
+	if (!has(t, pid) && pid != t->kron)
 		*vec_push(&t->v) = (struct tree_process){pid, st.starttime};
 	return 0;
 }

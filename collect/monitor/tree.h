@@ -18,10 +18,11 @@ struct tree_process {
 	uint64_t starttime; /* the number may be used again */
 };
 struct tree {
+	pid_t kron; /* never in it, nor who it has started; 0: nobody */
 	VEC(struct tree_process) v;
 };
 
-/* 0, or -ESRCH: there is no such process. */
+/* 0, or -ESRCH: there is no such process.  kron itself is not added. */
 int tree_add(struct tree *t, pid_t pid);
 /* Who has ended goes, who is new comes; how many are new. */
 size_t tree_look(struct tree *t);
