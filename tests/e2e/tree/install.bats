@@ -30,10 +30,10 @@ install_to() {
 	done
 	[ -r "$tree/share/man/man5/interval.info.5" ]
 	[ -r "$tree/share/man/man5/mk.dat.5" ]
-	# nothing else comes along: of libraries and headers only what programs with mk.h need, no test
+	# nothing else comes along: of libraries and headers only what programs with mk.h or refcnt.h need, no test
 	[ "$(cd "$tree" && find . ! -path "./share/*" \
 		\( -name "*.a" -o -name "*.h" -o -name "test_*" \) | sort | xargs)" = \
-		"./bin/test_mk ./include/mk.h ./lib/libmk.a" ]
+		"./bin/test_mk ./include/mk.h ./include/refcnt.h ./lib/libmk.a ./lib/librefcnt.a" ]
 }
 
 @test "kron records from a DESTDIR tree, wherever it lies" {
