@@ -114,6 +114,8 @@ def begin(parent, targets, options, traced=True):
     p = subprocess.Popen([parent, *targets], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
     need(p.stdout.readline() == "ready\n", "it did not start")
     r = record_pid(p.pid, *options) if traced else None
+    if traced:
+        time.sleep(0.1)  # it has calls of its own until then
     open("go", "w").close()
     pids = [number(f"{who}{i + 1}") for i in range(len(targets)) for who in ("child", "grandchild")]
     return p, r, pids
@@ -199,6 +201,8 @@ def by_script(parent, shell):
         shutil.copy(os.path.join(os.path.dirname(parent), f"child_{name}"), f"child_{name}")
     p = subprocess.Popen([shell, "s.sh"], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
     r = record_pid(p.pid, "--children", "-F", "counted")
+    if traced:
+        time.sleep(0.1)  # it has calls of its own until then
     open("go", "w").close()
     pids = [number(f"{who}{i}") for i in (1, 2, 3) for who in ("child", "grandchild")]
     said = interrupt(r)

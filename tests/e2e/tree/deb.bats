@@ -131,7 +131,7 @@ install_in() { # ROOT DEBS
 	done
 	inside "$1" sh -ec 'apt-get update -q
 		apt-get install -q -y --no-install-recommends /tmp/*.deb
-		dpkg --audit; dpkg --verify kron libmk0 libmk-dev' >install.log 2>&1 ||
+		dpkg --audit; dpkg --verify kron libmk0 libmk-dev librefcnt0 librefcnt-dev' >install.log 2>&1 ||
 		{ tail -n 30 install.log; false; }
 }
 
@@ -183,9 +183,9 @@ records() { # ROOT: programs, as root and as somebody, like untraced
 }
 
 removed() { # ROOT: nothing of ours stays
-	inside "$1" apt-get purge -q -y kron libmk0 libmk-dev >purge.log 2>&1
+	inside "$1" apt-get purge -q -y kron libmk0 libmk-dev librefcnt0 librefcnt-dev >purge.log 2>&1
 	[ -z "$(cd "$1" && find etc usr var ! -path 'var/log/*' ! -path 'var/lib/apt/*' ! -path 'var/cache/*' \
-		\( -name '*kron*' -o -name 'libmk*' -o -name 'mk.h' \) | tee /dev/stderr)" ]
+		\( -name '*kron*' -o -name 'libmk*' -o -name 'mk.h' -o -name '*refcnt*' \) | tee /dev/stderr)" ]
 }
 
 release() { # SUITE
@@ -202,7 +202,7 @@ release() { # SUITE
 }
 
 @test "make deb leaves packages, and the tree as it was" {
-	for p in kron libmk0 libmk-dev; do
+	for p in kron libmk0 libmk-dev librefcnt0 librefcnt-dev; do
 		[ -e "$(echo "$debs/${p}_"*_amd64.deb)" ]
 	done
 	[ -z "$(find "$debs" -mindepth 1 -type d)" ]
@@ -222,7 +222,7 @@ release() { # SUITE
 }
 
 @test "the packages hold all that make install installs, each once" {
-	for p in kron libmk0 libmk-dev; do
+	for p in kron libmk0 libmk-dev librefcnt0 librefcnt-dev; do
 		mkdir $p
 		dpkg -x "$debs/${p}_"*_amd64.deb $p
 		(cd $p && find . ! -type d ! -path './usr/share/doc/*' ! -path './usr/share/lintian/*' |
