@@ -225,6 +225,14 @@ static bool is_ready(struct starter *s)
 	return ready;
 }
 
+/* They come into a program that is attached to a moment after its first instruction. */
+static bool has_added(struct starter *s)
+{
+	const struct added_probes *added = server_added(s->server);
+
+	return added && added->next(added->ctx, 0);
+}
+
 static uint32_t await_program(struct starter *s, const struct peer *p, const struct kron_hello *h)
 {
 	struct start *a;
@@ -233,10 +241,12 @@ static uint32_t await_program(struct starter *s, const struct peer *p, const str
 
 	if (!is_ready(s))
 		return 0;
+	if (h->again & KRON_AGAIN_LOADS && has_added(s))
+		return KRON_REPLY_LOADS;
 	a = xcalloc(1, sizeof(*a));
 	a->starter = s;
 	a->pid = p->pid;
-	code = seize(s, a, find_thread(p, (pid_t)h->range), h->again, &err);
+	code = seize(s, a, find_thread(p, (pid_t)h->range), h->again & 1, &err);
 	if (code) {
 		xfree(a);
 		if (code != -EACCES)

@@ -70,7 +70,8 @@ enum kron_hello_kind {
 	/* The program is about to make code writable that has probes. */
 	KRON_HELLO_WRITES = 4,
 	/* The thread `range` is about to execute a static program, in which nobody would ask for a plan: it
-	 * is to be attached to in front of its first instruction.  REPLY: KRON_REPLY_AWAITED, or not. */
+	 * is to be attached to in front of its first instruction.  REPLY: KRON_REPLY_AWAITED, or not.  So is a
+	 * dynamic one, where it is to be left again, which `again` says: KRON_AGAIN_LOADS. */
 	KRON_HELLO_EXECUTES = 5,
 	/* That has failed, and nobody traces the thread any more when REPLY comes. */
 	KRON_HELLO_STAYS = 6
@@ -90,6 +91,7 @@ static inline bool kron_thunk_is_lane(enum kron_thunk way)
 	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT;
 }
 
+#define KRON_AGAIN_LOADS 2u /* EXECUTES: besides 1, asked again */
 struct kron_hello {
 	uint32_t magic;
 	uint32_t version;
@@ -149,6 +151,9 @@ struct kron_reply {
 #define KRON_REPLY_AWAITED 16u
 /* EXECUTES: not so, because Yama lets only those be traced that have said by whom. */
 #define KRON_REPLY_ALLOW 32u
+/* EXECUTES: not so, its dynamic linker is to bring the runtime, for probes were added that it has from its first
+ * instruction only in that way. */
+#define KRON_REPLY_LOADS 128u
 /* Later: the code runs already, and others of ours have patched it: no window may touch theirs. */
 #define KRON_REPLY_CHANGE 64u
 

@@ -32,23 +32,26 @@ static int ask(uint32_t kind, uint32_t again)
 }
 
 /* Only when it is needed: it replaces what the program may have set itself (PR_SET_PTRACER). */
-static int allow_and_ask(void)
+static int allow_and_ask(uint32_t loads)
 {
 	if (kron_rt.collector_pid <= 0 ||
 	    sys5(__NR_prctl, PR_SET_PTRACER, kron_rt.collector_pid, 0, 0, 0) != 0)
 		return -EPERM;
-	return ask(KRON_HELLO_EXECUTES, 1);
+	return ask(KRON_HELLO_EXECUTES, loads | 1);
 }
 
-bool rt_exec_announce(void)
+enum rt_exec_answer rt_exec_announce(bool may_load)
 {
-	int flags = ask(KRON_HELLO_EXECUTES, 0);
+	const uint32_t loads = may_load ? KRON_AGAIN_LOADS : 0;
+	int flags = ask(KRON_HELLO_EXECUTES, loads);
 
 	if (flags > 0 && flags & KRON_REPLY_ALLOW)
-		flags = allow_and_ask();
+		flags = allow_and_ask(loads);
 	if (flags < 0)
 		rt_start_untraced(kron_rt.leaves ? KRON_UNTRACED_UNAWAITED : KRON_UNTRACED_STATIC);
-	return flags > 0 && flags & KRON_REPLY_AWAITED;
+	if (flags > 0 && flags & KRON_REPLY_LOADS)
+		return RT_EXEC_LOADS;
+	return flags > 0 && flags & KRON_REPLY_AWAITED ? RT_EXEC_AWAITED : RT_EXEC_NOT;
 }
 
 void rt_exec_take_back(void)

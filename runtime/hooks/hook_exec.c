@@ -262,7 +262,8 @@ static void exec_awaited(const struct rt_exec *c)
 /* With kron's environment, or awaited, if that is for us to do.  It returns when it fails. */
 static void exec_as_traced(const struct rt_exec *c)
 {
-	bool may, awaited = false;
+	enum rt_exec_answer answer = RT_EXEC_NOT;
+	bool may, loads;
 	enum kron_untraced why;
 	const char *of_user;
 	size_t count;
@@ -279,13 +280,14 @@ static void exec_as_traced(const struct rt_exec *c)
 	may = env_survey(c->envp, &count, &of_user) && !is_not_ours(c->envp, count);
 	if (kron_rt.no_children && why < KRON_UNTRACED_REASONS)
 		why = KRON_UNTRACED_UNASKED;
+	loads = why == KRON_UNTRACED_NOT;
 	if (may && is_to_be_attached(why))
-		awaited = rt_exec_announce();
+		answer = rt_exec_announce(loads);
 	/* Before the exec: the mask outlives it. */
 	rt_signals_restore(mask);
-	if (awaited)
+	if (answer == RT_EXEC_AWAITED)
 		exec_awaited(c);
-	else if (may && why == KRON_UNTRACED_NOT && !is_to_be_attached(why))
+	else if (may && loads && (answer == RT_EXEC_LOADS || !is_to_be_attached(why)))
 		exec_traced(c, count, of_user);
 	else if (may && why < KRON_UNTRACED_REASONS && !is_to_be_attached(why))
 		rt_start_untraced(why);
