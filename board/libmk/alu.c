@@ -211,6 +211,54 @@ uint64_t alu_bt(unsigned sub, unsigned size, uint64_t to, unsigned bit, uint64_t
 	return to;
 }
 
+#define THREE(type, name)                                           \
+	do {                                                        \
+		type m_ = (type)mem, w_ = (type)with, d_;           \
+		__asm__ volatile(WITH_FLAGS(name " %[w],%[m],%[d]") \
+				 : [d] "=&r"(d_), [f] "+&r"(f)      \
+				 : [m] "r"(m_), [w] "r"(w_)         \
+				 : "cc", "memory");                 \
+		mem = d_;                                           \
+	} while (0)
+
+#define THREE_SIZES(name)                      \
+	do {                                   \
+		if (size == 4)                 \
+			THREE(uint32_t, name); \
+		else                           \
+			THREE(uint64_t, name); \
+	} while (0)
+
+uint64_t alu_bits(unsigned sub, unsigned size, uint64_t mem, uint64_t with, uint64_t *flags)
+{
+	uint64_t f = flags_in(*flags), swap = mem;
+
+	switch (sub) {
+	case INSN_ANDN: /* its memory operand is the one that the others have in a register */
+		mem = with;
+		with = swap;
+		THREE_SIZES("andn");
+		break;
+	case INSN_BEXTR:
+		THREE_SIZES("bextr");
+		break;
+	case INSN_BZHI:
+		THREE_SIZES("bzhi");
+		break;
+	case INSN_SHLX:
+		THREE_SIZES("shlx");
+		break;
+	case INSN_SARX:
+		THREE_SIZES("sarx");
+		break;
+	default:
+		THREE_SIZES("shrx");
+		break;
+	}
+	flags_out(flags, f);
+	return mem;
+}
+
 uint64_t alu_scan(unsigned sub, unsigned size, uint64_t to, uint64_t from, uint64_t *flags)
 {
 	uint64_t f = flags_in(*flags);

@@ -20,6 +20,8 @@ uint64_t alu_unary(unsigned sub, unsigned size, uint64_t value, uint64_t *flags)
 uint64_t alu_shift(unsigned sub, unsigned size, uint64_t value, uint8_t count, uint64_t *flags);
 uint64_t alu_bt(unsigned sub, unsigned size, uint64_t value, unsigned bit, uint64_t *flags);
 uint64_t alu_scan(unsigned sub, unsigned size, uint64_t to, uint64_t from, uint64_t *flags);
+/* sub: enum insn_bits; `with` is the operand that is not in memory. */
+uint64_t alu_bits(unsigned sub, unsigned size, uint64_t mem, uint64_t with, uint64_t *flags);
 /* rdx:rax, or ax, = a x b */
 void alu_multiply(bool is_signed, unsigned size, uint64_t a, uint64_t b, uint64_t *low,
 		  uint64_t *high, uint64_t *flags);

@@ -249,6 +249,15 @@ static void do_bt(struct step *s)
 	put_flags(s, flags);
 }
 
+static void do_bits(struct step *s)
+{
+	const struct insn *i = &s->insn;
+	uint64_t flags = get_flags(s);
+
+	put_reg(s, alu_bits(i->sub, i->size, load(s), get(s, i->merge, i->size), &flags));
+	put_flags(s, flags);
+}
+
 static void do_scan(struct step *s)
 {
 	const struct insn *i = &s->insn;
@@ -579,6 +588,9 @@ static enum emulate_result execute(struct step *s)
 		break;
 	case INSN_BT:
 		do_bt(s);
+		break;
+	case INSN_BITS:
+		do_bits(s);
 		break;
 	case INSN_SCAN:
 		do_scan(s);

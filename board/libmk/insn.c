@@ -159,6 +159,12 @@ static const struct row three_byte[] = {
 	{0x2a, 0x2a, 0, INSN_VECTOR, INSN_WHOLE, INSN_REG, LOADS, S_X, 0, P_66, 0}, /* movntdqa */
 	{0xf0, 0xf0, 0, INSN_MOVBE, 0, INSN_REG, LOADS, S_V, 0, P_NONE | P_66, 0},
 	{0xf1, 0xf1, 0, INSN_MOVBE, 0, INSN_REG, STORES, S_V, 0, P_NONE | P_66, 0},
+	{0xf2, 0xf2, 0, INSN_BITS, INSN_ANDN, INSN_REG, LOADS, S_Y, 0, P_NONE, 0},
+	{0xf5, 0xf5, 0, INSN_BITS, INSN_BZHI, INSN_REG, LOADS, S_Y, 0, P_NONE, 0},
+	{0xf7, 0xf7, 0, INSN_BITS, INSN_BEXTR, INSN_REG, LOADS, S_Y, 0, P_NONE, 0},
+	{0xf7, 0xf7, 0, INSN_BITS, INSN_SHLX, INSN_REG, LOADS, S_Y, 0, P_66, 0},
+	{0xf7, 0xf7, 0, INSN_BITS, INSN_SARX, INSN_REG, LOADS, S_Y, 0, P_F3, 0},
+	{0xf7, 0xf7, 0, INSN_BITS, INSN_SHRX, INSN_REG, LOADS, S_Y, 0, P_F2, 0},
 	{0, 0, 0, INSN_NONE, 0, 0, 0, 0, 0, 0, 0},
 };
 
@@ -430,6 +436,14 @@ static void finish(struct cursor *c, const struct row *r, struct insn *out, uint
 	out->len = (uint8_t)c->at;
 }
 
+/* Vector instructions have all encodings, those on bits VEX of 128 alone, the others none but the old one. */
+static bool is_encoding_of(const struct cursor *c, const struct row *r, bool vex)
+{
+	if (r->op == INSN_VECTOR)
+		return true;
+	return r->op == INSN_BITS ? vex && !c->evex && c->vector_bytes == 16 : !vex;
+}
+
 static bool decode_rest(struct cursor *c, struct insn *out, const struct row *table, uint8_t opcode)
 {
 	uint8_t folded = table == one_byte ? fold_alu(opcode) : opcode;
@@ -450,7 +464,7 @@ static bool decode_rest(struct cursor *c, struct insn *out, const struct row *ta
 			out->reg = (modrm >> 3 & 7u) | c->rex_r;
 		}
 	}
-	if (!r || c->bad || (out->vex && r->op != INSN_VECTOR))
+	if (!r || c->bad || !is_encoding_of(c, r, out->vex))
 		return false;
 	finish(c, r, out, opcode, modrm);
 	return !c->bad && out->len <= INSN_MAX;

@@ -27,6 +27,7 @@ enum insn_op {
 	INSN_SHIFT, /* sub: rol ror rcl rcr shl shr shl sar */
 	INSN_BT,    /* sub: bt bts btr btc */
 	INSN_SCAN,  /* sub: enum insn_scan */
+	INSN_BITS,  /* sub: enum insn_bits; VEX, with a second register in merge */
 	INSN_CMOV,  /* sub: condition */
 	INSN_SETCC, /* sub: condition */
 	INSN_XCHG,
@@ -41,6 +42,7 @@ enum insn_op {
 };
 enum insn_unary { INSN_NOT, INSN_NEG, INSN_INC, INSN_DEC };
 enum insn_scan { INSN_BSF, INSN_BSR, INSN_TZCNT, INSN_LZCNT, INSN_POPCNT };
+enum insn_bits { INSN_ANDN, INSN_BEXTR, INSN_BZHI, INSN_SHLX, INSN_SARX, INSN_SHRX };
 enum insn_vector {
 	INSN_WHOLE, /* size bytes from or to the low end; a load zeroes the rest */
 	INSN_LOW,   /* 8 bytes, the low half of 16; a load leaves the other half */
@@ -74,8 +76,8 @@ struct insn {
 	uint8_t reg;    /* register operand; vector registers up to 31 */
 	bool rex;       /* byte registers 4-7 are spl-dil, not ah-bh */
 	bool vex;       /* VEX or EVEX: a load zeroes the register up to its very top */
-	uint8_t merge;  /* vex INSN_LOW, INSN_HIGH: the other half comes from this register */
-	bool rep;       /* F3 or F2, string instructions */
+	uint8_t merge; /* vex INSN_LOW, INSN_HIGH: the other half comes from this register; INSN_BITS: an operand */
+	bool rep; /* F3 or F2, string instructions */
 	bool addr32;
 	uint8_t segment;
 	uint8_t base, index, scale; /* registers, INSN_NO_REG, base also INSN_RIP */

@@ -117,6 +117,13 @@ class Table:
             if cpu_has("movbe"):
                 self.each("movbe{s} {m}, {r}", size)
                 self.each("movbe{s} {r}, {m}", size)
+        if cpu_has("bmi1", "bmi2"):
+            for size in (4, 8):
+                for _ in range(4):
+                    w = self.random.choice(REGS[size])
+                    for op in ("bextr", "bzhi", "shlx", "sarx", "shrx"):
+                        self.each(op + "{s} %{w}, {m}, {r}", size, 2, w=w)
+                    self.each("andn{s} {m}, %{w}, {r}", size, 2, w=w)
         for cc in conditions:
             self.add("set%s %s" % (cc, self.address()))
         for to in (2, 4, 8):
