@@ -201,8 +201,6 @@ def by_script(parent, shell):
         shutil.copy(os.path.join(os.path.dirname(parent), f"child_{name}"), f"child_{name}")
     p = subprocess.Popen([shell, "s.sh"], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
     r = record_pid(p.pid, "--children", "-F", "counted")
-    if traced:
-        time.sleep(0.1)  # it has calls of its own until then
     open("go", "w").close()
     pids = [number(f"{who}{i}") for i in (1, 2, 3) for who in ("child", "grandchild")]
     said = interrupt(r)
