@@ -208,7 +208,6 @@ static enum attempt fetch(const struct board *b, uint64_t a, struct access_place
 {
 	if (p->active == a && ACCESS_READ(&p->board) == b->model)
 		return DONE;
-	access_place_use(p);
 	ACCESS_WRITE(&p->board, NULL);
 	if (!copy_state(&p->work, access_slot(b, access_slot_number(a))))
 		return access_active(b) == a ? DAMAGED : AGAIN;

@@ -162,8 +162,6 @@ struct access_place {
 /* NULL: there is none. */
 struct access_place *access_place_take(const struct board *b, struct access_hold *h);
 void access_place_give(struct access_place *p);
-/* Before a state is put into it that it may keep. */
-void access_place_use(const struct access_place *p);
 /* What places hold is of boards that were mapped before: another may lie at the same address now. */
 void access_places_forget(void);
 

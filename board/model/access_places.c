@@ -23,7 +23,6 @@
 #define NAPS_MAX 20000u
 
 static struct access_place places[PLACES];
-static uint64_t used[PLACES / 64]; /* a bit a place that has ever held a state */
 
 static bool take(struct access_hold *h, unsigned place, uint64_t owner)
 {
@@ -87,19 +86,10 @@ void access_place_give(struct access_place *p)
 	__atomic_store_n(&p->owner, 0, __ATOMIC_RELEASE);
 }
 
-void access_place_use(const struct access_place *p)
-{
-	unsigned place = (unsigned)(p - places);
-
-	__atomic_fetch_or(&used[place / 64], 1ull << place % 64, __ATOMIC_RELAXED);
-}
-
-/* Places that were never used keep their pages untouched: all of them are 100 pages. */
 void access_places_forget(void)
 {
 	unsigned i;
 
 	for (i = 0; i < PLACES; i++)
-		if (ACCESS_READ(&used[i / 64]) >> i % 64 & 1)
-			ACCESS_WRITE(&places[i].board, NULL);
+		ACCESS_WRITE(&places[i].board, NULL);
 }
