@@ -31,7 +31,7 @@ struct finder {
 	char scope[256]; /* "space::Class::" */
 	/* the line of the instruction, where the probe names a line */
 	const char *file;
-	int line;
+	int line, first_line; /* the function's */
 	unsigned steps;
 	const char *wanted; /* the scope; NULL: any */
 	bool is_declared;   /* in the function's unit, which says that another defines it */
@@ -63,6 +63,8 @@ static inline bool is_list(Dwarf_Attribute *attr)
 bool finder_function(struct finder *f);
 /* A local variable or a parameter; `inlined`: of a copy of another function, too. */
 bool finder_local(struct finder *f, bool inlined);
+/* False: the line that is probed may be the copy's or its caller's. */
+bool finder_is_copy_sure(struct finder *f);
 /* The name is one of the function's, but not of what the instruction is in. */
 bool finder_elsewhere(struct finder *f);
 bool finder_is_static(Dwarf_Die *die);

@@ -141,6 +141,8 @@ static bool is_below(struct finder *f, Dwarf_Die *die)
 	const char *file = dwarf_decl_file(die);
 	int line = 0;
 
+	if (!f->is_in_copy && f->line < f->first_line)
+		return false;
 	return f->line && f->file && file && dwarf_tag(die) == DW_TAG_variable &&
 	       !dwarf_decl_line(die, &line) && line > f->line && !strcmp(file, f->file);
 }
@@ -186,6 +188,26 @@ bool finder_local(struct finder *f, bool inlined)
 {
 	f->is_in_copy = false;
 	return find_local(f, &f->function, inlined, 0);
+}
+
+/* The line's first instruction may be one of a copy that the line calls. */
+bool finder_is_copy_sure(struct finder *f)
+{
+	const char *file;
+	Dwarf_Attribute attr;
+	Dwarf_Word called = 0;
+	int first = 0;
+
+	if (!f->is_in_copy || !(f->q->flags & VARIABLE_AT_LINE))
+		return true;
+	file = dwarf_decl_file(&f->copy);
+	if (!f->file || !file || strcmp(file, f->file) != 0 || dwarf_decl_line(&f->copy, &first) ||
+	    f->line < first)
+		return false;
+	if (f->q->argument && f->line != (int)f->q->argument)
+		return false;
+	return !dwarf_attr(&f->copy, DW_AT_call_line, &attr) || dwarf_formudata(&attr, &called) ||
+	       called != (Dwarf_Word)f->line;
 }
 
 /* Anywhere in the function, for the message; of statics, of which there is one whatever the place. */

@@ -552,6 +552,10 @@ static bool find_named(struct finder *f, Dwarf_Die *type)
 
 	if (f->has_function) {
 		is_found = !f->is_global && find_local(f);
+		if (!finder_is_copy_sure(f))
+			return FAIL(
+				f,
+				"may be the caller's or an inlined copy's there: probe another line, or compile with -O0");
 		finder_scopes(f);
 		if (!is_found && !f->is_global && !may_be_global(f))
 			return false;
@@ -607,13 +611,12 @@ static bool find_typed(struct finder *f, Dwarf_Die *type)
 static void note_line(struct finder *f)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(&f->cu, f->q->vaddr);
-	int first = 0;
 
 	if (!line || dwarf_lineno(line, &f->line))
 		return;
 	f->file = dwarf_linesrc(line, NULL, NULL);
-	if (dwarf_decl_line(&f->function, &first) || f->line < first)
-		f->line = 0;
+	if (dwarf_decl_line(&f->function, &f->first_line))
+		f->first_line = 0;
 }
 
 bool dwarf_variables_find(struct dwarf_lines *l, const struct variable_question *q,
@@ -624,7 +627,7 @@ bool dwarf_variables_find(struct dwarf_lines *l, const struct variable_question 
 
 	why->msg[0] = '\0';
 	f.has_function = dwarf_lines_unit(l, q->vaddr, &f.cu) && finder_function(&f);
-	if (f.has_function && q->flags & VARIABLE_IN_SOURCE)
+	if (f.has_function && q->flags & VARIABLE_AT_LINE)
 		note_line(&f);
 	if (q->flags & VARIABLE_IS_TYPED) {
 		if (!find_typed(&f, &type))
