@@ -537,10 +537,10 @@ static bool take_global(struct finder *f)
 		return true;
 	if (f->many)
 		return FAIL(f, "is the name of %u variables: write %s@SOURCE.c", f->many, f->name);
-	if (f->is_elsewhere)
-		return FAIL(f, "is optimised out of the module");
 	if (f->is_declared)
 		return FAIL(f, "is defined by another module: probe it there");
+	if (f->is_elsewhere)
+		return FAIL(f, "is optimised out of the module");
 	return FAIL(
 		f,
 		"is no variable there: the debug information defines none of this name in this module");
