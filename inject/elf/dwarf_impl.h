@@ -26,6 +26,7 @@ bool dwarf_lines_unit(struct dwarf_lines *l, uint64_t vaddr, Dwarf_Die *out);
 
 /* The type behind typedefs and qualifiers.  False: it cannot be read. */
 bool variable_type_of(Dwarf_Die *die, Dwarf_Die *type);
+bool variable_has_member(struct dwarf_lines *l, Dwarf_Die *type, const char *name);
 /* From a base of this type by ->MEMBER .MEMBER [INDEX]; sets what the value is.  False: why. */
 bool variable_walk(struct dwarf_lines *l, Dwarf_Die *type, const char *way, struct variable *v,
 		   struct err *why);

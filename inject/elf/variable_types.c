@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,20 @@ struct walk {
 	const char *at;
 	Dwarf_Die type;     /* of where it is now */
 	unsigned dimension; /* of an array: how many have an index already */
-	bool is_bits;       /* a member of so many bits */
+	unsigned steps;
+	bool is_bits; /* a member of so many bits */
+};
+
+/* Dies that are looked at: no program has more. */
+#define STEPS (1u << 20)
+
+/* The member that is looked for, and where it is. */
+struct wanted {
+	const char *name;
+	size_t n;
+	Dwarf_Die die;
+	uint64_t sum;
+	bool is_virtual; /* in a base class whose place is no constant */
 };
 
 #define FAIL(w, ...) (err_set((w)->why, ENOENT, __VA_ARGS__), false)
@@ -133,31 +147,6 @@ static bool settle_reference(struct walk *w)
 	return (tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type) || follow(w);
 }
 
-/* Where the unit only knows that there is such a type, another one says what is in it. */
-static void find_definition(struct walk *w)
-{
-	const char *name = dwarf_diename(&w->type);
-	int tag = dwarf_tag(&w->type);
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit, die;
-
-	if (!name || !dwarf_hasattr(&w->type, DW_AT_declaration))
-		return;
-	while (!dwarf_get_units(w->l->dw, cu, &cu, NULL, NULL, &unit, NULL)) {
-		if (dwarf_child(&unit, &die))
-			continue;
-		do {
-			const char *other = dwarf_tag(&die) == tag ? dwarf_diename(&die) : NULL;
-
-			if (other && !strcmp(other, name) &&
-			    !dwarf_hasattr(&die, DW_AT_declaration)) {
-				w->type = die;
-				return;
-			}
-		} while (!dwarf_siblingof(&die, &die));
-	}
-}
-
 /* False: the offset is no constant, as that of a virtual base class. */
 static bool member_offset(Dwarf_Die *member, uint64_t *offset)
 {
@@ -179,49 +168,220 @@ static bool member_offset(Dwarf_Die *member, uint64_t *offset)
 	return true;
 }
 
-/* In this struct, its unnamed members and base classes.  *sum: where it is. */
-static bool find_member(Dwarf_Die *type, const char *name, size_t n, unsigned depth, Dwarf_Die *out,
-			uint64_t *sum)
+/* ---- a struct that the unit only declares ---- */
+
+static void scope_of(Dwarf_Die *die, char *out, size_t size)
 {
-	Dwarf_Die die, inner;
+	Dwarf_Die *scopes = NULL;
+	int n = dwarf_getscopes_die(die, &scopes);
+	size_t at = 0;
+
+	*out = '\0';
+	for (int i = n - 2; i > 0; i--) { /* the last is the unit, the first the struct */
+		const char *name = dwarf_diename(&scopes[i]);
+
+		if (name && at < size)
+			at += (size_t)snprintf(out + at, size - at, "%s::", name);
+	}
+	free(scopes);
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool is_same_member(Dwarf_Die *a, Dwarf_Die *b)
+{
+	uint64_t at_a, at_b, size_a = 0, size_b = 0;
+	Dwarf_Die type_a, type_b;
+
+	if (dwarf_tag(a) != dwarf_tag(b) || !is_same_text(dwarf_diename(a), dwarf_diename(b)))
+		return false;
+	if (dwarf_tag(a) != DW_TAG_member && dwarf_tag(a) != DW_TAG_inheritance)
+		return true;
+	if (member_offset(a, &at_a) != member_offset(b, &at_b) || at_a != at_b ||
+	    !variable_type_of(a, &type_a) || !variable_type_of(b, &type_b) ||
+	    size_of(&type_a, &size_a) != size_of(&type_b, &size_b))
+		return false;
+	return size_a == size_b && dwarf_tag(&type_a) == dwarf_tag(&type_b) &&
+	       is_same_text(dwarf_diename(&type_a), dwarf_diename(&type_b));
+}
+
+/* The next one in it that takes room, or the first. */
+static bool next_member(Dwarf_Die *in, Dwarf_Die *die, bool *is_begun)
+{
+	bool has = *is_begun ? !dwarf_siblingof(die, die) : !dwarf_child(in, die);
+
+	*is_begun = true;
+	while (has && dwarf_tag(die) != DW_TAG_member && dwarf_tag(die) != DW_TAG_inheritance)
+		has = !dwarf_siblingof(die, die);
+	return has;
+}
+
+static bool is_same_struct(struct walk *w, Dwarf_Die *a, Dwarf_Die *b)
+{
+	bool begun_a = false, begun_b = false;
+	uint64_t size_a = 0, size_b = 0;
+	Dwarf_Die at_a, at_b;
+
+	if (size_of(a, &size_a) != size_of(b, &size_b) || size_a != size_b)
+		return false;
+	for (;;) {
+		bool has_a = next_member(a, &at_a, &begun_a),
+		     has_b = next_member(b, &at_b, &begun_b);
+
+		if (!has_a || !has_b)
+			return has_a == has_b;
+		if (++w->steps > STEPS || !is_same_member(&at_a, &at_b))
+			return false;
+	}
+}
+
+struct definition {
+	const char *name, *scope;
+	int tag;
+	Dwarf_Die die;
+	bool has, has_others;
+};
+
+static void find_definitions(struct walk *w, Dwarf_Die *in, const char *prefix, unsigned depth,
+			     struct definition *d)
+{
+	Dwarf_Die die;
+
+	if (depth > 8 || dwarf_child(in, &die))
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+		const char *name;
+		char inner[256];
+
+		if (++w->steps > STEPS || (tag != DW_TAG_namespace && !is_struct(tag)))
+			continue;
+		name = dwarf_diename(&die);
+		if (is_struct(tag) == is_struct(d->tag) && name && !strcmp(name, d->name) &&
+		    !strcmp(prefix, d->scope) && !dwarf_hasattr(&die, DW_AT_declaration) &&
+		    !dwarf_hasattr(&die, DW_AT_specification)) {
+			d->has_others |= d->has && !is_same_struct(w, &d->die, &die);
+			d->die = die;
+			d->has = true;
+		}
+		if (strncmp(prefix, d->scope, strlen(prefix)) != 0 || !*d->scope)
+			continue;
+		snprintf(inner, sizeof(inner), "%s%s%s", prefix, name ? name : "",
+			 name ? "::" : "");
+		find_definitions(w, &die, inner, depth + 1, d);
+	} while (w->steps <= STEPS && !dwarf_siblingof(&die, &die));
+}
+
+/* Where the unit only knows that there is such a type, others say what is in it; and all of them the same. */
+static bool find_definition(struct walk *w)
+{
+	struct definition d = {.name = dwarf_diename(&w->type), .tag = dwarf_tag(&w->type)};
+	Dwarf_CU *cu = NULL;
+	char scope[256];
+	Dwarf_Die unit;
+
+	if (!d.name || !dwarf_hasattr(&w->type, DW_AT_declaration))
+		return true;
+	scope_of(&w->type, scope, sizeof(scope));
+	d.scope = scope;
+	while (!dwarf_get_units(w->l->dw, cu, &cu, NULL, NULL, &unit, NULL))
+		find_definitions(w, &unit, "", 0, &d);
+	if (d.has_others)
+		return FAIL(
+			w,
+			"points to a struct %s of which there are several: give an address, like "
+			"*(u32*)($arg1+4)",
+			d.name);
+	if (d.has)
+		w->type = d.die;
+	return w->steps <= STEPS || FAIL(w, "is in debug information that makes no sense");
+}
+
+/* ---- members ---- */
+
+static bool find_member(struct walk *w, Dwarf_Die *type, struct wanted *m, unsigned depth);
+
+/* By what has no name: a member that is a struct, or a base class. */
+static bool find_inside(struct walk *w, Dwarf_Die *die, struct wanted *m, unsigned depth)
+{
+	bool has_place, was_virtual = m->is_virtual;
+	uint64_t offset;
+	Dwarf_Die inner;
+
+	if (!variable_type_of(die, &inner) || !is_struct(dwarf_tag(&inner)))
+		return false;
+	has_place = member_offset(die, &offset);
+	m->is_virtual |= !has_place;
+	m->sum += offset;
+	if (find_member(w, &inner, m, depth + 1))
+		return true;
+	m->sum -= offset;
+	m->is_virtual = was_virtual;
+	return false;
+}
+
+/* What the struct itself has (by_base: or its base classes). */
+static bool find_among(struct walk *w, Dwarf_Die *type, struct wanted *m, int wanted_tag,
+		       unsigned depth)
+{
+	Dwarf_Die die;
 	uint64_t offset;
 
 	if (depth > DEEPEST || dwarf_child(type, &die))
 		return false;
 	do {
 		int tag = dwarf_tag(&die);
-		const char *its = tag == DW_TAG_member ? dwarf_diename(&die) : NULL;
+		const char *its = tag == DW_TAG_inheritance ? NULL : dwarf_diename(&die);
 
-		if (tag != DW_TAG_member && tag != DW_TAG_inheritance)
+		if (++w->steps > STEPS)
+			return false;
+		if (tag != wanted_tag)
 			continue;
-		if (its && strlen(its) == n && !memcmp(its, name, n)) {
-			*out = die;
-			if (!member_offset(&die, &offset))
-				return false;
-			*sum += offset;
+		if (its && strlen(its) == m->n && !memcmp(its, m->name, m->n)) {
+			m->die = die;
+			m->is_virtual |= !member_offset(&die, &offset);
+			m->sum += offset;
 			return true;
 		}
-		if (its || !variable_type_of(&die, &inner) || !is_struct(dwarf_tag(&inner)) ||
-		    !member_offset(&die, &offset))
-			continue;
-		*sum += offset;
-		if (find_member(&inner, name, n, depth + 1, out, sum))
+		if (!its && find_inside(w, &die, m, depth))
 			return true;
-		*sum -= offset;
 	} while (!dwarf_siblingof(&die, &die));
 	return false;
+}
+
+/* In this struct and its unnamed members; only if it is in none of them, in its base classes. */
+static bool find_member(struct walk *w, Dwarf_Die *type, struct wanted *m, unsigned depth)
+{
+	return find_among(w, type, m, DW_TAG_member, depth) ||
+	       find_among(w, type, m, DW_TAG_inheritance, depth);
+}
+
+bool variable_has_member(struct dwarf_lines *l, Dwarf_Die *type, const char *name)
+{
+	struct variable v = {.nplaces = 0};
+	struct err why = {.msg = ""};
+	struct walk w = {.l = l, .v = &v, .why = &why, .type = *type};
+	struct wanted m = {.name = name, .n = strlen(name)};
+
+	if (!find_definition(&w))
+		return true;
+	return find_member(&w, &w.type, &m, 0) && !dwarf_hasattr(&m.die, DW_AT_external) &&
+	       !dwarf_hasattr(&m.die, DW_AT_declaration);
 }
 
 static bool take_member(struct walk *w, bool is_arrow)
 {
 	const char *name = w->at;
-	uint64_t offset = 0;
-	Dwarf_Die member;
+	struct wanted m = {.name = name};
 	size_t n = 0;
 
 	while (isalnum((unsigned char)name[n]) || name[n] == '_')
 		n++;
 	w->at += n;
+	m.n = n;
 	if (!settle_reference(w))
 		return false;
 	if (is_arrow && !is_pointer(dwarf_tag(&w->type)))
@@ -234,19 +394,20 @@ static bool take_member(struct walk *w, bool is_arrow)
 			    name);
 	if (w->is_bits || !is_struct(dwarf_tag(&w->type)))
 		return FAIL(w, "is no struct before %.*s: it has no members", (int)n, name);
-	find_definition(w);
-	if (!find_member(&w->type, name, n, 0, &member, &offset))
+	if (!find_definition(w))
+		return false;
+	if (!find_member(w, &w->type, &m, 0) || m.is_virtual)
 		return FAIL(w, "has no member %.*s%s%s that has a fixed place", (int)n, name,
 			    dwarf_diename(&w->type) ? " in struct " : "",
 			    dwarf_diename(&w->type) ? dwarf_diename(&w->type) : "");
-	if (dwarf_hasattr(&member, DW_AT_declaration) || dwarf_hasattr(&member, DW_AT_external))
+	if (dwarf_hasattr(&m.die, DW_AT_declaration) || dwarf_hasattr(&m.die, DW_AT_external))
 		return FAIL(w, "has the static member %.*s, which is a variable: name that", (int)n,
 			    name);
-	w->is_bits = dwarf_hasattr(&member, DW_AT_bit_size);
-	if (!variable_type_of(&member, &w->type))
+	w->is_bits = dwarf_hasattr(&m.die, DW_AT_bit_size);
+	if (!variable_type_of(&m.die, &w->type))
 		return FAIL(w, "has a member %.*s whose type cannot be read", (int)n, name);
 	w->dimension = 0;
-	return add(w, offset);
+	return add(w, m.sum);
 }
 
 static bool take_index(struct walk *w)
@@ -353,6 +514,8 @@ static bool settle_array(struct walk *w)
 	v->form = form_of(&element, size);
 	v->bits = v->form ? (uint32_t)size * 8 : 0;
 	v->is_char = is_char(&element);
+	if (v->is_char && n > w->dimension + 1)
+		return FAIL(w, "is several texts: name one of its rows, [0]");
 	v->count = (uint32_t)all;
 	v->size = (uint32_t)(all * size);
 	return true;
@@ -374,8 +537,8 @@ static bool settle(struct walk *w)
 	tag = dwarf_tag(&w->type);
 	if (tag == DW_TAG_array_type)
 		return settle_array(w);
-	if (is_struct(tag))
-		find_definition(w);
+	if (is_struct(tag) && !find_definition(w))
+		return false;
 	if (tag == DW_TAG_subroutine_type)
 		return FAIL(w, "is a function");
 	if (!size_of(&w->type, &size) || size > UINT32_MAX)

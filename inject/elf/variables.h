@@ -54,6 +54,7 @@ enum {
 	VARIABLE_IN_SOURCE =
 		2, /* the probe names a line of a source, which may be in an inlined copy */
 	VARIABLE_IS_CLONE = 4, /* the compiler has changed the parameters that the function gets */
+	VARIABLE_AT_LINE = 16, /* the probe names a line, of a source or a function */
 	VARIABLE_IS_TYPED = 8 /* `argument` is where the value is: the name begins with -> . or [ */
 };
 
@@ -62,6 +63,7 @@ struct variable_question {
 	uint64_t vaddr;
 	unsigned flags;
 	unsigned argument; /* VARIABLE_IS_TYPED: 1 to 6; 0: what the function returns */
+			   /* else the line of a source that the probe names, or 0 */
 };
 
 /* False: `why` has a sentence, without the variable's name in front. */

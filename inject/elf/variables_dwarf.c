@@ -19,67 +19,11 @@
 
 #ifdef HAVE_DW
 
-#include "inject/elf/dwarf_impl.h"
+#include "inject/elf/variable_finder.h"
 
-#define DEEPEST 64u
 enum { RBX = 3, RSI = 4, RDI = 5, RBP = 6, RSP = 7 };
 
-struct finder {
-	struct dwarf_lines *l;
-	const struct variable_question *q;
-	struct variable *v;
-	struct err *why;
-	char name[256], source[512];
-	const char *way;
-	bool is_global; /* @NAME, NAME@SRC */
-	Dwarf_Die cu, function;
-	bool has_function;
-	/* what was found */
-	Dwarf_Die die;
-	bool is_elsewhere; /* there is a variable of this name, but nowhere in memory */
-	unsigned many;     /* globals of this name with different addresses */
-};
-
-#define FAIL(f, ...) (err_set((f)->why, ENOENT, __VA_ARGS__), false)
-
-static bool is_variable(int tag)
-{
-	return tag == DW_TAG_variable || tag == DW_TAG_formal_parameter;
-}
-
-static bool has_name(Dwarf_Die *die, const char *name)
-{
-	const char *its = dwarf_diename(die);
-
-	return its && !strcmp(its, name);
-}
-
 /* ---- the function ---- */
-
-static bool find_function(Dwarf_Die *in, Dwarf_Addr pc, unsigned depth, Dwarf_Die *out)
-{
-	Dwarf_Die die;
-
-	if (depth > DEEPEST || dwarf_child(in, &die))
-		return false;
-	do {
-		switch (dwarf_tag(&die)) {
-		case DW_TAG_subprogram:
-			if (dwarf_haspc(&die, pc) > 0) {
-				if (!find_function(&die, pc, depth + 1, out))
-					*out = die;
-				return true;
-			}
-			break;
-		case DW_TAG_namespace:
-		case DW_TAG_module:
-		case DW_TAG_lexical_block:
-			if (find_function(&die, pc, depth + 1, out))
-				return true;
-		}
-	} while (!dwarf_siblingof(&die, &die));
-	return false;
-}
 
 /* Where its first instructions are over, as debuggers take it. */
 static Dwarf_Addr body_of(Dwarf_Die *function)
@@ -114,6 +58,21 @@ static bool is_c(Dwarf_Die *cu)
 	return false;
 }
 
+static bool is_integer(Dwarf_Word encoding)
+{
+	switch (encoding) {
+	case DW_ATE_signed:
+	case DW_ATE_signed_char:
+	case DW_ATE_unsigned:
+	case DW_ATE_unsigned_char:
+	case DW_ATE_boolean:
+	case DW_ATE_UTF:
+	case DW_ATE_address:
+		return true;
+	}
+	return false;
+}
+
 /* How many argument registers it takes: 0 for doubles; -1: that is for the ABI's finer points. */
 static int registers_of(Dwarf_Die *type)
 {
@@ -136,7 +95,7 @@ static int registers_of(Dwarf_Die *type)
 		return -1;
 	if (encoding == DW_ATE_float)
 		return 0;
-	return size <= 8 && encoding != DW_ATE_complex_float ? 1 : -1;
+	return size <= 8 && is_integer(encoding) ? 1 : -1;
 }
 
 static bool passes_by_abi(struct finder *f)
@@ -148,6 +107,34 @@ static bool passes_by_abi(struct finder *f)
 		return false;
 	return !dwarf_attr_integrate(&f->function, DW_AT_calling_convention, &attr) ||
 	       dwarf_formudata(&attr, &convention) || convention == DW_CC_normal;
+}
+
+/* A struct in which there is no vector, which might come back in a register; nor what may hold one. */
+static bool is_plain_struct(Dwarf_Die *type)
+{
+	Dwarf_Die die, inner;
+	int tag = dwarf_tag(type);
+
+	if ((tag != DW_TAG_structure_type && tag != DW_TAG_class_type &&
+	     tag != DW_TAG_union_type) ||
+	    dwarf_child(type, &die))
+		return false;
+	do {
+		if (dwarf_tag(&die) == DW_TAG_inheritance)
+			return false;
+		if (dwarf_tag(&die) != DW_TAG_member)
+			continue;
+		if (!variable_type_of(&die, &inner))
+			return false;
+		while (dwarf_tag(&inner) == DW_TAG_array_type &&
+		       !dwarf_hasattr(&inner, DW_AT_GNU_vector))
+			if (!variable_type_of(&inner, &inner))
+				return false;
+		tag = dwarf_tag(&inner);
+		if (tag != DW_TAG_base_type && registers_of(&inner) != 1)
+			return false;
+	} while (!dwarf_siblingof(&die, &die));
+	return true;
 }
 
 /* The registers that a result in memory takes: 1, as its address is the first argument; -1: who knows. */
@@ -162,7 +149,7 @@ static int result_registers(Dwarf_Die *function)
 		return -1;
 	if (registers_of(&type) >= 0)
 		return 0;
-	return !dwarf_aggregate_size(&type, &size) && size > 16 ? 1 : -1;
+	return is_plain_struct(&type) && !dwarf_aggregate_size(&type, &size) && size > 16 ? 1 : -1;
 }
 
 /* The parameter `die`, or, where that is NULL, the one that is in argument register `number`.  Returns its number,
@@ -202,19 +189,6 @@ static void set_argument(struct variable *v, unsigned number)
 }
 
 /* ---- locations ---- */
-
-static bool is_list(Dwarf_Attribute *attr)
-{
-	switch (dwarf_whatform(attr)) {
-	case DW_FORM_exprloc:
-	case DW_FORM_block:
-	case DW_FORM_block1:
-	case DW_FORM_block2:
-	case DW_FORM_block4:
-		return false;
-	}
-	return true;
-}
 
 static void set_memory(struct variable *v, enum variable_base base, uint32_t reg, int64_t place)
 {
@@ -276,6 +250,11 @@ static bool set_address(struct finder *f, Dwarf_Attribute *attr, const Dwarf_Op 
 	return true;
 }
 
+static bool is_frame_register(uint32_t reg)
+{
+	return reg == RSP || reg == RBP;
+}
+
 /* The first operation; what follows are steps.  *whole: it says it all. */
 static bool begin_location(struct finder *f, Dwarf_Attribute *attr, const Dwarf_Op *ops, size_t n,
 			   bool *whole)
@@ -299,7 +278,7 @@ static bool begin_location(struct finder *f, Dwarf_Attribute *attr, const Dwarf_
 		} else {
 			set_memory(v, VARIABLE_REGISTER, atom - DW_OP_breg0,
 				   (int64_t)ops[0].number);
-			v->is_in_body = !is_list(attr);
+			v->is_in_body = !is_list(attr) || is_frame_register(v->reg);
 		}
 		return true;
 	}
@@ -371,7 +350,8 @@ static bool take_constant(struct finder *f, Dwarf_Attribute *attr)
 	Dwarf_Sword s;
 	Dwarf_Word u;
 
-	if (dwarf_whatform(attr) == DW_FORM_udata ? !dwarf_formudata(attr, &u) : false)
+	if (dwarf_whatform(attr) != DW_FORM_sdata &&
+	    dwarf_whatform(attr) != DW_FORM_implicit_const && !dwarf_formudata(attr, &u))
 		return set_number(f->v, u);
 	if (!dwarf_formsdata(attr, &s))
 		return set_number(f->v, (uint64_t)s);
@@ -426,6 +406,20 @@ static bool settle_body(struct finder *f)
 	return true;
 }
 
+/* From where on the location of this instruction is true; 0: nobody knows. */
+static Dwarf_Addr range_start(Dwarf_Attribute *attr, Dwarf_Addr vaddr)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	Dwarf_Op *ops;
+	size_t n;
+
+	while ((at = dwarf_getlocations(attr, at, &base, &start, &end, &ops, &n)) > 0)
+		if (vaddr >= start && vaddr < end)
+			return start;
+	return 0;
+}
+
 static bool locate(struct finder *f)
 {
 	Dwarf_Attribute attr;
@@ -452,208 +446,12 @@ static bool locate(struct finder *f)
 	if (!take_operations(f, &attr, ops, n))
 		return false;
 	if (f->v->is_in_body)
-		f->v->body = body_of(&f->function);
+		f->v->body = is_whole ? body_of(&f->function) : range_start(&attr, f->q->vaddr);
 	if (f->v->base == VARIABLE_REGISTER && f->v->reg > 15)
 		return FAIL(f,
 			    "is in %%xmm%u there: a probe takes general registers and memory along",
 			    f->v->reg - 17);
 	return is_whole ? settle_body(f) : true;
-}
-
-/* ---- names ---- */
-
-static bool holds(Dwarf_Die *die, const struct finder *f)
-{
-	return dwarf_haspc(die, f->q->vaddr) > 0;
-}
-
-static bool is_static(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Op *ops;
-	size_t n;
-
-	return dwarf_attr(die, DW_AT_location, &attr) && !is_list(&attr) &&
-	       !dwarf_getlocation(&attr, &ops, &n) && n &&
-	       (ops[0].atom == DW_OP_addr || ops[0].atom == DW_OP_addrx);
-}
-
-/* The function's own blocks, or those of inlined copies in it. */
-static bool find_local(struct finder *f, Dwarf_Die *in, bool inlined, unsigned depth)
-{
-	Dwarf_Die child, die, found;
-	bool has = false;
-
-	if (depth > DEEPEST || dwarf_child(in, &child))
-		return false;
-	die = child;
-	do {
-		int tag = dwarf_tag(&die);
-
-		if ((tag == DW_TAG_lexical_block ||
-		     (tag == DW_TAG_inlined_subroutine && inlined)) &&
-		    holds(&die, f) && find_local(f, &die, inlined, depth + 1))
-			return true;
-		/* as the one that is declared last: it hides the others */
-		if (is_variable(tag) && has_name(&die, f->name)) {
-			found = die;
-			has = true;
-		}
-	} while (!dwarf_siblingof(&die, &die));
-	if (has)
-		f->die = found;
-	return has;
-}
-
-/* Anywhere in the function, for the message; of statics, of which there is one whatever the place. */
-static bool find_elsewhere(struct finder *f, Dwarf_Die *in, unsigned depth)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die die, origin;
-
-	if (depth > DEEPEST)
-		return false;
-	if (!dwarf_child(in, &die))
-		do {
-			int tag = dwarf_tag(&die);
-
-			if (is_variable(tag) && has_name(&die, f->name))
-				return true;
-			if (tag == DW_TAG_lexical_block && find_elsewhere(f, &die, depth + 1))
-				return true;
-		} while (!dwarf_siblingof(&die, &die));
-	return dwarf_attr(in, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, &origin) &&
-	       find_elsewhere(f, &origin, depth + 1);
-}
-
-static bool is_of_source(struct finder *f, Dwarf_Die *die)
-{
-	const char *file = *f->source ? dwarf_decl_file(die) : NULL;
-
-	return !*f->source || (file && lines_is_file(file, f->source));
-}
-
-/* The namespaces and classes of a variable that is defined outside of them: "space::Class::" */
-static void scope_of_declaration(Dwarf_Die *die, char *out, size_t size)
-{
-	Dwarf_Die *scopes = NULL, declared;
-	Dwarf_Attribute attr;
-	size_t at = 0;
-	int n;
-
-	*out = '\0';
-	if (!dwarf_attr(die, DW_AT_specification, &attr) || !dwarf_formref_die(&attr, &declared))
-		return;
-	n = dwarf_getscopes_die(&declared, &scopes);
-	for (int i = n - 1; i > 0; i--) { /* the last is the unit, the first the variable */
-		int tag = dwarf_tag(&scopes[i]);
-		const char *name = tag == DW_TAG_compile_unit ? NULL : dwarf_diename(&scopes[i]);
-
-		if (name && at < size)
-			at += (size_t)snprintf(out + at, size - at, "%s::", name);
-	}
-	free(scopes);
-}
-
-static bool is_one_of(Dwarf_Die *die, const char *prefix, const char *name)
-{
-	const char *its = dwarf_diename(die), *last = strrchr(name, ':');
-	char scope[256];
-	size_t n;
-
-	if (!its || strcmp(its, last ? last + 1 : name) != 0)
-		return false;
-	if (!last)
-		return true;
-	n = (size_t)(last + 1 - name);
-	if (strlen(prefix) == n && !memcmp(prefix, name, n))
-		return true;
-	scope_of_declaration(die, scope, sizeof(scope));
-	return strlen(scope) == n && !memcmp(scope, name, n);
-}
-
-static bool address_of(Dwarf_Die *die, Dwarf_Addr *out)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Op *ops;
-	size_t n;
-
-	if (!dwarf_attr(die, DW_AT_location, &attr) || is_list(&attr) ||
-	    dwarf_getlocation(&attr, &ops, &n) || !n)
-		return false;
-	*out = ops[0].number;
-	if (ops[0].atom == DW_OP_addr) /* what the linker has thrown out is at 0, or at the end */
-		return *out && *out < (Dwarf_Addr)-4096;
-	return true;
-}
-
-struct global {
-	Dwarf_Die die;
-	Dwarf_Addr address;
-	unsigned n;
-};
-
-/* Those of this scope: all (who: 0), that all units see (1), or that one does (2). */
-static void find_globals(struct finder *f, Dwarf_Die *in, const char *prefix, int who,
-			 unsigned depth, struct global *g)
-{
-	Dwarf_Attribute attr;
-	Dwarf_Die die;
-
-	if (depth > 8 || dwarf_child(in, &die))
-		return;
-	do {
-		int tag = dwarf_tag(&die);
-		Dwarf_Addr address = 0;
-		char inner[256];
-		bool is_there, is_seen;
-
-		if (tag == DW_TAG_namespace || tag == DW_TAG_module) {
-			const char *name = dwarf_diename(&die);
-
-			snprintf(inner, sizeof(inner), "%s%s%s", prefix, name ? name : "",
-				 name ? "::" : "");
-			find_globals(f, &die, inner, who, depth + 1, g);
-			continue;
-		}
-		if (tag != DW_TAG_variable || !is_one_of(&die, prefix, f->name) ||
-		    !is_of_source(f, &die))
-			continue;
-		is_seen = dwarf_hasattr_integrate(&die, DW_AT_external);
-		is_there = address_of(&die, &address) || dwarf_attr(&die, DW_AT_const_value, &attr);
-		f->is_elsewhere |= !is_there && !dwarf_hasattr(&die, DW_AT_declaration);
-		if (!is_there || (who && is_seen != (who == 1)))
-			continue;
-		if (!g->n || g->address != address) {
-			g->n++;
-			g->die = die;
-			g->address = address;
-		}
-	} while (!dwarf_siblingof(&die, &die));
-}
-
-static void find_in_units(struct finder *f, int who, struct global *g)
-{
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit;
-
-	while (!dwarf_get_units(f->l->dw, cu, &cu, NULL, NULL, &unit, NULL))
-		find_globals(f, &unit, "", who, 0, g);
-}
-
-static bool find_global(struct finder *f)
-{
-	struct global g = {.n = 0};
-
-	if (f->has_function && !*f->source)
-		find_globals(f, &f->cu, "", 0, 0, &g);
-	if (!g.n)
-		find_in_units(f, 1, &g);
-	if (!g.n)
-		find_in_units(f, 2, &g);
-	f->die = g.die;
-	f->many = g.n;
-	return g.n == 1;
 }
 
 /* ---- questions ---- */
@@ -696,41 +494,81 @@ static void note_symbol(struct finder *f)
 	snprintf(f->v->symbol, sizeof(f->v->symbol), "%s", name ? name : "");
 }
 
-static bool find_named(struct finder *f, Dwarf_Die *type)
+static bool find_local(struct finder *f)
 {
 	bool is_entry = f->q->flags & VARIABLE_AT_ENTRY,
 	     in_source = f->q->flags & VARIABLE_IN_SOURCE;
+
+	if (finder_local(f, in_source))
+		return true;
+	if (is_entry || in_source)
+		return false;
+	if (finder_local(f, true))
+		return true;
+	f->is_in_copy = false;
+	return false;
+}
+
+/* Of the function no variable, but what might be meant.  False: why it is no global. */
+static bool may_be_global(struct finder *f)
+{
+	if (finder_elsewhere(f))
+		return FAIL(
+			f,
+			f->q->flags & VARIABLE_AT_ENTRY
+				? "has no value at the function's entry: probe a line (FUNC:1) or its "
+				  "parameters"
+				: "is not there: its block is elsewhere in the function, or it is "
+				  "optimised out");
+	if (finder_around(f))
+		return FAIL(
+			f,
+			"is a variable of the function around this one: probe that, or write @%s for the global",
+			f->name);
+	if (finder_is_member(f))
+		return FAIL(f, "is a member: write this->%s, or @%s for the global", f->name,
+			    f->name);
+	return true;
+}
+
+static bool take_global(struct finder *f)
+{
+	if (finder_global(f))
+		return true;
+	if (f->many)
+		return FAIL(f, "is the name of %u variables: write %s@SOURCE.c", f->many, f->name);
+	if (f->is_declared)
+		return FAIL(f, "is defined by another module: probe it there");
+	if (f->is_elsewhere)
+		return FAIL(f, "is optimised out of the module");
+	return FAIL(
+		f,
+		"is no variable there: the debug information defines none of this name in this module");
+}
+
+static bool find_named(struct finder *f, Dwarf_Die *type)
+{
 	bool is_found = false;
 
-	if (!f->is_global && f->has_function) {
-		is_found = in_source ? find_local(f, &f->function, true, 0)
-				     : find_local(f, &f->function, false, 0);
-		if (!is_found && !is_entry && !in_source)
-			is_found = find_local(f, &f->function, true, 0);
-		if (!is_found && find_elsewhere(f, &f->function, 0))
+	if (f->has_function) {
+		is_found = !f->is_global && find_local(f);
+		if (!finder_is_copy_sure(f))
 			return FAIL(
 				f,
-				is_entry
-					? "has no value at the function's entry: probe a line (FUNC:1) or its "
-					  "parameters"
-					: "is not there: its block is elsewhere in the function, or it is "
-					  "optimised out");
+				"may be the caller's or an inlined copy's there: probe another line, or compile with -O0");
+		finder_scopes(f);
+		if (!is_found && !f->is_global && !may_be_global(f))
+			return false;
 	}
-	if (is_found && is_entry && dwarf_tag(&f->die) == DW_TAG_variable && !is_static(&f->die) &&
-	    !dwarf_hasattr(&f->die, DW_AT_const_value))
+	if (is_found && f->q->flags & VARIABLE_AT_ENTRY && dwarf_tag(&f->die) == DW_TAG_variable &&
+	    !finder_is_static(&f->die) && !dwarf_hasattr(&f->die, DW_AT_const_value))
 		return FAIL(
 			f,
 			"has no value at the function's entry: it is a local variable, so probe a line (FUNC:1)");
-	if (!is_found && !find_global(f)) {
-		if (f->many)
-			return FAIL(f, "is the name of %u variables: write %s@SOURCE.c", f->many,
-				    f->name);
-		if (f->is_elsewhere)
-			return FAIL(f, "is optimised out of the module");
-		return FAIL(
-			f,
-			"is no variable there: the debug information defines none of this name in this module");
-	}
+	if (!is_found && !take_global(f))
+		return false;
+	if (f->steps > FINDER_STEPS)
+		return FAIL(f, "is in debug information that makes no sense");
 	if (!locate(f))
 		return false;
 	note_symbol(f);
@@ -740,6 +578,7 @@ static bool find_named(struct finder *f, Dwarf_Die *type)
 /* What an argument or the result points to. */
 static bool find_typed(struct finder *f, Dwarf_Die *type)
 {
+	struct variable wanted;
 	Dwarf_Die die;
 
 	f->way = f->q->name;
@@ -756,8 +595,28 @@ static bool find_typed(struct finder *f, Dwarf_Die *type)
 			f,
 			"is no parameter that is sure: name it as the source does, or write +N($arg%u)",
 			f->q->argument);
-	set_argument(f->v, f->q->argument);
+	f->die = die;
+	set_argument(&wanted, f->q->argument);
+	if (!locate(f) || f->v->base != VARIABLE_REGISTER || f->v->nplaces ||
+	    f->v->reg != wanted.reg)
+		return FAIL(
+			f,
+			"is no parameter that is sure: name it as the source does, or write +N($arg%u)",
+			f->q->argument);
+	*f->v = wanted;
 	return variable_type_of(&die, type) || FAIL(f, "has a type that cannot be read");
+}
+
+/* Variables that are declared after it are not there yet. */
+static void note_line(struct finder *f)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(&f->cu, f->q->vaddr);
+
+	if (!line || dwarf_lineno(line, &f->line))
+		return;
+	f->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_decl_line(&f->function, &f->first_line))
+		f->first_line = 0;
 }
 
 bool dwarf_variables_find(struct dwarf_lines *l, const struct variable_question *q,
@@ -767,8 +626,9 @@ bool dwarf_variables_find(struct dwarf_lines *l, const struct variable_question 
 	Dwarf_Die type;
 
 	why->msg[0] = '\0';
-	f.has_function = dwarf_lines_unit(l, q->vaddr, &f.cu) &&
-			 find_function(&f.cu, q->vaddr, 0, &f.function);
+	f.has_function = dwarf_lines_unit(l, q->vaddr, &f.cu) && finder_function(&f);
+	if (f.has_function && q->flags & VARIABLE_AT_LINE)
+		note_line(&f);
 	if (q->flags & VARIABLE_IS_TYPED) {
 		if (!find_typed(&f, &type))
 			return false;

@@ -236,18 +236,26 @@ static unsigned flags_at(const struct resolver *r, uint64_t vaddr, enum place_wh
 		flags |= VARIABLE_IS_CLONE;
 	if (s->place == SPEC_SOURCE || s->place == SPEC_ADDRESS)
 		flags |= VARIABLE_IN_SOURCE;
+	if ((s->place == SPEC_SOURCE || s->place == SPEC_LINE) && !(flags & VARIABLE_AT_ENTRY))
+		flags |= VARIABLE_AT_LINE;
 	return s->payload == SPEC_PAYLOAD_VARIABLE ? flags : flags | VARIABLE_IS_TYPED;
+}
+
+static unsigned argument_of(const struct probe_spec *s)
+{
+	if (s->payload == SPEC_PAYLOAD_VARIABLE)
+		return s->place == SPEC_SOURCE ? (unsigned)s->offset : 0;
+	return s->payload == SPEC_PAYLOAD_ARGUMENT ? (unsigned)s->value : 0;
 }
 
 static bool find(struct resolver *r, uint64_t vaddr, enum place_where where, struct variable *v,
 		 struct err *why)
 {
 	const struct probe_spec *s = r->spec;
-	struct variable_question q = {
-		.name = s->variable,
-		.vaddr = vaddr,
-		.flags = flags_at(r, vaddr, where),
-		.argument = s->payload == SPEC_PAYLOAD_ARGUMENT ? (unsigned)s->value : 0};
+	struct variable_question q = {.name = s->variable,
+				      .vaddr = vaddr,
+				      .flags = flags_at(r, vaddr, where),
+				      .argument = argument_of(s)};
 	struct lines *l = resolver_lines(r);
 	struct insn in;
 

@@ -235,6 +235,97 @@ def classes(flag):
     tap.need(got["space::shift"] == [-2, -3, -4] and got["Derived::made"] == [4, 5, 6], got)
 
 
+NAMED = """
+#include <stdio.h>
+static const int K = 200; static const unsigned M = 40000; static const long N = 3000000000; int n = 1000, width = 9000, total = 1;
+volatile int sink; char names[3][4] = {"ab", "cd", "ef"}; struct hidden; struct hidden *make(void); extern int outside; int limit(void);
+__attribute__((noinline, noipa)) int use(int q, struct hidden *h) { sink = M + N; return q + K; }
+static inline __attribute__((always_inline)) int twice(int v) {
+	sink = v; /* copy */
+	return v * n; }
+__attribute__((noinline, noipa)) int caller(int n) {
+	sink = n;
+	return twice(n + 1) + n; }
+int nest(int n) { int total = n * 2;
+	int inner(int width) {
+		sink = width; /* nested */
+		return width + n + total; }
+	return inner(n + 1); }
+__attribute__((noinline, noipa)) int late(int n) {
+	int x = 4;
+	if (n) {
+		sink = x; /* outer */
+		int x = n * 9;
+		sink = x; }
+	return x; }
+int main(void) { return (use(1, make()) + caller(2) + nest(1) + late(1) + outside + limit()) < 0; }
+"""
+OTHERS = ["struct hidden { long pad; int b; }; static struct hidden y; void *make(void) { return &y; }\n"
+          "static const int LIM = 3; static int outside = 7; int limit(void) { return LIM + outside; } int more(void);\n"
+          "int limits(void) { return limit() + more(); }",
+          "struct hidden { int b; }; static struct hidden y; static const int LIM = 9;\n"
+          "int more(void) { return y.b + LIM; }"]
+
+
+def refuses(path, cases):
+    for place, name, words in cases:
+        _, err = run("record", "-o", "trace", "-p", f"{place} {name}", "--", path, status=125)
+        tap.need(words in err, (place, name, err))
+
+
+def shows(path, cases, status=0):
+    for place, name, value in cases:
+        shutil.rmtree("trace", ignore_errors=True)
+        run("record", "-o", "trace", "-p", f"{place} {name}", "--", path, status=status)
+        tap.need(values() == {name: [value]}, (place, name, values()))
+
+
+def named(flag):
+    """A name that the unit, the function or an inlined copy means as another one would not."""
+    for path, text in (("named.c", NAMED), ("one.c", OTHERS[0]), ("two.c", OTHERS[1]), ("out.c", "int outside = 5;")):
+        with open(path, "w") as f:
+            f.write(text)
+    subprocess.run([*tap.CC, "-g0", "-shared", "-fPIC", "-o", "libout.so", "out.c"], check=True)
+    subprocess.run([*tap.CC, "-g", flag, "-o", "named", "named.c", "one.c", "two.c", "-L.", "-lout", "-Wl,-rpath," + os.getcwd()],
+                   check=True)
+    at = {w: f"named.c:{1 + NAMED[:NAMED.index('/* ' + w)].count(chr(10))}" for w in ("copy", "nested", "outer")}
+    shows("./named", [("use", "K", 200), ("use", "M", 40000), ("use", "N", 3000000000), (at["copy"], "n", 1000)])
+    if flag == "-O0":
+        shows("./named", [(at["nested"], "width", 2), (at["outer"], "x", 4)])
+        refuses("./named", [(at["nested"], "total", "function around")])
+    refuses("./named", [("use", "names", "one of its rows"), ("use", "h->b", "there are several"), ("use", "LIM", "2 variables"),
+                        ("use", "outside", "defined by another module")])
+
+
+SCOPES = """
+#include <stdio.h>
+int limit = 80; static int counter = 11; int z = 500;
+namespace other { int level = 77; int limit = 8; __attribute__((noinline, noipa)) int in(int n) { return n + limit; } }
+int level = 5;
+struct B { int x; int y; }; struct D : B { int x; };
+struct Acc { int counter = 0; __attribute__((noinline, noipa)) void add(int k) { counter += k; } };
+__attribute__((noinline, noipa)) int use(D *d) { return d->x + level + limit + other::level + counter; }
+int main() { D d; d.B::x = 1; d.y = 2; d.x = 3; Acc a; a.add(5); use(&d); other::in(1);
+	auto l = [](int z) {
+		printf("%d\\n", z); /* lambda */
+		return z; };
+	return l(6) - 6; }
+"""
+
+
+def scopes():
+    if not shutil.which("g++"):
+        raise tap.Skip("g++ is missing")
+    with open("scopes.cc", "w") as f:
+        f.write(SCOPES)
+    subprocess.run(["g++", "-g", "-O0", "-o", "scopes", "scopes.cc"], check=True)
+    line = 1 + SCOPES[:SCOPES.index("/* lambda")].count("\n")
+    shows("./scopes", [("use", "d->x", 3), ("use", "d->y", 2), ("use", "level", 5), ("use", "limit", 80), ("use", "other::level", 77),
+                       ("/other::in/", "limit", 8), ("Acc::add", "@counter", 11), ("Acc::add", "this->counter", 0),
+                       (f"scopes.cc:{line}", "z", 6)])
+    refuses("./scopes", [("Acc::add", "counter", "is a member")])
+
+
 def on_disk():
     path = program("-O2")
     run("patch", *probes(), "-o", "patched", path)
@@ -349,6 +440,9 @@ with tap.Suite("variables") as s:
     s.case("... and has none of", library, "-fPIE", "-pie")
     s.case("classes", classes, "-O0")
     s.case("... optimised", classes, "-O2")
+    s.case("what a name means, not optimised", named, "-O0")
+    s.case("... optimised", named, "-O2")
+    s.case("... in C++", scopes)
     s.case("in a file from kron patch", on_disk)
     s.case("in a process that is attached to", attached)
     s.case("a debug file, and none", separate)
