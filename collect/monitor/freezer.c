@@ -37,8 +37,9 @@
 #include "collect/live/threads.h"
 #include "collect/monitor/tree.h"
 
-#define STOP_MS 2000 /* who is neither standing nor in the kernel after it is in our way */
-#define LOOK_MS 2    /* then it is asked whether the late ones are in the kernel */
+#define STOP_MS 2000  /* who is neither standing nor in the kernel after it is in our way */
+#define LOOK_MS 2     /* then it is asked whether the late ones are in the kernel */
+#define PATIENCE_S 10 /* of those that stand, with a kron that says nothing */
 #define LATE_NS 200000
 #define CAP_SYS_PTRACE_BIT 19
 
@@ -481,6 +482,7 @@ static void serve(int sock)
 {
 	struct state s = {.tree.kron = getppid()}; /* whoever started it may be watched by it */
 	struct freeze none;
+	const struct timespec patience = {.tv_sec = PATIENCE_S};
 	struct request r;
 
 	for (;;) {
@@ -492,6 +494,10 @@ static void serve(int sock)
 			let_late_go(&s);
 			continue;
 		}
+		if (s.stand && !ppoll(&p, 1, &patience, NULL)) {
+			go(&s, &none); /* kron itself may have been stopped */
+			continue;
+		}
 		if (recv(sock, &r, sizeof(r), 0) != sizeof(r))
 			break;
 		if (r.what == ADD) {
@@ -500,8 +506,10 @@ static void serve(int sock)
 				err_set(&a.err, ESRCH, "there is no process %d", r.pid);
 		} else if (r.what == STOP) {
 			stop(&s, &a);
-		} else {
+		} else if (s.stand) {
 			go(&s, &a.freeze);
+		} else {
+			a.freeze.ran = 1; /* they went on long ago */
 		}
 		if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) != sizeof(a))
 			break;
