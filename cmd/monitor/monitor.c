@@ -176,6 +176,11 @@ static int take_pids(pid_t *pids, size_t *n, struct err *err)
 					pid_lists.v[i]);
 			if (kill((pid_t)pid, 0) && errno == ESRCH)
 				return err_set(err, ESRCH, "--pid: there is no process %ld", pid);
+			if (process_status_number((pid_t)pid, 0, "Tgid", 10) != (uint64_t)pid)
+				return err_set(
+					err, ESRCH,
+					"--pid: %ld is the number of a thread, not of a process",
+					pid);
 			pids[(*n)++] = (pid_t)pid;
 			s = end + 1;
 		} while (*end);
@@ -369,9 +374,13 @@ static void wait_for(const pid_t *pids, size_t n)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGQUIT);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		p[i] = (struct pollfd){.fd = (int)syscall(SYS_pidfd_open, pids[i], 0),
 				       .events = POLLIN};
+		if (p[i].fd < 0 && errno != ESRCH)
+			cmd_fail(&command, 0, "--pid: cannot wait for process %d: %s", pids[i],
+				 strerror(errno));
+	}
 	p[n] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
 	while (!are_all_over(p, n) && !p[n].revents) {
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC), left = end > now ? end - now : 0;

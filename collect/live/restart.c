@@ -24,7 +24,8 @@
 #include "base/clock.h"
 #include "collect/kernel/process_maps.h"
 
-#define STOP_MS 10000 /* a child that borrows the memory ends, or executes a program */
+#define SLEEPERS_MAX 4096 /* the oldest is forgotten */
+#define STOP_MS 10000     /* a child that borrows the memory ends, or executes a program */
 
 /* ---- since when ---- */
 
@@ -195,10 +196,13 @@ static struct sleeper *sleeper_of(const struct live_thread *k)
 
 static struct sleeper *new_sleeper(const struct live_thread *k)
 {
+	static size_t oldest;
 	struct sleeper *s = sleeper_of(k);
 
-	if (!s)
+	if (!s && sleepers.n < SLEEPERS_MAX)
 		s = vec_push(&sleepers);
+	else if (!s)
+		s = &sleepers.v[oldest++ % SLEEPERS_MAX];
 	*s = (struct sleeper){.tid = k->tid,
 			      .rip = k->regs.rip,
 			      .fs_base = k->regs.fs_base,

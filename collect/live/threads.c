@@ -625,9 +625,9 @@ static void let_go(struct live_threads *t, struct live_thread *k)
 {
 	if (k->changed && k->stopped)
 		put_back(t, k);
-	if (k->stopped)
-		ptrace(PTRACE_DETACH, k->tid, 0, 0);
-	k->gone |= k->stopped;
+	/* who was killed while it stood is still ours to wait for: its parent hears of it only then */
+	if (k->stopped && !ptrace(PTRACE_DETACH, k->tid, 0, 0))
+		k->gone = true;
 	k->stopped = false;
 }
 
@@ -657,17 +657,23 @@ static void let_all_go(struct live_threads *t)
 		let_go(t, k);
 }
 
-/* The others run meanwhile: a thread cannot be let go before it has stopped. */
-void threads_go_before_late(struct live_threads *t)
+static void await_late(struct live_threads *t, bool first)
 {
-	let_all_go(t);
 	vec_for(&t->v, k) {
-		if (k->gone)
+		if (k->gone || (k->tid == t->pid) != first)
 			continue;
 		k->stopped = wait_for_event(k->tid, now_ms() + LATE_MS) == WAIT_STOPPED &&
 			     !ptrace(PTRACE_GETREGS, k->tid, 0, &k->regs);
 		k->gone = !k->stopped; /* the end of the surgeon lets it go */
 	}
+}
+
+/* The others run meanwhile: a thread cannot be let go before it has stopped. */
+void threads_go_before_late(struct live_threads *t)
+{
+	let_all_go(t);
+	await_late(t, false);
+	await_late(t, true); /* the end of a first thread comes after those of the others */
 }
 
 size_t threads_go_standing(struct live_threads *t)

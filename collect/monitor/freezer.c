@@ -37,8 +37,9 @@
 #include "collect/live/threads.h"
 #include "collect/monitor/tree.h"
 
-#define STOP_MS 2000 /* who is neither standing nor in the kernel after it is in our way */
-#define LOOK_MS 2    /* then it is asked whether the late ones are in the kernel */
+#define STOP_MS 2000  /* who is neither standing nor in the kernel after it is in our way */
+#define LOOK_MS 2     /* then it is asked whether the late ones are in the kernel */
+#define PATIENCE_S 10 /* of those that stand, with a kron that says nothing */
 #define LATE_NS 200000
 #define CAP_SYS_PTRACE_BIT 19
 
@@ -134,11 +135,12 @@ static bool is_ended_by_a_stop(pid_t pid, long number, unsigned long first)
 	case SYS_io_pgetevents:
 	case SYS_msgrcv:
 	case SYS_msgsnd:
+	case SYS_write: /* to a pipe: would return the part that is written */
+	case SYS_writev:
+	case SYS_sendfile:
 		return true;
 	case SYS_read:
 	case SYS_readv:
-	case SYS_write:
-	case SYS_writev:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
@@ -149,6 +151,21 @@ static bool is_ended_by_a_stop(pid_t pid, long number, unsigned long first)
 	case SYS_accept4:
 	case SYS_connect:
 		return is_socket(pid, first);
+	default:
+		return false;
+	}
+}
+
+/* The kernel goes on with these by restart_syscall, and a filter may kill for that. */
+static bool is_ended_by_a_filter(pid_t pid, pid_t tid, long number)
+{
+	switch (number) {
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_poll:
+	case SYS_futex:
+	case SYS_restart_syscall:
+		return process_status_number(pid, tid, "Seccomp", 10) > 0;
 	default:
 		return false;
 	}
@@ -168,7 +185,8 @@ static bool sleeps(pid_t pid, pid_t tid)
 	if (fscanf(f, "%ld %lx", &number, &first) != 2) /* "running" */
 		number = -1;
 	fclose(f);
-	return number >= 0 && is_ended_by_a_stop(pid, number, first);
+	return number >= 0 &&
+	       (is_ended_by_a_stop(pid, number, first) || is_ended_by_a_filter(pid, tid, number));
 }
 
 static uint64_t switches_of(pid_t pid, pid_t tid)
@@ -277,6 +295,7 @@ static int seize_all(struct state *s, struct err *err)
 				continue;
 			if (n)
 				return n;
+			begun.t.filtered = true; /* each is asked when it matters */
 			*vec_push(&s->v) = begun;
 			z = &s->v.v[s->v.n - 1];
 		}
@@ -436,6 +455,14 @@ static void let_late_go(struct state *s)
 
 /* ---- the freezer's life ---- */
 
+/* Who is traced and was not asked to stop could not be let go. */
+static void interrupt_all(struct state *s)
+{
+	for (int first = 0; first < 2; first++)
+		vec_for(&s->v, z)
+			threads_interrupt(&z->t, first);
+}
+
 static void stop(struct state *s, struct answer *a)
 {
 	struct freeze none;
@@ -445,14 +472,17 @@ static void stop(struct state *s, struct answer *a)
 	if (!a->code && !a->freeze.threads)
 		a->code = err_set(&a->err, ESRCH, "nobody is left");
 	s->stand = !a->code;
-	if (a->code)
-		go(s, &none);
+	if (!a->code)
+		return;
+	interrupt_all(s);
+	go(s, &none);
 }
 
 static void serve(int sock)
 {
 	struct state s = {.tree.kron = getppid()}; /* whoever started it may be watched by it */
 	struct freeze none;
+	const struct timespec patience = {.tv_sec = PATIENCE_S};
 	struct request r;
 
 	for (;;) {
@@ -464,6 +494,10 @@ static void serve(int sock)
 			let_late_go(&s);
 			continue;
 		}
+		if (s.stand && !ppoll(&p, 1, &patience, NULL)) {
+			go(&s, &none); /* kron itself may have been stopped */
+			continue;
+		}
 		if (recv(sock, &r, sizeof(r), 0) != sizeof(r))
 			break;
 		if (r.what == ADD) {
@@ -472,8 +506,10 @@ static void serve(int sock)
 				err_set(&a.err, ESRCH, "there is no process %d", r.pid);
 		} else if (r.what == STOP) {
 			stop(&s, &a);
-		} else {
+		} else if (s.stand) {
 			go(&s, &a.freeze);
+		} else {
+			a.freeze.ran = 1; /* they went on long ago */
 		}
 		if (send(sock, &a, sizeof(a), MSG_NOSIGNAL) != sizeof(a))
 			break;
@@ -584,10 +620,14 @@ void freezer_go(struct freezer *f, struct freeze *out)
 
 void freezer_end(struct freezer *f)
 {
+	const uint64_t end = clock_ms(CLOCK_MONOTONIC) + STOP_MS;
+	const struct timespec soon = {.tv_nsec = LATE_NS};
+
 	if (f->pid <= 0)
 		return;
 	close(f->sock);
-	while (waitpid(f->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* a wait that nothing interrupts may be long: it lets that thread go without us */
+	while (clock_ms(CLOCK_MONOTONIC) < end && !waitpid(f->pid, NULL, WNOHANG))
+		nanosleep(&soon, NULL);
 	f->pid = 0;
 }

@@ -256,6 +256,59 @@ def interrupted():
     need(p.stdout.read().startswith("calls 240000 "), "its calls")
 
 
+FILTERED = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+int main(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_restart_syscall, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = {4, f};
+	struct timespec ts = {0, 700000000};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p))
+		return 1;
+	return nanosleep(&ts, 0) ? 2 : 7;
+}
+"""
+
+
+def filtered():
+    """Asleep under a filter that kills for restart_syscall."""
+    tap.compile_text("p", FILTERED)
+    rows, end, said = watch(["--every", "20ms", "--freeze"], ["./p"], status=7)
+    need(end["stops"] > 5, end)
+
+
+def killed():
+    """By SIGKILL, while it stands or not: its parent hears of it, and kron ends."""
+    tap.compile_c("p", "bins/monitored.c")
+    for _ in range(8):
+        k = subprocess.Popen([KRON, "monitor", "-q", "-o", "rows", "--every", "1ms", "--freeze", "--", "sh", "-c",
+                              "./p 3 900000 >/dev/null & sleep 0.3; kill -9 $!; wait $!; exit 6"])
+        need(k.wait(timeout=20) == 6, k.returncode)
+
+
+def refused_thread():
+    """A thread's number is no process's."""
+    tap.compile_c("p", "bins/monitored.c")
+    p = subprocess.Popen(["./p", "2", "900000"], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(0.1)
+        tid = max(int(name) for name in os.listdir(f"/proc/{p.pid}/task"))
+        r = monitor("--pid", str(tid), status=125)
+        need("number of a thread" in r.stderr, r.stderr)
+    finally:
+        p.kill()
+        p.wait()
+
+
 with tap.Suite("monitor") as s:
     s.case("sums of the kernel's counters", sums)
     s.case("and with stops", sums, "--freeze")
@@ -272,3 +325,6 @@ with tap.Suite("monitor") as s:
     s.case("hardware counters where there are none", no_unit)
     s.case("a process that runs", running)
     s.case("interrupted and killed", interrupted)
+    s.case("asleep under a filter", filtered)
+    s.case("killed while it stands", killed)
+    s.case("a thread's number", refused_thread)
