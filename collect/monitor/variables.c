@@ -75,8 +75,10 @@ void monitor_variables_free(struct variables *v)
 
 struct search {
 	const char *name;
+	bool local; /* what is asked for: statics, or what the whole module sees */
 	struct elf_symbol found;
 	bool is_found;
+	bool is_ambiguous; /* several statics of this name */
 };
 
 static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
@@ -84,14 +86,16 @@ static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
 	struct search *q = ctx;
 
 	if (s->type != STT_OBJECT || s->shndx == SHN_UNDEF || s->shndx == SHN_ABS ||
-	    strcmp(s->name, q->name))
+	    (s->bind == STB_LOCAL) != q->local || strcmp(s->name, q->name))
 		return true;
+	q->is_ambiguous = q->is_found && q->found.value != s->value;
 	q->found = *s;
 	q->is_found = true;
-	return s->bind == STB_LOCAL; /* a global one of the name is what is meant */
+	return q->local && !q->is_ambiguous;
 }
 
-static bool find_symbol(const struct elf_image *img, struct search *q)
+/* False, too, where it cannot be said which is meant, or where the type is longer than the variable. */
+static bool find_symbol(const struct elf_image *img, struct search *q, unsigned size)
 {
 	const struct elf_image *debug = elf_debug_file(img, NULL);
 
@@ -100,7 +104,7 @@ static bool find_symbol(const struct elf_image *img, struct search *q)
 		elf_symbols_for_each(img, SHT_DYNSYM, look_at_symbol, q);
 	if (!q->is_found && debug)
 		elf_symbols_for_each(debug, SHT_SYMTAB, look_at_symbol, q);
-	return q->is_found;
+	return q->is_found && !q->is_ambiguous && size <= q->found.size;
 }
 
 static bool bias_of(const struct elf_image *img, const struct process_mapping *m, uint64_t *bias)
@@ -117,7 +121,7 @@ static bool bias_of(const struct elf_image *img, const struct process_mapping *m
 	return false;
 }
 
-static void look_in(struct variables *v, pid_t pid, const struct process_mapping *m)
+static void look_in(struct variables *v, pid_t pid, const struct process_mapping *m, bool local)
 {
 	char path[96];
 	struct elf_image *img;
@@ -131,9 +135,9 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 		return;
 	if (bias_of(img, m, &bias)) {
 		vec_for(&v->v, k) {
-			struct search q = {.name = k->name};
+			struct search q = {.name = k->name, .local = local};
 
-			if (k->addr || !find_symbol(img, &q))
+			if (k->addr || !find_symbol(img, &q, k->size))
 				continue;
 			k->bytes = k->size ? k->size : (unsigned)q.found.size;
 			k->addr = bias + q.found.value;
@@ -151,7 +155,7 @@ static bool are_all_found(const struct variables *v)
 	return true;
 }
 
-/* The program's own file is mapped first in nearly all; it is asked first in all. */
+/* What all see comes first, in the program and then in its libraries; then the statics, likewise. */
 static void look(struct variables *v, pid_t pid)
 {
 	struct process_maps maps;
@@ -162,11 +166,11 @@ static void look(struct variables *v, pid_t pid)
 		return;
 	if (maps.n != v->mapped) {
 		exe = process_exe(pid);
-		for (int others = 0; others < 2; others++)
+		for (int turn = 0; turn < 4; turn++)
 			for (size_t i = 0; i < maps.n && !are_all_found(v); i++)
 				if (process_mapping_is_exec(&maps.v[i]) && maps.v[i].ino &&
-				    (!exe || strcmp(maps.v[i].path, exe)) == others)
-					look_in(v, pid, &maps.v[i]);
+				    (!exe || strcmp(maps.v[i].path, exe)) == (turn & 1))
+					look_in(v, pid, &maps.v[i], turn & 2);
 		xfree(exe);
 		v->mapped = maps.n;
 	}

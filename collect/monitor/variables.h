@@ -4,8 +4,8 @@
  *
  *   NAME[:TYPE]    u8 u16 u32 u64, s…, x…, float, double; without one u and the symbol's size
  *
- * Looked for in the program's own symbols, then in those of its libraries, when the process has mapped
- * them; once more after it has executed another program.
+ * Looked for among the global variables of the program and its libraries, then among their statics, when the
+ * process has mapped them; once more after it has executed another program.
  */
 #ifndef COLLECT_MONITOR_VARIABLES_H
 #define COLLECT_MONITOR_VARIABLES_H
