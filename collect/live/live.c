@@ -142,17 +142,11 @@ static bool holds_runtime(const struct process_maps *maps)
 
 static bool is_called_kron(pid_t pid)
 {
-	char path[64], name[32] = "";
-	int fd;
+	char *name = process_thread_name(pid, 0);
+	bool is = name && !strncmp(name, "kron", 4);
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (read(fd, name, sizeof(name) - 1) < 0)
-		name[0] = 0;
-	close(fd);
-	return !strncmp(name, "kron", 4);
+	xfree(name);
+	return is;
 }
 
 /* It has one of those segments and no runtime: a recorder.  Of whom nothing may be seen, the name decides. */

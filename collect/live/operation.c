@@ -596,22 +596,6 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 	return code == 1 ? -EBUSY : code;
 }
 
-/* The dynamic linker has brought the runtime: KRON_REPLY_LOADS. */
-static bool has_loaded(const struct operation *o, pid_t pid)
-{
-	bool blocks = false;
-	struct process_maps maps;
-	uint64_t number;
-	struct err err;
-
-	if (!o->leaves || is_inside(o, pid) || process_maps_read(&maps, pid, &err))
-		return false;
-	for (size_t i = 0; i < maps.n && !blocks; i++)
-		blocks = process_mapping_is_block(&maps.v[i], o->session, &number);
-	process_maps_free(&maps);
-	return blocks;
-}
-
 /* Detaches from forked children; returns how many had our blocks.  An error keeps no other from its text. */
 static unsigned detach_others(struct operation *o, int *code, struct err *err)
 {
@@ -624,15 +608,7 @@ static unsigned detach_others(struct operation *o, int *code, struct err *err)
 		struct err other;
 		int ret;
 
-		if (pid <= 0 || pid == getpid())
-			continue;
-		if (!*code && has_loaded(o, pid))
-			*code = err_set(
-				err, ENOTSUP,
-				"process %d was executed while it had probes of `kron ctl`: "
-				"kron's runtime stays in it, switched off",
-				pid);
-		if (pid == o->pid || !is_inside(o, pid))
+		if (pid <= 0 || pid == o->pid || pid == getpid() || !is_inside(o, pid))
 			continue;
 		ret = detach_process(o, pid, &other);
 		n++;
@@ -643,6 +619,44 @@ static unsigned detach_others(struct operation *o, int *code, struct err *err)
 	if (d)
 		closedir(d);
 	return n;
+}
+
+/* The dynamic linker has brought the runtime: KRON_REPLY_LOADS. */
+static bool has_loaded(const struct operation *o, pid_t pid)
+{
+	bool blocks = false, library = false;
+	struct process_maps maps;
+	uint64_t number;
+	struct err err;
+
+	if (process_maps_read(&maps, pid, &err))
+		return false;
+	for (size_t i = 0; i < maps.n; i++) {
+		blocks |= process_mapping_is_block(&maps.v[i], o->session, &number);
+		library |= strstr(maps.v[i].path, "/libkron-rt.so") != NULL;
+	}
+	process_maps_free(&maps);
+	return blocks && library;
+}
+
+static int check_loaded(const struct operation *o, struct err *err)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	int code = 0;
+
+	while (d && !code && (e = readdir(d))) {
+		const pid_t pid = atoi(e->d_name);
+
+		if (pid > 0 && pid != getpid() && has_loaded(o, pid))
+			code = err_set(err, ENOTSUP,
+				       "process %d was executed while it had probes of `kron ctl`: "
+				       "kron's runtime stays in it, switched off",
+				       pid);
+	}
+	if (d)
+		closedir(d);
+	return code;
 }
 
 /* Is it alive with nothing of ours in it?  Then it has executed another program. */
@@ -664,6 +678,8 @@ int operation_detach(struct operation *o, struct err *err)
 	/* A child may have forked while the list was read, and its child stand in the part already read. */
 	while (detach_others(o, &code, err) && !code)
 		;
+	if (!code && o->leaves)
+		code = check_loaded(o, err);
 	if (!code && executed)
 		code = err_set(
 			err, ESTALE,

@@ -193,6 +193,38 @@ def again(parent, *targets):
     finish(p)
 
 
+def two_at_once(parent):
+    """One that is recorded still is nothing that stays in the other."""
+    both = [subprocess.Popen([parent], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) for _ in range(2)]
+    for p in both:
+        need(p.stdout.readline() == "ready\n", "it did not start")
+    said = interrupt(record_pid(",".join(str(p.pid) for p in both), "--children"))
+    need("as before" in said and info()["attach"]["detached"], said)
+    open("go", "w").close()
+    for p in both:
+        need(not ours(p.pid), ours(p.pid))
+        finish(p)
+
+
+def with_added(parent, child):
+    """It has the probe from its first instruction, by its dynamic linker: the runtime stays, and that is said."""
+    board = f"executed.{os.getpid()}"
+    p = subprocess.Popen([parent, child], stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+    need(p.stdout.readline() == "ready\n", "it did not start")
+    r = record_pid(p.pid, "--children", "--board", board, "-p", "main")
+    ctl = [KRON, "ctl", "--board", board, "probe"]
+    wait_for(lambda: not subprocess.run([*ctl, "list"], capture_output=True).returncode, "an answer")
+    subprocess.run([*ctl, "add", f"E={os.path.basename(child)}:counted"], check=True, capture_output=True)
+    open("go", "w").close()
+    pid = number("child1")
+    said = interrupt(r)
+    need("had probes of `kron ctl`" in said and "as before" not in said, said)
+    attached = info()["attach"]
+    need(not attached["detached"] and "kron ctl" in attached["reason"], attached)
+    need(ours(pid) and not ours(p.pid), (ours(pid), ours(p.pid)))
+    finish(p)
+
+
 def by_script(parent, shell):
     """A shell that is attached to, and what it starts: each of them is left."""
     with open("s.sh", "w") as f:
@@ -225,6 +257,8 @@ with Suite("executed") as s:
         s.case(f"{parent}: all of them are left", left, at[parent], *three)
         s.case(f"{parent}: when kron is killed", killed, at[parent], *three)
     s.case("they can be attached to again", again, at["parent_dynamic"], *three)
+    s.case("two processes at once", two_at_once, at["parent_dynamic"])
+    s.case("under a probe that was added", with_added, at["parent_dynamic"], at["child_dynamic"])
     for shell in "bash", "dash":
         if shutil.which(shell):
             s.case(f"a script in {shell}", by_script, at["parent_dynamic"], shell)
