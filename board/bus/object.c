@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -377,6 +378,17 @@ void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
 	if (out->pid)
 		snprintf(out->dir, sizeof(out->dir), "%.*s", (int)sizeof(out->dir) - 1,
 			 object_note(ctl)->dir);
+}
+
+bool object_is_recorder(int sock, pid_t pid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return false;
+	/* one that lives in another pid namespace has the number 0 here */
+	return (!peer.pid || peer.pid == pid) && (!peer.uid || peer.uid == geteuid());
 }
 
 /*

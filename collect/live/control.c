@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "board/bus/object.h"
 #include "collect/drain.h"
 #include "collect/kernel/sockets.h"
 
@@ -31,13 +32,6 @@ static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
 	a->sun_family = AF_UNIX;
 	snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, KRON_CONTROL_SOCKET, recording);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
-}
-
-static bool peer_of(int fd, struct ucred *out)
-{
-	socklen_t len = sizeof(*out);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, out, &len);
 }
 
 /* ---- the recorder ---- */
@@ -86,13 +80,30 @@ static void send_answer(struct control *c, int fd, struct kron_control_question 
 	xfree(answer);
 }
 
+/* Root and our user may ask. */
+static bool may_ask(int fd, struct ucred *peer)
+{
+	socklen_t len = sizeof(*peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &len) &&
+	       (!peer->uid || peer->uid == geteuid());
+}
+
+/* Who connects and says nothing holds up others for a while, but not the recording's end. */
+static bool has_asked(struct control *c, int fd)
+{
+	struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = c->wake_fd, .events = POLLIN}};
+
+	return poll(p, 2, LIMIT_S * 1000) > 0 && p[0].revents;
+}
+
 static void serve_one(struct control *c, int fd)
 {
 	struct kron_control_question q;
 	struct ucred peer;
 
 	socket_limit(fd, LIMIT_S, LIMIT_S);
-	if (!peer_of(fd, &peer) || (peer.uid != geteuid() && peer.uid) ||
+	if (!may_ask(fd, &peer) || !has_asked(c, fd) ||
 	    recv(fd, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
 		return;
 	if (q.verb == KRON_CONTROL_PAGES)
@@ -195,7 +206,6 @@ int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, cons
 		struct kron_control_answer *out, struct err *err)
 {
 	struct kron_control_question q = {.version = KRON_CONTROL_VERSION, .verb = verb};
-	struct ucred peer;
 	ssize_t n;
 	int fd;
 
@@ -206,7 +216,7 @@ int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, cons
 	if (fd < 0)
 		return fd;
 	memset(out, 0, sizeof(*out));
-	if (!peer_of(fd, &peer) || (peer.pid && peer.pid != pid)) {
+	if (!object_is_recorder(fd, pid)) {
 		close(fd);
 		return err_set(err, EPERM, "another process has taken this kron record's place");
 	}
