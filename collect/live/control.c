@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "board/bus/object.h"
 #include "collect/drain.h"
 #include "collect/kernel/sockets.h"
@@ -132,23 +133,57 @@ static void *control_thread(void *arg)
 	return NULL;
 }
 
+/* Somebody asks for the first time. */
+static void begin(void *ctx)
+{
+	struct control *c = ctx;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->stopped) {
+		c->wake_fd = eventfd(0, EFD_CLOEXEC);
+		c->running =
+			c->wake_fd >= 0 && !pthread_create(&c->thread, NULL, control_thread, c);
+		if (!c->running) { /* whoever asks is told that nobody answers */
+			log_error("collect", "cannot answer `kron ctl probe`");
+			close(c->fd);
+			c->fd = -1;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 int control_start(struct control *c, uint64_t recording, struct err *err)
 {
+	struct server_guest guest = {.comes = begin, .ctx = c};
 	struct sockaddr_un a;
 	socklen_t len = address_of(&a, recording);
-	int code;
+	int code = 0;
 
-	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	c->wake_fd = eventfd(0, EFD_CLOEXEC);
-	if (c->fd < 0 || c->wake_fd < 0 || bind(c->fd, (struct sockaddr *)&a, len) ||
-	    listen(c->fd, BACKLOG))
+	pthread_mutex_init(&c->lock, NULL);
+	c->wake_fd = -1;
+	c->fd = guest.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0 || bind(c->fd, (struct sockaddr *)&a, len) || listen(c->fd, BACKLOG))
 		code = errno;
 	else
-		code = pthread_create(&c->thread, NULL, control_thread, c);
-	c->running = !code;
-	if (code)
-		return err_set(err, code, "cannot listen for `kron ctl probe`: %s", strerror(code));
-	return 0;
+		code = -server_watch_guest(c->changes.server, &guest);
+	if (!code)
+		return 0;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	return err_set(err, code, "cannot listen for `kron ctl probe`: %s", strerror(code));
+}
+
+static bool stop_running(struct control *c)
+{
+	bool running;
+
+	pthread_mutex_lock(&c->lock);
+	c->stopped = true;
+	running = c->running;
+	c->running = false;
+	pthread_mutex_unlock(&c->lock);
+	return running;
 }
 
 void control_stop(struct control *c)
@@ -156,13 +191,14 @@ void control_stop(struct control *c)
 	const uint64_t one = 1;
 
 	changes_stop(&c->changes);
-	if (c->running) {
-		if (write(c->wake_fd, &one, sizeof(one)) == sizeof(one))
-			pthread_join(c->thread, NULL);
-		c->running = false;
+	server_forget_guest(c->changes.server);
+	if (stop_running(c) && write(c->wake_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(c->thread, NULL);
+	if (c->fd >= 0)
 		close(c->fd);
+	if (c->wake_fd >= 0)
 		close(c->wake_fd);
-	}
+	c->fd = c->wake_fd = -1;
 }
 
 /* ---- kron ctl ---- */
