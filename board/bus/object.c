@@ -196,7 +196,7 @@ static int check_owner(const char *object, const char *shown, const struct stat 
 	if (st->st_uid != geteuid())
 		return object_refuse_foreign(object, shown, st->st_uid, err);
 	if (!S_ISREG(st->st_mode))
-		return err_set(err, EINVAL, OBJECT_DIR "%s is no board", object);
+		return err_set(err, EINVAL, OBJECT_DIR "%s is not a board", object);
 	if (st->st_mode & 077)
 		return err_set(err, EACCES,
 			       "other users may write to board %s (mode %03o), so it is not to be "

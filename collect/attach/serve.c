@@ -339,7 +339,7 @@ static bool hear(struct connection *c)
 	return c->refused || is_wanted(s, c->peer.pid);
 }
 
-/* Does it hang up because it cannot verify in its user namespace who we are (runtime/core/trust.c)? */
+/* Does it hang up because it cannot verify in its user namespace who we are (runtime/collector/trust.c)? */
 static bool mistrusts(struct connection *c)
 {
 	if (connection_is_strangers(c) || c->peer.pid <= 0 || !peer_is_in_other_users(&c->peer))
