@@ -164,6 +164,13 @@ struct trace_node {
 };
 size_t trace_nodes(const struct trace *t);
 const struct trace_node *trace_node_at(const struct trace *t, uint32_t node);
+/* What came over a cable has readings of the collector's clock.  false: it has none. */
+struct trace_clock {
+	size_t readings;
+	uint64_t error_ns; /* UINT64_MAX: there is one alone, and nobody knows */
+	bool is_line;      /* straight; else from one to the next */
+};
+bool trace_clock(const struct trace *t, struct trace_clock *out);
 /* A time of a node by itself on the common line. */
 uint64_t trace_node_time(const struct trace *t, uint32_t node, uint64_t tsc);
 /* A thread's or process' number, unique across the nodes: by itself where there is one. */

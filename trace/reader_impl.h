@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "trace/chunks.h"
+#include "trace/clock_fit.h"
 #include "trace/packed.h"
 #include "trace/reader.h"
 #include "trace/timeline.h"

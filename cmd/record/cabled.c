@@ -65,6 +65,12 @@ int cabled_start(struct err *err)
 	return is_open ? cable_start(&sender, err) : 0;
 }
 
+void cabled_hurry(void)
+{
+	if (is_open)
+		cable_hurry(&sender);
+}
+
 int cabled_finish(struct err *err)
 {
 	if (!is_open)

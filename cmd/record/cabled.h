@@ -11,6 +11,8 @@
 int cabled_open(struct collector_options *o, const char *output, const char *token, struct err *err);
 /* After collector_open(). */
 int cabled_start(struct err *err);
+/* Before collector_finish(). */
+void cabled_hurry(void);
 /* After collector_finish(): until all is there. */
 int cabled_finish(struct err *err);
 

@@ -386,6 +386,7 @@ static int finish(const struct collector_end *end, const struct program *p,
 	struct err err;
 
 	starter_stop(&starter);
+	cabled_hurry();
 	collector_finish(&collector, end, &summary);
 	unsent = cabled_finish(&err);
 	control_record_end(&collector);

@@ -451,22 +451,23 @@ static int round_of_link(struct cable_sender *s, bool ending, bool *idle)
 	return ret;
 }
 
-static bool is_ending(struct cable_sender *s, bool *failed)
+static bool is_ending(struct cable_sender *s, bool *hurry, bool *failed)
 {
 	bool ending;
 
 	pthread_mutex_lock(&s->lock);
 	ending = s->ending;
+	*hurry = s->hurry;
 	*failed = s->failed;
 	pthread_mutex_unlock(&s->lock);
 	return ending;
 }
 
-static void give_up_if_late(struct cable_sender *s, bool ending, const struct err *last)
+static void give_up_if_late(struct cable_sender *s, bool hurry, const struct err *last)
 {
 	struct err err;
 
-	if (!ending || !s->broken_ns || now_ns() < s->broken_ns + CABLE_PATIENCE_NS)
+	if (!hurry || !s->broken_ns || now_ns() < s->broken_ns + s->patience_ns)
 		return;
 	err_set(&err, ETIMEDOUT, "%s", last->msg);
 	fail(s, &err);
@@ -476,10 +477,10 @@ static void *send_thread(void *arg)
 {
 	struct cable_sender *s = arg;
 	struct err err = {.msg = "the link is broken"};
-	bool ended_pings = false, idle, failed, ending, final;
+	bool ended_pings = false, idle, failed, hurry, ending, final;
 
 	for (;;) {
-		ending = is_ending(s, &failed);
+		ending = is_ending(s, &hurry, &failed);
 		if (failed || s->has_done)
 			return NULL;
 		if (s->fd < 0) {
@@ -488,7 +489,7 @@ static void *send_thread(void *arg)
 					s->broken_ns = now_ns();
 				if (final)
 					fail(s, &err);
-				give_up_if_late(s, ending, &err);
+				give_up_if_late(s, hurry, &err);
 				poll(NULL, 0, RETRY_MS);
 			}
 			continue;
@@ -561,7 +562,7 @@ static void take_name(struct cable_sender *s, const char *name)
 	size_t n = 0;
 
 	for (; *name && n < CABLE_NAME - 1; name++) {
-		char c[CABLE_NAME] = {*name};
+		char c[CABLE_NAME] = {'a', *name};
 
 		s->name[n++] = cable_is_name(c) ? *name : '_';
 	}
@@ -576,6 +577,18 @@ static double measure_hz(void)
 
 	poll(NULL, 0, 5);
 	return (double)(__rdtsc() - tsc) * 1e9 / (double)(now_ns() - ns);
+}
+
+/* A variable of the environment: "256K", "1M", "30". */
+static uint64_t number_of(const char *variable, uint64_t fallback)
+{
+	const char *text = getenv(variable);
+	char *end;
+	uint64_t n = text && *text >= '1' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+
+	if (!n || n > UINT32_MAX)
+		return fallback;
+	return *end == 'K' ? n << 10 : *end == 'M' ? n << 20 : *end == 'G' ? n << 30 : n;
 }
 
 int cable_open(struct cable_sender *s, const char *address, const char *token_file, const char *name,
@@ -595,6 +608,8 @@ int cable_open(struct cable_sender *s, const char *address, const char *token_fi
 	if (ret)
 		return ret;
 	take_name(s, name);
+	s->room = number_of("KRON_CABLE_SPOOL", CABLE_SPOOL);
+	s->patience_ns = number_of("KRON_CABLE_PATIENCE", CABLE_PATIENCE_S) * 1000 * MS;
 	s->hz = measure_hz();
 	s->resends = resend;
 	if (resend) {
@@ -638,7 +653,7 @@ int cable_gate(void *sender)
 	if (stat(path, &st))
 		return 0;
 	pthread_mutex_lock(&s->lock);
-	while (!s->failed && (uint64_t)st.st_size > s->acked.v[CABLE_SAMPLES] + CABLE_SPOOL)
+	while (!s->failed && (uint64_t)st.st_size > s->acked.v[CABLE_SAMPLES] + s->room)
 		pthread_cond_wait(&s->moved, &s->lock);
 	if (s->failed)
 		ret = -ECONNABORTED;
@@ -657,12 +672,19 @@ static void close_all(struct cable_sender *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
+void cable_hurry(struct cable_sender *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->hurry = true;
+	pthread_mutex_unlock(&s->lock);
+}
+
 int cable_finish(struct cable_sender *s, struct err *err)
 {
 	int ret = 0;
 
 	pthread_mutex_lock(&s->lock);
-	s->ending = true;
+	s->ending = s->hurry = true;
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	if (s->has_done)

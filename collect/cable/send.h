@@ -24,10 +24,11 @@
 
 #define CABLE_SPOOL (64u << 20)
 /* Without a word from the collector, at the end of a recording. */
-#define CABLE_PATIENCE_NS 30000000000ull
+#define CABLE_PATIENCE_S 30u
 
 struct cable_sender {
 	struct cable_address to;
+	uint64_t room, patience_ns; /* CABLE_SPOOL, CABLE_PATIENCE_S, or what the environment says */
 	struct cable_token token;
 	char spool[256];
 	uint8_t id[CABLE_ID];
@@ -58,6 +59,7 @@ struct cable_sender {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	struct cable_sizes acked;
+	bool hurry;        /* the recording ends: a dead link is not waited for without end */
 	bool ending;       /* nothing more will be written */
 	bool failed;       /* it cannot go on */
 	struct err why;    /* ... because */
@@ -73,6 +75,8 @@ int cable_open(struct cable_sender *s, const char *address, const char *token_fi
 int cable_start(struct cable_sender *s, struct err *err);
 /* Before samples are written: waits until there is room.  0, or -ECONNABORTED: there will be none. */
 int cable_gate(void *sender);
+/* What is written from now on is the last of it. */
+void cable_hurry(struct cable_sender *s);
 /* All is written: until the collector has it, or the link has been dead for long; then the spool stays. */
 int cable_finish(struct cable_sender *s, struct err *err);
 /* Nothing was recorded. */

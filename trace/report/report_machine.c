@@ -33,6 +33,22 @@ static void put_node(const struct trace *t, FILE *out)
 	report_line(out, "boot:", line);
 }
 
+/* Of what came over a cable. */
+static void put_readings(const struct trace *t, FILE *out)
+{
+	struct trace_clock c;
+
+	if (trace_nodes(t) || !trace_clock(t, &c))
+		return;
+	fprintf(out, REPORT_LABEL "%zu readings of the collector's clock, ", "", c.readings);
+	if (c.error_ns == UINT64_MAX)
+		fputs("too few for a line\n", out);
+	else
+		fprintf(out, "%s, to %.3f us\n",
+			c.is_line ? "a straight line" : "from one to the next",
+			(double)c.error_ns / 1e3);
+}
+
 void report_machine_put(const struct trace *t, FILE *out)
 {
 	char cpu[256];
@@ -46,11 +62,14 @@ void report_machine_put(const struct trace *t, FILE *out)
 	report_line(out, "cpu:", cpu);
 	fprintf(out, REPORT_LABEL "%.3f MHz%s\n", "clock:", t->tsc_hz / 1e6,
 		t->complete ? "" : " (estimated: the recording was cut short)");
+	put_readings(t, out);
 	report_line(out, "recorded by:", trace_session(t, "kron"));
 }
 
 static void json_node(struct json *j, const struct trace *t)
 {
+	struct trace_clock c;
+
 	json_key(j, "node");
 	if (trace_session(t, "node"))
 		json_u64(j, trace_session_number(t, "node", 0));
@@ -59,6 +78,14 @@ static void json_node(struct json *j, const struct trace *t)
 	json_kstr(j, "node_from", trace_session(t, "node_from"));
 	json_kstr(j, "boot_id", trace_session(t, "boot_id"));
 	json_kstr(j, "clocksource", trace_session(t, "clocksource"));
+	if (!trace_nodes(t) && trace_clock(t, &c)) {
+		json_ku64(j, "clock_readings", c.readings);
+		json_key(j, "clock_error_ns");
+		if (c.error_ns == UINT64_MAX)
+			json_str(j, NULL);
+		else
+			json_u64(j, c.error_ns);
+	}
 }
 
 void report_machine_json(struct json *j, const struct trace *t)
