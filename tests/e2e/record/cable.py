@@ -222,27 +222,30 @@ def slow(full):
 def collector_killed():
     c = Collector("127.0.0.1:0")
     port = c.at.rsplit(":", 1)[1]
-    p = subprocess.Popen([KRON, "record", "-q", "-o", c.at, *PROBE, "--", program(), "4000000"],
+    n = 1000000
+    p = subprocess.Popen([KRON, "record", "-q", "-o", c.at, *PROBE, "--", program(), str(n)],
                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                         env={**os.environ, "KRON_CABLE_SPOOL": "1M"})
-    for _ in range(6):
-        wait_for(lambda: os.path.exists("nodes") and any(os.path.exists(f"nodes/{d}/session")
-                                                         for d in os.listdir("nodes")), "a session")
+                         env={**os.environ, "KRON_CABLE_SPOOL": "256K", "KRON_CABLE_PATIENCE": "300"})
+    for _ in range(5):
+        wait_for(lambda: "begins" in c.said() or "taken up" in c.said() or p.poll() is not None, "the sender")
+        if p.poll() is not None:
+            break
+        wait_for(lambda: any(os.path.exists(f"nodes/{d}/session") for d in os.listdir("nodes")), "a session")
         time.sleep(rnd.random() * 0.1)  # a random instant, not a condition
         c.end(signal.SIGKILL)
         need_once("nodes/" + os.listdir("nodes")[0])
         c = Collector(f"127.0.0.1:{port}")
     with c:
         need(p.wait(120) == 7, p.stderr.read())
-        need_all("nodes", 4000000)
+        need_all("nodes", n)
 
 
 def sender_killed():
     """What was sent is there once; what was not is in the spool, and goes after it."""
     with Collector() as c:
-        for i in range(3):
+        for _ in range(3):
             before, known = spools(), set(os.listdir("nodes"))
-            p = subprocess.Popen([KRON, "record", "-q", "-o", c.at, *PROBE, "--", program(), "3000000"],
+            p = subprocess.Popen([KRON, "record", "-q", "-o", c.at, *PROBE, "--", program(), "1000000"],
                                  stdout=subprocess.PIPE)
             wait_for(lambda: any(os.path.exists(f"nodes/{d}/samples") for d in set(os.listdir("nodes")) - known),
                      "samples")
