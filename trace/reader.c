@@ -240,6 +240,7 @@ void trace_close(struct trace *t)
 	p = priv_of(t);
 	if (t->filter)
 		t->filter->free(t->filter);
+	join_free(t);
 	tables_free(t);
 	chunk_map_close(&p->map);
 	vec_free(&p->chunks);

@@ -33,9 +33,12 @@ const char *const writer_files[WRITER_TEXTS] = {"session",  "modules", "function
 
 static bool is_trace_file(const char *name)
 {
-	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches") ||
-	    !strcmp(name, "pages"))
-		return true;
+	static const char *const others[] = {"lock",  "samples", "switches",     "pages",
+					     "clock", "cable",   "cable-session"};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(name, others[i]))
+			return true;
 	for (size_t i = 0; i < WRITER_TEXTS; i++)
 		if (!strcmp(name, writer_files[i]))
 			return true;
@@ -208,6 +211,9 @@ static int remove_trace(const char *path, struct err *err)
 			remove_samples(dir);
 			unlinkat(dir, "switches", 0);
 			unlinkat(dir, "pages", 0);
+			unlinkat(dir, "clock", 0);
+			unlinkat(dir, "cable", 0);
+			unlinkat(dir, "cable-session", 0);
 			unlinkat(dir, "lock", 0);
 			close(dir);
 		}
