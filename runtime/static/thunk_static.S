@@ -14,21 +14,37 @@
 
 	.text
 
-/* The calling thread's lane, to %rdx; %rax, %rcx and %rdi are gone. */
+/*
+ * The calling thread's lane, to %rdx; %rax, %rcx and %rdi are gone.  What the claim waits for is short: one
+ * word, its bits, the lane.  The rest is compared beside that way, and rdfsbase comes where that word is
+ * no use only.
+ */
 	.macro	FIND_LANE slow
 	mov	kron_rt_tid_offset(%rip), %rdi
 	test	%rdi, %rdi
 	jz	\slow				/* zero, too, when rdfsbase is not for us */
+	mov	%fs:0, %rdx
+	mov	%edx, %eax
+	shr	$RT_SELF_SHIFT, %eax
+	and	$RT_THREADS_MASK, %eax
+	lea	kron_rt_threads(%rip), %rcx
+	cmp	%rdx, RT_THREADS_SELF(%rcx, %rax, 8)
+	jne	.Lnumber\@
+	mov	RT_THREADS_OWNER(%rcx, %rax, 8), %rdx
+	mov	%fs:(%rdi), %eax
+	cmp	%eax, RT_LANE_TID(%rdx)
+	je	.Lfound\@
+.Lnumber\@:
 	rdfsbase %rdx
 	mov	%fs:(%rdi), %edi
 	mov	%edi, %eax
 	and	$RT_THREADS_MASK, %eax
-	lea	kron_rt_threads(%rip), %rcx
 	cmp	%rdx, RT_THREADS_BASE(%rcx, %rax, 8)
 	jne	\slow
 	mov	RT_THREADS_LANE(%rcx, %rax, 8), %rdx
 	cmp	%edi, RT_LANE_TID(%rdx)
 	jne	\slow
+.Lfound\@:
 	.endm
 
 /* The number of the processor, to %eax. */
