@@ -73,8 +73,6 @@ void kron_rt_thread_init(bool can_read_base, bool has_rdpid, int32_t data_from, 
 	__attribute__((visibility("hidden")));
 /* 0: it cannot be read */
 uint64_t rt_fs_base(void) __attribute__((visibility("hidden")));
-/* Data at this base that have this word would lead to the lane of a thread with another base. */
-bool rt_is_other_self(uint64_t base, uint64_t word) __attribute__((visibility("hidden")));
 /* Nobody finds a lane by a number near its base any more. */
 void rt_numbers_end(void) __attribute__((visibility("hidden")));
 /* static_strangers.c: what of all threads' data can be read; where glibc (at 720), musl (48) and Go

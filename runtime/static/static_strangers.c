@@ -92,10 +92,16 @@ static bool fits(uint64_t base)
 
 /* ---- hooks ---- */
 
-/* The data were copied from a thread's, with the word by which that is found. */
+/* The data were copied from another thread's, with the word by which that is found. */
 static bool is_copy(uint64_t base)
 {
-	return !kron_rt.quiet && rt_is_other_self(base, *(const uint64_t *)base);
+	uint64_t word;
+
+	if (kron_rt.quiet)
+		return false;
+	word = *(const uint64_t *)base;
+	return word != base && word % sizeof(word) == 0 && is_readable(word) &&
+	       *(const uint64_t *)word == word;
 }
 
 /* A child that shares memory has data of its own, or is waited for. */

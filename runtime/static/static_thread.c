@@ -69,11 +69,6 @@ static uint32_t self_index(uint64_t word)
 	return (uint32_t)word >> RT_SELF_SHIFT & RT_THREADS_MASK;
 }
 
-bool rt_is_other_self(uint64_t base, uint64_t word)
-{
-	return word != base && kron_rt_threads.self[self_index(word)] == word;
-}
-
 static uint32_t number_near(uint64_t base, long offset)
 {
 	uint32_t word = 0;
