@@ -177,9 +177,8 @@ static void enter_thread(struct rt_lane *lane)
 	own_number = lane->tid = 1;
 	kron_rt_has_rdpid = has_rdpid();
 	kron_rt_tid_offset = (char *)&own_number - (char *)__builtin_thread_pointer();
-	kron_rt_threads.self[0] = RT_SELF_NONE;
-	kron_rt_threads.self[i] = base;
-	kron_rt_threads.owner[i] = lane;
+	kron_rt_threads.self[0].word = RT_SELF_NONE;
+	kron_rt_threads.self[i] = (struct rt_self){base, lane};
 }
 
 static void keep_least(double *least, double v)

@@ -31,10 +31,8 @@
 
 #define RT_THREADS 2048
 #define RT_THREADS_MASK (RT_THREADS - 1)
-#define RT_THREADS_BASE 0
-#define RT_THREADS_LANE (8 * RT_THREADS)
-#define RT_THREADS_SELF (16 * RT_THREADS)
-#define RT_THREADS_OWNER (24 * RT_THREADS)
+#define RT_THREADS_BASE (16 * RT_THREADS) /* the pairs come first */
+#define RT_THREADS_LANE (24 * RT_THREADS)
 #define RT_SELF_SHIFT 12 /* thread data lies at the end of a stack, mostly: pages apart */
 #define RT_SELF_NONE 1   /* no such word */
 /* Of the GDT segment whose limit is the processor's number, as the vDSO uses it. */
@@ -47,17 +45,19 @@
 #include "runtime/core/rt.h"
 
 struct rt_threads {
+	/* By the bits of the word at %fs:0. */
+	struct rt_self {
+		uint64_t word; /* written last; 0 is nobody's, and the word 0 is none of them */
+		struct rt_lane *lane;
+	} self[RT_THREADS];
 	/* By the number's low bits. */
 	uint64_t base[RT_THREADS]; /* of %fs; written last: where it is not 0 there is a lane */
 	struct rt_lane *lane[RT_THREADS];
-	/* By the bits of the word at %fs:0. */
-	uint64_t self[RT_THREADS]; /* likewise; 0 is nobody's, and the word 0 is none of them */
-	struct rt_lane *owner[RT_THREADS];
 };
+_Static_assert(sizeof(struct rt_self) == 16 && __builtin_offsetof(struct rt_self, lane) == 8,
+	       "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_threads, base) == RT_THREADS_BASE, "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_threads, lane) == RT_THREADS_LANE, "thunk_static.S");
-_Static_assert(__builtin_offsetof(struct rt_threads, self) == RT_THREADS_SELF, "thunk_static.S");
-_Static_assert(__builtin_offsetof(struct rt_threads, owner) == RT_THREADS_OWNER, "thunk_static.S");
 
 extern struct rt_threads kron_rt_threads __attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */

@@ -22,7 +22,7 @@ void kron_rt_thread_init(bool can, bool has_rdpid, int32_t data_from, int32_t da
 {
 	can_read_base = can;
 	kron_rt_has_rdpid = has_rdpid;
-	kron_rt_threads.self[0] = RT_SELF_NONE; /* whose word is 0 finds nobody there */
+	kron_rt_threads.self[0].word = RT_SELF_NONE; /* whose word is 0 finds nobody there */
 	rt_data_init(data_from, data_end);
 }
 
@@ -181,7 +181,8 @@ static void remember(struct rt_lane *lane)
 	if (self_word() != base) /* Go's */
 		return;
 	i = self_index(base);
-	write_entry(&kron_rt_threads.self[i], &kron_rt_threads.owner[i], RT_SELF_NONE, base, lane);
+	write_entry(&kron_rt_threads.self[i].word, &kron_rt_threads.self[i].lane, RT_SELF_NONE,
+		    base, lane);
 }
 
 void rt_thread_set_lane(struct rt_lane *lane)
@@ -196,8 +197,8 @@ void rt_thread_set_lane(struct rt_lane *lane)
 static struct rt_lane *lane_by_self(uint32_t number)
 {
 	const uint64_t word = self_word();
-	const uint32_t i = self_index(word);
-	struct rt_lane *lane = kron_rt_threads.self[i] == word ? kron_rt_threads.owner[i] : NULL;
+	const struct rt_self *s = &kron_rt_threads.self[self_index(word)];
+	struct rt_lane *lane = s->word == word ? s->lane : NULL;
 
 	return lane && lane->tid == number ? lane : NULL;
 }

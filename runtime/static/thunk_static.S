@@ -25,12 +25,12 @@
 	jz	\slow				/* zero, too, when rdfsbase is not for us */
 	mov	%fs:0, %rdx
 	mov	%edx, %eax
-	shr	$RT_SELF_SHIFT, %eax
-	and	$RT_THREADS_MASK, %eax
+	shr	$(RT_SELF_SHIFT - 4), %eax
+	and	$(RT_THREADS_MASK << 4), %eax
 	lea	kron_rt_threads(%rip), %rcx
-	cmp	%rdx, RT_THREADS_SELF(%rcx, %rax, 8)
+	cmp	%rdx, (%rcx, %rax)
 	jne	\number
-	mov	RT_THREADS_OWNER(%rcx, %rax, 8), %rdx
+	mov	8(%rcx, %rax), %rdx
 	mov	%fs:(%rdi), %eax
 	cmp	%eax, RT_LANE_TID(%rdx)
 	jne	\number

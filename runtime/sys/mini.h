@@ -53,9 +53,11 @@ static inline size_t mini_mismatch(const void *a, const void *b, size_t n)
 	const volatile uint8_t *y = b;
 	size_t i = 0;
 
-	while (i + 8 <= n && *(const volatile mini_u64 *)(x + i) == *(const volatile mini_u64 *)(y + i))
+	while (i + 8 <= n &&
+	       *(const volatile mini_u64 *)(x + i) == *(const volatile mini_u64 *)(y + i))
 		i += 8;
-	while (i + 4 <= n && *(const volatile mini_u32 *)(x + i) == *(const volatile mini_u32 *)(y + i))
+	while (i + 4 <= n &&
+	       *(const volatile mini_u32 *)(x + i) == *(const volatile mini_u32 *)(y + i))
 		i += 4;
 	while (i < n && x[i] == y[i])
 		i++;
