@@ -227,7 +227,7 @@ static void take_step(struct trace_pages *out, char **f)
 
 static void take_home(struct trace_pages *out, char **f)
 {
-	struct trace_page_home h;
+	struct trace_page_home h = {0};
 
 	if (take_u32(f[1], &h.uid) && table_number(f[2], 16, UINT64_MAX, &h.address) &&
 	    take_node(f[3], &h.node))
