@@ -55,12 +55,19 @@ static uint16_t counters_of(const struct probe_set *set)
 	return counters;
 }
 
-static bool counts_pages(const struct probe_set *set)
+/* 0: none of them counts pages or lines; UINT32_MAX: both are counted. */
+static uint32_t unit_counted(const struct probe_set *set)
 {
-	for (size_t i = 0; set && i < set->specs.n; i++)
-		if (set->specs.v[i].kind == SPEC_PAGES)
-			return true;
-	return false;
+	uint32_t unit = 0;
+
+	for (size_t i = 0; set && i < set->specs.n; i++) {
+		const struct probe_spec *s = &set->specs.v[i];
+		uint32_t its = s->word ? TRACE_LINE_SIZE : TRACE_PAGE_SIZE;
+
+		if (s->kind == SPEC_PAGES)
+			unit = unit && unit != its ? UINT32_MAX : its;
+	}
+	return unit;
 }
 
 static struct bus *bus_of(struct collector *c)
@@ -76,13 +83,18 @@ static int open_bus(struct collector *c, struct err *err)
 	c->clock_start = c->start;
 	if (c->opt.bus == KRON_BUS_LANE) {
 		counts_start(&c->seg);
-		if (!counts_pages(c->opt.selection.probes))
+		c->opt.pages.unit = unit_counted(c->opt.selection.probes);
+		if (!c->opt.pages.unit)
 			return 0;
-		code = pages_open(&c->drain.pages, c->seg.window.base, c->seg.fd, err);
+		if (c->opt.pages.unit == UINT32_MAX)
+			return err_set(err, EINVAL,
+				       "pages and lines cannot be counted in one recording");
+		code = pages_open(&c->drain.pages, &c->opt.pages, c->seg.window.base, c->seg.fd,
+				  err);
 		c->server.pages = c->drain.pages;
 		return code;
 	}
-	if (counts_pages(c->opt.selection.probes))
+	if (unit_counted(c->opt.selection.probes))
 		return err_set(err, EINVAL, "pages are counted on the lane bus only");
 	code = probe_set_check_board(c->opt.selection.probes, err);
 	if (!code)

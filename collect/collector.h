@@ -21,6 +21,7 @@
 #include "collect/grow.h"
 #include "collect/attach/modules.h"
 #include "collect/attach/serve.h"
+#include "collect/pages/pages.h"
 #include "collect/watch/watch.h"
 #include "trace/analysis/cost.h"
 
@@ -44,7 +45,8 @@ struct collector_options {
 	struct watch_options watch;
 	int (*gate)(void *ctx); /* trace_writer_set_gate(); NULL: there is always room */
 	void *gate_ctx;
-	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
+	struct pages_setup pages; /* unit 0: pages */
+	probe_cost_fn measure;    /* NULL: the cost of a probe is not known */
 	void (*on_first)(void *ctx, const struct peer *p, bool is_program); /* serve.h */
 	void *on_first_ctx;
 	uint32_t (*on_exec)(void *ctx, const struct peer *p,

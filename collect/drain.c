@@ -161,6 +161,16 @@ static enum sink_advice ask_sink(const struct drain *d, uint32_t i, bool full,
 	return a;
 }
 
+static struct pages_owner page_owner(uint32_t i, const struct chunk_owner *o, uint64_t word)
+{
+	return (struct pages_owner){
+		.chunk = i,
+		.uid = o->uid,
+		.pid = o->task && !o->task->foreign ? o->task->here : 0,
+		.tid = (pid_t)kron_chunk_word_tid(word),
+	};
+}
+
 /* No samples, but a thread's records of pages: 1 if it is free again. */
 static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool thorough)
 {
@@ -169,12 +179,13 @@ static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool tho
 
 	tasks_of_chunk(d->tasks, word, thorough, &o);
 	if (o.dead || d->ending) {
+		struct pages_owner owner = page_owner(i, &o, word);
 		uint32_t freed;
 
 		if (!d->pages)
 			return drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
 		pages_hold(d->pages);
-		pages_take(d->pages, c, o.uid, kron_chunk_word_tid(word));
+		pages_take(d->pages, c, &owner);
 		freed = drain_free(d, i, KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE);
 		pages_let_go(d->pages);
 		return freed;
@@ -182,15 +193,52 @@ static uint32_t drain_pages(struct drain *d, uint32_t i, uint64_t word, bool tho
 	if (o.task)
 		o.task->left = true;
 	if (d->pages && thorough && o.task && o.task->here)
-		pages_look(d->pages, o.task->here);
+		pages_note_maps(d->pages, o.task->here);
 	return 0;
+}
+
+/* What is new in the chunks of threads that live. */
+static void look_at_pages(struct drain *d)
+{
+	uint32_t ready = segment_ready(d->seg);
+	pid_t last = 0;
+
+	pages_hold(d->pages);
+	for (uint32_t i = 0; i < ready && !segment_is_cut(d->seg); i++) {
+		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
+		const struct kron_chunk *c = segment_chunk(d->seg, i);
+		struct pages_owner owner;
+		struct chunk_owner o;
+
+		if (kron_chunk_word_state(word) != KRON_CHUNK_OWNED || !pages_are_in(c))
+			continue;
+		tasks_of_chunk(d->tasks, word, false, &o);
+		owner = page_owner(i, &o, word);
+		pages_look_chunk(d->pages, c, &owner);
+		if (owner.pid && owner.pid != last)
+			pages_note_maps(d->pages, owner.pid);
+		last = owner.pid;
+	}
+	pages_look_end(d->pages);
+	pages_let_go(d->pages);
+}
+
+static void sum_chunk(struct drain *d, pid_t pid, struct pages_range *r, uint32_t i, uint64_t word)
+{
+	const struct pages_owner owner = {i, r->uid, pid, (pid_t)kron_chunk_word_tid(word)};
+	const struct kron_chunk *c = segment_chunk(d->seg, i);
+
+	if (pages_have_nodes(d->pages)) /* then it stands among what was taken */
+		pages_look_chunk(d->pages, c, &owner);
+	else
+		pages_sum_chunk(d->pages, r, i, c);
 }
 
 static int sum_pages(struct drain *d, pid_t pid, struct pages_range *r)
 {
 	uint32_t ready = segment_ready(d->seg);
 
-	if (!d->pages)
+	if (!d->pages || !pages_are_counted(d->pages))
 		return -ENOTSUP;
 	if (segment_is_cut(d->seg))
 		return -EIO;
@@ -198,15 +246,15 @@ static int sum_pages(struct drain *d, pid_t pid, struct pages_range *r)
 	if (!r->uid)
 		return -ESRCH;
 	pages_hold(d->pages);
-	pages_sum_taken(d->pages, r);
 	for (uint32_t i = 0; i < ready; i++) {
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
 		const struct kron_chunk *c = segment_chunk(d->seg, i);
 
 		if (kron_chunk_word_state(word) == KRON_CHUNK_OWNED &&
 		    kron_chunk_word_uid(word) == (r->uid & KRON_CHUNK_UID_MASK) && pages_are_in(c))
-			pages_sum_chunk(r, c);
+			sum_chunk(d, pid, r, i, word);
 	}
+	pages_sum_taken(d->pages, r);
 	pages_let_go(d->pages);
 	pages_sum_end(r);
 	return 0;
@@ -218,7 +266,7 @@ void drain_answer_pages(struct drain *d, int fd, const struct kron_control_quest
 	pid_t pid = q->range.pid ? q->range.pid : peer;
 	int code = q->version == KRON_CONTROL_VERSION ? sum_pages(d, pid, &range) : -EPROTO;
 
-	pages_send(&range, code, fd);
+	pages_send(d->pages, &range, code, fd);
 	vec_free(&range.v);
 }
 
@@ -475,6 +523,10 @@ static void *drain_thread(void *arg)
 			ms = ms * 2 > WAIT_LONGEST_MS ? WAIT_LONGEST_MS : ms * 2;
 		if (is_due(&d->next_count_ns, now, COUNT_EVERY_MS))
 			set_free_count_right(d);
+		if (d->pages && pages_want_look(d->pages))
+			look_at_pages(d);
+		if (d->pages)
+			ms = pages_patience(d->pages, ms);
 		if (thorough)
 			segment_look_after_keeper(d->seg);
 		if (dead) { /* names should outlive us as samples do */

@@ -34,7 +34,11 @@ typedef int16_t cnodeid_t;
 
 #define SN0_REFCNT_MAX_COUNTERS 64 /* nodes, or groups of 8 nodes where there are more */
 
-/* One counter a node, by cnodeid: the node that the references came from. */
+/*
+ * One counter a node, by cnodeid: the node that the references came from.  On a machine with several nodes a
+ * thread's references since it was last looked at are those of the node where it is then: exact for a thread that
+ * is bound to a node.  Each counter is added to its mirror by itself, not the whole set at once.
+ */
 typedef struct sn0_refcnt_set {
 	refcnt_t refcnt[SN0_REFCNT_MAX_COUNTERS];
 	uint64_t flags; /* reserved: 0 */
@@ -72,7 +76,7 @@ struct refcnt;
 /*
  * A process that runs and whose pages are being counted, by `kron pages` or by `kron record` with probes of
  * the kind `pages`; 0: the calling one.  NULL, and errno: ESRCH it is not traced; ENOTSUP no pages are counted,
- * or the machine has several nodes, and it is not known from which one a reference came, or the recorder is in
+ * or lines and not pages are, or the recorder is in
  * another pid namespace than who asks for a process by its number; ECONNREFUSED the recorder does not answer;
  * EACCES; ENOMEM.
  */
@@ -120,7 +124,7 @@ typedef struct rcb_info {
 	int rcb_cnodeid;
 	int rcb_granularity;         /* REFCNT_HW_PAGE */
 	unsigned rcb_hw_counter_max; /* width mask */
-	int rcb_diff_threshold;      /* 0: kron migrates nothing */
+	int rcb_diff_threshold;      /* of `kron pages --migrate`; 0: it migrates nothing */
 	int rcb_abs_threshold;       /* likewise */
 	int rcb_num_slots;
 } rcb_info_t;

@@ -86,8 +86,9 @@ static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 		s->kind = sp.s[0] == 't' ? SPEC_TRACE : SPEC_RESOURCE;
 		return 0;
 	}
-	if (span_is(sp, "pages")) {
+	if (span_is(sp, "pages") || span_is(sp, "lines")) {
 		s->kind = SPEC_PAGES;
+		s->word = sp.s[0] == 'l';
 		return 0;
 	}
 	if (starts_with(sp, "count:"))

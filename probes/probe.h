@@ -100,7 +100,7 @@ struct probe_spec {
 	char *provider, *marker; /* USDT; the marker may be a glob */
 
 	uint8_t kind;  /* enum spec_kind */
-	uint16_t word; /* COUNT: the counter; STORE: the chip word */
+	uint16_t word; /* COUNT: the counter; STORE: the chip word; PAGES: 1: lines of 64 bytes */
 	uint64_t data; /* STORE */
 	uint8_t payload;
 	uint64_t value;

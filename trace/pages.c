@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* pages.c - see pages.h.  A line each: P TAB uid TAB address TAB reads TAB writes TAB tid, and M TAB pid
- * TAB start TAB end TAB name; addresses are hex.  Older traces have no tid. */
+/*
+ * pages.c - see pages.h.  A line each, fields between TABs, addresses in hex:
+ *
+ *   U unit nodes is_test unsure
+ *   M pid start end name offset
+ *   P uid address reads writes tid node      "-": not known; older traces have neither
+ *   L ns                                     a look
+ *   S look uid address reads writes          what happened since the look before it
+ *   H uid address node
+ *   G ns uid address from to errno is_rehearsal local remote
+ */
 #define _GNU_SOURCE
 #include "trace/pages.h"
 
@@ -17,6 +26,14 @@ static void put_field(table_text *t, int base, uint64_t value)
 	table_put_number(t, base, value);
 }
 
+static void put_node(table_text *t, int node)
+{
+	if (node == TRACE_NODE_UNKNOWN)
+		table_put_text(t, "\t-");
+	else
+		put_field(t, 10, (uint64_t)node);
+}
+
 static void put_page(table_text *t, const struct trace_page *p)
 {
 	table_put_char(t, 'P');
@@ -25,6 +42,7 @@ static void put_page(table_text *t, const struct trace_page *p)
 	put_field(t, 10, p->reads);
 	put_field(t, 10, p->writes);
 	put_field(t, 10, p->tid);
+	put_node(t, p->node);
 	table_put_char(t, '\n');
 }
 
@@ -36,7 +54,68 @@ static void put_mapping(table_text *t, const struct trace_mapping *m)
 	put_field(t, 16, m->end);
 	table_put_char(t, '\t');
 	table_put_text(t, m->name);
+	put_field(t, 16, m->offset);
 	table_put_char(t, '\n');
+}
+
+static void put_step(table_text *t, const struct trace_page_step *s)
+{
+	table_put_char(t, 'S');
+	put_field(t, 10, s->look);
+	put_field(t, 10, s->uid);
+	put_field(t, 16, s->address);
+	put_field(t, 10, s->reads);
+	put_field(t, 10, s->writes);
+	table_put_char(t, '\n');
+}
+
+static void put_home(table_text *t, const struct trace_page_home *h)
+{
+	table_put_char(t, 'H');
+	put_field(t, 10, h->uid);
+	put_field(t, 16, h->address);
+	put_node(t, h->node);
+	table_put_char(t, '\n');
+}
+
+static void put_move(table_text *t, const struct trace_page_move *m)
+{
+	table_put_char(t, 'G');
+	put_field(t, 10, m->ns);
+	put_field(t, 10, m->uid);
+	put_field(t, 16, m->address);
+	put_node(t, m->from);
+	put_node(t, m->to);
+	put_field(t, 10, (uint64_t)(m->code > 0 ? 0 : -m->code));
+	put_field(t, 10, m->code > 0);
+	put_field(t, 10, m->local);
+	put_field(t, 10, m->remote);
+	table_put_char(t, '\n');
+}
+
+static void put_all(table_text *t, const struct trace_pages *p)
+{
+	table_put_char(t, 'U');
+	put_field(t, 10, p->unit);
+	put_field(t, 10, p->nodes);
+	put_field(t, 10, p->is_test);
+	put_field(t, 10, p->unsure);
+	table_put_char(t, '\n');
+	for (size_t i = 0; i < p->maps.n; i++)
+		put_mapping(t, &p->maps.v[i]);
+	for (size_t i = 0; i < p->v.n; i++)
+		put_page(t, &p->v.v[i]);
+	for (size_t i = 0; i < p->looks.n; i++) {
+		table_put_char(t, 'L');
+		put_field(t, 10, p->looks.v[i]);
+		table_put_char(t, '\n');
+	}
+	for (size_t i = 0; i < p->steps.n; i++)
+		put_step(t, &p->steps.v[i]);
+	for (size_t i = 0; i < p->homes.n; i++)
+		put_home(t, &p->homes.v[i]);
+	for (size_t i = 0; i < p->moves.n; i++)
+		put_move(t, &p->moves.v[i]);
 }
 
 static int write_file(int dir, const table_text *t)
@@ -57,53 +136,148 @@ static int write_file(int dir, const table_text *t)
 	return code;
 }
 
-int trace_pages_write(const char *dir, const struct trace_page *v, size_t n,
-		      const struct trace_mapping *maps, size_t nmaps)
+int trace_pages_write(const char *dir, const struct trace_pages *p)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
 	table_text t = {0};
 
 	if (fd < 0)
 		return -errno;
-	for (size_t i = 0; i < nmaps; i++)
-		put_mapping(&t, &maps[i]);
-	for (size_t i = 0; i < n; i++)
-		put_page(&t, &v[i]);
+	put_all(&t, p);
 	code = write_file(fd, &t);
 	vec_free(&t);
 	close(fd);
 	return code;
 }
 
-static void take_page(struct trace_pages *out, const struct table_lines *l)
-{
-	struct trace_page p;
-	uint64_t uid, tid = 0;
+/* ---- reading ---- */
 
-	if (!table_number(l->field[1], 10, UINT32_MAX, &uid) ||
-	    !table_number(l->field[2], 16, UINT64_MAX, &p.address) ||
-	    !table_number(l->field[3], 10, UINT64_MAX, &p.reads) ||
-	    !table_number(l->field[4], 10, UINT64_MAX, &p.writes))
-		return;
-	if (*l->field[5] && !table_number(l->field[5], 10, UINT32_MAX, &tid))
-		return;
-	p.uid = (uint32_t)uid;
-	p.tid = (uint32_t)tid;
-	*vec_push(&out->v) = p;
+static bool take_node(const char *field, int32_t *node)
+{
+	uint64_t n;
+
+	*node = TRACE_NODE_UNKNOWN;
+	if (!*field || !strcmp(field, "-"))
+		return true;
+	if (!table_number(field, 10, INT32_MAX, &n))
+		return false;
+	*node = (int32_t)n;
+	return true;
 }
 
-static void take_mapping(struct trace_pages *out, const struct table_lines *l)
+static bool take_u32(const char *field, uint32_t *out)
 {
-	struct trace_mapping m;
-	uint64_t pid;
+	uint64_t n = 0;
 
-	if (!table_number(l->field[1], 10, UINT32_MAX, &pid) ||
-	    !table_number(l->field[2], 16, UINT64_MAX, &m.start) ||
-	    !table_number(l->field[3], 16, UINT64_MAX, &m.end))
+	if (*field && !table_number(field, 10, UINT32_MAX, &n))
+		return false;
+	*out = (uint32_t)n;
+	return true;
+}
+
+static void take_unit(struct trace_pages *out, char **f)
+{
+	uint64_t unit, nodes, is_test, unsure;
+
+	if (!table_number(f[1], 10, TRACE_PAGE_SIZE, &unit) ||
+	    !table_number(f[2], 10, UINT32_MAX, &nodes) || !table_number(f[3], 10, 1, &is_test) ||
+	    !table_number(f[4], 10, UINT64_MAX, &unsure) ||
+	    (unit != TRACE_PAGE_SIZE && unit != TRACE_LINE_SIZE))
 		return;
-	m.pid = (uint32_t)pid;
-	m.name = xstrdup(l->field[4]);
+	out->unit = (uint32_t)unit;
+	out->nodes = (uint32_t)nodes;
+	out->is_test = is_test;
+	out->unsure = unsure;
+}
+
+static void take_page(struct trace_pages *out, char **f)
+{
+	struct trace_page p;
+
+	if (take_u32(f[1], &p.uid) && table_number(f[2], 16, UINT64_MAX, &p.address) &&
+	    table_number(f[3], 10, UINT64_MAX, &p.reads) &&
+	    table_number(f[4], 10, UINT64_MAX, &p.writes) && take_u32(f[5], &p.tid) &&
+	    take_node(f[6], &p.node))
+		*vec_push(&out->v) = p;
+}
+
+static void take_mapping(struct trace_pages *out, char **f)
+{
+	struct trace_mapping m = {0};
+
+	if (!take_u32(f[1], &m.pid) || !table_number(f[2], 16, UINT64_MAX, &m.start) ||
+	    !table_number(f[3], 16, UINT64_MAX, &m.end) ||
+	    (*f[5] && !table_number(f[5], 16, UINT64_MAX, &m.offset)))
+		return;
+	m.name = xstrdup(f[4]);
 	*vec_push(&out->maps) = m;
+}
+
+/* Steps of a look that is not there would be taken for its. */
+static void take_step(struct trace_pages *out, char **f)
+{
+	struct trace_page_step s;
+
+	if (take_u32(f[1], &s.look) && s.look < out->looks.n && take_u32(f[2], &s.uid) &&
+	    table_number(f[3], 16, UINT64_MAX, &s.address) &&
+	    table_number(f[4], 10, UINT64_MAX, &s.reads) &&
+	    table_number(f[5], 10, UINT64_MAX, &s.writes))
+		*vec_push(&out->steps) = s;
+}
+
+static void take_home(struct trace_pages *out, char **f)
+{
+	struct trace_page_home h = {0};
+
+	if (take_u32(f[1], &h.uid) && table_number(f[2], 16, UINT64_MAX, &h.address) &&
+	    take_node(f[3], &h.node))
+		*vec_push(&out->homes) = h;
+}
+
+static void take_move(struct trace_pages *out, char **f)
+{
+	struct trace_page_move m;
+	uint64_t code, rehearsal;
+
+	if (!table_number(f[1], 10, UINT64_MAX, &m.ns) || !take_u32(f[2], &m.uid) ||
+	    !table_number(f[3], 16, UINT64_MAX, &m.address) || !take_node(f[4], &m.from) ||
+	    !take_node(f[5], &m.to) || !table_number(f[6], 10, INT32_MAX, &code) ||
+	    !table_number(f[7], 10, 1, &rehearsal) ||
+	    !table_number(f[8], 10, UINT64_MAX, &m.local) ||
+	    !table_number(f[9], 10, UINT64_MAX, &m.remote))
+		return;
+	m.code = rehearsal ? 1 : -(int32_t)code;
+	*vec_push(&out->moves) = m;
+}
+
+static void take_line(struct trace_pages *out, char **f)
+{
+	uint64_t ns;
+
+	switch (f[0][0] && !f[0][1] ? f[0][0] : 0) {
+	case 'U':
+		take_unit(out, f);
+		break;
+	case 'P':
+		take_page(out, f);
+		break;
+	case 'M':
+		take_mapping(out, f);
+		break;
+	case 'L':
+		if (table_number(f[1], 10, UINT64_MAX, &ns))
+			*vec_push(&out->looks) = ns;
+		break;
+	case 'S':
+		take_step(out, f);
+		break;
+	case 'H':
+		take_home(out, f);
+		break;
+	case 'G':
+		take_move(out, f);
+		break;
+	}
 }
 
 int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err)
@@ -111,19 +285,15 @@ int trace_pages_read(struct trace_pages *out, const char *dir, struct err *err)
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
 	struct table_lines l;
 
-	*out = (struct trace_pages){0};
+	*out = (struct trace_pages){.unit = TRACE_PAGE_SIZE, .nodes = 1};
 	if (fd < 0)
 		return err_set(err, errno, "cannot open %s: %s", dir, strerror(errno));
 	code = faccessat(fd, "pages", F_OK, 0) ? -errno : table_open(&l, fd, "pages");
 	close(fd);
 	if (code)
 		return err_set(err, -code, "%s has no counts of pages", dir);
-	while (table_next_fields(&l)) {
-		if (!strcmp(l.field[0], "P"))
-			take_page(out, &l);
-		else if (!strcmp(l.field[0], "M"))
-			take_mapping(out, &l);
-	}
+	while (table_next_fields(&l))
+		take_line(out, l.field);
 	table_close(&l);
 	return 0;
 }
@@ -134,6 +304,10 @@ void trace_pages_free(struct trace_pages *p)
 		xfree(m->name);
 	vec_free(&p->maps);
 	vec_free(&p->v);
+	vec_free(&p->looks);
+	vec_free(&p->steps);
+	vec_free(&p->homes);
+	vec_free(&p->moves);
 }
 
 const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uint32_t pid,
@@ -148,4 +322,22 @@ const struct trace_mapping *trace_pages_mapping(const struct trace_pages *p, uin
 			found = m;
 	}
 	return found;
+}
+
+int trace_pages_home(const struct trace_pages *p, uint32_t uid, uint64_t address)
+{
+	size_t lo = 0, hi = p->homes.n;
+
+	address -= address % TRACE_PAGE_SIZE;
+	while (lo < hi) {
+		const struct trace_page_home *h = &p->homes.v[(lo + hi) / 2];
+
+		if (h->uid == uid && h->address == address)
+			return h->node;
+		if (h->uid < uid || (h->uid == uid && h->address < address))
+			lo = (lo + hi) / 2 + 1;
+		else
+			hi = (lo + hi) / 2;
+	}
+	return TRACE_NODE_UNKNOWN;
 }

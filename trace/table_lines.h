@@ -9,7 +9,7 @@
 
 #include "base/vec.h"
 
-#define TABLE_FIELDS_MAX 9
+#define TABLE_FIELDS_MAX 10
 
 struct table_lines {
 	char *text; /* mapped, private: unescaped in place */

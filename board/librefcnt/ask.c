@@ -166,11 +166,14 @@ static bool is_whole(const struct kron_control_counts *m, ssize_t n, uint64_t st
 	    n != head + (ssize_t)(m->n * sizeof(m->v[0])))
 		return false;
 	for (uint32_t i = 0; i < m->n; i++) {
-		if (m->v[i].address < start || m->v[i].address >= end)
+		const int node = m->v[i].node;
+
+		if (m->v[i].address < start || m->v[i].address >= end || node < -1 ||
+		    node >= SN0_REFCNT_MAX_COUNTERS)
 			return false;
-		start = m->v[i].address + 1;
+		start = m->v[i].address; /* once for each node */
 	}
-	return true;
+	return m->nodes >= 1 && m->nodes <= SN0_REFCNT_MAX_COUNTERS;
 }
 
 static int receive(int fd, uint64_t start, uint64_t end, struct rc_counts *out)
@@ -190,7 +193,12 @@ static int receive(int fd, uint64_t start, uint64_t end, struct rc_counts *out)
 		for (uint32_t i = 0; !code && i < m->n; i++)
 			code = rc_push(out, &m->v[i]);
 		if (!code && m->n)
-			start = m->v[m->n - 1].address + 1;
+			start = m->v[m->n - 1].address;
+		if (!code) {
+			out->nodes = m->nodes;
+			out->absolute = m->absolute;
+			out->differential = m->differential;
+		}
 		more = !code && m->more;
 	}
 	free(m);

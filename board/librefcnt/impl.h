@@ -23,10 +23,12 @@
 #include <refcnt.h>
 #pragma GCC visibility pop
 
-/* Counted pages by address, each once. */
+/* Counted pages by address and node, each once. */
 struct rc_counts {
 	struct kron_control_count *v;
 	size_t n, cap;
+	uint32_t nodes;                  /* of the machine */
+	uint64_t absolute, differential; /* thresholds; 0: nothing is migrated */
 };
 
 struct rc_section {
@@ -52,8 +54,8 @@ int rc_count(const struct refcnt *r, uint64_t start, uint64_t end, struct rc_cou
 
 /* One more; -ENOMEM. */
 int rc_push(struct rc_counts *c, const struct kron_control_count *one);
-/* NULL: nothing was counted there. */
-const struct kron_control_count *rc_find(const struct rc_counts *c, uint64_t address);
+/* NULL: nothing was counted there from this node. */
+const struct kron_control_count *rc_find(const struct rc_counts *c, uint64_t address, int node);
 
 /* Software mirror and hardware counter after so many references. */
 refcnt_t rc_mirror(uint64_t references, unsigned width);
@@ -63,7 +65,5 @@ refcnt_t rc_hardware(uint64_t references, unsigned width);
 void rc_where(pid_t pid, uint64_t start, size_t n, sn0_refcnt_buf_t *buf);
 /* What size the pages have that map them. */
 void rc_sizes(pid_t pid, uint64_t start, size_t n, sn0_refcnt_buf_t *buf);
-/* Has the machine one node only? */
-bool rc_one_node(void);
 
 #endif

@@ -13,6 +13,7 @@
 
 struct placed {
 	uint64_t paddr;
+	int node; /* that used it; -1: not known, and in no counter */
 	refcnt_t mirror;
 };
 
@@ -26,7 +27,9 @@ static int by_paddr(const void *a, const void *b)
 {
 	const struct placed *x = a, *y = b;
 
-	return x->paddr < y->paddr ? -1 : x->paddr > y->paddr;
+	if (x->paddr != y->paddr)
+		return x->paddr < y->paddr ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
 }
 
 /* Pages that are mapped twice have one set. */
@@ -37,7 +40,7 @@ static size_t join(struct placed *v, size_t n)
 	if (n)
 		qsort(v, n, sizeof(*v), by_paddr);
 	for (size_t i = 0; i < n; i++) {
-		if (to && v[to - 1].paddr == v[i].paddr) {
+		if (to && !by_paddr(&v[to - 1], &v[i])) {
 			uint64_t sum = (uint64_t)v[to - 1].mirror + v[i].mirror;
 
 			v[to - 1].mirror = sum > UINT32_MAX ? UINT32_MAX : (refcnt_t)sum;
@@ -48,14 +51,18 @@ static size_t join(struct placed *v, size_t n)
 	return to;
 }
 
-/* How many counted pages from that one on lie next to each other. */
-static size_t run_at(const struct rc_counts *c, size_t first)
+/* How many records from that one on are of pages next to each other, and of how many. */
+static size_t run_at(const struct rc_counts *c, size_t first, size_t *pages)
 {
 	size_t n = 1;
 
-	while (n < RUN_MAX && first + n < c->n &&
-	       c->v[first + n].address == c->v[first].address + n * REFCNT_HW_PAGE)
-		n++;
+	for (*pages = 1; first + n < c->n; n++) {
+		const uint64_t ahead = c->v[first + n].address - c->v[first + n - 1].address;
+
+		if (ahead > REFCNT_HW_PAGE || (ahead && *pages == RUN_MAX))
+			break;
+		*pages += ahead != 0;
+	}
 	return n;
 }
 
@@ -64,19 +71,21 @@ static int place(const struct refcnt *r, const struct rc_counts *c, int cnodeid,
 		 size_t *n)
 {
 	sn0_refcnt_buf_t buf[RUN_MAX];
-	size_t hidden = 0, run;
+	size_t hidden = 0, run, pages;
 
 	*n = 0;
 	for (size_t i = 0; i < c->n; i += run) {
-		run = run_at(c, i);
-		rc_where(r->pid, c->v[i].address, run, buf);
+		run = run_at(c, i, &pages);
+		rc_where(r->pid, c->v[i].address, pages, buf);
 		for (size_t k = 0; k < run; k++) {
 			const struct kron_control_count *one = &c->v[i + k];
+			const sn0_refcnt_buf_t *at =
+				&buf[(one->address - c->v[i].address) / REFCNT_HW_PAGE];
 
-			if (buf[k].paddr == REFCNT_PADDR_UNKNOWN)
-				hidden += buf[k].cnodeid != REFCNT_CNODE_UNKNOWN;
-			else if (buf[k].cnodeid == cnodeid)
-				out[(*n)++] = (struct placed){buf[k].paddr,
+			if (at->paddr == REFCNT_PADDR_UNKNOWN)
+				hidden += at->cnodeid != REFCNT_CNODE_UNKNOWN;
+			else if (at->cnodeid == cnodeid)
+				out[(*n)++] = (struct placed){at->paddr, one->node,
 							      rc_mirror(one->reads + one->writes,
 									r->width)};
 		}
@@ -88,12 +97,36 @@ static int place(const struct refcnt *r, const struct rc_counts *c, int cnodeid,
 	return 0;
 }
 
+static size_t sets_in(const struct placed *v, size_t n)
+{
+	size_t sets = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sets += !i || v[i - 1].paddr != v[i].paddr;
+	return sets;
+}
+
+static void take_set(struct refcnt_node *node, uint64_t paddr)
+{
+	rcb_info_t *info = &node->info;
+	rcb_slot_t *s = &node->slots[info->rcb_num_slots];
+
+	if (info->rcb_num_slots && s[-1].base + s[-1].size == paddr) {
+		s[-1].size += REFCNT_HW_PAGE;
+		return;
+	}
+	*s = (rcb_slot_t){paddr, REFCNT_HW_PAGE};
+	info->rcb_num_slots++;
+}
+
 static int fill(struct refcnt_node *node, const struct placed *v, size_t n)
 {
 	rcb_info_t *info = &node->info;
+	size_t set = 0;
 
-	info->rcb_sw_sets = (int)n;
-	info->rcb_len = n * sizeof(refcnt_t);
+	info->rcb_sw_sets = (int)sets_in(v, n);
+	info->rcb_len = (size_t)info->rcb_sw_sets * (size_t)info->rcb_sw_counters_per_set *
+			sizeof(refcnt_t);
 	info->rcb_base_paddr = n ? v[0].paddr : 0;
 	if (!n)
 		return 0;
@@ -105,15 +138,12 @@ static int fill(struct refcnt_node *node, const struct placed *v, size_t n)
 	if (!node->slots || !node->counters)
 		return rc_fail(ENOMEM, "no memory");
 	for (size_t i = 0; i < n; i++) {
-		rcb_slot_t *s = &node->slots[info->rcb_num_slots];
-
-		node->counters[i] = v[i].mirror;
-		if (i && s[-1].base + s[-1].size == v[i].paddr) {
-			s[-1].size += REFCNT_HW_PAGE;
-			continue;
-		}
-		*s = (rcb_slot_t){v[i].paddr, REFCNT_HW_PAGE};
-		info->rcb_num_slots++;
+		set += i && v[i - 1].paddr != v[i].paddr;
+		if (!i || v[i - 1].paddr != v[i].paddr)
+			take_set(node, v[i].paddr);
+		if (v[i].node >= 0)
+			node->counters[set * (size_t)info->rcb_sw_counters_per_set +
+				       (size_t)v[i].node] = v[i].mirror;
 	}
 	return mprotect(node->counters, info->rcb_len, PROT_READ) ? rc_fail(ENOMEM, "no memory")
 								  : 0;
@@ -128,6 +158,13 @@ static int look(struct refcnt *r, int cnodeid, struct refcnt_node *node)
 
 	if (code)
 		return code;
+	if (cnodeid < 0 || (uint32_t)cnodeid >= counts.nodes) {
+		free(counts.v);
+		return rc_fail(EINVAL, "there is no node %d", cnodeid);
+	}
+	node->info.rcb_sw_counters_per_set = (int)counts.nodes;
+	node->info.rcb_abs_threshold = (int)(counts.absolute & INT32_MAX);
+	node->info.rcb_diff_threshold = (int)(counts.differential & INT32_MAX);
 	v = calloc(counts.n + 1, sizeof(*v));
 	code = v ? place(r, &counts, cnodeid, v, &n) : rc_fail(ENOMEM, "no memory");
 	if (!code)
@@ -142,17 +179,12 @@ struct refcnt_node *refcnt_node_open(struct refcnt *r, int cnodeid)
 	struct refcnt_node *node;
 	int code;
 
-	if (cnodeid) { /* refcnt_open(): the machine has one */
-		rc_fail(EINVAL, "there is no node %d", cnodeid);
-		return NULL;
-	}
 	node = calloc(1, sizeof(*node));
 	if (!node) {
 		rc_fail(ENOMEM, "no memory");
 		return NULL;
 	}
 	node->info = (rcb_info_t){
-		.rcb_sw_counters_per_set = 1,
 		.rcb_sw_counter_size = sizeof(refcnt_t),
 		.rcb_base_pages = (int)sysconf(_SC_PHYS_PAGES),
 		.rcb_base_page_size = (int)sysconf(_SC_PAGESIZE),

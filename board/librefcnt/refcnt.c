@@ -46,16 +46,20 @@ int rc_push(struct rc_counts *c, const struct kron_control_count *one)
 	return 0;
 }
 
-static int by_address(const void *key, const void *one)
+static int by_place(const void *a, const void *b)
 {
-	uint64_t a = *(const uint64_t *)key, b = ((const struct kron_control_count *)one)->address;
+	const struct kron_control_count *x = a, *y = b;
 
-	return a < b ? -1 : a > b;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
 }
 
-const struct kron_control_count *rc_find(const struct rc_counts *c, uint64_t address)
+const struct kron_control_count *rc_find(const struct rc_counts *c, uint64_t address, int node)
 {
-	return c->n ? bsearch(&address, c->v, c->n, sizeof(c->v[0]), by_address) : NULL;
+	const struct kron_control_count key = {.address = address, .node = node};
+
+	return c->n ? bsearch(&key, c->v, c->n, sizeof(c->v[0]), by_place) : NULL;
 }
 
 static const struct rc_section *section_of(const struct refcnt *r, uint64_t page)
@@ -77,7 +81,7 @@ static bool is_new(const struct refcnt *r, struct kron_control_count *c)
 	s = section_of(r, c->address);
 	if (!s)
 		return false;
-	then = rc_find(&s->then, c->address);
+	then = rc_find(&s->then, c->address, c->node);
 	/* A program that executes another begins anew. */
 	if (then && then->reads <= c->reads && then->writes <= c->writes) {
 		c->reads -= then->reads;
@@ -138,12 +142,6 @@ struct refcnt *refcnt_open(pid_t pid)
 	struct rc_counts none;
 	struct refcnt *r;
 
-	if (!rc_one_node()) {
-		rc_fail(ENOTSUP,
-			"the machine has several nodes, and it is not known from which one a "
-			"reference came");
-		return NULL;
-	}
 	if (rc_ask(pid, 0, 1, &none))
 		return NULL;
 	free(none.v);
@@ -186,9 +184,12 @@ int refcnt_uses(struct refcnt *r, const void *vaddr, long len, struct refcnt_use
 	if (code)
 		return code;
 	memset(out, 0, range.n * sizeof(*out));
-	for (size_t i = 0; i < counts.n; i++)
-		out[(counts.v[i].address - range.start) / REFCNT_HW_PAGE] =
-			(struct refcnt_use){counts.v[i].reads, counts.v[i].writes};
+	for (size_t i = 0; i < counts.n; i++) {
+		struct refcnt_use *u = &out[(counts.v[i].address - range.start) / REFCNT_HW_PAGE];
+
+		u->reads += counts.v[i].reads;
+		u->writes += counts.v[i].writes;
+	}
 	free(counts.v);
 	return (int)range.n;
 }
@@ -213,9 +214,11 @@ int refcnt_ioctl(struct refcnt *r, int request, sn0_refcnt_args_t *args)
 		size_t page = (counts.v[i].address - range.start) / REFCNT_HW_PAGE;
 		uint64_t n = counts.v[i].reads + counts.v[i].writes;
 
-		args->buf[page].refcnt_set.refcnt[0] = request == PIOCGETSN0REFCNTRS
-							       ? rc_hardware(n, r->width)
-							       : rc_mirror(n, r->width);
+		if (counts.v[i].node < 0)
+			continue;
+		args->buf[page].refcnt_set.refcnt[counts.v[i].node] =
+			request == PIOCGETSN0REFCNTRS ? rc_hardware(n, r->width)
+						      : rc_mirror(n, r->width);
 	}
 	free(counts.v);
 	return (int)range.n;

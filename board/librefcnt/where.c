@@ -14,7 +14,6 @@
 /* Documentation/admin-guide/mm/pagemap.rst */
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_FRAME ((1ull << 55) - 1)
-#define NODES_FILE "/sys/devices/system/node/has_cpu"
 
 static FILE *open_of(pid_t pid, const char *file)
 {
@@ -94,17 +93,4 @@ void rc_where(pid_t pid, uint64_t start, size_t n, sn0_refcnt_buf_t *buf)
 	}
 	if (frames)
 		fclose(frames);
-}
-
-bool rc_one_node(void)
-{
-	FILE *f = fopen(NODES_FILE, "re");
-	char text[64] = "";
-	bool one;
-
-	if (!f)
-		return true;
-	one = !fgets(text, sizeof(text), f) || !strpbrk(text, ",-");
-	fclose(f);
-	return one;
 }

@@ -529,6 +529,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.node = node == NO_NODE ? NODE_DEFAULT : (int)node,
 		.kron = OWN_PATH,
 		.is_scratch = counting,
+		.pages = counting ? counting->pages : (struct pages_setup){0},
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.watch = watch,

@@ -467,7 +467,7 @@ void serve_answer(struct connection *c)
 	if (!code && a.counts && kron_thunk_is_lane(s->thunk))
 		counts_make_room(s->seg);
 	if (!code && s->pages)
-		pages_look(s->pages, pid);
+		pages_note_maps(s->pages, pid);
 	if (!code && c->hello.kind == KRON_HELLO_START && !a.brings_runtime)
 		tell_first(c);
 	vec_for(&a.notes, n)

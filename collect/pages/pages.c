@@ -9,26 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "board/bus/object.h"
 #include "collect/kernel/process_maps.h"
-#include "trace/pages.h"
+#include "collect/pages/impl.h"
 
-/* Sums are made when there are so many new ones. */
-#define MERGE_AT (1u << 18)
+/* Where threads are must be looked for more often than people want to see steps. */
+#define NODES_EVERY_NS 50000000u
 
-struct pages {
-	VEC(struct trace_page) v;
-	size_t merged;        /* of them, at the beginning: sorted, each page of a thread once */
-	pthread_mutex_t held; /* of v, and of chunks that are taken: drain and control threads */
-	pthread_mutex_t lock; /* of maps: server and drain threads */
-	VEC(struct trace_mapping) maps;
-};
-
-int pages_open(struct pages **out, uint8_t *window, int fd, struct err *err)
+int pages_open(struct pages **out, const struct pages_setup *setup, uint8_t *window, int fd,
+	       struct err *err)
 {
 	struct kron_page *none = (void *)(window + KRON_NO_PAGE_OFFSET);
 	int code = object_get_pages(fd, KRON_NO_PAGE_OFFSET, sizeof(*none));
@@ -38,16 +31,36 @@ int pages_open(struct pages **out, uint8_t *window, int fd, struct err *err)
 		return err_set(err, -code, "no memory for page counters: %s", strerror(-code));
 	none->page = KRON_NO_PAGE;
 	p = xcalloc(1, sizeof(*p));
+	code = nodes_read(&p->nodes, err);
+	if (code) {
+		xfree(p);
+		return code;
+	}
+	p->setup = *setup;
+	p->out.unit = setup->unit;
+	p->out.nodes = p->nodes.n;
+	p->out.is_test = p->nodes.is_test;
+	p->start_ns = clock_ns(CLOCK_MONOTONIC);
+	p->every_ns = setup->every_ns;
+	if (!p->every_ns && (pages_have_nodes(p) || setup->migrate.on))
+		p->every_ns = NODES_EVERY_NS;
+	p->next_ns = p->start_ns + p->every_ns;
 	pthread_mutex_init(&p->held, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	*out = p;
 	return 0;
 }
 
+bool pages_are_counted(const struct pages *p)
+{
+	return p->setup.unit == TRACE_PAGE_SIZE;
+}
+
 bool pages_are_in(const struct kron_chunk *c)
 {
 	/* Acquire: what the chunk is; partner: runtime/bus/pages.c. */
-	return __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) && c->kind == KRON_CHUNK_OF_PAGES;
+	return __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) &&
+	       KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_PAGES;
 }
 
 /* ---- counts ---- */
@@ -60,10 +73,12 @@ static int by_page(const void *a, const void *b)
 		return x->uid < y->uid ? -1 : 1;
 	if (x->address != y->address)
 		return x->address < y->address ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static size_t add_up(struct trace_page *v, size_t all)
+size_t pages_add_up(struct trace_page *v, size_t all)
 {
 	size_t n = 0;
 
@@ -84,10 +99,9 @@ static size_t add_up(struct trace_page *v, size_t all)
 
 static void merge(struct pages *p)
 {
-	p->v.n = p->merged = add_up(p->v.v, p->v.n);
+	p->out.v.n = p->merged = pages_add_up(p->out.v.v, p->out.v.n);
 }
 
-/* A record as it is now; false: nothing was counted there. */
 static bool read_record(const struct kron_chunk *c, uint32_t i, struct trace_page *out)
 {
 	const struct kron_page *r = (const struct kron_page *)c + 1 + i;
@@ -100,18 +114,30 @@ static bool read_record(const struct kron_chunk *c, uint32_t i, struct trace_pag
 	return out->address && (out->reads || out->writes);
 }
 
-void pages_take(struct pages *p, const struct kron_chunk *c, uint32_t uid, uint32_t tid)
+const struct pages_seen *pages_seen_at(const struct pages *p, uint32_t chunk,
+				       const struct kron_chunk *c)
 {
-	struct trace_page page;
+	const struct pages_seen *s = chunk < p->seen.n ? p->seen.v[chunk] : NULL;
 
-	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++) {
-		if (!read_record(c, i, &page))
-			continue;
-		page.uid = uid;
-		page.tid = tid;
-		*vec_push(&p->v) = page;
+	return s && s->seq == c->seq ? s : NULL;
+}
+
+bool pages_read_new(const struct pages_seen *seen, const struct kron_chunk *c, uint32_t i,
+		    struct trace_page *out)
+{
+	if (!read_record(c, i, out))
+		return false;
+	if (seen) {
+		out->reads -= seen->v[i].reads;
+		out->writes -= seen->v[i].writes;
 	}
-	if (p->v.n - p->merged > MERGE_AT)
+	return out->reads || out->writes;
+}
+
+void pages_add(struct pages *p, const struct trace_page *page)
+{
+	*vec_push(&p->out.v) = *page;
+	if (p->out.v.n - p->merged > MERGE_AT)
 		merge(p);
 }
 
@@ -137,23 +163,28 @@ static void sum_one(struct pages_range *r, struct trace_page page)
 
 void pages_sum_taken(const struct pages *p, struct pages_range *r)
 {
-	for (size_t i = 0; i < p->v.n; i++)
-		if (p->v.v[i].uid == r->uid)
-			sum_one(r, p->v.v[i]);
+	for (size_t i = 0; i < p->out.v.n; i++)
+		if (p->out.v.v[i].uid == r->uid)
+			sum_one(r, p->out.v.v[i]);
 }
 
-void pages_sum_chunk(struct pages_range *r, const struct kron_chunk *c)
+void pages_sum_chunk(const struct pages *p, struct pages_range *r, uint32_t chunk,
+		     const struct kron_chunk *c)
 {
+	const struct pages_seen *seen = pages_seen_at(p, chunk, c);
 	struct trace_page page;
 
-	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++)
-		if (read_record(c, i, &page))
-			sum_one(r, page);
+	for (uint32_t i = 0; i < KRON_PAGES_IN_CHUNK; i++) {
+		if (!pages_read_new(seen, c, i, &page))
+			continue;
+		page.node = pages_have_nodes(p) ? TRACE_NODE_UNKNOWN : 0;
+		sum_one(r, page);
+	}
 }
 
 void pages_sum_end(struct pages_range *r)
 {
-	r->v.n = add_up(r->v.v, r->v.n);
+	r->v.n = pages_add_up(r->v.v, r->v.n);
 }
 
 static bool send_counts(int fd, struct kron_control_counts *m)
@@ -168,28 +199,29 @@ static bool send_counts(int fd, struct kron_control_counts *m)
 
 static uint64_t seconds(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec;
+	return clock_ms(CLOCK_MONOTONIC) / 1000;
 }
 
-void pages_send(const struct pages_range *r, int code, int fd)
+void pages_send(const struct pages *p, const struct pages_range *r, int code, int fd)
 {
 	struct kron_control_counts *m = xcalloc(1, sizeof(*m));
 	const uint64_t begin = seconds();
 	bool is_heard = true;
 
 	m->code = code;
+	m->nodes = p ? p->nodes.n : 1;
+	m->absolute = p && p->setup.migrate.on ? p->setup.migrate.absolute : 0;
+	m->differential = p && p->setup.migrate.on ? p->setup.migrate.differential : 0;
 	for (size_t i = 0; !code && i < r->v.n && is_heard; i++) {
-		const struct trace_page *p = &r->v.v[i];
+		const struct trace_page *one = &r->v.v[i];
 
 		if (m->n == KRON_CONTROL_COUNTS) {
 			m->more = 1;
 			is_heard = send_counts(fd, m) && seconds() - begin <= SEND_S;
 			m->n = m->more = 0;
 		}
-		m->v[m->n++] = (struct kron_control_count){p->address, p->reads, p->writes};
+		m->v[m->n++] = (struct kron_control_count){one->address, one->reads, one->writes,
+							   one->node, 0};
 	}
 	if (is_heard)
 		send_counts(fd, m);
@@ -201,7 +233,7 @@ void pages_send(const struct pages_range *r, int code, int fd)
 static struct trace_mapping *find_mapping(struct pages *p, uint32_t pid, uint64_t start,
 					  const char *name)
 {
-	vec_for(&p->maps, m)
+	vec_for(&p->out.maps, m)
 		if (m->pid == pid && m->start == start && !strcmp(m->name, name))
 			return m;
 	return NULL;
@@ -213,15 +245,15 @@ static void note_mapping(struct pages *p, uint32_t pid, const struct process_map
 	struct trace_mapping *old = find_mapping(p, pid, m->start, m->path);
 
 	if (!old) {
-		old = vec_push(&p->maps);
+		old = vec_push(&p->out.maps);
 		*old = (struct trace_mapping){
-			.pid = pid, .start = m->start, .name = xstrdup(m->path)};
+			.pid = pid, .start = m->start, .offset = m->off, .name = xstrdup(m->path)};
 	}
 	if (m->end > old->end)
 		old->end = m->end;
 }
 
-void pages_look(struct pages *p, pid_t pid)
+void pages_note_maps(struct pages *p, pid_t pid)
 {
 	struct process_maps maps;
 	struct err err;
@@ -240,16 +272,20 @@ void pages_look(struct pages *p, pid_t pid)
 int pages_write(struct pages *p, const char *dir)
 {
 	merge(p);
-	return trace_pages_write(dir, p->v.v, p->v.n, p->maps.v, p->maps.n);
+	pages_look_end(p);
+	return trace_pages_write(dir, &p->out);
 }
 
 void pages_free(struct pages *p)
 {
 	if (!p)
 		return;
-	vec_for(&p->maps, m)
-		xfree(m->name);
-	vec_free(&p->maps);
-	vec_free(&p->v);
+	vec_for(&p->seen, s)
+		xfree(*s);
+	vec_free(&p->seen);
+	vec_free(&p->step);
+	vec_free(&p->since);
+	vec_free(&p->lives);
+	trace_pages_free(&p->out);
 	xfree(p);
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define KRON_CONTROL_SOCKET "kron-ctl-%016" PRIx64
-#define KRON_CONTROL_VERSION 1u
+#define KRON_CONTROL_VERSION 2u
 #define KRON_CONTROL_TEXT 4096u        /* bytes of a question's text, with its 0 */
 #define KRON_CONTROL_ANSWER (1u << 16) /* of an answer's */
 
@@ -46,15 +46,20 @@ struct kron_control_answer {
 	char text[KRON_CONTROL_ANSWER];
 };
 
-/* One of the messages: pages in ascending order, each once. */
+/* One of the messages: pages in ascending order, each once for each node that it was used from. */
 #define KRON_CONTROL_COUNTS 1024u
 struct kron_control_count {
 	uint64_t address, reads, writes;
+	int32_t node; /* -1: not known */
+	uint32_t reserved;
 };
 struct kron_control_counts {
 	int32_t code;  /* 0, or -errno: -ESRCH no such process is counted, -ENOTSUP no pages are */
 	uint32_t more; /* 1: another message comes */
-	uint32_t n, reserved;
+	uint32_t n;
+	uint32_t nodes; /* of the machine */
+	uint64_t absolute,
+		differential; /* thresholds of `kron pages --migrate`; 0: it moves nothing */
 	struct kron_control_count v[KRON_CONTROL_COUNTS]; /* only n are sent */
 };
 

@@ -284,9 +284,12 @@ struct kron_chunk {
 			  * chunk: being prepared, what it holds does not count (it may be the
 			  * rest of an older chunk that wrap mode has already counted as lost) */
 	uint32_t source; /* source address of the lane */
-	uint32_t kind;   /* enum kron_chunk_kind; before seq */
+	uint32_t kind;   /* enum kron_chunk_kind; before seq.  Of pages: KRON_CHUNK_BEGUN_ON() */
 };
 enum kron_chunk_kind { KRON_CHUNK_OF_SAMPLES = 0, KRON_CHUNK_OF_PAGES = 1 };
+#define KRON_CHUNK_KIND(kind) ((kind)&0xff)
+#define KRON_CHUNK_BEGUN_ON(cpu) ((uint32_t)(cpu) << 8) /* its thread was there when it began it */
+#define KRON_CHUNK_CPU(kind) ((kind) >> 8)
 _Static_assert(sizeof(struct kron_chunk) == KRON_CHUNK_HEADER, "chunk header");
 
 /* ---- source table ----
@@ -344,6 +347,8 @@ struct kron_page {
 _Static_assert(sizeof(struct kron_page) == 32, "two of them in a cache line");
 #define KRON_PAGES_IN_CHUNK (KRON_CHUNK_SIZE / 32u - 1u)
 #define KRON_PAGE_SHIFT 12u
+#define KRON_LINE_SHIFT \
+	6u /* what is counted may be lines of 64 bytes: a page is one of them then */
 #define KRON_NO_PAGE (1ull << 63)
 #define KRON_NO_PAGE_ADDR (KRON_WINDOW_ADDR + KRON_NO_PAGE_OFFSET)
 /* A thread's table of pages (wire.h): 8 bytes an entry, by the page number's low bits. */

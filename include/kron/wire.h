@@ -357,6 +357,7 @@ struct kron_memory {
  */
 #define KRON_ACTION_PAGES 0x80000000u
 #define KRON_ACTION_REPEATED 0x40000000u
+#define KRON_ACTION_LINES 0x20000000u /* of 64 bytes, not pages */
 #define KRON_ACTION_REFERENCES(size, reads, writes) \
 	(KRON_ACTION_PAGES | (uint32_t)(size) | (uint32_t)(reads) << 16 | (uint32_t)(writes) << 20)
 #define KRON_THUNK_SP (128 + 8 + 8 + 8) /* red zone, rcx, rax, return address */

@@ -11,7 +11,6 @@
 #include "inject/plan/action.h"
 
 enum { RAX = 0, RCX = 1, RDX = 2, RSP = 4, RBP = 5, RSI = 6, R12 = 12, R13 = 13 };
-#define PAGE (1u << KRON_PAGE_SHIFT)
 
 /* ---- what an instruction touches ---- */
 
@@ -283,6 +282,16 @@ static void restore(struct stub *s, const uint8_t *saved, unsigned n, bool flags
 	put_back(s, !flags);
 }
 
+static unsigned shift_of(const struct pages_group *g)
+{
+	return g->lines ? KRON_LINE_SHIFT : KRON_PAGE_SHIFT;
+}
+
+static uint32_t unit_of(const struct pages_group *g)
+{
+	return g->lines ? KRON_ACTION_LINES : 0;
+}
+
 /* From the first to the end of the last. */
 static unsigned span_of(const struct pages_group *g, const struct insn_access **lowest)
 {
@@ -323,11 +332,11 @@ static void put_adds(struct stub *s, unsigned b, const struct pages_group *g)
 }
 
 /* The record of the page of what %a points to, to %b; to the slow part if it is not there. */
-static void put_lookup(struct stub *s, const struct work *w, unsigned span)
+static void put_lookup(struct stub *s, const struct work *w, unsigned shift, unsigned span)
 {
 	put_op32(s, 0x8b, w->b, w->a); /* mov %a,%b */
-	put_op32(s, 0xc1, 5, w->b);    /* shr $9,%b */
-	PUT(s, "\x09");
+	put_op32(s, 0xc1, 5, w->b);    /* shr $(shift - 3),%b */
+	stub_bytes(s, (uint8_t[]){(uint8_t)(shift - 3)}, 1);
 	put_op32(s, 0x81, 4, w->b); /* and $0x7ff8,%b */
 	stub_u32(s, KRON_PAGE_TABLE_SIZE - 8);
 	add_fixup(s, FIXUP_PAGES);
@@ -337,8 +346,8 @@ static void put_lookup(struct stub *s, const struct work *w, unsigned span)
 	put_op(s, 0x8b, 0, w->b, w->b); /* mov (%b),%b */
 	put_op(s, 0x33, 2, w->a, w->b); /* xor KRON_NO_PAGE_ADDR(%b),%a */
 	stub_u32(s, KRON_NO_PAGE_ADDR);
-	put_op(s, 0x81, 3, 7, w->a); /* cmp $(4096 - span),%a */
-	stub_u32(s, PAGE - span);
+	put_op(s, 0x81, 3, 7, w->a); /* cmp $(1 << shift) - span,%a */
+	stub_u32(s, (1u << shift) - span);
 	PUT(s, "\x0f\x87\0\0\0\0"); /* ja slow */
 }
 
@@ -399,14 +408,15 @@ static void put_restores(struct stub *s, bool flags_are_dead)
 	put_back(s, flags_are_dead);
 }
 
-static void put_call(struct stub *s, const struct insn_access *a, bool flags_are_dead)
+static void put_call(struct stub *s, const struct insn_access *a, uint32_t unit,
+		     bool flags_are_dead)
 {
 	put_saves(s);
 	put_lea(s, RAX, a, 144);
 	put_segment(s, a->segment);
 	PUT(s, "\x50"); /* push %rax */
 	stub_shape(s, KRON_SHAPE_152);
-	put_references(s, a->size, a->reads, a->writes, 0);
+	put_references(s, a->size, a->reads, a->writes, unit);
 	put_restores(s, flags_are_dead);
 }
 
@@ -424,7 +434,7 @@ static void put_repeated(struct stub *s, const struct pages_group *g, bool flags
 	put_saves(s);
 	PUT(s, "\x54"); /* push %rsp */
 	stub_shape(s, KRON_SHAPE_152);
-	put_references(s, g->v[0].size, reads, writes, KRON_ACTION_REPEATED);
+	put_references(s, g->v[0].size, reads, writes, KRON_ACTION_REPEATED | unit_of(g));
 	put_restores(s, flags_are_dead);
 }
 
@@ -458,7 +468,7 @@ static void emit_fast(struct stub *s, const struct pages_group *g, struct dead d
 		put_op(s, 0x03, 0, w.a, RSP);
 		PUT(s, "\x25\0\0\0\0");
 	}
-	put_lookup(s, &w, span);
+	put_lookup(s, &w, shift_of(g), span);
 	*slow = (struct pages_slow){.g = *g,
 				    .nsaved = (uint8_t)w.nsaved,
 				    .saves_flags = !dead.flags,
@@ -473,7 +483,8 @@ bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t pro
 		       struct dead dead, struct pages_slow *slow)
 {
 	unsigned start = s->len, fixup = s->nfixups;
-	bool is_fast = !g->is_repeated && g->v[0].segment != 0x65;
+	bool is_fast =
+		!g->is_repeated && g->v[0].segment != 0x65 && g->v[0].size <= 1u << shift_of(g);
 
 	add_fixup(s, FIXUP_PLACE);
 	if (is_fast)
@@ -481,7 +492,7 @@ bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t pro
 	else if (g->is_repeated)
 		put_repeated(s, g, dead.flags);
 	else
-		put_call(s, &g->v[0], dead.flags);
+		put_call(s, &g->v[0], unit_of(g), dead.flags);
 	finish_place(s, fixup, start, probe, g->places);
 	return is_fast;
 }
@@ -494,7 +505,7 @@ void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsig
 	stub_shape(s, slow->nsaved ? KRON_SHAPE_128 + slow->nsaved : KRON_SHAPE_START);
 	restore(s, slow->saved, slow->nsaved, slow->saves_flags);
 	for (unsigned i = 0; i < slow->g.n; i++)
-		put_call(s, &slow->g.v[i], !slow->saves_flags);
+		put_call(s, &slow->g.v[i], unit_of(&slow->g), !slow->saves_flags);
 	stub_shape(s, KRON_SHAPE_START);
 	stub_settle(s, window_off);
 	PUT(s, "\xe9");

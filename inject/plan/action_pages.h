@@ -6,12 +6,12 @@
  *   lea  operand,%a
  *   [lahf; seto %al]
  *   mov  %a,%b
- *   shr  $9,%b
+ *   shr  $9,%b                 lines of 64 bytes: $3
  *   and  $0x7ff8,%b
  *   add  %fs:table,%b          FIXUP_PAGES                       ┐ ACTION_PAGES_FIXUP_LEN
  *   mov  (%b),%b               the record, from KRON_NO_PAGE_ADDR │ bytes, whatever the
  *   xor  KRON_NO_PAGE_ADDR(%b),%a     how far into its page       │ registers
- *   cmp  $(4096 - span),%a                                        │
+ *   cmp  $(4096 - span),%a            lines: 64                   │
  *   ja   slow                  another page, or two               ┘
  *   incq reads(%b), writes(%b)
  *   [restore]
@@ -39,7 +39,11 @@ struct pages_group {
 	struct insn_access v[PAGES_GROUP]; /* as if all were made where the first one is */
 	unsigned n, places;                /* accesses; instructions */
 	bool is_repeated;
+	bool lines; /* are counted, not pages */
 };
+/* What struct place_action has as its value. */
+#define PAGES_CALL_TOO 1u /* the call after it, too */
+#define PAGES_LINES 2u
 
 /* What is to be done when the fast part does not know the page. */
 struct pages_slow {

@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+#include <kron/segment.h>
+
 #define SPAN_MAX 128
 #define OPEN_MAX 8u
 
@@ -74,7 +76,7 @@ static bool fits(const struct pages_group *g, const struct insn_access *a)
 		if (g->v[i].disp + g->v[i].size > high)
 			high = g->v[i].disp + g->v[i].size;
 	}
-	return high - low <= SPAN_MAX;
+	return high - low <= (g->lines ? 1 << KRON_LINE_SHIFT : SPAN_MAX);
 }
 
 static void open_group(struct grouping *g, const struct insn *in, uint32_t probe,
@@ -124,6 +126,11 @@ static uint32_t probe_at(const struct emitter *e, const struct insn *in)
 	return UINT32_MAX;
 }
 
+static uint64_t value_of(const struct grouping *g, uint32_t probe)
+{
+	return g->e->pl->actions[g->e->pl->probes.v[probe].action].value;
+}
+
 /* The call after it, which stays where it is. */
 static void take_call(struct grouping *g, const struct insn *in, uint32_t probe, int step)
 {
@@ -134,10 +141,11 @@ static void take_call(struct grouping *g, const struct insn *in, uint32_t probe,
 					 .size = 8,
 					 .disp = step - 8}},
 				  .n = 1,
-				  .places = 1};
+				  .places = 1,
+				  .lines = value_of(g, probe) & PAGES_LINES};
 	uint64_t before;
 
-	if (g->e->pl->actions[g->e->pl->probes.v[probe].action].value &&
+	if (value_of(g, probe) & PAGES_CALL_TOO &&
 	    action_pages_call_before(g->e->pl->map, in->addr + in->len, &before) &&
 	    before == in->addr)
 		take_access(g, in, probe, &one);
@@ -152,8 +160,10 @@ static void take_insn(struct grouping *g, const struct insn *in)
 	int step = action_pages_step(code, in->len);
 	uint16_t written = in->regs_written | in->regs_killed;
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		v[i].lines = value_of(g, probe) & PAGES_LINES;
 		take_access(g, in, probe, &v[i]);
+	}
 	if (probe != UINT32_MAX)
 		take_call(g, in, probe, step);
 	if (!action_pages_goes_on(in)) {

@@ -11,6 +11,7 @@
 
 #include "base/search.h"
 #include "base/str.h"
+#include "inject/plan/action_pages.h"
 #include "inject/elf/demangle.h"
 #include "inject/resolve/resolve_impl.h"
 
@@ -62,7 +63,8 @@ static uint64_t action_value(const struct probe_spec *s, uint64_t value)
 	if (s->kind == SPEC_STORE)
 		return s->data;
 	if (s->kind == SPEC_PAGES)
-		return s->place == SPEC_ACCESSES;
+		return (s->place == SPEC_ACCESSES ? PAGES_CALL_TOO : 0) |
+		       (s->word ? PAGES_LINES : 0);
 	return probe_spec_is_virtual(s) ? s->word : value;
 }
 

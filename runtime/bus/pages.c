@@ -23,6 +23,7 @@
 #include "runtime/bus/bus.h"
 #include "runtime/core/chunks.h"
 #include "runtime/core/thread.h"
+#include "runtime/sys/processor.h"
 #include "runtime/sys/memory.h"
 #include "runtime/sys/sys.h"
 #include "runtime/sys/mini.h"
@@ -31,6 +32,7 @@
 #define WAIT_SLICE_NS 5000000
 #define WAITS 200u
 #define FLAG_DIRECTION 0x400u
+_Static_assert(RT_ACTION_LINES == KRON_ACTION_LINES, "thunk_bus.S");
 
 /* ---- a record of its own for each page ---- */
 
@@ -81,7 +83,7 @@ static uint64_t begin_chunk(const struct rt_lane *lane)
 	rt_pool_populate((uint32_t)index);
 	chunk = rt_pool_chunk((uint32_t)index);
 	chunk->source = lane->source;
-	chunk->kind = KRON_CHUNK_OF_PAGES;
+	chunk->kind = KRON_CHUNK_OF_PAGES | KRON_CHUNK_BEGUN_ON(rt_cpu());
 	/* Release: the kind; partner: collect/pages/pages.c. */
 	__atomic_store_n(&chunk->seq,
 			 __atomic_add_fetch(&kron_rt.ctl->next_seq, 1, __ATOMIC_RELAXED),
@@ -154,9 +156,9 @@ static struct kron_page *look_in_ring(struct kron_page *first, uint64_t page)
 	return NULL;
 }
 
-static struct kron_page *find_record(struct rt_lane *lane, uint64_t page)
+static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, unsigned shift)
 {
-	int64_t *entry = &lane->pages[(page >> KRON_PAGE_SHIFT) % KRON_PAGE_TABLE_ENTRIES];
+	int64_t *entry = &lane->pages[(page >> shift) % KRON_PAGE_TABLE_ENTRIES];
 	int64_t there = __atomic_load_n(entry, __ATOMIC_RELAXED);
 	struct kron_page *first = there ? (struct kron_page *)(there + KRON_NO_PAGE_ADDR) : NULL;
 	struct kron_page *p = look_in_ring(first, page);
@@ -177,9 +179,10 @@ static struct kron_page *find_record(struct rt_lane *lane, uint64_t page)
 /* ---- counting ---- */
 
 /* One instruction each: whole for a handler on this thread. */
-static void count(struct rt_lane *lane, uint64_t page, uint64_t reads, uint64_t writes)
+static void count(struct rt_lane *lane, uint64_t page, unsigned shift, uint64_t reads,
+		  uint64_t writes)
 {
-	struct kron_page *p = lane ? find_record(lane, page) : NULL;
+	struct kron_page *p = lane ? find_record(lane, page, shift) : NULL;
 
 	if (!p) {
 		rt_proc_count_lost(reads + writes);
@@ -189,39 +192,61 @@ static void count(struct rt_lane *lane, uint64_t page, uint64_t reads, uint64_t 
 	__asm__ volatile("addq %1, %0" : "+m"(p->writes) : "r"(writes) : "cc");
 }
 
-static uint64_t page_of(uint64_t addr)
+static unsigned shift_of(uint32_t code)
 {
-	return addr >> KRON_PAGE_SHIFT << KRON_PAGE_SHIFT;
+	return code & KRON_ACTION_LINES ? KRON_LINE_SHIFT : KRON_PAGE_SHIFT;
 }
 
-static void count_one(struct rt_lane *lane, uint64_t at, uint64_t size, uint64_t reads,
-		      uint64_t writes)
+static uint64_t page_of(uint64_t addr, unsigned shift)
 {
-	count(lane, page_of(at), reads, writes);
-	if (page_of(at + size - 1) != page_of(at))
-		count(lane, page_of(at + size - 1), reads, writes);
+	return addr >> shift << shift;
 }
+
+/* Two pages at most, but so many lines as it takes. */
+static void count_one(struct rt_lane *lane, uint64_t at, uint64_t size, unsigned shift,
+		      uint64_t reads, uint64_t writes)
+{
+	const uint64_t last = page_of(at + size - 1, shift);
+	uint64_t page = page_of(at, shift);
+
+	count(lane, page, shift, reads, writes);
+	while (page != last) {
+		page += 1u << shift;
+		count(lane, page, shift, reads, writes);
+	}
+}
+
+/* Elements of a string instruction. */
+struct run {
+	uint32_t size;
+	unsigned shift;
+	bool down;
+};
 
 /* n elements, one after the other, up or down: as many at once as begin and end in one page. */
-static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, uint32_t size, bool down,
+static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, const struct run *r,
 		      bool reads, bool writes)
 {
-	while (n) {
-		uint64_t offset = at % (1u << KRON_PAGE_SHIFT), whole;
+	const uint64_t unit = 1u << r->shift;
+	const uint32_t size = r->size;
 
-		if (down)
-			whole = offset + size <= 1u << KRON_PAGE_SHIFT ? offset / size + 1 : 0;
+	while (n) {
+		uint64_t offset = at % unit, whole;
+
+		if (r->down)
+			whole = offset + size <= unit ? offset / size + 1 : 0;
 		else
-			whole = ((1u << KRON_PAGE_SHIFT) - offset) / size;
+			whole = (unit - offset) / size;
 		if (whole > n)
 			whole = n;
 		if (whole) {
-			count(lane, page_of(at), reads ? whole : 0, writes ? whole : 0);
+			count(lane, page_of(at, r->shift), r->shift, reads ? whole : 0,
+			      writes ? whole : 0);
 		} else {
-			count_one(lane, at, size, reads, writes);
+			count_one(lane, at, size, r->shift, reads, writes);
 			whole = 1;
 		}
-		at += down ? -(whole * size) : whole * size;
+		at += r->down ? -(whole * size) : whole * size;
 		n -= whole;
 	}
 }
@@ -234,13 +259,13 @@ static void count_repeated(struct rt_lane *lane, uint32_t code, uint64_t data, u
 {
 	const uint64_t *saved = (const uint64_t *)data - 2; /* below it rcx, rdx, rdi, rsi */
 	uint64_t n = saved[-1], rdi = saved[-3], rsi = saved[-4];
-	uint32_t size = code & 0xfff, reads = code >> 16 & 15, writes = code >> 20 & 15;
-	bool down = flags & FLAG_DIRECTION;
+	uint32_t reads = code >> 16 & 15, writes = code >> 20 & 15;
+	const struct run r = {code & 0xfff, shift_of(code), flags & FLAG_DIRECTION};
 
 	if ((reads | writes) & 1)
-		count_run(lane, rsi, n, size, down, reads & 1, writes & 1);
+		count_run(lane, rsi, n, &r, reads & 1, writes & 1);
 	if ((reads | writes) & 2)
-		count_run(lane, rdi, n, size, down, reads & 2, writes & 2);
+		count_run(lane, rdi, n, &r, reads & 2, writes & 2);
 }
 
 void rt_pages_count(uint32_t code, uint64_t data, uint64_t flags)
@@ -250,5 +275,6 @@ void rt_pages_count(uint32_t code, uint64_t data, uint64_t flags)
 	if (code & KRON_ACTION_REPEATED)
 		count_repeated(lane, code, data, flags);
 	else
-		count_one(lane, data, code & 0xfff, code >> 16 & 15, code >> 20 & 15);
+		count_one(lane, data, code & 0xfff, shift_of(code), code >> 16 & 15,
+			  code >> 20 & 15);
 }

@@ -161,10 +161,10 @@ kron_rt_hardware_end:
 	mov	40(%rsp), %rsi
 	SAVE_FLAGS
 #ifndef RT_STATIC
-	/* A reference to memory in one page that is known is counted here, as trampolines do it. */
+	/* A reference to memory in one page that is known is counted here, as trampolines do it; lines are not. */
 	test	%edi, %edi
 	jns	.Lin_c
-	test	$RT_ACTION_REPEATED, %edi
+	test	$RT_ACTION_REPEATED | RT_ACTION_LINES, %edi
 	jnz	.Lin_c
 	cmpl	$0, kron_rt_strange(%rip)
 	jne	.Lin_c

@@ -62,6 +62,7 @@
 
 /* Page counters: wire.h, segment.h. */
 #define RT_ACTION_REPEATED 0x40000000
+#define RT_ACTION_LINES 0x20000000
 #define RT_NO_PAGE 0x6d210000
 #define RT_PAGE_TABLE_MASK 0x7ff8
 

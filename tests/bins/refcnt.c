@@ -18,6 +18,7 @@
 #define PAGES 8
 #define LARGE 20000L
 static char *m;
+static int node; /* that all references come from: NODE */
 
 /* Page i: (i + 1) * rounds reads and rounds writes; none of the last. */
 static __attribute__((noinline)) void touch(long rounds)
@@ -63,9 +64,9 @@ static void show_counters(struct refcnt *r, int request, const char *word)
 		die("refcnt_ioctl");
 	printf("%s", word);
 	for (int i = 0; i < PAGES; i++) {
-		printf(" %u", buf[i].refcnt_set.refcnt[0]);
-		for (int k = 1; k < SN0_REFCNT_MAX_COUNTERS; k++)
-			if (buf[i].refcnt_set.refcnt[k] || buf[i].refcnt_set.flags)
+		printf(" %u", buf[i].refcnt_set.refcnt[node]);
+		for (int k = 0; k < SN0_REFCNT_MAX_COUNTERS; k++)
+			if ((k != node && buf[i].refcnt_set.refcnt[k]) || buf[i].refcnt_set.flags)
 				printf("?");
 	}
 	printf("\n%s-where", word);
@@ -94,7 +95,9 @@ static void show_node(struct refcnt *r)
 	counters = refcnt_node_map(n);
 	printf("node %d %d %d %d %d %u", info.rcb_cnodeid, info.rcb_sw_counters_per_set,
 	       info.rcb_sw_counter_size, info.rcb_granularity,
-	       info.rcb_len == (unsigned long)info.rcb_sw_sets * sizeof(refcnt_t),
+	       info.rcb_len == (unsigned long)info.rcb_sw_sets *
+				       (unsigned long)info.rcb_sw_counters_per_set *
+				       sizeof(refcnt_t),
 	       info.rcb_hw_counter_max);
 	for (long i = 0; i < PAGES; i++) {
 		unsigned long word = 0, at, set = 0;
@@ -106,7 +109,10 @@ static void show_node(struct refcnt *r)
 		at = (word & ((1ul << 55) - 1)) * 4096;
 		for (int k = 0; k < info.rcb_num_slots; k++) {
 			if (at >= slots[k].base && at < slots[k].base + slots[k].size)
-				found = counters[set + (at - slots[k].base) / 4096];
+				found = counters[(set + (at - slots[k].base) / 4096) *
+							 (unsigned long)
+								 info.rcb_sw_counters_per_set +
+						 (unsigned long)node];
 			set += slots[k].size / 4096;
 		}
 		printf(" %ld", found);
@@ -174,6 +180,7 @@ int main(int argc, char **argv)
 {
 	struct refcnt *r;
 
+	node = getenv("NODE") ? atoi(getenv("NODE")) : 0;
 	if (argc == 2 && !strcmp(argv[1], "large")) {
 		large();
 		return 0;

@@ -4,51 +4,26 @@
  *
  * A range is what lies next to each other in one mapping of one process.
  */
-#include "trace/report/report_pages.h"
+#include "trace/report/report_pages_impl.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "trace/text.h"
 
-#define LIMIT 20u
-#define NODES_FILE "/sys/devices/system/node/has_cpu"
-
-struct range {
-	const struct trace_mapping *mapping;
-	uint32_t pid;
-	uint64_t start, end;
-	uint64_t pages, reads, writes;
-	size_t first, threads; /* of a page: what its threads did */
-	unsigned writers;
-};
-
-struct report {
-	const struct trace *t;
-	const struct trace_pages *p;
-	const struct pages_options *o;
-	bool one_node;
-	bool many; /* processes */
-	VEC(struct range) pages, ranges;
-	struct range sum;
-};
-
-bool report_pages_one_node(void)
+const char *report_pages_units(const struct report *rep)
 {
-	char text[8] = "0";
-	FILE *f = fopen(NODES_FILE, "re");
+	return rep->p->unit == TRACE_LINE_SIZE ? "lines" : "pages";
+}
 
-	if (f) {
-		if (!fgets(text, sizeof(text), f))
-			text[0] = 0;
-		fclose(f);
-	}
-	return text[0] == '0' && (!text[1] || text[1] == '\n');
+uint32_t report_pages_pid(const struct report *rep, uint32_t uid)
+{
+	const struct trace_proc *proc = trace_proc_of(rep->t, uid);
+
+	return proc ? (uint32_t)proc->pid : 0;
 }
 
 static int hottest_first(const void *a, const void *b)
@@ -76,12 +51,11 @@ static const struct trace_mapping *neighbour(const struct trace_pages *p, uint32
 	return below;
 }
 
-/* "" is what nobody gave a name, and what was mapped and gone before anybody looked. */
-static const char *name_of(const struct range *r)
+const char *report_pages_name(const struct trace_mapping *m)
 {
-	if (!r->mapping)
+	if (!m)
 		return "(not mapped when kron looked)";
-	return *r->mapping->name ? r->mapping->name : "(anonymous memory)";
+	return *m->name ? m->name : "(anonymous memory)";
 }
 
 /* The data of a module that lies in anonymous memory after its file's pages. */
@@ -94,6 +68,35 @@ static const char *module_before(const struct report *rep, const struct range *r
 	before = neighbour(rep->p, r->pid, r->mapping->start);
 	return before && before->end == r->mapping->start && before->name[0] == '/' ? before->name
 										    : NULL;
+}
+
+/* Where the module that holds the page begins in memory; NULL: none does. */
+static const char *module_of(const struct report *rep, const struct range *r, uint64_t *base)
+{
+	const char *name =
+		r->mapping && r->mapping->name[0] == '/' ? r->mapping->name : module_before(rep, r);
+	const struct trace_mapping *lowest = NULL;
+
+	for (size_t i = 0; name && i < rep->p->maps.n; i++) {
+		const struct trace_mapping *m = &rep->p->maps.v[i];
+
+		if (m->pid == r->pid && !strcmp(m->name, name) &&
+		    (!lowest || m->start < lowest->start))
+			lowest = m;
+	}
+	*base = lowest ? lowest->start - lowest->offset : 0;
+	return name;
+}
+
+static size_t symbols_of(const struct report *rep, const struct range *r, const char *names[],
+			 size_t max)
+{
+	uint64_t base;
+	const char *module = rep->o->symbols.find ? module_of(rep, r, &base) : NULL;
+
+	return module ? rep->o->symbols.find(rep->o->symbols.ctx, module, r->start - base,
+					     r->end - base, names, max)
+		      : 0;
 }
 
 /* ---- sums ---- */
@@ -110,19 +113,23 @@ static void add(struct range *to, const struct range *r)
 static struct range page_at(const struct report *rep, size_t first)
 {
 	const struct trace_page *p = &rep->p->v.v[first], *end = rep->p->v.v + rep->p->v.n;
-	const struct trace_proc *proc = trace_proc_of(rep->t, p->uid);
 	const uint32_t uid = p->uid;
 	struct range r = {
-		.pid = proc ? (uint32_t)proc->pid : 0,
+		.uid = p->uid,
+		.pid = report_pages_pid(rep, p->uid),
 		.start = p->address,
-		.end = p->address + TRACE_PAGE_SIZE,
+		.end = p->address + rep->p->unit,
 		.pages = 1,
 		.first = first,
 	};
 
-	for (; p < end && p->uid == uid && p->address == r.start; p++) {
-		r.threads++;
-		r.writers += p->writes != 0;
+	for (uint32_t last = 0; p < end && p->uid == uid && p->address == r.start; p++) {
+		bool is_new = p->writes && (!r.writers || p->tid != last);
+
+		r.n++;
+		r.writers += is_new;
+		if (p->writes)
+			last = p->tid;
 		r.reads += p->reads;
 		r.writes += p->writes;
 	}
@@ -132,7 +139,7 @@ static struct range page_at(const struct report *rep, size_t first)
 
 static void take_pages(struct report *rep)
 {
-	for (size_t i = 0; i < rep->p->v.n; i += rep->pages.v[rep->pages.n - 1].threads) {
+	for (size_t i = 0; i < rep->p->v.n; i += rep->pages.v[rep->pages.n - 1].n) {
 		struct range r = page_at(rep, i);
 		struct range *last = rep->ranges.n ? &rep->ranges.v[rep->ranges.n - 1] : NULL;
 
@@ -147,6 +154,40 @@ static void take_pages(struct report *rep)
 	}
 }
 
+static int by_mapping(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+	int order;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	order = strcmp(report_pages_name(x->mapping), report_pages_name(y->mapping));
+	if (order)
+		return order;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Those with one name are one: a module, all anonymous memory. */
+static void take_mappings(struct report *rep)
+{
+	VEC(struct range) v = {0};
+
+	vec_for(&rep->ranges, r)
+		*vec_push(&v) = *r;
+	if (v.n)
+		qsort(v.v, v.n, sizeof(v.v[0]), by_mapping);
+	vec_for(&v, r) {
+		struct range *last = rep->mappings.n ? &rep->mappings.v[rep->mappings.n - 1] : NULL;
+
+		if (last && last->pid == r->pid &&
+		    !strcmp(report_pages_name(last->mapping), report_pages_name(r->mapping)))
+			add(last, r);
+		else
+			*vec_push(&rep->mappings) = *r;
+	}
+	vec_free(&v);
+}
+
 static void keep_shared(struct report *rep)
 {
 	size_t n = 0;
@@ -159,19 +200,21 @@ static void keep_shared(struct report *rep)
 
 /* ---- counters of refcnt(5)'s ---- */
 
-static uint64_t counter_of(const struct report *rep, const struct range *r)
+static uint64_t counter_of(const struct report *rep, uint64_t references)
 {
-	return (r->reads + r->writes) % ((1u << rep->o->width) - 1);
+	return references % ((1u << rep->o->width) - 1);
 }
 
-static uint64_t mirror_of(const struct report *rep, const struct range *r)
+static uint64_t mirror_of(const struct report *rep, uint64_t references)
 {
-	uint64_t n = r->reads + r->writes - counter_of(rep, r);
+	uint64_t n = references - counter_of(rep, references);
 
 	return n < UINT32_MAX ? n : UINT32_MAX;
 }
 
 /* ---- output ---- */
+
+enum table { TABLE_MAPPINGS, TABLE_RANGES, TABLE_PAGES };
 
 static void put_ratio(FILE *f, const struct range *r)
 {
@@ -181,55 +224,99 @@ static void put_ratio(FILE *f, const struct range *r)
 		fprintf(f, " %8s", "-");
 }
 
-static void put_range(const struct report *rep, FILE *f, const struct range *r, bool is_range)
+void report_pages_reads_writes(FILE *f, uint64_t reads, uint64_t writes)
+{
+	char r[STR_NUMBER], w[STR_NUMBER];
+
+	fprintf(f, "%15s %15s", str_thousands(r, sizeof(r), reads),
+		str_thousands(w, sizeof(w), writes));
+}
+
+/* Which variables lie there. */
+static void put_symbols(const struct report *rep, FILE *f, const struct range *r)
+{
+	const char *names[REPORT_SYMBOLS];
+	size_t n = symbols_of(rep, r, names, REPORT_SYMBOLS);
+
+	for (size_t i = 0; i < n && i < REPORT_SYMBOLS; i++) {
+		fputs(i ? ", " : ": ", f);
+		text_put(f, names[i]);
+	}
+	if (n > REPORT_SYMBOLS)
+		fprintf(f, " and %zu more", n - REPORT_SYMBOLS);
+}
+
+static void put_range(const struct report *rep, FILE *f, const struct range *r, enum table table)
 {
 	uint64_t all = rep->sum.reads + rep->sum.writes;
-	char reads[STR_NUMBER], writes[STR_NUMBER];
-	const char *module = module_before(rep, r);
+	const char *module = table == TABLE_MAPPINGS ? NULL : module_before(rep, r);
 
-	fprintf(f, "%15s %15s", str_thousands(reads, sizeof(reads), r->reads),
-		str_thousands(writes, sizeof(writes), r->writes));
+	report_pages_reads_writes(f, r->reads, r->writes);
 	put_ratio(f, r);
 	fprintf(f, " %6.2f%%", all ? 100.0 * (double)(r->reads + r->writes) / (double)all : 0.0);
-	if (rep->o->width && !is_range)
-		fprintf(f, " %7" PRIu64 " %10" PRIu64, counter_of(rep, r), mirror_of(rep, r));
-	if (is_range)
+	if (rep->o->width && table == TABLE_PAGES)
+		fprintf(f, " %7" PRIu64 " %10" PRIu64, counter_of(rep, r->reads + r->writes),
+			mirror_of(rep, r->reads + r->writes));
+	if (table != TABLE_PAGES)
 		fprintf(f, " %7" PRIu64, r->pages);
-	fprintf(f, "  0x%-14" PRIx64, r->start);
+	if (table != TABLE_MAPPINGS)
+		fprintf(f, "  0x%-14" PRIx64, r->start);
+	else
+		fputc(' ', f);
 	if (rep->many)
 		fprintf(f, " %7" PRIu32, r->pid);
 	fputc(' ', f);
-	text_put(f, name_of(r));
+	text_put(f, report_pages_name(r->mapping));
 	if (module) {
 		fputs(", after ", f);
 		text_put(f, module);
 	}
+	if (table == TABLE_PAGES)
+		put_symbols(rep, f, r);
 	fputc('\n', f);
+}
+
+/* What one thread did there, from all nodes: where the next one's begins. */
+static size_t thread_at(const struct report *rep, const struct range *r, size_t i,
+			struct trace_page *out)
+{
+	const struct trace_page *p = &rep->p->v.v[r->first];
+
+	*out = p[i];
+	for (i++; i < r->n && p[i].tid == out->tid; i++) {
+		out->reads += p[i].reads;
+		out->writes += p[i].writes;
+	}
+	return i;
 }
 
 static void put_threads(const struct report *rep, FILE *f, const struct range *r)
 {
-	const struct trace_page *p = &rep->p->v.v[r->first];
-	char reads[STR_NUMBER], writes[STR_NUMBER];
+	struct trace_page one;
 
-	for (size_t i = 0; i < r->threads; i++)
-		fprintf(f, "%15s %15s  by thread %" PRIu32 "\n",
-			str_thousands(reads, sizeof(reads), p[i].reads),
-			str_thousands(writes, sizeof(writes), p[i].writes), p[i].tid);
+	for (size_t i = 0; i < r->n;) {
+		i = thread_at(rep, r, i, &one);
+		report_pages_reads_writes(f, one.reads, one.writes);
+		fprintf(f, "  by thread %" PRIu32 "\n", one.tid);
+	}
 }
 
 static void put_table(const struct report *rep, FILE *f, const struct range *v, size_t n,
-		      bool is_range)
+		      enum table table)
 {
 	uint64_t limit = rep->o->limit ? rep->o->limit : LIMIT;
 	size_t shown = n < limit ? n : limit;
-	bool has_width = rep->o->width && !is_range;
+	bool has_width = rep->o->width && table == TABLE_PAGES;
 
-	fprintf(f, "%15s %15s %8s %7s%s%s  %-16s%s %s\n", "Reads", "Writes", "R/W", "Share",
-		is_range ? "   Pages" : "", has_width ? " Counter   Extended" : "", "Address",
-		rep->many ? "     Pid" : "", "Mapping");
+	fprintf(f, "%15s %15s %8s %7s%s%s%s%s %s\n", "Reads", "Writes", "R/W", "Share",
+		table == TABLE_PAGES              ? ""
+		: rep->p->unit == TRACE_LINE_SIZE ? "   Lines"
+						  : "   Pages",
+		has_width ? " Counter   Extended" : "",
+		table != TABLE_MAPPINGS ? "  Address         " : " ", rep->many ? "     Pid" : "",
+		table == TABLE_PAGES ? "Mapping: variables" : "Mapping");
 	for (size_t i = 0; i < shown; i++) {
-		put_range(rep, f, &v[i], is_range);
+		put_range(rep, f, &v[i], table);
 		if (rep->o->sharing)
 			put_threads(rep, f, &v[i]);
 	}
@@ -237,65 +324,125 @@ static void put_table(const struct report *rep, FILE *f, const struct range *v, 
 		fprintf(f, "and %zu more (-n)\n", n - shown);
 }
 
-static void put_text(const struct report *rep, FILE *f)
+static void put_head(const struct report *rep, FILE *f)
 {
 	char reads[STR_NUMBER], writes[STR_NUMBER], pages[STR_NUMBER];
 
-	fprintf(f, "%s reads and %s writes in %s pages of %u bytes",
+	fprintf(f, "%s reads and %s writes in %s %s of %u bytes",
 		str_thousands(reads, sizeof(reads), rep->sum.reads),
 		str_thousands(writes, sizeof(writes), rep->sum.writes),
-		str_thousands(pages, sizeof(pages), rep->sum.pages), TRACE_PAGE_SIZE);
+		str_thousands(pages, sizeof(pages), rep->sum.pages), report_pages_units(rep),
+		rep->p->unit);
 	if (rep->sum.writes)
 		fprintf(f, "; %.2f reads a write",
 			(double)rep->sum.reads / (double)rep->sum.writes);
-	if (!rep->o->sharing) {
-		fputs("\n\nRanges\n", f);
-		put_table(rep, f, rep->ranges.v, rep->ranges.n, true);
+	fputc('\n', f);
+}
+
+static void put_text(const struct report *rep, FILE *f)
+{
+	bool is_lines = rep->p->unit == TRACE_LINE_SIZE;
+
+	put_head(rep, f);
+	if (rep->o->sharing) {
+		fprintf(f, "\n%s that several threads write\n", is_lines ? "Lines" : "Pages");
+	} else {
+		fputs("\nMappings\n", f);
+		put_table(rep, f, rep->mappings.v, rep->mappings.n, TABLE_MAPPINGS);
+		fputs("\nRanges\n", f);
+		put_table(rep, f, rep->ranges.v, rep->ranges.n, TABLE_RANGES);
+		fputs(is_lines ? "\nLines\n" : "\nPages\n", f);
 	}
-	fputs(rep->o->sharing ? "\n\nPages that several threads write\n" : "\nPages\n", f);
-	put_table(rep, f, rep->pages.v, rep->pages.n, false);
+	put_table(rep, f, rep->pages.v, rep->pages.n, TABLE_PAGES);
+	if (rep->o->steps)
+		report_pages_steps(rep, f);
+	if (rep->p->nodes > 1)
+		report_pages_nodes(rep, f);
+	if (rep->o->migrate)
+		report_pages_moves(rep, f);
+}
+
+/* ---- JSON ---- */
+
+static void put_json_node(struct json *j, const char *key, int node)
+{
+	json_key(j, key);
+	if (node == TRACE_NODE_UNKNOWN)
+		json_str(j, NULL);
+	else
+		json_i64(j, node);
 }
 
 static void put_json_threads(const struct report *rep, struct json *j, const struct range *r)
 {
-	const struct trace_page *p = &rep->p->v.v[r->first];
+	struct trace_page one;
 
 	json_key(j, "threads");
 	json_open(j, '[');
-	for (size_t i = 0; i < r->threads; i++) {
+	for (size_t i = 0; i < r->n;) {
+		i = thread_at(rep, r, i, &one);
 		json_open(j, '{');
-		json_ku64(j, "tid", p[i].tid);
-		json_ku64(j, "reads", p[i].reads);
-		json_ku64(j, "writes", p[i].writes);
+		json_ku64(j, "tid", one.tid);
+		json_ku64(j, "reads", one.reads);
+		json_ku64(j, "writes", one.writes);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
 }
 
-static void put_json_page(const struct report *rep, struct json *j, const struct range *r)
+static void put_json_symbols(const struct report *rep, struct json *j, const struct range *r)
+{
+	const char *names[64];
+	size_t n = symbols_of(rep, r, names, 64);
+
+	json_key(j, "variables");
+	json_open(j, '[');
+	for (size_t i = 0; i < n && i < 64; i++)
+		json_str(j, names[i]);
+	json_close(j, ']');
+}
+
+static void put_json_row(const struct report *rep, struct json *j, const struct range *r, int node,
+			 uint64_t reads, uint64_t writes)
 {
 	char address[STR_NUMBER];
 
 	snprintf(address, sizeof(address), "0x%" PRIx64, r->start);
 	json_open(j, '{');
 	json_kstr(j, "address", address);
-	json_ku64(j, "size", TRACE_PAGE_SIZE);
-	json_key(j, "node");
-	if (rep->one_node)
-		json_u64(j, 0);
-	else
-		json_str(j, NULL);
-	json_ku64(j, "reads", r->reads);
-	json_ku64(j, "writes", r->writes);
+	json_ku64(j, "size", rep->p->unit);
+	put_json_node(j, "node", node);
+	json_ku64(j, "reads", reads);
+	json_ku64(j, "writes", writes);
 	if (rep->o->width) {
-		json_ku64(j, "counter", counter_of(rep, r));
-		json_ku64(j, "extended", mirror_of(rep, r));
+		json_ku64(j, "counter", counter_of(rep, reads + writes));
+		json_ku64(j, "extended", mirror_of(rep, reads + writes));
 	}
 	json_ku64(j, "pid", r->pid);
 	json_kstr(j, "mapping", r->mapping && *r->mapping->name ? r->mapping->name : NULL);
+	put_json_symbols(rep, j, r);
+	if (rep->p->nodes > 1)
+		put_json_node(j, "home", trace_pages_home(rep->p, r->uid, r->start));
 	if (rep->o->sharing)
 		put_json_threads(rep, j, r);
 	json_close(j, '}');
+}
+
+/* One object for each node that used it. */
+static void put_json_page(const struct report *rep, struct json *j, const struct range *r)
+{
+	struct node_use use;
+
+	if (rep->p->nodes <= 1 || rep->o->sharing) {
+		put_json_row(rep, j, r, rep->p->nodes <= 1 ? 0 : TRACE_NODE_UNKNOWN, r->reads,
+			     r->writes);
+		return;
+	}
+	report_pages_by_node(rep, r, &use);
+	for (uint32_t k = 0; k <= TRACE_NODES_MAX; k++)
+		if (use.reads[k] || use.writes[k])
+			put_json_row(rep, j, r, k < TRACE_NODES_MAX ? (int)k : TRACE_NODE_UNKNOWN,
+				     use.reads[k], use.writes[k]);
 }
 
 static void put_json(const struct report *rep, FILE *f)
@@ -304,28 +451,39 @@ static void put_json(const struct report *rep, FILE *f)
 	size_t n = limit && limit < rep->pages.n ? limit : rep->pages.n;
 	struct json j = JSON_INIT(f);
 
+	if (rep->o->steps) {
+		report_pages_steps_json(rep, &j);
+		return;
+	}
 	json_open(&j, '[');
 	for (size_t i = 0; i < n; i++)
 		put_json_page(rep, &j, &rep->pages.v[i]);
 	json_close(&j, ']');
 }
 
+static void sort_hottest(struct range *v, size_t n)
+{
+	if (n)
+		qsort(v, n, sizeof(*v), hottest_first);
+}
+
 void report_pages(const struct trace *t, const struct trace_pages *p, const struct pages_options *o,
 		  FILE *f)
 {
-	struct report rep = {.t = t, .p = p, .o = o, .one_node = report_pages_one_node()};
+	struct report rep = {.t = t, .p = p, .o = o};
 
 	take_pages(&rep);
+	take_mappings(&rep);
 	if (o->sharing)
 		keep_shared(&rep);
-	if (rep.pages.n)
-		qsort(rep.pages.v, rep.pages.n, sizeof(rep.pages.v[0]), hottest_first);
-	if (rep.ranges.n)
-		qsort(rep.ranges.v, rep.ranges.n, sizeof(rep.ranges.v[0]), hottest_first);
+	sort_hottest(rep.pages.v, rep.pages.n);
+	sort_hottest(rep.ranges.v, rep.ranges.n);
+	sort_hottest(rep.mappings.v, rep.mappings.n);
 	if (o->json)
 		put_json(&rep, f);
 	else
 		put_text(&rep, f);
 	vec_free(&rep.pages);
 	vec_free(&rep.ranges);
+	vec_free(&rep.mappings);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report_pages.h - page reference counters: ranges and pages, hottest first, with the mappings that
- * they belong to; as JSON an array of pages.
+ * report_pages.h - page reference counters: mappings, ranges and pages or lines, hottest first, with what lies
+ * there; steps over time; nodes.  As JSON an array of pages, or of steps.
  *
- * Counters as refcnt(5) has them: one for each page (and node), which counts reads and writes.  When it
+ * Counters as refcnt(5) has them: one for each page and node, which counts reads and writes.  When it
  * comes to the most that it can hold, it is added to its mirror of 32 bits, and is 0 again.  The mirror
- * stays at its most.  So both follow from how many references there were, if all came from one node.
+ * stays at its most.  So both follow from how many references there were from the node.
  */
 #ifndef REPORT_PAGES_H
 #define REPORT_PAGES_H
@@ -17,15 +17,26 @@
 #include "trace/pages.h"
 #include "trace/reader.h"
 
-struct pages_options {
-	bool json;
-	bool sharing;   /* only pages that several threads write, with each thread's share */
-	unsigned width; /* bits of a counter of refcnt(5)'s; 0: none are shown */
-	uint64_t limit; /* pages, and ranges; 0: all in JSON, 20 in text */
+/*
+ * The variables of a module that lie in [from, to), which are addresses less that of the module's first byte in
+ * memory: at most max names, by address; returns how many there are.  The names are the callee's.
+ */
+#define REPORT_SYMBOLS 3u
+struct report_symbols {
+	size_t (*find)(void *ctx, const char *module, uint64_t from, uint64_t to,
+		       const char *names[], size_t max);
+	void *ctx;
 };
 
-/* Then it is known from which node a reference came. */
-bool report_pages_one_node(void);
+struct pages_options {
+	bool json;
+	bool sharing;   /* only what several threads write, with each thread's share */
+	bool steps;     /* working set over time */
+	bool migrate;   /* what was moved */
+	unsigned width; /* bits of a counter of refcnt(5)'s; 0: none are shown */
+	uint64_t limit; /* pages, and ranges; 0: all in JSON, 20 in text */
+	struct report_symbols symbols;
+};
 
 void report_pages(const struct trace *t, const struct trace_pages *p, const struct pages_options *o,
 		  FILE *f);

@@ -98,22 +98,9 @@ def counter(n, most):
     return hardware, mirror
 
 
-def nodes():
-    """The machine's nodes with processors, as the kernel writes them."""
-    try:
-        with open("/sys/devices/system/node/has_cpu") as f:
-            return f.read().strip()
-    except OSError:
-        return "0"
-
-
 def widths():
     """counters of 11 and 19 bits, which are added to their mirrors when they are full"""
     build()
-    if nodes() != "0":
-        r = subprocess.run([tap.KRON, "pages", "--width", "11", "--", "./touch"], capture_output=True, text=True)
-        tap.need(r.returncode == 125 and "several nodes" in r.stderr, r)
-        return
     for width, mode in ((11, "kernel"), (11, "threads"), (19, "threads")):
         rows, _ = pages("--width", str(width), "--", "./touch", mode)
         most, seen = (1 << width) - 1, 0
@@ -226,8 +213,8 @@ int main(void)
 """
 
 
-def lackey(path, lo, hi):
-    """Page -> reads and writes of the instructions in [lo, hi), in no library; the stack is one page."""
+def lackey(path, lo, hi, shift):
+    """Page or line -> reads and writes of the instructions in [lo, hi), in no library; the stack is one."""
     counts, ours = {}, False
     p = subprocess.Popen(["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-fd=9", path],
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[9])
@@ -244,16 +231,16 @@ def lackey(path, lo, hi):
                 continue
             if not ours:
                 continue
-            for page in {at >> 12, (at + int(size) - 1) >> 12}:
-                page = page if page < 1 << 24 else 0
+            for page in range(at >> shift, ((at + int(size) - 1) >> shift) + 1):
+                page = page if page < 1 << 36 - shift else 0
                 r, w = counts.get(page, (0, 0))
                 counts[page] = (r + (kind in "LM"), w + (kind in "SM"))
     p.wait()
     return counts
 
 
-def as_lackey(*flags):
-    """a program as valgrind's lackey sees it, page by page"""
+def as_lackey(shift, *flags):
+    """a program as valgrind's lackey sees it, page by page, or line by line"""
     if not shutil.which("valgrind"):
         raise tap.Skip("valgrind is not installed")
     tap.compile_text("work", WORK, "-no-pie", *flags)
@@ -265,12 +252,12 @@ def as_lackey(*flags):
     os.dup2(w, 9)
     os.close(r)
     os.close(w)
-    want = lackey("./work", lo, hi)
-    rows, _ = pages("-L", "work", "--", "./work")
+    want = lackey("./work", lo, hi, shift)
+    rows, _ = pages(*(["--lines"] if shift == 6 else []), "-L", "work", "--", "./work")
     got = {}
     for row in rows:
-        page = int(row["address"], 16) >> 12
-        page = page if page < 1 << 24 else 0
+        page = int(row["address"], 16) >> shift
+        page = page if page < 1 << 36 - shift else 0
         r, w = got.get(page, (0, 0))
         got[page] = (r + row["reads"], w + row["writes"])
     tap.need(sum(x[0] for x in want.values()) > 100000, want)
@@ -348,9 +335,10 @@ with tap.Suite("page_counts") as s:
     s.case("kills and forks", ends)
     s.case("two programs in one process", two_programs)
     s.case("handlers", in_handlers)
-    s.case("as lackey counts: -O0", as_lackey, "-O0")
-    s.case("... -O2", as_lackey, "-O2")
-    s.case("... -O3, vectors", as_lackey, "-O3", "-mavx2")
+    s.case("as lackey counts: -O0", as_lackey, 12, "-O0")
+    s.case("... -O2", as_lackey, 12, "-O2")
+    s.case("... lines", as_lackey, 6, "-O2")
+    s.case("... -O3, vectors", as_lackey, 12, "-O3", "-mavx2")
     s.case("programs with ways of their own", behaves, "control/registers", "control/redzone", "control/siglongjmp",
            "threads/foreign_fs", "threads/shared_tls", "threads/stack_end", "process/fork_threads")
     s.case("a static program", static)

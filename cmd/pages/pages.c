@@ -8,15 +8,18 @@
  * Exit status: as that of kron record.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/output.h"
 #include "base/str.h"
 #include "base/temp.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/pages/symbols.h"
 #include "cmd/record/record.h"
 #include "trace/report/report_pages.h"
 
@@ -25,8 +28,8 @@ enum { OWN_FAILURE = 125 };
 static struct opt_list functions, libraries;
 static struct pages_options pages;
 static int width = -1;
-static const char *output;
-static bool quiet;
+static const char *output, *every, *migrate, *from;
+static bool quiet, lines;
 
 static const struct opt options[] = {
 	{'F', "function", OPT_LIST, &functions, "GLOB",
@@ -37,12 +40,26 @@ static const struct opt options[] = {
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "FILE", "Write to FILE, not to standard output.", 0, 0},
 	{0, "json", OPT_FLAG, &pages.json, NULL,
-	 "Print a JSON array of objects with address, size, node, reads, writes, pid and mapping.",
+	 "Print a JSON array of objects with address, size, node, reads, writes, pid, mapping and "
+	 "variables; with --every one of steps.",
 	 0, 0},
 	{'n', "limit", OPT_UINT, &pages.limit, "N",
 	 "Show only the N hottest pages and ranges. Default: 20; with --json all.", 1, 0},
+	{0, "lines", OPT_FLAG, &lines, NULL, "Count lines of 64 bytes, not pages.", 0, 0},
+	{0, "every", OPT_STR, &every, "T",
+	 "Show how much was touched in each step of so long a time, from 1ms on, like 100ms.", 0,
+	 0},
+	{0, "migrate", OPT_STR, &migrate, "N[,M]",
+	 "Move a page to the node that has made N references to it since it came to its home, and M "
+	 "more than that one; M is N if it is not given. On a machine with one node: say so.",
+	 0, 0},
+	{0, "from", OPT_STR, &from, "DIR",
+	 "Run nothing: report what kron record has counted there, with probes of the kind pages or "
+	 "lines.",
+	 0, 0},
 	{0, "sharing", OPT_FLAG, &pages.sharing, NULL,
-	 "Show only pages that several threads write, and what each thread did there.", 0, 0},
+	 "Show only pages (or lines) that several threads write, and what each thread did there.",
+	 0, 0},
 	{0, "width", OPT_CHOICE, &width, "11|19|64",
 	 "Show for each page what a counter of so many bits holds, and its extended one of 32 bits, "
 	 "as refcnt(5) has them.  64, the default: reads and writes only.",
@@ -74,7 +91,8 @@ static void add_probes(struct opt_list *specs)
 
 	for (size_t i = 0; i < l->n; i++)
 		for (size_t k = 0; k < f->n; k++)
-			*vec_push(specs) = xasprintf("%s:%s%%accesses pages", l->v[i], f->v[k]);
+			*vec_push(specs) = xasprintf("%s:%s%%accesses %s", l->v[i], f->v[k],
+						     lines ? "lines" : "pages");
 }
 
 /* ---- the report ---- */
@@ -120,7 +138,11 @@ static int report(const char *dir)
 		return cmd_fail(&command, OWN_FAILURE, "nothing was counted");
 	}
 	say_notes(t, &counted);
+	if (pages.width && counted.unit != TRACE_PAGE_SIZE)
+		fputs("kron: --width: refcnt(5) has counters of pages, not of lines\n", stderr);
+	pages.symbols = (struct report_symbols){pages_symbols_find, pages_symbols_new()};
 	report_pages(t, &counted, &pages, output ? output_stream(&out) : stdout);
+	pages_symbols_free(pages.symbols.ctx);
 	is_begun = false;
 	if (output && output_end(&out, &err))
 		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
@@ -169,24 +191,86 @@ static int run(char **argv)
 	return status;
 }
 
+/* ---- options ---- */
+
+static bool take_number(const char *s, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	return *s >= '0' && *s <= '9' && !*end && !errno;
+}
+
+static bool take_thresholds(struct pages_thresholds *out)
+{
+	const char *comma = strchr(migrate, ',');
+	char *first = comma ? xstrndup(migrate, (size_t)(comma - migrate)) : xstrdup(migrate);
+
+	out->on = take_number(first, &out->absolute) && out->absolute;
+	out->differential = out->absolute;
+	if (comma)
+		out->on &= take_number(comma + 1, &out->differential);
+	xfree(first);
+	return out->on;
+}
+
+#define EVERY_LEAST 1000000u
+
+/* NULL: all is well. */
+static const char *take_options(void)
+{
+	struct pages_setup *setup = &counting.pages;
+
+	if (every && (!duration_parse(every, &setup->every_ns) || setup->every_ns < EVERY_LEAST))
+		return "--every is a time from 1ms on, like 100ms";
+	if (migrate && !take_thresholds(&setup->migrate))
+		return "--migrate is N or N,M: how many references, and how many more than from home";
+	if (from && (every || migrate || lines || functions.n || libraries.n))
+		return "--from shows what was recorded: --every, --migrate, --lines, -F and -L belong "
+		       "to a command";
+	if (pages.width && lines)
+		return "--width: refcnt(5) has counters of pages, not of lines";
+	pages.steps = every;
+	pages.migrate = migrate;
+	return NULL;
+}
+
+static int report_from(const char *dir)
+{
+	struct err err;
+	int status;
+
+	if (output && output_begin(&out, output, OUTPUT_STREAM, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	is_begun = output;
+	status = report(dir);
+	if (is_begun)
+		output_drop(&out);
+	return status;
+}
+
 int cmd_pages(int argc, char **argv)
 {
 	static const unsigned widths[] = {11, 19, 0};
 	int status, first = cmd_parse(&command, argc, argv, &status);
+	const char *wrong;
 	struct err err;
 
 	if (!first)
 		return status;
+	pages.width = width < 0 ? 0 : widths[width];
+	wrong = take_options();
+	if (!wrong && from && first < argc)
+		wrong = "--from runs no command";
+	if (wrong)
+		return cmd_fail(&command, OWN_FAILURE, "%s", wrong);
+	if (from)
+		return report_from(from);
 	if (first == argc)
 		return cmd_fail(
 			&command, OWN_FAILURE,
 			"no command given; usage: kron pages [OPTION]... [--] CMD [ARG]...");
-	pages.width = width < 0 ? 0 : widths[width];
-	if (pages.width && !report_pages_one_node())
-		return cmd_fail(
-			&command, OWN_FAILURE,
-			"--width: counters are one for each node, and on a machine with several "
-			"nodes it is not known from which one a reference came");
 	if (cmd_temp_folder(&folder, &command, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (output && output_begin(&out, output, OUTPUT_STREAM, &err)) {

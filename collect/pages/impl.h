@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * impl.h - the parts of collect/pages.
+ *
+ *   pages.c   counts that are added up, questions of librefcnt, mappings
+ *   looks.c   what is new in chunks since the last look; nodes; migration
+ */
+#ifndef COLLECT_PAGES_IMPL_H
+#define COLLECT_PAGES_IMPL_H
+
+#include <pthread.h>
+
+#include "collect/kernel/nodes.h"
+#include "collect/pages/pages.h"
+
+/* Sums are made when there are so many new ones. */
+#define MERGE_AT (1u << 18)
+
+/* What of a chunk's records is in the sums already. */
+struct pages_seen {
+	uint64_t seq; /* of the chunk that it was */
+	int node;     /* where its thread was then */
+	struct {
+		uint64_t reads, writes;
+	} v[KRON_PAGES_IN_CHUNK];
+};
+
+/* A process that can be asked. */
+struct pages_process {
+	uint32_t uid;
+	pid_t pid;
+};
+
+struct pages {
+	struct pages_setup setup;
+	struct nodes nodes;
+	struct trace_pages out;
+	size_t merged; /* of out.v, at the beginning: sorted, each page of a thread once */
+	pthread_mutex_t
+		held; /* of out.v, and of chunks that are taken: drain and control threads */
+	pthread_mutex_t lock; /* of out.maps: server and drain threads */
+
+	uint64_t start_ns, next_ns, every_ns; /* of looks; every_ns 0: there are none */
+	VEC(struct pages_seen *) seen;        /* by number of the chunk */
+	VEC(struct trace_page) step;          /* what is new since the last look; no threads */
+	VEC(struct trace_page) since;    /* migration: by node, since the page came to its home */
+	VEC(struct pages_process) lives; /* at this look */
+};
+
+/* Sorts, and adds what is alike: how many are left. */
+size_t pages_add_up(struct trace_page *v, size_t n);
+void pages_add(struct pages *p, const struct trace_page *page);
+/* NULL: nothing of it is. */
+const struct pages_seen *pages_seen_at(const struct pages *p, uint32_t chunk,
+				       const struct kron_chunk *c);
+/* What has come since; address, reads and writes.  False: nothing. */
+bool pages_read_new(const struct pages_seen *seen, const struct kron_chunk *c, uint32_t i,
+		    struct trace_page *out);
+
+#endif

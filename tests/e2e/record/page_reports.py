@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""kron pages: lines, steps over time, nodes and migration, against what a program's assembly says."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+import tap  # noqa: E402
+
+M = 0x300000000000
+ALL_CPUS_ARE_NODE_1 = {"KRON_TEST_NODES": "4095/0-4094"}
+A_CPU_EACH = {"KRON_TEST_NODES": "0/1-4095"}
+
+
+def kron(*args, env=None, status=0):
+    r = subprocess.run([tap.KRON, *args], capture_output=True, text=True, timeout=300,
+                       env={**os.environ, **(env or {})})
+    tap.need(r.returncode == status, f"{args}: exit {r.returncode}\n{r.stderr}")
+    return r
+
+
+def pages(*args, env=None):
+    kron("pages", "--json", "-o", "rows", "-L", "program", *args, env=env)
+    with open("rows") as f:
+        return json.load(f)
+
+
+def build():
+    tap.compile_c("program", "bins/pages_report.c")
+
+
+def need_two_cpus():
+    if not {0, 1} <= os.sched_getaffinity(0):
+        raise tap.Skip("processors 0 and 1 are needed")
+
+
+def ours(row, size=4096):
+    """Number of the page or line in the program's memory; None: it is elsewhere."""
+    n = int(row["address"], 16) - M
+    return n // size if 0 <= n < 80 * 4096 else None
+
+
+def steps():
+    """what each step touched: phases in their order, sums to the last reference"""
+    build()
+    want = {**{i: (105, 10) for i in range(16)}, **{i: (7, 1000) for i in range(16, 48)}}
+    rows = pages("--every", "10ms", "--", "./program", "phases", "150")
+    got, looks = {}, {}
+    for k, step in enumerate(rows):
+        tap.need(step["to_ns"] > step["from_ns"] and (not k or step["from_ns"] == rows[k - 1]["to_ns"]), step)
+        tap.need(step["touched"] == len(step["pages"]) >= step["written"], step)
+        tap.need(step["reads"] == sum(p["reads"] for p in step["pages"]), step)
+        tap.need(step["writes"] == sum(p["writes"] for p in step["pages"]), step)
+        new = 0
+        for p in step["pages"]:
+            new += p["address"] not in looks
+            looks.setdefault(p["address"], []).append((k, p))
+            if ours(p) is not None:
+                r, w = got.get(ours(p), (0, 0))
+                got[ours(p)] = (r + p["reads"], w + p["writes"])
+        tap.need(step["new"] == new, (step["new"], new))
+    tap.need(got == want, got)
+    second = min(v[0][0] for v in looks.values() if ours(v[0][1]) in range(16, 48))
+    for v in looks.values():
+        if ours(v[0][1]) in range(16):
+            tap.need(sum(p["writes"] for k, p in v if k <= second) == 10, (second, v))
+            tap.need(v[-1][0] >= second, v)
+    text = kron("pages", "--every", "10ms", "-L", "program", "--", "./program", "phases", "50").stdout
+    tap.need("Working set over time" in text and "References by address and time" in text, text)
+
+
+LINES = {0: (0, 32), 1: (0, 64), 2: (0, 4), 7: (2, 0), 8: (8, 0), 15: (0, 2), 16: (0, 8), 20: (9, 0), 21: (9, 0),
+         50: (5, 0), 51: (0, 5), **{i: (0, 1) for i in range(32, 40)}}
+
+
+def lines():
+    """64 bytes each: strings, what lies across two, what is as long as eight; variables by their names"""
+    need_two_cpus()
+    build()
+    rows = pages("--lines", "--", "./program", "lines")
+    tap.need(all(r["size"] == 64 and int(r["address"], 16) % 64 == 0 for r in rows), rows)
+    got = {ours(r, 64): (r["reads"], r["writes"]) for r in rows if ours(r, 64) is not None}
+    tap.need(got == LINES, got)
+    named = sorted((r["variables"], r["reads"], r["writes"]) for r in rows
+                   if {"together", "apart"} & set(r["variables"]))
+    tap.need(named == [(["apart"], 30, 2000), (["apart"], 60, 5000), (["together"], 3500, 5000)], named)
+    shared = [r for r in pages("--lines", "--sharing", "--", "./program", "lines")
+              if {"together", "apart"} & set(r["variables"])]
+    tap.need(len(shared) == 1 and shared[0]["variables"] == ["together"], shared)
+    by = sorted((t["reads"], t["writes"]) for t in shared[0]["threads"])
+    tap.need(by == [(500, 4000), (3000, 1000)], by)
+    text = kron("pages", "--lines", "--sharing", "-L", "program", "--", "./program", "lines").stdout
+    tap.need("Lines that several threads write" in text and ": together\n" in text and "apart" not in text, text)
+
+
+NODES = {**{i: {0: (300, 100)} for i in range(8)}, **{i: {0: (10, 0), 1: (5000, 2000)} for i in range(8, 16)},
+         **{i: {1: (50, 50)} for i in range(16, 20)}}
+
+
+def nodes():
+    """from which node each reference came, of threads that are bound to one"""
+    need_two_cpus()
+    build()
+    got = {}
+    for r in pages("--", "./program", "nodes", "0", env=A_CPU_EACH):
+        if ours(r) is not None:
+            got.setdefault(ours(r), {})[r["node"]] = (r["reads"], r["writes"])
+    tap.need(got == NODES, got)
+    for r in pages("--width", "11", "--", "./program", "nodes", "0", env=A_CPU_EACH):
+        n = r["reads"] + r["writes"]
+        tap.need((r["counter"], r["extended"]) == (n % 2047, n - n % 2047), r)
+    for bad in ("x", "0/", "0//1", "/"):
+        r = kron("pages", "--", "true", env={"KRON_TEST_NODES": bad}, status=125)
+        tap.need("KRON_TEST_NODES" in r.stderr, r)
+
+
+def placement():
+    """homes, advice, and a rehearsal of what --migrate would move: no page moves"""
+    need_two_cpus()
+    build()
+    for ms in (100, 1000, 5000):  # until somebody has looked while the threads were there
+        r = kron("pages", "--migrate", "1000,500", "-L", "program", "--", "./program", "nodes", str(ms),
+                 env=A_CPU_EACH)
+        moves = [x.split() for x in r.stdout.splitlines() if "would move" in x]
+        if moves and "mbind 0x3" in r.stdout:
+            break
+    got = sorted(int(m[3].rstrip(":"), 16) if m[3].startswith("0x") else 0 for m in moves)
+    tap.need(got == [M + i * 4096 for i in range(8, 16)], r.stdout)
+    tap.need(all("from node 0 to node 1" in " ".join(m) for m in moves), moves)
+    tap.need(all(7000 - 10 <= int(m[m.index("references") - 1]) <= 7000 for m in moves), moves)
+    tap.need(f"mbind {M + 8 * 4096:#x}, 49152 bytes, at home on node 0: MPOL_BIND, node 1" in r.stdout, r.stdout)
+    tap.need(f"mbind {M:#x}," not in r.stdout, r.stdout)
+    homes = {ours(x): x["home"] for x in pages("--", "./program", "nodes", str(ms), env=A_CPU_EACH)}
+    tap.need(all(homes[i] == 0 for i in range(20)), homes)
+    r = kron("pages", "--migrate", "1000,10000000", "-L", "program", "--", "./program", "nodes", str(ms),
+             env=A_CPU_EACH)
+    tap.need("would move" not in r.stdout and "no page came to the thresholds" in r.stdout, r.stdout)
+
+
+def one_user():
+    """a process of one node: numactl, in one line"""
+    build()
+    for ms in (100, 1000, 5000):
+        r = kron("pages", "-L", "program", "--", "./program", "phases", str(ms), env=ALL_CPUS_ARE_NODE_1)
+        if "numactl" in r.stdout:
+            break
+    tap.need(r.stdout.count("numactl --cpunodebind=1 --membind=1") == 1 and "mbind 0x" not in r.stdout, r.stdout)
+
+
+def from_record():
+    """what kron record has counted with probes of the kinds pages and lines"""
+    build()
+    kron("record", "-o", "trace", "-p", "program:*%accesses lines", "--", "./program", "phases", "0")
+    kron("pages", "--json", "-o", "rows", "--from", "trace")
+    with open("rows") as f:
+        rows = {ours(r, 64): (r["reads"], r["writes"]) for r in json.load(f)}
+    tap.need(rows[0] == (105, 10) and rows[16 * 64] == (7, 1000), rows)
+    r = kron("record", "-o", "both", "-p", "program:*%accesses lines", "-p", "program:*%accesses pages", "--",
+             "./program", status=125)
+    tap.need("pages and lines" in r.stderr, r)
+    r = kron("pages", "--from", "nosuch", status=125)
+    tap.need("nosuch" in r.stderr, r)
+
+
+def options():
+    """what cannot be, in one sentence"""
+    for args in (["--every", "1us"], ["--every", "x"], ["--migrate", "0"], ["--migrate", "1,"], ["--migrate", "-1"],
+                 ["--width", "11", "--lines"], ["--from", "x", "--lines"]):
+        r = kron("pages", *args, "--", "true", status=125)
+        tap.need(r.stderr.count("\n") == 1 and args[0] in r.stderr, (args, r.stderr))
+    build()
+    r = kron("pages", "--migrate", "5", "-L", "program", "--", "./program", "phases", "0")
+    tap.need("a rehearsal" in r.stdout or os.path.exists("/sys/devices/system/node/node1"), r.stdout)
+
+
+with tap.Suite("page_reports") as s:
+    s.case("steps", steps)
+    s.case("lines", lines)
+    s.case("nodes", nodes)
+    s.case("placement and migration", placement)
+    s.case("one user", one_user)
+    s.case("what kron record has counted", from_record)
+    s.case("options", options)

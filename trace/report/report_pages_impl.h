@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report_pages_impl.h - the parts of the report of pages.
+ *
+ *   report_pages.c        sums, names, tables, JSON of pages
+ *   report_pages_steps.c  what was touched between two looks
+ *   report_pages_nodes.c  who uses what from where, and what follows
+ */
+#ifndef REPORT_PAGES_IMPL_H
+#define REPORT_PAGES_IMPL_H
+
+#include "base/json.h"
+#include "base/vec.h"
+#include "trace/report/report_pages.h"
+
+#define LIMIT 20u
+
+struct range {
+	const struct trace_mapping *mapping;
+	uint32_t uid, pid;
+	uint64_t start, end;
+	uint64_t pages, reads, writes;
+	size_t first, n; /* of a page: what its threads did, p->v.v[first] ... */
+	unsigned writers;
+};
+
+struct report {
+	const struct trace *t;
+	const struct trace_pages *p;
+	const struct pages_options *o;
+	bool many; /* processes */
+	VEC(struct range) pages, ranges, mappings;
+	struct range sum;
+};
+
+/* "pages", or "lines". */
+const char *report_pages_units(const struct report *rep);
+uint32_t report_pages_pid(const struct report *rep, uint32_t uid);
+/* "" is what nobody gave a name, and what was mapped and gone before anybody looked. */
+const char *report_pages_name(const struct trace_mapping *m);
+void report_pages_reads_writes(FILE *f, uint64_t reads, uint64_t writes);
+
+void report_pages_steps(const struct report *rep, FILE *f);
+void report_pages_steps_json(const struct report *rep, struct json *j);
+
+/* References of a page by node; the last one is of those that are not known. */
+struct node_use {
+	uint64_t reads[TRACE_NODES_MAX + 1], writes[TRACE_NODES_MAX + 1];
+};
+void report_pages_by_node(const struct report *rep, const struct range *page, struct node_use *out);
+void report_pages_nodes(const struct report *rep, FILE *f);
+void report_pages_moves(const struct report *rep, FILE *f);
+
+#endif
