@@ -62,7 +62,6 @@ _Static_assert(__builtin_offsetof(struct rt_threads, lane) == RT_THREADS_LANE, "
 extern struct rt_threads kron_rt_threads __attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
-extern bool kron_rt_has_rdpid __attribute__((visibility("hidden")));
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
 /*

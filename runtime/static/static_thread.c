@@ -299,6 +299,11 @@ bool rt_has_rseq(void)
 	return false;
 }
 
+/* Nothing to do: who began has said what the processor has. */
+void rt_threads_take_board(void)
+{
+}
+
 uint32_t rt_cpu_read(void)
 {
 	return rt_cpu();
