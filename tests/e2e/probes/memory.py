@@ -254,7 +254,7 @@ def refused():
                         ("n=+0(+0(+0(+0(+0($arg1)))))", "4 steps at most"),
                         ("n=*(u64*)(+0(+0(+0(+0($arg1)))))", "4 steps at most"), ("n=+99999999999($arg1)", "31 bits"),
                         ("resource n=+8($arg1):u32", "no value from memory"), ("s=$arg1:string if data == 1", "not compared"),
-                        ("n=*(u32*)($arg1+8) if *(u32*)$arg1 == 1", "compare data"), ("n=5:string", "no address"),
+                        ("n=*(u32*)($arg1+8) if *(u32*)$arg1 == 1", "compare data"), ("n=5:string", "not an address"),
                         ("n=+0($arg7)", "in registers"), ("n=*(float*)$arg1 if data > 1", "not compared")]:
         _, err = run("record", "-o", "trace", "-p", f"take {spec}", "--", "./memory", status=125)
         tap.need(words in err, (spec, err))

@@ -311,7 +311,7 @@ walk() {
 	says "closing quote" "1 'work work \"x\""
 	says "%return" "1 'work'%exit 3 \"x\""
 	says "event 2 should be a number" '1 work "x"'
-	says "no class" '5 work work "x"'
+	says "not a class" '5 work work "x"'
 	says "no interval" '# nothing'
 	printf '1 std::vector\074int,3 5 "x"' >info
 	says "is not a function" '1 std::vector 5 "x"'

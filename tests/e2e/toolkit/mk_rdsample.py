@@ -192,7 +192,7 @@ def no_board():
         with open("short", "wb") as f:
             f.truncate(4096)
         one_sentence(run(tool, "--board", "./short", want=1)[1], "no board")
-        one_sentence(run(tool, "--board", "a b", want=1)[1], "no name")
+        one_sentence(run(tool, "--board", "a b", want=1)[1], "not a name")
         one_sentence(run(tool, "-q", want=2)[1], "unknown option")
         one_sentence(run(tool, "operand", want=2)[1], "one argument too many")
         need(run(tool, "--help")[0].startswith("Usage: mk_") and "(kron)" in run(tool, "--version")[0], "help")
