@@ -55,7 +55,7 @@ static void value_text(char *out, size_t size, const struct column *c, const str
 	else if (c->type == VALUE_DOUBLE)
 		snprintf(out, size, "%.9g", as_double(r->n));
 	else
-		snprintf(out, size, "%s%" PRIu64, about, r->n);
+		snprintf(out, size, "%s%" PRIu64 "%s", about, r->n, r->has_overrun ? "!" : "");
 }
 
 static void put_values(struct show *s, const struct reading *v)
@@ -126,6 +126,8 @@ static void totals_as_text(struct show *s, const struct monitor_summary *sum,
 		fprintf(s->out, " %*s", FIXED, "");
 	}
 	put_values(s, totals);
+	if (s->of_board)
+		return;
 	fprintf(s->out,
 		"real time %s, virtual time %s: ", str_duration(real, sizeof(real), sum->real_ns),
 		str_duration(virtual, sizeof(virtual), sum->virtual_ns));
@@ -157,19 +159,28 @@ static void json_value(struct json *j, const struct column *c, const struct read
 static void json_values(struct json *j, const struct show *s, const char *key,
 			const struct reading *v)
 {
-	bool are_estimates = false;
+	bool are_estimates = false, overrun = false;
 
 	json_key(j, key);
 	json_open(j, '{');
 	for (size_t i = 0; i < s->columns->v.n; i++) {
 		json_value(j, &s->columns->v.v[i], &v[i]);
 		are_estimates |= v[i].is_estimate;
+		overrun |= v[i].has_overrun;
 	}
 	json_close(j, '}');
 	if (are_estimates) {
 		json_key(j, "estimates");
 		json_bool(j, true);
 	}
+	if (!overrun)
+		return;
+	json_key(j, "overrun");
+	json_open(j, '[');
+	for (size_t i = 0; i < s->columns->v.n; i++)
+		if (v[i].has_overrun)
+			json_str(j, s->columns->v.v[i].name);
+	json_close(j, ']');
 }
 
 static void row_as_json(struct show *s, const struct monitor_row *row)

@@ -13,6 +13,7 @@
 struct show {
 	FILE *out;
 	bool json, freezes;
+	bool of_board; /* and not of a program, whose time is what it would have taken */
 	const struct columns *columns;
 	bool has_begun;
 };
