@@ -40,7 +40,7 @@ enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 static struct opt_list events, variables, libraries, pid_lists;
 static const char *every, *lasting, *path, *board_name;
-static bool freezes, json, quiet;
+static bool freezes, draws, json, quiet;
 
 static const struct opt options[] = {
 	{0, "every", OPT_STR, &every, "TIME",
@@ -69,6 +69,10 @@ static const struct opt options[] = {
 	{0, "for", OPT_STR, &lasting, "TIME",
 	 "Watch for this time, like 5s or 500ms. The program runs on. Default: until it ends, or "
 	 "Ctrl-C.",
+	 0, 0},
+	{0, "draw", OPT_FLAG, &draws, NULL,
+	 "Draw diagrams: the processors' utilisation, and each event over time. On a terminal they follow the "
+	 "program, else they are written at the end.",
 	 0, 0},
 	{0, "json", OPT_FLAG, &json, NULL,
 	 "Print JSON: an object a line for each interval, and one with the totals.", 0, 0},
@@ -137,6 +141,8 @@ static int take_options(struct err *err)
 	int code = 0;
 
 	monitor.every_ns = EVERY_DEFAULT;
+	if (draws && json)
+		return err_set(err, EINVAL, "--draw or --json, not both");
 	if (!take_time(every, EVERY_MIN, &monitor.every_ns))
 		return err_set(err, EINVAL,
 			       "--every: '%s' is not a time like 100ms or 2s, of 1ms at least",
@@ -489,7 +495,9 @@ static int run(char **argv)
 			     .json = json,
 			     .freezes = freezes,
 			     .of_board = board_name,
+			     .draws = draws,
 			     .columns = &monitor.columns};
+	show_begin(&show);
 	monitor.on_row = show_row;
 	monitor.ctx = &show;
 	if ((freezes || pid_lists.n) && freezer_start(&freezer, &err))
@@ -528,6 +536,7 @@ int cmd_monitor(int argc, char **argv)
 	freezer_end(&freezer);
 	if (is_begun)
 		output_drop(&out);
+	show_end(&show);
 	monitor_free(&monitor);
 	return status;
 }

@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
@@ -221,18 +223,65 @@ static void totals_as_json(struct show *s, const struct monitor_summary *sum,
 	json_close(&j, '}');
 }
 
-/* ---- either ---- */
+/* ---- diagrams ---- */
+
+#define ESC "\033"
+#define BESIDE 62 /* characters of a row that are no interval */
+
+static unsigned width_of_terminal(const struct show *s)
+{
+	struct winsize w;
+
+	if (!s->is_live || ioctl(fileno(s->out), TIOCGWINSZ, &w) || w.ws_col <= BESIDE)
+		return 60;
+	return w.ws_col - BESIDE;
+}
+
+void show_begin(struct show *s)
+{
+	if (!s->draws)
+		return;
+	s->is_live = isatty(fileno(s->out));
+	pictures_begin(&s->pictures, s->columns, width_of_terminal(s));
+}
+
+void show_end(struct show *s)
+{
+	if (s->draws)
+		pictures_free(&s->pictures);
+}
+
+static void draw(struct show *s)
+{
+	if (s->lines)
+		fprintf(s->out, ESC "[%uA", s->lines);
+	s->lines = pictures_print(&s->pictures, s->out, s->is_live ? ESC "[K\n" : "\n");
+}
+
+static void row_as_picture(struct show *s, const struct monitor_row *row)
+{
+	pictures_add(&s->pictures, row->v, row->to_ns - row->from_ns);
+	if (s->is_live)
+		draw(s);
+}
+
+/* ---- all of them ---- */
 
 void show_row(void *ctx, const struct monitor_row *row)
 {
 	struct show *s = ctx;
 
-	(s->json ? row_as_json : row_as_text)(s, row);
+	if (s->draws)
+		row_as_picture(s, row);
+	else
+		(s->json ? row_as_json : row_as_text)(s, row);
 	fflush(s->out);
 }
 
 void show_totals(struct show *s, const struct monitor_summary *sum, const struct reading *totals)
 {
+	if (s->draws && !s->is_live)
+		draw(s);
 	(s->json ? totals_as_json : totals_as_text)(s, sum, totals);
 	fflush(s->out);
 }

@@ -366,6 +366,36 @@ def of_board():
         subprocess.run([KRON, "board", "rm", name], check=True, timeout=LIMIT)
 
 
+def drawn():
+    """At the end of a file one picture; on a terminal one after each interval, over the one before."""
+    tap.compile_c("p", "bins/monitored.c")
+    events = ["-q", "--every", "20ms", "--draw", "-e", "task-clock,idle"]
+    monitor("-o", "picture", *events, "--", "./p", "2", "60000")
+    with open("picture", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    processors = os.cpu_count()
+    need([line.split()[0] for line in lines[:2 + processors]] == ["task-clock", "busy"] + [f"busy{i}" for i in range(processors)], lines)
+    bars = lines[0].split("|")[1]
+    need(len(bars) == 60 and "\u2588" in bars, lines[0])
+    need(lines[-2].split()[0] == "total", lines)
+    master, slave = os.openpty()
+    p = subprocess.Popen([KRON, "monitor", *events, "--", "./p", "2", "60000"], stdout=slave, stderr=subprocess.DEVNULL)
+    os.close(slave)
+    got = b""
+    try:
+        while piece := os.read(master, 65536):
+            got += piece
+    except OSError:
+        pass  # the other end is closed
+    os.close(master)
+    need(p.wait(timeout=LIMIT) == 5, p.returncode)
+    rows = 2 + processors + (14 if processors > 2 else 0)
+    pictures = got.count(b"task-clock         |")
+    need(pictures >= 3 and got.count(b"\x1b[%dA" % rows) == pictures - 1, f"{pictures} pictures: {got[:500]}")
+    r = monitor("--draw", "--json", "--", "true", status=125)
+    need("not both" in r.stderr, r.stderr)
+
+
 with tap.Suite("monitor") as s:
     s.case("sums of the kernel's counters", sums)
     s.case("and with stops", sums, "--freeze")
@@ -379,6 +409,7 @@ with tap.Suite("monitor") as s:
     s.case("the order of events", order)
     s.case("virtual time", virtual_time)
     s.case("exit statuses and refusals", statuses)
+    s.case("diagrams", drawn)
     s.case("a board, and counters that overrun", of_board)
     s.case("hardware counters where there are none", no_unit)
     s.case("a process that runs", running)
