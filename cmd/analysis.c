@@ -94,11 +94,17 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 
 struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, int first)
 {
-	const char *dir = first < argc ? argv[first] : TRACE_DEFAULT_DIR;
+	return analysis_open_all(c, first < argc ? first + 1 : argc, argv, first);
+}
+
+struct trace *analysis_open_all(const struct opt_command *c, int argc, char **argv, int first)
+{
+	static const char *const no_operand[] = {TRACE_DEFAULT_DIR};
+	const char *const *dirs = first < argc ? (const char *const *)argv + first : no_operand;
 	struct trace *t;
 	struct err err;
 
-	if (!trace_open(&t, dir, &err)) {
+	if (!trace_open_all(&t, dirs, first < argc ? (size_t)(argc - first) : 1, &err)) {
 		t->flat_jumps = analysis_tail_calls == 1;
 		start_progress(c, t);
 		return set_filter(c, t);
@@ -139,7 +145,7 @@ static void explain_state(const struct trace *t, enum recover_state state, FILE 
 			str_shell(quoted, sizeof(quoted), t->dir));
 }
 
-void analysis_state(const struct trace *t, struct report_state *out)
+static void state_of(const struct trace *t, struct report_state *out)
 {
 	static const char *const keys[] = {
 		[RECOVER_COMPLETE] = "complete",
@@ -159,6 +165,19 @@ void analysis_state(const struct trace *t, struct report_state *out)
 	explain_state(t, state, f);
 	fclose(f);
 	out->text[sizeof(out->text) - 1] = 0;
+}
+
+/* Of several the first that is not whole. */
+void analysis_state(const struct trace *t, struct report_state *out)
+{
+	for (uint32_t i = 0; i < trace_nodes(t); i++) {
+		analysis_state(trace_node_at(t, i)->t, out);
+		if (*out->text)
+			return;
+	}
+	if (trace_nodes(t))
+		return;
+	state_of(t, out);
 }
 
 void analysis_drop(const struct opt_command *c, struct trace *t)

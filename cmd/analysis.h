@@ -62,10 +62,12 @@ extern int analysis_tail_calls;
 		ANALYSIS_QUIET
 
 /*
- * Open the trace that the operand argv[first] names, kron.data if there is none.  NULL: said
- * on stderr why; leave with CMD_ERROR.
+ * Open the trace that the operand argv[first] names, kron.data if there is none; of a folder of traces all as
+ * one.  NULL: said on stderr why; leave with CMD_ERROR.
  */
 struct trace *analysis_open(const struct opt_command *c, int argc, char **argv, int first);
+/* All operands from the first one on as one trace. */
+struct trace *analysis_open_all(const struct opt_command *c, int argc, char **argv, int first);
 
 /* Is all of it there, and if not, where is the rest? */
 void analysis_state(const struct trace *t, struct report_state *out);

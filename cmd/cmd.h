@@ -14,6 +14,7 @@
 /* X(name, what it does): the order of `kron --help` */
 #define COMMANDS(X)                                                                \
 	X(record, "Run a program and record its functions")                        \
+	X(collect, "Take traces that other machines send while they record")        \
 	X(stat, "Run a program and count the calls of its functions")              \
 	X(monitor, "Show counters of a program for each interval")                 \
 	X(report, "Show calls and times by function")                              \
@@ -52,7 +53,7 @@ int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Leave with this after writing to stdout: 1 with a sentence if the output could not be written
- * (a full disk), else status.  A closed pipe (`kron dump | head`) is no error. */
+ * (a full disk), else status.  A closed pipe (`kron dump | head`) is not an error. */
 int cmd_finish(const struct opt_command *c, int status);
 
 /*

@@ -18,12 +18,11 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "dump",
-	.operands = "[DIR]",
+	.operands = "[DIR]...",
 	.summary =
 		"Show every sample of the trace DIR (default kron.data): time, header bits, CPU, "
-		"source, data, and what it means.",
+		"source, data, and what it means. Several traces, or a folder of them, are one.",
 	.opts = options,
-	.max_operands = 1,
 };
 
 int cmd_dump(int argc, char **argv)
@@ -33,7 +32,7 @@ int cmd_dump(int argc, char **argv)
 
 	if (!first)
 		return status;
-	t = analysis_open(&command, argc, argv, first);
+	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
 	analysis_streams();

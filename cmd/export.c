@@ -39,8 +39,8 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "export",
 	.operands = "-f FORMAT [DIR]...",
-	.summary = "Write the trace DIR (default kron.data) in the format of another tool; several "
-		   "into one database.",
+	.summary = "Write the trace DIR (default kron.data) in the format of another tool. Several "
+		   "traces, or a folder of them, are one; a database keeps several DIRs apart.",
 	.opts = options,
 };
 
@@ -159,11 +159,9 @@ int cmd_export(int argc, char **argv)
 	if (!output && is_binary() && isatty(STDOUT_FILENO))
 		return cmd_fail(&command, CMD_USAGE,
 				"refusing to write binary data to a terminal: use -o or a pipe");
-	if (argc - first > 1 && (format < NSTREAMS || paths[format - NSTREAMS] != export_sqlite))
-		return cmd_fail(&command, CMD_USAGE, "only a database takes more than one trace");
-	if (argc - first > 1)
+	if (argc - first > 1 && format >= NSTREAMS && paths[format - NSTREAMS] == export_sqlite)
 		return export_many(argc, argv, first);
-	t = analysis_open(&command, argc, argv, first);
+	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
 	if (format >= NSTREAMS)

@@ -19,11 +19,11 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "info",
-	.operands = "[DIR]",
+	.operands = "[DIR]...",
 	.summary = "Show what the trace DIR (default kron.data) holds: what was run, when and on "
-		   "what, samples and losses, probes and refusals, processes.",
+		   "what, samples and losses, probes and refusals, processes. Several traces, or a "
+		   "folder of them, are one.",
 	.opts = options,
-	.max_operands = 1,
 };
 
 int cmd_info(int argc, char **argv)
@@ -34,7 +34,7 @@ int cmd_info(int argc, char **argv)
 
 	if (!first)
 		return status;
-	t = analysis_open(&command, argc, argv, first);
+	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
 	analysis_output(no_pager || json);

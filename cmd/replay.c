@@ -36,15 +36,15 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "replay",
-	.operands = "[DIR]",
+	.operands = "[DIR]...",
 	.summary =
 		"Show the calls in the trace DIR (default kron.data) in order of time, with their "
-		"durations, indented by depth for each thread.",
+		"durations, indented by depth for each thread. Several traces, or a folder of them, "
+		"are one.",
 	.opts = options,
-	.max_operands = 1,
 };
 
-/* NULL: one of them is no number. */
+/* NULL: one of them is not a number. */
 static uint64_t *read_tids(const char **bad)
 {
 	uint64_t *tids = xcalloc(threads.n, sizeof(*tids));
@@ -94,7 +94,7 @@ int cmd_replay(int argc, char **argv)
 	if (!tids)
 		return cmd_fail(&command, CMD_USAGE, "--thread wants a thread's number, not %s",
 				bad);
-	t = analysis_open(&command, argc, argv, first);
+	t = analysis_open_all(&command, argc, argv, first);
 	status = t ? run(t, tids) : CMD_ERROR;
 	xfree(tids);
 	return status;

@@ -70,12 +70,12 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "report",
-	.operands = "[DIR]",
+	.operands = "[DIR]...",
 	.summary =
 		"Show where the time went: calls, total, self, average, minimum and maximum time "
-		"of each function in the trace DIR (default kron.data).",
+		"of each function in the trace DIR (default kron.data). Several traces, or a "
+		"folder of them, are one.",
 	.opts = options,
-	.max_operands = 1,
 };
 
 /* What report shows; bits. */
@@ -219,7 +219,7 @@ int cmd_report(int argc, char **argv)
 	if (wrong)
 		return cmd_fail(&command, CMD_USAGE, "%s", wrong);
 	take_options();
-	t = analysis_open(&command, argc, argv, first);
+	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
 	analysis_output(no_pager || profile.json);

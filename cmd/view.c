@@ -42,12 +42,11 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "view",
-	.operands = "[DIR]",
+	.operands = "[DIR]...",
 	.summary =
 		"Make a page with pictures of the trace DIR (default kron.data), one file that any "
-		"browser shows.",
+		"browser shows. Several traces, or a folder of them, are one.",
 	.opts = options,
-	.max_operands = 1,
 };
 
 /* What is wrong with the options; NULL: nothing. */
@@ -104,12 +103,12 @@ int cmd_view(int argc, char **argv)
 	if (to_stdout && isatty(STDOUT_FILENO))
 		return cmd_fail(&command, CMD_USAGE,
 				"refusing to write a page to a terminal: use -o FILE or a pipe");
-	t = analysis_open(&command, argc, argv, first);
+	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
 	view.where = analysis_filter.where;
 	view.trigger = analysis_filter.trigger;
-	view.dir = first < argc ? argv[first] : TRACE_DEFAULT_DIR;
+	view.dir = t->dir;
 	status = to_stdout ? print_page(t) : write_page(t);
 	if (status == CMD_OK && !to_stdout && !analysis_quiet)
 		fprintf(stderr, "kron view: %s\n", output);

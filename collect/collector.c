@@ -181,6 +181,7 @@ int collector_open(struct collector *c, const struct collector_options *opt, str
 	code = trace_writer_create(&w, opt->dir, err);
 	if (code)
 		return code;
+	trace_writer_set_gate(w, opt->gate, opt->gate_ctx);
 	journal_init(&c->journal, w);
 	c->journal.unread = opt->selection.calls; /* they are counted in the segment */
 	code = open_parts(c, err);

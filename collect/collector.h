@@ -42,6 +42,8 @@ struct collector_options {
 	enum kron_bus bus;
 	const char *hardware; /* bus device: its path */
 	struct watch_options watch;
+	int (*gate)(void *ctx); /* trace_writer_set_gate(); NULL: there is always room */
+	void *gate_ctx;
 	probe_cost_fn measure; /* NULL: the cost of a probe is not known */
 	void (*on_first)(void *ctx, const struct peer *p, bool is_program); /* serve.h */
 	void *on_first_ctx;

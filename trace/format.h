@@ -40,6 +40,10 @@
  *                 U pid reason                        a program that ran untraced
  *   samples     binary: struct trace_chunk + samples, repeated, in no order; seq orders them;
  *               and pads between them, of which only magic and nbytes count
+ *   clock       text, of what came over a cable:  reference TAB boot_id    whose clock is read from here on
+ *                 tsc TAB mono_ns TAB ref_ns TAB error_ns    our counter and CLOCK_MONOTONIC when the
+ *                                 collector's CLOCK_MONOTONIC was ref_ns, give or take error_ns
+ *   cable       text, beside it: the session of the cable, in hexadecimal
  *   pages       text, of `kron pages`: page reference counters (trace/pages.h)
  *   switches    binary: struct trace_switch, repeated, roughly by time; absent: none were recorded
  *

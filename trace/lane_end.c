@@ -101,7 +101,7 @@ static uint64_t end_of_recording(const struct trace *t)
 	return fired ? earlier(end, t->start_tsc + (uint64_t)((double)fired * t->tsc_hz / 1e9)) : 0;
 }
 
-uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last)
+static uint64_t end_alone(const struct trace *t, uint32_t lane, uint64_t last)
 {
 	const struct trace_lane *l = &t->lanes[lane];
 	const struct trace_proc *proc = trace_proc_of(t, l->proc_uid);
@@ -115,4 +115,23 @@ uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last)
 	if (t->filter)
 		end = earlier(end, t->filter->until(t->filter, last));
 	return end > last ? end : last;
+}
+
+/* Of one of several traces: by itself, for each has its own losses, trigger and end. */
+static uint64_t end_in_node(const struct trace *t, uint32_t lane, uint64_t last)
+{
+	const struct joined *j = &priv_of(t)->joined[t->lanes[lane].node];
+	uint64_t own = timeline_from(&j->clock, last), end;
+
+	end = timeline_to(&j->clock, trace_lane_end(j->t, lane - j->first_lane, own));
+	if (t->filter)
+		end = earlier(end, t->filter->until(t->filter, last));
+	return end > last ? end : last;
+}
+
+uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last)
+{
+	if (trace_nodes(t))
+		return end_in_node(t, lane, last);
+	return end_alone(t, lane, last);
 }

@@ -121,15 +121,28 @@ int lanes_read(struct trace *t, int dirfd, struct err *err)
 	return 0;
 }
 
-static void advise(const struct trace *t, const struct chunk_ref *c, uintptr_t unit, int advice)
+static const struct chunk_map *map_of(const struct trace *t, const struct chunk_ref *c)
 {
 	const struct trace_priv *p = priv_of(t);
-	uintptr_t from = (uintptr_t)(p->map.base + c->off) & ~(unit - 1);
-	uintptr_t to = (uintptr_t)(p->map.base + c->off + c->nbytes);
 
-	if (from < (uintptr_t)p->map.base)
-		from = (uintptr_t)p->map.base;
+	return p->joined ? &priv_of(p->joined[c->node].t)->map : &p->map;
+}
+
+static void advise(const struct trace *t, const struct chunk_ref *c, uintptr_t unit, int advice)
+{
+	const struct chunk_map *m = map_of(t, c);
+	uintptr_t from = (uintptr_t)(m->base + c->off) & ~(unit - 1);
+	uintptr_t to = (uintptr_t)(m->base + c->off + c->nbytes);
+
+	if (from < (uintptr_t)m->base)
+		from = (uintptr_t)m->base;
 	madvise((void *)from, to - from, advice);
+}
+
+static void give_back(const struct chunk_map *m)
+{
+	if (m->base)
+		madvise((void *)(uintptr_t)m->base, m->size, MADV_DONTNEED);
 }
 
 void lanes_will_read(const struct trace *t, const struct chunk_ref *c)
@@ -159,14 +172,16 @@ void lanes_have_read(const struct trace *t, const struct chunk_ref *c)
 	p->read_since += c->nbytes;
 	if (p->read_since >= GIVE_BACK) {
 		p->read_since = 0;
-		madvise((void *)(uintptr_t)p->map.base, p->map.size, MADV_DONTNEED);
+		give_back(&p->map);
+		for (size_t i = 0; i < p->njoined; i++)
+			give_back(&priv_of(p->joined[i].t)->map);
 	}
 }
 
 void lanes_walk(const struct trace *t, const struct chunk_ref *c, struct sample_walk *w)
 {
 	lanes_will_read(t, c);
-	sample_walk_start(w, priv_of(t)->map.base + c->off, c->nbytes, c->packed);
+	sample_walk_start(w, map_of(t, c)->base + c->off, c->nbytes, c->packed);
 }
 
 void trace_count(struct trace *t)

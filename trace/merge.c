@@ -32,7 +32,10 @@ struct run { /* one lane on its way */
 	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
 	uint32_t lane;
 	uint32_t cpu;
-	struct parts parts; /* of the sample */
+	uint32_t first_cpu;          /* of its node */
+	uint64_t start;              /* near which its times are */
+	const struct joined *joined; /* whose lane it is; NULL: of this trace alone */
+	struct parts parts;          /* of the sample */
 };
 
 struct trace_cursor {
@@ -127,6 +130,13 @@ static inline const struct kron_sample *next_whole(struct sample_walk *walk, str
 	return s && kron_event_is_part(s->event) ? gather(walk, s, parts) : s;
 }
 
+static inline uint64_t time_of(const struct run *r, const struct kron_sample *s)
+{
+	uint64_t tsc = kron_sample_time_near(s, r->start);
+
+	return r->joined ? timeline_to(&r->joined->clock, tsc) : tsc;
+}
+
 static inline bool advance(const struct trace *t, struct run *r)
 {
 	const struct kron_sample *s;
@@ -135,7 +145,7 @@ static inline bool advance(const struct trace *t, struct run *r)
 		if (!next_chunk(t, r))
 			return false;
 	r->sample = s;
-	r->tsc = kron_sample_time_near(s, t->start_tsc);
+	r->tsc = time_of(r, s);
 	if (r->tsc > r->key)
 		r->key = r->tsc;
 	follow_cpu(r);
@@ -182,6 +192,9 @@ static void add_lane(struct trace_cursor *c, uint32_t lane)
 	struct run *r = &c->runs[c->n];
 
 	r->lane = lane;
+	r->joined = p->joined ? &p->joined[c->t->lanes[lane].node] : NULL;
+	r->first_cpu = r->joined ? r->joined->node.first_cpu : 0;
+	r->start = r->joined ? r->joined->t->start_tsc : c->t->start_tsc;
 	r->chunk = p->lane_first[lane];
 	r->chunk_end = p->lane_first[lane + 1];
 	if (next_chunk(c->t, r) && advance(c->t, r))
@@ -267,9 +280,11 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 	r = c->heap[0];
 	out->tsc = r->tsc;
 	out->lane = r->lane;
-	out->cpu = r->cpu;
+	out->cpu = r->cpu + r->first_cpu;
 	out->s = *r->sample;
 	put_parts(c, &r->parts, out);
+	if (r->joined)
+		join_event(r->joined, out);
 	trace_resolve(c->t, out);
 	out->counters = counters_of(r->sample);
 	c->last = r;
@@ -309,13 +324,15 @@ bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
 	for (const struct kron_sample *s = r->sample; s; s = next_whole(&walk, &parts)) {
 		if (s->event == KRON_EVENT_CPU)
 			continue;
-		out->tsc = kron_sample_time_near(s, c->t->start_tsc);
+		out->tsc = time_of(r, s);
 		out->lane = r->lane;
-		out->cpu = r->cpu;
+		out->cpu = r->cpu + r->first_cpu;
 		out->s = *s;
 		out->is_wide = parts.is_wide;
 		out->high = parts.high;
 		out->memory = parts.has_memory ? &hidden : NULL;
+		if (r->joined)
+			join_event(r->joined, out);
 		trace_resolve(c->t, out);
 		out->counters = counters_of(s);
 		if (!f || f->passes(f, out))

@@ -41,6 +41,7 @@ struct trace_function {
 struct trace_proc {
 	uint32_t uid;
 	int32_t pid;
+	uint32_t node; /* index of its trace, see trace_nodes(); 0 where there is one */
 	uint32_t parent_uid;
 	bool by_fork;
 	uint64_t start_tsc, end_tsc; /* end 0: unknown */
@@ -50,6 +51,7 @@ struct trace_proc {
 };
 struct trace_lane { /* the samples of one thread */
 	uint32_t proc_uid, tid;
+	uint32_t node; /* as its process' */
 	uint32_t source;
 	const char *name; /* thread name or "" */
 	uint64_t samples; /* Trace samples, special records not counted; see trace_count */
@@ -145,7 +147,52 @@ struct trace {
 
 /* -ENOENT no such directory; -ENOTDIR, -EINVAL: not a trace (the sentence says what it is). */
 int trace_open(struct trace **out, const char *dir, struct err *err);
+/*
+ * Several traces, or folders whose directories are traces, as one: trace/join.c.  Each function, event and module
+ * that is the same in several of them is there once, and all times are on one line.
+ */
+int trace_open_all(struct trace **out, const char *const *dirs, size_t n, struct err *err);
 void trace_close(struct trace *t);
+
+/* The traces that were joined, in order; 0: it is one trace. */
+struct trace_node {
+	const struct trace *t; /* as it is by itself */
+	const char *name;      /* its node's number, or its directory's name where that is none of its own */
+	const char *how;       /* its times came to the common line, in words */
+	uint32_t first_cpu;    /* of its host's CPUs, which are numbered host after host */
+	uint64_t error_ns;     /* by which they may be wrong; UINT64_MAX: nobody knows */
+};
+size_t trace_nodes(const struct trace *t);
+const struct trace_node *trace_node_at(const struct trace *t, uint32_t node);
+/* What came over a cable has readings of the collector's clock.  false: it has none. */
+struct trace_clock {
+	size_t readings;
+	uint64_t error_ns; /* UINT64_MAX: there is one alone, and nobody knows */
+	bool is_line;      /* straight; else from one to the next */
+};
+bool trace_clock(const struct trace *t, struct trace_clock *out);
+/* A time of a node by itself on the common line. */
+uint64_t trace_node_time(const struct trace *t, uint32_t node, uint64_t tsc);
+/* A thread's or process' number, unique across the nodes: by itself where there is one. */
+#define TRACE_TASK_BITS 22
+#define TRACE_TASK_MASK 0x003fffffu
+static inline uint32_t trace_task(uint32_t node, uint32_t number)
+{
+	return node << TRACE_TASK_BITS | number;
+}
+/* By it records of context switches, which know no process, tell its threads apart. */
+static inline uint32_t trace_lane_task(const struct trace_lane *l)
+{
+	return trace_task(l->node, l->tid);
+}
+/* A process' number where exports want one that no other has: with its node's place above. */
+static inline uint32_t trace_pid_number(const struct trace_proc *p)
+{
+	return p->known ? trace_task(p->node, (uint32_t)p->pid) : p->uid;
+}
+/* "12", or "node.12" */
+const char *trace_pid_text(const struct trace *t, const struct trace_proc *p, char *buf, size_t size);
+#define TRACE_PID_TEXT 64
 /*
  * To be told how far the samples have been read, some ten thousand times a GiB: bytes of all
  * passes together, and how many a whole pass is.

@@ -5,8 +5,10 @@
 
 #include "base/vec.h"
 #include "trace/chunks.h"
+#include "trace/clock_fit.h"
 #include "trace/packed.h"
 #include "trace/reader.h"
+#include "trace/timeline.h"
 
 struct session_entry {
 	char *key, *value;
@@ -19,11 +21,27 @@ struct chunk_ref {
 	uint32_t nbytes;
 	uint32_t proc_uid, tid; /* of its lane */
 	uint32_t source;
+	uint16_t node; /* whose file */
 	bool packed;
+};
+
+/* One of several traces that are read as one. */
+struct joined {
+	struct trace_node node; /* for others */
+	struct trace *t;
+	struct timeline clock;
+	uint32_t first_lane;  /* in the whole */
+	uint32_t first_jump;  /* likewise */
+	uint32_t *functions;  /* new number, by index */
+	uint32_t *events;     /* likewise */
+	uint32_t nfree;       /* numbers from here on are nobody's */
+	char *name;
 };
 
 struct trace_priv {
 	struct chunk_map map;
+	struct joined *joined; /* NULL: it is one */
+	size_t njoined;
 	VEC(struct session_entry) session;
 	VEC(struct chunk_ref) chunks; /* grouped by lane, by seq within one */
 	uint32_t *lane_first;         /* nlanes + 1: first chunk of each lane */
@@ -49,6 +67,19 @@ static inline struct trace_priv *priv_of(const struct trace *t)
 int tables_read_session(struct trace *t, int dirfd, struct err *err);
 void tables_read(struct trace *t, int dirfd);
 void tables_free(struct trace *t);
+/* Functions by number. */
+void tables_index(struct trace *t);
+/* Put in order, and each once; the trace has them then. */
+void tables_take_refusals(struct trace *t, struct trace_refusal *v, size_t n);
+void tables_take_imports(struct trace *t, struct trace_import *v, size_t n);
+
+/* join.c: an event of the node, as the whole has it; out->tsc is on the common line. */
+void join_event(const struct joined *j, struct trace_event *out);
+void join_free(struct trace *t);
+/* join_session.c: what the whole's session says; and which node is which. */
+void join_session(struct trace *t);
+/* join_clock.c: everybody's times on the first one's line. */
+void join_clocks(struct trace *t);
 
 /* jumps.c: after the functions; their aliases are known. */
 void jumps_read(struct trace *t, int dirfd);

@@ -27,11 +27,11 @@ int tables_read_session(struct trace *t, int dirfd, struct err *err)
 	int ret = table_open(&l, dirfd, "session");
 
 	if (ret == -ENOENT)
-		return err_set(err, EINVAL, "%s is no trace directory: it has no session file",
+		return err_set(err, EINVAL, "%s is not a trace directory: it has no session file",
 			       t->dir);
 	if (ret == -EINVAL)
-		return err_set(err, EINVAL, "%s is no trace directory: its session is no file",
-			       t->dir);
+		return err_set(err, EINVAL,
+			       "%s is not a trace directory: its session is not a file", t->dir);
 	if (ret)
 		return err_set(err, -ret, "cannot read %s/session: %s", t->dir, strerror(-ret));
 	while ((line = table_next(&l))) {
@@ -174,7 +174,7 @@ static uint32_t module_index(struct trace *t, uint32_t id, size_t nknown, bool *
 
 /* ---- functions ---- */
 
-static void index_functions(struct trace *t)
+void tables_index(struct trace *t)
 {
 	struct trace_priv *p = priv_of(t);
 
@@ -226,7 +226,7 @@ static void read_functions(struct trace *t, int dirfd, size_t nknown, bool *made
 	}
 	vec_free(&rows);
 	vec_free(&order);
-	index_functions(t);
+	tables_index(t);
 }
 
 /* ---- the user's events ---- */
@@ -292,12 +292,35 @@ static void free_refusal(struct trace_refusal *r)
 	xfree(r->text);
 }
 
+/* sum: else the same twice is a line that was read again, and counts once */
+static void take_refusals(struct trace *t, struct trace_refusal *v, size_t n, bool sum)
+{
+	size_t out = 0;
+
+	if (n)
+		qsort(v, n, sizeof(*v), by_refusal);
+	for (size_t i = 0; i < n; i++) {
+		if (out && !by_refusal(&v[out - 1], &v[i])) {
+			v[out - 1].count += sum ? v[i].count : 0;
+			free_refusal(&v[i]);
+		} else {
+			v[out++] = v[i];
+		}
+	}
+	t->refusals = v;
+	t->nrefusals = out;
+}
+
+void tables_take_refusals(struct trace *t, struct trace_refusal *v, size_t n)
+{
+	take_refusals(t, v, n, true);
+}
+
 static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_refusal) rows = {0};
 	struct trace_refusal_line x;
 	struct table_lines l;
-	size_t out = 0;
 
 	if (table_open(&l, dirfd, "refusals"))
 		return;
@@ -310,16 +333,7 @@ static void read_refusals(struct trace *t, int dirfd, size_t nknown, bool *made)
 					       .text = xstrdup(x.text),
 					       .count = x.count};
 	table_close(&l);
-	if (rows.n)
-		qsort(rows.v, rows.n, sizeof(*rows.v), by_refusal);
-	for (size_t i = 0; i < rows.n; i++) { /* the same twice: a line read again, count once */
-		if (out && !by_refusal(&rows.v[out - 1], &rows.v[i]))
-			free_refusal(&rows.v[i]);
-		else
-			rows.v[out++] = rows.v[i];
-	}
-	t->refusals = rows.v;
-	t->nrefusals = out;
+	take_refusals(t, rows.v, rows.n, false);
 }
 
 /* ---- imports ---- */
@@ -344,13 +358,28 @@ static void free_import(struct trace_import *im)
 	xfree(im->caller);
 }
 
+void tables_take_imports(struct trace *t, struct trace_import *v, size_t n)
+{
+	size_t out = 0;
+
+	if (n)
+		qsort(v, n, sizeof(*v), by_import);
+	for (size_t i = 0; i < n; i++) {
+		if (out && !by_import(&v[out - 1], &v[i]))
+			free_import(&v[i]);
+		else
+			v[out++] = v[i];
+	}
+	t->imports = v;
+	t->nimports = out;
+}
+
 /* A caller with several stubs, or several probes at one, has as many lines: one is enough. */
 static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
 {
 	VEC(struct trace_import) rows = {0};
 	struct trace_import_line x;
 	struct table_lines l;
-	size_t out = 0;
 
 	if (table_open(&l, dirfd, "imports"))
 		return;
@@ -362,16 +391,7 @@ static void read_imports(struct trace *t, int dirfd, size_t nknown, bool *made)
 					      .why = xstrdup(x.why),
 					      .caller = xstrdup(x.caller)};
 	table_close(&l);
-	if (rows.n)
-		qsort(rows.v, rows.n, sizeof(*rows.v), by_import);
-	for (size_t i = 0; i < rows.n; i++) {
-		if (out && !by_import(&rows.v[out - 1], &rows.v[i]))
-			free_import(&rows.v[i]);
-		else
-			rows.v[out++] = rows.v[i];
-	}
-	t->imports = rows.v;
-	t->nimports = out;
+	tables_take_imports(t, rows.v, rows.n);
 }
 
 /* ---- changes ---- */

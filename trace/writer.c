@@ -46,6 +46,8 @@ struct trace_writer {
 	struct kept_names *names; /* or NULL */
 	uint64_t named;           /* lines that are in there */
 	int first_error;
+	int (*gate)(void *ctx); /* or NULL */
+	void *gate_ctx;
 };
 
 /* ---- open ---- */
@@ -392,6 +394,12 @@ bool trace_writer_show_names(struct trace_writer *w, uint64_t *seen,
 	return more;
 }
 
+void trace_writer_set_gate(struct trace_writer *w, int (*gate)(void *ctx), void *ctx)
+{
+	w->gate = gate;
+	w->gate_ctx = ctx;
+}
+
 static bool is_well_formed(const struct trace_chunk *head)
 {
 	return head->nbytes <= TRACE_CHUNK_MAX && head->nbytes % 4 == 0;
@@ -403,6 +411,9 @@ int trace_writer_chunk(struct trace_writer *w, const struct trace_chunk *head, c
 
 	if (!is_well_formed(head))
 		return -EINVAL;
+	ret = w->gate ? w->gate(w->gate_ctx) : 0;
+	if (ret)
+		return note_error(w, ret);
 	pthread_mutex_lock(&w->mutex);
 	ret = note_error(w, sample_file_append(&w->samples, head, samples));
 	pthread_mutex_unlock(&w->mutex);
@@ -423,10 +434,13 @@ bool trace_writer_stage(struct trace_writer *w, const struct trace_chunk *head, 
 
 int trace_writer_commit(struct trace_writer *w)
 {
-	int ret;
+	int ret = w->gate ? w->gate(w->gate_ctx) : 0;
 
 	pthread_mutex_lock(&w->mutex);
-	ret = sample_file_commit(&w->samples);
+	if (ret)
+		w->samples.staged = 0;
+	else
+		ret = sample_file_commit(&w->samples);
 	pthread_mutex_unlock(&w->mutex);
 	return ret;
 }

@@ -30,6 +30,12 @@ int trace_writer_create(struct trace_writer **out, const char *dir, struct err *
 /* Open an existing, unfinished trace for appending (recover): cuts off torn tails first. */
 int trace_writer_reopen(struct trace_writer **out, const char *dir, struct err *err);
 
+/*
+ * Before samples are written gate(ctx) is asked, outside of the writer's lock: it may wait until there is room for
+ * them, or say by -errno that there will be none.
+ */
+void trace_writer_set_gate(struct trace_writer *w, int (*gate)(void *ctx), void *ctx);
+
 int trace_writer_session(struct trace_writer *w, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* One call a table: trace/rows.h. */

@@ -33,9 +33,12 @@ const char *const writer_files[WRITER_TEXTS] = {"session",  "modules", "function
 
 static bool is_trace_file(const char *name)
 {
-	if (!strcmp(name, "lock") || !strcmp(name, "samples") || !strcmp(name, "switches") ||
-	    !strcmp(name, "pages"))
-		return true;
+	static const char *const others[] = {"lock",  "samples", "switches",     "pages",
+					     "clock", "cable",   "cable-session"};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(name, others[i]))
+			return true;
 	for (size_t i = 0; i < WRITER_TEXTS; i++)
 		if (!strcmp(name, writer_files[i]))
 			return true;
@@ -115,11 +118,12 @@ static enum dir_kind look_at(const char *path, char *foreign, size_t size)
 static int refuse_foreign(struct err *err, const char *path, const char *foreign)
 {
 	if (foreign[0])
-		return err_set(err, EEXIST,
-			       "%s is no trace directory (it holds %s); name another one with -o",
-			       path, foreign);
+		return err_set(
+			err, EEXIST,
+			"%s is not a trace directory (it holds %s); name another one with -o", path,
+			foreign);
 	return err_set(err, EEXIST,
-		       "%s is there and is no trace directory; name another one with -o", path);
+		       "%s is there and is not a trace directory; name another one with -o", path);
 }
 
 int writer_lock_dir(const char *path, int *out, struct err *err)
@@ -207,6 +211,9 @@ static int remove_trace(const char *path, struct err *err)
 			remove_samples(dir);
 			unlinkat(dir, "switches", 0);
 			unlinkat(dir, "pages", 0);
+			unlinkat(dir, "clock", 0);
+			unlinkat(dir, "cable", 0);
+			unlinkat(dir, "cable-session", 0);
 			unlinkat(dir, "lock", 0);
 			close(dir);
 		}
@@ -282,6 +289,6 @@ int writer_check_dir(const char *path, struct err *err)
 	case DIR_ABSENT:
 		return err_set(err, ENOENT, "there is no trace directory %s", path);
 	default:
-		return err_set(err, EINVAL, "%s is no trace directory", path);
+		return err_set(err, EINVAL, "%s is not a trace directory", path);
 	}
 }

@@ -24,6 +24,7 @@
 #include "board/bus/bus.h"
 #include "board/bus/node.h"
 #include "cmd/record/attached.h"
+#include "cmd/record/cabled.h"
 #include "cmd/record/child.h"
 #include "cmd/record/control_record.h"
 #include "cmd/record/record.h"
@@ -43,7 +44,7 @@
 
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
-static const char *output = TRACE_DEFAULT_DIR;
+static const char *output = TRACE_DEFAULT_DIR, *token;
 static struct opt_list only, except, libraries, levels, specs, files, pids;
 static const char *lasting;
 static const char *tactics;
@@ -64,8 +65,13 @@ static struct watch_options watch;
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "DIR",
-	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old.", 0,
-	 0},
+	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old. "
+	 "tcp://HOST[:PORT] or unix:PATH: send it to the `kron collect` that listens there.",
+	 0, 0},
+	{0, "token", OPT_STR, &token, "FILE",
+	 "The token that the collector at -o tcp://HOST has: nothing goes to another host without one. The "
+	 "file is its owner's alone (mode 0600).",
+	 0, 0},
 	{'F', "function", OPT_LIST, &only, "GLOB",
 	 "Record only functions whose name matches GLOB. May be repeated.", 0, 0},
 	{'N', "no-function", OPT_LIST, &except, "GLOB",
@@ -376,10 +382,13 @@ static int finish(const struct collector_end *end, const struct program *p,
 		  const struct child *child)
 {
 	struct collector_summary summary;
-	bool failed;
+	bool failed, unsent;
+	struct err err;
 
 	starter_stop(&starter);
+	cabled_hurry();
 	collector_finish(&collector, end, &summary);
+	unsent = cabled_finish(&err);
 	control_record_end(&collector);
 	if (__atomic_load_n(&ended_early, __ATOMIC_RELAXED)) {
 		collector_free(&collector);
@@ -389,8 +398,10 @@ static int finish(const struct collector_end *end, const struct program *p,
 		say_notes(&collector, &summary, p, child);
 		say_end(&collector, &summary);
 	}
+	if (unsent)
+		cmd_fail(who, 0, "%s", err.msg);
 	failed = counting ? counting->at_end(&collector, &summary)
-			  : summary.error.msg[0] || summary.cut;
+			  : summary.error.msg[0] || summary.cut || unsent;
 	collector_free(&collector);
 	return failed ? OWN_FAILURE : -1;
 }
@@ -427,7 +438,7 @@ static int run_attached(const char *runtime)
 	attached_stop(&attached);
 	attached_note(&attached, &collector.journal);
 	code = finish(&end, &program, &child);
-	vec_for(&attached.errors, e) /* what stays in a process is no note */
+	vec_for(&attached.errors, e) /* what stays in a process is not a note */
 		fprintf(stderr, "kron: %s\n", e->msg);
 	if (!attached.errors.n)
 		say("kron: %s %s as before; stood still for %s at most", names,
@@ -555,6 +566,17 @@ static bool wants_counters(const struct probe_set *set)
 	return false;
 }
 
+static int open_collector(struct collector_options *opt, struct err *err)
+{
+	int code = cabled_open(opt, output, token, err);
+
+	if (!code)
+		code = collector_open(&collector, opt, err);
+	if (!code && (code = cabled_start(err)))
+		collector_abandon(&collector, err->msg);
+	return code;
+}
+
 static int record_attached(void)
 {
 	char runtime[4096], *command_line, *none[] = {NULL};
@@ -576,7 +598,7 @@ static int record_attached(void)
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
-	if (attached_prepare(&attached, &err) || collector_open(&collector, &opt, &err))
+	if (attached_prepare(&attached, &err) || open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	status = run_attached(runtime);
 	xfree(command_line);
@@ -672,7 +694,7 @@ static int record(char **argv)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
 	if ((program.verdict == PROGRAM_STATIC && attached_prepare(&attached, &err)) ||
-	    collector_open(&collector, &opt, &err))
+	    open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	status = run(&child, &program, argv, runtime);
 	attached_free(&attached);

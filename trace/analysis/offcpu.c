@@ -33,6 +33,7 @@ struct offcpu {
 
 static void read_records(struct offcpu *o, const char *dir)
 {
+	size_t first = o->records.n;
 	char *path = xasprintf("%s/switches", dir);
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
@@ -44,13 +45,32 @@ static void read_records(struct offcpu *o, const char *dir)
 		return;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
 		size = (size_t)st.st_size / sizeof(*o->records.v);
-		vec_reserve(&o->records, size);
+		vec_reserve(&o->records, first + size);
 		size *= sizeof(*o->records.v);
-		while (got < size && (n = read(fd, (char *)o->records.v + got, size - got)) > 0)
+		while (got < size &&
+		       (n = read(fd, (char *)(o->records.v + first) + got, size - got)) > 0)
 			got += (size_t)n;
-		o->records.n = got / sizeof(*o->records.v);
+		o->records.n = first + got / sizeof(*o->records.v);
 	}
 	close(fd);
+}
+
+/* Of all nodes: on their common clock, with numbers of threads that no two of them share. */
+static void read_nodes(struct offcpu *o, const struct trace *t)
+{
+	for (uint32_t node = 0; node < trace_nodes(t); node++) {
+		size_t first = o->records.n;
+
+		read_records(o, trace_node_at(t, node)->t->dir);
+		for (size_t i = first; i < o->records.n; i++) {
+			struct trace_switch *r = &o->records.v[i];
+
+			r->tsc = trace_node_time(t, node, r->tsc);
+			r->cpu = (uint16_t)(r->cpu + trace_node_at(t, node)->first_cpu);
+			if (r->kind != TRACE_SWITCH_LOST)
+				r->tid = trace_task(node, r->tid);
+		}
+	}
 }
 
 static int by_time(const void *a, const void *b)
@@ -152,7 +172,10 @@ struct offcpu *offcpu_open(const struct trace *t)
 {
 	struct offcpu *o = xcalloc(1, sizeof(*o));
 
-	read_records(o, t->dir);
+	if (trace_nodes(t))
+		read_nodes(o, t);
+	else
+		read_records(o, t->dir);
 	if (!is_sorted(o))
 		qsort(o->records.v, o->records.n, sizeof(*o->records.v), by_time);
 	count_records(o);

@@ -321,7 +321,7 @@ static void read_lane(struct gather *g, struct pairs *pairs, size_t lane)
 
 	g->samples = 0;
 	if (g->want.offcpu)
-		offcpu_of(g->want.offcpu, g->p->t->lanes[lane].tid, &g->walk);
+		offcpu_of(g->want.offcpu, trace_lane_task(&g->p->t->lanes[lane]), &g->walk);
 	while (trace_cursor_next(c, &e)) {
 		g->tsc = e.tsc;
 		if (e.s.event < KRON_EVENT_SPECIAL) {

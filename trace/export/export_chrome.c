@@ -34,11 +34,11 @@ static void put_us(struct chrome *c, const char *key, uint64_t ns)
 }
 
 /* The pid that people know; traces of boards have none. */
-static int32_t pid_of(const struct trace *t, uint32_t lane)
+static uint32_t pid_of(const struct trace *t, uint32_t lane)
 {
 	const struct trace_proc *p = trace_proc_of(t, t->lanes[lane].proc_uid);
 
-	return p && p->known ? p->pid : (int32_t)t->lanes[lane].proc_uid;
+	return p ? trace_pid_number(p) : t->lanes[lane].proc_uid;
 }
 
 static void put_word(struct chrome *c, const char *s)
@@ -74,7 +74,7 @@ static void put_thread_name(struct chrome *c, uint32_t lane, uint32_t tid, uint3
 	char *name = export_track_name(l->name[0] ? l->name : "?", track);
 
 	fprintf(c->out,
-		",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRId32 ",\"tid\":%" PRIu32
+		",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
 		",\"args\":{\"name\":",
 		pid_of(c->t, lane), tid);
 	put_word(c, name);
@@ -110,7 +110,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	put_word(c, text_function(t, call->function, buf, sizeof(buf)));
 	fputs(",\"cat\":", c->out);
 	put_word(c, text_base(text_module(t, call->function)));
-	fprintf(c->out, ",\"pid\":%" PRId32 ",\"tid\":%" PRIu32, pid_of(t, call->lane), tid);
+	fprintf(c->out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid_of(t, call->lane), tid);
 	put_us(c, "ts", start);
 	put_us(c, "dur", end - start);
 	put_args(c, call);
@@ -146,7 +146,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 
 	fputs(",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":", c->out);
 	put_word(c, u->name);
-	fprintf(c->out, ",\"pid\":%" PRId32 ",\"tid\":%" PRIu32, pid_of(c->t, e->lane), tid);
+	fprintf(c->out, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, pid_of(c->t, e->lane), tid);
 	put_us(c, "ts", trace_time(c->t, e->tsc));
 	fputs(",\"args\":{", c->out);
 	put_word(c, u->payload[0] ? u->payload : "payload");
@@ -163,7 +163,7 @@ static void put_off(struct chrome *c, char phase, uint32_t lane, const struct of
 
 	fprintf(c->out,
 		",\n{\"ph\":\"%c\",\"cat\":\"switch\",\"name\":\"%s\",\"id\":%" PRIu64
-		",\"pid\":%" PRId32 ",\"tid\":%" PRIu32,
+		",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
 		phase, o->preempted ? "preempted" : "waiting", c->offs, pid_of(c->t, lane),
 		c->t->lanes[lane].tid);
 	put_us(c, "ts", trace_time(c->t, phase == 'b' ? o->out : o->in));
@@ -179,16 +179,30 @@ static void on_off(void *ctx, uint32_t lane, const struct offcpu_stretch *o)
 	put_off(c, 'e', lane, o);
 }
 
+static void put_process_name(struct chrome *c, const struct trace_proc *p)
+{
+	const char *name = p && p->exe[0] ? text_base(p->exe) : "?";
+	char pid[TRACE_PID_TEXT], *whole;
+
+	if (!p || !trace_nodes(c->t)) {
+		put_word(c, name);
+		return;
+	}
+	whole = xasprintf("%s %s", trace_pid_text(c->t, p, pid, sizeof(pid)), name);
+	put_word(c, whole);
+	xfree(whole);
+}
+
 static void put_names(struct chrome *c, uint32_t lane)
 {
 	const struct trace_lane *l = &c->t->lanes[lane];
 	const struct trace_proc *p = trace_proc_of(c->t, l->proc_uid);
 
 	fprintf(c->out,
-		"%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRId32
+		"%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32
 		",\"args\":{\"name\":",
 		lane ? "," : "", pid_of(c->t, lane));
-	put_word(c, p && p->exe[0] ? text_base(p->exe) : "?");
+	put_process_name(c, p);
 	fputs("}}", c->out);
 	put_thread_name(c, lane, l->tid, 0);
 }

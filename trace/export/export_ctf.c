@@ -268,8 +268,8 @@ static void on_track(void *ctx, uint32_t lane, uint32_t track)
 	end_stream(c);
 	c->lane = lane;
 	c->head.cpu = UINT32_MAX;
-	c->head.pid = p && p->known ? (uint32_t)p->pid : l->proc_uid;
-	c->head.tid = l->tid;
+	c->head.pid = p ? trace_pid_number(p) : l->proc_uid;
+	c->head.tid = trace_lane_task(l);
 	c->head.stack = track;
 }
 
@@ -298,7 +298,7 @@ static uint32_t pid_of(const struct export_switches *s, uint32_t tid)
 	const struct trace_proc *p =
 		lane == UINT32_MAX ? NULL : trace_proc_of(s->t, s->t->lanes[lane].proc_uid);
 
-	return p && p->known ? (uint32_t)p->pid : 0;
+	return p && p->known ? trace_pid_number(p) : 0;
 }
 
 static void put_switch(struct ctf *c, const struct export_switches *s, const struct trace_switch *r)

@@ -260,7 +260,7 @@ static void put_switch(struct otf2 *o, const struct trace_switch *r)
 {
 	static const OTF2_Type types[NMETRICS] = {OTF2_TYPE_UINT64, OTF2_TYPE_UINT64};
 	OTF2_MetricValue values[NMETRICS] = {
-		[METRIC_THREAD].unsigned_int = r->kind == TRACE_SWITCH_IN ? r->tid : 0,
+		[METRIC_THREAD].unsigned_int = r->kind == TRACE_SWITCH_IN ? r->tid & TRACE_TASK_MASK : 0,
 		[METRIC_PREEMPTED].unsigned_int = r->kind == TRACE_SWITCH_PREEMPTED,
 	};
 
@@ -386,14 +386,50 @@ static uint32_t group_of(const struct trace *t, uint32_t uid)
 	return p ? (uint32_t)(p - t->procs) : OTF2_UNDEFINED_LOCATION_GROUP;
 }
 
+/* The first node that is on the same host; where there is one trace, NODE_HOST. */
+static uint32_t host_of(const struct trace *t, uint32_t node)
+{
+	const char *host;
+	uint32_t first = 0;
+
+	if (!trace_nodes(t))
+		return NODE_HOST;
+	host = trace_session(trace_node_at(t, node)->t, "hostname");
+	while (host && first < node &&
+	       !trace_session_is(trace_node_at(t, first)->t, "hostname", host))
+		first++;
+	return host ? first : node;
+}
+
+static void put_host(struct otf2 *o, const struct trace *t, uint32_t number)
+{
+	const char *host = trace_session(t, "hostname");
+
+	check(o, OTF2_GlobalDefWriter_WriteSystemTreeNode(
+			 o->definitions, number, put_string(o, host ? host : "?"),
+			 put_string(o, "node"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+}
+
+static void put_hosts(struct otf2 *o)
+{
+	if (!trace_nodes(o->t))
+		put_host(o, o->t, NODE_HOST);
+	for (uint32_t i = 0; i < trace_nodes(o->t); i++)
+		if (host_of(o->t, i) == i)
+			put_host(o, trace_node_at(o->t, i)->t, i);
+}
+
 static void put_process(struct otf2 *o, const struct trace_proc *p)
 {
-	char *name = xasprintf("%s [%d]", p->exe[0] ? text_base(p->exe) : "?",
-			       p->known ? p->pid : (int32_t)p->uid);
+	const char *exe = p->exe[0] ? text_base(p->exe) : "?";
+	char pid[TRACE_PID_TEXT];
+	char *name = p->known ? xasprintf("%s [%s]", exe,
+					  trace_pid_text(o->t, p, pid, sizeof(pid)))
+			      : xasprintf("%s [%" PRIu32 "]", exe, p->uid);
 
 	check(o, OTF2_GlobalDefWriter_WriteLocationGroup(
 			 o->definitions, (uint32_t)(p - o->t->procs), put_string(o, name),
-			 OTF2_LOCATION_GROUP_TYPE_PROCESS, NODE_HOST,
+			 OTF2_LOCATION_GROUP_TYPE_PROCESS, host_of(o->t, p->node),
 			 p->parent_uid ? group_of(o->t, p->parent_uid)
 				       : OTF2_UNDEFINED_LOCATION_GROUP));
 	xfree(name);
@@ -504,17 +540,13 @@ static void put_regions(struct otf2 *o)
 
 static void put_definitions(struct otf2 *o)
 {
-	const char *host = trace_session(o->t, "hostname");
-
 	o->definitions = OTF2_Archive_GetGlobalDefWriter(o->archive);
 	if (!o->definitions)
 		check(o, OTF2_ERROR_MEM_ALLOC_FAILED);
 	put_clock(o);
 	put_texts(o); /* first: their numbers are in the events */
 	put_parameters(o);
-	check(o, OTF2_GlobalDefWriter_WriteSystemTreeNode(
-			 o->definitions, NODE_HOST, put_string(o, host ? host : "?"),
-			 put_string(o, "node"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+	put_hosts(o);
 	for (size_t i = 0; i < o->t->nprocs; i++)
 		put_process(o, &o->t->procs[i]);
 	for (uint32_t lane = 0; lane < o->t->nlanes; lane++)

@@ -223,14 +223,15 @@ static void put_lane(struct table *w, struct pairs *pairs, uint32_t lane)
 	const struct trace_lane *l = &w->t->lanes[lane];
 	const struct trace_proc *p = trace_proc_of(w->t, l->proc_uid);
 	struct trace_cursor *cursor = trace_cursor_open(w->t, (int)lane);
-	const char *host = trace_session(w->t, "hostname");
+	const struct trace *node = trace_nodes(w->t) ? trace_node_at(w->t, l->node)->t : w->t;
+	const char *host = trace_session(node, "hostname");
 	uint64_t first = UINT64_MAX, last = 0;
 	struct trace_event e;
 
 	for (int i = 0; i < NCOLUMNS; i++)
 		w->lane[i] = PARQUET_NULL;
 	w->lane[C_host] = put_text(w, host ? host : "?");
-	w->lane[C_pid] = p && p->known ? p->pid : (int32_t)l->proc_uid;
+	w->lane[C_pid] = p ? (int32_t)trace_pid_number(p) : (int32_t)l->proc_uid;
 	w->lane[C_process] = put_text(w, p && p->exe[0] ? text_base(p->exe) : "?");
 	w->lane[C_tid] = l->tid;
 	w->lane[C_thread] = put_text(w, l->name);

@@ -62,7 +62,7 @@ static int32_t pid_of(const struct trace *t, uint32_t uid)
 {
 	const struct trace_proc *p = trace_proc_of(t, uid);
 
-	return p && p->known ? p->pid : (int32_t)uid;
+	return p ? (int32_t)trace_pid_number(p) : (int32_t)uid;
 }
 
 /* Tracks have numbers over the whole trace: processes even ones, threads odd ones, and stacks those
@@ -189,7 +189,7 @@ static void put_thread(struct perfetto *p, uint32_t lane)
 	const struct trace_lane *l = &p->t->lanes[lane];
 
 	proto_uint(&p->inner, THREAD_PID, (uint64_t)pid_of(p->t, l->proc_uid));
-	proto_uint(&p->inner, THREAD_TID, l->tid);
+	proto_uint(&p->inner, THREAD_TID, trace_lane_task(l));
 	if (l->name[0])
 		proto_text(&p->inner, THREAD_NAME, l->name);
 	proto_uint(&p->part, TRACK_UUID, thread_track(lane));

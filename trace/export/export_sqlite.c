@@ -36,7 +36,7 @@
 	X(module, 4)    \
 	X(function, 7)  \
 	X(event, 6)     \
-	X(process, 12)  \
+	X(process, 13)  \
 	X(thread, 8)    \
 	X(sample, 9)    \
 	X(node, 8)      \
@@ -238,6 +238,8 @@ static void put_process(struct database *d, const struct trace_proc *p)
 	set_text(d, T_process, 10, p->exe);
 	set_text(d, T_process, 11, p->cmdline);
 	set_text(d, T_process, 12, p->note);
+	if (trace_nodes(t))
+		set_text(d, T_process, 13, trace_node_at(t, p->node)->name);
 	add(d, T_process);
 }
 
@@ -515,7 +517,8 @@ static void put_switches(struct database *d, uint64_t until)
 
 		if (export_switches_valid(r))
 			ROW(d, T_switch, d->switched + 1, r->kind, tick_of(d->t, r->tsc), r->cpu,
-			    r->tid, lane == UINT32_MAX ? NONE : (int64_t)lane);
+			    is_loss ? r->tid : r->tid & TRACE_TASK_MASK,
+			    lane == UINT32_MAX ? NONE : (int64_t)lane);
 	}
 }
 
@@ -553,7 +556,7 @@ static void put_samples(struct database *d)
 	export_switches_open(&d->switches, t);
 	for (size_t i = 0; i < t->nlanes; i++) {
 		d->seen[i].cpu = NONE;
-		offcpu_of(d->switches.off, t->lanes[i].tid, &d->seen[i].off);
+		offcpu_of(d->switches.off, trace_lane_task(&t->lanes[i]), &d->seen[i].off);
 	}
 	while (!d->error && trace_cursor_next(cursor, &e)) {
 		put_switches(d, e.tsc);

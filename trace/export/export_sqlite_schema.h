@@ -17,7 +17,7 @@
 #define TRACE_EXPORT_SQLITE_SCHEMA_H
 
 #define SCHEMA_APPLICATION 0x6b726f6e /* "kron", in the database's header */
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 
 /* Numbers of sample.type */
 enum { TYPE_ENTRY, TYPE_EXIT, TYPE_LOSS, TYPE_CPU, TYPE_OTHER, TYPE_EVENT };
@@ -36,9 +36,10 @@ static const char schema_tables[] =
 	/* of probes that users placed: their samples have this number, type 5 */
 	"CREATE TABLE event(trace_id INT REFERENCES trace, event INT, name TEXT NOT NULL, level INT,"
 	" payload TEXT, payload_type TEXT, PRIMARY KEY(trace_id, event)) WITHOUT ROWID;\n"
+	/* node: which of several traces that were read as one; else NULL */
 	"CREATE TABLE process(trace_id INT REFERENCES trace, process_id INT, pid INT,"
 	" parent_id INT, by_fork INT, start INT, stop INT, lost INT, cut_off INT, exe TEXT,"
-	" cmdline TEXT, note TEXT, PRIMARY KEY(trace_id, process_id)) WITHOUT ROWID;\n"
+	" cmdline TEXT, note TEXT, node TEXT, PRIMARY KEY(trace_id, process_id)) WITHOUT ROWID;\n"
 	"CREATE TABLE thread(trace_id INT REFERENCES trace, thread_id INT, process_id INT,"
 	" tid INT, source INT, name TEXT, first INT, last INT, PRIMARY KEY(trace_id, thread_id),"
 	" FOREIGN KEY(trace_id, process_id) REFERENCES process) WITHOUT ROWID;\n"

@@ -61,7 +61,7 @@ uint32_t export_switches_lane(const struct export_switches *s, uint32_t tid)
 
 void export_switches_see(struct export_switches *s, uint32_t lane)
 {
-	uint32_t at = index_of(&s->tids, s->t->lanes[lane].tid);
+	uint32_t at = index_of(&s->tids, trace_lane_task(&s->t->lanes[lane]));
 
 	if (at == s->lanes.n)
 		vec_push(&s->lanes);
@@ -86,7 +86,7 @@ void export_switches_off(const struct export_switches *s, uint32_t lane, uint64_
 {
 	struct offcpu_walk w;
 
-	offcpu_of(s->off, s->t->lanes[lane].tid, &w);
+	offcpu_of(s->off, trace_lane_task(&s->t->lanes[lane]), &w);
 	for (size_t i = 0; i < w.n; i++) {
 		struct offcpu_stretch o = w.v[i];
 

@@ -18,6 +18,7 @@
  * anyway.  So each gets a range of its own in an address space that all processes share.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -546,8 +547,13 @@ int export_uftrace(const struct trace *t, const char *path, struct err *err)
 {
 	struct uftrace u = {.t = t};
 	const char *start = trace_session(t, "start_mono_ns");
-	uint32_t *lanes = xcalloc(t->nlanes + 1, sizeof(*lanes));
-	int ret = export_dir_begin(&u.dir, path, err);
+	uint32_t *lanes;
+	int ret;
+
+	if (trace_nodes(t))
+		return err_set(err, EINVAL, "uftrace knows one host's threads: export each node by itself");
+	lanes = xcalloc(t->nlanes + 1, sizeof(*lanes));
+	ret = export_dir_begin(&u.dir, path, err);
 
 	if (!ret) {
 		u.base_ns = start ? strtoull(start, NULL, 10) & INT64_MAX : 0;

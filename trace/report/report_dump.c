@@ -222,6 +222,13 @@ static void json_counters(struct json *j, const struct trace_event *e)
 	json_close(j, ']');
 }
 
+/* Which of several traces. */
+static void put_node_json(struct json *j, const struct trace *t, uint32_t node)
+{
+	if (trace_nodes(t))
+		json_kstr(j, "node_name", trace_node_at(t, node)->name);
+}
+
 static void put_json(const struct trace *t, const struct trace_event *e, FILE *out)
 {
 	const struct trace_function *f = trace_function_of(t, e->s.event);
@@ -248,6 +255,7 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 	json_ku64(&j, "node", d.node);
 	json_ku64(&j, "tid", d.tid);
 	json_ku64(&j, "process", proc ? (uint64_t)proc->pid : 0);
+	put_node_json(&j, t, l->node);
 	json_ku64(&j, "thread", l->tid);
 	json_ku64(&j, "event", e->s.event);
 	json_ku64(&j, "payload", value_bits(e));
@@ -297,7 +305,7 @@ static void put_switch(const struct trace *t, const struct trace_switch *s, FILE
 {
 	fprintf(out, "%16" PRIu64 "  %014" PRIx64 "  %3u  -- switch   --     - %7u  %17s  * ",
 		trace_time(t, s->tsc), s->tsc & (UINT64_MAX >> 8), s->cpu,
-		s->kind == TRACE_SWITCH_LOST ? 0 : s->tid, "");
+		s->kind == TRACE_SWITCH_LOST ? 0 : s->tid & TRACE_TASK_MASK, "");
 	if (s->kind == TRACE_SWITCH_LOST)
 		fprintf(out, "%u records of switches lost\n", s->tid);
 	else
@@ -311,7 +319,12 @@ static void put_switch_json(const struct trace *t, const struct trace_switch *s,
 	json_open(&j, '{');
 	json_ku64(&j, "time_ns", trace_time(t, s->tsc));
 	json_ku64(&j, "cpu", s->cpu);
-	json_ku64(&j, s->kind == TRACE_SWITCH_LOST ? "lost" : "thread", s->tid);
+	if (s->kind == TRACE_SWITCH_LOST)
+		json_ku64(&j, "lost", s->tid);
+	else
+		json_ku64(&j, "thread", s->tid & TRACE_TASK_MASK);
+	if (s->kind != TRACE_SWITCH_LOST)
+		put_node_json(&j, t, s->tid >> TRACE_TASK_BITS);
 	json_kstr(&j, "kind", switch_kinds[s->kind]);
 	json_close(&j, '}');
 }

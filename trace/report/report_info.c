@@ -340,12 +340,12 @@ static void put_command(const char *s, FILE *out)
 static void put_proc(const struct trace *t, const struct trace_proc *p, size_t *lane, FILE *out)
 {
 	uint64_t samples = 0, threads = 0;
-	char number[STR_NUMBER];
+	char number[STR_NUMBER], pid[TRACE_PID_TEXT];
 
 	for (; *lane < t->nlanes && t->lanes[*lane].proc_uid <= p->uid; ++*lane)
 		if (t->lanes[*lane].proc_uid == p->uid)
 			samples += t->lanes[*lane].samples, threads++;
-	fprintf(out, "%9d  %7" PRIu64 "  %14s  ", p->pid, threads,
+	fprintf(out, "%9s  %7" PRIu64 "  %14s  ", trace_pid_text(t, p, pid, sizeof(pid)), threads,
 		str_thousands(number, sizeof(number), samples));
 	text_put_duration(out, trace_time(t, p->start_tsc));
 	fputs("  ", out);
@@ -489,6 +489,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_modules(t, out);
 	put_refusals(f, out);
 	put_imports(t, out);
+	report_machine_nodes(t, out);
 	put_procs(t, out);
 	put_untraced(t, out);
 	report_changes_put(t, out);
@@ -636,6 +637,8 @@ static void json_proc(struct json *j, const struct trace *t, const struct trace_
 	json_open(j, '{');
 	json_key(j, "pid");
 	json_i64(j, p->pid);
+	if (trace_nodes(t))
+		json_kstr(j, "node", trace_node_at(t, p->node)->name);
 	json_ku64(j, "uid", p->uid);
 	json_ku64(j, "parent_uid", p->parent_uid);
 	json_kstr(j, "origin", p->by_fork ? "fork" : "exec");
@@ -713,6 +716,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_refusals(&j, f, true, "refused_exits");
 	json_reasons(&j, f);
 	json_imports(&j, t);
+	report_machine_nodes_json(&j, t);
 	json_key(&j, "process_list");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->nprocs; i++)

@@ -14,5 +14,8 @@ void report_line(FILE *out, const char *label, const char *text);
 
 void report_machine_put(const struct trace *t, FILE *out);
 void report_machine_json(struct json *j, const struct trace *t);
+/* Of several traces that are read as one: which, and how their times came to one line. */
+void report_machine_nodes(const struct trace *t, FILE *out);
+void report_machine_nodes_json(struct json *j, const struct trace *t);
 
 #endif

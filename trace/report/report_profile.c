@@ -63,6 +63,14 @@ static int by_options(const void *a, const void *b, void *ctx)
 
 /* ---- text ---- */
 
+static void print_process(const struct report *r, const struct trace_proc *proc, FILE *out)
+{
+	char pid[TRACE_PID_TEXT];
+
+	fputs("process ", out);
+	text_put(out, trace_pid_text(r->t, proc, pid, sizeof(pid)));
+}
+
 static void print_group(const struct report *r, uint32_t group, FILE *out)
 {
 	const struct trace_lane *l = &r->t->lanes[group];
@@ -87,7 +95,7 @@ static void print_group(const struct report *r, uint32_t group, FILE *out)
 		fputs(" of ", out);
 	}
 	if (proc && proc->known)
-		fprintf(out, "process %d", proc->pid);
+		print_process(r, proc, out);
 	else
 		fputs("an unknown process", out);
 	if (proc && proc->exe[0]) {
@@ -367,6 +375,8 @@ static void json_group(struct json *j, const struct report *r, uint32_t group)
 		json_kstr(j, "thread_name", l->name[0] ? l->name : NULL);
 	}
 	json_ku64(j, "process", proc ? (uint64_t)proc->pid : 0);
+	if (trace_nodes(r->t))
+		json_kstr(j, "node", trace_node_at(r->t, l->node)->name);
 	json_ku64(j, "process_uid", l->proc_uid);
 	json_kstr(j, "exe", proc && proc->exe[0] ? proc->exe : NULL);
 }

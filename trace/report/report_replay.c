@@ -73,6 +73,12 @@ static void put_left(struct replay *r, uint32_t lane, uint32_t track, bool has_d
 	} else {
 		fputs("          ", r->out);
 	}
+	if (trace_nodes(r->t)) {
+		fputs(" [", r->out);
+		text_put(r->out, trace_node_at(r->t, r->t->lanes[lane].node)->name);
+		fprintf(r->out, track ? ".%u/%u] | " : ".%u] | ", r->t->lanes[lane].tid, track + 1);
+		return;
+	}
 	fprintf(r->out, track ? " [%7u/%u] | " : " [%7u] | ", r->t->lanes[lane].tid, track + 1);
 }
 
@@ -386,7 +392,7 @@ int report_replay(const struct trace *t, const struct replay_options *o, FILE *o
 		if (o->switches)
 			r.offcpu = offcpu_open(t);
 		for (size_t lane = 0; r.offcpu && lane < t->nlanes; lane++)
-			offcpu_of(r.offcpu, t->lanes[lane].tid, &r.lanes[lane].off);
+			offcpu_of(r.offcpu, trace_lane_task(&t->lanes[lane]), &r.lanes[lane].off);
 		replay(&r, want);
 	}
 	offcpu_close(r.offcpu);

@@ -65,7 +65,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 
 static void set_lane(struct view_cpus *c, uint32_t lane)
 {
-	uint32_t i = index_of(&c->tids, c->v->t->lanes[lane].tid);
+	uint32_t i = index_of(&c->tids, trace_lane_task(&c->v->t->lanes[lane]));
 
 	if (i == c->lane_of.n)
 		vec_push(&c->lane_of);
@@ -288,7 +288,7 @@ static void put_stretches(struct view_cpus *c, uint32_t lane, size_t most)
 	size_t n;
 	struct json *j = &c->v->j;
 
-	offcpu_of(c->off, v->t->lanes[lane].tid, &w);
+	offcpu_of(c->off, trace_lane_task(&v->t->lanes[lane]), &w);
 	for (size_t i = 0; i < w.n; i++) {
 		struct view_span s;
 

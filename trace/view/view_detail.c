@@ -248,7 +248,7 @@ static void feed_stretches(struct detail *d)
 	struct offcpu_walk w;
 	struct view_span s;
 
-	offcpu_of(d->off, d->v->t->lanes[d->lane].tid, &w);
+	offcpu_of(d->off, trace_lane_task(&d->v->t->lanes[d->lane]), &w);
 	for (size_t i = 0; i < w.n; i++)
 		if (view_cpus_stretch(d->v, d->lane, &w.v[i], &s) && s.end - s.begin >= d->least &&
 		    (!l->any_off_kept || view_span_is_less(&s, &l->least_off_kept)))

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* collect.c - kron collect: the far end of the cable, see collect/cable/serve.h */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "collect/cable/address.h"
+#include "collect/cable/send.h"
+#include "collect/cable/serve.h"
+
+static const char *listen_at, *output = "kron.nodes", *token, *left;
+static bool quiet;
+
+static const struct opt options[] = {
+	{'l', "listen", OPT_STR, &listen_at, "ADDRESS",
+	 "Take senders at HOST:PORT (port 5993 without one), tcp://HOST:PORT or unix:PATH. Anything but "
+	 "this host's loopback and Unix sockets needs a --token.",
+	 0, 0},
+	{'o', "output", OPT_STR, &output, "DIR",
+	 "Write each node's trace to a directory in DIR (default kron.nodes), which every command that reads "
+	 "traces takes as one trace. With --send: the address of the collector.",
+	 0, 0},
+	{0, "token", OPT_STR, &token, "FILE",
+	 "Only senders with the same token are taken. The file is its owner's alone (mode 0600); the token "
+	 "itself never goes over the wire.",
+	 0, 0},
+	{0, "send", OPT_STR, &left, "DIR",
+	 "Listen to nobody: send what a recorder left in DIR when its link was dead at the end, or when it was "
+	 "killed.",
+	 0, 0},
+	{'q', "quiet", OPT_FLAG, &quiet, NULL,
+	 "Say only what went wrong, not which senders come and are complete.", 0, 0},
+	OPT_END,
+};
+
+static const struct opt_command command = {
+	.name = "collect",
+	.operands = NULL,
+	.summary = "Take the traces that `kron record -o tcp://HOST` sends from other machines, until Ctrl-C.",
+	.opts = options,
+};
+
+static volatile int stop;
+
+static void on_signal(int sig)
+{
+	stop = sig;
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void read_boot(char boot[CABLE_BOOT])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, boot, CABLE_BOOT - 1);
+
+	boot[n > 0 ? n : 0] = 0;
+	boot[strcspn(boot, "\n")] = 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Port 0 is one that the kernel chooses. */
+static void say_where(int fd, const struct cable_address *a)
+{
+	struct sockaddr_storage at;
+	socklen_t size = sizeof(at);
+	char host[64], port[16];
+
+	if (a->path[0] || getsockname(fd, (void *)&at, &size) ||
+	    getnameinfo((void *)&at, size, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		fprintf(stderr, "kron collect: listening at %s; Ctrl-C ends it\n", a->text);
+	else
+		fprintf(stderr, "kron collect: listening at tcp://%s%s%s:%s; Ctrl-C ends it\n",
+			strchr(host, ':') ? "[" : "", host, strchr(host, ':') ? "]" : "", port);
+}
+
+static size_t unfinished(const struct cable_server *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->nodes.n; i++)
+		n += s->nodes.v[i]->conn && !s->nodes.v[i]->done;
+	return n;
+}
+
+static int serve(struct cable_server *s, const struct cable_address *a)
+{
+	struct err err;
+	bool local;
+	int fd = cable_listen(a, &local, &err), code;
+
+	if (fd < 0)
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	if (!local && !s->token.n) {
+		close(fd);
+		return cmd_fail(&command, CMD_ERROR,
+				"other hosts reach %s: without --token FILE nobody is taken there",
+				a->text);
+	}
+	catch_signals();
+	if (!quiet)
+		say_where(fd, a);
+	code = cable_server_run(s, fd, &stop, &err);
+	close(fd);
+	if (a->path[0])
+		unlink(a->path);
+	if (code)
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	if (unfinished(s))
+		fprintf(stderr,
+			"kron collect: %zu senders were not done; another `kron collect -o %s` goes on "
+			"with them\n",
+			unfinished(s), output);
+	return CMD_OK;
+}
+
+static int collect(void)
+{
+	struct cable_server s = {.words = stderr, .quiet = quiet};
+	struct cable_address a;
+	struct err err;
+	int status;
+
+	if (cable_address_parse(&a, listen_at, true, &err))
+		return cmd_fail(&command, CMD_USAGE, "%s", err.msg);
+	if (token && cable_token_read(&s.token, token, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	if (cable_server_open(&s, output, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	read_boot(s.boot);
+	status = serve(&s, &a);
+	cable_server_close(&s);
+	return status;
+}
+
+static int send_left(void)
+{
+	struct cable_sender s;
+	struct err err;
+
+	if (cable_open(&s, output, token, "", left, &err) || cable_start(&s, &err) ||
+	    cable_finish(&s, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	return CMD_OK;
+}
+
+int cmd_collect(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+
+	if (!first)
+		return status;
+	if (left && (listen_at || !cable_is_address(output)))
+		return cmd_fail(&command, CMD_USAGE,
+				"--send DIR needs the collector's address: -o tcp://HOST[:PORT] or "
+				"unix:PATH, and no --listen");
+	if (left)
+		return send_left();
+	if (!listen_at)
+		return cmd_fail(&command, CMD_USAGE,
+				"no address given: --listen HOST:PORT, or unix:PATH");
+	return collect();
+}
