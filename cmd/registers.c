@@ -34,6 +34,21 @@ static const struct name {
 	CHIP("increment", INCREMENT, 32, KRON_COUNTERS),
 	CHIP("trace", TRACE, 64, KRON_LEVELS),
 	CHIP("resource", RESOURCE, 64, KRON_LEVELS),
+#define VC(text, word, bits, n)                   \
+	{                                         \
+		text, KRON_VC_BYTE(word), bits, n \
+	}
+	VC("vc-reset", KRON_WORD_RESET, 32, 1),
+	VC("vc-csr", KRON_WORD_CSR, 32, 1),
+	VC("vc-timestamp", KRON_WORD_TIMESTAMP, 64, 1),
+	VC("vc-high", KRON_WORD_HIGH, 32, 1),
+	VC("vc-enable", KRON_WORD_ENABLE, 64, 1),
+	VC("vc-mode", KRON_WORD_MODE, 64, 1),
+	VC("vc-clock", KRON_WORD_CLOCK, 64, 1),
+	VC("vc-page", KRON_VC_PAGE, 32, 1),
+	VC("vc-count", KRON_VC_COUNT, 32, 1),
+	VC("vc-counter", KRON_WORD_COUNTER, 32, KRON_COUNTERS),
+	VC("vc-increment", KRON_WORD_INCREMENT, 32, KRON_COUNTERS),
 	{"reset", KRON_BOARD_RESET, 32, 1},
 	{"config", KRON_BOARD_CONFIG, 32, 1},
 	{"map", KRON_BOARD_MAP, 32, 1},

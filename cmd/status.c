@@ -45,8 +45,9 @@ static const struct opt_command command = {
 struct status {
 	struct bus_view view;
 	struct lanes_view lanes;
-	uint32_t words;   /* of local memory that hold samples */
-	uint64_t samples; /* in them */
+	uint32_t virtual[KRON_VC_COUNTERS]; /* if there is a MultiKron_vc */
+	uint32_t words;                     /* of local memory that hold samples */
+	uint64_t samples;                   /* in them */
 	bool exact, virtual_clock;
 	double timestamp_hz;
 };
@@ -73,6 +74,11 @@ static int take(struct bus *b, struct status *s, struct err *err)
 	s->virtual_clock = s->exact && bus_has_virtual_clock(b);
 	s->timestamp_hz = bus_timestamp_hz(s->view.config);
 	s->words = view_words_used(&s->view);
+	if (s->view.geometry.vc && !board_read_counters(&b->board, s->virtual))
+		return err_set(
+			err, EAGAIN,
+			"board %s is in use without a pause: its virtual counters cannot be read at one moment; try again",
+			b->name);
 	lanes_look(b, &s->lanes);
 	return bus_samples(b, count_sample, &s->samples, err);
 }
@@ -190,6 +196,34 @@ static void print_lanes(const struct status *s)
 			       str_thousands(lost, sizeof(lost), l->counts[i]));
 }
 
+static void print_vc(const struct status *s)
+{
+	const struct view_vc *v = &s->view.vc;
+	char name[16];
+
+	if (!s->view.geometry.vc)
+		return;
+	puts("MultiKron_vc");
+	printf("  %-17s %" PRIu64 " ticks\n", "Timestamp", v->timestamp);
+	printf("  %-17s %04" PRIx32 "\n", "CSR", v->csr);
+	printf("  %-17s %08" PRIx32 "\n", "High Order", v->high);
+	printf("  %-17s %" PRIu32 "  counters %" PRIu32 " to %" PRIu32 "\n", "Page", v->page,
+	       v->page * KRON_COUNTERS, v->page * KRON_COUNTERS + KRON_COUNTERS - 1);
+	for (unsigned i = 0; i < KRON_COUNTERS; i++)
+		printf("  %2u %-8s  %-20s  %-11s  %s\n", i,
+		       view_enable_word(view_field(v->enable, i)),
+		       view_mode_word(view_field(v->mode, i)),
+		       view_clock_word(view_field(v->clock, i)),
+		       !view_is_double(v->mode, i) ? "32 bits"
+		       : i % 2                     ? "upper half"
+						   : "64 bits");
+	for (unsigned n = 0; n < KRON_VC_COUNTERS; n++)
+		if (s->virtual[n]) {
+			snprintf(name, sizeof(name), "%u", n);
+			printf("  %-17s %" PRIu32 "\n", name, s->virtual[n]);
+		}
+}
+
 static void print_text(const struct bus *b, const struct status *s)
 {
 	print_board(b, s);
@@ -204,6 +238,7 @@ static void print_text(const struct bus *b, const struct status *s)
 	printf("  24-31 V_NUM         %02x\n", s->view.config >> 24);
 	print_source(&s->view);
 	print_counters(&s->view);
+	print_vc(s);
 }
 
 /* ---- JSON ---- */
@@ -267,6 +302,33 @@ static void json_registers(struct json *j, const struct status *s)
 	json_counters(j, v);
 }
 
+static void json_vc(struct json *j, const struct status *s)
+{
+	const struct view_vc *v = &s->view.vc;
+
+	json_key(j, "vc");
+	json_open(j, '{');
+	json_ku64(j, "timestamp", v->timestamp);
+	json_ku64(j, "csr", v->csr);
+	json_ku64(j, "high", v->high);
+	json_ku64(j, "page", v->page);
+	json_ku64(j, "enable", v->enable);
+	json_ku64(j, "mode", v->mode);
+	json_ku64(j, "clock", v->clock);
+	json_key(j, "counters");
+	json_open(j, '[');
+	for (unsigned n = 0; n < KRON_VC_COUNTERS; n++) {
+		if (!s->virtual[n])
+			continue;
+		json_open(j, '{');
+		json_ku64(j, "number", n);
+		json_ku64(j, "value", s->virtual[n]);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
 static void json_geometry(struct json *j, const struct model_geometry *g)
 {
 	json_key(j, "geometry");
@@ -316,6 +378,8 @@ static void print_json(const struct bus *b, const struct status *s)
 		json_geometry(&j, &s->view.geometry);
 	}
 	json_registers(&j, s);
+	if (s->view.geometry.vc)
+		json_vc(&j, s);
 	if (s->exact)
 		json_lanes(&j, &s->lanes);
 	json_close(&j, '}');
@@ -325,7 +389,7 @@ static void print_json(const struct bus *b, const struct status *s)
 
 static int show(struct bus *b)
 {
-	struct status s;
+	static struct status s; /* 32 KiB of counters */
 	struct err err;
 
 	if (take(b, &s, &err))

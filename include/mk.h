@@ -154,6 +154,31 @@ typedef volatile uint64_t __attribute__((may_alias, aligned(4))) mk_word64;
 #define mk_increment ((mk_word32 *)(uintptr_t)(MK_BASE + 0x1140u))
 #define mk_increment_64(i) MK_WORD_64(80u + (i))
 
+/*
+ * MultiKron_vc, if installed: its registers are named as those above.  16 of its 8,192 counters are in the
+ * chip, page mk_vc_page; mk_vc_count = n selects the page of counter n and increments it, if
+ * it is enabled and its mode is software.
+ */
+#define MK_VC_WORD(word) MK_AT(MK_VC + 4u * (word))
+#define MK_VC_WORD_64(word) MK_AT_64(MK_VC + 4u * (word))
+#define MK_VC_COUNTERS 8192u
+
+#define mk_vc_reset MK_VC_WORD(0u)
+#define mk_vc_csr MK_VC_WORD(1u) /* MK_CSR_MODE32, _MODE64, _WAIT_STATES, _WAIT_MEM */
+#define mk_vc_timestamp MK_VC_WORD(2u)
+#define mk_vc_timestamp_64 MK_VC_WORD_64(2u) /* 64 bits */
+#define mk_vc_high MK_VC_WORD(7u)            /* a holding register of its own */
+#define mk_vc_enable MK_VC_WORD(8u)
+#define mk_vc_enable_64 MK_VC_WORD_64(8u)
+#define mk_vc_mode MK_VC_WORD(10u)
+#define mk_vc_mode_64 MK_VC_WORD_64(10u)
+#define mk_vc_clock MK_VC_WORD(12u)
+#define mk_vc_clock_64 MK_VC_WORD_64(12u)
+#define mk_vc_page MK_VC_WORD(14u) /* 0 to 511 */
+#define mk_vc_count MK_VC_WORD(15u)
+#define mk_vc_counter ((mk_word32 *)(uintptr_t)(MK_BASE + MK_VC + 0x100u))
+#define mk_vc_increment ((mk_word32 *)(uintptr_t)(MK_BASE + MK_VC + 0x140u))
+
 /* ---- samples: the data written is the sample's user data ---- */
 
 #define mk_ts(level) MK_WORD(96u + (level)) /* Trace sample, level 0-15 */
@@ -243,8 +268,9 @@ typedef volatile uint64_t __attribute__((may_alias, aligned(4))) mk_word64;
 #define MK_CSR_SHADOW_OVERRUN 0x0200u
 #define MK_CSR_BIT161 0x0400u
 #define MK_CSR_WAIT_STATES 0x1000u
-#define MK_CSR_MODE32 0x4000u /* 32-bit mode: bits 32-63 of input come from mk_high */
-#define MK_CSR_MODE64 0x8000u /* 64-bit mode */
+#define MK_CSR_WAIT_MEM 0x2000u /* MultiKron_vc */
+#define MK_CSR_MODE32 0x4000u   /* 32-bit mode: bits 32-63 of input come from mk_high */
+#define MK_CSR_MODE64 0x8000u   /* 64-bit mode */
 
 /* ---- Configuration Register (Table 2) ---- */
 

@@ -100,9 +100,15 @@ bool bus_has_virtual_clock(const struct bus *b)
 	return bus_is_exact(b) && board_tsc_of_tick(&b->board, tick) == tick;
 }
 
-static bool is_in_32_bit_mode(struct bus *b)
+/* A register that both chips have, of the one that has this word, too. */
+static uint32_t of_its_chip(unsigned word, unsigned reg)
 {
-	return bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_CSR)) & KRON_CSR_MODE32;
+	return KRON_CHIP_BYTE(word) < KRON_BOARD_VC ? KRON_CHIP_BYTE(reg) : KRON_VC_BYTE(reg);
+}
+
+static bool is_in_32_bit_mode(struct bus *b, unsigned word)
+{
+	return bus_read32(b, of_its_chip(word, KRON_WORD_CSR)) & KRON_CSR_MODE32;
 }
 
 /*
@@ -116,13 +122,13 @@ uint64_t bus_read_chip64(struct bus *b, unsigned word)
 	if (bus_is_exact(b))
 		return bus_read64(b, KRON_CHIP_BYTE(word));
 	low = bus_read32(b, KRON_CHIP_BYTE(word));
-	return (uint64_t)bus_read32(b, KRON_CHIP_BYTE(KRON_WORD_HIGH)) << 32 | low;
+	return (uint64_t)bus_read32(b, of_its_chip(word, KRON_WORD_HIGH)) << 32 | low;
 }
 
 void bus_write_chip64(struct bus *b, unsigned word, uint64_t value)
 {
-	if (is_in_32_bit_mode(b)) {
-		bus_write32(b, KRON_CHIP_BYTE(KRON_WORD_HIGH), (uint32_t)(value >> 32));
+	if (is_in_32_bit_mode(b, word)) {
+		bus_write32(b, of_its_chip(word, KRON_WORD_HIGH), (uint32_t)(value >> 32));
 		bus_write32(b, KRON_CHIP_BYTE(word), (uint32_t)value);
 	} else {
 		bus_write64(b, KRON_CHIP_BYTE(word), value);

@@ -75,15 +75,32 @@ const char *view_clock_word(unsigned field)
 /* ---- looking ---- */
 
 /* A read cycle on a copy of the model: no time passes, nobody else sees it. */
-static uint64_t read_copy(struct model_state *s, unsigned word, unsigned bytes)
+static uint64_t read_at(struct model_state *s, uint32_t offset, unsigned bytes)
 {
 	struct model_cycle c = {
-		.offset = KRON_CHIP_BYTE(word),
+		.offset = offset,
 		.bytes = (uint8_t)bytes,
 	};
 
 	model_cycle(s, 0, &c);
 	return bytes == 8 ? c.data : (uint32_t)c.data;
+}
+
+static uint64_t read_copy(struct model_state *s, unsigned word, unsigned bytes)
+{
+	return read_at(s, KRON_CHIP_BYTE(word), bytes);
+}
+
+static void look_at_vc(struct model_state *s, struct view_vc *v)
+{
+	v->high = (uint32_t)read_at(s, KRON_VC_BYTE(KRON_WORD_HIGH),
+				    4); /* before a read changes it */
+	v->csr = (uint32_t)read_at(s, KRON_VC_BYTE(KRON_WORD_CSR), 4);
+	v->timestamp = read_at(s, KRON_VC_BYTE(KRON_WORD_TIMESTAMP), 8);
+	v->enable = read_at(s, KRON_VC_BYTE(KRON_WORD_ENABLE), 8);
+	v->mode = read_at(s, KRON_VC_BYTE(KRON_WORD_MODE), 8);
+	v->clock = read_at(s, KRON_VC_BYTE(KRON_WORD_CLOCK), 8);
+	v->page = (uint32_t)read_at(s, KRON_VC_BYTE(KRON_VC_PAGE), 4) % KRON_VC_PAGES;
 }
 
 static void enable_outputs(struct model_state *s)
@@ -122,6 +139,8 @@ static int look_at_copy(struct bus *b, struct bus_view *v, struct err *err)
 	v->clock = read_copy(&s, KRON_WORD_CLOCK, 8);
 	for (unsigned i = 0; i < KRON_SOURCES; i++)
 		v->source[i] = (uint32_t)read_copy(&s, KRON_WORD_SOURCE + i, 4);
+	if (s.geometry.vc)
+		look_at_vc(&s, &v->vc);
 	return 0;
 }
 

@@ -16,7 +16,11 @@ struct bus_view {
 	uint32_t source[KRON_SOURCES];
 	uint64_t counter[KRON_COUNTERS]; /* of a double one both halves in the even */
 	struct model_geometry geometry;  /* zero for a real board */
-	bool counters_are_shadows;       /* a real board: what was last copied, not what counts */
+	struct view_vc {
+		uint64_t timestamp, enable, mode, clock;
+		uint32_t csr, high, page;
+	} vc;                      /* if geometry.vc; its counters: board_read_counters() */
+	bool counters_are_shadows; /* a real board: what was last copied, not what counts */
 };
 
 /* -EIO: the board is damaged. */

@@ -184,6 +184,7 @@ static void describe(struct access_slot *y, uint64_t done, unsigned prev)
 	y->used = model_used_bytes(&y->state);
 	y->nstores = y->state.nstores;
 	y->ncpu = y->state.ncpu;
+	y->nvc = model_vc_stores(&y->state);
 	y->prev = prev;
 }
 
@@ -198,6 +199,7 @@ static void hand_over(struct access_slot *y, const struct access_slot *work)
 	ACCESS_WRITE(&y->used, work->used);
 	ACCESS_WRITE(&y->nstores, work->nstores);
 	ACCESS_WRITE(&y->ncpu, work->ncpu);
+	ACCESS_WRITE(&y->nvc, work->nvc);
 	ACCESS_WRITE(&y->prev, work->prev);
 	access_copy_words(&y->state, &work->state, model_head_bytes(&work->state));
 	access_copy_words(&y->state.store, &work->state.store, model_arena_bytes(&work->state));
@@ -215,6 +217,19 @@ static enum attempt fetch(const struct board *b, uint64_t a, struct access_place
 	if (access_active(b) != a)
 		return AGAIN;
 	return model_is_sane(&p->work.state) ? DONE : DAMAGED;
+}
+
+/* The page that the cycle retrieves.  All that earlier states have stored is there (step 2), and if
+ * anybody stores more, active has changed. */
+static void retrieve_page(const struct board *b, struct model_cycle *c, struct access_place *p)
+{
+	int page = model_vc_page(&p->work.state, c);
+
+	c->page = NULL;
+	if (page < 0)
+		return;
+	access_load_sram(b, (uint32_t)page * KRON_COUNTERS, KRON_COUNTERS, p->page);
+	c->page = p->page;
 }
 
 /* Steps 1 to 6, once.  The place is ours alone. */
@@ -246,6 +261,8 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 	set_time(b, op, work, tsc);
 	if (at && !anchor_there(op, work))
 		return TOO_LATE;
+	if (op->kind == OP_CYCLE && work->state.geometry.vc)
+		retrieve_page(b, op->cycle, p);
 	run_model(op, work);
 	describe(work, op->done, access_slot_number(a));
 	hand_over(access_slot(b, h->slot), work);

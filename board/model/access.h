@@ -111,6 +111,12 @@ bool board_snapshot(const struct board *b, struct model_state *out);
 /* Copy n words of local memory from `first` on, round the end; cheaper than n read cycles. */
 void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
 
+/*
+ * All KRON_VC_COUNTERS virtual counters of the MultiKron_vc at one moment, as 32-bit words.  false: none is
+ * installed, the segment is damaged, or others make cycles without pause.
+ */
+bool board_read_counters(const struct board *b, uint32_t *out);
+
 /* One of the external signals X0 to X15.  Toggling is indivisible, too.  0, or as board_cycle(). */
 enum access_level { ACCESS_LOW = 0, ACCESS_HIGH = 1, ACCESS_TOGGLE = 2 };
 int board_set_external(const struct board *b, unsigned counter, enum access_level level);

@@ -7,6 +7,7 @@
  *     0x0040   active, urgent                      64 bytes, the line that all fight for
  *     0x0080   virtual clock                       64 bytes
  *     0x1000   slot 0, slot 1, ...                 ACCESS_STRIDE bytes each
+ *     0x70000  SRAM of the MultiKron_vc            8 bytes a counter, tagged as local memory
  *
  * A stride that is an odd number of cache lines spreads the slots over the sets of a cache.
  */
@@ -18,7 +19,7 @@
 #include "board/model/access.h"
 
 #define ACCESS_MAGIC 0x317665644e4f524bull /* "KRONdev1" read as bytes */
-#define ACCESS_VERSION 1u
+#define ACCESS_VERSION 2u
 
 /*
  * Owner word of a slot:
@@ -50,14 +51,16 @@ struct access_slot {
 	uint32_t prev;        /* the slot that this one replaced */
 	uint32_t nstores;     /* of these state.store[] */
 	uint32_t ncpu;        /* and state.cpu_value[] */
-	uint64_t reserved;
+	uint32_t nvc;         /* of state.vc.out[] */
+	uint32_t reserved;
 	struct model_state state;
 };
 _Static_assert(offsetof(struct access_slot, state) == 64, "one line before the state");
 
 #define ACCESS_STRIDE ((((sizeof(struct access_slot) + 63u) / 64u) | 1u) * 64u)
 #define ACCESS_SLOTS_OFFSET 4096u
-#define ACCESS_SLOTS ((unsigned)((KRON_MODEL_SIZE - ACCESS_SLOTS_OFFSET) / ACCESS_STRIDE))
+#define ACCESS_SRAM_OFFSET (KRON_MODEL_SIZE - 8u * KRON_VC_COUNTERS)
+#define ACCESS_SLOTS ((unsigned)((ACCESS_SRAM_OFFSET - ACCESS_SLOTS_OFFSET) / ACCESS_STRIDE))
 _Static_assert(ACCESS_SLOTS >= 64 && ACCESS_SLOTS <= ACCESS_SLOT_MASK, "a slot has 8 bits");
 
 struct model {
@@ -87,6 +90,11 @@ static inline struct access_slot *access_slot(const struct board *b, unsigned sl
 {
 	return (struct access_slot *)((uint8_t *)b->model + ACCESS_SLOTS_OFFSET +
 				      slot * ACCESS_STRIDE);
+}
+/* A word for each virtual counter, also where no MultiKron_vc is installed. */
+static inline uint64_t *access_sram(const struct board *b)
+{
+	return (uint64_t *)((uint8_t *)b->model + ACCESS_SRAM_OFFSET);
 }
 static inline uint64_t access_generation(uint64_t active)
 {
@@ -154,10 +162,11 @@ uint32_t access_namespace(void); /* a number for our pid namespace; 0: not known
 /* ---- access_places.c ---- */
 /* Memory for the model, no other process's and no other frame's, until it is given back. */
 struct access_place {
-	uint64_t owner;            /* as of a slot; 0: free */
-	uint64_t active;           /* `work` is the state of this active word ... */
-	const struct model *board; /* ... of this board; NULL: it is none */
-	uint64_t era;              /* ... as access_places_era was */
+	uint64_t owner;               /* as of a slot; 0: free */
+	uint64_t active;              /* `work` is the state of this active word ... */
+	const struct model *board;    /* ... of this board; NULL: it is none */
+	uint64_t era;                 /* ... as access_places_era was */
+	uint32_t page[KRON_COUNTERS]; /* out of the SRAM, for a cycle that selects it */
 	_Alignas(64) struct access_slot work;
 };
 /* NULL: there is none. */
@@ -177,6 +186,8 @@ enum access_carry { ACCESS_DAMAGED = -1, ACCESS_CARRIED = 0, ACCESS_MOVED_ON = 1
  * by now, and so somebody has carried them out. */
 enum access_carry access_carry_out(const struct board *b, uint64_t active);
 void access_load_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
+/* n virtual counters as they are in the SRAM, which is not what the page in the chip has. */
+void access_load_sram(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
 
 /* ---- access_clock.c ---- */
 struct access_clock_point {

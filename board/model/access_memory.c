@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_memory.c - local memory in shared memory: who carries out the model's stores.
+ * access_memory.c - local memory and the MultiKron_vc's SRAM in shared memory: who carries out the
+ * model's stores.
  *
  * Problem.  A state says "these words went to local memory", and whoever comes next does it.
  * Several may do it at once, one of them may be stopped half-way for an hour, and when it goes
@@ -54,10 +55,9 @@ NO_TSAN static struct model_store peek_store(const struct access_slot *slot, uin
 #define TRIES_MAX 10000u
 
 /* False: another state is active. */
-static bool carry_out_one(const struct board *b, uint64_t active, const struct model_store *s)
+static bool carry_out_one(const struct board *b, uint64_t active, uint64_t *word, uint32_t value)
 {
-	uint64_t *word = (uint64_t *)b->memory + s->word;
-	uint64_t wanted = s->value | access_generation(active) << 32;
+	uint64_t wanted = value | access_generation(active) << 32;
 	uint64_t old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	unsigned tries = 0;
 
@@ -74,6 +74,22 @@ static bool carry_out_one(const struct board *b, uint64_t active, const struct m
 	return true;
 }
 
+/* The page of the MultiKron_vc that this state has stored; its words are of one state, too. */
+NO_TSAN static enum access_carry carry_out_page(const struct board *b, uint64_t active,
+						const struct access_slot *slot)
+{
+	const volatile struct model_vc *v = &slot->state.vc;
+	uint64_t *word = access_sram(b) + v->page_out % KRON_VC_PAGES * KRON_COUNTERS;
+	uint32_t i;
+
+	if (ACCESS_READ(&slot->nvc) > KRON_COUNTERS)
+		return access_active(b) == active ? ACCESS_DAMAGED : ACCESS_MOVED_ON;
+	for (i = 0; i < KRON_COUNTERS; i++)
+		if (!carry_out_one(b, active, &word[i], v->out[i]))
+			return ACCESS_MOVED_ON;
+	return ACCESS_CARRIED;
+}
+
 enum access_carry access_carry_out(const struct board *b, uint64_t active)
 {
 	const struct access_slot *slot = access_slot(b, access_slot_number(active));
@@ -81,6 +97,12 @@ enum access_carry access_carry_out(const struct board *b, uint64_t active)
 	uint32_t n = nstores + ACCESS_READ(&slot->ncpu);
 	uint32_t i;
 
+	if (ACCESS_READ(&slot->nvc)) {
+		enum access_carry code = carry_out_page(b, active, slot);
+
+		if (code != ACCESS_CARRIED)
+			return code;
+	}
 	if (!n)
 		return ACCESS_CARRIED;
 	if (nstores > MODEL_STORES_MAX || n > nstores + 2)
@@ -88,7 +110,7 @@ enum access_carry access_carry_out(const struct board *b, uint64_t active)
 	for (i = 0; i < n; i++) {
 		struct model_store s = peek_store(slot, nstores, i);
 
-		if (!carry_out_one(b, active, &s))
+		if (!carry_out_one(b, active, (uint64_t *)b->memory + s.word, s.value))
 			return ACCESS_MOVED_ON;
 	}
 	return ACCESS_CARRIED;
@@ -101,5 +123,15 @@ void access_load_memory(const struct board *b, uint32_t first, uint32_t n, uint3
 
 	for (i = 0; i < n; i++)
 		out[i] = (uint32_t)__atomic_load_n(&memory[(first + i) & KRON_MAP_WORD],
+						   __ATOMIC_ACQUIRE);
+}
+
+void access_load_sram(const struct board *b, uint32_t first, uint32_t n, uint32_t *out)
+{
+	const uint64_t *sram = access_sram(b);
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = (uint32_t)__atomic_load_n(&sram[(first + i) % KRON_VC_COUNTERS],
 						   __ATOMIC_ACQUIRE);
 }

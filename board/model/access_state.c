@@ -128,6 +128,30 @@ bool board_snapshot(const struct board *b, struct model_state *out)
 	return true;
 }
 
+bool board_read_counters(const struct board *b, uint32_t *out)
+{
+	struct model_state s;
+	unsigned i, looks;
+
+	for (looks = 0; looks < LOOKS_MAX; looks++) {
+		uint64_t active;
+
+		board_tick(b, 0);
+		active = access_active(b);
+		if (!board_snapshot(b, &s) || !s.geometry.vc)
+			return false;
+		if (access_carry_out(b, active) != ACCESS_CARRIED)
+			continue;
+		access_load_sram(b, 0, KRON_VC_COUNTERS, out);
+		if (access_active(b) != active)
+			continue;
+		for (i = 0; i < KRON_COUNTERS; i++)
+			out[s.vc.page * KRON_COUNTERS + i] = (uint32_t)model_vc_counter(&s, i);
+		return true;
+	}
+	return false;
+}
+
 /* ---- judging ---- */
 
 static bool is_header_sane(const struct model *d)

@@ -30,6 +30,8 @@ void model_power_on(struct model_state *s, const struct model_geometry *g)
 	s->geometry.cable = g->cable != 0;
 	s->geometry.vc = g->vc != 0;
 	model_chip_reset(s);
+	if (s->geometry.vc)
+		model_vc_board_reset(s);
 }
 
 /* The timestamp clock is NODECLK / 3 or / 4, divided on the board. */
@@ -59,8 +61,11 @@ static void run_clocks(struct model_state *s, uint64_t ticks)
 		s->ts_phase = phase & 3;
 	}
 	s->ts += q;
-	if (!model_is_test_mode(s))
-		s->timestamp += q;
+	if (model_is_test_mode(s))
+		return;
+	s->timestamp += q;
+	if (s->geometry.vc)
+		s->vc.timestamp += q;
 }
 
 void model_run(struct model_state *s, uint64_t until)
@@ -97,17 +102,15 @@ void model_set_external(struct model_state *s, uint64_t now, unsigned counter, b
 	bool edge = high && !(s->external & bit);
 
 	begin_call(s, now);
-	model_counters_settle(s);
+	model_counters_settle(s, &s->counters);
+	if (s->geometry.vc)
+		model_counters_settle(s, &s->vc.page_in);
 	s->external = high ? s->external | bit : s->external & (uint16_t)~bit;
-	if (edge)
-		model_counter_edge(s, counter % KRON_COUNTERS);
-}
-
-static bool is_chip(const struct model_state *s, uint32_t offset)
-{
-	if (offset - KRON_BOARD_CHIP < 4 * KRON_CHIP_WORDS)
-		return true;
-	return s->geometry.vc && offset - KRON_BOARD_VC < KRON_BOARD_VC_SIZE;
+	if (!edge)
+		return;
+	model_counter_edge(s, &s->counters, counter % KRON_COUNTERS);
+	if (s->geometry.vc)
+		model_counter_edge(s, &s->vc.page_in, counter % KRON_COUNTERS);
 }
 
 void model_cycle(struct model_state *s, uint64_t now, struct model_cycle *c)
@@ -116,8 +119,10 @@ void model_cycle(struct model_state *s, uint64_t now, struct model_cycle *c)
 	c->no_answer = false;
 	c->taken = false;
 	c->gates_changed = false;
-	if (is_chip(s, c->offset))
+	if (c->offset - KRON_BOARD_CHIP < 4 * KRON_CHIP_WORDS)
 		model_chip_cycle(s, c);
+	else if (model_vc_answers(s, c->offset))
+		model_vc_cycle(s, c);
 	else
 		model_board_cycle(s, c);
 	c->done = s->time;
@@ -127,6 +132,8 @@ uint32_t model_head_bytes(const struct model_state *s)
 {
 	uint32_t entries = s->nfifo < MODEL_CHIP_FIFO_MAX ? s->nfifo : MODEL_CHIP_FIFO_MAX;
 
+	if (s->geometry.vc)
+		return (uint32_t) __builtin_offsetof(struct model_state, store);
 	return (uint32_t)(__builtin_offsetof(struct model_state, entry) +
 			  entries * sizeof(s->entry[0]) + 7) &
 	       ~7u;
@@ -167,5 +174,6 @@ bool model_is_sane(const struct model_state *s)
 	return geometry_is_sane(&s->geometry) && s->config <= KRON_CONFIG_WRITABLE &&
 	       s->map <= KRON_MAP_MASK && s->time <= MODEL_TIME_MAX && s->node <= s->time &&
 	       s->ts <= s->node && s->half < model_period(s) && s->ts_phase < 4 &&
-	       model_counters_are_sane(s) && model_fifo_is_sane(s);
+	       model_counters_are_sane(s, &s->counters) && model_fifo_is_sane(s) &&
+	       (!s->geometry.vc || model_vc_is_sane(s));
 }

@@ -65,7 +65,8 @@ struct model_cycle {
 	bool set_source;   /* the operating system's part: first store `source` in the register
 			    * of the active CPU ID line (needs EXT_CPU and one line) */
 	uint32_t source;
-	uint64_t data; /* in: written; out: read */
+	uint64_t data;        /* in: written; out: read */
+	const uint32_t *page; /* what the SRAM has of model_vc_page(); NULL: zeros */
 	/* out */
 	uint64_t done;      /* tick at which the board acknowledges: >= now, later = it waited */
 	bool no_answer;     /* nobody acknowledges (MK_OE off, or a wait that can never end): a
@@ -96,6 +97,25 @@ void model_advance(struct model_state *s, uint64_t now);
  * stores.
  */
 void model_cycle(struct model_state *s, uint64_t now, struct model_cycle *c);
+
+/*
+ * The MultiKron_vc's SRAM is the caller's, as local memory is: which page the cycle will retrieve from it,
+ * 0 to KRON_VC_PAGES - 1, for model_cycle.page; -1: none.  And the page that the last call has stored:
+ * model_vc_stores() words, each of a virtual counter, to be taken as those for local memory.
+ */
+int model_vc_page(const struct model_state *s, const struct model_cycle *c);
+
+static inline uint32_t model_vc_stores(const struct model_state *s)
+{
+	return s->geometry.vc ? s->vc.nout : 0;
+}
+
+/* i < model_vc_stores(s); `word` is the number of the counter */
+static inline struct model_store model_vc_store(const struct model_state *s, uint32_t i)
+{
+	return (struct model_store){(s->vc.page_out % KRON_VC_PAGES) * KRON_COUNTERS + i,
+				    s->vc.out[i % KRON_COUNTERS]};
+}
 
 /* A write to Software Reset and one to the Configuration Register, both at `now`. */
 void model_reset(struct model_state *s, uint64_t now, uint32_t config);
@@ -140,6 +160,8 @@ uint32_t model_config(const struct model_state *s);
 uint32_t model_map(const struct model_state *s); /* Memory Address Pointer */
 uint64_t model_timestamp(const struct model_state *s);
 uint64_t model_counter(const struct model_state *s, unsigned counter); /* without copy */
+/* Of the page that is in the MultiKron_vc; only where one is installed. */
+uint64_t model_vc_counter(const struct model_state *s, unsigned counter);
 
 /* Nothing is in the FIFOs, nor on its way out of them. */
 static inline bool model_is_idle(const struct model_state *s)

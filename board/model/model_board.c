@@ -33,6 +33,8 @@ static void board_reset(struct model_state *s)
 	s->csr = s->config & KRON_CONFIG_WAIT_CPU ? KRON_CSR_WAIT_STATES : 0;
 	model_chip_reset(s);
 	model_fifo_reset_board(s);
+	if (s->geometry.vc)
+		model_vc_board_reset(s);
 	s->timestamp = 0;
 	s->ts_phase = 0;
 	s->half = 0;
@@ -44,8 +46,11 @@ static void write_config(struct model_state *s, uint32_t value)
 	uint32_t config = value & KRON_CONFIG_WRITABLE;
 	uint32_t changed = config ^ s->config;
 
-	if (changed & KRON_CONFIG_TESTB)
-		model_counters_settle(s);
+	if (changed & KRON_CONFIG_TESTB) {
+		model_counters_settle(s, &s->counters);
+		if (s->geometry.vc)
+			model_counters_settle(s, &s->vc.page_in);
+	}
 	s->config = config;
 	if (changed & KRON_CONFIG_DIV2)
 		s->half = 0;

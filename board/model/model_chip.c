@@ -41,7 +41,7 @@ void model_chip_reset(struct model_state *s)
 		s->source[i] = 0;
 		MODEL_PLAIN_LOOP();
 	}
-	model_counters_reset(s);
+	model_counters_reset(s, &s->counters);
 	model_fifo_reset_chip(s);
 }
 
@@ -150,7 +150,7 @@ static void take_sample(struct model_state *s, unsigned cpu, bool resource, uint
 	e->group[3] = (uint32_t)(data >> 32);
 	e->group[4] = (uint32_t)data;
 	if (resource) {
-		model_counters_copy(s);
+		model_counters_copy(s, &s->counters);
 		s->shadow_busy = 1;
 	}
 }
@@ -256,13 +256,13 @@ static void write_control(struct model_state *s, unsigned word, uint64_t data)
 		s->high = (uint32_t)data;
 		break;
 	case KRON_WORD_ENABLE:
-		model_counters_enable(s, data);
+		model_counters_enable(s, &s->counters, data);
 		break;
 	case KRON_WORD_MODE:
-		model_counters_mode(s, data);
+		model_counters_mode(s, &s->counters, data);
 		break;
 	case KRON_WORD_CLOCK:
-		model_counters_clock(s, data);
+		model_counters_clock(s, &s->counters, data);
 		break;
 	default: /* not assigned */
 		break;
@@ -274,9 +274,9 @@ static void write_word(struct model_state *s, struct model_cycle *c, unsigned wo
 	if (word >= KRON_WORD_TRACE)
 		trigger(s, c, word, data);
 	else if (word >= KRON_WORD_INCREMENT)
-		model_counter_increment(s, word % KRON_COUNTERS);
+		model_counter_increment(s, &s->counters, word % KRON_COUNTERS);
 	else if (word >= KRON_WORD_COUNTER)
-		model_counter_write(s, word % KRON_COUNTERS, data);
+		model_counter_write(s, &s->counters, word % KRON_COUNTERS, data);
 	else if (word - KRON_WORD_SOURCE < KRON_SOURCES)
 		s->source[word % KRON_SOURCES] = (uint32_t)data;
 	else if (!is_test_word(word))
@@ -297,15 +297,15 @@ static uint64_t read_with_copy(struct model_state *s, struct model_cycle *c, uns
 		if (c->no_answer)
 			return MODEL_ONES64;
 	}
-	model_counters_copy(s);
-	return model_counter_shadow(s, i);
+	model_counters_copy(s, &s->counters);
+	return model_counter_shadow(&s->counters, i);
 }
 
 static uint64_t read_without_copy(struct model_state *s, unsigned i)
 {
 	if (s->shadow_busy)
 		model_fifo_delay_network(s);
-	return model_counter_shadow(s, i);
+	return model_counter_shadow(&s->counters, i);
 }
 
 static uint64_t read_control(const struct model_state *s, unsigned word)
@@ -324,11 +324,11 @@ static uint64_t read_control(const struct model_state *s, unsigned word)
 	case KRON_WORD_HIGH:
 		return s->high | MODEL_UNUSED_HIGH;
 	case KRON_WORD_ENABLE:
-		return s->enable;
+		return s->counters.enable;
 	case KRON_WORD_MODE:
-		return model_counters_mode_read(s);
+		return model_counters_mode_read(&s->counters);
 	case KRON_WORD_CLOCK:
-		return s->clock;
+		return s->counters.clock;
 	default: /* not assigned, or to be written only */
 		return MODEL_ONES64;
 	}
@@ -361,11 +361,6 @@ static uint64_t input(const struct model_state *s, const struct model_cycle *c)
 	return c->bytes == 8 ? c->data : low | MODEL_UNDRIVEN_HIGH;
 }
 
-static void output(struct model_cycle *c, uint64_t value)
-{
-	c->data = c->bytes == 8 ? value : (uint32_t)value;
-}
-
 void model_chip_cycle(struct model_state *s, struct model_cycle *c)
 {
 	unsigned word = (c->offset - KRON_BOARD_CHIP) / 4;
@@ -374,17 +369,11 @@ void model_chip_cycle(struct model_state *s, struct model_cycle *c)
 	if (!model_chip_answers(s)) {
 		c->no_answer = true;
 		if (!c->write)
-			output(c, value);
+			model_output(c, value);
 		return;
 	}
 	if (s->csr & KRON_CSR_WAIT_STATES)
 		model_run(s, s->time + model_period(s));
-	if (word >= KRON_CHIP_WORDS) {
-		/* MultiKron_vc: it answers; its registers are in a report that we do not have */
-		if (!c->write)
-			output(c, value);
-		return;
-	}
 	if (c->set_source)
 		set_source(s, c);
 	if (c->write) {
@@ -394,7 +383,7 @@ void model_chip_cycle(struct model_state *s, struct model_cycle *c)
 	value = read_word(s, c, word);
 	if (word != KRON_WORD_HIGH && !c->no_answer)
 		s->high = (uint32_t)(value >> 32);
-	output(c, value);
+	model_output(c, value);
 }
 
 /* ---- looking without touching ---- */

@@ -29,7 +29,7 @@ static uint32_t head_bytes(const struct model_state *s)
 
 static uint32_t head_word(const struct model_state *s, unsigned entry, unsigned i)
 {
-	return i < 5 ? s->entry[entry].group[i] : s->shadow[i - 5];
+	return i < 5 ? s->entry[entry].group[i] : s->counters.shadow[i - 5];
 }
 
 /* ---- chip FIFO ---- */
@@ -106,6 +106,8 @@ void model_fifo_begin_call(struct model_state *s)
 
 	s->nstores = 0;
 	s->ncpu = 0;
+	if (s->geometry.vc)
+		s->vc.nout = 0;
 	if (s->rd < fill && s->wr + s->nfifo * KRON_RESOURCE_SIZE <= MODEL_ARENA_BYTES)
 		return;
 	for (i = 0; i < fill; i++) {

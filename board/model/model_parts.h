@@ -5,6 +5,7 @@
  *   model.c           time, power-on, resets, which part a bus cycle is for
  *   model_chip.c      the chip's 128 words, triggers, waits
  *   model_counters.c  Resource Counters and their shadow registers
+ *   model_vc.c        the MultiKron_vc chip
  *   model_fifo.c      from the chip FIFO to local memory
  *   model_board.c     Configuration Register, Memory Address Pointer, TEST operation
  *
@@ -66,24 +67,41 @@ static inline uint32_t model_period(const struct model_state *s)
 /* model.c: all clocks and both FIFOs on to `until` (not before s->time) */
 void model_run(struct model_state *s, uint64_t until);
 
+static inline void model_output(struct model_cycle *c, uint64_t value)
+{
+	c->data = c->bytes == 8 ? value : (uint32_t)value;
+}
+
 /* model_chip.c */
 void model_chip_cycle(struct model_state *s, struct model_cycle *c);
 void model_chip_reset(struct model_state *s);
 
 /* model_counters.c */
-void model_counters_reset(struct model_state *s);
-void model_counters_settle(struct model_state *s);
-void model_counters_copy(struct model_state *s);
-void model_counter_write(struct model_state *s, unsigned i, uint64_t data);
-void model_counter_increment(struct model_state *s, unsigned i);
+void model_counters_reset(const struct model_state *s, struct model_counters *k);
+void model_counters_settle(const struct model_state *s, struct model_counters *k);
+void model_counters_copy(const struct model_state *s, struct model_counters *k);
+void model_counter_write(const struct model_state *s, struct model_counters *k, unsigned i,
+			 uint64_t data);
+void model_counter_increment(const struct model_state *s, struct model_counters *k, unsigned i);
 /* A rising edge of its external signal, which has been settled up to now. */
-void model_counter_edge(struct model_state *s, unsigned i);
-uint64_t model_counter_shadow(const struct model_state *s, unsigned i);
-void model_counters_enable(struct model_state *s, uint64_t fields);
-void model_counters_mode(struct model_state *s, uint64_t fields);
-void model_counters_clock(struct model_state *s, uint64_t fields);
-uint64_t model_counters_mode_read(const struct model_state *s);
-bool model_counters_are_sane(const struct model_state *s);
+void model_counter_edge(const struct model_state *s, struct model_counters *k, unsigned i);
+uint64_t model_counter_shadow(const struct model_counters *k, unsigned i);
+uint64_t model_counter_now(const struct model_state *s, const struct model_counters *k,
+			   unsigned counter); /* without copy */
+void model_counters_enable(const struct model_state *s, struct model_counters *k, uint64_t fields);
+void model_counters_mode(const struct model_state *s, struct model_counters *k, uint64_t fields);
+void model_counters_clock(const struct model_state *s, struct model_counters *k, uint64_t fields);
+uint64_t model_counters_mode_read(const struct model_counters *k);
+bool model_counters_are_sane(const struct model_state *s, const struct model_counters *k);
+
+/* model_vc.c; but for model_vc_answers() only where one is installed */
+static inline bool model_vc_answers(const struct model_state *s, uint32_t offset)
+{
+	return s->geometry.vc && offset - KRON_BOARD_VC < KRON_BOARD_VC_SIZE;
+}
+void model_vc_cycle(struct model_state *s, struct model_cycle *c);
+void model_vc_board_reset(struct model_state *s);
+bool model_vc_is_sane(const struct model_state *s);
 
 /* model_fifo.c */
 void model_fifo_begin_call(struct model_state *s);

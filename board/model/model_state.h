@@ -2,12 +2,13 @@
 /*
  * model_state.h - what a board remembers; included by model.h alone.
  *
- *   ┌ registers, clocks, counters ┐┌ chip FIFO ─────┐┌ arena ────────────────────────────┐
- *   │ always in use               ││ entry[0]: head ││ words stored │ free │ board FIFO  │
- *   └─────────────────────────────┘└────────────────┘└──────────────┴──────┴─────────────┘
- *   0                              entry             store          4*nstores  rd      wr
+ *   ┌ registers, clocks, counters ┐┌ chip FIFO ─────┐┌ vc ┐┌ arena ────────────────────────────┐
+ *   │ always in use               ││ entry[0]: head ││    ││ words stored │ free │ board FIFO  │
+ *   └─────────────────────────────┘└────────────────┘└────┘└──────────────┴──────┴─────────────┘
+ *   0                              entry                   store          4*nstores  rd      wr
  *
- * What is rarely full stands last, so that a copy need not take it (model_used_bytes()).  A
+ * What is rarely full stands last, so that a copy need not take it (model_used_bytes()).  vc
+ * means nothing, and is not copied, where no MultiKron_vc is installed.  A
  * byte that leaves the board FIFO for local memory only changes sides of the gap in the arena.
  *
  * Only board/model/model*.c touches the fields, but for store[] (model_stores()).
@@ -18,6 +19,30 @@
 /* One place of the chip FIFO: groups A-E; bit 161 is in fifo_resource. */
 struct model_entry {
 	uint32_t group[5];
+};
+
+/* Sixteen counters, their control registers and their shadow registers. */
+struct model_counters {
+	uint64_t enable; /* sixteen fields each */
+	uint64_t mode;
+	uint64_t clock;
+	uint64_t prescaler;    /* NODECLK at which /10 and /100 began: the last chip reset */
+	uint64_t counted_node; /* node and ts up to which counter[] has counted */
+	uint64_t counted_ts;
+	uint32_t counter[KRON_COUNTERS];
+	uint32_t shadow[KRON_COUNTERS];
+};
+
+struct model_vc {
+	struct model_counters page_in; /* the page that is in the chip */
+	uint64_t timestamp;
+	uint32_t high;
+	uint16_t csr; /* KRON_CSR_ WAIT_STATES, WAIT_MEM, MODE32 */
+	uint16_t page;
+	/* a page for the SRAM, to be taken by the caller (model_vc_stores()) */
+	uint16_t page_out;
+	uint16_t nout; /* KRON_COUNTERS, or 0: none */
+	uint32_t out[KRON_COUNTERS];
 };
 
 enum model_sequence { MODEL_IDLE = 0, MODEL_TO_MEMORY = 1, MODEL_TO_CABLE = 2 };
@@ -33,7 +58,6 @@ struct model_state {
 	uint64_t time;      /* oscillator ticks since power-on */
 	uint64_t node;      /* NODECLKs since power-on */
 	uint64_t ts;        /* timestamp clocks since power-on */
-	uint64_t prescaler; /* NODECLK at which /10 and /100 began: the last chip reset */
 	uint64_t timestamp; /* the counter; bits 56-63 are garbage */
 	uint8_t half;       /* with DIV2: the tick between two NODECLKs */
 	uint8_t ts_phase;   /* NODECLKs since the last timestamp clock */
@@ -58,14 +82,8 @@ struct model_state {
 	uint32_t overrun;
 	uint32_t config; /* bits 0-23 */
 	uint32_t map;
-	uint64_t enable; /* sixteen fields each */
-	uint64_t mode;
-	uint64_t clock;
-	uint64_t counted_node; /* node and ts up to which counter[] has counted */
-	uint64_t counted_ts;
+	struct model_counters counters;
 	uint32_t source[KRON_SOURCES];
-	uint32_t counter[KRON_COUNTERS];
-	uint32_t shadow[KRON_COUNTERS];
 
 	/* ---- words for local memory, to be taken by the caller (model_stores()) ---- */
 	uint32_t store_first; /* word of store[0]; the others follow it, round the end */
@@ -79,7 +97,8 @@ struct model_state {
 	uint16_t wr;
 
 	struct model_entry entry[MODEL_CHIP_FIFO_MAX]; /* head first */
-	uint32_t store[MODEL_STORES_MAX];              /* the arena */
+	struct model_vc vc;
+	uint32_t store[MODEL_STORES_MAX]; /* the arena */
 };
 _Static_assert(sizeof(struct model_state) <= 4032, "fits a slot of board/model/access.h");
 _Static_assert(MODEL_BOARD_FIFO_MAX + MODEL_CHIP_BYTES_MAX <= MODEL_ARENA_BYTES,

@@ -39,8 +39,8 @@ enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 #define PIDS_MAX 64
 
 static struct opt_list events, variables, libraries, pid_lists;
-static const char *every, *lasting, *path;
-static bool freezes, json, quiet;
+static const char *every, *lasting, *path, *board_name;
+static bool freezes, draws, json, quiet;
 
 static const struct opt options[] = {
 	{0, "every", OPT_STR, &every, "TIME",
@@ -62,9 +62,17 @@ static const struct opt options[] = {
 	 0, 0},
 	{0, "pid", OPT_LIST, &pid_lists, "PID[,PID]...",
 	 "Watch these processes, which run already, instead of a program that is started.", 0, 0},
+	{0, "board", OPT_STR, &board_name, "NAME",
+	 "Watch the counters of this board instead of a program: a name, the process id of a kron record, or "
+	 "the path of a device.",
+	 0, 0},
 	{0, "for", OPT_STR, &lasting, "TIME",
 	 "Watch for this time, like 5s or 500ms. The program runs on. Default: until it ends, or "
 	 "Ctrl-C.",
+	 0, 0},
+	{0, "draw", OPT_FLAG, &draws, NULL,
+	 "Draw diagrams: the processors' utilisation, and each event over time. On a terminal they follow the "
+	 "program, else they are written at the end.",
 	 0, 0},
 	{0, "json", OPT_FLAG, &json, NULL,
 	 "Print JSON: an object a line for each interval, and one with the totals.", 0, 0},
@@ -75,7 +83,7 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "monitor",
-	.operands = "[--] CMD [ARG]... | --pid PID",
+	.operands = "[--] CMD [ARG]... | --pid PID | --board NAME",
 	.summary = "Run CMD and show counters of it for each interval.",
 	.opts = options,
 	.stop_at_operand = true,
@@ -84,6 +92,7 @@ static const struct opt_command command = {
 
 static struct monitor monitor;
 static struct freezer freezer;
+static struct monitor_board board;
 static struct show show;
 static struct temp folder;
 static struct output out;
@@ -132,6 +141,8 @@ static int take_options(struct err *err)
 	int code = 0;
 
 	monitor.every_ns = EVERY_DEFAULT;
+	if (draws && json)
+		return err_set(err, EINVAL, "--draw or --json, not both");
 	if (!take_time(every, EVERY_MIN, &monitor.every_ns))
 		return err_set(err, EINVAL,
 			       "--every: '%s' is not a time like 100ms or 2s, of 1ms at least",
@@ -144,6 +155,13 @@ static int take_options(struct err *err)
 		code = monitor_add_variable(&monitor, variables.v[i], err);
 	if (code)
 		return code;
+	if (board_name && (events.n || variables.n || libraries.n || pid_lists.n || freezes))
+		return err_set(
+			err, EINVAL,
+			"--board shows the board's own counters: -e, --var, -L, --pid and --freeze "
+			"belong to programs");
+	if (board_name)
+		return monitor_board_open(&board, board_name, err);
 	if (!events.n && !variables.n)
 		add_defaults();
 	if (libraries.n && !monitor_wants_calls(&monitor))
@@ -190,24 +208,39 @@ static int take_pids(pid_t *pids, size_t *n, struct err *err)
 
 /* ---- what is said at the end ---- */
 
+#define MS 1000000u
+
 /* As the document has it: the program is to run ten times as long as it stands. */
 static void propose(const struct monitor_summary *s)
 {
-	char now[STR_NUMBER], better[STR_NUMBER];
+	char now[STR_NUMBER];
 	const uint64_t stood = s->freezes ? s->all_stood_ns / s->freezes : 0;
 
 	if (stood * 10 <= monitor.every_ns)
 		return;
 	fprintf(stderr,
-		"kron: the program stood for %s in each interval: --every %s is ten times that\n",
+		"kron: the program stood for %s in each interval: --every %llums is ten times that\n",
 		str_duration(now, sizeof(now), stood),
-		str_duration(better, sizeof(better), stood * 10));
+		(unsigned long long)((stood * 10 + MS - 1) / MS));
+}
+
+static void say_overruns(const struct monitor_summary *s)
+{
+	if (!s->overruns)
+		return;
+	fprintf(stderr,
+		"kron: in %llu intervals a counter has overrun, or could have (marked by !): --every "
+		"%llums is short enough for those that go round; a Resource Counter that stands at "
+		"its maximum has to be reset\n",
+		(unsigned long long)s->overruns,
+		(unsigned long long)(monitor_board_longest_ns(&board) / MS));
 }
 
 static void say_notes(const struct monitor_summary *s)
 {
 	if (quiet)
 		return;
+	say_overruns(s);
 	if (s->failed_freezes)
 		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
 			(unsigned long long)s->failed_freezes, s->why_not.msg);
@@ -382,7 +415,7 @@ static void wait_for(const pid_t *pids, size_t n)
 				 strerror(errno));
 	}
 	p[n] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
-	while (!are_all_over(p, n) && !p[n].revents) {
+	while ((!n || !are_all_over(p, n)) && !p[n].revents) {
 		const uint64_t now = clock_ns(CLOCK_MONOTONIC), left = end > now ? end - now : 0;
 		const struct timespec ts = {(time_t)(left / 1000000000u),
 					    (long)(left % 1000000000u)};
@@ -437,22 +470,41 @@ static int run_pids(void)
 	return finish();
 }
 
+static int run_board(void)
+{
+	struct child unused;
+	struct err err;
+
+	child_prepare(&unused); /* signals */
+	monitor_begin_board(&monitor);
+	if (monitor_start(&monitor, 0, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	wait_for(NULL, 0);
+	return finish();
+}
+
 /* ---- all together ---- */
 
 static int run(char **argv)
 {
 	struct err err;
 
+	monitor.board = board_name ? &board : NULL;
 	monitor_prepare(&monitor);
 	show = (struct show){.out = path ? output_stream(&out) : stdout,
 			     .json = json,
 			     .freezes = freezes,
+			     .of_board = board_name,
+			     .draws = draws,
 			     .columns = &monitor.columns};
+	show_begin(&show);
 	monitor.on_row = show_row;
 	monitor.ctx = &show;
 	if ((freezes || pid_lists.n) && freezer_start(&freezer, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	monitor.freezer = freezes ? &freezer : NULL;
+	if (board_name)
+		return run_board();
 	if (pid_lists.n)
 		return run_pids();
 	return monitor_wants_calls(&monitor) ? run_counting(argv) : run_plain(argv);
@@ -467,14 +519,15 @@ int cmd_monitor(int argc, char **argv)
 		return status;
 	guard_install(OWN_FAILURE);
 	vec_set_exit_status(OWN_FAILURE);
-	if (!pid_lists.n && first == argc)
+	if (!pid_lists.n && !board_name && first == argc)
 		return cmd_fail(
 			&command, OWN_FAILURE,
 			"no command given; usage: kron monitor [OPTION]... [--] CMD [ARG]..., "
-			"or --pid PID");
-	if (pid_lists.n && first < argc)
-		return cmd_fail(&command, OWN_FAILURE,
-				"--pid watches a process that runs: it takes no command");
+			"--pid PID or --board NAME");
+	if ((pid_lists.n || board_name) && first < argc)
+		return cmd_fail(&command, OWN_FAILURE, "%s: it takes no command",
+				board_name ? "--board watches a board"
+					   : "--pid watches a process that runs");
 	if (take_options(&err) || (path && output_begin(&out, path, OUTPUT_STREAM, &err)))
 		return cmd_fail(&command, OWN_FAILURE, "%s (`kron monitor --help` shows the usage)",
 				err.msg);
@@ -483,6 +536,7 @@ int cmd_monitor(int argc, char **argv)
 	freezer_end(&freezer);
 	if (is_begun)
 		output_drop(&out);
+	show_end(&show);
 	monitor_free(&monitor);
 	return status;
 }

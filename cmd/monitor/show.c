@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
@@ -55,7 +57,7 @@ static void value_text(char *out, size_t size, const struct column *c, const str
 	else if (c->type == VALUE_DOUBLE)
 		snprintf(out, size, "%.9g", as_double(r->n));
 	else
-		snprintf(out, size, "%s%" PRIu64, about, r->n);
+		snprintf(out, size, "%s%" PRIu64 "%s", about, r->n, r->has_overrun ? "!" : "");
 }
 
 static void put_values(struct show *s, const struct reading *v)
@@ -126,6 +128,8 @@ static void totals_as_text(struct show *s, const struct monitor_summary *sum,
 		fprintf(s->out, " %*s", FIXED, "");
 	}
 	put_values(s, totals);
+	if (s->of_board)
+		return;
 	fprintf(s->out,
 		"real time %s, virtual time %s: ", str_duration(real, sizeof(real), sum->real_ns),
 		str_duration(virtual, sizeof(virtual), sum->virtual_ns));
@@ -157,19 +161,28 @@ static void json_value(struct json *j, const struct column *c, const struct read
 static void json_values(struct json *j, const struct show *s, const char *key,
 			const struct reading *v)
 {
-	bool are_estimates = false;
+	bool are_estimates = false, overrun = false;
 
 	json_key(j, key);
 	json_open(j, '{');
 	for (size_t i = 0; i < s->columns->v.n; i++) {
 		json_value(j, &s->columns->v.v[i], &v[i]);
 		are_estimates |= v[i].is_estimate;
+		overrun |= v[i].has_overrun;
 	}
 	json_close(j, '}');
 	if (are_estimates) {
 		json_key(j, "estimates");
 		json_bool(j, true);
 	}
+	if (!overrun)
+		return;
+	json_key(j, "overrun");
+	json_open(j, '[');
+	for (size_t i = 0; i < s->columns->v.n; i++)
+		if (v[i].has_overrun)
+			json_str(j, s->columns->v.v[i].name);
+	json_close(j, ']');
 }
 
 static void row_as_json(struct show *s, const struct monitor_row *row)
@@ -210,18 +223,65 @@ static void totals_as_json(struct show *s, const struct monitor_summary *sum,
 	json_close(&j, '}');
 }
 
-/* ---- either ---- */
+/* ---- diagrams ---- */
+
+#define ESC "\033"
+#define BESIDE 62 /* characters of a row that are no interval */
+
+static unsigned width_of_terminal(const struct show *s)
+{
+	struct winsize w;
+
+	if (!s->is_live || ioctl(fileno(s->out), TIOCGWINSZ, &w) || w.ws_col <= BESIDE)
+		return 60;
+	return w.ws_col - BESIDE;
+}
+
+void show_begin(struct show *s)
+{
+	if (!s->draws)
+		return;
+	s->is_live = isatty(fileno(s->out));
+	pictures_begin(&s->pictures, s->columns, width_of_terminal(s));
+}
+
+void show_end(struct show *s)
+{
+	if (s->draws)
+		pictures_free(&s->pictures);
+}
+
+static void draw(struct show *s)
+{
+	if (s->lines)
+		fprintf(s->out, ESC "[%uA", s->lines);
+	s->lines = pictures_print(&s->pictures, s->out, s->is_live ? ESC "[K\n" : "\n");
+}
+
+static void row_as_picture(struct show *s, const struct monitor_row *row)
+{
+	pictures_add(&s->pictures, row->v, row->to_ns - row->from_ns);
+	if (s->is_live)
+		draw(s);
+}
+
+/* ---- all of them ---- */
 
 void show_row(void *ctx, const struct monitor_row *row)
 {
 	struct show *s = ctx;
 
-	(s->json ? row_as_json : row_as_text)(s, row);
+	if (s->draws)
+		row_as_picture(s, row);
+	else
+		(s->json ? row_as_json : row_as_text)(s, row);
 	fflush(s->out);
 }
 
 void show_totals(struct show *s, const struct monitor_summary *sum, const struct reading *totals)
 {
+	if (s->draws && !s->is_live)
+		draw(s);
 	(s->json ? totals_as_json : totals_as_text)(s, sum, totals);
 	fflush(s->out);
 }

@@ -99,6 +99,8 @@ static void add_idle_columns(struct monitor *m)
 
 static void add_columns(struct monitor *m)
 {
+	for (unsigned i = 0; m->board && i < m->board->ncolumns; i++)
+		add_column(m, m->board->column[i].name, READING_COUNT, 0);
 	vec_for(&m->wanted, c)
 		add_column(m, (*c)->name, (*c)->kind, 0);
 	if (m->idle)
@@ -182,6 +184,10 @@ static void read_all(struct monitor *m)
 {
 	struct reading *at = m->now, clock;
 
+	if (m->board) {
+		monitor_board_read(m->board, at);
+		return;
+	}
 	vec_for(&m->wanted, c)
 		read_counter(m, *c, at++);
 	at = read_machine(m, at, true);
@@ -209,6 +215,8 @@ static struct reading less(const struct column *c, const struct reading *now,
 
 static void take_differences(struct monitor *m)
 {
+	bool overrun = false;
+
 	for (size_t i = 0; i < m->columns.v.n; i++) {
 		const struct column *c = &m->columns.v.v[i];
 		struct reading *total = &m->totals[i];
@@ -222,9 +230,12 @@ static void take_differences(struct monitor *m)
 		total->of += m->row[i].of;
 		total->known |= m->row[i].known;
 		total->is_estimate |= m->row[i].is_estimate;
+		total->has_overrun |= m->row[i].has_overrun;
+		overrun |= m->row[i].has_overrun;
 		if (m->now[i].known)
 			m->before[i] = m->now[i];
 	}
+	m->sum.overruns += overrun;
 }
 
 static void note_freeze(struct monitor *m, const struct freeze *z)
@@ -401,13 +412,19 @@ int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struc
 	return 0;
 }
 
+void monitor_begin_board(struct monitor *m)
+{
+	begin(m);
+}
+
 int monitor_start(struct monitor *m, pid_t pid, struct err *err)
 {
 	sigset_t all, old;
 	int code;
 
 	m->pid = pid;
-	tree_add(&m->tree, pid);
+	if (pid)
+		tree_add(&m->tree, pid);
 	m->wake = eventfd(0, EFD_CLOEXEC);
 	if (m->wake < 0)
 		return err_set(err, errno, "cannot make an event descriptor: %s", strerror(errno));
@@ -465,6 +482,8 @@ void monitor_free(struct monitor *m)
 	xfree(m->now);
 	xfree(m->row);
 	xfree(m->totals);
+	if (m->board)
+		monitor_board_close(m->board);
 	if (m->net_file)
 		fclose(m->net_file);
 	if (m->wake >= 0)

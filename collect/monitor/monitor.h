@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "collect/monitor/board.h"
 #include "collect/monitor/calls.h"
 #include "collect/monitor/counters.h"
 #include "collect/monitor/freezer.h"
@@ -39,6 +40,7 @@ struct monitor_summary {
 	uint64_t all_stood_ns;
 	uint64_t intervals, freezes, failed_freezes;
 	uint64_t longest_skew_ns;
+	uint64_t overruns;  /* intervals in which a counter has overrun, or may have */
 	struct err why_not; /* of the first freeze that failed */
 };
 
@@ -55,7 +57,8 @@ struct monitor {
 	struct tree tree;
 	struct system_io io_state;
 	FILE *net_file;
-	struct freezer *freezer; /* NULL: nobody is stopped */
+	struct freezer *freezer;     /* NULL: nobody is stopped */
+	struct monitor_board *board; /* NULL: a program is watched; else this and nothing else */
 	uint64_t every_ns, for_ns;
 	void (*on_row)(void *ctx, const struct monitor_row *row);
 	void *ctx;
@@ -86,6 +89,9 @@ int monitor_open_program(struct monitor *m, const struct segment *seg, struct mo
 			 struct err *err);
 /* Of processes that run already, which stand still. */
 int monitor_open_processes(struct monitor *m, const pid_t *pids, size_t n, struct err *err);
+/* The board, which is set and open.  Right before monitor_start(). */
+void monitor_begin_board(struct monitor *m);
+/* pid 0: of a board. */
 int monitor_start(struct monitor *m, pid_t pid, struct err *err);
 /* The last reading; any number of times. */
 void monitor_stop(struct monitor *m);

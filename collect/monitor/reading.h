@@ -35,6 +35,7 @@ struct reading {
 	uint64_t of;
 	bool known;
 	bool is_estimate; /* its counter was shared, and counted a part of the time */
+	bool has_overrun; /* or may have: the counter was too narrow for the interval */
 };
 
 struct columns {

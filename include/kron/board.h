@@ -86,6 +86,19 @@ enum kron_chip_word {
 	KRON_WORD_RESOURCE = 112  /* + level: take a Resource sample */
 };
 #define KRON_CHIP_WORDS 128u
+
+/*
+ * MultiKron_vc.  Its report, NISTIR 5743, is not among the sources.  NISTIR 5993 says: 64 bits wide, with a
+ * holding register of its own; 8,192 virtual counters, kept in pages in an SRAM, and a wait state for
+ * storing and retrieving each counter of a page.  Reading, all of the rest: sixteen counters are in
+ * the chip, and these are one of 512 pages; words as the MultiKron II's where that has the same, which are
+ * RESET, CSR, TIMESTAMP, HIGH, ENABLE, MODE, CLOCK, INCR_TIMESTAMP, COUNTER and INCREMENT, and two more.
+ */
+#define KRON_VC_BYTE(word) (KRON_BOARD_VC + 4u * (word))
+#define KRON_VC_PAGE 14u  /* 0-511: store the page that is in the chip, retrieve this one */
+#define KRON_VC_COUNT 15u /* write 0-8191: the same for this counter's page, and increment it */
+#define KRON_VC_COUNTERS 8192u
+#define KRON_VC_PAGES (KRON_VC_COUNTERS / 16u)
 #define KRON_SOURCES 8u   /* Source Address Registers, CPU ID lines */
 #define KRON_COUNTERS 16u /* Resource Counters */
 
@@ -106,8 +119,9 @@ enum kron_chip_word {
 #define KRON_CSR_SHADOW_OVERRUN (1u << 9)
 #define KRON_CSR_BIT161 (1u << 10) /* the sample at the FIFO's output is a Resource sample */
 #define KRON_CSR_WAIT_STATES (1u << 12)
-#define KRON_CSR_MODE32 (1u << 14) /* write 1: 32-bit mode; read: it is on */
-#define KRON_CSR_MODE64 (1u << 15) /* write 1: 64-bit mode; read: it is on */
+#define KRON_CSR_WAIT_MEM (1u << 13) /* reading: MultiKron_vc's, WAIT_MEM as of the last reset */
+#define KRON_CSR_MODE32 (1u << 14)   /* write 1: 32-bit mode; read: it is on */
+#define KRON_CSR_MODE64 (1u << 15)   /* write 1: 64-bit mode; read: it is on */
 
 /* ---- the Resource Counters' fields, four bits a counter; 0 = no change ---- */
 

@@ -98,6 +98,49 @@ bats_require_minimum_version 1.5.0
 	refuses_with "runs by itself"
 }
 
+@test "MultiKron_vc: counters by programs, kron ctl and kron status" {
+	export KRON_BOARD=$B
+	"$KRON" board create "$B" --vc --virtual-clock
+	cat >vc.c <<-'END'
+		#include <mk.h>
+		int main(void)
+		{
+			MK_DEFAULT_MAP();
+			mk_vc_mode_64 = MK_ALL_FIELDS(MK_MODE_SOFTWARE);
+			mk_vc_enable_64 = MK_ALL_FIELDS(MK_ENABLE_ON);
+			for (unsigned i = 0; i < 1000; i++)
+				mk_vc_count = i * 9 % MK_VC_COUNTERS;
+			for (unsigned i = 0; i < 100; i++)
+				mk_vc_count = 8191;
+			mk_vc_page = 511;
+			printf("%u\n", (unsigned)mk_vc_counter[15]);
+			return 0;
+		}
+	END
+	gcc -O2 vc.c -o vc -I"$KRON_TOP_SRC/include" "$KRON_TOP_BUILD/board/libmk/libmk.a" -pthread
+	[ "$(./vc)" = 100 ]
+	"$KRON" ctl write vc-count 27
+	"$KRON" status --json >s
+	[ "$(json 'd["vc"]["page"]' <s)" = 1 ]
+	# 0, 9, 18 ... 8991; 27 once more, and those from 8192 on again from 0
+	cat >want.py <<-'END'
+		import collections, json, sys
+		want = collections.Counter(i * 9 % 8192 for i in range(1000))
+		want[8191] += 100
+		want[27] += 1
+		got = {c["number"]: c["value"] for c in json.load(open("s"))["vc"]["counters"]}
+		sys.exit(got != dict(want))
+	END
+	python3 want.py
+	[ "$("$KRON" ctl read vc-counter11)" = 00000002 ]
+	[ "$("$KRON" ctl read vc-page)" = fffffe01 ]
+	"$KRON" status | grep -q '^  8191  *100$'
+	"$KRON" ctl write vc-mode 0x1111111111111111
+	[ "$("$KRON" ctl read vc-mode)" = 1111111111111111 ]
+	"$KRON" ctl tick 400
+	[ "$("$KRON" ctl read vc-timestamp)" = "00$("$KRON" ctl read timestamp)" ]
+}
+
 @test "many make, change and remove a board at once" {
 	for round in 1 2 3; do
 		for i in $(seq 8); do

@@ -309,6 +309,93 @@ def refused_thread():
         p.wait()
 
 
+def ctl(*args, board):
+    r = subprocess.run([KRON, "ctl", "--board", board, *args], capture_output=True, text=True, timeout=LIMIT)
+    need(r.returncode == 0, r.stderr)
+    return r.stdout.strip()
+
+
+def of_board():
+    """A board's counters, and marks where one could have overrun."""
+    name = f"monitor-{os.getpid()}"
+    subprocess.run([KRON, "board", "create", name, "--virtual-clock"], check=True, timeout=LIMIT)
+    try:
+        # 0: by software; 2 and 3: one of 64 bits; 5: at its maximum but three
+        ctl("write", "mode", hex(0x2222222222222A22), board=name)
+        ctl("write", "enable", hex(0x1111111111211212), board=name)
+        ctl("write", "counter5", hex(0xFFFFFFFC), board=name)
+        with open("rows", "w") as f:
+            p = subprocess.Popen([KRON, "monitor", "--json", "--every", "100ms", "--board", name],
+                                 stdout=f, stderr=subprocess.PIPE, text=True)
+
+        def seen(of):
+            """What its rows say by now of a counter."""
+            with open("rows") as f:
+                return sum(json.loads(line)["events"][of] or 0 for line in f if line.endswith("\n"))
+
+        tap.wait_for(lambda: os.path.getsize("rows"), "no row")
+        for _ in range(7):
+            ctl("write", "increment0", "0", board=name)
+        ctl("write", "trace0", "1", board=name)
+        ctl("write", "trace0", "2", board=name)
+        ctl("tick", "1000", board=name)
+        tap.wait_for(lambda: seen("counter0") == 7 and seen("words") == 10, "the counts do not come")
+        for _ in range(5):
+            ctl("write", "increment5", "0", board=name)
+        tap.wait_for(lambda: seen("counter5") == 3, "the counter that sticks does not come")
+        p.send_signal(signal.SIGINT)
+        err = p.communicate(timeout=LIMIT)[1]
+        need(p.returncode == 0, f"status {p.returncode}: {err}")
+        rows, end = rows_of("rows")
+        check_sums(rows, end)
+        need(set(end["totals"]) == {"words", "wait", "overrun", "counter0", "counter2", "counter5"}, end)
+        need(end["totals"]["counter0"] == 7 and end["totals"]["words"] == 10 and end["overrun"] == ["counter5"], end)
+        need("overrun" not in rows[0] and rows[-1]["overrun"] == ["counter5"], rows)
+        # what is proposed is taken, and is enough: 2^24 words at 5 million a second
+        better = err.split("--every ")[1].split()[0]
+        need(1000 < int(better.removesuffix("ms")) < 3355, err)
+        r = monitor("--json", "--board", name, "--every", better, "--for", "50ms", status=0)
+        need("words" not in json.loads(r.stdout.splitlines()[-1])["overrun"], r.stdout)
+        r = monitor("--board", name, "--freeze", status=125)
+        need("belong to programs" in r.stderr, r.stderr)
+        r = monitor("--board", name + "-not", status=125)
+        need("no board" in r.stderr, r.stderr)
+        r = monitor("--board", name, "--for", "50ms", status=0)
+        need("words" in r.stdout and "virtual time" not in r.stdout, r.stdout)
+    finally:
+        subprocess.run([KRON, "board", "rm", name], check=True, timeout=LIMIT)
+
+
+def drawn():
+    """At the end of a file one picture; on a terminal one after each interval, over the one before."""
+    tap.compile_c("p", "bins/monitored.c")
+    events = ["-q", "--every", "20ms", "--draw", "-e", "task-clock,idle"]
+    monitor("-o", "picture", *events, "--", "./p", "2", "60000")
+    with open("picture", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    processors = os.cpu_count()
+    need([line.split()[0] for line in lines[:2 + processors]] == ["task-clock", "busy"] + [f"busy{i}" for i in range(processors)], lines)
+    bars = lines[0].split("|")[1]
+    need(len(bars) == 60 and "\u2588" in bars, lines[0])
+    need(lines[-2].split()[0] == "total", lines)
+    master, slave = os.openpty()
+    p = subprocess.Popen([KRON, "monitor", *events, "--", "./p", "2", "60000"], stdout=slave, stderr=subprocess.DEVNULL)
+    os.close(slave)
+    got = b""
+    try:
+        while piece := os.read(master, 65536):
+            got += piece
+    except OSError:
+        pass  # the other end is closed
+    os.close(master)
+    need(p.wait(timeout=LIMIT) == 5, p.returncode)
+    rows = 2 + processors + (14 if processors > 2 else 0)
+    pictures = got.count(b"task-clock         |")
+    need(pictures >= 3 and got.count(b"\x1b[%dA" % rows) == pictures - 1, f"{pictures} pictures: {got[:500]}")
+    r = monitor("--draw", "--json", "--", "true", status=125)
+    need("not both" in r.stderr, r.stderr)
+
+
 with tap.Suite("monitor") as s:
     s.case("sums of the kernel's counters", sums)
     s.case("and with stops", sums, "--freeze")
@@ -322,6 +409,8 @@ with tap.Suite("monitor") as s:
     s.case("the order of events", order)
     s.case("virtual time", virtual_time)
     s.case("exit statuses and refusals", statuses)
+    s.case("diagrams", drawn)
+    s.case("a board, and counters that overrun", of_board)
     s.case("hardware counters where there are none", no_unit)
     s.case("a process that runs", running)
     s.case("interrupted and killed", interrupted)

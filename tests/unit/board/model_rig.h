@@ -30,6 +30,7 @@ static struct model_state board;
 static struct model_cycle last; /* the last cycle, as it came back */
 static uint64_t now;
 static uint32_t *memory;
+static uint32_t sram[KRON_VC_COUNTERS]; /* what the MultiKron_vc has stored */
 static unsigned words_stored;
 
 static inline void carry_out_stores(void)
@@ -40,6 +41,8 @@ static inline void carry_out_stores(void)
 		memory[w.word] = w.value;
 		words_stored++;
 	}
+	for (unsigned i = 0; i < model_vc_stores(&board); i++)
+		sram[model_vc_store(&board, i).word] = model_vc_store(&board, i).value;
 	assert_true(model_is_sane(&board));
 }
 
@@ -48,6 +51,7 @@ static inline void begin_with(struct model_geometry g)
 	free(memory);
 	memory = calloc(KRON_BOARD_MEMORY_WORDS, 4);
 	assert_non_null(memory);
+	memset(sram, 0, sizeof(sram));
 	now = 0;
 	words_stored = 0;
 	memset(&board, 0xa5, sizeof(board));
@@ -61,6 +65,9 @@ static inline void cycle(uint32_t offset, unsigned bytes, bool write, uint64_t d
 	last.bytes = (uint8_t)bytes;
 	last.write = write;
 	last.data = data;
+	last.page = NULL;
+	if (model_vc_page(&board, &last) >= 0)
+		last.page = sram + model_vc_page(&board, &last) * KRON_COUNTERS;
 	model_cycle(&board, now, &last);
 	now = last.done;
 	carry_out_stores();

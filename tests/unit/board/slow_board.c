@@ -5,7 +5,7 @@
 
 enum { TEST = 1 << 8, LOCAL = 1 << 9, EXT_CPU = 1 << 10, WAIT_CPU = 1 << 11, TESTB = 1 << 12 };
 enum { MK_OE = 1 << 13, WRAPB = 1 << 14, EN_EXT = 1 << 15, DIS_STATE = 1 << 16 };
-enum { TS_RATIO = 1 << 18, DIV2 = 1 << 19 };
+enum { TS_RATIO = 1 << 18, DIV2 = 1 << 19, WAIT_MEM = 1 << 20 };
 
 static bool has(const struct slow_board *b, uint32_t bit)
 {
@@ -19,41 +19,48 @@ static bool in_test_mode(const struct slow_board *b)
 
 /* ---- resource counters, one count at a time ---- */
 
-static bool is_double(const struct slow_board *b, unsigned i)
+static bool is_double(const struct slow_counters *k, unsigned i)
 {
-	return b->field[i - i % 2].mode >= 8;
+	return k->field[i - i % 2].mode >= 8;
 }
 
-static void count(struct slow_board *b, unsigned i)
+static void count(struct slow_counters *k, unsigned i)
 {
-	if (!is_double(b, i)) {
-		if (b->counter[i] != 0xffffffff)
-			b->counter[i]++;
+	if (!is_double(k, i)) {
+		if (k->counter[i] != 0xffffffff)
+			k->counter[i]++;
 	} else if (i % 2 == 0) {
-		if (b->counter[i] == 0xffffffff && b->counter[i + 1] == 0xffffffff)
+		if (k->counter[i] == 0xffffffff && k->counter[i + 1] == 0xffffffff)
 			return;
-		if (++b->counter[i] == 0)
-			b->counter[i + 1]++;
+		if (++k->counter[i] == 0)
+			k->counter[i + 1]++;
 	}
 }
 
-static bool is_on(const struct slow_board *b, unsigned i)
+static bool is_on(const struct slow_counters *k, unsigned i)
 {
-	return b->field[i].enable % 4 == 2;
+	return k->field[i].enable % 4 == 2;
 }
 
-static void clock_counters(struct slow_board *b, bool ten, bool hundred, bool ts)
+static void clock_counters(const struct slow_board *b, struct slow_counters *k, bool ts)
 {
+	bool ten = ++k->tens == 10;
+	bool hundred = ++k->hundreds == 100;
+
+	if (ten)
+		k->tens = 0;
+	if (hundred)
+		k->hundreds = 0;
 	for (unsigned i = 0; i < 16; i++) {
-		unsigned mode = b->field[i].mode % 8;
-		unsigned clock = b->field[i].clock % 8;
+		unsigned mode = k->field[i].mode % 8;
+		unsigned clock = k->field[i].clock % 8;
 		bool edge = clock == 1 || clock == 5 || (ten && (clock == 2 || clock == 6)) ||
 			    (hundred && (clock == 3 || clock == 7)) || (ts && clock == 4);
 
-		if (!edge || !is_on(b, i) || in_test_mode(b))
+		if (!edge || !is_on(k, i) || in_test_mode(b))
 			continue;
 		if (mode == 1 || mode == 5 || ((mode == 3 || mode == 7) && b->external[i]))
-			count(b, i);
+			count(k, i);
 	}
 }
 
@@ -61,23 +68,18 @@ static void clock_counters(struct slow_board *b, bool ten, bool hundred, bool ts
 
 static void node_clock(struct slow_board *b)
 {
-	bool ts = false, ten = false, hundred = false;
+	bool ts = false;
 
 	if (++b->ts_count >= (has(b, TS_RATIO) ? 3u : 4u)) {
 		b->ts_count = 0;
 		ts = true;
 	}
-	if (++b->tens == 10) {
-		b->tens = 0;
-		ten = true;
-	}
-	if (++b->hundreds == 100) {
-		b->hundreds = 0;
-		hundred = true;
-	}
 	if (ts && !in_test_mode(b))
 		b->timestamp = (b->timestamp + 1) & 0xffffffffffffffull;
-	clock_counters(b, ten, hundred, ts);
+	if (ts && !in_test_mode(b))
+		b->vc.timestamp++;
+	clock_counters(b, &b->counters, ts);
+	clock_counters(b, &b->vc.in, ts);
 }
 
 static void remove_head(struct slow_board *b)
@@ -101,7 +103,7 @@ static void network(struct slow_board *b)
 	if (b->out < 20)
 		byte = head->bytes[b->out];
 	else
-		byte = (uint8_t)(b->shadow[(b->out - 20) / 4] >> (24 - (b->out % 4) * 8));
+		byte = (uint8_t)(b->counters.shadow[(b->out - 20) / 4] >> (24 - (b->out % 4) * 8));
 	if (has(b, MK_OE))
 		b->queue[b->nqueue++] = byte;
 	b->progress++;
@@ -189,31 +191,49 @@ void slow_advance(struct slow_board *b, uint64_t now)
 
 /* ---- resets ---- */
 
+static void reset_counters(struct slow_counters *k)
+{
+	memset(k, 0, sizeof(*k));
+	for (unsigned i = 0; i < 16; i++)
+		k->field[i] = (struct slow_field){1, 4, 4};
+}
+
+static void reset_vc(struct slow_board *b)
+{
+	reset_counters(&b->vc.in);
+	b->vc.page = b->vc.high = 0;
+	b->vc.mode32 = false;
+}
+
 static void reset_chip(struct slow_board *b)
 {
 	b->sampling = b->write_wait = b->read_wait = b->mode32 = false;
 	b->fifo_lost = b->shadow_lost = b->shadow_busy = b->network_off = false;
 	b->filter = b->high = b->wait = b->overrun = 0;
-	b->nfifo = b->out = b->tens = b->hundreds = 0;
+	b->nfifo = b->out = 0;
 	memset(b->source, 0, sizeof(b->source));
-	memset(b->counter, 0, sizeof(b->counter));
-	memset(b->shadow, 0, sizeof(b->shadow));
-	for (unsigned i = 0; i < 16; i++)
-		b->field[i] = (struct slow_field){1, 4, 4};
+	reset_counters(&b->counters);
 }
 
 void slow_power_on(struct slow_board *b, const struct model_geometry *g)
 {
+	static uint32_t all[8192];
+
 	memset(b, 0, sizeof(*b));
+	memset(all, 0, sizeof(all));
+	b->vc.all = all;
 	b->geometry = *g;
 	reset_chip(b);
+	reset_vc(b);
 }
 
 static void reset_board(struct slow_board *b)
 {
 	reset_chip(b);
-	b->wait_states = has(b, WAIT_CPU);
-	b->timestamp = 0;
+	reset_vc(b);
+	b->wait_states = b->vc.cpu_waits = has(b, WAIT_CPU);
+	b->vc.memory_waits = has(b, WAIT_MEM);
+	b->timestamp = b->vc.timestamp = 0;
 	b->ts_count = 0;
 	b->half_tick = false;
 	b->config = 0;
@@ -229,7 +249,7 @@ static bool fifo_full(const struct slow_board *b)
 
 static void settle_shadows(struct slow_board *b)
 {
-	memcpy(b->shadow, b->counter, sizeof(b->shadow));
+	memcpy(b->counters.shadow, b->counters.counter, sizeof(b->counters.shadow));
 }
 
 /* Hold the bus while blocked; false: for ever.  Then nothing has moved since the last progress. */
@@ -344,20 +364,20 @@ uint32_t slow_csr(const struct slow_board *b)
 	       !b->mode32 << 15;
 }
 
-static void write_fields(struct slow_board *b, unsigned word, uint64_t data)
+static void write_fields(struct slow_counters *k, unsigned word, uint64_t data)
 {
 	struct slow_field old[16];
 
-	memcpy(old, b->field, sizeof(old));
+	memcpy(old, k->field, sizeof(old));
 	for (unsigned i = 0; i < 16; i++, data /= 16) {
 		unsigned v = data % 16;
-		struct slow_field *f = &b->field[i];
+		struct slow_field *f = &k->field[i];
 
-		if (word == 8 && v % 4 == 3 && is_double(b, i)) {
+		if (word == 8 && v % 4 == 3 && is_double(k, i)) {
 			if (i % 2 == 0)
-				b->counter[i] = b->counter[i + 1] = 0;
+				k->counter[i] = k->counter[i + 1] = 0;
 		} else if (word == 8 && v % 4 == 3) {
-			b->counter[i] = 0;
+			k->counter[i] = 0;
 		}
 		if (word == 8 && v % 4)
 			f->enable = v % 4 == 3 ? v - 1 : v;
@@ -368,16 +388,16 @@ static void write_fields(struct slow_board *b, unsigned word, uint64_t data)
 	}
 }
 
-static uint64_t read_fields(const struct slow_board *b, unsigned word)
+static uint64_t read_fields(const struct slow_counters *k, unsigned word)
 {
 	uint64_t data = 0;
 
 	for (unsigned i = 16; i-- > 0;) {
-		const struct slow_field *f = &b->field[i];
+		const struct slow_field *f = &k->field[i];
 		unsigned v = word == 8 ? f->enable : f->clock;
 
 		if (word == 10)
-			v = f->mode % 8 + 8 * is_double(b, i);
+			v = f->mode % 8 + 8 * is_double(k, i);
 		data = data * 16 + v;
 	}
 	return data;
@@ -414,21 +434,36 @@ static void write_in_test_mode(struct slow_board *b, unsigned word, uint64_t dat
 	}
 }
 
+/* Words 64 to 95 of either chip. */
+static void write_counter(const struct slow_board *b, struct slow_counters *k, unsigned word,
+			  uint64_t data)
+{
+	unsigned i = word % 16, mode = k->field[i].mode % 8;
+
+	if (word >= 80) {
+		if (in_test_mode(b) || (is_on(k, i) && (mode == 2 || mode == 6)))
+			count(k, i);
+		return;
+	}
+	k->counter[i] = (uint32_t)data;
+	if (i % 2 == 0 && is_double(k, i))
+		k->counter[i + 1] = (uint32_t)(data >> 32);
+}
+
+static uint64_t shadow_of(const struct slow_counters *k, unsigned i)
+{
+	if (is_double(k, i) && i % 2 == 0)
+		return (uint64_t)k->shadow[i + 1] << 32 | k->shadow[i];
+	return 0xffffffff00000000ull | k->shadow[i];
+}
+
 static void write_word(struct slow_board *b, struct model_cycle *c, unsigned word, uint64_t data)
 {
 	if (word >= 96)
 		sample(b, c, word, data);
-	else if (word >= 80) {
-		unsigned i = word - 80;
-
-		if (in_test_mode(b) ||
-		    (is_on(b, i) && (b->field[i].mode % 8 == 2 || b->field[i].mode % 8 == 6)))
-			count(b, i);
-	} else if (word >= 64) {
-		b->counter[word - 64] = (uint32_t)data;
-		if (word % 2 == 0 && is_double(b, word - 64))
-			b->counter[word - 63] = (uint32_t)(data >> 32);
-	} else if (word >= 32 && word <= 39)
+	else if (word >= 64)
+		write_counter(b, &b->counters, word, data);
+	else if (word >= 32 && word <= 39)
 		b->source[word - 32] = (uint32_t)data;
 	else if (word == 0)
 		reset_chip(b);
@@ -439,7 +474,7 @@ static void write_word(struct slow_board *b, struct model_cycle *c, unsigned wor
 	else if (word == 7)
 		b->high = (uint32_t)data;
 	else if (word == 8 || word == 10 || word == 12)
-		write_fields(b, word, data);
+		write_fields(&b->counters, word, data);
 	else if (in_test_mode(b))
 		write_in_test_mode(b, word, data);
 	else if (word == 5)
@@ -464,9 +499,7 @@ static uint64_t read_counter(struct slow_board *b, struct model_cycle *c, unsign
 		settle_shadows(b);
 	else if (b->shadow_busy && b->nfifo && !b->network_off)
 		b->network_delay += 2;
-	if (is_double(b, i) && i % 2 == 0)
-		return (uint64_t)b->shadow[i + 1] << 32 | b->shadow[i];
-	return upper_ones | b->shadow[i];
+	return shadow_of(&b->counters, i);
 }
 
 static uint64_t read_word(struct slow_board *b, struct model_cycle *c, unsigned word)
@@ -498,7 +531,7 @@ static uint64_t read_word(struct slow_board *b, struct model_cycle *c, unsigned 
 	case 8:
 	case 10:
 	case 12:
-		return read_fields(b, word);
+		return read_fields(&b->counters, word);
 	}
 	return ~0ull;
 }
@@ -519,11 +552,6 @@ static void chip_cycle(struct slow_board *b, struct model_cycle *c)
 		if (has(b, DIV2))
 			one_tick(b);
 	}
-	if (word >= 128) { /* MultiKron_vc: answers, and that is all we know */
-		if (!c->write)
-			c->data = c->bytes == 8 ? ~0ull : 0xffffffff;
-		return;
-	}
 	if (c->set_source && has(b, EXT_CPU) && __builtin_popcount(c->cpu_lines) == 1)
 		b->source[cpu_number(b, c->cpu_lines)] = c->source;
 	if (c->write) {
@@ -536,6 +564,107 @@ static void chip_cycle(struct slow_board *b, struct model_cycle *c)
 	data = read_word(b, c, word);
 	if (word != 7 && !c->no_answer)
 		b->high = (uint32_t)(data >> 32);
+	c->data = c->bytes == 8 ? data : (uint32_t)data;
+}
+
+/* ---- MultiKron_vc ---- */
+
+static void swap_page(struct slow_board *b, unsigned page)
+{
+	struct slow_vc *v = &b->vc;
+	struct slow_counters was = v->in;
+	unsigned ticks = (v->memory_waits ? 64 : 32) * (has(b, DIV2) ? 2 : 1);
+
+	if (page == v->page)
+		return;
+	while (ticks--)
+		one_tick(b);
+	memcpy(&v->all[16 * v->page], was.counter, sizeof(was.counter));
+	memcpy(v->in.counter, &v->all[16 * page], sizeof(was.counter));
+	v->page = page;
+	v->stored = true;
+}
+
+static void vc_write(struct slow_board *b, unsigned word, uint64_t data)
+{
+	struct slow_vc *v = &b->vc;
+
+	if (word >= 64 && word < 96) {
+		write_counter(b, &v->in, word, data);
+	} else if (word == 0) {
+		reset_vc(b);
+	} else if (word == 1) {
+		if (data >> 14 & 1)
+			v->mode32 = true;
+		if (data >> 15 & 1)
+			v->mode32 = false;
+	} else if (word == 7) {
+		v->high = (uint32_t)data;
+	} else if (word == 8 || word == 10 || word == 12) {
+		write_fields(&v->in, word, data);
+	} else if (word == 14) {
+		swap_page(b, data % 512);
+	} else if (word == 15) {
+		swap_page(b, data % 8192 / 16);
+		write_counter(b, &v->in, 80 + data % 16, 0);
+	} else if (word == 2 && in_test_mode(b)) {
+		v->timestamp = data;
+	} else if (word == 16 && in_test_mode(b)) {
+		v->timestamp++;
+	}
+}
+
+static uint64_t vc_read(struct slow_board *b, unsigned word)
+{
+	struct slow_vc *v = &b->vc;
+
+	if (word >= 64 && word < 80)
+		memcpy(v->in.shadow, v->in.counter, sizeof(v->in.shadow));
+	if (word >= 64 && word < 96)
+		return shadow_of(&v->in, word % 16);
+	switch (word) {
+	case 1:
+		return v->cpu_waits << 12 | v->memory_waits << 13 | v->mode32 << 14 |
+		       !v->mode32 << 15;
+	case 2:
+		return v->timestamp;
+	case 7:
+		return upper_ones | v->high;
+	case 8:
+	case 10:
+	case 12:
+		return read_fields(&v->in, word);
+	case 14:
+		return ~511ull | v->page;
+	}
+	return ~0ull;
+}
+
+static void vc_cycle(struct slow_board *b, struct model_cycle *c)
+{
+	unsigned word = (c->offset - 0x4000) / 4;
+	uint64_t data = c->bytes == 8 ? c->data : (uint32_t)c->data;
+
+	if (!has(b, MK_OE) || has(b, EN_EXT)) {
+		c->no_answer = true;
+		if (!c->write)
+			c->data = c->bytes == 8 ? ~0ull : 0xffffffff;
+		return;
+	}
+	if (b->vc.cpu_waits) {
+		one_tick(b);
+		if (has(b, DIV2))
+			one_tick(b);
+	}
+	if (c->write) {
+		if (b->vc.mode32)
+			data = (uint64_t)b->vc.high << 32 | (uint32_t)data;
+		vc_write(b, word, data);
+		return;
+	}
+	data = vc_read(b, word);
+	if (word != 7)
+		b->vc.high = (uint32_t)(data >> 32);
 	c->data = c->bytes == 8 ? data : (uint32_t)data;
 }
 
@@ -585,8 +714,9 @@ void slow_cycle(struct slow_board *b, uint64_t now, struct model_cycle *c)
 {
 	slow_advance(b, now);
 	c->no_answer = c->taken = c->gates_changed = false;
-	if ((c->offset >= 0x1000 && c->offset < 0x1200) ||
-	    (b->geometry.vc && c->offset >= 0x4000 && c->offset < 0x8000)) {
+	if (b->geometry.vc && c->offset >= 0x4000 && c->offset < 0x8000) {
+		vc_cycle(b, c);
+	} else if (c->offset >= 0x1000 && c->offset < 0x1200) {
 		chip_cycle(b, c);
 		if (c->write && (c->offset == 0x1000 || c->offset == 0x1004 || c->offset == 0x1010))
 			c->gates_changed = !c->no_answer;
@@ -607,13 +737,20 @@ void slow_cycle(struct slow_board *b, uint64_t now, struct model_cycle *c)
 	c->done = b->tick;
 }
 
+static void count_edge(struct slow_counters *k, unsigned i)
+{
+	if (is_on(k, i) && k->field[i].mode % 8 == 4)
+		count(k, i);
+}
+
 void slow_external(struct slow_board *b, uint64_t now, unsigned counter, bool high)
 {
 	bool edge = high && !b->external[counter];
 
 	slow_advance(b, now);
 	b->external[counter] = high;
-	if (edge && is_on(b, counter) && b->field[counter].mode % 8 == 4 && !in_test_mode(b) &&
-	    !has(b, EN_EXT))
-		count(b, counter);
+	if (!edge || in_test_mode(b) || has(b, EN_EXT))
+		return;
+	count_edge(&b->counters, counter);
+	count_edge(&b->vc.in, counter);
 }

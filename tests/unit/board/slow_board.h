@@ -23,24 +23,42 @@ struct slow_field {
 	unsigned enable, mode, clock; /* as a read shows them */
 };
 
+struct slow_counters {
+	uint32_t counter[16], shadow[16];
+	struct slow_field field[16];
+	unsigned tens, hundreds;
+};
+
+/* All 8,192 counters lie in one array; `in` is those of the page that is in the chip. */
+struct slow_vc {
+	struct slow_counters in;
+	uint32_t *all; /* not inside: states are copied */
+	unsigned page;
+	uint64_t timestamp;
+	uint32_t high;
+	bool mode32, cpu_waits, memory_waits;
+	bool stored; /* by this cycle, the page before */
+};
+
 struct slow_board {
 	struct model_geometry geometry;
 	uint64_t tick;
 	bool half_tick;
-	unsigned ts_count, tens, hundreds;
+	unsigned ts_count;
 
 	/* chip */
 	bool sampling, write_wait, read_wait, mode32, wait_states, fifo_lost, shadow_lost;
 	uint32_t filter, high, wait, overrun;
 	uint64_t timestamp;
 	uint32_t source[8];
-	uint32_t counter[16], shadow[16];
-	struct slow_field field[16];
+	struct slow_counters counters;
 	bool external[16];
 	struct slow_sample fifo[16];
 	unsigned nfifo, out;
 	bool shadow_busy, network_off;
 	uint64_t network_delay; /* NODECLKs until the next byte */
+
+	struct slow_vc vc;
 
 	/* board */
 	uint32_t config, map;

@@ -653,6 +653,47 @@ static void an_empty_segment_is_refused(void **state)
 	drop_board(&b);
 }
 
+/* Pages go into the SRAM and come back while others do the same, and nothing is counted twice or lost. */
+static void virtual_counters_of_several_processes(void **state)
+{
+	enum { CHILDREN = 3, ROUNDS = 4000, PAGES = 5 };
+	static uint32_t out[KRON_VC_COUNTERS];
+	struct model_geometry g = geometry;
+	struct board b = make_segment();
+	pid_t child[CHILDREN];
+	uint64_t sum = 0;
+	int status;
+
+	(void)state;
+	assert_false(board_read_counters(&b, out));
+	g.vc = 1;
+	board_init(&b, &g, ACCESS_CLOCK_VIRTUAL, 0);
+	board_write32(&b, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT);
+	board_write64(&b, KRON_VC_BYTE(KRON_WORD_MODE), 0x2222222222222222ull);
+	board_write64(&b, KRON_VC_BYTE(KRON_WORD_ENABLE), 0x2222222222222222ull);
+	for (unsigned i = 0; i < CHILDREN; i++) {
+		child[i] = fork();
+		assert_true(child[i] >= 0);
+		if (child[i])
+			continue;
+		for (unsigned k = 0; k < ROUNDS; k++)
+			board_write32(&b, KRON_VC_BYTE(KRON_VC_COUNT), 16 * (k * 7 % PAGES) + i);
+		_exit(0);
+	}
+	for (unsigned i = 0; i < CHILDREN; i++) {
+		assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_true(board_read_counters(&b, out));
+	for (unsigned n = 0; n < KRON_VC_COUNTERS; n++)
+		sum += out[n];
+	assert_int_equal(sum, CHILDREN * ROUNDS);
+	for (unsigned page = 0; page < PAGES; page++)
+		for (unsigned i = 0; i < CHILDREN; i++)
+			assert_int_equal(out[16 * page + i], ROUNDS / PAGES);
+	drop_board(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -685,6 +726,7 @@ int main(void)
 		cmocka_unit_test(slots_without_a_name_stay),
 		cmocka_unit_test(another_layout_is_refused),
 		cmocka_unit_test(an_empty_segment_is_refused),
+		cmocka_unit_test(virtual_counters_of_several_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,8 @@ static void use(struct model_state *s, unsigned cycles)
 	while (cycles--) {
 		memset(&c, 0, sizeof(c));
 		c.offset = roll(3) ? KRON_CHIP_BYTE(roll(128)) : 0x1200 + 4 * roll(4);
+		if (roll(4) == 0)
+			c.offset = KRON_VC_BYTE(roll(128));
 		c.bytes = roll(2) ? 4 : 8;
 		c.write = roll(2);
 		c.data = (uint64_t)roll(0xffffffff) << 32 | roll(0xffffffff);
@@ -50,6 +52,8 @@ static void use(struct model_state *s, unsigned cycles)
 		model_cycle(s, roll(50) ? s->time + roll(100) : roll(0xffffffff) * s->time, &c);
 		for (unsigned i = 0; i < model_stores(s); i++)
 			assert_in_range(model_store(s, i).word, 0, KRON_MAP_WORD);
+		for (unsigned i = 0; i < model_vc_stores(s); i++)
+			assert_in_range(model_vc_store(s, i).word, 0, KRON_VC_COUNTERS - 1);
 		for (unsigned i = 0; i < 16; i++)
 			model_counter(s, i);
 		assert_true(model_is_sane(s));
@@ -124,9 +128,9 @@ static void each_bound_is_checked(void **state)
 		FIELD(ts, 0, 1ull << 60),
 		FIELD(time, 1ull << 62, (1ull << 62) + 1),
 		FIELD(node, 0, 1ull << 60),
-		FIELD(counted_node, 0, 1ull << 60),
-		FIELD(counted_ts, 0, 1ull << 60),
-		FIELD(prescaler, 0, 1ull << 60),
+		FIELD(counters.counted_node, 0, 1ull << 60),
+		FIELD(counters.counted_ts, 0, 1ull << 60),
+		FIELD(counters.prescaler, 0, 1ull << 60),
 	};
 
 	UNUSED_STATE;

@@ -42,11 +42,14 @@ static unsigned cycles;
 /* The fast model's words for memory, since slow.nstored was last set to 0. */
 static struct model_store stored[4096];
 static unsigned nstored;
+static uint32_t sram[KRON_VC_COUNTERS];
 
 static void collect_stores(void)
 {
 	for (unsigned i = 0; i < model_stores(&fast); i++)
 		stored[nstored++] = model_store(&fast, i);
+	for (unsigned i = 0; i < model_vc_stores(&fast); i++)
+		sram[model_vc_store(&fast, i).word] = model_vc_store(&fast, i).value;
 	assert_true(nstored < 4096 - 700);
 	assert_true(model_is_sane(&fast));
 }
@@ -61,6 +64,7 @@ static void pass_through_copy(void)
 	fast = copy;
 	fast.nstores = 0;
 	fast.ncpu = 0;
+	fast.vc.nout = 0;
 }
 
 static uint64_t peek(unsigned word)
@@ -98,15 +102,30 @@ static void compare_registers(void)
 	same("board FIFO", (unsigned)(fast.wr - fast.rd), slow.nqueue);
 	same("chip FIFO", fast.nfifo, slow.nfifo);
 	for (unsigned i = 0; i < 16; i++) {
-		bool two = slow.field[i & ~1u].mode >= 8;
-		uint64_t value = slow.counter[i];
+		bool two = slow.counters.field[i & ~1u].mode >= 8;
+		uint64_t value = slow.counters.counter[i];
 
 		if (two && i % 2 == 0)
-			value |= (uint64_t)slow.counter[i + 1] << 32;
+			value |= (uint64_t)slow.counters.counter[i + 1] << 32;
 		same("counter", model_counter(&fast, i), value);
-		same("shadow register", (uint32_t)peek(80 + i), slow.shadow[i]);
+		same("shadow register", (uint32_t)peek(80 + i), slow.counters.shadow[i]);
 		same("source", (uint32_t)peek(32 + i % 8), slow.source[i % 8]);
 	}
+}
+
+static void compare_vc(void)
+{
+	const struct slow_vc *v = &slow.vc;
+
+	same("vc timestamp", fast.vc.timestamp, v->timestamp);
+	same("vc page", fast.vc.page, v->page);
+	same("vc high order register", fast.vc.high, v->high);
+	for (unsigned i = 0; i < 16; i++) {
+		same("vc counter", (uint32_t)model_vc_counter(&fast, i), v->in.counter[i]);
+		same("vc shadow register", fast.vc.page_in.shadow[i], v->in.shadow[i]);
+	}
+	for (unsigned i = 0; i < KRON_VC_COUNTERS; i++)
+		same("virtual counter", sram[i], v->all[i]);
 }
 
 static void compare_memory(void)
@@ -123,6 +142,8 @@ static void cycle(struct model_cycle *c)
 {
 	struct model_cycle d = *c;
 
+	if (model_vc_page(&fast, c) >= 0)
+		c->page = sram + model_vc_page(&fast, c) * KRON_COUNTERS;
 	model_cycle(&fast, now, c);
 	collect_stores();
 	slow_cycle(&slow, now, &d);
@@ -168,7 +189,9 @@ static void change_config(void)
 	config ^= roll(4) ? 0 : rare[roll(7)];
 	config ^=
 		(uint32_t)any() & (KRON_CONFIG_WRAPB | KRON_CONFIG_TS_RATIO | KRON_CONFIG_EXT_CPU);
-	config ^= roll(4) ? 0 : (uint32_t)any() & (0xff | KRON_CONFIG_WAIT_CPU | KRON_CONFIG_DIV2);
+	config ^= roll(4) ? 0
+			  : (uint32_t)any() & (0xff | KRON_CONFIG_WAIT_CPU | KRON_CONFIG_WAIT_MEM |
+					       KRON_CONFIG_DIV2);
 	write_to(KRON_BOARD_CONFIG, roll(30) ? config : any());
 }
 
@@ -183,6 +206,43 @@ static uint64_t some_fields(uint64_t usual)
 		return data & any() & any();
 	default:
 		return usual;
+	}
+}
+
+static uint32_t a_page(void)
+{
+	return roll(4) ? roll(4) : (uint32_t)any();
+}
+
+static void use_vc(void)
+{
+	static const uint32_t edges[] = {0xffffffff, 0xfffffff0, 0xffffff00, 0};
+
+	switch (roll(8)) {
+	case 0:
+		write_to(KRON_VC_BYTE(KRON_WORD_ENABLE), some_fields(0x2222222222222222ull));
+		break;
+	case 1:
+		write_to(KRON_VC_BYTE(KRON_WORD_MODE), some_fields(0x1234123412341234ull));
+		break;
+	case 2:
+		write_to(KRON_VC_BYTE(KRON_WORD_CLOCK), some_fields(0x4444333322221111ull));
+		break;
+	case 3:
+		write_to(KRON_VC_BYTE(KRON_WORD_COUNTER + roll(16)),
+			 (uint64_t)edges[roll(4)] << 32 | edges[roll(4)]);
+		break;
+	case 4:
+		write_to(KRON_VC_BYTE(KRON_VC_PAGE), a_page());
+		break;
+	case 5:
+		write_to(KRON_VC_BYTE(KRON_VC_COUNT), 16 * a_page() + roll(16));
+		break;
+	case 6:
+		write_to(KRON_VC_BYTE(roll(128)), any());
+		break;
+	default:
+		read_from(KRON_VC_BYTE(roll(10) ? roll(128) : roll(4096)));
 	}
 }
 
@@ -250,6 +310,8 @@ static void act(void)
 
 	if (!(model_config(&fast) & KRON_CONFIG_TESTB) && roll(4) == 0)
 		write_to(KRON_CHIP_BYTE(KRON_WORD_INCR_TIMESTAMP + roll(14)), any());
+	else if (what < 8)
+		use_vc();
 	else if (what < 45)
 		write_to(KRON_CHIP_BYTE(KRON_WORD_TRACE + roll(roll(3) ? 16 : 32)), any());
 	else if (what < 52)
@@ -311,14 +373,18 @@ static void run_board(uint64_t n, unsigned steps)
 	g.cable = roll(2);
 	g.vc = roll(2);
 	now = cycles = nstored = 0;
+	memset(sram, 0, sizeof(sram));
 	model_power_on(&fast, &g);
 	slow_power_on(&slow, &g);
 	initialise();
 	while (steps--) {
 		act();
 		compare_registers();
-		if (roll(8) == 0)
+		if (roll(8) == 0) {
 			compare_memory();
+			if (g.vc)
+				compare_vc();
+		}
 		if (nstored > 2000)
 			compare_memory();
 		now += a_pause();
