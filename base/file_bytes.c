@@ -35,7 +35,7 @@ int file_open_plain(const char *path)
 	return fd;
 }
 
-/* Where the next bytes are that are no hole, or `size`.  A hole is zero here anyhow, and takes no memory. */
+/* Where the next bytes are that are not a hole, or `size`.  A hole is zero here anyhow, and takes no memory. */
 static size_t skip_hole(int fd, size_t at, size_t size)
 {
 	off_t data = lseek(fd, (off_t)at, SEEK_DATA);

@@ -31,7 +31,7 @@ bool file_is_others(const struct stat *st);
 
 /*
  * open(path, O_RDONLY) of what somebody else may have put there: a device, whose opening does something,
- * is not opened, and a FIFO not waited for.  Of what is no regular file the descriptor is good for fstat()
+ * is not opened, and a FIFO not waited for.  Of what is not a regular file the descriptor is good for fstat()
  * alone.
  */
 int file_open_plain(const char *path);

@@ -6,7 +6,7 @@
  *   KRON_LOG=info                        every area
  *
  * Off unless KRON_LOG asks.  Lines go to stderr in one write each; errors that users must act
- * on are no log lines but the commands' own output.
+ * on are not log lines but the commands' own output.
  *
  *   level   for
  *   error   kron gives something up that the user asked for

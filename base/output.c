@@ -134,7 +134,7 @@ static bool can_write_to(int fd, const struct stat *st)
 	       !fstat(fd, &have) && have.st_dev == st->st_dev && have.st_ino == st->st_ino;
 }
 
-/* What is no regular file, and what the shell has opened for us, which is its own affair and may
+/* What is not a regular file, and what the shell has opened for us, which is its own affair and may
  * be somewhere in the middle. */
 static int open_direct(struct output *o, int number, struct err *err)
 {
@@ -317,7 +317,7 @@ static int sync_all(const struct output *o)
 	return code < 0 ? errno : code;
 }
 
-/* The name is on the disk, too; that it cannot be made sure is no failure. */
+/* The name is on the disk, too; that it cannot be made sure is not a failure. */
 static void sync_folder(const struct output *o)
 {
 	int fd = open(*o->folder ? o->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -22,6 +22,48 @@ int main(void) {
 """
 
 
+# Two functions take turns: one whose entry is a probe, and the least that a time stamp can cost.
+CALLS = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define CALLS 5000
+#define ROUNDS 1000
+__attribute__((noinline)) void called(void) { __asm__ volatile("nopl 0(%rax)\n\tnopl 0(%rax)"); }
+__attribute__((noinline)) void limit(void) {
+    static volatile unsigned low;
+    unsigned a, d;
+    __asm__ volatile("rdtsc" : "=a"(a), "=d"(d));
+    low = a;
+}
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+static double ns[2][ROUNDS];
+int main(void) {
+    for (int n = 0; n < 3; n++) { /* the last one counts: by then it is attached to */
+        for (int r = 0; r < ROUNDS; r++)
+            for (int k = 0; k < 2; k++) {
+                void (*f)(void) = k ? limit : called;
+                double t = now();
+                for (int i = 0; i < CALLS; i++) f();
+                ns[k][r] = (now() - t) / CALLS;
+            }
+        puts("round"); fflush(stdout);
+        if (!n) getchar();
+    }
+    for (int k = 0; k < 2; k++) qsort(ns[k], ROUNDS, sizeof(double), compare);
+    printf("%f %f\n", ns[0][ROUNDS / 50], ns[1][ROUNDS / 50]);
+}
+"""
+
+
 def many(b):
     """A program of 20,000 functions."""
     path = os.path.join(b.tmp, "many-live")
@@ -73,6 +115,46 @@ def attach_once(b, pid, cache, *options):
     ended(r)
     info = json.loads(b.run([b.kron, "info", "--json", trace_of(b)])[1])
     return (attached - start) / 1e6, (left - stop) / 1e6, info["attach"]["longest_stop_us"] / 1e3
+
+
+def calls(b, *options):
+    path = os.path.join(b.tmp, "calls" + "".join(options))
+    with open(path + ".c", "w") as f:
+        f.write(CALLS)
+    b.run(["gcc", "-O2", *options, "-o", path, path + ".c"])
+    return path
+
+
+def sample_once(b, program, attach):
+    """A sample's time in times of the clock and a store.  Both are of the best fiftieth of the rounds: what
+    disturbs them (the collector, on the same processors) is not the probe's."""
+    record = [] if attach else [b.kron, "record", "-q", "-o", trace_of(b), "-p", "called", "--"]
+    p = subprocess.Popen(record + [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=b.env)
+    try:
+        p.stdout.readline()
+        r = record_pid(b, p.pid, "-p", "called")[0] if attach else None
+        out = p.communicate("\n")[0]
+        if r:
+            ended(r)
+        probe, limit = map(float, out.split("\n")[-2].split())
+        return probe / limit
+    finally:
+        p.kill()
+        p.wait()
+
+
+def sample_rows(b, g):
+    """The dynamic program's from the start is the one to compare with."""
+    ways = {"a dynamic program": ((), False), "a static program": (("-static",), False),
+            "attached": ((), True), "attached, static": (("-static",), True)}
+    ratios = {name: [] for name in ways}
+    programs = {options: calls(b, *options) for options, _ in ways.values()}
+    for _ in range(b.rounds):
+        for name, (options, attach) in ways.items():
+            ratios[name].append(sample_once(b, programs[options], attach))
+    for name, v in ratios.items():
+        v = statistics.median(v)
+        b.row(g, "a sample / (rdtsc + store), " + name, v, "x", "<= 1.2", v <= 1.2)
 
 
 def attach_rows(b, g):
@@ -156,5 +238,6 @@ def redis_rows(b, g):
 
 
 def rows(b):
+    sample_rows(b, "live")
     attach_rows(b, "live")
     redis_rows(b, "live")

@@ -100,7 +100,7 @@ static int await_pager(int status)
 	return WIFEXITED(end) && WEXITSTATUS(end) > 125 ? CMD_ERROR : status;
 }
 
-/* Its reader has seen enough: that ends the command, and is no failure.  ^C ends it, too, but not the
+/* Its reader has seen enough: that ends the command, and is not a failure.  ^C ends it, too, but not the
  * pager, which has the terminal until it ends. */
 static void on_end(int sig)
 {

@@ -53,7 +53,7 @@ int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Leave with this after writing to stdout: 1 with a sentence if the output could not be written
- * (a full disk), else status.  A closed pipe (`kron dump | head`) is no error. */
+ * (a full disk), else status.  A closed pipe (`kron dump | head`) is not an error. */
 int cmd_finish(const struct opt_command *c, int status);
 
 /*

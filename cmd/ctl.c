@@ -308,6 +308,22 @@ static const struct verb {
 	{"probe", 1, 2, do_probe, false},
 };
 
+static int wrong_number(const struct verb *verb, int n)
+{
+	char takes[32];
+
+	if (!verb->max)
+		snprintf(takes, sizeof(takes), "no arguments");
+	else if (verb->min == verb->max)
+		snprintf(takes, sizeof(takes), "%d argument%s", verb->max,
+			 verb->max > 1 ? "s" : "");
+	else
+		snprintf(takes, sizeof(takes), "%d to %d arguments", verb->min, verb->max);
+	return cmd_fail(&command, CMD_USAGE,
+			"%s takes %s, not %d (`kron ctl --help` shows the usage)", verb->name,
+			takes, n);
+}
+
 static const struct verb *find_verb(const char *name)
 {
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
@@ -328,12 +344,12 @@ int cmd_ctl(int argc, char **argv)
 	n = argc - first - 1;
 	verb = find_verb(argv[first]);
 	if (!verb)
-		return usage("that is no verb");
+		return cmd_fail(&command, CMD_USAGE,
+				"'%s' is not a verb (`kron ctl --help` shows them)", argv[first]);
 	if (json && strcmp(verb->name, "probe"))
 		return usage("only probe list takes --json");
 	if (n < verb->min || n > verb->max)
-		return usage(verb->max ? "that verb takes other arguments"
-				       : "that verb takes no arguments");
+		return wrong_number(verb, n);
 	if (verb->run == do_probe) {
 		status = ctl_probe_check(&command, json, n - 1, argv + first + 1);
 		if (status)

@@ -279,7 +279,7 @@ static void print_places(const struct plan *p)
 	}
 }
 
-/* Symbols that are no functions of the plan. */
+/* Symbols that are not functions of the plan. */
 static struct functions found;
 
 static void print_lies(void)
@@ -438,7 +438,7 @@ static int list_probes(const struct elf_image *img, const char *path, struct pla
 		cmd_fail(&command, 0, "%s", list.found.notes.v[i].text);
 	missing = probe_list_missing(&list);
 	if (set.specs.n && !list.found.places.n && !list.found.callsites.n && !list.found.notes.n) {
-		cmd_fail(&command, 0, "%s is no module that a probe means", path);
+		cmd_fail(&command, 0, "%s is not a module that a probe means", path);
 		missing = 1;
 	}
 	probe_list_free(&list);

@@ -3,7 +3,7 @@
  * probe_cost.c - see probe_cost.h.
  *
  *   probe sequence of kron/wire.h ─┬─► runtime/core/thunk.S ───────► a lane of ours
- *                                  └─► runtime/static/thunk_static.S ─► by the number near %fs
+ *                                  └─► runtime/static/thunk_static.S ─► by the word at %fs:0
  *
  * The thunk is linked in, alone: what it wants from the rest of the runtime is below.  Its slow
  * path cannot come, because the lane has room for every sample; should it, the sample is
@@ -158,7 +158,7 @@ static double static_loop(const uint8_t *gate)
 	return (double)(__rdtsc() - start) / SAMPLES;
 }
 
-/* ---- static programs: the thread's number stands near %fs's base, which leads to the lane ---- */
+/* ---- static programs: the word at %fs:0 leads to the lane, and a number near it is compared ---- */
 
 static __thread uint32_t own_number __attribute__((tls_model("initial-exec")));
 
@@ -171,11 +171,14 @@ static bool has_rdpid(void)
 
 static void enter_thread(struct rt_lane *lane)
 {
+	const uint64_t base = (uint64_t)(uintptr_t)__builtin_thread_pointer();
+	const uint32_t i = (uint32_t)base >> RT_SELF_SHIFT & RT_THREADS_MASK;
+
 	own_number = lane->tid = 1;
 	kron_rt_has_rdpid = has_rdpid();
 	kron_rt_tid_offset = (char *)&own_number - (char *)__builtin_thread_pointer();
-	kron_rt_threads.base[1] = (uint64_t)(uintptr_t)__builtin_thread_pointer();
-	kron_rt_threads.lane[1] = lane;
+	kron_rt_threads.self[0].word = RT_SELF_NONE;
+	kron_rt_threads.self[i] = (struct rt_self){base, lane};
 }
 
 static void keep_least(double *least, double v)

@@ -44,7 +44,7 @@ static const struct opt_command command = {
 	.opts = options,
 };
 
-/* NULL: one of them is no number. */
+/* NULL: one of them is not a number. */
 static uint64_t *read_tids(const char **bad)
 {
 	uint64_t *tids = xcalloc(threads.n, sizeof(*tids));

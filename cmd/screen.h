@@ -19,7 +19,7 @@ enum screen_key { /* others are the characters themselves */
 };
 enum screen_style { SCREEN_PLAIN, SCREEN_TITLE, SCREEN_SELECTED, SCREEN_FAINT };
 
-/* false: kron was built without ncurses, or this is no terminal that it knows. */
+/* false: kron was built without ncurses, or this is not a terminal that it knows. */
 bool screen_open(void);
 void screen_close(void);
 int screen_height(void);

@@ -235,10 +235,24 @@ static void write_line(struct journal *j, const uint64_t *counts, unsigned first
 		journal_session(j, key, "%s", text);
 }
 
+static bool has_calls(const struct segment *seg)
+{
+	uint32_t ready = segment_ready(seg);
+
+	for (uint32_t i = 0; i < ready; i++)
+		if (kron_chunk_word_state(__atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE)) ==
+		    KRON_CHUNK_CALLS)
+			return true;
+	return false;
+}
+
 void counts_write_virtual(struct journal *j, const struct segment *seg)
 {
-	uint64_t *counts = xcalloc(TRACE_COUNTERS, sizeof(*counts));
+	uint64_t *counts;
 
+	if (!has_calls(seg))
+		return;
+	counts = xcalloc(TRACE_COUNTERS, sizeof(*counts));
 	calls_read(seg, counts, TRACE_COUNTERS);
 	for (unsigned i = 0; i < TRACE_COUNTERS; i += TRACE_COUNTERS_LINE)
 		write_line(j, counts, i);

@@ -493,7 +493,7 @@ static int create_named(struct segment *seg, const struct segment_options *opt, 
 
 	if (!boards_name_is_valid(opt->board))
 		return err_set(err, EINVAL,
-			       "\"%.80s\" is no name for a board (a device is recorded to with "
+			       "\"%.80s\" is not a name for a board (a device is recorded to with "
 			       "--bus device:PATH)",
 			       opt->board);
 	object_name_of_board(seg->name, sizeof(seg->name), opt->board);
@@ -617,7 +617,7 @@ int segment_open(struct segment *seg, const char *name, int memory, struct err *
 	memset(seg, 0, sizeof(*seg));
 	seg->fd = seg->lock_fd = -1;
 	if (!object_shown_name(name, shown, sizeof(shown)))
-		return err_set(err, EINVAL, "\"%.64s\" is no name of a board segment", name);
+		return err_set(err, EINVAL, "\"%.64s\" is not a name of a board segment", name);
 	snprintf(seg->name, sizeof(seg->name), "%s", name);
 	code = open_object(seg, shown, memory, &o, err);
 	seg->fd = o.fd;

@@ -173,7 +173,8 @@ static int compile_regex(const struct lex *lx, const char *at, struct spec_name 
 	if (!name->text || name->match != MATCH_REGEX ||
 	    !regex_make(&name->regex, name->text, &err))
 		return 0;
-	return lex_error(lx, at, "this is no regular expression that kron takes: %.150s", err.msg);
+	return lex_error(lx, at, "this is not a regular expression that kron takes: %.150s",
+			 err.msg);
 }
 
 int check_spec(const struct lex *lx, struct probe_spec *s, const struct spec_marks *marks)

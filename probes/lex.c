@@ -122,7 +122,7 @@ static bool ends_name(const struct lex *lx, const char *start)
 		return lx->at > start && isalpha((unsigned char)next);
 	case '+': /* libstdc++.so.6 has no digit after it */
 		return lx->at > start && isdigit((unsigned char)next);
-	case '@': /* name@@VERSION is no source */
+	case '@': /* name@@VERSION is not a source */
 		return lx->at > start && lx->at[-1] != '@' && next != '@' && next &&
 		       !lex_is_blank(next);
 	}

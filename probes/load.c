@@ -38,7 +38,7 @@ static int read_all(const char *path, char **text, size_t *n, struct err *err)
 	if (got < 0)
 		code = err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
 	else if (*n > FILE_MAX)
-		code = err_set(err, EFBIG, "%s has more than %u MiB: it is no probe file", path,
+		code = err_set(err, EFBIG, "%s has more than %u MiB: it is not a probe file", path,
 			       FILE_MAX >> 20);
 	close(fd);
 	if (code)

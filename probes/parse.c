@@ -266,7 +266,7 @@ int probe_set_add_text(struct probe_set *set, const char *name, const char *text
 		lx.end = newline ? newline : end;
 		if (memchr(text, 0, (size_t)(lx.end - text)))
 			return lex_error(&lx, memchr(text, 0, (size_t)(lx.end - text)),
-					 "a zero byte: this is no text");
+					 "a zero byte: this is not text");
 		code = parse_line(set, &lx);
 		text = newline ? newline + 1 : end;
 	}

@@ -96,8 +96,9 @@ static int take_register(struct way *w)
 		return 0;
 	}
 	if (span_number(sp, &n))
-		return lex_error(w->lx, sp.s,
-				 "a number is no address here: a program lies elsewhere each time");
+		return lex_error(
+			w->lx, sp.s,
+			"a number is not an address here: a program lies elsewhere each time");
 	return parse_value(w->lx, w->s, sp);
 }
 

@@ -79,7 +79,7 @@ static int take_store(const struct lex *lx, struct probe_spec *s, struct span sp
 	return 0;
 }
 
-/* 1: it is no kind. */
+/* 1: it is not a kind. */
 static int take_kind(const struct lex *lx, struct probe_spec *s, struct span sp)
 {
 	if (span_is(sp, "trace") || span_is(sp, "resource")) {

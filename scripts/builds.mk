@@ -14,33 +14,31 @@ clang := $(if $(shell command -v clang),CC=clang CXX=clang++)
 flags := --enable-werror CFLAGS='-O1 -g1' CXXFLAGS=-O1
 
 # where the tools read what others may have damaged, sanitizers see most
-readers := tests/e2e/tree/cli.bats tests/e2e/reports/readers.bats $(filter %.sh,$(fuzzers))
+readers := tests/e2e/tree/cli.bats tests/e2e/reports/readers.bats
 
 # The runtime is no case for TSan: its lanes belong to one thread each, by assembly that it cannot
 # see.  test_threads plays the traced threads in C.
 thread_units := $(addprefix tests/unit/,collect/test_threads collect/test_collect collect/test_drain \
 	collect/test_drain_processes trace/test_trace)
 threads := $(thread_units) tests/e2e/record/record.bats tests/e2e/record/torture_process.sh tests/faults/kills.py
+# what these tests run, and nothing else
+thread_programs := kron runtime/libkron-rt.so tests/samples_of $(thread_units)
 
-all: distcheck asan tsan
-.PHONY: all unpacked distcheck asan tsan
+all: distcheck tsan
+.PHONY: all unpacked distcheck tsan
 
 unpacked:
 	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/src && $(MAKE) --quiet -C $(BUILD) dist && \
 		tar -C $(WORK)/src -xf $(BUILD)/kron-*.tar.xz && chmod -R a-w $(WORK)/src && touch $(WORK)/$@.ok
 
-# What is packed builds elsewhere, tests, installs, and leaves nothing.  clang's UBSan knows most, and
-# fuzzers go where nobody else does: a minute of them on two processors.
+# What is packed builds elsewhere, tests, installs, and leaves nothing.  With clang, whose UBSan knows
+# most, and ASan in the same build; fuzzers go where nobody else does: a minute of them on two processors.
 distcheck: unpacked
 	+@exec >$(WORK)/$@.log 2>&1 && KRON_FUZZ_SECONDS=15 FUZZ_SECONDS=15 $(MAKE) --quiet -C $(BUILD) distcheck \
-		TESTS='$(unit) $(fuzzers)' DISTCHECK_CONFIGURE_FLAGS="--enable-ubsan $(clang) $(flags)" && touch $(WORK)/$@.ok
-
-asan: unpacked
-	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/$@ && cd $(WORK)/$@ && \
-		$(WORK)/src/*/configure --quiet --enable-asan $(flags) && $(MAKE) --quiet && \
-		$(MAKE) --quiet check TESTS='$(unit) $(readers)' && touch $(WORK)/$@.ok
+		TESTS='$(unit) $(fuzzers) $(readers)' DISTCHECK_CONFIGURE_FLAGS="--enable-asan $(clang) $(flags)" && touch $(WORK)/$@.ok
 
 tsan: unpacked
 	+@exec >$(WORK)/$@.log 2>&1 && mkdir $(WORK)/$@ && cd $(WORK)/$@ && \
-		$(WORK)/src/*/configure --quiet --enable-tsan $(flags) && $(MAKE) --quiet && \
-		TSAN_OPTIONS=log_path=$(WORK)/race $(MAKE) --quiet check TESTS='$(threads)' && touch $(WORK)/$@.ok
+		$(WORK)/src/*/configure --quiet --enable-tsan $(flags) && \
+		TSAN_OPTIONS=log_path=$(WORK)/race $(MAKE) --quiet check-TESTS TESTS='$(threads)' \
+		check_PROGRAMS='$(thread_programs)' && touch $(WORK)/$@.ok

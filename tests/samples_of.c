@@ -11,7 +11,7 @@
  *   sample UID TID SEQ HEAD SOURCE PAYLOAD EVENT      with `all`; holes left out
  *   event EVENT COUNT                        over all chunks
  *   lost N                                   what the records of losses add up to
- *   bad OFFSET                               here is no whole chunk; nothing after it is read
+ *   bad OFFSET                               here is not a whole chunk; nothing after it is read
  */
 #include <inttypes.h>
 #include <stdbool.h>

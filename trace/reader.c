@@ -173,8 +173,8 @@ static int check_version(const struct trace *t, struct err *err)
 	const char *version = trace_session(t, "version");
 
 	if (!version)
-		return err_set(err, EINVAL, "%s is no trace directory: its session says no version",
-			       t->dir);
+		return err_set(err, EINVAL,
+			       "%s is not a trace directory: its session says no version", t->dir);
 	if (strcmp(version, "1") && strcmp(version, "3") && strcmp(version, "4") &&
 	    strcmp(version, "5") && strcmp(version, "6"))
 		return err_set(err, EINVAL,
@@ -208,7 +208,7 @@ int trace_open(struct trace **out, const char *dir, struct err *err)
 	if (dirfd < 0 && errno == ENOENT)
 		return err_set(err, ENOENT, "there is no trace directory %s", dir);
 	if (dirfd < 0 && errno == ENOTDIR)
-		return err_set(err, ENOTDIR, "%s is no directory; a trace is one", dir);
+		return err_set(err, ENOTDIR, "%s is not a directory; a trace is one", dir);
 	if (dirfd < 0)
 		return err_set(err, errno, "cannot open %s: %s", dir, strerror(errno));
 	t = xcalloc(1, sizeof(*t));

@@ -27,11 +27,11 @@ int tables_read_session(struct trace *t, int dirfd, struct err *err)
 	int ret = table_open(&l, dirfd, "session");
 
 	if (ret == -ENOENT)
-		return err_set(err, EINVAL, "%s is no trace directory: it has no session file",
+		return err_set(err, EINVAL, "%s is not a trace directory: it has no session file",
 			       t->dir);
 	if (ret == -EINVAL)
-		return err_set(err, EINVAL, "%s is no trace directory: its session is no file",
-			       t->dir);
+		return err_set(err, EINVAL,
+			       "%s is not a trace directory: its session is not a file", t->dir);
 	if (ret)
 		return err_set(err, -ret, "cannot read %s/session: %s", t->dir, strerror(-ret));
 	while ((line = table_next(&l))) {

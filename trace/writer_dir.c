@@ -118,11 +118,12 @@ static enum dir_kind look_at(const char *path, char *foreign, size_t size)
 static int refuse_foreign(struct err *err, const char *path, const char *foreign)
 {
 	if (foreign[0])
-		return err_set(err, EEXIST,
-			       "%s is no trace directory (it holds %s); name another one with -o",
-			       path, foreign);
+		return err_set(
+			err, EEXIST,
+			"%s is not a trace directory (it holds %s); name another one with -o", path,
+			foreign);
 	return err_set(err, EEXIST,
-		       "%s is there and is no trace directory; name another one with -o", path);
+		       "%s is there and is not a trace directory; name another one with -o", path);
 }
 
 int writer_lock_dir(const char *path, int *out, struct err *err)
@@ -288,6 +289,6 @@ int writer_check_dir(const char *path, struct err *err)
 	case DIR_ABSENT:
 		return err_set(err, ENOENT, "there is no trace directory %s", path);
 	default:
-		return err_set(err, EINVAL, "%s is no trace directory", path);
+		return err_set(err, EINVAL, "%s is not a trace directory", path);
 	}
 }

@@ -32,10 +32,11 @@ static int check_name(const char *name, struct err *err)
 {
 	if (boards_name_is_valid(name))
 		return 0;
-	return err_set(err, EINVAL,
-		       "\"%.80s\" is no name for a board: up to 63 letters, digits and . _ -, not "
-		       "with a dot first",
-		       name);
+	return err_set(
+		err, EINVAL,
+		"\"%.80s\" is not a name for a board: up to 63 letters, digits and . _ -, not "
+		"with a dot first",
+		name);
 }
 
 /* ---- create ---- */

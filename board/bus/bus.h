@@ -89,7 +89,7 @@ bool bus_has_virtual_clock(const struct bus *b);
 
 /*
  * A register of 64 bits, in either mode of the chip: in the 32-bit mode the upper half goes
- * through the High Order register, which is no indivisible operation (NISTIR 5993, 1.1).
+ * through the High Order register, which is not an indivisible operation (NISTIR 5993, 1.1).
  */
 uint64_t bus_read_chip64(struct bus *b, unsigned word);
 void bus_write_chip64(struct bus *b, unsigned word, uint64_t value);

@@ -14,7 +14,7 @@
 
 #define SAMPLE_TIME_BITS 56
 
-/* Bytes of the sample whose first 4 bytes are at p: 20, 84, or 0: that is no header. */
+/* Bytes of the sample whose first 4 bytes are at p: 20, 84, or 0: that is not a header. */
 size_t sample_size(const uint8_t *p);
 uint32_t sample_word(const uint8_t *p); /* the 4 bytes at p, little-endian */
 uint64_t sample_time(const uint8_t *p); /* the timestamp, in the first 8 bytes */

@@ -6,7 +6,7 @@
  *                             /proc/<keeper>/fdinfo/<n + 1> ─► pid of the recorder, while it lives
  *                             /proc/<keeper>/fd/<n + 3> ─► the trace's folder
  *
- * Traced processes, of other users too, have this memory open.  So it is no file of /dev/shm: those can
+ * Traced processes, of other users too, have this memory open.  So it is not a file of /dev/shm: those can
  * be cut off by whoever may write to them, and then all who use the rest die of it.  Sealed memory
  * cannot, but it lives only as long as somebody has it open: the keeper (collect/keeper.h).
  *
@@ -163,7 +163,7 @@ int held_open(const char *object, const char *shown, struct object *o, struct er
 			       shown, (unsigned)st.st_uid);
 	code = read_link(object, &o->held);
 	if (code)
-		return err_set(err, EINVAL, OBJECT_DIR "%s is no board", object);
+		return err_set(err, EINVAL, OBJECT_DIR "%s is not a board", object);
 	if (!holds_it(&o->held, object))
 		return err_set(
 			err, ESRCH,

@@ -30,7 +30,7 @@ bool node_of_host(const char *name, uint32_t *n)
 	return letters && parse(name + letters, len - letters, n);
 }
 
-/* false: it says nothing, or what is no node's number. */
+/* false: it says nothing, or what is not a node's number. */
 static bool take_variable(struct node *out, const char *name)
 {
 	const char *value = getenv(name);

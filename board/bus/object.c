@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -195,7 +196,7 @@ static int check_owner(const char *object, const char *shown, const struct stat 
 	if (st->st_uid != geteuid())
 		return object_refuse_foreign(object, shown, st->st_uid, err);
 	if (!S_ISREG(st->st_mode))
-		return err_set(err, EINVAL, OBJECT_DIR "%s is no board", object);
+		return err_set(err, EINVAL, OBJECT_DIR "%s is not a board", object);
 	if (st->st_mode & 077)
 		return err_set(err, EACCES,
 			       "other users may write to board %s (mode %03o), so it is not to be "
@@ -377,6 +378,17 @@ void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
 	if (out->pid)
 		snprintf(out->dir, sizeof(out->dir), "%.*s", (int)sizeof(out->dir) - 1,
 			 object_note(ctl)->dir);
+}
+
+bool object_is_recorder(int sock, pid_t pid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return false;
+	/* one that lives in another pid namespace has the number 0 here */
+	return (!peer.pid || peer.pid == pid) && (!peer.uid || peer.uid == geteuid());
 }
 
 /*

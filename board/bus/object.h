@@ -108,6 +108,10 @@ struct object_recorder {
 void object_find_recorder(const struct object *o, const struct kron_ctl *ctl,
 			  struct object_recorder *out);
 
+/* Is the process at the other end of a connection that recorder?  Its number may have come from memory that traced
+ * processes write to, and one of them may have become another user: so it must be ours, or root's. */
+bool object_is_recorder(int sock, pid_t pid);
+
 /* Of a named board: the recorder's lock.  It goes with the last descriptor of the open file, so the lock's must be
  * no one's but the recorder's.  -EBUSY: another has it. */
 int object_lock(int fd);

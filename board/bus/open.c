@@ -142,10 +142,11 @@ static int open_name(struct bus *b, const char *name, struct err *err)
 	int code;
 
 	if (!boards_name_is_valid(name))
-		return err_set(err, EINVAL,
-			       "\"%.80s\" is no name of a board, and without a slash no path of a "
-			       "device",
-			       name);
+		return err_set(
+			err, EINVAL,
+			"\"%.80s\" is not a name of a board, and without a slash no path of a "
+			"device",
+			name);
 	boards_object_of(name, object, sizeof(object));
 	code = open_object(b, object, name, err);
 	return code == -ENOENT ? explain_none(name, err) : code;

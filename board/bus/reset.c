@@ -30,7 +30,7 @@ static int refuse_recorded(const struct bus *b, const struct object_recorder *r,
 		r->pid, b->name);
 }
 
-/* Who has the lock and is no recorder yet, or makes the board another's, takes no time for it. */
+/* Who has the lock and is not a recorder yet, or makes the board another's, takes no time for it. */
 static int keep_recorders_away(const struct bus *b)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};

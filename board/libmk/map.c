@@ -246,7 +246,7 @@ int mk_external(unsigned input, int level)
 		return err_set(&error, ENODEV, "no board is mapped: mk_map() comes first");
 	if (input >= KRON_COUNTERS || level < ACCESS_LOW || level > ACCESS_TOGGLE)
 		return err_set(&error, EINVAL,
-			       "%u is no counter input from 0 to %u, or %d no level", input,
+			       "%u is not a counter input from 0 to %u, or %d no level", input,
 			       KRON_COUNTERS - 1, level);
 	if (!bus_is_exact(&mk.bus))
 		return err_set(&error, ENOTSUP,

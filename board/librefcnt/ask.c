@@ -124,8 +124,6 @@ static int connect_to(const struct recorder *to)
 {
 	const struct timeval limit = {.tv_sec = LIMIT_S};
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -141,7 +139,7 @@ static int connect_to(const struct recorder *to)
 			"kron does not answer: it still starts, or ends, or lives in another "
 			"network namespace");
 	}
-	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid == to->pid)
+	if (object_is_recorder(fd, to->pid))
 		return fd;
 	close(fd);
 	return rc_fail(EACCES, "another process has taken the recorder's place");

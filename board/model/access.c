@@ -206,7 +206,8 @@ static void hand_over(struct access_slot *y, const struct access_slot *work)
 /* Step 4: the place has state a, that of slot x, whole and sane. */
 static enum attempt fetch(const struct board *b, uint64_t a, struct access_place *p)
 {
-	if (p->active == a && ACCESS_READ(&p->board) == b->model)
+	if (p->active == a && ACCESS_READ(&p->board) == b->model &&
+	    p->era == ACCESS_READ(&access_places_era))
 		return DONE;
 	ACCESS_WRITE(&p->board, NULL);
 	if (!copy_state(&p->work, access_slot(b, access_slot_number(a))))
@@ -253,6 +254,7 @@ static enum attempt attempt(const struct board *b, struct op *op, struct access_
 	if (!access_publish(b, h, a))
 		return AGAIN;
 	p->active = op->active;
+	p->era = ACCESS_READ(&access_places_era);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ACCESS_WRITE(&p->board, b->model);
 	return DONE;

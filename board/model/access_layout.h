@@ -157,13 +157,19 @@ struct access_place {
 	uint64_t owner;            /* as of a slot; 0: free */
 	uint64_t active;           /* `work` is the state of this active word ... */
 	const struct model *board; /* ... of this board; NULL: it is none */
+	uint64_t era;              /* ... as access_places_era was */
 	_Alignas(64) struct access_slot work;
 };
 /* NULL: there is none. */
 struct access_place *access_place_take(const struct board *b, struct access_hold *h);
 void access_place_give(struct access_place *p);
-/* What places hold is of boards that were mapped before: another may lie at the same address now. */
-void access_places_forget(void);
+/* What places hold is of boards that were mapped before: another may lie at the same address now.
+ * Counted, because writing to each of them would touch all of their pages. */
+extern uint64_t access_places_era __attribute__((visibility("hidden")));
+static inline void access_places_forget(void)
+{
+	__atomic_fetch_add(&access_places_era, 1, __ATOMIC_RELAXED);
+}
 
 /* ---- access_memory.c ---- */
 enum access_carry { ACCESS_DAMAGED = -1, ACCESS_CARRIED = 0, ACCESS_MOVED_ON = 1 };

@@ -23,6 +23,7 @@
 #define NAPS_MAX 20000u
 
 static struct access_place places[PLACES];
+uint64_t access_places_era;
 
 static bool take(struct access_hold *h, unsigned place, uint64_t owner)
 {
@@ -84,12 +85,4 @@ struct access_place *access_place_take(const struct board *b, struct access_hold
 void access_place_give(struct access_place *p)
 {
 	__atomic_store_n(&p->owner, 0, __ATOMIC_RELEASE);
-}
-
-void access_places_forget(void)
-{
-	unsigned i;
-
-	for (i = 0; i < PLACES; i++)
-		ACCESS_WRITE(&places[i].board, NULL);
 }

@@ -38,7 +38,8 @@ static int read_file(struct input *in, const char *name, input_fn *fn, void *arg
 	else if (code == 0 && !m.count.bytes)
 		tool_note(in->command, "%s is empty", name);
 	else if (code == 0 && !(m.count.trace + m.count.resource))
-		tool_note(in->command, "%s holds no sample: this is no file of mk_rdsample", name);
+		tool_note(in->command, "%s holds no sample: this is not a file of mk_rdsample",
+			  name);
 	else if (code == 0 && mkdat_complaint(&m.count, text, sizeof(text)))
 		tool_note(in->command, "%s: %s", name, text);
 	mkdat_add(&in->count, &m.count);

@@ -69,10 +69,11 @@ int main(int argc, char **argv)
 		return status;
 	argv += first;
 	if (tool_number(argv[0], &start) || start >= KRON_BOARD_MEMORY_WORDS)
-		return tester_usage(&command, "%s is no word of the local memory, 0 to %u", argv[0],
-				    KRON_BOARD_MEMORY_WORDS - 1);
+		return tester_usage(&command, "%s is not a word of the local memory, 0 to %u",
+				    argv[0], KRON_BOARD_MEMORY_WORDS - 1);
 	if (tool_number(argv[1], &count) || !count || count > KRON_BOARD_MEMORY_WORDS - start)
-		return tester_usage(&command, "%s is no number of words from %s on, 1 to %" PRIu64,
+		return tester_usage(&command,
+				    "%s is not a number of words from %s on, 1 to %" PRIu64,
 				    argv[1], argv[0], KRON_BOARD_MEMORY_WORDS - start);
 	return run((uint32_t)start, (uint32_t)count);
 }

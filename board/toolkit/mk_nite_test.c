@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 	if (!tool_parse(&command, argc, argv, &status))
 		return status;
 	if (time_text && !tester_seconds(time_text, SECONDS_MAX, &seconds))
-		return tester_usage(&command, "%s is no time in seconds", time_text);
+		return tester_usage(&command, "%s is not a time in seconds", time_text);
 	if (!seed)
 		seed = tester_now() % 1000000000 + 1;
 	sigaction(SIGINT, &act, NULL);

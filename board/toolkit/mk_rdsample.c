@@ -49,7 +49,7 @@ static int read_word(const char *option, const char *text, uint32_t limit, bool 
 		return TOOL_OK;
 	if (tool_number(text, &v) || v >= limit)
 		return tool_fail(&command, TOOL_USAGE,
-				 "--%s: '%s' is no word of local memory: 0 to %#x", option, text,
+				 "--%s: '%s' is not a word of local memory: 0 to %#x", option, text,
 				 limit - 1);
 	*has = true;
 	*out = (uint32_t)v;

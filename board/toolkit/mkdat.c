@@ -217,7 +217,7 @@ const char *mkdat_complaint(const struct mkdat_count *c, char *out, size_t size)
 		n = snprintf(out, size, "%" PRIu64 " %s in %" PRIu64 " %s %s and were left out",
 			     c->damaged, c->damaged == 1 ? "byte" : "bytes", c->places,
 			     c->places == 1 ? "place" : "places",
-			     c->damaged == 1 ? "is no sample" : "are no samples");
+			     c->damaged == 1 ? "is not a sample" : "are not samples");
 	if (c->cut && n >= 0 && (size_t)n < size)
 		snprintf(out + n, size - (size_t)n,
 			 "%sthe last sample is cut off: %" PRIu64 " %s of it left out",

@@ -9,7 +9,7 @@
  * after a damaged place (files of interrupted runs put together, a circular memory's oldest
  * sample cut in two) the reader has to find the next beginning.  See sample_find().
  *
- * Never trusts a byte, never fails on garbage: what is no sample is counted and left out.
+ * Never trusts a byte, never fails on garbage: what is not a sample is counted and left out.
  */
 #ifndef TOOLKIT_MKDAT_H
 #define TOOLKIT_MKDAT_H
@@ -61,7 +61,7 @@ int mkdat_next(struct mkdat *m, struct mkdat_sample *s, struct err *err);
 void mkdat_close(struct mkdat *m);
 
 void mkdat_add(struct mkdat_count *sum, const struct mkdat_count *c);
-/* "12 bytes in 2 places are no samples and were left out", or NULL when all is well */
+/* "12 bytes in 2 places are not samples and were left out", or NULL when all is well */
 const char *mkdat_complaint(const struct mkdat_count *c, char *out, size_t size);
 
 /* The sample at p, whose length sample_size() knows. */

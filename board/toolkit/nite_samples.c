@@ -78,7 +78,8 @@ static unsigned check_any(struct nite *n, struct nite_batch *b, const uint32_t *
 	uint64_t time = (uint64_t)(w[0] & KRON_HEAD_TIME_MASK) << 32 | w[1];
 
 	if (type != KRON_HEAD_TYPE_TRACE && type != KRON_HEAD_TYPE_RESOURCE) {
-		tester_error(&n->t, "at pointer %06" PRIx32 ": %08" PRIx32 " is no sample's header",
+		tester_error(&n->t,
+			     "at pointer %06" PRIx32 ": %08" PRIx32 " is not a sample's header",
 			     b->at, w[0]);
 		return 0;
 	}

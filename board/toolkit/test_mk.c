@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 	if (!tool_parse(&command, argc, argv, &status))
 		return status;
 	if (!tester_seconds(wait_text, WAIT_MAX, &seconds))
-		return tester_usage(&command, "%s is no time from 0 to %.0f s", wait_text,
+		return tester_usage(&command, "%s is not a time from 0 to %.0f s", wait_text,
 				    WAIT_MAX);
 	return run(seconds);
 }

@@ -43,7 +43,7 @@ void tool_note(const struct opt_command *c, const char *fmt, ...)
 
 /*
  * Leave with this: TOOL_ERROR with a sentence when stdout could not be written (a full disk),
- * else status.  A closed pipe (mk_expand | head) is no error.
+ * else status.  A closed pipe (mk_expand | head) is not an error.
  */
 int tool_finish(const struct opt_command *c, int status);
 

@@ -438,7 +438,7 @@ static int run_attached(const char *runtime)
 	attached_stop(&attached);
 	attached_note(&attached, &collector.journal);
 	code = finish(&end, &program, &child);
-	vec_for(&attached.errors, e) /* what stays in a process is no note */
+	vec_for(&attached.errors, e) /* what stays in a process is not a note */
 		fprintf(stderr, "kron: %s\n", e->msg);
 	if (!attached.errors.n)
 		say("kron: %s %s as before; stood still for %s at most", names,

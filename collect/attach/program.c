@@ -113,15 +113,44 @@ static bool changes_ids(int fd, const struct stat *st)
 }
 
 /*
+ * Does it need a library for sure?  That is seen at a glance, and most programs do; an image is a lot of
+ * work for a start.  (DT_NEEDED comes first, by custom.)
+ */
+static bool needs_library(const struct kron_exec_file *f, const Elf64_Ehdr *e)
+{
+	Elf64_Phdr ph[32];
+	Elf64_Dyn dyn[32];
+	unsigned i, n;
+
+	if (!f->linker[0] || e->e_phnum > 32 ||
+	    !f->read(f, ph, e->e_phnum * sizeof(*ph), e->e_phoff))
+		return false;
+	for (i = 0; i < e->e_phnum && ph[i].p_type != PT_DYNAMIC; i++)
+		;
+	if (i == e->e_phnum)
+		return false;
+	n = (unsigned)(ph[i].p_filesz < sizeof(dyn) ? ph[i].p_filesz / sizeof(*dyn) : 32);
+	if (!f->read(f, dyn, n * sizeof(*dyn), ph[i].p_offset))
+		return false;
+	for (i = 0; i < n && dyn[i].d_tag != DT_NULL; i++)
+		if (dyn[i].d_tag == DT_NEEDED)
+			return true;
+	return false;
+}
+
+/*
  * What the file is besides.  Go's programs without a C library load ours, but their threads' data
  * are their own.  And ld.so started by hand is traced, with what it is told to run.  (As a child it
  * is not: it may be asked what a program would load, and its answer would name our library.)
  */
-static enum kron_exec_verdict look_at_image(const char *path, enum kron_exec_verdict v)
+static enum kron_exec_verdict look_at_image(const char *path, const struct kron_exec_file *f,
+					    const Elf64_Ehdr *e, enum kron_exec_verdict v)
 {
 	struct elf_image *img;
 	struct err err;
 
+	if (v == KRON_EXEC_LOADS && needs_library(f, e))
+		return v;
 	if ((v != KRON_EXEC_LOADS && v != KRON_EXEC_STATIC) || elf_image_open(&img, path, &err))
 		return v;
 	if (v == KRON_EXEC_STATIC && img->kind == ELF_KIND_SHARED)
@@ -148,8 +177,9 @@ static void look_at_elf(struct program *p, int fd, const char *path, const struc
 	struct kron_exec_file f = {.read = read_part, .fd = fd, .size = (uint64_t)st->st_size};
 	const char *machine;
 	Elf64_Ehdr e;
+	enum kron_exec_verdict v = kron_exec_judge(&f, &e);
 
-	switch (look_at_image(path, kron_exec_judge(&f, &e))) {
+	switch (look_at_image(path, &f, &e, v)) {
 	case KRON_EXEC_SHORT:
 		judge(p, PROGRAM_BROKEN, "%s is a truncated ELF file", path);
 		break;

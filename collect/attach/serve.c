@@ -105,6 +105,46 @@ const struct added_probes *server_added(struct server *s)
 	return added;
 }
 
+/* ---- a guest ---- */
+
+int server_watch_guest(struct server *s, const struct server_guest *guest)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &s->guest};
+	int code;
+
+	pthread_mutex_lock(&s->lock);
+	s->guest = *guest;
+	code = epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, guest->fd, &ev) ? -errno : 0;
+	pthread_mutex_unlock(&s->lock);
+	return code;
+}
+
+static struct server_guest take_guest(struct server *s)
+{
+	struct server_guest guest;
+
+	pthread_mutex_lock(&s->lock);
+	guest = s->guest;
+	if (guest.comes)
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, guest.fd, NULL);
+	s->guest.comes = NULL;
+	pthread_mutex_unlock(&s->lock);
+	return guest;
+}
+
+static void meet_guest(struct server *s)
+{
+	const struct server_guest guest = take_guest(s);
+
+	if (guest.comes)
+		guest.comes(guest.ctx);
+}
+
+void server_forget_guest(struct server *s)
+{
+	take_guest(s);
+}
+
 /* ---- connections ---- */
 
 /* The silent connections of a user other than ours. */
@@ -299,7 +339,7 @@ static bool hear(struct connection *c)
 	return c->refused || is_wanted(s, c->peer.pid);
 }
 
-/* Does it hang up because it cannot verify in its user namespace who we are (runtime/core/trust.c)? */
+/* Does it hang up because it cannot verify in its user namespace who we are (runtime/collector/trust.c)? */
 static bool mistrusts(struct connection *c)
 {
 	if (connection_is_strangers(c) || c->peer.pid <= 0 || !peer_is_in_other_users(&c->peer))
@@ -397,6 +437,8 @@ static bool take_events(struct server *s, const struct epoll_event *ev, int n)
 			listener = true;
 		else if (ev[i].data.ptr == &s->tasks)
 			tasks_note_ends(s->tasks);
+		else if (ev[i].data.ptr == &s->guest)
+			meet_guest(s);
 		else
 			take_event(ev[i].data.ptr);
 	}

@@ -50,6 +50,13 @@ enum connection_state {
 	CONNECTION_STATES
 };
 
+/* Another's socket, and what is to be done when somebody comes to it for the first time. */
+struct server_guest {
+	int fd;
+	void (*comes)(void *ctx);
+	void *ctx;
+};
+
 struct server {
 	struct segment *seg;
 	struct journal *journal;
@@ -65,6 +72,7 @@ struct server {
 	uint32_t (*on_exec)(void *ctx, const struct peer *p, const struct kron_hello *h);
 	void *on_exec_ctx;
 	const struct added_probes *added; /* under the lock; NULL: nobody adds any */
+	struct server_guest guest;        /* under the lock; comes NULL: none */
 	enum kron_thunk thunk;            /* what all probes are bound to */
 	int hardware_fd;                  /* bus device: what the programs map; else -1 */
 	char name[64];                    /* abstract, without the leading NUL */
@@ -103,6 +111,11 @@ void server_free(struct server *s);
 
 void server_set_added(struct server *s, const struct added_probes *added);
 const struct added_probes *server_added(struct server *s);
+
+/* Saves a thread where nobody ever comes.  comes() runs once, in the listener's thread, which watches the
+ * socket no more then; it may still run when server_forget_guest() returns. */
+int server_watch_guest(struct server *s, const struct server_guest *guest);
+void server_forget_guest(struct server *s);
 
 /* Somebody plans for a process that has no connection: server_stop() waits for that, too. */
 void server_hold(struct server *s);

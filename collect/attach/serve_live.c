@@ -86,7 +86,10 @@ int serve_live_settle(struct live_answer *l, struct err *err)
 		return err_set(err, EIO, "process %d cannot be traced: the notes say why",
 			       l->c.peer.pid);
 	if (r.flags & KRON_RESULT_AGAIN)
-		return -EAGAIN;
+		return err_set(
+			err, EAGAIN,
+			"process %d maps memory so fast that no room stays free beside its code",
+			l->c.peer.pid);
 	if (!r.groups_applied)
 		return err_set(err, EIO, "nothing in process %d could be traced", l->c.peer.pid);
 	return 0;

@@ -33,8 +33,7 @@ void ends_free(struct ends *e)
 			close(p->fd);
 	vec_free(&e->v);
 	xfree(e->exits);
-	xfree(e->thread_exits);
-	e->exits = e->thread_exits = NULL;
+	e->exits = NULL;
 	if (e->fd >= 0)
 		close(e->fd);
 	e->fd = -1;
@@ -123,41 +122,32 @@ uint64_t ends_when(const struct ends *e, uint32_t id)
 
 void ends_expect_exits(struct ends *e)
 {
-	if (e->exits)
-		return;
-	e->exits = xcalloc(EXITS, sizeof(*e->exits));
-	e->thread_exits = xcalloc(EXITS, sizeof(*e->thread_exits));
+	if (!e->exits)
+		e->exits = xcalloc(EXITS, sizeof(*e->exits));
 }
 
-static void note_exit(struct ends_exit *exits, pid_t pid, uint64_t ticks)
+static void note_exit(struct ends_exit *x, pid_t pid, uint64_t ticks)
 {
-	struct ends_exit *x = &exits[(uint32_t)pid % EXITS];
-
 	if (x->pid != pid || x->ticks < ticks)
 		*x = (struct ends_exit){pid, ticks};
 }
 
-static uint64_t exit_of(const struct ends_exit *exits, pid_t pid)
-{
-	const struct ends_exit *x = exits ? &exits[(uint32_t)pid % EXITS] : NULL;
-
-	return x && x->pid == pid ? x->ticks : 0;
-}
-
 void ends_note_exit(struct ends *e, pid_t pid, pid_t tid, uint64_t ticks)
 {
-	note_exit(e->exits, pid, ticks);
-	note_exit(e->thread_exits, tid, ticks);
+	note_exit(&e->exits[(uint32_t)pid % EXITS].process, pid, ticks);
+	note_exit(&e->exits[(uint32_t)tid % EXITS].thread, tid, ticks);
 }
 
 uint64_t ends_exit_of(const struct ends *e, pid_t pid, uint64_t since)
 {
-	uint64_t ticks = exit_of(e->exits, pid);
+	const struct ends_exit *x = e->exits ? &e->exits[(uint32_t)pid % EXITS].process : NULL;
 
-	return ticks > since ? ticks : 0;
+	return x && x->pid == pid && x->ticks > since ? x->ticks : 0;
 }
 
 uint64_t ends_thread_exit_of(const struct ends *e, pid_t tid)
 {
-	return exit_of(e->thread_exits, tid);
+	const struct ends_exit *x = e->exits ? &e->exits[(uint32_t)tid % EXITS].thread : NULL;
+
+	return x && x->pid == tid ? x->ticks : 0;
 }

@@ -32,13 +32,17 @@ struct ends_exit { /* of a thread, or of a process' last one so far */
 	uint64_t ticks;
 };
 
+struct ends_exits { /* side by side: mostly a process has one thread, of the same number */
+	struct ends_exit process, thread;
+};
+
 struct ends {
 	int fd; /* epoll; readable when a process has ended; -1: there is none */
 	uint32_t open, limit;
 	uint32_t unused;
 	VEC(struct ends_process) v;
 	/* by pid and by thread id, hashes whose older entries give way; NULL: none come */
-	struct ends_exit *exits, *thread_exits;
+	struct ends_exits *exits;
 };
 
 void ends_init(struct ends *e);

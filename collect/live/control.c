@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "board/bus/object.h"
 #include "collect/drain.h"
 #include "collect/kernel/sockets.h"
 
@@ -31,13 +33,6 @@ static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
 	a->sun_family = AF_UNIX;
 	snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, KRON_CONTROL_SOCKET, recording);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a->sun_path + 1));
-}
-
-static bool peer_of(int fd, struct ucred *out)
-{
-	socklen_t len = sizeof(*out);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, out, &len);
 }
 
 /* ---- the recorder ---- */
@@ -86,13 +81,30 @@ static void send_answer(struct control *c, int fd, struct kron_control_question 
 	xfree(answer);
 }
 
+/* Root and our user may ask. */
+static bool may_ask(int fd, struct ucred *peer)
+{
+	socklen_t len = sizeof(*peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &len) &&
+	       (!peer->uid || peer->uid == geteuid());
+}
+
+/* Who connects and says nothing holds up others for a while, but not the recording's end. */
+static bool has_asked(struct control *c, int fd)
+{
+	struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = c->wake_fd, .events = POLLIN}};
+
+	return poll(p, 2, LIMIT_S * 1000) > 0 && p[0].revents;
+}
+
 static void serve_one(struct control *c, int fd)
 {
 	struct kron_control_question q;
 	struct ucred peer;
 
 	socket_limit(fd, LIMIT_S, LIMIT_S);
-	if (!peer_of(fd, &peer) || (peer.uid != geteuid() && peer.uid) ||
+	if (!may_ask(fd, &peer) || !has_asked(c, fd) ||
 	    recv(fd, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
 		return;
 	if (q.verb == KRON_CONTROL_PAGES)
@@ -121,23 +133,57 @@ static void *control_thread(void *arg)
 	return NULL;
 }
 
+/* Somebody asks for the first time. */
+static void begin(void *ctx)
+{
+	struct control *c = ctx;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->stopped) {
+		c->wake_fd = eventfd(0, EFD_CLOEXEC);
+		c->running =
+			c->wake_fd >= 0 && !pthread_create(&c->thread, NULL, control_thread, c);
+		if (!c->running) { /* whoever asks is told that nobody answers */
+			log_error("collect", "cannot answer `kron ctl probe`");
+			close(c->fd);
+			c->fd = -1;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 int control_start(struct control *c, uint64_t recording, struct err *err)
 {
+	struct server_guest guest = {.comes = begin, .ctx = c};
 	struct sockaddr_un a;
 	socklen_t len = address_of(&a, recording);
-	int code;
+	int code = 0;
 
-	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	c->wake_fd = eventfd(0, EFD_CLOEXEC);
-	if (c->fd < 0 || c->wake_fd < 0 || bind(c->fd, (struct sockaddr *)&a, len) ||
-	    listen(c->fd, BACKLOG))
+	pthread_mutex_init(&c->lock, NULL);
+	c->wake_fd = -1;
+	c->fd = guest.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0 || bind(c->fd, (struct sockaddr *)&a, len) || listen(c->fd, BACKLOG))
 		code = errno;
 	else
-		code = pthread_create(&c->thread, NULL, control_thread, c);
-	c->running = !code;
-	if (code)
-		return err_set(err, code, "cannot listen for `kron ctl probe`: %s", strerror(code));
-	return 0;
+		code = -server_watch_guest(c->changes.server, &guest);
+	if (!code)
+		return 0;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	return err_set(err, code, "cannot listen for `kron ctl probe`: %s", strerror(code));
+}
+
+static bool stop_running(struct control *c)
+{
+	bool running;
+
+	pthread_mutex_lock(&c->lock);
+	c->stopped = true;
+	running = c->running;
+	c->running = false;
+	pthread_mutex_unlock(&c->lock);
+	return running;
 }
 
 void control_stop(struct control *c)
@@ -145,13 +191,14 @@ void control_stop(struct control *c)
 	const uint64_t one = 1;
 
 	changes_stop(&c->changes);
-	if (c->running) {
-		if (write(c->wake_fd, &one, sizeof(one)) == sizeof(one))
-			pthread_join(c->thread, NULL);
-		c->running = false;
+	server_forget_guest(c->changes.server);
+	if (stop_running(c) && write(c->wake_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(c->thread, NULL);
+	if (c->fd >= 0)
 		close(c->fd);
+	if (c->wake_fd >= 0)
 		close(c->wake_fd);
-	}
+	c->fd = c->wake_fd = -1;
 }
 
 /* ---- kron ctl ---- */
@@ -195,7 +242,6 @@ int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, cons
 		struct kron_control_answer *out, struct err *err)
 {
 	struct kron_control_question q = {.version = KRON_CONTROL_VERSION, .verb = verb};
-	struct ucred peer;
 	ssize_t n;
 	int fd;
 
@@ -206,7 +252,7 @@ int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, cons
 	if (fd < 0)
 		return fd;
 	memset(out, 0, sizeof(*out));
-	if (!peer_of(fd, &peer) || (peer.pid && peer.pid != pid)) {
+	if (!object_is_recorder(fd, pid)) {
 		close(fd);
 		return err_set(err, EPERM, "another process has taken this kron record's place");
 	}

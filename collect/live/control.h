@@ -21,11 +21,14 @@ struct drain;
 struct control {
 	struct changes changes;
 	struct drain *drain; /* which knows what pages have been counted */
-	int fd, wake_fd;
-	pthread_t thread;
-	bool running;
+	int fd;              /* -1: nobody can ask any more */
+	int wake_fd;
+	pthread_mutex_t lock; /* of the two below */
+	pthread_t thread;     /* of its own from the first question on: most recordings hear none */
+	bool running, stopped;
 };
 
+/* changes.server hears who comes. */
 int control_start(struct control *c, uint64_t recording, struct err *err);
 /* Nobody changes anything after this; what was added is as it is. */
 void control_stop(struct control *c);

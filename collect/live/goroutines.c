@@ -22,8 +22,9 @@
 
 #define PAGE 4096ull
 #define CODE_MAX 1024u
-#define PIECE 512u /* pages */
-#define PRESENT (1ull << 63)
+#define PIECE 512u           /* pages */
+#define PRESENT (3ull << 62) /* or swapped out */
+#define RET 0xc3
 
 /* How far above the return address the place lies; 0: it is not known. */
 static uint64_t distance_of(const struct live_threads *t, uint64_t lo, uint64_t hi)
@@ -51,7 +52,7 @@ static bool is_code(const struct process_maps *maps, uint64_t pc)
 
 struct search {
 	struct signal_frames *out;
-	const struct live_threads *t;
+	struct live_threads *t;
 	const struct process_maps *maps;
 	uint64_t lo, hi, distance;
 	int pagemap;
@@ -63,7 +64,38 @@ static void take(struct search *s, uint64_t at)
 
 	at += s->distance;
 	if (threads_read(s->t, &pc, at, sizeof(pc)) == sizeof(pc) && is_code(s->maps, pc))
-		*vec_push(&s->out->v) = (struct signal_frame){at, pc};
+		*vec_push(&s->out->v) = (struct signal_frame){.at = at, .pc = pc};
+}
+
+/* One that has not come to that call, or is back from it; asyncPreempt leaves %rbp alone in between. */
+static void take_early(struct search *s, uint64_t pc, uint64_t sp, uint64_t bp)
+{
+	uint64_t at = bp + 8;
+	uint8_t insn = 0;
+
+	if (pc - s->lo >= s->hi - s->lo)
+		return;
+	threads_read(s->t, &insn, pc, sizeof(insn));
+	if (pc == s->lo || insn == RET)
+		at = sp;
+	else if (pc == s->lo + 1)
+		at = sp + 8;
+	take(s, at - s->distance);
+}
+
+/* Who is in asyncPreempt itself, or goes there when the handler that has made the call returns. */
+static void take_threads(struct search *s)
+{
+	const size_t n = s->out->v.n;
+
+	vec_for(&s->t->v, k)
+		if (k->stopped)
+			take_early(s, k->regs.rip, k->regs.rsp, k->regs.rbp);
+	for (size_t i = 0; i < n; i++) {
+		const struct signal_frame f = s->out->v.v[i];
+
+		take_early(s, f.pc, f.sp, f.bp);
+	}
 }
 
 static void search_page(struct search *s, uint64_t addr)
@@ -89,7 +121,7 @@ static void search_mapping(struct search *s, const struct process_mapping *m)
 	}
 }
 
-int goroutines_find(struct signal_frames *f, const struct live_threads *t,
+int goroutines_find(struct signal_frames *f, struct live_threads *t,
 		    const struct process_maps *maps, uint64_t lo, uint64_t hi, struct err *err)
 {
 	struct search s = {.out = f, .t = t, .maps = maps, .lo = lo, .hi = hi};
@@ -102,6 +134,7 @@ int goroutines_find(struct signal_frames *f, const struct live_threads *t,
 			"process %d is of a version of Go whose stopped goroutines kron cannot find: "
 			"start it with `kron record -- CMD`",
 			t->pid);
+	take_threads(&s);
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", t->pid);
 	s.pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (s.pagemap < 0)

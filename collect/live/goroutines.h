@@ -11,7 +11,7 @@
 #include "collect/live/signal_frames.h"
 
 /* [lo, hi): runtime.asyncPreempt.  -ENOTSUP: its code has a form that we do not know. */
-int goroutines_find(struct signal_frames *f, const struct live_threads *t,
+int goroutines_find(struct signal_frames *f, struct live_threads *t,
 		    const struct process_maps *maps, uint64_t lo, uint64_t hi, struct err *err);
 
 #endif

@@ -443,10 +443,7 @@ int live_process_attach(struct live_process *l, struct surgeon *surgeon, struct 
 			code = 0;
 	}
 	if (!code && !l->attached)
-		code = err_set(
-			err, EAGAIN,
-			"process %d maps memory so fast that no room stays free beside its code",
-			l->pid);
+		code = -EAGAIN;
 	if (code && !l->starts && was_there && has_ended(l->pid))
 		return err_set(err, ESRCH, "process %d has ended", l->pid);
 	return code;

@@ -39,6 +39,7 @@
 #define DETACH_ALL_MS 60000 /* for the process and all its children, even if these go on forking */
 #define DETACH_PAUSE_NS 2000000
 #define HWCAP2_FSGSBASE 2u
+#define EFLAGS_TF 0x100u
 #define RUNTIME_STACK 32768u /* bytes of a thread's stack that it uses at most */
 
 /* ---- where the threads are ---- */
@@ -87,10 +88,14 @@ static void add_pc(struct kron_live_call *call, uint64_t pc)
 		call->pc[call->npcs++] = pc;
 }
 
-/* Two addresses of each thread, then one of each frame; move_pcs() goes in the same order. */
+/*
+ * Two addresses of each thread, then one of each frame; move_pcs() goes in the same order.  While the runtime
+ * stays it corrects those of its own frames.
+ */
 static bool collect_pcs(struct kron_live_call *call, struct live_threads *t,
 			const struct signal_frames *f)
 {
+	const size_t wrapped = call->op == KRON_LIVE_HOME ? f->wrapped.n : 0;
 	const size_t room = sizeof(call->pc) / sizeof(call->pc[0]);
 
 	call->npcs = 0;
@@ -100,7 +105,21 @@ static bool collect_pcs(struct kron_live_call *call, struct live_threads *t,
 	}
 	for (size_t i = 0; i < f->v.n; i++)
 		add_pc(call, f->v.v[i].pc);
-	return 2 * t->v.n + f->v.n <= room;
+	for (size_t i = 0; i < wrapped; i++)
+		add_pc(call, f->wrapped.v[i].pc);
+	return 2 * t->v.n + f->v.n + wrapped <= room;
+}
+
+/* Its handler returns to the program's own restorer, as all of them do.  False: none is known. */
+static bool unwrap(const struct kron_live_call *call, struct live_threads *t,
+		   const struct wrapped_frame *w, uint64_t pc)
+{
+	uint64_t restorer = w->signal < KRON_LIVE_SIGNALS ? call->restorer[w->signal] : 0;
+
+	for (unsigned i = 0; i < KRON_LIVE_SIGNALS && !restorer; i++) /* SA_RESETHAND */
+		restorer = call->restorer[i];
+	return restorer && threads_write(t, w->pc_at, &pc, sizeof(pc)) == sizeof(pc) &&
+	       threads_write(t, w->at, &restorer, sizeof(restorer)) == sizeof(restorer);
 }
 
 /* A thread or frame whose new address is 0 stays where it is.  Returns how many do. */
@@ -122,6 +141,8 @@ static size_t move_pcs(const struct kron_live_call *call, struct live_threads *t
 		if (call->pc[n] && call->pc[n] != f->v.v[i].pc)
 			threads_write(t, f->v.v[i].at, &call->pc[n], sizeof(call->pc[n]));
 	}
+	for (size_t i = 0; call->op == KRON_LIVE_HOME && i < f->wrapped.n; i++, n++)
+		left += !call->pc[n] || !unwrap(call, t, &f->wrapped.v[i], call->pc[n]);
 	return left;
 }
 
@@ -166,6 +187,24 @@ static int find_frames(struct signal_frames *out, uint64_t go_lo, uint64_t go_hi
 }
 
 /* ---- in ---- */
+
+/*
+ * Go looks up where a goroutine goes on, and finds nothing in a stub; and a handler may have read already where
+ * it was.  So nobody may be in the middle of a window: they are in a moment somewhere else.
+ */
+static int check_goroutines(const struct kron_live_call *call, const struct live_threads *t,
+			    const struct signal_frames *f, struct err *err)
+{
+	const uint64_t *pc = &call->pc[2 * t->v.n];
+
+	for (size_t i = 0; i < f->v.n; i++)
+		if (pc[i] != f->v.v[i].pc)
+			return err_set(err, EAGAIN,
+				       "a goroutine of process %d is always in the middle of what "
+				       "kron has to change: try again",
+				       t->pid);
+	return 0;
+}
 
 /* The recorder's pid: our parent's.  0: the process is in another pid namespace. */
 static int32_t recorder_for(pid_t pid)
@@ -252,6 +291,8 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		implant_hang_up(t, theirs);
 	else
 		code = implant_call(&o->implant, t, call, err);
+	if (!code && o->go_lo)
+		code = check_goroutines(call, t, &frames, err);
 	if (!code)
 		code = steps->settle(steps->ctx, err);
 	if (code)
@@ -260,7 +301,7 @@ static int put_in(struct operation *o, struct live_threads *t, const char *entry
 		move_pcs(call, t, &frames);
 	close(sock);
 out:
-	vec_free(&frames.v);
+	signal_frames_free(&frames);
 	xfree(call);
 	return code;
 }
@@ -341,7 +382,7 @@ static bool is_all_known(struct kron_live_call *call, const struct live_threads 
 		    !add_callers(call, t, k, maps, session))
 			return false;
 	}
-	return runtime && !frames->v.n && !frames->wrapped;
+	return runtime && !frames->v.n && !frames->wrapped.n;
 }
 
 /* A thread in a window that was patched goes on in its stub, whatever became of the other windows. */
@@ -383,7 +424,7 @@ static int change(struct operation *o, struct live_threads *t, uint64_t entry,
 out:
 	process_maps_free(&maps);
 free_call:
-	vec_free(&frames.v);
+	signal_frames_free(&frames);
 	xfree(call);
 	return code;
 }
@@ -450,6 +491,15 @@ static bool is_trap_pending(struct live_threads *t)
 	return false;
 }
 
+/* A signal of Go's that is put off steps to where it may come (static_go.c). */
+static bool is_put_off(struct live_threads *t, const struct signal_frames *f)
+{
+	vec_for(&t->v, k)
+		if (k->stopped && k->regs.eflags & EFLAGS_TF)
+			return true;
+	return f->steps;
+}
+
 /* 1: not yet: a thread is in the middle of a probe, or in what the recorder has just answered. */
 static int try_to_detach(struct operation *o, struct inside *in, struct live_threads *t,
 			 struct err *err)
@@ -489,7 +539,8 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 	prepare_call(call, in);
 	if (code)
 		;
-	else if (is_trap_pending(t) || !collect_pcs(call, t, &frames))
+	else if (is_trap_pending(t) || (in->go_lo && is_put_off(t, &frames)) ||
+		 !collect_pcs(call, t, &frames))
 		code = 1;
 	else
 		code = implant_call(&in->implant, t, call, err);
@@ -509,7 +560,7 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 			pid);
 	process_maps_free(&maps);
 out:
-	vec_free(&frames.v);
+	signal_frames_free(&frames);
 	xfree(call);
 	return code;
 }

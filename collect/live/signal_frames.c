@@ -7,7 +7,7 @@
  * The stack is searched for such a frame, rather than unwound: unwinding takes tables that not all code
  * has, and stops where they are wrong.  A frame is believed if the word before it leads to code that calls
  * rt_sigreturn and its registers are those of a program.  One that is left over from a handler that has
- * returned is found, too; nobody reads it any more.
+ * returned is found, too, but on a stack for signals; nobody reads it any more.
  */
 #define _GNU_SOURCE
 #include "collect/live/signal_frames.h"
@@ -15,16 +15,24 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <kron/live.h>
+
 #include "base/vec.h"
 
 #define SEARCH_MAX (512u * 1024) /* bytes of a stack */
 #define STACKS_MAX 8u            /* handlers in handlers, each on a stack of its own */
 #define USER_CS 0x33
+#define EFLAGS_TF 0x100
 
+/* As the kernel has it. */
 struct frame {
 	uint64_t restorer;
-	uint64_t flags, link, stack[3];
-	uint64_t regs[NGREG];
+	uint64_t flags, link;
+	uint64_t stack[3]; /* the thread's own for signals: where, flags, size */
+	uint64_t regs[NGREG], fpstate;
+	uint64_t cookie, shown, back, reserved[5]; /* the runtime's: faults.c */
+	uint64_t mask;
+	int32_t signal; /* begin of its siginfo */
 };
 
 enum restorer { RESTORER_NONE, RESTORER_LIBC, RESTORER_OURS };
@@ -91,6 +99,34 @@ static bool is_in_restorer(const struct live_threads *t, const struct process_ma
 	return false;
 }
 
+/* It lies on a stack for signals that the thread has left: its handler has returned. */
+static bool is_left_over(const struct frame *f, uint64_t at, uint64_t sp)
+{
+	const uint64_t from = f->stack[0], len = f->stack[2];
+
+	return at - from < len && sp - from >= len;
+}
+
+/* What was shown and left as it is means: on where it was (faults.c). */
+static void add_wrapped(struct signal_frames *out, const struct frame *f, uint64_t at)
+{
+	const uint64_t cookie = KRON_LIVE_COOKIE ^ (at + offsetof(struct frame, flags));
+	const uint64_t pc = f->regs[REG_RIP];
+
+	*vec_push(&out->wrapped) =
+		(struct wrapped_frame){.at = at,
+				       .pc = f->cookie == cookie && f->shown == pc ? f->back : pc,
+				       .pc_at = at + offsetof(struct frame, regs[REG_RIP]),
+				       .signal = (unsigned)f->signal};
+}
+
+static void add_frame(struct signal_frames *out, const struct frame *f, uint64_t at)
+{
+	*vec_push(&out->v) =
+		(struct signal_frame){at + offsetof(struct frame, regs[REG_RIP]), f->regs[REG_RIP],
+				      f->regs[REG_RSP], f->regs[REG_RBP]};
+}
+
 struct stacks {
 	uint64_t sp[STACKS_MAX];
 	unsigned n;
@@ -102,6 +138,7 @@ static void search(struct signal_frames *out, const struct live_threads *t,
 {
 	const struct process_mapping *m = process_maps_at(maps, sp);
 	uint64_t len = m ? m->end - sp : 0;
+	bool first = true, is_elsewhere;
 	uint8_t *bytes;
 	ssize_t n;
 
@@ -111,20 +148,24 @@ static void search(struct signal_frames *out, const struct live_threads *t,
 	bytes = xcalloc(1, len);
 	n = threads_read(t, bytes, sp, len);
 	for (ssize_t at = (ssize_t)(-sp & 7); at + (ssize_t)sizeof(struct frame) <= n; at += 8) {
-		const uint64_t pc_at = sp + (uint64_t)at + offsetof(struct frame, regs[REG_RIP]);
 		enum restorer restorer;
 		struct frame f;
 
 		memcpy(&f, bytes + at, sizeof(f));
 		restorer = restorer_of(t, maps, &f);
-		if (restorer == RESTORER_NONE)
+		if (restorer == RESTORER_NONE || is_left_over(&f, sp + (uint64_t)at, sp))
 			continue;
+		out->steps |= f.regs[REG_EFL] & EFLAGS_TF;
 		if (restorer == RESTORER_OURS)
-			out->wrapped++;
+			add_wrapped(out, &f, sp + (uint64_t)at);
 		else
-			*vec_push(&out->v) = (struct signal_frame){pc_at, f.regs[REG_RIP]};
-		if (process_maps_at(maps, f.regs[REG_RSP]) != m && stacks->n < STACKS_MAX)
+			add_frame(out, &f, sp + (uint64_t)at);
+		/* the first one's: the rest of this mapping may be another thread's */
+		is_elsewhere = first ? f.regs[REG_RSP] - sp >= len
+				     : process_maps_at(maps, f.regs[REG_RSP]) != m;
+		if (is_elsewhere && stacks->n < STACKS_MAX)
 			stacks->sp[stacks->n++] = f.regs[REG_RSP];
+		first = false;
 	}
 	xfree(bytes);
 }
@@ -140,4 +181,10 @@ void signal_frames_find(struct signal_frames *f, struct live_threads *t,
 		for (unsigned i = 0; i < stacks.n; i++)
 			search(f, t, maps, stacks.sp[i], &stacks);
 	}
+}
+
+void signal_frames_free(struct signal_frames *f)
+{
+	vec_free(&f->v);
+	vec_free(&f->wrapped);
 }

@@ -14,14 +14,24 @@
 struct signal_frame {
 	uint64_t at; /* address of the word that holds pc */
 	uint64_t pc;
+	uint64_t sp, bp; /* the interrupted function's; 0: it is no frame of a signal */
+};
+/* Of a handler that returns by way of the runtime, which corrects the frame then. */
+struct wrapped_frame {
+	uint64_t at; /* address of the word that holds the restorer's */
+	uint64_t pc; /* where it will go on, whatever the handler was shown */
+	uint64_t pc_at;
+	unsigned signal;
 };
 struct signal_frames {
 	VEC(struct signal_frame) v;
-	unsigned wrapped; /* of handlers that return by way of the runtime, which corrects them */
+	VEC(struct wrapped_frame) wrapped;
+	bool steps; /* one of them goes on with TF */
 };
 
 /* Adds the frames on the stacks of all stopped threads. */
 void signal_frames_find(struct signal_frames *f, struct live_threads *t,
 			const struct process_maps *maps);
+void signal_frames_free(struct signal_frames *f);
 
 #endif

@@ -33,6 +33,16 @@ static bool have_one_in_common(uint64_t *base, size_t n)
 	return false;
 }
 
+/* A copy of another's data, whose first word leads to that one still (runtime/static/static.h). */
+static bool has_others_word(const struct live_threads *t, uint64_t base, const uint64_t *sorted,
+			    size_t n)
+{
+	uint64_t word;
+
+	return threads_read(t, &word, base, sizeof(word)) == sizeof(word) && word != base &&
+	       bsearch(&word, sorted, n, sizeof(word), by_value);
+}
+
 static bool is_readable(const struct process_maps *maps, uint64_t addr)
 {
 	const struct process_mapping *m = process_maps_at(maps, addr);
@@ -76,8 +86,11 @@ void thread_data_find(struct kron_live_call *call, struct live_threads *t,
 	/* A single thread's range is left as it is: it may have no data yet, and looks for itself. */
 	if (n > 1 && have_one_in_common(base, n))
 		call->data_from = call->data_end = 0;
-	for (size_t i = 0; n > 1 && i < n; i++)
+	for (size_t i = 0; n > 1 && i < n; i++) {
 		narrow(call, maps, base[i]);
+		if (has_others_word(t, base[i], base, n))
+			call->data_from = call->data_end = 0;
+	}
 	xfree(base);
 }
 

@@ -45,14 +45,25 @@ static bool page_get(struct page *p, uint64_t at)
 
 enum window { PATCHED, OTHER, BREAKPOINT };
 
+/* All of it, where it lies in one page, as nearly all do; NULL: it does not. */
+static uint8_t *bytes_at(struct page *p, uint64_t at, const struct kron_patch *patch)
+{
+	const bool one = at % PAGE + patch->new_len <= PAGE && page_get(p, at & -PAGE);
+
+	return one ? p->bytes + at % PAGE : NULL;
+}
+
 /*
  * OTHER: what the file has, or another library by now.  BREAKPOINT: a debugger's byte on top of our bytes,
  * which it will put back.  A patch may lie across two pages.
  */
 static enum window look(struct page *p, uint64_t at, const struct kron_patch *patch)
 {
+	const uint8_t *whole = bytes_at(p, at, patch);
 	unsigned same = 0, traps = 0, old = 0;
 
+	if (whole && !memcmp(whole, patch->new_bytes, patch->new_len))
+		return PATCHED;
 	for (unsigned i = 0; i < patch->new_len; i++) {
 		uint8_t now;
 
@@ -72,6 +83,13 @@ static enum window look(struct page *p, uint64_t at, const struct kron_patch *pa
 
 static void take_back(struct page *p, uint64_t at, const struct kron_patch *patch)
 {
+	uint8_t *whole = bytes_at(p, at, patch);
+
+	if (whole) {
+		memcpy(whole, patch->old_bytes, patch->new_len);
+		p->changed = true;
+		return;
+	}
 	for (unsigned i = 0; i < patch->new_len; i++) {
 		if (!page_get(p, (at + i) & -PAGE))
 			return;

@@ -47,7 +47,7 @@ int monitor_variables_add(struct variables *v, const char *text, struct err *err
 	if (colon && !take_type(&new, colon + 1))
 		return err_set(
 			err, EINVAL,
-			"--var %s: '%s' is no type; there are u8, u16, u32, u64, s8 to s64, x8 "
+			"--var %s: '%s' is not a type; there are u8, u16, u32, u64, s8 to s64, x8 "
 			"to x64, float, double",
 			text, colon + 1);
 	if (!*text || colon == text)

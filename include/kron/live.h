@@ -19,8 +19,9 @@
 #include <stdint.h>
 #include <kron/wire.h>
 
-#define KRON_LIVE_MAGIC 0x4556494c4e4f524bull /* "KRONLIVE" read as bytes */
-#define KRON_LIVE_CALL 196608u                /* bytes of struct kron_live_call */
+#define KRON_LIVE_MAGIC 0x4556494c4e4f524bull  /* "KRONLIVE" read as bytes */
+#define KRON_LIVE_COOKIE 0x6b726f6e66617531ull /* in a signal frame that was changed: faults.c */
+#define KRON_LIVE_CALL 196608u                 /* bytes of struct kron_live_call */
 #define KRON_LIVE_STACK 65536u
 
 /* Offsets from here. */
@@ -69,6 +70,8 @@ static inline bool kron_live_has_rdpid(void)
 #define KRON_LIVE_THREADS 8000u /* whose places have room in it */
 #define KRON_LIVE_PCS (2u * KRON_LIVE_THREADS + 4000u)
 
+#define KRON_LIVE_SIGNALS 32u
+
 struct kron_live_call {
 	uint32_t op;   /* enum kron_live_op */
 	uint32_t done; /* set when all is done; the thread sleeps then */
@@ -81,6 +84,7 @@ struct kron_live_call {
 	char entry[4608];      /* ATTACH: "KRON_RT=..." of kron/wire.h */
 	int64_t tid_offset;    /* ATTACH, quiet: of its number from %fs in every thread */
 	uint64_t go_lo, go_hi; /* for the surgeon: runtime.asyncPreempt; 0: it is no Go program */
+	uint64_t restorer[KRON_LIVE_SIGNALS]; /* HOME: the program's own, by signal; 0: none */
 	uint64_t pc[KRON_LIVE_PCS];
 };
 _Static_assert(sizeof(struct kron_live_call) <= KRON_LIVE_CALL, "its room");

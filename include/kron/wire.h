@@ -22,7 +22,7 @@
  * out again: REPLY says that there is more, and the runtime asks for that, too.
  *
  * Before HELLO the runtime makes sure that it is the collector who listens
- * (runtime/core/trust.c).  One that hangs up without a word did not believe it; one that only wants
+ * (runtime/collector/trust.c).  One that hangs up without a word did not believe it; one that only wants
  * to know says the magic number.
  *
  * At START the first fd of REPLY is the board segment; then, with KRON_REPLY_HARDWARE, what bus

@@ -3,7 +3,7 @@
  * classes.h - classes of places: every instruction, branch, load, store, call, basic block.
  *
  * Lists the places of a class in the functions of a code map, for requests and for
- * `kron list --places`.  Filler that no control reaches (CODE_PADDING) is no instruction here, nor is
+ * `kron list --places`.  Filler that no control reaches (CODE_PADDING) is not an instruction here, nor is
  * what may be data (CODE_DATA).
  */
 #ifndef INJECT_CLASSES_H

@@ -201,7 +201,7 @@ struct passed {
 	unsigned n;
 };
 
-/* jmp *slot(%rip), or mov slot(%rip),%reg; ...; jmp *%reg: this is no switch. */
+/* jmp *slot(%rip), or mov slot(%rip),%reg; ...; jmp *%reg: this is not a switch. */
 static bool is_by_slot(const struct region *r, const struct passed *p, uint64_t at)
 {
 	struct insn jump, in;

@@ -26,7 +26,7 @@ enum code_flag {
 	CODE_PADDING = 32, /* no function's byte, or unreachable: nop forms and int3 only, between
 				 an instruction that does not fall through and the next code */
 	CODE_IN_FUNCTION = 64,
-	/* Bytes that code reads as data, or that nothing leads to and that are no filler: tables
+	/* Bytes that code reads as data, or that nothing leads to and that are not filler: tables
 	 * and constants among code look like that.  Never displaced, never written. */
 	CODE_DATA = 128
 };

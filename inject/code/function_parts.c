@@ -176,7 +176,7 @@ static bool judge_plain(const struct judge *j, uint32_t i)
 		return true;
 	if (ev->address_taken)
 		return false;
-	/* In the crowd a lone jump of the predecessor is no tail call, and what nobody jumps to
+	/* In the crowd a lone jump of the predecessor is not a tail call, and what nobody jumps to
 	 * is reached through a switch, or never, and then nothing is lost. */
 	return crowd || ev->jcc_from_other;
 }

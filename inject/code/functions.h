@@ -81,7 +81,7 @@ struct functions_options {
 };
 
 /*
- * Find them all.  An image without any function is no error, nor is a damaged table: it gives
+ * Find them all.  An image without any function is not an error, nor is a damaged table: it gives
  * less (go_table_find() says why, if it is Go's).  -ENOEXEC only when the image is unusable.  Strings are owned by out.
  */
 int functions_find(struct functions *out, const struct elf_image *img, struct err *err);

@@ -9,7 +9,7 @@
  *                                      └──► jumps across other functions: the same
  *
  * 1. Code is followed from what the file itself names (guess_walk.c).  What it calls starts a
- *    function.  A walk that comes upon something that is no code is not believed in anything.
+ *    function.  A walk that comes upon something that is not code is not believed in anything.
  * 2. Of the places that pointers name, those start a function that no walk has passed, that stand
  *    after an end of code and look like a start.  Labels of a switch have pointers, too: where a
  *    function has a jump that leads nobody knows where, its places have to look the better.

@@ -5,7 +5,7 @@
  *   start ─► ... jcc ─► ... call ─► ... ret        what is passed is code, if the start is one
  *                └────► ...  jmp ─► (start of another one: a tail call)
  *
- * What cannot be code, a byte that is no instruction, an instruction inside of another one, a branch
+ * What cannot be code, a byte that is not an instruction, an instruction inside of another one, a branch
  * to where no code is, says that the start is none.  Where a walk must stop though the code may go
  * on, the function is "open".  A walk changes nothing but the bits IS_HERE and IN_HERE, which are gone after it.
  */
@@ -100,7 +100,7 @@ static void note_read(const struct guesser *g, struct guess_walk *w, uint64_t va
 		*vec_push(&w->reads) = vaddr;
 }
 
-/* What is read, also by way of a register that got its address before, is no function. */
+/* What is read, also by way of a register that got its address before, is not a function. */
 static void note_reads(const struct guesser *g, struct guess_walk *w, const struct passed *p,
 		       const struct insn *in)
 {

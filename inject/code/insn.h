@@ -92,7 +92,7 @@ enum insn_op {
 };
 
 /*
- * Decode at code[0..avail).  Returns false when the bytes are no known instruction, or one on
+ * Decode at code[0..avail).  Returns false when the bytes are not a known instruction, or one on
  * whose length the vendors differ (a near branch with a 66 prefix and no REX.W).
  * Thread-safe.
  */

@@ -402,7 +402,7 @@ static bool is_pointer_load(const struct insn *in)
 	return in->op == INSN_OP_MOV && in->reads_memory && in->op_size == 8;
 }
 
-/* A whole pointer that is no load: made by lea or mov, popped, or unmangled (xor %fs:0x30). */
+/* A whole pointer that is not a load: made by lea or mov, popped, or unmangled (xor %fs:0x30). */
 static bool is_whole(const struct insn *in, const uint8_t *code)
 {
 	unsigned rex = (code[0] & 0xf0) == 0x40;

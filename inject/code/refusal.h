@@ -12,7 +12,7 @@
 	X(BRANCH_TARGET, "branch-target", "a branch may land inside the window")                    \
 	X(INDIRECT_JUMP, "indirect-jump",                                                           \
 	  "an indirect jump of the function could not be resolved and may land in the window")      \
-	X(UNDECODABLE, "undecodable", "the function holds bytes that are no known instruction")     \
+	X(UNDECODABLE, "undecodable", "the function holds bytes that are not a known instruction")  \
 	X(CONTRADICTED, "contradicted",                                                             \
 	  "the symbol says that a function starts inside of an instruction of other code")          \
 	X(DECODERS_DISAGREE, "decoders-disagree", "the two decoders disagree on an instruction")    \

@@ -580,7 +580,7 @@ static const char *why_unsound(struct plan *p, const struct plan_key *key)
 	const struct header *h = p->mapping;
 
 	if (p->mapping_len < sizeof(*h) || memcmp(h->magic, magic, sizeof(magic)))
-		return "it is no plan";
+		return "it is not a plan";
 	if (h->version != PLAN_VERSION)
 		return "it is of another version";
 	if (h->size != p->mapping_len || h->size % 8 || h->build_id_len > sizeof(h->build_id))

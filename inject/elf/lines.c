@@ -324,7 +324,7 @@ int lines_open_with(struct lines **out, const struct elf_image *img,
 
 	*out = NULL;
 	if (!img->path)
-		return err_set(err, ENOENT, "this image is no file");
+		return err_set(err, ENOENT, "this image is not a file");
 	if (has_debug_info(img))
 		return open_reader(out, img, limits, err);
 	debug = elf_debug_file(img, NULL);

@@ -38,7 +38,7 @@ struct wanted {
 	size_t n;
 	Dwarf_Die die;
 	uint64_t sum;
-	bool is_virtual; /* in a base class whose place is no constant */
+	bool is_virtual; /* in a base class whose place is not a constant */
 };
 
 #define FAIL(w, ...) (err_set((w)->why, ENOENT, __VA_ARGS__), false)
@@ -147,7 +147,7 @@ static bool settle_reference(struct walk *w)
 	return (tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type) || follow(w);
 }
 
-/* False: the offset is no constant, as that of a virtual base class. */
+/* False: the offset is not a constant, as that of a virtual base class. */
 static bool member_offset(Dwarf_Die *member, uint64_t *offset)
 {
 	Dwarf_Attribute attr;
@@ -385,7 +385,7 @@ static bool take_member(struct walk *w, bool is_arrow)
 	if (!settle_reference(w))
 		return false;
 	if (is_arrow && !is_pointer(dwarf_tag(&w->type)))
-		return FAIL(w, "is no pointer before ->%.*s: write .%.*s", (int)n, name, (int)n,
+		return FAIL(w, "is not a pointer before ->%.*s: write .%.*s", (int)n, name, (int)n,
 			    name);
 	if (is_arrow && !follow(w))
 		return false;
@@ -393,7 +393,7 @@ static bool take_member(struct walk *w, bool is_arrow)
 		return FAIL(w, "is a pointer before .%.*s: write ->%.*s", (int)n, name, (int)n,
 			    name);
 	if (w->is_bits || !is_struct(dwarf_tag(&w->type)))
-		return FAIL(w, "is no struct before %.*s: it has no members", (int)n, name);
+		return FAIL(w, "is not a struct before %.*s: it has no members", (int)n, name);
 	if (!find_definition(w))
 		return false;
 	if (!find_member(w, &w->type, &m, 0) || m.is_virtual)
@@ -428,7 +428,7 @@ static bool take_index(struct walk *w)
 	if (dwarf_tag(&w->type) == DW_TAG_array_type)
 		n = dimensions(&w->type, counts);
 	if (w->is_bits || w->dimension >= n)
-		return FAIL(w, "is no array before [%llu]", (unsigned long long)index);
+		return FAIL(w, "is not an array before [%llu]", (unsigned long long)index);
 	if (counts[w->dimension] && index >= counts[w->dimension])
 		return FAIL(w, "has %llu elements: there is no [%llu]",
 			    (unsigned long long)counts[w->dimension], (unsigned long long)index);

@@ -40,7 +40,7 @@ struct variable {
 	int32_t place[VARIABLE_STEPS];
 	uint32_t kind; /* enum variable_kind */
 	uint32_t size; /* bytes of all of it; 0: not known */
-	uint32_t bits; /* of a scalar or an array's elements; 0: they are no numbers */
+	uint32_t bits; /* of a scalar or an array's elements; 0: they are not numbers */
 	char form;     /* u, s, x, d or f (double, float) */
 	uint8_t is_char, is_exported;
 	uint8_t is_passed; /* at an entry: it is there if that is in the caller's frame, and else it is not */

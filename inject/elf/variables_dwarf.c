@@ -355,7 +355,7 @@ static bool take_constant(struct finder *f, Dwarf_Attribute *attr)
 		return set_number(f->v, u);
 	if (!dwarf_formsdata(attr, &s))
 		return set_number(f->v, (uint64_t)s);
-	return FAIL(f, "is a constant that is no number");
+	return FAIL(f, "is a constant that is not a number");
 }
 
 static bool is_argument_register(uint32_t reg)
@@ -439,7 +439,7 @@ static bool locate(struct finder *f)
 		uint64_t number = 0;
 
 		if (dwarf_getlocation_implicit_value(&attr, ops, &block) || block.length > 8)
-			return FAIL(f, "is a constant that is no number");
+			return FAIL(f, "is a constant that is not a number");
 		memcpy(&number, block.data, block.length);
 		return set_number(f->v, number);
 	}
@@ -509,7 +509,7 @@ static bool find_local(struct finder *f)
 	return false;
 }
 
-/* Of the function no variable, but what might be meant.  False: why it is no global. */
+/* Of the function no variable, but what might be meant.  False: why it is not a global. */
 static bool may_be_global(struct finder *f)
 {
 	if (finder_elsewhere(f))
@@ -543,7 +543,7 @@ static bool take_global(struct finder *f)
 		return FAIL(f, "is optimised out of the module");
 	return FAIL(
 		f,
-		"is no variable there: the debug information defines none of this name in this module");
+		"is not a variable there: the debug information defines none of this name in this module");
 }
 
 static bool find_named(struct finder *f, Dwarf_Die *type)
@@ -586,14 +586,14 @@ static bool find_typed(struct finder *f, Dwarf_Die *type)
 		return FAIL(f, "has no type: the debug information does not know the function");
 	if (!f->q->argument) {
 		if (!variable_type_of(&f->function, type) || registers_of(type) != 1)
-			return FAIL(f, "is no pointer or number: the function returns none");
+			return FAIL(f, "is not a pointer or number: the function returns none");
 		*f->v = (struct variable){.base = VARIABLE_REGISTER, .reg = 0};
 		return true;
 	}
 	if (!parameter_by_abi(f, NULL, f->q->argument, &die))
 		return FAIL(
 			f,
-			"is no parameter that is sure: name it as the source does, or write +N($arg%u)",
+			"is not a parameter that is sure: name it as the source does, or write +N($arg%u)",
 			f->q->argument);
 	f->die = die;
 	set_argument(&wanted, f->q->argument);
@@ -601,7 +601,7 @@ static bool find_typed(struct finder *f, Dwarf_Die *type)
 	    f->v->reg != wanted.reg)
 		return FAIL(
 			f,
-			"is no parameter that is sure: name it as the source does, or write +N($arg%u)",
+			"is not a parameter that is sure: name it as the source does, or write +N($arg%u)",
 			f->q->argument);
 	*f->v = wanted;
 	return variable_type_of(&die, type) || FAIL(f, "has a type that cannot be read");

@@ -48,7 +48,7 @@ int tactics_parse(uint32_t *out, const char *list, struct err *err)
 
 		if (i < 0 || (relative && !sign))
 			return err_set(err, EINVAL,
-				       "'%.*s' is no tactic: there are%s; + or - before each "
+				       "'%.*s' is not a tactic: there are%s; + or - before each "
 				       "changes the default",
 				       (int)len, word, all_names);
 		if (sign == '-')

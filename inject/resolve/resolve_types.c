@@ -26,8 +26,9 @@ static bool take_string(struct variable *v, struct probe_spec *s, struct err *wh
 	if (v->kind == VARIABLE_POINTER)
 		return step(v, why);
 	if (v->kind != VARIABLE_ARRAY || v->bits != 8)
-		return FAIL(why,
-			    "is neither a pointer nor an array of characters, so it is no string");
+		return FAIL(
+			why,
+			"is neither a pointer nor an array of characters, so it is not a string");
 	s->count = v->size <= PROBE_ARRAY_BYTES ? (uint8_t)v->size : 0;
 	return true;
 }
@@ -89,7 +90,8 @@ static bool name_array(const struct variable *v, char type[16], struct err *why)
 		return true;
 	}
 	if (!name_type(v, 0, element, why))
-		return FAIL(why, "is an array of what is no number: name one of its elements, [0]");
+		return FAIL(why,
+			    "is an array of what is not a number: name one of its elements, [0]");
 	if (!v->count)
 		return FAIL(why,
 			    "is an array of unknown length: say how much is wanted, like :%s[4]",
@@ -129,7 +131,7 @@ static bool settle_conditions(struct probe_spec *s, struct err *why)
 		if (c->what != SPEC_IF_DATA)
 			continue;
 		if (s->is_text || s->count || (s->is_double && !c->bits))
-			return FAIL(why, "is no number that is compared");
+			return FAIL(why, "is not a number that is compared");
 		if (!c->bits) {
 			c->bits = s->bits;
 			c->is_signed = s->is_signed && !c->has_mask;

@@ -41,8 +41,9 @@
  * A vfork child runs on its parent's thread data, and the kernel starts nothing again for it.
  * Until its exec it is protected only as far as its five instructions are not interrupted.
  *
- * The kernel keeps the CPU number in the limit of GDT segment 0x7b; inside the section that and
- * rseq's cpu_id are the same, but in a vfork child it is cpu_id that is out of date.
+ * The kernel keeps the CPU number where rdpid reads it, and in the limit of GDT segment 0x7b, whose
+ * reading takes longer than all the rest; inside the section that and rseq's cpu_id are the same, but in
+ * a vfork child it is cpu_id that is out of date.
  *
  *   esi  event     edi  our source address     ecx  filter level     eax, rdx  scratch
  */
@@ -71,9 +72,15 @@ kron_rt_hardware_start:
 	mov	%fs:(%rdx), %eax
 	test	%eax, %eax
 	js	.Llost				/* a thread without rseq */
+	cmpb	$0, kron_rt_has_rdpid(%rip)
+	je	.Lno_rdpid
+	rdpid	%rax
+	jmp	.Lcpu
+.Lno_rdpid:
 	mov	$0x7b, %eax
 	lsl	%eax, %eax
-	and	$0xfff, %eax
+.Lcpu:
+	and	$0xfff, %eax			/* the node is above it */
 	mov	%eax, %edx
 	and	$7, %edx
 	shl	$RT_LINE_SHIFT, %edx

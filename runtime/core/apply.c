@@ -524,7 +524,8 @@ uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 	if (size == 0 || sys2(__NR_fstat, fd, (long)&st) != 0 || st.st_size < 0 ||
 	    (uint64_t)st.st_size < size)
 		return apply_nothing(res, EINVAL);
-	at = sys_mmap((void *)RT_FILE_HINT, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	/* not populated: most of it are blocks, which nobody reads here */
+	at = sys_mmap((void *)RT_FILE_HINT, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (sys_failed(at))
 		return apply_nothing(res, (uint64_t)-at);
 	g.file = (const uint8_t *)at;

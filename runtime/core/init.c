@@ -67,6 +67,8 @@ static uint32_t map_bus(const struct rt_segment *seg, uint64_t *detail)
 {
 	long at;
 
+	if (kron_rt.bus != KRON_BUS_LANE)
+		rt_threads_take_board();
 	if (kron_rt.bus == KRON_BUS_EXACT) {
 		at = rt_map_shared(RT_MEMORY_HINT, false, KRON_MEMORY_BYTES, PROT_READ | PROT_WRITE,
 				   seg->fd, KRON_MEMORY_OFFSET);

@@ -10,15 +10,13 @@
  *   thread.h                how a thread finds its lane: the seam to runtime/dynamic/, runtime/static/
  *   samples.c               what a sample is made of, in C
  *   chunks.h, chunks.c      chunks change hands: FREE, OWNED, FULL
- *   trust.c, collector.c    the collector: may we believe it, is it there, wake it
  *   proc.c, register.c      a slot for the process, a lane for each thread
  *   lane.c                  the slow path: no lane, no room, wait or lose
- *   wire.c                  one question to the collector, and its answer
- *   apply.c                 the answer: maps stubs, patches text
+ *   apply.c                 an answer of the collector's: maps stubs, patches text
  *   init.c                  START: segment, question, answer (^ hooks/env.c)
  *   stacks.S                stacks of ours, where the program's are too small
  *
- * Beside it: bus/ (probes without lanes), faults/ (signals in stubs, unwinding), hooks/ (what
+ * Beside it: collector/ (may we believe it, is it there, one question), bus/ (probes without lanes), faults/ (signals in stubs, unwinding), hooks/ (what
  * runs in front of the program's calls), sys/ (system calls, mappings).
  *
  * The rules of the house: raw system calls only, no memory but one's own, no lock, never exit,
@@ -305,7 +303,7 @@ void rt_unmap_all(bool device) __attribute__((visibility("hidden")));
 uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));
 
-/* ---- collector.c ---- */
+/* ---- runtime/collector/ ---- */
 struct ucred;
 /* Wakes the collector: chunks run short, or a thread waits for one. */
 void rt_collector_wake(void) __attribute__((visibility("hidden")));
@@ -319,7 +317,7 @@ bool rt_peer_is_trusted(int sock, const struct ucred *peer) __attribute__((visib
 /* trust.c: is it certain that the collector has its name still? */
 bool rt_collector_lives(void) __attribute__((visibility("hidden")));
 
-/* ---- wire.c: one question to the collector ---- */
+/* ---- wire.c there: one question to the collector ---- */
 #define RT_ANSWER_FDS 3
 struct rt_answer {
 	int sock;

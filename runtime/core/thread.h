@@ -89,6 +89,8 @@ uint32_t rt_tid_known(bool forked) __attribute__((visibility("hidden")));
 
 /* Has this thread an rseq area, of libc's and its own? */
 bool rt_has_rseq(void) __attribute__((visibility("hidden")));
+/* The session's bus is a board's: each probe asks for its CPU. */
+void rt_threads_take_board(void) __attribute__((visibility("hidden")));
 uint32_t rt_cpu_read(void) __attribute__((visibility("hidden")));
 /* A new chunk begins: what is not kept up to date by the kernel is now. */
 void rt_cpu_note(void) __attribute__((visibility("hidden")));

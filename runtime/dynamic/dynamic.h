@@ -20,10 +20,10 @@ struct rt_lane;
 /* ---- dynamic_thread.c ---- */
 extern __thread struct rt_lane *kron_rt_lane
 	__attribute__((visibility("hidden"), tls_model("initial-exec")));
-/* Where lanes lie: what else a thread finds in its data is not a lane. */
 /* For the hardware's thunk: where kron_rt_lane is, from %fs; 0 before there are lanes, and once
  * rt_is_strange().  (A lane's thunk would pay for the load, the hardware's gains by it.) */
 extern int64_t kron_rt_lane_at __attribute__((visibility("hidden")));
+/* Where lanes lie: what else a thread finds in its data is not a lane. */
 extern uint64_t kron_rt_lanes_start __attribute__((visibility("hidden")));
 extern uint64_t kron_rt_lanes_size __attribute__((visibility("hidden")));
 /* Where the thunk finds the CPU number, from %fs: in rseq's area, or no_rseq_cpu. */

@@ -7,6 +7,7 @@
  * C library registers one (glibc 2.35 and later).
  */
 #define _GNU_SOURCE
+#include <kron/live.h>
 #include "runtime/core/rt.h"
 #include "runtime/core/thread.h"
 #include "runtime/dynamic/dynamic.h"
@@ -125,6 +126,13 @@ static bool registers_rseq(void)
 bool rt_has_rseq(void)
 {
 	return registers_rseq() && !rt_is_strange();
+}
+
+bool kron_rt_has_rdpid;
+
+void rt_threads_take_board(void)
+{
+	kron_rt_has_rdpid = kron_live_has_rdpid();
 }
 
 static void find_cpu(void)

@@ -24,6 +24,7 @@
 #define _GNU_SOURCE
 #include <signal.h>
 #include <ucontext.h>
+#include <kron/live.h>
 #include "runtime/core/rt.h"
 #include "runtime/core/thread.h"
 #include "runtime/faults/faults.h"
@@ -33,11 +34,10 @@
 #include "runtime/faults/unwind.h"
 #include "runtime/sys/mini.h"
 
-#define COOKIE 0x6b726f6e66617531ull
 #define EFLAGS_TF 0x100
 #define TRAP_STEP 1 /* the processor's number of a debug exception */
 
-/* Reserved words of the context: sigcontext.reserved1. */
+/* Reserved words of the context: sigcontext.reserved1.  The surgeon reads them, too (signal_frames.c). */
 enum { NOTE_COOKIE, NOTE_SHOWN, NOTE_BACK, NOTE_DEPTH };
 
 /* The window's first instruction was shown in the module; it comes once more in the stub.  Where threads
@@ -100,7 +100,7 @@ static void mark_shown(ucontext_t *uc, uint64_t insn, uint64_t back, uint64_t de
 {
 	uint64_t *note = notes(uc);
 
-	note[NOTE_COOKIE] = COOKIE ^ (uint64_t)uc;
+	note[NOTE_COOKIE] = KRON_LIVE_COOKIE ^ (uint64_t)uc;
 	note[NOTE_SHOWN] = insn;
 	note[NOTE_BACK] = back;
 	note[NOTE_DEPTH] = depth;
@@ -146,7 +146,7 @@ void kron_rt_resume(ucontext_t *uc) __attribute__((visibility("hidden")));
 void kron_rt_resume(ucontext_t *uc)
 {
 	uint64_t *rip = reg(uc, REG_RIP), *note = notes(uc);
-	bool shown = note[NOTE_COOKIE] == (COOKIE ^ (uint64_t)uc);
+	bool shown = note[NOTE_COOKIE] == (KRON_LIVE_COOKIE ^ (uint64_t)uc);
 	const struct kron_tables *t = NULL;
 	struct rt_spot s;
 

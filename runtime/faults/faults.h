@@ -87,6 +87,8 @@ void rt_faults_take_cut(void) __attribute__((visibility("hidden")));
 /* Wraps all handlers that the program has; and gives them back. */
 void rt_faults_take_all(void) __attribute__((visibility("hidden")));
 void rt_faults_give_all(void) __attribute__((visibility("hidden")));
+/* Where the program's handlers return to, by signal; 0: that signal has none. */
+void rt_faults_restorers(uint64_t *restorer, uint32_t n) __attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
 /* Is a handler of this signal wrapped, though the signal is no fault? */

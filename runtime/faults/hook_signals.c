@@ -315,3 +315,14 @@ void rt_faults_give_all(void)
 		sys4(__NR_rt_sigaction, signal, (long)&k, 0, 8);
 	}
 }
+
+void rt_faults_restorers(uint64_t *restorer, uint32_t n)
+{
+	struct rt_action k;
+
+	for (uint32_t signal = 1; signal < n; signal++)
+		restorer[signal] = ask((int)signal, &k) || k.handler <= 1 ||
+						   k.restorer == (uint64_t)kron_rt_return
+					   ? 0
+					   : k.restorer;
+}

@@ -84,6 +84,7 @@ static void move_home(struct kron_live_call *call)
 {
 	for (uint32_t i = 0; i < call->npcs && i < KRON_LIVE_PCS; i++)
 		call->pc[i] = out_of_stub(call->pc[i]);
+	rt_faults_restorers(call->restorer, KRON_LIVE_SIGNALS);
 }
 
 /* ---- it comes ---- */

@@ -2,6 +2,14 @@
 /*
  * static.h - how a probe finds its thread's lane in a program whose thread data is not ours.
  *
+ *   %fs:0 ─────── the word's bits ─────────► kron_rt_threads ──► lane
+ *        ║ the same?                              ║             ║
+ *        ╚════════════════════════════════════════╝             ║ the same?
+ *   %fs + kron_rt_tid_offset ─── the thread's number ═══════════╝
+ *
+ * Compilers get a thread's data by the word at %fs:0, so C libraries put the base there (the psABI says it), and
+ * then it is as good as the base.  Where that word is no base (Go):
+ *
  *   %fs's base ── + kron_rt_tid_offset ──► the thread's number, which the C library keeps there
  *        ║                                        │            ║
  *        ║ the same?                              ▼            ║ the same?
@@ -23,8 +31,10 @@
 
 #define RT_THREADS 2048
 #define RT_THREADS_MASK (RT_THREADS - 1)
-#define RT_THREADS_BASE 0
-#define RT_THREADS_LANE (8 * RT_THREADS)
+#define RT_THREADS_BASE (16 * RT_THREADS) /* the pairs come first */
+#define RT_THREADS_LANE (24 * RT_THREADS)
+#define RT_SELF_SHIFT 12 /* thread data lies at the end of a stack, mostly: pages apart */
+#define RT_SELF_NONE 1   /* no such word */
 /* Of the GDT segment whose limit is the processor's number, as the vDSO uses it. */
 #define RT_CPU_SELECTOR 0x7b
 
@@ -34,18 +44,24 @@
 #include <kron/start.h>
 #include "runtime/core/rt.h"
 
-/* By the number's low bits. */
 struct rt_threads {
+	/* By the bits of the word at %fs:0. */
+	struct rt_self {
+		uint64_t word; /* written last; 0 is nobody's, and the word 0 is none of them */
+		struct rt_lane *lane;
+	} self[RT_THREADS];
+	/* By the number's low bits. */
 	uint64_t base[RT_THREADS]; /* of %fs; written last: where it is not 0 there is a lane */
 	struct rt_lane *lane[RT_THREADS];
 };
+_Static_assert(sizeof(struct rt_self) == 16 && __builtin_offsetof(struct rt_self, lane) == 8,
+	       "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_threads, base) == RT_THREADS_BASE, "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_threads, lane) == RT_THREADS_LANE, "thunk_static.S");
 
 extern struct rt_threads kron_rt_threads __attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
-extern bool kron_rt_has_rdpid __attribute__((visibility("hidden")));
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
 /*

@@ -92,12 +92,24 @@ static bool fits(uint64_t base)
 
 /* ---- hooks ---- */
 
+/* The data were copied from another thread's, with the word by which that is found. */
+static bool is_copy(uint64_t base)
+{
+	uint64_t word;
+
+	if (kron_rt.quiet)
+		return false;
+	word = *(const uint64_t *)base;
+	return word != base && word % sizeof(word) == 0 && is_readable(word) &&
+	       *(const uint64_t *)word == word;
+}
+
 /* A child that shares memory has data of its own, or is waited for. */
 void rt_hook_clone(uint64_t flags, uint64_t tls)
 {
 	if (rt_is_strange())
 		return;
-	if (flags & CLONE_SETTLS ? tls == rt_fs_base() || !fits(tls)
+	if (flags & CLONE_SETTLS ? tls == rt_fs_base() || !fits(tls) || is_copy(tls)
 				 : flags & CLONE_VM && !(flags & CLONE_VFORK))
 		rt_strangers_come();
 }

@@ -22,6 +22,7 @@ void kron_rt_thread_init(bool can, bool has_rdpid, int32_t data_from, int32_t da
 {
 	can_read_base = can;
 	kron_rt_has_rdpid = has_rdpid;
+	kron_rt_threads.self[0].word = RT_SELF_NONE; /* whose word is 0 finds nobody there */
 	rt_data_init(data_from, data_end);
 }
 
@@ -52,6 +53,20 @@ static uint32_t number_at(long offset)
 
 	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(word) : "r"(offset));
 	return word;
+}
+
+/* What lies at %fs:0. */
+static uint64_t self_word(void)
+{
+	uint64_t word;
+
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(word));
+	return word;
+}
+
+static uint32_t self_index(uint64_t word)
+{
+	return (uint32_t)word >> RT_SELF_SHIFT & RT_THREADS_MASK;
 }
 
 static uint32_t number_near(uint64_t base, long offset)
@@ -136,6 +151,14 @@ static bool has_number(uint64_t base, uint32_t tid)
 	return offset && number_near(base, offset) == tid;
 }
 
+static void write_entry(uint64_t *key, struct rt_lane **to, uint64_t none, uint64_t base,
+			struct rt_lane *lane)
+{
+	__atomic_store_n(key, none, __ATOMIC_RELEASE);
+	__atomic_store_n(to, lane, __ATOMIC_RELEASE);
+	__atomic_store_n(key, base, __ATOMIC_RELEASE);
+}
+
 /*
  * The kernel has just said that the calling thread has lane->tid.  An entry that two threads
  * write at once may have the base of one and the lane of the other; then the numbers differ.
@@ -143,7 +166,7 @@ static bool has_number(uint64_t base, uint32_t tid)
 static void remember(struct rt_lane *lane)
 {
 	const uint64_t base = rt_fs_base();
-	const uint32_t i = lane->tid & RT_THREADS_MASK;
+	uint32_t i = lane->tid & RT_THREADS_MASK;
 
 	if (!base || __atomic_load_n(&moves, __ATOMIC_RELAXED) > MOVES_MAX)
 		return;
@@ -154,9 +177,12 @@ static void remember(struct rt_lane *lane)
 		if (!has_number(base, lane->tid))
 			return;
 	}
-	__atomic_store_n(&kron_rt_threads.base[i], 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&kron_rt_threads.lane[i], lane, __ATOMIC_RELEASE);
-	__atomic_store_n(&kron_rt_threads.base[i], base, __ATOMIC_RELEASE);
+	write_entry(&kron_rt_threads.base[i], &kron_rt_threads.lane[i], 0, base, lane);
+	if (self_word() != base) /* Go's */
+		return;
+	i = self_index(base);
+	write_entry(&kron_rt_threads.self[i].word, &kron_rt_threads.self[i].lane, RT_SELF_NONE,
+		    base, lane);
 }
 
 void rt_thread_set_lane(struct rt_lane *lane)
@@ -167,14 +193,31 @@ void rt_thread_set_lane(struct rt_lane *lane)
 
 /* ---- the calling thread's lane ---- */
 
+/* NULL: the word at %fs:0 leads to none. */
+static struct rt_lane *lane_by_self(uint32_t number)
+{
+	const uint64_t word = self_word();
+	const struct rt_self *s = &kron_rt_threads.self[self_index(word)];
+	struct rt_lane *lane = s->word == word ? s->lane : NULL;
+
+	return lane && lane->tid == number ? lane : NULL;
+}
+
 /* Whose number is near the base, as the thunks see it; NULL: nobody's. */
 static struct rt_lane *lane_by_base(void)
 {
 	const long offset = kron_rt_tid_offset;
 	const uint64_t base = rt_fs_base();
-	const uint32_t i = offset && base ? number_at(offset) & RT_THREADS_MASK : 0;
+	struct rt_lane *lane;
+	uint32_t i;
 
-	return offset && base && kron_rt_threads.base[i] == base ? kron_rt_threads.lane[i] : NULL;
+	if (!offset || !base)
+		return NULL;
+	i = number_at(offset) & RT_THREADS_MASK;
+	lane = lane_by_self(number_at(offset));
+	if (!lane && kron_rt_threads.base[i] == base)
+		lane = kron_rt_threads.lane[i];
+	return lane;
 }
 
 /* A vfork child runs on its parent's thread data: its lane is that of the thread that waits. */
@@ -254,6 +297,11 @@ uint32_t rt_tid_known(bool forked)
 bool rt_has_rseq(void)
 {
 	return false;
+}
+
+/* Nothing to do: who began has said what the processor has. */
+void rt_threads_take_board(void)
+{
 }
 
 uint32_t rt_cpu_read(void)

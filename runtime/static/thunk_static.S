@@ -14,21 +14,40 @@
 
 	.text
 
-/* The calling thread's lane, to %rdx; %rax, %rcx and %rdi are gone. */
-	.macro	FIND_LANE slow
+/*
+ * The calling thread's lane, to %rdx; %rax, %rcx and %rdi are gone.  What the claim waits for is short: one
+ * word, its bits, the lane.  The rest is compared beside that way, and rdfsbase comes where that word is
+ * no use only.
+ */
+	.macro	FIND_LANE slow, number
 	mov	kron_rt_tid_offset(%rip), %rdi
 	test	%rdi, %rdi
 	jz	\slow				/* zero, too, when rdfsbase is not for us */
+	mov	%fs:0, %rdx
+	mov	%edx, %eax
+	shr	$(RT_SELF_SHIFT - 4), %eax
+	and	$(RT_THREADS_MASK << 4), %eax
+	lea	kron_rt_threads(%rip), %rcx
+	cmp	%rdx, (%rcx, %rax)
+	jne	\number
+	mov	8(%rcx, %rax), %rdx
+	mov	%fs:(%rdi), %eax
+	cmp	%eax, RT_LANE_TID(%rdx)
+	jne	\number
+	.endm
+
+/* Otherwise; %rdi and %rcx are as FIND_LANE left them. */
+	.macro	FIND_LANE_BY_NUMBER slow, found
 	rdfsbase %rdx
 	mov	%fs:(%rdi), %edi
 	mov	%edi, %eax
 	and	$RT_THREADS_MASK, %eax
-	lea	kron_rt_threads(%rip), %rcx
 	cmp	%rdx, RT_THREADS_BASE(%rcx, %rax, 8)
 	jne	\slow
 	mov	RT_THREADS_LANE(%rcx, %rax, 8), %rdx
 	cmp	%edi, RT_LANE_TID(%rdx)
 	jne	\slow
+	jmp	\found
 	.endm
 
 /* The number of the processor, to %eax. */
@@ -50,7 +69,8 @@
 	mov	%eax, %esi
 	SAVE_FLAGS
 .Lagain\@:
-	FIND_LANE .Lslow\@
+	FIND_LANE .Lslow\@, .Lnumber\@
+.Lfound\@:
 	movabs	$RT_CLAIM_STEP, %rdi
 	PAYLOAD	\own, 32, %eax
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)
@@ -70,8 +90,11 @@
 	.cfi_remember_state
 	LEAVE
 
-.Lno_rdpid\@:
+.Lnumber\@:
 	.cfi_restore_state
+	FIND_LANE_BY_NUMBER .Lslow\@, .Lfound\@
+
+.Lno_rdpid\@:
 	READ_CPU_OTHERWISE .Lcpu\@
 
 .Lother_cpu\@:
@@ -99,7 +122,8 @@
 	mov	%ecx, %r8d
 	and	$1, %r8d			/* KRON_GATE_TAKE */
 .Lagain\@:
-	FIND_LANE .Lslow\@
+	FIND_LANE .Lslow\@, .Lnumber\@
+.Lfound\@:
 	CLAIM_OR_DROP %r8, %r8d, .Lslow\@
 	PAYLOAD	\own, 40, %eax
 	mov	%eax, 12(%rdi)
@@ -120,8 +144,11 @@
 	BACK	%rdx
 	ret
 
-.Lno_rdpid\@:
+.Lnumber\@:
 	.cfi_restore_state
+	FIND_LANE_BY_NUMBER .Lslow\@, .Lfound\@
+
+.Lno_rdpid\@:
 	READ_CPU_OTHERWISE .Lcpu\@
 
 .Lother_cpu\@:

@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
-#include "runtime/core/rt.h"
+#include <stdbool.h>
 #include "runtime/sys/elf_lookup.h"
 #include "runtime/sys/mini.h"
 

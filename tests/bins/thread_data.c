@@ -9,6 +9,7 @@
  *   own      another one
  *   shared   a thread that clone() has made without data of its own
  *   small    one whose data ends 64 bytes after %fs; what follows cannot be read
+ *   copy     one whose data is a copy of the main thread's, with the word at %fs:0 and the number in it
  * With KIND "gs" it is as with "own", and all check at each round that %gs leads where the main thread
  * has set it, or with "gs0" that its base is 0.
  *
@@ -112,6 +113,17 @@ static char *small_data(void)
 	return at + 4096 - 64;
 }
 
+static char *copied_data(void)
+{
+	char *at = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *main_data;
+
+	__asm__("mov %%fs:0, %0" : "=r"(main_data));
+	if (at == MAP_FAILED)
+		exit(99);
+	return memcpy(at + 8192, main_data, 1024);
+}
+
 static void start_third(const char *kind)
 {
 	pthread_t t;
@@ -120,6 +132,8 @@ static void start_third(const char *kind)
 		start_bare(0, NULL);
 	else if (!strcmp(kind, "small"))
 		start_bare(CLONE_SETTLS, small_data());
+	else if (!strcmp(kind, "copy"))
+		start_bare(CLONE_SETTLS, copied_data());
 	else if (pthread_create(&t, NULL, with_data, (void *)3))
 		exit(99);
 }

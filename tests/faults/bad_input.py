@@ -47,7 +47,7 @@ def one_sentence(r, status, what, contains=()):
     lines = r.stderr.splitlines()
     need(len(lines) == 1, f"{what}: {len(lines)} lines, not one sentence: {r.stderr!r}")
     need(lines[0].startswith("kron"), f"{what}: says not who speaks: {lines[0]!r}")
-    need(len(lines[0]) > 15, f"{what}: {lines[0]!r} is no sentence")
+    need(len(lines[0]) > 15, f"{what}: {lines[0]!r} is not a sentence")
     for words in contains:
         need(any(w in lines[0].lower() for w in words.split("|")), f"{what}: no {words}: {lines[0]}")
 
@@ -728,7 +728,7 @@ def main():
         compile_c("program", "torture/process/plain.c", "-w")
         with open("program", "rb") as f:
             PROGRAM = f.read()
-        s.case("list: what is no x86-64 ELF file", not_an_elf)
+        s.case("list: what is not an x86-64 ELF file", not_an_elf)
         s.case("list: truncated", truncated)
         s.case("list: lying headers", lying_headers)
         s.case("list: flipped bytes", flipped)

@@ -272,10 +272,10 @@ def not_replaced(kind):
     if kind in NEEDS_FILE:
         for place in ("/dev/null", "/dev/stdout"):
             sentence(kind, run(kind, place))
-        need(stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null is no device any more")
+        need(stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null is not a device any more")
         return
     good(kind, "/dev/null")
-    need(stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null is no device any more")
+    need(stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null is not a device any more")
     sentence(kind, run(kind, "/dev/full"), "space")
     os.mkfifo("pipe")
     reader = subprocess.Popen(["sh", "-c", "cat pipe >came"])

@@ -33,7 +33,7 @@ struct fuzz_options {
 	const char *out, *again;
 };
 
-/* false: no such option.  What is no option begins at argv[optind]. */
+/* false: no such option.  What is not an option begins at argv[optind]. */
 static inline bool fuzz_options(struct fuzz_options *o, int argc, char **argv)
 {
 	const char *seconds = getenv("KRON_FUZZ_SECONDS");

@@ -214,7 +214,7 @@ static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t
 {
 	(void)ctx;
 	*event = 2 * strlen(name) + is_exit;
-	return rnd(4) ? NULL : "is no function";
+	return rnd(4) ? NULL : "is not a function";
 }
 
 static bool read_info(struct interval_info *info, const struct bytes *text)

@@ -163,7 +163,7 @@ static bool read_class(struct line *l, struct interval_def *d)
 	if (!read_number(l, "the class", &class))
 		return false;
 	if (class < 1 || class > 4)
-		return wrong(l, "%" PRIu64 " is no class: there are 1, 2, 3 and 4", class);
+		return wrong(l, "%" PRIu64 " is not a class: there are 1, 2, 3 and 4", class);
 	d->class = (int)class;
 	d->nevents = class == 2 || class == 3 ? 3 : 2;
 	return true;
@@ -247,7 +247,7 @@ int interval_info_read(struct interval_info *info, FILE *f, unsigned event_bits,
 		l.number++;
 		l.at = text;
 		if (strlen(text) != (size_t)len)
-			wrong(&l, "a NUL byte: this is no text");
+			wrong(&l, "a NUL byte: this is not text");
 		else
 			read_line(&l);
 		errno = 0;

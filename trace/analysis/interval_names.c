@@ -124,7 +124,7 @@ static const char *find_name(void *ctx, const char *name, bool is_exit, uint64_t
 		xfree(glob);
 	}
 	if (!n)
-		return "is no function of this trace";
+		return "is not a function of this trace";
 	if (n > 1) {
 		snprintf(x->why, sizeof(x->why),
 			 "is the name of %zu functions: say which by its module, OBJ:NAME, or by "

@@ -31,7 +31,7 @@ bats_require_minimum_version 1.5.0
 	for bad in '' .hidden 'a b' a/b ../x "$(printf 'x%.0s' $(seq 64))" $'new\nline'; do
 		run "$KRON" board create "$bad"
 		[ "$status" = 1 ]
-		[[ $output == *"is no name for a board"* ]]
+		[[ $output == *"is not a name for a board"* ]]
 	done
 	for args in '' 'make x' 'list x' 'create a b' 'rm x --cable' 'create x --json' \
 		'create x --chip-fifo 17' 'create x --board-fifo 2' 'create x --drain 0'; do
@@ -316,7 +316,7 @@ bats_require_minimum_version 1.5.0
 	refuses_with "there is no board nope"
 	for bad in '' 'a b'; do
 		run "$KRON" status --board "$bad"
-		refuses_with "is no name of a board"
+		refuses_with "is not a name of a board"
 	done
 }
 
@@ -433,14 +433,14 @@ all_refuse() { # all_refuse TEXT
 	"$KRON" board rm "$B"
 }
 
-@test "things that are no objects" {
+@test "things that are not objects" {
 	hostile
 	mv "$O" "$O-real"
 	ln -s "$O-real" "$O"
-	all_refuse "is no board"
+	all_refuse "is not a board"
 	rm "$O"
 	mkfifo -m 600 "$O"
-	all_refuse "is no board"
+	all_refuse "is not a board"
 	"$KRON" board rm "$B"
 	[ ! -e "$O" ]
 	rm -f "$O-real"

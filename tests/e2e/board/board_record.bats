@@ -173,7 +173,7 @@ print(a["timestamp"] < b["timestamp"])')" = True ]
 	[ ! -e "$(board_object "$B")" ]
 	run "$KRON" record --board 'a b' -o t -- true
 	[ "$status" = 125 ]
-	[[ $output == *'"a b" is no name for a board'* ]]
+	[[ $output == *'"a b" is not a name for a board'* ]]
 	KRON_BOARD=/dev/mk0 run "$KRON" record -o t -- true
 	[ "$status" = 125 ]
 	[[ $output == *"--bus device:PATH"* ]]

@@ -158,7 +158,7 @@ ask() { node "$KRON_TOP_SRC/tests/e2e/exports/duckdb.js" "$DUCKDB" "$1"; }
 import json, sys
 tids = {json.loads(l)["tid"] for l in sys.stdin}
 assert {t for t, in json.load(open("got"))} == tids'
-	# what is no call
+	# what is not a call
 	"$KRON_TOP_BUILD/tests/unit/trace/make_trace" naps naps
 	"$KRON" export -f parquet -o naps.parquet naps
 	"$PYTHON" "$KRON_TOP_SRC/tests/e2e/exports/export_more.py" parquet naps.parquet

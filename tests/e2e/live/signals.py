@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from live import info, interrupt, maps, record_pid, text_is_of_files  # noqa: E402
 from tap import KRON, Suite, compile_text, need  # noqa: E402
 
 # Two threads with a signal each tenth of a millisecond: one is nearly always on its way.
@@ -57,5 +58,71 @@ def storm():
         p.communicate()
 
 
+# A handler that waits for a byte, and returns to an instruction that kron had moved, or to any other.
+WAITS = """
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+void store(int *to, int what);
+__asm__(".globl store; .type store, @function; store: mov %esi, (%rdi); mov %rdi, %rax; mov %rax, %rdx; ret;"
+        ".size store, .-store; .p2align 4");
+static int *page;
+static void handle(int signal) {
+    char c;
+    if (write(1, "in\\n", 3) != 3 || read(0, &c, 1) != 1) _exit(2);
+    if (signal == SIGSEGV) mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+int main(int argc, char **argv) {
+    struct sigaction act = {.sa_handler = handle, .sa_flags = argc > 2 ? SA_ONSTACK : 0};
+    stack_t stack = {.ss_size = 65536, .ss_sp = malloc(65536)};
+    char c;
+    page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaltstack(&stack, NULL);
+    sigaction(SIGSEGV, &act, NULL);
+    sigaction(SIGFPE, &act, NULL);
+    setbuf(stdout, NULL);
+    puts("ready");
+    while (read(0, &c, 1) == 1) {
+        mprotect(page, 4096, PROT_READ);
+        if (!strcmp(argv[1], "fault")) store(page, c);
+        else raise(SIGFPE);
+        printf("out %d\\n", *page);
+    }
+    return 0;
+}
+"""
+
+
+def runs_meanwhile(*how):
+    """The handler was entered by way of kron's runtime, and returns when that has gone."""
+    compile_text("w", WAITS)
+    p = subprocess.Popen(["./w", *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    try:
+        need(p.stdout.readline() == b"ready\n", "it did not start")
+        for c in b"ab":
+            r = record_pid(p.pid, "-L", "*")
+            p.stdin.write(bytes([c]))
+            need(p.stdout.readline() == b"in\n", "no handler")
+            interrupt(r)
+            need(info()["attach"]["detached"], "kron has not left it")
+            need(not [m for m in maps(p.pid) if "/memfd:kron" in m[-1] or m[0].startswith("7e8")], "something of kron stays")
+            text_is_of_files(p.pid)
+            p.stdin.write(b"x")
+            said = p.stdout.readline()
+            need(said == b"out %d\n" % (c if how[0] == "fault" else 0), f"{said}, {p.poll()}")
+        p.stdin.close()
+        need(p.wait(20) == 0, f"it ended with {p.returncode}")
+    finally:
+        p.kill()
+        p.wait()
+
+
 with Suite("signals") as s:
     s.case("a signal is always on its way", storm)
+    s.case("a handler returns when kron has left", runs_meanwhile, "kill")
+    s.case("a handler on a stack of its own does", runs_meanwhile, "kill", "stack")
+    s.case("the handler of a fault in a probe does", runs_meanwhile, "fault")
+    s.case("on a stack of its own, too", runs_meanwhile, "fault", "stack")

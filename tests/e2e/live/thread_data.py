@@ -126,6 +126,7 @@ with Suite("thread_data") as s:
         "own": "threads of the C library's",
         "shared": "a thread with its maker's data",
         "small": "a thread with next to no data",
+        "copy": "a thread with a copy of its maker's data",
         "gs": "%gs is the program's own",
         "gs0": "%gs is nobody's",
     }

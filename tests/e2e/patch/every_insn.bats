@@ -105,7 +105,7 @@ except ZeroDivisionError as e:
 	! grep -Eq 'short|detour|pun|relay|int3|arrivals' <<<"${output%%refused*}"
 	run "$KRON" list --tactics jump,hop "$KRON"
 	[ "$status" = 2 ]
-	grep -q "'hop' is no tactic: there are jump short evict arrivals detour pun relay int3" <<<"$output"
+	grep -q "'hop' is not a tactic: there are jump short evict arrivals detour pun relay int3" <<<"$output"
 	run "$KRON" list --tactics -jump,short "$KRON"
 	[ "$status" = 2 ]
 }

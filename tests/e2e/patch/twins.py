@@ -181,7 +181,7 @@ def debug_file(path):
 
 
 def test_libc():
-    """Real code with much assembly; __restore_rt returns from signals and is no function."""
+    """Real code with much assembly; __restore_rt returns from signals and is not a function."""
     for lib in ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libresolv.so.2"):
         path, notes = "/lib/x86_64-linux-gnu/" + lib, []
         debug = os.path.exists(path) and debug_file(path)

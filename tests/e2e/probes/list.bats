@@ -158,7 +158,7 @@ program() {
 	compile calc bins/calc.c
 	run "$KRON" list -p libc:malloc calc
 	[ "$status" = 1 ]
-	[ "$output" = "kron list: calc is no module that a probe means" ]
+	[ "$output" = "kron list: calc is not a module that a probe means" ]
 	"$KRON" patch -q -F main -o calc.kron calc
 	run "$KRON" list -p main%blocks calc.kron
 	[ "$status" = 1 ]

@@ -161,7 +161,7 @@ def edge():
 
 
 def bad_ones_shown():
-    """What cannot be read is no number anywhere: dump, filters, exports."""
+    """What cannot be read is not a number anywhere: dump, filters, exports."""
     path = program()
     record(*WHERE, "--", path, "bad", "64")
     all_b = [e for e in events() if e["name"] == "b"]
@@ -247,7 +247,7 @@ def trigger():
 
 def refused():
     program()
-    for spec, words in [("n=*(u32*)5", "a number is no address"), ("n=*(u33*)$arg1", "a type is needed"),
+    for spec, words in [("n=*(u32*)5", "a number is not an address"), ("n=*(u33*)$arg1", "a type is needed"),
                         ("n=*(u32*)(*(u32*)$arg1+4)", "an address has 64 bits"),
                         ("n=*(u32*)$arg1:u16", "the type is in front"), ("n=+8($arg1", ") is needed"),
                         ("n=+8($arg1))", "the value ends here"),

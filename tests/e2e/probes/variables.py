@@ -409,16 +409,16 @@ def refused():
         _, err = run("record", "-o", "trace", "-p", f"work {spec}", "--", path, status=125)
         tap.need(words in err, (spec, err))
     cases = [("r->flag", "is a bit-field"), ("r->big", "160 bytes"), ("r->nope", "has no member nope in struct request"),
-             ("nope", "is no variable"), ("local", "it is a local variable"), ("queue", "is a struct"),
+             ("nope", "is not a variable"), ("local", "it is a local variable"), ("queue", "is a struct"),
              ("r.id", "write ->id"), ("queue->len", "write .len"), ("r->big[40]", "has 40 elements"), ("n:u64", "has 4 bytes"),
-             ("r->nodes", "name one of its elements"), ("n->x", "is no pointer"), ("n:string", "so it is no string"),
-             ("d", "not yet in its place"), ("$arg2->x", "is no pointer"), ("r->list->next->next->next->next", "4 steps"),
+             ("r->nodes", "name one of its elements"), ("n->x", "is not a pointer"), ("n:string", "so it is not a string"),
+             ("d", "not yet in its place"), ("$arg2->x", "is not a pointer"), ("r->list->next->next->next->next", "4 steps"),
              ("r->bytes:u8[9]", "has 8 bytes"), ("r->full:u32", "is an array"), ("r->headers.first if data > 300", "never be")]
     for spec, words in cases:
         _, err = run("record", "-o", "trace", "-p", f"work v={spec}", "--", path, status=125)
         tap.need(words in err, (spec, err))
     _, err = run("patch", "-p", "work nope", "-o", "patched", path, status=1)
-    tap.need("is no variable" in err, err)
+    tap.need("is not a variable" in err, err)
 
 
 with tap.Suite("variables") as s:

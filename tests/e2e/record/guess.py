@@ -246,7 +246,7 @@ with Suite("guess") as s:
     s.case("FreePascal: nearly every guess is right", precision, "FreePascal", make_pascal, 1000)
     s.case("OCaml: nearly every guess is right", precision, "OCaml", make_ocaml, 500)
     s.case("Rust: nearly every guess is right", precision, "Rust", make_rust, 500)
-    s.case("data among code is no function", data_in_code, None)
+    s.case("data among code is not a function", data_in_code, None)
     s.case("assembly runs as ever, and calls are counted", counts, make_assembly,
            {"work": 55, "check": 10, "twice": 4, "callback": 1, "apply": 1, "show": 1, "print": 2})
     s.case("C runs as ever, and calls are counted", counts, one_c, {})

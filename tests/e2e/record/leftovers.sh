@@ -73,7 +73,7 @@ after_signal() { # after_signal SIGNAL: to kron, while a program runs
 	kill -"$1" "$pid"
 	wait_until eval "! kill -0 $pid 2>/dev/null" || { echo "kron goes on"; kill -KILL "$pid"; return 1; }
 	wait "$pid" 2>/dev/null
-	# a program that kron left to itself is no leftover: the signal was for kron alone
+	# a program that kron left to itself is not a leftover: the signal was for kron alone
 	for pid in $(running "$d"); do
 		kill "$pid"
 	done

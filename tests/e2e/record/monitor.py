@@ -296,7 +296,7 @@ def killed():
 
 
 def refused_thread():
-    """A thread's number is no process's."""
+    """A thread's number is not a process's."""
     tap.compile_c("p", "bins/monitored.c")
     p = subprocess.Popen(["./p", "2", "900000"], stdout=subprocess.DEVNULL)
     try:

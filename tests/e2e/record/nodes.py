@@ -297,6 +297,6 @@ with Suite("nodes") as suite:
     suite.case("programs with probes of their own that make their board", own_probes_without_a_board)
     suite.case("ranks and SLURM's nodes", defaults)
     suite.case("host names", host_names)
-    suite.case("ranks that are no node", ranks_that_do_not_fit)
+    suite.case("ranks that are not nodes", ranks_that_do_not_fit)
     suite.case("numbers that are refused", refusals)
     suite.case("what the trace says of the machine", machine)

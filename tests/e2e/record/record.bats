@@ -361,7 +361,7 @@ print(subprocess.run(sys.argv[1:]).returncode)' "$KRON" record -q -o t -- sh -c 
 }
 
 @test "kron info says why sites were refused, in sentences" {
-	# the jump that goes to a register is no known switch, and its function has a ret
+	# the jump that goes to a register is not a known switch, and its function has a ret
 	cat >odd.s <<-'E'
 		.globl main
 		.type main, @function

@@ -208,6 +208,67 @@ int main(int argc, char **argv)
 """
 
 
+TURNCOAT = r"""
+/* A process that root started becomes another user, gives itself out for the recorder of its board, and answers what
+ * another one asks. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <kron/segment.h>
+#include <refcnt.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	uint64_t number = 0x234567890abcdef1;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct kron_ctl *ctl = (void *)(uintptr_t)(KRON_WINDOW_ADDR + KRON_CTL_OFFSET);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), ready[2], done[2];
+	char c = 0;
+	(void)argv;
+	snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "kron-ctl-%016lx", (unsigned long)number);
+	if (pipe(ready) || pipe(done))
+		return 2;
+	if (!fork()) {
+		if ((argc > 1 && setuid(65534)) || bind(fd, (void *)&a, (socklen_t)(sizeof(sa_family_t) + 1 + strlen(a.sun_path + 1))) ||
+		    listen(fd, 4))
+			return 2;
+		memcpy((char *)ctl + 2048, &number, sizeof(number));
+		ctl->collector_pid = (uint32_t)getpid();
+		close(done[1]);
+		return write(ready[1], &c, 1) != 1 || read(done[0], &c, 1) != 0;
+	}
+	close(fd);
+	close(done[0]);
+	if (read(ready[0], &c, 1) != 1)
+		return 3;
+	errno = 0;
+	struct refcnt *r = refcnt_open(0);
+	printf("%s %d\n", r ? "open" : "refused", r ? 0 : errno);
+	refcnt_close(r);
+	return 0;
+}
+"""
+
+
+def turncoat():
+    """on a named board, who became another user is not taken for its recorder"""
+    if os.geteuid():
+        raise tap.Skip("wants root, who may become another user")
+    tap.compile_text("turncoat", TURNCOAT, INCLUDE, f"{LIBRARY}/librefcnt.a")
+    board = f"turncoat{os.getpid()}"
+    kron = [tap.KRON, "board"]
+    subprocess.run([*kron, "create", board], check=True, capture_output=True)
+    try:
+        tool = ("record", "-q", "--board", board, "-o", "trace")
+        tap.need(traced("./turncoat", "user", tool=tool).startswith("refused 13\n"), "another user")
+    finally:
+        subprocess.run([*kron, "rm", board], check=True, capture_output=True)
+
+
 def lies():
     """what a traced program writes into kron's memory leads to no answer but the recorder's"""
     tap.compile_text("liar", LIAR, INCLUDE, f"{LIBRARY}/librefcnt.a")
@@ -348,6 +409,7 @@ with tap.Suite("refcnt") as s:
     s.case("a recorder in another pid namespace", other_numbers)
     s.case("a recording without counts", no_pages)
     s.case("programs that lie", lies)
+    s.case("a process that became another user", turncoat)
     s.case("threads that come and go", storm)
     s.case("the example", example)
     s.case("installed", installed)

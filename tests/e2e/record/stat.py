@@ -139,7 +139,7 @@ int main(void)
 
 
 def entries():
-    """a loop back to the start is no call, a jump from elsewhere is one; registers and flags stay"""
+    """a loop back to the start is not a call, a jump from elsewhere is one; registers and flags stay"""
     tap.compile_text("entries", ENTRIES, "-mno-red-zone")
     plain = subprocess.run(["./entries"], capture_output=True, text=True, check=True).stdout
     out, rows = stat("--", "./entries")

@@ -195,7 +195,7 @@ calls() {
 	[ "$(calls malloc)" -lt 60 ]
 }
 
-@test "a process that was killed a moment ago has ended, and is no thread of the kernel" {
+@test "a process that was killed a moment ago has ended, and is not a thread of the kernel" {
 	local i
 	for i in $(seq 30); do
 		sleep 60 &

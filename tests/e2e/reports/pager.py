@@ -127,7 +127,7 @@ def main():
         s.case("--no-pager, no pager, and no terminal", with_traces, not_paged)
         s.case("KRON_PAGER comes before PAGER", with_traces, own_first)
         s.case("the command ends after its pager", with_traces, waited_for)
-        s.case("a pager that is left early is no failure", with_traces, closed)
+        s.case("a pager that is left early is not a failure", with_traces, closed)
         s.case("^C leaves the terminal to the pager until that ends", with_traces, interrupted)
         s.case("a pager that is not there is one", with_traces, missing)
         s.case("without a word it is less, where there is one", with_traces, less)

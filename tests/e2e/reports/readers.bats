@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # report, replay, dump and info on a synthetic trace (tests/unit/trace/make_trace.c) whose right answers
-# were worked out by hand and stand in tests/golden/trace/, and on things that are no traces.
+# were worked out by hand and stand in tests/golden/trace/, and on things that are not traces.
 source "${KRON_TOP_SRC:-$BATS_TEST_DIRNAME/../../..}/tests/lib.sh"
 bats_require_minimum_version 1.5.0
 
@@ -122,7 +122,7 @@ golden() {
 	"$KRON" info --json | json 'd["samples"]' | grep -qx 36
 }
 
-@test "what is no trace: one sentence, exit 1" {
+@test "what is not a trace: one sentence, exit 1" {
 	mkdir empty
 	echo text >file
 	mkfifo pipe

@@ -306,7 +306,7 @@ walk() {
 		[ "${#stderr_lines[@]}" = 1 ]
 		[[ $stderr == *info*"$1"* ]]
 	}
-	says "1: nobody is no function of this trace" '1 nobody work "x"'
+	says "1: nobody is not a function of this trace" '1 nobody work "x"'
 	says "leaf is the name of 2 functions" '1 leaf leaf%return "x"'
 	says "closing quote" "1 'work work \"x\""
 	says "%return" "1 'work'%exit 3 \"x\""
@@ -314,7 +314,7 @@ walk() {
 	says "no class" '5 work work "x"'
 	says "no interval" '# nothing'
 	printf '1 std::vector\074int,3 5 "x"' >info
-	says "is no function" '1 std::vector 5 "x"'
+	says "is not a function" '1 std::vector 5 "x"'
 	# a demangled name, whole, and a module
 	echo "1 'std::vector<int, std::allocator<int>>::push_back(int&&)' app:main%return \"x\"" >info
 	"$KRON" report -i info >out
@@ -370,7 +370,7 @@ walk() {
 	grep -q '^no probes of events' out
 }
 
-@test "one of something is no plural, nothing is said, and an average is no whole tick" {
+@test "one of something is not a plural, nothing is said, and an average is not a whole tick" {
 	"$make_trace" walk kron.data 1 1
 	"$KRON" report >out
 	grep -q '^1 call, 1 still running at the end; 0 samples lost$' out

@@ -149,8 +149,8 @@ def ranges():
     one_sentence(rdsample("-s", str(n + 1), want=1), "past the last sample")
     one_sentence(rdsample("-s", "9", "-e", "8", want=1), "past end")
     for bad in ("-1", "x", "0x", "1x", "4194304", "99999999999999999999", ""):
-        one_sentence(rdsample("-s", bad, want=2), "is no word of local memory")
-    one_sentence(rdsample("-e", "4194305", want=2), "is no word of local memory")
+        one_sentence(rdsample("-s", bad, want=2), "is not a word of local memory")
+    one_sentence(rdsample("-e", "4194305", want=2), "is not a word of local memory")
     words = MEMORY // 4
     data, _ = stream(words + 100)
     device(data[:MEMORY], 1 << 22 | 500)
@@ -159,7 +159,7 @@ def ranges():
 
 
 def not_written_by_the_board():
-    """Words that the CPU stored are no samples: they stay in the file, the tool says so."""
+    """Words that the CPU stored are not samples: they stay in the file, the tool says so."""
     a, _ = stream(1000)
     b, _ = stream(1000)
     device(a + bytes(400) + b, (len(a) + 400 + len(b)) // 4)
@@ -381,7 +381,7 @@ with Suite("mk-rdsample") as s:
     s.case("samples of an earlier run stay out", old_samples_behind_the_pointer)
     s.case("a simple buffer that is full", simple_and_full)
     s.case("-s and -e", ranges)
-    s.case("what is no sample", not_written_by_the_board)
+    s.case("what is not a sample", not_written_by_the_board)
     s.case("-f, unwritable files, a full disk", outputs)
     s.case("no board", no_board)
     s.case("mk_status of a device", status_of_a_device)

@@ -132,7 +132,7 @@ mk_nite_test -x -t 0.1: 0, 1" ]
 	[ $((0x$after - 0x$before)) -ge 2970000 ]
 }
 
-@test "test_mk on memory that is no board: errors" {
+@test "test_mk on memory that is not a board: errors" {
 	a_file
 	run test_mk --board ./board -w 0
 	[ "$status" = 1 ]

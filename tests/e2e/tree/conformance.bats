@@ -41,7 +41,7 @@ row() {
 	[[ $(scripts/check-conformance) == "$line: C-BG-1 stands in line "*", too" ]]
 }
 
-@test "a name that only occurs in the file is no test" {
+@test "a name that only occurs in the file is not a test" {
 	# each is a word, or a part of one, in its file
 	row C-NEW-1 '`chip:begin_test_mode`'
 	reported "$line: tests/unit/board/test_model_chip.c runs no test 'begin_test_mode'"

@@ -67,7 +67,7 @@ last() {
 	reported "base/vec.c:$(last base/vec.c): there is no file inject/tactic_NAME.c"
 }
 
-@test "a name in a string is no claim" {
+@test "a name in a string is not a claim" {
 	echo 'static const char *const name = "nowhere.c";' >>base/vec.c
 	run scripts/check-words
 	[ "$output" = "" ]

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_signal_frames.c - where a handler will return to is found wherever the thread stands: a child is taken
- * from its handler's first instruction to the one that was interrupted, one instruction at a time.
+ * from its handler's first instruction to the one that was interrupted, one instruction at a time.  So is one
+ * through a function like Go's asyncPreempt.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "collect/live/goroutines.h"
 #include "collect/live/signal_frames.h"
 
 #define STEPS 1000
@@ -57,7 +59,8 @@ static void step(pid_t pid, int sig)
 	assert_true(WIFSTOPPED(status));
 }
 
-static bool is_found(pid_t pid, uint64_t pc)
+/* preempt: where Go's function lies; 0: there is none. */
+static bool is_found_with(pid_t pid, uint64_t pc, uint64_t preempt, uint64_t preempt_end)
 {
 	struct live_thread thread = {.tid = pid, .regs = registers_of(pid), .stopped = true};
 	struct live_threads t = {.pid = pid};
@@ -72,13 +75,20 @@ static bool is_found(pid_t pid, uint64_t pc)
 	assert_int_equal(process_maps_read(&maps, pid, &err), 0);
 	*vec_push(&t.v) = thread;
 	signal_frames_find(&f, &t, &maps);
+	if (preempt)
+		assert_int_equal(goroutines_find(&f, &t, &maps, preempt, preempt_end, &err), 0);
 	vec_for(&f.v, frame)
 		found = found || frame->pc == pc;
-	vec_free(&f.v);
+	signal_frames_free(&f);
 	vec_free(&t.v);
 	process_maps_free(&maps);
 	close(t.mem);
 	return found;
+}
+
+static bool is_found(pid_t pid, uint64_t pc)
+{
+	return is_found_with(pid, pc, 0, 0);
 }
 
 static void found_up_to_its_end(void **state)
@@ -108,9 +118,53 @@ static void found_up_to_its_end(void **state)
 	waitpid(pid, &status, 0);
 }
 
+/* ---- Go's ---- */
+
+void preempt(void);
+extern const uint8_t preempt_end[];
+
+__asm__("preempt: push %rbp; mov %rsp, %rbp; pushfq; sub $0x170, %rsp; mov %rax, (%rsp); call 1f;"
+	"mov (%rsp), %rax; add $0x170, %rsp; popfq; pop %rbp; ret; preempt_end:"
+	"1: nop; ret");
+
+static void be_preempted(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	raise(SIGSTOP);
+	for (;;)
+		preempt();
+}
+
+/* As if asyncPreempt had been called there, whether it has called on or not, or has come back. */
+static void found_where_it_goes_on(void **state)
+{
+	const uint64_t lo = (uintptr_t)preempt, hi = (uintptr_t)preempt_end;
+	pid_t pid = fork();
+	uint64_t pc;
+	int status, n;
+
+	(void)state;
+	if (!pid)
+		be_preempted();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (n = 0; n < STEPS && registers_of(pid).rip != lo; n++)
+		step(pid, 0);
+	assert_in_range(n, 1, STEPS - 1);
+	pc = (uint64_t)ptrace(PTRACE_PEEKDATA, pid, registers_of(pid).rsp, 0);
+	for (n = 0; n < STEPS && registers_of(pid).rip != pc; n++) {
+		assert_true(is_found_with(pid, pc, lo, hi));
+		step(pid, 0);
+	}
+	assert_int_equal(n, 13);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(found_up_to_its_end)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(found_up_to_its_end),
+					   cmocka_unit_test(found_where_it_goes_on)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,10 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include <kron/live.h>
 #include "runtime/bus/bus.h"
 #include "runtime/core/rt.h"
+#include "runtime/sys/processor.h"
 #include "tests/unit/runtime/rt_board.h"
 #include "tests/unit/runtime/tap_fork.h"
 
@@ -493,7 +495,8 @@ static void check_interruption(stub_fn stub, unsigned step, uint32_t owner, int 
 	CHECK_EQ(section.line->owner, my_source());
 }
 
-static void hardware_section_survives_interruption(void)
+/* The way in which the thunk asks for its CPU is chosen by `rdpid`. */
+static void section_survives(bool rdpid)
 {
 	cpu_set_t set;
 	stub_fn stub;
@@ -506,6 +509,10 @@ static void hardware_section_survives_interruption(void)
 	line = (unsigned)pin(&set, 0) % KRON_SOURCES;
 	rig_make_hardware(&rig);
 	rig_attach(&rig);
+	CHECK_EQ(kron_rt_has_rdpid, kron_live_has_rdpid());
+	if (rdpid && !kron_rt_has_rdpid)
+		_exit(TAP_SKIP);
+	kron_rt_has_rdpid = rdpid;
 	section.line = &rig.ctl->line[line];
 	section.source = chip(KRON_WORD_SOURCE + line);
 	section.trace = chip(KRON_WORD_TRACE + 6);
@@ -521,6 +528,16 @@ static void hardware_section_survives_interruption(void)
 		}
 	CHECK_EQ(rig_lost(&rig), 0);
 	printf("# %u instructions\n", section.n);
+}
+
+static void hardware_section_survives_interruption(void)
+{
+	section_survives(true);
+}
+
+static void likewise_without_rdpid(void)
+{
+	section_survives(false);
 }
 
 /* Threads without rseq cannot be kept apart: the program is not traced at all. */
@@ -556,6 +573,7 @@ static const struct tap_test tests[] = {
 	{"full_source_table_loses", full_source_table_loses},
 	{"hardware_gets_stores", hardware_gets_stores},
 	{"hardware_section_survives_interruption", hardware_section_survives_interruption},
+	{"likewise_without_rdpid", likewise_without_rdpid},
 	{"hardware_needs_rseq", hardware_needs_rseq},
 };
 

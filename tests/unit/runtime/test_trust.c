@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_trust.c - whom libkron-rt.so says HELLO to: runtime/core/trust.c, case by case.
+ * test_trust.c - whom libkron-rt.so says HELLO to: runtime/collector/trust.c, case by case.
  *
  * Each case is a listener of one user and a program of another, preloaded with the runtime.  The
  * truth is what arrives at the listener: a HELLO, or a connection on which nothing is said.
