@@ -441,7 +441,7 @@ static int round_of_link(struct cable_sender *s, bool ending, bool *idle)
 
 	if (!ret)
 		ret = take_words(s);
-	if (!ret && now_ns() >= s->ping.next_ns && !s->said_done)
+	if (!ret && !s->ping.left && now_ns() >= s->ping.next_ns && !s->said_done)
 		ret = begin_pings(s);
 	if (!ret && ending && *idle && !s->ping.left && !s->said_done) {
 		ret = send_frame(s, CABLE_DONE, &s->sent, sizeof(s->sent));
