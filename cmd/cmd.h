@@ -14,7 +14,7 @@
 /* X(name, what it does): the order of `kron --help` */
 #define COMMANDS(X)                                                                \
 	X(record, "Run a program and record its functions")                        \
-	X(collect, "Take traces that other machines send while they record")        \
+	X(collect, "Take traces that other machines send while they record")       \
 	X(stat, "Run a program and count the calls of its functions")              \
 	X(monitor, "Show counters of a program for each interval")                 \
 	X(report, "Show calls and times by function")                              \

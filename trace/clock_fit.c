@@ -106,8 +106,8 @@ static void take_line(struct clock_fit *f, const struct line *l, const struct cl
 	const size_t ends[] = {0, n - 1};
 
 	for (size_t i = 0; i < 2; i++)
-		*vec_push(&f->knots) = (struct clock_knot){
-			v[ends[i]].tick, line_at(l, ticks_from(v, ends[i]))};
+		*vec_push(&f->knots) =
+			(struct clock_knot){v[ends[i]].tick, line_at(l, ticks_from(v, ends[i]))};
 	f->is_line = true;
 	f->error_ns = (uint64_t)ceil(bound_of(l, v, n));
 }

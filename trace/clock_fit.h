@@ -29,7 +29,7 @@ struct clock_knot {
 struct clock_fit {
 	uint64_t base_ns;
 	VEC(struct clock_knot) knots; /* two, or one a reading: by tick */
-	uint64_t error_ns;            /* no time from the first reading to the last is wrong by more */
+	uint64_t error_ns; /* no time from the first reading to the last is wrong by more */
 	bool is_line;
 };
 
@@ -41,6 +41,7 @@ bool clock_fit_make(struct clock_fit *f, const struct clock_reading *v, size_t n
 void clock_fit_free(struct clock_fit *f);
 /* Of the reference at a tick, and the tick at which it stands so: from base_ns on. */
 double clock_fit_ns(const struct clock_fit *f, uint64_t tick);
-double clock_fit_ticks(const struct clock_fit *f, double ns, uint64_t from_tick); /* after from_tick */
+double clock_fit_ticks(const struct clock_fit *f, double ns,
+		       uint64_t from_tick); /* after from_tick */
 
 #endif

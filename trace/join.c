@@ -106,8 +106,7 @@ static void known_resize(known_vec *k, size_t size)
 	k->n = size;
 	for (size_t i = 0; i < size; i++)
 		k->v[i].at = UINT32_MAX;
-	vec_for(&old, e)
-	{
+	vec_for(&old, e) {
 		size_t i = e->hash & (size - 1);
 
 		if (e->at == UINT32_MAX)
@@ -155,7 +154,7 @@ struct join {
 	uint32_t next;           /* new number */
 };
 
-/* The tables of the whole while they grow; trace.h's pointers may move. */
+/* The tables of the whole while they grow; its pointers may move. */
 static void show_rows(struct join *j)
 {
 	j->t->modules = j->module_rows.v;
@@ -370,8 +369,7 @@ static void add_chunks(struct trace *whole, const struct joined *node, uint32_t 
 {
 	struct trace_priv *p = priv_of(whole);
 
-	vec_for(&priv_of(node->t)->chunks, c)
-	{
+	vec_for(&priv_of(node->t)->chunks, c) {
 		struct chunk_ref *new = vec_push(&p->chunks);
 
 		*new = *c;
@@ -425,9 +423,10 @@ static int count_numbers(struct join *j, struct err *err)
 			j->limit = limit;
 	}
 	if (rows + j->limit >= NUMBERS_MAX / 2 || j->limit >> 24 > rows >> 21)
-		return err_set(err, EINVAL,
-			       "the traces' functions have numbers that do not fit together: one of "
-			       "the tables is damaged");
+		return err_set(
+			err, EINVAL,
+			"the traces' functions have numbers that do not fit together: one of "
+			"the tables is damaged");
 	j->next = j->limit;
 	j->taken = xcalloc(j->limit + 1ul, 1);
 	return 0;
@@ -656,8 +655,9 @@ int trace_open_all(struct trace **out, const char *const *dirs, size_t n, struct
 	for (size_t i = 0; i < n; i++)
 		expand(&all, dirs[i]);
 	if (all.n > NODES_MAX) {
-		ret = err_set(err, EINVAL, "these are %zu traces; %u are the most that are read as one",
-			      all.n, NODES_MAX);
+		ret = err_set(err, EINVAL,
+			      "these are %zu traces; %u are the most that are read as one", all.n,
+			      NODES_MAX);
 	} else if (all.n == 1) {
 		ret = trace_open(out, all.v[0], err);
 	} else {
@@ -709,7 +709,8 @@ uint64_t trace_node_time(const struct trace *t, uint32_t node, uint64_t tsc)
 	return timeline_to(&priv_of(t)->joined[node].clock, tsc);
 }
 
-const char *trace_pid_text(const struct trace *t, const struct trace_proc *p, char *buf, size_t size)
+const char *trace_pid_text(const struct trace *t, const struct trace_proc *p, char *buf,
+			   size_t size)
 {
 	if (trace_nodes(t))
 		snprintf(buf, size, "%.40s.%d", trace_node_at(t, p->node)->name, p->pid);

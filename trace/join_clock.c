@@ -129,9 +129,8 @@ bool trace_clock(const struct trace *t, struct trace_clock *out)
 	struct held h;
 
 	hold(&h, t);
-	*out = (struct trace_clock){.readings = h.n,
-				    .error_ns = h.fit.error_ns,
-				    .is_line = h.fit.is_line};
+	*out = (struct trace_clock){
+		.readings = h.n, .error_ns = h.fit.error_ns, .is_line = h.fit.is_line};
 	clock_fit_free(&h.fit);
 	return h.by_cable && h.clock[0];
 }
@@ -171,10 +170,11 @@ static void by_common_clock(struct joined *j, const struct held *h, const struct
 			k->tick, (int64_t)llround(clock_fit_ticks(&ref_held->fit, base + k->ns,
 								  ref->start_tsc))};
 	}
-	j->node.how = !h->by_cable && !ref_held->by_cable ? "by CLOCK_MONOTONIC, which is its host's"
-		      : (h->fit.is_line || !h->by_cable) && (ref_held->fit.is_line || !ref_held->by_cable)
-			      ? "by readings of the collector's clock, a straight line"
-			      : "by readings of the collector's clock, from one to the next";
+	j->node.how =
+		!h->by_cable && !ref_held->by_cable ? "by CLOCK_MONOTONIC, which is its host's"
+		: (h->fit.is_line || !h->by_cable) && (ref_held->fit.is_line || !ref_held->by_cable)
+			? "by readings of the collector's clock, a straight line"
+			: "by readings of the collector's clock, from one to the next";
 	if (is_known(h) && is_known(ref_held))
 		j->node.error_ns = h->fit.error_ns + ref_held->fit.error_ns;
 }
@@ -188,8 +188,8 @@ static void by_wall_clock(struct joined *j, const struct trace *ref, points *out
 
 	j->node.how = "by the hosts' wall clocks";
 	*vec_push(out) = (struct point){t->start_tsc, begin};
-	*vec_push(out) = (struct point){t->start_tsc + (uint64_t)t->tsc_hz,
-					begin + (int64_t)ref->tsc_hz};
+	*vec_push(out) =
+		(struct point){t->start_tsc + (uint64_t)t->tsc_hz, begin + (int64_t)ref->tsc_hz};
 }
 
 static void find_way(struct joined *j, const struct held *h, const struct trace *ref,
@@ -214,7 +214,8 @@ static void draw(struct joined *j, const struct trace *ref, const points *v, uin
 	if (v->n == 1 && !shift)
 		return; /* as it is */
 	for (size_t i = 0; i < v->n; i++)
-		timeline_add(&j->clock, v->v[i].from, ref->start_tsc + shift + (uint64_t)v->v[i].to);
+		timeline_add(&j->clock, v->v[i].from,
+			     ref->start_tsc + shift + (uint64_t)v->v[i].to);
 	timeline_end(&j->clock, 1);
 }
 

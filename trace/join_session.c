@@ -16,8 +16,8 @@
 static const char *const added[] = {"overwritten",    "left_out",    "outside",       "unsure",
 				    "board_overruns", "board_waits", "board_samples", "cpu_ns",
 				    "switches_lost",  "buffer"};
-static const char *const listed[] = {"command", "hostname", "kernel", "cpu",      "kron",
-				     "node",    "boot_id",  "exit",   "clocksource", "device",
+static const char *const listed[] = {"command", "hostname", "kernel",    "cpu",         "kron",
+				     "node",    "boot_id",  "exit",      "clocksource", "device",
 				     "error",   "trigger",  "when_full", "bus"};
 
 static bool is_among(const char *const *v, size_t n, const char *key)

@@ -157,10 +157,11 @@ void trace_close(struct trace *t);
 /* The traces that were joined, in order; 0: it is one trace. */
 struct trace_node {
 	const struct trace *t; /* as it is by itself */
-	const char *name;      /* its node's number, or its directory's name where that is none of its own */
-	const char *how;       /* its times came to the common line, in words */
-	uint32_t first_cpu;    /* of its host's CPUs, which are numbered host after host */
-	uint64_t error_ns;     /* by which they may be wrong; UINT64_MAX: nobody knows */
+	const char *
+		name; /* its node's number, or its directory's name where that is none of its own */
+	const char *how;    /* its times came to the common line, in words */
+	uint32_t first_cpu; /* of its host's CPUs, which are numbered host after host */
+	uint64_t error_ns;  /* by which they may be wrong; UINT64_MAX: nobody knows */
 };
 size_t trace_nodes(const struct trace *t);
 const struct trace_node *trace_node_at(const struct trace *t, uint32_t node);
@@ -191,7 +192,8 @@ static inline uint32_t trace_pid_number(const struct trace_proc *p)
 	return p->known ? trace_task(p->node, (uint32_t)p->pid) : p->uid;
 }
 /* "12", or "node.12" */
-const char *trace_pid_text(const struct trace *t, const struct trace_proc *p, char *buf, size_t size);
+const char *trace_pid_text(const struct trace *t, const struct trace_proc *p, char *buf,
+			   size_t size);
 #define TRACE_PID_TEXT 64
 /*
  * To be told how far the samples have been read, some ten thousand times a GiB: bytes of all

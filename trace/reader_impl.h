@@ -30,11 +30,11 @@ struct joined {
 	struct trace_node node; /* for others */
 	struct trace *t;
 	struct timeline clock;
-	uint32_t first_lane;  /* in the whole */
-	uint32_t first_jump;  /* likewise */
-	uint32_t *functions;  /* new number, by index */
-	uint32_t *events;     /* likewise */
-	uint32_t nfree;       /* numbers from here on are nobody's */
+	uint32_t first_lane; /* in the whole */
+	uint32_t first_jump; /* likewise */
+	uint32_t *functions; /* new number, by index */
+	uint32_t *events;    /* likewise */
+	uint32_t nfree;      /* numbers from here on are nobody's */
 	char *name;
 };
 

@@ -8,7 +8,8 @@
 /*
  * If output is an address: connects, and has the collector write to a spool.  0, or -errno with a sentence.
  */
-int cabled_open(struct collector_options *o, const char *output, const char *token, struct err *err);
+int cabled_open(struct collector_options *o, const char *output, const char *token,
+		struct err *err);
 /* After collector_open(). */
 int cabled_start(struct err *err);
 /* Before collector_finish(). */

@@ -43,7 +43,8 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "collect",
 	.operands = NULL,
-	.summary = "Take the traces that `kron record -o tcp://HOST` sends from other machines, until Ctrl-C.",
+	.summary =
+		"Take the traces that `kron record -o tcp://HOST` sends from other machines, until Ctrl-C.",
 	.opts = options,
 };
 

@@ -107,8 +107,8 @@ static int unix_socket(const struct cable_address *a, bool listens, struct err *
 		struct stat st;
 
 		/* what a collector left that was killed */
-		if (!lstat(a->path, &st) && S_ISSOCK(st.st_mode) && connect(fd, (void *)&un, sizeof(un)) &&
-		    errno == ECONNREFUSED)
+		if (!lstat(a->path, &st) && S_ISSOCK(st.st_mode) &&
+		    connect(fd, (void *)&un, sizeof(un)) && errno == ECONNREFUSED)
 			unlink(a->path);
 		close(fd);
 		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -123,8 +123,8 @@ static int unix_socket(const struct cable_address *a, bool listens, struct err *
 	failed = errno;
 	if (fd >= 0)
 		close(fd);
-	return err_set(err, failed, "cannot %s %s: %s", listens ? "listen at" : "connect to", a->text,
-		       strerror(failed));
+	return err_set(err, failed, "cannot %s %s: %s", listens ? "listen at" : "connect to",
+		       a->text, strerror(failed));
 }
 
 static int connect_within(int fd, const struct addrinfo *i)

@@ -161,8 +161,7 @@ struct cable_node *cable_node_of(struct cable_server *s, const struct cable_hell
 	struct cable_node *n;
 	int ret;
 
-	vec_for(&s->nodes, known)
-	{
+	vec_for(&s->nodes, known) {
 		if (memcmp((*known)->id, h->id, CABLE_ID))
 			continue;
 		look_at_files(s, *known);

@@ -23,10 +23,10 @@
 #include "base/vec.h"
 
 #define MS 1000000ull
-#define SEND_MS 15000     /* a frame that is not taken for so long: the link is broken */
+#define SEND_MS 15000 /* a frame that is not taken for so long: the link is broken */
 #define SILENT_NS (20000 * MS)
-#define ROUND_MS 10       /* how often the files are looked at */
-#define PINGS 8           /* exchanges in a round, of which the best counts */
+#define ROUND_MS 10 /* how often the files are looked at */
+#define PINGS 8     /* exchanges in a round, of which the best counts */
 #define PING_EVERY_NS (1000 * MS)
 #define RETRY_MS 200
 
@@ -81,8 +81,7 @@ static int send_all(int fd, const void *v, size_t n, int flags)
 
 static int send_frame(struct cable_sender *s, enum cable_type type, const void *v, size_t n)
 {
-	struct cable_head h = {
-		.magic = CABLE_MAGIC, .type = (uint8_t)type, .nbytes = (uint32_t)n};
+	struct cable_head h = {.magic = CABLE_MAGIC, .type = (uint8_t)type, .nbytes = (uint32_t)n};
 	int ret = send_all(s->fd, &h, sizeof(h), MSG_MORE);
 
 	return ret ? ret : send_all(s->fd, v, n, 0);
@@ -163,8 +162,8 @@ static int wait_frame(struct cable_sender *s, struct cable_head *h, int ms)
 /* What the collector says in words. */
 static int refused(struct cable_sender *s, const struct cable_head *h, struct err *err)
 {
-	return err_set(err, ECONNREFUSED, "the collector at %s refuses: %.*s", s->to.text, (int)h->nbytes,
-		       (const char *)s->in + sizeof(*h));
+	return err_set(err, ECONNREFUSED, "the collector at %s refuses: %.*s", s->to.text,
+		       (int)h->nbytes, (const char *)s->in + sizeof(*h));
 }
 
 static int no_collector(struct cable_sender *s, int code, struct err *err)
@@ -194,7 +193,8 @@ static int greet(struct cable_sender *s, struct cable_welcome *w, struct err *er
 			       " of the protocol, this kron %u",
 			       s->to.text, ch.version, CABLE_VERSION);
 	if (ch.needs_token && !s->token.n)
-		return err_set(err, EACCES, "the collector at %s wants a token: name its file with --token",
+		return err_set(err, EACCES,
+			       "the collector at %s wants a token: name its file with --token",
 			       s->to.text);
 	memcpy(hello.id, s->id, CABLE_ID);
 	memcpy(hello.name, s->name, CABLE_NAME);
@@ -305,9 +305,9 @@ static int begin_pings(struct cable_sender *s)
 static void put_clock(struct cable_sender *s)
 {
 	char line[128];
-	int n = snprintf(line, sizeof(line),
-			 "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", s->ping.best_tsc,
-			 s->ping.best_mono_ns, s->ping.best_ns, s->ping.best_error_ns);
+	int n = snprintf(line, sizeof(line), "%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n",
+			 s->ping.best_tsc, s->ping.best_mono_ns, s->ping.best_ns,
+			 s->ping.best_error_ns);
 
 	if (s->ping.best_error_ns == UINT64_MAX || s->files[CABLE_CLOCK] < 0)
 		return;
@@ -425,7 +425,8 @@ static int send_news(struct cable_sender *s, bool *idle)
 			uint64_t left = all.v[i] - s->sent.v[i];
 
 			*idle = false;
-			ret = send_piece(s, i, left < CABLE_DATA_MAX ? (uint32_t)left : CABLE_DATA_MAX);
+			ret = send_piece(s, i,
+					 left < CABLE_DATA_MAX ? (uint32_t)left : CABLE_DATA_MAX);
 			if (!ret)
 				ret = take_words(s);
 			give_back(s);
@@ -440,7 +441,7 @@ static int round_of_link(struct cable_sender *s, bool ending, bool *idle)
 
 	if (!ret)
 		ret = take_words(s);
-	if (!ret && now_ns() >= s->ping.next_ns && !s->said_done)
+	if (!ret && !s->ping.left && now_ns() >= s->ping.next_ns && !s->said_done)
 		ret = begin_pings(s);
 	if (!ret && ending && *idle && !s->ping.left && !s->said_done) {
 		ret = send_frame(s, CABLE_DONE, &s->sent, sizeof(s->sent));
@@ -517,7 +518,8 @@ static int make_spool(struct cable_sender *s, struct err *err)
 	snprintf(s->spool, sizeof(s->spool), "/dev/shm/cable-kron.XXXXXX");
 	if (mkdtemp(s->spool))
 		return 0;
-	snprintf(s->spool, sizeof(s->spool), "%.200s/cable-kron.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	snprintf(s->spool, sizeof(s->spool), "%.200s/cable-kron.XXXXXX",
+		 tmp && *tmp ? tmp : "/tmp");
 	if (mkdtemp(s->spool))
 		return 0;
 	return err_set(err, errno, "cannot make a directory for what is to be sent: %s",
@@ -534,8 +536,10 @@ static int keep_id(struct cable_sender *s, bool read_it, struct err *err)
 
 	snprintf(path, sizeof(path), "%s/" ID_FILE, s->spool);
 	fd = open(path, (read_it ? O_RDONLY : O_WRONLY | O_CREAT | O_EXCL) | O_CLOEXEC, 0600);
-	if (fd < 0 || (read_it ? read(fd, s->id, CABLE_ID) : write(fd, s->id, CABLE_ID)) != CABLE_ID)
-		ret = err_set(err, fd < 0 ? errno : EIO, "cannot %s %s", read_it ? "read" : "write", path);
+	if (fd < 0 ||
+	    (read_it ? read(fd, s->id, CABLE_ID) : write(fd, s->id, CABLE_ID)) != CABLE_ID)
+		ret = err_set(err, fd < 0 ? errno : EIO, "cannot %s %s", read_it ? "read" : "write",
+			      path);
 	if (fd >= 0)
 		close(fd);
 	return ret;
@@ -591,8 +595,8 @@ static uint64_t number_of(const char *variable, uint64_t fallback)
 	return *end == 'K' ? n << 10 : *end == 'M' ? n << 20 : *end == 'G' ? n << 30 : n;
 }
 
-int cable_open(struct cable_sender *s, const char *address, const char *token_file, const char *name,
-	       const char *resend, struct err *err)
+int cable_open(struct cable_sender *s, const char *address, const char *token_file,
+	       const char *name, const char *resend, struct err *err)
 {
 	bool final;
 	int ret;
@@ -690,10 +694,11 @@ int cable_finish(struct cable_sender *s, struct err *err)
 	if (s->has_done)
 		remove_spool(s);
 	else
-		ret = err_set(err, ECONNABORTED,
-			      "%s; what the collector does not have is in %s: `kron collect --send %s -o "
-			      "%s` sends it",
-			      s->why.msg, s->spool, s->spool, s->to.text);
+		ret = err_set(
+			err, ECONNABORTED,
+			"%s; what the collector does not have is in %s: `kron collect --send %s -o "
+			"%s` sends it",
+			s->why.msg, s->spool, s->spool, s->to.text);
 	close_all(s);
 	return ret;
 }

@@ -28,7 +28,8 @@
 
 struct cable_sender {
 	struct cable_address to;
-	uint64_t room, patience_ns; /* CABLE_SPOOL, CABLE_PATIENCE_S, or what the environment says */
+	uint64_t room,
+		patience_ns; /* CABLE_SPOOL, CABLE_PATIENCE_S, or what the environment says */
 	struct cable_token token;
 	char spool[256];
 	uint8_t id[CABLE_ID];
@@ -39,15 +40,15 @@ struct cable_sender {
 	char boot[CABLE_BOOT]; /* of the collector's host */
 
 	/* of the thread, and before it begins */
-	int fd;    /* -1: the link is broken */
+	int fd; /* -1: the link is broken */
 	int files[CABLE_FILES];
 	struct cable_sizes sent, punched;
 	uint8_t in[sizeof(struct cable_head) + sizeof(struct cable_welcome) + CABLE_TEXT_MAX];
 	size_t nin;
-	bool has_done;       /* the collector has all */
-	bool said_done;      /* and was told so, over this link */
-	uint64_t heard_ns;   /* something came last */
-	uint64_t broken_ns;  /* the link is broken since; 0: it is not */
+	bool has_done;      /* the collector has all */
+	bool said_done;     /* and was told so, over this link */
+	uint64_t heard_ns;  /* something came last */
+	uint64_t broken_ns; /* the link is broken since; 0: it is not */
 	unsigned breaks;
 	struct { /* exchanges of clock readings */
 		uint64_t number, tsc, next_ns;
@@ -59,18 +60,18 @@ struct cable_sender {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	struct cable_sizes acked;
-	bool hurry;        /* the recording ends: a dead link is not waited for without end */
-	bool ending;       /* nothing more will be written */
-	bool failed;       /* it cannot go on */
-	struct err why;    /* ... because */
+	bool hurry;     /* the recording ends: a dead link is not waited for without end */
+	bool ending;    /* nothing more will be written */
+	bool failed;    /* it cannot go on */
+	struct err why; /* ... because */
 };
 
 /*
  * Makes the link and the spool; starts nothing.  0, or -errno with a sentence: nobody listens, no token ...
  * resend: of a spool that was left.
  */
-int cable_open(struct cable_sender *s, const char *address, const char *token_file, const char *name,
-	       const char *resend, struct err *err);
+int cable_open(struct cable_sender *s, const char *address, const char *token_file,
+	       const char *name, const char *resend, struct err *err);
 /* The thread. */
 int cable_start(struct cable_sender *s, struct err *err);
 /* Before samples are written: waits until there is room.  0, or -ECONNABORTED: there will be none. */

@@ -66,8 +66,7 @@ void cable_conn_end(struct cable_server *s, struct cable_conn *c, const char *wh
 static void send_frame(struct cable_server *s, struct cable_conn *c, enum cable_type type,
 		       const void *v, size_t n)
 {
-	struct cable_head h = {
-		.magic = CABLE_MAGIC, .type = (uint8_t)type, .nbytes = (uint32_t)n};
+	struct cable_head h = {.magic = CABLE_MAGIC, .type = (uint8_t)type, .nbytes = (uint32_t)n};
 
 	if (c->nout + sizeof(h) + n > sizeof(c->out)) {
 		cable_conn_end(s, c, "it does not take what it asks for");
@@ -162,8 +161,8 @@ static void take_hello(struct cable_server *s, struct cable_conn *c, const struc
 	w.has = c->node->has;
 	send_frame(s, c, CABLE_WELCOME, &w, sizeof(w));
 	if (!s->quiet)
-		say(s, "%s: %s from %s", name_of(c), c->node->has.v[CABLE_SESSION] ? "taken up again" : "begins",
-		    c->peer);
+		say(s, "%s: %s from %s", name_of(c),
+		    c->node->has.v[CABLE_SESSION] ? "taken up again" : "begins", c->peer);
 }
 
 static void take_data(struct cable_server *s, struct cable_conn *c, const struct cable_head *h,
@@ -279,7 +278,8 @@ struct cable_conn *cable_conn_new(struct cable_server *s, int fd, const char *pe
 	struct cable_challenge ch = {.version = CABLE_VERSION, .needs_token = s->token.n != 0};
 
 	c->fd = fd;
-	c->in = xmalloc(sizeof(struct cable_head) + sizeof(struct cable_hello)); /* no more until then */
+	c->in = xmalloc(sizeof(struct cable_head) +
+			sizeof(struct cable_hello)); /* no more until then */
 	c->until_ns = clock_ns(CLOCK_MONOTONIC) + HELLO_NS;
 	snprintf(c->peer, sizeof(c->peer), "%s", peer);
 	if (getrandom(c->nonce, sizeof(c->nonce), 0) != sizeof(c->nonce))
@@ -315,9 +315,8 @@ static void accept_one(struct cable_server *s, int listener)
 		close(fd);
 		return;
 	}
-	if (a.ss_family != AF_UNIX &&
-	    !getnameinfo((void *)&a, size, host, sizeof(host), port, sizeof(port),
-			 NI_NUMERICHOST | NI_NUMERICSERV))
+	if (a.ss_family != AF_UNIX && !getnameinfo((void *)&a, size, host, sizeof(host), port,
+						   sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(peer, sizeof(peer), "%s port %s", host, port);
 	cable_conn_new(s, fd, peer);
 }
@@ -336,12 +335,12 @@ static void read_from(struct cable_server *s, struct cable_conn *c)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			bool as_it_should = c->node && c->node->done && !n;
+			bool as_it_should = c->node && c->node->done;
 
 			cable_conn_end(s, c,
 				       as_it_should ? NULL
-				       : n	    ? strerror(errno)
-				       : c->nin	    ? "it was cut in the middle of a frame"
+				       : n          ? strerror(errno)
+				       : c->nin     ? "it was cut in the middle of a frame"
 				       : c->node    ? "its sender has gone before all was sent"
 						    : "it said nothing");
 			return;
@@ -360,7 +359,8 @@ static void look_at(struct cable_server *s, struct cable_conn *c, short events, 
 	if (events & (POLLIN | POLLHUP | POLLERR))
 		read_from(s, c);
 	else if (now > c->until_ns)
-		cable_conn_end(s, c, waits ? "it does not say who it is" : "it has said nothing for 30 s");
+		cable_conn_end(
+			s, c, waits ? "it does not say who it is" : "it has said nothing for 30 s");
 	if (c->state != CABLE_ENDED)
 		flush_out(s, c);
 }

@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 const char *const cable_files[CABLE_FILES] = {
-	"clock",   "modules", "functions", "jumps", "events",   "refusals", "imports",
+	"clock",   "modules", "functions", "jumps", "events",  "refusals", "imports",
 	"changes", "tasks",   "switches",  "pages", "samples", "session",
 };
 
@@ -54,7 +54,8 @@ bool cable_is_name(const char name[CABLE_NAME])
 
 	if (!n || n == CABLE_NAME || name[0] == '.' || (n >= 4 && !strcmp(name + n - 4, ".old")))
 		return false;
-	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == n;
+	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+	       n;
 }
 
 /* ---- the token ---- */

@@ -79,7 +79,8 @@ struct cable_sizes {
 };
 struct cable_welcome {
 	uint8_t answer[CABLE_ANSWER];
-	char boot[CABLE_BOOT]; /* boot ID of the collector's host: whose CLOCK_MONOTONIC is in PONG */
+	char boot
+		[CABLE_BOOT]; /* boot ID of the collector's host: whose CLOCK_MONOTONIC is in PONG */
 	struct cable_sizes has;
 };
 struct cable_ping {

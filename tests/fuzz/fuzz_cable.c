@@ -242,7 +242,7 @@ int main(int argc, char **argv)
 	}
 	clean_up(dir);
 	rmdir(dir);
-	printf("%sok 1 - %" PRIu64 " conversations%s%s\n", why ? "not " : "", rounds, why ? ": " : "",
-	       why ? why : "");
+	printf("%sok 1 - %" PRIu64 " conversations%s%s\n", why ? "not " : "", rounds,
+	       why ? ": " : "", why ? why : "");
 	return why != NULL;
 }

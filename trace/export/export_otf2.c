@@ -260,7 +260,8 @@ static void put_switch(struct otf2 *o, const struct trace_switch *r)
 {
 	static const OTF2_Type types[NMETRICS] = {OTF2_TYPE_UINT64, OTF2_TYPE_UINT64};
 	OTF2_MetricValue values[NMETRICS] = {
-		[METRIC_THREAD].unsigned_int = r->kind == TRACE_SWITCH_IN ? r->tid & TRACE_TASK_MASK : 0,
+		[METRIC_THREAD].unsigned_int =
+			r->kind == TRACE_SWITCH_IN ? r->tid & TRACE_TASK_MASK : 0,
 		[METRIC_PREEMPTED].unsigned_int = r->kind == TRACE_SWITCH_PREEMPTED,
 	};
 
@@ -423,8 +424,7 @@ static void put_process(struct otf2 *o, const struct trace_proc *p)
 {
 	const char *exe = p->exe[0] ? text_base(p->exe) : "?";
 	char pid[TRACE_PID_TEXT];
-	char *name = p->known ? xasprintf("%s [%s]", exe,
-					  trace_pid_text(o->t, p, pid, sizeof(pid)))
+	char *name = p->known ? xasprintf("%s [%s]", exe, trace_pid_text(o->t, p, pid, sizeof(pid)))
 			      : xasprintf("%s [%" PRIu32 "]", exe, p->uid);
 
 	check(o, OTF2_GlobalDefWriter_WriteLocationGroup(

@@ -551,7 +551,8 @@ int export_uftrace(const struct trace *t, const char *path, struct err *err)
 	int ret;
 
 	if (trace_nodes(t))
-		return err_set(err, EINVAL, "uftrace knows one host's threads: export each node by itself");
+		return err_set(err, EINVAL,
+			       "uftrace knows one host's threads: export each node by itself");
 	lanes = xcalloc(t->nlanes + 1, sizeof(*lanes));
 	ret = export_dir_begin(&u.dir, path, err);
 

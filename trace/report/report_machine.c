@@ -139,8 +139,9 @@ void report_machine_nodes(const struct trace *t, FILE *out)
 
 		snprintf(cpus, sizeof(cpus), "%" PRIu32 "-%" PRIu64, n->first_cpu,
 			 n->first_cpu + (ncpu ? ncpu - 1 : 0));
-		fprintf(out, "%-16.40s  %-16.64s  %5s  %14s  %8" PRIu64 "  ", n->name, host ? host : "?",
-			cpus, str_thousands(number, sizeof(number), samples_of(t, i)), n->t->lost);
+		fprintf(out, "%-16.40s  %-16.64s  %5s  %14s  %8" PRIu64 "  ", n->name,
+			host ? host : "?", cpus,
+			str_thousands(number, sizeof(number), samples_of(t, i)), n->t->lost);
 		put_clock(n, out);
 	}
 	if (trace_nodes(t) > NODES_SHOWN)

@@ -6,7 +6,9 @@ The program counts its own calls, and the value that each sample takes along is 
 arrived is known to be there once, and in order.
 """
 
+import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -368,6 +370,44 @@ def tokens():
     refused([KRON, "record", "-o", "unix:nobody", "--", "true"], "cannot connect")
 
 
+def stamps(*dirs):
+    """Of each node the time stamps of its samples: the counter of the processor, as the reader has it."""
+    out = subprocess.run([KRON, "dump", "--json", *dirs], capture_output=True, text=True, check=True).stdout
+    found = {}
+    for line in out.splitlines():
+        e = json.loads(line)
+        if e["kind"] == "event":
+            found.setdefault(e.get("node_name", ""), []).append(int(e["timestamp"], 16))
+    return found
+
+
+def clocks():
+    """Two nodes of which the reader is told that they are no one host: it has the collector's clock alone to put them
+    on one line.  They are one host, so the counter says how wrong that is."""
+    link = None
+    with Collector("127.0.0.1:0") as c:
+        link = Link(c.at)
+        for node in ("1", "2"):
+            need(record(link.at, 2000, "--node", node).returncode == 7, c.said())
+        c.end()
+    dirs = [f"nodes/{d}" for d in sorted(os.listdir("nodes"))]
+    alone = [stamps(d)[""] for d in dirs]
+    for i, d in enumerate(dirs):
+        with open(f"{d}/session") as f:
+            text = f.read()
+        with open(f"{d}/session", "w") as f:
+            f.write(re.sub("^boot_id=.*", f"boot_id=host{i}", text, flags=re.M))
+    info = json.loads(subprocess.run([KRON, "info", "--json", "nodes"], capture_output=True, text=True).stdout)
+    joined, hz = stamps("nodes"), info["tsc_hz"]
+    need(info["nodes"][1]["clock"] == "by readings of the collector's clock, a straight line", info["nodes"])
+    stated = info["nodes"][1]["clock_error_ns"]
+    # the first node's clock is the line; the second's samples lie on it as far off as the fit is wrong
+    off = [abs(a - b) * 1e9 / hz for a, b in zip(joined["2"], alone[1])]
+    need(len(off) == 2000 and max(off) <= stated, (max(off), stated))
+    need(joined["1"] == alone[0], "the first node's own times have moved")
+    print(f"# {max(off) / 1e3:.1f} us off, {stated / 1e3:.1f} us stated")
+
+
 with tap.Suite("cable") as suite:
     suite.case("over a Unix socket and TCP all samples arrive, once, and nothing is left behind", whole)
     suite.case("24 senders at once, a directory each, read as one trace", many)
@@ -382,4 +422,5 @@ with tap.Suite("cable") as suite:
     suite.case("likewise, and the spool is full", dead_at_end, "256K")
     suite.case("strangers, garbage, other versions, lengths that lie: one line each", strangers)
     suite.case("tokens", tokens)
+    suite.case("times of two nodes, by the collector's clock, are no further off than is said", clocks)
 sys.exit(suite.failed > 0)

@@ -32,9 +32,9 @@ static double dice(void) /* 0 to 1 */
 }
 
 struct world {
-	double offset_ns, drift;         /* of the node's clock */
-	double least_ns;                 /* of each way */
-	double noise_ns;                 /* its mean */
+	double offset_ns, drift;          /* of the node's clock */
+	double least_ns;                  /* of each way */
+	double noise_ns;                  /* its mean */
 	double wobble_ns, wobble_seconds; /* a clock that is not straight */
 };
 
@@ -86,7 +86,8 @@ static double worst_error(const struct world *w, const struct clock_fit *f, doub
 
 static struct world random_world(void)
 {
-	static const double ways[] = {25e3, 50e3, 500e3, 5e6, 25e6}; /* 0.05 to 50 ms there and back */
+	static const double ways[] = {25e3, 50e3, 500e3, 5e6,
+				      25e6}; /* 0.05 to 50 ms there and back */
 
 	return (struct world){.offset_ns = (dice() * 2 - 1) * 1e9,
 			      .drift = (dice() * 2 - 1) * 50e-6,
@@ -126,8 +127,8 @@ static void test_straight(void **arg)
 		untrue += error > (double)f.error_ns + 100;
 		clock_fit_free(&f);
 	}
-	print_message("# %u of %u left more than half a round trip, %u said less than was left\n", wrong,
-		      rounds, untrue);
+	print_message("# %u of %u left more than half a round trip, %u said less than was left\n",
+		      wrong, rounds, untrue);
 	/* where two readings are all there is, their noise is what is left */
 	assert_in_range(wrong, 0, rounds / 50);
 	assert_in_range(untrue, 0, rounds / 100);
@@ -136,7 +137,8 @@ static void test_straight(void **arg)
 /* A clock that is not straight: no line passes all readings, and it goes from one to the next. */
 static void test_crooked(void **arg)
 {
-	struct world w = {.least_ns = 25e3, .noise_ns = 1e3, .wobble_ns = 3e6, .wobble_seconds = 20};
+	struct world w = {
+		.least_ns = 25e3, .noise_ns = 1e3, .wobble_ns = 3e6, .wobble_seconds = 20};
 	struct clock_fit f;
 
 	(void)arg;
