@@ -299,8 +299,8 @@ static size_t attempt(struct planner *pl, uint32_t first, size_t n)
 }
 
 /* What is dead then helps what is left over; fewer are left, or all is as before. */
-static size_t move_out(struct planner *pl, const struct before *before, uint32_t first, size_t n,
-		       size_t left)
+static void move_out(struct planner *pl, const struct before *before, uint32_t first, size_t n,
+		     size_t left)
 {
 	bool kept = pl->keeps_calls;
 	size_t now;
@@ -316,9 +316,8 @@ static size_t move_out(struct planner *pl, const struct before *before, uint32_t
 	if (now > left) {
 		go_back_to(pl, before);
 		pl->keeps_calls = kept;
-		now = attempt(pl, first, n);
+		attempt(pl, first, n);
 	}
-	return now;
 }
 
 /* Where something is left over the whole function moves out: what is dead then helps others, and
