@@ -11,6 +11,7 @@
 #include "inject/plan/action.h"
 
 enum { RAX = 0, RCX = 1, RDX = 2, RSP = 4, RBP = 5, RSI = 6, R12 = 12, R13 = 13 };
+#define RUN_REGISTERS 6 /* whose addresses are held, so that there are others to work with */
 
 /* ---- what an instruction touches ---- */
 
@@ -242,10 +243,10 @@ static unsigned take_register(struct work *w, uint16_t dead, uint16_t *taken, ui
 	return reg;
 }
 
-/* Registers that fit: not those whose encoding has another length. */
-static void choose(struct work *w, struct dead dead)
+/* Registers that fit: not those whose encoding has another length.  `used`: nor those. */
+static void choose(struct work *w, struct dead dead, uint16_t used)
 {
-	const uint16_t any = (uint16_t) ~(1u << RSP);
+	const uint16_t any = (uint16_t) ~(1u << RSP | used);
 	const uint16_t plain = any & (uint16_t) ~(1u << RBP | 1u << R12 | 1u << R13);
 	uint16_t taken = 0;
 
@@ -254,6 +255,14 @@ static void choose(struct work *w, struct dead dead)
 		take_register(w, dead.regs, &taken, 1u << RAX);
 	w->b = take_register(w, dead.regs, &taken, plain);
 	w->a = take_register(w, dead.regs, &taken, any);
+}
+
+unsigned action_pages_cost(struct dead dead)
+{
+	struct work w;
+
+	choose(&w, dead, 0);
+	return w.nsaved ? 3 + 2 * w.nsaved + (dead.flags ? 0 : 3) : 0;
 }
 
 static void save(struct stub *s, const struct work *w)
@@ -451,63 +460,141 @@ static void finish_place(struct stub *s, unsigned fixup, unsigned start, uint32_
 					   });
 }
 
-static void emit_fast(struct stub *s, const struct pages_group *g, struct dead dead,
-		      struct pages_slow *slow)
+static bool is_fast(const struct pages_group *g)
+{
+	return !g->is_repeated && g->v[0].segment != 0x65 && g->v[0].size <= 1u << shift_of(g);
+}
+
+/* One group: its part between saving and restoring, and where it leaves for the slow part. */
+static void emit_group(struct stub *s, const struct pages_group *g, const struct work *w,
+		       bool saves_flags, struct pages_slow *slow)
 {
 	const struct insn_access *low;
 	unsigned span = span_of(g, &low);
-	struct work w;
 
-	choose(&w, dead);
-	save(s, &w);
-	put_lea(s, w.a, low, w.nsaved ? 128 + 8 * w.nsaved : 0);
-	if (!dead.flags)
+	put_lea(s, w->a, low, w->nsaved ? 128 + 8 * w->nsaved : 0);
+	if (saves_flags)
 		PUT(s, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
 	if (low->segment) {                 /* add %fs:0,%a */
 		PUT(s, "\x64");
-		put_op(s, 0x03, 0, w.a, RSP);
+		put_op(s, 0x03, 0, w->a, RSP);
 		PUT(s, "\x25\0\0\0\0");
 	}
-	put_lookup(s, &w, shift_of(g), span);
-	*slow = (struct pages_slow){.g = *g,
-				    .nsaved = (uint8_t)w.nsaved,
-				    .saves_flags = !dead.flags,
-				    .jump = s->len - 4};
-	memcpy(slow->saved, w.saved, sizeof(slow->saved));
-	put_adds(s, w.b, g);
-	restore(s, w.saved, w.nsaved, !dead.flags);
-	slow->back = s->len;
+	put_lookup(s, w, shift_of(g), span);
+	slow->g = *g;
+	slow->jump = s->len - 4;
+	put_adds(s, w->b, g);
 }
 
-bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t probe,
-		       struct dead dead, struct pages_slow *slow)
+/* They save once, in front of the first one, and restore after the last. */
+static void emit_run(struct stub *s, const struct made_pages *made, unsigned n, struct dead dead,
+		     const struct work *w, struct pages_slow *slow)
+{
+	for (unsigned i = 0; i < n; i++) {
+		unsigned start = s->len, fixup = s->nfixups;
+
+		add_fixup(s, FIXUP_PLACE);
+		if (!i)
+			save(s, w);
+		emit_group(s, &made[i].g, w, !i && !dead.flags, &slow[i]);
+		slow[i].nsaved = (uint8_t)w->nsaved;
+		slow[i].saves_flags = !dead.flags;
+		slow[i].goes_on = i + 1 < n;
+		memcpy(slow[i].saved, w->saved, sizeof(slow[i].saved));
+		if (i + 1 == n)
+			restore(s, w->saved, w->nsaved, !dead.flags);
+		slow[i].back = s->len;
+		finish_place(s, fixup, start, made[i].probe, made[i].g.places);
+	}
+}
+
+static uint16_t registers_of(const struct pages_group *g)
+{
+	const struct insn_access *a = &g->v[0];
+
+	return (uint16_t)((a->base >= 0 ? 1u << a->base : 0) |
+			  (a->index >= 0 ? 1u << a->index : 0));
+}
+
+/* own_faults.c takes what was pushed first for %rcx, then %rax. */
+static bool can_be_undone(const struct work *w, struct dead dead)
+{
+	uint16_t kept = (uint16_t)~dead.regs;
+
+	return (w->nsaved < 2 || w->saved[0] == RCX || !(kept & 1u << RCX)) &&
+	       (w->nsaved < 3 || w->saved[1] == RAX || !(kept & 1u << RAX));
+}
+
+/* How many groups can do with one saving, and how. */
+static unsigned length_of_run(const struct made_pages *made, unsigned n, struct dead dead,
+			      struct work *w)
+{
+	uint16_t used = 0;
+	unsigned i = 1;
+
+	choose(w, dead, 0);
+	for (; i < n && is_fast(&made[i].g); i++) {
+		struct work more;
+
+		used |= registers_of(&made[i].g);
+		if (__builtin_popcount(used) > RUN_REGISTERS || (!dead.flags && used & 1u << RAX))
+			break;
+		choose(&more, dead, used);
+		if (!can_be_undone(&more, dead))
+			break;
+		*w = more;
+	}
+	return i;
+}
+
+static void emit_slow_only(struct stub *s, const struct made_pages *made, struct dead dead)
 {
 	unsigned start = s->len, fixup = s->nfixups;
-	bool is_fast =
-		!g->is_repeated && g->v[0].segment != 0x65 && g->v[0].size <= 1u << shift_of(g);
 
 	add_fixup(s, FIXUP_PLACE);
-	if (is_fast)
-		emit_fast(s, g, dead, slow);
-	else if (g->is_repeated)
-		put_repeated(s, g, dead.flags);
+	if (made->g.is_repeated)
+		put_repeated(s, &made->g, dead.flags);
 	else
-		put_call(s, &g->v[0], unit_of(g), dead.flags);
-	finish_place(s, fixup, start, probe, g->places);
-	return is_fast;
+		put_call(s, &made->g.v[0], unit_of(&made->g), dead.flags);
+	finish_place(s, fixup, start, made->probe, made->g.places);
 }
 
-void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsigned window_off)
+unsigned action_pages_emit(struct stub *s, const struct made_pages *made, unsigned n,
+			   struct dead dead, struct pages_slow *slow, unsigned *nslow,
+			   uint16_t window_off)
 {
+	struct work w;
+
+	if (!is_fast(&made->g)) {
+		emit_slow_only(s, made, dead);
+		return 1;
+	}
+	n = length_of_run(made, n, dead, &w);
+	emit_run(s, made, n, dead, &w, slow + *nslow);
+	for (unsigned i = 0; i < n; i++)
+		slow[(*nslow)++].window_off = window_off;
+	return n;
+}
+
+void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow)
+{
+	struct work w = {.nsaved = slow->nsaved};
 	uint32_t distance = s->len - (slow->jump + 4);
 
 	memcpy(s->code + slow->jump, &distance, sizeof(distance));
+	memcpy(w.saved, slow->saved, sizeof(w.saved));
 	stub_shape(s, slow->nsaved ? KRON_SHAPE_128 + slow->nsaved : KRON_SHAPE_START);
 	restore(s, slow->saved, slow->nsaved, slow->saves_flags);
 	for (unsigned i = 0; i < slow->g.n; i++)
 		put_call(s, &slow->g.v[i], unit_of(&slow->g), !slow->saves_flags);
-	stub_shape(s, KRON_SHAPE_START);
-	stub_settle(s, window_off);
+	if (slow->goes_on) {
+		save(s, &w);
+		if (slow->saves_flags)
+			PUT(s, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
+	} else {
+		stub_shape(s, KRON_SHAPE_START);
+	}
+	stub_settle(s, slow->window_off);
 	PUT(s, "\xe9");
 	stub_u32(s, slow->back - (s->len + 4));
 }

@@ -45,12 +45,21 @@ struct pages_group {
 #define PAGES_CALL_TOO 1u /* the call after it, too */
 #define PAGES_LINES 2u
 
+/* Where a group is counted (emit_pages.c). */
+struct made_pages {
+	uint64_t vaddr; /* in front of this instruction */
+	uint32_t probe;
+	struct pages_group g;
+};
+
 /* What is to be done when the fast part does not know the page. */
 struct pages_slow {
 	struct pages_group g;
-	uint8_t saved[3]; /* registers on the stack */
+	uint16_t window_off; /* of the instruction that it belongs to */
+	uint8_t saved[3];    /* registers on the stack */
 	uint8_t nsaved;
 	bool saves_flags;    /* in %ax */
+	bool goes_on;        /* another group follows, and wants them saved */
 	uint32_t jump, back; /* in the stub: the rel32 that leads here; where it goes on */
 };
 
@@ -74,11 +83,17 @@ bool action_pages_moves_stack(const struct insn *in, const uint8_t *code);
 /* What the instruction touches, which action_pages_refusal() has not refused: how many groups. */
 unsigned action_pages_take(struct pages_group out[INSN_ACCESSES], const struct insn *in,
 			   const uint8_t *code);
-/* In front of the first of its instructions.  True: there is a slow part to come. */
-bool action_pages_emit(struct stub *s, const struct pages_group *g, uint32_t probe,
-		       struct dead dead, struct pages_slow *slow);
+/* Of a group that is counted alone there, what it takes to save what is live. */
+unsigned action_pages_cost(struct dead dead);
+/*
+ * The first ones of `n` groups, in front of one instruction, which save what is live but once: how many.
+ * The slow parts that are to come are added to slow[*nslow].
+ */
+unsigned action_pages_emit(struct stub *s, const struct made_pages *made, unsigned n,
+			   struct dead dead, struct pages_slow *slow, unsigned *nslow,
+			   uint16_t window_off);
 /* After the stub's last jump. */
-void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow, unsigned window_off);
+void action_pages_emit_slow(struct stub *s, const struct pages_slow *slow);
 
 /* ---- binder ---- */
 

@@ -16,13 +16,6 @@ struct made_count {
 	struct dead dead;
 };
 
-/* References to memory that are counted together (emit_pages.c). */
-struct made_pages {
-	uint64_t vaddr; /* of the first one */
-	uint32_t probe;
-	struct pages_group g;
-};
-
 struct emitter {
 	struct planner *pl;
 	const struct draft *d;
@@ -48,10 +41,7 @@ struct emitter {
 	 * that are still to come */
 	struct made_pages pages[INSN_ACCESSES * WINDOW_LONG_INSNS];
 	unsigned npages, next_page;
-	struct {
-		struct pages_slow slow;
-		uint16_t window_off;
-	} slow[INSN_ACCESSES * WINDOW_LONG_INSNS];
+	struct pages_slow slow[INSN_ACCESSES * WINDOW_LONG_INSNS];
 	unsigned nslow;
 };
 

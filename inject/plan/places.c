@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 /* Places further apart than this get a window each. */
 #define GAP_MAX 32u
 
@@ -127,6 +129,36 @@ static size_t part_ways(struct planner *pl)
 	return left;
 }
 
+static bool is_place(const struct planner *pl, uint64_t vaddr)
+{
+	size_t i = partition_point(i, pl->places.n, pl->places.v[i].vaddr < vaddr);
+
+	return i < pl->places.n && pl->places.v[i].vaddr == vaddr;
+}
+
+/*
+ * The return that goes with a call is mispredicted if that is displaced (relocate.c).  So it stays where it is, if
+ * nothing is wanted at it and there is room without it.
+ */
+static void leave_call(const struct planner *pl, struct window *w, unsigned jump)
+{
+	uint64_t last = w->addr, at = w->addr;
+	struct insn in;
+
+	for (; at < w->addr + w->code_len; at += in.len) {
+		last = at;
+		if (!window_decode(pl->map, at, &in))
+			return;
+	}
+	if (!is_call(&in) || last - w->addr < jump || is_place(pl, last))
+		return;
+	w->n--;
+	w->len = w->code_len = (uint16_t)(last - w->addr);
+	w->ends = false;
+	if (w->dead >= w->len)
+		w->dead = UINT16_MAX;
+}
+
 /* A window from place i on; returns the first place that it says nothing about. */
 static size_t take_run(struct planner *pl, size_t i, unsigned jump)
 {
@@ -136,6 +168,8 @@ static size_t take_run(struct planner *pl, size_t i, unsigned jump)
 	uint32_t draft;
 
 	*refusal_of(pl, i) = window_reach(&w, &scope, vaddr, find_end(pl, i));
+	if (!*refusal_of(pl, i) && pl->keeps_calls)
+		leave_call(pl, &w, jump);
 	if (!*refusal_of(pl, i) && jump == WINDOW_SHORT)
 		*refusal_of(pl, i) = tactic_short_hold(pl, &w, &draft);
 	if (*refusal_of(pl, i))
@@ -234,6 +268,8 @@ void planner_move_all(struct planner *pl)
 			if (code_map_flags(pl->map, at) & CODE_INSN &&
 			    !window_reach(&w, &scope, at, at + WINDOW_LONG_MAX) &&
 			    w.len >= WINDOW_JUMP + WINDOW_SHORT) {
+				if (pl->keeps_calls)
+					leave_call(pl, &w, WINDOW_JUMP + WINDOW_SHORT);
 				planner_hold(pl, &w, tactic_jump_kind(&w));
 				at += w.len;
 			} else {
@@ -262,6 +298,28 @@ static size_t attempt(struct planner *pl, uint32_t first, size_t n)
 	return left;
 }
 
+/* What is dead then helps what is left over; fewer are left, or all is as before. */
+static void move_out(struct planner *pl, const struct before *before, uint32_t first, size_t n,
+		     size_t left)
+{
+	bool kept = pl->keeps_calls;
+	size_t now;
+
+	for (;;) {
+		go_back_to(pl, before);
+		planner_move_all(pl);
+		now = attempt(pl, first, n);
+		if (!now || !pl->keeps_calls)
+			break;
+		pl->keeps_calls = false;
+	}
+	if (now > left) {
+		go_back_to(pl, before);
+		pl->keeps_calls = kept;
+		attempt(pl, first, n);
+	}
+}
+
 /* Where something is left over the whole function moves out: what is dead then helps others, and
  * what is still left helps itself to it in the second round. */
 void planner_take_places(struct planner *pl, uint32_t first, size_t n)
@@ -272,16 +330,11 @@ void planner_take_places(struct planner *pl, uint32_t first, size_t n)
 	list_places(pl, first, n);
 	if (!pl->places.n)
 		return;
+	pl->keeps_calls = pl->counts_pages;
 	before = remember(pl);
 	left = attempt(pl, first, n);
-	if (left && pl->use & USE_EVICT) {
-		go_back_to(pl, &before);
-		planner_move_all(pl);
-		if (attempt(pl, first, n) > left) {
-			go_back_to(pl, &before);
-			attempt(pl, first, n);
-		}
-	}
+	if (left && pl->use & USE_EVICT)
+		move_out(pl, &before, first, n, left);
 	xfree(before.drafts);
 }
 

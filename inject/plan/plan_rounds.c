@@ -281,6 +281,7 @@ static void set_function(struct chunk *c, uint32_t i)
 	for (uint32_t r = i; r != NONE; r = plan_next_range(c->m, r))
 		*vec_push(&c->ranges) = r;
 	c->pl.is_long = request_has_places(c->m->opt->request) || (c->moves && c->moves[i]);
+	c->pl.keeps_calls = false;
 	c->pl.results = c->m->fns->v[i].is_stub;
 	c->pl.use = c->m->opt->tactics ? c->m->opt->tactics : USE_DEFAULT;
 	if (c->m->fns->v[i].is_stub)

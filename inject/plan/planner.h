@@ -136,7 +136,8 @@ struct planner {
 	bool is_counting;  /* some are counts or stores: what is dead may be lost */
 	bool counts_calls; /* entries count, by actions[0] */
 	bool counts_pages;
-	uint16_t shown; /* registers that some sample shows as its payload: bits */
+	bool keeps_calls; /* of the function at work: calls at which nothing is wanted (places.c) */
+	uint16_t shown;   /* registers that some sample shows as its payload: bits */
 	struct planner_shared *shared;
 	uint32_t use;                    /* enum tactic_switch */
 	VEC(struct site_key) site_index; /* of the first round's sites, by vaddr */

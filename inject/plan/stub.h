@@ -19,7 +19,7 @@
 /* What a long window with DRAFT_LONG_PROBES needs; offsets of fixups and maps have 16 bits. */
 #define STUB_CODE_MAX 65535u
 #define STUB_FIXUPS_MAX 2048u
-#define STUB_MAPS_MAX 5120u
+#define STUB_MAPS_MAX 6144u
 
 struct stub {
 	uint32_t len, nfixups, nmaps;

@@ -9,6 +9,7 @@
  *   kill      the same, and then it is killed
  *   exec      the same, and it executes itself
  *   handlers  the same, while handlers on the same thread do it, too
+ *   live      loads by several registers while all registers and flags are in use; exits 2 if one changes
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -116,6 +117,55 @@ static void handlers(void)
 	fprintf(stderr, "%lu\n", *(unsigned long *)(m + 77 * 4096 + 24));
 }
 
+/* The carry, overflow and sign flags are set, and registers hold `k` and more, before and after. */
+static __attribute__((noinline)) long load_live(const char *a, const char *b, const char *c, long k)
+{
+	unsigned long flags, sum;
+
+	__asm__ volatile("lea -256(%%rsp), %%rsp\n"
+			 "movq %[k], 8(%%rsp)\n"
+			 "movq %[k], 16(%%rsp)\n"
+			 "movq %[k], %%rax\n"
+			 "movq %[k], %%rdx\n"
+			 "movl $0x7fffffff, %%ecx\n"
+			 "addl $1, %%ecx\n"
+			 "stc\n"
+			 "movq 8(%%rsp), %%r8\n"
+			 "movq (%[a]), %%r9\n"
+			 "movq 16(%%rsp), %%r10\n"
+			 "movq %%r8, 24(%%rsp)\n"
+			 "movq (%[b]), %%r11\n"
+			 "movq 24(%%rsp), %%r8\n"
+			 "movq (%[c], %[k], 8), %%r13\n"
+			 "pushq (%[b])\n"
+			 "popq %%r12\n"
+			 "pushfq\n"
+			 "popq %[flags]\n"
+			 "leaq (%%rax, %%rdx), %[sum]\n"
+			 "leaq (%[sum], %%r8), %[sum]\n"
+			 "addq %%rcx, %[sum]\n"
+			 "addq %%r9, %[sum]\n"
+			 "addq %%r10, %[sum]\n"
+			 "addq %%r11, %[sum]\n"
+			 "addq %%r12, %[sum]\n"
+			 "addq %%r13, %[sum]\n"
+			 "lea 256(%%rsp), %%rsp\n"
+			 : [flags] "=&r"(flags), [sum] "=&r"(sum)
+			 : [a] "D"(a), [b] "S"(b), [c] "b"(c), [k] "r"(k)
+			 : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "memory",
+			   "cc");
+	return (flags & 0x881) == 0x881 && sum == 0x80000000ul + 4 * (unsigned long)k;
+}
+
+/* 64: 512 reads, the last one of 65, too; 66 and 67 by turns, two a time; 68: 512 */
+static void live(void)
+{
+	for (long k = 0; k < 512; k++)
+		if (!load_live(m + 64 * 4096 + 4 + 8 * k, m + (66 + k % 2) * 4096, m + 68 * 4096,
+			       k))
+			exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "kernel";
@@ -128,6 +178,8 @@ int main(int argc, char **argv)
 		threads();
 	else if (!strcmp(what, "handlers"))
 		handlers();
+	else if (!strcmp(what, "live"))
+		live();
 	else
 		stride();
 	if (!strcmp(what, "kernel"))

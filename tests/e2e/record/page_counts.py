@@ -53,6 +53,14 @@ def last_reference():
     tap.need(list(by_pid(rows).values()) == [{**stride(1), **OTHERS}], by_pid(rows))
 
 
+def all_in_use():
+    """several look-ups that share what is saved: registers and flags are as they were, and the counts are right"""
+    build()
+    rows, _ = pages("-L", "touch", "--", "./touch", "live")
+    want = {64: (512, 0), 65: (1, 0), 66: (512, 0), 67: (512, 0), 68: (512, 0)}
+    tap.need(list(by_pid(rows).values()) == [want], by_pid(rows))
+
+
 def static():
     """a program without a dynamic linker: all by the slow path"""
     build("-static")
@@ -329,6 +337,7 @@ def behaves(*programs):
 
 with tap.Suite("page_counts") as s:
     s.case("to the last reference", last_reference)
+    s.case("all registers and flags in use", all_in_use)
     s.case("threads", several_threads)
     s.case("what threads share", shared)
     s.case("counters of 11 and 19 bits", widths)
