@@ -85,5 +85,5 @@ assert sum(x.get("ph") == "X" and x["name"] == "leaf" for x in e) == 270'
 	mkdir empty
 	run "$KRON" report empty
 	[ "$status" = 1 ]
-	[[ $output == *"is no trace directory"* ]]
+	[[ $output == *"is not a trace directory"* ]]
 }
