@@ -169,9 +169,9 @@ static int make_directory(struct cable_server *s, const char *wanted, char name[
 
 static struct cable_node *known_node(struct cable_server *s, const uint8_t id[CABLE_ID])
 {
-	vec_for(&s->nodes, known)
-		if (!memcmp((*known)->id, id, CABLE_ID))
-			return *known;
+	for (size_t i = 0; i < s->nodes.n; i++)
+		if (!memcmp(s->nodes.v[i]->id, id, CABLE_ID))
+			return s->nodes.v[i];
 	return NULL;
 }
 

@@ -276,14 +276,13 @@ static void put_reference(struct cable_sender *s, const char *boot)
 /* A boot ID, as Linux writes it, or nothing. */
 static bool is_boot(const char *boot)
 {
-	return strspn(boot, "0123456789abcdef-") == strnlen(boot, CABLE_BOOT) &&
-	       boot[CABLE_BOOT - 1] == 0;
+	return !boot[CABLE_BOOT - 1] && !boot[strspn(boot, "0123456789abcdef-")];
 }
 
 /* 0, or -errno: *final says whether it makes sense to try again. */
 static int connect_once(struct cable_sender *s, bool *final, struct err *err)
 {
-	struct cable_welcome w;
+	struct cable_welcome w = {0};
 	bool local;
 	int ret;
 
