@@ -104,12 +104,14 @@ static void take_line(struct clock_fit *f, const struct line *l, const struct cl
 		      size_t n)
 {
 	const size_t ends[] = {0, n - 1};
+	double bound;
 
 	for (size_t i = 0; i < 2; i++)
 		*vec_push(&f->knots) =
 			(struct clock_knot){v[ends[i]].tick, line_at(l, ticks_from(v, ends[i]))};
 	f->is_line = true;
-	f->error_ns = (uint64_t)ceil(bound_of(l, v, n));
+	bound = ceil(bound_of(l, v, n));
+	f->error_ns = bound < 0x1p63 ? (uint64_t)bound : UINT64_MAX;
 }
 
 /* Between the readings; the worst of their bounds is that of all. */
@@ -130,7 +132,7 @@ bool clock_fit_make(struct clock_fit *f, const struct clock_reading *v, size_t n
 	for (size_t i = 1; i < n; i++)
 		if (v[i].tick <= v[i - 1].tick || v[i].ns <= v[i - 1].ns)
 			return false;
-	if (!n || hz <= 0)
+	if (!n || !(hz >= 1 && hz < 0x1p62))
 		return false;
 	f->base_ns = v[0].ns;
 	if (n == 1) {

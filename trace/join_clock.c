@@ -34,6 +34,16 @@ static bool same_boot(const struct trace *a, const struct trace *b)
 	return boot && *boot && trace_session_is(b, "boot_id", boot);
 }
 
+/* A damaged table may say any time: what is further away than centuries is as far as that. */
+#define TICKS_MOST 0x1p61
+
+static int64_t whole_ticks(double ticks)
+{
+	if (!(ticks > -TICKS_MOST)) /* nor a number */
+		return -(int64_t)TICKS_MOST;
+	return ticks < TICKS_MOST ? (int64_t)llround(ticks) : (int64_t)TICKS_MOST;
+}
+
 /* ---- what a trace was held against ---- */
 
 typedef VEC(struct clock_reading) readings;
@@ -50,8 +60,7 @@ static uint64_t tick_of(const struct trace *t, uint64_t tsc, uint64_t mono_ns)
 {
 	double ns = (double)(int64_t)(mono_ns - trace_session_number(t, "start_mono_ns", 0));
 
-	return has_counter(t) ? tsc
-			      : t->start_tsc + (uint64_t)(int64_t)llround(ns * t->tsc_hz / 1e9);
+	return has_counter(t) ? tsc : t->start_tsc + (uint64_t)whole_ticks(ns * t->tsc_hz / 1e9);
 }
 
 static void take_reading(const struct trace *t, const struct table_lines *l, readings *out)
@@ -167,8 +176,8 @@ static void by_common_clock(struct joined *j, const struct held *h, const struct
 		const struct clock_knot *k = &h->fit.knots.v[i];
 
 		*vec_push(out) = (struct point){
-			k->tick, (int64_t)llround(clock_fit_ticks(&ref_held->fit, base + k->ns,
-								  ref->start_tsc))};
+			k->tick,
+			whole_ticks(clock_fit_ticks(&ref_held->fit, base + k->ns, ref->start_tsc))};
 	}
 	j->node.how =
 		!h->by_cable && !ref_held->by_cable ? "by CLOCK_MONOTONIC, which is its host's"
@@ -184,7 +193,7 @@ static void by_wall_clock(struct joined *j, const struct trace *ref, points *out
 	const struct trace *t = j->t;
 	double ns = (double)(int64_t)(trace_session_number(t, "start_real_ns", 0) -
 				      trace_session_number(ref, "start_real_ns", 0));
-	int64_t begin = (int64_t)llround(ns * ref->tsc_hz / 1e9);
+	int64_t begin = whole_ticks(ns * ref->tsc_hz / 1e9);
 
 	j->node.how = "by the hosts' wall clocks";
 	*vec_push(out) = (struct point){t->start_tsc, begin};
@@ -221,10 +230,11 @@ static void draw(struct joined *j, const struct trace *ref, const points *v, uin
 
 static int64_t begin_of(const struct joined *j, const points *v)
 {
-	int64_t since = (int64_t)(j->t->start_tsc - v->v[0].from);
+	double since = (double)(int64_t)(j->t->start_tsc - v->v[0].from);
 
 	/* about: rates are nearly one, but for boards, which are slower */
-	return v->v[0].to + (since < 0 && !has_counter(j->t) ? 1000 * since : since);
+	return whole_ticks((double)v->v[0].to +
+			   (since < 0 && !has_counter(j->t) ? 1000 * since : since));
 }
 
 static void whole_span(struct trace *t)

@@ -63,6 +63,7 @@ static void catch_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of pwrite(2) */
 }
 
 static void read_boot(char boot[CABLE_BOOT])

@@ -115,6 +115,8 @@ int server_watch_guest(struct server *s, const struct server_guest *guest)
 	pthread_mutex_lock(&s->lock);
 	s->guest = *guest;
 	code = epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, guest->fd, &ev) ? -errno : 0;
+	if (code) /* its descriptor may soon be another's */
+		s->guest.comes = NULL;
 	pthread_mutex_unlock(&s->lock);
 	return code;
 }

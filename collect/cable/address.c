@@ -8,7 +8,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +22,7 @@
 #define TCP "tcp://"
 #define UNIX "unix:"
 #define CONNECT_MS 5000
+#define RETRY_MS 20
 
 bool cable_is_address(const char *text)
 {
@@ -53,7 +56,7 @@ static int take_host(struct cable_address *a, const char *text, struct err *err)
 		end = text + strlen(text);
 	}
 	if ((size_t)(end - host) >= sizeof(a->host) || !*port || strlen(port) > 5 ||
-	    port[strspn(port, "0123456789")])
+	    port[strspn(port, "0123456789")] || strtoul(port, NULL, 10) > UINT16_MAX)
 		return err_set(err, EINVAL, "%s is no address: tcp://HOST[:PORT] or unix:PATH",
 			       a->text);
 	memcpy(a->host, host, (size_t)(end - host));
@@ -95,10 +98,32 @@ static void set_options(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-static int unix_socket(const struct cable_address *a, bool listens, struct err *err)
+/* Whoever may make files where the path leads can listen there: is it us, or root? */
+static bool is_trusted(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+	       (!peer.uid || peer.uid == geteuid());
+}
+
+/* EAGAIN: many others connect now. */
+static int connect_unix(int fd, const struct sockaddr_un *un)
+{
+	int ret = connect(fd, (const void *)un, sizeof(*un));
+
+	for (int ms = 0; ret && errno == EAGAIN && ms < CONNECT_MS; ms += RETRY_MS) {
+		poll(NULL, 0, RETRY_MS);
+		ret = connect(fd, (const void *)un, sizeof(*un));
+	}
+	return ret;
+}
+
+static int unix_socket(const struct cable_address *a, bool listens, bool *local, struct err *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (listens ? SOCK_NONBLOCK : 0), 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int failed = fd < 0;
 	mode_t mask;
 
@@ -116,7 +141,8 @@ static int unix_socket(const struct cable_address *a, bool listens, struct err *
 		failed = fd < 0 || bind(fd, (void *)&un, sizeof(un)) || listen(fd, 64);
 		umask(mask);
 	} else if (!failed) {
-		failed = connect(fd, (void *)&un, sizeof(un));
+		failed = connect_unix(fd, &un);
+		*local = !failed && is_trusted(fd);
 	}
 	if (!failed)
 		return fd;
@@ -186,11 +212,11 @@ static int tcp_socket(const struct cable_address *a, bool listens, bool *local, 
 int cable_connect(const struct cable_address *a, bool *local, struct err *err)
 {
 	*local = true;
-	return a->path[0] ? unix_socket(a, false, err) : tcp_socket(a, false, local, err);
+	return a->path[0] ? unix_socket(a, false, local, err) : tcp_socket(a, false, local, err);
 }
 
 int cable_listen(const struct cable_address *a, bool *local, struct err *err)
 {
 	*local = true;
-	return a->path[0] ? unix_socket(a, true, err) : tcp_socket(a, true, local, err);
+	return a->path[0] ? unix_socket(a, true, local, err) : tcp_socket(a, true, local, err);
 }

@@ -19,7 +19,7 @@ bool cable_is_address(const char *text);
 /* bare: HOST:PORT without tcp:// is one, too.  0 or -EINVAL with a sentence. */
 int cable_address_parse(struct cable_address *a, const char *text, bool bare, struct err *err);
 /*
- * A socket, or -errno with a sentence.  *local: nobody but this host's users is, or may be, at the other end.
+ * A socket, or -errno with a sentence.  *local: the other end is on this host, and at a Unix socket ours or root's.
  */
 int cable_connect(const struct cable_address *a, bool *local, struct err *err);
 int cable_listen(const struct cable_address *a, bool *local, struct err *err);

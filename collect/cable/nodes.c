@@ -34,45 +34,57 @@ static struct cable_node *node_new(struct cable_server *s, const uint8_t *id, co
 
 	memcpy(n->id, id, CABLE_ID);
 	n->name = xstrdup(name);
-	for (size_t i = 0; i < CABLE_FILES; i++)
-		n->fds[i] = -1;
+	n->dirfd = -1;
 	*vec_push(&s->nodes) = n;
 	return n;
 }
 
-static void close_files(struct cable_node *n)
+void cable_node_close(struct cable_node *n)
 {
-	for (size_t i = 0; i < CABLE_FILES; i++) {
-		if (n->fds[i] >= 0)
-			close(n->fds[i]);
-		n->fds[i] = -1;
-	}
+	if (n->dirfd >= 0)
+		close(n->dirfd);
+	n->dirfd = -1;
 }
 
 void cable_node_free(struct cable_node *n)
 {
-	close_files(n);
+	cable_node_close(n);
 	xfree(n->name);
 	xfree(n);
 }
 
-static int open_file(struct cable_server *s, struct cable_node *n, unsigned file, int flags)
+/*
+ * A directory that we have made: where others may write to the folder, a symbolic link or a directory of theirs can
+ * stand in its place.  -errno: it is none.
+ */
+static int open_directory(struct cable_server *s, const char *name)
 {
-	char path[CABLE_NAME + 80];
+	int fd = openat(s->dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/%s", n->name, cable_files[file]);
-	return openat(s->dirfd, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && st.st_uid == geteuid())
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+static int open_file(const struct cable_node *n, unsigned file)
+{
+	return openat(n->dirfd, cable_files[file], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+		      0600);
 }
 
 /* How long its files are. */
-static void look_at_files(struct cable_server *s, struct cable_node *n)
+static void look_at_files(struct cable_node *n)
 {
 	for (unsigned i = 0; i < CABLE_FILES; i++) {
 		struct stat st;
 
-		if (n->fds[i] < 0)
-			n->fds[i] = open_file(s, n, i, 0);
-		n->has.v[i] = n->fds[i] >= 0 && !fstat(n->fds[i], &st) ? (uint64_t)st.st_size : 0;
+		n->has.v[i] = fstatat(n->dirfd, cable_files[i], &st, AT_SYMLINK_NOFOLLOW)
+				      ? 0
+				      : (uint64_t)st.st_size;
 	}
 }
 
@@ -80,12 +92,14 @@ static void look_at_files(struct cable_server *s, struct cable_node *n)
 
 static bool read_id(struct cable_server *s, const char *name, uint8_t id[CABLE_ID])
 {
-	char path[CABLE_NAME + 80], text[ID_TEXT];
+	int dir = open_directory(s, name), fd;
+	char text[ID_TEXT];
 	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/" ID_FILE, name);
-	fd = openat(s->dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (dir < 0)
+		return false;
+	fd = openat(dir, ID_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	close(dir);
 	if (fd < 0)
 		return false;
 	n = read(fd, text, sizeof(text));
@@ -122,15 +136,14 @@ void cable_nodes_find(struct cable_server *s)
 
 /* ---- new ones ---- */
 
-static int write_id(struct cable_server *s, const char *name, const uint8_t *id)
+static int write_id(int dirfd, const uint8_t *id)
 {
-	char path[CABLE_NAME + 80], text[ID_TEXT + 2];
+	char text[ID_TEXT + 2];
 	int fd, ret = 0;
 
-	snprintf(path, sizeof(path), "%s/" ID_FILE, name);
 	id_text(text, id);
 	text[ID_TEXT] = '\n';
-	fd = openat(s->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(dirfd, ID_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || write(fd, text, ID_TEXT + 1) != ID_TEXT + 1)
 		ret = errno ? -errno : -EIO;
 	if (fd >= 0)
@@ -154,47 +167,59 @@ static int make_directory(struct cable_server *s, const char *wanted, char name[
 	return -EEXIST;
 }
 
+static struct cable_node *known_node(struct cable_server *s, const uint8_t id[CABLE_ID])
+{
+	for (size_t i = 0; i < s->nodes.n; i++)
+		if (!memcmp(s->nodes.v[i]->id, id, CABLE_ID))
+			return s->nodes.v[i];
+	return NULL;
+}
+
+static struct cable_node *new_node(struct cable_server *s, const struct cable_hello *h,
+				   struct err *err)
+{
+	char name[CABLE_NAME];
+	struct cable_node *n = NULL;
+	int ret = make_directory(s, h->name, name), dirfd = -1;
+
+	if (!ret)
+		ret = dirfd = open_directory(s, name);
+	if (ret >= 0)
+		ret = write_id(dirfd, h->id);
+	if (!ret) {
+		n = node_new(s, h->id, name);
+		n->dirfd = dirfd;
+		return n;
+	}
+	if (dirfd >= 0)
+		close(dirfd);
+	err_set(err, -ret, "cannot make a directory in %s: %s", s->dir, strerror(-ret));
+	return NULL;
+}
+
 struct cable_node *cable_node_of(struct cable_server *s, const struct cable_hello *h,
 				 struct err *err)
 {
-	char name[CABLE_NAME];
-	struct cable_node *n;
-	int ret;
+	struct cable_node *n = known_node(s, h->id);
 
-	vec_for(&s->nodes, known) {
-		if (memcmp((*known)->id, h->id, CABLE_ID))
-			continue;
-		look_at_files(s, *known);
-		return *known;
-	}
-	ret = make_directory(s, h->name, name);
-	if (!ret)
-		ret = write_id(s, name, h->id);
-	if (ret) {
-		err_set(err, -ret, "cannot make a directory in %s: %s", s->dir, strerror(-ret));
+	if (!n)
+		return new_node(s, h, err);
+	if (n->dirfd < 0)
+		n->dirfd = open_directory(s, n->name);
+	if (n->dirfd < 0) {
+		err_set(err, -n->dirfd, "cannot open %s/%s: %s", s->dir, n->name,
+			strerror(-n->dirfd));
+		n->dirfd = -1;
 		return NULL;
 	}
-	n = node_new(s, h->id, name);
+	look_at_files(n);
 	return n;
 }
 
-int cable_node_append(struct cable_server *s, struct cable_node *n, unsigned file, uint64_t offset,
-		      const uint8_t *v, size_t size)
+static int write_at(int fd, uint64_t *at, const uint8_t *v, size_t size)
 {
-	uint64_t has = n->has.v[file];
-
-	if (offset > has)
-		return -ERANGE;
-	if (offset + size <= has)
-		return 0; /* it is there: sent again after the link was broken */
-	v += has - offset;
-	size -= has - offset;
-	if (n->fds[file] < 0)
-		n->fds[file] = open_file(s, n, file, O_CREAT);
-	if (n->fds[file] < 0)
-		return -errno;
 	while (size) {
-		ssize_t did = pwrite(n->fds[file], v, size, (off_t)n->has.v[file]);
+		ssize_t did = pwrite(fd, v, size, (off_t)*at);
 
 		if (did < 0 && errno == EINTR)
 			continue;
@@ -202,10 +227,28 @@ int cable_node_append(struct cable_server *s, struct cable_node *n, unsigned fil
 			return did ? -errno : -EIO;
 		v += did;
 		size -= (size_t)did;
-		n->has.v[file] += (uint64_t)did;
-		s->received += (uint64_t)did;
+		*at += (uint64_t)did;
 	}
 	return 0;
+}
+
+int cable_node_append(struct cable_server *s, struct cable_node *n, unsigned file, uint64_t offset,
+		      const uint8_t *v, size_t size)
+{
+	uint64_t has = n->has.v[file];
+	int fd, ret;
+
+	if (offset > has)
+		return -ERANGE;
+	if (offset + size <= has)
+		return 0;        /* it is there: sent again after the link was broken */
+	fd = open_file(n, file); /* not kept open: thousands of nodes have thirteen each */
+	if (fd < 0)
+		return -errno;
+	ret = write_at(fd, &n->has.v[file], v + (has - offset), size - (size_t)(has - offset));
+	close(fd);
+	s->received += n->has.v[file] - has;
+	return ret;
 }
 
 /* ---- the folder ---- */

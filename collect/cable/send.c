@@ -28,7 +28,9 @@
 #define ROUND_MS 10 /* how often the files are looked at */
 #define PINGS 8     /* exchanges in a round, of which the best counts */
 #define PING_EVERY_NS (1000 * MS)
-#define RETRY_MS 200
+#define RETRY_MS 200 /* and more while links are made and the collector takes nothing */
+#define RETRY_MOST_MS 1600
+#define SLICE_MS 100
 
 static uint64_t now_ns(void)
 {
@@ -52,39 +54,61 @@ static void break_link(struct cable_sender *s)
 	s->fd = -1;
 	s->said_done = false;
 	s->ping.left = 0;
-	if (!s->broken_ns)
-		s->broken_ns = now_ns();
 	s->breaks++;
+}
+
+/* The recording has ended, and the collector has taken nothing more for long. */
+static bool is_late(struct cable_sender *s)
+{
+	uint64_t since;
+
+	pthread_mutex_lock(&s->lock);
+	since = s->hurry_ns;
+	pthread_mutex_unlock(&s->lock);
+	if (!since)
+		return false;
+	return now_ns() > (s->moved_ns > since ? s->moved_ns : since) + s->patience_ns;
 }
 
 /* ---- frames ---- */
 
-static int send_all(int fd, const void *v, size_t n, int flags)
+/* Until there is room to send: 0, or -ETIMEDOUT. */
+static int wait_room(struct cable_sender *s)
+{
+	struct pollfd p = {.fd = s->fd, .events = POLLOUT};
+
+	for (unsigned ms = 0; ms < SEND_MS && !is_late(s); ms += SLICE_MS)
+		if (poll(&p, 1, SLICE_MS) > 0)
+			return 0;
+	return -ETIMEDOUT;
+}
+
+static int send_all(struct cable_sender *s, const void *v, size_t n, int flags)
 {
 	const char *at = v;
+	int ret = 0;
 
-	while (n) {
-		ssize_t did = send(fd, at, n, MSG_NOSIGNAL | flags);
-		struct pollfd p = {.fd = fd, .events = POLLOUT};
+	while (n && !ret) {
+		ssize_t did = send(s->fd, at, n, MSG_NOSIGNAL | flags);
 
-		if (did < 0 && errno == EINTR)
-			continue;
-		if (did < 0 && errno == EAGAIN && poll(&p, 1, SEND_MS) > 0)
-			continue;
-		if (did < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -errno;
-		at += did;
-		n -= (size_t)did;
+		if (did < 0 && errno == EAGAIN) {
+			ret = wait_room(s);
+		} else if (did < 0 && errno != EINTR) {
+			ret = -errno;
+		} else if (did > 0) {
+			at += did;
+			n -= (size_t)did;
+		}
 	}
-	return 0;
+	return ret;
 }
 
 static int send_frame(struct cable_sender *s, enum cable_type type, const void *v, size_t n)
 {
 	struct cable_head h = {.magic = CABLE_MAGIC, .type = (uint8_t)type, .nbytes = (uint32_t)n};
-	int ret = send_all(s->fd, &h, sizeof(h), MSG_MORE);
+	int ret = send_all(s, &h, sizeof(h), MSG_MORE);
 
-	return ret ? ret : send_all(s->fd, v, n, 0);
+	return ret ? ret : send_all(s, v, n, 0);
 }
 
 static int send_piece(struct cable_sender *s, unsigned file, uint32_t n)
@@ -95,17 +119,18 @@ static int send_piece(struct cable_sender *s, unsigned file, uint32_t n)
 			       .nbytes = n,
 			       .offset = s->sent.v[file]};
 	off_t at = (off_t)s->sent.v[file];
-	int ret = send_all(s->fd, &h, sizeof(h), MSG_MORE);
+	int ret = send_all(s, &h, sizeof(h), MSG_MORE);
 
 	while (!ret && n) {
-		struct pollfd p = {.fd = s->fd, .events = POLLOUT};
 		ssize_t did = sendfile(s->fd, s->files[file], &at, n);
 
-		if (did < 0 && (errno == EINTR || (errno == EAGAIN && poll(&p, 1, SEND_MS) > 0)))
-			continue;
-		if (did <= 0)
-			ret = !did ? -EIO : errno == EAGAIN ? -ETIMEDOUT : -errno;
-		else
+		if (did < 0 && errno == EAGAIN)
+			ret = wait_room(s);
+		else if (did < 0 && errno != EINTR)
+			ret = -errno;
+		else if (!did)
+			ret = -EIO;
+		else if (did > 0)
 			n -= (uint32_t)did;
 	}
 	if (!ret)
@@ -150,20 +175,25 @@ static int wait_frame(struct cable_sender *s, struct cable_head *h, int ms)
 	while (!(ret = read_frame(s, h))) {
 		struct pollfd p = {.fd = s->fd, .events = POLLIN};
 
-		if (now_ns() > until)
+		if (now_ns() > until || is_late(s))
 			return -ETIMEDOUT;
-		poll(&p, 1, 100);
+		poll(&p, 1, SLICE_MS);
 	}
 	return ret;
 }
 
 /* ---- the link is made ---- */
 
-/* What the collector says in words. */
+/* What the collector says in words, which a terminal may show. */
 static int refused(struct cable_sender *s, const struct cable_head *h, struct err *err)
 {
+	char *text = (char *)s->in + sizeof(*h);
+
+	for (uint32_t i = 0; i < h->nbytes; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
 	return err_set(err, ECONNREFUSED, "the collector at %s refuses: %.*s", s->to.text,
-		       (int)h->nbytes, (const char *)s->in + sizeof(*h));
+		       (int)h->nbytes, text);
 }
 
 static int no_collector(struct cable_sender *s, int code, struct err *err)
@@ -222,6 +252,11 @@ static int greet(struct cable_sender *s, struct cable_welcome *w, struct err *er
 static void note_acked(struct cable_sender *s, const struct cable_sizes *has)
 {
 	pthread_mutex_lock(&s->lock);
+	for (unsigned i = CABLE_CLOCK + 1; i < CABLE_FILES; i++) /* each link adds to the clock */
+		if (has->v[i] > s->acked.v[i]) {
+			s->moved_ns = now_ns();
+			s->retry_ms = RETRY_MS;
+		}
 	s->acked = *has;
 	pthread_cond_broadcast(&s->moved);
 	pthread_mutex_unlock(&s->lock);
@@ -238,10 +273,16 @@ static void put_reference(struct cable_sender *s, const char *boot)
 		return; /* without it the table says nothing */
 }
 
+/* A boot ID, as Linux writes it, or nothing. */
+static bool is_boot(const char *boot)
+{
+	return !boot[CABLE_BOOT - 1] && !boot[strspn(boot, "0123456789abcdef-")];
+}
+
 /* 0, or -errno: *final says whether it makes sense to try again. */
 static int connect_once(struct cable_sender *s, bool *final, struct err *err)
 {
-	struct cable_welcome w;
+	struct cable_welcome w = {0};
 	bool local;
 	int ret;
 
@@ -251,13 +292,17 @@ static int connect_once(struct cable_sender *s, bool *final, struct err *err)
 	if (s->fd < 0)
 		return s->fd;
 	if (!local && !s->token.n) {
-		ret = err_set(err, EACCES,
-			      "%s is another host: without --token FILE nothing is sent there",
-			      s->to.text);
+		ret = err_set(
+			err, EACCES,
+			"%s is another host's or another user's: without --token FILE nothing is "
+			"sent there",
+			s->to.text);
 		*final = true;
 	} else {
 		ret = greet(s, &w, err);
 		*final = ret == -ECONNREFUSED || ret == -EACCES;
+		if (!ret && !is_boot(w.boot))
+			ret = no_collector(s, -EPROTO, err);
 	}
 	for (unsigned i = 0; !ret && i < CABLE_FILES; i++)
 		if (w.has.v[i] < s->punched.v[i] ||
@@ -274,11 +319,9 @@ static int connect_once(struct cable_sender *s, bool *final, struct err *err)
 	}
 	s->sent = w.has;
 	s->heard_ns = now_ns();
-	s->broken_ns = 0;
 	s->ping.next_ns = 0;
 	note_acked(s, &w.has);
 	memcpy(s->boot, w.boot, sizeof(s->boot));
-	s->boot[sizeof(s->boot) - 1] = 0;
 	put_reference(s, s->boot);
 	return 0;
 }
@@ -289,6 +332,7 @@ static int send_ping(struct cable_sender *s)
 {
 	struct cable_ping p = {.number = ++s->ping.number};
 
+	s->ping.mono_ns = now_ns();
 	s->ping.tsc = __rdtsc();
 	return send_frame(s, CABLE_PING, &p, sizeof(p));
 }
@@ -315,24 +359,19 @@ static void put_clock(struct cable_sender *s)
 		return; /* one reading less */
 }
 
+/* The clock is read before the counter, and after it: so the way there and back took no longer than it says, even if
+ * this thread stood still between the two. */
 static int take_pong(struct cable_sender *s, const struct cable_pong *p)
 {
-	uint64_t mono0 = now_ns(), tsc = __rdtsc(), mono1 = now_ns();
-	uint64_t mono = mono0 + (mono1 - mono0) / 2, way_ns, there_ns;
-	double ns_per_tick;
+	uint64_t tsc = __rdtsc(), mono = now_ns();
+	uint64_t way_ns = mono - s->ping.mono_ns, there_ns = p->went_ns - p->came_ns;
 
 	if (p->number != s->ping.number || !s->ping.left)
 		return 0;
-	there_ns = p->went_ns - p->came_ns;
-	/* the rate of the TSC need not be exact for so short a time */
-	ns_per_tick = 1e9 / s->hz;
-	way_ns = (uint64_t)((double)(tsc - s->ping.tsc) * ns_per_tick);
 	if (way_ns >= there_ns && (way_ns - there_ns) / 2 + 1 < s->ping.best_error_ns) {
-		uint64_t half = (tsc - s->ping.tsc) / 2;
-
 		s->ping.best_error_ns = (way_ns - there_ns) / 2 + 1;
-		s->ping.best_tsc = s->ping.tsc + half;
-		s->ping.best_mono_ns = mono - (uint64_t)((double)half * ns_per_tick);
+		s->ping.best_tsc = s->ping.tsc + (tsc - s->ping.tsc) / 2;
+		s->ping.best_mono_ns = s->ping.mono_ns + way_ns / 2;
 		s->ping.best_ns = p->came_ns + there_ns / 2;
 	}
 	if (--s->ping.left)
@@ -385,7 +424,7 @@ static void give_back(struct cable_sender *s)
 		s->punched.v[CABLE_SAMPLES] = to;
 }
 
-static int take_words(struct cable_sender *s)
+static int take_words(struct cable_sender *s, struct err *err)
 {
 	struct cable_head h;
 	struct cable_sizes sizes;
@@ -405,6 +444,8 @@ static int take_words(struct cable_sender *s)
 			ret = take_pong(s, &pong);
 			if (ret)
 				return ret;
+		} else if (h.type == CABLE_REFUSED) { /* it cannot write, say */
+			return refused(s, &h, err);
 		} else {
 			return -EPROTO;
 		}
@@ -413,7 +454,7 @@ static int take_words(struct cable_sender *s)
 }
 
 /* What is new, of all files; *idle: there was nothing. */
-static int send_news(struct cable_sender *s, bool *idle)
+static int send_news(struct cable_sender *s, bool *idle, struct err *err)
 {
 	struct cable_sizes all;
 	int ret = 0;
@@ -428,19 +469,19 @@ static int send_news(struct cable_sender *s, bool *idle)
 			ret = send_piece(s, i,
 					 left < CABLE_DATA_MAX ? (uint32_t)left : CABLE_DATA_MAX);
 			if (!ret)
-				ret = take_words(s);
+				ret = take_words(s, err);
 			give_back(s);
 		}
 	}
 	return ret;
 }
 
-static int round_of_link(struct cable_sender *s, bool ending, bool *idle)
+static int round_of_link(struct cable_sender *s, bool ending, bool *idle, struct err *err)
 {
-	int ret = send_news(s, idle);
+	int ret = send_news(s, idle, err);
 
 	if (!ret)
-		ret = take_words(s);
+		ret = take_words(s, err);
 	if (!ret && !s->ping.left && now_ns() >= s->ping.next_ns && !s->said_done)
 		ret = begin_pings(s);
 	if (!ret && ending && *idle && !s->ping.left && !s->said_done) {
@@ -452,55 +493,68 @@ static int round_of_link(struct cable_sender *s, bool ending, bool *idle)
 	return ret;
 }
 
-static bool is_ending(struct cable_sender *s, bool *hurry, bool *failed)
+static bool is_ending(struct cable_sender *s, bool *failed)
 {
 	bool ending;
 
 	pthread_mutex_lock(&s->lock);
 	ending = s->ending;
-	*hurry = s->hurry;
 	*failed = s->failed;
 	pthread_mutex_unlock(&s->lock);
 	return ending;
 }
 
-static void give_up_if_late(struct cable_sender *s, bool hurry, const struct err *last)
+/* The link was made, and is broken. */
+static void give_link_up(struct cable_sender *s, int why, struct err *err)
 {
-	struct err err;
+	/* its last words say more than the error of a send(2) */
+	if (why != -ECONNREFUSED && take_words(s, err) != -ECONNREFUSED)
+		err_set(err, -why, "the link to %s is broken: %s", s->to.text, strerror(-why));
+	break_link(s);
+	poll(NULL, 0, (int)s->retry_ms);
+	s->retry_ms = 2 * s->retry_ms < RETRY_MOST_MS ? 2 * s->retry_ms : RETRY_MOST_MS;
+}
 
-	if (!hurry || !s->broken_ns || now_ns() < s->broken_ns + s->patience_ns)
+static void try_again(struct cable_sender *s, struct err *err)
+{
+	struct err why;
+	bool final;
+
+	if (!connect_once(s, &final, &why))
 		return;
-	err_set(&err, ETIMEDOUT, "%s", last->msg);
-	fail(s, &err);
+	*err = why;
+	if (final)
+		fail(s, err);
+	poll(NULL, 0, RETRY_MS);
 }
 
 static void *send_thread(void *arg)
 {
 	struct cable_sender *s = arg;
-	struct err err = {.msg = "the link is broken"};
-	bool ended_pings = false, idle, failed, hurry, ending, final;
+	bool ended_pings = false, idle, failed, ending;
+	struct err err;
+	int ret;
 
+	err_set(&err, ETIMEDOUT, "the collector at %s takes nothing", s->to.text);
 	for (;;) {
-		ending = is_ending(s, &hurry, &failed);
+		ending = is_ending(s, &failed);
 		if (failed || s->has_done)
 			return NULL;
+		if (is_late(s)) {
+			fail(s, &err);
+			continue;
+		}
 		if (s->fd < 0) {
-			if (connect_once(s, &final, &err)) {
-				if (!s->broken_ns)
-					s->broken_ns = now_ns();
-				if (final)
-					fail(s, &err);
-				give_up_if_late(s, hurry, &err);
-				poll(NULL, 0, RETRY_MS);
-			}
+			try_again(s, &err);
 			continue;
 		}
 		if (ending && !ended_pings) { /* once more at the end */
 			s->ping.next_ns = 0;
 			ended_pings = true;
 		}
-		if (round_of_link(s, ending, &idle)) {
-			break_link(s);
+		ret = round_of_link(s, ending, &idle, &err);
+		if (ret) {
+			give_link_up(s, ret, &err);
 		} else if (idle) {
 			struct pollfd p = {.fd = s->fd, .events = POLLIN};
 
@@ -574,15 +628,6 @@ static void take_name(struct cable_sender *s, const char *name)
 		snprintf(s->name, sizeof(s->name), "node");
 }
 
-/* Ticks a second: over a few milliseconds, for spans of as much. */
-static double measure_hz(void)
-{
-	uint64_t tsc = __rdtsc(), ns = now_ns();
-
-	poll(NULL, 0, 5);
-	return (double)(__rdtsc() - tsc) * 1e9 / (double)(now_ns() - ns);
-}
-
 /* A variable of the environment: "256K", "1M", "30". */
 static uint64_t number_of(const char *variable, uint64_t fallback)
 {
@@ -614,7 +659,7 @@ int cable_open(struct cable_sender *s, const char *address, const char *token_fi
 	take_name(s, name);
 	s->room = number_of("KRON_CABLE_SPOOL", CABLE_SPOOL);
 	s->patience_ns = number_of("KRON_CABLE_PATIENCE", CABLE_PATIENCE_S) * 1000 * MS;
-	s->hz = measure_hz();
+	s->retry_ms = RETRY_MS;
 	s->resends = resend;
 	if (resend) {
 		snprintf(s->spool, sizeof(s->spool), "%s", resend);
@@ -676,10 +721,16 @@ static void close_all(struct cable_sender *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
+static void hurry(struct cable_sender *s)
+{
+	if (!s->hurry_ns)
+		s->hurry_ns = now_ns();
+}
+
 void cable_hurry(struct cable_sender *s)
 {
 	pthread_mutex_lock(&s->lock);
-	s->hurry = true;
+	hurry(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -688,7 +739,8 @@ int cable_finish(struct cable_sender *s, struct err *err)
 	int ret = 0;
 
 	pthread_mutex_lock(&s->lock);
-	s->ending = s->hurry = true;
+	s->ending = true;
+	hurry(s);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	if (s->has_done)

@@ -23,7 +23,7 @@
 #include "collect/cable/wire.h"
 
 #define CABLE_SPOOL (64u << 20)
-/* Without a word from the collector, at the end of a recording. */
+/* How long the collector may take nothing more at the end of a recording. */
 #define CABLE_PATIENCE_S 30u
 
 struct cable_sender {
@@ -36,7 +36,6 @@ struct cable_sender {
 	char name[CABLE_NAME];
 	pthread_t thread;
 	bool started, resends;
-	double hz;             /* of the TSC, for short spans */
 	char boot[CABLE_BOOT]; /* of the collector's host */
 
 	/* of the thread, and before it begins */
@@ -45,13 +44,14 @@ struct cable_sender {
 	struct cable_sizes sent, punched;
 	uint8_t in[sizeof(struct cable_head) + sizeof(struct cable_welcome) + CABLE_TEXT_MAX];
 	size_t nin;
-	bool has_done;      /* the collector has all */
-	bool said_done;     /* and was told so, over this link */
-	uint64_t heard_ns;  /* something came last */
-	uint64_t broken_ns; /* the link is broken since; 0: it is not */
+	bool has_done;     /* the collector has all */
+	bool said_done;    /* and was told so, over this link */
+	uint64_t heard_ns; /* something came last */
+	uint64_t moved_ns; /* the collector had more last */
+	unsigned retry_ms; /* before the next link is tried */
 	unsigned breaks;
 	struct { /* exchanges of clock readings */
-		uint64_t number, tsc, next_ns;
+		uint64_t number, tsc, mono_ns, next_ns;
 		unsigned left; /* of this round */
 		uint64_t best_tsc, best_ns, best_error_ns, best_mono_ns;
 	} ping;
@@ -60,7 +60,8 @@ struct cable_sender {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	struct cable_sizes acked;
-	bool hurry;     /* the recording ends: a dead link is not waited for without end */
+	uint64_t
+		hurry_ns; /* the recording ends since then: nothing is waited for without end; 0: it does not */
 	bool ending;    /* nothing more will be written */
 	bool failed;    /* it cannot go on */
 	struct err why; /* ... because */

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,9 @@
 #define HELLO_NS 10000000000ull /* to say who it is */
 #define QUIET_NS 30000000000ull /* a sender says something each second */
 #define CONNS_MAX 4096
+#define CONN_FDS 2   /* a connection, and its node's directory */
+#define OTHER_FDS 32 /* of the process */
+#define DEAF_NS 100000000ull
 #define READ_MOST (1u << 20) /* of one connection before the next has its turn */
 
 static void say(const struct cable_server *s, const char *fmt, ...)
@@ -53,8 +57,10 @@ void cable_conn_end(struct cable_server *s, struct cable_conn *c, const char *wh
 	if (c->state == CABLE_ENDED)
 		return;
 	c->state = CABLE_ENDED;
-	if (c->node && c->node->conn == c)
+	if (c->node && c->node->conn == c) {
 		c->node->conn = NULL;
+		cable_node_close(c->node);
+	}
 	if (!why)
 		return;
 	s->refused++;
@@ -126,6 +132,8 @@ static bool has_token(const struct cable_server *s, const struct cable_conn *c,
 static void take_hello(struct cable_server *s, struct cable_conn *c, const struct cable_hello *h)
 {
 	struct cable_welcome w = {0};
+	struct cable_conn *before;
+	struct cable_node *node;
 	char text[CABLE_TEXT_MAX];
 	struct err err;
 
@@ -144,15 +152,17 @@ static void take_hello(struct cable_server *s, struct cable_conn *c, const struc
 		refuse(s, c, "the sender's name is none of a directory");
 		return;
 	}
-	c->node = cable_node_of(s, h, &err);
-	if (!c->node) {
+	node = cable_node_of(s, h, &err);
+	if (!node) {
 		snprintf(text, sizeof(text), "%.500s", err.msg);
 		refuse(s, c, text);
 		return;
 	}
-	if (c->node->conn) /* its sender has given the old link up */
-		cable_conn_end(s, c->node->conn, "its sender has come by another one");
-	c->node->conn = c;
+	c->node = node;
+	before = node->conn;
+	node->conn = c;
+	if (before) /* its sender has given the old link up */
+		cable_conn_end(s, before, "its sender has come by another one");
 	c->state = CABLE_OPEN;
 	c->in = xrealloc(c->in, sizeof(struct cable_head) + CABLE_DATA_MAX);
 	c->until_ns = clock_ns(CLOCK_MONOTONIC) + QUIET_NS;
@@ -174,7 +184,7 @@ static void take_data(struct cable_server *s, struct cable_conn *c, const struct
 	if (ret == -ERANGE)
 		cable_conn_end(s, c, "it leaves something out");
 	else if (ret)
-		cable_conn_end(s, c, strerror(-ret));
+		refuse(s, c, strerror(-ret));
 }
 
 static void take_ping(struct cable_server *s, struct cable_conn *c, const struct cable_ping *p)
@@ -302,16 +312,49 @@ void cable_conn_free(struct cable_server *s, struct cable_conn *c)
 	xfree(c);
 }
 
-static void accept_one(struct cable_server *s, int listener)
+/* As many as there are descriptors for: the soft limit is for programs that select(2). */
+static size_t most_connections(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 1;
+	r.rlim_cur = r.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &r) && getrlimit(RLIMIT_NOFILE, &r))
+		return 1;
+	if (r.rlim_cur < OTHER_FDS + CONN_FDS)
+		return 1;
+	return r.rlim_cur > CONN_FDS * CONNS_MAX + OTHER_FDS ? CONNS_MAX
+							     : (r.rlim_cur - OTHER_FDS) / CONN_FDS;
+}
+
+/* Who connects and says nothing keeps no one else away: the oldest of them goes. */
+static bool make_room(struct cable_server *s)
+{
+	struct cable_conn *oldest = NULL;
+
+	vec_for(&s->conns, c)
+		if ((*c)->state == CABLE_WAITS && (!oldest || (*c)->until_ns < oldest->until_ns))
+			oldest = *c;
+	if (!oldest)
+		return false;
+	cable_conn_end(s, oldest, "it does not say who it is, and others come");
+	cable_conn_free(s, oldest);
+	return true;
+}
+
+static void accept_one(struct cable_server *s, int listener, size_t most)
 {
 	struct sockaddr_storage a;
 	socklen_t size = sizeof(a);
 	int fd = accept4(listener, (void *)&a, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	char host[64] = "", port[16] = "", peer[96] = "a local process";
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+		s->deaf_until_ns = clock_ns(CLOCK_MONOTONIC) + DEAF_NS; /* it would spin */
 	if (fd < 0)
 		return;
-	if (s->conns.n >= CONNS_MAX) {
+	if (s->conns.n >= most && !make_room(s)) {
 		close(fd);
 		return;
 	}
@@ -367,10 +410,12 @@ static void look_at(struct cable_server *s, struct cable_conn *c, short events, 
 
 int cable_server_run(struct cable_server *s, int listener, volatile int *stop, struct err *err)
 {
+	const size_t most = most_connections();
 	VEC(struct pollfd) p = {0};
 	int ret = 0;
 
 	while (!*stop && !ret) {
+		bool is_deaf;
 		uint64_t now;
 		size_t n;
 
@@ -380,9 +425,10 @@ int cable_server_run(struct cable_server *s, int listener, volatile int *stop, s
 				.fd = (*c)->fd,
 				.events = (short)(POLLIN |
 						  ((*c)->nout || (*c)->wants_ack ? POLLOUT : 0))};
-		*vec_push(&p) = (struct pollfd){.fd = listener, .events = POLLIN};
+		is_deaf = clock_ns(CLOCK_MONOTONIC) < s->deaf_until_ns;
+		*vec_push(&p) = (struct pollfd){.fd = is_deaf ? -1 : listener, .events = POLLIN};
 		n = p.n - 1;
-		if (poll(p.v, p.n, 500) < 0 && errno != EINTR)
+		if (poll(p.v, p.n, is_deaf ? DEAF_NS / 1000000 : 500) < 0 && errno != EINTR)
 			ret = err_set(err, errno, "poll: %s", strerror(errno));
 		now = clock_ns(CLOCK_MONOTONIC);
 		/* from the last one on: those that go are replaced by later ones */
@@ -392,7 +438,7 @@ int cable_server_run(struct cable_server *s, int listener, volatile int *stop, s
 			if (s->conns.v[i]->state == CABLE_ENDED)
 				cable_conn_free(s, s->conns.v[i]);
 		if (p.v[n].revents & POLLIN)
-			accept_one(s, listener);
+			accept_one(s, listener, most);
 	}
 	vec_free(&p);
 	return ret;

@@ -18,7 +18,7 @@
 struct cable_node { /* a recording, and its directory */
 	uint8_t id[CABLE_ID];
 	char *name;
-	int fds[CABLE_FILES]; /* -1: not made yet */
+	int dirfd; /* while somebody sends; else -1 */
 	struct cable_sizes has;
 	bool done;
 	struct cable_conn *conn; /* who sends; NULL: nobody now */
@@ -48,8 +48,9 @@ struct cable_server {
 	VEC(struct cable_conn *) conns;
 	uint64_t received;
 	uint64_t refused;
-	FILE *words; /* where lines about senders go */
-	bool quiet;  /* those of what is as it should be are left out */
+	uint64_t deaf_until_ns; /* nobody is accepted before: there was no descriptor left */
+	FILE *words;            /* where lines about senders go */
+	bool quiet;             /* those of what is as it should be are left out */
 };
 
 /* The directory is made; what an earlier collector has there is known again.  0 or -errno. */
@@ -73,6 +74,7 @@ void cable_nodes_find(struct cable_server *s);
 /* What goes on where the file ends: 0; -ERANGE: it does not; or another -errno. */
 int cable_node_append(struct cable_server *s, struct cable_node *n, unsigned file, uint64_t offset,
 		      const uint8_t *v, size_t size);
+void cable_node_close(struct cable_node *n);
 void cable_node_free(struct cable_node *n);
 
 #endif

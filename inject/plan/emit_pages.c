@@ -36,7 +36,7 @@ enum { RSP = 4 };
 struct point {
 	uint64_t vaddr;
 	uint16_t written; /* by that instruction; not the stack pointer if `step` says all of it */
-	int8_t step;      /* of the stack pointer */
+	int16_t step;     /* of the stack pointer: `sub $-128` is 128 */
 	bool is_passable; /* what is counted after it may be counted before it */
 	uint8_t cost;     /* of saving what is live there; NO_COST: nobody has asked */
 	bool has_group;
@@ -227,7 +227,7 @@ static void add_point(struct grouping *g, const struct insn *in, int step, uint1
 	g->points[g->npoints++] = (struct point){
 		.vaddr = in->addr,
 		.written = written,
-		.step = (int8_t)step,
+		.step = (int16_t)step,
 		.is_passable = is_passable(in),
 		.cost = NO_COST,
 	};

@@ -133,17 +133,23 @@ static const char *check_files(struct cable_server *s, bool good)
 
 		for (unsigned f = 0; f < CABLE_FILES; f++) {
 			uint8_t got[FILE_ROOM + 1];
-			struct stat st;
+			char path[CABLE_NAME + 64];
+			ssize_t length;
+			int fd;
 
-			if (n->fds[f] < 0) {
+			snprintf(path, sizeof(path), "%s/%s", n->name, cable_files[f]);
+			fd = openat(s->dirfd, path, O_RDONLY | O_CLOEXEC);
+			if (fd < 0) {
 				if (n->has.v[f])
 					return "a file that is said to be there is not";
 				continue;
 			}
-			if (fstat(n->fds[f], &st) || (uint64_t)st.st_size != n->has.v[f])
+			length = pread(fd, got, sizeof(got), 0);
+			close(fd);
+			if (length < 0 || (uint64_t)length != n->has.v[f])
 				return "a file is not as long as it is said to be";
-			if (good && (pread(n->fds[f], got, sizeof(got), 0) != (ssize_t)files[f].n ||
-				     memcmp(got, files[f].v, files[f].n)))
+			if (good &&
+			    ((size_t)length != files[f].n || memcmp(got, files[f].v, files[f].n)))
 				return "a file is not what was sent";
 		}
 	}

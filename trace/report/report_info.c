@@ -340,13 +340,15 @@ static void put_command(const char *s, FILE *out)
 static void put_proc(const struct trace *t, const struct trace_proc *p, size_t *lane, FILE *out)
 {
 	uint64_t samples = 0, threads = 0;
-	char number[STR_NUMBER], pid[TRACE_PID_TEXT];
+	char number[STR_NUMBER], pid[TRACE_PID_TEXT], *shown;
 
 	for (; *lane < t->nlanes && t->lanes[*lane].proc_uid <= p->uid; ++*lane)
 		if (t->lanes[*lane].proc_uid == p->uid)
 			samples += t->lanes[*lane].samples, threads++;
-	fprintf(out, "%9s  %7" PRIu64 "  %14s  ", trace_pid_text(t, p, pid, sizeof(pid)), threads,
+	shown = text_shown(trace_pid_text(t, p, pid, sizeof(pid)));
+	fprintf(out, "%9s  %7" PRIu64 "  %14s  ", shown, threads,
 		str_thousands(number, sizeof(number), samples));
+	xfree(shown);
 	text_put_duration(out, trace_time(t, p->start_tsc));
 	fputs("  ", out);
 	if (p->end_tsc)

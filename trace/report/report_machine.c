@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 #include "trace/text.h"
 
 void report_line(FILE *out, const char *label, const char *text)
@@ -117,7 +118,7 @@ static void put_clock(const struct trace_node *n, FILE *out)
 {
 	fputs(n->how, out);
 	if (n->error_ns == UINT64_MAX)
-		fputs(", wrong by nobody knows how much", out);
+		fputs(", error unknown", out);
 	else if (n->error_ns)
 		fprintf(out, ", to %.3f us", (double)n->error_ns / 1e3);
 	fputc('\n', out);
@@ -134,15 +135,17 @@ void report_machine_nodes(const struct trace *t, FILE *out)
 	for (uint32_t i = 0; i < trace_nodes(t) && i < NODES_SHOWN; i++) {
 		const struct trace_node *n = trace_node_at(t, i);
 		const char *host = trace_session(n->t, "hostname");
+		char *name = text_shown(n->name), *shown = text_shown(host ? host : "?");
 		uint64_t ncpu = trace_session_number(n->t, "ncpu", 0);
 		char cpus[48];
 
 		snprintf(cpus, sizeof(cpus), "%" PRIu32 "-%" PRIu64, n->first_cpu,
 			 n->first_cpu + (ncpu ? ncpu - 1 : 0));
-		fprintf(out, "%-16.40s  %-16.64s  %5s  %14s  %8" PRIu64 "  ", n->name,
-			host ? host : "?", cpus,
+		fprintf(out, "%-16.40s  %-16.64s  %5s  %14s  %8" PRIu64 "  ", name, shown, cpus,
 			str_thousands(number, sizeof(number), samples_of(t, i)), n->t->lost);
 		put_clock(n, out);
+		xfree(name);
+		xfree(shown);
 	}
 	if (trace_nodes(t) > NODES_SHOWN)
 		fprintf(out, "... and %zu more (--json has all)\n", trace_nodes(t) - NODES_SHOWN);

@@ -9,6 +9,7 @@ arrived is known to be there once, and in order.
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -48,10 +49,10 @@ def program():
 class Collector:
     """At a socket of this folder, or a port that the kernel chooses."""
 
-    def __init__(self, where="unix:sock", folder="nodes", *more):
+    def __init__(self, where="unix:sock", folder="nodes", *more, under=()):
         self.log = open("collect.log", "a+")
         self.start = self.log.tell()
-        self.p = subprocess.Popen([KRON, "collect", "--listen", where, "-o", folder, *more], stderr=self.log)
+        self.p = subprocess.Popen([*under, KRON, "collect", "--listen", where, "-o", folder, *more], stderr=self.log)
         wait_for(lambda: "listening at" in self.said() or self.p.poll() is not None, "the collector")
         need(self.p.poll() is None, self.said())
         self.at = self.said().split("listening at ")[1].split(";")[0]
@@ -253,7 +254,8 @@ def sender_killed():
                      "samples")
             time.sleep(rnd.random() * 0.1)  # a random instant
             p.kill()
-            p.wait()
+            if p.wait() == 7:  # it had ended
+                continue
             p.stdout.read()  # the program has ended, too
             (node,) = set(os.listdir("nodes")) - known
             had = need_once("nodes/" + node)
@@ -340,6 +342,137 @@ def strangers():
         need(sorted(os.listdir(".")) == ["collect.log", "nodes", "sock", "x.db"], os.listdir("."))
 
 
+def few_descriptors():
+    """Who connects and is silent keeps nobody away, and a node that is complete holds no file open."""
+    with Collector(under=["prlimit", "--nofile=64:64"]) as c:
+        silent = []
+        for _ in range(100):
+            s = socket.socket(socket.AF_UNIX)
+            s.connect("sock")
+            silent.append(s)
+        for i in range(8):
+            r = record(c.at, 100 + i, "--node", str(i))
+            need(r.returncode == 7, (r, c.said()))
+        for s in silent:
+            s.close()
+        need(arrived("nodes")[0] == sum(100 + i for i in range(8)), arrived("nodes"))
+
+
+def no_room():
+    """The collector's disk is full: the recorder says so and ends, and the rest can be sent later."""
+    n = 300000
+    with Collector(under=["prlimit", "--fsize=100000"]) as c:
+        r = record(c.at, n, env={**os.environ, "KRON_CABLE_PATIENCE": "1"}, timeout=120)
+        need(r.returncode == 125 and "refuses: File too large; what the" in r.stderr, r)
+        need(c.p.poll() is None and c.said().count("File too large") < 30, c.said())
+    left = r.stderr.split("--send ")[1].split()[0]
+    with Collector() as c:
+        r = subprocess.run([KRON, "collect", "--send", left, "-o", c.at], capture_output=True, text=True)
+        need(r.returncode == 0, r.stderr)
+        need_all("nodes", n)
+
+
+def stands_still():
+    """The collector is there and takes nothing: the recorder ends all the same."""
+    n = 300000
+    with Collector() as c:
+        p = subprocess.Popen([KRON, "record", "-o", c.at, *PROBE, "--", "sh", "-c",
+                              f"touch ran; until [ -e go ]; do sleep 0.01; done; {program()} {n}"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "KRON_CABLE_PATIENCE": "1"})
+        wait_for(lambda: os.path.exists("ran"), "the program")
+        c.p.send_signal(signal.SIGSTOP)
+        open("go", "w").close()
+        err = p.communicate(timeout=120)[1]
+        c.p.send_signal(signal.SIGCONT)
+        need(p.returncode == 125 and "kron collect --send " in err, err)
+        left = err.split("--send ")[1].split()[0]
+        r = subprocess.run([KRON, "collect", "--send", left, "-o", c.at], capture_output=True, text=True)
+        need(r.returncode == 0, r.stderr)
+        need_all("nodes", n)
+
+
+def frame(kind, text):
+    return HEAD.pack(MAGIC, kind, 0, 0, len(text), 0, 0) + text
+
+
+class Impostor(threading.Thread):
+    """Listens, and answers HELLO with these bytes; then it takes all and answers nothing."""
+
+    def __init__(self, answer):
+        super().__init__(daemon=True)
+        self.answer, self.listener = answer, socket.socket(socket.AF_UNIX)
+        if os.path.exists("sock"):
+            os.unlink("sock")
+        self.listener.bind("sock")
+        self.listener.listen()
+        self.start()
+
+    def run(self):
+        while True:
+            a, _ = self.listener.accept()
+            threading.Thread(target=self.talk, args=(a,), daemon=True).start()
+
+    def talk(self, a):
+        try:
+            a.sendall(frame(1, struct.pack("<II", 1, 0) + bytes(32)))
+            a.recv(176, socket.MSG_WAITALL)
+            a.sendall(self.answer)
+            while a.recv(65536):
+                pass
+        except OSError:
+            pass
+
+
+def impostors():
+    """What the other end says reaches neither the terminal nor the table of clocks, and holds nobody up."""
+    sizes = bytes(8 * 13)
+    run = [KRON, "record", "-o", "unix:sock", "--", "true"]
+    for answer, word in (
+        (frame(4, b"\x1b]0;owned\x07\nall is well"), "refuses: ?]0;owned??all is well\n"),
+        (frame(3, bytes(32) + b"x\n1\t2\t3\t4\n".ljust(64, b"\0") + sizes), "is no kron collect"),
+        (frame(3, bytes(32) + b"a" * 64 + sizes), "is no kron collect"),
+        (frame(5, b"abcd"), "is no kron collect"),
+    ):
+        Impostor(answer)
+        r = subprocess.run(run, capture_output=True, text=True, timeout=60)
+        need(r.returncode == 125 and word in r.stderr and len(r.stderr.splitlines()) == 1, (word, r))
+    Impostor(frame(3, bytes(32) + b"0-0".ljust(64, b"\0") + sizes))
+    r = subprocess.run(run, capture_output=True, text=True, timeout=120,
+                       env={**os.environ, "KRON_CABLE_PATIENCE": "1"})
+    need(r.returncode == 125 and "takes nothing" in r.stderr, r)
+    shutil.rmtree(r.stderr.split("--send ")[1].split()[0])
+
+
+def links_in_folder():
+    """A directory in the folder that is a link to another place is none of ours."""
+    ours = os.urandom(16)
+    os.makedirs("nodes")
+    os.makedirs("elsewhere")
+    with open("elsewhere/cable", "w") as f:
+        f.write(ours.hex() + "\n")
+    os.symlink("../elsewhere", "nodes/x")
+    with Collector() as c, socket.socket(socket.AF_UNIX) as s:
+        s.connect("sock")
+        s.sendall(hello(ident=ours) + HEAD.pack(MAGIC, 5, 11, 0, 4, 0, 0) + b"abcd")
+        wait_for(lambda: os.path.exists("nodes/x-2/samples"), "a directory of its own")
+    need(os.listdir("elsewhere") == ["cable"], os.listdir("elsewhere"))
+
+
+def others_socket():
+    """Another user listens at the path: nothing goes there without a token."""
+    tap.need_root()
+    other = subprocess.Popen(
+        [sys.executable, "-c", "import os, socket, sys\n"
+         "s = socket.socket(socket.AF_UNIX); s.bind('sock'); os.chmod('sock', 0o777); os.setuid(65534)\n"
+         "s.listen(); print(flush=True); a, _ = s.accept(); print(len(a.recv(1)))"],
+        stdout=subprocess.PIPE, text=True)
+    other.stdout.readline()
+    r = subprocess.run([KRON, "record", "-o", "unix:sock", "--", "true"], capture_output=True, text=True, timeout=60)
+    need(r.returncode == 125 and "another user's: without --token" in r.stderr, r)
+    need(other.communicate(timeout=60)[0] == "0\n", "something was sent")
+
+
 def tokens():
     for name, text in (("good", "0123456789abcdef0123\n"), ("other", "fedcba98765432100123\n"), ("short", "abc\n")):
         with open(name, "w") as f:
@@ -350,9 +483,10 @@ def tokens():
     os.chmod("open", 0o644)
 
     def refused(argv, word):
-        r = subprocess.run(argv, capture_output=True, text=True)
-        need(r.returncode in (1, 125) and word in r.stderr and len(r.stderr.splitlines()) == 1, (word, r))
+        r = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        need(r.returncode in (1, 2, 125) and word in r.stderr and len(r.stderr.splitlines()) == 1, (word, r))
 
+    refused([KRON, "collect", "--listen", "127.0.0.1:99999", "-o", "n"], "is no address")  # not port 34463
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n"], "without --token")
     refused([KRON, "collect", "--listen", "[::]:0", "-o", "n"], "without --token")
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n", "--token", "open"], "chmod 600")
@@ -421,6 +555,12 @@ with tap.Suite("cable") as suite:
     suite.case("the collector is gone at the end: the rest stays, and can be sent", dead_at_end, "64M")
     suite.case("likewise, and the spool is full", dead_at_end, "256K")
     suite.case("strangers, garbage, other versions, lengths that lie: one line each", strangers)
+    suite.case("many who connect and say nothing, and few descriptors: recordings arrive", few_descriptors)
+    suite.case("the collector's disk is full: the recorder says so and ends, and the rest can be sent", no_room)
+    suite.case("the collector stands still: likewise", stands_still)
+    suite.case("what is no collector is told so, and cannot write to the terminal or hold a recorder", impostors)
+    suite.case("a link in the collector's folder is not followed", links_in_folder)
+    suite.case("another user listens at the path: nothing is sent there", others_socket)
     suite.case("tokens", tokens)
     suite.case("times of two nodes, by the collector's clock, are no further off than is said", clocks)
 sys.exit(suite.failed > 0)

@@ -74,7 +74,7 @@ assert sum(x.get("ph") == "X" and x["name"] == "leaf" for x in e) == 270'
 
 @test "of another host's trace the wall clock is what there is, and that is said" {
 	sed -i 's/^boot_id=.*/boot_id=another/' run/two/session
-	"$KRON" info run | grep -q 'by the hosts.* wall clocks, wrong by nobody knows how much'
+	"$KRON" info run | grep -q 'by the hosts.* wall clocks, error unknown'
 	[ "$(calls other run)" = 5 ]
 }
 
@@ -86,4 +86,31 @@ assert sum(x.get("ph") == "X" and x["name"] == "leaf" for x in e) == 270'
 	run "$KRON" report empty
 	[ "$status" = 1 ]
 	[[ $output == *"is not a trace directory"* ]]
+}
+
+@test "names of nodes and hosts that somebody made up write nothing but text to the terminal" {
+	sed -i $'s/^node=.*/node=2\e]0;x\a/; s/^hostname=.*/hostname=h\e[31m/' run/two/session
+	mv run/ten $'run/t\e[31m'
+	for c in info report replay dump; do
+		"$KRON" $c run >$c.out 2>$c.err
+		! grep -q $'[\e\a]' $c.out $c.err
+	done
+	grep -q 'h\\x1b\[31m' info.out
+}
+
+@test "clocks that contradict each other are refused or read, and nothing else" {
+	local n
+	cp -r run/two two
+	for n in 0 1 9223372036854775807 9223372036854775808 18446744073709551615; do
+		for key in start_tsc start_mono_ns start_real_ns end_tsc end_mono_ns tsc_hz boot_id; do
+			rm -rf run/two
+			cp -r two run/two
+			sed -i "s/^boot_id=.*/boot_id=b/; s/^$key=.*/$key=$n/" run/two/session
+			printf 'reference\tx\n5\t%s\t7\t1\n%s\t%s\t%s\t%s\n' $n $n $n $n $n >run/two/clock
+			status=0
+			timeout 60 "$KRON" report run >out 2>err || status=$?
+			[ $status -le 1 ]
+			! grep -q 'runtime error' err
+		done
+	done
 }
