@@ -28,7 +28,7 @@ static const struct opt options[] = {
 	 "With create: the clocks of 25 ns that the board's FIFO needs to move 4 bytes to local "
 	 "memory or 2 to the cable. Default 5.",
 	 1, MODEL_DRAIN_MAX},
-	{0, "cable", OPT_STR, &cable, "PATH|SOCKET",
+	{0, "cable", OPT_STR, &cable, "PATH",
 	 "With create or connect: the board's samples go over its external cable, and what comes "
 	 "out at the far end is written to this FIFO, file (at its end) or socket (its path, "
 	 "unix:PATH or tcp://HOST:PORT of this machine); -: nobody takes it yet.",

@@ -27,7 +27,8 @@
 #include "collect/cable/address.h"
 
 #define LOOK_MS 1
-#define REMOVED_MS 1000 /* so long a far end that takes nothing is waited for when the board is gone */
+#define REMOVED_MS \
+	1000 /* so long a far end that takes nothing is waited for when the board is gone */
 
 /* ---- where to ---- */
 

@@ -16,8 +16,8 @@
 
 struct far_end {
 	FILE *out;
-	bool follow;          /* the end of a file is not the end */
-	volatile int *stop;   /* set by a signal */
+	bool follow;           /* the end of a file is not the end */
+	volatile int *stop;    /* set by a signal */
 	uint8_t held[1 << 15]; /* bytes of a sample that is not all there yet, and what came last */
 	size_t n;
 	/* results */
