@@ -9,11 +9,13 @@
 #include "base/vec.h"
 #include "board/bus/bus.h"
 #include "board/bus/node.h"
+#include "cmd/board_cable.h"
 #include "cmd/cmd.h"
 
 #define NO_NODE UINT64_MAX
 static uint64_t chip_fifo, board_fifo, drain, node = NO_NODE;
-static bool cable, vc, virtual_clock, json;
+static const char *cable;
+static bool vc, virtual_clock, json;
 
 static const struct opt options[] = {
 	{0, "chip-fifo", OPT_UINT, &chip_fifo, "N",
@@ -26,9 +28,10 @@ static const struct opt options[] = {
 	 "With create: the clocks of 25 ns that the board's FIFO needs to move 4 bytes to local "
 	 "memory or 2 to the cable. Default 5.",
 	 1, MODEL_DRAIN_MAX},
-	{0, "cable", OPT_FLAG, &cable, NULL,
-	 "With create: something takes what the board sends over its external cable, and "
-	 "drops it.",
+	{0, "cable", OPT_STR, &cable, "PATH",
+	 "With create or connect: the board's samples go over its external cable, and what comes "
+	 "out at the far end is written to this FIFO, file (at its end) or socket (its path, "
+	 "unix:PATH or tcp://HOST:PORT of this machine); -: nobody takes it yet.",
 	 0, 0},
 	{0, "vc", OPT_FLAG, &vc, NULL, "With create: a MultiKron_vc is on the board.", 0, 0},
 	{0, "node", OPT_UINT, &node, "N",
@@ -45,20 +48,40 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "board",
-	.operands = "create|list|rm [NAME]",
-	.summary = "Make a board that stays until it is removed or the machine restarts, list the "
-		   "boards that there are, remove one. NAME is \"default\" unless given.",
+	.operands = "create|connect|list|rm [NAME]",
+	.summary =
+		"Make a board that stays until it is removed or the machine restarts, connect its "
+		"cable, list the boards that there are, remove one. NAME is \"default\" unless given.",
 	.opts = options,
 	.min_operands = 1,
 	.max_operands = 2,
 };
 
-/* ---- create, rm ---- */
+/* ---- create, connect, rm ---- */
+
+/* "-": nothing is connected yet. */
+static bool is_connected_at_once(void)
+{
+	return cable && strcmp(cable, "-");
+}
+
+static int connect_board(const char *name)
+{
+	struct err err;
+	int to;
+
+	if (!is_connected_at_once())
+		return cmd_fail(&command, CMD_USAGE, "connect needs --cable and where it leads to");
+	if (board_cable_open(&to, cable, &err) || board_cable_start(name, cable, to, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	return CMD_OK;
+}
 
 static int create(const char *name)
 {
 	struct model_geometry g = MODEL_GEOMETRY_DEFAULT;
 	struct err err;
+	int to = -1;
 
 	if (chip_fifo)
 		g.chip_fifo = (uint32_t)chip_fifo;
@@ -66,11 +89,17 @@ static int create(const char *name)
 		g.board_fifo = (uint32_t)board_fifo;
 	if (drain)
 		g.drain_memory = g.drain_cable = (uint32_t)drain;
-	g.cable = cable;
+	g.cable = cable ? MODEL_CABLE_MAX : 0;
 	g.vc = vc;
+	if (is_connected_at_once() && board_cable_open(&to, cable, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	if (boards_create(name, &g, virtual_clock ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
 			  node == NO_NODE ? NODE_DEFAULT : (int)node, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	if (is_connected_at_once() && board_cable_start(name, cable, to, &err)) {
+		boards_remove(name, NULL);
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	}
 	return CMD_OK;
 }
 
@@ -164,7 +193,7 @@ static int list(void)
 
 static bool has_geometry(void)
 {
-	return chip_fifo || board_fifo || drain || cable || vc || virtual_clock || node != NO_NODE;
+	return chip_fifo || board_fifo || drain || vc || virtual_clock || node != NO_NODE;
 }
 
 int cmd_board(int argc, char **argv)
@@ -181,10 +210,14 @@ int cmd_board(int argc, char **argv)
 	if (has_geometry() && strcmp(verb, "create"))
 		return cmd_fail(&command, CMD_USAGE,
 				"only create takes options about what the board is like");
+	if (cable && strcmp(verb, "create") && strcmp(verb, "connect"))
+		return cmd_fail(&command, CMD_USAGE, "only create and connect take --cable");
 	if (json && strcmp(verb, "list"))
 		return cmd_fail(&command, CMD_USAGE, "only list takes --json");
 	if (!strcmp(verb, "create"))
 		return create(name);
+	if (!strcmp(verb, "connect"))
+		return connect_board(name);
 	if (!strcmp(verb, "rm"))
 		return rm(name);
 	if (!strcmp(verb, "list") && !given)
@@ -192,5 +225,5 @@ int cmd_board(int argc, char **argv)
 	if (!strcmp(verb, "list"))
 		return cmd_fail(&command, CMD_USAGE, "list takes no name: it shows all boards");
 	return cmd_fail(&command, CMD_USAGE,
-			"unknown action '%s'; choose one of create, list and rm", verb);
+			"unknown action '%s'; choose one of create, connect, list and rm", verb);
 }

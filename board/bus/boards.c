@@ -68,6 +68,9 @@ static int make_board(int fd, const struct model_geometry *g, enum access_clock 
 		w.board.ctl->node = number_of_node(node);
 		bus_use_board(&bus, &w.board);
 		bus_init_default(&bus, KRON_SOURCE(w.board.ctl->node, 0));
+		if (g->cable)
+			bus_write32(&bus, KRON_BOARD_CONFIG,
+				    KRON_CONFIG_DEFAULT & ~KRON_CONFIG_LOCAL);
 		object_seal(&w, KRON_WINDOW_SIZE);
 	}
 	object_unmap(&w);

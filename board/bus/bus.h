@@ -130,7 +130,8 @@ struct boards_entry {
 
 /* Letters, digits, . _ -; at most 63; no leading dot. */
 bool boards_name_is_valid(const char *name);
-/* Make a board that stays until it is removed, initialised by bus_init_default().  -EEXIST.
+/* Make a board that stays until it is removed, initialised by bus_init_default(), but that one with a cable
+ * sends its samples there.  -EEXIST.
  * g NULL: MODEL_GEOMETRY_DEFAULT.  node: that it is in, or NODE_DEFAULT (board/bus/node.h). */
 int boards_create(const char *name, const struct model_geometry *g, enum access_clock clock,
 		  int node, struct err *err);

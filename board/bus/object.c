@@ -345,6 +345,8 @@ int object_fill(int fd, struct window *w, const struct model_geometry *g, enum a
 {
 	int code = get_pages_of_model(fd);
 
+	if (!code && g->cable)
+		code = object_get_pages(fd, KRON_CABLE_OFFSET, KRON_CABLE_BYTES);
 	if (!code && memory)
 		code = object_get_pages(fd, KRON_MEMORY_OFFSET, KRON_MEMORY_BYTES);
 	if (code)
@@ -395,7 +397,7 @@ bool object_is_recorder(int sock, pid_t pid)
  * Locks of the open file, not of the process: a fork or a close elsewhere keeps them, and a
  * SIGKILL ends them.
  */
-enum { BYTE_RECORDER = 0, BYTE_CHANGE = 1 };
+enum { BYTE_RECORDER = 0, BYTE_CHANGE = 1, BYTE_CABLE = 2 };
 
 static int set_lock(int fd, int command, short type, off_t byte)
 {
@@ -411,6 +413,11 @@ static int set_lock(int fd, int command, short type, off_t byte)
 int object_lock(int fd)
 {
 	return set_lock(fd, F_OFD_SETLK, F_WRLCK, BYTE_RECORDER);
+}
+
+int object_lock_cable(int fd)
+{
+	return set_lock(fd, F_OFD_SETLK, F_WRLCK, BYTE_CABLE);
 }
 
 bool object_is_locked(int fd)

@@ -116,6 +116,8 @@ bool object_is_recorder(int sock, pid_t pid);
  * no one's but the recorder's.  -EBUSY: another has it. */
 int object_lock(int fd);
 bool object_is_locked(int fd); /* by somebody who did not open it through fd */
+/* Likewise, of who takes what a board sends over its cable. */
+int object_lock_cable(int fd);
 /* Between people who change a register by reading and writing it: waits, for two seconds at most.
  * Held until unlock or close.  False: another process holds it. */
 bool object_lock_change(int fd);

@@ -54,7 +54,7 @@
 #define RACES_LOOK 1024u    /* so often we look how long it has been */
 #define RACES_TSC (1ull << 33)
 
-enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL, OP_RESET };
+enum op_kind { OP_CYCLE, OP_ADVANCE, OP_EXTERNAL, OP_RESET, OP_CABLE };
 
 struct reset {
 	uint64_t at;     /* its TSC; 0: now */
@@ -66,6 +66,7 @@ struct op {
 	union {                            /* little: the stack may be small */
 		struct model_cycle *cycle; /* what is asked; what came out, once it is done */
 		const struct reset *reset;
+		struct access_cable *cable;
 		struct {
 			enum access_level level;
 			unsigned counter;
@@ -168,6 +169,11 @@ static void run_model(struct op *op, struct access_slot *y)
 	case OP_ADVANCE:
 		model_advance(&y->state, op->tick);
 		break;
+	case OP_CABLE:
+		model_cable_take(&y->state, op->tick, op->cable->took);
+		op->cable->first = y->state.cable_taken;
+		op->cable->waiting = model_cable_waiting(&y->state);
+		break;
 	case OP_EXTERNAL:
 		model_set_external(&y->state, op->tick, op->counter, is_to_be_high(op, &y->state));
 		break;
@@ -184,6 +190,7 @@ static void describe(struct access_slot *y, uint64_t done, unsigned prev)
 	y->used = model_used_bytes(&y->state);
 	y->nstores = y->state.nstores;
 	y->ncpu = y->state.ncpu;
+	y->ncable = y->state.ncable;
 	y->nvc = model_vc_stores(&y->state);
 	y->prev = prev;
 }
@@ -199,6 +206,7 @@ static void hand_over(struct access_slot *y, const struct access_slot *work)
 	ACCESS_WRITE(&y->used, work->used);
 	ACCESS_WRITE(&y->nstores, work->nstores);
 	ACCESS_WRITE(&y->ncpu, work->ncpu);
+	ACCESS_WRITE(&y->ncable, work->ncable);
 	ACCESS_WRITE(&y->nvc, work->nvc);
 	ACCESS_WRITE(&y->prev, work->prev);
 	access_copy_words(&y->state, &work->state, model_head_bytes(&work->state));
@@ -474,6 +482,21 @@ void board_tick(const struct board *b, uint64_t n)
 		__atomic_add_fetch(&b->model->virtual_now, n, __ATOMIC_RELAXED);
 	if (!operate(b, &op))
 		access_carry_out(b, op.active);
+}
+
+int board_take_cable(const struct board *b, struct access_cable *c, uint16_t *out, uint32_t max)
+{
+	struct op op = {.kind = OP_CABLE, .cable = c};
+	int code = operate(b, &op);
+
+	c->took = 0;
+	if (code)
+		return code;
+	if (access_carry_out(b, op.active) == ACCESS_DAMAGED)
+		return DAMAGED;
+	c->took = c->waiting < max ? c->waiting : max;
+	access_load_cable(b, c->first, c->took, out);
+	return 0;
 }
 
 int board_set_external(const struct board *b, unsigned counter, enum access_level level)

@@ -112,6 +112,19 @@ bool board_snapshot(const struct board *b, struct model_state *out);
 void board_read_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
 
 /*
+ * The far end of the cable, which one thread at a time may be: that the last call's `took` values have been taken is
+ * said to the board, and the next are read, at most `max`; they wait there until the next call.  The
+ * first call has zeroes in *c.  0, or as board_cycle().
+ */
+struct access_cable {
+	uint32_t took; /* read by this call */
+	/* out */
+	uint32_t first;   /* the number of the first of them, modulo 2^32 */
+	uint32_t waiting; /* these and those after them */
+};
+int board_take_cable(const struct board *b, struct access_cable *c, uint16_t *out, uint32_t max);
+
+/*
  * All KRON_VC_COUNTERS virtual counters of the MultiKron_vc at one moment, as 32-bit words.  false: none is
  * installed, the segment is damaged, or others make cycles without pause.
  */

@@ -8,6 +8,7 @@
  *     0x0080   virtual clock                       64 bytes
  *     0x1000   slot 0, slot 1, ...                 ACCESS_STRIDE bytes each
  *     0x70000  SRAM of the MultiKron_vc            8 bytes a counter, tagged as local memory
+ *     0x80000  the far end of the cable            8 bytes for 16 bits, tagged likewise: a ring
  *
  * A stride that is an odd number of cache lines spreads the slots over the sets of a cache.
  */
@@ -19,7 +20,7 @@
 #include "board/model/access.h"
 
 #define ACCESS_MAGIC 0x317665644e4f524bull /* "KRONdev1" read as bytes */
-#define ACCESS_VERSION 2u
+#define ACCESS_VERSION 3u
 
 /*
  * Owner word of a slot:
@@ -52,7 +53,7 @@ struct access_slot {
 	uint32_t nstores;     /* of these state.store[] */
 	uint32_t ncpu;        /* and state.cpu_value[] */
 	uint32_t nvc;         /* of state.vc.out[] */
-	uint32_t reserved;
+	uint32_t ncable;      /* of model_cable_value() */
 	struct model_state state;
 };
 _Static_assert(offsetof(struct access_slot, state) == 64, "one line before the state");
@@ -95,6 +96,11 @@ static inline struct access_slot *access_slot(const struct board *b, unsigned sl
 static inline uint64_t *access_sram(const struct board *b)
 {
 	return (uint64_t *)((uint8_t *)b->model + ACCESS_SRAM_OFFSET);
+}
+/* Has pages only where geometry.cable is not 0; value n of all that were sent is in word n % MODEL_CABLE_MAX. */
+static inline uint64_t *access_cable(const struct board *b)
+{
+	return (uint64_t *)((uint8_t *)b->model + KRON_MODEL_SIZE);
 }
 static inline uint64_t access_generation(uint64_t active)
 {
@@ -186,6 +192,7 @@ enum access_carry { ACCESS_DAMAGED = -1, ACCESS_CARRIED = 0, ACCESS_MOVED_ON = 1
  * by now, and so somebody has carried them out. */
 enum access_carry access_carry_out(const struct board *b, uint64_t active);
 void access_load_memory(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
+void access_load_cable(const struct board *b, uint32_t first, uint32_t n, uint16_t *out);
 /* n virtual counters as they are in the SRAM, which is not what the page in the chip has. */
 void access_load_sram(const struct board *b, uint32_t first, uint32_t n, uint32_t *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * access_memory.c - local memory and the MultiKron_vc's SRAM in shared memory: who carries out the
- * model's stores.
+ * access_memory.c - local memory, the MultiKron_vc's SRAM and the far end of the cable in shared memory:
+ * who carries out the model's stores.
  *
  * Problem.  A state says "these words went to local memory", and whoever comes next does it.
  * Several may do it at once, one of them may be stopped half-way for an hour, and when it goes
@@ -90,6 +90,29 @@ NO_TSAN static enum access_carry carry_out_page(const struct board *b, uint64_t 
 	return ACCESS_CARRIED;
 }
 
+/* What this state has sent over the cable.  It waits in its words until the far end has taken it, and the model
+ * sends no more than find room. */
+NO_TSAN static enum access_carry carry_out_cable(const struct board *b, uint64_t active,
+						 const struct access_slot *slot, uint32_t nstores)
+{
+	const volatile struct model_state *s = &slot->state;
+	const volatile uint8_t *p = (const volatile uint8_t *)s->store + 4u * nstores;
+	uint32_t n = ACCESS_READ(&slot->ncable);
+	uint32_t first = s->cable_sent - n;
+	uint32_t i;
+
+	if (nstores > MODEL_STORES_MAX || 4u * nstores + 2u * (uint64_t)n > MODEL_ARENA_BYTES + 2u)
+		return access_active(b) == active ? ACCESS_DAMAGED : ACCESS_MOVED_ON;
+	for (i = 0; i < n; i++, p += 2) {
+		uint32_t value = i ? (uint32_t)p[-2] << 8 | p[-1] : s->cable_first;
+
+		if (!carry_out_one(b, active, &access_cable(b)[(first + i) % MODEL_CABLE_MAX],
+				   value))
+			return ACCESS_MOVED_ON;
+	}
+	return ACCESS_CARRIED;
+}
+
 enum access_carry access_carry_out(const struct board *b, uint64_t active)
 {
 	const struct access_slot *slot = access_slot(b, access_slot_number(active));
@@ -99,6 +122,12 @@ enum access_carry access_carry_out(const struct board *b, uint64_t active)
 
 	if (ACCESS_READ(&slot->nvc)) {
 		enum access_carry code = carry_out_page(b, active, slot);
+
+		if (code != ACCESS_CARRIED)
+			return code;
+	}
+	if (ACCESS_READ(&slot->ncable)) {
+		enum access_carry code = carry_out_cable(b, active, slot, nstores);
 
 		if (code != ACCESS_CARRIED)
 			return code;
@@ -133,5 +162,15 @@ void access_load_sram(const struct board *b, uint32_t first, uint32_t n, uint32_
 
 	for (i = 0; i < n; i++)
 		out[i] = (uint32_t)__atomic_load_n(&sram[(first + i) % KRON_VC_COUNTERS],
+						   __ATOMIC_ACQUIRE);
+}
+
+void access_load_cable(const struct board *b, uint32_t first, uint32_t n, uint16_t *out)
+{
+	const uint64_t *cable = access_cable(b);
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = (uint16_t)__atomic_load_n(&cable[(first + i) % MODEL_CABLE_MAX],
 						   __ATOMIC_ACQUIRE);
 }

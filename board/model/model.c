@@ -27,7 +27,7 @@ void model_power_on(struct model_state *s, const struct model_geometry *g)
 	s->geometry.board_fifo = clamp(g->board_fifo, 4, MODEL_BOARD_FIFO_MAX);
 	s->geometry.drain_memory = clamp(g->drain_memory, 1, MODEL_DRAIN_MAX);
 	s->geometry.drain_cable = clamp(g->drain_cable, 1, MODEL_DRAIN_MAX);
-	s->geometry.cable = g->cable != 0;
+	s->geometry.cable = clamp(g->cable, 0, MODEL_CABLE_MAX);
 	s->geometry.vc = g->vc != 0;
 	model_chip_reset(s);
 	if (s->geometry.vc)
@@ -96,6 +96,14 @@ void model_reset(struct model_state *s, uint64_t now, uint32_t config)
 	model_board_reset(s, config);
 }
 
+void model_cable_take(struct model_state *s, uint64_t now, uint32_t n)
+{
+	uint32_t there = model_cable_waiting(s);
+
+	begin_call(s, now);
+	s->cable_taken += n < there ? n : there;
+}
+
 void model_set_external(struct model_state *s, uint64_t now, unsigned counter, bool high)
 {
 	uint16_t bit = (uint16_t)(1u << (counter % KRON_COUNTERS));
@@ -141,7 +149,7 @@ uint32_t model_head_bytes(const struct model_state *s)
 
 uint32_t model_arena_bytes(const struct model_state *s)
 {
-	uint32_t stores = 4u * s->nstores;
+	uint32_t stores = 4u * s->nstores + (s->ncable ? 2u * (s->ncable - 1u) : 0);
 	uint32_t fifo = s->rd < s->wr ? s->wr : 0;
 
 	return ((stores > fifo ? stores : fifo) + 7) & ~7u;
@@ -162,7 +170,7 @@ static bool geometry_is_sane(const struct model_geometry *g)
 	return g->chip_fifo >= 1 && g->chip_fifo <= MODEL_CHIP_FIFO_MAX && g->board_fifo >= 4 &&
 	       g->board_fifo <= MODEL_BOARD_FIFO_MAX && g->drain_memory >= 1 &&
 	       g->drain_memory <= MODEL_DRAIN_MAX && g->drain_cable >= 1 &&
-	       g->drain_cable <= MODEL_DRAIN_MAX;
+	       g->drain_cable <= MODEL_DRAIN_MAX && g->cable <= MODEL_CABLE_MAX;
 }
 
 /*

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <kron/board.h>
+#include <kron/segment.h>
 
 /* ---- what a board can be built with ---- */
 struct model_geometry {
@@ -30,17 +31,20 @@ struct model_geometry {
 	 * not say; default 5: four FIFO reads at 33 MHz, pipelined. */
 	uint32_t drain_memory;
 	uint32_t drain_cable;
-	uint32_t cable; /* 1: something takes what comes over the cable; 0: nobody listens */
+	uint32_t cable; /* 0: nothing is at the cable's far end; else so many values of 16 bits
+			 * find room there until somebody takes them, at most MODEL_CABLE_MAX */
 	uint32_t vc;    /* 1: a MultiKron_vc is installed */
 };
 #define MODEL_CHIP_FIFO_MAX 16u
 #define MODEL_BOARD_FIFO_MAX 1024u
 #define MODEL_DRAIN_MAX 1000000u
+#define MODEL_CABLE_MAX (KRON_CABLE_BYTES / 8u)
 /* chip_fifo, board_fifo, drain_memory, drain_cable, cable, vc */
 #define MODEL_GEOMETRY_DEFAULT ((struct model_geometry){4, MODEL_BOARD_FIFO_MAX, 5, 5, 0, 0})
 
-/* Words that one call may move to local memory out of both FIFOs. */
+/* Words that one call may move to local memory out of both FIFOs, and values of 16 bits to the cable. */
 #define MODEL_STORES_MAX 640u
+#define MODEL_CABLE_STORES_MAX (2u * MODEL_STORES_MAX)
 
 struct model_store {
 	uint32_t word; /* index into local memory */
@@ -115,6 +119,23 @@ static inline struct model_store model_vc_store(const struct model_state *s, uin
 {
 	return (struct model_store){(s->vc.page_out % KRON_VC_PAGES) * KRON_COUNTERS + i,
 				    s->vc.out[i % KRON_COUNTERS]};
+}
+
+/* The far end of the cable has taken the `n` oldest values that wait there; no more than there are. */
+void model_cable_take(struct model_state *s, uint64_t now, uint32_t n);
+
+/* Those that wait there. */
+static inline uint32_t model_cable_waiting(const struct model_state *s)
+{
+	return s->cable_sent - s->cable_taken;
+}
+
+/* What the last call has sent, i < s->ncable, *s sane: the byte that left the FIFO first is the upper one. */
+static inline uint16_t model_cable_value(const struct model_state *s, uint32_t i)
+{
+	const uint8_t *p = (const uint8_t *)s->store + 4u * s->nstores + 2u * i;
+
+	return i ? (uint16_t)(p[-2] << 8 | p[-1]) : s->cable_first;
 }
 
 /* A write to Software Reset and one to the Configuration Register, both at `now`. */

@@ -106,6 +106,7 @@ void model_fifo_begin_call(struct model_state *s)
 
 	s->nstores = 0;
 	s->ncpu = 0;
+	s->ncable = 0;
 	if (s->geometry.vc)
 		s->vc.nout = 0;
 	if (s->rd < fill && s->wr + s->nfifo * KRON_RESOURCE_SIZE <= MODEL_ARENA_BYTES)
@@ -147,6 +148,23 @@ static void store_word(struct model_state *s, uint32_t value)
 	s->store[s->nstores++] = value;
 }
 
+/* Two entries become one value of 16 bits. */
+static void send_over_cable(struct model_state *s)
+{
+	uint8_t *out = (uint8_t *)s->store + 4u * s->nstores + 2u * s->ncable;
+	uint8_t upper = model_fifo_take(s);
+	uint8_t lower = model_fifo_take(s);
+
+	if (s->ncable == 0) {
+		s->cable_first = (uint16_t)(upper << 8 | lower);
+	} else {
+		out[-2] = upper;
+		out[-1] = lower;
+	}
+	s->ncable++;
+	s->cable_sent++;
+}
+
 void model_fifo_finish_sequence(struct model_state *s)
 {
 	uint32_t value = 0;
@@ -157,7 +175,7 @@ void model_fifo_finish_sequence(struct model_state *s)
 			value = value << 8 | model_fifo_take(s);
 		store_word(s, value);
 	} else if (s->sequence == MODEL_TO_CABLE) {
-		s->rd += 2;
+		send_over_cable(s);
 	}
 	s->sequence = MODEL_IDLE;
 }
@@ -174,7 +192,7 @@ static void begin_sequence(struct model_state *s, uint64_t tick)
 			return;
 		s->sequence = MODEL_TO_MEMORY;
 		s->sequence_end = tick + s->geometry.drain_memory;
-	} else if (s->geometry.cable) {
+	} else if (model_cable_waiting(s) < s->geometry.cable) {
 		s->sequence = MODEL_TO_CABLE;
 		s->sequence_end = tick + s->geometry.drain_cable;
 	}
@@ -336,12 +354,16 @@ bool model_fifo_is_sane(const struct model_state *s)
 	if (s->nfifo > s->geometry.chip_fifo || s->rd > s->wr || s->wr > MODEL_ARENA_BYTES ||
 	    fill > s->geometry.board_fifo || s->nstores > MODEL_STORES_MAX || s->ncpu > 2)
 		return false;
+	if (model_cable_waiting(s) > s->geometry.cable ||
+	    4u * s->nstores + 2u * s->ncable > MODEL_ARENA_BYTES + 2u)
+		return false;
 	if (s->nfifo ? s->sent >= head_bytes(s) : s->sent != 0)
 		return false;
 	if (s->nfifo && !s->network_off &&
 	    (s->network <= s->node || s->network - s->node > NETWORK_DELAY_MAX + 2))
 		return false;
-	if (s->sequence > MODEL_TO_CABLE)
+	if (s->sequence > MODEL_TO_CABLE ||
+	    (s->sequence == MODEL_TO_CABLE && model_cable_waiting(s) == s->geometry.cable))
 		return false;
 	if (s->sequence != MODEL_IDLE &&
 	    (s->sequence_end <= s->time || s->sequence_end - s->time > MODEL_DRAIN_MAX))

@@ -3,13 +3,16 @@
  * model_state.h - what a board remembers; included by model.h alone.
  *
  *   ┌ registers, clocks, counters ┐┌ chip FIFO ─────┐┌ vc ┐┌ arena ────────────────────────────┐
- *   │ always in use               ││ entry[0]: head ││    ││ words stored │ free │ board FIFO  │
- *   └─────────────────────────────┘└────────────────┘└────┘└──────────────┴──────┴─────────────┘
- *   0                              entry                   store          4*nstores  rd      wr
+ *   │ always in use               ││ entry[0]: head ││    ││ what came out │ free │ board FIFO │
+ *   └─────────────────────────────┘└────────────────┘└────┘└───────────────┴──────┴────────────┘
+ *   0                              entry                   store                  rd           wr
  *
  * What is rarely full stands last, so that a copy need not take it (model_used_bytes()).  vc
  * means nothing, and is not copied, where no MultiKron_vc is installed.  A
- * byte that leaves the board FIFO for local memory only changes sides of the gap in the arena.
+ * byte that leaves the board FIFO for local memory or the cable only changes sides of the gap in
+ * the arena: words for memory come first, and after them what went over the cable but for its first
+ * 16 bits, which have a place of their own.  For only the sequence that was under way when the
+ * call began can go another way than all that follow it.
  *
  * Only board/model/model*.c touches the fields, but for store[] (model_stores()).
  */
@@ -91,6 +94,12 @@ struct model_state {
 	uint16_t ncpu; /* the CPU's own write: up to two words, after the others */
 	uint32_t cpu_word;
 	uint32_t cpu_value[2];
+
+	/* ---- the cable, in values of 16 bits, counted modulo 2^32 ---- */
+	uint32_t cable_sent;
+	uint32_t cable_taken; /* by the far end: the others wait there */
+	uint16_t ncable; /* sent by this call, to be taken by the caller (model_cable_value()) */
+	uint16_t cable_first; /* the first of them */
 
 	/* ---- board FIFO: bytes rd to wr of the arena ---- */
 	uint16_t rd;

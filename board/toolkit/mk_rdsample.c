@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mk_rdsample.c - writes the samples of a board's local memory to mk.dat (NISTIR 5993, 3.5).
+ * mk_rdsample.c - writes the samples of a board's local memory to mk.dat (NISTIR 5993, 3.5), or those
+ * that come over its cable.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/output.h"
 #include "board/bus/local_memory.h"
+#include "board/toolkit/far_end.h"
 #include "board/toolkit/mkdat.h"
 #include "board/toolkit/tool.h"
 
-static const char *file_name = MKDAT_FILE, *start_text, *end_text, *board_name;
-static bool verbose;
+static const char *file_name = MKDAT_FILE, *start_text, *end_text, *board_name, *cable;
+static bool verbose, follow;
+static volatile int stop;
 
 static const struct opt options[] = {
 	{'f', "file", OPT_STR, &file_name, "FILE",
@@ -25,6 +29,15 @@ static const struct opt options[] = {
 	 0, 0},
 	{'e', "end", OPT_STR, &end_text, "WORD",
 	 "End before this word; default: the Memory Address Pointer.", 0, 0},
+	{0, "follow", OPT_FLAG, &follow, NULL,
+	 "Take the samples that the board sends over its external cable, as they come, until SIGINT, "
+	 "SIGTERM, or the board is removed.",
+	 0, 0},
+	{0, "cable", OPT_STR, &cable, "PATH",
+	 "Read what `kron board create --cable` writes from this FIFO or file, from standard input (-), "
+	 "or from the connection to unix:PATH that is waited for, until its end; with --follow a file "
+	 "has none.",
+	 0, 0},
 	{'v', "verbose", OPT_FLAG, &verbose, NULL, "Say what is being done.", 0, 0},
 	{'b', "board", OPT_STR, &board_name, "NAME",
 	 "The board, or the path of a device; default: $KRON_BOARD, then the board named default, "
@@ -35,7 +48,9 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "mk_rdsample",
-	.summary = "Write the samples in the local memory of a MultiKron board to mk.dat.",
+	.summary =
+		"Write the samples in the local memory of a MultiKron board, or those that come over its "
+		"cable, to mk.dat.",
 	.opts = options,
 	.alone = true,
 };
@@ -125,6 +140,70 @@ static int read_samples(struct bus *b, const struct local_range *range)
 	return status;
 }
 
+/* ---- the cable ---- */
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
+static int take_samples(struct far_end *f, struct err *err)
+{
+	struct bus bus;
+	int code;
+
+	if (cable)
+		return far_end_of_path(f, cable, err);
+	code = bus_open(&bus, board_name, err);
+	if (code)
+		return code;
+	code = far_end_of_board(f, &bus, err);
+	bus_close(&bus);
+	return code;
+}
+
+static void say_followed(const struct far_end *f)
+{
+	if (f->n)
+		tool_note(&command, "%zu bytes left out: the newest sample is not all there", f->n);
+	if (f->damaged)
+		tool_note(&command, "%" PRIu64 " bytes left out: they are in no sample",
+			  f->damaged);
+	if (verbose)
+		tool_note(&command, "%" PRIu64 " Trace and %" PRIu64 " Resource samples, to %s",
+			  f->trace, f->resource, file_name);
+}
+
+static int follow_cable(void)
+{
+	static struct far_end f;
+	struct sigaction act = {.sa_handler = on_signal};
+	bool is_stdout = !strcmp(file_name, "-");
+	struct output out;
+	struct err err;
+	int code;
+
+	if (start_text || end_text)
+		return tool_fail(&command, TOOL_USAGE,
+				 "--start and --end are words of local memory");
+	if (!is_stdout && output_begin(&out, file_name, OUTPUT_STREAM, &err))
+		return tool_fail(&command, TOOL_ERROR, "%s", err.msg);
+	f = (struct far_end){
+		.out = is_stdout ? stdout : output_stream(&out), .follow = follow, .stop = &stop};
+	sigaction(SIGINT, &act, NULL);
+	sigaction(SIGTERM, &act, NULL);
+	code = take_samples(&f, &err);
+	if (!is_stdout && code)
+		output_drop(&out);
+	else if (!is_stdout)
+		code = output_end(&out, &err);
+	if (code)
+		return tool_fail(&command, TOOL_ERROR, "%s", err.msg);
+	say_followed(&f);
+	return TOOL_OK;
+}
+
 int main(int argc, char **argv)
 {
 	int status;
@@ -134,6 +213,8 @@ int main(int argc, char **argv)
 
 	if (!tool_parse(&command, argc, argv, &status))
 		return status;
+	if (follow || cable)
+		return follow_cable();
 	status = read_word("start", start_text, KRON_BOARD_MEMORY_WORDS, &range.has_start,
 			   &range.start);
 	if (!status)

@@ -46,7 +46,7 @@ function __kron_complete
     end
     if string match -q '*|*' -- "$wanted" # words, and "device:PATH"
         string replace -ra '[A-Z]' '' -- $wanted | string split '|'
-    else if test "$wanted" = NAME; or test "$command $words[-1]" = 'board rm'; or begin; test "$command $words[3]" = 'ctl reset'; and not string match -q -- '-*' "$current"; end
+    else if test "$wanted" = NAME; or test "$command $words[-1]" = 'board rm'; or test "$command $words[-1]" = 'board connect'; or begin; test "$command $words[3]" = 'ctl reset'; and not string match -q -- '-*' "$current"; end
         kron board list 2>/dev/null | sed '1d;s/ .*//'
     else if contains -- $words[-1] -P --probe-file # a pack or a file
         __kron_packs
@@ -56,7 +56,7 @@ function __kron_complete
     else if string match -q -- '-*' "$current"
         $table --help-words 2>/dev/null | string replace -r '\t.*\t' \t
     else if test "$command" = board; and test (count $words) = 2
-        printf '%s\n' create list rm
+        printf '%s\n' create connect list rm
     else if test "$command" = ctl; and test (count $words) = 2
         printf '%s\n' filter on off sampling wait discard reset read write tick external probe
     else

@@ -96,6 +96,9 @@
 #define KRON_NO_PAGE_OFFSET (KRON_CTL_OFFSET + 0x210000u)
 #define KRON_MODEL_OFFSET (KRON_CTL_OFFSET + 0x240000u)
 #define KRON_MODEL_SIZE 0x80000u
+/* Where what the board sends over its cable waits to be taken: 16 bits in each 64. */
+#define KRON_CABLE_OFFSET (KRON_MODEL_OFFSET + KRON_MODEL_SIZE)
+#define KRON_CABLE_BYTES 0x100000u
 #define KRON_MEMORY_OFFSET 0u
 #define KRON_MEMORY_BYTES (8u * KRON_BOARD_MEMORY_WORDS)
 #define KRON_POOL_OFFSET (KRON_CTL_OFFSET + 0x400000u)
@@ -114,7 +117,7 @@ _Static_assert(KRON_MEMORY_OFFSET + KRON_MEMORY_BYTES <= KRON_CTL_OFFSET, "memor
 #define KRON_COUNTS_MAX 1024u
 _Static_assert(KRON_COUNTS_OFFSET + 576u * KRON_COUNTS_MAX <= KRON_NO_PAGE_OFFSET,
 	       "counts overlap");
-_Static_assert(KRON_MODEL_OFFSET + KRON_MODEL_SIZE <= KRON_POOL_OFFSET, "model overlaps");
+_Static_assert(KRON_CABLE_OFFSET + KRON_CABLE_BYTES <= KRON_POOL_OFFSET, "cable overlaps");
 _Static_assert(KRON_STATES_OFFSET + 8u * KRON_CHUNKS_MAX <= KRON_SOURCES_OFFSET, "tables overlap");
 _Static_assert(KRON_SOURCES_OFFSET + 16u * KRON_SOURCES_MAX <= KRON_PROCS_OFFSET, "tables overlap");
 

@@ -45,7 +45,8 @@ static void use_well(const struct board *b)
 {
 	unsigned i;
 
-	board_write32(b, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT | KRON_CONFIG_EXT_CPU);
+	board_write32(b, KRON_BOARD_CONFIG,
+		      (KRON_CONFIG_DEFAULT | KRON_CONFIG_EXT_CPU) & ~(rnd(2) * KRON_CONFIG_LOCAL));
 	board_write32(b, KRON_CHIP_BYTE(KRON_WORD_FILTER), 0xffff);
 	board_write32(b, KRON_CHIP_BYTE(KRON_WORD_CSR), KRON_CSR_SAMPLING);
 	board_write64(b, KRON_CHIP_BYTE(KRON_WORD_ENABLE), 0x2222222222222222ull);
@@ -137,7 +138,9 @@ static uint32_t any_offset(void)
 static void use_badly(const struct board *b)
 {
 	struct model_state s;
+	struct access_cable cable = {.took = (uint32_t)rnd(2)};
 	uint32_t words[100];
+	uint16_t values[100];
 	unsigned i;
 
 	if (board_snapshot(b, &s) && !model_is_sane(&s)) {
@@ -159,6 +162,7 @@ static void use_badly(const struct board *b)
 		board_tick(b, rnd(4) ? rnd(1000) : rnd(1ull << 40));
 		board_set_external(b, (unsigned)rnd(20), (enum access_level)rnd(3));
 		board_read_memory(b, (uint32_t)rnd(1u << 23), 100, words);
+		board_take_cable(b, &cable, values, 100);
 		board_repair_gates(b);
 		board_tsc_of_tick(b, rnd(~0ull));
 	}
@@ -180,9 +184,9 @@ static void say_and_die(int sig)
 
 static uint64_t fuzz(double seconds)
 {
-	const struct model_geometry geometry = MODEL_GEOMETRY_DEFAULT;
+	struct model_geometry geometry = MODEL_GEOMETRY_DEFAULT;
 	struct board b = {.ctl = guarded(4096),
-			  .model = guarded(KRON_MODEL_SIZE),
+			  .model = guarded(KRON_MODEL_SIZE + KRON_CABLE_BYTES),
 			  .memory = guarded(KRON_MEMORY_BYTES)};
 	time_t end = time(NULL) + (time_t)(seconds + 0.5);
 	uint64_t rounds, refused = 0;
@@ -191,6 +195,7 @@ static uint64_t fuzz(double seconds)
 		round_state = random_state;
 		alarm(HANG_SECONDS);
 		memset(b.model, 0, KRON_MODEL_SIZE);
+		geometry.cable = (uint32_t)rnd(2) * MODEL_CABLE_MAX;
 		board_init(&b, &geometry, rnd(256) ? ACCESS_CLOCK_VIRTUAL : ACCESS_CLOCK_REAL,
 			   2000000000);
 		use_well(&b);

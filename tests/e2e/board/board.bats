@@ -7,15 +7,16 @@ bats_require_minimum_version 1.5.0
 
 @test "a board is made, listed and removed" {
 	"$KRON" board create "$B"
-	"$KRON" board create "$B-2" --chip-fifo 2 --board-fifo 64 --drain 9 --cable --vc --virtual-clock
+	"$KRON" board create "$B-2" --chip-fifo 2 --board-fifo 64 --drain 9 --cable - --vc --virtual-clock
 	[ "$(stat -c '%a %u' "$(board_object "$B")")" = "600 $(id -u)" ]
 	"$KRON" board list --json >list
 	[ "$(json "[b['permanent'] for b in d if b['name'] == '$B']" <list)" = "[True]" ]
 	[ "$(json "[b['recorder_pid'] for b in d if b['name'] == '$B']" <list)" = "[0]" ]
 	"$KRON" board list | grep -q "^$B-2  *permanent"
 	"$KRON" status --json --board "$B-2" >s
-	[ "$(json 'd["geometry"]' <s)" = "{'chip_fifo': 2, 'board_fifo': 64, 'drain_memory': 9, 'drain_cable': 9, 'cable': 1, 'vc': 1}" ]
+	[ "$(json 'd["geometry"]' <s)" = "{'chip_fifo': 2, 'board_fifo': 64, 'drain_memory': 9, 'drain_cable': 9, 'cable': 131072, 'vc': 1}" ]
 	[ "$(json 'd["time"]' <s)" = virtual ]
+	[ "$(json 'hex(d["config"]["value"])' <s)" = 0x90003001 ]
 	"$KRON" board rm "$B"
 	"$KRON" board rm "$B-2"
 	[ ! -e "$(board_object "$B")" ]
@@ -33,7 +34,7 @@ bats_require_minimum_version 1.5.0
 		[ "$status" = 1 ]
 		[[ $output == *"is not a name for a board"* ]]
 	done
-	for args in '' 'make x' 'list x' 'create a b' 'rm x --cable' 'create x --json' \
+	for args in '' 'make x' 'list x' 'create a b' 'rm x --cable -' 'create x --json' \
 		'create x --chip-fifo 17' 'create x --board-fifo 2' 'create x --drain 0'; do
 		# shellcheck disable=SC2086
 		run "$KRON" board $args

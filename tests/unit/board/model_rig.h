@@ -3,7 +3,7 @@
  * model_rig.h - a board on the bench, with a clock that stands still until a test moves it.
  *
  * One board, global to the test program.  now is in oscillator ticks, which are NODECLKs as long
- * as DIV2 is off.  Words for local memory go to memory[] at once.  Every call checks that the
+ * as DIV2 is off.  Words for local memory go to memory[] at once, what goes over the cable to cabled[].  Every call checks that the
  * model is sane.
  */
 #ifndef TESTS_MODEL_RIG_H
@@ -32,6 +32,8 @@ static uint64_t now;
 static uint32_t *memory;
 static uint32_t sram[KRON_VC_COUNTERS]; /* what the MultiKron_vc has stored */
 static unsigned words_stored;
+static uint16_t cabled[1 << 16]; /* what the board has sent over the cable: the last of them */
+static unsigned ncabled;
 
 static inline void carry_out_stores(void)
 {
@@ -43,6 +45,8 @@ static inline void carry_out_stores(void)
 	}
 	for (unsigned i = 0; i < model_vc_stores(&board); i++)
 		sram[model_vc_store(&board, i).word] = model_vc_store(&board, i).value;
+	for (unsigned i = 0; i < board.ncable; i++)
+		cabled[ncabled++ % (1 << 16)] = model_cable_value(&board, i);
 	assert_true(model_is_sane(&board));
 }
 
@@ -53,7 +57,7 @@ static inline void begin_with(struct model_geometry g)
 	assert_non_null(memory);
 	memset(sram, 0, sizeof(sram));
 	now = 0;
-	words_stored = 0;
+	words_stored = ncabled = 0;
 	memset(&board, 0xa5, sizeof(board));
 	model_power_on(&board, &g);
 	assert_true(model_is_sane(&board));

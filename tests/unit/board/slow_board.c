@@ -147,8 +147,10 @@ static void end_sequence(struct slow_board *b)
 	if (b->taking == 4) {
 		to_memory(b, four_bytes(b));
 	} else {
-		unqueue(b);
-		unqueue(b);
+		uint16_t first = unqueue(b);
+
+		b->cabled[b->ncabled++] = (uint16_t)(256 * first + unqueue(b));
+		b->waiting++;
 	}
 }
 
@@ -159,7 +161,7 @@ static void begin_sequence(struct slow_board *b)
 	if (has(b, LOCAL) && b->nqueue >= 4) {
 		b->taking = 4;
 		b->busy = b->geometry.drain_memory;
-	} else if (!has(b, LOCAL) && b->geometry.cable && b->nqueue >= 2) {
+	} else if (!has(b, LOCAL) && b->waiting < b->geometry.cable && b->nqueue >= 2) {
 		b->taking = 2;
 		b->busy = b->geometry.drain_cable;
 	}
@@ -735,6 +737,15 @@ void slow_cycle(struct slow_board *b, uint64_t now, struct model_cycle *c)
 	}
 	begin_sequence(b);
 	c->done = b->tick;
+}
+
+void slow_take(struct slow_board *b, uint64_t now, unsigned n)
+{
+	unsigned there = b->waiting;
+
+	slow_advance(b, now);
+	b->waiting -= n < there ? n : there;
+	begin_sequence(b);
 }
 
 static void count_edge(struct slow_counters *k, unsigned i)

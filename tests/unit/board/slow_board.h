@@ -72,11 +72,16 @@ struct slow_board {
 	/* words for memory, in the order in which they were written */
 	struct model_store stored[4096];
 	unsigned nstored;
+
+	/* values of 16 bits over the cable, likewise, and how many have not been taken there */
+	uint16_t cabled[8192];
+	unsigned ncabled, waiting;
 };
 
 void slow_power_on(struct slow_board *b, const struct model_geometry *g);
 void slow_advance(struct slow_board *b, uint64_t now);
 void slow_cycle(struct slow_board *b, uint64_t now, struct model_cycle *c);
+void slow_take(struct slow_board *b, uint64_t now, unsigned n);
 void slow_external(struct slow_board *b, uint64_t now, unsigned counter, bool high);
 uint32_t slow_csr(const struct slow_board *b);
 

@@ -54,6 +54,10 @@ static void use(struct model_state *s, unsigned cycles)
 			assert_in_range(model_store(s, i).word, 0, KRON_MAP_WORD);
 		for (unsigned i = 0; i < model_vc_stores(s); i++)
 			assert_in_range(model_vc_store(s, i).word, 0, KRON_VC_COUNTERS - 1);
+		for (unsigned i = 0; i < s->ncable; i++)
+			model_cable_value(s, i);
+		if (roll(20) == 0)
+			model_cable_take(s, s->time + roll(100), roll(roll(2) ? 30 : 0xffffffff));
 		for (unsigned i = 0; i < 16; i++)
 			model_counter(s, i);
 		assert_true(model_is_sane(s));
@@ -113,6 +117,10 @@ static void each_bound_is_checked(void **state)
 		FIELD(geometry.drain_memory, MODEL_DRAIN_MAX, MODEL_DRAIN_MAX + 1),
 		FIELD(geometry.drain_cable, 1, 0),
 		FIELD(geometry.drain_cable, MODEL_DRAIN_MAX, MODEL_DRAIN_MAX + 1),
+		FIELD(geometry.cable, MODEL_CABLE_MAX, MODEL_CABLE_MAX + 1),
+		FIELD(cable_sent, 0, 1),
+		FIELD(cable_taken, 0, 1),
+		FIELD(ncable, MODEL_CABLE_STORES_MAX + 1, MODEL_CABLE_STORES_MAX + 2),
 		FIELD(config, 0xffffff & ~(1u << 8), 0x1000000),
 		FIELD(map, 0xffffff, 0x1000000),
 		FIELD(half, 0, 2),
@@ -169,6 +177,14 @@ static void inconsistent_states_are_refused(void **state)
 	assert_false(model_is_sane(&board));
 	board.sequence_end = board.time + MODEL_DRAIN_MAX + 1;
 	assert_false(model_is_sane(&board));
+	begin();
+	board.sequence = MODEL_TO_CABLE; /* where no room is left */
+	board.sequence_end = board.time + 5;
+	board.wr = 2;
+	board.geometry.cable = board.cable_sent = 3;
+	assert_false(model_is_sane(&board));
+	board.cable_sent = 2;
+	assert_true(model_is_sane(&board));
 }
 
 /* Years at once, with everything on. */

@@ -43,6 +43,8 @@ static unsigned cycles;
 static struct model_store stored[4096];
 static unsigned nstored;
 static uint32_t sram[KRON_VC_COUNTERS];
+static uint16_t cabled[8192]; /* likewise over the cable */
+static unsigned ncabled;
 
 static void collect_stores(void)
 {
@@ -50,7 +52,9 @@ static void collect_stores(void)
 		stored[nstored++] = model_store(&fast, i);
 	for (unsigned i = 0; i < model_vc_stores(&fast); i++)
 		sram[model_vc_store(&fast, i).word] = model_vc_store(&fast, i).value;
-	assert_true(nstored < 4096 - 700);
+	for (unsigned i = 0; i < fast.ncable; i++)
+		cabled[ncabled++] = model_cable_value(&fast, i);
+	assert_true(nstored < 4096 - 700 && ncabled < 8192 - 1400);
 	assert_true(model_is_sane(&fast));
 }
 
@@ -64,6 +68,7 @@ static void pass_through_copy(void)
 	fast = copy;
 	fast.nstores = 0;
 	fast.ncpu = 0;
+	fast.ncable = 0;
 	fast.vc.nout = 0;
 }
 
@@ -136,6 +141,20 @@ static void compare_memory(void)
 		same("word in memory", stored[i].value, slow.stored[i].value);
 	}
 	nstored = slow.nstored = 0;
+	same("values over the cable", ncabled, slow.ncabled);
+	for (unsigned i = 0; i < ncabled; i++)
+		same("value over the cable", cabled[i], slow.cabled[i]);
+	same("values at its far end", model_cable_waiting(&fast), slow.waiting);
+	ncabled = slow.ncabled = 0;
+}
+
+static void take_from_cable(void)
+{
+	unsigned n = roll(3) ? roll(20) : slow.waiting + roll(3);
+
+	model_cable_take(&fast, now, n);
+	collect_stores();
+	slow_take(&slow, now, n);
 }
 
 static void cycle(struct model_cycle *c)
@@ -308,6 +327,8 @@ static void act(void)
 {
 	unsigned what = roll(100);
 
+	if (fast.geometry.cable && roll(16) == 0)
+		take_from_cable();
 	if (!(model_config(&fast) & KRON_CONFIG_TESTB) && roll(4) == 0)
 		write_to(KRON_CHIP_BYTE(KRON_WORD_INCR_TIMESTAMP + roll(14)), any());
 	else if (what < 8)
@@ -370,9 +391,9 @@ static void run_board(uint64_t n, unsigned steps)
 		g.drain_memory = 1 + roll(roll(2) ? 9 : 60);
 		g.drain_cable = 1 + roll(30);
 	}
-	g.cable = roll(2);
+	g.cable = roll(2) ? 1 + roll(roll(2) ? 20 : 2000) : 0;
 	g.vc = roll(2);
-	now = cycles = nstored = 0;
+	now = cycles = nstored = ncabled = 0;
 	memset(sram, 0, sizeof(sram));
 	model_power_on(&fast, &g);
 	slow_power_on(&slow, &g);
@@ -385,7 +406,7 @@ static void run_board(uint64_t n, unsigned steps)
 			if (g.vc)
 				compare_vc();
 		}
-		if (nstored > 2000)
+		if (nstored > 2000 || ncabled > 4000)
 			compare_memory();
 		now += a_pause();
 		pass_through_copy();
