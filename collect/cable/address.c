@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -53,7 +54,7 @@ static int take_host(struct cable_address *a, const char *text, struct err *err)
 		end = text + strlen(text);
 	}
 	if ((size_t)(end - host) >= sizeof(a->host) || !*port || strlen(port) > 5 ||
-	    port[strspn(port, "0123456789")])
+	    port[strspn(port, "0123456789")] || strtoul(port, NULL, 10) > 65535)
 		return err_set(err, EINVAL, "%s is no address: tcp://HOST[:PORT] or unix:PATH",
 			       a->text);
 	memcpy(a->host, host, (size_t)(end - host));
