@@ -159,41 +159,44 @@ static void put_switches(struct trace *t)
 	    xstrdup(same ? same : "not all of the nodes recorded them, or not for one reason"));
 }
 
-/* Numbers, if each node has one of its own; else directories, if these differ; else places in the row. */
-static char *node_name(const struct trace_priv *p, const struct trace *t, size_t at)
+/* Is the number of the node that of no other one?  Is the directory called like no other one? */
+static bool has_own_number(const struct trace_priv *p, const struct trace *t)
 {
-	bool numbers = true, dirs = true;
-	const char *node = trace_session(t, "node"), *base = str_base_name(t->dir);
+	const char *node = trace_session(t, "node");
 
-	for (size_t i = 0; i < p->njoined; i++) {
-		const struct trace *x = p->joined[i].t;
-
-		if (x == t)
-			continue;
-		numbers &= node && trace_session(x, "node") && !trace_session_is(x, "node", node);
-		dirs &= strcmp(str_base_name(x->dir), base) != 0;
-	}
-	return numbers ? xstrdup(node) : dirs ? xstrdup(base) : xasprintf("#%zu", at + 1);
+	for (size_t i = 0; node && i < p->njoined; i++)
+		if (p->joined[i].t != t && trace_session_is(p->joined[i].t, "node", node))
+			return false;
+	return node;
 }
 
-/* Either all have numbers for names, or none. */
+static bool has_own_directory(const struct trace_priv *p, const struct trace *t)
+{
+	for (size_t i = 0; i < p->njoined; i++)
+		if (p->joined[i].t != t &&
+		    !strcmp(str_base_name(p->joined[i].t->dir), str_base_name(t->dir)))
+			return false;
+	return true;
+}
+
+/* Numbers, if each node has one of its own; else directories; for those that are called like others,
+ * or like a number, places in the row. */
 static void name_nodes(struct trace_priv *p)
 {
-	bool digits = true;
+	bool numbers = true;
 
-	for (size_t i = 0; i < p->njoined; i++) {
-		const char *node = trace_session(p->joined[i].t, "node");
-
-		p->joined[i].name = node_name(p, p->joined[i].t, i);
-		digits &= node && !strcmp(node, p->joined[i].name);
-	}
+	for (size_t i = 0; i < p->njoined; i++)
+		numbers &= has_own_number(p, p->joined[i].t);
 	for (size_t i = 0; i < p->njoined; i++) {
 		struct joined *j = &p->joined[i];
+		const char *base = str_base_name(j->t->dir);
 
-		if (!digits && trace_session_is(j->t, "node", j->name)) {
-			xfree(j->name);
+		if (numbers)
+			j->name = xstrdup(trace_session(j->t, "node"));
+		else if (has_own_directory(p, j->t) && base[strspn(base, "0123456789")])
+			j->name = xstrdup(base);
+		else
 			j->name = xasprintf("#%zu", i + 1);
-		}
 		j->node.name = j->name;
 	}
 }

@@ -307,9 +307,11 @@ static int connect_once(struct cable_sender *s, bool *final, struct err *err)
 	for (unsigned i = 0; !ret && i < CABLE_FILES; i++)
 		if (w.has.v[i] < s->punched.v[i] ||
 		    (s->files[i] >= 0 && w.has.v[i] < s->acked.v[i])) {
-			ret = err_set(err, ESTALE,
-				      "the collector at %s no longer has what it had acknowledged",
-				      s->to.text);
+			ret = err_set(
+				err, ESTALE,
+				"the collector at %s does not have what was taken before: start it "
+				"with the -o that has it",
+				s->to.text);
 			*final = true;
 		}
 	if (ret) {
@@ -590,6 +592,9 @@ static int keep_id(struct cable_sender *s, bool read_it, struct err *err)
 
 	snprintf(path, sizeof(path), "%s/" ID_FILE, s->spool);
 	fd = open(path, (read_it ? O_RDONLY : O_WRONLY | O_CREAT | O_EXCL) | O_CLOEXEC, 0600);
+	if (fd < 0 && read_it)
+		return err_set(err, errno, "%s is no directory that kron record left to be sent",
+			       s->spool);
 	if (fd < 0 ||
 	    (read_it ? read(fd, s->id, CABLE_ID) : write(fd, s->id, CABLE_ID)) != CABLE_ID)
 		ret = err_set(err, fd < 0 ? errno : EIO, "cannot %s %s", read_it ? "read" : "write",
@@ -597,6 +602,19 @@ static int keep_id(struct cable_sender *s, bool read_it, struct err *err)
 	if (fd >= 0)
 		close(fd);
 	return ret;
+}
+
+/* What was given back before: the rest is of use to nobody but the collector that has that. */
+static void find_given_back(struct cable_sender *s)
+{
+	int fd = open_file(s, CABLE_SAMPLES);
+	off_t data = fd >= 0 ? lseek(fd, 0, SEEK_DATA) : 0;
+
+	if (data < 0 && errno == ENXIO)
+		data = lseek(fd, 0, SEEK_END) & ~(off_t)4095;
+	s->punched.v[CABLE_SAMPLES] = data > 0 ? (uint64_t)data : 0;
+	if (fd >= 0)
+		close(fd);
 }
 
 static void remove_spool(struct cable_sender *s)
@@ -664,6 +682,7 @@ int cable_open(struct cable_sender *s, const char *address, const char *token_fi
 	if (resend) {
 		snprintf(s->spool, sizeof(s->spool), "%s", resend);
 		ret = keep_id(s, true, err);
+		find_given_back(s);
 	} else if (getrandom(s->id, sizeof(s->id), 0) != sizeof(s->id)) {
 		ret = err_set(err, EIO, "the kernel gives no random numbers");
 	}

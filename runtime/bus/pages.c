@@ -10,7 +10,8 @@
  *   +------+
  *
  * The records lie in shared memory, so nothing is lost however the thread ends.  The table lies in memory
- * of the process's own: a forked child finds it empty.
+ * of the process's own: a forked child finds it empty.  The word after it is not wiped: a list of all
+ * tables that are mapped, of those that a child has from its parent, too.
  *
  * A handler may come between any two instructions, and count.  A record's page is set before anybody
  * finds it, and stays; a record that drops out of its ring, since two put themselves into it at once,
@@ -110,6 +111,23 @@ static struct kron_page *take_record(struct rt_lane *lane)
 
 /* ---- the table ---- */
 
+#define TABLE_ROOM (KRON_PAGE_TABLE_SIZE + 4096u)
+
+static uint64_t *after_table(uint64_t table)
+{
+	return (uint64_t *)(table + KRON_PAGE_TABLE_SIZE);
+}
+
+static void enlist_table(uint64_t table)
+{
+	uint64_t first = __atomic_load_n(&kron_rt.page_tables, __ATOMIC_RELAXED);
+
+	do
+		*after_table(table) = first;
+	while (!__atomic_compare_exchange_n(&kron_rt.page_tables, &first, table, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
 static int64_t *take_table(struct rt_lane *lane)
 {
 	int64_t *none = NULL;
@@ -117,16 +135,26 @@ static int64_t *take_table(struct rt_lane *lane)
 
 	if (kron_rt.quiet)
 		return NULL;
-	at = sys_mmap(
-		(void *)(RT_PAGES_HINT + (uint64_t)(lane - kron_rt.lanes) * KRON_PAGE_TABLE_SIZE),
-		KRON_PAGE_TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = sys_mmap((void *)(RT_PAGES_HINT + (uint64_t)(lane - kron_rt.lanes) * TABLE_ROOM),
+		      TABLE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed(at))
 		return NULL;
 	if (sys_madvise((void *)at, KRON_PAGE_TABLE_SIZE, MADV_WIPEONFORK) ||
 	    !__atomic_compare_exchange_n(&lane->pages, &none, (int64_t *)at, false,
 					 __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-		sys_munmap((void *)at, KRON_PAGE_TABLE_SIZE);
+		sys_munmap((void *)at, TABLE_ROOM);
+	else
+		enlist_table((uint64_t)at);
 	return __atomic_load_n(&lane->pages, __ATOMIC_RELAXED);
+}
+
+void rt_pages_leave(void)
+{
+	for (uint64_t next, at = kron_rt.page_tables; at; at = next) {
+		next = *after_table(at);
+		sys_munmap((void *)at, TABLE_ROOM);
+	}
+	kron_rt.page_tables = 0;
 }
 
 static struct rt_lane *find_lane(void)

@@ -131,6 +131,7 @@ struct rt {
 	struct rt_growing mapped;      /* what a fork wipes, in lanes */
 	struct rt_proc *proc;          /* wiped on fork */
 	struct rt_lane *lanes;         /* likewise */
+	uint64_t page_tables;          /* atomic: bus/pages.c, the first of all tables; 0: none */
 	_Atomic uint32_t lanes_before; /* lanes that processes before a fork have used */
 	_Atomic int32_t collector_pid; /* in our pid namespace; 0 = cannot be seen from here */
 	_Atomic uint32_t parent_flags; /* of its slot; at START what kind of program we are in */
@@ -299,6 +300,8 @@ uint32_t rt_begin(const struct rt_answer *a, struct kron_result *res)
 	__attribute__((visibility("hidden")));
 /* Unmaps the segment and the lanes; device: the window, too. */
 void rt_unmap_all(bool device) __attribute__((visibility("hidden")));
+/* pages.c: unmaps the tables of all threads, which stand still. */
+void rt_pages_leave(void) __attribute__((visibility("hidden")));
 /* Map the segment and claim a slot.  KRON_RESULT_OK or why not, with *detail. */
 uint32_t rt_attach(const struct rt_segment *seg, uint64_t *detail)
 	__attribute__((visibility("hidden")));

@@ -133,6 +133,7 @@ static void leave(void)
 	rt_faults_give_all();
 	rt_proc_leave();
 	kron_rt.live = false;
+	rt_pages_leave();
 	rt_unmap_all(false);
 	if (kron_rt_stacks)
 		sys_munmap(kron_rt_stacks, (uint64_t)RT_STACKS << RT_STACK_SHIFT);

@@ -61,7 +61,7 @@ def attach(pid, *options, status=0, seconds="0.2s"):
 
 def ours(pid):
     """Mappings that kron has made: its code and blocks, the board, and what has no file where they lie."""
-    return [m for m in maps(pid) if re.search("memfd:kron|shm/kron", m[-1]) or m[0].startswith("7e8")]
+    return [m for m in maps(pid) if re.search("memfd:kron|shm/kron", m[-1]) or m[0].startswith(("7e8", "7e9", "7ea"))]
 
 
 def mappings(pid):
@@ -89,6 +89,7 @@ def same(before, pid):
     after = state(pid)
     for key, value in before.items():
         need(after[key] == value, f"{key}: {value} before, {after[key]} after")
+    need(not ours(pid), ours(pid))
     text_is_of_files(pid)
 
 
@@ -297,7 +298,7 @@ def awaited_signal():
         wait_for(lambda: open(f"/proc/{p.pid}/status").read() != before, "a signal that has come")
 
 
-def children(program):
+def children(*options):
     """What it forks while it is recorded gets its own text back, too."""
     compile_text(
         "c",
@@ -334,7 +335,7 @@ def children(program):
         """,
     )
     with Program("./c") as p:
-        r = record_pid(p.pid)
+        r = record_pid(p.pid, *options)
         open("fork", "w").close()
         wait_for(lambda: os.path.exists("child") and open("child").read(), "its child")
         child = int(open("child").read())
@@ -754,6 +755,8 @@ with Suite("attach") as s:
     s.case("what is recorded of a static program is exact", counts, static)
     s.case("nothing is left, and no call was disturbed", again_and_again, dynamic, 20, "-L", "*")
     s.case("nothing is left in a static program", again_and_again, static, 20)
+    for kind in (dynamic, static):
+        s.case("page counters leave nothing", again_and_again, kind, 3, "-p", "*%accesses lines")
     s.case("a killed recorder leaves nothing", killed, dynamic)
     s.case("what was writable may not become executable", locked_text, dynamic)
     s.case("the same in a static program", locked_text, static)
@@ -761,7 +764,8 @@ with Suite("attach") as s:
     s.case("between vfork and exec", in_vfork)
     s.case("a signal ends the system call that it was stopped in", ended_call)
     s.case("a signal that it waits for while it stands still", awaited_signal)
-    s.case("children that it forks meanwhile", children, dynamic)
+    s.case("children that it forks meanwhile", children)
+    s.case("likewise, and they have its page counters", children, "-p", "*%accesses lines")
     s.case("a library that it loads meanwhile", late_library)
     s.case("goroutines that were stopped anywhere", goroutines)
     s.case("it ends while it is recorded", ends_meanwhile, dynamic)

@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
 
 
 def ours(pid):
-    return [m for m in maps(pid) if re.search("memfd:kron|shm/kron|libkron", m[-1]) or m[0].startswith("7e8")]
+    return [m for m in maps(pid) if re.search("memfd:kron|shm/kron|libkron", m[-1]) or m[0].startswith(("7e8", "7e9", "7ea"))]
 
 
 def status(pid, key):

@@ -504,6 +504,40 @@ def tokens():
     refused([KRON, "record", "-o", "unix:nobody", "--", "true"], "cannot connect")
 
 
+def no_addresses():
+    """A port that is none is not taken for another one."""
+    for argv, status in ((["collect", "--listen", "127.0.0.1:65536"], 2), (["collect", "--listen", ":99999"], 2),
+                         (["record", "-o", "tcp://127.0.0.1:71529", "--", "true"], 125)):
+        r = subprocess.run([KRON, *argv], capture_output=True, text=True, timeout=30)
+        need(r.returncode == status and "is no address" in r.stderr and len(r.stderr.splitlines()) == 1, r)
+
+
+def elsewhere():
+    """What one folder has is not sent to another one, where it would be missing: the rest stays for the first."""
+    c = Collector("unix:sock", "first")
+    p = subprocess.Popen([KRON, "record", "-o", c.at, *PROBE, "--", "sh", "-c",
+                          f"{program()} 3000000; touch ran; until [ -e go ]; do sleep 0.01; done; {program()} 1000"],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                         env={**os.environ, "KRON_CABLE_PATIENCE": "1"})
+    wait_for(lambda: os.path.exists("ran"), "the program")
+    c.end(signal.SIGKILL)
+    open("go", "w").close()
+    err = p.communicate()[1]
+    need(p.returncode == 125, err)
+    left = err.split("--send ")[1].split()[0]
+    send = [KRON, "collect", "--send", left, "-o", "unix:sock"]
+    with Collector("unix:sock", "second"):
+        r = subprocess.run(send, capture_output=True, text=True)
+        need(r.returncode == 1 and "does not have what was taken before" in r.stderr and os.path.exists(left), r)
+    with Collector("unix:sock", "first"):
+        r = subprocess.run(send, capture_output=True, text=True)
+        need(r.returncode == 0 and not os.path.exists(left), r)
+    need(arrived("first")[0] == 3001000, arrived("first"))
+    for no_spool in ("first", "nowhere"):
+        r = subprocess.run([KRON, "collect", "--send", no_spool, "-o", "unix:sock"], capture_output=True, text=True)
+        need(r.returncode == 1 and "no directory that kron record left" in r.stderr, r)
+
+
 def stamps(*dirs):
     """Of each node the time stamps of its samples: the counter of the processor, as the reader has it."""
     out = subprocess.run([KRON, "dump", "--json", *dirs], capture_output=True, text=True, check=True).stdout
@@ -562,5 +596,7 @@ with tap.Suite("cable") as suite:
     suite.case("a link in the collector's folder is not followed", links_in_folder)
     suite.case("another user listens at the path: nothing is sent there", others_socket)
     suite.case("tokens", tokens)
+    suite.case("no addresses", no_addresses)
+    suite.case("what was left goes to the folder that has its beginning", elsewhere)
     suite.case("times of two nodes, by the collector's clock, are no further off than is said", clocks)
 sys.exit(suite.failed > 0)

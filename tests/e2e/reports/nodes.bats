@@ -53,6 +53,18 @@ print(*sorted(f["calls"] for f in json.load(sys.stdin) if f["function"] == sys.a
 	P
 }
 
+@test "where two have one number, each is named by its directory" {
+	"$KRON" record -q --node 2 -o run/two-2 ./b 7
+	[ "$("$KRON" info --json run | $PYTHON -c '
+import json, sys
+print(*sorted(n["name"] for n in json.load(sys.stdin)["nodes"]))')" = "one ten two two-2" ]
+	"$KRON" replay run | grep -qE '\[two-2\.[0-9]+\] \| .*other'
+	mkdir more
+	"$KRON" record -q --node 2 -o more/two ./b 7
+	"$KRON" info run/one run/two more/two | grep -qE '^ *one\.[0-9]+ '
+	"$KRON" info run/one run/two more/two | grep -qE '^ *#3\.[0-9]+ .* ./b 7$'
+}
+
 @test "processes are named by node, and exports know all of them" {
 	"$KRON" info run >info
 	grep -qE '^ +1\.[0-9]+ .* ./a 30$' info
