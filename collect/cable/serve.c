@@ -30,6 +30,7 @@
 #define OTHER_FDS 32 /* of the process */
 #define DEAF_NS 100000000ull
 #define READ_MOST (1u << 20) /* of one connection before the next has its turn */
+#define BUFFER (CABLE_DATA_MAX + sizeof(struct cable_head))
 
 static void say(const struct cable_server *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -366,12 +367,10 @@ static void accept_one(struct cable_server *s, int listener, size_t most)
 
 static void read_from(struct cable_server *s, struct cable_conn *c)
 {
-	static uint8_t buffer[CABLE_DATA_MAX + sizeof(struct cable_head)];
 	size_t most = READ_MOST;
 
 	while (c->state != CABLE_ENDED && most) {
-		ssize_t n = recv(c->fd, buffer, sizeof(buffer) < most ? sizeof(buffer) : most,
-				 MSG_DONTWAIT);
+		ssize_t n = recv(c->fd, s->buffer, BUFFER < most ? BUFFER : most, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -390,7 +389,7 @@ static void read_from(struct cable_server *s, struct cable_conn *c)
 		}
 		if (c->state == CABLE_OPEN) /* who has not said who it is gets no more time */
 			c->until_ns = clock_ns(CLOCK_MONOTONIC) + QUIET_NS;
-		cable_conn_take(s, c, buffer, (size_t)n);
+		cable_conn_take(s, c, s->buffer, (size_t)n);
 		most -= (size_t)n;
 	}
 }
@@ -414,6 +413,7 @@ int cable_server_run(struct cable_server *s, int listener, volatile int *stop, s
 	VEC(struct pollfd) p = {0};
 	int ret = 0;
 
+	s->buffer = xmalloc(BUFFER);
 	while (!*stop && !ret) {
 		bool is_deaf;
 		uint64_t now;
@@ -441,5 +441,6 @@ int cable_server_run(struct cable_server *s, int listener, volatile int *stop, s
 			accept_one(s, listener, most);
 	}
 	vec_free(&p);
+	xfree(s->buffer);
 	return ret;
 }

@@ -46,6 +46,7 @@ struct cable_server {
 	char boot[CABLE_BOOT];
 	VEC(struct cable_node *) nodes;
 	VEC(struct cable_conn *) conns;
+	uint8_t *buffer; /* what has come of the connection at hand */
 	uint64_t received;
 	uint64_t refused;
 	uint64_t deaf_until_ns; /* nobody is accepted before: there was no descriptor left */
