@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "board/bus/bus.h"
 #include "board/bus/node.h"
-#include "cmd/board_cable.h"
+#include "cmd/board/cable.h"
 #include "cmd/cmd.h"
 
 #define NO_NODE UINT64_MAX

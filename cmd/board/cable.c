@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * board_cable.c - see board_cable.h.
+ * cable.c - see cable.h.
  *
  *   kron board create ──fork──► kron-cable     lock of the cable, descriptor of the far end
  *
@@ -8,7 +8,7 @@
  * far end does not take stays in the board, whose FIFOs then fill.
  */
 #define _GNU_SOURCE
-#include "cmd/board_cable.h"
+#include "cmd/board/cable.h"
 
 #include <errno.h>
 #include <fcntl.h>

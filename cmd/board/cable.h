@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * board_cable.h - the process at the far end of a board's cable, `kron-cable`: writes what the board sends to a
+ * cable.h - the process at the far end of a board's cable, `kron-cable`: writes what the board sends to a
  * FIFO, file or socket, until the board is removed or nobody reads there any more.
  */
 #ifndef CMD_BOARD_CABLE_H
