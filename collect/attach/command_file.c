@@ -32,3 +32,35 @@ const struct kron_patch *command_file_patches(const struct command_file *f,
 {
 	return (const struct kron_patch *)(f->bytes + cmd->file_off);
 }
+
+static bool is_sane(const struct command_file *f, const struct kron_command *c)
+{
+	const struct kron_patch *patch;
+
+	if (c->kind != KRON_CMD_PATCH)
+		return true;
+	if (c->file_off > f->size || c->file_off % 8 ||
+	    c->count > (f->size - c->file_off) / sizeof(*patch))
+		return false;
+	patch = command_file_patches(f, c);
+	for (uint32_t i = 0; i < c->count; i++)
+		if (patch[i].new_len > KRON_PATCH_NEW_MAX || patch[i].off >= c->len)
+			return false;
+	return true;
+}
+
+bool command_file_is_sane(int fd)
+{
+	struct command_file f;
+	struct stat st;
+	bool sane;
+
+	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(struct kron_commands) ||
+	    !command_file_open(&f, fd))
+		return false;
+	sane = f.n <= (f.size - sizeof(struct kron_commands)) / sizeof(*f.cmd);
+	for (uint32_t i = 0; sane && i < f.n; i++)
+		sane = is_sane(&f, &f.cmd[i]);
+	command_file_close(&f);
+	return sane;
+}

@@ -142,7 +142,7 @@ static bool holds_runtime(const struct process_maps *maps)
 
 static bool is_called_kron(pid_t pid)
 {
-	char *name = process_thread_name(pid, 0);
+	char *name = has_ended(pid) ? NULL : process_thread_name(pid, 0);
 	bool is = name && !strncmp(name, "kron", 4);
 
 	xfree(name);
@@ -180,16 +180,18 @@ static bool is_recorded(pid_t pid, const struct process_maps *maps)
 
 	while (d && !found && (e = readdir(d)))
 		found = atoi(e->d_name) > 0 && atoi(e->d_name) != pid &&
-			is_recorder(atoi(e->d_name), maps);
+			atoi(e->d_name) != getpid() && is_recorder(atoi(e->d_name), maps);
 	if (d)
 		closedir(d);
 	return found;
 }
 
+/* -EUCLEAN: what an ended recording has left is to be taken out first. */
 static int check_memory(pid_t pid, struct err *err)
 {
 	struct process_maps maps;
 	const char *what = NULL;
+	bool remains;
 	char path[64];
 	int fd, code;
 
@@ -212,13 +214,14 @@ static int check_memory(pid_t pid, struct err *err)
 		what = "is a thread of the kernel, which kron cannot trace";
 	else
 		what = check_vdso(&maps);
-	if (holds_runtime(&maps))
-		what = is_recorded(pid, &maps)
-			       ? "is recorded by kron already: `kron ctl` and `kron top` work on that"
-			       : "has kron's runtime of an ended recording still: it can be "
-				 "recorded once it is started again";
+	remains = holds_runtime(&maps) && !is_recorded(pid, &maps);
+	if (remains)
+		what = "has kron's runtime of an ended recording still: it can be recorded once it "
+		       "is started again";
+	else if (holds_runtime(&maps))
+		what = "is recorded by kron already: `kron ctl` and `kron top` work on that";
 	process_maps_free(&maps);
-	return what ? err_set(err, EBUSY, "process %d %s", pid, what) : 0;
+	return what ? err_set(err, remains ? EUCLEAN : EBUSY, "process %d %s", pid, what) : 0;
 }
 
 /* The program's ELF class; 0: it cannot be read. */
@@ -433,6 +436,10 @@ int live_process_attach(struct live_process *l, struct surgeon *surgeon, struct 
 	const bool was_there = !has_ended(l->pid);
 	int code = l->starts ? 0 : live_process_check(l->pid, err);
 
+	if (code == -EUCLEAN) {
+		code = surgeon_take_out_remains(surgeon, l->pid, &l->stood_ns, err);
+		code = code ? code : live_process_check(l->pid, err);
+	}
 	l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
 	if (!code && l->pidfd < 0)
 		code = err_set(err, errno, "there is no process %d", l->pid);

@@ -37,6 +37,7 @@
 #define DETACH_MS 10000u
 #define DETACH_TRIES 1000u  /* at least: where many want the processors, its threads hardly run */
 #define DETACH_ALL_MS 60000 /* for the process and all its children, even if these go on forking */
+#define REMAINS_MS 2000     /* what could not be left may be left by now, or not */
 #define DETACH_PAUSE_NS 2000000
 #define HWCAP2_FSGSBASE 2u
 #define EFLAGS_TF 0x100u
@@ -595,7 +596,7 @@ static bool find_inside(const struct operation *o, pid_t pid, struct inside *in)
 		in->is_childs = maps.v[i].start != o->implant.code;
 	}
 	process_maps_free(&maps);
-	return blocks && runtime;
+	return runtime && (blocks || o->remains);
 }
 
 static bool is_inside(const struct operation *o, pid_t pid)
@@ -724,7 +725,7 @@ int operation_detach(struct operation *o, struct err *err)
 	const bool executed = has_executed(o);
 	int code;
 
-	o->deadline = clock_ms(CLOCK_MONOTONIC) + DETACH_ALL_MS;
+	o->deadline = clock_ms(CLOCK_MONOTONIC) + (o->remains ? REMAINS_MS : DETACH_ALL_MS);
 	code = detach_process(o, o->pid, err);
 	/* A child may have forked while the list was read, and its child stand in the part already read. */
 	while (detach_others(o, &code, err) && !code)
