@@ -17,6 +17,7 @@
 
 #define ATTACH_TRIES 10u
 #define SEGMENT "/memfd:kron-" /* and the session */
+#define KEEPER "kron-keeper"   /* collect/keeper.h */
 
 /* ---- may we? ---- */
 
@@ -140,10 +141,20 @@ static bool holds_runtime(const struct process_maps *maps)
 	return false;
 }
 
+/* Nor does a keeper record, which has the memory of its recorder for a moment when that was killed. */
 static bool is_called_kron(pid_t pid)
 {
 	char *name = has_ended(pid) ? NULL : process_thread_name(pid, 0);
-	bool is = name && !strncmp(name, "kron", 4);
+	bool is = name && !strncmp(name, "kron", 4) && strcmp(name, KEEPER);
+
+	xfree(name);
+	return is;
+}
+
+static bool is_keeper(pid_t pid)
+{
+	char *name = process_thread_name(pid, 0);
+	bool is = name && !strcmp(name, KEEPER);
 
 	xfree(name);
 	return is;
@@ -169,7 +180,7 @@ static bool is_recorder(pid_t pid, const struct process_maps *segments)
 				!strncmp(path, "/memfd:kron", 11) || strstr(path, "/libkron-rt.so");
 	}
 	process_maps_free(&maps);
-	return shared && !traced;
+	return shared && !traced && !is_keeper(pid);
 }
 
 static bool is_recorded(pid_t pid, const struct process_maps *maps)

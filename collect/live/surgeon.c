@@ -117,7 +117,7 @@ struct table { /* all that the surgeon has in hand */
 
 static void take_file(struct table *t, uint64_t number, int fd)
 {
-	*vec_push(&t->files.v) = (struct live_file){number, fd};
+	*vec_push(&t->files.v) = (struct live_file){.number = number, .fd = fd};
 }
 
 /* Files that have come already; what the recorder wants next stays where it is. */
