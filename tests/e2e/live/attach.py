@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from live import (  # noqa: E402
-    ended, info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files
+    STEADY, ended, info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files
 )
 from tap import KRON, Skip, Suite, compile_c, compile_text, need, rnd, wait_for  # noqa: E402
 
@@ -138,22 +138,29 @@ def killed(program):
 
 
 def killed_both(program):
-    """Recorder and surgeon are killed while they record: the next one takes out what they have left."""
+    """Recorder and surgeon are killed while they record: the next one takes out what they have left, and that only."""
     if os.geteuid():
         raise Skip("to open what kron has mapped there takes root")
-    with Program(program, "2") as p:
+    compile_text("steady", STEADY)
+    with Program(program, "2") as p, Program("./steady") as other:
         attach(p.pid)
         before = state(p.pid)
-        for _ in range(5):
+        others = record_pid(other.pid, "-p", "counted n=$arg1", trace="other")
+        for _ in range(3):
+            mine = set(surgeons())
             r = record_pid(p.pid, "-L", "*")
-            for helper in surgeons():
+            for helper in set(surgeons()) - mine:
                 os.kill(int(helper), signal.SIGKILL)
             r.kill(), r.communicate()
             p.lives()
-            attach(p.pid, "-p", "counted n=$arg1", seconds="0.1s")
-            for v in numbers().values():
-                need_unbroken([n for n in v if n > 8], "a thread")
+            attach(p.pid, seconds="10ms")
         same(before, p.pid)
+        need(ours(other.pid), "it has been taken out of another one")
+        interrupt(others)
+        seen = [v for v in numbers(trace="other").values() if v[0] > 8]
+        need(seen, "the other one does not count")
+        for v in seen:
+            need_unbroken(v, "a thread of the other one")
 
 
 def stopped(program):
