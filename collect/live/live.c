@@ -164,6 +164,7 @@ static bool is_keeper(pid_t pid)
 static bool is_recorder(pid_t pid, const struct process_maps *segments)
 {
 	const struct process_mapping *shared = NULL;
+	const bool keeps = is_keeper(pid); /* asked twice: it may execute kron meanwhile */
 	bool traced = false;
 	struct process_maps maps;
 	struct err err;
@@ -180,7 +181,7 @@ static bool is_recorder(pid_t pid, const struct process_maps *segments)
 				!strncmp(path, "/memfd:kron", 11) || strstr(path, "/libkron-rt.so");
 	}
 	process_maps_free(&maps);
-	return shared && !traced && !is_keeper(pid);
+	return shared && !traced && !keeps && !is_keeper(pid);
 }
 
 static bool is_recorded(pid_t pid, const struct process_maps *maps)
