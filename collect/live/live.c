@@ -161,10 +161,9 @@ static bool is_keeper(pid_t pid)
 }
 
 /* It has one of those segments and no runtime: a recorder.  Of whom nothing may be seen, the name decides. */
-static bool is_recorder(pid_t pid, const struct process_maps *segments)
+static bool looks_like_recorder(pid_t pid, const struct process_maps *segments)
 {
 	const struct process_mapping *shared = NULL;
-	const bool keeps = is_keeper(pid); /* asked twice: it may execute kron meanwhile */
 	bool traced = false;
 	struct process_maps maps;
 	struct err err;
@@ -181,7 +180,16 @@ static bool is_recorder(pid_t pid, const struct process_maps *segments)
 				!strncmp(path, "/memfd:kron", 11) || strstr(path, "/libkron-rt.so");
 	}
 	process_maps_free(&maps);
-	return shared && !traced && !keeps && !is_keeper(pid);
+	return shared && !traced && !is_keeper(pid);
+}
+
+/*
+ * Two looks: of a traced process that ends or executes a program meanwhile the first may show the segment, and
+ * no longer the runtime, which lies at a higher address; and a keeper's name is another one after it has executed kron.
+ */
+static bool is_recorder(pid_t pid, const struct process_maps *segments)
+{
+	return looks_like_recorder(pid, segments) && looks_like_recorder(pid, segments);
 }
 
 static bool is_recorded(pid_t pid, const struct process_maps *maps)
