@@ -141,10 +141,15 @@ static bool holds_runtime(const struct process_maps *maps)
 	return false;
 }
 
-/* Nor does a keeper record, which has the memory of its recorder for a moment when that was killed. */
+/*
+ * Not one that ends: its first thread is a zombie, while others may still be on their way.  Nor a keeper, which has the
+ * memory of its recorder for a moment when that was killed.
+ */
 static bool is_called_kron(pid_t pid)
 {
-	char *name = has_ended(pid) ? NULL : process_thread_name(pid, 0);
+	struct process_stat st;
+	const bool ends = !process_read_stat(pid, 0, &st) || st.state == 'Z' || has_ended(pid);
+	char *name = ends ? NULL : process_thread_name(pid, 0);
 	bool is = name && !strncmp(name, "kron", 4) && strcmp(name, KEEPER);
 
 	xfree(name);
