@@ -139,13 +139,13 @@ def killed_both(program):
     if os.geteuid():
         raise Skip("to open what kron has mapped there takes root")
     compile_text("steady", STEADY)
-    with Program(program, "2") as p, Program("./steady") as other:
+    with Program(program, "1") as p, Program("./steady") as other:
         attach(p.pid)
         before = state(p.pid)
         others = record_pid(other.pid, "-p", "counted n=$arg1", trace="other")
         for _ in range(3):
             mine = set(surgeons())
-            r = record_pid(p.pid, "-L", "*")
+            r = record_pid(p.pid, "-L", "libc*")
             for helper in set(surgeons()) - mine:
                 os.kill(int(helper), signal.SIGKILL)
             r.kill(), r.communicate()
