@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""loading.py - a program that loads and unloads libraries all the time, while it is attached to and left.
+"""loading.py - a program that loads and unloads libraries all the time, or has its libraries' locks, while it is
+attached to and left.
 
 Ground truth: the program's own results, that it goes on, and the kernel's list of what is mapped."""
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from live import info, text_is_of_files  # noqa: E402
 from tap import KRON, Suite, compile_text, need  # noqa: E402
 
 LIBRARIES, FUNCTIONS = 6, 20
@@ -66,5 +68,73 @@ def come_and_go():
     need(p.returncode == 0, f"it ended with {p.returncode}")
 
 
+LOCKS = """
+#define _GNU_SOURCE
+#include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static volatile int over, held;
+static int hold(struct dl_phdr_info *i, size_t n, void *arg) {
+    (void)i, (void)n, (void)arg;
+    held = 1;
+    while (!over) usleep(1000);
+    return 1;
+}
+static void *loader(void *arg) { dl_iterate_phdr(hold, 0); return arg; }
+static void *allocate(void *arg) { /* too large for what a thread keeps for itself */
+    while (!over) {
+        char *p = malloc(3000);
+        memset(p, 7, 3000);
+        if (p[2999] != 7) _exit(3);
+        free(p);
+    }
+    return arg;
+}
+int main(void) {
+    pthread_t t[4];
+    sigset_t set;
+    int signal;
+    mallopt(M_ARENA_MAX, 1);
+    sigfillset(&set);
+    pthread_sigmask(SIG_BLOCK, &set, 0);
+    pthread_create(&t[0], 0, loader, 0);
+    for (int i = 1; i < 4; i++) pthread_create(&t[i], 0, allocate, 0);
+    while (!held) usleep(1000);
+    puts("ready"); fflush(stdout);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    if (sigwait(&set, &signal)) return 4;
+    over = 1;
+    for (int i = 0; i < 4; i++) if (pthread_join(t[i], 0)) return 5;
+    return 0;
+}
+"""
+
+
+def locks():
+    """A thread has the loader's lock from beginning to end, another one malloc's at nearly every moment; all signals are blocked."""
+    compile_text("locks", LOCKS, "-pthread")
+    p = subprocess.Popen(["./locks"], stdout=subprocess.PIPE, text=True)
+    try:
+        need(p.stdout.readline() == "ready\n", "it did not start")
+        for _ in range(6):
+            r = subprocess.run([KRON, "record", "-q", "-o", "t", "--pid", str(p.pid), "-L", "*", "--for", "30ms"],
+                               capture_output=True, text=True, timeout=120)
+            need(p.poll() is None, f"it ended with {p.returncode}")
+            need(r.returncode == 0, f"{r.returncode}: {r.stderr}")
+            need(info()["samples"] > 0, "no samples")
+        text_is_of_files(p.pid)
+    finally:
+        p.terminate()
+        p.communicate(timeout=60)
+    need(p.returncode == 0, f"it ended with {p.returncode}")
+
+
 with Suite("loading") as s:
+    s.case("the locks of loader and malloc are held, all signals blocked", locks)
     s.case("libraries come and go", come_and_go)
