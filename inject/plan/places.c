@@ -143,7 +143,7 @@ static bool is_place(const struct planner *pl, uint64_t vaddr)
 static void leave_call(const struct planner *pl, struct window *w, unsigned jump)
 {
 	uint64_t last = w->addr, at = w->addr;
-	struct insn in;
+	struct insn in = {0};
 
 	for (; at < w->addr + w->code_len; at += in.len) {
 		last = at;
