@@ -25,14 +25,16 @@ static inline void mini_copy(void *dst, const void *src, size_t n)
 	const uint8_t *s = src;
 
 	if (n >= 8 && n <= 16) {
-		const uint64_t first = *(const mini_u64 *)s, last = *(const mini_u64 *)(s + (n - 8));
+		const uint64_t first = *(const mini_u64 *)s,
+			       last = *(const mini_u64 *)(s + (n - 8));
 
 		*(mini_u64 *)d = first;
 		*(mini_u64 *)(d + (n - 8)) = last;
 		return;
 	}
 	if (n >= 4 && n < 8) {
-		const uint32_t first = *(const mini_u32 *)s, last = *(const mini_u32 *)(s + (n - 4));
+		const uint32_t first = *(const mini_u32 *)s,
+			       last = *(const mini_u32 *)(s + (n - 4));
 
 		*(mini_u32 *)d = first;
 		*(mini_u32 *)(d + (n - 4)) = last;

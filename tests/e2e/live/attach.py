@@ -368,42 +368,6 @@ def children(*options):
         need(info()["processes"] >= 2, "the child has no samples")
 
 
-def late_library():
-    open("l.c", "w").write(
-        """
-        #include <dlfcn.h>
-        #include <signal.h>
-        #include <stdio.h>
-        #include <unistd.h>
-        static volatile int over;
-        static void end(int s) { (void)s; over = 1; }
-        int main(void) {
-            signal(SIGTERM, end);
-            puts("ready"); fflush(stdout);
-            while (access("load", F_OK)) usleep(1000);
-            void *h = dlopen("./late.so", RTLD_NOW);
-            int (*f)(int) = h ? (int (*)(int))dlsym(h, "late") : 0;
-            if (!f) return 3;
-            fclose(fopen("loaded", "w"));
-            while (!over) { if (f(3) != 4) return 4; usleep(1000); }
-            return 0;
-        }
-        """
-    )
-    open("late.c", "w").write("int late(int n) { volatile int k = n; return k + 1; }\n")
-    subprocess.run(["gcc", "-O1", "-o", "l", "l.c"], check=True)
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", "late.so", "late.c"], check=True)
-    with Program("./l") as p:
-        r = record_pid(p.pid, "-L", "late*")
-        open("load", "w").close()
-        wait_for(lambda: os.path.exists("loaded"), "the library to be loaded")
-        time.sleep(0.2)
-        interrupt(r)
-        text_is_of_files(p.pid)
-        report = subprocess.run([KRON, "report", "t"], capture_output=True, text=True, check=True).stdout
-        need("late [late.so]" in report, report)
-
-
 def goroutines():
     """Some are stopped anywhere in loops that call nothing, for there are more of them than processors."""
     if not shutil.which("go"):
@@ -789,7 +753,6 @@ with Suite("attach") as s:
     s.case("a signal that it waits for while it stands still", awaited_signal)
     s.case("children that it forks meanwhile", children)
     s.case("likewise, and they have its page counters", children, "-p", "*%accesses lines")
-    s.case("a library that it loads meanwhile", late_library)
     s.case("goroutines that were stopped anywhere", goroutines)
     s.case("it ends while it is recorded", ends_meanwhile, dynamic)
     s.case("it dies while it is attached to", dies_while_attached, dynamic)

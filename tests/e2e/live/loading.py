@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import info, text_is_of_files  # noqa: E402
-from tap import KRON, Suite, compile_text, need  # noqa: E402
+from live import info, interrupt, record_pid, text_is_of_files  # noqa: E402
+from tap import KRON, Suite, compile_text, need, wait_for  # noqa: E402
 
 LIBRARIES, FUNCTIONS = 6, 20
 PROGRAM = """
@@ -135,6 +135,47 @@ def locks():
     need(p.returncode == 0, f"it ended with {p.returncode}")
 
 
+LATE = """
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int over;
+static void end(int s) { (void)s; over = 1; }
+int main(void) {
+    signal(SIGTERM, end);
+    puts("ready"); fflush(stdout);
+    while (access("load", F_OK)) usleep(1000);
+    void *h = dlopen("./late.so", RTLD_NOW);
+    int (*f)(int) = h ? (int (*)(int))dlsym(h, "late") : 0;
+    if (!f) return 3;
+    while (!over) { if (f(3) != 4) return 4; fclose(fopen("called", "w")); usleep(1000); }
+    return 0;
+}
+"""
+
+
+def late_library():
+    """A library that comes while the process is recorded is recorded, too."""
+    compile_text("late", LATE, "-O1")
+    compile_text("late.so", "int late(int n) { volatile int k = n; return k + 1; }", "-O1", "-shared", "-fPIC")
+    p = subprocess.Popen(["./late"], stdout=subprocess.PIPE, text=True)
+    try:
+        need(p.stdout.readline() == "ready\n", "it did not start")
+        r = record_pid(p.pid, "-L", "late*")
+        open("load", "w").close()
+        wait_for(lambda: os.path.exists("called"), "the library to be called")
+        interrupt(r)
+        text_is_of_files(p.pid)
+        report = subprocess.run([KRON, "report", "t"], capture_output=True, text=True, check=True).stdout
+        need("late [late.so]" in report, report)
+    finally:
+        p.terminate()
+        p.communicate(timeout=60)
+    need(p.returncode == 0, f"it ended with {p.returncode}")
+
+
 with Suite("loading") as s:
     s.case("the locks of loader and malloc are held, all signals blocked", locks)
     s.case("libraries come and go", come_and_go)
+    s.case("a library that is loaded meanwhile", late_library)
