@@ -483,6 +483,14 @@ static void let_segment_go(struct collector *c, bool failed, struct collector_su
 	segment_unlink(&c->seg);
 }
 
+/* Nothing was heard of the program, and no reason has been given. */
+static void note_silence(struct collector *c, pid_t program)
+{
+	if (program && !c->server.starts && !c->server.untraced.v.n)
+		server_note_untraced(&c->server, program, NULL,
+				     "it never loaded libkron-rt.so, or ended before it was ready");
+}
+
 void collector_finish(struct collector *c, const struct collector_end *end,
 		      struct collector_summary *out)
 {
@@ -492,6 +500,7 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	close_board(c);
 	drain_ask_to_stop(&c->drain);
 	c->all_ended = server_stop(&c->server);
+	note_silence(c, end->program);
 	drain_stop(&c->drain);
 	grow_ask_to_stop(&c->grow, let_stores_finish(c));
 	drain_all(&c->drain);

@@ -128,6 +128,7 @@ char *collector_environment(const struct collector *c, const char *runtime_path)
 struct collector_end {
 	const char *how; /* value of the session's `exit` */
 	uint64_t cpu_ns; /* the program's processor time (trace/analysis/cost.h); 0: not known */
+	pid_t program;   /* that should have been traced from its start; 0: none was started */
 };
 void collector_finish(struct collector *c, const struct collector_end *end,
 		      struct collector_summary *out);

@@ -485,7 +485,7 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	describe_end(child, how, sizeof(how));
 	if (p->verdict != PROGRAM_TRACEABLE)
 		server_note_untraced(&collector.server, child->pid, NULL, p->why.msg);
-	end = (struct collector_end){.how = how, .cpu_ns = cpu_ns(child)};
+	end = (struct collector_end){.how = how, .cpu_ns = cpu_ns(child), .program = child->pid};
 	return finish(&end, p, child);
 }
 

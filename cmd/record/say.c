@@ -156,9 +156,6 @@ void say_notes(struct collector *c, const struct collector_summary *s, const str
 	say_untraced(c, p);
 	if (p->verdict != PROGRAM_TRACEABLE)
 		say("kron: the program ran untraced: %s", p->why.msg);
-	else if (!s->starts && !c->server.untraced.v.n)
-		say("kron: the program ran untraced: it never loaded libkron-rt.so, or ended "
-		    "before it was ready");
 	else if (s->starts && !s->modules && !o->probes->specs.n && !c->server.untraced.v.n)
 		say("kron: no function was selected: nothing matches -F, or -N takes all");
 	else if (s->starts && !s->probes && s->refused && !o->counting)

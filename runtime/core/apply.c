@@ -275,8 +275,8 @@ static void patches_write(const struct group *g, const struct kron_command *c, b
 	uint32_t i;
 
 	for (i = 0; i < c->count; i++)
-		mini_copy(text + p[i].off, new_bytes ? p[i].new_bytes : p[i].old_bytes,
-			  p[i].new_len);
+		mini_copy_few(text + p[i].off, new_bytes ? p[i].new_bytes : p[i].old_bytes,
+			      p[i].new_len);
 }
 
 /*

@@ -14,33 +14,36 @@
 #pragma GCC poison malloc calloc realloc free printf fprintf snprintf memcpy memmove memset memcmp
 #pragma GCC poison strlen strcmp strncmp strchr strstr strcpy strcat getenv setenv errno abort exit
 
+/* Byte copies by "rep movsb": the compiler makes no call of it, and no vector code. */
+static inline void mini_copy(void *dst, const void *src, size_t n)
+{
+	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(n) : : "memory");
+}
+
 typedef uint32_t __attribute__((may_alias, aligned(1))) mini_u32;
 typedef uint64_t __attribute__((may_alias, aligned(1))) mini_u64;
 
-/* Byte copies by "rep movsb": the compiler makes no call of it, and no vector code.  A few bytes, as patches have, by
- * two moves that may overlap: a string instruction takes ten times as long. */
-static inline void mini_copy(void *dst, const void *src, size_t n)
+/* A few bytes, as patches have, by two moves that may overlap: a string instruction takes ten times as long. */
+static inline void mini_copy_few(void *dst, const void *src, size_t n)
 {
 	uint8_t *d = dst;
 	const uint8_t *s = src;
 
 	if (n >= 8 && n <= 16) {
-		const uint64_t first = *(const mini_u64 *)s,
-			       last = *(const mini_u64 *)(s + (n - 8));
+		const uint64_t first = *(const mini_u64 *)s;
+		const uint64_t last = *(const mini_u64 *)(s + (n - 8));
 
 		*(mini_u64 *)d = first;
 		*(mini_u64 *)(d + (n - 8)) = last;
-		return;
-	}
-	if (n >= 4 && n < 8) {
-		const uint32_t first = *(const mini_u32 *)s,
-			       last = *(const mini_u32 *)(s + (n - 4));
+	} else if (n >= 4 && n < 8) {
+		const uint32_t first = *(const mini_u32 *)s;
+		const uint32_t last = *(const mini_u32 *)(s + (n - 4));
 
 		*(mini_u32 *)d = first;
 		*(mini_u32 *)(d + (n - 4)) = last;
-		return;
+	} else {
+		mini_copy(dst, src, n);
 	}
-	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(n) : : "memory");
 }
 
 static inline void mini_zero(void *dst, size_t n)

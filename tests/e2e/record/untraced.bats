@@ -213,3 +213,21 @@ calls() {
 	[[ $output == *"is a tool of valgrind"* ]]
 	[ "${lines[0]}" = / ]
 }
+
+@test "a program that no answer reaches runs untraced, and kron info says so" {
+	local recorder
+	need perl
+	XDG_CACHE_HOME=$T/cold "$KRON" record -q -p '*%insns count:3' -o data -- perl -e 'print "ran\n"' >out 2>err &
+	recorder=$!
+	# from before its first question on; the plan of every instruction takes longer than that
+	until pgrep -x -P $recorder perl >pid; do :; done
+	kill -STOP $recorder
+	# it gives up, runs, and is a zombie then
+	until grep -q '^State:.Z' "/proc/$(cat pid)/status"; do sleep 0.1; done
+	kill -CONT $recorder
+	wait $recorder
+	[ "$(cat out)" = ran ]
+	"$KRON" info data >info
+	cat info
+	grep -Eq '^ +[0-9]+  (it never loaded|it ended before|it did not wait)' info
+}
