@@ -22,7 +22,7 @@ thread_units := $(addprefix tests/unit/,collect/test_threads collect/test_collec
 	collect/test_drain_processes trace/test_trace)
 threads := $(thread_units) tests/e2e/record/record.bats tests/e2e/record/torture_process.sh tests/faults/kills.py
 # what these tests run, and nothing else
-thread_programs := kron runtime/libkron-rt.so tests/samples_of $(thread_units)
+thread_programs := kron runtime/libkron-rt.so probes/packs.stamp tests/samples_of $(thread_units)
 
 all: distcheck tsan
 .PHONY: all unpacked distcheck tsan
