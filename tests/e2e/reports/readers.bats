@@ -143,7 +143,10 @@ golden() {
 	run --separate-stderr "$KRON" report
 	[ "$status" = 1 ]
 	[[ $stderr == *kron.data* ]]
-	run "$KRON" report a b
+	run --separate-stderr "$KRON" report a b
+	[ "$status" = 1 ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	run "$KRON" report --nosuch
 	[ "$status" = 2 ]
 }
 
