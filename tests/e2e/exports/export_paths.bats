@@ -96,8 +96,9 @@ agree() {
 			cmp want got
 		done
 	done
-	run "$KRON" export -f ctf -o x small real
-	[ "$status" = 2 ]
+	# other formats take them as one trace
+	"$KRON" export -f ctf -o x small real
+	[ -e x/metadata ]
 	run --separate-stderr "$KRON" export -f sqlite -o none small absent real
 	[ "$status" = 1 ]
 	[ ! -e none ]
