@@ -488,7 +488,6 @@ static int smallest_first(const void *a, const void *b)
 	return n < k ? -1 : n > k;
 }
 
-/* Not all at once: the largest would make the others wait. */
 static void list_late(struct changes *all, late_modules *out)
 {
 	pthread_mutex_lock(&all->modules->lock);
@@ -496,6 +495,12 @@ static void list_late(struct changes *all, late_modules *out)
 		if ((*m)->is_late && !(*m)->has_come)
 			*vec_push(out) = (struct module_wish){*m, true};
 	pthread_mutex_unlock(&all->modules->lock);
+}
+
+/* Not all at once: the largest would make the others wait. */
+static void choose_late(struct changes *all, late_modules *out)
+{
+	list_late(all, out);
 	if (out->n)
 		qsort(out->v, out->n, sizeof(*out->v), smallest_first);
 	out->n = out->n > LATE_AT_ONCE ? LATE_AT_ONCE : out->n;
@@ -515,22 +520,30 @@ static void plan_late(struct changes *all, const late_modules *late)
 	}
 }
 
-/* From now on they are traced; those that have no plan are noted already. */
-static void note_come(struct changes *all, const late_modules *come)
+/*
+ * From now on they are traced; those that have no plan are noted already.  A module that was asked for after
+ * list_late() has come as well if a process got it in this round.
+ */
+static void note_come(struct changes *all)
 {
-	for (size_t i = 0; i < come->n; i++) {
-		struct module *m = come->v[i].module;
-		bool planned;
+	late_modules late = {0};
+
+	list_late(all, &late);
+	vec_for(&late, w) {
+		struct module *m = w->module;
+		bool tried, planned;
 
 		pthread_mutex_lock(&m->lock);
 		planned = m->full && !m->full_code;
+		tried = m->full || m->full_code;
 		pthread_mutex_unlock(&m->lock);
 		pthread_mutex_lock(&all->modules->lock);
-		m->has_come = true;
+		m->has_come = tried;
 		pthread_mutex_unlock(&all->modules->lock);
 		if (planned)
 			all->note_module(all->note_ctx, m->path);
 	}
+	vec_free(&late);
 }
 
 /* False: nothing was left to be planned. */
@@ -541,14 +554,14 @@ static bool catch_up(struct changes *all)
 	struct err err;
 	bool more;
 
-	list_late(all, &late);
+	choose_late(all, &late);
 	plan_late(all, &late);
 	pthread_mutex_lock(&all->turn);
 	if (start_surgeon(all, &err))
 		server_note_untraced(all->server, 0, NULL, err.msg);
 	else
 		in_all(all, NULL, change_process_catch_up, true, &met, &err);
-	note_come(all, &late);
+	note_come(all);
 	pthread_mutex_unlock(&all->turn);
 	more = late.n;
 	vec_free(&late);
@@ -606,6 +619,14 @@ static void begin_late(struct changes *all)
 				     "kron could not make a thread to plan what is late");
 }
 
+static void note_never_came(struct changes *all, const char *path)
+{
+	char *reason = xasprintf("%s: the recording ended before its plan was ready (--no-wait)", path);
+
+	server_note_untraced(all->server, 0, path, reason);
+	xfree(reason);
+}
+
 void changes_stop(struct changes *all)
 {
 	if (!all->has_thread)
@@ -618,9 +639,7 @@ void changes_stop(struct changes *all)
 	all->has_thread = false;
 	vec_for(&all->modules->all, m)
 		if ((*m)->is_late && !(*m)->has_come)
-			server_note_untraced(all->server, 0, (*m)->path,
-					     "the recording ended before its plan was ready "
-					     "(--no-wait)");
+			note_never_came(all, (*m)->path);
 }
 
 void changes_begin(struct changes *all)
