@@ -621,7 +621,8 @@ static void begin_late(struct changes *all)
 
 static void note_never_came(struct changes *all, const char *path)
 {
-	char *reason = xasprintf("%s: the recording ended before its plan was ready (--no-wait)", path);
+	char *reason =
+		xasprintf("%s: the recording ended before its plan was ready (--no-wait)", path);
 
 	server_note_untraced(all->server, 0, path, reason);
 	xfree(reason);
