@@ -31,6 +31,8 @@ static enum kron_thunk thunk_of(const struct collector_options *o)
 		return KRON_THUNK_EXACT;
 	if (o->bus == KRON_BUS_HARDWARE)
 		return KRON_THUNK_HARDWARE;
+	if (o->clock_every > 1)
+		return KRON_THUNK_LANE_SPARSE;
 	return o->constant_time ? KRON_THUNK_LANE_CONSTANT : KRON_THUNK_LANE;
 }
 
@@ -127,6 +129,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.node = c->opt.node,
 		.bus = c->opt.bus,
 		.constant_time = c->opt.constant_time,
+		.clock_every = c->opt.clock_every,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
 		.is_scratch = c->opt.is_scratch,
@@ -407,7 +410,7 @@ static void measure(struct collector *c, double hz, struct probe_cost *out)
 		return; /* what a store takes to get there, it cannot be told */
 	tasks_totals(&c->tasks, &tasks);
 	if (c->opt.measure)
-		c->opt.measure(out, hz, tasks.samples_static);
+		c->opt.measure(out, hz, c->opt.clock_every, tasks.samples_static);
 	out->on = probe_cost_mean(out, tasks.samples, tasks.samples_static);
 	if (c->opt.bus == KRON_BUS_EXACT)
 		out->on = fetch_trigger_ns(&c->fetch, hz);

@@ -40,6 +40,7 @@ struct collector_options {
 	bool is_scratch;   /* dir goes at the end: nothing is kept for `kron recover` */
 	bool no_children;
 	bool constant_time;
+	uint16_t clock_every; /* bus lane: so many samples share a reading; a power of two */
 	enum kron_bus bus;
 	const char *hardware; /* bus device: its path */
 	struct watch_options watch;

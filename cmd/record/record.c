@@ -26,6 +26,7 @@
 #include "cmd/record/attached.h"
 #include "cmd/record/cabled.h"
 #include "cmd/record/child.h"
+#include "cmd/record/clock.h"
 #include "cmd/record/control_record.h"
 #include "cmd/record/record.h"
 #include "cmd/cmd.h"
@@ -55,7 +56,8 @@ static struct probe_set probes;
 #define NO_FILTER UINT64_MAX
 #define NO_NODE UINT64_MAX
 static uint64_t buffer, filter = NO_FILTER, node = NO_NODE;
-static const char *board, *bus = "lane";
+static const char *board, *bus = "lane", *clock_words;
+static uint16_t clock_every;
 static int when_full;
 static bool no_children, children, quiet, constant_time;
 static int switches; /* enum collector_switches */
@@ -136,6 +138,12 @@ static const struct opt options[] = {
 	 "How samples travel: into a buffer of their thread (lane, the default); each one by a bus "
 	 "cycle of the emulated board, with its clock, FIFOs and limits (exact); by a store to a "
 	 "real board at PATH, a PCI BAR or /dev/mk0, whose samples stay there (device).",
+	 0, 0},
+	{0, "clock", OPT_STR, &clock_words, "full|every:N",
+	 "Read the clock for each sample (full, the default), or for one of N at most, a power of two up to 256 "
+	 "(every alone: 16). A probe then costs a third. Order is exact; a time lies between the two readings "
+	 "around it, and reports say how far a sum may be off. Samples of -p, and of static programs, read it "
+	 "each time.",
 	 0, 0},
 	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
 	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
@@ -532,6 +540,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.pages = counting ? counting->pages : (struct pages_setup){0},
 		.no_children = no_children,
 		.constant_time = constant_time,
+		.clock_every = clock_every,
 		.watch = watch,
 		.measure = counting ? NULL : probe_cost_measure,
 		.on_first = look_at_selection,
@@ -596,6 +605,7 @@ static int record_attached(void)
 	if (!take_bus(&opt) || opt.bus == KRON_BUS_HARDWARE)
 		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
 	why_not = check_watch(&opt, &err);
+	why_not = why_not ? why_not : clock_check(&opt, pids.n);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
@@ -670,6 +680,8 @@ static int record(char **argv)
 		return cmd_fail(who, OWN_FAILURE,
 				"--no-wait cannot place traps while the program runs: not with "
 				"--tactics int3");
+	if (clock_take(clock_words, &clock_every, &err))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	probes.no_callsites = no_wait || !callsite_is_on(tactic_set);
 	if (pids.n)
 		return record_attached();
@@ -691,6 +703,7 @@ static int record(char **argv)
 				"a Resource sample takes longer than others: not with "
 				"--constant-time");
 	why_not = check_watch(&opt, &err);
+	why_not = why_not ? why_not : clock_check(&opt, pids.n);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);

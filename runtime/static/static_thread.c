@@ -319,6 +319,11 @@ void rt_threads_start(void)
 {
 }
 
+void rt_threads_clock(uint32_t every)
+{
+	(void)every;
+}
+
 void rt_threads_lanes_at(uint64_t start, uint64_t size)
 {
 	(void)start, (void)size;
@@ -331,6 +336,9 @@ void rt_thread_thunks(struct kron_hello *hello)
 	hello->payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello->thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello->payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
+	/* Every sample reads the clock. */
+	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe;
+	hello->payload_thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_payload;
 }
 
 /* The number is the kernel's word. */

@@ -449,6 +449,9 @@ static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 		text_put(out, device);
 	}
 	fprintf(out, "%s\n", trace_session(t, "constant_time") ? ", constant time" : "");
+	if (trace_clock_every(t) > 1)
+		fprintf(out, REPORT_LABEL "%u samples share a reading\n",
+			"readings:", trace_clock_every(t));
 	if (!strcmp(bus_of(t), "lane") || !trace_session(t, "board_overruns"))
 		return;
 	fprintf(out, REPORT_LABEL "%s triggers found its FIFO full, %s clocks of waiting",
@@ -546,6 +549,10 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	}
 	json_kstr(j, "bus", bus_of(t));
 	json_kstr(j, "device", trace_session(t, "device"));
+	json_key(j, "clock");
+	json_open(j, '{');
+	json_ku64(j, "every", trace_clock_every(t));
+	json_close(j, '}');
 	json_key(j, "constant_time");
 	json_bool(j, trace_session(t, "constant_time") != NULL);
 	json_ku64(j, "board_overruns", f->overruns);
