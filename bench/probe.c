@@ -304,8 +304,8 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	       median[S_ON], on_ratio);
 	printf("probe off                      %7.2f ns  %.2f ns over the call (at most 1.0)\n",
 	       median[S_OFF], off_cost);
-	printf("a reading for %d samples       %7.2f ns  %.2f x rdtsc (at most 0.22)\n", CLOCK_EVERY,
-	       median[S_SPARSE], ratio_of_medians(S_SPARSE, S_RDTSC));
+	printf("a reading for %d samples       %7.2f ns  %.2f x rdtsc (at most 0.22)\n",
+	       CLOCK_EVERY, median[S_SPARSE], ratio_of_medians(S_SPARSE, S_RDTSC));
 	printf("constant time, sample taken    %7.2f ns\n", median[S_TAKEN]);
 	printf("constant time, sample dropped  %7.2f ns  taken / dropped %.3f (at most 1.05)\n",
 	       median[S_DROPPED], ratio_of_medians(S_TAKEN, S_DROPPED));
