@@ -12,6 +12,7 @@ import contextlib
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,17 @@ class Wrong(Exception):
 
 class Skip(Exception):
     pass
+
+
+def has_fsgsbase():
+    """Threads of a process under a filter are told apart by rdfsbase: some virtual machines have none, and kron refuses."""
+    with open("/proc/self/auxv", "rb") as f:
+        return any(key == 26 and value & 2 for key, value in struct.iter_unpack("QQ", f.read()))  # AT_HWCAP2
+
+
+def need_fsgsbase():
+    if not has_fsgsbase():
+        raise Skip("this processor has no rdfsbase")
 
 
 def need(condition, text):

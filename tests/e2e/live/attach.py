@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from live import (  # noqa: E402
     ended, info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files
 )
-from tap import KRON, Skip, Suite, compile_c, compile_text, need, rnd, wait_for  # noqa: E402
+from tap import KRON, Skip, Suite, compile_c, compile_text, has_fsgsbase, need, rnd, wait_for  # noqa: E402
 
 
 class Program:
@@ -399,9 +399,18 @@ def goroutines():
         text_is_of_files(p.pid)
 
 
+def ticks(pid):
+    """Of processor time."""
+    with open(f"/proc/{pid}/stat") as f:
+        words = f.read().rsplit(")", 1)[1].split()
+    return int(words[11]) + int(words[12])
+
+
 def ends_meanwhile(program):
     with Program(program, "1", status=-signal.SIGKILL) as p:
         r = record_pid(p.pid)
+        before = ticks(p.pid)
+        wait_for(lambda: ticks(p.pid) > before + 1, "the program to run on")
         os.kill(p.pid, signal.SIGKILL)
         ended(r)
         need(info()["samples"] > 0, "no samples")
@@ -500,7 +509,7 @@ def other_threads():
         "-pthread",
     )
     with Program("./o", "filter", status=-signal.SIGTERM) as p:
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and has_fsgsbase():
             attach(p.pid)
         else:
             said = attach(p.pid, status=125)
@@ -550,7 +559,7 @@ def refused(program):
 
     with Program("sleep", "60", ready=False, status=-signal.SIGTERM, before=forbid) as p:
         wait_for(lambda: "sleep" in open(f"/proc/{p.pid}/comm").read(), "sleep")
-        if os.geteuid() == 0:  # seccomp.py has those that allow less
+        if os.geteuid() == 0 and has_fsgsbase():  # seccomp.py has those that allow less
             attach(p.pid)
         else:
             says(p.pid, "seccomp filter")
