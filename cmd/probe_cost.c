@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <cpuid.h>
 #include <x86intrin.h>
 
@@ -30,7 +29,6 @@
 #define SAMPLES 1024u
 #define SPARE 64u /* records of moves to another CPU */
 #define EVENT 77u
-#define HWCAP2_FSGSBASE 2u
 #define CPUID_RDPID (1u << 22)
 
 /* ---- what thunk.S knows by name ---- */
@@ -46,6 +44,7 @@ long kron_rt_cpu_offset;
 struct rt_threads kron_rt_threads;
 long kron_rt_tid_offset;
 bool kron_rt_has_rdpid;
+bool kron_rt_can_read_base;
 void kron_rt_probe_static(void) HIDDEN;
 uint8_t *kron_rt_stacks HIDDEN;
 uint64_t kron_rt_stacks_taken HIDDEN;
@@ -213,7 +212,6 @@ void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool wi
 	if (per_ns <= 0)
 		return;
 	kron_rt_clock_mask = every ? every - 1 : 0;
-	with_static = with_static && getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
 	samples = xcalloc(SAMPLES + SPARE, sizeof(*samples));
 	for (int i = 0; i < ROUNDS; i++) {
 		lane_fresh(&lane, samples);

@@ -38,15 +38,11 @@ class Skip(Exception):
     pass
 
 
-def has_fsgsbase():
-    """Threads of a process under a filter are told apart by rdfsbase: some virtual machines have none, and kron refuses."""
-    with open("/proc/self/auxv", "rb") as f:
-        return any(key == 26 and value & 2 for key, value in struct.iter_unpack("QQ", f.read()))  # AT_HWCAP2
-
-
 def need_fsgsbase():
-    if not has_fsgsbase():
-        raise Skip("this processor has no rdfsbase")
+    """Where the word at %fs:0 is no base, as in Go, threads are told apart by rdfsbase: some virtual machines have none."""
+    with open("/proc/self/auxv", "rb") as f:
+        if not any(key == 26 and value & 2 for key, value in struct.iter_unpack("QQ", f.read())):  # AT_HWCAP2
+            raise Skip("this processor has no rdfsbase")
 
 
 def need(condition, text):

@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from live import info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files  # noqa: E402
-from tap import KRON, Suite, compile_text, need, need_fsgsbase, need_root, wait_for  # noqa: E402
+from tap import KRON, Suite, compile_text, need, need_root, wait_for  # noqa: E402
 
 # seccomp WAY: kill, errno, threads (more of them later), late (at the word), strict.  A letter ends it.
 PROGRAM = """
@@ -165,7 +165,6 @@ def counts(least):
 
 
 def recorded(program, way):
-    need_fsgsbase()
     need_root()
     with Target(way, program) as t:
         for _ in range(5):
@@ -185,7 +184,6 @@ def recorded(program, way):
 
 def new_threads(program):
     """One that comes under the filter, while it is recorded, has its own number."""
-    need_fsgsbase()
     need_root()
     with Target("threads", program) as t:
         r = record_pid(t.pid, "-p", "counted n=$arg1")
@@ -197,7 +195,6 @@ def new_threads(program):
 
 
 def killed(program):
-    need_fsgsbase()
     need_root()
     with Target("kill", program) as t:
         for turn in range(10):
