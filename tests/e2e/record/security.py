@@ -362,7 +362,8 @@ def what_comes_is_sealed():
     r.wait_for_line("started")
     token = environment_of(descendant_of(r.pid, "sh"))["KRON_RT"].split(",")[1]
     message = hello(token)[:40] + struct.pack("<Q", 1 << 32) * ((HELLO_BYTES - 40) // 8)
-    message = message[:152] + bytes(8) + message[160:]  # .again, .more: it is a question of its own
+    again = HELLO_BYTES - 32
+    message = message[:again] + bytes(8) + message[again + 8 :]  # .again, .more: it is a question of its own
     with Stranger(ask_and_write, r.socket_name(), message, uid=0) as us:
         wait_for(lambda: us.words() and us.words()[-1].startswith(("got", "fell")), "the answer")
         need(us.words() == ["kron- write", "got 2"], us.text)

@@ -80,7 +80,7 @@ def shared_thread_data_is_shared_by_nobody(patched, *flags):
     if patched:
         run(KRON, "patch", "-o", "shared.patched", "shared")
         os.rename("shared.patched", "shared")
-    calls = 200000
+    calls = 50000
     for _ in range(3 * REPEAT):
         run(*record("--when-full", "wait"), "./shared", str(calls))
         t = truth.Trace("trace")
