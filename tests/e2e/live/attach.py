@@ -717,7 +717,9 @@ def cost(program):
         running = info()["probe_ns"]
     subprocess.run([KRON, "record", "-q", "-o", "t", "--", "sleep", "0"], check=True)
     started = info()["probe_ns"]
-    need(started / 1.8 < running < 1.8 * started, f"{running} ns, and {started} in a program that was started")
+    with open("/proc/cpuinfo") as f:
+        most = 1.8 if " rdpid" in f.read() else 4  # or the processor's number takes longer than the clock
+    need(started / 1.8 < running < most * started, f"{running} ns, and {started} in a program that was started")
 
 
 with Suite("attach") as s:
