@@ -426,6 +426,8 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 	tsc = watch_fired_tsc(w);
 	if (tsc > c->clock_start.tsc)
 		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
+	if (tsc && watch_fired_by(w))
+		snprintf(out->fired_by, sizeof(out->fired_by), "%s", watch_fired_by(w));
 	out->outside = watch_outside(w);
 	out->unsure = watch_unsure(w);
 	if (watch_unknown_name(w))

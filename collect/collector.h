@@ -69,6 +69,7 @@ struct collector_summary {
 	bool hardware_answers; /* bus device: it is a board */
 	struct hardware_end hardware;
 	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
+	char fired_by[64];              /* --trigger-group: whose it was; empty: our own */
 	uint64_t outside;               /* samples that were discarded, not near it */
 	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
 	char unknown[128];              /* a name in the trigger that nothing with a probe has */

@@ -34,6 +34,7 @@
 #include "cmd/record/say.h"
 #include "cmd/probe_cost.h"
 #include "cmd/probe_options.h"
+#include "collect/cable/address.h"
 #include "collect/collector.h"
 #include "collect/live/starter.h"
 #include "collect/attach/program.h"
@@ -45,7 +46,7 @@
 
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
-static const char *output = TRACE_DEFAULT_DIR, *token;
+static const char *output = TRACE_DEFAULT_DIR, *token, *group;
 static struct opt_list only, except, libraries, levels, specs, files, pids;
 static const char *lasting;
 static const char *tactics;
@@ -71,8 +72,8 @@ static const struct opt options[] = {
 	 "tcp://HOST[:PORT] or unix:PATH: send it to the `kron collect` that listens there.",
 	 0, 0},
 	{0, "token", OPT_STR, &token, "FILE",
-	 "The token that the collector at -o tcp://HOST has: nothing goes to another host without one. The "
-	 "file is its owner's alone (mode 0600).",
+	 "The token that the collector at -o tcp://HOST has, and those of a --trigger-group on several hosts: "
+	 "nothing goes to another host without one. The file is its owner's alone (mode 0600).",
 	 0, 0},
 	{'F', "function", OPT_LIST, &only, "GLOB",
 	 "Record only functions whose name matches GLOB. May be repeated.", 0, 0},
@@ -125,6 +126,11 @@ static const struct opt options[] = {
 	 "samples, or a time like 20us. Default 1000.",
 	 0, 0},
 	{0, "post", OPT_STR, &watch.post, "SPAN", "How much to keep after it. Default 1000.", 0, 0},
+	{0, "trigger-group", OPT_STR, &group, "NAME",
+	 "Stop together with all recordings of this group, at the moment when the trigger of one of them "
+	 "fires, each with what lies around it. Without a --trigger this one is stopped by the others only. "
+	 "NAME@HOST[:PORT],...: members on other hosts, and with a --token.",
+	 0, 0},
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
@@ -541,7 +547,9 @@ static void take_options(struct collector_options *o, char **argv)
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.clock_every = clock_every,
-		.watch = watch,
+		.watch = {.trigger = group && !watch.trigger ? WATCH_OTHERS_ONLY : watch.trigger,
+			  .pre = watch.pre,
+			  .post = watch.post},
 		.measure = counting ? NULL : probe_cost_measure,
 		.on_first = look_at_selection,
 		.on_first_ctx = &collector,
@@ -553,6 +561,8 @@ static void take_options(struct collector_options *o, char **argv)
 /* What is wrong with --trigger here; NULL: nothing. */
 static const char *check_watch(const struct collector_options *o, struct err *err)
 {
+	if (token && !cable_is_address(output) && !(group && strchr(group, '@')))
+		return "--token belongs to -o tcp://HOST, or to --trigger-group NAME@HOST";
 	if (!o->watch.trigger)
 		return o->watch.pre || o->watch.post ? "--pre and --post belong to a --trigger"
 						     : NULL;
@@ -580,6 +590,8 @@ static int open_collector(struct collector_options *opt, struct err *err)
 {
 	int code = cabled_open(opt, output, token, err);
 
+	if (!code)
+		code = cabled_group(opt, group, token, err);
 	if (!code)
 		code = collector_open(&collector, opt, err);
 	if (!code && (code = cabled_start(err)))

@@ -23,6 +23,7 @@
 #ifndef COLLECT_WATCH_H
 #define COLLECT_WATCH_H
 
+#include "collect/cable/group.h"
 #include "collect/journal.h"
 #include "collect/segment.h"
 #include "collect/tasks.h"
@@ -31,7 +32,11 @@
 struct watch_options {
 	const char *trigger; /* a sequence (trace/analysis/trigger.h); NULL: none */
 	const char *pre, *post;
+	struct group *group; /* one of the others fires, or is told; NULL: there are none */
 };
+
+/* Of a recording that only the others stop: no event has this number. */
+#define WATCH_OTHERS_ONLY "event=0xfffffffe"
 
 struct watch;
 struct drain;
@@ -49,6 +54,8 @@ uint64_t watch_fired_tsc(const struct watch *w);
 uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 /* A name in the trigger that nothing with a probe has; NULL: there is none. */
 const char *watch_unknown_name(const struct watch *w);
+/* Whose trigger it was: a node of the group; NULL: our own. */
+const char *watch_fired_by(const struct watch *w);
 uint64_t watch_unsure(const struct watch *w); /* waited for in vain: samples were lost */
 
 #endif

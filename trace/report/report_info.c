@@ -159,7 +159,7 @@ static const char *date_of(uint64_t real_ns, char *buf, size_t size)
 
 static void put_trigger(const struct trace *t, FILE *out)
 {
-	const char *trigger = trace_session(t, "trigger");
+	const char *trigger = trace_session(t, "trigger"), *by = trace_session(t, "trigger_by");
 	uint64_t ns = trace_session_number(t, "trigger_ns", 0);
 	char n[STR_NUMBER];
 
@@ -170,6 +170,8 @@ static void put_trigger(const struct trace *t, FILE *out)
 		fprintf(out, REPORT_LABEL "%.6f s after the start", "fired:", (double)ns / 1e9);
 	else
 		fprintf(out, REPORT_LABEL "never", "fired:");
+	if (by)
+		fprintf(out, ", that of %s", by);
 	fprintf(out, "; %s samples were not near it",
 		str_thousands(n, sizeof(n), trace_session_number(t, "outside", 0)));
 	if (trace_session_number(t, "unsure", 0))
