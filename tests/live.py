@@ -14,6 +14,23 @@ import subprocess
 
 from tap import KRON, need
 
+# A program whose numbers are not so many that to read them takes long.
+STEADY = """
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int over;
+static void end(int s) { over = s; }
+__attribute__((noinline)) unsigned long counted(unsigned long n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+int main(void) {
+    unsigned long n = 1;
+    signal(SIGTERM, end);
+    puts("ready"); fflush(stdout);
+    while (!over) { for (int i = 0; i < 10; i++) n = counted(n); usleep(1000); }
+    return 0;
+}
+"""
+
 # ---- the recorder ----
 
 

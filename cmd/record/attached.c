@@ -42,6 +42,8 @@ static int take_list(struct attached *a, const char *list, struct err *err)
 				"--pid: '%s' is not a list of process numbers, like 12 or 12,34",
 				list);
 		code = has_pid(a, (pid_t)pid) ? 0 : live_process_check((pid_t)pid, err);
+		if (code == -EUCLEAN) /* the surgeon takes out what is there */
+			code = 0;
 		if (code)
 			return code;
 		if (!has_pid(a, (pid_t)pid))

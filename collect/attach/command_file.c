@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#define COMMANDS_MAX 65536u /* a few for each module */
+
 bool command_file_open(struct command_file *f, int fd)
 {
 	const struct kron_commands *head;
@@ -31,4 +33,50 @@ const struct kron_patch *command_file_patches(const struct command_file *f,
 					      const struct kron_command *cmd)
 {
 	return (const struct kron_patch *)(f->bytes + cmd->file_off);
+}
+
+/* *patches, *block: of the commands before it.  No patch is there twice, nor a second block of a group. */
+static bool is_sane(const struct command_file *f, const struct kron_command *c, uint64_t *patches,
+		    int64_t *block)
+{
+	const struct kron_patch *patch;
+
+	if (c->kind == KRON_CMD_MAP) {
+		const bool next = c->group > *block;
+
+		*block = c->group;
+		return next;
+	}
+	if (c->kind != KRON_CMD_PATCH)
+		return true;
+	if (c->file_off > f->size || c->file_off % 8 ||
+	    c->count > (f->size - c->file_off) / sizeof(*patch))
+		return false;
+	*patches += c->count;
+	if (*patches > f->size / sizeof(*patch))
+		return false;
+	patch = command_file_patches(f, c);
+	for (uint32_t i = 0; i < c->count; i++)
+		if (patch[i].new_len > KRON_PATCH_NEW_MAX || patch[i].off >= c->len)
+			return false;
+	return true;
+}
+
+bool command_file_is_sane(int fd)
+{
+	struct command_file f;
+	uint64_t patches = 0;
+	int64_t block = -1;
+	struct stat st;
+	bool sane;
+
+	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(struct kron_commands) ||
+	    !command_file_open(&f, fd))
+		return false;
+	sane = f.n <= COMMANDS_MAX &&
+	       f.n <= (f.size - sizeof(struct kron_commands)) / sizeof(*f.cmd);
+	for (uint32_t i = 0; sane && i < f.n; i++)
+		sane = is_sane(&f, &f.cmd[i], &patches, &block);
+	command_file_close(&f);
+	return sane;
 }

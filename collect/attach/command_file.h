@@ -18,6 +18,8 @@ struct command_file {
 
 /* false: it cannot be read.  The descriptor may be closed then. */
 bool command_file_open(struct command_file *f, int fd);
+/* Of a file that is not certain to be ours: nothing in it leads out of it. */
+bool command_file_is_sane(int fd);
 void command_file_close(struct command_file *f);
 /* Of a PATCH: cmd->count of them. */
 const struct kron_patch *command_file_patches(const struct command_file *f,

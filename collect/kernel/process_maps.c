@@ -216,6 +216,17 @@ bool process_mapping_is_block(const struct process_mapping *m, uint64_t session,
 	return parse_hex(&p, ':', &of_session) && of_session == session && parse_hex(&p, 0, number);
 }
 
+uint64_t process_mapping_session(const struct process_mapping *m)
+{
+	static const char prefix[] = "/memfd:kron:";
+	const char *p = m->path + sizeof(prefix) - 1;
+	uint64_t session;
+
+	return !strncmp(m->path, prefix, sizeof(prefix) - 1) && parse_hex(&p, ':', &session)
+		       ? session
+		       : 0;
+}
+
 char *process_exe(pid_t pid)
 {
 	char path[64], target[4096];

@@ -49,6 +49,8 @@ struct space_mapping *process_maps_space(const struct process_maps *m, size_t *n
 
 /* "/memfd:kron:<session>:<number>": a command file of this session.  False: it is none. */
 bool process_mapping_is_block(const struct process_mapping *m, uint64_t session, uint64_t *number);
+/* Of whichever recording it is a block; 0: of none. */
+uint64_t process_mapping_session(const struct process_mapping *m);
 
 /* ---- small things of /proc/PID ---- */
 

@@ -55,6 +55,21 @@ bool implant_is_childs(uint64_t code)
 	return code - IMPLANT_CHILD < TRIES * IMPLANT_STEP && code % IMPLANT_STEP == 0;
 }
 
+bool implant_is_own(const struct implant *im, const struct live_threads *t)
+{
+	char bytes[4096];
+
+	for (size_t done = 0; done < live_code_size; done += sizeof(bytes)) {
+		const size_t left = live_code_size - done;
+		const size_t n = left < sizeof(bytes) ? left : sizeof(bytes);
+
+		if (threads_read(t, bytes, im->code + done, n) != (ssize_t)n ||
+		    memcmp(bytes, live_code + done, n))
+			return false;
+	}
+	return true;
+}
+
 int implant_choose(struct implant *im, uint64_t hint, const struct process_maps *maps,
 		   struct err *err)
 {

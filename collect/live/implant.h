@@ -29,6 +29,8 @@ struct implant {
 void implant_at(struct implant *im, uint64_t code);
 /* Is it what implant_choose() takes from IMPLANT_CHILD on? */
 bool implant_is_childs(uint64_t code);
+/* What is there is this kron's runtime, byte for byte.  A process that stands still. */
+bool implant_is_own(const struct implant *im, const struct live_threads *t);
 /* Chooses addresses that are free in these maps, from `hint` on. */
 int implant_choose(struct implant *im, uint64_t hint, const struct process_maps *maps,
 		   struct err *err);

@@ -17,6 +17,7 @@
 
 #define ATTACH_TRIES 10u
 #define SEGMENT "/memfd:kron-" /* and the session */
+#define KEEPER "kron-keeper"   /* collect/keeper.h */
 
 /* ---- may we? ---- */
 
@@ -140,17 +141,32 @@ static bool holds_runtime(const struct process_maps *maps)
 	return false;
 }
 
+/*
+ * Not one that ends: its first thread is a zombie, while others may still be on their way.  Nor a keeper, which has the
+ * memory of its recorder for a moment when that was killed.
+ */
 static bool is_called_kron(pid_t pid)
 {
+	struct process_stat st;
+	const bool ends = !process_read_stat(pid, 0, &st) || st.state == 'Z' || has_ended(pid);
+	char *name = ends ? NULL : process_thread_name(pid, 0);
+	bool is = name && !strncmp(name, "kron", 4) && strcmp(name, KEEPER);
+
+	xfree(name);
+	return is;
+}
+
+static bool is_keeper(pid_t pid)
+{
 	char *name = process_thread_name(pid, 0);
-	bool is = name && !strncmp(name, "kron", 4);
+	bool is = name && !strcmp(name, KEEPER);
 
 	xfree(name);
 	return is;
 }
 
 /* It has one of those segments and no runtime: a recorder.  Of whom nothing may be seen, the name decides. */
-static bool is_recorder(pid_t pid, const struct process_maps *segments)
+static bool looks_like_recorder(pid_t pid, const struct process_maps *segments)
 {
 	const struct process_mapping *shared = NULL;
 	bool traced = false;
@@ -169,7 +185,16 @@ static bool is_recorder(pid_t pid, const struct process_maps *segments)
 				!strncmp(path, "/memfd:kron", 11) || strstr(path, "/libkron-rt.so");
 	}
 	process_maps_free(&maps);
-	return shared && !traced;
+	return shared && !traced && !is_keeper(pid);
+}
+
+/*
+ * Two looks: of a traced process that ends or executes a program meanwhile the first may show the segment, and
+ * no longer the runtime, which lies at a higher address; and a keeper's name is another one after it has executed kron.
+ */
+static bool is_recorder(pid_t pid, const struct process_maps *segments)
+{
+	return looks_like_recorder(pid, segments) && looks_like_recorder(pid, segments);
 }
 
 static bool is_recorded(pid_t pid, const struct process_maps *maps)
@@ -180,16 +205,18 @@ static bool is_recorded(pid_t pid, const struct process_maps *maps)
 
 	while (d && !found && (e = readdir(d)))
 		found = atoi(e->d_name) > 0 && atoi(e->d_name) != pid &&
-			is_recorder(atoi(e->d_name), maps);
+			atoi(e->d_name) != getpid() && is_recorder(atoi(e->d_name), maps);
 	if (d)
 		closedir(d);
 	return found;
 }
 
+/* -EUCLEAN: what an ended recording has left is to be taken out first. */
 static int check_memory(pid_t pid, struct err *err)
 {
 	struct process_maps maps;
 	const char *what = NULL;
+	bool remains;
 	char path[64];
 	int fd, code;
 
@@ -212,13 +239,14 @@ static int check_memory(pid_t pid, struct err *err)
 		what = "is a thread of the kernel, which kron cannot trace";
 	else
 		what = check_vdso(&maps);
-	if (holds_runtime(&maps))
-		what = is_recorded(pid, &maps)
-			       ? "is recorded by kron already: `kron ctl` and `kron top` work on that"
-			       : "has kron's runtime of an ended recording still: it can be "
-				 "recorded once it is started again";
+	remains = holds_runtime(&maps) && !is_recorded(pid, &maps);
+	if (remains)
+		what = "has kron's runtime of an ended recording still: it can be recorded once it "
+		       "is started again";
+	else if (holds_runtime(&maps))
+		what = "is recorded by kron already: `kron ctl` and `kron top` work on that";
 	process_maps_free(&maps);
-	return what ? err_set(err, EBUSY, "process %d %s", pid, what) : 0;
+	return what ? err_set(err, remains ? EUCLEAN : EBUSY, "process %d %s", pid, what) : 0;
 }
 
 /* The program's ELF class; 0: it cannot be read. */
@@ -433,6 +461,10 @@ int live_process_attach(struct live_process *l, struct surgeon *surgeon, struct 
 	const bool was_there = !has_ended(l->pid);
 	int code = l->starts ? 0 : live_process_check(l->pid, err);
 
+	if (code == -EUCLEAN) {
+		code = surgeon_take_out_remains(surgeon, l->pid, &l->stood_ns, err);
+		code = code ? code : live_process_check(l->pid, err);
+	}
 	l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
 	if (!code && l->pidfd < 0)
 		code = err_set(err, errno, "there is no process %d", l->pid);

@@ -446,6 +446,7 @@ struct inside {
 	uint64_t go_lo, go_hi;
 	bool stays;
 	bool is_childs; /* of a program that was executed: the rest says what its surgeon has left there */
+	bool remains; /* of an ended recording: likewise, and whatever is there may be somebody else's */
 };
 
 static int ask_inside(struct inside *in, const struct live_threads *t, struct kron_live_call *call,
@@ -453,6 +454,11 @@ static int ask_inside(struct inside *in, const struct live_threads *t, struct kr
 {
 	const size_t len = offsetof(struct kron_live_call, pc);
 
+	if (in->remains && !implant_is_own(&in->implant, t))
+		return err_set(err, EBUSY,
+			       "process %d has the runtime of another kron still: it can be "
+			       "recorded once it is started again",
+			       t->pid);
 	if (in->is_childs && threads_read(t, call, in->implant.call, len) != (ssize_t)len)
 		return err_set(err, EFAULT, "the memory of process %d cannot be read", t->pid);
 	if (in->is_childs) {
@@ -513,12 +519,12 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 	if (!undo_knows_all(&maps, o->session, o->files)) {
 		err_set(err, EBUSY, "what was put into process %d is not known: kron stays in it",
 			pid);
-		code = 1;
+		code = o->remains ? -EBUSY : 1;
 		process_maps_free(&maps);
 		goto out;
 	}
 	undo_patches(t, &maps, o->session, o->files, &left);
-	code = threads_lift_filter(t, &barred);
+	code = o->remains && t->filtered ? -EPERM : threads_lift_filter(t, &barred);
 	if (code) {
 		code = err_set(
 			err, EPERM,
@@ -542,16 +548,18 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 		code = move_pcs(call, t, &frames) || left ? 1 : 0;
 	if (!code)
 		code = take_out(&in->implant, t, &maps, o->session, err);
-	if (code == 1 && left)
+	if (code == 1 && left) {
 		err_set(err, EBUSY,
 			"a debugger has breakpoints on %" PRIu64 " probe%s in process %d: they and "
 			"kron's runtime stay in it",
 			left, left == 1 ? "" : "s", pid);
-	else if (code == 1)
+		code = o->remains ? -EBUSY : 1; /* it was waited for when the recording ended */
+	} else if (code == 1) {
 		err_set(err, EBUSY,
 			"a thread of process %d does not come out of a probe: its code is what it "
 			"was, but kron's runtime stays in it",
 			pid);
+	}
 	process_maps_free(&maps);
 out:
 	signal_frames_free(&frames);
@@ -568,11 +576,13 @@ static bool is_runtime(const struct operation *o, const struct process_mapping *
 
 /*
  * Blocks, and the runtime where we put it.  A program that was executed has neither, or a runtime of its
- * own: libkron-rt.so, or ours at another address (IMPLANT_CHILD).
+ * own: libkron-rt.so, or ours at another address (IMPLANT_CHILD).  Of an ended recording only the process that
+ * is asked for is known to be ours; a fork of it has the very same files.  Everybody else's runtime lies
+ * at the same address, and a session's name proves nothing.
  */
 static bool find_inside(const struct operation *o, pid_t pid, struct inside *in)
 {
-	bool blocks = false, runtime = false;
+	bool blocks = false, strange = false, runtime = false;
 	struct process_maps maps;
 	uint64_t number;
 	struct err err;
@@ -580,16 +590,22 @@ static bool find_inside(const struct operation *o, pid_t pid, struct inside *in)
 	if (process_maps_read(&maps, pid, &err))
 		return false;
 	for (size_t i = 0; i < maps.n; i++) {
-		blocks |= process_mapping_is_block(&maps.v[i], o->session, &number);
+		if (process_mapping_is_block(&maps.v[i], o->session, &number)) {
+			blocks = true;
+			strange |= live_file_of(o->files, &maps.v[i], number) < 0;
+		}
 		if (runtime || !is_runtime(o, &maps.v[i]))
 			continue;
 		runtime = true;
 		*in = (struct inside){.go_lo = o->go_lo, .go_hi = o->go_hi, .stays = o->stays};
 		implant_at(&in->implant, maps.v[i].start);
-		in->is_childs = maps.v[i].start != o->implant.code;
+		in->remains = o->remains;
+		in->is_childs = o->remains || maps.v[i].start != o->implant.code;
 	}
 	process_maps_free(&maps);
-	return blocks && runtime;
+	if (o->remains)
+		return runtime && (pid == o->pid || (blocks && !strange));
+	return runtime && blocks;
 }
 
 static bool is_inside(const struct operation *o, pid_t pid)
@@ -617,6 +633,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 	uint64_t now = start;
 	int code = 1;
 
+	err_set(err, EBUSY, "kron has not left process %d in time: its runtime stays in it", pid);
 	for (unsigned i = 0;
 	     code == 1 && now < o->deadline && (now < start + DETACH_MS || i < DETACH_TRIES);
 	     i++, now = clock_ms(CLOCK_MONOTONIC)) {

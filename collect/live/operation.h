@@ -23,6 +23,7 @@ struct operation {
 	bool children;     /* what it executes is recorded, too */
 	bool leaves;       /* what it has executed is to be left like itself */
 	bool stays;        /* nobody finds its goroutines */
+	bool remains;      /* of an ended recording, which may have begun to leave */
 	uint64_t deadline; /* operation_detach(): CLOCK_MONOTONIC, ms */
 	uint64_t stood_ns; /* its longest stop so far */
 };

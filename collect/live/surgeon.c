@@ -16,6 +16,8 @@
  *   CHANGE --------------->           the same for a process that the runtime is in
  *   DETACH --------------->
  *          <--------------- DONE
+ *   REMAINS -------------->           what an ended recording has left in a process goes
+ *          <--------------- DONE
  *
  * Where an answer is awaited, the end of the socket is a DROP.
  */
@@ -39,6 +41,7 @@
 #include "base/clock.h"
 #include "collect/kernel/process_maps.h"
 #include "collect/kernel/sockets.h"
+#include "collect/live/remains.h"
 
 #define PATIENCE_MS 500
 #define AWAIT_MS 10000 /* who has said so executes its program within this */
@@ -54,7 +57,8 @@ enum message_kind {
 	DROP,
 	RAN,
 	DONE,
-	DETACH
+	DETACH,
+	REMAINS
 };
 
 struct message {
@@ -113,7 +117,7 @@ struct table { /* all that the surgeon has in hand */
 
 static void take_file(struct table *t, uint64_t number, int fd)
 {
-	*vec_push(&t->files.v) = (struct live_file){number, fd};
+	*vec_push(&t->files.v) = (struct live_file){.number = number, .fd = fd};
 }
 
 /* Files that have come already; what the recorder wants next stays where it is. */
@@ -274,6 +278,15 @@ static void detach(struct table *t, pid_t pid)
 	say_done(t, code, &err, stood_ns);
 }
 
+static void take_out_remains(struct table *t, pid_t pid)
+{
+	uint64_t stood_ns = 0;
+	struct err err;
+	int code = remains_take_out(pid, &stood_ns, &err);
+
+	say_done(t, code, &err, stood_ns);
+}
+
 /* Takes what the recorder says meanwhile.  False: the program is no longer to be awaited. */
 static bool still_wanted(struct table *t)
 {
@@ -357,6 +370,8 @@ static void operate(int sock)
 			change(&t, &m.job);
 		else if (m.kind == DETACH)
 			detach(&t, m.job.pid);
+		else if (m.kind == REMAINS)
+			take_out_remains(&t, m.job.pid);
 	}
 	while (t.attached.n)
 		if (detach_last(&t, t.attached.n - 1, &stood, &err))
@@ -554,12 +569,23 @@ void surgeon_release(struct surgeon *s)
 	send_message(s->sock, &m, -1);
 }
 
-int surgeon_detach(struct surgeon *s, pid_t pid, uint64_t *stood_ns, struct err *err)
+static int order(struct surgeon *s, enum message_kind kind, pid_t pid, uint64_t *stood_ns,
+		 struct err *err)
 {
-	struct message m = {.kind = DETACH, .job = {.pid = pid}};
+	struct message m = {.kind = kind, .job = {.pid = pid}};
 
 	if (send_message(s->sock, &m, -1))
 		return lost(err);
 	m.kind = 0;
 	return take_done(s, &m, 0, stood_ns, err);
+}
+
+int surgeon_detach(struct surgeon *s, pid_t pid, uint64_t *stood_ns, struct err *err)
+{
+	return order(s, DETACH, pid, stood_ns, err);
+}
+
+int surgeon_take_out_remains(struct surgeon *s, pid_t pid, uint64_t *stood_ns, struct err *err)
+{
+	return order(s, REMAINS, pid, stood_ns, err);
 }

@@ -55,6 +55,8 @@ int surgeon_await_exec(struct surgeon *s, struct err *err);
 /* It is not attached to after all: it runs.  Also while somebody waits for its exec. */
 void surgeon_release(struct surgeon *s);
 int surgeon_detach(struct surgeon *s, pid_t pid, uint64_t *stood_ns, struct err *err);
+/* What an ended recording has left in a process (remains.h). */
+int surgeon_take_out_remains(struct surgeon *s, pid_t pid, uint64_t *stood_ns, struct err *err);
 /* A command file, before a process knows of it; for answerer.file_made. */
 void surgeon_take_file(void *surgeon, uint64_t number, int fd);
 

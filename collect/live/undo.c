@@ -19,6 +19,7 @@
 /* A page of the text on its way. */
 struct page {
 	const struct live_threads *t;
+	const struct process_maps *maps;
 	uint64_t at; /* 0: none */
 	bool changed;
 	uint8_t bytes[PAGE];
@@ -43,6 +44,15 @@ static bool page_get(struct page *p, uint64_t at)
 	return true;
 }
 
+/* What is mapped there is the process's alone: nothing that others have too, or a file, changes. */
+static bool is_private(const struct page *p, uint64_t at, unsigned len)
+{
+	const struct process_mapping *first = process_maps_at(p->maps, at);
+	const struct process_mapping *last = process_maps_at(p->maps, at + (len ? len - 1 : 0));
+
+	return first && last && first->perms[3] == 'p' && last->perms[3] == 'p';
+}
+
 enum window { PATCHED, OTHER, BREAKPOINT };
 
 /* All of it, where it lies in one page, as nearly all do; NULL: it does not. */
@@ -62,6 +72,8 @@ static enum window look(struct page *p, uint64_t at, const struct kron_patch *pa
 	const uint8_t *whole = bytes_at(p, at, patch);
 	unsigned same = 0, traps = 0, old = 0;
 
+	if (!is_private(p, at, patch->new_len))
+		return OTHER;
 	if (whole && !memcmp(whole, patch->new_bytes, patch->new_len))
 		return PATCHED;
 	for (unsigned i = 0; i < patch->new_len; i++) {
@@ -134,11 +146,14 @@ static uint64_t undo_group(struct page *p, const struct command_file *m, uint32_
 	return n;
 }
 
-static int file_of(const struct live_files *files, uint64_t number)
+int live_file_of(const struct live_files *files, const struct process_mapping *m, uint64_t number)
 {
-	for (size_t i = 0; i < files->v.n; i++)
-		if (files->v.v[i].number == number)
-			return files->v.v[i].fd;
+	for (size_t i = 0; i < files->v.n; i++) {
+		const struct live_file *f = &files->v.v[i];
+
+		if (f->number == number && (!f->ino || (f->dev == m->dev && f->ino == m->ino)))
+			return f->fd;
+	}
 	return -1;
 }
 
@@ -149,7 +164,7 @@ bool undo_knows_all(const struct process_maps *maps, uint64_t session, struct li
 	files->take_more(files->ctx);
 	for (size_t i = 0; i < maps->n; i++)
 		if (process_mapping_is_block(&maps->v[i], session, &number) &&
-		    file_of(files, number) < 0)
+		    live_file_of(files, &maps->v[i], number) < 0)
 			return false;
 	return true;
 }
@@ -157,7 +172,7 @@ bool undo_knows_all(const struct process_maps *maps, uint64_t session, struct li
 uint64_t undo_patches(const struct live_threads *t, const struct process_maps *maps,
 		      uint64_t session, const struct live_files *files, uint64_t *left)
 {
-	struct page page = {.t = t};
+	struct page page = {.t = t, .maps = maps};
 	uint64_t number, n = 0;
 
 	*left = 0;
@@ -167,7 +182,7 @@ uint64_t undo_patches(const struct live_threads *t, const struct process_maps *m
 		struct command_file commands;
 
 		if (!process_mapping_is_block(m, session, &number) ||
-		    !command_file_open(&commands, file_of(files, number)))
+		    !command_file_open(&commands, live_file_of(files, m, number)))
 			continue;
 		c = block_command(&commands, m->start, m->off);
 		if (c)

@@ -15,6 +15,8 @@ struct live_files {
 	VEC(struct live_file {
 		uint64_t number;
 		int fd;
+		uint64_t dev;
+		uint64_t ino; /* not 0: only what is mapped from this very file is of it */
 	})
 	v;
 	/* Those that were made meanwhile are added.  A file is handed over before a process gets it. */
@@ -22,6 +24,8 @@ struct live_files {
 	void *ctx;
 };
 
+/* -1: it is none of these. */
+int live_file_of(const struct live_files *files, const struct process_mapping *m, uint64_t number);
 /* False: a block is of a file that is not here, so its patches are not known.  Stopped processes only. */
 bool undo_knows_all(const struct process_maps *maps, uint64_t session, struct live_files *files);
 

@@ -15,9 +15,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import (  # noqa: E402
-    ended, info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files
-)
+from live import STEADY, ended, info, interrupt, maps, need_unbroken, numbers, record_pid  # noqa: E402
+from live import surgeons, text_is_of_files  # noqa: E402
 from tap import KRON, Skip, Suite, compile_c, compile_text, need, rnd, wait_for  # noqa: E402
 
 
@@ -122,12 +121,10 @@ def killed(program):
     with Program(program, "2") as p:
         before = state(p.pid)
         for _ in range(25):
-            r = subprocess.Popen(
-                [KRON, "record", "-q", "-o", "t", "--pid", str(p.pid), "-L", "*"], stderr=subprocess.DEVNULL
-            )
+            argv = [KRON, "record", "-q", "-o", "t", "--pid", str(p.pid), "-L", "*"]
+            r = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
             time.sleep(rnd.random() / 8)
-            r.kill()
-            r.wait()
+            r.kill(), r.wait()
             p.lives()
             wait_for(lambda: not ours(p.pid), "the end of all that is kron's in it")
         wait_for(lambda: state(p.pid)["tracer"] == "0", "the end of its tracer")
@@ -136,6 +133,30 @@ def killed(program):
         wait_for(lambda: not surgeons(), "the end of all surgeons")
         attach(p.pid)
     wait_for(lambda: not surgeons(), "the end of all surgeons")
+
+
+def killed_both(program):
+    """Recorder and surgeon are killed while they record: the next one takes out what they have left, and that only."""
+    if os.geteuid():
+        raise Skip("to open what kron has mapped there takes root")
+    compile_text("steady", STEADY)
+    with Program(program, "1") as p, Program("./steady") as other:
+        attach(p.pid)
+        before = state(p.pid)
+        others = record_pid(other.pid, "-p", "counted n=$arg1", trace="other")
+        for _ in range(3):
+            mine = set(surgeons())
+            r = record_pid(p.pid, "-L", "libc*")
+            for helper in set(surgeons()) - mine:
+                os.kill(int(helper), signal.SIGKILL)
+            r.kill(), r.communicate()
+            p.lives()
+            attach(p.pid, seconds="10ms")
+        same(before, p.pid)
+        need(ours(other.pid), "it has been taken out of another one")
+        interrupt(others)
+        (calls,) = numbers(trace="other").values()
+        need_unbroken(calls, "the other one")
 
 
 def stopped(program):
@@ -612,21 +633,24 @@ def breakpoint_in_a_probe():
     at = int(p.stdout.readline(), 16)
     with open(f"/proc/{p.pid}/mem", "r+b", 0) as mem:
         first = os.pread(mem.fileno(), 1, at)
-        argv = [KRON, "record", "-q", "-o", "t", "--pid", str(p.pid), "-F", "answer"]
-        r = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+        r = record_pid(p.pid, "-F", "answer")
         wait_for(lambda: os.pread(mem.fileno(), 1, at) != first, "the probe")
         found = os.pread(mem.fileno(), 1, at)
         os.pwrite(mem.fileno(), b"\xcc", at)
         r.send_signal(signal.SIGINT)
         said = r.communicate(timeout=60)[1]
         need("a debugger has breakpoints on 1 probe in" in said, f"{r.returncode}: {said}")
-        attached = info()["attach"]
-        need(not attached["detached"] and "breakpoints on 1 probe in" in attached["reason"], attached)
+        a = info()["attach"]
+        need(not a["detached"] and "breakpoints on 1 probe in" in a["reason"], a)
         shown = subprocess.run([KRON, "info", "t"], capture_output=True, text=True, check=True).stdout
         need("not left all of them: a debugger has breakpoints" in shown, shown)
+        want = "a debugger has breakpoints on 1 probe" if os.geteuid() == 0 else "as root"
         # the recording's keeper goes a moment after its recorder
-        wait_for(lambda: "of an ended recording" in attach(p.pid, status=125), "the recording to be over")
+        wait_for(lambda: want in attach(p.pid, status=125), "the recording to be over")
         os.pwrite(mem.fileno(), found, at)
+        if os.geteuid() == 0:  # what stayed is taken out
+            attach(p.pid, "-F", "answer")
+            need(not ours(p.pid), "something of kron stays")
     p.stdin.write(b"a")
     need(p.stdout.readline() == b"b\n", "it does not answer")
     p.stdin.close()
@@ -647,7 +671,8 @@ def becomes_another():
 
 def from_the_start(program):
     """A static program has its first instruction traced, and notices nothing."""
-    open("s.c", "w").write(
+    compile_text(
+        "s",
         """
         #include <fcntl.h>
         #include <stdio.h>
@@ -671,14 +696,12 @@ def from_the_start(program):
             printf("%lu\\n", n);
             return 41;
         }
-        """
+        """,
+        "-static",
     )
-    subprocess.run(["gcc", "-O1", "-static", "-o", "s", "s.c"], check=True)
     argv = ["./s", "one", "two three"]
     plain = subprocess.run(argv, capture_output=True, text=True)
-    r = subprocess.run(
-        [KRON, "record", "-o", "t", "-p", "counted n=$arg1", "--", *argv], capture_output=True, text=True
-    )
+    r = subprocess.run([KRON, "record", "-o", "t", "-p", "counted n=$arg1", "--", *argv], capture_output=True, text=True)
     need(r.returncode == plain.returncode == 41, f"{r.returncode}: {r.stderr}")
     need(r.stdout == plain.stdout, f"{r.stdout} instead of {plain.stdout}")
     need("untraced" not in r.stderr, r.stderr)
@@ -733,6 +756,7 @@ with Suite("attach") as s:
     for kind in (dynamic, static):
         s.case("page counters leave nothing", again_and_again, kind, 3, "-p", "*%accesses lines")
     s.case("a killed recorder leaves nothing", killed, dynamic)
+    s.case("recorder and surgeon are killed", killed_both, dynamic)
     s.case("what was writable may not become executable", locked_text, dynamic)
     s.case("the same in a static program", locked_text, static)
     s.case("a stopped process stays stopped", stopped, dynamic)

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-from live import info, need_unbroken, numbers, surgeons  # noqa: E402
+from live import STEADY, info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons  # noqa: E402
 from tap import KRON, Suite, compile_c, compile_text, need, need_root, wait_for  # noqa: E402
 
 HOSTILE = """
@@ -209,6 +209,71 @@ def strangers_while_programs_start():
     need(whole["complete"] and whole["processes"] >= 301, f"{whole['processes']} processes: {said}")
 
 
+FORGER = """
+import ctypes, fcntl, os, signal, struct, sys
+kind, name, at = sys.argv[1], sys.argv[2], int(sys.argv[3], 16)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+
+def show(name, data, address, seals):
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(fd, data.ljust(1 << 20, bytes(1)))
+    if seals:
+        fcntl.fcntl(fd, 1033, 15)  # F_ADD_SEALS: all of them
+    assert libc.mmap(address, 1 << 20, 5, 2 | (0x100000 if address else 0), fd, 0) != 2**64 - 1
+
+def command(kind, count, off):
+    return struct.pack("<IIQQQII", kind, count, at, 1 << 20, off, 0, 0)
+
+commands = {
+    "unsealed": [],
+    "commands": [],
+    "patches": [command(2, 0x6000, 4096), command(2, 0x6000, 4096)],
+    "far": [command(2, 1, 1 << 63)],
+    "code": [],
+}[kind]
+head = struct.pack("<IIQ", 0, 0xffffffff if kind == "commands" else len(commands), 1 << 20)
+show("kron", b"\\xcc" * (1 << 20), at, False)
+show(name, head + b"".join(commands), 0, kind != "unsealed")
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def forged_remains():
+    """A process that shows what a recording has left: it is refused, and another's recording goes on."""
+    with open("forger.py", "w") as f:
+        f.write(FORGER)
+    os.chmod(".", 0o755)
+    compile_text("steady", STEADY)
+    good = subprocess.Popen(["./steady"], stdout=subprocess.PIPE, text=True)
+    need(good.stdout.readline() == "ready\n", "it did not start")
+    r = record_pid(good.pid, "-p", "counted n=$arg1", trace="good")
+    names = [(m[0].split("-")[0], m[-1].split(":", 1)[-1].split()[0]) for m in maps(good.pid) if "/memfd:kron" in m[-1]]
+    block = next(name for at, name in names if re.fullmatch("kron:[0-9a-f]+:[0-9a-f]+", name))
+    code = next(at for at, name in names if name == "kron")
+    for kind in ("unsealed", "commands", "patches", "far", "code"):
+        bad = subprocess.Popen(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3",
+                                "forger.py", kind, block, code], stdout=subprocess.PIPE, text=True)
+        need(bad.stdout.readline() == "ready\n", "the forger did not start")
+        said = subprocess.run([KRON, "record", "-o", "t", "--pid", str(bad.pid), "--for", "0.1s"],
+                              capture_output=True, text=True, timeout=60)
+        wanted = "the runtime of another kron" if kind == "code" else "cannot be read"
+        need(said.returncode == 125 and wanted in said.stderr, f"{kind}: {said.returncode}: {said.stderr}")
+        need(bad.poll() is None, f"{kind}: it has ended with {bad.returncode}")
+        bad.kill(), bad.communicate()
+    need(any("/memfd:kron" in m[-1] for m in maps(good.pid)), "kron has left the other one")
+    interrupt(r)
+    seen = [v for v in numbers(trace="good").values() if v[0] > 8]
+    need(seen, "the other one has no samples")
+    for v in seen:
+        need_unbroken(v)
+    good.terminate()
+    said = good.communicate(timeout=60)[0]
+    need(good.returncode == 0, f"the other ended with {good.returncode}: {said}")
+
+
 with Suite("hostile") as s:
     need_root()
     honest = os.path.join(s.folder, "honest")
@@ -227,4 +292,5 @@ with Suite("hostile") as s:
     case("its runtime is written over all the time", SCRIBBLE, 12)
     case("descriptors that it shares are swapped for a full pipe", SWAP, 8)
     case("another one speaks on the runtime's socket", BABBLE, 8)
+    s.case("it shows what an ended recording might have left", forged_remains)
     s.case("strangers connect while programs start", strangers_while_programs_start)

@@ -57,17 +57,22 @@ static int make_file(const uint8_t *old)
 	return fd;
 }
 
+static char rights[5] = "r-xp"; /* of the text */
+
 /* What stands in the window; returns how many patches were taken back. */
 static uint64_t undo(const uint8_t *old, const uint8_t *now, uint64_t *left)
 {
-	struct process_mapping block = {
-		.start = BLOCK, .end = BLOCK + 4096, .path = "/memfd:kron:5e:1"};
-	const struct process_maps maps = {.v = &block, .n = 1};
+	struct process_mapping v[] = {
+		{.start = BLOCK, .end = BLOCK + 4096, .path = "/memfd:kron:5e:1"},
+		{.start = (uintptr_t)text, .end = (uintptr_t)text + sizeof(text), .path = "/lib/x"},
+	};
+	const struct process_maps maps = {.v = v, .n = 2};
 	struct live_threads t = {.pid = getpid(), .mem = open("/proc/self/mem", O_RDWR)};
 	struct live_files files = {.take_more = take_more};
 	struct live_file *file = vec_push(&files.v);
 	uint64_t n;
 
+	memcpy(v[1].perms, rights, sizeof(rights));
 	*file = (struct live_file){.number = 1, .fd = make_file(old)};
 	memset(text, 0x90, sizeof(text));
 	memcpy(text + WINDOW, now, sizeof(jump));
@@ -130,6 +135,17 @@ static void what_is_neither_stays(void **state)
 	assert_memory_equal(text + WINDOW, other, sizeof(other));
 }
 
+static void what_others_have_too_stays(void **state)
+{
+	uint64_t left;
+
+	(void)state;
+	rights[3] = 's';
+	assert_int_equal(undo(code, jump, &left), 0);
+	assert_memory_equal(text + WINDOW, jump, sizeof(jump));
+	rights[3] = 'p';
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +153,7 @@ int main(void)
 		cmocka_unit_test(a_breakpoint_on_a_patch_is_left),
 		cmocka_unit_test(padding_of_int3_is_no_breakpoint),
 		cmocka_unit_test(what_is_neither_stays),
+		cmocka_unit_test(what_others_have_too_stays),
 	};
 
 	return cmocka_run_group_tests_name("undo", tests, NULL, NULL);
