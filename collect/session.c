@@ -100,6 +100,8 @@ void session_write_start(struct journal *j, const struct segment *seg,
 					     KRON_CHIP_BYTE(KRON_WORD_OVERRUN)));
 	if (opt->watch.trigger)
 		journal_session(j, "trigger", "%s", opt->watch.trigger);
+	if (opt->flight.text)
+		journal_session(j, "flight", "%s", opt->flight.text);
 	if (opt->constant_time)
 		journal_session(j, "constant_time", "1");
 	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);

@@ -27,6 +27,7 @@
 #include "cmd/record/cabled.h"
 #include "cmd/record/child.h"
 #include "cmd/record/control_record.h"
+#include "cmd/record/flight_record.h"
 #include "cmd/record/record.h"
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
@@ -62,6 +63,7 @@ static int switches; /* enum collector_switches */
 static int verbose;
 
 static struct watch_options watch;
+static struct flight_options flight;
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "DIR",
@@ -123,6 +125,14 @@ static const struct opt options[] = {
 	 "samples, or a time like 20us. Default 1000.",
 	 0, 0},
 	{0, "post", OPT_STR, &watch.post, "SPAN", "How much to keep after it. Default 1000.", 0, 0},
+	{0, "flight", OPT_STR, &flight.text, "SIZE|TIME",
+	 "A flight recorder: keep the last 64M of samples, or the last 10s, in memory, and write them only "
+	 "where something happens: `kron snapshot`, SIGUSR2, the program's crash or end. Each snapshot is a "
+	 "trace, DIR/001, DIR/002 and so on. See FLIGHT RECORDER in kron-record(1).",
+	 0, 0},
+	{0, "max-snapshots", OPT_UINT, &flight.most, "N",
+	 "With --flight: take no more than N snapshots (default 1000), and the one at the end.", 1,
+	 1000000},
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
@@ -457,6 +467,8 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	size_t own = 0;
 	int code;
 
+	if (collector.flight) /* what is written as it comes */
+		switches = SWITCHES_NO;
 	if (collector_watch_switches(&collector, (enum collector_switches)switches, &err)) {
 		collector_abandon(&collector, err.msg);
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
@@ -533,6 +545,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.watch = watch,
+		.flight = flight,
 		.measure = counting ? NULL : probe_cost_measure,
 		.on_first = look_at_selection,
 		.on_first_ctx = &collector,
@@ -596,9 +609,12 @@ static int record_attached(void)
 	if (!take_bus(&opt) || opt.bus == KRON_BUS_HARDWARE)
 		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
 	why_not = check_watch(&opt, &err);
+	if (!why_not)
+		why_not = flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
+	flight_record_prepare(&opt);
 	if (attached_prepare(&attached, &err) || open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	status = run_attached(runtime);
@@ -691,9 +707,12 @@ static int record(char **argv)
 				"a Resource sample takes longer than others: not with "
 				"--constant-time");
 	why_not = check_watch(&opt, &err);
+	if (!why_not)
+		why_not = flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
+	flight_record_prepare(&opt);
 	if ((program.verdict == PROGRAM_STATIC && attached_prepare(&attached, &err)) ||
 	    open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * flight.c - see flight.h.
+ *
+ * One question at a time: the next one waits for the lock.  The drain thread answers, for it alone knows
+ * whose chunks are whose; it is woken at once.
+ */
+#define _GNU_SOURCE
+#include "collect/flight/flight.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "collect/drain.h"
+#include "collect/flight/snapshot.h"
+#include "collect/grow.h"
+
+#define NEXT ".snapshot" /* as trace/writer_dir.c knows it */
+#define MIB (1ull << 20)
+#define BYTES_MIN MIB
+#define BYTES_MAX (1536 * MIB) /* and a third more is all that a pool may have */
+
+struct question {
+	const char *why;
+	struct flight_taken *out;
+	struct err *err;
+	int code;
+	bool done;
+};
+
+struct flight {
+	struct sink sink;
+	struct drain *drain;
+	struct time_point start;
+	char *dir, *next;
+	uint64_t keep_ns, most;
+	uint32_t taken; /* atomic: names up to this one are given */
+	uint32_t asked; /* of these, not at the end */
+	struct err failed;
+
+	pthread_mutex_t turn; /* of whoever asks */
+	pthread_mutex_t lock; /* of these three */
+	pthread_cond_t answered;
+	struct question *question; /* NULL: none */
+	bool stopped;
+
+	pthread_t thread; /* that waits for SIGUSR2 */
+	bool watches;
+	bool signal_stops; /* atomic */
+};
+
+/* ---- options ---- */
+
+int flight_parse(struct flight_options *o, const char *text, struct err *err)
+{
+	static const struct {
+		const char *unit;
+		uint64_t bytes, ns;
+	} units[] = {{"K", 1024, 0},       {"M", MIB, 0},	{"G", 1024 * MIB, 0},
+		     {"ms", 0, 1000000},   {"s", 0, 1000000000}, {"m", 0, 60000000000ull},
+		     {"min", 0, 60000000000ull}};
+	char *end;
+	double n = strtod(text, &end);
+
+	*o = (struct flight_options){.text = text, .most = o->most};
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].unit) || !(n > 0) || !(n < 1e9))
+			continue;
+		o->bytes = (uint64_t)(n * (double)units[i].bytes);
+		o->ns = (uint64_t)(n * (double)units[i].ns);
+		if (o->bytes && (o->bytes < BYTES_MIN || o->bytes > BYTES_MAX))
+			return err_set(err, EINVAL, "--flight: '%s' is not within 1M and 1536M",
+				       text);
+		if (o->bytes || o->ns)
+			return 0;
+	}
+	return err_set(err, EINVAL,
+		       "--flight: '%s' is neither a size like 64M nor a time like 10s", text);
+}
+
+uint64_t flight_buffer(const struct flight_options *o)
+{
+	return o->bytes ? o->bytes + o->bytes / 3 : 0;
+}
+
+/* ---- one snapshot ---- */
+
+static void note(struct flight *f, const struct snapshot *s, uint32_t n)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "snapshot_%03u", n);
+	journal_session(f->drain->journal, key, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s", s->tsc,
+			s->samples, s->left_out, s->why);
+	journal_flush(f->drain->journal);
+}
+
+static int take(struct flight *f, const char *why, struct flight_taken *out, struct err *err)
+{
+	struct snapshot s = {
+		.drain = f->drain, .start = &f->start, .from = f->dir, .to = f->next, .why = why};
+	uint32_t n = f->taken + 1;
+	int code = snapshot_take(&s, err);
+
+	if (code)
+		return code;
+	snprintf(out->path, sizeof(out->path), "%s/%03u", f->dir, n);
+	if (rename(f->next, out->path))
+		return err_set(err, errno, "cannot name the snapshot %s: %s", out->path,
+			       strerror(errno));
+	out->samples = s.samples;
+	out->left_out = s.left_out;
+	note(f, &s, n);
+	__atomic_store_n(&f->taken, n, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- questions ---- */
+
+/* It has the turn. */
+static int ask(struct flight *f, struct question *q)
+{
+	pthread_mutex_lock(&f->lock);
+	if (f->stopped) {
+		pthread_mutex_unlock(&f->lock);
+		return err_set(q->err, ESHUTDOWN, "the recording ends");
+	}
+	f->question = q;
+	pthread_mutex_unlock(&f->lock);
+	segment_wake_collector(f->drain->seg);
+	pthread_mutex_lock(&f->lock);
+	while (!q->done)
+		pthread_cond_wait(&f->answered, &f->lock);
+	pthread_mutex_unlock(&f->lock);
+	return q->code;
+}
+
+int flight_snapshot(struct flight *f, const char *why, struct flight_taken *out, struct err *err)
+{
+	struct question q = {.why = why, .out = out, .err = err};
+	int code;
+
+	pthread_mutex_lock(&f->turn);
+	if (f->asked >= f->most)
+		code = err_set(err, EDQUOT, "%u snapshots have been taken, and --max-snapshots "
+			       "wants no more", f->asked);
+	else
+		code = ask(f, &q);
+	f->asked += !code;
+	if (code && code != -ESHUTDOWN)
+		f->failed = *err;
+	pthread_mutex_unlock(&f->turn);
+	return code;
+}
+
+static void answer(struct flight *f, struct question *q)
+{
+	q->code = take(f, q->why, q->out, q->err);
+	pthread_mutex_lock(&f->lock);
+	q->done = true;
+	f->question = NULL;
+	pthread_cond_broadcast(&f->answered);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static struct question *next_question(struct flight *f)
+{
+	struct question *q;
+
+	pthread_mutex_lock(&f->lock);
+	q = f->question;
+	pthread_mutex_unlock(&f->lock);
+	return q;
+}
+
+/* ---- the drain's side ---- */
+
+static struct flight *flight_of(struct sink *s)
+{
+	return (struct flight *)((char *)s - offsetof(struct flight, sink));
+}
+
+/* At the end, when the last snapshot is there: nobody wants it any more. */
+static uint32_t drop(struct sink *s, const struct sink_chunk *c)
+{
+	return drain_free(flight_of(s)->drain, c->chunk, c->head.nbytes);
+}
+
+static int drop_bytes(struct sink *s, const struct trace_chunk *head, const void *bytes,
+		      uint32_t samples, const struct chunk_owner *o)
+{
+	(void)s, (void)head, (void)bytes, (void)samples, (void)o;
+	return 0;
+}
+
+/* The clock's rate is known well enough when as much is kept as was asked for. */
+static void set_age(struct flight *f)
+{
+	struct time_point now;
+
+	time_point_take(&now);
+	if (f->keep_ns && now.mono_ns - f->start.mono_ns > f->keep_ns)
+		f->drain->keep_ticks =
+			(uint64_t)(tsc_hz(&f->start, &now) * (double)f->keep_ns / 1e9);
+}
+
+static void look(struct sink *s, bool last)
+{
+	struct flight *f = flight_of(s);
+	struct question *q;
+
+	if (last)
+		return;
+	set_age(f);
+	while ((q = next_question(f)))
+		answer(f, q);
+}
+
+struct sink *flight_sink(struct flight *f)
+{
+	static const struct sink_ops ops = {.take = drop, .take_bytes = drop_bytes, .look = look};
+
+	f->sink.ops = &ops;
+	return &f->sink;
+}
+
+/* ---- SIGUSR2 ---- */
+
+static void *signal_thread(void *arg)
+{
+	struct flight *f = arg;
+	struct flight_taken taken;
+	struct err err;
+	sigset_t set;
+	int sig;
+
+	pthread_setname_np(pthread_self(), "kron-flight");
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	while (!sigwait(&set, &sig) && !__atomic_load_n(&f->signal_stops, __ATOMIC_ACQUIRE)) {
+		if (flight_snapshot(f, "SIGUSR2", &taken, &err))
+			log_error("flight", "no snapshot: %s", err.msg);
+	}
+	return NULL;
+}
+
+int flight_watch_signal(struct flight *f, struct err *err)
+{
+	int code = pthread_create(&f->thread, NULL, signal_thread, f);
+
+	f->watches = !code;
+	return code ? err_set(err, code, "cannot start a thread: %s", strerror(code)) : 0;
+}
+
+/* ---- life ---- */
+
+struct flight *flight_open(const struct flight_options *o, struct drain *d, const char *dir,
+			   const struct time_point *start)
+{
+	struct flight *f = xcalloc(1, sizeof(*f));
+
+	f->drain = d;
+	f->start = *start;
+	f->dir = xstrdup(dir);
+	f->next = xasprintf("%s/" NEXT, dir);
+	f->keep_ns = o->ns;
+	f->most = o->most ? o->most : FLIGHT_SNAPSHOTS;
+	pthread_mutex_init(&f->turn, NULL);
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->answered, NULL);
+	return f;
+}
+
+/* Who has asked already gets an answer: the drain thread still runs. */
+void flight_stop(struct flight *f)
+{
+	if (!f)
+		return;
+	if (f->watches) {
+		__atomic_store_n(&f->signal_stops, true, __ATOMIC_RELEASE);
+		pthread_kill(f->thread, SIGUSR2);
+		pthread_join(f->thread, NULL);
+		f->watches = false;
+	}
+	pthread_mutex_lock(&f->turn);
+	pthread_mutex_lock(&f->lock);
+	f->stopped = true;
+	pthread_mutex_unlock(&f->lock);
+	pthread_mutex_unlock(&f->turn);
+}
+
+void flight_end(struct flight *f, const char *why)
+{
+	struct flight_taken taken;
+
+	if (take(f, why, &taken, &f->failed))
+		log_error("flight", "no snapshot at the end: %s", f->failed.msg);
+}
+
+void flight_close(struct flight *f)
+{
+	if (!f)
+		return;
+	xfree(f->dir);
+	xfree(f->next);
+	xfree(f);
+}
+
+uint32_t flight_count(const struct flight *f)
+{
+	return __atomic_load_n(&f->taken, __ATOMIC_ACQUIRE);
+}
+
+const struct err *flight_error(const struct flight *f)
+{
+	return &f->failed;
+}
