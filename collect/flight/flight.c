@@ -265,6 +265,15 @@ int flight_watch_signal(struct flight *f, struct err *err)
 
 /* ---- life ---- */
 
+/* `kron snapshot` may be somewhere else. */
+static char *whole_path(const char *dir)
+{
+	char *path = realpath(dir, NULL), *ours = xstrdup(path ? path : dir);
+
+	free(path);
+	return ours;
+}
+
 struct flight *flight_open(const struct flight_options *o, struct drain *d, const char *dir,
 			   const struct time_point *start)
 {
@@ -272,8 +281,8 @@ struct flight *flight_open(const struct flight_options *o, struct drain *d, cons
 
 	f->drain = d;
 	f->start = *start;
-	f->dir = xstrdup(dir);
-	f->next = xasprintf("%s/" NEXT, dir);
+	f->dir = whole_path(dir);
+	f->next = xasprintf("%s/" NEXT, f->dir);
 	f->keep_ns = o->ns;
 	f->most = o->most ? o->most : FLIGHT_SNAPSHOTS;
 	pthread_mutex_init(&f->turn, NULL);
