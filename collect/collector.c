@@ -116,6 +116,23 @@ static int open_bus(struct collector *c, struct err *err)
 	return 0;
 }
 
+static uint64_t let_go(const void *watch)
+{
+	return watch_outside(watch);
+}
+
+/* --snapshot-on */
+static void look_for_moments(struct collector *c)
+{
+	const struct watch_options wo = {.label = "--snapshot-on",
+					 .trigger = c->opt.flight.on,
+					 .fired = flight_fired,
+					 .fired_ctx = c->flight};
+
+	c->watch = watch_open(&wo, &c->drain);
+	flight_look_with(c->flight, watch_sink(c->watch), let_go, c->watch);
+}
+
 static int open_parts(struct collector *c, struct err *err)
 {
 	struct segment_options so = {
@@ -166,6 +183,8 @@ static int open_parts(struct collector *c, struct err *err)
 	if (!code && c->opt.flight.text) {
 		c->flight = flight_open(&c->opt.flight, &c->drain, c->opt.dir, &c->start);
 		c->drain.sink = flight_sink(c->flight);
+		if (c->opt.flight.on)
+			look_for_moments(c);
 	}
 	c->drain.start = c->clock_start;
 	return code;
@@ -496,6 +515,8 @@ static void end_flight(struct collector *c, const char *why, struct collector_su
 	if (!c->flight)
 		return;
 	flight_end(c->flight, why);
+	if (c->watch)
+		out->outside = watch_outside(c->watch);
 	out->snapshots = flight_count(c->flight);
 	out->unkept = *flight_error(c->flight);
 }

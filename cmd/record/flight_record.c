@@ -10,7 +10,9 @@
 const char *flight_record_check(struct collector_options *o, bool wants_switches, struct err *err)
 {
 	if (!o->flight.text)
-		return o->flight.most ? "--max-snapshots belongs to --flight" : NULL;
+		return o->flight.most ? "--max-snapshots belongs to --flight"
+		       : o->flight.on ? "--snapshot-on belongs to --flight"
+				      : NULL;
 	if (o->bus != KRON_BUS_LANE)
 		return "--flight keeps samples in the lanes of threads: not with --bus exact or "
 		       "device";
@@ -29,8 +31,15 @@ const char *flight_record_check(struct collector_options *o, bool wants_switches
 		return "--flight SIZE is the size of the buffer: leave out --buffer";
 	if (o->flight.bytes)
 		o->buffer = flight_buffer(&o->flight);
-	o->when_full = KRON_WHEN_FULL_WRAP;
-	return NULL;
+	if (!o->flight.on) {
+		o->when_full = KRON_WHEN_FULL_WRAP;
+		return NULL;
+	}
+	/* what was not looked at yet is not to be overwritten: drain and watch let the oldest go */
+	return watch_check(&(struct watch_options){.label = "--snapshot-on", .trigger = o->flight.on},
+			   err)
+		       ? err->msg
+		       : NULL;
 }
 
 void flight_record_prepare(const struct collector_options *o)

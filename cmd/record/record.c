@@ -130,6 +130,10 @@ static const struct opt options[] = {
 	 "where something happens: `kron snapshot`, SIGUSR2, the program's crash or end. Each snapshot is a "
 	 "trace, DIR/001, DIR/002 and so on. See FLIGHT RECORDER in kron-record(1).",
 	 0, 0},
+	{0, "snapshot-on", OPT_STR, &flight.on, "SEQUENCE",
+	 "With --flight: a snapshot whenever SEQUENCE matches, as with --trigger: 'FUNC>20ms', 'A then B within "
+	 "1ms'.",
+	 0, 0},
 	{0, "max-snapshots", OPT_UINT, &flight.most, "N",
 	 "With --flight: take no more than N snapshots (default 1000), and the one at the end.", 1,
 	 1000000},

@@ -298,6 +298,9 @@ static void say_flight(const struct collector_summary *s, const char *cost)
 		say("kron: %" PRIu32 " snapshot%s, the last one %s/%03" PRIu32
 		    "; %s samples went by before it, probes cost about %s",
 		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->snapshots, lost, cost);
+	if (s->unknown[0])
+		say("kron: nothing that got a probe is called '%s', as --snapshot-on says",
+		    s->unknown);
 }
 
 static void say_summary(struct collector *c, const struct collector_summary *s)

@@ -27,6 +27,7 @@
 #include "collect/grow.h"
 
 #define NEXT ".snapshot" /* as trace/writer_dir.c knows it */
+#define TOO_MANY "%" PRIu64 " snapshots have been taken, and --max-snapshots allows no more"
 #define MIB (1ull << 20)
 #define BYTES_MIN MIB
 #define BYTES_MAX (1536 * MIB) /* and a third more is all that a pool may have */
@@ -46,7 +47,12 @@ struct flight {
 	char *dir, *next;
 	uint64_t keep_ns, most;
 	uint32_t taken; /* atomic: names up to this one are given */
-	uint32_t asked; /* of these, not at the end */
+	uint32_t asked; /* of these, not at the end; atomic */
+	uint64_t fired; /* by the look at hand */
+	struct sink *looks; /* --snapshot-on: what looks at the samples; else NULL */
+	uint64_t (*gone)(const void *ctx);
+	const void *gone_ctx;
+	const char *on;
 	struct err failed;
 
 	pthread_mutex_t turn; /* of whoever asks */
@@ -73,7 +79,7 @@ int flight_parse(struct flight_options *o, const char *text, struct err *err)
 	char *end;
 	double n = strtod(text, &end);
 
-	*o = (struct flight_options){.text = text, .most = o->most};
+	*o = (struct flight_options){.text = text, .most = o->most, .on = o->on};
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(end, units[i].unit) || !(n > 0) || !(n < 1e9))
 			continue;
@@ -109,7 +115,8 @@ static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 static int take(struct flight *f, const char *why, struct flight_taken *out, struct err *err)
 {
 	struct snapshot s = {
-		.drain = f->drain, .start = &f->start, .from = f->dir, .to = f->next, .why = why};
+		.drain = f->drain, .start = &f->start, .from = f->dir, .to = f->next, .why = why,
+		.gone = f->looks ? f->gone(f->gone_ctx) : 0};
 	uint32_t n = f->taken + 1;
 	int code = snapshot_take(&s, err);
 
@@ -152,12 +159,12 @@ int flight_snapshot(struct flight *f, const char *why, struct flight_taken *out,
 	int code;
 
 	pthread_mutex_lock(&f->turn);
-	if (f->asked >= f->most)
-		code = err_set(err, EDQUOT, "%u snapshots have been taken, and --max-snapshots "
-			       "wants no more", f->asked);
+	if (__atomic_load_n(&f->asked, __ATOMIC_ACQUIRE) >= f->most)
+		code = err_set(err, EDQUOT, TOO_MANY, f->most);
 	else
 		code = ask(f, &q);
-	f->asked += !code;
+	if (!code)
+		__atomic_add_fetch(&f->asked, 1, __ATOMIC_ACQ_REL);
 	if (code && code != -ESHUTDOWN)
 		f->failed = *err;
 	pthread_mutex_unlock(&f->turn);
@@ -186,14 +193,16 @@ static struct question *next_question(struct flight *f)
 
 /* ---- the drain's side ---- */
 
-static struct flight *flight_of(struct sink *s)
+static struct flight *flight_of(const struct sink *s)
 {
-	return (struct flight *)((char *)s - offsetof(struct flight, sink));
+	return (struct flight *)((uintptr_t)s - offsetof(struct flight, sink));
 }
 
 /* At the end, when the last snapshot is there: nobody wants it any more. */
 static uint32_t drop(struct sink *s, const struct sink_chunk *c)
 {
+	if (flight_of(s)->looks)
+		return sink_take(flight_of(s)->looks, c);
 	return drain_free(flight_of(s)->drain, c->chunk, c->head.nbytes);
 }
 
@@ -215,21 +224,99 @@ static void set_age(struct flight *f)
 			(uint64_t)(tsc_hz(&f->start, &now) * (double)f->keep_ns / 1e9);
 }
 
+/* The drain thread itself asks. */
+static void keep_what_fired(struct flight *f)
+{
+	struct flight_taken taken;
+	char why[512];
+
+	if (!f->fired)
+		return;
+	if (f->fired > 1)
+		snprintf(why, sizeof(why), "%s (%" PRIu64 " times)", f->on, f->fired);
+	else
+		snprintf(why, sizeof(why), "%s", f->on);
+	f->fired = 0;
+	if (__atomic_load_n(&f->asked, __ATOMIC_ACQUIRE) >= f->most)
+		err_set(&f->failed, EDQUOT, TOO_MANY, f->most);
+	else if (!take(f, why, &taken, &f->failed))
+		__atomic_add_fetch(&f->asked, 1, __ATOMIC_ACQ_REL);
+}
+
 static void look(struct sink *s, bool last)
 {
 	struct flight *f = flight_of(s);
 	struct question *q;
 
+	if (f->looks)
+		sink_look(f->looks, last);
 	if (last)
 		return;
 	set_age(f);
+	keep_what_fired(f);
 	while ((q = next_question(f)))
 		answer(f, q);
 }
 
+static uint32_t flush(struct sink *s)
+{
+	return flight_of(s)->looks ? sink_flush(flight_of(s)->looks) : 0;
+}
+
+static enum sink_advice advise(const struct sink *s, uint32_t chunk, bool full, uint32_t *samples)
+{
+	const struct sink *looks = flight_of(s)->looks;
+
+	return looks ? sink_advise(looks, chunk, full, samples) : SINK_JUDGE;
+}
+
+static void lost(struct sink *s)
+{
+	if (flight_of(s)->looks)
+		sink_lost(flight_of(s)->looks);
+}
+
+static void settle(struct sink *s)
+{
+	if (flight_of(s)->looks)
+		sink_settle(flight_of(s)->looks);
+}
+
+static uint32_t patience(const struct sink *s, uint32_t ms)
+{
+	const struct sink *looks = flight_of(s)->looks;
+
+	return looks ? sink_patience(looks, ms) : ms;
+}
+
+void flight_look_with(struct flight *f, struct sink *looks, uint64_t (*gone)(const void *ctx),
+		      const void *ctx)
+{
+	f->looks = looks;
+	f->gone = gone;
+	f->gone_ctx = ctx;
+}
+
+void flight_fired(void *flight, uint64_t tsc)
+{
+	struct flight *f = flight;
+
+	(void)tsc;
+	f->fired++;
+}
+
 struct sink *flight_sink(struct flight *f)
 {
-	static const struct sink_ops ops = {.take = drop, .take_bytes = drop_bytes, .look = look};
+	static const struct sink_ops ops = {
+		.take = drop,
+		.take_bytes = drop_bytes,
+		.flush = flush,
+		.advise = advise,
+		.lost = lost,
+		.look = look,
+		.settle = settle,
+		.patience = patience,
+	};
 
 	f->sink.ops = &ops;
 	return &f->sink;
@@ -284,6 +371,7 @@ struct flight *flight_open(const struct flight_options *o, struct drain *d, cons
 	f->dir = whole_path(dir);
 	f->next = xasprintf("%s/" NEXT, f->dir);
 	f->keep_ns = o->ns;
+	f->on = o->on;
 	f->most = o->most ? o->most : FLIGHT_SNAPSHOTS;
 	pthread_mutex_init(&f->turn, NULL);
 	pthread_mutex_init(&f->lock, NULL);

@@ -23,10 +23,11 @@
 #define FLIGHT_SNAPSHOTS 1000u /* at most, if nobody says otherwise */
 
 struct flight_options {
-	const char *text;  /* "64M", "10s"; NULL: no flight recorder */
-	uint64_t bytes;    /* of samples; 0: by time */
-	uint64_t ns;       /* so long is kept; 0: by size */
-	uint64_t most;     /* snapshots, but for that at the end; 0: FLIGHT_SNAPSHOTS */
+	const char *text; /* "64M", "10s"; NULL: no flight recorder */
+	uint64_t bytes;   /* of samples; 0: by time */
+	uint64_t ns;      /* so long is kept; 0: by size */
+	uint64_t most;    /* snapshots, but for that at the end; 0: FLIGHT_SNAPSHOTS */
+	const char *on;   /* --snapshot-on, a trigger; NULL: nobody looks at the samples */
 };
 
 /* A size or a time.  0 or -EINVAL with the sentence. */
@@ -43,6 +44,13 @@ struct flight *flight_open(const struct flight_options *o, struct drain *d, cons
 /* After the drain thread has ended. */
 void flight_close(struct flight *f);
 struct sink *flight_sink(struct flight *f);
+/*
+ * Samples go on to this one, which looks at them and calls flight_fired(), from a round of the drain.
+ * gone(): how many it has let go.  What it sees in one round is one snapshot.
+ */
+void flight_look_with(struct flight *f, struct sink *looks, uint64_t (*gone)(const void *ctx),
+		      const void *ctx);
+void flight_fired(void *flight, uint64_t tsc);
 
 struct flight_taken {
 	char path[4096];

@@ -267,6 +267,7 @@ int snapshot_take(struct snapshot *s, struct err *err)
 	int code;
 
 	tasks_totals(s->drain->tasks, &before);
+	before.lost += s->gone;
 	code = copy_ring(s, &copy, err);
 	if (!code) {
 		name_owners(s, &copy);
