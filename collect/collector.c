@@ -450,7 +450,8 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 	tsc = watch_fired_tsc(w);
 	if (tsc > c->clock_start.tsc)
 		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
-	out->outside = watch_outside(w);
+	if (!c->flight)
+		out->outside = watch_outside(w);
 	out->unsure = watch_unsure(w);
 	if (watch_unknown_name(w))
 		snprintf(out->unknown, sizeof(out->unknown), "%s", watch_unknown_name(w));

@@ -30,6 +30,7 @@
 #define TOO_MANY "%" PRIu64 " snapshots have been taken, and --max-snapshots allows no more"
 #define MIB (1ull << 20)
 #define BYTES_MIN MIB
+#define LOOK_MORE (64 * MIB)
 #define BYTES_MAX (1536 * MIB) /* and a third more is all that a pool may have */
 
 struct question {
@@ -45,7 +46,7 @@ struct flight {
 	struct drain *drain;
 	struct time_point start;
 	char *dir, *next;
-	uint64_t keep_ns, most;
+	uint64_t keep_ns, bytes, most;
 	uint32_t taken; /* atomic: names up to this one are given */
 	uint32_t asked; /* of these, not at the end; atomic */
 	uint64_t fired; /* by the look at hand */
@@ -97,7 +98,11 @@ int flight_parse(struct flight_options *o, const char *text, struct err *err)
 
 uint64_t flight_buffer(const struct flight_options *o)
 {
-	return o->bytes ? o->bytes + o->bytes / 3 : 0;
+	uint64_t most = BYTES_MAX + BYTES_MAX / 3, all = o->bytes + o->bytes / 3;
+
+	if (o->on && o->bytes)
+		all = 2 * o->bytes + LOOK_MORE;
+	return all > most ? most : all;
 }
 
 /* ---- one snapshot ---- */
@@ -293,6 +298,7 @@ void flight_look_with(struct flight *f, struct sink *looks, uint64_t (*gone)(con
 		      const void *ctx)
 {
 	f->looks = looks;
+	f->drain->keep_chunks = (uint32_t)(f->bytes / KRON_CHUNK_SIZE);
 	f->gone = gone;
 	f->gone_ctx = ctx;
 }
@@ -371,6 +377,7 @@ struct flight *flight_open(const struct flight_options *o, struct drain *d, cons
 	f->dir = whole_path(dir);
 	f->next = xasprintf("%s/" NEXT, f->dir);
 	f->keep_ns = o->ns;
+	f->bytes = o->bytes;
 	f->on = o->on;
 	f->most = o->most ? o->most : FLIGHT_SNAPSHOTS;
 	pthread_mutex_init(&f->turn, NULL);

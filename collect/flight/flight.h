@@ -32,7 +32,8 @@ struct flight_options {
 
 /* A size or a time.  0 or -EINVAL with the sentence. */
 int flight_parse(struct flight_options *o, const char *text, struct err *err);
-/* What the pool has to be for it: a quarter is free, or about to be. */
+/* What the pool has to be for it: a quarter is free, or about to be; where samples are looked at, more
+ * than half, for then nobody takes the oldest meanwhile. */
 uint64_t flight_buffer(const struct flight_options *o);
 
 struct flight;

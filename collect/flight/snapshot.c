@@ -6,7 +6,8 @@
  *                                                   └──► packed, behind them: a trace
  *
  * Threads go on.  The one that takes a chunk zeroes its sequence number first, then the rest.  So what was
- * copied is whole if the number is still the same afterwards; else it is left out, and counted.  The
+ * copied is whole if the number is still the same afterwards; else it is left out, and counted, and with
+ * it what its thread has stored before: of each thread there is the end of what it did, without a gap.  The
  * oldest ones go first there, so they are copied first here.
  *
  * All threads end at one moment: what they have stored since is left to the next snapshot.
@@ -26,11 +27,14 @@
 #include "collect/lane_counters.h"
 #include "trace/writer_dir.h"
 
+#define TRIES 8u
+
 struct copied {
 	uint64_t seq, word;
 	uint32_t i;
 	uint32_t nbytes; /* of samples */
 	const struct kron_chunk *c;
+	bool is_lost; /* somebody has taken it meanwhile */
 };
 
 struct copy {
@@ -56,7 +60,9 @@ static void list_chunks(const struct segment *seg, struct copy *copy)
 {
 	uint32_t ready = segment_ready(seg);
 
+	xfree(copy->v);
 	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
+	copy->n = 0;
 	for (uint32_t i = 0; i < ready; i++) {
 		/* Acquire: of a FULL one, its samples; partner: the runtime's release. */
 		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), s;
@@ -106,6 +112,30 @@ static void cut_at(struct copied *p, uint64_t tsc)
 	p->nbytes = n * KRON_SAMPLE_SIZE;
 }
 
+static bool is_of_same_thread(const struct copied *a, const struct copied *b)
+{
+	return !((a->word ^ b->word) & ~(uint64_t)KRON_STATE_MASK);
+}
+
+/* Nothing of a thread from before a gap.  They are in order. */
+static void drop_before_gaps(struct snapshot *s, struct copy *copy)
+{
+	size_t kept = 0, end = copy->n;
+
+	while (end && !copy->v[end - 1].is_lost)
+		end--;
+	for (size_t i = 0; i < copy->n; i++) {
+		struct copied *p = &copy->v[i];
+
+		for (size_t k = i + 1; k < end && !p->is_lost; k++)
+			p->is_lost = copy->v[k].is_lost && is_of_same_thread(p, &copy->v[k]);
+		s->left_out += p->is_lost;
+		if (!p->is_lost && p->nbytes)
+			copy->v[kept++] = *p;
+	}
+	copy->n = kept;
+}
+
 static void copy_free(struct copy *copy)
 {
 	if (copy->room)
@@ -113,34 +143,47 @@ static void copy_free(struct copy *copy)
 	xfree(copy->v);
 }
 
+static void copy_once(struct snapshot *s, struct copy *copy)
+{
+	const struct segment *seg = s->drain->seg;
+
+	tasks_totals(s->drain->tasks, &s->before);
+	s->before.lost += s->gone;
+	s->left_out = 0;
+	s->tsc = __rdtsc();
+	list_chunks(seg, copy);
+	for (size_t i = 0; i < copy->n; i++) {
+		struct copied *p = &copy->v[i];
+
+		p->is_lost = (i + 1) * KRON_CHUNK_SIZE > copy->size ||
+			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE);
+		if (!p->is_lost)
+			cut_at(p, s->tsc);
+	}
+	drop_before_gaps(s, copy);
+}
+
+/* We lost the processor while a small ring went round: once more, from a later moment. */
+static bool is_poor(const struct snapshot *s, const struct copy *copy)
+{
+	return s->left_out > copy->n / 3;
+}
+
 /* Pages first, for they take longer than what is copied into them. */
 static int copy_ring(struct snapshot *s, struct copy *copy, struct err *err)
 {
-	const struct segment *seg = s->drain->seg;
-	size_t kept = 0;
+	unsigned tries = 0;
 
-	copy->size = (size_t)(segment_ready(seg) + 1) * KRON_CHUNK_SIZE;
+	copy->size = (size_t)(segment_ready(s->drain->seg) + 1) * KRON_CHUNK_SIZE;
 	copy->room = mmap(NULL, copy->size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (copy->room == MAP_FAILED) {
 		copy->room = NULL;
 		return err_set(err, errno, "no memory for a snapshot: %s", strerror(errno));
 	}
-	s->tsc = __rdtsc();
-	list_chunks(seg, copy);
-	for (size_t i = 0; i < copy->n; i++) {
-		struct copied p = copy->v[i];
-
-		if ((kept + 1) * KRON_CHUNK_SIZE > copy->size ||
-		    !copy_chunk(&p, seg, copy->room + kept * KRON_CHUNK_SIZE)) {
-			s->left_out++;
-			continue;
-		}
-		cut_at(&p, s->tsc);
-		if (p.nbytes)
-			copy->v[kept++] = p;
-	}
-	copy->n = kept;
+	do
+		copy_once(s, copy);
+	while (is_poor(s, copy) && ++tries < TRIES);
 	return 0;
 }
 
@@ -199,8 +242,7 @@ static int write_chunk(struct snapshot *s, struct journal *j, const struct copie
 	return code;
 }
 
-static void write_end(struct snapshot *s, struct journal *j, const struct task_totals *before,
-		      uint64_t cut_off)
+static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
 {
 	struct time_point now;
 	double hz;
@@ -210,10 +252,10 @@ static void write_end(struct snapshot *s, struct journal *j, const struct task_t
 	journal_session(j, "snapshot", "%s", s->why);
 	journal_session(j, "snapshot_left_out", "%" PRIu64, s->left_out);
 	journal_session(j, "samples", "%" PRIu64, s->samples);
-	journal_session(j, "lost", "%" PRIu64, before->lost);
-	journal_session(j, "overwritten", "%" PRIu64, before->lost);
+	journal_session(j, "lost", "%" PRIu64, s->before.lost);
+	journal_session(j, "overwritten", "%" PRIu64, s->before.lost);
 	journal_session(j, "cut_off", "%" PRIu64, cut_off);
-	journal_session(j, "processes", "%" PRIu64, before->processes);
+	journal_session(j, "processes", "%" PRIu64, s->before.processes);
 	journal_session(j, "tsc_hz", "%.0f", hz);
 	journal_session(j, "end_mono_ns", "%" PRIu64,
 			s->start->mono_ns +
@@ -221,8 +263,7 @@ static void write_end(struct snapshot *s, struct journal *j, const struct task_t
 	journal_session(j, "end_tsc", "%" PRIu64, s->tsc);
 }
 
-static int write_all(struct snapshot *s, const struct copy *copy, const struct task_totals *before,
-		     struct trace_writer *w)
+static int write_all(struct snapshot *s, const struct copy *copy, struct trace_writer *w)
 {
 	uint8_t *room = xmalloc(KRON_CHUNK_SIZE);
 	struct journal j;
@@ -236,12 +277,11 @@ static int write_all(struct snapshot *s, const struct copy *copy, const struct t
 		code = journal_commit(&j, false);
 	xfree(room);
 	if (!code)
-		write_end(s, &j, before, cut_off);
+		write_end(s, &j, cut_off);
 	return code ? code : journal_flush(&j);
 }
 
-static int make_trace(struct snapshot *s, const struct copy *copy, const struct task_totals *before,
-		      struct err *err)
+static int make_trace(struct snapshot *s, const struct copy *copy, struct err *err)
 {
 	struct trace_writer *w;
 	int closed, code = journal_flush(s->drain->journal);
@@ -254,7 +294,7 @@ static int make_trace(struct snapshot *s, const struct copy *copy, const struct 
 		code = trace_writer_reopen(&w, s->to, err);
 	if (code)
 		return code;
-	code = write_all(s, copy, before, w);
+	code = write_all(s, copy, w);
 	closed = trace_writer_close(w);
 	code = code ? code : closed;
 	return code ? err_set(err, -code, "cannot write %s: %s", s->to, strerror(-code)) : 0;
@@ -263,15 +303,11 @@ static int make_trace(struct snapshot *s, const struct copy *copy, const struct 
 int snapshot_take(struct snapshot *s, struct err *err)
 {
 	struct copy copy = {.v = NULL};
-	struct task_totals before;
-	int code;
+	int code = copy_ring(s, &copy, err);
 
-	tasks_totals(s->drain->tasks, &before);
-	before.lost += s->gone;
-	code = copy_ring(s, &copy, err);
 	if (!code) {
 		name_owners(s, &copy);
-		code = make_trace(s, &copy, &before, err);
+		code = make_trace(s, &copy, err);
 	}
 	copy_free(&copy);
 	if (code)

@@ -289,11 +289,13 @@ static void find_horizon(struct watch *w)
 	w->horizon = watch_horizon(w, base);
 }
 
-/* As drain_wrap.c has it: an eighth of the pool is free at least. */
+/* What is free takes what comes while a snapshot is taken. */
 static bool wants_room(const struct watch *w)
 {
 	const struct segment *seg = w->d->seg;
 
+	if (w->d->keep_chunks)
+		return w->resident.n > w->d->keep_chunks;
 	return segment_ready(seg) >= segment_limit(seg) &&
 	       __atomic_load_n(&seg->ctl->free_count, __ATOMIC_RELAXED) <
 		       (int32_t)(segment_ready(seg) / 4);
