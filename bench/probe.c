@@ -11,6 +11,7 @@
  *   rdtsc    the same with rdtsc and one store in it: the least that a timestamp can cost
  *   on       the same as `call`, its entry patched: jump to a stub, probe, jump back
  *   off      likewise, with the probe's group switched off
+ *   sparse   likewise, with the thunk of --clock every:16
  *   taken    likewise, with the thunk of --constant-time, the group on
  *   dropped  and off: the sample goes nowhere, at the same price
  *   exact    likewise, on the exact bus: a bus cycle each, most of which find the FIFO full
@@ -36,12 +37,14 @@
 
 #include "bench/median.h"
 #include "runtime/core/rt.h"
+#include "runtime/core/thread.h"
 #include "tests/unit/runtime/rt_board.h"
 
 #define CALLS 1000000u /* a round of one function */
 #define ROUNDS_DEFAULT 31u
 #define ROUNDS_MAX 1001u
-enum { ON, OFF, TAKEN, DROPPED, PROBES }; /* levels */
+#define CLOCK_EVERY 16
+enum { ON, OFF, SPARSE, TAKEN, DROPPED, PROBES }; /* levels */
 
 uint64_t bench_sink __attribute__((visibility("hidden")));
 void bench_call(void);
@@ -244,6 +247,7 @@ enum series {
 	S_RDTSC,
 	S_ON,
 	S_OFF,
+	S_SPARSE,
 	S_TAKEN,
 	S_DROPPED,
 	S_EXACT,
@@ -261,6 +265,8 @@ static void run_round(unsigned r, const stub_fn *probe, bool two_cpus)
 	series[S_RDTSC][r] = time_calls(bench_rdtsc);
 	series[S_ON][r] = time_calls(probe[ON]);
 	series[S_OFF][r] = time_calls(probe[OFF]);
+	pool_empty();
+	series[S_SPARSE][r] = time_calls(probe[SPARSE]);
 	pool_empty();
 	series[S_TAKEN][r] = time_calls(probe[TAKEN]);
 	series[S_DROPPED][r] = time_calls(probe[DROPPED]);
@@ -285,11 +291,11 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	if (json) {
 		printf("{\"empty_ns\": %.3f, \"limit_ns\": %.3f, \"enabled_ns\": %.3f, "
 		       "\"disabled_ns\": %.3f, \"taken_ns\": %.3f, \"dropped_ns\": %.3f, "
-		       "\"exact_ns\": %.3f, \"hardware_ns\": %.3f, "
+		       "\"exact_ns\": %.3f, \"hardware_ns\": %.3f, \"sparse_ns\": %.3f, "
 		       "\"two_threads_ratio\": %.3f, \"rounds\": %u, \"lost\": %llu}\n",
 		       median[S_CALL], median[S_RDTSC], median[S_ON], median[S_OFF],
 		       median[S_TAKEN], median[S_DROPPED], median[S_EXACT], median[S_HARDWARE],
-		       scaling, rounds, (unsigned long long)lost);
+		       median[S_SPARSE], scaling, rounds, (unsigned long long)lost);
 		return;
 	}
 	printf("an empty call                  %7.2f ns\n", median[S_CALL]);
@@ -298,6 +304,8 @@ static void print(bool json, unsigned rounds, uint64_t lost)
 	       median[S_ON], on_ratio);
 	printf("probe off                      %7.2f ns  %.2f ns over the call (at most 1.0)\n",
 	       median[S_OFF], off_cost);
+	printf("a reading for %d samples       %7.2f ns  %.2f x rdtsc (at most 0.22)\n",
+	       CLOCK_EVERY, median[S_SPARSE], ratio_of_medians(S_SPARSE, S_RDTSC));
 	printf("constant time, sample taken    %7.2f ns\n", median[S_TAKEN]);
 	printf("constant time, sample dropped  %7.2f ns  taken / dropped %.3f (at most 1.05)\n",
 	       median[S_DROPPED], ratio_of_medians(S_TAKEN, S_DROPPED));
@@ -336,7 +344,10 @@ int main(int argc, char **argv)
 	}
 	rig_make(&board, POOL_CHUNKS, POOL_CHUNKS, KRON_WHEN_FULL_DISCARD);
 	rig_attach(&board);
+	rt_threads_clock(CLOCK_EVERY);
 	for (i = 0; i < PROBES; i++) {
+		if (i == SPARSE)
+			rig_use_thunk(KRON_THUNK_LANE_SPARSE);
 		if (i == TAKEN)
 			rig_use_thunk(KRON_THUNK_LANE_CONSTANT);
 		probe[i] = patched_function(i);

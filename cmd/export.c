@@ -91,6 +91,15 @@ static void warn_of_events(const struct trace *t)
 			n);
 }
 
+static void warn_of_clock(const struct trace *t)
+{
+	if (trace_clock_every(t) > 1 && !analysis_quiet)
+		fprintf(stderr,
+			"kron export: %u samples share a reading of the clock: times in between are "
+			"interpolated\n",
+			trace_clock_every(t));
+}
+
 static int export_to_file(const struct trace *t)
 {
 	struct output out;
@@ -168,7 +177,9 @@ int cmd_export(int argc, char **argv)
 		status = export_path(t);
 	else
 		status = output ? export_to_file(t) : export_to_stdout(t);
-	if (status == CMD_OK)
+	if (status == CMD_OK) {
 		warn_of_events(t);
+		warn_of_clock(t);
+	}
 	return analysis_close(&command, t, status);
 }

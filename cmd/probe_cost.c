@@ -3,6 +3,7 @@
  * probe_cost.c - see probe_cost.h.
  *
  *   probe sequence of kron/wire.h ─┬─► runtime/core/thunk.S ───────► a lane of ours
+ *                                  ├─► runtime/dynamic/thunk_sparse.S ► likewise, with --clock every:N
  *                                  └─► runtime/static/thunk_static.S ─► by the word at %fs:0
  *
  * The thunk is linked in, alone: what it wants from the rest of the runtime is below.  Its slow
@@ -16,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <cpuid.h>
 #include <x86intrin.h>
 
@@ -29,7 +29,6 @@
 #define SAMPLES 1024u
 #define SPARE 64u /* records of moves to another CPU */
 #define EVENT 77u
-#define HWCAP2_FSGSBASE 2u
 #define CPUID_RDPID (1u << 22)
 
 /* ---- what thunk.S knows by name ---- */
@@ -45,6 +44,7 @@ long kron_rt_cpu_offset;
 struct rt_threads kron_rt_threads;
 long kron_rt_tid_offset;
 bool kron_rt_has_rdpid;
+bool kron_rt_can_read_base;
 void kron_rt_probe_static(void) HIDDEN;
 uint8_t *kron_rt_stacks HIDDEN;
 uint64_t kron_rt_stacks_taken HIDDEN;
@@ -52,6 +52,9 @@ void kron_rt_slow(uint32_t event, uint32_t payload) HIDDEN;
 void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim) HIDDEN;
 void kron_rt_hook(uint32_t hook, struct rt_regs *regs) HIDDEN;
 void kron_rt_probe(void) HIDDEN;
+void kron_rt_probe_sparse(void) HIDDEN;
+extern uint32_t kron_rt_clock_mask HIDDEN;
+uint32_t kron_rt_clock_mask;
 
 void kron_rt_slow(uint32_t event, uint32_t payload)
 {
@@ -149,6 +152,15 @@ static double probe_loop(const uint8_t *gate)
 	return (double)(__rdtsc() - start) / SAMPLES;
 }
 
+static double sparse_loop(const uint8_t *gate)
+{
+	uint64_t start = __rdtsc();
+
+	for (uint32_t i = 0; i < SAMPLES; i++)
+		PROBE("kron_rt_probe_sparse");
+	return (double)(__rdtsc() - start) / SAMPLES;
+}
+
 static double static_loop(const uint8_t *gate)
 {
 	uint64_t start = __rdtsc();
@@ -187,8 +199,9 @@ static void keep_least(double *least, double v)
 		*least = v;
 }
 
-void probe_cost_measure(struct probe_cost *c, double hz, bool with_static)
+void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool with_static)
 {
+	double (*const loop)(const uint8_t *gate) = every > 1 ? sparse_loop : probe_loop;
 	static const uint8_t open = KRON_GATE(KRON_GATE_TAKE, 0), closed = KRON_GATE_CLOSED;
 	double per_ns = hz / 1e9;
 	struct kron_sample *samples;
@@ -198,14 +211,14 @@ void probe_cost_measure(struct probe_cost *c, double hz, bool with_static)
 	memset(c, 0, sizeof(*c));
 	if (per_ns <= 0)
 		return;
-	with_static = with_static && getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE;
+	kron_rt_clock_mask = every ? every - 1 : 0;
 	samples = xcalloc(SAMPLES + SPARE, sizeof(*samples));
 	for (int i = 0; i < ROUNDS; i++) {
 		lane_fresh(&lane, samples);
 		keep_least(&c->limit, limit_loop(samples) / per_ns);
 		keep_least(&c->off, probe_loop(&closed) / per_ns);
 		lane_fresh(&lane, samples);
-		keep_least(&c->on, probe_loop(&open) / per_ns);
+		keep_least(&c->on, loop(&open) / per_ns);
 		taken = taken && has_all(samples);
 		if (!with_static)
 			continue;

@@ -8,6 +8,6 @@
 /* For collector_options.measure; hz as tsc_hz() says it.  Takes some 0.05 milliseconds, twice
  * that with_static.  All zero
  * when the thunk did not take the samples that it was asked for. */
-void probe_cost_measure(struct probe_cost *c, double hz, bool with_static);
+void probe_cost_measure(struct probe_cost *c, double hz, unsigned every, bool with_static);
 
 #endif

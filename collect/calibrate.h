@@ -28,8 +28,8 @@ static inline double probe_cost_mean(const struct probe_cost *c, uint64_t sample
 
 /*
  * Who measures it has the runtime's thunk, which nothing here may know.  hz: see tsc_hz();
- * with_static: on_static is wanted.
+ * with_static: on_static is wanted.  every: so many samples share a reading of the clock, 0 or 1: none.
  */
-typedef void (*probe_cost_fn)(struct probe_cost *c, double hz, bool with_static);
+typedef void (*probe_cost_fn)(struct probe_cost *c, double hz, unsigned every, bool with_static);
 
 #endif

@@ -31,6 +31,8 @@ static enum kron_thunk thunk_of(const struct collector_options *o)
 		return KRON_THUNK_EXACT;
 	if (o->bus == KRON_BUS_HARDWARE)
 		return KRON_THUNK_HARDWARE;
+	if (o->clock_every > 1)
+		return KRON_THUNK_LANE_SPARSE;
 	return o->constant_time ? KRON_THUNK_LANE_CONSTANT : KRON_THUNK_LANE;
 }
 
@@ -145,6 +147,7 @@ static int open_parts(struct collector *c, struct err *err)
 		.node = c->opt.node,
 		.bus = c->opt.bus,
 		.constant_time = c->opt.constant_time,
+		.clock_every = c->opt.clock_every,
 		.board = c->opt.board,
 		.dir = c->opt.dir,
 		.is_scratch = c->opt.is_scratch,
@@ -434,7 +437,7 @@ static void measure(struct collector *c, double hz, struct probe_cost *out)
 		return; /* what a store takes to get there, it cannot be told */
 	tasks_totals(&c->tasks, &tasks);
 	if (c->opt.measure)
-		c->opt.measure(out, hz, tasks.samples_static);
+		c->opt.measure(out, hz, c->opt.clock_every, tasks.samples_static);
 	out->on = probe_cost_mean(out, tasks.samples, tasks.samples_static);
 	if (c->opt.bus == KRON_BUS_EXACT)
 		out->on = fetch_trigger_ns(&c->fetch, hz);
@@ -450,6 +453,8 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 	tsc = watch_fired_tsc(w);
 	if (tsc > c->clock_start.tsc)
 		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
+	if (tsc && watch_fired_by(w))
+		snprintf(out->fired_by, sizeof(out->fired_by), "%s", watch_fired_by(w));
 	if (!c->flight)
 		out->outside = watch_outside(w);
 	out->unsure = watch_unsure(w);

@@ -41,6 +41,7 @@ struct collector_options {
 	bool is_scratch;   /* dir goes at the end: nothing is kept for `kron recover` */
 	bool no_children;
 	bool constant_time;
+	uint16_t clock_every; /* bus lane: so many samples share a reading; a power of two */
 	enum kron_bus bus;
 	const char *hardware; /* bus device: its path */
 	struct watch_options watch;
@@ -70,6 +71,7 @@ struct collector_summary {
 	bool hardware_answers; /* bus device: it is a board */
 	struct hardware_end hardware;
 	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
+	char fired_by[64];              /* --trigger-group: whose it was; empty: our own */
 	uint64_t outside;               /* samples that were discarded, not near it */
 	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
 	uint32_t snapshots;             /* --flight: how many were taken */

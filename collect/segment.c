@@ -228,6 +228,7 @@ static int fill_ctl(struct segment *seg, const struct segment_options *opt, stru
 	ctl->bus = seg->bus = (uint8_t)opt->bus;
 	seg->when_full = (uint8_t)opt->when_full;
 	ctl->constant_time = opt->constant_time;
+	seg->clock_every = opt->clock_every;
 	ctl->segment_size = seg->size;
 	leave_note(seg, opt, random + sizeof(ctl->session));
 	starts_clear(seg);

@@ -53,6 +53,7 @@ struct segment {
 	uint32_t procs_ready; /* slots [0, procs_ready) have pages; atomic, only grows */
 	uint8_t bus;          /* enum kron_bus; likewise */
 	uint8_t when_full;    /* enum kron_when_full at the start; likewise */
+	uint16_t clock_every; /* so many samples of a lane share a reading of the clock */
 	bool pool_limited;    /* /dev/shm gave less than was asked for */
 	struct cgroups cgroups;
 	bool knows_cgroups;   /* they were looked for */
@@ -87,6 +88,7 @@ struct segment_options {
 	enum kron_bus bus;
 	bool constant_time;
 	bool ages;         /* KRON_WHEN_FULL_WRAP, and what is old goes: the pool is as large as that takes */
+	uint16_t clock_every;
 	bool watched;      /* samples are looked at, not written (collect/watch/watch.h) */
 	const char *board; /* name; NULL: a segment of our own */
 	const char *dir;   /* of the trace, for those who find the board without us */

@@ -99,9 +99,14 @@ void session_write_start(struct journal *j, const struct segment *seg,
 				board_read32(&seg->window.board,
 					     KRON_CHIP_BYTE(KRON_WORD_OVERRUN)));
 	if (opt->watch.trigger)
-		journal_session(j, "trigger", "%s", opt->watch.trigger);
+		journal_session(j, "trigger", "%s",
+				strcmp(opt->watch.trigger, WATCH_OTHERS_ONLY) != 0
+					? opt->watch.trigger
+					: "none; the others of its group have theirs");
 	if (opt->flight.text)
 		journal_session(j, "flight", "%s", opt->flight.text);
+	if (opt->clock_every > 1)
+		journal_session(j, "clock_every", "%u", opt->clock_every);
 	if (opt->constant_time)
 		journal_session(j, "constant_time", "1");
 	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);
@@ -129,6 +134,8 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 		journal_session(j, "board_samples", "%" PRIu64, s->hardware.samples);
 	if (opt->watch.trigger) {
 		journal_session(j, "trigger_ns", "%" PRIu64, s->fired_ns);
+		if (s->fired_by[0])
+			journal_session(j, "trigger_by", "%s", s->fired_by);
 		journal_session(j, "outside", "%" PRIu64, s->outside);
 		journal_session(j, "unsure", "%" PRIu64, s->unsure);
 	}

@@ -50,6 +50,13 @@ need() {
 	done
 }
 
+# need_hardware_breakpoints PROGRAM: some virtual machines take them and never stop there
+need_hardware_breakpoints() {
+	need gdb
+	gdb -batch -ex starti -ex 'hbreak *main' -ex continue "$1" 2>&1 | grep -q '^Breakpoint 1, ' ||
+		skip "no hardware breakpoints here"
+}
+
 # compile OUT SRC [FLAG]...: a test program, by the compiler that built kron, without its flags.
 # SRC is looked for below tests/ too; .cc goes to the C++ compiler.
 compile() {

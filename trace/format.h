@@ -111,6 +111,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   collector_pid
  *   bus            lane | exact | device; absent: lane
  *   device         its path
+ *   clock_every    so many samples of a lane share a reading of the clock, a power of two: those whose time is odd
+ *                  copy the last one that was read (trace/sparse.h); absent: each sample has its own
  *   constant_time  1: a closed gate costs as much as an open one; else absent
  *   when_full      discard | wait | wrap
  *   trigger        of --trigger; trigger_ns: when it fired, from the start, 0 = never;

@@ -17,16 +17,12 @@
 
 #include "trace/jumps.h"
 #include "trace/reader_impl.h"
-
-struct parts { /* what the records right before a sample say of it */
-	bool is_wide, has_memory;
-	uint32_t high;
-	struct trace_memory memory;
-};
+#include "trace/sparse.h"
 
 struct run { /* one lane on its way */
 	uint64_t key;
-	uint64_t tsc; /* of sample */
+	uint64_t tsc;           /* of sample */
+	struct trace_bounds in; /* likewise */
 	const struct kron_sample *sample;
 	struct sample_walk walk;   /* over the current chunk */
 	uint32_t chunk, chunk_end; /* index of the current one, of the lane's end */
@@ -35,14 +31,18 @@ struct run { /* one lane on its way */
 	uint32_t first_cpu;          /* of its node */
 	uint64_t start;              /* near which its times are */
 	const struct joined *joined; /* whose lane it is; NULL: of this trace alone */
-	struct parts parts;          /* of the sample */
+	const uint32_t *counters;    /* likewise, NULL: it has none */
+	struct sample_parts parts;
+	struct sparse *sparse;    /* NULL: each sample has read the clock */
+	struct sparse_sample now; /* with it: the sample */
 };
 
 struct trace_cursor {
 	const struct trace *t;
 	struct run **heap;
 	struct run *runs;
-	size_t n;
+	size_t nruns;
+	size_t n;           /* in the heap */
 	uint64_t limit_key; /* the better of heap[1] and heap[2] */
 	uint32_t limit_lane;
 	const struct run *last;     /* that gave the last event; NULL when it has ended */
@@ -73,7 +73,7 @@ static void follow_cpu(struct run *r)
 		r->cpu = bits;
 }
 
-static void take_part(struct parts *parts, const struct kron_sample *s)
+static void take_part(struct sample_parts *parts, const struct kron_sample *s)
 {
 	struct trace_memory *m = &parts->memory;
 	uint32_t k = s->event - KRON_EVENT_TEXT;
@@ -100,7 +100,7 @@ static void take_part(struct parts *parts, const struct kron_sample *s)
  * else their own was cut off.
  */
 static const struct kron_sample *gather(struct sample_walk *walk, const struct kron_sample *s,
-					struct parts *parts)
+					struct sample_parts *parts)
 {
 	uint64_t time = 0;
 
@@ -121,7 +121,8 @@ static const struct kron_sample *gather(struct sample_walk *walk, const struct k
 }
 
 /* The next sample of a chunk. */
-static inline const struct kron_sample *next_whole(struct sample_walk *walk, struct parts *parts)
+static inline const struct kron_sample *next_whole(struct sample_walk *walk,
+						   struct sample_parts *parts)
 {
 	const struct kron_sample *s = sample_walk_next(walk, NULL);
 
@@ -137,7 +138,66 @@ static inline uint64_t time_of(const struct run *r, const struct kron_sample *s)
 	return r->joined ? timeline_to(&r->joined->clock, tsc) : tsc;
 }
 
-static inline bool advance(const struct trace *t, struct run *r)
+static const uint32_t *counters_of(const struct kron_sample *s)
+{
+	uint32_t type = s->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK;
+
+	return type == KRON_HEAD_TYPE_RESOURCE ? (const uint32_t *)(s + 1) : NULL;
+}
+
+/* One more goes to those whose times depend on each other.  False: there is none. */
+static bool feed_sparse(const struct trace *t, struct run *r)
+{
+	const struct trace *own = r->joined ? r->joined->t : t;
+	struct sparse_sample x = {0};
+	const struct kron_sample *s;
+
+	while (!(s = next_whole(&r->walk, &x.parts)))
+		if (r->chunk == r->chunk_end || !next_chunk(t, r)) {
+			sparse_end(r->sparse, own->complete ? own->end_tsc : UINT64_MAX);
+			return false;
+		}
+	x.s = *s;
+	x.counters = counters_of(s);
+	x.tsc = kron_sample_time_near(s, r->start);
+	sparse_put(r->sparse, &x);
+	return true;
+}
+
+static uint64_t on_line(const struct run *r, uint64_t tsc)
+{
+	return r->joined && tsc != UINT64_MAX ? timeline_to(&r->joined->clock, tsc) : tsc;
+}
+
+static struct trace_bounds on_line_both(const struct run *r, const struct sparse_sample *s)
+{
+	return (struct trace_bounds){on_line(r, s->lo), on_line(r, s->hi)};
+}
+
+/* One more than is given, so that there is one to be looked ahead at. */
+static bool advance_sparse(const struct trace *t, struct run *r)
+{
+	const struct sparse_sample *s;
+
+	while (!(s = sparse_next(r->sparse)))
+		if (!feed_sparse(t, r)) {
+			s = sparse_next(r->sparse);
+			break;
+		}
+	if (!s)
+		return false;
+	r->now = *s;
+	while (!sparse_peek(r->sparse, 0) && feed_sparse(t, r))
+		;
+	r->sample = &r->now.s;
+	r->counters = r->now.counters;
+	r->parts = r->now.parts;
+	r->tsc = on_line(r, r->now.tsc);
+	r->in = on_line_both(r, &r->now);
+	return true;
+}
+
+static inline bool advance_whole(const struct trace *t, struct run *r)
 {
 	const struct kron_sample *s;
 
@@ -145,7 +205,16 @@ static inline bool advance(const struct trace *t, struct run *r)
 		if (!next_chunk(t, r))
 			return false;
 	r->sample = s;
+	r->counters = counters_of(s);
 	r->tsc = time_of(r, s);
+	r->in = (struct trace_bounds){r->tsc, r->tsc};
+	return true;
+}
+
+static inline bool advance(const struct trace *t, struct run *r)
+{
+	if (!(r->sparse ? advance_sparse(t, r) : advance_whole(t, r)))
+		return false;
 	if (r->tsc > r->key)
 		r->key = r->tsc;
 	follow_cpu(r);
@@ -189,12 +258,14 @@ static void find_limit(struct trace_cursor *c)
 static void add_lane(struct trace_cursor *c, uint32_t lane)
 {
 	const struct trace_priv *p = priv_of(c->t);
-	struct run *r = &c->runs[c->n];
+	struct run *r = &c->runs[c->nruns++];
 
 	r->lane = lane;
 	r->joined = p->joined ? &p->joined[c->t->lanes[lane].node] : NULL;
 	r->first_cpu = r->joined ? r->joined->node.first_cpu : 0;
 	r->start = r->joined ? r->joined->t->start_tsc : c->t->start_tsc;
+	if (trace_node_clock_every(c->t, c->t->lanes[lane].node) > 1)
+		r->sparse = xcalloc(1, sizeof(*r->sparse));
 	r->chunk = p->lane_first[lane];
 	r->chunk_end = p->lane_first[lane + 1];
 	if (next_chunk(c->t, r) && advance(c->t, r))
@@ -252,14 +323,7 @@ static void mend(struct trace_cursor *c, bool ended)
 	find_limit(c);
 }
 
-static const uint32_t *counters_of(const struct kron_sample *s)
-{
-	uint32_t type = s->head >> KRON_HEAD_TYPE_SHIFT & KRON_HEAD_TYPE_MASK;
-
-	return type == KRON_HEAD_TYPE_RESOURCE ? (const uint32_t *)(s + 1) : NULL;
-}
-
-static inline void put_parts(struct trace_cursor *c, const struct parts *parts,
+static inline void put_parts(struct trace_cursor *c, const struct sample_parts *parts,
 			     struct trace_event *out)
 {
 	out->is_wide = parts->is_wide;
@@ -279,6 +343,7 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 		return false;
 	r = c->heap[0];
 	out->tsc = r->tsc;
+	out->in = r->in;
 	out->lane = r->lane;
 	out->cpu = r->cpu + r->first_cpu;
 	out->s = *r->sample;
@@ -286,7 +351,7 @@ static bool next_sample(struct trace_cursor *c, struct trace_event *out)
 	if (r->joined)
 		join_event(r->joined, out);
 	trace_resolve(c->t, out);
-	out->counters = counters_of(r->sample);
+	out->counters = r->counters;
 	c->last = r;
 	if (!advance(c->t, r)) {
 		c->last = NULL;
@@ -310,32 +375,74 @@ bool trace_cursor_next(struct trace_cursor *c, struct trace_event *out)
 /* A look ahead does not show what a text says. */
 static const struct trace_memory hidden = {.is_unreadable = true};
 
-bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
+struct ahead { /* what a look ahead is at */
+	struct kron_sample s;
+	struct sample_parts parts;
+	const uint32_t *counters;
+	uint64_t tsc;
+	struct trace_bounds in;
+};
+
+static void show_ahead(const struct trace_cursor *c, const struct run *r, const struct ahead *a,
+		       struct trace_event *out)
+{
+	out->tsc = a->tsc;
+	out->in = a->in;
+	out->lane = r->lane;
+	out->cpu = r->cpu + r->first_cpu;
+	out->s = a->s;
+	out->is_wide = a->parts.is_wide;
+	out->high = a->parts.high;
+	out->memory = a->parts.has_memory ? &hidden : NULL;
+	if (r->joined)
+		join_event(r->joined, out);
+	trace_resolve(c->t, out);
+	out->counters = a->counters;
+}
+
+/* False: the filter stops it, or it is a record of the CPU. */
+static bool is_shown_ahead(const struct trace_cursor *c, const struct run *r, const struct ahead *a,
+			   struct trace_event *out)
 {
 	const struct trace_filter *f = c->t->filter;
+
+	if (a->s.event == KRON_EVENT_CPU)
+		return false;
+	show_ahead(c, r, a, out);
+	return !f || f->passes(f, out);
+}
+
+static bool peek_sparse(const struct trace_cursor *c, const struct run *r, struct trace_event *out)
+{
+	const struct sparse_sample *s = &r->now;
+
+	for (size_t i = 0; s; s = sparse_peek(r->sparse, i++)) {
+		const struct ahead a = {s->s, s->parts, s->counters, on_line(r, s->tsc),
+					on_line_both(r, s)};
+
+		if (is_shown_ahead(c, r, &a, out))
+			return true;
+	}
+	return false;
+}
+
+bool trace_cursor_peek(const struct trace_cursor *c, struct trace_event *out)
+{
 	const struct run *r = c->last;
 	struct sample_walk walk;
-	struct parts parts;
+	struct sample_parts parts;
 
 	if (!r)
 		return false;
+	if (r->sparse)
+		return peek_sparse(c, r, out);
 	walk = r->walk;
 	parts = r->parts;
 	for (const struct kron_sample *s = r->sample; s; s = next_whole(&walk, &parts)) {
-		if (s->event == KRON_EVENT_CPU)
-			continue;
-		out->tsc = time_of(r, s);
-		out->lane = r->lane;
-		out->cpu = r->cpu + r->first_cpu;
-		out->s = *s;
-		out->is_wide = parts.is_wide;
-		out->high = parts.high;
-		out->memory = parts.has_memory ? &hidden : NULL;
-		if (r->joined)
-			join_event(r->joined, out);
-		trace_resolve(c->t, out);
-		out->counters = counters_of(s);
-		if (!f || f->passes(f, out))
+		const uint64_t tsc = time_of(r, s);
+		const struct ahead a = {*s, parts, counters_of(s), tsc, {tsc, tsc}};
+
+		if (is_shown_ahead(c, r, &a, out))
 			return true;
 	}
 	return false;
@@ -350,6 +457,11 @@ void trace_cursor_close(struct trace_cursor *c)
 {
 	if (!c)
 		return;
+	for (size_t i = 0; i < c->nruns; i++) {
+		if (c->runs[i].sparse)
+			sparse_free(c->runs[i].sparse);
+		xfree(c->runs[i].sparse);
+	}
 	xfree(c->heap);
 	xfree(c->runs);
 	xfree(c);

@@ -53,6 +53,30 @@ uint64_t trace_session_number(const struct trace *t, const char *key, uint64_t f
 	return session_u64(t, key, &number) ? number : fallback;
 }
 
+static unsigned clock_every(const struct trace *t)
+{
+	uint64_t n = trace_session_number(t, "clock_every", 1);
+
+	return n > 1 && n <= UINT16_MAX ? (unsigned)n : 1;
+}
+
+unsigned trace_node_clock_every(const struct trace *t, uint32_t node)
+{
+	const struct trace_priv *p = priv_of(t);
+
+	return clock_every(p->joined ? p->joined[node].t : t);
+}
+
+unsigned trace_clock_every(const struct trace *t)
+{
+	const struct trace_priv *p = priv_of(t);
+	unsigned most = clock_every(t);
+
+	for (size_t i = 0; i < p->njoined; i++)
+		most = clock_every(p->joined[i].t) > most ? clock_every(p->joined[i].t) : most;
+	return most;
+}
+
 /* ---- clock ---- */
 
 #define HZ_MIN 1e6

@@ -206,6 +206,9 @@ const char *trace_session(const struct trace *t, const char *key); /* NULL if ab
 bool trace_session_is(const struct trace *t, const char *key, const char *value);
 /* A decimal number; the fallback if it is absent, or none. */
 uint64_t trace_session_number(const struct trace *t, const char *key, uint64_t fallback);
+/* How many samples of a lane share a reading of the clock: of a node, and the most of all; 1: each has its own. */
+unsigned trace_node_clock_every(const struct trace *t, uint32_t node);
+unsigned trace_clock_every(const struct trace *t);
 /* The function of an entry or exit event, NULL when the table does not have it. */
 const struct trace_function *trace_function_of(const struct trace *t, uint32_t event);
 /* The user's event that a sample is of, or NULL. */
@@ -239,10 +242,14 @@ struct trace_memory {
 	uint8_t length;
 	char text[KRON_TEXT_MAX + 1]; /* a zero follows it */
 };
+struct trace_bounds {    /* something was between them, both included */
+	uint64_t lo, hi; /* UINT64_MAX: nobody knows until when */
+};
 struct trace_event {
-	uint64_t tsc;  /* full, the 56 bits extended from start_tsc */
-	uint32_t lane; /* index into lanes */
-	uint32_t cpu;  /* full number (from KRON_EVENT_CPU records), not just three bits */
+	uint64_t tsc;           /* full, the 56 bits extended from start_tsc */
+	struct trace_bounds in; /* both are tsc where each sample reads the clock */
+	uint32_t lane;          /* index into lanes */
+	uint32_t cpu;           /* full number (from KRON_EVENT_CPU records), not just three bits */
 	struct kron_sample s;
 	/* An exit by a jump into another function is event 2n+1, as others are; its number in the
 	 * trace's jumps + 1 stands here.  0: it is none, or flat_jumps. */

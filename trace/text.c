@@ -100,6 +100,19 @@ void text_put_function(FILE *f, const struct trace *t, uint32_t n)
 	text_put(f, text_function(t, n, buf, sizeof(buf)));
 }
 
+void text_put_bounded(FILE *f, uint64_t ns, uint64_t low, uint64_t high)
+{
+	char buf[STR_NUMBER], below[STR_NUMBER + 2];
+
+	if (low || !high) {
+		text_put_duration(f, ns);
+		return;
+	}
+	snprintf(below, sizeof(below), "<%s",
+		 high == UINT64_MAX ? "?" : str_duration(buf, sizeof(buf), high));
+	fprintf(f, "%10s", below);
+}
+
 void text_put_duration(FILE *f, uint64_t ns)
 {
 	char buf[STR_NUMBER];

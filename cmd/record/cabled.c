@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include "board/bus/node.h"
+#include "cmd/record/say.h"
+#include "collect/cable/group.h"
 #include "collect/cable/send.h"
 
 static struct cable_sender sender;
 static bool is_open;
+static struct group *group;
 static pid_t owner;
 
 /* "HOST", or "HOST.NODE" where there is a number that the host's name does not say. */
@@ -36,8 +39,18 @@ static void make_name(char *name, size_t size, int node)
 /* Whatever keeps a recording from beginning: nothing is left of it. */
 static void at_exit(void)
 {
-	if (is_open && owner == getpid())
+	if (owner != getpid())
+		return;
+	group_close(group);
+	if (is_open)
 		cable_abandon(&sender);
+}
+
+static void clean_up(void)
+{
+	if (!owner)
+		atexit(at_exit);
+	owner = getpid();
 }
 
 int cabled_open(struct collector_options *o, const char *output, const char *token, struct err *err)
@@ -46,17 +59,32 @@ int cabled_open(struct collector_options *o, const char *output, const char *tok
 	int code;
 
 	if (!cable_is_address(output))
-		return token ? err_set(err, EINVAL, "--token belongs to -o tcp://HOST") : 0;
+		return 0;
 	make_name(name, sizeof(name), o->node);
 	code = cable_open(&sender, output, token, name, NULL, err);
 	if (code)
 		return code;
 	is_open = true;
-	owner = getpid();
-	atexit(at_exit);
+	clean_up();
 	o->dir = sender.spool;
 	o->gate = cable_gate;
 	o->gate_ctx = &sender;
+	return 0;
+}
+
+int cabled_group(struct collector_options *o, const char *name, const char *token, struct err *err)
+{
+	char node[CABLE_NAME];
+	int code;
+
+	if (!name)
+		return 0;
+	make_name(node, sizeof(node), o->node);
+	code = group_open(&group, name, token, node, err);
+	if (code)
+		return code;
+	clean_up();
+	o->watch.group = group;
 	return 0;
 }
 
@@ -71,8 +99,26 @@ void cabled_hurry(void)
 		cable_hurry(&sender);
 }
 
+/* Who was to stop with us, and may not have. */
+static void end_group(void)
+{
+	struct group_end end;
+
+	if (!group)
+		return;
+	end = group_close(group);
+	group = NULL;
+	if (!end.met)
+		say("kron: --trigger-group: no other recording of this group has answered");
+	else if (end.untold)
+		say("kron: --trigger-group: %zu of %zu others have not said that they heard that "
+		    "the trigger fired",
+		    end.untold, end.met);
+}
+
 int cabled_finish(struct err *err)
 {
+	end_group();
 	if (!is_open)
 		return 0;
 	is_open = false;

@@ -10,6 +10,9 @@
  */
 int cabled_open(struct collector_options *o, const char *output, const char *token,
 		struct err *err);
+/* --trigger-group, likewise; NULL: none.  From now on the others know of us. */
+int cabled_group(struct collector_options *o, const char *group, const char *token,
+		 struct err *err);
 /* After collector_open(). */
 int cabled_start(struct err *err);
 /* Before collector_finish(). */

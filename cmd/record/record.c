@@ -26,6 +26,7 @@
 #include "cmd/record/attached.h"
 #include "cmd/record/cabled.h"
 #include "cmd/record/child.h"
+#include "cmd/record/clock.h"
 #include "cmd/record/control_record.h"
 #include "cmd/record/flight_record.h"
 #include "cmd/record/record.h"
@@ -34,6 +35,7 @@
 #include "cmd/record/say.h"
 #include "cmd/probe_cost.h"
 #include "cmd/probe_options.h"
+#include "collect/cable/address.h"
 #include "collect/collector.h"
 #include "collect/live/starter.h"
 #include "collect/attach/program.h"
@@ -45,7 +47,7 @@
 
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
-static const char *output = TRACE_DEFAULT_DIR, *token;
+static const char *output = TRACE_DEFAULT_DIR, *token, *group;
 static struct opt_list only, except, libraries, levels, specs, files, pids;
 static const char *lasting;
 static const char *tactics;
@@ -56,7 +58,8 @@ static struct probe_set probes;
 #define NO_FILTER UINT64_MAX
 #define NO_NODE UINT64_MAX
 static uint64_t buffer, filter = NO_FILTER, node = NO_NODE;
-static const char *board, *bus = "lane";
+static const char *board, *bus = "lane", *clock_words;
+static uint16_t clock_every;
 static int when_full;
 static bool no_children, children, quiet, constant_time;
 static int switches; /* enum collector_switches */
@@ -71,8 +74,8 @@ static const struct opt options[] = {
 	 "tcp://HOST[:PORT] or unix:PATH: send it to the `kron collect` that listens there.",
 	 0, 0},
 	{0, "token", OPT_STR, &token, "FILE",
-	 "The token that the collector at -o tcp://HOST has: nothing goes to another host without one. The "
-	 "file is its owner's alone (mode 0600).",
+	 "The token that the collector at -o tcp://HOST has, and those of a --trigger-group on several hosts: "
+	 "nothing goes to another host without one. The file is its owner's alone (mode 0600).",
 	 0, 0},
 	{'F', "function", OPT_LIST, &only, "GLOB",
 	 "Record only functions whose name matches GLOB. May be repeated.", 0, 0},
@@ -137,6 +140,11 @@ static const struct opt options[] = {
 	{0, "max-snapshots", OPT_UINT, &flight.most, "N",
 	 "With --flight: take no more than N snapshots (default 1000), and the one at the end.", 1,
 	 1000000},
+	{0, "trigger-group", OPT_STR, &group, "NAME",
+	 "Stop together with all recordings of this group, at the moment when the trigger of one of them "
+	 "fires, each with what lies around it. Without a --trigger this one is stopped by the others only. "
+	 "NAME@HOST[:PORT],...: members on other hosts, and with a --token.",
+	 0, 0},
 	{0, "board", OPT_STR, &board, "NAME",
 	 "Record on the board with this name; it is made if it is not there, and then goes at the "
 	 "end. Default: $KRON_BOARD, else a board of this recording's own.",
@@ -150,6 +158,12 @@ static const struct opt options[] = {
 	 "How samples travel: into a buffer of their thread (lane, the default); each one by a bus "
 	 "cycle of the emulated board, with its clock, FIFOs and limits (exact); by a store to a "
 	 "real board at PATH, a PCI BAR or /dev/mk0, whose samples stay there (device).",
+	 0, 0},
+	{0, "clock", OPT_STR, &clock_words, "full|every:N",
+	 "Read the clock for each sample (full, the default), or for one of N at most, a power of two up to 256 "
+	 "(every alone: 16). A probe then costs a third. Order is exact; a time lies between the two readings "
+	 "around it, and reports say how far a sum may be off. Samples of -p, and of static programs, read it "
+	 "each time.",
 	 0, 0},
 	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
 	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
@@ -548,7 +562,10 @@ static void take_options(struct collector_options *o, char **argv)
 		.pages = counting ? counting->pages : (struct pages_setup){0},
 		.no_children = no_children,
 		.constant_time = constant_time,
-		.watch = watch,
+		.clock_every = clock_every,
+		.watch = {.trigger = group && !watch.trigger ? WATCH_OTHERS_ONLY : watch.trigger,
+			  .pre = watch.pre,
+			  .post = watch.post},
 		.flight = flight,
 		.measure = counting ? NULL : probe_cost_measure,
 		.on_first = look_at_selection,
@@ -561,6 +578,8 @@ static void take_options(struct collector_options *o, char **argv)
 /* What is wrong with --trigger here; NULL: nothing. */
 static const char *check_watch(const struct collector_options *o, struct err *err)
 {
+	if (token && !cable_is_address(output) && !(group && strchr(group, '@')))
+		return "--token belongs to -o tcp://HOST, or to --trigger-group NAME@HOST";
 	if (!o->watch.trigger)
 		return o->watch.pre || o->watch.post ? "--pre and --post belong to a --trigger"
 						     : NULL;
@@ -589,6 +608,8 @@ static int open_collector(struct collector_options *opt, struct err *err)
 	int code = cabled_open(opt, output, token, err);
 
 	if (!code)
+		code = cabled_group(opt, group, token, err);
+	if (!code)
 		code = collector_open(&collector, opt, err);
 	if (!code && (code = cabled_start(err)))
 		collector_abandon(&collector, err->msg);
@@ -613,8 +634,8 @@ static int record_attached(void)
 	if (!take_bus(&opt) || opt.bus == KRON_BUS_HARDWARE)
 		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
 	why_not = check_watch(&opt, &err);
-	if (!why_not)
-		why_not = flight_record_check(&opt, switches == SWITCHES_YES, &err);
+	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
@@ -690,6 +711,8 @@ static int record(char **argv)
 		return cmd_fail(who, OWN_FAILURE,
 				"--no-wait cannot place traps while the program runs: not with "
 				"--tactics int3");
+	if (clock_take(clock_words, &clock_every, &err))
+		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	probes.no_callsites = no_wait || !callsite_is_on(tactic_set);
 	if (pids.n)
 		return record_attached();
@@ -711,8 +734,8 @@ static int record(char **argv)
 				"a Resource sample takes longer than others: not with "
 				"--constant-time");
 	why_not = check_watch(&opt, &err);
-	if (!why_not)
-		why_not = flight_record_check(&opt, switches == SWITCHES_YES, &err);
+	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);

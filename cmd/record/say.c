@@ -268,7 +268,11 @@ static void say_trigger(const struct collector_summary *s)
 	char number[STR_NUMBER];
 
 	str_thousands(number, sizeof(number), s->outside);
-	if (s->fired_ns)
+	if (s->fired_by[0])
+		say("kron: the trigger of %s fired after %.6f s of this recording; %s samples were "
+		    "not near it",
+		    s->fired_by, (double)s->fired_ns / 1e9, number);
+	else if (s->fired_ns)
 		say("kron: the trigger fired after %.6f s; %s samples were not near it",
 		    (double)s->fired_ns / 1e9, number);
 	else

@@ -79,6 +79,7 @@ static int send_answer(struct connection *c, const struct answer *a)
 		reply.segment_size = s->seg->size;
 		reply.bus = s->seg->bus;
 		reply.when_full = s->seg->when_full;
+		reply.clock_every = s->seg->clock_every;
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
 		reply.flags |= s->seg->own ? 0 : KRON_REPLY_CUTTABLE;
 		fds[n++] = s->seg->fd;

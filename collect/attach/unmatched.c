@@ -194,7 +194,7 @@ static void find_pages(struct unmatched *u, const struct modules *ms, const char
 			    xasprintf("no library that %s has loaded so far matches '%s'", exe,
 				      s->object.text),
 			    true);
-		if (!pages_found(ms, i, true))
+		if (strcmp(s->function.text, "*") && !pages_found(ms, i, true))
 			add(u,
 			    xasprintf("no function of %s, or of the libraries that it has loaded "
 				      "so far, matches '%s'",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* content.c - see content.h.  Beside collect/cable/wire.c the only file that knows libnettle. */
+/* content.c - see content.h.  Beside collect/cable/ the only file that knows libnettle. */
 #include "collect/cache/content.h"
 
 #include <string.h>

@@ -570,10 +570,8 @@ static bool catch_up(struct changes *all)
 
 static bool is_over(struct changes *all)
 {
-	bool over;
-
 	pthread_mutex_lock(&all->lock);
-	over = all->is_over;
+	const bool over = all->is_over;
 	pthread_mutex_unlock(&all->lock);
 	return over;
 }
@@ -619,16 +617,10 @@ static void begin_late(struct changes *all)
 				     "kron could not make a thread to plan what is late");
 }
 
-static void note_never_came(struct changes *all, const char *path)
-{
-	char *reason = xasprintf("%s: the recording ended before its plan was ready (--no-wait)", path);
-
-	server_note_untraced(all->server, 0, path, reason);
-	xfree(reason);
-}
-
 void changes_stop(struct changes *all)
 {
+	char *why;
+
 	if (!all->has_thread)
 		return;
 	pthread_mutex_lock(&all->lock);
@@ -637,9 +629,14 @@ void changes_stop(struct changes *all)
 	pthread_mutex_unlock(&all->lock);
 	pthread_join(all->late_thread, NULL);
 	all->has_thread = false;
-	vec_for(&all->modules->all, m)
-		if ((*m)->is_late && !(*m)->has_come)
-			note_never_came(all, (*m)->path);
+	vec_for(&all->modules->all, m) {
+		if (!(*m)->is_late || (*m)->has_come)
+			continue;
+		why = xasprintf("%s: the recording ended before its plan was ready (--no-wait)",
+				(*m)->path);
+		server_note_untraced(all->server, 0, (*m)->path, why);
+		xfree(why);
+	}
 }
 
 void changes_begin(struct changes *all)

@@ -80,6 +80,9 @@ void implant_hello(const struct implant *im, struct kron_hello *out)
 	out->payload_thunk[KRON_THUNK_LANE] = im->code + h.payload;
 	out->thunk[KRON_THUNK_LANE_CONSTANT] = im->code + h.constant;
 	out->payload_thunk[KRON_THUNK_LANE_CONSTANT] = im->code + h.payload_constant;
+	/* Every sample reads the clock. */
+	out->thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.probe;
+	out->payload_thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.payload;
 	out->thunk[KRON_THUNK_EXACT] = im->code + h.exact;
 	out->payload_thunk[KRON_THUNK_EXACT] = im->code + h.payload_exact;
 	out->resource_thunk = im->code + h.counters;

@@ -234,12 +234,6 @@ static int become_quiet(struct kron_live_call *call, struct live_threads *t, uin
 			struct err *err)
 {
 	call->flags |= KRON_LIVE_QUIET;
-	if (!(call->flags & KRON_LIVE_FSGSBASE))
-		return err_set(err, ENOTSUP,
-			       "process %d is under a seccomp filter, and this processor has no "
-			       "rdfsbase to tell its threads apart: start it with `kron record -- "
-			       "CMD`",
-			       t->pid);
 	return thread_data_find_number(call, t, room, err);
 }
 

@@ -123,6 +123,7 @@ struct watch *watch_open(const struct watch_options *o, struct drain *d)
 	if (trigger_parse(&w->trigger, label_of(o), o->trigger, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
 		abort(); /* watch_check() let it pass */
+	w->group = o->group;
 	w->by_thread_name = trigger_names_threads(w->trigger);
 	w->finder.hz = 1e9; /* until it is known better */
 	return w;
@@ -154,16 +155,41 @@ static void learn_names(struct watch *w)
 
 /* ---- it fires ---- */
 
+/* Of two clocks, the one that the age is taken from is read first: whoever is kept from running between the two is late,
+ * and what led to it stays before it. */
+static void tell_group(struct watch *w, uint64_t tsc)
+{
+	uint64_t now = watch_clock(w);
+	double age = now > tsc ? (double)(now - tsc) / w->finder.hz * 1e9 : 0;
+
+	group_tell(w->group, clock_ns(CLOCK_MONOTONIC) - (uint64_t)age);
+}
+
 static void fire(struct watch *w, struct watch_fired fired)
 {
 	if (w->is_ring) {
 		w->on_fire(w->on_fire_ctx, fired.at);
 		return;
 	}
+	if (w->group && !fired.by_group)
+		tell_group(w, fired.at);
 	w->horizon = watch_horizon(w, fired.by_time ? fired.since : fired.at);
 	w->fired = fired;
 	w->heap.n = 0;
 	watch_window_begin(w);
+}
+
+/* One of the others has: here it fires at the same moment, as far as that is known. */
+static void ask_group(struct watch *w)
+{
+	uint64_t at_ns = w->group && !w->fired.at ? group_heard(w->group) : 0, now, age;
+
+	if (!at_ns)
+		return;
+	age = ticks(w, clock_ns(CLOCK_MONOTONIC) - at_ns);
+	now = watch_clock(w);
+	fire(w, (struct watch_fired){.at = now > w->start.tsc + age ? now - age : w->start.tsc + 1,
+				     .by_group = true});
 }
 
 static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
@@ -409,6 +435,7 @@ static void look(struct watch *w, bool last)
 	if (!w->board)
 		watch_chunks_meet(w);
 	watch_lanes_fill(w, feed_late);
+	ask_group(w);
 	if (!w->fired.at)
 		feed_all(w, until, last);
 	if (w->fired.at)
@@ -513,6 +540,11 @@ uint64_t watch_fired_tsc(const struct watch *w)
 uint64_t watch_outside(const struct watch *w)
 {
 	return w->outside;
+}
+
+const char *watch_fired_by(const struct watch *w)
+{
+	return w->fired.by_group ? group_who(w->group) : NULL;
 }
 
 /* What threads were called while they ran is not kept. */

@@ -23,6 +23,7 @@
 #ifndef COLLECT_WATCH_H
 #define COLLECT_WATCH_H
 
+#include "collect/cable/group.h"
 #include "collect/journal.h"
 #include "collect/segment.h"
 #include "collect/tasks.h"
@@ -37,7 +38,11 @@ struct watch_options {
 	void (*fired)(void *ctx, uint64_t tsc);
 	void *fired_ctx;
 	const char *label; /* of the trigger, in messages; NULL: "--trigger" */
+	struct group *group; /* one of the others fires, or is told; NULL: there are none */
 };
+
+/* Of a recording that only the others stop: no event has this number. */
+#define WATCH_OTHERS_ONLY "event=0xfffffffe"
 
 struct watch;
 struct drain;
@@ -55,6 +60,8 @@ uint64_t watch_fired_tsc(const struct watch *w);
 uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 /* A name in the trigger that nothing with a probe has; NULL: there is none. */
 const char *watch_unknown_name(const struct watch *w);
+/* Whose trigger it was: a node of the group; NULL: our own. */
+const char *watch_fired_by(const struct watch *w);
 uint64_t watch_unsure(const struct watch *w); /* waited for in vain: samples were lost */
 
 #endif

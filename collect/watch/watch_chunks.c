@@ -282,7 +282,10 @@ static void find_horizon(struct watch *w)
 {
 	uint64_t since = trigger_since(w->trigger);
 	uint64_t base = since < w->decided ? since : w->decided;
+	uint64_t hold = (uint64_t)(GROUP_HOLD_NS * w->finder.hz / 1e9);
 
+	if (w->group) /* what the others say is of a moment ago */
+		base = base > w->start.tsc + hold ? base - hold : w->start.tsc;
 	if (w->fired.at || base == w->horizon_base)
 		return;
 	w->horizon_base = base;

@@ -84,9 +84,9 @@ struct watch_lane {
 /* Where the trigger fired, and why. */
 struct watch_fired {
 	uint64_t at; /* 0: it did not */
-	bool by_time;
+	bool by_time, by_group;
 	uint32_t lane;
-	struct kron_sample s; /* at which it fired */
+	struct kron_sample s; /* at which it fired, unless by_time or by_group */
 	uint64_t since;       /* by_time: of the sample from which on it waited */
 };
 
@@ -108,6 +108,7 @@ struct watch {
 	void (*on_fire)(void *ctx, uint64_t tsc);
 	void *on_fire_ctx;
 	struct trigger *trigger;
+	struct group *group;
 	struct window_finder finder;
 	struct time_point start;
 	uint64_t rate_tsc; /* when the clock's rate was worked out */

@@ -184,9 +184,13 @@ static void see(struct watch *w, const struct walk *k, uint64_t *from)
 	const struct watch_fired *x = &w->fired;
 	struct window_finder *f = &w->finder;
 
-	if (x->by_time && !f->fired && k->order > x->at)
+	if ((x->by_time || x->by_group) && !f->fired && k->order > x->at)
 		window_finder_open(f, *from, x->at);
 	window_finder_see(f, k->tsc);
+	if (x->by_group && !f->fired)
+		*from = window_finder_from(f, k->tsc);
+	if (x->by_group)
+		return;
 	if (k->lane != x->lane || f->fired)
 		return;
 	if (x->by_time && k->tsc == x->since)

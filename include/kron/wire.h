@@ -40,7 +40,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 9u
+#define KRON_WIRE_VERSION 10u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -83,12 +83,14 @@ enum kron_thunk {
 	KRON_THUNK_LANE_CONSTANT = 1, /* the same work whether the sample is taken or not */
 	KRON_THUNK_EXACT = 2,         /* a bus cycle of the model */
 	KRON_THUNK_HARDWARE = 3,      /* a store to the hardware in the window */
+	KRON_THUNK_LANE_SPARSE = 4,   /* into the lane; most copy the time of the last reading */
 	KRON_THUNKS
 };
 
 static inline bool kron_thunk_is_lane(enum kron_thunk way)
 {
-	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT;
+	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_CONSTANT ||
+	       way == KRON_THUNK_LANE_SPARSE;
 }
 
 #define KRON_AGAIN_LOADS 2u /* EXECUTES: besides 1, asked again */
@@ -137,6 +139,9 @@ struct kron_reply {
 	/* Not 0: other probes were added to the recording.  Ask once more, MODULES with this number, before
 	 * anything runs that is new. */
 	uint16_t more;
+	/* START, with KRON_THUNK_LANE_SPARSE: so many samples share a reading of the clock, a power of two. */
+	uint32_t clock_every;
+	uint32_t reserved;
 };
 
 /* Children are not to be traced: hide the environment although no exec hook puts it back. */

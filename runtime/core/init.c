@@ -160,6 +160,7 @@ uint32_t rt_begin(const struct rt_answer *a, struct kron_result *res)
 	}
 	kron_rt.no_children = r->flags & KRON_REPLY_NO_CHILDREN;
 	kron_rt.waits = r->when_full == KRON_WHEN_FULL_WAIT;
+	rt_threads_clock(r->clock_every);
 	if (r->flags & KRON_REPLY_SMALL_STACKS && !kron_rt_stacks && !rt_map_stacks()) {
 		res->code = KRON_RESULT_MAP_FAILED;
 		return 0;

@@ -119,10 +119,18 @@ static struct rt_stamp stamp_of(const struct rt_lane *lane)
 	return (struct rt_stamp){lane->source, lane->head};
 }
 
+/* Copies of it would name the processor that the thread was on. */
+static void lane_drop_stamp(struct rt_lane *lane)
+{
+	lane->stamp = 0;
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+}
+
 static void lane_set_cpu(struct rt_lane *lane, uint32_t cpu)
 {
 	/* The order matters: see thunk.S. */
 	__atomic_store_n(&lane->head, KRON_HEAD_TRACE(cpu), __ATOMIC_RELAXED);
+	lane_drop_stamp(lane);
 	__atomic_store_n(&lane->cpu, cpu, __ATOMIC_RELEASE);
 }
 
@@ -355,6 +363,7 @@ static bool begin(struct work *w, uint32_t index, const struct rt_trigger *t)
 	if (word_swap(&lane->claim, RT_CLAIM_NONE,
 		      rt_claim_word(at, (uint32_t)((uint64_t)chunk + KRON_CHUNK_SIZE - at) /
 						KRON_SAMPLE_SIZE))) {
+		lane_drop_stamp(lane);
 		word_swap(cpu_word(lane), cpu_said(RT_CPU_NONE), cpu_said(cpu));
 		note(w, &lane->taken, 0);
 		return true;

@@ -48,6 +48,7 @@
 #define RT_LANE_HEAD 16
 #define RT_LANE_CPU 20
 #define RT_LANE_SCRATCH 24
+#define RT_LANE_STAMP 24
 #define RT_LANE_KNOWN 44
 
 /* Bus device: lines in the control block, registers in the window, struct rseq. */
@@ -82,8 +83,12 @@ struct rt_lane {
 	uint32_t head;   /* header byte for this CPU; written before cpu */
 	uint32_t cpu;    /* full CPU number that head was made for, which the chunk's last record
 			  * of a CPU says; RT_CPU_NONE: the next sample makes one */
-	/* constant time: a sample that is not taken goes here */
-	uint32_t scratch[KRON_SAMPLE_SIZE / 4];
+	union {
+		/* constant time: a sample that is not taken goes here */
+		uint32_t scratch[KRON_SAMPLE_SIZE / 4];
+		/* sparse clock: head and time that copies get (thunk_sparse.S); 0: none.  0 before cpu changes. */
+		uint64_t stamp __attribute__((packed, aligned(4)));
+	};
 	uint32_t known;   /* source.c: our source address once the source table has it, else 0 */
 	uint64_t *counts; /* action.c: the thread's counters, NULL = none yet */
 	uint64_t lost;    /* triggers lost since the last sample that was taken; atomic */
@@ -106,6 +111,8 @@ _Static_assert(__builtin_offsetof(struct rt_lane, cpu) == RT_LANE_CPU, "thunk.S"
 _Static_assert(RT_LANE_HEAD % 8 == 0 && RT_LANE_CPU == RT_LANE_HEAD + 4, "one word for lane.c");
 _Static_assert(__builtin_offsetof(struct rt_lane, tid) == RT_LANE_TID, "thunk_static.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, scratch) == RT_LANE_SCRATCH, "thunk_constant.S");
+_Static_assert(__builtin_offsetof(struct rt_lane, stamp) == RT_LANE_STAMP && RT_LANE_STAMP % 8 == 0,
+	       "thunk_sparse.S");
 _Static_assert(__builtin_offsetof(struct rt_lane, known) == RT_LANE_KNOWN, "thunk_bus.S");
 _Static_assert(KRON_CTL_ADDR + __builtin_offsetof(struct kron_ctl, line) +
 			       __builtin_offsetof(struct kron_line, owner) ==

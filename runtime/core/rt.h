@@ -170,6 +170,9 @@ void kron_rt_hook_thunk(void) __attribute__((visibility("hidden")));
 /* The same with a payload of the probe's own (wire.h: KRON_BLOCK_PAYLOAD).  The hardware's bus has
  * 32 bits and no room for one: there kron_rt_probe_hardware serves. */
 void kron_rt_payload(void) __attribute__((visibility("hidden")));
+/* Where most samples copy their time: the clock is read where (65536 - free slots) & mask is 0. */
+extern uint32_t kron_rt_clock_mask __attribute__((visibility("hidden")));
+void kron_rt_probe_sparse(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_constant(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
 /* On the lane bus, where some are Resource samples. */

@@ -32,7 +32,7 @@ static struct kron_sample sample_now(struct rt_stamp stamp, uint32_t event, uint
 	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
 	return (struct kron_sample){
 		.head = stamp.head | (hi & KRON_HEAD_TIME_MASK),
-		.time_lo = lo,
+		.time_lo = lo & ~1u, /* read, not copied: runtime/dynamic/thunk_sparse.S */
 		.source = stamp.source,
 		.payload = payload,
 		.event = event,

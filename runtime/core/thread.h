@@ -30,6 +30,8 @@ struct rt_lane;
 /* The first thread, before any probe is hit: find out what the functions below go by. */
 void rt_threads_start(void) __attribute__((visibility("hidden")));
 /* Lanes lie in [start, start + size) from now on.  Nothing else that a thread finds is a lane. */
+/* How many samples share a reading of the clock; a power of two, 0 or 1: none. */
+void rt_threads_clock(uint32_t every) __attribute__((visibility("hidden")));
 void rt_threads_lanes_at(uint64_t start, uint64_t size) __attribute__((visibility("hidden")));
 /* The thunks that find a lane, and the way to a thread's counters. */
 void rt_thread_thunks(struct kron_hello *hello) __attribute__((visibility("hidden")));

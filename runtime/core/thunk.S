@@ -110,6 +110,7 @@
 	mov	%ecx, (20 + 8)(%rdi)
 	mov	RT_LANE_HEAD(%rdx), %ecx
 	rdtsc
+	and	$-2, %eax			/* as in STAMP */
 	mov	%eax, 4(%rdi)
 	mov	%eax, (20 + 4)(%rdi)
 	and	$HEAD_TIME_MASK, %edx

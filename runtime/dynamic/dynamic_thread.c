@@ -38,12 +38,22 @@ void rt_threads_lanes_at(uint64_t start, uint64_t size)
 		__asm__("mov kron_rt_lane@gottpoff(%%rip), %0" : "=r"(kron_rt_lane_at));
 }
 
+/* 0, as in a process that was not told: each sample reads it. */
+uint32_t kron_rt_clock_mask;
+
+void rt_threads_clock(uint32_t every)
+{
+	kron_rt_clock_mask = every ? every - 1 : 0;
+}
+
 void rt_thread_thunks(struct kron_hello *hello)
 {
 	hello->thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_probe;
 	hello->payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello->thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello->payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
+	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe_sparse;
+	hello->payload_thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_payload;
 	hello->thunk[KRON_THUNK_HARDWARE] = (uint64_t)kron_rt_probe_hardware;
 	hello->payload_thunk[KRON_THUNK_HARDWARE] = (uint64_t)kron_rt_probe_hardware;
 	hello->counts = rt_counts_offset();

@@ -18,8 +18,8 @@
  * C libraries (and Go's runtime) keep the thread's number near the base of %fs.  Where that is is found
  * out.  The number alone could be a word that happens to be there, the base alone may be a thread's that
  * has ended; both together are believed once the kernel has said that they belong together.  Where there
- * is no such number, or no %fs, or the kernel does not let us read its base, we ask for the number each
- * time (gettid).
+ * is no such number, or no %fs, we ask for the number each time (gettid); so we do where that word is no base
+ * and the kernel does not let programs read it (rdfsbase).
  *
  * So a lane is one thread's, and no claim is locked.  Threads that share their thread data (a bare clone),
  * or have it where nobody can read a number, would spoil that.  They are announced as in a dynamic program
@@ -62,6 +62,7 @@ _Static_assert(__builtin_offsetof(struct rt_threads, lane) == RT_THREADS_LANE, "
 extern struct rt_threads kron_rt_threads __attribute__((visibility("hidden")));
 /* From %fs; 0 = not known, and no entry may be believed. */
 extern long kron_rt_tid_offset __attribute__((visibility("hidden")));
+extern bool kron_rt_can_read_base __attribute__((visibility("hidden"))); /* by rdfsbase */
 
 extern const struct kron_start kron_start __attribute__((visibility("hidden")));
 /*
@@ -70,7 +71,7 @@ extern const struct kron_start kron_start __attribute__((visibility("hidden")));
  */
 void kron_rt_thread_init(bool can_read_base, bool has_rdpid, int32_t data_from, int32_t data_end)
 	__attribute__((visibility("hidden")));
-/* 0: it cannot be read */
+/* Makes a system call where programs may not read it; if none may be made, the word at %fs:0.  0: there is none. */
 uint64_t rt_fs_base(void) __attribute__((visibility("hidden")));
 /* Nobody finds a lane by a number near its base any more. */
 void rt_numbers_end(void) __attribute__((visibility("hidden")));

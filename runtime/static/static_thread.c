@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* static_thread.c - thread.h where no thread-local storage is ours: see static.h */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <sys/uio.h>
 #include "runtime/core/thread.h"
 #include "runtime/static/static.h"
@@ -14,24 +15,37 @@
 struct rt_threads kron_rt_threads;
 long kron_rt_tid_offset;
 bool kron_rt_has_rdpid;
-static bool can_read_base;
+bool kron_rt_can_read_base;
 static uint32_t moves; /* how often the offset turned out to be another one; atomic */
 static uint32_t looks; /* how often it was not where it should be; atomic */
 
 void kron_rt_thread_init(bool can, bool has_rdpid, int32_t data_from, int32_t data_end)
 {
-	can_read_base = can;
+	kron_rt_can_read_base = can;
 	kron_rt_has_rdpid = has_rdpid;
 	kron_rt_threads.self[0].word = RT_SELF_NONE; /* whose word is 0 finds nobody there */
 	rt_data_init(data_from, data_end);
+}
+
+/* What lies at %fs:0. */
+static uint64_t self_word(void)
+{
+	uint64_t word;
+
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(word));
+	return word;
 }
 
 uint64_t rt_fs_base(void)
 {
 	uint64_t base = 0;
 
-	if (can_read_base)
+	if (kron_rt_can_read_base)
 		__asm__ volatile("rdfsbase %0" : "=r"(base));
+	else if (!kron_rt.quiet)
+		sys2(__NR_arch_prctl, ARCH_GET_FS, (long)&base);
+	else if (kron_rt_tid_offset) /* nobody finds a lane by another base then */
+		base = self_word();
 	return base;
 }
 
@@ -52,15 +66,6 @@ static uint32_t number_at(long offset)
 	uint32_t word;
 
 	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(word) : "r"(offset));
-	return word;
-}
-
-/* What lies at %fs:0. */
-static uint64_t self_word(void)
-{
-	uint64_t word;
-
-	__asm__ volatile("movq %%fs:0, %0" : "=r"(word));
 	return word;
 }
 
@@ -207,15 +212,14 @@ static struct rt_lane *lane_by_self(uint32_t number)
 static struct rt_lane *lane_by_base(void)
 {
 	const long offset = kron_rt_tid_offset;
-	const uint64_t base = rt_fs_base();
 	struct rt_lane *lane;
 	uint32_t i;
 
-	if (!offset || !base)
+	if (!offset || (kron_rt_can_read_base && !rt_fs_base()))
 		return NULL;
 	i = number_at(offset) & RT_THREADS_MASK;
 	lane = lane_by_self(number_at(offset));
-	if (!lane && kron_rt_threads.base[i] == base)
+	if (!lane && kron_rt_can_read_base && kron_rt_threads.base[i] == rt_fs_base())
 		lane = kron_rt_threads.lane[i];
 	return lane;
 }
@@ -289,7 +293,9 @@ uint32_t rt_tid_known(bool forked)
 	long offset = kron_rt_tid_offset;
 
 	/* A forked child cannot tell its number from its parent's. */
-	return !forked && offset && rt_fs_base() ? number_at(offset) : 0;
+	if (forked || !offset || (kron_rt_can_read_base && !rt_fs_base()))
+		return 0;
+	return number_at(offset);
 }
 
 /* ---- its CPU: no word in its data, but the processor says it ---- */
@@ -319,6 +325,11 @@ void rt_threads_start(void)
 {
 }
 
+void rt_threads_clock(uint32_t every)
+{
+	(void)every;
+}
+
 void rt_threads_lanes_at(uint64_t start, uint64_t size)
 {
 	(void)start, (void)size;
@@ -331,6 +342,9 @@ void rt_thread_thunks(struct kron_hello *hello)
 	hello->payload_thunk[KRON_THUNK_LANE] = (uint64_t)kron_rt_payload;
 	hello->thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_probe_constant;
 	hello->payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
+	/* Every sample reads the clock. */
+	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe;
+	hello->payload_thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_payload;
 }
 
 /* The number is the kernel's word. */

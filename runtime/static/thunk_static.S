@@ -22,7 +22,7 @@
 	.macro	FIND_LANE slow, number
 	mov	kron_rt_tid_offset(%rip), %rdi
 	test	%rdi, %rdi
-	jz	\slow				/* zero, too, when rdfsbase is not for us */
+	jz	\slow
 	mov	%fs:0, %rdx
 	mov	%edx, %eax
 	shr	$(RT_SELF_SHIFT - 4), %eax
@@ -38,6 +38,8 @@
 
 /* Otherwise; %rdi and %rcx are as FIND_LANE left them. */
 	.macro	FIND_LANE_BY_NUMBER slow, found
+	cmpb	$0, kron_rt_can_read_base(%rip)
+	je	\slow
 	rdfsbase %rdx
 	mov	%fs:(%rdi), %edi
 	mov	%edi, %eax

@@ -100,7 +100,7 @@ static const struct frame *caller_of_top(const struct strand *s)
 static void push(struct pairs *p, struct lane *l, struct strand *s, const struct trace_event *e,
 		 uint32_t function)
 {
-	strand_push(s, e->s.payload, function, e->tsc);
+	strand_push(s, e, function);
 	if (s->n == 1 && !s->plain)
 		strand_set_add(&l->set, s);
 	activity_enter(p, l, s, function);
@@ -153,9 +153,12 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 		.caller = caller ? caller->function : UINT32_MAX,
 		.node = f->node,
 		.payer = parent ? parent->node : PAIR_NO_NODE,
+		.payer_function = parent ? parent->function : UINT32_MAX,
 		.depth = s->base_depth + s->n - 1,
 		.entry_tsc = f->entry,
 		.exit_tsc = exit,
+		.entry = f->in,
+		.exit = at.in,
 		.children_tsc = f->children < duration ? f->children : duration,
 		.ended = at.event,
 		.inferred = how == INFERRED,
@@ -699,10 +702,12 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 /* Strands that nobody waits for ended when they were left, as far as anyone can know. */
 static void finish_strand(struct pairs *p, struct lane *l, struct strand *s)
 {
-	struct moment end = {0, l->events};
+	struct moment end = {.event = l->events};
 
-	if (s->n && !s->is_left)
+	if (s->n && !s->is_left) {
 		end.tsc = pairs_lane_end(p, l->number);
+		end.in = (struct trace_bounds){end.tsc, end.tsc};
+	}
 	while (s->n)
 		pop(p, l, s, NULL, s->is_left ? s->left : end, s->is_left ? INFERRED : OPEN);
 	pairs_retire(p, l, s);

@@ -28,10 +28,11 @@ struct pair_call {
 	uint32_t function; /* number n: events 2n, 2n+1; trace_function_of() knows the rest */
 	uint32_t caller;   /* likewise, UINT32_MAX at the bottom of a stack */
 	uint32_t depth;    /* 0 at the bottom */
-	uint64_t entry_tsc, exit_tsc; /* entry <= exit */
-	uint64_t children_tsc;        /* time inside direct callees, <= exit - entry */
-	bool inferred;                /* the end was not seen: closed by inference */
-	bool open;                    /* still running after the last event: trace_lane_end() */
+	uint64_t entry_tsc, exit_tsc;    /* entry <= exit */
+	struct trace_bounds entry, exit; /* when these were */
+	uint64_t children_tsc;           /* time inside direct callees, <= exit - entry */
+	bool inferred;                   /* the end was not seen: closed by inference */
+	bool open;                       /* still running after the last event: trace_lane_end() */
 	bool jumped; /* it left by a jump; unless inferred or open, it ended with what it jumped to */
 	bool recursive;  /* the same function is further up on this stack */
 	bool spans_loss; /* samples were lost between entry and exit */
@@ -39,7 +40,7 @@ struct pair_call {
 	uint64_t ended;  /* pairs_events() at its end; less than now: see pair_sink */
 	/* Likewise, of the frame whose children_tsc has this time: its caller, or what a signal
 	 * handler interrupted.  It is still open.  PAIR_NO_NODE: there is none. */
-	uint32_t payer;
+	uint32_t payer, payer_function; /* UINT32_MAX: likewise */
 };
 #define PAIR_NO_NODE UINT32_MAX
 struct pair_sink {

@@ -58,7 +58,7 @@ void pairs_retire(struct pairs *p, struct lane *l, struct strand *s);
 
 static inline struct moment pairs_now(const struct lane *l, const struct trace_event *e)
 {
-	return (struct moment){e->tsc, l->events};
+	return (struct moment){e->tsc, e->in, l->events};
 }
 
 /* ---- which strand runs (pairs_stack.c) ---- */

@@ -39,7 +39,7 @@ struct open_call {
 struct gather {
 	struct profile *p;
 	struct profile_want want;
-	bool want_more;
+	bool is_sparse;
 	struct profile_stat *stats; /* by function number, below nstats */
 	uint32_t nstats;
 	VEC(struct profile_row) others; /* found by function and group in `slots` */
@@ -122,7 +122,9 @@ static void free_stat(struct profile_stat *s)
 	if (s->more)
 		loghist_free(&s->more->lengths);
 	xfree(s->more);
+	xfree(s->slack);
 	s->more = NULL;
+	s->slack = NULL;
 }
 
 /* ---- calls ---- */
@@ -219,10 +221,28 @@ static inline void add_call(struct gather *g, struct profile_stat *s, const stru
 		loghist_add(&s->lengths, time);
 }
 
+static struct slack *slack_of(struct profile_stat *s)
+{
+	if (!s->slack)
+		s->slack = xcalloc(1, sizeof(*s->slack));
+	return s->slack;
+}
+
+static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu)
+{
+	slack_add(slack_of(stat_of(g, c->function, cpu)), c);
+	if (c->payer_function != UINT32_MAX)
+		slack_add_callee(slack_of(stat_of(g, c->payer_function, cpu)), c);
+}
+
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
 {
+	struct gather *g = ctx;
+
 	(void)e;
-	add_call(ctx, stat_of(ctx, c->function, 0), c);
+	add_call(g, stat_of(g, c->function, 0), c);
+	if (g->is_sparse)
+		add_slack(g, c, 0);
 }
 
 /* The same where something is known of the call from its beginning. */
@@ -237,6 +257,8 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 		add_virtual(g, more_of(s), c, o);
 	if (g->want.offcpu)
 		add_off(g, more_of(s), c, o);
+	if (g->is_sparse)
+		add_slack(g, c, o->cpu);
 	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
 		g->p->totals.moved++;
 	*vec_push(&g->unused) = c->node;
@@ -405,6 +427,7 @@ void profile_gather(struct profile *p, const struct trace *t, const struct profi
 	memset(p, 0, sizeof(*p));
 	p->t = t;
 	profile_know_probe(t, &p->probe_ticks, &p->probe_error);
+	g.is_sparse = trace_clock_every(t) > 1;
 	g.stats = xcalloc(g.nstats, sizeof(*g.stats));
 	read_lanes(&g);
 	vec_free(&g.touched);
@@ -480,6 +503,10 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 		.self_error = number_u64((double)m->self_probes * p->probe_error + 0.5),
 	};
 
+	if (s->slack) {
+		v.total_error += s->slack->total;
+		v.self_error += s->slack->self;
+	}
 	if (s->measured) {
 		v.average_ns =
 			trace_ns(p->t, profile_without(p, s->sum, m->sum_probes)) / s->measured;

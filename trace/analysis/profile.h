@@ -15,6 +15,7 @@
 #include "trace/analysis/loghist.h"
 #include "trace/analysis/offcpu.h"
 #include "trace/analysis/pairs.h"
+#include "trace/analysis/slack.h"
 #include "trace/reader.h"
 
 /* What rows are sorted by: the words of `kron report -s`, in this order. */
@@ -62,6 +63,7 @@ struct profile_stat {
 	profile_square squares;      /* sum of */
 	struct loghist lengths;      /* of the measured calls, if wanted */
 	struct profile_more *more;
+	struct slack *slack; /* NULL: each sample has read the clock */
 };
 
 struct profile_row {

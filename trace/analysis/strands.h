@@ -18,10 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trace/reader.h"
+
 struct frame {
 	uint32_t sp; /* low 32 bits of where the return address lies */
 	uint32_t function;
 	uint64_t entry, children; /* TSC */
+	struct trace_bounds in;   /* of the entry */
 	uint32_t node;            /* pair_sink.node's answer */
 	uint32_t jump;            /* it has left by a jump: trace/jumps.h; 0: not */
 };
@@ -29,6 +32,7 @@ struct frame {
 /* When something of a lane was. */
 struct moment {
 	uint64_t tsc;
+	struct trace_bounds in;
 	uint64_t event; /* how many events the lane had had, this one included */
 };
 
@@ -83,16 +87,17 @@ static inline uint32_t strand_top(const struct strand *s)
 	return s->frames[s->n - 1].sp;
 }
 
-static inline void strand_push(struct strand *s, uint32_t sp, uint32_t function, uint64_t entry)
+static inline void strand_push(struct strand *s, const struct trace_event *e, uint32_t function)
 {
 	struct frame *f;
 
 	if (s->n == s->cap)
 		strand_grow(s);
 	f = &s->frames[s->n++];
-	f->sp = sp;
+	f->sp = e->s.payload;
 	f->function = function;
-	f->entry = entry;
+	f->entry = e->tsc;
+	f->in = e->in;
 	f->children = 0;
 	f->node = 0;
 	f->jump = 0;

@@ -202,6 +202,7 @@ static void clear_above(struct tracks *x, struct lane_tracks *l, uint32_t slot)
 
 		s->c.inferred = true;
 		s->c.exit_tsc = x->event ? x->event->tsc : s->c.entry_tsc;
+		s->c.exit = x->event ? x->event->in : s->c.entry;
 		take_off(x, l, top);
 		end_call(x, s, x->event);
 	}
@@ -424,6 +425,7 @@ static uint32_t on_node(void *ctx, uint32_t caller, uint32_t function)
 	s->c.lane = lane;
 	s->c.function = function;
 	s->c.entry_tsc = x->event->tsc;
+	s->c.entry = x->event->in;
 	s->entry = l->events;
 	look_ahead(x, lane, l);
 	note_late(l, slot);
@@ -452,6 +454,7 @@ static void on_enter(void *ctx, const struct trace_event *e, uint32_t function, 
 static void take_end(struct track_call *c, const struct pair_call *call)
 {
 	c->exit_tsc = call->exit_tsc;
+	c->exit = call->exit;
 	c->inferred = call->inferred;
 	c->open = call->open;
 	c->spans_loss = call->spans_loss;
@@ -565,6 +568,7 @@ static void end_late(struct tracks *x, struct lane_tracks *l, const struct trace
 		clear_above(x, l, late->slot);
 		s = &x->slots.v[late->slot];
 		s->c.exit_tsc = late->c.exit_tsc;
+		s->c.exit = late->c.exit;
 		s->c.inferred = late->c.inferred;
 		s->c.open = late->c.open;
 		s->c.spans_loss = late->c.spans_loss;

@@ -27,6 +27,7 @@ struct track_call {
 	uint32_t function;
 	uint32_t node;                           /* what track_sink.node said */
 	uint64_t entry_tsc, exit_tsc;            /* exit: at its end */
+	struct trace_bounds entry, exit;         /* likewise */
 	bool inferred, open, spans_loss, jumped; /* likewise; as in struct pair_call */
 };
 

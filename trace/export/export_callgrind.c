@@ -156,6 +156,9 @@ void export_callgrind(const struct trace *t, FILE *out)
 	w.named = xcalloc(w.limit + 1, 1);
 	fputs("# callgrind format\nversion: 1\ncreator: kron\ncmd: ", out);
 	text_put(out, command ? command : "?");
+	if (trace_clock_every(t) > 1)
+		fprintf(out, "\ndesc: Clock: interpolated, %u samples share a reading",
+			trace_clock_every(t));
 	fprintf(out, "\npositions: line\nevents: ns%s\nfl=(1) ???\n\n",
 		c.events.n ? " Events" : "");
 	for (size_t i = 0; i < n; i++) {

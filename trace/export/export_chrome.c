@@ -229,7 +229,10 @@ void export_chrome(const struct trace *t, FILE *out)
 	struct track_sink sink = {.ctx = &c, .leave = on_leave, .user_event = on_user_event};
 	struct tracks *tracks = tracks_open(t, &sink);
 
-	fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
+	fputs("{\"displayTimeUnit\":\"ns\",", out);
+	if (trace_clock_every(t) > 1)
+		fprintf(out, "\"otherData\":{\"clock_every\":%u},", trace_clock_every(t));
+	fputs("\"traceEvents\":[", out);
 	for (size_t lane = 0; lane < t->nlanes; lane++)
 		put_names(&c, (uint32_t)lane);
 	export_switches_open(&c.switches, t);

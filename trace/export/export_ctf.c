@@ -404,7 +404,7 @@ static void put_uuid(FILE *f, const uint8_t *u)
 static void put_metadata(struct ctf *c)
 {
 	static const char *const keys[] = {"hostname", "node",   "boot_id", "clocksource",
-					   "command",  "kernel", "cpu"};
+					   "command",  "kernel", "cpu",     "clock_every"};
 	const char *real = trace_session(c->t, "start_real_ns");
 	uint64_t start = real ? strtoull(real, NULL, 10) : 0;
 	FILE *f = export_dir_open(&c->dir, "metadata");

@@ -574,6 +574,14 @@ static void fill(struct otf2 *o, const char *dir)
 	check(o, OTF2_Archive_SetFlushCallbacks(o->archive, &flush, NULL));
 	check(o, OTF2_Archive_SetSerialCollectiveCallbacks(o->archive));
 	check(o, OTF2_Archive_SetCreator(o->archive, "kron"));
+	if (trace_clock_every(o->t) > 1) {
+		char *told = xasprintf("%s (times are interpolated: %u samples share a reading of "
+				       "the clock)",
+				       shown, trace_clock_every(o->t));
+
+		xfree(shown);
+		shown = told;
+	}
 	check(o, OTF2_Archive_SetDescription(o->archive, shown));
 	put_lanes(o);
 	put_definitions(o);

@@ -248,8 +248,9 @@ static void put_lane(struct table *w, struct pairs *pairs, uint32_t lane)
 
 static void put_notes(struct table *w)
 {
-	static const char *const keys[] = {"command", "hostname",      "node",         "boot_id",
-					   "kernel",  "start_real_ns", "start_mono_ns"};
+	static const char *const keys[] = {"command",       "hostname",   "node",
+					   "boot_id",       "kernel",     "start_real_ns",
+					   "start_mono_ns", "clock_every"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const char *value = trace_session(w->t, keys[i]);

@@ -144,8 +144,12 @@ void export_speedscope(const struct trace *t, FILE *out)
 	for (size_t i = 0; i < t->nfunctions; i++)
 		index_of(&s.frames, t->functions[i].n);
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-	      "\"exporter\":\"kron\",\"profiles\":[",
+	      "\"exporter\":\"kron",
 	      out);
+	if (trace_clock_every(t) > 1)
+		fprintf(out, ", times interpolated: %u samples share a reading of the clock",
+			trace_clock_every(t));
+	fputs("\",\"profiles\":[", out);
 	for (size_t lane = 0; lane < t->nlanes; lane++)
 		export_nest_lane(&nest, (uint32_t)lane);
 	end_profile(&s);

@@ -246,10 +246,11 @@ static void put_process(struct database *d, const struct trace_proc *p)
 static void put_tables(struct database *d)
 {
 	static const char *const keys[] = {
-		"command",   "hostname", "kernel",        "cpu",       "ncpu",      "kron",
-		"bus",       "device",   "when_full",     "buffer",    "filter",    "start_mono_ns",
-		"tsc_hz",    "exit",     "start_real_ns", "probe_ns",  "recording", "probe_ns_off",
-		"start_tsc", "switches", "node",          "node_from", "boot_id",   "clocksource"};
+		"command",  "hostname",      "kernel",       "cpu",         "ncpu",
+		"kron",     "bus",           "device",       "when_full",   "buffer",
+		"filter",   "start_mono_ns", "tsc_hz",       "exit",        "start_real_ns",
+		"probe_ns", "recording",     "probe_ns_off", "start_tsc",   "switches",
+		"node",     "node_from",     "boot_id",      "clocksource", "clock_every"};
 	const struct trace *t = d->t;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

@@ -229,6 +229,16 @@ static void put_node_json(struct json *j, const struct trace *t, uint32_t node)
 		json_kstr(j, "node_name", trace_node_at(t, node)->name);
 }
 
+/* Of a sample that has not read the clock. */
+static void put_bounds_json(struct json *j, const struct trace *t, struct trace_bounds in)
+{
+	if (in.lo == in.hi)
+		return;
+	json_ku64(j, "time_low_ns", trace_time(t, in.lo));
+	if (in.hi != UINT64_MAX)
+		json_ku64(j, "time_high_ns", trace_time(t, in.hi));
+}
+
 static void put_json(const struct trace *t, const struct trace_event *e, FILE *out)
 {
 	const struct trace_function *f = trace_function_of(t, e->s.event);
@@ -242,6 +252,7 @@ static void put_json(const struct trace *t, const struct trace_event *e, FILE *o
 
 	json_open(&j, '{');
 	json_ku64(&j, "time_ns", trace_time(t, e->tsc));
+	put_bounds_json(&j, t, e->in);
 	snprintf(text, sizeof(text), "%014" PRIx64, d.raw);
 	json_kstr(&j, "timestamp", text);
 	json_ku64(&j, "cpu", e->cpu);

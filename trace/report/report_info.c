@@ -160,7 +160,7 @@ static const char *date_of(uint64_t real_ns, char *buf, size_t size)
 
 static void put_trigger(const struct trace *t, FILE *out)
 {
-	const char *trigger = trace_session(t, "trigger");
+	const char *trigger = trace_session(t, "trigger"), *by = trace_session(t, "trigger_by");
 	uint64_t ns = trace_session_number(t, "trigger_ns", 0);
 	char n[STR_NUMBER];
 
@@ -171,6 +171,8 @@ static void put_trigger(const struct trace *t, FILE *out)
 		fprintf(out, REPORT_LABEL "%.6f s after the start", "fired:", (double)ns / 1e9);
 	else
 		fprintf(out, REPORT_LABEL "never", "fired:");
+	if (by)
+		fprintf(out, ", that of %s", by);
 	fprintf(out, "; %s samples were not near it",
 		str_thousands(n, sizeof(n), trace_session_number(t, "outside", 0)));
 	if (trace_session_number(t, "unsure", 0))
@@ -450,6 +452,9 @@ static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 		text_put(out, device);
 	}
 	fprintf(out, "%s\n", trace_session(t, "constant_time") ? ", constant time" : "");
+	if (trace_clock_every(t) > 1)
+		fprintf(out, REPORT_LABEL "%u samples share a reading\n",
+			"readings:", trace_clock_every(t));
 	if (!strcmp(bus_of(t), "lane") || !trace_session(t, "board_overruns"))
 		return;
 	fprintf(out, REPORT_LABEL "%s triggers found its FIFO full, %s clocks of waiting",
@@ -548,6 +553,10 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	}
 	json_kstr(j, "bus", bus_of(t));
 	json_kstr(j, "device", trace_session(t, "device"));
+	json_key(j, "clock");
+	json_open(j, '{');
+	json_ku64(j, "every", trace_clock_every(t));
+	json_close(j, '}');
 	json_key(j, "constant_time");
 	json_bool(j, trace_session(t, "constant_time") != NULL);
 	json_ku64(j, "board_overruns", f->overruns);

@@ -25,6 +25,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/analysis/offcpu.h"
+#include "trace/analysis/slack.h"
 #include "trace/text.h"
 #include "trace/analysis/tracks.h"
 #include "trace/value.h"
@@ -59,16 +60,30 @@ struct replay {
 
 /* ---- lines ---- */
 
-static void put_left(struct replay *r, uint32_t lane, uint32_t track, bool has_duration,
-		     uint64_t ticks)
-{
-	uint64_t ns = has_duration ? trace_ns(r->t, ticks) : 0;
+struct length {
+	uint64_t ticks;
+	struct trace_bounds in;
+};
 
-	if (has_duration) {
+static struct length exactly(uint64_t ticks)
+{
+	return (struct length){ticks, {ticks, ticks}};
+}
+
+static uint64_t ns_or_unknown(const struct replay *r, uint64_t ticks)
+{
+	return ticks == UINT64_MAX ? ticks : trace_ns(r->t, ticks);
+}
+
+static void put_left(struct replay *r, uint32_t lane, uint32_t track, const struct length *length)
+{
+	uint64_t ns = length ? trace_ns(r->t, length->ticks) : 0;
+
+	if (length) {
 		bool slow = r->o->color && ns >= 1000000;
 
 		fputs(slow ? "\033[31m" : "", r->out);
-		text_put_duration(r->out, ns);
+		text_put_bounded(r->out, ns, length->in.lo, ns_or_unknown(r, length->in.hi));
 		fputs(slow ? "\033[0m" : "", r->out);
 	} else {
 		fputs("          ", r->out);
@@ -139,10 +154,12 @@ static void put_stretches(struct replay *r, uint32_t lane, uint64_t until)
 
 	for (; w->at < w->n && w->v[w->at].in <= until; w->at++) {
 		const struct offcpu_stretch *s = &w->v[w->at];
+		struct length off;
 
 		if (!l->inside || s->out < l->since_tsc)
 			continue;
-		put_left(r, lane, 0, true, s->in - s->out);
+		off = exactly(s->in - s->out);
+		put_left(r, lane, 0, &off);
 		put_indent(r, l->depth > l->base ? l->depth - l->base : 0);
 		put_comment(r, s->preempted ? "/* off the processor, preempted */\n"
 					    : "/* off the processor */\n");
@@ -170,6 +187,7 @@ static void on_begin(void *ctx, const struct trace_event *e, const struct track_
 	struct replay *r = ctx;
 	struct lane_state *l = &r->lanes[e->lane];
 	struct trace_event exit;
+	struct length length;
 
 	l->depth = c->depth + 1;
 	if (!l->inside || c->depth < l->base) {
@@ -180,14 +198,18 @@ static void on_begin(void *ctx, const struct trace_event *e, const struct track_
 	if (!l->inside || !is_shown_depth(r, l, c->depth))
 		return;
 	l->leaf = is_leaf(r, e, &exit);
-	put_left(r, e->lane, c->track, l->leaf, l->leaf ? exit.tsc - e->tsc : 0);
+	if (l->leaf)
+		length = (struct length){exit.tsc - e->tsc, slack_between(e->in, exit.in)};
+	put_left(r, e->lane, c->track, l->leaf ? &length : NULL);
 	put_indent(r, c->depth - l->base);
 	put_call(r, c->function, l->leaf ? ";\n" : " {\n");
 }
 
 static void put_end(struct replay *r, const struct track_call *c, const struct lane_state *l)
 {
-	put_left(r, c->lane, c->track, true, c->exit_tsc - c->entry_tsc);
+	const struct length length = {c->exit_tsc - c->entry_tsc, slack_between(c->entry, c->exit)};
+
+	put_left(r, c->lane, c->track, &length);
 	put_indent(r, c->depth - l->base);
 	fputs("} ", r->out);
 	put_comment(r, "/* ");
@@ -224,7 +246,7 @@ static void on_orphan(void *ctx, const struct trace_event *e, uint32_t function)
 
 	if (r->selected && !is_selected(r, function))
 		return;
-	put_left(r, e->lane, 0, false, 0);
+	put_left(r, e->lane, 0, NULL);
 	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
 	fputs("} ", r->out);
 	put_comment(r, "/* ");
@@ -242,7 +264,7 @@ static void on_user_event(void *ctx, const struct trace_event *e, const struct t
 
 	if (r->selected && !l->inside)
 		return;
-	put_left(r, e->lane, track, false, 0);
+	put_left(r, e->lane, track, NULL);
 	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
 	fputs("* ", r->out);
 	text_put(r->out, u->name);
@@ -262,7 +284,7 @@ static void on_special(void *ctx, const struct trace_event *e)
 
 	if (e->s.event != KRON_EVENT_LOST)
 		return;
-	put_left(r, e->lane, 0, false, 0);
+	put_left(r, e->lane, 0, NULL);
 	put_indent(r, l->inside && l->depth > l->base ? l->depth - l->base : 0);
 	snprintf(text, sizeof(text), "/* %s samples lost here */\n",
 		 str_thousands(number, sizeof(number), e->s.payload));

@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from live import info, need_unbroken, numbers  # noqa: E402
-from tap import KRON, Skip, Suite, compile_c, need  # noqa: E402
+from tap import KRON, Skip, Suite, compile_c, need, need_fsgsbase  # noqa: E402
 
 ROUNDS = 20
 PROBE = ("-p", "counted n=$arg1", "--when-full", "wait")
@@ -92,6 +92,7 @@ def go_is_asked_seldom():
     """Its threads run traced code of the runtime's before they have a number of their own."""
     if not shutil.which("go"):
         raise Skip("go is not installed")
+    need_fsgsbase()
     with open("threads.go", "w") as f:
         f.write(GO)
     env = {**os.environ, "CGO_ENABLED": "0", "HOME": os.getcwd(), "GO111MODULE": "off"}

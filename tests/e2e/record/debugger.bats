@@ -45,6 +45,7 @@ make_program() {
 @test "break FUNCTION stops at every call, with a probe at every instruction" {
 	need gdb gcc
 	make_program
+	need_hardware_breakpoints ./p
 	# when the probes are there: before, the breakpoint's byte would keep them out
 	sed 's/START/[gdb.execute(c, to_string=True) for c in ("starti", "hbreak *main", "continue", "break leaf", "continue")]/' \
 		stops.py >run.py

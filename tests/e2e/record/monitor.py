@@ -300,8 +300,9 @@ def refused_thread():
     tap.compile_c("p", "bins/monitored.c")
     p = subprocess.Popen(["./p", "2", "900000"], stdout=subprocess.DEVNULL)
     try:
-        time.sleep(0.1)
-        tid = max(int(name) for name in os.listdir(f"/proc/{p.pid}/task"))
+        threads = f"/proc/{p.pid}/task"
+        tap.wait_for(lambda: len(os.listdir(threads)) > 1, "its threads")
+        tid = max(int(name) for name in os.listdir(threads))
         r = monitor("--pid", str(tid), status=125)
         need("number of a thread" in r.stderr, r.stderr)
     finally:

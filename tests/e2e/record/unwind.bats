@@ -31,12 +31,14 @@ steps() {
 @test "gdb's stack is whole at every instruction of a probe" {
 	need gdb gcc
 	make_program
+	need_hardware_breakpoints ./p
 	steps -F inner -F middle -F main
 }
 
 @test "gdb's stack is whole in samples with a value and counts, everywhere" {
 	need gdb gcc
 	make_program
+	need_hardware_breakpoints ./p
 	steps -p './p:*%insns trace %rdi'
 	steps -p '3:=./p:*%insns count:2'
 	steps -p './p:*%insns count:2'

@@ -269,7 +269,7 @@ static void windows_are_exact(void **state)
 		uint32_t pre = spans[seed % 6], post = spans[seed * 7 / 6 % 6];
 		uint32_t before = seed % 3 ? 12 : 2, rounds = 0;
 		char pre_text[16], post_text[16];
-		struct watch_options o = {"event=4711", pre_text, post_text};
+		struct watch_options o = {"event=4711", pre_text, post_text, NULL};
 		size_t fired;
 		uint64_t tsc;
 
@@ -302,7 +302,7 @@ static void windows_are_exact(void **state)
 /* The same in time. */
 static void windows_of_time_are_exact(void **state)
 {
-	struct watch_options o = {"event=4711", "3ms", "2ms"};
+	struct watch_options o = {"event=4711", "3ms", "2ms", NULL};
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -345,7 +345,7 @@ static void windows_of_time_are_exact(void **state)
 /* It never fires: everything is let go, and the pool is free again. */
 static void nothing_fires(void **state)
 {
-	struct watch_options o = {"event=4712 then f>1s", "100", "100"};
+	struct watch_options o = {"event=4712 then f>1s", "100", "100", NULL};
 
 	(void)state;
 	start("nothing", &o, 5);
@@ -377,7 +377,7 @@ static void work_for_ms(uint32_t ms)
 /* Time is over without any sample of that thread: its end is far away, and asleep. */
 static void what_does_not_come(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3", NULL};
 	uint64_t since, at;
 
 	(void)state;
@@ -403,7 +403,7 @@ static void what_does_not_come(void **state)
 /* In the first millisecond nobody knows how long 200 ms are. */
 static void it_is_too_early_to_say(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3", NULL};
 
 	(void)state;
 	is_early = true;
@@ -426,7 +426,7 @@ static void it_is_too_early_to_say(void **state)
 /* The sample that it waits for was claimed in time, and is stored by a thread that was away. */
 static void a_late_store_is_in_time(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3", NULL};
 	struct kron_sample *hole;
 	uint64_t tsc;
 
@@ -454,7 +454,7 @@ static void a_late_store_is_in_time(void **state)
 /* A place that nobody fills does not keep what comes after it from being seen. */
 static void a_hole_stops_nobody(void **state)
 {
-	struct watch_options o = {"event=4711", "3", "0"};
+	struct watch_options o = {"event=4711", "3", "0", NULL};
 	uint64_t tsc;
 
 	(void)state;
@@ -490,7 +490,7 @@ static void tell(uint32_t lane, uint32_t n)
 /* What was lost may have been what it waits for. */
 static void after_a_loss_it_does_not_fire(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3", NULL};
 
 	(void)state;
 	start("loss", &o, 1);
@@ -520,7 +520,7 @@ static void after_a_long_loss_it_does_not_fire(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct watch_options o = {triggers[i], "2", "3"};
+		struct watch_options o = {triggers[i], "2", "3", NULL};
 
 		start("long_loss", &o, i + 1);
 		put(0, i == 2 ? 0 : 10, 0x7000);
@@ -541,7 +541,7 @@ static void after_a_long_loss_it_does_not_fire(void **state)
 /* What was over before the last sample before them was over. */
 static void before_a_loss_it_fires(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3", NULL};
 	uint64_t since, later;
 
 	(void)state;
@@ -567,7 +567,7 @@ static void before_a_loss_it_fires(void **state)
  */
 static void a_loss_that_is_not_told_of(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3", NULL};
 
 	(void)state;
 	start("untold", &o, 1);
@@ -587,7 +587,7 @@ static void a_loss_that_is_not_told_of(void **state)
 /* The same at the end of the recording. */
 static void a_loss_at_the_end(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 2ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 2ms", "2", "3", NULL};
 
 	(void)state;
 	start("at_end", &o, 1);
@@ -603,7 +603,7 @@ static void a_loss_at_the_end(void **state)
 /* All that was lost has been told of before: what is silent since does not do it. */
 static void after_all_was_told_it_fires(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3"};
+	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3", NULL};
 	uint64_t since;
 
 	(void)state;
@@ -681,7 +681,7 @@ static void call_a_while(uint32_t n)
 
 static void random_programs_fire(const char *trigger)
 {
-	struct watch_options o = {trigger, "20", "20"};
+	struct watch_options o = {trigger, "20", "20", NULL};
 	uint64_t since, limit = clock_rate() / 500;
 
 	for (uint64_t seed = 1; seed <= 12; seed++) {

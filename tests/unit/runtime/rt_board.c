@@ -149,6 +149,7 @@ static void block_head(uint8_t *block)
 	static void (*const thunk[KRON_THUNKS])(void) = {
 		[KRON_THUNK_LANE] = kron_rt_probe,
 		[KRON_THUNK_LANE_CONSTANT] = kron_rt_probe_constant,
+		[KRON_THUNK_LANE_SPARSE] = kron_rt_probe_sparse,
 		[KRON_THUNK_EXACT] = kron_rt_probe_exact,
 		[KRON_THUNK_HARDWARE] = kron_rt_probe_hardware,
 	};

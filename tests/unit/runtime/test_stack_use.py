@@ -28,7 +28,7 @@ def constants():
 def thunks():
     """Which C functions are called, and what is touched for each."""
     found = {}
-    for name in ("core/thunk", "dynamic/thunk_constant", "bus/thunk_bus", "memory/thunk_memory", "static/thunk_static"):
+    for name in ("core/thunk", "dynamic/thunk_constant", "dynamic/thunk_sparse", "bus/thunk_bus", "memory/thunk_memory", "static/thunk_static"):
         with open(os.path.join(SRC, "runtime", name + ".S")) as f:
             for function, need in re.findall(r"^\s+CALL_C\s+(\w+), \d+(?:, (\w+))?", f.read(), re.M):
                 found[function] = need or "RT_STACK_LANE"

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * thunk_sparse.S - the probe into a lane that reads the clock for one sample of N only (--clock every:N).
+ *
+ * The other N - 1 copy the lane's stamp: head and time of the last reading, with bit 0 of the time set, which
+ * says that it is a copy.  Every other sample of a lane has an even time, its own.  So a reader knows of
+ * a copy that it was taken after that reading and before the next one that follows it in the lane.
+ *
+ * Which one reads is in its claim: the count of free slots is a multiple of N.  There is no counter that a
+ * signal handler could disturb.
+ *
+ *   stamp is 0      none yet, or the thread was moved to another processor: the sample reads the clock
+ *   compared        a reading that a handler interrupted, and renewed the stamp, is made again: so stamps never go
+ *                   back, and none is older than a reading in a later slot that was there before it was copied
+ *
+ * Without rdtsc there is no shadow for the rest to run in; what is left is the claim's way through
+ * memory.  Otherwise this is thunk.S, which says what each step is for.
+ */
+#include "runtime/core/thunk.inc"
+
+#define STAMP_COPIED 32 /* bit of a stamp: bit 0 of the time */
+
+	.text
+
+/*
+ *   rdx  the lane     rdi  the slot     ecx  the event, later what goes into the slot
+ */
+	THUNK	kron_rt_probe_sparse
+	TOUCH_FIRST
+	SAVE	%rdx
+	SAVE	%rdi
+	mov	%eax, %ecx
+	SAVE_FLAGS
+.Lagain:
+	OWN_LANE .Lslow
+	movabs	$RT_CLAIM_STEP, %rdi
+	PAYLOAD	0, 24, %eax
+	xadd	%rdi, RT_LANE_CLAIM(%rdx)
+	test	%rdi, %rdi
+	jns	.Lslow
+	rol	$16, %rdi			/* the count, in front of the address */
+	test	%edi, kron_rt_clock_mask(%rip)
+	jz	.Lread
+	shr	$16, %rdi
+	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
+	mov	%ecx, 16(%rdi)
+	mov	kron_rt_cpu_offset(%rip), %rax
+	mov	%fs:(%rax), %eax
+	cmp	%eax, RT_LANE_CPU(%rdx)
+	jne	.Lother_cpu
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+	mov	RT_LANE_STAMP(%rdx), %rcx
+	test	%ecx, %ecx
+	jz	.Lno_stamp
+.Lstore:
+	mov	%rcx, %rax
+	shr	$32, %rax
+	mov	%eax, 4(%rdi)
+	mov	%ecx, (%rdi)			/* last: now the sample exists */
+.Ldone:
+	.cfi_remember_state
+	BACK_FLAGS
+	BACK	%rdi
+	BACK	%rdx
+	ret
+
+.Lread:
+	.cfi_restore_state
+	.cfi_remember_state
+	shr	$16, %rdi
+	mov	%eax, 12(%rdi)
+	mov	%ecx, 16(%rdi)
+	mov	kron_rt_cpu_offset(%rip), %rax
+	mov	%fs:(%rax), %eax
+	cmp	%eax, RT_LANE_CPU(%rdx)
+	jne	.Lother_cpu
+	mov	RT_LANE_SOURCE(%rdx), %ecx
+	mov	%ecx, 8(%rdi)
+.Lno_stamp:
+	/* The sample's own time and head, to %rcx; a copy of it becomes the stamp. */
+	SAVE	%rsi
+	mov	%rdx, %rsi
+.Lread_again:
+	mov	RT_LANE_STAMP(%rsi), %rcx
+	rdtsc
+	and	$-2, %eax
+	and	$HEAD_TIME_MASK, %edx
+	or	RT_LANE_HEAD(%rsi), %edx
+	shl	$32, %rax
+	or	%rdx, %rax
+	mov	%rax, %rdx
+	bts	$STAMP_COPIED, %rdx
+	xchg	%rax, %rcx
+	cmpxchg	%rdx, RT_LANE_STAMP(%rsi)
+	jne	.Lread_again
+	BACK	%rsi
+	jmp	.Lstore
+
+.Lother_cpu:
+	.cfi_restore_state
+	.cfi_remember_state
+	SAVE	%rcx
+	RECORD_MOVE
+	BACK	%rcx
+	jmp	.Lagain
+
+.Lslow:
+	.cfi_restore_state
+	SAVE	%rsi
+	mov	%ecx, %edi
+	PAYLOAD	0, 32, %esi
+	CALL_C	kron_rt_slow, 40
+	BACK	%rsi
+	jmp	.Ldone
+	END_THUNK kron_rt_probe_sparse
+
+	.section .note.GNU-stack, "", @progbits

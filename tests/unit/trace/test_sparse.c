@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_sparse.c - samples that share readings of the clock, made up at random with the true time of each: bounds
+ * contain it, order stays, and estimates are between the bounds.  Signal handlers come between a claim and
+ * what follows it, in each other too, as they may in thunk_sparse.S.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "trace/sparse.h"
+
+#define SAMPLES 20000u
+#define DEEPEST 3u
+
+struct taken {
+	struct sparse_sample s;
+	uint64_t truth;
+	bool is_there;
+};
+
+static struct taken slots[SAMPLES + 4096];
+static uint32_t nslots;
+static uint64_t now, stamp;
+static unsigned every;
+
+static uint64_t rnd(uint64_t below)
+{
+	return (uint64_t)random() % below;
+}
+
+static void pass_time(void)
+{
+	now += rnd(40) ? 1 + rnd(30) : 1 + rnd(100000);
+}
+
+static void sample(unsigned depth);
+
+/* A handler may come now. */
+static void maybe_signal(unsigned depth)
+{
+	if (depth == DEEPEST || rnd(60))
+		return;
+	for (uint64_t n = rnd(40); n; n--)
+		sample(depth + 1);
+}
+
+/* The steps of kron_rt_probe_sparse, with a handler between any two. */
+static void sample(unsigned depth)
+{
+	uint32_t slot = nslots++;
+	struct taken *t = &slots[slot];
+	uint64_t before, reading;
+
+	if (nslots > SAMPLES)
+		return;
+	pass_time();
+	maybe_signal(depth);
+	if (slot % every == 0 || !stamp) {
+		do {
+			before = stamp;
+			maybe_signal(depth);
+			pass_time();
+			reading = now & ~1ull;
+			now |= 1; /* what is later has another number */
+			maybe_signal(depth);
+		} while (stamp != before);
+		stamp = reading | 1;
+		t->s.tsc = t->truth = reading;
+	} else {
+		pass_time();
+		t->s.tsc = stamp;
+		t->truth = now;
+	}
+	maybe_signal(depth);
+	pass_time();
+	t->s.s.time_lo = (uint32_t)t->s.tsc;
+	t->s.s.head = 1;
+	t->s.s.event = slot;
+	t->is_there = true;
+}
+
+static void compare(const struct sparse_sample *s, uint32_t slot, uint64_t *last)
+{
+	assert_int_equal(s->s.event, slot);
+	assert_true(s->lo <= slots[slot].truth);
+	assert_true(slots[slot].truth <= s->hi);
+	assert_true(s->lo <= s->tsc && s->tsc <= s->hi);
+	if (!(s->s.time_lo & 1))
+		assert_true(s->lo == s->hi && s->tsc == slots[slot].truth);
+	*last = s->tsc;
+}
+
+static void run_once(unsigned n)
+{
+	struct sparse x = {0};
+	const struct sparse_sample *s;
+	uint32_t put = 0, given = 0;
+	uint64_t last = 0;
+
+	every = n;
+	nslots = 0;
+	now = 1000001;
+	stamp = 0;
+	for (uint32_t i = 0; i < SAMPLES + 4096; i++)
+		slots[i] = (struct taken){0};
+	while (nslots < SAMPLES)
+		sample(0);
+	while (put < SAMPLES && slots[put].is_there) {
+		sparse_put(&x, &slots[put++].s);
+		while ((s = sparse_next(&x)))
+			compare(s, given++, &last);
+	}
+	sparse_end(&x, now);
+	while ((s = sparse_next(&x)))
+		compare(s, given++, &last);
+	assert_int_equal(given, put);
+	assert_true(put > SAMPLES / 2);
+	sparse_free(&x);
+}
+
+static void bounds_contain_the_truth(void **state)
+{
+	(void)state;
+	srandom(15);
+	for (unsigned n = 2; n <= 256; n *= 2)
+		for (int i = 0; i < 4; i++)
+			run_once(n);
+}
+
+/* Without handlers times never go back. */
+static void estimates_go_on(void **state)
+{
+	struct sparse x = {0};
+	const struct sparse_sample *s;
+	uint64_t last = 0, t = 1000;
+	unsigned given = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		struct sparse_sample in = {.s.head = 1, .s.event = i};
+
+		if (i % 8 == 0)
+			t += 2 * (1 + rnd(500));
+		in.tsc = i % 8 ? t | 1 : t;
+		in.s.time_lo = (uint32_t)in.tsc;
+		sparse_put(&x, &in);
+		while ((s = sparse_next(&x))) {
+			assert_true(s->tsc >= last);
+			last = s->tsc;
+			given++;
+		}
+	}
+	assert_true(given >= 992);
+	sparse_free(&x);
+}
+
+/* A thread slept before the reading that a record of its processor has: the samples were before that. */
+static void a_sleep_is_not_shared_out(void **state)
+{
+	struct sparse x = {0};
+	const struct sparse_sample *s;
+	uint64_t t = 1000, most = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 64; i++) {
+		struct sparse_sample in = {.s.head = 1, .s.event = i};
+
+		t += i % 8 ? 0 : 160;
+		in.tsc = i % 8 ? t | 1 : t;
+		in.s.time_lo = (uint32_t)in.tsc;
+		sparse_put(&x, &in);
+	}
+	sparse_put(&x, &(struct sparse_sample){
+			       .s = {.head = 1, .event = KRON_EVENT_CPU, .time_lo = 2000000},
+			       .tsc = 2000000});
+	while ((s = sparse_next(&x)))
+		most = s->s.event == KRON_EVENT_CPU ? most : s->tsc;
+	assert_true(most > t && most < t + 400);
+	sparse_free(&x);
+}
+
+static void garbage_without_a_reading(void **state)
+{
+	struct sparse x = {0};
+	unsigned given = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 100000; i++) {
+		struct sparse_sample in = {.s.head = 1, .s.event = i, .tsc = rnd(1000) | 1};
+
+		in.s.time_lo = (uint32_t)in.tsc;
+		sparse_put(&x, &in);
+		while (sparse_next(&x))
+			given++;
+	}
+	assert_true(x.held.n <= 20000);
+	sparse_end(&x, UINT64_MAX);
+	while (sparse_next(&x))
+		given++;
+	assert_int_equal(given, 100000);
+	sparse_free(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds_contain_the_truth),
+		cmocka_unit_test(estimates_go_on),
+		cmocka_unit_test(a_sleep_is_not_shared_out),
+		cmocka_unit_test(garbage_without_a_reading),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

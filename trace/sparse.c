@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* sparse.c - see sparse.h. */
+#include "trace/sparse.h"
+
+#include <string.h>
+
+#define HELD_MAX 8192u /* garbage may have no reading at all */
+#define SMOOTH 8u
+
+static bool is_copy(const struct sparse_sample *s)
+{
+	return s->s.time_lo & 1;
+}
+
+static void settle(struct sparse *x, struct sparse_sample *s, uint64_t tsc, uint64_t hi)
+{
+	if (tsc < s->lo)
+		tsc = s->lo;
+	if (tsc > hi)
+		tsc = hi;
+	s->tsc = tsc;
+	s->hi = hi;
+	s->is_settled = true;
+	while (x->unsettled < x->held.n && x->held.v[x->unsettled].is_settled)
+		x->unsettled++;
+}
+
+static uint32_t count_before(const struct sparse *x, uint64_t reading)
+{
+	uint32_t n = 0;
+
+	for (size_t i = x->unsettled; i < x->held.n; i++)
+		n += !x->held.v[i].is_settled && x->held.v[i].lo < reading;
+	return n;
+}
+
+/* How far apart samples are put; after_switch: the thread did something else just before the reading. */
+static uint64_t step_of(struct sparse *x, uint64_t from, uint64_t reading, uint32_t n,
+			bool after_switch)
+{
+	uint64_t even = reading > from ? (reading - from) / (n + 1) : 0;
+
+	if (after_switch)
+		return x->gap && x->gap < even ? x->gap : even;
+	x->gap = x->gap ? (x->gap * (SMOOTH - 1) + even) / SMOOTH : even;
+	return even;
+}
+
+/* What was taken before this reading. */
+static void settle_before(struct sparse *x, uint64_t reading, bool after_switch)
+{
+	const size_t first = x->unsettled, end = x->held.n;
+	uint32_t n = count_before(x, reading), k = 0;
+	uint64_t step, from = x->base;
+
+	if (!n)
+		return;
+	if (!from)
+		from = x->held.v[first].lo;
+	step = step_of(x, from, reading, n, after_switch);
+	for (size_t i = first; i < end; i++) {
+		struct sparse_sample *s = &x->held.v[i];
+
+		if (!s->is_settled && s->lo < reading)
+			settle(x, s, from + ++k * step, reading);
+	}
+}
+
+/* Those that were given are no longer held. */
+static void make_room(struct sparse *x)
+{
+	size_t left = x->held.n - x->at;
+
+	if (!x->at)
+		return;
+	memmove(x->held.v, x->held.v + x->at, left * sizeof(*x->held.v));
+	x->held.n = left;
+	x->unsettled -= x->at;
+	x->at = 0;
+}
+
+void sparse_put(struct sparse *x, const struct sparse_sample *s)
+{
+	struct sparse_sample *new;
+
+	if (x->at == x->held.n || x->at >= 512)
+		make_room(x);
+	if (!is_copy(s))
+		settle_before(x, s->tsc, s->s.event == KRON_EVENT_CPU);
+	else if (x->held.n - x->unsettled >= HELD_MAX)
+		sparse_end(x, s->tsc);
+	new = vec_push(&x->held);
+	*new = *s;
+	new->is_settled = false;
+	new->lo = s->tsc & ~(uint64_t)is_copy(s);
+	if (is_copy(s))
+		return;
+	if (s->tsc > x->base)
+		x->base = s->tsc;
+	settle(x, new, s->tsc, s->tsc);
+}
+
+void sparse_end(struct sparse *x, uint64_t end)
+{
+	uint64_t from = x->base;
+	uint32_t k = 0;
+
+	for (size_t i = x->unsettled; i < x->held.n; i++) {
+		struct sparse_sample *s = &x->held.v[i];
+
+		if (!s->is_settled)
+			settle(x, s, from + ++k * x->gap, end > s->lo ? end : UINT64_MAX);
+	}
+}
+
+const struct sparse_sample *sparse_next(struct sparse *x)
+{
+	if (x->at == x->held.n || !x->held.v[x->at].is_settled)
+		return NULL;
+	return &x->held.v[x->at++];
+}
+
+const struct sparse_sample *sparse_peek(const struct sparse *x, size_t ahead)
+{
+	size_t i = x->at + ahead;
+
+	return i < x->held.n && x->held.v[i].is_settled ? &x->held.v[i] : NULL;
+}
+
+void sparse_free(struct sparse *x)
+{
+	vec_free(&x->held);
+}

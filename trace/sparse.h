@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sparse.h - the times of samples that copy a reading of the clock (kron record --clock every:N).
+ *
+ *   slots of a lane, in order:   R1  c  c  c  R2  c  c  ...      R: read the clock, even; c: a copy, odd
+ *                                |  between R1 and R2  |
+ *
+ * A copy was taken after the reading that it copies, and before the next later one that follows it in the lane.
+ * In between nothing is known but the order, so it is put at equal distances; where the second reading was
+ * made because the thread had been off its processor, at the distances that the lane has had.
+ *
+ * Knows one lane.  Bound: as many samples are held as share a reading.
+ */
+#ifndef TRACE_SPARSE_H
+#define TRACE_SPARSE_H
+
+#include "base/vec.h"
+#include "trace/reader.h"
+
+struct sample_parts { /* what the records right before a sample say of it */
+	bool is_wide, has_memory;
+	uint32_t high;
+	struct trace_memory memory;
+};
+
+struct sparse_sample {
+	struct kron_sample s;
+	const uint32_t *counters;
+	struct sample_parts parts;
+	uint64_t tsc;    /* estimated */
+	uint64_t lo, hi; /* it lies between them, both included */
+	bool is_settled; /* these three are known */
+};
+
+struct sparse {
+	VEC(struct sparse_sample) held;
+	size_t at;        /* the next one to be given */
+	size_t unsettled; /* from here on; what comes before is settled */
+	uint64_t base;    /* the latest reading so far */
+	uint64_t gap;     /* what lies between two samples, smoothed; 0: not known */
+};
+
+/* The next sample of the lane; tsc is its time as it stands there. */
+void sparse_put(struct sparse *x, const struct sparse_sample *s);
+/* There are no more: they end at this time, UINT64_MAX: nobody knows. */
+void sparse_end(struct sparse *x, uint64_t end);
+/* NULL: more are to be put first, or there are none. */
+const struct sparse_sample *sparse_next(struct sparse *x);
+/* The one `ahead` places after the last given one; NULL: it is not known yet. */
+const struct sparse_sample *sparse_peek(const struct sparse *x, size_t ahead);
+void sparse_free(struct sparse *x);
+
+#endif
