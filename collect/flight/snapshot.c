@@ -28,6 +28,7 @@
 #include "trace/writer_dir.h"
 
 #define TRIES 8u
+#define SPARE 64u /* chunks that come while room is made */
 
 struct copied {
 	uint64_t seq, word;
@@ -56,10 +57,34 @@ static bool has_samples(unsigned state)
 	return state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL;
 }
 
-static void list_chunks(const struct segment *seg, struct copy *copy)
+/* Of the sample stored last; 0: there is none. */
+static uint64_t last_time(const struct kron_chunk *c)
 {
+	const struct kron_sample *s = (const void *)(c + 1);
+	uint32_t n = KRON_CHUNK_SAMPLES;
+
+	while (n && !__atomic_load_n(&s[n - 1].head, __ATOMIC_ACQUIRE))
+		n--;
+	return n ? kron_sample_time(&s[n - 1]) : 0;
+}
+
+/* Where the ring is kept by time: nothing of it is younger.  It may be another thread's by now, with other times. */
+static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uint64_t seq)
+{
+	const uint64_t keep = s->drain->keep_ticks;
+
+	if (!keep || s->tsc < keep || last_time(c) >= s->tsc - keep)
+		return false;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq;
+}
+
+static void list_chunks(struct snapshot *snapshot, struct copy *copy)
+{
+	const struct segment *seg = snapshot->drain->seg;
 	uint32_t ready = segment_ready(seg);
 
+	snapshot->tsc = __rdtsc();
 	xfree(copy->v);
 	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
 	copy->n = 0;
@@ -70,7 +95,8 @@ static void list_chunks(const struct segment *seg, struct copy *copy)
 
 		s = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
 		if (has_samples(kron_chunk_word_state(word)) && s &&
-		    KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_SAMPLES)
+		    KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_SAMPLES &&
+		    !is_too_old(snapshot, c, s))
 			copy->v[copy->n++] = (struct copied){.seq = s, .word = word, .i = i};
 	}
 	qsort(copy->v, copy->n, sizeof(*copy->v), by_seq);
@@ -150,8 +176,7 @@ static void copy_once(struct snapshot *s, struct copy *copy)
 	tasks_totals(s->drain->tasks, &s->before);
 	s->before.lost += s->gone;
 	s->left_out = 0;
-	s->tsc = __rdtsc();
-	list_chunks(seg, copy);
+	list_chunks(s, copy);
 	for (size_t i = 0; i < copy->n; i++) {
 		struct copied *p = &copy->v[i];
 
@@ -170,21 +195,39 @@ static bool is_poor(const struct snapshot *s, const struct copy *copy)
 }
 
 /* Pages first, for they take longer than what is copied into them. */
+static int make_room(struct copy *copy, size_t chunks, struct err *err)
+{
+	const size_t size = chunks * KRON_CHUNK_SIZE;
+	void *room;
+
+	if (size <= copy->size)
+		return 0;
+	if (copy->room)
+		munmap(copy->room, copy->size);
+	copy->room = NULL;
+	copy->size = 0;
+	room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		    -1, 0);
+	if (room == MAP_FAILED)
+		return err_set(err, errno, "no memory for a snapshot: %s", strerror(errno));
+	copy->room = room;
+	copy->size = size;
+	return 0;
+}
+
+/* While room is made the ring may grow, by more than is spared here: then once more. */
 static int copy_ring(struct snapshot *s, struct copy *copy, struct err *err)
 {
 	unsigned tries = 0;
+	int code;
 
-	copy->size = (size_t)(segment_ready(s->drain->seg) + 1) * KRON_CHUNK_SIZE;
-	copy->room = mmap(NULL, copy->size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (copy->room == MAP_FAILED) {
-		copy->room = NULL;
-		return err_set(err, errno, "no memory for a snapshot: %s", strerror(errno));
-	}
-	do
-		copy_once(s, copy);
-	while (is_poor(s, copy) && ++tries < TRIES);
-	return 0;
+	do {
+		list_chunks(s, copy);
+		code = make_room(copy, copy->n + copy->n / 4 + SPARE, err);
+		if (!code)
+			copy_once(s, copy);
+	} while (!code && is_poor(s, copy) && ++tries < TRIES);
+	return code;
 }
 
 /* ---- into a trace ---- */
