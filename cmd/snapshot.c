@@ -20,9 +20,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "snapshot",
 	.operands = "[BOARD]",
-	.summary = "Have a running `kron record --flight` write what its ring holds to DIR/001, DIR/002 and "
-		   "so on, and print that directory. BOARD: the process id of the kron record, or the name "
-		   "of its board. Default: $KRON_BOARD, else \"default\", else the only one that there is.",
+	.summary =
+		"Have a running `kron record --flight` write what its ring holds to DIR/001, DIR/002 and "
+		"so on, and print that directory. BOARD: the process id of the kron record, or the name "
+		"of its board. Default: $KRON_BOARD, else \"default\", else the only one that there is.",
 	.opts = options,
 	.max_operands = 1,
 };
@@ -36,8 +37,9 @@ static int ask(struct bus *b)
 
 	lanes_look(b, &view);
 	if (!view.recorder_pid)
-		status = cmd_fail(&command, CMD_ERROR,
-				  "no kron record runs on board %s: nothing is kept there", b->name);
+		status =
+			cmd_fail(&command, CMD_ERROR,
+				 "no kron record runs on board %s: nothing is kept there", b->name);
 	else if (control_ask(object_note(b->board.ctl)->recording, view.recorder_pid,
 			     KRON_CONTROL_SNAPSHOT, why, answer, &err))
 		status = cmd_fail(&command, CMD_ERROR, "%s", err.msg);

@@ -70,13 +70,13 @@ struct collector_summary {
 	uint64_t waited;       /* NODECLKs that the board made its users wait */
 	bool hardware_answers; /* bus device: it is a board */
 	struct hardware_end hardware;
-	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
-	char fired_by[64];              /* --trigger-group: whose it was; empty: our own */
-	uint64_t outside;               /* samples that were discarded, not near it */
-	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
-	uint32_t snapshots;             /* --flight: how many were taken */
-	struct err unkept;              /* likewise: why the last one that failed did; empty: none has */
-	char unknown[128];              /* a name in the trigger that nothing with a probe has */
+	uint64_t fired_ns;  /* --trigger: when, from the start; 0: never */
+	char fired_by[64];  /* --trigger-group: whose it was; empty: our own */
+	uint64_t outside;   /* samples that were discarded, not near it */
+	uint64_t unsure;    /* what it waited for in vain, because samples were lost */
+	uint32_t snapshots; /* --flight: how many were taken */
+	struct err unkept;  /* likewise: why the last one that failed did; empty: none has */
+	char unknown[128];  /* a name in the trigger that nothing with a probe has */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	uint64_t left_out;              /* lines about processes that the trace has no room for */
@@ -133,7 +133,8 @@ char *collector_environment(const struct collector *c, const char *runtime_path)
  * says whether something is missing.
  */
 struct collector_end {
-	const char *how; /* value of the session's `exit`, and why a flight recorder's last snapshot is */
+	const char *
+		how; /* value of the session's `exit`, and why a flight recorder's last snapshot is */
 	uint64_t cpu_ns; /* the program's processor time (trace/analysis/cost.h); 0: not known */
 	pid_t program;   /* that should have been traced from its start; 0: none was started */
 };

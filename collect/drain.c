@@ -445,9 +445,8 @@ static bool is_due(uint64_t *next, uint64_t now, uint64_t every_ms)
 /* A ring always is. */
 static bool is_short_of_chunks(const struct drain *d)
 {
-	return !wraps(d) &&
-	       __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE) <
-	       (int32_t)(segment_ready(d->seg) / 8);
+	return !wraps(d) && __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE) <
+				    (int32_t)(segment_ready(d->seg) / 8);
 }
 
 /* For readers of a trace whose collector was killed; the end writes a better figure. */

@@ -67,8 +67,9 @@ struct drain {
 	struct sink trace;         /* straight into the trace (drain_write.c) */
 	struct sink *sink;         /* that one, or of --trigger a watch's */
 	uint8_t *folded;           /* room for a chunk with Resource samples */
-	uint32_t keep_chunks;      /* a ring that is looked at: so many; 0: as many as there is room for */
-	uint64_t keep_ticks;       /* wrap: what is older may go; 0: only where room is wanted */
+	uint32_t
+		keep_chunks; /* a ring that is looked at: so many; 0: as many as there is room for */
+	uint64_t keep_ticks; /* wrap: what is older may go; 0: only where room is wanted */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 

@@ -87,7 +87,7 @@ struct segment_options {
 	int node;         /* NODE_DEFAULT: that of a board that is there, else node_default() */
 	enum kron_bus bus;
 	bool constant_time;
-	bool ages;         /* KRON_WHEN_FULL_WRAP, and what is old goes: the pool is as large as that takes */
+	bool ages; /* KRON_WHEN_FULL_WRAP, and what is old goes: the pool is as large as that takes */
 	uint16_t clock_every;
 	bool watched;      /* samples are looked at, not written (collect/watch/watch.h) */
 	const char *board; /* name; NULL: a segment of our own */

@@ -36,7 +36,8 @@ const char *flight_record_check(struct collector_options *o, bool wants_switches
 		return NULL;
 	}
 	/* what was not looked at yet is not to be overwritten: drain and watch let the oldest go */
-	return watch_check(&(struct watch_options){.label = "--snapshot-on", .trigger = o->flight.on},
+	return watch_check(&(struct watch_options){.label = "--snapshot-on",
+						   .trigger = o->flight.on},
 			   err)
 		       ? err->msg
 		       : NULL;

@@ -301,7 +301,8 @@ static void say_flight(const struct collector_summary *s, bool looks, const char
 	if (s->snapshots)
 		say("kron: %" PRIu32 " snapshot%s, the last one %s/%03" PRIu32
 		    "; %s samples went by before it, probes cost about %s",
-		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->snapshots, lost, cost);
+		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->snapshots, lost,
+		    cost);
 	if (looks && s->lost)
 		say("kron: %s samples were lost before anybody had looked at them: a larger --flight "
 		    "leaves more room for that",

@@ -47,9 +47,9 @@ struct flight {
 	struct time_point start;
 	char *dir, *next;
 	uint64_t keep_ns, bytes, most;
-	uint32_t taken; /* atomic: names up to this one are given */
-	uint32_t asked; /* of these, not at the end; atomic */
-	uint64_t fired; /* by the look at hand */
+	uint32_t taken;     /* atomic: names up to this one are given */
+	uint32_t asked;     /* of these, not at the end; atomic */
+	uint64_t fired;     /* by the look at hand */
 	struct sink *looks; /* --snapshot-on: what looks at the samples; else NULL */
 	uint64_t (*gone)(const void *ctx);
 	const void *gone_ctx;
@@ -74,8 +74,12 @@ int flight_parse(struct flight_options *o, const char *text, struct err *err)
 	static const struct {
 		const char *unit;
 		uint64_t bytes, ns;
-	} units[] = {{"K", 1024, 0},       {"M", MIB, 0},	{"G", 1024 * MIB, 0},
-		     {"ms", 0, 1000000},   {"s", 0, 1000000000}, {"m", 0, 60000000000ull},
+	} units[] = {{"K", 1024, 0},
+		     {"M", MIB, 0},
+		     {"G", 1024 * MIB, 0},
+		     {"ms", 0, 1000000},
+		     {"s", 0, 1000000000},
+		     {"m", 0, 60000000000ull},
 		     {"min", 0, 60000000000ull}};
 	char *end;
 	double n = strtod(text, &end);
@@ -92,8 +96,8 @@ int flight_parse(struct flight_options *o, const char *text, struct err *err)
 		if (o->bytes || o->ns)
 			return 0;
 	}
-	return err_set(err, EINVAL,
-		       "--flight: '%s' is neither a size like 64M nor a time like 10s", text);
+	return err_set(err, EINVAL, "--flight: '%s' is neither a size like 64M nor a time like 10s",
+		       text);
 }
 
 uint64_t flight_buffer(const struct flight_options *o)
@@ -119,9 +123,12 @@ static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 
 static int take(struct flight *f, const char *why, struct flight_taken *out, struct err *err)
 {
-	struct snapshot s = {
-		.drain = f->drain, .start = &f->start, .from = f->dir, .to = f->next, .why = why,
-		.gone = f->looks ? f->gone(f->gone_ctx) : 0};
+	struct snapshot s = {.drain = f->drain,
+			     .start = &f->start,
+			     .from = f->dir,
+			     .to = f->next,
+			     .why = why,
+			     .gone = f->looks ? f->gone(f->gone_ctx) : 0};
 	uint32_t n = f->taken + 1;
 	int code = snapshot_take(&s, err);
 

@@ -22,9 +22,9 @@ struct flight;
 
 struct control {
 	struct changes changes;
-	struct drain *drain; /* which knows what pages have been counted */
+	struct drain *drain;   /* which knows what pages have been counted */
 	struct flight *flight; /* NULL: no snapshots */
-	int fd;              /* -1: nobody can ask any more */
+	int fd;                /* -1: nobody can ask any more */
 	int wake_fd;
 	pthread_mutex_t lock; /* of the two below */
 	pthread_t thread;     /* of its own from the first question on: most recordings hear none */

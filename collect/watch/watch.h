@@ -37,7 +37,7 @@ struct watch_options {
 	 * (drain.h: keep_ticks). */
 	void (*fired)(void *ctx, uint64_t tsc);
 	void *fired_ctx;
-	const char *label; /* of the trigger, in messages; NULL: "--trigger" */
+	const char *label;   /* of the trigger, in messages; NULL: "--trigger" */
 	struct group *group; /* one of the others fires, or is told; NULL: there are none */
 };
 
