@@ -27,6 +27,7 @@
 	X(pages, "Count how often each page of memory is read and written")        \
 	X(list, "List the functions of an ELF file and how they can be probed")    \
 	X(patch, "Write a copy of an ELF file that has the probes in it")          \
+	X(snapshot, "Have a running flight recorder keep what it holds")           \
 	X(recover, "Finish the trace of a kron record that was killed")            \
 	X(read, "Write the MultiKron toolkit's data file from a trace or a board") \
 	X(board, "Make, list and remove boards that have names")                   \

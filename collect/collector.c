@@ -118,10 +118,28 @@ static int open_bus(struct collector *c, struct err *err)
 	return 0;
 }
 
+static uint64_t let_go(const void *watch)
+{
+	return watch_outside(watch);
+}
+
+/* --snapshot-on */
+static void look_for_moments(struct collector *c)
+{
+	const struct watch_options wo = {.label = "--snapshot-on",
+					 .trigger = c->opt.flight.on,
+					 .fired = flight_fired,
+					 .fired_ctx = c->flight};
+
+	c->watch = watch_open(&wo, &c->drain);
+	flight_look_with(c->flight, watch_sink(c->watch), let_go, c->watch);
+}
+
 static int open_parts(struct collector *c, struct err *err)
 {
 	struct segment_options so = {
 		.buffer = c->opt.buffer,
+		.ages = c->opt.flight.ns,
 		.watched = c->opt.watch.trigger != NULL,
 		.when_full = c->opt.when_full,
 		.filter = c->opt.filter,
@@ -165,6 +183,12 @@ static int open_parts(struct collector *c, struct err *err)
 		c->watch = watch_open(&c->opt.watch, &c->drain);
 		c->drain.sink = watch_sink(c->watch);
 	}
+	if (!code && c->opt.flight.text) {
+		c->flight = flight_open(&c->opt.flight, &c->drain, c->opt.dir, &c->start);
+		c->drain.sink = flight_sink(c->flight);
+		if (c->opt.flight.on)
+			look_for_moments(c);
+	}
 	c->drain.start = c->clock_start;
 	return code;
 }
@@ -175,6 +199,8 @@ static int start_parts(struct collector *c, struct err *err)
 
 	if (!code)
 		code = drain_start(&c->drain, err);
+	if (!code && c->flight)
+		code = flight_watch_signal(c->flight, err);
 	if (!code && c->opt.bus == KRON_BUS_LANE)
 		code = grow_start(&c->grow, &c->seg, err);
 	return code;
@@ -324,6 +350,7 @@ void collector_abandon(struct collector *c, const char *why)
 {
 	c->all_ended = server_stop(&c->server);
 	grow_stop(&c->grow);
+	flight_stop(c->flight);
 	drain_stop(&c->drain);
 	end_switches(c);
 	note_clock(c);
@@ -428,7 +455,8 @@ static void end_watch(struct collector *c, double hz, struct collector_summary *
 		out->fired_ns = (uint64_t)((double)(tsc - c->clock_start.tsc) / hz * 1e9);
 	if (tsc && watch_fired_by(w))
 		snprintf(out->fired_by, sizeof(out->fired_by), "%s", watch_fired_by(w));
-	out->outside = watch_outside(w);
+	if (!c->flight)
+		out->outside = watch_outside(w);
 	out->unsure = watch_unsure(w);
 	if (watch_unknown_name(w))
 		snprintf(out->unknown, sizeof(out->unknown), "%s", watch_unknown_name(w));
@@ -488,6 +516,17 @@ static void let_segment_go(struct collector *c, bool failed, struct collector_su
 	segment_unlink(&c->seg);
 }
 
+static void end_flight(struct collector *c, const char *why, struct collector_summary *out)
+{
+	if (!c->flight)
+		return;
+	flight_end(c->flight, why);
+	if (c->watch)
+		out->outside = watch_outside(c->watch);
+	out->snapshots = flight_count(c->flight);
+	out->unkept = *flight_error(c->flight);
+}
+
 /* Nothing was heard of the program, and no reason has been given. */
 static void note_silence(struct collector *c, pid_t program)
 {
@@ -502,12 +541,14 @@ void collector_finish(struct collector *c, const struct collector_end *end,
 	int code;
 
 	memset(out, 0, sizeof(*out));
+	flight_stop(c->flight);
 	close_board(c);
 	drain_ask_to_stop(&c->drain);
 	c->all_ended = server_stop(&c->server);
 	note_silence(c, end->program);
 	drain_stop(&c->drain);
-	grow_ask_to_stop(&c->grow, let_stores_finish(c));
+	grow_ask_to_stop(&c->grow, let_stores_finish(c) && !c->flight);
+	end_flight(c, end->how, out);
 	drain_all(&c->drain);
 	if (c->drain.pages)
 		journal_note(&c->journal, pages_write(c->drain.pages, c->opt.dir));
@@ -535,6 +576,7 @@ void collector_free(struct collector *c)
 	modules_free(&c->modules);
 	fetch_free(&c->fetch);
 	watch_close(c->watch);
+	flight_close(c->flight);
 	tasks_free(&c->tasks);
 	hardware_board_close(&c->hardware);
 	segment_close(&c->seg);

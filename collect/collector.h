@@ -21,6 +21,7 @@
 #include "collect/grow.h"
 #include "collect/attach/modules.h"
 #include "collect/attach/serve.h"
+#include "collect/flight/flight.h"
 #include "collect/pages/pages.h"
 #include "collect/watch/watch.h"
 #include "trace/analysis/cost.h"
@@ -44,6 +45,7 @@ struct collector_options {
 	enum kron_bus bus;
 	const char *hardware; /* bus device: its path */
 	struct watch_options watch;
+	struct flight_options flight;
 	int (*gate)(void *ctx); /* trace_writer_set_gate(); NULL: there is always room */
 	void *gate_ctx;
 	struct pages_setup pages; /* unit 0: pages */
@@ -68,11 +70,13 @@ struct collector_summary {
 	uint64_t waited;       /* NODECLKs that the board made its users wait */
 	bool hardware_answers; /* bus device: it is a board */
 	struct hardware_end hardware;
-	uint64_t fired_ns;              /* --trigger: when, from the start; 0: never */
-	char fired_by[64];              /* --trigger-group: whose it was; empty: our own */
-	uint64_t outside;               /* samples that were discarded, not near it */
-	uint64_t unsure;                /* what it waited for in vain, because samples were lost */
-	char unknown[128];              /* a name in the trigger that nothing with a probe has */
+	uint64_t fired_ns;  /* --trigger: when, from the start; 0: never */
+	char fired_by[64];  /* --trigger-group: whose it was; empty: our own */
+	uint64_t outside;   /* samples that were discarded, not near it */
+	uint64_t unsure;    /* what it waited for in vain, because samples were lost */
+	uint32_t snapshots; /* --flight: how many were taken */
+	struct err unkept;  /* likewise: why the last one that failed did; empty: none has */
+	char unknown[128];  /* a name in the trigger that nothing with a probe has */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	uint64_t left_out;              /* lines about processes that the trace has no room for */
@@ -94,6 +98,7 @@ struct collector {
 	struct server server;
 	struct drain drain;
 	struct watch *watch;            /* --trigger; else NULL */
+	struct flight *flight;          /* --flight; else NULL */
 	struct fetch fetch;             /* buses exact and device */
 	struct hardware_board hardware; /* bus device */
 	struct grow grow;
@@ -128,7 +133,8 @@ char *collector_environment(const struct collector *c, const char *runtime_path)
  * says whether something is missing.
  */
 struct collector_end {
-	const char *how; /* value of the session's `exit` */
+	const char *
+		how; /* value of the session's `exit`, and why a flight recorder's last snapshot is */
 	uint64_t cpu_ns; /* the program's processor time (trace/analysis/cost.h); 0: not known */
 	pid_t program;   /* that should have been traced from its start; 0: none was started */
 };

@@ -117,7 +117,7 @@ static uint32_t hand_on(struct drain *d, uint32_t i, const struct chunk_owner *o
 enum verdict { CHUNK_LEAVE, CHUNK_TAKE, CHUNK_TO_FULL };
 
 /* Every slot of a full chunk was claimed: an empty last one is a hole, too. */
-static bool may_be_written(const struct kron_chunk *c, const struct chunk_count *n)
+bool drain_may_be_written(const struct kron_chunk *c, const struct chunk_count *n)
 {
 	const struct kron_sample *s = (const void *)(c + 1);
 
@@ -130,21 +130,22 @@ static bool may_be_written(const struct kron_chunk *c, const struct chunk_count 
 	return false;
 }
 
+static bool wraps(const struct drain *d)
+{
+	return d->seg->when_full == KRON_WHEN_FULL_WRAP;
+}
+
 /* May this chunk be taken now?  The owner is asked only when it matters: it costs a system
  * call. */
 static enum verdict judge_chunk(struct drain *d, uint64_t word, const struct kron_chunk *c,
 				const struct chunk_count *n, const struct chunk_owner *o)
 {
-	bool wrap = d->seg->when_full == KRON_WHEN_FULL_WRAP;
-
 	if (kron_chunk_word_state(word) == KRON_CHUNK_FULL) {
-		if (wrap)
-			return CHUNK_LEAVE;
-		return !o->dead && may_be_written(c, n) ? CHUNK_LEAVE : CHUNK_TAKE;
+		return !o->dead && drain_may_be_written(c, n) ? CHUNK_LEAVE : CHUNK_TAKE;
 	}
 	if (!o->dead)
 		return CHUNK_LEAVE;
-	return wrap ? CHUNK_TO_FULL : CHUNK_TAKE;
+	return wraps(d) ? CHUNK_TO_FULL : CHUNK_TAKE;
 }
 
 /* A full chunk that the sink has looked at, all of it, has no holes. */
@@ -270,6 +271,16 @@ void drain_answer_pages(struct drain *d, int fd, const struct kron_control_quest
 	vec_free(&range.v);
 }
 
+/* A full chunk of a ring stays, and with it its process; it is 64 KiB that nobody should look through. */
+static void keep_in_ring(struct drain *d, uint64_t word)
+{
+	struct chunk_owner o;
+
+	tasks_of_chunk(d->tasks, word, false, &o);
+	if (o.task)
+		o.task->left = true;
+}
+
 /* How many chunks are free again. */
 static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, bool thorough)
 {
@@ -280,10 +291,14 @@ static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dea
 	enum sink_advice advice;
 	enum verdict verdict;
 
-	if (!full && !dead)
+	if (!dead && (!full || wraps(d)))
 		return 0;
 	if (pages_are_in(c))
 		return drain_pages(d, i, word, thorough);
+	if (full && wraps(d)) {
+		keep_in_ring(d, word);
+		return 0;
+	}
 	advice = ask_sink(d, i, full, &n);
 	if (advice == SINK_LEAVE)
 		return 0;
@@ -410,6 +425,8 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 		if (!journal_error(d->journal))
 			moved += drain_chunk(d, i, word, dead, thorough);
 	}
+	if (wraps(d))
+		moved += drain_wrap(d, dead);
 	moved += sink_flush(d->sink);
 	notice_disk(d);
 	if (dead && !d->disk_failed)
@@ -425,10 +442,11 @@ static bool is_due(uint64_t *next, uint64_t now, uint64_t every_ms)
 	return true;
 }
 
+/* A ring always is. */
 static bool is_short_of_chunks(const struct drain *d)
 {
-	return __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE) <
-	       (int32_t)(segment_ready(d->seg) / 8);
+	return !wraps(d) && __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE) <
+				    (int32_t)(segment_ready(d->seg) / 8);
 }
 
 /* For readers of a trace whose collector was killed; the end writes a better figure. */
@@ -585,8 +603,7 @@ static bool take_from_wrapping(struct drain *d, uint32_t i, uint64_t *word)
 {
 	uint64_t mine = (*word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_OWNED;
 
-	if (d->seg->when_full != KRON_WHEN_FULL_WRAP ||
-	    kron_chunk_word_state(*word) != KRON_CHUNK_FULL)
+	if (!wraps(d) || kron_chunk_word_state(*word) != KRON_CHUNK_FULL)
 		return true;
 	return __atomic_compare_exchange_n(&d->seg->states[i], word, mine, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);

@@ -9,7 +9,7 @@
  *
  * One thread.  It sleeps 2 to 50 ms, longer the less there is to do, and is woken by the
  * runtime through ctl->wake_collector when chunks run short (grow.h makes more).  In wrap mode
- * it takes nothing before the end.
+ * it takes nothing before the end, and lets the oldest go (drain_wrap.c).
  *
  * Disk full: nothing is freed whose samples are not in the file.  The gates are closed, the
  * program goes on, and the segment keeps what it has for `kron recover`.
@@ -67,6 +67,9 @@ struct drain {
 	struct sink trace;         /* straight into the trace (drain_write.c) */
 	struct sink *sink;         /* that one, or of --trigger a watch's */
 	uint8_t *folded;           /* room for a chunk with Resource samples */
+	uint32_t
+		keep_chunks; /* a ring that is looked at: so many; 0: as many as there is room for */
+	uint64_t keep_ticks; /* wrap: what is older may go; 0: only where room is wanted */
 	uint64_t next_thorough_ns, next_dead_ns, next_count_ns;
 };
 
@@ -121,5 +124,10 @@ struct chunk_count {
 	uint32_t nbytes;
 };
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out);
+/* Of a full one whose thread lives: every slot was claimed, and an empty one may yet be stored. */
+bool drain_may_be_written(const struct kron_chunk *c, const struct chunk_count *n);
+
+/* Wrap mode: the oldest chunks become free, so that threads find some.  How many: drain_wrap.c. */
+uint32_t drain_wrap(struct drain *d, bool look_at_ages);
 
 #endif

@@ -45,9 +45,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 uint64_t segment_default_buffer(const struct segment_options *opt)
 {
 	/* A flight recorder has all of its buffer in use all the time. */
-	uint64_t limit = opt->when_full == KRON_WHEN_FULL_WRAP ? 64ull << 20
-			 : opt->watched                        ? 256ull << 20
-							       : 1ull << 30;
+	uint64_t limit = opt->when_full == KRON_WHEN_FULL_WRAP && !opt->ages ? 64ull << 20
+			 : opt->watched                                      ? 256ull << 20
+									     : 1ull << 30;
 	uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
 
 	limit = least(least(limit, ram), limits_default_buffer());

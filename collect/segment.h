@@ -87,6 +87,7 @@ struct segment_options {
 	int node;         /* NODE_DEFAULT: that of a board that is there, else node_default() */
 	enum kron_bus bus;
 	bool constant_time;
+	bool ages; /* KRON_WHEN_FULL_WRAP, and what is old goes: the pool is as large as that takes */
 	uint16_t clock_every;
 	bool watched;      /* samples are looked at, not written (collect/watch/watch.h) */
 	const char *board; /* name; NULL: a segment of our own */
@@ -97,8 +98,8 @@ struct segment_options {
 };
 
 /* min(1 GiB, a quarter of the RAM, what ulimit leaves), and for a board with a name half of what is free
- * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP) 64 MiB at most, and for a watch,
- * which writes nothing that could be slow, 256. */
+ * in /dev/shm; to keep the last things only (KRON_WHEN_FULL_WRAP, but by age) 64 MiB at most, and for
+ * a watch, which writes nothing that could be slow, 256. */
 uint64_t segment_default_buffer(const struct segment_options *opt);
 /* A quarter of it, the share of a pool whose size nobody asked for. */
 uint64_t segment_share(uint64_t cgroup_left);

@@ -103,6 +103,8 @@ void session_write_start(struct journal *j, const struct segment *seg,
 				strcmp(opt->watch.trigger, WATCH_OTHERS_ONLY) != 0
 					? opt->watch.trigger
 					: "none; the others of its group have theirs");
+	if (opt->flight.text)
+		journal_session(j, "flight", "%s", opt->flight.text);
 	if (opt->clock_every > 1)
 		journal_session(j, "clock_every", "%u", opt->clock_every);
 	if (opt->constant_time)

@@ -45,6 +45,25 @@ static bool is_trace_file(const char *name)
 	return false;
 }
 
+#define SNAPSHOT_DIGITS 3u
+#define SNAPSHOT_NEXT ".snapshot" /* before it has its name; a killed recorder leaves it */
+
+bool writer_is_snapshot(const char *name)
+{
+	size_t n = strspn(name, "0123456789");
+
+	return n >= SNAPSHOT_DIGITS && !name[n];
+}
+
+/* In the directory of a flight recorder. */
+static bool is_snapshot_dir(int dir, const char *name)
+{
+	struct stat st;
+
+	return (writer_is_snapshot(name) || !strcmp(name, SNAPSHOT_NEXT)) &&
+	       !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
+}
+
 enum dir_kind { DIR_ABSENT, DIR_EMPTY, DIR_TRACE, DIR_FOREIGN, DIR_ERROR };
 
 static bool is_dot(const char *name)
@@ -92,7 +111,7 @@ static enum dir_kind look_at(const char *path, char *foreign, size_t size)
 		return errno == ENOENT && lstat(path, &st) ? DIR_ABSENT : DIR_ERROR;
 	}
 	while ((de = readdir(d))) {
-		if (is_dot(de->d_name))
+		if (is_dot(de->d_name) || is_snapshot_dir(dirfd(d), de->d_name))
 			continue;
 		if (!is_trace_file(de->d_name)) {
 			snprintf(foreign, size, "%s", de->d_name);
@@ -188,6 +207,28 @@ static void remove_samples(int dir)
 		close(fd);
 }
 
+static int remove_trace(const char *path, struct err *err);
+
+/* Those that are traces; the others keep their directory from going. */
+static void remove_snapshots(const char *path)
+{
+	struct dirent *de;
+	DIR *d = opendir(path);
+
+	while (d && (de = readdir(d))) {
+		char *name;
+		struct err err;
+
+		if (!is_snapshot_dir(dirfd(d), de->d_name))
+			continue;
+		name = xasprintf("%s/%s", path, de->d_name);
+		remove_trace(name, &err);
+		xfree(name);
+	}
+	if (d)
+		closedir(d);
+}
+
 /* The session first, for without one nobody takes the rest for a trace; the lock last, which says
  * that it was one. */
 static int remove_trace(const char *path, struct err *err)
@@ -217,6 +258,7 @@ static int remove_trace(const char *path, struct err *err)
 			unlinkat(dir, "lock", 0);
 			close(dir);
 		}
+		remove_snapshots(path);
 		close(lock);
 	}
 	fd = rmdir(path);
@@ -277,6 +319,57 @@ int writer_prepare_dir(const char *path, struct err *err)
 			break;
 	}
 	return err_set(err, errno, "cannot make the trace directory %s: %s", path, strerror(errno));
+}
+
+void writer_remove_dir(const char *path)
+{
+	struct err err;
+
+	remove_trace(path, &err);
+}
+
+/* As far as it goes: it may grow meanwhile. */
+static int copy_file(int from, int to, const char *name)
+{
+	int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out, code = 0;
+	char buffer[1 << 14];
+	ssize_t n;
+
+	if (in < 0)
+		return errno == ENOENT ? 0 : -errno;
+	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (out < 0)
+		code = -errno;
+	while (!code && (n = read(in, buffer, sizeof(buffer)))) {
+		if (n < 0)
+			code = -errno;
+		else if (write(out, buffer, (size_t)n) != n)
+			code = errno ? -errno : -ENOSPC;
+	}
+	close(in);
+	if (out >= 0)
+		close(out);
+	return code;
+}
+
+int writer_copy_tables(const char *from, const char *to, struct err *err)
+{
+	int in = -1, out = -1, code;
+
+	writer_remove_dir(to); /* of a snapshot that failed */
+	code = mkdir(to, 0700) ? -errno : 0;
+	if (!code && ((in = open(from, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0 ||
+		      (out = open(to, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0))
+		code = -errno;
+	for (size_t i = 0; !code && i < WRITER_TEXTS; i++)
+		code = copy_file(in, out, writer_files[i]);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return code ? err_set(err, -code, "cannot copy the names in %s to %s: %s", from, to,
+			      strerror(-code))
+		    : 0;
 }
 
 int writer_check_dir(const char *path, struct err *err)

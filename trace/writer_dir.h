@@ -3,6 +3,8 @@
 #ifndef TRACE_WRITER_DIR_H
 #define TRACE_WRITER_DIR_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 /* The text files, in the order of writer_files[]. */
@@ -30,5 +32,13 @@ int writer_check_dir(const char *path, struct err *err);
 /* Open and flock dir/lock.  A missing lock file is made: an old trace may lack it.  -EBUSY: another
  * kron writes there. */
 int writer_lock_dir(const char *path, int *out, struct err *err);
+
+/* A snapshot of a recording is a trace in its directory: 001, 002, ...  (collect/flight/). */
+bool writer_is_snapshot(const char *name);
+/* Make `to`, with what the text files of the trace `from` hold now.  The last line of each may be torn
+ * (trace_writer_reopen() mends that). */
+int writer_copy_tables(const char *from, const char *to, struct err *err);
+/* A trace, or what was left of one that could not be written, goes. */
+void writer_remove_dir(const char *path);
 
 #endif

@@ -47,6 +47,7 @@ void control_record_begin(struct collector *c, struct surgeon *surgeon, bool att
 					   .note_module = note_module,
 					   .note_ctx = c};
 	control.drain = &c->drain;
+	control.flight = c->flight;
 	begun = true;
 	changes_begin(&control.changes);
 	if (control_start(&control, object_note(c->seg.ctl)->recording, &err))

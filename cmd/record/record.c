@@ -28,6 +28,7 @@
 #include "cmd/record/child.h"
 #include "cmd/record/clock.h"
 #include "cmd/record/control_record.h"
+#include "cmd/record/flight_record.h"
 #include "cmd/record/record.h"
 #include "cmd/cmd.h"
 #include "cmd/levels.h"
@@ -65,6 +66,7 @@ static int switches; /* enum collector_switches */
 static int verbose;
 
 static struct watch_options watch;
+static struct flight_options flight;
 
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "DIR",
@@ -126,6 +128,18 @@ static const struct opt options[] = {
 	 "samples, or a time like 20us. Default 1000.",
 	 0, 0},
 	{0, "post", OPT_STR, &watch.post, "SPAN", "How much to keep after it. Default 1000.", 0, 0},
+	{0, "flight", OPT_STR, &flight.text, "SIZE|TIME",
+	 "A flight recorder: keep the last 64M of samples, or the last 10s, in memory, and write them only "
+	 "where something happens: `kron snapshot`, SIGUSR2, the program's crash or end. Each snapshot is a "
+	 "trace, DIR/001, DIR/002 and so on. See FLIGHT RECORDER in kron-record(1).",
+	 0, 0},
+	{0, "snapshot-on", OPT_STR, &flight.on, "SEQUENCE",
+	 "With --flight: a snapshot whenever SEQUENCE matches, as with --trigger: 'FUNC>20ms', 'A then B within "
+	 "1ms'.",
+	 0, 0},
+	{0, "max-snapshots", OPT_UINT, &flight.most, "N",
+	 "With --flight: take no more than N snapshots (default 1000), and the one at the end.", 1,
+	 1000000},
 	{0, "trigger-group", OPT_STR, &group, "NAME",
 	 "Stop together with all recordings of this group, at the moment when the trigger of one of them "
 	 "fires, each with what lies around it. Without a --trigger this one is stopped by the others only. "
@@ -471,6 +485,8 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 	size_t own = 0;
 	int code;
 
+	if (collector.flight) /* what is written as it comes */
+		switches = SWITCHES_NO;
 	if (collector_watch_switches(&collector, (enum collector_switches)switches, &err)) {
 		collector_abandon(&collector, err.msg);
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
@@ -550,6 +566,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.watch = {.trigger = group && !watch.trigger ? WATCH_OTHERS_ONLY : watch.trigger,
 			  .pre = watch.pre,
 			  .post = watch.post},
+		.flight = flight,
 		.measure = counting ? NULL : probe_cost_measure,
 		.on_first = look_at_selection,
 		.on_first_ctx = &collector,
@@ -618,9 +635,11 @@ static int record_attached(void)
 		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
 	why_not = check_watch(&opt, &err);
 	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
+	flight_record_prepare(&opt);
 	if (attached_prepare(&attached, &err) || open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);
 	status = run_attached(runtime);
@@ -716,9 +735,11 @@ static int record(char **argv)
 				"--constant-time");
 	why_not = check_watch(&opt, &err);
 	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
 	child_prepare(&child);
+	flight_record_prepare(&opt);
 	if ((program.verdict == PROGRAM_STATIC && attached_prepare(&attached, &err)) ||
 	    open_collector(&opt, &err))
 		return cmd_fail(who, OWN_FAILURE, "%s", err.msg);

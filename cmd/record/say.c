@@ -290,6 +290,28 @@ static void say_trigger(const struct collector_summary *s)
 		    str_thousands(number, sizeof(number), s->unsure));
 }
 
+/* What DIR itself has no samples of. */
+static void say_flight(const struct collector_summary *s, bool looks, const char *cost)
+{
+	char lost[STR_NUMBER];
+
+	if (s->unkept.msg[0])
+		fprintf(stderr, "kron: not every snapshot could be taken: %s\n", s->unkept.msg);
+	str_thousands(lost, sizeof(lost), looks ? s->outside : s->lost);
+	if (s->snapshots)
+		say("kron: %" PRIu32 " snapshot%s, the last one %s/%03" PRIu32
+		    "; %s samples went by before it, probes cost about %s",
+		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->snapshots, lost,
+		    cost);
+	if (looks && s->lost)
+		say("kron: %s samples were lost before anybody had looked at them: a larger --flight "
+		    "leaves more room for that",
+		    str_thousands(lost, sizeof(lost), s->lost));
+	if (s->unknown[0])
+		say("kron: nothing that got a probe is called '%s', as --snapshot-on says",
+		    s->unknown);
+}
+
 static void say_summary(struct collector *c, const struct collector_summary *s)
 {
 	char samples[STR_NUMBER], lost[STR_NUMBER], refused[STR_NUMBER], cost[COST_TEXT];
@@ -308,6 +330,10 @@ static void say_summary(struct collector *c, const struct collector_summary *s)
 		    c->fetch.damaged);
 	if (c->opt.watch.trigger)
 		say_trigger(s);
+	if (c->flight) {
+		say_flight(s, c->opt.flight.on, cost_text(cost, &s->probes_cost));
+		return;
+	}
 	say("kron: %s samples, %s lost, %s sites refused, probes cost about %s -> %s",
 	    str_thousands(samples, sizeof(samples), s->samples),
 	    str_thousands(lost, sizeof(lost), s->lost),

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "board/bus/object.h"
 #include "collect/drain.h"
+#include "collect/flight/flight.h"
 #include "collect/kernel/sockets.h"
 
 #define BACKLOG 8
@@ -53,6 +54,24 @@ static int list(struct changes *c, bool json, struct kron_control_answer *out, s
 	return n < sizeof(out->text) ? 0 : err_set(err, E2BIG, "the list has too many probes");
 }
 
+/* The answer is its directory. */
+static int snapshot(struct control *c, char *why, struct kron_control_answer *out, struct err *err)
+{
+	struct flight_taken taken;
+	int code;
+
+	if (!c->flight)
+		return err_set(err, ENOTSUP,
+			       "this kron record has no --flight: there is no ring to keep");
+	for (char *p = why; *p; p++)
+		if ((unsigned char)*p < ' ')
+			*p = ' ';
+	code = flight_snapshot(c->flight, *why ? why : "kron snapshot", &taken, err);
+	if (!code)
+		snprintf(out->text, sizeof(out->text), "%s\n", taken.path);
+	return code;
+}
+
 static void do_question(struct control *c, struct kron_control_question *q,
 			struct kron_control_answer *out)
 {
@@ -65,6 +84,8 @@ static void do_question(struct control *c, struct kron_control_question *q,
 		out->code = changes_add(&c->changes, q->text, &err);
 	else if (q->verb == KRON_CONTROL_REMOVE)
 		out->code = changes_remove(&c->changes, q->text, &err);
+	else if (q->verb == KRON_CONTROL_SNAPSHOT)
+		out->code = snapshot(c, q->text, out, &err);
 	else
 		out->code = list(&c->changes, q->verb == KRON_CONTROL_LIST_JSON, out, &err);
 	if (err.msg[0])

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * control.h - who may write the registers of a recorder's board may also change its probes, and read its
- * counters of pages: the socket of kron/control.h, by which `kron ctl probe` and librefcnt ask.
+ * counters of pages: the socket of kron/control.h, by which `kron ctl probe`,
+ * `kron snapshot` and librefcnt ask.
  */
 #ifndef COLLECT_CONTROL_H
 #define COLLECT_CONTROL_H
@@ -17,11 +18,13 @@
 #include "collect/live/changes.h"
 
 struct drain;
+struct flight;
 
 struct control {
 	struct changes changes;
-	struct drain *drain; /* which knows what pages have been counted */
-	int fd;              /* -1: nobody can ask any more */
+	struct drain *drain;   /* which knows what pages have been counted */
+	struct flight *flight; /* NULL: no snapshots */
+	int fd;                /* -1: nobody can ask any more */
 	int wake_fd;
 	pthread_mutex_t lock; /* of the two below */
 	pthread_t thread;     /* of its own from the first question on: most recordings hear none */

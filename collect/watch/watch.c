@@ -38,6 +38,11 @@
 
 /* ---- opening ---- */
 
+static const char *label_of(const struct watch_options *o)
+{
+	return o->label ? o->label : "--trigger";
+}
+
 int watch_check(const struct watch_options *o, struct err *err)
 {
 	struct window_finder f;
@@ -46,7 +51,7 @@ int watch_check(const struct watch_options *o, struct err *err)
 
 	if (!o->trigger)
 		return 0;
-	ret = trigger_parse(&g, "--trigger", o->trigger, err);
+	ret = trigger_parse(&g, label_of(o), o->trigger, err);
 	if (ret)
 		return ret;
 	trigger_free(g);
@@ -112,7 +117,10 @@ struct watch *watch_open(const struct watch_options *o, struct drain *d)
 	w->losses = xcalloc(KRON_PROCS_MAX, sizeof(*w->losses));
 	take_time(w, &w->start);
 	w->rate_tsc = w->start.tsc;
-	if (trigger_parse(&w->trigger, "--trigger", o->trigger, NULL) ||
+	w->is_ring = o->fired != NULL;
+	w->on_fire = o->fired;
+	w->on_fire_ctx = o->fired_ctx;
+	if (trigger_parse(&w->trigger, label_of(o), o->trigger, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
 		abort(); /* watch_check() let it pass */
 	w->group = o->group;
@@ -159,6 +167,10 @@ static void tell_group(struct watch *w, uint64_t tsc)
 
 static void fire(struct watch *w, struct watch_fired fired)
 {
+	if (w->is_ring) {
+		w->on_fire(w->on_fire_ctx, fired.at);
+		return;
+	}
 	if (w->group && !fired.by_group)
 		tell_group(w, fired.at);
 	w->horizon = watch_horizon(w, fired.by_time ? fired.since : fired.at);

@@ -32,6 +32,12 @@
 struct watch_options {
 	const char *trigger; /* a sequence (trace/analysis/trigger.h); NULL: none */
 	const char *pre, *post;
+	/* Of a flight recorder: called when it fires, and then it waits for the next time.  Nothing is
+	 * written.  What was looked at stays in the pool until its room is wanted, or it is too old
+	 * (drain.h: keep_ticks). */
+	void (*fired)(void *ctx, uint64_t tsc);
+	void *fired_ctx;
+	const char *label;   /* of the trigger, in messages; NULL: "--trigger" */
 	struct group *group; /* one of the others fires, or is told; NULL: there are none */
 };
 

@@ -292,10 +292,37 @@ static void find_horizon(struct watch *w)
 	w->horizon = watch_horizon(w, base);
 }
 
+/* What is free takes what comes while a snapshot is taken. */
+static bool wants_room(const struct watch *w)
+{
+	const struct segment *seg = w->d->seg;
+
+	if (w->d->keep_chunks)
+		return w->resident.n > w->d->keep_chunks;
+	return segment_ready(seg) >= segment_limit(seg) &&
+	       __atomic_load_n(&seg->ctl->free_count, __ATOMIC_RELAXED) <
+		       (int32_t)(segment_ready(seg) / 4);
+}
+
+/* The oldest go, looked at, when their room is wanted, or they are too old. */
+static void settle_ring(struct watch *w)
+{
+	uint64_t now = watch_clock(w), keep = w->d->keep_ticks;
+
+	if (keep && now > keep)
+		let_go_before(w, &w->resident, now - keep);
+	while (wants_room(w) && w->resident.oldest && watch_chunk_is_looked_at(w->resident.oldest))
+		watch_chunk_let_go(w, w->resident.oldest, 0);
+}
+
 void watch_chunks_settle(struct watch *w)
 {
 	uint32_t most;
 
+	if (w->is_ring) {
+		settle_ring(w);
+		return;
+	}
 	find_horizon(w);
 	let_go_before(w, &w->resident, w->horizon);
 	let_go_before(w, &w->held, w->horizon);

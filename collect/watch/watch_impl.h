@@ -104,6 +104,9 @@ struct watch {
 	struct sink sink;
 	struct drain *d;
 	const struct board *board; /* NULL: lanes */
+	bool is_ring;              /* watch_options.fired, and the two below */
+	void (*on_fire)(void *ctx, uint64_t tsc);
+	void *on_fire_ctx;
 	struct trigger *trigger;
 	struct group *group;
 	struct window_finder finder;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * control.h - what `kron ctl probe` and librefcnt ask a running kron record, and what it answers.
+ * control.h - what `kron ctl probe`, `kron snapshot` and librefcnt ask a running kron record, and what it
+ * answers.
  *
  * A SOCK_SEQPACKET socket with an abstract name, after the number of the recording, which stands in the
  * board: who can read that may connect.  A message is a question, and the next one its answer; the
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 #define KRON_CONTROL_SOCKET "kron-ctl-%016" PRIx64
-#define KRON_CONTROL_VERSION 2u
+#define KRON_CONTROL_VERSION 3u
 #define KRON_CONTROL_TEXT 4096u        /* bytes of a question's text, with its 0 */
 #define KRON_CONTROL_ANSWER (1u << 16) /* of an answer's */
 
@@ -22,7 +23,8 @@ enum kron_control_verb {
 	KRON_CONTROL_REMOVE,  /* text: NAME */
 	KRON_CONTROL_LIST,
 	KRON_CONTROL_LIST_JSON,
-	KRON_CONTROL_PAGES /* range */
+	KRON_CONTROL_PAGES,   /* range */
+	KRON_CONTROL_SNAPSHOT /* text: why, or nothing; the answer: its directory */
 };
 
 /* Which counters of pages: those of a process whose first byte lies in [start, end). */

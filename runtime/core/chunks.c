@@ -63,6 +63,17 @@ int32_t rt_chunk_ending(uint64_t end)
 
 /* ---- a free one ---- */
 
+#define RING_FEW 8 /* as in drain_wrap.c */
+
+/* A ring that has grown up has few free chunks, and the collector sees to it: drain_wrap.c. */
+static bool are_few(int32_t left, uint32_t ready)
+{
+	const bool is_ring = rt_when_full() == KRON_WHEN_FULL_WRAP &&
+			     ready >= __atomic_load_n(&kron_rt.ctl->chunks_max, __ATOMIC_RELAXED);
+
+	return (is_ring ? RING_FEW : 2) * (int64_t)left < (int64_t)ready;
+}
+
 static int32_t take_free(uint64_t mine, uint32_t *note)
 {
 	struct kron_ctl *ctl = kron_rt.ctl;
@@ -76,7 +87,7 @@ static int32_t take_free(uint64_t mine, uint32_t *note)
 		if (word_swap(i, KRON_CHUNK_FREE, mine)) {
 			int32_t left = __atomic_sub_fetch(&ctl->free_count, 1, __ATOMIC_RELAXED);
 
-			if (2 * (int64_t)left < (int64_t)ready)
+			if (are_few(left, ready))
 				rt_collector_wake();
 			return (int32_t)i;
 		}

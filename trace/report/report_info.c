@@ -18,6 +18,7 @@
 #include "trace/analysis/offcpu.h"
 #include "trace/report/report.h"
 #include "trace/report/report_changes.h"
+#include "trace/report/report_snapshots.h"
 #include "trace/report/report_counters.h"
 #include "trace/report/report_machine.h"
 #include "trace/text.h"
@@ -493,6 +494,7 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	put_board(t, f, out);
 	report_line(out, "when full:", trace_session(t, "when_full"));
 	put_trigger(t, out);
+	report_snapshots_put(t, out);
 	put_modules(t, out);
 	put_refusals(f, out);
 	put_imports(t, out);
@@ -734,6 +736,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 		json_proc(&j, t, &t->procs[i], &lane);
 	json_close(&j, ']');
 	report_changes_json(&j, t);
+	report_snapshots_json(&j, t);
 	json_key(&j, "untraced");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->nuntraced; i++) {

@@ -269,7 +269,8 @@ static void windows_are_exact(void **state)
 		uint32_t pre = spans[seed % 6], post = spans[seed * 7 / 6 % 6];
 		uint32_t before = seed % 3 ? 12 : 2, rounds = 0;
 		char pre_text[16], post_text[16];
-		struct watch_options o = {"event=4711", pre_text, post_text, NULL};
+		struct watch_options o = {
+			.trigger = "event=4711", .pre = pre_text, .post = post_text};
 		size_t fired;
 		uint64_t tsc;
 
@@ -302,7 +303,7 @@ static void windows_are_exact(void **state)
 /* The same in time. */
 static void windows_of_time_are_exact(void **state)
 {
-	struct watch_options o = {"event=4711", "3ms", "2ms", NULL};
+	struct watch_options o = {.trigger = "event=4711", .pre = "3ms", .post = "2ms"};
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -345,7 +346,7 @@ static void windows_of_time_are_exact(void **state)
 /* It never fires: everything is let go, and the pool is free again. */
 static void nothing_fires(void **state)
 {
-	struct watch_options o = {"event=4712 then f>1s", "100", "100", NULL};
+	struct watch_options o = {.trigger = "event=4712 then f>1s", .pre = "100", .post = "100"};
 
 	(void)state;
 	start("nothing", &o, 5);
@@ -377,7 +378,8 @@ static void work_for_ms(uint32_t ms)
 /* Time is over without any sample of that thread: its end is far away, and asleep. */
 static void what_does_not_come(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 200ms", .pre = "2", .post = "3"};
 	uint64_t since, at;
 
 	(void)state;
@@ -403,7 +405,8 @@ static void what_does_not_come(void **state)
 /* In the first millisecond nobody knows how long 200 ms are. */
 static void it_is_too_early_to_say(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 200ms", .pre = "2", .post = "3"};
 
 	(void)state;
 	is_early = true;
@@ -426,7 +429,8 @@ static void it_is_too_early_to_say(void **state)
 /* The sample that it waits for was claimed in time, and is stored by a thread that was away. */
 static void a_late_store_is_in_time(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 5ms", .pre = "2", .post = "3"};
 	struct kron_sample *hole;
 	uint64_t tsc;
 
@@ -454,7 +458,7 @@ static void a_late_store_is_in_time(void **state)
 /* A place that nobody fills does not keep what comes after it from being seen. */
 static void a_hole_stops_nobody(void **state)
 {
-	struct watch_options o = {"event=4711", "3", "0", NULL};
+	struct watch_options o = {.trigger = "event=4711", .pre = "3", .post = "0"};
 	uint64_t tsc;
 
 	(void)state;
@@ -490,7 +494,8 @@ static void tell(uint32_t lane, uint32_t n)
 /* What was lost may have been what it waits for. */
 static void after_a_loss_it_does_not_fire(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 200ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 200ms", .pre = "2", .post = "3"};
 
 	(void)state;
 	start("loss", &o, 1);
@@ -520,7 +525,7 @@ static void after_a_long_loss_it_does_not_fire(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct watch_options o = {triggers[i], "2", "3", NULL};
+		struct watch_options o = {.trigger = triggers[i], .pre = "2", .post = "3"};
 
 		start("long_loss", &o, i + 1);
 		put(0, i == 2 ? 0 : 10, 0x7000);
@@ -541,7 +546,8 @@ static void after_a_long_loss_it_does_not_fire(void **state)
 /* What was over before the last sample before them was over. */
 static void before_a_loss_it_fires(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 5ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 5ms", .pre = "2", .post = "3"};
 	uint64_t since, later;
 
 	(void)state;
@@ -567,7 +573,8 @@ static void before_a_loss_it_fires(void **state)
  */
 static void a_loss_that_is_not_told_of(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 20ms", .pre = "2", .post = "3"};
 
 	(void)state;
 	start("untold", &o, 1);
@@ -587,7 +594,8 @@ static void a_loss_that_is_not_told_of(void **state)
 /* The same at the end of the recording. */
 static void a_loss_at_the_end(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 2ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 2ms", .pre = "2", .post = "3"};
 
 	(void)state;
 	start("at_end", &o, 1);
@@ -603,7 +611,8 @@ static void a_loss_at_the_end(void **state)
 /* All that was lost has been told of before: what is silent since does not do it. */
 static void after_all_was_told_it_fires(void **state)
 {
-	struct watch_options o = {"event=10 without event=11 within 20ms", "2", "3", NULL};
+	struct watch_options o = {
+		.trigger = "event=10 without event=11 within 20ms", .pre = "2", .post = "3"};
 	uint64_t since;
 
 	(void)state;
@@ -681,7 +690,7 @@ static void call_a_while(uint32_t n)
 
 static void random_programs_fire(const char *trigger)
 {
-	struct watch_options o = {trigger, "20", "20", NULL};
+	struct watch_options o = {.trigger = trigger, .pre = "20", .post = "20"};
 	uint64_t since, limit = clock_rate() / 500;
 
 	for (uint64_t seed = 1; seed <= 12; seed++) {

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain_wrap.c - a pool that keeps the last samples only: some chunks are free at any time.
+ *
+ *   FULL, the oldest ──► counted as lost, zeroed, FREE     while less than an eighth of the pool is free
+ *
+ * A thread that finds no free chunk takes the oldest itself (runtime/core/chunks.c).  To find, to count
+ * and to clear it are 64 KiB each that no cache has: 3 to 4 ns a sample.  Here it is done beside
+ * the program.  When we are late, or killed, the threads do it, and nothing stops.
+ */
+#include "collect/drain.h"
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "collect/grow.h"
+
+#define FEW 8u  /* begin when less than one in so many is free */
+#define SOME 4u /* and go on to one in so many */
+
+struct full {
+	uint64_t seq, word;
+	uint32_t i;
+};
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct full *x = a, *y = b;
+
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* All FULL ones, oldest first. */
+static size_t list_full(const struct drain *d, struct full *out)
+{
+	uint32_t ready = segment_ready(d->seg);
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < ready; i++) {
+		/* Acquire: its samples are there; partner: the runtime's release. */
+		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
+		const struct kron_chunk *c = segment_chunk(d->seg, i);
+
+		if (kron_chunk_word_state(word) != KRON_CHUNK_FULL)
+			continue;
+		out[n++] = (struct full){__atomic_load_n(&c->seq, __ATOMIC_RELAXED), word, i};
+	}
+	qsort(out, n, sizeof(*out), by_seq);
+	return n;
+}
+
+/* Of the process whose chunk it was, if its slot is not another's by now. */
+static void count_lost(struct drain *d, uint64_t word, uint64_t triggers)
+{
+	struct kron_proc *s = &d->seg->procs[kron_chunk_word_slot(word) % KRON_PROCS_MAX];
+	uint64_t uid = __atomic_load_n(&s->state, __ATOMIC_RELAXED) >> 8;
+
+	if (kron_chunk_word_slot(word) < segment_procs_ready(d->seg) &&
+	    (uid & KRON_CHUNK_UID_MASK) == kron_chunk_word_uid(word))
+		__atomic_fetch_add(&s->lost, triggers, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(&d->seg->ctl->lost_unowned, triggers, __ATOMIC_RELAXED);
+}
+
+/* It may be another thread's by now: no two chunks ever have the same number. */
+static bool take(struct drain *d, const struct full *f)
+{
+	uint64_t word = f->word, mine = (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_OWNED;
+	uint64_t *state = &d->seg->states[f->i];
+
+	if (!__atomic_compare_exchange_n(state, &word, mine, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return false;
+	if (__atomic_load_n(&segment_chunk(d->seg, f->i)->seq, __ATOMIC_RELAXED) == f->seq)
+		return true;
+	__atomic_compare_exchange_n(state, &mine, f->word, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+	return false;
+}
+
+/* Not when a thread may still fill a hole of it. */
+static uint32_t retire(struct drain *d, const struct full *f)
+{
+	const struct kron_chunk *c = segment_chunk(d->seg, f->i);
+	struct chunk_owner o;
+	struct chunk_count n;
+
+	chunk_count(c, &n);
+	if (n.holes || n.tail) {
+		tasks_of_chunk(d->tasks, f->word, false, &o);
+		if (!o.dead && drain_may_be_written(c, &n))
+			return 0;
+		if (!o.dead)
+			n.holes += n.tail;
+	}
+	if (!take(d, f))
+		return 0;
+	if (f->seq)
+		count_lost(d, f->word, n.samples + n.holes);
+	return drain_free(d, f->i, n.nbytes);
+}
+
+/* Of the sample stored last; 0: there is none. */
+static uint64_t last_time(const struct kron_chunk *c)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+
+	for (uint32_t i = KRON_CHUNK_SAMPLES; i; i--)
+		if (__atomic_load_n(&s[i - 1].head, __ATOMIC_ACQUIRE))
+			return kron_sample_time(&s[i - 1]);
+	return 0;
+}
+
+static int64_t chunks_free(const struct drain *d)
+{
+	return __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE);
+}
+
+static bool is_short(const struct drain *d, uint32_t ready)
+{
+	return ready >= segment_limit(d->seg) && chunks_free(d) < ready / FEW;
+}
+
+/* Nothing of a chunk is younger than this: it may go, although there is room.  0: none is too old. */
+static uint64_t too_old(const struct drain *d)
+{
+	uint64_t now = __builtin_ia32_rdtsc();
+
+	return d->keep_ticks && now > d->keep_ticks ? now - d->keep_ticks : 0;
+}
+
+uint32_t drain_wrap(struct drain *d, bool look_at_ages)
+{
+	uint32_t ready = segment_ready(d->seg), freed = 0;
+	bool wants_room = is_short(d, ready);
+	uint64_t before = look_at_ages ? too_old(d) : 0;
+	struct full *v;
+	size_t n;
+
+	if (!wants_room && !before)
+		return 0;
+	v = xcalloc(ready, sizeof(*v));
+	n = list_full(d, v);
+	for (size_t i = 0; i < n; i++) {
+		if (before && last_time(segment_chunk(d->seg, v[i].i)) >= before)
+			before = 0;
+		if (!before && !(wants_room && chunks_free(d) < ready / SOME))
+			break;
+		freed += retire(d, &v[i]);
+	}
+	xfree(v);
+	return freed;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * snapshot.c - see snapshot.h.
+ *
+ *   pool ──► list, oldest first ──► copied in one go ──► names to the recording's tables, copied
+ *                                                   └──► packed, behind them: a trace
+ *
+ * Threads go on.  The one that takes a chunk zeroes its sequence number first, then the rest.  So what was
+ * copied is whole if the number is still the same afterwards; else it is left out, and counted, and with
+ * it what its thread has stored before: of each thread there is the end of what it did, without a gap.  The
+ * oldest ones go first there, so they are copied first here.
+ *
+ * All threads end at one moment: what they have stored since is left to the next snapshot.
+ */
+#define _GNU_SOURCE
+#include "collect/flight/snapshot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <x86intrin.h>
+
+#include "base/vec.h"
+#include "collect/calibrate.h"
+#include "collect/lane_counters.h"
+#include "trace/writer_dir.h"
+
+#define TRIES 8u
+#define SPARE 64u /* chunks that come while room is made */
+
+struct copied {
+	uint64_t seq, word;
+	uint32_t i;
+	uint32_t nbytes; /* of samples */
+	const struct kron_chunk *c;
+	bool is_lost; /* somebody has taken it meanwhile */
+};
+
+struct copy {
+	struct copied *v;
+	size_t n;
+	uint8_t *room;
+	size_t size;
+};
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct copied *x = a, *y = b;
+
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static bool has_samples(unsigned state)
+{
+	return state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL;
+}
+
+/* Of the sample stored last; 0: there is none. */
+static uint64_t last_time(const struct kron_chunk *c)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+	uint32_t n = KRON_CHUNK_SAMPLES;
+
+	while (n && !__atomic_load_n(&s[n - 1].head, __ATOMIC_ACQUIRE))
+		n--;
+	return n ? kron_sample_time(&s[n - 1]) : 0;
+}
+
+/* Where the ring is kept by time: nothing of it is younger.  It may be another thread's by now, with other times. */
+static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uint64_t seq)
+{
+	const uint64_t keep = s->drain->keep_ticks;
+
+	if (!keep || s->tsc < keep || last_time(c) >= s->tsc - keep)
+		return false;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq;
+}
+
+static void list_chunks(struct snapshot *snapshot, struct copy *copy)
+{
+	const struct segment *seg = snapshot->drain->seg;
+	uint32_t ready = segment_ready(seg);
+
+	snapshot->tsc = __rdtsc();
+	xfree(copy->v);
+	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
+	copy->n = 0;
+	for (uint32_t i = 0; i < ready; i++) {
+		/* Acquire: of a FULL one, its samples; partner: the runtime's release. */
+		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), s;
+		const struct kron_chunk *c = segment_chunk(seg, i);
+
+		s = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
+		if (has_samples(kron_chunk_word_state(word)) && s &&
+		    KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_SAMPLES &&
+		    !is_too_old(snapshot, c, s))
+			copy->v[copy->n++] = (struct copied){.seq = s, .word = word, .i = i};
+	}
+	qsort(copy->v, copy->n, sizeof(*copy->v), by_seq);
+}
+
+/* Samples of one thread come in order, so what is stored up to the last one is whole but for holes. */
+static uint32_t stored_bytes(const struct kron_chunk *c)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+	uint32_t n = KRON_CHUNK_SAMPLES;
+
+	/* Acquire: the head is stored last; partner: the thunk's store of it. */
+	while (n && !__atomic_load_n(&s[n - 1].head, __ATOMIC_ACQUIRE))
+		n--;
+	return n * KRON_SAMPLE_SIZE;
+}
+
+static bool copy_chunk(struct copied *p, const struct segment *seg, uint8_t *to)
+{
+	const struct kron_chunk *c = segment_chunk(seg, p->i);
+
+	p->nbytes = stored_bytes(c);
+	memcpy(to, c, sizeof(*c) + p->nbytes);
+	p->c = (const void *)to;
+	/* Whoever takes the chunk stores 0 here before it stores anything else: what we have read before
+	 * this load is older. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == p->seq;
+}
+
+/* What was stored after the snapshot's moment. */
+static void cut_at(struct copied *p, uint64_t tsc)
+{
+	const struct kron_sample *s = (const void *)(p->c + 1);
+	uint32_t n = p->nbytes / KRON_SAMPLE_SIZE;
+
+	while (n && (!s[n - 1].head || kron_sample_time(&s[n - 1]) > tsc))
+		n--;
+	p->nbytes = n * KRON_SAMPLE_SIZE;
+}
+
+static bool is_of_same_thread(const struct copied *a, const struct copied *b)
+{
+	return !((a->word ^ b->word) & ~(uint64_t)KRON_STATE_MASK);
+}
+
+/* Nothing of a thread from before a gap.  They are in order. */
+static void drop_before_gaps(struct snapshot *s, struct copy *copy)
+{
+	size_t kept = 0, end = copy->n;
+
+	while (end && !copy->v[end - 1].is_lost)
+		end--;
+	for (size_t i = 0; i < copy->n; i++) {
+		struct copied *p = &copy->v[i];
+
+		for (size_t k = i + 1; k < end && !p->is_lost; k++)
+			p->is_lost = copy->v[k].is_lost && is_of_same_thread(p, &copy->v[k]);
+		s->left_out += p->is_lost;
+		if (!p->is_lost && p->nbytes)
+			copy->v[kept++] = *p;
+	}
+	copy->n = kept;
+}
+
+static void copy_free(struct copy *copy)
+{
+	if (copy->room)
+		munmap(copy->room, copy->size);
+	xfree(copy->v);
+}
+
+static void copy_once(struct snapshot *s, struct copy *copy)
+{
+	const struct segment *seg = s->drain->seg;
+
+	tasks_totals(s->drain->tasks, &s->before);
+	s->before.lost += s->gone;
+	s->left_out = 0;
+	list_chunks(s, copy);
+	for (size_t i = 0; i < copy->n; i++) {
+		struct copied *p = &copy->v[i];
+
+		p->is_lost = (i + 1) * KRON_CHUNK_SIZE > copy->size ||
+			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE);
+		if (!p->is_lost)
+			cut_at(p, s->tsc);
+	}
+	drop_before_gaps(s, copy);
+}
+
+/* We lost the processor while a small ring went round: once more, from a later moment. */
+static bool is_poor(const struct snapshot *s, const struct copy *copy)
+{
+	return s->left_out > copy->n / 3;
+}
+
+/* Pages first, for they take longer than what is copied into them. */
+static int make_room(struct copy *copy, size_t chunks, struct err *err)
+{
+	const size_t size = chunks * KRON_CHUNK_SIZE;
+	void *room;
+
+	if (size <= copy->size)
+		return 0;
+	if (copy->room)
+		munmap(copy->room, copy->size);
+	copy->room = NULL;
+	copy->size = 0;
+	room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		    -1, 0);
+	if (room == MAP_FAILED)
+		return err_set(err, errno, "no memory for a snapshot: %s", strerror(errno));
+	copy->room = room;
+	copy->size = size;
+	return 0;
+}
+
+/* While room is made the ring may grow, by more than is spared here: then once more. */
+static int copy_ring(struct snapshot *s, struct copy *copy, struct err *err)
+{
+	unsigned tries = 0;
+	int code;
+
+	do {
+		list_chunks(s, copy);
+		code = make_room(copy, copy->n + copy->n / 4 + SPARE, err);
+		if (!code)
+			copy_once(s, copy);
+	} while (!code && is_poor(s, copy) && ++tries < TRIES);
+	return code;
+}
+
+/* ---- into a trace ---- */
+
+/* Their names go where those of all are. */
+static void name_owners(struct snapshot *s, const struct copy *copy)
+{
+	struct drain *d = s->drain;
+
+	tasks_look(d->tasks, false, false);
+	for (size_t i = 0; i < copy->n; i++) {
+		struct chunk_owner o;
+
+		tasks_of_chunk(d->tasks, copy->v[i].word, false, &o);
+		tasks_name_thread(d->tasks, &o);
+	}
+}
+
+static uint32_t triggers_in(const struct copied *p, uint32_t *holes)
+{
+	const struct kron_sample *s = (const void *)(p->c + 1);
+	uint32_t n = 0;
+
+	*holes = 0;
+	for (uint32_t i = 0; i < p->nbytes / KRON_SAMPLE_SIZE; i++) {
+		*holes += !s[i].head;
+		n += s[i].head && s[i].event < KRON_EVENT_SPECIAL;
+	}
+	return n;
+}
+
+static int write_chunk(struct snapshot *s, struct journal *j, const struct copied *p, uint8_t *room,
+		       uint64_t *cut_off)
+{
+	struct chunk_owner o;
+	struct trace_chunk head = {.magic = TRACE_CHUNK_MAGIC, .nbytes = p->nbytes, .seq = p->seq};
+	const void *samples = p->c + 1;
+	uint32_t n = triggers_in(p, &head.holes);
+	int code;
+
+	tasks_of_chunk(s->drain->tasks, p->word, false, &o);
+	head.proc_uid = o.uid;
+	head.tid = (uint32_t)o.tid;
+	head.source = p->c->source;
+	if (lane_counters_are_there(samples, p->nbytes)) {
+		head.nbytes = (uint32_t)lane_counters_fold(room, samples, p->nbytes);
+		samples = room;
+	}
+	if (journal_stage(j, &head, samples))
+		code = 0;
+	else if (!(code = journal_commit(j, false)) && !journal_stage(j, &head, samples))
+		code = journal_chunk(j, &head, samples);
+	s->samples += code ? 0 : n;
+	*cut_off += head.holes;
+	return code;
+}
+
+static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
+{
+	struct time_point now;
+	double hz;
+
+	time_point_take(&now);
+	hz = tsc_hz(s->start, &now);
+	journal_session(j, "snapshot", "%s", s->why);
+	journal_session(j, "snapshot_left_out", "%" PRIu64, s->left_out);
+	journal_session(j, "samples", "%" PRIu64, s->samples);
+	journal_session(j, "lost", "%" PRIu64, s->before.lost);
+	journal_session(j, "overwritten", "%" PRIu64, s->before.lost);
+	journal_session(j, "cut_off", "%" PRIu64, cut_off);
+	journal_session(j, "processes", "%" PRIu64, s->before.processes);
+	journal_session(j, "tsc_hz", "%.0f", hz);
+	journal_session(j, "end_mono_ns", "%" PRIu64,
+			s->start->mono_ns +
+				(uint64_t)((double)(s->tsc - s->start->tsc) / hz * 1e9));
+	journal_session(j, "end_tsc", "%" PRIu64, s->tsc);
+}
+
+static int write_all(struct snapshot *s, const struct copy *copy, struct trace_writer *w)
+{
+	uint8_t *room = xmalloc(KRON_CHUNK_SIZE);
+	struct journal j;
+	uint64_t cut_off = 0;
+	int code = 0;
+
+	journal_init(&j, w);
+	for (size_t i = 0; i < copy->n && !code; i++)
+		code = write_chunk(s, &j, &copy->v[i], room, &cut_off);
+	if (!code)
+		code = journal_commit(&j, false);
+	xfree(room);
+	if (!code)
+		write_end(s, &j, cut_off);
+	return code ? code : journal_flush(&j);
+}
+
+static int make_trace(struct snapshot *s, const struct copy *copy, struct err *err)
+{
+	struct trace_writer *w;
+	int closed, code = journal_flush(s->drain->journal);
+
+	if (code)
+		return err_set(err, -code, "the names of %s could not be written: %s", s->from,
+			       strerror(-code));
+	code = writer_copy_tables(s->from, s->to, err);
+	if (!code)
+		code = trace_writer_reopen(&w, s->to, err);
+	if (code)
+		return code;
+	code = write_all(s, copy, w);
+	closed = trace_writer_close(w);
+	code = code ? code : closed;
+	return code ? err_set(err, -code, "cannot write %s: %s", s->to, strerror(-code)) : 0;
+}
+
+int snapshot_take(struct snapshot *s, struct err *err)
+{
+	struct copy copy = {.v = NULL};
+	int code = copy_ring(s, &copy, err);
+
+	if (!code) {
+		name_owners(s, &copy);
+		code = make_trace(s, &copy, err);
+	}
+	copy_free(&copy);
+	if (code)
+		writer_remove_dir(s->to);
+	return code;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* snapshot.h - what a ring holds, as a trace of its own. */
+#ifndef COLLECT_SNAPSHOT_H
+#define COLLECT_SNAPSHOT_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "collect/drain.h"
+
+struct snapshot {
+	struct drain *drain;
+	const struct time_point *start; /* of the recording */
+	const char *from;               /* the recording's directory */
+	const char *to;                 /* to be made: next to what it is renamed to */
+	const char *why;
+	uint64_t gone; /* samples that were let go, and are not counted as lost */
+	/* What came of it. */
+	uint64_t tsc;              /* everything up to here */
+	struct task_totals before; /* what had been lost by then, and the like */
+	uint64_t samples;
+	uint64_t
+		left_out; /* chunks that threads took while they were copied, and those of theirs before */
+};
+
+/* By the drain thread, or after its end.  0, or -errno with a sentence: nothing is left of it then. */
+int snapshot_take(struct snapshot *s, struct err *err);
+
+#endif

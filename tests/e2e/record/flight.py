@@ -1,0 +1,251 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""flight.py - kron record --flight: what a snapshot holds, when it is taken, and what is left of it.
+
+The truth is the program's own count: tick(n) is called with n = 1, 2, 3 and so on, and n stands in a file
+before each call."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from recordings import Recording
+from tap import KRON, Suite, compile_c, need, wait_for
+
+
+def flight(*words, threads=1, end=None, options=("--flight", "2M")):
+    compile_c("counted_calls", "bins/counted_calls.c", "-O1", "-pthread")
+    with contextlib.suppress(OSError):
+        os.unlink("stop")
+    words = ["./counted_calls", "counters", str(threads), *([end] if end else [])]
+    return Recording(*words, options=["-p", "tick trace $arg1", *options])
+
+
+def stop(r):
+    open("stop", "w").close()
+    return r.end()
+
+
+def counters(threads=1):
+    with open("counters", "rb") as f:
+        return struct.unpack(f"{threads}I", f.read(4 * threads))
+
+
+def wait_until_it_runs(threads=1):
+    wait_for(lambda: os.path.exists("counters") and os.path.getsize("counters") and min(counters(threads)) > 200_000, "the first calls")
+
+
+def snapshot(r, *words, status=0):
+    p = subprocess.run([KRON, "snapshot", *words, str(r.pid)], capture_output=True, text=True)
+    need(p.returncode == status, f"snapshot: {p}")
+    return p.stderr if status else p.stdout.strip()
+
+
+def events(directory):
+    """Time, thread and number of each tick: lines, for there may be millions."""
+    p = subprocess.Popen([KRON, "dump", directory], stdout=subprocess.PIPE)
+    for line in p.stdout:
+        if b"  event " in line:
+            word = line.split(None, 9)
+            yield int(word[0]), int(word[7]), int(word[8].split(b":")[0], 16)
+    need(p.wait() == 0, f"dump {directory}")
+
+
+def ticks(directory):
+    """What each thread's tick() got, in order."""
+    by_thread = {}
+    for _, tid, number in events(directory):
+        by_thread.setdefault(tid, []).append(number)
+    return by_thread
+
+
+def need_suffix(directory, before, after, least=0):
+    """Each thread: without a gap, and up to what it had counted between before and after."""
+    got = ticks(directory)
+    need(len(got) == len(before), f"{directory}: threads {list(got)}")
+    for seen in got.values():
+        need(seen == list(range(seen[0], seen[-1] + 1)), f"{directory}: a gap in {seen[0]} .. {seen[-1]}")
+    # whose counter is whose is not said: in order they are the same
+    for last, low, high in zip(sorted(s[-1] for s in got.values()), sorted(before), sorted(after)):
+        need(low - 1 <= last <= high, f"{directory}: ends at {last}, not within {low} .. {high}")
+    left_out = info(directory)["snapshot"]["left_out_chunks"]
+    need(left_out or sum(map(len, got.values())) >= least, f"{directory}: {sum(map(len, got.values()))} samples")
+    return got
+
+
+def info(directory):
+    return json.loads(subprocess.run([KRON, "info", "--json", directory], capture_output=True, text=True, check=True).stdout)
+
+
+def asked_for():
+    """kron snapshot: all calls up to now, as many as were wanted, and the totals are right."""
+    r = flight()
+    wait_until_it_runs()
+    before = counters()
+    path = snapshot(r, "--why", "it is time")
+    after = counters()
+    need(path == os.path.realpath("trace/001"), path)
+    need(not os.path.getsize("trace/samples"), "samples were written to the recording itself")
+    got = need_suffix(path, before, after, 2 * 2**20 // 20)
+    i = info(path)
+    need(i["complete"] and i["snapshot"]["why"] == "it is time", i)
+    last = next(iter(got.values()))[-1]
+    need(i["snapshot"]["left_out_chunks"] or i["samples"] + i["lost"] == last, f"{i['samples']} + {i['lost']} of {last}")
+    for command in ["report"], ["replay"], ["export", "--format", "chrome", "-o", "chrome.json"]:
+        p = subprocess.run([KRON, *command, path], capture_output=True, text=True)
+        need(p.returncode == 0, p.stderr)
+    stop(r)
+    need_suffix("trace/002", counters(), counters())
+    i = info("trace")
+    need([(s["name"], s["why"]) for s in i["snapshots"]] == [("001", "it is time"), ("002", "exited 0")], i["snapshots"])
+    need(i["samples"] == 0 and i["flight"] == "2M", i)
+
+
+def many():
+    """50 in a row while two threads store, and one more by SIGUSR2: none is missed."""
+    r = flight(threads=2, options=["--flight", "1M"])
+    wait_until_it_runs(2)
+    for n in range(1, 51):
+        before = counters(2)
+        path = snapshot(r)
+        after = counters(2)
+        need(path.endswith(f"/{n:03}"), path)
+        if n % 25 == 0:
+            got = ticks(path)
+            for seen in got.values():
+                need(seen[-1] >= min(before) - 1 and seen[-1] <= max(after), f"{path}: {seen[-1]}: {before}, {after}")
+                need(seen == list(range(seen[0], seen[-1] + 1)), f"{path}: a gap")
+    os.kill(r.pid, signal.SIGUSR2)
+    wait_for(lambda: os.path.exists("trace/051"), "the one by SIGUSR2")
+    stop(r)
+    names = [s["name"] for s in info("trace")["snapshots"]]
+    need(names == [f"{n:03}" for n in range(1, 53)], names)
+    need(info("trace")["snapshots"][50]["why"] == "SIGUSR2", "why")
+    need(not os.path.exists("trace/.snapshot"), "what was written aside is left")
+
+
+def no_more_than():
+    """--max-snapshots: then an error, and the one at the end all the same."""
+    r = flight(options=["--flight", "1M", "--max-snapshots", "1"])
+    wait_until_it_runs()
+    snapshot(r)
+    said = snapshot(r, status=1)
+    need("--max-snapshots" in said, said)
+    stop(r)
+    need([s["why"] for s in info("trace")["snapshots"]] == ["kron snapshot", "exited 0"], "")
+
+
+def crash():
+    """abort() and SIGSEGV: the last call is there."""
+    for how, sig in ("abort", signal.SIGABRT), ("segv", signal.SIGSEGV):
+        r = flight(end=f"500000:{how}")
+        r.process.wait(60)
+        need(r.process.returncode == -sig, r.said())
+        need_suffix("trace/001", [500_000], [500_000], 100_000)
+        need(info("trace")["snapshots"][0]["why"] == f"signal {int(sig)}", "why")
+
+
+def by_time():
+    """The last 20 ms, and hardly more."""
+    r = flight(options=["--flight", "20ms"])
+    wait_until_it_runs()
+    start = counters()[0]
+    wait_for(lambda: counters()[0] > start + 5_000_000, "more than is kept")
+    for _ in range(5):  # a thread that waits for a processor stores nothing
+        before = counters()
+        path = snapshot(r)
+        after = counters()
+        need_suffix(path, before, after)
+        times = [time for time, _, _ in events(path)]
+        span = times[-1] - times[0]
+        if span >= 15_000_000:
+            break
+    stop(r)
+    need(info(path)["snapshot"]["left_out_chunks"] or span >= 15_000_000, f"{span} ns")
+    # of a chunk whose last sample is young enough all is there
+    need(span < 1_000_000_000, f"{span} ns")
+
+
+def by_trigger():
+    """--snapshot-on: each time that it matches, what was before is there."""
+    r = flight(end="300000:exit", options=["--flight", "2M", "--snapshot-on", "data=100000"])
+    r.end()
+    found = info("trace")["snapshots"]
+    need(len(found) == 2 and found[0]["why"].startswith("data="), found)
+    got = next(iter(ticks("trace/001").values()))
+    need(100_000 in got and got == list(range(got[0], got[-1] + 1)), f"{got[0]} .. {got[-1]}")
+    need_suffix("trace/002", [300_000], [300_000])
+
+
+def killed():
+    """kill -9 of the recorder: snapshots stay, and `kron recover` fetches what the ring has."""
+    r = flight()
+    wait_until_it_runs()
+    path = snapshot(r)
+    kept = ticks(path)
+    r.kill()
+    before = counters()
+    wait_for(lambda: counters()[0] > before[0] + 1_000_000, "the program to run on")
+    open("stop", "w").close()
+    last = wait_for(lambda: (a := counters()) == counters() and not running(r) and a, "its end")
+    subprocess.run([KRON, "recover", "trace"], check=True, capture_output=True)
+    need(ticks(path) == kept, "the snapshot has changed")
+    got = next(iter(ticks("trace").values()))
+    need(got == list(range(got[0], got[-1] + 1)), f"{got[0]} .. {got[-1]}")
+    need(got[-1] == last[0], f"{got[-1]} of {last[0]}")
+
+
+def running(r):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(r.pid, 0)
+        return subprocess.run(["pgrep", "-g", str(r.pid), "counted_calls"], stdout=subprocess.DEVNULL).returncode == 0
+    return False
+
+
+def again():
+    """A flight recorder's directory becomes DIR.old and goes, as every trace does."""
+    for _ in range(3):
+        flight(end="1000:exit").end()
+    need(sorted(os.listdir("trace.old")) == sorted(os.listdir("trace")), os.listdir("trace.old"))
+    open("trace/notes", "w").close()
+    p = subprocess.run([KRON, "record", "-o", "trace", "--", "true"], capture_output=True, text=True)
+    need(p.returncode == 125 and os.path.exists("trace/001/samples"), p.stderr)
+
+
+def refused():
+    """What does not go together says so."""
+    for words, part in (["--flight", "0"], "neither a size"), (["--flight", "64M", "-b", "1M"], "--buffer"), \
+            (["--flight", "1s", "--when-full", "wait"], "--when-full"), (["--flight", "1s", "--bus", "exact"], "--bus"), \
+            (["--snapshot-on", "a>1ms"], "--flight"), (["--max-snapshots", "3"], "--flight"), \
+            (["--flight", "1s", "--trigger", "a>1ms"], "--trigger"), (["--flight", "1s", "--snapshot-on", "a>"], "--snapshot-on"):
+        p = subprocess.run([KRON, "record", *words, "--", "true"], capture_output=True, text=True)
+        need(p.returncode == 125 and part in p.stderr, f"{words}: {p}")
+    r = flight(options=[])
+    wait_until_it_runs()
+    said = snapshot(r, status=1)
+    need("--flight" in said, said)
+    stop(r)
+
+
+def main():
+    with Suite("flight") as s:
+        s.case("kron snapshot: all calls up to now", asked_for)
+        s.case("50 in a row, and one by a signal", many)
+        s.case("no more than --max-snapshots", no_more_than)
+        s.case("a crash leaves the last call", crash)
+        s.case("what is kept by time", by_time)
+        s.case("what is kept when something happens", by_trigger)
+        s.case("the recorder is killed", killed)
+        s.case("one recording after another", again)
+        s.case("what does not go together", refused)
+
+
+if __name__ == "__main__":
+    main()
