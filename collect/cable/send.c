@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "collect/cable/whole.h"
 
 #define MS 1000000ull
 #define SEND_MS 15000 /* a frame that is not taken for so long: the link is broken */
@@ -405,10 +406,14 @@ static uint64_t size_of(struct cable_sender *s, unsigned file)
 
 /* The session is looked at first and sent last: it never says more than what is there.  The samples are looked at
  * before the tables that say what they mean. */
-static void look_at_sizes(struct cable_sender *s, struct cable_sizes *all)
+static void look_at_sizes(struct cable_sender *s, bool ending, struct cable_sizes *all)
 {
-	for (unsigned i = CABLE_FILES; i-- > 0;)
+	for (unsigned i = CABLE_FILES; i-- > 0;) {
 		all->v[i] = size_of(s, i);
+		if (!ending && all->v[i] > s->whole.v[i])
+			all->v[i] = s->whole.v[i] =
+				cable_whole(i, s->files[i], s->whole.v[i], all->v[i]);
+	}
 }
 
 /* What the collector has need not be kept: its pages, not the file's length. */
@@ -456,12 +461,12 @@ static int take_words(struct cable_sender *s, struct err *err)
 }
 
 /* What is new, of all files; *idle: there was nothing. */
-static int send_news(struct cable_sender *s, bool *idle, struct err *err)
+static int send_news(struct cable_sender *s, bool ending, bool *idle, struct err *err)
 {
 	struct cable_sizes all;
 	int ret = 0;
 
-	look_at_sizes(s, &all);
+	look_at_sizes(s, ending, &all);
 	*idle = true;
 	for (unsigned i = 0; i < CABLE_FILES && !ret; i++) {
 		while (s->sent.v[i] < all.v[i] && !ret) {
@@ -480,7 +485,7 @@ static int send_news(struct cable_sender *s, bool *idle, struct err *err)
 
 static int round_of_link(struct cable_sender *s, bool ending, bool *idle, struct err *err)
 {
-	int ret = send_news(s, idle, err);
+	int ret = send_news(s, ending, idle, err);
 
 	if (!ret)
 		ret = take_words(s, err);

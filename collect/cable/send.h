@@ -41,7 +41,7 @@ struct cable_sender {
 	/* of the thread, and before it begins */
 	int fd; /* -1: the link is broken */
 	int files[CABLE_FILES];
-	struct cable_sizes sent, punched;
+	struct cable_sizes sent, punched, whole;
 	uint8_t in[sizeof(struct cable_head) + sizeof(struct cable_welcome) + CABLE_TEXT_MAX];
 	size_t nin;
 	bool has_done;     /* the collector has all */
