@@ -7,11 +7,13 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cmd/cmd.h"
 #include "collect/recover/recover.h"
 #include "trace/text.h"
@@ -180,9 +182,41 @@ void analysis_state(const struct trace *t, struct report_state *out)
 	state_of(t, out);
 }
 
+static bool has_part(const struct trace *t, const char *name, struct stat *st)
+{
+	char *path = xasprintf("%s/%s", t->dir, name);
+	const bool has = !stat(path, st);
+
+	xfree(path);
+	return has;
+}
+
+/* There are no samples: whoever looks for them here is told where they are. */
+static void point_elsewhere(const struct opt_command *c, const struct trace *t)
+{
+	char quoted[2048];
+	struct stat st;
+
+	if (!t->dir || (has_part(t, "samples", &st) && st.st_size) || !strcmp(c->name, "info"))
+		return;
+	str_shell(quoted, sizeof(quoted), t->dir);
+	if (has_part(t, "pages", &st))
+		fprintf(stderr,
+			"kron %s: no calls, but references to pages were counted: `kron pages "
+			"--from %s`\n",
+			c->name, quoted);
+	if (trace_session(t, "flight") && has_part(t, "001", &st))
+		fprintf(stderr,
+			"kron %s: the samples of a flight recorder are in its snapshots: `kron %s "
+			"%s/001`\n",
+			c->name, c->name, quoted);
+}
+
 void analysis_drop(const struct opt_command *c, struct trace *t)
 {
 	struct report_state state;
+
+	point_elsewhere(c, t);
 
 	analysis_state(t, &state);
 	trace_close(t);

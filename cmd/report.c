@@ -3,9 +3,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/vec.h"
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "trace/report/report.h"
@@ -209,20 +207,6 @@ static int run(const struct trace *t)
 	return CMD_OK;
 }
 
-/* Counts of pages have no calls: whoever looks for them here is told where they are. */
-static void point_to_pages(struct trace *t)
-{
-	char *file = t->dir ? xasprintf("%s/pages", t->dir) : NULL;
-
-	trace_count(t);
-	if (file && !t->samples && !access(file, F_OK))
-		fprintf(stderr,
-			"kron report: no calls, but references to pages were counted: `kron pages "
-			"--from %s`\n",
-			t->dir);
-	xfree(file);
-}
-
 int cmd_report(int argc, char **argv)
 {
 	int status, first = cmd_parse(&command, argc, argv, &status);
@@ -239,7 +223,5 @@ int cmd_report(int argc, char **argv)
 	if (!t)
 		return CMD_ERROR;
 	analysis_output(no_pager || profile.json);
-	status = run(t);
-	point_to_pages(t);
-	return analysis_close(&command, t, status);
+	return analysis_close(&command, t, run(t));
 }

@@ -106,6 +106,8 @@ def asked_for():
     i = info("trace")
     need([(s["name"], s["why"]) for s in i["snapshots"]] == [("001", "it is time"), ("002", "exited 0")], i["snapshots"])
     need(i["samples"] == 0 and i["flight"] == "2M", i)
+    p = subprocess.run([KRON, "report", "trace"], capture_output=True, text=True)
+    need("trace/001" in p.stderr, p)
 
 
 def many():
