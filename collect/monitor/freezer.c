@@ -41,6 +41,7 @@
 #define LOOK_MS 2     /* then it is asked whether the late ones are in the kernel */
 #define PATIENCE_S 10 /* of those that stand, with a kron that says nothing */
 #define LATE_NS 200000
+#define ENDED_NS 2000000
 #define CAP_SYS_PTRACE_BIT 19
 
 enum what { ADD, STOP, GO };
@@ -69,6 +70,8 @@ struct frozen {
 struct state {
 	struct tree tree;
 	VEC(struct frozen) v;
+	/* First threads, traced: their parents hear of the process's end after us. */
+	VEC(pid_t) ended;
 	bool stand; /* between STOP and GO */
 	uint64_t stops_ns, first_ns, last_ns;
 };
@@ -341,6 +344,27 @@ static bool are_late_in_kernel(const struct live_threads *t, bool first)
 	return true;
 }
 
+/* A first thread that has ended before the others stops for nobody. */
+static void leave_ended(struct state *s, struct live_threads *t)
+{
+	vec_for(&t->v, k) {
+		struct process_stat st;
+
+		if (k->tid != t->pid || k->stopped || k->gone ||
+		    !process_read_stat(t->pid, k->tid, &st) || st.state != 'Z')
+			continue;
+		k->gone = true;
+		*vec_push(&s->ended) = k->tid;
+	}
+}
+
+static void wait_for_ended(struct state *s)
+{
+	for (size_t i = s->ended.n; i-- > 0;)
+		if (waitpid(s->ended.v[i], NULL, __WALL | WNOHANG))
+			s->ended.v[i] = s->ended.v[--s->ended.n];
+}
+
 static int await(struct state *s, bool first, struct err *err)
 {
 	const uint64_t end = clock_ms(CLOCK_MONOTONIC) + STOP_MS;
@@ -354,6 +378,8 @@ static int await(struct state *s, bool first, struct err *err)
 
 			code = threads_await(t, first, clock_ms(CLOCK_MONOTONIC) + LOOK_MS, err);
 			note_stops(s, before);
+			if (code)
+				leave_ended(s, t);
 		} while (code && !are_late_in_kernel(t, first) && clock_ms(CLOCK_MONOTONIC) < end);
 		if (code && !are_late_in_kernel(t, first))
 			return code;
@@ -433,6 +459,7 @@ static void go(struct state *s, struct freeze *out)
 		if (!s->v.v[i].stays)
 			forget(s, i);
 	out->stood_ns = n ? (gone - s->stops_ns) / n : 0;
+	wait_for_ended(s);
 	s->stops_ns = s->first_ns = s->last_ns = 0;
 	s->stand = false;
 }
@@ -487,11 +514,12 @@ static void serve(int sock)
 
 	for (;;) {
 		struct pollfd p = {.fd = sock, .events = POLLIN};
-		const struct timespec soon = {.tv_nsec = LATE_NS};
+		const struct timespec soon = {.tv_nsec = s.v.n ? LATE_NS : ENDED_NS};
 		struct answer a = {0};
 
-		if (!s.stand && s.v.n && !ppoll(&p, 1, &soon, NULL)) {
+		if (!s.stand && s.v.n + s.ended.n && !ppoll(&p, 1, &soon, NULL)) {
 			let_late_go(&s);
+			wait_for_ended(&s);
 			continue;
 		}
 		if (s.stand && !ppoll(&p, 1, &patience, NULL)) {
