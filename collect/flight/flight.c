@@ -415,6 +415,10 @@ void flight_end(struct flight *f, const char *why)
 {
 	struct flight_taken taken;
 
+	if (f->looks) { /* what came last has not been looked at */
+		sink_look(f->looks, true);
+		keep_what_fired(f);
+	}
 	if (take(f, why, &taken, &f->failed))
 		log_error("flight", "no snapshot at the end: %s", f->failed.msg);
 }

@@ -75,7 +75,7 @@ static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uin
 
 	if (!keep || s->tsc < keep || last_time(c) >= s->tsc - keep)
 		return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	__asm__ volatile("" : : : "memory"); /* x86 loads in order */
 	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq;
 }
 
@@ -123,7 +123,7 @@ static bool copy_chunk(struct copied *p, const struct segment *seg, uint8_t *to)
 	p->c = (const void *)to;
 	/* Whoever takes the chunk stores 0 here before it stores anything else: what we have read before
 	 * this load is older. */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	__asm__ volatile("" : : : "memory"); /* x86 loads in order */
 	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == p->seq;
 }
 
@@ -141,6 +141,22 @@ static void cut_at(struct copied *p, uint64_t tsc)
 static bool is_of_same_thread(const struct copied *a, const struct copied *b)
 {
 	return !((a->word ^ b->word) & ~(uint64_t)KRON_STATE_MASK);
+}
+
+/*
+ * Whoever takes the oldest chunk owns it a moment before its number is 0, and may lose the processor there: it holds
+ * another's old samples then.  Of those that a thread fills there is none newer, and it has room.
+ */
+static bool may_be_half_taken(const struct copy *copy, size_t i)
+{
+	const struct copied *p = &copy->v[i];
+
+	if (kron_chunk_word_state(p->word) != KRON_CHUNK_OWNED)
+		return false;
+	for (size_t k = i + 1; k < copy->n; k++)
+		if (is_of_same_thread(p, &copy->v[k]))
+			return true;
+	return p->nbytes == KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE;
 }
 
 /* Nothing of a thread from before a gap.  They are in order. */
@@ -181,7 +197,8 @@ static void copy_once(struct snapshot *s, struct copy *copy)
 		struct copied *p = &copy->v[i];
 
 		p->is_lost = (i + 1) * KRON_CHUNK_SIZE > copy->size ||
-			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE);
+			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE) ||
+			     may_be_half_taken(copy, i);
 		if (!p->is_lost)
 			cut_at(p, s->tsc);
 	}
