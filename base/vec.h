@@ -6,6 +6,7 @@
  *   VEC(struct site) sites = {0};
  *   *vec_push(&sites) = s;            pointer to a new, zeroed element
  *   vec_for(&sites, p) ...            p walks the elements
+ *   vec_add(&sites, from, n)          n more, copied
  *   vec_append(&sites, &others)       all of the others, which are empty then
  *   vec_free(&sites);
  */
@@ -32,6 +33,10 @@ void vec_copy_(void *to, const void *from, size_t n);
 	(vec_reserve(a, (a)->n + 1), (a)->n++, \
 	 (__typeof__((a)->v))vec_zero_(&(a)->v[(a)->n - 1], sizeof(*(a)->v)))
 #define vec_for(a, p) for (__typeof__((a)->v) p = (a)->v; p && p < (a)->v + (a)->n; p++)
+#define vec_add(a, from, k)                                                                   \
+	((k) ? (void)(vec_reserve(a, (a)->n + (k)),                                           \
+		      vec_copy_((a)->v + (a)->n, from, (k) * sizeof(*(a)->v)), (a)->n += (k)) \
+	     : (void)0)
 #define vec_append(a, b)                                                                       \
 	((a)->n ? (void)(vec_reserve(a, (a)->n + (b)->n),                                      \
 			 vec_copy_((a)->v + (a)->n, (b)->v, (b)->n * sizeof(*(a)->v)),         \

@@ -29,11 +29,10 @@ static bool is_displaced(const struct plan *p, const uint32_t *stub_at,
 
 	*first = site_from(p, at);
 	for (size_t i = *first; at < f->vaddr + f->size; i++) {
-		const struct plan_site *s = &p->sites[i];
-
-		if (i >= p->nsites || s->vaddr != at || !stub_at[i] || !s->patch_len)
+		if (i >= p->nsites || p->sites[i].vaddr != at || !stub_at[i] ||
+		    !p->sites[i].patch_len)
 			return false;
-		at += s->window;
+		at += p->sites[i].window;
 	}
 	return f->size;
 }

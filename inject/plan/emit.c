@@ -238,12 +238,8 @@ static void append(struct planner *pl, const struct stub *s, const uint8_t *old,
 	plan_code_take(pl->code.v + pl->code.n, s->code, s->fixups, s->nfixups, s->len);
 	memcpy(pl->code.v + pl->code.n + kept, old, window);
 	pl->code.n += kept + window;
-	vec_reserve(&pl->fixups, pl->fixups.n + s->nfixups);
-	memcpy(pl->fixups.v + pl->fixups.n, s->fixups, s->nfixups * sizeof(s->fixups[0]));
-	pl->fixups.n += s->nfixups;
-	vec_reserve(&pl->maps, pl->maps.n + s->nmaps);
-	memcpy(pl->maps.v + pl->maps.n, s->maps, s->nmaps * sizeof(s->maps[0]));
-	pl->maps.n += s->nmaps;
+	vec_add(&pl->fixups, s->fixups, s->nfixups);
+	vec_add(&pl->maps, s->maps, s->nmaps);
 }
 
 static void append_relays(struct planner *pl, const struct draft *d)

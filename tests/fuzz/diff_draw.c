@@ -84,18 +84,34 @@ static bool has_rep(const uint8_t *code, unsigned n)
 	return memchr(code, 0xf3, n) || memchr(code, 0xf2, n);
 }
 
-/* rd/wrfsbase, ptwrite and others are encoded after f3 0f ae */
+/* A REX before another prefix means nothing. */
+static bool is_prefix(uint8_t byte)
+{
+	return (byte & 0xf0) == 0x40 ||
+	       (byte && strchr("\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67\xf0", byte));
+}
+
+/* The stack guard at %fs:0x28 is not changed by those who read it. */
+static bool reads_guard(const struct insn *in)
+{
+	return in->mem_disp == 0x28 && in->mem_base < 0 && in->mem_index < 0 && !in->stores;
+}
+
+/*
+ * rd/wrfsbase, ptwrite and others are encoded after f3 0f ae.  Where functions have no thread data of their own
+ * (run_has_fs), what %fs leads to is ours.
+ */
 bool is_harmless(const struct insn *in, const uint8_t *code)
 {
+	bool has_fs = false;
 	unsigned i = 0;
 
 	if (in->kind == INSN_OTHER_TRANSFER || in->kind == INSN_SYSCALL)
 		return false;
-	while (i < in->len &&
-	       (strchr("\x66\xf2\xf3\x2e\x36\x3e\x26\x64\x65\x67\xf0", code[i]) && code[i]))
-		i++;
-	if ((code[i] & 0xf0) == 0x40)
-		i++;
+	for (; i < in->len && is_prefix(code[i]); i++)
+		has_fs |= code[i] == 0x64;
+	if (has_fs && !run_has_fs && !reads_guard(in))
+		return false;
 	if (code[i] == 0xc4 || code[i] == 0xc5)
 		return true;
 	if (code[i] == 0x62)

@@ -93,11 +93,12 @@ static void keep_fault(int signal, const siginfo_t *info, const ucontext_t *uc)
 	memcpy(run_fp_out, uc->uc_mcontext.fpregs, fp_end);
 }
 
-/* pushf has just shown the trace flag to the program. */
-static void hide_trace_flag(const struct step *last, uint64_t rsp)
+/* pushf has just shown the trace flag to the program.  Its stack may be anywhere, ASan's own memory too. */
+__attribute__((no_sanitize("address"))) static void hide_trace_flag(const struct step *last,
+								    uint64_t rsp)
 {
 	const uint8_t *code = (const uint8_t *)last->rip;
-	uint8_t *high = (uint8_t *)rsp + 1; /* the stack need not be aligned */
+	uint8_t *high = (uint8_t *)(rsp + 1); /* the stack need not be aligned */
 
 	while (*code == 0x66 || (*code & 0xf0) == 0x40)
 		code++;
