@@ -260,10 +260,10 @@ static void look(struct sink *s, bool last)
 	struct flight *f = flight_of(s);
 	struct question *q;
 
-	if (f->looks)
-		sink_look(f->looks, last);
-	if (last)
+	if (last) /* flight_end() has looked */
 		return;
+	if (f->looks)
+		sink_look(f->looks, false);
 	set_age(f);
 	keep_what_fired(f);
 	while ((q = next_question(f)))

@@ -440,7 +440,7 @@ static void look(struct watch *w, bool last)
 		feed_all(w, until, last);
 	if (w->fired.at)
 		look_at_lanes(w, until);
-	if (last || (w->fired.at && watch_window_is_closed(w, until)))
+	if (!w->is_ring && (last || (w->fired.at && watch_window_is_closed(w, until))))
 		watch_window_finish(w);
 }
 

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -184,6 +185,11 @@ def by_trigger():
     got = next(iter(ticks("trace/001").values()))
     need(100_000 in got and got == list(range(got[0], got[-1] + 1)), f"{got[0]} .. {got[-1]}")
     need_suffix("trace/002", [300_000], [300_000])
+    shutil.rmtree("trace")
+    r = flight(end="300000:exit", options=["--flight", "2M", "--snapshot-on", "data=299990"])
+    r.end()
+    first, last = (len(next(iter(ticks(f"trace/{n:03}").values()))) for n in (1, 2))
+    need(min(first, last) >= 2 * 2**20 // 20, f"{first} calls, then {last}")
 
 
 def killed():
