@@ -281,6 +281,26 @@ static void keep_in_ring(struct drain *d, uint64_t word)
 		o.task->left = true;
 }
 
+/* A chunk that its owner has taken from another.  Of one that was killed in the midst of that, its samples are lost. */
+static uint32_t drain_taken(struct drain *d, uint32_t i, uint64_t word, bool thorough)
+{
+	const struct kron_chunk *c = segment_chunk(d->seg, i);
+	struct chunk_owner o;
+	struct chunk_count n;
+
+	tasks_of_chunk(d->tasks, word, thorough, &o);
+	if (!o.dead) {
+		if (o.task)
+			o.task->left = true;
+		return 0;
+	}
+	chunk_count(c, &n);
+	if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE))
+		__atomic_fetch_add(&d->seg->ctl->lost_unowned, n.samples + n.holes,
+				   __ATOMIC_RELAXED);
+	return drain_free(d, i, n.nbytes);
+}
+
 /* How many chunks are free again. */
 static uint32_t drain_chunk(struct drain *d, uint32_t i, uint64_t word, bool dead, bool thorough)
 {
@@ -420,6 +440,8 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
 		unsigned state = kron_chunk_word_state(word);
 
+		if (state == KRON_CHUNK_TAKEN && dead)
+			moved += drain_taken(d, i, word, thorough);
 		if (state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL)
 			continue;
 		if (!journal_error(d->journal))

@@ -89,12 +89,14 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
 	copy->n = 0;
 	for (uint32_t i = 0; i < ready; i++) {
-		/* Acquire: of a FULL one, its samples; partner: the runtime's release. */
-		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), s;
 		const struct kron_chunk *c = segment_chunk(seg, i);
+		/* While it has a number, the word names whose it is: number, word, number.  Acquire: of a FULL
+		 * one, its samples; partner: the runtime's release. */
+		uint64_t s = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE),
+			 word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
 
-		s = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
-		if (has_samples(kron_chunk_word_state(word)) && s &&
+		if (s && s == __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) &&
+		    has_samples(kron_chunk_word_state(word)) &&
 		    KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_SAMPLES &&
 		    !is_too_old(snapshot, c, s))
 			copy->v[copy->n++] = (struct copied){.seq = s, .word = word, .i = i};
@@ -143,22 +145,6 @@ static bool is_of_same_thread(const struct copied *a, const struct copied *b)
 	return !((a->word ^ b->word) & ~(uint64_t)KRON_STATE_MASK);
 }
 
-/*
- * Whoever takes the oldest chunk owns it a moment before its number is 0, and may lose the processor there: it holds
- * another's old samples then.  Of those that a thread fills there is none newer, and it has room.
- */
-static bool may_be_half_taken(const struct copy *copy, size_t i)
-{
-	const struct copied *p = &copy->v[i];
-
-	if (kron_chunk_word_state(p->word) != KRON_CHUNK_OWNED)
-		return false;
-	for (size_t k = i + 1; k < copy->n; k++)
-		if (is_of_same_thread(p, &copy->v[k]))
-			return true;
-	return p->nbytes == KRON_CHUNK_SAMPLES * KRON_SAMPLE_SIZE;
-}
-
 /* Nothing of a thread from before a gap.  They are in order. */
 static void drop_before_gaps(struct snapshot *s, struct copy *copy)
 {
@@ -197,8 +183,7 @@ static void copy_once(struct snapshot *s, struct copy *copy)
 		struct copied *p = &copy->v[i];
 
 		p->is_lost = (i + 1) * KRON_CHUNK_SIZE > copy->size ||
-			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE) ||
-			     may_be_half_taken(copy, i);
+			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE);
 		if (!p->is_lost)
 			cut_at(p, s->tsc);
 	}

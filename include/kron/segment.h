@@ -246,7 +246,9 @@ enum kron_chunk_state {
 	KRON_CHUNK_FREE = 1,
 	KRON_CHUNK_OWNED = 2,
 	KRON_CHUNK_FULL = 3,
-	KRON_CHUNK_CALLS = 4 /* counters of calls: struct kron_calls */
+	KRON_CHUNK_CALLS = 4, /* counters of calls: struct kron_calls */
+	KRON_CHUNK_TAKEN =
+		5 /* wrap: by this owner, from another, whose samples it still holds: nobody's */
 };
 #define KRON_STATE_MASK 15u
 #define KRON_CHUNK_UID_MASK 0x3fffffu

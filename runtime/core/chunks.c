@@ -179,22 +179,25 @@ static void count_wrapped(uint64_t owner, uint64_t triggers)
  * Ours, and its samples are lost.  Signals are blocked for these few stores: a handler that leaves in
  * their midst would leave samples that are neither there nor counted.  It is what was looked at if
  * its sequence number is: no two chunks ever have the same.  seq = 0 before the count: a kill in
- * between leaves a chunk whose samples do not count.
+ * between leaves a chunk whose samples do not count.  OWNED after that: what is in our name and has a
+ * number is ours.
  */
 static bool take_full(const struct full *f, uint64_t mine, uint32_t triggers)
 {
 	const bool blocks = !kron_rt.quiet;
 	const uint64_t mask = blocks ? rt_signals_block() : 0;
 	struct kron_chunk *chunk = rt_pool_chunk((uint32_t)f->index);
-	bool taken = word_swap((uint32_t)f->index, f->word, mine);
+	const uint64_t taking = (mine & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_TAKEN;
+	bool taken = word_swap((uint32_t)f->index, f->word, taking);
 
 	if (taken && __atomic_load_n(&chunk->seq, __ATOMIC_RELAXED) != f->seq) {
-		word_swap((uint32_t)f->index, mine, f->word);
+		word_swap((uint32_t)f->index, taking, f->word);
 		taken = false;
 	}
 	if (taken) {
 		__atomic_store_n(&chunk->seq, 0, __ATOMIC_RELEASE);
 		count_wrapped(f->word, triggers);
+		word_swap((uint32_t)f->index, taking, mine);
 	}
 	if (blocks)
 		rt_signals_restore(mask);

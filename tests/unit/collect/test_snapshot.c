@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* test_snapshot.c - whose samples a snapshot of the ring holds, while threads take chunks from each other. */
+#include "tests/unit/collect/drain_rig.h"
+
+#include <x86intrin.h>
+
+#include "collect/flight/snapshot.h"
+
+#define FULL KRON_CHUNK_SAMPLES
+
+static uint64_t snapshot_of(struct recording *b, uint64_t *left_out)
+{
+	const struct time_point start = {.tsc = 1000, .mono_ns = 1000};
+	char *to = xasprintf("%s/001", b->dir);
+	struct snapshot s = {
+		.drain = &b->drain, .start = &start, .from = b->dir, .to = to, .why = "a test"};
+	struct err err;
+
+	if (snapshot_take(&s, &err))
+		fail_msg("%s", err.msg);
+	*left_out = s.left_out;
+	assert_int_equal(samples_in(to), s.samples);
+	xfree(to);
+	return s.samples;
+}
+
+static void what_is_being_taken_is_nobodys(void **state)
+{
+	pid_t a = start_sleeper(), c = start_sleeper();
+	struct recording b;
+	uint64_t left_out;
+
+	(void)state;
+	board_open(&b, "taken", KRON_WHEN_FULL_WRAP);
+	slot_claim(&b, 0, 1, a, 0);
+	slot_claim(&b, 1, 2, c, 0);
+	fill(&b, 0, FULL);
+	claim(&b, 0, KRON_CHUNK_TAKEN, 1, 2,
+	      c); /* from a, whose number and samples are still there */
+	fill(&b, 1, FULL);
+	claim(&b, 1, KRON_CHUNK_FULL, 0, 1, a);
+	fill(&b, 2, 5);
+	claim(&b, 2, KRON_CHUNK_OWNED, 0, 1, a);
+	claim(&b, 3, KRON_CHUNK_OWNED, 1, 2, c); /* no number yet */
+	assert_int_equal(snapshot_of(&b, &left_out), FULL + 5);
+	assert_int_equal(left_out, 0);
+	end_sleeper(a);
+	end_sleeper(c);
+	drain_all(&b.drain);
+	board_close(&b, false);
+}
+
+static void what_a_dead_one_was_taking_is_free_again(void **state)
+{
+	pid_t a = start_sleeper(), c = start_sleeper();
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "dead", KRON_WHEN_FULL_WRAP);
+	slot_claim(&b, 0, 1, a, 0);
+	slot_claim(&b, 1, 2, c, 0);
+	fill(&b, 0, FULL);
+	claim(&b, 0, KRON_CHUNK_TAKEN, 1, 2, c);
+	drain_round(&b.drain, true, true);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_TAKEN); /* it will go on */
+	end_sleeper(c);
+	drain_round(&b.drain, true, true);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_FREE);
+	assert_true(is_zero(&b, 0));
+	assert_int_equal(b.seg.ctl->lost_unowned, FULL);
+	end_sleeper(a);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, 0);
+	board_close(&b, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_being_taken_is_nobodys),
+		cmocka_unit_test(what_a_dead_one_was_taking_is_free_again),
+	};
+
+	return cmocka_run_group_tests(tests, make_base, remove_base);
+}
