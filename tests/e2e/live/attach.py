@@ -735,14 +735,19 @@ def session(program):
 
 def cost(program):
     """A probe finds its lane as in a static program: that takes about as long, and what it takes is said."""
-    with Program(program, "1") as p:
-        attach(p.pid, "-p", "counted n=$arg1")
-        running = info()["probe_ns"]
-    subprocess.run([KRON, "record", "-q", "-o", "t", "--", "sleep", "0"], check=True)
-    started = info()["probe_ns"]
     with open("/proc/cpuinfo") as f:
         most = 1.8 if " rdpid" in f.read() else 4  # or the processor's number takes longer than the clock
-    need(started / 1.8 < running < most * started, f"{running} ns, and {started} in a program that was started")
+    tried = []
+    while len(tried) < 8:  # others may have the processor while one of the two is measured
+        with Program(program, "1") as p:
+            attach(p.pid, "-p", "counted n=$arg1")
+            running = info()["probe_ns"]
+        subprocess.run([KRON, "record", "-q", "-o", "t", "--", "sleep", "0"], check=True)
+        started = info()["probe_ns"]
+        if started / 1.8 < running < most * started:
+            return
+        tried.append((running, started))
+    need(False, f"attached and started, in ns: {tried}")
 
 
 with Suite("attach") as s:
