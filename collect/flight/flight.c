@@ -54,10 +54,10 @@ struct flight {
 	uint64_t (*gone)(const void *ctx);
 	const void *gone_ctx;
 	const char *on;
-	struct err failed;
 
 	pthread_mutex_t turn; /* of whoever asks */
-	pthread_mutex_t lock; /* of these three */
+	pthread_mutex_t lock; /* of these four */
+	struct err failed;
 	pthread_cond_t answered;
 	struct question *question; /* NULL: none */
 	bool stopped;
@@ -111,6 +111,13 @@ uint64_t flight_buffer(const struct flight_options *o)
 
 /* ---- one snapshot ---- */
 
+static void note_failure(struct flight *f, const struct err *err)
+{
+	pthread_mutex_lock(&f->lock);
+	f->failed = *err;
+	pthread_mutex_unlock(&f->lock);
+}
+
 static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 {
 	char key[32];
@@ -121,13 +128,15 @@ static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 	journal_flush(f->drain->journal);
 }
 
-static int take(struct flight *f, const char *why, struct flight_taken *out, struct err *err)
+static int take(struct flight *f, const char *why, bool is_last, struct flight_taken *out,
+		struct err *err)
 {
 	struct snapshot s = {.drain = f->drain,
 			     .start = &f->start,
 			     .from = f->dir,
 			     .to = f->next,
 			     .why = why,
+			     .is_last = is_last,
 			     .gone = f->looks ? f->gone(f->gone_ctx) : 0};
 	uint32_t n = f->taken + 1;
 	int code = snapshot_take(&s, err);
@@ -178,14 +187,14 @@ int flight_snapshot(struct flight *f, const char *why, struct flight_taken *out,
 	if (!code)
 		__atomic_add_fetch(&f->asked, 1, __ATOMIC_ACQ_REL);
 	if (code && code != -ESHUTDOWN)
-		f->failed = *err;
+		note_failure(f, err);
 	pthread_mutex_unlock(&f->turn);
 	return code;
 }
 
 static void answer(struct flight *f, struct question *q)
 {
-	q->code = take(f, q->why, q->out, q->err);
+	q->code = take(f, q->why, false, q->out, q->err);
 	pthread_mutex_lock(&f->lock);
 	q->done = true;
 	f->question = NULL;
@@ -240,7 +249,9 @@ static void set_age(struct flight *f)
 static void keep_what_fired(struct flight *f)
 {
 	struct flight_taken taken;
+	struct err err;
 	char why[512];
+	int code;
 
 	if (!f->fired)
 		return;
@@ -250,8 +261,12 @@ static void keep_what_fired(struct flight *f)
 		snprintf(why, sizeof(why), "%s", f->on);
 	f->fired = 0;
 	if (__atomic_load_n(&f->asked, __ATOMIC_ACQUIRE) >= f->most)
-		err_set(&f->failed, EDQUOT, TOO_MANY, f->most);
-	else if (!take(f, why, &taken, &f->failed))
+		code = err_set(&err, EDQUOT, TOO_MANY, f->most);
+	else
+		code = take(f, why, false, &taken, &err);
+	if (code)
+		note_failure(f, &err);
+	else
 		__atomic_add_fetch(&f->asked, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -414,13 +429,16 @@ void flight_stop(struct flight *f)
 void flight_end(struct flight *f, const char *why)
 {
 	struct flight_taken taken;
+	struct err err;
 
 	if (f->looks) { /* what came last has not been looked at */
 		sink_look(f->looks, true);
 		keep_what_fired(f);
 	}
-	if (take(f, why, &taken, &f->failed))
-		log_error("flight", "no snapshot at the end: %s", f->failed.msg);
+	if (!take(f, why, true, &taken, &err))
+		return;
+	note_failure(f, &err);
+	log_error("flight", "no snapshot at the end: %s", err.msg);
 }
 
 void flight_close(struct flight *f)

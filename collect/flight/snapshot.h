@@ -14,6 +14,7 @@ struct snapshot {
 	const char *from;               /* the recording's directory */
 	const char *to;                 /* to be made: next to what it is renamed to */
 	const char *why;
+	bool is_last;  /* the gates are closed, and nobody takes chunks any more */
 	uint64_t gone; /* samples that were let go, and are not counted as lost */
 	/* What came of it. */
 	uint64_t tsc;              /* everything up to here */
