@@ -329,6 +329,15 @@ static void end_early(const struct peer *p, const char *why)
 	syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 }
 
+static void look_at_trigger(const struct watch *w)
+{
+	char name[128];
+
+	if (w && watch_unknown_yet(w, name, sizeof(name)))
+		say("kron: %s: nothing that has a probe so far is called '%s'", watch_label(w),
+		    name);
+}
+
 static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 {
 	struct collector *c = ctx;
@@ -347,6 +356,7 @@ static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 			say("kron: %s%s", i->sentence,
 			    i->may_come || !alone ? "; what comes later may" : "");
 	unmatched_free(&u);
+	look_at_trigger(c->watch);
 }
 
 /* ---- the end ---- */

@@ -117,10 +117,12 @@ struct watch *watch_open(const struct watch_options *o, struct drain *d)
 	w->losses = xcalloc(KRON_PROCS_MAX, sizeof(*w->losses));
 	take_time(w, &w->start);
 	w->rate_tsc = w->start.tsc;
+	w->label = label_of(o);
+	w->text = o->trigger;
 	w->is_ring = o->fired != NULL;
 	w->on_fire = o->fired;
 	w->on_fire_ctx = o->fired_ctx;
-	if (trigger_parse(&w->trigger, label_of(o), o->trigger, NULL) ||
+	if (trigger_parse(&w->trigger, w->label, w->text, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
 		abort(); /* watch_check() let it pass */
 	w->group = o->group;
@@ -551,6 +553,36 @@ const char *watch_fired_by(const struct watch *w)
 const char *watch_unknown_name(const struct watch *w)
 {
 	return trigger_unknown_name(w->trigger, false);
+}
+
+static void bind_names(void *trigger, const struct trace_names *names)
+{
+	trigger_bind_names(trigger, names);
+}
+
+/* With a trigger of its own: the other one belongs to the drain thread. */
+bool watch_unknown_yet(const struct watch *w, char *name, size_t size)
+{
+	struct journal *j = w->d->journal;
+	const char *unknown;
+	struct trigger *t;
+	uint64_t seen = 0;
+
+	if (trigger_parse(&t, w->label, w->text, NULL))
+		return false;
+	journal_lock(j);
+	trace_writer_show_names(j->w, &seen, bind_names, t);
+	journal_unlock(j);
+	unknown = trigger_unknown_name(t, false);
+	if (unknown)
+		snprintf(name, size, "%s", unknown);
+	trigger_free(t);
+	return unknown;
+}
+
+const char *watch_label(const struct watch *w)
+{
+	return w->label;
 }
 
 uint64_t watch_unsure(const struct watch *w)

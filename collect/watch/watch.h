@@ -60,6 +60,9 @@ uint64_t watch_fired_tsc(const struct watch *w);
 uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 /* A name in the trigger that nothing with a probe has; NULL: there is none. */
 const char *watch_unknown_name(const struct watch *w);
+/* The same of the names so far, from any thread, into `name`.  false: there is none. */
+bool watch_unknown_yet(const struct watch *w, char *name, size_t size);
+const char *watch_label(const struct watch *w);
 /* Whose trigger it was: a node of the group; NULL: our own. */
 const char *watch_fired_by(const struct watch *w);
 uint64_t watch_unsure(const struct watch *w); /* waited for in vain: samples were lost */
