@@ -137,6 +137,9 @@ static const struct opt options[] = {
 	 "With --flight: a snapshot whenever SEQUENCE matches, as with --trigger: 'FUNC>20ms', 'A then B within "
 	 "1ms'.",
 	 0, 0},
+	{0, "worst", OPT_STR, &flight.worst, "N:FUNC",
+	 "With --flight: keep a snapshot of each of the N slowest calls of FUNC, from its entry to its exit.",
+	 0, 0},
 	{0, "max-snapshots", OPT_UINT, &flight.most, "N",
 	 "With --flight: take no more than N snapshots (default 1000), and the one at the end.", 1,
 	 1000000},

@@ -76,11 +76,32 @@ static uint64_t last_time(const struct kron_chunk *c)
 static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uint64_t seq)
 {
 	const uint64_t keep = s->drain->keep_ticks;
+	const uint64_t now = s->is_last ? s->last_tsc : s->tsc;
+	const uint64_t from = s->from_tsc ? s->from_tsc : keep && now > keep ? now - keep : 0;
 
-	if (!keep || s->tsc < keep || last_time(c) >= s->tsc - keep)
+	if (!from || last_time(c) >= from)
 		return false;
 	__asm__ volatile("" : : : "memory"); /* x86 loads in order */
 	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq;
+}
+
+/* The end may come long after the last sample: what is kept by time is what was before that. */
+static uint64_t last_of_all(const struct segment *seg)
+{
+	uint32_t ready = segment_ready(seg);
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < ready; i++) {
+		const struct kron_chunk *c = segment_chunk(seg, i);
+		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), at;
+
+		if (!has_samples(kron_chunk_word_state(word)) ||
+		    KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
+			continue;
+		at = last_time(c);
+		last = at > last ? at : last;
+	}
+	return last;
 }
 
 static void list_chunks(struct snapshot *snapshot, struct copy *copy)
@@ -88,7 +109,8 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 	const struct segment *seg = snapshot->drain->seg;
 	uint32_t ready = segment_ready(seg);
 
-	snapshot->tsc = __rdtsc();
+	snapshot->tsc = snapshot->until_tsc ? snapshot->until_tsc : __rdtsc();
+	snapshot->last_tsc = snapshot->is_last ? last_of_all(seg) : 0;
 	xfree(copy->v);
 	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
 	copy->n = 0;
@@ -209,6 +231,7 @@ static void copy_once(struct snapshot *s, struct copy *copy)
 {
 	const struct segment *seg = s->drain->seg;
 
+	tasks_look(s->drain->tasks, false, false); /* who has begun since the last round */
 	tasks_totals(s->drain->tasks, &s->before);
 	s->before.lost += s->gone;
 	s->left_out = 0;

@@ -125,6 +125,8 @@ struct watch *watch_open(const struct watch_options *o, struct drain *d)
 	if (trigger_parse(&w->trigger, w->label, w->text, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
 		abort(); /* watch_check() let it pass */
+	if (o->at_end)
+		trigger_fire_at_end(w->trigger);
 	w->group = o->group;
 	w->by_thread_name = trigger_names_threads(w->trigger);
 	w->finder.hz = 1e9; /* until it is known better */
@@ -170,7 +172,7 @@ static void tell_group(struct watch *w, uint64_t tsc)
 static void fire(struct watch *w, struct watch_fired fired)
 {
 	if (w->is_ring) {
-		w->on_fire(w->on_fire_ctx, fired.at);
+		w->on_fire(w->on_fire_ctx, fired.since, fired.at);
 		return;
 	}
 	if (w->group && !fired.by_group)
@@ -199,8 +201,10 @@ static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
 	struct watch_fired fired = {.at = e->tsc, .lane = e->lane, .s = e->s};
 
 	fired.s.event = trace_stored_event(e);
-	if (trigger_feed(w->trigger, e, bits) == TRIGGER_FIRES)
-		fire(w, fired);
+	if (trigger_feed(w->trigger, e, bits) != TRIGGER_FIRES)
+		return;
+	fired.since = trigger_fired_since(w->trigger);
+	fire(w, fired);
 }
 
 static void feed_late(struct watch *w, const struct trace_event *e)
@@ -583,6 +587,11 @@ bool watch_unknown_yet(const struct watch *w, char *name, size_t size)
 const char *watch_label(const struct watch *w)
 {
 	return w->label;
+}
+
+void watch_set_limit(void *watch, uint64_t ticks)
+{
+	trigger_set_limit(((struct watch *)watch)->trigger, ticks);
 }
 
 uint64_t watch_unsure(const struct watch *w)
