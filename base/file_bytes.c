@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/guard.h"
+#include "base/memory.h"
 
 bool file_is_others(const struct stat *st)
 {
@@ -70,20 +71,6 @@ static int read_all(int fd, uint8_t *to, size_t size)
 /* ---- how much may be copied ---- */
 
 static uint64_t being_copied; /* atomic: the kernel does not count all of it yet */
-
-static uint64_t memory_available(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	uint64_t kib = UINT64_MAX >> 10;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib << 10;
-}
 
 /* The size is another user's choice.  With half of what there is at most, nobody is killed for it. */
 static bool take_memory(size_t size)

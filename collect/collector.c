@@ -123,16 +123,27 @@ static uint64_t let_go(const void *watch)
 	return watch_outside(watch);
 }
 
-/* --snapshot-on */
+/* --snapshot-on, --worst */
 static void look_for_moments(struct collector *c)
 {
-	const struct watch_options wo = {.label = "--snapshot-on",
-					 .trigger = c->opt.flight.on,
-					 .fired = flight_fired,
-					 .fired_ctx = c->flight};
+	struct watch_options wo = {.label = "--snapshot-on",
+				   .trigger = c->opt.flight.on,
+				   .fired = flight_fired,
+				   .fired_ctx = c->flight};
+	struct flight_looks looks = {.gone = let_go,
+				     .lets_go_before = watch_lets_go_before,
+				     .set_limit = watch_set_limit};
 
+	if (c->opt.flight.worst) {
+		c->worst_trigger = flight_worst_trigger(&c->opt.flight);
+		wo.label = "--worst";
+		wo.trigger = c->worst_trigger;
+		wo.at_end = true;
+	}
 	c->watch = watch_open(&wo, &c->drain);
-	flight_look_with(c->flight, watch_sink(c->watch), let_go, c->watch);
+	looks.sink = watch_sink(c->watch);
+	looks.ctx = c->watch;
+	flight_look_with(c->flight, &looks);
 }
 
 static int open_parts(struct collector *c, struct err *err)
@@ -186,7 +197,7 @@ static int open_parts(struct collector *c, struct err *err)
 	if (!code && c->opt.flight.text) {
 		c->flight = flight_open(&c->opt.flight, &c->drain, c->opt.dir, &c->start);
 		c->drain.sink = flight_sink(c->flight);
-		if (c->opt.flight.on)
+		if (c->opt.flight.on || c->opt.flight.worst)
 			look_for_moments(c);
 	}
 	c->drain.start = c->clock_start;
@@ -524,6 +535,7 @@ static void end_flight(struct collector *c, const char *why, struct collector_su
 	if (c->watch)
 		out->outside = watch_outside(c->watch);
 	out->snapshots = flight_count(c->flight);
+	out->last_snapshot = flight_last(c->flight);
 	out->unkept = *flight_error(c->flight);
 }
 
@@ -576,6 +588,7 @@ void collector_free(struct collector *c)
 	modules_free(&c->modules);
 	fetch_free(&c->fetch);
 	watch_close(c->watch);
+	xfree(c->worst_trigger);
 	flight_close(c->flight);
 	tasks_free(&c->tasks);
 	hardware_board_close(&c->hardware);

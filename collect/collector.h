@@ -70,13 +70,14 @@ struct collector_summary {
 	uint64_t waited;       /* NODECLKs that the board made its users wait */
 	bool hardware_answers; /* bus device: it is a board */
 	struct hardware_end hardware;
-	uint64_t fired_ns;  /* --trigger: when, from the start; 0: never */
-	char fired_by[64];  /* --trigger-group: whose it was; empty: our own */
-	uint64_t outside;   /* samples that were discarded, not near it */
-	uint64_t unsure;    /* what it waited for in vain, because samples were lost */
-	uint32_t snapshots; /* --flight: how many were taken */
-	struct err unkept;  /* likewise: why the last one that failed did; empty: none has */
-	char unknown[128];  /* a name in the trigger that nothing with a probe has */
+	uint64_t fired_ns;      /* --trigger: when, from the start; 0: never */
+	char fired_by[64];      /* --trigger-group: whose it was; empty: our own */
+	uint64_t outside;       /* samples that were discarded, not near it */
+	uint64_t unsure;        /* what it waited for in vain, because samples were lost */
+	uint32_t snapshots;     /* --flight: how many there are */
+	uint32_t last_snapshot; /* and the number of the last one */
+	struct err unkept;      /* likewise: why the last one that failed did; empty: none has */
+	char unknown[128];      /* a name in the trigger that nothing with a probe has */
 	uint64_t counts[KRON_COUNTERS]; /* what probes have counted */
 	uint64_t starts;                /* processes that were traced from their start */
 	uint64_t left_out;              /* lines about processes that the trace has no room for */
@@ -97,7 +98,8 @@ struct collector {
 	struct answerer answerer;
 	struct server server;
 	struct drain drain;
-	struct watch *watch;            /* --trigger; else NULL */
+	struct watch *watch;            /* --trigger, --snapshot-on, --worst; else NULL */
+	char *worst_trigger;            /* its words */
 	struct flight *flight;          /* --flight; else NULL */
 	struct fetch fetch;             /* buses exact and device */
 	struct hardware_board hardware; /* bus device */

@@ -121,26 +121,52 @@ static bool is_short(const struct drain *d, uint32_t ready)
 	return ready >= segment_limit(d->seg) && chunks_free(d) < ready / FEW;
 }
 
-/* Nothing of a chunk is younger than this: it may go, although there is room.  0: none is too old. */
-static uint64_t too_old(const struct drain *d)
+/* Of the youngest sample that there is: in the newest FULL chunk, or in one that is being filled. */
+static uint64_t youngest(const struct drain *d, const struct full *v, size_t n)
 {
-	uint64_t now = __builtin_ia32_rdtsc();
+	uint64_t last = n ? last_time(segment_chunk(d->seg, v[n - 1].i)) : 0;
+	uint32_t ready = segment_ready(d->seg);
 
-	return d->keep_ticks && now > d->keep_ticks ? now - d->keep_ticks : 0;
+	for (uint32_t i = 0; i < ready; i++) {
+		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE), at;
+		const struct kron_chunk *c = segment_chunk(d->seg, i);
+
+		if (kron_chunk_word_state(word) != KRON_CHUNK_OWNED ||
+		    KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
+			continue;
+		at = last_time(c);
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
+/*
+ * Nothing of a chunk is younger than this: it may go, although there is room.  0: none is too old.  Of a program that
+ * has ended, or sleeps, what came last stays.
+ */
+static uint64_t too_old(const struct drain *d, const struct full *v, size_t n)
+{
+	uint64_t now;
+
+	if (!d->keep_ticks)
+		return 0;
+	now = youngest(d, v, n);
+	return now > d->keep_ticks ? now - d->keep_ticks : 0;
 }
 
 uint32_t drain_wrap(struct drain *d, bool look_at_ages)
 {
 	uint32_t ready = segment_ready(d->seg), freed = 0;
 	bool wants_room = is_short(d, ready);
-	uint64_t before = look_at_ages ? too_old(d) : 0;
+	uint64_t before;
 	struct full *v;
 	size_t n;
 
-	if (!wants_room && !before)
+	if (!wants_room && !(look_at_ages && d->keep_ticks))
 		return 0;
 	v = xcalloc(ready, sizeof(*v));
 	n = list_full(d, v);
+	before = look_at_ages ? too_old(d, v, n) : 0;
 	for (size_t i = 0; i < n; i++) {
 		if (before && last_time(segment_chunk(d->seg, v[i].i)) >= before)
 			before = 0;

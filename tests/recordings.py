@@ -5,6 +5,7 @@
     with Stranger(function, argument...) as stranger:      a process of another user
 """
 
+import atexit
 import contextlib
 import os
 import select
@@ -30,6 +31,12 @@ class Recording:
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
             )
         self.pid = self.process.pid
+        atexit.register(self.leave_nothing)
+
+    def leave_nothing(self):
+        """Of a case that failed, too."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def said(self):
         return open(self.out).read(), open(self.err).read()

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -332,7 +333,6 @@ void writer_remove_dir(const char *path)
 static int copy_file(int from, int to, const char *name)
 {
 	int in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out, code = 0;
-	char buffer[1 << 14];
 	ssize_t n;
 
 	if (in < 0)
@@ -340,12 +340,8 @@ static int copy_file(int from, int to, const char *name)
 	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (out < 0)
 		code = -errno;
-	while (!code && (n = read(in, buffer, sizeof(buffer)))) {
-		if (n < 0)
-			code = -errno;
-		else if (write(out, buffer, (size_t)n) != n)
-			code = errno ? -errno : -ENOSPC;
-	}
+	while (!code && (n = sendfile(out, in, NULL, 1 << 20)))
+		code = n < 0 ? -errno : 0;
 	close(in);
 	if (out >= 0)
 		close(out);

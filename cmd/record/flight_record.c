@@ -6,13 +6,36 @@
 #include <signal.h>
 
 #include "collect/cable/address.h"
+#include "collect/flight/worst.h"
+
+static const char *check_trigger(const char *label, const char *text, struct err *err)
+{
+	return watch_check(&(struct watch_options){.label = label, .trigger = text}, err) ? err->msg
+											  : NULL;
+}
+
+static const char *check_worst(const struct flight_options *o, struct err *err)
+{
+	struct worst w;
+	const char *why_not;
+	char *trigger;
+
+	if (worst_parse(&w, o->worst, err))
+		return err->msg;
+	worst_free(&w);
+	trigger = flight_worst_trigger(o);
+	why_not = check_trigger("--worst", trigger, err);
+	xfree(trigger);
+	return why_not;
+}
 
 const char *flight_record_check(struct collector_options *o, bool wants_switches, struct err *err)
 {
 	if (!o->flight.text)
-		return o->flight.most ? "--max-snapshots belongs to --flight"
-		       : o->flight.on ? "--snapshot-on belongs to --flight"
-				      : NULL;
+		return o->flight.most    ? "--max-snapshots belongs to --flight"
+		       : o->flight.on    ? "--snapshot-on belongs to --flight"
+		       : o->flight.worst ? "--worst belongs to --flight"
+					 : NULL;
 	if (o->bus != KRON_BUS_LANE)
 		return "--flight keeps samples in the lanes of threads: not with --bus exact or "
 		       "device";
@@ -31,16 +54,15 @@ const char *flight_record_check(struct collector_options *o, bool wants_switches
 		return "--flight SIZE is the size of the buffer: leave out --buffer";
 	if (o->flight.bytes)
 		o->buffer = flight_buffer(&o->flight);
-	if (!o->flight.on) {
-		o->when_full = KRON_WHEN_FULL_WRAP;
-		return NULL;
-	}
+	if (o->flight.on && o->flight.worst)
+		return "--snapshot-on and --worst both look at the samples: use one of them";
 	/* what was not looked at yet is not to be overwritten: drain and watch let the oldest go */
-	return watch_check(&(struct watch_options){.label = "--snapshot-on",
-						   .trigger = o->flight.on},
-			   err)
-		       ? err->msg
-		       : NULL;
+	if (o->flight.worst)
+		return check_worst(&o->flight, err);
+	if (o->flight.on)
+		return check_trigger("--snapshot-on", o->flight.on, err);
+	o->when_full = KRON_WHEN_FULL_WRAP;
+	return NULL;
 }
 
 void flight_record_prepare(const struct collector_options *o)

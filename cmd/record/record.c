@@ -137,6 +137,9 @@ static const struct opt options[] = {
 	 "With --flight: a snapshot whenever SEQUENCE matches, as with --trigger: 'FUNC>20ms', 'A then B within "
 	 "1ms'.",
 	 0, 0},
+	{0, "worst", OPT_STR, &flight.worst, "N:FUNC",
+	 "With --flight: keep a snapshot of each of the N slowest calls of FUNC, from its entry to its exit.",
+	 0, 0},
 	{0, "max-snapshots", OPT_UINT, &flight.most, "N",
 	 "With --flight: take no more than N snapshots (default 1000), and the one at the end.", 1,
 	 1000000},
@@ -329,6 +332,15 @@ static void end_early(const struct peer *p, const char *why)
 	syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 }
 
+static void look_at_trigger(const struct watch *w)
+{
+	char name[128];
+
+	if (w && watch_unknown_yet(w, name, sizeof(name)))
+		say("kron: %s: nothing that has a probe so far is called '%s'", watch_label(w),
+		    name);
+}
+
 static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 {
 	struct collector *c = ctx;
@@ -347,6 +359,7 @@ static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 			say("kron: %s%s", i->sentence,
 			    i->may_come || !alone ? "; what comes later may" : "");
 	unmatched_free(&u);
+	look_at_trigger(c->watch);
 }
 
 /* ---- the end ---- */

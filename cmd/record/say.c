@@ -291,8 +291,10 @@ static void say_trigger(const struct collector_summary *s)
 }
 
 /* What DIR itself has no samples of. */
-static void say_flight(const struct collector_summary *s, bool looks, const char *cost)
+static void say_flight(const struct collector_summary *s, const struct watch *watch,
+		       const char *cost)
 {
+	const bool looks = watch != NULL;
 	char lost[STR_NUMBER];
 
 	if (s->unkept.msg[0])
@@ -301,15 +303,19 @@ static void say_flight(const struct collector_summary *s, bool looks, const char
 	if (s->snapshots)
 		say("kron: %" PRIu32 " snapshot%s, the last one %s/%03" PRIu32
 		    "; %s samples went by before it, probes cost about %s",
-		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->snapshots, lost,
+		    s->snapshots, s->snapshots == 1 ? "" : "s", o->output, s->last_snapshot, lost,
 		    cost);
 	if (looks && s->lost)
 		say("kron: %s samples were lost before anybody had looked at them: a larger --flight "
 		    "leaves more room for that",
 		    str_thousands(lost, sizeof(lost), s->lost));
+	if (s->unsure)
+		say("kron: of %s calls nobody knows how they went on, because samples were lost: no "
+		    "snapshot was taken for them",
+		    str_thousands(lost, sizeof(lost), s->unsure));
 	if (s->unknown[0])
-		say("kron: nothing that got a probe is called '%s', as --snapshot-on says",
-		    s->unknown);
+		say("kron: nothing that got a probe is called '%s', as %s says", s->unknown,
+		    watch_label(watch));
 }
 
 static void say_summary(struct collector *c, const struct collector_summary *s)
@@ -331,7 +337,7 @@ static void say_summary(struct collector *c, const struct collector_summary *s)
 	if (c->opt.watch.trigger)
 		say_trigger(s);
 	if (c->flight) {
-		say_flight(s, c->opt.flight.on, cost_text(cost, &s->probes_cost));
+		say_flight(s, c->watch, cost_text(cost, &s->probes_cost));
 		return;
 	}
 	say("kron: %s samples, %s lost, %s sites refused, probes cost about %s -> %s",

@@ -24,7 +24,9 @@
 #include "base/vec.h"
 #include "collect/drain.h"
 #include "collect/flight/snapshot.h"
+#include "collect/flight/worst.h"
 #include "collect/grow.h"
+#include "trace/writer_dir.h"
 
 #define NEXT ".snapshot" /* as trace/writer_dir.c knows it */
 #define TOO_MANY "%" PRIu64 " snapshots have been taken, and --max-snapshots allows no more"
@@ -47,17 +49,17 @@ struct flight {
 	struct time_point start;
 	char *dir, *next;
 	uint64_t keep_ns, bytes, most;
-	uint32_t taken;     /* atomic: names up to this one are given */
-	uint32_t asked;     /* of these, not at the end; atomic */
-	uint64_t fired;     /* by the look at hand */
-	struct sink *looks; /* --snapshot-on: what looks at the samples; else NULL */
-	uint64_t (*gone)(const void *ctx);
-	const void *gone_ctx;
+	uint32_t taken;            /* atomic: names up to this one are given */
+	uint32_t asked;            /* of these, not at the end; atomic */
+	uint64_t fired;            /* by the look at hand */
+	struct flight_looks looks; /* sink NULL: nobody looks at the samples */
 	const char *on;
-	struct err failed;
+	struct worst worst;
+	uint32_t dropped; /* atomic: of those taken */
 
 	pthread_mutex_t turn; /* of whoever asks */
-	pthread_mutex_t lock; /* of these three */
+	pthread_mutex_t lock; /* of these four */
+	struct err failed;
 	pthread_cond_t answered;
 	struct question *question; /* NULL: none */
 	bool stopped;
@@ -84,7 +86,7 @@ int flight_parse(struct flight_options *o, const char *text, struct err *err)
 	char *end;
 	double n = strtod(text, &end);
 
-	*o = (struct flight_options){.text = text, .most = o->most, .on = o->on};
+	*o = (struct flight_options){.text = text, .most = o->most, .on = o->on, .worst = o->worst};
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(end, units[i].unit) || !(n > 0) || !(n < 1e9))
 			continue;
@@ -100,16 +102,28 @@ int flight_parse(struct flight_options *o, const char *text, struct err *err)
 		       text);
 }
 
+char *flight_worst_trigger(const struct flight_options *o)
+{
+	return o->worst ? xasprintf("%s>1ns", strchr(o->worst, ':') + 1) : NULL;
+}
+
 uint64_t flight_buffer(const struct flight_options *o)
 {
 	uint64_t most = BYTES_MAX + BYTES_MAX / 3, all = o->bytes + o->bytes / 3;
 
-	if (o->on && o->bytes)
+	if ((o->on || o->worst) && o->bytes)
 		all = 2 * o->bytes + LOOK_MORE;
 	return all > most ? most : all;
 }
 
 /* ---- one snapshot ---- */
+
+static void note_failure(struct flight *f, const struct err *err)
+{
+	pthread_mutex_lock(&f->lock);
+	f->failed = *err;
+	pthread_mutex_unlock(&f->lock);
+}
 
 static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 {
@@ -121,14 +135,18 @@ static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 	journal_flush(f->drain->journal);
 }
 
-static int take(struct flight *f, const char *why, struct flight_taken *out, struct err *err)
+static int take(struct flight *f, const char *why, const struct worst_call *call, bool is_last,
+		struct flight_taken *out, struct err *err)
 {
 	struct snapshot s = {.drain = f->drain,
 			     .start = &f->start,
 			     .from = f->dir,
 			     .to = f->next,
 			     .why = why,
-			     .gone = f->looks ? f->gone(f->gone_ctx) : 0};
+			     .is_last = is_last,
+			     .from_tsc = call ? call->since : 0,
+			     .until_tsc = call ? call->at : 0,
+			     .gone = f->looks.sink ? f->looks.gone(f->looks.ctx) : 0};
 	uint32_t n = f->taken + 1;
 	int code = snapshot_take(&s, err);
 
@@ -178,14 +196,14 @@ int flight_snapshot(struct flight *f, const char *why, struct flight_taken *out,
 	if (!code)
 		__atomic_add_fetch(&f->asked, 1, __ATOMIC_ACQ_REL);
 	if (code && code != -ESHUTDOWN)
-		f->failed = *err;
+		note_failure(f, err);
 	pthread_mutex_unlock(&f->turn);
 	return code;
 }
 
 static void answer(struct flight *f, struct question *q)
 {
-	q->code = take(f, q->why, q->out, q->err);
+	q->code = take(f, q->why, NULL, false, q->out, q->err);
 	pthread_mutex_lock(&f->lock);
 	q->done = true;
 	f->question = NULL;
@@ -213,8 +231,8 @@ static struct flight *flight_of(const struct sink *s)
 /* At the end, when the last snapshot is there: nobody wants it any more. */
 static uint32_t drop(struct sink *s, const struct sink_chunk *c)
 {
-	if (flight_of(s)->looks)
-		return sink_take(flight_of(s)->looks, c);
+	if (flight_of(s)->looks.sink)
+		return sink_take(flight_of(s)->looks.sink, c);
 	return drain_free(flight_of(s)->drain, c->chunk, c->head.nbytes);
 }
 
@@ -236,13 +254,59 @@ static void set_age(struct flight *f)
 			(uint64_t)(tsc_hz(&f->start, &now) * (double)f->keep_ns / 1e9);
 }
 
+/* ---- --worst ---- */
+
+/* What is no longer among the slowest. */
+static void drop_snapshots(struct flight *f)
+{
+	vec_for(&f->worst.dropped, n) {
+		char *path = xasprintf("%s/%03" PRIu32, f->dir, *n), key[32];
+
+		writer_remove_dir(path);
+		xfree(path);
+		snprintf(key, sizeof(key), "snapshot_%03" PRIu32, *n);
+		journal_session(f->drain->journal, key, "dropped");
+		__atomic_add_fetch(&f->dropped, 1, __ATOMIC_RELEASE);
+	}
+	if (f->worst.dropped.n)
+		journal_flush(f->drain->journal);
+	f->worst.dropped.n = 0;
+}
+
+/* Those whose samples are about to go.  Most of the first ones are no longer among the slowest then. */
+static void keep_worst(struct flight *f, uint64_t before)
+{
+	struct flight_taken taken;
+	struct worst_call *c;
+	struct time_point now;
+	struct err err;
+	char why[512], took[STR_NUMBER];
+
+	time_point_take(&now);
+	while ((c = worst_next(&f->worst, before))) {
+		const double ns = (double)(c->at - c->since) / tsc_hz(&f->start, &now) * 1e9;
+
+		snprintf(why, sizeof(why), "%s took %s", f->worst.function,
+			 str_duration(took, sizeof(took), (uint64_t)ns));
+		if (!take(f, why, c, false, &taken, &err)) {
+			c->snapshot = f->taken;
+			continue;
+		}
+		note_failure(f, &err);
+		worst_forget(&f->worst, c);
+	}
+	drop_snapshots(f);
+}
+
 /* The drain thread itself asks. */
 static void keep_what_fired(struct flight *f)
 {
 	struct flight_taken taken;
+	struct err err;
 	char why[512];
+	int code;
 
-	if (!f->fired)
+	if (!f->fired || f->worst.most)
 		return;
 	if (f->fired > 1)
 		snprintf(why, sizeof(why), "%s (%" PRIu64 " times)", f->on, f->fired);
@@ -250,8 +314,12 @@ static void keep_what_fired(struct flight *f)
 		snprintf(why, sizeof(why), "%s", f->on);
 	f->fired = 0;
 	if (__atomic_load_n(&f->asked, __ATOMIC_ACQUIRE) >= f->most)
-		err_set(&f->failed, EDQUOT, TOO_MANY, f->most);
-	else if (!take(f, why, &taken, &f->failed))
+		code = err_set(&err, EDQUOT, TOO_MANY, f->most);
+	else
+		code = take(f, why, NULL, false, &taken, &err);
+	if (code)
+		note_failure(f, &err);
+	else
 		__atomic_add_fetch(&f->asked, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -262,8 +330,8 @@ static void look(struct sink *s, bool last)
 
 	if (last) /* flight_end() has looked */
 		return;
-	if (f->looks)
-		sink_look(f->looks, false);
+	if (f->looks.sink)
+		sink_look(f->looks.sink, false);
 	set_age(f);
 	keep_what_fired(f);
 	while ((q = next_question(f)))
@@ -272,50 +340,55 @@ static void look(struct sink *s, bool last)
 
 static uint32_t flush(struct sink *s)
 {
-	return flight_of(s)->looks ? sink_flush(flight_of(s)->looks) : 0;
+	return flight_of(s)->looks.sink ? sink_flush(flight_of(s)->looks.sink) : 0;
 }
 
 static enum sink_advice advise(const struct sink *s, uint32_t chunk, bool full, uint32_t *samples)
 {
-	const struct sink *looks = flight_of(s)->looks;
+	const struct sink *looks = flight_of(s)->looks.sink;
 
 	return looks ? sink_advise(looks, chunk, full, samples) : SINK_JUDGE;
 }
 
 static void lost(struct sink *s)
 {
-	if (flight_of(s)->looks)
-		sink_lost(flight_of(s)->looks);
+	if (flight_of(s)->looks.sink)
+		sink_lost(flight_of(s)->looks.sink);
 }
 
 static void settle(struct sink *s)
 {
-	if (flight_of(s)->looks)
-		sink_settle(flight_of(s)->looks);
+	struct flight *f = flight_of(s);
+
+	if (!f->looks.sink)
+		return;
+	if (f->worst.most)
+		keep_worst(f, f->looks.lets_go_before(f->looks.ctx));
+	sink_settle(f->looks.sink);
 }
 
 static uint32_t patience(const struct sink *s, uint32_t ms)
 {
-	const struct sink *looks = flight_of(s)->looks;
+	const struct sink *looks = flight_of(s)->looks.sink;
 
 	return looks ? sink_patience(looks, ms) : ms;
 }
 
-void flight_look_with(struct flight *f, struct sink *looks, uint64_t (*gone)(const void *ctx),
-		      const void *ctx)
+void flight_look_with(struct flight *f, const struct flight_looks *looks)
 {
-	f->looks = looks;
+	f->looks = *looks;
 	f->drain->keep_chunks = (uint32_t)(f->bytes / KRON_CHUNK_SIZE);
-	f->gone = gone;
-	f->gone_ctx = ctx;
 }
 
-void flight_fired(void *flight, uint64_t tsc)
+void flight_fired(void *flight, uint64_t since, uint64_t tsc)
 {
 	struct flight *f = flight;
 
-	(void)tsc;
 	f->fired++;
+	if (!f->worst.most)
+		return;
+	worst_offer(&f->worst, since, tsc);
+	f->looks.set_limit(f->looks.ctx, worst_limit(&f->worst));
 }
 
 struct sink *flight_sink(struct flight *f)
@@ -386,6 +459,8 @@ struct flight *flight_open(const struct flight_options *o, struct drain *d, cons
 	f->keep_ns = o->ns;
 	f->bytes = o->bytes;
 	f->on = o->on;
+	if (o->worst)
+		worst_parse(&f->worst, o->worst, NULL); /* worst_check() let it pass */
 	f->most = o->most ? o->most : FLIGHT_SNAPSHOTS;
 	pthread_mutex_init(&f->turn, NULL);
 	pthread_mutex_init(&f->lock, NULL);
@@ -414,13 +489,17 @@ void flight_stop(struct flight *f)
 void flight_end(struct flight *f, const char *why)
 {
 	struct flight_taken taken;
+	struct err err;
 
-	if (f->looks) { /* what came last has not been looked at */
-		sink_look(f->looks, true);
+	if (f->looks.sink) { /* what came last has not been looked at */
+		sink_look(f->looks.sink, true);
 		keep_what_fired(f);
+		keep_worst(f, UINT64_MAX);
 	}
-	if (take(f, why, &taken, &f->failed))
-		log_error("flight", "no snapshot at the end: %s", f->failed.msg);
+	if (!take(f, why, NULL, true, &taken, &err))
+		return;
+	note_failure(f, &err);
+	log_error("flight", "no snapshot at the end: %s", err.msg);
 }
 
 void flight_close(struct flight *f)
@@ -429,10 +508,16 @@ void flight_close(struct flight *f)
 		return;
 	xfree(f->dir);
 	xfree(f->next);
+	worst_free(&f->worst);
 	xfree(f);
 }
 
 uint32_t flight_count(const struct flight *f)
+{
+	return flight_last(f) - __atomic_load_n(&f->dropped, __ATOMIC_ACQUIRE);
+}
+
+uint32_t flight_last(const struct flight *f)
 {
 	return __atomic_load_n(&f->taken, __ATOMIC_ACQUIRE);
 }

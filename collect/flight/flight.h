@@ -5,7 +5,8 @@
  *
  *   kron snapshot ─┐
  *   SIGUSR2 ───────┼─► flight_snapshot() ─► the drain thread: snapshot_take() ─► DIR/001, 002, ...
- *   --snapshot-on ─┘                                  ▲
+ *   --snapshot-on ─┤                                  ▲
+ *   --worst ───────┘                                  │
  *   the end ──────────────► flight_end() ─────────────┘
  *
  * The ring is --when-full wrap's.  Nothing of it is written until somebody asks; DIR itself has the names
@@ -23,13 +24,16 @@
 #define FLIGHT_SNAPSHOTS 1000u /* at most, if nobody says otherwise */
 
 struct flight_options {
-	const char *text; /* "64M", "10s"; NULL: no flight recorder */
-	uint64_t bytes;   /* of samples; 0: by time */
-	uint64_t ns;      /* so long is kept; 0: by size */
-	uint64_t most;    /* snapshots, but for that at the end; 0: FLIGHT_SNAPSHOTS */
-	const char *on;   /* --snapshot-on, a trigger; NULL: nobody looks at the samples */
+	const char *text;  /* "64M", "10s"; NULL: no flight recorder */
+	uint64_t bytes;    /* of samples; 0: by time */
+	uint64_t ns;       /* so long is kept; 0: by size */
+	uint64_t most;     /* snapshots, but for that at the end; 0: FLIGHT_SNAPSHOTS */
+	const char *on;    /* --snapshot-on, a trigger; NULL: nobody looks at the samples */
+	const char *worst; /* --worst, N:FUNC, likewise */
 };
 
+/* --worst's trigger; NULL: there is none.  The caller frees it. */
+char *flight_worst_trigger(const struct flight_options *o);
 /* A size or a time.  0 or -EINVAL with the sentence. */
 int flight_parse(struct flight_options *o, const char *text, struct err *err);
 /* What the pool has to be for it: a quarter is free, or about to be; where samples are looked at, more
@@ -47,11 +51,19 @@ void flight_close(struct flight *f);
 struct sink *flight_sink(struct flight *f);
 /*
  * Samples go on to this one, which looks at them and calls flight_fired(), from a round of the drain.
- * gone(): how many it has let go.  What it sees in one round is one snapshot.
+ * What it sees in one round is one snapshot.
  */
-void flight_look_with(struct flight *f, struct sink *looks, uint64_t (*gone)(const void *ctx),
-		      const void *ctx);
-void flight_fired(void *flight, uint64_t tsc);
+struct flight_looks {
+	struct sink *sink;
+	void *ctx;
+	uint64_t (*gone)(const void *ctx);           /* how many samples it has let go */
+	uint64_t (*lets_go_before)(const void *ctx); /* what is older is about to go */
+	void (*set_limit)(void *ctx,
+			  uint64_t ticks); /* --worst: shorter calls than this are of no use */
+};
+void flight_look_with(struct flight *f, const struct flight_looks *looks);
+/* since: --worst, when the call began. */
+void flight_fired(void *flight, uint64_t since, uint64_t tsc);
 
 struct flight_taken {
 	char path[4096];
@@ -70,7 +82,9 @@ void flight_stop(struct flight *f);
 /* The drain thread has ended, and nobody stores any more: the last one. */
 void flight_end(struct flight *f, const char *why);
 
+/* How many there are, and the number of the last one: those that --worst has dropped had numbers, too. */
 uint32_t flight_count(const struct flight *f);
+uint32_t flight_last(const struct flight *f);
 /* Of the last one that failed; empty message: none did. */
 const struct err *flight_error(const struct flight *f);
 

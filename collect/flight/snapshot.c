@@ -10,6 +10,8 @@
  * it what its thread has stored before: of each thread there is the end of what it did, without a gap.  The
  * oldest ones go first there, so they are copied first here.
  *
+ * The last snapshot has nobody who goes on, and copies nothing.
+ *
  * All threads end at one moment: what they have stored since is left to the next snapshot.
  */
 #define _GNU_SOURCE
@@ -22,8 +24,10 @@
 #include <sys/mman.h>
 #include <x86intrin.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "collect/calibrate.h"
+#include "collect/kernel/cgroup.h"
 #include "collect/lane_counters.h"
 #include "trace/writer_dir.h"
 
@@ -42,7 +46,7 @@ struct copy {
 	struct copied *v;
 	size_t n;
 	uint8_t *room;
-	size_t size;
+	size_t size, wanted; /* bytes, and chunks */
 };
 
 static int by_seq(const void *a, const void *b)
@@ -72,11 +76,32 @@ static uint64_t last_time(const struct kron_chunk *c)
 static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uint64_t seq)
 {
 	const uint64_t keep = s->drain->keep_ticks;
+	const uint64_t now = s->is_last ? s->last_tsc : s->tsc;
+	const uint64_t from = s->from_tsc ? s->from_tsc : keep && now > keep ? now - keep : 0;
 
-	if (!keep || s->tsc < keep || last_time(c) >= s->tsc - keep)
+	if (!from || last_time(c) >= from)
 		return false;
 	__asm__ volatile("" : : : "memory"); /* x86 loads in order */
 	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq;
+}
+
+/* The end may come long after the last sample: what is kept by time is what was before that. */
+static uint64_t last_of_all(const struct segment *seg)
+{
+	uint32_t ready = segment_ready(seg);
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < ready; i++) {
+		const struct kron_chunk *c = segment_chunk(seg, i);
+		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), at;
+
+		if (!has_samples(kron_chunk_word_state(word)) ||
+		    KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
+			continue;
+		at = last_time(c);
+		last = at > last ? at : last;
+	}
+	return last;
 }
 
 static void list_chunks(struct snapshot *snapshot, struct copy *copy)
@@ -84,7 +109,8 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 	const struct segment *seg = snapshot->drain->seg;
 	uint32_t ready = segment_ready(seg);
 
-	snapshot->tsc = __rdtsc();
+	snapshot->tsc = snapshot->until_tsc ? snapshot->until_tsc : __rdtsc();
+	snapshot->last_tsc = snapshot->is_last ? last_of_all(seg) : 0;
 	xfree(copy->v);
 	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
 	copy->n = 0;
@@ -140,53 +166,83 @@ static void cut_at(struct copied *p, uint64_t tsc)
 	p->nbytes = n * KRON_SAMPLE_SIZE;
 }
 
-static bool is_of_same_thread(const struct copied *a, const struct copied *b)
+static uint64_t thread_of(const struct copied *p)
 {
-	return !((a->word ^ b->word) & ~(uint64_t)KRON_STATE_MASK);
+	return p->word & ~(uint64_t)KRON_STATE_MASK;
 }
 
-/* Nothing of a thread from before a gap.  They are in order. */
+/* Each thread's by itself, oldest first. */
+static int by_thread(const void *a, const void *b)
+{
+	const uint64_t x = thread_of(a), y = thread_of(b);
+
+	return x != y ? (x < y ? -1 : 1) : by_seq(a, b);
+}
+
+/* Nothing of a thread from before a gap. */
 static void drop_before_gaps(struct snapshot *s, struct copy *copy)
 {
-	size_t kept = 0, end = copy->n;
+	size_t kept = 0;
 
-	while (end && !copy->v[end - 1].is_lost)
-		end--;
+	qsort(copy->v, copy->n, sizeof(*copy->v), by_thread);
+	for (size_t i = copy->n; i-- > 0;) {
+		const struct copied *next = i + 1 < copy->n ? &copy->v[i + 1] : NULL;
+
+		if (next && thread_of(next) == thread_of(&copy->v[i]))
+			copy->v[i].is_lost |= next->is_lost;
+	}
 	for (size_t i = 0; i < copy->n; i++) {
-		struct copied *p = &copy->v[i];
-
-		for (size_t k = i + 1; k < end && !p->is_lost; k++)
-			p->is_lost = copy->v[k].is_lost && is_of_same_thread(p, &copy->v[k]);
-		s->left_out += p->is_lost;
-		if (!p->is_lost && p->nbytes)
-			copy->v[kept++] = *p;
+		s->left_out += copy->v[i].is_lost;
+		if (!copy->v[i].is_lost && copy->v[i].nbytes)
+			copy->v[kept++] = copy->v[i];
 	}
 	copy->n = kept;
+	qsort(copy->v, kept, sizeof(*copy->v), by_seq);
 }
 
-static void copy_free(struct copy *copy)
+static void free_room(struct copy *copy)
 {
 	if (copy->room)
 		munmap(copy->room, copy->size);
-	xfree(copy->v);
+	copy->room = NULL;
+}
+
+/* Room for the newest ones; what does not fit is left out. */
+static void copy_all(const struct segment *seg, struct copy *copy)
+{
+	const size_t most = copy->size / KRON_CHUNK_SIZE,
+		     first = copy->n > most ? copy->n - most : 0;
+
+	for (size_t i = 0; i < copy->n; i++)
+		copy->v[i].is_lost =
+			i < first ||
+			!copy_chunk(&copy->v[i], seg, copy->room + (i - first) * KRON_CHUNK_SIZE);
+}
+
+static void use_in_place(const struct segment *seg, struct copy *copy)
+{
+	vec_for(copy, p) {
+		p->c = segment_chunk(seg, p->i);
+		p->nbytes = stored_bytes(p->c);
+	}
 }
 
 static void copy_once(struct snapshot *s, struct copy *copy)
 {
 	const struct segment *seg = s->drain->seg;
 
+	tasks_look(s->drain->tasks, false, false); /* who has begun since the last round */
 	tasks_totals(s->drain->tasks, &s->before);
 	s->before.lost += s->gone;
 	s->left_out = 0;
 	list_chunks(s, copy);
-	for (size_t i = 0; i < copy->n; i++) {
-		struct copied *p = &copy->v[i];
-
-		p->is_lost = (i + 1) * KRON_CHUNK_SIZE > copy->size ||
-			     !copy_chunk(p, seg, copy->room + i * KRON_CHUNK_SIZE);
+	if (s->is_last)
+		use_in_place(seg, copy);
+	else
+		copy_all(seg, copy);
+	vec_for(copy, p)
 		if (!p->is_lost)
 			cut_at(p, s->tsc);
-	}
 	drop_before_gaps(s, copy);
 }
 
@@ -196,24 +252,35 @@ static bool is_poor(const struct snapshot *s, const struct copy *copy)
 	return s->left_out > copy->n / 3;
 }
 
+/* Nobody should be killed for a snapshot: half of what is there, and what is older is left out. */
+static size_t size_of_room(size_t chunks)
+{
+	uint64_t all = memory_available(), left;
+	struct cgroups groups = {0};
+
+	cgroups_find(&groups, "");
+	left = cgroups_memory_left(&groups);
+	cgroups_free(&groups);
+	left = (left < all ? left : all) / 2 / KRON_CHUNK_SIZE;
+	return (left < chunks ? left : chunks) * KRON_CHUNK_SIZE;
+}
+
 /* Pages first, for they take longer than what is copied into them. */
 static int make_room(struct copy *copy, size_t chunks, struct err *err)
 {
-	const size_t size = chunks * KRON_CHUNK_SIZE;
 	void *room;
 
-	if (size <= copy->size)
+	if (chunks <= copy->wanted)
 		return 0;
-	if (copy->room)
-		munmap(copy->room, copy->size);
-	copy->room = NULL;
-	copy->size = 0;
-	room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-		    -1, 0);
-	if (room == MAP_FAILED)
-		return err_set(err, errno, "no memory for a snapshot: %s", strerror(errno));
+	free_room(copy);
+	copy->size = size_of_room(chunks);
+	copy->wanted = chunks;
+	room = mmap(NULL, copy->size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (!copy->size || room == MAP_FAILED)
+		return err_set(err, ENOMEM,
+			       "no memory is left for a snapshot: take a smaller --flight");
 	copy->room = room;
-	copy->size = size;
 	return 0;
 }
 
@@ -225,10 +292,11 @@ static int copy_ring(struct snapshot *s, struct copy *copy, struct err *err)
 
 	do {
 		list_chunks(s, copy);
-		code = make_room(copy, copy->n + copy->n / 4 + SPARE, err);
+		code = s->is_last ? 0 : make_room(copy, copy->n + copy->n / 4 + SPARE, err);
 		if (!code)
 			copy_once(s, copy);
-	} while (!code && is_poor(s, copy) && ++tries < TRIES);
+	} while (!code && is_poor(s, copy) && ++tries < TRIES &&
+		 copy->size == copy->wanted * KRON_CHUNK_SIZE);
 	return code;
 }
 
@@ -354,7 +422,8 @@ int snapshot_take(struct snapshot *s, struct err *err)
 		name_owners(s, &copy);
 		code = make_trace(s, &copy, err);
 	}
-	copy_free(&copy);
+	free_room(&copy);
+	xfree(copy.v);
 	if (code)
 		writer_remove_dir(s->to);
 	return code;

@@ -117,12 +117,16 @@ struct watch *watch_open(const struct watch_options *o, struct drain *d)
 	w->losses = xcalloc(KRON_PROCS_MAX, sizeof(*w->losses));
 	take_time(w, &w->start);
 	w->rate_tsc = w->start.tsc;
+	w->label = label_of(o);
+	w->text = o->trigger;
 	w->is_ring = o->fired != NULL;
 	w->on_fire = o->fired;
 	w->on_fire_ctx = o->fired_ctx;
-	if (trigger_parse(&w->trigger, label_of(o), o->trigger, NULL) ||
+	if (trigger_parse(&w->trigger, w->label, w->text, NULL) ||
 	    window_finder_init(&w->finder, o->pre, o->post, NULL))
 		abort(); /* watch_check() let it pass */
+	if (o->at_end)
+		trigger_fire_at_end(w->trigger);
 	w->group = o->group;
 	w->by_thread_name = trigger_names_threads(w->trigger);
 	w->finder.hz = 1e9; /* until it is known better */
@@ -168,7 +172,7 @@ static void tell_group(struct watch *w, uint64_t tsc)
 static void fire(struct watch *w, struct watch_fired fired)
 {
 	if (w->is_ring) {
-		w->on_fire(w->on_fire_ctx, fired.at);
+		w->on_fire(w->on_fire_ctx, fired.since, fired.at);
 		return;
 	}
 	if (w->group && !fired.by_group)
@@ -197,8 +201,10 @@ static void feed(struct watch *w, const struct trace_event *e, uint8_t bits)
 	struct watch_fired fired = {.at = e->tsc, .lane = e->lane, .s = e->s};
 
 	fired.s.event = trace_stored_event(e);
-	if (trigger_feed(w->trigger, e, bits) == TRIGGER_FIRES)
-		fire(w, fired);
+	if (trigger_feed(w->trigger, e, bits) != TRIGGER_FIRES)
+		return;
+	fired.since = trigger_fired_since(w->trigger);
+	fire(w, fired);
 }
 
 static void feed_late(struct watch *w, const struct trace_event *e)
@@ -551,6 +557,41 @@ const char *watch_fired_by(const struct watch *w)
 const char *watch_unknown_name(const struct watch *w)
 {
 	return trigger_unknown_name(w->trigger, false);
+}
+
+static void bind_names(void *trigger, const struct trace_names *names)
+{
+	trigger_bind_names(trigger, names);
+}
+
+/* With a trigger of its own: the other one belongs to the drain thread. */
+bool watch_unknown_yet(const struct watch *w, char *name, size_t size)
+{
+	struct journal *j = w->d->journal;
+	const char *unknown;
+	struct trigger *t;
+	uint64_t seen = 0;
+
+	if (trigger_parse(&t, w->label, w->text, NULL))
+		return false;
+	journal_lock(j);
+	trace_writer_show_names(j->w, &seen, bind_names, t);
+	journal_unlock(j);
+	unknown = trigger_unknown_name(t, false);
+	if (unknown)
+		snprintf(name, size, "%s", unknown);
+	trigger_free(t);
+	return unknown;
+}
+
+const char *watch_label(const struct watch *w)
+{
+	return w->label;
+}
+
+void watch_set_limit(void *watch, uint64_t ticks)
+{
+	trigger_set_limit(((struct watch *)watch)->trigger, ticks);
 }
 
 uint64_t watch_unsure(const struct watch *w)

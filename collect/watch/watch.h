@@ -35,8 +35,10 @@ struct watch_options {
 	/* Of a flight recorder: called when it fires, and then it waits for the next time.  Nothing is
 	 * written.  What was looked at stays in the pool until its room is wanted, or it is too old
 	 * (drain.h: keep_ticks). */
-	void (*fired)(void *ctx, uint64_t tsc);
+	void (*fired)(void *ctx, uint64_t since, uint64_t tsc);
 	void *fired_ctx;
+	/* FUNC>T: it fires when such a call has ended, which began at `since` (trigger_fire_at_end()). */
+	bool at_end;
 	const char *label;   /* of the trigger, in messages; NULL: "--trigger" */
 	struct group *group; /* one of the others fires, or is told; NULL: there are none */
 };
@@ -55,11 +57,18 @@ void watch_close(struct watch *w);
 /* Samples go there; what is in the window goes on into the trace. */
 struct sink *watch_sink(struct watch *w);
 
+/* at_end: its T from now on, in ticks; by the drain thread. */
+void watch_set_limit(void *watch, uint64_t ticks);
+/* Of a ring: samples before this time are about to go, when it settles; 0: none. */
+uint64_t watch_lets_go_before(const void *watch);
 /* For the session: 0 = never fired. */
 uint64_t watch_fired_tsc(const struct watch *w);
 uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 /* A name in the trigger that nothing with a probe has; NULL: there is none. */
 const char *watch_unknown_name(const struct watch *w);
+/* The same of the names so far, from any thread, into `name`.  false: there is none. */
+bool watch_unknown_yet(const struct watch *w, char *name, size_t size);
+const char *watch_label(const struct watch *w);
 /* Whose trigger it was: a node of the group; NULL: our own. */
 const char *watch_fired_by(const struct watch *w);
 uint64_t watch_unsure(const struct watch *w); /* waited for in vain: samples were lost */

@@ -292,27 +292,48 @@ static void find_horizon(struct watch *w)
 	w->horizon = watch_horizon(w, base);
 }
 
-/* What is free takes what comes while a snapshot is taken. */
-static bool wants_room(const struct watch *w)
+/* How many are to go.  What is free takes what comes while a snapshot is taken. */
+static uint32_t too_many(const struct watch *w)
 {
 	const struct segment *seg = w->d->seg;
+	const uint32_t ready = segment_ready(seg), most = w->d->keep_chunks;
+	int64_t nfree;
 
-	if (w->d->keep_chunks)
-		return w->resident.n > w->d->keep_chunks;
-	return segment_ready(seg) >= segment_limit(seg) &&
-	       __atomic_load_n(&seg->ctl->free_count, __ATOMIC_RELAXED) <
-		       (int32_t)(segment_ready(seg) / 4);
+	if (most)
+		return w->resident.n > most ? w->resident.n - most : 0;
+	nfree = __atomic_load_n(&seg->ctl->free_count, __ATOMIC_RELAXED);
+	return ready >= segment_limit(seg) && nfree < ready / 4 ? (uint32_t)(ready / 4 - nfree) : 0;
+}
+
+/* Of a program that has ended, or sleeps, what came last stays. */
+static uint64_t too_old(const struct watch *w)
+{
+	const struct watch_chunk *c = w->resident.newest;
+	const uint64_t keep = w->d->keep_ticks;
+
+	while (c && !watch_chunk_is_looked_at(c))
+		c = c->older;
+	return keep && c && c->last > keep ? c->last - keep : 0;
 }
 
 /* The oldest go, looked at, when their room is wanted, or they are too old. */
 static void settle_ring(struct watch *w)
 {
-	uint64_t now = watch_clock(w), keep = w->d->keep_ticks;
-
-	if (keep && now > keep)
-		let_go_before(w, &w->resident, now - keep);
-	while (wants_room(w) && w->resident.oldest && watch_chunk_is_looked_at(w->resident.oldest))
+	let_go_before(w, &w->resident, too_old(w));
+	for (uint32_t n = too_many(w);
+	     n && w->resident.oldest && watch_chunk_is_looked_at(w->resident.oldest); n--)
 		watch_chunk_let_go(w, w->resident.oldest, 0);
+}
+
+uint64_t watch_lets_go_before(const void *watch)
+{
+	const struct watch *w = watch;
+	const struct watch_chunk *c = w->resident.oldest;
+	uint64_t before = too_old(w);
+
+	for (uint32_t n = too_many(w); n && c && watch_chunk_is_looked_at(c); n--, c = c->newer)
+		before = c->last >= before ? c->last + 1 : before;
+	return before;
 }
 
 void watch_chunks_settle(struct watch *w)

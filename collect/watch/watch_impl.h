@@ -104,8 +104,9 @@ struct watch {
 	struct sink sink;
 	struct drain *d;
 	const struct board *board; /* NULL: lanes */
+	const char *label, *text;  /* of the trigger */
 	bool is_ring;              /* watch_options.fired, and the two below */
-	void (*on_fire)(void *ctx, uint64_t tsc);
+	void (*on_fire)(void *ctx, uint64_t since, uint64_t tsc);
 	void *on_fire_ctx;
 	struct trigger *trigger;
 	struct group *group;

@@ -242,7 +242,24 @@ void trigger_set_rate(struct trigger *g, double hz)
 {
 	for (uint32_t i = 0; i < g->nsteps; i++)
 		g->steps[i].within = ticks_of(g->steps[i].within_ns, hz);
-	g->limit = ticks_of(g->limit_ns, hz);
+	if (!g->at_end)
+		g->limit = ticks_of(g->limit_ns, hz);
+}
+
+void trigger_fire_at_end(struct trigger *g)
+{
+	g->at_end = true;
+	g->limit = 0;
+}
+
+void trigger_set_limit(struct trigger *g, uint64_t ticks)
+{
+	g->limit = ticks;
+}
+
+uint64_t trigger_fired_since(const struct trigger *g)
+{
+	return g->ended_since;
 }
 
 void trigger_bind(struct trigger *g, const struct trace *t)
@@ -315,7 +332,8 @@ static void find_undoing(const struct trigger *g, const struct trigger_state *s,
 		w->passing = w->undoing = g->nsteps > 1;
 	}
 	for (i = wait_at(g, s->waits); i; i = wait_at(g, i->sibling)) {
-		w->over = i->since + g->limit < w->over ? i->since + g->limit : w->over;
+		if (!g->at_end && i->since + g->limit < w->over)
+			w->over = i->since + g->limit;
 		w->is_unsure |= i->aside && i->sp == w->open_sp;
 	}
 	w->is_unsure |= s->njumpers != 0; /* then open_sp may be one's that is not waited for */
@@ -524,6 +542,17 @@ static bool goes_on(const struct trigger *g, const struct trigger_state *s, stru
 	return true;
 }
 
+/* It has ended, at this sample or before. */
+static void end_call(struct trigger *g, uint32_t i, const struct trace_event *e)
+{
+	const struct trigger_wait *w = wait_at(g, i);
+
+	if (g->at_end && e->tsc > w->since + g->limit &&
+	    (!g->ended_since || w->since < g->ended_since))
+		g->ended_since = w->since;
+	end_wait(g, i);
+}
+
 /* A sample at sp tells of a call that waits. */
 static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 		      const struct trace_event *e)
@@ -537,14 +566,14 @@ static void see_frame(struct trigger *g, struct trigger_state *s, uint32_t i,
 		if (w->depth)
 			w->depth--;
 		else
-			end_wait(g, i);
+			end_call(g, i, e);
 	} else if (!above) {
 		s->has_stacks |= w->aside && condition_holds(g->ends, e);
 		w->aside = false;
 		if (!goes_on(g, s, w, e))
-			end_wait(g, i);
+			end_call(g, i, e);
 	} else if (above < TRIGGER_APART) {
-		end_wait(g, i);
+		end_call(g, i, e);
 	} else if (above < TRIGGER_STACK) {
 		w->aside = true;
 	}
@@ -636,6 +665,7 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 	struct trigger_state *s = &g->states.v[state];
 
 	g->begun = 0;
+	g->ended_since = 0;
 	if (s->waits && bits & TRIGGER_FRAMES)
 		see_frames(g, s, e);
 	if (g->kind == TRIGGER_CALL && is_frame(g, e))
@@ -655,7 +685,7 @@ enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e,
 			return TRIGGER_FIRES;
 		}
 	}
-	return g->begun ? TRIGGER_WAITS : TRIGGER_NOTHING;
+	return g->ended_since ? TRIGGER_FIRES : g->begun ? TRIGGER_WAITS : TRIGGER_NOTHING;
 }
 
 /* ---- what is waited for ---- */
@@ -669,6 +699,8 @@ bool trigger_due(struct trigger *g, uint64_t t, struct trigger_due *out)
 			end_wait(g, g->oldest);
 			continue;
 		}
+		if (g->at_end)
+			return false;
 		*out = (struct trigger_due){w->lane, w->since, w->since + g->limit, w->note};
 		return true;
 	}
@@ -697,7 +729,7 @@ uint64_t trigger_since(const struct trigger *g)
 
 uint64_t trigger_until(const struct trigger *g)
 {
-	return g->oldest ? wait_at(g, g->oldest)->since + g->limit : UINT64_MAX;
+	return g->oldest && !g->at_end ? wait_at(g, g->oldest)->since + g->limit : UINT64_MAX;
 }
 
 static void forget_jumps(struct trigger_state *s)

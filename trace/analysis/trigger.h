@@ -192,6 +192,14 @@ uint8_t trigger_test(const struct trigger *g, const struct trigger_wants *w,
  * fire, and ends nothing whose time was over before, changes its own thread's state only.
  */
 bool trigger_is_private(const struct trigger *g, const struct trace_event *e, uint8_t bits);
+/*
+ * FUNC>T, asked for the calls that take longer, and not for the moment when they do: fires when one has
+ * ended, at the sample that tells so.  trigger_fired_since(): when it began.
+ */
+void trigger_fire_at_end(struct trigger *g);
+uint64_t trigger_fired_since(const struct trigger *g);
+/* Its T from now on, in ticks; trigger_set_rate() leaves it. */
+void trigger_set_limit(struct trigger *g, uint64_t ticks);
 enum trigger_answer { TRIGGER_NOTHING, TRIGGER_FIRES, TRIGGER_WAITS };
 enum trigger_answer trigger_feed(struct trigger *g, const struct trace_event *e, uint8_t bits);
 

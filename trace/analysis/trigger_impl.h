@@ -70,6 +70,9 @@ struct trigger {
 	struct condition *ends; /* WITHOUT: what ends the waiting; CALL: its exit */
 	uint64_t limit_ns;
 	uint64_t limit; /* in ticks */
+	bool at_end;    /* CALL: fires when it has ended, trigger_fire_at_end() */
+	uint64_t
+		ended_since; /* of those that have ended with the last sample fed and fire, the first; 0: none */
 
 	struct trace_jumps jumps;
 	bool *cycles;      /* CALL, by jump: it may be on a way by jumps from FUNC to FUNC */

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "trace/report/report_machine.h"
@@ -16,20 +17,25 @@ struct snapshot {
 	const char *why;
 };
 
-/* Line n of those that the recorder has written (collect/flight/flight.c). */
-static bool find(const struct trace *t, unsigned n, struct snapshot *out)
+/*
+ * The first from line *n on of those that the recorder has written (collect/flight/flight.c); *n: the one after it.
+ * What --worst has dropped has a line without numbers.
+ */
+static bool find(const struct trace *t, unsigned *n, struct snapshot *out)
 {
 	const char *line;
 	char key[32];
 	uint64_t tsc;
 	int at = 0;
 
-	snprintf(key, sizeof(key), "snapshot_%03u", n);
-	line = trace_session(t, key);
+	do {
+		snprintf(key, sizeof(key), "snapshot_%03u", (*n)++);
+		line = trace_session(t, key);
+	} while (line && !strcmp(line, "dropped"));
 	if (!line || sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %n", &tsc, &out->samples,
 			    &out->left_out, &at) != 3)
 		return false;
-	snprintf(out->name, sizeof(out->name), "%03u", n);
+	snprintf(out->name, sizeof(out->name), "%03u", *n - 1);
 	out->ns = tsc > t->start_tsc ? trace_ns(t, tsc) - trace_ns(t, t->start_tsc) : 0;
 	out->why = line + at;
 	return true;
@@ -49,7 +55,7 @@ void report_snapshots_put(const struct trace *t, FILE *out)
 		return;
 	}
 	fprintf(out, "\nSnapshot          At         Samples  Why\n");
-	for (unsigned i = 1; find(t, i, &s); i++) {
+	for (unsigned i = 1; find(t, &i, &s);) {
 		fprintf(out, "%8s  +%10.6f s  %12s  ", s.name, (double)s.ns / 1e9,
 			str_thousands(n, sizeof(n), s.samples));
 		text_put(out, s.why);
@@ -92,7 +98,7 @@ void report_snapshots_json(struct json *j, const struct trace *t)
 	}
 	json_key(j, "snapshots");
 	json_open(j, '[');
-	for (unsigned i = 1; find(t, i, &s); i++)
+	for (unsigned i = 1; find(t, &i, &s);)
 		put(j, t, &s);
 	json_close(j, ']');
 }

@@ -132,6 +132,22 @@ workload() {
 	[[ $output == *"8000000 calls"* ]]
 }
 
+@test "a snapshot takes no more than there is" {
+	local pid info
+	workload
+	make_group 160
+	in_group "$KRON" record -o "$DISK/trace" --flight 64M -F work -q -- sh -c './worker 5 2000000; echo filled; sleep 2' >out 2>err &
+	pid=$!
+	wait_until grep -q filled out
+	"$KRON" snapshot "$(pgrep -P "$pid")" || { cat err; false; }
+	wait "$pid"
+	cat err
+	info=$("$KRON" info --json "$DISK/trace/001")
+	[ "$(json 'd["snapshot"]["left_out_chunks"] > 0' <<<"$info")" = True ]
+	[ "$(json 'd["samples"] > 100000' <<<"$info")" = True ]
+	[ "$("$KRON" info --json "$DISK/trace/002" | json 'd["samples"] > 3000000')" = True ]
+}
+
 @test "a program that is killed for its own memory leaves its trace and nothing else" {
 	local segment
 	workload

@@ -21,6 +21,9 @@ from recordings import Recording
 from tap import KRON, Suite, compile_c, need, wait_for
 
 
+HELD = 30 * 3276  # samples that a ring of 2M holds at least: one of 32 chunks is being filled, and one may be cleared
+
+
 def flight(*words, threads=1, end=None, options=("--flight", "2M")):
     compile_c("counted_calls", "bins/counted_calls.c", "-O1", "-pthread")
     with contextlib.suppress(OSError):
@@ -94,7 +97,7 @@ def asked_for():
     after = counters()
     need(path == os.path.realpath("trace/001"), path)
     need(not os.path.getsize("trace/samples"), "samples were written to the recording itself")
-    got = need_suffix(path, before, after, 2 * 2**20 // 20)
+    got = need_suffix(path, before, after, HELD)
     i = info(path)
     need(i["complete"] and i["snapshot"]["why"] == "it is time", i)
     last = next(iter(got.values()))[-1]
@@ -161,16 +164,20 @@ def by_time():
     wait_until_it_runs()
     start = counters()[0]
     wait_for(lambda: counters()[0] > start + 5_000_000, "more than is kept")
-    for _ in range(5):  # a thread that waits for a processor stores nothing
+    span = 0
+    for _ in range(20):  # a thread that waits for a processor stores nothing
         before = counters()
         path = snapshot(r)
         after = counters()
+        if not ticks(path):
+            continue
         need_suffix(path, before, after)
         times = [time for time, _, _ in events(path)]
         span = times[-1] - times[0]
         if span >= 15_000_000:
             break
     stop(r)
+    need(ticks(f"trace/{int(path[-3:]) + 1:03}"), "the last 20 ms of a program that has ended are empty")
     need(info(path)["snapshot"]["left_out_chunks"] or span >= 15_000_000, f"{span} ns")
     # of a chunk whose last sample is young enough all is there
     need(span < 1_000_000_000, f"{span} ns")
@@ -189,7 +196,52 @@ def by_trigger():
     r = flight(end="300000:exit", options=["--flight", "2M", "--snapshot-on", "data=299990"])
     r.end()
     first, last = (len(next(iter(ticks(f"trace/{n:03}").values()))) for n in (1, 2))
-    need(min(first, last) >= 2 * 2**20 // 20, f"{first} calls, then {last}")
+    need(min(first, last) >= HELD, f"{first} calls, then {last}")
+
+
+def calls_of(directory, name):
+    """(Nanoseconds, calls) of a function there: the longest call, and how many."""
+    p = subprocess.run([KRON, "report", "--json", directory], capture_output=True, text=True, check=True)
+    f = [f for f in json.loads(p.stdout) if f["function"] == name]
+    return (f[0]["max_ns"], f[0]["calls"]) if f else (0, 0)
+
+
+def took_of(why):
+    """'handle took 2.5 ms'"""
+    number, unit = why.split()[2:]
+    return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
+def ten_slowest(seed, threads, ring):
+    """False: samples were lost before the recorder had looked at them, and nobody knows how long their calls took."""
+    r = subprocess.run([KRON, "record", "-q", "-o", "w", "--flight", ring, "--worst", "10:handle", "--", "./stalls", "20000",
+                        seed, threads], capture_output=True, text=True, check=True)
+    took = [tuple(map(int, line.split())) for line in r.stdout.splitlines()]
+    found = info("w")["snapshots"]
+    need(len(found) == 11 and found[-1]["why"] == "exited 0", found)
+    need(sorted(d for d in os.listdir("w") if d.isdigit()) == [s["name"] for s in found], os.listdir("w"))
+    if info("w")["lost"]:
+        return False
+    kept = sorted((took_of(s["why"]), s["directory"]) for s in found[:-1])
+    least = kept[0][0] * 1.05 + 1_000_000
+    for ns, directory in kept:
+        want, stall_us = min(took, key=lambda t: abs(t[0] - ns))
+        took.remove((want, stall_us))
+        need(abs(ns - want) < want / 20 + 1_000_000, f"{directory}: {ns}, and {want}: {kept} and {took}")
+        # what came shortly before it may be there, too
+        need(calls_of(directory, "handle")[0] > ns - 10_000, f"{directory}: the call is not in it, {ns}")
+        need(calls_of(directory, "stall")[0] >= 1000 * stall_us, f"{directory}: no stall of {stall_us}: {kept} and {took}")
+        need(calls_of(directory, "work")[1] >= 6, f"{directory}: {calls_of(directory, 'work')} calls of work")
+    # a thread that loses the processor between its clock and the probe is slow by the former only
+    need(not [t for t in took if t[1] and t[0] > least], f"{kept} and not {took}")
+    return True
+
+
+def worst():
+    """--worst: the slowest calls by the program's own clock, each with all that it called; nobody else's."""
+    compile_c("stalls", "bins/stalls.c", "-O1", "-pthread")
+    need(ten_slowest("1", "3", "128M"), "samples were lost")
+    need(any(ten_slowest(str(n), "1", "4M") for n in range(2, 12)), "samples were lost each time")  # of a ring that goes round
 
 
 def killed():
@@ -232,7 +284,8 @@ def refused():
     for words, part in (["--flight", "0"], "neither a size"), (["--flight", "64M", "-b", "1M"], "--buffer"), \
             (["--flight", "1s", "--when-full", "wait"], "--when-full"), (["--flight", "1s", "--bus", "exact"], "--bus"), \
             (["--snapshot-on", "a>1ms"], "--flight"), (["--max-snapshots", "3"], "--flight"), \
-            (["--flight", "1s", "--trigger", "a>1ms"], "--trigger"), (["--flight", "1s", "--snapshot-on", "a>"], "--snapshot-on"):
+            (["--flight", "1s", "--trigger", "a>1ms"], "--trigger"), (["--worst", "3:a"], "--flight"), (["--flight", "1s", "--worst", "a"], "N:FUNC"), \
+            (["--flight", "1s", "--worst", "0:a"], "N:FUNC"), (["--flight", "1s", "--worst", "3:a", "--snapshot-on", "a>1s"], "use one"), (["--flight", "1s", "--snapshot-on", "a>"], "--snapshot-on"):
         p = subprocess.run([KRON, "record", *words, "--", "true"], capture_output=True, text=True)
         need(p.returncode == 125 and part in p.stderr, f"{words}: {p}")
     r = flight(options=[])
@@ -250,6 +303,7 @@ def main():
         s.case("a crash leaves the last call", crash)
         s.case("what is kept by time", by_time)
         s.case("what is kept when something happens", by_trigger)
+        s.case("the slowest calls", worst)
         s.case("the recorder is killed", killed)
         s.case("one recording after another", again)
         s.case("what does not go together", refused)

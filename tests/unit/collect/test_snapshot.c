@@ -5,21 +5,27 @@
 #include <x86intrin.h>
 
 #include "collect/flight/snapshot.h"
+#include "trace/writer_dir.h"
 
 #define FULL KRON_CHUNK_SAMPLES
 
-static uint64_t snapshot_of(struct recording *b, uint64_t *left_out)
+static uint64_t snapshot_of(struct recording *b, bool is_last, uint64_t *left_out)
 {
 	const struct time_point start = {.tsc = 1000, .mono_ns = 1000};
 	char *to = xasprintf("%s/001", b->dir);
-	struct snapshot s = {
-		.drain = &b->drain, .start = &start, .from = b->dir, .to = to, .why = "a test"};
+	struct snapshot s = {.drain = &b->drain,
+			     .start = &start,
+			     .from = b->dir,
+			     .to = to,
+			     .why = "a test",
+			     .is_last = is_last};
 	struct err err;
 
 	if (snapshot_take(&s, &err))
 		fail_msg("%s", err.msg);
 	*left_out = s.left_out;
 	assert_int_equal(samples_in(to), s.samples);
+	writer_remove_dir(to);
 	xfree(to);
 	return s.samples;
 }
@@ -42,8 +48,10 @@ static void what_is_being_taken_is_nobodys(void **state)
 	fill(&b, 2, 5);
 	claim(&b, 2, KRON_CHUNK_OWNED, 0, 1, a);
 	claim(&b, 3, KRON_CHUNK_OWNED, 1, 2, c); /* no number yet */
-	assert_int_equal(snapshot_of(&b, &left_out), FULL + 5);
-	assert_int_equal(left_out, 0);
+	for (int is_last = 0; is_last < 2; is_last++) {
+		assert_int_equal(snapshot_of(&b, is_last, &left_out), FULL + 5);
+		assert_int_equal(left_out, 0);
+	}
 	end_sleeper(a);
 	end_sleeper(c);
 	drain_all(&b.drain);

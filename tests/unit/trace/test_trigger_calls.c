@@ -203,6 +203,41 @@ static void a_call_that_jumps_to_itself(void **state)
 	expect_with_jumps("");
 }
 
+/* Asked for the calls themselves: each that took longer, when it has ended. */
+static void calls_that_took_longer(void **state)
+{
+	(void)state;
+	start("f>1ns");
+	trigger_fire_at_end(g);
+	trigger_set_limit(g, 50);
+	sample(100, 0, F, 0x8000);
+	sample(110, 0, G, 0x7f00);
+	sample(149, 0, G_END, 0x7f00);
+	sample(150, 0, F_END, 0x8000); /* no longer */
+	sample(200, 0, F, 0x8000);
+	sample(300, 0, F_END, 0x8000);
+	sample(400, 0, F, 0x8000); /* the outer one of its own */
+	sample(410, 0, F, 0x7f00);
+	sample(470, 0, F_END, 0x7f00);
+	sample(480, 1, F_END, 0x8000); /* another thread's */
+	sample(500, 0, F_END, 0x8000);
+	sample(600, 0, F, 0x8000);
+	sample(700, 0, G_END, 0x8040); /* left: its caller ends */
+	sample(800, 0, F, 0x8000);
+	trigger_lost(g, 0);
+	sample(900, 0, F_END, 0x8000);
+	assert_int_equal(trigger_unsure(g), 1);
+	trigger_set_limit(g, 200);
+	trigger_set_rate(g, 1e9);
+	sample(1000, 0, F, 0x8000);
+	sample(1150, 0, F_END, 0x8000);
+	sample(1200, 0, F, 0x8000);
+	pass_time(5000); /* it still runs */
+	assert_int_equal(trigger_until(g), UINT64_MAX);
+	sample(6000, 0, F_END, 0x8000);
+	expect("300-200 500-400 700-600 6000-1200 ");
+}
+
 /* A user's event has no stack pointer, whatever its payload looks like. */
 static void events_are_no_frames(void **state)
 {
@@ -226,6 +261,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_goes_on_by_a_jump),
 		cmocka_unit_test(a_call_that_jumps_through_a_pointer),
 		cmocka_unit_test(a_call_that_jumps_to_itself),
+		cmocka_unit_test(calls_that_took_longer),
 		cmocka_unit_test(events_are_no_frames),
 	};
 

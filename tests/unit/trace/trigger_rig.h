@@ -95,7 +95,7 @@ static inline void feed(struct trace_event e)
 	bits = trigger_may_want_event(&w, &e) ? trigger_test(g, &w, &e) : 0;
 	switch (bits ? trigger_feed(g, &e, bits) : TRIGGER_NOTHING) {
 	case TRIGGER_FIRES:
-		note_fired(e.tsc, 0);
+		note_fired(e.tsc, trigger_fired_since(g));
 		break;
 	case TRIGGER_WAITS:
 		trigger_note(g, e.tsc + 1000000);
