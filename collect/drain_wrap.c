@@ -121,9 +121,11 @@ static bool is_short(const struct drain *d, uint32_t ready)
 	return ready >= segment_limit(d->seg) && chunks_free(d) < ready / FEW;
 }
 
-/* Of the youngest sample that there is: in the newest FULL chunk, or in one that is being filled. */
+/* Of the youngest sample that there is: in the newest FULL chunk, or in one that is being filled.  A program may write
+ * any time there: none is in the future. */
 static uint64_t youngest(const struct drain *d, const struct full *v, size_t n)
 {
+	const uint64_t now = __builtin_ia32_rdtsc();
 	uint64_t last = n ? last_time(segment_chunk(d->seg, v[n - 1].i)) : 0;
 	uint32_t ready = segment_ready(d->seg);
 
@@ -137,7 +139,7 @@ static uint64_t youngest(const struct drain *d, const struct full *v, size_t n)
 		at = last_time(c);
 		last = at > last ? at : last;
 	}
-	return last;
+	return last < now ? last : now;
 }
 
 /*

@@ -111,6 +111,8 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 
 	snapshot->tsc = snapshot->until_tsc ? snapshot->until_tsc : __rdtsc();
 	snapshot->last_tsc = snapshot->is_last ? last_of_all(seg) : 0;
+	if (snapshot->last_tsc > snapshot->tsc) /* a program may write any time there */
+		snapshot->last_tsc = snapshot->tsc;
 	xfree(copy->v);
 	copy->v = xcalloc(ready ? ready : 1, sizeof(*copy->v));
 	copy->n = 0;

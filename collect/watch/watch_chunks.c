@@ -309,11 +309,13 @@ static uint32_t too_many(const struct watch *w)
 static uint64_t too_old(const struct watch *w)
 {
 	const struct watch_chunk *c = w->resident.newest;
-	const uint64_t keep = w->d->keep_ticks;
+	const uint64_t keep = w->d->keep_ticks, now = watch_clock(w);
+	uint64_t last;
 
 	while (c && !watch_chunk_is_looked_at(c))
 		c = c->older;
-	return keep && c && c->last > keep ? c->last - keep : 0;
+	last = c && c->last < now ? c->last : now; /* a program may write any time there */
+	return keep && c && last > keep ? last - keep : 0;
 }
 
 /* The oldest go, looked at, when their room is wanted, or they are too old. */
