@@ -299,7 +299,7 @@ def awaited_signal():
             puts("ready"); fflush(stdout);
             for (int n = 1; !over; n++) {
                 pthread_kill(t, SIGUSR1);
-                for (int i = 0; seen < n; i++) {
+                for (int i = 0; seen < n && !over; i++) {
                     if (i == 200000) return 1;
                     usleep(100);
                 }
