@@ -1,101 +1,135 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stalls.c - stalls N SEED THREADS: N requests in each thread.  Twenty of the first thread's take 2, 4, ... 40 ms,
- * wherever SEED puts them.  Prints of the slowest: nanoseconds by its own clock, and microseconds of its stall.
+ * stalls.c - threads that handle requests, one of which takes long, and says so.
+ *
+ *   stalls THREADS REQUESTS STALL_MS [leave]
+ *
+ * In the middle of its requests the last thread sleeps STALL_MS in one; 0: nobody does.  `leave`:
+ * each request is left by longjmp(), and the thread sleeps STALL_MS after one of them instead.
+ *
+ * A request measures itself, and its caller measures the call.  Lines "call TID NUMBER BEGIN END
+ * CALLED RETURNED", in nanoseconds of CLOCK_MONOTONIC, say which have taken more than a millisecond
+ * to the caller.  On a busy machine a thread may lose its processor between CALLED and BEGIN.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-#define STALLS 20
-
-struct request {
-	int64_t ns;
-	int stall_us;
+struct call {
+	long tid, number;
+	uint64_t begin, end;       /* within the request */
+	uint64_t called, returned; /* around it */
 };
-static int n;
-static struct request *requests; /* n of each thread */
+struct worker {
+	pthread_t thread;
+	long number;
+	struct call slow[4096];
+	uint32_t nslow;
+	struct call last;
+	jmp_buf out;
+};
 
-__attribute__((noipa)) int work(int x)
+static long requests, stall_ms;
+static int nthreads, leave;
+
+static uint64_t now_ns(void)
 {
-	volatile int y = x;
+	struct timespec ts;
 
-	for (int i = 0; i < 200; i++)
-		y += i;
-	return y;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-__attribute__((noipa)) void stall(int us)
+static void nap_us(long us)
 {
-	const struct timespec t = {0, us * 1000};
+	struct timespec ts = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
 
-	nanosleep(&t, NULL);
+	nanosleep(&ts, NULL);
 }
 
-__attribute__((noipa)) int handle(int request, int us)
+__attribute__((noinline)) unsigned long tick(unsigned long x)
 {
-	int r = work(request);
-
-	if (us)
-		stall(us);
-	for (int i = 0; i < 5; i++)
-		r += work(r);
-	return r;
+	__asm__ volatile("" : "+r"(x));
+	return x * 2862933555777941757ul + 3037000493ul;
 }
 
-static int64_t now(void)
+static void note(struct worker *w, uint64_t called)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
+	w->last.called = called;
+	w->last.returned = now_ns();
+	if (w->last.returned - called > 1000000 && w->nslow < 4096)
+		w->slow[w->nslow++] = w->last;
 }
 
-static void *thread(void *first)
+/* Calls itself once, so that its inner call ends before it. */
+__attribute__((noinline)) unsigned long handle(struct worker *w, long number, int inner)
 {
-	struct request *r = first;
+	uint64_t begin = now_ns();
+	unsigned long x = (unsigned long)number;
 
-	for (int i = 0; i < n; i++) {
-		const int64_t from = now();
+	for (int i = 0; i < 20; i++)
+		x = tick(x);
+	if (!inner)
+		x += handle(w, number, 1);
+	else if (stall_ms && !leave && w->number == nthreads - 1 && number == requests / 2)
+		nap_us(stall_ms * 1000);
+	if (!inner)
+		w->last = (struct call){syscall(SYS_gettid), number, begin, now_ns(), 0, 0};
+	if (!inner && leave)
+		longjmp(w->out, 1);
+	__asm__ volatile("" : "+r"(x));
+	return x;
+}
 
-		handle(i, r[i].stall_us);
-		r[i].ns = now() - from;
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	volatile unsigned long x = 0;
+
+	for (volatile long i = 0; i < requests; i++) {
+		volatile uint64_t called = now_ns();
+
+		if (!leave || !setjmp(w->out))
+			x += handle(w, i, 0);
+		note(w, called);
+		x += tick(x);
+		if (stall_ms && leave && w->number == nthreads - 1 && i == requests / 2)
+			nap_us(stall_ms * 1000);
+		else if (i % 16 == 0)
+			nap_us(50);
 	}
 	return NULL;
 }
 
-static int by_length(const void *a, const void *b)
-{
-	const struct request *x = a, *y = b;
-
-	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
-}
-
 int main(int argc, char **argv)
 {
-	pthread_t t[64];
-	int threads = argc > 3 ? atoi(argv[3]) : 1;
+	struct worker *w;
 
-	n = atoi(argv[1]);
-	srand((unsigned)atoi(argv[2]));
-	requests = calloc((size_t)(n * threads), sizeof(*requests));
-	for (int i = 1; i <= STALLS; i++) {
-		int at;
-
-		do
-			at = rand() % n;
-		while (requests[at].stall_us);
-		requests[at].stall_us = i * 2000;
+	if (argc < 4)
+		return 2;
+	nthreads = atoi(argv[1]);
+	requests = atol(argv[2]);
+	stall_ms = atol(argv[3]);
+	leave = argc > 4;
+	w = calloc((size_t)nthreads, sizeof(*w));
+	for (int i = 0; i < nthreads; i++) {
+		w[i].number = i;
+		pthread_create(&w[i].thread, NULL, work, &w[i]);
 	}
-	for (int i = 0; i < threads; i++)
-		pthread_create(&t[i], NULL, thread, requests + i * n);
-	for (int i = 0; i < threads; i++)
-		pthread_join(t[i], NULL);
-	qsort(requests, (size_t)(n * threads), sizeof(*requests), by_length);
-	for (int i = 0; i < STALLS; i++)
-		printf("%lld %d\n", (long long)requests[i].ns, requests[i].stall_us);
+	for (int i = 0; i < nthreads; i++) {
+		pthread_join(w[i].thread, NULL);
+		for (uint32_t k = 0; k < w[i].nslow; k++)
+			printf("call %ld %ld %lu %lu %lu %lu\n", w[i].slow[k].tid,
+			       w[i].slow[k].number, w[i].slow[k].begin, w[i].slow[k].end,
+			       w[i].slow[k].called, w[i].slow[k].returned);
+	}
+	free(w);
 	return 0;
 }

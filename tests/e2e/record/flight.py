@@ -214,7 +214,7 @@ def took_of(why):
 
 def ten_slowest(seed, threads, ring):
     """False: samples were lost before the recorder had looked at them, and nobody knows how long their calls took."""
-    r = subprocess.run([KRON, "record", "-q", "-o", "w", "--flight", ring, "--worst", "10:handle", "--", "./stalls", "20000",
+    r = subprocess.run([KRON, "record", "-q", "-o", "w", "--flight", ring, "--worst", "10:handle", "--", "./slow_requests", "20000",
                         seed, threads], capture_output=True, text=True, check=True)
     took = [tuple(map(int, line.split())) for line in r.stdout.splitlines()]
     found = info("w")["snapshots"]
@@ -239,7 +239,7 @@ def ten_slowest(seed, threads, ring):
 
 def worst():
     """--worst: the slowest calls by the program's own clock, each with all that it called; nobody else's."""
-    compile_c("stalls", "bins/stalls.c", "-O1", "-pthread")
+    compile_c("slow_requests", "bins/slow_requests.c", "-O1", "-pthread")
     need(ten_slowest("1", "3", "128M"), "samples were lost")
     need(any(ten_slowest(str(n), "1", "4M") for n in range(2, 12)), "samples were lost each time")  # of a ring that goes round
 
