@@ -64,6 +64,25 @@ void chunk_count(const struct kron_chunk *c, struct chunk_count *out)
 	out->nbytes = last * KRON_SAMPLE_SIZE;
 }
 
+uint32_t chunk_stored(const struct kron_chunk *c)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+	uint32_t n = KRON_CHUNK_SAMPLES;
+
+	/* Acquire: the head is stored last; partner: the thunk's store of it. */
+	while (n && !__atomic_load_n(&s[n - 1].head, __ATOMIC_ACQUIRE))
+		n--;
+	return n;
+}
+
+uint64_t chunk_last_time(const struct kron_chunk *c)
+{
+	const struct kron_sample *s = (const void *)(c + 1);
+	const uint32_t n = chunk_stored(c);
+
+	return n ? kron_sample_time(&s[n - 1]) : 0;
+}
+
 /* ---- one chunk ---- */
 
 static struct trace_chunk head_of(const struct kron_chunk *c, const struct chunk_owner *o,

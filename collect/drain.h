@@ -124,6 +124,10 @@ struct chunk_count {
 	uint32_t nbytes;
 };
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out);
+/* Places up to the last one that is stored: whole but for holes, for samples of one thread come in order. */
+uint32_t chunk_stored(const struct kron_chunk *c);
+/* Of the sample there; 0: there is none. */
+uint64_t chunk_last_time(const struct kron_chunk *c);
 /* Of a full one whose thread lives: every slot was claimed, and an empty one may yet be stored. */
 bool drain_may_be_written(const struct kron_chunk *c, const struct chunk_count *n);
 

@@ -100,17 +100,6 @@ static uint32_t retire(struct drain *d, const struct full *f)
 	return drain_free(d, f->i, n.nbytes);
 }
 
-/* Of the sample stored last; 0: there is none. */
-static uint64_t last_time(const struct kron_chunk *c)
-{
-	const struct kron_sample *s = (const void *)(c + 1);
-
-	for (uint32_t i = KRON_CHUNK_SAMPLES; i; i--)
-		if (__atomic_load_n(&s[i - 1].head, __ATOMIC_ACQUIRE))
-			return kron_sample_time(&s[i - 1]);
-	return 0;
-}
-
 static int64_t chunks_free(const struct drain *d)
 {
 	return __atomic_load_n(&d->seg->ctl->free_count, __ATOMIC_ACQUIRE);
@@ -126,7 +115,7 @@ static bool is_short(const struct drain *d, uint32_t ready)
 static uint64_t youngest(const struct drain *d, const struct full *v, size_t n)
 {
 	const uint64_t now = __builtin_ia32_rdtsc();
-	uint64_t last = n ? last_time(segment_chunk(d->seg, v[n - 1].i)) : 0;
+	uint64_t last = n ? chunk_last_time(segment_chunk(d->seg, v[n - 1].i)) : 0;
 	uint32_t ready = segment_ready(d->seg);
 
 	for (uint32_t i = 0; i < ready; i++) {
@@ -136,7 +125,7 @@ static uint64_t youngest(const struct drain *d, const struct full *v, size_t n)
 		if (kron_chunk_word_state(word) != KRON_CHUNK_OWNED ||
 		    KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
 			continue;
-		at = last_time(c);
+		at = chunk_last_time(c);
 		last = at > last ? at : last;
 	}
 	return last < now ? last : now;
@@ -170,7 +159,7 @@ uint32_t drain_wrap(struct drain *d, bool look_at_ages)
 	n = list_full(d, v);
 	before = look_at_ages ? too_old(d, v, n) : 0;
 	for (size_t i = 0; i < n; i++) {
-		if (before && last_time(segment_chunk(d->seg, v[i].i)) >= before)
+		if (before && chunk_last_time(segment_chunk(d->seg, v[i].i)) >= before)
 			before = 0;
 		if (!before && !(wants_room && chunks_free(d) < ready / SOME))
 			break;

@@ -306,7 +306,7 @@ static void keep_what_fired(struct flight *f)
 	char why[512];
 	int code;
 
-	if (!f->fired || f->worst.most)
+	if (!f->fired)
 		return;
 	if (f->fired > 1)
 		snprintf(why, sizeof(why), "%s (%" PRIu64 " times)", f->on, f->fired);
@@ -384,9 +384,10 @@ void flight_fired(void *flight, uint64_t since, uint64_t tsc)
 {
 	struct flight *f = flight;
 
-	f->fired++;
-	if (!f->worst.most)
+	if (!f->worst.most) {
+		f->fired++;
 		return;
+	}
 	worst_offer(&f->worst, since, tsc);
 	f->looks.set_limit(f->looks.ctx, worst_limit(&f->worst));
 }

@@ -61,17 +61,6 @@ static bool has_samples(unsigned state)
 	return state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL;
 }
 
-/* Of the sample stored last; 0: there is none. */
-static uint64_t last_time(const struct kron_chunk *c)
-{
-	const struct kron_sample *s = (const void *)(c + 1);
-	uint32_t n = KRON_CHUNK_SAMPLES;
-
-	while (n && !__atomic_load_n(&s[n - 1].head, __ATOMIC_ACQUIRE))
-		n--;
-	return n ? kron_sample_time(&s[n - 1]) : 0;
-}
-
 /* Where the ring is kept by time: nothing of it is younger.  It may be another thread's by now, with other times. */
 static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uint64_t seq)
 {
@@ -79,7 +68,7 @@ static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uin
 	const uint64_t now = s->is_last ? s->last_tsc : s->tsc;
 	const uint64_t from = s->from_tsc ? s->from_tsc : keep && now > keep ? now - keep : 0;
 
-	if (!from || last_time(c) >= from)
+	if (!from || chunk_last_time(c) >= from)
 		return false;
 	__asm__ volatile("" : : : "memory"); /* x86 loads in order */
 	return __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == seq;
@@ -98,7 +87,7 @@ static uint64_t last_of_all(const struct segment *seg)
 		if (!has_samples(kron_chunk_word_state(word)) ||
 		    KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
 			continue;
-		at = last_time(c);
+		at = chunk_last_time(c);
 		last = at > last ? at : last;
 	}
 	return last;
@@ -132,23 +121,11 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 	qsort(copy->v, copy->n, sizeof(*copy->v), by_seq);
 }
 
-/* Samples of one thread come in order, so what is stored up to the last one is whole but for holes. */
-static uint32_t stored_bytes(const struct kron_chunk *c)
-{
-	const struct kron_sample *s = (const void *)(c + 1);
-	uint32_t n = KRON_CHUNK_SAMPLES;
-
-	/* Acquire: the head is stored last; partner: the thunk's store of it. */
-	while (n && !__atomic_load_n(&s[n - 1].head, __ATOMIC_ACQUIRE))
-		n--;
-	return n * KRON_SAMPLE_SIZE;
-}
-
 static bool copy_chunk(struct copied *p, const struct segment *seg, uint8_t *to)
 {
 	const struct kron_chunk *c = segment_chunk(seg, p->i);
 
-	p->nbytes = stored_bytes(c);
+	p->nbytes = chunk_stored(c) * KRON_SAMPLE_SIZE;
 	memcpy(to, c, sizeof(*c) + p->nbytes);
 	p->c = (const void *)to;
 	/* Whoever takes the chunk stores 0 here before it stores anything else: what we have read before
@@ -225,7 +202,7 @@ static void use_in_place(const struct segment *seg, struct copy *copy)
 {
 	vec_for(copy, p) {
 		p->c = segment_chunk(seg, p->i);
-		p->nbytes = stored_bytes(p->c);
+		p->nbytes = chunk_stored(p->c) * KRON_SAMPLE_SIZE;
 	}
 }
 
