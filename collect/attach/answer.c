@@ -424,8 +424,7 @@ static int find_places(struct work *w, const struct loaded *l, struct binding *b
 			    : space_find_apart(w->space.v, w->space.n, lo + l->bias, hi + l->bias,
 					       len, distance_of_block(w->q));
 	if (!b->block)
-		return err_set(err, ENOMEM,
-			       "%s: no free address space for %zu bytes within 2 GiB of its code",
+		return err_set(err, ENOMEM, "%s: no room for %zu bytes within 2 GiB of its code",
 			       l->module->path, len);
 	if (!b->whole)
 		take_gap(w, b->block, len);
