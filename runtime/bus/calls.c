@@ -46,10 +46,14 @@ static struct kron_calls *find_own(uint32_t part)
 
 	if (!lane)
 		return NULL;
-	if (!lane->calls[part] && __atomic_load_n(&kron_rt.ctl->free_count, __ATOMIC_RELAXED) > 0)
+	if (lane->calls[part])
+		return lane->calls[part];
+	rt_busy_begin();
+	if (__atomic_load_n(&kron_rt.ctl->free_count, __ATOMIC_RELAXED) > 0)
 		take_chunk(lane, part);
-	else if (!lane->calls[part] && rt_pool_can_grow())
+	else if (rt_pool_can_grow())
 		rt_collector_wake();
+	rt_busy_end();
 	return lane->calls[part];
 }
 

@@ -64,7 +64,7 @@ static int32_t take_chunk(uint64_t mine)
 		uint32_t seen = __atomic_load_n(&kron_rt.ctl->wake_waiters, __ATOMIC_SEQ_CST);
 		int32_t index = rt_chunk_take(mine, NULL);
 
-		if (index >= 0 || i == WAITS || !rt_pool_can_grow())
+		if (index >= 0 || i == WAITS || kron_rt.quiet || !rt_pool_can_grow())
 			return index;
 		rt_collector_wake();
 		sys4(__NR_futex, (long)&kron_rt.ctl->wake_waiters, FUTEX_WAIT, seen, (long)&slice);
@@ -298,11 +298,14 @@ static void count_repeated(struct rt_lane *lane, uint32_t code, uint64_t data, u
 
 void rt_pages_count(uint32_t code, uint64_t data, uint64_t flags)
 {
-	struct rt_lane *lane = find_lane();
+	struct rt_lane *lane;
 
+	rt_busy_begin();
+	lane = find_lane();
 	if (code & KRON_ACTION_REPEATED)
 		count_repeated(lane, code, data, flags);
 	else
 		count_one(lane, data, code & 0xfff, shift_of(code), code >> 16 & 15,
 			  code >> 20 & 15);
+	rt_busy_end();
 }

@@ -103,6 +103,7 @@ bool kron_rt_meet(void)
 	}
 	if (is_known())
 		return true;
+	rt_busy_begin();
 	if (may_meet() && kron_rt.quiet) {
 		met = meet_quiet();
 	} else if (may_meet()) {
@@ -110,6 +111,7 @@ bool kron_rt_meet(void)
 		met = meet_blocked();
 		rt_signals_restore(mask);
 	}
+	rt_busy_end();
 	if (!met)
 		rt_proc_count_lost(1);
 	return met;
@@ -139,15 +141,28 @@ static bool is_memory_nearly_full(void)
 	return ((pointer - fetched) & KRON_MAP_MASK) > NEARLY_FULL;
 }
 
-/* False: we are another process now, and a thread that is not known. */
-static bool wait_for_collector(void)
+/* NULL: the sample is lost.  A filter that comes now may leave us without a way to our lane. */
+static struct rt_lane *met_lane(void)
+{
+	struct rt_lane *lane;
+
+	if (!kron_rt_meet())
+		return NULL;
+	lane = rt_thread_lane();
+	if (!lane)
+		rt_proc_count_lost(1);
+	return lane;
+}
+
+/* Afterwards we may be another process, and a thread that is not known. */
+static struct rt_lane *wait_for_collector(void)
 {
 	if (!kron_rt.quiet && is_memory_nearly_full())
 		rt_wait_while(is_memory_nearly_full);
-	return kron_rt_meet();
+	return met_lane();
 }
 
-void rt_trigger(uint32_t word, uint64_t data)
+static void take_exact(uint32_t word, uint64_t data)
 {
 	struct rt_lane *lane;
 
@@ -159,16 +174,18 @@ void rt_trigger(uint32_t word, uint64_t data)
 			      data);
 		return;
 	}
-	if (!kron_rt_meet())
-		return;
-	lane = rt_thread_lane();
-	if (++lane->claim % LOOK_EVERY == 0 && rt_when_full() == KRON_WHEN_FULL_WAIT) {
-		if (!wait_for_collector())
-			return;
-		lane = rt_thread_lane();
-	}
-	if (board_trigger(&kron_rt.board, word, rt_cpu(), lane->known, data) < 0)
+	lane = met_lane();
+	if (lane && ++lane->claim % LOOK_EVERY == 0 && rt_when_full() == KRON_WHEN_FULL_WAIT)
+		lane = wait_for_collector();
+	if (lane && board_trigger(&kron_rt.board, word, rt_cpu(), lane->known, data) < 0)
 		rt_proc_count_lost(1);
+}
+
+void rt_trigger(uint32_t word, uint64_t data)
+{
+	rt_busy_begin();
+	take_exact(word, data);
+	rt_busy_end();
 }
 
 void kron_rt_exact(uint32_t event, uint32_t payload, uint32_t gate)

@@ -632,19 +632,21 @@ static void trigger_take(const struct rt_trigger *t)
 	}
 	if (!rt_thunks_find_lanes() && lane && lane->tid && lane_sample(lane, t))
 		return;
+	rt_busy_begin();
 	while (!done) {
 		lane = rt_lane_find();
 		if (!lane) {
 			rt_proc_count_lost(1);
-			return;
+			break;
 		}
 		if (!work_begin(&w, lane)) {
 			lane_lose(lane);
-			return;
+			break;
 		}
 		done = slow(&w, t);
 		work_end(&w);
 	}
+	rt_busy_end();
 }
 
 /* Nobody has looked whether there is room.  Thread data may be the program's own (strangers.c). */
@@ -694,7 +696,7 @@ void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
 	uint32_t in_vain = 0;
 	struct work w;
 
-	if (!work_begin(&w, lane))
+	if (!lane || !work_begin(&w, lane)) /* a filter may have come since it was looked for */
 		return;
 	while (in_vain++ < IN_VAIN_MAX && !is_another(&w) && !lane_sample(lane, &t)) {
 		int32_t index;
@@ -713,8 +715,11 @@ void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
  */
 static void meet_lane(void)
 {
-	if (kron_rt.live && !rt_proc_is_refused())
-		rt_lane_find();
+	if (!kron_rt.live || rt_proc_is_refused())
+		return;
+	rt_busy_begin();
+	rt_lane_find();
+	rt_busy_end();
 }
 
 void kron_rt_slow_constant(uint32_t event, uint32_t payload, uint32_t take)

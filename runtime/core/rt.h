@@ -79,6 +79,7 @@ struct rt_proc {
 	uint32_t sweep_at;   /* atomic: look for dead threads when this many are used */
 	uint32_t epoch;      /* board/model/access.h: zero in a forked child */
 	uint32_t asks;       /* atomic: one of the threads asks the collector (hook_dl.c) */
+	int32_t busy;        /* atomic: threads between rt_busy_begin() and rt_busy_end() */
 	/* Atomic; a bit a chunk: its pages are in our page table.  Children start without. */
 	uint64_t populated[KRON_CHUNKS_MAX / 64];
 };
@@ -111,6 +112,7 @@ struct rt {
 	bool leaves;           /* it has every program attached to: these are to be left again */
 	bool env_hidden;
 	bool named;    /* static programs: a board without collector: no slot, no lanes */
+	int32_t busy;  /* proc->busy where there is no slot; atomic */
 	bool cuttable; /* a SIGBUS in the segment is ours; set before the first of them */
 	/* Wait mode: stuck_at(wake_waiters) when a thread waited for long and no room came. */
 	_Atomic uint64_t stuck;
@@ -265,6 +267,26 @@ struct rt_lane *rt_lane_self_quiet(void) __attribute__((visibility("hidden")));
 static inline struct rt_lane *rt_lane_find(void)
 {
 	return kron_rt.quiet ? rt_lane_self_quiet() : rt_lane_self_open();
+}
+
+/*
+ * Around whatever may make a system call: whoever installs a seccomp filter, which may be for all threads,
+ * waits until those that have begun before `quiet` was set are through (hook_seccomp.c).  It nests.
+ * Sequentially consistent, with the partner's store to `quiet` and load of `busy`: one of the two sees the other.
+ */
+static inline int32_t *rt_busy(void)
+{
+	return kron_rt.proc ? &kron_rt.proc->busy : &kron_rt.busy;
+}
+
+static inline void rt_busy_begin(void)
+{
+	__atomic_fetch_add(rt_busy(), 1, __ATOMIC_SEQ_CST);
+}
+
+static inline void rt_busy_end(void)
+{
+	__atomic_fetch_sub(rt_busy(), 1, __ATOMIC_RELEASE);
 }
 
 /* ---- proc.c ---- */

@@ -37,9 +37,15 @@ uint32_t kron_rt_strange;
 
 struct rt_lane *rt_strange_lane(void)
 {
-	if (!kron_rt.live || kron_rt.quiet)
+	struct rt_lane *lane = NULL;
+
+	if (!kron_rt.live)
 		return NULL;
-	return rt_lane_of((uint32_t)sys_gettid());
+	rt_busy_begin();
+	if (!kron_rt.quiet)
+		lane = rt_lane_of((uint32_t)sys_gettid());
+	rt_busy_end();
+	return lane;
 }
 
 /* ---- counts ---- */

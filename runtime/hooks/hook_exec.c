@@ -160,12 +160,15 @@ static int32_t *stack_note(void)
 	return &stack_user[off >> RT_STACK_SHIFT];
 }
 
+/* A vfork child that becomes another program leaves its parent's count as it was. */
 static void exec_call(const struct rt_exec *c, const char *const *envp)
 {
+	rt_busy_end();
 	if (c->at)
 		sys5(__NR_execveat, c->dirfd, (long)c->path, (long)c->argv, (long)envp, c->flags);
 	else
 		sys3(__NR_execve, (long)c->path, (long)c->argv, (long)envp);
+	rt_busy_begin();
 }
 
 static void exec_with(const struct rt_exec *c, const char *const *envp)

@@ -28,10 +28,31 @@ void rt_quiet(void)
 	__atomic_store_n(&kron_rt.board.quiet, true, __ATOMIC_RELEASE);
 }
 
+#define TURNS_MAX (1u << 24) /* about a second: a handler may have left a slow path by longjmp */
+
+/* The others' system calls of before must be over.  Not one of our own: the filter of another thread may be in force. */
+static void wait_for_others(void)
+{
+	for (uint32_t i = 0; i < TURNS_MAX; i++) {
+		if (__atomic_load_n(rt_busy(), __ATOMIC_SEQ_CST) <= 0)
+			return;
+		__builtin_ia32_pause();
+	}
+}
+
+/* In a hook, which is busy itself. */
+static void fall_quiet(void)
+{
+	rt_quiet();
+	rt_busy_end();
+	wait_for_others();
+	rt_busy_begin();
+}
+
 /* Strict mode, which is the thread's, also makes rdtsc fault. */
 static void quiet_strict(void)
 {
-	rt_quiet();
+	fall_quiet();
 	rt_lane_mute();
 }
 
@@ -40,7 +61,7 @@ void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
 	if ((int)option == PR_SET_SECCOMP && arg == SECCOMP_MODE_STRICT) {
 		quiet_strict();
 	} else if ((int)option == PR_SET_SECCOMP && filter) {
-		rt_quiet();
+		fall_quiet();
 	} else if ((int)option == PR_SET_TSC && (unsigned)arg == PR_TSC_SIGSEGV) {
 		/* Inherited by new threads, so nobody gets a new chunk any more. */
 		kron_rt.mute = true;
@@ -57,7 +78,7 @@ void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT && !(unsigned)flags && !args)
 		quiet_strict();
 	else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER && args)
-		rt_quiet();
+		fall_quiet();
 }
 
 /* The program's stack pointer, in front of the function that the hook is of. */
@@ -177,17 +198,8 @@ static void hook_system_call(struct rt_regs *r)
 	}
 }
 
-void kron_rt_hook(uint32_t hook, struct rt_regs *r)
+static void hook_function(uint32_t hook, struct rt_regs *r)
 {
-	if (!rt_has_data())
-		return;
-	/* also when nothing else is to be done (KRON_START_WRAPS) */
-	if (hook == KRON_HOOK_SYSTEM_CALL)
-		hook_system_call(r);
-	if (hook == KRON_HOOK_SIGACTION || hook == KRON_HOOK_HANDLERS)
-		rt_hook_sigaction(r);
-	if (!kron_rt.live)
-		return;
 	switch (hook) {
 	case KRON_HOOK_ARCH_PRCTL:
 		rt_hook_arch_prctl(r->rdi, r->rsi);
@@ -249,5 +261,24 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *r)
 	case KRON_HOOK_MPROTECT:
 		rt_hook_mprotect(r);
 		break;
+	}
+}
+
+void kron_rt_hook(uint32_t hook, struct rt_regs *r)
+{
+	const bool live = kron_rt.live;
+
+	if (!rt_has_data())
+		return;
+	if (live)
+		rt_busy_begin();
+	/* also when nothing else is to be done (KRON_START_WRAPS) */
+	if (hook == KRON_HOOK_SYSTEM_CALL)
+		hook_system_call(r);
+	if (hook == KRON_HOOK_SIGACTION || hook == KRON_HOOK_HANDLERS)
+		rt_hook_sigaction(r);
+	if (live) {
+		hook_function(hook, r);
+		rt_busy_end();
 	}
 }

@@ -36,10 +36,12 @@ static bool has_transactions(void)
 	uint8_t seen = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (seen == UNKNOWN) {
-		if (kron_rt.quiet)
-			return false;
-		seen = (uint8_t)look_for_transactions();
-		__atomic_store_n(&known, seen, __ATOMIC_RELAXED);
+		rt_busy_begin();
+		if (!kron_rt.quiet) {
+			seen = (uint8_t)look_for_transactions();
+			__atomic_store_n(&known, seen, __ATOMIC_RELAXED);
+		}
+		rt_busy_end();
 	}
 	return seen == THERE;
 }
@@ -62,16 +64,17 @@ static size_t peek_by_kernel(void *to, uint64_t from, size_t n)
 	size_t first = PAGE - from % PAGE;
 	struct iovec local = {to, n};
 	struct iovec remote[2] = {{(void *)from, n}, {0, 0}};
-	long got;
+	long got = 0;
 
-	if (kron_rt.quiet)
-		return 0;
 	if (first < n) {
 		remote[0].iov_len = first;
 		remote[1] = (struct iovec){(void *)(from + first), n - first};
 	}
-	got = sys6(__NR_process_vm_readv, sys_getpid(), (long)&local, 1, (long)remote,
-		   first < n ? 2 : 1, 0);
+	rt_busy_begin();
+	if (!kron_rt.quiet)
+		got = sys6(__NR_process_vm_readv, sys_getpid(), (long)&local, 1, (long)remote,
+			   first < n ? 2 : 1, 0);
+	rt_busy_end();
 	return got < 0 ? 0 : (size_t)got;
 }
 

@@ -250,22 +250,29 @@ static struct rt_lane *lane_known(void)
 	return tid ? rt_lane_of(tid) : NULL;
 }
 
-struct rt_lane *rt_thread_lane(void)
+/* The kernel says who we are. */
+static struct rt_lane *lane_asked(void)
 {
-	uint32_t tid;
-	struct rt_lane *lane;
+	const uint32_t tid = (uint32_t)sys_gettid();
+	struct rt_lane *lane = rt_lane_of(tid);
 
-	if (!kron_rt.live || kron_rt.named)
-		return NULL;
-	if (kron_rt.quiet)
-		return lane_known();
-	tid = (uint32_t)sys_gettid();
-	lane = rt_lane_of(tid);
 	look_for_strangers(tid);
 	if (lane)
 		remember(lane);
 	else if (kron_rt.proc->pid && !rt_is_strange() && !rt_proc_is_ours())
 		lane = lane_of_parent();
+	return lane;
+}
+
+struct rt_lane *rt_thread_lane(void)
+{
+	struct rt_lane *lane;
+
+	if (!kron_rt.live || kron_rt.named)
+		return NULL;
+	rt_busy_begin();
+	lane = kron_rt.quiet ? lane_known() : lane_asked();
+	rt_busy_end();
 	return lane;
 }
 

@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from live import info, interrupt, maps, need_unbroken, numbers, record_pid, surgeons, text_is_of_files  # noqa: E402
-from tap import KRON, Suite, compile_text, need, need_root, wait_for  # noqa: E402
+from tap import KRON, Suite, compile_c, compile_text, need, need_root, wait_for  # noqa: E402
 
 # seccomp WAY: kill, errno, threads (more of them later), late (at the word), strict.  A letter ends it.
 PROGRAM = """
@@ -219,6 +219,18 @@ def comes_meanwhile(program):
         counts(2)
 
 
+def for_all_threads(linking):
+    """A thread may be in the middle of its first call when another one installs a filter for all of them."""
+    compile_c("filter_all", "bins/filter_all.c", *linking)
+    for options in [], ["--when-full", "wait"], ["--bus", "exact"]:
+        for _ in range(20):
+            r = subprocess.run(
+                [KRON, "record", "-q", "-o", "t", "-F", "counted", *options, "--", "./filter_all"],
+                capture_output=True, text=True, timeout=60,
+            )
+            need(r.returncode == 0, f"{options}: it ended with {r.returncode}: {r.stderr}")
+
+
 def drop():
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 
@@ -286,3 +298,5 @@ with Suite("seccomp") as s:
         s.case(f"{kind}: a filter that comes meanwhile", comes_meanwhile, at)
     s.case("who may not lift it", without_rights, os.path.join(s.folder, "dynamic"))
     s.case("strict mode", strict)
+    s.case("a filter for all threads", for_all_threads, [])
+    s.case("static: a filter for all threads", for_all_threads, ["-static"])
