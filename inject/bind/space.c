@@ -10,7 +10,9 @@
  * Below a module nothing grows: heaps grow up, and mmap fills gaps of its own accord, which
  * a block in one of them does not hinder.  Above a program comes its heap, now or later, so
  * blocks that have to go there keep a distance, and beside low (non-PIE) programs, which have
- * all of the rest of 2 GiB above them, go as high as they can.
+ * all of the rest of 2 GiB above them, go as high as they can.  Once the heap is there it never
+ * begins lower: then the gap below it is as good as any other.  The kernel puts it up to 1 GiB
+ * above the program, so for one low program in a hundred there is no other.
  */
 #include "inject/bind/space.h"
 
@@ -72,13 +74,22 @@ static void split_at_window(struct gap g, struct gap parts[2])
 
 struct choice {
 	uint64_t below, above; /* 0: none */
+	uint64_t heap_room;    /* above the module, for a heap that is still to come */
 };
+
+static bool has_heap(const struct space_mapping *maps, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (maps[i].is_heap)
+			return true;
+	return false;
+}
 
 static void consider(struct choice *c, struct gap g, uint64_t text_lo, uint64_t text_hi, size_t len)
 {
 	/* every byte of text and block within REACH of each other */
 	struct gap below = clip(g, text_hi > REACH ? text_hi - REACH : 0, text_lo);
-	struct gap above = clip(g, text_hi + HEAP_ROOM, text_lo + REACH);
+	struct gap above = clip(g, text_hi + c->heap_room, text_lo + REACH);
 
 	if (fits(below, len))
 		c->below = max64(c->below, below.end - len);
@@ -93,7 +104,7 @@ static void consider(struct choice *c, struct gap g, uint64_t text_lo, uint64_t 
 uint64_t space_find(const struct space_mapping *maps, size_t n, uint64_t text_lo, uint64_t text_hi,
 		    size_t len)
 {
-	struct choice c = {0, 0};
+	struct choice c = {.heap_room = has_heap(maps, n) ? 0 : HEAP_ROOM};
 	struct gap parts[2];
 
 	len = (len + PAGE - 1) & -PAGE;

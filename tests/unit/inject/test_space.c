@@ -51,6 +51,23 @@ static void space_under_a_low_program(void **state)
 	assert_true(at + 0x500000 - 0x400000 < 2 * GIB);
 }
 
+/* The kernel has put the heap so far up that a GiB above it is out of reach. */
+static void space_below_a_far_heap(void **state)
+{
+	const uint64_t heap = 0x400000 + GIB - 0x10000;
+	const struct space_mapping maps[] = {
+		{0x400000, 0x4c0000, false, false},
+		{heap, heap + 0x22000, true, false},
+		{0x7ffff7c00000, 0x7ffff7fff000, false, false},
+	};
+	const struct space_mapping before[] = {maps[0], maps[2]};
+
+	(void)state;
+	assert_int_equal(find(maps, 3, 0, 8 << 20), heap - (8 << 20));
+	/* before it is there it may come anywhere in that GiB */
+	assert_true(find(before, 2, 0, 8 << 20) >= maps[0].end + GIB);
+}
+
 static void space_there_is_none(void **state)
 {
 	const struct space_mapping full[] = {
@@ -149,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(space_is_right_below_a_pie),
 		cmocka_unit_test(space_under_a_low_program),
+		cmocka_unit_test(space_below_a_far_heap),
 		cmocka_unit_test(space_there_is_none),
 		cmocka_unit_test(space_apart_from_others),
 		cmocka_unit_test(space_below_two_gib),
