@@ -231,6 +231,42 @@ static int include(struct probe_set *set, struct lex *lx)
 	return code;
 }
 
+static const char *type_of(const struct probe_spec *s)
+{
+	const char *colon = s->payload_name ? strrchr(s->payload_name, ':') : NULL;
+
+	return colon ? colon + 1 : "";
+}
+
+/* Untyped values of 32 bits go with any of these. */
+static bool may_share_event(const struct probe_spec *a, const struct probe_spec *b)
+{
+	const char *x = type_of(a), *y = type_of(b);
+
+	if (a->variable || b->variable) /* their types are known where they are found */
+		return true;
+	return a->is_wide == b->is_wide && a->is_text == b->is_text &&
+	       (!*x || !*y || !strcmp(x, y));
+}
+
+/* The samples of an event are all read alike. */
+static int check_event(const struct probe_set *set, const struct lex *lx, const char *at)
+{
+	const struct probe_spec *s = &set->specs.v[set->specs.n - 1];
+
+	for (size_t i = 0; s->event && s->payload_name && i + 1 < set->specs.n; i++) {
+		const struct probe_spec *o = &set->specs.v[i];
+
+		if (o->event && o->payload_name && !strcmp(o->event, s->event) &&
+		    o->level == s->level && !may_share_event(o, s))
+			return lex_error(lx, at,
+					 "the value of %s has another type at %s: an event has one "
+					 "type",
+					 s->event, o->where);
+	}
+	return 0;
+}
+
 int parse_line(struct probe_set *set, struct lex *lx)
 {
 	struct lex start;
@@ -246,6 +282,8 @@ int parse_line(struct probe_set *set, struct lex *lx)
 		return declare_level(set, lx);
 	*lx = start;
 	code = parse_probe(set, lx, vec_push(&set->specs));
+	if (!code)
+		code = check_event(set, lx, start.at);
 	if (code)
 		probe_spec_free(&set->specs.v[--set->specs.n]);
 	return code;

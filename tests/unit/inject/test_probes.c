@@ -310,6 +310,36 @@ static void test_file(void **state)
 	probe_set_free(&set);
 }
 
+/* All samples of an event are read alike. */
+static void test_types_of_an_event(void **state)
+{
+	static const struct {
+		const char *text;
+		int code;
+	} added[] = {
+		{"level io = 4", 0},
+		{"y=f n=$arg1:u32", 0},
+		{"y=g n=$arg2:u32", 0},
+		{"y=g n=$arg1", 0},
+		{"y=g n=$arg1:s32", -EINVAL},
+		{"y=f%return r=$retval:u64", -EINVAL},
+		{"y=g n=$arg1:string", -EINVAL},
+		{"io:y=g n=$arg1:s64", 0}, /* another event */
+		{"y=h", 0},
+	};
+	struct probe_set set = {0};
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
+		if (probe_set_add(&set, added[i].text, (unsigned)i, &err) != added[i].code)
+			fail_msg("%s: %s", added[i].text, added[i].code ? "was taken" : err.msg);
+		if (added[i].code)
+			assert_non_null(strstr(err.msg, "another type at <-p 1>"));
+	}
+	probe_set_free(&set);
+}
+
 static void write_file(const char *dir, const char *name, const char *text)
 {
 	char path[256];
@@ -530,10 +560,15 @@ static void test_expressions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meanings),    cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_file),        cmocka_unit_test(test_includes),
-		cmocka_unit_test(test_objects),     cmocka_unit_test(test_expensive),
-		cmocka_unit_test(test_expressions), cmocka_unit_test(test_gave_up),
+		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_includes),
+		cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_expensive),
+		cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_gave_up),
+		cmocka_unit_test(test_types_of_an_event),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
