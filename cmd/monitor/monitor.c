@@ -206,7 +206,7 @@ static int take_pids(pid_t *pids, size_t *n, struct err *err)
 	return 0;
 }
 
-/* ---- what is said at the end ---- */
+/* ---- what is said ---- */
 
 #define MS 1000000u
 
@@ -222,6 +222,26 @@ static void propose(const struct monitor_summary *s)
 		"kron: the program stood for %s in each interval: --every %llums is ten times that\n",
 		str_duration(now, sizeof(now), stood),
 		(unsigned long long)((stood * 10 + MS - 1) / MS));
+}
+
+static void say_variables(const char *when)
+{
+	char text[256];
+
+	vec_for(&monitor.variables.v, v) {
+		const char *trouble = monitor_variable_trouble(v, text, sizeof(text));
+
+		if (trouble)
+			fprintf(stderr, "kron: --var %s: %s%s\n", v->name, trouble, when);
+	}
+}
+
+/* A name that is wrong is told at once, and at the end, when it is certain. */
+static void on_row(void *ctx, const struct monitor_row *row)
+{
+	if (!quiet && !row->from_ns && !show.is_live)
+		say_variables(", so far");
+	show_row(ctx, row);
 }
 
 static void say_overruns(const struct monitor_summary *s)
@@ -244,15 +264,7 @@ static void say_notes(const struct monitor_summary *s)
 	if (s->failed_freezes)
 		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
 			(unsigned long long)s->failed_freezes, s->why_not.msg);
-	vec_for(&monitor.variables.v, v)
-		if (!v->was_found)
-			fprintf(stderr,
-				"kron: --var %s: the program and its libraries have no such variable\n",
-				v->name);
-		else if (!v->bytes || v->bytes > 8 || (v->bytes & (v->bytes - 1)))
-			fprintf(stderr,
-				"kron: --var %s: it has %u bytes; say which type, like %s:u32\n",
-				v->name, v->bytes, v->name);
+	say_variables("");
 	propose(s);
 }
 
@@ -498,7 +510,7 @@ static int run(char **argv)
 			     .draws = draws,
 			     .columns = &monitor.columns};
 	show_begin(&show);
-	monitor.on_row = show_row;
+	monitor.on_row = on_row;
 	monitor.ctx = &show;
 	if ((freezes || pid_lists.n) && freezer_start(&freezer, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);

@@ -94,8 +94,18 @@ static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
 	return q->local && !q->is_ambiguous;
 }
 
-/* False, too, where it cannot be said which is meant, or where the type is longer than the variable. */
-static bool find_symbol(const struct elf_image *img, struct search *q, unsigned size)
+/* What it is not is noted. */
+static bool is_usable(struct variable *k, const struct search *q)
+{
+	if (!q->is_found)
+		return false;
+	k->is_ambiguous |= q->is_ambiguous;
+	if (k->size > q->found.size)
+		k->too_short = (unsigned)q->found.size;
+	return !q->is_ambiguous && k->size <= q->found.size;
+}
+
+static void find_symbol(const struct elf_image *img, struct search *q)
 {
 	const struct elf_image *debug = elf_debug_file(img, NULL);
 
@@ -104,7 +114,6 @@ static bool find_symbol(const struct elf_image *img, struct search *q, unsigned 
 		elf_symbols_for_each(img, SHT_DYNSYM, look_at_symbol, q);
 	if (!q->is_found && debug)
 		elf_symbols_for_each(debug, SHT_SYMTAB, look_at_symbol, q);
-	return q->is_found && !q->is_ambiguous && size <= q->found.size;
 }
 
 static bool bias_of(const struct elf_image *img, const struct process_mapping *m, uint64_t *bias)
@@ -137,7 +146,10 @@ static void look_in(struct variables *v, pid_t pid, const struct process_mapping
 		vec_for(&v->v, k) {
 			struct search q = {.name = k->name, .local = local};
 
-			if (k->addr || !find_symbol(img, &q, k->size))
+			if (k->addr)
+				continue;
+			find_symbol(img, &q);
+			if (!is_usable(k, &q))
 				continue;
 			k->bytes = k->size ? k->size : (unsigned)q.found.size;
 			k->addr = bias + q.found.value;
@@ -215,6 +227,27 @@ static uint64_t value_of(const struct variable *k, const uint8_t *bytes)
 	if (k->type == VALUE_SIGNED)
 		n = (uint64_t)((int64_t)(n << unused) >> unused);
 	return n;
+}
+
+static bool has_readable_size(const struct variable *k)
+{
+	return k->bytes && k->bytes <= 8 && !(k->bytes & (k->bytes - 1));
+}
+
+const char *monitor_variable_trouble(const struct variable *k, char *text, size_t size)
+{
+	if (k->was_found && has_readable_size(k))
+		return NULL;
+	if (k->was_found)
+		snprintf(text, size, "it has %u bytes; say which type, like %s:u32", k->bytes,
+			 k->name);
+	else if (k->is_ambiguous)
+		snprintf(text, size, "there are several static variables of this name");
+	else if (k->too_short)
+		snprintf(text, size, "it has %u bytes, fewer than its type", k->too_short);
+	else
+		snprintf(text, size, "the program and its libraries have no such variable");
+	return text;
 }
 
 static void read_one(const struct variable *k, pid_t pid, struct reading *out)

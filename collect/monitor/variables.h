@@ -22,6 +22,8 @@ struct variable {
 	unsigned bytes; /* of what was found */
 	uint64_t addr;  /* 0: not found in what is mapped */
 	bool was_found;
+	bool is_ambiguous;  /* statics of this name are several */
+	unsigned too_short; /* bytes of one that the type is longer than; 0: there was none */
 };
 struct variables {
 	VEC(struct variable) v;
@@ -29,6 +31,8 @@ struct variables {
 	size_t mapped;  /* mappings there were then */
 };
 
+/* Why there is no value of it, as far as anybody has looked; text: room for the words.  NULL: there is one. */
+const char *monitor_variable_trouble(const struct variable *k, char *text, size_t size);
 /* -EINVAL with a sentence. */
 int monitor_variables_add(struct variables *v, const char *text, struct err *err);
 /* out: as many as there are variables. */

@@ -86,6 +86,17 @@ def variables():
     need(rows[1]["events"]["level"] == -7 and rows[1]["events"]["share"] == 0.25, rows[1])
     r = monitor("--every", "20ms", "--var", "nothing_of_this_name", "--", "./p", "1", "1000")
     need("have no such variable" in r.stderr, r.stderr)
+    # at the first interval, while it runs, and at the end
+    p = subprocess.Popen(
+        [KRON, "monitor", "--every", "20ms", "--var", "nothing:s32", "--var", "level:u64", "--", "./p", "1", "2000000000"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )
+    said = [p.stderr.readline(), p.stderr.readline()]
+    p.send_signal(signal.SIGTERM)
+    rest = p.communicate(timeout=60)[1]
+    need(said[0] == "kron: --var nothing: the program and its libraries have no such variable, so far\n", said)
+    need(said[1] == "kron: --var level: it has 4 bytes, fewer than its type, so far\n", said)
+    need("nothing: the program and its libraries have no such variable\n" in rest, rest)
 
 
 def freeze():
