@@ -40,8 +40,10 @@ static void increment(uint32_t counter, uint64_t times)
 		count(counter, times);
 		return;
 	}
+	rt_busy_begin(); /* the model asks who writes */
 	for (; times; times--)
 		board_write32(&kron_rt.board, KRON_CHIP_BYTE(KRON_WORD_INCREMENT + counter), 1);
+	rt_busy_end();
 }
 
 static void trigger(uint32_t word, uint64_t data)
@@ -56,6 +58,13 @@ static void trigger(uint32_t word, uint64_t data)
 		kron_rt_resource((uint32_t)data, (uint32_t)(data >> 32));
 }
 
+static void write_board(uint32_t word, uint64_t data)
+{
+	rt_busy_begin();
+	board_write64(&kron_rt.board, KRON_CHIP_BYTE(word), data);
+	rt_busy_end();
+}
+
 static void store(uint32_t word, uint64_t data)
 {
 	if (word >= KRON_WORD_TRACE)
@@ -63,7 +72,7 @@ static void store(uint32_t word, uint64_t data)
 	else if (word >= KRON_WORD_INCREMENT)
 		increment(word - KRON_WORD_INCREMENT, 1);
 	else if (!rt_lane_is_mute()) /* the model reads the time */
-		board_write64(&kron_rt.board, KRON_CHIP_BYTE(word), data);
+		write_board(word, data);
 }
 
 /* The same store as the trampoline makes. */

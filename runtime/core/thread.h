@@ -81,6 +81,8 @@ void rt_thread_set_pages(int64_t *table) __attribute__((visibility("hidden")));
 
 /* ---- its number, without a system call ---- */
 
+/* A seccomp filter is about to come: what only system calls tell is looked for now. */
+void rt_thread_prepare_quiet(void) __attribute__((visibility("hidden")));
 /* The thread has a lane under this number now. */
 void rt_tid_registered(uint32_t tid) __attribute__((visibility("hidden")));
 /* 0 = not known.  forked: it is to be that of a new process, whose first thread had a lane in its

@@ -75,6 +75,11 @@ void rt_thread_set_lane(struct rt_lane *lane)
 		__atomic_store_n(&kron_rt_lane, lane, __ATOMIC_RELEASE);
 }
 
+/* All is known since START. */
+void rt_thread_prepare_quiet(void)
+{
+}
+
 void rt_thread_mute(void)
 {
 	kron_rt.one_mute = true;

@@ -21,8 +21,10 @@
 
 void rt_quiet(void)
 {
-	if (!kron_rt.quiet)
+	if (!kron_rt.quiet) {
 		rt_memory_open_ahead();
+		rt_thread_prepare_quiet();
+	}
 	rt_log("seccomp: no system calls from here on", 0);
 	kron_rt.quiet = true;
 	__atomic_store_n(&kron_rt.board.quiet, true, __ATOMIC_RELEASE);

@@ -130,8 +130,6 @@ static void find_number(uint64_t base, uint32_t tid)
 	int32_t from, end;
 	long offset;
 
-	if (!may_look())
-		return;
 	rt_data_range(&from, &end);
 	offset = search(base, base & -4ul, base + (uint64_t)(int64_t)end, tid);
 	if (!offset)
@@ -178,7 +176,8 @@ static void remember(struct rt_lane *lane)
 	if (!has_number(base, lane->tid)) {
 		if (kron_rt.quiet)
 			return;
-		find_number(base, lane->tid);
+		if (may_look())
+			find_number(base, lane->tid);
 		if (!has_number(base, lane->tid))
 			return;
 	}
@@ -188,6 +187,14 @@ static void remember(struct rt_lane *lane)
 	i = self_index(base);
 	write_entry(&kron_rt_threads.self[i].word, &kron_rt_threads.self[i].lane, RT_SELF_NONE,
 		    base, lane);
+}
+
+void rt_thread_prepare_quiet(void)
+{
+	const uint64_t base = kron_rt_tid_offset ? 0 : rt_fs_base();
+
+	if (base && __atomic_load_n(&moves, __ATOMIC_RELAXED) <= MOVES_MAX)
+		find_number(base, (uint32_t)sys_gettid());
 }
 
 void rt_thread_set_lane(struct rt_lane *lane)

@@ -229,6 +229,10 @@ def for_all_threads(linking):
                 capture_output=True, text=True, timeout=60,
             )
             need(r.returncode == 0, f"{options}: it ended with {r.returncode}: {r.stderr}")
+            i = info()
+            need(i["samples"] + i["lost"] == 2_400_000, f"{options}: {i['samples']} samples, {i['lost']} lost")
+            # what was opened of the pool before the filter came has room for a million
+            need(i["samples"] > 400_000 or "--bus" in options, f"{options}: {i['lost']} lost")
 
 
 def drop():
