@@ -195,6 +195,8 @@ static int open_parts(struct collector *c, struct err *err)
 		c->drain.sink = watch_sink(c->watch);
 	}
 	if (!code && c->opt.flight.text) {
+		c->opt.flight.measure = c->opt.measure;
+		c->opt.flight.clock_every = c->opt.clock_every;
 		c->flight = flight_open(&c->opt.flight, &c->drain, c->opt.dir, &c->start);
 		c->drain.sink = flight_sink(c->flight);
 		if (c->opt.flight.on || c->opt.flight.worst)

@@ -133,3 +133,10 @@ int journal_session(struct journal *j, const char *key, const char *fmt, ...)
 	journal_unlock(j);
 	return code;
 }
+
+void journal_probe_cost(struct journal *j, const struct probe_cost *c)
+{
+	journal_session(j, "probe_ns", "%.2f", c->on);
+	journal_session(j, "probe_ns_limit", "%.2f", c->limit);
+	journal_session(j, "probe_ns_off", "%.2f", c->off);
+}

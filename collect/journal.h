@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "collect/calibrate.h"
 #include "collect/quota.h"
 #include "trace/writer.h"
 
@@ -58,5 +59,6 @@ uint64_t journal_left_out(struct journal *j);
 /* Tried even after a failure: a short line may still fit on a full disk. */
 int journal_session(struct journal *j, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void journal_probe_cost(struct journal *j, const struct probe_cost *c);
 
 #endif

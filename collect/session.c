@@ -147,9 +147,7 @@ void session_write_end(struct journal *j, const char *how, const struct time_poi
 		journal_session(j, "left_out", "%" PRIu64, s->left_out);
 	journal_session(j, "threads", "%" PRIu64, s->threads);
 	journal_session(j, "cpu_ns", "%" PRIu64, s->probes_cost.cpu_ns);
-	journal_session(j, "probe_ns", "%.2f", s->cost.on);
-	journal_session(j, "probe_ns_limit", "%.2f", s->cost.limit);
-	journal_session(j, "probe_ns_off", "%.2f", s->cost.off);
+	journal_probe_cost(j, &s->cost);
 	journal_session(j, "tsc_hz", "%.0f", hz);
 	journal_session(j, "end_mono_ns", "%" PRIu64, end->mono_ns);
 	/* Last: a trace with this line is complete. */

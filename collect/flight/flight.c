@@ -55,7 +55,10 @@ struct flight {
 	struct flight_looks looks; /* sink NULL: nobody looks at the samples */
 	const char *on;
 	struct worst worst;
-	uint32_t dropped; /* atomic: of those taken */
+	uint32_t dropped;      /* atomic: of those taken */
+	probe_cost_fn measure; /* NULL: it has been */
+	unsigned clock_every;
+	struct probe_cost cost;
 
 	pthread_mutex_t turn; /* of whoever asks */
 	pthread_mutex_t lock; /* of these four */
@@ -135,6 +138,17 @@ static void note(struct flight *f, const struct snapshot *s, uint32_t n)
 	journal_flush(f->drain->journal);
 }
 
+static void measure(struct flight *f)
+{
+	struct time_point now;
+
+	if (!f->measure)
+		return;
+	time_point_take(&now);
+	f->measure(&f->cost, tsc_hz(&f->start, &now), f->clock_every, true);
+	f->measure = NULL;
+}
+
 static int take(struct flight *f, const char *why, const struct worst_call *call, bool is_last,
 		struct flight_taken *out, struct err *err)
 {
@@ -148,8 +162,11 @@ static int take(struct flight *f, const char *why, const struct worst_call *call
 			     .until_tsc = call ? call->at : 0,
 			     .gone = f->looks.sink ? f->looks.gone(f->looks.ctx) : 0};
 	uint32_t n = f->taken + 1;
-	int code = snapshot_take(&s, err);
+	int code;
 
+	measure(f);
+	s.cost = f->cost;
+	code = snapshot_take(&s, err);
 	if (code)
 		return code;
 	snprintf(out->path, sizeof(out->path), "%s/%03u", f->dir, n);
@@ -460,6 +477,8 @@ struct flight *flight_open(const struct flight_options *o, struct drain *d, cons
 	f->keep_ns = o->ns;
 	f->bytes = o->bytes;
 	f->on = o->on;
+	f->measure = o->measure;
+	f->clock_every = o->clock_every;
 	if (o->worst)
 		worst_parse(&f->worst, o->worst, NULL); /* worst_check() let it pass */
 	f->most = o->most ? o->most : FLIGHT_SNAPSHOTS;

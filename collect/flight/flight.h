@@ -30,6 +30,9 @@ struct flight_options {
 	uint64_t most;     /* snapshots, but for that at the end; 0: FLIGHT_SNAPSHOTS */
 	const char *on;    /* --snapshot-on, a trigger; NULL: nobody looks at the samples */
 	const char *worst; /* --worst, N:FUNC, likewise */
+	/* The collector's own: what a probe costs is measured before the first snapshot. */
+	probe_cost_fn measure;
+	unsigned clock_every;
 };
 
 /* --worst's trigger; NULL: there is none.  The caller frees it. */

@@ -336,11 +336,13 @@ static int write_chunk(struct snapshot *s, struct journal *j, const struct copie
 
 static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
 {
+	struct probe_cost cost = s->cost;
 	struct time_point now;
 	double hz;
 
 	time_point_take(&now);
 	hz = tsc_hz(s->start, &now);
+	cost.on = probe_cost_mean(&cost, s->before.samples, s->before.samples_static);
 	journal_session(j, "snapshot", "%s", s->why);
 	journal_session(j, "snapshot_left_out", "%" PRIu64, s->left_out);
 	journal_session(j, "samples", "%" PRIu64, s->samples);
@@ -348,6 +350,8 @@ static void write_end(struct snapshot *s, struct journal *j, uint64_t cut_off)
 	journal_session(j, "overwritten", "%" PRIu64, s->before.lost);
 	journal_session(j, "cut_off", "%" PRIu64, cut_off);
 	journal_session(j, "processes", "%" PRIu64, s->before.processes);
+	if (cost.on)
+		journal_probe_cost(j, &cost);
 	journal_session(j, "tsc_hz", "%.0f", hz);
 	journal_session(j, "end_mono_ns", "%" PRIu64,
 			s->start->mono_ns +

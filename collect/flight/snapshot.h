@@ -15,9 +15,10 @@ struct snapshot {
 	const char *to;                 /* to be made: next to what it is renamed to */
 	const char *why;
 	uint64_t from_tsc,
-		until_tsc; /* what is asked for, within 64 KiB of a thread; 0: all up to now */
-	bool is_last;      /* the gates are closed, and nobody takes chunks any more */
-	uint64_t gone;     /* samples that were let go, and are not counted as lost */
+		until_tsc;      /* what is asked for, within 64 KiB of a thread; 0: all up to now */
+	bool is_last;           /* the gates are closed, and nobody takes chunks any more */
+	uint64_t gone;          /* samples that were let go, and are not counted as lost */
+	struct probe_cost cost; /* on 0: not known */
 	/* What came of it. */
 	uint64_t tsc;              /* everything up to here */
 	uint64_t last_tsc;         /* is_last: of the last sample of all */

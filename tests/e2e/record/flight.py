@@ -100,6 +100,7 @@ def asked_for():
     got = need_suffix(path, before, after, HELD)
     i = info(path)
     need(i["complete"] and i["snapshot"]["why"] == "it is time", i)
+    need(0 < i["probe_ns_limit"] <= i["probe_ns"] < 1000, f"a probe costs {i['probe_ns']} ns")
     last = next(iter(got.values()))[-1]
     need(i["snapshot"]["left_out_chunks"] or i["samples"] + i["lost"] == last, f"{i['samples']} + {i['lost']} of {last}")
     for command in ["report"], ["replay"], ["export", "--format", "chrome", "-o", "chrome.json"]:

@@ -82,11 +82,54 @@ static void what_a_dead_one_was_taking_is_free_again(void **state)
 	board_close(&b, false);
 }
 
+static void set_times(struct recording *b, uint32_t i, uint64_t tsc)
+{
+	for (uint32_t k = 0; k < FULL; k++) {
+		samples_of(b, i)[k].head =
+			KRON_HEAD_TRACE(0) | ((uint32_t)(tsc >> 32) & KRON_HEAD_TIME_MASK);
+		samples_of(b, i)[k].time_lo = (uint32_t)tsc;
+	}
+}
+
+/* A program may write any time.  What it says of the future makes nobody else's samples old. */
+static void a_time_in_the_future_drops_nobody_elses(void **state)
+{
+	const uint64_t now = __rdtsc(), keep = 1ull << 36;
+	const uint64_t times[] = {now - 2 * keep, now, now + 16 * keep};
+	pid_t a = start_sleeper(), c = start_sleeper();
+	struct recording b;
+	uint64_t left_out;
+
+	(void)state;
+	board_open(&b, "future", KRON_WHEN_FULL_WRAP);
+	b.drain.keep_ticks = keep;
+	slot_claim(&b, 0, 1, a, 0);
+	slot_claim(&b, 1, 2, c, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		fill(&b, i, FULL);
+		set_times(&b, i, times[i]);
+		claim(&b, i, KRON_CHUNK_FULL, i / 2, 1 + i / 2, i / 2 ? c : a);
+	}
+	/* nor does a snapshot of what was until now hold it */
+	for (int is_last = 0; is_last < 2; is_last++) {
+		assert_int_equal(snapshot_of(&b, is_last, &left_out), FULL);
+		assert_int_equal(left_out, 0);
+	}
+	assert_int_equal(drain_wrap(&b.drain, true), 1);
+	assert_int_equal(state_of(&b, 0), KRON_CHUNK_FREE);
+	end_sleeper(a);
+	end_sleeper(c);
+	drain_all(&b.drain);
+	assert_int_equal(b.drain.totals.samples, 2 * FULL);
+	board_close(&b, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_being_taken_is_nobodys),
 		cmocka_unit_test(what_a_dead_one_was_taking_is_free_again),
+		cmocka_unit_test(a_time_in_the_future_drops_nobody_elses),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
