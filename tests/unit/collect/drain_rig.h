@@ -3,6 +3,7 @@
 #ifndef TESTS_DRAIN_RIG_H
 #define TESTS_DRAIN_RIG_H
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,6 +24,8 @@
 
 struct recording { /* everything that a test needs */
 	char *dir;
+	uint64_t
+		start_tsc; /* half a second ago: time since the machine's start may be another clock's */
 	struct trace_writer *w;
 	struct segment seg;
 	struct journal journal;
@@ -34,6 +37,7 @@ static inline void board_open(struct recording *b, const char *name, enum kron_w
 {
 	struct segment_options o = {.buffer = 4 << 20, .when_full = when_full, .filter = 0xffff};
 	struct err err = {{0}};
+	struct time_point start;
 
 	memset(b, 0, sizeof(*b));
 	b->dir = xasprintf("%s/%s", base, name);
@@ -41,8 +45,10 @@ static inline void board_open(struct recording *b, const char *name, enum kron_w
 		fail_msg("%s", err.msg);
 	journal_init(&b->journal, b->w);
 	journal_session(&b->journal, "segment", "%s", b->seg.name);
-	journal_session(&b->journal, "start_tsc", "%d", 1000);
-	journal_session(&b->journal, "start_mono_ns", "%d", 1000);
+	time_point_take(&start);
+	b->start_tsc = start.tsc - 1000000000;
+	journal_session(&b->journal, "start_tsc", "%" PRIu64, b->start_tsc);
+	journal_session(&b->journal, "start_mono_ns", "%" PRIu64, start.mono_ns - 500000000);
 	tasks_init(&b->tasks, &b->seg, &b->journal);
 	drain_init(&b->drain, &b->seg, &b->journal, &b->tasks);
 	segment_set_sampling(&b->seg, true);
@@ -66,7 +72,7 @@ static inline void slot_claim(struct recording *b, uint32_t slot, uint32_t uid, 
 
 	p->pid = pid;
 	p->origin = KRON_PROC_EXEC;
-	p->start_tsc = 2000;
+	p->start_tsc = b->start_tsc + 2000;
 	p->flags = flags;
 	p->lost = 0;
 	p->state = (uint64_t)uid << 8 | KRON_PROC_LIVE;
@@ -85,8 +91,13 @@ static inline void fill(struct recording *b, uint32_t i, uint32_t n)
 	c->seq = b->seg.ctl->next_seq++;
 	c->source = 77;
 	for (uint32_t k = 0; k < n; k++) {
+		const uint64_t time = b->start_tsc + 3000 + k;
+
 		samples_of(b, i)[k] = (struct kron_sample){
-			.head = KRON_HEAD_TRACE(0), .time_lo = 3000 + k, .source = 77, .event = k};
+			.head = KRON_HEAD_TRACE(0) | ((uint32_t)(time >> 32) & KRON_HEAD_TIME_MASK),
+			.time_lo = (uint32_t)time,
+			.source = 77,
+			.event = k};
 	}
 }
 

@@ -176,9 +176,9 @@ static void a_program_ends_when_the_next_begins(void **state)
 	board_open(&b, "next", KRON_WHEN_FULL_DISCARD);
 	slot_claim(&b, 0, 1, getpid(), 0);
 	slot_claim(&b, 1, 2, getpid(), 0);
-	b.seg.procs[1].start_tsc = 7000;
+	b.seg.procs[1].start_tsc = b.start_tsc + 7000;
 	drain_round(&b.drain, true, true);
-	assert_int_equal(end_in_trace(&b, 1), 7000);
+	assert_int_equal(end_in_trace(&b, 1), b.start_tsc + 7000);
 	assert_int_equal(end_in_trace(&b, 2), 0);
 	board_close(&b, false);
 }
@@ -220,12 +220,12 @@ static void the_kernels_record_of_an_end_is_taken(void **state)
 	end_sleeper(pid);
 	drain_round(&b.drain, true, false);
 	assert_int_equal(end_in_trace(&b, 1), 0);
-	tasks_note_exit(&b.tasks, pid, pid, 5000);
-	tasks_note_exit(&b.tasks, pid, pid + 2, 5003); /* the last thread */
-	tasks_note_exit(&b.tasks, pid, pid, 5002);
-	tasks_note_exit(&b.tasks, pid + 1, pid, 6000);
+	tasks_note_exit(&b.tasks, pid, pid, b.start_tsc + 5000);
+	tasks_note_exit(&b.tasks, pid, pid + 2, b.start_tsc + 5003); /* the last thread */
+	tasks_note_exit(&b.tasks, pid, pid, b.start_tsc + 5002);
+	tasks_note_exit(&b.tasks, pid + 1, pid, b.start_tsc + 6000);
 	drain_round(&b.drain, true, false);
-	assert_int_equal(end_in_trace(&b, 1), 5003);
+	assert_int_equal(end_in_trace(&b, 1), b.start_tsc + 5003);
 	board_close(&b, false);
 }
 
