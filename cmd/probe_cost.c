@@ -41,6 +41,8 @@ uint32_t kron_rt_strange;
 uint64_t kron_rt_lanes_start, kron_rt_lanes_size;
 extern long kron_rt_cpu_offset HIDDEN;
 long kron_rt_cpu_offset;
+extern long kron_rt_mark_offset HIDDEN;
+long kron_rt_mark_offset;
 struct rt_threads kron_rt_threads;
 long kron_rt_tid_offset;
 bool kron_rt_has_rdpid;
@@ -81,16 +83,18 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *regs)
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 #define RSEQ_CPU_ID 4
+#define RSEQ_CS 8
 static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
+static __thread uint64_t no_rseq_mark __attribute__((tls_model("initial-exec")));
 
 static uint32_t read_cpu(void)
 {
+	const char *self = __builtin_thread_pointer();
+	const bool has = &__rseq_offset && &__rseq_size && __rseq_size;
 	uint32_t cpu;
 
-	if (&__rseq_offset && &__rseq_size && __rseq_size)
-		kron_rt_cpu_offset = __rseq_offset + RSEQ_CPU_ID;
-	else
-		kron_rt_cpu_offset = (char *)&no_rseq_cpu - (char *)__builtin_thread_pointer();
+	kron_rt_cpu_offset = has ? __rseq_offset + RSEQ_CPU_ID : (char *)&no_rseq_cpu - self;
+	kron_rt_mark_offset = has ? __rseq_offset + RSEQ_CS : (char *)&no_rseq_mark - self;
 	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(kron_rt_cpu_offset));
 	return cpu;
 }

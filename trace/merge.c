@@ -259,13 +259,17 @@ static void add_lane(struct trace_cursor *c, uint32_t lane)
 {
 	const struct trace_priv *p = priv_of(c->t);
 	struct run *r = &c->runs[c->nruns++];
+	unsigned every;
 
 	r->lane = lane;
 	r->joined = p->joined ? &p->joined[c->t->lanes[lane].node] : NULL;
 	r->first_cpu = r->joined ? r->joined->node.first_cpu : 0;
 	r->start = r->joined ? r->joined->t->start_tsc : c->t->start_tsc;
-	if (trace_node_clock_every(c->t, c->t->lanes[lane].node) > 1)
+	every = trace_node_clock_every(c->t, c->t->lanes[lane].node);
+	if (every > 1) {
 		r->sparse = xcalloc(1, sizeof(*r->sparse));
+		r->sparse->every = every;
+	}
 	r->chunk = p->lane_first[lane];
 	r->chunk_end = p->lane_first[lane + 1];
 	if (next_chunk(c->t, r) && advance(c->t, r))

@@ -6,6 +6,7 @@
 
 #define HELD_MAX 8192u /* garbage may have no reading at all */
 #define SMOOTH 8u
+#define WAITED 8u /* so many times the usual distance */
 
 static bool is_copy(const struct sparse_sample *s)
 {
@@ -34,14 +35,14 @@ static uint32_t count_before(const struct sparse *x, uint64_t reading)
 	return n;
 }
 
-/* How far apart samples are put; after_switch: the thread did something else just before the reading. */
+/* How far apart samples are put; after_switch: the thread may have done something else before the reading. */
 static uint64_t step_of(struct sparse *x, uint64_t from, uint64_t reading, uint32_t n,
 			bool after_switch)
 {
 	uint64_t even = reading > from ? (reading - from) / (n + 1) : 0;
 
-	if (after_switch)
-		return x->gap && x->gap < even ? x->gap : even;
+	if (after_switch && x->gap && even / WAITED > x->gap)
+		return x->gap;
 	x->gap = x->gap ? (x->gap * (SMOOTH - 1) + even) / SMOOTH : even;
 	return even;
 }
@@ -86,13 +87,14 @@ void sparse_put(struct sparse *x, const struct sparse_sample *s)
 	if (x->at == x->held.n || x->at >= 512)
 		make_room(x);
 	if (!is_copy(s))
-		settle_before(x, s->tsc, s->s.event == KRON_EVENT_CPU);
+		settle_before(x, s->tsc, s->s.event == KRON_EVENT_CPU || x->copies + 1 < x->every);
 	else if (x->held.n - x->unsettled >= HELD_MAX)
 		sparse_end(x, s->tsc);
 	new = vec_push(&x->held);
 	*new = *s;
 	new->is_settled = false;
 	new->lo = s->tsc & ~(uint64_t)is_copy(s);
+	x->copies = is_copy(s) ? x->copies + 1 : 0;
 	if (is_copy(s))
 		return;
 	if (s->tsc > x->base)

@@ -6,8 +6,9 @@
  *                                |  between R1 and R2  |
  *
  * A copy was taken after the reading that it copies, and before the next later one that follows it in the lane.
- * In between nothing is known but the order, so it is put at equal distances; where the second reading was
- * made because the thread had been off its processor, at the distances that the lane has had.
+ * In between nothing is known but the order, so it is put at equal distances.  A thread that was off its
+ * processor reads the clock before its turn: then the copies before are put at the distances that the lane has
+ * had, for it is afterwards that it waited.
  *
  * Knows one lane.  Bound: as many samples are held as share a reading.
  */
@@ -38,6 +39,8 @@ struct sparse {
 	size_t unsettled; /* from here on; what comes before is settled */
 	uint64_t base;    /* the latest reading so far */
 	uint64_t gap;     /* what lies between two samples, smoothed; 0: not known */
+	unsigned every;   /* so many samples share a reading; 0: not known */
+	unsigned copies;  /* since the last reading */
 };
 
 /* The next sample of the lane; tsc is its time as it stands there. */

@@ -28,6 +28,8 @@ extern uint64_t kron_rt_lanes_start __attribute__((visibility("hidden")));
 extern uint64_t kron_rt_lanes_size __attribute__((visibility("hidden")));
 /* Where the thunk finds the CPU number, from %fs: in rseq's area, or no_rseq_cpu. */
 extern long kron_rt_cpu_offset __attribute__((visibility("hidden")));
+/* And where it marks that nobody else has run since (thunk_sparse.S): rseq_cs, or no_rseq_mark. */
+extern long kron_rt_mark_offset __attribute__((visibility("hidden")));
 
 /* ---- dynamic_counts.c ---- */
 /* What trampolines find from %fs. */

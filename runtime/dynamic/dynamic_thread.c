@@ -127,11 +127,15 @@ struct rt_own *rt_thread_own(void)
 /* Stands in for rseq's cpu_id where rseq is not registered: set at each new chunk. */
 static RT_THREAD uint32_t no_rseq_cpu;
 long kron_rt_cpu_offset;
+/* Likewise for its rseq_cs: nobody takes a mark away. */
+static RT_THREAD uint64_t no_rseq_mark;
+long kron_rt_mark_offset;
 
 /* From ld.so. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
 extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
-#define RSEQ_CPU_ID 4 /* struct rseq: cpu_id_start, cpu_id */
+#define RSEQ_CPU_ID 4 /* struct rseq: cpu_id_start, cpu_id, rseq_cs */
+#define RSEQ_CS 8
 
 static bool registers_rseq(void)
 {
@@ -152,10 +156,11 @@ void rt_threads_take_board(void)
 
 static void find_cpu(void)
 {
-	if (registers_rseq())
-		kron_rt_cpu_offset = __rseq_offset + RSEQ_CPU_ID;
-	else
-		kron_rt_cpu_offset = (char *)&no_rseq_cpu - (char *)__builtin_thread_pointer();
+	const char *self = __builtin_thread_pointer();
+	const bool has = registers_rseq();
+
+	kron_rt_cpu_offset = has ? __rseq_offset + RSEQ_CPU_ID : (char *)&no_rseq_cpu - self;
+	kron_rt_mark_offset = has ? __rseq_offset + RSEQ_CS : (char *)&no_rseq_mark - self;
 }
 
 void rt_cpu_note(void)

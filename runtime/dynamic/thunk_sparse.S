@@ -9,6 +9,12 @@
  * Which one reads is in its claim: the count of free slots is a multiple of N.  There is no counter that a
  * signal handler could disturb.
  *
+ * A thread that was off its processor reads the clock, too: what it waited for is the longest of all, and a
+ * copy would say nothing of it.  The kernel takes away what stands in rseq's rseq_cs whenever it lets another
+ * thread run, or a handler: so that holds our mark, a critical section in which nobody is.  While it is there
+ * the processor is the lane's, which needs no look then.
+ *
+ *   mark            gone: it is put there, then the processor is looked at, then the clock is read
  *   stamp is 0      none yet, or the thread was moved to another processor: the sample reads the clock
  *   compared        a reading that a handler interrupted, and renewed the stamp, is made again: so stamps never go
  *                   back, and none is older than a reading in a later slot that was there before it was copied
@@ -44,10 +50,10 @@
 	shr	$16, %rdi
 	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
 	mov	%ecx, 16(%rdi)
-	mov	kron_rt_cpu_offset(%rip), %rax
-	mov	%fs:(%rax), %eax
-	cmp	%eax, RT_LANE_CPU(%rdx)
-	jne	.Lother_cpu
+	mov	kron_rt_mark_offset(%rip), %rax
+	lea	kron_rt_mark(%rip), %rcx
+	cmp	%rcx, %fs:(%rax)
+	jne	.Lswitched
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
 	mov	RT_LANE_STAMP(%rdx), %rcx
@@ -71,6 +77,11 @@
 	shr	$16, %rdi
 	mov	%eax, 12(%rdi)
 	mov	%ecx, 16(%rdi)
+.Lswitched:
+	mov	kron_rt_mark_offset(%rip), %rax
+	lea	kron_rt_mark(%rip), %rcx
+	mov	%rcx, %fs:(%rax)
+	mov	16(%rdi), %ecx
 	mov	kron_rt_cpu_offset(%rip), %rax
 	mov	%fs:(%rax), %eax
 	cmp	%eax, RT_LANE_CPU(%rdx)
@@ -114,5 +125,22 @@
 	BACK	%rsi
 	jmp	.Ldone
 	END_THUNK kron_rt_probe_sparse
+
+	/* struct rseq_cs, which the kernel checks */
+	.hidden	kron_rt_mark
+	.globl	kron_rt_mark
+.Lmark_start:
+	ud2
+.Lmark_end:
+	.long	RT_RSEQ_SIG
+.Lmark_aborted:
+	ud2
+	.section .data.rel.ro, "aw", @progbits
+	.balign 32
+kron_rt_mark:
+	.long	0, 0
+	.quad	.Lmark_start
+	.quad	.Lmark_end - .Lmark_start
+	.quad	.Lmark_aborted
 
 	.section .note.GNU-stack, "", @progbits

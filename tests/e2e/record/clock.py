@@ -147,6 +147,24 @@ def bounds():
         need(copied > len(truth), f"every:{n}: {copied} of {2 * len(truth)} times are bounds")
 
 
+def waits():
+    """Who was off the processor reads the clock: a call that sleeps has its own end, and its length is told well."""
+    prepare()
+    for n in (16, 256):
+        name = f"waits{n}"
+        lines = record(name, "--clock", f"every:{n}")
+        truth = times_of(name, lines)
+        told = [e for e in dump(name) if e.get("function") == "told" and e["kind"] in ("entry", "exit")]
+        for i in range(499, 2000, 500):
+            begin, end = truth[i]
+            entry, leave = told[2 * i], told[2 * i + 1]
+            low, high = span(leave)
+            need(high - low <= ROUNDING, f"every:{n}: call {i} slept, and its end is {low} to {high}")
+            need(low >= end - ROUNDING, f"every:{n}: call {i} ended at {end}, not {low}")
+            took, said = end - begin, leave["time_ns"] - entry["time_ns"]
+            need(said > took * 3 / 4, f"every:{n}: call {i} took {took} ns, not {said}")
+
+
 def sums():
     """The sum over all calls is off by no more than it says, and so are minimum and maximum."""
     prepare()
@@ -213,6 +231,7 @@ def refused():
 with Suite("clock") as s:
     s.case("order and counts", order_and_counts)
     s.case("bounds", bounds)
+    s.case("who waits", waits)
     s.case("sums", sums)
     s.case("signals", signals)
     s.case("replay and exports", exports)
