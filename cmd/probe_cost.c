@@ -82,8 +82,6 @@ void kron_rt_hook(uint32_t hook, struct rt_regs *regs)
 /* As in runtime/core/lane.c: the CPU's number is in rseq's area, or in a word in its place. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
-#define RSEQ_CPU_ID 4
-#define RSEQ_CS 8
 static __thread uint32_t no_rseq_cpu __attribute__((tls_model("initial-exec")));
 static __thread uint64_t no_rseq_mark __attribute__((tls_model("initial-exec")));
 
@@ -93,8 +91,8 @@ static uint32_t read_cpu(void)
 	const bool has = &__rseq_offset && &__rseq_size && __rseq_size;
 	uint32_t cpu;
 
-	kron_rt_cpu_offset = has ? __rseq_offset + RSEQ_CPU_ID : (char *)&no_rseq_cpu - self;
-	kron_rt_mark_offset = has ? __rseq_offset + RSEQ_CS : (char *)&no_rseq_mark - self;
+	kron_rt_cpu_offset = has ? __rseq_offset + RT_RSEQ_CPU : (char *)&no_rseq_cpu - self;
+	kron_rt_mark_offset = has ? __rseq_offset + RT_RSEQ_CS : (char *)&no_rseq_mark - self;
 	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(cpu) : "r"(kron_rt_cpu_offset));
 	return cpu;
 }

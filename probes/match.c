@@ -30,6 +30,13 @@ bool spec_name_matches(const struct spec_name *n, const char *name)
 	return !strcmp(n->text, name);
 }
 
+const char *probe_payload_type(const char *payload_name)
+{
+	const char *colon = payload_name ? strrchr(payload_name, ':') : NULL;
+
+	return colon ? colon + 1 : "";
+}
+
 bool probe_spec_gave_up(const struct probe_spec *s)
 {
 	return (s->function.regex && regex_gave_up(s->function.regex)) ||

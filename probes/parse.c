@@ -231,17 +231,11 @@ static int include(struct probe_set *set, struct lex *lx)
 	return code;
 }
 
-static const char *type_of(const struct probe_spec *s)
-{
-	const char *colon = s->payload_name ? strrchr(s->payload_name, ':') : NULL;
-
-	return colon ? colon + 1 : "";
-}
-
 /* Untyped values of 32 bits go with any of these. */
 static bool may_share_event(const struct probe_spec *a, const struct probe_spec *b)
 {
-	const char *x = type_of(a), *y = type_of(b);
+	const char *x = probe_payload_type(a->payload_name),
+		   *y = probe_payload_type(b->payload_name);
 
 	if (a->variable || b->variable) /* their types are known where they are found */
 		return true;

@@ -162,6 +162,8 @@ bool probe_set_wants(const struct probe_set *set, const char *path, bool is_exe)
 bool spec_name_matches(const struct spec_name *n, const char *name);
 /* Its expression was too costly for a name: from there on it matches none (base/regex.h). */
 bool probe_spec_gave_up(const struct probe_spec *s);
+/* The type of NAME:TYPE; "": it has none, or there is no payload (NULL). */
+const char *probe_payload_type(const char *payload_name);
 /* A counter that only the lane bus has. */
 static inline bool probe_spec_is_virtual(const struct probe_spec *s)
 {

@@ -94,7 +94,7 @@ static bool look_at_symbol(const struct elf_symbol *s, void *ctx)
 	return q->local && !q->is_ambiguous;
 }
 
-/* What it is not is noted. */
+/* If not, why is noted in *k. */
 static bool is_usable(struct variable *k, const struct search *q)
 {
 	if (!q->is_found)

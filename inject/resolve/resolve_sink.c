@@ -186,13 +186,6 @@ static uint32_t event_of(struct resolver *r, uint64_t vaddr, const char *suffix)
 	return event_named(r, vaddr, suffix, NULL);
 }
 
-static const char *type_of(const char *payload)
-{
-	const char *colon = payload ? strrchr(payload, ':') : NULL;
-
-	return colon ? colon : "";
-}
-
 /* What an event of this name and group is called that another probe of this file has; NULL: none has. */
 static const char *payload_elsewhere(const struct resolver *r, const struct resolved_event *e)
 {
@@ -216,7 +209,7 @@ static bool takes_type(struct resolver *r, uint32_t event)
 
 	if (!e->payload)
 		e->payload = xstrdup(other ? other : r->payload);
-	if (!strcmp(type_of(e->payload), type_of(r->payload)))
+	if (!strcmp(probe_payload_type(e->payload), probe_payload_type(r->payload)))
 		return true;
 	variable_refuse(r, "has another type there than where the event is first: leave out "
 			   "EVENT=, or give the "

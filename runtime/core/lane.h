@@ -57,8 +57,8 @@
 #define RT_LINE_CPU 0x6d0000c4
 #define RT_HARDWARE_SOURCE 0x6b001080
 #define RT_HARDWARE_TRACE 0x6b001180
-#define RT_RSEQ_CPU 4
-#define RT_RSEQ_CS 8
+#define RT_RSEQ_CPU 4 /* cpu_id */
+#define RT_RSEQ_CS 8  /* rseq_cs */
 #define RT_RSEQ_SIG 0x53053053
 
 /* Page counters: wire.h, segment.h. */

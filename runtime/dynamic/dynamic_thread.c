@@ -134,8 +134,6 @@ long kron_rt_mark_offset;
 /* From ld.so. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak, visibility("default")));
 extern const unsigned int __rseq_size __attribute__((weak, visibility("default")));
-#define RSEQ_CPU_ID 4 /* struct rseq: cpu_id_start, cpu_id, rseq_cs */
-#define RSEQ_CS 8
 
 static bool registers_rseq(void)
 {
@@ -159,8 +157,8 @@ static void find_cpu(void)
 	const char *self = __builtin_thread_pointer();
 	const bool has = registers_rseq();
 
-	kron_rt_cpu_offset = has ? __rseq_offset + RSEQ_CPU_ID : (char *)&no_rseq_cpu - self;
-	kron_rt_mark_offset = has ? __rseq_offset + RSEQ_CS : (char *)&no_rseq_mark - self;
+	kron_rt_cpu_offset = has ? __rseq_offset + RT_RSEQ_CPU : (char *)&no_rseq_cpu - self;
+	kron_rt_mark_offset = has ? __rseq_offset + RT_RSEQ_CS : (char *)&no_rseq_mark - self;
 }
 
 void rt_cpu_note(void)

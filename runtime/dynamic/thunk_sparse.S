@@ -9,10 +9,10 @@
  * Which one reads is in its claim: the count of free slots is a multiple of N.  There is no counter that a
  * signal handler could disturb.
  *
- * A thread that was off its processor reads the clock, too: what it waited for is the longest of all, and a
- * copy would say nothing of it.  The kernel takes away what stands in rseq's rseq_cs whenever it lets another
- * thread run, or a handler: so that holds our mark, a critical section in which nobody is.  While it is there
- * the processor is the lane's, which needs no look then.
+ * A thread that was off its processor reads the clock, too: a copy would not show how long it waited.  The
+ * kernel clears rseq's rseq_cs whenever it switches to another thread or runs a signal handler.  So rseq_cs
+ * holds our mark, a critical section that nobody executes.  While the mark is there the thread has not moved,
+ * and its processor's number need not be read.
  *
  *   mark            gone: it is put there, then the processor is looked at, then the clock is read
  *   stamp is 0      none yet, or the thread was moved to another processor: the sample reads the clock

@@ -32,7 +32,8 @@ void rt_quiet(void)
 
 #define TURNS_MAX (1u << 24) /* about a second: a handler may have left a slow path by longjmp */
 
-/* The others' system calls of before must be over.  Not one of our own: the filter of another thread may be in force. */
+/* Until the system calls that other threads have begun are over.  It makes none: another thread's filter may be in
+ * force already. */
 static void wait_for_others(void)
 {
 	for (uint32_t i = 0; i < TURNS_MAX; i++) {

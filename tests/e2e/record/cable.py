@@ -259,10 +259,11 @@ def sender_killed():
             p.stdout.read()  # the program has ended, too
             (node,) = set(os.listdir("nodes")) - known
             had = need_once("nodes/" + node)
-            if not spools() - before:  # all had arrived, and the end was a moment away
+            left = spools() - before
+            if not left:  # all had arrived, and the end was a moment away
                 need_all("nodes/" + node, 1000000)
                 continue
-            (left,) = spools() - before
+            (left,) = left
             subprocess.run([KRON, "recover", "/dev/shm/" + left], capture_output=True)
             r = subprocess.run([KRON, "collect", "--send", "/dev/shm/" + left, "-o", c.at], capture_output=True,
                                text=True)

@@ -24,8 +24,8 @@
 
 struct recording { /* everything that a test needs */
 	char *dir;
-	uint64_t
-		start_tsc; /* half a second ago: time since the machine's start may be another clock's */
+	/* Half a second ago.  Not near 0: the counter need not have begun with the machine. */
+	uint64_t start_tsc;
 	struct trace_writer *w;
 	struct segment seg;
 	struct journal journal;
@@ -84,6 +84,12 @@ static inline struct kron_sample *samples_of(struct recording *b, uint32_t i)
 	return (struct kron_sample *)(segment_chunk(&b->seg, i) + 1);
 }
 
+static inline void set_time(struct kron_sample *s, uint64_t tsc)
+{
+	s->head = KRON_HEAD_TRACE(0) | ((uint32_t)(tsc >> 32) & KRON_HEAD_TIME_MASK);
+	s->time_lo = (uint32_t)tsc;
+}
+
 static inline void fill(struct recording *b, uint32_t i, uint32_t n)
 {
 	struct kron_chunk *c = segment_chunk(&b->seg, i);
@@ -91,13 +97,8 @@ static inline void fill(struct recording *b, uint32_t i, uint32_t n)
 	c->seq = b->seg.ctl->next_seq++;
 	c->source = 77;
 	for (uint32_t k = 0; k < n; k++) {
-		const uint64_t time = b->start_tsc + 3000 + k;
-
-		samples_of(b, i)[k] = (struct kron_sample){
-			.head = KRON_HEAD_TRACE(0) | ((uint32_t)(time >> 32) & KRON_HEAD_TIME_MASK),
-			.time_lo = (uint32_t)time,
-			.source = 77,
-			.event = k};
+		samples_of(b, i)[k] = (struct kron_sample){.source = 77, .event = k};
+		set_time(&samples_of(b, i)[k], b->start_tsc + 3000 + k);
 	}
 }
 

@@ -84,11 +84,8 @@ static void what_a_dead_one_was_taking_is_free_again(void **state)
 
 static void set_times(struct recording *b, uint32_t i, uint64_t tsc)
 {
-	for (uint32_t k = 0; k < FULL; k++) {
-		samples_of(b, i)[k].head =
-			KRON_HEAD_TRACE(0) | ((uint32_t)(tsc >> 32) & KRON_HEAD_TIME_MASK);
-		samples_of(b, i)[k].time_lo = (uint32_t)tsc;
-	}
+	for (uint32_t k = 0; k < FULL; k++)
+		set_time(&samples_of(b, i)[k], tsc);
 }
 
 /* A program may write any time.  What it says of the future makes nobody else's samples old. */
