@@ -23,7 +23,8 @@
 #include "base/stream.h"
 #include "base/vec.h"
 
-#define LINKS 8 /* from one to the next, to a descriptor: /dev/stdout is two */
+#define SYNC_EACH 64 /* files and folders in a folder */
+#define LINKS 8      /* from one to the next, to a descriptor: /dev/stdout is two */
 
 static int cannot(const struct output *o, int code, struct err *err)
 {
@@ -307,12 +308,35 @@ static int sync_entry(const char *path, const struct stat *st, int type, struct 
 	return code;
 }
 
+static unsigned entries; /* nftw() has no place for it */
+
+/* Stops where there are many. */
+static int count_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)path;
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return ++entries > SYNC_EACH;
+}
+
+/* Each fsync() has the disk empty its cache.  To wait for all that others have written there, too,
+ * is less from some number of files on.  The descriptor is from before the first of them: it knows
+ * of all failures since. */
+static bool has_many_entries(const struct output *o)
+{
+	entries = 0;
+	return nftw(o->temp.path, count_entry, 8, FTW_PHYS) > 0;
+}
+
 static int sync_all(const struct output *o)
 {
 	int code;
 
 	if (o->kind != OUTPUT_FOLDER)
 		return sync_descriptor(o->fd);
+	if (has_many_entries(o))
+		return syncfs(o->fd) ? errno : 0;
 	code = nftw(o->temp.path, sync_entry, 8, FTW_PHYS | FTW_DEPTH);
 	return code < 0 ? errno : code;
 }

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define HUGE_WORTH (2u << 20) /* a huge page's size */
+#define HUGE ((size_t)2 << 20) /* a huge page's size */
+#define PAGE ((size_t)4096)
+#define PAGES_WORTH (128u << 10) /* where malloc() begins to ask the kernel for each */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 static int exit_status;
 
@@ -77,18 +83,48 @@ void *xpages(size_t n)
 	return p;
 }
 
+/* From an address on where huge pages can lie. */
+static char *aligned_pages(size_t n)
+{
+	char *all = xpages(n + HUGE);
+	char *p = (char *)(((uintptr_t)all + HUGE - 1) & -HUGE);
+
+	if (p > all)
+		munmap(all, (size_t)(p - all));
+	if (all + HUGE > p)
+		munmap(p + n, (size_t)(all + HUGE - p));
+	return p;
+}
+
+/* Both are wishes.  A fault for each page would cost several times what it takes to get them all. */
 void *xpages_full(size_t n)
 {
-	void *p = xpages(n);
+	char *p;
 
-	if (n >= HUGE_WORTH)
-		madvise(p, n, MADV_HUGEPAGE); /* a wish */
+	n = (n + PAGE - 1) & -PAGE;
+	p = n < HUGE ? xpages(n) : aligned_pages(n);
+	if (n >= HUGE)
+		madvise(p, n & -HUGE, MADV_HUGEPAGE);
+	madvise(p, n, MADV_POPULATE_WRITE);
 	return p;
 }
 
 void xfree_pages(void *p, size_t n)
 {
 	munmap(p, n);
+}
+
+void *xmalloc_full(size_t n)
+{
+	return n < PAGES_WORTH ? xmalloc(n) : xpages_full(n);
+}
+
+void xfree_full(void *p, size_t n)
+{
+	if (n < PAGES_WORTH)
+		xfree(p);
+	else
+		xfree_pages(p, n);
 }
 
 char *xstrdup(const char *s)

@@ -57,8 +57,11 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void xfree(void *p);
 /* Bytes of zero that take memory only where they are touched. */
 void *xpages(size_t n);
-/* The same, all of which will be touched soon: in huge pages, where there are some. */
+/* The same, all of which will be touched soon: it is there already, in huge pages where there are some. */
 void *xpages_full(size_t n);
 void xfree_pages(void *p, size_t n);
+/* Bytes, likewise all of which will be touched soon, few or many. */
+void *xmalloc_full(size_t n);
+void xfree_full(void *p, size_t n);
 
 #endif

@@ -24,8 +24,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "bench/median.h"
 #include "board/model/access.h"
 
@@ -52,10 +52,10 @@ static void measure_tsc(void)
 {
 	struct timespec nap = {.tv_nsec = 50000000};
 	double ns = now(CLOCK_MONOTONIC);
-	uint64_t tsc = __rdtsc();
+	uint64_t tsc = clock_tsc();
 
 	nanosleep(&nap, NULL);
-	tsc = __rdtsc() - tsc;
+	tsc = clock_tsc() - tsc;
 	tsc_per_ns = (double)tsc / (now(CLOCK_MONOTONIC) - ns);
 }
 
@@ -121,16 +121,16 @@ static double spaced_triggers(void)
 	unsigned i;
 
 	for (i = 0; i < SPACED; i++) {
-		uint64_t begin = __rdtsc(), end;
+		uint64_t begin = clock_tsc(), end;
 
-		while ((end = __rdtsc()) - begin < space)
+		while ((end = clock_tsc()) - begin < space)
 			;
-		begin = __rdtsc();
+		begin = clock_tsc();
 		board_trigger(&board, KRON_WORD_TRACE, 0, 1, i);
-		end = __rdtsc();
+		end = clock_tsc();
 		cost[i] = (double)(end - begin) / tsc_per_ns;
-		begin = __rdtsc();
-		end = __rdtsc();
+		begin = clock_tsc();
+		end = clock_tsc();
 		empty[i] = (double)(end - begin) / tsc_per_ns;
 	}
 	return median_of(cost, SPACED) - median_of(empty, SPACED);

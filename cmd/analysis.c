@@ -88,7 +88,8 @@ static struct trace *set_filter(const struct opt_command *c, struct trace *t)
 	if (analysis_filter.trigger && trace_filter_unsure(t->filter))
 		fprintf(stderr,
 			"kron %s: %s times a sample that was waited for may be among those that "
-			"were lost: the trigger did not fire then\n",
+			"were lost, or of a function whose probes were out: the trigger did not "
+			"fire then\n",
 			c->name,
 			str_thousands(number, sizeof(number), trace_filter_unsure(t->filter)));
 	return t;
@@ -116,6 +117,15 @@ struct trace *analysis_open_all(const struct opt_command *c, int argc, char **ar
 	else
 		cmd_fail(c, CMD_ERROR, "%s", err.msg);
 	return NULL;
+}
+
+void analysis_say_estimates(const struct opt_command *c, const struct trace *t, const char *what)
+{
+	if (trace_clock_every(t) > 1)
+		fprintf(stderr,
+			"kron %s: %u samples share a reading of the clock in %s: %s are estimates "
+			"between two readings, short times may be far off (`kron report` has bounds)\n",
+			c->name, trace_clock_every(t), t->dir, what);
 }
 
 void analysis_output(bool no_pager)
@@ -205,6 +215,10 @@ static void point_elsewhere(const struct opt_command *c, const struct trace *t)
 			"kron %s: no calls, but references to pages were counted: `kron pages "
 			"--from %s`\n",
 			c->name, quoted);
+	if (has_part(t, "monitor", &st) && st.st_size && strcmp(c->name, "report") != 0 &&
+	    strcmp(c->name, "view") != 0)
+		fprintf(stderr, "kron %s: no calls, but intervals of counters: `kron report %s`\n",
+			c->name, quoted);
 	if (trace_session(t, "flight") && has_part(t, "001", &st))
 		fprintf(stderr,
 			"kron %s: the samples of a flight recorder are in its snapshots: `kron %s "
@@ -212,12 +226,29 @@ static void point_elsewhere(const struct opt_command *c, const struct trace *t)
 			c->name, c->name, quoted);
 }
 
+/* What was not seen is in no report's numbers. */
+static void tell_of_budget(const struct opt_command *c, const struct trace *t)
+{
+	size_t n = 0;
+
+	if (!strcmp(c->name, "info"))
+		return;
+	for (size_t i = 0; i < t->nfunctions; i++)
+		n += trace_slept_by_budget(t, t->functions[i].n);
+	if (n)
+		fprintf(stderr,
+			"kron %s: %zu function%s taken out by --budget for part of the time: what there is "
+			"of %s is of the rest (`kron info` lists %s)\n",
+			c->name, n, n == 1 ? " was" : "s were", n == 1 ? "it" : "them",
+			n == 1 ? "it" : "them");
+}
+
 void analysis_drop(const struct opt_command *c, struct trace *t)
 {
 	struct report_state state;
 
 	point_elsewhere(c, t);
-
+	tell_of_budget(c, t);
 	analysis_state(t, &state);
 	trace_close(t);
 	if (*state.text)

@@ -82,5 +82,7 @@ void analysis_streams(void);
 
 /* A page for stdout if it is a terminal, and a large buffer. */
 void analysis_output(bool no_pager);
+/* On stderr, where samples share a reading of the clock: what is shown has no bounds of its times. */
+void analysis_say_estimates(const struct opt_command *c, const struct trace *t, const char *what);
 
 #endif

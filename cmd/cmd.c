@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "base/vec.h"
 
 static pid_t pager_pid;
@@ -160,4 +161,18 @@ int cmd_finish(const struct opt_command *c, int status)
 	if (failed && code != EPIPE)
 		return cmd_fail(c, CMD_ERROR, "cannot write the output: %s", strerror(code));
 	return status;
+}
+
+char *cmd_quoted(char *const *argv)
+{
+	char word[1024], *line = xstrdup("");
+
+	for (; *argv; argv++) {
+		char *more = xasprintf("%s%s%s", line, *line ? " " : "",
+				       str_shell(word, sizeof(word), *argv));
+
+		xfree(line);
+		line = more;
+	}
+	return line;
 }

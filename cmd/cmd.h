@@ -49,6 +49,9 @@ enum { CMD_OK = 0, CMD_ERROR = 1, CMD_USAGE = 2 };
  */
 int cmd_parse(const struct opt_command *c, int argc, char **argv, int *status);
 
+/* A command line as a shell would read it; to be freed. */
+char *cmd_quoted(char *const *argv);
+
 /* Say "kron NAME: sentence" on stderr and return status. */
 int cmd_fail(const struct opt_command *c, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -22,14 +22,16 @@
 #include "cmd/registers.h"
 
 static const char *board;
-static bool json;
+static struct ctl_probe_options probe;
 
 static const struct opt options[] = {
 	{0, "board", OPT_STR, &board, "NAME",
 	 "The board: a name, the process id of a kron record, or the path of a device. Default: "
 	 "$KRON_BOARD, else \"default\", else the only one that there is.",
 	 0, 0},
-	{0, "json", OPT_FLAG, &json, NULL, "With probe list: print a JSON array.", 0, 0},
+	{'F', "function", OPT_STR, &probe.functions, "GLOB",
+	 "With probe add and probe rm: the functions of the recording that this matches.", 0, 0},
+	{0, "json", OPT_FLAG, &probe.json, NULL, "With probe list: print a JSON array.", 0, 0},
 	OPT_END,
 };
 
@@ -40,7 +42,8 @@ static const struct opt_command command = {
 		"Change the registers of a board while it is used: filter [MASK], on GROUP..., "
 		"off GROUP..., sampling on|off, wait, discard, reset [NAME]..., read ADDR, write ADDR "
 		"VALUE, tick N, external N high|low|toggle; or, while a kron record runs on it, its "
-		"probes: probe add SPEC, probe rm NAME, probe list.",
+		"probes: probe add SPEC, probe rm NAME, probe add -F GLOB, probe rm -F GLOB, probe "
+		"list.",
 	.opts = options,
 	.min_operands = 1,
 };
@@ -283,7 +286,7 @@ static int do_external(struct bus *b, int n, char **argv)
 
 static int do_probe(struct bus *b, int n, char **argv)
 {
-	return ctl_probe(&command, b, json, n - 1, argv + 1);
+	return ctl_probe(&command, b, &probe, n - 1, argv + 1);
 }
 
 #define BOARDS_MAX 1024 /* that have one reset */
@@ -346,12 +349,13 @@ int cmd_ctl(int argc, char **argv)
 	if (!verb)
 		return cmd_fail(&command, CMD_USAGE,
 				"'%s' is not a verb (`kron ctl --help` shows them)", argv[first]);
-	if (json && strcmp(verb->name, "probe"))
-		return usage("only probe list takes --json");
+	if ((probe.json || probe.functions) && verb->run != do_probe)
+		return usage(probe.json ? "only probe list takes --json"
+					: "only probe add and probe rm take -F");
 	if (n < verb->min || n > verb->max)
 		return wrong_number(verb, n);
 	if (verb->run == do_probe) {
-		status = ctl_probe_check(&command, json, n - 1, argv + first + 1);
+		status = ctl_probe_check(&command, &probe, n - 1, argv + first + 1);
 		if (status)
 			return status;
 	}

@@ -14,11 +14,11 @@
 static const struct verb {
 	const char *name;
 	int arguments;
-	enum kron_control_verb verb;
+	enum kron_control_verb verb, functions; /* with -F; 0: it takes none */
 } verbs[] = {
-	{"add", 1, KRON_CONTROL_ADD},
-	{"rm", 1, KRON_CONTROL_REMOVE},
-	{"list", 0, KRON_CONTROL_LIST},
+	{"add", 1, KRON_CONTROL_ADD, KRON_CONTROL_WAKE},
+	{"rm", 1, KRON_CONTROL_REMOVE, KRON_CONTROL_SLEEP},
+	{"list", 0, KRON_CONTROL_LIST, 0},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -53,19 +53,25 @@ static int ask(const struct opt_command *command, struct bus *b, enum kron_contr
 	return status;
 }
 
-int ctl_probe_check(const struct opt_command *command, bool json, int n, char **argv)
+int ctl_probe_check(const struct opt_command *command, const struct ctl_probe_options *o, int n,
+		    char **argv)
 {
 	const struct verb *v = find_verb(argv[0]);
 
-	if (!v || n != v->arguments || (json && v->verb != KRON_CONTROL_LIST))
+	if (!v || n != (o->functions ? 0 : v->arguments) || (o->functions && !v->functions) ||
+	    (o->json && v->verb != KRON_CONTROL_LIST))
 		return cmd_fail(command, CMD_USAGE,
-				"probe takes: add SPEC, rm NAME, or list, which may have --json");
+				"probe takes: add SPEC, rm NAME, add -F GLOB, rm -F GLOB, or list, "
+				"which may have --json");
 	return CMD_OK;
 }
 
-int ctl_probe(const struct opt_command *command, struct bus *b, bool json, int n, char **argv)
+int ctl_probe(const struct opt_command *command, struct bus *b, const struct ctl_probe_options *o,
+	      int n, char **argv)
 {
 	const struct verb *v = find_verb(argv[0]);
 
-	return ask(command, b, json ? KRON_CONTROL_LIST_JSON : v->verb, n ? argv[1] : "");
+	if (o->functions)
+		return ask(command, b, v->functions, o->functions);
+	return ask(command, b, o->json ? KRON_CONTROL_LIST_JSON : v->verb, n ? argv[1] : "");
 }

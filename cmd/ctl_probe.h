@@ -8,11 +8,18 @@
 #include "base/opt.h"
 #include "board/bus/bus.h"
 
+struct ctl_probe_options {
+	bool json;
+	const char *functions; /* -F; NULL: it was not given */
+};
+
 /*
  * argv[0] is the word after `probe`, n arguments follow it.  check() comes before the board is looked for:
  * CMD_OK, or there is no such question.
  */
-int ctl_probe_check(const struct opt_command *command, bool json, int n, char **argv);
-int ctl_probe(const struct opt_command *command, struct bus *b, bool json, int n, char **argv);
+int ctl_probe_check(const struct opt_command *command, const struct ctl_probe_options *o, int n,
+		    char **argv);
+int ctl_probe(const struct opt_command *command, struct bus *b, const struct ctl_probe_options *o,
+	      int n, char **argv);
 
 #endif

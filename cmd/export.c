@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/output.h"
 #include "base/vec.h"
 #include "cmd/analysis.h"
@@ -13,7 +14,8 @@
 #include "trace/export/export.h"
 
 static int format = -1;
-static const char *output;
+static const char *output, *dataset, *slice;
+static uint64_t slice_ns;
 
 /* in the order of EXPORT_STREAMS, then EXPORT_PATHS */
 #define FORMATS \
@@ -30,6 +32,14 @@ static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "FILE",
 	 "Write to FILE instead of standard output (-). Formats that are a directory or a database "
 	 "need it. A directory of that name may not hold anything yet.",
+	 0, 0},
+	{0, "dataset", OPT_STR, &dataset, "DIR",
+	 "Write parquet as a data set: files in folders node=N/pid=P below DIR, in order of time. "
+	 "DIR may not hold anything yet.",
+	 0, 0},
+	{0, "slice", OPT_STR, &slice, "SPAN",
+	 "Begin a new file of the data set with each SPAN of the trace, like 1s or 50ms. Without it, "
+	 "and within a SPAN, files have 983,040 rows.",
 	 0, 0},
 	ANALYSIS_TAIL_CALLS,
 	ANALYSIS_FILTER,
@@ -123,6 +133,15 @@ static int export_path(const struct trace *t)
 	return CMD_OK;
 }
 
+static int export_to_dataset(const struct trace *t)
+{
+	struct err err;
+
+	if (export_dataset(t, dataset, slice_ns, &err))
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	return CMD_OK;
+}
+
 static int export_to_stdout(const struct trace *t)
 {
 	analysis_streams();
@@ -151,16 +170,32 @@ static int export_many(int argc, char **argv, int first)
 	return status;
 }
 
-int cmd_export(int argc, char **argv)
+static int check_dataset(void)
 {
-	int status, first = cmd_parse(&command, argc, argv, &status);
-	struct trace *t;
+	if (slice && !dataset)
+		return cmd_fail(&command, CMD_USAGE, "--slice is for a data set: use --dataset");
+	if (!dataset)
+		return CMD_OK;
+	if (format >= NSTREAMS || streams[format] != export_parquet)
+		return cmd_fail(&command, CMD_USAGE, "--dataset is for -f parquet");
+	if (output)
+		return cmd_fail(&command, CMD_USAGE, "either -o or --dataset, not both");
+	if (slice && (!duration_parse(slice, &slice_ns) || !slice_ns))
+		return cmd_fail(&command, CMD_USAGE,
+				"--slice '%s' is not a span of time; write it like 1s or 50ms",
+				slice);
+	return CMD_OK;
+}
 
-	if (!first)
-		return status;
+static int check_output(void)
+{
 	if (format < 0)
 		return cmd_fail(&command, CMD_USAGE,
 				"no format given: use -f with one of " FORMATS);
+	if (check_dataset())
+		return CMD_USAGE;
+	if (dataset)
+		return CMD_OK;
 	if (output && !strcmp(output, "-"))
 		output = NULL;
 	if (format >= NSTREAMS && !output)
@@ -168,12 +203,27 @@ int cmd_export(int argc, char **argv)
 	if (!output && is_binary() && isatty(STDOUT_FILENO))
 		return cmd_fail(&command, CMD_USAGE,
 				"refusing to write binary data to a terminal: use -o or a pipe");
+	return CMD_OK;
+}
+
+int cmd_export(int argc, char **argv)
+{
+	int status, first = cmd_parse(&command, argc, argv, &status);
+	struct trace *t;
+
+	if (!first)
+		return status;
+	status = check_output();
+	if (status)
+		return status;
 	if (argc - first > 1 && format >= NSTREAMS && paths[format - NSTREAMS] == export_sqlite)
 		return export_many(argc, argv, first);
 	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
-	if (format >= NSTREAMS)
+	if (dataset)
+		status = export_to_dataset(t);
+	else if (format >= NSTREAMS)
 		status = export_path(t);
 	else
 		status = output ? export_to_file(t) : export_to_stdout(t);

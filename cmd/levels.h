@@ -4,7 +4,7 @@
 #define CMD_LEVELS_H
 
 #include "base/opt.h"
-#include "collect/attach/selection.h"
+#include "collect/modules/selection.h"
 
 /* What -g was given, in order; out->v and out->level live as long as the program.  -EINVAL with
  * a sentence. */

@@ -18,10 +18,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <cpuid.h>
-#include <x86intrin.h>
 
 #include <kron/board.h>
 #include <kron/segment.h>
+#include "base/clock.h"
 #include "base/vec.h"
 #include "runtime/static/static.h"
 
@@ -123,11 +123,11 @@ static bool has_all(const struct kron_sample *samples)
 /* What cannot be undercut: the clock and one store. */
 static double limit_loop(struct kron_sample *samples)
 {
-	uint64_t start = __rdtsc();
+	uint64_t start = clock_tsc();
 
 	for (uint32_t i = 0; i < SAMPLES; i++)
-		*(volatile uint32_t *)&samples[i].time_lo = (uint32_t)__rdtsc();
-	return (double)(__rdtsc() - start) / SAMPLES;
+		*(volatile uint32_t *)&samples[i].time_lo = (uint32_t)clock_tsc();
+	return (double)(clock_tsc() - start) / SAMPLES;
 }
 
 #define PROBE(thunk)                                  \
@@ -147,29 +147,29 @@ static double limit_loop(struct kron_sample *samples)
 
 static double probe_loop(const uint8_t *gate)
 {
-	uint64_t start = __rdtsc();
+	uint64_t start = clock_tsc();
 
 	for (uint32_t i = 0; i < SAMPLES; i++)
 		PROBE("kron_rt_probe");
-	return (double)(__rdtsc() - start) / SAMPLES;
+	return (double)(clock_tsc() - start) / SAMPLES;
 }
 
 static double sparse_loop(const uint8_t *gate)
 {
-	uint64_t start = __rdtsc();
+	uint64_t start = clock_tsc();
 
 	for (uint32_t i = 0; i < SAMPLES; i++)
 		PROBE("kron_rt_probe_sparse");
-	return (double)(__rdtsc() - start) / SAMPLES;
+	return (double)(clock_tsc() - start) / SAMPLES;
 }
 
 static double static_loop(const uint8_t *gate)
 {
-	uint64_t start = __rdtsc();
+	uint64_t start = clock_tsc();
 
 	for (uint32_t i = 0; i < SAMPLES; i++)
 		PROBE("kron_rt_probe_static");
-	return (double)(__rdtsc() - start) / SAMPLES;
+	return (double)(clock_tsc() - start) / SAMPLES;
 }
 
 /* ---- static programs: the word at %fs:0 leads to the lane, and a number near it is compared ---- */

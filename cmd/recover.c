@@ -1,37 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /* recover.c - kron recover: see collect/recover/recover.h */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 #include "cmd/cmd.h"
 #include "collect/recover/recover.h"
 #include "trace/format.h"
 
-static const struct opt options[] = {OPT_END};
+static const char *output;
+
+static const struct opt options[] = {
+	{'o', "output", OPT_STR, &output, "OUT",
+	 "With CORE: make a trace OUT of what the core has, and leave DIR as it is. For a recording that "
+	 "goes on, or that has ended in good order.",
+	 0, 0},
+	OPT_END,
+};
 
 static const struct opt_command command = {
 	.name = "recover",
-	.operands = "[DIR]",
+	.operands = "[CORE] [DIR]",
 	.summary = "Finish the trace in DIR (default kron.data) whose kron record was killed or "
-		   "ran out of disk space, from the shared memory that it left.",
+		   "ran out of disk space, from the shared memory that it left, or from the core "
+		   "of the program.",
 	.opts = options,
-	.max_operands = 1,
+	.max_operands = 2,
 };
+
+/* A trace is a folder. */
+static bool is_core(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISDIR(st.st_mode);
+}
 
 int cmd_recover(int argc, char **argv)
 {
 	char recovered[STR_NUMBER], total[STR_NUMBER], lost[STR_NUMBER];
-	const char *dir = TRACE_DEFAULT_DIR;
+	const char *dir = TRACE_DEFAULT_DIR, *core = NULL;
 	struct recovery r;
 	struct err err;
 	int status, code, first = cmd_parse(&command, argc, argv, &status);
 
 	if (!first)
 		return status;
+	if (first < argc && (first + 1 < argc || is_core(argv[first])))
+		core = argv[first++];
 	if (first < argc)
 		dir = argv[first];
-	code = recover_trace(dir, &r, &err);
+	if (output && !core)
+		return cmd_fail(&command, CMD_USAGE, "--output goes with a core file");
+	code = core ? recover_core(dir, core, output, &r, &err) : recover_trace(dir, &r, &err);
 	if (r.living)
 		printf("%u traced %s still %s, untraced from here\n", r.living,
 		       r.living == 1 ? "process" : "processes", r.living == 1 ? "runs" : "run");
@@ -43,6 +67,13 @@ int cmd_recover(int argc, char **argv)
 		printf("%s samples recovered, %s in all, %s lost -> %s\n",
 		       str_thousands(recovered, sizeof(recovered), r.recovered),
 		       str_thousands(total, sizeof(total), r.in_file + r.recovered),
-		       str_thousands(lost, sizeof(lost), r.lost), dir);
+		       str_thousands(lost, sizeof(lost), r.lost), output ? output : dir);
+	if (!code && r.left_out)
+		printf("%" PRIu64
+		       " chunks of samples are left out: other processes and the recorder "
+		       "went on while the core was made\n",
+		       r.left_out);
+	if (!code && r.is_cut)
+		printf("the core was cut short: samples are missing\n");
 	return cmd_finish(&command, CMD_OK);
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - kron report: calls and times by function. */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/analysis.h"
 #include "cmd/cmd.h"
 #include "trace/report/report.h"
+#include "trace/report/report_monitor.h"
 
 static struct profile_options profile = {.sort = PROFILE_TOTAL};
 static struct edges_options edges;
 static struct intervals_options intervals;
 static const char *callers, *callees, *threshold;
 static struct graph_options graph = {.threshold = 0.5};
-static bool call_graph, events;
+static bool call_graph, events, monitor;
 static bool by_thread, by_process, by_cpu, by_group, no_pager;
 
 static const struct opt options[] = {
@@ -53,6 +55,10 @@ static const struct opt options[] = {
 	 "Show the events of the probes that record -p placed: how many, and their values. A trace "
 	 "that has no functions shows them without being asked.",
 	 0, 0},
+	{0, "monitor", OPT_FLAG, &monitor, NULL,
+	 "Show the intervals that kron monitor has saved, as it shows them. A trace that has nothing else "
+	 "shows them without being asked.",
+	 0, 0},
 	{'i', "intervals", OPT_STR, &intervals.file, "FILE",
 	 "Show the intervals that FILE describes, an interval.info(5) whose events may be names of "
 	 "functions.",
@@ -79,21 +85,19 @@ static const struct opt_command command = {
 };
 
 /* What report shows; bits. */
-enum { PROFILE = 1, EDGES = 2, GRAPH = 4, EVENTS = 8, INTERVALS = 16 };
+enum { PROFILE = 1, EDGES = 2, GRAPH = 4, EVENTS = 8, INTERVALS = 16, MONITOR = 32 };
 static const struct {
 	unsigned kind;
 	const char *name;
-} kinds[] = {{PROFILE, "a profile"},
-	     {EDGES, "--callers and --callees"},
-	     {GRAPH, "--call-graph"},
-	     {EVENTS, "--events"},
-	     {INTERVALS, "--intervals"}};
+} kinds[] = {{PROFILE, "a profile"}, {EDGES, "--callers and --callees"}, {GRAPH, "--call-graph"},
+	     {EVENTS, "--events"},   {INTERVALS, "--intervals"},         {MONITOR, "--monitor"}};
 
 static unsigned kind_wanted(void)
 {
 	return callers || callees ? EDGES
 	       : intervals.file   ? INTERVALS
 	       : events           ? EVENTS
+	       : monitor          ? MONITOR
 	       : call_graph       ? GRAPH
 				  : PROFILE;
 }
@@ -107,15 +111,16 @@ static const char *kind_name(unsigned kind)
 	return kinds[k].name;
 }
 
-/* An option that would change nothing is refused: who gives it expects something else. */
-static const char *check_kind(void)
+struct given {
+	const char *name;
+	bool given;
+	unsigned kinds; /* that it is for */
+};
+
+/* The first option that was given and is not for this kind. */
+static bool find_unfit(unsigned kind, struct given *out)
 {
-	static char text[80];
-	const struct {
-		const char *name;
-		bool given;
-		unsigned kinds; /* that it is for */
-	} v[] = {
+	const struct given v[] = {
 		{"--by-thread", by_thread, PROFILE | INTERVALS},
 		{"--by-process", by_process, PROFILE | INTERVALS},
 		{"--by-cpu", by_cpu, PROFILE | INTERVALS},
@@ -131,16 +136,45 @@ static const char *check_kind(void)
 	};
 
 	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
-		if (!v[i].given || v[i].kinds & kind_wanted())
+		if (!v[i].given || v[i].kinds & kind)
 			continue;
-		if (v[i].kinds == GRAPH)
-			snprintf(text, sizeof(text), "%s needs %s", v[i].name, kind_name(GRAPH));
-		else
-			snprintf(text, sizeof(text), "%s does not apply to %s", v[i].name,
-				 kind_name(kind_wanted()));
-		return text;
+		*out = v[i];
+		return true;
 	}
-	return NULL;
+	return false;
+}
+
+/* An option that would change nothing is refused: who gives it expects something else. */
+static const char *check_kind(void)
+{
+	static char text[80];
+	struct given o;
+
+	if (!find_unfit(kind_wanted(), &o))
+		return NULL;
+	if (o.kinds == GRAPH)
+		snprintf(text, sizeof(text), "%s needs %s", o.name, kind_name(GRAPH));
+	else
+		snprintf(text, sizeof(text), "%s does not apply to %s", o.name,
+			 kind_name(kind_wanted()));
+	return text;
+}
+
+/* A trace of events alone shows these, unless something was asked that they have not. */
+static bool shows_events(const struct trace *t)
+{
+	struct given o;
+
+	return events || (t->nuser_events && !t->nfunctions && !profile.json &&
+			  !find_unfit(EVENTS | GRAPH, &o));
+}
+
+static bool shows_monitor(const struct trace *t)
+{
+	struct given o;
+
+	return monitor || (kind_wanted() == PROFILE && !t->nfunctions && !t->nuser_events &&
+			   !find_unfit(MONITOR, &o) && report_monitor_has(t));
 }
 
 /* What is wrong with the options together; NULL: nothing. */
@@ -150,9 +184,9 @@ static const char *check_options(void)
 
 	if (by_thread + by_process + by_cpu + by_group > 1)
 		return "--by-thread, --by-process, --by-cpu and --by-group exclude each other";
-	if ((callers || callees) + call_graph + events + (intervals.file != NULL) > 1)
-		return "--intervals, --events, --call-graph, and --callers or --callees exclude "
-		       "each other";
+	if ((callers || callees) + call_graph + events + monitor + (intervals.file != NULL) > 1)
+		return "--intervals, --events, --monitor, --call-graph, and --callers or --callees "
+		       "exclude each other";
 	if (callers && callees && strcmp(callers, callees))
 		return "--callers and --callees together want the same function";
 	if (threshold) {
@@ -185,8 +219,20 @@ static void take_options(void)
 	intervals.virtual = profile.virtual;
 }
 
+/* What has no bounds of its own. */
+static void say_estimates(const struct trace *t)
+{
+	if (edges.function || call_graph)
+		analysis_say_estimates(&command, t, "the times of this report");
+	else if (intervals.file)
+		analysis_say_estimates(&command, t, "the times of intervals");
+	else if (profile.percentiles || profile.histogram || profile.on_cpu)
+		analysis_say_estimates(&command, t, "percentiles, histograms and on-CPU times");
+}
+
 static int run(const struct trace *t)
 {
+	uint64_t damaged;
 	struct err err;
 
 	if (edges.function) {
@@ -195,7 +241,18 @@ static int run(const struct trace *t)
 	} else if (intervals.file) {
 		if (report_intervals(t, &intervals, stdout, &err))
 			return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	} else if (events || (t->nuser_events && !t->nfunctions && !profile.json)) {
+	} else if (shows_monitor(t)) {
+		if (!report_monitor_has(t))
+			return cmd_fail(&command, CMD_ERROR,
+					"%s has no intervals of kron monitor (--save keeps them)",
+					t->dir);
+		damaged = report_monitor(t, profile.json, stdout);
+		if (damaged)
+			fprintf(stderr,
+				"kron report: %" PRIu64
+				" lines of intervals make no sense, and are left out\n",
+				damaged);
+	} else if (shows_events(t)) {
 		report_events(t, profile.json, profile.limit, stdout);
 	} else if (call_graph) {
 		report_graph(t, &graph, stdout);
@@ -222,6 +279,7 @@ int cmd_report(int argc, char **argv)
 	t = analysis_open_all(&command, argc, argv, first);
 	if (!t)
 		return CMD_ERROR;
+	say_estimates(t);
 	analysis_output(no_pager || profile.json);
 	return analysis_close(&command, t, run(t));
 }

@@ -194,6 +194,10 @@ static int open_parts(struct collector *c, struct err *err)
 		c->watch = watch_open(&c->opt.watch, &c->drain);
 		c->drain.sink = watch_sink(c->watch);
 	}
+	if (!code && c->opt.budget) {
+		c->meter = meter_open(&c->drain, c->drain.sink);
+		c->drain.sink = meter_sink(c->meter);
+	}
 	if (!code && c->opt.flight.text) {
 		c->opt.flight.measure = c->opt.measure;
 		c->opt.flight.clock_every = c->opt.clock_every;
@@ -590,6 +594,7 @@ void collector_free(struct collector *c)
 	modules_free(&c->modules);
 	fetch_free(&c->fetch);
 	watch_close(c->watch);
+	meter_close(c->meter);
 	xfree(c->worst_trigger);
 	flight_close(c->flight);
 	tasks_free(&c->tasks);

@@ -19,10 +19,11 @@
 #include "collect/drain.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
-#include "collect/attach/modules.h"
+#include "collect/modules/modules.h"
 #include "collect/attach/serve.h"
 #include "collect/flight/flight.h"
 #include "collect/pages/pages.h"
+#include "collect/watch/meter.h"
 #include "collect/watch/watch.h"
 #include "trace/analysis/cost.h"
 
@@ -45,6 +46,8 @@ struct collector_options {
 	enum kron_bus bus;
 	const char *hardware; /* bus device: its path */
 	struct watch_options watch;
+	const char *
+		budget; /* bus lane: "1%": events are counted by function, too (struct collector.meter) */
 	struct flight_options flight;
 	int (*gate)(void *ctx); /* trace_writer_set_gate(); NULL: there is always room */
 	void *gate_ctx;
@@ -99,6 +102,7 @@ struct collector {
 	struct server server;
 	struct drain drain;
 	struct watch *watch;            /* --trigger, --snapshot-on, --worst; else NULL */
+	struct meter *meter;            /* NULL: not metered */
 	char *worst_trigger;            /* its words */
 	struct flight *flight;          /* --flight; else NULL */
 	struct fetch fetch;             /* buses exact and device */

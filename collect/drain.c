@@ -18,7 +18,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
-#include <x86intrin.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -254,15 +253,16 @@ static void sum_chunk(struct drain *d, pid_t pid, struct pages_range *r, uint32_
 		pages_sum_chunk(d->pages, r, i, c);
 }
 
-static int sum_pages(struct drain *d, pid_t pid, struct pages_range *r)
+int drain_sum_pages(struct drain *d, pid_t pid, struct pages_range *r)
 {
 	uint32_t ready = segment_ready(d->seg);
 
-	if (!d->pages || !pages_are_counted(d->pages))
+	if (!d->pages)
 		return -ENOTSUP;
 	if (segment_is_cut(d->seg))
 		return -EIO;
-	r->uid = tasks_process_uid(d->tasks, pid);
+	if (!r->uid)
+		r->uid = tasks_process_uid(d->tasks, pid);
 	if (!r->uid)
 		return -ESRCH;
 	pages_hold(d->pages);
@@ -284,7 +284,9 @@ void drain_answer_pages(struct drain *d, int fd, const struct kron_control_quest
 {
 	struct pages_range range = {.start = q->range.start, .end = q->range.end};
 	pid_t pid = q->range.pid ? q->range.pid : peer;
-	int code = q->version == KRON_CONTROL_VERSION ? sum_pages(d, pid, &range) : -EPROTO;
+	int code = q->version != KRON_CONTROL_VERSION          ? -EPROTO
+		   : !d->pages || !pages_are_counted(d->pages) ? -ENOTSUP
+							       : drain_sum_pages(d, pid, &range);
 
 	pages_send(d->pages, &range, code, fd);
 	vec_free(&range.v);
@@ -300,24 +302,37 @@ static void keep_in_ring(struct drain *d, uint64_t word)
 		o.task->left = true;
 }
 
-/* A chunk that its owner has taken from another.  Of one that was killed in the midst of that, its samples are lost. */
-static uint32_t drain_taken(struct drain *d, uint32_t i, uint64_t word, bool thorough)
+/* Its samples are lost; without a number they are counted already.  Bytes that it holds. */
+static uint32_t lose_chunk(struct drain *d, uint32_t i)
 {
-	const struct kron_chunk *c = segment_chunk(d->seg, i);
-	struct chunk_owner o;
+	struct kron_chunk *c = segment_chunk(d->seg, i);
 	struct chunk_count n;
 
-	tasks_of_chunk(d->tasks, word, thorough, &o);
-	if (!o.dead) {
-		if (o.task)
-			o.task->left = true;
-		return 0;
-	}
 	chunk_count(c, &n);
 	if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE))
 		__atomic_fetch_add(&d->seg->ctl->lost_unowned, n.samples + n.holes,
 				   __ATOMIC_RELAXED);
-	return drain_free(d, i, n.nbytes);
+	__atomic_store_n(&c->seq, 0, __ATOMIC_RELEASE);
+	return n.nbytes;
+}
+
+/* Our own never stand here while we look: those of a recorder that was killed do. */
+static bool is_taker_gone(struct drain *d, uint64_t word, bool thorough)
+{
+	struct chunk_owner o;
+
+	if (word == KRON_TAKEN_BY_RECORDER)
+		return true;
+	tasks_of_chunk(d->tasks, word, thorough, &o);
+	if (!o.dead && o.task)
+		o.task->left = true;
+	return o.dead;
+}
+
+/* A chunk that its owner has taken from another.  Of one that was killed in the midst of that, its samples are lost. */
+static uint32_t drain_taken(struct drain *d, uint32_t i, uint64_t word, bool thorough)
+{
+	return is_taker_gone(d, word, thorough) ? drain_free(d, i, lose_chunk(d, i)) : 0;
 }
 
 /* How many chunks are free again. */
@@ -393,7 +408,7 @@ void drain_notice_gates(struct drain *d, bool last)
 	__atomic_store_n(&d->gates, before | now, __ATOMIC_RELEASE);
 	if (before & ~now)
 		journal_session(d->journal, "closed_tsc", "%" PRIu64,
-				board_clock_ticks(d->tasks->clock, __rdtsc()));
+				board_clock_ticks(d->tasks->clock, clock_tsc()));
 	if (last || before & ~now) /* Release: no round looks any more once we close them */
 		__atomic_store_n(&d->gates_done, true, __ATOMIC_RELEASE);
 }
@@ -457,11 +472,10 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough)
 	for (uint32_t i = 0; i < ready; i++) {
 		/* Acquire: a FULL chunk's samples are there; partner: the runtime's release. */
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
-		unsigned state = kron_chunk_word_state(word);
 
-		if (state == KRON_CHUNK_TAKEN && dead)
+		if (kron_chunk_word_state(word) == KRON_CHUNK_TAKEN && dead)
 			moved += drain_taken(d, i, word, thorough);
-		if (state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL)
+		if (!chunk_is_owned(word))
 			continue;
 		if (!journal_error(d->journal))
 			moved += drain_chunk(d, i, word, dead, thorough);
@@ -663,13 +677,13 @@ void drain_all(struct drain *d)
 		fetch_all(d->fetch);
 	for (uint32_t i = 0; i < ready; i++) {
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
-		unsigned state = kron_chunk_word_state(word);
 		const struct kron_chunk *c = segment_chunk(d->seg, i);
 		struct chunk_owner o;
 		struct chunk_count n;
 
-		if ((state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL) ||
-		    (pages_are_in(c) && drain_pages(d, i, word, false)) ||
+		if (kron_chunk_word_state(word) == KRON_CHUNK_TAKEN && is_taker_gone(d, word, true))
+			lose_chunk(d, i);
+		if (!chunk_is_owned(word) || (pages_are_in(c) && drain_pages(d, i, word, false)) ||
 		    !take_from_wrapping(d, i, &word) ||
 		    sink_advise(d->sink, i, false, NULL) == SINK_LEAVE)
 			continue;

@@ -94,6 +94,12 @@ uint32_t drain_round(struct drain *d, bool dead, bool thorough);
 void drain_all(struct drain *d);
 
 /*
+ * What a process has counted until now in the lines or pages that begin in a range.  uid 0: of what it executes by
+ * now.  From any thread; 0 or as below.
+ */
+struct pages_range; /* collect/pages/pages.h */
+int drain_sum_pages(struct drain *d, pid_t pid, struct pages_range *r);
+/*
  * Sends what a process has counted in a range until now; `peer` asks.  From any thread.  -ENOTSUP: no pages are
  * counted; -ESRCH: the process is not traced; -EIO: the segment was cut off.
  */
@@ -126,6 +132,13 @@ struct chunk_count {
 void chunk_count(const struct kron_chunk *c, struct chunk_count *out);
 /* Places up to the last one that is stored: whole but for holes, for samples of one thread come in order. */
 uint32_t chunk_stored(const struct kron_chunk *c);
+/* By its word: it holds samples, or pages, that are its owner's. */
+static inline bool chunk_is_owned(uint64_t word)
+{
+	const unsigned state = kron_chunk_word_state(word);
+
+	return state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL;
+}
 /* Of the sample there; 0: there is none. */
 uint64_t chunk_last_time(const struct kron_chunk *c);
 /* Of a full one whose thread lives: every slot was claimed, and an empty one may yet be stored. */

@@ -30,9 +30,14 @@ static int by_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* All FULL ones, oldest first. */
+/*
+ * All FULL ones, oldest first.  Threads go on meanwhile: a chunk that we have passed may be taken, filled, and older by
+ * then than others that are still before us.  So those count whose numbers were given before.
+ */
 static size_t list_full(const struct drain *d, struct full *out)
 {
+	/* Acquire: not after the states; partner: none, the numbers' order is that of the chunks' owners. */
+	const uint64_t given = __atomic_load_n(&d->seg->ctl->next_seq, __ATOMIC_ACQUIRE);
 	uint32_t ready = segment_ready(d->seg);
 	size_t n = 0;
 
@@ -40,10 +45,10 @@ static size_t list_full(const struct drain *d, struct full *out)
 		/* Acquire: its samples are there; partner: the runtime's release. */
 		uint64_t word = __atomic_load_n(&d->seg->states[i], __ATOMIC_ACQUIRE);
 		const struct kron_chunk *c = segment_chunk(d->seg, i);
+		const uint64_t seq = __atomic_load_n(&c->seq, __ATOMIC_RELAXED);
 
-		if (kron_chunk_word_state(word) != KRON_CHUNK_FULL)
-			continue;
-		out[n++] = (struct full){__atomic_load_n(&c->seq, __ATOMIC_RELAXED), word, i};
+		if (kron_chunk_word_state(word) == KRON_CHUNK_FULL && seq <= given)
+			out[n++] = (struct full){seq, word, i};
 	}
 	qsort(out, n, sizeof(*out), by_seq);
 	return n;
@@ -62,20 +67,26 @@ static void count_lost(struct drain *d, uint64_t word, uint64_t triggers)
 		__atomic_fetch_add(&d->seg->ctl->lost_unowned, triggers, __ATOMIC_RELAXED);
 }
 
-/* It may be another thread's by now: no two chunks ever have the same number. */
+/*
+ * It may be another thread's by now: no two chunks ever have the same number.  As in the runtime (take_full), what it
+ * holds is nobody's from here on, and without a number before it is counted as lost.
+ */
 static bool take(struct drain *d, const struct full *f)
 {
-	uint64_t word = f->word, mine = (word & ~(uint64_t)KRON_STATE_MASK) | KRON_CHUNK_OWNED;
+	uint64_t word = f->word, taking = KRON_TAKEN_BY_RECORDER;
+	struct kron_chunk *c = segment_chunk(d->seg, f->i);
 	uint64_t *state = &d->seg->states[f->i];
 
-	if (!__atomic_compare_exchange_n(state, &word, mine, false, __ATOMIC_ACQ_REL,
+	if (!__atomic_compare_exchange_n(state, &word, taking, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return false;
-	if (__atomic_load_n(&segment_chunk(d->seg, f->i)->seq, __ATOMIC_RELAXED) == f->seq)
-		return true;
-	__atomic_compare_exchange_n(state, &mine, f->word, false, __ATOMIC_ACQ_REL,
-				    __ATOMIC_RELAXED);
-	return false;
+	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != f->seq) {
+		__atomic_compare_exchange_n(state, &taking, f->word, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+		return false;
+	}
+	__atomic_store_n(&c->seq, 0, __ATOMIC_RELEASE);
+	return true;
 }
 
 /* Not when a thread may still fill a hole of it. */

@@ -5,7 +5,6 @@
 
 #include <string.h>
 #include <time.h>
-#include <x86intrin.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,7 +19,7 @@
 #define DOUBTFUL_WORDS (SAMPLE_CHAIN_MIN * RESOURCE_WORDS)
 /* Skip this much more than was overwritten: the board goes on while we read. */
 #define HEAD_START (KRON_BOARD_MEMORY_WORDS / 8)
-/* A sample's word takes the chip eight clocks, 200 ns; more than that was no counting. */
+/* A sample's word takes the chip eight clocks, 200 ns; more than that was not counting. */
 #define WORDS_PER_US 5u
 #define FIFO_WORDS 4096u
 #define DRAIN_NS 10000000000ull
@@ -466,11 +465,11 @@ double fetch_trigger_ns(const struct fetch *f, double tsc_hz)
 	double best = 0;
 
 	for (int i = 0; i < 64; i++) {
-		uint64_t start = __rdtsc();
+		uint64_t start = clock_tsc();
 		double ns;
 
 		board_trigger(f->board, KRON_WORD_TRACE, 0, source, 0);
-		ns = (double)(__rdtsc() - start) / tsc_hz * 1e9;
+		ns = (double)(clock_tsc() - start) / tsc_hz * 1e9;
 		if (!i || ns < best)
 			best = ns;
 	}

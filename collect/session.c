@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/boot.h"
 #include "board/bus/node.h"
 #include "collect/counts.h"
 
@@ -65,7 +66,7 @@ static void write_node(struct journal *j, const struct segment *seg,
 }
 
 /* Of nodes with one boot id the processors' counters are one clock. */
-static void write_machine(struct journal *j)
+void session_write_machine(struct journal *j)
 {
 	struct utsname u = {0};
 	char cpu[64];
@@ -76,16 +77,31 @@ static void write_machine(struct journal *j)
 	journal_session(j, "kernel", "%s %s", u.sysname, u.release);
 	journal_session(j, "cpu", "%s", cpu);
 	journal_session(j, "ncpu", "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-	write_line_of(j, "boot_id", "/proc/sys/kernel/random/boot_id");
+	if (boot_id()[0])
+		journal_session(j, "boot_id", "%s", boot_id());
 	write_line_of(j, "clocksource",
 		      "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+}
+
+static void write_globs(struct journal *j, const char *key, const struct globs *g)
+{
+	char *all = xstrdup(g->v[0]);
+
+	for (size_t i = 1; i < g->n; i++) {
+		char *more = xasprintf("%s\n%s", all, g->v[i]);
+
+		xfree(all);
+		all = more;
+	}
+	journal_session(j, key, "%s", all);
+	xfree(all);
 }
 
 void session_write_start(struct journal *j, const struct segment *seg,
 			 const struct collector_options *opt, const struct time_point *start)
 {
 	journal_session(j, "command", "%s", opt->command);
-	write_machine(j);
+	session_write_machine(j);
 	write_node(j, seg, opt);
 	journal_session(j, "kron", "%s", opt->version);
 	journal_session(j, "segment", "%s", seg->name);
@@ -107,6 +123,12 @@ void session_write_start(struct journal *j, const struct segment *seg,
 		journal_session(j, "flight", "%s", opt->flight.text);
 	if (opt->clock_every > 1)
 		journal_session(j, "clock_every", "%u", opt->clock_every);
+	if (opt->selection.timed.n)
+		write_globs(j, "timed", &opt->selection.timed);
+	if (opt->budget)
+		journal_session(j, "budget", "%s", opt->budget);
+	if (opt->selection.keep.n)
+		write_globs(j, "keep", &opt->selection.keep);
 	if (opt->constant_time)
 		journal_session(j, "constant_time", "1");
 	journal_session(j, "when_full", "%s", when_full_words[opt->when_full]);

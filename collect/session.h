@@ -5,6 +5,8 @@
 
 #include "collect/collector.h"
 
+/* The lines of what it runs on. */
+void session_write_machine(struct journal *j);
 void session_write_start(struct journal *j, const struct segment *seg,
 			 const struct collector_options *opt, const struct time_point *start);
 void session_write_end(struct journal *j, const char *how, const struct time_point *end, double hz,

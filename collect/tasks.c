@@ -27,8 +27,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "collect/counts.h"
 #include "base/vec.h"
 #include "collect/kernel/pidns.h"
@@ -101,6 +101,7 @@ static struct kron_proc read_slot(const struct segment *seg, uint32_t i)
 		.start_tsc = p->start_tsc,
 		.origin = p->origin,
 		.flags = p->flags,
+		.ticket = p->ticket,
 	};
 }
 
@@ -113,7 +114,7 @@ void tasks_init(struct tasks *t, struct segment *seg, struct journal *j)
 	t->slot = xcalloc(KRON_PROCS_MAX, sizeof(*t->slot));
 	t->tables = xcalloc(1, sizeof(*t->tables));
 	if (getrandom(&t->hash_key, sizeof(t->hash_key), 0) != sizeof(t->hash_key))
-		t->hash_key = __rdtsc();
+		t->hash_key = clock_tsc();
 	t->hash_key |= 1;
 	t->own_pidns = pidns_of(getpid());
 	ends_init(&t->ends);
@@ -216,7 +217,8 @@ static void name_process(struct tasks *t, struct task *k, const struct kron_proc
 	struct process_stat st;
 
 	k->is_static = p->flags & KRON_PROC_STATIC;
-	k->foreign = (p->flags & KRON_PROC_FOREIGN_PIDNS) || (parent && parent->foreign);
+	k->foreign =
+		t->all_ended || (p->flags & KRON_PROC_FOREIGN_PIDNS) || (parent && parent->foreign);
 	k->here = k->foreign || k->pid < 0 ? 0 : k->pid;
 	if (k->foreign)
 		k->pidns = foreign_pidns(parent, p);
@@ -354,7 +356,7 @@ static void meet_process(struct tasks *t, uint32_t i, uint32_t uid)
 	k->pid = p.pid;
 	note_parent(t, uid, &p);
 	if (p.origin == KRON_PROC_EXEC)
-		note = tasks_take_note(t, k->pid, p.start_tsc);
+		note = tasks_take_note(t, k->pid, p.ticket);
 	name_process(t, k, &p, note);
 	if (note)
 		tasks_free_note(t, note);
@@ -413,7 +415,7 @@ static void find_new(struct tasks *t)
 
 /* ---- who is dead ---- */
 
-static bool is_pid_gone(pid_t pid)
+bool tasks_is_pid_gone(pid_t pid)
 {
 	return kill(pid, 0) && errno == ESRCH;
 }
@@ -436,6 +438,22 @@ static const struct kron_proc *successor_of(const struct tasks *t, const struct 
 	return NULL;
 }
 
+/* Without anybody to ask: a later slot has the same number.  0: none. */
+static uint64_t executed_another(const struct tasks *t, const struct task *k)
+{
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < t->slots_used; i++) {
+		const uint64_t start = t->seg->procs[i].start_tsc;
+
+		if (t->slot[i].uid > k->uid && t->slot[i].pid == k->pid &&
+		    t->seg->procs[i].origin == KRON_PROC_EXEC && start < t->all_ended &&
+		    (!first || start < first))
+			first = start;
+	}
+	return first;
+}
+
 static bool is_task_dead(const struct tasks *t, struct task *k, bool thorough)
 {
 	const struct kron_proc *next;
@@ -448,6 +466,12 @@ static bool is_task_dead(const struct tasks *t, struct task *k, bool thorough)
 		k->ended = board_clock_ticks(t->clock, tsc);
 		return true;
 	}
+	if (t->all_ended) {
+		k->ended = executed_another(t, k);
+		k->replaced = k->ended != 0;
+		k->ended = k->ended ? k->ended : t->all_ended;
+		return true;
+	}
 	if (!k->here)
 		return !k->foreign; /* no process has pid 0 */
 	next = successor_of(t, k);
@@ -457,7 +481,7 @@ static bool is_task_dead(const struct tasks *t, struct task *k, bool thorough)
 		k->ended = board_clock_ticks(t->clock, tsc);
 	if (next || k->end)
 		return tsc != 0;
-	if (is_pid_gone(k->here))
+	if (tasks_is_pid_gone(k->here))
 		return true;
 	if (!thorough || !process_read_stat(k->here, 0, &st))
 		return false;
@@ -501,7 +525,7 @@ static void look_at_task(struct tasks *t, struct task *k, bool thorough)
 	if (k->uid && !k->dead)
 		k->fresh = k->dead = is_task_dead(t, k, thorough);
 	if (k->dead && !k->ended) /* nobody told us: now, at the latest */
-		k->ended = board_clock_ticks(t->clock, __rdtsc());
+		k->ended = board_clock_ticks(t->clock, clock_tsc());
 }
 
 void tasks_look(struct tasks *t, bool deaths, bool thorough)
@@ -524,7 +548,7 @@ void tasks_look(struct tasks *t, bool deaths, bool thorough)
 	pthread_mutex_unlock(&t->lock);
 }
 
-uint32_t tasks_process_uid(struct tasks *t, pid_t pid)
+static uint32_t find_uid(struct tasks *t, pid_t pid, bool also_dead)
 {
 	uint32_t limit = segment_procs_ready(t->seg), uid, found = 0;
 
@@ -534,7 +558,7 @@ uint32_t tasks_process_uid(struct tasks *t, pid_t pid)
 	for (uint32_t i = 0; i < limit; i++) {
 		const struct task *k = &t->slot[i];
 
-		if (k->uid && (k->here != pid || k->dead))
+		if (k->uid && (k->here != pid || (k->dead && !also_dead)))
 			continue;
 		/* else the drain has not met it yet */
 		if (!k->uid &&
@@ -549,9 +573,31 @@ uint32_t tasks_process_uid(struct tasks *t, pid_t pid)
 	return found;
 }
 
+uint32_t tasks_process_uid(struct tasks *t, pid_t pid)
+{
+	return find_uid(t, pid, false);
+}
+
+uint32_t tasks_last_uid(struct tasks *t, pid_t pid)
+{
+	return find_uid(t, pid, true);
+}
+
 bool tasks_has_process(struct tasks *t, pid_t pid)
 {
 	return tasks_process_uid(t, pid) != 0;
+}
+
+size_t tasks_living(struct tasks *t, pid_t *out, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&t->lock);
+	for (uint32_t i = 0; i < t->slots_used && n < max; i++)
+		if (t->slot[i].uid && !t->slot[i].dead && !t->slot[i].foreign && t->slot[i].here)
+			out[n++] = t->slot[i].here;
+	pthread_mutex_unlock(&t->lock);
+	return n;
 }
 
 /* The first that was met by this name: others who take it come too late. */
@@ -606,7 +652,7 @@ void tasks_of_chunk(struct tasks *t, uint64_t word, bool thorough, struct chunk_
 	out->tid = (pid_t)kron_chunk_word_tid(word);
 	out->uid = uid;
 	if (slot >= KRON_PROCS_MAX) { /* the table was full when it started */
-		out->dead = is_pid_gone(out->tid);
+		out->dead = t->all_ended || tasks_is_pid_gone(out->tid);
 		return;
 	}
 	k = &t->slot[slot];

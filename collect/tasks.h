@@ -86,6 +86,7 @@ struct tasks {
 	uint32_t met;      /* processes; fewer than uids: some are on their way to a slot */
 	uint64_t hash_key; /* odd, and nobody's to guess: uids are what traced processes say */
 	struct task_note *notes;
+	uint32_t tickets; /* given */
 	struct task_thread *threads;
 	size_t nthreads, threads_cap;
 	VEC(struct task_thread_end) thread_ends; /* not written yet */
@@ -93,6 +94,8 @@ struct tasks {
 	uint32_t fork_parents;                   /* uids that it has room for */
 	const uint32_t *known;                   /* recover: uids that have a P record, sorted */
 	size_t nknown;
+	/* recover: from a core, all processes had ended by this time, and /proc says nothing of them; 0: not so */
+	uint64_t all_ended;
 	bool all_threads;                /* T records also of threads whose name nobody knows */
 	const struct board_clock *clock; /* of the times that are written; NULL: the counter's */
 	struct task_totals ended;        /* sums over the processes with an E record */
@@ -113,9 +116,10 @@ void tasks_expect_exits(struct tasks *t);
 void tasks_note_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t ticks);
 
 /*
- * A process said HELLO: pid is ours, its_pid what it calls itself.  Call before answering.
+ * A process said HELLO: pid is ours, its_pid what it calls itself.  Call before answering.  What its slot is
+ * to say for it to be known by: kron_reply.ticket.
  */
-void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
+uint32_t tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid);
 
 /*
  * The process uid and those that it was forked from, as far as is known: at most max uids, and
@@ -131,8 +135,12 @@ bool tasks_is_process(struct tasks *t, uint32_t uid, uint32_t slot, pid_t pid, p
 
 /* Is there a living process of this number, in our pid namespace, in the table? */
 bool tasks_has_process(struct tasks *t, pid_t pid);
+/* Those that live, in our pid namespace: their numbers, at most max. */
+size_t tasks_living(struct tasks *t, pid_t *out, size_t max);
 /* The uid of the one that lives, of its programs the last; 0: there is none. */
 uint32_t tasks_process_uid(struct tasks *t, pid_t pid);
+/* The same, where it has ended, too, as long as anything of it is in the table. */
+uint32_t tasks_last_uid(struct tasks *t, pid_t pid);
 
 /*
  * Look for new processes in the table; deaths: and for dead ones; thorough: ask /proc about

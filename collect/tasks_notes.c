@@ -2,13 +2,12 @@
 /*
  * tasks_notes.c - what a process that says HELLO was, by /proc, until the drain meets its slot.
  *
- *   HELLO ──► note (program, command line, name, time) ──► slot with that pid, claimed later
+ *   HELLO ──► note (program, command line, name) ──► slot with the ticket of the answer
  */
 #define _GNU_SOURCE
 #include "collect/tasks_impl.h"
 
-#include <x86intrin.h>
-
+#include "base/clock.h"
 #include "base/vec.h"
 #include "collect/kernel/pidns.h"
 #include "collect/kernel/process_maps.h"
@@ -44,13 +43,31 @@ static void limit_notes(struct tasks *t, pid_t pid)
 	tasks_free_note(t, n);
 }
 
-void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
+/* Of processes that have ended since.  One that lives may claim its slot yet. */
+static void drop_old_notes(struct tasks *t, uint64_t now)
+{
+	struct task_note **p = &t->notes;
+
+	while (*p) {
+		struct task_note *n = *p;
+
+		if (now - n->tsc <= NOTE_TICKS || now <= n->tsc || !tasks_is_pid_gone(n->pid)) {
+			p = &n->next;
+			continue;
+		}
+		*p = n->next;
+		tasks_free_note(t, n);
+	}
+}
+
+uint32_t tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 {
 	struct task_note *n = xcalloc(1, sizeof(*n));
+	uint32_t ticket;
 
 	n->pid = pid;
 	n->its_pid = its_pid;
-	n->tsc = __rdtsc();
+	n->tsc = clock_tsc();
 	n->pidns = pidns_of(pid);
 	n->exe = process_exe(pid);
 	n->cmdline = process_cmdline(pid);
@@ -58,32 +75,24 @@ void tasks_announce(struct tasks *t, pid_t pid, pid_t its_pid)
 	tasks_lock_soon(t);
 	ends_look(&t->ends); /* of those that it waited for */
 	n->end = ends_watch(&t->ends, pid);
+	drop_old_notes(t, n->tsc);
+	n->ticket = ticket = ++t->tickets;
 	n->next = t->notes;
 	t->notes = n;
 	limit_notes(t, pid);
 	pthread_mutex_unlock(&t->lock);
+	return ticket;
 }
 
-struct task_note *tasks_take_note(struct tasks *t, pid_t its_pid, uint64_t before)
+struct task_note *tasks_take_note(struct tasks *t, pid_t its_pid, uint32_t ticket)
 {
-	struct task_note **best = NULL, *found, **p = &t->notes;
-	uint64_t now = __rdtsc();
-
-	while (*p) {
+	for (struct task_note **p = &t->notes; *p; p = &(*p)->next) {
 		struct task_note *n = *p;
 
-		if (now - n->tsc > NOTE_TICKS && now > n->tsc) {
-			*p = n->next;
-			tasks_free_note(t, n);
+		if (n->its_pid != its_pid || n->ticket != ticket)
 			continue;
-		}
-		if (n->its_pid == its_pid && n->tsc <= before && (!best || n->tsc > (*best)->tsc))
-			best = p;
-		p = &n->next;
+		*p = n->next;
+		return n;
 	}
-	if (!best)
-		return NULL;
-	found = *best;
-	*best = found->next;
-	return found;
+	return NULL;
 }

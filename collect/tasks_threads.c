@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "collect/kernel/process_maps.h"
 
@@ -132,7 +132,7 @@ void tasks_note_thread_end(struct tasks *t, const struct chunk_owner *o)
 	th->is_over = true;
 	*vec_push(&t->thread_ends) =
 		(struct task_thread_end){.key = th->key,
-					 .noticed = board_clock_ticks(t->clock, __rdtsc()),
+					 .noticed = board_clock_ticks(t->clock, clock_tsc()),
 					 .dead = o->task->dead};
 }
 

@@ -13,7 +13,7 @@
 #define SHOWN 96u /* signs of the line in a message */
 
 /*
- * The line as a terminal may show it: control characters and what is no ASCII become one sign
+ * The line as a terminal may show it: control characters and what is not ASCII become one sign
  * each, so that the caret stands where it belongs.  A long line is shown around the column.
  */
 static void show_line(const struct lex *lx, size_t column, char *out, size_t *caret)

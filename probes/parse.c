@@ -18,6 +18,7 @@ void probe_spec_free(struct probe_spec *s)
 {
 	xfree(s->where);
 	xfree(s->text);
+	xfree(s->words);
 	xfree(s->event);
 	free_name(&s->object);
 	free_name(&s->function);
@@ -174,6 +175,14 @@ static bool find_head(struct lex *lx, struct span *group, struct span *event)
 	return true;
 }
 
+/* Without the blanks at the end. */
+static char *words_of(const char *from, const char *to)
+{
+	while (to > from && lex_is_blank(to[-1]))
+		to--;
+	return xstrndup(from, (size_t)(to - from));
+}
+
 static int parse_probe(struct probe_set *set, struct lex *lx, struct probe_spec *s)
 {
 	struct spec_marks marks = {.start = lx->at};
@@ -195,6 +204,8 @@ static int parse_probe(struct probe_set *set, struct lex *lx, struct probe_spec 
 		s->text = xstrndup(marks.place, (size_t)(lx->at - marks.place));
 	if (!code)
 		code = parse_what(lx, s, &marks);
+	if (!code)
+		s->words = words_of(marks.place, lx->at);
 	if (!code && s->kind < SPEC_COUNT)
 		s->gated = true;
 	return code ? code : check_spec(lx, s, &marks);

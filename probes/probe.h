@@ -84,7 +84,8 @@ struct spec_name {
 
 struct probe_spec {
 	char *where;     /* "<-p 1>" or "malloc.probe:12": for messages */
-	char *text;      /* as the user wrote it, without group, event and comment */
+	char *text;      /* the place as the user wrote it */
+	char *words;     /* likewise, with all that follows it, but for a comment */
 	uint8_t level;   /* of the gate */
 	bool gated;      /* a group was given, or the kind always has a gate */
 	char *event;     /* NULL: named after each place */

@@ -3,7 +3,8 @@
 # Runs programs untraced and traced and compares.  Source it after tests/lib.sh.
 #
 #   suite_start                 a folder for the whole file; goes when everything passed
-#   subject FILE...             build tests/torture/*/FILE in its variants, run each both ways
+#   subject FILE...             build tests/torture/*/FILE in its variants, run each both ways; KRON_TEST_MODES=all
+#                               in both modes, otherwise in one that KRON_TEST_SEED gives
 #   behaves NAME MODE CMD...    run CMD untraced and traced; MODE is exe or lib (-L '*')
 #   suite_end
 #
@@ -23,6 +24,8 @@ suite_start() {
 	${CC:-gcc} --version | grep -q clang && SUBJECT_CC=clang
 	# one cache for the whole file: each library is planned once
 	export XDG_CACHE_HOME=$SUITE/cache
+	RANDOM=${KRON_TEST_SEED:=$RANDOM}
+	echo "# KRON_TEST_SEED=$KRON_TEST_SEED"
 	OUTCOME=$SUITE/outcome
 	${CC:-gcc} -O2 -o "$OUTCOME" "$KRON_TOP_SRC/tests/bins/outcome.c" ||
 		{ echo "Bail out! no compiler"; exit 99; }
@@ -99,10 +102,16 @@ torture_source() {
 	echo "$TORTURE"/*/"$1"
 }
 
-# head_of FILE KEY: the words after "KEY:" in the head comment
-head_of() {
-	sed -n "s/^ \* $2: //p; /^ \*\//q" "$1" | tr '\n' ' '
+# read_head FILE: into HEAD[KEY] the words after "KEY:" in the head comment
+read_head() {
+	local line
+	HEAD=()
+	while read -r line && [ "$line" != '*/' ]; do
+		[[ $line =~ ^'* '([A-Z][a-z?-]*)': '(.*) ]] || continue
+		HEAD[${BASH_REMATCH[1]}]+="${BASH_REMATCH[2]} "
+	done <"$1"
 }
+declare -A HEAD
 
 # flags_of VARIANT
 flags_of() {
@@ -128,9 +137,9 @@ build() {
 	src=$(torture_source "$1")
 	case $1 in *.cc) cc=${CXX:-g++} ;; esac
 	# shellcheck disable=SC2046
-	$cc -w -D_GNU_SOURCE -I"$TORTURE" -o "$3" "$src" $(flags_of "$2") $(head_of "$src" Flags) ||
+	$cc -w -D_GNU_SOURCE -I"$TORTURE" -o "$3" "$src" $(flags_of "$2") ${HEAD[Flags]-} ||
 		return 1
-	for p in $(head_of "$src" Plugins); do
+	for p in ${HEAD[Plugins]-}; do
 		so=${p%%:*}
 		p=${p#*:}
 		[ -e "$SUITE/plugins/$so" ] && continue
@@ -144,19 +153,28 @@ prepare() {
 	[ ! -d "$SUITE/plugins" ] || cp "$SUITE"/plugins/*.so .
 }
 
+# take_modes VARIANT MODE...: into MODES: all of them of a program's first variant; of others one, another one each time
+take_modes() {
+	local v=$1
+	shift
+	MODES=("$@")
+	[ "$v" = "${HEAD[Build]%% *}" ] || [ -n "${KRON_TEST_MODES-}" ] || MODES=("${MODES[RANDOM % $#]}")
+}
+
 # subject FILE...: a TAP line for each program, variant and mode
 subject() {
 	local f src v mode exe modes calls lib_calls maybe exits lib_exits most lossless
 	for f; do
 		src=$(torture_source "$f")
-		if [ "$(head_of "$src" Needs)" = "root " ] && [ "$(id -u)" != 0 ]; then
+		read_head "$src"
+		if [ "${HEAD[Needs]-}" = "root " ] && [ "$(id -u)" != 0 ]; then
 			tap_skip "$f" "needs root"
 			continue
 		fi
-		modes=$(head_of "$src" Modes)
+		modes=${HEAD[Modes]-}
 		lossless=--lossless
-		[ -z "$(head_of "$src" Lossy)" ] || lossless=
-		for v in $(head_of "$src" Build); do
+		[ -z "${HEAD[Lossy]-}" ] || lossless=
+		for v in ${HEAD[Build]}; do
 			exe=$SUITE/${f%.*}.${v//,/.}
 			if ! build "$f" "$v" "$exe" 2>"$SUITE/compiler"; then
 				tap "$f $v builds" cat "$SUITE/compiler" /nonexistent
@@ -166,15 +184,17 @@ subject() {
 			# no names; or calls left out by a compiler that knows their results
 			*strip* | clang/O[123]*) calls='' maybe='' exits='' lib_calls='' lib_exits='' most='' ;;
 			*)
-				calls=$(head_of "$src" Calls)
-				maybe=$(head_of "$src" 'Calls?')
-				exits=$(head_of "$src" Exits)
-				most=$(head_of "$src" 'Exits?')
-				lib_calls=$(head_of "$src" Calls-lib)
-				lib_exits=$(head_of "$src" Exits-lib)
+				calls=${HEAD[Calls]-}
+				maybe=${HEAD['Calls?']-}
+				exits=${HEAD[Exits]-}
+				most=${HEAD['Exits?']-}
+				lib_calls=${HEAD[Calls-lib]-}
+				lib_exits=${HEAD[Exits-lib]-}
 				;;
 			esac
-			for mode in ${modes:-exe lib}; do
+			# shellcheck disable=SC2086
+			take_modes "$v" ${modes:-exe lib}
+			for mode in "${MODES[@]}"; do
 				if [ "$mode" = exe ]; then
 					RECORD_OPTIONS='--when-full wait'
 					CHECKS="$lossless --calls $calls --maybe $maybe --exits $exits --most $most"
@@ -182,9 +202,8 @@ subject() {
 					RECORD_OPTIONS=
 					CHECKS="--calls $calls $lib_calls --maybe $maybe --exits $exits $lib_exits --most $most"
 				fi
-				# shellcheck disable=SC2046
-				tap "$f $v $mode" behaves "${f%.*}.${v//,/.}" "$mode" "$exe" \
-					$(head_of "$src" Args)
+				# shellcheck disable=SC2086
+				tap "$f $v $mode" behaves "${f%.*}.${v//,/.}" "$mode" "$exe" ${HEAD[Args]-}
 			done
 			[ "$tap_failed" = 1 ] || rm -f "$exe"
 		done

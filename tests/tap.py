@@ -11,6 +11,7 @@ A case runs in an empty folder.  The seed of tap.rnd is printed; KRON_TEST_SEED 
 import contextlib
 import os
 import random
+import resource
 import shutil
 import struct
 import subprocess
@@ -39,7 +40,7 @@ class Skip(Exception):
 
 
 def need_fsgsbase():
-    """Where the word at %fs:0 is no base, as in Go, threads are told apart by rdfsbase: some virtual machines have none."""
+    """Where the word at %fs:0 is not a base, as in Go, threads are told apart by rdfsbase: some virtual machines have none."""
     with open("/proc/self/auxv", "rb") as f:
         if not any(key == 26 and value & 2 for key, value in struct.iter_unpack("QQ", f.read())):  # AT_HWCAP2
             raise Skip("this processor has no rdfsbase")
@@ -121,6 +122,11 @@ def is_traced(pid):
         return False
 
 
+def processor_s():
+    """What we and our children that have ended took of it, so far."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 class Suite:
     def __init__(self, name):
         self.count, self.failed, self.name = 0, 0, name
@@ -144,6 +150,7 @@ class Suite:
         os.makedirs("case")
         os.chdir("case")
         problem, skip = None, ""
+        before = time.monotonic(), processor_s()
         try:
             fn(*args)
         except Skip as e:
@@ -153,7 +160,11 @@ class Suite:
         except Exception:  # the test itself fell over: a failure of this case only
             problem = traceback.format_exc()
         os.chdir(self.folder)
-        print(f"{'not ' if problem else ''}ok {self.count} - {name}{skip}", flush=True)
+        print(f"{'not ' if problem else ''}ok {self.count} - {name}{skip}")
+        took = time.monotonic() - before[0], processor_s() - before[1]
+        if took[0] >= 1:
+            print("# %.1f s, %.1f of the processor" % took)
+        sys.stdout.flush()
         if problem:
             self.failed += 1
             kept = f"failed{self.count}"

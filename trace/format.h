@@ -12,7 +12,8 @@
  *               n counts over the whole trace: events 2n and 2n+1.  ways: how it is left, as far
  *               as kron knows, some of: r by a return, j by a jump into another function, c by a
  *               call of one that does not return; u: one of its returns and jumps has no probe,
- *               or more; i: it resolves an IFUNC; and g: that it is a function is a guess.
+ *               or more; i: it resolves an IFUNC; g: that it is a function is a guess; and t: it has read the
+ *               clock each time, where others share a reading (clock_every).
  *               aliases: its other names, with a newline between two
  *   jumps       text, a line an exit by a jump:  j TAB n TAB how TAB target
  *               event 0x80000000 + 2j + 1 is an exit of function n.  It leads to ("how") the entry
@@ -31,6 +32,10 @@
  *   changes     text, a line for each probe that came or went while the program ran:  tsc TAB
  *               add|remove TAB places TAB name TAB SPEC    tsc: when it was done in all processes.
  *               No SPEC: the functions of the module with this name, which ran without before
+ *   sleeps      text, a line each time that functions went to sleep, or woke:  since TAB until TAB
+ *               sleep|wake TAB asked|budget TAB numbers
+ *               before `since` none of them had turned, from `until` on all have, in all processes; asked:
+ *               by `kron ctl probe`; budget: by --budget; numbers: n of functions, like "3 7-9"
  *   tasks       text, one record a line, fields separated by TAB:
  *                 P uid pid parent_uid exec|fork start_tsc note exe cmdline
  *                 E uid end_tsc lost cut_off          process ended
@@ -45,6 +50,13 @@
  *                                 collector's CLOCK_MONOTONIC was ref_ns, give or take error_ns
  *   cable       text, beside it: the session of the cable, in hexadecimal
  *   pages       text, of `kron pages`: page reference counters (trace/pages.h)
+ *   monitor     text, of `kron monitor`, one record a line, columns first:
+ *                 C count|ns|bytes|percent|value u|s|x|d name
+ *                 I from_ns to_ns stood_ns skew_ns threads ran|stood values
+ *                                    an interval, from start_mono_ns on; a value for each column with a comma
+ *                                    between two (trace/monitor/monitored.h)
+ *                 E real_ns virtual_ns stood_ns probes_ns all_stood_ns stops failed_stops
+ *                                    absent: the monitor was killed
  *   switches    binary: struct trace_switch, repeated, roughly by time; absent: none were recorded
  *
  * trace/rows.c writes and reads these lines.  In text files a TAB, newline or
@@ -113,6 +125,7 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *   device         its path
  *   clock_every    so many samples of a lane share a reading of the clock, a power of two: those whose time is odd
  *                  copy the last one that was read (trace/sparse.h); absent: each sample has its own
+ *   timed          globs, with a newline between two: functions of these names have read it all the same
  *   constant_time  1: a closed gate costs as much as an open one; else absent
  *   when_full      discard | wait | wrap
  *   trigger        of --trigger; trigger_ns: when it fired, from the start, 0 = never;
@@ -143,6 +156,8 @@ _Static_assert(sizeof(struct trace_switch) == 16, "record of a context switch");
  *                  absent or 0: not known
  *   probe_ns       measured cost of a probe (the mean of all programs'), of the rdtsc + store limit, of a closed gate:
  *   probe_ns_limit, probe_ns_off
+ *   monitor        of `kron monitor`, what was watched: program | processes | board; every_ns: how long an
+ *                  interval was to be; freezes: 1 if threads were stopped at its end, else absent
  *   error          what went wrong while recording, one sentence
  */
 

@@ -143,6 +143,7 @@ struct join {
 	VEC(struct trace_refusal) refusals;
 	VEC(struct trace_import) imports;
 	VEC(struct trace_change) changes;
+	VEC(struct trace_sleep) sleeps;
 	VEC(struct trace_proc) procs;
 	VEC(struct trace_lane) lanes;
 	VEC(struct trace_untraced) untraced;
@@ -453,6 +454,13 @@ static int by_change(const void *a, const void *b)
 	return x->tsc < y->tsc ? -1 : x->tsc > y->tsc;
 }
 
+static int by_end(const void *a, const void *b)
+{
+	const struct trace_sleep *x = a, *y = b;
+
+	return x->until < y->until ? -1 : x->until > y->until;
+}
+
 /* A number that the trace's tables do not have stays; but not where it would mean something in the whole. */
 static uint32_t unknown_number(const struct joined *node, uint32_t n)
 {
@@ -494,6 +502,36 @@ static void put_changes(struct join *j, const struct joined *node)
 		c.name = xstrdup(c.name);
 		c.spec = xstrdup(c.spec);
 		*vec_push(&j->changes) = c;
+	}
+}
+
+/* What a row of a node means has other numbers in the whole. */
+static struct trace_sleep renumbered(const struct joined *node, const struct trace_sleep *s)
+{
+	VEC(struct trace_range) v = {0};
+	struct trace_sleep out = *s;
+
+	for (size_t i = 0; i < node->t->nfunctions; i++) {
+		const uint32_t n = node->functions[i];
+
+		if (trace_sleep_has(s, node->t->functions[i].n))
+			*vec_push(&v) = (struct trace_range){n, n};
+	}
+	out.functions = v.v;
+	out.n = v.n;
+	sleeps_sort(&out);
+	return out;
+}
+
+static void put_sleeps(struct join *j, const struct joined *node, uint32_t number)
+{
+	for (size_t i = 0; i < node->t->nsleeps; i++) {
+		struct trace_sleep s = renumbered(node, &node->t->sleeps[i]);
+
+		s.since = timeline_to(&node->clock, s.since);
+		s.until = timeline_to(&node->clock, s.until);
+		s.node = number;
+		*vec_push(&j->sleeps) = s;
 	}
 }
 
@@ -547,6 +585,10 @@ static void take_changes(struct join *j)
 		qsort(j->changes.v, j->changes.n, sizeof(*j->changes.v), by_change);
 	j->t->changes = j->changes.v;
 	j->t->nchanges = j->changes.n;
+	if (j->sleeps.n)
+		qsort(j->sleeps.v, j->sleeps.n, sizeof(*j->sleeps.v), by_end);
+	j->t->sleeps = j->sleeps.v;
+	j->t->nsleeps = j->sleeps.n;
 }
 
 static int join_all(struct trace *t, struct err *err)
@@ -577,8 +619,10 @@ static int join_all(struct trace *t, struct err *err)
 	index_lanes(t);
 	join_clocks(t);
 	move_times(t);
-	for (size_t i = 0; i < p->njoined; i++)
+	for (size_t i = 0; i < p->njoined; i++) {
 		put_changes(&j, &p->joined[i]);
+		put_sleeps(&j, &p->joined[i], (uint32_t)i);
+	}
 	take_changes(&j);
 	join_session(t);
 	xfree(j.taken);

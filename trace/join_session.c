@@ -13,12 +13,13 @@
 #include "base/str.h"
 #include "trace/reader_impl.h"
 
-static const char *const added[] = {"overwritten",    "left_out",    "outside",       "unsure",
-				    "board_overruns", "board_waits", "board_samples", "cpu_ns",
-				    "switches_lost",  "buffer"};
+static const char *const added[] = {"overwritten",   "left_out",       "outside",
+				    "unsure",        "board_overruns", "board_waits",
+				    "board_samples", "switches_lost",  "buffer"};
 static const char *const listed[] = {"command", "hostname", "kernel",    "cpu",         "kron",
 				     "node",    "boot_id",  "exit",      "clocksource", "device",
-				     "error",   "trigger",  "when_full", "bus"};
+				     "error",   "trigger",  "when_full", "bus",         "timed",
+				     "budget",  "keep"};
 
 static bool is_among(const char *const *v, size_t n, const char *key)
 {
@@ -50,7 +51,7 @@ static const char *same_in_all(const struct trace_priv *p, const char *key)
 
 /* Of these a recording that was cut short says none, and a reader counts itself. */
 static const char *const totals[] = {"samples", "lost",      "cut_off", "probes",
-				     "refused", "processes", "threads"};
+				     "refused", "processes", "threads", "cpu_ns"};
 
 /* NULL: nobody says it, or not all do who have to */
 static char *sum_of(const struct trace_priv *p, const char *key)
@@ -121,21 +122,34 @@ static void put_key(struct trace *t, const char *key)
 	}
 }
 
-/* The mean of what probes cost, and of a few like it. */
+/* As often as probes ran: so the whole's cost is the sum of the parts'. */
+static double weight_of(const struct trace *t)
+{
+	return (double)trace_session_number(t, "samples", 0) +
+	       (double)trace_session_number(t, "lost", 0);
+}
+
+/* The mean of what probes cost, and of a few like it.  Where none ran all nodes count alike. */
 static void put_mean(struct trace *t, const char *key)
 {
 	const struct trace_priv *p = priv_of(t);
-	double sum = 0;
+	double sum = 0, weights = 0, plain = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->njoined; i++) {
 		const char *value = trace_session(p->joined[i].t, key);
+		const double weight = weight_of(p->joined[i].t),
+			     v = value ? strtod(value, NULL) : 0;
 
-		if (value && strtod(value, NULL) > 0)
-			sum += strtod(value, NULL), n++;
+		if (!(v > 0))
+			continue;
+		sum += weight * v;
+		weights += weight;
+		plain += v;
+		n++;
 	}
 	if (n)
-		put(t, key, xasprintf("%.3f", sum / (double)n));
+		put(t, key, xasprintf("%.3f", weights > 0 ? sum / weights : plain / (double)n));
 }
 
 /* When the whole begins, by the first node's clocks. */

@@ -145,6 +145,13 @@ static const uint32_t *counters_of(const struct kron_sample *s)
 	return type == KRON_HEAD_TYPE_RESOURCE ? (const uint32_t *)(s + 1) : NULL;
 }
 
+static bool always_reads(const struct trace *t, uint32_t event)
+{
+	const struct trace_function *f = trace_function_of(t, event);
+
+	return f ? f->ways & TRACE_TIMED : trace_user_event_of(t, event) != NULL;
+}
+
 /* One more goes to those whose times depend on each other.  False: there is none. */
 static bool feed_sparse(const struct trace *t, struct run *r)
 {
@@ -160,6 +167,7 @@ static bool feed_sparse(const struct trace *t, struct run *r)
 	x.s = *s;
 	x.counters = counters_of(s);
 	x.tsc = kron_sample_time_near(s, r->start);
+	x.always_reads = !(s->time_lo & 1) && always_reads(own, s->event);
 	sparse_put(r->sparse, &x);
 	return true;
 }

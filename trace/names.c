@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "trace/rows.h"
+#include "trace/value.h"
 
 #define EVENTS_LIMIT (1u << 26) /* higher numbers of the user's are in no array */
 
@@ -47,7 +48,8 @@ void trace_names_of(struct trace_names *out, const struct trace *t)
 			.n = u->n,
 			.is_event = true,
 			.name = u->name,
-			.module = u->module < t->nmodules ? t->modules[u->module].path : ""};
+			.module = u->module < t->nmodules ? t->modules[u->module].path : "",
+			.type = u->type};
 		count_event(out, u->n);
 	}
 }
@@ -131,6 +133,7 @@ void kept_names_add_function(struct kept_names *k, const void *line)
 void kept_names_add_event(struct kept_names *k, const void *line)
 {
 	const struct trace_event_line *e = line;
+	char *payload = xstrdup(e->payload ? e->payload : "");
 	struct trace_name *x = NULL;
 
 	vec_for(&k->names, other)
@@ -143,7 +146,9 @@ void kept_names_add_event(struct kept_names *k, const void *line)
 	*x = (struct trace_name){.n = e->n,
 				 .is_event = true,
 				 .name = xstrdup(e->name ? e->name : ""),
-				 .module = path_of(k, e->module_id)};
+				 .module = path_of(k, e->module_id),
+				 .type = value_type_take(payload)};
+	xfree(payload);
 }
 
 void kept_names_add_jump(struct kept_names *k, const void *line)

@@ -17,13 +17,14 @@ struct trace_name {
 	bool is_event; /* the user's; else a function */
 	uint8_t ways;  /* of a function: enum trace_way */
 	const char *name;
-	const char *module;  /* its path */
-	const char *aliases; /* of a function: other names, a line each; NULL: none */
+	const char *module;           /* its path */
+	const char *aliases;          /* of a function: other names, a line each; NULL: none */
+	struct trace_value_type type; /* of an event's payload */
 };
 struct trace_names {
 	struct trace_name *v;
 	size_t n;
-	uint32_t limit; /* one more than the highest number that is no garbage: for arrays */
+	uint32_t limit; /* one more than the highest number that is not garbage: for arrays */
 	struct trace_jumps jumps;
 };
 

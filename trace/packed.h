@@ -59,7 +59,7 @@ struct sample_walk {
 void sample_walk_start(struct sample_walk *w, const uint8_t *data, size_t nbytes, bool packed);
 /*
  * The next sample, valid until the next call on the same walk; NULL at the end.  Holes and words
- * that are no sample are skipped, the latter counted in *damaged (may be NULL) by bytes.
+ * that are not samples are skipped, the latter counted in *damaged (may be NULL) by bytes.
  */
 const struct kron_sample *sample_walk_next(struct sample_walk *w, uint64_t *damaged);
 

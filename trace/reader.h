@@ -27,7 +27,9 @@ enum trace_way {
 	TRACE_CALLS = 4,    /* one that does not return */
 	TRACE_RESOLVES = 8, /* not a way: its name means what it chooses (IFUNC) */
 	TRACE_UNSEEN = 16,  /* at least one of its returns and jumps has no probe */
-	TRACE_GUESSED = 32  /* not a way: only the code says that it is a function */
+	TRACE_GUESSED = 32, /* not a way: only the code says that it is a function */
+	TRACE_TIMED =
+		64 /* not a way: it has read the clock each time, where others share a reading */
 };
 struct trace_function {
 	uint32_t n;      /* events 2n, 2n+1 */
@@ -93,6 +95,15 @@ struct trace_change { /* a probe came, or went, while the program ran */
 	uint64_t places;
 	char *name, *spec;
 };
+struct trace_sleep {           /* functions went to sleep, or woke */
+	uint64_t since, until; /* while it was done, process after process */
+	uint32_t node;         /* of several traces: in which; else 0 */
+	bool wakes, by_budget;
+	struct trace_range {
+		uint32_t first, last;
+	} * functions; /* ascending, apart */
+	size_t n;      /* of the ranges */
+};
 struct trace_jump;
 struct trace_untraced {
 	int32_t pid;
@@ -127,6 +138,8 @@ struct trace {
 	size_t nimports;              /* by module, name, caller */
 	struct trace_change *changes; /* as they happened */
 	size_t nchanges;
+	struct trace_sleep *sleeps; /* by `until` */
+	size_t nsleeps;
 	struct trace_jump *jumps; /* trace/jumps.h; by number */
 	size_t njumps;
 	uint32_t *jump_targets; /* numbers of functions */
@@ -154,6 +167,10 @@ int trace_open(struct trace **out, const char *dir, struct err *err);
 int trace_open_all(struct trace **out, const char *const *dirs, size_t n, struct err *err);
 void trace_close(struct trace *t);
 
+/* Does the row mean this function?  Has --budget ever taken it out? */
+bool trace_sleep_has(const struct trace_sleep *s, uint32_t function);
+bool trace_slept_by_budget(const struct trace *t, uint32_t function);
+
 /* The traces that were joined, in order; 0: it is one trace. */
 struct trace_node {
 	const struct trace *t; /* as it is by itself */
@@ -174,6 +191,19 @@ struct trace_clock {
 bool trace_clock(const struct trace *t, struct trace_clock *out);
 /* A time of a node by itself on the common line. */
 uint64_t trace_node_time(const struct trace *t, uint32_t node, uint64_t tsc);
+/* The same of one trace alone, which is its own only part, and its times are on the line. */
+static inline uint32_t trace_parts(const struct trace *t)
+{
+	return trace_nodes(t) ? (uint32_t)trace_nodes(t) : 1;
+}
+static inline const struct trace *trace_part(const struct trace *t, uint32_t node)
+{
+	return trace_nodes(t) ? trace_node_at(t, node)->t : t;
+}
+static inline uint64_t trace_part_time(const struct trace *t, uint32_t node, uint64_t tsc)
+{
+	return trace_nodes(t) ? trace_node_time(t, node, tsc) : tsc;
+}
 /* A thread's or process' number, unique across the nodes: by itself where there is one. */
 #define TRACE_TASK_BITS 22
 #define TRACE_TASK_MASK 0x003fffffu
@@ -235,7 +265,7 @@ uint64_t trace_lane_end(const struct trace *t, uint32_t lane, uint64_t last);
 void trace_count(struct trace *t);
 
 /* ---- events in order ---- */
-/* Of a sample whose value comes from memory and is no number. */
+/* Of a sample whose value comes from memory and is not a number. */
 struct trace_memory {
 	bool is_unreadable; /* there is no value */
 	bool is_cut;        /* the text went on */

@@ -93,4 +93,11 @@ void lanes_have_read(const struct trace *t, const struct chunk_ref *c);
 /* lanes_will_read(), and the walk over its samples. */
 void lanes_walk(const struct trace *t, const struct chunk_ref *c, struct sample_walk *w);
 
+/* ---- functions that sleep (sleeps.c) ---- */
+
+void sleeps_read(struct trace *t, int dirfd);
+void sleeps_free(struct trace *t);
+/* Its ranges have got other numbers: ascending again, and apart. */
+void sleeps_sort(struct trace_sleep *s);
+
 #endif

@@ -145,7 +145,8 @@ static bool ways_of(struct row *r, uint8_t *ways)
 		char letter;
 		uint8_t way;
 	} all[] = {{'r', TRACE_RETURNS}, {'j', TRACE_JUMPS},   {'c', TRACE_CALLS},
-		   {'u', TRACE_UNSEEN},  {'g', TRACE_GUESSED}, {'i', TRACE_RESOLVES}};
+		   {'u', TRACE_UNSEEN},  {'g', TRACE_GUESSED}, {'i', TRACE_RESOLVES},
+		   {'t', TRACE_TIMED}};
 	char letters[sizeof(all) / sizeof(all[0]) + 1] = "";
 	const char *s = letters;
 	size_t n = 0;
@@ -238,6 +239,14 @@ bool row_change(struct row *r, void *line)
 	       text(r, &c->name) && text(r, &c->spec);
 }
 
+bool row_sleep(struct row *r, void *line)
+{
+	struct trace_sleep_line *s = line;
+
+	return u64(r, &s->since) && u64(r, &s->until) && flag(r, "sleep", "wake", &s->wakes) &&
+	       flag(r, "asked", "budget", &s->by_budget) && text(r, &s->functions);
+}
+
 /* ---- tasks ---- */
 
 static bool kind(struct row *r, const char *letter)
@@ -281,6 +290,36 @@ bool row_untraced(struct row *r, void *line)
 	return kind(r, "U") && pid_of(r, &u->pid) && text(r, &u->reason);
 }
 
+/* ---- monitor ---- */
+
+bool row_column(struct row *r, void *line)
+{
+	static const char *const kinds[] = {"count", "ns", "bytes", "percent", "value"};
+	static const char *const types[] = {"u", "s", "x", "d"};
+	struct trace_column_line *c = line;
+
+	return kind(r, "C") && word(r, kinds, sizeof(kinds) / sizeof(kinds[0]), &c->kind) &&
+	       word(r, types, sizeof(types) / sizeof(types[0]), &c->type) && text(r, &c->name);
+}
+
+bool row_interval(struct row *r, void *line)
+{
+	struct trace_interval_line *i = line;
+
+	return kind(r, "I") && u64(r, &i->from_ns) && u64(r, &i->to_ns) && u64(r, &i->stood_ns) &&
+	       u64(r, &i->skew_ns) && u32(r, &i->threads) &&
+	       flag(r, "ran", "stood", &i->was_frozen) && text(r, &i->values);
+}
+
+bool row_monitored(struct row *r, void *line)
+{
+	struct trace_monitored_line *m = line;
+
+	return kind(r, "E") && u64(r, &m->real_ns) && u64(r, &m->virtual_ns) &&
+	       u64(r, &m->stood_ns) && u64(r, &m->probes_ns) && u64(r, &m->all_stood_ns) &&
+	       u64(r, &m->stops) && u64(r, &m->failed_stops);
+}
+
 /* ---- whole lines ---- */
 
 void row_write(table_text *out, row_layout *layout, const void *line, size_t size)
@@ -294,10 +333,14 @@ void row_write(table_text *out, row_layout *layout, const void *line, size_t siz
 		struct trace_refusal_line refusal;
 		struct trace_import_line import;
 		struct trace_change_line change;
+		struct trace_sleep_line sleep;
 		struct trace_proc_line proc;
 		struct trace_proc_end_line proc_end;
 		struct trace_thread_line thread;
 		struct trace_untraced_line untraced;
+		struct trace_column_line column;
+		struct trace_interval_line interval;
+		struct trace_monitored_line monitored;
 	} copy; /* a layout may store into what it is given */
 
 	memcpy(&copy, line, size);

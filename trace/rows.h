@@ -63,6 +63,12 @@ struct trace_change_line {
 	bool comes; /* else it goes */
 	const char *name, *spec;
 };
+/* Functions have gone to sleep, or woken.  Who: kron ctl probe rm -F, or --budget. */
+struct trace_sleep_line {
+	uint64_t since, until;
+	bool wakes, by_budget;
+	const char *functions; /* "3 7-9": numbers, ascending */
+};
 struct trace_proc_line {
 	uint32_t uid, parent_uid;
 	int32_t pid;
@@ -84,12 +90,29 @@ struct trace_untraced_line {
 	const char *reason;
 };
 
+struct trace_column_line {
+	uint8_t kind, type; /* enum reading_kind, enum value_type (trace/monitor/reading.h) */
+	const char *name;
+};
+struct trace_interval_line {
+	uint64_t from_ns, to_ns, stood_ns, skew_ns;
+	uint32_t threads;
+	bool was_frozen;
+	const char *values; /* trace/monitor/monitored.h */
+};
+struct trace_monitored_line {
+	uint64_t real_ns, virtual_ns, stood_ns, probes_ns, all_stood_ns, stops, failed_stops;
+};
+
 struct row;
 /* Passes the fields of a line through; false: what is read makes no sense. */
 typedef bool row_layout(struct row *r, void *line);
-row_layout row_module, row_function, row_jump, row_event, row_refusal, row_import, row_change;
+row_layout row_module, row_function, row_jump, row_event, row_refusal, row_import, row_change,
+	row_sleep;
 /* Of the table `tasks`: the first field says which. */
 row_layout row_proc, row_proc_end, row_thread, row_untraced;
+/* Likewise of the table `monitor`. */
+row_layout row_column, row_interval, row_monitored;
 
 /* Appends the line and its newline. */
 void row_write(table_text *out, row_layout *layout, const void *line, size_t size);

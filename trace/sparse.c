@@ -6,7 +6,7 @@
 
 #define HELD_MAX 8192u /* garbage may have no reading at all */
 #define SMOOTH 8u
-#define WAITED 8u /* so many times the usual distance */
+#define WAITED 8u /* this many times the usual distance */
 
 static bool is_copy(const struct sparse_sample *s)
 {
@@ -35,20 +35,26 @@ static uint32_t count_before(const struct sparse *x, uint64_t reading)
 	return n;
 }
 
-/* How far apart samples are put; after_switch: the thread may have done something else before the reading. */
-static uint64_t step_of(struct sparse *x, uint64_t from, uint64_t reading, uint32_t n,
-			bool after_switch)
-{
-	uint64_t even = reading > from ? (reading - from) / (n + 1) : 0;
+/* May the thread have done something else before the reading? */
+enum waited { WAITED_NOT, WAITED_MAYBE, WAITED_SURELY };
 
-	if (after_switch && x->gap && even / WAITED > x->gap)
-		return x->gap;
-	x->gap = x->gap ? (x->gap * (SMOOTH - 1) + even) / SMOOTH : even;
+/* How far apart samples are put. */
+static uint64_t step_of(struct sparse *x, uint64_t from, uint64_t reading, uint32_t n,
+			enum waited waited)
+{
+	const uint64_t even = reading > from ? (reading - from) / (n + 1) : 0, gap = x->gap;
+
+	if (waited != WAITED_NOT && gap && even / WAITED > gap) {
+		if (waited == WAITED_MAYBE)
+			x->gap += gap / SMOOTH + 1;
+		return gap;
+	}
+	x->gap = gap ? (gap * (SMOOTH - 1) + even) / SMOOTH : even;
 	return even;
 }
 
 /* What was taken before this reading. */
-static void settle_before(struct sparse *x, uint64_t reading, bool after_switch)
+static void settle_before(struct sparse *x, uint64_t reading, enum waited waited)
 {
 	const size_t first = x->unsettled, end = x->held.n;
 	uint32_t n = count_before(x, reading), k = 0;
@@ -58,7 +64,7 @@ static void settle_before(struct sparse *x, uint64_t reading, bool after_switch)
 		return;
 	if (!from)
 		from = x->held.v[first].lo;
-	step = step_of(x, from, reading, n, after_switch);
+	step = step_of(x, from, reading, n, waited);
 	for (size_t i = first; i < end; i++) {
 		struct sparse_sample *s = &x->held.v[i];
 
@@ -80,6 +86,15 @@ static void make_room(struct sparse *x)
 	x->at = 0;
 }
 
+static enum waited has_waited(const struct sparse *x, const struct sparse_sample *s)
+{
+	if (s->s.event == KRON_EVENT_CPU)
+		return WAITED_SURELY;
+	if (s->always_reads)
+		return WAITED_MAYBE;
+	return x->since + 1 < x->every ? WAITED_SURELY : WAITED_NOT;
+}
+
 void sparse_put(struct sparse *x, const struct sparse_sample *s)
 {
 	struct sparse_sample *new;
@@ -87,14 +102,14 @@ void sparse_put(struct sparse *x, const struct sparse_sample *s)
 	if (x->at == x->held.n || x->at >= 512)
 		make_room(x);
 	if (!is_copy(s))
-		settle_before(x, s->tsc, s->s.event == KRON_EVENT_CPU || x->copies + 1 < x->every);
+		settle_before(x, s->tsc, has_waited(x, s));
 	else if (x->held.n - x->unsettled >= HELD_MAX)
 		sparse_end(x, s->tsc);
 	new = vec_push(&x->held);
 	*new = *s;
 	new->is_settled = false;
 	new->lo = s->tsc & ~(uint64_t)is_copy(s);
-	x->copies = is_copy(s) ? x->copies + 1 : 0;
+	x->since = is_copy(s) || s->always_reads ? x->since + 1 : 0;
 	if (is_copy(s))
 		return;
 	if (s->tsc > x->base)

@@ -8,7 +8,8 @@
  * A copy was taken after the reading that it copies, and before the next later one that follows it in the lane.
  * In between nothing is known but the order, so it is put at equal distances.  A thread that was off its
  * processor reads the clock before its turn: then the copies before are put at the distances that the lane has
- * had, for it is afterwards that it waited.
+ * had, for it is afterwards that it waited.  A reading of an event that reads each time (--timed, -p) may mean that or
+ * nothing: there the distances that the lane has had count as well, and grow until they fit.
  *
  * Knows one lane.  Bound: as many samples are held as share a reading.
  */
@@ -28,9 +29,10 @@ struct sparse_sample {
 	struct kron_sample s;
 	const uint32_t *counters;
 	struct sample_parts parts;
-	uint64_t tsc;    /* estimated */
-	uint64_t lo, hi; /* it lies between them, both included */
-	bool is_settled; /* these three are known */
+	bool always_reads; /* as each sample of its event does */
+	uint64_t tsc;      /* estimated */
+	uint64_t lo, hi;   /* it lies between them, both included */
+	bool is_settled;   /* these three are known */
 };
 
 struct sparse {
@@ -40,7 +42,7 @@ struct sparse {
 	uint64_t base;    /* the latest reading so far */
 	uint64_t gap;     /* what lies between two samples, smoothed; 0: not known */
 	unsigned every;   /* so many samples share a reading; 0: not known */
-	unsigned copies;  /* since the last reading */
+	unsigned since;   /* samples since a reading of an event that does not read each time */
 };
 
 /* The next sample of the lane; tsc is its time as it stands there. */

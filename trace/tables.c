@@ -608,6 +608,7 @@ void tables_read(struct trace *t, int dirfd)
 	read_refusals(t, dirfd, nknown, &made_unknown);
 	read_imports(t, dirfd, nknown, &made_unknown);
 	read_changes(t, dirfd);
+	sleeps_read(t, dirfd);
 	read_tasks(t, dirfd);
 }
 
@@ -635,6 +636,7 @@ void tables_free(struct trace *t)
 		xfree(t->changes[i].spec);
 	}
 	xfree(t->changes);
+	sleeps_free(t);
 	for (size_t i = 0; i < t->nuntraced; i++)
 		xfree(t->untraced[i].reason);
 	for (size_t i = 0; i < p->nthread_names; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * text.h - words from a trace on their way to people.  Names in a trace may hold anything, so
- * control characters (C0, C1, DEL) and bytes that are no UTF-8 are shown as \xNN: they can
+ * control characters (C0, C1, DEL) and bytes that are not UTF-8 are shown as \xNN: they can
  * neither move a cursor nor forge a line.
  */
 #ifndef TRACE_TEXT_H

@@ -73,7 +73,7 @@ struct value value_of(const struct trace_user_event *u, const struct trace_event
 	return (struct value){u->type, bits << shift >> shift, NULL};
 }
 
-static bool is_floating(struct value v)
+bool value_is_floating(struct value v)
 {
 	return v.type.form == 'd' || v.type.form == 'f';
 }
@@ -92,19 +92,19 @@ static double as_double(struct value v)
 
 double value_double(struct value v)
 {
-	return v.type.form == 's' ? (double)(int64_t)v.number
-	       : is_floating(v)   ? as_double(v)
-				  : (double)v.number;
+	return v.type.form == 's'     ? (double)(int64_t)v.number
+	       : value_is_floating(v) ? as_double(v)
+				      : (double)v.number;
 }
 
 bool value_is_less(struct value a, struct value b)
 {
-	return a.type.form == 's' ? (int64_t)a.number < (int64_t)b.number
-	       : is_floating(a)   ? as_double(a) < as_double(b)
-				  : a.number < b.number;
+	return a.type.form == 's'     ? (int64_t)a.number < (int64_t)b.number
+	       : value_is_floating(a) ? as_double(a) < as_double(b)
+				      : a.number < b.number;
 }
 
-/* As C writes it; what a terminal would take for more than a character, and what is no ASCII, in hexadecimal. */
+/* As C writes it; what a terminal would take for more than a character, and what is not ASCII, in hexadecimal. */
 static char *put_quoted(char *to, const struct trace_memory *m)
 {
 	static const char names[] = "n\nt\tr\r\"\"\\\\";
@@ -213,9 +213,9 @@ void value_json(struct json *j, struct value v)
 		json_str(j, value_string(v, buf)); /* NULL becomes null */
 	else if (v.type.form == 's')
 		json_i64(j, (int64_t)v.number);
-	else if (is_floating(v) && isfinite(as_double(v)))
+	else if (value_is_floating(v) && isfinite(as_double(v)))
 		json_f64_exact(j, as_double(v));
-	else if (is_floating(v))
+	else if (value_is_floating(v))
 		json_str(j, value_text(v, buf));
 	else
 		json_u64(j, v.number);

@@ -366,9 +366,29 @@ int trace_writer_change(struct trace_writer *w, const struct trace_change_line *
 	return put_row(w, WRITER_CHANGES, row_change, NULL, c, sizeof(*c));
 }
 
+int trace_writer_sleep(struct trace_writer *w, const struct trace_sleep_line *s)
+{
+	return put_row(w, WRITER_SLEEPS, row_sleep, NULL, s, sizeof(*s));
+}
+
 int trace_writer_untraced(struct trace_writer *w, const struct trace_untraced_line *u)
 {
 	return put_row(w, WRITER_TASKS, row_untraced, NULL, u, sizeof(*u));
+}
+
+int trace_writer_column(struct trace_writer *w, const struct trace_column_line *c)
+{
+	return put_row(w, WRITER_MONITOR, row_column, NULL, c, sizeof(*c));
+}
+
+int trace_writer_interval(struct trace_writer *w, const struct trace_interval_line *i)
+{
+	return put_row(w, WRITER_MONITOR, row_interval, NULL, i, sizeof(*i));
+}
+
+int trace_writer_monitored(struct trace_writer *w, const struct trace_monitored_line *m)
+{
+	return put_row(w, WRITER_MONITOR, row_monitored, NULL, m, sizeof(*m));
 }
 
 void trace_writer_keep_names(struct trace_writer *w)

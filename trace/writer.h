@@ -24,7 +24,7 @@ struct trace_names; /* trace/names.h */
 
 /*
  * Make dir (the previous trace there becomes dir.old, an older dir.old goes) and lock it.
- * -EBUSY: another kron records there.  -EEXIST: something is there that is no trace directory.
+ * -EBUSY: another kron records there.  -EEXIST: something is there that is not a trace directory.
  */
 int trace_writer_create(struct trace_writer **out, const char *dir, struct err *err);
 /* Open an existing, unfinished trace for appending (recover): cuts off torn tails first. */
@@ -48,8 +48,12 @@ int trace_writer_import(struct trace_writer *w, const struct trace_import_line *
 int trace_writer_proc(struct trace_writer *w, const struct trace_proc_line *p);
 int trace_writer_proc_end(struct trace_writer *w, const struct trace_proc_end_line *e);
 int trace_writer_thread(struct trace_writer *w, const struct trace_thread_line *t);
+int trace_writer_sleep(struct trace_writer *w, const struct trace_sleep_line *s);
 int trace_writer_change(struct trace_writer *w, const struct trace_change_line *c);
 int trace_writer_untraced(struct trace_writer *w, const struct trace_untraced_line *u);
+int trace_writer_column(struct trace_writer *w, const struct trace_column_line *c);
+int trace_writer_interval(struct trace_writer *w, const struct trace_interval_line *i);
+int trace_writer_monitored(struct trace_writer *w, const struct trace_monitored_line *m);
 
 /*
  * What the events of these lines mean, for who looks at samples as they come: from the first call

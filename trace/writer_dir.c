@@ -28,9 +28,9 @@
 
 #define LARGE ((off_t)16 << 20)
 
-const char *const writer_files[WRITER_TEXTS] = {"session",  "modules", "functions",
-						"refusals", "tasks",   "events",
-						"imports",  "jumps",   "changes"};
+const char *const writer_files[WRITER_TEXTS] = {"session", "modules", "functions", "refusals",
+						"tasks",   "events",  "imports",   "jumps",
+						"changes", "sleeps",  "monitor"};
 
 static bool is_trace_file(const char *name)
 {
@@ -94,7 +94,7 @@ static bool is_session_or_empty(int dir, const char *name)
 	return n == sizeof(text) && !memcmp(text, "version=", sizeof(text));
 }
 
-/* What stands at path?  foreign gets the name of the first file that is no trace file. */
+/* What stands at path?  foreign gets the name of the first file that is not a trace file. */
 static enum dir_kind look_at(const char *path, char *foreign, size_t size)
 {
 	enum dir_kind kind = DIR_EMPTY;
@@ -350,12 +350,12 @@ static int copy_file(int from, int to, const char *name)
 
 int writer_copy_tables(const char *from, const char *to, struct err *err)
 {
-	int in = -1, out = -1, code;
+	int in, out = -1, code = 0;
 
-	writer_remove_dir(to); /* of a snapshot that failed */
-	code = mkdir(to, 0700) ? -errno : 0;
-	if (!code && ((in = open(from, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0 ||
-		      (out = open(to, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0))
+	if (mkdir(to, 0700))
+		return err_set(err, errno, "cannot make %s: %s", to, strerror(errno));
+	if ((in = open(from, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0 ||
+	    (out = open(to, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0)
 		code = -errno;
 	for (size_t i = 0; !code && i < WRITER_TEXTS; i++)
 		code = copy_file(in, out, writer_files[i]);
@@ -363,9 +363,11 @@ int writer_copy_tables(const char *from, const char *to, struct err *err)
 		close(in);
 	if (out >= 0)
 		close(out);
-	return code ? err_set(err, -code, "cannot copy the names in %s to %s: %s", from, to,
-			      strerror(-code))
-		    : 0;
+	if (!code)
+		return 0;
+	writer_remove_dir(to);
+	return err_set(err, -code, "cannot copy the names in %s to %s: %s", from, to,
+		       strerror(-code));
 }
 
 int writer_check_dir(const char *path, struct err *err)

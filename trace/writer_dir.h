@@ -18,6 +18,8 @@ enum writer_text {
 	WRITER_IMPORTS,
 	WRITER_JUMPS,
 	WRITER_CHANGES,
+	WRITER_SLEEPS,
+	WRITER_MONITOR,
 	WRITER_TEXTS
 };
 extern const char *const writer_files[WRITER_TEXTS];
@@ -36,7 +38,7 @@ int writer_lock_dir(const char *path, int *out, struct err *err);
 /* A snapshot of a recording is a trace in its directory: 001, 002, ...  (collect/flight/). */
 bool writer_is_snapshot(const char *name);
 /* Make `to`, with what the text files of the trace `from` hold now.  The last line of each may be torn
- * (trace_writer_reopen() mends that). */
+ * (trace_writer_reopen() mends that).  -EEXIST: it is there, and stays as it is; else nothing is left of it. */
 int writer_copy_tables(const char *from, const char *to, struct err *err);
 /* A trace, or what was left of one that could not be written, goes. */
 void writer_remove_dir(const char *path);

@@ -293,17 +293,25 @@ int boards_list(struct boards_entry **out, size_t *n, struct err *err)
 /* ---- remove ---- */
 
 /* A recorder's own can be opened, or what held it is gone, and only the name is left. */
-static bool is_recorded_on(const char *object, struct object *o)
+static int check_idle(const char *object, const char *name, struct object *o, struct err *err)
 {
 	struct object_recorder r = {0};
+	bool is_busy;
+	int code;
 
 	if (object_is_recorders_own(object)) {
-		if (!held_open(object, "", o, NULL))
+		code = held_open(object, name, o, err);
+		if (code == -EXDEV)
+			return code;
+		if (!code)
 			held_find_recorder(&o->held, &r);
-		return r.pid != 0;
+		is_busy = r.pid != 0;
+	} else {
+		o->fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+		is_busy = o->fd >= 0 && object_lock(o->fd) == -EBUSY;
 	}
-	o->fd = shm_open(object, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
-	return o->fd >= 0 && object_lock(o->fd) == -EBUSY;
+	return is_busy ? err_set(err, EBUSY, "a kron record is on board %s: end it first", name)
+		       : 0;
 }
 
 /*
@@ -320,9 +328,7 @@ static int check_removable(const char *object, const char *name, struct object *
 			       name);
 	if (st.st_uid != geteuid() && geteuid() != 0)
 		return object_refuse_foreign(object, name, st.st_uid, err);
-	if (st.st_uid == geteuid() && is_recorded_on(object, o))
-		return err_set(err, EBUSY, "a kron record is on board %s: end it first", name);
-	return 0;
+	return st.st_uid == geteuid() ? check_idle(object, name, o, err) : 0;
 }
 
 int boards_remove(const char *name, struct err *err)

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <x86intrin.h>
+
+#include "base/clock.h"
 
 /*
  * The counter at the moment at which something else is read, from the tightest of eight tries:
@@ -29,13 +30,13 @@ static inline bool tightest_begin(struct tightest *t)
 {
 	if (t->tries++ == 8)
 		return false;
-	t->before = __rdtsc();
+	t->before = clock_tsc();
 	return true;
 }
 /* Is this one the tightest so far? */
 static inline bool tightest_end(struct tightest *t)
 {
-	uint64_t width = __rdtsc() - t->before;
+	uint64_t width = clock_tsc() - t->before;
 
 	if (t->tries > 1 && width >= t->width)
 		return false;

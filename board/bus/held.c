@@ -2,7 +2,7 @@
 /*
  * held.c - the board that a kron record has for itself: sealed memory that a process holds.
  *
- *   /dev/shm/kron-<16 hex> ─► /proc/<keeper>/fd/<n> ─► memfd "kron-<16 hex>", sealed
+ *   /dev/shm/kron-<16 hex> ─► /proc/<keeper>/fd/<n>#<its pid namespace> ─► memfd "kron-<16 hex>", sealed
  *                             /proc/<keeper>/fdinfo/<n + 1> ─► pid of the recorder, while it lives
  *                             /proc/<keeper>/fd/<n + 3> ─► the trace's folder
  *
@@ -11,7 +11,9 @@
  * cannot, but it lives only as long as somebody has it open: the keeper (collect/keeper.h).
  *
  * The link is read and never followed: what is opened must be memory of this very name, which the
- * kernel tells, and ours.  Nothing here is taken from the memory itself.
+ * kernel tells, and ours.  Nothing here is taken from the memory itself.  A container may share /dev/shm,
+ * and the keeper's number means nothing there, or another process: who does not find the memory from there is
+ * told that it is in another namespace, not that it is gone.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,6 +34,7 @@
 #endif
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define MIB (1024.0 * 1024.0)
+#define LINK_TEXT 96
 
 /* ---- making one ---- */
 
@@ -65,23 +68,36 @@ static void path_of_memory(char *path, size_t size, const struct holder *h)
 	snprintf(path, size, "/proc/%d/fd/%d", h->keeper, h->fd);
 }
 
+/* 0: not known. */
+static uint64_t own_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
+static void text_of_link(char *text, size_t size, const struct holder *h, uint64_t pidns)
+{
+	snprintf(text, size, "/proc/%d/fd/%d#%" PRIu64, h->keeper, h->fd, pidns);
+}
+
 int held_publish(const char *object, const struct holder *h)
 {
-	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], target[64];
+	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], target[LINK_TEXT];
 
 	path_of_link(path, sizeof(path), object);
-	path_of_memory(target, sizeof(target), h);
+	text_of_link(target, sizeof(target), h, own_namespace());
 	return symlink(target, path) ? -errno : 0;
 }
 
 /* In one step: who looks finds the old one or the new one. */
 int held_republish(const char *object, const struct holder *h)
 {
-	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], aside[sizeof(path) + 8], target[64];
+	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], aside[sizeof(path) + 8], target[LINK_TEXT];
 
 	path_of_link(path, sizeof(path), object);
 	snprintf(aside, sizeof(aside), "%s.new", path);
-	path_of_memory(target, sizeof(target), h);
+	text_of_link(target, sizeof(target), h, own_namespace());
 	unlink(aside);
 	if (symlink(target, aside))
 		return -errno;
@@ -94,9 +110,9 @@ int held_republish(const char *object, const struct holder *h)
 /* ---- opening one ---- */
 
 /* The descriptor that the link names, and nothing else that a link may say. */
-static int read_link(const char *object, struct holder *h)
+static int read_link(const char *object, struct holder *h, uint64_t *pidns)
 {
-	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], target[64], wanted[64];
+	char path[sizeof(OBJECT_DIR) + OBJECT_NAME], target[LINK_TEXT], wanted[LINK_TEXT];
 	ssize_t n;
 
 	path_of_link(path, sizeof(path), object);
@@ -104,10 +120,10 @@ static int read_link(const char *object, struct holder *h)
 	if (n < 0)
 		return -errno;
 	target[n] = 0;
-	if (sscanf(target, "/proc/%d/fd/%d", &h->keeper, &h->fd) != 2 || h->keeper <= 0 ||
-	    h->fd < 0)
+	if (sscanf(target, "/proc/%d/fd/%d#%" SCNu64, &h->keeper, &h->fd, pidns) != 3 ||
+	    h->keeper <= 0 || h->fd < 0)
 		return -EINVAL;
-	path_of_memory(wanted, sizeof(wanted), h);
+	text_of_link(wanted, sizeof(wanted), h, *pidns);
 	return strcmp(target, wanted) ? -EINVAL : 0;
 }
 
@@ -149,8 +165,23 @@ static int open_memory(const struct holder *h, struct stat *st)
 	return -EINVAL;
 }
 
+static int refuse_absent(const struct holder *h, uint64_t pidns, const char *shown, struct err *err)
+{
+	if (pidns != own_namespace())
+		return err_set(
+			err, EXDEV,
+			"board %s is of a recording in another pid namespace, a container's or "
+			"the host's: use it there",
+			shown);
+	return err_set(err, ESRCH,
+		       "what board %s held is gone with process %d, which kept it: `kron board "
+		       "rm %s` removes the name",
+		       shown, h->keeper, shown);
+}
+
 int held_open(const char *object, const char *shown, struct object *o, struct err *err)
 {
+	uint64_t pidns;
 	struct stat st;
 	int code;
 
@@ -161,15 +192,11 @@ int held_open(const char *object, const char *shown, struct object *o, struct er
 			       "board %s belongs to another user (uid %u): only its owner can use "
 			       "it",
 			       shown, (unsigned)st.st_uid);
-	code = read_link(object, &o->held);
+	code = read_link(object, &o->held, &pidns);
 	if (code)
 		return err_set(err, EINVAL, OBJECT_DIR "%s is not a board", object);
 	if (!holds_it(&o->held, object))
-		return err_set(
-			err, ESRCH,
-			"what board %s held is gone with process %d, which kept it: `kron board "
-			"rm %s` removes the name",
-			shown, o->held.keeper, shown);
+		return refuse_absent(&o->held, pidns, shown, err);
 	o->fd = open_memory(&o->held, &st);
 	if (o->fd < 0)
 		return err_set(err, -o->fd, "cannot open board %s: %s", shown, strerror(-o->fd));

@@ -71,7 +71,8 @@ struct object {
 
 /*
  * -ENOENT: there is none.  -EACCES: it is another user's, or open to others.  -EINVAL: too
- * short for a board.  -ESRCH: who held it is gone.  `shown` is its name in the sentences.
+ * short for a board.  -ESRCH: who held it is gone.  -EXDEV: that cannot be told from here.  `shown` is its
+ * name in the sentences.
  */
 int object_open(const char *object, const char *shown, struct object *o, struct err *err);
 void object_close(struct object *o);

@@ -11,8 +11,9 @@
 #include "board/bus/lanes.h"
 
 struct rates_place {
-	uint64_t seq;
-	uint32_t at;
+	uint64_t seq;  /* of what has been read there ... */
+	uint32_t at;   /* ... up to here */
+	uint64_t word; /* at the last look */
 };
 
 /* More than this a look does not read: 4 MiB, a few milliseconds. */
@@ -75,10 +76,12 @@ static void read_chunk(struct rates *r, uint32_t i)
 		if (event < KRON_EVENT_SPECIAL)
 			*vec_push(&r->numbers) = event;
 	}
-	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq)
+	if (__atomic_load_n(&c->seq, __ATOMIC_RELAXED) != seq) {
 		r->numbers.n = before;
-	else
-		*p = (struct rates_place){seq, at};
+		return;
+	}
+	p->seq = seq;
+	p->at = at;
 }
 
 static int by_number(const void *a, const void *b)
@@ -86,6 +89,43 @@ static int by_number(const void *a, const void *b)
 	const uint32_t *x = a, *y = b;
 
 	return (*x > *y) - (*x < *y);
+}
+
+static int by_owner(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/*
+ * A thread goes from chunk to chunk while we look: it has several then, or none but the one that it has just filled,
+ * which it had at the last look, or has begun since.
+ */
+static void note_owner(struct rates *r, uint32_t i, const uint64_t *state)
+{
+	const struct kron_chunk *c = (const void *)(r->pool + (uint64_t)i * KRON_CHUNK_SIZE);
+	const uint64_t word = __atomic_load_n(state, __ATOMIC_ACQUIRE), before = r->places[i].word;
+	/* Acquire: the word is read again after it. */
+	const uint64_t seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
+	const unsigned how = kron_chunk_word_state(word);
+	const bool had_it = kron_chunk_word_state(before) == KRON_CHUNK_OWNED &&
+			    kron_chunk_word_owner(before) == kron_chunk_word_owner(word);
+
+	r->places[i].word = word;
+	if (how == KRON_CHUNK_OWNED || (how == KRON_CHUNK_FULL && (had_it || seq > r->next_seq) &&
+					__atomic_load_n(state, __ATOMIC_RELAXED) == word))
+		*vec_push(&r->owners) = kron_chunk_word_owner(word);
+}
+
+static void count_threads(struct rates *r)
+{
+	r->threads = 0;
+	if (r->owners.n)
+		qsort(r->owners.v, r->owners.n, sizeof(*r->owners.v), by_owner);
+	for (size_t i = 0; i < r->owners.n; i++)
+		r->threads += !i || r->owners.v[i] != r->owners.v[i - 1];
+	r->owners.n = 0;
 }
 
 static void count_events(struct rates *r)
@@ -112,19 +152,20 @@ bool rates_look(struct rates *r)
 
 	lanes_look(r->bus, &l);
 	r->numbers.n = 0;
-	r->threads = 0;
-	for (uint32_t i = 0; i < ready && i < r->nplaces; i++) {
-		unsigned state =
+	ready = ready < r->nplaces ? ready : r->nplaces;
+	for (uint32_t i = 0; i < ready; i++) /* all at once: what is in them takes longer */
+		note_owner(r, i, &states[i]);
+	for (uint32_t i = 0; i < ready && looked < CHUNKS_A_LOOK; i++) {
+		const unsigned state =
 			kron_chunk_word_state(__atomic_load_n(&states[i], __ATOMIC_ACQUIRE));
 
-		r->threads += state == KRON_CHUNK_OWNED;
-		if ((state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL) ||
-		    looked == CHUNKS_A_LOOK)
+		if (state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL)
 			continue;
 		looked++;
 		read_chunk(r, i);
 	}
 	count_events(r);
+	count_threads(r);
 	whole = next_seq > r->next_seq ? (next_seq - r->next_seq) * KRON_CHUNK_SAMPLES : 0;
 	r->next_seq = next_seq;
 	r->samples = whole > r->seen ? whole : r->seen;
@@ -140,4 +181,5 @@ void rates_close(struct rates *r)
 	xfree(r->places);
 	vec_free(&r->events);
 	vec_free(&r->numbers);
+	vec_free(&r->owners);
 }

@@ -32,8 +32,9 @@ struct rates {
 	uint64_t seen;                  /* samples in them */
 	uint64_t samples;               /* an estimate of all */
 	uint64_t lost_now;
-	uint64_t threads; /* that have a chunk */
+	uint64_t threads; /* that have a chunk, or have filled one since the look before */
 	VEC(uint32_t) numbers;
+	VEC(uint64_t) owners; /* of chunks, as in their words */
 };
 
 /* -EINVAL: nobody records there, or not on bus lane; the sentence says which. */

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "board/bus/object.h"
 
 #define SOON_TSC (1u << 21) /* half a millisecond to one: time to reach all of them */
@@ -122,12 +122,12 @@ static int reset_together(struct bus *b, size_t n)
 	uint64_t then = 0;
 
 	for (unsigned i = 0; i < ATTEMPTS && code == -ETIME; i++) {
-		then = __rdtsc() + SOON_TSC;
+		then = clock_tsc() + SOON_TSC;
 		code = reset_all_at(b, n, then);
 	}
 	/* No sample is taken before: no filter level is on yet. */
-	while (!code && __rdtsc() < then)
-		_mm_pause();
+	while (!code && clock_tsc() < then)
+		__builtin_ia32_pause();
 	return code;
 }
 

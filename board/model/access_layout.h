@@ -218,7 +218,7 @@ static inline uint64_t access_tick(uint64_t mult, const struct access_clock_poin
 		return anchor->tick;
 	return anchor->tick + (uint64_t)((unsigned __int128)cycles * mult >> ACCESS_TSC_SHIFT);
 }
-/* A time that is further from now than this (1.7 s) is no wait, but a TSC that began anew (a
+/* A time that is further from now than this (1.7 s) is not a wait, but a TSC that began anew (a
  * machine that slept) or a damaged segment. */
 #define ACCESS_WAIT_MAX (1ull << 26)
 /* The TSCs of two CPUs differ by less than this (cycles), or it began anew. */

@@ -31,7 +31,9 @@
  * slot.  The child finds that it is another process before it publishes, and starts again.  Until
  * then, some 50 ns, it writes to its parent's slot: harmless while the parent waits in the
  * handler; should both go on at once, those writes could come after the parent has published.
- * Nothing here can prevent that, and it needs a handler that forks and whose child returns.
+ * So could the parent's own, between that look and its store, where the child has published the slot
+ * and a third one has taken it since.  Nothing here can prevent that but a locked store in each cycle, and it
+ * needs a handler that forks and whose child returns.
  */
 #include "board/model/access_layout.h"
 #include "board/model/access_sys.h"
@@ -312,7 +314,9 @@ bool access_publish(const struct board *b, struct access_hold *h, uint64_t activ
 		return true;
 	}
 	h->owner = 0;
-	take(b, h, h->slot, generation);
+	/* A handler forked before the store, and the child was faster: our slot is the board's state by now. */
+	if (access_slot_number(access_active(b)) != h->slot)
+		take(b, h, h->slot, generation);
 	return false;
 }
 

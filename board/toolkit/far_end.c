@@ -124,7 +124,7 @@ static int accept_at(const char *path, struct err *err)
 	mode_t mask;
 
 	if (!*path || strlen(path) >= sizeof(a.sun_path))
-		return err_set(err, EINVAL, "\"%.80s\" is no path of a socket", path);
+		return err_set(err, EINVAL, "\"%.80s\" is not a path of a socket", path);
 	strcpy(a.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	mask = umask(077);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #include "base/temp.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/monitor/save.h"
 #include "cmd/monitor/show.h"
 #include "cmd/record/child.h"
 #include "cmd/record/record.h"
@@ -38,9 +40,9 @@ enum { OWN_FAILURE = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 #define EVERY_MIN 1000000u
 #define PIDS_MAX 64
 
-static struct opt_list events, variables, libraries, pid_lists;
-static const char *every, *lasting, *path, *board_name;
-static bool freezes, draws, json, quiet;
+static struct opt_list events, variables, ranges, libraries, pid_lists;
+static const char *every, *lasting, *path, *save_dir, *board_name;
+static bool freezes, draws, json, quiet, is_silent;
 
 static const struct opt options[] = {
 	{0, "every", OPT_STR, &every, "TIME",
@@ -53,12 +55,17 @@ static const struct opt options[] = {
 	 "Show the value of this global variable at the end of each interval; TYPE is u8 to u64, s8 to "
 	 "s64, x8 to x64, float or double, by default unsigned and of the symbol's size. May be repeated.",
 	 0, 0},
+	{0, "range", OPT_LIST, &ranges, "RANGE[:r|w|rw]",
+	 "Show how many loads (r), stores (w), or both, the program makes in this range of its memory: "
+	 "0xA-0xB, the name of a global variable, or a mapping; see RANGES. May be repeated.",
+	 0, 0},
 	{0, "freeze", OPT_FLAG, &freezes, NULL,
 	 "Stop all threads of the program and of the processes that it has started at the end of an "
 	 "interval, read, and let them go on.",
 	 0, 0},
 	{'L', "library", OPT_LIST, &libraries, "GLOB",
-	 "With calls: also count in the libraries whose file name or path matches GLOB. May be repeated.",
+	 "With calls: also count in the libraries whose file name or path matches GLOB. With --range: only the "
+	 "loads and stores of the program and libraries that match. May be repeated.",
 	 0, 0},
 	{0, "pid", OPT_LIST, &pid_lists, "PID[,PID]...",
 	 "Watch these processes, which run already, instead of a program that is started.", 0, 0},
@@ -76,7 +83,13 @@ static const struct opt options[] = {
 	 0, 0},
 	{0, "json", OPT_FLAG, &json, NULL,
 	 "Print JSON: an object a line for each interval, and one with the totals.", 0, 0},
-	{'o', "output", OPT_STR, &path, "FILE", "Write to FILE, not to standard output.", 0, 0},
+	{'o', "output", OPT_STR, &path, "FILE|DIR",
+	 "Write to FILE, not to standard output. A DIR, which is there or whose name ends with / or .data: as "
+	 "--save, and print nothing.",
+	 0, 0},
+	{0, "save", OPT_STR, &save_dir, "DIR",
+	 "Also keep the intervals in the trace directory DIR, which kron report, info and view show.",
+	 0, 0},
 	{'q', "quiet", OPT_FLAG, &quiet, NULL, "Print no notes.", 0, 0},
 	OPT_END,
 };
@@ -96,6 +109,8 @@ static struct monitor_board board;
 static struct show show;
 static struct temp folder;
 static struct output out;
+static struct save save;
+static const struct child *started_child; /* NULL: kron has started none */
 static bool is_begun, is_shown;
 
 /* ---- the command line ---- */
@@ -136,10 +151,43 @@ static bool take_time(const char *text, uint64_t least, uint64_t *ns)
 	return !text || (duration_parse(text, ns) && *ns >= least);
 }
 
+static bool is_dir_name(const char *name)
+{
+	static const char suffix[] = ".data";
+	const size_t n = strlen(name);
+	struct stat st;
+
+	if (!stat(name, &st))
+		return S_ISDIR(st.st_mode);
+	return (n && name[n - 1] == '/') ||
+	       (n >= strlen(suffix) && !strcmp(name + n - strlen(suffix), suffix));
+}
+
+static int take_output(struct err *err)
+{
+	if (!path || !is_dir_name(path))
+		return 0;
+	if (save_dir)
+		return err_set(err, EINVAL, "-o %s and --save %s: one directory, not two", path,
+			       save_dir);
+	if (draws || json)
+		return err_set(
+			err, EINVAL,
+			"-o %s is a directory, and gets no lines: --save %s keeps the intervals "
+			"there beside %s",
+			path, path, draws ? "--draw" : "--json");
+	save_dir = path;
+	path = NULL;
+	is_silent = true;
+	return 0;
+}
+
 static int take_options(struct err *err)
 {
-	int code = 0;
+	int code = take_output(err);
 
+	if (code)
+		return code;
 	monitor.every_ns = EVERY_DEFAULT;
 	if (draws && json)
 		return err_set(err, EINVAL, "--draw or --json, not both");
@@ -153,19 +201,31 @@ static int take_options(struct err *err)
 		code = add_events(events.v[i], err);
 	for (size_t i = 0; i < variables.n && !code; i++)
 		code = monitor_add_variable(&monitor, variables.v[i], err);
+	for (size_t i = 0; i < ranges.n && !code; i++)
+		code = monitor_add_range(&monitor, ranges.v[i], err);
 	if (code)
 		return code;
-	if (board_name && (events.n || variables.n || libraries.n || pid_lists.n || freezes))
+	if (board_name &&
+	    (events.n || variables.n || ranges.n || libraries.n || pid_lists.n || freezes))
 		return err_set(
 			err, EINVAL,
-			"--board shows the board's own counters: -e, --var, -L, --pid and --freeze "
+			"--board shows the board's own counters: -e, --var, --range, -L, --pid and --freeze "
 			"belong to programs");
 	if (board_name)
 		return monitor_board_open(&board, board_name, err);
-	if (!events.n && !variables.n)
+	if (!events.n && !variables.n && !ranges.n)
 		add_defaults();
-	if (libraries.n && !monitor_wants_calls(&monitor))
-		return err_set(err, EINVAL, "-L belongs to -e calls");
+	if (libraries.n && !ranges.n && !monitor_wants_calls(&monitor))
+		return err_set(err, EINVAL, "-L belongs to -e calls and to --range");
+	if (ranges.n && monitor_wants_calls(&monitor))
+		return err_set(
+			err, EINVAL,
+			"--range and -e calls: a program carries one of the two kinds of probes");
+	if (ranges.n && pid_lists.n)
+		return err_set(
+			err, EINVAL,
+			"--range is for a program that kron starts: of one that runs nobody knows "
+			"what it did before");
 	if (pid_lists.n && monitor_wants_calls(&monitor))
 		return err_set(
 			err, EINVAL,
@@ -236,12 +296,24 @@ static void say_variables(const char *when)
 	}
 }
 
+static void say_ranges(void)
+{
+	vec_for(&monitor.ranges.v, r) {
+		const char *trouble = monitor_range_trouble(&monitor.ranges, r);
+
+		if (trouble)
+			fprintf(stderr, "kron: --range %s: %s\n", r->text, trouble);
+	}
+}
+
 /* A name that is wrong is told at once, and at the end, when it is certain. */
 static void on_row(void *ctx, const struct monitor_row *row)
 {
+	(void)ctx;
 	if (!quiet && !row->from_ns && !show.is_live)
 		say_variables(", so far");
-	show_row(ctx, row);
+	save_row(&save, row);
+	show_row(&show, row);
 }
 
 static void say_overruns(const struct monitor_summary *s)
@@ -265,13 +337,29 @@ static void say_notes(const struct monitor_summary *s)
 		fprintf(stderr, "kron: %llu intervals ended without a stop of all: %s\n",
 			(unsigned long long)s->failed_freezes, s->why_not.msg);
 	say_variables("");
+	say_ranges();
 	propose(s);
+}
+
+static const char *how_it_ended(char *text, size_t size)
+{
+	const struct child *c = started_child;
+
+	if (!c || !c->ended)
+		snprintf(text, size, "running");
+	else if (WIFSIGNALED(c->status))
+		snprintf(text, size, "signal %d", WTERMSIG(c->status));
+	else
+		snprintf(text, size, "exited %d", WEXITSTATUS(c->status));
+	return text;
 }
 
 static int finish(void)
 {
 	struct monitor_summary s;
+	char how[32];
 	struct err err;
+	int status = 0;
 
 	if (is_shown)
 		return 0;
@@ -281,10 +369,12 @@ static int finish(void)
 	show_totals(&show, &s, monitor.totals);
 	say_notes(&s);
 	freezer_end(&freezer);
+	if (save_end(&save, &s, how_it_ended(how, sizeof(how)), &err))
+		status = cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (!path)
-		return cmd_finish(&command, 0);
+		return cmd_finish(&command, status);
 	is_begun = false;
-	return output_end(&out, &err) ? cmd_fail(&command, OWN_FAILURE, "%s", err.msg) : 0;
+	return output_end(&out, &err) ? cmd_fail(&command, OWN_FAILURE, "%s", err.msg) : status;
 }
 
 /* ---- a program that kron starts ---- */
@@ -302,7 +392,9 @@ static int start_monitor(pid_t pid, struct err *err)
 	/* it has ended already, and there is nothing to stop */
 	if (code == -ESRCH)
 		code = 0;
-	return code ? code : monitor_start(&monitor, pid, err);
+	code = code ? code : monitor_start(&monitor, pid, err);
+	save_start(&save, monitor.start_ns);
+	return code;
 }
 
 static int hand_on(const struct child *child)
@@ -337,20 +429,36 @@ static int run_plain(char **argv)
 				strerror(-code));
 	if (start_monitor(child.pid, &err))
 		cmd_fail(&command, 0, "%s", err.msg);
+	started_child = &child;
 	child_wait(&child);
 	code = finish();
+	started_child = NULL;
 	program_free(&program);
 	return code ? code : hand_on(&child);
 }
 
 static struct record_counting counting;
 
+static void add_range_probes(void)
+{
+	static const char *all[] = {"*"};
+	const struct opt_list every_one = {.v = all, .n = 1},
+			      *l = libraries.n ? &libraries : &every_one;
+
+	for (size_t i = 0; i < l->n; i++)
+		*vec_push(&counting.specs) = xasprintf("%s:*%%accesses lines", l->v[i]);
+	monitor_ranges_setup(&monitor.ranges, &counting.pages);
+}
+
 static void starts(struct collector *c, struct child *child)
 {
 	struct err err;
 
 	child->on_end = on_end;
-	if (monitor_open_program(&monitor, &c->seg, &c->modules, &err))
+	started_child = child;
+	if (ranges.n)
+		monitor_ranges_begin(&monitor.ranges, &c->drain);
+	if (monitor_open_program(&monitor, ranges.n ? NULL : &c->seg, &c->modules, &err))
 		cmd_fail(&command, 0, "%s", err.msg);
 }
 
@@ -362,12 +470,27 @@ static void started(struct child *child)
 		cmd_fail(&command, 0, "%s", err.msg);
 }
 
+/* Of loads and stores. */
+static void say_missing(const struct collector_summary *s)
+{
+	if (!ranges.n || quiet)
+		return;
+	if (s->lost)
+		fprintf(stderr,
+			"kron: %llu loads and stores are not counted: no memory for their counters\n",
+			(unsigned long long)s->lost);
+	if (s->refused)
+		fprintf(stderr,
+			"kron: %llu instructions are not counted: kron cannot place a probe there\n",
+			(unsigned long long)s->refused);
+}
+
 static int at_end(struct collector *c, const struct collector_summary *s)
 {
 	int code = finish();
 
 	(void)c;
-	(void)s;
+	say_missing(s);
 	calls_end(&monitor.calls);
 	temp_close(&folder);
 	return code;
@@ -386,7 +509,10 @@ static int run_counting(char **argv)
 	counting.dir = dir;
 	for (size_t i = 0; i < monitor.calls.nglobs; i++)
 		*vec_push(&counting.only) = monitor.calls.globs[i];
-	counting.libraries = libraries;
+	if (ranges.n)
+		add_range_probes();
+	else
+		counting.libraries = libraries;
 	counting.quiet = quiet;
 	counting.starts = starts;
 	counting.started = started;
@@ -478,6 +604,7 @@ static int run_pids(void)
 		freezer_end(&freezer);
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	}
+	save_start(&save, monitor.start_ns);
 	wait_for(pids, n);
 	return finish();
 }
@@ -491,35 +618,96 @@ static int run_board(void)
 	monitor_begin_board(&monitor);
 	if (monitor_start(&monitor, 0, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
+	save_start(&save, monitor.start_ns);
 	wait_for(NULL, 0);
 	return finish();
 }
 
 /* ---- all together ---- */
 
+/* The command line; of what runs already the options that say what it is. */
+static char *words_of_subject(char **argv)
+{
+	char **words = xcalloc(2 * pid_lists.n + 3, sizeof(*words)), *line;
+	size_t n = 0;
+
+	if (board_name) {
+		words[n++] = "--board";
+		words[n++] = (char *)board_name;
+	}
+	for (size_t i = 0; i < pid_lists.n; i++) {
+		words[n++] = "--pid";
+		words[n++] = (char *)pid_lists.v[i];
+	}
+	line = cmd_quoted(n ? words : argv);
+	xfree(words);
+	return line;
+}
+
+static int start_saving(char **argv, struct err *err)
+{
+	struct save_subject what = {.of = board_name    ? "board"
+					  : pid_lists.n ? "processes"
+							: "program",
+				    .freezes = freezes,
+				    .every_ns = monitor.every_ns};
+	char *words;
+	int code;
+
+	if (!save_dir)
+		return 0;
+	words = words_of_subject(argv);
+	what.command = words;
+	code = save_begin(&save, save_dir, &monitor.columns, &what, err);
+	xfree(words);
+	return code;
+}
+
+/* Of what cannot be started nothing is saved, and what is in the directory stays. */
+static int look_for_program(char **argv, struct err *err)
+{
+	struct program program;
+	int code;
+
+	if (!*argv)
+		return 0;
+	code = program_find(&program, argv[0], getenv("PATH"), err);
+	if (code)
+		return code == -ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+	program_free(&program);
+	return 0;
+}
+
 static int run(char **argv)
 {
 	struct err err;
+	int status = save_dir ? look_for_program(argv, &err) : 0;
 
+	if (status)
+		return cmd_fail(&command, status, "%s", err.msg);
 	monitor.board = board_name ? &board : NULL;
 	monitor_prepare(&monitor);
-	show = (struct show){.out = path ? output_stream(&out) : stdout,
-			     .json = json,
-			     .freezes = freezes,
-			     .of_board = board_name,
-			     .draws = draws,
-			     .columns = &monitor.columns};
+	show = (struct show){.table = {.out = is_silent ? NULL
+					      : path    ? output_stream(&out)
+							: stdout,
+				       .json = json,
+				       .freezes = freezes,
+				       .of_board = board_name,
+				       .columns = &monitor.columns},
+			     .draws = draws};
 	show_begin(&show);
 	monitor.on_row = on_row;
-	monitor.ctx = &show;
 	if ((freezes || pid_lists.n) && freezer_start(&freezer, &err))
 		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	monitor.freezer = freezes ? &freezer : NULL;
+	/* after the freezer is there, which would keep the directory's lock */
+	if (start_saving(argv, &err))
+		return cmd_fail(&command, OWN_FAILURE, "%s", err.msg);
 	if (board_name)
 		return run_board();
 	if (pid_lists.n)
 		return run_pids();
-	return monitor_wants_calls(&monitor) ? run_counting(argv) : run_plain(argv);
+	return ranges.n || monitor_wants_calls(&monitor) ? run_counting(argv) : run_plain(argv);
 }
 
 int cmd_monitor(int argc, char **argv)
@@ -548,6 +736,7 @@ int cmd_monitor(int argc, char **argv)
 	freezer_end(&freezer);
 	if (is_begun)
 		output_drop(&out);
+	save_drop(&save); /* it has ended, unless nothing was watched */
 	show_end(&show);
 	monitor_free(&monitor);
 	return status;

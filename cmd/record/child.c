@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -251,4 +252,39 @@ void child_raise(int sig)
 	sigaddset(&set, sig);
 	kill(getpid(), sig);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* ---- the end ---- */
+
+uint64_t child_cpu_ns(const struct child *child)
+{
+	const struct rusage *r = &child->usage;
+
+	if (!child->ended)
+		return 0;
+	return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
+	       (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
+}
+
+void child_describe_end(const struct child *child, char *text, size_t size)
+{
+	if (!child->ended)
+		snprintf(text, size, "running");
+	else if (WIFSIGNALED(child->status))
+		snprintf(text, size, "signal %d", WTERMSIG(child->status));
+	else
+		snprintf(text, size, "exited %d", WEXITSTATUS(child->status));
+}
+
+int child_hand_on(const struct child *child)
+{
+	if (!child->ended) {
+		child_raise(child->signal);
+		return 128 + child->signal;
+	}
+	if (WIFSIGNALED(child->status)) {
+		child_raise(WTERMSIG(child->status));
+		return 128 + WTERMSIG(child->status);
+	}
+	return WEXITSTATUS(child->status);
 }

@@ -8,6 +8,8 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -55,5 +57,12 @@ void child_wait(struct child *c);
 
 /* Die by sig, without a core of our own; returns only if that is not possible. */
 void child_raise(int sig);
+
+/* Of the program, and of the children that it, or who it waited for, waited for; 0: it has not ended. */
+uint64_t child_cpu_ns(const struct child *c);
+/* "exited 1", "signal 9", "running" */
+void child_describe_end(const struct child *c, char *text, size_t size);
+/* kron ends as the program did: the status for exit(), if the signal that ended it does not end us. */
+int child_hand_on(const struct child *c);
 
 #endif

@@ -38,6 +38,8 @@ int clock_take(const char *text, uint16_t *every, struct err *err)
 
 const char *clock_check(const struct collector_options *o, bool attaches)
 {
+	if (o->clock_every <= 1 && o->selection.timed.n)
+		return "--timed belongs to --clock every:N: without it each sample reads the clock";
 	if (o->clock_every <= 1)
 		return NULL;
 	if (o->bus != KRON_BUS_LANE)

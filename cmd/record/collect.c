@@ -10,18 +10,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/boot.h"
 #include "cmd/cmd.h"
 #include "collect/cable/address.h"
 #include "collect/cable/send.h"
 #include "collect/cable/serve.h"
+#include "collect/cable/ssh.h"
 
 static const char *listen_at, *output = "kron.nodes", *token, *left;
-static bool quiet;
+static bool quiet, at_stdio;
 
 static const struct opt options[] = {
 	{'l', "listen", OPT_STR, &listen_at, "ADDRESS",
 	 "Take senders at HOST:PORT (port 5993 without one), tcp://HOST:PORT or unix:PATH. Anything but "
 	 "this host's loopback and Unix sockets needs a --token.",
+	 0, 0},
+	{0, "stdio", OPT_FLAG, &at_stdio, NULL,
+	 "Take one sender at standard input and output, and end with it: `kron record -o ssh://HOST/DIR` has ssh "
+	 "run this.",
 	 0, 0},
 	{'o', "output", OPT_STR, &output, "DIR",
 	 "Write each node's trace to a directory in DIR (default kron.nodes), which every command that reads "
@@ -64,17 +70,6 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of pwrite(2) */
-}
-
-static void read_boot(char boot[CABLE_BOOT])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, boot, CABLE_BOOT - 1);
-
-	boot[n > 0 ? n : 0] = 0;
-	boot[strcspn(boot, "\n")] = 0;
-	if (fd >= 0)
-		close(fd);
 }
 
 /* Port 0 is one that the kernel chooses. */
@@ -133,21 +128,38 @@ static int serve(struct cable_server *s, const struct cable_address *a)
 	return CMD_OK;
 }
 
+static int serve_stdio(struct cable_server *s)
+{
+	struct err err;
+	int fd = cable_stdio(&err), code;
+
+	if (fd < 0)
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	catch_signals();
+	cable_conn_new(s, fd, "who runs this by ssh");
+	code = cable_server_run(s, -1, &stop, &err);
+	if (code)
+		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
+	if (!s->conns.n)
+		cable_stdio_end();
+	return s->refused ? CMD_ERROR : CMD_OK;
+}
+
 static int collect(void)
 {
-	struct cable_server s = {.words = stderr, .quiet = quiet};
+	struct cable_server s = {.words = stderr, .quiet = quiet, .shares = at_stdio};
 	struct cable_address a;
 	struct err err;
 	int status;
 
-	if (cable_address_parse(&a, listen_at, true, &err))
+	if (!at_stdio && cable_address_parse(&a, listen_at, true, &err))
 		return cmd_fail(&command, CMD_USAGE, "%s", err.msg);
 	if (token && cable_token_read(&s.token, token, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
 	if (cable_server_open(&s, output, &err))
 		return cmd_fail(&command, CMD_ERROR, "%s", err.msg);
-	read_boot(s.boot);
-	status = serve(&s, &a);
+	snprintf(s.boot, sizeof(s.boot), "%s", boot_id());
+	status = at_stdio ? serve_stdio(&s) : serve(&s, &a);
 	cable_server_close(&s);
 	return status;
 }
@@ -169,13 +181,15 @@ int cmd_collect(int argc, char **argv)
 
 	if (!first)
 		return status;
-	if (left && (listen_at || !cable_is_address(output)))
+	if (left && (listen_at || at_stdio || !cable_is_address(output)))
 		return cmd_fail(&command, CMD_USAGE,
-				"--send DIR needs the collector's address: -o tcp://HOST[:PORT] or "
-				"unix:PATH, and no --listen");
+				"--send DIR needs the collector's address: -o tcp://HOST[:PORT], "
+				"unix:PATH or ssh://HOST/DIR, and no --listen or --stdio");
 	if (left)
 		return send_left();
-	if (!listen_at)
+	if (at_stdio && listen_at)
+		return cmd_fail(&command, CMD_USAGE, "--stdio takes no --listen");
+	if (!listen_at && !at_stdio)
 		return cmd_fail(&command, CMD_USAGE,
 				"no address given: --listen HOST:PORT, or unix:PATH");
 	return collect();

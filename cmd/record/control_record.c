@@ -9,16 +9,37 @@
 static struct control control;
 static bool begun;
 
-static int note(void *ctx, const struct change *c, bool comes)
+static int note(void *ctx, const struct change_note *n)
 {
 	struct collector *collector = ctx;
 	const struct trace_change_line line = {.tsc = collector_now(collector),
-					       .comes = comes,
-					       .places = c->probes,
-					       .name = c->name,
-					       .spec = c->text};
+					       .comes = n->comes,
+					       .places = n->places,
+					       .name = n->name,
+					       .spec = n->spec};
 
 	return journal_put(&collector->journal, trace_writer_change, &line);
+}
+
+static int note_sleep(void *ctx, const struct sleep_note *n)
+{
+	struct collector *collector = ctx;
+	const struct trace_sleep_line line = {n->since, n->until, n->wakes, n->by_budget,
+					      n->functions};
+
+	return journal_put(&collector->journal, trace_writer_sleep, &line);
+}
+
+static bool waits_for(void *ctx, const uint32_t *functions, size_t n)
+{
+	const struct collector *collector = ctx;
+
+	return collector->watch && watch_waits_for(collector->watch, functions, n);
+}
+
+static uint64_t now(void *ctx)
+{
+	return collector_now(ctx);
 }
 
 /* Its functions are there from now on. */
@@ -44,6 +65,9 @@ void control_record_begin(struct collector *c, struct surgeon *surgeon, bool att
 					   .default_level = default_level,
 					   .begin_ns = c->start.mono_ns,
 					   .note = note,
+					   .note_sleep = note_sleep,
+					   .waits_for = waits_for,
+					   .now = now,
 					   .note_module = note_module,
 					   .note_ctx = c};
 	control.drain = &c->drain;
@@ -83,4 +107,9 @@ void control_record_end(const struct collector *c)
 uint64_t control_record_longest_stop_ns(void)
 {
 	return control.changes.stood_ns;
+}
+
+struct changes *control_record_changes(void)
+{
+	return &control.changes;
 }

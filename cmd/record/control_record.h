@@ -14,6 +14,7 @@ void control_record_stop(void);
 /* After the recording was finished. */
 void control_record_end(const struct collector *c);
 /* How long a process stood still for a change, at most. */
+struct changes *control_record_changes(void);
 uint64_t control_record_longest_stop_ns(void);
 
 #endif

@@ -24,6 +24,7 @@
 #include "board/bus/bus.h"
 #include "board/bus/node.h"
 #include "cmd/record/attached.h"
+#include "cmd/record/budget_record.h"
 #include "cmd/record/cabled.h"
 #include "cmd/record/child.h"
 #include "cmd/record/clock.h"
@@ -39,7 +40,7 @@
 #include "collect/collector.h"
 #include "collect/live/starter.h"
 #include "collect/attach/program.h"
-#include "collect/attach/unmatched.h"
+#include "collect/modules/unmatched.h"
 #include "config.h"
 #include "inject/plan/callsite.h"
 #include "inject/plan/tactics.h"
@@ -48,7 +49,7 @@
 enum { NOT_FOUND = 127, NOT_EXECUTABLE = 126, OWN_FAILURE = 125 };
 
 static const char *output = TRACE_DEFAULT_DIR, *token, *group;
-static struct opt_list only, except, libraries, levels, specs, files, pids;
+static struct opt_list only, except, libraries, levels, timed, keep, specs, files, pids;
 static const char *lasting;
 static const char *tactics;
 static uint32_t tactic_set;
@@ -58,7 +59,7 @@ static struct probe_set probes;
 #define NO_FILTER UINT64_MAX
 #define NO_NODE UINT64_MAX
 static uint64_t buffer, filter = NO_FILTER, node = NO_NODE;
-static const char *board, *bus = "lane", *clock_words;
+static const char *board, *bus = "lane", *clock_words, *budget;
 static uint16_t clock_every;
 static int when_full;
 static bool no_children, children, quiet, constant_time;
@@ -71,7 +72,8 @@ static struct flight_options flight;
 static const struct opt options[] = {
 	{'o', "output", OPT_STR, &output, "DIR",
 	 "Write the trace to DIR (default kron.data). A trace that is there becomes DIR.old. "
-	 "tcp://HOST[:PORT] or unix:PATH: send it to the `kron collect` that listens there.",
+	 "tcp://HOST[:PORT] or unix:PATH: send it to the `kron collect` that listens there. "
+	 "ssh://[USER@]HOST[:PORT]/DIR: to one that ssh runs there, for a directory in DIR.",
 	 0, 0},
 	{0, "token", OPT_STR, &token, "FILE",
 	 "The token that the collector at -o tcp://HOST has, and those of a --trigger-group on several hosts: "
@@ -167,6 +169,18 @@ static const struct opt options[] = {
 	 "(every alone: 16). A probe then costs a third. Order is exact; a time lies between the two readings "
 	 "around it, and reports say how far a sum may be off. Samples of -p, and of static programs, read it "
 	 "each time.",
+	 0, 0},
+	{0, "timed", OPT_LIST, &timed, "GLOB",
+	 "With --clock every:N: functions whose name matches GLOB read the clock each time that they are entered "
+	 "and left, so that their times are exact. May be repeated.",
+	 0, 0},
+	{0, "budget", OPT_STR, &budget, "N%",
+	 "Keep what probes cost within N % of the program's processor time, like 1%: functions with many short "
+	 "calls are taken out while it runs, and looked at again for a moment every few seconds. Their calls of "
+	 "that time are exact, the rest is estimated; `kron info` says which, and for how long each was watched.",
+	 0, 0},
+	{0, "keep", OPT_LIST, &keep, "GLOB",
+	 "With --budget: functions whose name matches GLOB are never taken out. May be repeated.",
 	 0, 0},
 	{0, "constant-time", OPT_FLAG, &constant_time, NULL,
 	 "A probe takes the same time whether its level is on or off, as on the hardware. Without "
@@ -265,20 +279,6 @@ static void free_environment(char **env, size_t own)
 
 /* ---- start ---- */
 
-static char *quoted_command(char **argv)
-{
-	char word[1024], *line = xstrdup("");
-
-	for (; *argv; argv++) {
-		char *more = xasprintf("%s%s%s", line, *line ? " " : "",
-				       str_shell(word, sizeof(word), *argv));
-
-		xfree(line);
-		line = more;
-	}
-	return line;
-}
-
 static struct attached attached;
 static struct collector collector;
 static struct starter starter = STARTER_INIT(starter);
@@ -362,42 +362,6 @@ static void look_at_selection(void *ctx, const struct peer *p, bool is_program)
 	look_at_trigger(c->watch);
 }
 
-/* ---- the end ---- */
-
-/* Of the program, and of the children that it, or who it waited for, waited for. */
-static uint64_t cpu_ns(const struct child *child)
-{
-	const struct rusage *r = &child->usage;
-
-	if (!child->ended)
-		return 0;
-	return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000000000u +
-	       (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) * 1000u;
-}
-
-static void describe_end(const struct child *child, char *text, size_t size)
-{
-	if (!child->ended)
-		snprintf(text, size, "running");
-	else if (WIFSIGNALED(child->status))
-		snprintf(text, size, "signal %d", WTERMSIG(child->status));
-	else
-		snprintf(text, size, "exited %d", WEXITSTATUS(child->status));
-}
-
-static int hand_on(const struct child *child)
-{
-	if (!child->ended) {
-		child_raise(child->signal);
-		return 128 + child->signal;
-	}
-	if (WIFSIGNALED(child->status)) {
-		child_raise(WTERMSIG(child->status));
-		return 128 + WTERMSIG(child->status);
-	}
-	return WEXITSTATUS(child->status);
-}
-
 /* ---- all together ---- */
 
 static struct say_options words;
@@ -471,7 +435,9 @@ static int run_attached(const char *runtime)
 	say("kron: recording %s; %s", names,
 	    attached.for_ns ? "Ctrl-C ends it sooner" : "Ctrl-C ends it");
 	control_record_begin(&collector, &attached.surgeon, true, probes.default_level);
+	budget_record_begin(&collector);
 	attached_wait(&attached);
+	budget_record_stop();
 	control_record_stop();
 	attached.changes_ns = control_record_longest_stop_ns();
 	starter_stop(&starter);
@@ -523,12 +489,15 @@ static int run(struct child *child, struct program *p, char **argv, const char *
 		counting->started(child);
 	control_record_begin(&collector, &attached.surgeon, attached.surgeon.pid > 0,
 			     probes.default_level);
+	budget_record_begin(&collector);
 	child_wait(child);
+	budget_record_stop();
 	control_record_stop();
-	describe_end(child, how, sizeof(how));
+	child_describe_end(child, how, sizeof(how));
 	if (p->verdict != PROGRAM_TRACEABLE)
 		server_note_untraced(&collector.server, child->pid, NULL, p->why.msg);
-	end = (struct collector_end){.how = how, .cpu_ns = cpu_ns(child), .program = child->pid};
+	end = (struct collector_end){
+		.how = how, .cpu_ns = child_cpu_ns(child), .program = child->pid};
 	return finish(&end, p, child);
 }
 
@@ -552,12 +521,14 @@ static void take_options(struct collector_options *o, char **argv)
 {
 	*o = (struct collector_options){
 		.dir = output,
-		.command = quoted_command(argv),
+		.command = cmd_quoted(argv),
 		.version = PACKAGE_VERSION,
 		.selection = {.only = globs_of(&only),
 			      .except = {except.v, except.n, NULL},
 			      .libraries = globs_of(&libraries),
 			      .levels = level_globs,
+			      .timed = globs_of(&timed),
+			      .keep = globs_of(&keep),
 			      .probes = probes.specs.n ? &probes : NULL,
 			      .tactics = tactic_set,
 			      .no_wait = no_wait,
@@ -576,6 +547,7 @@ static void take_options(struct collector_options *o, char **argv)
 		.no_children = no_children,
 		.constant_time = constant_time,
 		.clock_every = clock_every,
+		.budget = budget,
 		.watch = {.trigger = group && !watch.trigger ? WATCH_OTHERS_ONLY : watch.trigger,
 			  .pre = watch.pre,
 			  .post = watch.post},
@@ -648,6 +620,7 @@ static int record_attached(void)
 		return cmd_fail(who, OWN_FAILURE, "--bus: with --pid there are lane and exact");
 	why_not = check_watch(&opt, &err);
 	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : budget_record_check(&opt, &err);
 	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
@@ -748,6 +721,7 @@ static int record(char **argv)
 				"--constant-time");
 	why_not = check_watch(&opt, &err);
 	why_not = why_not ? why_not : clock_check(&opt, pids.n);
+	why_not = why_not ? why_not : budget_record_check(&opt, &err);
 	why_not = why_not ? why_not : flight_record_check(&opt, switches == SWITCHES_YES, &err);
 	if (why_not)
 		return cmd_fail(who, OWN_FAILURE, "%s", why_not);
@@ -760,7 +734,7 @@ static int record(char **argv)
 	attached_free(&attached);
 	program_free(&program);
 	xfree((char *)opt.command);
-	return status < 0 ? hand_on(&child) : status;
+	return status < 0 ? child_hand_on(&child) : status;
 }
 
 int cmd_record(int argc, char **argv)

@@ -141,6 +141,13 @@ static void consider_mapping(struct work *w, const struct process_mapping *m)
 	probes = module_probes_want(w->a->selection->probes, m->path, is_exe, NULL);
 	if ((!l.full && !l.hooks && !probes) || answer_is_runtime(w, m))
 		return;
+	if (m->perms[3] != 'p') {
+		err_set(&err, ENOTSUP,
+			"%s: its code is mapped shared: what is changed there would be in the file",
+			m->path);
+		answer_note(w, m->path, &err);
+		return;
+	}
 	vec_for(&w->loaded, other)
 		if (other->dev == m->dev && other->ino == m->ino)
 			l.module = other->module;
@@ -172,7 +179,8 @@ struct kron_command *answer_add_command(struct work *w, uint32_t kind, uint32_t 
 
 bool answer_is_text_of(const struct process_mapping *m, const struct loaded *l)
 {
-	return m && process_mapping_is_exec(m) && m->ino == l->ino && m->dev == l->dev;
+	return m && process_mapping_is_exec(m) && m->perms[3] == 'p' && m->ino == l->ino &&
+	       m->dev == l->dev;
 }
 
 /* The end of the text that is mapped without a gap from `at` to at most `hi`; `at` if none is. */
@@ -186,14 +194,6 @@ static uint64_t text_run(const struct work *w, const struct loaded *l, uint64_t 
 		at = m->end;
 	}
 	return at < hi ? at : hi;
-}
-
-static bool has_action(const struct plan *p, enum action_kind kind)
-{
-	for (size_t i = 0; i < p->nactions; i++)
-		if (p->actions[i].kind == kind)
-			return true;
-	return false;
 }
 
 /* How many counters the places of this plan, or its functions' entries, count with. */
@@ -212,22 +212,6 @@ static uint32_t calls_end_of(const struct binding *b)
 			end = (uint32_t)a->value + 1;
 	}
 	return end ? end : b->event_base + (uint32_t)p->nfunctions;
-}
-
-static bool has_conditions(const struct plan *p)
-{
-	for (size_t i = 0; i < p->nactions; i++)
-		if (p->actions[i].nconditions)
-			return true;
-	return false;
-}
-
-static bool has_memory(const struct plan *p)
-{
-	for (size_t i = 0; i < p->nactions; i++)
-		if (p->actions[i].nplaces)
-			return true;
-	return false;
 }
 
 static bool has_exec_hook(const struct plan *p)
@@ -357,47 +341,6 @@ static void raise_semaphores(struct work *w, const struct loaded *l)
 	answer_note(w, l->module->path, &err);
 }
 
-struct binding answer_binding(const struct work *w, const struct loaded *l)
-{
-	return (struct binding){
-		.bias = l->bias,
-		.thunk = w->q->thunk,
-		.hook_thunk = w->q->hook_thunk,
-		.payload_thunk = w->q->payload_thunk,
-		.wide_thunk = w->q->wide_thunk,
-		.action_thunk = w->q->action_thunk,
-		.memory_thunk = w->q->memory_thunk,
-		.way = w->q->way,
-		.counts = w->q->counts,
-	};
-}
-
-/* Lanes have a thunk of its own for blocks with Resource samples. */
-int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
-			struct err *err)
-{
-	if (b->way != KRON_THUNK_LANE && has_memory(b->plan))
-		return err_set(
-			err, ENOTSUP,
-			"%s: a board's samples have no room for values from memory, and with "
-			"--constant-time none are read: record it on the lanes",
-			l->module->path);
-	if (b->way == KRON_THUNK_LANE_CONSTANT && has_conditions(b->plan))
-		return err_set(err, ENOTSUP,
-			       "%s: a sample that is not wanted takes less time: no conditions "
-			       "with --constant-time",
-			       l->module->path);
-	if (!kron_thunk_is_lane(b->way) || !has_action(b->plan, ACTION_RESOURCE))
-		return 0;
-	if (b->way == KRON_THUNK_LANE_CONSTANT)
-		return err_set(err, ENOTSUP,
-			       "%s: a Resource sample takes longer than others: not with "
-			       "--constant-time",
-			       l->module->path);
-	b->payload_thunk = w->q->resource_thunk;
-	return 0;
-}
-
 /*
  * Other threads may map memory before the process has its answer, and the kernel places that next to other
  * mappings, where the block was to go.  So the block keeps a distance, which doubles with each such try.
@@ -493,34 +436,11 @@ int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, 
 	answer_add_record(w, l, len);
 	add_table_command(w, l, b);
 	answer_watch_copies(w, l, b);
-	w->out->counts |= has_action(b->plan, ACTION_COUNT);
-	calls_end = has_action(b->plan, ACTION_CALLS) ? calls_end_of(b) : 0;
+	w->out->counts |= answer_has_action(b->plan, ACTION_COUNT);
+	calls_end = answer_has_action(b->plan, ACTION_CALLS) ? calls_end_of(b) : 0;
 	if (calls_end > w->out->calls_end)
 		w->out->calls_end = calls_end;
 	return 0;
-}
-
-struct binding answer_module_binding(const struct work *w, const struct loaded *l)
-{
-	bool traced = l->full && l->module->nselected;
-	struct binding b = answer_binding(w, l);
-
-	b.plan = l->full ? l->module->full : l->module->hooks;
-	b.selected = traced ? l->module->selected : NULL;
-	b.hooks = (l->hooks || l->full) && !l->copy_hi && !w->q->changes;
-	b.from = l->copy_lo;
-	b.to = l->copy_hi;
-	b.event_base = l->module->event_base;
-	/* what comes out of a board is read by others, too: there an exit is an exit */
-	b.jump_base = l->module->jump_base;
-	b.has_jumps = kron_thunk_is_lane(b.way);
-	b.levels = traced ? l->module->levels : NULL;
-	b.events = l->module->probes.events;
-	b.nevents = l->module->probes.found.events.n;
-	if (!b.plan)
-		b.plan = l->module->full;
-	b.whole = l->module->patched;
-	return b;
 }
 
 /* To patch it would take that right from the program. */
@@ -547,7 +467,7 @@ static int bind_module(struct work *w, const struct loaded *l, struct err *err)
 	if (b.plan == l->module->full && l->module->probed && !b.payload_thunk)
 		return err_set(err, ENOTSUP, "%s: this libkron-rt.so knows no probes of users",
 			       l->module->path);
-	if (w->q->changes && has_writable_text(w, l))
+	if ((w->q->changes || w->q->live) && has_writable_text(w, l))
 		return err_set(err, EBUSY,
 			       "%s: the program has made its code writable, and may change it any "
 			       "time",

@@ -16,17 +16,18 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
-#include "collect/attach/modules.h"
+#include "collect/modules/modules.h"
 
 struct block_record { /* a trampoline block in a command file */
 	uint64_t number, off, len;
 	uint64_t dev, ino, bias; /* of the module, dev and ino as in /proc/PID/maps */
 	uint64_t text;           /* where it is entered from */
 	uint64_t probes;
-	bool is_stubs; /* from the module's stubs, not from its functions */
-	bool is_copy;  /* from a copy of some of its text */
-	bool is_table; /* no block, but what far jumps go by */
-	bool is_added; /* of a probe that was added: it is another answerer's */
+	bool is_stubs;    /* from the module's stubs, not from its functions */
+	bool is_copy;     /* from a copy of some of its text */
+	bool is_table;    /* no block, but what far jumps go by */
+	bool is_added;    /* of a probe that was added: it is another answerer's */
+	bool is_released; /* it has given its module's code back, for good */
 };
 
 /*
@@ -54,7 +55,7 @@ struct question {
 	pid_t pid;
 	int pidfd; /* tells whether that number still means the process that asks */
 	uint64_t thunk, hook_thunk, payload_thunk, resource_thunk, wide_thunk, action_thunk,
-		memory_thunk;
+		memory_thunk, timed_thunk;
 	enum kron_thunk way; /* what the first of them does */
 	int32_t counts;      /* struct kron_hello */
 	uint32_t again;      /* likewise */
@@ -107,7 +108,7 @@ struct answer_group {
 };
 
 struct answer {
-	pid_t pid;       /* who asked; 0: nobody, and the bytes to be patched are nobody else's */
+	pid_t pid;       /* who asked, or is changed */
 	int fd;          /* command file, -1 when there is nothing to do */
 	uint64_t number; /* of that file */
 	uint32_t ncommands;
@@ -133,6 +134,8 @@ bool answer_find_question(struct answerer *a, const struct process_maps *maps,
 /* The probes that such a process has now, in code that is there still. */
 uint64_t answer_count_probes(struct answerer *a, const struct process_maps *maps);
 int answer_make(struct answerer *a, const struct question *q, struct answer *out, struct err *err);
+/* What is mapped at addr is to be there still; the first address counts. */
+void answer_note_text(struct answer_group *g, const struct process_maps *maps, uint64_t addr);
 /* False: the process, which has run meanwhile, has something else mapped by now where it would be patched. */
 bool answer_is_current(const struct answer *a);
 /* What the process says of a group (KRON_RESULT_GROUP).  False: there is no such group. */

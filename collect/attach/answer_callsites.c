@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "collect/attach/answer_impl.h"
-#include "collect/attach/callsite_process.h"
+#include "collect/modules/callsite_process.h"
 #include "inject/plan/callsite.h"
 
 #define MET_LIMIT 256u

@@ -141,19 +141,23 @@ static int open_file(struct work *w, uint64_t *out, struct err *err)
 	return fd;
 }
 
+void answer_note_text(struct answer_group *g, const struct process_maps *maps, uint64_t addr)
+{
+	const struct process_mapping *m = process_maps_at(maps, addr);
+
+	if (g->text || !m)
+		return;
+	g->text = addr;
+	g->off = m->off + addr - m->start;
+	g->dev = m->dev;
+	g->ino = m->ino;
+}
+
 static void note_text(struct work *w)
 {
-	vec_for(&w->commands, c) {
-		const struct process_mapping *m = process_maps_at(&w->maps, c->addr);
-		struct answer_group *g = &w->out->groups.v[c->group];
-
-		if (c->kind != KRON_CMD_PATCH || g->text || !m)
-			continue;
-		g->text = c->addr;
-		g->off = m->off + c->addr - m->start;
-		g->dev = m->dev;
-		g->ino = m->ino;
-	}
+	vec_for(&w->commands, c)
+		if (c->kind == KRON_CMD_PATCH)
+			answer_note_text(&w->out->groups.v[c->group], &w->maps, c->addr);
 }
 
 static bool is_mapped_still(const struct answer_group *g, const struct process_maps *maps)

@@ -42,10 +42,6 @@ bool answer_is_runtime(const struct work *w, const struct process_mapping *m);
 /* Text of a file. */
 bool answer_is_module(const struct process_mapping *m);
 bool answer_is_in_lineage(const struct question *q, uint32_t uid);
-/* What a binding has of the process and of where its module lies. */
-struct binding answer_binding(const struct work *w, const struct loaded *l);
-/* That of its functions, hooks and places. */
-struct binding answer_module_binding(const struct work *w, const struct loaded *l);
 /* The block of a binding, and its commands; none if nothing is to be bound. */
 int answer_add_block(struct work *w, const struct loaded *l, struct binding *b, struct err *err);
 
@@ -57,9 +53,15 @@ struct kron_command *answer_add_command(struct work *w, uint32_t kind, uint32_t 
 int answer_add_patch_commands(struct work *w, const struct loaded *l, struct bound *bound,
 			      uint32_t flags, struct err *err);
 void answer_add_record(struct work *w, const struct loaded *l, uint64_t len);
-/* Lanes have a thunk of its own for blocks with Resource samples. */
+
+/* answer_binding.c: what a binding has of the process and of where its module lies. */
+struct binding answer_binding(const struct work *w, const struct loaded *l);
+/* That of its functions, hooks and places. */
+struct binding answer_module_binding(const struct work *w, const struct loaded *l);
+/* Lanes have a thunk of its own for blocks with Resource samples.  -ENOTSUP: there is none for what is in the plan. */
 int answer_choose_thunk(const struct work *w, const struct loaded *l, struct binding *b,
 			struct err *err);
+bool answer_has_action(const struct plan *p, enum action_kind kind);
 
 /* answer_blocks.c: which of what is loaded is done?  What leads nowhere is unmapped. */
 void answer_consider_blocks(struct work *w);

@@ -87,6 +87,7 @@ static int add_commands(struct work *w, const struct loaded *l, struct binding *
 	}
 	*vec_push(&w->out->groups) = (struct answer_group){.module = l->module, .bias = l->bias};
 	answer_add_record(w, l, bound->block_len);
+	w->records.v[w->records.n - 1].is_released = true;
 	return 0;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* command_file.c - see command_file.h. */
+#define _GNU_SOURCE
 #include "collect/attach/command_file.h"
 
+#include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define COMMANDS_MAX 65536u /* a few for each module */
 
@@ -79,4 +83,30 @@ bool command_file_is_sane(int fd)
 		sane = is_sane(&f, &f.cmd[i], &patches, &block);
 	command_file_close(&f);
 	return sane;
+}
+
+static bool put(int fd, const void *data, size_t n, uint64_t off)
+{
+	return pwrite(fd, data, n, (off_t)off) == (ssize_t)n;
+}
+
+int command_file_write(struct kron_command *cmd, size_t n, const struct kron_patch *patches,
+		       size_t npatches, int *fd, uint64_t *size, struct err *err)
+{
+	const uint64_t patches_at = sizeof(struct kron_commands) + n * sizeof(*cmd);
+	const struct kron_commands head = {.magic = KRON_WIRE_MAGIC,
+					   .ncommands = (uint32_t)n,
+					   .size = patches_at + npatches * sizeof(*patches)};
+
+	for (size_t i = 0; i < n; i++)
+		if (cmd[i].kind == KRON_CMD_PATCH)
+			cmd[i].file_off = patches_at + cmd[i].file_off * sizeof(*patches);
+	*size = head.size;
+	*fd = memfd_create("kron-change", MFD_CLOEXEC);
+	if (*fd < 0)
+		return err_set(err, errno, "cannot make a command file: %s", strerror(errno));
+	if (!put(*fd, &head, sizeof(head), 0) || !put(*fd, cmd, n * sizeof(*cmd), sizeof(head)) ||
+	    !put(*fd, patches, npatches * sizeof(*patches), patches_at))
+		return err_set(err, errno, "cannot write a command file: %s", strerror(errno));
+	return 0;
 }

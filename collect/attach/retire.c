@@ -17,9 +17,10 @@
 
 struct making {
 	int mem;
+	const struct process_maps *maps;
+	struct answer *out;
 	VEC(struct kron_command) commands; /* file_off of a PATCH: the number of its first patch */
 	VEC(struct kron_patch) patches;
-	uint32_t groups;
 };
 
 /* Is one of the group's patches there? */
@@ -42,13 +43,27 @@ static bool is_patched(const struct making *m, const struct command_file *s, uin
 	return false;
 }
 
+/* Block and code: another library may come to its place, with a block at the same place, and the same jumps. */
+static void add_groups(struct making *m, const struct command_file *s,
+		       const struct kron_command *block)
+{
+	struct answer_group text = {0}, stubs = {0};
+
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->cmd[i].kind == KRON_CMD_PATCH && s->cmd[i].group == block->group)
+			answer_note_text(&text, m->maps, s->cmd[i].addr);
+	answer_note_text(&stubs, m->maps, block->addr);
+	*vec_push(&m->out->groups) = text;
+	*vec_push(&m->out->groups) = stubs;
+}
+
 static void retire_block(struct making *m, const struct command_file *s,
 			 const struct kron_command *block)
 {
-	*vec_push(&m->commands) = (struct kron_command){.kind = KRON_CMD_RETIRE,
-							.addr = block->addr,
-							.len = block->len,
-							.group = m->groups};
+	const uint32_t group = (uint32_t)m->out->groups.n;
+
+	*vec_push(&m->commands) = (struct kron_command){
+		.kind = KRON_CMD_RETIRE, .addr = block->addr, .len = block->len, .group = group};
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct kron_command *c = &s->cmd[i];
 		struct kron_command *out;
@@ -57,7 +72,7 @@ static void retire_block(struct making *m, const struct command_file *s,
 			continue;
 		out = vec_push(&m->commands);
 		*out = *c;
-		out->group = m->groups;
+		out->group = group;
 		out->file_off = m->patches.n;
 		for (uint32_t k = 0; k < c->count; k++) {
 			struct kron_patch *p = vec_push(&m->patches);
@@ -66,7 +81,7 @@ static void retire_block(struct making *m, const struct command_file *s,
 			bind_turn_round(p);
 		}
 	}
-	m->groups++;
+	add_groups(m, s, block);
 }
 
 static void consider(struct making *m, const struct process_mapping *map, int fd)
@@ -82,38 +97,10 @@ static void consider(struct making *m, const struct process_mapping *map, int fd
 	command_file_close(&s);
 }
 
-static bool put(int fd, const void *data, size_t n, uint64_t off)
-{
-	return pwrite(fd, data, n, (off_t)off) == (ssize_t)n;
-}
-
-static int write_file(struct making *m, struct answer *out, struct err *err)
-{
-	const uint64_t patches_at =
-		sizeof(struct kron_commands) + m->commands.n * sizeof(struct kron_command);
-	const uint64_t size = patches_at + m->patches.n * sizeof(struct kron_patch);
-	const struct kron_commands head = {
-		.magic = KRON_WIRE_MAGIC, .ncommands = (uint32_t)m->commands.n, .size = size};
-
-	vec_for(&m->commands, c)
-		if (c->kind == KRON_CMD_PATCH)
-			c->file_off = patches_at + c->file_off * sizeof(struct kron_patch);
-	out->fd = memfd_create("kron-change", MFD_CLOEXEC);
-	if (out->fd < 0)
-		return err_set(err, errno, "cannot make a command file: %s", strerror(errno));
-	if (!put(out->fd, &head, sizeof(head), 0) ||
-	    !put(out->fd, m->commands.v, m->commands.n * sizeof(*m->commands.v), sizeof(head)) ||
-	    !put(out->fd, m->patches.v, m->patches.n * sizeof(*m->patches.v), patches_at))
-		return err_set(err, errno, "cannot write a command file: %s", strerror(errno));
-	out->size = size;
-	out->ncommands = head.ncommands;
-	return 0;
-}
-
 int retire_make(struct answer *out, const struct process_maps *maps, uint64_t session, int mem,
 		const struct retire_file *files, size_t n, struct err *err)
 {
-	struct making m = {.mem = mem};
+	struct making m = {.mem = mem, .maps = maps, .out = out};
 	uint64_t number;
 	int code = 0;
 
@@ -127,7 +114,9 @@ int retire_make(struct answer *out, const struct process_maps *maps, uint64_t se
 				consider(&m, &maps->v[i], files[k].fd);
 	}
 	if (m.commands.n)
-		code = write_file(&m, out, err);
+		code = command_file_write(m.commands.v, m.commands.n, m.patches.v, m.patches.n,
+					  &out->fd, &out->size, err);
+	out->ncommands = (uint32_t)m.commands.n;
 	vec_free(&m.commands);
 	vec_free(&m.patches);
 	return code;

@@ -601,6 +601,33 @@ bool server_stop(struct server *s)
 	return all_ended;
 }
 
+static bool answers_one_of(const struct server *s, uint64_t last)
+{
+	const struct connection *c;
+
+	TAILQ_FOREACH(c, &s->list[CONNECTION_ASKS], link)
+	if (c->number <= last)
+		return true;
+	return false;
+}
+
+bool server_wait_answered(struct server *s, unsigned seconds)
+{
+	struct timespec until;
+	bool done;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	pthread_mutex_lock(&s->lock);
+	const uint64_t last = s->last_number;
+	while (answers_one_of(s, last) &&
+	       pthread_cond_timedwait(&s->idle, &s->lock, &until) != ETIMEDOUT)
+		;
+	done = !answers_one_of(s, last);
+	pthread_mutex_unlock(&s->lock);
+	return done;
+}
+
 void server_hold(struct server *s)
 {
 	pthread_mutex_lock(&s->lock);

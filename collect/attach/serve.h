@@ -117,6 +117,9 @@ const struct added_probes *server_added(struct server *s);
 int server_watch_guest(struct server *s, const struct server_guest *guest);
 void server_forget_guest(struct server *s);
 
+/* Until all that is being answered now is done.  False: it takes longer than that. */
+bool server_wait_answered(struct server *s, unsigned seconds);
+
 /* Somebody plans for a process that has no connection: server_stop() waits for that, too. */
 void server_hold(struct server *s);
 void server_release(struct server *s);

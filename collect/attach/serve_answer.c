@@ -80,6 +80,7 @@ static int send_answer(struct connection *c, const struct answer *a)
 		reply.bus = s->seg->bus;
 		reply.when_full = s->seg->when_full;
 		reply.clock_every = s->seg->clock_every;
+		reply.ticket = c->ticket;
 		reply.flags = s->no_children ? KRON_REPLY_NO_CHILDREN : 0;
 		reply.flags |= s->seg->own ? 0 : KRON_REPLY_CUTTABLE;
 		fds[n++] = s->seg->fd;
@@ -137,6 +138,11 @@ void serve_explain_result(uint32_t problem, uint64_t detail, char *text, size_t 
 		break;
 	case KRON_RESULT_SHARED:
 		snprintf(text, size, "there is a probe already (at 0x%" PRIx64 ")", detail);
+		break;
+	case KRON_RESULT_BUSY:
+		snprintf(
+			text, size,
+			"a goroutine is always in the middle of what kron has to change: try again");
 		break;
 	case KRON_RESULT_BOARD:
 		snprintf(text, size, "the board in shared memory is damaged");
@@ -310,9 +316,10 @@ int serve_make_answer(struct connection *c, struct answer *a, struct err *err)
 		.hook_thunk = h->hook_thunk,
 		.payload_thunk = h->payload_thunk[s->thunk],
 		.resource_thunk = h->resource_thunk,
-		.wide_thunk = s->thunk == KRON_THUNK_LANE ? h->wide_thunk : 0,
+		.wide_thunk = kron_thunk_has_parts(s->thunk) ? h->wide_thunk : 0,
 		.action_thunk = h->action_thunk,
 		.memory_thunk = h->memory_thunk,
+		.timed_thunk = s->thunk == KRON_THUNK_LANE_SPARSE ? h->timed_thunk : 0,
 		.way = s->thunk,
 		.counts = (int32_t)h->counts,
 		.again = h->again,
@@ -460,7 +467,7 @@ void serve_answer(struct connection *c)
 	if (is_about_exec(c))
 		return answer_exec(c);
 	if (c->hello.kind == KRON_HELLO_START)
-		tasks_announce(s->tasks, pid, c->peer.its_pid);
+		c->ticket = tasks_announce(s->tasks, pid, c->peer.its_pid);
 	hold_answerer(c);
 	if (!c->answerer)
 		return answer_nothing(c);

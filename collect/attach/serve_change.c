@@ -51,7 +51,7 @@ int serve_change_reply(const struct answer *a, int sock, struct err *err)
 					 .commands_size = a->size,
 					 .flags = KRON_REPLY_CHANGE};
 
-	if (a->pid && !answer_is_current(a))
+	if (!answer_is_current(a))
 		return err_set(err, EAGAIN, "process %d has loaded or unloaded libraries", a->pid);
 	socket_limit(sock, SERVE_STOPPED_S, SERVE_STOPPED_S);
 	return socket_send(sock, &reply, sizeof(reply), &a->fd, 1)
@@ -71,7 +71,7 @@ static void explain(const struct answer *a, const struct kron_result *r, struct 
 int serve_change_settle(const struct answer *a, int sock, uint32_t *applied, struct err *err)
 {
 	struct kron_result r;
-	bool refused = false;
+	bool refused = false, meets_goroutine = false;
 
 	for (uint32_t n = 0; n <= a->ncommands; n++) {
 		if (serve_receive(sock, &r, sizeof(r)) || r.magic != KRON_WIRE_MAGIC)
@@ -79,12 +79,17 @@ int serve_change_settle(const struct answer *a, int sock, uint32_t *applied, str
 		if (r.kind == KRON_RESULT_GROUP && !refused) {
 			explain(a, &r, err);
 			refused = true;
+			meets_goroutine = r.code == KRON_RESULT_BUSY;
 		}
 		if (r.kind != KRON_RESULT_END)
 			continue;
 		*applied = r.groups_applied;
 		if (r.code == KRON_RESULT_BUSY || r.flags & KRON_RESULT_AGAIN)
-			return -EAGAIN;
+			return meets_goroutine ? -EAGAIN
+					       : err_set(err, EAGAIN,
+							 "process %d maps memory all the time: try "
+							 "again",
+							 a->pid);
 		if (r.code != KRON_RESULT_OK)
 			explain(a, &r, err);
 		return refused || r.code != KRON_RESULT_OK ? -EBUSY : 0;

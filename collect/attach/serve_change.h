@@ -17,7 +17,7 @@ int serve_change_make(struct answer *out, struct server *s, struct answerer *of,
 		      const struct question *as, uint32_t again, struct err *err);
 /* Through its socket, which stays the caller's. */
 int serve_change_reply(const struct answer *a, int sock, struct err *err);
-/* 0; -EAGAIN: not now; or an error with a sentence, where one of the modules was refused: *applied others
+/* 0; -EAGAIN: not now; or an error: both with a sentence.  Where one of the modules was refused, *applied others
  * were not. */
 int serve_change_settle(const struct answer *a, int sock, uint32_t *applied, struct err *err);
 

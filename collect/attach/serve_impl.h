@@ -20,6 +20,7 @@ struct connection {
 	bool working;                /* likewise: wants WORKING messages */
 	bool replied;                /* likewise: a RESULT is to come */
 	bool debugged;               /* it ran under a debugger when it asked */
+	uint32_t ticket;             /* START: for its slot */
 	const char *refused;         /* why it gets no answer, and is to be noted; NULL: it does */
 	struct answerer *answerer;   /* the recording's, or that of probes that were added */
 	struct kron_hello hello;

@@ -34,7 +34,7 @@ int serve_live_prepare(struct live_answer **out, struct server *s, pid_t pid,
 				.its_pid = inner ? inner : pid,
 				.pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
 	process_uid(pid, &c->peer.uid);
-	tasks_announce(s->tasks, pid, c->peer.its_pid);
+	c->ticket = tasks_announce(s->tasks, pid, c->peer.its_pid);
 	code = serve_make_answer(c, &l->a, err);
 	vec_for(&l->a.notes, n)
 		server_note_untraced(s, pid, n->module, n->err.msg);

@@ -17,16 +17,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "collect/cable/wire.h"
+#include "collect/cable/frames.h"
+#include "collect/cable/ssh.h"
 
 #define TCP "tcp://"
 #define UNIX "unix:"
+#define SSH "ssh://"
+#define FORMS "tcp://HOST[:PORT], unix:PATH or ssh://[USER@]HOST[:PORT]/DIR"
 #define CONNECT_MS 5000
 #define RETRY_MS 20
 
 bool cable_is_address(const char *text)
 {
-	return !strncmp(text, TCP, strlen(TCP)) || !strncmp(text, UNIX, strlen(UNIX));
+	return !strncmp(text, TCP, strlen(TCP)) || !strncmp(text, UNIX, strlen(UNIX)) ||
+	       !strncmp(text, SSH, strlen(SSH));
 }
 
 static int take_path(struct cable_address *a, const char *path, struct err *err)
@@ -47,7 +51,8 @@ static int take_host(struct cable_address *a, const char *text, struct err *err)
 		host = text + 1;
 		end = strchr(text, ']');
 		if (!end || (end[1] && end[1] != ':'))
-			return err_set(err, EINVAL, "%s is no address: tcp://[HOST]:PORT", a->text);
+			return err_set(err, EINVAL, "%s is not an address: tcp://[HOST]:PORT",
+				       a->text);
 		if (end[1])
 			port = end + 2;
 	} else if (end) {
@@ -57,10 +62,45 @@ static int take_host(struct cable_address *a, const char *text, struct err *err)
 	}
 	if ((size_t)(end - host) >= sizeof(a->host) || !*port || strlen(port) > 5 ||
 	    port[strspn(port, "0123456789")] || strtoul(port, NULL, 10) > UINT16_MAX)
-		return err_set(err, EINVAL, "%s is no address: tcp://HOST[:PORT] or unix:PATH",
-			       a->text);
+		return err_set(err, EINVAL, "%s is not an address: " FORMS, a->text);
 	memcpy(a->host, host, (size_t)(end - host));
 	snprintf(a->port, sizeof(a->port), "%s", port);
+	return 0;
+}
+
+/*
+ * As git has it: /DIR is absolute, /~/DIR is in the home there.  What begins with a dash would be an option of
+ * ssh's.
+ */
+static int take_ssh(struct cable_address *a, const char *text, struct err *err)
+{
+	const char *at = text + strcspn(text, "@/"), *host = *at == '@' ? at + 1 : text;
+	const size_t user = (size_t)(host - text), len = strcspn(host, "/");
+	const char *dir = host + len;
+	char name[sizeof(a->host)];
+	int code;
+
+	if (len >= sizeof(name) || user + len >= sizeof(a->host))
+		return err_set(err, EINVAL, "the address is too long: %s", a->text);
+	memcpy(name, host, len);
+	name[len] = 0;
+	code = take_host(a, name, err);
+	if (code)
+		return code;
+	if (!strchr(name[0] == '[' ? strchr(name, ']') : name, ':'))
+		a->port[0] = 0; /* ssh knows */
+	if (!a->host[0] || *text == '-' || a->host[0] == '-' || !*dir || !dir[1])
+		return err_set(err, EINVAL, "%s is not an address: " FORMS, a->text);
+	memmove(a->host + user, a->host, strlen(a->host) + 1);
+	memcpy(a->host, text, user);
+	if (!strncmp(dir, "/~/", 3))
+		dir += 3;
+	else if (!strncmp(dir, "/~", 2))
+		return err_set(err, EINVAL, "a directory in the home there is /~/DIR: %s", a->text);
+	if (!*dir || strlen(dir) >= sizeof(a->dir))
+		return err_set(err, EINVAL, "the directory has 1 to %zu bytes: %s",
+			       sizeof(a->dir) - 1, a->text);
+	memcpy(a->dir, dir, strlen(dir) + 1);
 	return 0;
 }
 
@@ -74,9 +114,11 @@ int cable_address_parse(struct cable_address *a, const char *text, bool bare, st
 		return take_path(a, text + strlen(UNIX), err);
 	if (!strncmp(text, TCP, strlen(TCP)))
 		return take_host(a, text + strlen(TCP), err);
+	if (!strncmp(text, SSH, strlen(SSH)))
+		return take_ssh(a, text + strlen(SSH), err);
 	if (bare && !strstr(text, "//"))
 		return take_host(a, text, err);
-	return err_set(err, EINVAL, "%s is no address: tcp://HOST[:PORT] or unix:PATH", text);
+	return err_set(err, EINVAL, "%s is not an address: " FORMS, text);
 }
 
 static bool is_loopback(const struct sockaddr *a)
@@ -211,12 +253,16 @@ static int tcp_socket(const struct cable_address *a, bool listens, bool *local, 
 
 int cable_connect(const struct cable_address *a, bool *local, struct err *err)
 {
-	*local = true;
+	*local = true; /* of ssh, too: it knows who is there */
+	if (cable_address_is_ssh(a))
+		return cable_ssh(a, err);
 	return a->path[0] ? unix_socket(a, false, local, err) : tcp_socket(a, false, local, err);
 }
 
 int cable_listen(const struct cable_address *a, bool *local, struct err *err)
 {
 	*local = true;
+	if (cable_address_is_ssh(a))
+		return err_set(err, EINVAL, "nobody can listen at %s", a->text);
 	return a->path[0] ? unix_socket(a, true, local, err) : tcp_socket(a, true, local, err);
 }

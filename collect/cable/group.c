@@ -304,7 +304,7 @@ static int take_name(struct group *g, const char *text, struct err *err)
 	if (!cable_is_name(g->name) || (text[n] && !text[n + 1]))
 		return err_set(
 			err, EINVAL,
-			"--trigger-group: %s is no group: NAME, or NAME@HOST[:PORT],..., the name "
+			"--trigger-group: %s is not a group: NAME, or NAME@HOST[:PORT],..., the name "
 			"of letters, digits and ._-",
 			text);
 	return 0;

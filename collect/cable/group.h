@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "collect/cable/wire.h"
+#include "collect/cable/frames.h"
 
 struct group;
 

@@ -162,7 +162,7 @@ static int resolve(struct group_socket *s, const char *text, struct err *err)
 	if (ret)
 		return ret;
 	if (!a.host[0] || a.path[0])
-		return err_set(err, EINVAL, "--trigger-group: %s is no HOST[:PORT]", text);
+		return err_set(err, EINVAL, "--trigger-group: %s is not a HOST[:PORT]", text);
 	ret = getaddrinfo(a.host, a.port, &want, &found);
 	if (ret)
 		return err_set(err, EHOSTUNREACH, "--trigger-group: cannot find %s: %s", text,

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -21,6 +22,8 @@
 #define ID_FILE "cable"
 #define ID_TEXT (2 * CABLE_ID)
 #define SAME_NAME_MOST 10000
+#define LOCK_MS 4000 /* less than a sender waits for an answer */
+#define LOCK_SLICE_MS 20
 
 static void id_text(char text[ID_TEXT + 1], const uint8_t id[CABLE_ID])
 {
@@ -134,6 +137,22 @@ void cable_nodes_find(struct cable_server *s)
 		closedir(d);
 }
 
+/*
+ * Of a sender that has come by another link, the far end of the old one may not know yet that it is broken.  False:
+ * it has the node still.
+ */
+static bool lock_node(struct cable_server *s, int dirfd)
+{
+	bool locked = !s->shares || !flock(dirfd, LOCK_EX | LOCK_NB);
+
+	for (unsigned ms = 0; !locked && ms < LOCK_MS; ms += LOCK_SLICE_MS) {
+		poll(NULL, 0, LOCK_SLICE_MS);
+		locked = !flock(dirfd, LOCK_EX | LOCK_NB);
+	}
+	s->was_locked = !locked;
+	return locked;
+}
+
 /* ---- new ones ---- */
 
 static int write_id(int dirfd, const uint8_t *id)
@@ -185,7 +204,7 @@ static struct cable_node *new_node(struct cable_server *s, const struct cable_he
 	if (!ret)
 		ret = dirfd = open_directory(s, name);
 	if (ret >= 0)
-		ret = write_id(dirfd, h->id);
+		ret = lock_node(s, dirfd) ? write_id(dirfd, h->id) : -EBUSY;
 	if (!ret) {
 		n = node_new(s, h->id, name);
 		n->dirfd = dirfd;
@@ -210,6 +229,11 @@ struct cable_node *cable_node_of(struct cable_server *s, const struct cable_hell
 		err_set(err, -n->dirfd, "cannot open %s/%s: %s", s->dir, n->name,
 			strerror(-n->dirfd));
 		n->dirfd = -1;
+		return NULL;
+	}
+	if (!lock_node(s, n->dirfd)) {
+		cable_node_close(n);
+		err_set(err, EBUSY, "the far end of an older link has %s still", n->name);
 		return NULL;
 	}
 	look_at_files(n);
@@ -265,7 +289,7 @@ int cable_server_open(struct cable_server *s, const char *dir, struct err *err)
 		close(s->dirfd);
 		return err_set(err, EEXIST, "%s is a trace; name a folder for traces with -o", dir);
 	}
-	if (flock(s->dirfd, LOCK_EX | LOCK_NB)) {
+	if (flock(s->dirfd, (s->shares ? LOCK_SH : LOCK_EX) | LOCK_NB)) {
 		close(s->dirfd);
 		return err_set(err, EBUSY, "another kron collect writes to %s", dir);
 	}

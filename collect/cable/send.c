@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "base/clock.h"
 #include "base/vec.h"
@@ -200,10 +199,12 @@ static int refused(struct cable_sender *s, const struct cable_head *h, struct er
 static int no_collector(struct cable_sender *s, int code, struct err *err)
 {
 	if (code == -EPROTO)
-		return err_set(err, EPROTO, "what answers at %s is no kron collect", s->to.text);
+		return err_set(err, EPROTO, "what answers at %s is not a kron collect", s->to.text);
 	return err_set(err, -code, "the collector at %s does not answer: %s", s->to.text,
 		       strerror(-code));
 }
+
+#define SSH_MS 60000 /* until it has logged in there */
 
 static int greet(struct cable_sender *s, struct cable_welcome *w, struct err *err)
 {
@@ -211,7 +212,7 @@ static int greet(struct cable_sender *s, struct cable_welcome *w, struct err *er
 	uint8_t expected[CABLE_ANSWER];
 	struct cable_challenge ch;
 	struct cable_head h;
-	int ret = wait_frame(s, &h, 5000);
+	int ret = wait_frame(s, &h, cable_address_is_ssh(&s->to) ? SSH_MS : 5000);
 
 	if (ret < 0)
 		return no_collector(s, ret, err);
@@ -336,7 +337,7 @@ static int send_ping(struct cable_sender *s)
 	struct cable_ping p = {.number = ++s->ping.number};
 
 	s->ping.mono_ns = now_ns();
-	s->ping.tsc = __rdtsc();
+	s->ping.tsc = clock_tsc();
 	return send_frame(s, CABLE_PING, &p, sizeof(p));
 }
 
@@ -366,7 +367,7 @@ static void put_clock(struct cable_sender *s)
  * this thread stood still between the two. */
 static int take_pong(struct cable_sender *s, const struct cable_pong *p)
 {
-	uint64_t tsc = __rdtsc(), mono = now_ns();
+	uint64_t tsc = clock_tsc(), mono = now_ns();
 	uint64_t way_ns = mono - s->ping.mono_ns, there_ns = p->went_ns - p->came_ns;
 
 	if (p->number != s->ping.number || !s->ping.left)
@@ -598,7 +599,7 @@ static int keep_id(struct cable_sender *s, bool read_it, struct err *err)
 	snprintf(path, sizeof(path), "%s/" ID_FILE, s->spool);
 	fd = open(path, (read_it ? O_RDONLY : O_WRONLY | O_CREAT | O_EXCL) | O_CLOEXEC, 0600);
 	if (fd < 0 && read_it)
-		return err_set(err, errno, "%s is no directory that kron record left to be sent",
+		return err_set(err, errno, "%s is not a directory that kron record left to be sent",
 			       s->spool);
 	if (fd < 0 ||
 	    (read_it ? read(fd, s->id, CABLE_ID) : write(fd, s->id, CABLE_ID)) != CABLE_ID)

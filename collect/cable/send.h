@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "collect/cable/address.h"
-#include "collect/cable/wire.h"
+#include "collect/cable/frames.h"
 
 #define CABLE_SPOOL (64u << 20)
 /* How long the collector may take nothing more at the end of a recording. */

@@ -25,12 +25,19 @@
 
 #define HELLO_NS 10000000000ull /* to say who it is */
 #define QUIET_NS 30000000000ull /* a sender says something each second */
+#define QUIET_ALONE_NS \
+	10000000000ull /* ... and its next link waits until this one lets go of the node */
 #define CONNS_MAX 4096
 #define CONN_FDS 2   /* a connection, and its node's directory */
 #define OTHER_FDS 32 /* of the process */
 #define DEAF_NS 100000000ull
 #define READ_MOST (1u << 20) /* of one connection before the next has its turn */
 #define BUFFER (CABLE_DATA_MAX + sizeof(struct cable_head))
+
+static uint64_t quiet_until(const struct cable_server *s)
+{
+	return clock_ns(CLOCK_MONOTONIC) + (s->shares ? QUIET_ALONE_NS : QUIET_NS);
+}
 
 static void say(const struct cable_server *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -154,6 +161,10 @@ static void take_hello(struct cable_server *s, struct cable_conn *c, const struc
 		return;
 	}
 	node = cable_node_of(s, h, &err);
+	if (!node && s->was_locked) { /* it tries again */
+		cable_conn_end(s, c, err.msg);
+		return;
+	}
 	if (!node) {
 		snprintf(text, sizeof(text), "%.500s", err.msg);
 		refuse(s, c, text);
@@ -166,7 +177,7 @@ static void take_hello(struct cable_server *s, struct cable_conn *c, const struc
 		cable_conn_end(s, before, "its sender has come by another one");
 	c->state = CABLE_OPEN;
 	c->in = xrealloc(c->in, sizeof(struct cable_head) + CABLE_DATA_MAX);
-	c->until_ns = clock_ns(CLOCK_MONOTONIC) + QUIET_NS;
+	c->until_ns = quiet_until(s);
 	cable_answer(w.answer, &s->token, CABLE_COLLECTOR, h->nonce, c->nonce, h->id);
 	memcpy(w.boot, s->boot, sizeof(w.boot));
 	w.has = c->node->has;
@@ -266,7 +277,7 @@ void cable_conn_take(struct cable_server *s, struct cable_conn *c, const uint8_t
 
 		if (!want)
 			return;
-		if (c->nin == want) { /* a head alone is no frame: each has a rest */
+		if (c->nin == want) { /* a head alone is not a frame: each has a rest */
 			take_frame(s, c);
 			c->nin = 0;
 			continue;
@@ -388,7 +399,7 @@ static void read_from(struct cable_server *s, struct cable_conn *c)
 			return;
 		}
 		if (c->state == CABLE_OPEN) /* who has not said who it is gets no more time */
-			c->until_ns = clock_ns(CLOCK_MONOTONIC) + QUIET_NS;
+			c->until_ns = quiet_until(s);
 		cable_conn_take(s, c, s->buffer, (size_t)n);
 		most -= (size_t)n;
 	}
@@ -414,7 +425,7 @@ int cable_server_run(struct cable_server *s, int listener, volatile int *stop, s
 	int ret = 0;
 
 	s->buffer = xmalloc(BUFFER);
-	while (!*stop && !ret) {
+	while (!*stop && !ret && (listener >= 0 || s->conns.n)) {
 		bool is_deaf;
 		uint64_t now;
 		size_t n;

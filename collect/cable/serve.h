@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "base/vec.h"
-#include "collect/cable/wire.h"
+#include "collect/cable/frames.h"
 
 struct cable_node { /* a recording, and its directory */
 	uint8_t id[CABLE_ID];
@@ -52,12 +52,14 @@ struct cable_server {
 	uint64_t deaf_until_ns; /* nobody is accepted before: there was no descriptor left */
 	FILE *words;            /* where lines about senders go */
 	bool quiet;             /* those of what is as it should be are left out */
+	bool shares;            /* others write to the folder, too: each has its nodes locked */
+	bool was_locked;        /* the node that a sender wanted is another's still */
 };
 
 /* The directory is made; what an earlier collector has there is known again.  0 or -errno. */
 int cable_server_open(struct cable_server *s, const char *dir, struct err *err);
 void cable_server_close(struct cable_server *s);
-/* Until *stop, which a signal sets.  0 or -errno. */
+/* Until *stop, which a signal sets; without a listener, -1, until the last connection ends.  0 or -errno. */
 int cable_server_run(struct cable_server *s, int listener, volatile int *stop, struct err *err);
 
 /* ---- for the above, and for who tries what comes ---- */

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "collect/cable/wire.h"
+#include "collect/cable/frames.h"
 
 /* Of the size bytes that are there: up to the end of a chunk, or of a line; from: an earlier such end. */
 uint64_t cable_whole(unsigned file, int fd, uint64_t from, uint64_t size);

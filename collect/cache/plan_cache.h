@@ -35,7 +35,7 @@ struct plan_cache {
 	uint32_t tactics;   /* enum tactic_switch, for plans of probes; 0: the default */
 };
 
-/* Values of XDG_CACHE_HOME and HOME; NULL or relative ones are no place. */
+/* Values of XDG_CACHE_HOME and HOME; NULL or relative ones are not places. */
 void plan_cache_open(struct plan_cache *c, const char *xdg_cache_home, const char *home);
 void plan_cache_close(struct plan_cache *c);
 

@@ -31,7 +31,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/boot.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
@@ -131,7 +131,6 @@ static bool is_settled(int fd, const struct file_identity *was, int64_t before)
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x4000U
 #endif
-#define BOOT_ID_LEN 36
 
 /* What stands for a file in the name. */
 struct place {
@@ -139,19 +138,6 @@ struct place {
 	uint64_t mount; /* with boot_id: if the times alone are not enough */
 	char boot_id[BOOT_ID_LEN + 4];
 };
-
-static pthread_once_t boot_once = PTHREAD_ONCE_INIT;
-static char boot_id[BOOT_ID_LEN + 4];
-
-static void read_boot_id(void)
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0 && read(fd, boot_id, BOOT_ID_LEN) != BOOT_ID_LEN)
-		boot_id[0] = 0;
-	if (fd >= 0)
-		close(fd);
-}
 
 /* By descriptor and "", or by path.  False: it cannot be told from another one. */
 static bool place_of(struct place *p, const struct file_identity *f, int fd, const char *path)
@@ -162,11 +148,10 @@ static bool place_of(struct place *p, const struct file_identity *f, int fd, con
 	p->file = *f;
 	if (f->ctime_ns % SECOND)
 		return true;
-	pthread_once(&boot_once, read_boot_id);
-	if (!boot_id[0] || statx(fd, path, AT_EMPTY_PATH, STATX_MNT_ID_UNIQUE, &st) ||
+	if (!boot_id()[0] || statx(fd, path, AT_EMPTY_PATH, STATX_MNT_ID_UNIQUE, &st) ||
 	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
 		return false;
-	memcpy(p->boot_id, boot_id, sizeof(boot_id));
+	memcpy(p->boot_id, boot_id(), BOOT_ID_LEN);
 	p->mount = st.stx_mnt_id;
 	return true;
 }

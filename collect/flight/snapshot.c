@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/vec.h"
 #include "collect/calibrate.h"
@@ -56,11 +56,6 @@ static int by_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static bool has_samples(unsigned state)
-{
-	return state == KRON_CHUNK_OWNED || state == KRON_CHUNK_FULL;
-}
-
 /* Where the ring is kept by time: nothing of it is younger.  It may be another thread's by now, with other times. */
 static bool is_too_old(const struct snapshot *s, const struct kron_chunk *c, uint64_t seq)
 {
@@ -84,8 +79,7 @@ static uint64_t last_of_all(const struct segment *seg)
 		const struct kron_chunk *c = segment_chunk(seg, i);
 		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), at;
 
-		if (!has_samples(kron_chunk_word_state(word)) ||
-		    KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
+		if (!chunk_is_owned(word) || KRON_CHUNK_KIND(c->kind) != KRON_CHUNK_OF_SAMPLES)
 			continue;
 		at = chunk_last_time(c);
 		last = at > last ? at : last;
@@ -98,7 +92,7 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 	const struct segment *seg = snapshot->drain->seg;
 	uint32_t ready = segment_ready(seg);
 
-	snapshot->tsc = snapshot->until_tsc ? snapshot->until_tsc : __rdtsc();
+	snapshot->tsc = snapshot->until_tsc ? snapshot->until_tsc : clock_tsc();
 	snapshot->last_tsc = snapshot->is_last ? last_of_all(seg) : 0;
 	if (snapshot->last_tsc > snapshot->tsc) /* a program may write any time there */
 		snapshot->last_tsc = snapshot->tsc;
@@ -112,8 +106,7 @@ static void list_chunks(struct snapshot *snapshot, struct copy *copy)
 		uint64_t s = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE),
 			 word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE);
 
-		if (s && s == __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) &&
-		    has_samples(kron_chunk_word_state(word)) &&
+		if (s && s == __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) && chunk_is_owned(word) &&
 		    KRON_CHUNK_KIND(c->kind) == KRON_CHUNK_OF_SAMPLES &&
 		    !is_too_old(snapshot, c, s))
 			copy->v[copy->n++] = (struct copied){.seq = s, .word = word, .i = i};
@@ -147,7 +140,7 @@ static void cut_at(struct copied *p, uint64_t tsc)
 
 static uint64_t thread_of(const struct copied *p)
 {
-	return p->word & ~(uint64_t)KRON_STATE_MASK;
+	return kron_chunk_word_owner(p->word);
 }
 
 /* Each thread's by itself, oldest first. */
@@ -385,6 +378,7 @@ static int make_trace(struct snapshot *s, const struct copy *copy, struct err *e
 	if (code)
 		return err_set(err, -code, "the names of %s could not be written: %s", s->from,
 			       strerror(-code));
+	writer_remove_dir(s->to); /* of one that failed */
 	code = writer_copy_tables(s->from, s->to, err);
 	if (!code)
 		code = trace_writer_reopen(&w, s->to, err);

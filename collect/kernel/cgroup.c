@@ -41,7 +41,7 @@ static bool read_text(char *out, size_t size, const char *dir, const char *name)
 	return r >= 0;
 }
 
-/* A number; "max", or what is no number, is no limit. */
+/* A number; "max", or what is not a number, is not a limit. */
 static uint64_t read_number(const char *dir, const char *name)
 {
 	char text[64];

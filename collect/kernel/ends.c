@@ -8,7 +8,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <x86intrin.h>
+
+#include "base/clock.h"
 
 #define AT_ONCE 64
 #define OTHERS 256u /* descriptors that the collector needs for its work */
@@ -105,7 +106,7 @@ void ends_look(struct ends *e)
 		uint64_t now;
 
 		n = e->fd < 0 ? 0 : epoll_wait(e->fd, events, AT_ONCE, 0);
-		now = __rdtsc();
+		now = clock_tsc();
 		for (int i = 0; i < n; i++) {
 			struct ends_process *p = &e->v.v[events[i].data.u32 - 1];
 

@@ -16,6 +16,8 @@
 #include "base/vec.h"
 
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD */
+#define IO_WORKER 0x10u
+#define USER_WORKER 0x4000u
 
 /* The whole of a /proc file, NUL-terminated; *len without the NUL. */
 static char *read_all(const char *path, size_t *len)
@@ -341,19 +343,35 @@ bool process_read_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	return n == 4;
 }
 
-bool process_is_kernels(pid_t pid)
+/* The kernel's PF_*; 0: not known. */
+static unsigned flags_of(const char *path)
 {
-	char path[64], *text, *p;
 	unsigned flags = 0;
+	char *text, *p;
 	size_t len;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	text = read_all(path, &len);
 	p = text ? strrchr(text, ')') : NULL;
 	if (p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
 		flags = 0;
 	xfree(text);
-	return flags & KERNEL_THREAD;
+	return flags;
+}
+
+bool process_is_kernels(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return flags_of(path) & KERNEL_THREAD;
+}
+
+bool process_thread_is_kernels(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	return flags_of(path) & (IO_WORKER | USER_WORKER);
 }
 
 bool process_uid(pid_t pid, uid_t *uid)

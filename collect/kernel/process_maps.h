@@ -80,6 +80,8 @@ bool process_thread_ran(pid_t pid, pid_t tid, uint64_t *ns);
 /* The process's effective uid. */
 /* A thread of the kernel's, which has no memory; false also where that is not known. */
 bool process_is_kernels(pid_t pid);
+/* A thread of the process's that the kernel has made, for io_uring or vhost: it never executes the program's code. */
+bool process_thread_is_kernels(pid_t pid, pid_t tid);
 bool process_uid(pid_t pid, uid_t *uid);
 
 #endif

@@ -233,6 +233,7 @@ static int try_to_remove(struct change_process *p, uint32_t again, struct err *e
 	if (!code) {
 		code = retire_make(&a, &maps, p->of->session, mem, p->files->v.v, p->files->v.n,
 				   err);
+		a.pid = p->pid;
 		if (!code)
 			code = a.fd < 0 ? 1 : stop_and_apply(p, &q, &a, &applied, err);
 		if (!code && !p->takes_back)
@@ -253,6 +254,42 @@ int change_process_remove(struct change_process *p, struct err *err)
 	if (code == 1 || !change_process_is_ours(p)) /* it has ended, or executed another program */
 		return 0;
 	return code;
+}
+
+/* ---- asleep, and awake ---- */
+
+static int try_to_sleep(struct change_process *p, uint32_t again, struct err *err)
+{
+	struct process_maps maps;
+	struct answer a = {.fd = -1};
+	struct question q;
+	uint32_t applied = 0;
+	int mem, code = take_question(p, &q, err);
+
+	(void)again;
+	if (code)
+		return code;
+	mem = open_memory(p->pid, err);
+	if (mem < 0)
+		return mem;
+	code = process_maps_read(&maps, p->pid, err);
+	if (!code) {
+		code = asleep_make(&a, p->of, &maps, mem, err);
+		a.pid = p->pid;
+		if (!code && a.fd >= 0)
+			code = stop_and_apply(p, &q, &a, &applied, err);
+		process_maps_free(&maps);
+	}
+	close(mem);
+	answer_free(&a);
+	return code;
+}
+
+int change_process_sleep(struct change_process *p, struct err *err)
+{
+	int code = try_again_and_again(p, try_to_sleep, err);
+
+	return code && !change_process_is_ours(p) ? 0 : code;
 }
 
 /* ---- in ---- */
@@ -308,9 +345,6 @@ int change_process_add(struct change_process *p, struct err *err)
 {
 	int code = try_again_and_again(p, try_to_add, err);
 
-	if (code == -EAGAIN)
-		code = err_set(err, EAGAIN, "process %d maps memory all the time: try again",
-			       p->pid);
 	if (code && !change_process_is_ours(p))
 		return 0;
 	return code;

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "collect/attach/asleep.h"
 #include "collect/attach/retire.h"
 #include "collect/attach/serve.h"
 #include "collect/live/surgeon.h"
@@ -37,5 +38,7 @@ int change_process_add(struct change_process *p, struct err *err);
 /* What the recording's own answerer left out until it would be planned (--no-wait). */
 int change_process_catch_up(struct change_process *p, struct err *err);
 int change_process_remove(struct change_process *p, struct err *err);
+/* What the recording began with sleeps there, or wakes, as its modules say. */
+int change_process_sleep(struct change_process *p, struct err *err);
 
 #endif

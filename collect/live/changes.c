@@ -19,6 +19,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "collect/live/change_line.h"
+#include "collect/live/first_probes.h"
+#include "collect/live/function_probes.h"
+#include "collect/live/turn.h"
+#include "collect/live/visit.h"
 #include "inject/plan/tactics.h"
 
 /* Command files of the recording itself have lower numbers. */
@@ -125,26 +130,7 @@ static struct change *find(const struct changes *all, const char *name)
 	return NULL;
 }
 
-static const struct probe_spec *find_first(const struct changes *all, const char *name)
-{
-	const struct probe_set *set = all->modules->selection->probes;
-
-	for (size_t i = 0; set && i < set->specs.n; i++)
-		if (!strcmp(set->specs.v[i].text, name) ||
-		    (set->specs.v[i].event && !strcmp(set->specs.v[i].event, name)))
-			return &set->specs.v[i];
-	return NULL;
-}
-
 /* ---- all processes ---- */
-
-static void add_places(struct changes *all, struct change *c, uint64_t n)
-{
-	pthread_mutex_lock(&all->lock);
-	if (c)
-		c->probes += n;
-	pthread_mutex_unlock(&all->lock);
-}
 
 /* From now on what asks gets it, or gets it not; then nobody is being given it. */
 static void set_there(struct changes *all, struct change *c, bool is_there)
@@ -156,95 +142,11 @@ static void set_there(struct changes *all, struct change *c, bool is_there)
 	pthread_mutex_unlock(&all->lock);
 }
 
-typedef int in_process(struct change_process *p, struct err *err);
-
-struct visited {
-	VEC(struct visit {
-		pid_t pid;
-		uint64_t started;
-	})
-	v;
-};
-
-static bool is_new(struct visited *seen, pid_t pid)
+static void changes_note(struct changes *all, const struct change *c, bool comes)
 {
-	struct process_stat st;
+	const struct change_note n = {c->name, c->text, c->probes, comes};
 
-	if (!process_read_stat(pid, 0, &st))
-		return false;
-	vec_for(&seen->v, s)
-		if (s->pid == pid && s->started == st.starttime)
-			return false;
-	*vec_push(&seen->v) = (struct visit){pid, st.starttime};
-	return true;
-}
-
-static struct change_process process_of(struct changes *all, struct change *c, pid_t pid)
-{
-	return (struct change_process){.server = all->server,
-				       .surgeon = all->surgeon,
-				       .of = c ? &c->answerer : all->server->answerer,
-				       .files = c ? &c->files : &all->no_files,
-				       .pid = pid};
-}
-
-/* In this one; no change: what the recording began with.  1: it is none of ours. */
-static int change_one(struct changes *all, struct change *c, pid_t pid, in_process *what,
-		      struct err *err)
-{
-	struct change_process p = process_of(all, c, pid);
-	int code;
-
-	if (!change_process_is_ours(&p))
-		return 1;
-	code = what(&p, err);
-	add_places(all, c, p.probes);
-	all->stood_ns = p.stood_ns > all->stood_ns ? p.stood_ns : all->stood_ns;
-	return code;
-}
-
-/* Those that are there now and were not before; how many. */
-static unsigned visit_new(struct changes *all, struct change *c, struct visited *seen,
-			  in_process *what, int *code, struct err *err)
-{
-	DIR *d = opendir("/proc");
-	struct dirent *e;
-	unsigned n = 0;
-
-	while (d && (e = readdir(d))) {
-		const pid_t pid = atoi(e->d_name);
-		struct err why;
-		int ret;
-
-		if (pid <= 0 || !is_new(seen, pid))
-			continue;
-		ret = change_one(all, c, pid, what, &why);
-		n += ret <= 0;
-		if (ret < 0 && !*code) {
-			*err = why;
-			*code = ret;
-		}
-	}
-	if (d)
-		closedir(d);
-	return n;
-}
-
-/* What forks before it was come to has a child that was not in the list. */
-static int in_all(struct changes *all, struct change *c, in_process *what, bool goes_on,
-		  unsigned *met, struct err *err)
-{
-	struct visited seen = {0};
-	int code = 0;
-	unsigned n;
-
-	*met = 0;
-	do {
-		n = visit_new(all, c, &seen, what, &code, err);
-		*met += n;
-	} while (n && (!code || goes_on));
-	vec_free(&seen.v);
-	return code;
+	all->note(all->note_ctx, &n);
 }
 
 /* ---- add ---- */
@@ -268,12 +170,11 @@ static bool has_begun(const struct changes *all)
 	return begun;
 }
 
-static int explain_nothing(const struct changes *all, const struct change *c, unsigned met,
-			   struct err *err)
+static int explain_nothing(const struct change *c, bool begun, unsigned met, struct err *err)
 {
 	const struct probe_results *r = &c->modules.results;
 
-	if (!met && !has_begun(all)) {
+	if (!met && !begun) {
 		err_set(err, 0, "%s: no program has started yet: the probe comes with it", c->text);
 		return 0;
 	}
@@ -293,27 +194,39 @@ static int explain_nothing(const struct changes *all, const struct change *c, un
 	return 0;
 }
 
-static int start_surgeon(struct changes *all, struct err *err)
+int changes_start_surgeon(struct changes *all, struct err *err)
 {
 	if (!all->starts_surgeon || all->surgeon->pid > 0)
 		return 0;
 	return surgeon_start(all->surgeon, err);
 }
 
-static int place(struct changes *all, struct change *c, struct err *err)
+/* Later ones ask for it, those before are listed; so nobody may be between the two. */
+static int place_everywhere(struct changes *all, struct change *c, struct err *err)
 {
-	unsigned met, others;
-	struct err other = {{0}};
+	unsigned met;
+	bool begun;
 	int code;
 
-	set_there(all, c, true); /* before the processes are listed: later ones ask */
-	code = in_all(all, c, change_process_add, false, &met, err);
-	if (!code && !c->probes)
-		code = explain_nothing(all, c, met, err);
+	set_there(all, c, true);
+	code = turn_settle(all, err);
+	if (code)
+		return code;
+	begun = has_begun(all);
+	code = visit_all(all, c, change_process_add, false, &met, err);
+	return code || c->probes ? code : explain_nothing(c, begun, met, err);
+}
+
+static int place(struct changes *all, struct change *c, struct err *err)
+{
+	unsigned others;
+	struct err other = {{0}};
+	const int code = place_everywhere(all, c, err);
+
 	if (!code)
 		return 0;
 	set_there(all, c, false);
-	if (!in_all(all, c, change_process_remove, true, &others, &other))
+	if (!visit_all(all, c, change_process_remove, true, &others, &other))
 		forget_files(c);
 	return code;
 }
@@ -344,11 +257,13 @@ static int add(struct changes *all, const char *spec, struct err *err)
 	struct change *c = xcalloc(1, sizeof(*c)), *fresh;
 	int code = read_spec(c, all, spec, err);
 
-	if (!code && (find(all, c->name) || find_first(all, c->name)))
+	if (!code && (find(all, c->name) || first_probes_has(all, c->name)))
 		code = err_set(err, EEXIST, "there is a probe %s already", c->name);
 	if (!code)
-		code = start_surgeon(all, err);
-	if (code) {
+		code = changes_start_surgeon(all, err);
+	if (!code)
+		code = first_probes_wake(all, &c->set.specs.v[0], err);
+	if (code != FIRST_PROBES_NONE) {
 		free_unused(c);
 		return code;
 	}
@@ -363,7 +278,7 @@ static int add(struct changes *all, const char *spec, struct err *err)
 	if (code)
 		return code;
 	c->since_ns = clock_ns(CLOCK_MONOTONIC) - all->begin_ns;
-	all->note(all->note_ctx, c, true);
+	changes_note(all, c, true);
 	return 0;
 }
 
@@ -385,23 +300,19 @@ static int take_away(struct changes *all, const char *name, struct err *err)
 	unsigned met;
 	int code;
 
-	if (!c && find_first(all, name))
-		return err_set(
-			err, ENOTSUP,
-			"the probe %s was given at the start: it stays (`kron ctl off GROUP` "
-			"switches groups off)",
-			name);
+	if (!c && first_probes_has(all, name))
+		return first_probes_remove(all, name, err);
 	if (!c)
 		return err_set(err, ENOENT,
 			       "no probe %s was added (`kron ctl probe list` shows them)", name);
 	set_there(all, c, false);
-	code = in_all(all, c, change_process_remove, true, &met, err);
+	code = visit_all(all, c, change_process_remove, true, &met, err);
 	if (code) {
 		set_there(all, c, true);
 		return code;
 	}
 	forget_files(c);
-	all->note(all->note_ctx, c, false);
+	changes_note(all, c, false);
 	return 0;
 }
 
@@ -411,6 +322,27 @@ int changes_remove(struct changes *all, const char *name, struct err *err)
 
 	pthread_mutex_lock(&all->turn);
 	code = take_away(all, name, err);
+	pthread_mutex_unlock(&all->turn);
+	return code;
+}
+
+int changes_turn_functions(struct changes *all, const char *glob, bool wakes, struct err *err)
+{
+	int code;
+
+	pthread_mutex_lock(&all->turn);
+	code = function_probes_turn(all, glob, wakes, err);
+	pthread_mutex_unlock(&all->turn);
+	return code;
+}
+
+int changes_hold_functions(struct changes *all, const uint8_t *held, uint32_t n, uint64_t *turned,
+			   struct err *err)
+{
+	int code;
+
+	pthread_mutex_lock(&all->turn);
+	code = function_probes_hold(all, held, n, turned, err);
 	pthread_mutex_unlock(&all->turn);
 	return code;
 }
@@ -461,13 +393,15 @@ static void release(void *ctx, uint32_t number, uint64_t probes)
 static void join(void *ctx, pid_t pid)
 {
 	struct changes *all = ctx;
+	struct err err;
 
 	pthread_mutex_lock(&all->turn);
+	if (turn_one(all, pid, &err))
+		server_note_untraced(all->server, pid, NULL, err.msg);
 	for (size_t i = 0; i < all->all.n; i++) {
 		struct change *c = all->all.v[i];
-		struct err err;
 
-		if (c->is_there && change_one(all, c, pid, change_process_add, &err) < 0)
+		if (c->is_there && visit_one(all, c, pid, change_process_add, &err) < 0)
 			server_note_untraced(all->server, pid, NULL, err.msg);
 	}
 	pthread_mutex_unlock(&all->turn);
@@ -557,10 +491,10 @@ static bool catch_up(struct changes *all)
 	choose_late(all, &late);
 	plan_late(all, &late);
 	pthread_mutex_lock(&all->turn);
-	if (start_surgeon(all, &err))
+	if (changes_start_surgeon(all, &err))
 		server_note_untraced(all->server, 0, NULL, err.msg);
 	else
-		in_all(all, NULL, change_process_catch_up, true, &met, &err);
+		visit_all(all, NULL, change_process_catch_up, true, &met, &err);
 	note_come(all);
 	pthread_mutex_unlock(&all->turn);
 	more = late.n;
@@ -654,12 +588,6 @@ void changes_begin(struct changes *all)
 
 /* ---- list ---- */
 
-struct shown {
-	const char *name, *spec, *module, *waits; /* NULL: it is there, or not expected to come */
-	uint64_t places, since_ns;
-	unsigned level;
-};
-
 /* The files that have it: the first, and how many besides. */
 static char *module_of(const struct change *c)
 {
@@ -677,56 +605,6 @@ static char *module_of(const struct change *c)
 	return n > 1 ? xasprintf("%s and %zu more", first, n - 1) : xstrdup(first ? first : "");
 }
 
-static void show_json(struct json *j, const struct shown *s)
-{
-	json_open(j, '{');
-	json_kstr(j, "name", s->name);
-	json_kstr(j, "spec", s->spec);
-	json_kstr(j, "module", s->module);
-	json_ku64(j, "group", s->level);
-	json_ku64(j, "places", s->places);
-	json_key(j, "since_s");
-	json_f64(j, (double)s->since_ns / 1e9);
-	if (s->waits)
-		json_kstr(j, "waits_for", s->waits);
-	json_close(j, '}');
-}
-
-static void show_line(FILE *out, const struct shown *s)
-{
-	const char *where = s->waits ? s->waits : s->module;
-	const char *how = s->waits ? "  waits for " : "  in ";
-
-	fprintf(out, "%-20s %5u %7" PRIu64 " %9.3f s  %s%s%s\n", s->name, s->level, s->places,
-		(double)s->since_ns / 1e9, s->spec, *where ? how : "", where);
-}
-
-static void show(FILE *out, struct json *j, const struct shown *s)
-{
-	if (j)
-		show_json(j, s);
-	else
-		show_line(out, s);
-}
-
-static void show_first(const struct changes *all, FILE *out, struct json *j)
-{
-	const struct probe_set *set = all->modules->selection->probes;
-
-	for (size_t i = 0; set && i < set->specs.n; i++) {
-		const struct probe_spec *s = &set->specs.v[i];
-		struct shown v = {.name = s->event ? s->event : s->text,
-				  .spec = s->text,
-				  .module = "",
-				  .level = s->level};
-
-		pthread_mutex_lock(&all->modules->lock);
-		v.places = all->modules->results.v[i].places;
-		pthread_mutex_unlock(&all->modules->lock);
-		show(out, j, &v);
-	}
-}
-
 /* In processes that run, and in libraries that they have loaded. */
 static uint64_t count_places(struct changes *all, struct change *c)
 {
@@ -735,7 +613,7 @@ static uint64_t count_places(struct changes *all, struct change *c)
 	uint64_t n = 0;
 
 	while (d && (e = readdir(d))) {
-		const struct change_process p = process_of(all, c, atoi(e->d_name));
+		const struct change_process p = visit_process(all, c, atoi(e->d_name));
 
 		if (p.pid > 0 && change_process_is_ours(&p))
 			n += change_process_places(&p);
@@ -749,16 +627,16 @@ static void show_added(struct changes *all, struct change *c, FILE *out, struct 
 {
 	const char *object = c->set.specs.v[0].object.text;
 	char *module = module_of(c);
-	struct shown v = {.name = c->name,
-			  .spec = c->text,
-			  .module = module,
-			  .level = c->set.specs.v[0].level,
-			  .places = count_places(all, c),
-			  .since_ns = c->since_ns};
+	struct change_line v = {.name = c->name,
+				.spec = c->text,
+				.module = module,
+				.level = c->set.specs.v[0].level,
+				.places = count_places(all, c),
+				.since_ns = c->since_ns};
 
 	if (!v.places)
 		v.waits = object ? object : "a program that has it";
-	show(out, j, &v);
+	change_line_show(&v, out, j);
 	xfree(module);
 }
 
@@ -769,8 +647,8 @@ void changes_list(struct changes *all, bool json, FILE *out)
 	if (j)
 		json_open(j, '[');
 	else
-		fprintf(out, "%-20s %5s %7s %11s  SPEC\n", "NAME", "GROUP", "PLACES", "SINCE");
-	show_first(all, out, j);
+		change_line_head(out);
+	first_probes_list(all, out, j);
 	vec_for(&all->all, c)
 		if ((*c)->is_there)
 			show_added(all, *c, out, j);

@@ -30,6 +30,20 @@ struct change {
 	bool is_there;   /* what asks gets it */
 };
 
+/* A line for the trace: it has come, or gone. */
+struct change_note {
+	const char *name, *spec;
+	uint64_t places;
+	bool comes;
+};
+
+/* Likewise: functions that sleep, or wake. */
+struct sleep_note {
+	uint64_t since, until; /* as changes.now says it */
+	bool wakes, by_budget;
+	const char *functions; /* "3 7-9" */
+};
+
 struct changes {
 	struct server *server;
 	struct modules *modules; /* of the recording */
@@ -38,7 +52,8 @@ struct changes {
 	uint8_t default_level;
 	uint64_t begin_ns; /* CLOCK_MONOTONIC: of the recording */
 	uint64_t next_number;
-	uint64_t stood_ns; /* how long a process stood still, at most */
+	uint64_t stood_ns;     /* how long a process stood still, at most */
+	uint64_t all_stood_ns; /* at all changes, all processes together */
 	/* Held while one of them comes or goes; outside of the other. */
 	pthread_mutex_t turn;
 	pthread_mutex_t lock;
@@ -48,8 +63,11 @@ struct changes {
 	pthread_t late_thread;
 	pthread_cond_t late;
 	bool is_late, is_over, has_thread; /* under the lock */
-	/* A line for the trace. */
-	int (*note)(void *ctx, const struct change *c, bool comes);
+	int (*note)(void *ctx, const struct change_note *n);
+	int (*note_sleep)(void *ctx, const struct sleep_note *n);
+	/* Does something in the recorder wait for a call of one of these functions, or for its end? */
+	bool (*waits_for)(void *ctx, const uint32_t *functions, size_t n);
+	uint64_t (*now)(void *ctx); /* on the clock of the samples */
 	int (*note_module)(void *ctx, const char *path);
 	void *note_ctx;
 	VEC(struct change *)
@@ -57,6 +75,8 @@ struct changes {
 };
 
 void changes_begin(struct changes *c);
+/* Where the recording has none until it is needed. */
+int changes_start_surgeon(struct changes *c, struct err *err);
 /* Nothing is added or removed any more, and all that was late has come, or is noted. */
 void changes_stop(struct changes *c);
 
@@ -64,6 +84,11 @@ void changes_stop(struct changes *c);
 int changes_add(struct changes *c, const char *spec, struct err *err);
 /* By its name or SPEC, as changes_list() shows them. */
 int changes_remove(struct changes *c, const char *name, struct err *err);
+/* Functions of the recording that the glob means wake, or sleep: 0 and a sentence if some stay as they are. */
+int changes_turn_functions(struct changes *c, const char *glob, bool wakes, struct err *err);
+/* --budget: these functions sleep, and no others by it (function_sleep_hold()).  How many turned: *turned. */
+int changes_hold_functions(struct changes *c, const uint8_t *held, uint32_t n, uint64_t *turned,
+			   struct err *err);
 void changes_list(struct changes *c, bool json, FILE *out);
 /* At the end: tell of each that has waited in vain for what it names; why may be NULL. */
 void changes_unplaced(struct changes *c, void (*tell)(const struct change *c, const char *why));

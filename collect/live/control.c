@@ -26,6 +26,7 @@
 #define BACKLOG 8
 #define LIMIT_S 5 /* within which a client has sent its question */
 #define START_MS 3000
+#define TRIES 3u
 #define PAUSE_MS 50
 
 static socklen_t address_of(struct sockaddr_un *a, uint64_t recording)
@@ -84,6 +85,9 @@ static void do_question(struct control *c, struct kron_control_question *q,
 		out->code = changes_add(&c->changes, q->text, &err);
 	else if (q->verb == KRON_CONTROL_REMOVE)
 		out->code = changes_remove(&c->changes, q->text, &err);
+	else if (q->verb == KRON_CONTROL_WAKE || q->verb == KRON_CONTROL_SLEEP)
+		out->code = changes_turn_functions(&c->changes, q->text,
+						   q->verb == KRON_CONTROL_WAKE, &err);
 	else if (q->verb == KRON_CONTROL_SNAPSHOT)
 		out->code = snapshot(c, q->text, out, &err);
 	else
@@ -259,29 +263,43 @@ static int connect_to(uint64_t recording, pid_t pid, struct err *err)
 	return fd < 0 ? err_set(err, -fd, "cannot ask the kron record: %s", strerror(-fd)) : fd;
 }
 
-int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, const char *text,
-		struct kron_control_answer *out, struct err *err)
+/* 0, or -errno.  -EAGAIN: the recorder let us go before it had read the question. */
+static int ask_once(uint64_t recording, pid_t pid, const struct kron_control_question *q,
+		    struct kron_control_answer *out, struct err *err)
 {
-	struct kron_control_question q = {.version = KRON_CONTROL_VERSION, .verb = verb};
+	const int fd = connect_to(recording, pid, err);
 	ssize_t n;
-	int fd;
+	bool is_unread;
 
-	if (strlen(text) >= sizeof(q.text))
-		return err_set(err, E2BIG, "that has more than %u bytes", KRON_CONTROL_TEXT - 1);
-	strcpy(q.text, text);
-	fd = connect_to(recording, pid, err);
 	if (fd < 0)
 		return fd;
-	memset(out, 0, sizeof(*out));
 	if (!object_is_recorder(fd, pid)) {
 		close(fd);
 		return err_set(err, EPERM, "another process has taken this kron record's place");
 	}
-	n = send(fd, &q, sizeof(q), MSG_NOSIGNAL);
-	if (n == (ssize_t)sizeof(q))
+	memset(out, 0, sizeof(*out));
+	n = send(fd, q, sizeof(*q), MSG_NOSIGNAL);
+	if (n == (ssize_t)sizeof(*q))
 		n = recv(fd, out, sizeof(*out) - 1, 0);
+	/* EPIPE: it had gone before we asked. */
+	is_unread = n < 0 && (errno == EPIPE || errno == ECONNRESET);
 	close(fd);
-	if (n <= (ssize_t)offsetof(struct kron_control_answer, text))
-		return err_set(err, EPIPE, "the kron record has ended meanwhile");
-	return 0;
+	if (n > (ssize_t)offsetof(struct kron_control_answer, text))
+		return 0;
+	return err_set(err, is_unread ? EAGAIN : EPIPE, "the kron record has ended meanwhile");
+}
+
+int control_ask(uint64_t recording, pid_t pid, enum kron_control_verb verb, const char *text,
+		struct kron_control_answer *out, struct err *err)
+{
+	struct kron_control_question q = {.version = KRON_CONTROL_VERSION, .verb = verb};
+	int code = -EAGAIN;
+
+	if (strlen(text) >= sizeof(q.text))
+		return err_set(err, E2BIG, "that has more than %u bytes", KRON_CONTROL_TEXT - 1);
+	strcpy(q.text, text);
+	/* The recorder waits LIMIT_S for the question; we may have stood still for longer. */
+	for (unsigned tries = 0; tries < TRIES && code == -EAGAIN; tries++)
+		code = ask_once(recording, pid, &q, out, err);
+	return code;
 }

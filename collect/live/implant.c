@@ -98,6 +98,7 @@ void implant_hello(const struct implant *im, struct kron_hello *out)
 	/* Every sample reads the clock. */
 	out->thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.probe;
 	out->payload_thunk[KRON_THUNK_LANE_SPARSE] = im->code + h.payload;
+	out->timed_thunk = im->code + h.probe;
 	out->thunk[KRON_THUNK_EXACT] = im->code + h.exact;
 	out->payload_thunk[KRON_THUNK_EXACT] = im->code + h.payload_exact;
 	out->resource_thunk = im->code + h.counters;

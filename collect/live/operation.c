@@ -8,7 +8,7 @@
  *   in a window, not at its beginning   its instruction has moved to a stub, and so does the thread
  *   in a handler                        that of what it will go back to is in the signal's frame: likewise
  *
- * Return addresses are no fourth one: no window contains a place that a call returns to.
+ * Return addresses are not a fourth one: no window contains a place that a call returns to.
  *
  * Detaching does the same the other way round.  A thread in the middle of a probe cannot be moved.  By then the
  * text is the file's again, so no other thread enters a stub, and a moment later this one has left it.
@@ -30,14 +30,17 @@
 #include "base/clock.h"
 #include "collect/kernel/pidns.h"
 #include "collect/live/goroutines.h"
+#include "collect/live/landings.h"
 #include "collect/live/restart.h"
 #include "collect/live/signal_frames.h"
 #include "collect/live/thread_data.h"
 
 #define DETACH_MS 10000u
-#define DETACH_TRIES 1000u  /* at least: where many want the processors, its threads hardly run */
+#define DETACH_TRIES 150u   /* at least: where many want the processors, its threads hardly run */
 #define DETACH_ALL_MS 60000 /* for the process and all its children, even if these go on forking */
+/* Between two tries, twice as long after each 16: a thread that has not come out by then sleeps. */
 #define DETACH_PAUSE_NS 2000000
+#define DETACH_PAUSE_DOUBLINGS 6u
 #define HWCAP2_FSGSBASE 2u
 #define EFLAGS_TF 0x100u
 #define RUNTIME_STACK 32768u /* bytes of a thread's stack that it uses at most */
@@ -394,11 +397,14 @@ static int change(struct operation *o, struct live_threads *t, uint64_t entry,
 		goto free_call;
 	code = find_frames(&frames, o->go_lo, o->go_hi, t, &maps, err);
 	if (!code)
+		landings_leave(t, o->go_lo ? NULL : &frames, &maps, o->session);
+	if (!code)
 		code = implant_borrow(&im, entry, t, o->pidfd, &sock, &theirs, err);
 	if (code)
 		goto out;
 	call->op = KRON_LIVE_CHANGE;
 	call->sock = theirs;
+	call->goroutines = o->go_lo ? (uint32_t)(2 * t->v.n) : 0;
 	if (!collect_pcs(call, t, &frames))
 		code = err_set(err, E2BIG, "process %d has too many threads", o->pid);
 	else
@@ -429,6 +435,8 @@ int operation_change(struct operation *o, uint64_t entry, const struct operation
 	struct live_threads t;
 	int code = restart_stop(&t, o->pid, err);
 
+	if (code == -EPERM && threads_have_surgeon(o->pid))
+		return -EAGAIN; /* it has just been executed */
 	if (!code) {
 		code = is_another(o) ? err_set(err, ESRCH, "process %d has ended", o->pid)
 				     : change(o, &t, entry, steps, err);
@@ -505,13 +513,14 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 			 struct err *err)
 {
 	struct kron_live_call *call = xcalloc(1, sizeof(*call));
-	struct signal_frames frames = {0};
+	struct signal_frames before = {0}, frames = {0};
 	const pid_t pid = t->pid;
 	struct process_maps maps;
 	struct err barred;
 	uint64_t left;
 	int code = ask_inside(in, t, call, err);
 
+	threads_choose_runner(t);
 	if (!code)
 		code = process_maps_read(&maps, pid, err);
 	if (code)
@@ -523,6 +532,8 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 		process_maps_free(&maps);
 		goto out;
 	}
+	signal_frames_find(&before, t, &maps);
+	landings_leave(t, &before, &maps, o->session);
 	undo_patches(t, &maps, o->session, o->files, &left);
 	code = o->remains && t->filtered ? -EPERM : threads_lift_filter(t, &barred);
 	if (code) {
@@ -535,7 +546,9 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 		process_maps_free(&maps);
 		goto out;
 	}
+	/* the code of asyncPreempt is the program's again, by which goroutines are found */
 	code = find_frames(&frames, in->go_lo, in->go_hi, t, &maps, err);
+	landings_keep(&frames, &before);
 	prepare_call(call, in);
 	if (code)
 		;
@@ -562,6 +575,7 @@ static int try_to_detach(struct operation *o, struct inside *in, struct live_thr
 	}
 	process_maps_free(&maps);
 out:
+	signal_frames_free(&before);
 	signal_frames_free(&frames);
 	xfree(call);
 	return code;
@@ -615,20 +629,17 @@ static bool is_inside(const struct operation *o, pid_t pid)
 	return find_inside(o, pid, &in);
 }
 
-/* Another surgeon of ours has just attached to it, and is about to end. */
-static bool has_surgeon(pid_t pid)
+static void pause_before(unsigned try)
 {
-	const pid_t tracer = process_tracer(pid);
-	char *name = tracer ? process_thread_name(tracer, 0) : NULL;
-	bool has = name && !strcmp(name, "kron-surgeon");
+	const unsigned doublings =
+		try / 16 < DETACH_PAUSE_DOUBLINGS ? try / 16 : DETACH_PAUSE_DOUBLINGS;
+	const struct timespec ts = {.tv_nsec = (long)DETACH_PAUSE_NS << doublings};
 
-	xfree(name);
-	return has;
+	nanosleep(&ts, NULL);
 }
 
 static int detach_process(struct operation *o, pid_t pid, struct err *err)
 {
-	const struct timespec ts = {.tv_nsec = DETACH_PAUSE_NS};
 	const uint64_t start = clock_ms(CLOCK_MONOTONIC);
 	uint64_t now = start;
 	int code = 1;
@@ -641,7 +652,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 		struct inside in;
 
 		if (i)
-			nanosleep(&ts, NULL);
+			pause_before(i);
 		if (!find_inside(o, pid, &in))
 			return 0; /* it has ended, or executed another program */
 		code = restart_stop(&t, pid, err);
@@ -649,7 +660,7 @@ static int detach_process(struct operation *o, pid_t pid, struct err *err)
 			code = try_to_detach(o, &in, &t, err);
 			threads_go(&t);
 			note_stop(o, &t);
-		} else if (has_surgeon(pid)) {
+		} else if (threads_have_surgeon(pid)) {
 			code = 1;
 		}
 	}

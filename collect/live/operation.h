@@ -17,7 +17,7 @@ struct operation {
 	uint64_t started; /* of process_stat */
 	uint64_t session; /* of the blocks' names */
 	struct implant implant;
-	uint64_t go_lo, go_hi; /* runtime.asyncPreempt; 0: it is no Go program */
+	uint64_t go_lo, go_hi; /* runtime.asyncPreempt; 0: it is not a Go program */
 	struct live_files *files;
 	bool starts;       /* it stands in front of its first instruction */
 	bool children;     /* what it executes is recorded, too */

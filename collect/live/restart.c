@@ -30,7 +30,6 @@
 /* ---- since when ---- */
 
 #define ERESTARTNOHAND 514 /* the kernel's own */
-#define ERESTART_RESTARTBLOCK 516
 
 struct run {
 	uint64_t at; /* the scheduler's clock when it was last put on a processor; 0: not known */

@@ -14,7 +14,7 @@
 struct signal_frame {
 	uint64_t at; /* address of the word that holds pc */
 	uint64_t pc;
-	uint64_t sp, bp; /* the interrupted function's; 0: it is no frame of a signal */
+	uint64_t sp, bp; /* the interrupted function's; 0: it is not a frame of a signal */
 };
 /* Of a handler that returns by way of the runtime, which corrects the frame then. */
 struct wrapped_frame {

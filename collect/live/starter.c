@@ -25,6 +25,8 @@
 #include "collect/kernel/process_maps.h"
 
 #define LET_GO_S 5
+#define SURGEON_MS 1000u
+#define SEIZE_TRIES 4u
 #define CAP_SYS_PTRACE_BIT (1ull << 19)
 
 struct start {
@@ -180,12 +182,23 @@ static struct start *find(struct starter *s, pid_t pid)
 	return NULL;
 }
 
+/* One of ours may change probes in what executed the program. */
+static void await_surgeon(pid_t pid)
+{
+	const struct timespec ts = {.tv_nsec = 1000000};
+
+	for (unsigned ms = 0; ms < SURGEON_MS && threads_have_surgeon(pid); ms++)
+		nanosleep(&ts, NULL);
+}
+
 /* Only static programs need what is refused here, unless all are attached to. */
 static int check(const struct starter *s, pid_t pid, struct err *err)
 {
 	const char *subject = s->leaves ? "it" : "it is static, and";
-	pid_t tracer = process_tracer(pid);
+	pid_t tracer;
 
+	await_surgeon(pid);
+	tracer = process_tracer(pid);
 	if (tracer && s->leaves)
 		return err_set(err, EBUSY, "another process traces it");
 	if (tracer)
@@ -197,6 +210,18 @@ static int check(const struct starter *s, pid_t pid, struct err *err)
 	return 0;
 }
 
+static int seize_once(struct starter *s, struct start *a, pid_t tid, struct err *err)
+{
+	int code = surgeon_spawn(&a->surgeon, s->kron, err);
+
+	if (code)
+		return code;
+	code = surgeon_seize(&a->surgeon, tid, err);
+	if (code)
+		surgeon_end(&a->surgeon);
+	return code;
+}
+
 /* -EACCES: Yama wants the process to allow it first (PR_SET_PTRACER). */
 static int seize(struct starter *s, struct start *a, pid_t tid, bool asks_again, struct err *err)
 {
@@ -204,13 +229,14 @@ static int seize(struct starter *s, struct start *a, pid_t tid, bool asks_again,
 
 	if (!code && !tid)
 		code = err_set(err, EINVAL, "it asked for a thread that is not its own");
-	if (!code)
-		code = surgeon_spawn(&a->surgeon, s->kron, err);
 	if (code)
 		return code;
-	code = surgeon_seize(&a->surgeon, tid, err);
-	if (code)
-		surgeon_end(&a->surgeon);
+	code = seize_once(s, a, tid, err);
+	/* one of ours that changes probes may have been faster */
+	for (unsigned i = 1; i < SEIZE_TRIES && code == -EPERM; i++) {
+		await_surgeon(a->pid);
+		code = seize_once(s, a, tid, err);
+	}
 	return code == -EPERM && process_yama_scope() == 1 && !asks_again ? -EACCES : code;
 }
 

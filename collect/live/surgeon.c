@@ -145,7 +145,7 @@ static bool is_at_work(const struct table *t)
 }
 
 /*
- * The next message that is no file's.  -EPIPE: there is none, the recorder has gone; -ECANCELED: it was
+ * The next message that is not a file's.  -EPIPE: there is none, the recorder has gone; -ECANCELED: it was
  * stopped while somebody stands still.
  */
 static int next_message(struct table *t, struct message *m, bool stands_still)

@@ -4,7 +4,7 @@
  *
  * PTRACE_SEIZE and INTERRUPT, because they leave no trace: no SIGSTOP that a parent could see.  A
  * thread that was in a system call stands at its end with what the kernel needs to make it once more,
- * in rax and orig_rax; that comes to pass when it goes on from a stop that is no system call's, which is
+ * in rax and orig_rax; that comes to pass when it goes on from a stop that is not a system call's, which is
  * why the thread that ran for us is stopped once more at the end.
  */
 #define _GNU_SOURCE
@@ -115,6 +115,16 @@ static bool is_dead(pid_t pid, pid_t tid)
 	return !process_read_stat(pid, tid, &st) || st.state == 'Z' || st.state == 'X';
 }
 
+bool threads_have_surgeon(pid_t pid)
+{
+	const pid_t tracer = process_tracer(pid);
+	char *name = tracer ? process_thread_name(tracer, 0) : NULL;
+	bool has = name && !strcmp(name, "kron-surgeon");
+
+	xfree(name);
+	return has;
+}
+
 int threads_seize(struct live_threads *t, bool *whole, struct err *err)
 {
 	struct process_stat st = {0};
@@ -132,7 +142,7 @@ int threads_seize(struct live_threads *t, bool *whole, struct err *err)
 		pid_t tid = atoi(e->d_name);
 
 		seen += tid > 0;
-		if (tid <= 0 || thread_of(t, tid))
+		if (tid <= 0 || thread_of(t, tid) || process_thread_is_kernels(t->pid, tid))
 			continue;
 		if (!ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
 			*vec_push(&t->v) = (struct live_thread){.tid = tid};
@@ -232,10 +242,16 @@ static bool is_in_vfork(pid_t pid)
 	return found;
 }
 
-/* Processes of its own that run in its memory and that nobody has stopped. */
-static bool lends_memory(struct live_threads *t)
+static bool is_same_memory(pid_t a, pid_t b)
 {
-	bool found = false;
+	return b > 0 && syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
+}
+
+/* Its parent, and children of its own, that run in its memory and that nobody has stopped. */
+static bool shares_memory(struct live_threads *t)
+{
+	struct process_stat st;
+	bool found = process_read_stat(t->pid, 0, &st) && is_same_memory(t->pid, st.ppid);
 
 	vec_for(&t->v, k) {
 		char path[64];
@@ -245,7 +261,7 @@ static bool lends_memory(struct live_threads *t)
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", t->pid, k->tid);
 		f = fopen(path, "re");
 		while (f && !found && fscanf(f, "%d", &child) == 1)
-			found = syscall(SYS_kcmp, t->pid, child, KCMP_VM, 0, 0) == 0;
+			found = is_same_memory(t->pid, child);
 		if (f)
 			fclose(f);
 	}
@@ -296,8 +312,10 @@ static int try_to_stop(struct live_threads *t, struct err *err)
 	} while (!code && (n > 0 || (!whole && now_ms() < deadline)));
 	if (!code && !has_memory(t))
 		code = err_set(err, EBUSY, "process %d executes another program", t->pid);
-	if (!code && lends_memory(t))
-		code = err_set(err, EBUSY, "a child of process %d runs in its memory", t->pid);
+	if (!code && shares_memory(t))
+		code = err_set(err, EBUSY,
+			       "the parent of process %d, or a child, runs in its memory, too",
+			       t->pid);
 	return code;
 }
 
@@ -493,6 +511,39 @@ ssize_t threads_write(const struct live_threads *t, uint64_t to, const void *fro
 
 /* ---- run ---- */
 
+#define RSEQ_CS 8u /* in struct rseq */
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
+
+/*
+ * The kernel aborts a restartable sequence of a thread that was off its processor.  It finds none when the thread
+ * goes on somewhere else for us, and so would let it go on in the middle of one: what it would have done is done here.
+ */
+static void abort_sequence(const struct live_threads *t, struct live_thread *k)
+{
+	struct {
+		uint64_t area;
+		uint32_t size, signature, flags, pad;
+	} conf;
+	struct {
+		uint32_t version, flags;
+		uint64_t start, len, abort;
+	} cs;
+	uint64_t at, none = 0;
+
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, k->tid, sizeof(conf), &conf) !=
+		    (long)sizeof(conf) ||
+	    !conf.area)
+		return;
+	conf.area += RSEQ_CS;
+	if (threads_read(t, &at, conf.area, sizeof(at)) != sizeof(at) || !at ||
+	    threads_read(t, &cs, at, sizeof(cs)) != sizeof(cs) || k->regs.rip - cs.start >= cs.len)
+		return;
+	if (threads_write(t, conf.area, &none, sizeof(none)) == sizeof(none))
+		k->regs.rip = cs.abort;
+}
+
 /* The one that runs for us: with no signal, so that no handler of the program's comes in between. */
 static struct live_thread *runner(struct live_threads *t)
 {
@@ -504,12 +555,18 @@ static struct live_thread *runner(struct live_threads *t)
 		if (!t->runner) {
 			ptrace(PTRACE_GETSIGMASK, k->tid, sizeof(t->mask), &t->mask);
 			ptrace(PTRACE_SETSIGMASK, k->tid, sizeof(all), &all);
+			abort_sequence(t, k);
 			k->changed = true;
 			t->runner = k->tid;
 		}
 		return k;
 	}
 	return NULL;
+}
+
+void threads_choose_runner(struct live_threads *t)
+{
+	runner(t);
 }
 
 /*
@@ -608,7 +665,7 @@ int threads_run(struct live_threads *t, uint64_t pc, uint64_t rsp, uint64_t rdi,
 
 /* ---- go ---- */
 
-/* Its own registers; and in a stop that is no system call's, or the kernel would not make its own
+/* Its own registers; and in a stop that is not a system call's, or the kernel would not make its own
  * one once more. */
 static void put_back(struct live_threads *t, struct live_thread *k)
 {
@@ -653,6 +710,10 @@ static void let_all_go(struct live_threads *t)
 		let_go(t, first);
 		let_first_take_signals(t);
 	}
+	/* They have another system call to make, which a filter that comes next may forbid. */
+	vec_for(&t->v, k)
+		if ((int64_t)k->regs.rax == -ERESTART_RESTARTBLOCK)
+			let_go(t, k);
 	vec_for(&t->v, k)
 		let_go(t, k);
 }

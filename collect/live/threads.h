@@ -17,6 +17,9 @@
 #include "base/err.h"
 #include "base/vec.h"
 
+/* The kernel's own: in rax of who was stopped in a sleep, which it goes on with by restart_syscall. */
+#define ERESTART_RESTARTBLOCK 516
+
 struct live_thread {
 	pid_t tid;
 	bool stopped;
@@ -36,6 +39,9 @@ struct live_threads {
 	uint64_t stood_ns;     /* after threads_go(): an upper bound of the longest stop */
 	VEC(struct live_thread) v;
 };
+
+/* Another surgeon of ours stops the process, and is about to end. */
+bool threads_have_surgeon(pid_t pid);
 
 /*
  * None of them runs any more, none is in the middle of a system call, nor of a vfork, for whose end it is
@@ -86,6 +92,9 @@ bool thread_restarts(const struct live_thread *t);
 
 /* A system call by one of them: its result, or -ECHILD if the process has ended. */
 long threads_call(struct live_threads *t, long number, const uint64_t *arg, unsigned n);
+/* Who runs for us is chosen by the first of these; or before, where its registers are looked at: it may have been in
+ * a restartable sequence, and it is aborted then. */
+void threads_choose_runner(struct live_threads *t);
 /*
  * It runs code at pc with %rsp and %rdi until the word at `done` is not 0 and it sleeps.  0, -ECHILD: the
  * process has ended; -EFAULT: the code has faulted.

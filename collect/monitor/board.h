@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "board/bus/bus.h"
-#include "collect/monitor/reading.h"
+#include "trace/monitor/reading.h"
 
 #define MONITOR_BOARD_FIXED 3u /* columns before the Resource Counters */
 

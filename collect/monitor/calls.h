@@ -6,8 +6,8 @@
 #ifndef COLLECT_MONITOR_CALLS_H
 #define COLLECT_MONITOR_CALLS_H
 
-#include "collect/attach/modules.h"
-#include "collect/monitor/reading.h"
+#include "collect/modules/modules.h"
+#include "trace/monitor/reading.h"
 #include "collect/segment.h"
 
 #define CALLS_GLOBS 64 /* a bit for each */

@@ -10,7 +10,7 @@
 #define COLLECT_MONITOR_COUNTERS_H
 
 #include "base/err.h"
-#include "collect/monitor/reading.h"
+#include "trace/monitor/reading.h"
 
 #include <sys/types.h>
 

@@ -36,7 +36,7 @@ struct freeze {
 
 /* Before there are threads: it is a fork of ours. */
 int freezer_start(struct freezer *f, struct err *err);
-/* May this process trace others that are no children of the tracer?  A sentence, or NULL. */
+/* May this process trace others that are not children of the tracer?  A sentence, or NULL. */
 const char *freezer_refusal(void);
 /* One more process, whose tree is to stand still from now on. */
 int freezer_add(struct freezer *f, pid_t pid, struct err *err);

@@ -61,6 +61,11 @@ int monitor_add_variable(struct monitor *m, const char *text, struct err *err)
 	return monitor_variables_add(&m->variables, text, err);
 }
 
+int monitor_add_range(struct monitor *m, const char *text, struct err *err)
+{
+	return monitor_ranges_add(&m->ranges, text, err);
+}
+
 int monitor_check(const struct monitor *m, struct err *err)
 {
 	struct counters tried = {0};
@@ -120,6 +125,8 @@ static void add_columns(struct monitor *m)
 		add_column(m, name, READING_COUNT, 0);
 		xfree(name);
 	}
+	vec_for(&m->ranges.v, r)
+		add_column(m, r->text, READING_COUNT, 0);
 	for (size_t i = 0; i < m->variables.v.n; i++)
 		add_column(m, m->variables.v.v[i].name, READING_VALUE, m->variables.v.v[i].type);
 }
@@ -193,6 +200,8 @@ static void read_all(struct monitor *m)
 	at = read_machine(m, at, true);
 	calls_take(&m->calls, at, &m->ncalls);
 	at += m->calls.nglobs;
+	monitor_ranges_read(&m->ranges, at);
+	at += m->ranges.v.n;
 	monitor_variables_read(&m->variables, m->pid, at);
 	read_counter(m, m->clock, &clock);
 	m->cpu_ns = clock.n;
@@ -218,23 +227,12 @@ static void take_differences(struct monitor *m)
 	bool overrun = false;
 
 	for (size_t i = 0; i < m->columns.v.n; i++) {
-		const struct column *c = &m->columns.v.v[i];
-		struct reading *total = &m->totals[i];
-
-		m->row[i] = less(c, &m->now[i], &m->before[i]);
-		if (c->kind == READING_VALUE) {
-			*total = m->now[i].known ? m->now[i] : *total;
-			continue;
-		}
-		total->n += m->row[i].n;
-		total->of += m->row[i].of;
-		total->known |= m->row[i].known;
-		total->is_estimate |= m->row[i].is_estimate;
-		total->has_overrun |= m->row[i].has_overrun;
+		m->row[i] = less(&m->columns.v.v[i], &m->now[i], &m->before[i]);
 		overrun |= m->row[i].has_overrun;
 		if (m->now[i].known)
 			m->before[i] = m->now[i];
 	}
+	monitored_add(m->totals, &m->columns, m->row);
 	m->sum.overruns += overrun;
 }
 
@@ -459,6 +457,7 @@ void monitor_summary(const struct monitor *m, struct monitor_summary *out)
 	double side_by_side;
 
 	*out = m->sum;
+	out->is_whole = true;
 	side_by_side = out->real_ns > out->stood_ns
 			       ? (double)m->cpu_ns / (double)(out->real_ns - out->stood_ns)
 			       : 1;
@@ -472,6 +471,7 @@ void monitor_free(struct monitor *m)
 	counters_close(&m->counters);
 	calls_end(&m->calls);
 	monitor_variables_free(&m->variables);
+	monitor_ranges_free(&m->ranges);
 	vec_free(&m->io_state.v);
 	vec_free(&m->tree.v);
 	vec_free(&m->wanted);

@@ -18,31 +18,11 @@
 #include "collect/monitor/calls.h"
 #include "collect/monitor/counters.h"
 #include "collect/monitor/freezer.h"
-#include "collect/monitor/reading.h"
+#include "collect/monitor/ranges.h"
 #include "collect/monitor/system.h"
 #include "collect/monitor/tree.h"
 #include "collect/monitor/variables.h"
-
-struct monitor_row {
-	uint64_t from_ns, to_ns; /* from the start of the monitoring */
-	uint64_t stood_ns; /* how long the program was stopped at the end of it: not within to_ns */
-	uint64_t skew_ns;  /* between the stops of the first and of the last thread */
-	uint32_t threads;  /* that were stopped */
-	bool was_frozen;   /* all stood while it was read */
-	const struct reading *v; /* a column each: of the interval, for VALUE at its end */
-};
-
-struct monitor_summary {
-	uint64_t real_ns;    /* from the start to the last reading */
-	uint64_t stood_ns;   /* of which the program was stopped, and would have gone on */
-	uint64_t probes_ns;  /* ... counted calls */
-	uint64_t virtual_ns; /* real less both */
-	uint64_t all_stood_ns;
-	uint64_t intervals, freezes, failed_freezes;
-	uint64_t longest_skew_ns;
-	uint64_t overruns;  /* intervals in which a counter has overrun, or may have */
-	struct err why_not; /* of the first freeze that failed */
-};
+#include "trace/monitor/monitored.h"
 
 struct monitor {
 	struct columns columns;
@@ -54,6 +34,7 @@ struct monitor {
 	bool idle, io, net;
 	struct variables variables;
 	struct calls calls;
+	struct ranges ranges;
 	struct tree tree;
 	struct system_io io_state;
 	FILE *net_file;
@@ -78,6 +59,7 @@ struct monitor {
  * sentence.
  */
 int monitor_add_event(struct monitor *m, const char *name, struct err *err);
+int monitor_add_range(struct monitor *m, const char *text, struct err *err);
 int monitor_add_variable(struct monitor *m, const char *text, struct err *err);
 /* Before anything runs.  -errno with a sentence: one of them cannot be counted here. */
 int monitor_check(const struct monitor *m, struct err *err);

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#include "collect/monitor/reading.h"
+#include "trace/monitor/reading.h"
 
 #define PICTURES_INTERVALS_MIN 10u
 #define PICTURES_INTERVALS_MAX 500u

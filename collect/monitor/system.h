@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "collect/monitor/reading.h"
+#include "trace/monitor/reading.h"
 #include "collect/monitor/tree.h"
 
 /* READING_PERCENT; [0] is all of them together, then each by its number.  How many were there. */

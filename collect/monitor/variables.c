@@ -192,7 +192,7 @@ static void look(struct variables *v, pid_t pid)
 /* ---- what they are ---- */
 
 /* Field 26 of stat: another program, or the same once more, begins elsewhere. */
-static uint64_t text_start(pid_t pid)
+uint64_t process_text_start(pid_t pid)
 {
 	char path[64], text[2048], *at;
 	unsigned long long start = 0;
@@ -263,9 +263,9 @@ static void read_one(const struct variable *k, pid_t pid, struct reading *out)
 	out->n = value_of(k, bytes);
 }
 
-void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
+void monitor_variables_find(struct variables *v, pid_t pid)
 {
-	const uint64_t start = v->v.n ? text_start(pid) : 0;
+	const uint64_t start = v->v.n ? process_text_start(pid) : 0;
 
 	if (start && start != v->start) {
 		vec_for(&v->v, k)
@@ -274,6 +274,11 @@ void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
 		v->mapped = 0;
 	}
 	look(v, pid);
+}
+
+void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out)
+{
+	monitor_variables_find(v, pid);
 	for (size_t i = 0; i < v->v.n; i++)
 		read_one(&v->v.v[i], pid, &out[i]);
 }

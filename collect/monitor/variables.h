@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "collect/monitor/reading.h"
+#include "trace/monitor/reading.h"
 
 struct variable {
 	char *name;
@@ -35,6 +35,10 @@ struct variables {
 const char *monitor_variable_trouble(const struct variable *k, char *text, size_t size);
 /* -EINVAL with a sentence. */
 int monitor_variables_add(struct variables *v, const char *text, struct err *err);
+/* Where they are now: addr and bytes. */
+void monitor_variables_find(struct variables *v, pid_t pid);
+/* Of the program that the process executes; 0: it is not known. */
+uint64_t process_text_start(pid_t pid);
 /* out: as many as there are variables. */
 void monitor_variables_read(struct variables *v, pid_t pid, struct reading *out);
 void monitor_variables_free(struct variables *v);

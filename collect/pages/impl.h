@@ -34,11 +34,13 @@ struct pages_process {
 struct pages {
 	struct pages_setup setup;
 	struct nodes nodes;
+	struct kron_watch *watch;
+	bool watch_is_full; /* of `lock` */
 	struct trace_pages out;
 	size_t merged; /* of out.v, at the beginning: sorted, each page of a thread once */
 	pthread_mutex_t
 		held; /* of out.v, and of chunks that are taken: drain and control threads */
-	pthread_mutex_t lock; /* of out.maps: server and drain threads */
+	pthread_mutex_t lock; /* of out.maps and watch: server and drain threads */
 
 	uint64_t start_ns, next_ns, every_ns; /* of looks; every_ns 0: there are none */
 	VEC(struct pages_seen *) seen;        /* by number of the chunk */

@@ -127,6 +127,8 @@ void pages_take(struct pages *p, const struct kron_chunk *c, const struct pages_
 		if (pages_read_new(seen, c, i, &page))
 			take_new(p, o, page, node);
 	drop_seen(p, o->chunk);
+	if (p->setup.on_taken)
+		p->setup.on_taken(p->setup.ctx, o->pid, o->uid);
 }
 
 /* ---- where pages are ---- */

@@ -20,17 +20,25 @@
 /* Where threads are must be looked for more often than people want to see steps. */
 #define NODES_EVERY_NS 50000000u
 
+_Static_assert(KRON_WATCH_OFFSET - KRON_NO_PAGE_OFFSET >= sizeof(struct kron_page) &&
+		       KRON_WATCH_OFFSET + sizeof(struct kron_watch) <= KRON_MODEL_OFFSET,
+	       "beside the record of no page");
+
 int pages_open(struct pages **out, const struct pages_setup *setup, uint8_t *window, int fd,
 	       struct err *err)
 {
 	struct kron_page *none = (void *)(window + KRON_NO_PAGE_OFFSET);
-	int code = object_get_pages(fd, KRON_NO_PAGE_OFFSET, sizeof(*none));
+	int code = object_get_pages(fd, KRON_NO_PAGE_OFFSET,
+				    KRON_WATCH_OFFSET + sizeof(struct kron_watch) -
+					    KRON_NO_PAGE_OFFSET);
 	struct pages *p;
 
 	if (code)
 		return err_set(err, -code, "no memory for page counters: %s", strerror(-code));
 	none->page = KRON_NO_PAGE;
 	p = xcalloc(1, sizeof(*p));
+	p->watch = (void *)(window + KRON_WATCH_OFFSET);
+	*p->watch = (struct kron_watch){.by_address = setup->by_address};
 	code = nodes_read(&p->nodes, err);
 	if (code) {
 		xfree(p);
@@ -54,6 +62,30 @@ int pages_open(struct pages **out, const struct pages_setup *setup, uint8_t *win
 bool pages_are_counted(const struct pages *p)
 {
 	return p->setup.unit == TRACE_PAGE_SIZE;
+}
+
+void pages_watch(struct pages *p, uint64_t address)
+{
+	const uint64_t line = address - address % TRACE_LINE_SIZE;
+	struct kron_watch *w = p->watch;
+	uint32_t n;
+
+	pthread_mutex_lock(&p->lock);
+	for (n = w->n; n && w->line[n - 1] != line; n--)
+		;
+	if (!n && w->n < KRON_WATCH_LINES) {
+		w->line[w->n] = line;
+		/* Release: the line; partner: runtime/bus/pages.c. */
+		__atomic_store_n(&w->n, w->n + 1, __ATOMIC_RELEASE);
+	} else if (!n) {
+		p->watch_is_full = true;
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+bool pages_watch_is_full(const struct pages *p)
+{
+	return p->watch_is_full;
 }
 
 bool pages_are_in(const struct kron_chunk *c)
@@ -265,6 +297,8 @@ void pages_note_maps(struct pages *p, pid_t pid)
 		note_mapping(p, (uint32_t)pid, &maps.v[i]);
 	pthread_mutex_unlock(&p->lock);
 	process_maps_free(&maps);
+	if (p->setup.on_maps)
+		p->setup.on_maps(p->setup.ctx, pid);
 }
 
 /* ---- the end ---- */

@@ -37,6 +37,13 @@ struct pages_setup {
 	uint32_t unit;     /* TRACE_PAGE_SIZE or TRACE_LINE_SIZE */
 	uint64_t every_ns; /* how long a step is; 0: none are kept */
 	struct pages_thresholds migrate;
+	/* An access counts where it begins, and not for each line that it touches. */
+	bool by_address;
+	/* NULL, or: what this process has mapped may be new.  From any thread, before it has its plan. */
+	void (*on_maps)(void *ctx, pid_t pid);
+	/* NULL, or: records of this process were taken.  Held. */
+	void (*on_taken)(void *ctx, pid_t pid, uint32_t uid);
+	void *ctx; /* of both */
 };
 
 /* With the record of no page in the segment, for the trampolines; -errno when there is no memory for it. */
@@ -44,7 +51,14 @@ int pages_open(struct pages **out, const struct pages_setup *setup, uint8_t *win
 	       struct err *err);
 /* Pages, and not lines. */
 bool pages_are_counted(const struct pages *p);
-/* Is it a chunk of records of pages?  They are no samples. */
+/*
+ * In the line of this address each address has a record of its own from here on; right for what has counted nothing
+ * there yet.  From any thread.
+ */
+void pages_watch(struct pages *p, uint64_t address);
+/* Lines were more than there is room for. */
+bool pages_watch_is_full(const struct pages *p);
+/* Is it a chunk of records of pages?  They are not samples. */
 bool pages_are_in(const struct kron_chunk *c);
 
 /* Whose chunk it is, and which of the pool's. */

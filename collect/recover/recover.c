@@ -5,6 +5,7 @@
  *   trace as it is ──► session: name of the segment, start of the clock
  *                 └──► sequence numbers of its chunks ─┐
  *   segment ──► chunks with other numbers ─────────────┴─► appended;  totals;  unlink
+ *   or a copy of it, from a core
  *
  * Running it twice does no harm: chunks are known by number, and the segment goes last.
  */
@@ -16,31 +17,48 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "board/bus/lanes.h"
 #include "collect/counts.h"
+#include "base/boot.h"
 #include "base/number.h"
 #include "base/vec.h"
 #include "collect/calibrate.h"
 #include "collect/drain.h"
 #include "collect/fetch.h"
 #include "collect/grow.h"
+#include "collect/recover/core.h"
 #include "trace/chunks.h"
 #include "trace/packed.h"
 #include "trace/reader.h"
+#include "trace/writer_dir.h"
 
 #define OTHERS_WAIT_S 60 /* for another process that recovers the same trace */
+
+struct origin {
+	const char *object; /* the segment's name; NULL: the one that the trace names */
+	int memory;         /* it is open; -1: it is looked for */
+	const char *core;   /* instead; NULL: none */
+	const char *out;    /* of a core: a trace of its own; NULL: the trace is finished */
+};
 
 struct before { /* what the trace says already */
 	char segment[OBJECT_NAME];
 	uint64_t recording; /* which one of those on that segment */
 	struct time_point start;
+	double hz; /* of the counter; 0: not known */
 	uint64_t samples, lost, cut_off;
 	uint32_t overruns; /* exact: what the board had counted when the recording began */
 	VEC(uint32_t) uids;
+	VEC(struct ended {
+		uint32_t uid;
+		uint64_t lost;
+	})
+	ended; /* for processes that the core may have as they were before */
 	VEC(uint64_t) seqs;
 	uint64_t last_tsc;
 	bool exact;
@@ -99,14 +117,40 @@ static enum recover_state look_at_segment(const struct trace *t)
 	return e.orphaned ? RECOVER_WAITING : RECOVER_GONE;
 }
 
+/* Of a trace without shared memory only this says that somebody still writes it. */
+static bool is_locked(const char *dir)
+{
+	char *path = xasprintf("%s/lock", dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool is = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	xfree(path);
+	return is;
+}
+
+static enum recover_state look(const struct trace *t)
+{
+	if (trace_session(t, "segment"))
+		return look_at_segment(t);
+	return is_locked(t->dir) ? RECOVER_RECORDING : RECOVER_GONE;
+}
+
 enum recover_state recover_look(const struct trace *t)
 {
-	enum recover_state state = t->complete ? RECOVER_COMPLETE : look_at_segment(t);
+	enum recover_state state = t->complete ? RECOVER_COMPLETE : look(t);
 
 	return state == RECOVER_GONE && has_ended(t->dir) ? RECOVER_RECORDING : state;
 }
 
-static int read_trace(struct before *b, const char *dir, struct err *err)
+/* The counter's rate is the machine's, since it was started. */
+static bool is_of_this_boot(const struct trace *t)
+{
+	return boot_id()[0] && trace_session_is(t, "boot_id", boot_id());
+}
+
+static int read_trace(struct before *b, const char *dir, const struct origin *from, struct err *err)
 {
 	const char *segment;
 	struct trace *t;
@@ -115,10 +159,23 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 	if (code)
 		return code;
 	segment = trace_session(t, "segment");
-	if (t->complete)
+	b->hz = (double)trace_session_number(t, "tsc_hz", 0);
+	if (t->complete && !from->out)
 		code = err_set(err, EALREADY, "%s is complete: there is nothing to recover", dir);
 	else if (!segment)
 		code = err_set(err, ENOENT, "%s names no shared memory to recover from", dir);
+	else if (from->core && !from->out && look_at_segment(t) == RECOVER_WAITING)
+		code = err_set(
+			err, EEXIST,
+			"the shared memory of %s is there still, with all that the core has: "
+			"`kron recover %s`",
+			dir, dir);
+	else if (from->core && !b->hz && !is_of_this_boot(t))
+		code = err_set(
+			err, EINVAL,
+			"how fast the clock of %s went is known on the machine that made it only, "
+			"until that is started anew: its recorder was killed in its first second",
+			dir);
 	else
 		snprintf(b->segment, sizeof(b->segment), "%s", segment);
 	b->exact = trace_session_is(t, "bus", "exact");
@@ -127,13 +184,17 @@ static int read_trace(struct before *b, const char *dir, struct err *err)
 	b->start.tsc = trace_session_number(t, "start_tsc", 0);
 	b->start.mono_ns = trace_session_number(t, "start_mono_ns", 0);
 	/* Of processes that have ended: what trace_count() adds stands in the slots of the others. */
-	b->lost = t->lost;
+	b->lost = from->out ? 0 : t->lost; /* of another trace the recording's total says nothing */
 	trace_count(t);
 	b->samples = t->samples;
 	b->cut_off = t->cut_off;
-	for (size_t i = 0; i < t->nprocs; i++)
+	for (size_t i = 0; i < t->nprocs; i++) {
 		if (t->procs[i].known)
 			*vec_push(&b->uids) = t->procs[i].uid;
+		if (from->core)
+			*vec_push(&b->ended) = (struct ended){t->procs[i].uid, t->procs[i].lost};
+		b->lost += from->out ? t->procs[i].lost : 0;
+	}
 	trace_close(t);
 	if (b->uids.n)
 		qsort(b->uids.v, b->uids.n, sizeof(*b->uids.v), compare_u32);
@@ -228,20 +289,26 @@ static void note_fetched(const struct before *b, struct fetch *f)
 	}
 }
 
-/* The recording ends with its last sample, on the clock as it goes now. */
-static void write_end(struct journal *j, const struct before *b, const struct recovery *r,
-		      const struct board *board)
+static double rate_by_now(const struct before *b, const struct board *board)
 {
 	struct time_point now;
-	uint64_t end_tsc = b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + 1;
-	uint64_t end_ns;
-	double hz;
 
 	if (board)
 		board_time_point(board, &now);
 	else
 		time_point_take(&now);
-	hz = tsc_hz(&b->start, &now);
+	return tsc_hz(&b->start, &now);
+}
+
+/* The recording ends with its last sample, on the clock as it goes now; on another machine's, as it was measured
+ * there. */
+static void write_end(struct journal *j, const struct before *b, const struct recovery *r,
+		      const struct board *board, bool is_core)
+{
+	const double hz = is_core && b->hz ? b->hz : rate_by_now(b, board);
+	uint64_t end_tsc = b->last_tsc > b->start.tsc ? b->last_tsc : b->start.tsc + 1;
+	uint64_t end_ns;
+
 	end_ns = b->start.mono_ns + number_u64((double)(end_tsc - b->start.tsc) / hz * 1e9);
 	journal_session(j, "recovered", "%" PRIu64, r->recovered);
 	journal_session(j, "error", "%s", "");
@@ -254,7 +321,24 @@ static void write_end(struct journal *j, const struct before *b, const struct re
 	journal_session(j, "end_tsc", "%" PRIu64, end_tsc);
 }
 
-static int append(struct before *b, struct segment *seg, struct trace_writer *w,
+/* What both the trace and the core say of a process that has ended since. */
+static uint64_t lost_twice(const struct before *b, const struct segment *seg)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < segment_procs_ready(seg); i++) {
+		const uint64_t state = __atomic_load_n(&seg->procs[i].state, __ATOMIC_RELAXED);
+
+		if ((state & 0xff) != KRON_PROC_LIVE)
+			continue;
+		for (size_t k = 0; k < b->ended.n; k++)
+			if (b->ended.v[k].uid == state >> 8)
+				lost += b->ended.v[k].lost;
+	}
+	return lost;
+}
+
+static int append(struct before *b, struct segment *seg, struct trace_writer *w, bool is_core,
 		  struct recovery *out)
 {
 	const struct board *board = b->exact ? &seg->window.board : NULL;
@@ -273,6 +357,13 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 	drain_init(&drain, seg, &journal, &tasks);
 	drain.written = b->seqs.v;
 	drain.nwritten = b->seqs.n;
+	if (is_core) {
+		const uint64_t twice = lost_twice(b, seg);
+
+		b->lost -= twice < b->lost ? twice : b->lost;
+		find_last_sample(b, seg);
+		tasks.all_ended = b->last_tsc ? b->last_tsc : 1;
+	}
 	quiet_board(seg, &tasks, out);
 	if (board) {
 		fetch_resume(&fetch, &drain);
@@ -295,7 +386,7 @@ static int append(struct before *b, struct segment *seg, struct trace_writer *w,
 		counts_write_virtual(&journal, seg);
 	}
 	if (!journal_error(&journal))
-		write_end(&journal, b, out, board);
+		write_end(&journal, b, out, board, is_core);
 	code = journal_flush(&journal);
 	fetch_free(&fetch);
 	tasks_free(&tasks);
@@ -326,13 +417,13 @@ static void explain_gone(int code, const struct before *b, const char *dir, stru
 }
 
 /* Closes w. */
-static int recover_from(struct before *b, struct trace_writer *w, const char *dir, int memory,
-			struct recovery *out, struct err *err)
+static int recover_from(struct before *b, struct trace_writer *w, const char *dir,
+			const struct origin *from, struct recovery *out, struct err *err)
 {
 	struct segment seg;
 	int closed, code;
 
-	code = segment_open(&seg, b->segment, memory, err);
+	code = segment_open(&seg, b->segment, from->memory, err);
 	if (!code && !is_of_this_recording(&seg, b)) {
 		segment_close(&seg);
 		code = -ENOENT;
@@ -342,13 +433,13 @@ static int recover_from(struct before *b, struct trace_writer *w, const char *di
 		trace_writer_close(w);
 		return code;
 	}
-	code = append(b, &seg, w, out);
+	code = append(b, &seg, w, from->core != NULL, out);
 	closed = trace_writer_close(w);
 	code = code ? code : closed;
 	if (code)
-		err_set(err, -code, "cannot write %s: %s; the shared memory stays for another try",
-			dir, strerror(-code));
-	else
+		err_set(err, -code, "cannot write %s: %s; %s stays for another try", dir,
+			strerror(-code), from->core ? "the core" : "the shared memory");
+	else if (!from->core)
 		segment_unlink(&seg);
 	segment_close(&seg);
 	return code;
@@ -407,34 +498,110 @@ static int check_owner(const char *dir, struct err *err)
 		dir, (unsigned)st.st_uid);
 }
 
-static int recover(const char *dir, const char *object, int memory, struct recovery *out,
-		   struct err *err)
+/* Closes w. */
+static int recover_from_core(struct before *b, struct trace_writer *w, const char *dir,
+			     const struct origin *from, struct recovery *out, struct err *err)
 {
-	struct trace_writer *w;
+	struct origin image = *from;
+	struct core_memory memory;
+	int code = core_memory_open(&memory, from->core, b->segment, err);
+
+	/* which would be all that the trace ever gets */
+	if (!code && memory.is_cut && !from->out) {
+		close(memory.fd);
+		code = err_set(
+			err, ENODATA,
+			"%s was cut short, by a full disk or a limit: `kron recover -o OUT` makes "
+			"a trace of the samples that are in it",
+			from->core);
+	}
+	if (code) {
+		trace_writer_close(w);
+		return code;
+	}
+	image.memory = memory.fd;
+	b->lost += memory.lost;
+	out->left_out = memory.left_out;
+	out->is_cut = memory.is_cut;
+	code = recover_from(b, w, dir, &image, out, err);
+	close(memory.fd);
+	return code;
+}
+
+static int recover_locked(const char *dir, struct trace_writer *w, const struct origin *from,
+			  struct recovery *out, struct err *err)
+{
 	struct before b;
 	int code;
 
 	memset(&b, 0, sizeof(b));
-	memset(out, 0, sizeof(*out));
-	/* The lock first: what a living kron still writes says nothing yet. */
-	code = check_owner(dir, err);
-	if (!code)
-		code = lock_trace(&w, dir, err);
-	if (code)
-		return code;
-	code = read_trace(&b, dir, err);
-	if (!code && object && strcmp(object, b.segment))
+	code = read_trace(&b, dir, from, err);
+	if (!code && from->object && strcmp(from->object, b.segment))
 		code = err_set(err, ENOENT, "%s is of another recording", dir);
 	if (!code)
 		code = read_sequence_numbers(&b, dir, err);
 	out->in_file = b.samples;
 	if (code)
 		trace_writer_close(w);
+	else if (from->core)
+		code = recover_from_core(&b, w, dir, from, out, err);
 	else
-		code = recover_from(&b, w, dir, memory, out, err);
+		code = recover_from(&b, w, dir, from, out, err);
 	vec_free(&b.uids);
+	vec_free(&b.ended);
 	vec_free(&b.seqs);
 	vec_free(&b.chunks);
+	return code;
+}
+
+/* No command takes a trace that has other things in it. */
+static bool lies_in(const char *dir, const char *out)
+{
+	const char *slash = strrchr(out, '/');
+	char *parent = slash ? xstrndup(out, (size_t)(slash - out) + 1) : xstrdup(".");
+	struct stat a, b;
+	bool lies =
+		!stat(parent, &a) && !stat(dir, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+
+	xfree(parent);
+	return lies;
+}
+
+/* The names of the recording, for a trace of what a core has. */
+static int begin_apart(const char *dir, const char *out, struct err *err)
+{
+	int code = writer_check_dir(dir, err);
+
+	if (code)
+		return code;
+	if (lies_in(dir, out))
+		return err_set(err, EINVAL, "%s would lie in the trace %s: choose another place",
+			       out, dir);
+	code = writer_copy_tables(dir, out, err);
+	return code == -EEXIST
+		       ? err_set(err, EEXIST, "%s is there already: choose another name", out)
+		       : code;
+}
+
+static int recover(const char *dir, const struct origin *from, struct recovery *out,
+		   struct err *err)
+{
+	const char *where = from->out ? from->out : dir;
+	struct trace_writer *w;
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	code = check_owner(dir, err);
+	if (!code && from->out)
+		code = begin_apart(dir, from->out, err);
+	if (code)
+		return code;
+	/* The lock first: what a living kron still writes says nothing yet. */
+	code = lock_trace(&w, where, err);
+	if (!code)
+		code = recover_locked(where, w, from, out, err);
+	if (code && from->out)
+		writer_remove_dir(from->out);
 	return code;
 }
 
@@ -459,11 +626,17 @@ bool recover_is_for(const char *dir, const char *object)
 
 int recover_trace(const char *dir, struct recovery *out, struct err *err)
 {
-	return recover(dir, NULL, -1, out, err);
+	return recover(dir, &(struct origin){.memory = -1}, out, err);
+}
+
+int recover_core(const char *dir, const char *core, const char *out_dir, struct recovery *out,
+		 struct err *err)
+{
+	return recover(dir, &(struct origin){.memory = -1, .core = core, .out = out_dir}, out, err);
 }
 
 int recover_held(const char *dir, const char *object, int memory, struct recovery *out,
 		 struct err *err)
 {
-	return recover(dir, object, memory, out, err);
+	return recover(dir, &(struct origin){.object = object, .memory = memory}, out, err);
 }

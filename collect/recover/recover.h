@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * recover.h - finishes a trace whose collector was killed, or whose disk was full: what lies in
- * the segment still is added to the trace, and the segment goes.
+ * the segment still is added to the trace, and the segment goes.  Or what a core has of the segment.
  */
 #ifndef COLLECT_RECOVER_H
 #define COLLECT_RECOVER_H
@@ -19,6 +19,9 @@ struct recovery {
 	uint64_t lost, cut_off;
 	uint64_t processes;
 	uint32_t living; /* traced processes that still run; their gates are closed now */
+	uint64_t
+		left_out; /* chunks of others that ran on while the core was written, or that they took */
+	bool is_cut; /* the core's file ends before all samples are there */
 };
 
 /* Is all of it in the trace?  Changes nothing. */
@@ -36,6 +39,15 @@ enum recover_state recover_look(const struct trace *t);
  * trace could not be written, and the segment stays for another try.
  */
 int recover_trace(const char *dir, struct recovery *out, struct err *err);
+
+/*
+ * The same from the core of a traced process, on another machine too: nothing is asked of this one's processes, and
+ * its shared memory stays as it is.  With `out_dir` it becomes a trace there, of what the rings held, and `dir`, which
+ * may be complete or be written to, stays as it is.  -EEXIST: `out_dir` is there already; or, without it, what the core
+ * has is in shared memory here, and more.  -ENODATA: without it, a core that was cut short.
+ */
+int recover_core(const char *dir, const char *core, const char *out_dir, struct recovery *out,
+		 struct err *err);
 
 /* Does the trace name that segment?  False too where no trace is any more. */
 bool recover_is_for(const char *dir, const char *object);

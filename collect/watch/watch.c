@@ -564,19 +564,39 @@ static void bind_names(void *trigger, const struct trace_names *names)
 	trigger_bind_names(trigger, names);
 }
 
-/* With a trigger of its own: the other one belongs to the drain thread. */
-bool watch_unknown_yet(const struct watch *w, char *name, size_t size)
+/* One of its own for any thread: the watch's belongs to the drain thread.  NULL: there is none. */
+static struct trigger *bind_another(const struct watch *w)
 {
 	struct journal *j = w->d->journal;
-	const char *unknown;
 	struct trigger *t;
 	uint64_t seen = 0;
 
 	if (trigger_parse(&t, w->label, w->text, NULL))
-		return false;
+		return NULL;
 	journal_lock(j);
 	trace_writer_show_names(j->w, &seen, bind_names, t);
 	journal_unlock(j);
+	return t;
+}
+
+bool watch_waits_for(const struct watch *w, const uint32_t *functions, size_t n)
+{
+	struct trigger *t = bind_another(w);
+	bool waits = false;
+
+	for (size_t i = 0; t && i < n && !waits; i++)
+		waits = trigger_waits_for(t, functions[i]);
+	trigger_free(t);
+	return waits;
+}
+
+bool watch_unknown_yet(const struct watch *w, char *name, size_t size)
+{
+	struct trigger *t = bind_another(w);
+	const char *unknown;
+
+	if (!t)
+		return false;
 	unknown = trigger_unknown_name(t, false);
 	if (unknown)
 		snprintf(name, size, "%s", unknown);

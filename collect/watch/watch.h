@@ -68,6 +68,8 @@ uint64_t watch_outside(const struct watch *w); /* samples that were discarded */
 const char *watch_unknown_name(const struct watch *w);
 /* The same of the names so far, from any thread, into `name`.  false: there is none. */
 bool watch_unknown_yet(const struct watch *w, char *name, size_t size);
+/* Does it wait for the end of one of these functions' calls, or for one of them?  From any thread. */
+bool watch_waits_for(const struct watch *w, const uint32_t *functions, size_t n);
 const char *watch_label(const struct watch *w);
 /* Whose trigger it was: a node of the group; NULL: our own. */
 const char *watch_fired_by(const struct watch *w);

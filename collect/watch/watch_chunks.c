@@ -89,10 +89,9 @@ void watch_chunks_meet(struct watch *w)
 	for (uint32_t i = 0; i < ready; i++) {
 		/* Acquire: partner: the runtime's claim. */
 		uint64_t word = __atomic_load_n(&seg->states[i], __ATOMIC_ACQUIRE), seq;
-		unsigned state = kron_chunk_word_state(word);
 		struct chunk_owner o;
 
-		if (state != KRON_CHUNK_OWNED && state != KRON_CHUNK_FULL) {
+		if (!chunk_is_owned(word)) {
 			if (w->pool[i])
 				forget(w, w->pool[i]);
 			continue;

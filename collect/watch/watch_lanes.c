@@ -193,7 +193,7 @@ bool watch_lane_has_holes(const struct watch *w, uint32_t lane)
 	return false;
 }
 
-/* To conditions every value from memory that is no number is the same. */
+/* To conditions every value from memory that is not a number is the same. */
 static const struct trace_memory no_number = {.is_unreadable = true};
 
 /* Is what stands before the sample such a part of it? */

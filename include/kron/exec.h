@@ -153,27 +153,35 @@ static inline bool kron_exec_has_start(const struct kron_exec_file *f, const Elf
 	       note.head.n_namesz > sizeof(owner) && note.flags & KRON_NOTE_HAS_START;
 }
 
+/* Some at a time: a system call takes longer than to look at one. */
+enum { KRON_EXEC_HEADERS = 8 };
+
 static inline enum kron_exec_verdict kron_exec_read_headers(struct kron_exec_file *f,
 							    const Elf64_Ehdr *e)
 {
 	bool has_linker = false, has_start = false, is_cut_off = false;
+	Elf64_Phdr some[KRON_EXEC_HEADERS];
 	unsigned i;
 
 	if (e->e_phentsize != sizeof(Elf64_Phdr) || !e->e_phnum ||
 	    e->e_phnum > 65536 / sizeof(Elf64_Phdr)) /* load_elf_phdrs() */
 		return KRON_EXEC_DAMAGED;
 	for (i = 0; i < e->e_phnum; i++) {
-		Elf64_Phdr p;
+		const unsigned at = i % KRON_EXEC_HEADERS, left = e->e_phnum - i;
+		const Elf64_Phdr *p = &some[at];
 
-		if (!f->read(f, &p, sizeof(p), e->e_phoff + i * sizeof(p)))
+		if (!at &&
+		    !f->read(f, some,
+			     (left < KRON_EXEC_HEADERS ? left : KRON_EXEC_HEADERS) * sizeof(*p),
+			     e->e_phoff + i * sizeof(*p)))
 			return KRON_EXEC_DAMAGED;
-		if (p.p_type == PT_LOAD)
-			is_cut_off |= p.p_offset > f->size || p.p_filesz > f->size - p.p_offset;
-		if (p.p_type == PT_NOTE)
-			has_start |= kron_exec_has_start(f, &p);
-		if (p.p_type != PT_INTERP || has_linker)
+		if (p->p_type == PT_LOAD)
+			is_cut_off |= p->p_offset > f->size || p->p_filesz > f->size - p->p_offset;
+		if (p->p_type == PT_NOTE)
+			has_start |= kron_exec_has_start(f, p);
+		if (p->p_type != PT_INTERP || has_linker)
 			continue;
-		if (!kron_exec_read_linker(f, &p))
+		if (!kron_exec_read_linker(f, p))
 			return KRON_EXEC_DAMAGED;
 		has_linker = true;
 	}

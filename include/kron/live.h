@@ -40,7 +40,7 @@ enum kron_live_op {
 	KRON_LIVE_HOME = 2, /* move pc[] out of stubs: 0 where that is not possible now */
 	KRON_LIVE_LEAVE = 3, /* handlers back, and the segment is not mapped any more */
 	/* Take the answer that lies in the socket, which maps blocks or retires them; then move pc[]
-	 * into stubs.  With SWEEP retired blocks that nobody is in are unmapped. */
+	 * into stubs, but for goroutines.  With SWEEP retired blocks that nobody is in are unmapped. */
 	KRON_LIVE_CHANGE = 4
 };
 
@@ -79,11 +79,15 @@ struct kron_live_call {
 	uint32_t flags;        /* ATTACH: KRON_LIVE_* */
 	int32_t collector_pid; /* ATTACH: in the process's pid namespace, 0 = it is in another one */
 	uint32_t npcs;
+	/* CHANGE, in a Go program: from this one on pc[] says where goroutines and handlers go on,
+	 * which are not moved: no window may have one inside.  0: it is none. */
+	uint32_t goroutines;
 	/* ATTACH: of those bytes what can be read at each thread's %fs.  None: two threads have one %fs. */
 	int32_t data_from, data_end;
-	char entry[4608];      /* ATTACH: "KRON_RT=..." of kron/wire.h */
-	int64_t tid_offset;    /* ATTACH, quiet: of its number from %fs in every thread */
-	uint64_t go_lo, go_hi; /* for the surgeon: runtime.asyncPreempt; 0: it is no Go program */
+	char entry[4608];   /* ATTACH: "KRON_RT=..." of kron/wire.h */
+	int64_t tid_offset; /* ATTACH, quiet: of its number from %fs in every thread */
+	uint64_t go_lo,
+		go_hi; /* for the surgeon: runtime.asyncPreempt; 0: it is not a Go program */
 	uint64_t restorer[KRON_LIVE_SIGNALS]; /* HOME: the program's own, by signal; 0: none */
 	uint64_t pc[KRON_LIVE_PCS];
 };

@@ -81,7 +81,7 @@
 #include <kron/board.h>
 
 #define KRON_SEGMENT_MAGIC 0x3130474553524b00ull /* "\0KRSEG01" read as bytes */
-#define KRON_SEGMENT_VERSION 4u
+#define KRON_SEGMENT_VERSION 5u
 
 /*
  * The window: free in PIE, non-PIE and static programs, below 2 GiB, so that an instruction
@@ -248,7 +248,7 @@ enum kron_chunk_state {
 	KRON_CHUNK_FULL = 3,
 	KRON_CHUNK_CALLS = 4, /* counters of calls: struct kron_calls */
 	KRON_CHUNK_TAKEN =
-		5 /* wrap: by this owner, from another, whose samples it still holds: nobody's */
+		5 /* wrap: by this owner, or the recorder, from another, whose samples it still holds: nobody's */
 };
 #define KRON_STATE_MASK 15u
 #define KRON_CHUNK_UID_MASK 0x3fffffu
@@ -257,9 +257,15 @@ static inline uint64_t kron_chunk_word(unsigned state, uint32_t tid, uint32_t sl
 	return (uint64_t)state | (uint64_t)(tid & KRON_SOURCE_TID_MASK) << 4 |
 	       (uint64_t)(slot & 0xffffu) << 26 | (uint64_t)(uid & KRON_CHUNK_UID_MASK) << 42;
 }
+#define KRON_TAKEN_BY_RECORDER kron_chunk_word(KRON_CHUNK_TAKEN, 0, KRON_PROC_NONE, 0)
 static inline unsigned kron_chunk_word_state(uint64_t w)
 {
 	return (unsigned)(w & KRON_STATE_MASK);
+}
+/* Thread and process at once: words of the same owner differ in the state alone. */
+static inline uint64_t kron_chunk_word_owner(uint64_t w)
+{
+	return w & ~(uint64_t)KRON_STATE_MASK;
 }
 static inline uint32_t kron_chunk_word_tid(uint64_t w)
 {
@@ -356,6 +362,17 @@ _Static_assert(sizeof(struct kron_page) == 32, "two of them in a cache line");
 	6u /* what is counted may be lines of 64 bytes: a page is one of them then */
 #define KRON_NO_PAGE (1ull << 63)
 #define KRON_NO_PAGE_ADDR (KRON_WINDOW_ADDR + KRON_NO_PAGE_OFFSET)
+/*
+ * Beside it: lines of 64 bytes in which each address has a record of its own, which is found by the next entry of
+ * the table and so by no trampoline.  C writes; R reads; n -> the lines.
+ */
+#define KRON_WATCH_OFFSET (KRON_NO_PAGE_OFFSET + 64u)
+#define KRON_WATCH_LINES 255u
+struct kron_watch {
+	uint32_t n;          /* atomic; only grows */
+	uint32_t by_address; /* 1: an access counts in the line where it begins alone; once */
+	uint64_t line[KRON_WATCH_LINES];
+};
 /* A thread's table of pages (wire.h): 8 bytes an entry, by the page number's low bits. */
 #define KRON_PAGE_TABLE_ENTRIES 4096u
 #define KRON_PAGE_TABLE_SIZE (8u * KRON_PAGE_TABLE_ENTRIES)
@@ -380,7 +397,9 @@ struct kron_proc {
 	uint32_t origin; /* enum kron_proc_origin */
 	uint32_t flags;
 	uint64_t left_tsc; /* RT, atomic: kron left it then, and it lives on; 0: not so */
-	uint64_t reserved[2];
+	uint32_t
+		ticket; /* EXEC: kron_reply.ticket; two processes in two pid namespaces have the same pid */
+	uint32_t reserved[3];
 };
 _Static_assert(sizeof(struct kron_proc) == 64, "one cache line a process");
 _Static_assert(KRON_PROCS_OFFSET + 64u * KRON_PROCS_MAX <= KRON_POOL_OFFSET, "tables overlap");

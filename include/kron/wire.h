@@ -40,7 +40,7 @@
 #include <kron/tables.h>
 
 #define KRON_WIRE_MAGIC 0x4b524f4eu
-#define KRON_WIRE_VERSION 10u
+#define KRON_WIRE_VERSION 11u
 
 /*
  * Environment that `kron record` sets.  The runtime takes both out again, an even number of
@@ -93,6 +93,12 @@ static inline bool kron_thunk_is_lane(enum kron_thunk way)
 	       way == KRON_THUNK_LANE_SPARSE;
 }
 
+/* A sample's records of its value, and what is above 32 bits of it (board.h: KRON_EVENT_WIDE ...). */
+static inline bool kron_thunk_has_parts(enum kron_thunk way)
+{
+	return way == KRON_THUNK_LANE || way == KRON_THUNK_LANE_SPARSE;
+}
+
 #define KRON_AGAIN_LOADS 2u /* EXECUTES: besides 1, asked again */
 struct kron_hello {
 	uint32_t magic;
@@ -110,6 +116,7 @@ struct kron_hello {
 	uint64_t wide_thunk; /* the lanes' one for samples with payloads of 64 bits */
 	uint64_t action_thunk;
 	uint64_t memory_thunk; /* the lanes' one for samples with values from memory */
+	uint64_t timed_thunk;  /* the sparse lanes' one for probes that read the clock each time */
 	int64_t counts;        /* %fs offset of the word that leads to a thread's counters */
 	/* How many times gaps were taken before the blocks came, and nothing has run since; EXECUTES: how
 	 * many times it was to allow it. */
@@ -141,7 +148,7 @@ struct kron_reply {
 	uint16_t more;
 	/* START, with KRON_THUNK_LANE_SPARSE: so many samples share a reading of the clock, a power of two. */
 	uint32_t clock_every;
-	uint32_t reserved;
+	uint32_t ticket; /* START: for its slot, which says by it whose question it came of */
 };
 
 /* Children are not to be traced: hide the environment although no exec hook puts it back. */
@@ -186,7 +193,7 @@ struct kron_command {
 	uint64_t file_off;
 	uint32_t group; /* commands of one module share it and stand together in the file:
 			 * all of a group apply or none */
-	uint32_t flags; /* KRON_CMD_HAS_* */
+	uint32_t flags; /* KRON_CMD_HAS_*, KRON_CMD_OWN */
 };
 
 /*
@@ -195,6 +202,8 @@ struct kron_command {
  * children find it in the environment that they inherit.
  */
 #define KRON_CMD_HAS_EXEC_HOOK 1u
+/* On a PATCH: it changes windows of a block that is there already, and knows what they are. */
+#define KRON_CMD_OWN 2u
 
 struct kron_commands {
 	uint32_t magic;
@@ -225,10 +234,12 @@ enum kron_result_code {
 	KRON_RESULT_NO_RSEQ = 7,        /* bus device: the C library registers no rseq area */
 	KRON_RESULT_BOARD = 8,          /* bus exact: the model in the segment makes no sense */
 	KRON_RESULT_SHARED = 9, /* detail: offset of an instruction that is in another window */
-	KRON_RESULT_BUSY = 10   /* it is being answered something else; nothing was done */
+	KRON_RESULT_BUSY =
+		10 /* it is being answered something else; in group: a goroutine is inside
+				 a window.  Nothing was done */
 };
 enum kron_result_kind { KRON_RESULT_GROUP = 1, KRON_RESULT_END = 2 };
-/* END: KRON_RESULT_MAP_FAILED with EEXIST is no refusal this time, the runtime asks again. */
+/* END: KRON_RESULT_MAP_FAILED with EEXIST is not a refusal this time, the runtime asks again. */
 #define KRON_RESULT_AGAIN 1u
 struct kron_result {
 	uint32_t magic;
@@ -261,8 +272,10 @@ struct kron_result {
  *   +64  .long offset of struct kron_tables (tables.h), 0 = none
  *   +72  KRON_BLOCK_ID
  *   +80  ff 25 0a 00 00 00     jmp *96(...)         -> wide thunk
+ *   +88  ff 25 12 00 00 00     jmp *112(...)        -> timed thunk
  *   +96  .quad wide_thunk
  *   +104 ff 25 0a 00 00 00     jmp *120(...)        -> memory thunk
+ *   +112 .quad timed_thunk
  *   +120 .quad memory_thunk
  *
  * A probe in a trampoline, wherever the program's own instruction stood with stack pointer S:
@@ -273,7 +286,7 @@ struct kron_result {
  *   e3 0c                       jrcxz 1f                  flags stay
  *   50                          push %rax
  *   b8 event32                  mov  $event,%eax
- *   e8 rel32                    call block+0
+ *   e8 rel32                    call block+0, or +88
  *   58                          pop  %rax
  *   59                       1: pop  %rcx
  *   48 8d a4 24 80 00 00 00     lea  128(%rsp),%rsp
@@ -318,6 +331,7 @@ struct kron_result {
 #define KRON_BLOCK_PAYLOAD 32u
 #define KRON_BLOCK_ACTION 40u
 #define KRON_BLOCK_WIDE 80u
+#define KRON_BLOCK_TIMED 88u
 #define KRON_BLOCK_MEMORY 104u
 /*
  * A value from memory: at the address + place[0] stands it, or another address, to which place[1] is added ...

@@ -26,9 +26,15 @@
 
 #define PAGE 4096ull
 
-static bool is_selected(const struct binding *b, uint32_t function)
+bool bind_is_selected(const struct binding *b, uint32_t function)
 {
 	return b->selected && b->selected[function] && b->selected[function] != SELECTED_CALLSITES;
+}
+
+/* It can be woken: but for the jump over it all is as it would be. */
+bool bind_sleeps(const struct binding *b, const struct plan_probe *p)
+{
+	return b->sleeps && b->sleeps(b->sleeps_ctx, p);
 }
 
 static bool is_inside(const struct binding *b, const struct plan_site *site)
@@ -40,7 +46,7 @@ static bool is_wanted(const struct binding *b, const struct plan_site *site)
 {
 	if (!is_inside(b, site))
 		return false;
-	return b->whole || is_selected(b, site->function) || (b->hooks && site->has_hook) ||
+	return b->whole || bind_is_selected(b, site->function) || (b->hooks && site->has_hook) ||
 	       site->has_place;
 }
 
@@ -121,37 +127,42 @@ static struct unwind_names count_names(const struct binding *b, const uint32_t *
 	return names;
 }
 
-/* Head and stubs, up to the tables; 0 when nothing is bound. */
-static size_t measure(const struct binding *b, size_t *tables)
+static size_t size_of_block(const struct binding *b, const uint32_t *stub_at, uint32_t end)
 {
-	uint32_t *stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
-	uint32_t end = bind_lay_out(b, stub_at);
 	struct unwind_names names = count_names(b, stub_at);
 	size_t spots = 0, traps = 0;
 
-	for (size_t i = 0; i < b->plan->nsites; i++) {
-		if (!stub_at[i])
-			continue;
-		spots += unwind_count(&b->plan->sites[i]);
-		traps += unwind_is_trap(&b->plan->sites[i]);
+	for (size_t i = 0; end && i < b->plan->nsites; i++) {
+		spots += stub_at[i] ? unwind_count(&b->plan->sites[i]) : 0;
+		traps += stub_at[i] && unwind_is_trap(&b->plan->sites[i]);
 	}
-	xfree(stub_at);
-	*tables = unwind_size(spots, traps, end, &names);
-	return end ? tables_at(end) : 0;
+	return end ? (tables_at(end) + unwind_size(spots, traps, end, &names) + PAGE - 1) & -PAGE
+		   : 0;
+}
+
+static uint32_t *stubs_of(const struct binding *b, uint32_t *end)
+{
+	uint32_t *stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
+
+	*end = bind_lay_out(b, stub_at);
+	return stub_at;
 }
 
 size_t bind_stubs_size(const struct binding *b)
 {
-	size_t tables;
+	uint32_t end;
 
-	return measure(b, &tables);
+	xfree(stubs_of(b, &end));
+	return end ? tables_at(end) : 0;
 }
 
 size_t bind_size(const struct binding *b)
 {
-	size_t tables, stubs = measure(b, &tables);
+	uint32_t end, *stub_at = stubs_of(b, &end);
+	size_t size = size_of_block(b, stub_at, end);
 
-	return stubs ? (stubs + tables + PAGE - 1) & -PAGE : 0;
+	xfree(stub_at);
+	return size;
 }
 
 static size_t table_size(const struct plan *plan, const uint32_t *stub_at)
@@ -165,13 +176,12 @@ static size_t table_size(const struct plan *plan, const uint32_t *stub_at)
 
 size_t bind_table_size(const struct binding *b)
 {
-	uint32_t *stub_at;
+	uint32_t *stub_at, end;
 	size_t size;
 
 	if (b->plan->copied_lo == b->plan->copied_hi)
 		return 0;
-	stub_at = xmalloc((b->plan->nsites + 1) * sizeof(*stub_at));
-	bind_lay_out(b, stub_at);
+	stub_at = stubs_of(b, &end);
 	size = table_size(b->plan, stub_at);
 	xfree(stub_at);
 	return size;
@@ -237,14 +247,20 @@ static bool place_probe(struct placing *pl, uint32_t off, const struct plan_prob
 	const struct binding *b = pl->b;
 	uint8_t level = b->levels ? b->levels[p->function] : b->level;
 
-	if (b->dormant || !is_selected(b, p->function)) {
+	if (b->dormant || !bind_is_selected(b, p->function)) {
 		skip_over(at(pl, off), STUB_PROBE_LEN);
 		return true;
 	}
 	pl->probes++;
 	put32(at(pl, off + STUB_PROBE_GATE), KRON_GATE_ADDR(level));
 	put32(at(pl, off + STUB_PROBE_EVENT), event_of(b, p));
-	return put_rel32(pl, off + STUB_PROBE_CALL, 4, b->block + KRON_BLOCK_THUNK);
+	if (!put_rel32(pl, off + STUB_PROBE_CALL, 4,
+		       b->block + (b->timed && b->timed[p->function] ? KRON_BLOCK_TIMED
+								     : KRON_BLOCK_THUNK)))
+		return false;
+	if (bind_sleeps(b, p))
+		skip_over(at(pl, off), STUB_PROBE_LEN);
+	return true;
 }
 
 static bool wraps_handlers(const struct plan_probe *p)
@@ -302,7 +318,7 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 		ground.number =
 			p->kind == PROBE_PLACE ? (uint32_t)a->value : b->event_base + p->function;
 	if (b->dormant || b->no_places ||
-	    (p->kind == PROBE_ENTRY && !is_selected(b, p->function))) {
+	    (p->kind == PROBE_ENTRY && !bind_is_selected(b, p->function))) {
 		ground = (struct action_ground){.way = KRON_THUNK_EXACT};
 		if (room.cold)
 			filled = fill_action(pl, stub, f, a, &ground);
@@ -310,7 +326,10 @@ static bool place_action(struct placing *pl, uint32_t stub, const struct plan_fi
 		return filled;
 	}
 	pl->probes += room.times ? room.times : 1;
-	return !room.cold || fill_action(pl, stub, f, a, &ground);
+	filled = !room.cold || fill_action(pl, stub, f, a, &ground);
+	if (bind_sleeps(b, p))
+		skip_over(at(pl, stub + f->off), room.hot);
+	return filled;
 }
 
 static bool place_event(struct placing *pl, uint32_t off, const struct plan_probe *p)
@@ -393,6 +412,7 @@ static bool place_stub(struct placing *pl, const struct plan_site *site, uint32_
 static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 {
 	static const uint8_t jump[] = {0xff, 0x25, 0x0a, 0x00, 0x00, 0x00}; /* jmp *10(%rip) */
+	static const uint8_t far[] = {0xff, 0x25, 0x12, 0x00, 0x00, 0x00};  /* jmp *18(%rip) */
 
 	memcpy(head + KRON_BLOCK_THUNK, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_HOOK, jump, sizeof(jump));
@@ -400,6 +420,7 @@ static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 	memcpy(head + KRON_BLOCK_ACTION, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_WIDE, jump, sizeof(jump));
 	memcpy(head + KRON_BLOCK_MEMORY, jump, sizeof(jump));
+	memcpy(head + KRON_BLOCK_TIMED, far, sizeof(far));
 	memcpy(head + KRON_BLOCK_THUNK + 16, &b->thunk, 8);
 	memcpy(head + KRON_BLOCK_HOOK + 16, &b->hook_thunk, 8);
 	if (b->id)
@@ -408,6 +429,7 @@ static void place_head(const struct binding *b, uint8_t *head, uint32_t tables)
 	memcpy(head + KRON_BLOCK_ACTION + 16, &b->action_thunk, 8);
 	memcpy(head + KRON_BLOCK_WIDE + 16, b->wide_thunk ? &b->wide_thunk : &b->payload_thunk, 8);
 	memcpy(head + KRON_BLOCK_MEMORY + 16, &b->memory_thunk, 8);
+	memcpy(head + KRON_BLOCK_TIMED + 24, b->timed_thunk ? &b->timed_thunk : &b->thunk, 8);
 	put32(head + KRON_BLOCK_TABLES, tables);
 }
 
@@ -551,12 +573,6 @@ static bool make_patches(struct bound *out, const struct binding *b, const struc
 	return true;
 }
 
-/* How many patches a site takes, at most. */
-static size_t count_patches(const struct plan_site *site)
-{
-	return 1u + site->nrelays + (site->window + KRON_PATCH_OLD_MAX - 1) / KRON_PATCH_OLD_MAX;
-}
-
 static void span(uint64_t *lo, uint64_t *hi, uint64_t vaddr, unsigned len)
 {
 	if (vaddr < *lo)
@@ -598,26 +614,29 @@ struct bind_parts {
 	struct bound bound; /* block and patches: of the part at work */
 	struct far_words words;
 	uint32_t stubs_end;
-	size_t site; /* the next one */
-	size_t room, patch_room;
+	size_t site;   /* the next one */
 	uint32_t from; /* where the next part begins */
 };
 
 static void begin(struct bind_parts *p, const struct binding *b)
 {
-	const struct plan *plan = b->plan;
-
 	*p = (struct bind_parts){
-		.pl = {.b = b, .common_at = xcalloc(plan->nactions + 1, sizeof(uint32_t))},
-		.bound = {.stub_at = xmalloc((plan->nsites + 1) * sizeof(uint32_t)),
-			  .block_len = bind_size(b)},
-	};
-	p->pl.stub_at = p->bound.stub_at;
-	p->stubs_end = bind_lay_out(b, p->bound.stub_at);
-	p->bound.table_len = b->no_patches ? 0 : table_size(plan, p->bound.stub_at);
+		.pl = {.b = b, .common_at = xcalloc(b->plan->nactions + 1, sizeof(uint32_t))}};
+	p->pl.stub_at = p->bound.stub_at = stubs_of(b, &p->stubs_end);
+	p->bound.block_len = size_of_block(b, p->bound.stub_at, p->stubs_end);
+	p->bound.table_len = b->no_patches ? 0 : table_size(b->plan, p->bound.stub_at);
 	p->bound.table = p->bound.table_len ? xcalloc(1, p->bound.table_len) : NULL;
 	p->words = (struct far_words){.addr = b->table, .v = p->bound.table};
 	measure_span(b, &p->bound);
+}
+
+/* For n bytes: what is there, or another one instead. */
+static void *fit(void *p, size_t *room, size_t n)
+{
+	if (n <= *room)
+		return p;
+	xfree_full(p, *room);
+	return xmalloc_full(*room = n);
 }
 
 /* What the sites up to `end` need. */
@@ -627,15 +646,10 @@ static void take_room(struct bind_parts *p, size_t end, size_t len)
 
 	for (size_t i = p->site; i < end && !p->pl.b->no_patches; i++)
 		if (p->bound.stub_at[i])
-			n += count_patches(&p->pl.b->plan->sites[i]);
-	if (len > p->room) {
-		xfree(p->bound.block);
-		p->bound.block = xmalloc(p->room = len);
-	}
-	if (n > p->patch_room) {
-		xfree(p->bound.patches);
-		p->bound.patches = xmalloc((p->patch_room = n) * sizeof(p->bound.patches[0]));
-	}
+			n += bind_count_patches(&p->pl.b->plan->sites[i]);
+	p->bound.block = fit(p->bound.block, &p->bound.block_room, len);
+	p->bound.patches =
+		fit(p->bound.patches, &p->bound.patch_room, n * sizeof(p->bound.patches[0]));
 	p->pl.bytes = p->bound.block;
 	p->pl.from = p->from;
 	p->bound.npatches = 0;
@@ -778,9 +792,9 @@ void bind_close(struct bind_parts *p)
 
 void bound_free(struct bound *b)
 {
-	xfree(b->block);
+	xfree_full(b->block, b->block_room);
+	xfree_full(b->patches, b->patch_room);
 	xfree(b->stub_at);
-	xfree(b->patches);
 	xfree(b->table);
 	memset(b, 0, sizeof(*b));
 }

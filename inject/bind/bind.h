@@ -24,6 +24,7 @@ struct binding {
 	bool has_jumps;             /* exits that are jumps have numbers of their own */
 	uint8_t level;              /* filter level of the probes */
 	const uint8_t *levels;      /* one byte a function: its own; NULL = `level` for all */
+	const uint8_t *timed;       /* likewise: it has timed_thunk; NULL = none has */
 	uint64_t bias;              /* load bias of the module */
 	uint64_t block;             /* address of the trampoline block, page-aligned */
 	uint64_t table;             /* likewise of the words that far jumps go by, below 2 GiB */
@@ -33,12 +34,16 @@ struct binding {
 	bool dormant; /* every probe and hook jumps over itself: for a file on disk */
 	uint64_t
 		own_hook; /* dormant: where hooks that wrap handlers lead all the same; 0: nowhere */
-	bool no_places;   /* places sleep, the others do not */
-	bool no_patches;  /* nothing but the block is wanted */
+	/* Probes and places that jump over themselves; NULL: none does. */
+	bool (*sleeps)(void *ctx, const struct plan_probe *p);
+	void *sleeps_ctx;
+	bool no_places;    /* places sleep, the others do not */
+	bool no_patches;   /* nothing but the block is wanted */
 	const uint8_t *id; /* KRON_BLOCK_ID_LEN bytes for the block's head, or NULL */
 	/* For places; a plan without any needs none of it. */
 	uint64_t payload_thunk, action_thunk, memory_thunk; /* likewise */
 	uint64_t wide_thunk;    /* 0: payload_thunk, the bus has 32 bits for a payload */
+	uint64_t timed_thunk;   /* 0: thunk */
 	enum kron_thunk way;    /* what `thunk` and `payload_thunk` do */
 	int32_t counts;         /* struct kron_hello */
 	const uint32_t *events; /* numbers of the session's user events; of a function
@@ -59,6 +64,7 @@ struct bound {
 	uint64_t patch_addr; /* what their offsets count from, page-aligned */
 	uint64_t patch_len;  /* page-aligned span */
 	uint64_t probes_bound;
+	size_t block_room, patch_room; /* what block and patches take, in bytes */
 };
 
 /*
@@ -79,8 +85,15 @@ size_t bind_table_size(const struct binding *b);
 int bind_make(struct bound *out, const struct binding *b, struct err *err);
 /* What it wrote is to be there, what it found is to be written; the rest of its window may be another's. */
 void bind_turn_round(struct kron_patch *p);
+/* Is the function traced where it is? */
+bool bind_is_selected(const struct binding *b, uint32_t function);
+bool bind_sleeps(const struct binding *b, const struct plan_probe *p);
+/* How many patches a site has: its landing's and its relays', then its window's.  Sites' stand in order. */
+size_t bind_count_patches(const struct plan_site *s);
 /* What takes it back (bind_release.c), from what bind_make() made of the same binding. */
 void bind_release(struct bound *out, const struct binding *b);
+/* One byte a patch: its window belongs to a function of which something is awake, or to what that stands on. */
+uint8_t *bind_awake(const struct bound *bound, const struct binding *b);
 /*
  * The same as bind_make() one part after the other, for a block that is never in memory as a whole: head and
  * stubs, more stubs, at last the tables.  Blocks that are bound from the same plan and for the same

@@ -222,23 +222,9 @@ static void read_go_table(struct finder *f)
 	}
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void sort_addresses(struct finder *f)
 {
-	size_t n = 0;
-
-	if (f->addresses.n)
-		qsort(f->addresses.v, f->addresses.n, sizeof(*f->addresses.v), compare_addresses);
-	for (size_t i = 0; i < f->addresses.n; i++)
-		if (!i || f->addresses.v[i] != f->addresses.v[i - 1])
-			f->addresses.v[n++] = f->addresses.v[i];
-	f->addresses.n = n;
+	f->addresses.n = sort_uint64_once(f->addresses.v, f->addresses.n);
 }
 
 static size_t underscores(const char *name)

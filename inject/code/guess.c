@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "inject/code/guess_impl.h"
 #include "inject/elf/elf_image_impl.h"
 
@@ -246,13 +247,6 @@ static void discover(struct guesser *g, struct guess_walk *w)
 	}
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /*
  * A walk has passed it, by a tail call or because a call before it does not return; but nothing in a
  * function begins like one and has a pointer, too.
@@ -271,7 +265,7 @@ static bool judge_pointers(struct guesser *g, struct guess_walk *w)
 	size_t n = g->pointed.n;
 
 	if (n)
-		qsort(g->pointed.v, n, sizeof(*g->pointed.v), compare_addresses);
+		qsort(g->pointed.v, n, sizeof(*g->pointed.v), compare_uint64);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = g->pointed.v[i];
 

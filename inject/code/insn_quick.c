@@ -172,7 +172,7 @@ static unsigned reg_field(uint8_t modrm)
 	return modrm >> 3 & 7;
 }
 
-/* False: one twice, or another one, and it is no no-op. */
+/* False: one twice, or another one, and it is not a no-op. */
 static bool take_prefixes(struct quick *q)
 {
 	for (; q->at - q->code <= PREFIXES_MAX; q->at++) {

@@ -66,7 +66,7 @@ struct pending { /* a sum jump, until its function's tables are read */
 /* What a thread finds, to be marked afterwards. */
 struct found {
 	VEC(uint64_t) targets;
-	VEC(uint64_t) explained; /* whose pointer is no sign of a computed goto */
+	VEC(uint64_t) explained; /* whose pointer is not a sign of a computed goto */
 	VEC(struct table) tables;
 	VEC(struct pending) pending;
 };
@@ -289,7 +289,7 @@ static unsigned judge_array(const struct map_builder *b, uint32_t root, uint64_t
 	return where;
 }
 
-/* These pointers belong to a switch: they are no sign of other computed gotos. */
+/* These pointers belong to a switch: they are not a sign of other computed gotos. */
 static void explain_array(const struct map_builder *b, struct found *out, uint32_t root,
 			  uint64_t array)
 {

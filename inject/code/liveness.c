@@ -195,7 +195,7 @@ static enum fate fate_of_flags(const struct liveness *l, uint64_t at)
 	for (unsigned i = 0; i < CALLER_BUDGET && open; i++) {
 		if (!decode(l, at, &in)) /* no code: a call that never returns */
 			return functions_at(l->map->functions, at) ? FATE_READ : FATE_LOST;
-		if (in.kind == INSN_SYSCALL) { /* flags are no argument, and come back */
+		if (in.kind == INSN_SYSCALL) { /* flags are not an argument, and come back */
 			at += in.len;
 			continue;
 		}

@@ -14,10 +14,10 @@
  * more second round over everything, for what wants a landing beyond its chunk's end.
  *
  * Loops.  When a function's first instruction is the head of a loop, the entry's window
- * stands in the loop too.  Turns of the loop are no calls, so every jump of the function that
+ * stands in the loop too.  Turns of the loop are not calls, so every jump of the function that
  * closes the loop is displaced as well and leads into the entry's stub after the probe.  If
  * one of them cannot be displaced, the entry is refused.  Tail calls of a function to itself
- * are no loops: the code map tells them by their frame and lists them as exits.
+ * are not loops: the code map tells them by their frame and lists them as exits.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

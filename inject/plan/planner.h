@@ -59,7 +59,7 @@ struct draft {
 	uint32_t first, last; /* of its probes, DRAFT_END: none */
 	uint16_t nprobes;
 	uint8_t tactic;   /* what its first probe counts as; the others share */
-	uint8_t jump;     /* WINDOW_JUMP or WINDOW_FAR, where it is no short one */
+	uint8_t jump;     /* WINDOW_JUMP or WINDOW_FAR, where it is not a short one */
 	bool live;        /* false: released */
 	uint64_t landing; /* 0, or the five bytes that the window's short jump goes to */
 	uint8_t nrelays;  /* by way of this many short jumps, from this one of pl->relays on */
@@ -163,7 +163,7 @@ enum tactic tactic_jump_kind(const struct window *w);
 #define TACTIC_PUN_REACHES 7u
 void tactic_pun_reaches(uint64_t vaddr, uint64_t out[TACTIC_PUN_REACHES]);
 
-/* ladder.c.  The lowest rung's reason is the refusal; int3 is no rung. */
+/* ladder.c.  The lowest rung's reason is the refusal; int3 is not a rung. */
 enum planner_rungs { PLANNER_LOWEST, PLANNER_ALL };
 enum refusal planner_climb(struct planner *pl, const struct place *place, enum planner_rungs rungs);
 

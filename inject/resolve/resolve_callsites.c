@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "inject/resolve/resolve_impl.h"
 
 struct targets {
@@ -21,16 +22,9 @@ static void take_function(struct resolver *r, uint32_t function)
 	*vec_push(&collecting->starts) = r->fns->v[function].start;
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static bool has(const uint64_t *v, size_t n, uint64_t vaddr)
 {
-	return n && bsearch(&vaddr, v, n, sizeof(vaddr), compare_addresses);
+	return n && bsearch(&vaddr, v, n, sizeof(vaddr), compare_uint64);
 }
 
 static void find_slots(struct resolver *r, struct targets *t)
@@ -114,9 +108,9 @@ void callsite_find_callers(struct resolver *r)
 	find_slots(r, &t);
 	find_starts(r, &t);
 	if (t.slots.n)
-		qsort(t.slots.v, t.slots.n, sizeof(uint64_t), compare_addresses);
+		qsort(t.slots.v, t.slots.n, sizeof(uint64_t), compare_uint64);
 	if (t.starts.n)
-		qsort(t.starts.v, t.starts.n, sizeof(uint64_t), compare_addresses);
+		qsort(t.starts.v, t.starts.n, sizeof(uint64_t), compare_uint64);
 	if (t.slots.n || t.starts.n)
 		find_calls(r, &t);
 	if (r->before == resolver_count(r) && !r->told)

@@ -184,9 +184,28 @@ static struct kron_page *look_in_ring(struct kron_page *first, uint64_t page)
 	return NULL;
 }
 
-static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, unsigned shift)
+static const struct kron_watch *watch(void)
 {
-	int64_t *entry = &lane->pages[(page >> shift) % KRON_PAGE_TABLE_ENTRIES];
+	return (const struct kron_watch *)(uint64_t)(KRON_WINDOW_ADDR + KRON_WATCH_OFFSET);
+}
+
+/* Acquire: the lines; partner: collect/pages/pages.c. */
+static bool is_watched(uint64_t page)
+{
+	for (uint32_t i = __atomic_load_n(&watch()->n, __ATOMIC_ACQUIRE); i; i--)
+		if (watch()->line[i - 1] == page)
+			return true;
+	return false;
+}
+
+/*
+ * A record of one address lies in the ring of the next entry: a trampoline that comes there has an address of
+ * another line, and takes the record for none of its own.
+ */
+static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, unsigned shift,
+				     bool is_address)
+{
+	int64_t *entry = &lane->pages[((page >> shift) + is_address) % KRON_PAGE_TABLE_ENTRIES];
 	int64_t there = __atomic_load_n(entry, __ATOMIC_RELAXED);
 	struct kron_page *first = there ? (struct kron_page *)(there + KRON_NO_PAGE_ADDR) : NULL;
 	struct kron_page *p = look_in_ring(first, page);
@@ -207,10 +226,10 @@ static struct kron_page *find_record(struct rt_lane *lane, uint64_t page, unsign
 /* ---- counting ---- */
 
 /* One instruction each: whole for a handler on this thread. */
-static void count(struct rt_lane *lane, uint64_t page, unsigned shift, uint64_t reads,
-		  uint64_t writes)
+static void add(struct rt_lane *lane, uint64_t page, unsigned shift, bool is_address,
+		uint64_t reads, uint64_t writes)
 {
-	struct kron_page *p = lane ? find_record(lane, page, shift) : NULL;
+	struct kron_page *p = lane ? find_record(lane, page, shift, is_address) : NULL;
 
 	if (!p) {
 		rt_proc_count_lost(reads + writes);
@@ -218,6 +237,12 @@ static void count(struct rt_lane *lane, uint64_t page, unsigned shift, uint64_t 
 	}
 	__asm__ volatile("addq %1, %0" : "+m"(p->reads) : "r"(reads) : "cc");
 	__asm__ volatile("addq %1, %0" : "+m"(p->writes) : "r"(writes) : "cc");
+}
+
+static void count(struct rt_lane *lane, uint64_t page, unsigned shift, uint64_t reads,
+		  uint64_t writes)
+{
+	add(lane, page, shift, false, reads, writes);
 }
 
 static unsigned shift_of(uint32_t code)
@@ -237,6 +262,12 @@ static void count_one(struct rt_lane *lane, uint64_t at, uint64_t size, unsigned
 	const uint64_t last = page_of(at + size - 1, shift);
 	uint64_t page = page_of(at, shift);
 
+	if (watch()->by_address) {
+		const bool is_address = is_watched(page);
+
+		add(lane, is_address ? at : page, shift, is_address, reads, writes);
+		return;
+	}
 	count(lane, page, shift, reads, writes);
 	while (page != last) {
 		page += 1u << shift;
@@ -267,7 +298,7 @@ static void count_run(struct rt_lane *lane, uint64_t at, uint64_t n, const struc
 			whole = (unit - offset) / size;
 		if (whole > n)
 			whole = n;
-		if (whole) {
+		if (whole && !is_watched(page_of(at, r->shift))) {
 			count(lane, page_of(at, r->shift), r->shift, reads ? whole : 0,
 			      writes ? whole : 0);
 		} else {

@@ -3,7 +3,7 @@
  * collector.c - the way to the collector, and whether there is one.
  *
  *   wake      a futex in the segment
- *   connect   its socket, to ask it something (wire.c); who listens there must be it (trust.c)
+ *   connect   its socket, to ask it something (ask.c); who listens there must be it (trust.c)
  *   gone?     its pid, and where that cannot be seen, its socket.  Once gone it stays gone
  */
 #define _GNU_SOURCE

@@ -38,6 +38,7 @@ struct group {
 	const struct kron_command *cmd;
 	uint32_t ncmd;
 	bool changes; /* KRON_REPLY_CHANGE */
+	const struct rt_answer *answer;
 };
 
 struct failure {
@@ -111,15 +112,28 @@ static bool is_mapped(uint64_t addr, uint64_t len)
 	return true;
 }
 
+static bool has_kind(const struct group *g, uint32_t kind)
+{
+	for (uint32_t i = 0; i < g->ncmd; i++)
+		if (g->cmd[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* What gives all back may find that the windows of functions that sleep are back. */
 static bool has_old_bytes(const struct group *g, const struct kron_command *c, uint64_t *where)
 {
 	const struct kron_patch *p = patches_of(g, c);
 	const uint8_t *text = (const uint8_t *)c->addr;
+	const bool releases = has_kind(g, KRON_CMD_RELEASE);
 	uint32_t i;
 
 	for (i = 0; i < c->count; i++) {
 		size_t at = mini_mismatch(text + p[i].off, p[i].old_bytes, p[i].old_len);
 
+		if (at < p[i].old_len && releases &&
+		    mini_mismatch(text + p[i].off, p[i].new_bytes, p[i].new_len) == p[i].new_len)
+			continue;
 		if (at < p[i].old_len) {
 			*where = p[i].off + at;
 			return false;
@@ -138,14 +152,6 @@ static bool is_same_block(const struct group *g, const struct kron_command *c)
 			     KRON_BLOCK_ID_LEN) == KRON_BLOCK_ID_LEN;
 }
 
-static bool has_kind(const struct group *g, uint32_t kind)
-{
-	for (uint32_t i = 0; i < g->ncmd; i++)
-		if (g->cmd[i].kind == kind)
-			return true;
-	return false;
-}
-
 /* Bytes of a window that another block has displaced are never executed, though they may be there. */
 static bool has_own_windows(const struct group *g, const struct kron_command *c, uint64_t *where)
 {
@@ -158,6 +164,24 @@ static bool has_own_windows(const struct group *g, const struct kron_command *c,
 				return false;
 			}
 	return true;
+}
+
+static bool is_goroutine_inside(const struct rt_answer *a, uint64_t addr, uint32_t len)
+{
+	for (uint32_t i = 0; i < a->ngoroutines; i++)
+		if (a->goroutines[i] > addr && a->goroutines[i] - addr < len)
+			return true;
+	return false;
+}
+
+static bool meets_goroutine(const struct group *g, const struct kron_command *c)
+{
+	const struct kron_patch *p = patches_of(g, c);
+
+	for (uint32_t i = 0; i < c->count; i++)
+		if (is_goroutine_inside(g->answer, c->addr + p[i].off, p[i].old_len))
+			return true;
+	return false;
 }
 
 /* The table of blocks has no place for it, and who stands in its windows could not be moved. */
@@ -186,10 +210,12 @@ static bool group_check(const struct group *g, struct failure *f)
 			continue;
 		if (!is_mapped(c->addr, c->len))
 			return fail(f, KRON_RESULT_PROTECT_FAILED, ENOMEM);
-		if (shares && !has_own_windows(g, c, &where))
+		if (shares && !(c->flags & KRON_CMD_OWN) && !has_own_windows(g, c, &where))
 			return fail(f, KRON_RESULT_SHARED, (long)(c->addr + where));
 		if (!has_old_bytes(g, c, &where))
 			return fail(f, KRON_RESULT_OLD_BYTES, (long)where);
+		if (shares && meets_goroutine(g, c))
+			return fail(f, KRON_RESULT_BUSY, 0);
 	}
 	return true;
 }
@@ -352,6 +378,36 @@ static long text_open(const struct group *g, const struct kron_command *c, struc
 	return pages_open(*p);
 }
 
+/* Each page would be a fault; a wish. */
+static void get_pages(uint64_t from, uint64_t to)
+{
+	if (to > from)
+		sys_madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+}
+
+/* Those that patches_write() will write to, and no others: the program's memory is what it would be. */
+static void get_patched_pages(const struct group *g, const struct kron_command *c)
+{
+	const struct kron_patch *p = patches_of(g, c);
+	uint64_t from = 0, to = 0;
+
+	for (uint32_t i = 0; i < c->count; i++) {
+		uint64_t lo = (c->addr + p[i].off) & -PAGE;
+		uint64_t hi = (c->addr + p[i].off + p[i].new_len + PAGE - 1) & -PAGE;
+
+		if (!p[i].new_len)
+			continue;
+		if (lo < from || lo > to) {
+			get_pages(from, to);
+			from = lo;
+			to = hi;
+		} else if (hi > to) {
+			to = hi;
+		}
+	}
+	get_pages(from, to);
+}
+
 static long text_patch(const struct group *g, const struct kron_command *c)
 {
 	struct pages p;
@@ -362,6 +418,7 @@ static long text_patch(const struct group *g, const struct kron_command *c)
 	ret = text_open(g, c, &p);
 	if (ret)
 		return ret;
+	get_patched_pages(g, c);
 	patches_write(g, c, true);
 	ret = pages_close(p);
 	if (ret) {
@@ -461,9 +518,11 @@ static const struct kron_command *file_commands(const uint8_t *file, uint64_t si
 	return (const struct kron_command *)(head + 1);
 }
 
-static bool was_gap_taken(const struct failure *f)
+/* A gap was taken meanwhile, or a goroutine stands in a window. */
+static bool may_pass(const struct failure *f)
 {
-	return f->code == KRON_RESULT_MAP_FAILED && f->detail == EEXIST;
+	return f->code == KRON_RESULT_BUSY ||
+	       (f->code == KRON_RESULT_MAP_FAILED && f->detail == EEXIST);
 }
 
 static void tell_refused(const struct rt_answer *a, const struct failure *f, uint32_t group)
@@ -496,7 +555,7 @@ static uint32_t groups_apply(struct group *g, const struct rt_answer *a, struct 
 		} else {
 			tell_refused(a, &f, g->cmd->group);
 			res->groups_refused++;
-			if (was_gap_taken(&f))
+			if (may_pass(&f))
 				res->flags |= KRON_RESULT_AGAIN;
 		}
 		g->cmd += g->ncmd;
@@ -514,7 +573,8 @@ static uint32_t apply_nothing(struct kron_result *res, uint64_t problem)
 uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 {
 	const uint64_t size = a->reply.commands_size;
-	struct group g = {.size = size, .fd = fd, .changes = a->reply.flags & KRON_REPLY_CHANGE};
+	struct group g = {
+		.size = size, .fd = fd, .changes = a->reply.flags & KRON_REPLY_CHANGE, .answer = a};
 	struct stat st;
 	uint32_t flags = 0;
 	long at;
@@ -525,7 +585,7 @@ uint32_t rt_apply(const struct rt_answer *a, int fd, struct kron_result *res)
 	    (uint64_t)st.st_size < size)
 		return apply_nothing(res, EINVAL);
 	/* not populated: most of it are blocks, which nobody reads here */
-	at = sys_mmap((void *)RT_FILE_HINT, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	at = sys_mmap((void *)((RT_FILE_END - size) & -PAGE), size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (sys_failed(at))
 		return apply_nothing(res, (uint64_t)-at);
 	g.file = (const uint8_t *)at;

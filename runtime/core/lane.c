@@ -439,18 +439,10 @@ struct patience {
 	uint32_t last;  /* wake_waiters then */
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts = {0, 0};
-
-	sys2(__NR_clock_gettime, CLOCK_MONOTONIC_COARSE, (long)&ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + 1;
-}
-
 /* False: we have waited in vain, or may not. */
 static bool is_patient(struct patience *p, uint32_t seen)
 {
-	const uint64_t now = now_ms();
+	const uint64_t now = sys_now_ms();
 
 	if (!p->since || seen != p->last) {
 		p->since = now;

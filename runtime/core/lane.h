@@ -160,7 +160,7 @@ static inline uint64_t rt_claim_addr(uint64_t claim)
 }
 
 /*
- * The end of the chunk; what is no chunk's comes out as it was before claims in vain.  It is also
+ * The end of the chunk; what is not a chunk's comes out as it was before claims in vain.  It is also
  * the claim word of a lane that has just claimed its last slot.
  */
 static inline uint64_t rt_claim_end(uint64_t claim)

@@ -67,7 +67,7 @@ static uint32_t slot_find(uint32_t uid)
 	return KRON_PROC_NONE;
 }
 
-bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
+bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid, uint32_t ticket)
 {
 	struct rt_proc *p = kron_rt.proc;
 	uint32_t uid = __atomic_add_fetch(&kron_rt.ctl->next_uid, 1, __ATOMIC_RELAXED);
@@ -84,6 +84,7 @@ bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid)
 	s->lost = 0;
 	s->left_tsc = 0;
 	s->origin = origin;
+	s->ticket = ticket;
 	s->flags = kron_rt.parent_flags;
 	/* The first process of a new namespace: its pids mean nothing to the collector, nor
 	 * the collector's to it. */
@@ -117,7 +118,7 @@ void rt_proc_leave(void)
 /* By the one thread that has made the state CLAIMING. */
 static bool claim_for_fork(int32_t pid)
 {
-	if (rt_proc_claim(KRON_PROC_FORK, pid))
+	if (rt_proc_claim(KRON_PROC_FORK, pid, 0))
 		return true;
 	__atomic_store_n(&kron_rt.proc->state, RT_PROC_REFUSED, __ATOMIC_RELEASE);
 	return false;

@@ -13,7 +13,7 @@
  *   proc.c, register.c      a slot for the process, a lane for each thread
  *   lane.c                  the slow path: no lane, no room, wait or lose
  *   apply.c                 an answer of the collector's: maps stubs, patches text
- *   init.c                  START: segment, question, answer (^ hooks/env.c)
+ *   start.c                 START: segment, question, answer (^ hooks/env.c)
  *   stacks.S                stacks of ours, where the program's are too small
  *
  * Beside it: collector/ (may we believe it, is it there, one question), bus/ (probes without lanes), faults/ (signals in stubs, unwinding), hooks/ (what
@@ -41,11 +41,12 @@
 /*
  * Where our own mappings should lie, if nothing is there: not where the kernel would put them,
  * right below the libraries, because the collector has chosen gaps there for the trampolines
- * before we map anything.  It is where the sanitizers' layouts have application memory.
+ * before we map anything.  It is where the sanitizers' layouts have application memory.  What each
+ * start needs is close together: a page table of its own costs more than the pages in it.
  */
-#define RT_POOL_HINT 0x7ea000000000ull
-#define RT_LANES_HINT 0x7e9000000000ull
-#define RT_FILE_HINT 0x7e9800000000ull
+#define RT_LANES_HINT 0x7e9000100000ull
+#define RT_FILE_END RT_LANES_HINT
+#define RT_POOL_HINT 0x7e9001000000ull /* with 2 GiB after it */
 #define RT_MEMORY_HINT 0x7e9a00000000ull
 #define RT_STACKS_HINT 0x7e9c00000000ull
 #define RT_PAGES_HINT 0x7e9d00000000ull
@@ -117,6 +118,8 @@ struct rt {
 	/* Wait mode: stuck_at(wake_waiters) when a thread waited for long and no room came. */
 	_Atomic uint64_t stuck;
 	_Atomic uint64_t no_waits_ms; /* until then nobody waits for room: lane.c */
+	/* All threads stood still for kron then, by sys_now_ms(); 0: never. */
+	_Atomic uint64_t stood_ms;
 	/* Chunks ready when the collector was waited for and added none. */
 	_Atomic uint32_t grown_to;
 	struct kron_ctl *ctl;
@@ -175,6 +178,8 @@ void kron_rt_payload(void) __attribute__((visibility("hidden")));
 /* Where most samples copy their time: the clock is read where (65536 - free slots) & mask is 0. */
 extern uint32_t kron_rt_clock_mask __attribute__((visibility("hidden")));
 void kron_rt_probe_sparse(void) __attribute__((visibility("hidden")));
+/* There, one that reads it. */
+void kron_rt_probe_timed(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_constant(void) __attribute__((visibility("hidden")));
 void kron_rt_payload_exact(void) __attribute__((visibility("hidden")));
 /* On the lane bus, where some are Resource samples. */
@@ -230,7 +235,7 @@ void kron_rt_resource(uint32_t event, uint32_t payload) __attribute__((visibilit
 /* claim: the lane's word whose slots the thunk has claimed in vain; 0: none. */
 void kron_rt_slow_wide(uint32_t event, uint64_t payload, uint64_t claim)
 	__attribute__((visibility("hidden")));
-/* A record of the runtime's own in the thread's lane, which it has, by thread tid.  It is no trigger:
+/* A record of the runtime's own in the thread's lane, which it has, by thread tid.  It is not a trigger:
  * where there is no room, nothing is lost. */
 void rt_lane_record(uint32_t event, uint32_t payload, uint32_t tid)
 	__attribute__((visibility("hidden")));
@@ -294,7 +299,8 @@ static inline void rt_busy_end(void)
 void rt_proc_count_lost(uint64_t n) __attribute__((visibility("hidden")));
 /* Make sure that this process has a slot.  Signals are blocked.  False: it cannot have one. */
 bool rt_proc_ensure(void) __attribute__((visibility("hidden")));
-bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid) __attribute__((visibility("hidden")));
+bool rt_proc_claim(enum kron_proc_origin origin, int32_t pid, uint32_t ticket)
+	__attribute__((visibility("hidden")));
 /* The same as rt_proc_ensure() without a system call; had_lane: the calling thread had one. */
 bool rt_proc_ensure_quiet(bool had_lane) __attribute__((visibility("hidden")));
 /* The calling thread belongs to this process, not to a vfork child that borrows its memory. */
@@ -302,13 +308,14 @@ bool rt_proc_is_ours(void) __attribute__((visibility("hidden")));
 /* The process lives on without us: its slot says so. */
 void rt_proc_leave(void) __attribute__((visibility("hidden")));
 
-/* ---- init.c ---- */
+/* ---- start.c ---- */
 struct rt_segment {
 	int fd;
 	int hardware; /* bus device: what to map in the window; else -1 */
 	uint64_t size;
 	const uint8_t *session;
-	uint8_t bus; /* enum kron_bus */
+	uint32_t ticket; /* kron_reply.ticket */
+	uint8_t bus;     /* enum kron_bus */
 };
 /* May our data be written to?  In a static program hooks may run before START. */
 bool rt_has_data(void) __attribute__((visibility("hidden")));
@@ -345,12 +352,15 @@ bool rt_peer_is_trusted(int sock, const struct ucred *peer) __attribute__((visib
 /* trust.c: is it certain that the collector has its name still? */
 bool rt_collector_lives(void) __attribute__((visibility("hidden")));
 
-/* ---- wire.c there: one question to the collector ---- */
+/* ---- ask.c there: one question to the collector ---- */
 #define RT_ANSWER_FDS 3
 struct rt_answer {
 	int sock;
 	int fd[RT_ANSWER_FDS]; /* in the order of wire.h; -1 = none */
 	struct kron_reply reply;
+	/* A change: where goroutines go on.  No window may have one inside: Go finds nothing in a stub. */
+	const uint64_t *goroutines;
+	uint32_t ngoroutines;
 };
 struct rt_question { /* as in struct kron_hello */
 	uint32_t kind, again, more;

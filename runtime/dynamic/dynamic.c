@@ -10,7 +10,7 @@
 #include "runtime/faults/faults.h"
 #include "runtime/hooks/hooks.h"
 
-/* Before the constructors of all other libraries: init.c. */
+/* Before the constructors of all other libraries: start.c. */
 static void __attribute__((constructor)) rt_init(int argc, char **argv, char **envp)
 {
 	uint32_t more;

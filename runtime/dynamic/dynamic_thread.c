@@ -54,6 +54,7 @@ void rt_thread_thunks(struct kron_hello *hello)
 	hello->payload_thunk[KRON_THUNK_LANE_CONSTANT] = (uint64_t)kron_rt_payload_constant;
 	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe_sparse;
 	hello->payload_thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_payload;
+	hello->timed_thunk = (uint64_t)kron_rt_probe_timed;
 	hello->thunk[KRON_THUNK_HARDWARE] = (uint64_t)kron_rt_probe_hardware;
 	hello->payload_thunk[KRON_THUNK_HARDWARE] = (uint64_t)kron_rt_probe_hardware;
 	hello->counts = rt_counts_offset();

@@ -8,7 +8,7 @@
  *
  * libc gives that word's address to the kernel for every thread that it makes, at the same place
  * in each one's thread data, and has the kernel put the number there, for children of its fork()
- * too.  A raw clone leaves the parent's number there: it is no answer in a child whose thread was
+ * too.  A raw clone leaves the parent's number there: it is not an answer in a child whose thread was
  * registered with it (`registered`, which the child inherits).
  */
 #include <linux/prctl.h>

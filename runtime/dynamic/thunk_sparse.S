@@ -30,54 +30,61 @@
 
 /*
  *   rdx  the lane     rdi  the slot     ecx  the event, later what goes into the slot
+ *
+ * timed: each sample reads (--timed).
  */
-	THUNK	kron_rt_probe_sparse
+	.macro	SPARSE name, timed
+	THUNK	\name
 	TOUCH_FIRST
 	SAVE	%rdx
 	SAVE	%rdi
 	mov	%eax, %ecx
 	SAVE_FLAGS
-.Lagain:
-	OWN_LANE .Lslow
+.Lagain\@:
+	OWN_LANE .Lslow\@
 	movabs	$RT_CLAIM_STEP, %rdi
 	PAYLOAD	0, 24, %eax
 	xadd	%rdi, RT_LANE_CLAIM(%rdx)
 	test	%rdi, %rdi
-	jns	.Lslow
+	jns	.Lslow\@
 	rol	$16, %rdi			/* the count, in front of the address */
+	.if \timed
+	jmp	.Lread\@
+	.else
 	test	%edi, kron_rt_clock_mask(%rip)
-	jz	.Lread
+	jz	.Lread\@
 	shr	$16, %rdi
 	mov	%eax, 12(%rdi)			/* at once: see board/model/holes.h */
 	mov	%ecx, 16(%rdi)
 	mov	kron_rt_mark_offset(%rip), %rax
 	lea	kron_rt_mark(%rip), %rcx
 	cmp	%rcx, %fs:(%rax)
-	jne	.Lswitched
+	jne	.Lswitched\@
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
 	mov	RT_LANE_STAMP(%rdx), %rcx
 	test	%ecx, %ecx
-	jz	.Lno_stamp
-.Lstore:
+	jz	.Lno_stamp\@
+	.endif
+.Lstore\@:
 	mov	%rcx, %rax
 	shr	$32, %rax
 	mov	%eax, 4(%rdi)
 	mov	%ecx, (%rdi)			/* last: now the sample exists */
-.Ldone:
+.Ldone\@:
 	.cfi_remember_state
 	BACK_FLAGS
 	BACK	%rdi
 	BACK	%rdx
 	ret
 
-.Lread:
+.Lread\@:
 	.cfi_restore_state
 	.cfi_remember_state
 	shr	$16, %rdi
 	mov	%eax, 12(%rdi)
 	mov	%ecx, 16(%rdi)
-.Lswitched:
+.Lswitched\@:
 	mov	kron_rt_mark_offset(%rip), %rax
 	lea	kron_rt_mark(%rip), %rcx
 	mov	%rcx, %fs:(%rax)
@@ -85,14 +92,14 @@
 	mov	kron_rt_cpu_offset(%rip), %rax
 	mov	%fs:(%rax), %eax
 	cmp	%eax, RT_LANE_CPU(%rdx)
-	jne	.Lother_cpu
+	jne	.Lother_cpu\@
 	mov	RT_LANE_SOURCE(%rdx), %ecx
 	mov	%ecx, 8(%rdi)
-.Lno_stamp:
+.Lno_stamp\@:
 	/* The sample's own time and head, to %rcx; a copy of it becomes the stamp. */
 	SAVE	%rsi
 	mov	%rdx, %rsi
-.Lread_again:
+.Lread_again\@:
 	mov	RT_LANE_STAMP(%rsi), %rcx
 	rdtsc
 	and	$-2, %eax
@@ -104,27 +111,31 @@
 	bts	$STAMP_COPIED, %rdx
 	xchg	%rax, %rcx
 	cmpxchg	%rdx, RT_LANE_STAMP(%rsi)
-	jne	.Lread_again
+	jne	.Lread_again\@
 	BACK	%rsi
-	jmp	.Lstore
+	jmp	.Lstore\@
 
-.Lother_cpu:
+.Lother_cpu\@:
 	.cfi_restore_state
 	.cfi_remember_state
 	SAVE	%rcx
 	RECORD_MOVE
 	BACK	%rcx
-	jmp	.Lagain
+	jmp	.Lagain\@
 
-.Lslow:
+.Lslow\@:
 	.cfi_restore_state
 	SAVE	%rsi
 	mov	%ecx, %edi
 	PAYLOAD	0, 32, %esi
 	CALL_C	kron_rt_slow, 40
 	BACK	%rsi
-	jmp	.Ldone
-	END_THUNK kron_rt_probe_sparse
+	jmp	.Ldone\@
+	END_THUNK \name
+	.endm
+
+	SPARSE	kron_rt_probe_sparse, 0
+	SPARSE	kron_rt_probe_timed, 1
 
 	/* struct rseq_cs, which the kernel checks */
 	.hidden	kron_rt_mark

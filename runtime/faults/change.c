@@ -66,6 +66,16 @@ static bool is_asking(void)
 	return !kron_rt.live || __atomic_load_n(&kron_rt.proc->asks, __ATOMIC_RELAXED);
 }
 
+static void find_goroutines(struct rt_answer *a, const struct kron_live_call *call)
+{
+	const uint32_t n = call->npcs < KRON_LIVE_PCS ? call->npcs : (uint32_t)KRON_LIVE_PCS;
+
+	if (!call->goroutines || call->goroutines > n)
+		return;
+	a->goroutines = &call->pc[call->goroutines];
+	a->ngoroutines = n - call->goroutines;
+}
+
 void rt_change(struct kron_live_call *call)
 {
 	struct kron_result res;
@@ -75,6 +85,7 @@ void rt_change(struct kron_live_call *call)
 		sys_close(call->sock);
 		return;
 	}
+	kron_rt.stood_ms = sys_now_ms();
 	mini_zero(&res, sizeof(res));
 	res.magic = KRON_WIRE_MAGIC;
 	res.kind = KRON_RESULT_END;
@@ -84,6 +95,7 @@ void rt_change(struct kron_live_call *call)
 	} else if (is_asking()) {
 		res.code = KRON_RESULT_BUSY;
 	} else {
+		find_goroutines(&a, call);
 		if (a.reply.ncommands)
 			rt_apply(&a, a.fd[0], &res);
 		if (call->flags & KRON_LIVE_SWEEP &&

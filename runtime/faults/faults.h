@@ -91,7 +91,7 @@ void rt_faults_give_all(void) __attribute__((visibility("hidden")));
 void rt_faults_restorers(uint64_t *restorer, uint32_t n) __attribute__((visibility("hidden")));
 /* A block was mapped: if its tables have traps, be ready for them before they are written. */
 void rt_faults_block(const struct kron_tables *t) __attribute__((visibility("hidden")));
-/* Is a handler of this signal wrapped, though the signal is no fault? */
+/* Is a handler of this signal wrapped, though the signal is not a fault? */
 bool rt_signal_is_wrapped(int signal) __attribute__((visibility("hidden")));
 enum rt_signal_way {
 	RT_SIGNAL_SHOW,  /* to the handler, at the instruction's own place */

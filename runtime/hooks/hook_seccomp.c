@@ -11,6 +11,7 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <time.h>
 #include "runtime/sys/memory.h"
 #include "runtime/core/rt.h"
 #include "runtime/hooks/hooks.h"
@@ -52,6 +53,21 @@ static void fall_quiet(void)
 	rt_busy_begin();
 }
 
+#define GO_ON_MS 200u
+
+/*
+ * Who was in a sleep when kron stopped it goes on with that by another system call, restart_syscall, once it has a
+ * processor.  A filter for all threads that comes before may kill it for that.
+ */
+static void let_others_go_on(void)
+{
+	const uint64_t until = kron_rt.stood_ms ? kron_rt.stood_ms + GO_ON_MS : 0;
+	const struct timespec nap = {.tv_nsec = 10000000};
+
+	while (!kron_rt.quiet && sys_now_ms() < until)
+		sys2(__NR_nanosleep, (long)&nap, 0);
+}
+
 /* Strict mode, which is the thread's, also makes rdtsc fault. */
 static void quiet_strict(void)
 {
@@ -78,10 +94,13 @@ void rt_hook_prctl(uint64_t option, uint64_t arg, uint64_t filter)
  */
 void rt_hook_seccomp(uint64_t operation, uint64_t flags, uint64_t args)
 {
-	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT && !(unsigned)flags && !args)
+	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT && !(unsigned)flags && !args) {
 		quiet_strict();
-	else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER && args)
+	} else if ((unsigned)operation == SECCOMP_SET_MODE_FILTER && args) {
+		if (flags & SECCOMP_FILTER_FLAG_TSYNC)
+			let_others_go_on();
 		fall_quiet();
+	}
 }
 
 /* The program's stack pointer, in front of the function that the hook is of. */

@@ -102,7 +102,7 @@ static uint32_t length_of(const uint8_t *s, uint32_t n)
 	return i;
 }
 
-/* What has no zero as far as it can be read is no text; one byte more shows whether it is whole.  Where there are
+/* What has no zero as far as it can be read is not a text; one byte more shows whether it is whole.  Where there are
  * only so many bytes it ends with them. */
 static void read_text(struct text *t, uint64_t at, uint32_t most)
 {

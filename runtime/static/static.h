@@ -8,7 +8,7 @@
  *   %fs + kron_rt_tid_offset ─── the thread's number ═══════════╝
  *
  * Compilers get a thread's data by the word at %fs:0, so C libraries put the base there (the psABI says it), and
- * then it is as good as the base.  Where that word is no base (Go):
+ * then it is as good as the base.  Where that word is not a base (Go):
  *
  *   %fs's base ── + kron_rt_tid_offset ──► the thread's number, which the C library keeps there
  *        ║                                        │            ║
@@ -18,7 +18,7 @@
  * C libraries (and Go's runtime) keep the thread's number near the base of %fs.  Where that is is found
  * out.  The number alone could be a word that happens to be there, the base alone may be a thread's that
  * has ended; both together are believed once the kernel has said that they belong together.  Where there
- * is no such number, or no %fs, we ask for the number each time (gettid); so we do where that word is no base
+ * is no such number, or no %fs, we ask for the number each time (gettid); so we do where that word is not a base
  * and the kernel does not let programs read it (rdfsbase).
  *
  * So a lane is one thread's, and no claim is locked.  Threads that share their thread data (a bare clone),

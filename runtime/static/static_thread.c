@@ -359,6 +359,7 @@ void rt_thread_thunks(struct kron_hello *hello)
 	/* Every sample reads the clock. */
 	hello->thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_probe;
 	hello->payload_thunk[KRON_THUNK_LANE_SPARSE] = (uint64_t)kron_rt_payload;
+	hello->timed_thunk = (uint64_t)kron_rt_probe;
 }
 
 /* The number is the kernel's word. */

@@ -6,8 +6,8 @@
  * So only what is in use is mapped, and each mapping grows where it lies, by mremap, which needs no
  * descriptor:
  *
- *   RT_POOL_HINT    chunk 0 … ready-1 │ ─► as the collector adds some
  *   RT_LANES_HINT   rt_proc │ lane 0 … used-1 │ ─► as threads register
+ *   RT_POOL_HINT    chunk 0 … ready-1 │ ─► as the collector adds some
  *
  * Nothing may move: claim words and thread data lead there.  Where another mapping lies in the way
  * the process makes do with what it has.
@@ -42,7 +42,8 @@ long rt_map_shared(uint64_t addr, bool fixed, uint64_t len, int prot, int fd, ui
 		sys_munmap((void *)at, len);
 		return -EEXIST;
 	}
-	/* A core dump of the program need not have gigabytes of the board in it. */
+	/* A core dump of the program need not have gigabytes of the board in it.  Rings are another matter:
+	 * rt_memory_into_cores(). */
 	if (!sys_failed(at))
 		sys_madvise((void *)at, len, MADV_DONTDUMP);
 	return at;
@@ -167,6 +168,13 @@ long rt_pool_map(const struct rt_segment *seg)
 	return rt_private_map();
 }
 
+void rt_memory_into_cores(void)
+{
+	sys_madvise((void *)(uintptr_t)KRON_CTL_ADDR, KRON_WINDOW_SIZE - KRON_CTL_OFFSET,
+		    MADV_DODUMP);
+	sys_madvise(kron_rt.pool, rt_pool_size(), MADV_DODUMP);
+}
+
 void rt_pool_unmap(void)
 {
 	if (kron_rt.pool)
@@ -234,6 +242,10 @@ static uint64_t private_size(uint32_t lanes)
 }
 _Static_assert((RT_PROC_SIZE + LANES_FIRST * sizeof(struct rt_lane)) % 4096 == 0, "whole pages");
 _Static_assert(LANES_STEP * sizeof(struct rt_lane) % 4096 == 0, "whole pages");
+_Static_assert(RT_LANES_HINT + RT_PROC_SIZE +
+			       (RT_LANES_MAX + LANES_STEP) * sizeof(struct rt_lane) <=
+		       RT_POOL_HINT,
+	       "the pool is in the lanes' way");
 
 uint64_t rt_private_first(void)
 {

@@ -17,6 +17,8 @@ long rt_text_trial(void) __attribute__((visibility("hidden")));
 /* Map as much of the pool as has pages, and what a fork wipes.  0 or -errno. */
 long rt_pool_map(const struct rt_segment *seg) __attribute__((visibility("hidden")));
 void rt_pool_unmap(void) __attribute__((visibility("hidden")));
+/* What is mapped of the segment comes into core dumps, for kron recover. */
+void rt_memory_into_cores(void) __attribute__((visibility("hidden")));
 /* Chunks [0, n) that may be touched. */
 uint32_t rt_pool_usable(void) __attribute__((visibility("hidden")));
 /* Nothing can be mapped later: map what may be needed of pool and lanes. */

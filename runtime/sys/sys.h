@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <asm/unistd.h>
 #include <kron/sys6.h>
 
@@ -87,6 +88,15 @@ static inline long sys_close(int fd)
 static inline int32_t sys_getpid(void)
 {
 	return (int32_t)sys0(__NR_getpid);
+}
+
+/* CLOCK_MONOTONIC, to a few ms; never 0. */
+static inline uint64_t sys_now_ms(void)
+{
+	struct timespec ts = {0, 0};
+
+	sys2(__NR_clock_gettime, CLOCK_MONOTONIC_COARSE, (long)&ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + 1;
 }
 
 static inline int32_t sys_gettid(void)

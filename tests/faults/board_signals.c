@@ -148,6 +148,9 @@ static bool batch(void)
 			_exit(0);
 	}
 	set_signals(SIG_BLOCK);
+	/* Forked on the way here: what the parent has yet to read, in memory that both share, would be read. */
+	if (is_child)
+		_exit(0);
 	return stream_read(&stream);
 }
 

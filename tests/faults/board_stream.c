@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "board_stream.h"
 
+#include "base/clock.h"
 #include "board/model/access_layout.h"
 
 #include <inttypes.h>
@@ -13,7 +14,6 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 bool stream_fail(struct stream *s, const char *format, ...)
 {
@@ -29,12 +29,12 @@ bool stream_fail(struct stream *s, const char *format, ...)
 static uint64_t tsc_hz(void)
 {
 	struct timespec from, to, nap = {.tv_nsec = 20000000};
-	uint64_t tsc = __rdtsc();
+	uint64_t tsc = clock_tsc();
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	nanosleep(&nap, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &to);
-	tsc = __rdtsc() - tsc;
+	tsc = clock_tsc() - tsc;
 	return (uint64_t)((double)tsc * 1e9 /
 			  ((double)(to.tv_sec - from.tv_sec) * 1e9 +
 			   (double)(to.tv_nsec - from.tv_nsec)));

@@ -57,7 +57,10 @@ FILES = {
     "patch": [KRON, "patch", "-q", "-o", "OUT", "/bin/sed"],
     "mk_rdsample": [tool("mk_rdsample"), "-b", BOARD, "-f", "OUT"],
 }
-DIRS = {f: [KRON, "export", "-q", "-f", f, "-o", "OUT", "../trace"] for f in FOLDERS}
+DIRS = {
+    **{f: [KRON, "export", "-q", "-f", f, "-o", "OUT", "../trace"] for f in FOLDERS},
+    "dataset": [KRON, "export", "-q", "-f", "parquet", "--dataset", "OUT", "../trace"],
+}
 KINDS = {**FILES, **DIRS}
 NEEDS_FILE = ["sqlite", "patch"]  # nothing but a regular file will do
 

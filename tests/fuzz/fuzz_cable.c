@@ -156,7 +156,7 @@ static const char *check_files(struct cable_server *s, bool good)
 	return NULL;
 }
 
-/* Names in a folder: that are no trace's, or "". */
+/* Names in a folder: that are not a trace's, or "". */
 static bool is_clean(const char *dir, bool remove_it)
 {
 	DIR *d = opendir(dir);

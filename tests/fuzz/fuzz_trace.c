@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 #include "trace/view/view.h"
 
 static const char *const files[] = {"session", "modules", "functions", "refusals", "tasks",
-				    "events",  "jumps",   "switches",  "samples"};
+				    "events",  "jumps",   "sleeps",    "switches", "samples"};
 #define NFILES (sizeof(files) / sizeof(files[0]))
 
 struct content {
@@ -261,11 +262,13 @@ static uint32_t below(size_t n)
 	return n ? (uint32_t)((state >> 33) % n) : 0;
 }
 
+#define START 1000000000000u
+
 /* Two threads of the trace that go and come; one goes twice. */
 static void make_switches(struct content *c)
 {
 	for (uint32_t i = 0; i < 40; i++) {
-		struct trace_switch s = {.tsc = 1000000000000u + 700 * i,
+		struct trace_switch s = {.tsc = START + 700 * i,
 					 .tid = 1000 + i / 2 % 2,
 					 .cpu = i % 3 ? 1 : 0,
 					 .kind = (uint16_t)(i == 20 ? TRACE_SWITCH_LOST
@@ -276,6 +279,17 @@ static void make_switches(struct content *c)
 		memcpy(c->p + c->n, &s, sizeof(s));
 		c->n += sizeof(s);
 	}
+}
+
+/* Some functions go and come, at the times of the switches above. */
+static void make_sleeps(struct content *c)
+{
+	for (uint64_t i = 0; i < 20; i++)
+		c->n += (size_t)sprintf((char *)c->p + c->n,
+					"%" PRIu64 "\t%" PRIu64 "\t%s\t%s\t0-%" PRIu64 " 7 9\n",
+					START + i * 2000, START + i * 2000 + 500,
+					i & 1 ? "wake" : "sleep", i % 5 ? "budget" : "asked",
+					i % 6);
 }
 
 static void load(struct content *c, const char *dir)
@@ -292,6 +306,8 @@ static void load(struct content *c, const char *dir)
 		/* a table that is not there is an empty one */
 		if (!f && !strcmp(files[i], "switches"))
 			make_switches(&c[i]);
+		if (!f && !strcmp(files[i], "sleeps"))
+			make_sleeps(&c[i]);
 		if (f) {
 			c[i].n = fread(c[i].p, 1, 1 << 20, f);
 			fclose(f);

@@ -232,7 +232,7 @@ static void show_map(const struct plan *plan, const char *dir)
 	bound_free(&bound);
 }
 
-/* A place at every instruction that is no filler: `movq $7,word`, twelve bytes each. */
+/* A place at every instruction that is not filler: `movq $7,word`, twelve bytes each. */
 static int plan_insns(struct plan **out, const struct elf_image *img, const char *tactics,
 		      struct err *err)
 {

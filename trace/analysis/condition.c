@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/name_forms.h"
+#include "trace/analysis/condition_data.h"
 #include "trace/text.h"
 #include "trace/value.h"
 
@@ -51,6 +52,8 @@ struct node {
 	char *glob;
 	uint8_t *marks; /* bound: by function number, by lane */
 	uint32_t nmarks;
+	struct data_number number; /* data, without a mask */
+	struct data_types types;   /* bound */
 };
 
 struct condition {
@@ -199,11 +202,23 @@ static int take_number(struct parser *p, uint64_t *out, const char *sentence)
 	return good ? 0 : fail(p, from, sentence);
 }
 
+static int take_data(struct parser *p, struct node *n)
+{
+	size_t from = skip_blanks(p->text, p->at);
+	char *s = take_string(p);
+	bool good = s && data_number_parse(s, &n->number);
+
+	xfree(s);
+	return good ? 0 : fail(p, from, "a number is wanted here");
+}
+
 static int take_value(struct parser *p, struct node *n)
 {
 	size_t from = skip_blanks(p->text, p->at);
 	bool by_name = fields[n->field].by_name, by_number = fields[n->field].by_number;
 
+	if (n->field == FIELD_DATA && n->mask == UINT64_MAX)
+		return take_data(p, n);
 	if (!by_name)
 		return take_number(p, &n->value, "a number is wanted here");
 	n->glob = take_string(p);
@@ -375,6 +390,7 @@ void condition_free(struct condition *c)
 	vec_for(&c->nodes, n) {
 		xfree(n->glob);
 		xfree(n->marks);
+		data_types_free(&n->types);
 	}
 	vec_free(&c->nodes);
 	xfree(c);
@@ -455,6 +471,8 @@ void condition_bind_lane(struct condition *c, uint32_t lane, const struct trace_
 void condition_bind_names(struct condition *c, const struct trace_names *names)
 {
 	vec_for(&c->nodes, n) {
+		if (n->op == OP_TEST && n->field == FIELD_DATA)
+			data_types_bind(&n->types, names);
 		if (n->op != OP_TEST || is_about_lanes(n) || !n->glob)
 			continue;
 		xfree(n->marks);
@@ -529,8 +547,6 @@ static inline uint64_t number_of(const struct node *n, const struct trace_event 
 	switch (n->field) {
 	case FIELD_EVENT:
 		return e->s.event;
-	case FIELD_DATA:
-		return value_bits(e) & n->mask;
 	case FIELD_CPU:
 		return e->cpu;
 	default:
@@ -547,10 +563,30 @@ static inline bool is_event_meant(const struct node *n, uint32_t event)
 	return is == (n->compare == CMP_EQ);
 }
 
+static inline bool test_data(const struct node *n, const struct trace_event *e)
+{
+	if (e->memory)
+		return false; /* a text, or nothing, is not a number */
+	if (n->mask != UINT64_MAX)
+		return compare(value_bits(e) & n->mask, n->compare, n->value);
+	if (n->number.is_natural && !n->types.n)
+		return compare(value_bits(e), n->compare, n->number.bits);
+	switch (data_order(&n->types, &n->number, e)) {
+	case DATA_LESS:
+		return compare(0, n->compare, 1);
+	case DATA_MORE:
+		return compare(1, n->compare, 0);
+	case DATA_SAME:
+		return compare(0, n->compare, 0);
+	default:
+		return n->compare == CMP_NE;
+	}
+}
+
 static inline bool test(const struct node *n, const struct trace_event *e)
 {
-	if (n->field == FIELD_DATA && e->memory)
-		return false; /* a text, or nothing, is no number */
+	if (n->field == FIELD_DATA)
+		return test_data(n, e);
 	if (!n->marks)
 		return compare(number_of(n, e), n->compare, n->value);
 	if (is_about_lanes(n))

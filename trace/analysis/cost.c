@@ -10,7 +10,7 @@
 
 /*
  * What one costs was measured in a loop, and is a third off at times.  Close to all of the time,
- * what remains for the program is no figure any more.
+ * what remains for the program is not a figure any more.
  */
 #define SHARE_MAX 0.95
 
@@ -42,6 +42,11 @@ void cost_of_trace(struct cost *c, const struct trace *t, uint64_t counted)
 			  trace_session_number(t, "lost", t->lost) +
 			  trace_session_number(t, "outside", 0);
 
+	if (trace_session(t, "flight") && !trace_session(t, "snapshot")) {
+		cost_take(c, 0, 0, 0, 0);
+		c->uncounted = true;
+		return;
+	}
 	cost_take(c, probes, probe_ns > 0 && probe_ns < 1e9 ? probe_ns : 0,
 		  trace_session_number(t, "board_waits", 0), trace_session_number(t, "cpu_ns", 0));
 }
@@ -66,6 +71,10 @@ void cost_print(FILE *out, const struct cost *c)
 {
 	char cost[STR_NUMBER], cpu[STR_NUMBER], percent[16];
 
+	if (c->uncounted) {
+		fputs("unknown: what was overwritten is not counted (snapshots know theirs)", out);
+		return;
+	}
 	if (c->probe_ns <= 0) {
 		fputs("not measured", out);
 		return;

@@ -22,6 +22,7 @@
 struct cost {
 	uint64_t probes;
 	double probe_ns; /* one of them; 0: not measured */
+	bool uncounted;  /* of a flight recorder: nobody knows how many probes ran */
 	double probes_ns;
 	uint64_t cpu_ns; /* 0: not known */
 	double percent;  /* below 0: it cannot be told */

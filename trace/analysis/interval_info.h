@@ -44,7 +44,7 @@ struct interval_def {
 
 struct interval_info {
 	VEC(struct interval_def) defs;
-	VEC(char *) errors; /* sentences, without the file's name: "3: 7 is no class: ..." */
+	VEC(char *) errors; /* sentences, without the file's name: "3: 7 is not a class: ..." */
 	size_t nerrors;     /* how many there are; only the first INTERVAL_ERRORS are kept */
 };
 #define INTERVAL_ERRORS 10

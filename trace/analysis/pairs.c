@@ -26,6 +26,9 @@
  * its own top under a wide gap, sets the newcomer's frames aside, and from there on both are
  * right.
  *
+ * A function that goes to sleep (trace/sleeps.c) leaves calls open whose exits nobody will see:
+ * pairs_sleep.c ends them when what they had called has ended.
+ *
  * Cost: every frame is pushed once and popped once; searches are binary.  A frame may be moved
  * when a strand is cut, once for each gap above it.
  */
@@ -164,7 +167,8 @@ static void pop(struct pairs *p, struct lane *l, struct strand *s, const struct 
 		.inferred = how == INFERRED,
 		.open = how == OPEN,
 		.jumped = f->jump,
-		.spans_loss = l->has_loss && f->entry < l->loss_tsc && l->loss_tsc <= exit,
+		.spans_loss =
+			f->asleep || (l->has_loss && f->entry < l->loss_tsc && l->loss_tsc <= exit),
 	};
 
 	if (parent) {
@@ -681,6 +685,8 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	const struct trace_user_event *u;
 
 	l->events++;
+	if (__builtin_expect(l->sleeps < p->t->nsleeps, 0))
+		pairs_notice_sleeps(p, l, e);
 	if (__builtin_expect(e->s.event >= KRON_EVENT_SPECIAL, 0)) {
 		special(p, l, e);
 		return;
@@ -697,6 +703,8 @@ void pairs_feed(struct pairs *p, const struct trace_event *e)
 	} else {
 		enter(p, l, e, e->s.event / 2);
 	}
+	if (__builtin_expect(l->has_asleep, 0))
+		pairs_close_asleep(p, l, e);
 }
 
 /* Strands that nobody waits for ended when they were left, as far as anyone can know. */

@@ -35,7 +35,9 @@ struct lane {
 	uint64_t end_tsc;  /* pairs_lane_end(); 0: nobody has asked yet */
 	uint32_t number;   /* of the trace's lanes */
 	uint32_t switches; /* between strands */
+	size_t sleeps;     /* rows of the trace that its frames know of */
 	bool has_loss;
+	bool has_asleep;           /* some of its frames may be */
 	bool child_ended;          /* a record said so: the next sample is its parent's */
 	struct children *children; /* pairs_child.c; NULL: there were none */
 };
@@ -83,6 +85,13 @@ void pairs_cut(struct pairs *p, struct lane *l, struct strand *s, uint32_t at,
 void pairs_learn_reach(struct lane *l, uint32_t function, uint32_t gap);
 uint32_t pairs_reach_of(const struct lane *l, uint32_t function);
 void pairs_free_reach(struct lane *l);
+
+/* ---- functions that go to sleep (pairs_sleep.c) ---- */
+
+/* Before an event at which more of the trace's rows are over than the lane knows of. */
+void pairs_notice_sleeps(struct pairs *p, struct lane *l, const struct trace_event *e);
+/* After an event: what sleeps and has nothing open above it is not known to run any more. */
+void pairs_close_asleep(struct pairs *p, struct lane *l, const struct trace_event *e);
 
 /* ---- children that borrow the lane (pairs_child.c) ---- */
 

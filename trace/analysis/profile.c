@@ -185,7 +185,7 @@ static void add_off(struct gather *g, struct profile_more *m, const struct pair_
 }
 
 static void add_virtual(struct gather *g, struct profile_more *m, const struct pair_call *c,
-			struct open_call *o)
+			struct open_call *o, bool is_measured)
 {
 	uint64_t probes = g->samples - o->samples, time = c->exit_tsc - c->entry_tsc;
 	uint64_t length = profile_without(g->p, time, probes);
@@ -195,7 +195,7 @@ static void add_virtual(struct gather *g, struct profile_more *m, const struct p
 	m->self_probes += probes > o->children ? probes - o->children : 0;
 	if (!c->recursive)
 		m->total_probes += probes;
-	if (c->spans_loss)
+	if (!is_measured)
 		return;
 	m->sum_probes += probes;
 	if (~length > m->virtual_inverse_min)
@@ -206,7 +206,32 @@ static void add_virtual(struct gather *g, struct profile_more *m, const struct p
 		loghist_add(&m->lengths, length);
 }
 
-static inline void add_call(struct gather *g, struct profile_stat *s, const struct pair_call *c)
+static void forget_rough(struct profile_stat *s)
+{
+	s->measured = s->sum = s->max = s->inverse_min = 0;
+	s->squares = 0;
+	loghist_free(&s->lengths);
+	if (s->more) {
+		s->more->sum_probes = s->more->virtual_max = s->more->virtual_inverse_min = 0;
+		loghist_free(&s->more->lengths);
+	}
+	s->rough = false;
+}
+
+/* A call that spans a loss may be two: it is measured as long as there is no other. */
+static inline bool is_measured(struct profile_stat *s, const struct pair_call *c)
+{
+	if (c->spans_loss) {
+		s->rough |= !s->measured;
+		return s->rough;
+	}
+	if (s->rough)
+		forget_rough(s);
+	return true;
+}
+
+/* Is it measured? */
+static inline bool add_call(struct gather *g, struct profile_stat *s, const struct pair_call *c)
 {
 	uint64_t time = c->exit_tsc - c->entry_tsc;
 
@@ -214,11 +239,12 @@ static inline void add_call(struct gather *g, struct profile_stat *s, const stru
 	if (!c->recursive)
 		s->total += time;
 	s->self += time - c->children_tsc;
-	if (c->spans_loss)
-		return;
+	if (!is_measured(s, c))
+		return false;
 	add_length(s, time);
 	if (g->want.percentiles)
 		loghist_add(&s->lengths, time);
+	return true;
 }
 
 static struct slack *slack_of(struct profile_stat *s)
@@ -228,11 +254,11 @@ static struct slack *slack_of(struct profile_stat *s)
 	return s->slack;
 }
 
-static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu)
+static void add_slack(struct gather *g, const struct pair_call *c, uint32_t cpu, uint32_t payer_cpu)
 {
 	slack_add(slack_of(stat_of(g, c->function, cpu)), c);
 	if (c->payer_function != UINT32_MAX)
-		slack_add_callee(slack_of(stat_of(g, c->payer_function, cpu)), c);
+		slack_add_callee(slack_of(stat_of(g, c->payer_function, payer_cpu)), c);
 }
 
 static void on_leave(void *ctx, const struct trace_event *e, const struct pair_call *c)
@@ -242,7 +268,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	(void)e;
 	add_call(g, stat_of(g, c->function, 0), c);
 	if (g->is_sparse)
-		add_slack(g, c, 0);
+		add_slack(g, c, 0, 0);
 }
 
 /* The same where something is known of the call from its beginning. */
@@ -251,14 +277,16 @@ static void on_leave_open(void *ctx, const struct trace_event *e, const struct p
 	struct gather *g = ctx;
 	struct open_call *o = &g->open.v[c->node];
 	struct profile_stat *s = stat_of(g, c->function, o->cpu);
+	bool is_in;
 
-	add_call(g, s, c);
+	is_in = add_call(g, s, c);
 	if (g->want.virtual)
-		add_virtual(g, more_of(s), c, o);
+		add_virtual(g, more_of(s), c, o, is_in);
 	if (g->want.offcpu)
 		add_off(g, more_of(s), c, o);
 	if (g->is_sparse)
-		add_slack(g, c, o->cpu);
+		add_slack(g, c, o->cpu,
+			  c->payer != PAIR_NO_NODE ? g->open.v[c->payer].cpu : o->cpu);
 	if (g->want.by == PROFILE_BY_CPU && e && e->cpu != o->cpu)
 		g->p->totals.moved++;
 	*vec_push(&g->unused) = c->node;
@@ -447,27 +475,19 @@ void profile_free(struct profile *p)
 
 /* ---- of one row ---- */
 
-/* All there is where every call spans a loss. */
-static uint64_t rough_average(const struct profile_stat *s)
-{
-	return s->calls ? s->total / s->calls : 0;
-}
-
 uint64_t profile_average_ns(const struct trace *t, const struct profile_stat *s)
 {
-	if (s->measured)
-		return trace_ns(t, s->sum) / s->measured;
-	return s->calls ? trace_ns(t, s->total) / s->calls : 0;
+	return s->measured ? trace_ns(t, s->sum) / s->measured : 0;
 }
 
 uint64_t profile_minimum(const struct profile_stat *s)
 {
-	return s->measured ? ~s->inverse_min : rough_average(s);
+	return s->measured ? ~s->inverse_min : 0;
 }
 
 uint64_t profile_maximum(const struct profile_stat *s)
 {
-	return s->measured ? s->max : rough_average(s);
+	return s->max;
 }
 
 uint64_t profile_without(const struct profile *p, uint64_t ticks, uint64_t probes)
@@ -512,9 +532,6 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 			trace_ns(p->t, profile_without(p, s->sum, m->sum_probes)) / s->measured;
 		v.minimum = ~m->virtual_inverse_min;
 		v.maximum = m->virtual_max;
-	} else if (s->calls) {
-		v.average_ns = trace_ns(p->t, v.total) / s->calls;
-		v.minimum = v.maximum = v.total / s->calls;
 	}
 	return v;
 }
@@ -522,9 +539,8 @@ struct profile_virtual profile_virtual_of(const struct profile *p, const struct 
 /* In 1024ths of a tick: as fine as profile_average_ns(), which is what people see. */
 static uint64_t finer_average(const struct profile_stat *s)
 {
-	unsigned __int128 sum = s->measured ? s->sum : s->total;
-	uint64_t n = s->measured ? s->measured : s->calls;
-	unsigned __int128 average = n ? (sum << 10) / n : 0;
+	unsigned __int128 sum = s->sum;
+	unsigned __int128 average = s->measured ? (sum << 10) / s->measured : 0;
 
 	return average < UINT64_MAX ? (uint64_t)average : UINT64_MAX;
 }

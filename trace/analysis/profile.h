@@ -64,6 +64,7 @@ struct profile_stat {
 	struct loghist lengths;      /* of the measured calls, if wanted */
 	struct profile_more *more;
 	struct slack *slack; /* NULL: each sample has read the clock */
+	bool rough;          /* all calls that it has measured span a loss: it had no others */
 };
 
 struct profile_row {

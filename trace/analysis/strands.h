@@ -27,6 +27,7 @@ struct frame {
 	struct trace_bounds in;   /* of the entry */
 	uint32_t node;            /* pair_sink.node's answer */
 	uint32_t jump;            /* it has left by a jump: trace/jumps.h; 0: not */
+	bool asleep;              /* its function went to sleep since: its exit will not be seen */
 };
 
 /* When something of a lane was. */
@@ -101,6 +102,7 @@ static inline void strand_push(struct strand *s, const struct trace_event *e, ui
 	f->children = 0;
 	f->node = 0;
 	f->jump = 0;
+	f->asleep = false;
 }
 
 /* How many frames, from the bottom, lie above sp; sp is within 2^31 below the bottom. */

@@ -227,13 +227,6 @@ static int by_entry(const void *a, const void *b, void *ctx)
 	return x < y ? -1 : x > y;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void sort_late(struct plan *f)
 {
 	if (!f->late.n)
@@ -322,7 +315,7 @@ static void foresee(const struct trace *t, struct track_plans *plans, uint32_t l
 		return;
 	sort_late(f);
 	for (int i = 0; i < LEARN_MOST && pass(t, plans, lane, LEARN); i++)
-		qsort(f->roots.v, f->roots.n, sizeof(uint64_t), by_number);
+		qsort(f->roots.v, f->roots.n, sizeof(uint64_t), compare_uint64);
 }
 
 /* Of the call that event `entry` began; NULL: it ends when pairs.c says so. */

@@ -201,7 +201,7 @@ static void make_table(struct trigger *g, const struct trace_names *names)
 	g->by_event = xcalloc(2ul * g->nevents + 1, 1);
 	for (uint32_t i = 0; i < g->nevents; i++)
 		g->by_event[i] = wants_of(g, i, &g->by_event[g->nevents + i]);
-	for (size_t i = 0; i < names->n; i++) { /* the user's payload is no stack pointer */
+	for (size_t i = 0; i < names->n; i++) { /* the user's payload is not a stack pointer */
 		uint32_t event = KRON_EVENT_ENTRY(names->v[i].n);
 
 		if (!names->v[i].is_event || event >= g->nevents)
@@ -273,6 +273,7 @@ void trigger_bind(struct trigger *g, const struct trace *t)
 	if (t->nlanes)
 		make_state(g, (uint32_t)t->nlanes - 1);
 	trigger_set_rate(g, t->tsc_hz);
+	g->slept = t->nsleeps ? t : NULL;
 }
 
 bool trigger_names_threads(const struct trigger *g)
@@ -701,6 +702,11 @@ bool trigger_due(struct trigger *g, uint64_t t, struct trigger_due *out)
 		}
 		if (g->at_end)
 			return false;
+		if (trigger_has_slept(g, w)) {
+			g->unsure++;
+			end_wait(g, g->oldest);
+			continue;
+		}
 		*out = (struct trigger_due){w->lane, w->since, w->since + g->limit, w->note};
 		return true;
 	}

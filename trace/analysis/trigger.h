@@ -51,6 +51,8 @@ bool trigger_names_threads(const struct trigger *g);
 bool trigger_is_across(const struct trigger *g);
 /* Does it wait for a time to be over? */
 bool trigger_waits(const struct trigger *g);
+/* For an event of this function, so that without its probes it waits in vain? */
+bool trigger_waits_for(const struct trigger *g, uint32_t function);
 
 /*
  * What of a sample is wanted, by its lane's state: the conditions that it may meet, or, with

@@ -74,6 +74,7 @@ struct trigger {
 	uint64_t
 		ended_since; /* of those that have ended with the last sample fed and fire, the first; 0: none */
 
+	const struct trace *slept; /* some of its functions did; or NULL */
 	struct trace_jumps jumps;
 	bool *cycles;      /* CALL, by jump: it may be on a way by jumps from FUNC to FUNC */
 	uint8_t *by_event; /* enum below; two tables, as trigger_wants has them */
@@ -93,6 +94,8 @@ enum {
 	TRIGGER_FRAMES = TRIGGER_WANTS_FRAMES /* a function's entry or exit */
 };
 
+/* trigger_sleep.c: would its end not have been seen? */
+bool trigger_has_slept(const struct trigger *g, const struct trigger_wait *w);
 /* trigger_jumps.c: g->jumps and g->cycles, if it is about calls. */
 void trigger_take_jumps(struct trigger *g, const struct trace_jumps *jumps);
 

@@ -34,6 +34,9 @@
 int export_sqlite_many(const struct trace *const *traces, size_t n, const char *path,
 		       struct err *err);
 
+/* Parquet files in folders by node and process; slices of time in files of their own, unless 0. */
+int export_dataset(const struct trace *t, const char *path, uint64_t slice_ns, struct err *err);
+
 #define X(name, function, text) void function(const struct trace *t, FILE *out);
 EXPORT_STREAMS(X)
 #undef X

@@ -18,7 +18,7 @@
 #include "trace/text.h"
 #include "trace/value.h"
 
-#define STACKS (1u << 22) /* numbers of tracks that are no thread; pid_max is no more */
+#define STACKS (1u << 22) /* numbers of tracks that are not threads; pid_max is no more */
 
 struct chrome {
 	const struct trace *t;
@@ -117,7 +117,7 @@ static void on_leave(void *ctx, const struct trace_event *e, const struct pair_c
 	fputc('}', c->out);
 }
 
-/* Numbers that readers in JavaScript would round, and what is no number to JSON, are text. */
+/* Numbers that readers in JavaScript would round, and what is not a number to JSON, are text. */
 static void put_value(struct chrome *c, struct value v)
 {
 	bool is_exact = v.type.form != 'd' && v.type.form != 'f' &&

@@ -14,6 +14,15 @@ int export_dir_begin(struct export_dir *d, const char *path, struct err *err)
 	return output_begin(&d->out, path, OUTPUT_FOLDER, err);
 }
 
+void export_dir_make(struct export_dir *d, const char *name)
+{
+	char *path = xasprintf("%s/%s", export_dir_path(d), name);
+
+	if (mkdir(path, 0777) && errno != EEXIST && !d->error)
+		d->error = errno;
+	xfree(path);
+}
+
 FILE *export_dir_open(struct export_dir *d, const char *name)
 {
 	char *path = xasprintf("%s/%s", export_dir_path(d), name);

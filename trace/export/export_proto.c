@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/varint.h"
 #include "trace/text.h"
 
 enum { VARINT = 0, LENGTH = 2 };
 
 void proto_packed(struct proto *m, uint64_t value)
 {
-	for (; value >= 0x80; value >>= 7)
-		*vec_push(&m->bytes) = (uint8_t)(value | 0x80);
-	*vec_push(&m->bytes) = (uint8_t)value;
+	uint8_t bytes[VARINT_MAX];
+
+	vec_add(&m->bytes, bytes, varint_put(bytes, value));
 }
 
 void proto_uint(struct proto *p, unsigned field, uint64_t value)
@@ -56,15 +57,9 @@ void proto_message(struct proto *p, unsigned field, struct proto *m)
 
 void proto_write(struct proto *m, unsigned field, FILE *out)
 {
-	uint8_t head[16];
-	size_t n = 0;
-	uint64_t size = m->bytes.n;
+	uint8_t head[1 + VARINT_MAX] = {(uint8_t)(field << 3 | LENGTH)};
 
-	head[n++] = (uint8_t)(field << 3 | LENGTH);
-	for (; size >= 0x80; size >>= 7)
-		head[n++] = (uint8_t)(size | 0x80);
-	head[n++] = (uint8_t)size;
-	fwrite(head, n, 1, out);
+	fwrite(head, 1 + varint_put(head + 1, m->bytes.n), 1, out);
 	fwrite(m->bytes.v, 1, m->bytes.n, out);
 	m->bytes.n = 0;
 }

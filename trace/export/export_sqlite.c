@@ -452,14 +452,21 @@ static int type_of(const struct trace *t, uint32_t event)
 					 : TYPE_OTHER;
 }
 
-/* Any 64 bits are a sample's data, NONE's too; and so is a text.  What could not be read is NULL. */
+/*
+ * Any 64 bits are a sample's data, NONE's too; and so is a text.  What could not be read is NULL, as is what is
+ * no number, and numbers from 2^63 on are texts: SQLite has none for them.  Without a type, or with x, they are bits.
+ */
 static void put_data(struct database *d, int column, const struct trace_event *e)
 {
 	const struct value v = value_of(trace_user_event_of(d->t, e->s.event), e);
 	char text[VALUE_TEXT];
 
-	if (value_is_number(v))
+	if (value_is_floating(v))
+		sqlite3_bind_double(d->insert[T_sample], column, value_double(v));
+	else if (value_is_number(v) && (v.type.form != 'u' || v.number <= INT64_MAX))
 		sqlite3_bind_int64(d->insert[T_sample], column, (int64_t)v.number);
+	else if (value_is_number(v))
+		set_text(d, T_sample, column, value_text(v, text));
 	else
 		set_text(d, T_sample, column, value_string(v, text));
 }

@@ -37,7 +37,7 @@
 #define DEPTH_MAX 1023u
 
 #define EVENTS 1000000u   /* numbers of users' events begin here */
-#define STACKS (1u << 22) /* likewise, of tracks that are no thread: pid_max is no more */
+#define STACKS (1u << 22) /* likewise, of tracks that are not threads: pid_max is no more */
 
 enum { ENTRY, EXIT, EVENT = 3 };
 enum { TASK_SESSION = 1 << 1, SYM_REL_ADDR = 1 << 5, MAX_STACK = 1 << 6, HAS_EVENTS = 1 << 7 };

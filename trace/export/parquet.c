@@ -13,8 +13,9 @@
 #include <zstd.h>
 #endif
 
-#include "trace/index.h"
+#include "base/varint.h"
 #include "trace/export/thrift.h"
+#include "trace/index.h"
 
 #define ZSTD_LEVEL 3
 enum { CODEC_NONE = 0, CODEC_ZSTD = 6 };
@@ -41,8 +42,8 @@ struct parquet {
 	numbers *values; /* by column, of this row group */
 	size_t rows;
 	uint64_t at, total;
-	struct index text_hashes;
-	VEC(char *) texts;
+	struct text_pool *texts, passing;
+	int sorted_by;             /* a column; -1: rows come in no order */
 	VEC(struct chunk) chunks;  /* ncolumns for each row group */
 	VEC(uint64_t) group_sizes; /* rows */
 	VEC(char *) notes;         /* key, value, key, value ... */
@@ -73,15 +74,22 @@ static void put_u32(bytes *b, size_t v)
 
 static void put_varint(bytes *b, uint64_t v)
 {
-	for (; v >= 0x80; v >>= 7)
-		*vec_push(b) = (uint8_t)(v | 0x80);
-	*vec_push(b) = (uint8_t)v;
+	uint8_t out[VARINT_MAX];
+	size_t n = varint_put(out, v);
+
+	put(b, out, n);
 }
 
 static void write_out(struct parquet *p, const void *v, size_t n)
 {
 	fwrite(v, 1, n, p->out);
 	p->at += n;
+}
+
+/* Texts of this row group alone have numbers below zero. */
+static const char *text_of(const struct parquet *p, int64_t n)
+{
+	return n < 0 ? p->passing.texts.v[~n] : p->texts->texts.v[n];
 }
 
 /* ---- the hybrid of runs and packed bits, for levels and dictionary indices ---- */
@@ -190,7 +198,7 @@ static bool is_less(const struct parquet *p, const struct parquet_column *column
 		    int64_t b)
 {
 	if (column->type == PARQUET_TEXT)
-		return strcmp(p->texts.v[a], p->texts.v[b]) < 0;
+		return strcmp(text_of(p, a), text_of(p, b)) < 0;
 	return a < b;
 }
 
@@ -243,14 +251,24 @@ static void write_dictionary(struct parquet *p, const struct parquet_column *col
 {
 	p->page.n = 0;
 	for (size_t i = 0; i < words->n; i++) {
-		const char *s = p->texts.v[words->keys[i]];
+		int64_t n = (int64_t)words->keys[i];
+		const char *s = text_of(p, n);
 
-		count_range(p, column, c, (int64_t)words->keys[i]);
+		count_range(p, column, c, n);
 		put_u32(&p->page, strlen(s));
 		put(&p->page, s, strlen(s));
 	}
 	c->dictionary_at = p->at;
 	write_page(p, c, PAGE_DICTIONARY, words->n, ENCODING_PLAIN);
+}
+
+/* The limits are told at the file's end, when the row group's own texts are gone. */
+static void keep_limits(struct parquet *p, struct chunk *c)
+{
+	if (!c->has_range)
+		return;
+	c->min = text_pool_add(p->texts, text_of(p, c->min));
+	c->max = text_pool_add(p->texts, text_of(p, c->max));
 }
 
 /* The dictionary's page comes first, so the levels that are in p->page already wait. */
@@ -267,6 +285,7 @@ static void write_texts(struct parquet *p, const struct parquet_column *column, 
 		if (*n != PARQUET_NULL)
 			*vec_push(&p->indices) = index_of(&words, (uint64_t)*n);
 	write_dictionary(p, column, c, &words);
+	keep_limits(p, c);
 	width = width_of(words.n ? (uint32_t)words.n - 1 : 0);
 	p->page.n = 0;
 	put(&p->page, levels.v, levels.n);
@@ -298,6 +317,7 @@ static void write_group(struct parquet *p)
 	*vec_push(&p->group_sizes) = p->rows;
 	p->total += p->rows;
 	p->rows = 0;
+	text_pool_free(&p->passing);
 }
 
 /* ---- metadata ---- */
@@ -333,7 +353,7 @@ static void put_limit(struct parquet *p, struct thrift *m, unsigned field,
 	uint8_t truth = value != 0;
 
 	if (column->type == PARQUET_TEXT)
-		thrift_text(m, field, p->texts.v[value]);
+		thrift_text(m, field, text_of(p, value));
 	else if (column->type == PARQUET_BOOL)
 		thrift_bytes(m, field, &truth, 1);
 	else
@@ -384,6 +404,18 @@ static void put_chunk(struct parquet *p, struct thrift *m, const struct parquet_
 	thrift_end(m);
 }
 
+static void put_order(const struct parquet *p, struct thrift *m)
+{
+	if (p->sorted_by < 0)
+		return;
+	thrift_list(m, 4, THRIFT_STRUCT, 1);
+	thrift_element_struct(m);
+	thrift_int(m, 1, THRIFT_I32, p->sorted_by);
+	thrift_bool(m, 2, false); /* descending */
+	thrift_bool(m, 3, false); /* nulls come first */
+	thrift_end(m);
+}
+
 static void put_group(struct parquet *p, struct thrift *m, size_t group)
 {
 	const struct chunk *c = &p->chunks.v[group * p->ncolumns];
@@ -398,6 +430,7 @@ static void put_group(struct parquet *p, struct thrift *m, size_t group)
 	}
 	thrift_int(m, 2, THRIFT_I64, (int64_t)plain);
 	thrift_int(m, 3, THRIFT_I64, (int64_t)p->group_sizes.v[group]);
+	put_order(p, m);
 	thrift_int(m, 6, THRIFT_I64, (int64_t)stored);
 	thrift_end(m);
 }
@@ -443,13 +476,16 @@ static void write_metadata(struct parquet *p)
 
 /* ---- the file ---- */
 
-struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, size_t ncolumns)
+struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, size_t ncolumns,
+			     struct text_pool *texts)
 {
 	struct parquet *p = xcalloc(1, sizeof(*p));
 
 	p->out = out;
 	p->columns = columns;
 	p->ncolumns = ncolumns;
+	p->texts = texts;
+	p->sorted_by = -1;
 	p->values = xcalloc(ncolumns, sizeof(*p->values));
 #ifdef HAVE_ZSTD
 	p->zstd = ZSTD_createCCtx();
@@ -460,20 +496,14 @@ struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, si
 	return p;
 }
 
-int64_t parquet_text(struct parquet *p, const char *s)
+int64_t parquet_passing_text(struct parquet *p, const char *s)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	uint32_t n;
+	return ~(int64_t)text_pool_add(&p->passing, s);
+}
 
-	for (const char *c = s; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
-	/* a text that has the hash of another gets the next free one */
-	while ((n = index_find(&p->text_hashes, hash)) != INDEX_NONE && strcmp(p->texts.v[n], s))
-		hash++;
-	if (n != INDEX_NONE)
-		return n;
-	*vec_push(&p->texts) = xstrdup(s);
-	return index_of(&p->text_hashes, hash);
+void parquet_sorted_by(struct parquet *p, unsigned column)
+{
+	p->sorted_by = (int)column;
 }
 
 void parquet_row(struct parquet *p, const int64_t *values)
@@ -500,18 +530,14 @@ void parquet_close(struct parquet *p)
 	for (size_t i = 0; i < p->ncolumns; i++)
 		vec_free(&p->values[i]);
 	xfree(p->values);
-	vec_for(&p->texts, s)
-		xfree(*s);
 	vec_for(&p->notes, s)
 		xfree(*s);
-	vec_free(&p->texts);
 	vec_free(&p->notes);
 	vec_free(&p->chunks);
 	vec_free(&p->group_sizes);
 	vec_free(&p->page);
 	vec_free(&p->packed);
 	vec_free(&p->indices);
-	index_free(&p->text_hashes);
 	thrift_free(&p->head);
 	xfree(p);
 }

@@ -8,8 +8,9 @@
  *   metadata: schema, where the pages are, their smallest and greatest values
  *   u32 length of the metadata, "PAR1"
  *
- * Texts are numbered once (parquet_text) and stored by dictionary; numbers are stored plainly.
- * Pages are compressed with zstd where kron was built with it.  Memory: a row group, the texts,
+ * Texts are numbered once, in a pool that files may share, and stored by dictionary; numbers are
+ * stored plainly.  Texts that come once or twice, such as values, are kept for the row group only.
+ * Pages are compressed with zstd where kron was built with it.  Memory: a row group, the pool,
  * and 2 KiB for each row group that was written.
  */
 #ifndef TRACE_PARQUET_H
@@ -19,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "trace/export/text_pool.h"
 
 #define PARQUET_GROUP 122880u
 #define PARQUET_NULL INT64_MIN /* in an optional column */
@@ -33,11 +36,14 @@ struct parquet_column {
 };
 
 struct parquet;
-/* Columns must stay where they are. */
-struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, size_t ncolumns);
-/* The number of a text, for a row's value of type PARQUET_TEXT; it must be valid UTF-8. */
-int64_t parquet_text(struct parquet *p, const char *s);
-void parquet_row(struct parquet *p, const int64_t *values);               /* one a column */
+/* Columns and texts must stay where they are. */
+struct parquet *parquet_open(FILE *out, const struct parquet_column *columns, size_t ncolumns,
+			     struct text_pool *texts);
+/* A row's value of type PARQUET_TEXT is the number of a text in the pool, or this one of a text
+ * for the next row.  It must be valid UTF-8. */
+int64_t parquet_passing_text(struct parquet *p, const char *s);
+void parquet_sorted_by(struct parquet *p, unsigned column); /* rows come so: readers are told */
+void parquet_row(struct parquet *p, const int64_t *values); /* one a column */
 void parquet_note(struct parquet *p, const char *key, const char *value); /* in the metadata */
 void parquet_close(struct parquet *p); /* writes what is left; the caller asks ferror() */
 

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/varint.h"
+
 static void put_varint(struct thrift *t, uint64_t v)
 {
-	for (; v >= 0x80; v >>= 7)
-		*vec_push(&t->bytes) = (uint8_t)(v | 0x80);
-	*vec_push(&t->bytes) = (uint8_t)v;
+	uint8_t bytes[VARINT_MAX];
+
+	vec_add(&t->bytes, bytes, varint_put(bytes, v));
 }
 
 static void put_field(struct thrift *t, unsigned field, enum thrift_type type)
@@ -35,13 +37,18 @@ static void descend(struct thrift *t)
 
 void thrift_element_int(struct thrift *t, int64_t value)
 {
-	put_varint(t, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+	put_varint(t, varint_zigzag(value));
 }
 
 void thrift_int(struct thrift *t, unsigned field, enum thrift_type type, int64_t value)
 {
 	put_field(t, field, type);
 	thrift_element_int(t, value);
+}
+
+void thrift_bool(struct thrift *t, unsigned field, bool value)
+{
+	put_field(t, field, value ? THRIFT_TRUE : THRIFT_FALSE);
 }
 
 void thrift_bytes(struct thrift *t, unsigned field, const void *p, size_t n)

@@ -5,6 +5,7 @@
  *   field    u8: step from the last field's number << 4 | type; a struct ends with 0
  *   integer  zigzag, seven bits a byte
  *   text     length, bytes
+ *   bool     nothing but its type
  *   list     u8: count << 4 | type (count 15 and more: 15, then the count)
  *
  * Fields must come in order of their numbers, no more than 15 apart.
@@ -12,11 +13,14 @@
 #ifndef TRACE_THRIFT_H
 #define TRACE_THRIFT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vec.h"
 
 enum thrift_type {
+	THRIFT_TRUE = 1,
+	THRIFT_FALSE,
 	THRIFT_I16 = 4,
 	THRIFT_I32,
 	THRIFT_I64,
@@ -33,6 +37,7 @@ struct thrift {
 };
 
 void thrift_int(struct thrift *t, unsigned field, enum thrift_type type, int64_t value);
+void thrift_bool(struct thrift *t, unsigned field, bool value);
 void thrift_bytes(struct thrift *t, unsigned field, const void *p, size_t n);
 void thrift_text(struct thrift *t, unsigned field, const char *s);
 void thrift_struct(struct thrift *t, unsigned field); /* ends with thrift_end */

@@ -40,6 +40,7 @@ struct side { /* times in ns */
 	uint64_t calls, total, self;
 	uint64_t n; /* calls that mean and variance are of */
 	long double sum, squares;
+	bool rough; /* some of them span a loss, or it was not watched all the time */
 };
 
 struct entry {
@@ -161,6 +162,7 @@ static void take_side(struct diff *d, int which)
 			.total = trace_ns(t, r->s.total),
 			.self = trace_ns(t, r->s.self),
 			.n = r->s.measured,
+			.rough = r->s.rough || trace_slept_by_budget(t, r->function),
 			.sum = (long double)r->s.sum * ns,
 			.squares = (long double)r->s.squares * ns * ns,
 		};
@@ -184,6 +186,7 @@ static void add_side(struct side *to, const struct side *s)
 	to->n += s->n;
 	to->sum += s->sum;
 	to->squares += s->squares;
+	to->rough |= s->rough;
 }
 
 static void merge(struct diff *d)
@@ -264,12 +267,18 @@ static double variance(const struct side *s)
 	return v > s->squares / s->n * 1e-15l ? (double)v : 0;
 }
 
+/* Times between two readings of the clock are no measurements. */
+static bool is_sparse(const struct diff *d)
+{
+	return trace_clock_every(d->trace[0]) > 1 || trace_clock_every(d->trace[1]) > 1;
+}
+
 static void test(struct diff *d, struct entry *e)
 {
 	const struct side *a = &e->side[0], *b = &e->side[1];
 	double sa, sb, difference;
 
-	if (a->n < FEWEST || b->n < FEWEST)
+	if (a->n < FEWEST || b->n < FEWEST || a->rough || b->rough || is_sparse(d))
 		return;
 	e->tested = true;
 	d->tested++;
@@ -423,9 +432,10 @@ static void put_foot(struct diff *d, FILE *out)
 	}
 	fprintf(out,
 		"\n%zu functions, %" PRIu64 " of them gone and %" PRIu64
-		" new; %zu with %d calls or more on both sides, %" PRIu64
+		" new; %zu with %d calls or more on both sides%s, %" PRIu64
 		" of them significantly different (*) in time per call\n",
-		d->v.n, gone, new, d->tested, FEWEST, significant);
+		d->v.n, gone, new, d->tested, FEWEST,
+		is_sparse(d) ? " and a reading of the clock for each sample" : "", significant);
 	if (d->lost[0] || d->lost[1])
 		fprintf(out, "samples lost: %s before, %s after: calls and times are too low\n",
 			str_thousands(a, sizeof(a), d->lost[0]),

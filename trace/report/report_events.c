@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report_events.c - kron report --events: the user's events, how often, and their values. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -15,7 +16,7 @@ struct tally {
 	uint64_t count;
 	uint64_t first_tsc, last_tsc;
 	uint64_t numbers; /* of them have a payload that is a number */
-	uint64_t unreadable;
+	uint64_t unreadable, nan;
 	double sum;
 	struct value lowest, highest; /* payload */
 };
@@ -29,6 +30,10 @@ static void add_sample(struct tally *v, const struct trace_event *e)
 	v->last_tsc = e->tsc > v->last_tsc ? e->tsc : v->last_tsc;
 	if (!value_is_number(x)) {
 		v->unreadable += x.memory->is_unreadable;
+		return;
+	}
+	if (isnan(value_double(x))) {
+		v->nan++;
 		return;
 	}
 	if (!v->numbers++)
@@ -126,6 +131,8 @@ static void put_object(struct json *j, const struct trace *t, const struct tally
 	json_kstr(j, "payload", v->event->payload[0] ? v->event->payload : NULL);
 	if (v->unreadable)
 		json_ku64(j, "unreadable", v->unreadable);
+	if (v->nan)
+		json_ku64(j, "nan", v->nan);
 	if (v->event->payload[0] && v->numbers) {
 		json_key(j, "lowest");
 		value_json(j, v->lowest);
@@ -161,7 +168,8 @@ void report_events(const struct trace *t, bool json, uint64_t limit, FILE *out)
 	else if (!t->nuser_events)
 		fputs("no probes of events: kron record -p places some\n", out);
 	else if (silent)
-		fprintf(out, "%12zu  more that never happened%s\n", silent,
+		fprintf(out, "%12zu  more that never happened%s%s\n", silent,
+			t->filter ? " where the filter lets them through" : "",
 			t->nchanges ? " while they had a probe (kron info: when that was)" : "");
 	xfree(v);
 }

@@ -12,15 +12,19 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/name_forms.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "trace/analysis/cost.h"
 #include "trace/analysis/offcpu.h"
 #include "trace/report/report.h"
 #include "trace/report/report_changes.h"
+#include "trace/report/report_sleeps.h"
 #include "trace/report/report_snapshots.h"
 #include "trace/report/report_counters.h"
+#include "trace/report/report_imports.h"
 #include "trace/report/report_machine.h"
+#include "trace/report/report_monitor.h"
 #include "trace/text.h"
 
 struct facts {
@@ -140,6 +144,8 @@ static struct facts gather(struct trace *t)
 	f.left_out = trace_session_number(t, "left_out", 0);
 	f.threads = trace_session_number(t, "threads", t->nlanes);
 	f.duration_ns = duration(t);
+	if (!t->complete && report_monitor_ns(t) > f.duration_ns)
+		f.duration_ns = report_monitor_ns(t);
 	cost_of_trace(&f.cost, t, f.samples);
 	sum_modules(t, &f);
 	sum_refusals(t, &f);
@@ -404,43 +410,36 @@ static const char *bus_of(const struct trace *t)
 	return bus && *bus ? bus : "lane";
 }
 
-/* The lines of one function stand together: where the next one's begin. */
-static size_t import_end(const struct trace *t, size_t i)
-{
-	const struct trace_import *im = &t->imports[i];
-
-	while (i < t->nimports && t->imports[i].module == im->module &&
-	       t->imports[i].vaddr == im->vaddr && !strcmp(t->imports[i].name, im->name))
-		i++;
-	return i;
-}
-
-#define CALLERS_SHOWN 4u
-
-static void put_imports(const struct trace *t, FILE *out)
-{
-	if (t->nimports)
-		fprintf(out, "\n%9s  %s\n", "Callers",
-			"Function that is probed where it is called, why, and in which modules");
-	for (size_t i = 0, end; i < t->nimports; i = end) {
-		const struct trace_import *im = &t->imports[i];
-
-		end = import_end(t, i);
-		fprintf(out, "%9zu  ", end - i);
-		text_put(out, *im->name ? im->name : "?");
-		fputs(" [", out);
-		text_put(out, str_base_name(t->modules[im->module].path));
-		fputs("] ", out);
-		text_put(out, im->why);
-		for (size_t k = i; k < end && k < i + CALLERS_SHOWN; k++) {
-			fputs(k == i ? ": " : ", ", out);
-			text_put(out, str_base_name(t->imports[k].caller));
-		}
-		fputs(end - i > CALLERS_SHOWN ? ", ...\n" : "\n", out);
-	}
-}
-
 /* What the board said of itself when the recording ended. */
+static void list_lines(struct json *j, const char *lines)
+{
+	char *line;
+
+	json_open(j, '[');
+	while ((line = name_forms_next(&lines))) {
+		json_str(j, line);
+		xfree(line);
+	}
+	json_close(j, ']');
+}
+
+static void print_readings(const struct trace *t, FILE *out)
+{
+	const char *globs = trace_session(t, "timed"), *before = "; each one of ";
+	char *glob;
+
+	if (trace_clock_every(t) <= 1)
+		return;
+	fprintf(out, REPORT_LABEL "%u samples share a reading", "readings:", trace_clock_every(t));
+	while ((glob = name_forms_next(&globs))) {
+		fputs(before, out);
+		text_put(out, glob);
+		xfree(glob);
+		before = ", ";
+	}
+	fputs(trace_session(t, "timed") ? " has its own\n" : "\n", out);
+}
+
 static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 {
 	const char *device = trace_session(t, "device");
@@ -452,9 +451,7 @@ static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 		text_put(out, device);
 	}
 	fprintf(out, "%s\n", trace_session(t, "constant_time") ? ", constant time" : "");
-	if (trace_clock_every(t) > 1)
-		fprintf(out, REPORT_LABEL "%u samples share a reading\n",
-			"readings:", trace_clock_every(t));
+	print_readings(t, out);
 	if (!strcmp(bus_of(t), "lane") || !trace_session(t, "board_overruns"))
 		return;
 	fprintf(out, REPORT_LABEL "%s triggers found its FIFO full, %s clocks of waiting",
@@ -464,6 +461,24 @@ static void put_board(const struct trace *t, const struct facts *f, FILE *out)
 		fprintf(out, ", %s samples in its memory",
 			str_thousands(a, sizeof(a), f->on_board));
 	fputc('\n', out);
+}
+
+static void put_recording(const struct trace *t, const struct facts *f, FILE *out)
+{
+	put_samples(t, f, out);
+	report_counters_text(t, out);
+	put_cost(f, out);
+	put_attach(t, out);
+	put_switches(t, out);
+	fprintf(out, REPORT_LABEL "%" PRIu64 ", with %" PRIu64 " threads",
+		"processes:", f->processes, f->threads);
+	if (f->left_out)
+		fprintf(out, "; %" PRIu64 " lines about them are left out", f->left_out);
+	fputc('\n', out);
+	put_board(t, f, out);
+	report_line(out, "when full:", trace_session(t, "when_full"));
+	put_trigger(t, out);
+	report_snapshots_put(t, out);
 }
 
 static void print_text(const struct trace *t, const struct facts *f, FILE *out)
@@ -481,27 +496,18 @@ static void print_text(const struct trace *t, const struct facts *f, FILE *out)
 	report_line(out, "error:", f->error);
 	report_line(out, "state:", *f->state->text ? f->state->text : NULL);
 	report_machine_put(t, out);
-	put_samples(t, f, out);
-	report_counters_text(t, out);
-	put_cost(f, out);
-	put_attach(t, out);
-	put_switches(t, out);
-	fprintf(out, REPORT_LABEL "%" PRIu64 ", with %" PRIu64 " threads",
-		"processes:", f->processes, f->threads);
-	if (f->left_out)
-		fprintf(out, "; %" PRIu64 " lines about them are left out", f->left_out);
-	fputc('\n', out);
-	put_board(t, f, out);
-	report_line(out, "when full:", trace_session(t, "when_full"));
-	put_trigger(t, out);
-	report_snapshots_put(t, out);
+	/* a monitor takes no samples */
+	if (!trace_session(t, "monitor"))
+		put_recording(t, f, out);
+	report_monitor_put(t, out);
 	put_modules(t, out);
 	put_refusals(f, out);
-	put_imports(t, out);
+	report_imports_put(t, out);
 	report_machine_nodes(t, out);
 	put_procs(t, out);
 	put_untraced(t, out);
 	report_changes_put(t, out);
+	report_sleeps_put(t, out);
 }
 
 /* ---- JSON ---- */
@@ -556,6 +562,8 @@ static void json_session(struct json *j, const struct trace *t, const struct fac
 	json_key(j, "clock");
 	json_open(j, '{');
 	json_ku64(j, "every", trace_clock_every(t));
+	json_key(j, "timed");
+	list_lines(j, trace_session(t, "timed"));
 	json_close(j, '}');
 	json_key(j, "constant_time");
 	json_bool(j, trace_session(t, "constant_time") != NULL);
@@ -681,29 +689,6 @@ static void json_proc(struct json *j, const struct trace *t, const struct trace_
 	json_close(j, '}');
 }
 
-static void json_imports(struct json *j, const struct trace *t)
-{
-	json_key(j, "imports");
-	json_open(j, '[');
-	for (size_t i = 0, end; i < t->nimports; i = end) {
-		const struct trace_import *im = &t->imports[i];
-
-		end = import_end(t, i);
-		json_open(j, '{');
-		json_kstr(j, "function", im->name);
-		json_kstr(j, "module", t->modules[im->module].path);
-		json_ku64(j, "address", im->vaddr);
-		json_kstr(j, "why", im->why);
-		json_key(j, "callers");
-		json_open(j, '[');
-		for (size_t k = i; k < end; k++)
-			json_str(j, t->imports[k].caller);
-		json_close(j, ']');
-		json_close(j, '}');
-	}
-	json_close(j, ']');
-}
-
 static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 {
 	struct json j = JSON_INIT(out);
@@ -728,7 +713,7 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 	json_refusals(&j, f, false, "refused_entries");
 	json_refusals(&j, f, true, "refused_exits");
 	json_reasons(&j, f);
-	json_imports(&j, t);
+	report_imports_json(&j, t);
 	report_machine_nodes_json(&j, t);
 	json_key(&j, "process_list");
 	json_open(&j, '[');
@@ -736,7 +721,9 @@ static void print_json(const struct trace *t, const struct facts *f, FILE *out)
 		json_proc(&j, t, &t->procs[i], &lane);
 	json_close(&j, ']');
 	report_changes_json(&j, t);
+	report_sleeps_json(&j, t);
 	report_snapshots_json(&j, t);
+	report_monitor_json(&j, t);
 	json_key(&j, "untraced");
 	json_open(&j, '[');
 	for (size_t i = 0; i < t->nuntraced; i++) {

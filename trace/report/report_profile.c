@@ -19,6 +19,7 @@
 #include "trace/analysis/profile.h"
 #include "trace/text.h"
 #include "trace/report/report.h"
+#include "trace/report/report_sleeps.h"
 
 struct report {
 	struct profile p;
@@ -26,6 +27,8 @@ struct report {
 	const struct profile_options *o;
 	uint64_t self_sum; /* of the table that is printed */
 	struct offcpu_counts switches;
+	struct watched
+		watched; /* empty where calls are not estimated: with a filter, and by anything else */
 };
 
 /* ---- sorting ---- */
@@ -332,7 +335,9 @@ static void print_foot(struct report *r, FILE *out)
 		c->entries == 1 ? "" : "s");
 	print_count(out, c->inferred, "of them without an exit (closed by inference)");
 	print_count(out, c->open, "still running at the end");
-	print_count(out, c->spans_loss, "across a loss");
+	print_count(out, c->spans_loss,
+		    r->t->nsleeps ? "across a loss, or a sleep of their function"
+				  : "across a loss");
 	print_count(out, c->orphans, "exits without an entry");
 	print_losses(r, &s, out);
 	fprintf(out, "%s migration%s of threads to another CPU",
@@ -375,6 +380,7 @@ static void print_text(struct report *r, FILE *out)
 		if (!o->limit || shown++ < o->limit)
 			print_row(r, row, out);
 	}
+	report_sleeps_estimates(&r->watched, o->limit, out);
 	fputc('\n', out);
 	print_foot(r, out);
 }
@@ -450,9 +456,9 @@ static void json_length(struct json *j, const struct report *r, const char *low,
 
 static uint64_t average_off_ns(const struct trace *t, const struct profile_stat *s)
 {
-	uint64_t n = s->measured ? s->measured : s->calls;
+	const uint64_t sum = s->rough ? s->slack->total : s->slack->sum;
 
-	return n ? trace_ns(t, s->slack->sum) / n : 0;
+	return s->measured ? trace_ns(t, sum) / s->measured : 0;
 }
 
 /* Both ends of what the times above may be. */
@@ -491,6 +497,7 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 	}
 	json_ku64(j, "calls", row->s.calls);
 	json_ku64(j, "inferred", row->s.inferred);
+	json_ku64(j, "spans_loss", row->s.calls - (row->s.rough ? 0 : row->s.measured));
 	json_time(j, r, "total_ns", row->s.total);
 	json_time(j, r, "self_ns", row->s.self);
 	json_time(j, r, "min_ns", profile_minimum(&row->s));
@@ -507,6 +514,7 @@ static void json_row(struct json *j, const struct report *r, const struct profil
 		json_time(j, r, "total_on_cpu_ns", profile_on_cpu_total(row));
 		json_time(j, r, "self_on_cpu_ns", profile_on_cpu_self(row));
 	}
+	report_sleeps_row_json(j, &r->watched, row->function);
 	if (r->o->by != PROFILE_BY_FUNCTION)
 		json_group(j, r, row->group);
 	if (r->o->histogram) {
@@ -588,6 +596,10 @@ void report_profile(const struct trace *t, const struct profile_options *o, FILE
 	if (offcpu)
 		r.switches = offcpu_count(offcpu);
 	profile_gather(&r.p, t, &want);
+	if (o->by == PROFILE_BY_FUNCTION && !t->filter) {
+		watched_open(&r.watched, t);
+		watched_count(&r.watched);
+	}
 	if (r.p.rows.n)
 		qsort_r(r.p.rows.v, r.p.rows.n, sizeof(*r.p.rows.v), by_options, &r);
 	if (o->totals)
@@ -596,6 +608,7 @@ void report_profile(const struct trace *t, const struct profile_options *o, FILE
 		print_json(&r, out);
 	else
 		print_text(&r, out);
+	watched_free(&r.watched);
 	profile_free(&r.p);
 	offcpu_close(offcpu);
 }

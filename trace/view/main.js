@@ -18,6 +18,10 @@ const about = {
 				["ticks a second", thousands(data.hz)]])),
 			el("h2", {}, "Losses"), data.losses.length ? el("div", {class: "tablebox", id: "losses"}, el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "at"), el("th", {}, "samples lost"), el("th", {class: "word"}, "thread"))),
 				el("tbody", {}, ...data.losses.slice(0, 200).map(l => el("tr", {}, el("td", {}, moment(l[0])), el("td", {}, thousands(l[2])), el("td", {class: "word"}, laneLabel(l[1]))))))) : el("p", {class: "note"}, data.lost ? "The trace says how many, not where." : "None."),
+			...data.sleeps.length ? [el("h2", {}, "Functions that were out"), el("p", {class: "note"}, "Their probes were taken out of the program for a time: what they did then is in no picture, and they look less called than they were."),
+				el("div", {class: "tablebox", id: "sleeps"}, sortedTable([{name: "Function", word: true, value: f => f[0]}, {name: "Module", word: true, value: f => data.modules[f[1]] ?? ""}, ...data.sleeps.some(f => f[3]) ? [{name: "Node", value: f => f[3]}] : [],
+					{name: "Out for", value: f => f[4], show: f => `${duration(f[4])}, ${percent(f[4], data.to_ns - data.from_ns)}`}, {name: "By", word: true, value: f => f[2] ? "--budget" : "kron ctl probe"},
+					{name: "Times watched", value: f => f[6]}, {name: "Watched", word: true, value: f => f[5][0] ?? 0, show: f => spells(f)}], data.sleeps, 3))] : [],
 			el("h2", {}, "Threads"), el("div", {class: "tablebox"}, sortedTable([{name: "Process", value: t => t.pid}, {name: "Thread", value: t => t.tid}, {name: "Name", word: true, value: t => t.name}, {name: "Program", word: true, value: t => t.exe},
 				{name: "Samples", value: t => t.samples, show: t => thousands(t.samples)}, {name: "Calls", value: t => t.calls, show: t => thousands(t.calls)}, {name: "Lost", value: t => t.lost, show: t => t.lost ? thousands(t.lost) : ""},
 				{name: "Calls drawn one by one", value: t => (t.nspans ?? 0) + (t.inDetail ?? 0), show: t => thousands((t.nspans ?? 0) + (t.inDetail ?? 0))}, {name: "all of at least", value: t => leastOf(t), show: t => t.missing ? duration(leastOf(t)) : "all"}], [...threads], 4)));
@@ -28,6 +32,14 @@ const about = {
 	},
 	keys: [],
 };
+
+// when a function was watched, the first few
+function spells([,,,,, times, all]) {
+	const out = [];
+	for (let i = 0; i < times.length && out.length < 4; i += 2)
+		out.push(`${moment(times[i])} to ${moment(times[i + 1])}`);
+	return out.join(", ") + (all > out.length ? " \u2026" : "");
+}
 
 // from which length on all calls of a thread are there
 function leastOf(t) {
@@ -51,6 +63,8 @@ function leftOut() {
 	const deeper = shownThreads.reduce((n, t) => n + (t.spans.rows && t.spans.deeper), 0);
 	if (deeper)
 		out.push([`${thousands(deeper)} calls that lie more than ${DEEPEST} levels deep have no row in the timeline.`]);
+	if (data.all_sleeps)
+		out.push([`${thousands(data.all_sleeps)} function${data.all_sleeps === 1 ? " was" : "s were"} out of the program for a part of this time (below${data.all_sleeps > data.sleeps.length ? `, the first ${thousands(data.sleeps.length)}` : ""}): what they did then is in no picture. `, code("kron report"), " estimates how often they were called."]);
 	if (data.lanes > data.lanes_shown)
 		out.push([`Only the ${thousands(data.lanes_shown)} threads with most samples have a row, of ${thousands(data.lanes)}.`]);
 	if (data.tree.nodes < data.tree.all)
@@ -75,7 +89,7 @@ function leftOut() {
 
 // ---- tabs ----
 
-const pictures = [timeline, flame, usage, histogram, causality, viewer, about];
+const pictures = [timeline, flame, usage, ...data.counters.length ? [counters] : [], histogram, causality, viewer, about];
 const sections = new Map();
 let current = null;
 
@@ -83,6 +97,7 @@ const EMPTY_WORDS = {
 	timeline: "There is no sample in this trace, so there is nothing to draw.",
 	flame: "No call was recorded: the trace has no entries of functions.",
 	usage: "There is no sample in this trace, so nobody was seen on any CPU.",
+	counters: "No interval of kron monitor lies in this piece of the trace.",
 	histograms: "No call ended in this trace and no interval.info was given, so there is no interval to count.",
 	samples: "There is no sample in this trace.",
 };
@@ -122,7 +137,8 @@ function makeHead() {
 	const s = data.session, program = s.command || data.processes[0]?.cmdline || data.dir;
 	document.title = `${program} - kron view`;
 	document.getElementById("title").replaceChildren(el("b", {}, "kron view"), program);
-	const facts = [`${duration(data.to_ns - data.from_ns)} shown`, `${thousands(data.view_samples - data.view_records)} samples`, `${thousands(data.calls.calls)} calls`, `${thousands(functions.size + data.functions_left_out.functions)} functions`,
+	const intervals = data.counters.reduce((n, m) => n + m.intervals, 0);
+	const facts = [`${duration(data.to_ns - data.from_ns)} shown`, ...intervals ? [`${thousands(intervals)} intervals of counters`] : [], `${thousands(data.view_samples - data.view_records)} samples`, `${thousands(data.calls.calls)} calls`, `${thousands(functions.size + data.functions_left_out.functions)} functions`,
 		`${new Set(threads.map(t => t.process)).size} process${new Set(threads.map(t => t.process)).size === 1 ? "" : "es"}`, `${threads.length} thread${threads.length === 1 ? "" : "s"}`, `${cpus.length} CPU${cpus.length === 1 ? "" : "s"} seen`];
 	if (s.hostname)
 		facts.push(`on ${s.hostname}`);
@@ -130,6 +146,8 @@ function makeHead() {
 	const warn = [];
 	if (data.lost)
 		warn.push(`\u26a0 ${thousands(data.lost)} samples lost`);
+	if (data.all_sleeps)
+		warn.push(`\u26a0 ${thousands(data.all_sleeps)} function${data.all_sleeps === 1 ? "" : "s"} recorded for a part of the time`);
 	if (data.calls.inferred)
 		warn.push(`\u26a0 ${thousands(data.calls.inferred)} ends inferred`);
 	if (data.damaged)
@@ -238,5 +256,5 @@ window.addEventListener("beforeprint", beforePrint);
 window.addEventListener("afterprint", afterPrint);
 window.addEventListener("hashchange", () => show(location.hash.slice(1)));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(current.id));
-show(location.hash.slice(1) || "timeline");
+show(location.hash.slice(1) || (isEmpty && data.counters.length ? "counters" : "timeline"));
 document.documentElement.dataset.ready = "1";

@@ -80,9 +80,10 @@ static int look(struct view *v, struct err *err)
 	v->lanes = xcalloc(t->nlanes, sizeof(*v->lanes));
 	for (size_t lane = 0; lane < t->nlanes; lane++)
 		look_at_lane(v, lane, from, to);
+	view_monitor_look(v);
 	v->from = from > v->trace_first ? from : v->trace_first;
 	v->to = to < v->trace_last ? to : v->trace_last;
-	if (v->trace_samples && v->from > v->to)
+	if ((v->trace_samples || v->monitored) && v->from > v->to)
 		return err_set(err, ENODATA,
 			       "nothing was recorded then: the samples lie between %.9f s and "
 			       "%.9f s after the start of the trace",
@@ -149,6 +150,7 @@ static void share_out(struct view *v)
 	b->histograms = size / 60000;
 	b->messages = size / 1000;
 	b->losses = size / 4000;
+	b->readings = size / 100;
 	v->bin_ticks = (v->to - v->from) / b->bins + 1;
 }
 
@@ -313,6 +315,8 @@ static void put_data(struct view *v, struct view_intervals *intervals)
 	put_head(v);
 	view_calls(v);
 	put_counts(v);
+	view_monitor_put(v);
+	view_sleeps_put(v);
 	view_put_functions(v);
 	view_put_tree(v);
 	view_calls_free(v);

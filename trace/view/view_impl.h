@@ -29,7 +29,7 @@ void view_put_bytes(struct json *j, const struct view_bytes *b);
 void view_put_name(struct json *j, const char *s);
 void view_put_key_name(struct json *j, const char *key, const char *s);
 /*
- * A FILE that writes to out what may stand in an HTML <script> that is no script: no byte of what
+ * A FILE that writes to out what may stand in an HTML <script> that is not a script: no byte of what
  * goes through it can end the element, or begin another.  Everything that comes from a trace
  * goes through it.
  */
@@ -141,6 +141,7 @@ struct view_node { /* of a calltree node with the same index */
 struct view_budget {
 	uint64_t lanes, bins, cpus; /* tracks; bins of one */
 	size_t spans, samples, nodes, functions, messages, names, histograms, losses;
+	size_t readings; /* of counters */
 };
 #define VIEW_BUCKETS 976u /* of view_detail_bucket() */
 struct view {
@@ -148,6 +149,7 @@ struct view {
 	const struct view_options *o;
 	uint64_t from, to;                /* TSC: what is shown */
 	uint64_t trace_first, trace_last; /* what there is */
+	uint64_t monitored;               /* intervals of counters that the trace has */
 	uint64_t samples, trace_samples;  /* shown, and all; with special records */
 	uint64_t records, trace_records;  /* of those, the special records */
 	uint64_t bin_ticks;
@@ -188,6 +190,16 @@ void view_calls_free(struct view *v);
 /* view_detail.c: what view_calls() left out, after the data. */
 void view_detail(struct view *v, FILE *out);
 unsigned view_detail_bucket(uint64_t ticks);
+
+/* view_monitor.c: intervals of counters. */
+/* Their first and last moment widen what the trace has. */
+void view_monitor_look(struct view *v);
+void view_monitor_put(struct view *v); /* "counters" */
+
+/* ---- functions that slept (view_sleeps.c) ---- */
+
+#define VIEW_SPELLS 100u              /* of each */
+void view_sleeps_put(struct view *v); /* "sleeps", "all_sleeps" */
 
 /* Things that look at all samples in order of time, in one pass. */
 struct view_cpus;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/varint.h"
 #include "trace/text.h"
 #include "trace/view/view_impl.h"
 
@@ -93,17 +94,12 @@ static uint8_t *room(struct view_bytes *b, size_t n)
 
 void view_put_number(struct view_bytes *b, uint64_t v)
 {
-	uint8_t *p = room(b, 10);
-
-	for (; v >= 0x80; v >>= 7)
-		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	b->n = (size_t)(p - b->v);
+	b->n += varint_put(room(b, VARINT_MAX), v);
 }
 
 void view_put_signed(struct view_bytes *b, int64_t v)
 {
-	view_put_number(b, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
+	view_put_number(b, varint_zigzag(v));
 }
 
 void view_bytes_free(struct view_bytes *b)

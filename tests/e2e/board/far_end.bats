@@ -187,7 +187,7 @@ numbers() {
 	refuses_with "another process takes what board $B sends over its cable"
 }
 
-@test "what is no far end is said in one sentence" {
+@test "what is not a far end is said in one sentence" {
 	run "$KRON" board create "$B" --cable no/such/folder
 	refuses_with "cannot write no/such/folder"
 	[ ! -e "$(board_object "$B")" ]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// duckdb.js FOLDER SQL: rows of a query as JSON, by the DuckDB that npm put into FOLDER.
+// duckdb.js FOLDER SQL...: rows of each query as a line of JSON, by the DuckDB that npm put into FOLDER.
 const { createRequire } = require('module');
 const path = require('path');
 
@@ -9,6 +9,8 @@ const plain = (v) => (typeof v === 'bigint' ? Number(v) : v);
 
 (async () => {
 	const db = await (await DuckDBInstance.create(':memory:')).connect();
-	const result = await db.runAndReadAll(process.argv[3]);
-	console.log(JSON.stringify(result.getRows().map((row) => row.map(plain))));
+	for (const sql of process.argv.slice(3)) {
+		const result = await db.runAndReadAll(sql);
+		console.log(JSON.stringify(result.getRows().map((row) => row.map(plain))));
+	}
 })();

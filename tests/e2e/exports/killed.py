@@ -14,7 +14,7 @@ import tap  # noqa: E402
 
 KILLS = 14  # a command: 200 in all
 FILES = ["folded", "callgrind", "chrome", "speedscope", "perfetto", "pprof", "parquet", "mk.dat", "sqlite"]
-DIRECTORIES = ["uftrace", "ctf", "otf2"]
+DIRECTORIES = ["uftrace", "ctf", "otf2", "parquet"]
 LOOP = """
 static int leaf(int n) { __asm__ volatile("" : "+r"(n)); return n; }
 int work(int n) { return leaf(n) + leaf(n + 1); }
@@ -81,7 +81,8 @@ def directory(form):
     """is not there, or whole"""
     def before():
         shutil.rmtree("out", ignore_errors=True)
-    tap.need(kill_often([tap.KRON, "export", "-f", form, "-o", "out", "../large"], "out", before), "no run was killed")
+    to = "--dataset" if form == "parquet" else "-o"
+    tap.need(kill_often([tap.KRON, "export", "-f", form, to, "out", "../large"], "out", before), "no run was killed")
 
 
 def patch():
@@ -111,7 +112,7 @@ with tap.Suite("killed") as s:
         s.case(f"kron export -f {form}, killed at any instant", over_a_file, "export", "-f", form)
     for form in DIRECTORIES:
         if form != "otf2" or has_otf2():
-            s.case(f"kron export -f {form}, killed at any instant", directory, form)
+            s.case(f"kron export -f {form} to a directory, killed at any instant", directory, form)
     s.case("kron view, killed at any instant", over_a_file, "view", "-q")
     s.case("kron read, killed at any instant", over_a_file, "read")
     s.case("kron patch, killed at any instant", patch)

@@ -70,7 +70,12 @@ def mappings(pid):
     return {m for m in lines if m[2].startswith("/")} | {m for m in lines if "x" in m[1] and m[2] not in own}
 
 
+def is_traced(pid):
+    return not re.search(r"^TracerPid:\s*0$", open(f"/proc/{pid}/status").read(), re.M)
+
+
 def state(pid):
+    """Of a process that stands still, or opens and closes nothing."""
     status = open(f"/proc/{pid}/status").read()
     fds = {f: os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd")}
     return {
@@ -127,7 +132,7 @@ def killed(program):
             r.kill(), r.wait()
             p.lives()
             wait_for(lambda: not ours(p.pid), "the end of all that is kron's in it")
-        wait_for(lambda: state(p.pid)["tracer"] == "0", "the end of its tracer")
+        wait_for(lambda: not is_traced(p.pid), "the end of its tracer")
         same(before, p.pid)
         # the first thread is let go before the others
         wait_for(lambda: not surgeons(), "the end of all surgeons")
@@ -482,7 +487,7 @@ def executes():
             )
             need(r.returncode in (0, 125), f"{r.returncode}: {r.stderr}")
             p.lives()
-        wait_for(lambda: state(p.pid)["tracer"] == "0", "the end of its tracer")
+        wait_for(lambda: not is_traced(p.pid), "the end of its tracer")
     wait_for(lambda: not surgeons(), "the end of all surgeons")
 
 
@@ -556,7 +561,7 @@ def refused(program):
         interrupt(r)
     with Program("sleep", "60", ready=False, status=-signal.SIGTERM) as p:
         tracer = subprocess.Popen(["strace", "-qq", "-f", "-e", "none", "-o", "/dev/null", "-p", str(p.pid)])
-        wait_for(lambda: state(p.pid)["tracer"] != "0", "strace to trace it")
+        wait_for(lambda: is_traced(p.pid), "strace to trace it")
         says(p.pid, f"is traced by process {tracer.pid}")
         tracer.terminate()
         tracer.wait()

@@ -5,6 +5,7 @@
 Ground truth: each thread of the program writes the number of its call to a file in memory before it makes the
 call, and gives it to the function: what the file said around `add` and `rm` says which numbers the trace must
 have, and which it must not.  The text of the process, read from its memory, against the files."""
+import contextlib
 import json
 import mmap
 import os
@@ -116,6 +117,8 @@ class Recording:
     def __exit__(self, *exc):
         self.memory.close()
         if exc[0]:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGKILL)  # one that was started goes on without kron
             for p in self.kron, self.program:
                 if p:
                     p.kill()
@@ -148,7 +151,7 @@ def check(seen, rounds, n=THREADS):
     need(len(seen) == n, f"{len(seen)} threads, not {n}")
     for calls in seen:
         owners = [i for i in range(n) if fits(calls, [tuple(x[i] for x in r) for r in rounds])]
-        need(owners, f"these are no thread's numbers: {calls[:5]} ... {calls[-5:]}, {rounds}")
+        need(owners, f"these are not a thread's numbers: {calls[:5]} ... {calls[-5:]}, {rounds}")
 
 
 def fits(calls, rounds):
@@ -339,7 +342,7 @@ def windows_that_share():
 
 def refusals():
     compile_program()
-    with Recording(False, "-p", "main", "-p", "mine=other") as r:
+    with Recording(False, "-p", "main", "-p", "mine=other", "-p", "marker=libc.so.6:sdt_libc:setjmp") as r:
         for argv, sentence in (
             (("add", "counted("), "SPEC:1:8"),
             (("add", "level x = 3"), "is not one probe"),
@@ -348,7 +351,7 @@ def refusals():
             (("add", "mine=counted"), "there is a probe mine already"),
             (("add", "other n=$arg1"), "there is a probe already"),
             (("rm", "nosuch"), "no probe nosuch was added"),
-            (("rm", "mine"), "was given at the start"),
+            (("rm", "marker"), "was given at the start"),
         ):
             said = probe(*argv, status=1)
             need(sentence in said and said.count("\n") <= 4, f"{argv}: {said}")
@@ -459,6 +462,182 @@ def goroutines(started):
     check([[n & (1 << 28) - 1 for n in numbers if n >> 28 == i] for i in range(3)], rounds)
 
 
+SPINS = """
+package main
+import ("fmt"; "os"; "os/signal"; "runtime"; "sync/atomic"; "syscall"; "time")
+//go:noinline
+func spin(n uint64) uint64 {
+	s := uint64(1)
+	for i := uint64(0); i < n; i++ { s = s*6364136223846793005 + 1442695040888963407; s ^= s >> 7; s += i * 77; s ^= s << 3 }
+	return s
+}
+func main() {
+	runtime.GOMAXPROCS(2)
+	var over, wrong uint32
+	want := spin(20000000)
+	done := make(chan int)
+	for i := 0; i < 6; i++ {
+		go func() {
+			for atomic.LoadUint32(&over) == 0 { if spin(20000000) != want { atomic.StoreUint32(&wrong, 1) } }
+			done <- 1
+		}()
+	}
+	go func() { runtime.LockOSThread(); for { runtime.GC(); time.Sleep(time.Microsecond) } }()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	os.OpenFile("now", os.O_RDWR|os.O_CREATE, 0600)
+	os.Truncate("now", 4096)
+	fmt.Println("ready")
+	<-end
+	atomic.StoreUint32(&over, 1)
+	for i := 0; i < 6; i++ { <-done }
+	if wrong != 0 { os.Exit(3) }
+}
+"""
+
+
+def garbage_collector(started):
+    """It walks the stacks of goroutines that were stopped in a loop: Go ends where one of them stands in a stub."""
+    with open("spins.go", "w") as f:
+        f.write(SPINS)
+    if not shutil.which("go") or subprocess.run(["go", "build", "-o", "spins", "spins.go"], env={**os.environ, "CGO_ENABLED": "0"}).returncode:
+        print("# no Go compiler")
+        return
+    code = subprocess.run(["objdump", "-d", "--disassemble=main.spin", "spins"], capture_output=True, text=True, check=True).stdout
+    at = [int(line.split(":")[0], 16) for line in code.splitlines() if re.match(r" +[0-9a-f]+:\t.*\t", line)]
+    with Recording(started, "-p", "main.main", argv=("./spins",)) as r:
+        for _ in range(8):
+            spec = f"E=main.spin+{rnd.choice(at[3:-2]) - at[0]}"
+            p = subprocess.run([KRON, "ctl", "--board", board(), "probe", "add", spec], capture_output=True, text=True, timeout=60)
+            if p.returncode:
+                need("a goroutine is always in the middle" in p.stderr, f"{spec}: {p}")
+                continue
+            time.sleep(rnd.random() / 10)
+            probe("rm", "E")
+        if not started:
+            r.detach()
+            text_is_of_files(r.pid)
+
+
+def first(started):
+    """What was given at the start goes, and comes again by the same words; others at the same places stay."""
+    compile_program()
+    given = ["main", "C=counted n=$arg1", "O=other n=$arg1", "T=counted n=$arg1 if data & 1 == 1", "R=counted%return n=$retval", "counted count:2"]
+    options = [w for g in given for w in ("-p", g)]
+    with Recording(started, *options, "-F", "counted") as r:
+        before = sum(r.now())
+        rounds = {"C": [], "R": []}
+        for name, spec in ("C", given[1]), ("R", given[4]):
+            begun = [(0,) * THREADS, r.now()]
+            run_on(r, 200)
+            rounds[name] = [begun + [r.now(), probe("rm", name) or r.now()]]
+            need(name not in [p["name"] for p in json.loads(probe("list", "--json"))], "it is listed")
+            need("no probe" in probe("rm", name, status=1), "it can be removed twice")
+            run_on(r, 20)
+            rounds[name] += [one_round(r, spec, name) for _ in range(2)]
+        run_on(r, 20)
+        counts = [sum(r.now())]
+        probe("rm", "counted count:2")
+        counts.append(sum(r.now()))
+        run_on(r, 100)
+        need("there is a probe already" in probe("add", "C=counted n=$arg2", status=1), "other words")
+        if not started:
+            r.detach()
+            text_is_of_files(r.pid)
+            need(not blocks(r.pid), "blocks of kron stay")
+    check(recorded("C"), rounds["C"])
+    values = recorded("R")
+    need(all(v % 3 == 1 for thread in values for v in thread), "no result of counted()")
+    check([[v // 3 for v in thread] for thread in values], rounds["R"])
+    for calls in recorded("O"):
+        need_unbroken(calls, "the other one")
+    for odd in recorded("T"):
+        need(odd == list(range(odd[0], odd[-1] + 2, 2)) and odd[0] % 2, "the one with a condition")
+    total = info()["counters"][2]
+    need(counts[0] - (0 if started else before) - THREADS <= total <= counts[1], f"{total} counted, {counts} calls, {before} before")
+    changes = [(c["name"], c["what"], c["spec"]) for c in info()["probe_changes"]]
+    need(changes[:2] == [("C", "removed", given[1]), ("C", "added", given[1])], changes)
+
+
+def of_one_name():
+    """All probes of an event go with it; who shares a count with another stays; and another number is another probe."""
+    compile_program()
+    given = ["E=counted n=$arg1", "E=other n=$arg1", "count*d count:3", "*ounted count:3", "900=other n=$arg1"]
+    with Recording(True, *(w for g in given for w in ("-p", g))) as r:
+        run_on(r, 20)
+        for shared in given[2:4]:
+            need("counted together with others" in probe("rm", shared, status=1), shared)
+        probe("rm", "E")
+        last = r.now()
+        probe("rm", given[4])
+        need("there is a probe already" in probe("add", "901=other n=$arg1", status=1), "another number")
+        probe("add", given[4])
+        run_on(r, 100)
+        counts = sum(r.now())
+    for calls, most in zip(sorted(max(calls) for calls in recorded("E")), sorted(last)):
+        need(calls <= most + 1, f"E goes on: {calls}, and was removed at {most}")
+    total = info()["counters"][3]
+    need(total >= 2 * (counts - THREADS), f"{total} counted by two, {counts} calls")
+
+
+def executed_meanwhile():
+    """Programs are executed all the time while probes come and go: none of the two is in the other's way."""
+    compile_text("e", "__attribute__((noinline)) int counted(int n) { return n; } int main(void) { return counted(0); }")
+    compile_text("h", """
+        #include <signal.h>
+        #include <stdio.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static volatile int over;
+        static void end(int s) { over = s; }
+        __attribute__((noinline)) int counted(int n) { __asm__ volatile("" ::: "memory"); return n; }
+        int main(void)
+        {
+            int status = 0, bad = 0;
+            FILE *f = fopen("now", "w");
+            for (int i = 0; i < 4096; i++) putc(0, f);
+            fclose(f);
+            signal(SIGTERM, end);
+            puts("ready"); fflush(stdout);
+            while (!over) {
+                pid_t pid = fork();
+                counted(1);
+                if (!pid) { execl("./e", "e", (char *)0); _exit(9); }
+                if (waitpid(pid, &status, 0) == pid) bad |= status;
+            }
+            return bad != 0;
+        }""")
+    with Recording(False, "--children", "-p", "C=counted", argv=("./h",)):
+        end = time.time() + 8
+        while time.time() < end:
+            probe("rm", "C")
+            probe("add", "C=counted")
+    need(not info()["untraced"], info()["untraced"])
+
+
+def starts_asleep():
+    """What starts while a first probe is out of the others starts without it."""
+    compile_text("q", """
+        #include <stdio.h>
+        __attribute__((noinline)) unsigned long counted(unsigned long n) { __asm__ volatile("" ::: "memory"); return n * 3 + 1; }
+        int main(void) { unsigned long n = 0; for (int i = 1; i <= 10; i++) n += counted(i); return n != 175; }
+    """)
+    script = "echo ready; for i in 1 2 3 4; do until [ -e go$i ]; do sleep 0.02; done; ./q || exit 1; touch done$i; done; until [ -e over ]; do sleep 0.02; done"
+    record = [KRON, "record", "-o", "t", "--board", board(), "-p", "q:main", "-p", "C=q:counted n=$arg1", "--", "sh", "-c", script]
+    with subprocess.Popen(record, stdout=subprocess.PIPE, text=True) as p:
+        need(p.stdout.readline() == "ready\n", "it did not start")
+        wait_for(answers, "an answer to `kron ctl probe`")
+        for i, change in enumerate(((), ("rm", "C"), (), ("add", "C=q:counted n=$arg1")), 1):
+            if change:
+                probe(*change)
+            open(f"go{i}", "w").close()
+            wait_for(lambda: os.path.exists(f"done{i}"), "its end")
+        open("over", "w").close()
+        need(p.wait(60) == 0, "it ended with an error")
+    seen = recorded("C")
+    need(seen == [list(range(1, 11))] * 2, seen)
+
+
 def killed():
     """The recorder is killed while probes come and go: the process goes on, with its own text."""
     compile_program()
@@ -488,6 +667,11 @@ with Suite("changes") as s:
         s.case(f"fifty rounds under load: a program {how}", fifty, started)
         s.case(f"children: a program {how}", with_child, started)
         s.case(f"goroutines: a program {how}", goroutines, started)
+        s.case(f"goroutines whose stacks are walked: a program {how}", garbage_collector, started)
+        s.case(f"those of the start: a program {how}", first, started)
+    s.case("those of one event, and of one place", of_one_name)
+    s.case("programs that are executed meanwhile", executed_meanwhile)
+    s.case("a program that starts while one of them is out", starts_asleep)
     s.case("a child that comes later", forked_later)
     s.case("a library, a name, the list", library)
     s.case("what the list says of libraries and processes that go", comes_and_goes)

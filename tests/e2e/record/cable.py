@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import socket
-import sqlite3
 import struct
 import subprocess
 import sys
@@ -21,30 +20,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 import tap  # noqa: E402
+from cabled import PROBE, arrived, need_all, need_once, program, record, spools  # noqa: E402
 from tap import KRON, need, rnd, wait_for  # noqa: E402
-
-PROGRAM = """
-#include <stdio.h>
-#include <stdlib.h>
-static volatile long seen;
-__attribute__((noinline)) void step(long i) { seen = i; }
-int main(int argc, char **argv)
-{
-	long n = atol(argv[1]);
-	for (long i = 0; i < n; i++)
-		step(i);
-	printf("%ld\\n", n);
-	return 7;
-}
-"""
-PROBE = ["-p", "step i=$arg1"]
-
-
-def program():
-    if not os.path.exists("../count"):
-        tap.compile_text("../count", PROGRAM)
-    return os.path.abspath("../count")
-
 
 class Collector:
     """At a socket of this folder, or a port that the kernel chooses."""
@@ -74,40 +51,6 @@ class Collector:
     def __exit__(self, *_):
         if self.p.poll() is None:
             self.end()
-
-
-def record(at, n, *more, **kw):
-    return subprocess.run([KRON, "record", "-o", at, *PROBE, *more, "--", program(), str(n)],
-                          capture_output=True, text=True, **kw)
-
-
-def arrived(folder):
-    """How many samples, of which values."""
-    if os.path.exists("x.db"):
-        os.unlink("x.db")
-    r = subprocess.run([KRON, "export", "-q", "-f", "sqlite", "-o", "x.db", folder], capture_output=True, text=True)
-    need(r.returncode == 0, r.stderr)
-    db = sqlite3.connect("x.db")
-    n, distinct, least, most = db.execute(
-        "select count(*), count(distinct data), min(data), max(data) from sample where type = 5").fetchone()
-    db.close()
-    return n, distinct, least, most
-
-
-def need_all(folder, n):
-    got = arrived(folder)
-    need(got == (n, n, 0, n - 1), f"{got} of {n}")
-
-
-def need_once(folder, gaps=True):
-    """What is there is there once; while it is on its way with gaps, for a thread's chunks go in any order."""
-    n, distinct, least, most = arrived(folder)
-    need(n == distinct and (gaps or n == 0 or (least, most) == (0, n - 1)), (n, distinct, least, most))
-    return n
-
-
-def spools():
-    return {f for f in os.listdir("/dev/shm") if f.startswith("cable-kron.")}
 
 
 class Link(threading.Thread):
@@ -296,7 +239,11 @@ HEAD = struct.Struct("<IBBHIIQ")
 MAGIC = 0x4C42434B
 
 
-def hello(version=1, name=b"x", ident=None):
+FILES = 15  # of a trace, as they are sent; the samples are the last but one
+SAMPLES = FILES - 2
+
+
+def hello(version=2, name=b"x", ident=None):
     return HEAD.pack(MAGIC, 2, 0, 0, 152, 0, 0) + struct.pack("<II", version, 0) + (ident or os.urandom(16)) + bytes(
         64) + name.ljust(64, b"\0")
 
@@ -304,7 +251,7 @@ def hello(version=1, name=b"x", ident=None):
 def strangers():
     """Each gets one line, and a recording beside them notices nothing."""
     ours = os.urandom(16)
-    data = HEAD.pack(MAGIC, 5, 11, 0, 4, 0, 0) + b"abcd"
+    data = HEAD.pack(MAGIC, 5, SAMPLES, 0, 4, 0, 0) + b"abcd"
     cases = [
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "not kron's protocol"),
         (rnd.randbytes(4000), "not kron's protocol"),
@@ -318,9 +265,9 @@ def strangers():
         (HEAD.pack(MAGIC, 2, 0, 0, 0xFFFFFFFF, 0, 0), "length is not"),
         (HEAD.pack(MAGIC, 99, 0, 0, 8, 0, 0), "does not exist"),
         (hello(ident=ours) + HEAD.pack(MAGIC, 5, 200, 0, 4, 0, 0) + b"abcd", "does not exist"),
-        (hello(ident=ours) + HEAD.pack(MAGIC, 5, 11, 0, 4, 0, 1 << 63) + b"abcd", "does not exist"),
-        (hello(ident=ours) + HEAD.pack(MAGIC, 5, 11, 0, 4, 0, 99) + b"abcd", "leaves something out"),
-        (hello(ident=ours) + HEAD.pack(MAGIC, 9, 0, 0, 104, 0, 0) + b"\1" * 104, "it was not"),
+        (hello(ident=ours) + HEAD.pack(MAGIC, 5, SAMPLES, 0, 4, 0, 1 << 63) + b"abcd", "does not exist"),
+        (hello(ident=ours) + HEAD.pack(MAGIC, 5, SAMPLES, 0, 4, 0, 99) + b"abcd", "leaves something out"),
+        (hello(ident=ours) + HEAD.pack(MAGIC, 9, 0, 0, 8 * FILES, 0, 0) + b"\1" * 8 * FILES, "it was not"),
         (hello(ident=ours) + hello(), "out of turn"),
     ]
     with Collector() as c:
@@ -419,7 +366,7 @@ class Impostor(threading.Thread):
 
     def talk(self, a):
         try:
-            a.sendall(frame(1, struct.pack("<II", 1, 0) + bytes(32)))
+            a.sendall(frame(1, struct.pack("<II", 2, 0) + bytes(32)))
             a.recv(176, socket.MSG_WAITALL)
             a.sendall(self.answer)
             while a.recv(65536):
@@ -430,13 +377,13 @@ class Impostor(threading.Thread):
 
 def impostors():
     """What the other end says reaches neither the terminal nor the table of clocks, and holds nobody up."""
-    sizes = bytes(8 * 13)
+    sizes = bytes(8 * FILES)
     run = [KRON, "record", "-o", "unix:sock", "--", "true"]
     for answer, word in (
         (frame(4, b"\x1b]0;owned\x07\nall is well"), "refuses: ?]0;owned??all is well\n"),
-        (frame(3, bytes(32) + b"x\n1\t2\t3\t4\n".ljust(64, b"\0") + sizes), "is no kron collect"),
-        (frame(3, bytes(32) + b"a" * 64 + sizes), "is no kron collect"),
-        (frame(5, b"abcd"), "is no kron collect"),
+        (frame(3, bytes(32) + b"x\n1\t2\t3\t4\n".ljust(64, b"\0") + sizes), "is not a kron collect"),
+        (frame(3, bytes(32) + b"a" * 64 + sizes), "is not a kron collect"),
+        (frame(5, b"abcd"), "is not a kron collect"),
     ):
         Impostor(answer)
         r = subprocess.run(run, capture_output=True, text=True, timeout=60)
@@ -458,7 +405,7 @@ def links_in_folder():
     os.symlink("../elsewhere", "nodes/x")
     with Collector() as c, socket.socket(socket.AF_UNIX) as s:
         s.connect("sock")
-        s.sendall(hello(ident=ours) + HEAD.pack(MAGIC, 5, 11, 0, 4, 0, 0) + b"abcd")
+        s.sendall(hello(ident=ours) + HEAD.pack(MAGIC, 5, SAMPLES, 0, 4, 0, 0) + b"abcd")
         wait_for(lambda: os.path.exists("nodes/x-2/samples"), "a directory of its own")
     need(os.listdir("elsewhere") == ["cable"], os.listdir("elsewhere"))
 
@@ -490,7 +437,7 @@ def tokens():
         r = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         need(r.returncode in (1, 2, 125) and word in r.stderr and len(r.stderr.splitlines()) == 1, (word, r))
 
-    refused([KRON, "collect", "--listen", "127.0.0.1:99999", "-o", "n"], "is no address")  # not port 34463
+    refused([KRON, "collect", "--listen", "127.0.0.1:99999", "-o", "n"], "is not an address")  # not port 34463
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n"], "without --token")
     refused([KRON, "collect", "--listen", "[::]:0", "-o", "n"], "without --token")
     refused([KRON, "collect", "--listen", "0.0.0.0:0", "-o", "n", "--token", "open"], "chmod 600")
@@ -513,7 +460,7 @@ def no_addresses():
     for argv, status in ((["collect", "--listen", "127.0.0.1:65536"], 2), (["collect", "--listen", ":99999"], 2),
                          (["record", "-o", "tcp://127.0.0.1:71529", "--", "true"], 125)):
         r = subprocess.run([KRON, *argv], capture_output=True, text=True, timeout=30)
-        need(r.returncode == status and "is no address" in r.stderr and len(r.stderr.splitlines()) == 1, r)
+        need(r.returncode == status and "is not an address" in r.stderr and len(r.stderr.splitlines()) == 1, r)
 
 
 def elsewhere():
@@ -539,7 +486,7 @@ def elsewhere():
     need(arrived("first")[0] == 3001000, arrived("first"))
     for no_spool in ("first", "nowhere"):
         r = subprocess.run([KRON, "collect", "--send", no_spool, "-o", "unix:sock"], capture_output=True, text=True)
-        need(r.returncode == 1 and "no directory that kron record left" in r.stderr, r)
+        need(r.returncode == 1 and "not a directory that kron record left" in r.stderr, r)
 
 
 def stamps(*dirs):
@@ -596,7 +543,7 @@ with tap.Suite("cable") as suite:
     suite.case("many who connect and say nothing, and few descriptors: recordings arrive", few_descriptors)
     suite.case("the collector's disk is full: the recorder says so and ends, and the rest can be sent", no_room)
     suite.case("the collector stands still: likewise", stands_still)
-    suite.case("what is no collector is told so, and cannot write to the terminal or hold a recorder", impostors)
+    suite.case("what is not a collector is told so, and cannot write to the terminal or hold a recorder", impostors)
     suite.case("a link in the collector's folder is not followed", links_in_folder)
     suite.case("another user listens at the path: nothing is sent there", others_socket)
     suite.case("tokens", tokens)

@@ -180,6 +180,64 @@ def sums():
     need(f["min_low_ns"] <= min(end - begin for begin, end in truth) + 1000, f)
 
 
+def timed():
+    """Functions of --timed have times of their own, whatever the others have; the order is the same."""
+    prepare()
+    record("full")
+    lines = record("timed", "--clock", "every:256", "--timed", "to?d", "--timed", "nobody")
+    need(by_thread(dump("full")) == by_thread(dump("timed")), "another order")
+    truth, events = times_of("timed", lines), [e for e in dump("timed") if e["kind"] in ("entry", "exit")]
+    told = [e for e in events if e["function"] == "told"]
+    need(len(told) == 2 * len(truth), f"{len(told)} events of {len(truth)} calls")
+    need(not any("time_low_ns" in e for e in told), [e for e in told if "time_low_ns" in e][:3])
+    last = 0
+    for i, (begin, end) in enumerate(truth):
+        entry, leave = told[2 * i]["time_ns"], told[2 * i + 1]["time_ns"]
+        need(last - ROUNDING <= entry <= begin + ROUNDING, f"call {i} began between {last} and {begin}, not at {entry}")
+        need(leave >= end - ROUNDING, f"call {i} ended at {end}, not at {leave}")
+        last = end
+    others = [e for e in events if e["function"] != "told"]
+    need(sum("time_low_ns" in e for e in others) > len(others) * 3 / 4, "the others share their readings")
+    f = {f["function"]: f for f in json.loads(kron("report", "--json", "timed"))}["told"]
+    need(f["total_low_ns"] == f["total_ns"] == f["total_high_ns"], f)
+    need(json.loads(kron("info", "--json", "timed"))["clock"] == {"every": 256, "timed": ["to?d", "nobody"]}, "info")
+    need("each one of to?d, nobody has its own" in kron("info", "timed"), "info")
+    r = subprocess.run([KRON, "record", "-o", "said", "--clock", "every", "--timed", "nobody", "--timed", "leaf", "./program"],
+                       capture_output=True, text=True)
+    need("matches --timed 'nobody'" in r.stderr and "'leaf'" not in r.stderr, r.stderr)
+    r = subprocess.run([KRON, "record", "-o", "said", "--clock", "every", "-F", "leaf", "--timed", "told", "./program"],
+                       capture_output=True, text=True)
+    need("matches --timed 'told'" in r.stderr, f"told is not recorded: {r.stderr}")
+
+
+def values():
+    """-p reads the clock each time, and its values are whole: 64 bits, texts."""
+    compile_text("wide", """
+        #include <stdint.h>
+        volatile int sink;
+        __attribute__((noinline)) void wide(uint64_t x, const char *name) { sink = (int)x + *name; }
+        __attribute__((noinline)) void leaf(int i) { sink = i; }
+        int main(void) { for (int i = 0; i < 300; i++) { leaf(i); wide(0x123456789abcdef0 + i, i % 2 ? "odd" : "even"); } }
+        """)
+    os.replace("wide", "program")
+    record("values", "--clock", "every:16", "-F", "leaf", "-p", "x=wide n=$arg1:u64", "-p", "name=wide name=$arg2:string")
+    events = dump("values")
+    got = [e["value"] for e in events if e["kind"] == "event" and e["name"] == "x"]
+    need(got == [0x123456789abcdef0 + i for i in range(300)], f"{len(got)} values: {got[:3]}")
+    texts = [e["value"] for e in events if e["kind"] == "event" and e["name"] == "name"]
+    need(texts == ["even", "odd"] * 150, f"{len(texts)} texts: {texts[:3]}")
+
+
+def patched_files():
+    """A file from kron patch gets the block that the recording wants."""
+    prepare()
+    kron("patch", "-o", "patched", "./program")
+    os.replace("patched", "program")
+    record("patched.data", "--clock", "every:256", "--timed", "told")
+    told = [e for e in dump("patched.data") if e.get("function") == "told"]
+    need(len(told) == 4000 and not any("time_low_ns" in e for e in told), f"{len(told)} events")
+
+
 def signals():
     """Handlers come anywhere in the probe, and into each other's way: nothing is lost, nothing is out of its bounds."""
     prepare()
@@ -220,6 +278,7 @@ def refused():
     for options, words in ((["--clock", "every:3"], "power of two"), (["--clock", "every:512"], "power of two"),
                            (["--clock", "never"], "full or every:N"), (["--clock", "every:"], "full or every:N"),
                            (["--clock", "every", "--bus", "exact"], "stamps each sample"),
+                           (["--timed", "leaf"], "belongs to --clock every:N"),
                            (["--clock", "every", "--constant-time"], "exclude each other"),
                            (["--clock", "every", "--trigger", "entry=leaf"], "not with --clock")):
         r = subprocess.run([KRON, "record", "-o", "no", *options, "./program"], capture_output=True, text=True)
@@ -233,6 +292,9 @@ with Suite("clock") as s:
     s.case("bounds", bounds)
     s.case("who waits", waits)
     s.case("sums", sums)
+    s.case("times of some", timed)
+    s.case("times of some, in a patched file", patched_files)
+    s.case("values of 64 bits, and texts", values)
     s.case("signals", signals)
     s.case("replay and exports", exports)
     s.case("what cannot be is refused", refused)

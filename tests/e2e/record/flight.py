@@ -11,14 +11,14 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from counted_calls import counters, events, has_begun, ticks
 from recordings import Recording
-from tap import KRON, Suite, compile_c, need, wait_for
+from tap import KRON, Skip, Suite, compile_c, need, wait_for
 
 
 HELD = 30 * 3276  # samples that a ring of 2M holds at least: one of 32 chunks is being filled, and one may be cleared
@@ -37,37 +37,14 @@ def stop(r):
     return r.end()
 
 
-def counters(threads=1):
-    with open("counters", "rb") as f:
-        return struct.unpack(f"{threads}I", f.read(4 * threads))
-
-
 def wait_until_it_runs(threads=1):
-    wait_for(lambda: os.path.exists("counters") and os.path.getsize("counters") and min(counters(threads)) > 200_000, "the first calls")
+    wait_for(lambda: has_begun(threads), "the first calls")
 
 
 def snapshot(r, *words, status=0):
     p = subprocess.run([KRON, "snapshot", *words, str(r.pid)], capture_output=True, text=True)
     need(p.returncode == status, f"snapshot: {p}")
     return p.stderr if status else p.stdout.strip()
-
-
-def events(directory):
-    """Time, thread and number of each tick: lines, for there may be millions."""
-    p = subprocess.Popen([KRON, "dump", directory], stdout=subprocess.PIPE)
-    for line in p.stdout:
-        if b"  event " in line:
-            word = line.split(None, 9)
-            yield int(word[0]), int(word[7]), int(word[8].split(b":")[0], 16)
-    need(p.wait() == 0, f"dump {directory}")
-
-
-def ticks(directory):
-    """What each thread's tick() got, in order."""
-    by_thread = {}
-    for _, tid, number in events(directory):
-        by_thread.setdefault(tid, []).append(number)
-    return by_thread
 
 
 def need_suffix(directory, before, after, least=0):
@@ -136,6 +113,20 @@ def many():
     need(names == [f"{n:03}" for n in range(1, 53)], names)
     need(info("trace")["snapshots"][50]["why"] == "SIGUSR2", "why")
     need(not os.path.exists("trace/.snapshot"), "what was written aside is left")
+
+
+def slow_to_ask():
+    """Who stands still for longer than the recorder waits for his question asks it again."""
+    r = flight()
+    wait_until_it_runs()
+    still = ["strace", "-qq", "-o", "calls", "-e", "trace=sendto", "-e", "inject=sendto:delay_enter=6000000:when=1"]
+    if subprocess.run([*still, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no strace that delays calls")
+    p = subprocess.run([*still, KRON, "snapshot", str(r.pid)], capture_output=True, text=True)
+    need(p.returncode == 0 and p.stdout.strip() == os.path.realpath("trace/001"), p)
+    with open("calls") as f:
+        need("EPIPE" in f.read(), "it was not let go")
+    stop(r)
 
 
 def no_more_than():
@@ -300,6 +291,7 @@ def main():
     with Suite("flight") as s:
         s.case("kron snapshot: all calls up to now", asked_for)
         s.case("50 in a row, and one by a signal", many)
+        s.case("a question that comes late", slow_to_ask)
         s.case("no more than --max-snapshots", no_more_than)
         s.case("a crash leaves the last call", crash)
         s.case("what is kept by time", by_time)

@@ -12,7 +12,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 from recordings import STRANGER, Recording, keeper_of
-from tap import KRON, Suite, compile_c, grow_disk, is_running, need, need_root, small_disk, truth, wait_for
+from tap import KRON, Skip, Suite, compile_c, grow_disk, is_running, need, need_root, small_disk, truth, wait_for
 
 PATIENT = """
 ./triggers 1 5000
@@ -90,6 +90,26 @@ def nothing_to_keep():
         p.stdout.close()
         os.unlink("go")
         os.unlink("over")
+
+
+def another_namespace():
+    """A container that shares /dev/shm: the keeper's number means nothing there, and nothing is removed."""
+    need_root()
+    r, keeper, link = patient()
+    name = os.path.basename(link)
+    inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*inside, "true"]).returncode:
+        raise Skip("no pid namespaces")
+    for words in ["board", "rm", name], ["ctl", "filter", "0", "--board", name]:
+        p = subprocess.run([*inside, KRON, *words], capture_output=True, text=True)
+        need(p.returncode and "in another pid namespace" in p.stderr, f"{words}: {p}")
+    listed = subprocess.run([*inside, KRON, "board", "list"], capture_output=True, text=True).stdout
+    need(name[5:] in listed and "board rm" not in listed, listed)
+    need(os.path.lexists(link), "the name is gone")
+    go_on_to_the_end()
+    r.end()
+    need(r.calls("tick") == 5000, f"{r.calls('tick')} of 5000 calls")
+    need(not os.path.lexists(link), "the name is left")
 
 
 def recovery_into_a_strangers_trace():
@@ -204,6 +224,7 @@ def main():
         s.case("a keeper holds the samples until they are fetched", keeper_until_recover)
         s.case("a recorder that only shows something leaves nothing", nothing_to_keep)
         s.case("a keeper fetches them when nobody else does", keeper_alone)
+        s.case("seen from another pid namespace", another_namespace)
         s.case("a recovery into a stranger's trace", recovery_into_a_strangers_trace)
         s.case("a keeper is asked to end", keeper_and_shutdown)
         s.case("a keeper without a folder", keeper_without_folder)

@@ -101,7 +101,8 @@ nobody() {
 	chmod 755 "$SUITE"
 	setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/bin:/bin HOME="$d/home" \
 		TMPDIR="$d/tmp" XDG_CACHE_HOME="$d/cache" "$KRON" record -q -o trace -- \
-		sh -c 'stat -L -c "%a %u" /dev/shm/kron* 2>/dev/null | sort -u' >../out 2>../err </dev/null ||
+		sh -c 'for l in /dev/shm/kron-*; do memory=$(readlink "$l") && stat -L -c "%a %u" "${memory%#*}"; done 2>/dev/null | sort -u' \
+		>../out 2>../err </dev/null ||
 		{ cat ../err; return 1; }
 	grep -qx '600 65534' ../out || { cat ../out; return 1; }
 	clean "$d"

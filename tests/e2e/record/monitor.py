@@ -47,14 +47,17 @@ def check_sums(rows, end):
 
 def sums(*how):
     tap.compile_c("p", "bins/monitored.c")
-    rows, end, said = watch(["--every", "50ms", *how, "-e", "page-faults,context-switches,task-clock"], ["./p", "4", "60000"])
+    rows, end, said = watch(["--every", "50ms", *how, "-e", "page-faults,context-switches,task-clock"], ["./p", "4", "60000", "apart"])
     check_sums(rows, end)
     total = end["totals"]
     need(len(rows) > 2, f"{len(rows)} intervals")
     need(0 <= total["page-faults"] - int(said["faults"]) <= 60, f"{total} and {said}")
-    # its own count begins before the program does, and ends before it
-    need(-3 <= total["context-switches"] - int(said["switches"]) <= 12 + len(rows) * bool(how), f"{total} and {said}")
-    need(abs(total["task-clock"] / 1000 - int(said["cpu_us"])) < 0.05 * int(said["cpu_us"]) + 5000, f"{total} and {said}")
+    # its own count begins before the program does, and the first process's ends just before it does
+    switches = int(said["switches"])
+    need(-4 - switches / 100 <= total["context-switches"] - switches <= 12 + len(rows) * bool(how), f"{total} and {said}")
+    # the kernel starts its clock before the scheduler starts its own, at each switch: 13 us on a virtual machine under load
+    clock_us = total["task-clock"] / 1000
+    need(abs(clock_us - int(said["cpu_us"])) < 0.05 * int(said["cpu_us"]) + 5000 + 20 * switches, f"{total} and {said}")
 
 
 def calls(*how):

@@ -166,9 +166,9 @@ def in_handlers():
 WORK = """
 #include <stdio.h>
 #include <string.h>
-static int data[20000];
-static char text[200000];
-struct node { struct node *left, *right; int key; } nodes[3000], *root;
+static int data[5000];
+static char text[50000];
+struct node { struct node *left, *right; int key; } nodes[1500], *root;
 static struct node *insert(struct node *at, struct node *n)
 {
 	if (!at)
@@ -206,17 +206,17 @@ double mean(const int *v, int n)
 int main(void)
 {
 	unsigned seed = 1;
-	for (int i = 0; i < 20000; i++)
+	for (int i = 0; i < 5000; i++)
 		data[i] = (int)((seed = seed * 1103515245 + 12345) >> 8);
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 1500; i++) {
 		nodes[i].key = data[i];
 		root = insert(root, &nodes[i]);
 	}
-	sort(data, 20000);
+	sort(data, 5000);
 	for (unsigned i = 0; i < sizeof(text); i++)
-		text[i] = (char)(data[i % 20000] >> (i % 5));
+		text[i] = (char)(data[i % 5000] >> (i % 5));
 	__builtin_memset(text + 1000, 3, 3000);
-	return mean(data, 20000) > 1e9;
+	return mean(data, 5000) > 1e9;
 }
 """
 

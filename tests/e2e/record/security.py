@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from recordings import AS_NOBODY, STRANGER, Recording, Stranger, descendant_of, environment_of
 from tap import KRON, SRC, Skip, Suite, compile_c, compile_text, need, need_root, truth, wait_for
 
-MAGIC, HELLO_BYTES = 0x4B524F4E, 200  # "what comes is sealed" fails if they are wrong
+MAGIC, HELLO_BYTES = 0x4B524F4E, 208  # "what comes is sealed" fails if they are wrong
 with open(os.path.join(SRC, "include/kron/wire.h")) as f:
     VERSION = int(re.search(r"KRON_WIRE_VERSION (\d+)", f.read())[1])
 PATIENCE = 5  # seconds that a runtime once waited for whoever had the name

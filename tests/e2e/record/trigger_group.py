@@ -341,11 +341,11 @@ def refusals():
     write_token("short", b"abc")
     for more, word in (
         (["--trigger-group", "a@127.0.0.1"], "--token FILE, the same for all"),
-        (["--trigger-group", "../a"], "is no group"),
-        (["--trigger-group", "a@"], "is no group"),
-        (["--trigger-group", ""], "is no group"),
-        (["--trigger-group", "a@127.0.0.1:99999", "--token", token], "is no address"),
-        (["--trigger-group", "a@unix:x", "--token", token], "is no HOST"),
+        (["--trigger-group", "../a"], "is not a group"),
+        (["--trigger-group", "a@"], "is not a group"),
+        (["--trigger-group", ""], "is not a group"),
+        (["--trigger-group", "a@127.0.0.1:99999", "--token", token], "is not an address"),
+        (["--trigger-group", "a@unix:x", "--token", token], "is not a HOST"),
         (["--trigger-group", "a@127.0.0.1:1,127.0.0.1:2", "--token", token], "have one port"),
         (["--trigger-group", "a@127.0.0.1", "--token", "short"], "shorter than"),
         (["--trigger-group", "a", "--token", token], "--token belongs to"),
@@ -375,5 +375,5 @@ with tap.Suite("trigger_group") as suite:
                ending(hosts), "lab@192.0.2.1,198.51.100.18,198.51.100.34", 3)
     suite.case("two network namespaces, by multicast", ending(hosts), "lab@239.9.8.7:7000", 2)
     suite.case("datagrams of strangers, and of earlier recordings, have no effect", ending(strangers))
-    suite.case("what is no group, and what has no token", ending(refusals))
+    suite.case("what is not a group, and what has no token", ending(refusals))
 sys.exit(suite.failed > 0)

@@ -85,7 +85,7 @@ golden() {
 		# shellcheck disable=SC2086
 		"$KRON" $cmd >out
 		[ "$(tr -d '\n[:print:]\200-\377' <out | wc -c)" = 0 ]
-		# nor a C1 control, nor what is no UTF-8
+		# nor a C1 control, nor what is not UTF-8
 		"$PYTHON" -c 'import sys; t = open("out", encoding="utf-8").read(); sys.exit(any(0x7f <= ord(c) < 0xa0 for c in t))'
 	done
 }

@@ -53,7 +53,7 @@ make_trace() { "$KRON_TOP_BUILD/tests/unit/trace/make_trace" "$@"; }
 	node --check x.js
 }
 
-@test "times: units, and what is no time" {
+@test "times: units, and what is not a time" {
 	make_trace walk t 30000 3
 	"$KRON" view --from 100us --to 0.2ms -o a.html t
 	"$KRON" view --from 0.0001 --to 200000ns -o b.html t

@@ -92,7 +92,7 @@ DEEP = """
 #include <pthread.h>
 __attribute__((noinline)) long deep(int d) { volatile long x = d ? deep(d - 1) : 0; return x + 1; }
 __attribute__((noinline)) long work(long n) { volatile long s = 0; for (long i = 0; i < n; i++) s += i; return s; }
-void *side(void *arg) { for (int i = 0; i < 30; i++) work(1000000); return arg; }
+void *side(void *arg) { for (int i = 0; i < 10; i++) work(3000000); return arg; }
 int main(void)
 {
 	pthread_t t;

@@ -356,7 +356,7 @@ def flame_clicks():
         need(page.value(f"kronView.functions.get({ROOT}.fn).name") == "main", "no zoom to main")
         says_share(page.value(WHERE), share_of(every, lambda f: f == "main"), "main")
         need(page.value("document.querySelector('#picture-flame input').value") == "" and page.value(FOUND) == "",
-             "a click is no search")
+             "a click is not a search")
         need(share_of(every, lambda f: f == "main") < 90, "main has it all: no test of this")
         # one with several ways: all of them, and what they have in common
         click_row(page, "leaf")

@@ -50,7 +50,7 @@ F(two_conds, "cmp $5,%rdi\nja 1f\njb 2f\nmov $100,%eax\nret\n1: lea 1(%rdi),%rax
 F(endbr_first, "endbr64\nlea 1(%rdi),%rax\nret");
 F(rip_last, "lea 1(%rdi),%rax\nmov %rax,stored(%rip)\nret");
 F(lock_first, "lock incq stored(%rip)\nmov %rdi,%rax\nret");
-/* The loop's head is the entry itself, and a jump back to it is no new call. */
+/* The loop's head is the entry itself, and a jump back to it is not a new call. */
 F(backwards, "dec %rdi\nmov %rdi,%rax\ntest $7,%dil\njne backwards\nret");
 F(rep_first, "mov $3,%ecx\nmov %rdi,%rax\nmov $1,%esi\n1: add %rsi,%rax\ndec %ecx\njne 1b\n"
 	     "repz ret");

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "board/model/access_layout.h"
 
 #define CHIP(word) KRON_CHIP_BYTE(word)
@@ -341,13 +341,14 @@ static void a_wait_moves_the_virtual_clock(void **state)
 static uint64_t measured_tsc_hz(void)
 {
 	struct timespec from, to, nap = {.tv_nsec = 50000000};
-	uint64_t tsc = __rdtsc();
+	uint64_t tsc = clock_tsc();
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	nanosleep(&nap, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &to);
-	return (uint64_t)((double)(__rdtsc() - tsc) / ((double)(to.tv_sec - from.tv_sec) +
-						       (double)(to.tv_nsec - from.tv_nsec) * 1e-9));
+	return (uint64_t)((double)(clock_tsc() - tsc) /
+			  ((double)(to.tv_sec - from.tv_sec) +
+			   (double)(to.tv_nsec - from.tv_nsec) * 1e-9));
 }
 
 static void the_real_clock_runs_at_40_mhz(void **state)
@@ -370,7 +371,7 @@ static void the_real_clock_runs_at_40_mhz(void **state)
 	assert_true((double)tick >= 0.1 * 40e6 * 0.99);
 
 	tick = board_now(&b);
-	tsc = __rdtsc();
+	tsc = clock_tsc();
 	assert_true(board_tsc_of_tick(&b, tick) <= tsc);
 	assert_true(board_tsc_of_tick(&b, tick + 40000000) - board_tsc_of_tick(&b, tick) -
 			    (hz - hz / 1000) <
@@ -407,7 +408,7 @@ static void begin_tsc_anew(bool soon_after)
 	board_tick(&b, 0);
 	slot = access_slot(&b, access_slot_number(b.model->active));
 	assert_true(slot->time >= 1ull << 40);
-	slot->anchor_tsc = __rdtsc() + (1ull << 50);
+	slot->anchor_tsc = clock_tsc() + (1ull << 50);
 	slot->anchor_tick = slot->time - (soon_after ? 1000 : 1ull << 39);
 	board_tick(&b, 0);
 	before = board_now(&b);

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <cmocka.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "board/model/access_layout.h"
 
 #define CHIP(word) KRON_CHIP_BYTE(word)
@@ -88,7 +88,7 @@ static void make_boards(struct board *b)
 
 static uint64_t reset_all(struct board *b)
 {
-	uint64_t start = __rdtsc() + SOON;
+	uint64_t start = clock_tsc() + SOON;
 
 	for (int i = 0; i < BOARDS; i++) {
 		assert_int_equal(board_reset_at(&b[i], start, KRON_CONFIG_DEFAULT), 0);
@@ -105,13 +105,13 @@ static void boards_of_one_reset_have_one_time(void **state)
 	(void)state;
 	make_boards(b);
 	start = reset_all(b);
-	while (__rdtsc() < start)
+	while (clock_tsc() < start)
 		;
 	for (int i = 0; i < BOARDS; i++)
 		check_samples(&b[i]);
 	end = start + HZ / 2;
-	for (unsigned i = 0; __rdtsc() < end; i++) {
-		uint64_t before = __rdtsc(), now = timestamp(&b[i % BOARDS]), after = __rdtsc();
+	for (unsigned i = 0; clock_tsc() < end; i++) {
+		uint64_t before = clock_tsc(), now = timestamp(&b[i % BOARDS]), after = clock_tsc();
 
 		assert_true(now >= last);
 		/* a tick more or less: each clock is read in whole ones */
@@ -126,23 +126,23 @@ static void boards_of_one_reset_have_one_time(void **state)
 static void time_stands_still_until_then(void **state)
 {
 	struct board b = make_board(HZ);
-	uint64_t start = __rdtsc() + SOON, seen;
+	uint64_t start = clock_tsc() + SOON, seen;
 
 	(void)state;
 	assert_int_equal(board_reset_at(&b, start, KRON_CONFIG_DEFAULT), 0);
 	do {
 		seen = timestamp(&b);
-		assert_true(seen <= 1 || __rdtsc() > start);
-	} while (__rdtsc() < start);
+		assert_true(seen <= 1 || clock_tsc() > start);
+	} while (clock_tsc() < start);
 	seen = timestamp(&b);
-	assert_true(seen <= timestamp_at(__rdtsc(), start) + 1);
+	assert_true(seen <= timestamp_at(clock_tsc(), start) + 1);
 	drop_board(&b);
 }
 
 static void a_board_that_has_gone_on_is_left_alone(void **state)
 {
 	struct board b = make_board(HZ);
-	uint64_t start = __rdtsc(), active, before;
+	uint64_t start = clock_tsc(), active, before;
 
 	(void)state;
 	nap(3);
@@ -166,12 +166,12 @@ static void an_instant_that_is_over_is_good_for_an_idle_board(void **state)
 	(void)state;
 	board_write32(&b, KRON_BOARD_CONFIG, KRON_CONFIG_DEFAULT);
 	nap(3);
-	start = __rdtsc();
+	start = clock_tsc();
 	nap(3);
-	late = __rdtsc();
+	late = clock_tsc();
 	assert_int_equal(board_reset_at(&b, start, KRON_CONFIG_DEFAULT), 0);
 	after = timestamp(&b);
-	assert_true(after <= timestamp_at(__rdtsc(), start) + 1);
+	assert_true(after <= timestamp_at(clock_tsc(), start) + 1);
 	assert_true(after + 1 >= timestamp_at(late, start));
 	drop_board(&b);
 }

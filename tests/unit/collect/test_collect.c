@@ -24,7 +24,7 @@
 #include "collect/kernel/pidns.h"
 #include "collect/kernel/process_maps.h"
 #include "collect/attach/program.h"
-#include "collect/attach/selection.h"
+#include "collect/modules/selection.h"
 #include "inject/plan/plan.h"
 
 /* ---- a folder of our own ---- */

@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "tests/unit/collect/drain_rig.h"
 
 static void a_dead_process_is_drained_and_freed(void **state)
@@ -61,6 +61,53 @@ static void only_a_process_is_itself(void **state)
 	assert_false(tasks_is_process(&b.tasks, 2, 4, other, other));
 	board_close(&b, false);
 	end_sleeper(pid);
+}
+
+/* In two pid namespaces, and both asked before either had its slot. */
+static void two_of_one_number_are_told_apart(void **state)
+{
+	pid_t one = start_sleeper(), two = start_sleeper();
+	uint32_t ticket[2];
+	struct recording b;
+
+	(void)state;
+	board_open(&b, "tickets", KRON_WHEN_FULL_DISCARD);
+	ticket[0] = tasks_announce(&b.tasks, one, 7);
+	ticket[1] = tasks_announce(&b.tasks, two, 7);
+	slot_claim(&b, 0, 1, 7, 0);
+	slot_claim(&b, 1, 2, 7, 0);
+	b.seg.procs[0].ticket = ticket[0];
+	b.seg.procs[1].ticket = ticket[1];
+	drain_round(&b.drain, true, true);
+	assert_true(tasks_is_process(&b.tasks, 1, 0, one, 7));
+	assert_true(tasks_is_process(&b.tasks, 2, 1, two, 7));
+	assert_false(tasks_is_process(&b.tasks, 1, 0, two, 7));
+	end_sleeper(one);
+	end_sleeper(two);
+	drain_all(&b.drain);
+	board_close(&b, false);
+}
+
+/* Nor does who writes another's ticket into its slot become that one. */
+static void a_ticket_is_of_one_number(void **state)
+{
+	pid_t one = start_sleeper(), other = start_sleeper();
+	struct recording b;
+	uint32_t ticket;
+
+	(void)state;
+	board_open(&b, "stolen", KRON_WHEN_FULL_DISCARD);
+	ticket = tasks_announce(&b.tasks, one, one);
+	slot_claim(&b, 0, 1, other, 0);
+	slot_claim(&b, 1, 2, one, 0);
+	b.seg.procs[0].ticket = b.seg.procs[1].ticket = ticket;
+	drain_round(&b.drain, true, true);
+	assert_true(tasks_is_process(&b.tasks, 1, 0, other, other));
+	assert_true(tasks_is_process(&b.tasks, 2, 1, one, one));
+	end_sleeper(one);
+	end_sleeper(other);
+	drain_all(&b.drain);
+	board_close(&b, false);
 }
 
 /* Whoever hears of it late: what it has said is still its own. */
@@ -199,7 +246,7 @@ static void an_end_is_when_it_was_noted(void **state)
 	p = (struct pollfd){.fd = tasks_ends_fd(&b.tasks), .events = POLLIN};
 	assert_int_equal(poll(&p, 1, -1), 1);
 	tasks_note_ends(&b.tasks);
-	noted = __rdtsc();
+	noted = clock_tsc();
 	assert_int_equal(poll(&p, 1, 0), 0);
 	drain_round(&b.drain, true, false);
 	assert_in_range(end_in_trace(&b, 1), 1, noted);
@@ -266,7 +313,7 @@ static pid_t thread_that_has_ended(void)
 static void the_end_of_a_thread_is_noted(void **state)
 {
 	pid_t first = thread_that_has_ended(), second = thread_that_has_ended();
-	uint64_t before = __rdtsc();
+	uint64_t before = clock_tsc();
 	struct recording b;
 
 	(void)state;
@@ -277,7 +324,7 @@ static void the_end_of_a_thread_is_noted(void **state)
 	fill(&b, 1, 8);
 	claim(&b, 1, KRON_CHUNK_OWNED, 0, 1, getpid());
 	drain_round(&b.drain, true, true);
-	assert_in_range(thread_end_in_trace(&b, 1, first), before, __rdtsc());
+	assert_in_range(thread_end_in_trace(&b, 1, first), before, clock_tsc());
 	assert_int_equal(thread_end_in_trace(&b, 1, getpid()), 0);
 	/* the kernel's record is better, and is waited for */
 	tasks_expect_exits(&b.tasks);
@@ -416,6 +463,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dead_process_is_drained_and_freed),
 		cmocka_unit_test(only_a_process_is_itself),
+		cmocka_unit_test(two_of_one_number_are_told_apart),
+		cmocka_unit_test(a_ticket_is_of_one_number),
 		cmocka_unit_test(who_has_ended_was_itself),
 		cmocka_unit_test(samples_of_static_programs_are_told),
 		cmocka_unit_test(a_zombie_counts_as_dead),

@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "collect/fetch.h"
 #include "tests/unit/collect/base_folder.h"
@@ -105,10 +105,10 @@ static void enter(uint32_t entry, uint32_t slot, uint32_t uid, uint32_t tid)
 	nap_ms(1);
 	p->pid = getpid();
 	p->origin = KRON_PROC_EXEC;
-	p->start_tsc = __rdtsc();
+	p->start_tsc = clock_tsc();
 	p->state = (uint64_t)uid << 8 | KRON_PROC_LIVE;
 	r.seg.ctl->next_uid = uid + 1;
-	r.table[entry].start_tsc = __rdtsc();
+	r.table[entry].start_tsc = clock_tsc();
 	r.table[entry].word = kron_chunk_word(KRON_CHUNK_FULL, tid, slot, uid);
 	nap_ms(1);
 }

@@ -28,13 +28,13 @@ static void one_stays_as_it_is(void **state)
 	(void)state;
 	untraced_init(&l);
 	untraced_add(&l, NULL, "process 7 is gone");
-	untraced_add(&l, "/lib/a.so", "/lib/a.so is no ELF file");
+	untraced_add(&l, "/lib/a.so", "/lib/a.so is not an ELF file");
 	untraced_add(&l, "/lib/b.so", "/lib/b.so: no room");
 	untraced_add(&l, "/lib/b.so", "/lib/b.so: no room");
 	untraced_add(&l, "/lib/c.so", "cannot open /lib/c.so: Permission denied");
 	assert_int_equal(l.v.n, 4);
 	is_said(&l, 0, 1, "process 7 is gone");
-	is_said(&l, 1, 1, "/lib/a.so is no ELF file");
+	is_said(&l, 1, 1, "/lib/a.so is not an ELF file");
 	is_said(&l, 2, 2, "/lib/b.so: no room");
 	is_said(&l, 3, 1, "cannot open /lib/c.so: Permission denied");
 	untraced_free(&l);
@@ -49,16 +49,16 @@ static void several_are_named_together(void **state)
 	untraced_init(&l);
 	for (int i = 0; i < 9; i++) {
 		snprintf(path, sizeof(path), "/wine/%d.dll", i);
-		snprintf(text, sizeof(text), "%s is no ELF file", path);
+		snprintf(text, sizeof(text), "%s is not an ELF file", path);
 		untraced_add(&l, path, text);
 		if (i == 1)
-			is_said(&l, 0, 2, "0.dll and 1.dll: is no ELF file");
+			is_said(&l, 0, 2, "0.dll and 1.dll: is not an ELF file");
 		if (i == 3)
-			is_said(&l, 0, 4, "0.dll, 1.dll, 2.dll and 3.dll: is no ELF file");
+			is_said(&l, 0, 4, "0.dll, 1.dll, 2.dll and 3.dll: is not an ELF file");
 		if (i == 4)
-			is_said(&l, 0, 5, "0.dll, 1.dll, 2.dll and 2 more: is no ELF file");
+			is_said(&l, 0, 5, "0.dll, 1.dll, 2.dll and 2 more: is not an ELF file");
 	}
-	is_said(&l, 0, 9, "0.dll, 1.dll, 2.dll and 6 more: is no ELF file");
+	is_said(&l, 0, 9, "0.dll, 1.dll, 2.dll and 6 more: is not an ELF file");
 	assert_int_equal(l.v.n, 1);
 	untraced_free(&l);
 }

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "collect/drain.h"
 #include "collect/grow.h"
@@ -78,7 +78,7 @@ static void start(const char *name, const struct watch_options *o, uint64_t seed
 	if (trace_writer_create(&r.w, r.dir, &err) || segment_create(&r.seg, &so, &err))
 		fail_msg("%s", err.msg);
 	journal_init(&r.journal, r.w);
-	journal_session(&r.journal, "start_tsc", "%llu", (unsigned long long)__rdtsc());
+	journal_session(&r.journal, "start_tsc", "%llu", (unsigned long long)clock_tsc());
 	journal_session(&r.journal, "start_mono_ns", "1000");
 	journal_session(&r.journal, "tsc_hz", "3000000000");
 	tasks_init(&r.tasks, &r.seg, &r.journal);
@@ -86,7 +86,7 @@ static void start(const char *name, const struct watch_options *o, uint64_t seed
 	segment_set_sampling(&r.seg, true);
 	r.seg.procs[0].pid = getpid();
 	r.seg.procs[0].origin = KRON_PROC_EXEC;
-	r.seg.procs[0].start_tsc = __rdtsc();
+	r.seg.procs[0].start_tsc = clock_tsc();
 	r.seg.procs[0].state = 1u << 8 | KRON_PROC_LIVE;
 	r.seg.ctl->next_uid = 2;
 	if (watch_check(o, &err))
@@ -166,7 +166,7 @@ static void store(struct kron_sample *s, uint64_t tsc, uint32_t event, uint32_t 
 static uint64_t put(uint32_t lane, uint32_t event, uint32_t payload)
 {
 	struct kron_sample *s = claim(lane);
-	uint64_t tsc = __rdtsc();
+	uint64_t tsc = clock_tsc();
 
 	store(s, tsc, event, payload);
 	if (event < KRON_EVENT_SPECIAL)
@@ -438,7 +438,7 @@ static void a_late_store_is_in_time(void **state)
 	start("late", &o, 1);
 	put(0, 10, 0);
 	hole = claim(0);
-	tsc = __rdtsc();
+	tsc = clock_tsc();
 	*vec_push(&r.all) = (struct truth){tsc, 0, 11};
 	for (uint32_t i = 0; i < 12; i++)
 		put(0, 3, 0); /* a signal handler runs meanwhile */
@@ -638,10 +638,10 @@ static uint64_t clock_rate(void)
 	uint64_t tsc;
 
 	clock_gettime(CLOCK_MONOTONIC, &a);
-	tsc = __rdtsc();
+	tsc = clock_tsc();
 	nap_us(50000);
 	clock_gettime(CLOCK_MONOTONIC, &b);
-	tsc = __rdtsc() - tsc;
+	tsc = clock_tsc() - tsc;
 	return (uint64_t)((double)tsc * 1e9 /
 			  ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)));
 }
@@ -683,7 +683,7 @@ static void call_a_while(uint32_t n)
 		put_call(lane, KRON_EVENT_ENTRY(LAST), 100016);
 		put_call(lane, KRON_EVENT_EXIT(LAST), 100016);
 	}
-	while (__rdtsc() < clock_now + 2000000)
+	while (clock_tsc() < clock_now + 2000000)
 		nap_us(200);
 	round_of_collector();
 }
@@ -701,7 +701,7 @@ static void random_programs_fire(const char *trigger)
 								   .vaddr = 0x1000 + 16 * n,
 								   .size = 16,
 								   .name = n == 1 ? "g" : "h"});
-		clock_now = __rdtsc();
+		clock_now = clock_tsc();
 		for (uint32_t i = 0; i < 4; i++)
 			call_a_while(random_number() % 30000);
 

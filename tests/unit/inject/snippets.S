@@ -453,7 +453,7 @@ snippet	loop_head
 	ret
 end	loop_head
 
-snippet	loop_head_far		/* closed by a jump that is no neighbour of the entry */
+snippet	loop_head_far		/* closed by a jump that is not a neighbour of the entry */
 	shrq	$1, %rsi
 	je	1f
 	addq	%rsi, %rax

@@ -3,7 +3,7 @@
  * The code map against the processor: single-steps real programs, and asks of every
  * instruction that they execute in any module:
  *
- *   - an instruction starts here, and it is no padding;
+ *   - an instruction starts here, and it is not padding;
  *   - if control did not come from the instruction before it, the map knows that it may;
  *   - a ret is an exit; a jump that leaves its function is an exit, one that stays is none
  *     (refused exits may be either).
@@ -180,7 +180,7 @@ static void check_exit(const struct place *from, const struct place *to, bool ta
 
 	switch (from->in.kind) {
 	case INSN_RET:
-		what = e ? NULL : "a ret that is no exit";
+		what = e ? NULL : "a ret that is not an exit";
 		break;
 	case INSN_JMP:
 	case INSN_JMP_INDIRECT:
@@ -188,7 +188,7 @@ static void check_exit(const struct place *from, const struct place *to, bool ta
 		if (!taken || same_function(from, to) != stays)
 			break;
 		if (!stays && !e)
-			what = "a jump out of the function that is no exit";
+			what = "a jump out of the function that is not an exit";
 		if (stays && e && !e->refusal)
 			what = "an exit that stays in the function";
 		break;

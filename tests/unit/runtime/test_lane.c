@@ -156,7 +156,9 @@ static void wrap_is_exact(void)
 	       (unsigned long long)t.samples, (unsigned long long)rig_lost(&board));
 	CHECK_EQ(t.holes, 0);
 	CHECK_EQ(t.samples + rig_lost(&board), triggers);
-	CHECK_EQ(t.chunks, 12);
+	/* a handler's chunk may have made one vain that a thread had just begun: that was given back */
+	CHECK_EQ(t.chunks + board.ctl->free_count, 12);
+	CHECK(board.ctl->free_count <= THREADS);
 }
 
 static void wrap_keeps_the_newest(void)

@@ -9,8 +9,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <x86intrin.h>
 
+#include "base/clock.h"
 #include "board/model/gate.h"
 #include "runtime/core/rt.h"
 #include "runtime/dynamic/dynamic.h"
@@ -419,9 +419,9 @@ static void sample_fields(void)
 	s = rig_samples(&b, 0);
 	for (i = 0; i < 100; i++) {
 		machine_random(&in);
-		before = __rdtsc() & TIME_MASK;
+		before = clock_tsc() & TIME_MASK;
 		machine_call(rig_stub(1000 + i, 0), &in, &out);
-		after = __rdtsc() & TIME_MASK;
+		after = clock_tsc() & TIME_MASK;
 		CHECK_EQ(s[i + 1].event, 1000 + i);
 		CHECK_EQ(s[i + 1].payload, (uint32_t)out.sp);
 		CHECK_EQ(s[i + 1].source, KRON_SOURCE(5, syscall(SYS_gettid)));

@@ -163,7 +163,7 @@ static void jump_to_what_has_no_probes(void **state)
 	/* what it calls is a's callee, as far as anyone can see */
 	expect_calls(">m@9000 >a@8ff0 /a=z@8ff0 >b@8f00 <b@8f00 >c@8ff0 <c@8ff0 <m@9000",
 		     "b<a:10/10 a<m:40/30j~ c<m:10/10 m:70/20");
-	/* in a loop with another call: g is no callee of a */
+	/* in a loop with another call: g is not a callee of a */
 	expect_calls(">m@9000 >a@8ff0 /a=z@8ff0 >g@8ff0 <g@8ff0 >a@8ff0 /a=z@8ff0 >g@8ff0 <g@8ff0"
 		     " <m@9000",
 		     "a<m:20/20j~ g<m:10/10 a<m:20/20j~ g<m:10/10 m:90/30");

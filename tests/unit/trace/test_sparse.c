@@ -159,6 +159,43 @@ static void estimates_go_on(void **state)
 	sparse_free(&x);
 }
 
+static struct sparse_sample at(uint64_t tsc, bool always_reads)
+{
+	return (struct sparse_sample){.s = {.head = 1, .time_lo = (uint32_t)tsc},
+				      .tsc = tsc,
+				      .always_reads = always_reads};
+}
+
+/* Readings of --timed come before their turn and say nothing of a wait: the distances follow what there is. */
+static void a_slow_phase_is_learnt(void **state)
+{
+	struct sparse x = {.every = 256};
+	const struct sparse_sample *s;
+	uint64_t t = 1000, last = 0, first_step = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 513; i++) {
+		struct sparse_sample in = at(i % 256 ? t | 1 : t, false);
+
+		sparse_put(&x, &in);
+		t += i % 256 == 255 ? 256 * 6 : 0;
+	}
+	for (unsigned round = 0; round < 200; round++, t += 1000)
+		for (unsigned k = 0; k < 3; k++) {
+			struct sparse_sample in = at(k ? t | 1 : t, !k);
+
+			sparse_put(&x, &in);
+		}
+	while ((s = sparse_next(&x))) {
+		if (s->always_reads)
+			last = s->tsc;
+		else if (last && s->tsc > last)
+			first_step = s->tsc - last, last = 0;
+	}
+	assert_in_range(first_step, 200, 400);
+	sparse_free(&x);
+}
+
 /* A thread slept before the reading that a record of its processor has: the samples were before that. */
 static void a_sleep_is_not_shared_out(void **state)
 {
@@ -211,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds_contain_the_truth),
 		cmocka_unit_test(estimates_go_on),
+		cmocka_unit_test(a_slow_phase_is_learnt),
 		cmocka_unit_test(a_sleep_is_not_shared_out),
 		cmocka_unit_test(garbage_without_a_reading),
 	};

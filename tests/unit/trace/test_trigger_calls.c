@@ -21,6 +21,45 @@ static void a_call_that_takes_longer(void **state)
 	expect("250-200 ");
 }
 
+/* Its end was not to be seen: who knows how long it took. */
+static void a_call_whose_function_went_to_sleep(void **state)
+{
+	struct trace_range of_f = {F / 2, F / 2}, of_g = {G / 2, G / 2};
+	struct trace_range beyond = {1000, UINT32_MAX - 1};
+	struct trace_sleep rows[] = {
+		{.since = 120, .until = 130, .functions = &of_f, .n = 1},
+		{.since = 220, .until = 230, .functions = &of_f, .n = 1, .wakes = true},
+		{.since = 320, .until = 330, .functions = &of_g, .n = 1},
+		{.since = 500, .until = 510, .functions = &of_f, .n = 1},
+	};
+
+	(void)state;
+	trace.sleeps = rows;
+	trace.nsleeps = sizeof(rows) / sizeof(*rows);
+	start("f>50ns");
+	sample(100, 0, F, 0x8000); /* asleep from 120 on */
+	sample(240, 0, F, 0x8000);
+	sample(250, 0, F_END, 0x8000);
+	sample(310, 0, F, 0x8000); /* another one goes to sleep */
+	sample(400, 0, F_END, 0x8000);
+	sample(420, 0, F, 0x8000); /* over before it sleeps */
+	pass_time(1000);
+	assert_int_equal(trigger_unsure(g), 1);
+	expect("360-310 470-420 ");
+	rows[3].functions = &beyond;
+	start("g without f within 50ns");
+	sample(95, 0, G, 0x8000); /* f may have come */
+	sample(200, 0, G, 0x8000);
+	sample(240, 0, F, 0x8000);
+	sample(340, 0, G, 0x8000);
+	sample(480, 0, G, 0x8000); /* what sleeps then is no function that there is */
+	pass_time(1000);
+	assert_int_equal(trigger_unsure(g), 1);
+	expect("390-340 530-480 ");
+	trace.sleeps = NULL;
+	trace.nsleeps = 0;
+}
+
 /* What is inside ends before what is outside; its exits are not the outer one's. */
 static void a_call_inside_its_own(void **state)
 {
@@ -254,6 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_takes_longer),
+		cmocka_unit_test(a_call_whose_function_went_to_sleep),
 		cmocka_unit_test(a_call_inside_its_own),
 		cmocka_unit_test(a_call_that_is_left),
 		cmocka_unit_test(a_call_on_another_stack),

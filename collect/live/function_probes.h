@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * function_probes.h - `kron ctl probe rm -F GLOB`, `add -F GLOB`, and --budget: functions that the recording traces
+ * sleep, and wake again.
+ *
+ * What sleeps has the bytes of its file, where it ran already; what starts later jumps over its probes.
+ */
+#ifndef COLLECT_FUNCTION_PROBES_H
+#define COLLECT_FUNCTION_PROBES_H
+
+#include "collect/live/changes.h"
+
+/* 0 and a sentence: some of them stay as they are. */
+int function_probes_turn(struct changes *all, const char *glob, bool wakes, struct err *err);
+
+/* changes_hold_functions() */
+int function_probes_hold(struct changes *all, const uint8_t *held, uint32_t n, uint64_t *turned,
+			 struct err *err);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* module_tables.c - see module_tables.h */
+#include "collect/modules/module_tables.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <kron/segment.h>
+
+#include "inject/bind/bind.h"
+#include "trace/jumps.h"
+
+#define LAST_FUNCTION (KRON_EVENT_JUMPS / 2)
+#define LAST_JUMP ((KRON_EVENT_SPECIAL - KRON_EVENT_JUMPS) / 2)
+
+struct counts { /* by kind: PROBE_ENTRY, PROBE_EXIT */
+	uint64_t patched[2], refused[2];
+	uint64_t why[2][REFUSAL_COUNT];
+};
+
+static void count_probes(const struct module *m, struct counts *c)
+{
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < m->full->nprobes; i++) {
+		const struct plan_probe *p = &m->full->probes[i];
+
+		if (p->kind > PROBE_EXIT || p->function >= m->full->nfunctions ||
+		    !m->selected[p->function] || m->selected[p->function] == SELECTED_CALLSITES)
+			continue;
+		if (p->site != UINT32_MAX) {
+			c->patched[p->kind]++;
+			continue;
+		}
+		c->refused[p->kind]++;
+		if (p->refusal < REFUSAL_COUNT)
+			c->why[p->kind][p->refusal]++;
+	}
+}
+
+/* Probes that come later find it listed. */
+static bool find_listed(struct modules *ms, const struct module *m, uint32_t *id)
+{
+	vec_for(&ms->listed, l)
+		if (!memcmp(&l->file, &m->file, sizeof(l->file))) {
+			*id = l->id;
+			return true;
+		}
+	return false;
+}
+
+static uint32_t list_module(struct modules *ms, const struct module *m, const struct counts *c)
+{
+	const uint32_t id = ms->next_id++;
+
+	*vec_push(&ms->listed) = (struct listed_module){m->file, id};
+	ms->totals.modules++;
+	ms->totals.probes += c->patched[0] + c->patched[1];
+	ms->totals.refused += c->refused[0] + c->refused[1];
+	return id;
+}
+
+/* Of the whole recording; is_new: the module is to be written, too. */
+static int take_numbers(struct modules *ms, struct module *m, bool is_later, const struct counts *c,
+			uint32_t *id, bool *is_new, struct err *err)
+{
+	size_t n = m->full->nfunctions, jumps = m->full->njumps;
+	uint32_t last = ms->selection->calls ? KRON_CALLS_MAX : LAST_FUNCTION;
+
+	pthread_mutex_lock(&ms->lock);
+	ms->next_function =
+		module_probes_free_numbers(ms->selection->probes, ms->next_function, (uint32_t)n);
+	if (ms->next_function > last || n > last - ms->next_function ||
+	    jumps > LAST_JUMP - ms->next_jump) {
+		pthread_mutex_unlock(&ms->lock);
+		return err_set(err, EOVERFLOW,
+			       ms->selection->calls
+				       ? "%s: no counters are left for its functions: there "
+					 "are %u for those of all files"
+				       : "%s: no event numbers are left for its functions (of %u)",
+			       m->path, last);
+	}
+	m->event_base = ms->next_function;
+	ms->next_function += (uint32_t)n;
+	m->jump_base = ms->next_jump;
+	ms->next_jump += (uint32_t)jumps;
+	*is_new = !is_later || !find_listed(ms, m, id);
+	if (*is_new)
+		*id = list_module(ms, m, c);
+	pthread_mutex_unlock(&ms->lock);
+	return 0;
+}
+
+static int write_module(struct modules *ms, const struct module *m, uint32_t id,
+			const struct counts *c)
+{
+	char build_id[2 * sizeof(m->full->build_id) + 1] = "";
+	const struct trace_module_line line = {.id = id,
+					       .event_base = m->event_base,
+					       .nfunctions = (uint32_t)m->full->nfunctions,
+					       .patched_entries = c->patched[PROBE_ENTRY],
+					       .patched_exits = c->patched[PROBE_EXIT],
+					       .refused_entries = c->refused[PROBE_ENTRY],
+					       .refused_exits = c->refused[PROBE_EXIT],
+					       .build_id = build_id,
+					       .path = m->path};
+
+	for (uint32_t i = 0; i < m->full->build_id_len && i < sizeof(m->full->build_id); i++)
+		snprintf(build_id + 2 * i, 3, "%02x", m->full->build_id[i]);
+	return journal_put_locked(ms->journal, trace_writer_module, &line);
+}
+
+/* In which ways it is left, as far as anyone knows. */
+static uint8_t ways_of(const struct module *m, const struct plan_function *f)
+{
+	uint8_t ways = 0;
+
+	for (uint32_t i = 0; i < f->nprobes; i++) {
+		const struct plan_probe *p = &m->full->probes[f->first_probe + i];
+
+		if (p->kind != PROBE_EXIT)
+			continue;
+		ways |= p->action ? TRACE_JUMPS : TRACE_RETURNS;
+		if (p->site == UINT32_MAX)
+			ways |= TRACE_UNSEEN;
+	}
+	if (f->sources & FUNCTION_CALLS)
+		ways |= TRACE_CALLS;
+	if (f->sources & FUNCTION_IFUNC)
+		ways |= TRACE_RESOLVES;
+	if (f->sources & FUNCTION_GUESS)
+		ways |= TRACE_GUESSED;
+	if (m->timed && m->timed[f - m->full->functions])
+		ways |= TRACE_TIMED;
+	return ways;
+}
+
+static int write_function(struct modules *ms, const struct module *m, uint32_t id, uint32_t i)
+{
+	const struct plan_function *f = &m->full->functions[i];
+	char *others = NULL, *shown = selection_shown_name(ms->selection, m->full, f, &others);
+	const char *aliases = shown ? others : m->full->strings + f->aliases;
+	const struct trace_function_line line = {.n = m->event_base + i,
+						 .module_id = id,
+						 .vaddr = f->vaddr,
+						 .size = f->size,
+						 .name = shown ? shown : m->full->strings + f->name,
+						 .level = m->levels ? m->levels[i] : 0,
+						 .ways = ways_of(m, f),
+						 .aliases = f->aliases ? aliases : NULL};
+	int code = journal_put_locked(ms->journal, trace_writer_function, &line);
+
+	xfree(shown);
+	xfree(others);
+	return code;
+}
+
+static int write_functions(struct modules *ms, const struct module *m, uint32_t id)
+{
+	int code = 0;
+
+	for (uint32_t i = 0; i < m->full->nfunctions && !code; i++)
+		if (m->selected[i])
+			code = write_function(ms, m, id, i);
+	return code;
+}
+
+/* Of functions that are not selected nothing is sampled. */
+static int write_jumps(struct modules *ms, const struct module *m)
+{
+	static const uint8_t to[] = {[PLAN_JUMP_ANYWHERE] = JUMP_TO_ANYTHING,
+				     [PLAN_JUMP_FUNCTION] = JUMP_TO_FUNCTION,
+				     [PLAN_JUMP_INSIDE] = JUMP_TO_INSIDE,
+				     [PLAN_JUMP_NAME] = JUMP_TO_NAME};
+	int code = 0;
+
+	for (size_t i = 0; i < m->full->njumps && !code; i++) {
+		const struct plan_jump *j = &m->full->jumps[i];
+		struct trace_jump_line line = {.j = m->jump_base + (uint32_t)i,
+					       .function = m->event_base + j->function,
+					       .to = to[j->to]};
+
+		if (!m->selected[j->function])
+			continue;
+		if (j->to == PLAN_JUMP_NAME)
+			line.name = m->full->strings + j->target;
+		else
+			line.target = m->event_base + j->target;
+		code = journal_put_locked(ms->journal, trace_writer_jump, &line);
+	}
+	return code;
+}
+
+int module_tables_refusals(struct journal *j, uint32_t id, enum trace_refused what,
+			   const uint64_t why[REFUSAL_COUNT])
+{
+	int code = 0;
+
+	for (int r = 0; r < REFUSAL_COUNT && !code; r++) {
+		const struct trace_refusal_line line = {.module_id = id,
+							.what = (uint8_t)what,
+							.key = refusal_key(r),
+							.count = why[r],
+							.text = refusal_text(r)};
+
+		if (why[r])
+			code = journal_put_locked(j, trace_writer_refusal, &line);
+	}
+	return code;
+}
+
+int module_tables_write(struct modules *ms, struct module *m, struct err *err)
+{
+	struct counts c;
+	uint32_t id = 0;
+	bool is_new = false;
+	int code;
+
+	count_probes(m, &c);
+	code = take_numbers(ms->whole, m, ms != ms->whole, &c, &id, &is_new, err);
+	if (code)
+		return code;
+	journal_lock(ms->journal);
+	code = is_new ? write_module(ms, m, id, &c) : 0;
+	if (!code)
+		code = write_functions(ms, m, id);
+	if (!code)
+		code = write_jumps(ms, m);
+	if (!code)
+		code = module_tables_refusals(ms->journal, id, TRACE_REFUSED_ENTRY,
+					      c.why[PROBE_ENTRY]);
+	if (!code)
+		code = module_tables_refusals(ms->journal, id, TRACE_REFUSED_EXIT,
+					      c.why[PROBE_EXIT]);
+	if (!code && m->probed)
+		code = module_probes_write(ms, m, id);
+	journal_unlock(ms->journal);
+	if (!code)
+		code = journal_flush(ms->journal);
+	if (code)
+		return err_set(err, -code, "%s: its function table could not be written: %s",
+			       m->path, strerror(-code));
+	m->id = id;
+	m->recorded = true;
+	return 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* selection.c - see selection.h */
+#include "collect/modules/selection.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/name_forms.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "inject/plan/plan.h"
+#include "inject/plan/callsite.h"
+
+/* With g->found all are tried, so that each has its due. */
+static bool matches_any(const struct globs *g, const char *name)
+{
+	bool yes = false;
+
+	for (size_t i = 0; i < g->n && (!yes || g->found); i++) {
+		if (fnmatch(g->v[i], name, 0))
+			continue;
+		yes = true;
+		if (g->found && !globs_has_found(g, i))
+			__atomic_store_n(&g->found[i], true, __ATOMIC_RELAXED);
+	}
+	return yes;
+}
+
+static bool matches_name(const struct globs *g, const char *name)
+{
+	struct name_forms forms;
+	bool yes = false;
+
+	if (!g->n)
+		return false;
+	name_forms_make(&forms, name);
+	for (unsigned i = 0; i < forms.n; i++)
+		yes |= matches_any(g, forms.v[i]);
+	return yes;
+}
+
+static bool is_word(const struct globs *g, const char *name)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (!strcmp(g->v[i], name))
+			return true;
+	return false;
+}
+
+typedef bool match_fn(const struct globs *g, const char *name);
+
+static bool matches_alias(const struct globs *g, const char *aliases, match_fn *match)
+{
+	bool yes = false;
+	char *alias;
+
+	while (g->n && (!yes || g->found) && (alias = name_forms_next(&aliases))) {
+		yes |= match(g, alias);
+		xfree(alias);
+	}
+	return yes;
+}
+
+static bool matches_function(const struct globs *g, const char *name, const char *raw,
+			     const char *aliases)
+{
+	bool yes = matches_name(g, name);
+
+	/* all of them are asked, so that each glob has its due */
+	yes |= matches_any(g, raw);
+	yes |= matches_alias(g, aliases, matches_name);
+	return yes;
+}
+
+bool selection_has_function(const struct selection *s, const char *name, const char *raw,
+			    const char *aliases)
+{
+	if (!matches_function(&s->only, name, raw, aliases) && s->only.n)
+		return false;
+	return !matches_name(&s->except, name) && !matches_any(&s->except, raw) &&
+	       !matches_alias(&s->except, aliases, is_word);
+}
+
+/*
+ * The stand-in name of a function that has none starts with its module's.  A glob for names,
+ * like 'sqlite3*', must not catch every nameless function of /usr/bin/sqlite3; one that
+ * spells the "+0x", or '*', means them.
+ */
+static bool matches_unnamed(const struct globs *g, const char *stand_in)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if ((!strcmp(g->v[i], "*") || strstr(g->v[i], "+0x")) &&
+		    matches_any(&(struct globs){&g->v[i], 1, g->found ? g->found + i : NULL},
+				stand_in))
+			return true;
+	return false;
+}
+
+#define UNNAMED 300
+
+static const char *stand_in(char text[UNNAMED], const struct plan_function *f, const char *path)
+{
+	snprintf(text, UNNAMED, "%.200s+0x%" PRIx64, str_base_name(path), f->vaddr);
+	return text;
+}
+
+static bool selection_has_unnamed(const struct selection *s, const char *stand_in)
+{
+	if (s->only.n && !matches_unnamed(&s->only, stand_in))
+		return false;
+	return !matches_unnamed(&s->except, stand_in);
+}
+
+bool selection_has_callsites(const struct selection *s)
+{
+	return callsite_is_on(s->tactics) && !s->no_wait;
+}
+
+bool selection_has_library(const struct selection *s, const char *path)
+{
+	bool yes = matches_any(&s->libraries, path);
+
+	yes |= matches_any(&s->libraries, str_base_name(path));
+	return yes;
+}
+
+size_t selection_mark(const struct selection *s, const struct plan *plan, const char *path,
+		      uint8_t *selected)
+{
+	bool all = !s->only.n && !s->except.n;
+	char unnamed[UNNAMED];
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct plan_function *f = &plan->functions[i];
+		const char *name = plan->strings + f->name;
+
+		if (f->sources & FUNCTION_STUB)
+			continue;
+		if (all || name[0]) {
+			selected[i] =
+				all || selection_has_function(s, name, plan->strings + f->raw_name,
+							      plan->strings + f->aliases);
+		} else {
+			selected[i] = selection_has_unnamed(s, stand_in(unnamed, f, path));
+		}
+		count += selected[i];
+	}
+	return count;
+}
+
+/* By its name or one of its aliases; without a name, by its stand-in. */
+static bool is_function_in(const struct globs *g, const struct plan *plan,
+			   const struct plan_function *f, const char *path)
+{
+	const char *name = plan->strings + f->name;
+	char unnamed[UNNAMED];
+
+	return name[0] ? matches_function(g, name, plan->strings + f->raw_name,
+					  plan->strings + f->aliases)
+		       : matches_unnamed(g, stand_in(unnamed, f, path));
+}
+
+static uint8_t level_of(const struct selection *s, const struct plan *plan,
+			const struct plan_function *f, const char *path)
+{
+	for (size_t i = s->levels.n; i-- > 0;) {
+		const struct globs one = {&s->levels.v[i], 1, NULL};
+
+		if (matches_any(&one, path) || matches_any(&one, str_base_name(path)) ||
+		    is_function_in(&one, plan, f, path))
+			return s->levels.level[i];
+	}
+	return s->levels.others;
+}
+
+void selection_levels(const struct selection *s, const struct plan *plan, const char *path,
+		      uint8_t *levels)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		levels[i] = level_of(s, plan, &plan->functions[i], path);
+}
+
+void selection_mark_globs(const struct globs *g, const struct plan *plan, const char *path,
+			  const uint8_t *selected, uint8_t *out)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		out[i] = selected[i] && is_function_in(g, plan, &plan->functions[i], path);
+}
+
+bool selection_names(const struct selection *s, const char *name, const char *aliases)
+{
+	return is_word(&s->only, name) || matches_alias(&s->only, aliases, is_word);
+}
+
+/* The lines of aliases, with `name` in place of the first that is `but`. */
+static char *other_names(const char *aliases, const char *but, const char *name)
+{
+	char *line, *all = NULL;
+
+	while ((line = name_forms_next(&aliases))) {
+		const char *put = but && !strcmp(line, but) ? name : line;
+		char *more = all ? xasprintf("%s\n%s", all, put) : xstrdup(put);
+
+		if (put == name)
+			but = NULL;
+		xfree(all);
+		xfree(line);
+		all = more;
+	}
+	return all;
+}
+
+char *selection_shown_name(const struct selection *s, const struct plan *plan,
+			   const struct plan_function *f, char **others)
+{
+	const char *name = plan->strings + f->name, *rest = plan->strings + f->aliases;
+	char *alias;
+
+	if (!f->aliases || !s->only.n || matches_name(&s->only, name) ||
+	    matches_any(&s->only, plan->strings + f->raw_name))
+		return NULL;
+	while ((alias = name_forms_next(&rest))) {
+		if (matches_name(&s->only, alias)) {
+			*others = other_names(plan->strings + f->aliases, alias, name);
+			return alias;
+		}
+		xfree(alias);
+	}
+	return NULL;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* ranges.c - see ranges.h */
+#define _GNU_SOURCE
+#include "collect/monitor/ranges.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "collect/kernel/process_maps.h"
+
+/* ---- what is asked for ---- */
+
+/* The qualifier, if there is one; its length. */
+static size_t take_qualifier(const char *text, bool *reads, bool *writes)
+{
+	const char *colon = strrchr(text, ':');
+	const bool r = colon && !strcmp(colon, ":r"), w = colon && !strcmp(colon, ":w");
+
+	*reads = !w;
+	*writes = !r;
+	return r || w || (colon && !strcmp(colon, ":rw")) ? strlen(colon) : 0;
+}
+
+static bool take_address(const char **s, uint64_t *out)
+{
+	char *end;
+
+	if (strncmp(*s, "0x", 2) || !(*s)[2])
+		return false;
+	errno = 0;
+	*out = strtoull(*s, &end, 16);
+	*s = end;
+	return !errno;
+}
+
+static bool take_addresses(const char *name, struct range *one)
+{
+	const char *s = name;
+
+	if (!take_address(&s, &one->start) || *s++ != '-' || !take_address(&s, &one->end) || *s)
+		return false;
+	return one->start < one->end;
+}
+
+static int take_kind(struct ranges *r, struct range *one, struct err *err)
+{
+	if (!*one->name)
+		return err_set(err, EINVAL, "--range '%s' has no name", one->text);
+	if (!strncmp(one->name, "0x", 2)) {
+		one->kind = RANGE_ADDRESSES;
+		return take_addresses(one->name, one)
+			       ? 0
+			       : err_set(err, EINVAL,
+					 "--range %s: it is not two addresses like "
+					 "0x404040-0x404080, the first one less than the second",
+					 one->text);
+	}
+	if (one->name[0] == '[' || strpbrk(one->name, "/.")) {
+		one->kind = RANGE_MAPPING;
+		return 0;
+	}
+	if (strchr(one->name, ':'))
+		return err_set(err, EINVAL, "--range %s: after a colon there are r, w and rw",
+			       one->text);
+	one->kind = RANGE_SYMBOL;
+	for (one->symbol = 0; one->symbol < r->symbols.v.n; one->symbol++)
+		if (!strcmp(r->symbols.v.v[one->symbol].name, one->name))
+			return 0;
+	return monitor_variables_add(&r->symbols, one->name, err);
+}
+
+int monitor_ranges_add(struct ranges *r, const char *text, struct err *err)
+{
+	struct range one = {.text = xstrdup(text)};
+	const size_t n = take_qualifier(text, &one.reads, &one.writes);
+	int code = 0;
+
+	one.name = xstrndup(text, strlen(text) - n);
+	vec_for(&r->v, other)
+		if (!strcmp(other->text, text))
+			code = err_set(err, EINVAL, "--range %s is there already", text);
+	if (!code && r->v.n == RANGES_MAX)
+		code = err_set(err, EINVAL, "--range: %u of them are the most", RANGES_MAX);
+	if (!code)
+		code = take_kind(r, &one, err);
+	if (code) {
+		xfree(one.text);
+		xfree(one.name);
+		return code;
+	}
+	*vec_push(&r->v) = one;
+	return 0;
+}
+
+/* ---- where they are ---- */
+
+static void watch_edges(struct ranges *r, uint64_t start, uint64_t end)
+{
+	if (start % TRACE_LINE_SIZE)
+		pages_watch(r->drain->pages, start);
+	if (end % TRACE_LINE_SIZE)
+		pages_watch(r->drain->pages, end);
+}
+
+/* A mapping grows; one that goes is not forgotten, for it was counted. */
+static void add_span(struct ranges *r, struct range *one, uint64_t start, uint64_t end)
+{
+	const uint32_t image = (uint32_t)r->images.n - 1;
+
+	vec_for(&one->spans, s) {
+		if (s->image != image || start > s->end || end < s->start)
+			continue;
+		s->start = start < s->start ? start : s->start;
+		s->end = end > s->end ? end : s->end;
+		return;
+	}
+	*vec_push(&one->spans) = (struct range_span){image, start, end};
+	watch_edges(r, start, end);
+}
+
+static bool is_mapping(const struct range *one, const struct process_mapping *m)
+{
+	return !strcmp(m->path, one->name) ||
+	       (m->path[0] == '/' && !strcmp(str_base_name(m->path), one->name));
+}
+
+static void find_mappings(struct ranges *r, pid_t pid)
+{
+	struct process_maps maps;
+	struct err err;
+
+	if (process_maps_read(&maps, pid, &err))
+		return;
+	vec_for(&r->v, one)
+		for (size_t i = 0; one->kind == RANGE_MAPPING && i < maps.n; i++)
+			if (is_mapping(one, &maps.v[i]))
+				add_span(r, one, maps.v[i].start, maps.v[i].end);
+	process_maps_free(&maps);
+}
+
+static void find_symbols(struct ranges *r, pid_t pid)
+{
+	monitor_variables_find(&r->symbols, pid);
+	vec_for(&r->v, one) {
+		const struct variable *k = r->symbols.v.v + one->symbol;
+
+		if (one->kind == RANGE_SYMBOL && k->addr && k->bytes)
+			add_span(r, one, k->addr, k->addr + k->bytes);
+	}
+}
+
+static struct range_image *image(struct ranges *r)
+{
+	return r->images.n ? &r->images.v[r->images.n - 1] : NULL;
+}
+
+/* Of the last image, if it is not that of one before. */
+static void set_uid(struct ranges *r, uint32_t uid)
+{
+	vec_for(&r->images, i)
+		if (i->uid == uid)
+			return;
+	if (image(r) && !image(r)->uid)
+		image(r)->uid = uid;
+}
+
+static void take_uid(void *ctx, pid_t pid, uint32_t uid)
+{
+	struct ranges *r = ctx;
+
+	pthread_mutex_lock(&r->lock);
+	if (pid && pid == r->pid)
+		set_uid(r, uid);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* It has executed a program: what is asked for lies elsewhere.  The new one is in no table before it has its plan. */
+static void begin_image(struct ranges *r, uint64_t start)
+{
+	if (image(r) && r->drain)
+		set_uid(r, tasks_last_uid(r->drain->tasks, r->pid));
+	r->is_unsure |= image(r) && !image(r)->uid;
+	*vec_push(&r->images) = (struct range_image){.start = start};
+	vec_for(&r->v, one)
+		if (one->kind == RANGE_ADDRESSES)
+			add_span(r, one, one->start, one->end);
+}
+
+/* Also in front of the answer to a process that asks for its plan: what it counts comes later. */
+static void note(void *ctx, pid_t pid)
+{
+	struct ranges *r = ctx;
+	uint64_t start;
+
+	pthread_mutex_lock(&r->lock);
+	if (!r->pid)
+		r->pid = pid;
+	start = pid == r->pid ? process_text_start(pid) : 0;
+	if (start) {
+		if (!image(r) || image(r)->start != start)
+			begin_image(r, start);
+		find_symbols(r, pid);
+		find_mappings(r, pid);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void monitor_ranges_setup(struct ranges *r, struct pages_setup *setup)
+{
+	pthread_mutex_init(&r->lock, NULL);
+	setup->by_address = true;
+	setup->on_maps = note;
+	setup->on_taken = take_uid;
+	setup->ctx = r;
+}
+
+void monitor_ranges_begin(struct ranges *r, struct drain *d)
+{
+	r->drain = d;
+}
+
+/* ---- how often ---- */
+
+/* From the first to the last that any range has of it. */
+static void find_hull(struct ranges *r, uint32_t which, struct pages_range *out)
+{
+	out->start = UINT64_MAX;
+	vec_for(&r->v, one)
+		vec_for(&one->spans, s) {
+			if (s->image != which)
+				continue;
+			out->start = s->start < out->start ? s->start : out->start;
+			out->end = s->end > out->end ? s->end : out->end;
+		}
+}
+
+static bool is_inside(struct range *one, uint32_t which, uint64_t address)
+{
+	vec_for(&one->spans, s)
+		if (s->image == which && address >= s->start && address < s->end)
+			return true;
+	return false;
+}
+
+/* The lock is not held while sums are made: who makes others may ask for mappings meanwhile. */
+static void add_image(struct ranges *r, uint32_t which, struct reading *out)
+{
+	struct pages_range sums = {.uid = r->images.v[which].uid};
+	int code;
+
+	find_hull(r, which, &sums);
+	if (!sums.uid || sums.start >= sums.end)
+		return;
+	pthread_mutex_unlock(&r->lock);
+	code = drain_sum_pages(r->drain, r->pid, &sums);
+	pthread_mutex_lock(&r->lock);
+	if (code)
+		return;
+	vec_for(&sums.v, p)
+		for (size_t i = 0; i < r->v.n; i++) {
+			struct range *one = &r->v.v[i];
+
+			if (is_inside(one, which, p->address))
+				out[i].n +=
+					(one->reads ? p->reads : 0) + (one->writes ? p->writes : 0);
+		}
+	vec_free(&sums.v);
+}
+
+static bool is_known(struct ranges *r, struct range *one)
+{
+	vec_for(&one->spans, s)
+		if (r->images.v[s->image].uid)
+			return true;
+	return false;
+}
+
+void monitor_ranges_read(struct ranges *r, struct reading *out)
+{
+	uint32_t uid;
+
+	if (!r->v.n)
+		return;
+	memset(out, 0, r->v.n * sizeof(*out));
+	if (!r->drain)
+		return;
+	if (r->pid)
+		note(r, r->pid);
+	uid = r->pid ? tasks_last_uid(r->drain->tasks, r->pid) : 0;
+	r->is_full = pages_watch_is_full(r->drain->pages);
+	pthread_mutex_lock(&r->lock);
+	if (uid)
+		set_uid(r, uid);
+	for (uint32_t i = 0; i < r->images.n; i++)
+		add_image(r, i, out);
+	for (size_t i = 0; i < r->v.n; i++)
+		out[i].known = is_known(r, &r->v.v[i]);
+	pthread_mutex_unlock(&r->lock);
+}
+
+const char *monitor_range_trouble(struct ranges *r, struct range *one)
+{
+	if (r->is_unsure)
+		return "what the program did before it executed another one may be missing";
+	if (r->is_full)
+		return "it begins or ends inside of a line of 64 bytes, of which too many are watched: "
+		       "the whole line may be counted";
+	if (is_known(r, one))
+		return NULL;
+	return one->kind == RANGE_SYMBOL    ? "the program and its libraries have no such variable"
+	       : one->kind == RANGE_MAPPING ? "the program has no such mapping"
+					    : "no access of the program was counted";
+}
+
+void monitor_ranges_free(struct ranges *r)
+{
+	vec_for(&r->v, one) {
+		xfree(one->text);
+		xfree(one->name);
+		vec_free(&one->spans);
+	}
+	vec_free(&r->v);
+	vec_free(&r->images);
+	monitor_variables_free(&r->symbols);
+}

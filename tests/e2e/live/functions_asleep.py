@@ -1,0 +1,545 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""kron ctl probe rm -F, and add -F: functions that the recording traces sleep, and wake again.
+
+Ground truth: the program calls its functions as often as it is told, between one change and the next, and says what
+it has computed; so each function's calls in the trace are known.  What sleeps has its file's bytes, read from the
+process's memory."""
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+import truth  # noqa: E402
+from live import info, interrupt, maps, record_pid, text_is_of_files  # noqa: E402
+from tap import KRON, Skip, Suite, compile_text, need, rnd, wait_for  # noqa: E402
+
+THREADS = 3
+# n: each thread calls outer n times, which calls inner three times and leaf by a tail call.  With -Os there are
+# functions shorter than a jump.
+PROGRAM = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define OWN __attribute__((noinline, noclone))
+OWN long leaf(long n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+OWN long inner(long n) { __asm__ volatile("" : "+r"(n)); return n * 3; }
+OWN long tiny(void) { __asm__ volatile(""); return 1; }
+OWN long outer(long n)
+{
+    long sum = tiny();
+    for (int i = 0; i < 3; i++) sum += inner(n + i);
+    return leaf(sum);
+}
+struct job { pthread_barrier_t begin, end; long n, sum[THREADS]; } job;
+static void *run(void *arg)
+{
+    long me = (long)arg;
+    for (;;) {
+        pthread_barrier_wait(&job.begin);
+        for (long i = 0; i < job.n; i++) job.sum[me] += outer(i);
+        pthread_barrier_wait(&job.end);
+    }
+}
+int main(void)
+{
+    pthread_t t;
+    char line[200];
+    pthread_barrier_init(&job.begin, 0, THREADS + 1);
+    pthread_barrier_init(&job.end, 0, THREADS + 1);
+    if (!getenv("ONE_THREAD"))
+        for (long i = 0; i < THREADS; i++) pthread_create(&t, 0, run, (void *)i);
+    puts("ready"); fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        long sum = 0;
+        line[strcspn(line, "\\n")] = 0;
+        if (line[0] == '/') { /* a library: its `late`, once */
+            void *lib = dlopen(line, RTLD_NOW);
+            sum = ((long (*)(long))dlsym(lib, "late"))(1);
+        } else if (line[0] == 'f') { /* a child calls outer */
+            pid_t pid = fork();
+            if (!pid) { for (int i = 0; i < 10; i++) sum += outer(i); _exit(sum == 515 ? 0 : 1); }
+            int status; waitpid(pid, &status, 0); sum = status;
+        } else if (line[0] == 'w') { /* makes its code writable, and changes inner: n * 3 becomes n * 5 */
+            char *page = (char *)((unsigned long)inner & -4096);
+            if (mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC)) return 3;
+            unsigned char *at = (unsigned char *)inner;
+            while (memcmp(at, "\\x48\\x8d\\x04\\x7f", 4)) at++; /* lea (%rdi,%rdi,2),%rax */
+            at[3] = 0xbf;
+            sum = inner(1);
+        } else if (getenv("ONE_THREAD")) {
+            for (long i = 0, n = atol(line); i < n; i++) sum += outer(i);
+        } else {
+            job.n = atol(line);
+            memset(job.sum, 0, sizeof(job.sum));
+            pthread_barrier_wait(&job.begin);
+            pthread_barrier_wait(&job.end);
+            for (int i = 0; i < THREADS; i++) sum += job.sum[i];
+        }
+        printf("%ld\\n", sum); fflush(stdout);
+    }
+    return 7;
+}
+"""
+
+
+def sum_of(n, threads=THREADS):
+    return threads * sum(1 + 3 * (3 * i + 3) + 1 for i in range(n))
+
+
+boards = itertools.count()
+
+
+def new_board():
+    return f"asleep{os.getpid()}x{next(boards)}"
+
+
+class Program:
+    """The program, recorded from its start or attached to; what its functions must have been called, by name."""
+
+    def __init__(self, attached, *options, one=False):
+        compile_text("program", PROGRAM, "-DTHREADS=%d" % THREADS, "-O2", "-pthread", "-ldl")
+        env = {**os.environ, **({"ONE_THREAD": "1"} if one else {})}
+        argv = [os.path.abspath("program")]
+        self.threads = 1 if one else THREADS
+        self.board = new_board()
+        self.recorder = None
+        if not attached:
+            argv = [KRON, "record", "-q", "-o", "t", "--board", self.board, *options, "--", *argv]
+        self.p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        need(self.p.stdout.readline() == "ready\n", "it does not start")
+        if attached:
+            self.recorder = record_pid(self.p.pid, "--board", self.board, *options)
+        self.calls = dict.fromkeys(("outer", "inner", "leaf", "tiny"), 0)
+        self.asleep = set()
+
+    @property
+    def pid(self):
+        if self.recorder:
+            return self.p.pid
+        return int(open(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read().split()[0])
+
+    def says(self, line):
+        self.p.stdin.write(f"{line}\n")
+        self.p.stdin.flush()
+        return int(self.p.stdout.readline())
+
+    def run(self, n):
+        need(self.says(n) == sum_of(n, self.threads), "what it computes has changed")
+        for name, each in (("outer", 1), ("inner", 3), ("leaf", 1), ("tiny", 1)):
+            if name not in self.asleep:
+                self.calls[name] += n * each * self.threads
+
+    def probe(self, *argv, status=0):
+        r = subprocess.run([KRON, "ctl", "--board", self.board, "probe", *argv], capture_output=True, text=True, timeout=60)
+        need(r.returncode == status, f"{argv}: {r}")
+        return r.stderr
+
+    def rm(self, *names):
+        for name in names:
+            self.probe("rm", "-F", name)
+            self.asleep.add(name)
+
+    def add(self, *names):
+        for name in names:
+            self.probe("add", "-F", name)
+            self.asleep.discard(name)
+
+    def end(self):
+        if self.recorder:
+            interrupt(self.recorder)
+            text_is_of_files(self.p.pid)
+        self.p.stdin.close()
+        status = self.p.wait(60)
+        need(status == 7, f"it ended with {status}")
+
+    def need_calls(self):
+        traced = truth.report_calls("t")
+        got = {name: traced[name] for name in self.calls}
+        need(got == self.calls, f"{got}, and it was {self.calls}")
+
+
+def text_of(pid, name):
+    """The bytes of a function: in the process, and in the file."""
+    table = subprocess.run(["nm", "-S", "program"], capture_output=True, text=True, check=True).stdout
+    at, size = next((int(w[0], 16), int(w[1], 16)) for w in map(str.split, table.splitlines()) if w[-1] == name)
+    base = int(next(m[0] for m in maps(pid) if m[-1].rstrip().endswith("/program")).split("-")[0], 16)
+    with open(f"/proc/{pid}/mem", "rb") as mem, open("program", "rb") as file:
+        mem.seek(base + at)
+        file.seek(at)  # .text has the same offset in the file, as ld makes it
+        return mem.read(size), file.read(size)
+
+
+def exact(attached):
+    """All calls but those that were made asleep; and the bytes."""
+    p = Program(attached, "-F", "outer", "-F", "inner", "-F", "leaf", "-F", "tiny")
+    p.run(100)
+    p.rm("inner", "tiny")
+    for name in "inner", "tiny":
+        now, file = text_of(p.pid, name)
+        need(now == file, f"{name} is not as its file has it: {now.hex()}, {file.hex()}")
+    now, file = text_of(p.pid, "outer")
+    need(now != file, "outer has no probe any more")
+    p.run(1000)
+    p.add("inner")
+    p.run(10)
+    p.rm("outer", "leaf")
+    p.run(5000)
+    p.add("tiny", "outer")
+    p.run(20)
+    p.rm("outer")
+    p.run(3)
+    p.add("leaf")
+    p.run(1)
+    p.end()
+    p.need_calls()
+
+
+def all_of_them(attached):
+    """'*', the hooks' functions among them, with everything that the program loads; again and again under load."""
+    p = Program(attached, "-L", "*")
+    p.run(50)
+    p.probe("rm", "-F", "*")
+    was = p.asleep
+    p.asleep = set(p.calls)
+    p.run(3000)
+    p.probe("add", "-F", "*")
+    p.asleep = was
+    p.run(7)
+    p.end()
+    p.need_calls()
+
+
+def under_load(attached):
+    """Changes come while all threads are in these functions: what they compute stays, and no sample is lost or torn."""
+    p = Program(attached, "-F", "outer", "-F", "inner", "-F", "leaf", "-F", "tiny")
+    n = 400_000
+    p.p.stdin.write(f"{n}\n")
+    p.p.stdin.flush()
+    end = time.time() + 6
+    rounds = 0
+    while time.time() < end:
+        name = rnd.choice(["outer", "inner", "leaf", "tiny", "*", "[ol]*"])
+        for verb in "rm", "add":
+            p.probe(verb, "-F", name)
+            time.sleep(rnd.random() / 100)
+        rounds += 1
+    need(int(p.p.stdout.readline()) == sum_of(n), "what it computes has changed")
+    need(rounds >= 5, f"{rounds} rounds")
+    p.run(10)
+    p.end()
+    trace = info()
+    need(trace["lost"] == 0, trace)
+
+
+def others_come():
+    """A library that is loaded later, a child, a program that is executed: they begin with what sleeps asleep."""
+    compile_text("late.so", "long inner_too(long n) { return n + 5; } long late(long n) { return inner_too(n) + 1; }", "-shared", "-fPIC",
+                 "-O0")
+    p = Program(False, "-L", "*")
+    p.probe("rm", "-F", "inner*")
+    p.asleep.add("inner")
+    need(p.says(os.path.abspath("late.so")) == 7, "what the library computes has changed")
+    need(p.says("f") == 0, "what the child computes has changed")
+    for name in "outer", "leaf", "tiny":
+        p.calls[name] += 10
+    p.run(5)
+    p.end()
+    p.calls.update(late=1, inner_too=0)
+    p.need_calls()
+
+
+def executes():
+    """A shell that is recorded executes the program after a function of it was put to sleep."""
+    compile_text("program", PROGRAM, "-DTHREADS=%d" % THREADS, "-O2", "-pthread", "-ldl")
+    compile_text("first", '#include <stdio.h>\n#include <unistd.h>\n__attribute__((noinline)) void mine(void) { getchar(); }\n'
+                          'int main(void) { setvbuf(stdin, 0, _IONBF, 0); puts("first"); fflush(stdout); mine(); '
+                          'execl("./program", "program", (char *)0); return 1; }')
+    board = new_board()
+    env = {**os.environ, "ONE_THREAD": "1"}
+    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--", "./first"]
+    p = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    need(p.stdout.readline() == "first\n", "it does not start")
+    subprocess.run([KRON, "ctl", "--board", board, "probe", "rm", "-F", "m*"], check=True)
+    p.stdin.write("\n")
+    p.stdin.flush()
+    need(p.stdout.readline() == "ready\n", "it does not execute the other")
+    p.stdin.write("10\n")
+    p.stdin.close()
+    need(int(p.stdout.readline()) == sum_of(10, 1) and p.wait(60) == 7, "what it computes has changed")
+    got = truth.report_calls("t")
+    need(got["inner"] == 30 and got["main"] <= 1, got)  # first's own main had begun
+
+
+def writes():
+    """A program makes its code writable, and changes what has been asleep: it has its own bytes, and no jump of ours."""
+    p = Program(False, "-F", "outer", "-F", "inner", "-F", "leaf", one=True)
+    p.run(10)
+    p.rm("inner")
+    p.run(10)
+    need(p.says("w") == 5, "it does not see what it has written")
+    p.p.stdin.close()
+    need(p.p.wait(60) == 7, "its status")
+
+
+def has_written():
+    """Who has made its code writable has had it back for good, whatever sleeps or wakes afterwards."""
+    p = Program(False, "-F", "outer", "-F", "inner", "-F", "leaf", one=True)
+    p.run(10)
+    need(p.says("w") == 5, "it does not see what it has written")
+    for verb in "rm", "add":
+        p.probe(verb, "-F", "outer")
+        now, file = text_of(p.pid, "outer")
+        need(now == file, f"after {verb}: {now.hex()}, {file.hex()}")
+        need(p.says(10) == sum(1 + 5 * (3 * i + 3) + 1 for i in range(10)), "what it computes has changed")
+    p.p.stdin.close()
+    need(p.p.wait(60) == 7, "its status")
+
+
+def python():
+    """A real program and all of its libraries, under load, while its functions come and go."""
+    work = """
+import hashlib, json, os, re, sys, time
+def once(i):
+    d = {str(k): [k * i, str(k) * 3] for k in range(50)}
+    t = json.dumps(d, sort_keys=True)
+    return hashlib.sha256(("".join(re.findall(r"[0-9]+", t))).encode()).hexdigest()
+h = hashlib.sha256()
+print("ready", flush=True)
+i = 0
+while not os.path.exists("over") and i < 100000:
+    h.update(once(i % 100).encode())
+    i += 1
+g = hashlib.sha256()
+for k in range(i):
+    g.update(once(k % 100).encode())
+print("same" if g.digest() == h.digest() else "different", flush=True)
+"""
+    with contextlib.suppress(OSError):
+        os.unlink("over")
+    board = new_board()
+    python3 = shutil.which("python3", path="/usr/bin:/bin")
+    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", "-L", "*", "--", python3, "-c", work]
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    need(p.stdout.readline() == "ready\n", "it does not start")
+    for name in "*", "_Py*", "Py*", "_PyEval_EvalFrameDefault", "*Dict*", "*":
+        for verb in "rm", "add":
+            r = subprocess.run([KRON, "ctl", "--board", board, "probe", verb, "-F", name], capture_output=True, text=True)
+            need(r.returncode == 0 or "is called" in r.stderr, r)
+            time.sleep(rnd.random() / 10)
+    subprocess.run([KRON, "ctl", "--board", board, "probe", "rm", "-F", "*"], check=True)
+    open("over", "w").close()
+    said = p.stdout.read()
+    need(p.wait(120) == 0 and said == "same\n", f"{p.returncode}: {said}")
+
+
+LIBRARY = """
+#define OWN __attribute__((noinline, noclone))
+OWN long first(long n) { __asm__ volatile("" : "+r"(n)); return n + ADDS; }
+long both(long n) { return first(n) + first(n + 1); }
+"""
+LOADS = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int over;
+static void *load(void *arg)
+{
+    char name[] = "./adds0.so";
+    long i = (long)arg, wrong = 0;
+    name[6] += i;
+    while (!over) {
+        void *lib = dlopen(name, RTLD_NOW);
+        long (*both)(long) = (long (*)(long))dlsym(lib, "both");
+        for (long n = 0; n < 20; n++) wrong += both(n) != 2 * n + 1 + 2 * i;
+        dlclose(lib);
+    }
+    return (void *)wrong;
+}
+int main(void)
+{
+    pthread_t t[3];
+    long wrong = 0;
+    puts("ready"); fflush(stdout);
+    for (long i = 0; i < 3; i++) pthread_create(&t[i], 0, load, (void *)(i + 1));
+    while (access("over", F_OK)) ; /* busy, so that a change takes its time */
+    over = 1;
+    for (int i = 0; i < 3; i++) { void *n; pthread_join(t[i], &n); wrong += (long)n; }
+    printf("%ld\\n", wrong);
+    return 7;
+}
+"""
+
+
+def libraries_take_places():
+    """Libraries take each other's places, and their blocks do, while functions of them sleep and wake: each keeps its own code."""
+    with contextlib.suppress(OSError):
+        os.unlink("over")
+    for i in "123":
+        compile_text(f"adds{i}.so", LIBRARY, "-shared", "-fPIC", "-O2", f"-DADDS={i}")
+    compile_text("loads", LOADS, "-O2", "-pthread", "-ldl")
+    board = new_board()
+    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", "-L", "adds*", "--", "./loads"]
+    p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    need(p.stdout.readline() == "ready\n", "it does not start")
+    end = time.time() + 15
+    done = 0
+    while time.time() < end:
+        for verb in "rm", "add":
+            r = subprocess.run([KRON, "ctl", "--board", board, "probe", verb, "-F", "first"], capture_output=True, text=True)
+            done += r.returncode == 0
+    open("over", "w").close()
+    said = p.stdout.read()
+    need(p.wait(60) == 7 and said == "0\n", f"{p.returncode}: {said} calls of another library's function")
+    need(done, "nothing has changed")
+
+
+def others_execute():
+    """Children come, execute and go all the time: no change is refused because of one."""
+    with contextlib.suppress(OSError):
+        os.unlink("over")
+    board = new_board()
+    loop = "n=0; while [ ! -e over ]; do n=$((n + $(echo 1 | cat))); /bin/true; done; exit 7"
+    p = subprocess.Popen([KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", "-L", "*", "--", "bash", "-c", loop])
+    wait_for(lambda: not subprocess.run([KRON, "ctl", "--board", board, "probe", "rm", "-F", "*"], capture_output=True).returncode, "a change")
+    try:
+        for _ in range(15):
+            for verb in "add", "rm":
+                r = subprocess.run([KRON, "ctl", "--board", board, "probe", verb, "-F", "*"], capture_output=True, text=True)
+                need(r.returncode == 0, r)
+    finally:
+        open("over", "w").close()
+    need(p.wait(60) == 7, f"it ended with {p.returncode}")
+
+
+GO = """
+package main
+import ("fmt"; "os"; "bufio"; "time")
+//go:noinline
+func inner(n int) int { n = n*3 + 1; n ^= n >> 3; n = n*5 + 7; n ^= n >> 2; n = n*9 + 1; n ^= n >> 5; n = n*3 + 1; n ^= n >> 3; return n }
+func work(over *bool) { for i := 0; !*over; i++ { for k := 0; k < 1000000; k++ { i += inner(k) } } }
+func main() {
+    over := false
+    for g := 0; g < 300; g++ { go work(&over) }
+    time.Sleep(4 * time.Second)
+    fmt.Println("ready")
+    bufio.NewReader(os.Stdin).ReadString('\\n')
+    os.Exit(7)
+}
+"""
+
+
+def goroutines():
+    """Hundreds of goroutines that were preempted anywhere in a function that sleeps: it wakes where none of them is in a window."""
+    if not shutil.which("go"):
+        raise Skip("go is not installed")
+    with open("spins.go", "w") as f:
+        f.write(GO)
+    env = {**os.environ, "CGO_ENABLED": "0", "HOME": os.getcwd(), "GO111MODULE": "off"}
+    subprocess.run(["go", "build", "-o", "spins", "spins.go"], check=True, env=env)
+    board = new_board()
+    argv = [KRON, "record", "-q", "-o", "t", "--board", board, "--when-full", "discard", "-b", "16M", "-F", "main.inner", "--", "./spins"]
+    p = subprocess.Popen(argv, env={**os.environ, "GOMAXPROCS": "2"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True)
+    ctl = [KRON, "ctl", "--board", board, "probe"]
+    for wait in 1, 2, 2:
+        time.sleep(wait)
+        subprocess.run([*ctl, "rm", "-F", "main.inner"], capture_output=True)
+        time.sleep(4)
+        need(p.poll() is None, f"it has ended: {p.returncode}")
+        r = subprocess.run([*ctl, "add", "-F", "main.inner"], capture_output=True, text=True)
+        need(r.returncode == 0 or "goroutine" in r.stderr, r)
+    need(p.stdout.readline() == "ready\n", "it does not come to its end")
+    p.stdin.close()
+    need(p.wait(60) == 7, f"it ended with {p.returncode}")
+
+
+def refusals():
+    p = Program(False, "-F", "outer", "-F", "inner")
+    p.asleep = {"leaf", "tiny"}
+    need("no function that is traced is called leaf" in p.probe("rm", "-F", "leaf", status=1), "leaf")
+    need("nothing that inner means sleeps" in p.probe("add", "-F", "inner", status=1), "inner")
+    p.rm("inner")
+    need("all that inner means sleeps already" in p.probe("rm", "-F", "inner", status=1), "inner again")
+    for argv in ["rm", "-F", "inner", "outer"], ["list", "-F", "x"], ["rm"]:
+        p.probe(*argv, status=2)
+    p.probe("rm", "-F", "", status=1)
+    r = subprocess.run([KRON, "ctl", "--board", p.board, "filter", "-F", "x"], capture_output=True, text=True)
+    need(r.returncode == 2, r)
+    p.run(3)
+    p.end()
+    p.need_calls()
+    changes = subprocess.run([KRON, "info", "t"], capture_output=True, text=True, check=True).stdout
+    need("removed  -F inner" in changes, changes)
+
+
+def waited_for():
+    """A trigger on a call's time would take one for long whose end was not to be seen."""
+    for trigger, stays in ("outer>20ms", "outer"), ("outer without inner within 20ms", "inner"):
+        p = Program(False, "-F", "outer", "-F", "inner", "-F", "tiny", "--flight", "16M", "--snapshot-on", trigger)
+        p.asleep = {"leaf"}
+        for glob in stays, "*":
+            said = p.probe("rm", "-F", glob, status=1)
+            need("a trigger of this recording waits for calls of what %s means" % glob in said, said)
+        p.rm("tiny")
+        p.run(3)
+        time.sleep(0.1)
+        p.end()
+        got = {name: n for name, n in truth.report_calls("t/001").items() if n} if os.path.exists("t/001") else {}
+        need(got == {name: n for name, n in p.calls.items() if n}, f"{got}, and it was {p.calls}")
+        shutil.rmtree("t")
+
+
+def killed(attached):
+    """The recorder is killed while functions are asleep: the program goes on, and can be recorded again."""
+    p = Program(attached, "-F", "outer", "-F", "inner")
+    p.rm("inner")
+    os.kill(p.recorder.pid if attached else p.p.pid, signal.SIGKILL)
+    if not attached:
+        return
+    p.recorder.wait()
+    p.recorder.stderr.close()
+    subprocess.run([KRON, "board", "rm", p.board], check=True)
+    need(p.says(10) == sum_of(10), "what it computes has changed")
+    again = record_pid(p.p.pid, "-F", "inner", trace="t2")
+    need(p.says(10) == sum_of(10), "what it computes has changed")
+    interrupt(again)
+    text_is_of_files(p.p.pid)
+    p.p.stdin.close()
+    need(p.p.wait(60) == 7, "its status")
+    need(truth.report_calls("t2") == {"inner": 90}, truth.report_calls("t2"))
+
+
+def main():
+    with Suite("functions_asleep") as s:
+        for attached in False, True:
+            how = "that is attached to" if attached else "from its start"
+            s.case(f"all calls but those that were made asleep: a program {how}", exact, attached)
+            s.case(f"all functions: a program {how}", all_of_them, attached)
+            s.case(f"under load: a program {how}", under_load, attached)
+        s.case("a library and a child that come later", others_come)
+        s.case("a program that is executed later", executes)
+        s.case("a program that changes its code", writes)
+        s.case("a program that has changed its code", has_written)
+        s.case("libraries that take each other's places", libraries_take_places)
+        s.case("children that execute programs", others_execute)
+        s.case("goroutines", goroutines)
+        s.case("python3 and its libraries", python)
+        s.case("what cannot be is refused in a sentence", refusals)
+        s.case("what a trigger waits for stays", waited_for)
+        s.case("the recorder is killed", killed, True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""kron record --pid: programs that do what few do.  They go on as before, or kron refuses in a sentence.
+
+The truth is what each does untraced: it says itself whether all was as it should be."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from live import info  # noqa: E402
+from tap import KRON, Skip, Suite, compile_c, compile_text, need, wait_for  # noqa: E402
+
+WORKS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static volatile int over;
+static void end(int s) { (void)s; over = 1; }
+__attribute__((noinline)) long counted(long x) { __asm__ volatile("" : "+r"(x)); return x * 3 + 1; }
+static void ready(void) { signal(SIGTERM, end); puts("ready"); fflush(stdout); }
+"""
+
+
+class Program:
+    """Ends with 0 when it is told to, or the case fails."""
+
+    def __init__(self, *argv):
+        self.p = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        need(self.p.stdout.readline() == "ready\n", "it did not start")
+        self.pid = self.p.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.p.send_signal(signal.SIGTERM)
+        self.said = self.p.communicate(timeout=60)[0]
+        if not exc[0]:
+            need(self.p.returncode == 0, f"it ended with {self.p.returncode}: {self.said}")
+
+
+def attach(pid, *options, seconds="0.3s"):
+    argv = [KRON, "record", "-o", "t", "--pid", str(pid), "--for", seconds, *options]
+    r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    return r.returncode, r.stderr
+
+
+def untraced():
+    return " ".join(f"{u}" for u in info()["untraced"])
+
+
+def shared_text():
+    """A loader of its own maps the code of a file shared: what is written there is written to the file."""
+    compile_text("lib.so", "__attribute__((noinline)) long called(long x) { __asm__ volatile(\"\" : \"+r\"(x)); return x * 3 + 1; }",
+                 "-shared", "-fPIC")
+    shutil.copy("lib.so", "as-it-was")
+    compile_text("loader", WORKS + """
+        #include <elf.h>
+        int main(int argc, char **argv) {
+            int fd = open(argv[1], O_RDWR);
+            Elf64_Ehdr e; Elf64_Phdr ph[20];
+            if (argc != 3 || pread(fd, &e, sizeof e, 0) < 0 || pread(fd, ph, e.e_phnum * sizeof *ph, e.e_phoff) < 0) return 2;
+            char *b = mmap(0, 1 << 20, 0, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            for (int i = 0; i < e.e_phnum; i++)
+                if (ph[i].p_type == PT_LOAD)
+                    mmap(b + (ph[i].p_vaddr & ~4095ul), (ph[i].p_filesz + (ph[i].p_vaddr & 4095) + 4095) & ~4095ul,
+                         (ph[i].p_flags & 1 ? PROT_EXEC : 0) | PROT_READ, MAP_SHARED | MAP_FIXED, fd, ph[i].p_offset & ~4095ul);
+            long (*called)(long) = (void *)(b + strtoul(argv[2], 0, 16));
+            ready();
+            for (long i = 0; !over; i++) { usleep(1000); if (called(i) != i * 3 + 1) return 3; }
+            return 0;
+        }""")
+    symbols = subprocess.run(["nm", "-D", "lib.so"], capture_output=True, text=True, check=True).stdout
+    with Program("./loader", "lib.so", re.search(r"(\w+) T called", symbols)[1]) as p:
+        code, said = attach(p.pid, "-L", "lib.so")
+        need(not code and "mapped shared" in untraced(), f"{said} {untraced()}")
+    need(open("lib.so", "rb").read() == open("as-it-was", "rb").read(), "the file has changed")
+
+
+def writable_text():
+    """It writes to its own code while kron comes, and goes."""
+    compile_text("writes", WORKS + """
+        __attribute__((noinline, aligned(64))) void jumps(void) { __asm__ volatile(".globl cell\\n jmp 1f\\n cell: .quad 0\\n 1:"); }
+        extern uint64_t cell;
+        int main(void) {
+            uintptr_t a = (uintptr_t)&cell & ~4095ul;
+            if (mprotect((void *)a, 4096, 7)) return 2;
+            ready();
+            for (long i = 0; !over; i++) { usleep(1000); counted(i); jumps(); (*(volatile uint64_t *)&cell)++; }
+            return 0;
+        }""")
+    with Program("./writes") as p:
+        code, said = attach(p.pid)
+        need(not code and "made its code writable" in untraced(), f"{said} {untraced()}")
+
+
+def ring():
+    """Workers of io_uring are threads of the kernel's: what they wait for goes on, and probes cost what they cost."""
+    compile_text("ring", WORKS + """
+        #include <linux/io_uring.h>
+        #include <stdatomic.h>
+        #include <sys/syscall.h>
+        int main(void) {
+            struct io_uring_params p = {0};
+            int in[2], out[2], fd = syscall(SYS_io_uring_setup, 8, &p);
+            if (fd < 0) return 77;
+            char *r = mmap(0, p.sq_off.array + p.sq_entries * 4 + 4096, 3, MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_SQ_RING);
+            char *c = mmap(0, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe), 3, MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_CQ_RING);
+            struct io_uring_sqe *q = mmap(0, p.sq_entries * sizeof *q, 3, MAP_SHARED | MAP_POPULATE, fd, IORING_OFF_SQES);
+            if (pipe(in) || pipe(out)) return 2;
+            q[0] = (struct io_uring_sqe){.opcode = IORING_OP_SPLICE, .fd = out[1], .off = -1, .splice_fd_in = in[0], .splice_off_in = -1, .len = 64};
+            ((unsigned *)(r + p.sq_off.array))[0] = 0;
+            atomic_store((_Atomic unsigned *)(r + p.sq_off.tail), 1);
+            if (syscall(SYS_io_uring_enter, fd, 1, 0, 0, 0, 0) != 1) return 77;
+            usleep(50000);
+            ready();
+            for (long i = 0; !over; i++) counted(i);
+            return *(unsigned *)(c + p.cq_off.head) != atomic_load((_Atomic unsigned *)(c + p.cq_off.tail)) ? 4 : 0;
+        }""")
+    probe = subprocess.Popen(["./ring"], stdout=subprocess.PIPE, text=True)
+    if probe.stdout.readline() != "ready\n":
+        probe.wait()
+        raise Skip("no io_uring here")
+    has_worker = any("iou-" in open(f"/proc/{probe.pid}/task/{t}/comm").read() for t in os.listdir(f"/proc/{probe.pid}/task"))
+    probe.terminate()
+    probe.communicate()
+    if probe.returncode or not has_worker:
+        raise Skip("no worker of io_uring here")
+    with Program("./ring") as p:
+        code, said = attach(p.pid, "-F", "counted", "-b", "64M")
+        need(not code, said)
+        seen = info()
+    # by a system call a sample it was 77,154 in 700 ms
+    need(seen["samples"] + seen["lost"] > 200_000, f"{seen['samples']} samples in 0.3 s")
+
+
+RSEQ = WORKS + """
+#include <sys/rseq.h>
+#include <time.h>
+struct __attribute__((aligned(32))) cs { uint32_t v, f; uint64_t s, l, a; };
+static uint64_t tsc(void) { uint32_t lo, hi; __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi)); return (uint64_t)hi << 32 | lo; }
+/* Is in a restartable sequence for so long; the largest hole in it.  0: it was aborted. */
+__attribute__((noinline)) static int once(uint64_t cycles, uint64_t *hole) {
+    struct rseq *r = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+    uint64_t last = tsc(), end = last + cycles, max = 0;
+    __asm__ volatile goto(
+        ".pushsection __rseq_cs,\\"aw\\"\\n .balign 32\\n 3: .long 0,0\\n .quad 1f, 2f-1f, 4f\\n .popsection\\n"
+        "lea 3b(%%rip),%%rax\\n mov %%rax,%c[o](%[r])\\n"
+        "1:\\n"
+        "5: rdtsc\\n shl $32,%%rdx\\n or %%rdx,%%rax\\n mov %%rax,%%rcx\\n sub %[last],%%rcx\\n cmp %[max],%%rcx\\n"
+        "cmova %%rcx,%[max]\\n mov %%rax,%[last]\\n cmp %[end],%%rax\\n jb 5b\\n mov %[max],(%[h])\\n"
+        "2:\\n"
+        ".pushsection .text.ab,\\"ax\\"\\n .byte 0x0f,0xb9,0x3d\\n .long 0x53053053\\n 4: jmp %l[ab]\\n .popsection\\n"
+        ::[r] "r"(r), [o] "i"(__builtin_offsetof(struct rseq, rseq_cs)), [last] "r"(last), [max] "r"(max), [end] "r"(end), [h] "r"(hole)
+        : "rax", "rcx", "rdx", "memory" : ab);
+    return 1;
+ab:
+    return 0;
+}
+int main(void) {
+    uint64_t a = tsc(), ms, hole = 0;
+    long whole = 0, aborted = 0, torn = 0;
+    struct timespec t = {0, 100000000};
+    if (!__rseq_size) return 77;
+    nanosleep(&t, 0);
+    ms = (tsc() - a) / 100;
+    ready();
+    while (!over) {
+        if (!once(ms / 2, &hole)) aborted++;
+        else whole++, torn += hole > 4 * ms;
+        counted(whole);
+    }
+    printf("whole %ld aborted %ld torn %ld\\n", whole, aborted, torn);
+    return 0;
+}
+"""
+
+
+def restartable():
+    """Who stood still in a restartable sequence begins it again, also if its thread has run for kron meanwhile."""
+    compile_text("sequence", RSEQ)
+    with Program("./sequence") as p:
+        for _ in range(6):
+            code, said = attach(p.pid, "-L", "libc*", seconds="0.1s")
+            need(not code and "as before" in said, said)
+    whole, aborted, torn = map(int, re.findall(r"\d+", p.said))
+    need(whole and aborted, p.said)
+    need(torn <= 3, f"{p.said}: of 12 stops")  # a host that takes the processor away looks the same
+
+
+def shares_memory():
+    """A process that runs in the memory of another is not attached to without it."""
+    compile_text("two", WORKS + """
+        #include <sched.h>
+        #include <sys/prctl.h>
+        static int child(void *arg) { (void)arg; prctl(PR_SET_PDEATHSIG, SIGKILL); while (!over) usleep(1000); return 0; }
+        int main(void) {
+            static char stack[65536] __attribute__((aligned(16)));
+            int pid = clone(child, stack + sizeof stack, CLONE_VM | CLONE_FILES | SIGCHLD, 0);
+            FILE *f = fopen("child", "w");
+            fprintf(f, "%d", pid); fclose(f);
+            ready();
+            for (long i = 0; !over; i++) if (counted(i) != i * 3 + 1) return 3;
+            return 0;
+        }""")
+    with Program("./two") as p:
+        child = int(open("child").read())
+        code, said = attach(child)
+        need(code == 125 and "runs in its memory" in said, said)
+        code, said = attach(p.pid)
+        need(code == 125 and "runs in its memory" in said, said)
+
+
+def main():
+    with Suite("unusual") as s:
+        s.case("code that is mapped shared", shared_text)
+        s.case("code that is writable", writable_text)
+        s.case("workers of io_uring", ring)
+        s.case("a restartable sequence", restartable)
+        s.case("memory that another process runs in", shares_memory)
+
+
+if __name__ == "__main__":
+    main()

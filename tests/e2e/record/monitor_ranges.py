@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 600
+"""monitor_ranges.py - kron monitor --range: loads and stores of a range of addresses, to the last one that the program says it has made."""
+
+import json
+import os
+import subprocess
+import sys
+
+sys.path[:0] = [os.path.join(os.environ.get("KRON_TOP_SRC") or os.path.dirname(__file__) + "/../../..", "tests")]
+import tap  # noqa: E402
+from tap import KRON, need  # noqa: E402
+
+LIMIT = 300
+
+
+def monitor(*args, status=0):
+    r = subprocess.run([KRON, "monitor", "--json", "-o", "rows", *args], capture_output=True, text=True, timeout=LIMIT)
+    need(r.returncode == status, f"status {r.returncode}, not {status}: {r.stderr}")
+    return r
+
+
+def totals():
+    """Those of all intervals, which are the sums of the rows."""
+    with open("rows") as f:
+        lines = [json.loads(line) for line in f]
+    for name, total in lines[-1]["totals"].items():
+        got = [row["events"][name] for row in lines[:-1]]
+        need(total == (None if set(got) == {None} else sum(n or 0 for n in got)), f"{name}: {got} is not {total}")
+    return lines[-1]["totals"], lines[:-1]
+
+
+def build(*flags):
+    tap.compile_c("ranged", "bins/ranged.c", *flags)
+
+
+def addresses(out):
+    words = out.split()
+    return {words[i]: int(words[i + 1], 16) for i in (0, 2, 4)}
+
+
+WANT = {"word:r": 3, "word:w": 2, "word": 5, "near_it:r": 1, "near_it:w": 2, "space:w": 1000, "space:r": 0, "[heap]:r": 100, "[heap]:w": 0}
+
+
+def exact(*flags):
+    """Neighbours in one line of 64 bytes, an array that begins and ends within one, elements of a string instruction."""
+    build("-O1", *flags)
+    rounds = 20000
+    monitor("-q", "--every", "50ms", *(a for name in WANT for a in ("--range", name)), "-L", "ranged", "--", "./ranged", str(rounds))
+    got, rows = totals()
+    need(got == {name: n * rounds for name, n in WANT.items()}, got)
+    if len(rows) > 2:
+        busy = [row["events"]["word"] for row in rows if row["events"]["word"]]
+        need(len(busy) > 1 and max(busy) < 5 * rounds, f"all in one interval: {busy}")
+
+
+def by_address():
+    """Of a program at fixed addresses: a load counts where it begins, and once, also where it lies across two lines."""
+    build("-O1", "-no-pie")
+    at = addresses(subprocess.run(["./ranged", "1"], capture_output=True, text=True).stdout)
+    odd, table = at["odd"], at["table"]
+    want = {f"{odd:#x}-{odd + 8:#x}:r": 1, f"{odd:#x}-{odd + 1:#x}:rw": 1, f"{odd + 1:#x}-{odd + 8:#x}:r": 0, f"{odd - 4:#x}-{odd:#x}": 0,
+            f"{table + 8:#x}-{table + 8 * 999:#x}:w": 998, f"{table + 8 * 500:#x}-{table + 8 * 501:#x}:w": 1, f"{table:#x}-{table + 8000:#x}:r": 0}
+    monitor("-q", *(a for name in want for a in ("--range", name)), "-L", "ranged", "--", "./ranged", "700")
+    got, _ = totals()
+    need(got == {name: 700 * n for name, n in want.items()}, got)
+
+
+def all_libraries():
+    """With the C library, which reads and writes none of it; a mapping by its file's name, by its path, and the stack."""
+    build("-O1")
+    path = os.path.realpath("ranged")
+    r = monitor("--range", "word", "--range", f"{path}:w", "--range", "[stack]", "--range", "libc.so.6:r", "--range", "[nothing]", "--", "./ranged", "50")
+    got, _ = totals()
+    need(got["word"] == 250 and got["[stack]"] > 100 and got["libc.so.6:r"] > 100, got)
+    need("--range [nothing]: the program has no such mapping" in r.stderr, r.stderr)
+
+
+def after_exec():
+    """Of what CMD executes later; a child's are no business of it."""
+    build("-O1")
+    monitor("-q", "--range", "word:r", "-L", "ranged", "--", "sh", "-c", "./ranged 40 >/dev/null; exec ./ranged 300")
+    got, _ = totals()
+    need(got == {"word:r": 900}, got)
+
+
+def saved():
+    build("-O1")
+    monitor("-q", "--range", "word:r", "--range", "space", "-L", "ranged", "--save", "t", "--", "./ranged", "100")
+    with open("rows") as f:
+        need(subprocess.run([KRON, "report", "--json", "t"], capture_output=True, text=True).stdout == f.read(), "other rows")
+
+
+def refused():
+    for args in (["--range", "0x10"], ["--range", "0x10-0x10"], ["--range", "0x20-0x10:r"], ["--range", "0x10-20"], ["--range", ""], ["--range", ":w"],
+                 ["--range", "x:q"], ["--range", "x", "--range", "x"], ["--range", "x", "-e", "calls"], ["--range", "x", "--pid", "1"],
+                 ["--range", "x", "--board", "b"]):
+        command = [] if "--pid" in args or "--board" in args else ["--", "touch", "it_ran"]
+        r = monitor(*args, *command, status=125)
+        need(r.stderr.count("\n") == 1 and not r.stdout, f"{args}: {r.stderr}")
+    need(not os.path.exists("it_ran"), "it ran")
+    r = monitor("--range", "no_such_thing", "--", "true")
+    need("--range no_such_thing: the program and its libraries have no such variable" in r.stderr, r.stderr)
+    need(totals()[0]["no_such_thing"] is None, "a number of nothing")
+
+
+with tap.Suite("monitor_ranges") as s:
+    s.case("ranges by name, to the last access", exact)
+    s.case("of a program at fixed addresses", exact, "-no-pie")
+    s.case("by address", by_address)
+    s.case("with all libraries; mappings", all_libraries)
+    s.case("a program that CMD executes", after_exec)
+    s.case("in a trace", saved)
+    s.case("refusals", refused)

@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""marked.py - what a trace does not say exactly is not reported as if it did.
+
+Truth: the calls as the SQLite export has them, one by one; and what the program has stored."""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+from tap import KRON, Suite, compile_text, need  # noqa: E402
+
+BUSY = """
+#include <pthread.h>
+#include <stdlib.h>
+static volatile long sink;
+__attribute__((noinline)) void leaf(long i) { sink = i; }
+__attribute__((noinline)) void round_of(long n) { for (long i = 0; i < n; i++) leaf(i); }
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < 5; i++) round_of(atol(argv[1]));
+    return argc == 0;
+}
+"""
+VALUES = """
+#include <math.h>
+#include <stdlib.h>
+double value;
+__attribute__((noinline)) void stored(long i) { value += (double)i; __asm__ volatile("" ::: "memory"); }
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) { value = atof(argv[i]); stored(0); }
+    return 0;
+}
+"""
+
+
+def kron(*argv):
+    r = subprocess.run([KRON, *argv], capture_output=True, text=True, timeout=120)
+    need(r.returncode == 0, r)
+    return r
+
+
+def report(*argv):
+    return json.loads(kron("report", "--json", *argv).stdout)
+
+
+def across_losses():
+    """Calls that span a loss are all that there is of a function: they are shown as they are."""
+    compile_text("busy", BUSY, "-O1")
+    for _ in range(20):  # until the collector was too slow
+        kron("record", "-q", "-o", "t", "-b", "1M", "--when-full", "discard", "--", "./busy", "200000")
+        rows = {f["function"]: f for f in report("t")}
+        if rows["main"]["spans_loss"]:
+            break
+    need(rows["main"]["spans_loss"] == rows["main"]["calls"] == 1, rows)
+    kron("export", "-q", "-f", "sqlite", "-o", "t.db", "t")
+    db = sqlite3.connect("t.db")
+    hz = json.loads(kron("info", "--json", "t").stdout)["tsc_hz"]
+    for name in "main", "round_of", "leaf":
+        calls = db.execute("select c.ticks, c.spans_loss from call c join node n using (trace_id, node_id) join function f using (trace_id, function_id) "
+                           "where f.name = ?", (name,)).fetchall()
+        ticks = [t for t, spans in calls if not spans] or [t for t, spans in calls]
+        f = rows[name]
+        need(f["spans_loss"] == sum(spans for _, spans in calls), f)
+        for key, want in ("min_ns", min(ticks)), ("max_ns", max(ticks)), ("avg_ns", sum(ticks) / len(ticks)):
+            need(abs(f[key] - want * 1e9 / hz) < 2 + want * 1e-6, f"{name}: {f}: {key} {want * 1e9 / hz}")
+        need(f["min_ns"] <= f["p50_ns"] <= f["p99_ns"] <= f["max_ns"], f)
+    db.close()
+
+
+def estimates():
+    """Times between two readings of the clock: where they have no bounds that is said, and nothing is significant."""
+    compile_text("busy", BUSY, "-O1")
+    kron("record", "-q", "-o", "full", "--", "./busy", "20000")
+    kron("record", "-q", "-o", "sparse", "--clock", "every:64", "--", "./busy", "20000")
+    for argv in ["report", "--callers", "leaf"], ["report", "-g"], ["report", "--percentiles"], ["report", "--json", "--callees", "round_of"]:
+        need("64 samples share a reading" in kron(*argv, "sparse").stderr, argv)
+        need(not kron(*argv, "full").stderr, argv)
+    r = kron("diff", "--json", "full", "sparse")
+    need("are estimates" in r.stderr, r.stderr)
+    need(all(f["p"] is None and not f["significant"] for f in json.loads(r.stdout)), r.stdout)
+    need(any(f["p"] is not None for f in json.loads(kron("diff", "--json", "full", "full").stdout)), "nothing is tested")
+
+
+def not_a_number():
+    """Lowest and highest are of the numbers, wherever what is none comes."""
+    compile_text("values", VALUES, "-O1", "-g")
+    for values in (["nan", "1", "5", "2"], ["1", "nan", "5", "2"], ["5", "2", "1", "nan"]):
+        kron("record", "-q", "-o", "t", "-p", "e=stored v=value:double", "--", "./values", *values)
+        (e,) = json.loads(kron("report", "--events", "--json", "t").stdout)
+        need((e["lowest"], e["highest"], e["nan"], e["count"]) == (1, 5, 1, 4) and abs(e["average"] - 8 / 3) < 1e-9, e)
+
+
+TYPES = """
+long number;
+double real;
+__attribute__((noinline)) void stored(long i) { number = i; real = (double)i / 4; __asm__ volatile("" ::: "memory"); }
+int main(void)
+{
+    for (long i = -100; i < 100; i++) { number = i; real = (double)i / 4; stored(i); }
+    return 0;
+}
+"""
+
+
+def by_type():
+    """A condition on a value means the value: with its sign and its point, in readers and in what stops a recording."""
+    compile_text("types", TYPES, "-O1", "-g")
+    kron("record", "-q", "-o", "t", "-p", "s=stored v=$arg1:s32", "-p", "d=stored v=real:double", "-p", "u=stored v=$arg1:u64", "--", "./types")
+    for condition, want in (
+            ("s and data<0", 100), ("s and data>100", 0), ("s and data=-5", 1), ("s and data!=-5", 199), ("s and data>=-0.5", 100),
+            ("d and data<1", 104), ("d and data>=24.75", 1), ("d and data=-0.25", 1), ("d and data>1e50", 0),
+            ("u and data>100", 100), ("u and data<0", 0), ("u and data>-1", 200), ("s and data=0xffffffff", 1), ("s and data&1=1", 100)):
+        rows = json.loads(kron("report", "--events", "--json", "--where", condition, "t").stdout)
+        got = sum(r["count"] for r in rows)
+        need(got == want, f"{condition}: {got}, not {want}")
+    for wrong in "data=x", "data=1e", "data=nan", "data<", "data=--1":
+        r = subprocess.run([KRON, "report", "--where", wrong, "t"], capture_output=True, text=True)
+        need(r.returncode == 2 and "number" in r.stderr, f"{wrong}: {r}")
+    kron("record", "-q", "-o", "stopped", "--trigger", "s and data>-50", "--post", "0", "-p", "s=stored v=$arg1:s32", "--", "./types")
+    lowest = json.loads(kron("report", "--events", "--json", "stopped").stdout)[0]
+    need(lowest["lowest"] == -100 and lowest["highest"] == -49, lowest)
+
+
+def what_is_asked():
+    """A profile of a trace that has events alone is empty, and not the list of events."""
+    compile_text("values", VALUES, "-O1", "-g")
+    kron("record", "-q", "-o", "t", "-p", "e=stored v=value:double", "-p", "o=main", "--", "./values", "1", "2")
+    need("Lowest" in kron("report", "t").stdout, "no events")
+    for option in "--totals", "--by-thread", "--by-cpu":
+        need("Lowest" not in kron("report", option, "t").stdout, option)
+    said = kron("report", "--events", "--where", "e", "t").stdout
+    need("1  more that never happened where the filter lets them through" in said, said)
+    need("never happened" not in kron("report", "--events", "t").stdout, "all happened")
+
+
+def main():
+    with Suite("marked") as s:
+        s.case("calls across losses", across_losses)
+        s.case("times that are estimates", estimates)
+        s.case("values that are no numbers", not_a_number)
+        s.case("conditions on values with a type", by_type)
+        s.case("reports of events, and of no functions", what_is_asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pairs_sleep.c - calls that were open when their functions went to sleep.
+ *
+ *   main ─ a (asleep) ─ g ─ b (asleep)      b ends with the last that was seen of the thread
+ *                                           before, and not before it went to sleep; a with
+ *                                           g, which it had called: it lasted at least so long
+ *
+ * Their ends are inferred, and these calls span what was not seen: nobody knows how long they took.
+ * If such a function wakes while its frame is there, its exit may be that of a later call.
+ */
+#include "trace/analysis/pairs_impl.h"
+
+/* Of a strand from some depth on nothing is known to run. */
+static void close_top(struct pairs *p, struct lane *l, struct strand *s,
+		      const struct trace_event *e, struct moment at)
+{
+	uint32_t keep = s->n;
+
+	while (keep && s->frames[keep - 1].asleep)
+		keep--;
+	if (keep == s->n)
+		return;
+	pairs_close_above(p, l, s, keep, e, at);
+	if (!s->n)
+		pairs_retire(p, l, s);
+}
+
+static bool mark(struct strand *s, const struct trace_sleep *row)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct frame *f = &s->frames[i];
+
+		if (f->entry < row->until && trace_sleep_has(row, f->function))
+			any = f->asleep = true;
+	}
+	return any;
+}
+
+static void go_to_sleep(struct pairs *p, struct lane *l, const struct trace_sleep *row,
+			const struct trace_event *e)
+{
+	const uint64_t end = l->last_tsc > row->since ? l->last_tsc : row->since;
+	const struct moment at = {end, {end, end}, l->events};
+	bool any = false;
+
+	for (uint32_t i = 0; i < l->set.n; i++)
+		any |= mark(l->set.v[i], row);
+	if (l->plain)
+		any |= mark(l->plain, row);
+	if (!any)
+		return;
+	l->has_asleep = true;
+	for (uint32_t i = l->set.n; i-- > 0;)
+		if (i < l->set.n) /* one that is retired takes none but itself out of the set */
+			close_top(p, l, l->set.v[i], e, at);
+	if (l->plain)
+		close_top(p, l, l->plain, e, at);
+}
+
+void pairs_notice_sleeps(struct pairs *p, struct lane *l, const struct trace_event *e)
+{
+	const uint32_t node = p->t->lanes[l->number].node;
+
+	for (; l->sleeps < p->t->nsleeps && p->t->sleeps[l->sleeps].until <= e->tsc; l->sleeps++) {
+		const struct trace_sleep *row = &p->t->sleeps[l->sleeps];
+
+		if (!row->wakes && row->node == node)
+			go_to_sleep(p, l, row, e);
+	}
+}
+
+void pairs_close_asleep(struct pairs *p, struct lane *l, const struct trace_event *e)
+{
+	if (l->cur && l->cur->n && l->cur->frames[l->cur->n - 1].asleep)
+		close_top(p, l, l->cur, e, pairs_now(l, e));
+	if (l->plain && l->plain->n && l->plain->frames[l->plain->n - 1].asleep)
+		close_top(p, l, l->plain, e, pairs_now(l, e));
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* sleeps.c - the table of functions that went to sleep, and woke. */
+#include "trace/reader_impl.h"
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "trace/rows.h"
+
+/* "7-9", or "3", up to a space or the end, after what came before; NULL: it makes no sense. */
+static const char *read_range(const char *s, uint64_t least, struct trace_range *out)
+{
+	uint64_t first, last;
+	char *end;
+
+	first = last = strtoul(s, &end, 10);
+	if (end == s)
+		return NULL;
+	s = end;
+	if (*s == '-') {
+		last = strtoul(++s, &end, 10);
+		if (end == s)
+			return NULL;
+		s = end;
+	}
+	if (first < least || first > last || last >= UINT32_MAX || (*s && *s != ' '))
+		return NULL;
+	*out = (struct trace_range){(uint32_t)first, (uint32_t)last};
+	return *s ? s + 1 : s;
+}
+
+static bool read_numbers(const char *s, struct trace_sleep *out)
+{
+	VEC(struct trace_range) v = {0};
+	struct trace_range r;
+
+	while (s && *s) {
+		s = read_range(s, v.n ? (uint64_t)v.v[v.n - 1].last + 1 : 0, &r);
+		if (s)
+			*vec_push(&v) = r;
+	}
+	if (!s)
+		vec_free(&v);
+	out->functions = v.v;
+	out->n = v.n;
+	return s;
+}
+
+void sleeps_read(struct trace *t, int dirfd)
+{
+	VEC(struct trace_sleep) rows = {0};
+	struct trace_sleep_line x;
+	struct table_lines l;
+	uint64_t last = 0;
+
+	if (table_open(&l, dirfd, "sleeps")) /* most traces have none */
+		return;
+	while (row_next(&l, row_sleep, &x, sizeof(x), &t->damaged)) {
+		struct trace_sleep s = {.since = x.since,
+					.until = x.until,
+					.wakes = x.wakes,
+					.by_budget = x.by_budget};
+
+		if (x.since <= x.until && x.until >= last && read_numbers(x.functions, &s)) {
+			*vec_push(&rows) = s;
+			last = x.until;
+		} else
+			t->damaged++;
+	}
+	table_close(&l);
+	t->sleeps = rows.v;
+	t->nsleeps = rows.n;
+}
+
+void sleeps_free(struct trace *t)
+{
+	for (size_t i = 0; i < t->nsleeps; i++)
+		xfree(t->sleeps[i].functions);
+	xfree(t->sleeps);
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct trace_range *x = a, *y = b;
+
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+void sleeps_sort(struct trace_sleep *s)
+{
+	size_t n = 0;
+
+	if (!s->n)
+		return;
+	qsort(s->functions, s->n, sizeof(*s->functions), by_first);
+	for (size_t i = 1; i < s->n; i++) {
+		struct trace_range *last = &s->functions[n], *r = &s->functions[i];
+
+		if (r->first > last->last && r->first - last->last > 1)
+			s->functions[++n] = *r;
+		else if (r->last > last->last)
+			last->last = r->last;
+	}
+	s->n = n + 1;
+}
+
+static int around(const void *key, const void *range)
+{
+	const uint32_t n = *(const uint32_t *)key;
+	const struct trace_range *r = range;
+
+	return n < r->first ? -1 : n > r->last;
+}
+
+bool trace_sleep_has(const struct trace_sleep *s, uint32_t function)
+{
+	return s->n && bsearch(&function, s->functions, s->n, sizeof(*s->functions), around);
+}
+
+bool trace_slept_by_budget(const struct trace *t, uint32_t function)
+{
+	for (size_t i = 0; i < t->nsleeps; i++)
+		if (t->sleeps[i].by_budget && !t->sleeps[i].wakes &&
+		    trace_sleep_has(&t->sleeps[i], function))
+			return true;
+	return false;
+}
