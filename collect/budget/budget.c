@@ -42,6 +42,7 @@
 #define FADES 0.25     /* what is left of a cost when a window does not see it */
 #define OWN_LEAST 0.05 /* of the processor time is the program's own, whatever the price says */
 #define PRICE_NS 10.0  /* where it cannot be measured */
+#define FEW 64u        /* events that do not tell how many of their kind were lost */
 
 struct budget {
 	struct budget_options o;
@@ -61,8 +62,9 @@ struct budget {
 	uint64_t looked; /* CLOCK_MONOTONIC */
 	unsigned looks;  /* so far, as far as that matters */
 	bool is_suspect; /* the last look was above the budget, and the next one is to say so, too */
-	unsigned failures;               /* changes that were not to be had, one after the other */
-	struct task_totals total_before; /* when `before` was taken */
+	unsigned failures;      /* changes that were not to be had, one after the other */
+	uint64_t lost_before;   /* when `before` was taken */
+	uint64_t lost, counted; /* since then */
 	double price_ns, ticks_per_ns;
 	double per_counted; /* events for each that was counted: 1 where none is lost */
 	double own_ns;      /* own_time() */
@@ -148,11 +150,19 @@ static uint64_t cpu_since(struct budget *b)
 	return ns;
 }
 
+static uint64_t lost_now(const struct budget *b)
+{
+	struct task_totals t;
+
+	tasks_totals(b->o.tasks, &t);
+	return t.lost;
+}
+
 /* From here on anew.  Samples come when their chunks are full: those of before count as well. */
 static void begin_look(struct budget *b)
 {
 	meter_read(b->o.meter, b->before, b->n);
-	tasks_totals(b->o.tasks, &b->total_before);
+	b->lost_before = lost_now(b);
 	b->is_suspect = false;
 	b->cpu_ns = 0;
 	cpu_since(b);
@@ -166,10 +176,19 @@ static void begin_after_change(struct budget *b)
 	begin_look(b);
 }
 
+/*
+ * With those that were lost.  Of a function that a thread calls once, as it starts, no call is lost: that was before the
+ * buffer was full.
+ */
+static double all_events(const struct budget *b, uint64_t counted)
+{
+	return (double)counted * (counted > FEW ? b->per_counted : 1);
+}
+
 /* Of the processor time that the program would take without probes: what it calls in that, it calls then. */
 static double share_of(const struct budget *b, uint64_t events)
 {
-	return (double)events * b->per_counted * b->price_ns / b->own_ns;
+	return all_events(b, events) * b->price_ns / b->own_ns;
 }
 
 /*
@@ -183,22 +202,20 @@ static double own_time(const struct budget *b, bool held)
 
 	for (uint32_t i = 0; i < b->n; i++)
 		if (b->held[i] == held)
-			own -= (double)(b->now[i].events - b->before[i].events) * b->per_counted *
-			       b->price_ns / IN_A_PROGRAM;
+			own -= all_events(b, b->now[i].events - b->before[i].events) * b->price_ns /
+			       IN_A_PROGRAM;
 	return own > OWN_LEAST * all ? own : OWN_LEAST * all;
 }
 
 /* What has come since `before`.  Where the buffer is full, most of it may be lost, which has cost as much. */
-static void read_now(struct budget *b)
+static void read_now(struct budget *b, uint64_t lost)
 {
-	struct task_totals now;
-	double samples;
-
 	meter_read(b->o.meter, b->now, b->n);
-	tasks_totals(b->o.tasks, &now);
-	samples = (double)(now.samples - b->total_before.samples);
-	b->per_counted =
-		1 + (double)(now.lost - b->total_before.lost) / (samples > 1 ? samples : 1);
+	b->counted = 0;
+	for (uint32_t i = 0; i < b->n; i++)
+		b->counted += b->now[i].events - b->before[i].events;
+	b->lost = lost - b->lost_before;
+	b->per_counted = 1 + (double)b->lost / (double)(b->counted ? b->counted : 1);
 }
 
 /* A function that is awake costs what was seen of it, and one that was awake for a moment at least part of what it did. */
@@ -229,7 +246,7 @@ static void sum_up(struct budget *b)
 /* Of what is awake. */
 static void know_costs(struct budget *b)
 {
-	read_now(b);
+	read_now(b, lost_now(b));
 	b->own_ns = own_time(b, false);
 	for (uint32_t i = 0; i < b->n; i++)
 		if (!b->held[i])
@@ -237,12 +254,14 @@ static void know_costs(struct budget *b)
 	sum_up(b);
 }
 
-/* Of what is held, and was awake for a moment.  What that took. */
-static double know_held(struct budget *b)
+/* Of what is held, and was awake for a moment, until `end`.  What that took; 0: nobody knows. */
+static double know_held(struct budget *b, uint64_t end, uint64_t lost)
 {
 	double cost = 0;
 
-	read_now(b);
+	read_now(b, lost);
+	if (b->cpu_ns < MS || meter_newest(b->o.meter) < end || (b->lost && b->counted <= FEW))
+		return 0;
 	b->own_ns = own_time(b, true);
 	for (uint32_t i = 0; i < b->n; i++) {
 		if (!b->held[i])
@@ -354,7 +373,7 @@ static bool rest(struct budget *b, unsigned ms)
 static void look_through_window(struct budget *b)
 {
 	uint8_t *none = xcalloc(b->n + 1, 1), *was = xmalloc(b->n + 1);
-	uint64_t turning_ns, end;
+	uint64_t turning_ns, end, lost;
 	double cost = 0;
 
 	memcpy(was, b->held, b->n);
@@ -365,12 +384,12 @@ static void look_through_window(struct budget *b)
 		rest(b, WINDOW_MS);
 		b->cpu_ns = cpu_since(b);
 		end = clock_now(b);
+		lost = lost_now(b);
 		meter_end(b->o.meter, end);
 		if (turn(b, was)) {
 			turning_ns += cpu_since(b);
 			rest(b, LAG_MS);
-			cost = b->cpu_ns >= MS && meter_newest(b->o.meter) >= end ? know_held(b)
-										  : 0;
+			cost = know_held(b, end, lost);
 			cost = cost / (1 + cost) * (double)(b->cpu_ns + turning_ns);
 			choose(b);
 			if (memcmp(b->next, b->held, b->n))
